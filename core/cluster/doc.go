@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster owns the scheduler's picture of the cluster: which nodes there are, what they offer, which pods
+// sit on them and which are decided but not yet seen there.
+//
+// Store has one writer, the engine. Everyone else reads a Snapshot, a type without mutating methods, or speculates in
+// a Trial, whose undo comes from the Store's own journal. Pods and nodes enter as compact immutable records (Pod,
+// Node) made by Intake outside the scheduling loop.
+//
+// Accounting has three visible parts per node and resource: allocatable, confirmed (seen bound) and assumed (decided,
+// not yet seen). requested = confirmed + assumed. The ledger keeps, for each pod, the record whose amounts it added,
+// and removes exactly those, whatever the object says later.
+//
+// Rejected: a copied snapshot per cycle (the copy costs what changed plus a tree walk, and nobody but the loop reads
+// it); timeouts on assumed pods (a pod leaves by an outcome or a watch event, never because time passed).
+package cluster

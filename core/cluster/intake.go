@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"weak"
+
+	v1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/resource"
+
+	res "github.com/kumiki-scheduler/kumiki/core/resource"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Intake turns API objects into compact records. It belongs to one goroutine. It remembers the PodSpecs it made for
+// as long as some pod uses them, so that pods of one template share one.
+type Intake struct {
+	specs map[string]weak.Pointer[PodSpec] // canonical form -> the spec in use, or a dead pointer until swept
+	sweep int                              // sweep dead pointers when specs grows past this
+}
+
+// NewIntake returns an Intake that remembers nothing.
+func NewIntake() *Intake { return &Intake{specs: map[string]weak.Pointer[PodSpec]{}, sweep: 1024} }
+
+// Pod records one version of a pod. It takes any object the API could hold, nil fields included.
+func (in *Intake) Pod(p *v1.Pod) *Pod {
+	rec := &Pod{
+		UID:             UID(p.UID),
+		Namespace:       p.Namespace,
+		Name:            p.Name,
+		ResourceVersion: p.ResourceVersion,
+		Generation:      p.Generation,
+		NodeName:        p.Spec.NodeName,
+		Nominated:       p.Status.NominatedNodeName,
+		Terminating:     p.DeletionTimestamp != nil,
+		Created:         timeOf(&p.CreationTimestamp),
+		Start:           timeOf(p.Status.StartTime),
+		Owned:           metav1.GetControllerOfNoCopy(p) != nil,
+		ClaimsHash:      claimsHash(p),
+		Spec:            in.intern(specOf(p)),
+	}
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse {
+			rec.Condition = Condition{c.Reason, c.Message, c.ObservedGeneration}
+		}
+	}
+	return rec
+}
+
+func timeOf(t *metav1.Time) record.Time {
+	if t.IsZero() {
+		return 0
+	}
+	return record.Time(t.UnixNano())
+}
+
+func claimsHash(p *v1.Pod) uint64 {
+	if len(p.Status.ResourceClaimStatuses) == 0 && p.Status.ExtendedResourceClaimStatus == nil {
+		return 0
+	}
+	return hashOf(p.Status.ResourceClaimStatuses, p.Status.ExtendedResourceClaimStatus)
+}
+
+// hashOf hashes values by their JSON form, in which map keys are sorted.
+func hashOf(values ...any) uint64 {
+	h := fnv.New64a()
+	enc := json.NewEncoder(h)
+	for _, v := range values {
+		if err := enc.Encode(v); err != nil {
+			panic(fmt.Sprintf("hashing %T: %v", v, err)) // API types always marshal
+		}
+	}
+	return h.Sum64()
+}
+
+// intern returns the one PodSpec that equals s.
+func (in *Intake) intern(s *PodSpec) *PodSpec {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		panic(fmt.Sprintf("canonical form of a pod spec: %v", err)) // plain data always marshals
+	}
+	key := string(raw)
+	if known := in.specs[key].Value(); known != nil {
+		return known
+	}
+	if len(in.specs) >= in.sweep {
+		for k, p := range in.specs {
+			if p.Value() == nil {
+				delete(in.specs, k)
+			}
+		}
+		in.sweep = max(1024, 2*len(in.specs))
+	}
+	in.specs[key] = weak.Make(s)
+	return s
+}
+
+func specOf(p *v1.Pod) *PodSpec {
+	s := &PodSpec{
+		SchedulerName: p.Spec.SchedulerName,
+		NeverPreempts: p.Spec.PreemptionPolicy != nil && *p.Spec.PreemptionPolicy == v1.PreemptNever,
+		Labels:        p.Labels,
+		NodeSelector:  p.Spec.NodeSelector,
+		Tolerations:   p.Spec.Tolerations,
+		Ports:         hostPorts(p),
+		Images:        images(p),
+		Containers:    len(p.Spec.Containers) + len(p.Spec.InitContainers),
+	}
+	if p.Spec.Priority != nil {
+		s.Priority = *p.Spec.Priority
+	}
+	for _, g := range p.Spec.SchedulingGates {
+		s.Gates = append(s.Gates, g.Name)
+	}
+	if a := p.Spec.Affinity; a != nil && a.NodeAffinity != nil {
+		s.Required = a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+		s.Preferred = a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	}
+	requests(p, s)
+	return s
+}
+
+var defaults = v1.ResourceList{
+	v1.ResourceCPU:    *apiresource.NewMilliQuantity(DefaultMilliCPU, apiresource.DecimalSI),
+	v1.ResourceMemory: *apiresource.NewQuantity(DefaultMemory, apiresource.DecimalSI),
+}
+
+// requests fills the four views of what the pod asks for. Which options each view takes follows upstream:
+// noderesources/fit.go (Request, ScoreNonZero), framework/types.go CalculateResource (Held, HeldNonZero).
+func requests(p *v1.Pod, s *PodSpec) {
+	s.Request = res.FromList(resource.PodRequests(p, resource.PodResourcesOptions{}))
+	resized := resource.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}
+	held := resource.PodRequests(p, resized)
+	s.Held = res.FromList(held)
+	// A pod asks for no pods; the column of pods counts one each.
+	s.Request.Pods, s.Held.Pods = 0, 0
+
+	withDefaults := resized
+	withDefaults.NonMissingContainerRequests = defaults
+	score := resource.PodRequests(p, withDefaults)
+	s.ScoreNonZero = cpuAndMemory(score)
+	s.HeldNonZero = s.ScoreNonZero
+	if resource.IsPodLevelRequestsSet(p) {
+		missing := v1.ResourceList{}
+		for name, q := range defaults {
+			if _, stated := held[name]; !stated {
+				missing[name] = q
+			}
+		}
+		withDefaults.NonMissingContainerRequests = missing
+		s.HeldNonZero = cpuAndMemory(resource.PodRequests(p, withDefaults))
+	}
+}
+
+func cpuAndMemory(list v1.ResourceList) [2]int64 {
+	return [2]int64{res.Milli(list[v1.ResourceCPU]), res.Whole(list[v1.ResourceMemory])}
+}
+
+// hostPorts lists the node ports of containers and sidecars (upstream: pkg/scheduler/util, GetHostPorts).
+func hostPorts(p *v1.Pod) []HostPort {
+	var ports []HostPort
+	add := func(c *v1.Container) {
+		for _, port := range c.Ports {
+			if port.HostPort <= 0 {
+				continue
+			}
+			hp := HostPort{port.HostIP, port.Protocol, port.HostPort}
+			if hp.IP == "" {
+				hp.IP = anyIP
+			}
+			if hp.Protocol == "" {
+				hp.Protocol = v1.ProtocolTCP
+			}
+			ports = append(ports, hp)
+		}
+	}
+	for i := range p.Spec.InitContainers {
+		c := &p.Spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+			add(c)
+		}
+	}
+	for i := range p.Spec.Containers {
+		add(&p.Spec.Containers[i])
+	}
+	return ports
+}
+
+func images(p *v1.Pod) []string {
+	var names []string
+	for i := range p.Spec.InitContainers {
+		names = append(names, NormalImage(p.Spec.InitContainers[i].Image))
+	}
+	for i := range p.Spec.Containers {
+		names = append(names, NormalImage(p.Spec.Containers[i].Image))
+	}
+	for i := range p.Spec.Volumes {
+		if img := p.Spec.Volumes[i].Image; img != nil {
+			names = append(names, NormalImage(img.Reference))
+		}
+	}
+	return names
+}
+
+// NormalImage adds the tag that a container runtime supposes when an image names none.
+func NormalImage(name string) string {
+	if strings.LastIndex(name, ":") <= strings.LastIndex(name, "/") {
+		return name + ":latest"
+	}
+	return name
+}
+
+// Node records one version of a node.
+func (in *Intake) Node(n *v1.Node) *Node {
+	rec := &Node{
+		Name:            n.Name,
+		UID:             string(n.UID),
+		Labels:          n.Labels,
+		Taints:          n.Spec.Taints,
+		Unschedulable:   n.Spec.Unschedulable,
+		Allocatable:     res.FromList(n.Status.Allocatable),
+		Features:        slices.Sorted(slices.Values(n.Status.DeclaredFeatures)),
+		ConditionsHash:  conditionsHash(n),
+		AnnotationsHash: mapHash(n.Annotations),
+	}
+	for _, img := range n.Status.Images {
+		rec.Images = append(rec.Images, Image{img.Names, img.SizeBytes})
+	}
+	return rec
+}
+
+func conditionsHash(n *v1.Node) uint64 {
+	status := make(map[string]string, len(n.Status.Conditions))
+	for _, c := range n.Status.Conditions {
+		status[string(c.Type)] = string(c.Status)
+	}
+	return mapHash(status)
+}
+
+// mapHash sums hashes of the pairs, so the order of iteration does not show.
+func mapHash(m map[string]string) uint64 {
+	var sum uint64
+	for k, v := range m {
+		h := fnv.New64a()
+		var size [8]byte
+		binary.LittleEndian.PutUint64(size[:], uint64(len(k)))
+		h.Write(size[:])
+		h.Write([]byte(k))
+		h.Write([]byte(v))
+		sum += h.Sum64()
+	}
+	return sum
+}

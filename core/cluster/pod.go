@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/resource"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// The requests that scoring supposes for a container that states none, so that silent pods do not pile up on one
+// node (upstream: pkg/scheduler/util/pod_resources.go).
+const (
+	DefaultMilliCPU int64 = 100
+	DefaultMemory   int64 = 200 << 20
+)
+
+// UID names a pod for good.
+type UID string
+
+// Pod is a compact, immutable record of one version of a pod object.
+type Pod struct {
+	UID             UID
+	Namespace, Name string
+	ResourceVersion string
+	Generation      int64
+	// NodeName is where the API server has it bound; empty while pending.
+	NodeName string
+	// Nominated is status.nominatedNodeName.
+	Nominated string
+	// Terminating pods keep their room until they are gone.
+	Terminating bool
+	Created     record.Time
+	// Start is status.startTime, 0 when unset.
+	Start record.Time
+	// Owned tells whether a controller would make the pod again.
+	Owned bool
+	// ClaimsHash covers the generated resource claims in the status.
+	ClaimsHash uint64
+	// Condition is the PodScheduled condition as last seen, so that an unchanged one is not written again.
+	Condition Condition
+	// Spec is shared by pods that were made alike; never nil.
+	Spec *PodSpec
+}
+
+// Condition is what the API server holds as PodScheduled=False; empty when there is none.
+type Condition struct {
+	Reason, Message string
+	Generation      int64
+}
+
+// Ref is the pod's name in records.
+func (p *Pod) Ref() record.PodRef {
+	return record.PodRef{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
+}
+
+// Key is namespace/name.
+func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
+
+// PodSpec is everything that filtering, scoring and accounting read of a pod besides its names. Pods stamped from one
+// template share one PodSpec, so that what is computed for it is computed once. Immutable.
+type PodSpec struct {
+	SchedulerName string
+	Priority      int32
+	// NeverPreempts is preemptionPolicy Never.
+	NeverPreempts bool
+	Labels        map[string]string // label key -> value
+	NodeSelector map[string]string // label key -> wanted value; nil when the field is absent
+	Required     *v1.NodeSelector  // required node affinity
+	Preferred    []v1.PreferredSchedulingTerm
+	Tolerations  []v1.Toleration
+	Ports        []HostPort
+	Gates        []string
+	// Images are the normalised images of init containers, containers and image volumes, in that order, repeats
+	// kept: ImageLocality counts each container.
+	Images []string
+	// Containers counts containers and init containers.
+	Containers int
+
+	// Request is what the pod asks for before it runs: max(sum of containers and sidecars, each init phase), pod-level
+	// resources over that, plus overhead.
+	Request resource.Amounts
+	// Held is what the pod takes on its node: Request, with containers under in-place resize at the larger of desired,
+	// allocated and actual (KEP-1287); an infeasible desire does not count.
+	Held resource.Amounts
+	// HeldNonZero is Held with the defaults above for silent containers: CPU in thousandths, memory in bytes. It is
+	// what scoring sums over the pods of a node.
+	HeldNonZero [2]int64
+	// ScoreNonZero is the pod's own request as NodeResourcesFit scores it, CPU and memory. It differs from HeldNonZero
+	// only under pod-level resources.
+	ScoreNonZero [2]int64
+}
+
+// HostPort is one port of the node that a pod takes.
+type HostPort struct {
+	IP       string // "0.0.0.0" when the pod names none
+	Protocol v1.Protocol
+	Port     int32
+}
+
+// Conflicts tells whether two pods with these ports cannot share a node: same port and protocol, and the same
+// address or one of them all addresses.
+func (a HostPort) Conflicts(b HostPort) bool {
+	return a.Port == b.Port && a.Protocol == b.Protocol && (a.IP == b.IP || a.IP == anyIP || b.IP == anyIP)
+}
+
+const anyIP = "0.0.0.0"

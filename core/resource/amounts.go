@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resource
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Overflowed marks a quantity that int64 cannot hold. It is larger than every real amount, so comparisons keep
+// their sense, but a request that carries it must be refused even where capacity carries it too.
+const Overflowed int64 = math.MaxInt64
+
+// Scalar is an amount of one resource other than the four with fields of their own: an extended resource, huge
+// pages of one size (bytes), attachable volumes.
+type Scalar struct {
+	Name  v1.ResourceName
+	Value int64
+}
+
+// Amounts is a vector of resources by name, as a pod requests or a node offers them.
+type Amounts struct {
+	MilliCPU  int64
+	Memory    int64 // bytes
+	Ephemeral int64 // bytes of ephemeral storage
+	Pods      int64 // number of pods; only nodes offer it
+	// Scalars is sorted by name and has no duplicates. A scalar that is present with 0 counts as absent, except
+	// for Has.
+	Scalars []Scalar
+}
+
+// FromList reads a resource list. Names that are not schedulable resources (see IsScalar) are left out, as
+// upstream's framework.Resource does (pkg/scheduler/framework/types.go, Add).
+func FromList(list v1.ResourceList) Amounts {
+	var a Amounts
+	for name, q := range list { // order does not matter: each name sets its own field, scalars are sorted below
+		switch name {
+		case v1.ResourceCPU:
+			a.MilliCPU = Milli(q)
+		case v1.ResourceMemory:
+			a.Memory = Whole(q)
+		case v1.ResourceEphemeralStorage:
+			a.Ephemeral = Whole(q)
+		case v1.ResourcePods:
+			a.Pods = Whole(q)
+		default:
+			if IsScalar(name) {
+				a.Scalars = append(a.Scalars, Scalar{name, Whole(q)})
+			}
+		}
+	}
+	slices.SortFunc(a.Scalars, func(x, y Scalar) int { return strings.Compare(string(x.Name), string(y.Name)) })
+	return a
+}
+
+// Get returns the amount under name, 0 when absent.
+func (a *Amounts) Get(name v1.ResourceName) int64 {
+	switch name {
+	case v1.ResourceCPU:
+		return a.MilliCPU
+	case v1.ResourceMemory:
+		return a.Memory
+	case v1.ResourceEphemeralStorage:
+		return a.Ephemeral
+	case v1.ResourcePods:
+		return a.Pods
+	}
+	i, ok := a.find(name)
+	if !ok {
+		return 0
+	}
+	return a.Scalars[i].Value
+}
+
+// Has tells whether a scalar is listed at all, even with 0.
+func (a *Amounts) Has(name v1.ResourceName) bool {
+	_, ok := a.find(name)
+	return ok
+}
+
+func (a *Amounts) find(name v1.ResourceName) (int, bool) {
+	return slices.BinarySearchFunc(a.Scalars, name, func(s Scalar, n v1.ResourceName) int {
+		return strings.Compare(string(s.Name), string(n))
+	})
+}
+
+// Equal tells whether both hold the same amounts under the same names.
+func (a *Amounts) Equal(b *Amounts) bool {
+	return a.MilliCPU == b.MilliCPU && a.Memory == b.Memory && a.Ephemeral == b.Ephemeral && a.Pods == b.Pods &&
+		slices.Equal(a.Scalars, b.Scalars)
+}
+
+// IsZero tells whether nothing is asked for.
+func (a *Amounts) IsZero() bool {
+	if a.MilliCPU != 0 || a.Memory != 0 || a.Ephemeral != 0 || a.Pods != 0 {
+		return false
+	}
+	for _, s := range a.Scalars {
+		if s.Value != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Whole is the quantity in whole units, rounded up, Overflowed when int64 cannot hold it, and
+// math.MinInt64 for its negative counterpart.
+func Whole(q apiresource.Quantity) int64 { return scaled(q, 0) }
+
+// Milli is the quantity in thousandths, rounded up, saturating as Whole does.
+func Milli(q apiresource.Quantity) int64 { return scaled(q, apiresource.Milli) }
+
+// The ends of what Quantity.ScaledValue computes without wrapping.
+var (
+	largestWhole  = *apiresource.NewQuantity(math.MaxInt64-1, apiresource.DecimalSI)
+	largestMilli  = *apiresource.NewMilliQuantity(math.MaxInt64-1, apiresource.DecimalSI)
+	smallestWhole = *apiresource.NewQuantity(-math.MaxInt64, apiresource.DecimalSI)
+	smallestMilli = *apiresource.NewMilliQuantity(-math.MaxInt64, apiresource.DecimalSI)
+)
+
+func scaled(q apiresource.Quantity, scale apiresource.Scale) int64 {
+	// Most quantities fit with room to spare; the comparison below goes through arbitrary precision and is slow.
+	const small = math.MaxInt64 / 1000
+	if v, ok := q.AsInt64(); ok && v < small && v > -small {
+		if scale == apiresource.Milli {
+			return v * 1000
+		}
+		return v
+	}
+	top, bottom := &largestWhole, &smallestWhole
+	if scale == apiresource.Milli {
+		top, bottom = &largestMilli, &smallestMilli
+	}
+	switch {
+	case q.Cmp(*top) > 0:
+		return Overflowed
+	case q.Cmp(*bottom) < 0:
+		return math.MinInt64
+	}
+	return q.ScaledValue(scale)
+}
+
+// Add returns a+b, held at the ends of int64 instead of wrapping.
+func Add(a, b int64) int64 {
+	s := a + b
+	if a > 0 && b > 0 && s < 0 {
+		return math.MaxInt64
+	}
+	if a < 0 && b < 0 && s >= 0 {
+		return math.MinInt64
+	}
+	return s
+}
+
+// Sub returns a-b, held at the ends of int64 instead of wrapping.
+func Sub(a, b int64) int64 {
+	if b == math.MinInt64 {
+		return Add(Add(a, math.MaxInt64), 1)
+	}
+	return Add(a, -b)
+}
+
+// IsScalar tells whether the scheduler counts a resource of this name beside CPU, memory, ephemeral storage and
+// pods: extended resources, huge pages, names in a kubernetes.io domain, attachable volumes (upstream:
+// pkg/scheduler/util, IsScalarResourceName).
+func IsScalar(name v1.ResourceName) bool {
+	s := string(name)
+	return strings.HasPrefix(s, v1.ResourceHugePagesPrefix) ||
+		strings.HasPrefix(s, v1.ResourceAttachableVolumesPrefix) ||
+		strings.Contains(s, v1.ResourceDefaultNamespacePrefix) ||
+		IsExtended(name)
+}
+
+// IsExtended tells whether name is an extended resource: a qualified name outside kubernetes.io that stays
+// qualified when quota puts "requests." before it.
+func IsExtended(name v1.ResourceName) bool {
+	s := string(name)
+	if !strings.Contains(s, "/") || strings.Contains(s, v1.ResourceDefaultNamespacePrefix) ||
+		strings.HasPrefix(s, v1.DefaultResourceRequestsPrefix) {
+		return false
+	}
+	return len(validation.IsQualifiedName(v1.DefaultResourceRequestsPrefix+s)) == 0
+}
