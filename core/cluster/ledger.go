@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/resource"
+)
+
+// Seen is what the store knew of a bound pod when a new version of it arrived.
+type Seen struct {
+	// Old is the version whose amounts were in the ledger, nil if the pod was new.
+	Old *Pod
+	// WasAssumed: the pod had been decided here and is now confirmed.
+	WasAssumed bool
+	// Elsewhere is the node the ledger had it on when that was not where the API server has it.
+	Elsewhere string
+}
+
+// SetPod records a pod that the API server has bound to p.NodeName. An assumed pod becomes confirmed; if it was bound
+// elsewhere, the API server is right.
+func (s *Store) SetPod(p *Pod) Seen {
+	if p.NodeName == "" {
+		panic(fmt.Sprintf("cluster: SetPod of pod %s (%s), which is not bound", p.Key(), p.UID))
+	}
+	var seen Seen
+	if e := s.pods[p.UID]; e != nil {
+		seen.Old, seen.WasAssumed = e.pod, e.assumed
+		if name := s.rows[e.row].name; name != p.NodeName {
+			seen.Elsewhere = name
+		}
+		s.remove(e)
+	}
+	s.insert(p, s.rowFor(p.NodeName), false)
+	return seen
+}
+
+// DeletePod takes a pod, confirmed or assumed, out of the ledger.
+func (s *Store) DeletePod(uid UID) (old *Pod, ok bool) {
+	e := s.pods[uid]
+	if e == nil {
+		return nil, false
+	}
+	s.remove(e)
+	return e.pod, true
+}
+
+// Forget takes an assumed pod out of the ledger at once, after its bind has failed. It says whether there was one: a
+// pod that the watch has confirmed meanwhile stays.
+func (s *Store) Forget(uid UID) bool {
+	e := s.pods[uid]
+	if e == nil || !e.assumed {
+		return false
+	}
+	s.remove(e)
+	return true
+}
+
+// assume puts a decided pod on a row.
+func (s *Store) assume(p *Pod, n NodeIdx) {
+	if e := s.pods[p.UID]; e != nil {
+		panic(fmt.Sprintf("cluster: assuming pod %s (%s) on %q, the ledger has it on %q", p.Key(), p.UID, s.rows[n].name, s.rows[e.row].name))
+	}
+	s.insert(p, n, true)
+}
+
+func (s *Store) insert(p *Pod, n NodeIdx, assumed bool) {
+	e := &entry{pod: p, assumed: assumed}
+	s.attach(e, n, len(s.rows[n].pods))
+	s.did(func() { s.detach(e) })
+}
+
+func (s *Store) remove(e *entry) {
+	n, pos := e.row, e.pos
+	s.detach(e)
+	s.did(func() { s.attach(e, n, pos) })
+	s.releaseIfEmpty(n)
+}
+
+// attach enters e at a position of its row: the last, or where detach took it from.
+func (s *Store) attach(e *entry, n NodeIdx, pos int) {
+	r := &s.rows[n]
+	e.row, e.pos = n, pos
+	r.pods = append(r.pods, e)
+	if last := len(r.pods) - 1; pos != last {
+		moved := r.pods[pos]
+		r.pods[last], moved.pos = moved, last
+		r.pods[pos] = e
+	}
+	r.ports = append(r.ports, e.pod.Spec.Ports...)
+	s.pods[e.pod.UID] = e
+	s.count(e, n, 1)
+}
+
+// detach takes e out of its row; the last pod of the row moves into its place.
+func (s *Store) detach(e *entry) {
+	r := &s.rows[e.row]
+	last := len(r.pods) - 1
+	if r.pods[e.pos] != e {
+		panic(fmt.Sprintf("cluster: pod %s is not at position %d of node %q", e.pod.Key(), e.pos, r.name))
+	}
+	moved := r.pods[last]
+	r.pods[e.pos], moved.pos = moved, e.pos
+	r.pods[last] = nil
+	r.pods = r.pods[:last]
+	for _, p := range e.pod.Spec.Ports {
+		i := slices.Index(r.ports, p)
+		r.ports = slices.Delete(r.ports, i, i+1)
+	}
+	delete(s.pods, e.pod.UID)
+	s.count(e, e.row, -1)
+}
+
+// count adds (sign 1) or takes out (sign -1) what the pod's record holds.
+func (s *Store) count(e *entry, n NodeIdx, sign int64) {
+	spec := e.pod.Spec
+	s.countOne(resource.CPU, n, sign*spec.Held.MilliCPU, e.assumed)
+	s.countOne(resource.Memory, n, sign*spec.Held.Memory, e.assumed)
+	s.countOne(resource.Ephemeral, n, sign*spec.Held.Ephemeral, e.assumed)
+	s.countOne(resource.Pods, n, sign, e.assumed)
+	for _, sc := range spec.Held.Scalars {
+		s.countOne(s.columnOf(sc.Name), n, sign*sc.Value, e.assumed)
+	}
+	s.nonZero[0].add(n, sign*spec.HeldNonZero[0])
+	s.nonZero[1].add(n, sign*spec.HeldNonZero[1])
+	s.touch(n)
+}
+
+func (s *Store) countOne(id resource.ID, n NodeIdx, delta int64, assumed bool) {
+	s.requested[id].add(n, delta)
+	if assumed {
+		s.assumed[id].add(n, delta)
+	}
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/resource"
+)
+
+// Store is the cluster as the engine knows it. The engine is its one writer.
+type Store struct {
+	names *resource.Names
+	index map[string]NodeIdx // node name -> row, also for rows whose node object is missing
+	rows  []row
+	free  []NodeIdx // rows to use again, last freed first
+	live  int       // rows with a node object
+	pods  map[UID]*entry
+
+	// Columns by resource.ID; every column is as long as rows. requested = confirmed + assumed; only the sum and the
+	// assumed part are stored.
+	allocatable []column
+	requested   []column
+	assumed     []column
+	nonZero     [2]column // requested CPU and memory with defaults for silent containers
+
+	taintSet      []int32 // row -> id in taintSets
+	unschedulable []bool  // row -> spec.unschedulable
+	taintSets     [][]v1.Taint
+	taintIDs      map[string]int32 // canonical form -> index in taintSets
+	images        map[string]*imageState
+	labelSets     map[labelPair]*Bitmap // built when first asked for, kept up to date from then on
+	labelKeys     map[string]*Bitmap    // the same for "has this label key"
+
+	rev     uint64 // counts changes of rows
+	journal journal
+	nodeSet uint64 // counts changes of which nodes exist and which images they hold
+
+	undo  []func() // how to take back what the open transaction did, oldest first
+	inTxn bool
+	trial *Trial
+}
+
+type labelPair struct{ key, value string }
+
+// row is what a node holds that is not a column.
+type row struct {
+	name  string
+	node  *Node // nil while the node object is missing
+	pods  []*entry
+	ports []HostPort // of all pods on the node; a port taken twice stands twice
+}
+
+// entry is one pod in the ledger.
+type entry struct {
+	pod     *Pod // the record whose amounts are in the columns
+	row     NodeIdx
+	pos     int // in rows[row].pods
+	assumed bool
+}
+
+// imageState follows upstream's cache: an image has the size under which it was first seen, for as long as some node
+// holds it.
+type imageState struct {
+	size int64
+	rows Bitmap
+	n    int
+}
+
+// NewStore returns an empty store.
+func NewStore() *Store {
+	s := &Store{
+		names:     resource.NewNames(),
+		index:     map[string]NodeIdx{},
+		pods:      map[UID]*entry{},
+		taintIDs:  map[string]int32{},
+		images:    map[string]*imageState{},
+		labelSets: map[labelPair]*Bitmap{},
+		labelKeys: map[string]*Bitmap{},
+	}
+	s.growColumns()
+	return s
+}
+
+// Begin opens a transaction: what happens from here can be taken back by Abort until Commit.
+func (s *Store) Begin() {
+	if s.inTxn {
+		panic("cluster: Begin inside a transaction")
+	}
+	s.inTxn, s.undo = true, s.undo[:0]
+}
+
+// Commit makes the transaction final.
+func (s *Store) Commit() {
+	s.mustBeInTxn("Commit")
+	if s.trial != nil {
+		panic("cluster: Commit with an open trial")
+	}
+	clear(s.undo)
+	s.undo, s.inTxn = s.undo[:0], false
+}
+
+// Abort takes back everything since Begin, an open trial included.
+func (s *Store) Abort() {
+	s.mustBeInTxn("Abort")
+	s.trial = nil
+	s.rollback(0)
+	s.inTxn = false
+}
+
+func (s *Store) mustBeInTxn(op string) {
+	if !s.inTxn {
+		panic("cluster: " + op + " outside a transaction")
+	}
+}
+
+// rollback undoes the newest steps until mark remain.
+func (s *Store) rollback(mark int) {
+	for i := len(s.undo) - 1; i >= mark; i-- {
+		undo := s.undo[i]
+		s.undo[i] = nil
+		s.undo = s.undo[:i]
+		undo()
+	}
+	s.undo = s.undo[:mark]
+}
+
+// did notes how to take back a step that has just been taken.
+func (s *Store) did(undo func()) {
+	if s.inTxn {
+		s.undo = append(s.undo, undo)
+	}
+}
+
+// touch notes that a row changed.
+func (s *Store) touch(n NodeIdx) {
+	s.rev++
+	s.journal.add(n)
+}
+
+func (s *Store) growColumns() {
+	for _, cols := range []*[]column{&s.allocatable, &s.requested, &s.assumed} {
+		for len(*cols) < s.names.Len() {
+			*cols = append(*cols, column{})
+		}
+		for i := range *cols {
+			(*cols)[i].grow(len(s.rows))
+		}
+	}
+	s.nonZero[0].grow(len(s.rows))
+	s.nonZero[1].grow(len(s.rows))
+	for len(s.taintSet) < len(s.rows) {
+		s.taintSet = append(s.taintSet, 0)
+		s.unschedulable = append(s.unschedulable, false)
+	}
+}
+
+// column returns the column of a resource, making it at first sight.
+func (s *Store) columnOf(name v1.ResourceName) resource.ID {
+	id := s.names.Intern(name)
+	if int(id) >= len(s.requested) {
+		s.growColumns()
+	}
+	return id
+}
+
+// rowFor returns the row of a node name, taking one at first sight.
+func (s *Store) rowFor(name string) NodeIdx {
+	if n, ok := s.index[name]; ok {
+		return n
+	}
+	var n NodeIdx
+	if k := len(s.free); k > 0 {
+		n = s.free[k-1]
+		s.free = s.free[:k-1]
+		s.rows[n].name = name
+	} else {
+		n = NodeIdx(len(s.rows))
+		s.rows = append(s.rows, row{name: name})
+		s.growColumns()
+	}
+	s.index[name] = n
+	s.did(func() { s.freeRow(n) })
+	return n
+}
+
+// releaseIfEmpty gives a row back when neither node nor pods need it.
+func (s *Store) releaseIfEmpty(n NodeIdx) {
+	r := &s.rows[n]
+	if r.node != nil || len(r.pods) > 0 {
+		return
+	}
+	name := r.name
+	s.freeRow(n)
+	s.did(func() {
+		if got := s.rowFor(name); got != n {
+			panic(fmt.Sprintf("cluster: undo took row %d for node %q, it had %d", got, name, n))
+		}
+		s.undo = s.undo[:len(s.undo)-1] // rowFor noted its own undo; this one is being undone
+	})
+}
+
+func (s *Store) freeRow(n NodeIdx) {
+	r := &s.rows[n]
+	if len(r.pods) != 0 || r.node != nil || len(r.ports) != 0 {
+		panic(fmt.Sprintf("cluster: freeing row %d of node %q with %d pods, node object %v", n, r.name, len(r.pods), r.node != nil))
+	}
+	delete(s.index, r.name)
+	r.name = ""
+	s.free = append(s.free, n)
+}
+
+// SetNode records a node and returns what was known of it before, nil for a new one.
+func (s *Store) SetNode(node *Node) (old *Node) {
+	n := s.rowFor(node.Name)
+	old = s.rows[n].node
+	s.putNode(n, node)
+	s.did(func() { s.putNode(n, old) })
+	return old
+}
+
+// DeleteNode forgets a node object. The row stays while pods are on it: their delete events may come later. Returns
+// what was known of it, nil if nothing.
+func (s *Store) DeleteNode(name string) (old *Node) {
+	n, ok := s.index[name]
+	if !ok || s.rows[n].node == nil {
+		return nil
+	}
+	old = s.rows[n].node
+	s.putNode(n, nil)
+	s.did(func() { s.putNode(n, old) })
+	s.releaseIfEmpty(n)
+	return old
+}
+
+// putNode makes node (nil: none) the object of row n and brings columns, bitmaps and images in line.
+func (s *Store) putNode(n NodeIdx, node *Node) {
+	r := &s.rows[n]
+	old := r.node
+	r.node = node
+	switch {
+	case old == nil && node != nil:
+		s.live++
+		s.nodeSet++
+	case old != nil && node == nil:
+		s.live--
+		s.nodeSet++
+	}
+	s.putAllocatable(n, node)
+	s.putLabels(n, old, node)
+	s.putImages(n, old, node)
+	s.unschedulable[n] = node != nil && node.Unschedulable
+	s.taintSet[n] = 0
+	if node != nil {
+		s.taintSet[n] = s.taintSetOf(node.Taints)
+	}
+	s.touch(n)
+}
+
+func (s *Store) putAllocatable(n NodeIdx, node *Node) {
+	for id := range s.allocatable {
+		s.allocatable[id].v[n] = 0
+	}
+	if node == nil {
+		return
+	}
+	a := &node.Allocatable
+	s.allocatable[resource.CPU].v[n] = a.MilliCPU
+	s.allocatable[resource.Memory].v[n] = a.Memory
+	s.allocatable[resource.Ephemeral].v[n] = a.Ephemeral
+	s.allocatable[resource.Pods].v[n] = a.Pods
+	for _, sc := range a.Scalars {
+		id := s.columnOf(sc.Name)
+		s.allocatable[id].v[n] = sc.Value
+	}
+}
+
+func (s *Store) taintSetOf(taints []v1.Taint) int32 {
+	var b strings.Builder
+	for _, t := range taints {
+		fmt.Fprintf(&b, "%q=%q:%q,", t.Key, t.Value, t.Effect)
+	}
+	key := b.String()
+	if id, ok := s.taintIDs[key]; ok {
+		return id
+	}
+	id := int32(len(s.taintSets))
+	s.taintSets = append(s.taintSets, taints)
+	s.taintIDs[key] = id
+	return id
+}
+
+func (s *Store) putLabels(n NodeIdx, old, node *Node) {
+	if old != nil {
+		for k, v := range old.Labels {
+			if b := s.labelSets[labelPair{k, v}]; b != nil {
+				b.Clear(n)
+			}
+			if b := s.labelKeys[k]; b != nil {
+				b.Clear(n)
+			}
+		}
+	}
+	if node != nil {
+		for k, v := range node.Labels {
+			if b := s.labelSets[labelPair{k, v}]; b != nil {
+				b.Set(n)
+			}
+			if b := s.labelKeys[k]; b != nil {
+				b.Set(n)
+			}
+		}
+	}
+}
+
+func (s *Store) putImages(n NodeIdx, old, node *Node) {
+	if old != nil {
+		for _, img := range old.Images {
+			for _, name := range img.Names {
+				st := s.images[name]
+				if st == nil || !st.rows.Has(n) {
+					continue // the image stood twice in the list
+				}
+				st.rows.Clear(n)
+				if st.n--; st.n == 0 {
+					delete(s.images, name)
+				}
+				s.nodeSet++
+			}
+		}
+	}
+	if node != nil {
+		for _, img := range node.Images {
+			for _, name := range img.Names {
+				st := s.images[name]
+				if st == nil {
+					st = &imageState{size: img.Size}
+					s.images[name] = st
+				}
+				if !st.rows.Has(n) {
+					st.rows.Set(n)
+					st.n++
+					s.nodeSet++
+				}
+			}
+		}
+	}
+}

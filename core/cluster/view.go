@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/resource"
+)
+
+// NodeView is one node as the plain forms of plugins see it: the node's record and the sums over its pods. It is a
+// copy; AddPod and RemovePod change the copy alone, which is how nominated pods and victims are supposed.
+type NodeView struct {
+	Row     NodeIdx
+	Node    *Node
+	NonZero [2]int64 // requested CPU and memory with defaults for silent containers
+	Pods    []*Pod
+	Ports   []HostPort
+
+	requested []int64 // by resource.ID
+	names     *resource.Names
+}
+
+// Allocatable is what the node offers of a resource.
+func (v *NodeView) Allocatable(name v1.ResourceName) int64 { return v.Node.Allocatable.Get(name) }
+
+// Requested is what the pods of the view hold of a resource. For v1.ResourcePods it is their number.
+func (v *NodeView) Requested(name v1.ResourceName) int64 {
+	id, ok := v.names.Lookup(name)
+	if !ok || int(id) >= len(v.requested) {
+		return 0
+	}
+	return v.requested[id]
+}
+
+// HasImage tells whether the node holds an image.
+func (v *NodeView) HasImage(name string) bool {
+	for _, img := range v.Node.Images {
+		if slices.Contains(img.Names, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// AddPod supposes that a pod is on the node too.
+func (v *NodeView) AddPod(p *Pod) {
+	v.Pods = append(v.Pods, p)
+	v.Ports = append(v.Ports, p.Spec.Ports...)
+	v.count(p, 1)
+}
+
+// RemovePod supposes that a pod has gone. It panics if the view does not hold it.
+func (v *NodeView) RemovePod(uid UID) {
+	i := slices.IndexFunc(v.Pods, func(p *Pod) bool { return p.UID == uid })
+	if i < 0 {
+		panic(fmt.Sprintf("cluster: view of node %q does not hold pod %s", v.Node.Name, uid))
+	}
+	p := v.Pods[i]
+	v.Pods = slices.Delete(v.Pods, i, i+1)
+	for _, port := range p.Spec.Ports {
+		j := slices.Index(v.Ports, port)
+		v.Ports = slices.Delete(v.Ports, j, j+1)
+	}
+	v.count(p, -1)
+}
+
+func (v *NodeView) count(p *Pod, sign int64) {
+	v.add(v1.ResourceCPU, sign*p.Spec.Held.MilliCPU)
+	v.add(v1.ResourceMemory, sign*p.Spec.Held.Memory)
+	v.add(v1.ResourceEphemeralStorage, sign*p.Spec.Held.Ephemeral)
+	v.add(v1.ResourcePods, sign)
+	for _, sc := range p.Spec.Held.Scalars {
+		v.add(sc.Name, sign*sc.Value)
+	}
+	v.NonZero[0] = resource.Add(v.NonZero[0], sign*p.Spec.HeldNonZero[0])
+	v.NonZero[1] = resource.Add(v.NonZero[1], sign*p.Spec.HeldNonZero[1])
+}
+
+func (v *NodeView) add(name v1.ResourceName, delta int64) {
+	id, ok := v.names.Lookup(name)
+	if !ok {
+		return // no node offers it and no pod holds it; Fit refuses the pod by its request
+	}
+	for int(id) >= len(v.requested) {
+		v.requested = append(v.requested, 0)
+	}
+	v.requested[id] = resource.Add(v.requested[id], delta)
+}

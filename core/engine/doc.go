@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package engine owns the scheduling loop as a function: Step takes one event and returns the effects it asks for.
+//
+// The caller's duties, in order:
+//
+//  1. Before the first Cycle, feed one NodeSet per node and one PodSet per pod of the initial lists, each list sorted
+//     by name, then Synced.
+//  2. Call Step from one goroutine only. Give time by Tick, never otherwise; it must not go back.
+//  3. Alternate bounded batches of events with Cycle events, by count and never by clock.
+//  4. Carry out every effect. For each Bind answer with exactly one BindDone, after re-reading the pod when the answer of
+//     the API server was lost.
+//  5. Keep no reference to slices in effects after the next Step.
+//
+// A Step is a transaction over the cluster.Store: a panic inside rolls back to its start, the pod or node in hand is set
+// aside, and the loop goes on. The same events in the same order give the same effects, byte for byte.
+package engine

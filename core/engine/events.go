@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Event is something the engine is told.
+type Event interface{ event() }
+
+// The events.
+type (
+	// NodeSet says that a node exists in this version.
+	NodeSet struct{ Node *cluster.Node }
+
+	// NodeGone says that a node object was deleted.
+	NodeGone struct{ Name string }
+
+	// PodSet says that a pod exists in this version: pending or bound, of this scheduler or another. Pods that
+	// have ended (Succeeded, Failed) are PodGone.
+	PodSet struct{ Pod *cluster.Pod }
+
+	// PodGone says that a pod was deleted or has ended.
+	PodGone struct{ Pod record.PodRef }
+
+	// BindDone answers a Bind effect.
+	BindDone struct {
+		Pod     record.PodRef
+		Node    string
+		Outcome BindOutcome
+		Message string // of the error, empty when bound
+	}
+
+	// Activate asks that pods be tried at once, whatever they wait for.
+	Activate struct{ Pods []record.PodRef }
+
+	// Tick says what time it is.
+	Tick struct{ Now record.Time }
+
+	// Synced says that the initial lists are complete.
+	Synced struct{}
+
+	// Cycle runs one scheduling cycle if a unit is ready.
+	Cycle struct{}
+)
+
+// BindOutcome is what became of a bind.
+type BindOutcome uint8
+
+// The outcomes. An unknown outcome is not among them: kube re-reads the pod first.
+const (
+	// Bound: the API server has the pod on the node.
+	Bound BindOutcome = iota
+	// BindFailed: the API server does not have it on a node; the pod is tried again after an error backoff.
+	BindFailed
+	// BoundElsewhere: the pod is bound, to another node than asked.
+	BoundElsewhere
+	// PodVanished: the pod is gone, or another pod of the same name is in its place.
+	PodVanished
+)
+
+func (NodeSet) event()  {}
+func (NodeGone) event() {}
+func (PodSet) event()   {}
+func (PodGone) event()  {}
+func (BindDone) event() {}
+func (Activate) event() {}
+func (Tick) event()     {}
+func (Synced) event()   {}
+func (Cycle) event()    {}
+
+// Effect is something the engine asks the world to do. Every effect is safe to repeat.
+type Effect interface{ effect() }
+
+// The effects.
+type (
+	// Bind asks that a pod be bound to a node, with the UID as precondition.
+	Bind struct {
+		Pod      record.PodRef
+		Node     string
+		Decision uint64
+	}
+
+	// Condition asks that the PodScheduled condition be set to False.
+	Condition struct {
+		Pod        record.PodRef
+		Reason     string // Unschedulable, SchedulerError
+		Message    string
+		Generation int64 // of the pod that was tried, for observedGeneration
+		// ClearNomination asks that status.nominatedNodeName be removed with the same patch.
+		ClearNomination bool
+	}
+
+	// WriteEvent asks for an events.k8s.io event about a pod.
+	WriteEvent struct {
+		Pod    record.PodRef
+		Type   string // Normal, Warning
+		Reason string // Scheduled, FailedScheduling
+		Action string // Binding, Scheduling
+		Note   string
+	}
+
+	// Wake asks for a Tick at this time at the latest. The newest Wake replaces the one before.
+	Wake struct{ At record.Time }
+
+	// Moved tells of a unit that changed its sub-queue.
+	Moved struct{ Move record.QueueMove }
+
+	// Decided tells of a decision.
+	Decided struct{ Decision record.Decision }
+
+	// Trouble tells of something that should not have happened and was contained: a panic while handling one
+	// object, a pod found on another node than decided.
+	Trouble struct {
+		Object  string // namespace/name of a pod, or the name of a node
+		What    string
+		Details string
+	}
+)
+
+func (Bind) effect()       {}
+func (Condition) effect()  {}
+func (WriteEvent) effect() {}
+func (Wake) effect()       {}
+func (Moved) effect()      {}
+func (Decided) effect()    {}
+func (Trouble) effect()    {}
+
+// Step names the numbered steps of the cycle, for the Meter.
+type StepName uint8
+
+// Meter is told where the work is. The engine never reads time: kube's Meter does, replay's is empty, and effects never
+// depend on it.
+type Meter interface {
+	// Enter starts a numbered step of the cycle; it ends the step before.
+	Enter(step StepName)
+	// Plugin starts one plugin's part of a step; an empty name ends it.
+	Plugin(name string)
+	// Leave ends the cycle.
+	Leave()
+}
+
+// NoMeter measures nothing.
+type NoMeter struct{}
+
+// Enter does nothing.
+func (NoMeter) Enter(StepName) {}
+
+// Plugin does nothing.
+func (NoMeter) Plugin(string) {}
+
+// Leave does nothing.
+func (NoMeter) Leave() {}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
+
+// MaxScore is the highest normalised score of a plugin for a node.
+const MaxScore int64 = 100
+
+// Plugin has a name: the one in KubeSchedulerConfiguration, records and metrics. What else it does shows in which of
+// the interfaces below it implements.
+type Plugin interface {
+	Name() string
+}
+
+// Gate keeps pods out of the active queue (upstream: PreEnqueue).
+type Gate interface {
+	Plugin
+	// Gated returns why the pod must wait; ok is true when it need not.
+	Gated(p *cluster.Pod) (reason string, ok bool)
+}
+
+// Less orders the active queue (upstream: QueueSort). The engine breaks what remains equal by age.
+type Less interface {
+	Plugin
+	// Before tells whether a pod with the first priority goes before one with the second.
+	Before(a, b *cluster.Pod) bool
+}
+
+// Filter decides on which nodes a pod can run (upstream: PreFilter and Filter).
+type Filter interface {
+	Plugin
+	// PrepareFilter looks at the pod once.
+	PrepareFilter(s cluster.Snapshot, p *cluster.Pod) FilterPlan
+}
+
+// FilterPlan is what a Filter makes of a pod before it looks at nodes.
+type FilterPlan struct {
+	// Reject, when not empty, is why the pod fits no node at all: no node is looked at. Such a rejection is
+	// unresolvable: no eviction helps.
+	Reject string
+	// Nodes, when not nil, are the only nodes to look at, by name.
+	Nodes map[string]struct{}
+	// Filter is nil when the plugin has nothing to say about this pod (upstream: Skip).
+	Filter PodFilter
+}
+
+// PodFilter is a Filter prepared for one pod.
+type PodFilter interface {
+	// Plain is the verdict on one node.
+	Plain(s cluster.Snapshot, v *cluster.NodeView) Code
+	// Column gives the verdict on rows lo to hi-1: where out holds Fits and the pod does not fit, it writes
+	// tag.With(code). It leaves all other rows alone.
+	Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, out []Verdict)
+	// Reasons are the texts of a code, as upstream words them, in upstream's order.
+	Reasons(c Code) []string
+}
+
+// Scorer ranks nodes (upstream: PreScore, Score, NormalizeScore).
+type Scorer interface {
+	Plugin
+	// PrepareScore looks at the pod once. A nil PodScore means that the plugin does not score it (upstream: Skip).
+	PrepareScore(s cluster.Snapshot, p *cluster.Pod) PodScore
+	// Normal is how raw scores become 0..MaxScore.
+	Normal() Normal
+}
+
+// PodScore is a Scorer prepared for one pod.
+type PodScore interface {
+	// Plain is the raw score of one node.
+	Plain(s cluster.Snapshot, v *cluster.NodeView) int64
+	// Column writes the raw scores of rows lo to hi-1. Rows without a node may hold anything.
+	Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int64)
+	// Epoch changes whenever the scores of rows may have changed that were not touched themselves; a constant for
+	// scores that depend on their own row alone.
+	Epoch(s cluster.Snapshot) uint64
+}
+
+// Normal is a way to bring raw scores of the feasible nodes to 0..MaxScore.
+type Normal uint8
+
+// The normalisers (upstream: plugins/helper/normalize_score.go).
+const (
+	AsIs        Normal = iota // raw scores are in range already
+	ByMax                     // raw*100/max over the feasible nodes; all 0 when max is 0
+	ReversedMax               // 100 - raw*100/max; all 100 when max is 0
+)
+
+// Apply normalises one raw score, given the largest raw score among the feasible nodes.
+func (n Normal) Apply(raw, largest int64) int64 {
+	switch {
+	case n == AsIs:
+		return raw
+	case largest == 0 && n == ReversedMax:
+		return MaxScore
+	case largest == 0:
+		return raw
+	case n == ReversedMax:
+		return MaxScore - MaxScore*raw/largest
+	}
+	return MaxScore * raw / largest
+}

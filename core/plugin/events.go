@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import "github.com/kumiki-scheduler/kumiki/core/cluster"
+
+// Resource is a kind of object whose changes can wake pods.
+type Resource string
+
+// The kinds (upstream: k8s.io/kube-scheduler/framework, EventResource). AssignedPod and UnscheduledPod occur only in
+// events that happen; plugins register for Pod, which matches both.
+const (
+	Pod            Resource = "Pod"
+	AssignedPod    Resource = "AssignedPod"
+	UnscheduledPod Resource = "UnschedulablePod"
+	NodeObject     Resource = "Node"
+	Wildcard       Resource = "*"
+)
+
+// Action is a set of kinds of change, one bit each. The order of the bits carries meaning in Matches.
+type Action uint32
+
+// The actions, in upstream's order.
+const (
+	Add Action = 1 << iota
+	Delete
+	UpdateNodeAllocatable
+	UpdateNodeLabel
+	UpdateNodeTaint
+	UpdateNodeCondition
+	UpdateNodeAnnotation
+	UpdateNodeDeclaredFeature
+	UpdatePodLabel
+	UpdatePodScaleDown
+	UpdatePodToleration
+	UpdatePodSchedulingGatesEliminated
+	UpdatePodGeneratedResourceClaim
+	afterLast
+
+	All    = afterLast - 1
+	Update = All &^ (Add | Delete)
+)
+
+// Event is a kind of change: what a plugin registers for, or what has happened.
+type Event struct {
+	Resource Resource
+	Action   Action
+	// Label names special events in metrics and logs; empty for ordinary ones.
+	Label string
+}
+
+// The special events.
+var (
+	UnschedulableTimeout = Event{Wildcard, All, "UnschedulableTimeout"}
+	ForceActivate        = Event{Wildcard, All, "ForceActivate"}
+)
+
+// Change is an event with the objects it is about: old is nil on an add, new on a delete.
+type Change struct {
+	Event            Event
+	OldPod, NewPod   *cluster.Pod
+	OldNode, NewNode *cluster.Node
+}
+
+// Hint is what a plugin says of a change for a pod that it has rejected.
+type Hint uint8
+
+// The hints.
+const (
+	SkipHint  Hint = iota // the change cannot make this plugin accept the pod
+	QueueHint             // it may
+)
+
+// Wake is one kind of event that may make a rejected pod schedulable (upstream: EnqueueExtensions).
+type Wake struct {
+	Event Event
+	// Hint tells whether a change that matches Event is of use to p; nil means that it always is.
+	Hint func(p *cluster.Pod, ch Change) Hint
+}
+
+// Waker is a plugin that says which events wake the pods it rejected. A plugin that is not a Waker is woken only by
+// wildcard events and time-outs.
+type Waker interface {
+	Plugin
+	Wakes() []Wake
+}
+
+// IsWildcard tells whether e stands for any change at all.
+func (e Event) IsWildcard() bool { return e.Resource == Wildcard && e.Action == All }
+
+// Matches tells whether a registration e covers an event that happened. A general update does not match a
+// registration for one specific kind of update; hence the comparison of actions. A wildcard event matches only
+// wildcard registrations (upstream: framework.MatchClusterEvents).
+func (e Event) Matches(happened Event) bool {
+	if e.IsWildcard() {
+		return true
+	}
+	sameKind := e.Resource == Wildcard || e.Resource == happened.Resource ||
+		e.Resource == Pod && (happened.Resource == AssignedPod || happened.Resource == UnscheduledPod)
+	return sameKind && e.Action&happened.Action != 0 && happened.Action <= e.Action
+}
+
+// String is the event's label in metrics and logs (upstream: ClusterEvent.Label).
+func (e Event) String() string {
+	if e.Label != "" {
+		return e.Label
+	}
+	return string(e.Resource) + e.Action.String()
+}
+
+// String is the action's part of the label; combinations print as Update or All.
+func (a Action) String() string {
+	switch a {
+	case Add:
+		return "Add"
+	case Delete:
+		return "Delete"
+	case UpdateNodeAllocatable:
+		return "UpdateNodeAllocatable"
+	case UpdateNodeLabel:
+		return "UpdateNodeLabel"
+	case UpdateNodeTaint:
+		return "UpdateNodeTaint"
+	case UpdateNodeCondition:
+		return "UpdateNodeCondition"
+	case UpdateNodeAnnotation:
+		return "UpdateNodeAnnotation"
+	case UpdateNodeDeclaredFeature:
+		return "UpdateNodeDeclaredFeature"
+	case UpdatePodLabel:
+		return "UpdatePodLabel"
+	case UpdatePodScaleDown:
+		return "UpdatePodScaleDown"
+	case UpdatePodToleration:
+		return "UpdatePodToleration"
+	case UpdatePodSchedulingGatesEliminated:
+		return "UpdatePodSchedulingGatesEliminated"
+	case UpdatePodGeneratedResourceClaim:
+		return "UpdatePodGeneratedResourceClaim"
+	case All:
+		return "All"
+	case Update:
+		return "Update"
+	}
+	return ""
+}
