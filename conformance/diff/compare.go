@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/conformance/outcome"
+	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
+)
+
+// Subject is a scheduler that can be asked about scenarios.
+type Subject interface {
+	// Load takes the cluster and the profile of a scenario. An error means that
+	// the subject refuses the profile or an object.
+	Load(s *scenario.Scenario) (Cluster, error)
+}
+
+// Cluster answers for one loaded scenario.
+type Cluster interface {
+	// Decide answers for one pod and leaves the cluster as it was.
+	Decide(pod *v1.Pod) *outcome.Outcome
+	Close()
+}
+
+// Compare returns the first difference between upstream's answer and ours, as
+// text, or "" when they agree. Fields are compared in the order in which a cycle
+// makes them, so the text names the cause and not a consequence.
+func Compare(nodes []*v1.Node, up, our *outcome.Outcome) string {
+	if d := verdictPointer("PreEnqueue", up.Gate, our.Gate); d != "" {
+		return d
+	}
+	if d := verdictPointer("PreFilter", up.PreFilter, our.PreFilter); d != "" {
+		return d
+	}
+	if len(up.Nodes) != len(our.Nodes) {
+		return fmt.Sprintf("verdicts: upstream has %d nodes, kumiki %d", len(up.Nodes), len(our.Nodes))
+	}
+	for i := range up.Nodes {
+		if d := verdict(&up.Nodes[i], &our.Nodes[i]); d != "" {
+			return fmt.Sprintf("node %s: %s", nodes[i].Name, d)
+		}
+	}
+	if !slices.Equal(up.Rejectors, our.Rejectors) {
+		return fmt.Sprintf("rejecting plugins: upstream %v, kumiki %v", up.Rejectors, our.Rejectors)
+	}
+	if up.Message != our.Message {
+		return fmt.Sprintf("message: upstream %q, kumiki %q", up.Message, our.Message)
+	}
+	return scores(nodes, up, our)
+}
+
+func verdictPointer(what string, up, our *outcome.Verdict) string {
+	if up == nil && our == nil {
+		return ""
+	}
+	if up == nil || our == nil {
+		return fmt.Sprintf("%s: upstream %s, kumiki %s", what, text(up), text(our))
+	}
+	if d := verdict(up, our); d != "" {
+		return what + ": " + d
+	}
+	return ""
+}
+
+func verdict(up, our *outcome.Verdict) string {
+	if up.Code == our.Code && up.Plugin == our.Plugin && slices.Equal(up.Reasons, our.Reasons) {
+		return ""
+	}
+	return fmt.Sprintf("upstream %s, kumiki %s", text(up), text(our))
+}
+
+func text(v *outcome.Verdict) string {
+	if v == nil {
+		return "passes"
+	}
+	if v.Code == outcome.Feasible {
+		return "feasible"
+	}
+	return fmt.Sprintf("%s by %q %q", v.Code, v.Plugin, v.Reasons)
+}
+
+func scores(nodes []*v1.Node, up, our *outcome.Outcome) string {
+	for i := range up.Scores {
+		u := &up.Scores[i]
+		if i >= len(our.Scores) || our.Scores[i].Plugin != u.Plugin {
+			return fmt.Sprintf("scoring plugins: upstream %v, kumiki %v", plugins(up), plugins(our))
+		}
+		o := &our.Scores[i]
+		for n, node := range up.Feasible {
+			if u.Raw[n] != o.Raw[n] {
+				return fmt.Sprintf("raw score of %s on %s: upstream %d, kumiki %d", u.Plugin, nodes[node].Name, u.Raw[n], o.Raw[n])
+			}
+		}
+		for n, node := range up.Feasible {
+			if u.Weighted[n] != o.Weighted[n] {
+				return fmt.Sprintf("weighted score of %s on %s (raw %d): upstream %d, kumiki %d",
+					u.Plugin, nodes[node].Name, u.Raw[n], u.Weighted[n], o.Weighted[n])
+			}
+		}
+	}
+	if len(our.Scores) > len(up.Scores) {
+		return fmt.Sprintf("scoring plugins: upstream %v, kumiki %v", plugins(up), plugins(our))
+	}
+	if !slices.Equal(up.Total, our.Total) {
+		return fmt.Sprintf("totals: upstream %v, kumiki %v", up.Total, our.Total)
+	}
+	if !slices.Equal(up.Best, our.Best) {
+		return fmt.Sprintf("best nodes: upstream %v, kumiki %v", up.Best, our.Best)
+	}
+	return ""
+}
+
+func plugins(o *outcome.Outcome) []string {
+	var out []string
+	for _, s := range o.Scores {
+		out = append(out, s.Plugin)
+	}
+	return out
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gen makes random clusters, profiles and pods for the plugins that are
+// compared, from a seed: the same seed and number give the same scenario on
+// every machine. It aims at the edges of each rule, not at realistic load:
+// label values that do not parse, absent and zero allocatable, requests of "0",
+// resizes in every state, port wildcards, terms that can never match.
+//
+// Rejected: rapid as the source of cases. Its shrinking works on the byte stream
+// it draws from and needs many thousand replays of both schedulers; package diff
+// shrinks the objects themselves, which ends sooner and reads better.
+package gen

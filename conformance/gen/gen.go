@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gen
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
+)
+
+// Sizes says how many nodes and pods a scenario gets.
+type Sizes struct {
+	// Pods asked about per cluster.
+	Pods int
+	// LargePercent of the clusters have more than 500 nodes.
+	LargePercent int
+}
+
+// DefaultSizes meets the counted shares: at least 20 nodes everywhere and more
+// than a tenth of the clusters over 500 nodes.
+var DefaultSizes = Sizes{Pods: 12, LargePercent: 12}
+
+// maker carries the draws and the vocabulary of one scenario, so that pods ask
+// for what nodes of the same cluster have, nearly have, or lack.
+type maker struct {
+	*Rand
+	zones []string
+	// extended resource names that some nodes of this cluster have.
+	extended []v1.ResourceName
+	images   []image
+	// crowd is how full nodes are: percent of allocatable taken by bound pods.
+	crowd int
+	// serial numbers pods, so that names and UIDs are unique.
+	serial int
+}
+
+// Make returns scenario number n of the seed.
+func Make(seed uint64, n int, sizes Sizes) *scenario.Scenario {
+	m := &maker{Rand: NewRand(seed, uint64(n))}
+	m.zones = []string{"zone-a", "zone-b", "zone-c", "zone-d"}[:m.Range(1, 4)]
+	m.extended = Some[v1.ResourceName](m.Rand, m.Range(0, 3), "example.com/gpu", "example.com/fpga", "other.io/nic", "example.com/licence")
+	m.crowd = Pick(m.Rand, 0, 20, 50, 80, 95, 110)
+	m.images = m.makeImages()
+
+	s := &scenario.Scenario{Name: fmt.Sprintf("seed %d cluster %d", seed, n), Profile: m.profile()}
+	count := m.clusterSize(sizes)
+	for i := range count {
+		s.Nodes = append(s.Nodes, m.node(i))
+	}
+	for _, node := range s.Nodes {
+		s.Bound = append(s.Bound, m.boundPods(node)...)
+	}
+	for range m.Intn(3) {
+		ghost := m.pod(easy)
+		ghost.Spec.NodeName = "gone"
+		s.Bound = append(s.Bound, ghost)
+	}
+	if m.Chance(25) {
+		for range m.Range(1, 4) {
+			s.Nominated = append(s.Nominated, m.nominated(s.Nodes))
+		}
+	}
+	for range sizes.Pods {
+		s.Pods = append(s.Pods, m.incoming(s.Nodes))
+	}
+	return s
+}
+
+func (m *maker) clusterSize(sizes Sizes) int {
+	switch {
+	case m.Chance(sizes.LargePercent):
+		return m.Range(501, 760)
+	case m.Chance(75):
+		return m.Range(20, 60)
+	default:
+		return m.Range(61, 200)
+	}
+}
+
+func (m *maker) name(prefix string) (string, int) {
+	m.serial++
+	return fmt.Sprintf("%s-%d", prefix, m.serial), m.serial
+}

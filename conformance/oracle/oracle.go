@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/klog/v2"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
+	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
+
+	"github.com/kumiki-scheduler/kumiki/conformance/outcome"
+	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
+)
+
+// SchedulerName is the profile name of every scenario.
+const SchedulerName = "default-scheduler"
+
+var setUp = sync.OnceFunc(func() {
+	metrics.Register()
+	// Reusing the previous pod's node list changes placements; kumiki looks at
+	// every node for each pod.
+	if err := utilfeature.DefaultMutableFeatureGate.Set("OpportunisticBatching=false"); err != nil {
+		panic(fmt.Sprintf("turn OpportunisticBatching off: %v", err))
+	}
+})
+
+// Oracle makes clusters that upstream's framework answers for.
+type Oracle struct {
+	ctx      context.Context
+	stop     context.CancelFunc
+	recorder *metrics.MetricAsyncRecorder
+	registry frameworkruntime.Registry
+}
+
+// New starts the few goroutines upstream's framework needs; Close ends them.
+func New() *Oracle {
+	setUp()
+	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
+	return &Oracle{
+		ctx:      ctx,
+		stop:     stop,
+		recorder: metrics.NewMetricsAsyncRecorder(1000, time.Second, ctx.Done()),
+		registry: plugins.NewInTreeRegistry(),
+	}
+}
+
+// Close ends the goroutines that New started.
+func (o *Oracle) Close() {
+	o.stop()
+	<-o.recorder.IsStoppedCh
+}
+
+// Cluster is one scenario's nodes and bound pods behind upstream's framework.
+// It answers for any number of pods. Not safe for concurrent use.
+type Cluster struct {
+	stop      context.CancelFunc
+	ctx       context.Context
+	framework framework.Framework
+	snapshot  *internalcache.Snapshot
+	nominator *nominator
+	// nodes in scenario order.
+	nodes []fwk.NodeInfo
+	// index: node name -> position in nodes.
+	index map[string]int
+	// scorers: plugin name -> instance, to read raw scores from.
+	scorers map[string]fwk.ScorePlugin
+}
+
+// Cluster loads nodes, bound pods and the profile. A profile that upstream
+// refuses is an error.
+func (o *Oracle) Cluster(s *scenario.Scenario) (*Cluster, error) {
+	ctx, stop := context.WithCancel(o.ctx)
+	c := &Cluster{
+		stop:      stop,
+		ctx:       ctx,
+		snapshot:  internalcache.NewEmptySnapshot(),
+		nominator: newNominator(s.Nominated),
+		index:     make(map[string]int, len(s.Nodes)),
+		scorers:   map[string]fwk.ScorePlugin{},
+	}
+	if err := c.load(s); err != nil {
+		stop()
+		return nil, err
+	}
+	profile, err := InternalProfile(&s.Profile)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	c.framework, err = frameworkruntime.NewFramework(ctx, o.capturing(c), profile,
+		frameworkruntime.WithSnapshotSharedLister(c.snapshot),
+		frameworkruntime.WithPodNominator(c.nominator),
+		frameworkruntime.WithParallelism(1),
+		frameworkruntime.WithMetricsRecorder(o.recorder),
+		frameworkruntime.WithSharedDRAManager(noDevices{}),
+	)
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("upstream refuses the profile: %w", err)
+	}
+	return c, nil
+}
+
+// Close frees the cluster's goroutines.
+func (c *Cluster) Close() { c.stop() }
+
+// load goes through upstream's cache, so that image spread and accounting are
+// what the real scheduler would see after a list sorted by name.
+func (c *Cluster) load(s *scenario.Scenario) error {
+	logger := klog.FromContext(c.ctx)
+	cache := internalcache.New(c.ctx, nil, false)
+	for _, n := range s.Nodes {
+		cache.AddNode(logger, n)
+	}
+	for _, p := range s.Bound {
+		if err := cache.AddPod(logger, p); err != nil {
+			return fmt.Errorf("add bound pod %s/%s: %w", p.Namespace, p.Name, err)
+		}
+	}
+	if err := cache.UpdateSnapshot(logger, c.snapshot); err != nil {
+		return fmt.Errorf("take the snapshot: %w", err)
+	}
+	for i, n := range s.Nodes {
+		info, err := c.snapshot.Get(n.Name)
+		if err != nil {
+			return fmt.Errorf("node %s is not in the snapshot: %w", n.Name, err)
+		}
+		c.nodes = append(c.nodes, info)
+		c.index[n.Name] = i
+	}
+	return nil
+}
+
+// capturing wraps the registry so that the instances the framework makes can be
+// asked for raw scores: the framework itself only returns weighted ones.
+func (o *Oracle) capturing(c *Cluster) frameworkruntime.Registry {
+	out := make(frameworkruntime.Registry, len(o.registry))
+	for name, factory := range o.registry {
+		out[name] = func(ctx context.Context, args runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
+			p, err := factory(ctx, args, h)
+			if sp, ok := p.(fwk.ScorePlugin); ok && err == nil {
+				c.scorers[name] = sp
+			}
+			return p, err
+		}
+	}
+	return out
+}
+
+// InternalProfile turns a scenario's profile into upstream's internal form with
+// upstream's defaults for everything left out.
+func InternalProfile(p *scenario.Profile) (*config.KubeSchedulerProfile, error) {
+	all := int32(100)
+	out := &config.KubeSchedulerProfile{
+		SchedulerName:            SchedulerName,
+		PercentageOfNodesToScore: &all,
+		Plugins:                  &config.Plugins{},
+	}
+	for _, e := range p.Plugins {
+		out.Plugins.MultiPoint.Enabled = append(out.Plugins.MultiPoint.Enabled, config.Plugin{Name: e.Name, Weight: e.Weight})
+	}
+	affinity, fit, balanced := &configv1.NodeAffinityArgs{}, &configv1.NodeResourcesFitArgs{}, &configv1.NodeResourcesBalancedAllocationArgs{}
+	if p.NodeAffinity != nil {
+		affinity = p.NodeAffinity.DeepCopy()
+	}
+	if p.Fit != nil {
+		fit = p.Fit.DeepCopy()
+	}
+	if p.Balanced != nil {
+		balanced = p.Balanced.DeepCopy()
+	}
+	for _, a := range []struct {
+		name       string
+		from, into runtime.Object
+	}{
+		{names.NodeAffinity, affinity, &config.NodeAffinityArgs{}},
+		{names.NodeResourcesFit, fit, &config.NodeResourcesFitArgs{}},
+		{names.NodeResourcesBalancedAllocation, balanced, &config.NodeResourcesBalancedAllocationArgs{}},
+	} {
+		scheme.Scheme.Default(a.from)
+		if err := scheme.Scheme.Convert(a.from, a.into, nil); err != nil {
+			return nil, fmt.Errorf("convert arguments of %s: %w", a.name, err)
+		}
+		out.PluginConfig = append(out.PluginConfig, config.PluginConfig{Name: a.name, Args: a.into})
+	}
+	return out, nil
+}
+
+// Decide runs PreEnqueue, PreFilter, Filter, PreScore and Score for the pod and
+// returns upstream's answer.
+func (c *Cluster) Decide(pod *v1.Pod) *outcome.Outcome {
+	out := &outcome.Outcome{}
+	if out.Gate = c.gate(pod); out.Gate != nil {
+		return out
+	}
+	state := framework.NewCycleState()
+	fit, ok := c.filter(state, pod, out)
+	if !ok {
+		return out
+	}
+	for i := range out.Nodes {
+		if out.Nodes[i].Code == outcome.Feasible {
+			out.Feasible = append(out.Feasible, i)
+		}
+	}
+	switch len(out.Feasible) {
+	case 0:
+		out.Message = fit.Error()
+		out.Rejectors = sets.List(fit.Diagnosis.UnschedulablePlugins)
+	case 1:
+		out.PickBest()
+	default:
+		c.score(state, pod, out)
+	}
+	return out
+}
+
+func (c *Cluster) gate(pod *v1.Pod) *outcome.Verdict {
+	for _, pl := range c.framework.PreEnqueuePlugins() {
+		if s := pl.PreEnqueue(c.ctx, pod); !s.IsSuccess() {
+			s.SetPlugin(pl.Name())
+			v := verdict(s)
+			return &v
+		}
+	}
+	return nil
+}
+
+// filter fills the verdicts. It returns false when the cycle ended before any
+// node was looked at.
+func (c *Cluster) filter(state fwk.CycleState, pod *v1.Pod, out *outcome.Outcome) (*framework.FitError, bool) {
+	fit := &framework.FitError{Pod: pod, NumAllNodes: len(c.nodes), Diagnosis: framework.Diagnosis{
+		NodeToStatus: framework.NewDefaultNodeToStatus(),
+	}}
+	result, status, rejectors := c.framework.RunPreFilterPlugins(c.ctx, state, pod)
+	fit.Diagnosis.UnschedulablePlugins = rejectors
+	if !status.IsSuccess() {
+		v := verdict(status)
+		out.PreFilter = &v
+		if !status.IsRejected() {
+			out.Message = status.AsError().Error()
+			return nil, false
+		}
+		fit.Diagnosis.NodeToStatus.SetAbsentNodesStatus(status)
+		fit.Diagnosis.PreFilterMsg = status.Message()
+		fit.Diagnosis.AddPluginStatus(status)
+		out.Message = fit.Error()
+		out.Rejectors = sets.List(fit.Diagnosis.UnschedulablePlugins)
+		return nil, false
+	}
+	absent := fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
+		fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(rejectors)))
+	if !result.AllNodes() {
+		fit.Diagnosis.NodeToStatus.SetAbsentNodesStatus(absent)
+	}
+	out.Nodes = make([]outcome.Verdict, len(c.nodes))
+	for i, info := range c.nodes {
+		name := info.Node().Name
+		if !result.AllNodes() && !result.NodeNames.Has(name) {
+			out.Nodes[i] = verdict(absent)
+			continue
+		}
+		s := c.filterNode(state, pod, info)
+		if s.IsSuccess() {
+			continue
+		}
+		if s.Code() == fwk.Error {
+			out.Nodes = nil
+			out.PreFilter = &outcome.Verdict{Code: outcome.Failed, Plugin: s.Plugin(), Reasons: s.Reasons()}
+			out.Message = s.AsError().Error()
+			return nil, false
+		}
+		out.Nodes[i] = verdict(s)
+		fit.Diagnosis.NodeToStatus.Set(name, s)
+		fit.Diagnosis.AddPluginStatus(s)
+	}
+	return fit, true
+}
+
+func (c *Cluster) filterNode(state fwk.CycleState, pod *v1.Pod, info fwk.NodeInfo) *fwk.Status {
+	if len(c.nominator.NominatedPodsForNode(info.Node().Name)) == 0 {
+		return c.framework.RunFilterPlugins(c.ctx, state, pod, info)
+	}
+	return c.framework.RunFilterPluginsWithNominatedPods(c.ctx, state, pod, info)
+}
+
+func (c *Cluster) score(state fwk.CycleState, pod *v1.Pod, out *outcome.Outcome) {
+	nodes := make([]fwk.NodeInfo, len(out.Feasible))
+	for i, n := range out.Feasible {
+		nodes[i] = c.nodes[n]
+	}
+	if !c.framework.HasScorePlugins() {
+		out.Total = make([]int64, len(nodes))
+		for i := range out.Total {
+			out.Total[i] = 1
+		}
+		out.PickBest()
+		return
+	}
+	if s := c.framework.RunPreScorePlugins(c.ctx, state, pod, nodes); !s.IsSuccess() {
+		out.Message = s.AsError().Error()
+		return
+	}
+	all, s := c.framework.RunScorePlugins(c.ctx, state, pod, nodes)
+	if !s.IsSuccess() {
+		out.Message = s.AsError().Error()
+		return
+	}
+	out.Total = make([]int64, len(nodes))
+	for i := range all[0].Scores {
+		ps := outcome.Scores{Plugin: all[0].Scores[i].Name, Raw: make([]int64, len(nodes)), Weighted: make([]int64, len(nodes))}
+		scorer := c.scorers[ps.Plugin]
+		for n := range all {
+			ps.Weighted[n] = all[n].Scores[i].Score
+			ps.Raw[n], _ = scorer.Score(c.ctx, state, pod, nodes[n])
+		}
+		out.Scores = append(out.Scores, ps)
+	}
+	for n := range all {
+		out.Total[n] = all[n].TotalScore
+	}
+	out.PickBest()
+}
+
+// verdict copies a rejection; the reasons are sorted because upstream's fit
+// filter lists extended resources in map order.
+func verdict(s *fwk.Status) outcome.Verdict {
+	v := outcome.Verdict{Plugin: s.Plugin(), Reasons: append([]string(nil), s.Reasons()...)}
+	switch s.Code() {
+	case fwk.Unschedulable:
+		v.Code = outcome.Unschedulable
+	case fwk.UnschedulableAndUnresolvable:
+		v.Code = outcome.Unresolvable
+	case fwk.Pending:
+		v.Code = outcome.Pending
+	default:
+		v.Code = outcome.Failed
+	}
+	sort.Strings(v.Reasons)
+	return v
+}
