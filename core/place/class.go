@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import "github.com/kumiki-scheduler/kumiki/core/cluster"
+
+// class is what a Placer keeps for the pods of one PodSpec.
+type class struct {
+	lookup
+	spec *cluster.PodSpec
+	seq  uint64 // the store's journal is applied up to here
+	size int    // bytes this class counts for
+
+	newer, older *class // list by last use
+}
+
+// stale tells whether scores of rows may have changed that the journal does not name.
+func (c *class) stale(s cluster.Snapshot) bool {
+	for i := range c.scorers {
+		if c.scorers[i].score.Epoch(s) != c.scorers[i].epoch {
+			return true
+		}
+	}
+	return false
+}
+
+// fill judges and scores every row.
+func (pl *Placer) fill(s cluster.Snapshot, p *cluster.Pod, c *class) {
+	pl.prepare(s, p, &c.lookup)
+	c.rows = nil
+	_, c.seq, _ = s.Changes(0)
+	rows := s.Rows()
+	c.grow(rows)
+	for i := range c.scorers {
+		clear(c.scorers[i].raw)
+	}
+	c.judge(s, 0, cluster.NodeIdx(rows))
+	c.score(s, 0, cluster.NodeIdx(rows))
+}
+
+// catchUp judges and scores the rows that changed since the class was last used.
+func (c *class) catchUp(s cluster.Snapshot) {
+	changes, next, ok := s.Changes(c.seq)
+	c.seq = next
+	rows := cluster.NodeIdx(s.Rows())
+	c.grow(int(rows))
+	if !ok || len(changes) > int(rows) {
+		c.judge(s, 0, rows)
+		c.score(s, 0, rows)
+		return
+	}
+	for i, n := range changes {
+		if i > 0 && changes[i-1] == n {
+			continue // a bind touches its row several times
+		}
+		c.judge(s, n, n+1)
+		c.score(s, n, n+1)
+	}
+}
+
+// remember adds a class and drops the least recently used ones above the budget.
+func (pl *Placer) remember(c *class) {
+	c.size = len(c.verdicts) * (4 + 8 + 8*len(c.scorers))
+	pl.bytes += c.size
+	pl.classes[c.spec] = c
+	pl.pushNewest(c)
+	for pl.bytes > pl.budget && pl.oldest != c {
+		pl.drop(pl.oldest)
+	}
+}
+
+func (pl *Placer) drop(c *class) {
+	delete(pl.classes, c.spec)
+	pl.bytes -= c.size
+	pl.unlink(c)
+}
+
+// used moves a class to the newest end and counts what it has grown by.
+func (pl *Placer) used(c *class) {
+	size := len(c.verdicts) * (4 + 8 + 8*len(c.scorers))
+	pl.bytes += size - c.size
+	c.size = size
+	if pl.newest != c {
+		pl.unlink(c)
+		pl.pushNewest(c)
+	}
+}
+
+func (pl *Placer) pushNewest(c *class) {
+	c.newer, c.older = nil, pl.newest
+	if pl.newest != nil {
+		pl.newest.newer = c
+	}
+	pl.newest = c
+	if pl.oldest == nil {
+		pl.oldest = c
+	}
+}
+
+func (pl *Placer) unlink(c *class) {
+	if c.newer != nil {
+		c.newer.older = c.older
+	} else {
+		pl.newest = c.older
+	}
+	if c.older != nil {
+		c.older.newer = c.newer
+	} else {
+		pl.oldest = c.newer
+	}
+	c.newer, c.older = nil, nil
+}
+
+// Classes is the number of classes and the bytes they take.
+func (pl *Placer) Classes() (n, bytes int) { return len(pl.classes), pl.bytes }
