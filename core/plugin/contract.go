@@ -61,8 +61,10 @@ type PodFilter interface {
 // Scorer ranks nodes (upstream: PreScore, Score, NormalizeScore).
 type Scorer interface {
 	Plugin
-	// PrepareScore looks at the pod once. A nil PodScore means that the plugin does not score it (upstream: Skip).
-	PrepareScore(s cluster.Snapshot, p *cluster.Pod) PodScore
+	// PrepareScore looks at the pod once. A nil PodScore means that the plugin does not score it (upstream: Skip). An
+	// error ends the attempt as one that failed, not as one that found no node; only a pod that the API server accepts
+	// and upstream cannot score has one (a preferred node affinity term with Gt and no number).
+	PrepareScore(s cluster.Snapshot, p *cluster.Pod) (PodScore, error)
 	// Normal is how raw scores become 0..MaxScore.
 	Normal() Normal
 }
