@@ -61,10 +61,9 @@ type PodFilter interface {
 // Scorer ranks nodes (upstream: PreScore, Score, NormalizeScore).
 type Scorer interface {
 	Plugin
-	// PrepareScore looks at the pod once. A nil PodScore means that the plugin does not score it (upstream: Skip). An
-	// error ends the attempt as one that failed, not as one that found no node; only a pod that the API server accepts
-	// and upstream cannot score has one (a preferred node affinity term with Gt and no number).
-	PrepareScore(s cluster.Snapshot, p *cluster.Pod) (PodScore, error)
+	// PrepareScore looks at the pod once. A nil PodScore means that the plugin does not score it (upstream: Skip), a
+	// BrokenScore that it cannot.
+	PrepareScore(s cluster.Snapshot, p *cluster.Pod) PodScore
 	// Normal is how raw scores become 0..MaxScore.
 	Normal() Normal
 }
@@ -79,6 +78,20 @@ type PodScore interface {
 	// scores that depend on their own row alone.
 	Epoch(s cluster.Snapshot) uint64
 }
+
+// BrokenScore stands for a pod that the API server accepts and a plugin cannot score: a preferred node affinity term
+// that compares with something that is no number, say. Upstream's PreScore fails with Err then, and with it the
+// attempt, but only where two nodes or more fit: with fewer, nothing is scored.
+type BrokenScore struct{ Err error }
+
+// Plain is 0.
+func (BrokenScore) Plain(cluster.Snapshot, *cluster.NodeView) int64 { return 0 }
+
+// Column writes zeros.
+func (BrokenScore) Column(_ cluster.Snapshot, lo, hi cluster.NodeIdx, out []int64) { clear(out[lo:hi]) }
+
+// Epoch is constant.
+func (BrokenScore) Epoch(cluster.Snapshot) uint64 { return 0 }
 
 // Normal is a way to bring raw scores of the feasible nodes to 0..MaxScore.
 type Normal uint8
