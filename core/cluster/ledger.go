@@ -23,7 +23,7 @@ type Seen struct {
 // elsewhere, the API server is right.
 func (s *Store) SetPod(p *Pod) Seen {
 	if p.NodeName == "" {
-		panic(fmt.Sprintf("cluster: SetPod of pod %s (%s), which is not bound", p.Key(), p.UID))
+		panic(Broken(fmt.Sprintf("SetPod of pod %s (%s), which is not bound", p.Key(), p.UID)))
 	}
 	var seen Seen
 	if e := s.pods[p.UID]; e != nil {
@@ -61,7 +61,7 @@ func (s *Store) Forget(uid UID) bool {
 // assume puts a decided pod on a row.
 func (s *Store) assume(p *Pod, n NodeIdx) {
 	if e := s.pods[p.UID]; e != nil {
-		panic(fmt.Sprintf("cluster: assuming pod %s (%s) on %q, the ledger has it on %q", p.Key(), p.UID, s.rows[n].name, s.rows[e.row].name))
+		panic(Broken(fmt.Sprintf("assuming pod %s (%s) on %q, the ledger has it on %q", p.Key(), p.UID, s.rows[n].name, s.rows[e.row].name)))
 	}
 	s.insert(p, n, true)
 }
@@ -99,7 +99,7 @@ func (s *Store) detach(e *entry) {
 	r := &s.rows[e.row]
 	last := len(r.pods) - 1
 	if r.pods[e.pos] != e {
-		panic(fmt.Sprintf("cluster: pod %s is not at position %d of node %q", e.pod.Key(), e.pos, r.name))
+		panic(Broken(fmt.Sprintf("pod %s is not at position %d of node %q", e.pod.Key(), e.pos, r.name)))
 	}
 	moved := r.pods[last]
 	r.pods[e.pos], moved.pos = moved, e.pos

@@ -88,7 +88,7 @@ func NewStore() *Store {
 // Begin opens a transaction: what happens from here can be taken back by Abort until Commit.
 func (s *Store) Begin() {
 	if s.inTxn {
-		panic("cluster: Begin inside a transaction")
+		panic(Broken("Begin inside a transaction"))
 	}
 	s.inTxn, s.undo = true, s.undo[:0]
 }
@@ -97,7 +97,7 @@ func (s *Store) Begin() {
 func (s *Store) Commit() {
 	s.mustBeInTxn("Commit")
 	if s.trial != nil {
-		panic("cluster: Commit with an open trial")
+		panic(Broken("Commit with an open trial"))
 	}
 	clear(s.undo)
 	s.undo, s.inTxn = s.undo[:0], false
@@ -113,7 +113,7 @@ func (s *Store) Abort() {
 
 func (s *Store) mustBeInTxn(op string) {
 	if !s.inTxn {
-		panic("cluster: " + op + " outside a transaction")
+		panic(Broken(op + " outside a transaction"))
 	}
 }
 
@@ -197,7 +197,7 @@ func (s *Store) releaseIfEmpty(n NodeIdx) {
 	s.freeRow(n)
 	s.did(func() {
 		if got := s.rowFor(name); got != n {
-			panic(fmt.Sprintf("cluster: undo took row %d for node %q, it had %d", got, name, n))
+			panic(Broken(fmt.Sprintf("undo took row %d for node %q, it had %d", got, name, n)))
 		}
 		s.undo = s.undo[:len(s.undo)-1] // rowFor noted its own undo; this one is being undone
 	})
@@ -206,7 +206,7 @@ func (s *Store) releaseIfEmpty(n NodeIdx) {
 func (s *Store) freeRow(n NodeIdx) {
 	r := &s.rows[n]
 	if len(r.pods) != 0 || r.node != nil || len(r.ports) != 0 {
-		panic(fmt.Sprintf("cluster: freeing row %d of node %q with %d pods, node object %v", n, r.name, len(r.pods), r.node != nil))
+		panic(Broken(fmt.Sprintf("freeing row %d of node %q with %d pods, node object %v", n, r.name, len(r.pods), r.node != nil)))
 	}
 	delete(s.index, r.name)
 	r.name = ""

@@ -18,7 +18,7 @@ type Mark int
 func (s *Store) Trial() *Trial {
 	s.mustBeInTxn("Trial")
 	if s.trial != nil {
-		panic("cluster: a trial is open")
+		panic(Broken("a trial is open"))
 	}
 	s.trial = &Trial{s: s, base: len(s.undo)}
 	return s.trial
@@ -26,7 +26,7 @@ func (s *Store) Trial() *Trial {
 
 func (t *Trial) mustBeOpen() {
 	if t.s.trial != t {
-		panic("cluster: use of a closed trial")
+		panic(Broken("use of a closed trial"))
 	}
 }
 
@@ -40,7 +40,7 @@ func (t *Trial) Assume(p *Pod, n NodeIdx) {
 func (t *Trial) Evict(uid UID) {
 	t.mustBeOpen()
 	if _, ok := t.s.DeletePod(uid); !ok {
-		panic(fmt.Sprintf("cluster: trial evicts pod %s, which the ledger does not hold", uid))
+		panic(Broken(fmt.Sprintf("trial evicts pod %s, which the ledger does not hold", uid)))
 	}
 }
 
@@ -54,7 +54,7 @@ func (t *Trial) Checkpoint() Mark {
 func (t *Trial) Rollback(m Mark) {
 	t.mustBeOpen()
 	if int(m) < t.base || int(m) > len(t.s.undo) {
-		panic(fmt.Sprintf("cluster: rollback to %d in a trial that spans %d to %d", m, t.base, len(t.s.undo)))
+		panic(Broken(fmt.Sprintf("rollback to %d in a trial that spans %d to %d", m, t.base, len(t.s.undo))))
 	}
 	t.s.rollback(int(m))
 }

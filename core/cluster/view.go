@@ -57,7 +57,7 @@ func (v *NodeView) AddPod(p *Pod) {
 func (v *NodeView) RemovePod(uid UID) {
 	i := slices.IndexFunc(v.Pods, func(p *Pod) bool { return p.UID == uid })
 	if i < 0 {
-		panic(fmt.Sprintf("cluster: view of node %q does not hold pod %s", v.Node.Name, uid))
+		panic(Broken(fmt.Sprintf("view of node %q does not hold pod %s", v.Node.Name, uid)))
 	}
 	p := v.Pods[i]
 	v.Pods = slices.Delete(v.Pods, i, i+1)

@@ -33,6 +33,7 @@ func (pl *Placer) Why(s cluster.Snapshot, out Outcome) Rejection {
 	l := out.look
 	var r Rejection
 	switch {
+	case out.Nodes == 0: // nobody rejects: the pod is tried again after a backoff, as upstream does
 	case l.reject >= 0:
 		r.PreFilter = l.plans[l.reject].Reject
 		r.Plugins = []string{pl.profile.Filters[l.reject].Name()}
@@ -147,7 +148,7 @@ func sorted(names []string) []string {
 
 // message words a rejection as upstream's FitError does (pkg/scheduler/framework/types.go).
 func message(nodes int, r Rejection) string {
-	if nodes == 0 && r.PreFilter == "" {
+	if nodes == 0 {
 		return "no nodes available to schedule pods"
 	}
 	head := fmt.Sprintf("0/%d nodes are available:", nodes)

@@ -60,6 +60,9 @@ type Change struct {
 	Event            Event
 	OldPod, NewPod   *cluster.Pod
 	OldNode, NewNode *cluster.Node
+	// OnlyUpTo, when not nil, is the highest priority that the change is of use to: room that was held by a nomination
+	// is free for pods of that priority or less.
+	OnlyUpTo *int32
 }
 
 // Hint is what a plugin says of a change for a pod that it has rejected.
