@@ -5,6 +5,7 @@ package oracle
 import (
 	"context"
 	"fmt"
+	"io"
 	"sort"
 	"sync"
 	"time"
@@ -34,6 +35,9 @@ const SchedulerName = "default-scheduler"
 
 var setUp = sync.OnceFunc(func() {
 	metrics.Register()
+	// Upstream logs what it cannot parse; here that is the question, not news.
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
 	// Reusing the previous pod's node list changes placements; kumiki looks at
 	// every node for each pod.
 	if err := utilfeature.DefaultMutableFeatureGate.Set("OpportunisticBatching=false"); err != nil {
@@ -355,4 +359,18 @@ func verdict(s *fwk.Status) outcome.Verdict {
 	}
 	sort.Strings(v.Reasons)
 	return v
+}
+
+// Framework makes upstream's framework for a profile without a cluster, for
+// those who need its plugins only.
+func (o *Oracle) Framework(p *scenario.Profile) (framework.Framework, error) {
+	profile, err := InternalProfile(p)
+	if err != nil {
+		return nil, err
+	}
+	return frameworkruntime.NewFramework(o.ctx, o.registry, profile,
+		frameworkruntime.WithSnapshotSharedLister(internalcache.NewEmptySnapshot()),
+		frameworkruntime.WithMetricsRecorder(o.recorder),
+		frameworkruntime.WithSharedDRAManager(noDevices{}),
+	)
 }

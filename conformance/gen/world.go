@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gen
+
+import (
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// World makes and changes objects one at a time, for tests that play a history
+// instead of asking about one moment.
+type World struct{ m *maker }
+
+// NewWorld returns the objects of history number n of the seed.
+func NewWorld(seed uint64, n int) *World {
+	m := &maker{Rand: NewRand(seed, uint64(n)|1<<40), zones: []string{"zone-a", "zone-b"}, extended: []v1.ResourceName{"example.com/gpu"}, crowd: 50}
+	m.images = m.makeImages()
+	return &World{m: m}
+}
+
+// Rand is the world's stream of draws.
+func (w *World) Rand() *Rand { return w.m.Rand }
+
+// Node makes node number i.
+func (w *World) Node(i int) *v1.Node { return w.m.node(i) }
+
+// Pending makes a pod that waits for a node. With a name, it takes that name and
+// a UID of its own: a pod deleted and made again.
+func (w *World) Pending(name string, nodes []*v1.Node) *v1.Pod {
+	p := w.m.incoming(nodes)
+	p.Spec.NodeName = ""
+	p.Namespace = "default"
+	if w.m.Chance(12) && len(p.Spec.SchedulingGates) == 0 {
+		p.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "example.com/hold"}}
+	}
+	if name != "" {
+		p.Name = name
+	}
+	return p
+}
+
+// ChangeNode returns a changed copy: the kinds of change that wake pods, and
+// some that do not.
+func (w *World) ChangeNode(old *v1.Node) *v1.Node {
+	n := old.DeepCopy()
+	bump(&n.ResourceVersion)
+	for range w.m.Range(1, 2) {
+		switch w.m.Intn(8) {
+		case 0:
+			n.Spec.Unschedulable = !n.Spec.Unschedulable
+		case 1:
+			n.Spec.Taints = w.m.taints()
+		case 2:
+			n.Spec.Taints = nil
+		case 3:
+			n.Labels = w.m.nodeLabels(n.Name)
+		case 4, 5:
+			n.Status.Allocatable = w.m.allocatable()
+		case 6:
+			n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: Pick(w.m.Rand, v1.ConditionTrue, v1.ConditionFalse)}}
+		case 7:
+			n.Annotations = map[string]string{"example.com/note": strconv.Itoa(w.m.Intn(3))}
+		}
+	}
+	return n
+}
+
+// ChangePod returns a changed copy of a pending or bound pod.
+func (w *World) ChangePod(old *v1.Pod, nodes []*v1.Node) *v1.Pod {
+	p := old.DeepCopy()
+	bump(&p.ResourceVersion)
+	switch w.m.Intn(8) {
+	case 0, 1:
+		// Gates can only be taken away.
+		if n := len(p.Spec.SchedulingGates); n > 0 {
+			p.Spec.SchedulingGates = p.Spec.SchedulingGates[:w.m.Intn(n)]
+			if len(p.Spec.SchedulingGates) == 0 {
+				p.Spec.SchedulingGates = nil
+			}
+		}
+	case 2:
+		p.Labels = map[string]string{"app": Pick(w.m.Rand, "a", "b", "c")}
+	case 3:
+		p.Spec.Tolerations = append(p.Spec.Tolerations, w.m.tolerations(false)...)
+	case 4:
+		p.Annotations = map[string]string{"example.com/note": strconv.Itoa(w.m.Intn(9))}
+	case 5:
+		w.scale(p)
+	case 6:
+		if p.Spec.NodeName == "" && len(nodes) > 0 {
+			p.Status.NominatedNodeName = Pick(w.m.Rand, "", nodes[w.m.Intn(len(nodes))].Name)
+		}
+	case 7:
+		p.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: v1.PodReasonUnschedulable, Message: "try " + strconv.Itoa(w.m.Intn(9))}}
+	}
+	return p
+}
+
+// scale changes what a container asks for, as an in-place resize does.
+func (w *World) scale(p *v1.Pod) {
+	c := &p.Spec.Containers[w.m.Intn(len(p.Spec.Containers))]
+	req := v1.ResourceList{}
+	for name, q := range c.Resources.Requests {
+		req[name] = q
+	}
+	req[v1.ResourceCPU] = resource.MustParse(w.m.cpu(Pick(w.m.Rand, easy, hard)))
+	if w.m.Chance(30) {
+		delete(req, v1.ResourceMemory)
+	}
+	c.Resources.Requests = req
+}
+
+// Bind returns a copy of a pending pod as the API server has it after a bind.
+func Bind(old *v1.Pod, node string) *v1.Pod {
+	p := old.DeepCopy()
+	bump(&p.ResourceVersion)
+	p.Spec.NodeName = node
+	p.Status.NominatedNodeName = ""
+	return p
+}
+
+// NewUID gives a made-again pod another identity.
+func NewUID(p *v1.Pod, serial int) { p.UID = types.UID("uid-again-" + strconv.Itoa(serial)) }
+
+func bump(resourceVersion *string) {
+	n, err := strconv.Atoi(*resourceVersion)
+	if err != nil {
+		panic("resourceVersion " + *resourceVersion + " is not ours")
+	}
+	*resourceVersion = strconv.Itoa(n + 1)
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+
+	"github.com/kumiki-scheduler/kumiki/conformance/gen"
+)
+
+// Options of a run.
+type Options struct {
+	Seed      uint64
+	Histories int
+	// Steps of each history.
+	Steps int
+	// Progress is called after each history.
+	Progress func(r *Report)
+}
+
+// Report is what a run counted.
+type Report struct {
+	Options   Options
+	Histories int
+	Steps     int
+	Kinds     map[Kind]int     // kind -> steps played
+	Visits    map[SubQueue]int // sub-queue -> times a pod entered it
+	// Failure is the first difference, shrunk; nil when there is none.
+	Failure    *History
+	Difference string
+}
+
+// Run plays random histories until one shows a difference. With a nil our it
+// only counts.
+func Run(our Make, opt Options) *Report {
+	r := &Report{Options: opt, Kinds: map[Kind]int{}, Visits: map[SubQueue]int{}}
+	for n := 0; n < opt.Histories && r.Failure == nil; n++ {
+		h, d := r.history(our, n)
+		if d != "" {
+			r.Failure = Shrink(h, our)
+			r.Difference = Replay(r.Failure, our)
+		}
+		r.Histories++
+		if opt.Progress != nil {
+			opt.Progress(r)
+		}
+	}
+	return r
+}
+
+func (r *Report) history(our Make, n int) (*History, string) {
+	h := &History{Name: fmt.Sprintf("seed %d history %d", r.Options.Seed, n)}
+	p := newPlayer(our)
+	defer p.close()
+	d := director{w: gen.NewWorld(r.Options.Seed, n), p: p}
+	for range r.Options.Steps {
+		op := d.next()
+		h.Ops = append(h.Ops, op)
+		r.Steps++
+		r.Kinds[op.Kind]++
+		if diff := p.step(op); diff != "" {
+			return h, diff
+		}
+	}
+	for s, v := range p.visits {
+		r.Visits[s] += v
+	}
+	return h, ""
+}
+
+// Print writes the counts.
+func (r *Report) Print(w io.Writer) {
+	fmt.Fprintf(w, "queue, seed %d: %d histories, %d steps, every pod compared after each\n", r.Options.Seed, r.Histories, r.Steps)
+	for _, k := range sorted(r.Kinds) {
+		fmt.Fprintf(w, "  %-14s%8d steps\n", k, r.Kinds[k])
+	}
+	for _, s := range sorted(r.Visits) {
+		fmt.Fprintf(w, "  %-14s%8d entries\n", s, r.Visits[s])
+	}
+	if r.Failure != nil {
+		fmt.Fprintf(w, "DIFFERENCE: %s\n", r.Difference)
+	}
+}
+
+func sorted[K ~string](m map[K]int) []K {
+	out := make([]K, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i] < out[j] })
+	return out
+}
+
+// director draws steps that make sense in the player's state.
+type director struct {
+	w      *gen.World
+	p      *player
+	serial int
+}
+
+// rejectors are plugins that can turn a pod down in a cycle.
+var rejectors = []string{"NodeAffinity", "NodeName", "NodePorts", "NodeResourcesFit", "NodeUnschedulable", "TaintToleration"}
+
+func (d *director) next() Op {
+	r := d.w.Rand()
+	switch n := r.Intn(100); {
+	case n < 12 || len(d.p.pods) < 3:
+		return d.newPod()
+	case n < 22:
+		return d.changePod()
+	case n < 28:
+		return d.podGone()
+	case n < 36:
+		return d.node()
+	case n < 38:
+		return d.nodeGone()
+	case n < 58:
+		return Op{Kind: Pop}
+	case n < 76:
+		return d.fail()
+	case n < 82:
+		return d.bind()
+	case n < 86:
+		return Op{Kind: Activate, Names: gen.Some(r, 2, sortedNames(d.p.pods)...)}
+	default:
+		return Op{Kind: Tick, Millis: d.wait()}
+	}
+}
+
+// wait is mostly around the backoff's steps, and now and then past five minutes.
+func (d *director) wait() int64 {
+	r := d.w.Rand()
+	switch {
+	case r.Chance(50):
+		return int64(r.Range(1, 1500))
+	case r.Chance(70):
+		return int64(r.Range(1, 12)) * 1000
+	case r.Chance(60):
+		return int64(r.Range(20, 60)) * 1000
+	}
+	return int64(r.Range(280, 340)) * 1000
+}
+
+func (d *director) newPod() Op {
+	r := d.w.Rand()
+	nodes := values(d.p.nodes)
+	if r.Chance(15) && len(d.p.flying) > 0 {
+		// A pod of the same name as one in flight, made again.
+		if name := d.flyingName(); d.p.pods[name] == nil {
+			d.serial++
+			pod := d.w.Pending(name, nodes)
+			gen.NewUID(pod, d.serial)
+			return Op{Kind: PodSet, Pod: pod}
+		}
+	}
+	pod := d.w.Pending("", nodes)
+	if r.Chance(12) && len(nodes) > 0 {
+		pod = gen.Bind(pod, nodes[r.Intn(len(nodes))].Name)
+	}
+	return Op{Kind: PodSet, Pod: pod}
+}
+
+func (d *director) changePod() Op {
+	names := sortedNames(d.p.pods)
+	old := d.p.pods[names[d.w.Rand().Intn(len(names))]]
+	if old.Spec.NodeName == "" && d.w.Rand().Chance(5) && len(d.p.nodes) > 0 {
+		// Bound by someone else while it waits here.
+		return Op{Kind: PodSet, Pod: gen.Bind(old, sortedNames(d.p.nodes)[0])}
+	}
+	return Op{Kind: PodSet, Pod: d.w.ChangePod(old, values(d.p.nodes))}
+}
+
+func (d *director) podGone() Op {
+	names := sortedNames(d.p.pods)
+	return Op{Kind: PodGone, Name: names[d.w.Rand().Intn(len(names))]}
+}
+
+func (d *director) node() Op {
+	names := sortedNames(d.p.nodes)
+	if len(names) < 4 {
+		d.serial++
+		return Op{Kind: NodeSet, Node: d.w.Node(d.serial)}
+	}
+	return Op{Kind: NodeSet, Node: d.w.ChangeNode(d.p.nodes[names[d.w.Rand().Intn(len(names))]])}
+}
+
+func (d *director) nodeGone() Op {
+	names := sortedNames(d.p.nodes)
+	if len(names) == 0 {
+		return Op{Kind: Pop}
+	}
+	return Op{Kind: NodeGone, Name: names[d.w.Rand().Intn(len(names))]}
+}
+
+// flyingName is one of the names in flight.
+func (d *director) flyingName() string {
+	names := make([]string, 0, len(d.p.flying))
+	for _, name := range d.p.flying {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names[d.w.Rand().Intn(len(names))]
+}
+
+func (d *director) fail() Op {
+	if len(d.p.flying) == 0 {
+		return Op{Kind: Pop}
+	}
+	op := Op{Kind: Fail, Name: d.flyingName()}
+	if d.w.Rand().Chance(80) {
+		op.Plugins = gen.Some(d.w.Rand(), d.w.Rand().Range(1, 3), rejectors...)
+	}
+	return op
+}
+
+func (d *director) bind() Op {
+	names := sortedNames(d.p.nodes)
+	if len(d.p.flying) == 0 || len(names) == 0 {
+		return Op{Kind: Pop}
+	}
+	return Op{Kind: BindPod, Name: d.flyingName(), On: names[d.w.Rand().Intn(len(names))]}
+}
+
+func sortedNames[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func values[V any](m map[string]V) []V {
+	var out []V
+	for _, k := range sortedNames(m) {
+		out = append(out, m[k])
+	}
+	return out
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// SubQueue is where a pod waits.
+type SubQueue string
+
+// The sub-queues.
+const (
+	Active        SubQueue = "active"
+	Backoff       SubQueue = "backoff"       // after a rejection
+	ErrorBackoff  SubQueue = "error backoff" // after an error
+	Unschedulable SubQueue = "unschedulable"
+	Gated         SubQueue = "gated"
+	InFlight      SubQueue = "in flight"
+)
+
+// Place is where a pod is, with the counts that its next backoff depends on.
+type Place struct {
+	In SubQueue
+	// Attempts, Rejected and Errors are upstream's Attempts, UnschedulableCount and
+	// ConsecutiveErrorsCount. 0 for a pod in flight.
+	Attempts, Rejected, Errors int
+}
+
+func (p Place) String() string {
+	if p.In == "" {
+		return "nowhere"
+	}
+	return fmt.Sprintf("%s (attempts %d, rejected %d, errors %d)", p.In, p.Attempts, p.Rejected, p.Errors)
+}
+
+// Queue is a scheduling queue under comparison.
+type Queue interface {
+	// NodeSet tells of an added (old nil) or updated node.
+	NodeSet(old, node *v1.Node)
+	NodeGone(node *v1.Node)
+	// PodSet tells of an added (old nil) or updated pod, pending or bound.
+	PodSet(old, pod *v1.Pod)
+	PodGone(pod *v1.Pod)
+	// Pop takes the next pod and returns its UID, or "" when none is ready.
+	Pop() string
+	// Fail gives back a pod in flight. The pod is as the API has it now, or nil when
+	// it is gone. No plugins means an error.
+	Fail(uid string, now *v1.Pod, plugins []string)
+	// Done ends the attempt of a pod in flight that was bound.
+	Done(uid string)
+	Activate(pods []*v1.Pod)
+	// Advance moves the clock; never called with less than the time before.
+	Advance(now time.Time)
+	// Places returns UID -> place for every pod the queue knows.
+	Places() map[string]Place
+	Close()
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+	_ "unsafe" // for go:linkname
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
+	"k8s.io/kubernetes/pkg/scheduler/profile"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/kumiki-scheduler/kumiki/conformance/gen"
+	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
+	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
+)
+
+// Upstream's informer handlers and flushes.
+//
+//go:linkname addPod k8s.io/kubernetes/pkg/scheduler.(*Scheduler).addPod
+func addPod(s *scheduler.Scheduler, obj interface{})
+
+//go:linkname updatePod k8s.io/kubernetes/pkg/scheduler.(*Scheduler).updatePod
+func updatePod(s *scheduler.Scheduler, oldObj, newObj interface{})
+
+//go:linkname deletePod k8s.io/kubernetes/pkg/scheduler.(*Scheduler).deletePod
+func deletePod(s *scheduler.Scheduler, obj interface{})
+
+//go:linkname addNode k8s.io/kubernetes/pkg/scheduler.(*Scheduler).addNodeToCache
+func addNode(s *scheduler.Scheduler, obj interface{})
+
+//go:linkname updateNode k8s.io/kubernetes/pkg/scheduler.(*Scheduler).updateNodeInCache
+func updateNode(s *scheduler.Scheduler, oldObj, newObj interface{})
+
+//go:linkname deleteNode k8s.io/kubernetes/pkg/scheduler.(*Scheduler).deleteNodeFromCache
+func deleteNode(s *scheduler.Scheduler, obj interface{})
+
+//go:linkname buildQueueingHintMap k8s.io/kubernetes/pkg/scheduler.buildQueueingHintMap
+func buildQueueingHintMap(ctx context.Context, es []fwk.EnqueueExtensions) (internalqueue.QueueingHintMap, error)
+
+//go:linkname flushBackoff k8s.io/kubernetes/pkg/scheduler/backend/queue.(*PriorityQueue).flushBackoffQCompleted
+func flushBackoff(p *internalqueue.PriorityQueue, logger klog.Logger)
+
+//go:linkname flushUnschedulable k8s.io/kubernetes/pkg/scheduler/backend/queue.(*PriorityQueue).flushUnschedulablePodsLeftover
+func flushUnschedulable(p *internalqueue.PriorityQueue, logger klog.Logger)
+
+// Upstream is upstream's PriorityQueue with the handlers that feed it.
+type Upstream struct {
+	stop   context.CancelFunc
+	ctx    context.Context
+	logger klog.Logger
+	clock  *clocktesting.FakeClock
+	sched  *scheduler.Scheduler
+	queue  *internalqueue.PriorityQueue
+	cache  internalcache.Cache
+	lister cache.Indexer
+	// popped: UID -> what Pop returned, until the attempt ends.
+	popped map[string]*framework.QueuedPodInfo
+}
+
+// shared holds what every queue can use: frameworks are slow to make and do not
+// change.
+var shared = sync.OnceValue(func() *sharedParts {
+	// Never closed: it lives as long as the test binary or command that plays.
+	o := oracle.New()
+	f, err := o.Framework(&scenario.Profile{Plugins: gen.DefaultPlugins()})
+	if err != nil {
+		panic(fmt.Sprintf("upstream refuses its own default profile: %v", err))
+	}
+	hints, err := buildQueueingHintMap(context.Background(), f.EnqueueExtensions())
+	if err != nil {
+		panic(fmt.Sprintf("upstream's hint map: %v", err))
+	}
+	gates := map[string]fwk.PreEnqueuePlugin{} // plugin name -> plugin
+	for _, p := range f.PreEnqueuePlugins() {
+		gates[p.Name()] = p
+	}
+	return &sharedParts{framework: f, hints: hints, gates: gates}
+})
+
+type sharedParts struct {
+	framework framework.Framework
+	hints     internalqueue.QueueingHintMap
+	gates     map[string]fwk.PreEnqueuePlugin // plugin name -> plugin
+}
+
+// NewUpstream starts an empty queue at the given time.
+func NewUpstream(start time.Time) *Upstream {
+	parts := shared()
+	ctx, stop := context.WithCancel(context.Background())
+	u := &Upstream{stop: stop, ctx: ctx, logger: klog.FromContext(ctx), clock: clocktesting.NewFakeClock(start), popped: map[string]*framework.QueuedPodInfo{}}
+	factory := informers.NewSharedInformerFactory(nil, 0)
+	u.lister = factory.Core().V1().Pods().Informer().GetIndexer()
+	u.queue = internalqueue.NewPriorityQueue(parts.framework.QueueSortFunc(), factory,
+		internalqueue.WithClock(clock.WithTicker(u.clock)),
+		internalqueue.WithPreEnqueuePluginMap(map[string]map[string]fwk.PreEnqueuePlugin{oracle.SchedulerName: parts.gates}),
+		internalqueue.WithQueueingHintMapPerProfile(internalqueue.QueueingHintMapPerProfile{oracle.SchedulerName: parts.hints}),
+		internalqueue.WithMetricsRecorder(metrics.NewMetricsAsyncRecorder(100, time.Hour, ctx.Done())),
+	)
+	u.cache = internalcache.New(ctx, nil, false)
+	u.sched = &scheduler.Scheduler{Cache: u.cache, SchedulingQueue: u.queue, Profiles: profile.Map{oracle.SchedulerName: parts.framework}}
+	return u
+}
+
+// Close ends the queue's goroutines.
+func (u *Upstream) Close() { u.stop() }
+
+// NodeSet implements Queue.
+func (u *Upstream) NodeSet(old, node *v1.Node) {
+	if old == nil {
+		addNode(u.sched, node)
+		return
+	}
+	updateNode(u.sched, old, node)
+}
+
+// NodeGone implements Queue.
+func (u *Upstream) NodeGone(node *v1.Node) { deleteNode(u.sched, node) }
+
+// PodSet implements Queue. The lister knows the pod before the handlers run, as
+// in an informer.
+func (u *Upstream) PodSet(old, pod *v1.Pod) {
+	if old == nil {
+		u.must(u.lister.Add(pod))
+		addPod(u.sched, pod)
+		return
+	}
+	u.must(u.lister.Update(pod))
+	updatePod(u.sched, old, pod)
+}
+
+// PodGone implements Queue.
+func (u *Upstream) PodGone(pod *v1.Pod) {
+	u.must(u.lister.Delete(pod))
+	deletePod(u.sched, pod)
+}
+
+func (u *Upstream) must(err error) {
+	if err != nil {
+		panic(fmt.Sprintf("upstream's indexer: %v", err))
+	}
+}
+
+// Pop implements Queue. Upstream's Pop blocks, so it is called only when it
+// would not.
+func (u *Upstream) Pop() string {
+	ready := len(u.queue.PodsInActiveQ()) > 0
+	for _, p := range u.Places() {
+		ready = ready || p.In == Backoff
+	}
+	if !ready {
+		return ""
+	}
+	info, err := u.queue.Pop(u.logger)
+	if err != nil || info == nil {
+		panic(fmt.Sprintf("upstream's Pop: %v, %v", info, err))
+	}
+	uid := string(info.Pod.UID)
+	u.popped[uid] = info
+	return uid
+}
+
+// Fail implements Queue in the way of upstream's handleSchedulingFailure, which
+// cannot be called itself: it patches the pod through a client.
+func (u *Upstream) Fail(uid string, now *v1.Pod, plugins []string) {
+	info := u.popped[uid]
+	delete(u.popped, uid)
+	info.ClearRejectorPlugins()
+	if len(plugins) > 0 {
+		info.UnschedulablePlugins = sets.New(plugins...)
+	}
+	if now == nil || now.Spec.NodeName != "" || string(now.UID) != uid {
+		u.queue.Done(types.UID(uid))
+		return
+	}
+	var err error
+	if info.PodInfo, err = framework.NewPodInfo(now.DeepCopy()); err != nil {
+		panic(fmt.Sprintf("upstream's NewPodInfo of %s: %v", now.Name, err))
+	}
+	if err := u.queue.AddUnschedulableIfNotPresent(u.logger, info, u.queue.SchedulingCycle()); err != nil {
+		panic(fmt.Sprintf("upstream's queue has %s already: %v", now.Name, err))
+	}
+}
+
+// Done implements Queue.
+func (u *Upstream) Done(uid string) {
+	delete(u.popped, uid)
+	u.queue.Done(types.UID(uid))
+}
+
+// Activate implements Queue.
+func (u *Upstream) Activate(pods []*v1.Pod) {
+	byName := make(map[string]*v1.Pod, len(pods)) // namespace/name -> pod
+	for _, p := range pods {
+		byName[p.Namespace+"/"+p.Name] = p
+	}
+	u.queue.Activate(u.logger, byName)
+}
+
+// flushEvery is the period of upstream's flush of old unschedulable pods.
+const flushEvery = 30 * time.Second
+
+// Advance implements Queue: every whole second ends backoffs, every half minute
+// looks for pods that have waited too long.
+func (u *Upstream) Advance(now time.Time) {
+	for {
+		next := u.clock.Now().Truncate(time.Second).Add(time.Second)
+		if next.After(now) {
+			break
+		}
+		u.clock.SetTime(next)
+		flushBackoff(u.queue, u.logger)
+		if next.Truncate(flushEvery).Equal(next) {
+			flushUnschedulable(u.queue, u.logger)
+		}
+	}
+	u.clock.SetTime(now)
+}
+
+// Places implements Queue.
+func (u *Upstream) Places() map[string]Place {
+	out := map[string]Place{}
+	put := func(pods []*v1.Pod, where func(*framework.QueuedPodInfo) SubQueue) {
+		for _, p := range pods {
+			info, ok := u.queue.GetPod(p.Name, p.Namespace)
+			if !ok {
+				panic(fmt.Sprintf("upstream's queue lists %s and does not find it", p.Name))
+			}
+			out[string(p.UID)] = Place{In: where(info), Attempts: info.Attempts, Rejected: info.UnschedulableCount, Errors: info.ConsecutiveErrorsCount}
+		}
+	}
+	put(u.queue.PodsInActiveQ(), func(*framework.QueuedPodInfo) SubQueue { return Active })
+	put(u.queue.PodsInBackoffQ(), func(i *framework.QueuedPodInfo) SubQueue {
+		if i.UnschedulablePlugins.Len() == 0 && i.PendingPlugins.Len() == 0 {
+			return ErrorBackoff
+		}
+		return Backoff
+	})
+	put(u.queue.UnschedulablePods(), func(i *framework.QueuedPodInfo) SubQueue {
+		if i.Gated() {
+			return Gated
+		}
+		return Unschedulable
+	})
+	for _, p := range u.queue.InFlightPods() {
+		out[string(p.UID)] = Place{In: InFlight}
+	}
+	return out
+}
