@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fakenodes
+
+import (
+	"sort"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kumiki-scheduler/kumiki/localcluster/admission"
+)
+
+// ledger knows the nodes, the pods bound to them and what each was told at
+// admission. Its Pod methods are called by one goroutine, in the order of the
+// watch; readers may come from anywhere.
+type ledger struct {
+	// enforce is false when --kubelet-admission=false: everything is admitted.
+	enforce bool
+	// refetch reads a node past the watch, before a pod is refused: a label
+	// that was set just before the bind may not have come in yet. Nil keeps
+	// what is known.
+	refetch func(name string) *v1.Node
+	// changed is called, without the lock, with each pod that may need work.
+	changed func(types.UID)
+	// rejected is called, without the lock, once for each refused pod.
+	rejected func(*v1.Pod, admission.Verdict)
+
+	mu sync.Mutex
+	// nodes: node name -> latest object.
+	nodes map[string]*v1.Node
+	// pods: uid -> what is known about a pod that has a node.
+	pods map[types.UID]*entry
+	// hosts: node name -> pods and usage, also of nodes not seen (yet).
+	hosts map[string]*host
+}
+
+// entry is one bound pod.
+type entry struct {
+	pod *v1.Pod
+	// state says whether the pod holds a share of its node.
+	state podState
+	// share is what the pod holds; valid in state admitted.
+	share admission.Share
+	// verdict is valid in state refused.
+	verdict admission.Verdict
+}
+
+type podState int
+
+const (
+	// undecided: the node is not known, or the pod is being deleted and was
+	// never admitted.
+	undecided podState = iota
+	admitted
+	refused
+	// over: terminal; holds nothing.
+	over
+)
+
+type host struct {
+	usage *admission.Usage
+	// pods: uids on this node.
+	pods map[types.UID]bool
+}
+
+func newLedger() *ledger {
+	return &ledger{
+		enforce:  true,
+		changed:  func(types.UID) {},
+		rejected: func(*v1.Pod, admission.Verdict) {},
+		nodes:    map[string]*v1.Node{},
+		pods:     map[types.UID]*entry{},
+		hosts:    map[string]*host{},
+	}
+}
+
+// view is a consistent copy of what a worker needs.
+type view struct {
+	pod     *v1.Pod
+	node    *v1.Node
+	state   podState
+	verdict admission.Verdict
+}
+
+// look gives the view of a pod; false when the pod is gone or its node unknown.
+func (l *ledger) look(uid types.UID) (view, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.pods[uid]
+	if e == nil {
+		return view{}, false
+	}
+	node := l.nodes[e.pod.Spec.NodeName]
+	return view{pod: e.pod, node: node, state: e.state, verdict: e.verdict}, node != nil
+}
+
+// SetPod takes in a pod that was added or changed.
+func (l *ledger) SetPod(pod *v1.Pod) {
+	if pod.Spec.NodeName == "" {
+		return
+	}
+	l.mu.Lock()
+	verdict := l.setPod(pod)
+	l.mu.Unlock()
+	if verdict != nil {
+		l.rejected(pod, *verdict)
+	}
+	l.changed(pod.UID)
+}
+
+// setPod gives the verdict when the pod was refused just now.
+func (l *ledger) setPod(pod *v1.Pod) *admission.Verdict {
+	e := l.pods[pod.UID]
+	if e == nil {
+		e = &entry{}
+		l.pods[pod.UID] = e
+		l.host(pod.Spec.NodeName).pods[pod.UID] = true
+	}
+	e.pod = pod
+	switch {
+	case terminal(pod):
+		l.release(e)
+		e.state = over
+	case e.state == admitted:
+		// A resize changes what the pod holds.
+		l.release(e)
+		l.admit(e)
+	case e.state == undecided:
+		return l.decide(e)
+	}
+	return nil
+}
+
+// decide settles an undecided pod if its node is known.
+func (l *ledger) decide(e *entry) *admission.Verdict {
+	pod := e.pod
+	if pod.Status.Phase == v1.PodRunning {
+		// Admitted by an earlier process of this role.
+		l.admit(e)
+		return nil
+	}
+	node := l.nodes[pod.Spec.NodeName]
+	if node == nil || pod.DeletionTimestamp != nil {
+		return nil
+	}
+	if !l.enforce {
+		l.admit(e)
+		return nil
+	}
+	usage := l.host(node.Name).usage
+	verdict := usage.Admit(node, pod)
+	if !verdict.Admitted && l.refetch != nil {
+		if fresh := l.refetch(node.Name); fresh != nil {
+			verdict = usage.Admit(fresh, pod)
+		}
+	}
+	if verdict.Admitted {
+		l.admit(e)
+		return nil
+	}
+	e.state, e.verdict = refused, verdict
+	return &verdict
+}
+
+func (l *ledger) admit(e *entry) {
+	e.share = l.host(e.pod.Spec.NodeName).usage.Add(e.pod)
+	e.state = admitted
+}
+
+func (l *ledger) release(e *entry) {
+	if e.state == admitted {
+		l.host(e.pod.Spec.NodeName).usage.Remove(e.share)
+		e.share = admission.Share{}
+	}
+}
+
+func (l *ledger) host(node string) *host {
+	h := l.hosts[node]
+	if h == nil {
+		h = &host{usage: admission.NewUsage(), pods: map[types.UID]bool{}}
+		l.hosts[node] = h
+	}
+	return h
+}
+
+// DropPod forgets a pod that is gone.
+func (l *ledger) DropPod(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.pods[uid]
+	if e == nil {
+		return
+	}
+	l.release(e)
+	delete(l.pods, uid)
+	name := e.pod.Spec.NodeName
+	h := l.hosts[name]
+	delete(h.pods, uid)
+	if len(h.pods) == 0 && l.nodes[name] == nil {
+		delete(l.hosts, name)
+	}
+}
+
+// ReplacePods takes in a full list: running pods first, then by creation, so
+// that a list after a restart admits what a kubelet would.
+func (l *ledger) ReplacePods(pods []*v1.Pod) {
+	// listed: uid -> in the list.
+	listed := make(map[types.UID]bool, len(pods))
+	for _, p := range pods {
+		listed[p.UID] = true
+	}
+	l.mu.Lock()
+	var gone []types.UID
+	for uid := range l.pods {
+		if !listed[uid] {
+			gone = append(gone, uid)
+		}
+	}
+	l.mu.Unlock()
+	for _, uid := range gone {
+		l.DropPod(uid)
+	}
+	sort.SliceStable(pods, func(i, j int) bool { return arrivedBefore(pods[i], pods[j]) })
+	for _, p := range pods {
+		l.SetPod(p)
+	}
+}
+
+func arrivedBefore(a, b *v1.Pod) bool {
+	if ra, rb := a.Status.Phase == v1.PodRunning, b.Status.Phase == v1.PodRunning; ra != rb {
+		return ra
+	}
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.UID < b.UID
+}
+
+// SetNode takes in a node that was added or changed, and decides the pods that
+// waited for it.
+func (l *ledger) SetNode(node *v1.Node) {
+	l.mu.Lock()
+	isNew := l.nodes[node.Name] == nil
+	l.nodes[node.Name] = node
+	var waiting []*v1.Pod
+	if h := l.hosts[node.Name]; h != nil && isNew {
+		for uid := range h.pods {
+			waiting = append(waiting, l.pods[uid].pod)
+		}
+	}
+	l.mu.Unlock()
+	sort.SliceStable(waiting, func(i, j int) bool { return arrivedBefore(waiting[i], waiting[j]) })
+	for _, p := range waiting {
+		l.SetPod(p)
+	}
+}
+
+// DropNode forgets a node. Its pods stay until they are deleted.
+func (l *ledger) DropNode(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.nodes, name)
+	if h := l.hosts[name]; h != nil && len(h.pods) == 0 {
+		delete(l.hosts, name)
+	}
+}
+
+// schedulable counts the given nodes that are Ready and free of the taint that
+// admission puts on a new node.
+func (l *ledger) schedulable(names []string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, name := range names {
+		if node := l.nodes[name]; node != nil && ready(node) {
+			n++
+		}
+	}
+	return n
+}
+
+func ready(node *v1.Node) bool {
+	for _, t := range node.Spec.Taints {
+		if t.Key == v1.TaintNodeNotReady {
+			return false
+		}
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == v1.NodeReady {
+			return c.Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func terminal(pod *v1.Pod) bool {
+	return pod.Status.Phase == v1.PodFailed || pod.Status.Phase == v1.PodSucceeded
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervise
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// The address of a unix socket holds about 100 bytes, less than many temporary
+// directories are long. So sockets are named through /proc/self/fd/N of the
+// open directory, which is always short.
+
+func withShortPath(dir string, use func(path string) error) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return use(filepath.Join("/proc/self/fd", strconv.Itoa(int(f.Fd())), controlSock))
+}
+
+func listenUnix(dir string) (net.Listener, error) {
+	var l net.Listener
+	err := withShortPath(dir, func(path string) (err error) {
+		l, err = net.Listen("unix", path)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open control socket: %w", err)
+	}
+	// The short name means nothing once the directory is closed; Close of the
+	// data directory removes the file.
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	return l, nil
+}
+
+func dialUnix(dir string) (net.Conn, error) {
+	var c net.Conn
+	err := withShortPath(dir, func(path string) (err error) {
+		c, err = net.Dial("unix", path)
+		return err
+	})
+	return c, err
+}
