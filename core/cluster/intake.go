@@ -45,7 +45,7 @@ func (in *Intake) Pod(p *v1.Pod) *Pod {
 		Start:           timeOf(p.Status.StartTime),
 		Owned:           metav1.GetControllerOfNoCopy(p) != nil,
 		ClaimsHash:      claimsHash(p),
-		Spec:            in.intern(specOf(p)),
+		Spec:            in.Share(specOf(p)),
 	}
 	for i := range p.Status.Conditions {
 		if c := &p.Status.Conditions[i]; c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse {
@@ -81,8 +81,8 @@ func hashOf(values ...any) uint64 {
 	return h.Sum64()
 }
 
-// intern returns the one PodSpec that equals s.
-func (in *Intake) intern(s *PodSpec) *PodSpec {
+// Share returns the one PodSpec in use that equals s, which is s if there was none.
+func (in *Intake) Share(s *PodSpec) *PodSpec {
 	raw, err := json.Marshal(s)
 	if err != nil {
 		panic(fmt.Sprintf("canonical form of a pod spec: %v", err)) // plain data always marshals

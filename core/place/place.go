@@ -71,6 +71,8 @@ type Outcome struct {
 	// RunnerUp is the next best row, cluster.NoNode when only one fits.
 	RunnerUp      cluster.NodeIdx
 	RunnerUpTotal int64
+	// Err is set, and Node is cluster.NoNode, when nodes fit but cannot be ranked (see plugin.BrokenScore).
+	Err error
 
 	look *lookup // what the answer was read from; good until the Placer's next search
 }
@@ -82,6 +84,7 @@ type lookup struct {
 	only     map[string]struct{} // names of the nodes to look at; nil means all
 	reject   int                 // index of the filter that rejects the pod as a whole, -1
 	scorers  []prepared          // in profile order, without those that skip the pod
+	broken   error               // why the first scorer that cannot score the pod cannot
 
 	verdicts []plugin.Verdict  // row -> verdict
 	base     []int64           // row -> weighted sum of the scores that need no normalising
@@ -131,6 +134,9 @@ func (pl *Placer) prepare(s cluster.Snapshot, p *cluster.Pod, l *lookup) {
 				next.raw = columns[i].raw
 			}
 			l.scorers = append(l.scorers, next)
+			if b, isBroken := score.(plugin.BrokenScore); isBroken && l.broken == nil {
+				l.broken = fmt.Errorf("running PreScore plugin %q: %w", sc.Name(), b.Err)
+			}
 		}
 	}
 }
@@ -424,7 +430,11 @@ func (l *lookup) choose(s cluster.Snapshot, draw func(n int) int) Outcome {
 			second, next = n, total
 		}
 	}
-	if first < 0 {
+	switch {
+	case first < 0:
+		return out
+	case out.Feasible > 1 && l.broken != nil:
+		out.Err = l.broken
 		return out
 	}
 	out.Node, out.Total = first, best
