@@ -92,7 +92,7 @@ func (in *Intake) Share(s *PodSpec) *PodSpec {
 		return known
 	}
 	if len(in.specs) >= in.sweep {
-		for k, p := range in.specs {
+		for k, p := range in.specs { // order: each entry is judged alone
 			if p.Value() == nil {
 				delete(in.specs, k)
 			}
@@ -150,7 +150,7 @@ func requests(p *v1.Pod, s *PodSpec) {
 	s.HeldNonZero = s.ScoreNonZero
 	if resource.IsPodLevelRequestsSet(p) {
 		missing := v1.ResourceList{}
-		for name, q := range defaults {
+		for name, q := range defaults { // order: fills another map, key by key
 			if _, stated := held[name]; !stated {
 				missing[name] = q
 			}
@@ -248,7 +248,7 @@ func conditionsHash(n *v1.Node) uint64 {
 // mapHash sums hashes of the pairs, so the order of iteration does not show.
 func mapHash(m map[string]string) uint64 {
 	var sum uint64
-	for k, v := range m {
+	for k, v := range m { // order: the sum of the hashes is the same in any
 		h := fnv.New64a()
 		var size [8]byte
 		binary.LittleEndian.PutUint64(size[:], uint64(len(k)))

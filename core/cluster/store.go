@@ -295,7 +295,7 @@ func (s *Store) taintSetOf(taints []v1.Taint) int32 {
 
 func (s *Store) putLabels(n NodeIdx, old, node *Node) {
 	if old != nil {
-		for k, v := range old.Labels {
+		for k, v := range old.Labels { // order: each pair has its own bitmaps
 			if b := s.labelSets[labelPair{k, v}]; b != nil {
 				b.Clear(n)
 			}
@@ -305,7 +305,7 @@ func (s *Store) putLabels(n NodeIdx, old, node *Node) {
 		}
 	}
 	if node != nil {
-		for k, v := range node.Labels {
+		for k, v := range node.Labels { // order: each pair has its own bitmaps
 			if b := s.labelSets[labelPair{k, v}]; b != nil {
 				b.Set(n)
 			}

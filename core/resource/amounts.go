@@ -38,7 +38,7 @@ type Amounts struct {
 // upstream's framework.Resource does (pkg/scheduler/framework/types.go, Add).
 func FromList(list v1.ResourceList) Amounts {
 	var a Amounts
-	for name, q := range list { // order does not matter: each name sets its own field, scalars are sorted below
+	for name, q := range list { // order: each name sets its own field, scalars are sorted below
 		switch name {
 		case v1.ResourceCPU:
 			a.MilliCPU = Milli(q)
