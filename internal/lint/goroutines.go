@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"go/ast"
+	"slices"
+)
+
+// budget is how many places of a package may start a goroutine, and who ends them.
+type budget struct {
+	most int
+	why  string
+}
+
+// goroutines lists the packages that may start goroutines: package or tree (a/...) -> how many places. A number goes
+// up in the change that needs it, which says there what ends the goroutine.
+var goroutines = map[string]budget{
+	"kube":                 {20, "watches and writes run side by side; they end with the context of the scheduler"},
+	"app":                  {8, "serving, leader election and the loop; they end with the context of the command"},
+	"view":                 {4, "live streams; they end with the request"},
+	"bench":                {12, "load generators and samplers; they end with the run"},
+	"cmd/kumiki":           {4, "signals and child processes; they end with the command"},
+	"internal/testcluster": {4, "watches the child process; ends with the test"},
+	"localcluster/...":     {24, "supervises child processes; they end with the cluster"},
+}
+
+// Goroutines finds goroutines started where nobody expects them, or in more places than agreed. It returns the counts
+// too: tree or package -> places.
+func Goroutines(t *Tree) ([]Finding, map[string]int) {
+	const why = "each goroutine needs an owner who ends it; few packages start them so that a reader can check all of them"
+	var found []Finding
+	counts := map[string]int{}
+	for _, f := range t.GoFiles(false) {
+		names := localNames(f.AST)
+		ast.Inspect(f.AST, func(n ast.Node) bool {
+			if n == nil || !startsGoroutine(names, n) {
+				return true
+			}
+			entry := budgetOf(f.Dir())
+			if entry == "" {
+				found = append(found, Finding{t.at(n), "starts a goroutine", why + "; allow the package in internal/lint/goroutines.go, with who ends it"})
+				return true
+			}
+			counts[entry]++
+			if b := goroutines[entry]; counts[entry] > b.most {
+				found = append(found, Finding{t.at(n), fmt.Sprintf("starts a goroutine, number %d of %s, agreed are %d (%s)", counts[entry], entry, b.most, b.why), why})
+			}
+			return true
+		})
+	}
+	return found, counts
+}
+
+// startsGoroutine knows the go statement, the Go methods of wait groups, and timers that call a function.
+func startsGoroutine(names map[string]string, n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return true
+	case *ast.CallExpr:
+		if pkg, name, ok := selected(names, n.Fun); ok {
+			return pkg == "time" && name == "AfterFunc"
+		}
+		sel, ok := n.Fun.(*ast.SelectorExpr)
+		return ok && sel.Sel.Name == "Go" && len(n.Args) == 1
+	}
+	return false
+}
+
+// budgetOf finds the entry that covers a package.
+func budgetOf(dir string) string {
+	for entry := range goroutines {
+		if covers([]string{entry}, dir) {
+			return entry
+		}
+	}
+	return ""
+}
+
+// sortedKeys lists the keys of counts in order.
+func sortedKeys(counts map[string]int) []string {
+	keys := make([]string, 0, len(counts))
+	for k := range counts {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

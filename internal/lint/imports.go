@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// layer says what one package may import of kumiki, and what the package is for.
+type layer struct {
+	may []string
+	why string
+}
+
+// below joins lists of packages.
+func below(lists ...[]string) []string { return slices.Concat(lists...) }
+
+// The layers, lowest first. Every name is the directory of a package.
+var (
+	upToCluster = []string{"record", "core/resource", "core/cluster"}
+	upToPlugin  = below(upToCluster, []string{"core/plugin"})
+	upToPlace   = below(upToPlugin, []string{"core/queue", "core/place"})
+	upToGang    = below(upToPlace, []string{"core/gang", "core/preempt", "core/shard"})
+	upToEngine  = below(upToGang, []string{"core/engine"})
+	edges       = below(upToEngine, []string{"config", "host", "kube", "sim", "view"})
+)
+
+// graph is the import graph of kumiki: package -> what it may import directly. Arrows point down; packages of one
+// layer do not know each other and are joined by the layer above. A new package stands here before it compiles in
+// anywhere: the place to argue about an arrow is the change that adds it.
+var graph = map[string]layer{
+	"record": {nil, "what the scheduler says of itself; a leaf, so that everything may show it"},
+	"config": {nil, "reads KubeSchedulerConfiguration; a leaf, so that a tool can check a file without a scheduler"},
+
+	"core/resource": {[]string{"record"}, "quantities know nothing of pods and nodes"},
+	"core/cluster":  {[]string{"record", "core/resource"}, "the state, with one writer; it knows no policy"},
+	"core/plugin":   {upToCluster, "policy reads the state; it does not know who asks"},
+	"core/queue":    {upToPlugin, "waiting is independent of the search for nodes"},
+	"core/place":    {upToPlugin, "the search is independent of waiting"},
+	"core/gang":     {upToPlace, "works through cluster.Trial; knows neither preemption nor shards"},
+	"core/preempt":  {upToPlace, "works through cluster.Trial; knows neither gangs nor shards"},
+	"core/shard":    {upToPlace, "ownership is independent of gangs and preemption"},
+	"core/engine":   {upToGang, "joins the core; knows nothing of the world outside"},
+
+	"host": {below(upToEngine, []string{"config"}), "runs foreign plugins; the one side where their contract is known"},
+	"kube": {below(upToEngine, []string{"config"}), "the edge to the API server"},
+	"sim":  {below(upToEngine, []string{"config"}), "the edge to a virtual clock"},
+	"view": {[]string{"record"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
+
+	"app":        {edges, "wires core, kube, host and view; people build their own scheduler with it"},
+	"bench":      {below(edges, []string{"app", "internal/testcluster"}), "measures from outside"},
+	"cmd/kumiki": {below(edges, []string{"app", "bench", "internal/testcluster"}), "flags and wiring; nothing imports a command"},
+
+	"internal/lint":        {nil, "judges the others, so depends on none"},
+	"internal/testcluster": {nil, "starts a real cluster for tests of any layer"},
+
+	"localcluster/...": {[]string{"localcluster/..."}, "a module of its own: upstream's servers must not meet the scheduler in one binary"},
+	"conformance/...": {below(upToEngine, []string{"config", "conformance/...", "internal/testcluster"}),
+		"a module of its own: the oracle is upstream's scheduler, which kumiki must not be linked with"},
+}
+
+// ImportGraph finds imports between packages of kumiki that the graph does not have. Tests may import what they need.
+func ImportGraph(t *Tree) []Finding {
+	var found []Finding
+	unknown := map[string]bool{} // package -> reported
+	for _, f := range t.GoFiles(false) {
+		from, ok := lookup(f.Dir())
+		if !ok {
+			if !unknown[f.Dir()] {
+				unknown[f.Dir()] = true
+				found = append(found, Finding{f.Dir(), "this package is not in the import graph",
+					"the shape of the code is decided on purpose: add the package to internal/lint/imports.go with what it may import and why"})
+			}
+			continue
+		}
+		for _, spec := range f.AST.Imports {
+			to, ours := strings.CutPrefix(importPath(spec), Module+"/")
+			if !ours || covers(from.may, to) {
+				continue
+			}
+			found = append(found, Finding{t.at(spec), fmt.Sprintf("%s imports %s", f.Dir(), to),
+				fmt.Sprintf("%s: %s. It may import %s", f.Dir(), from.why, orNothing(from.may))})
+		}
+	}
+	return found
+}
+
+func orNothing(list []string) string {
+	if len(list) == 0 {
+		return "nothing of kumiki"
+	}
+	return strings.Join(list, ", ")
+}
+
+// lookup finds the layer of a directory, by its own name or by that of a tree it is in.
+func lookup(dir string) (layer, bool) {
+	if l, ok := graph[dir]; ok {
+		return l, true
+	}
+	for up := dir; up != "."; up = path.Dir(up) {
+		if l, ok := graph[up+"/..."]; ok {
+			return l, true
+		}
+	}
+	return layer{}, false
+}
+
+// covers tells whether a list of packages and trees (a/...) holds a package.
+func covers(list []string, pkg string) bool {
+	return slices.ContainsFunc(list, func(entry string) bool {
+		tree, isTree := strings.CutSuffix(entry, "/...")
+		return entry == pkg || isTree && (pkg == tree || strings.HasPrefix(pkg, tree+"/"))
+	})
+}
