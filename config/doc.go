@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package config owns the meaning of a configuration file: KubeSchedulerConfiguration kubescheduler.config.k8s.io/v1,
+// decoded strictly, defaulted, validated and resolved to what each profile runs. It is a leaf and imports nothing of
+// kumiki.
+//
+// A file that kube-scheduler 1.36.3 reads is read the same way here. The differences, each told to the user:
+//
+//   - plugins of upstream that this version does not have are missing from the default profile, and enabling or
+//     configuring one is an error; disabling one is fine;
+//   - arguments for a plugin that nobody knows are an error, where upstream ignores them: a typing error there would lose
+//     settings in silence;
+//   - a negative weight is an error;
+//   - clientConnection.qps and burst limit only when they are written down.
+//
+// Settings of our own live in pluginConfig under the name Kumiki, which upstream ignores, so one file starts both.
+//
+// Rejected: upstream's decoder over a runtime.Scheme. It reports neither lines nor more than one wrong value at a time,
+// and its defaults live in a package that the root module must not import.
+package config

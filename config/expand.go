@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	configv1 "k8s.io/kube-scheduler/config/v1"
+)
+
+// all disables every plugin of a point.
+const all = "*"
+
+// plugins expands the plugin sets of a profile: which plugins run at which point, and their weights.
+func (r *report) plugins(path string, custom *configv1.Plugins) (map[Point][]string, map[string]int64) {
+	if custom == nil {
+		custom = &configv1.Plugins{}
+	}
+	before := len(r.problems)
+	for _, at := range append([]Point{MultiPoint, PlacementGenerate, PlacementScore}, points...) {
+		r.checkSet(path+"."+string(at), at, set(custom, at))
+	}
+	if len(r.problems) > before {
+		return nil, nil
+	}
+	multi := mergeDefaults(custom.MultiPoint)
+	enabled := map[Point][]string{}
+	for _, at := range points {
+		if names := expand(at, multi, set(custom, at)); len(names) > 0 {
+			enabled[at] = names
+		}
+	}
+	r.checkEnabled(path, enabled)
+	return enabled, weights(enabled, custom.Score.Enabled, multi)
+}
+
+// checkSet looks at the names and weights of one set.
+func (r *report) checkSet(path string, at Point, s *configv1.PluginSet) {
+	seen := map[string]bool{}
+	for i, p := range s.Enabled {
+		here := fmt.Sprintf("%s.enabled[%d]", path, i)
+		d, known := describe(p.Name)
+		switch {
+		case !known:
+			r.add(here+".name", "%s", unknownPlugin(p.Name))
+		case at != MultiPoint && !d.runsAt(at):
+			r.add(here+".name", "plugin %q does not extend %s; it extends %s", p.Name, at, pointList(d.points))
+		case seen[p.Name]:
+			r.add(here+".name", "plugin %q is enabled twice", p.Name)
+		}
+		seen[p.Name] = true
+		if p.Weight != nil && *p.Weight < 0 {
+			r.add(here+".weight", "must not be negative, got %d", *p.Weight)
+		} else if p.Weight != nil && *p.Weight > 0 && known && !d.runsAt(Score) {
+			r.warn(here+".weight", "plugin %q does not score, its weight has no effect", p.Name)
+		}
+	}
+	for i, p := range s.Disabled {
+		// A name that upstream has may be switched off here; a name that nobody has is more likely a typing error.
+		if _, known := describe(p.Name); !known && p.Name != all && !slices.Contains(notBuilt, p.Name) {
+			r.warn(fmt.Sprintf("%s.disabled[%d].name", path, i), "there is no plugin %q to disable", p.Name)
+		}
+	}
+}
+
+// unknownPlugin says what is wrong with a name.
+func unknownPlugin(name string) string {
+	var why string
+	switch {
+	case name == "":
+		why = "a plugin name is required"
+	case slices.Contains(notBuilt, name):
+		why = fmt.Sprintf("plugin %q is not available in this version", name)
+	case slices.Contains(removed, name):
+		why = fmt.Sprintf("plugin %q was removed from Kubernetes", name)
+	default:
+		why = fmt.Sprintf("unknown plugin %q", name)
+		if near := nearest(name); near != "" {
+			why += fmt.Sprintf(", did you mean %q?", near)
+		}
+	}
+	return why + "; available: " + strings.Join(Plugins(), ", ")
+}
+
+// nearest is the plugin whose name differs only in letter case, or starts alike.
+func nearest(name string) string {
+	for _, d := range builtin {
+		if strings.EqualFold(d.name, name) {
+			return d.name
+		}
+	}
+	for _, d := range builtin {
+		if len(name) >= 6 && strings.HasPrefix(strings.ToLower(d.name), strings.ToLower(name[:6])) {
+			return d.name
+		}
+	}
+	return ""
+}
+
+func pointList(list []Point) string {
+	names := make([]string, len(list))
+	for i, p := range list {
+		names[i] = string(p)
+	}
+	return strings.Join(names, ", ")
+}
+
+// mergeDefaults applies a custom multiPoint set to the default profile: a disabled default goes, a default that is
+// enabled again keeps its place with the new weight, what is left is appended
+// (upstream: mergePluginSet in pkg/scheduler/apis/config/v1/default_plugins.go).
+func mergeDefaults(custom configv1.PluginSet) []configv1.Plugin {
+	off := func(name string) bool {
+		return slices.ContainsFunc(custom.Disabled, func(p configv1.Plugin) bool { return p.Name == all || p.Name == name })
+	}
+	var out []configv1.Plugin
+	for _, d := range builtin {
+		if off(d.name) {
+			continue
+		}
+		weight := d.weight
+		out = append(out, configv1.Plugin{Name: d.name, Weight: &weight})
+	}
+	for _, p := range custom.Enabled {
+		i := slices.IndexFunc(out, func(have configv1.Plugin) bool { return have.Name == p.Name })
+		if i >= 0 {
+			out[i] = p
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// expand lists the plugins of one point: first those that are in both sets, in the order of the point's own, then the
+// rest of multiPoint, then the rest of the point's own
+// (upstream: expandMultiPointPlugins in pkg/scheduler/framework/runtime/framework.go).
+func expand(at Point, multi []configv1.Plugin, own *configv1.PluginSet) []string {
+	disabled := func(name string) bool {
+		return slices.ContainsFunc(own.Disabled, func(p configv1.Plugin) bool { return p.Name == name })
+	}
+	var viaMulti []string
+	if !disabled(all) {
+		for _, p := range multi {
+			if d, _ := describe(p.Name); d.runsAt(at) && !disabled(p.Name) {
+				viaMulti = append(viaMulti, p.Name)
+			}
+		}
+	}
+	var both, rest []string
+	for _, p := range own.Enabled {
+		if slices.Contains(viaMulti, p.Name) {
+			both = append(both, p.Name)
+		} else {
+			rest = append(rest, p.Name)
+		}
+	}
+	viaMulti = slices.DeleteFunc(viaMulti, func(name string) bool { return slices.Contains(both, name) })
+	return slices.Concat(both, viaMulti, rest)
+}
+
+// checkEnabled looks at the expanded lists.
+func (r *report) checkEnabled(path string, enabled map[Point][]string) {
+	if n := len(enabled[QueueSort]); n != 1 {
+		r.add(path+"."+string(QueueSort), "exactly one plugin must sort the queue, got %d", n)
+	}
+	if len(enabled[Bind]) == 0 {
+		r.add(path+"."+string(Bind), "at least one plugin must bind")
+	}
+	for _, d := range builtin {
+		r.checkPair(path, d, PreFilter, Filter, enabled)
+		r.checkPair(path, d, PreScore, Score, enabled)
+	}
+}
+
+// checkPair warns of a plugin that is enabled at one of two points that are one piece of code here.
+func (r *report) checkPair(path string, d descriptor, pre, main Point, enabled map[Point][]string) {
+	if !d.runsAt(pre) || !d.runsAt(main) {
+		return
+	}
+	preOn, mainOn := slices.Contains(enabled[pre], d.name), slices.Contains(enabled[main], d.name)
+	switch {
+	case mainOn && !preOn:
+		r.warn(path+"."+string(pre), "plugin %q runs at %s, so it prepares at %s too", d.name, main, pre)
+	case preOn && !mainOn:
+		r.warn(path+"."+string(main), "plugin %q is off at %s, so what it prepares at %s has no effect", d.name, main, pre)
+	}
+}
+
+// weights takes a plugin's weight from the score set, then from multiPoint; 0 or none is 1. Weights are 32 bits wide in
+// the file, so total scores of 64 bits cannot overflow.
+func weights(enabled map[Point][]string, score, multi []configv1.Plugin) map[string]int64 {
+	out := map[string]int64{}
+	for _, name := range enabled[Score] {
+		var weight int64
+		for _, p := range slices.Concat(score, multi) {
+			if p.Name == name {
+				weight = int64(orDefault(p.Weight, 0))
+				break
+			}
+		}
+		out[name] = max(weight, 1)
+	}
+	return out
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Problem is one thing that is wrong with a configuration.
+type Problem struct {
+	// Line is where it stands in the file, from 1; 0 when it is not in the file.
+	Line int
+	// Path is the field, such as profiles[0].plugins.score.enabled[1].name.
+	Path    string
+	Message string
+}
+
+// String is line, path and message, as far as known.
+func (p Problem) String() string {
+	var b strings.Builder
+	if p.Line > 0 {
+		fmt.Fprintf(&b, "line %d: ", p.Line)
+	}
+	if p.Path != "" {
+		b.WriteString(p.Path + ": ")
+	}
+	b.WriteString(p.Message)
+	return b.String()
+}
+
+// Error is everything that is wrong with a configuration.
+type Error struct {
+	File     string // empty when the text came from elsewhere
+	Problems []Problem
+}
+
+// Error is one problem per line.
+func (e *Error) Error() string {
+	name := "configuration"
+	if e.File != "" {
+		name = e.File
+	}
+	if len(e.Problems) == 1 {
+		return name + ": " + e.Problems[0].String()
+	}
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = "  " + p.String()
+	}
+	return fmt.Sprintf("%s: %d problems\n%s", name, len(e.Problems), strings.Join(lines, "\n"))
+}
+
+// report collects problems and warnings while a file is read.
+type report struct {
+	source   source
+	problems []Problem
+	warnings []string
+}
+
+func (r *report) add(path, format string, args ...any) {
+	r.problems = append(r.problems, Problem{r.source.line(path), path, fmt.Sprintf(format, args...)})
+}
+
+// warn notes something that works, but may not be what was meant.
+func (r *report) warn(path, format string, args ...any) {
+	p := Problem{r.source.line(path), path, fmt.Sprintf(format, args...)}
+	r.warnings = append(r.warnings, p.String())
+}
+
+// field adds the errors of a validator of apimachinery.
+func (r *report) field(err error) {
+	if err == nil {
+		return
+	}
+	if agg, ok := err.(utilerrors.Aggregate); ok {
+		for _, e := range agg.Errors() {
+			r.field(e)
+		}
+		return
+	}
+	if fe, ok := err.(*field.Error); ok {
+		r.add(fe.Field, "%s", fe.ErrorBody())
+		return
+	}
+	r.add("", "%v", err)
+}
+
+// err is nil when nothing is wrong.
+func (r *report) err() error {
+	if len(r.problems) == 0 {
+		return nil
+	}
+	return &Error{Problems: r.problems}
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	componentbase "k8s.io/component-base/config/v1alpha1"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+)
+
+// Upstream's defaults (pkg/scheduler/apis/config/v1/defaults.go).
+const (
+	defaultParallelism    = 16
+	defaultInitialBackoff = 1  // seconds
+	defaultMaxBackoff     = 10 // seconds
+	defaultContentType    = "application/vnd.kubernetes.protobuf"
+	leaseLock             = "leases"
+)
+
+// resolve fills in defaults and validates. What it returns is of use only when no problem was found.
+func (r *report) resolve(wire *configv1.KubeSchedulerConfiguration) Resolved {
+	out := Resolved{
+		Parallelism:           orDefault(wire.Parallelism, defaultParallelism),
+		PodInitialBackoff:     seconds(orDefault(wire.PodInitialBackoffSeconds, defaultInitialBackoff)),
+		PodMaxBackoff:         seconds(orDefault(wire.PodMaxBackoffSeconds, defaultMaxBackoff)),
+		LeaderElection:        r.leaderElection(wire.LeaderElection),
+		ClientConnection:      r.clientConnection(wire.ClientConnection),
+		Profiling:             orDefault(wire.EnableProfiling, true),
+		DelayCacheUntilActive: wire.DelayCacheUntilActive,
+		Kumiki:                Settings{Seed: DefaultSeed, InFlightBinds: DefaultInFlightBinds},
+	}
+	out.ContentionProfiling = orDefault(wire.EnableContentionProfiling, out.Profiling)
+	if out.Parallelism <= 0 {
+		r.add("parallelism", "must be above 0, got %d", out.Parallelism)
+	}
+	r.backoff(wire)
+	r.percentage("percentageOfNodesToScore", wire.PercentageOfNodesToScore)
+	if len(wire.Extenders) > 0 {
+		r.add("extenders", "HTTP extenders are not available in this version")
+	}
+	out.Profiles = r.profiles(wire)
+	r.settings(wire.Profiles, &out.Kumiki)
+	out.Warnings = r.warnings
+	return out
+}
+
+// orDefault is what a pointer points to, or the default when it is nil.
+func orDefault[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
+
+// maxSeconds keeps a backoff inside a time.Duration.
+const maxSeconds = int64(1<<63-1) / int64(time.Second)
+
+func (r *report) backoff(wire *configv1.KubeSchedulerConfiguration) {
+	first := orDefault(wire.PodInitialBackoffSeconds, defaultInitialBackoff)
+	most := orDefault(wire.PodMaxBackoffSeconds, defaultMaxBackoff)
+	if first <= 0 || first > maxSeconds {
+		r.add("podInitialBackoffSeconds", "must be above 0 and at most %d, got %d", maxSeconds, first)
+	}
+	if most < first || most > maxSeconds {
+		r.add("podMaxBackoffSeconds", "must be at least podInitialBackoffSeconds (%d) and at most %d, got %d",
+			first, maxSeconds, most)
+	}
+}
+
+func (r *report) percentage(path string, p *int32) {
+	switch {
+	case p == nil || *p == 0:
+	case *p < 0 || *p > 100:
+		r.add(path, "must be between 0 and 100, got %d", *p)
+	default:
+		r.warn(path, "%d has no effect in this version: every node is looked at", *p)
+	}
+}
+
+func (r *report) leaderElection(w componentbase.LeaderElectionConfiguration) LeaderElection {
+	w.ResourceLock = orString(w.ResourceLock, leaseLock) // component-base would choose another
+	componentbase.RecommendedDefaultLeaderElectionConfiguration(&w)
+	out := LeaderElection{
+		Enabled:       *w.LeaderElect,
+		LeaseDuration: w.LeaseDuration.Duration,
+		RenewDeadline: w.RenewDeadline.Duration,
+		RetryPeriod:   w.RetryPeriod.Duration,
+		Namespace:     orString(w.ResourceNamespace, metav1.NamespaceSystem),
+		Name:          orString(w.ResourceName, configv1.SchedulerDefaultLockObjectName),
+	}
+	if !out.Enabled {
+		return out
+	}
+	if w.ResourceLock != leaseLock {
+		r.add("leaderElection.resourceLock", "must be %q, got %q", leaseLock, w.ResourceLock)
+	}
+	r.above0("leaderElection.leaseDuration", out.LeaseDuration)
+	r.above0("leaderElection.renewDeadline", out.RenewDeadline)
+	r.above0("leaderElection.retryPeriod", out.RetryPeriod)
+	if out.LeaseDuration <= out.RenewDeadline {
+		r.add("leaderElection.leaseDuration", "must be longer than renewDeadline (%v), got %v",
+			out.RenewDeadline, out.LeaseDuration)
+	}
+	return out
+}
+
+func (r *report) above0(path string, d time.Duration) {
+	if d <= 0 {
+		r.add(path, "must be above 0, got %v", d)
+	}
+}
+
+func orString(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+func (r *report) clientConnection(w componentbase.ClientConnectionConfiguration) ClientConnection {
+	if w.Burst < 0 {
+		r.add("clientConnection.burst", "must not be negative, got %d", w.Burst)
+	}
+	return ClientConnection{
+		Kubeconfig:         w.Kubeconfig,
+		AcceptContentTypes: w.AcceptContentTypes,
+		ContentType:        orString(w.ContentType, defaultContentType),
+		QPS:                w.QPS,
+		Burst:              w.Burst,
+	}
+}
+
+// profiles resolves every profile; without any there is the default one.
+func (r *report) profiles(wire *configv1.KubeSchedulerConfiguration) []Profile {
+	in := wire.Profiles
+	if len(in) == 0 {
+		in = []configv1.KubeSchedulerProfile{{}}
+	}
+	out := make([]Profile, len(in))
+	first := map[string]int{} // scheduler name -> index of the first profile that has it
+	for i := range in {
+		path := fmt.Sprintf("profiles[%d]", i)
+		// Only a single profile gets a name; several must be told apart by their author.
+		if in[i].SchedulerName == nil && len(in) == 1 {
+			in[i].SchedulerName = new(string)
+			*in[i].SchedulerName = v1.DefaultSchedulerName
+		}
+		out[i] = r.profile(path, wire, &in[i])
+		name := out[i].SchedulerName
+		if name == "" {
+			r.add(path+".schedulerName", "a name is required")
+		} else if j, ok := first[name]; ok {
+			r.add(path+".schedulerName", "%q is already the name of profiles[%d]", name, j)
+		} else {
+			first[name] = i
+		}
+		if i > 0 && !sameQueueSort(out[0], out[i]) {
+			r.add(path+".plugins.queueSort", "must be the same in all profiles: profiles[0] has %v, this one %v",
+				out[0].Enabled[QueueSort], out[i].Enabled[QueueSort])
+		}
+	}
+	return out
+}
+
+func sameQueueSort(a, b Profile) bool {
+	return len(a.Enabled[QueueSort]) == 1 && len(b.Enabled[QueueSort]) == 1 &&
+		a.Enabled[QueueSort][0] == b.Enabled[QueueSort][0]
+}
+
+func (r *report) profile(path string, wire *configv1.KubeSchedulerConfiguration, p *configv1.KubeSchedulerProfile) Profile {
+	out := Profile{SchedulerName: orDefault(p.SchedulerName, "")}
+	r.percentage(path+".percentageOfNodesToScore", p.PercentageOfNodesToScore)
+	if share := p.PercentageOfNodesToScore; share != nil {
+		out.PercentageOfNodesToScore = *share
+	} else {
+		out.PercentageOfNodesToScore = orDefault(wire.PercentageOfNodesToScore, 0)
+	}
+	out.Enabled, out.Weights = r.plugins(path+".plugins", p.Plugins)
+	out.Args = r.args(path+".pluginConfig", p.PluginConfig)
+	return out
+}

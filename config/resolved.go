@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"time"
+
+	configv1 "k8s.io/kube-scheduler/config/v1"
+)
+
+// Resolved is a configuration with every default filled in and every plugin set expanded. It is valid.
+type Resolved struct {
+	// Profiles has at least one; scheduler names are unique.
+	Profiles []Profile
+	// PodInitialBackoff <= PodMaxBackoff, both above 0.
+	PodInitialBackoff, PodMaxBackoff time.Duration
+	// Parallelism is how many goroutines upstream spreads one decision over. Read for compatibility; a decision here
+	// takes one.
+	Parallelism int32
+
+	LeaderElection   LeaderElection
+	ClientConnection ClientConnection
+
+	Profiling, ContentionProfiling bool
+	// DelayCacheUntilActive keeps an instance that does not lead from watching.
+	DelayCacheUntilActive bool
+
+	Kumiki Settings
+
+	// Warnings are things that work but may not be what was meant, one line each.
+	Warnings []string
+}
+
+// LeaderElection says how one of several instances is chosen.
+type LeaderElection struct {
+	Enabled bool
+	// LeaseDuration > RenewDeadline; all above 0 when Enabled.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	Namespace, Name                           string // of the lease
+}
+
+// ClientConnection says how the API server is reached.
+type ClientConnection struct {
+	Kubeconfig         string
+	AcceptContentTypes string
+	ContentType        string
+	// QPS and Burst limit requests when they are not 0. Without them requests in flight are bounded instead.
+	QPS   float32
+	Burst int32
+}
+
+// Profile is one scheduler name and what runs for the pods that ask for it.
+type Profile struct {
+	SchedulerName string
+	// Enabled lists the plugins per extension point, in the order in which they run. Points without plugins are
+	// absent.
+	Enabled map[Point][]string // point -> plugin names
+	// Weights are those of the plugins at Score, all above 0.
+	Weights map[string]int64 // plugin -> weight
+	Args    Args
+	// PercentageOfNodesToScore is 0 when every node is looked at.
+	PercentageOfNodesToScore int32
+}
+
+// Args are the arguments of the plugins that take any, defaulted whether the plugin is enabled or not.
+type Args struct {
+	NodeAffinity                    configv1.NodeAffinityArgs
+	NodeResourcesFit                configv1.NodeResourcesFitArgs
+	NodeResourcesBalancedAllocation configv1.NodeResourcesBalancedAllocationArgs
+}
+
+// Settings are our own, from pluginConfig under the name Kumiki. They hold for the whole process.
+type Settings struct {
+	// Seed is the key of the draws among equally good nodes.
+	Seed uint64 `json:"seed"`
+	// InFlightBinds bounds how many binds are on their way to the API server at once.
+	InFlightBinds int `json:"inFlightBinds"`
+}
+
+// The defaults of Settings.
+const (
+	DefaultSeed          uint64 = 1
+	DefaultInFlightBinds        = 256
+)
+
+// Runs tells whether a plugin is enabled at a point.
+func (p Profile) Runs(at Point, plugin string) bool {
+	for _, name := range p.Enabled[at] {
+		if name == plugin {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	componentbase "k8s.io/component-base/config/v1alpha1"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+)
+
+// Wire writes a resolved configuration as a file would say it, with nothing left to a default: reading it again gives
+// the same. kube-scheduler reads it too, as far as it can hold our settings.
+func (c Resolved) Wire() (*configv1.KubeSchedulerConfiguration, error) {
+	initial, most := int64(c.PodInitialBackoff.Seconds()), int64(c.PodMaxBackoff.Seconds())
+	w := &configv1.KubeSchedulerConfiguration{
+		TypeMeta:    metav1.TypeMeta{APIVersion: apiVersion, Kind: kind},
+		Parallelism: &c.Parallelism,
+		LeaderElection: componentbase.LeaderElectionConfiguration{
+			LeaderElect:       &c.LeaderElection.Enabled,
+			LeaseDuration:     metav1.Duration{Duration: c.LeaderElection.LeaseDuration},
+			RenewDeadline:     metav1.Duration{Duration: c.LeaderElection.RenewDeadline},
+			RetryPeriod:       metav1.Duration{Duration: c.LeaderElection.RetryPeriod},
+			ResourceLock:      leaseLock,
+			ResourceName:      c.LeaderElection.Name,
+			ResourceNamespace: c.LeaderElection.Namespace,
+		},
+		ClientConnection: componentbase.ClientConnectionConfiguration{
+			Kubeconfig:         c.ClientConnection.Kubeconfig,
+			AcceptContentTypes: c.ClientConnection.AcceptContentTypes,
+			ContentType:        c.ClientConnection.ContentType,
+			QPS:                c.ClientConnection.QPS,
+			Burst:              c.ClientConnection.Burst,
+		},
+		DebuggingConfiguration: componentbase.DebuggingConfiguration{
+			EnableProfiling:           &c.Profiling,
+			EnableContentionProfiling: &c.ContentionProfiling,
+		},
+		PodInitialBackoffSeconds: &initial,
+		PodMaxBackoffSeconds:     &most,
+		DelayCacheUntilActive:    c.DelayCacheUntilActive,
+	}
+	for _, p := range c.Profiles {
+		profile, err := c.wireProfile(p)
+		if err != nil {
+			return nil, err
+		}
+		w.Profiles = append(w.Profiles, profile)
+	}
+	return w, nil
+}
+
+// wireProfile states the plugins of each point and switches the defaults off.
+func (c Resolved) wireProfile(p Profile) (configv1.KubeSchedulerProfile, error) {
+	share := p.PercentageOfNodesToScore
+	plugins := &configv1.Plugins{MultiPoint: configv1.PluginSet{Disabled: []configv1.Plugin{{Name: all}}}}
+	for _, at := range points {
+		for _, name := range p.Enabled[at] {
+			entry := configv1.Plugin{Name: name}
+			if at == Score {
+				weight := int32(p.Weights[name])
+				entry.Weight = &weight
+			}
+			s := set(plugins, at)
+			s.Enabled = append(s.Enabled, entry)
+		}
+	}
+	out := configv1.KubeSchedulerProfile{
+		SchedulerName:            &p.SchedulerName,
+		PercentageOfNodesToScore: &share,
+		Plugins:                  plugins,
+	}
+	for _, entry := range []struct {
+		name string
+		args any
+	}{
+		{NodeAffinity, p.Args.NodeAffinity},
+		{NodeResourcesFit, p.Args.NodeResourcesFit},
+		{NodeResourcesBalancedAllocation, p.Args.NodeResourcesBalancedAllocation},
+		{Kumiki, c.Kumiki},
+	} {
+		raw, err := json.Marshal(entry.args)
+		if err != nil {
+			return out, fmt.Errorf("writing the arguments of %s: %w", entry.name, err)
+		}
+		out.PluginConfig = append(out.PluginConfig,
+			configv1.PluginConfig{Name: entry.name, Args: runtime.RawExtension{Raw: raw}})
+	}
+	return out, nil
+}
