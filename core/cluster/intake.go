@@ -55,6 +55,19 @@ func (in *Intake) Pod(p *v1.Pod) *Pod {
 	return rec
 }
 
+// PendingPod records a pod that is not bound, whatever its spec.nodeName: that is then the node it insists on. Through
+// the API there is no such pod, because one with spec.nodeName is bound; generated clusters have them, as upstream's
+// NodeName plugin does.
+func (in *Intake) PendingPod(p *v1.Pod) *Pod {
+	rec := in.Pod(p)
+	if rec.NodeName != "" {
+		spec := *rec.Spec
+		spec.NodeName, rec.NodeName = rec.NodeName, ""
+		rec.Spec = in.Share(&spec)
+	}
+	return rec
+}
+
 func timeOf(t *metav1.Time) record.Time {
 	if t.IsZero() {
 		return 0

@@ -66,12 +66,14 @@ type PodSpec struct {
 	// NeverPreempts is preemptionPolicy Never.
 	NeverPreempts bool
 	Labels        map[string]string // label key -> value
-	NodeSelector  map[string]string // label key -> wanted value; nil when the field is absent
-	Required      *v1.NodeSelector  // required node affinity
-	Preferred     []v1.PreferredSchedulingTerm
-	Tolerations   []v1.Toleration
-	Ports         []HostPort
-	Gates         []string
+	// NodeName is the node that a pending pod insists on; only Intake.PendingPod sets it.
+	NodeName     string
+	NodeSelector map[string]string // label key -> wanted value; nil when the field is absent
+	Required     *v1.NodeSelector  // required node affinity
+	Preferred    []v1.PreferredSchedulingTerm
+	Tolerations  []v1.Toleration
+	Ports        []HostPort
+	Gates        []string
 	// Images are the normalised images of init containers, containers and image volumes, in that order, repeats
 	// kept: ImageLocality counts each container.
 	Images []string
