@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Everything here needs Go, make, git and a C compiler (for the race detector), and nothing else: what a target uses,
+# it fetches and builds. GOFLAGS is left as it is found. Builds say -buildvcs=false, because git refuses to describe a
+# clone that another user owns, and then go build fails.
+
+GO      ?= go
+GOBUILD  = $(GO) build -buildvcs=false
+
+# The local cluster tells clients that it is Kubernetes 1.36.3; what the linker must know for that stands in one file.
+UPSTREAM_LDFLAGS = $(shell cat localcluster/ldflags.txt)
+
+MODULES = . localcluster conformance
+
+# make up ARGS="--nodes 500"
+ARGS ?=
+# make conformance N=50000 SEED=7
+N    ?= 2000
+SEED ?= 1
+# make fuzz FUZZTIME=1m
+FUZZTIME ?= 10s
+# make bench BENCH=Scan COUNT=5
+BENCH ?= .
+COUNT ?= 1
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-21s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: up
+up: kumiki ## a cluster with fake nodes on this machine, scheduled by kumiki (ARGS="--nodes 500")
+	bin/kumiki up $(ARGS)
+
+.PHONY: test
+test: ## all tests of all modules, cheap ones first
+	@GO="$(GO)" MAKE="$(MAKE)" sh tools/test.sh
+
+.PHONY: build
+build: kumiki localcluster ## bin/kumiki and bin/kumiki-localcluster
+
+.PHONY: kumiki
+kumiki:
+	$(GOBUILD) -o bin/kumiki ./cmd/kumiki
+
+.PHONY: localcluster
+localcluster:
+	$(GOBUILD) -ldflags "$(UPSTREAM_LDFLAGS)" -o bin/kumiki-localcluster ./localcluster
+
+.PHONY: conformance-upstream
+conformance-upstream: ## bin/kube-scheduler: upstream's, to measure against
+	$(GOBUILD) -ldflags "$(UPSTREAM_LDFLAGS)" -o bin/kube-scheduler ./conformance/cmd/kube-scheduler
+
+.PHONY: lint
+lint: ## formatting, vet and staticcheck on all modules, the rules of internal/lint
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted (run gofmt -w):"; echo "$$unformatted"; exit 1; fi
+	@for m in $(MODULES); do echo "vet $$m"; $(GO) -C $$m vet ./... || exit 1; done
+	@echo "vet . with mutants"; $(GO) vet -tags kumiki_mutants ./core/...
+	GOWORK=off $(GO) -C tools build -buildvcs=false -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	@for m in $(MODULES); do echo "staticcheck $$m"; (cd $$m && "$(CURDIR)/bin/staticcheck" ./...) || exit 1; done
+	$(GO) test ./internal/lint
+
+.PHONY: race
+race: ## the tests of the root module and the local cluster under the race detector
+	$(GO) test -race -p 1 -timeout 30m ./...
+	$(GO) -C localcluster test -race -p 1 -timeout 30m ./...
+
+.PHONY: cover
+cover: ## out/cover.html: which lines of the root module its own tests reach, without those that need a cluster
+	@mkdir -p out
+	$(GO) test -coverpkg=./... -coverprofile=out/cover.out $$(GO="$(GO)" sh tools/test.sh --list-fast)
+	$(GO) tool cover -html=out/cover.out -o out/cover.html
+	@$(GO) tool cover -func=out/cover.out | tail -n 1
+	@echo "see out/cover.html"
+
+.PHONY: bench
+bench: ## go benchmarks of the core, into out/bench.txt (BENCH=regexp COUNT=n)
+	@mkdir -p out
+	@{ $(GO) version; git log -1 --format='commit %H'; \
+		$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -p 1 ./core/...; echo $$? > out/bench.code; } | tee out/bench.txt
+	@exit $$(cat out/bench.code)
+
+.PHONY: mutants
+mutants: ## faults put into the engine on purpose; each must make a test fail
+	$(GO) test -tags kumiki_mutants -run Mutant ./core/...
+	$(GO) -C conformance test -tags kumiki_mutants -run Mutant -timeout 60m ./...
+
+.PHONY: conformance
+conformance: ## ask upstream's scheduler and kumiki the same N questions (N=50000 SEED=7)
+	KUMIKI_CASES=$(N) KUMIKI_SEED=$(SEED) $(GO) -C conformance test -count 1 -timeout 24h -v -run Conformance ./...
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME
+	@GO="$(GO)" sh tools/fuzz.sh $(FUZZTIME)
+
+.PHONY: clean
+clean: ## remove what was built here (the caches of Go stay)
+	rm -rf bin out
