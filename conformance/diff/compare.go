@@ -23,26 +23,33 @@ type Subject interface {
 type Cluster interface {
 	// Decide answers for one pod and leaves the cluster as it was.
 	Decide(pod *v1.Pod) *outcome.Outcome
+	// SetNode adds or updates a node; DeleteNode removes it; Bind adds a bound pod.
+	SetNode(n *v1.Node)
+	DeleteNode(name string)
+	Bind(p *v1.Pod)
 	Close()
 }
 
 // Compare returns the first difference between upstream's answer and ours, as
 // text, or "" when they agree. Fields are compared in the order in which a cycle
 // makes them, so the text names the cause and not a consequence.
-func Compare(nodes []*v1.Node, up, our *outcome.Outcome) string {
+func Compare(up, our *outcome.Outcome) string {
 	if d := verdictPointer("PreEnqueue", up.Gate, our.Gate); d != "" {
 		return d
 	}
 	if d := verdictPointer("PreFilter", up.PreFilter, our.PreFilter); d != "" {
 		return d
 	}
-	if len(up.Nodes) != len(our.Nodes) {
-		return fmt.Sprintf("verdicts: upstream has %d nodes, kumiki %d", len(up.Nodes), len(our.Nodes))
+	if !slices.Equal(up.Names, our.Names) || len(up.Nodes) != len(our.Nodes) {
+		return fmt.Sprintf("upstream looks at %d nodes of %d, kumiki at %d of %d", len(up.Nodes), len(up.Names), len(our.Nodes), len(our.Names))
 	}
 	for i := range up.Nodes {
 		if d := verdict(&up.Nodes[i], &our.Nodes[i]); d != "" {
-			return fmt.Sprintf("node %s: %s", nodes[i].Name, d)
+			return fmt.Sprintf("node %s: %s", up.Names[i], d)
 		}
+	}
+	if !slices.Equal(up.Feasible, our.Feasible) {
+		return fmt.Sprintf("feasible nodes: upstream %v, kumiki %v", up.Feasible, our.Feasible)
 	}
 	if !slices.Equal(up.Rejectors, our.Rejectors) {
 		return fmt.Sprintf("rejecting plugins: upstream %v, kumiki %v", up.Rejectors, our.Rejectors)
@@ -50,7 +57,7 @@ func Compare(nodes []*v1.Node, up, our *outcome.Outcome) string {
 	if up.Message != our.Message {
 		return fmt.Sprintf("message: upstream %q, kumiki %q", up.Message, our.Message)
 	}
-	return scores(nodes, up, our)
+	return scores(up, our)
 }
 
 func verdictPointer(what string, up, our *outcome.Verdict) string {
@@ -83,7 +90,7 @@ func text(v *outcome.Verdict) string {
 	return fmt.Sprintf("%s by %q %q", v.Code, v.Plugin, v.Reasons)
 }
 
-func scores(nodes []*v1.Node, up, our *outcome.Outcome) string {
+func scores(up, our *outcome.Outcome) string {
 	for i := range up.Scores {
 		u := &up.Scores[i]
 		if i >= len(our.Scores) || our.Scores[i].Plugin != u.Plugin {
@@ -92,13 +99,13 @@ func scores(nodes []*v1.Node, up, our *outcome.Outcome) string {
 		o := &our.Scores[i]
 		for n, node := range up.Feasible {
 			if u.Raw[n] != o.Raw[n] {
-				return fmt.Sprintf("raw score of %s on %s: upstream %d, kumiki %d", u.Plugin, nodes[node].Name, u.Raw[n], o.Raw[n])
+				return fmt.Sprintf("raw score of %s on %s: upstream %d, kumiki %d", u.Plugin, up.Names[node], u.Raw[n], o.Raw[n])
 			}
 		}
 		for n, node := range up.Feasible {
 			if u.Weighted[n] != o.Weighted[n] {
 				return fmt.Sprintf("weighted score of %s on %s (raw %d): upstream %d, kumiki %d",
-					u.Plugin, nodes[node].Name, u.Raw[n], u.Weighted[n], o.Weighted[n])
+					u.Plugin, up.Names[node], u.Raw[n], u.Weighted[n], o.Weighted[n])
 			}
 		}
 	}

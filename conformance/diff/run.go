@@ -3,6 +3,7 @@
 package diff
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"sort"
@@ -31,7 +32,7 @@ type Options struct {
 
 // Failure is one unexplained difference.
 type Failure struct {
-	// Scenario with the one pod that shows it.
+	// Scenario whose last ask shows it.
 	Scenario *scenario.Scenario
 	// Difference is Compare's text.
 	Difference string
@@ -73,55 +74,40 @@ func Run(upstream, ours Subject, opt Options) (*Report, error) {
 
 func (r *Report) scenario(upstream, ours Subject, s *scenario.Scenario) error {
 	if len(s.Nodes) < MinNodes {
-		r.Discarded["cluster below 20 nodes"] += len(s.Pods)
+		r.Discarded["cluster below 20 nodes"] += len(s.Asks)
 		return nil
 	}
-	up, err := upstream.Load(s)
+	p, err := load(upstream, ours, s)
+	if errors.Is(err, errRefused) {
+		r.Discarded["upstream refuses the profile"] += len(s.Asks)
+		return nil
+	}
 	if err != nil {
-		r.Discarded["upstream refuses the profile"] += len(s.Pods)
-		return nil
+		return err
 	}
-	defer up.Close()
-	var our Cluster
-	if ours != nil {
-		if our, err = ours.Load(s); err != nil {
-			return fmt.Errorf("kumiki refuses what upstream takes: %w", err)
-		}
-		defer our.Close()
-	}
+	defer p.close()
 	r.Clusters++
 	r.Nodes += len(s.Nodes)
 	if len(s.Nodes) > 500 {
 		r.Large++
 	}
-	for _, pod := range s.Pods {
-		if r.Cases == r.Options.Cases || r.stoppedEarly {
+	for i := range s.Asks {
+		if r.Cases == r.Options.Cases {
 			break
 		}
-		want := up.Decide(pod)
-		r.count(s, pod, want)
-		if our == nil {
+		want, d := p.ask(&s.Asks[i], r.Exceptions)
+		r.count(s, s.Asks[i].Pod, want)
+		if d == "" {
 			continue
 		}
-		if d := judge(s, pod, want, our.Decide(pod), r.Exceptions); d != "" {
-			r.Failures = append(r.Failures, Failure{Scenario: s.With(pod), Difference: d})
-			r.stoppedEarly = len(r.Failures) > r.Options.MaxFailures
+		cut := *s
+		cut.Asks = s.Asks[:i+1]
+		r.Failures = append(r.Failures, Failure{Scenario: &cut, Difference: d})
+		if r.stoppedEarly = len(r.Failures) > r.Options.MaxFailures; r.stoppedEarly {
+			break
 		}
 	}
 	return nil
-}
-
-// judge compares, allowing for the exceptions.
-func judge(s *scenario.Scenario, pod *v1.Pod, want, got *outcome.Outcome, covered map[string]int) string {
-	e := exception(s, pod)
-	if e == nil {
-		return Compare(s.Nodes, want, got)
-	}
-	covered[e.Name]++
-	if !e.Holds(want, got) {
-		return fmt.Sprintf("exception %q does not hold: kumiki finds %d feasible nodes", e.Name, len(got.Feasible))
-	}
-	return ""
 }
 
 func (r *Report) count(s *scenario.Scenario, pod *v1.Pod, o *outcome.Outcome) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 )
@@ -14,13 +15,13 @@ import (
 type Sizes struct {
 	// Pods asked about per cluster.
 	Pods int
-	// LargePercent of the clusters have more than 500 nodes.
-	LargePercent int
+	// LargeEvery makes each cluster of that many have more than 500 nodes; 0 none.
+	LargeEvery int
 }
 
 // DefaultSizes meets the counted shares: at least 20 nodes everywhere and more
 // than a tenth of the clusters over 500 nodes.
-var DefaultSizes = Sizes{Pods: 12, LargePercent: 12}
+var DefaultSizes = Sizes{Pods: 12, LargeEvery: 8}
 
 // maker carries the draws and the vocabulary of one scenario, so that pods ask
 // for what nodes of the same cluster have, nearly have, or lack.
@@ -45,7 +46,7 @@ func Make(seed uint64, n int, sizes Sizes) *scenario.Scenario {
 	m.images = m.makeImages()
 
 	s := &scenario.Scenario{Name: fmt.Sprintf("seed %d cluster %d", seed, n), Profile: m.profile()}
-	count := m.clusterSize(sizes)
+	count := m.clusterSize(n, sizes)
 	for i := range count {
 		s.Nodes = append(s.Nodes, m.node(i))
 	}
@@ -62,15 +63,51 @@ func Make(seed uint64, n int, sizes Sizes) *scenario.Scenario {
 			s.Nominated = append(s.Nominated, m.nominated(s.Nodes))
 		}
 	}
-	for range sizes.Pods {
-		s.Pods = append(s.Pods, m.incoming(s.Nodes))
-	}
+	m.asks(s, sizes.Pods)
 	return s
 }
 
-func (m *maker) clusterSize(sizes Sizes) int {
+// asks draws the questions: some pods share the template of an earlier one, and
+// the cluster changes between questions, so that what a scheduler remembers from
+// one to the next is put to the test.
+func (m *maker) asks(s *scenario.Scenario, count int) {
+	nodes := append([]*v1.Node(nil), s.Nodes...)
+	for i := range count {
+		a := scenario.Ask{Pod: m.incoming(nodes)}
+		if i > 0 && m.Chance(30) {
+			a.Pod = m.again(s.Asks[m.Intn(i)].Pod)
+		}
+		a.PlacePrevious = i > 0 && m.Chance(40)
+		if m.Chance(15) {
+			k := m.Intn(len(nodes))
+			nodes[k] = (&World{m}).ChangeNode(nodes[k])
+			a.SetNodes = append(a.SetNodes, nodes[k])
+		}
+		if m.Chance(3) {
+			node := m.node(len(nodes) + 1000)
+			nodes = append(nodes, node)
+			a.SetNodes = append(a.SetNodes, node)
+		}
+		if m.Chance(3) && len(nodes) > 21 {
+			k := m.Intn(len(nodes))
+			a.DeleteNodes = append(a.DeleteNodes, nodes[k].Name)
+			nodes = append(nodes[:k], nodes[k+1:]...)
+		}
+		s.Asks = append(s.Asks, a)
+	}
+}
+
+// again is another pod of the same template.
+func (m *maker) again(p *v1.Pod) *v1.Pod {
+	out := p.DeepCopy()
+	name, _ := m.name("pod")
+	out.Name, out.UID = name, types.UID("uid-"+name)
+	return out
+}
+
+func (m *maker) clusterSize(number int, sizes Sizes) int {
 	switch {
-	case m.Chance(sizes.LargePercent):
+	case sizes.LargeEvery > 0 && number%sizes.LargeEvery == 2:
 		return m.Range(501, 760)
 	case m.Chance(75):
 		return m.Range(20, 60)

@@ -165,6 +165,9 @@ func (m *maker) incoming(nodes []*v1.Node) *v1.Pod {
 	if m.Rare(40) {
 		p.Spec.NodeName = m.nodeName(nodes)
 	}
+	if m.Rare(60) {
+		p.Status.NominatedNodeName = m.nodeName(nodes)
+	}
 	if m.Rare(50) {
 		p.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "example.com/hold"}}
 		if m.Chance(50) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -77,12 +78,14 @@ type Cluster struct {
 	stop      context.CancelFunc
 	ctx       context.Context
 	framework framework.Framework
+	cache     internalcache.Cache
 	snapshot  *internalcache.Snapshot
 	nominator *nominator
-	// nodes in scenario order.
+	// objects: node name -> the node as last set.
+	objects map[string]*v1.Node
+	// names and nodes are aligned and sorted by name.
+	names []string
 	nodes []fwk.NodeInfo
-	// index: node name -> position in nodes.
-	index map[string]int
 	// scorers: plugin name -> instance, to read raw scores from.
 	scorers map[string]fwk.ScorePlugin
 }
@@ -96,7 +99,8 @@ func (o *Oracle) Cluster(s *scenario.Scenario) (*Cluster, error) {
 		ctx:       ctx,
 		snapshot:  internalcache.NewEmptySnapshot(),
 		nominator: newNominator(s.Nominated),
-		index:     make(map[string]int, len(s.Nodes)),
+		cache:     internalcache.New(ctx, nil, false),
+		objects:   make(map[string]*v1.Node, len(s.Nodes)),
 		scorers:   map[string]fwk.ScorePlugin{},
 	}
 	if err := c.load(s); err != nil {
@@ -129,27 +133,69 @@ func (c *Cluster) Close() { c.stop() }
 // what the real scheduler would see after a list sorted by name.
 func (c *Cluster) load(s *scenario.Scenario) error {
 	logger := klog.FromContext(c.ctx)
-	cache := internalcache.New(c.ctx, nil, false)
 	for _, n := range s.Nodes {
-		cache.AddNode(logger, n)
+		c.cache.AddNode(logger, n)
+		c.objects[n.Name] = n
 	}
 	for _, p := range s.Bound {
-		if err := cache.AddPod(logger, p); err != nil {
+		if err := c.cache.AddPod(logger, p); err != nil {
 			return fmt.Errorf("add bound pod %s/%s: %w", p.Namespace, p.Name, err)
 		}
 	}
-	if err := cache.UpdateSnapshot(logger, c.snapshot); err != nil {
-		return fmt.Errorf("take the snapshot: %w", err)
+	c.refresh()
+	return nil
+}
+
+// refresh takes the snapshot of a cycle.
+func (c *Cluster) refresh() {
+	if err := c.cache.UpdateSnapshot(klog.FromContext(c.ctx), c.snapshot); err != nil {
+		panic(fmt.Sprintf("upstream's snapshot: %v", err))
 	}
-	for i, n := range s.Nodes {
-		info, err := c.snapshot.Get(n.Name)
+	c.names, c.nodes = c.names[:0:0], c.nodes[:0:0]
+	for name := range c.objects { // order: sorted below
+		c.names = append(c.names, name)
+	}
+	sort.Strings(c.names)
+	for _, name := range c.names {
+		info, err := c.snapshot.Get(name)
 		if err != nil {
-			return fmt.Errorf("node %s is not in the snapshot: %w", n.Name, err)
+			panic(fmt.Sprintf("node %s is not in upstream's snapshot: %v", name, err))
 		}
 		c.nodes = append(c.nodes, info)
-		c.index[n.Name] = i
 	}
-	return nil
+}
+
+// SetNode adds or updates a node.
+func (c *Cluster) SetNode(n *v1.Node) {
+	logger := klog.FromContext(c.ctx)
+	if old := c.objects[n.Name]; old != nil {
+		c.cache.UpdateNode(logger, old, n)
+	} else {
+		c.cache.AddNode(logger, n)
+	}
+	c.objects[n.Name] = n
+	c.refresh()
+}
+
+// DeleteNode removes a node; a name that is not there is ignored.
+func (c *Cluster) DeleteNode(name string) {
+	old := c.objects[name]
+	if old == nil {
+		return
+	}
+	delete(c.objects, name)
+	if err := c.cache.RemoveNode(klog.FromContext(c.ctx), old); err != nil {
+		panic(fmt.Sprintf("upstream's cache removes %s: %v", name, err))
+	}
+	c.refresh()
+}
+
+// Bind adds a bound pod.
+func (c *Cluster) Bind(p *v1.Pod) {
+	if err := c.cache.AddPod(klog.FromContext(c.ctx), p); err != nil {
+		panic(fmt.Sprintf("upstream's cache adds %s: %v", p.Name, err))
+	}
+	c.refresh()
 }
 
 // capturing wraps the registry so that the instances the framework makes can be
@@ -214,6 +260,10 @@ func (c *Cluster) Decide(pod *v1.Pod) *outcome.Outcome {
 	if out.Gate = c.gate(pod); out.Gate != nil {
 		return out
 	}
+	if len(c.nodes) == 0 {
+		out.Message = "no nodes available to schedule pods"
+		return out
+	}
 	state := framework.NewCycleState()
 	fit, ok := c.filter(state, pod, out)
 	if !ok {
@@ -274,6 +324,10 @@ func (c *Cluster) filter(state fwk.CycleState, pod *v1.Pod, out *outcome.Outcome
 	if !result.AllNodes() {
 		fit.Diagnosis.NodeToStatus.SetAbsentNodesStatus(absent)
 	}
+	out.Names = c.names
+	if c.takenByOwnNode(state, pod, out) {
+		return nil, false
+	}
 	out.Nodes = make([]outcome.Verdict, len(c.nodes))
 	for i, info := range c.nodes {
 		name := info.Node().Name
@@ -286,7 +340,7 @@ func (c *Cluster) filter(state fwk.CycleState, pod *v1.Pod, out *outcome.Outcome
 			continue
 		}
 		if s.Code() == fwk.Error {
-			out.Nodes = nil
+			out.Names, out.Nodes = nil, nil
 			out.PreFilter = &outcome.Verdict{Code: outcome.Failed, Plugin: s.Plugin(), Reasons: s.Reasons()}
 			out.Message = s.AsError().Error()
 			return nil, false
@@ -296,6 +350,18 @@ func (c *Cluster) filter(state fwk.CycleState, pod *v1.Pod, out *outcome.Outcome
 		fit.Diagnosis.AddPluginStatus(s)
 	}
 	return fit, true
+}
+
+// takenByOwnNode tries the node that the pod is nominated to ahead of all others
+// (upstream: evaluateNominatedNode).
+func (c *Cluster) takenByOwnNode(state fwk.CycleState, pod *v1.Pod, out *outcome.Outcome) bool {
+	i, found := slices.BinarySearch(c.names, pod.Status.NominatedNodeName)
+	if !found || !c.filterNode(state, pod, c.nodes[i]).IsSuccess() {
+		return false
+	}
+	out.Feasible = []int{i}
+	out.PickBest()
+	return true
 }
 
 func (c *Cluster) filterNode(state fwk.CycleState, pod *v1.Pod, info fwk.NodeInfo) *fwk.Status {

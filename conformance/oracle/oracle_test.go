@@ -179,8 +179,8 @@ func TestGeneratorAndOracleAreDeterministic(t *testing.T) {
 		}
 		defer c.Close()
 		var out string
-		for _, p := range s.Pods {
-			text, err := json.Marshal(c.Decide(p))
+		for _, a := range s.Asks {
+			text, err := json.Marshal(c.Decide(a.Pod))
 			if err != nil {
 				t.Fatal(err)
 			}

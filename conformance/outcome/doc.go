@@ -6,5 +6,5 @@
 //
 // Order that carries no meaning is taken out when an outcome is made: reasons
 // are sorted (upstream iterates a map over extended resources), and nodes are
-// in the order of the scenario.
+// sorted by name.
 package outcome

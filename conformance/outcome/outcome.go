@@ -63,8 +63,10 @@ type Outcome struct {
 	Gate *Verdict
 	// PreFilter is set when a PreFilter plugin rejects the pod on every node.
 	PreFilter *Verdict
-	// Nodes holds one verdict per node of the scenario, in its order. Empty when
-	// Gate or PreFilter is set.
+	// Names of the nodes, sorted. Empty when Gate or PreFilter is set.
+	Names []string
+	// Nodes holds one verdict per name. Empty when the pod is taken by the node it
+	// was nominated to: then no other is looked at.
 	Nodes []Verdict
 	// Rejectors are the plugins recorded for waking the pod when it fits
 	// nowhere, sorted. Empty when a node is feasible.
@@ -72,14 +74,14 @@ type Outcome struct {
 	// Message is the text of the failure for the pod's condition when it fits
 	// nowhere or when the cycle fails.
 	Message string
-	// Feasible are indexes into the scenario's nodes, ascending.
+	// Feasible are indexes into Names, ascending.
 	Feasible []int
 	// Scores per plugin in profile order, without plugins that skip. Empty when
 	// fewer than two nodes are feasible: scoring does not run then.
 	Scores []Scores
 	// Total per feasible node, aligned with Feasible.
 	Total []int64
-	// Best are indexes into the scenario's nodes with the highest total.
+	// Best are indexes into Names with the highest total.
 	Best []int
 }
 

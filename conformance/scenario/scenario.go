@@ -37,8 +37,19 @@ func (p *Profile) Has(name string) bool {
 	return false
 }
 
-// Scenario is one cluster and the pods asked about. Each pod is asked about on
-// its own: no pod of Pods sees another one placed.
+// Ask is one question, and what happens to the cluster before it is asked.
+type Ask struct {
+	// PlacePrevious binds the pod of the previous ask to the first of upstream's
+	// best nodes, if it has one.
+	PlacePrevious bool `json:"placePrevious,omitempty"`
+	// SetNodes are added or updated.
+	SetNodes []*v1.Node `json:"setNodes,omitempty"`
+	// DeleteNodes are names.
+	DeleteNodes []string `json:"deleteNodes,omitempty"`
+	Pod         *v1.Pod  `json:"pod"`
+}
+
+// Scenario is one cluster and the questions asked about it, in order.
 type Scenario struct {
 	// Name says where it comes from, and for a kept failure what it showed.
 	Name    string  `json:"name,omitempty"`
@@ -49,14 +60,7 @@ type Scenario struct {
 	Bound []*v1.Pod `json:"bound,omitempty"`
 	// Nominated are pending pods with status.nominatedNodeName set.
 	Nominated []*v1.Pod `json:"nominated,omitempty"`
-	Pods      []*v1.Pod `json:"pods"`
-}
-
-// With returns a scenario that shares everything but the pods asked about.
-func (s *Scenario) With(pods ...*v1.Pod) *Scenario {
-	out := *s
-	out.Pods = pods
-	return &out
+	Asks      []Ask     `json:"asks"`
 }
 
 // Load reads a scenario; an unknown field is an error.
