@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+const (
+	// window is how often ended backoffs are looked for; with PopFromBackoff also the grain of their ends, inside of
+	// which units keep the order of the active queue (KEP-5142).
+	window = record.Second
+	// leftoverPeriod is how often waiting units are looked through for those past the timeout.
+	leftoverPeriod = 30 * record.Second
+)
+
+// floor is the last multiple of period up to t.
+func floor(t, period record.Time) record.Time { return t - t%period }
+
+// align is t as backoffs see it.
+func (q *Queue) align(t record.Time) record.Time {
+	if !q.cfg.PopFromBackoff || mutant == backoffNotAligned {
+		return t
+	}
+	return floor(t, window)
+}
+
+// backoffEnd is when the backoff of a unit ends whose last attempt ended now; 0 means that there is none (upstream:
+// backend/queue/backoff_queue.go, getBackoffTime and calculateBackoffDuration).
+func (q *Queue) backoffEnd(u *Unit) record.Time {
+	count := u.UnschedulableCount
+	if mutant == backoffByAttempts {
+		count = u.Attempts
+	}
+	if u.ErrorCount > 0 {
+		count = u.ErrorCount
+	}
+	if q.cfg.MaxBackoff == 0 || count == 0 {
+		return 0
+	}
+	wait := q.cfg.MaxBackoff
+	// Compared before the shift, which could otherwise run over.
+	if shift := count - 1; q.cfg.InitialBackoff <= q.cfg.MaxBackoff>>shift {
+		wait = q.cfg.InitialBackoff << shift
+	}
+	return q.align(u.Since + wait)
+}
+
+// backingOff tells whether the unit's backoff still runs. Its end itself still belongs to it.
+func (q *Queue) backingOff(u *Unit) bool {
+	if u.BackoffUntil == 0 {
+		return false
+	}
+	now := q.align(q.now)
+	if mutant == equalityEndsBackoff {
+		return u.BackoffUntil > now
+	}
+	return u.BackoffUntil >= now
+}
+
+// Tick says what time it is. At a whole second the units whose backoff has ended become active; at a multiple of 30
+// seconds those that waited too long are woken. A time before the last one counts as the last one.
+func (q *Queue) Tick(now record.Time) {
+	before := q.now
+	q.now = max(before, now)
+	if floor(before, window) != floor(q.now, window) {
+		q.endBackoffs(&q.backoff)
+		q.endBackoffs(&q.errors)
+	}
+	if floor(before, leftoverPeriod) != floor(q.now, leftoverPeriod) {
+		q.wakeLeftover()
+	}
+}
+
+func (q *Queue) endBackoffs(h *heap) {
+	for u := h.head(); u != nil && !q.backingOff(u); u = h.head() {
+		// With PopFromBackoff the gates ran when the unit came here.
+		q.toActive(u, note{event: backoffComplete, cause: "its backoff has ended"}, q.cfg.PopFromBackoff)
+	}
+}
+
+// wakeLeftover wakes the units that have waited longer than the timeout. A gated one moves only if its gate registered
+// for anything at all.
+func (q *Queue) wakeLeftover() {
+	var old []*Unit
+	for _, u := range q.aging.units {
+		if q.tooOld(u) {
+			u.Flushed = true
+			old = append(old, u)
+		}
+	}
+	if len(old) == 0 {
+		return
+	}
+	ch := plugin.Change{Event: plugin.UnschedulableTimeout}
+	movers := q.movers[:0]
+	for _, u := range old {
+		if u.group.of(ch.Event).closed && mutant != timeoutFlushesGated {
+			continue
+		}
+		movers = append(movers, mover{u, verdict{how: afterBackoff}})
+	}
+	q.move(movers, ch)
+	if mutant != timeoutNotRecorded {
+		q.flight.happened(ch)
+	}
+}
+
+func (q *Queue) tooOld(u *Unit) bool {
+	age := q.now - u.Since
+	if mutant == timeoutInclusive {
+		return age >= q.cfg.UnschedulableTimeout
+	}
+	return age > q.cfg.UnschedulableTimeout
+}
+
+// NextTick is when a Tick could next change something; false when nothing waits for time.
+func (q *Queue) NextTick() (record.Time, bool) {
+	var next record.Time
+	sooner := func(t record.Time) {
+		if next == 0 || t < next {
+			next = t
+		}
+	}
+	for _, h := range []*heap{&q.backoff, &q.errors} {
+		if u := h.head(); u != nil {
+			sooner(floor(u.BackoffUntil, window) + window)
+		}
+	}
+	if u := q.aging.head(); u != nil {
+		// A gate may hold a unit that is past the timeout: then the next look counts.
+		sooner(floor(max(u.Since+q.cfg.UnschedulableTimeout, q.now), leftoverPeriod) + leftoverPeriod)
+	}
+	return next, next != 0
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Config is fixed for the life of a Queue.
+type Config struct {
+	// InitialBackoff is the wait after the first failure; it doubles with each further one up to MaxBackoff. A
+	// MaxBackoff of 0 disables backoff.
+	InitialBackoff, MaxBackoff record.Time
+	// UnschedulableTimeout is how long a unit waits for an event before it is tried anyway.
+	UnschedulableTimeout record.Time
+	// PopFromBackoff lets Pop take units from the backoff queue when the active queue is empty (upstream:
+	// SchedulerPopFromBackoffQ, KEP-5142). With it, backoffs end at whole seconds.
+	PopFromBackoff bool
+	// Less orders the active queue; nil means by age alone.
+	Less plugin.Less
+	// Profiles are what the profiles say of their pods.
+	Profiles map[string]Profile // scheduler name -> gates and wakes
+}
+
+// Profile is the part of a profile that the queue works with, in plugin order.
+type Profile struct {
+	Gates []plugin.Gate
+	Wakes []PluginWakes
+}
+
+// PluginWakes is what one plugin registered for.
+type PluginWakes struct {
+	Plugin string
+	Wakes  []plugin.Wake
+}
+
+// profile is a Profile made ready.
+type profile struct {
+	name  string
+	gates []plugin.Gate
+	wakes []registration // in plugin order
+}
+
+// registration is one wake of one plugin.
+type registration struct {
+	plugin string
+	plugin.Wake
+}
+
+func newProfile(name string, p Profile) *profile {
+	ready := &profile{name: name, gates: p.Gates}
+	for _, pw := range p.Wakes {
+		nodeAdd, nodeTaint := false, false
+		for _, w := range pw.Wakes {
+			ready.wakes = append(ready.wakes, registration{pw.Plugin, w})
+			if w.Event.Resource == plugin.NodeObject {
+				nodeAdd = nodeAdd || w.Event.Action&plugin.Add != 0
+				nodeTaint = nodeTaint || w.Event.Action&plugin.UpdateNodeTaint != 0
+			}
+		}
+		// A node is often added with a taint that goes later. Upstream registers the second event for whoever
+		// asked for the first only (pkg/scheduler/scheduler.go, buildQueueingHintMap).
+		if nodeAdd && !nodeTaint && mutant != noTaintAfterAdd {
+			ready.wakes = append(ready.wakes, registration{pw.Plugin, plugin.Wake{
+				Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.UpdateNodeTaint},
+			}})
+		}
+	}
+	return ready
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+// heap is a binary heap of units that know their position, so that any of them can leave.
+type heap struct {
+	units []*Unit // units[i].pos == i
+	less  func(a, b *Unit) bool
+}
+
+func (h *heap) len() int { return len(h.units) }
+
+// head is the first unit, nil when there is none.
+func (h *heap) head() *Unit {
+	if len(h.units) == 0 {
+		return nil
+	}
+	return h.units[0]
+}
+
+func (h *heap) push(u *Unit) {
+	u.pos = len(h.units)
+	h.units = append(h.units, u)
+	h.up(u.pos)
+}
+
+func (h *heap) remove(u *Unit) {
+	i, last := u.pos, len(h.units)-1
+	h.swap(i, last)
+	h.units[last] = nil
+	h.units = h.units[:last]
+	if i < last && !h.down(i) {
+		h.up(i)
+	}
+}
+
+// fix restores the order after what less reads of u has changed.
+func (h *heap) fix(u *Unit) {
+	if !h.down(u.pos) {
+		h.up(u.pos)
+	}
+}
+
+func (h *heap) swap(i, j int) {
+	h.units[i], h.units[j] = h.units[j], h.units[i]
+	h.units[i].pos, h.units[j].pos = i, j
+}
+
+func (h *heap) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !h.less(h.units[i], h.units[parent]) {
+			return
+		}
+		h.swap(i, parent)
+		i = parent
+	}
+}
+
+// down tells whether anything moved.
+func (h *heap) down(i int) bool {
+	start := i
+	for {
+		child := 2*i + 1
+		if child >= len(h.units) {
+			break
+		}
+		if right := child + 1; right < len(h.units) && h.less(h.units[right], h.units[child]) {
+			child = right
+		}
+		if !h.less(h.units[child], h.units[i]) {
+			break
+		}
+		h.swap(i, child)
+		i = child
+	}
+	return i != start
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// mover is a unit that an event wakes.
+type mover struct {
+	u *Unit
+	verdict
+}
+
+// move carries out what an event asked for, in the order of arrival.
+func (q *Queue) move(movers []mover, ch plugin.Change) {
+	slices.SortFunc(movers, func(a, b mover) int {
+		if older(a.u, b.u) {
+			return -1
+		}
+		return 1
+	})
+	for _, m := range movers {
+		q.requeueAs(m.u, m.how, m.note(ch.Event))
+	}
+	clear(movers)
+	q.movers = movers[:0]
+}
+
+// requeueAs brings a unit to where an answer sends it.
+func (q *Queue) requeueAs(u *Unit, how strategy, n note) {
+	switch {
+	case how == stay:
+		q.put(u, waiting, n)
+	case how == afterBackoff && q.backingOff(u):
+		q.toBackoff(u, n)
+	default:
+		q.toActive(u, n, false)
+	}
+}
+
+// toActive makes a unit active unless a gate holds it; gatesPassed says that they were asked already.
+func (q *Queue) toActive(u *Unit, n note, gatesPassed bool) {
+	if !gatesPassed && !q.admit(u, n) {
+		return
+	}
+	if u.FirstActive == 0 {
+		u.FirstActive = q.now
+	}
+	q.put(u, active, n)
+	if n.event == podAdd || n.event == podUpdate {
+		q.NominateAsStatus(u.Pod())
+	}
+}
+
+// toBackoff makes a unit back off. With PopFromBackoff it could be popped from there, so the gates are asked here.
+func (q *Queue) toBackoff(u *Unit, n note) {
+	if q.cfg.PopFromBackoff && !q.admit(u, n) {
+		return
+	}
+	if u.failed() {
+		q.put(u, errorBackoff, n)
+	} else {
+		q.put(u, backoff, n)
+	}
+}
+
+// admit asks the gates, first the one that held the unit last. A unit that must wait is put with the waiting ones; the
+// plugin then counts among those that rejected it.
+func (q *Queue) admit(u *Unit, n note) bool {
+	gate, reason := closedGate(u)
+	if gate == "" {
+		u.Gate, u.GateReason = "", ""
+		return true
+	}
+	u.Gate, u.GateReason = gate, reason
+	u.Plugins = insert(u.Plugins, gate)
+	n.hint, n.cause = gate, gate+": "+reason
+	q.put(u, waiting, n)
+	return false
+}
+
+// closedGate is the first gate that holds the unit, with its reason.
+func closedGate(u *Unit) (name, reason string) {
+	if u.Gate != "" && mutant != gateForgotten {
+		for _, g := range u.profile.gates {
+			if g.Name() != u.Gate {
+				continue
+			}
+			if reason, ok := g.Gated(u.Pod()); !ok {
+				return u.Gate, reason
+			}
+		}
+	}
+	for _, g := range u.profile.gates {
+		if g.Name() == u.Gate && mutant != gateForgotten {
+			continue
+		}
+		if reason, ok := g.Gated(u.Pod()); !ok {
+			return g.Name(), reason
+		}
+	}
+	return "", ""
+}
+
+// put takes a unit from where it is to another place and records the move if people would see one.
+func (q *Queue) put(u *Unit, to place, n note) {
+	q.take(u)
+	u.at = to
+	switch to {
+	case active:
+		q.active.push(u)
+	case backoff:
+		q.backoff.push(u)
+	case errorBackoff:
+		q.errors.push(u)
+	case waiting:
+		q.groupFor(u).add(u)
+		q.aging.push(u)
+	case aside:
+		q.aside.add(u)
+	case inFlight:
+		q.flight.enter(u)
+	}
+	if to == nowhere {
+		delete(q.units, u.UID())
+	} else {
+		q.units[u.UID()] = u
+	}
+	if sub := u.shown(); sub != u.sub {
+		q.moves = append(q.moves, record.QueueMove{
+			At: q.now, Pod: u.Pod().Ref(), From: u.sub, To: sub, Event: n.event, Hint: n.hint, Cause: n.cause,
+		})
+		u.sub = sub
+	}
+}
+
+// take removes a unit from the structure that holds it.
+func (q *Queue) take(u *Unit) {
+	switch u.at {
+	case active:
+		q.active.remove(u)
+	case backoff:
+		q.backoff.remove(u)
+	case errorBackoff:
+		q.errors.remove(u)
+	case waiting:
+		u.group.remove(u)
+		q.aging.remove(u)
+	case aside:
+		q.aside.remove(u)
+	case inFlight:
+		q.flight.leave(u)
+	}
+}
+
+// concernsScheduling tells whether an update changed more than status: otherwise our own condition would wake the unit
+// that it is about (upstream: isPodUpdated).
+func concernsScheduling(old, p *cluster.Pod) bool {
+	return old.Generation != p.Generation || old.ClaimsHash != p.ClaimsHash || old.Terminating != p.Terminating ||
+		old.Spec != p.Spec && !reflect.DeepEqual(old.Spec, p.Spec)
+}

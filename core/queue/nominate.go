@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
+
+// nominations are the nodes that pending pods count on, possibly ahead of what the API server holds.
+type nominations struct {
+	on map[string][]*cluster.Pod // node -> pods, in order of nomination; never an empty list
+	of map[cluster.UID]string    // pod -> node
+}
+
+func (n *nominations) remove(uid cluster.UID) {
+	node, ok := n.of[uid]
+	if !ok {
+		return
+	}
+	delete(n.of, uid)
+	left := slices.DeleteFunc(n.on[node], func(p *cluster.Pod) bool { return p.UID == uid })
+	if len(left) == 0 {
+		delete(n.on, node)
+		return
+	}
+	n.on[node] = left
+}
+
+func (n *nominations) add(p *cluster.Pod, node string) {
+	n.of[p.UID] = node
+	n.on[node] = append(n.on[node], p)
+}
+
+// Nominate reserves a node for a pod in memory, in the place of any nomination it has. An empty node takes the
+// nomination away. A pod that the queue does not hold or that is already assigned is not nominated.
+func (q *Queue) Nominate(p *cluster.Pod, node string) {
+	q.nominated.remove(p.UID)
+	u := q.units[p.UID]
+	if node == "" || u == nil || u.deleted || p.NodeName != "" {
+		return
+	}
+	q.nominated.add(p, node)
+}
+
+// NominateAsStatus makes the nomination what the pod's status says.
+func (q *Queue) NominateAsStatus(p *cluster.Pod) { q.Nominate(p, p.Nominated) }
+
+// Unnominate takes a pod's nomination away.
+func (q *Queue) Unnominate(uid cluster.UID) { q.nominated.remove(uid) }
+
+// renominate follows an update of a pod. The nomination in memory may be ahead of the API: an update that says nothing
+// of it, before or after, keeps it.
+func (q *Queue) renominate(old, p *cluster.Pod) {
+	node := p.Nominated
+	if old.Nominated == "" && node == "" && mutant != updateDropsNomination {
+		node = q.nominated.of[old.UID]
+	}
+	q.Nominate(p, node)
+}
+
+// NominatedOn returns the pods nominated on a node in the order of their nomination, in their newest versions.
+func (q *Queue) NominatedOn(node string) []*cluster.Pod {
+	held := q.nominated.on[node]
+	if len(held) == 0 {
+		return nil
+	}
+	pods := slices.Clone(held)
+	for i, p := range pods {
+		if u := q.units[p.UID]; u != nil {
+			pods[i] = u.latest()
+		}
+	}
+	return pods
+}
+
+// NominationOf is the node nominated for a pod, empty for none.
+func (q *Queue) NominationOf(uid cluster.UID) string { return q.nominated.of[uid] }
+
+// HasNominations tells whether any pod is nominated anywhere.
+func (q *Queue) HasNominations() bool { return len(q.nominated.of) > 0 }

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Labels of what moves units besides events of plugins (upstream: framework/events.go; Pop, Done and SetAside are ours,
+// for moves that upstream does not count).
+const (
+	scheduleAttemptFailure = "ScheduleAttemptFailure"
+	backoffComplete        = "BackoffComplete"
+	popFromBackoffQ        = "PopFromBackoffQ"
+	popped                 = "Pop"
+	done                   = "Done"
+	setAside               = "SetAside"
+)
+
+var (
+	podAdd    = plugin.Event{Resource: plugin.UnscheduledPod, Action: plugin.Add}.String()
+	podUpdate = plugin.Event{Resource: plugin.UnscheduledPod, Action: plugin.Update}.String()
+	podDelete = plugin.Event{Resource: plugin.UnscheduledPod, Action: plugin.Delete}.String()
+)
+
+// Queue holds the units that wait.
+type Queue struct {
+	cfg      Config
+	profiles map[string]*profile // scheduler name -> profile
+	now      record.Time
+	seq      uint64 // of the last arrival
+
+	units map[cluster.UID]*Unit // pod -> its unit; every unit that is somewhere
+
+	active  heap
+	backoff heap // after a rejection
+	errors  heap // after an error
+	aging   heap // all waiting units, oldest first
+
+	groups    []*group          // in the order in which they were first needed
+	groupOf   map[string]*group // see groupKey -> group
+	aside     group             // the units set aside
+	interest  map[plugin.Event]bool
+	gateWakes map[string][]plugin.Event // plugin -> events that let go of a unit it gates, over all profiles
+
+	flight    flight
+	nominated nominations
+
+	moves, spare []record.QueueMove
+	movers       []mover // reused by each event
+}
+
+// note says why a unit moves, for the record.
+type note struct{ event, hint, cause string }
+
+// New makes an empty queue.
+func New(cfg Config) *Queue {
+	q := &Queue{
+		cfg:       cfg,
+		profiles:  map[string]*profile{},
+		units:     map[cluster.UID]*Unit{},
+		groupOf:   map[string]*group{},
+		interest:  map[plugin.Event]bool{},
+		gateWakes: map[string][]plugin.Event{},
+		nominated: nominations{on: map[string][]*cluster.Pod{}, of: map[cluster.UID]string{}},
+	}
+	for name, p := range cfg.Profiles { // order does not matter: profiles stand apart, and of gateWakes only membership counts
+		ready := newProfile(name, p)
+		q.profiles[name] = ready
+		for _, r := range ready.wakes {
+			q.gateWakes[r.plugin] = append(q.gateWakes[r.plugin], r.Event)
+		}
+	}
+	q.active.less = q.before
+	q.errors.less = earlierEnd
+	q.backoff.less = earlierEnd
+	if cfg.PopFromBackoff {
+		q.backoff.less = func(a, b *Unit) bool {
+			if a.BackoffUntil != b.BackoffUntil {
+				return a.BackoffUntil < b.BackoffUntil
+			}
+			return q.before(a, b)
+		}
+	}
+	q.aging.less = older
+	return q
+}
+
+// before orders the active queue: by QueueSort, then by last arrival.
+func (q *Queue) before(a, b *Unit) bool {
+	if q.cfg.Less != nil {
+		if q.cfg.Less.Before(a.Pod(), b.Pod()) {
+			return true
+		}
+		if q.cfg.Less.Before(b.Pod(), a.Pod()) {
+			return false
+		}
+	}
+	return older(a, b)
+}
+
+func earlierEnd(a, b *Unit) bool {
+	if a.BackoffUntil != b.BackoffUntil {
+		return a.BackoffUntil < b.BackoffUntil
+	}
+	return older(a, b)
+}
+
+// older compares by last arrival; the sequence rises with the time.
+func older(a, b *Unit) bool { return a.seq < b.seq }
+
+// Add takes in a pending pod of one of the profiles. A pod that is known already is updated.
+func (q *Queue) Add(p *cluster.Pod) {
+	if u := q.units[p.UID]; u != nil {
+		q.Update(u.latest(), p)
+		return
+	}
+	q.toActive(q.newUnit(p), note{event: podAdd, cause: "the pod is new"}, false)
+}
+
+func (q *Queue) newUnit(p *cluster.Pod) *Unit {
+	prof := q.profiles[p.Spec.SchedulerName]
+	if prof == nil {
+		panic(fmt.Sprintf("queue: pod %s (%s) is of profile %q, which there is not", p.Key(), p.UID, p.Spec.SchedulerName))
+	}
+	u := &Unit{Key: p.Key(), Members: []*cluster.Pod{p}, profile: prof, sub: record.Gone}
+	q.arrive(u)
+	return u
+}
+
+// arrive starts the unit's time in the queue.
+func (q *Queue) arrive(u *Unit) {
+	u.Since = q.now
+	if mutant == orderByFirstArrival && u.seq != 0 {
+		return
+	}
+	q.seq++
+	u.seq = q.seq
+}
+
+// Update takes in a new version of a pod. An unknown pod is added. In flight the change is kept for when the unit
+// comes back. A waiting unit moves if the change wakes it, as any event would. Nothing happens when both versions are
+// the same.
+func (q *Queue) Update(old, p *cluster.Pod) {
+	u := q.units[p.UID]
+	switch {
+	case old != nil && old.ResourceVersion == p.ResourceVersion && p.ResourceVersion != "":
+		return
+	case u == nil:
+		q.toActive(q.newUnit(p), note{event: podUpdate, cause: "the pod was not known"}, false)
+		return
+	}
+	if old == nil {
+		old = u.latest()
+	}
+	switch u.at {
+	case inFlight:
+		u.next, u.deleted = p, false
+		if mutant == inFlightUpdateIgnored {
+			return
+		}
+		for _, ev := range plugin.PodChanges(old, p) {
+			q.flight.happened(plugin.Change{Event: ev, OldPod: old, NewPod: p})
+		}
+		return
+	case active:
+		u.Members[0] = p
+		q.active.fix(u)
+	case backoff:
+		u.Members[0] = p
+		q.backoff.fix(u)
+	case errorBackoff:
+		u.Members[0] = p
+		q.errors.fix(u)
+	case waiting, aside:
+		u.Members[0] = p
+	}
+	q.renominate(old, p)
+	switch u.at {
+	case waiting:
+		q.updateWaiting(u, old, p)
+	case aside:
+		if concernsScheduling(old, p) {
+			u.Aside = ""
+			q.requeueAs(u, afterBackoff, note{event: podUpdate, cause: "the pod that was set aside has changed"})
+		}
+	}
+}
+
+// updateWaiting asks what wakes the unit about each change of its own pod, until one does.
+func (q *Queue) updateWaiting(u *Unit, old, p *cluster.Pod) {
+	for _, ev := range plugin.PodChanges(old, p) {
+		v := q.judge(u.group, p, plugin.Change{Event: ev, OldPod: old, NewPod: p})
+		if v.how == stay {
+			continue
+		}
+		q.requeueAs(u, v.how, v.note(ev))
+		if u.at != waiting {
+			return
+		}
+	}
+	if u.Gate != "" {
+		q.explainGate(u)
+	}
+}
+
+// explainGate renews the reason why a gated unit must wait.
+func (q *Queue) explainGate(u *Unit) {
+	for _, g := range u.profile.gates {
+		if g.Name() != u.Gate {
+			continue
+		}
+		if reason, ok := g.Gated(u.Pod()); !ok {
+			u.GateReason = reason
+		}
+	}
+}
+
+// Delete removes a pod and its nomination. In flight the unit stays until Done or Requeue, which then lets it go.
+func (q *Queue) Delete(p *cluster.Pod) {
+	if mutant != deleteKeepsNomination {
+		q.Unnominate(p.UID)
+	}
+	u := q.units[p.UID]
+	switch {
+	case u == nil:
+	case u.at == inFlight:
+		u.deleted = true
+	default:
+		q.put(u, nowhere, note{event: podDelete, cause: "the pod was deleted or bound"})
+	}
+}
+
+// Ready tells whether Pop would return a unit.
+func (q *Queue) Ready() bool {
+	return q.active.len() > 0 || q.cfg.PopFromBackoff && q.backoff.len() > 0
+}
+
+// Pop takes the first unit out: of the active queue, or if that is empty and the configuration allows it of the backoff
+// queue, but never one that backs off after an error. The unit is in flight until Requeue, Done or SetAside.
+func (q *Queue) Pop() (*Unit, bool) {
+	u := q.active.head()
+	if u == nil && q.cfg.PopFromBackoff {
+		u = q.backoff.head()
+		if u == nil && mutant == errorsPoppedFromBackoff {
+			u = q.errors.head()
+		}
+		if u != nil {
+			q.put(u, active, note{event: popFromBackoffQ, cause: "nothing else was active"})
+		}
+	}
+	if u == nil {
+		return nil, false
+	}
+	u.Attempts++
+	q.put(u, inFlight, note{event: popped, cause: "an attempt starts"})
+	return u, true
+}
+
+// Requeue takes a unit back whose attempt failed, with its newest version, and asks the plugins that rejected it about
+// the events that happened meanwhile. A unit that Done let go before (its bind failed later) comes back too. A unit
+// whose pod was deleted in flight does not, nor one whose pod is queued already.
+func (q *Queue) Requeue(u *Unit, why Rejection) {
+	held := q.units[u.UID()]
+	if held != nil && (held != u || u.at != inFlight) {
+		return
+	}
+	if u.deleted {
+		q.put(u, nowhere, note{event: podDelete, cause: "the pod was deleted during the attempt"})
+		return
+	}
+	q.refresh(u)
+	if why.Err {
+		why.Plugins, why.Pending = nil, nil
+	}
+	u.Plugins, u.Pending, u.Message = setOf(u.Plugins, why.Plugins), setOf(u.Pending, why.Pending), why.Message
+	u.Gate, u.GateReason = "", ""
+	u.Flushed = false
+	switch {
+	case !u.failed():
+		u.UnschedulableCount++
+		if mutant != errorCountStays {
+			u.ErrorCount = 0
+		}
+	case mutant == errorsCountAsRejections:
+		u.UnschedulableCount++
+	default:
+		u.ErrorCount++
+	}
+	q.arrive(u)
+	u.BackoffUntil = q.backoffEnd(u)
+
+	n := note{event: scheduleAttemptFailure}
+	switch {
+	case u.failed():
+		n.cause = "the attempt failed and is repeated after a backoff"
+		q.requeueAs(u, afterBackoff, n)
+	case held == nil:
+		n.cause = "rejected after it had left the queue, so events may have been missed"
+		q.requeueAs(u, afterBackoff, n)
+	default:
+		v := q.replay(u)
+		n.hint, n.cause = v.by, v.cause
+		q.requeueAs(u, v.how, n)
+	}
+}
+
+// refresh brings in the version seen in flight.
+func (q *Queue) refresh(u *Unit) {
+	u.Members[0] = u.latest()
+	u.next = nil
+}
+
+// Done lets go of a unit in flight; it is bound or no longer wanted.
+func (q *Queue) Done(uid cluster.UID) {
+	if u := q.units[uid]; u != nil && u.at == inFlight {
+		q.put(u, nowhere, note{event: done, cause: "the attempt is over"})
+	}
+}
+
+// SetAside takes a unit out of the round because handling it panicked: neither events nor time nor Activate wake it,
+// only a change of its pod that concerns scheduling, and then after a backoff as for an error.
+func (q *Queue) SetAside(u *Unit, cause string) {
+	if held := q.units[u.UID()]; held != nil {
+		u = held
+	}
+	if u.deleted {
+		q.put(u, nowhere, note{event: podDelete, cause: "the pod was deleted during the attempt"})
+		return
+	}
+	q.refresh(u)
+	u.Plugins, u.Pending, u.Gate, u.GateReason = u.Plugins[:0], u.Pending[:0], "", ""
+	u.Aside = cause
+	u.ErrorCount++
+	q.arrive(u)
+	u.BackoffUntil = q.backoffEnd(u)
+	if mutant == asideWakes {
+		q.put(u, errorBackoff, note{event: setAside, cause: cause})
+		return
+	}
+	q.put(u, aside, note{event: setAside, cause: cause})
+}
+
+// Happened tells the queue that something changed: it wakes the units that the change may help, and is kept for those
+// in flight.
+func (q *Queue) Happened(ch plugin.Change) { q.HappenedUpTo(ch, math.MaxInt32) }
+
+// HappenedUpTo is Happened for waiting units of at most the given priority: the loss of a nomination is news only to
+// those before whom it went. Units in flight are told in any case, as upstream does.
+func (q *Queue) HappenedUpTo(ch plugin.Change, priority int32) {
+	if !q.interesting(ch.Event) {
+		return
+	}
+	movers := q.movers[:0]
+	for _, g := range q.groups {
+		if len(g.units) == 0 || !g.of(ch.Event).wakes() {
+			continue
+		}
+		for _, u := range g.units {
+			if u.Pod().Spec.Priority > priority {
+				continue
+			}
+			if v := q.judge(g, u.Pod(), ch); v.how != stay {
+				movers = append(movers, mover{u, v})
+			}
+		}
+	}
+	q.move(movers, ch)
+	q.flight.happened(ch)
+}
+
+// Activate makes waiting units active whatever their backoff; the gates still count. A unit in flight skips waiting when
+// it comes back, though not its backoff. Unknown pods and units set aside are passed over.
+func (q *Queue) Activate(pods []record.PodRef) {
+	n := note{event: plugin.ForceActivate.Label, cause: "asked for"}
+	for _, ref := range pods {
+		u := q.units[cluster.UID(ref.UID)]
+		if u == nil {
+			continue
+		}
+		switch u.at {
+		case waiting:
+			q.toActive(u, n, false)
+		case backoff, errorBackoff:
+			q.toActive(u, n, q.cfg.PopFromBackoff)
+		case inFlight:
+			if mutant != inFlightActivationIgnored {
+				q.flight.happened(plugin.Change{Event: plugin.ForceActivate, NewPod: u.latest()})
+			}
+		}
+	}
+}
+
+// TakeMoves returns the moves since the last call, good until the next one.
+func (q *Queue) TakeMoves() []record.QueueMove {
+	taken := q.moves
+	q.moves, q.spare = q.spare[:0], taken
+	return taken
+}
+
+// Counts is the number of units in each sub-queue.
+func (q *Queue) Counts() map[record.SubQueue]int {
+	gated := 0
+	for _, g := range q.groups {
+		if g.gate != "" {
+			gated += len(g.units)
+		}
+	}
+	return map[record.SubQueue]int{
+		record.Active:        q.active.len(),
+		record.Backoff:       q.backoff.len() + q.errors.len(),
+		record.Unschedulable: q.aging.len() - gated + len(q.aside.units),
+		record.Gated:         gated,
+		record.InFlight:      q.flight.units,
+	}
+}
+
+// Lookup finds the unit of a pod and where it is.
+func (q *Queue) Lookup(uid cluster.UID) (*Unit, record.SubQueue, bool) {
+	u := q.units[uid]
+	if u == nil {
+		return nil, record.Gone, false
+	}
+	return u, u.shown(), true
+}
+
+// Each visits the units of a sub-queue: active and backing off in the order in which they would be popped, units that
+// back off after an error last; the others in the order of their last arrival, in flight of their Pop.
+func (q *Queue) Each(sub record.SubQueue, visit func(*Unit)) {
+	var units []*Unit
+	switch sub {
+	case record.Active:
+		units = sorted(q.active.units, q.active.less)
+	case record.Backoff:
+		units = append(sorted(q.backoff.units, q.backoff.less), sorted(q.errors.units, q.errors.less)...)
+	case record.Unschedulable, record.Gated:
+		for _, g := range q.groups {
+			if (g.gate != "") == (sub == record.Gated) {
+				units = append(units, g.units...)
+			}
+		}
+		if sub == record.Unschedulable {
+			units = append(units, q.aside.units...)
+		}
+		units = sorted(units, older)
+	case record.InFlight:
+		units = q.flight.inOrder()
+	}
+	for _, u := range units {
+		visit(u)
+	}
+}
+
+func sorted(units []*Unit, less func(a, b *Unit) bool) []*Unit {
+	units = slices.Clone(units)
+	slices.SortFunc(units, func(a, b *Unit) int {
+		if less(a, b) {
+			return -1
+		}
+		return 1
+	})
+	return units
+}
+
+// InFlightEvents is the length of the in-flight list: one for each unit in flight and one for each event kept for them.
+// It is 0 when nothing is in flight.
+func (q *Queue) InFlightEvents() int { return q.flight.entries }

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Unit is what is scheduled as a whole: a gang of pods, here always of one. Outside this package its fields are only
+// read, but for Members of a unit that Done let go and Requeue takes back.
+type Unit struct {
+	// Key is namespace/name.
+	Key string
+	// Members are the pods as they were popped; a newer version seen in flight enters with Requeue. Never empty.
+	Members []*cluster.Pod
+
+	// Attempts counts Pops.
+	Attempts int
+	// UnschedulableCount counts rejections; it never goes down. ErrorCount counts errors since the last rejection.
+	// The backoff follows ErrorCount if there is one.
+	UnschedulableCount, ErrorCount int
+	// Since is the time of the last arrival: Add or Requeue (upstream: Timestamp).
+	Since record.Time
+	// FirstActive is when the unit first entered the active queue, 0 before; time behind a gate is not in it.
+	FirstActive record.Time
+	// BackoffUntil is when the backoff of the last failure ends, 0 for none.
+	BackoffUntil record.Time
+
+	// Plugins are those that rejected or gated the unit, sorted; Pending those that wait for something outside.
+	Plugins, Pending []string
+	// Gate is the plugin that keeps the unit out of the active queue, with its reason.
+	Gate, GateReason string
+	// Message is that of the last rejection.
+	Message string
+	// Aside is why the unit is set aside; empty when it is not.
+	Aside string
+	// Flushed tells that the unit was last woken by the timeout, not by an event.
+	Flushed bool
+
+	profile *profile
+	seq     uint64 // of the last arrival; rises with Since
+	at      place
+	sub     record.SubQueue // as last reported in a move
+	pos     int             // in the heap of its place
+	group   *group          // where it waits, or waited last
+	slot    int             // in group.units
+	marker  entry           // in the in-flight list
+	next    *cluster.Pod    // newer version seen in flight
+	deleted bool            // while in flight
+}
+
+// place is where the queue holds a unit.
+type place uint8
+
+const (
+	nowhere place = iota
+	active
+	backoff
+	errorBackoff
+	waiting // unschedulable or gated
+	aside
+	inFlight
+)
+
+// Rejection is how an attempt ended.
+type Rejection struct {
+	// Plugins are those that rejected the unit; Pending those that wait for something outside and whose wake skips the
+	// backoff. With neither the attempt failed for another reason and is repeated after a backoff, without an event.
+	Plugins, Pending []string
+	// Err marks an error whatever the plugins said.
+	Err bool
+	// Message is kept for people.
+	Message string
+}
+
+// Pod is the unit's pod.
+func (u *Unit) Pod() *cluster.Pod { return u.Members[0] }
+
+// UID is that of the unit's pod.
+func (u *Unit) UID() cluster.UID { return u.Members[0].UID }
+
+// latest is the newest version known.
+func (u *Unit) latest() *cluster.Pod {
+	if u.next != nil {
+		return u.next
+	}
+	return u.Members[0]
+}
+
+// shown is the sub-queue that people see.
+func (u *Unit) shown() record.SubQueue {
+	switch u.at {
+	case active:
+		return record.Active
+	case backoff, errorBackoff:
+		return record.Backoff
+	case waiting:
+		if u.Gate != "" {
+			return record.Gated
+		}
+		return record.Unschedulable
+	case aside:
+		return record.Unschedulable
+	case inFlight:
+		return record.InFlight
+	}
+	return record.Gone
+}
+
+// failed tells whether the last attempt ended without a rejecting plugin.
+func (u *Unit) failed() bool { return len(u.Plugins) == 0 && len(u.Pending) == 0 }
+
+// setOf is a sorted copy without repeats, in the room of old.
+func setOf(old, names []string) []string {
+	set := append(old[:0], names...)
+	slices.Sort(set)
+	return slices.Compact(set)
+}
+
+// insert puts one name into a sorted set.
+func insert(set []string, name string) []string {
+	i, known := slices.BinarySearch(set, name)
+	if known {
+		return set
+	}
+	return slices.Insert(set, i, name)
+}

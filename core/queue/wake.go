@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+)
+
+// strategy is what an event means for a unit.
+type strategy uint8
+
+const (
+	stay         strategy = iota // it cannot help
+	afterBackoff                 // it may help once the backoff is over
+	atOnce                       // it may help, and the backoff does not count
+)
+
+// verdict is a strategy with the plugin that decided, if one did.
+type verdict struct {
+	how   strategy
+	by    string
+	cause string
+}
+
+// note is the verdict on an event for the record.
+func (v verdict) note(ev plugin.Event) note {
+	n := note{event: ev.String(), hint: v.by, cause: v.cause}
+	if n.cause == "" {
+		n.cause = n.event + " wakes it"
+	}
+	return n
+}
+
+// group is a set of waiting units to which every event means the same but for what hints say of the single pod: same
+// profile, same rejecting plugins, same gate.
+type group struct {
+	profile          *profile // nil for the units set aside
+	plugins, pending []string // sorted
+	gate             string
+	gateWakes        []plugin.Event // what the gate's plugin registered for
+	waitsFor         string         // the plugins, for people
+
+	units    []*Unit                   // units[i].slot == i; in no order
+	meanings map[plugin.Event]*meaning // worked out when first needed
+}
+
+// meaning is what an event is to a group.
+type meaning struct {
+	asks   []ask
+	any    bool // it wakes unasked: a wildcard, or no plugin has rejected
+	closed bool // it is nothing to the gate
+}
+
+// wakes tells whether the event can wake a unit of the group at all. False is what asking each hint would come to.
+func (m *meaning) wakes() bool { return !m.closed && (m.any || len(m.asks) > 0) }
+
+// ask is a hint to be asked.
+type ask struct {
+	plugin  string
+	hint    func(*cluster.Pod, plugin.Change) plugin.Hint // nil: always QueueHint
+	pending bool
+}
+
+func (g *group) add(u *Unit) {
+	u.group, u.slot = g, len(g.units)
+	g.units = append(g.units, u)
+}
+
+func (g *group) remove(u *Unit) {
+	last := len(g.units) - 1
+	moved := g.units[last]
+	g.units[u.slot], moved.slot = moved, u.slot
+	g.units[last] = nil
+	g.units = g.units[:last]
+}
+
+// groupFor is the group in which a unit that waits nowhere would wait, as it is now.
+func (q *Queue) groupFor(u *Unit) *group {
+	if g := u.group; g != nil && g.profile == u.profile && g.gate == u.Gate &&
+		slices.Equal(g.plugins, u.Plugins) && slices.Equal(g.pending, u.Pending) {
+		return g
+	}
+	plugins, pending := strings.Join(u.Plugins, ", "), strings.Join(u.Pending, ", ")
+	key := strings.Join([]string{u.profile.name, u.Gate, plugins, pending}, "\x00")
+	g := q.groupOf[key]
+	if g == nil {
+		g = &group{
+			profile: u.profile, plugins: slices.Clone(u.Plugins), pending: slices.Clone(u.Pending),
+			gate: u.Gate, gateWakes: q.gateWakes[u.Gate],
+			waitsFor: strings.Join(append(slices.Clone(u.Plugins), u.Pending...), ", "),
+			meanings: map[plugin.Event]*meaning{},
+		}
+		q.groupOf[key] = g
+		q.groups = append(q.groups, g)
+	}
+	u.group = g
+	return g
+}
+
+// of works out once what a kind of event means to the group.
+func (g *group) of(ev plugin.Event) *meaning {
+	m := g.meanings[ev]
+	if m != nil {
+		return m
+	}
+	m = &meaning{any: ev.IsWildcard() || len(g.plugins)+len(g.pending) == 0}
+	for _, r := range g.profile.wakes {
+		pending := slices.Contains(g.pending, r.plugin)
+		if !pending && !slices.Contains(g.plugins, r.plugin) || !r.Event.Matches(ev) {
+			continue
+		}
+		if pending && mutant == pendingNotIndexed {
+			continue
+		}
+		m.asks = append(m.asks, ask{r.plugin, r.Hint, pending && mutant != pendingWaitsForBackoff})
+	}
+	if g.gate != "" && mutant != gateOpenToAnyEvent {
+		m.closed = !slices.ContainsFunc(g.gateWakes, func(w plugin.Event) bool { return w.Matches(ev) })
+	}
+	g.meanings[ev] = m
+	return m
+}
+
+// interesting tells whether any plugin of any profile registered for the event.
+func (q *Queue) interesting(ev plugin.Event) bool {
+	if ev.IsWildcard() {
+		return true
+	}
+	known, ok := q.interest[ev]
+	if ok {
+		return known
+	}
+	for _, p := range q.profiles { // order does not matter: any match will do
+		known = known || slices.ContainsFunc(p.wakes, func(r registration) bool { return r.Event.Matches(ev) })
+	}
+	q.interest[ev] = known
+	return known
+}
+
+// judge decides what a change means for a pod that the plugins of a group rejected (upstream: isPodWorthRequeuing). A
+// gate is not its business.
+func (q *Queue) judge(g *group, p *cluster.Pod, ch plugin.Change) verdict {
+	m := g.of(ch.Event)
+	if m.any {
+		// A wildcard that names an object is meant for that pod alone.
+		other := ch.NewNode != nil || ch.NewPod != nil && ch.NewPod.UID != p.UID
+		if ch.Event.IsWildcard() && len(g.plugins)+len(g.pending) > 0 && other && mutant != wildcardWakesOthers {
+			return verdict{how: stay}
+		}
+		return verdict{how: afterBackoff}
+	}
+	best := verdict{how: stay}
+	for _, a := range m.asks {
+		hint, panicked := a.of(p, ch)
+		if hint == plugin.SkipHint {
+			continue
+		}
+		v := verdict{how: afterBackoff, by: a.plugin, cause: ch.Event.String() + " may help " + a.plugin}
+		if panicked {
+			v.cause = "the hint of " + a.plugin + " panicked on " + ch.Event.String()
+		}
+		if a.pending {
+			v.how = atOnce
+			return v
+		}
+		if len(g.pending) == 0 {
+			return v
+		}
+		if best.how == stay {
+			best = v
+		}
+	}
+	return best
+}
+
+// of asks the hint. One that panics must not keep the pod waiting.
+func (a *ask) of(p *cluster.Pod, ch plugin.Change) (hint plugin.Hint, panicked bool) {
+	if a.hint == nil {
+		if mutant == nilHintSkips {
+			return plugin.SkipHint, false
+		}
+		return plugin.QueueHint, false
+	}
+	defer func() {
+		if recover() == nil {
+			return
+		}
+		hint, panicked = plugin.QueueHint, true
+		if mutant == panicSkips {
+			hint = plugin.SkipHint
+		}
+	}()
+	return a.hint(p, ch), false
+}
+
+// replay asks about all that happened while the unit was in flight.
+func (q *Queue) replay(u *Unit) verdict {
+	g := q.groupFor(u)
+	best := verdict{how: stay, cause: "rejected by " + g.waitsFor + "; waits for what could help"}
+	if mutant == inFlightEventsIgnored {
+		return best
+	}
+	for e := u.marker.next; e != nil; e = e.next {
+		if e.change == nil {
+			continue
+		}
+		v := q.judge(g, u.Pod(), *e.change)
+		if v.how == stay {
+			continue
+		}
+		v.cause = v.note(e.change.Event).cause + ", during the attempt"
+		if v.how == atOnce || len(g.pending) == 0 {
+			return v
+		}
+		if best.how == stay {
+			best = v
+		}
+	}
+	return best
+}
