@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testcluster
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// BinaryName is the file name of the local cluster's program.
+const BinaryName = "kumiki-localcluster"
+
+// BinaryEnv names a ready-made binary that is used instead of building one.
+const BinaryEnv = "KUMIKI_LOCALCLUSTER_BINARY"
+
+// moduleDir is the nested module below the root of the repository, and
+// ldflagsFile the file in it that holds the linker's flags for everyone who
+// builds it.
+const (
+	moduleDir   = "localcluster"
+	ldflagsFile = "ldflags.txt"
+)
+
+// ErrNoSource says that neither the source tree nor a binary was found.
+var ErrNoSource = errors.New("found neither the source of " + BinaryName + " nor a built one")
+
+// Build gives the path of an up-to-date binary, building it when needed: some
+// minutes the first time, a second when nothing changed. Lines about the
+// progress go to progress, which may be nil.
+//
+// The binary is taken from BinaryEnv; else built from the source tree around
+// the working directory or around this program into the tree's bin/; else
+// looked for beside this program and in PATH.
+func Build(ctx context.Context, progress io.Writer) (string, error) {
+	if progress == nil {
+		progress = io.Discard
+	}
+	if path := os.Getenv(BinaryEnv); path != "" {
+		if _, err := os.Stat(path); err != nil {
+			return "", fmt.Errorf("%s: %w", BinaryEnv, err)
+		}
+		return path, nil
+	}
+	if root, ok := sourceRoot(); ok {
+		return buildIn(ctx, root, progress)
+	}
+	if self, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(self), BinaryName)
+		if _, err := os.Stat(beside); err == nil {
+			return beside, nil
+		}
+	}
+	if path, err := exec.LookPath(BinaryName); err == nil {
+		return path, nil
+	}
+	return "", fmt.Errorf("%w; set %s", ErrNoSource, BinaryEnv)
+}
+
+// sourceRoot finds the repository above the working directory (tests run in
+// their package's directory) or above this program (bin/kumiki).
+func sourceRoot() (string, bool) {
+	var starts []string
+	if wd, err := os.Getwd(); err == nil {
+		starts = append(starts, wd)
+	}
+	if self, err := os.Executable(); err == nil {
+		starts = append(starts, filepath.Dir(self))
+	}
+	for _, dir := range starts {
+		for {
+			if _, err := os.Stat(filepath.Join(dir, moduleDir, ldflagsFile)); err == nil {
+				return dir, true
+			}
+			parent := filepath.Dir(dir)
+			if parent == dir {
+				break
+			}
+			dir = parent
+		}
+	}
+	return "", false
+}
+
+// buildIn builds into bin/ of the source tree, or into the user's cache when
+// the tree cannot be written.
+func buildIn(ctx context.Context, root string, progress io.Writer) (string, error) {
+	out := filepath.Join(root, "bin")
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		cache, cacheErr := os.UserCacheDir()
+		if cacheErr != nil {
+			return "", errors.Join(err, cacheErr)
+		}
+		out = filepath.Join(cache, "kumiki")
+		if err := os.MkdirAll(out, 0o755); err != nil {
+			return "", fmt.Errorf("make directory for %s: %w", BinaryName, err)
+		}
+	}
+	unlock, err := lock(ctx, filepath.Join(out, "."+BinaryName+".lock"), nil)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	binary := filepath.Join(out, BinaryName)
+	return binary, compile(ctx, filepath.Join(root, moduleDir), binary, progress)
+}
+
+// compile runs the go command. GOWORK is off so that the result depends on the
+// nested module alone; make build does the same.
+func compile(ctx context.Context, module, binary string, progress io.Writer) error {
+	ldflags, err := os.ReadFile(filepath.Join(module, ldflagsFile))
+	if err != nil {
+		return fmt.Errorf("build %s: %w", BinaryName, err)
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-buildvcs=false",
+		"-ldflags", strings.TrimSpace(string(ldflags)), "-o", binary, ".")
+	cmd.Dir = module
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	// The go command's own children must stop with it.
+	cmd.WaitDelay = 5 * time.Second
+	report := newBuildReport(progress)
+	defer report.stop()
+	cmd.Stderr = report
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", BinaryName, err, report.complaints())
+	}
+	return nil
+}
+
+// reportInterval is how often a build that takes long says how far it is.
+const reportInterval = 5 * time.Second
+
+// aboutPackages is how many packages a build with an empty cache compiles.
+const aboutPackages = 1900
+
+// buildReport reads what `go build -v` prints: one line per compiled package,
+// and complaints. It is safe for concurrent use.
+type buildReport struct {
+	mu       sync.Mutex
+	rest     []byte
+	packages int
+	other    []string
+	done     chan struct{}
+}
+
+func newBuildReport(progress io.Writer) *buildReport {
+	r := &buildReport{done: make(chan struct{})}
+	go func() {
+		tick := time.NewTicker(reportInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-r.done:
+				return
+			case <-tick.C:
+				fmt.Fprintf(progress, "building the local control plane: %d packages compiled (about %d with an empty cache: some minutes)\n",
+					r.count(), aboutPackages)
+			}
+		}
+	}()
+	return r
+}
+
+func (r *buildReport) stop() { close(r.done) }
+
+func (r *buildReport) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.packages
+}
+
+// Write implements io.Writer.
+func (r *buildReport) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rest = append(r.rest, p...)
+	for {
+		i := bytes.IndexByte(r.rest, '\n')
+		if i < 0 {
+			return len(p), nil
+		}
+		line := string(r.rest[:i])
+		r.rest = r.rest[i+1:]
+		// An import path has no spaces; everything else the go command says
+		// has.
+		if strings.ContainsAny(line, " #") {
+			r.other = append(r.other, line)
+		} else {
+			r.packages++
+		}
+	}
+}
+
+func (r *buildReport) complaints() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lines := r.other
+	if len(r.rest) > 0 {
+		lines = append(lines, string(r.rest))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// lastLines keeps the end of what a program prints.
+type lastLines struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+const keptLines = 40
+
+// copyLines passes lines on to each of the writers and keeps the last ones.
+func (l *lastLines) copyLines(from io.Reader, to io.Writer) {
+	scan := bufio.NewScanner(from)
+	for scan.Scan() {
+		l.mu.Lock()
+		l.lines = append(l.lines, scan.Text())
+		if len(l.lines) > keptLines {
+			l.lines = l.lines[1:]
+		}
+		l.mu.Unlock()
+		// Progress that nobody can read must not stop the cluster.
+		_, _ = fmt.Fprintln(to, scan.Text())
+	}
+}
+
+func (l *lastLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.lines, "\n")
+}
