@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/resource"
+)
+
+// NodeResourcesBalancedAllocation prefers nodes whose resources the pod brings into balance: 50 + (50 + with -
+// without)/2, where with and without are (1 - deviation of the used fractions) * 100 after and before the pod. About
+// 75 is neutral (upstream: plugins/noderesources/balanced_allocation.go). It counts real requests.
+type NodeResourcesBalancedAllocation struct{ scorer allocationScorer }
+
+// NodeResourcesBalancedAllocationName is its name in configurations.
+const NodeResourcesBalancedAllocationName = "NodeResourcesBalancedAllocation"
+
+// BalancedArgs are its arguments (upstream: NodeResourcesBalancedAllocationArgs).
+type BalancedArgs struct {
+	// Resources are to be in balance; each has weight 1 and stands once.
+	Resources []WeightedResource
+}
+
+// DefaultBalancedArgs are upstream's defaults.
+func DefaultBalancedArgs() BalancedArgs { return BalancedArgs{Resources: defaultScored()} }
+
+// NewNodeResourcesBalancedAllocation returns the plugin, or what is wrong with its arguments.
+func NewNodeResourcesBalancedAllocation(args BalancedArgs) (*NodeResourcesBalancedAllocation, error) {
+	if len(args.Resources) == 0 {
+		return nil, fmt.Errorf("%s: no resources to balance", NodeResourcesBalancedAllocationName)
+	}
+	for i, r := range args.Resources {
+		if r.Weight != 1 {
+			return nil, fmt.Errorf("%s: resource weight of %s must be 1: %d", NodeResourcesBalancedAllocationName, r.Name, r.Weight)
+		}
+		for _, before := range args.Resources[:i] {
+			if before.Name == r.Name {
+				return nil, fmt.Errorf("%s: resource %s stands twice", NodeResourcesBalancedAllocationName, r.Name)
+			}
+		}
+	}
+	real := !mutated(balancedNonZero)
+	return &NodeResourcesBalancedAllocation{allocationScorer{resources: args.Resources, real: real}}, nil
+}
+
+// Name is NodeResourcesBalancedAllocationName.
+func (*NodeResourcesBalancedAllocation) Name() string { return NodeResourcesBalancedAllocationName }
+
+// PrepareScore skips pods that ask for none of the resources, so that they do not pile up on one node
+// (kubernetes#129138).
+func (pl *NodeResourcesBalancedAllocation) PrepareScore(_ cluster.Snapshot, p *cluster.Pod) PodScore {
+	asks := mutated(balancedBestEffort)
+	list := pl.scorer.prepare(p)
+	for i := range list {
+		asks = asks || list[i].pod != 0
+	}
+	if !asks {
+		return nil
+	}
+	return &balancedScore{list: list, held: &p.Spec.Held}
+}
+
+// Normal leaves the scores alone.
+func (*NodeResourcesBalancedAllocation) Normal() Normal { return AsIs }
+
+type balancedScore struct {
+	list []scored
+	held *resource.Amounts // of the pod, for Explain
+	buf  []scoredColumns
+	// with and without hold the fractions of one node.
+	with, without []float64
+}
+
+// fraction of a resource in use, at most 1.
+func fraction(requested, allocatable int64) float64 {
+	f := float64(requested) / float64(allocatable)
+	if f > 1 {
+		f = 1
+	}
+	return f
+}
+
+// evenness is (1 - standard deviation) * 100, truncated. Products are rounded before they are added: no compiler may
+// fuse them, so every machine gives the same score.
+func evenness(fractions []float64) int64 {
+	var deviation float64
+	switch n := len(fractions); {
+	case n == 2:
+		deviation = math.Abs((fractions[0] - fractions[1]) / 2)
+	case n > 2:
+		var total float64
+		for _, f := range fractions {
+			total += f
+		}
+		mean := total / float64(n)
+		var sum float64
+		for _, f := range fractions {
+			sum += float64((f - mean) * (f - mean))
+		}
+		if mutated(balancedSample) {
+			n--
+		}
+		deviation = math.Sqrt(sum / float64(n))
+	}
+	return int64((1 - deviation) * float64(MaxScore))
+}
+
+func balance(with, without int64) int64 {
+	if mutated(balancedFinalOnly) {
+		return with
+	}
+	return MaxScore/2 + (MaxScore/2+with-without)/2
+}
+
+func (f *balancedScore) Plain(_ cluster.Snapshot, v *cluster.NodeView) int64 {
+	f.with, f.without = f.with[:0], f.without[:0]
+	for i := range f.list {
+		r := &f.list[i]
+		allocatable, requested := r.amounts(v)
+		if allocatable == 0 {
+			continue
+		}
+		f.with = append(f.with, fraction(resource.Add(requested, r.pod), allocatable))
+		f.without = append(f.without, fraction(requested, allocatable))
+	}
+	return balance(evenness(f.with), evenness(f.without))
+}
+
+func (f *balancedScore) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int64) {
+	f.buf = columns(s, lo, hi, f.list, f.buf)
+	out = out[lo:hi]
+	for i := range out {
+		f.with, f.without = f.with[:0], f.without[:0]
+		for k := range f.buf {
+			c := &f.buf[k]
+			if alloc := c.alloc[i]; alloc != 0 {
+				f.with = append(f.with, fraction(resource.Add(c.used[i], c.pod), alloc))
+				f.without = append(f.without, fraction(c.used[i], alloc))
+			}
+		}
+		out[i] = balance(evenness(f.with), evenness(f.without))
+	}
+}
+
+func (*balancedScore) Epoch(cluster.Snapshot) uint64 { return 0 }
+
+// Explain shows what the score was computed from.
+func (f *balancedScore) Explain(v *cluster.NodeView) []Input { return explain(f.list, f.held, v) }

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/resource"
+)
+
+// NodeResourcesFit keeps a pod off nodes that lack what it asks for, and ranks nodes by how much of them is in use
+// (upstream: plugins/noderesources/fit.go). The filter reads real requests. The score reads requests with defaults for
+// silent containers (see PodSpec.ScoreNonZero), which is why its numbers differ from `kubectl describe node`
+// (kubernetes#130445); FitArgs.ScoreReal turns that off, and Explain shows both.
+//
+// One exception to upstream: a request that int64 cannot hold is never satisfied, on no node. Upstream reads `50E` of
+// memory as 0 and puts the pod anywhere.
+type NodeResourcesFit struct {
+	ignored       map[string]bool // resource name -> not checked by the filter
+	ignoredGroups map[string]bool // part of the name before the slash -> not checked by the filter
+	scorer        allocationScorer
+}
+
+// NodeResourcesFitName is its name in configurations.
+const NodeResourcesFitName = "NodeResourcesFit"
+
+// FitArgs are the arguments of NodeResourcesFit (upstream: NodeResourcesFitArgs).
+type FitArgs struct {
+	// IgnoredResources are extended resources that the filter does not check.
+	IgnoredResources []string
+	// IgnoredResourceGroups do the same for all extended resources named group/anything.
+	IgnoredResourceGroups []string
+	Strategy              Strategy
+	// Resources are what the strategy looks at, with weights from 1 to 100.
+	Resources []WeightedResource
+	// Shape is for RequestedToCapacityRatio only.
+	Shape []ShapePoint
+	// ScoreReal scores real requests, without defaults for silent containers. Upstream has no such switch.
+	ScoreReal bool
+}
+
+// DefaultFitArgs are upstream's defaults.
+func DefaultFitArgs() FitArgs {
+	return FitArgs{Strategy: LeastAllocated, Resources: defaultScored()}
+}
+
+func defaultScored() []WeightedResource {
+	return []WeightedResource{{v1.ResourceCPU, 1}, {v1.ResourceMemory, 1}}
+}
+
+// NewNodeResourcesFit returns the plugin, or what is wrong with its arguments.
+func NewNodeResourcesFit(args FitArgs) (*NodeResourcesFit, error) {
+	pl := &NodeResourcesFit{ignored: map[string]bool{}, ignoredGroups: map[string]bool{}}
+	for _, name := range args.IgnoredResources {
+		pl.ignored[name] = true
+	}
+	for _, group := range args.IgnoredResourceGroups {
+		if strings.Contains(group, "/") {
+			return nil, fmt.Errorf("%s: ignoredResourceGroups: resource group name %q can't contain '/'", NodeResourcesFitName, group)
+		}
+		pl.ignoredGroups[group] = true
+	}
+	scorer, err := newAllocationScorer(args)
+	if err != nil {
+		return nil, fmt.Errorf("%s: scoringStrategy: %w", NodeResourcesFitName, err)
+	}
+	pl.scorer = scorer
+	return pl, nil
+}
+
+// Name is NodeResourcesFitName.
+func (*NodeResourcesFit) Name() string { return NodeResourcesFitName }
+
+// need is one thing a pod asks of a node.
+type need struct {
+	name   v1.ResourceName
+	id     resource.ID // noColumn while no node offers it and no pod holds it
+	amount int64       // more than 0
+	code   Code        // 0 in a filter with a codebook
+	reason string
+}
+
+const noColumn resource.ID = -1
+
+// The codes of a fitFilter: one bit per need, in the order of its reasons.
+const (
+	tooManyPods Code = 1 << iota
+	shortOfCPU
+	shortOfMemory
+	shortOfEphemeral
+	shortOfScalar // the first of the scalars; the next have the bits above
+
+	maxScalars = 22 - 4
+)
+
+// needsOf lists what a request asks for, a place for the pod itself first.
+func (pl *NodeResourcesFit) needsOf(r *resource.Amounts) []need {
+	needs := []need{{v1.ResourcePods, resource.Pods, 1, tooManyPods, "Too many pods"}}
+	add := func(name v1.ResourceName, id resource.ID, amount int64, code Code) {
+		if amount > 0 {
+			needs = append(needs, need{name, id, amount, code, "Insufficient " + string(name)})
+		}
+	}
+	add(v1.ResourceCPU, resource.CPU, r.MilliCPU, shortOfCPU)
+	add(v1.ResourceMemory, resource.Memory, r.Memory, shortOfMemory)
+	if !mutated(fitEphemeralFree) {
+		add(v1.ResourceEphemeralStorage, resource.Ephemeral, r.Ephemeral, shortOfEphemeral)
+	}
+	code := shortOfScalar
+	for _, sc := range r.Scalars {
+		if !pl.ignores(sc.Name) && !mutated(fitScalarFree) {
+			add(sc.Name, noColumn, sc.Value, code)
+			code <<= 1
+		}
+	}
+	return needs
+}
+
+// ignores tells whether the filter passes over a resource; only extended resources can be ignored.
+func (pl *NodeResourcesFit) ignores(name v1.ResourceName) bool {
+	if len(pl.ignored)+len(pl.ignoredGroups) == 0 || !resource.IsExtended(name) || mutated(fitIgnoredCounts) {
+		return false
+	}
+	group, _, _ := strings.Cut(string(name), "/")
+	if mutated(fitGroupByPrefix) {
+		for g := range pl.ignoredGroups { // order: any of them will do
+			if strings.HasPrefix(group, g) {
+				return true
+			}
+		}
+	}
+	return pl.ignored[string(name)] || pl.ignoredGroups[group]
+}
+
+// verdict of the need alone, on a node that offers alloc and has used of it taken. Room for one more pod can always
+// be made by evicting one, so a full node is never unresolvable for that.
+func (nd *need) verdict(used, alloc int64) (short, unresolvable bool) {
+	if nd.amount == resource.Overflowed && !mutated(fitOverflowLands) {
+		return true, true
+	}
+	amount := nd.amount
+	switch {
+	case nd.code == tooManyPods && mutated(fitPodsOffByOne):
+		amount--
+	case nd.code != tooManyPods && mutated(fitExactRejected):
+		amount++
+	}
+	short = amount > resource.Sub(alloc, used)
+	return short, short && nd.amount > alloc && nd.name != v1.ResourcePods && !mutated(fitAlwaysResolvable)
+}
+
+// PrepareFilter looks at every pod: also one that asks for nothing needs a place.
+func (pl *NodeResourcesFit) PrepareFilter(_ cluster.Snapshot, p *cluster.Pod) FilterPlan {
+	f := &fitFilter{needs: pl.needsOf(&p.Spec.Request)}
+	for i := range f.needs {
+		f.never = f.never || f.needs[i].amount == resource.Overflowed
+	}
+	if len(f.needs) > 4+maxScalars {
+		f.book = &codebook{codes: map[string]Code{}}
+		for i := range f.needs {
+			f.needs[i].code = 0
+		}
+	}
+	f.columns = make([]needColumn, len(f.needs))
+	return FilterPlan{Filter: f}
+}
+
+type fitFilter struct {
+	needs   []need
+	never   bool         // some need overflowed: no node satisfies it
+	book    *codebook    // nil unless there are more needs than bits in a Code
+	columns []needColumn // per need, valid within one call
+}
+
+// needColumn is where a need is compared: it is met on rows with used <= alloc-amount.
+type needColumn struct {
+	used, alloc []int64
+	amount      int64
+}
+
+func (f *fitFilter) Plain(_ cluster.Snapshot, v *cluster.NodeView) Code {
+	return f.code(func(i int) (used, alloc int64) {
+		name := f.needs[i].name
+		return v.Requested(name), v.Allocatable(name)
+	})
+}
+
+// code joins the verdicts of all needs.
+func (f *fitFilter) code(amounts func(i int) (used, alloc int64)) Code {
+	var code Code
+	var which []byte
+	for i := range f.needs {
+		nd := &f.needs[i]
+		short, unresolvable := nd.verdict(amounts(i))
+		if !short {
+			continue
+		}
+		code |= nd.code
+		if unresolvable {
+			code |= Unresolvable
+		}
+		if f.book != nil {
+			which = binary.AppendUvarint(which, uint64(i))
+		}
+	}
+	if len(which) > 0 {
+		code |= f.book.code(which)
+	}
+	return code
+}
+
+// resolve finds the columns of all needs; ok is false when one has none, so that no node offers it.
+func (f *fitFilter) resolve(s cluster.Snapshot, lo, hi cluster.NodeIdx) (ok bool) {
+	ok = true
+	for i := range f.needs {
+		nd := &f.needs[i]
+		if nd.id == noColumn {
+			id, known := s.Names().Lookup(nd.name)
+			if !known {
+				f.columns[i] = needColumn{}
+				ok = false
+				continue
+			}
+			nd.id = id
+		}
+		f.columns[i] = needColumn{s.Requested(nd.id)[lo:hi], s.Allocatable(nd.id)[lo:hi], nd.amount}
+	}
+	return ok
+}
+
+// codeAt is the code of the i-th row of the columns.
+func (f *fitFilter) codeAt(i int) Code {
+	return f.code(func(k int) (used, alloc int64) {
+		c := &f.columns[k]
+		if c.used == nil {
+			return 0, 0
+		}
+		return c.used[i], c.alloc[i]
+	})
+}
+
+func (f *fitFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, out []Verdict) {
+	out = out[lo:hi]
+	known := f.resolve(s, lo, hi)
+	met := f.met
+	switch {
+	case !known || f.never:
+		met = func(int) bool { return false }
+	}
+	for i := range out {
+		if out[i] == Fits && !met(i) {
+			if code := f.codeAt(i); code != Fit {
+				out[i] = tag.With(code)
+			}
+		}
+	}
+}
+
+func (f *fitFilter) met(i int) bool {
+	for k := range f.columns {
+		if c := &f.columns[k]; c.used[i] > c.alloc[i]-c.amount {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *fitFilter) Reasons(c Code) []string {
+	var texts []string
+	if f.book != nil {
+		for which := f.book.which[(c&CodeBits)-1]; len(which) > 0; {
+			i, n := binary.Uvarint([]byte(which))
+			which = which[n:]
+			texts = append(texts, f.needs[i].reason)
+		}
+	} else {
+		for i := range f.needs {
+			if c&f.needs[i].code != 0 {
+				texts = append(texts, f.needs[i].reason)
+			}
+		}
+	}
+	if mutated(fitOneReason) {
+		texts = texts[:1]
+	}
+	return texts
+}
+
+// codebook numbers combinations of needs, for pods with more needs than a Code has bits.
+type codebook struct {
+	codes map[string]Code // combination -> its number, from 1
+	which []string        // the combination with number i+1
+}
+
+func (b *codebook) code(which []byte) Code {
+	c, ok := b.codes[string(which)]
+	if !ok {
+		b.which = append(b.which, string(which))
+		if c = Code(len(b.which)); c > CodeBits {
+			panic(fmt.Sprintf("plugin: more than %d combinations of missing resources for one pod", CodeBits))
+		}
+		b.codes[string(which)] = c
+	}
+	return c
+}
+
+// Wakes on nodes that the pod would fit if they were empty and that are new or have grown in something it asks for,
+// on pods that leave a node, and on pods that shrink in something it asks for.
+func (pl *NodeResourcesFit) Wakes() []Wake {
+	return []Wake{
+		{Event: Event{Resource: Pod, Action: Delete | UpdatePodScaleDown}, Hint: fitPodHint},
+		{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeAllocatable}, Hint: fitNodeHint},
+	}
+}
+
+func fitPodHint(p *cluster.Pod, ch Change) Hint {
+	if ch.NewPod == nil {
+		if onNoNode(ch.OldPod) && !mutated(fitHintPendingDelete) {
+			return SkipHint
+		}
+		return QueueHint
+	}
+	if ch.NewPod.UID == p.UID {
+		return QueueHint
+	}
+	if ch.NewPod.NodeName == "" {
+		return SkipHint
+	}
+	before, after := &ch.OldPod.Spec.Held, &ch.NewPod.Spec.Held
+	for _, name := range namesIn(&p.Spec.Held) {
+		if before.Get(name) > after.Get(name) {
+			return QueueHint
+		}
+	}
+	if mutated(fitHintAnyScaleDown) {
+		return QueueHint
+	}
+	return SkipHint
+}
+
+// namesIn lists the resources of which there is some.
+func namesIn(a *resource.Amounts) []v1.ResourceName {
+	var names []v1.ResourceName
+	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage} {
+		if a.Get(name) != 0 {
+			names = append(names, name)
+		}
+	}
+	for _, sc := range a.Scalars {
+		if sc.Value != 0 {
+			names = append(names, sc.Name)
+		}
+	}
+	return names
+}
+
+// fitNodeHint passes over what the configuration ignores, as upstream's does: it checks every resource.
+func fitNodeHint(p *cluster.Pod, ch Change) Hint {
+	var strict NodeResourcesFit
+	needs := strict.needsOf(&p.Spec.Request)
+	if slices.ContainsFunc(needs, func(nd need) bool {
+		short, _ := nd.verdict(0, ch.NewNode.Allocatable.Get(nd.name))
+		return short
+	}) && !mutated(fitHintAnyNode) {
+		return SkipHint
+	}
+	if ch.OldNode == nil {
+		return QueueHint
+	}
+	for _, nd := range needs {
+		if ch.NewNode.Allocatable.Get(nd.name) > ch.OldNode.Allocatable.Get(nd.name) {
+			return QueueHint
+		}
+	}
+	return SkipHint
+}

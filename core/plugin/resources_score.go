@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/resource"
+)
+
+// Strategy is how NodeResourcesFit ranks nodes.
+type Strategy string
+
+// The strategies (upstream: noderesources/{least_allocated,most_allocated,requested_to_capacity_ratio}.go).
+const (
+	// LeastAllocated prefers empty nodes: the mean, by weight, of (capacity-requested)*100/capacity.
+	LeastAllocated Strategy = "LeastAllocated"
+	// MostAllocated prefers full nodes: the mean, by weight, of requested*100/capacity.
+	MostAllocated Strategy = "MostAllocated"
+	// RequestedToCapacityRatio reads the score of requested*100/capacity from a shape. Resources that score 0 do not
+	// count, and the mean is rounded.
+	RequestedToCapacityRatio Strategy = "RequestedToCapacityRatio"
+)
+
+// WeightedResource is a resource that a strategy looks at.
+type WeightedResource struct {
+	Name   v1.ResourceName
+	Weight int64
+}
+
+// ShapePoint is a corner of the function of RequestedToCapacityRatio: at Utilization percent the score is Score, from
+// 0 to 10; straight lines join the points.
+type ShapePoint struct {
+	Utilization, Score int64
+}
+
+// allocationScorer is what the scorers of resources share: which resources, and whether they count real requests or
+// those with defaults for silent containers.
+type allocationScorer struct {
+	strategy  Strategy
+	resources []WeightedResource
+	real      bool
+	ratio     [101]int64 // utilisation in percent -> score; for RequestedToCapacityRatio
+}
+
+func newAllocationScorer(args FitArgs) (allocationScorer, error) {
+	sc := allocationScorer{strategy: args.Strategy, resources: args.Resources, real: args.ScoreReal}
+	if len(args.Resources) == 0 {
+		return sc, fmt.Errorf("no resources to score")
+	}
+	for _, r := range args.Resources {
+		if r.Weight <= 0 || r.Weight > 100 {
+			return sc, fmt.Errorf("resource weight of %s not in valid range (0, 100]: %d", r.Name, r.Weight)
+		}
+	}
+	switch args.Strategy {
+	case LeastAllocated, MostAllocated:
+		if len(args.Shape) != 0 {
+			return sc, fmt.Errorf("a shape goes with type %s only, not with %s", RequestedToCapacityRatio, args.Strategy)
+		}
+	case RequestedToCapacityRatio:
+		if err := checkShape(args.Shape); err != nil {
+			return sc, err
+		}
+		for p := range sc.ratio {
+			sc.ratio[p] = brokenLine(args.Shape, int64(p))
+		}
+	default:
+		return sc, fmt.Errorf("unknown type %q, there are %s, %s and %s", args.Strategy, LeastAllocated, MostAllocated, RequestedToCapacityRatio)
+	}
+	return sc, nil
+}
+
+func checkShape(shape []ShapePoint) error {
+	if len(shape) == 0 {
+		return fmt.Errorf("type %s needs a shape of at least one point", RequestedToCapacityRatio)
+	}
+	for i, p := range shape {
+		switch {
+		case i > 0 && shape[i-1].Utilization >= p.Utilization:
+			return fmt.Errorf("shape: utilization values must be sorted in increasing order: %d after %d", p.Utilization, shape[i-1].Utilization)
+		case p.Utilization < 0 || p.Utilization > 100:
+			return fmt.Errorf("shape: utilization %d not in valid range [0, 100]", p.Utilization)
+		case p.Score < 0 || p.Score > 10:
+			return fmt.Errorf("shape: score %d not in valid range [0, 10]", p.Score)
+		}
+	}
+	return nil
+}
+
+// brokenLine evaluates a shape, in integers, on the scale to MaxScore (upstream: helper.BuildBrokenLinearFunction).
+func brokenLine(shape []ShapePoint, p int64) int64 {
+	i := slices.IndexFunc(shape, func(s ShapePoint) bool { return p <= s.Utilization })
+	switch i {
+	case -1:
+		return shape[len(shape)-1].Score * 10
+	case 0:
+		return shape[0].Score * 10
+	}
+	from, to := shape[i-1], shape[i]
+	return from.Score*10 + (to.Score-from.Score)*10*(p-from.Utilization)/(to.Utilization-from.Utilization)
+}
+
+// scored is one resource prepared for one pod.
+type scored struct {
+	name   v1.ResourceName
+	id     resource.ID // noColumn while no node offers it and no pod holds it
+	weight int64
+	pod    int64 // what the pod adds
+	// silent is the column of requests with defaults to read instead of the real ones: 0 for CPU, 1 for memory, -1
+	// for neither.
+	silent int
+}
+
+// prepare lists the resources that count for a pod. Resources the pod does not ask for count only if every node has
+// them: CPU, memory, ephemeral storage.
+func (sc *allocationScorer) prepare(p *cluster.Pod) []scored {
+	var list []scored
+	for i, r := range sc.resources {
+		item := scored{name: r.Name, id: noColumn, weight: r.Weight, pod: p.Spec.Held.Get(r.Name), silent: -1}
+		switch {
+		case r.Name == v1.ResourceCPU:
+			item.id, item.silent = resource.CPU, 0
+		case r.Name == v1.ResourceMemory:
+			item.id, item.silent = resource.Memory, 1
+		case r.Name == v1.ResourceEphemeralStorage:
+			item.id = resource.Ephemeral
+		case !resource.IsScalar(r.Name), item.pod == 0 && !mutated(scoreUnaskedScalar):
+			continue
+		}
+		if mutated(scoreWeightsSwapped) {
+			item.weight = sc.resources[len(sc.resources)-1-i].Weight
+		}
+		if item.silent >= 0 && !sc.real {
+			if !mutated(scorePodRealRequest) {
+				item.pod = p.Spec.ScoreNonZero[item.silent]
+			}
+		} else {
+			item.silent = -1
+		}
+		if mutated(scoreRealRequests) {
+			item.silent = -1
+		}
+		list = append(list, item)
+	}
+	return list
+}
+
+// amounts are what a node offers of the resource and what of it is requested, without the pod.
+func (r *scored) amounts(v *cluster.NodeView) (allocatable, requested int64) {
+	if r.silent >= 0 {
+		return v.Allocatable(r.name), v.NonZero[r.silent]
+	}
+	return v.Allocatable(r.name), v.Requested(r.name)
+}
+
+// scoredColumns is one resource's columns, cut to a range.
+type scoredColumns struct {
+	alloc, used []int64
+	pod, weight int64
+}
+
+// columns cuts the columns of list to a range, into buf. Resources that no node offers are left out.
+func columns(s cluster.Snapshot, lo, hi cluster.NodeIdx, list []scored, buf []scoredColumns) []scoredColumns {
+	buf = buf[:0]
+	for i := range list {
+		r := &list[i]
+		if r.id == noColumn {
+			id, known := s.Names().Lookup(r.name)
+			if !known {
+				continue
+			}
+			r.id = id
+		}
+		used := s.Requested(r.id)
+		if r.silent >= 0 {
+			used = s.NonZero(r.silent)
+		}
+		buf = append(buf, scoredColumns{s.Allocatable(r.id)[lo:hi], used[lo:hi], r.pod, r.weight})
+	}
+	return buf
+}
+
+// percent is part*100/whole, rounded down, for 0 <= part <= whole and whole > 0; the product may pass int64.
+func percent(part, whole int64) int64 {
+	if part <= math.MaxInt64/100 {
+		return part * 100 / whole
+	}
+	hi, lo := bits.Mul64(uint64(part), 100)
+	q, _ := bits.Div64(hi, lo, uint64(whole))
+	return int64(q)
+}
+
+// part is the score of one resource: requested includes the pod, capacity is more than 0.
+func (sc *allocationScorer) part(requested, capacity int64) int64 {
+	switch sc.strategy {
+	case LeastAllocated:
+		if requested > capacity {
+			return 0
+		}
+		if mutated(scoreRoundsUp) {
+			return 100 - percent(requested, capacity)
+		}
+		return percent(capacity-requested, capacity)
+	case MostAllocated:
+		if requested > capacity && !mutated(mostUnclamped) {
+			requested = capacity
+		}
+		return percent(requested, capacity)
+	}
+	if requested > capacity {
+		return sc.ratio[100]
+	}
+	return sc.ratio[percent(requested, capacity)]
+}
+
+// mean joins the parts.
+type mean struct{ sum, weights int64 }
+
+func (m *mean) add(sc *allocationScorer, part, weight int64) {
+	if part == 0 && sc.strategy == RequestedToCapacityRatio && !mutated(ratioZeroCounts) {
+		return
+	}
+	m.sum += part * weight
+	m.weights += weight
+}
+
+func (m *mean) of(sc *allocationScorer) int64 {
+	switch {
+	case m.weights == 0:
+		return 0
+	case sc.strategy == RequestedToCapacityRatio && !mutated(ratioTruncates):
+		return int64(math.Round(float64(m.sum) / float64(m.weights)))
+	}
+	return m.sum / m.weights
+}
+
+// PrepareScore scores every pod.
+func (pl *NodeResourcesFit) PrepareScore(_ cluster.Snapshot, p *cluster.Pod) PodScore {
+	return &fitScore{scorer: &pl.scorer, list: pl.scorer.prepare(p), held: &p.Spec.Held}
+}
+
+// Normal leaves the scores alone.
+func (*NodeResourcesFit) Normal() Normal { return AsIs }
+
+type fitScore struct {
+	scorer *allocationScorer
+	list   []scored
+	held   *resource.Amounts // of the pod, for Explain
+	buf    []scoredColumns
+}
+
+func (f *fitScore) Plain(_ cluster.Snapshot, v *cluster.NodeView) int64 {
+	var m mean
+	for i := range f.list {
+		r := &f.list[i]
+		allocatable, requested := r.amounts(v)
+		if allocatable == 0 {
+			continue
+		}
+		m.add(f.scorer, f.scorer.part(resource.Add(requested, r.pod), allocatable), r.weight)
+	}
+	return m.of(f.scorer)
+}
+
+func (f *fitScore) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int64) {
+	f.buf = columns(s, lo, hi, f.list, f.buf)
+	out = out[lo:hi]
+	for i := range out {
+		var m mean
+		for k := range f.buf {
+			c := &f.buf[k]
+			if alloc := c.alloc[i]; alloc != 0 {
+				m.add(f.scorer, f.scorer.part(resource.Add(c.used[i], c.pod), alloc), c.weight)
+			}
+		}
+		out[i] = m.of(f.scorer)
+	}
+}
+
+func (*fitScore) Epoch(cluster.Snapshot) uint64 { return 0 }
+
+// Explain shows what the score was computed from.
+func (f *fitScore) Explain(v *cluster.NodeView) []Input { return explain(f.list, f.held, v) }
+
+// Input is one resource as a score saw it on a node, next to the real numbers.
+type Input struct {
+	Resource    v1.ResourceName
+	Weight      int64
+	Allocatable int64
+	// NodeCounted and PodCounted are what the score used: with defaults for silent containers if Defaults is set.
+	NodeCounted, PodCounted int64
+	// NodeReal and PodReal are the real requests.
+	NodeReal, PodReal int64
+	Defaults          bool
+}
+
+func explain(list []scored, pod *resource.Amounts, v *cluster.NodeView) []Input {
+	var inputs []Input
+	for i := range list {
+		r := &list[i]
+		in := Input{Resource: r.name, Weight: r.weight, PodCounted: r.pod, PodReal: pod.Get(r.name),
+			NodeReal: v.Requested(r.name), Defaults: r.silent >= 0}
+		in.Allocatable, in.NodeCounted = r.amounts(v)
+		inputs = append(inputs, in)
+	}
+	return inputs
+}
