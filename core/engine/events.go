@@ -128,7 +128,7 @@ func (Moved) effect()      {}
 func (Decided) effect()    {}
 func (Trouble) effect()    {}
 
-// Step names the numbered steps of the cycle, for the Meter.
+// StepName numbers the steps of the cycle, for the Meter.
 type StepName uint8
 
 // Meter is told where the work is. The engine never reads time: kube's Meter does, replay's is empty, and effects never

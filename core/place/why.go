@@ -206,3 +206,16 @@ func (pl *Placer) ReasonsOf(out Outcome, v plugin.Verdict) (name string, texts [
 	}
 	return pl.profile.Filters[i].Name(), out.look.plans[i].Filter.Reasons(v.Code())
 }
+
+// Against lists the filters that reject a row, all of them and not only the first, in the order of the profile. It judges
+// in the plain form, without nominations.
+func (pl *Placer) Against(s cluster.Snapshot, out Outcome, n cluster.NodeIdx) []plugin.Filter {
+	var against []plugin.Filter
+	view := s.View(n)
+	for i, plan := range out.look.plans {
+		if plan.Filter != nil && plan.Filter.Plain(s, view) != plugin.Fit {
+			against = append(against, pl.profile.Filters[i])
+		}
+	}
+	return against
+}

@@ -12,6 +12,8 @@ import (
 type nominations struct {
 	on map[string][]*cluster.Pod // node -> pods, in order of nomination; never an empty list
 	of map[cluster.UID]string    // pod -> node
+	// nodes are the keys of on, sorted.
+	nodes []string
 }
 
 func (n *nominations) remove(uid cluster.UID) {
@@ -23,6 +25,8 @@ func (n *nominations) remove(uid cluster.UID) {
 	left := slices.DeleteFunc(n.on[node], func(p *cluster.Pod) bool { return p.UID == uid })
 	if len(left) == 0 {
 		delete(n.on, node)
+		i, _ := slices.BinarySearch(n.nodes, node)
+		n.nodes = slices.Delete(n.nodes, i, i+1)
 		return
 	}
 	n.on[node] = left
@@ -30,6 +34,7 @@ func (n *nominations) remove(uid cluster.UID) {
 
 func (n *nominations) add(p *cluster.Pod, node string) {
 	n.of[p.UID] = node
+	n.nodes = insert(n.nodes, node)
 	n.on[node] = append(n.on[node], p)
 }
 
@@ -74,6 +79,9 @@ func (q *Queue) NominatedOn(node string) []*cluster.Pod {
 	}
 	return pods
 }
+
+// NominatedNodes are the nodes with nominated pods, sorted by name; good until a nomination changes.
+func (q *Queue) NominatedNodes() []string { return q.nominated.nodes }
 
 // NominationOf is the node nominated for a pod, empty for none.
 func (q *Queue) NominationOf(uid cluster.UID) string { return q.nominated.of[uid] }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/queue"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// The reasons of the PodScheduled condition.
+const (
+	ReasonUnschedulable = "Unschedulable"
+	ReasonError         = "SchedulerError"
+)
+
+// failed is why a unit comes back after an error: nobody rejected it, so no event can wake it; time does.
+var failed = queue.Rejection{Err: true}
+
+// The numbered steps of the cycle, as the Meter hears of them.
+const (
+	StepPop StepName = iota + 1
+	StepSearch
+	StepReject
+	StepAssume
+	StepBind
+)
+
+// cycle tries to place one unit.
+func (e *Engine) cycle(inHand **queue.Unit) {
+	if !e.Ready() {
+		return
+	}
+	defer e.meter.Leave()
+
+	// 1. Take the unit that is next, and leave it if there is nothing to decide.
+	e.meter.Enter(StepPop)
+	unit, ok := e.queue.Pop()
+	if !ok {
+		return
+	}
+	*inHand = unit
+	p := unit.Members[0]
+	if e.skip(p) {
+		e.queue.Done(p.UID)
+		return
+	}
+	prof := e.profiles[p.Spec.SchedulerName]
+	e.decisions++
+
+	// 2. Look at every node: filter, score, choose; ties by a draw keyed by the decision.
+	e.meter.Enter(StepSearch)
+	s := e.store.Snapshot()
+	out := prof.placer.Place(s, p, e.queue, place.Draw(e.cfg.Seed, e.decisions))
+
+	// 3. No node fits, or none can be chosen: say why, and wait for what may change that.
+	if out.Err != nil {
+		e.meter.Enter(StepReject)
+		e.fail(unit, e.decision(unit, out), out.Err.Error())
+		return
+	}
+	if out.Node == cluster.NoNode {
+		e.meter.Enter(StepReject)
+		e.reject(unit, prof, out)
+		return
+	}
+
+	// 4. Take the room at once, so that the next decision sees it taken.
+	e.meter.Enter(StepAssume)
+	d := e.placed(unit, prof, out)
+	trial := e.store.Trial()
+	trial.Assume(p, out.Node)
+	trial.Commit()
+
+	// 5. Ask for the bind. Its outcome comes back as an event.
+	e.meter.Enter(StepBind)
+	e.queue.Done(p.UID)
+	e.queue.Unnominate(p.UID)
+	e.binding[p.UID] = &flight{unit: unit, pod: p, node: d.Winner.Node, decision: d.Number}
+	e.decided(d)
+	e.emit(Bind{p.Ref(), d.Winner.Node, d.Number})
+}
+
+// skip tells whether a popped pod needs no decision: it is going away, or it was queued again while it was being placed.
+func (e *Engine) skip(p *cluster.Pod) bool {
+	if p.Terminating {
+		e.emit(WriteEvent{p.Ref(), "Warning", "FailedScheduling", "Scheduling", "skip schedule deleting pod: " + p.Key()})
+		return true
+	}
+	_, _, _, inLedger := e.store.Snapshot().PodOn(p.UID)
+	return inLedger || e.binding[p.UID] != nil
+}
+
+// placed records a decision for a node.
+func (e *Engine) placed(unit *queue.Unit, prof *profile, out place.Outcome) record.Decision {
+	d := e.decision(unit, out)
+	d.Verdict = record.Placed
+	d.Tied = out.Tied
+	s := e.store.Snapshot()
+	d.Winner = &record.Candidate{Node: s.NodeName(out.Node), Total: out.Total, Scores: prof.placer.Scores(out, out.Node)}
+	if out.RunnerUp != cluster.NoNode {
+		d.RunnerUp = &record.Candidate{Node: s.NodeName(out.RunnerUp), Total: out.RunnerUpTotal, Scores: prof.placer.Scores(out, out.RunnerUp)}
+	}
+	return d
+}
+
+// reject puts a unit that fits nowhere back into the queue, with the plugins whose events may wake it.
+func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
+	p := unit.Members[0]
+	why := prof.placer.Why(e.store.Snapshot(), out)
+	e.queue.Requeue(unit, queue.Rejection{Plugins: why.Plugins})
+	e.queue.Unnominate(p.UID)
+	d := e.decision(unit, out)
+	d.Verdict = record.DoesNotFit
+	d.PreFilter, d.Reasons, d.Plugins, d.Message = why.PreFilter, why.Reasons, why.Plugins, why.Message
+	e.decided(d)
+	e.tell(p, ReasonUnschedulable, why.Message)
+}
+
+// fail puts a unit back into the queue after an error that no event cures.
+func (e *Engine) fail(unit *queue.Unit, d record.Decision, message string) {
+	e.queue.Requeue(unit, failed)
+	d.Verdict, d.Message = record.AttemptFailed, message
+	e.decided(d)
+	e.tell(unit.Members[0], ReasonError, message)
+}
+
+func (e *Engine) decision(unit *queue.Unit, out place.Outcome) record.Decision {
+	p := unit.Members[0]
+	return record.Decision{
+		Number:   e.decisions,
+		At:       e.now,
+		Revision: e.store.Snapshot().Revision(),
+		Pod:      p.Ref(),
+		Profile:  p.Spec.SchedulerName,
+		Attempt:  unit.Attempts,
+		Nodes:    out.Nodes,
+		Feasible: out.Feasible,
+	}
+}
+
+func (e *Engine) decided(d record.Decision) { e.emit(Decided{d}) }
+
+// tell writes the event and the condition of a pod that was not placed. The condition is left alone when the API server
+// already has it so.
+func (e *Engine) tell(p *cluster.Pod, reason, message string) {
+	e.emit(WriteEvent{p.Ref(), "Warning", "FailedScheduling", "Scheduling", message})
+	want := cluster.Condition{Reason: reason, Message: message, Generation: p.Generation}
+	if p.Condition != want || p.Nominated != "" {
+		e.emit(Condition{Pod: p.Ref(), Reason: reason, Message: message, Generation: p.Generation, ClearNomination: p.Nominated != ""})
+	}
+}

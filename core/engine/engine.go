@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/queue"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Profile is a scheduling profile with its plugins made and ordered.
+type Profile struct {
+	// Name is the schedulerName of the pods it takes.
+	Name    string
+	Gates   []plugin.Gate
+	Filters []plugin.Filter
+	Scorers []place.Scorer
+	// Wakers are the plugins whose events wake the pods they rejected.
+	Wakers []plugin.Waker
+}
+
+// Config makes an Engine. All switches are resolved here.
+type Config struct {
+	// Seed keys the draws among tied nodes.
+	Seed     uint64
+	Profiles []Profile
+	// Less orders the queue of all profiles.
+	Less plugin.Less
+	// The first and the longest backoff; a longest of 0 turns backoff off.
+	InitialBackoff, MaxBackoff record.Time
+	// UnschedulableTimeout is how long a rejected pod waits for an event before it is tried anyway.
+	UnschedulableTimeout record.Time
+	// ClassBytes bounds the memory of classes per profile; 0 means place.DefaultClassBytes.
+	ClassBytes int
+	// Meter may be nil.
+	Meter Meter
+}
+
+// Engine is the scheduling loop as a state machine. It belongs to one goroutine.
+type Engine struct {
+	cfg      Config
+	meter    Meter
+	store    *cluster.Store
+	queue    *queue.Queue
+	profiles map[string]*profile // schedulerName -> profile
+
+	// pending holds the newest version of each pod that waits, is in flight or is assumed; a pod leaves when it is seen
+	// bound or gone.
+	pending map[cluster.UID]*cluster.Pod
+	// binding holds the binds that have no outcome yet; the same UID may be in the store as assumed, as confirmed (the
+	// watch was faster) or not at all (the pod was deleted meanwhile).
+	binding map[cluster.UID]*flight
+
+	now       record.Time
+	decisions uint64
+	synced    bool
+	wake      record.Time // the last Wake asked for, 0 none
+	effects   []Effect
+}
+
+// profile is a Profile at work.
+type profile struct {
+	Profile
+	placer *place.Placer
+}
+
+// flight is a bind on its way.
+type flight struct {
+	unit     *queue.Unit
+	pod      *cluster.Pod // as assumed
+	node     string
+	decision uint64
+}
+
+// New makes an engine that knows no nodes and no pods.
+func New(cfg Config) *Engine {
+	if cfg.Meter == nil {
+		cfg.Meter = NoMeter{}
+	}
+	if cfg.ClassBytes == 0 {
+		cfg.ClassBytes = place.DefaultClassBytes
+	}
+	e := &Engine{
+		cfg:      cfg,
+		meter:    cfg.Meter,
+		store:    cluster.NewStore(),
+		profiles: map[string]*profile{},
+		pending:  map[cluster.UID]*cluster.Pod{},
+		binding:  map[cluster.UID]*flight{},
+	}
+	waking := map[string]queue.Profile{}
+	for _, p := range cfg.Profiles {
+		if e.profiles[p.Name] != nil {
+			panic(fmt.Sprintf("engine: two profiles of the name %q", p.Name))
+		}
+		e.profiles[p.Name] = &profile{p, place.New(place.Profile{Filters: p.Filters, Scorers: p.Scorers}, e.meter, cfg.ClassBytes)}
+		waking[p.Name] = wakes(p)
+	}
+	e.queue = queue.New(queue.Config{
+		InitialBackoff:       cfg.InitialBackoff,
+		MaxBackoff:           cfg.MaxBackoff,
+		UnschedulableTimeout: cfg.UnschedulableTimeout,
+		PopFromBackoff:       true,
+		Less:                 cfg.Less,
+		Profiles:             waking,
+	})
+	return e
+}
+
+func wakes(p Profile) queue.Profile {
+	out := queue.Profile{Gates: p.Gates}
+	for _, w := range p.Wakers {
+		out.Wakes = append(out.Wakes, queue.PluginWakes{Plugin: w.Name(), Wakes: w.Wakes()})
+	}
+	return out
+}
+
+// Step takes one event and returns the effects it asks for, good until the next Step.
+func (e *Engine) Step(ev Event) []Effect {
+	clear(e.effects)
+	e.effects = e.effects[:0]
+	e.step(ev)
+	for _, m := range e.queue.TakeMoves() {
+		e.emit(Moved{m})
+	}
+	if at, ok := e.queue.NextTick(); ok && at != e.wake {
+		e.wake = at
+		e.emit(Wake{at})
+	}
+	return e.effects
+}
+
+// step runs one event as a transaction. A panic in it rolls the store back; a broken invariant of the store is not
+// contained.
+func (e *Engine) step(ev Event) {
+	e.store.Begin()
+	var inHand *queue.Unit
+	defer func() {
+		r := recover()
+		if r == nil {
+			e.store.Commit()
+			return
+		}
+		if broken, ok := r.(cluster.Broken); ok {
+			panic(broken)
+		}
+		e.store.Abort()
+		e.contain(ev, inHand, fmt.Sprint(r))
+	}()
+	switch ev := ev.(type) {
+	case NodeSet:
+		e.setNode(ev.Node)
+	case NodeGone:
+		e.deleteNode(ev.Name)
+	case PodSet:
+		e.setPod(ev.Pod)
+	case PodGone:
+		e.deletePod(cluster.UID(ev.Pod.UID))
+	case BindDone:
+		e.bindDone(ev)
+	case Activate:
+		e.queue.Activate(ev.Pods)
+	case Tick:
+		e.tick(ev.Now)
+	case Synced:
+		e.synced = true
+	case Cycle:
+		e.cycle(&inHand)
+	default:
+		panic(fmt.Sprintf("engine: event of type %T", ev))
+	}
+}
+
+// contain deals with a panic while an event was handled: the pod in hand waits until it changes, and the world is told.
+func (e *Engine) contain(ev Event, inHand *queue.Unit, cause string) {
+	e.emit(Trouble{Object: objectOf(ev, inHand), What: fmt.Sprintf("panic while handling %T", ev), Details: cause})
+	if inHand == nil {
+		return
+	}
+	p := inHand.Members[0]
+	message := "set aside until the pod changes: handling it panicked: " + cause
+	e.queue.SetAside(inHand, message)
+	e.decided(record.Decision{
+		Number: e.decisions, At: e.now, Revision: e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
+		Attempt: inHand.Attempts, Verdict: record.SetAside, Message: message,
+	})
+	e.tell(p, ReasonError, message)
+}
+
+func objectOf(ev Event, inHand *queue.Unit) string {
+	switch ev := ev.(type) {
+	case NodeSet:
+		return ev.Node.Name
+	case NodeGone:
+		return ev.Name
+	case PodSet:
+		return ev.Pod.Key()
+	case PodGone:
+		return ev.Pod.Key()
+	case BindDone:
+		return ev.Pod.Key()
+	}
+	if inHand != nil {
+		return inHand.Members[0].Key()
+	}
+	return ""
+}
+
+func (e *Engine) emit(f Effect) { e.effects = append(e.effects, f) }
+
+func (e *Engine) tick(now record.Time) {
+	if now < e.now {
+		return // clocks step back; the engine's does not
+	}
+	e.now = now
+	e.queue.Tick(now)
+}
+
+// Now is the time of the last tick.
+func (e *Engine) Now() record.Time { return e.now }
+
+// Ready tells whether a Cycle would find a unit.
+func (e *Engine) Ready() bool { return e.synced && e.queue.Ready() }
+
+// Binding is the number of binds without an outcome.
+func (e *Engine) Binding() int { return len(e.binding) }
+
+// Snapshot reads the store; good until the next Step.
+func (e *Engine) Snapshot() cluster.Snapshot { return e.store.Snapshot() }

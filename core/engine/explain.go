@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/queue"
+	"github.com/kumiki-scheduler/kumiki/core/resource"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// ExplainPod reports on a pod by namespace and name. Asking changes no decision. The newest Decision and the moves are
+// not kept here; whoever collects effects adds them.
+func (e *Engine) ExplainPod(namespace, name string) (record.PodReport, bool) {
+	p := e.findPod(namespace, name)
+	if p == nil {
+		return record.PodReport{}, false
+	}
+	s := e.store.Snapshot()
+	r := record.PodReport{
+		At: e.now, Revision: s.Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName, Priority: p.Spec.Priority,
+		Created: p.Created, Where: record.Gone, Terminating: p.Terminating, Nominated: p.Nominated, Gates: p.Spec.Gates,
+		Requests: amounts(&p.Spec.Request),
+	}
+	if _, n, assumed, ok := s.PodOn(p.UID); ok {
+		r.Node, r.Assumed = s.NodeName(n), assumed
+		return r, true
+	}
+	if unit, sub, ok := e.queue.Lookup(p.UID); ok {
+		e.waiting(&r, unit, sub)
+	}
+	if prof := e.profiles[p.Spec.SchedulerName]; prof != nil && len(p.Spec.Gates) == 0 {
+		r.Fit = e.fit(s, prof, p)
+	}
+	return r, true
+}
+
+// findPod looks among waiting pods first, then in the ledger.
+func (e *Engine) findPod(namespace, name string) *cluster.Pod {
+	var found *cluster.Pod
+	older := func(p *cluster.Pod) bool {
+		return found != nil && (found.Created > p.Created || found.Created == p.Created && found.UID > p.UID)
+	}
+	for _, p := range e.pending { // order: the newest pod of the name wins, by UID among equals
+		if p.Namespace == namespace && p.Name == name && !older(p) {
+			found = p
+		}
+	}
+	if found != nil {
+		return found
+	}
+	s := e.store.Snapshot()
+	for n := range s.Rows() {
+		s.EachPod(cluster.NodeIdx(n), func(p *cluster.Pod, _ bool) {
+			if p.Namespace == namespace && p.Name == name && !older(p) {
+				found = p
+			}
+		})
+	}
+	return found
+}
+
+// waiting fills in what the queue knows of a unit.
+func (e *Engine) waiting(r *record.PodReport, unit *queue.Unit, sub record.SubQueue) {
+	r.Where, r.Since, r.Attempts = sub, unit.Since, unit.Attempts
+	r.Unschedulable, r.Errors = unit.UnschedulableCount, unit.ErrorCount
+	r.Gate = unit.Gate
+	if sub == record.Backoff {
+		r.BackoffUntil = unit.BackoffUntil
+	}
+	if sub == record.Unschedulable && e.cfg.UnschedulableTimeout > 0 && unit.Aside == "" {
+		r.FlushAt = unit.Since + e.cfg.UnschedulableTimeout
+	}
+	prof := e.profiles[r.Profile]
+	if prof == nil || sub != record.Unschedulable && sub != record.Gated {
+		return
+	}
+	for _, w := range prof.Wakers {
+		if slices.Contains(unit.Plugins, w.Name()) || unit.Gate == w.Name() {
+			waits := record.WaitsFor{Plugin: w.Name()}
+			for _, wake := range w.Wakes() {
+				waits.Events = append(waits.Events, eventNames(wake.Event)...)
+			}
+			r.WaitsFor = append(r.WaitsFor, waits)
+		}
+	}
+}
+
+// eventNames lists what a registration covers, one name per action.
+func eventNames(ev plugin.Event) []string {
+	if ev.Action == plugin.Update || ev.Action == plugin.All {
+		return []string{ev.String()}
+	}
+	var names []string
+	for bit := plugin.Add; bit != 0 && bit <= plugin.All; bit <<= 1 {
+		if ev.Action&bit != 0 {
+			names = append(names, plugin.Event{Resource: ev.Resource, Action: bit}.String())
+		}
+	}
+	return names
+}
+
+// fit asks the filters now.
+func (e *Engine) fit(s cluster.Snapshot, prof *profile, p *cluster.Pod) *record.Fit {
+	first := func(int) int { return 0 } // nothing is chosen; the draw of the next decision stays untouched
+	out := prof.placer.Place(s, p, e.queue, first)
+	why := prof.placer.Why(s, out)
+	f := &record.Fit{Nodes: out.Nodes, Feasible: out.Feasible}
+	if why.PreFilter != "" {
+		f.PreFilterReason = why.PreFilter
+		f.PreFilter = strings.Join(why.Plugins, ", ")
+		return f
+	}
+	f.Reasons = why.Reasons
+	slices.SortStableFunc(f.Reasons, func(a, b record.Reason) int {
+		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Plugin, b.Plugin), cmp.Compare(a.Reason, b.Reason))
+	})
+	if out.Feasible > 0 {
+		for n := cluster.NodeIdx(0); int(n) < s.Rows() && len(f.FeasibleExamples) < 3; n++ {
+			if s.Node(n) != nil && out.Verdict(n) == plugin.Fits {
+				f.FeasibleExamples = append(f.FeasibleExamples, s.NodeName(n))
+			}
+		}
+		return f
+	}
+	f.Remedies = remedies(s, prof, p, out)
+	return f
+}
+
+// remedies finds, for each plugin that rejects, the node on which the least would have to change: the fewest other
+// plugins against it, then the smallest lack.
+func remedies(s cluster.Snapshot, prof *profile, p *cluster.Pod, out place.Outcome) []record.Remedy {
+	best := map[string]record.Remedy{} // plugin -> its cheapest remedy
+	alone := map[string]int{}          // plugin -> nodes that it alone rejects
+	for row := range s.Rows() {
+		n := cluster.NodeIdx(row)
+		node := s.Node(n)
+		if node == nil || out.Verdict(n) == plugin.Excluded {
+			continue
+		}
+		against := prof.placer.Against(s, out, n)
+		for i, f := range against {
+			name := f.Name()
+			rem := record.Remedy{Plugin: name, Node: node.Name, Do: "satisfy " + name + " on " + node.Name}
+			if adviser, ok := f.(plugin.Adviser); ok {
+				adviser.Advise(s.View(n), p, &rem)
+			}
+			rem.Also = others(against, i)
+			if len(rem.Also) == 0 {
+				alone[name]++
+			}
+			if old, known := best[name]; !known || cheaper(rem, old) {
+				best[name] = rem
+			}
+		}
+	}
+	var list []record.Remedy
+	for name, rem := range best { // order: sorted below by a key that no two share
+		rem.Nodes = alone[name]
+		list = append(list, rem)
+	}
+	slices.SortFunc(list, func(a, b record.Remedy) int {
+		return cmp.Or(cmp.Compare(len(a.Also), len(b.Also)), cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Plugin, b.Plugin))
+	})
+	return list
+}
+
+func others(filters []plugin.Filter, but int) []string {
+	var names []string
+	for i, f := range filters {
+		if i != but {
+			names = append(names, f.Name())
+		}
+	}
+	return names
+}
+
+func cheaper(a, b record.Remedy) bool {
+	if len(a.Also) != len(b.Also) {
+		return len(a.Also) < len(b.Also)
+	}
+	if a.Resource == b.Resource {
+		return a.Short < b.Short
+	}
+	return false
+}
+
+// amounts lists what is asked for, fixed resources first.
+func amounts(a *resource.Amounts) []record.ResourceAmount {
+	var list []record.ResourceAmount
+	add := func(name v1.ResourceName, value int64) {
+		if value != 0 {
+			list = append(list, record.ResourceAmount{Resource: string(name), Value: value, Overflowed: value == resource.Overflowed})
+		}
+	}
+	add(v1.ResourceCPU, a.MilliCPU)
+	add(v1.ResourceMemory, a.Memory)
+	add(v1.ResourceEphemeralStorage, a.Ephemeral)
+	for _, sc := range a.Scalars {
+		add(sc.Name, sc.Value)
+	}
+	return list
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// setNode records a node and wakes the pods that its arrival or change may help.
+func (e *Engine) setNode(n *cluster.Node) {
+	old := e.nodeNow(n.Name)
+	if old != nil && reflect.DeepEqual(old, n) {
+		return // heartbeats change nothing we read
+	}
+	e.store.SetNode(n)
+	if old == nil {
+		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add}, NewNode: n})
+		return
+	}
+	for _, ev := range plugin.NodeChanges(old, n) {
+		e.queue.Happened(plugin.Change{Event: ev, OldNode: old, NewNode: n})
+	}
+}
+
+func (e *Engine) nodeNow(name string) *cluster.Node {
+	s := e.store.Snapshot()
+	row, ok := s.Find(name)
+	if !ok {
+		return nil
+	}
+	return s.Node(row)
+}
+
+func (e *Engine) deleteNode(name string) {
+	if old := e.store.DeleteNode(name); old != nil {
+		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Delete}, OldNode: old})
+	}
+}
+
+// setPod records a version of a pod: bound pods go to the ledger, pending ones of our profiles to the queue.
+func (e *Engine) setPod(p *cluster.Pod) {
+	switch {
+	case p.NodeName != "":
+		e.setBound(p)
+	case e.profiles[p.Spec.SchedulerName] != nil:
+		e.setPending(p)
+	}
+}
+
+func (e *Engine) setBound(p *cluster.Pod) {
+	seen := e.store.SetPod(p)
+	if waiting := e.pending[p.UID]; waiting != nil {
+		delete(e.pending, p.UID)
+		e.queue.Delete(waiting)
+	}
+	if seen.Elsewhere != "" {
+		e.emit(Trouble{p.Key(), "pod is bound to another node than the ledger had it on",
+			fmt.Sprintf("ledger %q, API server %q, was assumed %v", seen.Elsewhere, p.NodeName, seen.WasAssumed)})
+	}
+	if seen.Old == nil || seen.WasAssumed {
+		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Add}, NewPod: p})
+		return
+	}
+	for _, ev := range plugin.PodChanges(seen.Old, p) {
+		e.queue.Happened(plugin.Change{Event: ev, OldPod: seen.Old, NewPod: p})
+	}
+}
+
+func (e *Engine) setPending(p *cluster.Pod) {
+	old := e.pending[p.UID]
+	if on, _, assumed, ok := e.store.Snapshot().PodOn(p.UID); ok {
+		if !assumed {
+			return // an old version arrives after the bound one
+		}
+		e.pending[p.UID] = p
+		if p.Terminating && !on.Terminating && old != nil && !old.Terminating {
+			// The pod goes away before it is bound: its room is free now. The bind will fail on its own.
+			e.release(p.UID)
+		}
+		return
+	}
+	e.pending[p.UID] = p
+	if old == nil {
+		e.queue.Add(p)
+		return
+	}
+	if old.ResourceVersion != "" && old.ResourceVersion == p.ResourceVersion {
+		return
+	}
+	if e.binding[p.UID] != nil {
+		return // released while its bind is on the way; the outcome decides
+	}
+	e.queue.Update(old, p)
+	if old.Nominated != "" && old.Nominated != p.Nominated {
+		e.roomFreed(old, &old.Spec.Priority)
+	}
+}
+
+// release takes an assumed pod out of the ledger and wakes the pods that its room may help.
+func (e *Engine) release(uid cluster.UID) bool {
+	p, _, _, _ := e.store.Snapshot().PodOn(uid)
+	if !e.store.Forget(uid) {
+		return false
+	}
+	e.roomFreed(p, nil)
+	return true
+}
+
+// roomFreed tells the queue that what p held is free, for pods up to a priority if one is given.
+func (e *Engine) roomFreed(p *cluster.Pod, upTo *int32) {
+	freed := plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}
+	e.queue.Happened(plugin.Change{Event: freed, OldPod: p, OnlyUpTo: upTo})
+}
+
+func (e *Engine) deletePod(uid cluster.UID) {
+	waiting := e.pending[uid]
+	if waiting != nil {
+		delete(e.pending, uid)
+		e.queue.Delete(waiting)
+	}
+	if old, ok := e.store.DeletePod(uid); ok {
+		e.roomFreed(old, nil)
+		return
+	}
+	if waiting != nil && waiting.Nominated != "" {
+		e.roomFreed(waiting, &waiting.Spec.Priority)
+	}
+}
+
+// bindDone learns what became of a bind.
+func (e *Engine) bindDone(ev BindDone) {
+	uid := cluster.UID(ev.Pod.UID)
+	f := e.binding[uid]
+	if f == nil {
+		e.emit(Trouble{ev.Pod.Key(), "outcome of a bind that was not asked for", fmt.Sprintf("node %q, outcome %d", ev.Node, ev.Outcome)})
+		return
+	}
+	delete(e.binding, uid)
+	_, _, assumed, inLedger := e.store.Snapshot().PodOn(uid)
+	confirmed := inLedger && !assumed
+	switch {
+	case ev.Outcome == Bound, confirmed:
+		e.emit(WriteEvent{ev.Pod, "Normal", "Scheduled", "Binding",
+			fmt.Sprintf("Successfully assigned %s/%s to %s", ev.Pod.Namespace, ev.Pod.Name, f.node)})
+	case ev.Outcome == BindFailed:
+		e.release(uid)
+		e.retryAfterError(f, ev.Message)
+	case ev.Outcome == BoundElsewhere:
+		e.release(uid)
+		e.emit(Trouble{ev.Pod.Key(), "pod was bound by someone else", fmt.Sprintf("decided %q, API server %q", f.node, ev.Node)})
+	case ev.Outcome == PodVanished:
+		e.release(uid)
+	}
+}
+
+// retryAfterError puts a pod whose bind failed back into the queue, unless it has gone meanwhile.
+func (e *Engine) retryAfterError(f *flight, message string) {
+	p := e.pending[f.pod.UID]
+	if p == nil {
+		return
+	}
+	f.unit.Members[0] = p
+	e.fail(f.unit, record.Decision{
+		Number: f.decision, At: e.now, Revision: e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
+		Attempt: f.unit.Attempts,
+	}, message)
+}
