@@ -60,17 +60,23 @@ func (q *Queue) backingOff(u *Unit) bool {
 }
 
 // Tick says what time it is. At a whole second the units whose backoff has ended become active; at a multiple of 30
-// seconds those that waited too long are woken. A time before the last one counts as the last one.
+// seconds those that waited too long are woken. All that fell due since the last Tick happens at its own time, so it
+// does not matter how often Tick is called. A time before the last one counts as the last one.
 func (q *Queue) Tick(now record.Time) {
-	before := q.now
-	q.now = max(before, now)
-	if floor(before, window) != floor(q.now, window) {
+	// Before the first Tick there was no time for anything to fall due.
+	for q.now != 0 {
+		due, ok := q.NextTick()
+		if !ok || due > now {
+			break
+		}
+		q.now = due
 		q.endBackoffs(&q.backoff)
 		q.endBackoffs(&q.errors)
+		if floor(due, leftoverPeriod) == due {
+			q.wakeLeftover()
+		}
 	}
-	if floor(before, leftoverPeriod) != floor(q.now, leftoverPeriod) {
-		q.wakeLeftover()
-	}
+	q.now = max(q.now, now)
 }
 
 func (q *Queue) endBackoffs(h *heap) {

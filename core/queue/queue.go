@@ -70,7 +70,7 @@ func New(cfg Config) *Queue {
 		gateWakes: map[string][]plugin.Event{},
 		nominated: nominations{on: map[string][]*cluster.Pod{}, of: map[cluster.UID]string{}},
 	}
-	for name, p := range cfg.Profiles { // order does not matter: profiles stand apart, and of gateWakes only membership counts
+	for name, p := range cfg.Profiles { // order: profiles stand apart, and of gateWakes only membership counts
 		ready := newProfile(name, p)
 		q.profiles[name] = ready
 		for _, r := range ready.wakes {

@@ -134,7 +134,7 @@ func (q *Queue) interesting(ev plugin.Event) bool {
 	if ok {
 		return known
 	}
-	for _, p := range q.profiles { // order does not matter: any match will do
+	for _, p := range q.profiles { // order: any match will do
 		known = known || slices.ContainsFunc(p.wakes, func(r registration) bool { return r.Event.Matches(ev) })
 	}
 	q.interest[ev] = known
