@@ -43,8 +43,8 @@ kumiki:
 	$(GOBUILD) -o bin/kumiki ./cmd/kumiki
 
 .PHONY: localcluster
-localcluster:
-	$(GOBUILD) -ldflags "$(UPSTREAM_LDFLAGS)" -o bin/kumiki-localcluster ./localcluster
+localcluster: # as internal/testcluster builds it, so that neither builds again what the other has built
+	GOWORK=off $(GO) -C localcluster build -buildvcs=false -ldflags "$(UPSTREAM_LDFLAGS)" -o ../bin/kumiki-localcluster .
 
 .PHONY: conformance-upstream
 conformance-upstream: ## bin/kube-scheduler: upstream's, to measure against
