@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+)
+
+// DefaultBindsInFlight bounds the binds under way at once when no qps is set: enough to keep an API server busy
+// without filling its queue for others.
+const DefaultBindsInFlight = 100
+
+const (
+	// bindTimeout ends a bind whose answer does not come; the pod is re-read then.
+	bindTimeout = 30 * time.Second
+	// bindTries is how often a bind is sent when its outcome was unknown and the pod turned out to be unbound. The same
+	// bind again, to the same node, is also what makes a late arrival of the first one harmless.
+	bindTries = 3
+	// rereadTimeout ends one re-read; re-reads go on until one succeeds.
+	rereadTimeout = 10 * time.Second
+)
+
+// Binder carries out binds side by side and answers each exactly once, unless it is stopped before.
+type Binder struct {
+	client  kubernetes.Interface
+	answer  func(engine.BindDone)
+	metrics *Metrics
+	limit   int
+	// patience is the first wait between tries; it doubles.
+	patience time.Duration
+
+	ctx    context.Context // of the calls
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	waiting []engine.Bind
+	running int
+	closed  bool
+	workers sync.WaitGroup
+}
+
+// NewBinder returns a Binder that sends at most limit binds at once. Calls end when ctx does.
+func NewBinder(ctx context.Context, client kubernetes.Interface, limit int, metrics *Metrics, answer func(engine.BindDone)) *Binder {
+	if limit <= 0 {
+		limit = DefaultBindsInFlight
+	}
+	b := &Binder{client: client, answer: answer, metrics: metrics, limit: limit, patience: 50 * time.Millisecond}
+	b.ctx, b.cancel = context.WithCancel(ctx)
+	return b
+}
+
+// Bind queues one bind.
+func (b *Binder) Bind(bind engine.Bind) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
+	b.waiting = append(b.waiting, bind)
+	if b.running < b.limit {
+		b.running++
+		b.workers.Add(1)
+		b.metrics.goroutines.WithLabelValues("binding").Set(float64(b.running))
+		go b.work()
+	}
+}
+
+// work carries out binds until none waits.
+func (b *Binder) work() {
+	defer b.workers.Done()
+	for {
+		b.mu.Lock()
+		if len(b.waiting) == 0 || b.closed {
+			b.running--
+			b.metrics.goroutines.WithLabelValues("binding").Set(float64(b.running))
+			b.mu.Unlock()
+			return
+		}
+		next := b.waiting[0]
+		b.waiting[0] = engine.Bind{}
+		b.waiting = b.waiting[1:]
+		b.mu.Unlock()
+		if done, known := b.carryOut(next); known {
+			b.answer(done)
+		}
+	}
+}
+
+// Drain drops the binds that were not sent yet, which leaves their pods pending for the next leader, and waits for those
+// in flight until patience ends. Then it ends what is left.
+func (b *Binder) Drain(patience context.Context) {
+	b.mu.Lock()
+	b.closed = true
+	dropped := len(b.waiting)
+	b.waiting = nil
+	b.mu.Unlock()
+	if dropped > 0 {
+		klog.FromContext(b.ctx).Info("Binds left to the next leader", "count", dropped)
+	}
+	ended := make(chan struct{})
+	go func() {
+		b.workers.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-patience.Done():
+	}
+	b.cancel()
+	<-ended
+}
+
+// carryOut sends a bind until its outcome is known. Known is false only when the binder was stopped first.
+func (b *Binder) carryOut(bind engine.Bind) (done engine.BindDone, known bool) {
+	done = engine.BindDone{Pod: bind.Pod, Node: bind.Node}
+	wait := b.patience
+	for try := 1; ; try++ {
+		began := time.Now()
+		err := b.send(bind)
+		b.metrics.extensionPoint.WithLabelValues("Bind", statusLabel(err), "").Observe(time.Since(began).Seconds())
+		if err == nil {
+			done.Outcome = engine.Bound
+			return done, true
+		}
+		if b.ctx.Err() != nil {
+			return done, false
+		}
+		message := fmt.Sprintf("binding pod %s to node %s: %v", bind.Pod.Key(), bind.Node, err)
+		// A refusal is certain on the first try only: later, the try before may have arrived late.
+		switch kind := refusal(err); {
+		case kind == vanished:
+			done.Outcome, done.Message = engine.PodVanished, message
+			return done, true
+		case kind == refused && try == 1:
+			done.Outcome, done.Message = engine.BindFailed, message
+			return done, true
+		}
+
+		pod, alive := b.reread(bind)
+		if !alive {
+			return done, false
+		}
+		done.Message = message
+		b.found(bind, pod, &done)
+		b.metrics.unknownBinds.WithLabelValues(outcomeLabel(done.Outcome)).Inc()
+		klog.FromContext(b.ctx).V(2).Info("Bind outcome read back", "pod", podName(bind.Pod), "node", bind.Node,
+			"decision", bind.Decision, "try", try, "outcome", outcomeLabel(done.Outcome), "err", err)
+		// Only an unbound pod that may still be bound is worth another try.
+		final := apierrors.IsConflict(err) || refusal(err) != notRefused || try == bindTries
+		if done.Outcome != engine.BindFailed || final || pod.DeletionTimestamp != nil {
+			return done, true
+		}
+		if !sleep(b.ctx, wait) {
+			return done, false
+		}
+		wait *= 2
+	}
+}
+
+func (b *Binder) send(bind engine.Bind) error {
+	ctx, cancel := context.WithTimeout(b.ctx, bindTimeout)
+	defer cancel()
+	return b.client.CoreV1().Pods(bind.Pod.Namespace).Bind(ctx, &v1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: bind.Pod.Namespace, Name: bind.Pod.Name, UID: types.UID(bind.Pod.UID)},
+		Target:     v1.ObjectReference{Kind: "Node", Name: bind.Node},
+	}, metav1.CreateOptions{})
+}
+
+// reread asks for the pod until the API server answers, nil for a pod that is gone. alive is false when the binder was
+// stopped first.
+func (b *Binder) reread(bind engine.Bind) (pod *v1.Pod, alive bool) {
+	wait := b.patience
+	for {
+		ctx, cancel := context.WithTimeout(b.ctx, rereadTimeout)
+		pod, err := b.client.CoreV1().Pods(bind.Pod.Namespace).Get(ctx, bind.Pod.Name, metav1.GetOptions{})
+		cancel()
+		switch {
+		case err == nil:
+			return pod, true
+		case apierrors.IsNotFound(err):
+			return nil, true
+		}
+		if wait >= time.Second {
+			klog.FromContext(b.ctx).Info("Bind outcome still unknown", "pod", podName(bind.Pod), "node", bind.Node, "err", err)
+		}
+		if !sleep(b.ctx, wait) {
+			return nil, false
+		}
+		wait = min(2*wait, 5*time.Second)
+	}
+}
+
+// found sets the outcome from what the API server has.
+func (b *Binder) found(bind engine.Bind, pod *v1.Pod, done *engine.BindDone) {
+	switch {
+	case pod == nil, string(pod.UID) != bind.Pod.UID:
+		done.Outcome = engine.PodVanished
+	case pod.Spec.NodeName == bind.Node:
+		done.Outcome, done.Message = engine.Bound, ""
+	case pod.Spec.NodeName != "":
+		done.Outcome, done.Node = engine.BoundElsewhere, pod.Spec.NodeName
+	default:
+		done.Outcome = engine.BindFailed
+	}
+}
+
+// refusalKind is what an error says for certain about a bind.
+type refusalKind uint8
+
+const (
+	notRefused refusalKind = iota // nothing is certain
+	refused                       // it was not done and will not be
+	vanished                      // there is no such pod
+)
+
+// refusal reads an error of a bind. A conflict is not a refusal: the pod may be bound, by this very bind when its first
+// answer was lost.
+func refusal(err error) refusalKind {
+	switch {
+	case apierrors.IsNotFound(err):
+		return vanished
+	case apierrors.IsBadRequest(err), apierrors.IsUnauthorized(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err),
+		apierrors.IsMethodNotSupported(err), apierrors.IsRequestEntityTooLargeError(err), apierrors.IsNotAcceptable(err),
+		apierrors.IsUnsupportedMediaType(err), apierrors.IsGone(err):
+		return refused
+	}
+	return notRefused
+}
+
+func statusLabel(err error) string {
+	if err != nil {
+		return "Error"
+	}
+	return "Success"
+}
+
+func outcomeLabel(o engine.BindOutcome) string {
+	switch o {
+	case engine.Bound:
+		return "bound"
+	case engine.BoundElsewhere:
+		return "bound_elsewhere"
+	case engine.PodVanished:
+		return "vanished"
+	default:
+		return "unbound"
+	}
+}
+
+// sleep waits, and tells whether ctx still lives.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// patchesInFlight bounds the status patches under way: few, because binds matter more.
+const patchesInFlight = 16
+
+// Patcher writes PodScheduled=False conditions. Of several for one pod the newest is written; one that the API server
+// has already is not.
+//
+// Each patch has the UID and the resourceVersion as preconditions, so that it can neither reach another pod of the same
+// name nor overwrite the PodScheduled=True that a bind sets. After a conflict the pod is read again.
+type Patcher struct {
+	client  kubernetes.Interface
+	newest  func(record.PodRef) *cluster.Pod // from the watch; nil when the pod is gone
+	metrics *Metrics
+	// patience is the first wait between tries; it doubles up to half a minute.
+	patience time.Duration
+
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	states  map[string]*patchState // UID -> what is on its way or was written
+	queue   []string               // UIDs with a wish and no worker, oldest first
+	running int
+	sweep   int // sweep states when they grow past this
+	closed  bool
+	workers sync.WaitGroup
+}
+
+// patchState is one pod's condition on its way.
+type patchState struct {
+	want   *engine.Condition // nil: nothing is wished
+	active bool              // queued or being written
+	// written is what the API server has as far as we know, at version; nil before the first patch.
+	written *known
+}
+
+// known is what the API server has of a pod.
+type known struct {
+	version   string // resourceVersion
+	condition cluster.Condition
+	nominated string
+}
+
+// NewPatcher returns a Patcher. Calls end when ctx does.
+func NewPatcher(ctx context.Context, client kubernetes.Interface, newest func(record.PodRef) *cluster.Pod, metrics *Metrics) *Patcher {
+	p := &Patcher{
+		client: client, newest: newest, metrics: metrics, patience: 100 * time.Millisecond,
+		states: map[string]*patchState{}, sweep: 1024,
+	}
+	p.ctx, p.cancel = context.WithCancel(ctx)
+	return p
+}
+
+// Set wishes for a condition.
+func (p *Patcher) Set(c engine.Condition) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	s := p.states[c.Pod.UID]
+	if s == nil {
+		p.sweepLocked()
+		s = &patchState{}
+		p.states[c.Pod.UID] = s
+	}
+	if s.want != nil && s.want.ClearNomination {
+		c.ClearNomination = true // what an unwritten wish asked for still holds
+	}
+	s.want = &c
+	if s.active {
+		return
+	}
+	s.active = true
+	p.queue = append(p.queue, c.Pod.UID)
+	if p.running < patchesInFlight {
+		p.running++
+		p.workers.Add(1)
+		go p.work()
+	}
+}
+
+// Cancel drops the wish for a pod: it is being bound.
+func (p *Patcher) Cancel(pod record.PodRef) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.states[pod.UID]; s != nil {
+		s.want = nil
+	}
+}
+
+// sweepLocked forgets what was written. The watch knows it by now; where it does not, a patch meets a conflict and the
+// pod is read again.
+func (p *Patcher) sweepLocked() {
+	if len(p.states) < p.sweep {
+		return
+	}
+	for uid, s := range p.states {
+		if s.active || s.want != nil {
+			continue
+		}
+		delete(p.states, uid)
+	}
+	p.sweep = max(1024, 2*len(p.states))
+}
+
+// Stop ends the calls and waits for the workers.
+func (p *Patcher) Stop() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.cancel()
+	p.workers.Wait()
+}
+
+func (p *Patcher) work() {
+	defer p.workers.Done()
+	for {
+		p.mu.Lock()
+		if len(p.queue) == 0 || p.closed {
+			p.running--
+			p.mu.Unlock()
+			return
+		}
+		uid := p.queue[0]
+		p.queue = p.queue[1:]
+		s := p.states[uid]
+		p.mu.Unlock()
+		p.settle(s)
+	}
+}
+
+// settle writes wishes of one pod until none is left.
+func (p *Patcher) settle(s *patchState) {
+	wait := p.patience
+	var have *known // from a re-read
+	for {
+		p.mu.Lock()
+		if s.want == nil || p.closed {
+			s.active = false
+			p.mu.Unlock()
+			return
+		}
+		want := *s.want
+		base := have
+		if base == nil {
+			base = p.baseLocked(want.Pod, s)
+		}
+		p.mu.Unlock()
+
+		result, next := p.write(want, base)
+		have = nil
+		switch result {
+		case "retry":
+			if !sleep(p.ctx, wait) {
+				continue // closed, seen above
+			}
+			wait = min(2*wait, 30*time.Second)
+			continue
+		case "reread":
+			var alive bool
+			if have, alive = p.reread(want.Pod, &wait); alive {
+				if have != nil {
+					continue
+				}
+				result = "moot"
+			} else {
+				continue
+			}
+		}
+		p.metrics.conditionPatches.WithLabelValues(result).Inc()
+		p.mu.Lock()
+		if next != nil {
+			s.written = next
+		}
+		if s.want != nil && *s.want == want {
+			s.want = nil
+		}
+		p.mu.Unlock()
+		wait = p.patience
+	}
+}
+
+// baseLocked is what the API server has as far as we know, nil when the pod is bound or gone: what we wrote last or what
+// the watch says, whichever is newer.
+func (p *Patcher) baseLocked(pod record.PodRef, s *patchState) *known {
+	rec := p.newest(pod)
+	if rec == nil || rec.NodeName != "" {
+		return nil
+	}
+	if s.written != nil {
+		if order, err := resourceversion.CompareResourceVersion(s.written.version, rec.ResourceVersion); err == nil && order > 0 {
+			return s.written
+		}
+	}
+	return &known{rec.ResourceVersion, rec.Condition, rec.Nominated}
+}
+
+// write sends one patch on top of base. The result is a label of condition_patches_total, "retry" or "reread".
+func (p *Patcher) write(want engine.Condition, base *known) (result string, next *known) {
+	if base == nil {
+		return "moot", nil
+	}
+	clears := want.ClearNomination && base.nominated != ""
+	// observedGeneration alone is no reason to write (upstream: UpdatePodCondition in pkg/api/v1/pod/util.go).
+	if base.condition.Reason == want.Reason && base.condition.Message == want.Message && !clears {
+		return "equal", nil
+	}
+	body, err := patchBody(want, base, clears)
+	if err != nil {
+		klog.FromContext(p.ctx).Error(err, "Condition not written", "pod", podName(want.Pod))
+		return "refused", nil
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, bindTimeout)
+	defer cancel()
+	got, err := p.client.CoreV1().Pods(want.Pod.Namespace).Patch(ctx, want.Pod.Name, types.StrategicMergePatchType, body,
+		metav1.PatchOptions{}, "status")
+	switch {
+	case err == nil:
+		return "written", knownOf(got)
+	case apierrors.IsNotFound(err):
+		return "moot", nil
+	case apierrors.IsConflict(err):
+		return "reread", nil
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		klog.FromContext(p.ctx).Error(err, "Condition refused", "pod", podName(want.Pod), "reason", want.Reason)
+		return "refused", nil
+	}
+	return "retry", nil
+}
+
+// reread asks for the pod; nil when it is bound, gone or replaced. alive is false when the answer did not come.
+func (p *Patcher) reread(pod record.PodRef, wait *time.Duration) (got *known, alive bool) {
+	ctx, cancel := context.WithTimeout(p.ctx, rereadTimeout)
+	defer cancel()
+	obj, err := p.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, true
+	case err != nil:
+		sleep(p.ctx, *wait)
+		*wait = min(2**wait, 30*time.Second)
+		return nil, false
+	case string(obj.UID) != pod.UID, obj.Spec.NodeName != "":
+		return nil, true
+	}
+	return knownOf(obj), true
+}
+
+func knownOf(pod *v1.Pod) *known {
+	k := &known{version: pod.ResourceVersion, nominated: pod.Status.NominatedNodeName}
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse {
+			k.condition = cluster.Condition{Reason: c.Reason, Message: c.Message, Generation: c.ObservedGeneration}
+		}
+	}
+	return k
+}
+
+// patchBody is a strategic merge patch of the status. The condition's lastTransitionTime is set when the status becomes
+// False and left alone when it was False before; the list merges by type.
+func patchBody(want engine.Condition, base *known, clears bool) ([]byte, error) {
+	condition := map[string]any{
+		"type":    v1.PodScheduled,
+		"status":  v1.ConditionFalse,
+		"reason":  want.Reason,
+		"message": want.Message,
+	}
+	if want.Generation != 0 {
+		condition["observedGeneration"] = want.Generation
+	}
+	if base.condition == (cluster.Condition{}) {
+		condition["lastTransitionTime"] = metav1.Now()
+	}
+	status := map[string]any{"conditions": []any{condition}}
+	if clears {
+		status["nominatedNodeName"] = nil
+	}
+	metadata := map[string]any{"uid": want.Pod.UID}
+	if base.version != "" {
+		metadata["resourceVersion"] = base.version
+	}
+	body, err := json.Marshal(map[string]any{"metadata": metadata, "status": status})
+	if err != nil {
+		return nil, fmt.Errorf("condition of pod %s: %w", want.Pod.Key(), err)
+	}
+	return body, nil
+}

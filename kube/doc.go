@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kube owns the edge between the engine and the API server: objects become compact events, effects become
+// API calls, and each outcome comes back as an event. It holds all of client-go and nearly all goroutines.
+//
+// Who owns what:
+//
+//   - Inbox: the newest compact record of every pod and node, and what the engine was told of each. Level-triggered: a
+//     key waits at most once, and what is told is the difference between newest and told. So the backlog is bounded by
+//     the number of objects, whatever the API server sends.
+//   - Loop: the engine. One goroutine; batches of events alternate with cycles, by count.
+//   - Binder: the binds under way, and the duty to answer each exactly once.
+//   - Patcher: the PodScheduled conditions under way; the newest of a pod wins.
+//   - EventWriter: the events under way; the oldest go when there are too many.
+//
+// Rejected: shared informers, because they keep the API objects, about 4 KiB for each bound pod where a compact record
+// costs a tenth, and because their handlers would need a second queue to coalesce in. Rejected: a bind with the pod's
+// resourceVersion as precondition, because our own status patches would refuse our own binds. Rejected: patching the
+// condition without that precondition, because a late patch of PodScheduled=False would overwrite the True that a bind
+// sets.
+package kube

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+)
+
+// The annotations on the lease by which the command line finds the running scheduler.
+const (
+	// EndpointAnnotation is host:port of the leader's https endpoint.
+	EndpointAnnotation = "kumiki.dev/endpoint"
+	// CAAnnotation is the PEM of what the endpoint's certificate is checked against, in base64.
+	CAAnnotation = "kumiki.dev/ca"
+)
+
+// Endpoint is where a scheduler answers.
+type Endpoint struct {
+	Address string // host:port
+	CA      []byte // PEM; empty when the certificate is signed by someone the system knows
+}
+
+// EndpointOf reads the endpoint from a lease.
+func EndpointOf(lease *coordinationv1.Lease) (Endpoint, error) {
+	e := Endpoint{Address: lease.Annotations[EndpointAnnotation]}
+	if e.Address == "" {
+		return e, fmt.Errorf("lease %s/%s: no annotation %s: no kumiki leads", lease.Namespace, lease.Name, EndpointAnnotation)
+	}
+	ca, err := base64.StdEncoding.DecodeString(lease.Annotations[CAAnnotation])
+	if err != nil {
+		return e, fmt.Errorf("lease %s/%s: annotation %s: %w", lease.Namespace, lease.Name, CAAnnotation, err)
+	}
+	e.CA = ca
+	return e, nil
+}
+
+// leaseLock is a lease that carries the endpoint of its holder.
+type leaseLock struct {
+	client          coordinationclient.LeasesGetter
+	namespace, name string
+	identity        string
+	endpoint        Endpoint
+	lease           *coordinationv1.Lease // as last read or written
+	// foreign is called when the lease is read in the hands of another.
+	foreign func()
+}
+
+var _ resourcelock.Interface = (*leaseLock)(nil)
+
+// Get reads the lease.
+func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	lease, err := l.client.Leases(l.namespace).Get(ctx, l.name, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, err // the elector asks for the kind of the error
+	}
+	l.lease = lease
+	rec := resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)
+	if rec.HolderIdentity != "" && rec.HolderIdentity != l.identity {
+		l.foreign()
+	}
+	raw, err := json.Marshal(*rec)
+	if err != nil {
+		return nil, nil, fmt.Errorf("lease %s: %w", l.Describe(), err)
+	}
+	return rec, raw, nil
+}
+
+// Create makes the lease.
+func (l *leaseLock) Create(ctx context.Context, rec resourcelock.LeaderElectionRecord) error {
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: l.name, Namespace: l.namespace},
+		Spec:       resourcelock.LeaderElectionRecordToLeaseSpec(&rec),
+	}
+	l.annotate(lease)
+	made, err := l.client.Leases(l.namespace).Create(ctx, lease, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	l.lease = made
+	return nil
+}
+
+// Update writes the lease on top of the version last seen.
+func (l *leaseLock) Update(ctx context.Context, rec resourcelock.LeaderElectionRecord) error {
+	if l.lease == nil {
+		return errors.New("lease " + l.Describe() + ": updated before it was read")
+	}
+	lease := l.lease.DeepCopy()
+	lease.Spec = resourcelock.LeaderElectionRecordToLeaseSpec(&rec)
+	l.annotate(lease)
+	written, err := l.client.Leases(l.namespace).Update(ctx, lease, metav1.UpdateOptions{})
+	if err != nil {
+		return err
+	}
+	l.lease = written
+	return nil
+}
+
+// annotate publishes the endpoint while we hold the lease, and takes it down when we release it.
+func (l *leaseLock) annotate(lease *coordinationv1.Lease) {
+	held := lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == l.identity
+	if !held || l.endpoint.Address == "" {
+		delete(lease.Annotations, EndpointAnnotation)
+		delete(lease.Annotations, CAAnnotation)
+		return
+	}
+	if lease.Annotations == nil {
+		lease.Annotations = map[string]string{}
+	}
+	lease.Annotations[EndpointAnnotation] = l.endpoint.Address
+	lease.Annotations[CAAnnotation] = base64.StdEncoding.EncodeToString(l.endpoint.CA)
+}
+
+// RecordEvent logs a change of leadership.
+func (l *leaseLock) RecordEvent(what string) {
+	klog.Background().Info("Leader election", "lease", l.Describe(), "identity", l.identity, "what", what)
+}
+
+// Identity names this candidate.
+func (l *leaseLock) Identity() string { return l.identity }
+
+// Describe names the lease.
+func (l *leaseLock) Describe() string { return l.namespace + "/" + l.name }
+
+// LeaseConfig is how the leader is elected.
+type LeaseConfig struct {
+	Client          coordinationclient.LeasesGetter
+	Namespace, Name string
+	// Hostname begins the identity; a unique part follows.
+	Hostname string
+	// The periods of client-go's leader election.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	Endpoint                                  Endpoint
+}
+
+// Election is one candidate for the lease.
+type Election struct {
+	elector *leaderelection.LeaderElector
+	watch   *leaderelection.HealthzAdaptor
+	// contested is closed when another was seen to hold the lease.
+	contested chan struct{}
+	won       chan struct{}
+}
+
+// NewElection returns a candidate that does not run yet.
+func NewElection(c LeaseConfig) (*Election, error) {
+	e := &Election{
+		contested: make(chan struct{}),
+		won:       make(chan struct{}),
+		watch:     leaderelection.NewLeaderHealthzAdaptor(20 * time.Second),
+	}
+	seen := false
+	lock := &leaseLock{
+		client: c.Client, namespace: c.Namespace, name: c.Name, endpoint: c.Endpoint,
+		identity: c.Hostname + "_" + string(uuid.NewUUID()),
+		foreign: func() {
+			if !seen { // the elector is one goroutine
+				seen = true
+				close(e.contested)
+			}
+		},
+	}
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: lock, LeaseDuration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod,
+		ReleaseOnCancel: true, Name: "kube-scheduler", WatchDog: e.watch,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { close(e.won) },
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("leader election with lease %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	e.elector = elector
+	e.watch.SetLeaderElection(elector)
+	return e, nil
+}
+
+// Run stands for the lease, holds it, and returns when it is lost, or given back because ctx ended.
+func (e *Election) Run(ctx context.Context) { e.elector.Run(ctx) }
+
+// Won is closed when the lease is held.
+func (e *Election) Won() <-chan struct{} { return e.won }
+
+// Contested tells whether another was seen to hold the lease: its last binds may not have reached our watch.
+func (e *Election) Contested() bool {
+	select {
+	case <-e.contested:
+		return true
+	default:
+		return false
+	}
+}
+
+// Health is the check of upstream's name leaderElection: it fails when the lease should have been renewed long ago.
+func (e *Election) Health() *leaderelection.HealthzAdaptor { return e.watch }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// logStep writes what a step did: troubles always, decisions at 3, queue moves with their cause at 4, scores at 5.
+func logStep(log logr.Logger, effects []engine.Effect) {
+	for _, f := range effects {
+		switch f := f.(type) {
+		case engine.Trouble:
+			log.Error(nil, "Contained", "object", f.Object, "what", f.What, "details", f.Details)
+		case engine.Decided:
+			logDecision(log, &f.Decision)
+		case engine.Moved:
+			if v := log.V(4); v.Enabled() {
+				m := &f.Move
+				v.Info("Moved", "pod", podName(m.Pod), "from", m.From, "to", m.To, "event", m.Event, "plugin", m.Hint, "cause", m.Cause)
+			}
+		}
+	}
+}
+
+func logDecision(log logr.Logger, d *record.Decision) {
+	v := log.V(3)
+	if !v.Enabled() {
+		return
+	}
+	pod := podName(d.Pod)
+	switch d.Verdict {
+	case record.Placed:
+		v.Info("Decided", "decision", d.Number, "pod", pod, "attempt", d.Attempt, "node", d.Winner.Node,
+			"feasible", d.Feasible, "nodes", d.Nodes, "tied", d.Tied)
+		if v := log.V(5); v.Enabled() {
+			v.Info("Scored", "decision", d.Number, "winner", d.Winner, "runnerUp", d.RunnerUp)
+		}
+	case record.SetAside:
+		log.Error(nil, "Pod set aside", "decision", d.Number, "pod", pod, "attempt", d.Attempt, "message", d.Message)
+	default:
+		v.Info("Not placed", "decision", d.Number, "pod", pod, "attempt", d.Attempt, "verdict", d.Verdict,
+			"nodes", d.Nodes, "plugins", d.Plugins, "message", d.Message)
+	}
+}
+
+func podName(p record.PodRef) klog.ObjectRef { return klog.KRef(p.Namespace, p.Name) }

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Stepper is what the loop drives: *engine.Engine.
+type Stepper interface {
+	// Step takes one event and returns effects that are good until the next Step.
+	Step(engine.Event) []engine.Effect
+	// Ready tells whether a Cycle would find a unit.
+	Ready() bool
+}
+
+// Carrier carries out effects. None of its methods blocks.
+type Carrier interface {
+	// Bind starts a bind, which is answered once through Loop.Answer.
+	Bind(engine.Bind)
+	// SetCondition starts a status patch.
+	SetCondition(engine.Condition)
+	// WriteEvent starts the writing of an event.
+	WriteEvent(engine.WriteEvent)
+}
+
+// Observer sees every event with its effects, in order, on the loop's goroutine. It must not keep the effects. The
+// recorder of --record is one, the page is another.
+type Observer func(engine.Event, []engine.Effect)
+
+// The sizes of a turn of the loop.
+const (
+	// DefaultBatch is how many objects are told between two rounds of cycles.
+	DefaultBatch = 512
+	// DefaultCycles is how many cycles run between two batches. With 5,000 nodes a scan takes about 50 µs, so news waits
+	// for less than 2 ms.
+	DefaultCycles = 32
+	// DefaultDecidedAhead is how many binds may be without an outcome before the loop stops deciding: far more than are
+	// in flight at once, so that the binder never starves, and few enough that a restart has little to decide again.
+	DefaultDecidedAhead = 2048
+)
+
+// heartbeat is how long the loop sleeps at most.
+const heartbeat = time.Second
+
+// LoopConfig makes a Loop.
+type LoopConfig struct {
+	Engine  Stepper
+	Inbox   *Inbox
+	Carrier Carrier
+	Metrics *Metrics
+	// Meter is the one the engine was made with; nil when it measures nothing.
+	Meter *Meter
+	// Observers are called for each step, in order.
+	Observers []Observer
+	// Batch, Cycles and DecidedAhead are the defaults above when 0.
+	Batch, Cycles, DecidedAhead int
+}
+
+// Loop is the one goroutine that owns the engine.
+type Loop struct {
+	cfg   LoopConfig
+	start time.Time // what Now counts from
+	wake  record.Time
+	// unanswered counts the binds without an outcome.
+	unanswered int
+
+	deciding atomic.Bool
+	beat     atomic.Int64 // nanoseconds since start of the last turn
+	synced   chan struct{}
+
+	mu       sync.Mutex
+	outcomes []engine.BindDone
+	asks     []*ask
+	ended    bool
+
+	news   chan struct{} // one slot: outcomes, asks or a change of deciding
+	events []engine.Event
+	told   tally
+}
+
+type ask struct {
+	do   func()
+	done chan struct{}
+}
+
+// ErrLoopEnded is what Ask returns when nobody runs the loop any more.
+var ErrLoopEnded = errors.New("the scheduling loop has ended")
+
+// NewLoop returns a loop that does not decide yet.
+func NewLoop(cfg LoopConfig) *Loop {
+	if cfg.Batch == 0 {
+		cfg.Batch = DefaultBatch
+	}
+	if cfg.Cycles == 0 {
+		cfg.Cycles = DefaultCycles
+	}
+	if cfg.DecidedAhead == 0 {
+		cfg.DecidedAhead = DefaultDecidedAhead
+	}
+	l := &Loop{cfg: cfg, start: time.Now(), synced: make(chan struct{}), news: make(chan struct{}, 1)}
+	l.told = newTally(cfg.Metrics, cfg.Meter, l.start)
+	return l
+}
+
+// Decide switches cycles on or off. Off, the loop still takes events, so that a standby knows the cluster when it
+// becomes the leader.
+func (l *Loop) Decide(on bool) {
+	l.deciding.Store(on)
+	l.poke()
+}
+
+// Synced is closed when the engine has been told the initial lists.
+func (l *Loop) Synced() <-chan struct{} { return l.synced }
+
+// Stalled is how long ago the last turn was. A sleeping loop turns once a second.
+func (l *Loop) Stalled() time.Duration { return time.Since(l.start) - time.Duration(l.beat.Load()) }
+
+// Answer gives the outcome of a bind to the engine.
+func (l *Loop) Answer(done engine.BindDone) {
+	l.mu.Lock()
+	l.outcomes = append(l.outcomes, done)
+	l.mu.Unlock()
+	l.poke()
+}
+
+// Ask runs do on the loop's goroutine between two batches and returns when it has run. do must not call Step.
+func (l *Loop) Ask(ctx context.Context, do func()) error {
+	a := &ask{do: do, done: make(chan struct{})}
+	l.mu.Lock()
+	if l.ended {
+		l.mu.Unlock()
+		return ErrLoopEnded
+	}
+	l.asks = append(l.asks, a)
+	l.mu.Unlock()
+	l.poke()
+	select {
+	case <-a.done:
+	case <-ctx.Done():
+	}
+	// Nobody may touch what do writes once Ask has returned: take the ask back, or wait for it to end.
+	l.mu.Lock()
+	for i, waiting := range l.asks {
+		if waiting == a {
+			l.asks = append(l.asks[:i], l.asks[i+1:]...)
+			l.mu.Unlock()
+			if l.hasEnded() {
+				return ErrLoopEnded
+			}
+			return ctx.Err()
+		}
+	}
+	l.mu.Unlock()
+	<-a.done
+	return nil
+}
+
+func (l *Loop) hasEnded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended
+}
+
+func (l *Loop) poke() {
+	select {
+	case l.news <- struct{}{}:
+	default:
+	}
+}
+
+// now is the wall clock at the start plus the monotonic time since: it never goes back, whatever happens to the clock.
+func (l *Loop) now() record.Time {
+	return record.Time(l.start.UnixNano() + int64(time.Since(l.start)))
+}
+
+// Run turns the loop until ctx ends.
+func (l *Loop) Run(ctx context.Context) {
+	log := klog.FromContext(ctx).WithName("loop")
+	defer l.end()
+	timer := time.NewTimer(heartbeat)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		if l.turn(log) {
+			continue
+		}
+		timer.Reset(l.rest())
+		select {
+		case <-ctx.Done():
+		case <-l.news:
+		case <-l.cfg.Inbox.ready:
+		case <-timer.C:
+		}
+	}
+}
+
+// end fails the asks that nobody will run.
+func (l *Loop) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	for _, a := range l.asks {
+		close(a.done)
+	}
+}
+
+// rest is how long to sleep when nothing happens.
+func (l *Loop) rest() time.Duration {
+	if l.wake == 0 {
+		return heartbeat
+	}
+	return min(heartbeat, max(0, time.Duration(l.wake-l.now())))
+}
+
+// turn runs one batch of events and one round of cycles. It tells whether there is more to do at once.
+func (l *Loop) turn(log klog.Logger) (more bool) {
+	l.beat.Store(int64(time.Since(l.start)))
+	l.cfg.Metrics.heartbeat.SetToCurrentTime()
+	now := l.now()
+	if l.wake != 0 && now >= l.wake {
+		l.wake = 0
+	}
+	l.step(log, engine.Tick{Now: now})
+
+	for _, done := range l.takeOutcomes() {
+		l.unanswered--
+		l.step(log, done)
+	}
+	var taken int
+	l.events, taken = l.cfg.Inbox.Take(l.events[:0], l.cfg.Batch)
+	for i, ev := range l.events {
+		l.step(log, ev)
+		if _, is := ev.(engine.Synced); is {
+			close(l.synced)
+		}
+		l.events[i] = nil
+	}
+
+	cycles := 0
+	if l.deciding.Load() && !l.cfg.Inbox.Behind() {
+		for ; cycles < l.cfg.Cycles && l.unanswered < l.cfg.DecidedAhead && l.cfg.Engine.Ready(); cycles++ {
+			l.step(log, engine.Cycle{})
+		}
+	}
+	l.told.sizes(l.cfg.Inbox, l.unanswered)
+	l.answerAsks()
+	return taken == l.cfg.Batch || cycles == l.cfg.Cycles
+}
+
+func (l *Loop) takeOutcomes() []engine.BindDone {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := l.outcomes
+	l.outcomes = nil
+	return out
+}
+
+func (l *Loop) answerAsks() {
+	l.mu.Lock()
+	asks := l.asks
+	l.asks = nil
+	l.mu.Unlock()
+	for _, a := range asks {
+		a.do()
+		close(a.done)
+	}
+}
+
+// step gives one event to the engine and hands its effects on.
+func (l *Loop) step(log klog.Logger, ev engine.Event) {
+	began := time.Now()
+	effects := l.cfg.Engine.Step(ev)
+	for _, see := range l.cfg.Observers {
+		see(ev, effects)
+	}
+	l.told.step(ev, effects, began)
+	logStep(log, effects)
+	for _, f := range effects {
+		switch f := f.(type) {
+		case engine.Bind:
+			l.unanswered++
+			l.cfg.Carrier.Bind(f)
+		case engine.Condition:
+			l.cfg.Carrier.SetCondition(f)
+		case engine.WriteEvent:
+			l.cfg.Carrier.WriteEvent(f)
+		case engine.Wake:
+			l.wake = f.At
+		}
+	}
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// ErrLeaseLost is why Run ended when another scheduler may lead now. The process must end with it: what was decided is
+// not to be acted on any more.
+var ErrLeaseLost = errors.New("leader election lost")
+
+// handOver is how long binds in flight get to end before the lease is given back.
+const handOver = 10 * time.Second
+
+// Scheduler is the parts of this package put together.
+type Scheduler struct {
+	Informers *Informers
+	Loop      *Loop
+	World     *World
+	// Election is nil when leader election is off.
+	Election *Election
+}
+
+// Run schedules until ctx ends, then hands over: no more decisions, binds in flight end, the lease is given back. It
+// returns nil after that, ErrLeaseLost when the lease was lost. All goroutines have ended when it returns.
+//
+// The World's calls must not end with ctx, or there would be nothing to hand over.
+func (s *Scheduler) Run(ctx context.Context) error {
+	inside, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer stop()
+
+	s.Informers.Start(inside)
+	defer s.Informers.Stop()
+	parts.Go(func() { s.Loop.Run(inside) })
+	parts.Go(func() { s.World.Tend(inside) })
+
+	elected, resign := context.WithCancel(inside)
+	defer resign()
+	var over chan struct{} // closed when the election has ended; nil without one
+	if s.Election != nil {
+		over = make(chan struct{})
+		parts.Go(func() {
+			defer close(over)
+			s.Election.Run(elected)
+		})
+		select {
+		case <-s.Election.Won():
+			if s.Election.Contested() {
+				s.Informers.Start(inside)
+			}
+		case <-ctx.Done():
+			s.World.Stop(expired())
+			return nil
+		}
+	}
+	s.Loop.Decide(true)
+
+	select {
+	case <-over:
+		s.World.Stop(expired())
+		return ErrLeaseLost
+	case <-ctx.Done():
+	}
+	s.retire(inside)
+	resign()
+	if over != nil {
+		<-over
+	}
+	return nil
+}
+
+// retire stops deciding and lets what is under way end, while the lease is still ours.
+func (s *Scheduler) retire(ctx context.Context) {
+	log := klog.FromContext(ctx)
+	log.Info("Handing over: no more decisions")
+	s.Loop.Decide(false)
+	patience, cancel := context.WithTimeout(ctx, handOver)
+	defer cancel()
+	// The turn that decides at this moment ends first, so that its binds are known to the binder.
+	if err := s.Loop.Ask(patience, func() {}); err != nil {
+		log.Error(err, "The loop did not answer")
+	}
+	s.World.Binder.Drain(patience)
+	// Outcomes of the last binds become events.
+	if err := s.Loop.Ask(patience, func() {}); err != nil {
+		log.Error(err, "The loop did not answer")
+	}
+	s.World.Stop(patience)
+	log.Info("Handing over: done")
+}
+
+// expired is a context without patience.
+func expired() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// tally turns steps into metrics. It belongs to the loop's goroutine.
+type tally struct {
+	m     *Metrics
+	meter *Meter // nil: nothing is sampled
+	start time.Time
+	// decided is set with the first decision.
+	decided bool
+	pods    map[string]*tallied     // UID -> what is known of a pod that waits or is being bound
+	queues  map[record.SubQueue]int // sub-queue -> pods in it
+	touched []string                // UIDs of the present step
+}
+
+// tallied is one pod on its way.
+type tallied struct {
+	queued, binding bool
+	first           time.Time // start of the first attempt
+	began           time.Time // start of the last attempt
+	attempt         int
+	profile         string
+	plugins         []string // counted in unschedulable_pods
+}
+
+func newTally(m *Metrics, meter *Meter, start time.Time) tally {
+	return tally{m: m, meter: meter, start: start, pods: map[string]*tallied{}, queues: map[record.SubQueue]int{}}
+}
+
+// step counts one step, which began at the given time. Moves come first: the last decision about a pod stands after
+// the move that began the attempt.
+func (t *tally) step(ev engine.Event, effects []engine.Effect, began time.Time) {
+	if done, is := ev.(engine.BindDone); is {
+		t.bindDone(done)
+	}
+	for _, f := range effects {
+		if f, is := f.(engine.Moved); is {
+			t.moved(&f.Move, began)
+		}
+	}
+	for _, f := range effects {
+		switch f := f.(type) {
+		case engine.Decided:
+			t.decision(&f.Decision, began)
+		case engine.Bind:
+			p := t.pod(f.Pod.UID)
+			p.binding = true
+			t.touched = append(t.touched, f.Pod.UID)
+		case engine.Trouble:
+			t.m.troubles.Inc()
+		}
+	}
+	for _, uid := range t.touched {
+		if p := t.pods[uid]; p != nil && !p.queued && !p.binding {
+			delete(t.pods, uid)
+		}
+	}
+	t.touched = t.touched[:0]
+}
+
+func (t *tally) pod(uid string) *tallied {
+	p := t.pods[uid]
+	if p == nil {
+		p = &tallied{}
+		t.pods[uid] = p
+	}
+	return p
+}
+
+func (t *tally) bindDone(done engine.BindDone) {
+	p := t.pods[done.Pod.UID]
+	if p == nil {
+		return
+	}
+	p.binding = false
+	t.touched = append(t.touched, done.Pod.UID)
+	if done.Outcome != engine.Bound {
+		return // a failure is counted with the engine's decision to try again
+	}
+	now := time.Now()
+	t.m.attempts.WithLabelValues("scheduled", p.profile).Inc()
+	t.m.attemptDuration.WithLabelValues("scheduled", p.profile).Observe(now.Sub(p.began).Seconds())
+	t.m.podAttempts.Observe(float64(p.attempt))
+	if !p.first.IsZero() {
+		t.m.sli.WithLabelValues(attemptsLabel(p.attempt)).Observe(now.Sub(p.first).Seconds())
+	}
+}
+
+func attemptsLabel(n int) string {
+	if n >= 15 {
+		return "15+"
+	}
+	return strconv.Itoa(n)
+}
+
+func (t *tally) moved(m *record.QueueMove, began time.Time) {
+	p := t.pod(m.Pod.UID)
+	t.touched = append(t.touched, m.Pod.UID)
+	t.count(m.From, -1)
+	t.count(m.To, +1)
+	p.queued = m.To != record.Gone
+	switch m.To {
+	case record.InFlight:
+		if p.first.IsZero() {
+			p.first = began
+		}
+		t.blame(p, nil)
+	case record.Gone:
+		t.blame(p, nil)
+	case record.Gated:
+		if m.Hint != "" {
+			t.blame(p, []string{m.Hint})
+		}
+	}
+	switch m.To {
+	case record.Active, record.Backoff, record.Unschedulable, record.Gated:
+		t.m.incoming.WithLabelValues(string(m.To), m.Event).Inc()
+	}
+}
+
+func (t *tally) count(q record.SubQueue, by int) {
+	switch q {
+	case record.Active, record.Backoff, record.Unschedulable, record.Gated:
+		t.queues[q] += by
+		t.m.pending.WithLabelValues(string(q)).Set(float64(t.queues[q]))
+	}
+}
+
+// blame counts the pod under these plugins instead of those before.
+func (t *tally) blame(p *tallied, plugins []string) {
+	for _, name := range p.plugins {
+		t.m.unschedulable.WithLabelValues(name, p.profile).Dec()
+	}
+	p.plugins = append(p.plugins[:0], plugins...)
+	for _, name := range p.plugins {
+		t.m.unschedulable.WithLabelValues(name, p.profile).Inc()
+	}
+}
+
+func (t *tally) decision(d *record.Decision, began time.Time) {
+	p := t.pod(d.Pod.UID)
+	t.touched = append(t.touched, d.Pod.UID)
+	t.blame(p, nil)
+	p.profile, p.attempt = d.Profile, d.Attempt
+	now := time.Now()
+	if !t.decided {
+		t.decided = true
+		t.m.firstDecision.Set(now.Sub(t.start).Seconds())
+	}
+	if d.Verdict == record.AttemptFailed {
+		// The end of an attempt that was decided some steps ago.
+		t.attempted("error", p, now)
+		return
+	}
+	p.began = began
+	t.m.algorithm.Observe(now.Sub(began).Seconds())
+	t.meter.flush(t.m, d.Profile)
+	switch d.Verdict {
+	case record.DoesNotFit:
+		t.blame(p, d.Plugins)
+		t.attempted("unschedulable", p, now)
+	case record.SetAside:
+		t.m.setAside.Inc()
+		t.attempted("error", p, now)
+	}
+}
+
+func (t *tally) attempted(result string, p *tallied, now time.Time) {
+	t.m.attempts.WithLabelValues(result, p.profile).Inc()
+	t.m.attemptDuration.WithLabelValues(result, p.profile).Observe(now.Sub(p.began).Seconds())
+}
+
+// sizes reports how much is known.
+func (t *tally) sizes(inbox *Inbox, assumed int) {
+	nodes, bound := inbox.Told()
+	t.m.cacheSize.WithLabelValues("nodes").Set(float64(nodes))
+	t.m.cacheSize.WithLabelValues("pods").Set(float64(bound + assumed))
+	t.m.cacheSize.WithLabelValues("assumed_pods").Set(float64(assumed))
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+)
+
+// World carries effects to the API server. Binds, status patches and events each have their own workers, so that none
+// waits behind another.
+type World struct {
+	Binder  *Binder
+	Patcher *Patcher
+	Events  *EventWriter
+}
+
+var _ Carrier = (*World)(nil)
+
+// WorldConfig makes a World.
+type WorldConfig struct {
+	// Binds carries binds and re-reads, Patches the rest of the writes to pods, Events the events.
+	Binds, Patches, Events kubernetes.Interface
+	// BindsInFlight bounds the binds under way; 0 means DefaultBindsInFlight.
+	BindsInFlight int
+	Inbox         *Inbox
+	Metrics       *Metrics
+	// Answer takes the outcome of each bind.
+	Answer func(engine.BindDone)
+	// Reporter is the name that events carry when the pod is not known any more; Hostname is where it runs.
+	Reporter, Hostname string
+}
+
+// NewWorld returns a World at rest. Its calls end when ctx does.
+func NewWorld(ctx context.Context, c WorldConfig) *World {
+	return &World{
+		Binder:  NewBinder(ctx, c.Binds, c.BindsInFlight, c.Metrics, c.Answer),
+		Patcher: NewPatcher(ctx, c.Patches, c.Inbox.Pod, c.Metrics),
+		Events:  NewEventWriter(ctx, c.Events, c.Inbox.Pod, c.Metrics, c.Reporter, c.Hostname),
+	}
+}
+
+// Bind starts a bind. A condition of the pod that is not written yet is not wished for any more.
+func (w *World) Bind(b engine.Bind) {
+	w.Patcher.Cancel(b.Pod)
+	w.Binder.Bind(b)
+}
+
+// SetCondition starts a status patch.
+func (w *World) SetCondition(c engine.Condition) { w.Patcher.Set(c) }
+
+// WriteEvent starts the writing of an event.
+func (w *World) WriteEvent(e engine.WriteEvent) { w.Events.Write(e) }
+
+// Tend ends series of events, once a minute, until ctx ends.
+func (w *World) Tend(ctx context.Context) {
+	for sleep(ctx, time.Minute) {
+		w.Events.EndSeries()
+	}
+}
+
+// Stop ends everything: binds in flight get until patience ends, then events.
+func (w *World) Stop(patience context.Context) {
+	w.Binder.Drain(patience)
+	w.Patcher.Stop()
+	w.Events.Stop(patience)
+}
