@@ -146,21 +146,30 @@ var defaults = v1.ResourceList{
 	v1.ResourceMemory: *apiresource.NewQuantity(DefaultMemory, apiresource.DecimalSI),
 }
 
-// requests fills the four views of what the pod asks for. Which options each view takes follows upstream:
-// noderesources/fit.go (Request, ScoreNonZero), framework/types.go CalculateResource (Held, HeldNonZero).
+// requests fills the views of what the pod asks for. Which options each view takes follows upstream:
+// noderesources/fit.go (Request, Scored, ScoreNonZero), framework/types.go CalculateResource (Held, HeldNonZero).
 func requests(p *v1.Pod, s *PodSpec) {
 	s.Request = res.FromList(resource.PodRequests(p, resource.PodResourcesOptions{}))
+	// A pod asks for no pods; the column of pods counts one each.
+	s.Request.Pods = 0
+	if !resource.IsPodLevelRequestsSet(p) && len(p.Status.ContainerStatuses)+len(p.Status.InitContainerStatuses) == 0 {
+		// Nothing that the views below see differently: most pending pods.
+		s.Held, s.Scored = s.Request, s.Request
+		s.ScoreNonZero = cpuAndMemory(resource.PodRequests(p, resource.PodResourcesOptions{NonMissingContainerRequests: defaults}))
+		s.HeldNonZero = s.ScoreNonZero
+		return
+	}
+	scored := resource.PodResourcesOptions{SkipPodLevelResources: true}
+	s.Scored = res.FromList(resource.PodRequests(p, scored))
+	s.Scored.Pods = 0
+	scored.NonMissingContainerRequests = defaults
+	s.ScoreNonZero = cpuAndMemory(resource.PodRequests(p, scored))
+
 	resized := resource.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}
 	held := resource.PodRequests(p, resized)
 	s.Held = res.FromList(held)
-	// A pod asks for no pods; the column of pods counts one each.
-	s.Request.Pods, s.Held.Pods = 0, 0
-
-	withDefaults := resized
-	withDefaults.NonMissingContainerRequests = defaults
-	score := resource.PodRequests(p, withDefaults)
-	s.ScoreNonZero = cpuAndMemory(score)
-	s.HeldNonZero = s.ScoreNonZero
+	s.Held.Pods = 0
+	resized.NonMissingContainerRequests = defaults
 	if resource.IsPodLevelRequestsSet(p) {
 		missing := v1.ResourceList{}
 		for name, q := range defaults { // order: fills another map, key by key
@@ -168,9 +177,9 @@ func requests(p *v1.Pod, s *PodSpec) {
 				missing[name] = q
 			}
 		}
-		withDefaults.NonMissingContainerRequests = missing
-		s.HeldNonZero = cpuAndMemory(resource.PodRequests(p, withDefaults))
+		resized.NonMissingContainerRequests = missing
 	}
+	s.HeldNonZero = cpuAndMemory(resource.PodRequests(p, resized))
 }
 
 func cpuAndMemory(list v1.ResourceList) [2]int64 {

@@ -89,8 +89,11 @@ type PodSpec struct {
 	// HeldNonZero is Held with the defaults above for silent containers: CPU in thousandths, memory in bytes. It is
 	// what scoring sums over the pods of a node.
 	HeldNonZero [2]int64
-	// ScoreNonZero is the pod's own request as NodeResourcesFit scores it, CPU and memory. It differs from HeldNonZero
-	// only under pod-level resources.
+	// Scored is the pod's own request as NodeResourcesFit scores it: that of its containers plus overhead. Pod-level
+	// resources and in-place resize do not enter: upstream's scorer is made without those two gates
+	// (noderesources/fit.go, NewFit), and its filter and the sums over nodes are made with them.
+	Scored resource.Amounts
+	// ScoreNonZero is CPU and memory of Scored with the defaults above for silent containers.
 	ScoreNonZero [2]int64
 }
 

@@ -200,7 +200,9 @@ func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod) *lookup {
 
 // few judges the named nodes alone.
 func (l *lookup) few(s cluster.Snapshot) {
-	l.rows = l.rows[:0]
+	if l.rows = l.rows[:0]; l.rows == nil {
+		l.rows = []cluster.NodeIdx{} // nil would mean all rows, and perhaps none of the names exists
+	}
 	for name := range l.only { // order: the rows are sorted below
 		if n, ok := s.Find(name); ok {
 			l.rows = append(l.rows, n)

@@ -122,8 +122,12 @@ type scored struct {
 // them: CPU, memory, ephemeral storage.
 func (sc *allocationScorer) prepare(p *cluster.Pod) []scored {
 	var list []scored
+	ask := &p.Spec.Scored
+	if sc.real {
+		ask = &p.Spec.Held
+	}
 	for i, r := range sc.resources {
-		item := scored{name: r.Name, id: noColumn, weight: r.Weight, pod: p.Spec.Held.Get(r.Name), silent: -1}
+		item := scored{name: r.Name, id: noColumn, weight: r.Weight, pod: ask.Get(r.Name), silent: -1}
 		switch {
 		case r.Name == v1.ResourceCPU:
 			item.id, item.silent = resource.CPU, 0
