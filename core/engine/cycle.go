@@ -69,13 +69,17 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 	// 4. Take the room at once, so that the next decision sees it taken.
 	e.meter.Enter(StepAssume)
 	d := e.placed(unit, prof, out)
-	trial := e.store.Trial()
-	trial.Assume(p, out.Node)
-	trial.Commit()
+	if mutant != bindWithoutRoom {
+		trial := e.store.Trial()
+		trial.Assume(p, out.Node)
+		trial.Commit()
+	}
 
 	// 5. Ask for the bind. Its outcome comes back as an event.
 	e.meter.Enter(StepBind)
-	e.queue.Done(p.UID)
+	if mutant != neverDone {
+		e.queue.Done(p.UID)
+	}
 	e.queue.Unnominate(p.UID)
 	e.binding[p.UID] = &flight{unit: unit, pod: p, node: d.Winner.Node, decision: d.Number}
 	e.decided(d)
@@ -89,7 +93,7 @@ func (e *Engine) skip(p *cluster.Pod) bool {
 		return true
 	}
 	_, _, _, inLedger := e.store.Snapshot().PodOn(p.UID)
-	return inLedger || e.binding[p.UID] != nil
+	return (inLedger || e.binding[p.UID] != nil) && mutant != placedTwice
 }
 
 // placed records a decision for a node.
@@ -147,7 +151,7 @@ func (e *Engine) decided(d record.Decision) { e.emit(Decided{d}) }
 func (e *Engine) tell(p *cluster.Pod, reason, message string) {
 	e.emit(WriteEvent{p.Ref(), "Warning", "FailedScheduling", "Scheduling", message})
 	want := cluster.Condition{Reason: reason, Message: message, Generation: p.Generation}
-	if p.Condition != want || p.Nominated != "" {
+	if p.Condition != want || p.Nominated != "" || mutant == conditionAlways {
 		e.emit(Condition{Pod: p.Ref(), Reason: reason, Message: message, Generation: p.Generation, ClearNomination: p.Nominated != ""})
 	}
 }

@@ -124,9 +124,7 @@ func (e *Engine) Step(ev Event) []Effect {
 	clear(e.effects)
 	e.effects = e.effects[:0]
 	e.step(ev)
-	for _, m := range e.queue.TakeMoves() {
-		e.emit(Moved{m})
-	}
+	e.tellMoves()
 	if at, ok := e.queue.NextTick(); ok && at != e.wake {
 		e.wake = at
 		e.emit(Wake{at})
@@ -210,10 +208,20 @@ func objectOf(ev Event, inHand *queue.Unit) string {
 	return ""
 }
 
-func (e *Engine) emit(f Effect) { e.effects = append(e.effects, f) }
+// emit asks for an effect, after telling of the moves that came before it.
+func (e *Engine) emit(f Effect) {
+	e.tellMoves()
+	e.effects = append(e.effects, f)
+}
+
+func (e *Engine) tellMoves() {
+	for _, m := range e.queue.TakeMoves() {
+		e.effects = append(e.effects, Moved{m})
+	}
+}
 
 func (e *Engine) tick(now record.Time) {
-	if now < e.now {
+	if now < e.now && mutant != timeRunsBack {
 		return // clocks step back; the engine's does not
 	}
 	e.now = now

@@ -56,7 +56,9 @@ func (e *Engine) setBound(p *cluster.Pod) {
 	seen := e.store.SetPod(p)
 	if waiting := e.pending[p.UID]; waiting != nil {
 		delete(e.pending, p.UID)
-		e.queue.Delete(waiting)
+		if mutant != boundKeptQueued {
+			e.queue.Delete(waiting)
+		}
 	}
 	if seen.Elsewhere != "" {
 		e.emit(Trouble{p.Key(), "pod is bound to another node than the ledger had it on",
@@ -103,16 +105,35 @@ func (e *Engine) setPending(p *cluster.Pod) {
 
 // release takes an assumed pod out of the ledger and wakes the pods that its room may help.
 func (e *Engine) release(uid cluster.UID) bool {
-	p, _, _, _ := e.store.Snapshot().PodOn(uid)
-	if !e.store.Forget(uid) {
+	s := e.store.Snapshot()
+	p, n, assumed, ok := s.PodOn(uid)
+	if !ok || !assumed {
 		return false
 	}
-	e.roomFreed(p, nil)
+	left := onNode(p, s.NodeName(n))
+	if mutant != roomKept {
+		e.store.Forget(uid)
+	}
+	e.roomFreed(left, nil)
 	return true
+}
+
+// onNode is p as bound to a node. The record of an assumed pod names none, and a hint that reads it would take the pod
+// for one that never held room.
+func onNode(p *cluster.Pod, node string) *cluster.Pod {
+	if p.NodeName == node || mutant == freedNowhere {
+		return p
+	}
+	bound := *p
+	bound.NodeName = node
+	return &bound
 }
 
 // roomFreed tells the queue that what p held is free, for pods up to a priority if one is given.
 func (e *Engine) roomFreed(p *cluster.Pod, upTo *int32) {
+	if mutant == nobodyWoken {
+		return
+	}
 	freed := plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}
 	e.queue.Happened(plugin.Change{Event: freed, OldPod: p, OnlyUpTo: upTo})
 }
@@ -123,8 +144,11 @@ func (e *Engine) deletePod(uid cluster.UID) {
 		delete(e.pending, uid)
 		e.queue.Delete(waiting)
 	}
-	if old, ok := e.store.DeletePod(uid); ok {
-		e.roomFreed(old, nil)
+	s := e.store.Snapshot()
+	if old, n, _, ok := s.PodOn(uid); ok {
+		left := onNode(old, s.NodeName(n))
+		e.store.DeletePod(uid)
+		e.roomFreed(left, nil)
 		return
 	}
 	if waiting != nil && waiting.Nominated != "" {
@@ -152,16 +176,31 @@ func (e *Engine) bindDone(ev BindDone) {
 		e.retryAfterError(f, ev.Message)
 	case ev.Outcome == BoundElsewhere:
 		e.release(uid)
+		e.takeRoom(f.pod, ev.Node)
 		e.emit(Trouble{ev.Pod.Key(), "pod was bound by someone else", fmt.Sprintf("decided %q, API server %q", f.node, ev.Node)})
 	case ev.Outcome == PodVanished:
 		e.release(uid)
 	}
 }
 
+// takeRoom counts a pod on the node where the API server has it, until the watch shows it there.
+func (e *Engine) takeRoom(p *cluster.Pod, node string) {
+	n, ok := e.store.Snapshot().Find(node)
+	if !ok || e.pending[p.UID] == nil || mutant == elsewhereFree {
+		return
+	}
+	trial := e.store.Trial()
+	trial.Assume(p, n)
+	trial.Commit()
+}
+
 // retryAfterError puts a pod whose bind failed back into the queue, unless it has gone meanwhile.
 func (e *Engine) retryAfterError(f *flight, message string) {
 	p := e.pending[f.pod.UID]
-	if p == nil {
+	if p == nil && mutant == ghostRequeued {
+		p = f.pod
+	}
+	if p == nil || mutant == failedDropped {
 		return
 	}
 	f.unit.Members[0] = p

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+// mutation is a fault that a test can put into the engine to show that the suite sees it.
+type mutation int
+
+// The faults, by what they leave out or do wrong.
+const (
+	noMutation      mutation = iota
+	bindWithoutRoom          // a decision does not take the room
+	roomKept                 // a failed bind keeps the room
+	nobodyWoken              // room that is freed wakes nobody
+	freedNowhere             // freed room is told of without its node, so hints skip it
+	failedDropped            // a pod whose bind failed does not come back
+	ghostRequeued            // a pod that has gone comes back after its bind failed
+	placedTwice              // a pod that is assumed or bound is decided again
+	neverDone                // a placed unit stays in flight
+	boundKeptQueued          // a pod seen bound stays in the queue
+	conditionAlways          // a condition is written though the API server has it
+	timeRunsBack             // a tick may go back
+	elsewhereFree            // a pod bound elsewhere is not counted there until the watch shows it
+	mutations
+)
+
+// mutant is the fault in force; only tests set it.
+var mutant mutation

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+
+	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+)
+
+// DefaultProfile is the default profile under a scheduler name: every native plugin at every point it serves.
+func DefaultProfile(name string) Profile {
+	p := Profile{Name: name}
+	for _, enabled := range plugin.DefaultProfile() {
+		reg, ok := plugin.Lookup(enabled.Name)
+		if !ok {
+			panic(fmt.Sprintf("engine: default profile names plugin %q, which is not registered", enabled.Name))
+		}
+		pl, err := reg.New(nil)
+		if err != nil {
+			panic(fmt.Sprintf("engine: default plugin %s with default arguments: %v", enabled.Name, err))
+		}
+		p.Add(pl, enabled.Weight)
+	}
+	return p
+}
+
+// Add enables a plugin at every point it serves but the queue's order, which all profiles share.
+func (p *Profile) Add(pl plugin.Plugin, weight int64) {
+	if g, ok := pl.(plugin.Gate); ok {
+		p.Gates = append(p.Gates, g)
+	}
+	if f, ok := pl.(plugin.Filter); ok {
+		p.Filters = append(p.Filters, f)
+	}
+	if sc, ok := pl.(plugin.Scorer); ok {
+		p.Scorers = append(p.Scorers, place.Scorer{Scorer: sc, Weight: weight})
+	}
+	if w, ok := pl.(plugin.Waker); ok {
+		p.Wakers = append(p.Wakers, w)
+	}
+}

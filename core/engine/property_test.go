@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestNoHistoryBreaksTheEngine runs random histories: pods and nodes come and go, the watch lags, binds fail, answers come
+// late and in any order, someone else binds too, the scheduler is killed and started again. Then faults stop and time
+// runs.
+//
+// Held at every bind: no node oversold, no pod bound twice (I1, I2, I3, I4 of the reliability page, where we are alone).
+// Held at rest: the ledger is the truth and nothing is assumed (I10), each pending pod waits in one place (I9) and none
+// that fits (I7), no event is kept in flight (H2), and the tape plays to the same effects byte for byte.
+// It catches the mutants of mutant_test.go.
+func TestNoHistoryBreaksTheEngine(t *testing.T) { rapid.Check(t, history) }
+
+func history(t *rapid.T) {
+	w := newWorld(t)
+	w.oursOnly = rapid.Bool().Draw(t, "alone")
+	w.setNode("n0")
+	w.setNode("n1")
+	for range rapid.IntRange(1, 60).Draw(t, "moves") {
+		w.happen()
+	}
+	w.settle()
+	w.checkRest()
+	w.checkReplay()
+}

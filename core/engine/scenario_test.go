@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the effects found into the scenario files; read the diff before you keep it")
+
+// TestScenarios runs testdata/*.txt. A file is a story: prose after #, commands, and the effects of each command indented
+// under it. Commands:
+//
+//	node NAME [cpu=4] [memory=8Gi] [pods=10] [taint=KEY=VALUE:EFFECT] [label.KEY=VALUE] [unschedulable] [R=AMOUNT]
+//	node-gone NAME
+//	pod NAME [cpu=1] [memory=1Gi] [on=NODE] [priority=5] [port=80] [gate=G] [select.KEY=VALUE] [nominated=NODE]
+//	         [uid=U] [terminating] [init.cpu=2] [version=N] [generation=N] [other-scheduler]
+//	pod-gone NAME [uid=U]
+//	tick SECONDS        synced        cycle [TIMES]        activate NAME
+//	bind-done NAME bound|failed|elsewhere|vanished [on=NODE] [uid=U] [message]
+//	queue               prints counts
+//	account NODE        prints the node's accounts
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := newStory(t).play(raw)
+			if *rewrite {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if !bytes.Equal(got, raw) {
+				t.Errorf("the story went another way:\n%s", diff(string(raw), string(got)))
+			}
+		})
+	}
+}
+
+// diff shows the first lines that differ, with what led to them.
+func diff(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range max(len(w), len(g)) {
+		if i >= len(w) || i >= len(g) || w[i] != g[i] {
+			lo := max(0, i-6)
+			return fmt.Sprintf("line %d\n--- written\n%s\n--- happened\n%s", i+1,
+				strings.Join(w[min(lo, len(w)):min(i+3, len(w))], "\n"), strings.Join(g[min(lo, len(g)):min(i+3, len(g))], "\n"))
+		}
+	}
+	return ""
+}
+
+type story struct {
+	t      *testing.T
+	engine *engine.Engine
+	intake *cluster.Intake
+	pods   map[string]*v1.Pod // name -> newest version
+	out    bytes.Buffer
+}
+
+func newStory(t *testing.T) *story {
+	cfg := engine.Config{
+		Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile("default-scheduler")}, Less: plugin.PrioritySort{},
+		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
+	}
+	return &story{t: t, engine: engine.New(cfg), intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}}
+}
+
+func (s *story) play(script []byte) []byte {
+	for sc := bufio.NewScanner(bytes.NewReader(script)); sc.Scan(); {
+		text := sc.Text()
+		if strings.HasPrefix(text, "  ") {
+			continue // what happened when it was written
+		}
+		s.out.WriteString(text + "\n")
+		if fields := strings.Fields(text); len(fields) > 0 && fields[0] != "#" {
+			s.command(fields[0], fields[1:])
+		}
+	}
+	return s.out.Bytes()
+}
+
+func (s *story) command(verb string, args []string) {
+	switch verb {
+	case "node":
+		s.step(engine.NodeSet{Node: s.intake.Node(s.node(args))})
+	case "node-gone":
+		s.step(engine.NodeGone{Name: args[0]})
+	case "pod":
+		p := s.pod(args)
+		s.pods[p.Name] = p
+		s.step(engine.PodSet{Pod: s.intake.Pod(p)})
+	case "pod-gone":
+		s.step(engine.PodGone{Pod: s.ref(args)})
+	case "tick":
+		s.step(engine.Tick{Now: record.Time(s.number(args[0])) * record.Second})
+	case "synced":
+		s.step(engine.Synced{})
+	case "cycle":
+		times := 1
+		if len(args) > 0 {
+			times = int(s.number(args[0]))
+		}
+		for range times {
+			s.step(engine.Cycle{})
+		}
+	case "activate":
+		s.step(engine.Activate{Pods: []record.PodRef{s.ref(args)}})
+	case "bind-done":
+		outcomes := map[string]engine.BindOutcome{"bound": engine.Bound, "failed": engine.BindFailed, "elsewhere": engine.BoundElsewhere, "vanished": engine.PodVanished}
+		done := engine.BindDone{Pod: s.ref(args), Outcome: outcomes[args[1]]}
+		for _, a := range args[2:] {
+			if node, ok := strings.CutPrefix(a, "on="); ok {
+				done.Node = node
+			} else if !strings.HasPrefix(a, "uid=") {
+				done.Message = strings.TrimSpace(done.Message + " " + a)
+			}
+		}
+		s.step(done)
+	case "queue":
+		c := s.engine.QueueReport().Counts
+		fmt.Fprintf(&s.out, "  active %d, in flight %d, backoff %d, unschedulable %d, gated %d; events kept %d\n",
+			c.Active, c.InFlight, c.Backoff, c.Unschedulable, c.Gated, s.engine.InFlightEvents())
+	case "account":
+		s.account(args[0])
+	default:
+		s.t.Fatalf("no command %q", verb)
+	}
+}
+
+func (s *story) account(node string) {
+	r, ok := s.engine.ExplainNode(node)
+	if !ok {
+		fmt.Fprintf(&s.out, "  no node %s\n", node)
+		return
+	}
+	for _, row := range r.Resources {
+		fmt.Fprintf(&s.out, "  %-18s allocatable %d, confirmed %d, assumed %d, requested %d", row.Resource, row.Allocatable, row.Confirmed, row.Assumed, row.Requested)
+		if row.HasScored {
+			fmt.Fprintf(&s.out, ", scored as %d", row.Scored)
+		}
+		s.out.WriteByte('\n')
+	}
+}
+
+func (s *story) step(ev engine.Event) {
+	for _, f := range s.engine.Step(ev) {
+		if line := describe(f); line != "" {
+			s.out.WriteString("  " + line + "\n")
+		}
+	}
+}
+
+// describe prints an effect in one line.
+func describe(f engine.Effect) string {
+	switch f := f.(type) {
+	case engine.Bind:
+		return fmt.Sprintf("bind %s to %s (decision %d)", f.Pod.Name, f.Node, f.Decision)
+	case engine.Condition:
+		nomination := ""
+		if f.ClearNomination {
+			nomination = ", nomination cleared"
+		}
+		return fmt.Sprintf("condition %s %s: %s (generation %d%s)", f.Pod.Name, f.Reason, f.Message, f.Generation, nomination)
+	case engine.WriteEvent:
+		return fmt.Sprintf("event %s %s %s %s: %s", f.Pod.Name, f.Type, f.Reason, f.Action, f.Note)
+	case engine.Wake:
+		return fmt.Sprintf("wake at %gs", float64(f.At)/float64(record.Second))
+	case engine.Moved:
+		by := ""
+		if f.Move.Hint != "" {
+			by = ", " + f.Move.Hint
+		}
+		return fmt.Sprintf("move %s: %s -> %s (%s%s)", f.Move.Pod.Name, f.Move.From, f.Move.To, f.Move.Event, by)
+	case engine.Decided:
+		return describeDecision(f.Decision)
+	case engine.Trouble:
+		return fmt.Sprintf("trouble %s: %s: %s", f.Object, f.What, f.Details)
+	}
+	return fmt.Sprintf("%#v", f)
+}
+
+func describeDecision(d record.Decision) string {
+	if d.Winner == nil {
+		return fmt.Sprintf("decision %d: %s %s, attempt %d, %d of %d nodes fit, by %v", d.Number, d.Pod.Name, d.Verdict, d.Attempt, d.Feasible, d.Nodes, d.Plugins)
+	}
+	line := fmt.Sprintf("decision %d: %s %s, attempt %d, %d of %d nodes fit, %d tied, %s with %d", d.Number, d.Pod.Name, d.Verdict, d.Attempt,
+		d.Feasible, d.Nodes, d.Tied, d.Winner.Node, d.Winner.Total)
+	if d.RunnerUp != nil {
+		line += fmt.Sprintf(" before %s with %d", d.RunnerUp.Node, d.RunnerUp.Total)
+	}
+	return line
+}
+
+func (s *story) number(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		s.t.Fatalf("%q is no number", text)
+	}
+	return n
+}
+
+func (s *story) ref(args []string) record.PodRef {
+	uid := args[0]
+	for _, a := range args[1:] {
+		if v, ok := strings.CutPrefix(a, "uid="); ok {
+			uid = v
+		}
+	}
+	return record.PodRef{Namespace: "default", Name: args[0], UID: uid}
+}
+
+func (s *story) node(args []string) *v1.Node {
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: args[0], Labels: map[string]string{}}}
+	n.Status.Allocatable = v1.ResourceList{v1.ResourcePods: apiresource.MustParse("110")}
+	for _, a := range args[1:] {
+		key, value, _ := strings.Cut(a, "=")
+		switch {
+		case key == "unschedulable":
+			n.Spec.Unschedulable = true
+		case key == "taint":
+			kv, effect, _ := strings.Cut(value, ":")
+			k, v, _ := strings.Cut(kv, "=")
+			n.Spec.Taints = append(n.Spec.Taints, v1.Taint{Key: k, Value: v, Effect: v1.TaintEffect(effect)})
+		case strings.HasPrefix(key, "label."):
+			n.Labels[strings.TrimPrefix(key, "label.")] = value
+		case key == "no-allocatable":
+			n.Status.Allocatable = nil
+		default:
+			n.Status.Allocatable[v1.ResourceName(key)] = apiresource.MustParse(value)
+		}
+	}
+	return n
+}
+
+func (s *story) pod(args []string) *v1.Pod {
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: args[0], Namespace: "default", UID: types.UID(args[0])}}
+	p.Spec.SchedulerName = "default-scheduler"
+	main := v1.Container{Name: "main", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{}}}
+	for _, a := range args[1:] {
+		key, value, _ := strings.Cut(a, "=")
+		switch {
+		case key == "on":
+			p.Spec.NodeName = value
+		case key == "priority":
+			n := int32(s.number(value))
+			p.Spec.Priority = &n
+		case key == "port":
+			main.Ports = append(main.Ports, v1.ContainerPort{HostPort: int32(s.number(value)), Protocol: v1.ProtocolTCP})
+		case key == "gate":
+			p.Spec.SchedulingGates = append(p.Spec.SchedulingGates, v1.PodSchedulingGate{Name: value})
+		case strings.HasPrefix(key, "select."):
+			p.Spec.NodeSelector = map[string]string{strings.TrimPrefix(key, "select."): value}
+		case strings.HasPrefix(key, "prefer."):
+			p.Spec.Affinity = preferring(strings.TrimPrefix(key, "prefer."), value)
+		case strings.HasPrefix(key, "init."):
+			r := v1.ResourceList{v1.ResourceName(strings.TrimPrefix(key, "init.")): apiresource.MustParse(value)}
+			p.Spec.InitContainers = append(p.Spec.InitContainers, v1.Container{Name: "init", Resources: v1.ResourceRequirements{Requests: r}})
+		case strings.HasPrefix(key, "overhead."):
+			p.Spec.Overhead = v1.ResourceList{v1.ResourceName(strings.TrimPrefix(key, "overhead.")): apiresource.MustParse(value)}
+		case key == "nominated":
+			p.Status.NominatedNodeName = value
+		case key == "uid":
+			p.UID = types.UID(value)
+		case key == "terminating":
+			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		case key == "version":
+			p.ResourceVersion = value
+		case key == "generation":
+			p.Generation = s.number(value)
+		case key == "other-scheduler":
+			p.Spec.SchedulerName = "other"
+		default:
+			main.Resources.Requests[v1.ResourceName(key)] = apiresource.MustParse(value)
+		}
+	}
+	p.Spec.Containers = []v1.Container{main}
+	return p
+}
+
+func preferring(key, value string) *v1.Affinity {
+	return &v1.Affinity{NodeAffinity: &v1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []v1.PreferredSchedulingTerm{{
+		Weight: 1, Preference: v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: key, Operator: v1.NodeSelectorOpGt, Values: []string{value}}}},
+	}}}}
+}

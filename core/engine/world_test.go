@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// world is an API server as far as the engine can tell: objects, a watch that lags, binds that fail or whose answer
+// comes late. It knows the truth and checks the engine against it.
+type world struct {
+	t      *rapid.T
+	engine *engine.Engine
+	intake *cluster.Intake
+	now    record.Time
+	rv     int
+
+	pods  map[string]*v1.Pod  // UID -> the API server's version
+	nodes map[string]*v1.Node // node name -> the API server's version
+
+	watch    []engine.Event // on their way to the engine, oldest first, per kind in order
+	binds    []engine.Bind  // asked for, not yet carried out
+	answers  []engine.BindDone
+	oursOnly bool // nobody else binds and no node shrinks, so oversell is ours
+
+	taped  []byte // events as recorded
+	played []byte // effects as they came
+}
+
+func newWorld(t *rapid.T) *world {
+	w := &world{t: t, intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}, nodes: map[string]*v1.Node{}, now: 1000 * record.Second}
+	w.engine = freshEngine()
+	w.send(engine.Tick{Now: w.now})
+	w.send(engine.Synced{})
+	return w
+}
+
+func freshEngine() *engine.Engine {
+	return engine.New(engine.Config{
+		Seed: 7, Profiles: []engine.Profile{engine.DefaultProfile("default-scheduler")}, Less: plugin.PrioritySort{},
+		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
+	})
+}
+
+// send feeds one event and checks what comes of it.
+func (w *world) send(ev engine.Event) {
+	effects := w.engine.Step(ev)
+	w.taped = engine.AppendEvent(w.taped, ev)
+	w.played = engine.AppendEffects(w.played, effects)
+	for _, f := range effects {
+		switch f := f.(type) {
+		case engine.Bind:
+			w.binds = append(w.binds, f)
+		case engine.Trouble:
+			if strings.Contains(f.What, "panic") {
+				w.t.Fatalf("contained a panic on %s: %s", f.Object, f.Details)
+			}
+		case engine.Condition:
+			if p := w.pods[f.Pod.UID]; p != nil {
+				w.setCondition(p, f)
+			}
+		}
+	}
+}
+
+func (w *world) setCondition(p *v1.Pod, f engine.Condition) {
+	old := slices.IndexFunc(p.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodScheduled })
+	c := v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: f.Reason, Message: f.Message, ObservedGeneration: f.Generation}
+	if f.ClearNomination {
+		p.Status.NominatedNodeName = ""
+	} else if old >= 0 && p.Status.Conditions[old] == c && len(w.watch) == 0 {
+		w.t.Fatalf("condition of %s is written again unchanged: %s", f.Pod.Name, f.Message)
+	}
+	p.Status.Conditions = []v1.PodCondition{c}
+	w.changed(p)
+}
+
+// changed gives a pod a new version and shows it to the watch.
+func (w *world) changed(p *v1.Pod) {
+	w.rv++
+	p.ResourceVersion = fmt.Sprint(w.rv)
+	w.watch = append(w.watch, engine.PodSet{Pod: w.intake.Pod(p.DeepCopy())})
+}
+
+func (w *world) createPod(name string) {
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(fmt.Sprintf("%s-%d", name, w.rv))}}
+	p.Spec.SchedulerName = "default-scheduler"
+	cpu := rapid.SampledFrom([]string{"0", "1", "1", "2", "3", "50E"}).Draw(w.t, "cpu")
+	priority := int32(rapid.IntRange(0, 2).Draw(w.t, "priority"))
+	p.Spec.Priority = &priority
+	c := v1.Container{Name: "c", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse(cpu)}}}
+	if rapid.IntRange(0, 4).Draw(w.t, "port") == 0 {
+		c.Ports = []v1.ContainerPort{{HostPort: 80}}
+	}
+	p.Spec.Containers = []v1.Container{c}
+	if rapid.IntRange(0, 5).Draw(w.t, "gated") == 0 {
+		p.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "wait"}}
+	}
+	if rapid.IntRange(0, 6).Draw(w.t, "nominated") == 0 {
+		p.Status.NominatedNodeName = "n0"
+	}
+	w.pods[string(p.UID)] = p
+	w.changed(p)
+}
+
+func (w *world) setNode(name string) {
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	cores := rapid.IntRange(1, 4).Draw(w.t, "cores")
+	if old := w.nodes[name]; old != nil && w.oursOnly {
+		had := old.Status.Allocatable[v1.ResourceCPU]
+		cores = max(cores, int(had.Value()))
+	}
+	n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: *apiresource.NewQuantity(int64(cores), apiresource.DecimalSI), v1.ResourcePods: apiresource.MustParse("3")}
+	w.nodes[name] = n
+	w.watch = append(w.watch, engine.NodeSet{Node: w.intake.Node(n)})
+}
+
+// pick draws one of the pods that satisfy ok, nil if there is none.
+func (w *world) pick(what string, ok func(*v1.Pod) bool) *v1.Pod {
+	var uids []string
+	for uid, p := range w.pods {
+		if ok(p) {
+			uids = append(uids, uid)
+		}
+	}
+	if len(uids) == 0 {
+		return nil
+	}
+	slices.Sort(uids)
+	return w.pods[rapid.SampledFrom(uids).Draw(w.t, what)]
+}
+
+func pending(p *v1.Pod) bool { return p.Spec.NodeName == "" && p.DeletionTimestamp == nil }
+
+// happen makes one random thing happen.
+func (w *world) happen() {
+	moves := []string{"pod", "pod", "node", "delete", "terminate", "ungate", "watch", "watch", "watch", "bind", "bind", "answer", "answer",
+		"cycle", "cycle", "cycle", "tick", "tick", "stale tick", "restart"}
+	if !w.oursOnly {
+		moves = append(moves, "foreign bind", "node gone")
+	}
+	switch rapid.SampledFrom(moves).Draw(w.t, "move") {
+	case "pod":
+		w.createPod(fmt.Sprintf("p%d", rapid.IntRange(0, 9).Draw(w.t, "name")))
+	case "node":
+		w.setNode(fmt.Sprintf("n%d", rapid.IntRange(0, 2).Draw(w.t, "node")))
+	case "node gone":
+		name := fmt.Sprintf("n%d", rapid.IntRange(0, 2).Draw(w.t, "node"))
+		if w.nodes[name] != nil {
+			delete(w.nodes, name)
+			w.watch = append(w.watch, engine.NodeGone{Name: name})
+		}
+	case "delete":
+		if p := w.pick("deleted", func(*v1.Pod) bool { return true }); p != nil {
+			w.remove(p)
+		}
+	case "terminate":
+		if p := w.pick("terminated", func(p *v1.Pod) bool { return p.DeletionTimestamp == nil }); p != nil {
+			p.DeletionTimestamp = &metav1.Time{}
+			p.DeletionTimestamp.Time = p.DeletionTimestamp.AddDate(1, 0, 0)
+			w.changed(p)
+		}
+	case "ungate":
+		if p := w.pick("ungated", func(p *v1.Pod) bool { return len(p.Spec.SchedulingGates) > 0 }); p != nil {
+			p.Spec.SchedulingGates = nil
+			w.changed(p)
+		}
+	case "foreign bind":
+		if p := w.pick("taken", pending); p != nil && len(w.nodes) > 0 {
+			p.Spec.NodeName = "n1"
+			w.changed(p)
+		}
+	case "watch":
+		w.deliver()
+	case "bind":
+		w.carryOut()
+	case "answer":
+		w.answer()
+	case "cycle":
+		w.send(engine.Cycle{})
+	case "tick":
+		w.now += record.Time(rapid.IntRange(0, 3000).Draw(w.t, "ms")) * record.Second / 1000
+		w.send(engine.Tick{Now: w.now})
+	case "stale tick":
+		w.send(engine.Tick{Now: w.now - record.Second})
+		if w.engine.Now() < w.now {
+			w.t.Fatalf("time went back from %d to %d", w.now, w.engine.Now())
+		}
+	case "restart":
+		w.restart()
+	}
+}
+
+func (w *world) remove(p *v1.Pod) {
+	delete(w.pods, string(p.UID))
+	w.watch = append(w.watch, engine.PodGone{Pod: record.PodRef{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}})
+}
+
+// deliver shows the engine the next change.
+func (w *world) deliver() {
+	if len(w.watch) > 0 {
+		ev := w.watch[0]
+		w.watch = w.watch[1:]
+		w.send(ev)
+	}
+}
+
+// carryOut lets the API server handle one of the binds, in any order.
+func (w *world) carryOut() {
+	if len(w.binds) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(w.binds)-1).Draw(w.t, "which bind")
+	b := w.binds[i]
+	w.binds = slices.Delete(w.binds, i, i+1)
+	done := engine.BindDone{Pod: b.Pod, Node: b.Node, Outcome: engine.BindFailed, Message: "refused"}
+	p := w.pods[b.Pod.UID]
+	switch {
+	case p == nil:
+		done.Outcome = engine.PodVanished
+	case p.Spec.NodeName != "" && w.oursOnly:
+		w.t.Fatalf("pod %s is bound to %s and is bound again to %s", p.Name, p.Spec.NodeName, b.Node)
+	case p.Spec.NodeName == b.Node:
+		done.Outcome = engine.Bound
+	case p.Spec.NodeName != "":
+		done.Outcome, done.Node = engine.BoundElsewhere, p.Spec.NodeName
+	case p.DeletionTimestamp != nil:
+	case rapid.IntRange(0, 3).Draw(w.t, "refuse") == 0:
+	default:
+		p.Spec.NodeName = b.Node
+		p.Status.Conditions = nil
+		w.changed(p)
+		done.Outcome = engine.Bound
+		w.checkRoom(b.Node)
+	}
+	w.answers = append(w.answers, done)
+}
+
+func (w *world) answer() {
+	if len(w.answers) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(w.answers)-1).Draw(w.t, "which answer")
+	a := w.answers[i]
+	w.answers = slices.Delete(w.answers, i, i+1)
+	w.send(a)
+}
+
+// checkRoom: no node holds more than it offers, by the API server's own books.
+func (w *world) checkRoom(node string) {
+	n := w.nodes[node]
+	if n == nil || !w.oursOnly {
+		return
+	}
+	var cpu, count int64
+	for _, p := range w.pods {
+		if p.Spec.NodeName == node {
+			q := p.Spec.Containers[0].Resources.Requests[v1.ResourceCPU]
+			cpu += q.MilliValue()
+			count++
+		}
+	}
+	offered := n.Status.Allocatable[v1.ResourceCPU]
+	if cpu > offered.MilliValue() || count > 3 {
+		w.t.Fatalf("node %s is oversold: %d of %d thousandths of a core, %d pods", node, cpu, offered.MilliValue(), count)
+	}
+}
+
+// restart kills the scheduler at this instant: binds on the way are carried out or lost, then everything is listed anew.
+func (w *world) restart() {
+	for len(w.binds) > 0 {
+		if rapid.Bool().Draw(w.t, "the bind got through") {
+			w.carryOut()
+		} else {
+			w.binds = w.binds[1:]
+		}
+	}
+	w.answers, w.watch = nil, nil
+	w.engine, w.taped, w.played = freshEngine(), nil, nil
+	w.send(engine.Tick{Now: w.now})
+	for _, name := range sortedKeys(w.nodes) {
+		w.send(engine.NodeSet{Node: w.intake.Node(w.nodes[name])})
+	}
+	for _, uid := range sortedKeys(w.pods) {
+		w.send(engine.PodSet{Pod: w.intake.Pod(w.pods[uid].DeepCopy())})
+	}
+	w.send(engine.Synced{})
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// settle ends all faults and lets time run until nothing can change any more.
+func (w *world) settle() {
+	for round := range 400 {
+		for len(w.watch) > 0 || len(w.binds) > 0 || len(w.answers) > 0 {
+			w.deliver()
+			w.carryOut()
+			w.answer()
+		}
+		if !w.engine.Ready() {
+			if round > 350 {
+				return
+			}
+			w.now += 2 * record.Second
+			w.send(engine.Tick{Now: w.now})
+			continue
+		}
+		w.send(engine.Cycle{})
+	}
+}
+
+// checkRest compares the engine at rest with the truth.
+func (w *world) checkRest() {
+	s := w.engine.Snapshot()
+	bound := 0
+	for uid, p := range w.pods {
+		at, n, assumed, ok := s.PodOn(cluster.UID(uid))
+		switch {
+		case p.Spec.NodeName == "" && ok:
+			w.t.Fatalf("pod %s is pending and the ledger has it on %s", p.Name, s.NodeName(n))
+		case p.Spec.NodeName != "" && (!ok || assumed || s.NodeName(n) != p.Spec.NodeName || at.NodeName != p.Spec.NodeName):
+			w.t.Fatalf("pod %s is on %s; the ledger: found %v, assumed %v", p.Name, p.Spec.NodeName, ok, assumed)
+		case p.Spec.NodeName != "":
+			bound++
+		}
+	}
+	if s.PodCount() != bound {
+		w.t.Fatalf("the ledger has %d pods, %d are bound", s.PodCount(), bound)
+	}
+	if n := w.engine.InFlightEvents(); n != 0 {
+		w.t.Fatalf("%d events are kept in flight at rest", n)
+	}
+	if n := w.engine.Binding(); n != 0 {
+		w.t.Fatalf("%d binds have no outcome at rest", n)
+	}
+	w.checkWaiting()
+}
+
+// checkWaiting: each pending pod waits in exactly one place, and none waits that a node has room for.
+func (w *world) checkWaiting() {
+	report := w.engine.QueueReport()
+	where := map[string]record.SubQueue{}
+	for _, e := range report.Entries {
+		if where[e.Pod.UID] != "" {
+			w.t.Fatalf("pod %s waits twice", e.Pod.Name)
+		}
+		where[e.Pod.UID] = e.Where
+		if w.pods[e.Pod.UID] == nil || w.pods[e.Pod.UID].Spec.NodeName != "" {
+			w.t.Fatalf("pod %s waits in %s and is bound or gone", e.Pod.Name, e.Where)
+		}
+	}
+	for uid, p := range w.pods {
+		if !pending(p) {
+			continue
+		}
+		if where[uid] == "" {
+			w.t.Fatalf("pod %s is pending and waits nowhere", p.Name)
+		}
+		if len(p.Spec.SchedulingGates) > 0 {
+			continue
+		}
+		fit, _ := w.engine.ExplainPod(p.Namespace, p.Name)
+		if fit.Pod.UID == uid && fit.Fit != nil && fit.Fit.Feasible > 0 {
+			w.t.Fatalf("pod %s waits in %s and %v would take it", p.Name, where[uid], fit.Fit.FeasibleExamples)
+		}
+	}
+}
+
+// checkReplay plays the tape and compares the effects byte for byte.
+func (w *world) checkReplay() {
+	again, tape := freshEngine(), engine.NewTape()
+	var played []byte
+	for _, raw := range bytes.Split(bytes.TrimSuffix(w.taped, []byte("\n")), []byte("\n")) {
+		ev, ok, err := tape.Event(raw)
+		if err != nil || !ok {
+			w.t.Fatalf("tape: %v (event %v) in %s", err, ok, raw)
+		}
+		played = engine.AppendEffects(played, again.Step(ev))
+	}
+	if !bytes.Equal(played, w.played) {
+		w.t.Fatalf("the tape plays otherwise:\n%s", diff(string(w.played), string(played)))
+	}
+}
