@@ -132,6 +132,10 @@ func (f *balancedScore) Plain(_ cluster.Snapshot, v *cluster.NodeView) int64 {
 func (f *balancedScore) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int64) {
 	f.buf = columns(s, lo, hi, f.list, f.buf)
 	out = out[lo:hi]
+	if len(f.buf) == 2 {
+		balanceOfTwo(&f.buf[0], &f.buf[1], out)
+		return
+	}
 	for i := range out {
 		f.with, f.without = f.with[:0], f.without[:0]
 		for k := range f.buf {
@@ -143,6 +147,32 @@ func (f *balancedScore) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out [
 		}
 		out[i] = balance(evenness(f.with), evenness(f.without))
 	}
+}
+
+// balanceOfTwo is the balance of the usual two resources: with one alone there is nothing to balance.
+func balanceOfTwo(a, b *scoredColumns, out []int64) {
+	n := len(out)
+	allocA, usedA, allocB, usedB := a.alloc[:n], a.used[:n], b.alloc[:n], b.used[:n]
+	for i := range out {
+		if allocA[i] == 0 || allocB[i] == 0 {
+			out[i] = balance(MaxScore, MaxScore)
+			continue
+		}
+		wholeA, wholeB := float64(allocA[i]), float64(allocB[i])
+		with := evennessOfTwo(float64(resource.Add(usedA[i], a.pod))/wholeA, float64(resource.Add(usedB[i], b.pod))/wholeB)
+		without := evennessOfTwo(float64(usedA[i])/wholeA, float64(usedB[i])/wholeB)
+		out[i] = balance(with, without)
+	}
+}
+
+func evennessOfTwo(a, b float64) int64 {
+	if a > 1 {
+		a = 1
+	}
+	if b > 1 {
+		b = 1
+	}
+	return int64((1 - math.Abs((a-b)/2)) * float64(MaxScore))
 }
 
 func (*balancedScore) Epoch(cluster.Snapshot) uint64 { return 0 }

@@ -138,28 +138,48 @@ func (pl *NodeResourcesFit) ignores(name v1.ResourceName) bool {
 	return pl.ignored[string(name)] || pl.ignoredGroups[group]
 }
 
-// verdict of the need alone, on a node that offers alloc and has used of it taken. Room for one more pod can always
-// be made by evicting one, so a full node is never unresolvable for that.
-func (nd *need) verdict(used, alloc int64) (short, unresolvable bool) {
-	if nd.amount == resource.Overflowed && !mutated(fitOverflowLands) {
-		return true, true
-	}
-	amount := nd.amount
+// compared is the amount as both forms compare it.
+func (nd *need) compared() int64 {
 	switch {
-	case nd.code == tooManyPods && mutated(fitPodsOffByOne):
-		amount--
-	case nd.code != tooManyPods && mutated(fitExactRejected):
-		amount++
+	case nd.name == v1.ResourcePods && mutated(fitPodsOffByOne):
+		return nd.amount - 1
+	case nd.name != v1.ResourcePods && mutated(fitExactRejected):
+		return nd.amount + 1
 	}
-	short = amount > resource.Sub(alloc, used)
-	return short, short && nd.amount > alloc && nd.name != v1.ResourcePods && !mutated(fitAlwaysResolvable)
+	return nd.amount
+}
+
+// overflowed needs are met nowhere.
+func (nd *need) overflowed() bool {
+	return nd.amount == resource.Overflowed && !mutated(fitOverflowLands)
+}
+
+// hard is set for needs that evictions cannot meet on a node that offers too little. Room for one more pod can be
+// made by evicting one, so upstream never calls a node that allows few pods unresolvable.
+func (nd *need) hard() Code {
+	if nd.name == v1.ResourcePods || mutated(fitAlwaysResolvable) {
+		return 0
+	}
+	return Unresolvable
+}
+
+// judge tells whether a node that offers alloc and has used of it taken is short of the need, and whether evictions
+// cannot help.
+func (nd *need) judge(used, alloc int64) (short bool, hard Code) {
+	if nd.overflowed() {
+		return true, Unresolvable
+	}
+	if nd.amount > alloc {
+		hard = nd.hard()
+	}
+	return nd.compared() > resource.Sub(alloc, used), hard
 }
 
 // PrepareFilter looks at every pod: also one that asks for nothing needs a place.
 func (pl *NodeResourcesFit) PrepareFilter(_ cluster.Snapshot, p *cluster.Pod) FilterPlan {
 	f := &fitFilter{needs: pl.needsOf(&p.Spec.Request)}
 	for i := range f.needs {
-		f.never = f.never || f.needs[i].amount == resource.Overflowed
+		f.never = f.never || f.needs[i].overflowed()
 	}
 	if len(f.needs) > 4+maxScalars {
 		f.book = &codebook{codes: map[string]Code{}}
@@ -178,10 +198,12 @@ type fitFilter struct {
 	columns []needColumn // per need, valid within one call
 }
 
-// needColumn is where a need is compared: it is met on rows with used <= alloc-amount.
+// needColumn is where a need is compared: it is met on rows with used <= alloc-compared. Allocatable amounts are never
+// negative, so the difference does not wrap.
 type needColumn struct {
-	used, alloc []int64
-	amount      int64
+	used, alloc      []int64 // nil where no node offers the resource
+	compared, amount int64
+	code, hard       Code
 }
 
 func (f *fitFilter) Plain(_ cluster.Snapshot, v *cluster.NodeView) Code {
@@ -191,20 +213,17 @@ func (f *fitFilter) Plain(_ cluster.Snapshot, v *cluster.NodeView) Code {
 	})
 }
 
-// code joins the verdicts of all needs.
+// code joins the verdicts on all needs.
 func (f *fitFilter) code(amounts func(i int) (used, alloc int64)) Code {
 	var code Code
 	var which []byte
 	for i := range f.needs {
 		nd := &f.needs[i]
-		short, unresolvable := nd.verdict(amounts(i))
+		short, hard := nd.judge(amounts(i))
 		if !short {
 			continue
 		}
-		code |= nd.code
-		if unresolvable {
-			code |= Unresolvable
-		}
+		code |= nd.code | hard
 		if f.book != nil {
 			which = binary.AppendUvarint(which, uint64(i))
 		}
@@ -213,6 +232,18 @@ func (f *fitFilter) code(amounts func(i int) (used, alloc int64)) Code {
 		code |= f.book.code(which)
 	}
 	return code
+}
+
+func (f *fitFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, out []Verdict) {
+	out = out[lo:hi]
+	if !f.resolve(s, lo, hi) || f.never || f.book != nil {
+		f.scanSlow(tag, out)
+		return
+	}
+	if mutated(fitColumnSkipsMemory) && len(f.columns) > 2 {
+		f.columns[2] = f.columns[0]
+	}
+	f.scan(tag, out)
 }
 
 // resolve finds the columns of all needs; ok is false when one has none, so that no node offers it.
@@ -229,46 +260,77 @@ func (f *fitFilter) resolve(s cluster.Snapshot, lo, hi cluster.NodeIdx) (ok bool
 			}
 			nd.id = id
 		}
-		f.columns[i] = needColumn{s.Requested(nd.id)[lo:hi], s.Allocatable(nd.id)[lo:hi], nd.amount}
+		f.columns[i] = needColumn{s.Requested(nd.id)[lo:hi], s.Allocatable(nd.id)[lo:hi], nd.compared(), nd.amount, nd.code, nd.hard()}
 	}
 	return ok
 }
 
-// codeAt is the code of the i-th row of the columns.
-func (f *fitFilter) codeAt(i int) Code {
-	return f.code(func(k int) (used, alloc int64) {
-		c := &f.columns[k]
-		if c.used == nil {
-			return 0, 0
+// scan compares the first three needs in step, for most pods all there are, and the others one by one.
+func (f *fitFilter) scan(tag Tag, out []Verdict) {
+	first, second, third := &f.columns[0], &f.columns[0], &f.columns[0]
+	var rest []needColumn
+	switch {
+	case len(f.columns) == 1:
+	case len(f.columns) == 2:
+		second = &f.columns[1]
+	default:
+		second, third, rest = &f.columns[1], &f.columns[2], f.columns[3:]
+	}
+	n := len(out)
+	used1, used2, used3 := first.used[:n], second.used[:n], third.used[:n]
+	alloc1, alloc2, alloc3 := first.alloc[:n], second.alloc[:n], third.alloc[:n]
+	want1, want2, want3 := first.compared, second.compared, third.compared
+rows:
+	for i := range out {
+		if out[i] != Fits {
+			continue
 		}
-		return c.used[i], c.alloc[i]
-	})
+		if used1[i] <= alloc1[i]-want1 && used2[i] <= alloc2[i]-want2 && used3[i] <= alloc3[i]-want3 {
+			for k := range rest {
+				if c := &rest[k]; c.used[i] > c.alloc[i]-c.compared {
+					out[i] = tag.With(f.codeAt(i))
+					continue rows
+				}
+			}
+			continue
+		}
+		out[i] = tag.With(f.codeAt(i))
+	}
 }
 
-func (f *fitFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, out []Verdict) {
-	out = out[lo:hi]
-	known := f.resolve(s, lo, hi)
-	met := f.met
-	switch {
-	case !known || f.never:
-		met = func(int) bool { return false }
-	}
-	for i := range out {
-		if out[i] == Fits && !met(i) {
-			if code := f.codeAt(i); code != Fit {
-				out[i] = tag.With(code)
+// codeAt is the code of the i-th row of the columns, where some need is not met.
+func (f *fitFilter) codeAt(i int) Code {
+	var code Code
+	for k := range f.columns {
+		c := &f.columns[k]
+		alloc := c.alloc[i]
+		if c.used[i] > alloc-c.compared {
+			code |= c.code
+			if c.amount > alloc {
+				code |= c.hard
 			}
 		}
 	}
+	return code
 }
 
-func (f *fitFilter) met(i int) bool {
-	for k := range f.columns {
-		if c := &f.columns[k]; c.used[i] > c.alloc[i]-c.amount {
-			return false
+// scanSlow does the same for needs that overflowed, that no node offers, or that are more than a Code has bits.
+func (f *fitFilter) scanSlow(tag Tag, out []Verdict) {
+	for i := range out {
+		if out[i] != Fits {
+			continue
+		}
+		code := f.code(func(k int) (used, alloc int64) {
+			c := &f.columns[k]
+			if c.used == nil {
+				return 0, 0
+			}
+			return c.used[i], c.alloc[i]
+		})
+		if code != Fit {
+			out[i] = tag.With(code)
 		}
 	}
-	return true
 }
 
 func (f *fitFilter) Reasons(c Code) []string {
@@ -365,7 +427,7 @@ func fitNodeHint(p *cluster.Pod, ch Change) Hint {
 	var strict NodeResourcesFit
 	needs := strict.needsOf(&p.Spec.Request)
 	if slices.ContainsFunc(needs, func(nd need) bool {
-		short, _ := nd.verdict(0, ch.NewNode.Allocatable.Get(nd.name))
+		short, _ := nd.judge(0, ch.NewNode.Allocatable.Get(nd.name))
 		return short
 	}) && !mutated(fitHintAnyNode) {
 		return SkipHint
