@@ -349,7 +349,13 @@ func (q *Queue) SetAside(u *Unit, cause string) {
 
 // Happened tells the queue that something changed: it wakes the units that the change may help, and is kept for those
 // in flight.
-func (q *Queue) Happened(ch plugin.Change) { q.HappenedUpTo(ch, math.MaxInt32) }
+func (q *Queue) Happened(ch plugin.Change) {
+	upTo := int32(math.MaxInt32)
+	if ch.OnlyUpTo != nil {
+		upTo = *ch.OnlyUpTo
+	}
+	q.HappenedUpTo(ch, upTo)
+}
 
 // HappenedUpTo is Happened for waiting units of at most the given priority: the loss of a nomination is news only to
 // those before whom it went. Units in flight are told in any case, as upstream does.
