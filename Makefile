@@ -52,12 +52,16 @@ conformance-upstream: ## bin/kube-scheduler: upstream's, to measure against
 
 .PHONY: lint
 lint: ## formatting, vet and staticcheck on all modules, the rules of internal/lint
-	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted (run gofmt -w):"; echo "$$unformatted"; exit 1; fi
-	@for m in $(MODULES); do echo "vet $$m"; $(GO) -C $$m vet ./... || exit 1; done
-	@echo "vet . with mutants"; $(GO) vet -tags kumiki_mutants ./core/...
 	GOWORK=off $(GO) -C tools build -buildvcs=false -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
-	@for m in $(MODULES); do echo "staticcheck $$m"; (cd $$m && "$(CURDIR)/bin/staticcheck" ./...) || exit 1; done
-	$(GO) test ./internal/lint
+	@bad=0; \
+	unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted (run gofmt -w):"; echo "$$unformatted"; bad=1; fi; \
+	for m in $(MODULES); do \
+		echo "==> vet $$m"; $(GO) -C $$m vet ./... || bad=1; \
+		echo "==> staticcheck $$m"; (cd $$m && "$(CURDIR)/bin/staticcheck" ./...) || bad=1; \
+	done; \
+	echo "==> vet and staticcheck core, with mutants"; $(GO) vet -tags kumiki_mutants ./core/... || bad=1; bin/staticcheck -tags kumiki_mutants ./core/... || bad=1; \
+	echo "==> rules"; $(GO) test ./internal/lint || bad=1; \
+	if [ $$bad = 0 ]; then echo "lint ok"; else echo "lint FAILED"; exit 1; fi
 
 .PHONY: race
 race: ## the tests of the root module and the local cluster under the race detector
