@@ -25,6 +25,8 @@ type Scheduler struct {
 	World     *World
 	// Election is nil when leader election is off.
 	Election *Election
+	// DelayWatches keeps a standby from watching; it then lists when it has become the leader.
+	DelayWatches bool
 }
 
 // Run schedules until ctx ends, then hands over: no more decisions, binds in flight end, the lease is given back. It
@@ -37,7 +39,10 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer parts.Wait()
 	defer stop()
 
-	s.Informers.Start(inside)
+	standby := s.Election != nil && s.DelayWatches
+	if !standby {
+		s.Informers.Start(inside)
+	}
 	defer s.Informers.Stop()
 	parts.Go(func() { s.Loop.Run(inside) })
 	parts.Go(func() { s.World.Tend(inside) })
@@ -53,7 +58,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		})
 		select {
 		case <-s.Election.Won():
-			if s.Election.Contested() {
+			if standby || s.Election.Contested() {
 				s.Informers.Start(inside)
 			}
 		case <-ctx.Done():

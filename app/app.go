@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Options make a scheduler.
+type Options struct {
+	Config config.Resolved
+	// Master overrides the API server's address in the kubeconfig. Kubeconfig overrides the one in Config.
+	Master, Kubeconfig string
+	// Rest, when set, is how the API server is reached, and the kubeconfig is not read.
+	Rest  *rest.Config
+	Serve kube.ServeOptions
+	// UnschedulableTimeout is how long a rejected pod waits for an event before it is tried anyway.
+	UnschedulableTimeout time.Duration
+	// Observers see every event with its effects, in order, on the loop's goroutine. They must not keep the effects.
+	Observers []kube.Observer
+	// Handlers makes further handlers by path, behind authentication; a path that ends in a slash takes everything
+	// below. It may be nil.
+	Handlers func(*Scheduler) map[string]http.Handler
+	// Metrics is where to count; nil means the metrics that /metrics of this process serves.
+	Metrics *kube.Metrics
+}
+
+// DefaultOptions are those of kube-scheduler without flags.
+func DefaultOptions() Options {
+	return Options{Config: config.Default(), Serve: kube.DefaultServeOptions(), UnschedulableTimeout: 5 * time.Minute}
+}
+
+// Scheduler is a scheduler that is put together and does not run yet.
+type Scheduler struct {
+	engine  *engine.Engine
+	inner   *kube.Scheduler
+	clients *kube.Clients
+	server  *kube.Server // nil when serving is off
+	opts    Options
+	drop    context.CancelFunc // ends calls that are still under way
+}
+
+// NewScheduler puts a scheduler together. It binds the port and sends a few requests to learn how to authenticate
+// others; an API server that is down does not fail it.
+func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
+	s := &Scheduler{opts: o}
+	cfg, err := s.rest()
+	if err != nil {
+		return nil, err
+	}
+	if s.clients, err = kube.NewClients(cfg); err != nil {
+		return nil, err
+	}
+	engineConfig, err := EngineConfig(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	engineConfig.UnschedulableTimeout = record.Time(o.UnschedulableTimeout)
+	meter := kube.NewMeter()
+	engineConfig.Meter = meter
+	s.engine = engine.New(engineConfig)
+	if s.server, err = s.serve(); err != nil {
+		return nil, err
+	}
+	if err := s.assemble(ctx, meter); err != nil {
+		if s.server != nil {
+			s.server.Stop()
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Scheduler) rest() (*rest.Config, error) {
+	if s.opts.Rest != nil {
+		return s.opts.Rest, nil
+	}
+	c := s.opts.Config.ClientConnection
+	if s.opts.Kubeconfig != "" {
+		c.Kubeconfig = s.opts.Kubeconfig
+	}
+	return kube.RestConfig(kube.ClientOptions{
+		Kubeconfig: c.Kubeconfig, Master: s.opts.Master, AcceptContentTypes: c.AcceptContentTypes, ContentType: c.ContentType,
+		QPS: c.QPS, Burst: int(c.Burst),
+	})
+}
+
+// serve binds the port. Who may ask is looked up with the scheduler's own kubeconfig unless another is named: upstream
+// then treats everyone as anonymous, which would leave a scheduler outside the cluster that nobody can ask.
+func (s *Scheduler) serve() (*kube.Server, error) {
+	o := s.opts.Serve
+	if o.Secure == nil {
+		return nil, nil
+	}
+	kubeconfig := s.opts.Kubeconfig
+	if kubeconfig == "" {
+		kubeconfig = s.opts.Config.ClientConnection.Kubeconfig
+	}
+	if o.Authentication.RemoteKubeConfigFile == "" {
+		o.Authentication.RemoteKubeConfigFile = kubeconfig
+	}
+	if o.Authorization.RemoteKubeConfigFile == "" {
+		o.Authorization.RemoteKubeConfigFile = kubeconfig
+	}
+	o.Profiling, o.ContentionProfiling = s.opts.Config.Profiling, s.opts.Config.ContentionProfiling
+	return kube.NewServer(o)
+}
+
+func (s *Scheduler) assemble(ctx context.Context, meter *kube.Meter) error {
+	hostname, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("host name, for events and the lease: %w", err)
+	}
+	metrics := s.opts.Metrics
+	if metrics == nil {
+		metrics = kube.ProcessMetrics()
+	}
+	log := klog.FromContext(ctx)
+	inbox := kube.NewInbox(func(object string, problem any) {
+		log.Error(nil, "Object could not be read and is left as it was", "object", object, "problem", problem)
+	})
+	// Calls outlive ctx: what is under way when it ends is handed over.
+	calls, drop := context.WithCancel(context.WithoutCancel(ctx))
+	s.drop = drop
+	var loop *kube.Loop
+	world := kube.NewWorld(calls, kube.WorldConfig{
+		// Patches and the lease go with the watches, which send little: under a qps, neither may wait behind binds or events.
+		Binds: s.clients.Binds, Patches: s.clients.Watches, Events: s.clients.Events,
+		BindsInFlight: s.opts.Config.Kumiki.InFlightBinds, Inbox: inbox, Metrics: metrics,
+		Answer:   func(done engine.BindDone) { loop.Answer(done) },
+		Reporter: s.opts.Config.Profiles[0].SchedulerName, Hostname: hostname,
+	})
+	loop = kube.NewLoop(kube.LoopConfig{
+		Engine: s.engine, Inbox: inbox, Carrier: world, Metrics: metrics, Meter: meter, Observers: s.opts.Observers,
+	})
+	s.inner = &kube.Scheduler{Informers: kube.NewInformers(s.clients.Watches, inbox), Loop: loop, World: world,
+		DelayWatches: s.opts.Config.DelayCacheUntilActive}
+	if c := s.opts.Config.LeaderElection; c.Enabled {
+		lease := kube.LeaseConfig{
+			Client: s.clients.Watches.CoordinationV1(), Namespace: c.Namespace, Name: c.Name, Hostname: hostname,
+			LeaseDuration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod,
+		}
+		if s.server != nil {
+			lease.Endpoint = s.server.Endpoint()
+		}
+		if s.inner.Election, err = kube.NewElection(lease); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Endpoint is where the scheduler answers; its address is empty when serving is off.
+func (s *Scheduler) Endpoint() kube.Endpoint {
+	if s.server == nil {
+		return kube.Endpoint{}
+	}
+	return s.server.Endpoint()
+}
+
+// Ask runs f on the goroutine that owns the engine, between two batches, and returns when f has run. f must not keep the
+// engine or what it got from it.
+func (s *Scheduler) Ask(ctx context.Context, f func(*engine.Engine)) error {
+	return s.inner.Loop.Ask(ctx, func() { f(s.engine) })
+}
+
+// Synced is closed when the scheduler knows the pods and nodes of the cluster.
+func (s *Scheduler) Synced() <-chan struct{} { return s.inner.Loop.Synced() }
+
+// Run schedules until ctx ends and then hands over, or until the lease is lost, which is an error. It runs once.
+func (s *Scheduler) Run(ctx context.Context) error {
+	defer s.clients.Close()
+	defer s.drop()
+	if s.server != nil {
+		var handlers map[string]http.Handler
+		if s.opts.Handlers != nil {
+			handlers = s.opts.Handlers(s)
+		}
+		health := kube.Health{Election: s.inner.Election, Loop: s.inner.Loop, Ending: ctx.Done()}
+		if err := s.server.Serve(health, handlers); err != nil {
+			s.server.Stop()
+			return err
+		}
+		defer s.server.Stop()
+	}
+	klog.FromContext(ctx).Info("Scheduling", "profiles", len(s.opts.Config.Profiles), "endpoint", s.Endpoint().Address,
+		"seed", s.opts.Config.Kumiki.Seed)
+	return s.inner.Run(ctx)
+}
+
+// Run puts a scheduler together and runs it.
+func Run(ctx context.Context, o Options) error {
+	s, err := NewScheduler(ctx, o)
+	if err != nil {
+		return err
+	}
+	return s.Run(ctx)
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/server"
+	genericfilters "k8s.io/apiserver/pkg/server/filters"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/apiserver/pkg/server/mux"
+	"k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/server/routes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/component-base/logs"
+	"k8s.io/component-base/metrics/legacyregistry"
+	_ "k8s.io/component-base/metrics/prometheus/restclient" // counts requests
+	"k8s.io/component-base/metrics/prometheus/slis"
+	_ "k8s.io/component-base/metrics/prometheus/version" // tells the build
+)
+
+// DefaultPort is kube-scheduler's.
+const DefaultPort = 10259
+
+// ServeOptions say where and to whom the scheduler answers. They are the options of kube-scheduler.
+type ServeOptions struct {
+	Secure         *options.SecureServingOptions
+	Authentication *options.DelegatingAuthenticationOptions
+	Authorization  *options.DelegatingAuthorizationOptions
+	// Profiling serves /debug/pprof; ContentionProfiling also counts blocking.
+	Profiling, ContentionProfiling bool
+}
+
+// DefaultServeOptions are kube-scheduler's: 0.0.0.0:10259, a certificate made at start, and life goes on when the cluster
+// does not tell how to authenticate.
+func DefaultServeOptions() ServeOptions {
+	o := ServeOptions{
+		Secure:         options.NewSecureServingOptions(),
+		Authentication: options.NewDelegatingAuthenticationOptions(),
+		Authorization:  options.NewDelegatingAuthorizationOptions(),
+	}
+	o.Secure.ServerCert.CertDirectory = ""
+	o.Secure.ServerCert.PairName = "kube-scheduler"
+	o.Secure.BindPort = DefaultPort
+	o.Authentication.TolerateInClusterLookupFailure = true
+	o.Authentication.RemoteKubeConfigFileOptional = true
+	o.Authorization.RemoteKubeConfigFileOptional = true
+	return o
+}
+
+// Server answers over https: health to everyone, the rest to whom the API server lets in.
+type Server struct {
+	info     *server.SecureServingInfo
+	authn    server.AuthenticationInfo
+	authz    server.AuthorizationInfo
+	opts     ServeOptions
+	endpoint Endpoint
+	stop     chan struct{}
+	stopped  <-chan struct{}
+	closed   <-chan struct{}
+}
+
+// NewServer binds the port and makes a certificate where none is given. It returns nil when the port is 0, which turns
+// serving off.
+func NewServer(o ServeOptions) (*Server, error) {
+	if o.Secure.BindPort == 0 && o.Secure.Listener == nil {
+		return nil, nil
+	}
+	host, err := utilnet.ResolveBindAddress(o.Secure.BindAddress)
+	if err != nil || o.Secure.BindAddress.IsLoopback() {
+		host = o.Secure.BindAddress // no route out: only this machine can come in
+	}
+	if host.IsUnspecified() {
+		host = net.IPv4(127, 0, 0, 1)
+	}
+	loopback := []net.IP{net.IPv4(127, 0, 0, 1), host}
+	if err := o.Secure.MaybeDefaultWithSelfSignedCerts("localhost", nil, loopback); err != nil {
+		return nil, fmt.Errorf("serving certificate: %w", err)
+	}
+	s := &Server{opts: o, stop: make(chan struct{})}
+	if err := o.Secure.ApplyTo(&s.info); err != nil {
+		return nil, fmt.Errorf("serving on %s port %d: %w", o.Secure.BindAddress, o.Secure.BindPort, err)
+	}
+	if err := s.delegate(); err != nil {
+		s.info.Listener.Close()
+		return nil, err
+	}
+	_, port, err := net.SplitHostPort(s.info.Listener.Addr().String())
+	if err != nil {
+		return nil, fmt.Errorf("address of the listener: %w", err)
+	}
+	s.endpoint.Address = net.JoinHostPort(host.String(), port)
+	if made := o.Secure.ServerCert.GeneratedCert; made != nil {
+		s.endpoint.CA, _ = made.CurrentCertKeyContent()
+	}
+	return s, nil
+}
+
+// delegate sets up authentication and authorization by the API server.
+func (s *Server) delegate() error {
+	if err := s.opts.Authentication.ApplyTo(&s.authn, s.info, nil); err != nil {
+		return fmt.Errorf("delegated authentication: %w", err)
+	}
+	if err := s.opts.Authorization.ApplyTo(&s.authz); err != nil {
+		return fmt.Errorf("delegated authorization: %w", err)
+	}
+	return nil
+}
+
+// Endpoint is where the server answers; its CA is empty when the certificate came from files.
+func (s *Server) Endpoint() Endpoint { return s.endpoint }
+
+// Health is what the endpoints of health ask.
+type Health struct {
+	// Election is nil without leader election.
+	Election *Election
+	Loop     *Loop
+	// Ending is closed when the process has been told to end.
+	Ending <-chan struct{}
+}
+
+// stalledAfter is how long the loop may stand still before the process is better restarted.
+const stalledAfter = time.Minute
+
+func (h Health) checks() (health, live, ready []healthz.HealthChecker) {
+	if h.Election != nil {
+		health = append(health, h.Election.Health())
+		ready = append(ready, h.Election.Health())
+	}
+	live = append(live, healthz.NamedCheck("scheduling-loop", func(*http.Request) error {
+		if still := h.Loop.Stalled(); still > stalledAfter {
+			return fmt.Errorf("the scheduling loop has stood still for %s", still.Round(time.Second))
+		}
+		return nil
+	}))
+	ready = append(ready, healthz.NewShutdownHealthz(h.Ending),
+		healthz.NamedCheck("sched-handler-sync", func(*http.Request) error {
+			select {
+			case <-h.Loop.Synced():
+				return nil
+			default:
+				return fmt.Errorf("the initial lists of pods and nodes are not in yet")
+			}
+		}))
+	return health, live, ready
+}
+
+// Serve begins to answer. extra are further handlers by path; a path that ends in a slash takes everything below.
+func (s *Server) Serve(h Health, extra map[string]http.Handler) error {
+	m := mux.NewPathRecorderMux("kube-scheduler")
+	health, live, ready := h.checks()
+	healthz.InstallHandler(m, health...)
+	healthz.InstallLivezHandler(m, live...)
+	healthz.InstallReadyzHandler(m, ready...)
+	m.Handle("/metrics", legacyregistry.HandlerWithReset())
+	slis.SLIMetricsWithReset{}.Install(m)
+	if s.opts.Profiling {
+		routes.Profiling{}.Install(m)
+		if s.opts.ContentionProfiling {
+			goruntime.SetBlockProfileRate(1)
+		}
+		routes.DebugFlags{}.Install(m, "v", routes.StringFlagPutHandler(logs.GlogSetter))
+	}
+	for path, handler := range extra {
+		if strings.HasSuffix(path, "/") {
+			m.HandlePrefix(path, handler)
+		} else {
+			m.Handle(path, handler)
+		}
+	}
+	var err error
+	s.stopped, s.closed, err = s.info.Serve(s.guard(m), 5*time.Second, s.stop)
+	if err != nil {
+		return fmt.Errorf("serving on %s: %w", s.endpoint.Address, err)
+	}
+	return nil
+}
+
+// guard puts authentication and authorization before a handler, in kube-scheduler's order.
+func (s *Server) guard(h http.Handler) http.Handler {
+	resolver := &apirequest.RequestInfoFactory{}
+	h = genericapifilters.WithAuthorization(h, s.authz.Authorizer, scheme.Codecs)
+	h = genericapifilters.WithAuthentication(h, s.authn.Authenticator, genericapifilters.Unauthorized(scheme.Codecs), nil, nil)
+	h = genericapifilters.WithRequestInfo(h, resolver)
+	h = genericapifilters.WithCacheControl(h)
+	h = genericfilters.WithHTTPLogging(h)
+	return genericfilters.WithPanicRecovery(h, resolver)
+}
+
+// Stop ends the server and waits for requests under way, for five seconds at most.
+func (s *Server) Stop() {
+	close(s.stop)
+	if s.stopped == nil {
+		s.info.Listener.Close()
+		return
+	}
+	<-s.closed
+	<-s.stopped
+}
+
+// Port is the port of the endpoint.
+func (e Endpoint) Port() int {
+	_, text, _ := net.SplitHostPort(e.Address)
+	port, _ := strconv.Atoi(text)
+	return port
+}
