@@ -86,14 +86,14 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 	e.emit(Bind{p.Ref(), d.Winner.Node, d.Number})
 }
 
-// skip tells whether a popped pod needs no decision: it is going away, or it was queued again while it was being placed.
+// skip tells whether a popped pod needs no decision, because it is going away. A pod that is assumed or bound is not in
+// the queue; the ledger would panic.
 func (e *Engine) skip(p *cluster.Pod) bool {
-	if p.Terminating {
+	if p.Terminating && mutant != deletingPlaced {
 		e.emit(WriteEvent{p.Ref(), "Warning", "FailedScheduling", "Scheduling", "skip schedule deleting pod: " + p.Key()})
 		return true
 	}
-	_, _, _, inLedger := e.store.Snapshot().PodOn(p.UID)
-	return (inLedger || e.binding[p.UID] != nil) && mutant != placedTwice
+	return false
 }
 
 // placed records a decision for a node.

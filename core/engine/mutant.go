@@ -14,7 +14,7 @@ const (
 	freedNowhere             // freed room is told of without its node, so hints skip it
 	failedDropped            // a pod whose bind failed does not come back
 	ghostRequeued            // a pod that has gone comes back after its bind failed
-	placedTwice              // a pod that is assumed or bound is decided again
+	deletingPlaced           // a pod that is going away is placed
 	neverDone                // a placed unit stays in flight
 	boundKeptQueued          // a pod seen bound stays in the queue
 	conditionAlways          // a condition is written though the API server has it
