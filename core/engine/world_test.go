@@ -35,6 +35,7 @@ type world struct {
 	watch    []engine.Event // on their way to the engine, oldest first, per kind in order
 	binds    []engine.Bind  // asked for, not yet carried out
 	answers  []engine.BindDone
+	calm     bool // faults have ended
 	oursOnly bool // nobody else binds and no node shrinks, so oversell is ours
 
 	taped  []byte // events as recorded
@@ -239,7 +240,7 @@ func (w *world) carryOut() {
 	case p.Spec.NodeName != "":
 		done.Outcome, done.Node = engine.BoundElsewhere, p.Spec.NodeName
 	case p.DeletionTimestamp != nil:
-	case rapid.IntRange(0, 3).Draw(w.t, "refuse") == 0:
+	case !w.calm && rapid.IntRange(0, 3).Draw(w.t, "refuse") == 0:
 	default:
 		p.Spec.NodeName = b.Node
 		p.Status.Conditions = nil
@@ -313,6 +314,7 @@ func sortedKeys[V any](m map[string]V) []string {
 // settle ends all faults and lets backoffs run out. It ends well before the flush of unschedulable pods, which would
 // hide a wake that was lost.
 func (w *world) settle() {
+	w.calm = true
 	for round := 0; round < 30; {
 		for len(w.watch) > 0 || len(w.binds) > 0 || len(w.answers) > 0 {
 			w.deliver()
