@@ -3,6 +3,8 @@
 package diff
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -20,7 +22,7 @@ type Exception struct {
 	// Applies says whether the case is of this kind at all.
 	Applies func(s *scenario.Scenario, p *v1.Pod) bool
 	// Holds says whether our answer is the one we promise instead of upstream's.
-	Holds func(up, our *outcome.Outcome) bool
+	Holds func(s *scenario.Scenario, up, our *outcome.Outcome) bool
 }
 
 // Exceptions are checked in order; the first that applies decides.
@@ -33,7 +35,13 @@ var Exceptions = []Exception{
 		Why: "a request past int64 (50E of memory) reads as 0 in upstream, so the pod lands anywhere; " +
 			"kumiki saturates, marks the amount and lets the pod land nowhere",
 		Applies: func(_ *scenario.Scenario, p *v1.Pod) bool { return overflows(p) },
-		Holds:   func(_, our *outcome.Outcome) bool { return our.Gate != nil || our.Infeasible() },
+		Holds: func(s *scenario.Scenario, up, our *outcome.Outcome) bool {
+			if !s.Profile.Has("NodeResourcesFit") {
+				// Nothing looks at requests; only the scores read them.
+				return slices.Equal(up.Feasible, our.Feasible)
+			}
+			return our.Gate != nil || our.Infeasible()
+		},
 	},
 }
 
@@ -62,6 +70,15 @@ func overflows(p *v1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// Framing is how upstream is asked so that an answer means one thing. Each entry
+// is a difference that users can see, and is documented like an exception.
+var Framing = []string{
+	"percentageOfNodesToScore is 100: kumiki looks at every node",
+	"OpportunisticBatching is off: kumiki does not reuse the list of the pod before",
+	"snapshots are taken anew: upstream counts the nodes that hold an image per node as of that node's last change",
+	"reasons of one node are sorted: upstream lists extended resources in map order",
 }
 
 // exception returns the exception that applies to the case, or nil.

@@ -88,28 +88,33 @@ func judge(s *scenario.Scenario, pod *v1.Pod, want, got *outcome.Outcome, covere
 		return Compare(want, got)
 	}
 	covered[e.Name]++
-	if !e.Holds(want, got) {
+	if !e.Holds(s, want, got) {
 		return fmt.Sprintf("exception %q does not hold: kumiki finds %d feasible nodes", e.Name, len(got.Feasible))
 	}
 	return ""
 }
 
 // Replay asks all questions of a scenario and returns the first difference with
-// the number of the ask, or "".
+// the number of the ask, or "". A scenario that upstream refuses shows nothing.
 func Replay(upstream, ours Subject, s *scenario.Scenario) string {
-	p, err := load(upstream, ours, s)
-	if errors.Is(err, errRefused) {
-		return ""
-	}
-	if err != nil {
+	d, err := replay(upstream, ours, s)
+	if err != nil && !errors.Is(err, errRefused) {
 		return err.Error()
+	}
+	return d
+}
+
+func replay(upstream, ours Subject, s *scenario.Scenario) (string, error) {
+	p, err := load(upstream, ours, s)
+	if err != nil {
+		return "", err
 	}
 	defer p.close()
 	covered := map[string]int{} // exception -> cases; not of interest here
 	for i := range s.Asks {
 		if _, d := p.ask(&s.Asks[i], covered); d != "" {
-			return fmt.Sprintf("ask %d: %s", i, d)
+			return fmt.Sprintf("ask %d: %s", i, d), nil
 		}
 	}
-	return ""
+	return "", nil
 }

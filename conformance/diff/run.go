@@ -163,6 +163,7 @@ func (r *Report) Print(w io.Writer) {
 	for _, e := range Exceptions {
 		fmt.Fprintf(w, "  %-33s%6d  cases\n", e.Name, r.Exceptions[e.Name])
 	}
+	fmt.Fprintf(w, "ways of asking on the same list    %6d\n", len(Framing))
 	fmt.Fprintf(w, "discarded cases                    %6d\n", sum(r.Discarded))
 	for _, k := range sortedKeys(r.Discarded) {
 		fmt.Fprintf(w, "  %-33s%6d\n", k, r.Discarded[k])

@@ -23,6 +23,9 @@ const (
 	hard
 )
 
+// overflow is an amount of memory past int64.
+const overflow = "50E"
+
 // Created is the creation time of every generated object: scheduling must not
 // depend on it.
 var Created = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -178,7 +181,7 @@ func (m *maker) incoming(nodes []*v1.Node) *v1.Pod {
 		p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: m.imageName()}}})
 	}
 	if m.Rare(300) {
-		p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceMemory: resource.MustParse("50E")}
+		p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceMemory: resource.MustParse(overflow)}
 	}
 	return p
 }

@@ -5,12 +5,12 @@ package oracle
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"sort"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -37,8 +37,7 @@ const SchedulerName = "default-scheduler"
 var setUp = sync.OnceFunc(func() {
 	metrics.Register()
 	// Upstream logs what it cannot parse; here that is the question, not news.
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
+	klog.SetLogger(logr.Discard())
 	// Reusing the previous pod's node list changes placements; kumiki looks at
 	// every node for each pod.
 	if err := utilfeature.DefaultMutableFeatureGate.Set("OpportunisticBatching=false"); err != nil {
@@ -146,8 +145,11 @@ func (c *Cluster) load(s *scenario.Scenario) error {
 	return nil
 }
 
-// refresh takes the snapshot of a cycle.
+// refresh takes the snapshot of a cycle, anew: upstream's incremental snapshot
+// keeps for each unchanged node the number of nodes that held its images when it
+// last changed, so scores would depend on the history of other nodes.
 func (c *Cluster) refresh() {
+	*c.snapshot = *internalcache.NewEmptySnapshot()
 	if err := c.cache.UpdateSnapshot(klog.FromContext(c.ctx), c.snapshot); err != nil {
 		panic(fmt.Sprintf("upstream's snapshot: %v", err))
 	}

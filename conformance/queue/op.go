@@ -9,6 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 )
 
 // Kind of a step.
@@ -91,7 +93,7 @@ func Load(path string) (*History, error) {
 
 // Save writes the history as YAML.
 func (h *History) Save(path string) error {
-	data, err := yaml.Marshal(h)
+	data, err := scenario.Text(h)
 	if err != nil {
 		return fmt.Errorf("encode history %q: %w", h.Name, err)
 	}

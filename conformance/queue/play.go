@@ -4,6 +4,7 @@ package queue
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -30,6 +31,10 @@ type player struct {
 	// visits: sub-queue -> times a pod was seen to enter it.
 	visits map[SubQueue]int
 	before map[string]Place
+	// names of all nodes there ever were: a nomination can outlive its node.
+	names []string
+	// nominated counts nominations seen, so that an empty comparison shows.
+	nominated int
 }
 
 func newPlayer(our Make) *player {
@@ -75,6 +80,9 @@ func (p *player) apply(op Op) string {
 	case NodeSet:
 		old := p.nodes[op.Node.Name]
 		p.nodes[op.Node.Name] = op.Node
+		if !slices.Contains(p.names, op.Node.Name) {
+			p.names = append(p.names, op.Node.Name)
+		}
 		p.both(func(q Queue) { q.NodeSet(old, op.Node) })
 	case NodeGone:
 		if old := p.nodes[op.Name]; old != nil {
@@ -153,7 +161,7 @@ func (p *player) end(op Op) {
 	delete(p.flying, uid)
 	now := p.pods[op.Name]
 	if op.Kind == BindPod && now != nil && string(now.UID) == uid && now.Spec.NodeName == "" && p.nodes[op.On] != nil {
-		p.both(func(q Queue) { q.Done(uid) })
+		p.both(func(q Queue) { q.Done(uid, now) })
 		p.podSet(gen.Bind(now, op.On))
 		return
 	}
@@ -186,6 +194,13 @@ func (p *player) compare() string {
 	for _, uid := range all {
 		if up[uid] != our[uid] {
 			return fmt.Sprintf("%s: upstream %s, kumiki %s", uid, up[uid], our[uid])
+		}
+	}
+	for _, name := range p.names {
+		up, our := p.up.NominatedOn(name), p.our.NominatedOn(name)
+		p.nominated += len(up)
+		if !slices.Equal(up, our) {
+			return fmt.Sprintf("nominated to %s: upstream %v, kumiki %v", name, up, our)
 		}
 	}
 	return ""

@@ -28,6 +28,7 @@ type Report struct {
 	Steps     int
 	Kinds     map[Kind]int     // kind -> steps played
 	Visits    map[SubQueue]int // sub-queue -> times a pod entered it
+	Nominated int              // nominations compared
 	// Failure is the first difference, shrunk; nil when there is none.
 	Failure    *History
 	Difference string
@@ -68,6 +69,7 @@ func (r *Report) history(our Make, n int) (*History, string) {
 	for s, v := range p.visits {
 		r.Visits[s] += v
 	}
+	r.Nominated += p.nominated
 	return h, ""
 }
 
@@ -80,6 +82,7 @@ func (r *Report) Print(w io.Writer) {
 	for _, s := range sorted(r.Visits) {
 		fmt.Fprintf(w, "  %-14s%8d entries\n", s, r.Visits[s])
 	}
+	fmt.Fprintf(w, "  %-14s%8d compared\n", "nominations", r.Nominated)
 	if r.Failure != nil {
 		fmt.Fprintf(w, "DIFFERENCE: %s\n", r.Difference)
 	}

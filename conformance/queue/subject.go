@@ -47,15 +47,18 @@ type Queue interface {
 	PodGone(pod *v1.Pod)
 	// Pop takes the next pod and returns its UID, or "" when none is ready.
 	Pop() string
-	// Fail gives back a pod in flight. The pod is as the API has it now, or nil when
-	// it is gone. No plugins means an error.
+	// Fail gives back a pod in flight and drops its nomination. The pod is as the API
+	// has it now, or nil when it is gone. No plugins means an error.
 	Fail(uid string, now *v1.Pod, plugins []string)
-	// Done ends the attempt of a pod in flight that was bound.
-	Done(uid string)
+	// Done ends the attempt of a pod in flight that is assumed and will be bound: it
+	// is nominated no more.
+	Done(uid string, now *v1.Pod)
 	Activate(pods []*v1.Pod)
 	// Advance moves the clock; never called with less than the time before.
 	Advance(now time.Time)
 	// Places returns UID -> place for every pod the queue knows.
 	Places() map[string]Place
+	// NominatedOn returns the UIDs of the pods nominated to a node, sorted.
+	NominatedOn(node string) []string
 	Close()
 }

@@ -5,6 +5,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 	_ "unsafe" // for go:linkname
@@ -184,23 +185,40 @@ func (u *Upstream) Fail(uid string, now *v1.Pod, plugins []string) {
 	if len(plugins) > 0 {
 		info.UnschedulablePlugins = sets.New(plugins...)
 	}
-	if now == nil || now.Spec.NodeName != "" || string(now.UID) != uid {
+	switch {
+	case now != nil && string(now.UID) != uid:
 		u.queue.Done(types.UID(uid))
 		return
+	case now == nil || now.Spec.NodeName != "":
+		u.queue.Done(types.UID(uid))
+	default:
+		var err error
+		if info.PodInfo, err = framework.NewPodInfo(now.DeepCopy()); err != nil {
+			// Upstream goes on with what it could parse.
+			u.logger.V(4).Info("pod does not parse", "err", err)
+		}
+		if err := u.queue.AddUnschedulableIfNotPresent(u.logger, info, u.queue.SchedulingCycle()); err != nil {
+			panic(fmt.Sprintf("upstream's queue has %s already: %v", now.Name, err))
+		}
 	}
-	var err error
-	if info.PodInfo, err = framework.NewPodInfo(now.DeepCopy()); err != nil {
-		panic(fmt.Sprintf("upstream's NewPodInfo of %s: %v", now.Name, err))
-	}
-	if err := u.queue.AddUnschedulableIfNotPresent(u.logger, info, u.queue.SchedulingCycle()); err != nil {
-		panic(fmt.Sprintf("upstream's queue has %s already: %v", now.Name, err))
-	}
+	u.queue.AddNominatedPod(u.logger, info.PodInfo, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride})
 }
 
 // Done implements Queue.
-func (u *Upstream) Done(uid string) {
+func (u *Upstream) Done(uid string, now *v1.Pod) {
 	delete(u.popped, uid)
+	u.queue.DeleteNominatedPodIfExists(now)
 	u.queue.Done(types.UID(uid))
+}
+
+// NominatedOn implements Queue.
+func (u *Upstream) NominatedOn(node string) []string {
+	var out []string
+	for _, p := range u.queue.NominatedPodsForNode(node) {
+		out = append(out, string(p.GetPod().UID))
+	}
+	slices.Sort(out)
+	return out
 }
 
 // Activate implements Queue.

@@ -3,6 +3,7 @@
 package scenario
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 
@@ -78,9 +79,39 @@ func Load(path string) (*Scenario, error) {
 
 // Save writes the scenario as YAML.
 func (s *Scenario) Save(path string) error {
-	data, err := yaml.Marshal(s)
+	data, err := Text(s)
 	if err != nil {
 		return fmt.Errorf("encode scenario %q: %w", s.Name, err)
 	}
 	return os.WriteFile(path, data, 0o644)
+}
+
+// Text encodes v as YAML without the fields of a node's status that are written
+// even when empty and that no scheduler reads.
+func Text(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var generic any
+	if err := json.Unmarshal(data, &generic); err != nil {
+		return nil, err
+	}
+	strip(generic)
+	return yaml.Marshal(generic)
+}
+
+func strip(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		delete(v, "daemonEndpoints")
+		delete(v, "nodeInfo")
+		for _, inner := range v { // order: each value is stripped on its own
+			strip(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			strip(inner)
+		}
+	}
 }

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kumiki
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/conformance/gen"
+	"github.com/kumiki-scheduler/kumiki/conformance/queue"
+	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	corequeue "github.com/kumiki-scheduler/kumiki/core/queue"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// waiting is kumiki's queue, told of events as the engine tells it.
+type waiting struct {
+	q      *corequeue.Queue
+	intake *cluster.Intake
+	nodes  map[string]*cluster.Node        // name -> as last told
+	pods   map[cluster.UID]*cluster.Pod    // UID -> as last told, pending or bound
+	flying map[cluster.UID]*corequeue.Unit // UID -> what Pop returned
+}
+
+// NewQueue starts an empty queue with the default profile and upstream's times.
+func NewQueue(start time.Time) queue.Queue {
+	profile, err := Profile(&scenario.Profile{Plugins: gen.DefaultPlugins()})
+	if err != nil {
+		panic(fmt.Sprintf("the default profile: %v", err))
+	}
+	wakes := corequeue.Profile{Gates: profile.Gates}
+	for _, w := range profile.Wakers {
+		wakes.Wakes = append(wakes.Wakes, corequeue.PluginWakes{Plugin: w.Name(), Wakes: w.Wakes()})
+	}
+	w := &waiting{
+		q: corequeue.New(corequeue.Config{
+			InitialBackoff:       record.Second,
+			MaxBackoff:           10 * record.Second,
+			UnschedulableTimeout: 300 * record.Second,
+			PopFromBackoff:       true,
+			Less:                 plugin.PrioritySort{},
+			Profiles:             map[string]corequeue.Profile{profile.Name: wakes},
+		}),
+		intake: cluster.NewIntake(),
+		nodes:  map[string]*cluster.Node{},
+		pods:   map[cluster.UID]*cluster.Pod{},
+		flying: map[cluster.UID]*corequeue.Unit{},
+	}
+	w.Advance(start)
+	return w
+}
+
+func (w *waiting) Close() {}
+
+// NodeSet implements queue.Queue.
+func (w *waiting) NodeSet(_, node *v1.Node) {
+	n := w.intake.Node(node)
+	old := w.nodes[n.Name]
+	w.nodes[n.Name] = n
+	if old == nil {
+		w.q.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add}, NewNode: n})
+		return
+	}
+	for _, ev := range plugin.NodeChanges(old, n) {
+		w.q.Happened(plugin.Change{Event: ev, OldNode: old, NewNode: n})
+	}
+}
+
+// NodeGone implements queue.Queue.
+func (w *waiting) NodeGone(node *v1.Node) {
+	old := w.nodes[node.Name]
+	delete(w.nodes, node.Name)
+	w.q.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Delete}, OldNode: old})
+}
+
+// PodSet implements queue.Queue.
+func (w *waiting) PodSet(_, pod *v1.Pod) {
+	p := w.intake.Pod(pod)
+	old := w.pods[p.UID]
+	w.pods[p.UID] = p
+	switch {
+	case old != nil && old.NodeName != "":
+		for _, ev := range plugin.PodChanges(old, p) {
+			w.q.Happened(plugin.Change{Event: ev, OldPod: old, NewPod: p})
+		}
+	case p.NodeName != "":
+		if old != nil {
+			w.q.Delete(old)
+		}
+		w.q.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Add}, NewPod: p})
+	case old == nil:
+		w.q.Add(p)
+	default:
+		w.q.Update(old, p)
+		if old.Nominated != "" && old.Nominated != p.Nominated {
+			w.roomFreed(old, &old.Spec.Priority)
+		}
+	}
+}
+
+// PodGone implements queue.Queue.
+func (w *waiting) PodGone(pod *v1.Pod) {
+	old := w.pods[cluster.UID(pod.UID)]
+	delete(w.pods, old.UID)
+	if old.NodeName != "" {
+		w.roomFreed(old, nil)
+		return
+	}
+	w.q.Delete(old)
+	if old.Nominated != "" {
+		w.roomFreed(old, &old.Spec.Priority)
+	}
+}
+
+func (w *waiting) roomFreed(p *cluster.Pod, upTo *int32) {
+	w.q.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}, OldPod: p, OnlyUpTo: upTo})
+}
+
+// Pop implements queue.Queue.
+func (w *waiting) Pop() string {
+	u, ok := w.q.Pop()
+	if !ok {
+		return ""
+	}
+	w.flying[u.UID()] = u
+	return string(u.UID())
+}
+
+// Fail implements queue.Queue. The queue itself knows whether the pod has gone.
+func (w *waiting) Fail(uid string, _ *v1.Pod, plugins []string) {
+	u := w.flying[cluster.UID(uid)]
+	if u == nil {
+		return // a Pop that differed has been reported
+	}
+	delete(w.flying, cluster.UID(uid))
+	w.q.Requeue(u, corequeue.Rejection{Plugins: plugins})
+	w.q.Unnominate(cluster.UID(uid))
+}
+
+// Done implements queue.Queue.
+func (w *waiting) Done(uid string, _ *v1.Pod) {
+	delete(w.flying, cluster.UID(uid))
+	w.q.Unnominate(cluster.UID(uid))
+	w.q.Done(cluster.UID(uid))
+}
+
+// NominatedOn implements queue.Queue.
+func (w *waiting) NominatedOn(node string) []string {
+	var out []string
+	for _, p := range w.q.NominatedOn(node) {
+		out = append(out, string(p.UID))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Activate implements queue.Queue.
+func (w *waiting) Activate(pods []*v1.Pod) {
+	var refs []record.PodRef
+	for _, p := range pods {
+		refs = append(refs, record.PodRef{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)})
+	}
+	w.q.Activate(refs)
+}
+
+// Advance implements queue.Queue.
+func (w *waiting) Advance(now time.Time) { w.q.Tick(record.Time(now.UnixNano())) }
+
+// Places implements queue.Queue.
+func (w *waiting) Places() map[string]queue.Place {
+	out := map[string]queue.Place{}
+	for _, sub := range []record.SubQueue{record.Active, record.Backoff, record.Unschedulable, record.Gated, record.InFlight} {
+		w.q.Each(sub, func(u *corequeue.Unit) {
+			out[string(u.UID())] = standing(sub, u)
+		})
+	}
+	return out
+}
+
+func standing(sub record.SubQueue, u *corequeue.Unit) queue.Place {
+	if sub == record.InFlight {
+		return queue.Place{In: queue.InFlight}
+	}
+	p := queue.Place{Attempts: u.Attempts, Rejected: u.UnschedulableCount, Errors: u.ErrorCount}
+	switch {
+	case sub == record.Active:
+		p.In = queue.Active
+	case sub == record.Backoff && len(u.Plugins) == 0 && len(u.Pending) == 0:
+		p.In = queue.ErrorBackoff
+	case sub == record.Backoff:
+		p.In = queue.Backoff
+	case sub == record.Unschedulable:
+		p.In = queue.Unschedulable
+	case sub == record.Gated:
+		p.In = queue.Gated
+	}
+	return p
+}
