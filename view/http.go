@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+const (
+	// defaultDecisions and maxDecisions bound one answer of decisions.
+	defaultDecisions = 100
+	maxDecisions     = 10000
+	// maxWatchers bounds the streams of moves, each of which costs a goroutine and some work per move.
+	maxWatchers = 64
+	// linesAtOnce bounds how many moves are copied under the lock.
+	linesAtOnce = 512
+	// keepAlive is how often an empty line tells a silent stream's reader that it is alive.
+	keepAlive = 15 * time.Second
+)
+
+// Handler serves the API. All of it is read-only: anything but GET and HEAD is refused.
+func (v *View) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+Prefix+"why/pod/{namespace}/{name}", v.servePod)
+	mux.HandleFunc("GET "+Prefix+"why/node/{name}", v.serveNode)
+	mux.HandleFunc("GET "+Prefix+"queue", v.serveQueue)
+	mux.HandleFunc("GET "+Prefix+"queue/watch", v.serveMoves)
+	mux.HandleFunc("GET "+Prefix+"decisions", v.serveDecisions)
+	return mux
+}
+
+func (v *View) servePod(w http.ResponseWriter, r *http.Request) {
+	key := r.PathValue("namespace") + "/" + r.PathValue("name")
+	report, found, err := v.Pod(r.Context(), key)
+	answer(w, report, found, err, "pod "+key+" is not known to the scheduler")
+}
+
+func (v *View) serveNode(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	report, found, err := v.Node(r.Context(), name)
+	answer(w, report, found, err, "node "+name+" is not known to the scheduler")
+}
+
+func (v *View) serveQueue(w http.ResponseWriter, r *http.Request) {
+	report, err := v.Queue(r.Context())
+	answer(w, report, true, err, "")
+}
+
+func (v *View) serveDecisions(w http.ResponseWriter, r *http.Request) {
+	limit := defaultDecisions
+	if text := r.FormValue("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxDecisions {
+			refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest,
+				"limit must be a number from 1 to "+strconv.Itoa(maxDecisions)+", got "+strconv.Quote(text))
+			return
+		}
+		limit = n
+	}
+	answer(w, DecisionList{v.Decisions(r.FormValue("pod"), limit)}, true, nil, "")
+}
+
+// answer writes a report, or why there is none.
+func answer(w http.ResponseWriter, report any, found bool, err error, missing string) {
+	switch {
+	case err != nil:
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "the scheduler does not answer: "+err.Error())
+	case !found:
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, missing)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(report) // an error here means that the reader went away
+	}
+}
+
+// refuse answers with a Status, as an API server does.
+func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure,
+		Code:     int32(code),
+		Reason:   reason,
+		Message:  message,
+	})
+}
+
+// serveMoves streams moves, one MoveLine per line, until the reader goes away: those after ?since, or only new ones.
+func (v *View) serveMoves(w http.ResponseWriter, r *http.Request) {
+	since := uint64(0)
+	text := r.FormValue("since")
+	if text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "since must be a number, got "+strconv.Quote(text))
+			return
+		}
+		since = n
+	}
+	news, last, ok := v.watch()
+	if !ok {
+		refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many streams of moves are open")
+		return
+	}
+	defer v.unwatch(news)
+
+	first := MoveLine{Epoch: v.epoch, Seq: last}
+	switch epoch := r.FormValue("epoch"); {
+	case text == "":
+		since = last
+	case epoch != "" && epoch != v.epoch:
+		// The numbers are those of an earlier process: tell all that this one knows.
+		since, first.Lost = 0, true
+	case since > last:
+		since = last
+	}
+	w.Header().Set("Content-Type", "application/jsonlines")
+	out := json.NewEncoder(w)
+	flush := http.NewResponseController(w).Flush
+	if out.Encode(first) != nil || flush() != nil {
+		return
+	}
+	alive := time.NewTicker(keepAlive)
+	defer alive.Stop()
+	for {
+		for {
+			var lines []MoveLine
+			lines, since = v.movesAfter(since)
+			for _, line := range lines {
+				if out.Encode(line) != nil {
+					return
+				}
+			}
+			if len(lines) == 0 {
+				break
+			}
+			if flush() != nil {
+				return
+			}
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-news:
+		case <-alive.C:
+			if _, err := w.Write([]byte("\n")); err != nil || flush() != nil {
+				return
+			}
+		}
+	}
+}
+
+// watch asks to be told of moves; last is the number of the newest so far.
+func (v *View) watch() (news chan struct{}, last uint64, ok bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.mu.watchers) >= maxWatchers {
+		return nil, 0, false
+	}
+	news = make(chan struct{}, 1)
+	v.mu.watchers[news] = struct{}{}
+	return news, v.mu.moves.last, true
+}
+
+func (v *View) unwatch(news chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.mu.watchers, news)
+}
+
+// movesAfter copies some of the moves after a number, and says after which number to go on. A gap is a line of its own.
+func (v *View) movesAfter(since uint64) (lines []MoveLine, next uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if first := v.mu.moves.first(); since+1 < first {
+		lines = append(lines, MoveLine{Seq: first - 1, Lost: true})
+		since = first - 1
+	}
+	for since < v.mu.moves.last && len(lines) < linesAtOnce {
+		since++
+		move := record.QueueMove(v.mu.moves.at(since))
+		lines = append(lines, MoveLine{Seq: since, Move: &move})
+	}
+	return lines, since
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"slices"
+	"sync"
+
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Explainer is what view asks of the engine.
+type Explainer interface {
+	// ExplainPod reports on the pod with this namespace/name, or with this UID.
+	ExplainPod(key string) (record.PodReport, bool)
+	// ExplainNode reports on a node.
+	ExplainNode(name string) (record.NodeReport, bool)
+	// QueueReport reports on everything that waits.
+	QueueReport() record.QueueReport
+}
+
+// Asker runs f on the goroutine that owns the engine, between two steps, and returns when f has run. f must not keep
+// the Explainer.
+type Asker interface {
+	Ask(ctx context.Context, f func(Explainer)) error
+}
+
+// AskFunc is a function as an Asker.
+type AskFunc func(ctx context.Context, f func(Explainer)) error
+
+// Ask calls the function.
+func (a AskFunc) Ask(ctx context.Context, f func(Explainer)) error { return a(ctx, f) }
+
+// How much of the past is kept by default. A move takes about 200 bytes, a decision about 1 KiB.
+const (
+	DefaultMoves     = 16384
+	DefaultDecisions = 8192
+)
+
+// movesOfPod is how many moves a PodReport shows at most.
+const movesOfPod = 16
+
+// Options make a View.
+type Options struct {
+	Asker Asker
+	// Moves and Decisions bound the past; the defaults above when 0.
+	Moves, Decisions int
+}
+
+// View answers questions and keeps the newest moves and decisions. Moved and Decided may be called from one goroutine
+// while any number asks.
+type View struct {
+	asker Asker
+	// epoch names this process, because the numbers of moves begin again with each.
+	epoch string
+
+	mu struct {
+		sync.Mutex
+		moves     ring[record.QueueMove]
+		decisions ring[record.Decision]
+		lastOf    map[string]uint64          // pod UID -> number of its newest decision in the ring
+		watchers  map[chan struct{}]struct{} // one slot each: "there is something new" -> nothing
+	}
+}
+
+// New returns a View without a past.
+func New(o Options) *View {
+	if o.Moves == 0 {
+		o.Moves = DefaultMoves
+	}
+	if o.Decisions == 0 {
+		o.Decisions = DefaultDecisions
+	}
+	var id [8]byte
+	rand.Read(id[:]) // never fails
+	v := &View{asker: o.Asker, epoch: hex.EncodeToString(id[:])}
+	v.mu.moves = newRing[record.QueueMove](o.Moves)
+	v.mu.decisions = newRing[record.Decision](o.Decisions)
+	v.mu.lastOf = map[string]uint64{}
+	v.mu.watchers = map[chan struct{}]struct{}{}
+	return v
+}
+
+// Moved takes note of a move. It does not block.
+func (v *View) Moved(m record.QueueMove) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.mu.moves.add(m)
+	for w := range v.mu.watchers {
+		select {
+		case w <- struct{}{}:
+		default: // it has not read the last notice yet
+		}
+	}
+}
+
+// Decided takes note of a decision. It copies what it keeps and does not block.
+func (v *View) Decided(d record.Decision) {
+	d = clone(d)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	number, fell := v.mu.decisions.add(d)
+	if old := fell.Pod.UID; old != "" && v.mu.lastOf[old] < v.mu.decisions.first() {
+		delete(v.mu.lastOf, old)
+	}
+	v.mu.lastOf[d.Pod.UID] = number
+}
+
+// clone copies the parts of a decision that the engine may use again.
+func clone(d record.Decision) record.Decision {
+	d.Winner, d.RunnerUp = cloneCandidate(d.Winner), cloneCandidate(d.RunnerUp)
+	d.Plugins = slices.Clone(d.Plugins)
+	d.Reasons = slices.Clone(d.Reasons)
+	for i := range d.Reasons {
+		d.Reasons[i].Examples = slices.Clone(d.Reasons[i].Examples)
+	}
+	return d
+}
+
+func cloneCandidate(c *record.Candidate) *record.Candidate {
+	if c == nil {
+		return nil
+	}
+	out := *c
+	out.Scores = slices.Clone(c.Scores)
+	return &out
+}
+
+// Pod reports on a pod, with what the rings know of its past.
+func (v *View) Pod(ctx context.Context, key string) (report record.PodReport, found bool, err error) {
+	err = v.asker.Ask(ctx, func(e Explainer) { report, found = e.ExplainPod(key) })
+	if err != nil || !found {
+		return record.PodReport{}, false, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if number, ok := v.mu.lastOf[report.Pod.UID]; ok && report.Last == nil {
+		d := v.mu.decisions.at(number)
+		report.Last = &d
+	}
+	if report.Moves == nil {
+		report.Moves = v.movesOfLocked(report.Pod.UID)
+	}
+	return report, true, nil
+}
+
+// movesOfLocked finds the newest moves of a pod, oldest first.
+func (v *View) movesOfLocked(uid string) []record.QueueMove {
+	var out []record.QueueMove
+	first := v.mu.moves.first()
+	for n := v.mu.moves.last; n >= first && len(out) < movesOfPod; n-- {
+		if m := v.mu.moves.at(n); m.Pod.UID == uid {
+			out = append(out, m)
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// Node reports on a node.
+func (v *View) Node(ctx context.Context, name string) (report record.NodeReport, found bool, err error) {
+	err = v.asker.Ask(ctx, func(e Explainer) { report, found = e.ExplainNode(name) })
+	return report, found, err
+}
+
+// Queue reports on everything that waits.
+func (v *View) Queue(ctx context.Context) (report record.QueueReport, err error) {
+	err = v.asker.Ask(ctx, func(e Explainer) { report = e.QueueReport() })
+	return report, err
+}
+
+// Decisions lists the newest decisions, newest first: of one pod when key (namespace/name or UID) is not empty.
+func (v *View) Decisions(key string, limit int) []record.Decision {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	out := []record.Decision{}
+	first := v.mu.decisions.first()
+	for n := v.mu.decisions.last; n >= first && len(out) < limit; n-- {
+		d := v.mu.decisions.at(n)
+		if key == "" || d.Pod.UID == key || d.Pod.Key() == key {
+			out = append(out, d)
+		}
+	}
+	return out
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// engineOf is an engine that knows one pod and one node.
+type engineOf struct{ pod, node string }
+
+func (e engineOf) ExplainPod(key string) (record.PodReport, bool) {
+	return record.PodReport{Pod: ref(e.pod)}, key == "default/"+e.pod
+}
+func (e engineOf) ExplainNode(name string) (record.NodeReport, bool) {
+	return record.NodeReport{Name: name}, name == e.node
+}
+func (e engineOf) QueueReport() record.QueueReport {
+	return record.QueueReport{Counts: record.QueueCounts{Active: 1}}
+}
+
+func asks(e Explainer) Asker {
+	return AskFunc(func(_ context.Context, f func(Explainer)) error { f(e); return nil })
+}
+
+func ref(name string) record.PodRef {
+	return record.PodRef{Namespace: "default", Name: name, UID: "uid-" + name}
+}
+
+func move(name string) record.QueueMove {
+	return record.QueueMove{Pod: ref(name), From: record.Gone, To: record.Active, Event: "PodAdd"}
+}
+
+func get(t *testing.T, h http.Handler, path string, into any) int {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+	if into != nil {
+		if err := json.Unmarshal(w.Body.Bytes(), into); err != nil {
+			t.Fatalf("%s: %v in %q", path, err, w.Body)
+		}
+	}
+	return w.Code
+}
+
+// TestPastOfPod: a report gets the newest decision and the moves of that pod, and of no other.
+func TestPastOfPod(t *testing.T) {
+	v := New(Options{Asker: asks(engineOf{"a", "n1"})})
+	v.Moved(move("a"))
+	v.Moved(move("b"))
+	for i, name := range []string{"a", "a", "b"} {
+		v.Decided(record.Decision{Number: uint64(i + 1), Pod: ref(name)})
+	}
+	var got record.PodReport
+	if code := get(t, v.Handler(), "/kumiki/v1/why/pod/default/a", &got); code != 200 {
+		t.Fatalf("code %d", code)
+	}
+	if got.Last == nil || got.Last.Number != 2 || len(got.Moves) != 1 || got.Moves[0].Pod.Name != "a" {
+		t.Errorf("got last %+v, moves %+v", got.Last, got.Moves)
+	}
+	var list DecisionList
+	get(t, v.Handler(), "/kumiki/v1/decisions?pod=default/a&limit=1", &list)
+	if len(list.Items) != 1 || list.Items[0].Number != 2 {
+		t.Errorf("decisions: %+v", list)
+	}
+}
+
+// TestRefusals: each refusal is a Status that says why.
+func TestRefusals(t *testing.T) {
+	v := New(Options{Asker: asks(engineOf{"a", "n1"})})
+	for path, want := range map[string]struct {
+		code   int
+		reason metav1.StatusReason
+	}{
+		"/kumiki/v1/why/pod/default/b":       {404, metav1.StatusReasonNotFound},
+		"/kumiki/v1/why/node/n2":             {404, metav1.StatusReasonNotFound},
+		"/kumiki/v1/decisions?limit=0":       {400, metav1.StatusReasonBadRequest},
+		"/kumiki/v1/queue/watch?since=first": {400, metav1.StatusReasonBadRequest},
+	} {
+		var s metav1.Status
+		if code := get(t, v.Handler(), path, &s); code != want.code || s.Reason != want.reason || s.Message == "" {
+			t.Errorf("%s: got %d %+v", path, code, s)
+		}
+	}
+	stopped := New(Options{Asker: AskFunc(func(context.Context, func(Explainer)) error { return errors.New("the loop has ended") })})
+	var s metav1.Status
+	if code := get(t, stopped.Handler(), "/kumiki/v1/queue", &s); code != 503 || s.Message != "the scheduler does not answer: the loop has ended" {
+		t.Errorf("stopped: %d %+v", code, s)
+	}
+}
+
+// TestDecisionsAreCopied: the engine may use its slices again after Decided.
+func TestDecisionsAreCopied(t *testing.T) {
+	v := New(Options{})
+	reasons := []record.Reason{{Plugin: "NodeName", Examples: []string{"n1"}}}
+	v.Decided(record.Decision{Pod: ref("a"), Reasons: reasons})
+	reasons[0].Plugin, reasons[0].Examples[0] = "other", "n2"
+	if got := v.Decisions("", 1)[0].Reasons[0]; got.Plugin != "NodeName" || got.Examples[0] != "n1" {
+		t.Errorf("the kept decision changed: %+v", got)
+	}
+}
+
+// stream opens the stream of moves and returns a function that reads the next line.
+func stream(t *testing.T, url string) (next func() MoveLine) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		resp.Body.Close()
+		http.DefaultClient.CloseIdleConnections()
+	})
+	lines := bufio.NewScanner(resp.Body)
+	return func() MoveLine {
+		t.Helper()
+		for lines.Scan() {
+			if len(lines.Bytes()) == 0 {
+				continue
+			}
+			var line MoveLine
+			if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+				t.Fatal(err)
+			}
+			return line
+		}
+		t.Fatalf("the stream ended: %v", lines.Err())
+		return MoveLine{}
+	}
+}
+
+// TestStreamResumes: a reader that comes back with its number gets everything since, in order, and then what is new.
+func TestStreamResumes(t *testing.T) {
+	v := New(Options{Moves: 8})
+	server := httptest.NewServer(v.Handler())
+	t.Cleanup(server.Close) // after the streams below have ended, for which it waits
+	url := server.URL + Prefix + "queue/watch"
+
+	next := stream(t, url)
+	hello := next()
+	v.Moved(move("a"))
+	if got := next(); got.Seq != 1 || got.Move.Pod.Name != "a" {
+		t.Fatalf("first move: %+v", got)
+	}
+	v.Moved(move("b"))
+	v.Moved(move("c"))
+
+	again := stream(t, url+"?epoch="+hello.Epoch+"&since=1")
+	again()
+	for i, want := range []string{"b", "c"} {
+		if got := again(); got.Seq != uint64(i+2) || got.Move.Pod.Name != want {
+			t.Fatalf("resumed: %+v, want %s", got, want)
+		}
+	}
+	v.Moved(move("d"))
+	if got := again(); got.Move.Pod.Name != "d" {
+		t.Fatalf("after catching up: %+v", got)
+	}
+
+	// Another process gave that number: all that is kept, and the reader is told.
+	other := stream(t, url+"?epoch=other&since=900")
+	if got := other(); !got.Lost || got.Epoch != hello.Epoch {
+		t.Fatalf("other epoch: %+v", got)
+	}
+	if got := other(); got.Seq != 1 {
+		t.Fatalf("other epoch goes on with %+v", got)
+	}
+}
+
+// TestStreamTellsLoss: what fell out of the ring is named as lost, and reading goes on with the oldest that is left.
+func TestStreamTellsLoss(t *testing.T) {
+	v := New(Options{Moves: 4})
+	for i := range 10 {
+		v.Moved(move(fmt.Sprint(i)))
+	}
+	lines, next := v.movesAfter(2)
+	if len(lines) != 5 || !lines[0].Lost || lines[0].Seq != 6 || lines[1].Seq != 7 || next != 10 {
+		t.Errorf("got %+v, next %d", lines, next)
+	}
+}
+
+// TestStreamsAreBounded: a scheduler is not slowed down by any number of readers.
+func TestStreamsAreBounded(t *testing.T) {
+	v := New(Options{})
+	for range maxWatchers {
+		if _, _, ok := v.watch(); !ok {
+			t.Fatal("refused too early")
+		}
+	}
+	var s metav1.Status
+	if code := get(t, v.Handler(), "/kumiki/v1/queue/watch", &s); code != 429 {
+		t.Errorf("got %d %+v", code, s)
+	}
+}
+
+// TestRingAgainstSlice: the ring keeps what the tail of a plain slice holds, and the index of pods follows it. The
+// mutant is an index that keeps entries of decisions which fell out.
+func TestRingAgainstSlice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.IntRange(1, 5).Draw(t, "size")
+		v := New(Options{Decisions: size})
+		var all []record.Decision
+		for range rapid.IntRange(0, 20).Draw(t, "decisions") {
+			d := record.Decision{Number: uint64(len(all) + 1), Pod: ref(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "pod"))}
+			v.Decided(d)
+			all = append(all, d)
+		}
+		kept := all[max(0, len(all)-size):]
+		last := map[string]uint64{} // UID -> number of the newest kept decision
+		for _, d := range kept {
+			last[d.Pod.UID] = d.Number
+		}
+		got := v.Decisions("", 100)
+		if len(got) != len(kept) {
+			t.Fatalf("kept %d, want %d", len(got), len(kept))
+		}
+		for i, d := range got {
+			if want := kept[len(kept)-1-i]; d.Number != want.Number {
+				t.Fatalf("decision %d is number %d, want %d", i, d.Number, want.Number)
+			}
+		}
+		if len(v.mu.lastOf) != len(last) {
+			t.Fatalf("index %v, want %v", v.mu.lastOf, last)
+		}
+		for uid, n := range last {
+			if v.mu.lastOf[uid] != n {
+				t.Fatalf("index %v, want %v", v.mu.lastOf, last)
+			}
+		}
+	})
+}
