@@ -103,6 +103,10 @@ func (s Shape) labels(name string, i int) map[string]string {
 		v1.LabelOSStable:           "linux",
 		v1.LabelArchStable:         "amd64",
 		v1.LabelInstanceTypeStable: s.Name,
+		// The node lifecycle controller adds these when they are missing, with
+		// two calls for each node.
+		"beta.kubernetes.io/os":   "linux",
+		"beta.kubernetes.io/arch": "amd64",
 	}
 	zone := 0
 	if len(s.Zones) > 0 {

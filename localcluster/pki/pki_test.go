@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// A kubeconfig's user reaches a server of the same authority and is seen there
+// with its name and groups; a user of another authority is turned away.
+func TestKubeconfigReachesServer(t *testing.T) {
+	ca := newAuthority(t)
+	serving, err := ca.Server("server", []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := serve(t, ca, serving)
+
+	user, err := ca.Client("system:kube-scheduler", "group-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := get(t, server, ca, user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "system:kube-scheduler group-a"; body != want {
+		t.Errorf("the server saw %q, want %q", body, want)
+	}
+
+	stranger, err := newAuthority(t).Client("system:kube-scheduler")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := get(t, server, ca, stranger); err == nil {
+		t.Error("a certificate of another authority was accepted")
+	}
+}
+
+// An authority that was stored and loaded signs what the first one's clients
+// accept.
+func TestLoadedAuthoritySigns(t *testing.T) {
+	dir := t.TempDir()
+	first := newAuthority(t)
+	if err := first.Write(dir, "ca"); err != nil {
+		t.Fatal(err)
+	}
+	pair, err := ReadPair(dir, "ca")
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := LoadAuthority(pair)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving, err := loaded.Server("server", nil, []net.IP{net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, err := first.Client("u", "g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := get(t, serve(t, first, serving), first, user); err != nil {
+		t.Error(err)
+	}
+	info, err := os.Stat(dir + "/ca.key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("the key may be read by others: %s", info.Mode())
+	}
+}
+
+func newAuthority(t *testing.T) *Authority {
+	t.Helper()
+	ca, err := NewAuthority("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca
+}
+
+func serve(t *testing.T, ca *Authority, serving Pair) string {
+	t.Helper()
+	cert, err := tls.X509KeyPair(serving.CertPEM, serving.KeyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca.CertPEM)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		subject := r.TLS.PeerCertificates[0].Subject
+		group := ""
+		if len(subject.Organization) > 0 {
+			group = subject.Organization[0]
+		}
+		_, _ = io.WriteString(w, subject.CommonName+" "+group)
+	}))
+	server.Config.ErrorLog = nil
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func get(t *testing.T, server string, ca *Authority, user Pair) (string, error) {
+	t.Helper()
+	raw, err := Kubeconfig(server, ca.CertPEM, "u", user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Get(server)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return string(body), err
+}
