@@ -80,7 +80,7 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 	if mutant != neverDone {
 		e.queue.Done(p.UID)
 	}
-	e.queue.Unnominate(p.UID)
+	e.freeNomination(p, d.Winner.Node)
 	e.binding[p.UID] = &flight{unit: unit, pod: p, node: d.Winner.Node, decision: d.Number}
 	e.decided(d)
 	e.emit(Bind{p.Ref(), d.Winner.Node, d.Number})
@@ -94,6 +94,20 @@ func (e *Engine) skip(p *cluster.Pod) bool {
 		return true
 	}
 	return false
+}
+
+// freeNomination ends the nomination of a pod that is placed. When it went elsewhere, pods of its priority or less that
+// kept away from its nominated node may go there now. Upstream tells nobody (kubernetes#134859), and they wait for the
+// flush.
+func (e *Engine) freeNomination(p *cluster.Pod, placedOn string) {
+	node := e.queue.NominationOf(p.UID)
+	e.queue.Unnominate(p.UID)
+	if node == "" || node == placedOn {
+		return
+	}
+	was := *p
+	was.Nominated = node
+	e.roomFreed(&was, &was.Spec.Priority)
 }
 
 // placed records a decision for a node.
