@@ -102,10 +102,11 @@ func (q *Queue) wakeLeftover() {
 	ch := plugin.Change{Event: plugin.UnschedulableTimeout}
 	movers := q.movers[:0]
 	for _, u := range old {
-		if u.group.of(ch.Event).closed && mutant != timeoutFlushesGated {
+		m := u.group.of(ch.Event)
+		if m.closed && mutant != timeoutFlushesGated {
 			continue
 		}
-		movers = append(movers, mover{u, verdict{how: afterBackoff}})
+		movers = append(movers, mover{u, verdict{how: afterBackoff, cause: m.cause}})
 	}
 	q.move(movers, ch)
 	if mutant != timeoutNotRecorded {

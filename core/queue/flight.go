@@ -69,7 +69,8 @@ func (f *flight) leave(u *Unit) {
 // happened keeps an event if anyone is in flight.
 func (f *flight) happened(ch plugin.Change) {
 	if f.units > 0 || mutant == eventsWithoutFlight {
-		f.append(&entry{change: &ch})
+		kept := ch // so that only a change that is kept is allocated
+		f.append(&entry{change: &kept})
 	}
 }
 

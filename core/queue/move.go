@@ -25,8 +25,9 @@ func (q *Queue) move(movers []mover, ch plugin.Change) {
 		}
 		return 1
 	})
+	label := ch.Event.String()
 	for _, m := range movers {
-		q.requeueAs(m.u, m.how, m.note(ch.Event))
+		q.requeueAs(m.u, m.how, m.note(label))
 	}
 	clear(movers)
 	q.movers = movers[:0]

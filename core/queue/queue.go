@@ -200,7 +200,7 @@ func (q *Queue) updateWaiting(u *Unit, old, p *cluster.Pod) {
 		if v.how == stay {
 			continue
 		}
-		q.requeueAs(u, v.how, v.note(ev))
+		q.requeueAs(u, v.how, v.note(ev.String()))
 		if u.at != waiting {
 			return
 		}

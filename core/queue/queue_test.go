@@ -3,38 +3,228 @@
 package queue
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// A pod enters, is popped, is rejected, backs off twice as long each time, and is let go.
-func TestRoundTrip(t *testing.T) {
+// plain is a queue at epoch in which Fit asks for nodes and deletions, Affinity for labels.
+func plain(gates ...plugin.Gate) *Queue {
 	q := New(Config{
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
-		Profiles: map[string]Profile{"": {}},
+		PopFromBackoff: true, Less: byPriority{},
+		Profiles: map[string]Profile{"": {Gates: gates, Wakes: []PluginWakes{
+			wakesOf("NodeResourcesFit", "Node/Add+UpdateNodeAllocatable", "fits", "Pod/Delete", ""),
+			wakesOf("NodeAffinity", "Node/Add+UpdateNodeLabel", "queue"),
+		}}},
 	})
-	q.Tick(1000 * record.Second)
-	q.Add(&cluster.Pod{UID: "1", Namespace: "default", Name: "web", Spec: &cluster.PodSpec{}})
-	u, ok := q.Pop()
-	if !ok || u.Key != "default/web" || u.Attempts != 1 {
-		t.Fatalf("Pop = %+v, %v", u, ok)
+	q.Tick(epoch)
+	return q
+}
+
+func podNamed(name string, cpu int) *cluster.Pod {
+	return attributes{"cpu": fmt.Sprint(cpu)}.pod(name, 1)
+}
+
+// rejected is a queue with n waiting pods of 1000m CPU that plugins have rejected.
+func rejected(n int, plugins ...string) *Queue {
+	q := plain()
+	for i := range n {
+		q.Add(podNamed(fmt.Sprintf("p%05d", i), 1000))
+		u, _ := q.Pop()
+		q.Requeue(u, Rejection{Plugins: plugins})
 	}
-	q.Requeue(u, Rejection{Err: true})
-	if _, sub, _ := q.Lookup("1"); sub != record.Backoff {
-		t.Fatalf("after an error the unit is in %s, want %s", sub, record.Backoff)
+	q.Tick(epoch + 20*record.Second)
+	q.TakeMoves()
+	return q
+}
+
+func happened(name string, cpu int64) plugin.Change {
+	e, err := parseEvent(name)
+	if err != nil {
+		panic(err)
 	}
-	next, ok := q.NextTick()
-	if want := 1002 * record.Second; !ok || next != want {
-		t.Fatalf("NextTick = %d, %v, want %d", next, ok, want)
+	n := &cluster.Node{Name: "n"}
+	n.Allocatable.MilliCPU = cpu
+	return plugin.Change{Event: e, NewNode: n}
+}
+
+// An event that only NodeAffinity asked for does not look at a single pod that only NodeResourcesFit rejected. Units
+// without members would make any look a panic.
+func TestIrrelevantEventTouchesNobody(t *testing.T) {
+	q := rejected(10_000, "NodeResourcesFit")
+	for _, u := range q.units { // in any order, all alike
+		u.Members = nil
 	}
-	q.Tick(next)
-	if u, ok = q.Pop(); !ok {
-		t.Fatal("the unit is not ready after its backoff")
+	q.Happened(happened("Node/UpdateNodeLabel", 0))
+	if moves := q.TakeMoves(); len(moves) != 0 {
+		t.Fatalf("moved %d units, first %+v", len(moves), moves[0])
 	}
-	q.Done(u.UID())
-	if n := q.InFlightEvents(); n != 0 || len(q.units) != 0 {
-		t.Fatalf("%d in-flight entries, %d units left", n, len(q.units))
+}
+
+// Many units that one event wakes move in the order in which they arrived, whatever groups they stand in.
+func TestMovesKeepTheOrderOfArrival(t *testing.T) {
+	q := plain()
+	for i := range 100 {
+		q.Add(podNamed(fmt.Sprintf("p%05d", i), 1000))
+		u, _ := q.Pop()
+		plugins := []string{"NodeResourcesFit", "NodeAffinity", "Other"}
+		q.Requeue(u, Rejection{Plugins: plugins[i%2 : i%2+1+i%2]})
+	}
+	q.TakeMoves()
+	q.Happened(happened("Node/Add", 2000))
+	moves := q.TakeMoves()
+	for i, m := range moves {
+		if want := fmt.Sprintf("p%05d", i); m.Pod.Name != want || len(moves) != 100 {
+			t.Fatalf("move %d of %d is of %s, want %s of 100", i, len(moves), m.Pod.Name, want)
+		}
+	}
+}
+
+// brokenGate panics for pods that were meant to break it.
+type brokenGate struct{}
+
+func (brokenGate) Name() string { return "Broken" }
+
+func (brokenGate) Gated(p *cluster.Pod) (string, bool) {
+	if p.Spec.Labels["break"] != "" {
+		panic("a gate that breaks")
+	}
+	return "", true
+}
+
+// A gate that panics leaves the unit where it was, and the rest of the queue whole: the caller can set the unit aside
+// and go on.
+func TestGatePanics(t *testing.T) {
+	q := plain(brokenGate{})
+	expectPanic := func(what string, f func()) {
+		t.Helper()
+		defer func() {
+			if recover() == nil {
+				t.Fatalf("%s did not panic", what)
+			}
+		}()
+		f()
+	}
+	bad := attributes{"labels": "break:me"}.pod("bad", 2)
+
+	expectPanic("Add", func() { q.Add(bad) })
+	if _, sub, ok := q.Lookup(bad.UID); ok {
+		t.Fatalf("after a panic in Add the pod is in %s", sub)
+	}
+
+	good := podNamed("bad", 0)
+	q.Add(good)
+	u, _ := q.Pop()
+	q.Update(good, bad)
+	expectPanic("Requeue", func() { q.Requeue(u, Rejection{Err: true}) })
+	if _, sub, _ := q.Lookup(u.UID()); sub != record.InFlight {
+		t.Fatalf("after a panic in Requeue the unit is in %s, want %s", sub, record.InFlight)
+	}
+	q.SetAside(u, "a gate broke")
+	q.Add(podNamed("other", 0))
+	if u, ok := q.Pop(); !ok || u.Key != "default/other" || q.Counts()[record.Unschedulable] != 1 {
+		t.Fatalf("Pop = %+v, %v, counts %v", u, ok, q.Counts())
+	}
+}
+
+// A pod of a profile that there is not is a fault of the caller and says so.
+func TestUnknownProfile(t *testing.T) {
+	defer func() {
+		want := `queue: pod default/stray (uid-stray) is of profile "elsewhere", which there is not`
+		if got := recover(); got != want {
+			t.Fatalf("Add panicked with %v, want %q", got, want)
+		}
+	}()
+	plain().Add(attributes{"scheduler": "elsewhere"}.pod("stray", 1))
+}
+
+// Setting aside reaches a unit that waits, and the add of a pod that is known is an update.
+func TestSetAsideWaitingAndAddTwice(t *testing.T) {
+	q := rejected(1, "NodeResourcesFit")
+	u, _, _ := q.Lookup("uid-p00000")
+	q.SetAside(u, "its update broke something")
+	if _, ok := q.NextTick(); ok || q.Counts()[record.Unschedulable] != 1 {
+		t.Fatalf("a unit set aside waits for time; counts %v", q.Counts())
+	}
+	q.Add(attributes{"cpu": "1"}.pod("p00000", 2))
+	if _, sub, _ := q.Lookup(u.UID()); sub != record.Active || u.Aside != "" || u.Pod().ResourceVersion != "2" {
+		t.Fatalf("after its change the unit is in %s: %+v", sub, u)
+	}
+}
+
+// The time does not go back, and what fell due long ago happens in its order.
+func TestTickBackwardsAndFar(t *testing.T) {
+	q := rejected(3, "NodeResourcesFit")
+	q.Tick(epoch)
+	q.Tick(epoch + 100_000*record.Second)
+	moves := q.TakeMoves()
+	if len(moves) != 3 || moves[0].At != epoch+330*record.Second {
+		t.Fatalf("moves %+v, want three at 330 s", moves)
+	}
+}
+
+func BenchmarkHappened(b *testing.B) {
+	for name, ch := range map[string]plugin.Change{
+		"irrelevant":   happened("Node/UpdateNodeLabel", 0),
+		"asked-and-no": happened("Node/Add", 500),
+	} {
+		b.Run(name, func(b *testing.B) {
+			q := rejected(10_000, "NodeResourcesFit")
+			b.ReportAllocs()
+			for b.Loop() {
+				q.Happened(ch)
+			}
+		})
+	}
+	b.Run("wakes-all", func(b *testing.B) {
+		q := rejected(10_000, "NodeResourcesFit")
+		ch := happened("Node/Add", 2000)
+		b.ReportAllocs()
+		for b.Loop() {
+			q.Happened(ch)
+			b.StopTimer()
+			if n := q.active.len(); n != 10_000 {
+				b.Fatalf("%d units active", n)
+			}
+			q.TakeMoves()
+			for q.active.len() > 0 {
+				q.put(q.active.head(), waiting, note{})
+			}
+			q.TakeMoves()
+			b.StartTimer()
+		}
+	})
+}
+
+// One attempt that fails: Pop, Requeue to waiting, and the wakeup back to active, among 10,000 others.
+func BenchmarkPopRequeue(b *testing.B) {
+	q := rejected(0)
+	for i := range 10_000 {
+		q.Add(podNamed(fmt.Sprintf("p%05d", i), 1000))
+	}
+	why := Rejection{Plugins: []string{"NodeResourcesFit"}}
+	b.ReportAllocs()
+	for b.Loop() {
+		u, _ := q.Pop()
+		q.Requeue(u, why)
+		q.toActive(u, note{}, true)
+		q.TakeMoves()
+	}
+}
+
+// One pod that is placed at the first attempt, beside 10,000 that wait.
+func BenchmarkAddPopDone(b *testing.B) {
+	q := rejected(10_000, "NodeResourcesFit")
+	p := podNamed("web", 1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		q.Add(p)
+		u, _ := q.Pop()
+		q.Done(u.UID())
+		q.TakeMoves()
 	}
 }

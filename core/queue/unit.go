@@ -37,7 +37,7 @@ type Unit struct {
 	Message string
 	// Aside is why the unit is set aside; empty when it is not.
 	Aside string
-	// Flushed tells that the unit was last woken by the timeout, not by an event.
+	// Flushed tells that since its last attempt the unit was found to wait longer than the timeout.
 	Flushed bool
 
 	profile *profile

@@ -26,14 +26,8 @@ type verdict struct {
 	cause string
 }
 
-// note is the verdict on an event for the record.
-func (v verdict) note(ev plugin.Event) note {
-	n := note{event: ev.String(), hint: v.by, cause: v.cause}
-	if n.cause == "" {
-		n.cause = n.event + " wakes it"
-	}
-	return n
-}
+// note is the verdict for the record.
+func (v verdict) note(event string) note { return note{event, v.by, v.cause} }
 
 // group is a set of waiting units to which every event means the same but for what hints say of the single pod: same
 // profile, same rejecting plugins, same gate.
@@ -51,6 +45,7 @@ type group struct {
 // meaning is what an event is to a group.
 type meaning struct {
 	asks   []ask
+	cause  string // of moves when it wakes unasked
 	any    bool // it wakes unasked: a wildcard, or no plugin has rejected
 	closed bool // it is nothing to the gate
 }
@@ -63,6 +58,7 @@ type ask struct {
 	plugin  string
 	hint    func(*cluster.Pod, plugin.Change) plugin.Hint // nil: always QueueHint
 	pending bool
+	cause   string // of moves when the answer is QueueHint
 }
 
 func (g *group) add(u *Unit) {
@@ -107,7 +103,8 @@ func (g *group) of(ev plugin.Event) *meaning {
 	if m != nil {
 		return m
 	}
-	m = &meaning{any: ev.IsWildcard() || len(g.plugins)+len(g.pending) == 0}
+	label := ev.String()
+	m = &meaning{any: ev.IsWildcard() || len(g.plugins)+len(g.pending) == 0, cause: label + " wakes it"}
 	for _, r := range g.profile.wakes {
 		pending := slices.Contains(g.pending, r.plugin)
 		if !pending && !slices.Contains(g.plugins, r.plugin) || !r.Event.Matches(ev) {
@@ -116,7 +113,7 @@ func (g *group) of(ev plugin.Event) *meaning {
 		if pending && mutant == pendingNotIndexed {
 			continue
 		}
-		m.asks = append(m.asks, ask{r.plugin, r.Hint, pending && mutant != pendingWaitsForBackoff})
+		m.asks = append(m.asks, ask{r.plugin, r.Hint, pending && mutant != pendingWaitsForBackoff, label + " may help " + r.plugin})
 	}
 	if g.gate != "" && mutant != gateOpenToAnyEvent {
 		m.closed = !slices.ContainsFunc(g.gateWakes, func(w plugin.Event) bool { return w.Matches(ev) })
@@ -151,15 +148,16 @@ func (q *Queue) judge(g *group, p *cluster.Pod, ch plugin.Change) verdict {
 		if ch.Event.IsWildcard() && len(g.plugins)+len(g.pending) > 0 && other && mutant != wildcardWakesOthers {
 			return verdict{how: stay}
 		}
-		return verdict{how: afterBackoff}
+		return verdict{how: afterBackoff, cause: m.cause}
 	}
 	best := verdict{how: stay}
-	for _, a := range m.asks {
+	for i := range m.asks {
+		a := &m.asks[i]
 		hint, panicked := a.of(p, ch)
 		if hint == plugin.SkipHint {
 			continue
 		}
-		v := verdict{how: afterBackoff, by: a.plugin, cause: ch.Event.String() + " may help " + a.plugin}
+		v := verdict{how: afterBackoff, by: a.plugin, cause: a.cause}
 		if panicked {
 			v.cause = "the hint of " + a.plugin + " panicked on " + ch.Event.String()
 		}
@@ -212,7 +210,7 @@ func (q *Queue) replay(u *Unit) verdict {
 		if v.how == stay {
 			continue
 		}
-		v.cause = v.note(e.change.Event).cause + ", during the attempt"
+		v.cause += ", during the attempt"
 		if v.how == atOnce || len(g.pending) == 0 {
 			return v
 		}

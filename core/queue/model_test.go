@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// model is the queue told plainly: one list of pods, looked through for every question; time passes second by second;
+// every event ever is kept, and whoever is in flight remembers how many there were when it was popped.
+type model struct {
+	cfg     Config
+	now     record.Time
+	pods    []*modelPod
+	log     []plugin.Change
+	arrived int
+	wanted  []nomination // in order
+}
+
+type nomination struct {
+	uid  cluster.UID
+	node string
+}
+
+type modelPod struct {
+	pod              *cluster.Pod
+	sub              record.SubQueue
+	afterError       bool // backs off after an error
+	attempts         int
+	rejected, errors int
+	since            record.Time
+	arrival          int
+	plugins, pending []string
+	gate             string
+	seen             int // length of the log when popped
+	deleted, aside   bool
+}
+
+func (m *model) find(uid cluster.UID) *modelPod {
+	for _, x := range m.pods {
+		if x.pod.UID == uid {
+			return x
+		}
+	}
+	return nil
+}
+
+func (m *model) drop(x *modelPod) {
+	m.pods = slices.DeleteFunc(m.pods, func(y *modelPod) bool { return x == y })
+}
+
+func (m *model) hold(x *modelPod, sub record.SubQueue) {
+	x.sub = sub
+	if !slices.Contains(m.pods, x) {
+		m.pods = append(m.pods, x)
+	}
+}
+
+// first tells whether x is popped before y out of the active queue.
+func (m *model) first(x, y *modelPod) bool {
+	if x.pod.Spec.Priority != y.pod.Spec.Priority {
+		return x.pod.Spec.Priority > y.pod.Spec.Priority
+	}
+	return x.arrival < y.arrival
+}
+
+// firstInBackoff is the same for the backoff queue; errors come after all others.
+func (m *model) firstInBackoff(x, y *modelPod) bool {
+	if x.afterError != y.afterError {
+		return !x.afterError
+	}
+	if a, b := m.backoffEnd(x), m.backoffEnd(y); a != b {
+		return a < b
+	}
+	if m.cfg.PopFromBackoff && !x.afterError {
+		return m.first(x, y)
+	}
+	return x.arrival < y.arrival
+}
+
+func (m *model) in(sub record.SubQueue, first func(x, y *modelPod) bool) []*modelPod {
+	var found []*modelPod
+	for _, x := range m.pods {
+		if x.sub != sub {
+			continue
+		}
+		i := 0
+		for i < len(found) && first(found[i], x) {
+			i++
+		}
+		found = slices.Insert(found, i, x)
+	}
+	return found
+}
+
+func (m *model) wholeSeconds(t record.Time) record.Time {
+	if !m.cfg.PopFromBackoff {
+		return t
+	}
+	return t / record.Second * record.Second
+}
+
+// backoffEnd is 0 for no backoff.
+func (m *model) backoffEnd(x *modelPod) record.Time {
+	failures := x.rejected
+	if x.errors > 0 {
+		failures = x.errors
+	}
+	if failures == 0 || m.cfg.MaxBackoff == 0 {
+		return 0
+	}
+	wait := m.cfg.InitialBackoff
+	for range failures - 1 {
+		wait = min(2*wait, m.cfg.MaxBackoff)
+	}
+	return m.wholeSeconds(x.since + min(wait, m.cfg.MaxBackoff))
+}
+
+func (m *model) backsOff(x *modelPod) bool { return m.backoffEnd(x) >= m.wholeSeconds(m.now) }
+
+func (m *model) arrive(x *modelPod) {
+	m.arrived++
+	x.since, x.arrival = m.now, m.arrived
+}
+
+func (m *model) tick(to record.Time) {
+	for s := m.now/record.Second + 1; s*record.Second <= to; s++ {
+		m.now = s * record.Second
+		for _, x := range m.in(record.Backoff, m.firstInBackoff) {
+			if !m.backsOff(x) {
+				m.activate(x, "BackoffComplete", !m.cfg.PopFromBackoff)
+			}
+		}
+		if s%30 == 0 {
+			m.timeouts()
+		}
+	}
+	m.now = to
+}
+
+func (m *model) timeouts() {
+	ch := plugin.Change{Event: plugin.UnschedulableTimeout}
+	any := false
+	for _, x := range m.in(record.Unschedulable, byArrival) {
+		if !x.aside && m.now-x.since > m.cfg.UnschedulableTimeout {
+			any = true
+			m.requeue(x, afterBackoff, "UnschedulableTimeout")
+		}
+	}
+	for _, x := range m.in(record.Gated, byArrival) {
+		if m.now-x.since > m.cfg.UnschedulableTimeout {
+			any = true
+			if m.gateHears(x, ch.Event) {
+				m.requeue(x, afterBackoff, "UnschedulableTimeout")
+			}
+		}
+	}
+	if any {
+		m.log = append(m.log, ch)
+	}
+}
+
+func byArrival(x, y *modelPod) bool { return x.arrival < y.arrival }
+
+// registered are the events that a plugin asked for in a profile; a new node counts as a change of taints.
+func registered(p Profile, name string) []plugin.Wake {
+	var wakes []plugin.Wake
+	for _, pw := range p.Wakes {
+		if pw.Plugin != name {
+			continue
+		}
+		add, taint := false, false
+		for _, w := range pw.Wakes {
+			wakes = append(wakes, w)
+			node := w.Event.Resource == plugin.NodeObject
+			add = add || node && w.Event.Action&plugin.Add != 0
+			taint = taint || node && w.Event.Action&plugin.UpdateNodeTaint != 0
+		}
+		if add && !taint {
+			wakes = append(wakes, plugin.Wake{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.UpdateNodeTaint}})
+		}
+	}
+	return wakes
+}
+
+// gateHears tells whether the gate's plugin asked for the event in any profile.
+func (m *model) gateHears(x *modelPod, ev plugin.Event) bool {
+	for _, p := range m.cfg.Profiles { // in any order, any will do
+		for _, w := range registered(p, x.gate) {
+			if w.Event.Matches(ev) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (m *model) judge(x *modelPod, ch plugin.Change) strategy {
+	if len(x.plugins)+len(x.pending) == 0 {
+		return afterBackoff
+	}
+	if ch.Event.IsWildcard() {
+		if ch.NewNode != nil || ch.NewPod != nil && ch.NewPod.UID != x.pod.UID {
+			return stay
+		}
+		return afterBackoff
+	}
+	best := stay
+	for _, name := range append(slices.Clone(x.plugins), x.pending...) {
+		for _, w := range registered(m.cfg.Profiles[x.pod.Spec.SchedulerName], name) {
+			if !w.Event.Matches(ch.Event) || !says(w, x.pod, ch) {
+				continue
+			}
+			if slices.Contains(x.pending, name) {
+				best = atOnce
+			}
+			best = max(best, afterBackoff)
+		}
+	}
+	return best
+}
+
+func says(w plugin.Wake, p *cluster.Pod, ch plugin.Change) (queue bool) {
+	defer func() {
+		if recover() != nil {
+			queue = true
+		}
+	}()
+	return w.Hint == nil || w.Hint(p, ch) == plugin.QueueHint
+}
+
+func (m *model) requeue(x *modelPod, how strategy, event string) {
+	switch {
+	case how == stay && x.gate != "":
+		m.hold(x, record.Gated)
+	case how == stay:
+		m.hold(x, record.Unschedulable)
+	case how == afterBackoff && m.backsOff(x):
+		if m.cfg.PopFromBackoff && !m.admit(x) {
+			return
+		}
+		x.afterError = len(x.plugins)+len(x.pending) == 0
+		m.hold(x, record.Backoff)
+	default:
+		m.activate(x, event, true)
+	}
+}
+
+func (m *model) activate(x *modelPod, event string, gates bool) {
+	if gates && !m.admit(x) {
+		return
+	}
+	m.hold(x, record.Active)
+	if event == podAdd || event == podUpdate {
+		m.nominate(x.pod, x.pod.Nominated)
+	}
+}
+
+func (m *model) admit(x *modelPod) bool {
+	gates := slices.Clone(m.cfg.Profiles[x.pod.Spec.SchedulerName].Gates)
+	slices.SortStableFunc(gates, func(a, b plugin.Gate) int { // the last one first
+		switch x.gate {
+		case a.Name():
+			return -1
+		case b.Name():
+			return 1
+		}
+		return 0
+	})
+	for _, g := range gates {
+		if _, ok := g.Gated(x.pod); !ok {
+			x.gate = g.Name()
+			if !slices.Contains(x.plugins, x.gate) {
+				x.plugins = append(x.plugins, x.gate)
+			}
+			m.hold(x, record.Gated)
+			return false
+		}
+	}
+	x.gate = ""
+	return true
+}
+
+func (m *model) add(p *cluster.Pod, event string) {
+	x := &modelPod{pod: p}
+	m.arrive(x)
+	m.activate(x, event, true)
+}
+
+func (m *model) update(old, p *cluster.Pod) {
+	x := m.find(p.UID)
+	if x == nil {
+		m.add(p, podUpdate)
+		return
+	}
+	x.pod = p
+	if x.sub == record.InFlight {
+		x.deleted = false
+		for _, ev := range plugin.PodChanges(old, p) {
+			m.log = append(m.log, plugin.Change{Event: ev, OldPod: old, NewPod: p})
+		}
+		return
+	}
+	node := p.Nominated
+	if old.Nominated == "" && p.Nominated == "" {
+		node = m.nominatedTo(p.UID)
+	}
+	m.nominate(p, node)
+	switch {
+	case x.aside:
+		if concernsScheduling(old, p) {
+			x.aside = false
+			m.requeue(x, afterBackoff, podUpdate)
+		}
+	case x.sub == record.Unschedulable || x.sub == record.Gated:
+		for _, ev := range plugin.PodChanges(old, p) {
+			m.requeue(x, m.judge(x, plugin.Change{Event: ev, OldPod: old, NewPod: p}), ev.String())
+			if x.sub == record.Active || x.sub == record.Backoff {
+				return
+			}
+		}
+	}
+}
+
+func (m *model) delete(uid cluster.UID) {
+	m.unnominate(uid)
+	x := m.find(uid)
+	switch {
+	case x == nil:
+	case x.sub == record.InFlight:
+		x.deleted = true
+	default:
+		m.drop(x)
+	}
+}
+
+func (m *model) pop() *modelPod {
+	ready := m.in(record.Active, m.first)
+	if m.cfg.PopFromBackoff {
+		for _, x := range m.in(record.Backoff, m.firstInBackoff) {
+			if !x.afterError {
+				ready = append(ready, x)
+			}
+		}
+	}
+	if len(ready) == 0 {
+		return nil
+	}
+	x := ready[0]
+	x.attempts++
+	x.seen = len(m.log)
+	// Last in the list of all: the order in flight is that of the pops.
+	m.drop(x)
+	m.hold(x, record.InFlight)
+	return x
+}
+
+func (m *model) done(uid cluster.UID) {
+	if x := m.find(uid); x != nil && x.sub == record.InFlight {
+		m.drop(x)
+	}
+}
+
+func (m *model) fail(x *modelPod, plugins, pending []string) {
+	held := m.find(x.pod.UID)
+	if held != nil && (held != x || x.sub != record.InFlight) {
+		return
+	}
+	if x.deleted {
+		m.drop(x)
+		return
+	}
+	x.plugins, x.pending, x.gate = plugins, pending, ""
+	if len(plugins)+len(pending) == 0 {
+		x.errors++
+	} else {
+		x.rejected++
+		x.errors = 0
+	}
+	m.arrive(x)
+	how := stay
+	if held == nil {
+		how = afterBackoff
+	}
+	if len(plugins)+len(pending) == 0 {
+		how = afterBackoff
+	} else if held != nil {
+		for _, ch := range m.log[x.seen:] {
+			how = max(how, m.judge(x, ch))
+		}
+	}
+	m.requeue(x, how, "ScheduleAttemptFailure")
+}
+
+func (m *model) setAside(x *modelPod) {
+	if x.deleted {
+		m.drop(x)
+		return
+	}
+	x.plugins, x.pending, x.gate = nil, nil, ""
+	x.errors++
+	x.aside = true
+	m.arrive(x)
+	m.hold(x, record.Unschedulable)
+}
+
+func (m *model) happened(ch plugin.Change, upTo int32) {
+	for _, x := range append(m.in(record.Unschedulable, byArrival), m.in(record.Gated, byArrival)...) {
+		if x.aside || x.pod.Spec.Priority > upTo || x.sub == record.Gated && !m.gateHears(x, ch.Event) {
+			continue
+		}
+		if how := m.judge(x, ch); how != stay {
+			m.requeue(x, how, ch.Event.String())
+		}
+	}
+	// An event that no plugin of any profile asked for is not even kept.
+	heard := ch.Event.IsWildcard()
+	for _, p := range m.cfg.Profiles { // in any order, any will do
+		for _, pw := range p.Wakes {
+			for _, w := range registered(p, pw.Plugin) {
+				heard = heard || w.Event.Matches(ch.Event)
+			}
+		}
+	}
+	if heard {
+		m.log = append(m.log, ch)
+	}
+}
+
+func (m *model) force(uid cluster.UID) {
+	x := m.find(uid)
+	switch {
+	case x == nil || x.aside:
+	case x.sub == record.InFlight:
+		m.log = append(m.log, plugin.Change{Event: plugin.ForceActivate, NewPod: x.pod})
+	case x.sub == record.Backoff:
+		m.activate(x, "ForceActivate", !m.cfg.PopFromBackoff)
+	case x.sub == record.Unschedulable || x.sub == record.Gated:
+		m.activate(x, "ForceActivate", true)
+	}
+}
+
+func (m *model) nominatedTo(uid cluster.UID) string {
+	for _, n := range m.wanted {
+		if n.uid == uid {
+			return n.node
+		}
+	}
+	return ""
+}
+
+func (m *model) nominate(p *cluster.Pod, node string) {
+	m.unnominate(p.UID)
+	x := m.find(p.UID)
+	if node != "" && x != nil && !x.deleted && p.NodeName == "" {
+		m.wanted = append(m.wanted, nomination{p.UID, node})
+	}
+}
+
+func (m *model) unnominate(uid cluster.UID) {
+	m.wanted = slices.DeleteFunc(m.wanted, func(n nomination) bool { return n.uid == uid })
+}
+
+// inFlightEntries counts the units in flight and the events since the first of them was popped.
+func (m *model) inFlightEntries() int {
+	flying := 0
+	oldest := len(m.log)
+	for _, x := range m.pods {
+		if x.sub == record.InFlight {
+			flying++
+			oldest = min(oldest, x.seen)
+		}
+	}
+	if flying == 0 {
+		return 0
+	}
+	return flying + len(m.log) - oldest
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"os"
+	"testing"
+)
+
+// mutants says what each mutation breaks and which story tells of it.
+var mutants = [mutations]struct{ breaks, story string }{
+	equalityEndsBackoff:       {breaks: "a backoff ends in the second it ends in", story: "02-backoff"},
+	backoffByAttempts:         {breaks: "the backoff follows all attempts, errors included", story: "03-errors"},
+	backoffNotAligned:         {breaks: "backoffs end at fractions of a second", story: "02-backoff"},
+	errorsCountAsRejections:   {breaks: "errors have no count of their own", story: "03-errors"},
+	errorCountStays:           {breaks: "a rejection does not end a run of errors", story: "03-errors"},
+	errorsPoppedFromBackoff:   {breaks: "Pop cuts an error's backoff short", story: "03-errors"},
+	orderByFirstArrival:       {breaks: "a rejected unit goes before those that came while it was tried", story: "17-fairness"},
+	inFlightEventsIgnored:     {breaks: "a wakeup between Pop and Requeue is lost", story: "06-lost-wakeup"},
+	inFlightUpdateIgnored:     {breaks: "an update of a pod in flight is lost", story: "12-updates"},
+	inFlightActivationIgnored: {breaks: "the activation of a pod in flight is lost", story: "10-activate"},
+	doneKeepsEvents:           {breaks: "events stay when nobody in flight can ask for them", story: "06-lost-wakeup"},
+	eventsWithoutFlight:       {breaks: "events are kept although nobody is in flight", story: "06-lost-wakeup"},
+	timeoutFlushesGated:       {breaks: "the timeout asks gates that did not ask for it", story: "18-gate-events"},
+	timeoutInclusive:          {breaks: "the timeout is a moment too short", story: "08-timeout"},
+	timeoutNotRecorded:        {breaks: "a timeout is no event for those in flight", story: "09-timeout-in-flight"},
+	noTaintAfterAdd:           {breaks: "a taint that goes from a new node wakes nobody who asked for new nodes", story: "14-hints"},
+	nilHintSkips:              {breaks: "a registration without a hint never wakes", story: "14-hints"},
+	panicSkips:                {breaks: "a hint that panics keeps the pod waiting", story: "14-hints"},
+	pendingWaitsForBackoff:    {breaks: "a pending plugin's event does not skip the backoff", story: "13-pending"},
+	pendingNotIndexed:         {breaks: "the index forgets pending plugins", story: "13-pending"},
+	wildcardWakesOthers:       {breaks: "an activation in flight wakes everyone in flight", story: "10-activate"},
+	gateForgotten:             {breaks: "gates are asked in plugin order, not the last one first", story: "07-gates"},
+	gateOpenToAnyEvent:        {breaks: "events of other plugins ask the gates", story: "18-gate-events"},
+	asideWakes:                {breaks: "a unit that was set aside is tried again", story: "15-aside"},
+	deleteKeepsNomination:     {breaks: "a deleted pod keeps its nomination", story: "11-nominations"},
+	updateDropsNomination:     {breaks: "an update from before the nomination takes it away", story: "11-nominations"},
+}
+
+// Each mutation of the queue is caught twice: by the story named, and by the property against the model.
+func TestMutants(t *testing.T) {
+	for m := sound + 1; m < mutations; m++ {
+		c := mutants[m]
+		if c.breaks == "" {
+			t.Errorf("mutation %d has no story", m)
+			continue
+		}
+		t.Run(c.story+"/"+c.breaks, func(t *testing.T) {
+			mutant = m
+			defer func() { mutant = sound }()
+			text, err := os.ReadFile("testdata/" + c.story + ".txt")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if told, err := tell(string(text)); err == nil && told == string(text) {
+				t.Errorf("the story %s does not notice", c.story)
+			}
+			if !modelNotices() {
+				t.Error("the model does not notice")
+			}
+		})
+	}
+}
+
+// modelNotices plays a fixed row of random histories until one differs.
+func modelNotices() bool {
+	for seed := range 1500 {
+		if differs(seed%6, steps.Example(seed)) {
+			return true
+		}
+	}
+	return false
+}
+
+// differs counts a panic as a difference.
+func differs(config int, ops []op) (different bool) {
+	defer func() { different = different || recover() != nil }()
+	return compare(config, ops) != nil
+}
+
+// Without a mutation the same histories agree, so that it is the mutation that TestMutants sees.
+func TestNoMutant(t *testing.T) {
+	if modelNotices() {
+		t.Fatal("the queue differs from the model")
+	}
+}
