@@ -19,6 +19,9 @@ type mover struct {
 
 // move carries out what an event asked for, in the order of arrival.
 func (q *Queue) move(movers []mover, ch plugin.Change) {
+	if len(movers) == 0 {
+		return
+	}
 	slices.SortFunc(movers, func(a, b mover) int {
 		if older(a.u, b.u) {
 			return -1

@@ -151,7 +151,7 @@ func TestSetAsideWaitingAndAddTwice(t *testing.T) {
 		t.Fatalf("a unit set aside waits for time; counts %v", q.Counts())
 	}
 	q.Add(attributes{"cpu": "1"}.pod("p00000", 2))
-	if _, sub, _ := q.Lookup(u.UID()); sub != record.Active || u.Aside != "" || u.Pod().ResourceVersion != "2" {
+	if _, sub, _ := q.Lookup(u.UID()); sub != record.Backoff || u.Aside != "" || u.Pod().ResourceVersion != "2" {
 		t.Fatalf("after its change the unit is in %s: %+v", sub, u)
 	}
 }

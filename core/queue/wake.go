@@ -46,8 +46,8 @@ type group struct {
 type meaning struct {
 	asks   []ask
 	cause  string // of moves when it wakes unasked
-	any    bool // it wakes unasked: a wildcard, or no plugin has rejected
-	closed bool // it is nothing to the gate
+	any    bool   // it wakes unasked: a wildcard, or no plugin has rejected
+	closed bool   // it is nothing to the gate
 }
 
 // wakes tells whether the event can wake a unit of the group at all. False is what asking each hint would come to.
