@@ -49,7 +49,7 @@ type nodeFlags struct {
 func (f *nodeFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.nodes, "nodes", 10, "number of nodes of the default shape: 8 cores, 32Gi, three zones")
 	fs.StringVar(&f.nodeSpec, "node-spec", "", "YAML `file` that describes the nodes, instead of --nodes")
-	fs.StringVar(&f.podStages, "pod-stages", "fast", "life of pods: fast, realistic (start time and grace periods) or none (they stay as bound)")
+	fs.StringVar(&f.podStages, "pod-stages", "fast", "life of pods: fast, realistic (start time and grace periods) or none (they stay as bound, unless refused)")
 	fs.BoolVar(&f.admission, "kubelet-admission", true, "fail a bound pod that does not fit its node, as a kubelet does")
 	fs.BoolVar(&f.heartbeats, "heartbeats", true, "renew node leases; off saves writes, and nodes never become NotReady")
 }

@@ -170,17 +170,33 @@ func rank(name v1.ResourceName) int {
 }
 
 // incomingRequests are the requests of a pod that arrives. Extended resources
-// that the node does not have at all are left out, as a kubelet does: they may
-// belong to the cluster and not to the node, or be served by a claim.
+// that the node does not have at all are left out of its containers, as a kubelet
+// does: they may belong to the cluster and not to the node, or be served by a
+// claim. In the overhead they count.
 func incomingRequests(pod *v1.Pod, node *v1.Node) v1.ResourceList {
+	// A shallow copy: only the two lists of containers are replaced.
+	seen := *pod
+	seen.Spec.Containers = withoutUnknown(pod.Spec.Containers, node)
+	seen.Spec.InitContainers = withoutUnknown(pod.Spec.InitContainers, node)
 	// No status: what an earlier kubelet allocated says nothing about now.
-	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
-	for name := range requests {
-		if _, known := node.Status.Allocatable[name]; !known && Extended(name) {
-			delete(requests, name)
+	return resourcehelper.PodRequests(&seen, resourcehelper.PodResourcesOptions{})
+}
+
+// withoutUnknown copies the containers without the extended resources that the
+// node lacks.
+func withoutUnknown(containers []v1.Container, node *v1.Node) []v1.Container {
+	out := make([]v1.Container, len(containers))
+	for i := range containers {
+		out[i] = containers[i]
+		requests := v1.ResourceList{}
+		for name, q := range containers[i].Resources.Requests { // order: fills another map, key by key
+			if _, known := node.Status.Allocatable[name]; known || !Extended(name) {
+				requests[name] = q
+			}
 		}
+		out[i].Resources.Requests = requests
 	}
-	return requests
+	return out
 }
 
 // admittedRequests are the requests of a pod that runs. With an in-place resize

@@ -29,7 +29,8 @@ type Stages struct {
 	JobRun time.Duration
 	// Grace makes a deleted pod stay for its grace period.
 	Grace bool
-	// None leaves pods as the scheduler left them: pure scheduling benchmarks.
+	// None leaves admitted pods as the scheduler left them, so that a benchmark
+	// of scheduling pays for no status. Refused pods still fail.
 	None bool
 }
 
@@ -61,15 +62,12 @@ type step struct {
 func (s Stages) next(v view, now time.Time) step {
 	pod := v.pod
 	switch {
-	case s.None:
-		if pod.DeletionTimestamp != nil && !released(pod) {
-			return step{remove: true}
-		}
-		return step{}
 	case pod.DeletionTimestamp != nil:
 		return s.nextOfDeleted(v, now)
 	case v.state == refused && pod.Status.Phase == v1.PodPending:
 		return step{status: rejectedStatus(pod, v.verdict, now)}
+	case s.None:
+		return step{}
 	case v.state == admitted && pod.Status.Phase == v1.PodPending:
 		return s.nextOfPending(v, now)
 	case pod.Status.Phase == v1.PodRunning:
