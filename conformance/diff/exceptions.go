@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/outcome"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
@@ -22,7 +23,7 @@ type Exception struct {
 	// Applies says whether the case is of this kind at all.
 	Applies func(s *scenario.Scenario, p *v1.Pod) bool
 	// Holds says whether our answer is the one we promise instead of upstream's.
-	Holds func(s *scenario.Scenario, up, our *outcome.Outcome) bool
+	Holds func(s *scenario.Scenario, up, our *outcome.Outcome, p *v1.Pod) bool
 }
 
 // Exceptions are checked in order; the first that applies decides.
@@ -34,43 +35,44 @@ var Exceptions = []Exception{
 		Name: "quantity overflow",
 		Why: "a request past int64 (50E of memory) reads as 0 in upstream, so the pod lands anywhere; " +
 			"kumiki saturates, marks the amount and lets the pod land nowhere",
-		Applies: func(_ *scenario.Scenario, p *v1.Pod) bool { return overflows(p) },
-		Holds: func(s *scenario.Scenario, up, our *outcome.Outcome) bool {
-			if !s.Profile.Has("NodeResourcesFit") {
-				// Nothing looks at requests; only the scores read them.
-				return slices.Equal(up.Feasible, our.Feasible)
+		Applies: func(_ *scenario.Scenario, p *v1.Pod) bool { return statesOverflow(p) },
+		Holds: func(s *scenario.Scenario, up, our *outcome.Outcome, p *v1.Pod) bool {
+			if s.Profile.Has("NodeResourcesFit") && Overflows(p) {
+				return our.Gate != nil || our.Infeasible()
 			}
-			return our.Gate != nil || our.Infeasible()
+			// Nothing filters by requests, or a pod-level request stands for what the
+			// containers state: only scores read the amount, and upstream's are wild.
+			return slices.Equal(up.Feasible, our.Feasible)
 		},
 	},
 }
 
-// overflows says whether a request of the pod does not fit int64 in the unit it
-// is counted in (milli for cpu).
-func overflows(p *v1.Pod) bool {
-	lists := []v1.ResourceList{p.Spec.Overhead}
-	if p.Spec.Resources != nil {
-		lists = append(lists, p.Spec.Resources.Requests)
-	}
-	for i := range p.Spec.Containers {
-		lists = append(lists, p.Spec.Containers[i].Resources.Requests)
-	}
-	for i := range p.Spec.InitContainers {
-		lists = append(lists, p.Spec.InitContainers[i].Resources.Requests)
-	}
-	for _, l := range lists {
-		for name, q := range l {
-			limit := resource.MustParse("9223372036854775807")
-			if name == v1.ResourceCPU {
-				limit = resource.MustParse("9223372036854775")
-			}
-			if q.Cmp(limit) > 0 {
-				return true
-			}
+// Overflows says whether what the pod asks for in all does not fit int64, in the
+// unit it is counted in (milli for cpu).
+func Overflows(p *v1.Pod) bool {
+	return tooLarge(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{}))
+}
+
+// statesOverflow says whether its containers ask for that much, whatever stands
+// in for them.
+func statesOverflow(p *v1.Pod) bool {
+	return Overflows(p) || tooLarge(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{SkipPodLevelResources: true}))
+}
+
+func tooLarge(list v1.ResourceList) bool {
+	for name, q := range list { // order: any of them will do
+		limit := largest
+		if name == v1.ResourceCPU {
+			limit = largestCPU
+		}
+		if q.Cmp(limit) > 0 {
+			return true
 		}
 	}
 	return false
 }
+
+var largest, largestCPU = resource.MustParse("9223372036854775807"), resource.MustParse("9223372036854775")
 
 // Framing is how upstream is asked so that an answer means one thing. Each entry
 // is a difference that users can see, and is documented like an exception.

@@ -88,7 +88,7 @@ func judge(s *scenario.Scenario, pod *v1.Pod, want, got *outcome.Outcome, covere
 		return Compare(want, got)
 	}
 	covered[e.Name]++
-	if !e.Holds(s, want, got) {
+	if !e.Holds(s, want, got, pod) {
 		return fmt.Sprintf("exception %q does not hold: kumiki finds %d feasible nodes", e.Name, len(got.Feasible))
 	}
 	return ""

@@ -200,9 +200,12 @@ func withoutUnknown(containers []v1.Container, node *v1.Node) []v1.Container {
 }
 
 // admittedRequests are the requests of a pod that runs. With an in-place resize
-// under way they are the larger of desired and allocated.
+// under way, of containers or of the whole pod, they are the larger of desired
+// and allocated.
 func admittedRequests(pod *v1.Pod) v1.ResourceList {
-	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
+	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
+		UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true,
+	})
 }
 
 // amounts turns quantities into whole units, thousandths of a core for cpu, and
