@@ -408,9 +408,12 @@ func (m *model) setAside(x *modelPod) {
 	m.hold(x, record.Unschedulable)
 }
 
-func (m *model) happened(ch plugin.Change, upTo int32) {
+func (m *model) happened(ch plugin.Change) {
 	for _, x := range append(m.in(record.Unschedulable, byArrival), m.in(record.Gated, byArrival)...) {
-		if x.aside || x.pod.Spec.Priority > upTo || x.sub == record.Gated && !m.gateHears(x, ch.Event) {
+		if ch.OnlyUpTo != nil && x.pod.Spec.Priority > *ch.OnlyUpTo {
+			continue
+		}
+		if x.aside || x.sub == record.Gated && !m.gateHears(x, ch.Event) {
 			continue
 		}
 		if how := m.judge(x, ch); how != stay {

@@ -4,7 +4,6 @@ package queue
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 
@@ -267,12 +266,11 @@ func (h *history) happen(o op, p *cluster.Pod) {
 	case e.Resource == plugin.NodeObject:
 		ch.NewNode = n
 	}
-	upTo := int32(math.MaxInt32)
-	if o.Set%8 == 0 {
-		upTo = int32(o.B % 3)
+	if upTo := int32(o.B % 3); o.Set%8 == 0 {
+		ch.OnlyUpTo = &upTo
 	}
-	h.q.HappenedUpTo(ch, upTo)
-	h.m.happened(ch, upTo)
+	h.q.Happened(ch)
+	h.m.happened(ch)
 }
 
 func (h *history) onPod(o op, p *cluster.Pod) {

@@ -4,7 +4,6 @@ package queue
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -348,18 +347,8 @@ func (q *Queue) SetAside(u *Unit, cause string) {
 }
 
 // Happened tells the queue that something changed: it wakes the units that the change may help, and is kept for those
-// in flight.
+// in flight. These are told whatever their priority, as upstream does; OnlyUpTo counts for waiting units only.
 func (q *Queue) Happened(ch plugin.Change) {
-	upTo := int32(math.MaxInt32)
-	if ch.OnlyUpTo != nil {
-		upTo = *ch.OnlyUpTo
-	}
-	q.HappenedUpTo(ch, upTo)
-}
-
-// HappenedUpTo is Happened for waiting units of at most the given priority: the loss of a nomination is news only to
-// those before whom it went. Units in flight are told in any case, as upstream does.
-func (q *Queue) HappenedUpTo(ch plugin.Change, priority int32) {
 	if !q.interesting(ch.Event) {
 		return
 	}
@@ -369,7 +358,7 @@ func (q *Queue) HappenedUpTo(ch plugin.Change, priority int32) {
 			continue
 		}
 		for _, u := range g.units {
-			if u.Pod().Spec.Priority > priority {
+			if ch.OnlyUpTo != nil && u.Pod().Spec.Priority > *ch.OnlyUpTo {
 				continue
 			}
 			if v := q.judge(g, u.Pod(), ch); v.how != stay {

@@ -265,8 +265,8 @@ func (s *story) happen(args []string) error {
 		}
 	}
 	if a["upto"] != "" {
-		s.q.HappenedUpTo(ch, int32(a.number("upto")))
-		return nil
+		upTo := int32(a.number("upto"))
+		ch.OnlyUpTo = &upTo
 	}
 	s.q.Happened(ch)
 	return nil
