@@ -248,7 +248,7 @@ func (in *Intake) Node(n *v1.Node) *Node {
 		Labels:          n.Labels,
 		Taints:          n.Spec.Taints,
 		Unschedulable:   n.Spec.Unschedulable,
-		Allocatable:     res.FromList(n.Status.Allocatable),
+		Allocatable:     notNegative(res.FromList(n.Status.Allocatable)),
 		Features:        slices.Sorted(slices.Values(n.Status.DeclaredFeatures)),
 		ConditionsHash:  conditionsHash(n),
 		AnnotationsHash: mapHash(n.Annotations),
@@ -257,6 +257,18 @@ func (in *Intake) Node(n *v1.Node) *Node {
 		rec.Images = append(rec.Images, Image{img.Names, img.SizeBytes})
 	}
 	return rec
+}
+
+// notNegative reads amounts below 0, which the API server refuses, as 0: free room is then a difference that cannot
+// wrap.
+func notNegative(a res.Amounts) res.Amounts {
+	for _, v := range []*int64{&a.MilliCPU, &a.Memory, &a.Ephemeral, &a.Pods} {
+		*v = max(*v, 0)
+	}
+	for i := range a.Scalars {
+		a.Scalars[i].Value = max(a.Scalars[i].Value, 0)
+	}
+	return a
 }
 
 func conditionsHash(n *v1.Node) uint64 {

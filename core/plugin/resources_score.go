@@ -357,6 +357,12 @@ func (*fitScore) Epoch(cluster.Snapshot) uint64 { return 0 }
 // Explain shows what the score was computed from.
 func (f *fitScore) Explain(v *cluster.NodeView) []Input { return explain(f.list, f.held, v) }
 
+// Explainer is a PodScore that can show what it computed the score of a node from.
+type Explainer interface {
+	PodScore
+	Explain(v *cluster.NodeView) []Input
+}
+
 // Input is one resource as a score saw it on a node, next to the real numbers.
 type Input struct {
 	Resource    v1.ResourceName

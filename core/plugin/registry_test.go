@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"strings"
+	"testing"
+)
+
+// Every plugin of the default profile can be made by name with its defaults, and does what its weight says.
+func TestDefaultProfileCanBeMade(t *testing.T) {
+	for i, e := range DefaultProfile() {
+		r, ok := Lookup(e.Name)
+		if !ok || Registry()[i].Name != e.Name {
+			t.Fatalf("%s is not in the registry at place %d", e.Name, i)
+		}
+		p, err := r.New(nil)
+		if err != nil {
+			t.Fatalf("%s with default arguments: %v", e.Name, err)
+		}
+		if p.Name() != e.Name {
+			t.Errorf("%s calls itself %s", e.Name, p.Name())
+		}
+		if _, scores := p.(Scorer); scores != (e.Weight > 0) {
+			t.Errorf("%s scores: %v, weight %d", e.Name, scores, e.Weight)
+		}
+	}
+	if _, ok := Lookup("NodeResources"); ok {
+		t.Errorf("Lookup finds a plugin that does not exist")
+	}
+}
+
+// Arguments of the wrong type are refused, whether the plugin takes others or none.
+func TestRegistryRefusesWrongArguments(t *testing.T) {
+	for _, name := range []string{NodeResourcesFitName, NodePortsName} {
+		r, _ := Lookup(name)
+		if _, err := r.New(BalancedArgs{}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s with arguments of another plugin: %v", name, err)
+		}
+	}
+	r, _ := Lookup(NodeResourcesFitName)
+	args := r.DefaultArgs().(FitArgs)
+	args.Strategy = "Best"
+	if p, err := r.New(args); err == nil || p != nil {
+		t.Errorf("a bad strategy gives %v, %v", p, err)
+	}
+}
+
+// Every mutant has a name of its own and says what it breaks.
+func TestMutantsAreDescribed(t *testing.T) {
+	seen := map[string]bool{}
+	for i, m := range Mutants {
+		if m.Name == "" || m.Breaks == "" || seen[m.Name] {
+			t.Errorf("mutant %d: %+v", i, m)
+		}
+		seen[m.Name] = true
+	}
+	restore := SetMutant(0)
+	if mutated(0) != MutantsBuilt {
+		t.Errorf("SetMutant(0) takes effect: %v, built with mutants: %v", mutated(0), MutantsBuilt)
+	}
+	restore()
+}
