@@ -400,3 +400,48 @@ func TestWrongUse(t *testing.T) {
 		})
 	}
 }
+
+// A supervisor that is killed takes its children along, and the next start
+// removes the directory it could not.
+func TestKilledSupervisorLeavesNoProcess(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	p := launch(t, "--nodes=1")
+	pids := p.pids()
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-p.exited
+	for _, pid := range pids[1:] {
+		eventually(t, fmt.Sprintf("process %d ends", pid), func() string {
+			if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+				return fmt.Sprintf("it is there (%v)", err)
+			}
+			return ""
+		})
+	}
+	if _, err := os.Stat(p.ready.DataDir); err != nil {
+		t.Fatalf("the directory of the killed supervisor is gone already: %v", err)
+	}
+	// A start that is told to stop before it is ready still sweeps and cleans up.
+	cmd := command(t, "--nodes=1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the next start sweeps", func() string {
+		if _, err := os.Stat(p.ready.DataDir); err == nil {
+			return "the old directory is there"
+		}
+		return ""
+	})
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("stopped before it was ready: %v", err)
+	}
+	left, err := filepath.Glob(filepath.Join(tmp, "kumiki-localcluster-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v (%v)", left, err)
+	}
+}

@@ -112,9 +112,13 @@ func launch(t *testing.T, args ...string) *program {
 	return p
 }
 
+// lockDir is where all modules' tests look for the lock; a test may point
+// os.TempDir elsewhere.
+var lockDir = os.TempDir()
+
 func takeTurn(t *testing.T) {
 	t.Helper()
-	path := filepath.Join(os.TempDir(), fmt.Sprintf("kumiki-testcluster-%d.lock", os.Getuid()))
+	path := filepath.Join(lockDir, fmt.Sprintf("kumiki-testcluster-%d.lock", os.Getuid()))
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func until(ctx context.Context, ask func() error) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w; last answer: %w", ctx.Err(), err)
+			return fmt.Errorf("%w; last answer: %w", context.Cause(ctx), err)
 		case <-time.After(probeInterval):
 		}
 	}

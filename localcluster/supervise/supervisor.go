@@ -265,8 +265,10 @@ func (s *Supervisor) child(role string) *child {
 // up; the error of the last two carries the end of the log.
 func (s *Supervisor) waitReady(ctx context.Context, role string) error {
 	c := s.child(role)
-	ctx, cancel := context.WithTimeout(ctx, s.opts.ReadyTimeout)
-	defer cancel()
+	ctx, stop := context.WithTimeout(ctx, s.opts.ReadyTimeout)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	ready := make(chan error, 1)
 	go func() { ready <- s.ready(ctx, role) }()
 	// A role cannot become ready without those before it.
@@ -274,10 +276,11 @@ func (s *Supervisor) waitReady(ctx context.Context, role string) error {
 		if before == role {
 			break
 		}
+		other := s.child(before)
 		go func() {
 			select {
-			case <-s.child(before).ended:
-				cancel()
+			case <-other.ended:
+				cancel(fmt.Errorf("%s, which it needs: %w%s", before, ErrChildEnded, s.logTail(before)))
 			case <-ctx.Done():
 			}
 		}()
@@ -309,7 +312,7 @@ func (s *Supervisor) ready(ctx context.Context, role string) error {
 	case <-ready:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 }
 
