@@ -17,7 +17,7 @@ type class struct {
 // stale tells whether scores of rows may have changed that the journal does not name.
 func (c *class) stale(s cluster.Snapshot) bool {
 	for i := range c.scorers {
-		if c.scorers[i].score.Epoch(s) != c.scorers[i].epoch {
+		if c.scorers[i].score.Epoch(s) != c.scorers[i].epoch && mutant != epochIgnored {
 			return true
 		}
 	}
@@ -53,8 +53,12 @@ func (c *class) catchUp(s cluster.Snapshot) {
 		if i > 0 && changes[i-1] == n {
 			continue // a bind touches its row several times
 		}
-		c.judge(s, n, n+1)
-		c.score(s, n, n+1)
+		if mutant != rowMissed {
+			c.judge(s, n, n+1)
+		}
+		if mutant != scoreMissed {
+			c.score(s, n, n+1)
+		}
 	}
 }
 
@@ -64,7 +68,7 @@ func (pl *Placer) remember(c *class) {
 	pl.bytes += c.size
 	pl.classes[c.spec] = c
 	pl.pushNewest(c)
-	for pl.bytes > pl.budget && pl.oldest != c {
+	for pl.bytes > pl.budget && pl.oldest != c && mutant != budgetIgnored {
 		pl.drop(pl.oldest)
 	}
 }

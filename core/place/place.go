@@ -215,6 +215,9 @@ func (l *lookup) few(s cluster.Snapshot) {
 		l.score(s, n, n+1)
 	}
 	for i := range l.scorers {
+		if mutant == leftoversRead {
+			break
+		}
 		l.scorers[i].nonZero = 1 // the columns hold leftovers elsewhere: always normalise over the rows
 	}
 }
@@ -316,6 +319,9 @@ func (l *lookup) nominated(s cluster.Snapshot, p *cluster.Pod, noms Nominations)
 
 // unpatch restores the verdicts that held without nominations.
 func (l *lookup) unpatch() {
+	if mutant == nominationStays {
+		l.patches = nil
+	}
 	for i := len(l.patches) - 1; i >= 0; i-- {
 		l.verdicts[l.patches[i].row] = l.patches[i].was
 	}
@@ -387,7 +393,7 @@ func (l *lookup) totals() totals {
 func (l *lookup) largest(raw []int64) int64 {
 	var top int64
 	for i := range l.len() {
-		if n := l.at(i); l.verdicts[n] == plugin.Fits && raw[n] > top {
+		if n := l.at(i); (l.verdicts[n] == plugin.Fits || mutant == normalOverAll) && raw[n] > top {
 			top = raw[n]
 		}
 	}
@@ -441,7 +447,7 @@ func (l *lookup) choose(s cluster.Snapshot, draw func(n int) int) Outcome {
 	}
 	out.Node, out.Total = first, best
 	out.RunnerUp, out.RunnerUpTotal = second, next
-	if out.Tied > 1 {
+	if out.Tied > 1 && mutant != tieToFirst {
 		l.breakTie(&out, &t, draw(out.Tied))
 	}
 	return out

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+// mutation is a fault that a test can put into the search to show that the suite sees it.
+type mutation int
+
+// The faults, by what they leave out or do wrong.
+const (
+	noMutation      mutation = iota
+	nominationStays          // a verdict under nominations outlives the decision
+	rowMissed                // a changed row is not judged again
+	scoreMissed              // a changed row is not scored again
+	epochIgnored             // scores stay though something besides their row changed
+	leftoversRead            // a pinned pod trusts that an untouched column is 0
+	normalOverAll            // normalising looks at nodes that do not fit
+	tieToFirst               // the draw is not asked
+	budgetIgnored            // classes are never dropped
+	mutations
+)
+
+// mutant is the fault in force; only tests set it.
+var mutant mutation

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place_test
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/internal/probe"
+)
+
+// TestMutants puts each fault of mutant.go into the search and demands that the comparison with the slow twin, or the test
+// of the classes' budget, sees it.
+func TestMutants(t *testing.T) {
+	probe.QuickRapid(t, 3000)
+	prof := defaultProfile(t)
+	for m := 1; m < place.Mutations; m++ {
+		t.Run(fmt.Sprint(m), func(t *testing.T) {
+			defer place.SetMutant(m)()
+			if !probe.Fails(func(p *probe.T) { rapid.Check(p, func(t *rapid.T) { twins(t, prof) }) }) &&
+				!probe.Fails(func(p *probe.T) { budgetHolds(p, prof) }) {
+				t.Errorf("nothing sees mutant %d of core/place/mutant.go", m)
+			}
+		})
+	}
+}
