@@ -37,7 +37,7 @@ type QueueMove struct {
 	Pod  PodRef   `json:"pod"`
 	From SubQueue `json:"from"`
 	To   SubQueue `json:"to"`
-	// Event is the label of what moved it, as in upstream's queue_incoming_pods_total: PodAdd, NodeAdd,
+	// Event is the label of what moved it, as in upstream's queue_incoming_pods_total: UnschedulablePodAdd, NodeAdd,
 	// AssignedPodDelete, ScheduleAttemptFailure, BackoffComplete, UnschedulableTimeout, ForceActivate and so on.
 	Event string `json:"event"`
 	// Hint names the plugin whose answer decided, empty when none was asked.

@@ -81,8 +81,8 @@ type Wake struct {
 	Hint func(p *cluster.Pod, ch Change) Hint
 }
 
-// Waker is a plugin that says which events wake the pods it rejected. A plugin that is not a Waker is woken only by
-// wildcard events and time-outs.
+// Waker is a plugin that says which events wake the pods it rejected. A native plugin that rejects is a Waker. Upstream
+// takes one that registers nothing for one that waits for everything, which whoever hosts such plugins must spell out.
 type Waker interface {
 	Plugin
 	Wakes() []Wake
