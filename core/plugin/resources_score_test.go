@@ -148,7 +148,7 @@ func TestScoreShowsRealAndCountedRequests(t *testing.T) {
 // percentFast is exact: its slow twin is percent. Mutant: any other rounding.
 func TestPercentFastIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		whole := rapid.OneOf(rapid.Int64Range(1, 1000), rapid.Int64Range(1, math.MaxInt64)).Draw(t, "whole")
+		whole := rapid.OneOf(rapid.Int64Range(1, 1000), rapid.Int64Range(1, 1<<56)).Draw(t, "whole")
 		part := rapid.OneOf(rapid.Int64Range(0, whole), rapid.Just(whole)).Draw(t, "part")
 		if k := rapid.Int64Range(-1, 100).Draw(t, "exact percent"); k >= 0 {
 			part = min(whole, whole/100*k+rapid.Int64Range(0, 1).Draw(t, "beside"))
@@ -157,6 +157,31 @@ func TestPercentFastIsExact(t *testing.T) {
 			t.Fatalf("%d of %d: %d, want %d", part, whole, got, want)
 		}
 	})
+	for whole, want := range map[int64]bool{0: true, 1: false, 1 << 56: false, 1<<56 + 1: true, math.MaxInt64: true} { // order: each alone
+		if vast(whole) != want {
+			t.Errorf("vast(%d) is %v", whole, !want)
+		}
+	}
+}
+
+// The division by the weights is exact up to the largest sums there are.
+func TestDivisionByWeightsIsExact(t *testing.T) {
+	for _, weights := range []int64{1, 2, 3, 7, 99, 100, 101, 2999, mostWeights} {
+		for _, strategy := range []Strategy{LeastAllocated, RequestedToCapacityRatio} {
+			f := &fitScore{scorer: &allocationScorer{strategy: strategy}}
+			sums := make([]int64, 100*weights+1)
+			for i := range sums {
+				sums[i] = int64(i)
+			}
+			f.divide(uint64(weights), sums)
+			for sum, got := range sums {
+				m := mean{int64(sum), weights}
+				if want := m.of(f.scorer); got != want {
+					t.Fatalf("%s: %d by %d is %d, want %d", strategy, sum, weights, got, want)
+				}
+			}
+		}
+	}
 }
 
 // Amounts near the ends of int64 neither wrap nor leave the range of scores.
