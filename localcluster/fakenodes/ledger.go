@@ -24,7 +24,8 @@ type ledger struct {
 	refetch func(name string) *v1.Node
 	// changed is called, without the lock, with each pod that may need work.
 	changed func(types.UID)
-	// rejected is called, without the lock, once for each refused pod.
+	// rejected is called, without the lock, once for each pod that is refused,
+	// or evicted for a critical one.
 	rejected func(*v1.Pod, admission.Verdict)
 
 	mu sync.Mutex
@@ -43,7 +44,7 @@ type entry struct {
 	state podState
 	// share is what the pod holds; valid in state admitted.
 	share admission.Share
-	// verdict is valid in state refused.
+	// verdict is valid in states refused and evicted.
 	verdict admission.Verdict
 }
 
@@ -55,6 +56,8 @@ const (
 	undecided podState = iota
 	admitted
 	refused
+	// evicted: was admitted, then made room for a critical pod; holds nothing.
+	evicted
 	// over: terminal; holds nothing.
 	over
 )
@@ -102,16 +105,18 @@ func (l *ledger) SetPod(pod *v1.Pod) {
 		return
 	}
 	l.mu.Lock()
-	verdict := l.setPod(pod)
+	losers := l.setPod(pod)
 	l.mu.Unlock()
-	if verdict != nil {
-		l.rejected(pod, *verdict)
+	for _, e := range losers {
+		l.rejected(e.pod, e.verdict)
+		l.changed(e.pod.UID)
 	}
 	l.changed(pod.UID)
 }
 
-// setPod gives the verdict when the pod was refused just now.
-func (l *ledger) setPod(pod *v1.Pod) *admission.Verdict {
+// setPod gives copies of the entries that just lost their place: the pod, or
+// those that a critical pod pushed out.
+func (l *ledger) setPod(pod *v1.Pod) []entry {
 	e := l.pods[pod.UID]
 	if e == nil {
 		e = &entry{}
@@ -133,8 +138,8 @@ func (l *ledger) setPod(pod *v1.Pod) *admission.Verdict {
 	return nil
 }
 
-// decide settles an undecided pod if its node is known.
-func (l *ledger) decide(e *entry) *admission.Verdict {
+// decide settles an undecided pod if its node is known, and gives the losers.
+func (l *ledger) decide(e *entry) []entry {
 	pod := e.pod
 	if pod.Status.Phase == v1.PodRunning {
 		// Admitted by an earlier process of this role.
@@ -156,12 +161,39 @@ func (l *ledger) decide(e *entry) *admission.Verdict {
 			verdict = usage.Admit(fresh, pod)
 		}
 	}
+	var losers []entry
+	if !verdict.Admitted && admission.Critical(pod) {
+		room := admission.MakeRoom(pod, l.holders(node.Name), verdict)
+		verdict = room.Verdict
+		for _, victim := range room.Victims {
+			losers = append(losers, l.evict(l.pods[victim.UID]))
+		}
+	}
 	if verdict.Admitted {
 		l.admit(e)
-		return nil
+		return losers
 	}
 	e.state, e.verdict = refused, verdict
-	return &verdict
+	return []entry{*e}
+}
+
+// holders are the admitted pods of a node, the longest there first.
+func (l *ledger) holders(name string) []*v1.Pod {
+	var out []*v1.Pod
+	for uid := range l.host(name).pods {
+		if e := l.pods[uid]; e.state == admitted {
+			out = append(out, e.pod)
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return arrivedBefore(out[i], out[j]) })
+	return out
+}
+
+func (l *ledger) evict(e *entry) entry {
+	l.release(e)
+	e.state = evicted
+	e.verdict = admission.Verdict{Reason: admission.ReasonPreempting, Message: admission.MessagePreempting}
+	return *e
 }
 
 func (l *ledger) admit(e *entry) {

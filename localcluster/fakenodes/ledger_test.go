@@ -151,6 +151,37 @@ func TestLedgerAsksAgainBeforeItRefuses(t *testing.T) {
 	wantState(t, l, "a", admitted)
 }
 
+// A critical pod is admitted on a full node; the pod it pushes out ends.
+func TestLedgerMakesRoomForCritical(t *testing.T) {
+	l := newLedger()
+	var refusals []string
+	l.rejected = func(p *v1.Pod, v admission.Verdict) { refusals = append(refusals, p.Name+" "+v.Reason) }
+	l.SetNode(node("n", "3"))
+	for _, uid := range []string{"a", "b"} {
+		p := inPhase(pod(uid, "n", "1"), v1.PodRunning)
+		p.Status.QOSClass = v1.PodQOSBurstable
+		l.SetPod(p)
+	}
+	important := pod("critical", "n", "2")
+	priority := int32(2_000_000_000)
+	important.Spec.Priority = &priority
+	l.SetPod(important)
+	wantState(t, l, "critical", admitted)
+	// Of equals the last one goes, as in upstream.
+	wantState(t, l, "a", admitted)
+	wantState(t, l, "b", evicted)
+	if want := []string{"b Preempting"}; !slices.Equal(refusals, want) {
+		t.Errorf("told %v, want %v", refusals, want)
+	}
+	v, _ := l.look("b")
+	if got := (Stages{}).next(v, now).status; got == nil || got.Phase != v1.PodFailed || got.Reason != "Preempting" {
+		t.Errorf("status of the victim: %+v", got)
+	}
+	// The eviction is final, though events of the running pod still come in.
+	l.SetPod(v.pod)
+	wantState(t, l, "b", evicted)
+}
+
 func TestLedgerWithoutAdmission(t *testing.T) {
 	l := newLedger()
 	l.enforce = false

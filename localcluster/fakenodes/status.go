@@ -66,6 +66,8 @@ func (s Stages) next(v view, now time.Time) step {
 		return s.nextOfDeleted(v, now)
 	case v.state == refused && pod.Status.Phase == v1.PodPending:
 		return step{status: rejectedStatus(pod, v.verdict, now)}
+	case v.state == evicted && !terminal(pod):
+		return step{status: evictedStatus(pod, v.verdict, now)}
 	case s.None:
 		return step{}
 	case v.state == admitted && pod.Status.Phase == v1.PodPending:
@@ -158,6 +160,14 @@ func rejectedStatus(pod *v1.Pod, verdict admission.Verdict, now time.Time) *v1.P
 	status.Reason = verdict.Reason
 	status.Message = admission.MessagePrefix + verdict.Message
 	status.StartTime = stamp(now)
+	return status
+}
+
+// evictedStatus is the end of a pod that made room for a critical one.
+func evictedStatus(pod *v1.Pod, verdict admission.Verdict, now time.Time) *v1.PodStatus {
+	status := endedStatus(pod, 137, "Error", now, v1.PodFailed)
+	status.Reason, status.Message = verdict.Reason, verdict.Message
+	setCondition(status, pod, v1.DisruptionTarget, v1.ConditionTrue, v1.PodReasonTerminationByKubelet, now)
 	return status
 }
 
