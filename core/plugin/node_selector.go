@@ -5,6 +5,7 @@ package plugin
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,12 +69,18 @@ func compileTerm(t *v1.NodeSelectorTerm) (term selectorTerm, ok bool) {
 	return term, true
 }
 
+// operators gives the node selector operators their names in label selectors, which validate them.
+var operators = map[v1.NodeSelectorOperator]selection.Operator{ // node selector operator -> label selector operator
+	v1.NodeSelectorOpIn:           selection.In,
+	v1.NodeSelectorOpNotIn:        selection.NotIn,
+	v1.NodeSelectorOpExists:       selection.Exists,
+	v1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
+	v1.NodeSelectorOpGt:           selection.GreaterThan,
+	v1.NodeSelectorOpLt:           selection.LessThan,
+}
+
 func compileRule(r *v1.NodeSelectorRequirement) (rule labelRule, ok bool) {
-	op, known := map[v1.NodeSelectorOperator]selection.Operator{
-		v1.NodeSelectorOpIn: selection.In, v1.NodeSelectorOpNotIn: selection.NotIn,
-		v1.NodeSelectorOpExists: selection.Exists, v1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
-		v1.NodeSelectorOpGt: selection.GreaterThan, v1.NodeSelectorOpLt: selection.LessThan,
-	}[r.Operator]
+	op, known := operators[r.Operator]
 	if !known {
 		return rule, false
 	}
@@ -97,12 +104,7 @@ func compileAnd(pairs map[string]string, required *v1.NodeSelector) nodeAnd {
 	for k, v := range pairs { // order: sorted below
 		and.pairs = append(and.pairs, labelRule{key: k, op: v1.NodeSelectorOpIn, values: []string{v}})
 	}
-	slices.SortFunc(and.pairs, func(a, b labelRule) int {
-		if a.key < b.key {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(and.pairs, func(a, b labelRule) int { return strings.Compare(a.key, b.key) })
 	if required != nil {
 		and.hasTerms = true
 		for i := range required.NodeSelectorTerms {

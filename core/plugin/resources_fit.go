@@ -96,7 +96,7 @@ const (
 	shortOfEphemeral
 	shortOfScalar // the first of the scalars; the next have the bits above
 
-	maxScalars = 22 - 4
+	maxScalars = 22 - 4 // more of them have no bits left
 )
 
 // needsOf lists what a request asks for, a place for the pod itself first.
@@ -181,7 +181,7 @@ func (pl *NodeResourcesFit) PrepareFilter(_ cluster.Snapshot, p *cluster.Pod) Fi
 	for i := range f.needs {
 		f.never = f.never || f.needs[i].overflowed()
 	}
-	if len(f.needs) > 4+maxScalars {
+	if len(p.Spec.Request.Scalars) > maxScalars {
 		f.book = &codebook{codes: map[string]Code{}}
 		for i := range f.needs {
 			f.needs[i].code = 0

@@ -192,6 +192,24 @@ func TestFitManyResources(t *testing.T) {
 	}
 }
 
+// The last resource that has a bit, and the first that has none, are told like all others: one that is taken can come
+// free, one that is not offered cannot.
+func TestFitAsManyResourcesAsBits(t *testing.T) {
+	for _, count := range []int{maxScalars, maxScalars + 1} {
+		var ask, have []string
+		for i := range count {
+			ask = append(ask, fmt.Sprintf("example.com/r%02d", i), "1")
+			have = append(have, fmt.Sprintf("example.com/r%02d", i), "1")
+		}
+		last := ask[len(ask)-2]
+		w := newWorld().with(node("n", offers(have...)), pod("taken", asks(last, "1"), onNode("n")))
+		got, unresolvable := w.says(t, defaultFit(), pod("p", asks(ask...)), "n")
+		if want := []string{"Insufficient " + last}; !slices.Equal(got, want) || unresolvable {
+			t.Errorf("%d resources: got %q (unresolvable %v), want %q, resolvable", count, got, unresolvable, want)
+		}
+	}
+}
+
 // Which changes give a pod that Fit rejected another try. Mutants: fit-hint-*.
 func TestFitWakes(t *testing.T) {
 	in := cluster.NewIntake()
