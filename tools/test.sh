@@ -13,11 +13,11 @@ GO=${GO:-go}
 MAKE=${MAKE:-make}
 TESTCLUSTER=github.com/kumiki-scheduler/kumiki/internal/testcluster
 
-# cluster_packages lists the packages of a module whose tests can start a cluster.
+# cluster_packages lists the packages of a module whose tests can start a cluster. go list prints each test binary with
+# all it is made of; a package compiled anew for a test has the name of the test behind its own.
 cluster_packages() {
-	$GO -C "$1" list -e -buildvcs=false -test \
-		-f "{{\$p := .ImportPath}}{{range .Deps}}{{if eq . \"$TESTCLUSTER\"}}{{\$p}}{{\"\\n\"}}{{end}}{{end}}" ./... |
-		sed -n 's/\.test$//p' | sort -u
+	$GO -C "$1" list -e -buildvcs=false -test -f '{{.ImportPath}}|{{join .Deps "|"}}|' ./... |
+		grep -E "\\|$TESTCLUSTER( \\[[^|]*\\])?\\|" | cut -d'|' -f1 | sed -n 's/\.test$//p' | sort -u
 }
 
 # other_packages lists the rest of a module; $2 are its cluster packages.

@@ -40,11 +40,15 @@ var owns = regexp.MustCompile(`\bowns?\b`)
 func PackageComments(t *Tree) []Finding {
 	const why = "one comment per package says what it owns; a reader finds the package by it, and two comments drift apart"
 	comments := map[string][]*File{} // package directory -> files with a package comment
+	sources := map[string]int{}      // package directory -> files that are not tests
 	var dirs []string                // package directories in order of path
 	for _, f := range t.GoFiles(true) {
 		if _, seen := comments[f.Dir()]; !seen && !f.IsTest() {
 			comments[f.Dir()] = nil
 			dirs = append(dirs, f.Dir())
+		}
+		if !f.IsTest() {
+			sources[f.Dir()]++
 		}
 		if f.AST.Doc != nil {
 			comments[f.Dir()] = append(comments[f.Dir()], f)
@@ -56,7 +60,7 @@ func PackageComments(t *Tree) []Finding {
 		case 0:
 			found = append(found, Finding{dir, "no package comment", why})
 		case 1:
-			if what := judgeComment(files[0]); what != "" {
+			if what := judgeComment(files[0], sources[dir] == 1); what != "" {
 				found = append(found, Finding{files[0].Path, what, why})
 			}
 		default:
@@ -68,8 +72,8 @@ func PackageComments(t *Tree) []Finding {
 	return found
 }
 
-// judgeComment says what is wrong with the only package comment of a package.
-func judgeComment(f *File) string {
+// judgeComment says what is wrong with the only package comment of a package. A package of one file needs no doc.go.
+func judgeComment(f *File, alone bool) string {
 	text, name := f.AST.Doc.Text(), f.AST.Name.Name
 	switch {
 	case strings.HasPrefix(text, "SPDX-"):
@@ -82,7 +86,7 @@ func judgeComment(f *File) string {
 		return fmt.Sprintf("the comment does not start with `Package %s`", name)
 	case !owns.MatchString(text):
 		return "the comment does not say what the package owns"
-	case !strings.HasSuffix(f.Path, "/doc.go"):
+	case !alone && !strings.HasSuffix(f.Path, "/doc.go"):
 		return "the package comment is not in doc.go"
 	}
 	return ""

@@ -52,13 +52,17 @@ var graph = map[string]layer{
 
 	"app":        {edges, "wires core, kube, host and view; people build their own scheduler with it"},
 	"bench":      {below(edges, []string{"app", "internal/testcluster"}), "measures from outside"},
-	"cmd/kumiki": {below(edges, []string{"app", "bench", "internal/testcluster"}), "flags and wiring; nothing imports a command"},
+	"cmd/kumiki": {below(edges, []string{"app", "bench", "internal/testcluster", "cmd/kumiki/ask", "cmd/kumiki/text"}),
+		"flags and wiring; nothing imports a command"},
+	"cmd/kumiki/ask":  {[]string{"record", "kube", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
+	"cmd/kumiki/text": {[]string{"record"}, "how records look at a terminal; depends on nothing else"},
 
 	"internal/lint":        {nil, "judges the others, so depends on none"},
+	"internal/probe":       {nil, "runs a test that is expected to fail, for tests of any layer"},
 	"internal/testcluster": {nil, "starts a real cluster for tests of any layer"},
 
 	"localcluster/...": {[]string{"localcluster/..."}, "a module of its own: upstream's servers must not meet the scheduler in one binary"},
-	"conformance/...": {below(upToEngine, []string{"config", "conformance/...", "internal/testcluster"}),
+	"conformance/...": {below(upToEngine, []string{"config", "app", "conformance/...", "internal/testcluster"}),
 		"a module of its own: the oracle is upstream's scheduler, which kumiki must not be linked with"},
 }
 

@@ -173,7 +173,8 @@ func TestSamplePackageComments(t *testing.T) {
 	const bare = spdx + "\n\npackage p\n"
 	expect(t, PackageComments(sample(t, "p/doc.go", good, "p/a.go", bare)))
 	expect(t, PackageComments(sample(t, "p/a.go", bare)), "no package comment")
-	expect(t, PackageComments(sample(t, "p/a.go", good)), "not in doc.go")
+	expect(t, PackageComments(sample(t, "p/a.go", good, "p/b.go", bare)), "not in doc.go")
+	expect(t, PackageComments(sample(t, "p/a.go", good, "p/a_test.go", bare)))
 	expect(t, PackageComments(sample(t, "p/a.go", good, "p/doc.go", good)), "a second package comment")
 	expect(t, PackageComments(sample(t, "p/doc.go", good, "p/a_test.go", good)), "a second package comment")
 	expect(t, PackageComments(sample(t, "p/doc.go", spdx+"\npackage p\n")), "licence line")
