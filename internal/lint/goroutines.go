@@ -21,7 +21,7 @@ var goroutines = map[string]budget{
 	"app":                  {8, "serving, leader election and the loop; they end with the context of the command"},
 	"view":                 {4, "live streams; they end with the request"},
 	"bench":                {12, "load generators and samplers; they end with the run"},
-	"cmd/kumiki":           {4, "signals and child processes; they end with the command"},
+	"cmd/kumiki/...":       {6, "signals and child processes; they end with the command"},
 	"internal/probe":       {1, "runs one test that may fail; waited for at once"},
 	"internal/testcluster": {8, "watches the child process and its output; ends with the test"},
 	"localcluster/...":     {24, "supervises child processes; they end with the cluster"},

@@ -50,9 +50,9 @@ var graph = map[string]layer{
 	"sim":  {below(upToEngine, []string{"config"}), "the edge to a virtual clock"},
 	"view": {[]string{"record"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
 
-	"app":        {edges, "wires core, kube, host and view; people build their own scheduler with it"},
-	"bench":      {below(edges, []string{"app", "internal/testcluster"}), "measures from outside"},
-	"cmd/kumiki": {below(edges, []string{"app", "bench", "internal/testcluster", "cmd/kumiki/ask", "cmd/kumiki/text"}),
+	"app":   {edges, "wires core, kube, host and view; people build their own scheduler with it"},
+	"bench": {below(edges, []string{"app", "internal/testcluster"}), "measures from outside"},
+	"cmd/kumiki/...": {below(edges, []string{"app", "bench", "internal/testcluster", "cmd/kumiki/..."}),
 		"flags and wiring; nothing imports a command"},
 	"cmd/kumiki/ask":  {[]string{"record", "kube", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
 	"cmd/kumiki/text": {[]string{"record"}, "how records look at a terminal; depends on nothing else"},
