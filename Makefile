@@ -14,8 +14,8 @@ MODULES = . localcluster conformance
 
 # make up ARGS="--nodes 500"
 ARGS ?=
-# make conformance N=50000 SEED=7
-N    ?= 2000
+# make conformance N=1000 SEED=7
+N    ?= 50000
 SEED ?= 1
 # make fuzz FUZZTIME=1m
 FUZZTIME ?= 10s
