@@ -131,7 +131,7 @@ func (b *Binder) carryOut(bind engine.Bind) (done engine.BindDone, known bool) {
 		err := b.send(bind)
 		b.metrics.extensionPoint.WithLabelValues("Bind", statusLabel(err), "").Observe(time.Since(began).Seconds())
 		if err == nil {
-			done.Outcome = engine.Bound
+			done.Outcome, done.Message = engine.Bound, ""
 			return done, true
 		}
 		if b.ctx.Err() != nil {

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+)
+
+var errLost = errors.New("http2: connection lost")
+
+// once fails the first call of a verb only.
+func once(verb string, err error) func(string, string) error {
+	return times(1, verb, err)
+}
+
+func times(n int, verb string, err error) func(string, string) error {
+	return func(v, _ string) error {
+		if v == verb && n > 0 {
+			n--
+			return err
+		}
+		return nil
+	}
+}
+
+// TestEachBindIsAnsweredOnceAndTruly plays the ways in which a bind can end. The answer must be what the API server has,
+// and the pod must not be bound twice. It catches a binder that takes a lost reply for a failure (a second placement of
+// the same pod) or for a success (a pod that nobody places).
+func TestEachBindIsAnsweredOnceAndTruly(t *testing.T) {
+	webhookDown := apierrors.NewInternalError(errors.New("failed calling webhook: connection refused"))
+	cases := []struct {
+		name    string
+		prepare func(a *apiServer)
+		want    engine.BindOutcome
+		node    string // answered; "a" is asked for
+		applied int    // binds that the API server did for us
+		unknown bool   // the outcome had to be read back
+	}{
+		{name: "done", want: engine.Bound, applied: 1},
+		{name: "pod is gone", prepare: func(a *apiServer) { a.remove("ns/p") }, want: engine.PodVanished},
+		{name: "another pod has the name", prepare: func(a *apiServer) { a.put(pendingPod("p", "u2")) }, want: engine.PodVanished, unknown: true},
+		{name: "bound by someone, same node", prepare: func(a *apiServer) { a.put(boundPod("p", "u1", "a")) }, want: engine.Bound, unknown: true},
+		{name: "bound by someone, another node", prepare: func(a *apiServer) { a.put(boundPod("p", "u1", "b")) },
+			want: engine.BoundElsewhere, node: "b", unknown: true},
+		{name: "pod is being deleted", prepare: func(a *apiServer) {
+			p := pendingPod("p", "u1")
+			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+			a.put(p)
+		}, want: engine.BindFailed, unknown: true},
+		{name: "refused", prepare: func(a *apiServer) {
+			a.before = once("bind", apierrors.NewForbidden(podResource, "p", errors.New("quota")))
+		}, want: engine.BindFailed},
+		{name: "reply lost, was done", prepare: func(a *apiServer) { a.after = once("bind", errLost) },
+			want: engine.Bound, applied: 1, unknown: true},
+		{name: "reply lost, was not done, done again", prepare: func(a *apiServer) { a.before = once("bind", errLost) },
+			want: engine.Bound, applied: 1, unknown: true},
+		{name: "timeout of the server, was done", prepare: func(a *apiServer) {
+			a.after = once("bind", apierrors.NewTimeoutError("etcd", 1))
+		}, want: engine.Bound, applied: 1, unknown: true},
+		{name: "never goes through", prepare: func(a *apiServer) { a.before = times(100, "bind", webhookDown) },
+			want: engine.BindFailed, unknown: true},
+		{name: "done, then the server is down for a while", prepare: func(a *apiServer) {
+			a.after = once("bind", errLost)
+			a.before = times(9, "get", errLost)
+		}, want: engine.Bound, applied: 1, unknown: true},
+		{name: "not done, then the server is down for a while", prepare: func(a *apiServer) {
+			down := times(9, "get", errLost)
+			lost := times(3, "bind", errLost)
+			a.before = func(verb, pod string) error { return errors.Join(down(verb, pod), lost(verb, pod)) }
+		}, want: engine.BindFailed, unknown: true},
+		{name: "the lost bind arrives late", prepare: func(a *apiServer) {
+			tries := 0
+			a.before = func(verb, _ string) error {
+				if verb != "bind" {
+					return nil
+				}
+				if tries++; tries == 1 {
+					return errLost
+				}
+				// Before the second arrives, the first one does.
+				return a.bind(&v1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Target: v1.ObjectReference{Name: "a"}})
+			}
+		}, want: engine.Bound, applied: 1, unknown: true},
+		{name: "refused at the second try, after the first arrived late", prepare: func(a *apiServer) {
+			tries := 0
+			a.before = func(verb, _ string) error {
+				if verb != "bind" {
+					return nil
+				}
+				if tries++; tries == 1 {
+					return errLost
+				}
+				a.bind(&v1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Target: v1.ObjectReference{Name: "a"}})
+				return apierrors.NewForbidden(podResource, "p", errors.New("a policy has changed"))
+			}
+		}, want: engine.Bound, applied: 1, unknown: true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pod := pendingPod("p", "u1")
+				api := newAPIServer(pod)
+				if c.prepare != nil {
+					c.prepare(api)
+				}
+				var answers []engine.BindDone
+				var mu sync.Mutex
+				m, reg := counted()
+				b := NewBinder(t.Context(), api, 0, m, func(done engine.BindDone) {
+					mu.Lock()
+					defer mu.Unlock()
+					answers = append(answers, done)
+				})
+				b.Bind(engine.Bind{Pod: ref(pod), Node: "a", Decision: 7})
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				b.Drain(t.Context())
+				if len(answers) != 1 {
+					t.Fatalf("got %d answers, want 1: %+v", len(answers), answers)
+				}
+				got := answers[0]
+				if c.node == "" {
+					c.node = "a"
+				}
+				if got.Outcome != c.want || got.Node != c.node || got.Pod != ref(pod) {
+					t.Errorf("got %+v, want outcome %d on node %s", got, c.want, c.node)
+				}
+				if (got.Message == "") != (c.want == engine.Bound) {
+					t.Errorf("message %q with outcome %d", got.Message, got.Outcome)
+				}
+				if api.binds != c.applied {
+					t.Errorf("%d binds were applied, want %d", api.binds, c.applied)
+				}
+				if read := value(t, reg, "kumiki_bind_unknown_outcomes_total") > 0; read != c.unknown {
+					t.Errorf("read back: %v, want %v", read, c.unknown)
+				}
+			})
+		})
+	}
+}
+
+// TestBindsRunSideBySideUpToTheLimit holds every bind back and looks how many have arrived.
+func TestBindsRunSideBySideUpToTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newAPIServer()
+		release := make(chan struct{})
+		arrived := 0
+		var mu sync.Mutex
+		api.before = func(verb, _ string) error {
+			mu.Lock()
+			arrived++
+			mu.Unlock()
+			<-release
+			return nil
+		}
+		answers := make(chan engine.BindDone, 50)
+		m, _ := counted()
+		b := NewBinder(t.Context(), api, 7, m, func(done engine.BindDone) { answers <- done })
+		for i := range 50 {
+			p := pendingPod(fmt.Sprint("p", i), "u")
+			api.put(p)
+			b.Bind(engine.Bind{Pod: ref(p), Node: "a"})
+		}
+		synctest.Wait()
+		if arrived != 7 {
+			t.Errorf("%d binds are under way, want 7", arrived)
+		}
+		close(release)
+		b.workers.Wait()
+		if len(answers) != 50 {
+			t.Errorf("%d answers, want 50", len(answers))
+		}
+	})
+}
+
+// TestDrainLetsBindsInFlightEndAndDropsTheRest is the hand-over: the next leader finds either a bound pod or a pending
+// one.
+func TestDrainLetsBindsInFlightEndAndDropsTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newAPIServer()
+		api.before = func(verb, pod string) error {
+			time.Sleep(3 * time.Second)
+			return nil
+		}
+		answers := make(chan engine.BindDone, 50)
+		m, _ := counted()
+		b := NewBinder(t.Context(), api, 2, m, func(done engine.BindDone) { answers <- done })
+		for i := range 5 {
+			p := pendingPod(fmt.Sprint("p", i), "u")
+			api.put(p)
+			b.Bind(engine.Bind{Pod: ref(p), Node: "a"})
+		}
+		synctest.Wait()
+		patience, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		b.Drain(patience)
+		if len(answers) != 2 || api.binds != 2 {
+			t.Errorf("%d answers and %d binds, want 2 of each", len(answers), api.binds)
+		}
+		b.Bind(engine.Bind{})
+		b.workers.Wait() // nothing was started
+	})
+}
+
+// TestDrainGivesUpOnAnAPIServerThatIsDown ends although an outcome stays unknown, and then does not answer.
+func TestDrainGivesUpOnAnAPIServerThatIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pod := pendingPod("p", "u1")
+		api := newAPIServer(pod)
+		api.before = func(string, string) error { return errLost }
+		m, _ := counted()
+		b := NewBinder(t.Context(), api, 0, m, func(done engine.BindDone) { t.Errorf("answered %+v", done) })
+		b.Bind(engine.Bind{Pod: ref(pod), Node: "a"})
+		patience, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		b.Drain(patience)
+	})
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/component-base/metrics"
+
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// apiServer is an API server of our own making: it keeps the rules about binds, status patches and versions that the fake
+// clientset does not, and it can fail in the ways that matter.
+type apiServer struct {
+	*fake.Clientset
+	mu      sync.Mutex
+	pods    map[string]*v1.Pod // namespace/name -> pod
+	version int
+	binds   int // that were applied
+	patches []map[string]any
+	watches []*watch.RaceFreeFakeWatcher
+
+	// before is asked before each call of a verb (bind, get, patch); an error is the answer. after is asked when the call
+	// has been applied, and its error takes the place of the answer: a lost reply.
+	before, after func(verb, pod string) error
+}
+
+var podResource = schema.GroupResource{Resource: "pods"}
+
+func newAPIServer(pods ...*v1.Pod) *apiServer {
+	a := &apiServer{Clientset: fake.NewClientset(), pods: map[string]*v1.Pod{}}
+	for _, p := range pods {
+		a.put(p)
+	}
+	return a
+}
+
+// CoreV1 answers for pods itself: the fake clientset would make calls wait for each other.
+func (a *apiServer) CoreV1() typedcorev1.CoreV1Interface { return coreClient{a.Clientset.CoreV1(), a} }
+
+type coreClient struct {
+	typedcorev1.CoreV1Interface
+	a *apiServer
+}
+
+func (c coreClient) Pods(namespace string) typedcorev1.PodInterface {
+	return podClient{c.CoreV1Interface.Pods(namespace), c.a, namespace}
+}
+
+type podClient struct {
+	typedcorev1.PodInterface
+	a         *apiServer
+	namespace string
+}
+
+func (c podClient) Bind(_ context.Context, b *v1.Binding, _ metav1.CreateOptions) error {
+	_, err := call(c, "bind", b.Name, func() (*v1.Pod, error) { return nil, c.a.bind(b) })
+	return err
+}
+
+func (c podClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*v1.Pod, error) {
+	return call(c, "get", name, func() (*v1.Pod, error) { return c.a.get(c.namespace, name) })
+}
+
+func (c podClient) Patch(_ context.Context, name string, _ types.PatchType, body []byte, _ metav1.PatchOptions, _ ...string) (*v1.Pod, error) {
+	return call(c, "patch", name, func() (*v1.Pod, error) { return c.a.patch(c.namespace, name, body) })
+}
+
+// List and Watch give all pods there are; who lists and then watches misses nothing that put brings.
+func (c podClient) List(context.Context, metav1.ListOptions) (*v1.PodList, error) {
+	c.a.mu.Lock()
+	defer c.a.mu.Unlock()
+	list := &v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(c.a.version)}}
+	for _, p := range c.a.pods {
+		list.Items = append(list.Items, *p.DeepCopy())
+	}
+	return list, nil
+}
+
+func (c podClient) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	c.a.mu.Lock()
+	defer c.a.mu.Unlock()
+	w := watch.NewRaceFreeFake()
+	c.a.watches = append(c.a.watches, w)
+	return w, nil
+}
+
+func call(c podClient, verb, name string, do func() (*v1.Pod, error)) (*v1.Pod, error) {
+	key := c.namespace + "/" + name
+	if c.a.before != nil {
+		if err := c.a.before(verb, key); err != nil {
+			return nil, err
+		}
+	}
+	p, err := do()
+	if c.a.after != nil && err == nil {
+		if lost := c.a.after(verb, key); lost != nil {
+			return nil, lost
+		}
+	}
+	return p, err
+}
+
+// tell sends a change to whoever watches.
+func (a *apiServer) tell(kind watch.EventType, p *v1.Pod) {
+	for _, w := range a.watches {
+		w.Action(kind, p.DeepCopy())
+	}
+}
+
+func (a *apiServer) put(p *v1.Pod) *v1.Pod {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.version++
+	p.ResourceVersion = strconv.Itoa(a.version)
+	a.pods[p.Namespace+"/"+p.Name] = p.DeepCopy()
+	a.tell(watch.Modified, p)
+	return p
+}
+
+func (a *apiServer) remove(key string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p := a.pods[key]; p != nil {
+		a.tell(watch.Deleted, p)
+	}
+	delete(a.pods, key)
+}
+
+func (a *apiServer) pod(key string) *v1.Pod {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.pods[key].DeepCopy()
+}
+
+func (a *apiServer) get(namespace, name string) (*v1.Pod, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := a.pods[namespace+"/"+name]
+	if p == nil {
+		return nil, apierrors.NewNotFound(podResource, name)
+	}
+	return p.DeepCopy(), nil
+}
+
+func (a *apiServer) bind(b *v1.Binding) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := a.pods[b.Namespace+"/"+b.Name]
+	switch {
+	case p == nil:
+		return apierrors.NewNotFound(podResource, b.Name)
+	case b.UID != "" && b.UID != p.UID:
+		return conflict(b.Name, "the UID in the precondition is another")
+	case p.DeletionTimestamp != nil:
+		return conflict(b.Name, "the pod is being deleted")
+	case p.Spec.NodeName != "":
+		return conflict(b.Name, "the pod is already assigned to node "+p.Spec.NodeName)
+	}
+	a.version++
+	p.ResourceVersion = strconv.Itoa(a.version)
+	p.Spec.NodeName = b.Target.Name
+	setScheduled(p, v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue})
+	a.binds++
+	a.tell(watch.Modified, p)
+	return nil
+}
+
+func setScheduled(p *v1.Pod, c v1.PodCondition) {
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == v1.PodScheduled {
+			p.Status.Conditions[i] = c
+			return
+		}
+	}
+	p.Status.Conditions = append(p.Status.Conditions, c)
+}
+
+func conflict(name, why string) error { return apierrors.NewConflict(podResource, name, fmt.Errorf("%s", why)) }
+
+// patch takes the patches of this package: preconditions, one condition, a cleared nomination.
+func (a *apiServer) patch(namespace, name string, raw []byte) (*v1.Pod, error) {
+	var body struct {
+		Metadata struct {
+			UID             types.UID
+			ResourceVersion string
+		}
+		Status struct {
+			Conditions        []v1.PodCondition
+			NominatedNodeName json.RawMessage
+		}
+	}
+	var plain map[string]any
+	if json.Unmarshal(raw, &body) != nil || json.Unmarshal(raw, &plain) != nil {
+		return nil, apierrors.NewBadRequest("cannot read the patch")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := a.pods[namespace+"/"+name]
+	switch {
+	case p == nil:
+		return nil, apierrors.NewNotFound(podResource, name)
+	case body.Metadata.UID != p.UID, body.Metadata.ResourceVersion != p.ResourceVersion:
+		return nil, conflict(name, "a precondition does not hold")
+	}
+	a.version++
+	p.ResourceVersion = strconv.Itoa(a.version)
+	setScheduled(p, body.Status.Conditions[0])
+	if string(body.Status.NominatedNodeName) == "null" {
+		p.Status.NominatedNodeName = ""
+	}
+	a.patches = append(a.patches, plain)
+	a.tell(watch.Modified, p)
+	return p.DeepCopy(), nil
+}
+
+// patched are the patches that were applied.
+func (a *apiServer) patched() []map[string]any {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.patches
+}
+
+func pendingPod(name string, uid types.UID) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: uid, Generation: 1},
+		Spec: v1.PodSpec{
+			SchedulerName: v1.DefaultSchedulerName,
+			Containers: []v1.Container{{Name: "c", Image: "img", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{
+				v1.ResourceCPU: apiresource.MustParse("1"),
+			}}}},
+		},
+	}
+}
+
+func boundPod(name string, uid types.UID, node string) *v1.Pod {
+	p := pendingPod(name, uid)
+	p.Spec.NodeName = node
+	return p
+}
+
+func node(name string) *v1.Node {
+	return &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)},
+		Status: v1.NodeStatus{Allocatable: v1.ResourceList{
+			v1.ResourceCPU: apiresource.MustParse("4"), v1.ResourceMemory: apiresource.MustParse("8Gi"),
+			v1.ResourcePods: apiresource.MustParse("110"),
+		}},
+	}
+}
+
+func ref(p *v1.Pod) record.PodRef {
+	return record.PodRef{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
+}
+
+// counted is a set of metrics of a test's own.
+func counted() (*Metrics, metrics.KubeRegistry) {
+	reg := metrics.NewKubeRegistry()
+	return NewMetrics(reg), reg
+}
+
+// value reads one metric: the name and a part of its labels as in label="x". It sums what matches.
+func value(t *testing.T, reg metrics.Gatherer, name string, labels ...string) float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			matched := 0
+			for _, l := range m.GetLabel() {
+				for _, want := range labels {
+					if want == l.GetName()+"="+l.GetValue() {
+						matched++
+					}
+				}
+			}
+			if matched == len(labels) {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return sum
+}
+
+// keptEffects is a carrier that keeps what it was given.
+type keptEffects struct {
+	mu         sync.Mutex
+	binds      []engine.Bind
+	conditions []engine.Condition
+	events     []engine.WriteEvent
+}
+
+func (k *keptEffects) Bind(b engine.Bind) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.binds = append(k.binds, b)
+}
+
+func (k *keptEffects) SetCondition(c engine.Condition) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.conditions = append(k.conditions, c)
+}
+
+func (k *keptEffects) WriteEvent(e engine.WriteEvent) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.events = append(k.events, e)
+}
