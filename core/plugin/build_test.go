@@ -105,7 +105,6 @@ func preferred(weight int32, term v1.NodeSelectorTerm) podOption {
 
 func onNode(name string) podOption    { return func(p *v1.Pod) { p.Spec.NodeName = name } }
 func nominated(name string) podOption { return func(p *v1.Pod) { p.Status.NominatedNodeName = name } }
-func uid(u string) podOption          { return func(p *v1.Pod) { p.UID = types.UID(u) } }
 
 func expr(key string, op v1.NodeSelectorOperator, values ...string) v1.NodeSelectorRequirement {
 	return v1.NodeSelectorRequirement{Key: key, Operator: op, Values: values}

@@ -327,6 +327,7 @@ func propertyForms(t *rapid.T) {
 
 func TestColumnsSayWhatPlainFormsSay(t *testing.T) { rapid.Check(t, propertyForms) }
 
+// The same from bytes. Run it with -fuzzminimizetime 5x: minimising inputs costs go test most of the time otherwise.
 func FuzzColumnsSayWhatPlainFormsSay(f *testing.F) { f.Fuzz(rapid.MakeFuzz(propertyForms)) }
 
 // As long as Epoch stays the same, a change leaves the scores of rows alone that it does not touch.
