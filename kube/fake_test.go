@@ -192,7 +192,9 @@ func setScheduled(p *v1.Pod, c v1.PodCondition) {
 	p.Status.Conditions = append(p.Status.Conditions, c)
 }
 
-func conflict(name, why string) error { return apierrors.NewConflict(podResource, name, fmt.Errorf("%s", why)) }
+func conflict(name, why string) error {
+	return apierrors.NewConflict(podResource, name, fmt.Errorf("%s", why))
+}
 
 // patch takes the patches of this package: preconditions, one condition, a cleared nomination.
 func (a *apiServer) patch(namespace, name string, raw []byte) (*v1.Pod, error) {

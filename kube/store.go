@@ -12,16 +12,23 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// listed is a compact record on its way through a reflector's list: the reflector wants a name, nothing else. Records
-// are made while the list streams in, so that the full objects never stand in memory together.
+// listed is a compact record on its way through a reflector's list: the reflector wants a name and a version, nothing
+// else. Records are made while the list streams in, so that the full objects never stand in memory together.
 type listed[R any] struct {
-	metav1.Object // nil: only the methods below are called
+	metav1.Object // nothing, for all listed ones; the methods below hide it
 	key           objectKey
+	version       string
 	rec           *R // nil: the object broke the intake
 }
 
+// nothing answers what a reflector's store does not ask today.
+var nothing metav1.Object = &metav1.ObjectMeta{}
+
 // GetNamespace is the object's namespace.
 func (l *listed[R]) GetNamespace() string { return l.key.namespace }
+
+// GetResourceVersion is the object's version.
+func (l *listed[R]) GetResourceVersion() string { return l.version }
 
 // GetName is the object's name.
 func (l *listed[R]) GetName() string { return l.key.name }
@@ -95,7 +102,7 @@ func (s podStore) Transformer() cache.TransformFunc {
 		if !ok {
 			return obj, nil
 		}
-		return &listed[cluster.Pod]{key: objectKey{p.Namespace, p.Name}, rec: s.inbox.convertPod(p)}, nil
+		return &listed[cluster.Pod]{nothing, objectKey{p.Namespace, p.Name}, p.ResourceVersion, s.inbox.convertPod(p)}, nil
 	}
 }
 
@@ -162,7 +169,7 @@ func (s nodeStore) Transformer() cache.TransformFunc {
 		if !ok {
 			return obj, nil
 		}
-		return &listed[cluster.Node]{key: objectKey{name: n.Name}, rec: s.inbox.convertNode(n)}, nil
+		return &listed[cluster.Node]{nothing, objectKey{name: n.Name}, n.ResourceVersion, s.inbox.convertNode(n)}, nil
 	}
 }
 

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// patching runs a story against an API server with pod ns/p. The watch sees the pod at once unless the story freezes
+// it.
+type patching struct {
+	*Patcher
+	api    *apiServer
+	pod    *v1.Pod
+	frozen *cluster.Pod
+}
+
+func patchStory(t *testing.T, pod *v1.Pod, story func(t *testing.T, s *patching)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &patching{api: newAPIServer(pod), pod: pod}
+		intake := cluster.NewIntake()
+		m, _ := counted()
+		s.Patcher = NewPatcher(t.Context(), s.api, func(r record.PodRef) *cluster.Pod {
+			if s.frozen != nil {
+				return s.frozen
+			}
+			p, err := s.api.get(r.Namespace, r.Name)
+			if err != nil || string(p.UID) != r.UID {
+				return nil
+			}
+			return intake.Pod(p)
+		}, m)
+		story(t, s)
+		s.Stop()
+	})
+}
+
+func (s *patching) set(message string) {
+	s.Set(engine.Condition{Pod: ref(s.pod), Reason: "Unschedulable", Message: message, Generation: 1})
+}
+
+func (s *patching) settleAll() {
+	time.Sleep(time.Hour)
+	synctest.Wait()
+}
+
+func (s *patching) expect(t *testing.T, patches int, message string) *v1.PodCondition {
+	t.Helper()
+	s.settleAll()
+	if got := len(s.api.patched()); got != patches {
+		t.Errorf("%d patches, want %d: %v", got, patches, s.api.patched())
+	}
+	p := s.api.pod("ns/p")
+	if p == nil || len(p.Status.Conditions) == 0 {
+		t.Fatalf("no condition on %v", p)
+	}
+	c := &p.Status.Conditions[0]
+	if c.Message != message {
+		t.Errorf("message %q, want %q", c.Message, message)
+	}
+	return c
+}
+
+func TestAConditionIsWrittenOnceAndItsTimeStaysWithTheStatus(t *testing.T) {
+	patchStory(t, pendingPod("p", "u1"), func(t *testing.T, s *patching) {
+		s.set("no fit")
+		c := s.expect(t, 1, "no fit")
+		if c.Type != v1.PodScheduled || c.Status != v1.ConditionFalse || c.Reason != "Unschedulable" || c.ObservedGeneration != 1 {
+			t.Errorf("condition %+v", c)
+		}
+		if c.LastTransitionTime.IsZero() {
+			t.Error("lastTransitionTime is not set although the status changed")
+		}
+		s.set("no fit") // the same again
+		s.expect(t, 1, "no fit")
+		s.Set(engine.Condition{Pod: ref(s.pod), Reason: "Unschedulable", Message: "no fit", Generation: 2})
+		s.expect(t, 1, "no fit") // a new generation alone is nothing to write
+		s.set("still no fit")
+		s.expect(t, 2, "still no fit")
+		status := s.api.patched()[1]["status"].(map[string]any)
+		if _, sent := status["conditions"].([]any)[0].(map[string]any)["lastTransitionTime"]; sent {
+			t.Error("lastTransitionTime is sent although the status did not change")
+		}
+	})
+}
+
+// TestTheNewestConditionWins holds the first patch back while others are wished for.
+func TestTheNewestConditionWins(t *testing.T) {
+	patchStory(t, pendingPod("p", "u1"), func(t *testing.T, s *patching) {
+		s.api.before = func(verb, _ string) error { time.Sleep(time.Second); return nil }
+		for i := range 10 {
+			s.set(fmt.Sprint("message ", i))
+			synctest.Wait()
+		}
+		s.expect(t, 2, "message 9")
+	})
+}
+
+// TestALateConditionDoesNotUndoABind is why patches have preconditions: without them PodScheduled=False would overwrite
+// the True that the bind has set.
+func TestALateConditionDoesNotUndoABind(t *testing.T) {
+	patchStory(t, pendingPod("p", "u1"), func(t *testing.T, s *patching) {
+		s.api.before = func(verb, _ string) error {
+			if verb == "patch" {
+				s.api.bind(&v1.Binding{ObjectMeta: s.pod.ObjectMeta, Target: v1.ObjectReference{Name: "n"}})
+			}
+			return nil
+		}
+		s.set("no fit")
+		s.settleAll()
+		p := s.api.pod("ns/p")
+		if len(s.api.patched()) != 0 || p.Status.Conditions[0].Status != v1.ConditionTrue {
+			t.Errorf("condition of the bound pod is %+v", p.Status.Conditions)
+		}
+	})
+}
+
+func TestACancelledConditionIsNotWritten(t *testing.T) {
+	patchStory(t, pendingPod("p", "u1"), func(t *testing.T, s *patching) {
+		s.api.before = times(1000, "patch", errLost)
+		s.set("no fit")
+		synctest.Wait()
+		s.Cancel(ref(s.pod))
+		s.api.before = nil
+		s.settleAll()
+		if len(s.api.patched()) != 0 {
+			t.Errorf("written: %v", s.api.patched())
+		}
+	})
+}
+
+func TestAConditionOutlivesAnOutage(t *testing.T) {
+	patchStory(t, pendingPod("p", "u1"), func(t *testing.T, s *patching) {
+		s.api.before = times(20, "patch", errLost)
+		s.set("no fit")
+		s.expect(t, 1, "no fit")
+	})
+}
+
+// TestAConditionMeetsAVersionThatTheWatchHasNotSeen re-reads and writes on top.
+func TestAConditionMeetsAVersionThatTheWatchHasNotSeen(t *testing.T) {
+	patchStory(t, pendingPod("p", "u1"), func(t *testing.T, s *patching) {
+		s.frozen = cluster.NewIntake().Pod(s.pod)
+		labelled := pendingPod("p", "u1")
+		labelled.Labels = map[string]string{"new": "label"}
+		s.api.put(labelled)
+		s.set("no fit")
+		s.expect(t, 1, "no fit")
+		s.set("other") // our own write is known although the watch has not seen it
+		gets := 0
+		s.api.before = func(verb, _ string) error {
+			if verb == "get" {
+				gets++
+			}
+			return nil
+		}
+		s.expect(t, 2, "other")
+		if gets != 0 {
+			t.Errorf("%d re-reads, want none", gets)
+		}
+	})
+}
+
+// TestAConditionForAPodThatIsNotThere drops it: gone, replaced, or refused for good.
+func TestAConditionForAPodThatIsNotThere(t *testing.T) {
+	for name, prepare := range map[string]func(s *patching){
+		"gone":    func(s *patching) { s.api.remove("ns/p") },
+		"another": func(s *patching) { s.api.put(pendingPod("p", "u2")) },
+		"refused": func(s *patching) {
+			s.api.before = once("patch", apierrors.NewForbidden(podResource, "p", errors.New("no")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			patchStory(t, pendingPod("p", "u1"), func(t *testing.T, s *patching) {
+				s.frozen = cluster.NewIntake().Pod(s.pod)
+				prepare(s)
+				s.set("no fit")
+				s.settleAll()
+				if len(s.api.patched()) != 0 {
+					t.Errorf("written: %v", s.api.patched())
+				}
+			})
+		})
+	}
+}
+
+func TestANominationIsClearedWithTheCondition(t *testing.T) {
+	pod := pendingPod("p", "u1")
+	pod.Status.NominatedNodeName = "n"
+	pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: "Unschedulable",
+		Message: "no fit", LastTransitionTime: metav1.Unix(1, 0)}}
+	patchStory(t, pod, func(t *testing.T, s *patching) {
+		s.Set(engine.Condition{Pod: ref(pod), Reason: "Unschedulable", Message: "no fit", ClearNomination: true})
+		s.expect(t, 1, "no fit")
+		if got := s.api.pod("ns/p").Status.NominatedNodeName; got != "" {
+			t.Errorf("still nominated for %q", got)
+		}
+	})
+}
