@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -56,6 +57,7 @@ func TestCluster(t *testing.T) {
 	story("a burst admits exactly what fits", burstAdmitsWhatFits)
 	story("every rule of admission", everyRule)
 	story("what ends makes room", whatEndsMakesRoom)
+	story("a resize is granted when there is room", resizeWaitsForRoom)
 	story("controllers work", controllersWork)
 	story("the API server dies and comes back", apiServerDies)
 	story("etcd dies and comes back", etcdDies)
@@ -222,6 +224,35 @@ func whatEndsMakesRoom(t *testing.T, p *program) {
 	})
 	p.podOn("plain-0000", "next", map[string]string{"cpu": "3"})
 	p.wantRunning("next")
+}
+
+func resizeWaitsForRoom(t *testing.T, p *program) {
+	p.podOn("plain-0000", "grows", map[string]string{"cpu": "1"})
+	p.podOn("plain-0000", "other", map[string]string{"cpu": "1"})
+	p.wantRunning("other")
+	pod := p.settled("grows")
+	pod.Spec.Containers[0].Resources.Requests[v1.ResourceCPU] = resource.MustParse("3")
+	pods := p.client.CoreV1().Pods("default")
+	if _, err := pods.UpdateResize(t.Context(), "grows", pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the resize is deferred", func() string {
+		for _, c := range p.settled("grows").Status.Conditions {
+			if c.Type == v1.PodResizePending && c.Reason == v1.PodReasonDeferred {
+				return ""
+			}
+		}
+		return "no condition says so"
+	})
+	if err := pods.Delete(t.Context(), "other", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the resize is granted", func() string {
+		if q := p.settled("grows").Status.ContainerStatuses[0].AllocatedResources.Cpu(); q.String() != "3" {
+			return "it has " + q.String() + " cores"
+		}
+		return ""
+	})
 }
 
 // A deployment gets pods, and they go when it goes: replica set controller and

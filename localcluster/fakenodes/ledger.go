@@ -35,6 +35,8 @@ type ledger struct {
 	pods map[types.UID]*entry
 	// hosts: node name -> pods and usage, also of nodes not seen (yet).
 	hosts map[string]*host
+	// touched are pods that got something to do through another pod's event.
+	touched []types.UID
 }
 
 // entry is one bound pod.
@@ -46,6 +48,8 @@ type entry struct {
 	share admission.Share
 	// verdict is valid in states refused and evicted.
 	verdict admission.Verdict
+	// resize is valid in state admitted.
+	resize resize
 }
 
 type podState int
@@ -66,6 +70,8 @@ type host struct {
 	usage *admission.Usage
 	// pods: uids on this node.
 	pods map[types.UID]bool
+	// deferred: uids of the pods whose resize waits for room.
+	deferred map[types.UID]bool
 }
 
 func newLedger() *ledger {
@@ -85,6 +91,7 @@ type view struct {
 	node    *v1.Node
 	state   podState
 	verdict admission.Verdict
+	resize  resize
 }
 
 // look gives the view of a pod; false when the pod is gone or its node unknown.
@@ -96,7 +103,7 @@ func (l *ledger) look(uid types.UID) (view, bool) {
 		return view{}, false
 	}
 	node := l.nodes[e.pod.Spec.NodeName]
-	return view{pod: e.pod, node: node, state: e.state, verdict: e.verdict}, node != nil
+	return view{pod: e.pod, node: node, state: e.state, verdict: e.verdict, resize: e.resize}, node != nil
 }
 
 // SetPod takes in a pod that was added or changed.
@@ -112,6 +119,7 @@ func (l *ledger) SetPod(pod *v1.Pod) {
 		l.changed(e.pod.UID)
 	}
 	l.changed(pod.UID)
+	l.flush()
 }
 
 // setPod gives copies of the entries that just lost their place: the pod, or
@@ -128,10 +136,12 @@ func (l *ledger) setPod(pod *v1.Pod) []entry {
 	case terminal(pod):
 		l.release(e)
 		e.state = over
+		l.roomMade(pod.Spec.NodeName)
 	case e.state == admitted:
 		// A resize changes what the pod holds.
 		l.release(e)
 		l.admit(e)
+		l.roomMade(pod.Spec.NodeName)
 	case e.state == undecided:
 		return l.decide(e)
 	}
@@ -197,21 +207,23 @@ func (l *ledger) evict(e *entry) entry {
 }
 
 func (l *ledger) admit(e *entry) {
-	e.share = l.host(e.pod.Spec.NodeName).usage.Add(e.pod)
+	l.hold(e)
 	e.state = admitted
 }
 
 func (l *ledger) release(e *entry) {
 	if e.state == admitted {
-		l.host(e.pod.Spec.NodeName).usage.Remove(e.share)
-		e.share = admission.Share{}
+		h := l.host(e.pod.Spec.NodeName)
+		h.usage.Remove(e.share)
+		delete(h.deferred, e.pod.UID)
+		e.share, e.resize = admission.Share{}, resize{}
 	}
 }
 
 func (l *ledger) host(node string) *host {
 	h := l.hosts[node]
 	if h == nil {
-		h = &host{usage: admission.NewUsage(), pods: map[types.UID]bool{}}
+		h = &host{usage: admission.NewUsage(), pods: map[types.UID]bool{}, deferred: map[types.UID]bool{}}
 		l.hosts[node] = h
 	}
 	return h
@@ -220,7 +232,12 @@ func (l *ledger) host(node string) *host {
 // DropPod forgets a pod that is gone.
 func (l *ledger) DropPod(uid types.UID) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.dropPod(uid)
+	l.mu.Unlock()
+	l.flush()
+}
+
+func (l *ledger) dropPod(uid types.UID) {
 	e := l.pods[uid]
 	if e == nil {
 		return
@@ -233,6 +250,7 @@ func (l *ledger) DropPod(uid types.UID) {
 	if len(h.pods) == 0 && l.nodes[name] == nil {
 		delete(l.hosts, name)
 	}
+	l.roomMade(name)
 }
 
 // ReplacePods takes in a full list: running pods first, then by creation, so

@@ -182,6 +182,67 @@ func TestLedgerMakesRoomForCritical(t *testing.T) {
 	wantState(t, l, "b", evicted)
 }
 
+// resized is a running pod with the given cores that now asks for others.
+func resized(uid, has, wants string) *v1.Pod {
+	p := inPhase(pod(uid, "n", wants), v1.PodRunning)
+	p.Status.ContainerStatuses = []v1.ContainerStatus{{
+		Name: "c", AllocatedResources: cores(has), Resources: &v1.ResourceRequirements{Requests: cores(has)},
+	}}
+	return p
+}
+
+// A pod that grows holds what it was given until the node has room for what it
+// wants; then it gets it, and the status says so. Mutant: a ledger that does
+// not look again when a pod ends.
+func TestLedgerResizeWaitsForRoom(t *testing.T) {
+	l := newLedger()
+	var told []types.UID
+	l.changed = func(uid types.UID) { told = append(told, uid) }
+	l.SetNode(node("n", "4"))
+	l.SetPod(resized("grows", "1", "1"))
+	l.SetPod(resized("other", "2", "2"))
+	l.SetPod(resized("grows", "1", "3"))
+	v, _ := l.look("grows")
+	if v.resize.state != deferred {
+		t.Fatalf("resize is %+v, want deferred", v.resize)
+	}
+	status := Stages{}.next(v, now).status
+	if status == nil || status.Conditions[0].Type != v1.PodResizePending || status.Conditions[0].Reason != "Deferred" || status.Conditions[0].Message == "" {
+		t.Fatalf("status does not say that the resize waits: %+v", status)
+	}
+	written := v.pod.DeepCopy()
+	written.Status = *status
+	l.SetPod(written)
+	v, _ = l.look("grows")
+	if step := (Stages{}).next(v, now); step.status != nil {
+		t.Errorf("the same condition is written again: %+v", step.status)
+	}
+	// One core is free, and stays so while the resize waits.
+	l.SetPod(pod("small", "n", "1"))
+	wantState(t, l, "small", admitted)
+
+	l.DropPod("small")
+	told = nil
+	l.DropPod("other")
+	if !slices.Contains(told, "grows") {
+		t.Error("nobody looks at the pod again after room was made")
+	}
+	v, _ = l.look("grows")
+	status = Stages{}.next(v, now).status
+	if v.resize.state != granted || status == nil || status.ContainerStatuses[0].AllocatedResources.Cpu().String() != "3" || len(status.Conditions) != 0 {
+		t.Fatalf("resize is %+v, status %+v; want it granted with 3 cores", v.resize, status)
+	}
+	// What is granted is held before the status is written.
+	l.SetPod(pod("late", "n", "2"))
+	wantState(t, l, "late", refused)
+	written = v.pod.DeepCopy()
+	written.Status = *status
+	l.SetPod(written)
+	if v, _ = l.look("grows"); v.resize.state != noResize {
+		t.Errorf("resize is %+v after it was done", v.resize)
+	}
+}
+
 func TestLedgerWithoutAdmission(t *testing.T) {
 	l := newLedger()
 	l.enforce = false

@@ -73,6 +73,9 @@ func (s Stages) next(v view, now time.Time) step {
 	case v.state == admitted && pod.Status.Phase == v1.PodPending:
 		return s.nextOfPending(v, now)
 	case pod.Status.Phase == v1.PodRunning:
+		if status := nextOfResize(pod, v.resize, now); status != nil {
+			return step{status: status}
+		}
 		return s.nextOfRunning(pod, now)
 	}
 	return step{}
@@ -204,6 +207,7 @@ func runningStatus(pod *v1.Pod, node *v1.Node, now time.Time) *v1.PodStatus {
 		status.ContainerStatuses = append(status.ContainerStatuses, v1.ContainerStatus{
 			Name: c.Name, Image: c.Image, Ready: true, Started: &started, State: running,
 		})
+		give(&status.ContainerStatuses[len(status.ContainerStatuses)-1], pod.Spec.Containers)
 	}
 	status.PodIP = podIP(pod, node)
 	status.PodIPs = []v1.PodIP{{IP: status.PodIP}}
