@@ -14,6 +14,17 @@ type class struct {
 	newer, older *class // list by last use
 }
 
+// newClass returns an empty class, with the columns of one that was dropped if there is one.
+func (pl *Placer) newClass(spec *cluster.PodSpec) *class {
+	c := &class{}
+	if pl.spare != nil {
+		c.lookup = pl.spare.lookup
+		pl.spare = nil
+	}
+	c.spec = spec
+	return c
+}
+
 // stale tells whether scores of rows may have changed that the journal does not name.
 func (c *class) stale(s cluster.Snapshot) bool {
 	for i := range c.scorers {
@@ -75,6 +86,8 @@ func (pl *Placer) remember(c *class) {
 
 func (pl *Placer) drop(c *class) {
 	delete(pl.classes, c.spec)
+	c.patches = nil // they undo what the next fill overwrites
+	pl.spare = c
 	pl.bytes -= c.size
 	pl.unlink(c)
 }

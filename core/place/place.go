@@ -4,6 +4,7 @@ package place
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -44,6 +45,7 @@ type Placer struct {
 	oldest  *class
 	bytes   int
 	budget  int
+	spare   *class // the last one dropped, for its columns
 
 	scratch lookup // for pods that are judged on a few nodes only
 }
@@ -192,7 +194,7 @@ func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod) *lookup {
 		l.few(s)
 		return l
 	}
-	c := &class{spec: p.Spec}
+	c := pl.newClass(p.Spec)
 	pl.fill(s, p, c)
 	pl.remember(c)
 	return &c.lookup
@@ -419,38 +421,69 @@ func (l *lookup) at(i int) cluster.NodeIdx {
 func (l *lookup) choose(s cluster.Snapshot, draw func(n int) int) Outcome {
 	out := Outcome{Nodes: s.Nodes(), Node: cluster.NoNode, RunnerUp: cluster.NoNode, look: l}
 	t := l.totals()
-	first, second := cluster.NoNode, cluster.NoNode // lowest rows with the best and the next best total
-	var best, next int64
-	for i := range l.len() {
-		n := l.at(i)
-		if l.verdicts[n] != plugin.Fits {
-			continue
-		}
-		total := t.of(n)
-		out.Feasible++
-		switch {
-		case first < 0 || total > best:
-			second, next = first, best
-			first, best, out.Tied = n, total, 1
-		case total == best:
-			out.Tied++
-		case second < 0 || total > next:
-			second, next = n, total
+	top := topTwo{first: cluster.NoNode, second: cluster.NoNode, next: math.MinInt64}
+	if l.rows == nil && len(t.extra) == 0 {
+		out.Feasible = top.scanFlat(l.verdicts, &t)
+	} else {
+		for i := range l.len() {
+			if n := l.at(i); l.verdicts[n] == plugin.Fits {
+				out.Feasible++
+				top.see(n, t.of(n))
+			}
 		}
 	}
 	switch {
-	case first < 0:
+	case top.first < 0:
 		return out
 	case out.Feasible > 1 && l.broken != nil:
 		out.Err = l.broken
 		return out
 	}
-	out.Node, out.Total = first, best
-	out.RunnerUp, out.RunnerUpTotal = second, next
+	out.Node, out.Total, out.Tied = top.first, top.best, top.tied
+	if out.RunnerUp = top.second; out.RunnerUp != cluster.NoNode {
+		out.RunnerUpTotal = top.next
+	}
 	if out.Tied > 1 && mutant != tieToFirst {
 		l.breakTie(&out, &t, draw(out.Tied))
 	}
 	return out
+}
+
+// topTwo is the best total and the next best one, each with the lowest row that has it.
+type topTwo struct {
+	first, second cluster.NodeIdx
+	best, next    int64
+	tied          int // rows with the best total
+}
+
+func (top *topTwo) see(n cluster.NodeIdx, total int64) {
+	switch {
+	case top.first < 0 || total > top.best:
+		if top.first >= 0 {
+			top.second, top.next = top.first, top.best
+		}
+		top.first, top.best, top.tied = n, total, 1
+	case total == top.best:
+		top.tied++
+	case total > top.next:
+		top.second, top.next = n, total
+	}
+}
+
+// scanFlat sees every row that fits when no score needs normalising, which is the common case, and returns their number.
+// Rows that cannot be among the two best cost one comparison.
+func (top *topTwo) scanFlat(verdicts []plugin.Verdict, t *totals) (feasible int) {
+	base := t.base[:len(verdicts)]
+	for n, v := range verdicts {
+		if v != plugin.Fits {
+			continue
+		}
+		feasible++
+		if total := base[n] + t.flat; total > top.next {
+			top.see(cluster.NodeIdx(n), total)
+		}
+	}
+	return feasible
 }
 
 // breakTie makes the k-th of the tied rows the winner, and the first of the others the runner-up.
@@ -466,7 +499,7 @@ func (l *lookup) breakTie(out *Outcome, t *totals, k int) {
 	seen := 0
 	for i := range l.len() {
 		n := l.at(i)
-		if l.verdicts[n] != plugin.Fits || t.of(n) != out.Total {
+		if l.verdicts[n] != plugin.Fits || len(t.extra) == 0 && t.base[n]+t.flat != out.Total || t.of(n) != out.Total {
 			continue
 		}
 		if seen == want {
