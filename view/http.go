@@ -9,8 +9,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 const (
@@ -37,9 +35,9 @@ func (v *View) Handler() http.Handler {
 }
 
 func (v *View) servePod(w http.ResponseWriter, r *http.Request) {
-	key := r.PathValue("namespace") + "/" + r.PathValue("name")
-	report, found, err := v.Pod(r.Context(), key)
-	answer(w, report, found, err, "pod "+key+" is not known to the scheduler")
+	namespace, name := r.PathValue("namespace"), r.PathValue("name")
+	report, found, err := v.Pod(r.Context(), namespace, name)
+	answer(w, report, found, err, "pod "+namespace+"/"+name+" is not known to the scheduler")
 }
 
 func (v *View) serveNode(w http.ResponseWriter, r *http.Request) {
@@ -186,7 +184,7 @@ func (v *View) movesAfter(since uint64) (lines []MoveLine, next uint64) {
 	}
 	for since < v.mu.moves.last && len(lines) < linesAtOnce {
 		since++
-		move := record.QueueMove(v.mu.moves.at(since))
+		move := v.mu.moves.at(since)
 		lines = append(lines, MoveLine{Seq: since, Move: &move})
 	}
 	return lines, since

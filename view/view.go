@@ -12,10 +12,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Explainer is what view asks of the engine.
+// Explainer is what view asks of the engine: *engine.Engine.
 type Explainer interface {
-	// ExplainPod reports on the pod with this namespace/name, or with this UID.
-	ExplainPod(key string) (record.PodReport, bool)
+	// ExplainPod reports on a pod.
+	ExplainPod(namespace, name string) (record.PodReport, bool)
 	// ExplainNode reports on a node.
 	ExplainNode(name string) (record.NodeReport, bool)
 	// QueueReport reports on everything that waits.
@@ -130,8 +130,8 @@ func cloneCandidate(c *record.Candidate) *record.Candidate {
 }
 
 // Pod reports on a pod, with what the rings know of its past.
-func (v *View) Pod(ctx context.Context, key string) (report record.PodReport, found bool, err error) {
-	err = v.asker.Ask(ctx, func(e Explainer) { report, found = e.ExplainPod(key) })
+func (v *View) Pod(ctx context.Context, namespace, name string) (report record.PodReport, found bool, err error) {
+	err = v.asker.Ask(ctx, func(e Explainer) { report, found = e.ExplainPod(namespace, name) })
 	if err != nil || !found {
 		return record.PodReport{}, false, err
 	}
@@ -168,7 +168,12 @@ func (v *View) Node(ctx context.Context, name string) (report record.NodeReport,
 
 // Queue reports on everything that waits.
 func (v *View) Queue(ctx context.Context) (report record.QueueReport, err error) {
-	err = v.asker.Ask(ctx, func(e Explainer) { report = e.QueueReport() })
+	err = v.asker.Ask(ctx, func(e Explainer) {
+		report = e.QueueReport()
+		for i := range report.Entries { // the engine goes on with its own
+			report.Entries[i].Plugins = slices.Clone(report.Entries[i].Plugins)
+		}
+	})
 	return report, err
 }
 

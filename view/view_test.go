@@ -24,8 +24,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // engineOf is an engine that knows one pod and one node.
 type engineOf struct{ pod, node string }
 
-func (e engineOf) ExplainPod(key string) (record.PodReport, bool) {
-	return record.PodReport{Pod: ref(e.pod)}, key == "default/"+e.pod
+func (e engineOf) ExplainPod(namespace, name string) (record.PodReport, bool) {
+	return record.PodReport{Pod: ref(e.pod)}, namespace == "default" && name == e.pod
 }
 func (e engineOf) ExplainNode(name string) (record.NodeReport, bool) {
 	return record.NodeReport{Name: name}, name == e.node

@@ -52,10 +52,12 @@ var graph = map[string]layer{
 
 	"app":   {edges, "wires core, kube, host and view; people build their own scheduler with it"},
 	"bench": {below(edges, []string{"app", "internal/testcluster"}), "measures from outside"},
-	"cmd/kumiki/...": {below(edges, []string{"app", "bench", "internal/testcluster", "cmd/kumiki/..."}),
+	"cmd/kumiki/...": {below(edges, []string{"app", "bench", "internal/testcluster", "examples/demo", "cmd/kumiki/..."}),
 		"flags and wiring; nothing imports a command"},
 	"cmd/kumiki/ask":  {[]string{"record", "kube", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
 	"cmd/kumiki/text": {[]string{"record"}, "how records look at a terminal; depends on nothing else"},
+
+	"examples/demo": {nil, "manifests, embedded"},
 
 	"internal/lint":        {nil, "judges the others, so depends on none"},
 	"internal/probe":       {nil, "runs a test that is expected to fail, for tests of any layer"},

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // whatever a kubeconfig uses to log in
+
+	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/ask"
+)
+
+// Exit codes.
+const (
+	exitOK       = 0
+	exitNegative = 1 // not found, failed, or the answer is no
+	exitUsage    = 2
+)
+
+// usageError is a mistake on the command line.
+type usageError struct{ error }
+
+// streams are where a command reads and writes: data to Out, progress and complaints to Err.
+type streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args, streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// run is the whole program: it runs a command line and returns the exit code.
+func run(ctx context.Context, args []string, io streams) int {
+	root := commandFor(args[0], io)
+	root.SetArgs(args[1:])
+	root.SetIn(io.In)
+	root.SetOut(io.Out)
+	root.SetErr(io.Err)
+	return exitCode(root.ExecuteContext(ctx), root.Name(), io.Err)
+}
+
+// commandFor picks the command by the name under which the program was started.
+func commandFor(arg0 string, io streams) *cobra.Command {
+	switch strings.TrimSuffix(filepath.Base(arg0), ".exe") {
+	case "kube-scheduler":
+		c := newSchedulerCommand(io)
+		c.Use = "kube-scheduler"
+		return prepare(c)
+	case "kubectl-kumiki":
+		c := newRootCommand(io)
+		c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl kumiki"}
+		return prepare(c)
+	}
+	return prepare(newRootCommand(io))
+}
+
+// prepare makes a command tree report mistakes in our way.
+func prepare(c *cobra.Command) *cobra.Command {
+	c.SilenceErrors, c.SilenceUsage = true, true
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w\nsee '%s --help'", err, c.CommandPath())}
+	})
+	return c
+}
+
+func exitCode(err error, name string, complain io.Writer) int {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return exitOK
+	}
+	fmt.Fprintf(complain, "%s: %v\n", name, err)
+	var usage usageError
+	if errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command") {
+		return exitUsage
+	}
+	return exitNegative
+}
+
+func newRootCommand(io streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kumiki",
+		Short: "A scheduler for Kubernetes that explains itself",
+		Long: `kumiki is a scheduler for Kubernetes, a drop-in for kube-scheduler.
+
+Try it on this machine:      kumiki up
+Ask about a pending pod:     kumiki why pod/NAME -n NAMESPACE
+See what waits:              kumiki queue -A
+Run it in a cluster:         kumiki scheduler --config FILE`,
+	}
+	root.AddCommand(
+		newUpCommand(io), newSchedulerCommand(io), newWhyCommand(io), newQueueCommand(io), newReplayCommand(io),
+		newConfigCommand(io), newVersionCommand(io),
+	)
+	return root
+}
+
+// args checks positional arguments, as usage errors.
+func args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, a []string) error {
+		if err := check(c, a); err != nil {
+			return usageError{fmt.Errorf("%w\nusage: %s", err, c.UseLine())}
+		}
+		return nil
+	}
+}
+
+// unknown tells whether an error means that the thing asked about is not there.
+func unknown(err error) bool { return errors.Is(err, ask.ErrUnknown) }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/tape"
+	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/text"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+)
+
+// differencesShown bounds how many differences replay prints in full.
+const differencesShown = 10
+
+func newReplayCommand(io streams) *cobra.Command {
+	var step bool
+	c := &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Play a recording again and tell whether the same happens, byte for byte; --step shows each event",
+		Long: `Play a recording of kumiki scheduler --record again. Exit 0 when every event has the same effects as at the time.
+
+With --step, each event is shown with the queue moves, the decision and the effects that it has. At a terminal, Enter
+goes on to the next event, a number skips that many, and q ends.`,
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, a []string) error {
+			file, err := os.Open(a[0])
+			if err != nil {
+				return fmt.Errorf("replay: %w", err)
+			}
+			defer file.Close()
+			p := player{io: io}
+			if step {
+				p.ask = bufio.NewScanner(io.In)
+			}
+			if err := tape.Play(file, p.step); err != nil && !errors.Is(err, errQuit) {
+				return fmt.Errorf("replay %s: %w", a[0], err)
+			}
+			return p.verdict()
+		},
+	}
+	c.Flags().BoolVar(&step, "step", false, "show one event at a time, with what it causes")
+	return c
+}
+
+// errQuit is how the person at the terminal ends the replay.
+var errQuit = errors.New("quit")
+
+// player counts, compares and shows.
+type player struct {
+	io                         streams
+	ask                        *bufio.Scanner // nil without --step
+	skip                       int
+	events, effects, different int
+}
+
+func (p *player) step(_ *engine.Engine, s tape.Step) error {
+	p.events++
+	p.effects += len(s.Now)
+	if s.Differs() {
+		p.different++
+		if p.different <= differencesShown {
+			fmt.Fprintf(p.io.Out, "event %d differs: %s\n  then: %s\n  now:  %s\n", s.Number, s.EventLine, joined(s.Then), joined(s.Now))
+		}
+	}
+	if p.ask == nil {
+		return nil
+	}
+	if p.skip > 0 {
+		p.skip--
+		return nil
+	}
+	if err := show(p.io, s); err != nil {
+		return err
+	}
+	fmt.Fprint(p.io.Err, "> ")
+	if !p.ask.Scan() {
+		p.skip = int(^uint(0) >> 1) // nobody answers: run to the end
+		return nil
+	}
+	switch answer := strings.TrimSpace(p.ask.Text()); answer {
+	case "":
+	case "q", "quit":
+		return errQuit
+	default:
+		if _, err := fmt.Sscan(answer, &p.skip); err != nil {
+			fmt.Fprintln(p.io.Err, "Enter goes on, a number skips that many events, q ends")
+		}
+	}
+	return nil
+}
+
+func joined(lines [][]byte) string {
+	if len(lines) == 0 {
+		return "(nothing)"
+	}
+	parts := make([]string, len(lines))
+	for i, l := range lines {
+		parts[i] = string(l)
+	}
+	return strings.Join(parts, "\n        ")
+}
+
+// show prints an event and what it causes.
+func show(io streams, s tape.Step) error {
+	fmt.Fprintf(io.Out, "\nevent %d: %s\n", s.Number, s.EventLine)
+	for _, effect := range s.Effects {
+		switch e := effect.(type) {
+		case engine.Moved:
+			fmt.Fprint(io.Out, "  move  ")
+			if err := text.Move(io.Out, e.Move, time.UTC); err != nil {
+				return err
+			}
+		case engine.Decided:
+			if err := text.Decision(io.Out, e.Decision); err != nil {
+				return err
+			}
+		default:
+			fmt.Fprintf(io.Out, "  %T %+v\n", e, e)
+		}
+	}
+	return nil
+}
+
+// verdict is the end of a replay.
+func (p *player) verdict() error {
+	if p.different > 0 {
+		return fmt.Errorf("%d of %d events have other effects than at the time", p.different, p.events)
+	}
+	_, err := fmt.Fprintf(p.io.Out, "%d events gave the same %d effects, byte for byte\n", p.events, p.effects)
+	return err
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tape
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"k8s.io/klog/v2"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+
+	"github.com/kumiki-scheduler/kumiki/app"
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// DefaultMaxBytes is when a recording ends by default: about a million pods.
+const DefaultMaxBytes = 4 << 30
+
+// header is the first line.
+type header struct {
+	Kumiki string `json:"kumiki"` // the format
+	// Config is the configuration in its resolved form.
+	Config               *configv1.KubeSchedulerConfiguration `json:"config"`
+	UnschedulableTimeout time.Duration                        `json:"unschedulableTimeout"`
+}
+
+const format = "tape/v1"
+
+// Recorder writes a recording. It is an observer of the loop, which is one goroutine, and so needs no lock. Its buffer is
+// written at the latest when the loop next comes to it after flushEvery.
+type Recorder struct {
+	file    *os.File
+	out     *bufio.Writer
+	line    []byte
+	left    int64
+	flushed time.Time
+	done    bool
+}
+
+// flushEvery bounds how much of a recording a crash can lose, while events come in.
+const flushEvery = time.Second
+
+// Create begins a recording in a new file; one that is there is not overwritten.
+func Create(path string, maxBytes int64, c config.Resolved, timeout time.Duration) (*Recorder, error) {
+	wire, err := c.Wire()
+	if err != nil {
+		return nil, err
+	}
+	first, err := json.Marshal(header{format, wire, timeout})
+	if err != nil {
+		return nil, fmt.Errorf("recording: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("recording: %w", err)
+	}
+	r := &Recorder{file: file, out: bufio.NewWriterSize(file, 1<<20), left: maxBytes, flushed: time.Now()}
+	r.write(append(first, '\n'))
+	return r, nil
+}
+
+// Observe takes one event with its effects.
+func (r *Recorder) Observe(ev engine.Event, effects []engine.Effect) {
+	if r.done {
+		return
+	}
+	r.line = engine.AppendEffects(engine.AppendEvent(r.line[:0], ev), effects)
+	r.write(r.line)
+	if now := time.Now(); !r.done && now.Sub(r.flushed) > flushEvery {
+		r.flushed = now
+		if err := r.out.Flush(); err != nil {
+			r.end("recording failed: " + err.Error())
+		}
+	}
+}
+
+// write appends whole lines of one step, or ends the recording.
+func (r *Recorder) write(lines []byte) {
+	if int64(len(lines)) > r.left {
+		r.end("recording has reached its bound")
+		return
+	}
+	r.left -= int64(len(lines))
+	if _, err := r.out.Write(lines); err != nil {
+		r.end("recording failed: " + err.Error())
+	}
+}
+
+func (r *Recorder) end(why string) {
+	r.done = true
+	klog.Background().Info("Recording ended, scheduling goes on", "file", r.file.Name(), "reason", why)
+}
+
+// Close writes what is left.
+func (r *Recorder) Close() error {
+	r.done = true
+	if err := errors.Join(r.out.Flush(), r.file.Close()); err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
+	return nil
+}
+
+// Step is one event of a recording, what the engine did at the time and what it does now, as lines.
+type Step struct {
+	Number    int
+	Event     engine.Event
+	EventLine []byte
+	Then, Now [][]byte
+	Effects   []engine.Effect // as now
+}
+
+// Differs tells whether the engine does something else now.
+func (s Step) Differs() bool {
+	return !bytes.Equal(bytes.Join(s.Then, []byte("\n")), bytes.Join(s.Now, []byte("\n")))
+}
+
+// Play feeds a recording to a new engine and calls f for each event, until f fails or the recording ends.
+func Play(in io.Reader, f func(*engine.Engine, Step) error) error {
+	lines := bufio.NewReaderSize(in, 1<<20)
+	e, err := start(lines)
+	if err != nil {
+		return err
+	}
+	reader := engine.NewTape()
+	var step *Step
+	play := func() error {
+		if step == nil {
+			return nil
+		}
+		step.Effects = e.Step(step.Event)
+		if now := bytes.TrimSuffix(engine.AppendEffects(nil, step.Effects), []byte("\n")); len(now) > 0 {
+			step.Now = bytes.Split(now, []byte("\n"))
+		}
+		return f(e, *step)
+	}
+	for at, events := 2, 0; ; at++ {
+		raw, err := lines.ReadBytes('\n')
+		if err != nil { // a last line without an end was cut off by a crash
+			return play()
+		}
+		raw = bytes.TrimSuffix(raw, []byte("\n"))
+		ev, isEvent, err := reader.Event(raw)
+		switch {
+		case err != nil:
+			return fmt.Errorf("line %d: %w", at, err)
+		case isEvent:
+			if err := play(); err != nil {
+				return err
+			}
+			events++
+			step = &Step{Number: events, Event: ev, EventLine: raw}
+		case step == nil:
+			return fmt.Errorf("line %d: an effect before the first event", at)
+		default:
+			step.Then = append(step.Then, raw)
+		}
+	}
+}
+
+// start makes the engine that the first line describes.
+func start(lines *bufio.Reader) (*engine.Engine, error) {
+	first, err := lines.ReadBytes('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("reading the recording: %w", err)
+	}
+	var h header
+	if err := json.Unmarshal(first, &h); err != nil || h.Kumiki != format || h.Config == nil {
+		return nil, fmt.Errorf("not a recording: the first line does not say %q", format)
+	}
+	text, err := json.Marshal(h.Config)
+	if err != nil {
+		return nil, fmt.Errorf("reading the recording's configuration: %w", err)
+	}
+	resolved, err := config.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the recording's configuration: %w", err)
+	}
+	cfg, err := app.EngineConfig(resolved)
+	if err != nil {
+		return nil, fmt.Errorf("reading the recording's configuration: %w", err)
+	}
+	cfg.UnschedulableTimeout = record.Time(h.UnschedulableTimeout)
+	return engine.New(cfg), nil
+}

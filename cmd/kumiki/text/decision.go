@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package text
+
+import (
+	"io"
+
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Decision writes one attempt: who filtered what, how the best scored, what came out.
+func Decision(w io.Writer, d record.Decision) error {
+	p := &page{w: w, wide: true}
+	p.printf("  decision %d: pod %s, attempt %d: %s, %d of %s fit\n", d.Number, d.Pod.Key(), d.Attempt, d.Verdict, d.Feasible, count(d.Nodes, "node"))
+	for _, r := range d.Reasons {
+		p.printf("    filter %s: %s, %s (%s)\n", r.Plugin, count(r.Nodes, "node"), r.Reason, examples(r))
+	}
+	if d.Winner != nil {
+		rows := scoreRows(&d, true)
+		for i := range rows {
+			rows[i][0] = "    " + rows[i][0]
+		}
+		p.table(rows)
+	}
+	if d.Message != "" {
+		p.printf("    %s\n", d.Message)
+	}
+	return p.err
+}

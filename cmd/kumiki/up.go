@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/up"
+)
+
+func newUpCommand(io streams) *cobra.Command {
+	o := up.Options{Out: io.Out, Err: io.Err}
+	c := &cobra.Command{
+		Use:   "up",
+		Short: "Start a local cluster with fake nodes, run kumiki in it, and show what it does with a workload",
+		Example: `  kumiki up
+  kumiki up --nodes 1000
+  kumiki up -f manifests.yaml
+  kumiki up --once    # check and leave: exit 0 when every pod that can run does`,
+		Args: args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			least := 1
+			if o.File == "" {
+				least = up.MinNodes
+			}
+			if o.Nodes < least {
+				return usageError{fmt.Errorf("--nodes must be at least %d, got %d", least, o.Nodes)}
+			}
+			if f, ok := io.Err.(*os.File); ok {
+				o.Live = term.IsTerminal(int(f.Fd()))
+			}
+			return up.Run(c.Context(), o)
+		},
+	}
+	c.Flags().IntVar(&o.Nodes, "nodes", 100, "how many nodes")
+	c.Flags().StringVarP(&o.File, "filename", "f", "", "manifests to apply in place of the demonstration")
+	c.Flags().BoolVar(&o.Once, "once", false, "check that every pod that can run does, exit 0 or 1, and leave nothing behind")
+	c.Flags().DurationVar(&o.Timeout, "timeout", 5*time.Minute, "how long the pods may take to settle")
+	return c
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package up
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/kumiki-scheduler/kumiki/examples/demo"
+)
+
+// demoObjects are the embedded manifests, with replicas for n nodes.
+func demoObjects(n int) ([]*unstructured.Unstructured, error) {
+	names, err := fs.Glob(demo.Files, "*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("demo workload: %w", err)
+	}
+	var all []*unstructured.Unstructured
+	for _, name := range names {
+		text, err := demo.Files.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("demo workload: %w", err)
+		}
+		objects, err := decode(bytes.NewReader(text))
+		if err != nil {
+			return nil, fmt.Errorf("demo workload: %s: %w", name, err)
+		}
+		all = append(all, objects...)
+	}
+	for _, o := range all {
+		scale(o, n)
+	}
+	return all, nil
+}
+
+// scale sets the replicas of an object that is written for 100 nodes.
+func scale(o *unstructured.Unstructured, n int) {
+	for _, field := range []string{"replicas", "parallelism", "completions"} {
+		if count, found, _ := unstructured.NestedInt64(o.Object, "spec", field); found {
+			// Setting a number that was just read cannot fail.
+			_ = unstructured.SetNestedField(o.Object, max(count*int64(n)/100, 1), "spec", field)
+		}
+	}
+}
+
+// fileObjects are the manifests of the user.
+func fileObjects(path string) ([]*unstructured.Unstructured, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("manifests: %w", err)
+	}
+	defer file.Close()
+	objects, err := decode(file)
+	if err != nil {
+		return nil, fmt.Errorf("manifests %s: %w", path, err)
+	}
+	return objects, nil
+}
+
+// decode reads YAML or JSON documents; lists are taken apart.
+func decode(in io.Reader) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	documents := yaml.NewYAMLOrJSONDecoder(in, 4096)
+	for n := 1; ; n++ {
+		o := &unstructured.Unstructured{}
+		err := documents.Decode(&o.Object)
+		switch {
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		case len(o.Object) == 0:
+			continue
+		case o.GetKind() == "" || o.GetAPIVersion() == "":
+			return nil, fmt.Errorf("document %d has no apiVersion or kind", n)
+		case o.IsList():
+			if err := o.EachListItem(func(item runtime.Object) error {
+				out = append(out, item.(*unstructured.Unstructured))
+				return nil
+			}); err != nil {
+				return nil, fmt.Errorf("document %d: %w", n, err)
+			}
+		default:
+			out = append(out, o)
+		}
+	}
+}
+
+// applier creates objects of any kind.
+type applier struct {
+	client dynamic.Interface
+	mapper *restmapper.DeferredDiscoveryRESTMapper
+}
+
+func newApplier(cfg *rest.Config) (*applier, error) {
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	return &applier{client, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))}, nil
+}
+
+// apply creates the objects in order. It fills in the namespace default, as kubectl does.
+func (a *applier) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
+		name := o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+		kind := o.GroupVersionKind()
+		mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if meta.IsNoMatchError(err) { // an object before may have defined the kind
+			a.mapper.Reset()
+			mapping, err = a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		}
+		if err != nil {
+			return fmt.Errorf("applying %s: %w", name, err)
+		}
+		var resource dynamic.ResourceInterface = a.client.Resource(mapping.Resource)
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			if o.GetNamespace() == "" {
+				o.SetNamespace(metav1.NamespaceDefault)
+			}
+			resource = a.client.Resource(mapping.Resource).Namespace(o.GetNamespace())
+		}
+		if err := create(ctx, resource, o); err != nil {
+			return fmt.Errorf("applying %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// create tries again while the namespace's service account is not there yet, which admission wants for pods.
+func create(ctx context.Context, resource dynamic.ResourceInterface, o *unstructured.Unstructured) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		_, last = resource.Create(ctx, o, metav1.CreateOptions{FieldManager: "kumiki-up"})
+		switch {
+		case last == nil, apierrors.IsAlreadyExists(last):
+			return true, nil
+		case apierrors.IsForbidden(last), apierrors.IsServerTimeout(last), apierrors.IsTooManyRequests(last):
+			return false, nil
+		}
+		return false, last
+	})
+	if err != nil && last != nil {
+		return last
+	}
+	return err
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/ask"
+	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/text"
+)
+
+// subject is what why is asked about.
+type subject struct {
+	node bool
+	name string
+}
+
+// parseSubject reads pod/x, pod x, node/n, node n, or x, which is a pod.
+func parseSubject(a []string) (subject, error) {
+	kind, name := "pod", ""
+	switch {
+	case len(a) == 2:
+		kind, name = a[0], a[1]
+	case strings.Contains(a[0], "/"):
+		kind, name, _ = strings.Cut(a[0], "/")
+	default:
+		name = a[0]
+	}
+	if name == "" || strings.Contains(name, "/") {
+		return subject{}, usageError{fmt.Errorf("want one name, as in pod/NAME or node/NAME, got %q", strings.Join(a, " "))}
+	}
+	switch strings.ToLower(kind) {
+	case "pod", "pods", "po":
+		return subject{false, name}, nil
+	case "node", "nodes", "no":
+		return subject{true, name}, nil
+	}
+	return subject{}, usageError{fmt.Errorf("can explain pods and nodes, not %q", kind)}
+}
+
+func newWhyCommand(io streams) *cobra.Command {
+	var find finder
+	var out output
+	c := &cobra.Command{
+		Use:     "why (pod/NAME | node/NAME)",
+		Aliases: []string{"explain"},
+		Short:   "Tell why a pod is pending or why it is where it is, or what is on a node",
+		Example: `  kumiki why pod/web-1 -n shop
+  kumiki why pod web-1 -n shop -o wide
+  kumiki why node/node-0001
+  kumiki why pod/web-1 -o json`,
+		Args: args(cobra.RangeArgs(1, 2)),
+		RunE: func(c *cobra.Command, a []string) error {
+			what, err := parseSubject(a)
+			if err != nil {
+				return err
+			}
+			client, err := find.client(c.Context())
+			if err != nil {
+				return err
+			}
+			if what.node {
+				return whyNode(c.Context(), io, client, out, what.name)
+			}
+			namespace, err := find.namespace()
+			if err != nil {
+				return err
+			}
+			return whyPod(c.Context(), io, client, &find, out, namespace, what.name)
+		},
+		ValidArgsFunction: func(c *cobra.Command, a []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+			return completeWhy(c.Context(), &find, a, toComplete), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	find.addFlags(c)
+	out.addFlag(c)
+	return c
+}
+
+func whyNode(ctx context.Context, io streams, client *ask.Client, out output, name string) error {
+	report, err := client.Node(ctx, name)
+	if err != nil {
+		return err
+	}
+	return out.print(io.Out, report, func(wide bool) error { return text.Node(io.Out, report, wide) })
+}
+
+func whyPod(ctx context.Context, io streams, client *ask.Client, find *finder, out output, namespace, name string) error {
+	report, err := client.Pod(ctx, namespace, name)
+	if unknown(err) {
+		return stranger(ctx, find, namespace, name, err)
+	}
+	if err != nil {
+		return err
+	}
+	return out.print(io.Out, report, func(wide bool) error { return text.Pod(io.Out, report, wide) })
+}
+
+// stranger looks for the reason why the scheduler does not know a pod.
+func stranger(ctx context.Context, find *finder, namespace, name string, otherwise error) error {
+	cfg, err := find.rest()
+	if err != nil {
+		return otherwise
+	}
+	api, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return otherwise
+	}
+	pod, err := api.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("there is no pod %s/%s", namespace, name)
+	case err != nil:
+		return otherwise
+	case pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed:
+		return fmt.Errorf("pod %s/%s has ended (%s) and holds no room any more; it was on %q", namespace, name, pod.Status.Phase, pod.Spec.NodeName)
+	case pod.Spec.NodeName == "":
+		return fmt.Errorf("pod %s/%s asks for scheduler %q, which this one is not", namespace, name, pod.Spec.SchedulerName)
+	}
+	return otherwise
+}
+
+// completeWhy offers pods of the namespace, or nodes.
+func completeWhy(ctx context.Context, find *finder, a []string, toComplete string) []string {
+	cfg, err := find.rest()
+	if err != nil || len(a) > 1 {
+		return nil
+	}
+	api, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil
+	}
+	prefix, kind := "", "pod"
+	switch {
+	case len(a) == 1:
+		kind = a[0]
+	case strings.HasPrefix(toComplete, "node/"):
+		prefix, kind = "node/", "node"
+	case strings.HasPrefix(toComplete, "pod/"):
+		prefix = "pod/"
+	}
+	var names []string
+	if strings.HasPrefix(kind, "no") {
+		nodes, err := api.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 500, ResourceVersion: "0"})
+		if err != nil {
+			return nil
+		}
+		for _, n := range nodes.Items {
+			names = append(names, prefix+n.Name)
+		}
+		return names
+	}
+	namespace, err := find.namespace()
+	if err != nil {
+		return nil
+	}
+	pods, err := api.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: 500})
+	if err != nil {
+		return nil
+	}
+	for _, p := range pods.Items {
+		names = append(names, prefix+p.Name)
+	}
+	return names
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wiring owns how the scheduler that this command runs is joined with its view: what the engine says goes into
+// the rings, and questions go to the engine.
+package wiring
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/kumiki-scheduler/kumiki/app"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/view"
+)
+
+// View makes a scheduler answer under /kumiki/v1/.
+func View(o *app.Options) {
+	var scheduler *app.Scheduler // set before anyone can ask
+	v := view.New(view.Options{Asker: view.AskFunc(func(ctx context.Context, f func(view.Explainer)) error {
+		return scheduler.Ask(ctx, func(e *engine.Engine) { f(e) })
+	})})
+	o.Observers = append(o.Observers, func(_ engine.Event, effects []engine.Effect) { feed(v, effects) })
+	o.Handlers = func(s *app.Scheduler) map[string]http.Handler {
+		scheduler = s
+		return map[string]http.Handler{view.Prefix: v.Handler()}
+	}
+}
+
+func feed(v *view.View, effects []engine.Effect) {
+	for _, effect := range effects {
+		switch e := effect.(type) {
+		case engine.Moved:
+			v.Moved(e.Move)
+		case engine.Decided:
+			v.Decided(e.Decision)
+		}
+	}
+}
