@@ -165,10 +165,19 @@ func smaller(a, b *v1.Pod) bool {
 	return true
 }
 
-// request is what a pod that is evicted gives back.
+// request is what a pod that is evicted is taken to give back. A kubelet reads
+// it in another way than at admission: a request for the pod as a whole hides
+// those of its containers, and overhead counts only next to a request.
 func request(pod *v1.Pod, name v1.ResourceName) int64 {
 	if name == v1.ResourcePods {
 		return 1
 	}
-	return amounts(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}))[name]
+	q := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
+		SkipContainerLevelResources: resourcehelper.IsPodLevelResourcesSet(pod),
+		ExcludeOverhead:             true,
+	})[name]
+	if overhead, ok := pod.Spec.Overhead[name]; ok && !q.IsZero() {
+		q.Add(overhead)
+	}
+	return amounts(v1.ResourceList{name: q})[name]
 }
