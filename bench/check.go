@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+)
+
+// oversold lists, sorted, what nodes were promised beyond what they have, from what the API server says at the end.
+func oversold(nodes []corev1.Node, pods []corev1.Pod) []string {
+	asked := map[string]corev1.ResourceList{} // node -> sum of requests
+	count := map[string]int64{}               // node -> pods
+	var found []string
+	for i := range pods {
+		p := &pods[i]
+		if p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		sum := asked[p.Spec.NodeName]
+		if sum == nil {
+			sum = corev1.ResourceList{}
+			asked[p.Spec.NodeName] = sum
+		}
+		for name, q := range resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{}) {
+			total := sum[name]
+			total.Add(q)
+			sum[name] = total
+		}
+		count[p.Spec.NodeName]++
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		sum := asked[n.Name]
+		if sum != nil {
+			sum[corev1.ResourcePods] = *resource.NewQuantity(count[n.Name], resource.DecimalSI)
+		}
+		for name, q := range sum {
+			if has := n.Status.Allocatable[name]; q.Cmp(has) > 0 {
+				found = append(found, fmt.Sprintf("node %s: %s of %s asked for, %s there", n.Name, q.String(), name, has.String()))
+			}
+		}
+		delete(asked, n.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		found = append(found, fmt.Sprintf("node %s: does not exist and has %d pods", name, count[name]))
+	}
+	slices.Sort(found)
+	return found
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime/pprof"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kumiki-scheduler/kumiki/kube"
+)
+
+// nullEventsInFlight is how many events the null binder writes at once: as many as kumiki.
+const nullEventsInFlight = 16
+
+// nullReady is the line that tells that the null binder knows nodes and pods.
+const nullReady = "ready"
+
+// nullOptions make a null binder.
+type nullOptions struct {
+	kubeconfig string
+	qps        float32
+	burst      int
+	inFlight   int
+	cpuProfile string
+}
+
+func nullCommand() *cobra.Command {
+	var o nullOptions
+	cmd := &cobra.Command{
+		Use:    "null",
+		Short:  "Bind pods to nodes in turn, looking at nothing (what bench measures against)",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE:   func(cmd *cobra.Command, _ []string) error { return runNull(cmd.Context(), o, cmd.OutOrStdout()) },
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file`")
+	fs.Float32Var(&o.qps, "qps", defaultQPS, "calls per second of each client")
+	fs.IntVar(&o.burst, "burst", defaultBurst, "calls at once of each client")
+	fs.IntVar(&o.inFlight, "in-flight", kube.DefaultBindsInFlight, "binds under way at once")
+	fs.StringVar(&o.cpuProfile, "cpuprofile", "", "`file` for a CPU profile")
+	return cmd
+}
+
+// null binds each pending pod to the next node and writes the event that a scheduler writes.
+type null struct {
+	clients *kube.Clients
+	nodes   []string
+	host    string
+	stderr  io.Writer
+	pods    chan *corev1.Pod
+	bound   chan *eventsv1.Event
+}
+
+// runNull binds until ctx ends.
+func runNull(ctx context.Context, o nullOptions, out io.Writer) error {
+	if o.cpuProfile != "" {
+		f, err := os.Create(o.cpuProfile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	cfg, err := kube.RestConfig(kube.ClientOptions{Kubeconfig: o.kubeconfig, QPS: o.qps, Burst: o.burst})
+	if err != nil {
+		return err
+	}
+	// What is under way when ctx ends is brought to its end.
+	calls, drop := context.WithCancel(context.WithoutCancel(ctx))
+	defer drop()
+	n := &null{stderr: os.Stderr, pods: make(chan *corev1.Pod, 1<<20), bound: make(chan *eventsv1.Event, 1<<20)}
+	if n.clients, err = kube.NewClients(cfg); err != nil {
+		return err
+	}
+	defer n.clients.Close()
+	if n.host, err = os.Hostname(); err != nil {
+		return fmt.Errorf("host name, for events: %w", err)
+	}
+	list, err := n.clients.Watches.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	for _, node := range list.Items {
+		n.nodes = append(n.nodes, node.Name)
+	}
+	if len(n.nodes) == 0 {
+		return fmt.Errorf("there are no nodes to bind to")
+	}
+
+	var binders, writers sync.WaitGroup
+	for i := range o.inFlight {
+		binders.Go(func() { n.bindAll(calls, i, o.inFlight) })
+	}
+	for range nullEventsInFlight {
+		writers.Go(func() { n.writeAll(calls) })
+	}
+	n.watch(ctx, func() { fmt.Fprintln(out, nullReady) })
+	close(n.pods)
+	binders.Wait()
+	close(n.bound)
+	writers.Wait()
+	return nil
+}
+
+// watch gives pending pods to the binders until ctx ends. It watches what schedulers watch, so that it costs the API
+// server the same.
+func (n *null) watch(ctx context.Context, listed func()) {
+	const unfinished = "status.phase!=Succeeded,status.phase!=Failed"
+	pods := n.clients.Watches.CoreV1().Pods(metav1.NamespaceAll)
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = unfinished
+			return pods.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = unfinished
+			return pods.Watch(ctx, o)
+		},
+	}
+	see := &seen{pod: func(p *corev1.Pod) {
+		if p.Spec.NodeName == "" {
+			n.pods <- p
+		}
+	}, listed: listed, known: map[string]bool{}}
+	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, n.clients.Watches), &corev1.Pod{}, see,
+		cache.ReflectorOptions{Name: "pods"}).RunWithContext(ctx)
+}
+
+// bindAll binds pods until there are no more. Each of the binders walks its own part of the nodes, so that pods are
+// spread evenly without a lock.
+func (n *null) bindAll(ctx context.Context, first, step int) {
+	next := first
+	for p := range n.pods {
+		node := n.nodes[next%len(n.nodes)]
+		next += step
+		err := n.clients.Binds.CoreV1().Pods(p.Namespace).Bind(ctx, &corev1.Binding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID},
+			Target:     corev1.ObjectReference{Kind: "Node", Name: node},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			fmt.Fprintf(n.stderr, "bind %s/%s: %v\n", p.Namespace, p.Name, err)
+			continue
+		}
+		n.bound <- n.event(p, node)
+	}
+}
+
+// event is what schedulers say of a pod that they bound.
+func (n *null) event(p *corev1.Pod, node string) *eventsv1.Event {
+	now := time.Now()
+	return &eventsv1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Name: p.Name + "." + strconv.FormatInt(now.UnixNano(), 16), Namespace: p.Namespace},
+		EventTime:           metav1.NewMicroTime(now),
+		ReportingController: "default-scheduler",
+		ReportingInstance:   "default-scheduler-" + n.host,
+		Action:              "Binding",
+		Reason:              "Scheduled",
+		Regarding: corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: p.Namespace, Name: p.Name, UID: p.UID,
+			ResourceVersion: p.ResourceVersion},
+		Note: "Successfully assigned " + p.Namespace + "/" + p.Name + " to " + node,
+		Type: corev1.EventTypeNormal,
+	}
+}
+
+func (n *null) writeAll(ctx context.Context) {
+	for e := range n.bound {
+		if err := writeEvent(ctx, n.clients.Events, e); err != nil {
+			fmt.Fprintf(n.stderr, "event of %s/%s: %v\n", e.Regarding.Namespace, e.Regarding.Name, err)
+		}
+	}
+}
+
+func writeEvent(ctx context.Context, client kubernetes.Interface, e *eventsv1.Event) error {
+	_, err := client.EventsV1().Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{})
+	return err
+}
