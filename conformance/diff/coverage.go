@@ -124,7 +124,7 @@ func (c *Coverage) addScores(s *scenario.Scenario, o *outcome.Outcome, hit func(
 		}
 	}
 	for _, name := range scorers {
-		if s.Profile.Has(name) && !slices.Contains(plugins(o), name) {
+		if s.Profile.Scores(name) && !slices.Contains(plugins(o), name) {
 			hit(name, "score skipped")
 		}
 	}

@@ -37,7 +37,7 @@ var Exceptions = []Exception{
 			"kumiki saturates, marks the amount and lets the pod land nowhere",
 		Applies: func(_ *scenario.Scenario, p *v1.Pod) bool { return statesOverflow(p) },
 		Holds: func(s *scenario.Scenario, up, our *outcome.Outcome, p *v1.Pod) bool {
-			if s.Profile.Has("NodeResourcesFit") && Overflows(p) {
+			if s.Profile.Filters("NodeResourcesFit") && Overflows(p) {
 				return our.Gate != nil || our.Infeasible()
 			}
 			// Nothing filters by requests, or a pod-level request stands for what the

@@ -68,6 +68,8 @@ var podFields = []field{
 	{"profile: ignoredResourceGroups", func(s *scenario.Scenario, _ *v1.Pod) bool {
 		return s.Profile.Fit != nil && len(s.Profile.Fit.IgnoredResourceGroups) > 0
 	}},
+	{"profile: a filter disabled", func(s *scenario.Scenario, _ *v1.Pod) bool { return len(s.Profile.NoFilter) > 0 }},
+	{"profile: a score disabled", func(s *scenario.Scenario, _ *v1.Pod) bool { return len(s.Profile.NoScore) > 0 }},
 	{"profile: balanced resources", func(s *scenario.Scenario, _ *v1.Pod) bool { return s.Profile.Balanced != nil }},
 }
 

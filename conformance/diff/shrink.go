@@ -211,5 +211,6 @@ func (sh *shrinker) profile() {
 	sh.try(func(s *scenario.Scenario) { s.Profile.NodeAffinity = nil })
 	sh.try(func(s *scenario.Scenario) { s.Profile.Fit = nil })
 	sh.try(func(s *scenario.Scenario) { s.Profile.Balanced = nil })
+	sh.try(func(s *scenario.Scenario) { s.Profile.NoFilter, s.Profile.NoScore = nil, nil })
 	dropFrom(sh, func(s *scenario.Scenario) *[]scenario.Plugin { return &s.Profile.Plugins })
 }

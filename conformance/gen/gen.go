@@ -41,7 +41,7 @@ type maker struct {
 func Make(seed uint64, n int, sizes Sizes) *scenario.Scenario {
 	m := &maker{Rand: NewRand(seed, uint64(n))}
 	m.zones = []string{"zone-a", "zone-b", "zone-c", "zone-d"}[:m.Range(1, 4)]
-	m.extended = Some[v1.ResourceName](m.Rand, m.Range(0, 3), "example.com/gpu", "example.com/fpga", "other.io/nic", "example.com/licence")
+	m.extended = Some[v1.ResourceName](m.Rand, m.Range(0, 3), "example.com/gpu", "example.com/fpga", "other.io/nic", "example.com/licence", "example.community/seat")
 	m.crowd = Pick(m.Rand, 0, 20, 50, 80, 95, 110)
 	m.images = m.makeImages()
 

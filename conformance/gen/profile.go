@@ -34,6 +34,12 @@ func (m *maker) profile() scenario.Profile {
 	if m.Chance(15) {
 		p.Plugins = m.without(p.Plugins)
 	}
+	if m.Chance(10) {
+		p.NoFilter = Some(m.Rand, m.Range(1, 2), "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit")
+	}
+	if m.Chance(10) {
+		p.NoScore = Some(m.Rand, m.Range(1, 2), "TaintToleration", "NodeAffinity", "NodeResourcesFit", "ImageLocality")
+	}
 	if m.Chance(30) {
 		p.NodeAffinity = &configv1.NodeAffinityArgs{AddedAffinity: m.addedAffinity()}
 	}

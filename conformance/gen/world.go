@@ -41,6 +41,10 @@ func (w *World) Pending(name string, nodes []*v1.Node) *v1.Pod {
 	if w.m.Chance(12) && len(p.Spec.SchedulingGates) == 0 {
 		p.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "example.com/hold"}}
 	}
+	if w.m.Chance(15) && len(p.Spec.SchedulingGates) == 0 {
+		// Never both: upstream asks its gates in map order.
+		p.Labels = map[string]string{"hold": "yes"}
+	}
 	if name != "" {
 		p.Name = name
 	}

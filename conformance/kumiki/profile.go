@@ -3,20 +3,17 @@
 package kumiki
 
 import (
-	"fmt"
-
 	"sigs.k8s.io/yaml"
 
+	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/place"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
 // Profile goes the way of a configuration file: written as YAML, read strictly by
-// package config, made into plugins.
+// package config, made into plugins by package app.
 func Profile(p *scenario.Profile) (engine.Profile, error) {
 	text, err := File(p)
 	if err != nil {
@@ -26,7 +23,11 @@ func Profile(p *scenario.Profile) (engine.Profile, error) {
 	if err != nil {
 		return engine.Profile{}, err
 	}
-	return plugins(resolved.Profiles[0])
+	made, err := app.EngineConfig(resolved)
+	if err != nil {
+		return engine.Profile{}, err
+	}
+	return made.Profiles[0], nil
 }
 
 // object is a piece of a configuration file.
@@ -57,54 +58,22 @@ func File(p *scenario.Profile) ([]byte, error) {
 		"kind":       "KubeSchedulerConfiguration",
 		"profiles": []object{{
 			"schedulerName": oracle.SchedulerName,
-			"plugins":       object{"multiPoint": object{"disabled": []object{{"name": "*"}}, "enabled": enabled}},
-			"pluginConfig":  args,
+			"plugins": object{
+				"multiPoint": object{"disabled": []object{{"name": "*"}}, "enabled": enabled},
+				"preFilter":  object{"disabled": named(p.NoFilter)},
+				"filter":     object{"disabled": named(p.NoFilter)},
+				"preScore":   object{"disabled": named(p.NoScore)},
+				"score":      object{"disabled": named(p.NoScore)},
+			},
+			"pluginConfig": args,
 		}},
 	})
 }
 
-// plugins makes the plugins of a resolved profile.
-func plugins(p config.Profile) (engine.Profile, error) {
-	fit, err := plugin.NewNodeResourcesFit(fitArgs(&p.Args))
-	if err != nil {
-		return engine.Profile{}, err
+func named(names []string) []object {
+	var out []object
+	for _, n := range names {
+		out = append(out, object{"name": n})
 	}
-	balanced, err := plugin.NewNodeResourcesBalancedAllocation(plugin.BalancedArgs{Resources: weighted(p.Args.NodeResourcesBalancedAllocation.Resources)})
-	if err != nil {
-		return engine.Profile{}, err
-	}
-	affinity, err := plugin.NewNodeAffinity(plugin.NodeAffinityArgs{AddedAffinity: p.Args.NodeAffinity.AddedAffinity})
-	if err != nil {
-		return engine.Profile{}, err
-	}
-	all := map[string]plugin.Plugin{} // name -> plugin
-	for _, pl := range []plugin.Plugin{
-		plugin.SchedulingGates{}, plugin.PrioritySort{}, plugin.NodeUnschedulable{}, plugin.NodeName{}, plugin.TaintToleration{},
-		affinity, plugin.NodePorts{}, fit, balanced, plugin.ImageLocality{}, plugin.DefaultBinder{},
-	} {
-		all[pl.Name()] = pl
-	}
-	out := engine.Profile{Name: p.SchedulerName}
-	for _, name := range p.Enabled[config.PreEnqueue] {
-		out.Gates = append(out.Gates, all[name].(plugin.Gate))
-	}
-	for _, name := range p.Enabled[config.Filter] {
-		out.Filters = append(out.Filters, all[name].(plugin.Filter))
-	}
-	for _, name := range p.Enabled[config.Score] {
-		out.Scorers = append(out.Scorers, place.Scorer{Scorer: all[name].(plugin.Scorer), Weight: p.Weights[name]})
-	}
-	seen := map[string]bool{} // plugin -> listed as a waker
-	for _, at := range []config.Point{config.PreEnqueue, config.PreFilter, config.Filter} {
-		for _, name := range p.Enabled[at] {
-			if w, ok := all[name].(plugin.Waker); ok && !seen[name] {
-				seen[name] = true
-				out.Wakers = append(out.Wakers, w)
-			}
-		}
-	}
-	if len(out.Gates)+len(out.Filters)+len(out.Scorers) == 0 {
-		return out, fmt.Errorf("profile %s enables no plugin that decides anything", p.SchedulerName)
-	}
-	return out, nil
+	return out
 }

@@ -25,6 +25,8 @@ type waiting struct {
 	nodes  map[string]*cluster.Node        // name -> as last told
 	pods   map[cluster.UID]*cluster.Pod    // UID -> as last told, pending or bound
 	flying map[cluster.UID]*corequeue.Unit // UID -> what Pop returned
+	noted  map[*cluster.Node]bool          // version of a node -> it has the note that Outside waits for
+	open   bool                            // state of HoldGate
 }
 
 // NewQueue starts an empty queue with the default profile and upstream's times.
@@ -33,24 +35,26 @@ func NewQueue(start time.Time) queue.Queue {
 	if err != nil {
 		panic(fmt.Sprintf("the default profile: %v", err))
 	}
-	wakes := corequeue.Profile{Gates: profile.Gates}
-	for _, w := range profile.Wakers {
-		wakes.Wakes = append(wakes.Wakes, corequeue.PluginWakes{Plugin: w.Name(), Wakes: w.Wakes()})
-	}
 	w := &waiting{
-		q: corequeue.New(corequeue.Config{
-			InitialBackoff:       record.Second,
-			MaxBackoff:           10 * record.Second,
-			UnschedulableTimeout: 300 * record.Second,
-			PopFromBackoff:       true,
-			Less:                 plugin.PrioritySort{},
-			Profiles:             map[string]corequeue.Profile{profile.Name: wakes},
-		}),
 		intake: cluster.NewIntake(),
 		nodes:  map[string]*cluster.Node{},
 		pods:   map[cluster.UID]*cluster.Pod{},
 		flying: map[cluster.UID]*corequeue.Unit{},
+		noted:  map[*cluster.Node]bool{},
 	}
+	gate := hold{&w.open}
+	wakes := corequeue.Profile{Gates: append(profile.Gates, gate)}
+	for _, w := range append(profile.Wakers, gate, outside{w.noted}) {
+		wakes.Wakes = append(wakes.Wakes, corequeue.PluginWakes{Plugin: w.Name(), Wakes: w.Wakes()})
+	}
+	w.q = corequeue.New(corequeue.Config{
+		InitialBackoff:       record.Second,
+		MaxBackoff:           10 * record.Second,
+		UnschedulableTimeout: 300 * record.Second,
+		PopFromBackoff:       true,
+		Less:                 plugin.PrioritySort{},
+		Profiles:             map[string]corequeue.Profile{profile.Name: wakes},
+	})
 	w.Advance(start)
 	return w
 }
@@ -60,6 +64,7 @@ func (w *waiting) Close() {}
 // NodeSet implements queue.Queue.
 func (w *waiting) NodeSet(_, node *v1.Node) {
 	n := w.intake.Node(node)
+	w.noted[n] = node.Annotations[queue.NoteKey] == queue.OutsideNote
 	old := w.nodes[n.Name]
 	w.nodes[n.Name] = n
 	if old == nil {
@@ -132,13 +137,17 @@ func (w *waiting) Pop() string {
 }
 
 // Fail implements queue.Queue. The queue itself knows whether the pod has gone.
-func (w *waiting) Fail(uid string, _ *v1.Pod, plugins []string) {
+func (w *waiting) Fail(uid string, now *v1.Pod, why queue.Rejection) {
 	u := w.flying[cluster.UID(uid)]
 	if u == nil {
 		return // a Pop that differed has been reported
 	}
 	delete(w.flying, cluster.UID(uid))
-	w.q.Requeue(u, corequeue.Rejection{Plugins: plugins})
+	w.q.Requeue(u, corequeue.Rejection{Plugins: why.Plugins, Pending: why.Pending})
+	if p := w.pods[cluster.UID(uid)]; why.Nominate != "" && p != nil && p.NodeName == "" {
+		w.q.Nominate(p, why.Nominate)
+		return
+	}
 	w.q.Unnominate(cluster.UID(uid))
 }
 
@@ -158,6 +167,9 @@ func (w *waiting) NominatedOn(node string) []string {
 	slices.Sort(out)
 	return out
 }
+
+// SetHold implements queue.Queue.
+func (w *waiting) SetHold(open bool) { w.open = open }
 
 // Activate implements queue.Queue.
 func (w *waiting) Activate(pods []*v1.Pod) {

@@ -228,6 +228,16 @@ func InternalProfile(p *scenario.Profile) (*config.KubeSchedulerProfile, error) 
 	for _, e := range p.Plugins {
 		out.Plugins.MultiPoint.Enabled = append(out.Plugins.MultiPoint.Enabled, config.Plugin{Name: e.Name, Weight: e.Weight})
 	}
+	for _, name := range p.NoFilter {
+		off := config.Plugin{Name: name}
+		out.Plugins.PreFilter.Disabled = append(out.Plugins.PreFilter.Disabled, off)
+		out.Plugins.Filter.Disabled = append(out.Plugins.Filter.Disabled, off)
+	}
+	for _, name := range p.NoScore {
+		off := config.Plugin{Name: name}
+		out.Plugins.PreScore.Disabled = append(out.Plugins.PreScore.Disabled, off)
+		out.Plugins.Score.Disabled = append(out.Plugins.Score.Disabled, off)
+	}
 	affinity, fit, balanced := &configv1.NodeAffinityArgs{}, &configv1.NodeResourcesFitArgs{}, &configv1.NodeResourcesBalancedAllocationArgs{}
 	if p.NodeAffinity != nil {
 		affinity = p.NodeAffinity.DeepCopy()

@@ -34,6 +34,8 @@ const (
 	BindPod Kind = "bind"
 	// Activate asks for pods whatever they wait for.
 	Activate Kind = "activate"
+	// Hold opens or closes HoldGate.
+	Hold Kind = "hold"
 	// Tick moves the clock.
 	Tick Kind = "tick"
 )
@@ -45,12 +47,17 @@ type Op struct {
 	Pod  *v1.Pod  `json:"pod,omitempty"`
 	// Name of the node or pod for the steps that carry no object.
 	Name string `json:"name,omitempty"`
-	// On is the node of a bind.
+	// On is the node of a bind, or the one promised with a failure.
 	On      string   `json:"on,omitempty"`
 	Plugins []string `json:"plugins,omitempty"`
+	Pending []string `json:"pending,omitempty"`
 	Names   []string `json:"names,omitempty"`
-	// Millis the clock moves.
+	Open    bool     `json:"open,omitempty"`
+	// Millis the clock moves before the step.
 	Millis int64 `json:"millis,omitempty"`
+	// OnTheDot moves the clock not at all, or with Millis to the next half minute that
+	// is at least so far away: for what happens at the very end of a period.
+	OnTheDot bool `json:"onTheDot,omitempty"`
 }
 
 // String is the step in a few words.
@@ -63,7 +70,9 @@ func (o Op) String() string {
 	case Tick:
 		return fmt.Sprintf("%s %s", o.Kind, time.Duration(o.Millis)*time.Millisecond)
 	case Fail:
-		return fmt.Sprintf("%s %s by %v", o.Kind, o.Name, o.Plugins)
+		return fmt.Sprintf("%s %s by %v pending %v promised %q", o.Kind, o.Name, o.Plugins, o.Pending, o.On)
+	case Hold:
+		return fmt.Sprintf("%s open %v", o.Kind, o.Open)
 	case BindPod:
 		return fmt.Sprintf("%s %s to %s", o.Kind, o.Name, o.On)
 	case Activate:

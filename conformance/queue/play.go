@@ -65,9 +65,15 @@ func (p *player) both(f func(q Queue)) {
 // makes no sense in the state it meets (a pod that is not in flight, a node that
 // is not there) does nothing: shrinking makes such steps.
 func (p *player) step(op Op) string {
-	// Time passes between any two steps, so that no two pods share a timestamp and
-	// order never hangs on a map.
-	p.now = p.now.Add(time.Millisecond + time.Duration(op.Millis)*time.Millisecond)
+	// Time passes between steps, so that no two pods share a timestamp and order
+	// never hangs on a map. Only one pod may come back on the dot.
+	wait := time.Duration(op.Millis) * time.Millisecond
+	switch {
+	case !op.OnTheDot:
+		p.now = p.now.Add(time.Millisecond + wait)
+	case wait > 0:
+		p.now = p.now.Add(wait).Truncate(flushEvery).Add(flushEvery)
+	}
 	p.both(func(q Queue) { q.Advance(p.now) })
 	if d := p.apply(op); d != "" {
 		return d
@@ -100,6 +106,8 @@ func (p *player) apply(op Op) string {
 		return p.pop()
 	case Fail, BindPod:
 		p.end(op)
+	case Hold:
+		p.both(func(q Queue) { q.SetHold(op.Open) })
 	case Activate:
 		var pods []*v1.Pod
 		for _, name := range op.Names {
@@ -165,7 +173,7 @@ func (p *player) end(op Op) {
 		p.podSet(gen.Bind(now, op.On))
 		return
 	}
-	p.both(func(q Queue) { q.Fail(uid, now, op.Plugins) })
+	p.both(func(q Queue) { q.Fail(uid, now, Rejection{op.Plugins, op.Pending, op.On}) })
 }
 
 // compare looks at every pod's place.

@@ -102,6 +102,8 @@ type director struct {
 	w      *gen.World
 	p      *player
 	serial int
+	// dot asks for a failure on the dot next.
+	dot bool
 }
 
 // rejectors are plugins that can turn a pod down in a cycle.
@@ -109,6 +111,13 @@ var rejectors = []string{"NodeAffinity", "NodeName", "NodePorts", "NodeResources
 
 func (d *director) next() Op {
 	r := d.w.Rand()
+	if d.dot {
+		d.dot = false
+		if op := d.fail(); op.Kind == Fail {
+			op.OnTheDot = true
+			return op
+		}
+	}
 	switch n := r.Intn(100); {
 	case n < 12 || len(d.p.pods) < 3:
 		return d.newPod()
@@ -120,14 +129,20 @@ func (d *director) next() Op {
 		return d.node()
 	case n < 38:
 		return d.nodeGone()
-	case n < 58:
+	case n < 57:
 		return Op{Kind: Pop}
-	case n < 76:
+	case n < 60:
+		return Op{Kind: Hold, Open: r.Chance(50)}
+	case n < 77:
 		return d.fail()
 	case n < 82:
 		return d.bind()
 	case n < 86:
 		return Op{Kind: Activate, Names: gen.Some(r, 2, sortedNames(d.p.pods)...)}
+	case n < 89:
+		// The next failure, if one comes now, is at the very half minute.
+		d.dot = true
+		return Op{Kind: Tick, Millis: int64(gen.Pick(r, 1, 1, 269_000)), OnTheDot: true}
 	default:
 		return Op{Kind: Tick, Millis: d.wait()}
 	}
@@ -213,8 +228,15 @@ func (d *director) fail() Op {
 		return Op{Kind: Pop}
 	}
 	op := Op{Kind: Fail, Name: d.flyingName()}
-	if d.w.Rand().Chance(80) {
-		op.Plugins = gen.Some(d.w.Rand(), d.w.Rand().Range(1, 3), rejectors...)
+	r := d.w.Rand()
+	if r.Chance(80) {
+		op.Plugins = gen.Some(r, r.Range(1, 3), rejectors...)
+		if names := sortedNames(d.p.nodes); r.Chance(15) && len(names) > 0 {
+			op.On = names[r.Intn(len(names))]
+		}
+	}
+	if r.Chance(12) {
+		op.Pending = []string{Outside}
 	}
 	return op
 }
@@ -242,4 +264,11 @@ func values[V any](m map[string]V) []V {
 		out = append(out, m[k])
 	}
 	return out
+}
+
+// Play plays history number n of a seed and returns the first difference, or "".
+func Play(our Make, seed uint64, n, steps int) string {
+	r := &Report{Options: Options{Seed: seed, Steps: steps}, Kinds: map[Kind]int{}, Visits: map[SubQueue]int{}}
+	_, d := r.history(our, n)
+	return d
 }

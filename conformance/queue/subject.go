@@ -37,6 +37,14 @@ func (p Place) String() string {
 	return fmt.Sprintf("%s (attempts %d, rejected %d, errors %d)", p.In, p.Attempts, p.Rejected, p.Errors)
 }
 
+// Rejection is how an attempt ended. Without Plugins and Pending it was an error.
+type Rejection struct {
+	Plugins, Pending []string
+	// Nominate is the node that the pod is promised from now on; "" drops what it was
+	// promised before.
+	Nominate string
+}
+
 // Queue is a scheduling queue under comparison.
 type Queue interface {
 	// NodeSet tells of an added (old nil) or updated node.
@@ -47,9 +55,11 @@ type Queue interface {
 	PodGone(pod *v1.Pod)
 	// Pop takes the next pod and returns its UID, or "" when none is ready.
 	Pop() string
-	// Fail gives back a pod in flight and drops its nomination. The pod is as the API
-	// has it now, or nil when it is gone. No plugins means an error.
-	Fail(uid string, now *v1.Pod, plugins []string)
+	// Fail gives back a pod in flight. The pod is as the API has it now, or nil when
+	// it is gone.
+	Fail(uid string, now *v1.Pod, why Rejection)
+	// SetHold opens or closes HoldGate; no event tells of it.
+	SetHold(open bool)
 	// Done ends the attempt of a pod in flight that is assumed and will be bound: it
 	// is nominated no more.
 	Done(uid string, now *v1.Pod)

@@ -72,6 +72,7 @@ type Upstream struct {
 	lister cache.Indexer
 	// popped: UID -> what Pop returned, until the attempt ends.
 	popped map[string]*framework.QueuedPodInfo
+	open   bool // state of HoldGate
 }
 
 // shared holds what every queue can use: frameworks are slow to make and do not
@@ -83,7 +84,7 @@ var shared = sync.OnceValue(func() *sharedParts {
 	if err != nil {
 		panic(fmt.Sprintf("upstream refuses its own default profile: %v", err))
 	}
-	hints, err := buildQueueingHintMap(context.Background(), f.EnqueueExtensions())
+	hints, err := buildQueueingHintMap(context.Background(), append(f.EnqueueExtensions(), hold{}, outside{}))
 	if err != nil {
 		panic(fmt.Sprintf("upstream's hint map: %v", err))
 	}
@@ -105,11 +106,15 @@ func NewUpstream(start time.Time) *Upstream {
 	parts := shared()
 	ctx, stop := context.WithCancel(context.Background())
 	u := &Upstream{stop: stop, ctx: ctx, logger: klog.FromContext(ctx), clock: clocktesting.NewFakeClock(start), popped: map[string]*framework.QueuedPodInfo{}}
+	gates := map[string]fwk.PreEnqueuePlugin{HoldGate: hold{&u.open}} // plugin name -> plugin
+	for name, g := range parts.gates {                                // order: fills another map, key by key
+		gates[name] = g
+	}
 	factory := informers.NewSharedInformerFactory(nil, 0)
 	u.lister = factory.Core().V1().Pods().Informer().GetIndexer()
 	u.queue = internalqueue.NewPriorityQueue(parts.framework.QueueSortFunc(), factory,
 		internalqueue.WithClock(clock.WithTicker(u.clock)),
-		internalqueue.WithPreEnqueuePluginMap(map[string]map[string]fwk.PreEnqueuePlugin{oracle.SchedulerName: parts.gates}),
+		internalqueue.WithPreEnqueuePluginMap(map[string]map[string]fwk.PreEnqueuePlugin{oracle.SchedulerName: gates}),
 		internalqueue.WithQueueingHintMapPerProfile(internalqueue.QueueingHintMapPerProfile{oracle.SchedulerName: parts.hints}),
 		internalqueue.WithMetricsRecorder(metrics.NewMetricsAsyncRecorder(100, time.Hour, ctx.Done())),
 	)
@@ -178,12 +183,13 @@ func (u *Upstream) Pop() string {
 
 // Fail implements Queue in the way of upstream's handleSchedulingFailure, which
 // cannot be called itself: it patches the pod through a client.
-func (u *Upstream) Fail(uid string, now *v1.Pod, plugins []string) {
+func (u *Upstream) Fail(uid string, now *v1.Pod, why Rejection) {
 	info := u.popped[uid]
 	delete(u.popped, uid)
 	info.ClearRejectorPlugins()
-	if len(plugins) > 0 {
-		info.UnschedulablePlugins = sets.New(plugins...)
+	if len(why.Plugins)+len(why.Pending) > 0 {
+		info.UnschedulablePlugins = sets.New(why.Plugins...)
+		info.PendingPlugins = sets.New(why.Pending...)
 	}
 	switch {
 	case now != nil && string(now.UID) != uid:
@@ -201,7 +207,7 @@ func (u *Upstream) Fail(uid string, now *v1.Pod, plugins []string) {
 			panic(fmt.Sprintf("upstream's queue has %s already: %v", now.Name, err))
 		}
 	}
-	u.queue.AddNominatedPod(u.logger, info.PodInfo, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride})
+	u.queue.AddNominatedPod(u.logger, info.PodInfo, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: why.Nominate})
 }
 
 // Done implements Queue.
@@ -210,6 +216,9 @@ func (u *Upstream) Done(uid string, now *v1.Pod) {
 	u.queue.DeleteNominatedPodIfExists(now)
 	u.queue.Done(types.UID(uid))
 }
+
+// SetHold implements Queue.
+func (u *Upstream) SetHold(open bool) { u.open = open }
 
 // NominatedOn implements Queue.
 func (u *Upstream) NominatedOn(node string) []string {

@@ -44,14 +44,14 @@ func TestUpstreamDriver(t *testing.T) {
 		t.Fatal("the one active pod must pop, once")
 	}
 	is(InFlight)
-	u.Fail(uid, open, []string{"NodeResourcesFit"})
+	u.Fail(uid, open, Rejection{Plugins: []string{"NodeResourcesFit"}})
 	is(Unschedulable)
 	u.NodeSet(nil, node)
 	is(Backoff) // the new node may fit, and the first second is not over
 	at(10*time.Minute + 2*time.Second)
 	is(Active)
 	u.Pop()
-	u.Fail(uid, open, nil)
+	u.Fail(uid, open, Rejection{})
 	is(ErrorBackoff)
 	if u.Pop() != "" {
 		t.Fatal("an error backoff must not be cut short")
@@ -59,7 +59,7 @@ func TestUpstreamDriver(t *testing.T) {
 	at(10*time.Minute + 4*time.Second)
 	is(Active)
 	u.Pop()
-	u.Fail(uid, open, []string{"NodeName"})
+	u.Fail(uid, open, Rejection{Plugins: []string{"NodeName"}})
 	at(16 * time.Minute)
 	is(Active) // moved by the flush after five minutes
 	u.PodGone(open)

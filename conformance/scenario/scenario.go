@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
@@ -22,11 +23,21 @@ type Plugin struct {
 // Profile is the part of a KubeSchedulerConfiguration v1 profile that the
 // compared plugins read. Nil arguments mean upstream's defaults.
 type Profile struct {
-	Plugins      []Plugin                                      `json:"plugins"`
+	Plugins []Plugin `json:"plugins"`
+	// NoFilter and NoScore are plugins that are disabled at PreFilter and Filter, or
+	// at PreScore and Score, and stay enabled elsewhere.
+	NoFilter     []string                                      `json:"noFilter,omitempty"`
+	NoScore      []string                                      `json:"noScore,omitempty"`
 	NodeAffinity *configv1.NodeAffinityArgs                    `json:"nodeAffinity,omitempty"`
 	Fit          *configv1.NodeResourcesFitArgs                `json:"fit,omitempty"`
 	Balanced     *configv1.NodeResourcesBalancedAllocationArgs `json:"balanced,omitempty"`
 }
+
+// Filters says whether the plugin filters.
+func (p *Profile) Filters(name string) bool { return p.Has(name) && !slices.Contains(p.NoFilter, name) }
+
+// Scores says whether the plugin, if it is one that scores, does so.
+func (p *Profile) Scores(name string) bool { return p.Has(name) && !slices.Contains(p.NoScore, name) }
 
 // Has says whether the profile enables the plugin.
 func (p *Profile) Has(name string) bool {

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// Change is one cluster event with its objects, as upstream's handlers give it.
+type Change struct {
+	Event fwk.ClusterEvent
+	// Exactly one pair is used; old is nil on an add, new on a delete.
+	OldNode, NewNode *v1.Node
+	OldPod, NewPod   *v1.Pod
+}
+
+// NodeChanges lists the events of a node's add, update or delete.
+func NodeChanges(old, node *v1.Node) []Change {
+	events := []fwk.ClusterEvent{{Resource: fwk.Node, ActionType: fwk.Add}}
+	switch {
+	case node == nil:
+		events[0].ActionType = fwk.Delete
+	case old != nil:
+		events = framework.NodeSchedulingPropertiesChange(node, old)
+	}
+	var out []Change
+	for _, ev := range events {
+		out = append(out, Change{Event: ev, OldNode: old, NewNode: node})
+	}
+	return out
+}
+
+// PodChanges lists the events of a bound pod's add, update or delete, and of a
+// pending pod's update. The delete of a pending pod is given as the delete of an
+// assigned one, as it is when the pod had a nomination.
+func PodChanges(old, pod *v1.Pod) []Change {
+	events := []fwk.ClusterEvent{framework.EventAssignedPodAdd}
+	switch {
+	case pod == nil:
+		events[0] = framework.EventAssignedPodDelete
+	case old != nil:
+		events = framework.PodSchedulingPropertiesChange(pod, old)
+	}
+	var out []Change
+	for _, ev := range events {
+		out = append(out, Change{Event: ev, OldPod: old, NewPod: pod})
+	}
+	return out
+}
+
+// UpstreamWakes says whether upstream's plugin, having rejected the pod, wants it
+// tried again after the change.
+func UpstreamWakes(plugin string, pod *v1.Pod, c Change) bool {
+	var old, obj any
+	switch {
+	case c.OldNode != nil || c.NewNode != nil:
+		old, obj = whole(c.OldNode), whole(c.NewNode)
+	default:
+		old, obj = whole(c.OldPod), whole(c.NewPod)
+	}
+	for registered, hints := range shared().hints { // order: any of them will do
+		if !framework.MatchClusterEvents(registered, c.Event) {
+			continue
+		}
+		for _, h := range hints {
+			if h.PluginName != plugin {
+				continue
+			}
+			if hint, err := h.QueueingHintFn(klog.Background(), pod, old, obj); err != nil || hint == fwk.Queue {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// whole turns a nil pointer into a nil interface, which is what hints test for.
+func whole[T any](p *T) any {
+	if p == nil {
+		return nil
+	}
+	return p
+}
