@@ -43,6 +43,10 @@ func TestCluster(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "kubeconfig")
 	p := launch(t, "--node-spec="+file, "--kubeconfig-out="+out)
+	// A restart of the nodes must not need the file any more.
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
 	story := func(name string, f func(*testing.T, *program)) {
 		t.Run(name, func(t *testing.T) {
 			q := *p

@@ -54,37 +54,31 @@ func (f *nodeFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.heartbeats, "heartbeats", true, "renew node leases; off saves writes, and nodes never become NotReady")
 }
 
+// args are the flags for the child; the supervisor adds the spec.
 func (f *nodeFlags) args() []string {
 	return []string{
 		"--nodes=" + strconv.Itoa(f.nodes),
-		"--node-spec=" + f.nodeSpec,
 		"--pod-stages=" + f.podStages,
 		"--kubelet-admission=" + strconv.FormatBool(f.admission),
 		"--heartbeats=" + strconv.FormatBool(f.heartbeats),
 	}
 }
 
-// spec reads the node spec; it also makes its path absolute, since the child
-// that reads it again runs in the data directory.
-func (f *nodeFlags) spec() (nodespec.Spec, error) {
+// spec reads the node spec, and gives its text when it came from a file.
+func (f *nodeFlags) spec() (nodespec.Spec, []byte, error) {
 	if f.nodeSpec == "" {
 		s := nodespec.Default(f.nodes)
-		return s, s.Validate()
+		return s, nil, s.Validate()
 	}
-	abs, err := filepath.Abs(f.nodeSpec)
+	raw, err := os.ReadFile(f.nodeSpec)
 	if err != nil {
-		return nodespec.Spec{}, fmt.Errorf("resolve --node-spec: %w", err)
-	}
-	f.nodeSpec = abs
-	raw, err := os.ReadFile(abs)
-	if err != nil {
-		return nodespec.Spec{}, fmt.Errorf("read --node-spec: %w", err)
+		return nodespec.Spec{}, nil, fmt.Errorf("read --node-spec: %w", err)
 	}
 	s, err := nodespec.Parse(raw)
 	if err != nil {
-		return nodespec.Spec{}, fmt.Errorf("%s: %w", f.nodeSpec, err)
+		return nodespec.Spec{}, nil, fmt.Errorf("%s: %w", f.nodeSpec, err)
 	}
-	return s, nil
+	return s, raw, nil
 }
 
 const (
@@ -144,7 +138,7 @@ kubeconfig files; progress goes to standard error. There is no scheduler.`,
 }
 
 func start(f *startFlags) error {
-	spec, err := f.spec()
+	spec, raw, err := f.spec()
 	if err != nil {
 		return coded(exitUsage, err)
 	}
@@ -170,6 +164,7 @@ func start(f *startFlags) error {
 			ControllersArgs:  f.controllersArgs,
 		},
 		NodesArgs:       f.args(),
+		NodeSpec:        raw,
 		KubeconfigOut:   f.kubeconfigOut,
 		RestartChildren: f.restartChildren,
 		ReadyTimeout:    f.readyTimeout,
@@ -233,7 +228,7 @@ func nodesRole(args []string) error {
 	if err := fs.Parse(args); err != nil {
 		return coded(exitUsage, err)
 	}
-	spec, err := f.spec()
+	spec, _, err := f.spec()
 	if err != nil {
 		return coded(exitUsage, err)
 	}

@@ -139,7 +139,10 @@ func Launch(ctx context.Context, opts Options) (*Cluster, error) {
 		c.removeSpec()
 		return nil, err
 	}
-	if err := c.waitReady(ctx, stdout); err != nil {
+	err = c.waitReady(ctx, stdout)
+	// The program has its own copy by now.
+	c.removeSpec()
+	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
@@ -210,7 +213,6 @@ func (c *Cluster) start(opts Options) (io.Reader, error) {
 		// Wait closes the pipe, so all of it must have been read before.
 		c.output.copyLines(stderr, opts.Progress)
 		c.exit = c.cmd.Wait()
-		c.removeSpec()
 		close(c.ended)
 	}()
 	return stdout, nil

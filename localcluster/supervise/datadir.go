@@ -20,11 +20,12 @@ import (
 
 // Files of a data directory that are not a child's.
 const (
-	stateFile   = "cluster.json"
-	controlSock = "control.sock"
-	lockFile    = "lock"
-	logDir      = "logs"
-	tempPrefix  = "kumiki-localcluster-"
+	stateFile    = "cluster.json"
+	nodeSpecFile = "nodes.yaml"
+	controlSock  = "control.sock"
+	lockFile     = "lock"
+	logDir       = "logs"
+	tempPrefix   = "kumiki-localcluster-"
 )
 
 // Users that get a kubeconfig below roles.KubeconfigDir, named as here.

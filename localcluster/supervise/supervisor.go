@@ -25,6 +25,9 @@ type Options struct {
 	Settings roles.Settings
 	// NodesArgs are the flags of the role nodes.
 	NodesArgs []string
+	// NodeSpec, if not nil, is kept in the data directory and handed to the role
+	// nodes as --node-spec: the file it came from may go, a restart needs it.
+	NodeSpec []byte
 	// KubeconfigOut, if set, gets a copy of the admin kubeconfig.
 	KubeconfigOut string
 	// RestartChildren starts a child again when it ended on its own.
@@ -89,6 +92,9 @@ func New(opts Options) (*Supervisor, error) {
 	if err := dir.prepare(); err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
+	if err := s.keepNodeSpec(); err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
 	s.opts.Settings.Port = dir.state.Port
 	if s.opts.Settings.Fsync = s.opts.Settings.Fsync && !dir.temporary; s.opts.Progress == nil {
 		s.opts.Progress = io.Discard
@@ -97,6 +103,18 @@ func New(opts Options) (*Supervisor, error) {
 		return nil, errors.Join(err, dir.Close())
 	}
 	return s, nil
+}
+
+func (s *Supervisor) keepNodeSpec() error {
+	if s.opts.NodeSpec == nil {
+		return nil
+	}
+	if err := os.WriteFile(s.dir.file(nodeSpecFile), s.opts.NodeSpec, 0o600); err != nil {
+		return fmt.Errorf("keep node spec: %w", err)
+	}
+	// Relative: the data directory is the child's working directory.
+	s.opts.NodesArgs = append(slices.Clone(s.opts.NodesArgs), "--node-spec="+nodeSpecFile)
+	return nil
 }
 
 // DataDir is the absolute path of the data directory.
