@@ -21,6 +21,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/component-base/metrics"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -331,3 +332,8 @@ func (k *keptEffects) WriteEvent(e engine.WriteEvent) {
 	defer k.mu.Unlock()
 	k.events = append(k.events, e)
 }
+
+var recordIntake = cluster.NewIntake()
+
+// newRecord is the compact record of a pod, made in tests that run one after the other.
+func newRecord(p *v1.Pod) *cluster.Pod { return recordIntake.Pod(p) }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kumiki-scheduler/kumiki/internal/e2e/checker"
+	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
+	"github.com/kumiki-scheduler/kumiki/kube"
+)
+
+func freePort() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
+
+// TestPodsArePlacedAndTheRestIsToldWhy runs with exactly the role system:kube-scheduler.
+func TestPodsArePlacedAndTheRestIsToldWhy(t *testing.T) {
+	cluster := testcluster.Start(t, testcluster.Options{Nodes: 5})
+	client := adminClient(t, cluster)
+	history := checker.Follow(t.Context(), client)
+
+	// Some wait before the scheduler comes.
+	for i := range 20 {
+		create(t, client, pod(fmt.Sprint("early-", i), "100m"))
+	}
+	scheduler := startProcess(t, cluster.SchedulerKubeconfig)
+	for i := range 20 {
+		create(t, client, pod(fmt.Sprint("late-", i), "100m"))
+	}
+	create(t, client, pod("huge", "50E"), pod("big", "5000"))
+	allBound(t, client, 40, "huge", "big")
+
+	for _, name := range []string{"huge", "big"} {
+		expectTold(t, client, name)
+	}
+	lease, err := client.CoordinationV1().Leases("kube-system").Get(t.Context(), "kube-scheduler", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if endpoint, err := kube.EndpointOf(lease); err != nil || endpoint.Port() == 0 || len(endpoint.CA) == 0 {
+		t.Errorf("endpoint in the lease: %+v, %v", endpoint, err)
+	}
+
+	// A restart with pods bound and pending: nothing moves, and what comes after is placed.
+	scheduler.terminate()
+	for i := range 20 {
+		create(t, client, pod(fmt.Sprint("after-", i), "100m"))
+	}
+	allBound(t, client, 60, "huge", "big")
+	judge(t, client, history)
+}
+
+// expectTold looks for the condition and the event of a pod that does not fit.
+func expectTold(t *testing.T, client *kubernetes.Clientset, name string) {
+	t.Helper()
+	eventually(t, "pod "+name+" is told why", func() (bool, string) {
+		p, err := client.CoreV1().Pods("default").Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		for _, c := range p.Status.Conditions {
+			if c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse && c.Reason == "Unschedulable" && c.Message != "" &&
+				time.Since(c.LastTransitionTime.Time) < time.Hour && c.ObservedGeneration == p.Generation {
+				return true, ""
+			}
+		}
+		return false, fmt.Sprintf("conditions %+v", p.Status.Conditions)
+	})
+	eventually(t, "pod "+name+" has an event", func() (bool, string) {
+		list, err := client.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		for _, e := range list.Items {
+			if e.Regarding.Name == name && e.Reason == "FailedScheduling" && e.Action == "Scheduling" &&
+				e.ReportingController == "default-scheduler" {
+				return true, ""
+			}
+		}
+		return false, fmt.Sprintf("%d other events", len(list.Items))
+	})
+}

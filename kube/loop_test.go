@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// script is an engine that has so many units ready and binds one in each cycle. It writes down what it was told.
+type script struct {
+	ready int
+	log   []string
+	ticks []record.Time
+	onAny func(engine.Event) []engine.Effect
+}
+
+func (s *script) Ready() bool { return s.ready > 0 }
+
+func (s *script) Step(ev engine.Event) []engine.Effect {
+	switch ev := ev.(type) {
+	case engine.Tick:
+		s.ticks = append(s.ticks, ev.Now)
+		return nil
+	case engine.Cycle:
+		s.ready--
+		s.log = append(s.log, "cycle")
+		return []engine.Effect{engine.Bind{Pod: record.PodRef{Namespace: "ns", Name: "p", UID: fmt.Sprint(s.ready)}}}
+	default:
+		s.log = append(s.log, strings.TrimPrefix(fmt.Sprintf("%T", ev), "engine."))
+	}
+	if s.onAny != nil {
+		return s.onAny(ev)
+	}
+	return nil
+}
+
+// runs counts repeats: a a b becomes "a*2 b".
+func (s *script) runs() string {
+	var out []string
+	for i := 0; i < len(s.log); {
+		n := 1
+		for i+n < len(s.log) && s.log[i+n] == s.log[i] {
+			n++
+		}
+		word := s.log[i]
+		if n > 1 {
+			word = fmt.Sprintf("%s*%d", word, n)
+		}
+		out = append(out, word)
+		i += n
+	}
+	return strings.Join(out, " ")
+}
+
+// loopStory runs a loop on an opened inbox until the story ends.
+func loopStory(t *testing.T, cfg LoopConfig, story func(t *testing.T, l *Loop, kept *keptEffects, pods podStore)) {
+	synctest.Test(t, func(t *testing.T) {
+		in, pods, nodes := newTestInbox(t)
+		pods.Replace(nil, "1")
+		nodes.Replace(nil, "1")
+		kept := &keptEffects{}
+		cfg.Inbox, cfg.Carrier = in, kept
+		cfg.Metrics, _ = counted()
+		l := NewLoop(cfg)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			l.Run(ctx)
+		}()
+		synctest.Wait()
+		story(t, l, kept, pods)
+		cancel()
+		<-ended
+		if err := l.Ask(t.Context(), func() {}); !errors.Is(err, ErrLoopEnded) {
+			t.Errorf("asking a loop that has ended: %v", err)
+		}
+	})
+}
+
+func TestBatchesAndCyclesAlternateByCount(t *testing.T) {
+	s := &script{}
+	loopStory(t, LoopConfig{Engine: s, Batch: 3, Cycles: 2}, func(t *testing.T, l *Loop, _ *keptEffects, pods podStore) {
+		l.Ask(t.Context(), func() { s.log, s.ready = nil, 7 })
+		for i := range 8 {
+			pods.inbox.mu.Lock() // so that all come at once
+			rec := *numbered(i)
+			pods.inbox.setPodLocked(&rec)
+			pods.inbox.mu.Unlock()
+		}
+		synctest.Wait()
+		if len(s.log) != 8 {
+			t.Fatalf("a loop that may not decide did %s", s.runs())
+		}
+		l.Ask(t.Context(), func() { s.log = nil })
+		l.cfg.Inbox.mu.Lock()
+		for i := range 8 {
+			rec := *numbered(i)
+			rec.ResourceVersion = "2"
+			pods.inbox.setPodLocked(&rec)
+		}
+		l.deciding.Store(true)
+		l.cfg.Inbox.mu.Unlock()
+		synctest.Wait()
+		if got, want := s.runs(), "PodSet*3 cycle*2 PodSet*3 cycle*2 PodSet*2 cycle*3"; got != want {
+			t.Errorf("the loop did %s, want %s", got, want)
+		}
+	})
+}
+
+// TestDecisionsStopWhenTooManyBindsHaveNoOutcome and go on with the answers.
+func TestDecisionsStopWhenTooManyBindsHaveNoOutcome(t *testing.T) {
+	s := &script{}
+	loopStory(t, LoopConfig{Engine: s, DecidedAhead: 5}, func(t *testing.T, l *Loop, kept *keptEffects, _ podStore) {
+		l.Ask(t.Context(), func() { s.ready = 12 })
+		l.Decide(true)
+		synctest.Wait()
+		if len(kept.binds) != 5 {
+			t.Fatalf("%d binds without an outcome, want 5", len(kept.binds))
+		}
+		for range 3 {
+			l.Answer(engine.BindDone{})
+		}
+		synctest.Wait()
+		if len(kept.binds) != 8 {
+			t.Errorf("%d binds after 3 answers, want 8", len(kept.binds))
+		}
+	})
+}
+
+// TestTheEngineIsWokenWhenItAsked and at least once a second, and its time never goes back.
+func TestTheEngineIsWokenWhenItAsked(t *testing.T) {
+	s := &script{}
+	loopStory(t, LoopConfig{Engine: s}, func(t *testing.T, l *Loop, _ *keptEffects, pods podStore) {
+		var asked record.Time
+		l.Ask(t.Context(), func() {
+			s.onAny = func(engine.Event) []engine.Effect {
+				asked = l.now() + 300*record.Second/1000
+				return []engine.Effect{engine.Wake{At: asked}}
+			}
+			s.ticks = nil
+		})
+		pods.Add(pendingPod("p", "u1"))
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := len(s.ticks); n < 11 || n > 20 {
+			t.Errorf("%d ticks in 10 s, want about one a second", n)
+		}
+		met := false
+		for i, at := range s.ticks {
+			met = met || at == asked
+			if i > 0 && at < s.ticks[i-1] {
+				t.Errorf("tick %d went back from %d to %d", i, s.ticks[i-1], at)
+			}
+		}
+		if !met {
+			t.Errorf("no tick at %d among %v", asked, s.ticks)
+		}
+		if l.Stalled() > time.Second {
+			t.Errorf("the loop says it has stood still for %s", l.Stalled())
+		}
+	})
+}
+
+// TestAnAskIsAnsweredOrTakenBack: once Ask has returned an error, its function does not run.
+func TestAnAskIsAnsweredOrTakenBack(t *testing.T) {
+	s := &script{}
+	loopStory(t, LoopConfig{Engine: s}, func(t *testing.T, l *Loop, _ *keptEffects, pods podStore) {
+		blocked, release := make(chan struct{}), make(chan struct{})
+		go l.Ask(context.Background(), func() { close(blocked); <-release })
+		<-blocked
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.Ask(ctx, func() { t.Error("ran after Ask had returned") }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("asking a busy loop: %v", err)
+		}
+		close(release)
+		synctest.Wait()
+	})
+}
+
+// numbered is one of many pods.
+func numbered(i int) *cluster.Pod {
+	p := pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
+	return newRecord(p)
+}
