@@ -187,10 +187,15 @@ func cheaper(a, b record.Remedy) bool {
 	if len(a.Also) != len(b.Also) {
 		return len(a.Also) < len(b.Also)
 	}
-	if a.Resource == b.Resource {
-		return a.Short < b.Short
+	return share(a) < share(b)
+}
+
+// share is how much of what is asked a node lacks; 0 for a remedy that is not about an amount.
+func share(r record.Remedy) float64 {
+	if r.Need == 0 {
+		return 0
 	}
-	return false
+	return float64(r.Short) / float64(r.Need)
 }
 
 // amounts lists what is asked for, fixed resources first.
