@@ -180,6 +180,9 @@ func (f *schedulerFlags) run(ctx context.Context, io streams) error {
 	if err := logsapi.ValidateAndApply(f.logs, nil); err != nil {
 		return usageError{fmt.Errorf("log flags: %w", err)}
 	}
+	if f.metrics.AllowListMapping == nil && f.metrics.AllowListMappingManifest == "" {
+		f.metrics.AllowListMapping = map[string]string{} // Apply logs an error about a manifest that nobody named
+	}
 	f.metrics.Apply()
 	defer klog.Flush()
 	warn(io, resolved)
