@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-base/metrics"
+
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// whole is a scheduler with the real engine against an API server of our own making.
+type whole struct {
+	*Scheduler
+	api     *apiServer
+	reg     metrics.KubeRegistry
+	end     context.CancelFunc
+	outcome chan error
+}
+
+// wholeStory runs a scheduler until the story ends. The bubble of synctest fails the test when a goroutine is left.
+func wholeStory(t *testing.T, elect bool, api *apiServer, story func(t *testing.T, w *whole)) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, name := range []string{"n1", "n2"} {
+			if _, err := api.Clientset.CoreV1().Nodes().Create(t.Context(), node(name), metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w := &whole{api: api, outcome: make(chan error, 1)}
+		var m *Metrics
+		m, w.reg = counted()
+		meter := NewMeter()
+		eng := engine.New(engine.Config{
+			Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: plugin.PrioritySort{},
+			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, Meter: meter,
+		})
+		in := NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) })
+		world := NewWorld(t.Context(), WorldConfig{Binds: api, Patches: api, Events: api, Inbox: in, Metrics: m,
+			Answer: func(done engine.BindDone) { w.Loop.Answer(done) }, Reporter: v1.DefaultSchedulerName, Hostname: "host"})
+		w.Scheduler = &Scheduler{Informers: NewInformers(api, in), World: world,
+			Loop: NewLoop(LoopConfig{Engine: eng, Inbox: in, Carrier: world, Metrics: m, Meter: meter})}
+		if elect {
+			election, err := NewElection(LeaseConfig{
+				Client: api.CoordinationV1(), Namespace: "kube-system", Name: "kube-scheduler", Hostname: "host",
+				LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+				Endpoint: Endpoint{Address: "10.0.0.1:10259", CA: []byte("certificate")},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Election = election
+		}
+		ctx, end := context.WithCancel(t.Context())
+		w.end = end
+		go func() { w.outcome <- w.Run(ctx) }()
+		story(t, w)
+		end()
+		<-w.outcome
+	})
+}
+
+func (w *whole) after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// on is the node of a pod, empty while it waits.
+func (w *whole) on(key string) string { return w.api.pod(key).Spec.NodeName }
+
+func TestPodsAreBoundAndTheRestWaitsForRoom(t *testing.T) {
+	api := newAPIServer()
+	for i := range 9 { // two nodes of 4 cores
+		api.put(pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i))))
+	}
+	wholeStory(t, false, api, func(t *testing.T, w *whole) {
+		w.after(time.Second)
+		if api.binds != 8 {
+			t.Fatalf("%d binds, want 8", api.binds)
+		}
+		var waits *v1.Pod
+		for key := range api.pods {
+			if w.on(key) == "" {
+				waits = api.pod(key)
+			}
+		}
+		if c := waits.Status.Conditions; len(c) != 1 || c[0].Reason != "Unschedulable" || c[0].Status != v1.ConditionFalse {
+			t.Errorf("conditions of the pod that waits: %+v", c)
+		}
+		for label, want := range map[string]float64{"result=scheduled": 8, "result=unschedulable": 1, "result=error": 0} {
+			if got := value(t, w.reg, "scheduler_schedule_attempts_total", label); got != want {
+				t.Errorf("attempts with %s: %v, want %v", label, got, want)
+			}
+		}
+		if got := value(t, w.reg, "scheduler_unschedulable_pods", "plugin=NodeResourcesFit"); got != 1 {
+			t.Errorf("%v pods rejected by NodeResourcesFit, want 1", got)
+		}
+		if got := value(t, w.reg, "scheduler_pending_pods", "queue=unschedulable"); got != 1 {
+			t.Errorf("%v pods unschedulable, want 1", got)
+		}
+		for _, name := range []string{"scheduler_pod_scheduling_sli_duration_seconds", "scheduler_pod_scheduling_attempts"} {
+			if got := value(t, w.reg, name); got != 8 {
+				t.Errorf("%s counts %v, want 8", name, got)
+			}
+		}
+		if got := value(t, w.reg, "scheduler_cache_size", "type=nodes"); got != 2 {
+			t.Errorf("cache_size of nodes: %v", got)
+		}
+		if got := len(events(t, api.Clientset)); got != 9 {
+			t.Errorf("%d events, want 9", got)
+		}
+
+		for key := range api.pods {
+			if w.on(key) != "" {
+				api.remove(key)
+				break
+			}
+		}
+		w.after(time.Minute)
+		if w.on(waits.Namespace+"/"+waits.Name) == "" {
+			t.Error("the pod still waits although there is room")
+		}
+		if got := value(t, w.reg, "scheduler_unschedulable_pods"); got != 0 {
+			t.Errorf("%v pods counted as rejected, want none", got)
+		}
+		if n := len(w.Loop.told.pods); n != 0 {
+			t.Errorf("the tally still holds %d pods", n)
+		}
+	})
+}
+
+// TestALostReplyDoesNotPlaceAPodTwice is the whole way of a bind that was done and whose answer was lost.
+func TestALostReplyDoesNotPlaceAPodTwice(t *testing.T) {
+	api := newAPIServer(pendingPod("p", "u1"))
+	api.after = once("bind", errLost)
+	wholeStory(t, false, api, func(t *testing.T, w *whole) {
+		w.after(time.Minute)
+		if api.binds != 1 || w.on("ns/p") == "" {
+			t.Errorf("%d binds, pod on %q", api.binds, w.on("ns/p"))
+		}
+	})
+}
+
+// TestARefusedBindIsTriedAgainAfterABackoff and the condition says so meanwhile.
+func TestARefusedBindIsTriedAgainAfterABackoff(t *testing.T) {
+	api := newAPIServer(pendingPod("p", "u1"))
+	api.before = once("bind", apierrors.NewForbidden(podResource, "p", errors.New("not now")))
+	wholeStory(t, false, api, func(t *testing.T, w *whole) {
+		w.after(500 * time.Millisecond)
+		if c := api.pod("ns/p").Status.Conditions; len(c) != 1 || c[0].Reason != "SchedulerError" {
+			t.Errorf("conditions: %+v", c)
+		}
+		w.after(time.Minute)
+		if api.binds != 1 {
+			t.Errorf("%d binds, want 1", api.binds)
+		}
+		if got := value(t, w.reg, "scheduler_schedule_attempts_total", "result=error"); got != 1 {
+			t.Errorf("%v attempts with an error, want 1", got)
+		}
+	})
+}
+
+// TestTheEndHandsOver keeps the lease until the last bind has ended, and leaves what was not sent to the next leader.
+func TestTheEndHandsOver(t *testing.T) {
+	api := newAPIServer(pendingPod("p", "u1"))
+	api.before = func(verb, _ string) error {
+		if verb == "bind" {
+			time.Sleep(5 * time.Second)
+		}
+		return nil
+	}
+	wholeStory(t, true, api, func(t *testing.T, w *whole) {
+		w.after(time.Second)
+		if lease := holder(t, api); *lease.Spec.HolderIdentity == "" || lease.Annotations[EndpointAnnotation] != "10.0.0.1:10259" {
+			t.Fatalf("lease %+v", lease)
+		}
+		w.end()
+		w.after(2 * time.Second)
+		if lease := holder(t, api); *lease.Spec.HolderIdentity == "" {
+			t.Error("the lease was given back while a bind was under way")
+		}
+		api.put(pendingPod("late", "u2"))
+		w.after(10 * time.Second)
+		if err := <-w.outcome; err != nil {
+			t.Errorf("the end was %v", err)
+		}
+		w.outcome <- nil
+		if w.on("ns/p") == "" || w.on("ns/late") != "" {
+			t.Errorf("pod on %q, late pod on %q", w.on("ns/p"), w.on("ns/late"))
+		}
+		lease := holder(t, api)
+		if *lease.Spec.HolderIdentity != "" {
+			t.Errorf("the lease is still held by %s", *lease.Spec.HolderIdentity)
+		}
+		if _, err := EndpointOf(lease); err == nil {
+			t.Error("the lease still shows an endpoint")
+		}
+		if got := len(events(t, api.Clientset)); got != 1 {
+			t.Errorf("%d events, want that of the last bind", got)
+		}
+	})
+}
+
+func holder(t *testing.T, api *apiServer) *coordinationv1.Lease {
+	t.Helper()
+	lease, err := api.CoordinationV1().Leases("kube-system").Get(t.Context(), "kube-scheduler", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// TestALostLeaseEndsTheProcess at once and with an error: another may decide now.
+func TestALostLeaseEndsTheProcess(t *testing.T) {
+	api := newAPIServer(pendingPod("p", "u1"))
+	wholeStory(t, true, api, func(t *testing.T, w *whole) {
+		w.after(time.Second)
+		api.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("connection refused")
+		})
+		err := <-w.outcome
+		if !errors.Is(err, ErrLeaseLost) {
+			t.Errorf("the end was %v", err)
+		}
+		w.outcome <- err
+	})
+}
+
+// TestAStandbyListsAfreshBeforeItDecides: what the leader before has bound last may not have reached the standby's watch.
+func TestAStandbyListsAfreshBeforeItDecides(t *testing.T) {
+	api := newAPIServer(pendingPod("p", "u1"))
+	wholeStoryWithHolder := func(story func(t *testing.T, w *whole)) {
+		other, seconds, now := "other", int32(15), metav1.NowMicro()
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-scheduler"},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now}}
+		if _, err := api.CoordinationV1().Leases("kube-system").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		wholeStory(t, true, api, story)
+	}
+	wholeStoryWithHolder(func(t *testing.T, w *whole) {
+		w.after(5 * time.Second)
+		if api.binds != 0 {
+			t.Fatal("a standby has bound a pod")
+		}
+		// The leader binds, and the watch does not tell.
+		api.mu.Lock()
+		watches := api.watches
+		api.watches = nil
+		api.mu.Unlock()
+		if err := api.bind(&v1.Binding{ObjectMeta: pendingPod("p", "u1").ObjectMeta, Target: v1.ObjectReference{Name: "n2"}}); err != nil {
+			t.Fatal(err)
+		}
+		api.put(pendingPod("q", "u3"))
+		w.after(time.Minute)
+		if w.on("ns/q") == "" {
+			t.Error("the new leader does not decide")
+		}
+		if api.binds != 2 {
+			t.Errorf("%d binds, want 2: one of each leader", api.binds)
+		}
+		if got := value(t, w.reg, "kumiki_bind_unknown_outcomes_total"); got != 0 {
+			t.Errorf("the new leader tried to bind what was bound (%v conflicts)", got)
+		}
+		_ = watches
+	})
+}
+
+func TestALeaseWithoutAnEndpointIsAnError(t *testing.T) {
+	for name, annotations := range map[string]map[string]string{
+		"none":    nil,
+		"bad CA":  {EndpointAnnotation: "h:1", CAAnnotation: "%%"},
+		"no host": {CAAnnotation: "YQ=="},
+	} {
+		if e, err := EndpointOf(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}); err == nil {
+			t.Errorf("%s: endpoint %+v", name, e)
+		}
+	}
+}
