@@ -23,6 +23,8 @@ var goroutines = map[string]budget{
 	"bench":                {12, "load generators and samplers; they end with the run"},
 	"cmd/kumiki/...":       {6, "signals and child processes; they end with the command"},
 	"internal/probe":       {1, "runs one test that may fail; waited for at once"},
+	"internal/e2e/checker": {2, "keeps the history of bindings; ends with the test"},
+	"internal/learntest":   {4, "commands in the background of a chapter; they end with the chapter"},
 	"internal/testcluster": {8, "watches the child process and its output; ends with the test"},
 	"localcluster/...":     {24, "supervises child processes; they end with the cluster"},
 }

@@ -61,6 +61,8 @@ var graph = map[string]layer{
 
 	"internal/lint":        {nil, "judges the others, so depends on none"},
 	"internal/probe":       {nil, "runs a test that is expected to fail, for tests of any layer"},
+	"internal/e2e/checker": {nil, "judges placements by the API server alone, so shares no code with what it judges"},
+	"internal/learntest":   {[]string{"internal/testcluster"}, "runs the commands of docs/learn; it knows only what a reader can type"},
 	"internal/testcluster": {nil, "starts a real cluster for tests of any layer"},
 
 	"localcluster/...": {[]string{"localcluster/..."}, "a module of its own: upstream's servers must not meet the scheduler in one binary"},
