@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gen makes random clusters, profiles and pods for the plugins that are
+// Package gen owns the making of random clusters, profiles and pods for the plugins that are
 // compared, from a seed: the same seed and number give the same scenario on
 // every machine. It aims at the edges of each rule, not at realistic load:
 // label values that do not parse, absent and zero allocatable, requests of "0",
