@@ -48,7 +48,7 @@ func main() {
 func run(args []string) int {
 	root := startCommand("kumiki-localcluster")
 	start := startCommand("start")
-	root.AddCommand(start, roleCommand(), statusCommand())
+	root.AddCommand(start, roleCommand(), statusCommand(), kubectlCommand())
 	for _, c := range []struct {
 		verb  supervise.Verb
 		short string

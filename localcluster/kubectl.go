@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/component-base/cli"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+
+	"github.com/kumiki-scheduler/kumiki/localcluster/roles"
+	"github.com/kumiki-scheduler/kumiki/localcluster/supervise"
+)
+
+// kubectlCommand is upstream's kubectl, pointed at the running cluster. It takes no flags of our own, so the cluster is
+// chosen by the environment; a --kubeconfig among the arguments wins.
+func kubectlCommand() *cobra.Command {
+	return quiet(&cobra.Command{
+		Use:                "kubectl [ARGUMENT...]",
+		Short:              "Be kubectl for a running cluster, for machines that have none",
+		DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			f := clusterFlag{dataDir: os.Getenv(dataDirEnv)}
+			dir, err := f.resolve()
+			if err != nil {
+				return err
+			}
+			if _, err := supervise.Call(dir, supervise.Status, ""); err != nil {
+				return failed(err)
+			}
+			os.Exit(runKubectl(filepath.Join(dir, roles.KubeconfigDir, supervise.Admin), args))
+			return nil
+		},
+	})
+}
+
+// runKubectl gives the exit code; kubectl also exits by itself where it finds a mistake.
+func runKubectl(kubeconfig string, args []string) int {
+	if !slices.ContainsFunc(args, func(a string) bool { return a == "--kubeconfig" || strings.HasPrefix(a, "--kubeconfig=") }) {
+		args = append([]string{"--kubeconfig=" + kubeconfig}, args...)
+	}
+	// kubectl looks at the words of the command line itself.
+	os.Args = append([]string{"kubectl"}, args...)
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	c := kubectl.NewDefaultKubectlCommandWithArgs(kubectl.KubectlOptions{
+		Arguments:   os.Args,
+		ConfigFlags: genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(streams),
+		IOStreams:   streams,
+	})
+	return cli.Run(c)
+}
