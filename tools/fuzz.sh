@@ -19,7 +19,7 @@ fi
 while read -r dir target; do
 	echo "==> $dir $target for $each_for"
 	# Nested modules are in the workspace, so every directory can be named from here.
-	$GO test -run '^$' -fuzz "^$target\$" -fuzztime "$each_for" "$dir" || failed=$((failed + 1))
+	$GO test -run '^$' -fuzz "^$target\$" -fuzztime "$each_for" -fuzzminimizetime 5x "$dir" || failed=$((failed + 1))
 done <"$targets"
 if [ "$failed" -gt 0 ]; then
 	echo "$failed fuzz targets FAILED"
