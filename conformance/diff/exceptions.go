@@ -35,7 +35,7 @@ var Exceptions = []Exception{
 		Name: "quantity overflow",
 		Why: "a request past int64 (50E of memory) reads as 0 in upstream, so the pod lands anywhere; " +
 			"kumiki saturates, marks the amount and lets the pod land nowhere",
-		Applies: func(_ *scenario.Scenario, p *v1.Pod) bool { return statesOverflow(p) },
+		Applies: func(_ *scenario.Scenario, p *v1.Pod) bool { return StatesOverflow(p) },
 		Holds: func(s *scenario.Scenario, up, our *outcome.Outcome, p *v1.Pod) bool {
 			if s.Profile.Filters("NodeResourcesFit") && Overflows(p) {
 				return our.Gate != nil || our.Infeasible()
@@ -53,9 +53,9 @@ func Overflows(p *v1.Pod) bool {
 	return tooLarge(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{}))
 }
 
-// statesOverflow says whether its containers ask for that much, whatever stands
+// StatesOverflow says whether its containers ask for that much, whatever stands
 // in for them.
-func statesOverflow(p *v1.Pod) bool {
+func StatesOverflow(p *v1.Pod) bool {
 	return Overflows(p) || tooLarge(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{SkipPodLevelResources: true}))
 }
 

@@ -119,50 +119,78 @@ func TestMutantsOfPlugins(t *testing.T) {
 	}
 }
 
-// queueMutant is the fault in force in core/queue. It is that package's own
-// variable: the switch is for its tests, and this is one of them that stands
-// elsewhere because of what it compares with.
+// The faults in force in the packages of the core. The variables are theirs: the
+// switches are for their tests, and these are tests of theirs that stand
+// elsewhere because of what they compare with.
 //
 //go:linkname queueMutant github.com/kumiki-scheduler/kumiki/core/queue.mutant
 var queueMutant uint8
 
-// outsideQueue are faults of the queue that this comparison cannot show.
-var outsideQueue = map[string]string{
-	"panicSkips":          "upstream's hints do not panic on these objects",
-	"gateForgotten":       "upstream asks gates in map order, so no pod is put under two",
-	"asideWakes":          "upstream sets no pod aside",
-	"asideTimesOut":       "upstream sets no pod aside",
-	"doneKeepsEvents":     "costs memory only",
-	"eventsWithoutFlight": "costs memory only",
+//go:linkname placeMutant github.com/kumiki-scheduler/kumiki/core/place.mutant
+var placeMutant int
+
+//go:linkname engineMutant github.com/kumiki-scheduler/kumiki/core/engine.mutant
+var engineMutant int
+
+// inStories plays up to 40 runs of the whole engine.
+func inStories(up diff.Upstream) func() string {
+	return func() string { return stories(up.Oracle, 1, 40, &Story{}) }
 }
 
-// TestMutantsOfQueue puts each fault of core/queue/mutant.go into the queue: the
-// histories must see it.
-func TestMutantsOfQueue(t *testing.T) {
-	names := queueMutants(t)
-	if len(names) < 10 {
-		t.Fatalf("found only %v", names)
-	}
-	defer func() { queueMutant = 0 }()
-	for i, name := range names {
-		if i == 0 {
-			continue // sound
+// TestMutantsOfCore puts the faults of core/queue, core/place and core/engine in
+// force, one after the other. Each must be seen, or be listed with the reason why
+// a comparison with upstream cannot show it.
+func TestMutantsOfCore(t *testing.T) {
+	up := upstream(t)
+	for _, p := range []struct {
+		pkg    string
+		set    func(i int)
+		checks map[string]func() string // what -> check
+		hidden map[string]string        // fault -> why it cannot show here
+	}{
+		{"queue", func(i int) { queueMutant = uint8(i) }, map[string]func() string{"queue": inHistories}, map[string]string{
+			"gateForgotten": "upstream asks gates in map order, so no pod is put under two",
+			"panicSkips":    "upstream's hints do not panic on these objects",
+			"asideWakes":    "upstream sets no pod aside",
+		}},
+		{"place", func(i int) { placeMutant = i }, map[string]func() string{"oracle": inOracle(up)}, map[string]string{
+			"budgetIgnored": "costs memory only",
+		}},
+		{"engine", func(i int) { engineMutant = i }, map[string]func() string{"engine": inStories(up)}, map[string]string{
+			"nobodyWoken":     "decisions are compared, not which pods get one; core/engine's own stories see it",
+			"freedNowhere":    "decisions are compared, not which pods get one; core/engine's own stories see it",
+			"failedDropped":   "decisions are compared, not which pods get one; core/engine's own stories see it",
+			"conditionAlways": "the stories do not show the condition back to the engine",
+			"timeRunsBack":    "the stories never turn the clock back",
+			"deletingPlaced":  "upstream skips such pods before the framework that is asked here",
+			"neverDone":       "costs memory, and wakes in vain",
+			"elsewhereFree":   "the stories have no second scheduler",
+		}},
+	} {
+		names := faults(t, p.pkg)
+		for i, name := range names {
+			if i == 0 {
+				continue // none
+			}
+			p.set(i)
+			found := ""
+			for what, check := range p.checks { // order: one entry
+				found = caught(what, check)
+			}
+			p.set(0)
+			if why := p.hidden[name]; why != "" && found == "" {
+				t.Logf("%-28s cannot show: %s", name, why)
+				continue
+			}
+			report(t, p.pkg+" "+name, "see core/"+p.pkg+"/mutant.go", found)
 		}
-		queueMutant = uint8(i)
-		found := caught("queue", inHistories)
-		queueMutant = 0
-		if why := outsideQueue[name]; why != "" && found == "" {
-			t.Logf("%-28s cannot show: %s", name, why)
-			continue
-		}
-		report(t, name, "see core/queue/mutant.go", found)
 	}
 }
 
-// queueMutants reads the names from the source, in the order of their values.
-func queueMutants(t *testing.T) []string {
+// faults reads the names from the source, in the order of their values.
+func faults(t *testing.T, pkg string) []string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../../core/queue/mutant.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../../core/"+pkg+"/mutant.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,6 +207,9 @@ func queueMutants(t *testing.T) []string {
 				}
 			}
 		}
+	}
+	if len(names) < 5 {
+		t.Fatalf("core/%s/mutant.go: found only %v", pkg, names)
 	}
 	return names
 }

@@ -12,22 +12,27 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 )
 
-// Profile goes the way of a configuration file: written as YAML, read strictly by
+// Config goes the way of a configuration file: written as YAML, read strictly by
 // package config, made into plugins by package app.
-func Profile(p *scenario.Profile) (engine.Profile, error) {
+func Config(p *scenario.Profile) (engine.Config, error) {
 	text, err := File(p)
 	if err != nil {
-		return engine.Profile{}, err
+		return engine.Config{}, err
 	}
 	resolved, err := config.Parse(text)
 	if err != nil {
-		return engine.Profile{}, err
+		return engine.Config{}, err
 	}
-	made, err := app.EngineConfig(resolved)
+	return app.EngineConfig(resolved)
+}
+
+// Profile is the one profile of Config.
+func Profile(p *scenario.Profile) (engine.Profile, error) {
+	c, err := Config(p)
 	if err != nil {
 		return engine.Profile{}, err
 	}
-	return made.Profiles[0], nil
+	return c.Profiles[0], nil
 }
 
 // object is a piece of a configuration file.

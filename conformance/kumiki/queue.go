@@ -183,8 +183,12 @@ func (w *waiting) Activate(pods []*v1.Pod) {
 // Advance implements queue.Queue.
 func (w *waiting) Advance(now time.Time) { w.q.Tick(record.Time(now.UnixNano())) }
 
-// Places implements queue.Queue.
+// Places implements queue.Queue. It also holds the queue to its promise to forget
+// events that no pod in flight can need.
 func (w *waiting) Places() map[string]queue.Place {
+	if len(w.flying) == 0 && w.q.InFlightEvents() != 0 {
+		panic(fmt.Sprintf("%d events are kept for pods in flight, and none is", w.q.InFlightEvents()))
+	}
 	out := map[string]queue.Place{}
 	for _, sub := range []record.SubQueue{record.Active, record.Backoff, record.Unschedulable, record.Gated, record.InFlight} {
 		w.q.Each(sub, func(u *corequeue.Unit) {

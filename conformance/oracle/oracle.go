@@ -200,6 +200,14 @@ func (c *Cluster) Bind(p *v1.Pod) {
 	c.refresh()
 }
 
+// Unbind removes a bound pod.
+func (c *Cluster) Unbind(p *v1.Pod) {
+	if err := c.cache.RemovePod(klog.FromContext(c.ctx), p); err != nil {
+		panic(fmt.Sprintf("upstream's cache removes %s: %v", p.Name, err))
+	}
+	c.refresh()
+}
+
 // capturing wraps the registry so that the instances the framework makes can be
 // asked for raw scores: the framework itself only returns weighted ones.
 func (o *Oracle) capturing(c *Cluster) frameworkruntime.Registry {

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kumiki
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/conformance/diff"
+	"github.com/kumiki-scheduler/kumiki/conformance/gen"
+	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
+	"github.com/kumiki-scheduler/kumiki/conformance/outcome"
+	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Story runs kumiki's whole engine on a scenario: pods arrive, are decided on,
+// bound, refused by the API server, deleted in flight, tried again, and nodes
+// change meanwhile. Upstream's framework, which is told of every placement, is
+// asked about each decision at the moment the engine takes it.
+type Story struct {
+	up     *oracle.Cluster
+	s      *scenario.Scenario
+	eng    *engine.Engine
+	intake *cluster.Intake
+	rand   *gen.Rand
+	world  *gen.World
+	now    record.Time
+	nodes  []*v1.Node
+	// pods: UID -> as the API has it; bound ones have a node.
+	pods map[string]*v1.Pod
+	// flying: binds without an outcome, in the order of the decisions.
+	flying []engine.Bind
+	// Decisions compared, and how often a pod was placed, did not fit, or failed.
+	Decisions, Placed, Unfit, Failed int
+}
+
+// NewStory loads nodes and bound pods on both sides. The pods of the asks come
+// later, one by one.
+func NewStory(o *oracle.Oracle, s *scenario.Scenario, seed uint64, n int) (*Story, error) {
+	// The nominator of the oracle is fixed; the engine's follows its queue.
+	plain := *s
+	plain.Nominated = nil
+	up, err := o.Cluster(&plain)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := Config(&s.Profile)
+	if err != nil {
+		up.Close()
+		return nil, err
+	}
+	cfg.UnschedulableTimeout = 300 * record.Second
+	st := &Story{up: up, s: s, eng: engine.New(cfg), intake: cluster.NewIntake(), rand: gen.NewRand(seed, uint64(n)),
+		world: gen.NewWorld(seed, n), now: record.Second * 1_800_000_000, nodes: slices.Clone(s.Nodes), pods: map[string]*v1.Pod{}}
+	st.eng.Step(engine.Tick{Now: st.now})
+	for _, node := range s.Nodes {
+		st.eng.Step(engine.NodeSet{Node: st.intake.Node(node)})
+	}
+	for _, p := range s.Bound {
+		st.eng.Step(engine.PodSet{Pod: st.intake.Pod(p)})
+	}
+	st.eng.Step(engine.Synced{})
+	return st, nil
+}
+
+// Close ends upstream's side.
+func (st *Story) Close() { st.up.Close() }
+
+// Play runs the story to its end and returns the first difference, or "".
+func (st *Story) Play(steps int) string {
+	arriving := st.s.Asks
+	for range steps {
+		switch n := st.rand.Intn(100); {
+		case n < 25 && len(arriving) > 0:
+			st.arrive(arriving[0].Pod)
+			arriving = arriving[1:]
+		case n < 35:
+			st.changeNode()
+		case n < 55:
+			st.outcome()
+		case n < 70:
+			st.now += record.Time(st.rand.Range(1, 12_000)) * record.Second / 1000
+			st.eng.Step(engine.Tick{Now: st.now})
+		default:
+			if d := st.cycle(); d != "" {
+				return d
+			}
+		}
+	}
+	return ""
+}
+
+func (st *Story) arrive(pod *v1.Pod) {
+	if diff.StatesOverflow(pod) {
+		return // an exception of its own, see package diff
+	}
+	p := pod.DeepCopy()
+	p.Spec.NodeName, p.Status.NominatedNodeName = "", ""
+	st.pods[string(p.UID)] = p
+	st.eng.Step(engine.PodSet{Pod: st.intake.Pod(p)})
+}
+
+func (st *Story) changeNode() {
+	i := st.rand.Intn(len(st.nodes))
+	st.nodes[i] = st.world.ChangeNode(st.nodes[i])
+	st.up.SetNode(st.nodes[i])
+	st.eng.Step(engine.NodeSet{Node: st.intake.Node(st.nodes[i])})
+}
+
+// outcome ends the oldest bind in one of the ways it can end.
+func (st *Story) outcome() {
+	if len(st.flying) == 0 {
+		return
+	}
+	b := st.flying[0]
+	st.flying = st.flying[1:]
+	pod := st.pods[b.Pod.UID]
+	bound := gen.Bind(pod, b.Node)
+	done := func(o engine.BindOutcome, message string) {
+		st.eng.Step(engine.BindDone{Pod: b.Pod, Node: b.Node, Outcome: o, Message: message})
+	}
+	seen := func() {
+		st.pods[b.Pod.UID] = bound
+		st.eng.Step(engine.PodSet{Pod: st.intake.Pod(bound)})
+	}
+	switch st.rand.Intn(5) {
+	case 0: // the watch is faster
+		seen()
+		done(engine.Bound, "")
+	case 1: // the API server refuses
+		st.up.Unbind(bound)
+		done(engine.BindFailed, "the API server said no")
+	case 2: // the pod goes away in flight
+		st.up.Unbind(bound)
+		delete(st.pods, b.Pod.UID)
+		st.eng.Step(engine.PodGone{Pod: b.Pod})
+		done(engine.PodVanished, "")
+	default:
+		done(engine.Bound, "")
+		seen()
+	}
+}
+
+// cycle lets the engine decide once and holds the decision against upstream.
+func (st *Story) cycle() string {
+	effects := slices.Clone(st.eng.Step(engine.Cycle{}))
+	for _, e := range effects {
+		d, ok := e.(engine.Decided)
+		if !ok {
+			continue
+		}
+		if diff := st.judge(&d.Decision, effects); diff != "" {
+			return fmt.Sprintf("decision %d about %s: %s", d.Decision.Number, d.Decision.Pod.Key(), diff)
+		}
+	}
+	for _, e := range effects {
+		if b, ok := e.(engine.Bind); ok {
+			st.flying = append(st.flying, b)
+			st.up.Bind(gen.Bind(st.pods[b.Pod.UID], b.Node))
+		}
+	}
+	return ""
+}
+
+func (st *Story) judge(d *record.Decision, effects []engine.Effect) string {
+	pod := st.pods[d.Pod.UID]
+	if pod == nil || pod.Spec.NodeName != "" {
+		return "the pod does not wait"
+	}
+	want := st.up.Decide(pod)
+	st.Decisions++
+	switch {
+	case want.Gate != nil:
+		return "the pod is gated"
+	case d.Feasible != len(want.Feasible):
+		return fmt.Sprintf("feasible nodes: upstream %d, kumiki %d", len(want.Feasible), d.Feasible)
+	case len(want.Best) > 0:
+		st.Placed++
+		return winner(d, want)
+	case len(want.Feasible) > 0:
+		st.Failed++
+		return told(effects, d, "SchedulerError", want.Message)
+	}
+	st.Unfit++
+	if !slices.Equal(d.Plugins, want.Rejectors) {
+		return fmt.Sprintf("rejecting plugins: upstream %v, kumiki %v", want.Rejectors, d.Plugins)
+	}
+	return told(effects, d, "Unschedulable", want.Message)
+}
+
+// winner checks the chosen node, the count of ties and the scores in the record.
+func winner(d *record.Decision, want *outcome.Outcome) string {
+	if d.Winner == nil {
+		return fmt.Sprintf("upstream places the pod, kumiki says %q", d.Message)
+	}
+	i := slices.Index(want.Names, d.Winner.Node)
+	if !slices.Contains(want.Best, i) || d.Tied != len(want.Best) {
+		return fmt.Sprintf("winner %s of %d, upstream's best are %v", d.Winner.Node, d.Tied, want.Best)
+	}
+	for _, c := range []*record.Candidate{d.Winner, d.RunnerUp} {
+		if c == nil || len(want.Scores) == 0 {
+			continue
+		}
+		k := slices.Index(want.Feasible, slices.Index(want.Names, c.Node))
+		if k < 0 || c.Total != want.Total[k] {
+			return fmt.Sprintf("total of %s: kumiki %d, upstream's are %v of %v", c.Node, c.Total, want.Total, want.Feasible)
+		}
+		for j, ps := range c.Scores {
+			if w := &want.Scores[j]; w.Plugin != ps.Plugin || w.Raw[k] != ps.Raw || w.Weighted[k] != ps.Weighted {
+				return fmt.Sprintf("score of %s on %s: kumiki %+v, upstream %s %d %d", ps.Plugin, c.Node, ps, w.Plugin, w.Raw[k], w.Weighted[k])
+			}
+		}
+	}
+	return ""
+}
+
+// told checks what the world is told of a pod that was not placed.
+func told(effects []engine.Effect, d *record.Decision, reason, message string) string {
+	if d.Message != message {
+		return fmt.Sprintf("message: upstream %q, kumiki %q", message, d.Message)
+	}
+	condition, event := false, false
+	for _, e := range effects {
+		switch e := e.(type) {
+		case engine.Condition:
+			condition = e.Pod == d.Pod && e.Reason == reason && e.Message == message
+		case engine.WriteEvent:
+			event = e.Pod == d.Pod && e.Type == "Warning" && e.Reason == "FailedScheduling" && e.Action == "Scheduling" && e.Note == message
+		}
+	}
+	if !condition || !event {
+		return fmt.Sprintf("wants a condition %s and an event with %q, effects are %+v", reason, message, effects)
+	}
+	return ""
+}

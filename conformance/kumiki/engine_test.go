@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kumiki
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/kumiki-scheduler/kumiki/conformance/gen"
+	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
+)
+
+// stories plays so many and returns the first difference.
+func stories(o *oracle.Oracle, seed uint64, count int, total *Story) string {
+	for n := range count {
+		s := gen.Make(seed+1000, n, gen.Sizes{Pods: 30})
+		st, err := NewStory(o, s, seed, n)
+		if err != nil {
+			return err.Error()
+		}
+		d := st.Play(300)
+		st.Close()
+		if d != "" {
+			return fmt.Sprintf("story %d: %s", n, d)
+		}
+		total.Decisions += st.Decisions
+		total.Placed += st.Placed
+		total.Unfit += st.Unfit
+		total.Failed += st.Failed
+	}
+	return ""
+}
+
+// TestConformanceEngine holds every decision of whole runs against upstream: what
+// was assumed, confirmed, forgotten and tried again must add up to the cluster
+// that upstream sees.
+func TestConformanceEngine(t *testing.T) {
+	o := oracle.New()
+	defer o.Close()
+	var total Story
+	if d := stories(o, uint64(seed(t)), max(cases(t)/100, 5), &total); d != "" {
+		t.Fatal(d)
+	}
+	t.Logf("%d decisions: %d placed, %d fit nowhere, %d failed", total.Decisions, total.Placed, total.Unfit, total.Failed)
+	if total.Placed == 0 || total.Unfit == 0 {
+		t.Error("the stories are too tame")
+	}
+}
