@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"go.uber.org/goleak"
+)
+
+// reviewer answers token and access reviews as an API server does: token "good" is user viewer, who may read under
+// /metrics and /kumiki; nobody may read the configuration of authentication.
+func reviewer(t *testing.T) (kubeconfig string, close func()) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/tokenreviews"):
+			var review authenticationv1.TokenReview
+			json.NewDecoder(r.Body).Decode(&review)
+			if review.Spec.Token == "good" {
+				review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: "viewer"}}
+			}
+			json.NewEncoder(w).Encode(review)
+		case strings.HasSuffix(r.URL.Path, "/subjectaccessreviews"):
+			var review authorizationv1.SubjectAccessReview
+			json.NewDecoder(r.Body).Decode(&review)
+			path := review.Spec.NonResourceAttributes.Path
+			review.Status.Allowed = review.Spec.User == "viewer" && (path == "/metrics" || strings.HasPrefix(path, "/kumiki/"))
+			json.NewEncoder(w).Encode(review)
+		default:
+			w.WriteHeader(http.StatusForbidden)
+			io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
+		}
+	}))
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n", server.URL)
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig, server.Close
+}
+
+// TestHealthIsForAllAndTheRestForWhomTheAPIServerLetsIn starts a server the way a scheduler does, with a configuration of
+// authentication that cannot be read.
+func TestHealthIsForAllAndTheRestForWhomTheAPIServerLetsIn(t *testing.T) {
+	ProcessMetrics()
+	// k8s.io/apiserver drops the controller of a configuration that it cannot read, with its queues.
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent(),
+		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*Typed[...]).updateUnfinishedWorkLoop"),
+		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*delayingType[...]).waitingLoop"))
+	kubeconfig, closeReviewer := reviewer(t)
+	o := DefaultServeOptions()
+	o.Secure.BindAddress = net.IPv4(127, 0, 0, 1)
+	var err error
+	if o.Secure.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	o.Authentication.RemoteKubeConfigFile, o.Authorization.RemoteKubeConfigFile = kubeconfig, kubeconfig
+	o.Profiling = true
+	s, err := NewServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, _, _ := newTestInbox(t)
+	m, _ := counted()
+	loop := NewLoop(LoopConfig{Engine: &script{}, Inbox: in, Carrier: &keptEffects{}, Metrics: m})
+	ending := make(chan struct{})
+	err = s.Serve(Health{Loop: loop, Ending: ending}, map[string]http.Handler{
+		"/kumiki/": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "asked "+r.URL.Path) }),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(s.Endpoint().CA) {
+		t.Fatal("the endpoint's CA is no certificate")
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	client := &http.Client{Transport: transport, Timeout: 30 * time.Second}
+	ask := func(path, token string) (int, string) {
+		t.Helper()
+		req, err := http.NewRequest(http.MethodGet, "https://"+s.Endpoint().Address+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+		res, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, string(body)
+	}
+
+	for _, c := range []struct {
+		path, token string
+		code        int
+		body        string
+	}{
+		{"/healthz", "", 200, "ok"},
+		{"/livez?verbose", "", 200, "[+]scheduling-loop ok"},
+		{"/readyz", "", 500, "[-]sched-handler-sync failed"},
+		{"/metrics", "", 403, "forbidden"},
+		{"/metrics", "bad", 401, "Unauthorized"},
+		{"/metrics", "good", 200, "kumiki_loop_heartbeat_seconds"},
+		{"/debug/pprof/", "good", 403, "forbidden"},
+		{"/kumiki/v1/queue", "", 403, "forbidden"},
+		{"/kumiki/v1/queue", "good", 200, "asked /kumiki/v1/queue"},
+	} {
+		if code, body := ask(c.path, c.token); code != c.code || !strings.Contains(body, c.body) {
+			t.Errorf("GET %s with token %q: %d %.300s, want %d and %q", c.path, c.token, code, body, c.code, c.body)
+		}
+	}
+	close(loop.synced)
+	if code, body := ask("/readyz", ""); code != 200 {
+		t.Errorf("readyz after the lists: %d %s", code, body)
+	}
+	close(ending)
+	if code, body := ask("/readyz", ""); code != 500 || !strings.Contains(body, "shutdown") {
+		t.Errorf("readyz at the end: %d %s", code, body)
+	}
+	transport.CloseIdleConnections()
+	s.Stop()
+	closeReviewer()
+}
+
+func TestServingCanBeSwitchedOff(t *testing.T) {
+	o := DefaultServeOptions()
+	o.Secure.BindPort = 0
+	if s, err := NewServer(o); s != nil || err != nil {
+		t.Errorf("got %v, %v", s, err)
+	}
+}
+
+func TestATakenPortIsAClearError(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	o := DefaultServeOptions()
+	o.Secure.BindAddress = net.IPv4(127, 0, 0, 1)
+	o.Secure.BindPort = l.Addr().(*net.TCPAddr).Port
+	if _, err := NewServer(o); err == nil || !strings.Contains(err.Error(), "address already in use") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestAnUnreadableKubeconfigIsNamed: the errors of a start name the file that is wrong.
+func TestAnUnreadableKubeconfigIsNamed(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "bad")
+	if err := os.WriteFile(bad, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{bad, filepath.Join(t.TempDir(), "missing")} {
+		if _, err := RestConfig(ClientOptions{Kubeconfig: path}); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("kubeconfig %s: %v", path, err)
+		}
+	}
+}
