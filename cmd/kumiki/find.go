@@ -47,15 +47,24 @@ func (f *finder) namespace() (string, error) {
 	return ns, nil
 }
 
-// client finds the running scheduler.
-func (f *finder) client(ctx context.Context) (*ask.Client, error) {
+// where reads the flags that name the scheduler.
+func (f *finder) where() (ask.Where, error) {
 	namespace, name, ok := strings.Cut(f.lease, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return nil, usageError{fmt.Errorf("--scheduler-lease must be namespace/name, got %q", f.lease)}
+		return ask.Where{}, usageError{fmt.Errorf("--scheduler-lease must be namespace/name, got %q", f.lease)}
+	}
+	return ask.Where{Namespace: namespace, Lease: name, Endpoint: f.endpoint}, nil
+}
+
+// client finds the running scheduler.
+func (f *finder) client(ctx context.Context) (*ask.Client, error) {
+	where, err := f.where()
+	if err != nil {
+		return nil, err
 	}
 	cfg, err := f.rest()
 	if err != nil {
 		return nil, err
 	}
-	return ask.Find(ctx, cfg, ask.Where{Namespace: namespace, Lease: name, Endpoint: f.endpoint})
+	return ask.Find(ctx, cfg, where)
 }

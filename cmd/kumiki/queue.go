@@ -31,6 +31,9 @@ func newQueueCommand(io streams) *cobra.Command {
   kumiki queue -w -n shop`,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if _, err := find.where(); err != nil {
+				return err
+			}
 			namespace := "" // all
 			if !everywhere {
 				var err error

@@ -4,6 +4,7 @@ package text
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,8 @@ import (
 // Amount writes an amount of a resource: cores, bytes with a binary unit, or a count.
 func Amount(resource string, value int64) string {
 	switch {
+	case value == math.MaxInt64: // what sums and quantities saturate at
+		return "too large to count"
 	case resource == "cpu":
 		return cores(value)
 	case resource == "memory", resource == "ephemeral-storage", strings.HasPrefix(resource, "hugepages-"):
@@ -35,7 +38,7 @@ func cores(milli int64) string {
 // bytes writes a number of bytes in the largest unit that keeps it at 1 or above, with a decimal unless it is whole.
 func bytes(n int64) string {
 	if n < 0 {
-		return "-" + bytes(-max(n, -1<<62))
+		return "-" + bytes(-max(n, -math.MaxInt64))
 	}
 	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
 	unit, size := 0, int64(1)
@@ -54,7 +57,7 @@ func Amounts(list []record.ResourceAmount) string {
 	for i, a := range list {
 		parts[i] = a.Resource + " " + Amount(a.Resource, a.Value)
 		if a.Overflowed {
-			parts[i] = a.Resource + " (too large to count)"
+			parts[i] = a.Resource + " too large to count"
 		}
 	}
 	return strings.Join(parts, ", ")

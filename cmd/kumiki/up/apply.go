@@ -81,17 +81,24 @@ func decode(in io.Reader) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	documents := yaml.NewYAMLOrJSONDecoder(in, 4096)
 	for n := 1; ; n++ {
-		o := &unstructured.Unstructured{}
-		err := documents.Decode(&o.Object)
+		var raw runtime.RawExtension
+		err := documents.Decode(&raw)
 		switch {
 		case errors.Is(err, io.EOF):
 			return out, nil
 		case err != nil:
 			return nil, fmt.Errorf("document %d: %w", n, err)
-		case len(o.Object) == 0:
+		}
+		if text := string(bytes.TrimSpace(raw.Raw)); text == "" || text == "null" {
 			continue
-		case o.GetKind() == "" || o.GetAPIVersion() == "":
-			return nil, fmt.Errorf("document %d has no apiVersion or kind", n)
+		}
+		o := &unstructured.Unstructured{}
+		if err := o.UnmarshalJSON(raw.Raw); err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+		switch {
+		case o.GetAPIVersion() == "":
+			return nil, fmt.Errorf("document %d has no apiVersion", n)
 		case o.IsList():
 			if err := o.EachListItem(func(item runtime.Object) error {
 				out = append(out, item.(*unstructured.Unstructured))

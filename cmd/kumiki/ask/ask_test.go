@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ask
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/record"
+	"github.com/kumiki-scheduler/kumiki/view"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
+}
+
+// engineOf knows one pod.
+type engineOf struct{ name string }
+
+func (e engineOf) ExplainPod(namespace, name string) (record.PodReport, bool) {
+	return record.PodReport{Pod: record.PodRef{Namespace: namespace, Name: name}}, name == e.name
+}
+func (engineOf) ExplainNode(string) (record.NodeReport, bool) { return record.NodeReport{}, false }
+func (engineOf) QueueReport() record.QueueReport {
+	return record.QueueReport{Counts: record.QueueCounts{Gated: 7}}
+}
+
+// world is an API server with one lease, and a scheduler that lets only a bearer of the token in.
+type world struct {
+	view      *view.View
+	scheduler *httptest.Server
+	lease     *coordinationv1.Lease
+	cfg       *rest.Config
+}
+
+const token = "user-token"
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{view: view.New(view.Options{Asker: view.AskFunc(func(_ context.Context, f func(view.Explainer)) error {
+		f(engineOf{"web"})
+		return nil
+	})})}
+	handler := w.view.Handler()
+	w.scheduler = httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		switch r.Header.Get("Authorization") {
+		case "Bearer " + token:
+			handler.ServeHTTP(rw, r)
+		case "Bearer stranger":
+			rw.WriteHeader(http.StatusForbidden)
+			json.NewEncoder(rw).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"}, Message: `User "stranger" cannot get path`})
+		default:
+			rw.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	t.Cleanup(w.scheduler.Close)
+	holder, seconds := "host_1", int32(15)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.scheduler.Certificate().Raw})
+	w.lease = &coordinationv1.Lease{
+		TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-scheduler", Annotations: map[string]string{
+			kube.EndpointAnnotation: w.scheduler.Listener.Addr().String(),
+			kube.CAAnnotation:       base64.StdEncoding.EncodeToString(ca),
+		}},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: time.Now()}},
+	}
+	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "application/json")
+		if w.lease == nil || r.URL.Path != "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler" {
+			rw.WriteHeader(http.StatusNotFound)
+			json.NewEncoder(rw).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: 404, Reason: metav1.StatusReasonNotFound})
+			return
+		}
+		json.NewEncoder(rw).Encode(w.lease)
+	}))
+	t.Cleanup(api.Close)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	w.cfg = &rest.Config{Host: api.URL, BearerToken: token, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+	return w
+}
+
+func (w *world) find(t *testing.T) (*Client, error) {
+	t.Helper()
+	c, err := Find(context.Background(), w.cfg, Default())
+	if c != nil {
+		t.Cleanup(c.http.CloseIdleConnections)
+	}
+	return c, err
+}
+
+// TestFindAndAsk goes the whole way: lease, certificate, credentials, question.
+func TestFindAndAsk(t *testing.T) {
+	w := newWorld(t)
+	c, err := w.find(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := c.Pod(context.Background(), "shop", "web")
+	if err != nil || report.Pod.Key() != "shop/web" {
+		t.Fatalf("pod: %+v, %v", report, err)
+	}
+	queue, err := c.Queue(context.Background())
+	if err != nil || queue.Counts.Gated != 7 {
+		t.Fatalf("queue: %+v, %v", queue, err)
+	}
+	if _, err := c.Node(context.Background(), "n"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("unknown node: %v", err)
+	}
+}
+
+// TestForwardedPort: another address is dialled, and the certificate is still checked for the one in the lease.
+func TestForwardedPort(t *testing.T) {
+	w := newWorld(t)
+	address := w.lease.Annotations[kube.EndpointAnnotation]
+	w.lease.Annotations[kube.EndpointAnnotation] = "example.com:10259" // a name of httptest's certificate
+	c, err := Find(context.Background(), w.cfg, Where{Namespace: "kube-system", Lease: "kube-scheduler", Endpoint: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.http.CloseIdleConnections)
+	if _, err := c.Queue(context.Background()); err != nil {
+		t.Error(err)
+	}
+	w.lease.Annotations[kube.EndpointAnnotation] = "elsewhere.test:10259"
+	c, err = Find(context.Background(), w.cfg, Where{Namespace: "kube-system", Lease: "kube-scheduler", Endpoint: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.http.CloseIdleConnections)
+	if _, err := c.Queue(context.Background()); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a certificate for another name was taken: %v", err)
+	}
+}
+
+// TestWhyNot: every way in which the scheduler cannot be asked has its own sentence.
+func TestWhyNot(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*world)
+		want   string
+	}{
+		"no lease":      {func(w *world) { w.lease = nil }, "no scheduler runs: there is no lease kube-system/kube-scheduler"},
+		"nobody":        {func(w *world) { w.lease.Spec.HolderIdentity = nil }, "nobody holds lease"},
+		"upstream":      {func(w *world) { w.lease.Annotations = nil }, `is "host_1" and not kumiki`},
+		"left behind":   {func(w *world) { w.lease.Spec.RenewTime.Time = time.Now().Add(-time.Hour) }, "has not renewed it for 1h0m0s"},
+		"bad address":   {func(w *world) { w.lease.Annotations[kube.EndpointAnnotation] = "nonsense" }, "missing port"},
+		"bad ca":        {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "!" }, "annotation kumiki.dev/ca"},
+		"wrong ca":      {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "" }, "certificate"},
+		"forbidden":     {func(w *world) { w.cfg.BearerToken = "stranger" }, `nonResourceURLs ["/kumiki/*"]`},
+		"anonymous":     {func(w *world) { w.cfg.BearerToken = "" }, "could not tell who you are"},
+		"does not run":  {func(w *world) { w.scheduler.Close() }, "does not answer"},
+		"api down":      {func(w *world) { w.cfg.Host = "http://127.0.0.1:1" }, "reading lease kube-system/kube-scheduler"},
+		"bad client ca": {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "bm9wZQ==" }, "client of the scheduler"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			tt.change(w)
+			c, err := w.find(t)
+			if err == nil {
+				_, err = c.Queue(context.Background())
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestMovesResume: a stream that is opened again goes on behind the last move.
+func TestMovesResume(t *testing.T) {
+	w := newWorld(t)
+	c, err := w.find(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enough := errors.New("enough")
+	var names []string
+	take := func(line view.MoveLine) error {
+		if line.Move == nil {
+			// The stream stands, so these moves are new to it.
+			if len(names) == 0 {
+				for _, name := range []string{"a", "b"} {
+					w.view.Moved(record.QueueMove{Pod: record.PodRef{Name: name}})
+				}
+			}
+			return nil
+		}
+		names = append(names, line.Move.Pod.Name)
+		return enough
+	}
+	epoch, since, err := c.Moves(context.Background(), "", 0, take)
+	if !errors.Is(err, enough) || since != 1 {
+		t.Fatalf("first: %v, since %d", err, since)
+	}
+	if _, since, err = c.Moves(context.Background(), epoch, since, take); !errors.Is(err, enough) || since != 2 {
+		t.Fatalf("second: %v, since %d", err, since)
+	}
+	if got := strings.Join(names, ""); got != "ab" {
+		t.Errorf("moves %q, want ab", got)
+	}
+}

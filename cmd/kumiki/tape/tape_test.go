@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tape
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kumiki-scheduler/kumiki/app"
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// recorded plays a short story to an engine and returns the recording: two nodes, a pod that fits and one that does not.
+func recorded(t *testing.T, maxBytes int64) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tape")
+	c := config.Default()
+	r, err := Create(path, maxBytes, c, 5*time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := app.EngineConfig(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.UnschedulableTimeout = record.Time(5 * time.Minute)
+	e := engine.New(cfg)
+	step := func(ev engine.Event) {
+		effects := e.Step(ev)
+		r.Observe(ev, effects)
+	}
+	intake := cluster.NewIntake()
+	for _, name := range []string{"n1", "n2"} {
+		step(engine.NodeSet{Node: intake.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status: v1.NodeStatus{Allocatable: v1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi"), "pods": resource.MustParse("10")}}})})
+	}
+	for _, cpu := range []string{"1", "3"} {
+		step(engine.PodSet{Pod: intake.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p" + cpu, UID: types.UID("u" + cpu)},
+			Spec: v1.PodSpec{SchedulerName: "default-scheduler", Containers: []v1.Container{{Resources: v1.ResourceRequirements{
+				Requests: v1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}})})
+	}
+	for _, ev := range []engine.Event{engine.Synced{}, engine.Tick{Now: record.Second}, engine.Cycle{}, engine.Cycle{}} {
+		step(ev)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// play counts the events of a recording and those with other effects than at the time.
+func play(text string) (events, different int, err error) {
+	err = Play(strings.NewReader(text), func(_ *engine.Engine, s Step) error {
+		events++
+		if s.Differs() {
+			different++
+		}
+		return nil
+	})
+	return events, different, err
+}
+
+// TestSameAgain: a recording that is played has the same effects, byte for byte.
+func TestSameAgain(t *testing.T) {
+	text := recorded(t, DefaultMaxBytes)
+	if !strings.Contains(text, `{"effect":"Bind"`) {
+		t.Fatalf("nothing was bound:\n%s", text)
+	}
+	if events, different, err := play(text); err != nil || events != 8 || different != 0 {
+		t.Errorf("%d events, %d different, %v", events, different, err)
+	}
+}
+
+// TestOtherEffects: a single changed byte of an effect shows.
+func TestOtherEffects(t *testing.T) {
+	text := recorded(t, DefaultMaxBytes)
+	i := strings.Index(text, `{"effect":"Bind"`)
+	j := i + strings.Index(text[i:], `"Node":"n`) + len(`"Node":"n`)
+	changed := text[:j] + "9" + text[j+1:]
+	if _, different, err := play(changed); err != nil || different != 1 {
+		t.Errorf("%d different, %v", different, err)
+	}
+}
+
+// TestCutShort: a bounded recording holds whole steps, and one cut by a crash plays up to its last whole line.
+func TestCutShort(t *testing.T) {
+	whole := recorded(t, DefaultMaxBytes)
+	bounded := recorded(t, int64(len(whole)-10))
+	if !strings.HasPrefix(whole, bounded) || len(bounded) >= len(whole) {
+		t.Error("a bounded recording is not the beginning of the whole")
+	}
+	if events, different, err := play(bounded); err != nil || events != 7 || different != 0 {
+		t.Errorf("bounded: %d events, %d different, %v", events, different, err)
+	}
+	line := bytes.LastIndex([]byte(whole[:len(whole)-1]), []byte(`{"event"`))
+	if events, different, err := play(whole[:line+5]); err != nil || events != 7 || different != 0 {
+		t.Errorf("cut: %d events, %d different, %v", events, different, err)
+	}
+}
+
+// TestNotARecording: what is no recording is told so, with the line.
+func TestNotARecording(t *testing.T) {
+	whole := recorded(t, DefaultMaxBytes)
+	first, rest, _ := strings.Cut(whole, "\n")
+	for text, want := range map[string]string{
+		"":     "not a recording",
+		"{}\n": "not a recording",
+		rest:   "not a recording",
+		first + "\n" + `{"effect":"Bind","data":{}}` + "\n":    "line 2: an effect before the first event",
+		first + "\n" + `{"event":"Nonsense","data":{}}` + "\n": `line 2: reading a line of a tape: unknown event "Nonsense"`,
+	} {
+		if _, _, err := play(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestKeepsOld: a recording does not overwrite a file.
+func TestKeepsOld(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tape")
+	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Create(path, DefaultMaxBytes, config.Default(), time.Minute); err == nil {
+		t.Error("an old file was overwritten")
+	}
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package text
+
+import (
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+var update = flag.Bool("update", false, "write the pages under testdata anew")
+
+const now = 1000 * record.Second
+
+func pod(name string) record.PodRef {
+	return record.PodRef{Namespace: "shop", Name: name, UID: "uid-" + name}
+}
+
+func tooBig() record.PodReport {
+	return record.PodReport{
+		At: now, Revision: 77, Pod: pod("big"), Profile: "default-scheduler", Created: now - 60*record.Second,
+		Where: record.Unschedulable, Since: now - 12*record.Second, FlushAt: now + 288*record.Second,
+		Attempts: 3, Unschedulable: 3,
+		Requests: []record.ResourceAmount{{Resource: "cpu", Value: 64000}, {Resource: "memory", Value: 300 << 30}, {Resource: "hugepages-2Mi", Value: 100 << 20}},
+		Fit: &record.Fit{
+			Nodes: 100,
+			Reasons: []record.Reason{
+				{Plugin: "NodeResourcesFit", Reason: "Insufficient cpu", Nodes: 90, Examples: []string{"node-0", "node-1", "node-2"}},
+				{Plugin: "TaintToleration", Reason: "node(s) had untolerated taint(s)", Nodes: 10, Unresolvable: 10, Examples: []string{"gpu-0"}},
+			},
+			Remedies: []record.Remedy{
+				{Plugin: "NodeResourcesFit", Do: "free cpu on node-7", Node: "node-7", Resource: "cpu", Need: 64000, Free: 6500, Short: 57500, Nodes: 90},
+				{Plugin: "TaintToleration", Do: "tolerate the taint dedicated=gpu:NoSchedule", Node: "gpu-0", Nodes: 10, Also: []string{"NodeResourcesFit"}},
+			},
+		},
+		WaitsFor: []record.WaitsFor{
+			{Plugin: "NodeResourcesFit", Events: []string{"AssignedPodDelete", "NodeAdd"}},
+			{Plugin: "TaintToleration", Events: []string{"NodeAdd", "NodeUpdateNodeTaint"}},
+		},
+		Last: &record.Decision{At: now - 12*record.Second, Verdict: record.DoesNotFit, Message: "0/100 nodes are available: 10 node(s) had untolerated taint(s), 90 Insufficient cpu."},
+		Moves: []record.QueueMove{
+			{At: now - 60*record.Second, Pod: pod("big"), From: record.Gone, To: record.Active, Event: "PodAdd"},
+			{At: now - 12*record.Second, Pod: pod("big"), From: record.InFlight, To: record.Unschedulable, Event: "ScheduleAttemptFailure", Cause: "no node fits"},
+		},
+	}
+}
+
+func placed() record.PodReport {
+	return record.PodReport{
+		At: now, Pod: pod("web"), Profile: "default-scheduler", Where: record.Gone, Node: "node-4",
+		Requests: []record.ResourceAmount{{Resource: "cpu", Value: 500}},
+		Last: &record.Decision{
+			Number: 9, At: now - 500*record.Second/1000, Verdict: record.Placed, Attempt: 1, Nodes: 100, Feasible: 97,
+			Winner: &record.Candidate{Node: "node-4", Total: 387, Scores: []record.PluginScore{
+				{Plugin: "TaintToleration", Raw: 0, Weighted: 300}, {Plugin: "NodeResourcesFit", Raw: 87, Weighted: 87}}},
+			RunnerUp: &record.Candidate{Node: "node-9", Total: 380, Scores: []record.PluginScore{
+				{Plugin: "TaintToleration", Raw: 0, Weighted: 300}, {Plugin: "NodeResourcesFit", Raw: 80, Weighted: 80}}},
+		},
+	}
+}
+
+// TestPages holds whole pages for canned reports. Run with -update after a change that is meant, and read the diff.
+func TestPages(t *testing.T) {
+	backoff := record.PodReport{At: now, Pod: pod("retry"), Where: record.Backoff, Since: now - record.Second, BackoffUntil: now + 3*record.Second,
+		Attempts: 2, Errors: 2, Nominated: "node-3", Fit: &record.Fit{Nodes: 5, Feasible: 2, FeasibleExamples: []string{"node-1", "node-2"}}}
+	gated := record.PodReport{At: now, Pod: pod("later"), Where: record.Gated, Since: now - 90*record.Second, Gates: []string{"example.com/quota"},
+		WaitsFor: []record.WaitsFor{{Plugin: "SchedulingGates", Events: []string{"PodUpdatePodSchedulingGatesEliminated"}}}}
+	refused := record.PodReport{At: now, Pod: pod("pinned"), Where: record.Unschedulable, Fit: &record.Fit{Nodes: 5, PreFilter: "NodeAffinity",
+		PreFilterReason: "node(s) didn't match Pod's node affinity/selector"}}
+	forgotten := record.PodReport{At: now, Pod: pod("old"), Node: "node-1"}
+	overflowed := record.PodReport{At: now, Pod: pod("huge"), Where: record.Active, Requests: []record.ResourceAmount{{Resource: "memory", Value: 1<<63 - 1, Overflowed: true}}}
+	node := record.NodeReport{At: now, Revision: 5, Name: "node-4", Unschedulable: true, PodCount: 2, Assumed: 1,
+		Labels: []record.Label{{Key: "zone", Value: "a"}}, Taints: []string{"dedicated=gpu:NoSchedule"}, Ports: []string{"TCP/0.0.0.0:80"},
+		Resources: []record.NodeResource{
+			{Resource: "cpu", Allocatable: 8000, Confirmed: 335, Assumed: 200, Requested: 535, Free: 7465, Scored: 630, HasScored: true},
+			{Resource: "memory", Allocatable: 32 << 30, Confirmed: 40 << 30, Requested: 40 << 30, Free: -8 << 30, Scored: 41 << 30, HasScored: true},
+			{Resource: "hugepages-1Gi", Allocatable: 4 << 30, Free: 4 << 30},
+			{Resource: "pods", Allocatable: 110, Confirmed: 1, Assumed: 1, Requested: 2, Free: 108}},
+		Scores: []record.ScoreReadings{{Plugin: "NodeResourcesFit", Reads: "scored", Resources: []string{"cpu", "memory"}},
+			{Plugin: "NodeResourcesBalancedAllocation", Reads: "requested", Resources: []string{"cpu", "memory"}}},
+		Pods: []record.PodOnNode{{Pod: pod("web"), Assumed: true, Holds: []record.ResourceAmount{{Resource: "cpu", Value: 200}}},
+			{Pod: pod("silent"), Terminating: true, Priority: 1000}}}
+	queue := record.QueueReport{At: now, Counts: record.QueueCounts{Active: 1, Backoff: 1, Unschedulable: 1, Gated: 1}, Entries: []record.QueueEntry{
+		{Pod: pod("web"), Where: record.Active, Profile: "default-scheduler", Priority: 5, Since: now - record.Second/4},
+		{Pod: pod("retry"), Where: record.Backoff, Attempts: 2, Since: now - record.Second, Until: now + 3*record.Second},
+		{Pod: pod("big"), Where: record.Unschedulable, Attempts: 3, Since: now - 12*record.Second, Until: now + 288*record.Second, Created: now - 60*record.Second,
+			Plugins: []string{"NodeResourcesFit", "TaintToleration"}}}}
+	for name, write := range map[string]func(io.Writer) error{
+		"pod-too-big":      func(w io.Writer) error { return Pod(w, tooBig(), false) },
+		"pod-too-big-wide": func(w io.Writer) error { return Pod(w, tooBig(), true) },
+		"pod-placed":       func(w io.Writer) error { return Pod(w, placed(), false) },
+		"pod-placed-wide":  func(w io.Writer) error { return Pod(w, placed(), true) },
+		"pod-backoff":      func(w io.Writer) error { return Pod(w, backoff, false) },
+		"pod-gated":        func(w io.Writer) error { return Pod(w, gated, false) },
+		"pod-refused":      func(w io.Writer) error { return Pod(w, refused, false) },
+		"pod-forgotten":    func(w io.Writer) error { return Pod(w, forgotten, false) },
+		"pod-overflowed":   func(w io.Writer) error { return Pod(w, overflowed, false) },
+		"node":             func(w io.Writer) error { return Node(w, node, false) },
+		"node-wide":        func(w io.Writer) error { return Node(w, node, true) },
+		"queue":            func(w io.Writer) error { return Queue(w, queue, false) },
+		"queue-wide":       func(w io.Writer) error { return Queue(w, queue, true) },
+		"queue-empty":      func(w io.Writer) error { return Queue(w, record.QueueReport{}, false) },
+		"decision":         func(w io.Writer) error { return Decision(w, *placed().Last) },
+		"moves": func(w io.Writer) error {
+			io.WriteString(w, MoveHead)
+			for _, m := range tooBig().Moves {
+				if err := Move(w, m, time.UTC); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got strings.Builder
+			if err := write(&got); err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join("testdata", name+".txt")
+			if *update {
+				if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.String() != string(want) {
+				t.Errorf("got:\n%s\nwant:\n%s", got.String(), want)
+			}
+		})
+	}
+}
+
+// TestAmounts: exact where a unit allows it, one decimal elsewhere, and never a wrap at the ends of the range.
+func TestAmounts(t *testing.T) {
+	for _, tt := range []struct {
+		resource string
+		value    int64
+		want     string
+	}{
+		{"cpu", 2000, "2"}, {"cpu", 1500, "1500m"}, {"cpu", 0, "0"}, {"cpu", -500, "-500m"},
+		{"memory", 0, "0"}, {"memory", 1023, "1023"}, {"memory", 512 << 20, "512Mi"}, {"memory", 3<<30 + 1, "3.0Gi"},
+		{"memory", -1 << 30, "-1Gi"}, {"memory", 1<<63 - 1, "too large to count"}, {"memory", 1<<63 - 2, "8.0Ei"}, {"memory", -1 << 63, "-8.0Ei"},
+		{"hugepages-1Gi", 2 << 30, "2Gi"}, {"pods", 110, "110"}, {"example.com/gpu", 8, "8"},
+	} {
+		if got := Amount(tt.resource, tt.value); got != tt.want {
+			t.Errorf("%s %d: got %s, want %s", tt.resource, tt.value, got, tt.want)
+		}
+	}
+}
+
+// failing writes nothing.
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// TestBrokenPipe: an output that is gone is an error, not a panic.
+func TestBrokenPipe(t *testing.T) {
+	if Pod(failing{}, tooBig(), true) == nil || Queue(failing{}, record.QueueReport{}, false) == nil {
+		t.Error("no error from a closed pipe")
+	}
+}
