@@ -360,7 +360,7 @@ func frozenServerGoesOn(t *testing.T, p *program) {
 // that is kept brings the cluster back as it was, under the same address.
 func TestKeptDataDirAndGracePeriods(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cluster")
-	args := []string{"--nodes=2", "--data-dir=" + dir, "--pod-stages=realistic"}
+	args := []string{"--nodes=2", "--data-dir=" + dir, "--pod-stages=realistic", "--restart-children"}
 	var server string
 	t.Run("first life", func(t *testing.T) {
 		p := launch(t, args...)
@@ -384,6 +384,7 @@ func TestKeptDataDirAndGracePeriods(t *testing.T) {
 			}
 			return fmt.Sprintf("still there (%v)", err)
 		})
+		childrenComeBack(t, p)
 		if code := p.terminate(); code != exitOK {
 			t.Errorf("exit code %d", code)
 		}
@@ -405,6 +406,35 @@ func TestKeptDataDirAndGracePeriods(t *testing.T) {
 			t.Errorf("a second cluster in the same directory: %v, want exit code %d", err, exitFailed)
 		}
 	})
+}
+
+// With --restart-children what ends on its own is started again, but what was
+// killed by name stays dead.
+func childrenComeBack(t *testing.T, p *program) {
+	before := p.pids()
+	// The order is that of the status: supervisor, etcd, API server, ...
+	for _, pid := range before[1:3] {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "etcd and API server come back", func() string {
+		if after := p.pids(); after[1] == before[1] || after[2] == before[2] {
+			return "not started"
+		}
+		if _, err := p.client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	if code := p.control("kill", "controllers"); code != exitOK {
+		t.Fatalf("kill exits with %d", code)
+	}
+	p.podOn("node-0001", "without-controllers", nil)
+	p.wantRunning("without-controllers")
+	if pid := p.pids()[3]; pid != before[3] {
+		t.Error("a child that was killed by name was started again")
+	}
 }
 
 // Errors of the user come back at once, with the exit code for them and

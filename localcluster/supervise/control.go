@@ -165,13 +165,6 @@ func (s *Supervisor) restart(ctx context.Context, role string) error {
 			<-c.ended
 		}
 	}
-	if role == roles.Etcd {
-		for _, name := range roles.SocketFiles() {
-			if err := os.Remove(s.dir.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("restart %s: %w", role, err)
-			}
-		}
-	}
 	if err := s.spawn(role); err != nil {
 		return err
 	}

@@ -205,6 +205,11 @@ func (s *Supervisor) args(role string) []string {
 
 // spawn starts a role's process. The role must not have a living one.
 func (s *Supervisor) spawn(role string) error {
+	if role == roles.Etcd {
+		if err := s.removeSockets(); err != nil {
+			return err
+		}
+	}
 	var stdout *readySignal
 	if role == roles.Nodes {
 		stdout = newReadySignal(s.nodesAreReady)
@@ -229,6 +234,16 @@ func (s *Supervisor) spawn(role string) error {
 	c := &child{role: role, cmd: cmd, phase: Running, ended: make(chan struct{})}
 	s.children[role] = c
 	go s.wait(c)
+	return nil
+}
+
+// removeSockets clears what a killed etcd left; it would not listen otherwise.
+func (s *Supervisor) removeSockets() error {
+	for _, name := range roles.SocketFiles() {
+		if err := os.Remove(s.dir.file(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove socket of %s: %w", roles.Etcd, err)
+		}
+	}
 	return nil
 }
 
