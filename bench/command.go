@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
 // Client-side limits that do not bind, as scheduler_perf sets them.
@@ -38,6 +40,9 @@ type Options struct {
 	ProfileSeconds int
 	// Progress gets lines for people.
 	Progress io.Writer
+
+	// launch starts a cluster; nil is testcluster.Launch.
+	launch func(context.Context, testcluster.Options) (*testcluster.Cluster, error)
 }
 
 // NewCommand is `kumiki bench`.
@@ -134,6 +139,9 @@ func (o *Options) complete() error {
 func Basic(ctx context.Context, o Options) (Report, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
+	}
+	if o.launch == nil {
+		o.launch = testcluster.Launch
 	}
 	if err := o.complete(); err != nil {
 		return Report{}, err

@@ -89,6 +89,8 @@ type Run struct {
 	// scheduler, API server, etcd and this program.
 	Idle   float64 `json:"idleShare"`
 	Others float64 `json:"othersShare"`
+	// Calls are the writes that the API server answered, those of this program included: one create for each pod.
+	Calls Calls `json:"calls"`
 	// Oversold must be empty.
 	Oversold []string `json:"oversold,omitempty"`
 }
@@ -99,7 +101,7 @@ func measure(ctx context.Context, o Options, name string, round int) (_ Run, err
 		fmt.Fprintf(o.Progress, "%s, round %d: "+format+"\n", append([]any{name, round}, args...)...)
 	}
 	progress("starting a cluster of %d nodes", o.Nodes)
-	c, err := testcluster.Launch(ctx, testcluster.Options{
+	c, err := o.launch(ctx, testcluster.Options{
 		NodeSpec: fmt.Sprintf(nodeSpec, o.Nodes), PodStages: "none", NoKubeletAdmission: true, NoHeartbeats: true,
 	})
 	if err != nil {
@@ -110,6 +112,7 @@ func measure(ctx context.Context, o Options, name string, round int) (_ Run, err
 	if err != nil {
 		return Run{}, err
 	}
+	defer b.clients.Close()
 	if err := b.prepare(ctx); err != nil {
 		return Run{}, err
 	}
@@ -144,9 +147,9 @@ func measure(ctx context.Context, o Options, name string, round int) (_ Run, err
 type burst struct {
 	o       Options
 	cluster *testcluster.Cluster
-	client  *kubernetes.Clientset
-	watcher *kubernetes.Clientset
-	servers []int // processes of API server and etcd
+	clients *kube.Clients
+	client  *kubernetes.Clientset // of creates and questions
+	servers []int                 // processes of API server and etcd
 	names   []string
 	watch   *stopwatch
 }
@@ -160,7 +163,7 @@ func newBurst(o Options, c *testcluster.Cluster) (*burst, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &burst{o: o, cluster: c, client: clients.Binds, watcher: clients.Watches}
+	b := &burst{o: o, cluster: c, clients: clients, client: clients.Binds}
 	for i := range o.Pods {
 		b.names = append(b.names, fmt.Sprintf("pod-%06d", i))
 	}
@@ -234,6 +237,10 @@ func (b *burst) run(ctx context.Context, s *scheduler) (Run, error) {
 		profiled <- nil
 	}
 
+	asked, err := callsNow(ctx, b.client)
+	if err != nil {
+		return Run{}, err
+	}
 	before, err := usageNow(s.cmd.Process.Pid, b.servers)
 	if err != nil {
 		return Run{}, err
@@ -267,6 +274,11 @@ func (b *burst) run(ctx context.Context, s *scheduler) (Run, error) {
 	used := after.since(before)
 	r.SchedulerCPU, r.ServersCPU, r.BenchCPU = used.scheduler, used.servers, used.self
 	r.Idle, r.Others = used.idleShare(), used.othersShare()
+	answered, err := callsNow(ctx, b.client)
+	if err != nil {
+		return Run{}, err
+	}
+	r.Calls = answered.since(asked)
 	if r.FinalRSS, r.PeakRSS, err = memoryOf(s.cmd.Process.Pid); err != nil {
 		return Run{}, err
 	}
@@ -282,7 +294,7 @@ func (b *burst) run(ctx context.Context, s *scheduler) (Run, error) {
 // watchBound notes pods that get a node, until ctx ends.
 func (b *burst) watchBound(ctx context.Context, listed func()) {
 	const assigned = "spec.nodeName!="
-	pods := b.watcher.CoreV1().Pods(namespace)
+	pods := b.clients.Watches.CoreV1().Pods(namespace)
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = assigned
@@ -294,7 +306,7 @@ func (b *burst) watchBound(ctx context.Context, listed func()) {
 		},
 	}
 	see := &seen{pod: func(p *corev1.Pod) { b.watch.sawBound(p.Name) }, listed: listed, known: map[string]bool{}}
-	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, b.watcher), &corev1.Pod{}, see,
+	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, b.clients.Watches), &corev1.Pod{}, see,
 		cache.ReflectorOptions{Name: "bound pods"}).RunWithContext(ctx)
 }
 

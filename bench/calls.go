@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/client-go/kubernetes"
+)
+
+// Calls counts requests to the API server: "POST pods/binding 201" -> how many.
+type Calls map[string]int64
+
+// label finds one label of a metric.
+var label = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
+
+// parseCalls reads the requests that ended out of the API server's /metrics. Only those about pods and events are of
+// interest: the API server also talks to itself.
+func parseCalls(text string) (Calls, error) {
+	calls := Calls{}
+	for line := range strings.Lines(text) {
+		rest, ours := strings.CutPrefix(line, "apiserver_request_total{")
+		if !ours {
+			continue
+		}
+		labels, value, found := strings.Cut(rest, "} ")
+		if !found {
+			return nil, fmt.Errorf("metric without a value: %q", line)
+		}
+		of := map[string]string{} // label -> value
+		for _, m := range label.FindAllStringSubmatch(labels, -1) {
+			of[m[1]] = m[2]
+		}
+		if of["resource"] != "pods" && of["resource"] != "events" {
+			continue
+		}
+		n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil {
+			return nil, fmt.Errorf("metric %q: %w", line, err)
+		}
+		what := of["resource"]
+		if of["subresource"] != "" {
+			what += "/" + of["subresource"]
+		}
+		calls[of["verb"]+" "+what+" "+of["code"]] += int64(n)
+	}
+	return calls, nil
+}
+
+// callsNow asks the API server what it was asked so far.
+func callsNow(ctx context.Context, client *kubernetes.Clientset) (Calls, error) {
+	text, err := client.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("metrics of the API server: %w", err)
+	}
+	return parseCalls(string(text))
+}
+
+// since leaves what came on top, without lists and watches, which are this program's as well.
+func (c Calls) since(before Calls) Calls {
+	out := Calls{}
+	for what, n := range c {
+		if more := n - before[what]; more > 0 && !strings.HasPrefix(what, "LIST ") && !strings.HasPrefix(what, "WATCH ") {
+			out[what] = more
+		}
+	}
+	return out
+}
+
+// text shows calls per pod, the most frequent of them; what is too rare to matter is left to the JSON.
+func (c Calls) text(pods int) string {
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(c)) {
+		if each := float64(c[what]) / float64(pods); each >= 0.005 {
+			parts = append(parts, fmt.Sprintf("%.2f %s", each, what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

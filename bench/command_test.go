@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/goleak"
+
+	"github.com/kumiki-scheduler/kumiki/app"
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
+)
+
+// TestMain makes the test's own program stand for kumiki: the benchmark starts it with kumiki's command lines.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && (os.Args[1] == "scheduler" || os.Args[1] == "bench") {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		root := &cobra.Command{Use: "kumiki"}
+		root.AddCommand(NewCommand(), schedulerForTest())
+		if err := root.ExecuteContext(ctx); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// schedulerForTest is `kumiki scheduler` with the flags that the benchmark gives.
+func schedulerForTest() *cobra.Command {
+	o := app.DefaultOptions()
+	var file string
+	cmd := &cobra.Command{Use: "scheduler", RunE: func(cmd *cobra.Command, _ []string) (err error) {
+		if o.Config, err = config.Read(file); err != nil {
+			return err
+		}
+		return app.Run(cmd.Context(), o)
+	}}
+	cmd.Flags().StringVar(&file, "config", "", "")
+	o.Serve.Secure.AddFlags(cmd.Flags())
+	o.Serve.Authentication.AddFlags(cmd.Flags())
+	o.Serve.Authorization.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// One small run of each scheduler that needs no other build, on real clusters.
+func TestSmallRun(t *testing.T) {
+	for _, name := range []string{Kumiki, Null} {
+		t.Run(name, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			const pods = 50
+			r, err := Basic(t.Context(), Options{
+				Nodes: 10, Pods: pods, Rounds: 1, Schedulers: []string{name}, QPS: defaultQPS, Burst: defaultBurst, Timeout: 3 * time.Minute,
+				launch: func(_ context.Context, opts testcluster.Options) (*testcluster.Cluster, error) {
+					return testcluster.Start(t, opts), nil
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := r.Runs[0]
+			if run.Events != pods || run.Calls["POST pods/binding 201"] != pods || run.Calls["POST events 201"] != pods {
+				t.Errorf("%d events and calls %v, want %d binds and as many events", run.Events, run.Calls, pods)
+			}
+			if run.P50 <= 0 || run.P50 > run.P99 || run.P99 > run.Max || run.Max > run.BindSeconds || run.BindSeconds > run.SettleSeconds {
+				t.Errorf("the times do not grow: %+v", run)
+			}
+			if run.PeakRSS < run.FinalRSS || run.FinalRSS == 0 {
+				t.Errorf("memory is %d at the end and %d at most", run.FinalRSS, run.PeakRSS)
+			}
+			// The thread that starts clusters lives as long as the program.
+			goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/kumiki-scheduler/kumiki/internal/testcluster.init.func1.1"))
+		})
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no nodes":          {[]string{"--nodes=0"}, "nodes, pods and runs must be at least 1, not 0"},
+		"unknown scheduler": {[]string{"--schedulers=kumiki,slurm"}, `scheduler "slurm" is unknown`},
+		"named twice":       {[]string{"--schedulers=null,null"}, "scheduler null is named twice"},
+		"no scheduler":      {[]string{"--schedulers="}, "no scheduler to measure"},
+		"unknown output":    {[]string{"-o=xml"}, `output "xml" is unknown`},
+		"upstream missing":  {[]string{"--kube-scheduler=" + filepath.Join(t.TempDir(), "none")}, "make conformance-upstream"},
+	} {
+		cmd := NewCommand()
+		cmd.SetArgs(append([]string{"basic"}, c.args...))
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(io.Discard)
+		err := cmd.ExecuteContext(t.Context())
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want it to say %q", name, err, c.want)
+		}
+	}
+}
+
+// The one file that all schedulers get is a configuration, and says what the flags say.
+func TestSettingsAreAConfiguration(t *testing.T) {
+	c, err := config.Parse([]byte(settings("/tmp/kube config", 5000, 4000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.ClientConnection; got.Kubeconfig != "/tmp/kube config" || got.QPS != 5000 || got.Burst != 4000 || c.LeaderElection.Enabled {
+		t.Errorf("got %+v, leader election %v", got, c.LeaderElection.Enabled)
+	}
+}
+
+func TestSchedulerThatDiesIsReported(t *testing.T) {
+	dir := t.TempDir()
+	s, err := startScheduler(t.Context(), Options{KumikiBinary: os.Args[0]}, Null, filepath.Join(dir, "no-kubeconfig"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	err = s.waitReady(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "ended before it was ready") || !strings.Contains(err.Error(), "no-kubeconfig") {
+		t.Errorf("got %v, want the program's own words", err)
+	}
+}
+
+func TestHelpHidesTheNullBinder(t *testing.T) {
+	var out bytes.Buffer
+	cmd := NewCommand()
+	cmd.SetArgs([]string{"--help"})
+	cmd.SetOut(&out)
+	if err := cmd.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "basic") || strings.Contains(out.String(), "looking at nothing") {
+		t.Errorf("help says:\n%s", out.String())
+	}
+}

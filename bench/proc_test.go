@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"os"
+	"testing"
+)
+
+func TestParseStat(t *testing.T) {
+	// The name of a program may look like the fields after it.
+	got, err := parseStat([]byte("4711 (a) S 1 (b) S 1 4711 4711 0 -1 4194560 5 6 7 8 250 75 3 4 20 0 9 0 100 1 2 3\n"))
+	if err != nil || got != 3.25 {
+		t.Errorf("got %g s and %v, want 3.25 s", got, err)
+	}
+	for _, bad := range []string{"", "4711 (a) S 1 2", "4711 (a) S 1 4711 4711 0 -1 4194560 5 6 7 8 x 75 3"} {
+		if got, err := parseStat([]byte(bad)); err == nil {
+			t.Errorf("%q gives %g s, want an error", bad, got)
+		}
+	}
+}
+
+func TestParseStatus(t *testing.T) {
+	now, peak, err := parseStatus([]byte("Name:\tVmRSS: 7 kB\nVmPeak:\t  900 kB\nVmHWM:\t    300 kB\nVmRSS:\t    200 kB\nThreads:\t4\n"))
+	if err != nil || now != 200<<10 || peak != 300<<10 {
+		t.Errorf("got %d now, %d at most and %v, want 200 and 300 KiB", now, peak, err)
+	}
+	for _, bad := range []string{"", "Name:\tx\nVmHWM:\t300 kB\n", "Name:\tx\nVmHWM:\t300 MB\nVmRSS:\t200 kB\n", "Name:\tx\nVmHWM:\t-\nVmRSS:\t200 kB\n"} {
+		if now, peak, err := parseStatus([]byte(bad)); err == nil {
+			t.Errorf("%q gives %d and %d, want an error", bad, now, peak)
+		}
+	}
+}
+
+func TestParseMachine(t *testing.T) {
+	busy, idle, err := parseMachine([]byte("cpu  100 10 30 500 60 5 15 20 100 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n"))
+	if err != nil || busy != 1.8 || idle != 5.6 {
+		t.Errorf("got %g s busy, %g s idle and %v, want 1.8 and 5.6: time of guests is counted in the time of users", busy, idle, err)
+	}
+	if _, _, err := parseMachine([]byte("intr 1 2 3\n")); err == nil {
+		t.Error("no error for a file without the line")
+	}
+}
+
+func TestSharesOfTheMachine(t *testing.T) {
+	used := usage{busy: 9, idle: 11, scheduler: 2, servers: 4, self: 1}.since(usage{busy: 1, idle: 9, scheduler: 1, servers: 1, self: 0})
+	if used.idleShare() != 0.2 || used.othersShare() != 0.3 {
+		t.Errorf("idle %g, others %g, want 0.2 and 0.3", used.idleShare(), used.othersShare())
+	}
+	// The clocks are not read at one moment; a share must not be negative.
+	if got := (usage{busy: 1, idle: 1, servers: 1.5}).othersShare(); got != 0 {
+		t.Errorf("others used %g, want 0", got)
+	}
+}
+
+// The files of this very process can be read.
+func TestThisProcess(t *testing.T) {
+	u, err := usageNow(os.Getpid(), []int{os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.scheduler > u.busy || u.busy <= 0 {
+		t.Errorf("this process used %g s of the %g s of the machine", u.scheduler, u.busy)
+	}
+	now, peak, err := memoryOf(os.Getpid())
+	if err != nil || now <= 0 || now > peak {
+		t.Errorf("memory is %d now and %d at most: %v", now, peak, err)
+	}
+}
