@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // whatever a kubeconfig uses to log in
 
+	"github.com/kumiki-scheduler/kumiki/bench"
 	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/ask"
 )
 
@@ -101,7 +102,7 @@ Run it in a cluster:         kumiki scheduler --config FILE`,
 	}
 	root.AddCommand(
 		newUpCommand(io), newSchedulerCommand(io), newWhyCommand(io), newQueueCommand(io), newReplayCommand(io),
-		newConfigCommand(io), newVersionCommand(io),
+		bench.NewCommand(), newConfigCommand(io), newVersionCommand(io),
 	)
 	return root
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func newUpCommand(io streams) *cobra.Command {
-	o := up.Options{Out: io.Out, Err: io.Err}
+	o := up.Options{Out: io.Out, Err: io.Err, Self: os.Args[0]}
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Start a local cluster with fake nodes, run kumiki in it, and show what it does with a workload",

@@ -5,12 +5,15 @@ package up
 import (
 	"context"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"time"
 
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/rest"
 
 	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/text"
+	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
 // explained bounds how many waiting pods are explained in full.
@@ -102,18 +105,21 @@ func (o Options) next(s summary) {
 			}
 		}
 	}
-	node := "node-0000"
 	fmt.Fprintf(o.Out, `
 The cluster runs until Ctrl-C. In another terminal, after the export line above:
-  kumiki why pod/%s -n %s
-  kumiki why node/%s
-  kumiki queue -A
-  kumiki queue -w -A
-`, pod, namespace, node)
+  %[1]s why pod/%[2]s -n %[3]s
+  %[1]s why node/node-0000
+  %[1]s queue -A
+  %[1]s queue -w -A
+`, o.Self, pod, namespace)
 	if o.File == "" {
-		fmt.Fprint(o.Out, `  kubectl -n demo scale deployment/web --replicas=400
-  kubectl -n demo patch pod gated --type=json -p '[{"op":"remove","path":"/spec/schedulingGates"}]'
-`)
+		kubectl := "kubectl"
+		if _, err := exec.LookPath(kubectl); err != nil { // the cluster's program can be it
+			kubectl = filepath.Join(filepath.Dir(o.Self), testcluster.BinaryName) + " kubectl"
+		}
+		fmt.Fprintf(o.Out, `  %[1]s -n demo scale deployment/web --replicas=%[2]d
+  %[1]s -n demo patch pod gated --type=json -p '[{"op":"remove","path":"/spec/schedulingGates"}]'
+`, kubectl, 20*o.Nodes)
 	}
 	fmt.Fprintln(o.Err, "press Ctrl-C to remove everything")
 }

@@ -38,6 +38,8 @@ type Options struct {
 	Timeout time.Duration
 	// Out is for data, Err for progress.
 	Out, Err io.Writer
+	// Self is how the user calls this program, for hints.
+	Self string
 	// Live tells that Err is a terminal, on which a line can be written over.
 	Live bool
 }
@@ -56,7 +58,10 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	err = o.inside(ctx, cluster, objects)
-	if ctx.Err() != nil && !o.Once {
+	switch {
+	case ctx.Err() != nil && o.Once:
+		err = errors.New("interrupted before the check was done")
+	case ctx.Err() != nil:
 		err = nil // the user has seen enough
 	}
 	fmt.Fprintln(o.Err, "removing the cluster")
