@@ -3,7 +3,6 @@
 package kube
 
 import (
-	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
@@ -11,7 +10,7 @@ import (
 )
 
 // logStep writes what a step did: troubles always, decisions at 3, queue moves with their cause at 4, scores at 5.
-func logStep(log logr.Logger, effects []engine.Effect) {
+func logStep(log klog.Logger, effects []engine.Effect) {
 	for _, f := range effects {
 		switch f := f.(type) {
 		case engine.Trouble:
@@ -27,7 +26,7 @@ func logStep(log logr.Logger, effects []engine.Effect) {
 	}
 }
 
-func logDecision(log logr.Logger, d *record.Decision) {
+func logDecision(log klog.Logger, d *record.Decision) {
 	v := log.V(3)
 	if !v.Enabled() {
 		return

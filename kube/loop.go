@@ -21,6 +21,8 @@ type Stepper interface {
 	Step(engine.Event) []engine.Effect
 	// Ready tells whether a Cycle would find a unit.
 	Ready() bool
+	// InFlightEvents counts the events kept for pods that are being decided on.
+	InFlightEvents() int
 }
 
 // Carrier carries out effects. None of its methods blocks.
@@ -251,7 +253,7 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 			l.step(log, engine.Cycle{})
 		}
 	}
-	l.told.sizes(l.cfg.Inbox, l.unanswered)
+	l.told.sizes(l.cfg.Inbox, l.unanswered, l.cfg.Engine.InFlightEvents())
 	l.answerAsks()
 	return taken == l.cfg.Batch || cycles == l.cfg.Cycles
 }

@@ -28,6 +28,8 @@ type script struct {
 
 func (s *script) Ready() bool { return s.ready > 0 }
 
+func (s *script) InFlightEvents() int { return 0 }
+
 func (s *script) Step(ev engine.Event) []engine.Effect {
 	switch ev := ev.(type) {
 	case engine.Tick:

@@ -103,7 +103,7 @@ func (m *Metrics) upstream() {
 		"Seconds at an extension point. Filter covers filters and scores, which are one pass here; it is measured in one of ten decisions.",
 		metrics.STABLE, 0.0001, 2, 12), []string{"extension_point", "status", "profile"})
 	m.inflightEvents = metrics.NewGaugeVec(gauge(subsystem, "inflight_events",
-		"Events kept for pods that are being decided on.", metrics.ALPHA), []string{"event"})
+		"Events kept for pods that are being decided on, all under the label all.", metrics.ALPHA), []string{"event"})
 	m.cacheSize = metrics.NewGaugeVec(gauge(subsystem, "cache_size",
 		"Nodes, bound pods and assumed pods that the scheduler knows.", metrics.ALPHA), []string{"type"})
 	m.goroutines = metrics.NewGaugeVec(gauge(subsystem, "goroutines",

@@ -180,8 +180,9 @@ func (t *tally) attempted(result string, p *tallied, now time.Time) {
 }
 
 // sizes reports how much is known.
-func (t *tally) sizes(inbox *Inbox, assumed int) {
+func (t *tally) sizes(inbox *Inbox, assumed, inflightEvents int) {
 	nodes, bound := inbox.Told()
+	t.m.inflightEvents.WithLabelValues("all").Set(float64(inflightEvents))
 	t.m.cacheSize.WithLabelValues("nodes").Set(float64(nodes))
 	t.m.cacheSize.WithLabelValues("pods").Set(float64(bound + assumed))
 	t.m.cacheSize.WithLabelValues("assumed_pods").Set(float64(assumed))

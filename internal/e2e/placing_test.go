@@ -3,15 +3,23 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
+	"go.uber.org/goleak"
+
+	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/internal/e2e/checker"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 	"github.com/kumiki-scheduler/kumiki/kube"
@@ -85,4 +93,59 @@ func expectTold(t *testing.T, client *kubernetes.Clientset, name string) {
 		}
 		return false, fmt.Sprintf("%d other events", len(list.Items))
 	})
+}
+
+// TestARunLeavesNothingBehind runs a scheduler inside this process, asks it over https as an administrator does, and
+// looks for goroutines when it has ended.
+func TestARunLeavesNothingBehind(t *testing.T) {
+	cluster := testcluster.Start(t, testcluster.Options{Nodes: 2})
+	client := adminClient(t, cluster)
+	create(t, client, pod("first", "100m"))
+	before := goleak.IgnoreCurrent()
+
+	ctx, end := context.WithCancel(t.Context())
+	scheduler, err := app.NewScheduler(ctx, options(cluster.SchedulerKubeconfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- scheduler.Run(ctx) }()
+	allBound(t, client, 1)
+
+	cfg, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Host, cfg.CAData, cfg.CAFile = "https://"+scheduler.Endpoint().Address, scheduler.Endpoint().CA, ""
+	asker, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/readyz?verbose": "[+]leaderElection ok",
+		"/metrics":        `scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1`,
+	} {
+		eventually(t, path+" answers", func() (bool, string) {
+			res, err := asker.Get(cfg.Host + path)
+			if err != nil {
+				return false, err.Error()
+			}
+			defer res.Body.Close()
+			body, err := io.ReadAll(res.Body)
+			return err == nil && res.StatusCode == 200 && strings.Contains(string(body), want), fmt.Sprintf("%d %.2000s", res.StatusCode, body)
+		})
+	}
+	asker.CloseIdleConnections()
+	end()
+	if err := <-ended; err != nil {
+		t.Errorf("the end was %v", err)
+	}
+	goleak.VerifyNone(t, before)
+	lease, err := client.CoordinationV1().Leases("kube-system").Get(t.Context(), "kube-scheduler", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *lease.Spec.HolderIdentity != "" {
+		t.Errorf("the lease is still held by %s", *lease.Spec.HolderIdentity)
+	}
 }
