@@ -8,13 +8,12 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/tape"
-	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/text"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // differencesShown bounds how many differences replay prints in full.
@@ -22,13 +21,18 @@ const differencesShown = 10
 
 func newReplayCommand(io streams) *cobra.Command {
 	var step bool
+	var pod string
 	c := &cobra.Command{
 		Use:   "replay FILE",
 		Short: "Play a recording again and tell whether the same happens, byte for byte; --step shows each event",
 		Long: `Play a recording of kumiki scheduler --record again. Exit 0 when every event has the same effects as at the time.
 
-With --step, each event is shown with the queue moves, the decision and the effects that it has. At a terminal, Enter
-goes on to the next event, a number skips that many, and q ends.`,
+With --step, each event is shown with the queue moves, the decision and the effects that it has; ticks that do nothing
+are left out. At a terminal, Enter goes on to the next event, a number skips that many, and q ends. With --pod, only the
+events that mean something for one pod are shown.`,
+		Example: `  kumiki replay scheduling.tape
+  kumiki replay --step scheduling.tape
+  kumiki replay --pod default/web-1 scheduling.tape`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error {
 			file, err := os.Open(a[0])
@@ -36,7 +40,7 @@ goes on to the next event, a number skips that many, and q ends.`,
 				return fmt.Errorf("replay: %w", err)
 			}
 			defer file.Close()
-			p := player{io: io}
+			p := player{io: io, pod: pod}
 			if step {
 				p.ask = bufio.NewScanner(io.In)
 			}
@@ -47,6 +51,7 @@ goes on to the next event, a number skips that many, and q ends.`,
 		},
 	}
 	c.Flags().BoolVar(&step, "step", false, "show one event at a time, with what it causes")
+	c.Flags().StringVar(&pod, "pod", "", "show the events of one pod, as namespace/name; without --step, all at once")
 	return c
 }
 
@@ -57,7 +62,9 @@ var errQuit = errors.New("quit")
 type player struct {
 	io                         streams
 	ask                        *bufio.Scanner // nil without --step
+	pod                        string         // namespace/name of the pod that is shown, empty for all
 	skip                       int
+	now                        record.Time // of the newest tick
 	events, effects, different int
 }
 
@@ -70,14 +77,17 @@ func (p *player) step(_ *engine.Engine, s tape.Step) error {
 			fmt.Fprintf(p.io.Out, "event %d differs: %s\n  then: %s\n  now:  %s\n", s.Number, s.EventLine, joined(s.Then), joined(s.Now))
 		}
 	}
-	if p.ask == nil {
+	if t, ok := s.Event.(engine.Tick); ok {
+		p.now = t.Now
+	}
+	if p.ask == nil && p.pod == "" || !shown(s, p.pod) {
 		return nil
 	}
 	if p.skip > 0 {
 		p.skip--
 		return nil
 	}
-	if err := show(p.io, s); err != nil {
+	if err := show(p.io.Out, s, p.now); err != nil || p.ask == nil {
 		return err
 	}
 	fmt.Fprint(p.io.Err, "> ")
@@ -106,27 +116,6 @@ func joined(lines [][]byte) string {
 		parts[i] = string(l)
 	}
 	return strings.Join(parts, "\n        ")
-}
-
-// show prints an event and what it causes.
-func show(io streams, s tape.Step) error {
-	fmt.Fprintf(io.Out, "\nevent %d: %s\n", s.Number, s.EventLine)
-	for _, effect := range s.Effects {
-		switch e := effect.(type) {
-		case engine.Moved:
-			fmt.Fprint(io.Out, "  move  ")
-			if err := text.Move(io.Out, e.Move, time.UTC); err != nil {
-				return err
-			}
-		case engine.Decided:
-			if err := text.Decision(io.Out, e.Decision); err != nil {
-				return err
-			}
-		default:
-			fmt.Fprintf(io.Out, "  %T %+v\n", e, e)
-		}
-	}
-	return nil
 }
 
 // verdict is the end of a replay.

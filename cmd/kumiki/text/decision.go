@@ -11,11 +11,15 @@ import (
 // Decision writes one attempt: who filtered what, how the best scored, what came out.
 func Decision(w io.Writer, d record.Decision) error {
 	p := &page{w: w, wide: true}
-	p.printf("  decision %d: pod %s, attempt %d: %s, %d of %s fit\n", d.Number, d.Pod.Key(), d.Attempt, d.Verdict, d.Feasible, count(d.Nodes, "node"))
+	p.printf("  decision %d: pod %s, attempt %d: %s", d.Number, d.Pod.Key(), d.Attempt, d.Verdict)
+	if d.Nodes > 0 { // an attempt that failed at its bind looked at none again
+		p.printf(", %d of %s fit", d.Feasible, count(d.Nodes, "node"))
+	}
+	p.printf("\n")
 	for _, r := range d.Reasons {
 		p.printf("    filter %s: %s, %s (%s)\n", r.Plugin, count(r.Nodes, "node"), r.Reason, examples(r))
 	}
-	if d.Winner != nil {
+	if d.Winner != nil && len(d.Winner.Scores) > 0 {
 		rows := scoreRows(&d, true)
 		for i := range rows {
 			rows[i][0] = "    " + rows[i][0]

@@ -54,7 +54,7 @@ const MoveHead = "TIME          POD                                  FROM       
 // Move writes one move as a line under MoveHead.
 func Move(w io.Writer, m record.QueueMove, in *time.Location) error {
 	cause := m.Cause
-	if m.Hint != "" {
+	if m.Hint != "" && !strings.Contains(cause, m.Hint) {
 		cause = strings.TrimSuffix("hint of "+m.Hint+": "+m.Cause, ": ")
 	}
 	line := fmt.Sprintf("%-13s %-36s %-14s %-14s %-25s %s", time.Unix(0, int64(m.At)).In(in).Format("15:04:05.000"), m.Pod.Key(), m.From, m.To, m.Event, cause)
