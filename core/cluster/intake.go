@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 type Intake struct {
 	specs map[string]weak.Pointer[PodSpec] // canonical form -> the spec in use, or a dead pointer until swept
 	sweep int                              // sweep dead pointers when specs grows past this
+	form  bytes.Buffer                     // the canonical form that is being looked up; kept for its memory
 }
 
 // NewIntake returns an Intake that remembers nothing.
@@ -96,12 +98,12 @@ func hashOf(values ...any) uint64 {
 
 // Share returns the one PodSpec in use that equals s, which is s if there was none.
 func (in *Intake) Share(s *PodSpec) *PodSpec {
-	raw, err := json.Marshal(s)
-	if err != nil {
+	in.form.Reset()
+	if err := json.NewEncoder(&in.form).Encode(s); err != nil {
 		panic(fmt.Sprintf("canonical form of a pod spec: %v", err)) // plain data always marshals
 	}
-	key := string(raw)
-	if known := in.specs[key].Value(); known != nil {
+	// Looked up without a copy of the form: most pods have a spec that is known.
+	if known := in.specs[string(in.form.Bytes())].Value(); known != nil {
 		return known
 	}
 	if len(in.specs) >= in.sweep {
@@ -112,7 +114,7 @@ func (in *Intake) Share(s *PodSpec) *PodSpec {
 		}
 		in.sweep = max(1024, 2*len(in.specs))
 	}
-	in.specs[key] = weak.Make(s)
+	in.specs[in.form.String()] = weak.Make(s)
 	return s
 }
 
