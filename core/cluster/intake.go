@@ -151,13 +151,17 @@ var defaults = v1.ResourceList{
 // requests fills the views of what the pod asks for. Which options each view takes follows upstream:
 // noderesources/fit.go (Request, Scored, ScoreNonZero), framework/types.go CalculateResource (Held, HeldNonZero).
 func requests(p *v1.Pod, s *PodSpec) {
-	s.Request = res.FromList(resource.PodRequests(p, resource.PodResourcesOptions{}))
+	asked := resource.PodRequests(p, resource.PodResourcesOptions{})
+	s.Request = res.FromList(asked)
 	// A pod asks for no pods; the column of pods counts one each.
 	s.Request.Pods = 0
 	if !resource.IsPodLevelRequestsSet(p) && len(p.Status.ContainerStatuses)+len(p.Status.InitContainerStatuses) == 0 {
 		// Nothing that the views below see differently: most pending pods.
 		s.Held, s.Scored = s.Request, s.Request
-		s.ScoreNonZero = cpuAndMemory(resource.PodRequests(p, resource.PodResourcesOptions{NonMissingContainerRequests: defaults}))
+		if !statesCPUAndMemory(p) {
+			asked = resource.PodRequests(p, resource.PodResourcesOptions{NonMissingContainerRequests: defaults})
+		}
+		s.ScoreNonZero = cpuAndMemory(asked)
 		s.HeldNonZero = s.ScoreNonZero
 		return
 	}
@@ -182,6 +186,20 @@ func requests(p *v1.Pod, s *PodSpec) {
 		resized.NonMissingContainerRequests = missing
 	}
 	s.HeldNonZero = cpuAndMemory(resource.PodRequests(p, resized))
+}
+
+// statesCPUAndMemory tells whether every container says how much of both it wants, so that no default takes part.
+func statesCPUAndMemory(p *v1.Pod) bool {
+	for _, list := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range list {
+			_, cpu := list[i].Resources.Requests[v1.ResourceCPU]
+			_, memory := list[i].Resources.Requests[v1.ResourceMemory]
+			if !cpu || !memory {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func cpuAndMemory(list v1.ResourceList) [2]int64 {
