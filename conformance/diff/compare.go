@@ -27,6 +27,8 @@ type Cluster interface {
 	SetNode(n *v1.Node)
 	DeleteNode(name string)
 	Bind(p *v1.Pod)
+	// SetNominated replaces the nominated pods.
+	SetNominated(pods []*v1.Pod)
 	Close()
 }
 

@@ -80,6 +80,7 @@ var Framing = []string{
 	"percentageOfNodesToScore is 100: kumiki looks at every node",
 	"OpportunisticBatching is off: kumiki does not reuse the list of the pod before",
 	"snapshots are taken anew: upstream counts the nodes that hold an image per node as of that node's last change",
+	"ports are put anew when a pod leaves: upstream frees a port that another pod of the node holds too",
 	"reasons of one node are sorted: upstream lists extended resources in map order",
 }
 

@@ -20,13 +20,15 @@ type player struct {
 	// last pod and upstream's first best node for it; "" when it has none.
 	last *v1.Pod
 	on   string
+	// nominated at present.
+	nominated []*v1.Pod
 }
 
 // errRefused marks a profile that upstream does not take: no case to compare.
 var errRefused = errors.New("upstream refuses the scenario")
 
 func load(upstream, ours Subject, s *scenario.Scenario) (*player, error) {
-	p := &player{s: s}
+	p := &player{s: s, nominated: s.Nominated}
 	var err error
 	if p.up, err = upstream.Load(s); err != nil {
 		return nil, fmt.Errorf("%w: %w", errRefused, err)
@@ -67,6 +69,13 @@ func (p *player) ask(a *scenario.Ask, covered map[string]int) (*outcome.Outcome,
 	}
 	for _, name := range a.DeleteNodes {
 		p.both(func(c Cluster) { c.DeleteNode(name) })
+	}
+	if a.DropNominated || len(a.Nominate) > 0 {
+		if a.DropNominated {
+			p.nominated = nil
+		}
+		p.nominated = append(p.nominated[:len(p.nominated):len(p.nominated)], a.Nominate...)
+		p.both(func(c Cluster) { c.SetNominated(p.nominated) })
 	}
 	want := p.up.Decide(a.Pod)
 	p.last, p.on = a.Pod, ""

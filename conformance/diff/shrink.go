@@ -77,6 +77,8 @@ func (sh *shrinker) lists() {
 		sh.try(func(s *scenario.Scenario) { s.Asks[i].PlacePrevious = false })
 		sh.try(func(s *scenario.Scenario) { s.Asks[i].SetNodes = nil })
 		sh.try(func(s *scenario.Scenario) { s.Asks[i].DeleteNodes = nil })
+		sh.try(func(s *scenario.Scenario) { s.Asks[i].DropNominated = false })
+		sh.try(func(s *scenario.Scenario) { s.Asks[i].Nominate = nil })
 	}
 }
 

@@ -17,6 +17,9 @@ type Sizes struct {
 	Pods int
 	// LargeEvery makes each cluster of that many have more than 500 nodes; 0 none.
 	LargeEvery int
+	// AtMost bounds the nodes instead, for histories in which room is scarce; such
+	// clusters are too small to be counted by the oracle. 0 means no bound.
+	AtMost int
 }
 
 // DefaultSizes meets the counted shares: at least 20 nodes everywhere and more
@@ -93,6 +96,12 @@ func (m *maker) asks(s *scenario.Scenario, count int) {
 			a.DeleteNodes = append(a.DeleteNodes, nodes[k].Name)
 			nodes = append(nodes[:k], nodes[k+1:]...)
 		}
+		if m.Chance(4) {
+			a.DropNominated = true
+		}
+		if m.Chance(4) {
+			a.Nominate = append(a.Nominate, m.nominated(nodes))
+		}
 		s.Asks = append(s.Asks, a)
 	}
 }
@@ -107,6 +116,8 @@ func (m *maker) again(p *v1.Pod) *v1.Pod {
 
 func (m *maker) clusterSize(number int, sizes Sizes) int {
 	switch {
+	case sizes.AtMost > 0:
+		return m.Range(1, sizes.AtMost)
 	case sizes.LargeEvery > 0 && number%sizes.LargeEvery == 2:
 		return m.Range(501, 760)
 	case m.Chance(75):

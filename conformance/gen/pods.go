@@ -159,6 +159,9 @@ func (m *maker) incoming(nodes []*v1.Node) *v1.Pod {
 	} else if m.Chance(30) {
 		p.Spec.Affinity = m.nodeAffinity(nodes, false)
 	}
+	if m.Rare(20) {
+		m.pinToFew(p, nodes)
+	}
 	if m.Chance(45) {
 		p.Spec.Tolerations = m.tolerations(md == easy)
 	}
@@ -184,6 +187,19 @@ func (m *maker) incoming(nodes []*v1.Node) *v1.Pod {
 		p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceMemory: resource.MustParse(overflow)}
 	}
 	return p
+}
+
+// pinToFew lets the pod run on a handful of named nodes, several of which may fit.
+func (m *maker) pinToFew(p *v1.Pod, nodes []*v1.Node) {
+	s := &v1.NodeSelector{}
+	for range m.Range(2, 10) {
+		s.NodeSelectorTerms = append(s.NodeSelectorTerms, v1.NodeSelectorTerm{MatchFields: []v1.NodeSelectorRequirement{m.field(nodes, false)}})
+		s.NodeSelectorTerms[len(s.NodeSelectorTerms)-1].MatchFields[0].Operator = v1.NodeSelectorOpIn
+	}
+	if p.Spec.Affinity == nil {
+		p.Spec.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{}}
+	}
+	p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = s
 }
 
 func (m *maker) ports(p *v1.Pod) {

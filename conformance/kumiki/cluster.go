@@ -83,6 +83,9 @@ func (c *searched) Bind(p *v1.Pod) {
 	c.change(func() { c.store.SetPod(c.intake.Pod(p)) })
 }
 
+// SetNominated implements diff.Cluster.
+func (c *searched) SetNominated(pods []*v1.Pod) { c.nominations = newNominations(c.intake, pods) }
+
 // Decide implements diff.Cluster.
 func (c *searched) Decide(pod *v1.Pod) *outcome.Outcome {
 	p := c.intake.PendingPod(pod)

@@ -5,6 +5,7 @@ package kumiki
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -31,6 +32,8 @@ type Story struct {
 	world  *gen.World
 	now    record.Time
 	nodes  []*v1.Node
+	// running: the pods that were bound from the start and still run.
+	running []*v1.Pod
 	// pods: UID -> as the API has it; bound ones have a node.
 	pods map[string]*v1.Pod
 	// flying: binds without an outcome, in the order of the decisions.
@@ -56,7 +59,7 @@ func NewStory(o *oracle.Oracle, s *scenario.Scenario, seed uint64, n int) (*Stor
 	}
 	cfg.UnschedulableTimeout = 300 * record.Second
 	st := &Story{up: up, s: s, eng: engine.New(cfg), intake: cluster.NewIntake(), rand: gen.NewRand(seed, uint64(n)),
-		world: gen.NewWorld(seed, n), now: record.Second * 1_800_000_000, nodes: slices.Clone(s.Nodes), pods: map[string]*v1.Pod{}}
+		world: gen.NewWorld(seed, n), now: record.Second * 1_800_000_000, nodes: slices.Clone(s.Nodes), running: slices.Clone(s.Bound), pods: map[string]*v1.Pod{}}
 	st.eng.Step(engine.Tick{Now: st.now})
 	for _, node := range s.Nodes {
 		st.eng.Step(engine.NodeSet{Node: st.intake.Node(node)})
@@ -79,10 +82,18 @@ func (st *Story) Play(steps int) string {
 		case n < 25 && len(arriving) > 0:
 			st.arrive(arriving[0].Pod)
 			arriving = arriving[1:]
-		case n < 35:
+		case n < 33:
 			st.changeNode()
+		case n < 50:
+			if d := st.outcome(); d != "" {
+				return d
+			}
+		case n < 53:
+			st.boundByAnother()
 		case n < 55:
-			st.outcome()
+			st.goesAway()
+		case n < 60:
+			st.leaves()
 		case n < 70:
 			st.now += record.Time(st.rand.Range(1, 12_000)) * record.Second / 1000
 			st.eng.Step(engine.Tick{Now: st.now})
@@ -92,7 +103,148 @@ func (st *Story) Play(steps int) string {
 			}
 		}
 	}
+	return st.settle()
+}
+
+// settle lets every backoff end, without the five minutes after which all pods are
+// tried anyway. Then no pod may wait that fits somewhere: whatever made it fit must
+// have woken it. The first time binds succeed; then pods leave, and nothing else
+// happens that could wake a pod; then the binds that this brought go wrong, and
+// only they make room.
+func (st *Story) settle() string {
+	if d := st.calm(st.confirm); d != "" {
+		return d
+	}
+	for range len(st.running) / 2 {
+		st.leaves()
+	}
+	if d := st.calm(st.vanish); d != "" {
+		return d
+	}
+	return st.calm(st.confirm)
+}
+
+// calm lets time pass, ends binds, and looks for a pod that waits for nothing.
+func (st *Story) calm(end func()) string {
+	for range 6 {
+		for len(st.flying) > 0 {
+			end()
+		}
+		st.now += 11 * record.Second
+		st.eng.Step(engine.Tick{Now: st.now})
+		for st.eng.Ready() {
+			if d := st.cycle(); d != "" {
+				return d
+			}
+		}
+	}
+	for len(st.flying) > 0 {
+		st.confirm()
+	}
+	for _, pod := range st.waiting() {
+		want := st.up.Decide(pod)
+		if pod.DeletionTimestamp == nil && want.Gate == nil && len(want.Best) > 0 {
+			return fmt.Sprintf("pod %s waits and fits on %d nodes", pod.Name, len(want.Feasible))
+		}
+	}
 	return ""
+}
+
+// vanish ends the oldest bind with its pod gone, three times out of four.
+func (st *Story) vanish() {
+	if st.rand.Chance(25) {
+		st.confirm()
+		return
+	}
+	b := st.flying[0]
+	st.flying = st.flying[1:]
+	pod := st.pods[b.Pod.UID]
+	delete(st.pods, b.Pod.UID)
+	st.up.Unbind(gen.Bind(pod, b.Node))
+	st.eng.Step(engine.PodGone{Pod: b.Pod})
+	st.eng.Step(engine.BindDone{Pod: b.Pod, Node: b.Node, Outcome: engine.PodVanished})
+}
+
+// confirm ends the oldest bind well.
+func (st *Story) confirm() {
+	b := st.flying[0]
+	st.flying = st.flying[1:]
+	bound := gen.Bind(st.pods[b.Pod.UID], b.Node)
+	st.pods[b.Pod.UID] = bound
+	st.eng.Step(engine.BindDone{Pod: b.Pod, Node: b.Node, Outcome: engine.Bound})
+	st.eng.Step(engine.PodSet{Pod: st.intake.Pod(bound)})
+}
+
+// waiting lists the pods without a node and without a bind on its way, by UID.
+func (st *Story) waiting() []*v1.Pod {
+	var out []*v1.Pod
+	for uid, pod := range st.pods { // order: sorted below
+		if pod.Spec.NodeName == "" && !slices.ContainsFunc(st.flying, func(b engine.Bind) bool { return b.Pod.UID == uid }) {
+			out = append(out, pod)
+		}
+	}
+	slices.SortFunc(out, func(a, b *v1.Pod) int { return strings.Compare(string(a.UID), string(b.UID)) })
+	return out
+}
+
+// boundByAnother lets another scheduler bind a pod that waits here.
+func (st *Story) boundByAnother() {
+	list := st.waiting()
+	if len(list) == 0 {
+		return
+	}
+	bound := gen.Bind(gen.Pick(st.rand, list...), gen.Pick(st.rand, st.nodes...).Name)
+	st.pods[string(bound.UID)] = bound
+	st.up.Bind(bound)
+	st.eng.Step(engine.PodSet{Pod: st.intake.Pod(bound)})
+}
+
+// goesAway lets a waiting pod's deletion begin, and end some other time or never.
+func (st *Story) goesAway() {
+	list := st.waiting()
+	if len(list) == 0 {
+		return
+	}
+	pod := gen.Pick(st.rand, list...).DeepCopy()
+	if pod.DeletionTimestamp != nil {
+		delete(st.pods, string(pod.UID))
+		st.eng.Step(engine.PodGone{Pod: record.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}})
+		return
+	}
+	at := gen.Created
+	pod.DeletionTimestamp = &at
+	pod.ResourceVersion += "0"
+	st.pods[string(pod.UID)] = pod
+	st.eng.Step(engine.PodSet{Pod: st.intake.Pod(pod)})
+}
+
+// leaves ends a pod that runs, one of those that were there first or one that came
+// with an ask.
+func (st *Story) leaves() {
+	if len(st.running) > 0 && st.rand.Chance(60) {
+		i := st.rand.Intn(len(st.running))
+		st.remove(st.running[i])
+		st.running = slices.Delete(st.running, i, i+1)
+		return
+	}
+	var bound []*v1.Pod
+	for _, pod := range st.pods { // order: sorted below
+		if pod.Spec.NodeName != "" {
+			bound = append(bound, pod)
+		}
+	}
+	if len(bound) == 0 {
+		return
+	}
+	slices.SortFunc(bound, func(a, b *v1.Pod) int { return strings.Compare(string(a.UID), string(b.UID)) })
+	pod := gen.Pick(st.rand, bound...)
+	delete(st.pods, string(pod.UID))
+	st.remove(pod)
+}
+
+func (st *Story) remove(pod *v1.Pod) {
+	st.up.Unbind(pod)
+	st.eng.Step(engine.PodGone{Pod: record.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}})
 }
 
 func (st *Story) arrive(pod *v1.Pod) {
@@ -113,9 +265,9 @@ func (st *Story) changeNode() {
 }
 
 // outcome ends the oldest bind in one of the ways it can end.
-func (st *Story) outcome() {
+func (st *Story) outcome() string {
 	if len(st.flying) == 0 {
-		return
+		return ""
 	}
 	b := st.flying[0]
 	st.flying = st.flying[1:]
@@ -128,7 +280,7 @@ func (st *Story) outcome() {
 		st.pods[b.Pod.UID] = bound
 		st.eng.Step(engine.PodSet{Pod: st.intake.Pod(bound)})
 	}
-	switch st.rand.Intn(5) {
+	switch st.rand.Intn(7) {
 	case 0: // the watch is faster
 		seen()
 		done(engine.Bound, "")
@@ -140,10 +292,28 @@ func (st *Story) outcome() {
 		delete(st.pods, b.Pod.UID)
 		st.eng.Step(engine.PodGone{Pod: b.Pod})
 		done(engine.PodVanished, "")
+	case 3: // it goes away, and the API server's answer is an error
+		st.up.Unbind(bound)
+		delete(st.pods, b.Pod.UID)
+		st.eng.Step(engine.PodGone{Pod: b.Pod})
+		done(engine.BindFailed, "not found")
+	case 4: // another scheduler was faster
+		st.up.Unbind(bound)
+		other := gen.Bind(pod, gen.Pick(st.rand, st.nodes...).Name)
+		st.up.Bind(other)
+		st.pods[b.Pod.UID] = other
+		st.eng.Step(engine.BindDone{Pod: b.Pod, Node: other.Spec.NodeName, Outcome: engine.BoundElsewhere})
+		if st.rand.Chance(60) {
+			if d := st.cycle(); d != "" {
+				return d
+			}
+		}
+		st.eng.Step(engine.PodSet{Pod: st.intake.Pod(other)})
 	default:
 		done(engine.Bound, "")
 		seen()
 	}
+	return ""
 }
 
 // cycle lets the engine decide once and holds the decision against upstream.
@@ -171,6 +341,9 @@ func (st *Story) judge(d *record.Decision, effects []engine.Effect) string {
 	pod := st.pods[d.Pod.UID]
 	if pod == nil || pod.Spec.NodeName != "" {
 		return "the pod does not wait"
+	}
+	if pod.DeletionTimestamp != nil {
+		return "the pod is going away"
 	}
 	want := st.up.Decide(pod)
 	st.Decisions++

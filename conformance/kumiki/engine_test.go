@@ -13,7 +13,7 @@ import (
 // stories plays so many and returns the first difference.
 func stories(o *oracle.Oracle, seed uint64, count int, total *Story) string {
 	for n := range count {
-		s := gen.Make(seed+1000, n, gen.Sizes{Pods: 30})
+		s := gen.Make(seed+1000, n, gen.Sizes{Pods: 40, AtMost: 12})
 		st, err := NewStory(o, s, seed, n)
 		if err != nil {
 			return err.Error()
@@ -38,7 +38,7 @@ func TestConformanceEngine(t *testing.T) {
 	o := oracle.New()
 	defer o.Close()
 	var total Story
-	if d := stories(o, uint64(seed(t)), max(cases(t)/100, 5), &total); d != "" {
+	if d := stories(o, uint64(seed(t)), max(cases(t)/60, 5), &total); d != "" {
 		t.Fatal(d)
 	}
 	t.Logf("%d decisions: %d placed, %d fit nowhere, %d failed", total.Decisions, total.Placed, total.Unfit, total.Failed)

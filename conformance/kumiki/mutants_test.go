@@ -132,9 +132,9 @@ var placeMutant int
 //go:linkname engineMutant github.com/kumiki-scheduler/kumiki/core/engine.mutant
 var engineMutant int
 
-// inStories plays up to 40 runs of the whole engine.
+// inStories plays up to 300 runs of the whole engine.
 func inStories(up diff.Upstream) func() string {
-	return func() string { return stories(up.Oracle, 1, 40, &Story{}) }
+	return func() string { return stories(up.Oracle, 1, 300, &Story{}) }
 }
 
 // TestMutantsOfCore puts the faults of core/queue, core/place and core/engine in
@@ -157,14 +157,9 @@ func TestMutantsOfCore(t *testing.T) {
 			"budgetIgnored": "costs memory only",
 		}},
 		{"engine", func(i int) { engineMutant = i }, map[string]func() string{"engine": inStories(up)}, map[string]string{
-			"nobodyWoken":     "decisions are compared, not which pods get one; core/engine's own stories see it",
-			"freedNowhere":    "decisions are compared, not which pods get one; core/engine's own stories see it",
-			"failedDropped":   "decisions are compared, not which pods get one; core/engine's own stories see it",
 			"conditionAlways": "the stories do not show the condition back to the engine",
 			"timeRunsBack":    "the stories never turn the clock back",
-			"deletingPlaced":  "upstream skips such pods before the framework that is asked here",
 			"neverDone":       "costs memory, and wakes in vain",
-			"elsewhereFree":   "the stories have no second scheduler",
 		}},
 	} {
 		names := faults(t, p.pkg)

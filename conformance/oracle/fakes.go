@@ -26,7 +26,13 @@ type nominator struct {
 }
 
 func newNominator(pods []*v1.Pod) *nominator {
-	n := &nominator{byNode: map[string][]fwk.PodInfo{}}
+	n := &nominator{}
+	n.set(pods)
+	return n
+}
+
+func (n *nominator) set(pods []*v1.Pod) {
+	n.byNode = map[string][]fwk.PodInfo{}
 	for _, p := range pods {
 		info, err := framework.NewPodInfo(p)
 		if err != nil {
@@ -34,7 +40,6 @@ func newNominator(pods []*v1.Pod) *nominator {
 		}
 		n.byNode[p.Status.NominatedNodeName] = append(n.byNode[p.Status.NominatedNodeName], info)
 	}
-	return n
 }
 
 func (n *nominator) AddNominatedPod(klog.Logger, fwk.PodInfo, *fwk.NominatingInfo) {}

@@ -200,12 +200,27 @@ func (c *Cluster) Bind(p *v1.Pod) {
 	c.refresh()
 }
 
-// Unbind removes a bound pod.
+// SetNominated replaces the nominated pods.
+func (c *Cluster) SetNominated(pods []*v1.Pod) { c.nominator.set(pods) }
+
+// Unbind removes a bound pod. Upstream keeps the ports of a node as a set, so the
+// removal frees a port that another pod holds too; the others are put anew.
 func (c *Cluster) Unbind(p *v1.Pod) {
-	if err := c.cache.RemovePod(klog.FromContext(c.ctx), p); err != nil {
-		panic(fmt.Sprintf("upstream's cache removes %s: %v", p.Name, err))
+	logger := klog.FromContext(c.ctx)
+	must := func(err error) {
+		if err != nil {
+			panic(fmt.Sprintf("upstream's cache without %s: %v", p.Name, err))
+		}
 	}
+	must(c.cache.RemovePod(logger, p))
 	c.refresh()
+	if i, found := slices.BinarySearch(c.names, p.Spec.NodeName); found {
+		for _, other := range c.nodes[i].GetPods() {
+			must(c.cache.RemovePod(logger, other.GetPod()))
+			must(c.cache.AddPod(logger, other.GetPod()))
+		}
+		c.refresh()
+	}
 }
 
 // capturing wraps the registry so that the instances the framework makes can be

@@ -58,7 +58,10 @@ type Ask struct {
 	SetNodes []*v1.Node `json:"setNodes,omitempty"`
 	// DeleteNodes are names.
 	DeleteNodes []string `json:"deleteNodes,omitempty"`
-	Pod         *v1.Pod  `json:"pod"`
+	// DropNominated ends all nominations, Nominate adds some.
+	DropNominated bool      `json:"dropNominated,omitempty"`
+	Nominate      []*v1.Pod `json:"nominate,omitempty"`
+	Pod           *v1.Pod   `json:"pod"`
 }
 
 // Scenario is one cluster and the questions asked about it, in order.
