@@ -180,10 +180,11 @@ func (f *schedulerFlags) run(ctx context.Context, io streams) error {
 	if err := logsapi.ValidateAndApply(f.logs, nil); err != nil {
 		return usageError{fmt.Errorf("log flags: %w", err)}
 	}
-	if f.metrics.AllowListMapping == nil && f.metrics.AllowListMappingManifest == "" {
-		f.metrics.AllowListMapping = map[string]string{} // Apply logs an error about a manifest that nobody named
+	changed := false
+	f.sets.FlagSet("metrics").Visit(func(*pflag.Flag) { changed = true })
+	if changed { // Apply logs an error about an allow-list that nobody named
+		f.metrics.Apply()
 	}
-	f.metrics.Apply()
 	defer klog.Flush()
 	warn(io, resolved)
 	if len(f.gates) > 0 || len(f.emulated) > 0 {
