@@ -157,6 +157,7 @@ func (p *Patcher) work() {
 func (p *Patcher) settle(s *patchState) {
 	wait := p.patience
 	var have *known // from a re-read
+	conflicts := 0  // in a row
 	for {
 		p.mu.Lock()
 		if s.want == nil || p.closed {
@@ -182,14 +183,17 @@ func (p *Patcher) settle(s *patchState) {
 			continue
 		case "reread":
 			var alive bool
-			if have, alive = p.reread(want.Pod, &wait); alive {
-				if have != nil {
-					continue
-				}
-				result = "moot"
-			} else {
+			if have, alive = p.reread(want.Pod, &wait); !alive {
 				continue
 			}
+			if have != nil {
+				// The first conflicts are only our view that lags; later ones are somebody's who writes all the time.
+				if conflicts++; conflicts > 3 && sleep(p.ctx, wait) {
+					have, wait = nil, min(2*wait, 30*time.Second)
+				}
+				continue
+			}
+			result = "moot"
 		}
 		p.metrics.conditionPatches.WithLabelValues(result).Inc()
 		p.mu.Lock()
@@ -200,7 +204,7 @@ func (p *Patcher) settle(s *patchState) {
 			s.want = nil
 		}
 		p.mu.Unlock()
-		wait = p.patience
+		wait, conflicts = p.patience, 0
 	}
 }
 

@@ -158,7 +158,6 @@ func TestAConditionMeetsAVersionThatTheWatchHasNotSeen(t *testing.T) {
 		s.api.put(labelled)
 		s.set("no fit")
 		s.expect(t, 1, "no fit")
-		s.set("other") // our own write is known although the watch has not seen it
 		gets := 0
 		s.api.before = func(verb, _ string) error {
 			if verb == "get" {
@@ -166,6 +165,7 @@ func TestAConditionMeetsAVersionThatTheWatchHasNotSeen(t *testing.T) {
 			}
 			return nil
 		}
+		s.set("other") // our own write is known although the watch has not seen it
 		s.expect(t, 2, "other")
 		if gets != 0 {
 			t.Errorf("%d re-reads, want none", gets)
@@ -206,6 +206,25 @@ func TestANominationIsClearedWithTheCondition(t *testing.T) {
 		s.expect(t, 1, "no fit")
 		if got := s.api.pod("ns/p").Status.NominatedNodeName; got != "" {
 			t.Errorf("still nominated for %q", got)
+		}
+	})
+}
+
+// TestEndlessConflictsDoNotSpin: somebody else writes the pod all the time.
+func TestEndlessConflictsDoNotSpin(t *testing.T) {
+	patchStory(t, pendingPod("p", "u1"), func(t *testing.T, s *patching) {
+		tries := 0
+		s.api.before = func(verb, _ string) error {
+			if verb == "patch" {
+				tries++
+				return conflict("p", "again")
+			}
+			return nil
+		}
+		s.set("no fit")
+		s.settleAll()
+		if tries < 10 || tries > 200 {
+			t.Errorf("%d tries in an hour", tries)
 		}
 	})
 }

@@ -149,6 +149,7 @@ func TestARefusedEventIsNotTriedAgain(t *testing.T) {
 		})
 		w.Write(rejected("no fit"))
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if calls != 1 || dropped() != 1 {
 			t.Errorf("%d calls and %v dropped, want 1 of each", calls, dropped())
 		}

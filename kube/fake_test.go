@@ -219,7 +219,8 @@ func (a *apiServer) patch(namespace, name string, raw []byte) (*v1.Pod, error) {
 	switch {
 	case p == nil:
 		return nil, apierrors.NewNotFound(podResource, name)
-	case body.Metadata.UID != p.UID, body.Metadata.ResourceVersion != p.ResourceVersion:
+	case body.Metadata.UID != "" && body.Metadata.UID != p.UID,
+		body.Metadata.ResourceVersion != "" && body.Metadata.ResourceVersion != p.ResourceVersion:
 		return nil, conflict(name, "a precondition does not hold")
 	}
 	a.version++

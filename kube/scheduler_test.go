@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,6 +138,16 @@ func TestPodsAreBoundAndTheRestWaitsForRoom(t *testing.T) {
 		if got := value(t, w.reg, "scheduler_unschedulable_pods"); got != 0 {
 			t.Errorf("%v pods counted as rejected, want none", got)
 		}
+		api.put(pendingPod("ends", "u99"))
+		w.after(time.Second)
+		if got := value(t, w.reg, "scheduler_unschedulable_pods"); got != 1 {
+			t.Errorf("%v pods counted as rejected, want 1", got)
+		}
+		api.remove("ns/ends")
+		w.after(time.Second)
+		if got := value(t, w.reg, "scheduler_unschedulable_pods"); got != 0 {
+			t.Errorf("%v pods counted as rejected after the pod has ended, want none", got)
+		}
 		if n := len(w.Loop.told.pods); n != 0 {
 			t.Errorf("the tally still holds %d pods", n)
 		}
@@ -227,11 +238,13 @@ func holder(t *testing.T, api *apiServer) *coordinationv1.Lease {
 // TestALostLeaseEndsTheProcess at once and with an error: another may decide now.
 func TestALostLeaseEndsTheProcess(t *testing.T) {
 	api := newAPIServer(pendingPod("p", "u1"))
+	var down atomic.Bool
+	api.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return down.Load(), nil, errors.New("connection refused")
+	})
 	wholeStory(t, true, api, func(t *testing.T, w *whole) {
 		w.after(time.Second)
-		api.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, errors.New("connection refused")
-		})
+		down.Store(true)
 		err := <-w.outcome
 		if !errors.Is(err, ErrLeaseLost) {
 			t.Errorf("the end was %v", err)
