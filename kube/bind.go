@@ -40,6 +40,8 @@ type Binder struct {
 	limit   int
 	// patience is the first wait between tries; it doubles.
 	patience time.Duration
+	// lead tells whether the lease is certainly ours; set before the first bind.
+	lead func() bool
 
 	ctx    context.Context // of the calls
 	cancel context.CancelFunc
@@ -56,7 +58,7 @@ func NewBinder(ctx context.Context, client kubernetes.Interface, limit int, metr
 	if limit <= 0 {
 		limit = DefaultBindsInFlight
 	}
-	b := &Binder{client: client, answer: answer, metrics: metrics, limit: limit, patience: 50 * time.Millisecond}
+	b := &Binder{client: client, answer: answer, metrics: metrics, limit: limit, patience: 50 * time.Millisecond, lead: always}
 	b.ctx, b.cancel = context.WithCancel(ctx)
 	return b
 }
@@ -127,6 +129,12 @@ func (b *Binder) carryOut(bind engine.Bind) (done engine.BindDone, known bool) {
 	done = engine.BindDone{Pod: bind.Pod, Node: bind.Node}
 	wait := b.patience
 	for try := 1; ; try++ {
+		// Nothing is sent while another may lead. Either the lease is renewed, or this process ends.
+		for !b.lead() {
+			if !sleep(b.ctx, b.patience) {
+				return done, false
+			}
+		}
 		began := time.Now()
 		err := b.send(bind)
 		b.metrics.extensionPoint.WithLabelValues("Bind", statusLabel(err), "").Observe(time.Since(began).Seconds())

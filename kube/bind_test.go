@@ -228,3 +228,26 @@ func TestDrainGivesUpOnAnAPIServerThatIsDown(t *testing.T) {
 		b.Drain(patience)
 	})
 }
+
+// TestNoBindIsSentWhileAnotherMayLead: it waits for the renewal.
+func TestNoBindIsSentWhileAnotherMayLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pod := pendingPod("p", "u1")
+		api := newAPIServer(pod)
+		answers := make(chan engine.BindDone, 1)
+		m, _ := counted()
+		b := NewBinder(t.Context(), api, 0, m, func(done engine.BindDone) { answers <- done })
+		renewal := time.Now().Add(time.Minute)
+		b.lead = func() bool { return !time.Now().Before(renewal) }
+		b.Bind(engine.Bind{Pod: ref(pod), Node: "a"})
+		time.Sleep(time.Minute - time.Millisecond)
+		synctest.Wait()
+		if api.binds != 0 {
+			t.Error("a bind was sent without the lease")
+		}
+		if done := <-answers; done.Outcome != engine.Bound {
+			t.Errorf("answered %+v", done)
+		}
+		b.Drain(t.Context())
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -56,6 +57,8 @@ type leaseLock struct {
 	lease           *coordinationv1.Lease // as last read or written
 	// foreign is called when the lease is read in the hands of another.
 	foreign func()
+	// renewed is when the last write that gave us the lease was begun; nil before the first, and after we gave it back.
+	renewed atomic.Pointer[time.Time]
 }
 
 var _ resourcelock.Interface = (*leaseLock)(nil)
@@ -84,12 +87,13 @@ func (l *leaseLock) Create(ctx context.Context, rec resourcelock.LeaderElectionR
 		ObjectMeta: metav1.ObjectMeta{Name: l.name, Namespace: l.namespace},
 		Spec:       resourcelock.LeaderElectionRecordToLeaseSpec(&rec),
 	}
-	l.annotate(lease)
+	held, began := l.annotate(lease), time.Now()
 	made, err := l.client.Leases(l.namespace).Create(ctx, lease, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
 	l.lease = made
+	l.wrote(held, began)
 	return nil
 }
 
@@ -100,28 +104,38 @@ func (l *leaseLock) Update(ctx context.Context, rec resourcelock.LeaderElectionR
 	}
 	lease := l.lease.DeepCopy()
 	lease.Spec = resourcelock.LeaderElectionRecordToLeaseSpec(&rec)
-	l.annotate(lease)
+	held, began := l.annotate(lease), time.Now()
 	written, err := l.client.Leases(l.namespace).Update(ctx, lease, metav1.UpdateOptions{})
 	if err != nil {
 		return err
 	}
 	l.lease = written
+	l.wrote(held, began)
 	return nil
 }
 
-// annotate publishes the endpoint while we hold the lease, and takes it down when we release it.
-func (l *leaseLock) annotate(lease *coordinationv1.Lease) {
-	held := lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == l.identity
+func (l *leaseLock) wrote(held bool, began time.Time) {
+	if held {
+		l.renewed.Store(&began)
+	} else {
+		l.renewed.Store(nil)
+	}
+}
+
+// annotate publishes the endpoint when the lease is given to us, which it tells, and takes it down when we release it.
+func (l *leaseLock) annotate(lease *coordinationv1.Lease) (held bool) {
+	held = lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == l.identity
 	if !held || l.endpoint.Address == "" {
 		delete(lease.Annotations, EndpointAnnotation)
 		delete(lease.Annotations, CAAnnotation)
-		return
+		return held
 	}
 	if lease.Annotations == nil {
 		lease.Annotations = map[string]string{}
 	}
 	lease.Annotations[EndpointAnnotation] = l.endpoint.Address
 	lease.Annotations[CAAnnotation] = base64.StdEncoding.EncodeToString(l.endpoint.CA)
+	return held
 }
 
 // RecordEvent logs a change of leadership.
@@ -149,6 +163,8 @@ type LeaseConfig struct {
 // Election is one candidate for the lease.
 type Election struct {
 	elector *leaderelection.LeaderElector
+	lock    *leaseLock
+	lasts   time.Duration // how long the lease lasts without a renewal
 	watch   *leaderelection.HealthzAdaptor
 	// contested is closed when another was seen to hold the lease.
 	contested chan struct{}
@@ -184,7 +200,7 @@ func NewElection(c LeaseConfig) (*Election, error) {
 	if err != nil {
 		return nil, fmt.Errorf("leader election with lease %s/%s: %w", c.Namespace, c.Name, err)
 	}
-	e.elector = elector
+	e.elector, e.lock, e.lasts = elector, lock, c.LeaseDuration
 	e.watch.SetLeaderElection(elector)
 	return e, nil
 }
@@ -194,6 +210,13 @@ func (e *Election) Run(ctx context.Context) { e.elector.Run(ctx) }
 
 // Won is closed when the lease is held.
 func (e *Election) Won() <-chan struct{} { return e.won }
+
+// Holds tells whether nobody else can have the lease at this moment: our last renewal was begun less than a lease ago. A
+// process that was stopped and goes on learns from it, before the elector does, that its time is over.
+func (e *Election) Holds() bool {
+	renewed := e.lock.renewed.Load()
+	return renewed != nil && time.Since(*renewed) < e.lasts
+}
 
 // Contested tells whether another was seen to hold the lease: its last binds may not have reached our watch.
 func (e *Election) Contested() bool {

@@ -76,6 +76,8 @@ type Loop struct {
 	// unanswered counts the binds without an outcome.
 	unanswered int
 
+	// lead tells whether the lease is certainly ours; set before Run.
+	lead     func() bool
 	deciding atomic.Bool
 	beat     atomic.Int64 // nanoseconds since start of the last turn
 	synced   chan struct{}
@@ -109,10 +111,12 @@ func NewLoop(cfg LoopConfig) *Loop {
 	if cfg.DecidedAhead == 0 {
 		cfg.DecidedAhead = DefaultDecidedAhead
 	}
-	l := &Loop{cfg: cfg, start: time.Now(), synced: make(chan struct{}), news: make(chan struct{}, 1)}
+	l := &Loop{cfg: cfg, start: time.Now(), lead: always, synced: make(chan struct{}), news: make(chan struct{}, 1)}
 	l.told = newTally(cfg.Metrics, cfg.Meter, l.start)
 	return l
 }
+
+func always() bool { return true }
 
 // Decide switches cycles on or off. Off, the loop still takes events, so that a standby knows the cluster when it
 // becomes the leader.
@@ -248,7 +252,7 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 	}
 
 	cycles := 0
-	if l.deciding.Load() && !l.cfg.Inbox.Behind() {
+	if l.deciding.Load() && l.lead() && !l.cfg.Inbox.Behind() {
 		for ; cycles < l.cfg.Cycles && l.unanswered < l.cfg.DecidedAhead && l.cfg.Engine.Ready(); cycles++ {
 			l.step(log, engine.Cycle{})
 		}

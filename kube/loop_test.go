@@ -142,6 +142,25 @@ func TestDecisionsStopWhenTooManyBindsHaveNoOutcome(t *testing.T) {
 	})
 }
 
+// TestNothingIsDecidedWhileAnotherMayLead, although the election has not noticed yet.
+func TestNothingIsDecidedWhileAnotherMayLead(t *testing.T) {
+	s := &script{}
+	loopStory(t, LoopConfig{Engine: s}, func(t *testing.T, l *Loop, kept *keptEffects, _ podStore) {
+		leads := false
+		l.Ask(t.Context(), func() { s.ready, l.lead = 3, func() bool { return leads } })
+		l.Decide(true)
+		synctest.Wait()
+		if len(kept.binds) != 0 {
+			t.Fatalf("%d decisions without the lease", len(kept.binds))
+		}
+		l.Ask(t.Context(), func() { leads = true })
+		time.Sleep(time.Minute)
+		if len(kept.binds) != 3 {
+			t.Errorf("%d decisions with the lease, want 3", len(kept.binds))
+		}
+	})
+}
+
 // TestTheEngineIsWokenWhenItAsked and at least once a second, and its time never goes back.
 func TestTheEngineIsWokenWhenItAsked(t *testing.T) {
 	s := &script{}

@@ -34,6 +34,9 @@ type Scheduler struct {
 //
 // The World's calls must not end with ctx, or there would be nothing to hand over.
 func (s *Scheduler) Run(ctx context.Context) error {
+	if s.Election != nil {
+		s.Loop.lead, s.World.Binder.lead = s.Election.Holds, s.Election.Holds
+	}
 	inside, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var parts sync.WaitGroup
 	defer parts.Wait()

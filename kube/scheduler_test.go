@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/component-base/metrics"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
@@ -290,6 +291,42 @@ func TestAStandbyListsAfreshBeforeItDecides(t *testing.T) {
 			t.Errorf("the new leader tried to bind what was bound (%v conflicts)", got)
 		}
 		_ = watches
+	})
+}
+
+// TestTheLeaseIsHeldFromItsLastRenewalOn: a process that was stopped for longer than a lease does not hold it when it
+// goes on, whatever its elector believes.
+func TestTheLeaseIsHeldFromItsLastRenewalOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newAPIServer()
+		e, err := NewElection(LeaseConfig{Client: api.CoordinationV1(), Namespace: "kube-system", Name: "kube-scheduler", Hostname: "host",
+			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect := func(when string, want bool) {
+			t.Helper()
+			if e.Holds() != want {
+				t.Errorf("%s: holds %v, want %v", when, !want, want)
+			}
+		}
+		expect("at first", false)
+		ours := resourcelock.LeaderElectionRecord{HolderIdentity: e.lock.identity, LeaseDurationSeconds: 15}
+		if err := e.lock.Create(t.Context(), ours); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15*time.Second - 1)
+		expect("just before the end", true)
+		time.Sleep(1)
+		expect("at the end", false)
+		if err := e.lock.Update(t.Context(), ours); err != nil {
+			t.Fatal(err)
+		}
+		expect("renewed", true)
+		if err := e.lock.Update(t.Context(), resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}); err != nil {
+			t.Fatal(err)
+		}
+		expect("given back", false)
 	})
 }
 
