@@ -62,3 +62,14 @@ func lockOne(ctx context.Context, progress io.Writer) (func(), error) {
 		fmt.Fprintln(progress, "waiting for another test's local cluster to end")
 	})
 }
+
+// Reserve takes this machine's turn for a test that starts its cluster by itself, as a user does, and gives it back when
+// the test ends.
+func Reserve(t TB) {
+	t.Helper()
+	unlock, err := lockOne(context.WithoutCancel(t.Context()), os.Stderr)
+	if err != nil {
+		t.Fatalf("wait for the turn to start a local cluster: %v", err)
+	}
+	t.Cleanup(unlock)
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package learntest
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
+)
+
+// root is the directory of the repository, in which a reader types.
+const root = "../.."
+
+// notRunHere are the commands of the README that this test does not run -> why.
+var notRunHere = map[string]string{
+	"make up":   "make test would wait for it; internal/e2e runs kumiki up --once",
+	"make test": "runs this test",
+}
+
+func readPage(t *testing.T, path string) (Page, string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := Parse(path, string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page, string(text)
+}
+
+// chapters lists the pages of docs/learn in the order of their numbers.
+func chapters(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(root, "docs/learn/[0-9]*.md"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no chapters found: %v", err)
+	}
+	for i := range found {
+		found[i] = "docs/learn/" + filepath.Base(found[i])
+	}
+	return found
+}
+
+// The chapters run one after the other, each with a cluster that it starts and stops itself.
+func TestEveryCommandOfTheChaptersShowsWhatTheChapterSays(t *testing.T) {
+	for _, path := range chapters(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".md"), func(t *testing.T) {
+			// The thread that starts a process must outlive it: see command.
+			runtime.LockOSThread()
+			testcluster.Reserve(t)
+			page, _ := readPage(t, path)
+			play(t, page)
+		})
+	}
+}
+
+// reading is how long the reader reads before the next block that changes something is typed. Readers are slower; but a
+// first backoff (one second, and the second in which it ends) is over by then, as it is for them.
+const reading = 2500 * time.Millisecond
+
+// play types all commands of a page.
+func play(t *testing.T, page Page) {
+	t.Helper()
+	env := readerEnv(t)
+	open := map[string]*terminal{} // name -> terminal
+	var order []*terminal
+	t.Cleanup(func() {
+		for _, w := range slices.Backward(order) {
+			w.close()
+		}
+	})
+	for _, block := range page.Blocks {
+		name, ok := block.Console()
+		if !ok {
+			continue
+		}
+		w := open[name]
+		if w == nil {
+			w = &terminal{t: t, name: name, root: root, env: env}
+			open[name] = w
+			order = append(order, w)
+		}
+		for i, step := range block.Steps() {
+			if i == 0 && step.Command != "" && !changesShell(step.Command) && !onlyLooks(step.Command) {
+				time.Sleep(reading)
+			}
+			if testing.Verbose() {
+				t.Logf("%s:%d: [%s] %s", page.Path, step.Line, name, step.Command)
+			}
+			w.do(step)
+		}
+	}
+}
+
+func TestFilesThatAChapterShowsAreAsShown(t *testing.T) {
+	shown := map[string]bool{} // path -> a chapter shows it
+	for _, path := range chapters(t) {
+		page, _ := readPage(t, path)
+		for _, block := range page.Blocks {
+			if _, console := block.Console(); console || len(block.Info) == 0 || block.Info[0] == "text" {
+				continue
+			}
+			name, ok := strings.CutPrefix(block.Lines[0], "# ")
+			if !ok {
+				t.Errorf("%s:%d: the first line of a block with a file is # and its path", path, block.Line)
+				continue
+			}
+			shown[name] = true
+			content, err := os.ReadFile(filepath.Join(root, name))
+			if err != nil {
+				t.Errorf("%s:%d: %v", path, block.Line, err)
+				continue
+			}
+			if want := strings.Join(block.Lines, "\n") + "\n"; string(content) != want {
+				t.Errorf("%s:%d: %s is not as shown:\n%s", path, block.Line, name, difference(block.Lines, Lines(string(content))))
+			}
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(root, "docs/learn/files/*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if name := "docs/learn/files/" + filepath.Base(f); !shown[name] {
+			t.Errorf("no chapter shows %s", name)
+		}
+	}
+}
+
+func TestTheIndexLeadsToEveryChapter(t *testing.T) {
+	_, index := readPage(t, "docs/learn/README.md")
+	_, readme := readPage(t, "README.md")
+	for _, path := range chapters(t) {
+		if name := filepath.Base(path); !strings.Contains(index, "("+name+")") {
+			t.Errorf("docs/learn/README.md does not lead to %s", name)
+		}
+	}
+	if !strings.Contains(readme, "(docs/learn/README.md)") {
+		t.Error("README.md does not lead to docs/learn/README.md")
+	}
+}
+
+// A command of the README is in a fenced block, with or without a prompt.
+func TestCommandsOfTheReadmeAreRunSomewhere(t *testing.T) {
+	page, _ := readPage(t, "README.md")
+	run := map[string]bool{} // command -> a chapter runs it
+	for _, path := range chapters(t) {
+		chapter, _ := readPage(t, path)
+		for _, block := range chapter.Blocks {
+			if _, ok := block.Console(); !ok {
+				continue
+			}
+			for _, s := range block.Steps() {
+				run[s.Command] = true
+			}
+		}
+	}
+	for _, block := range page.Blocks {
+		for i, line := range block.Lines {
+			command, _, _ := strings.Cut(strings.TrimPrefix(line, prompt), " #")
+			command = strings.TrimSpace(command)
+			first, _, _ := strings.Cut(command, " ")
+			program := strings.TrimPrefix(first, "bin/")
+			if program != "make" && program != "kubectl" && !strings.HasPrefix(program, "kumiki") && !strings.HasPrefix(line, prompt) {
+				continue // not a command
+			}
+			if !run[command] && notRunHere[command] == "" {
+				t.Errorf("README.md:%d: nothing runs %q: show it in a chapter, or say in notRunHere why not", block.Line+i, command)
+			}
+		}
+	}
+}
