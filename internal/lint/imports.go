@@ -59,7 +59,6 @@ var graph = map[string]layer{
 
 	"examples/demo": {nil, "manifests, embedded"},
 
-	"internal/learntest":   {nil, "runs the commands of docs/learn; knows kumiki from outside only"},
 	"internal/lint":        {nil, "judges the others, so depends on none"},
 	"internal/probe":       {nil, "runs a test that is expected to fail, for tests of any layer"},
 	"internal/e2e/checker": {nil, "judges placements by the API server alone, so shares no code with what it judges"},
