@@ -41,6 +41,13 @@ func TestMain(m *testing.M) {
 	flags := flag.NewFlagSet("klog", flag.PanicOnError)
 	klog.InitFlags(flags)
 	flags.Set("v", "2")
+	// A test that was killed takes its schedulers with it.
+	go func(parent int) {
+		for os.Getppid() == parent {
+			time.Sleep(time.Second)
+		}
+		os.Exit(1)
+	}(os.Getppid())
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	if err := app.Run(ctx, options(kubeconfig)); err != nil {
@@ -121,23 +128,24 @@ func (p *process) start() {
 }
 
 // kill ends the process as a crash does; it is started again.
-func (p *process) kill() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cmd.Process.Kill()
-}
+func (p *process) kill() { p.signal(syscall.SIGKILL) }
 
 // terminate asks the process to hand over; it is started again.
-func (p *process) terminate() {
+func (p *process) terminate() { p.signal(syscall.SIGTERM) }
+
+func (p *process) signal(s syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cmd.Process.Signal(syscall.SIGTERM)
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Logf("signal %s to the scheduler: %v", s, err)
+	}
 }
 
 func (p *process) stop() {
 	p.mu.Lock()
 	p.stopping = true
 	p.cmd.Process.Signal(syscall.SIGTERM)
+	p.cmd.Process.Signal(syscall.SIGCONT) // in case it was stopped
 	p.mu.Unlock()
 	<-p.ended
 }

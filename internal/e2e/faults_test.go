@@ -5,9 +5,12 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/kumiki-scheduler/kumiki/internal/e2e/checker"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
@@ -58,6 +61,48 @@ func TestNothingIsLostWhenProcessesDieInABurst(t *testing.T) {
 		t.Errorf("the watch saw %d pods bound, want %d", history.Bound(), total)
 	}
 	t.Logf("%d pods, scheduler started %d times", total, scheduler.starts)
+}
+
+// TestAStoppedLeaderDoesNoHarmWhenItGoesOn freezes the leader in a burst for longer than its lease. A standby takes over;
+// then the old leader goes on, with decisions of its own that are of the past.
+func TestAStoppedLeaderDoesNoHarmWhenItGoesOn(t *testing.T) {
+	cluster := testcluster.Start(t, testcluster.Options{NodeSpec: tenNodes})
+	client := adminClient(t, cluster)
+	history := checker.Follow(t.Context(), client)
+	leader := startProcess(t, cluster.SchedulerKubeconfig)
+	create(t, client, pod("first", "250m"))
+	allBound(t, client, 1)
+	old := holder(t, client)
+	startProcess(t, cluster.SchedulerKubeconfig) // the standby
+
+	const each = 200
+	burst := func(stage string) {
+		for i := range each {
+			create(t, client, pod(fmt.Sprintf("%s-%d", stage, i), "250m"))
+		}
+	}
+	go func() {
+		eventually(t, "the burst is under way", func() (bool, string) { return history.Bound() > each/4, "" })
+		leader.signal(syscall.SIGSTOP)
+	}()
+	burst("old-leader")
+	eventually(t, "the standby leads", func() (bool, string) {
+		now := holder(t, client)
+		return now != old && now != "", now
+	})
+	go leader.signal(syscall.SIGCONT)
+	burst("new-leader")
+	allBound(t, client, 1+2*each)
+	judge(t, client, history)
+}
+
+func holder(t *testing.T, client *kubernetes.Clientset) string {
+	t.Helper()
+	lease, err := client.CoordinationV1().Leases("kube-system").Get(t.Context(), "kube-scheduler", metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		t.Fatalf("lease %+v, %v", lease, err)
+	}
+	return *lease.Spec.HolderIdentity
 }
 
 // tenNodes have room for 630 pods of 250m.
