@@ -116,7 +116,8 @@ func (w *World) scale(p *v1.Pod) {
 		req[name] = q
 	}
 	req[v1.ResourceCPU] = resource.MustParse(w.m.cpu(Pick(w.m.Rand, easy, hard)))
-	if w.m.Chance(30) {
+	// A "0" stays: see the ways of asking in package diff.
+	if q := req[v1.ResourceMemory]; w.m.Chance(30) && !q.IsZero() {
 		delete(req, v1.ResourceMemory)
 	}
 	c.Resources.Requests = req

@@ -34,13 +34,19 @@ func hints(seed uint64, worlds int, counts map[string]int) string {
 		for range 6 {
 			pods = append(pods, w.Pending("", nodes))
 		}
+		in := cluster.NewIntake()
+		var ours []*cluster.Pod
+		for _, pod := range pods {
+			ours = append(ours, in.Pod(pod))
+		}
 		for _, c := range changes(w, nodes, pods) {
-			for _, pod := range pods {
+			ch := changeOf(in, c)
+			for i, pod := range pods {
 				if diff.Overflows(pod) {
 					continue
 				}
 				for _, wk := range profile.Wakers {
-					want, got := queue.UpstreamWakes(wk.Name(), pod, c), wakes(wk, pod, c)
+					want, got := queue.UpstreamWakes(wk.Name(), pod, c), wakes(wk, ours[i], ch)
 					counts[fmt.Sprintf("%s %v", wk.Name(), want)]++
 					if want != got {
 						return fmt.Sprintf("world %d, %s about %s for pod %s: upstream %v, kumiki %v", n, wk.Name(), c.Event.Label(), pod.Name, want, got)
@@ -71,11 +77,8 @@ func changes(w *gen.World, nodes []*v1.Node, pods []*v1.Pod) []queue.Change {
 	return out
 }
 
-// wakes asks a plugin of ours. Whoever registers for new nodes and not for their
-// taints is asked about taints too and says yes, as the queue arranges it.
-func wakes(wk plugin.Waker, pod *v1.Pod, c queue.Change) bool {
-	in := cluster.NewIntake()
-	p := in.Pod(pod)
+// changeOf is upstream's change in our form.
+func changeOf(in *cluster.Intake, c queue.Change) plugin.Change {
 	ch := plugin.Change{Event: plugin.Event{Resource: resourceOf(c.Event.Resource), Action: plugin.Action(c.Event.ActionType)}}
 	if c.OldNode != nil {
 		ch.OldNode = in.Node(c.OldNode)
@@ -89,6 +92,12 @@ func wakes(wk plugin.Waker, pod *v1.Pod, c queue.Change) bool {
 	if c.NewPod != nil {
 		ch.NewPod = in.Pod(c.NewPod)
 	}
+	return ch
+}
+
+// wakes asks a plugin of ours. Whoever registers for new nodes and not for their
+// taints is asked about taints too and says yes, as the queue arranges it.
+func wakes(wk plugin.Waker, p *cluster.Pod, ch plugin.Change) bool {
 	nodeAdd, nodeTaint := false, false
 	for _, reg := range wk.Wakes() {
 		if reg.Event.Resource == plugin.NodeObject {
