@@ -80,7 +80,7 @@ type Settings struct {
 // The defaults of Settings.
 const (
 	DefaultSeed          uint64 = 1
-	DefaultInFlightBinds        = 100
+	DefaultInFlightBinds int    = 100
 )
 
 // Runs tells whether a plugin is enabled at a point.
