@@ -93,7 +93,7 @@ promised more than it has is a failure.`,
 	fs.StringVarP(&format, "output", "o", "table", "table, json or csv (the single runs)")
 	fs.StringVar(&o.KumikiBinary, "kumiki", "", "kumiki's `program`; empty: this one")
 	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "upstream's `program`; empty: kube-scheduler beside this one")
-	fs.StringVar(&o.ProfileDir, "profile-dir", "", "`directory` for a CPU profile of each scheduler, of its last run; profiling costs some of what it measures")
+	fs.StringVar(&o.ProfileDir, "profile-dir", "", "`directory` for CPU and allocation profiles of each scheduler, of its last run; profiling costs some of what it measures")
 	fs.IntVar(&o.ProfileSeconds, "profile-seconds", o.ProfileSeconds, "length of the CPU profile")
 	return cmd
 }

@@ -199,17 +199,25 @@ func (s *scheduler) get(ctx context.Context, path string, to io.Writer) error {
 	return err
 }
 
-// profile writes a CPU profile of the next seconds into a directory; a scheduler that serves nothing has none.
+// profile writes a CPU profile of the next seconds into a directory, and then where memory was allocated since the start;
+// a scheduler that serves nothing has none.
 func (s *scheduler) profile(ctx context.Context, dir string, seconds int) error {
 	if s.port == 0 {
 		return nil
 	}
-	f, err := os.Create(filepath.Join(dir, s.name+".pprof"))
-	if err != nil {
-		return err
+	for _, p := range []struct{ file, path string }{
+		{s.name + ".pprof", fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds)},
+		{s.name + ".allocs.pprof", "/debug/pprof/allocs"},
+	} {
+		f, err := os.Create(filepath.Join(dir, p.file))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(s.get(ctx, p.path, f), f.Close()); err != nil {
+			return err
+		}
 	}
-	defer f.Close()
-	return s.get(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds), f)
+	return nil
 }
 
 // lastWords is the end of what the process said.

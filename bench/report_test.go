@@ -39,6 +39,23 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// A run that others took half of the machine from counts as the run that it would have been without them.
+func TestOthersAreTakenOut(t *testing.T) {
+	o, runs := someRuns()
+	for i := range runs {
+		if runs[i].Scheduler == Kumiki && runs[i].Round == 2 {
+			runs[i].PodsPerSecond, runs[i].Others = 20, 0.5
+		}
+	}
+	r := summarize(o, runs)
+	if got, want := r.Rows[0].QuietPerSecond, (Spread{80, 40, 80}); got != want {
+		t.Errorf("kumiki would have bound %v pods/s, want %v", got, want)
+	}
+	if got, want := r.Ratios[0].QuietPerSecond, (Spread{0.8, 0.8, 1}); got != want {
+		t.Errorf("kumiki / null is %v, want %v", got, want)
+	}
+}
+
 func TestNoRatioWithoutNull(t *testing.T) {
 	o, runs := someRuns()
 	o.Schedulers = []string{Kumiki}
@@ -55,7 +72,7 @@ func TestReportFormats(t *testing.T) {
 			t.Fatalf("%s: %v", format, err)
 		}
 	}
-	for _, want := range []string{"10 nodes, 100 pods", "80 (40..80)", "64Mi", "kumiki / null: 0.80 (0.80..1.00) bound", "null, writes per pod: 1.00 POST pods/binding 201"} {
+	for _, want := range []string{"10 nodes, 100 pods", "80 (40..80)", "64Mi", "kumiki / null: 0.80 (0.80..1.00) pods/s", "null, writes per pod: 1.00 POST pods/binding 201"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("the table does not say %q:\n%s", want, table.String())
 		}
