@@ -5,8 +5,8 @@
 //
 // A chapter is Markdown. Its blocks ```console are commands with their output, typed one after the other into one
 // terminal; ```console NAME is another terminal, in which a command goes on running while the reader is elsewhere: a
-// later block of the same name shows what has appeared there since, and ^C ends the command. Blocks ```yaml begin with
-// "# PATH" and must be that file.
+// later block of the same name shows what has appeared there since, and ^C ends the command. Other blocks show a file: their
+// first line is a comment with its path. A block ```text is neither.
 //
 // In what a chapter shows, … stands for any text within a line, and alone on a line for any number of lines. Times of
 // day, durations with seconds, addresses, numbers of events and runs of spaces need not agree (see Mask). A command that

@@ -108,9 +108,9 @@ func TestFilesThatAChapterShowsAreAsShown(t *testing.T) {
 			if _, console := block.Console(); console || len(block.Info) == 0 || block.Info[0] == "text" {
 				continue
 			}
-			name, ok := strings.CutPrefix(block.Lines[0], "# ")
-			if !ok {
-				t.Errorf("%s:%d: the first line of a block with a file is # and its path", path, block.Line)
+			comment, name, _ := strings.Cut(block.Lines[0], " ")
+			if comment != "#" && comment != "//" {
+				t.Errorf("%s:%d: the first line of a block with a file is a comment with its path", path, block.Line)
 				continue
 			}
 			shown[name] = true

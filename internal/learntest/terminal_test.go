@@ -4,6 +4,7 @@ package learntest
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -181,7 +182,7 @@ func (w *terminal) stop(s Step) {
 	}
 	select {
 	case err := <-w.ended:
-		if err != nil {
+		if err != nil && !diedOf(err, syscall.SIGINT) { // a program may leave the signal to the system
 			w.t.Fatalf("line %d: ^C in terminal %s: %v\n%s", s.Line, w.name, err, strings.Join(w.screen.whole(), "\n"))
 		}
 	case <-time.After(patience):
@@ -189,6 +190,16 @@ func (w *terminal) stop(s Step) {
 	}
 	w.running = nil
 	w.expect(s)
+}
+
+// diedOf tells whether a program was ended by a signal.
+func diedOf(err error, signal syscall.Signal) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == signal
 }
 
 // close ends what a failed chapter left running, and gives it time to clean up.
