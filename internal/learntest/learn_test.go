@@ -5,11 +5,8 @@ package learntest
 import (
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
@@ -53,50 +50,10 @@ func chapters(t *testing.T) []string {
 func TestEveryCommandOfTheChaptersShowsWhatTheChapterSays(t *testing.T) {
 	for _, path := range chapters(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".md"), func(t *testing.T) {
-			// The thread that starts a process must outlive it: see command.
-			runtime.LockOSThread()
 			testcluster.Reserve(t)
 			page, _ := readPage(t, path)
-			play(t, page)
+			play(t, page, readerEnv(t), patience)
 		})
-	}
-}
-
-// reading is how long the reader reads before the next block that changes something is typed. Readers are slower; but a
-// first backoff (one second, and the second in which it ends) is over by then, as it is for them.
-const reading = 2500 * time.Millisecond
-
-// play types all commands of a page.
-func play(t *testing.T, page Page) {
-	t.Helper()
-	env := readerEnv(t)
-	open := map[string]*terminal{} // name -> terminal
-	var order []*terminal
-	t.Cleanup(func() {
-		for _, w := range slices.Backward(order) {
-			w.close()
-		}
-	})
-	for _, block := range page.Blocks {
-		name, ok := block.Console()
-		if !ok {
-			continue
-		}
-		w := open[name]
-		if w == nil {
-			w = &terminal{t: t, name: name, root: root, env: env}
-			open[name] = w
-			order = append(order, w)
-		}
-		for i, step := range block.Steps() {
-			if i == 0 && step.Command != "" && !changesShell(step.Command) && !onlyLooks(step.Command) {
-				time.Sleep(reading)
-			}
-			if testing.Verbose() {
-				t.Logf("%s:%d: [%s] %s", page.Path, step.Line, name, step.Command)
-			}
-			w.do(step)
-		}
 	}
 }
 

@@ -14,19 +14,17 @@ import (
 	"time"
 )
 
-const (
-	// patience bounds how long something shown may take to appear.
-	patience = time.Minute
-	// lookAgain is the pause between two looks.
-	lookAgain = 200 * time.Millisecond
-)
+// lookAgain is the pause between two looks.
+const lookAgain = 200 * time.Millisecond
 
 // terminal is one window of the reader: a shell that remembers what is exported, and at most one command that runs on.
 type terminal struct {
-	t    *testing.T
+	t    tester
 	name string // empty is the first, in which every command runs to its end
 	root string // the directory it is opened in
 	env  []string
+	// patience bounds how long something shown may take to appear.
+	patience time.Duration
 	// prelude holds the lines that change the shell itself. Every command is given to a new shell behind them.
 	prelude string
 	running *exec.Cmd
@@ -106,7 +104,7 @@ func (w *terminal) command(text string) *exec.Cmd {
 	cmd := exec.Command("sh", "-c", w.prelude+text)
 	cmd.Dir, cmd.Env = w.root, w.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	cmd.WaitDelay = patience
+	cmd.WaitDelay = w.patience
 	return cmd
 }
 
@@ -120,7 +118,7 @@ func (w *terminal) finish(s Step) {
 		if err == nil && MatchAll(s.Want, Lines(string(output))) {
 			return
 		}
-		if !onlyLooks(s.Command) || time.Since(begin) > patience {
+		if !onlyLooks(s.Command) || time.Since(begin) > w.patience {
 			break
 		}
 	}
@@ -165,7 +163,7 @@ func (w *terminal) expect(s Step) {
 			}
 		default:
 		}
-		if time.Since(begin) > patience {
+		if time.Since(begin) > w.patience {
 			w.t.Fatalf("line %d: terminal %s\n%s", s.Line, w.name, difference(s.Want, lines))
 		}
 	}
@@ -185,7 +183,7 @@ func (w *terminal) stop(s Step) {
 		if err != nil && !diedOf(err, syscall.SIGINT) { // a program may leave the signal to the system
 			w.t.Fatalf("line %d: ^C in terminal %s: %v\n%s", s.Line, w.name, err, strings.Join(w.screen.whole(), "\n"))
 		}
-	case <-time.After(patience):
+	case <-time.After(w.patience):
 		w.t.Fatalf("line %d: ^C in terminal %s: it does not end", s.Line, w.name)
 	}
 	w.running = nil
@@ -216,7 +214,7 @@ func (w *terminal) close() {
 		select {
 		case <-w.ended:
 			return
-		case <-time.After(patience):
+		case <-time.After(w.patience):
 		}
 	}
 }
