@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,32 +20,47 @@ import (
 )
 
 // kubectlCommand is upstream's kubectl, pointed at the running cluster. It takes no flags of our own, so the cluster is
-// chosen by the environment; a --kubeconfig among the arguments wins.
+// chosen by the environment, or by kubectl's own --kubeconfig.
 func kubectlCommand() *cobra.Command {
 	return quiet(&cobra.Command{
 		Use:                "kubectl [ARGUMENT...]",
 		Short:              "Be kubectl for a running cluster, for machines that have none",
 		DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error {
-			f := clusterFlag{dataDir: os.Getenv(dataDirEnv)}
-			dir, err := f.resolve()
-			if err != nil {
-				return err
+			if !namesKubeconfig(args) {
+				file, err := runningKubeconfig()
+				if err != nil {
+					return err
+				}
+				args = append([]string{"--kubeconfig=" + file}, args...)
 			}
-			if _, err := supervise.Call(dir, supervise.Status, ""); err != nil {
-				return failed(err)
-			}
-			os.Exit(runKubectl(filepath.Join(dir, roles.KubeconfigDir, supervise.Admin), args))
+			os.Exit(runKubectl(args))
 			return nil
 		},
 	})
 }
 
-// runKubectl gives the exit code; kubectl also exits by itself where it finds a mistake.
-func runKubectl(kubeconfig string, args []string) int {
-	if !slices.ContainsFunc(args, func(a string) bool { return a == "--kubeconfig" || strings.HasPrefix(a, "--kubeconfig=") }) {
-		args = append([]string{"--kubeconfig=" + kubeconfig}, args...)
+func namesKubeconfig(args []string) bool {
+	return slices.ContainsFunc(args, func(a string) bool { return a == "--kubeconfig" || strings.HasPrefix(a, "--kubeconfig=") })
+}
+
+// runningKubeconfig is the admin's kubeconfig of the running cluster.
+func runningKubeconfig() (string, error) {
+	dir := os.Getenv(dataDirEnv)
+	if dir == "" {
+		var err error
+		if dir, err = supervise.Find(); err != nil {
+			return "", fmt.Errorf("%w (kubectl: with variable %s, or kubectl's --kubeconfig)", err, dataDirEnv)
+		}
 	}
+	if _, err := supervise.Call(dir, supervise.Status, ""); err != nil {
+		return "", failed(err)
+	}
+	return filepath.Join(dir, roles.KubeconfigDir, supervise.Admin), nil
+}
+
+// runKubectl gives the exit code; kubectl also exits by itself where it finds a mistake.
+func runKubectl(args []string) int {
 	// kubectl looks at the words of the command line itself.
 	os.Args = append([]string{"kubectl"}, args...)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
