@@ -50,7 +50,7 @@ func runningKubeconfig() (string, error) {
 	if dir == "" {
 		var err error
 		if dir, err = supervise.Find(); err != nil {
-			return "", fmt.Errorf("%w (kubectl: with variable %s, or kubectl's --kubeconfig)", err, dataDirEnv)
+			return "", fmt.Errorf("%w; variable %s or kubectl's --kubeconfig names one", err, dataDirEnv)
 		}
 	}
 	if _, err := supervise.Call(dir, supervise.Status, ""); err != nil {
