@@ -42,11 +42,8 @@ func (pl *Placer) fill(s cluster.Snapshot, p *cluster.Pod, c *class) {
 	_, c.seq, _ = s.Changes(0)
 	rows := s.Rows()
 	c.grow(rows)
-	for i := range c.scorers {
-		clear(c.scorers[i].raw)
-	}
 	c.judge(s, 0, cluster.NodeIdx(rows))
-	c.score(s, 0, cluster.NodeIdx(rows))
+	c.scoreAll(s)
 }
 
 // catchUp judges and scores the rows that changed since the class was last used.

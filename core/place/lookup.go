@@ -35,8 +35,10 @@ type prepared struct {
 	Scorer
 	score plugin.PodScore
 	raw   []int64 // row -> raw score
-	// nonZero counts rows with a raw score other than 0, feasible or not.
+	// nonZero counts rows with a raw score other than 0, feasible or not, for scores that are normalised; counted tells
+	// that it covers what the column holds.
 	nonZero int
+	counted bool
 	epoch   uint64
 }
 
@@ -55,12 +57,6 @@ func (l *lookup) few(s cluster.Snapshot) {
 	for _, n := range l.rows {
 		l.judge(s, n, n+1)
 		l.score(s, n, n+1)
-	}
-	for i := range l.scorers {
-		if mutant == leftoversRead {
-			break
-		}
-		l.scorers[i].nonZero = 1 // the columns hold leftovers elsewhere: always normalise over the rows
 	}
 }
 
@@ -98,14 +94,26 @@ func (l *lookup) score(s cluster.Snapshot, lo, hi cluster.NodeIdx) {
 	for i := range l.scorers {
 		sc := &l.scorers[i]
 		raw := sc.raw[lo:hi]
-		sc.nonZero -= nonZero(raw)
-		sc.score.Column(s, lo, hi, sc.raw)
-		sc.nonZero += nonZero(raw)
 		if sc.Normal() == plugin.AsIs {
+			sc.score.Column(s, lo, hi, sc.raw)
 			for n, v := range raw {
 				base[n] += sc.Weight * v
 			}
+			continue
 		}
+		if sc.counted || mutant == leftoversRead {
+			sc.nonZero -= nonZero(raw)
+		}
+		sc.score.Column(s, lo, hi, sc.raw)
+		sc.nonZero += nonZero(raw)
+	}
+}
+
+// scoreAll scores every row of a lookup that was just prepared, whose columns hold anything.
+func (l *lookup) scoreAll(s cluster.Snapshot) {
+	l.score(s, 0, cluster.NodeIdx(len(l.base)))
+	for i := range l.scorers {
+		l.scorers[i].counted = true
 	}
 }
 

@@ -12,7 +12,7 @@ const (
 	rowMissed                // a changed row is not judged again
 	scoreMissed              // a changed row is not scored again
 	epochIgnored             // scores stay though something besides their row changed
-	leftoversRead            // a pinned pod trusts that an untouched column is 0
+	leftoversRead            // what a column held before it was prepared anew is counted
 	normalOverAll            // normalising looks at nodes that do not fit
 	tieToFirst               // the draw is not asked
 	budgetIgnored            // classes are never dropped
