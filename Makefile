@@ -77,11 +77,15 @@ cover: ## out/cover.html: which lines of the root module its own tests reach, wi
 	@echo "see out/cover.html"
 
 .PHONY: bench
-bench: ## go benchmarks of the core, into out/bench.txt (BENCH=regexp COUNT=n)
+bench: ## go benchmarks of the core and the edge, into out/bench.txt (BENCH=regexp COUNT=n)
 	@mkdir -p out
 	@{ $(GO) version; git log -1 --format='commit %H'; \
-		$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -p 1 ./core/...; echo $$? > out/bench.code; } | tee out/bench.txt
+		$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -p 1 ./core/... ./kube; echo $$? > out/bench.code; } | tee out/bench.txt
 	@exit $$(cat out/bench.code)
+
+.PHONY: bench-basic
+bench-basic: build conformance-upstream ## 10,000 plain pods on 5,000 nodes: kumiki, kube-scheduler and a null binder (ARGS="--runs 5")
+	bin/kumiki bench basic $(ARGS)
 
 .PHONY: mutants
 mutants: ## faults put into the engine on purpose; each must make a test fail
