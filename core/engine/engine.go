@@ -180,6 +180,7 @@ func (e *Engine) contain(ev Event, inHand *queue.Unit, cause string) {
 		return
 	}
 	p := inHand.Members[0]
+	e.profiles[p.Spec.SchedulerName].placer.Drop(p.Spec)
 	message := "set aside until the pod changes: handling it panicked: " + cause
 	e.queue.SetAside(inHand, message)
 	e.decided(record.Decision{

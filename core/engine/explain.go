@@ -4,6 +4,7 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -108,12 +109,23 @@ func eventNames(ev plugin.Event) []string {
 	return names
 }
 
-// fit asks the filters now.
-func (e *Engine) fit(s cluster.Snapshot, prof *profile, p *cluster.Pod) *record.Fit {
+// fit asks the filters now. A pod that was set aside makes them panic again, which must not end the process either.
+func (e *Engine) fit(s cluster.Snapshot, prof *profile, p *cluster.Pod) (f *record.Fit) {
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		if broken, ok := r.(cluster.Broken); ok {
+			panic(broken)
+		}
+		prof.placer.Drop(p.Spec)
+		f = &record.Fit{Nodes: s.Nodes(), PreFilterReason: fmt.Sprintf("judging the pod panicked: %v", r)}
+	}()
 	first := func(int) int { return 0 } // nothing is chosen; the draw of the next decision stays untouched
 	out := prof.placer.Place(s, p, e.queue, first)
 	why := prof.placer.Why(s, out)
-	f := &record.Fit{Nodes: out.Nodes, Feasible: out.Feasible}
+	f = &record.Fit{Nodes: out.Nodes, Feasible: out.Feasible}
 	if why.PreFilter != "" {
 		f.PreFilterReason = why.PreFilter
 		f.PreFilter = strings.Join(why.Plugins, ", ")

@@ -81,6 +81,14 @@ func (pl *Placer) remember(c *class) {
 	}
 }
 
+// Drop forgets what is known of pods of a spec. A search that panicked may have left it half done.
+func (pl *Placer) Drop(spec *cluster.PodSpec) {
+	if c := pl.classes[spec]; c != nil {
+		pl.drop(c)
+		pl.spare = nil
+	}
+}
+
 func (pl *Placer) drop(c *class) {
 	delete(pl.classes, c.spec)
 	c.patches = nil // they undo what the next fill overwrites
