@@ -127,6 +127,13 @@ func (p *process) start() {
 	p.starts++
 }
 
+// started counts starts.
+func (p *process) started() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.starts
+}
+
 // kill ends the process as a crash does; it is started again.
 func (p *process) kill() { p.signal(syscall.SIGKILL) }
 

@@ -60,7 +60,7 @@ func TestNothingIsLostWhenProcessesDieInABurst(t *testing.T) {
 	if history.Bound() != total {
 		t.Errorf("the watch saw %d pods bound, want %d", history.Bound(), total)
 	}
-	t.Logf("%d pods, scheduler started %d times", total, scheduler.starts)
+	t.Logf("%d pods, scheduler started %d times", total, scheduler.started())
 }
 
 // TestAStoppedLeaderDoesNoHarmWhenItGoesOn freezes the leader in a burst for longer than its lease. A standby takes over;

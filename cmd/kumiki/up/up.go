@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -47,8 +48,21 @@ type Options struct {
 // ErrFailed is the answer no of the check; what failed has been printed.
 var ErrFailed = errors.New("not every pod that can run does")
 
+// oneAtATime lets the cluster's progress and ours be written from several goroutines.
+type oneAtATime struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (o *oneAtATime) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.w.Write(b)
+}
+
 // Run brings it all up, reports, waits unless Once, and leaves nothing behind.
 func Run(ctx context.Context, o Options) error {
+	o.Err = &oneAtATime{w: o.Err}
 	objects, err := o.objects()
 	if err != nil {
 		return err
