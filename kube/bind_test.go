@@ -242,7 +242,7 @@ func TestNoBindIsSentWhileAnotherMayLead(t *testing.T) {
 		b.Bind(engine.Bind{Pod: ref(pod), Node: "a"})
 		time.Sleep(time.Minute - time.Millisecond)
 		synctest.Wait()
-		if api.binds != 0 {
+		if api.bound() != 0 {
 			t.Error("a bind was sent without the lease")
 		}
 		if done := <-answers; done.Outcome != engine.Bound {

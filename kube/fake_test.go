@@ -150,6 +150,13 @@ func (a *apiServer) pod(key string) *v1.Pod {
 	return a.pods[key].DeepCopy()
 }
 
+// bound counts the binds that were carried out.
+func (a *apiServer) bound() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.binds
+}
+
 func (a *apiServer) get(namespace, name string) (*v1.Pod, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -332,6 +339,13 @@ func (k *keptEffects) WriteEvent(e engine.WriteEvent) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.events = append(k.events, e)
+}
+
+// bound counts the binds that were asked for.
+func (k *keptEffects) bound() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.binds)
 }
 
 var recordIntake = cluster.NewIntake()

@@ -150,13 +150,13 @@ func TestNothingIsDecidedWhileAnotherMayLead(t *testing.T) {
 		l.Ask(t.Context(), func() { s.ready, l.lead = 3, func() bool { return leads } })
 		l.Decide(true)
 		synctest.Wait()
-		if len(kept.binds) != 0 {
-			t.Fatalf("%d decisions without the lease", len(kept.binds))
+		if n := kept.bound(); n != 0 {
+			t.Fatalf("%d decisions without the lease", n)
 		}
 		l.Ask(t.Context(), func() { leads = true })
 		time.Sleep(time.Minute)
-		if len(kept.binds) != 3 {
-			t.Errorf("%d decisions with the lease, want 3", len(kept.binds))
+		if n := kept.bound(); n != 3 {
+			t.Errorf("%d decisions with the lease, want 3", n)
 		}
 	})
 }
