@@ -49,6 +49,9 @@ func (in *Intake) Pod(p *v1.Pod) *Pod {
 		ClaimsHash:      claimsHash(p),
 		Spec:            in.Share(specOf(p)),
 	}
+	if rec.ClaimsHash != 0 {
+		rec.Claims = &PodClaims{p.Status.ResourceClaimStatuses, p.Status.ExtendedResourceClaimStatus}
+	}
 	for i := range p.Status.Conditions {
 		if c := &p.Status.Conditions[i]; c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse {
 			rec.Condition = Condition{c.Reason, c.Message, c.ObservedGeneration}
@@ -139,6 +142,14 @@ func specOf(p *v1.Pod) *PodSpec {
 		s.Required = a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 		s.Preferred = a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
 	}
+	if a := p.Spec.Affinity; a != nil {
+		s.PodAffinity, s.PodAntiAffinity = a.PodAffinity, a.PodAntiAffinity
+	}
+	s.Spread = p.Spec.TopologySpreadConstraints
+	s.Controller = controllerOf(p)
+	s.Volumes = volumes(p)
+	s.Devices = devices(p)
+	s.Features, s.FeaturesErr = neededFeatures(p)
 	requests(p, s)
 	return s
 }

@@ -38,10 +38,18 @@ type Pod struct {
 	Owned bool
 	// ClaimsHash covers the generated resource claims in the status.
 	ClaimsHash uint64
+	// Claims are the generated resource claims in the status; nil when there are none.
+	Claims *PodClaims
 	// Condition is the PodScheduled condition as last seen, so that an unchanged one is not written again.
 	Condition Condition
 	// Spec is shared by pods that were made alike; never nil.
 	Spec *PodSpec
+}
+
+// PodClaims are the names of resource claims that were made for a pod.
+type PodClaims struct {
+	Statuses []v1.PodResourceClaimStatus
+	Extended *v1.PodExtendedResourceClaimStatus
 }
 
 // Condition is what the API server holds as PodScheduled=False; empty when there is none.
@@ -79,6 +87,22 @@ type PodSpec struct {
 	Images []string
 	// Containers counts containers and init containers.
 	Containers int
+	// Controller is the controlling owner, if it is of a kind whose selector default spreading reads
+	// (ReplicationController, ReplicaSet, StatefulSet); zero otherwise.
+	Controller Controller
+	Spread     []v1.TopologySpreadConstraint
+	// PodAffinity and PodAntiAffinity are as in the pod.
+	PodAffinity     *v1.PodAffinity
+	PodAntiAffinity *v1.PodAntiAffinity
+	// Volumes are the volumes that filters read, as ordered in the pod; claims, generic ephemeral volumes (without
+	// their template), and the disks of in-tree and CSI drivers (without secret references).
+	Volumes []v1.Volume
+	// Devices is what the pod asks of device drivers; nil when it can ask for nothing.
+	Devices *Devices
+	// Features are the declared features that a node must have to run the pod, sorted; FeaturesErr is why they cannot
+	// be told (upstream: component-helpers/nodedeclaredfeatures).
+	Features    []string
+	FeaturesErr string
 
 	// Request is what the pod asks for before it runs: max(sum of containers and sidecars, each init phase), pod-level
 	// resources over that, plus overhead.
@@ -96,6 +120,20 @@ type PodSpec struct {
 	// ScoreNonZero is CPU and memory of Scored with the defaults above for silent containers.
 	ScoreNonZero [2]int64
 }
+
+// Controller names a controlling owner.
+type Controller struct{ APIVersion, Kind, Name string }
+
+// Devices is the part of a pod that asks for devices: by resource claims, or by extended resources, which device classes
+// may back.
+type Devices struct {
+	Claims []v1.PodResourceClaim
+	// Init and Main are the init containers and the containers, trimmed to name, restart policy and resources.
+	Init, Main []v1.Container
+}
+
+// EphemeralClaim is the name of the claim that is made for a generic ephemeral volume of a pod.
+func (p *Pod) EphemeralClaim(volume string) string { return p.Name + "-" + volume }
 
 // HostPort is one port of the node that a pod takes.
 type HostPort struct {

@@ -19,6 +19,8 @@ type Store struct {
 	free  []NodeIdx // rows to use again, last freed first
 	live  int       // rows with a node object
 	pods  map[UID]*entry
+	// objects holds what is known besides pods and nodes.
+	objects map[Kind]*table // kind -> its objects
 
 	// Columns by resource.ID; every column is as long as rows. requested = confirmed + assumed; only the sum and the
 	// assumed part are stored.
@@ -76,6 +78,7 @@ func NewStore() *Store {
 		names:     resource.NewNames(),
 		index:     map[string]NodeIdx{},
 		pods:      map[UID]*entry{},
+		objects:   map[Kind]*table{},
 		taintIDs:  map[string]int32{},
 		images:    map[string]*imageState{},
 		labelSets: map[labelPair]*Bitmap{},

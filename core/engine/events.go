@@ -25,6 +25,22 @@ type (
 	// PodGone says that a pod was deleted or has ended.
 	PodGone struct{ Pod record.PodRef }
 
+	// ObjectSet says that an object other than a pod or node exists in this version.
+	ObjectSet struct{ Object cluster.Object }
+
+	// ObjectGone says that such an object was deleted.
+	ObjectGone struct {
+		Kind cluster.Kind
+		Key  cluster.ObjectKey
+	}
+
+	// WritesDone answers a Prepare effect.
+	WritesDone struct {
+		Pod      record.PodRef
+		Decision uint64
+		Message  string // of the error, empty when all writes were carried out
+	}
+
 	// BindDone answers a Bind effect.
 	BindDone struct {
 		Pod     record.PodRef
@@ -61,15 +77,18 @@ const (
 	PodVanished
 )
 
-func (NodeSet) event()  {}
-func (NodeGone) event() {}
-func (PodSet) event()   {}
-func (PodGone) event()  {}
-func (BindDone) event() {}
-func (Activate) event() {}
-func (Tick) event()     {}
-func (Synced) event()   {}
-func (Cycle) event()    {}
+func (NodeSet) event()    {}
+func (NodeGone) event()   {}
+func (PodSet) event()     {}
+func (PodGone) event()    {}
+func (BindDone) event()   {}
+func (ObjectSet) event()  {}
+func (ObjectGone) event() {}
+func (WritesDone) event() {}
+func (Activate) event()   {}
+func (Tick) event()       {}
+func (Synced) event()     {}
+func (Cycle) event()      {}
 
 // Effect is something the engine asks the world to do. Every effect is safe to repeat.
 type Effect interface{ effect() }
@@ -81,6 +100,20 @@ type (
 		Pod      record.PodRef
 		Node     string
 		Decision uint64
+	}
+
+	// Prepare asks that writes be carried out, in order, before the pod is bound; WritesDone answers it.
+	Prepare struct {
+		Pod      record.PodRef
+		Node     string
+		Decision uint64
+		Writes   []cluster.Write
+	}
+
+	// Release asks that writes be carried out that take back those of a Prepare. Nothing answers it.
+	Release struct {
+		Pod    record.PodRef
+		Writes []cluster.Write
 	}
 
 	// Condition asks that the PodScheduled condition be set to False.
@@ -121,6 +154,8 @@ type (
 )
 
 func (Bind) effect()       {}
+func (Prepare) effect()    {}
+func (Release) effect()    {}
 func (Condition) effect()  {}
 func (WriteEvent) effect() {}
 func (Wake) effect()       {}

@@ -4,6 +4,7 @@ package plugin
 
 import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // MaxScore is the highest normalised score of a plugin for a node.
@@ -38,13 +39,20 @@ type Filter interface {
 
 // FilterPlan is what a Filter makes of a pod before it looks at nodes.
 type FilterPlan struct {
+	// Err, when not nil, fails the attempt: the pod is tried again after an error backoff.
+	Err error
 	// Reject, when not empty, is why the pod fits no node at all: no node is looked at. Such a rejection is
-	// unresolvable: no eviction helps.
-	Reject string
+	// unresolvable (no eviction helps) unless Resolvable is set (upstream: Unschedulable from PreFilter).
+	Reject     string
+	Resolvable bool
 	// Nodes, when not nil, are the only nodes to look at, by name.
 	Nodes map[string]struct{}
 	// Filter is nil when the plugin has nothing to say about this pod (upstream: Skip).
 	Filter PodFilter
+	// Wide filters are prepared and run anew for each decision: what they say of a row depends on more than the row and
+	// the PodSpec: on other rows, on objects, on the pod's name. What other filters say is kept while the row stays as
+	// it is, and shared by all pods of a PodSpec and namespace.
+	Wide bool
 }
 
 // PodFilter is a Filter prepared for one pod.
@@ -56,6 +64,22 @@ type PodFilter interface {
 	Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, out []Verdict)
 	// Reasons are the texts of a code, as upstream words them, in upstream's order.
 	Reasons(c Code) []string
+}
+
+// Supposing is a wide PodFilter that counts pods of other rows, and so must be told of pods that are supposed to be
+// there or gone (upstream: PreFilterExtensions). RemovePod after AddPod restores what was, and the other way round.
+type Supposing interface {
+	PodFilter
+	// AddPod supposes that other is on the node of v too; v holds it already.
+	AddPod(s cluster.Snapshot, other *cluster.Pod, v *cluster.NodeView)
+	// RemovePod supposes that other is gone from the node of v; v does not hold it any more.
+	RemovePod(s cluster.Snapshot, other *cluster.Pod, v *cluster.NodeView)
+}
+
+// Failing is a PodFilter that can meet an error, which fails the attempt. It is asked after each use.
+type Failing interface {
+	PodFilter
+	Failed() error
 }
 
 // Scorer ranks nodes (upstream: PreScore, Score, NormalizeScore).
@@ -77,6 +101,25 @@ type PodScore interface {
 	// Epoch changes whenever the scores of rows may have changed that were not touched themselves; a constant for
 	// scores that depend on their own row alone.
 	Epoch(s cluster.Snapshot) uint64
+}
+
+// WideScorer is a Scorer whose scores depend on which rows fit, or on more than the row and the PodSpec. It is prepared
+// anew for each decision in which two rows or more fit. Place does not call PrepareScore and Normal of a WideScorer.
+type WideScorer interface {
+	Scorer
+	// PrepareWide looks at the pod and the rows that fit, in index order. Nil means that the plugin does not score the
+	// pod (upstream: Skip); the error fails the attempt.
+	PrepareWide(s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) (WideScore, error)
+}
+
+// WideScore is a WideScorer prepared for one decision.
+type WideScore interface {
+	// Plain is the raw score of one node.
+	Plain(s cluster.Snapshot, v *cluster.NodeView) int64
+	// Rows writes the raw score of row fit[i] to out[i].
+	Rows(s cluster.Snapshot, fit []cluster.NodeIdx, out []int64)
+	// Normalize rewrites the raw scores of the rows that fit to 0..MaxScore, in place.
+	Normalize(s cluster.Snapshot, fit []cluster.NodeIdx, scores []int64)
 }
 
 // BrokenScore stands for a pod that the API server accepts and a plugin cannot score: a preferred node affinity term
@@ -116,4 +159,44 @@ func (n Normal) Apply(raw, largest int64) int64 {
 		return MaxScore - MaxScore*raw/largest
 	}
 	return MaxScore * raw / largest
+}
+
+// Reserver takes what a pod needs besides room on its node (upstream: Reserve, Unreserve, PreBind).
+type Reserver interface {
+	Plugin
+	// Reserve is called once p is assumed on row n. What it supposes about objects it does through t.
+	Reserve(t *cluster.Trial, p *cluster.Pod, n cluster.NodeIdx) Reserved
+}
+
+// Reserved is a Reserver's answer.
+type Reserved struct {
+	// Hold is what is held for the pod; nil when nothing is.
+	Hold Reservation
+	// Reject, when not empty, is why the pod cannot have the node after all; events that wake the plugin wake it.
+	Reject string
+	// Err, when not nil, fails the attempt.
+	Err error
+}
+
+// Reservation is what a Reserver holds for a pod from its decision to its bind.
+type Reservation interface {
+	// Writes are to be carried out, in order, before the pod is bound.
+	Writes() []cluster.Write
+	// Ready tells whether the pod can be bound now. It is asked once the writes are done, and from then on whenever an
+	// object has changed and when the time of Again has come.
+	Ready(s cluster.Snapshot, now record.Time) Readiness
+	// Release takes back what Reserve supposed, after the attempt has failed. The writes it returns take back what
+	// Writes did, as far as that must be; they may find that nothing was written. written tells whether Writes were
+	// carried out.
+	Release(t *cluster.Trial, written bool) []cluster.Write
+}
+
+// Readiness is the answer of Reservation.Ready: ready, rejected, failed, or, when it is none of these, not yet.
+type Readiness struct {
+	Ready bool
+	// Again is when to ask again at the latest; 0 means that only changes of objects matter.
+	Again record.Time
+	// Reject and Err end the attempt, as in Reserved.
+	Reject string
+	Err    error
 }

@@ -14,7 +14,19 @@ const (
 	AssignedPod    Resource = "AssignedPod"
 	UnscheduledPod Resource = "UnschedulablePod"
 	NodeObject     Resource = "Node"
-	Wildcard       Resource = "*"
+
+	VolumeObject        Resource = "PersistentVolume"
+	ClaimObject         Resource = "PersistentVolumeClaim"
+	StorageClassObject  Resource = "storage.k8s.io/StorageClass"
+	CSINodeObject       Resource = "storage.k8s.io/CSINode"
+	CSIDriverObject     Resource = "storage.k8s.io/CSIDriver"
+	CapacityObject      Resource = "storage.k8s.io/CSIStorageCapacity"
+	AttachmentObject    Resource = "storage.k8s.io/VolumeAttachment"
+	DeviceClaimObject   Resource = "resource.k8s.io/ResourceClaim"
+	ResourceSliceObject Resource = "resource.k8s.io/ResourceSlice"
+	DeviceClassObject   Resource = "resource.k8s.io/DeviceClass"
+
+	Wildcard Resource = "*"
 )
 
 // Action is a set of kinds of change, one bit each. The order of the bits carries meaning in Matches.
@@ -60,6 +72,10 @@ type Change struct {
 	Event            Event
 	OldPod, NewPod   *cluster.Pod
 	OldNode, NewNode *cluster.Node
+	// OldObject and NewObject are of the type that Event.Resource names.
+	OldObject, NewObject cluster.Object
+	// State is the cluster after the change.
+	State cluster.Snapshot
 	// OnlyUpTo, when not nil, is the highest priority that the change is of use to: room that was held by a nomination
 	// is free for pods of that priority or less.
 	OnlyUpTo *int32

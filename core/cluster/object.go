@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Object is an API object other than pods and nodes: immutable, and trimmed to what the scheduler reads. Its concrete
+// type is a pointer to one of the types of KindOf.
+type Object interface{ metav1.Object }
+
+// Kind names a type of Object, as the API does.
+type Kind string
+
+// The kinds.
+const (
+	KindNamespace     Kind = "Namespace"
+	KindService       Kind = "Service"
+	KindController    Kind = "ReplicationController"
+	KindReplicaSet    Kind = "ReplicaSet"
+	KindStatefulSet   Kind = "StatefulSet"
+	KindClaim         Kind = "PersistentVolumeClaim"
+	KindVolume        Kind = "PersistentVolume"
+	KindStorageClass  Kind = "StorageClass"
+	KindCSINode       Kind = "CSINode"
+	KindCSIDriver     Kind = "CSIDriver"
+	KindCapacity      Kind = "CSIStorageCapacity"
+	KindAttachment    Kind = "VolumeAttachment"
+	KindDeviceClaim   Kind = "ResourceClaim"
+	KindResourceSlice Kind = "ResourceSlice"
+	KindDeviceClass   Kind = "DeviceClass"
+	KindDeviceTaint   Kind = "DeviceTaintRule"
+)
+
+// KindOf is the kind of an object. It panics with the type of one the store does not keep.
+func KindOf(obj Object) Kind {
+	switch obj.(type) {
+	case *v1.Namespace:
+		return KindNamespace
+	case *v1.Service:
+		return KindService
+	case *v1.ReplicationController:
+		return KindController
+	case *appsv1.ReplicaSet:
+		return KindReplicaSet
+	case *appsv1.StatefulSet:
+		return KindStatefulSet
+	case *v1.PersistentVolumeClaim:
+		return KindClaim
+	case *v1.PersistentVolume:
+		return KindVolume
+	case *storagev1.StorageClass:
+		return KindStorageClass
+	case *storagev1.CSINode:
+		return KindCSINode
+	case *storagev1.CSIDriver:
+		return KindCSIDriver
+	case *storagev1.CSIStorageCapacity:
+		return KindCapacity
+	case *storagev1.VolumeAttachment:
+		return KindAttachment
+	case *resourceapi.ResourceClaim:
+		return KindDeviceClaim
+	case *resourceapi.ResourceSlice:
+		return KindResourceSlice
+	case *resourceapi.DeviceClass:
+		return KindDeviceClass
+	case *resourcev1beta2.DeviceTaintRule:
+		return KindDeviceTaint
+	}
+	panic(fmt.Sprintf("cluster: object of type %T", obj))
+}
+
+// EmptyObject is a new object of a kind, nil for a kind that is not known.
+func EmptyObject(k Kind) Object {
+	switch k {
+	case KindNamespace:
+		return &v1.Namespace{}
+	case KindService:
+		return &v1.Service{}
+	case KindController:
+		return &v1.ReplicationController{}
+	case KindReplicaSet:
+		return &appsv1.ReplicaSet{}
+	case KindStatefulSet:
+		return &appsv1.StatefulSet{}
+	case KindClaim:
+		return &v1.PersistentVolumeClaim{}
+	case KindVolume:
+		return &v1.PersistentVolume{}
+	case KindStorageClass:
+		return &storagev1.StorageClass{}
+	case KindCSINode:
+		return &storagev1.CSINode{}
+	case KindCSIDriver:
+		return &storagev1.CSIDriver{}
+	case KindCapacity:
+		return &storagev1.CSIStorageCapacity{}
+	case KindAttachment:
+		return &storagev1.VolumeAttachment{}
+	case KindDeviceClaim:
+		return &resourceapi.ResourceClaim{}
+	case KindResourceSlice:
+		return &resourceapi.ResourceSlice{}
+	case KindDeviceClass:
+		return &resourceapi.DeviceClass{}
+	case KindDeviceTaint:
+		return &resourcev1beta2.DeviceTaintRule{}
+	}
+	return nil
+}
+
+// ObjectKey names an object among those of its kind; Namespace is empty for kinds without namespaces.
+type ObjectKey struct{ Namespace, Name string }
+
+// KeyOf is an object's key.
+func KeyOf(obj Object) ObjectKey { return ObjectKey{obj.GetNamespace(), obj.GetName()} }
+
+func compareObjectKeys(a, b ObjectKey) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// slot is one object: as the API server has it, and as it will be once writes that are decided have been carried out.
+type slot struct {
+	api     Object
+	assumed Object // nil when nothing is decided about it
+}
+
+func (sl slot) now() Object {
+	if sl.assumed != nil {
+		return sl.assumed
+	}
+	return sl.api
+}
+
+// table holds the objects of one kind.
+type table struct {
+	slots map[ObjectKey]slot // key -> object
+	// rev counts changes, assumptions included; it never goes back.
+	rev uint64
+	// sorted are the objects as they are now, by key; nil after a change.
+	sorted []Object
+}
+
+func (s *Store) table(k Kind) *table {
+	t := s.objects[k]
+	if t == nil {
+		t = &table{slots: map[ObjectKey]slot{}}
+		s.objects[k] = t
+	}
+	return t
+}
+
+// put makes sl what is known under a key; a zero slot means nothing.
+func (s *Store) put(k Kind, key ObjectKey, sl slot) {
+	t := s.table(k)
+	old := t.slots[key]
+	t.set(key, sl)
+	s.did(func() { t.set(key, old) })
+}
+
+func (t *table) set(key ObjectKey, sl slot) {
+	if sl.api == nil {
+		delete(t.slots, key)
+	} else {
+		t.slots[key] = sl
+	}
+	t.rev++
+	t.sorted = nil
+}
+
+// SetObject records an object as the API server has it and returns what was known of it before, nil for a new one. A
+// new version ends what was assumed about the version before: whoever assumed it had its resourceVersion as the
+// precondition of the write.
+func (s *Store) SetObject(obj Object) (old Object) {
+	k, key := KindOf(obj), KeyOf(obj)
+	was := s.table(k).slots[key]
+	is := slot{api: obj}
+	if was.api != nil && was.api.GetResourceVersion() == obj.GetResourceVersion() && obj.GetResourceVersion() != "" {
+		is.assumed = was.assumed
+	}
+	s.put(k, key, is)
+	return was.now()
+}
+
+// DeleteObject forgets an object and returns what was known of it, nil if nothing.
+func (s *Store) DeleteObject(k Kind, key ObjectKey) (old Object) {
+	was := s.table(k).slots[key]
+	if was.api == nil {
+		return nil
+	}
+	s.put(k, key, slot{})
+	return was.now()
+}
+
+// AssumeObject supposes that an object, which must be known, will be as obj is, which keeps its resourceVersion: a
+// decision to write it so has been made.
+func (t *Trial) AssumeObject(obj Object) {
+	t.mustBeOpen()
+	k, key := KindOf(obj), KeyOf(obj)
+	was := t.s.table(k).slots[key]
+	if was.api == nil || was.api.GetResourceVersion() != obj.GetResourceVersion() {
+		panic(Broken(fmt.Sprintf("assuming %s %v at resourceVersion %q, which is not the one known", k, key, obj.GetResourceVersion())))
+	}
+	t.s.put(k, key, slot{api: was.api, assumed: obj})
+}
+
+// RestoreObject ends what is assumed about an object, if anything is.
+func (t *Trial) RestoreObject(k Kind, key ObjectKey) {
+	t.mustBeOpen()
+	if was := t.s.table(k).slots[key]; was.assumed != nil {
+		t.s.put(k, key, slot{api: was.api})
+	}
+}
+
+// Snapshot reads the store as this trial has made it.
+func (t *Trial) Snapshot() Snapshot { return t.s.Snapshot() }
+
+// Find returns an object of type T, a pointer type of KindOf, as it is now: what is assumed wins.
+func Find[T Object](v Snapshot, namespace, name string) (obj T, ok bool) {
+	sl := v.s.table(KindOf(obj)).slots[ObjectKey{namespace, name}]
+	if sl.api == nil {
+		return obj, false
+	}
+	return sl.now().(T), true
+}
+
+// FindAPI is Find for the version that the API server has, whatever is assumed.
+func FindAPI[T Object](v Snapshot, namespace, name string) (obj T, ok bool) {
+	sl := v.s.table(KindOf(obj)).slots[ObjectKey{namespace, name}]
+	if sl.api == nil {
+		return obj, false
+	}
+	return sl.api.(T), true
+}
+
+// Each calls f for the objects of type T as they are now, sorted by namespace and name, until f returns false.
+func Each[T Object](v Snapshot, f func(T) bool) {
+	var zero T
+	for _, obj := range v.s.table(KindOf(zero)).list() {
+		if !f(obj.(T)) {
+			return
+		}
+	}
+}
+
+// EachIn is Each for the objects of one namespace.
+func EachIn[T Object](v Snapshot, namespace string, f func(T) bool) {
+	var zero T
+	list := v.s.table(KindOf(zero)).list()
+	lo, _ := slices.BinarySearchFunc(list, namespace, func(obj Object, ns string) int { return cmp.Compare(obj.GetNamespace(), ns) })
+	for _, obj := range list[lo:] {
+		if obj.GetNamespace() != namespace || !f(obj.(T)) {
+			return
+		}
+	}
+}
+
+// KindRevision counts the changes of objects of a kind; it never goes back.
+func (v Snapshot) KindRevision(k Kind) uint64 { return v.s.table(k).rev }
+
+func (t *table) list() []Object {
+	if t.sorted == nil {
+		t.sorted = make([]Object, 0, len(t.slots))
+		for _, sl := range t.slots { // order: sorted below
+			t.sorted = append(t.sorted, sl.now())
+		}
+		slices.SortFunc(t.sorted, func(a, b Object) int { return compareObjectKeys(KeyOf(a), KeyOf(b)) })
+	}
+	return t.sorted
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import "github.com/kumiki-scheduler/kumiki/core/cluster"
+
+// Foreign is the port through which code that is not native takes part in a decision: HTTP extenders, and plugins
+// written for k8s.io/kube-scheduler/framework. host implements it.
+//
+// It is called synchronously at the numbered steps of the cycle and names nodes only; whoever implements it holds the
+// objects it needs. Its answers are recorded with the cycle, and a replay answers from the recording, so that foreign
+// code does not make decisions unrepeatable.
+//
+// The device allocator does not come through this port: it is a function of the objects in the store, and works as a
+// plugin (host/devices).
+type Foreign interface {
+	// Takes tells whether foreign code takes part in deciding about p.
+	Takes(p *cluster.Pod) bool
+	// Filter is asked about the nodes that the native filters leave, at least one. Nodes without an entry in the answer fit.
+	// An error fails the attempt.
+	Filter(p *cluster.Pod, nodes []string) (map[string]ForeignRejection, error) // node name -> why it does not fit
+	// Score is asked when two nodes or more fit. The answer has one entry per foreign scorer.
+	Score(p *cluster.Pod, nodes []string) []ForeignScore
+	// Binder names the foreign code that binds p in place of the API call; empty for none.
+	Binder(p *cluster.Pod) string
+}
+
+// ForeignRejection is why foreign code rejects a node.
+type ForeignRejection struct {
+	// By names the plugin, or the extender.
+	By           string
+	Reason       string
+	Unresolvable bool
+}
+
+// ForeignScore is what one foreign scorer adds to the totals, its weight applied.
+type ForeignScore struct {
+	By    string
+	Added []int64 // by position in the nodes that were asked about
+}
