@@ -49,10 +49,15 @@ type FilterPlan struct {
 	Nodes map[string]struct{}
 	// Filter is nil when the plugin has nothing to say about this pod (upstream: Skip).
 	Filter PodFilter
-	// Wide filters are prepared and run anew for each decision: what they say of a row depends on more than the row and
-	// the PodSpec: on other rows, on objects, on the pod's name. What other filters say is kept while the row stays as
-	// it is, and shared by all pods of a PodSpec and namespace.
-	Wide bool
+}
+
+// WideFilter is a Filter that is prepared and run anew for each decision: what it says of a row depends on more than
+// the row and the PodSpec: on other rows, on objects, on the pod's name. What other filters say is kept while the row
+// stays as it is, and shared by all pods of a PodSpec and namespace.
+type WideFilter interface {
+	Filter
+	// EachDecision does nothing but mark the plugin.
+	EachDecision()
 }
 
 // PodFilter is a Filter prepared for one pod.
