@@ -21,14 +21,35 @@ type Target struct {
 }
 
 type (
-	// BindVolume sets spec.claimRef of a PersistentVolume to a claim, and marks it as bound by a controller (upstream:
-	// volume.GetBindVolumeToClaim).
+	// BindVolume gives a PersistentVolume to a claim; the volume controller of the cluster does the rest, and the
+	// scheduler waits for it (upstream: component-helpers, volume.GetBindVolumeToClaim, and
+	// plugins/volumebinding/binder.go, bindAPIUpdate).
+	//
+	// It is one update or patch of the volume (not of a subresource), with UID and ResourceVersion of Target as
+	// preconditions; a conflict fails it, and the pod is tried again. The kept object is trimmed, so it must not be sent
+	// back whole: a merge patch names metadata.uid, metadata.resourceVersion and
+	//   - spec.claimRef, replaced as a whole: kind PersistentVolumeClaim, apiVersion v1, and namespace, name, uid and
+	//     resourceVersion of Claim; fieldPath and whatever else stood in it is removed (null in a merge patch);
+	//   - metadata.annotations["pv.kubernetes.io/bound-by-controller"] = "yes", if ByController is set. Without
+	//     ByController the annotation is left as it is: the user named the claim, and the binding stays the user's.
+	//
+	// Writing what stands there already is no error: the API server keeps the ResourceVersion then. Nothing takes a
+	// BindVolume back: once carried out it stays, whatever becomes of the pod.
 	BindVolume struct {
 		Target
+		// Claim has UID and ResourceVersion.
 		Claim Target
+		// ByController is set unless the volume named the claim before.
+		ByController bool
 	}
 
-	// SelectNode annotates a PersistentVolumeClaim with the node for which its volume is to be made.
+	// SelectNode annotates a PersistentVolumeClaim with the node for which its volume is to be made
+	// (metadata.annotations["volume.kubernetes.io/selected-node"] = Node); its provisioner acts on that, and takes the
+	// annotation off again when it cannot make the volume there.
+	//
+	// It is one update or patch of the claim (not of a subresource), with UID and ResourceVersion of Target as
+	// preconditions, and touches no other field. Writing what stands there already is no error. Nothing takes a
+	// SelectNode back.
 	SelectNode struct {
 		Target
 		Node string
