@@ -91,6 +91,7 @@ func (s *Store) attach(e *entry, n NodeIdx, pos int) {
 	}
 	r.ports = append(r.ports, e.pod.Spec.Ports...)
 	s.pods[e.pod.UID] = e
+	s.volumesEnter(e, n)
 	s.count(e, n, 1)
 }
 
@@ -110,6 +111,7 @@ func (s *Store) detach(e *entry) {
 		r.ports = slices.Delete(r.ports, i, i+1)
 	}
 	delete(s.pods, e.pod.UID)
+	s.volumesLeave(e, e.row)
 	s.count(e, e.row, -1)
 }
 

@@ -166,7 +166,8 @@ func (s *Store) put(k Kind, key ObjectKey, sl slot) {
 	t := s.table(k)
 	old := t.slots[key]
 	t.set(key, sl)
-	s.did(func() { t.set(key, old) })
+	s.volumesObject(old.api, sl.api)
+	s.did(func() { t.set(key, old); s.volumesObject(sl.api, old.api) })
 }
 
 func (t *table) set(key ObjectKey, sl slot) {

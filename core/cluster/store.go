@@ -21,6 +21,7 @@ type Store struct {
 	pods  map[UID]*entry
 	// objects holds what is known besides pods and nodes.
 	objects map[Kind]*table // kind -> its objects
+	volumes volumeUse
 
 	// Columns by resource.ID; every column is as long as rows. requested = confirmed + assumed; only the sum and the
 	// assumed part are stored.
@@ -252,6 +253,7 @@ func (s *Store) putNode(n NodeIdx, node *Node) {
 		s.live--
 		s.nodeSet++
 	}
+	s.volumesNode(n, old, node)
 	s.putAllocatable(n, node)
 	s.putLabels(n, old, node)
 	s.putImages(n, old, node)
