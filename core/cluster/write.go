@@ -56,7 +56,20 @@ type (
 	}
 
 	// AllocateClaim gives a ResourceClaim its allocation, the finalizer and a consumer. A nil Allocation only adds the
-	// consumer: the claim is allocated already.
+	// consumer: the claim is allocated already (upstream: plugins/dynamicresources, bindClaim).
+	//
+	// The UID is the precondition, not the resourceVersion: drivers and controllers write the claim all the time. Read
+	// the claim, change it and write it back with its own resourceVersion; on a conflict read it again, a few times. Fail
+	// when it is being deleted. With an Allocation:
+	//   - fail when status.allocation is set ("claim ns/name got allocated elsewhere in the meantime"), unless
+	//     status.reservedFor has the consumer: then this write was done before, and nothing is left to do;
+	//   - put resource.kubernetes.io/delete-protection into metadata.finalizers, if it is not there, by a write of the
+	//     claim; a strategic merge patch with metadata.uid and the finalizer saves the first read;
+	//   - set status.allocation by a write of the status subresource.
+	// Without: fail when status.allocation is not set ("claim ns/name got deallocated elsewhere in the meantime").
+	// With both, in the same write of the status: append ReservedFor to status.reservedFor unless an entry has its UID,
+	// and set status.allocation.allocationTimestamp to the present time if it is not set. Kept claims are trimmed, so
+	// only what was read may be written back.
 	AllocateClaim struct {
 		Target
 		Allocation  *resourceapi.AllocationResult
@@ -64,22 +77,39 @@ type (
 	}
 
 	// CreateClaim makes the ResourceClaim that backs a pod's extended resources, allocated and reserved for the pod, and
-	// names it in the pod's status.
+	// names it in the pod's status (upstream: plugins/dynamicresources/extendeddynamicresources.go). Three writes:
+	//   - create Claim, without its status and finalizers. Its name is decided already, so that doing this twice makes
+	//     one claim: if the name is taken by a claim whose controller has the UID of Pod, go on with that one;
+	//   - on it, what AllocateClaim does with status.allocation and status.reservedFor[0] of Claim;
+	//   - set status.extendedResourceClaimStatus of the pod (resourceClaimName, requestMappings) by a patch of its status
+	//     with metadata.uid.
 	CreateClaim struct {
-		Claim    *resourceapi.ResourceClaim // with its allocation in the status
+		Claim    *resourceapi.ResourceClaim // with its allocation and its consumer in the status
 		Pod      record.PodRef
 		Mappings []ExtendedMapping
 	}
 
-	// ReleaseClaim takes a consumer out of a ResourceClaim; Deallocate also takes its allocation and finalizer.
+	// ReleaseClaim takes a consumer out of a ResourceClaim: a strategic merge patch of the status with metadata.uid and
+	// status.reservedFor: [{"$patch": "delete", "uid": Consumer}]. That the claim is gone or does not name the consumer is
+	// no error.
+	//
+	// Deallocate instead empties status.reservedFor, status.allocation and status.devices by a write of the status with
+	// UID and ResourceVersion as preconditions, so that a claim that somebody has begun to use stays as it is; a conflict
+	// fails it. The finalizer stays: the claim controller takes it off.
 	ReleaseClaim struct {
 		Target
 		Consumer   UID
 		Deallocate bool
 	}
 
-	// DeleteClaim deletes a ResourceClaim that CreateClaim made.
-	DeleteClaim struct{ Target }
+	// DeleteClaim deletes a ResourceClaim that CreateClaim made: it takes resource.kubernetes.io/delete-protection off
+	// (read, write back, on a conflict again) and deletes the claim. Its UID may not be known, when the claim has not been
+	// seen yet: then the controller of the claim must have the UID of Pod. A claim that is gone, or is not that one, is no
+	// error.
+	DeleteClaim struct {
+		Target
+		Pod record.PodRef
+	}
 )
 
 // ExtendedMapping tells which request of the claim backs an extended resource of a container.
