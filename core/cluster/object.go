@@ -132,7 +132,7 @@ func compareObjectKeys(a, b ObjectKey) int {
 
 // slot is one object: as the API server has it, and as it will be once writes that are decided have been carried out.
 type slot struct {
-	api     Object
+	api     Object // nil while the object is to be made
 	assumed Object // nil when nothing is decided about it
 }
 
@@ -148,8 +148,11 @@ type table struct {
 	slots map[ObjectKey]slot // key -> object
 	// rev counts changes, assumptions included; it never goes back.
 	rev uint64
-	// sorted are the objects as they are now, by key; nil after a change.
+	// sorted are the objects as they are now, by key; nil until asked for.
 	sorted []Object
+	// journal lists the keys that changed, oldest first; it holds those from sequence number base on.
+	journal []ObjectKey
+	base    uint64
 }
 
 func (s *Store) table(k Kind) *table {
@@ -171,27 +174,90 @@ func (s *Store) put(k Kind, key ObjectKey, sl slot) {
 }
 
 func (t *table) set(key ObjectKey, sl slot) {
-	if sl.api == nil {
+	if sl == (slot{}) {
 		delete(t.slots, key)
 	} else {
 		t.slots[key] = sl
 	}
 	t.rev++
-	t.sorted = nil
+	t.note(key)
+	t.resort(key, sl.now())
+}
+
+// note puts a key into the journal.
+func (t *table) note(key ObjectKey) {
+	if len(t.journal) >= 2*journalKeep {
+		drop := len(t.journal) - journalKeep
+		t.base += uint64(drop)
+		t.journal = append(t.journal[:0], t.journal[drop:]...)
+	}
+	t.journal = append(t.journal, key)
+}
+
+// resort keeps the sorted list, if there is one.
+func (t *table) resort(key ObjectKey, now Object) {
+	if t.sorted == nil {
+		return
+	}
+	i, found := slices.BinarySearchFunc(t.sorted, key, func(obj Object, k ObjectKey) int { return compareObjectKeys(KeyOf(obj), k) })
+	switch {
+	case found && now != nil:
+		t.sorted[i] = now
+	case found:
+		t.sorted = slices.Delete(t.sorted, i, i+1)
+	case now != nil:
+		t.sorted = slices.Insert(t.sorted, i, now)
+	}
 }
 
 // SetObject records an object as the API server has it and returns what was known of it before, nil for a new one. A
 // new version ends what was assumed about the version before: whoever assumed it had its resourceVersion as the
-// precondition of the write.
+// precondition of the write. Allocations of resource claims are the exception (see carried).
 func (s *Store) SetObject(obj Object) (old Object) {
 	k, key := KindOf(obj), KeyOf(obj)
 	was := s.table(k).slots[key]
 	is := slot{api: obj}
 	if was.api != nil && was.api.GetResourceVersion() == obj.GetResourceVersion() && obj.GetResourceVersion() != "" {
 		is.assumed = was.assumed
+	} else {
+		is.assumed = carried(was.assumed, obj)
 	}
 	s.put(k, key, is)
+	if was.api == nil {
+		return nil
+	}
 	return was.now()
+}
+
+// carried is what remains assumed about an object of which a new version is seen; nil for nothing. A resource claim is
+// allocated by several writes (made, finalizer, status), the first of which show before the last is done, and drivers
+// write it too; its devices would be free for others in between. So an allocation stays assumed until the API server
+// shows one, or RestoreObject.
+func carried(assumed, obj Object) Object {
+	if assumed == nil {
+		return nil
+	}
+	was, ok := assumed.(*resourceapi.ResourceClaim)
+	if !ok || was.Status.Allocation == nil {
+		return nil
+	}
+	seen := obj.(*resourceapi.ResourceClaim)
+	if seen.Status.Allocation != nil || !sameClaim(was, seen) {
+		return nil
+	}
+	claim := *seen
+	claim.Status.Allocation, claim.Status.ReservedFor = was.Status.Allocation, was.Status.ReservedFor
+	return &claim
+}
+
+// sameClaim tells whether the API server shows the claim that was assumed. One that was yet to be made had no UID, but
+// an owner.
+func sameClaim(assumed, seen *resourceapi.ResourceClaim) bool {
+	if assumed.ResourceVersion != "" {
+		return assumed.UID == seen.UID
+	}
+	a, b := metav1.GetControllerOfNoCopy(assumed), metav1.GetControllerOfNoCopy(seen)
+	return a != nil && b != nil && a.UID == b.UID
 }
 
 // DeleteObject forgets an object and returns what was known of it, nil if nothing.
@@ -204,14 +270,18 @@ func (s *Store) DeleteObject(k Kind, key ObjectKey) (old Object) {
 	return was.now()
 }
 
-// AssumeObject supposes that an object, which must be known, will be as obj is, which keeps its resourceVersion: a
-// decision to write it so has been made.
+// AssumeObject supposes that an object will be as obj is: a decision to write it so has been made. obj keeps the
+// resourceVersion that is known, or has none, if it is to be made and nothing is known under its name.
 func (t *Trial) AssumeObject(obj Object) {
 	t.mustBeOpen()
 	k, key := KindOf(obj), KeyOf(obj)
 	was := t.s.table(k).slots[key]
-	if was.api == nil || was.api.GetResourceVersion() != obj.GetResourceVersion() {
-		panic(Broken(fmt.Sprintf("assuming %s %v at resourceVersion %q, which is not the one known", k, key, obj.GetResourceVersion())))
+	known := ""
+	if was.api != nil {
+		known = was.api.GetResourceVersion()
+	}
+	if known != obj.GetResourceVersion() {
+		panic(Broken(fmt.Sprintf("assuming %s %v at resourceVersion %q, known is %q", k, key, obj.GetResourceVersion(), known)))
 	}
 	t.s.put(k, key, slot{api: was.api, assumed: obj})
 }
@@ -229,11 +299,8 @@ func (t *Trial) Snapshot() Snapshot { return t.s.Snapshot() }
 
 // Find returns an object of type T, a pointer type of KindOf, as it is now: what is assumed wins.
 func Find[T Object](v Snapshot, namespace, name string) (obj T, ok bool) {
-	sl := v.s.table(KindOf(obj)).slots[ObjectKey{namespace, name}]
-	if sl.api == nil {
-		return obj, false
-	}
-	return sl.now().(T), true
+	obj, ok = v.s.table(KindOf(obj)).slots[ObjectKey{namespace, name}].now().(T)
+	return obj, ok
 }
 
 // FindAPI is Find for the version that the API server has, whatever is assumed.
@@ -245,7 +312,8 @@ func FindAPI[T Object](v Snapshot, namespace, name string) (obj T, ok bool) {
 	return sl.api.(T), true
 }
 
-// Each calls f for the objects of type T as they are now, sorted by namespace and name, until f returns false.
+// Each calls f for the objects of type T as they are now, sorted by namespace and name, until f returns false. f must
+// not change objects of that type.
 func Each[T Object](v Snapshot, f func(T) bool) {
 	var zero T
 	for _, obj := range v.s.table(KindOf(zero)).list() {
@@ -269,6 +337,17 @@ func EachIn[T Object](v Snapshot, namespace string, f func(T) bool) {
 
 // KindRevision counts the changes of objects of a kind; it never goes back.
 func (v Snapshot) KindRevision(k Kind) uint64 { return v.s.table(k).rev }
+
+// KindChanges returns the objects of a kind that changed since sequence number seq, what is assumed and taken back
+// included, repeats too, and the number to ask from next time. ok is false when that is no longer all known.
+func (v Snapshot) KindChanges(k Kind, seq uint64) (keys []ObjectKey, next uint64, ok bool) {
+	t := v.s.table(k)
+	next = t.base + uint64(len(t.journal))
+	if seq < t.base {
+		return nil, next, false
+	}
+	return t.journal[seq-t.base:], next, true
+}
 
 func (t *table) list() []Object {
 	if t.sorted == nil {
