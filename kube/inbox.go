@@ -15,22 +15,14 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// objectKey names a pod, or a node when the namespace is empty.
-type objectKey struct{ namespace, name string }
-
-func compareKeys(a, b objectKey) int {
-	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+// waiting is an object of which the engine has something to be told.
+type waiting struct {
+	rank rank
+	objectKey
 }
 
-// row is one object: what the API server said last and what the engine was told last.
-type row[R any] struct {
-	newest *R // nil: gone
-	told   *R // nil: the engine does not know it
-	queued bool
-}
-
-// Inbox holds the newest compact record of every pod and node, and tells the engine what it does not know yet. Any
-// goroutine may write to it; the loop alone takes from it.
+// Inbox holds the newest compact record of every pod and node and of the other objects that are watched, and tells the
+// engine what it does not know yet. Any goroutine may write to it; the loop alone takes from it.
 type Inbox struct {
 	// intakeMu guards the intake, apart from mu so that the loop never waits for a conversion.
 	intakeMu   sync.Mutex
@@ -38,13 +30,14 @@ type Inbox struct {
 	namespaces map[string]string // namespace -> the one copy of the string that records share
 
 	mu    sync.Mutex
-	pods  map[objectKey]row[cluster.Pod]  // namespace, name -> versions
-	nodes map[objectKey]row[cluster.Node] // "", name -> versions
-	queue []objectKey                     // keys with queued set, oldest first; taken from head
-	head  int
-	// podsListed and nodesListed become true with the first full list. Until both are, nothing is taken.
-	podsListed, nodesListed bool
-	toldNodes, toldBound    int // nodes and bound pods that the engine knows
+	pods  *rows[*cluster.Pod]
+	nodes *rows[*cluster.Node]
+	// objects are the other kinds that are watched, by rank.
+	objects []*rows[cluster.Object]
+	queue   []waiting // rows with queued set, oldest first; taken from head
+	head    int
+
+	toldNodes, toldBound int // nodes and bound pods that the engine knows
 	// behind is set from the start of a list until all it brought has been taken.
 	behind     bool
 	opened     bool // the initial lists were sorted into the queue
@@ -55,18 +48,38 @@ type Inbox struct {
 	trouble func(object string, problem any)
 }
 
-// NewInbox returns an empty Inbox. trouble is called, from any goroutine, for each object whose conversion panicked;
-// the object's version before stays.
-func NewInbox(trouble func(object string, problem any)) *Inbox {
-	return &Inbox{
+// NewInbox returns an empty Inbox for pods, nodes, and objects of these kinds, each named once. trouble is called, from
+// any goroutine, for each object whose conversion panicked; the object's version before stays.
+func NewInbox(trouble func(object string, problem any), kinds ...cluster.Kind) *Inbox {
+	in := &Inbox{
 		intake:     cluster.NewIntake(),
 		namespaces: map[string]string{},
-		pods:       map[objectKey]row[cluster.Pod]{},
-		nodes:      map[objectKey]row[cluster.Node]{},
 		behind:     true,
 		ready:      make(chan struct{}, 1),
 		trouble:    trouble,
 	}
+	in.nodes = newRows(nodeRank, func(a, b *cluster.Node) bool { return reflect.DeepEqual(a, b) })
+	in.pods = newRows(podRank, samePod)
+	in.pods.keep = in.shareNodeName
+	kinds = slices.Clone(kinds)
+	slices.SortFunc(kinds, func(a, b cluster.Kind) int {
+		return cmp.Compare(slices.Index(kindOrder, a), slices.Index(kindOrder, b))
+	})
+	for i, kind := range kinds {
+		t := newRows(rank(i), sameObject)
+		t.kind = kind
+		in.objects = append(in.objects, t)
+	}
+	return in
+}
+
+// Kinds are the kinds of objects besides pods and nodes that are watched, in the order in which they are told.
+func (in *Inbox) Kinds() []cluster.Kind {
+	var kinds []cluster.Kind
+	for _, t := range in.objects {
+		kinds = append(kinds, t.kind)
+	}
+	return kinds
 }
 
 // convertPod makes the compact record, nil when the object broke the intake.
@@ -100,12 +113,19 @@ func (in *Inbox) convertNode(n *v1.Node) (rec *cluster.Node) {
 	return in.intake.Node(n)
 }
 
+func (in *Inbox) convertObject(kind cluster.Kind, obj cluster.Object) (rec cluster.Object) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			in.trouble(string(kind)+" "+obj.GetNamespace()+"/"+obj.GetName(), problem)
+			rec = nil
+		}
+	}()
+	return trim(obj)
+}
+
 // samePod tells whether the engine would learn nothing from b. The resource version counts only while the pod pends:
 // then it is the precondition of status patches.
 func samePod(a, b *cluster.Pod) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
 	x := *a
 	if a.NodeName != "" {
 		x.ResourceVersion = b.ResourceVersion
@@ -113,141 +133,11 @@ func samePod(a, b *cluster.Pod) bool {
 	return x == *b
 }
 
-func (in *Inbox) setPod(rec *cluster.Pod) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.setPodLocked(rec)
-}
-
-func (in *Inbox) setPodLocked(rec *cluster.Pod) {
-	key := objectKey{rec.Namespace, rec.Name}
-	r := in.pods[key]
-	if samePod(r.newest, rec) {
-		return
+// shareNodeName makes one copy of the string serve all pods of a node.
+func (in *Inbox) shareNodeName(rec *cluster.Pod) {
+	if node := in.nodes.rows[objectKey{name: rec.NodeName}].newest; node != nil {
+		rec.NodeName = node.Name
 	}
-	if node, known := in.nodes[objectKey{name: rec.NodeName}]; known && node.newest != nil {
-		rec.NodeName = node.newest.Name // one copy of the string for all pods of a node
-	}
-	r.newest = rec
-	in.enqueue(key, &r.queued)
-	in.pods[key] = r
-}
-
-func (in *Inbox) goPod(key objectKey) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.goPodLocked(key)
-}
-
-func (in *Inbox) goPodLocked(key objectKey) {
-	r, known := in.pods[key]
-	if !known || r.newest == nil {
-		return
-	}
-	r.newest = nil
-	in.enqueue(key, &r.queued)
-	in.pods[key] = r
-}
-
-func (in *Inbox) setNode(rec *cluster.Node) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.setNodeLocked(rec)
-}
-
-func (in *Inbox) setNodeLocked(rec *cluster.Node) {
-	key := objectKey{name: rec.Name}
-	r := in.nodes[key]
-	if r.newest != nil && reflect.DeepEqual(r.newest, rec) {
-		return
-	}
-	r.newest = rec
-	in.enqueue(key, &r.queued)
-	in.nodes[key] = r
-}
-
-func (in *Inbox) goNode(key objectKey) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.goNodeLocked(key)
-}
-
-func (in *Inbox) goNodeLocked(key objectKey) {
-	r, known := in.nodes[key]
-	if !known || r.newest == nil {
-		return
-	}
-	r.newest = nil
-	in.enqueue(key, &r.queued)
-	in.nodes[key] = r
-}
-
-// replacePods makes the pods exactly these: what is missing is gone. kept are keys that were listed without a new
-// version.
-func (in *Inbox) replacePods(recs []*cluster.Pod, kept []objectKey) {
-	slices.SortFunc(recs, func(a, b *cluster.Pod) int {
-		return compareKeys(objectKey{a.Namespace, a.Name}, objectKey{b.Namespace, b.Name})
-	})
-	listed := make(map[objectKey]bool, len(recs)+len(kept)) // key -> it was listed
-	for _, rec := range recs {
-		listed[objectKey{rec.Namespace, rec.Name}] = true
-	}
-	for _, key := range kept {
-		listed[key] = true
-	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	for _, key := range missing(in.pods, listed) {
-		in.goPodLocked(key)
-	}
-	for _, rec := range recs {
-		in.setPodLocked(rec)
-	}
-	in.podsListed = true
-	in.signal()
-}
-
-// replaceNodes makes the nodes exactly these.
-func (in *Inbox) replaceNodes(recs []*cluster.Node, kept []objectKey) {
-	slices.SortFunc(recs, func(a, b *cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
-	listed := make(map[objectKey]bool, len(recs)+len(kept)) // key -> it was listed
-	for _, rec := range recs {
-		listed[objectKey{name: rec.Name}] = true
-	}
-	for _, key := range kept {
-		listed[key] = true
-	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	for _, key := range missing(in.nodes, listed) {
-		in.goNodeLocked(key)
-	}
-	for _, rec := range recs {
-		in.setNodeLocked(rec)
-	}
-	in.nodesListed = true
-	in.signal()
-}
-
-// missing lists the keys that exist and were not listed, sorted so that they go in one order.
-func missing[R any](rows map[objectKey]row[R], listed map[objectKey]bool) []objectKey {
-	var keys []objectKey
-	for key, r := range rows {
-		if r.newest != nil && !listed[key] {
-			keys = append(keys, key)
-		}
-	}
-	slices.SortFunc(keys, compareKeys)
-	return keys
-}
-
-// enqueue puts the key at the end of the queue once.
-func (in *Inbox) enqueue(key objectKey, queued *bool) {
-	if !*queued {
-		*queued = true
-		in.queue = append(in.queue, key)
-	}
-	in.signal()
 }
 
 func (in *Inbox) signal() {
@@ -261,7 +151,7 @@ func (in *Inbox) signal() {
 func (in *Inbox) Pod(ref record.PodRef) *cluster.Pod {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	p := in.pods[objectKey{ref.Namespace, ref.Name}].newest
+	p := in.pods.rows[objectKey{ref.Namespace, ref.Name}].newest
 	if p == nil || string(p.UID) != ref.UID {
 		return nil
 	}
@@ -282,11 +172,35 @@ func bound(p *cluster.Pod) int {
 	return 1
 }
 
-// awaitLists holds everything back until both lists have come afresh.
+// awaitLists holds everything back until all lists have come afresh.
 func (in *Inbox) awaitLists() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.podsListed, in.nodesListed, in.behind = false, false, true
+	in.pods.listed, in.nodes.listed, in.behind = false, false, true
+	for _, t := range in.objects {
+		t.listed = false
+	}
+}
+
+func (in *Inbox) allListedLocked() bool {
+	for _, t := range in.objects {
+		if !t.listed {
+			return false
+		}
+	}
+	return in.pods.listed && in.nodes.listed
+}
+
+// goOnWithout counts a kind as listed although the API server does not give it out: what is known of it stays.
+func (in *Inbox) goOnWithout(kind cluster.Kind) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, t := range in.objects {
+		if t.kind == kind {
+			t.listed = true
+		}
+	}
+	in.signal()
 }
 
 // Behind tells that lists are awaited or that what they brought is not all taken: no time to decide.
@@ -297,27 +211,32 @@ func (in *Inbox) Behind() bool {
 }
 
 // Take appends to into what the engine must be told next, of at most limit objects, and returns it with how many
-// objects were taken. The first objects are the nodes and then the pods of the initial lists, sorted by name, and after
-// the last of them comes Synced.
+// objects were taken. The first objects are those of the initial lists, sorted by kind and name, pods last and nodes
+// before them, and after the last of them comes Synced.
 func (in *Inbox) Take(into []engine.Event, limit int) ([]engine.Event, int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if !in.podsListed || !in.nodesListed {
+	if !in.allListedLocked() {
 		return into, 0
 	}
 	if !in.opened {
-		slices.SortFunc(in.queue, compareKeys) // nodes have no namespace, so they come first
+		slices.SortFunc(in.queue, func(a, b waiting) int {
+			return cmp.Or(cmp.Compare(a.rank, b.rank), compareKeys(a.objectKey, b.objectKey))
+		})
 		in.opened = true
 	}
 	taken := 0
 	for ; taken < limit && in.head < len(in.queue); taken++ {
-		key := in.queue[in.head]
-		in.queue[in.head] = objectKey{}
+		next := in.queue[in.head]
+		in.queue[in.head] = waiting{}
 		in.head++
-		if key.namespace == "" {
-			into = in.tellNode(into, key)
-		} else {
-			into = in.tellPod(into, key)
+		switch next.rank {
+		case nodeRank:
+			into = in.tellNode(into, next.objectKey)
+		case podRank:
+			into = in.tellPod(into, next.objectKey)
+		default:
+			into = tellObject(into, in.objects[next.rank], next.objectKey)
 		}
 	}
 	if in.head == len(in.queue) {
@@ -335,35 +254,39 @@ func (in *Inbox) Take(into []engine.Event, limit int) ([]engine.Event, int) {
 }
 
 func (in *Inbox) tellPod(into []engine.Event, key objectKey) []engine.Event {
-	r := in.pods[key]
-	in.toldBound -= bound(r.told)
-	if r.told != nil && (r.newest == nil || r.newest.UID != r.told.UID) {
-		into = append(into, engine.PodGone{Pod: r.told.Ref()})
+	was, is := in.pods.tell(key)
+	in.toldBound += bound(is) - bound(was)
+	if was != nil && (is == nil || is.UID != was.UID) {
+		into = append(into, engine.PodGone{Pod: was.Ref()})
 	}
-	if r.newest == nil {
-		delete(in.pods, key)
-		return into
+	if is != nil {
+		into = append(into, engine.PodSet{Pod: is})
 	}
-	in.toldBound += bound(r.newest)
-	into = append(into, engine.PodSet{Pod: r.newest})
-	in.pods[key] = row[cluster.Pod]{newest: r.newest, told: r.newest}
 	return into
 }
 
 func (in *Inbox) tellNode(into []engine.Event, key objectKey) []engine.Event {
-	r := in.nodes[key]
-	if r.told != nil {
+	was, is := in.nodes.tell(key)
+	if was != nil {
 		in.toldNodes--
-		if r.newest == nil || r.newest.UID != r.told.UID {
+		if is == nil || is.UID != was.UID {
 			into = append(into, engine.NodeGone{Name: key.name})
 		}
 	}
-	if r.newest == nil {
-		delete(in.nodes, key)
-		return into
+	if is != nil {
+		in.toldNodes++
+		into = append(into, engine.NodeSet{Node: is})
 	}
-	in.toldNodes++
-	into = append(into, engine.NodeSet{Node: r.newest})
-	in.nodes[key] = row[cluster.Node]{newest: r.newest, told: r.newest}
+	return into
+}
+
+func tellObject(into []engine.Event, t *rows[cluster.Object], key objectKey) []engine.Event {
+	was, is := t.tell(key)
+	if was != nil && (is == nil || is.GetUID() != was.GetUID()) {
+		into = append(into, engine.ObjectGone{Kind: t.kind, Key: cluster.ObjectKey{Namespace: key.namespace, Name: key.name}})
+	}
+	if is != nil {
+		into = append(into, engine.ObjectSet{Object: is})
+	}
 	return into
 }

@@ -14,12 +14,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"pgregory.net/rapid"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 )
 
-func newTestInbox(t testing.TB) (*Inbox, podStore, nodeStore) {
-	in := NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) })
-	return in, podStore{in}, nodeStore{in}
+type (
+	podStore  = store[*v1.Pod, *cluster.Pod]
+	nodeStore = store[*v1.Node, *cluster.Node]
+)
+
+func newTestInbox(t testing.TB, kinds ...cluster.Kind) (*Inbox, podStore, nodeStore) {
+	in := NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) }, kinds...)
+	return in, newPodStore(in), newNodeStore(in)
 }
 
 // told renders what is taken as one line: +node, -node, +pod/uid@node, -pod/uid, synced.
@@ -36,6 +42,10 @@ func told(in *Inbox, limit int) string {
 			words = append(words, fmt.Sprintf("+%s/%s@%s", ev.Pod.Name, ev.Pod.UID, ev.Pod.NodeName))
 		case engine.PodGone:
 			words = append(words, fmt.Sprintf("-%s/%s", ev.Pod.Name, ev.Pod.UID))
+		case engine.ObjectSet:
+			words = append(words, fmt.Sprintf("+%s:%s", cluster.KindOf(ev.Object), ev.Object.GetName()))
+		case engine.ObjectGone:
+			words = append(words, fmt.Sprintf("-%s:%s", ev.Kind, ev.Key.Name))
 		case engine.Synced:
 			words = append(words, "synced")
 		}
@@ -104,8 +114,8 @@ func TestAPodThatCameAndWentIsNotTold(t *testing.T) {
 	pods.Add(pendingPod("p", "u1"))
 	pods.Delete(pendingPod("p", "u1"))
 	expectTold(t, in, "")
-	if len(in.pods) != 0 {
-		t.Errorf("%d pods are kept", len(in.pods))
+	if len(in.pods.rows) != 0 {
+		t.Errorf("%d pods are kept", len(in.pods.rows))
 	}
 }
 
@@ -287,8 +297,8 @@ func TestToldIsAlwaysTheTruth(t *testing.T) {
 		if fmt.Sprint(truth) != fmt.Sprint(engines) {
 			rt.Fatalf("the API server has %v, the engine %v", truth, engines)
 		}
-		if len(in.pods) != len(truth) {
-			rt.Fatalf("%d rows for %d pods", len(in.pods), len(truth))
+		if len(in.pods.rows) != len(truth) {
+			rt.Fatalf("%d rows for %d pods", len(in.pods.rows), len(truth))
 		}
 		if _, bound := in.Told(); bound != strings.Count(fmt.Sprint(slices.Collect(mapValues(truth))), "@n") {
 			rt.Fatalf("%d bound pods counted among %v", bound, truth)

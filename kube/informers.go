@@ -19,7 +19,7 @@ import (
 // pkg/scheduler/scheduler.go, NewInformerFactory).
 const unfinished = "status.phase!=" + string(v1.PodSucceeded) + ",status.phase!=" + string(v1.PodFailed)
 
-// Informers keep an Inbox up to date from the watches of pods and nodes.
+// Informers keep an Inbox up to date from the watches of pods, nodes, and the further kinds that it holds.
 type Informers struct {
 	client kubernetes.Interface
 	inbox  *Inbox
@@ -35,7 +35,7 @@ func NewInformers(client kubernetes.Interface, inbox *Inbox) *Informers {
 }
 
 // Start begins to list and watch, until ctx ends or Stop is called. Called again, it lists everything afresh: what a
-// new leader needs, since the watch of a standby may lag behind the last binds of the leader before. Until both lists
+// new leader needs, since the watch of a standby may lag behind the last binds of the leader before. Until all lists
 // are in, the inbox gives nothing out.
 func (inf *Informers) Start(ctx context.Context) {
 	inf.Stop()
@@ -44,7 +44,7 @@ func (inf *Informers) Start(ctx context.Context) {
 	inf.inbox.awaitLists()
 	ctx, inf.cancel = context.WithCancel(ctx)
 	pods := inf.client.CoreV1().Pods(metav1.NamespaceAll)
-	inf.run(ctx, "pods", &v1.Pod{}, podStore{inf.inbox}, &cache.ListWatch{
+	inf.run(ctx, "pods", &v1.Pod{}, newPodStore(inf.inbox), &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = unfinished
 			return pods.List(ctx, o)
@@ -55,14 +55,12 @@ func (inf *Informers) Start(ctx context.Context) {
 		},
 	})
 	nodes := inf.client.CoreV1().Nodes()
-	inf.run(ctx, "nodes", &v1.Node{}, nodeStore{inf.inbox}, &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return nodes.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return nodes.Watch(ctx, o)
-		},
-	})
+	inf.run(ctx, "nodes", &v1.Node{}, newNodeStore(inf.inbox), listWatch(nodes.List, nodes.Watch))
+	for _, t := range inf.inbox.objects {
+		lw, kind := source(inf.client, t.kind)
+		lw = patient(ctx, lw, t.kind, func() { inf.inbox.goOnWithout(t.kind) })
+		inf.run(ctx, string(t.kind), kind, newObjectStore(inf.inbox, t), lw)
+	}
 }
 
 func (inf *Informers) run(ctx context.Context, name string, kind runtime.Object, store cache.ReflectorStore, lw *cache.ListWatch) {

@@ -14,11 +14,10 @@ import (
 
 // listed is a compact record on its way through a reflector's list: the reflector wants a name and a version, nothing
 // else. Records are made while the list streams in, so that the full objects never stand in memory together.
-type listed[R any] struct {
+type listed[R comparable] struct {
 	metav1.Object // nothing, for all listed ones; the methods below hide it
-	key           objectKey
-	version       string
-	rec           *R // nil: the object broke the intake
+	keyed[R]
+	version string
 }
 
 // nothing answers what a reflector's store does not ask today.
@@ -33,143 +32,86 @@ func (l *listed[R]) GetResourceVersion() string { return l.version }
 // GetName is the object's name.
 func (l *listed[R]) GetName() string { return l.key.name }
 
-// podStore feeds an Inbox from a reflector of pods.
-type podStore struct{ inbox *Inbox }
+// store feeds an Inbox from a reflector of API objects of type O, which become records R.
+type store[O metav1.Object, R comparable] struct {
+	inbox *Inbox
+	rows  *rows[R]
+	// convert makes the record, zero when the object broke the intake.
+	convert func(O) R
+}
 
-var (
-	_ cache.TransformingStore = podStore{}
-	_ cache.TransformingStore = nodeStore{}
-)
+func newPodStore(in *Inbox) store[*v1.Pod, *cluster.Pod] {
+	return store[*v1.Pod, *cluster.Pod]{in, in.pods, in.convertPod}
+}
 
-// Add takes a new pod.
-func (s podStore) Add(obj any) error { return s.Update(obj) }
+func newNodeStore(in *Inbox) store[*v1.Node, *cluster.Node] {
+	return store[*v1.Node, *cluster.Node]{in, in.nodes, in.convertNode}
+}
 
-// Update takes a version of a pod.
-func (s podStore) Update(obj any) error {
-	p, ok := obj.(*v1.Pod)
+func newObjectStore(in *Inbox, t *rows[cluster.Object]) store[cluster.Object, cluster.Object] {
+	return store[cluster.Object, cluster.Object]{in, t, func(obj cluster.Object) cluster.Object { return in.convertObject(t.kind, obj) }}
+}
+
+var _ cache.TransformingStore = store[*v1.Pod, *cluster.Pod]{}
+
+// Add takes a new object.
+func (s store[O, R]) Add(obj any) error { return s.Update(obj) }
+
+// Update takes a version of an object.
+func (s store[O, R]) Update(obj any) error {
+	o, ok := obj.(O)
 	if !ok {
-		return fmt.Errorf("pod store: got a %T", obj)
+		return fmt.Errorf("store of %T: got a %T", *new(O), obj)
 	}
-	if rec := s.inbox.convertPod(p); rec != nil {
-		s.inbox.setPod(rec)
+	if k := s.keyed(o); k.rec != *new(R) {
+		s.rows.set(s.inbox, k.key, k.rec)
 	}
 	return nil
 }
 
-// Delete takes a pod that is gone, or whose end was missed.
-func (s podStore) Delete(obj any) error {
+func (s store[O, R]) keyed(o O) keyed[R] {
+	return keyed[R]{objectKey{o.GetNamespace(), o.GetName()}, s.convert(o)}
+}
+
+// Delete takes an object that is gone, or whose end was missed.
+func (s store[O, R]) Delete(obj any) error {
 	key, err := keyOf(obj)
 	if err != nil {
-		return fmt.Errorf("pod store: %w", err)
+		return fmt.Errorf("store of %T: %w", *new(O), err)
 	}
-	s.inbox.goPod(key)
+	s.rows.gone(s.inbox, key)
 	return nil
 }
 
 // Replace takes a full list.
-func (s podStore) Replace(list []any, _ string) error {
-	recs := make([]*cluster.Pod, 0, len(list))
-	var kept []objectKey
+func (s store[O, R]) Replace(list []any, _ string) error {
+	all := make([]keyed[R], 0, len(list))
 	for _, obj := range list {
-		var rec *cluster.Pod
-		var key objectKey
 		switch o := obj.(type) {
-		case *listed[cluster.Pod]:
-			rec, key = o.rec, o.key
-		case *v1.Pod:
-			rec, key = s.inbox.convertPod(o), objectKey{o.Namespace, o.Name}
+		case *listed[R]:
+			all = append(all, o.keyed)
+		case O:
+			all = append(all, s.keyed(o))
 		default:
-			return fmt.Errorf("pod store: got a %T in a list", obj)
+			return fmt.Errorf("store of %T: got a %T in a list", *new(O), obj)
 		}
-		if rec == nil {
-			kept = append(kept, key)
-			continue
-		}
-		recs = append(recs, rec)
 	}
-	s.inbox.replacePods(recs, kept)
+	s.rows.replace(s.inbox, all)
 	return nil
 }
 
 // Resync does nothing: nobody missed anything.
-func (podStore) Resync() error { return nil }
+func (store[O, R]) Resync() error { return nil }
 
-// Transformer converts one pod while a list streams in. The reflector does not call it for a list that came in one
+// Transformer converts one object while a list streams in. The reflector does not call it for a list that came in one
 // piece, so Replace takes both.
-func (s podStore) Transformer() cache.TransformFunc {
+func (s store[O, R]) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
-		p, ok := obj.(*v1.Pod)
+		o, ok := obj.(O)
 		if !ok {
 			return obj, nil
 		}
-		return &listed[cluster.Pod]{nothing, objectKey{p.Namespace, p.Name}, p.ResourceVersion, s.inbox.convertPod(p)}, nil
-	}
-}
-
-// nodeStore feeds an Inbox from a reflector of nodes.
-type nodeStore struct{ inbox *Inbox }
-
-// Add takes a new node.
-func (s nodeStore) Add(obj any) error { return s.Update(obj) }
-
-// Update takes a version of a node.
-func (s nodeStore) Update(obj any) error {
-	n, ok := obj.(*v1.Node)
-	if !ok {
-		return fmt.Errorf("node store: got a %T", obj)
-	}
-	if rec := s.inbox.convertNode(n); rec != nil {
-		s.inbox.setNode(rec)
-	}
-	return nil
-}
-
-// Delete takes a node that is gone.
-func (s nodeStore) Delete(obj any) error {
-	key, err := keyOf(obj)
-	if err != nil {
-		return fmt.Errorf("node store: %w", err)
-	}
-	s.inbox.goNode(key)
-	return nil
-}
-
-// Replace takes a full list.
-func (s nodeStore) Replace(list []any, _ string) error {
-	recs := make([]*cluster.Node, 0, len(list))
-	var kept []objectKey
-	for _, obj := range list {
-		var rec *cluster.Node
-		var key objectKey
-		switch o := obj.(type) {
-		case *listed[cluster.Node]:
-			rec, key = o.rec, o.key
-		case *v1.Node:
-			rec, key = s.inbox.convertNode(o), objectKey{name: o.Name}
-		default:
-			return fmt.Errorf("node store: got a %T in a list", obj)
-		}
-		if rec == nil {
-			kept = append(kept, key)
-			continue
-		}
-		recs = append(recs, rec)
-	}
-	s.inbox.replaceNodes(recs, kept)
-	return nil
-}
-
-// Resync does nothing: nobody missed anything.
-func (nodeStore) Resync() error { return nil }
-
-// Transformer converts one node while a list streams in.
-func (s nodeStore) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		n, ok := obj.(*v1.Node)
-		if !ok {
-			return obj, nil
-		}
-		return &listed[cluster.Node]{nothing, objectKey{name: n.Name}, n.ResourceVersion, s.inbox.convertNode(n)}, nil
+		return &listed[R]{nothing, s.keyed(o), o.GetResourceVersion()}, nil
 	}
 }
 
