@@ -127,6 +127,7 @@ func (s *Store) count(e *entry, n NodeIdx, sign int64) {
 	}
 	s.nonZero[0].add(n, sign*spec.HeldNonZero[0])
 	s.nonZero[1].add(n, sign*spec.HeldNonZero[1])
+	s.counters.count(s, e.pod, n, int32(sign))
 	s.touch(n)
 }
 

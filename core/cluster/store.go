@@ -38,6 +38,8 @@ type Store struct {
 	labelSets     map[labelPair]*Bitmap // built when first asked for, kept up to date from then on
 	labelKeys     map[string]*Bitmap    // the same for "has this label key"
 
+	counters counters // sums over the pods that selectors ask for
+
 	rev     uint64 // counts changes of rows
 	journal journal
 	nodeSet uint64 // counts changes of which nodes exist and which images they hold
@@ -257,6 +259,7 @@ func (s *Store) putNode(n NodeIdx, node *Node) {
 	s.putAllocatable(n, node)
 	s.putLabels(n, old, node)
 	s.putImages(n, old, node)
+	s.counters.relabel(n, node)
 	s.unschedulable[n] = node != nil && node.Unschedulable
 	s.taintSet[n] = 0
 	if node != nil {

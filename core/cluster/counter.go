@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// Term selects pods by namespace and labels.
+type Term struct {
+	// Namespaces are names of namespaces, which need not be known.
+	Namespaces []string
+	// Matching selects further namespaces, of those that are known, by their labels; nil selects none.
+	Matching labels.Selector
+	// Everywhere selects all namespaces, known or not.
+	Everywhere bool
+	// Labels selects pods by their labels.
+	Labels labels.Selector
+}
+
+// Selection names the pods that a Counter counts: those that all terms select. Without terms it names none. Make it
+// with Select, once for as many uses as possible: its canonical form is made then.
+type Selection struct {
+	terms       []Term
+	terminating bool
+	key         string
+}
+
+// Select makes a Selection. terminating tells whether pods count that are being deleted.
+func Select(terminating bool, terms ...Term) Selection {
+	var b strings.Builder
+	b.WriteString(strconv.FormatBool(terminating))
+	for i := range terms {
+		t := &terms[i]
+		b.WriteByte('|')
+		switch {
+		case t.Everywhere:
+			b.WriteByte('*')
+		default:
+			writeNames(&b, t.Namespaces)
+			if t.Matching != nil {
+				b.WriteByte('+')
+				writeSelector(&b, t.Matching)
+			}
+		}
+		b.WriteByte(';')
+		writeSelector(&b, t.Labels)
+	}
+	return Selection{terms: terms, terminating: terminating, key: b.String()}
+}
+
+func writeNames(b *strings.Builder, names []string) {
+	if !slices.IsSorted(names) {
+		names = slices.Sorted(slices.Values(names))
+	}
+	var buf [64]byte
+	for _, name := range slices.Compact(slices.Clone(names)) {
+		b.Write(strconv.AppendQuote(buf[:0], name))
+		b.WriteByte(',')
+	}
+}
+
+// writeSelector writes a form that equal selectors share; requirements stand sorted by key in a selector.
+func writeSelector(b *strings.Builder, s labels.Selector) {
+	requirements, selectable := s.Requirements()
+	if !selectable {
+		b.WriteByte('!')
+		return
+	}
+	var buf [64]byte
+	for i := range requirements {
+		r := &requirements[i]
+		b.Write(strconv.AppendQuote(buf[:0], r.Key()))
+		b.WriteString(string(r.Operator()))
+		writeNames(b, r.ValuesUnsorted())
+		b.WriteByte('&')
+	}
+}
+
+// Counter counts the pods of one Selection on every row, rows without a node included, kept up to date as pods come
+// and go, also inside trials. Ask the Snapshot for it in every decision: one that is not asked for may be dropped, and
+// does not follow the store from then on.
+type Counter struct {
+	sel      Selection
+	in       []map[string]struct{} // term -> namespaces, resolved; nil for all
+	resolved uint64                // revision of the namespaces at which in was right
+	rows     []int32               // row -> pods
+	pods     int
+	totals   []*totals
+	used     uint64
+}
+
+// totals are a counter's sums over the nodes of each value of a topology.
+type totals struct {
+	counter  *Counter
+	topology *Topology
+	v        []int32 // value id -> pods
+	sum      int     // over all values
+}
+
+// Rows is row -> pods. It is as long as there are rows.
+func (c *Counter) Rows() []int32 { return c.rows }
+
+// Pods is the number of pods on all rows.
+func (c *Counter) Pods() int { return c.pods }
+
+// Totals is value id -> pods on the nodes that have the value, and the sum over all values. It is as long as the
+// topology's Size.
+func (c *Counter) Totals(t *Topology) (byValue []int32, sum int) {
+	for _, have := range c.totals {
+		if have.topology == t {
+			have.grow()
+			return have.v, have.sum
+		}
+	}
+	made := &totals{counter: c, topology: t}
+	made.grow()
+	for n, pods := range c.rows {
+		made.add(NodeIdx(n), pods)
+	}
+	c.totals = append(c.totals, made)
+	t.totals = append(t.totals, made)
+	return made.v, made.sum
+}
+
+// Counts tells whether a pod is one of those that are counted, wherever it is.
+func (c *Counter) Counts(p *Pod) bool {
+	return (c.sel.terminating || !p.Terminating) && c.matches(p.Namespace, p.Spec.Labels)
+}
+
+func (c *Counter) matches(namespace string, podLabels map[string]string) bool {
+	for i := range c.sel.terms {
+		if c.in[i] != nil {
+			if _, ok := c.in[i][namespace]; !ok {
+				return false
+			}
+		}
+		if !c.sel.terms[i].Labels.Matches(labels.Set(podLabels)) {
+			return false
+		}
+	}
+	return len(c.sel.terms) > 0
+}
+
+func (t *totals) grow() {
+	for len(t.v) < len(t.topology.values) {
+		t.v = append(t.v, 0)
+	}
+}
+
+func (t *totals) add(n NodeIdx, pods int32) {
+	if int(n) >= len(t.topology.of) {
+		return
+	}
+	if id := t.topology.of[n]; id != NoValue {
+		t.grow()
+		t.v[id] += pods
+		t.sum += int(pods)
+	}
+}
+
+// move takes row n from one value to another.
+func (t *totals) move(n NodeIdx, was, is int32) {
+	if int(n) >= len(t.counter.rows) {
+		return
+	}
+	pods := t.counter.rows[n]
+	t.grow()
+	if was != NoValue {
+		t.v[was] -= pods
+		t.sum -= int(pods)
+	}
+	if is != NoValue {
+		t.v[is] += pods
+		t.sum += int(pods)
+	}
+}
+
+// maxCounters and maxAudiences bound what is kept. The counter that has not been asked for the longest goes first.
+const (
+	maxCounters  = 1024
+	maxAudiences = 8192
+)
+
+// counters are the sums over pods that selectors ask for.
+type counters struct {
+	tick       uint64              // numbers the uses
+	byKey      map[string]*Counter // canonical selection -> counter
+	index      podIndex[*Counter]
+	topologies map[string]*Topology // label key -> dictionary
+	carried    carriedTerms
+	// audiences remembers who counts a pod.
+	audiences map[audienceKey]*audience // spec and namespace of a pod -> who counts it
+}
+
+type audienceKey struct {
+	spec      *PodSpec
+	namespace string
+}
+
+// audience is who counts the pods of a spec in a namespace.
+type audience struct {
+	counters []*Counter
+	terms    []*Carried // what the pods carry; one stands as often as they carry it
+	carried  bool       // terms is known
+}
+
+// Counter returns the counter of a selection, made by one look at all pods if there is none.
+func (v Snapshot) Counter(sel Selection) *Counter {
+	c := v.s.counters.counter(v.s, sel)
+	for len(c.rows) < len(v.s.rows) {
+		c.rows = append(c.rows, 0)
+	}
+	return c
+}
+
+func (c *counters) counter(s *Store, sel Selection) *Counter {
+	c.tick++
+	k := c.byKey[sel.key]
+	switch {
+	case k == nil:
+		if len(c.byKey) >= maxCounters {
+			c.drop(c.leastUsed())
+		}
+		k = &Counter{sel: sel}
+		k.resolve(s)
+		k.build(s)
+		if c.byKey == nil {
+			c.byKey = map[string]*Counter{}
+		}
+		c.byKey[sel.key] = k
+		pair, ok := k.hook()
+		c.index.add(k, pair, ok)
+		c.refile(k)
+	case k.resolve(s):
+		k.build(s)
+		c.refile(k)
+	}
+	k.used = c.tick
+	return k
+}
+
+// resolve brings the namespaces of the terms in line with the namespaces that there are, and tells whether that changed
+// any.
+func (k *Counter) resolve(s *Store) (changed bool) {
+	rev := s.table(KindNamespace).rev
+	if k.in != nil && k.resolved == rev {
+		return false
+	}
+	first := k.in == nil
+	if first {
+		k.in = make([]map[string]struct{}, len(k.sel.terms))
+	}
+	k.resolved = rev
+	for i := range k.sel.terms {
+		t := &k.sel.terms[i]
+		if t.Everywhere || !first && t.Matching == nil {
+			continue
+		}
+		in := map[string]struct{}{}
+		for _, name := range t.Namespaces {
+			in[name] = struct{}{}
+		}
+		if t.Matching != nil {
+			Each(s.Snapshot(), func(ns *v1.Namespace) bool {
+				if t.Matching.Matches(labels.Set(ns.Labels)) {
+					in[ns.Name] = struct{}{}
+				}
+				return true
+			})
+		}
+		changed = changed || !sameSet(in, k.in[i])
+		k.in[i] = in
+	}
+	return changed
+}
+
+func sameSet(a, b map[string]struct{}) bool {
+	if len(a) != len(b) || (a == nil) != (b == nil) {
+		return false
+	}
+	for name := range a { // order: looks for any that is missing
+		if _, ok := b[name]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// build counts all pods anew.
+func (k *Counter) build(s *Store) {
+	known := map[audienceKey]bool{} // spec and namespace -> whether they match
+	k.rows = make([]int32, len(s.rows))
+	k.pods = 0
+	for n := range s.rows {
+		for _, e := range s.rows[n].pods {
+			if e.pod.Terminating && !k.sel.terminating {
+				continue
+			}
+			key := audienceKey{e.pod.Spec, e.pod.Namespace}
+			match, ok := known[key]
+			if !ok {
+				match = k.matches(key.namespace, key.spec.Labels)
+				known[key] = match
+			}
+			if match {
+				k.rows[n]++
+				k.pods++
+			}
+		}
+	}
+	for _, sum := range k.totals {
+		clear(sum.v)
+		sum.sum = 0
+		for n, pods := range k.rows {
+			sum.add(NodeIdx(n), pods)
+		}
+	}
+}
+
+// hook is a label that every pod of the selection has; ok is false if it asks for none.
+func (k *Counter) hook() (pair labelPair, ok bool) {
+	for i := range k.sel.terms {
+		if pair, ok := hookOf(k.sel.terms[i].Labels); ok {
+			return pair, true
+		}
+	}
+	return labelPair{}, false
+}
+
+// refile enters a counter with the audiences that belong to it, and with no other.
+func (c *counters) refile(k *Counter) {
+	for key, a := range c.audiences { // order: each audience is judged alone
+		i := slices.Index(a.counters, k)
+		match := k.matches(key.namespace, key.spec.Labels)
+		switch {
+		case match && i < 0:
+			a.counters = append(a.counters, k)
+		case !match && i >= 0:
+			a.counters = slices.Delete(a.counters, i, i+1)
+		}
+	}
+}
+
+func (c *counters) leastUsed() *Counter {
+	var oldest *Counter
+	for _, k := range c.byKey { // order: uses are numbered, no two alike
+		if oldest == nil || k.used < oldest.used {
+			oldest = k
+		}
+	}
+	return oldest
+}
+
+func (c *counters) drop(k *Counter) {
+	delete(c.byKey, k.sel.key)
+	pair, ok := k.hook()
+	c.index.remove(k, pair, ok)
+	for _, a := range c.audiences { // order: each audience is judged alone
+		if i := slices.Index(a.counters, k); i >= 0 {
+			a.counters = slices.Delete(a.counters, i, i+1)
+		}
+	}
+	for _, sum := range k.totals {
+		t := sum.topology
+		i := slices.Index(t.totals, sum)
+		t.totals = slices.Delete(t.totals, i, i+1)
+	}
+}
+
+// audience is who counts a pod.
+func (c *counters) audience(s *Store, p *Pod) *audience {
+	key := audienceKey{p.Spec, p.Namespace}
+	a := c.audiences[key]
+	if a == nil {
+		if len(c.audiences) >= maxAudiences {
+			clear(c.audiences)
+		}
+		a = &audience{}
+		c.index.each(p.Spec.Labels, func(k *Counter) {
+			if k.matches(p.Namespace, p.Spec.Labels) {
+				a.counters = append(a.counters, k)
+			}
+		})
+		if c.audiences == nil {
+			c.audiences = map[audienceKey]*audience{}
+		}
+		c.audiences[key] = a
+	}
+	if c.carried.on && !a.carried {
+		c.carried.file(c, s, p, a)
+	}
+	return a
+}
+
+// count adds a pod to the counters that want it, or takes it out.
+func (c *counters) count(s *Store, p *Pod, n NodeIdx, sign int32) {
+	if len(c.byKey) == 0 && !c.carried.on {
+		return
+	}
+	a := c.audience(s, p)
+	for _, k := range a.counters {
+		if p.Terminating && !k.sel.terminating {
+			continue
+		}
+		for len(k.rows) <= int(n) {
+			k.rows = append(k.rows, 0)
+		}
+		k.rows[n] += sign
+		k.pods += int(sign)
+		for _, sum := range k.totals {
+			sum.add(n, sign)
+		}
+	}
+	for _, term := range a.terms {
+		c.carried.count(term, n, sign)
+	}
+}
+
+// relabel follows a change of the node (nil: none) of a row.
+func (c *counters) relabel(n NodeIdx, node *Node) {
+	for _, t := range c.topologies { // order: each key has its own column
+		t.set(n, node)
+	}
+}
+
+// podIndex finds those among many selectors that may match a pod, by a label that they insist on.
+type podIndex[T comparable] struct {
+	hooked map[labelPair][]T // label -> who insists on it
+	loose  []T               // who insists on none
+}
+
+// hookOf is a label that a selector insists on, if there is one.
+func hookOf(s labels.Selector) (labelPair, bool) {
+	requirements, _ := s.Requirements()
+	for i := range requirements {
+		switch r := &requirements[i]; r.Operator() {
+		case selection.In, selection.Equals, selection.DoubleEquals:
+			if values := r.ValuesUnsorted(); len(values) == 1 {
+				return labelPair{r.Key(), values[0]}, true
+			}
+		}
+	}
+	return labelPair{}, false
+}
+
+func (x *podIndex[T]) add(who T, pair labelPair, hooked bool) {
+	if !hooked {
+		x.loose = append(x.loose, who)
+		return
+	}
+	if x.hooked == nil {
+		x.hooked = map[labelPair][]T{}
+	}
+	x.hooked[pair] = append(x.hooked[pair], who)
+}
+
+func (x *podIndex[T]) remove(who T, pair labelPair, hooked bool) {
+	if !hooked {
+		i := slices.Index(x.loose, who)
+		x.loose = slices.Delete(x.loose, i, i+1)
+		return
+	}
+	list := x.hooked[pair]
+	i := slices.Index(list, who)
+	if list = slices.Delete(list, i, i+1); len(list) == 0 {
+		delete(x.hooked, pair)
+	} else {
+		x.hooked[pair] = list
+	}
+}
+
+// each calls f for all that may match a pod with these labels.
+func (x *podIndex[T]) each(podLabels map[string]string, f func(T)) {
+	for key, value := range podLabels { // order: whoever collects them does not depend on it
+		for _, who := range x.hooked[labelPair{key, value}] {
+			f(who)
+		}
+	}
+	for _, who := range x.loose {
+		f(who)
+	}
+}

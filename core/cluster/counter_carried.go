@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// TermKind tells which list of a pod's inter-pod affinity a term stands in.
+type TermKind uint8
+
+// The kinds.
+const (
+	RequiredAffinity TermKind = iota
+	RequiredAntiAffinity
+	PreferredAffinity
+	PreferredAntiAffinity
+	termKinds
+)
+
+// PodTerm is a term of inter-pod affinity made ready (upstream: k8s.io/kube-scheduler/framework, AffinityTerm).
+type PodTerm struct {
+	Kind TermKind
+	// Namespaces are sorted, without repeats: those that the term names, or the owner's if it names none and has no
+	// namespace selector.
+	Namespaces []string
+	// Matching selects further namespaces; it selects nothing where the term has no namespace selector.
+	Matching    labels.Selector
+	Labels      labels.Selector
+	TopologyKey string
+	Weight      int32 // of a preferred term, 0 for a required one
+}
+
+// Matches tells whether the term selects pods in a namespace with these pod labels. namespaceLabels are those of the
+// namespace, nil where it is not known.
+func (t *PodTerm) Matches(namespace string, namespaceLabels, podLabels map[string]string) bool {
+	if _, named := slices.BinarySearch(t.Namespaces, namespace); !named && !t.Matching.Matches(labels.Set(namespaceLabels)) {
+		return false
+	}
+	return t.Labels.Matches(labels.Set(podLabels))
+}
+
+// TermsOf makes the terms of one kind ready that a pod of this spec and namespace carries, in the order of the pod. One
+// that cannot be made ready spoils them all: there are none then, and the error is that of its selector.
+func TermsOf(spec *PodSpec, namespace string, kind TermKind) ([]PodTerm, error) {
+	var terms []PodTerm
+	add := func(t *v1.PodAffinityTerm, weight int32) error {
+		made, err := podTerm(t, namespace)
+		if err != nil {
+			return err
+		}
+		made.Kind, made.Weight = kind, weight
+		terms = append(terms, made)
+		return nil
+	}
+	required, preferred := termLists(spec, kind)
+	for i := range required {
+		if err := add(&required[i], 0); err != nil {
+			return nil, err
+		}
+	}
+	for i := range preferred {
+		if err := add(&preferred[i].PodAffinityTerm, preferred[i].Weight); err != nil {
+			return nil, err
+		}
+	}
+	return terms, nil
+}
+
+func termLists(spec *PodSpec, kind TermKind) ([]v1.PodAffinityTerm, []v1.WeightedPodAffinityTerm) {
+	with, without := spec.PodAffinity, spec.PodAntiAffinity
+	switch {
+	case kind == RequiredAffinity && with != nil:
+		return with.RequiredDuringSchedulingIgnoredDuringExecution, nil
+	case kind == RequiredAntiAffinity && without != nil:
+		return without.RequiredDuringSchedulingIgnoredDuringExecution, nil
+	case kind == PreferredAffinity && with != nil:
+		return nil, with.PreferredDuringSchedulingIgnoredDuringExecution
+	case kind == PreferredAntiAffinity && without != nil:
+		return nil, without.PreferredDuringSchedulingIgnoredDuringExecution
+	}
+	return nil, nil
+}
+
+func podTerm(t *v1.PodAffinityTerm, owner string) (PodTerm, error) {
+	byLabels, err := metav1.LabelSelectorAsSelector(t.LabelSelector)
+	if err != nil {
+		return PodTerm{}, err
+	}
+	matching, err := metav1.LabelSelectorAsSelector(t.NamespaceSelector)
+	if err != nil {
+		return PodTerm{}, err
+	}
+	names := []string{owner}
+	if len(t.Namespaces) > 0 || t.NamespaceSelector != nil {
+		names = slices.Compact(slices.Sorted(slices.Values(t.Namespaces)))
+	}
+	return PodTerm{Namespaces: names, Matching: matching, Labels: byLabels, TopologyKey: t.TopologyKey}, nil
+}
+
+// key is a form that equal terms share.
+func (t *PodTerm) key() string {
+	var b strings.Builder
+	b.WriteString(strconv.Itoa(int(t.Kind)))
+	b.WriteByte(' ')
+	b.WriteString(strconv.Itoa(int(t.Weight)))
+	b.WriteString(strconv.Quote(t.TopologyKey))
+	writeNames(&b, t.Namespaces)
+	writeSelector(&b, t.Matching)
+	b.WriteByte(';')
+	writeSelector(&b, t.Labels)
+	return b.String()
+}
+
+// Carried is a term that pods in the ledger carry, or carried a while ago, and where they are. A pod that carries it
+// twice counts twice; pods that are being deleted count.
+type Carried struct {
+	PodTerm
+	topology *Topology
+	rows     tally // row -> pods
+	values   tally // value id -> pods
+	pods     int
+	key      string
+	seq      uint64
+}
+
+// Topology is the dictionary of the term's topology key.
+func (c *Carried) Topology() *Topology { return c.topology }
+
+// Pods is how many pods carry the term, on all rows.
+func (c *Carried) Pods() int { return c.pods }
+
+// EachValue calls f, by rising id, for the values of the topology on whose nodes pods carry the term, with their number.
+func (c *Carried) EachValue(f func(id, pods int32)) { c.values.each(f) }
+
+// OnRow is how many pods of a row carry the term.
+func (c *Carried) OnRow(n NodeIdx) int { return int(c.rows.get(int32(n))) }
+
+func (c *Carried) move(n NodeIdx, was, is int32) {
+	pods := c.rows.get(int32(n))
+	if was != NoValue {
+		c.values.add(was, -pods)
+	}
+	if is != NoValue {
+		c.values.add(is, pods)
+	}
+}
+
+// carriedTerms are the terms that pods carry. They are kept from the first question on.
+type carriedTerms struct {
+	on    bool
+	byKey map[string]*Carried // canonical form -> term
+	index podIndex[*Carried]
+	empty int    // terms that nobody carries
+	next  uint64 // numbers the terms
+	gen   uint64 // counts changes of which terms there are
+	// asked remembers answers of CarriedFor.
+	asked map[audienceKey]*answer // spec and namespace of a pod -> the terms that match it
+}
+
+// answer are the terms that match a pod, good for one generation of terms and one revision of the namespaces.
+type answer struct {
+	gen, rev uint64
+	terms    [termKinds][]*Carried
+}
+
+// CarriedFor returns the terms of a kind that pods in the ledger carry and that match p, in a fixed order. Among them may
+// be terms that nobody carries any more. The list is not to be changed.
+func (v Snapshot) CarriedFor(kind TermKind, p *Pod) []*Carried {
+	s := v.s
+	c := &s.counters.carried
+	c.turnOn(&s.counters, s)
+	c.sweep(&s.counters)
+	rev := s.table(KindNamespace).rev
+	key := audienceKey{p.Spec, p.Namespace}
+	a := c.asked[key]
+	if a == nil {
+		if len(c.asked) >= maxAudiences {
+			clear(c.asked)
+		}
+		a = &answer{gen: c.gen + 1}
+		c.asked[key] = a
+	}
+	if a.gen != c.gen || a.rev != rev {
+		*a = answer{gen: c.gen, rev: rev}
+		var of map[string]string
+		if ns, ok := Find[*v1.Namespace](v, "", p.Namespace); ok {
+			of = ns.Labels
+		}
+		c.index.each(p.Spec.Labels, func(t *Carried) {
+			if t.Matches(p.Namespace, of, p.Spec.Labels) {
+				a.terms[t.Kind] = append(a.terms[t.Kind], t)
+			}
+		})
+		for _, list := range a.terms {
+			slices.SortFunc(list, func(x, y *Carried) int { return cmp.Compare(x.seq, y.seq) })
+		}
+	}
+	return a.terms[kind]
+}
+
+// turnOn counts what the pods in the ledger carry, once.
+func (c *carriedTerms) turnOn(all *counters, s *Store) {
+	if c.on {
+		return
+	}
+	c.on = true
+	c.byKey, c.asked = map[string]*Carried{}, map[audienceKey]*answer{}
+	for n := range s.rows {
+		for _, e := range s.rows[n].pods {
+			if e.pod.Spec.PodAffinity == nil && e.pod.Spec.PodAntiAffinity == nil {
+				continue
+			}
+			for _, t := range all.audience(s, e.pod).terms {
+				c.count(t, NodeIdx(n), 1)
+			}
+		}
+	}
+}
+
+// file finds the terms that a pod's audience carries.
+func (c *carriedTerms) file(all *counters, s *Store, p *Pod, a *audience) {
+	a.carried = true
+	if p.Spec.PodAffinity == nil && p.Spec.PodAntiAffinity == nil {
+		return
+	}
+	for kind := range termKinds {
+		// Terms with a selector that cannot be read do not count, as upstream's NodeInfo ignores the error.
+		terms, _ := TermsOf(p.Spec, p.Namespace, kind)
+		for i := range terms {
+			a.terms = append(a.terms, c.term(all, s, &terms[i]))
+		}
+	}
+}
+
+func (c *carriedTerms) term(all *counters, s *Store, t *PodTerm) *Carried {
+	key := t.key()
+	if have := c.byKey[key]; have != nil {
+		return have
+	}
+	made := &Carried{PodTerm: *t, key: key, seq: c.next, topology: all.topology(s, t.TopologyKey)}
+	c.next++
+	c.gen++
+	c.empty++
+	c.byKey[key] = made
+	pair, ok := hookOf(made.Labels)
+	c.index.add(made, pair, ok)
+	made.topology.terms = append(made.topology.terms, made)
+	return made
+}
+
+func (c *carriedTerms) count(t *Carried, n NodeIdx, sign int32) {
+	if t.pods == 0 {
+		c.empty--
+	}
+	t.rows.add(int32(n), sign)
+	t.pods += int(sign)
+	if int(n) < len(t.topology.of) {
+		if id := t.topology.of[n]; id != NoValue {
+			t.values.add(id, sign)
+		}
+	}
+	if t.pods == 0 {
+		c.empty++
+	}
+}
+
+// keepEmpty is how many terms may stay that nobody carries: the pods of one may come back, by undo for one.
+const keepEmpty = 256
+
+// sweep drops the terms that nobody carries when there are many.
+func (c *carriedTerms) sweep(all *counters) {
+	if c.empty <= keepEmpty+len(c.byKey)/2 {
+		return
+	}
+	c.gen++
+	c.empty = 0
+	for key, t := range c.byKey { // order: each term is judged alone
+		if t.pods != 0 {
+			continue
+		}
+		delete(c.byKey, key)
+		pair, ok := hookOf(t.Labels)
+		c.index.remove(t, pair, ok)
+		i := slices.Index(t.topology.terms, t)
+		t.topology.terms = slices.Delete(t.topology.terms, i, i+1)
+	}
+	for _, a := range all.audiences { // order: each audience is judged alone
+		a.terms, a.carried = nil, false
+	}
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import "slices"
+
+// NoValue stands in a Topology's column for a row whose node has no such label, or that has no node.
+const NoValue int32 = -1
+
+// Topology is the dictionary of the values that nodes have for one label key, and the column of who has which. Value
+// ids are small and dense; an id whose last node has gone is given to the next new value, so ids are good until a node
+// changes.
+type Topology struct {
+	key    string
+	ids    map[string]int32 // value -> id, for values that some node has
+	values []string         // id -> value
+	free   []int32          // ids without nodes, last freed first
+	nodes  []int32          // id -> how many nodes have the value
+	of     []int32          // row -> id, or NoValue
+	keyed  int              // rows with the key
+
+	// totals and terms are the sums over the pods of each value that are kept up to date.
+	totals []*totals
+	terms  []*Carried
+	used   uint64
+}
+
+// Key is the label key.
+func (t *Topology) Key() string { return t.key }
+
+// Column is row -> value id, or NoValue. It is as long as there are rows.
+func (t *Topology) Column() []int32 { return t.of }
+
+// Value is the value of an id that is in use.
+func (t *Topology) Value(id int32) string { return t.values[id] }
+
+// ID is the id of a value, NoValue if no node has it.
+func (t *Topology) ID(value string) int32 {
+	if id, ok := t.ids[value]; ok {
+		return id
+	}
+	return NoValue
+}
+
+// Size is one more than the highest id; some ids below may be unused (NodesWith 0).
+func (t *Topology) Size() int { return len(t.values) }
+
+// NodesWith is id -> how many nodes have the value.
+func (t *Topology) NodesWith() []int32 { return t.nodes }
+
+// Domains is how many values nodes have.
+func (t *Topology) Domains() int { return len(t.ids) }
+
+// Nodes is how many nodes have the key.
+func (t *Topology) Nodes() int { return t.keyed }
+
+// maxTopologies bounds the dictionaries. Past it, one that no counter and no carried term uses is dropped.
+const maxTopologies = 256
+
+// Topology returns the dictionary of a label key; it is built at first use and kept up to date from then on.
+func (v Snapshot) Topology(key string) *Topology {
+	t := v.s.counters.topology(v.s, key)
+	t.grow(len(v.s.rows))
+	return t
+}
+
+func (c *counters) topology(s *Store, key string) *Topology {
+	c.tick++
+	t := c.topologies[key]
+	if t == nil {
+		c.dropTopology()
+		t = &Topology{key: key, ids: map[string]int32{}}
+		t.grow(len(s.rows))
+		for n := range s.rows {
+			t.set(NodeIdx(n), s.rows[n].node)
+		}
+		if c.topologies == nil {
+			c.topologies = map[string]*Topology{}
+		}
+		c.topologies[key] = t
+	}
+	t.used = c.tick
+	return t
+}
+
+// dropTopology makes room for one more, if there is one that nobody uses.
+func (c *counters) dropTopology() {
+	if len(c.topologies) < maxTopologies {
+		return
+	}
+	var oldest *Topology
+	for _, t := range c.topologies { // order: uses are numbered, no two alike
+		if len(t.totals)+len(t.terms) == 0 && (oldest == nil || t.used < oldest.used) {
+			oldest = t
+		}
+	}
+	if oldest != nil {
+		delete(c.topologies, oldest.key)
+	}
+}
+
+func (t *Topology) grow(rows int) {
+	for len(t.of) < rows {
+		t.of = append(t.of, NoValue)
+	}
+}
+
+// set records the node (nil: none) of a row. Sums move with it.
+func (t *Topology) set(n NodeIdx, node *Node) {
+	t.grow(int(n) + 1)
+	was, is := t.of[n], NoValue
+	if node != nil {
+		if value, ok := node.Labels[t.key]; ok {
+			if was != NoValue && t.values[was] == value {
+				return
+			}
+			is = t.intern(value)
+		}
+	}
+	if was == is {
+		return
+	}
+	for _, sum := range t.totals {
+		sum.move(n, was, is)
+	}
+	for _, term := range t.terms {
+		term.move(n, was, is)
+	}
+	t.of[n] = is
+	if is != NoValue {
+		t.nodes[is]++
+		t.keyed++
+	}
+	if was != NoValue {
+		t.keyed--
+		if t.nodes[was]--; t.nodes[was] == 0 {
+			delete(t.ids, t.values[was])
+			t.values[was] = ""
+			t.free = append(t.free, was)
+		}
+	}
+}
+
+func (t *Topology) intern(value string) int32 {
+	if id, ok := t.ids[value]; ok {
+		return id
+	}
+	var id int32
+	if k := len(t.free); k > 0 {
+		id = t.free[k-1]
+		t.free = t.free[:k-1]
+		t.values[id] = value
+	} else {
+		id = int32(len(t.values))
+		t.values = append(t.values, value)
+		t.nodes = append(t.nodes, 0)
+	}
+	t.ids[value] = id
+	return id
+}
+
+// tally is a list of counts, most of them 0: short ones are kept as pairs in order, long ones as a column.
+type tally struct {
+	pairs []idCount
+	dense []int32 // nil while pairs will do
+}
+
+type idCount struct{ id, n int32 }
+
+// maxPairs is up to how many counts other than 0 a tally keeps as pairs.
+const maxPairs = 64
+
+func (t *tally) get(id int32) int32 {
+	if t.dense != nil {
+		if int(id) < len(t.dense) {
+			return t.dense[id]
+		}
+		return 0
+	}
+	if i, ok := t.find(id); ok {
+		return t.pairs[i].n
+	}
+	return 0
+}
+
+func (t *tally) find(id int32) (int, bool) {
+	return slices.BinarySearchFunc(t.pairs, id, func(p idCount, id int32) int { return int(p.id) - int(id) })
+}
+
+func (t *tally) add(id, delta int32) {
+	if delta == 0 {
+		return
+	}
+	if t.dense == nil {
+		i, ok := t.find(id)
+		switch {
+		case ok:
+			if t.pairs[i].n += delta; t.pairs[i].n == 0 {
+				t.pairs = slices.Delete(t.pairs, i, i+1)
+			}
+			return
+		case len(t.pairs) < maxPairs:
+			t.pairs = slices.Insert(t.pairs, i, idCount{id, delta})
+			return
+		}
+		t.dense = make([]int32, t.pairs[len(t.pairs)-1].id+1)
+		for _, p := range t.pairs {
+			t.dense[p.id] = p.n
+		}
+		t.pairs = nil
+	}
+	if more := int(id) + 1 - len(t.dense); more > 0 {
+		t.dense = append(t.dense, make([]int32, more)...)
+	}
+	t.dense[id] += delta
+}
+
+// each calls f for the counts other than 0, by rising id.
+func (t *tally) each(f func(id, n int32)) {
+	for _, p := range t.pairs {
+		f(p.id, p.n)
+	}
+	for id, n := range t.dense {
+		if n != 0 {
+			f(int32(id), n)
+		}
+	}
+}
