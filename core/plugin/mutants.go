@@ -54,6 +54,41 @@ const (
 	imageNoSpread
 	imageNoFloor
 	imageOneContainer
+	restrictAllModes
+	restrictClaimUnresolvable
+	restrictOncePerPod
+	restrictReadOnlyEBS
+	restrictAnyMonitor
+	restrictOneReader
+	restrictHintEphemeral
+	restrictHintAnyNamespace
+	limitsNoEphemeral
+	limitsAnyOwner
+	limitsEveryPlugin
+	limitsBoundOnly
+	limitsSpecialFree
+	limitsColumnBlind
+	limitsSharedTwice
+	limitsNoAttachments
+	limitsAttachedTwice
+	limitsAllDrivers
+	limitsHintAnyPod
+	limitsHintAnyUpdate
+	limitsHintAnyAttacher
+	zoneOneValue
+	zoneUnboundWaits
+	zoneUnlabelledRejected
+	zoneNoHeir
+	zoneResolvable
+	zoneColumnHeirOnly
+	zoneHintAnyClass
+	zoneHintAnyClaim
+	zoneHintAnyVolume
+	featuresReversed
+	featuresResolvable
+	featuresFirstOnly
+	featuresHintAnyNode
+	featuresHintAnyPod
 	gatesOpen
 	priorityReversed
 )
@@ -112,6 +147,41 @@ var Mutants = []Mutation{
 	imageNoSpread:             {"image-no-spread", "image sizes are not scaled by how many nodes have them"},
 	imageNoFloor:              {"image-no-floor", "the lower threshold of image sizes is 0"},
 	imageOneContainer:         {"image-one-container", "the upper threshold does not grow with the containers"},
+	restrictAllModes:          {"restrict-all-modes", "a claim in use keeps every pod out, whatever its access mode"},
+	restrictClaimUnresolvable: {"restrict-claim-unresolvable", "a claim in use counts as something evictions cannot help"},
+	restrictOncePerPod:        {"restrict-once-per-pod", "a pod that names a claim twice counts once"},
+	restrictReadOnlyEBS:       {"restrict-read-only-ebs", "EBS volumes can be shared read only"},
+	restrictAnyMonitor:        {"restrict-any-monitor", "RBD images of other clusters conflict"},
+	restrictOneReader:         {"restrict-one-reader", "one reader suffices to share a disk with a writer"},
+	restrictHintEphemeral:     {"restrict-hint-ephemeral", "the claim of a generic ephemeral volume wakes the pod"},
+	restrictHintAnyNamespace:  {"restrict-hint-any-namespace", "a pod of another namespace that goes wakes the pod"},
+	limitsNoEphemeral:         {"limits-no-ephemeral", "generic ephemeral volumes are not counted"},
+	limitsAnyOwner:            {"limits-any-owner", "a claim that was made for something else serves as a generic ephemeral volume"},
+	limitsEveryPlugin:         {"limits-every-plugin", "volumes of every plugin that has migrated are counted"},
+	limitsBoundOnly:           {"limits-bound-only", "claims without a volume are not counted"},
+	limitsSpecialFree:         {"limits-special-free", "the column form does not look at special volumes where there is room"},
+	limitsColumnBlind:         {"limits-column-blind", "the column form always finds room"},
+	limitsSharedTwice:         {"limits-shared-twice", "a volume that the node has already counts again"},
+	limitsNoAttachments:       {"limits-no-attachments", "attachments without a pod are not counted"},
+	limitsAttachedTwice:       {"limits-attached-twice", "a volume counts for its pod and for its attachment"},
+	limitsAllDrivers:          {"limits-all-drivers", "volumes of other drivers count too"},
+	limitsHintAnyPod:          {"limits-hint-any-pod", "any pod that goes wakes the pod"},
+	limitsHintAnyUpdate:       {"limits-hint-any-update", "a limit that is lowered wakes the pod"},
+	limitsHintAnyAttacher:     {"limits-hint-any-attacher", "what any driver detaches wakes a pod with inline volumes"},
+	zoneOneValue:              {"zone-one-value", "the zones of a volume are not split"},
+	zoneUnboundWaits:          {"zone-unbound-waits", "every class binds claims when a pod is scheduled"},
+	zoneUnlabelledRejected:    {"zone-unlabelled-rejected", "nodes without labels have no volume"},
+	zoneNoHeir:                {"zone-no-heir", "beta labels of volumes match beta labels of nodes only"},
+	zoneResolvable:            {"zone-resolvable", "evictions help against a wrong zone"},
+	zoneColumnHeirOnly:        {"zone-column-heir-only", "the column form reads no beta labels of nodes"},
+	zoneHintAnyClass:          {"zone-hint-any-class", "a class that binds at once wakes the pod"},
+	zoneHintAnyClaim:          {"zone-hint-any-claim", "any claim wakes the pod"},
+	zoneHintAnyVolume:         {"zone-hint-any-volume", "any update of a volume wakes the pod"},
+	featuresReversed:          {"features-reversed", "a node must lack the features"},
+	featuresResolvable:        {"features-resolvable", "evictions help against missing features"},
+	featuresFirstOnly:         {"features-first-only", "only the first feature is looked for"},
+	featuresHintAnyNode:       {"features-hint-any-node", "any update of a node wakes the pod"},
+	featuresHintAnyPod:        {"features-hint-any-pod", "the update of another pod wakes the pod"},
 	gatesOpen:                 {"gates-open", "scheduling gates do not hold pods back"},
 	priorityReversed:          {"priority-reversed", "low priorities go first"},
 }

@@ -24,9 +24,13 @@ func Registry() []Registration {
 		withArgs(NodeAffinityName, func() NodeAffinityArgs { return NodeAffinityArgs{} }, NewNodeAffinity),
 		simple(NodePorts{}),
 		withArgs(NodeResourcesFitName, DefaultFitArgs, NewNodeResourcesFit),
+		simple(VolumeRestrictions{}),
+		{Name: NodeVolumeLimitsName, New: newNodeVolumeLimits},
+		simple(VolumeZone{}),
 		withArgs(NodeResourcesBalancedAllocationName, DefaultBalancedArgs, NewNodeResourcesBalancedAllocation),
 		simple(ImageLocality{}),
 		simple(DefaultBinder{}),
+		simple(NodeDeclaredFeatures{}),
 	}
 }
 
@@ -88,8 +92,12 @@ func DefaultProfile() []Enabled {
 		{NodeAffinityName, 2},
 		{NodePortsName, 0},
 		{NodeResourcesFitName, 1},
+		{VolumeRestrictionsName, 0},
+		{NodeVolumeLimitsName, 0},
+		{VolumeZoneName, 0},
 		{NodeResourcesBalancedAllocationName, 1},
 		{ImageLocalityName, 1},
 		{DefaultBinderName, 0},
+		{NodeDeclaredFeaturesName, 0},
 	}
 }

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// NodeDeclaredFeatures keeps a pod off nodes that do not declare the features it needs (upstream:
+// plugins/nodedeclaredfeatures, KEP-5328). Intake works out which these are.
+type NodeDeclaredFeatures struct{}
+
+// NodeDeclaredFeaturesName is its name in configurations.
+const NodeDeclaredFeaturesName = "NodeDeclaredFeatures"
+
+// Name is NodeDeclaredFeaturesName.
+func (NodeDeclaredFeatures) Name() string { return NodeDeclaredFeaturesName }
+
+// PrepareFilter has nothing to say about pods that need no feature, which are nearly all.
+func (NodeDeclaredFeatures) PrepareFilter(_ cluster.Snapshot, p *cluster.Pod) FilterPlan {
+	switch {
+	case p.Spec.FeaturesErr != "":
+		return FilterPlan{Err: errors.New(p.Spec.FeaturesErr)}
+	case len(p.Spec.Features) == 0:
+		return FilterPlan{}
+	}
+	return FilterPlan{Filter: featureFilter{p.Spec.Features}}
+}
+
+// featureFilter holds the features that are needed, sorted.
+type featureFilter struct{ need []string }
+
+const featureMissing Code = 1
+
+// judge walks both sorted lists once.
+func (f featureFilter) judge(node *cluster.Node) Code {
+	has := node.Features
+	for _, name := range f.need {
+		i, ok := slices.BinarySearch(has, name)
+		if ok == mutated(featuresReversed) {
+			return featureCode()
+		}
+		has = has[i:]
+		if mutated(featuresFirstOnly) {
+			break
+		}
+	}
+	return Fit
+}
+
+func featureCode() Code {
+	if mutated(featuresResolvable) {
+		return featureMissing
+	}
+	return featureMissing | Unresolvable
+}
+
+func (f featureFilter) Plain(_ cluster.Snapshot, v *cluster.NodeView) Code { return f.judge(v.Node) }
+
+func (f featureFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, out []Verdict) {
+	for n := lo; n < hi; n++ {
+		if out[n] != Fits {
+			continue
+		}
+		if code := f.judge(s.Node(n)); code != Fit {
+			out[n] = tag.With(code)
+		}
+	}
+}
+
+func (featureFilter) Reasons(Code) []string {
+	return []string{"node(s) didn't match Pod's required features"}
+}
+
+// Wakes on nodes whose features change, and on updates of the pod that change what it needs.
+func (NodeDeclaredFeatures) Wakes() []Wake {
+	return []Wake{
+		{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeDeclaredFeature}, Hint: func(_ *cluster.Pod, ch Change) Hint {
+			if ch.OldNode != nil && slices.Equal(ch.OldNode.Features, ch.NewNode.Features) && !mutated(featuresHintAnyNode) {
+				return SkipHint
+			}
+			return QueueHint
+		}},
+		{Event: Event{Resource: Pod, Action: Update}, Hint: func(p *cluster.Pod, ch Change) Hint {
+			if ch.NewPod.UID != p.UID && !mutated(featuresHintAnyPod) {
+				return SkipHint
+			}
+			was, is := ch.OldPod.Spec, ch.NewPod.Spec
+			if was.FeaturesErr == "" && is.FeaturesErr == "" && slices.Equal(was.Features, is.Features) {
+				return SkipHint
+			}
+			return QueueHint
+		}},
+	}
+}
+
+// Advise names the first feature that the node lacks.
+func (NodeDeclaredFeatures) Advise(v *cluster.NodeView, p *cluster.Pod, r *record.Remedy) {
+	for _, name := range p.Spec.Features {
+		if !slices.Contains(v.Node.Features, name) {
+			r.Do = fmt.Sprintf("upgrade %s, or switch on there what gives it the feature %s", r.Node, name)
+			return
+		}
+	}
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
+
+// limitFilter is NodeVolumeLimits for one pod.
+//
+// What is attached to a node is counted from its pods with volumes and their claims, which costs a few look-ups per
+// volume. The column form spares that where even all volumes of the node's pods and all its attachments, taken for
+// different ones of the driver in question, leave room.
+type limitFilter struct {
+	pl *NodeVolumeLimits
+	// plain is wanted on nodes without a CSINode object, csi on those with one.
+	plain, csi demand
+	failed     error
+
+	inUse    map[attachable]struct{} // what the pods of the node in hand have attached; kept for its memory
+	attached map[attachable]struct{} // what is attached to it besides
+}
+
+const (
+	volumesExceeded Code = 1 << iota
+	volumeClaimMissing
+	volumesBroken
+)
+
+// Plain counts from the pods of v.
+func (f *limitFilter) Plain(s cluster.Snapshot, v *cluster.NodeView) Code {
+	f.failed = nil
+	csi, _ := cluster.FindAPI[*storagev1.CSINode](s, "", v.Node.Name)
+	return f.judge(s, v.Node.Name, csi, func(count func(p *cluster.Pod) bool) {
+		for _, p := range v.Pods {
+			if !count(p) {
+				return
+			}
+		}
+	})
+}
+
+// Column counts on the rows that may be full.
+func (f *limitFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, out []Verdict) {
+	f.failed = nil
+	column := f.pl.nodes.of(s)
+	for n := lo; n < hi; n++ {
+		if out[n] != Fits || f.hasRoom(s, n, column[n]) {
+			continue
+		}
+		code := f.judge(s, s.NodeName(n), column[n], func(count func(p *cluster.Pod) bool) { s.EachPodWithVolumes(n, count) })
+		if code != Fit {
+			out[n] = tag.With(code)
+		}
+	}
+}
+
+// hasRoom tells whether row n has room for sure.
+func (f *limitFilter) hasRoom(s cluster.Snapshot, n cluster.NodeIdx, csi *storagev1.CSINode) bool {
+	d := f.on(csi)
+	if d.missing != "" || d.err != nil {
+		return false
+	}
+	if len(d.volumes) == 0 || csi == nil {
+		return true
+	}
+	volumes, special := s.VolumesOn(n)
+	if special != 0 && hasLimits(csi) && !mutated(limitsSpecialFree) {
+		return false // such a volume may be broken, which fails the attempt
+	}
+	most := int64(volumes + len(s.AttachmentsOn(s.NodeName(n))))
+	for i := range csi.Spec.Drivers {
+		if limit, ok := limitOf(&csi.Spec.Drivers[i]); ok && most+d.perDriver[csi.Spec.Drivers[i].Name] > limit && !mutated(limitsColumnBlind) {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *limitFilter) on(csi *storagev1.CSINode) *demand {
+	if csi == nil {
+		return &f.plain
+	}
+	return &f.csi
+}
+
+// judge counts exactly. pods calls its argument for each pod of the node until that returns false.
+func (f *limitFilter) judge(s cluster.Snapshot, node string, csi *storagev1.CSINode, pods func(count func(p *cluster.Pod) bool)) Code {
+	d := f.on(csi)
+	switch {
+	case d.missing != "":
+		return volumeClaimMissing | Unresolvable
+	case d.err != nil:
+		f.failed = d.err
+		return volumesBroken
+	case len(d.volumes) == 0 || csi == nil || !hasLimits(csi):
+		return Fit
+	}
+	if f.inUse == nil {
+		f.inUse, f.attached = map[attachable]struct{}{}, map[attachable]struct{}{}
+	}
+	clear(f.inUse)
+	pods(func(p *cluster.Pod) bool {
+		f.failed = f.pl.eachVolume(s, p, true, f.use, func(string) error { return nil })
+		return f.failed == nil
+	})
+	if f.failed != nil {
+		return volumesBroken
+	}
+	f.attach(s, node)
+	for i := range csi.Spec.Drivers {
+		driver := &csi.Spec.Drivers[i]
+		wanted := d.perDriver[driver.Name]
+		limit, limited := limitOf(driver)
+		if wanted == 0 || !limited {
+			continue
+		}
+		held := count(f.inUse, driver.Name) + count(f.attached, driver.Name)
+		for a := range d.volumes { // order: counts
+			if _, shared := f.inUse[a]; shared && a.driver == driver.Name && !mutated(limitsSharedTwice) {
+				wanted--
+			}
+		}
+		if wanted > 0 && held+wanted > limit {
+			return volumesExceeded
+		}
+	}
+	return Fit
+}
+
+func (f *limitFilter) use(a attachable) { f.inUse[a] = struct{}{} }
+
+// attach notes what VolumeAttachments have attached to a node and no pod there uses.
+func (f *limitFilter) attach(s cluster.Snapshot, node string) {
+	clear(f.attached)
+	for _, va := range s.AttachmentsOn(node) {
+		if va.Spec.Attacher == "" || va.Spec.Source.PersistentVolumeName == nil || mutated(limitsNoAttachments) {
+			continue
+		}
+		pv, ok := cluster.FindAPI[*v1.PersistentVolume](s, "", *va.Spec.Source.PersistentVolumeName)
+		if !ok || pv.Spec.CSI == nil {
+			continue
+		}
+		a := attachable{va.Spec.Attacher, pv.Spec.CSI.VolumeHandle}
+		if _, known := f.inUse[a]; !known || mutated(limitsAttachedTwice) {
+			f.attached[a] = struct{}{}
+		}
+	}
+}
+
+func count(volumes map[attachable]struct{}, driver string) (n int64) {
+	for a := range volumes { // order: counts
+		if a.driver == driver || mutated(limitsAllDrivers) {
+			n++
+		}
+	}
+	return n
+}
+
+func limitOf(driver *storagev1.CSINodeDriver) (limit int64, ok bool) {
+	if driver.Allocatable == nil || driver.Allocatable.Count == nil {
+		return 0, false
+	}
+	return int64(*driver.Allocatable.Count), true
+}
+
+func hasLimits(csi *storagev1.CSINode) bool {
+	for i := range csi.Spec.Drivers {
+		if _, ok := limitOf(&csi.Spec.Drivers[i]); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Reasons of a broken volume are those of the error that Failed returns.
+func (f *limitFilter) Reasons(c Code) []string {
+	switch {
+	case c&volumeClaimMissing != 0 && f.csi.missing != "":
+		return []string{f.csi.missing}
+	case c&volumeClaimMissing != 0:
+		return []string{f.plain.missing}
+	case c&volumesBroken != 0:
+		return []string{"a volume cannot be counted"}
+	}
+	return []string{"node(s) exceed max volume count"}
+}
+
+// Failed is why the last use of the filter could not count.
+func (f *limitFilter) Failed() error { return f.failed }
+
+// csiColumn holds the CSINode objects by row.
+type csiColumn struct {
+	state     cluster.Snapshot // of which store
+	rev, set  uint64           // the revision of CSINodes, and of the node set, that rows stands for
+	rows      []*storagev1.CSINode
+	isCurrent bool
+}
+
+// of brings the column up to date.
+func (c *csiColumn) of(s cluster.Snapshot) []*storagev1.CSINode {
+	rev, set := s.KindRevision(cluster.KindCSINode), s.NodeSet()
+	if c.isCurrent && c.state == s && c.rev == rev && c.set == set && len(c.rows) == s.Rows() {
+		return c.rows
+	}
+	*c = csiColumn{state: s, rev: rev, set: set, rows: c.rows[:0], isCurrent: true}
+	for n := range cluster.NodeIdx(s.Rows()) {
+		csi, _ := cluster.FindAPI[*storagev1.CSINode](s, "", s.NodeName(n))
+		c.rows = append(c.rows, csi)
+	}
+	return c.rows
+}
