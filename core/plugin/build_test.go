@@ -172,7 +172,7 @@ type world struct {
 
 func newWorld() *world { return &world{cluster.NewStore(), cluster.NewIntake()} }
 
-// with enters nodes, and pods that are bound.
+// with enters nodes, pods that are bound, and other objects.
 func (w *world) with(objects ...any) *world {
 	for _, o := range objects {
 		switch o := o.(type) {
@@ -180,6 +180,8 @@ func (w *world) with(objects ...any) *world {
 			w.store.SetNode(w.intake.Node(o))
 		case *v1.Pod:
 			w.store.SetPod(w.intake.Pod(o))
+		case cluster.Object:
+			w.store.SetObject(o)
 		default:
 			panic(fmt.Sprintf("world with %T", o))
 		}
