@@ -3,106 +3,16 @@
 package config
 
 import (
-	"errors"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/yaml"
 )
 
-const head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-
-func parse(t *testing.T, body string) Resolved {
-	t.Helper()
-	r, err := Parse([]byte(head + body))
-	if err != nil {
-		t.Fatalf("parsing:\n%s\n%v", body, err)
-	}
-	return r
-}
-
-// TestDefaultProfile catches a default profile that lost a plugin or a weight against upstream's.
-func TestDefaultProfile(t *testing.T) {
-	c := Default()
-	if len(c.Profiles) != 1 || c.Profiles[0].SchedulerName != "default-scheduler" {
-		t.Fatalf("profiles: %+v", c.Profiles)
-	}
-	p := c.Profiles[0]
-	want := map[Point]string{
-		PreEnqueue: "SchedulingGates",
-		QueueSort:  "PrioritySort",
-		PreFilter:  "NodeAffinity NodePorts NodeResourcesFit",
-		Filter:     "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit",
-		PreScore:   "TaintToleration NodeAffinity NodeResourcesFit NodeResourcesBalancedAllocation",
-		Score:      "TaintToleration NodeAffinity NodeResourcesFit NodeResourcesBalancedAllocation ImageLocality",
-		Bind:       "DefaultBinder",
-	}
-	for _, at := range points {
-		if got := strings.Join(p.Enabled[at], " "); got != want[at] {
-			t.Errorf("%s: got %q, want %q", at, got, want[at])
-		}
-	}
-	weights := map[string]int64{TaintToleration: 3, NodeAffinity: 2, NodeResourcesFit: 1, NodeResourcesBalancedAllocation: 1, ImageLocality: 1}
-	if !reflect.DeepEqual(p.Weights, weights) {
-		t.Errorf("weights: got %v, want %v", p.Weights, weights)
-	}
-	if c.PodInitialBackoff != time.Second || c.PodMaxBackoff != 10*time.Second || !c.LeaderElection.Enabled ||
-		c.LeaderElection.Namespace != "kube-system" || c.LeaderElection.Name != "kube-scheduler" ||
-		c.LeaderElection.LeaseDuration != 15*time.Second || c.ClientConnection.QPS != 0 || len(c.Warnings) != 0 {
-		t.Errorf("defaults: %+v", c)
-	}
-}
-
-// TestPluginSets walks through upstream's rules of enabling and disabling.
-func TestPluginSets(t *testing.T) {
-	for _, tt := range []struct {
-		name, plugins string
-		at            Point
-		want          string
-	}{
-		{"star at one point keeps multiPoint out", "score: {disabled: [{name: '*'}], enabled: [{name: ImageLocality}]}", Score, "ImageLocality"},
-		{"star at multiPoint drops every default", "multiPoint: {disabled: [{name: '*'}], enabled: [{name: PrioritySort}, {name: DefaultBinder}, {name: NodeName}]}", Filter, "NodeName"},
-		{"disabling at one point leaves the others", "score: {disabled: [{name: NodeAffinity}]}\n      preScore: {disabled: [{name: NodeAffinity}]}", Filter,
-			"NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit"},
-		{"a point's own comes first when it overrides", "score: {enabled: [{name: ImageLocality, weight: 5}]}", Score,
-			"ImageLocality TaintToleration NodeAffinity NodeResourcesFit NodeResourcesBalancedAllocation"},
-		{"a default enabled again keeps its place", "multiPoint: {enabled: [{name: NodeName}]}", Filter,
-			"NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit"},
-		{"disabled and enabled goes to the end", "multiPoint: {disabled: [{name: NodeName}], enabled: [{name: NodeName}]}", Filter,
-			"NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit NodeName"},
-		{"a point may add what multiPoint lost", "multiPoint: {disabled: [{name: NodeName}]}\n      filter: {enabled: [{name: NodeName}]}", Filter,
-			"NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit NodeName"},
-		{"plugins of upstream that are not here may be off", "multiPoint: {disabled: [{name: PodTopologySpread}]}", Bind, "DefaultBinder"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			c := parse(t, "profiles:\n  - plugins:\n      "+tt.plugins+"\n")
-			if got := strings.Join(c.Profiles[0].Enabled[tt.at], " "); got != tt.want {
-				t.Errorf("%s: got %q, want %q", tt.at, got, tt.want)
-			}
-		})
-	}
-}
-
-// TestWeights: the score set wins over multiPoint, and no weight at all is 1.
-func TestWeights(t *testing.T) {
-	for _, tt := range []struct {
-		plugins string
-		want    int64
-	}{
-		{"score: {enabled: [{name: TaintToleration, weight: 7}]}", 7},
-		{"score: {enabled: [{name: TaintToleration}]}", 1},
-		{"multiPoint: {enabled: [{name: TaintToleration, weight: 9}]}", 9},
-		{"multiPoint: {enabled: [{name: TaintToleration}]}", 1},
-		{"multiPoint: {enabled: [{name: TaintToleration, weight: 9}]}\n      score: {enabled: [{name: TaintToleration, weight: 4}]}", 4},
-		{"filter: {enabled: [{name: TaintToleration, weight: 50}]}", 3},
-	} {
-		c := parse(t, "profiles:\n  - plugins:\n      "+tt.plugins+"\n")
-		if got := c.Profiles[0].Weights[TaintToleration]; got != tt.want {
-			t.Errorf("%s: weight %d, want %d", tt.plugins, got, tt.want)
-		}
-	}
+// own is a file with our settings.
+func own(args string) string {
+	return "profiles:\n- pluginConfig:\n  - name: Kumiki\n    args: " + args + "\n"
 }
 
 // TestProblems: every kind of mistake gives a line, a path and a sentence.
@@ -130,8 +40,8 @@ func TestProblems(t *testing.T) {
 		{"two documents", "---\nkind: Other\n", []string{"line 3: a second document begins; the file must hold one"}},
 		{"unknown plugin", "profiles:\n- plugins: {filter: {enabled: [{name: nodename}]}}\n",
 			[]string{`line 4: profiles[0].plugins.filter.enabled[0].name: unknown plugin "nodename", did you mean "NodeName"?; available: SchedulingGates, PrioritySort,`}},
-		{"not built yet", "profiles:\n- plugins: {score: {enabled: [{name: PodTopologySpread, weight: 5}]}}\n",
-			[]string{`profiles[0].plugins.score.enabled[0].name: plugin "PodTopologySpread" is not available in this version; available: `}},
+		{"behind a gate", "profiles:\n- plugins: {multiPoint: {enabled: [{name: GangScheduling}]}}\n",
+			[]string{`profiles[0].plugins.multiPoint.enabled[0].name: plugin "GangScheduling" belongs to the feature gate GangScheduling, which is off by default`}},
 		{"removed", "profiles:\n- plugins: {filter: {enabled: [{name: EBSLimits}]}}\n",
 			[]string{`profiles[0].plugins.filter.enabled[0].name: plugin "EBSLimits" was removed from Kubernetes`}},
 		{"wrong point", "profiles:\n- plugins: {score: {enabled: [{name: NodeName}]}}\n",
@@ -151,7 +61,6 @@ func TestProblems(t *testing.T) {
 		{"parallelism", "parallelism: 0\n", []string{"parallelism: must be above 0, got 0"}},
 		{"lease order", "leaderElection:\n  leaseDuration: 5s\n", []string{"line 4: leaderElection.leaseDuration: must be longer than renewDeadline (10s), got 5s"}},
 		{"lease lock", "leaderElection:\n  resourceLock: endpoints\n", []string{`line 4: leaderElection.resourceLock: must be "leases", got "endpoints"`}},
-		{"extenders", "extenders:\n- urlPrefix: http://x\n", []string{"line 3: extenders: HTTP extenders are not available in this version"}},
 		{"args of unknown", "profiles:\n- pluginConfig:\n  - name: NodeResourceFit\n    args: {}\n",
 			[]string{`line 5: profiles[0].pluginConfig[0].name: unknown plugin "NodeResourceFit", did you mean`}},
 		{"args twice", "profiles:\n- pluginConfig:\n  - name: NodeAffinity\n  - name: NodeAffinity\n",
@@ -174,24 +83,26 @@ func TestProblems(t *testing.T) {
 			[]string{`line 10: profiles[0].pluginConfig[0].args.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator: Unsupported value: "Like"`}},
 		{"own setting", "profiles:\n- pluginConfig:\n  - name: Kumiki\n    args: {inFlightBinds: 0, speed: 1}\n",
 			[]string{"profiles[0].pluginConfig[0].args.speed: unknown field", "args.inFlightBinds: must be above 0, got 0"}},
+		{"own strategy", own("{strategy: best}"), []string{`line 6: profiles[0].pluginConfig[0].args.strategy: must be one of [all window randomSubset powerOfTwo], got "best"`}},
 		{"own settings differ", "profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {seed: 1}}]\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {seed: 2}}]\n",
-			[]string{"must be the same as in profiles[0].pluginConfig[0]"}},
+			[]string{"profiles[1].pluginConfig[0].args.seed: must be the same as in profiles[0].pluginConfig[0].args.seed (1), because it holds for the whole process; got 2"}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			_, err := Parse([]byte(head + tt.body))
-			var e *Error
-			if !errors.As(err, &e) {
-				t.Fatalf("want problems, got %v", err)
-			}
-			if len(e.Problems) != len(tt.want) {
-				t.Fatalf("want %d problems, got %v", len(tt.want), err)
-			}
-			for i, want := range tt.want {
-				if got := e.Problems[i].String(); !strings.Contains(got, want) {
-					t.Errorf("problem %d:\n got %s\nwant %s", i, got, want)
-				}
-			}
-		})
+		t.Run(tt.name, func(t *testing.T) { expect(t, tt.body, tt.want...) })
+	}
+}
+
+// expect wants these problems of a file, each by a part of its line, in order.
+func expect(t tb, body string, want ...string) {
+	t.Helper()
+	got := problemsOf(t, body)
+	if len(got) != len(want) {
+		t.Errorf("%s\nwant %d problems, got %d:\n%s", body, len(want), len(got), strings.Join(got, "\n"))
+		return
+	}
+	for i := range want {
+		if !strings.Contains(got[i], want[i]) {
+			t.Errorf("problem %d:\n got %s\nwant %s", i, got[i], want[i])
+		}
 	}
 }
 
@@ -207,7 +118,11 @@ func TestWrongKind(t *testing.T) {
 // TestWarnings: what works but may not be meant is said and does not stop the start.
 func TestWarnings(t *testing.T) {
 	for body, want := range map[string]string{
-		"percentageOfNodesToScore: 30\n":                                             "line 3: percentageOfNodesToScore: 30 has no effect in this version",
+		"percentageOfNodesToScore: 30\n" + own("{strategy: all}"):                    "line 7: profiles[0].pluginConfig[0].args.strategy: strategy all wins over percentageOfNodesToScore: 30",
+		"profiles:\n- plugins: {preBind: {disabled: [{name: VolumeBinding}]}}\n":     `plugin "VolumeBinding" reserves, so it writes what it reserved at preBind too`,
+		"profiles:\n- plugins: {reserve: {disabled: [{name: VolumeBinding}]}}\n":     "it has nothing to write at preBind",
+		"extenders: [{urlPrefix: 'localhost:80', filterVerb: f}]\n":                  "line 3: extenders[0].urlPrefix: \"localhost:80\" is no URL",
+		"extenders: [{urlPrefix: 'http://e'}]\n":                                     "an extender without a verb is never called",
 		"profiles:\n- plugins: {filter: {disabled: [{name: NodeNam}]}}\n":            `there is no plugin "NodeNam" to disable`,
 		"profiles:\n- plugins: {preFilter: {disabled: [{name: NodePorts}]}}\n":       `plugin "NodePorts" runs at filter, so it prepares at preFilter too`,
 		"profiles:\n- plugins: {filter: {disabled: [{name: NodePorts}]}}\n":          "has no effect",
@@ -225,6 +140,8 @@ func TestWarnings(t *testing.T) {
 func TestShowReadsBack(t *testing.T) {
 	for _, body := range []string{
 		"",
+		"percentageOfNodesToScore: 30\nextenders: [{urlPrefix: 'http://e', filterVerb: f, managedResources: [{name: a.b/c, ignoredByScheduler: true}]}]\n",
+		own("{strategy: randomSubset, subset: 7, fitScoresReal: true}") + "  percentageOfNodesToScore: 0\n",
 		"leaderElection: {leaderElect: false}\nclientConnection: {qps: 5, burst: 7, kubeconfig: /k}\npodMaxBackoffSeconds: 60\nenableProfiling: false\n",
 		"profiles:\n- schedulerName: a\n  plugins: {score: {enabled: [{name: ImageLocality, weight: 9}]}, filter: {disabled: [{name: NodeName}]}}\n" +
 			"  pluginConfig:\n  - name: Kumiki\n    args: {seed: 77, inFlightBinds: 3}\n  - name: NodeResourcesFit\n    args: {ignoredResourceGroups: [example.com], scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 3}]}}\n" +

@@ -4,14 +4,15 @@
 // decoded strictly, defaulted, validated and resolved to what each profile runs. It is a leaf and imports nothing of
 // kumiki.
 //
-// A file that kube-scheduler 1.36.3 reads is read the same way here. The differences, each told to the user:
+// A file that kube-scheduler 1.36.3 reads is read the same way here; conformance/config compares the two on generated
+// files and holds every difference by name. They are:
 //
-//   - plugins of upstream that this version does not have are missing from the default profile, and enabling or
-//     configuring one is an error; disabling one is fine;
+//   - plugins that belong to a feature gate which is off by default cannot be enabled; disabling one is fine;
 //   - arguments for a plugin that nobody knows are an error, where upstream ignores them: a typing error there would lose
 //     settings in silence;
-//   - a negative weight is an error;
-//   - clientConnection.qps and burst limit only when they are written down.
+//   - negative weights and negative time-outs of extenders are errors, and so are times beyond what 64 bits hold;
+//   - clientConnection.qps and burst limit only when they are written down;
+//   - files that an extender's tlsConfig names are read when the scheduler starts, not when its configuration is checked.
 //
 // Settings of our own live in pluginConfig under the name Kumiki, which upstream ignores, so one file starts both.
 //

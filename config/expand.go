@@ -19,7 +19,7 @@ func (r *report) plugins(path string, custom *configv1.Plugins) (map[Point][]str
 		custom = &configv1.Plugins{}
 	}
 	before := len(r.problems)
-	for _, at := range append([]Point{MultiPoint, PlacementGenerate, PlacementScore}, points...) {
+	for _, at := range append([]Point{MultiPoint}, points...) {
 		r.checkSet(path+"."+string(at), at, set(custom, at))
 	}
 	if len(r.problems) > before {
@@ -59,7 +59,7 @@ func (r *report) checkSet(path string, at Point, s *configv1.PluginSet) {
 	}
 	for i, p := range s.Disabled {
 		// A name that upstream has may be switched off here; a name that nobody has is more likely a typing error.
-		if _, known := describe(p.Name); !known && p.Name != all && !slices.Contains(notBuilt, p.Name) {
+		if _, known := describe(p.Name); !known && p.Name != all && gated[p.Name] == "" && !slices.Contains(removed, p.Name) {
 			r.warn(fmt.Sprintf("%s.disabled[%d].name", path, i), "there is no plugin %q to disable", p.Name)
 		}
 	}
@@ -71,8 +71,8 @@ func unknownPlugin(name string) string {
 	switch {
 	case name == "":
 		why = "a plugin name is required"
-	case slices.Contains(notBuilt, name):
-		why = fmt.Sprintf("plugin %q is not available in this version", name)
+	case gated[name] != "":
+		why = fmt.Sprintf("plugin %q belongs to the feature gate %s, which is off by default and not available in this version", name, gated[name])
 	case slices.Contains(removed, name):
 		why = fmt.Sprintf("plugin %q was removed from Kubernetes", name)
 	default:
@@ -141,7 +141,7 @@ func expand(at Point, multi []configv1.Plugin, own *configv1.PluginSet) []string
 		return slices.ContainsFunc(own.Disabled, func(p configv1.Plugin) bool { return p.Name == name })
 	}
 	var viaMulti []string
-	if !disabled(all) {
+	if !disabled(all) || mutant == starKeepsMulti {
 		for _, p := range multi {
 			if d, _ := describe(p.Name); d.runsAt(at) && !disabled(p.Name) {
 				viaMulti = append(viaMulti, p.Name)
@@ -157,6 +157,9 @@ func expand(at Point, multi []configv1.Plugin, own *configv1.PluginSet) []string
 		}
 	}
 	viaMulti = slices.DeleteFunc(viaMulti, func(name string) bool { return slices.Contains(both, name) })
+	if mutant == overrideLast {
+		return slices.Concat(viaMulti, both, rest)
+	}
 	return slices.Concat(both, viaMulti, rest)
 }
 
@@ -171,6 +174,7 @@ func (r *report) checkEnabled(path string, enabled map[Point][]string) {
 	for _, d := range builtin {
 		r.checkPair(path, d, PreFilter, Filter, enabled)
 		r.checkPair(path, d, PreScore, Score, enabled)
+		r.checkReserve(path, d, enabled)
 	}
 }
 
@@ -188,13 +192,31 @@ func (r *report) checkPair(path string, d descriptor, pre, main Point, enabled m
 	}
 }
 
+// checkReserve warns of a plugin that is enabled at one of reserve and preBind, which are one piece of code here.
+func (r *report) checkReserve(path string, d descriptor, enabled map[Point][]string) {
+	if !d.runsAt(Reserve) || !d.runsAt(PreBind) {
+		return
+	}
+	reserves, writes := slices.Contains(enabled[Reserve], d.name), slices.Contains(enabled[PreBind], d.name)
+	switch {
+	case reserves && !writes:
+		r.warn(path+"."+string(PreBind), "plugin %q reserves, so it writes what it reserved at %s too", d.name, PreBind)
+	case writes && !reserves:
+		r.warn(path+"."+string(Reserve), "plugin %q is off at %s, so it has nothing to write at %s", d.name, Reserve, PreBind)
+	}
+}
+
 // weights takes a plugin's weight from the score set, then from multiPoint; 0 or none is 1. Weights are 32 bits wide in
 // the file, so total scores of 64 bits cannot overflow.
 func weights(enabled map[Point][]string, score, multi []configv1.Plugin) map[string]int64 {
-	out := map[string]int64{}
+	sources := slices.Concat(score, multi)
+	if mutant == multiWeightWins {
+		sources = slices.Concat(multi, score)
+	}
+	out := map[string]int64{} // plugin -> weight
 	for _, name := range enabled[Score] {
 		var weight int64
-		for _, p := range slices.Concat(score, multi) {
+		for _, p := range sources {
 			if p.Name == name {
 				weight = int64(orDefault(p.Weight, 0))
 				break

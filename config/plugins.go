@@ -31,10 +31,14 @@ const (
 	PlacementScore    Point = "placementScore"
 )
 
-// points lists the extension points that plugins of this version can run at.
+// points lists the extension points, in the order of the cycle; those of pod groups come last.
 var points = []Point{
 	PreEnqueue, QueueSort, PreFilter, Filter, PostFilter, PreScore, Score, Reserve, Permit, PreBind, Bind, PostBind,
+	PlacementGenerate, PlacementScore,
 }
+
+// Points lists the extension points, in the order of the cycle; those of pod groups come last.
+func Points() []Point { return slices.Clone(points) }
 
 // set returns the plugin set of a point.
 func set(p *configv1.Plugins, at Point) *configv1.PluginSet {
@@ -73,7 +77,7 @@ func set(p *configv1.Plugins, at Point) *configv1.PluginSet {
 	panic("config: no extension point " + string(at))
 }
 
-// The plugins of this version.
+// The plugins of kube-scheduler 1.36.3's default profile.
 const (
 	SchedulingGates                 = "SchedulingGates"
 	PrioritySort                    = "PrioritySort"
@@ -83,9 +87,18 @@ const (
 	NodeAffinity                    = "NodeAffinity"
 	NodePorts                       = "NodePorts"
 	NodeResourcesFit                = "NodeResourcesFit"
+	VolumeRestrictions              = "VolumeRestrictions"
+	NodeVolumeLimits                = "NodeVolumeLimits"
+	VolumeBinding                   = "VolumeBinding"
+	VolumeZone                      = "VolumeZone"
+	PodTopologySpread               = "PodTopologySpread"
+	InterPodAffinity                = "InterPodAffinity"
+	DynamicResources                = "DynamicResources"
+	DefaultPreemption               = "DefaultPreemption"
 	NodeResourcesBalancedAllocation = "NodeResourcesBalancedAllocation"
 	ImageLocality                   = "ImageLocality"
 	DefaultBinder                   = "DefaultBinder"
+	NodeDeclaredFeatures            = "NodeDeclaredFeatures"
 
 	// Kumiki is the name of our own settings in pluginConfig. It is no plugin.
 	Kumiki = "Kumiki"
@@ -95,10 +108,10 @@ const (
 type descriptor struct {
 	name   string
 	points []Point
-	weight int32 // in the default profile; 0 for plugins that do not score
+	weight int32 // in the default profile; 0 where it names none
 }
 
-// builtin lists the plugins of this version in the order of upstream's default profile
+// builtin lists the plugins of upstream's default profile, in its order, as the default feature gates of 1.36 make it
 // (upstream: pkg/scheduler/apis/config/v1/default_plugins.go).
 var builtin = []descriptor{
 	{SchedulingGates, []Point{PreEnqueue}, 0},
@@ -108,23 +121,33 @@ var builtin = []descriptor{
 	{TaintToleration, []Point{Filter, PreScore, Score}, 3},
 	{NodeAffinity, []Point{PreFilter, Filter, PreScore, Score}, 2},
 	{NodePorts, []Point{PreFilter, Filter}, 0},
-	{NodeResourcesFit, []Point{PreFilter, Filter, PreScore, Score}, 1},
+	{NodeResourcesFit, []Point{PreFilter, Filter, PreScore, Score, PlacementScore}, 1},
+	{VolumeRestrictions, []Point{PreFilter, Filter}, 0},
+	{NodeVolumeLimits, []Point{PreFilter, Filter}, 0},
+	{VolumeBinding, []Point{PreFilter, Filter, PreScore, Score, Reserve, PreBind}, 0},
+	{VolumeZone, []Point{PreFilter, Filter}, 0},
+	{PodTopologySpread, []Point{PreFilter, Filter, PreScore, Score}, 2},
+	{InterPodAffinity, []Point{PreFilter, Filter, PreScore, Score}, 2},
+	{DynamicResources, []Point{PreEnqueue, PreFilter, Filter, PostFilter, Score, Reserve, PreBind}, 2},
+	{DefaultPreemption, []Point{PreEnqueue, PostFilter}, 0},
 	{NodeResourcesBalancedAllocation, []Point{PreScore, Score}, 1},
 	{ImageLocality, []Point{Score}, 1},
 	{DefaultBinder, []Point{Bind}, 0},
+	{NodeDeclaredFeatures, []Point{PreFilter, Filter}, 0},
 }
 
-// notBuilt are upstream's plugins of 1.36 that this version does not have, sorted.
-var notBuilt = []string{
-	"DefaultPreemption", "DynamicResources", "GangScheduling", "InterPodAffinity", "NodeDeclaredFeatures",
-	"NodeVolumeLimits", "PodGroupPodsCount", "PodTopologySpread", "TopologyPlacementGenerator", "VolumeBinding",
-	"VolumeRestrictions", "VolumeZone",
+// gated are upstream's plugins that join the default profile with a feature gate which is off by default, and that
+// this version does not have: plugin -> gate.
+var gated = map[string]string{
+	"GangScheduling":             "GangScheduling",
+	"PodGroupPodsCount":          "TopologyAwareWorkloadScheduling",
+	"TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",
 }
 
 // removed are plugins that upstream's v1 refuses (upstream: invalidPluginsByVersion), sorted.
 var removed = []string{"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"}
 
-// Plugins lists the plugins of this version, in the order of the default profile.
+// Plugins lists the plugins that a profile can enable, in the order of the default profile.
 func Plugins() []string {
 	names := make([]string, len(builtin))
 	for i, d := range builtin {

@@ -4,10 +4,12 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	componentbase "k8s.io/component-base/config/v1alpha1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
@@ -39,11 +41,10 @@ func (r *report) resolve(wire *configv1.KubeSchedulerConfiguration) Resolved {
 	}
 	r.backoff(wire)
 	r.percentage("percentageOfNodesToScore", wire.PercentageOfNodesToScore)
-	if len(wire.Extenders) > 0 {
-		r.add("extenders", "HTTP extenders are not available in this version")
-	}
+	out.Extenders = r.extenders(wire.Extenders)
 	out.Profiles = r.profiles(wire)
-	r.settings(wire.Profiles, &out.Kumiki)
+	ignoreManaged(out.Profiles, out.Extenders)
+	r.settings(wire.Profiles, &out)
 	out.Warnings = r.warnings
 	return out
 }
@@ -74,12 +75,8 @@ func (r *report) backoff(wire *configv1.KubeSchedulerConfiguration) {
 }
 
 func (r *report) percentage(path string, p *int32) {
-	switch {
-	case p == nil || *p == 0:
-	case *p < 0 || *p > 100:
-		r.add(path, "must be between 0 and 100, got %d", *p)
-	default:
-		r.warn(path, "%d has no effect in this version: every node is looked at", *p)
+	if p != nil {
+		r.between(field.NewPath(path), *p, 0, 100)
 	}
 }
 
@@ -103,7 +100,7 @@ func (r *report) leaderElection(w componentbase.LeaderElectionConfiguration) Lea
 	r.above0("leaderElection.leaseDuration", out.LeaseDuration)
 	r.above0("leaderElection.renewDeadline", out.RenewDeadline)
 	r.above0("leaderElection.retryPeriod", out.RetryPeriod)
-	if out.LeaseDuration <= out.RenewDeadline {
+	if out.LeaseDuration <= out.RenewDeadline && mutant != leaseAnyOrder {
 		r.add("leaderElection.leaseDuration", "must be longer than renewDeadline (%v), got %v",
 			out.RenewDeadline, out.LeaseDuration)
 	}
@@ -138,10 +135,10 @@ func (r *report) clientConnection(w componentbase.ClientConnectionConfiguration)
 
 // profiles resolves every profile; without any there is the default one.
 func (r *report) profiles(wire *configv1.KubeSchedulerConfiguration) []Profile {
-	in := wire.Profiles
-	if len(in) == 0 {
-		in = []configv1.KubeSchedulerProfile{{}}
+	if len(wire.Profiles) == 0 {
+		wire.Profiles = []configv1.KubeSchedulerProfile{{}}
 	}
+	in := wire.Profiles
 	out := make([]Profile, len(in))
 	first := map[string]int{} // scheduler name -> index of the first profile that has it
 	for i := range in {
@@ -160,23 +157,33 @@ func (r *report) profiles(wire *configv1.KubeSchedulerConfiguration) []Profile {
 		} else {
 			first[name] = i
 		}
-		if i > 0 && !sameQueueSort(out[0], out[i]) {
-			r.add(path+".plugins.queueSort", "must be the same in all profiles: profiles[0] has %v, this one %v",
-				out[0].Enabled[QueueSort], out[i].Enabled[QueueSort])
+		if i > 0 && !sameQueueSort(in[0].Plugins, in[i].Plugins) {
+			r.add(path+".plugins.queueSort", "must be the same in all profiles, because there is one queue")
 		}
 	}
 	return out
 }
 
-func sameQueueSort(a, b Profile) bool {
-	return len(a.Enabled[QueueSort]) == 1 && len(b.Enabled[QueueSort]) == 1 &&
-		a.Enabled[QueueSort][0] == b.Enabled[QueueSort][0]
+// sameQueueSort compares what two profiles say about the order of the queue, word for word, as upstream does.
+func sameQueueSort(a, b *configv1.Plugins) bool {
+	if a == nil {
+		a = &configv1.Plugins{}
+	}
+	if b == nil {
+		b = &configv1.Plugins{}
+	}
+	equal := func(x, y configv1.Plugin) bool {
+		return x.Name == y.Name && orDefault(x.Weight, 0) == orDefault(y.Weight, 0)
+	}
+	sameName := func(x, y configv1.Plugin) bool { return x.Name == y.Name }
+	return slices.EqualFunc(a.QueueSort.Enabled, b.QueueSort.Enabled, equal) &&
+		slices.EqualFunc(a.QueueSort.Disabled, b.QueueSort.Disabled, sameName)
 }
 
 func (r *report) profile(path string, wire *configv1.KubeSchedulerConfiguration, p *configv1.KubeSchedulerProfile) Profile {
 	out := Profile{SchedulerName: orDefault(p.SchedulerName, "")}
 	r.percentage(path+".percentageOfNodesToScore", p.PercentageOfNodesToScore)
-	if share := p.PercentageOfNodesToScore; share != nil {
+	if share := p.PercentageOfNodesToScore; share != nil && mutant != profileShareIgnored {
 		out.PercentageOfNodesToScore = *share
 	} else {
 		out.PercentageOfNodesToScore = orDefault(wire.PercentageOfNodesToScore, 0)

@@ -12,10 +12,12 @@ import (
 type Resolved struct {
 	// Profiles has at least one; scheduler names are unique.
 	Profiles []Profile
+	// Extenders are in the order of the file, their time-outs above 0. At most one binds.
+	Extenders []configv1.Extender
 	// PodInitialBackoff <= PodMaxBackoff, both above 0.
 	PodInitialBackoff, PodMaxBackoff time.Duration
-	// Parallelism is how many goroutines upstream spreads one decision over. Read for compatibility; a decision here
-	// takes one.
+	// Parallelism is how many goroutines upstream spreads one decision over, and above 0. It changes nothing here: the core
+	// decides on one goroutine, and equal decisions do not depend on how many there are.
 	Parallelism int32
 
 	LeaderElection   LeaderElection
@@ -58,30 +60,27 @@ type Profile struct {
 	// Weights are those of the plugins at Score, all above 0.
 	Weights map[string]int64 // plugin -> weight
 	Args    Args
-	// PercentageOfNodesToScore is 0 when every node is looked at.
+	// PercentageOfNodesToScore is what the file says, for this profile or for all; 0 when it says nothing.
 	PercentageOfNodesToScore int32
+	Search                   Search
+	// FitScoresReal makes NodeResourcesFit score what containers request, without upstream's assumptions about those that
+	// request nothing (kubernetes#130445).
+	FitScoresReal bool
 }
 
-// Args are the arguments of the plugins that take any, defaulted whether the plugin is enabled or not.
+// Args are the arguments of the plugins that take any, defaulted whether the plugin is enabled or not. No pointer to a
+// single value is nil but DefaultConstraints' and AddedAffinity's own.
 type Args struct {
+	DefaultPreemption               configv1.DefaultPreemptionArgs
+	DynamicResources                configv1.DynamicResourcesArgs
+	InterPodAffinity                configv1.InterPodAffinityArgs
 	NodeAffinity                    configv1.NodeAffinityArgs
-	NodeResourcesFit                configv1.NodeResourcesFitArgs
 	NodeResourcesBalancedAllocation configv1.NodeResourcesBalancedAllocationArgs
+	NodeResourcesFit                configv1.NodeResourcesFitArgs
+	PodTopologySpread               configv1.PodTopologySpreadArgs
+	// VolumeBinding has no Shape: the gate that it belongs to is off.
+	VolumeBinding configv1.VolumeBindingArgs
 }
-
-// Settings are our own, from pluginConfig under the name Kumiki. They hold for the whole process.
-type Settings struct {
-	// Seed is the key of the draws among equally good nodes.
-	Seed uint64 `json:"seed"`
-	// InFlightBinds bounds how many binds are on their way to the API server at once.
-	InFlightBinds int `json:"inFlightBinds"`
-}
-
-// The defaults of Settings.
-const (
-	DefaultSeed          uint64 = 1
-	DefaultInFlightBinds int    = 100
-)
 
 // Runs tells whether a plugin is enabled at a point.
 func (p Profile) Runs(at Point, plugin string) bool {

@@ -42,6 +42,7 @@ func (c Resolved) Wire() (*configv1.KubeSchedulerConfiguration, error) {
 		PodInitialBackoffSeconds: &initial,
 		PodMaxBackoffSeconds:     &most,
 		DelayCacheUntilActive:    c.DelayCacheUntilActive,
+		Extenders:                c.Extenders,
 	}
 	for _, p := range c.Profiles {
 		profile, err := c.wireProfile(p)
@@ -73,21 +74,23 @@ func (c Resolved) wireProfile(p Profile) (configv1.KubeSchedulerProfile, error) 
 		PercentageOfNodesToScore: &share,
 		Plugins:                  plugins,
 	}
-	for _, entry := range []struct {
-		name string
-		args any
-	}{
-		{NodeAffinity, p.Args.NodeAffinity},
-		{NodeResourcesFit, p.Args.NodeResourcesFit},
-		{NodeResourcesBalancedAllocation, p.Args.NodeResourcesBalancedAllocation},
-		{Kumiki, c.Kumiki},
-	} {
-		raw, err := json.Marshal(entry.args)
+	for _, a := range append(p.Args.list(), argument{plugin: Kumiki, value: c.wireSettings(p)}) {
+		raw, err := json.Marshal(a.value)
 		if err != nil {
-			return out, fmt.Errorf("writing the arguments of %s: %w", entry.name, err)
+			return out, fmt.Errorf("writing the arguments of %s: %w", a.plugin, err)
 		}
 		out.PluginConfig = append(out.PluginConfig,
-			configv1.PluginConfig{Name: entry.name, Args: runtime.RawExtension{Raw: raw}})
+			configv1.PluginConfig{Name: a.plugin, Args: runtime.RawExtension{Raw: raw}})
 	}
 	return out, nil
+}
+
+func (c Resolved) wireSettings(p Profile) KumikiArgs {
+	binds := int32(c.Kumiki.InFlightBinds)
+	args := KumikiArgs{Seed: &c.Kumiki.Seed, InFlightBinds: &binds, Strategy: &p.Search.Strategy, FitScoresReal: p.FitScoresReal}
+	if p.Search.Strategy == RandomSubset {
+		subset := int32(p.Search.Subset)
+		args.Subset = &subset
+	}
+	return args
 }
