@@ -13,7 +13,7 @@ type hold struct{ open *bool }
 
 func (hold) Name() string { return queue.HoldGate }
 
-func (h hold) Gated(p *cluster.Pod) (reason string, ok bool) {
+func (h hold) Gated(_ cluster.Snapshot, p *cluster.Pod) (reason string, ok bool) {
 	_, held := p.Spec.Labels[queue.HoldLabel]
 	return "held", !held || *h.open
 }

@@ -118,7 +118,20 @@ func (in *Intake) Share(s *PodSpec) *PodSpec {
 		in.sweep = max(1024, 2*len(in.specs))
 	}
 	in.specs[in.form.String()] = weak.Make(s)
+	if s.Alike != s { // also when s is a changed copy of a shared spec
+		s.Alike = in.alike(s)
+	}
 	return s
+}
+
+// alike is s without what only cross-node filters and scorers, gates and the queue read.
+func (in *Intake) alike(s *PodSpec) *PodSpec {
+	r := *s
+	r.SchedulerName, r.Priority, r.NeverPreempts = "", 0, false
+	r.Labels, r.Gates, r.Controller, r.Spread = nil, nil, Controller{}, nil
+	r.PodAffinity, r.PodAntiAffinity, r.Volumes, r.Devices = nil, nil, nil, nil
+	r.Alike = &r // nothing is left to take away
+	return in.Share(&r)
 }
 
 func specOf(p *v1.Pod) *PodSpec {

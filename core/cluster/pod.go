@@ -69,6 +69,10 @@ func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
 // PodSpec is everything that filtering, scoring and accounting read of a pod besides its names. Pods stamped from one
 // template share one PodSpec, so that what is computed for it is computed once. Immutable.
 type PodSpec struct {
+	// Alike is this spec reduced to what node-local filters and scorers may read; the same pointer for all pods that
+	// they cannot tell apart, so that what they say is kept once for all of them. Set by Intake.Share.
+	Alike *PodSpec `json:"-"`
+
 	SchedulerName string
 	Priority      int32
 	// NeverPreempts is preemptionPolicy Never.

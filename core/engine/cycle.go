@@ -3,6 +3,8 @@
 package engine
 
 import (
+	"fmt"
+
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
@@ -53,6 +55,8 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 	e.meter.Enter(StepSearch)
 	s := e.store.Snapshot()
 	out := prof.placer.Place(s, p, e.queue, place.Draw(e.cfg.Seed, e.decisions))
+	e.window.Advance(out)
+	e.tellHeard()
 
 	// 3. No node fits, or none can be chosen: say why, and wait for what may change that.
 	if out.Err != nil {
@@ -66,24 +70,33 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 		return
 	}
 
-	// 4. Take the room at once, so that the next decision sees it taken.
+	// 4. Take the room, and what plugins reserve, at once, so that the next decision sees it taken.
 	e.meter.Enter(StepAssume)
 	d := e.placed(unit, prof, out)
-	if mutant != bindWithoutRoom {
-		trial := e.store.Trial()
-		trial.Assume(p, out.Node)
-		trial.Commit()
+	holds, no := e.reserve(prof, p, out.Node)
+	if no != nil {
+		e.meter.Enter(StepReject)
+		e.refused(unit, e.decision(unit, out), d.Winner.Node, *no)
+		return
 	}
 
-	// 5. Ask for the bind. Its outcome comes back as an event.
+	// 5. Ask for the writes that come first, or for the bind. Their outcomes come back as events.
 	e.meter.Enter(StepBind)
 	if mutant != neverDone {
 		e.queue.Done(p.UID)
 	}
 	e.freeNomination(p, d.Winner.Node)
-	e.binding[p.UID] = &flight{unit: unit, pod: p, node: d.Winner.Node, decision: d.Number}
 	e.decided(d)
-	e.emit(Bind{p.Ref(), d.Winner.Node, d.Number})
+	e.depart(&flight{unit: unit, pod: p, node: d.Winner.Node, decision: d.Number, holds: holds})
+}
+
+// refused puts a unit back that a plugin refused while reserving.
+func (e *Engine) refused(unit *queue.Unit, d record.Decision, node string, why refusal) {
+	if why.err != nil {
+		e.fail(unit, d, fmt.Sprintf("running Reserve plugin %q: %v", why.plugin, why.err))
+		return
+	}
+	e.refuse(unit, d, node, why)
 }
 
 // skip tells whether a popped pod needs no decision, because it is going away. A pod that is assumed or bound is not in

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
@@ -21,6 +22,12 @@ type Profile struct {
 	Scorers []place.Scorer
 	// Wakers are the plugins whose events wake the pods they rejected.
 	Wakers []plugin.Waker
+	// Reservers take what a pod needs besides room, in this order.
+	Reservers []plugin.Reserver
+	// Search says which of the nodes that fit are ranked.
+	Search place.Search
+	// Foreign is code that is not native and takes part in this profile's decisions; nil for none.
+	Foreign Foreign
 }
 
 // Config makes an Engine. All switches are resolved here.
@@ -51,14 +58,17 @@ type Engine struct {
 	// pending holds the newest version of each pod that waits, is in flight or is assumed; a pod leaves when it is seen
 	// bound or gone.
 	pending map[cluster.UID]*cluster.Pod
-	// binding holds the binds that have no outcome yet; the same UID may be in the store as assumed, as confirmed (the
-	// watch was faster) or not at all (the pod was deleted meanwhile).
+	// binding holds the decided pods whose bind has no outcome yet; the same UID may be in the store as assumed, as
+	// confirmed (the watch was faster) or not at all (the pod was deleted meanwhile).
 	binding map[cluster.UID]*flight
+	// window is the order in which searches that do not look at all nodes go about them.
+	window *place.Window
 
 	now       record.Time
 	decisions uint64
 	synced    bool
 	wake      record.Time // the last Wake asked for, 0 none
+	heard     []Answer    // what foreign code answered in this cycle
 	effects   []Effect
 }
 
@@ -66,14 +76,6 @@ type Engine struct {
 type profile struct {
 	Profile
 	placer *place.Placer
-}
-
-// flight is a bind on its way.
-type flight struct {
-	unit     *queue.Unit
-	pod      *cluster.Pod // as assumed
-	node     string
-	decision uint64
 }
 
 // New makes an engine that knows no nodes and no pods.
@@ -91,13 +93,20 @@ func New(cfg Config) *Engine {
 		profiles: map[string]*profile{},
 		pending:  map[cluster.UID]*cluster.Pod{},
 		binding:  map[cluster.UID]*flight{},
+		window:   place.NewWindow(),
 	}
 	waking := map[string]queue.Profile{}
 	for _, p := range cfg.Profiles {
 		if e.profiles[p.Name] != nil {
 			panic(fmt.Sprintf("engine: two profiles of the name %q", p.Name))
 		}
-		e.profiles[p.Name] = &profile{p, place.New(place.Profile{Filters: p.Filters, Scorers: p.Scorers}, e.meter, cfg.ClassBytes)}
+		if p.Foreign != nil {
+			p.Foreign = &listener{p.Foreign, e}
+			p.Wakers = append(slices.Clone(p.Wakers), foreignWakes{})
+		}
+		e.profiles[p.Name] = &profile{p, place.New(place.Profile{
+			Filters: p.Filters, Scorers: p.Scorers, Search: p.Search, Window: e.window, Foreign: p.Foreign,
+		}, e.meter, cfg.ClassBytes)}
 		waking[p.Name] = wakes(p)
 	}
 	e.queue = queue.New(queue.Config{
@@ -107,6 +116,7 @@ func New(cfg Config) *Engine {
 		PopFromBackoff:       true,
 		Less:                 cfg.Less,
 		Profiles:             waking,
+		State:                e.store.Snapshot(),
 	})
 	return e
 }
@@ -125,7 +135,11 @@ func (e *Engine) Step(ev Event) []Effect {
 	e.effects = e.effects[:0]
 	e.step(ev)
 	e.tellMoves()
-	if at, ok := e.queue.NextTick(); ok && at != e.wake {
+	at, ok := e.queue.NextTick()
+	if ask := e.nextAsk(); ask != 0 && (!ok || ask < at) {
+		at, ok = ask, true
+	}
+	if ok && at != e.wake {
 		e.wake = at
 		e.emit(Wake{at})
 	}
@@ -158,6 +172,12 @@ func (e *Engine) step(ev Event) {
 		e.setPod(ev.Pod)
 	case PodGone:
 		e.deletePod(cluster.UID(ev.Pod.UID))
+	case ObjectSet:
+		e.setObject(ev.Object)
+	case ObjectGone:
+		e.deleteObject(ev.Kind, ev.Key)
+	case WritesDone:
+		e.writesDone(ev)
 	case BindDone:
 		e.bindDone(ev)
 	case Activate:
@@ -180,7 +200,7 @@ func (e *Engine) contain(ev Event, inHand *queue.Unit, cause string) {
 		return
 	}
 	p := inHand.Members[0]
-	e.profiles[p.Spec.SchedulerName].placer.Drop(p.Spec)
+	e.profiles[p.Spec.SchedulerName].placer.Drop(p)
 	message := "set aside until the pod changes: handling it panicked: " + cause
 	e.queue.SetAside(inHand, message)
 	e.decided(record.Decision{
@@ -202,6 +222,12 @@ func objectOf(ev Event, inHand *queue.Unit) string {
 		return ev.Pod.Key()
 	case BindDone:
 		return ev.Pod.Key()
+	case WritesDone:
+		return ev.Pod.Key()
+	case ObjectSet:
+		return fmt.Sprint(cluster.KindOf(ev.Object), " ", cluster.KeyOf(ev.Object))
+	case ObjectGone:
+		return fmt.Sprint(ev.Kind, " ", ev.Key)
 	}
 	if inHand != nil {
 		return inHand.Members[0].Key()
@@ -227,6 +253,7 @@ func (e *Engine) tick(now record.Time) {
 	}
 	e.now = now
 	e.queue.Tick(now)
+	e.askAgain(false)
 }
 
 // Now is the time of the last tick.
@@ -235,7 +262,7 @@ func (e *Engine) Now() record.Time { return e.now }
 // Ready tells whether a Cycle would find a unit.
 func (e *Engine) Ready() bool { return e.synced && e.queue.Ready() }
 
-// Binding is the number of binds without an outcome.
+// Binding is the number of decided pods whose bind has no outcome.
 func (e *Engine) Binding() int { return len(e.binding) }
 
 // Snapshot reads the store; good until the next Step.

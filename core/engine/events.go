@@ -100,6 +100,8 @@ type (
 		Pod      record.PodRef
 		Node     string
 		Decision uint64
+		// Via names the foreign code that binds in place of the API call; empty for none.
+		Via string `json:",omitempty"`
 	}
 
 	// Prepare asks that writes be carried out, in order, before the pod is bound; WritesDone answers it.
@@ -115,6 +117,9 @@ type (
 		Pod    record.PodRef
 		Writes []cluster.Write
 	}
+
+	// Heard tells what foreign code answered in the cycle, for the recording: a replay answers from it.
+	Heard struct{ Answers []Answer }
 
 	// Condition asks that the PodScheduled condition be set to False.
 	Condition struct {
@@ -155,6 +160,7 @@ type (
 
 func (Bind) effect()       {}
 func (Prepare) effect()    {}
+func (Heard) effect()      {}
 func (Release) effect()    {}
 func (Condition) effect()  {}
 func (WriteEvent) effect() {}

@@ -119,11 +119,13 @@ func (e *Engine) fit(s cluster.Snapshot, prof *profile, p *cluster.Pod) (f *reco
 		if broken, ok := r.(cluster.Broken); ok {
 			panic(broken)
 		}
-		prof.placer.Drop(p.Spec)
+		prof.placer.Drop(p)
 		f = &record.Fit{Nodes: s.Nodes(), PreFilterReason: fmt.Sprintf("judging the pod panicked: %v", r)}
 	}()
-	first := func(int) int { return 0 } // nothing is chosen; the draw of the next decision stays untouched
-	out := prof.placer.Place(s, p, e.queue, first)
+	out := prof.placer.Explain(s, p, e.queue)
+	if out.Err != nil {
+		return &record.Fit{Nodes: out.Nodes, PreFilterReason: out.Err.Error()}
+	}
 	why := prof.placer.Why(s, out)
 	f = &record.Fit{Nodes: out.Nodes, Feasible: out.Feasible}
 	if why.PreFilter != "" {

@@ -2,7 +2,82 @@
 
 package engine
 
-import "github.com/kumiki-scheduler/kumiki/core/place"
+import (
+	"errors"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/place"
+)
 
 // Foreign is the port through which code that is not native takes part in a decision.
 type Foreign = place.Foreign
+
+// Answer is one answer of foreign code, as it stands in a recording.
+type Answer struct {
+	Rejected map[string]place.ForeignRejection `json:",omitempty"` // of Filter: node name -> why it does not fit
+	Scores   []place.ForeignScore              `json:",omitempty"` // of Score
+	Err      string                            `json:",omitempty"` // of Filter
+}
+
+// listener notes what foreign code answers.
+type listener struct {
+	Foreign
+	e *Engine
+}
+
+// Filter asks and notes.
+func (l *listener) Filter(p *cluster.Pod, nodes []string) (map[string]place.ForeignRejection, error) {
+	rejected, err := l.Foreign.Filter(p, nodes)
+	a := Answer{Rejected: rejected}
+	if err != nil {
+		a.Err = err.Error()
+	}
+	l.e.heard = append(l.e.heard, a)
+	return rejected, err
+}
+
+// Score asks and notes.
+func (l *listener) Score(p *cluster.Pod, nodes []string) []place.ForeignScore {
+	scores := l.Foreign.Score(p, nodes)
+	l.e.heard = append(l.e.heard, Answer{Scores: scores})
+	return scores
+}
+
+// tellHeard puts what foreign code answered among the effects.
+func (e *Engine) tellHeard() {
+	if len(e.heard) > 0 {
+		e.emit(Heard{e.heard})
+		e.heard = nil
+	}
+}
+
+// Recorded answers in place of foreign code what it answered when a recording was made. Tell it the answers of a cycle
+// before the cycle. What does not depend on the moment, it asks the code itself.
+type Recorded struct {
+	Foreign
+	answers []Answer
+}
+
+// Tell gives the answers of the next cycle.
+func (r *Recorded) Tell(answers []Answer) { r.answers = answers }
+
+func (r *Recorded) next() Answer {
+	if len(r.answers) == 0 {
+		return Answer{Err: "the recording has no answer of foreign code here"}
+	}
+	a := r.answers[0]
+	r.answers = r.answers[1:]
+	return a
+}
+
+// Filter gives the recorded answer.
+func (r *Recorded) Filter(*cluster.Pod, []string) (map[string]place.ForeignRejection, error) {
+	a := r.next()
+	if a.Err != "" {
+		return nil, errors.New(a.Err)
+	}
+	return a.Rejected, nil
+}
+
+// Score gives the recorded answer.
+func (r *Recorded) Score(*cluster.Pod, []string) []place.ForeignScore { return r.next().Scores }

@@ -7,19 +7,22 @@ type mutation int
 
 // The faults, by what they leave out or do wrong.
 const (
-	noMutation      mutation = iota
-	bindWithoutRoom          // a decision does not take the room
-	roomKept                 // a failed bind keeps the room
-	nobodyWoken              // room that is freed wakes nobody
-	freedNowhere             // freed room is told of without its node, so hints skip it
-	failedDropped            // a pod whose bind failed does not come back
-	ghostRequeued            // a pod that has gone comes back after its bind failed
-	deletingPlaced           // a pod that is going away is placed
-	neverDone                // a placed unit stays in flight
-	boundKeptQueued          // a pod seen bound stays in the queue
-	conditionAlways          // a condition is written though the API server has it
-	timeRunsBack             // a tick may go back
-	elsewhereFree            // a pod bound elsewhere is not counted there until the watch shows it
+	noMutation        mutation = iota
+	bindWithoutRoom            // a decision does not take the room
+	roomKept                   // a failed bind keeps the room
+	nobodyWoken                // room that is freed wakes nobody
+	freedNowhere               // freed room is told of without its node, so hints skip it
+	failedDropped              // a pod whose bind failed does not come back
+	ghostRequeued              // a pod that has gone comes back after its bind failed
+	deletingPlaced             // a pod that is going away is placed
+	neverDone                  // a placed unit stays in flight
+	boundKeptQueued            // a pod seen bound stays in the queue
+	conditionAlways            // a condition is written though the API server has it
+	timeRunsBack               // a tick may go back
+	elsewhereFree              // a pod bound elsewhere is not counted there until the watch shows it
+	boundUnready               // a pod is bound though what it needs is not ready
+	holdsKept                  // what was held for a pod that turns back stays held
+	objectsWakeNobody          // changes of objects wake nobody
 	mutations
 )
 

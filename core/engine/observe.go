@@ -18,12 +18,13 @@ func (e *Engine) setNode(n *cluster.Node) {
 		return // heartbeats change nothing we read
 	}
 	e.store.SetNode(n)
+	e.window.SetNode(old, n)
 	if old == nil {
-		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add}, NewNode: n})
+		e.happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add}, NewNode: n})
 		return
 	}
 	for _, ev := range plugin.NodeChanges(old, n) {
-		e.queue.Happened(plugin.Change{Event: ev, OldNode: old, NewNode: n})
+		e.happened(plugin.Change{Event: ev, OldNode: old, NewNode: n})
 	}
 }
 
@@ -38,7 +39,8 @@ func (e *Engine) nodeNow(name string) *cluster.Node {
 
 func (e *Engine) deleteNode(name string) {
 	if old := e.store.DeleteNode(name); old != nil {
-		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Delete}, OldNode: old})
+		e.window.DeleteNode(old)
+		e.happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Delete}, OldNode: old})
 	}
 }
 
@@ -54,6 +56,7 @@ func (e *Engine) setPod(p *cluster.Pod) {
 
 func (e *Engine) setBound(p *cluster.Pod) {
 	seen := e.store.SetPod(p)
+	e.abandon(p.UID, "it was bound meanwhile")
 	if waiting := e.pending[p.UID]; waiting != nil {
 		delete(e.pending, p.UID)
 		if mutant != boundKeptQueued {
@@ -65,11 +68,11 @@ func (e *Engine) setBound(p *cluster.Pod) {
 			fmt.Sprintf("ledger %q, API server %q, was assumed %v", seen.Elsewhere, p.NodeName, seen.WasAssumed)})
 	}
 	if seen.Old == nil || seen.WasAssumed {
-		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Add}, NewPod: p})
+		e.happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Add}, NewPod: p})
 		return
 	}
 	for _, ev := range plugin.PodChanges(seen.Old, p) {
-		e.queue.Happened(plugin.Change{Event: ev, OldPod: seen.Old, NewPod: p})
+		e.happened(plugin.Change{Event: ev, OldPod: seen.Old, NewPod: p})
 	}
 }
 
@@ -81,8 +84,9 @@ func (e *Engine) setPending(p *cluster.Pod) {
 		}
 		e.pending[p.UID] = p
 		if p.Terminating && !on.Terminating && old != nil && !old.Terminating {
-			// The pod goes away before it is bound: its room is free now. The bind will fail on its own.
+			// The pod goes away before it is bound: its room is free now. A bind that is on the way will fail on its own.
 			e.release(p.UID)
+			e.abandon(p.UID, "it is being deleted")
 		}
 		return
 	}
@@ -135,7 +139,7 @@ func (e *Engine) roomFreed(p *cluster.Pod, upTo *int32) {
 		return
 	}
 	freed := plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}
-	e.queue.Happened(plugin.Change{Event: freed, OldPod: p, OnlyUpTo: upTo})
+	e.happened(plugin.Change{Event: freed, OldPod: p, OnlyUpTo: upTo})
 }
 
 func (e *Engine) deletePod(uid cluster.UID) {
@@ -144,6 +148,7 @@ func (e *Engine) deletePod(uid cluster.UID) {
 		delete(e.pending, uid)
 		e.queue.Delete(waiting)
 	}
+	e.abandon(uid, "it is gone")
 	s := e.store.Snapshot()
 	if old, n, _, ok := s.PodOn(uid); ok {
 		left := onNode(old, s.NodeName(n))
@@ -160,7 +165,7 @@ func (e *Engine) deletePod(uid cluster.UID) {
 func (e *Engine) bindDone(ev BindDone) {
 	uid := cluster.UID(ev.Pod.UID)
 	f := e.binding[uid]
-	if f == nil {
+	if f == nil || f.stage != binding {
 		e.emit(Trouble{ev.Pod.Key(), "outcome of a bind that was not asked for", fmt.Sprintf("node %q, outcome %d", ev.Node, ev.Outcome)})
 		return
 	}
@@ -172,13 +177,16 @@ func (e *Engine) bindDone(ev BindDone) {
 		e.emit(WriteEvent{ev.Pod, "Normal", "Scheduled", "Binding",
 			fmt.Sprintf("Successfully assigned %s/%s to %s", ev.Pod.Namespace, ev.Pod.Name, f.node)})
 	case ev.Outcome == BindFailed:
+		e.letGo(f)
 		e.release(uid)
 		e.retryAfterError(f, ev.Message)
 	case ev.Outcome == BoundElsewhere:
+		e.letGo(f)
 		e.release(uid)
 		e.takeRoom(f.pod, ev.Node)
 		e.emit(Trouble{ev.Pod.Key(), "pod was bound by someone else", fmt.Sprintf("decided %q, API server %q", f.node, ev.Node)})
 	case ev.Outcome == PodVanished:
+		e.letGo(f)
 		e.release(uid)
 	}
 }

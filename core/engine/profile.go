@@ -40,4 +40,7 @@ func (p *Profile) Add(pl plugin.Plugin, weight int64) {
 	if w, ok := pl.(plugin.Waker); ok {
 		p.Wakers = append(p.Wakers, w)
 	}
+	if r, ok := pl.(plugin.Reserver); ok {
+		p.Reservers = append(p.Reservers, r)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
@@ -34,56 +35,53 @@ func (t *totals) of(n cluster.NodeIdx) int64 {
 	return total
 }
 
-func (l *lookup) totals() totals {
-	t := totals{base: l.base}
-	for i := range l.scorers {
-		sc := &l.scorers[i]
+// keptTotals are the totals by what the class keeps alone.
+func (sr *search) keptTotals() totals {
+	t := totals{base: sr.kept.base}
+	for i := range sr.kept.scorers {
+		sc := &sr.kept.scorers[i]
 		switch {
 		case sc.Normal() == plugin.AsIs:
 		case sc.nonZero == 0:
 			t.flat += sc.Weight * sc.Normal().Apply(0, 0)
 		default:
-			t.extra = append(t.extra, normalised{sc.raw, sc.Normal(), sc.Weight, l.largest(sc.raw)})
+			t.extra = append(t.extra, normalised{sc.raw, sc.Normal(), sc.Weight, sr.largest(sc.raw)})
 		}
 	}
 	return t
 }
 
-func (l *lookup) largest(raw []int64) int64 {
+func (sr *search) largest(raw []int64) int64 {
 	var top int64
-	for i := range l.len() {
-		if n := l.at(i); (l.verdicts[n] == plugin.Fits || mutant == normalOverAll) && raw[n] > top {
+	for i := range sr.len() {
+		if n := sr.at(i); (sr.verdicts[n] == plugin.Fits || mutant == normalOverAll) && raw[n] > top {
 			top = raw[n]
 		}
 	}
 	return top
 }
 
-// len and at run over the rows to look at, in index order.
-func (l *lookup) len() int {
-	if l.rows != nil {
-		return len(l.rows)
-	}
-	return len(l.verdicts)
-}
-
-func (l *lookup) at(i int) cluster.NodeIdx {
-	if l.rows != nil {
-		return l.rows[i]
-	}
-	return cluster.NodeIdx(i)
-}
-
 // choose picks the best of the rows that fit.
-func (l *lookup) choose(s cluster.Snapshot, draw func(n int) int) Outcome {
-	out := Outcome{Nodes: s.Nodes(), Node: cluster.NoNode, RunnerUp: cluster.NoNode, look: l}
-	t := l.totals()
+func (pl *Placer) choose(s cluster.Snapshot, sr *search, out *Outcome, draw func(n int) int) {
 	top := topTwo{first: cluster.NoNode, second: cluster.NoNode, next: math.MinInt64}
-	if l.rows == nil && len(t.extra) == 0 {
-		out.Feasible = top.scanFlat(l.verdicts, &t)
+	t := sr.keptTotals()
+	sum := t.of
+	if pl.wideScores(s, sr) {
+		pl.scoreParts(s, sr)
+		if sr.err != nil && len(sr.fit) > 1 {
+			out.Err, out.Feasible = sr.err, len(sr.fit)
+			return
+		}
+		sum = func(n cluster.NodeIdx) int64 { return t.of(n) + sr.added(n) }
+		for i, n := range sr.fit {
+			out.Feasible++
+			top.see(n, t.of(n)+sr.addedAt(i))
+		}
+	} else if sr.rows == nil && len(t.extra) == 0 {
+		out.Feasible = top.scanFlat(sr.verdicts, &t)
 	} else {
-		for i := range l.len() {
-			if n := l.at(i); l.verdicts[n] == plugin.Fits {
+		for i := range sr.len() {
+			if n := sr.at(i); sr.verdicts[n] == plugin.Fits {
 				out.Feasible++
 				top.see(n, t.of(n))
 			}
@@ -91,19 +89,104 @@ func (l *lookup) choose(s cluster.Snapshot, draw func(n int) int) Outcome {
 	}
 	switch {
 	case top.first < 0:
-		return out
-	case out.Feasible > 1 && l.broken != nil:
-		out.Err = l.broken
-		return out
+		return
+	case out.Feasible > 1 && sr.kept.broken != nil:
+		out.Err = sr.kept.broken
+		return
 	}
 	out.Node, out.Total, out.Tied = top.first, top.best, top.tied
 	if out.RunnerUp = top.second; out.RunnerUp != cluster.NoNode {
 		out.RunnerUpTotal = top.next
 	}
 	if out.Tied > 1 && mutant != tieToFirst {
-		l.breakTie(&out, &t, draw(out.Tied))
+		sr.breakTie(out, sum, draw(out.Tied))
 	}
-	return out
+}
+
+// wideScores tells whether something adds to the totals that the class does not keep.
+func (pl *Placer) wideScores(s cluster.Snapshot, sr *search) bool {
+	if f := pl.profile.Foreign; f != nil && f.Takes(sr.pod) {
+		return true
+	}
+	for _, sc := range pl.profile.Scorers {
+		if _, wide := sc.Scorer.(plugin.WideScorer); wide {
+			if skips, can := sc.Scorer.(plugin.Skipper); !can || !skips.Skips(s, sr.pod) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// scoreParts lists the rows that fit and lets wide and foreign scorers score them, if there are two or more. The first
+// scorer in the order of the profile that cannot score fails the attempt, be it wide or not.
+func (pl *Placer) scoreParts(s cluster.Snapshot, sr *search) {
+	for i := range sr.len() {
+		if n := sr.at(i); sr.verdicts[n] == plugin.Fits {
+			sr.fit = append(sr.fit, n)
+		}
+	}
+	if len(sr.fit) < 2 {
+		return
+	}
+	for at, sc := range pl.profile.Scorers {
+		w, wide := sc.Scorer.(plugin.WideScorer)
+		if !wide {
+			if sr.kept.broken != nil && sr.kept.brokeAt == at {
+				sr.err = sr.kept.broken
+				return
+			}
+			continue
+		}
+		pl.meter.Plugin(sc.Name())
+		score, err := w.PrepareWide(s, sr.pod, sr.fit)
+		if err != nil {
+			sr.err = preScoreError(sc, err)
+			return
+		}
+		if score != nil {
+			sr.scoreWide(s, sc, at, score)
+		}
+	}
+	if f := pl.profile.Foreign; f != nil && f.Takes(sr.pod) {
+		sr.names = sr.names[:0]
+		for _, n := range sr.fit {
+			sr.names = append(sr.names, s.NodeName(n))
+		}
+		for _, fs := range f.Score(sr.pod, sr.names) {
+			sr.parts = append(sr.parts, part{name: fs.By, at: len(pl.profile.Scorers), raw: fs.Added, normalised: fs.Added, weight: 1})
+		}
+	}
+}
+
+func (sr *search) scoreWide(s cluster.Snapshot, sc Scorer, at int, score plugin.WideScore) {
+	raw := make([]int64, 2*len(sr.fit))
+	raw, normalised := raw[:len(sr.fit):len(sr.fit)], raw[len(sr.fit):]
+	score.Rows(s, sr.fit, raw)
+	copy(normalised, raw)
+	if mutant != rawScores {
+		score.Normalize(s, sr.fit, normalised)
+	}
+	for i, v := range normalised {
+		if v < 0 || v > plugin.MaxScore {
+			panic(fmt.Sprintf("place: %s scores node %q with %d, which is not in 0..%d", sc.Name(), s.NodeName(sr.fit[i]), v, plugin.MaxScore))
+		}
+	}
+	sr.parts = append(sr.parts, part{sc.Name(), at, raw, normalised, sc.Weight})
+}
+
+// addedAt is what the parts add to the total of row fit[i].
+func (sr *search) addedAt(i int) int64 {
+	var sum int64
+	for k := range sr.parts {
+		sum += sr.parts[k].weight * sr.parts[k].normalised[i]
+	}
+	return sum
+}
+
+func (sr *search) added(n cluster.NodeIdx) int64 {
+	i, _ := slices.BinarySearch(sr.fit, n)
+	return sr.addedAt(i)
 }
 
 // topTwo is the best total and the next best one, each with the lowest row that has it.
@@ -144,7 +227,7 @@ func (top *topTwo) scanFlat(verdicts []plugin.Verdict, t *totals) (feasible int)
 }
 
 // breakTie makes the k-th of the tied rows the winner, and the first of the others the runner-up.
-func (l *lookup) breakTie(out *Outcome, t *totals, k int) {
+func (sr *search) breakTie(out *Outcome, total func(cluster.NodeIdx) int64, k int) {
 	if k < 0 || k >= out.Tied {
 		panic(fmt.Sprintf("place: draw gave %d of %d tied nodes", k, out.Tied))
 	}
@@ -154,9 +237,9 @@ func (l *lookup) breakTie(out *Outcome, t *totals, k int) {
 		want = 1 // the first row wins, the second is the runner-up
 	}
 	seen := 0
-	for i := range l.len() {
-		n := l.at(i)
-		if l.verdicts[n] != plugin.Fits || len(t.extra) == 0 && t.base[n]+t.flat != out.Total || t.of(n) != out.Total {
+	for i := range sr.len() {
+		n := sr.at(i)
+		if sr.verdicts[n] != plugin.Fits || total(n) != out.Total {
 			continue
 		}
 		if seen == want {
@@ -171,15 +254,20 @@ func (l *lookup) breakTie(out *Outcome, t *totals, k int) {
 	}
 }
 
-// Draw is the draw among ties of one decision: the same for the same seed and decision number, whatever was drawn
-// before. The mixing function is splitmix64 (Steele, Lea, Flood 2014).
+// Draw gives the draws of one decision: the same for the same seed and decision number, whatever was drawn before. The
+// generator is splitmix64 (Steele, Lea, Flood 2014).
 func Draw(seed, decision uint64) func(n int) int {
+	const step = 0x9e3779b97f4a7c15
+	state := mix(seed + (decision+1)*step)
 	return func(n int) int {
-		z := seed + (decision+1)*0x9e3779b97f4a7c15
-		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-		z = (z ^ z>>27) * 0x94d049bb133111eb
-		z ^= z >> 31
-		hi, _ := bits.Mul64(z, uint64(n))
+		hi, _ := bits.Mul64(state, uint64(n))
+		state = mix(state + step)
 		return int(hi)
 	}
+}
+
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
 }

@@ -4,9 +4,9 @@ package place
 
 import "github.com/kumiki-scheduler/kumiki/core/cluster"
 
-// class is what a Placer keeps for the pods of one PodSpec.
+// class is what a Placer keeps for the pods that node-local plugins cannot tell apart.
 type class struct {
-	lookup
+	kept
 	spec *cluster.PodSpec
 	seq  uint64 // the store's journal is applied up to here
 	size int    // bytes this class counts for
@@ -18,7 +18,7 @@ type class struct {
 func (pl *Placer) newClass(spec *cluster.PodSpec) *class {
 	c := &class{}
 	if pl.spare != nil {
-		c.lookup = pl.spare.lookup
+		c.kept = pl.spare.kept
 		pl.spare = nil
 	}
 	c.spec = spec
@@ -37,8 +37,8 @@ func (c *class) stale(s cluster.Snapshot) bool {
 
 // fill judges and scores every row.
 func (pl *Placer) fill(s cluster.Snapshot, p *cluster.Pod, c *class) {
-	pl.prepare(s, p, &c.lookup)
-	c.rows = nil
+	pl.prepareFilters(s, p, &c.kept)
+	pl.prepareScores(s, p, &c.kept)
 	_, c.seq, _ = s.Changes(0)
 	rows := s.Rows()
 	c.grow(rows)
@@ -81,9 +81,9 @@ func (pl *Placer) remember(c *class) {
 	}
 }
 
-// Drop forgets what is known of pods of a spec. A search that panicked may have left it half done.
-func (pl *Placer) Drop(spec *cluster.PodSpec) {
-	if c := pl.classes[spec]; c != nil {
+// Drop forgets what is known of pods like p. A search that panicked may have left it half done.
+func (pl *Placer) Drop(p *cluster.Pod) {
+	if c := pl.classes[alike(p)]; c != nil {
 		pl.drop(c)
 		pl.spare = nil
 	}
@@ -91,7 +91,6 @@ func (pl *Placer) Drop(spec *cluster.PodSpec) {
 
 func (pl *Placer) drop(c *class) {
 	delete(pl.classes, c.spec)
-	c.patches = nil // they undo what the next fill overwrites
 	pl.spare = c
 	pl.bytes -= c.size
 	pl.unlink(c)

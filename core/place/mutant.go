@@ -7,15 +7,24 @@ type mutation int
 
 // The faults, by what they leave out or do wrong.
 const (
-	noMutation      mutation = iota
-	nominationStays          // a verdict under nominations outlives the decision
-	rowMissed                // a changed row is not judged again
-	scoreMissed              // a changed row is not scored again
-	epochIgnored             // scores stay though something besides their row changed
-	leftoversRead            // what a column held before it was prepared anew is counted
-	normalOverAll            // normalising looks at nodes that do not fit
-	tieToFirst               // the draw is not asked
-	budgetIgnored            // classes are never dropped
+	noMutation        mutation = iota
+	nominationStays            // a verdict under nominations outlives the decision
+	rowMissed                  // a changed row is not judged again
+	scoreMissed                // a changed row is not scored again
+	epochIgnored               // scores stay though something besides their row changed
+	leftoversRead              // what a column held before it was prepared anew is counted
+	normalOverAll              // normalising looks at nodes that do not fit
+	tieToFirst                 // the draw is not asked
+	budgetIgnored              // classes are never dropped
+	wideSkipped                // wide filters have no say
+	supposedUncounted          // filters that count pods of other rows are not told of nominated ones
+	foreignIgnored             // what foreign code rejects is taken
+	rawScores                  // wide scores are not normalised
+	lateFirst                  // a filter after a wide one overrules it
+	quotaShort                 // the window ends one node early
+	windowStands               // the window does not move on
+	rejectsUncounted           // the window moves on by the nodes that fit alone
+	sampleFirst                // a sample is the first rows, not drawn ones
 	mutations
 )
 

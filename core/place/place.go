@@ -4,6 +4,7 @@ package place
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
@@ -20,6 +21,11 @@ type Scorer struct {
 type Profile struct {
 	Filters []plugin.Filter
 	Scorers []Scorer
+	Search  Search
+	// Window is what searches of the Window strategy share, across profiles; nil when no profile has it.
+	Window *Window
+	// Foreign may be nil.
+	Foreign Foreign
 }
 
 // Nominations tells where pods are expected that are not there yet.
@@ -37,14 +43,20 @@ const DefaultClassBytes = 256 << 20
 type Placer struct {
 	profile Profile
 	meter   Meter
-	classes map[*cluster.PodSpec]*class
-	newest  *class // ends of the list by last use
+	// firstLate is the index of the first filter that runs anew for each decision. Filters after a wide one run then
+	// too, so that a rejection is laid at the first filter that rejects.
+	firstLate int
+	wide      []bool // by filter: it is prepared anew for each decision
+	search    search // the one in hand
+
+	classes map[*cluster.PodSpec]*class // see cluster.PodSpec.Alike
+	newest  *class                      // ends of the list by last use
 	oldest  *class
 	bytes   int
 	budget  int
 	spare   *class // the last one dropped, for its columns
 
-	scratch lookup // for pods that are judged on a few nodes only
+	scratch kept // for pods that are judged on a few nodes only
 }
 
 // Meter is told which plugin works; see engine.Meter.
@@ -55,113 +67,159 @@ func New(p Profile, m Meter, budget int) *Placer {
 	if len(p.Filters) > 255 {
 		panic(fmt.Sprintf("place: %d filters, at most 255 fit a verdict", len(p.Filters)))
 	}
-	return &Placer{profile: p, meter: m, classes: map[*cluster.PodSpec]*class{}, budget: budget}
+	pl := &Placer{profile: p, meter: m, classes: map[*cluster.PodSpec]*class{}, budget: budget, firstLate: len(p.Filters)}
+	for i, f := range p.Filters {
+		_, wide := f.(plugin.WideFilter)
+		pl.wide = append(pl.wide, wide)
+		if wide && i < pl.firstLate {
+			pl.firstLate = i
+		}
+	}
+	return pl
 }
 
 // Outcome is the answer of a search.
 type Outcome struct {
 	Nodes    int // how many nodes there are
-	Feasible int // how many of them fit
+	Feasible int // how many of them were found to fit
 	// Node is the chosen row, cluster.NoNode when none fits.
 	Node  cluster.NodeIdx
 	Total int64
 	// Tied is how many nodes share the best total; the draw chose among them.
 	Tied int
-	// RunnerUp is the next best row, cluster.NoNode when only one fits.
+	// RunnerUp is the next best row, cluster.NoNode when only one was ranked.
 	RunnerUp      cluster.NodeIdx
 	RunnerUpTotal int64
-	// Err is set, and Node is cluster.NoNode, when nodes fit but cannot be ranked (see plugin.BrokenScore).
+	// Err is set, and Node is cluster.NoNode, when a plugin or foreign code met an error.
 	Err error
+	// Looked is by how many nodes the search moved on in the window; see Window.Advance.
+	Looked int
 
-	look *lookup // what the answer was read from; good until the Placer's next search
-}
-
-// prepare runs PreFilter and PreScore.
-func (pl *Placer) prepare(s cluster.Snapshot, p *cluster.Pod, l *lookup) {
-	*l = lookup{reject: -1, plans: l.plans[:0], scorers: l.scorers[:0], narrowed: l.narrowed[:0], verdicts: l.verdicts,
-		base: l.base, rows: l.rows}
-	for i, f := range pl.profile.Filters {
-		pl.meter.Plugin(f.Name())
-		plan := f.PrepareFilter(s, p)
-		l.plans = append(l.plans, plan)
-		if plan.Reject != "" {
-			l.reject = i
-			return
-		}
-		if plan.Nodes != nil {
-			l.narrowed = append(l.narrowed, f.Name())
-			l.only = intersect(l.only, plan.Nodes)
-		}
-	}
-	columns := l.scorers[:cap(l.scorers)] // of whatever was prepared here before
-	for _, sc := range pl.profile.Scorers {
-		pl.meter.Plugin(sc.Name())
-		if score := sc.PrepareScore(s, p); score != nil {
-			next := prepared{Scorer: sc, score: score, epoch: score.Epoch(s)}
-			if i := len(l.scorers); i < len(columns) {
-				next.raw = columns[i].raw
-			}
-			l.scorers = append(l.scorers, next)
-			if b, isBroken := score.(plugin.BrokenScore); isBroken && l.broken == nil {
-				l.broken = fmt.Errorf("running PreScore plugin %q: %w", sc.Name(), b.Err)
-			}
-		}
-	}
-}
-
-func intersect(a, b map[string]struct{}) map[string]struct{} {
-	if a == nil {
-		return b
-	}
-	both := map[string]struct{}{}
-	for name := range a { // order: builds a set
-		if _, ok := b[name]; ok {
-			both[name] = struct{}{}
-		}
-	}
-	return both
+	look *search // what the answer was read from; good until the Placer's next search
 }
 
 // fewNodes is up to how many named nodes a pod is judged on singly.
 const fewNodes = 64
 
-// Place looks for the best node for p. draw(n) chooses among n tied nodes; it is called at most once.
+// Place looks for the best node for p. draw(n) chooses among n: nodes to sample first, if the strategy samples, tied
+// nodes last. Nothing of the Placer's Window moves; see Outcome.Looked.
 func (pl *Placer) Place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, draw func(n int) int) Outcome {
-	l := pl.look(s, p)
-	if l.reject >= 0 || l.only != nil && len(l.only) == 0 {
-		return Outcome{Nodes: s.Nodes(), Node: cluster.NoNode, RunnerUp: cluster.NoNode, look: l}
+	sr := pl.look(s, p, noms)
+	out := Outcome{Nodes: s.Nodes(), Node: cluster.NoNode, RunnerUp: cluster.NoNode, look: sr}
+	if out.Err = sr.err; out.Err != nil || sr.nowhere() {
+		return out
 	}
-	l.nominated(s, p, noms)
-	if n, ok := l.own(s, p); ok {
-		return Outcome{Nodes: s.Nodes(), Feasible: 1, Node: n, Tied: 1, RunnerUp: cluster.NoNode, look: l}
+	if n, ok := pl.own(s, sr); ok {
+		out.Node, out.Feasible, out.Tied = n, 1, 1
+		return out
 	}
-	return l.choose(s, draw)
+	if pl.profile.Search.Strategy == FixedWindow {
+		out.Looked = sr.lookThrough(s, pl)
+	}
+	if out.Err = sr.err; out.Err != nil {
+		return out
+	}
+	pl.askForeign(s, sr)
+	if out.Err = sr.err; out.Err != nil {
+		return out
+	}
+	found := sr.sample(pl.profile.Search, draw)
+	pl.choose(s, sr, &out, draw)
+	out.Feasible = max(out.Feasible, found)
+	return out
 }
 
-// look returns verdicts and scores for p, up to date.
-func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod) *lookup {
-	if c := pl.classes[p.Spec]; c != nil {
-		c.unpatch()
+// Explain is Place without what would show outside: foreign code is not asked, nothing is sampled, every node is looked
+// at, and nothing is chosen by a draw.
+func (pl *Placer) Explain(s cluster.Snapshot, p *cluster.Pod, noms Nominations) Outcome {
+	sr := pl.look(s, p, noms)
+	out := Outcome{Nodes: s.Nodes(), Node: cluster.NoNode, RunnerUp: cluster.NoNode, look: sr}
+	if out.Err = sr.err; out.Err != nil || sr.nowhere() {
+		return out
+	}
+	for i := range sr.len() {
+		if sr.verdicts[sr.at(i)] == plugin.Fits {
+			out.Feasible++
+		}
+	}
+	return out
+}
+
+// look returns the verdicts of the native filters for p, up to date.
+func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *search {
+	sr := &pl.search
+	sr.begin(p)
+	key := alike(p)
+	c := pl.classes[key]
+	if c != nil {
 		pl.used(c)
 		if c.stale(s) {
 			pl.fill(s, p, c)
 		} else {
 			c.catchUp(s)
 		}
-		return &c.lookup
+		sr.kept = &c.kept
+	} else {
+		sr.kept = &pl.scratch
+		pl.prepareFilters(s, p, sr.kept)
 	}
-	l := &pl.scratch
-	l.unpatch()
-	pl.prepare(s, p, l)
-	if l.reject >= 0 {
-		return l
+	pl.preFilter(s, sr)
+	if sr.err != nil || sr.nowhere() {
+		return sr
 	}
-	if l.only != nil && len(l.only) <= fewNodes {
-		l.few(s)
-		return l
+	few := sr.only != nil && len(sr.only) <= fewNodes
+	switch {
+	case few:
+		sr.rows = rowsOf(s, sr.only, sr.rowSpace)
+		sr.rowSpace = sr.rows
+		if c == nil {
+			pl.prepareScores(s, p, sr.kept)
+			sr.kept.few(s, sr.rows)
+		}
+	case c == nil:
+		c = pl.newClass(key)
+		pl.fill(s, p, c)
+		pl.remember(c)
+		sr.kept = &c.kept
 	}
-	c := pl.newClass(p.Spec)
-	pl.fill(s, p, c)
-	pl.remember(c)
-	return &c.lookup
+	sr.verdicts = sr.kept.verdicts
+	if sr.only != nil && !few {
+		sr.exclude(s)
+	}
+	pl.lateFilters(s, sr)
+	if sr.err == nil {
+		sr.nominated(s, noms)
+	}
+	return sr
+}
+
+// alike is the key of p's class.
+func alike(p *cluster.Pod) *cluster.PodSpec {
+	if p.Spec.Alike != nil {
+		return p.Spec.Alike
+	}
+	return p.Spec
+}
+
+// reduced is p as node-local plugins may see it: all pods of its class have this spec.
+func reduced(p *cluster.Pod) *cluster.Pod {
+	if p.Spec.Alike == nil {
+		return p
+	}
+	q := *p
+	q.Spec = p.Spec.Alike
+	return &q
+}
+
+func rowsOf(s cluster.Snapshot, names map[string]struct{}, into []cluster.NodeIdx) []cluster.NodeIdx {
+	if into = into[:0]; into == nil {
+		into = []cluster.NodeIdx{} // nil would mean all rows, and perhaps none of the names exists
+	}
+	for name := range names { // order: the rows are sorted below
+		if n, ok := s.Find(name); ok {
+			into = append(into, n)
+		}
+	}
+	slices.Sort(into)
+	return into
 }

@@ -164,7 +164,7 @@ func budgetHolds(t interface{ Errorf(string, ...any) }, prof place.Profile) {
 	const budget = 50_000
 	pl := place.New(prof, noMeter{}, budget)
 	for i := range 200 {
-		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"kind": fmt.Sprint(i)}}}
+		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"kind": "same for all"}}, Spec: v1.PodSpec{NodeSelector: map[string]string{"kind": fmt.Sprint(i)}}}
 		pl.Place(s.Snapshot(), in.Pod(p), promised{}, func(int) int { return 0 })
 		if n, bytes := pl.Classes(); bytes > budget || n == 0 {
 			t.Errorf("after %d kinds of pods %d classes take %d bytes, %d are allowed", i+1, n, bytes, budget)

@@ -14,8 +14,10 @@ import (
 
 // Rejection says why no node fits.
 type Rejection struct {
-	// PreFilter is why the pod was rejected before any node was looked at; empty otherwise.
-	PreFilter string
+	// PreFilter is why the pod was rejected before any node was looked at; empty otherwise. Resolvable tells whether
+	// evicting pods could help then.
+	PreFilter  string
+	Resolvable bool
 	// Reasons counts nodes by plugin and reason, in the order of the profile's filters, then of first sight.
 	Reasons []record.Reason
 	// Plugins are the names of the rejecting plugins, sorted.
@@ -30,21 +32,21 @@ const examples = 3
 // Why explains an outcome without a feasible node, or the infeasible part of one with. It must be called before the
 // Placer's next search.
 func (pl *Placer) Why(s cluster.Snapshot, out Outcome) Rejection {
-	l := out.look
+	sr := out.look
 	var r Rejection
 	switch {
 	case out.Nodes == 0: // nobody rejects: the pod is tried again after a backoff, as upstream does
-	case l.reject >= 0:
-		r.PreFilter = l.plans[l.reject].Reject
-		r.Plugins = []string{pl.profile.Filters[l.reject].Name()}
-	case l.only != nil && len(l.only) == 0:
-		r.Plugins = sorted(l.narrowed)
+	case sr.reject >= 0:
+		r.PreFilter, r.Resolvable = sr.plans[sr.reject].Reject, sr.plans[sr.reject].Resolvable
+		r.Plugins = []string{pl.profile.Filters[sr.reject].Name()}
+	case sr.only != nil && len(sr.only) == 0:
+		r.Plugins = sorted(sr.narrowed)
 		r.PreFilter = fmt.Sprintf("node(s) didn't satisfy plugin(s) %v simultaneously", r.Plugins)
 		if len(r.Plugins) == 1 {
 			r.PreFilter = "node(s) didn't satisfy plugin " + r.Plugins[0]
 		}
 	default:
-		h := histogram{pl: pl, l: l, seen: map[plugin.Verdict]*bucket{}}
+		h := histogram{pl: pl, sr: sr, seen: map[plugin.Verdict]*bucket{}}
 		h.count(s)
 		r.Reasons, r.Plugins = h.reasons(s)
 	}
@@ -61,17 +63,17 @@ type bucket struct {
 
 type histogram struct {
 	pl      *Placer
-	l       *lookup
+	sr      *search
 	seen    map[plugin.Verdict]*bucket // verdict -> its nodes
 	buckets []*bucket                  // in order of first sight
 }
 
 func (h *histogram) count(s cluster.Snapshot) {
 	var last *bucket // neighbours often share a verdict
-	for i := range h.l.len() {
-		n := h.l.at(i)
-		v := h.l.verdicts[n]
-		if v == plugin.Fits || v == plugin.NoNode {
+	for i := range h.sr.len() {
+		n := h.sr.at(i)
+		v := h.sr.verdicts[n]
+		if v == plugin.Fits || v == plugin.NoNode || v == plugin.Unseen {
 			continue
 		}
 		if last == nil || last.verdict != v {
@@ -82,8 +84,8 @@ func (h *histogram) count(s cluster.Snapshot) {
 		}
 		last.nodes++
 	}
-	if h.l.rows != nil { // the nodes that were not looked at are excluded too
-		if left := s.Nodes() - len(h.l.rows); left > 0 {
+	if h.sr.rows != nil { // the nodes that were not looked at are excluded too
+		if left := s.Nodes() - len(h.sr.rows); left > 0 {
 			h.bucket(plugin.Excluded).nodes += left
 		}
 	}
@@ -100,24 +102,44 @@ func (h *histogram) bucket(v plugin.Verdict) *bucket {
 }
 
 func (h *histogram) reasons(s cluster.Snapshot) (reasons []record.Reason, plugins []string) {
-	plugins = append(plugins, h.l.narrowed...)
+	plugins = append(plugins, h.sr.narrowed...)
 	slices.SortStableFunc(h.buckets, func(a, b *bucket) int { return int(a.verdict>>24) - int(b.verdict>>24) })
 	for _, b := range h.buckets {
-		name, texts := "", []string{fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sorted(h.l.narrowed))}
+		name, texts := "", []string{fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sorted(h.sr.narrowed))}
 		unresolvable := true
 		if i, ok := b.verdict.Filter(); ok {
 			name = h.pl.profile.Filters[i].Name()
-			texts = h.l.plans[i].Filter.Reasons(b.verdict.Code())
+			texts = h.sr.plans[i].Filter.Reasons(b.verdict.Code())
 			unresolvable = b.verdict.Code()&plugin.Unresolvable != 0
 			plugins = append(plugins, name)
-		} else if len(h.l.narrowed) > 0 {
-			name = h.l.narrowed[0]
+		} else if b.verdict == plugin.Foreign {
+			reasons = h.foreign(reasons, s)
+			plugins = append(plugins, ForeignName)
+			continue
+		} else if len(h.sr.narrowed) > 0 {
+			name = h.sr.narrowed[0]
 		}
 		for _, text := range texts {
 			reasons = add(reasons, s, name, text, b, unresolvable)
 		}
 	}
 	return reasons, sorted(plugins)
+}
+
+// ForeignName is what a rejection by foreign code is laid at in the queue: any event wakes the pod (upstream:
+// framework.ExtenderName).
+const ForeignName = "Extender"
+
+// foreign counts the rows that foreign code rejects, each with its own reason.
+func (h *histogram) foreign(reasons []record.Reason, s cluster.Snapshot) []record.Reason {
+	for i := range h.sr.len() {
+		n := h.sr.at(i)
+		if why, no := h.sr.foreign[n]; no && h.sr.verdicts[n] == plugin.Foreign {
+			one := &bucket{nodes: 1, first: [examples]cluster.NodeIdx{n, cluster.NoNode, cluster.NoNode}}
+			reasons = add(reasons, s, why.By, why.Reason, one, why.Unresolvable)
+		}
+	}
+	return reasons
 }
 
 // add counts a bucket under a plugin and a text.
@@ -175,33 +197,43 @@ func (pl *Placer) Scores(out Outcome, n cluster.NodeIdx) []record.PluginScore {
 	if n == cluster.NoNode || out.RunnerUp == cluster.NoNode {
 		return nil
 	}
-	l := out.look
-	scores := make([]record.PluginScore, 0, len(l.scorers))
-	for i := range l.scorers {
-		sc := &l.scorers[i]
+	sr := out.look
+	parts := make([]part, 0, len(sr.kept.scorers)+len(sr.parts))
+	for i := range sr.kept.scorers {
+		sc := &sr.kept.scorers[i]
 		var largest int64
 		if sc.Normal() != plugin.AsIs && sc.nonZero > 0 {
-			largest = l.largest(sc.raw)
+			largest = sr.largest(sc.raw)
 		}
 		raw := sc.raw[n]
-		scores = append(scores, record.PluginScore{Plugin: sc.Name(), Raw: raw, Weighted: sc.Weight * sc.Normal().Apply(raw, largest)})
+		parts = append(parts, part{sc.Name(), sc.at, []int64{raw}, []int64{sc.Normal().Apply(raw, largest)}, sc.Weight})
+	}
+	if i, found := slices.BinarySearch(sr.fit, n); found {
+		for _, p := range sr.parts {
+			parts = append(parts, part{p.name, p.at, p.raw[i : i+1], p.normalised[i : i+1], p.weight})
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b part) int { return a.at - b.at })
+	scores := make([]record.PluginScore, 0, len(parts))
+	for _, p := range parts {
+		scores = append(scores, record.PluginScore{Plugin: p.name, Raw: p.raw[0], Weighted: p.weight * p.normalised[0]})
 	}
 	return scores
 }
 
 // Verdict is the final verdict on a row, for callers that compare node by node.
 func (out Outcome) Verdict(n cluster.NodeIdx) plugin.Verdict {
-	l := out.look
-	if l.rows != nil && !slices.Contains(l.rows, n) {
+	sr := out.look
+	if sr.rows != nil && !slices.Contains(sr.rows, n) {
 		return plugin.Excluded
 	}
-	return l.verdicts[n]
+	return sr.verdicts[n]
 }
 
 // ReasonsOf are the texts of a verdict of this outcome and the name of the plugin that gave it.
 func (pl *Placer) ReasonsOf(out Outcome, v plugin.Verdict) (name string, texts []string) {
 	i, ok := v.Filter()
-	if !ok {
+	if !ok || out.look.plans[i].Filter == nil {
 		return "", nil
 	}
 	return pl.profile.Filters[i].Name(), out.look.plans[i].Filter.Reasons(v.Code())

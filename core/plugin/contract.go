@@ -20,7 +20,7 @@ type Plugin interface {
 type Gate interface {
 	Plugin
 	// Gated returns why the pod must wait; ok is true when it need not.
-	Gated(p *cluster.Pod) (reason string, ok bool)
+	Gated(s cluster.Snapshot, p *cluster.Pod) (reason string, ok bool)
 }
 
 // Less orders the active queue (upstream: QueueSort). The engine breaks what remains equal by age.
@@ -115,6 +115,12 @@ type WideScorer interface {
 	// PrepareWide looks at the pod and the rows that fit, in index order. Nil means that the plugin does not score the
 	// pod (upstream: Skip); the error fails the attempt.
 	PrepareWide(s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) (WideScore, error)
+}
+
+// Skipper is a WideScorer that can tell without looking at rows that it would not score a pod.
+type Skipper interface {
+	WideScorer
+	Skips(s cluster.Snapshot, p *cluster.Pod) bool
 }
 
 // WideScore is a WideScorer prepared for one decision.

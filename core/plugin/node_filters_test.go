@@ -236,10 +236,10 @@ func TestSchedulingGates(t *testing.T) {
 	in := cluster.NewIntake()
 	gated := pod("gated", asks())
 	gated.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "quota"}, {Name: "network"}}
-	if reason, ok := (SchedulingGates{}).Gated(in.Pod(gated)); ok || reason != "waiting for scheduling gates: [quota network]" {
+	if reason, ok := (SchedulingGates{}).Gated(cluster.Snapshot{}, in.Pod(gated)); ok || reason != "waiting for scheduling gates: [quota network]" {
 		t.Errorf("gated pod: %q, %v", reason, ok)
 	}
-	if reason, ok := (SchedulingGates{}).Gated(in.Pod(pod("free"))); !ok {
+	if reason, ok := (SchedulingGates{}).Gated(cluster.Snapshot{}, in.Pod(pod("free"))); !ok {
 		t.Errorf("free pod: %q", reason)
 	}
 	opened := Event{Resource: UnscheduledPod, Action: UpdatePodSchedulingGatesEliminated}

@@ -19,7 +19,7 @@ const SchedulingGatesName = "SchedulingGates"
 func (SchedulingGates) Name() string { return SchedulingGatesName }
 
 // Gated names the gates.
-func (SchedulingGates) Gated(p *cluster.Pod) (reason string, ok bool) {
+func (SchedulingGates) Gated(_ cluster.Snapshot, p *cluster.Pod) (reason string, ok bool) {
 	if len(p.Spec.Gates) == 0 || mutated(gatesOpen) {
 		return "", true
 	}

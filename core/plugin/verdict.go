@@ -33,6 +33,8 @@ const (
 	Fits     Verdict = 0
 	NoNode   Verdict = 1 << 23   // the row has no node
 	Excluded Verdict = 1<<23 | 1 // a PreFilter left the node out
+	Unseen   Verdict = 1<<23 | 2 // the strategy did not look at the node, or does not rank it
+	Foreign  Verdict = 1<<23 | 3 // foreign code rejects it
 )
 
 // Filter is the index of the filter that rejects; ok is false when none does.

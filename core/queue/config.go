@@ -3,6 +3,7 @@
 package queue
 
 import (
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -21,6 +22,8 @@ type Config struct {
 	Less plugin.Less
 	// Profiles are what the profiles say of their pods.
 	Profiles map[string]Profile // scheduler name -> gates and wakes
+	// State is the cluster that gates look at.
+	State cluster.Snapshot
 }
 
 // Profile is the part of a profile that the queue works with, in plugin order.

@@ -272,7 +272,7 @@ func (m *model) admit(x *modelPod) bool {
 		return 0
 	})
 	for _, g := range gates {
-		if _, ok := g.Gated(x.pod); !ok {
+		if _, ok := g.Gated(cluster.Snapshot{}, x.pod); !ok {
 			x.gate = g.Name()
 			if !slices.Contains(x.plugins, x.gate) {
 				x.plugins = append(x.plugins, x.gate)

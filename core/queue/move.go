@@ -77,7 +77,7 @@ func (q *Queue) toBackoff(u *Unit, n note) {
 // admit asks the gates, first the one that held the unit last. A unit that must wait is put with the waiting ones; the
 // plugin then counts among those that rejected it.
 func (q *Queue) admit(u *Unit, n note) bool {
-	gate, reason := closedGate(u)
+	gate, reason := q.closedGate(u)
 	if gate == "" {
 		u.Gate, u.GateReason = "", ""
 		return true
@@ -90,13 +90,13 @@ func (q *Queue) admit(u *Unit, n note) bool {
 }
 
 // closedGate is the first gate that holds the unit, with its reason.
-func closedGate(u *Unit) (name, reason string) {
+func (q *Queue) closedGate(u *Unit) (name, reason string) {
 	if u.Gate != "" && mutant != gateForgotten {
 		for _, g := range u.profile.gates {
 			if g.Name() != u.Gate {
 				continue
 			}
-			if reason, ok := g.Gated(u.Pod()); !ok {
+			if reason, ok := g.Gated(q.cfg.State, u.Pod()); !ok {
 				return u.Gate, reason
 			}
 		}
@@ -105,7 +105,7 @@ func closedGate(u *Unit) (name, reason string) {
 		if g.Name() == u.Gate && mutant != gateForgotten {
 			continue
 		}
-		if reason, ok := g.Gated(u.Pod()); !ok {
+		if reason, ok := g.Gated(q.cfg.State, u.Pod()); !ok {
 			return g.Name(), reason
 		}
 	}

@@ -215,7 +215,7 @@ func (q *Queue) explainGate(u *Unit) {
 		if g.Name() != u.Gate {
 			continue
 		}
-		if reason, ok := g.Gated(u.Pod()); !ok {
+		if reason, ok := g.Gated(q.cfg.State, u.Pod()); !ok {
 			u.GateReason = reason
 		}
 	}

@@ -89,7 +89,7 @@ type brokenGate struct{}
 
 func (brokenGate) Name() string { return "Broken" }
 
-func (brokenGate) Gated(p *cluster.Pod) (string, bool) {
+func (brokenGate) Gated(_ cluster.Snapshot, p *cluster.Pod) (string, bool) {
 	if p.Spec.Labels["break"] != "" {
 		panic("a gate that breaks")
 	}

@@ -29,7 +29,7 @@ type namedGate string
 
 func (g namedGate) Name() string { return string(g) }
 
-func (g namedGate) Gated(p *cluster.Pod) (string, bool) {
+func (g namedGate) Gated(_ cluster.Snapshot, p *cluster.Pod) (string, bool) {
 	if slices.Contains(p.Spec.Gates, string(g)) || p.Spec.Labels[string(g)] == "shut" {
 		return "waits for " + string(g), false
 	}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/queue"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// stage is how far a decided pod has come.
+type stage uint8
+
+const (
+	preparing stage = iota // its writes are on the way; WritesDone answers
+	waiting                // its writes are done; something it needs is not ready
+	binding                // its bind is on the way; BindDone answers
+)
+
+// held is what one plugin holds for a pod.
+type held struct {
+	by   string
+	hold plugin.Reservation
+}
+
+// flight is a decided pod on its way to its node.
+type flight struct {
+	unit     *queue.Unit
+	pod      *cluster.Pod // as assumed
+	node     string
+	decision uint64
+	stage    stage
+	holds    []held
+	wrote    bool        // Prepare was asked for
+	again    record.Time // when to ask again whether it can be bound; 0 for no time
+	// cancelled is why the pod is not to be bound any more, though the answer to its writes is still to come.
+	cancelled string
+}
+
+// refusal is why a decided pod cannot go to its node after all.
+type refusal struct {
+	plugin string
+	reject string // empty for an error
+	err    error
+}
+
+// reserve puts a pod on its node and lets plugins take what else it needs. When one refuses, nothing is left of it all.
+func (e *Engine) reserve(prof *profile, p *cluster.Pod, n cluster.NodeIdx) (holds []held, no *refusal) {
+	trial := e.store.Trial()
+	if mutant != bindWithoutRoom {
+		trial.Assume(p, n)
+	}
+	for _, r := range prof.Reservers {
+		e.meter.Plugin(r.Name())
+		got := r.Reserve(trial, p, n)
+		if got.Hold != nil {
+			holds = append(holds, held{r.Name(), got.Hold})
+		}
+		if got.Reject == "" && got.Err == nil {
+			continue
+		}
+		for _, h := range slices.Backward(holds) {
+			h.hold.Release(trial, false)
+		}
+		trial.Discard()
+		return nil, &refusal{r.Name(), got.Reject, got.Err}
+	}
+	trial.Commit()
+	return holds, nil
+}
+
+// depart sends a decided pod on its way: to its writes if there are any, to its bind if everything is ready.
+func (e *Engine) depart(f *flight) {
+	var writes []cluster.Write
+	for _, h := range f.holds {
+		writes = append(writes, h.hold.Writes()...)
+	}
+	e.binding[f.pod.UID] = f
+	if len(writes) > 0 {
+		f.stage, f.wrote = preparing, true
+		e.emit(Prepare{f.pod.Ref(), f.node, f.decision, writes})
+		return
+	}
+	f.stage = waiting
+	e.proceed(f)
+}
+
+// writesDone learns what became of a pod's writes.
+func (e *Engine) writesDone(ev WritesDone) {
+	f := e.binding[cluster.UID(ev.Pod.UID)]
+	if f == nil || f.stage != preparing || f.decision != ev.Decision {
+		e.emit(Trouble{ev.Pod.Key(), "outcome of writes that were not asked for", fmt.Sprintf("decision %d: %q", ev.Decision, ev.Message)})
+		return
+	}
+	switch {
+	case f.cancelled != "":
+		e.cancel(f)
+	case ev.Message != "":
+		e.turnBack(f, refusal{err: fmt.Errorf("%s", ev.Message)})
+	default:
+		f.stage = waiting
+		e.proceed(f)
+	}
+}
+
+// proceed binds a pod whose writes are done, if all that it needs is ready.
+func (e *Engine) proceed(f *flight) {
+	f.again = 0
+	s, ready := e.store.Snapshot(), true
+	for _, h := range f.holds {
+		r := h.hold.Ready(s, e.now)
+		switch {
+		case r.Err != nil || r.Reject != "":
+			e.turnBack(f, refusal{h.by, r.Reject, r.Err})
+			return
+		case !r.Ready && mutant != boundUnready:
+			ready = false
+			if r.Again != 0 && (f.again == 0 || r.Again < f.again) {
+				f.again = r.Again
+			}
+		}
+	}
+	if !ready {
+		return
+	}
+	f.stage, f.again = binding, 0
+	bind := Bind{Pod: f.pod.Ref(), Node: f.node, Decision: f.decision}
+	if foreign := e.profiles[f.pod.Spec.SchedulerName].Foreign; foreign != nil {
+		bind.Via = foreign.Binder(f.pod)
+	}
+	e.emit(bind)
+}
+
+// askAgain asks the flights that wait, in the order of their decisions: all of them after a change of objects, those
+// whose time has come on a tick.
+func (e *Engine) askAgain(all bool) {
+	var due []*flight
+	for _, f := range e.binding { // order: sorted below
+		if f.stage == waiting && (all || f.again != 0 && f.again <= e.now) {
+			due = append(due, f)
+		}
+	}
+	slices.SortFunc(due, func(a, b *flight) int { return cmp.Compare(a.decision, b.decision) })
+	for _, f := range due {
+		if e.binding[f.pod.UID] == f {
+			e.proceed(f)
+		}
+	}
+}
+
+// nextAsk is when the first waiting flight is to be asked again; 0 for no time.
+func (e *Engine) nextAsk() record.Time {
+	var at record.Time
+	for _, f := range e.binding { // order: the least of all
+		if f.stage == waiting && f.again != 0 && (at == 0 || f.again < at) {
+			at = f.again
+		}
+	}
+	return at
+}
+
+// letGo gives back what is held for a pod; what was written is taken back, too.
+func (e *Engine) letGo(f *flight) {
+	if len(f.holds) == 0 {
+		return
+	}
+	var writes []cluster.Write
+	trial := e.store.Trial()
+	for _, h := range slices.Backward(f.holds) {
+		if mutant != holdsKept {
+			writes = append(writes, h.hold.Release(trial, f.wrote)...)
+		}
+	}
+	trial.Commit()
+	f.holds = nil
+	if len(writes) > 0 {
+		e.emit(Release{f.pod.Ref(), writes})
+	}
+}
+
+// turnBack ends the way of a pod whose writes or whose waiting failed: it gives everything back and goes to the queue
+// again.
+func (e *Engine) turnBack(f *flight, why refusal) {
+	uid := f.pod.UID
+	delete(e.binding, uid)
+	e.letGo(f)
+	e.release(uid)
+	if why.err != nil {
+		e.retryAfterError(f, why.err.Error())
+		return
+	}
+	p := e.pending[uid]
+	if p == nil {
+		return
+	}
+	f.unit.Members[0] = p
+	d := record.Decision{
+		Number: f.decision, At: e.now, Revision: e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
+		Attempt: f.unit.Attempts, Nodes: 1,
+	}
+	e.refuse(f.unit, d, f.node, why)
+}
+
+// refuse puts a unit back that one plugin refused on the node that was chosen for it (upstream words it as if the
+// cluster had this one node).
+func (e *Engine) refuse(unit *queue.Unit, d record.Decision, node string, why refusal) {
+	p := unit.Members[0]
+	message := fmt.Sprintf("0/1 nodes are available: 1 %s.", why.reject)
+	e.queue.Requeue(unit, queue.Rejection{Plugins: []string{why.plugin}})
+	e.queue.Unnominate(p.UID)
+	d.Verdict, d.Message, d.Plugins = record.DoesNotFit, message, []string{why.plugin}
+	d.Reasons = []record.Reason{{Plugin: why.plugin, Reason: why.reject, Nodes: 1, Examples: []string{node}}}
+	e.decided(d)
+	e.tell(p, ReasonUnschedulable, message)
+}
+
+// cancel ends the way of a pod that is gone, going, or bound by someone else.
+func (e *Engine) cancel(f *flight) {
+	delete(e.binding, f.pod.UID)
+	e.letGo(f)
+}
+
+// abandon is told that a pod is not to be bound any more, wherever it is on its way. What is on the way to the API
+// server comes to its end first.
+func (e *Engine) abandon(uid cluster.UID, why string) {
+	f := e.binding[uid]
+	switch {
+	case f == nil || f.stage == binding:
+	case f.stage == preparing:
+		f.cancelled = why
+	default:
+		e.cancel(f)
+	}
+}
+
+// setObject records an object and wakes the pods that its arrival or change may help.
+func (e *Engine) setObject(obj cluster.Object) {
+	old := e.store.SetObject(obj)
+	action := plugin.Update
+	if old == nil {
+		action = plugin.Add
+	}
+	e.objectHappened(cluster.KindOf(obj), action, old, obj)
+	e.askAgain(true)
+}
+
+func (e *Engine) deleteObject(kind cluster.Kind, key cluster.ObjectKey) {
+	if old := e.store.DeleteObject(kind, key); old != nil {
+		e.objectHappened(kind, plugin.Delete, old, nil)
+	}
+	e.askAgain(true)
+}
+
+// eventKinds are the kinds whose changes wake pods (upstream: eventhandlers.go).
+var eventKinds = map[cluster.Kind]plugin.Resource{ // kind -> as plugins register for it
+	cluster.KindClaim:         plugin.ClaimObject,
+	cluster.KindVolume:        plugin.VolumeObject,
+	cluster.KindStorageClass:  plugin.StorageClassObject,
+	cluster.KindCSINode:       plugin.CSINodeObject,
+	cluster.KindCSIDriver:     plugin.CSIDriverObject,
+	cluster.KindCapacity:      plugin.CapacityObject,
+	cluster.KindAttachment:    plugin.AttachmentObject,
+	cluster.KindDeviceClaim:   plugin.DeviceClaimObject,
+	cluster.KindResourceSlice: plugin.ResourceSliceObject,
+	cluster.KindDeviceClass:   plugin.DeviceClassObject,
+}
+
+func (e *Engine) objectHappened(kind cluster.Kind, action plugin.Action, old, obj cluster.Object) {
+	if about, wakes := eventKinds[kind]; wakes && mutant != objectsWakeNobody {
+		e.happened(plugin.Change{Event: plugin.Event{Resource: about, Action: action}, OldObject: old, NewObject: obj})
+	}
+}
+
+// happened tells the queue of a change.
+func (e *Engine) happened(ch plugin.Change) {
+	ch.State = e.store.Snapshot()
+	e.queue.Happened(ch)
+}
+
+// foreignWakes are the events that wake pods that foreign code rejected: all.
+type foreignWakes struct{}
+
+func (foreignWakes) Name() string { return place.ForeignName }
+
+func (foreignWakes) Wakes() []plugin.Wake {
+	return []plugin.Wake{{Event: plugin.Event{Resource: plugin.Wildcard, Action: plugin.All}}}
+}

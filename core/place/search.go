@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+)
+
+// search is one decision in the making. It reads what its class keeps and never writes to it.
+type search struct {
+	*kept
+	pod   *cluster.Pod
+	plans []plugin.FilterPlan // per filter of the profile, those of this decision
+	// narrowed are the filters that left nodes out before looking at them, and only what they left; nil means all.
+	narrowed []string
+	only     map[string]struct{}
+	reject   int   // index of the filter that rejects the pod as a whole, -1
+	err      error // what fails the attempt
+
+	// verdicts are those of the class, or a copy in own once something differs for this decision.
+	verdicts []plugin.Verdict
+	copied   []plugin.Verdict
+	rows     []cluster.NodeIdx // the rows to look at; nil means all
+	rowSpace []cluster.NodeIdx
+
+	fit     []cluster.NodeIdx // the rows to rank, in index order; valid when listed
+	names   []string          // of the rows that foreign code is asked about
+	totals  []int64           // by position in fit
+	parts   []part            // what each scorer gave, when ranked was by parts
+	foreign map[cluster.NodeIdx]ForeignRejection
+}
+
+// part is what one scorer that is no column of the class gave to each row of fit.
+type part struct {
+	name            string
+	at              int // index in the profile's scorers; after all of them for foreign ones
+	raw, normalised []int64
+	weight          int64
+}
+
+func (sr *search) begin(p *cluster.Pod) {
+	*sr = search{pod: p, reject: -1, plans: sr.plans[:0], narrowed: sr.narrowed[:0], copied: sr.copied[:0], rowSpace: sr.rowSpace[:0],
+		fit: sr.fit[:0], totals: sr.totals[:0], parts: sr.parts[:0], names: sr.names[:0]}
+}
+
+// nowhere tells that the pod was rejected before any node was looked at.
+func (sr *search) nowhere() bool { return sr.reject >= 0 || sr.only != nil && len(sr.only) == 0 }
+
+// preFilter joins the plans of the class with those of wide filters, in the order of the profile, up to the first that
+// ends the search (upstream: framework/runtime, RunPreFilterPlugins).
+func (pl *Placer) preFilter(s cluster.Snapshot, sr *search) {
+	for i, f := range pl.profile.Filters {
+		plan := sr.kept.plans[i]
+		if pl.wide[i] {
+			pl.meter.Plugin(f.Name())
+			plan = f.PrepareFilter(s, sr.pod)
+		}
+		sr.plans = append(sr.plans, plan)
+		switch {
+		case plan.Err != nil:
+			sr.err = fmt.Errorf("running PreFilter plugin %q: %w", f.Name(), plan.Err)
+			return
+		case plan.Reject != "":
+			sr.reject = i
+			return
+		case plan.Nodes != nil:
+			sr.narrowed = append(sr.narrowed, f.Name())
+			if sr.only = intersect(sr.only, plan.Nodes); len(sr.only) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// own makes the verdicts this decision's.
+func (sr *search) ownVerdicts() {
+	if len(sr.copied) == 0 {
+		sr.copied = append(sr.copied, sr.verdicts...)
+		sr.verdicts = sr.copied
+	}
+}
+
+// exclude leaves the nodes out that wide plans do not name.
+func (sr *search) exclude(s cluster.Snapshot) {
+	sr.ownVerdicts()
+	for n := range sr.verdicts {
+		if node := s.Node(cluster.NodeIdx(n)); node != nil {
+			if _, ok := sr.only[node.Name]; !ok {
+				sr.verdicts[n] = plugin.Excluded
+			}
+		}
+	}
+}
+
+// lateFilters runs the filters from the first wide one on.
+func (pl *Placer) lateFilters(s cluster.Snapshot, sr *search) {
+	for i := pl.firstLate; i < len(sr.plans); i++ {
+		f := sr.plans[i].Filter
+		if f == nil || mutant == wideSkipped {
+			continue
+		}
+		sr.ownVerdicts()
+		pl.meter.Plugin(pl.profile.Filters[i].Name())
+		tag := plugin.TagOf(i)
+		if sr.rows == nil {
+			f.Column(s, 0, cluster.NodeIdx(len(sr.verdicts)), tag, sr.verdicts)
+		} else {
+			for _, n := range sr.rows {
+				f.Column(s, n, n+1, tag, sr.verdicts)
+			}
+		}
+		if failing, can := f.(plugin.Failing); can && failing.Failed() != nil {
+			sr.err = filterError(pl.profile.Filters[i], failing.Failed())
+			return
+		}
+	}
+}
+
+func filterError(f plugin.Filter, err error) error {
+	return fmt.Errorf("running %q filter plugin: %w", f.Name(), err)
+}
+
+// nominated judges the rows anew that have nominated pods of p's priority or more: with them, and, where p still fits,
+// without (upstream: RunFilterPluginsWithNominatedPods).
+func (sr *search) nominated(s cluster.Snapshot, noms Nominations) {
+	for _, name := range noms.NominatedNodes() {
+		n, ok := s.Find(name)
+		if !ok || sr.rows != nil && !slices.Contains(sr.rows, n) || sr.verdicts[n] == plugin.Excluded {
+			continue
+		}
+		view := s.View(n)
+		var added []*cluster.Pod
+		for _, other := range noms.NominatedOn(name) {
+			if other.UID != sr.pod.UID && other.Spec.Priority >= sr.pod.Spec.Priority {
+				added = append(added, other)
+			}
+		}
+		if len(added) == 0 {
+			continue
+		}
+		for _, other := range added {
+			view.AddPod(other)
+			sr.suppose(s, other, view, true)
+		}
+		// The first pass has the first word: when it rejects, its reasons are the ones that are told.
+		v := sr.plain(s, view)
+		for _, other := range slices.Backward(added) {
+			view.RemovePod(other.UID)
+			sr.suppose(s, other, view, false)
+		}
+		if v == plugin.Fits {
+			continue
+		}
+		if mutant != nominationStays {
+			sr.ownVerdicts()
+		}
+		sr.verdicts[n] = v
+	}
+}
+
+// suppose tells the filters that count pods of other rows that a pod is there, or gone again.
+func (sr *search) suppose(s cluster.Snapshot, other *cluster.Pod, v *cluster.NodeView, there bool) {
+	for i := range sr.plans {
+		f, counts := sr.plans[i].Filter.(plugin.Supposing)
+		switch {
+		case !counts || mutant == supposedUncounted:
+		case there:
+			f.AddPod(s, other, v)
+		default:
+			f.RemovePod(s, other, v)
+		}
+	}
+}
+
+// plain is the verdict on a supposed node.
+func (sr *search) plain(s cluster.Snapshot, v *cluster.NodeView) plugin.Verdict {
+	for i := range sr.plans {
+		if f := sr.plans[i].Filter; f != nil {
+			if code := f.Plain(s, v); code != plugin.Fit {
+				return plugin.TagOf(i).With(code)
+			}
+		}
+	}
+	return plugin.Fits
+}
+
+// own tries the node that p is itself nominated to, ahead of all others (upstream: evaluateNominatedNode).
+func (pl *Placer) own(s cluster.Snapshot, sr *search) (cluster.NodeIdx, bool) {
+	if sr.pod.Nominated == "" {
+		return cluster.NoNode, false
+	}
+	n, ok := s.Find(sr.pod.Nominated)
+	if !ok || sr.rows != nil && !slices.Contains(sr.rows, n) || sr.verdicts[n] != plugin.Fits {
+		return cluster.NoNode, false
+	}
+	if f := pl.profile.Foreign; f != nil && f.Takes(sr.pod) {
+		rejected, err := f.Filter(sr.pod, []string{sr.pod.Nominated})
+		if _, no := rejected[sr.pod.Nominated]; no || err != nil {
+			return cluster.NoNode, false // an error here fails nothing: all nodes are asked about next
+		}
+	}
+	return n, true
+}
+
+// askForeign lets foreign code reject rows that fit.
+func (pl *Placer) askForeign(s cluster.Snapshot, sr *search) {
+	f := pl.profile.Foreign
+	if f == nil || !f.Takes(sr.pod) {
+		return
+	}
+	for i := range sr.len() {
+		if n := sr.at(i); sr.verdicts[n] == plugin.Fits {
+			sr.names = append(sr.names, s.NodeName(n))
+		}
+	}
+	if len(sr.names) == 0 {
+		return
+	}
+	rejected, err := f.Filter(sr.pod, sr.names)
+	if err != nil {
+		sr.err = err
+		return
+	}
+	for _, name := range sr.names {
+		if why, no := rejected[name]; no && mutant != foreignIgnored {
+			n, _ := s.Find(name)
+			sr.ownVerdicts()
+			sr.verdicts[n] = plugin.Foreign
+			if sr.foreign == nil {
+				sr.foreign = map[cluster.NodeIdx]ForeignRejection{}
+			}
+			sr.foreign[n] = why
+		}
+	}
+}
+
+// len and at run over the rows to look at, in index order.
+func (sr *search) len() int {
+	if sr.rows != nil {
+		return len(sr.rows)
+	}
+	return len(sr.verdicts)
+}
+
+func (sr *search) at(i int) cluster.NodeIdx {
+	if sr.rows != nil {
+		return sr.rows[i]
+	}
+	return cluster.NodeIdx(i)
+}
