@@ -9,6 +9,7 @@ import (
 	"reflect"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // A tape is a recording as lines of text: each event on a line of its own as {"event":NAME,"data":{…}}, followed by one
@@ -26,7 +27,8 @@ type line struct {
 var eventTypes = map[string]reflect.Type{} // name -> type of the event struct
 
 func init() {
-	for _, ev := range []Event{NodeSet{}, NodeGone{}, PodSet{}, PodGone{}, BindDone{}, Activate{}, Tick{}, Synced{}, Cycle{}} {
+	for _, ev := range []Event{NodeSet{}, NodeGone{}, PodSet{}, PodGone{}, ObjectSet{}, ObjectGone{}, WritesDone{},
+		BindDone{}, Activate{}, Tick{}, Synced{}, Cycle{}} {
 		t := reflect.TypeOf(ev)
 		eventTypes[t.Name()] = t
 	}
@@ -92,10 +94,90 @@ func (t *Tape) Event(raw []byte) (ev Event, ok bool, err error) {
 			return nil, false, fmt.Errorf("reading event %s of a tape: no pod", l.Event)
 		}
 		set.Pod.Spec = t.intake.Share(set.Pod.Spec)
+	case ObjectSet:
+		if set.Object == nil {
+			return nil, false, fmt.Errorf("reading event %s of a tape: no object", l.Event)
+		}
 	case NodeSet:
 		if set.Node == nil {
 			return nil, false, fmt.Errorf("reading event %s of a tape: no node", l.Event)
 		}
 	}
 	return ev, true, nil
+}
+
+// objectLine is an ObjectSet on a tape.
+type objectLine struct {
+	Kind   cluster.Kind
+	Object json.RawMessage
+}
+
+// MarshalJSON writes the object with its kind.
+func (ev ObjectSet) MarshalJSON() ([]byte, error) {
+	raw, err := json.Marshal(ev.Object)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(objectLine{cluster.KindOf(ev.Object), raw})
+}
+
+// UnmarshalJSON reads it back.
+func (ev *ObjectSet) UnmarshalJSON(raw []byte) error {
+	var l objectLine
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return err
+	}
+	if ev.Object = cluster.EmptyObject(l.Kind); ev.Object == nil {
+		return fmt.Errorf("unknown kind %q", l.Kind)
+	}
+	return json.Unmarshal(l.Object, ev.Object)
+}
+
+// writeLine is one write on a tape.
+type writeLine struct {
+	Write string
+	Data  cluster.Write
+}
+
+func writeLines(writes []cluster.Write) []writeLine {
+	lines := make([]writeLine, len(writes))
+	for i, w := range writes {
+		lines[i] = writeLine{reflect.TypeOf(w).Name(), w}
+	}
+	return lines
+}
+
+// MarshalJSON names each write.
+func (f Prepare) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Pod      record.PodRef
+		Node     string
+		Decision uint64
+		Writes   []writeLine
+	}{f.Pod, f.Node, f.Decision, writeLines(f.Writes)})
+}
+
+// MarshalJSON names each write.
+func (f Release) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Pod    record.PodRef
+		Writes []writeLine
+	}{f.Pod, writeLines(f.Writes)})
+}
+
+// Answers reads what foreign code answered from the lines of one Step's effects.
+func Answers(effects [][]byte) ([]Answer, error) {
+	name := []byte(`"effect":"Heard"`)
+	for _, raw := range effects {
+		var l line
+		if !bytes.Contains(raw, name) || json.Unmarshal(raw, &l) != nil || l.Effect != "Heard" {
+			continue
+		}
+		var heard Heard
+		if err := json.Unmarshal(l.Data, &heard); err != nil {
+			return nil, fmt.Errorf("reading the answers of foreign code on a tape: %w", err)
+		}
+		return heard.Answers, nil
+	}
+	return nil, nil
 }

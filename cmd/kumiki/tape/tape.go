@@ -125,7 +125,7 @@ func (s Step) Differs() bool {
 // Play feeds a recording to a new engine and calls f for each event, until f fails or the recording ends.
 func Play(in io.Reader, f func(*engine.Engine, Step) error) error {
 	lines := bufio.NewReaderSize(in, 1<<20)
-	e, err := start(lines)
+	e, foreign, err := start(lines)
 	if err != nil {
 		return err
 	}
@@ -134,6 +134,13 @@ func Play(in io.Reader, f func(*engine.Engine, Step) error) error {
 	play := func() error {
 		if step == nil {
 			return nil
+		}
+		answers, err := engine.Answers(step.Then)
+		if err != nil {
+			return fmt.Errorf("event %d: %w", step.Number, err)
+		}
+		for _, f := range foreign {
+			f.Tell(answers)
 		}
 		step.Effects = e.Step(step.Event)
 		if now := bytes.TrimSuffix(engine.AppendEffects(nil, step.Effects), []byte("\n")); len(now) > 0 {
@@ -165,28 +172,36 @@ func Play(in io.Reader, f func(*engine.Engine, Step) error) error {
 	}
 }
 
-// start makes the engine that the first line describes.
-func start(lines *bufio.Reader) (*engine.Engine, error) {
+// start makes the engine that the first line describes. In place of foreign code, the recording answers.
+func start(lines *bufio.Reader) (*engine.Engine, []*engine.Recorded, error) {
 	first, err := lines.ReadBytes('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("reading the recording: %w", err)
+		return nil, nil, fmt.Errorf("reading the recording: %w", err)
 	}
 	var h header
 	if err := json.Unmarshal(first, &h); err != nil || h.Kumiki != format || h.Config == nil {
-		return nil, fmt.Errorf("not a recording: the first line does not say %q", format)
+		return nil, nil, fmt.Errorf("not a recording: the first line does not say %q", format)
 	}
 	text, err := json.Marshal(h.Config)
 	if err != nil {
-		return nil, fmt.Errorf("reading the recording's configuration: %w", err)
+		return nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
 	}
 	resolved, err := config.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("reading the recording's configuration: %w", err)
+		return nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
 	}
 	cfg, err := app.EngineConfig(resolved)
 	if err != nil {
-		return nil, fmt.Errorf("reading the recording's configuration: %w", err)
+		return nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
 	}
 	cfg.UnschedulableTimeout = record.Time(h.UnschedulableTimeout)
-	return engine.New(cfg), nil
+	var foreign []*engine.Recorded
+	for i := range cfg.Profiles {
+		if f := cfg.Profiles[i].Foreign; f != nil {
+			recorded := &engine.Recorded{Foreign: f}
+			cfg.Profiles[i].Foreign = recorded
+			foreign = append(foreign, recorded)
+		}
+	}
+	return engine.New(cfg), foreign, nil
 }
