@@ -140,6 +140,12 @@ func (c *Carried) Pods() int { return c.pods }
 // EachValue calls f, by rising id, for the values of the topology on whose nodes pods carry the term, with their number.
 func (c *Carried) EachValue(f func(id, pods int32)) { c.values.each(f) }
 
+// OnValue is how many pods on the nodes with a value of the topology carry the term.
+func (c *Carried) OnValue(id int32) int32 { return c.values.get(id) }
+
+// Placed is how many pods carry the term on nodes that have the topology's label.
+func (c *Carried) Placed() int { return c.values.sum }
+
 // OnRow is how many pods of a row carry the term.
 func (c *Carried) OnRow(n NodeIdx) int { return int(c.rows.get(int32(n))) }
 

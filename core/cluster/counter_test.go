@@ -209,9 +209,17 @@ func retell(t *rapid.T, s cluster.Snapshot, p *cluster.Pod) {
 			if term.Pods() > 0 {
 				got[fmt.Sprint(term.Weight, term.TopologyKey, " all")] += term.Pods()
 			}
+			placed := 0
 			term.EachValue(func(id, pods int32) {
 				got[fmt.Sprint(term.Weight, term.TopologyKey, "=", term.Topology().Value(id))] += int(pods)
+				placed += int(pods)
+				if term.OnValue(id) != pods {
+					t.Fatalf("term on %s: %d pods on value %d, asked alone %d", term.TopologyKey, pods, id, term.OnValue(id))
+				}
 			})
+			if term.Placed() != placed {
+				t.Fatalf("term on %s: %d pods placed, %d on all values", term.TopologyKey, term.Placed(), placed)
+			}
 			for row := range s.Rows() {
 				if pods := term.OnRow(cluster.NodeIdx(row)); pods != 0 {
 					got[fmt.Sprint(term.Weight, term.TopologyKey, " row ", row)] += pods

@@ -163,6 +163,7 @@ func (t *Topology) intern(value string) int32 {
 type tally struct {
 	pairs []idCount
 	dense []int32 // nil while pairs will do
+	sum   int     // of all counts
 }
 
 type idCount struct{ id, n int32 }
@@ -191,6 +192,7 @@ func (t *tally) add(id, delta int32) {
 	if delta == 0 {
 		return
 	}
+	t.sum += int(delta)
 	if t.dense == nil {
 		i, ok := t.find(id)
 		switch {
