@@ -39,6 +39,9 @@ type prepared struct {
 // prepareFilters runs PreFilter of the local filters.
 func (pl *Placer) prepareFilters(s cluster.Snapshot, p *cluster.Pod, k *kept) {
 	k.plans, k.only, k.covers = k.plans[:0], nil, pl.firstLate
+	if mutant == lateFirst {
+		k.covers = len(pl.profile.Filters)
+	}
 	q := reduced(p)
 	for i, f := range pl.profile.Filters {
 		var plan plugin.FilterPlan

@@ -12,16 +12,21 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/probe"
 )
 
-// TestMutants puts each fault of mutant.go into the search and demands that the comparison with the slow twin, or the test
-// of the classes' budget, sees it.
+// TestMutants puts each fault of mutant.go into the search and demands that the comparison with the slow twin, or the tests
+// of budget, window and samples, see it.
 func TestMutants(t *testing.T) {
 	probe.QuickRapid(t, 3000)
-	prof := defaultProfile(t)
+	profs, plain := profiles(t), defaultProfile(t)
 	for m := 1; m < place.Mutations; m++ {
 		t.Run(fmt.Sprint(m), func(t *testing.T) {
 			defer place.SetMutant(m)()
-			if !probe.Fails(func(p *probe.T) { rapid.Check(p, func(t *rapid.T) { twins(t, prof) }) }) &&
-				!probe.Fails(func(p *probe.T) { budgetHolds(p, prof) }) {
+			for _, name := range []string{"default", "wide"} {
+				if probe.Fails(func(p *probe.T) { rapid.Check(p, func(t *rapid.T) { twins(t, profs[name]) }) }) {
+					return
+				}
+			}
+			if !probe.Fails(func(p *probe.T) { budgetHolds(p, plain) }) &&
+				!probe.Fails(func(p *probe.T) { rapid.Check(p, windows) }) && !probe.Fails(func(p *probe.T) { samplesAreDrawn(p) }) {
 				t.Errorf("nothing sees mutant %d of core/place/mutant.go", m)
 			}
 		})

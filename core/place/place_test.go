@@ -62,65 +62,105 @@ type slow struct {
 
 func slowPlace(prof place.Profile, s cluster.Snapshot, p *cluster.Pod, noms place.Nominations) slow {
 	out := slow{map[string]int64{}, map[string]string{}}
-	raw := make([]map[string]int64, len(prof.Scorers))
+	var fit []cluster.NodeIdx
 	for row := range s.Rows() {
 		n := cluster.NodeIdx(row)
 		if s.Node(n) == nil {
 			continue
 		}
 		name := s.NodeName(n)
-		promisedView, added := s.View(n), false
+		var added []*cluster.Pod
 		for _, other := range noms.NominatedOn(name) {
 			if other.UID != p.UID && other.Spec.Priority >= p.Spec.Priority {
-				promisedView.AddPod(other)
-				added = true
+				added = append(added, other)
 			}
 		}
-		why := rejection(prof, s, p, promisedView)
-		if why == "" && added {
-			why = rejection(prof, s, p, s.View(n))
+		why := rejection(prof, s, p, n, added)
+		if why == "" && len(added) > 0 {
+			why = rejection(prof, s, p, n, nil)
+		}
+		if why == "" && prof.Foreign != nil && prof.Foreign.Takes(p) {
+			if rejected, err := prof.Foreign.Filter(p, []string{name}); err == nil && len(rejected) > 0 {
+				why = "foreign"
+			}
 		}
 		if why != "" {
 			out.codes[name] = why
 			continue
 		}
 		out.fits[name] = 0
-		for i, sc := range prof.Scorers {
-			if raw[i] == nil {
-				raw[i] = map[string]int64{}
-			}
-			if score := sc.PrepareScore(s, p); score != nil {
-				raw[i][name] = score.Plain(s, s.View(n))
-			}
+		fit = append(fit, n)
+	}
+	for _, sc := range prof.Scorers {
+		raw := slowScores(sc, s, p, fit)
+		for i, n := range fit {
+			out.fits[s.NodeName(n)] += sc.Weight * raw[i]
 		}
 	}
-	for i, sc := range prof.Scorers {
-		var largest int64
-		for _, v := range raw[i] {
-			largest = max(largest, v)
-		}
-		for name, v := range raw[i] {
-			out.fits[name] += sc.Weight * sc.Normal().Apply(v, largest)
+	if prof.Foreign != nil && prof.Foreign.Takes(p) {
+		for _, n := range fit {
+			for _, fs := range prof.Foreign.Score(p, []string{s.NodeName(n)}) {
+				out.fits[s.NodeName(n)] += fs.Added[0]
+			}
 		}
 	}
 	return out
 }
 
-func rejection(prof place.Profile, s cluster.Snapshot, p *cluster.Pod, v *cluster.NodeView) string {
+// slowScores are the normalised scores of the rows that fit.
+func slowScores(sc place.Scorer, s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) []int64 {
+	raw := make([]int64, len(fit))
+	if w, wide := sc.Scorer.(plugin.WideScorer); wide {
+		score, err := w.PrepareWide(s, p, fit)
+		if err != nil || score == nil {
+			return raw
+		}
+		for i, n := range fit {
+			raw[i] = score.Plain(s, s.View(n))
+		}
+		score.Normalize(s, fit, raw)
+		return raw
+	}
+	score := sc.PrepareScore(s, p)
+	if score == nil {
+		return raw
+	}
+	var largest int64
+	for i, n := range fit {
+		raw[i] = score.Plain(s, s.View(n))
+		largest = max(largest, raw[i])
+	}
+	for i := range raw {
+		raw[i] = sc.Normal().Apply(raw[i], largest)
+	}
+	return raw
+}
+
+// rejection asks each filter, prepared anew, in its plain form.
+func rejection(prof place.Profile, s cluster.Snapshot, p *cluster.Pod, n cluster.NodeIdx, added []*cluster.Pod) string {
 	for _, f := range prof.Filters {
 		plan := f.PrepareFilter(s, p)
 		if plan.Nodes != nil {
-			if _, ok := plan.Nodes[v.Node.Name]; !ok {
+			if _, ok := plan.Nodes[s.NodeName(n)]; !ok {
 				return "excluded"
 			}
 		}
+	}
+	view := s.View(n)
+	for _, other := range added {
+		view.AddPod(other)
 	}
 	for _, f := range prof.Filters {
 		plan := f.PrepareFilter(s, p)
 		if plan.Filter == nil {
 			continue
 		}
-		if code := plan.Filter.Plain(s, v); code != plugin.Fit {
+		if counts, ok := plan.Filter.(plugin.Supposing); ok {
+			for _, other := range added {
+				counts.AddPod(s, other, view)
+			}
+		}
+		if code := plan.Filter.Plain(s, view); code != plugin.Fit {
 			return fmt.Sprint(f.Name(), plan.Filter.Reasons(code))
 		}
 	}
@@ -133,8 +173,9 @@ func rejection(prof place.Profile, s cluster.Snapshot, p *cluster.Pod, v *cluste
 // over a change of images (Epoch ignored), verdicts under nominations that stay (unpatch left out), leftovers of a pinned
 // pod's columns read by the next one, normalising over nodes that do not fit.
 func TestPlaceIsItsSlowTwin(t *testing.T) {
-	prof := defaultProfile(t)
-	rapid.Check(t, func(t *rapid.T) { twins(t, prof) })
+	for name, prof := range profiles(t) {
+		t.Run(name, func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { twins(t, prof) }) })
+	}
 }
 
 func twins(t *rapid.T, prof place.Profile) {
@@ -189,9 +230,12 @@ func compare(t *rapid.T, prof place.Profile, pl *place.Placer, s cluster.Snapsho
 		v := got.Verdict(n)
 		name, texts := pl.ReasonsOf(got, v)
 		why := ""
-		if v == plugin.Excluded {
+		switch {
+		case v == plugin.Excluded:
 			why = "excluded"
-		} else if v != plugin.Fits {
+		case v == plugin.Foreign:
+			why = "foreign"
+		case v != plugin.Fits:
 			why = fmt.Sprint(name, texts)
 		}
 		if why != want.codes[s.NodeName(n)] {
