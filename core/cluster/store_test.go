@@ -99,6 +99,7 @@ func compare(t *rapid.T, s *cluster.Store, m *model) {
 	if got := snap.WithLabel("zone", "a").Count(); got != withZone {
 		t.Fatalf("%d rows with zone=a, model %d", got, withZone)
 	}
+	compareVolumes(t, snap)
 	for row := range snap.Rows() {
 		n := cluster.NodeIdx(row)
 		name := snap.NodeName(n)
@@ -169,13 +170,15 @@ func drawPod(t *rapid.T, in *cluster.Intake, uid int) *cluster.Pod {
 	}
 	p.Spec.Containers = []v1.Container{c}
 	p.Spec.NodeName = fmt.Sprintf("n%d", rapid.IntRange(0, 6).Draw(t, "bound to"))
+	p.Spec.Volumes = drawVolumes(t)
 	return in.Pod(p)
 }
 
 // TestStoreIsItsModel runs random histories, with transactions that are aborted and trials that are rolled back, and
 // compares every sum with the slow twin after each step.
 // Mutants it catches: detach without the ledger's record (update a pod with other requests, then delete it); a sum that
-// saturates for good (50E bound, then gone); rollback that leaves a row taken; a confirmed pod still counted as assumed.
+// saturates for good (50E bound, then gone); rollback that leaves a row taken; a confirmed pod still counted as assumed;
+// claims of a pod whose node is gone, or that left the ledger, still in use.
 func TestStoreIsItsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in, s := cluster.NewIntake(), cluster.NewStore()
