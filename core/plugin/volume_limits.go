@@ -193,6 +193,30 @@ func (pl *NodeVolumeLimits) eachVolume(s cluster.Snapshot, p *cluster.Pod, hasCS
 	return nil
 }
 
+// isBroken tells whether eachVolume fails for a pod on a node with a CSINode object, where missing claims are passed
+// over. It looks at special volumes only (see cluster.Snapshot.VolumesOn).
+func (pl *NodeVolumeLimits) isBroken(s cluster.Snapshot, p *cluster.Pod) bool {
+	for i := range p.Spec.Volumes {
+		v := &p.Spec.Volumes[i]
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			if v.PersistentVolumeClaim.ClaimName == "" {
+				return true
+			}
+		case v.Ephemeral != nil:
+			claim, ok := cluster.FindAPI[*v1.PersistentVolumeClaim](s, p.Namespace, p.EphemeralClaim(v.Name))
+			if ok && !madeFor(claim, p) {
+				return true
+			}
+		default:
+			if pl.inlineVolume(v, p, true, func(attachable) {}) != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // madeFor tells whether a claim was made for a generic ephemeral volume of p.
 func madeFor(claim *v1.PersistentVolumeClaim, p *cluster.Pod) bool {
 	if mutated(limitsAnyOwner) {

@@ -32,18 +32,19 @@ const (
 
 // Plain counts from the pods of v.
 func (f *limitFilter) Plain(s cluster.Snapshot, v *cluster.NodeView) Code {
-	f.failed = nil
 	csi, _ := cluster.FindAPI[*storagev1.CSINode](s, "", v.Node.Name)
-	return f.judge(s, v.Node.Name, csi, func(count func(p *cluster.Pod) bool) {
+	code, err := f.judge(s, v.Node.Name, csi, func(count func(p *cluster.Pod) bool) {
 		for _, p := range v.Pods {
 			if !count(p) {
 				return
 			}
 		}
 	})
+	f.failed = err
+	return code
 }
 
-// Column counts on the rows that may be full.
+// Column counts on the rows that may be full. Of several rows that fail it keeps the error of the first.
 func (f *limitFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, out []Verdict) {
 	f.failed = nil
 	column := f.pl.nodes.of(s)
@@ -51,33 +52,43 @@ func (f *limitFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag
 		if out[n] != Fits || f.hasRoom(s, n, column[n]) {
 			continue
 		}
-		code := f.judge(s, s.NodeName(n), column[n], func(count func(p *cluster.Pod) bool) { s.EachPodWithVolumes(n, count) })
+		code, err := f.judge(s, s.NodeName(n), column[n], func(count func(p *cluster.Pod) bool) { s.EachPodWithVolumes(n, count) })
+		if err != nil && f.failed == nil {
+			f.failed = err
+		}
 		if code != Fit {
 			out[n] = tag.With(code)
 		}
 	}
 }
 
-// hasRoom tells whether row n has room for sure.
+// hasRoom tells whether row n has room, and nothing broken on it, for sure.
 func (f *limitFilter) hasRoom(s cluster.Snapshot, n cluster.NodeIdx, csi *storagev1.CSINode) bool {
 	d := f.on(csi)
 	if d.missing != "" || d.err != nil {
 		return false
 	}
-	if len(d.volumes) == 0 || csi == nil {
+	if len(d.volumes) == 0 || csi == nil || !hasLimits(csi) {
 		return true
 	}
 	volumes, special := s.VolumesOn(n)
-	if special != 0 && hasLimits(csi) && !mutated(limitsSpecialFree) {
-		return false // such a volume may be broken, which fails the attempt
-	}
 	most := int64(volumes + len(s.AttachmentsOn(s.NodeName(n))))
 	for i := range csi.Spec.Drivers {
-		if limit, ok := limitOf(&csi.Spec.Drivers[i]); ok && most+d.perDriver[csi.Spec.Drivers[i].Name] > limit && !mutated(limitsColumnBlind) {
+		wanted := d.perDriver[csi.Spec.Drivers[i].Name]
+		if limit, ok := limitOf(&csi.Spec.Drivers[i]); ok && wanted > 0 && most+wanted > limit && !mutated(limitsColumnBlind) {
 			return false
 		}
 	}
-	return true
+	return special == 0 || mutated(limitsSpecialFree) || !f.hasBroken(s, n)
+}
+
+// hasBroken tells whether a pod of row n has a volume that fails the attempt.
+func (f *limitFilter) hasBroken(s cluster.Snapshot, n cluster.NodeIdx) (found bool) {
+	s.EachPodWithVolumes(n, func(p *cluster.Pod) bool {
+		found = f.pl.isBroken(s, p)
+		return !found
+	})
+	return found
 }
 
 func (f *limitFilter) on(csi *storagev1.CSINode) *demand {
@@ -88,27 +99,27 @@ func (f *limitFilter) on(csi *storagev1.CSINode) *demand {
 }
 
 // judge counts exactly. pods calls its argument for each pod of the node until that returns false.
-func (f *limitFilter) judge(s cluster.Snapshot, node string, csi *storagev1.CSINode, pods func(count func(p *cluster.Pod) bool)) Code {
+func (f *limitFilter) judge(s cluster.Snapshot, node string, csi *storagev1.CSINode, pods func(count func(p *cluster.Pod) bool)) (Code, error) {
 	d := f.on(csi)
 	switch {
 	case d.missing != "":
-		return volumeClaimMissing | Unresolvable
+		return volumeClaimMissing | Unresolvable, nil
 	case d.err != nil:
-		f.failed = d.err
-		return volumesBroken
+		return volumesBroken, d.err
 	case len(d.volumes) == 0 || csi == nil || !hasLimits(csi):
-		return Fit
+		return Fit, nil
 	}
 	if f.inUse == nil {
 		f.inUse, f.attached = map[attachable]struct{}{}, map[attachable]struct{}{}
 	}
 	clear(f.inUse)
+	var err error
 	pods(func(p *cluster.Pod) bool {
-		f.failed = f.pl.eachVolume(s, p, true, f.use, func(string) error { return nil })
-		return f.failed == nil
+		err = f.pl.eachVolume(s, p, true, f.use, ignoreMissing)
+		return err == nil
 	})
-	if f.failed != nil {
-		return volumesBroken
+	if err != nil {
+		return volumesBroken, err
 	}
 	f.attach(s, node)
 	for i := range csi.Spec.Drivers {
@@ -125,13 +136,15 @@ func (f *limitFilter) judge(s cluster.Snapshot, node string, csi *storagev1.CSIN
 			}
 		}
 		if wanted > 0 && held+wanted > limit {
-			return volumesExceeded
+			return volumesExceeded, nil
 		}
 	}
-	return Fit
+	return Fit, nil
 }
 
 func (f *limitFilter) use(a attachable) { f.inUse[a] = struct{}{} }
+
+func ignoreMissing(string) error { return nil }
 
 // attach notes what VolumeAttachments have attached to a node and no pod there uses.
 func (f *limitFilter) attach(s cluster.Snapshot, node string) {
