@@ -84,6 +84,52 @@ const (
 	zoneHintAnyClass
 	zoneHintAnyClaim
 	zoneHintAnyVolume
+	volumeLostUsable
+	volumeDeletedUsable
+	volumeOwnerIgnored
+	volumeImmediateIgnored
+	volumeHalfBound
+	volumeNoBetaClass
+	volumeReachIgnored
+	volumeNameCounts
+	volumeMigrationIgnored
+	volumeMigrationAnyNode
+	volumeMigrationAnyPlugin
+	volumeSelectedIgnored
+	volumeSizeIgnored
+	volumeExactRejected
+	volumeModeIgnored
+	volumeAttributesIgnored
+	volumeLeavingTaken
+	volumePhaseIgnored
+	volumeSelectorIgnored
+	volumeAccessIgnored
+	volumePreboundAnywhere
+	volumePreboundOptional
+	volumeClaimUIDIgnored
+	volumeLargestFirst
+	volumeTakenTwice
+	volumeClaimsUnsorted
+	volumeNoProvisionerMakes
+	volumeTopologyIgnored
+	volumeCapacityIgnored
+	volumeMaximumIgnored
+	volumeNotAssumed
+	volumeNodeNotAssumed
+	volumeAlwaysByController
+	volumeNotRestored
+	volumeNoTimeout
+	volumeNodeGoneIgnored
+	volumeStaleCounts
+	volumeUnbindIgnored
+	volumeDeselectIgnored
+	volumeConflictIgnored
+	volumeHintAnyClass
+	volumeHintAnyNamespace
+	volumeHintAnyClaim
+	volumeHintAnyCSINode
+	volumeHintAnyDriver
+	volumeHintShrunk
 	featuresReversed
 	featuresResolvable
 	featuresFirstOnly
@@ -177,6 +223,52 @@ var Mutants = []Mutation{
 	zoneHintAnyClass:          {"zone-hint-any-class", "a class that binds at once wakes the pod"},
 	zoneHintAnyClaim:          {"zone-hint-any-claim", "any claim wakes the pod"},
 	zoneHintAnyVolume:         {"zone-hint-any-volume", "any update of a volume wakes the pod"},
+	volumeLostUsable:          {"volume-lost-usable", "a claim whose volume is lost does not hold the pod back"},
+	volumeDeletedUsable:       {"volume-deleted-usable", "a claim that is being deleted does not hold the pod back"},
+	volumeOwnerIgnored:        {"volume-owner-ignored", "any claim of the right name serves as a generic ephemeral volume"},
+	volumeImmediateIgnored:    {"volume-immediate-ignored", "claims that are to be bound at once may be unbound"},
+	volumeHalfBound:           {"volume-half-bound", "a claim that names a volume counts as bound"},
+	volumeNoBetaClass:         {"volume-no-beta-class", "the class of a volume is not read from its annotation"},
+	volumeReachIgnored:        {"volume-reach-ignored", "the affinity of bound volumes is not checked"},
+	volumeNameCounts:          {"volume-name-counts", "match fields in the affinity of a volume count"},
+	volumeMigrationIgnored:    {"volume-migration-ignored", "volumes never count in their CSI form"},
+	volumeMigrationAnyNode:    {"volume-migration-any-node", "volumes count in their CSI form on nodes that have not handed them over"},
+	volumeMigrationAnyPlugin:  {"volume-migration-any-plugin", "Azure files and vSphere disks count in their CSI form"},
+	volumeSelectedIgnored:     {"volume-selected-ignored", "a claim whose volume is being made for one node goes to any"},
+	volumeSizeIgnored:         {"volume-size-ignored", "a volume that is too small is taken"},
+	volumeExactRejected:       {"volume-exact-rejected", "a volume of just the size asked for is not taken"},
+	volumeModeIgnored:         {"volume-mode-ignored", "a block device is taken for a file system"},
+	volumeAttributesIgnored:   {"volume-attributes-ignored", "volumes of another volume attributes class are taken"},
+	volumeLeavingTaken:        {"volume-leaving-taken", "a volume that is being deleted is taken"},
+	volumePhaseIgnored:        {"volume-phase-ignored", "volumes that are not available are taken"},
+	volumeSelectorIgnored:     {"volume-selector-ignored", "the selector of a claim is not read"},
+	volumeAccessIgnored:       {"volume-access-ignored", "access modes are not compared"},
+	volumePreboundAnywhere:    {"volume-prebound-anywhere", "a volume bound to the claim beforehand is taken where it cannot be reached"},
+	volumePreboundOptional:    {"volume-prebound-optional", "where a volume bound beforehand cannot be reached another is taken"},
+	volumeClaimUIDIgnored:     {"volume-claim-uid-ignored", "a volume of an earlier claim of the same name is taken"},
+	volumeLargestFirst:        {"volume-largest-first", "the largest volume is taken, not the smallest"},
+	volumeTakenTwice:          {"volume-taken-twice", "one volume serves two claims of a pod"},
+	volumeClaimsUnsorted:      {"volume-claims-unsorted", "small claims take large volumes before large claims have theirs"},
+	volumeNoProvisionerMakes:  {"volume-no-provisioner-makes", "classes without a provisioner make volumes"},
+	volumeTopologyIgnored:     {"volume-topology-ignored", "allowed topologies are not checked"},
+	volumeCapacityIgnored:     {"volume-capacity-ignored", "capacities of drivers are not checked"},
+	volumeMaximumIgnored:      {"volume-maximum-ignored", "the maximum volume size is not read"},
+	volumeNotAssumed:          {"volume-not-assumed", "a volume that was decided on is still free for others"},
+	volumeNodeNotAssumed:      {"volume-node-not-assumed", "a claim that was told its node still goes anywhere"},
+	volumeAlwaysByController:  {"volume-always-by-controller", "a volume that the user gave to the claim is marked as the scheduler's choice"},
+	volumeNotRestored:         {"volume-not-restored", "what was supposed for a pod that failed stays so"},
+	volumeNoTimeout:           {"volume-no-timeout", "a pod waits for its volumes for ever"},
+	volumeNodeGoneIgnored:     {"volume-node-gone-ignored", "a pod waits for volumes on a node that is gone"},
+	volumeStaleCounts:         {"volume-stale-counts", "the version before the own write is taken for its outcome"},
+	volumeUnbindIgnored:       {"volume-unbind-ignored", "a volume that was taken back from its claim is waited for"},
+	volumeDeselectIgnored:     {"volume-deselect-ignored", "a provisioner that gives up is waited for"},
+	volumeConflictIgnored:     {"volume-conflict-ignored", "a volume that was made elsewhere binds its pod all the same"},
+	volumeHintAnyClass:        {"volume-hint-any-class", "any update of a storage class wakes the pod"},
+	volumeHintAnyNamespace:    {"volume-hint-any-namespace", "a claim of the same name in another namespace wakes the pod"},
+	volumeHintAnyClaim:        {"volume-hint-any-claim", "any claim wakes the pod"},
+	volumeHintAnyCSINode:      {"volume-hint-any-csi-node", "any update of a CSINode wakes the pod"},
+	volumeHintAnyDriver:       {"volume-hint-any-driver", "any update of a driver wakes the pod"},
+	volumeHintShrunk:          {"volume-hint-shrunk", "capacity that shrinks wakes the pod"},
 	featuresReversed:          {"features-reversed", "a node must lack the features"},
 	featuresResolvable:        {"features-resolvable", "evictions help against missing features"},
 	featuresFirstOnly:         {"features-first-only", "only the first feature is looked for"},

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
+
+// volumeColumns is all that does not depend on the node, worked out once per pod: what is left per row are comparisons
+// of labels.
+type volumeColumns struct {
+	bound []reachable
+	// chosen tells that provisioning has begun for some claim, for the node only; no other will do. When claims disagree
+	// only is empty.
+	chosen bool
+	only   string
+	make   []making // for the claims behind chosen
+	search []searching
+	err    error // of a claim in search
+	set    scanSet
+
+	take []taking                    // of the row in hand
+	left []*making                   // of the row in hand
+	made []*v1.PersistentVolumeClaim // of the row in hand
+}
+
+// reachable is a volume that the pod has already.
+type reachable struct {
+	gone  bool
+	rules nodeAnd
+	// plugin is the in-tree driver of a volume with a CSI form, whose rules and error follow.
+	plugin   string
+	csiRules nodeAnd
+	csiErr   error
+}
+
+// searching is a claim for which a free volume is sought.
+type searching struct {
+	claim *v1.PersistentVolumeClaim
+	// prebound are the volumes that name the claim, by name; the first decides.
+	prebound []candidate
+	// free are the volumes that the claim could take, smallest first, and under which labels.
+	free  []*v1.PersistentVolume
+	index labelIndex
+	make  making
+}
+
+type candidate struct {
+	pv    *v1.PersistentVolume
+	rules nodeAnd
+}
+
+// making is a claim for which a volume is made if need be.
+type making struct {
+	claim *v1.PersistentVolumeClaim
+	never bool // its class makes no volumes
+	// topology are the terms of allowed topologies.
+	topology nodeAnd
+	// told tells that the driver says how much room there is, and where: under these labels.
+	told bool
+	room labelIndex
+}
+
+// volumeAffinity is a node affinity of a volume, parsed for the plain form and for the column form.
+type volumeAffinity struct {
+	lazy  *nodeaffinity.LazyErrorNodeSelector // nil when there is none
+	rules nodeAnd
+}
+
+// maxParsed bounds VolumeBinding.parsed.
+const maxParsed = 1 << 16
+
+func (pl *VolumeBinding) affinity(a *v1.VolumeNodeAffinity) volumeAffinity {
+	if a == nil || a.Required == nil {
+		return volumeAffinity{}
+	}
+	parsed, ok := pl.parsed[a.Required]
+	if !ok {
+		if len(pl.parsed) >= maxParsed {
+			clear(pl.parsed)
+		}
+		parsed = volumeAffinity{nodeaffinity.NewLazyErrorNodeSelector(a.Required), volumeRules(a)}
+		pl.parsed[a.Required] = parsed
+	}
+	return parsed
+}
+
+// reachedFrom tells whether a node can reach a volume with this affinity; see reach.
+func (a volumeAffinity) reachedFrom(node *cluster.Node) bool {
+	return a.lazy == nil || lets(a.lazy, node) == nil
+}
+
+// volumeRules parses the affinity of a volume. Match fields do not count in it; see reach.
+func volumeRules(a *v1.VolumeNodeAffinity) nodeAnd {
+	if a == nil || a.Required == nil {
+		return nodeAnd{}
+	}
+	and := compileAnd(nil, a.Required)
+	for i := range and.anyOf {
+		if !mutated(volumeNameCounts) {
+			and.anyOf[i].fields = nil
+		}
+	}
+	return and
+}
+
+func (f *volumeFilter) columns(s cluster.Snapshot) *volumeColumns {
+	if f.cols != nil {
+		return f.cols
+	}
+	c := &volumeColumns{}
+	f.cols = c
+	for _, claim := range f.claims.bound {
+		c.bound = append(c.bound, f.boundColumn(s, claim))
+	}
+	var search []*v1.PersistentVolumeClaim
+	for _, claim := range f.claims.delayed {
+		selected, ok := claim.Annotations[annSelectedNode]
+		if !ok {
+			search = append(search, claim)
+			continue
+		}
+		if c.chosen && selected != c.only {
+			selected = ""
+		}
+		c.chosen, c.only = true, selected
+		c.make = append(c.make, makingOf(s, claim))
+	}
+	bySize(search)
+	for _, claim := range search {
+		rules, err := rulesOf(claim)
+		if err != nil {
+			c.err = err
+			break
+		}
+		c.search = append(c.search, searching{claim: claim, make: makingOf(s, claim)})
+		f.sift(s, &c.search[len(c.search)-1], &rules)
+	}
+	return c
+}
+
+func (f *volumeFilter) boundColumn(s cluster.Snapshot, claim *v1.PersistentVolumeClaim) reachable {
+	pv, ok := cluster.Find[*v1.PersistentVolume](s, "", claim.Spec.VolumeName)
+	if !ok {
+		return reachable{gone: true}
+	}
+	b := reachable{rules: f.pl.affinity(pv.Spec.NodeAffinity).rules}
+	if m, ok := f.pl.migrated(pv); ok {
+		if b.plugin, b.csiErr = m.Plugin, m.Err; m.Err == nil {
+			b.csiRules = volumeRules(m.PV.Spec.NodeAffinity)
+		}
+	}
+	return b
+}
+
+// sift finds the volumes that could be a claim's on some node.
+func (f *volumeFilter) sift(s cluster.Snapshot, to *searching, rules *claimRules) {
+	class := classOfClaim(rules.claim)
+	cluster.Each(s, func(pv *v1.PersistentVolume) bool {
+		switch {
+		case volumeClass(pv) != class, !rules.couldHold(pv):
+		case pv.Spec.ClaimRef != nil:
+			to.prebound = append(to.prebound, candidate{pv, f.pl.affinity(pv.Spec.NodeAffinity).rules})
+		case rules.couldTake(pv):
+			to.free = append(to.free, pv)
+		}
+		return true
+	})
+	slices.SortStableFunc(to.free, func(a, b *v1.PersistentVolume) int {
+		x, y := a.Spec.Capacity[v1.ResourceStorage], b.Spec.Capacity[v1.ResourceStorage]
+		if mutated(volumeLargestFirst) {
+			x, y = y, x
+		}
+		return x.Cmp(y)
+	})
+	under := make([]nodeAnd, len(to.free))
+	for i, pv := range to.free {
+		under[i] = f.pl.affinity(pv.Spec.NodeAffinity).rules
+	}
+	to.index = indexLabels(under)
+}
+
+func makingOf(s cluster.Snapshot, claim *v1.PersistentVolumeClaim) making {
+	class := provisioningClass(s, claim)
+	if class == nil {
+		return making{claim: claim, never: true}
+	}
+	m := making{claim: claim, topology: nodeAnd{hasTerms: len(class.AllowedTopologies) > 0}}
+	for i := range class.AllowedTopologies {
+		if t, ok := compileTopology(&class.AllowedTopologies[i]); ok {
+			m.topology.anyOf = append(m.topology.anyOf, t)
+		}
+	}
+	var size int64
+	if size, m.told = roomToCheck(s, claim, class); m.told {
+		var under []nodeAnd
+		cluster.Each(s, func(c *storagev1.CSIStorageCapacity) bool {
+			if holdsVolume(c, class.Name, size) {
+				if rules, ok := compileLabelSelector(c.NodeTopology); ok {
+					under = append(under, rules)
+				}
+			}
+			return true
+		})
+		m.room = indexLabels(under)
+	}
+	return m
+}
+
+// compileTopology makes a term of allowed topologies ready; ok is false for one that never holds.
+func compileTopology(t *v1.TopologySelectorTerm) (term selectorTerm, ok bool) {
+	for _, e := range t.MatchLabelExpressions {
+		rule, ok := compileRule(&v1.NodeSelectorRequirement{Key: e.Key, Operator: v1.NodeSelectorOpIn, Values: e.Values})
+		if !ok {
+			return term, false
+		}
+		term.labels = append(term.labels, rule)
+	}
+	return term, len(term.labels) > 0
+}
+
+// compileLabelSelector makes a label selector ready for nodes; ok is false for one that selects none, or does not parse.
+func compileLabelSelector(ls *metav1.LabelSelector) (and nodeAnd, ok bool) {
+	sel, err := metav1.LabelSelectorAsSelector(ls)
+	if err != nil {
+		return and, false
+	}
+	requirements, selectable := sel.Requirements()
+	if !selectable {
+		return and, false
+	}
+	var term selectorTerm
+	for _, r := range requirements {
+		rule := labelRule{key: r.Key(), values: r.ValuesUnsorted()}
+		switch r.Operator() {
+		case selection.In, selection.Equals:
+			rule.op = v1.NodeSelectorOpIn
+		case selection.NotIn:
+			rule.op = v1.NodeSelectorOpNotIn
+		case selection.Exists:
+			rule.op = v1.NodeSelectorOpExists
+		case selection.DoesNotExist:
+			rule.op = v1.NodeSelectorOpDoesNotExist
+		default:
+			panic(fmt.Sprintf("label selector with operator %q", r.Operator()))
+		}
+		term.labels = append(term.labels, rule)
+	}
+	return nodeAnd{anyOf: []selectorTerm{term}, hasTerms: true}, true
+}
+
+// Column decides by label bitmaps where all claims are bound, and row by row where volumes are sought.
+func (f *volumeFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, out []Verdict) {
+	c := f.columns(s)
+	if hi-lo >= longRange && len(f.claims.delayed) == 0 && !slices.ContainsFunc(c.bound, func(b reachable) bool { return b.plugin != "" }) {
+		c.reject(s, lo, hi, tag, out)
+		return
+	}
+	for n := lo; n < hi && f.err == nil; n++ {
+		if node := s.Node(n); node != nil && out[n] == Fits {
+			if code := f.quickly(s, node); code != Fit {
+				out[n] = tag.With(code)
+			}
+		}
+	}
+}
+
+// reject is for pods whose volumes are all bound.
+func (c *volumeColumns) reject(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, out []Verdict) {
+	for i := range c.bound {
+		b := &c.bound[i]
+		if b.gone {
+			for n := lo; n < hi; n++ {
+				if out[n] == Fits {
+					out[n] = tag.With(volumeGone | Unresolvable)
+				}
+			}
+			return
+		}
+		if b.rules.hasTerms {
+			c.set.scan(s, lo, hi, &b.rules)
+			c.set.reject(lo, hi, tag.With(volumeElsewhere|Unresolvable), out)
+		}
+	}
+}
+
+// quickly is slowly from what was worked out beforehand. What it finds is in take and made until the next call.
+func (f *volumeFilter) quickly(s cluster.Snapshot, node *cluster.Node) Code {
+	c := f.cols
+	c.take, c.left, c.made = c.take[:0], c.left[:0], c.made[:0]
+	code, err := c.reached(s, node)
+	if err != nil {
+		f.err = err
+		return Fit
+	}
+	if len(f.claims.delayed) == 0 {
+		return code
+	}
+	if c.chosen && (c.only == "" || c.only != node.Name) && !mutated(volumeSelectedIgnored) {
+		return code | volumeNoMatch | Unresolvable
+	}
+	if c.err != nil {
+		f.err = c.err
+		return Fit
+	}
+	for i := range c.make {
+		c.left = append(c.left, &c.make[i])
+	}
+	for i := range c.search {
+		found := &c.search[i]
+		if pv := found.pick(node, c.take); pv != nil {
+			c.take = append(c.take, taking{pv, found.claim})
+		} else {
+			c.left = append(c.left, &found.make)
+		}
+	}
+	for _, m := range c.left {
+		switch {
+		case m.never, !m.topology.matches(node) && !mutated(volumeTopologyIgnored):
+			return code | volumeNoMatch | Unresolvable
+		case m.told && m.room.first(node, nil) < 0:
+			return code | volumeNoRoom | Unresolvable
+		}
+		c.made = append(c.made, m.claim)
+	}
+	return code
+}
+
+// reached is boundSlowly from what was worked out beforehand.
+func (c *volumeColumns) reached(s cluster.Snapshot, node *cluster.Node) (Code, error) {
+	for i := range c.bound {
+		b := &c.bound[i]
+		if b.gone {
+			return volumeGone | Unresolvable, nil
+		}
+		rules := &b.rules
+		if b.plugin != "" && handedOver(s, node.Name, b.plugin) {
+			if b.csiErr != nil {
+				return Fit, fmt.Errorf("could not translate pv: %w", b.csiErr)
+			}
+			rules = &b.csiRules
+		}
+		if !rules.matches(node) && !mutated(volumeReachIgnored) {
+			return volumeElsewhere | Unresolvable, nil
+		}
+	}
+	return Fit, nil
+}
+
+// pick is claimRules.match from what was worked out beforehand; see there.
+func (sg *searching) pick(node *cluster.Node, taken []taking) *v1.PersistentVolume {
+	isTaken := func(pv *v1.PersistentVolume) bool {
+		return !mutated(volumeTakenTwice) && slices.ContainsFunc(taken, func(t taking) bool { return t.pv == pv })
+	}
+	for i := range sg.prebound {
+		switch pre := &sg.prebound[i]; {
+		case isTaken(pre.pv):
+		case pre.rules.matches(node), mutated(volumePreboundAnywhere):
+			return pre.pv
+		case mutated(volumePreboundOptional):
+		default:
+			return nil
+		}
+	}
+	if i := sg.index.first(node, func(i int32) bool { return isTaken(sg.free[i]) }); i >= 0 {
+		return sg.free[i]
+	}
+	return nil
+}
