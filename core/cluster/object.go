@@ -291,8 +291,19 @@ func (t *Trial) RestoreObject(k Kind, key ObjectKey) {
 	t.mustBeOpen()
 	if was := t.s.table(k).slots[key]; was.assumed != nil {
 		t.s.put(k, key, slot{api: was.api})
+		t.restored = append(t.restored, Restored{k, was.assumed, was.api})
 	}
 }
+
+// Restored is an object about which nothing is assumed any more.
+type Restored struct {
+	Kind Kind
+	Was  Object // as it was assumed
+	Is   Object // as the API server has it, nil if it was to be made
+}
+
+// Restored lists what RestoreObject has done in this trial: what was taken by assumption may be free again.
+func (t *Trial) Restored() []Restored { return t.restored }
 
 // Snapshot reads the store as this trial has made it.
 func (t *Trial) Snapshot() Snapshot { return t.s.Snapshot() }

@@ -9,6 +9,8 @@ import "fmt"
 type Trial struct {
 	s    *Store
 	base int
+	// restored lists the objects about which the trial has ended an assumption, oldest first.
+	restored []Restored
 }
 
 // Mark is a point of a trial to come back to.

@@ -23,6 +23,7 @@ const (
 	boundUnready               // a pod is bound though what it needs is not ready
 	holdsKept                  // what was held for a pod that turns back stays held
 	objectsWakeNobody          // changes of objects wake nobody
+	restoredSilently           // nobody is told that something is not taken any more
 	mutations
 )
 

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -102,11 +103,21 @@ func (e *Engine) writesDone(ev WritesDone) {
 	case f.cancelled != "":
 		e.cancel(f)
 	case ev.Message != "":
-		e.turnBack(f, refusal{err: fmt.Errorf("%s", ev.Message)})
+		e.turnBack(f, refusal{plugin: f.writer(), err: errors.New(ev.Message)})
 	default:
 		f.stage = waiting
 		e.proceed(f)
 	}
+}
+
+// writer is the plugin whose writes come first.
+func (f *flight) writer() string {
+	for _, h := range f.holds {
+		if len(h.hold.Writes()) > 0 {
+			return h.by
+		}
+	}
+	return ""
 }
 
 // proceed binds a pod whose writes are done, if all that it needs is ready.
@@ -179,6 +190,18 @@ func (e *Engine) letGo(f *flight) {
 	}
 	trial.Commit()
 	f.holds = nil
+	for _, r := range trial.Restored() {
+		if mutant == restoredSilently {
+			break
+		}
+		// What was taken by assumption is free: pods that saw it taken may have it. Upstream leaves pods that volume
+		// binding rejected for that to wait for the flush.
+		if r.Is == nil {
+			e.objectHappened(r.Kind, plugin.Delete, r.Was, nil)
+		} else {
+			e.objectHappened(r.Kind, plugin.Update, r.Was, r.Is)
+		}
+	}
 	if len(writes) > 0 {
 		e.emit(Release{f.pod.Ref(), writes})
 	}
@@ -192,7 +215,7 @@ func (e *Engine) turnBack(f *flight, why refusal) {
 	e.letGo(f)
 	e.release(uid)
 	if why.err != nil {
-		e.retryAfterError(f, why.err.Error())
+		e.retryAfterError(f, fmt.Sprintf("running PreBind plugin %q: %v", why.plugin, why.err))
 		return
 	}
 	p := e.pending[uid]

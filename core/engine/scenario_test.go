@@ -32,10 +32,13 @@ var rewrite = flag.Bool("rewrite", false, "write the effects found into the scen
 //
 //	node NAME [cpu=4] [memory=8Gi] [pods=10] [taint=KEY=VALUE:EFFECT] [label.KEY=VALUE] [unschedulable] [R=AMOUNT]
 //	node-gone NAME
-//	pod NAME [cpu=1] [memory=1Gi] [on=NODE] [priority=5] [port=80] [gate=G] [select.KEY=VALUE] [nominated=NODE]
+//	pod NAME [cpu=1] [memory=1Gi] [on=NODE] [priority=5] [port=80] [gate=G] [select.KEY=VALUE] [label.KEY=VALUE] [nominated=NODE]
 //	         [uid=U] [terminating] [init.cpu=2] [version=N] [generation=N] [other-scheduler]
 //	pod-gone NAME [uid=U]
 //	tick SECONDS        synced        cycle [TIMES]        activate NAME
+//	lock NAME [phase=Bound] [for=POD] [version=N]   a PersistentVolume, see lock_test.go; pods take it by label.lock or label.latch
+//	lock-gone NAME
+//	writes-done NAME DECISION [message]
 //	bind-done NAME bound|failed|elsewhere|vanished [on=NODE] [uid=U] [message]
 //	queue               prints counts
 //	account NODE        prints the node's accounts
@@ -87,7 +90,7 @@ type story struct {
 
 func newStory(t *testing.T) *story {
 	cfg := engine.Config{
-		Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile("default-scheduler")}, Less: plugin.PrioritySort{},
+		Seed: 1, Profiles: []engine.Profile{locked()}, Less: plugin.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	}
 	return &story{t: t, engine: engine.New(cfg), intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}}
@@ -133,6 +136,23 @@ func (s *story) command(verb string, args []string) {
 		}
 	case "activate":
 		s.step(engine.Activate{Pods: []record.PodRef{s.ref(args)}})
+	case "lock":
+		pv := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: args[0], ResourceVersion: "1"}}
+		for _, a := range args[1:] {
+			switch key, value, _ := strings.Cut(a, "="); key {
+			case "phase":
+				pv.Status.Phase = v1.PersistentVolumePhase(value)
+			case "for":
+				pv.Spec.ClaimRef = claimRef(value, value)
+			case "version":
+				pv.ResourceVersion = value
+			}
+		}
+		s.step(engine.ObjectSet{Object: pv})
+	case "lock-gone":
+		s.step(engine.ObjectGone{Kind: cluster.KindVolume, Key: cluster.ObjectKey{Name: args[0]}})
+	case "writes-done":
+		s.step(engine.WritesDone{Pod: s.ref(args[:1]), Decision: uint64(s.number(args[1])), Message: strings.Join(args[2:], " ")})
 	case "bind-done":
 		outcomes := map[string]engine.BindOutcome{"bound": engine.Bound, "failed": engine.BindFailed, "elsewhere": engine.BoundElsewhere, "vanished": engine.PodVanished}
 		done := engine.BindDone{Pod: s.ref(args), Outcome: outcomes[args[1]]}
@@ -183,6 +203,10 @@ func describe(f engine.Effect) string {
 	switch f := f.(type) {
 	case engine.Bind:
 		return fmt.Sprintf("bind %s to %s (decision %d)", f.Pod.Name, f.Node, f.Decision)
+	case engine.Prepare:
+		return fmt.Sprintf("prepare %s for %s (decision %d): %+v", f.Pod.Name, f.Node, f.Decision, f.Writes)
+	case engine.Release:
+		return fmt.Sprintf("release %s: %+v", f.Pod.Name, f.Writes)
 	case engine.Condition:
 		nomination := ""
 		if f.ClearNomination {
@@ -276,6 +300,8 @@ func (s *story) pod(args []string) *v1.Pod {
 			main.Ports = append(main.Ports, v1.ContainerPort{HostPort: int32(s.number(value)), Protocol: v1.ProtocolTCP})
 		case key == "gate":
 			p.Spec.SchedulingGates = append(p.Spec.SchedulingGates, v1.PodSchedulingGate{Name: value})
+		case strings.HasPrefix(key, "label."):
+			p.Labels = map[string]string{strings.TrimPrefix(key, "label."): value}
 		case strings.HasPrefix(key, "select."):
 			p.Spec.NodeSelector = map[string]string{strings.TrimPrefix(key, "select."): value}
 		case strings.HasPrefix(key, "prefer."):

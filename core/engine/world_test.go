@@ -34,16 +34,18 @@ type world struct {
 
 	watch    []engine.Event // on their way to the engine, oldest first, per kind in order
 	binds    []engine.Bind  // asked for, not yet carried out
-	answers  []engine.BindDone
-	calm     bool // faults have ended
-	oursOnly bool // nobody else binds and no node shrinks, so oversell is ours
+	writes   []engine.Prepare
+	answers  []engine.Event                  // BindDone, WritesDone
+	locks    map[string]*v1.PersistentVolume // name -> the API server's version
+	calm     bool                            // faults have ended
+	oursOnly bool                            // nobody else binds and no node shrinks, so oversell is ours
 
 	taped  []byte // events as recorded
 	played []byte // effects as they came
 }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{t: t, intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}, nodes: map[string]*v1.Node{}, now: 1000 * record.Second}
+	w := &world{t: t, intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}, nodes: map[string]*v1.Node{}, locks: map[string]*v1.PersistentVolume{}, now: 1000 * record.Second}
 	w.engine = freshEngine()
 	w.send(engine.Tick{Now: w.now})
 	w.send(engine.Synced{})
@@ -52,7 +54,7 @@ func newWorld(t *rapid.T) *world {
 
 func freshEngine() *engine.Engine {
 	return engine.New(engine.Config{
-		Seed: 7, Profiles: []engine.Profile{engine.DefaultProfile("default-scheduler")}, Less: plugin.PrioritySort{},
+		Seed: 7, Profiles: []engine.Profile{locked()}, Less: plugin.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
 }
@@ -66,6 +68,10 @@ func (w *world) send(ev engine.Event) {
 		switch f := f.(type) {
 		case engine.Bind:
 			w.binds = append(w.binds, f)
+		case engine.Prepare:
+			w.writes = append(w.writes, f)
+		case engine.Release:
+			w.unlock(f)
 		case engine.Trouble:
 			if strings.Contains(f.What, "panic") {
 				w.t.Fatalf("contained a panic on %s: %s", f.Object, f.Details)
@@ -111,6 +117,9 @@ func (w *world) createPod(name string) {
 	if rapid.IntRange(0, 5).Draw(w.t, "gated") == 0 {
 		p.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "wait"}}
 	}
+	if name := rapid.SampledFrom([]string{"", "", "l0", "l1", "l2"}).Draw(w.t, "lock"); name != "" {
+		p.Labels = map[string]string{rapid.SampledFrom([]string{"lock", "latch"}).Draw(w.t, "looked at"): name}
+	}
 	if rapid.IntRange(0, 6).Draw(w.t, "nominated") == 0 {
 		p.Status.NominatedNodeName = "n0"
 	}
@@ -149,7 +158,7 @@ func pending(p *v1.Pod) bool { return p.Spec.NodeName == "" && p.DeletionTimesta
 
 // happen makes one random thing happen.
 func (w *world) happen() {
-	moves := []string{"pod", "pod", "node", "delete", "terminate", "ungate", "watch", "watch", "watch", "bind", "bind", "answer", "answer",
+	moves := []string{"pod", "pod", "node", "delete", "terminate", "ungate", "watch", "watch", "watch", "bind", "bind", "answer", "answer", "write", "lock", "turn",
 		"cycle", "cycle", "cycle", "tick", "tick", "stale tick", "restart"}
 	if !w.oursOnly {
 		moves = append(moves, "foreign bind", "node gone")
@@ -191,6 +200,15 @@ func (w *world) happen() {
 		w.carryOut()
 	case "answer":
 		w.answer()
+	case "write":
+		w.write()
+	case "turn":
+		w.turnLock()
+	case "lock":
+		name := rapid.SampledFrom([]string{"l0", "l1"}).Draw(w.t, "which lock")
+		if w.locks[name] == nil {
+			w.setLock(&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
 	case "cycle":
 		w.send(engine.Cycle{})
 	case "tick":
@@ -242,6 +260,7 @@ func (w *world) carryOut() {
 	case p.DeletionTimestamp != nil:
 	case !w.calm && rapid.IntRange(0, 3).Draw(w.t, "refuse") == 0:
 	default:
+		w.checkLock(p)
 		p.Spec.NodeName = b.Node
 		p.Status.Conditions = nil
 		w.changed(p)
@@ -290,9 +309,19 @@ func (w *world) restart() {
 			w.binds = w.binds[1:]
 		}
 	}
+	for len(w.writes) > 0 {
+		if rapid.Bool().Draw(w.t, "the writes got through") {
+			w.write()
+		} else {
+			w.writes = w.writes[1:]
+		}
+	}
 	w.answers, w.watch = nil, nil
 	w.engine, w.taped, w.played = freshEngine(), nil, nil
 	w.send(engine.Tick{Now: w.now})
+	for _, name := range sortedKeys(w.locks) {
+		w.send(engine.ObjectSet{Object: w.locks[name].DeepCopy()})
+	}
 	for _, name := range sortedKeys(w.nodes) {
 		w.send(engine.NodeSet{Node: w.intake.Node(w.nodes[name])})
 	}
@@ -316,10 +345,15 @@ func sortedKeys[V any](m map[string]V) []string {
 func (w *world) settle() {
 	w.calm = true
 	for round := 0; round < 30; {
-		for len(w.watch) > 0 || len(w.binds) > 0 || len(w.answers) > 0 {
+		for len(w.watch) > 0 || len(w.binds) > 0 || len(w.writes) > 0 || len(w.answers) > 0 {
 			w.deliver()
+			w.write()
+			w.turnLock()
 			w.carryOut()
 			w.answer()
+		}
+		if w.turnLock(); len(w.watch) > 0 {
+			continue
 		}
 		if !w.engine.Ready() {
 			round++
@@ -355,6 +389,7 @@ func (w *world) checkRest() {
 	if n := w.engine.Binding(); n != 0 {
 		w.t.Fatalf("%d binds have no outcome at rest", n)
 	}
+	w.checkLocks()
 	w.checkWaiting()
 }
 
@@ -378,7 +413,7 @@ func (w *world) checkWaiting() {
 		if where[uid] == "" {
 			w.t.Fatalf("pod %s is pending and waits nowhere", p.Name)
 		}
-		if len(p.Spec.SchedulingGates) > 0 {
+		if len(p.Spec.SchedulingGates) > 0 || trouble(w.engine.Snapshot(), w.intake.Pod(p), p.Labels["latch"]) != "" {
 			continue
 		}
 		fit, _ := w.engine.ExplainPod(p.Namespace, p.Name)
