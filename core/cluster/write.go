@@ -70,6 +70,9 @@ type (
 	// With both, in the same write of the status: append ReservedFor to status.reservedFor unless an entry has its UID,
 	// and set status.allocation.allocationTimestamp to the present time if it is not set. Kept claims are trimmed, so
 	// only what was read may be written back.
+	//
+	// The claim as written is to be told (engine.ObjectSet) before WritesDone, above all when a later write of the list
+	// fails: what was assumed is given up then, and its devices must be seen as taken before others are decided about.
 	AllocateClaim struct {
 		Target
 		Allocation  *resourceapi.AllocationResult

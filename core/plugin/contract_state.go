@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import "github.com/kumiki-scheduler/kumiki/core/cluster"
+
+// Remedier is a plugin that may be able to do something about its rejections besides evicting pods (upstream: PostFilter
+// of DynamicResources).
+type Remedier interface {
+	Plugin
+	// Remedy is asked after a decision that found no node for p, before preemption, also when a PrepareFilter rejected
+	// the pod. The writes are to be carried out (the effect Release suits; nobody waits for them): what they change comes
+	// back as changes of objects, which wake the pod. The message is what upstream's PostFilter says, for the record.
+	Remedy(s cluster.Snapshot, p *cluster.Pod) (writes []cluster.Write, message string)
+}
+
+// Announcer is a Reservation that has something to tell of its pod when it is not ready at once.
+type Announcer interface {
+	Reservation
+	// Announce is asked once, when Ready has said for the first time that the pod must wait.
+	Announce() Notice
+}
+
+// Notice is an event about a pod, of type Normal.
+type Notice struct{ Reason, Action, Note string }

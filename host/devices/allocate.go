@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package devices
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
+
+// outcome is what the allocator says of a list of claims on a node. Immutable: it may be remembered for other pods.
+type outcome struct {
+	fits    bool
+	reason  string // when it does not fit
+	results []resourceapi.AllocationResult
+}
+
+// shape is what the allocator has said, row by row, about claims of the same specs.
+type shape struct {
+	key  string
+	rows []rowOutcome
+	// bare is what it says of all nodes without slices, where that is a refusal; valid for bareEpoch.
+	bare      *outcome
+	bareEpoch uint64
+}
+
+// rowOutcome is good as long as the node is the same version, slices and classes are the same, and no device of its
+// pools or the shared ones has been taken or given back.
+type rowOutcome struct {
+	node  *cluster.Node
+	pools []*pool
+	epoch uint64
+	at    uint64 // Inventory.clock when it was asked
+	out   *outcome
+}
+
+// maxShapes bounds the shapes that are remembered; the one unused for longest goes.
+const maxShapes = 16
+
+// answers are the remembered shapes, the last used at the end.
+type answers struct{ shapes []*shape }
+
+func (a *answers) of(key string) *shape {
+	for i, sh := range a.shapes {
+		if sh.key == key {
+			copy(a.shapes[i:], a.shapes[i+1:])
+			a.shapes[len(a.shapes)-1] = sh
+			return sh
+		}
+	}
+	if len(a.shapes) >= maxShapes {
+		a.shapes = append(a.shapes[:0], a.shapes[1:]...)
+	}
+	sh := &shape{key: key}
+	a.shapes = append(a.shapes, sh)
+	return sh
+}
+
+func (sh *shape) row(n cluster.NodeIdx) *rowOutcome {
+	for int(n) >= len(sh.rows) {
+		sh.rows = append(sh.rows, rowOutcome{})
+	}
+	return &sh.rows[n]
+}
+
+// toAllocate lists the claims that have no allocation, with a variant in place of the extended one.
+func (pr *prepared) toAllocate(v *variant) []*resourceapi.ResourceClaim {
+	var claims []*resourceapi.ResourceClaim
+	for i := range pr.claims {
+		c := &pr.claims[i]
+		switch {
+		case c.allocated():
+		case v != nil && pr.extended != nil && i == len(pr.claims)-1:
+			claims = append(claims, v.claim)
+		default:
+			claims = append(claims, c.ResourceClaim)
+		}
+	}
+	return claims
+}
+
+// shapeOf is where answers about the claims of this decision are remembered.
+func (pr *prepared) shapeOf(v *variant) *shape {
+	if sh := pr.shapes[v]; sh != nil {
+		return sh
+	}
+	var key []byte
+	for _, c := range pr.toAllocate(v) {
+		spec, err := json.Marshal(&c.Spec.Devices)
+		if err != nil {
+			panic(fmt.Sprintf("spec of claim %s: %v", keyOf(c), err)) // API types always marshal
+		}
+		key = append(append(key, spec...), '\n')
+	}
+	sh := pr.pl.answers.of(string(key))
+	pr.shapes[v] = sh
+	return sh
+}
+
+// askRemembered asks the allocator about one node, unless it has been asked and nothing has changed since.
+func (pr *prepared) askRemembered(n cluster.NodeIdx, node *cluster.Node, v *variant) (*outcome, error) {
+	inv, sh := pr.pl.inv, pr.shapeOf(v)
+	r := sh.row(n)
+	if r.node == node && r.epoch == inv.epoch && (r.at >= touched(r.pools) || mutated(answerStale)) && r.at >= pr.shared {
+		return r.out, nil
+	}
+	bare := inv.bare(node.Name)
+	if bare && sh.bare != nil && sh.bareEpoch == inv.epoch {
+		return sh.bare, nil
+	}
+	out, err := pr.askPools(n, node, v)
+	if err != nil {
+		return nil, err
+	}
+	if bare && !out.fits {
+		sh.bare, sh.bareEpoch = out, inv.epoch
+		return out, nil
+	}
+	*r = rowOutcome{node: node, pools: inv.poolsOf[node.Name], epoch: inv.epoch, at: inv.clock, out: out}
+	return out, nil
+}
+
+// touched is when a device of some pools was last taken or given back.
+func touched(pools []*pool) uint64 {
+	var at uint64
+	for _, p := range pools {
+		at = max(at, p.changed)
+	}
+	return at
+}
+
+// askWhole asks an allocator that knows the whole cluster, and remembers nothing.
+func (pr *prepared) askWhole(_ cluster.NodeIdx, node *cluster.Node, v *variant) (*outcome, error) {
+	if pr.whole == nil {
+		var all []*resourceapi.ResourceSlice
+		cluster.Each(pr.s, func(slice *resourceapi.ResourceSlice) bool {
+			all = append(all, slice)
+			return true
+		})
+		whole, err := structured.NewAllocator(context.Background(), Gates, pr.pl.inv.state, lister{pr.s}, all, pr.pl.cel)
+		if err != nil {
+			return nil, err
+		}
+		pr.whole = whole
+	}
+	return pr.pl.ask(pr.whole, asNode(node), pr.toAllocate(v))
+}
+
+// askPools asks an allocator that knows the pools of one node only.
+func (pr *prepared) askPools(n cluster.NodeIdx, node *cluster.Node, v *variant) (*outcome, error) {
+	pl := pr.pl
+	a, err := structured.NewAllocator(context.Background(), Gates, pl.inv.state, lister{pr.s}, pl.inv.slicesFor(node.Name), pl.cel)
+	if err != nil {
+		return nil, err
+	}
+	return pl.ask(a, pl.apiNode(n, node), pr.toAllocate(v))
+}
+
+// ask puts the question. An error fails the attempt on all nodes: something is wrong with a claim or a class, or the
+// time was up.
+func (pl *Plugin) ask(a structured.Allocator, node *v1.Node, claims []*resourceapi.ResourceClaim) (*outcome, error) {
+	ctx := context.Background()
+	if pl.args.FilterTimeout > 0 {
+		bounded, cancel := context.WithTimeout(ctx, pl.args.FilterTimeout)
+		defer cancel()
+		ctx = bounded
+	}
+	results, err := a.Allocate(ctx, node, claims)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("node %s: timed out trying to allocate devices", node.Name)
+	case errors.Is(err, structured.ErrFailedAllocationOnNode):
+		return &outcome{reason: err.Error()}, nil
+	case err != nil:
+		return nil, err
+	case len(results) != len(claims):
+		return &outcome{reason: "cannot allocate all claims"}, nil
+	}
+	return &outcome{fits: true, results: results}, nil
+}
+
+// lister gives the allocator the device classes.
+type lister struct{ s cluster.Snapshot }
+
+func (l lister) List() ([]*resourceapi.DeviceClass, error) {
+	var all []*resourceapi.DeviceClass
+	cluster.Each(l.s, func(class *resourceapi.DeviceClass) bool {
+		all = append(all, class)
+		return true
+	})
+	return all, nil
+}
+
+func (l lister) Get(name string) (*resourceapi.DeviceClass, error) {
+	class, ok := cluster.Find[*resourceapi.DeviceClass](l.s, "", name)
+	if !ok {
+		return nil, apierrors.NewNotFound(resourceapi.Resource("deviceclass"), name)
+	}
+	return class, nil
+}
+
+// shareID is the name of one share of a device, instead of the random one that the allocator draws: it has the form of
+// a UUID, and no two shares have the same, because no two claims have the same UID, nor the same share of a device
+// twice.
+func shareID(owner types.UID, r *resourceapi.DeviceRequestAllocationResult, index int) *types.UID {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s\x00%s\x00%d", owner, r.Driver, r.Pool, r.Device, r.Request, index))
+	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // version 8: made up by its maker
+	id := types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
+	return &id
+}
+
+// own is an allocation to be kept for a claim: a copy, with share IDs that can be repeated.
+func own(a *resourceapi.AllocationResult, owner types.UID) *resourceapi.AllocationResult {
+	a = a.DeepCopy()
+	for i := range a.Devices.Results {
+		if r := &a.Devices.Results[i]; r.ShareID != nil && !mutated(shareIDsRandom) {
+			r.ShareID = shareID(owner, r, i)
+		}
+	}
+	return a
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package devices
+
+import (
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// The ways in which binding conditions end badly (upstream: ErrDeviceBindingTimeout, ErrDeviceBindingFailed).
+var (
+	errBindingTimeout = errors.New("device binding timeout")
+	errBindingFailed  = errors.New("device binding failed")
+)
+
+// asPod is as much of a pod as naming its claims and owning them takes.
+func asPod(p *cluster.Pod) *v1.Pod {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: types.UID(p.UID)}}
+	if p.Claims != nil {
+		pod.Status.ResourceClaimStatuses = p.Claims.Statuses
+	}
+	return pod
+}
+
+// claimsOf finds the claims that a pod names, in its order. The error is why the pod must wait. A claim that was
+// deliberately not made for the pod is left out.
+func claimsOf(s cluster.Snapshot, p *cluster.Pod) ([]*resourceapi.ResourceClaim, error) {
+	var claims []*resourceapi.ResourceClaim
+	pod := asPod(p)
+	for i := range p.Spec.Devices.Claims {
+		name, mustOwn, err := resourceclaim.Name(pod, &p.Spec.Devices.Claims[i])
+		if err != nil {
+			return nil, err
+		}
+		if name == nil {
+			continue
+		}
+		claim, err := claimNow(s, p.Namespace, *name)
+		if err != nil {
+			return nil, err
+		}
+		if claim.DeletionTimestamp != nil && !mutated(claimDeletedUsed) {
+			return nil, fmt.Errorf("resourceclaim %q is being deleted", claim.Name)
+		}
+		if mustOwn && !mutated(claimOfOthersUsed) {
+			if err := resourceclaim.IsForPod(pod, claim, false); err != nil {
+				return nil, err
+			}
+		}
+		claims = append(claims, claim)
+	}
+	return claims, nil
+}
+
+// claimNow is a claim as the API server has it, or as it was decided since. An allocation that was decided for a pod
+// that is gone will not be written, or was written and taken back: it does not count.
+func claimNow(s cluster.Snapshot, namespace, name string) (*resourceapi.ResourceClaim, error) {
+	claim, ok := cluster.Find[*resourceapi.ResourceClaim](s, namespace, name)
+	if !ok {
+		return nil, fmt.Errorf("could not find ResourceClaim %q", namespace+"/"+name)
+	}
+	if claim.Status.Allocation == nil {
+		return claim, nil
+	}
+	api, made := cluster.FindAPI[*resourceapi.ResourceClaim](s, namespace, name)
+	if made && api.Status.Allocation == nil && void(s, claim) {
+		return api, nil
+	}
+	return claim, nil
+}
+
+// pending tells whether a claim, as claimNow gives it, is allocated by a decision that does not show yet.
+func pending(s cluster.Snapshot, claim *resourceapi.ResourceClaim) bool {
+	if claim.Status.Allocation == nil {
+		return false
+	}
+	api, made := cluster.FindAPI[*resourceapi.ResourceClaim](s, claim.Namespace, claim.Name)
+	return !made || api.Status.Allocation == nil
+}
+
+// void tells whether an assumed allocation is for a pod that is not in the ledger any more.
+func void(s cluster.Snapshot, assumed *resourceapi.ResourceClaim) bool {
+	n := len(assumed.Status.ReservedFor)
+	if n == 0 || mutated(voidCounts) {
+		return false
+	}
+	_, _, _, there := s.PodOn(cluster.UID(assumed.Status.ReservedFor[n-1].UID))
+	return !there
+}
+
+// reservedFor tells whether a claim lists a pod among its consumers.
+func reservedFor(p *cluster.Pod, claim *resourceapi.ResourceClaim) bool {
+	for i := range claim.Status.ReservedFor {
+		if claim.Status.ReservedFor[i].UID == types.UID(p.UID) {
+			return true
+		}
+	}
+	return false
+}
+
+func consumer(p *cluster.Pod) resourceapi.ResourceClaimConsumerReference {
+	return resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: p.Name, UID: types.UID(p.UID)}
+}
+
+// keyOf is namespace/name, as messages have it.
+func keyOf(claim *resourceapi.ResourceClaim) string { return claim.Namespace + "/" + claim.Name }
+
+// bindable tells whether all binding conditions of an allocated claim are met. A failure condition that is met is an
+// error.
+func bindable(claim *resourceapi.ResourceClaim) (bool, error) {
+	if claim.Status.Allocation == nil {
+		return false, nil
+	}
+	for i := range claim.Status.Allocation.Devices.Results {
+		r := &claim.Status.Allocation.Devices.Results[i]
+		if len(r.BindingConditions) == 0 || mutated(conditionsIgnored) {
+			continue
+		}
+		status := statusOf(claim, r)
+		if status == nil {
+			return false, nil
+		}
+		for _, name := range r.BindingFailureConditions {
+			if c := apimeta.FindStatusCondition(status.Conditions, name); c != nil && c.Status == metav1.ConditionTrue && !mutated(failureIgnored) {
+				return false, fmt.Errorf("%w: claim=%s, reason=%s, message=%q", errBindingFailed, claim.Name, c.Reason, c.Message)
+			}
+		}
+		for _, name := range r.BindingConditions {
+			if !apimeta.IsStatusConditionTrue(status.Conditions, name) {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// statusOf is what a driver says of an allocated device, nil when it has said nothing.
+func statusOf(claim *resourceapi.ResourceClaim, r *resourceapi.DeviceRequestAllocationResult) *resourceapi.AllocatedDeviceStatus {
+	for i := range claim.Status.Devices {
+		d := &claim.Status.Devices[i]
+		if d.Driver == r.Driver && d.Pool == r.Pool && d.Device == r.Device {
+			return d
+		}
+	}
+	return nil
+}
+
+// waits tells whether some device of an allocated claim has binding conditions.
+func waits(a *resourceapi.AllocationResult) bool {
+	if a == nil {
+		return false
+	}
+	for i := range a.Devices.Results {
+		if len(a.Devices.Results[i].BindingConditions) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// overdueAt is the time after which the binding conditions of a claim have come too late; ok is false when it has none,
+// or does not say when it was allocated.
+func (pl *Plugin) overdueAt(claim *resourceapi.ResourceClaim) (at record.Time, ok bool) {
+	a := claim.Status.Allocation
+	if a == nil || a.AllocationTimestamp == nil || !waits(a) {
+		return 0, false
+	}
+	return record.Time(a.AllocationTimestamp.Add(pl.args.BindingTimeout).UnixNano()), true
+}
+
+func (pl *Plugin) overdue(claim *resourceapi.ResourceClaim, now record.Time) bool {
+	at, ok := pl.overdueAt(claim)
+	return ok && at < now
+}

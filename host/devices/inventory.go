@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package devices
+
+import (
+	"cmp"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/resource"
+)
+
+// Inventory is what can be derived of slices, claims and classes, and is kept from decision to decision: one per
+// scheduler, brought up to date (sync) before it is read.
+type Inventory struct {
+	seen    bool   // sync has run
+	clock   uint64 // counts changes of what is allocated
+	epoch   uint64 // counts changes of slices and classes
+	slices  uint64 // revision of the slices that are indexed
+	classes uint64 // revision of the classes that are indexed
+	claims  uint64 // journal of the claims that are counted: sequence number to ask from
+
+	// local are the slices that name one node; shared are all others, and those with counters, which upstream's allocator
+	// looks at for every node.
+	local  map[string][]*resourceapi.ResourceSlice // node name -> its slices
+	shared []*resourceapi.ResourceSlice
+	pools  map[poolID]*pool
+	// poolsOf are the pools of local slices; sharedPools those of shared ones.
+	poolsOf     map[string][]*pool // node name -> pools
+	sharedPools []*pool
+
+	// held is what each claim takes.
+	held map[cluster.ObjectKey]*holding // claim -> its devices
+	// unseen are the claims among held whose allocation the API server does not show yet.
+	unseen map[cluster.ObjectKey]struct{}
+	state  structured.AllocatedState
+	// times counts how often a device is taken, where that is more than once; only claims that somebody wrote by hand do
+	// that.
+	times map[structured.DeviceID]int // device -> claims that take it, from 2
+
+	// madeFor are the claims that were made for extended resources.
+	madeFor map[cluster.UID]cluster.ObjectKey // pod -> claim
+	// backing are the classes that back extended resources.
+	backing map[v1.ResourceName]*resourceapi.DeviceClass // resource -> class
+}
+
+type poolID struct{ driver, name string }
+
+// pool is the devices of one driver under one name.
+type pool struct {
+	id      poolID
+	slices  []*resourceapi.ResourceSlice
+	changed uint64 // Inventory.clock when a device of it was last taken or given back
+}
+
+// holding is what one claim takes.
+type holding struct {
+	devices  []structured.DeviceID
+	shares   []structured.SharedDeviceID
+	capacity []structured.DeviceConsumedCapacity
+	pools    []poolID
+	madeFor  cluster.UID
+}
+
+// NewInventory returns one that has seen nothing.
+func NewInventory() *Inventory { return &Inventory{} }
+
+// sync catches up with the store.
+func (inv *Inventory) sync(s cluster.Snapshot) {
+	if r := s.KindRevision(cluster.KindResourceSlice); !inv.seen || r != inv.slices {
+		inv.slices = r
+		inv.indexSlices(s)
+	}
+	if r := s.KindRevision(cluster.KindDeviceClass); !inv.seen || r != inv.classes {
+		inv.classes = r
+		inv.epoch++
+		inv.backing = backingClasses(s)
+	}
+	keys, next, ok := s.KindChanges(cluster.KindDeviceClaim, inv.claims)
+	inv.claims = next
+	switch {
+	case !inv.seen || !ok:
+		inv.countAll(s)
+	case !mutated(inventoryStale):
+		for _, key := range keys {
+			inv.recount(s, key)
+		}
+		for key := range inv.unseen { // order: each claim is judged alone
+			inv.recount(s, key)
+		}
+	}
+	inv.seen = true
+}
+
+// alone tells whether only its own node can use a slice (upstream: the allocator's slicesOnNode).
+func alone(slice *resourceapi.ResourceSlice) bool {
+	return slice.Spec.NodeName != nil && *slice.Spec.NodeName != "" && len(slice.Spec.SharedCounters) == 0
+}
+
+func (inv *Inventory) indexSlices(s cluster.Snapshot) {
+	inv.epoch++
+	inv.local = map[string][]*resourceapi.ResourceSlice{}
+	inv.poolsOf = map[string][]*pool{}
+	inv.shared, inv.sharedPools = nil, nil
+	before := inv.pools
+	inv.pools = map[poolID]*pool{}
+	cluster.Each(s, func(slice *resourceapi.ResourceSlice) bool {
+		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
+		p := inv.pools[id]
+		if p == nil {
+			p = &pool{id: id}
+			if was := before[id]; was != nil {
+				p.changed = was.changed
+			}
+			inv.pools[id] = p
+		}
+		p.slices = append(p.slices, slice)
+		if alone(slice) {
+			node := *slice.Spec.NodeName
+			inv.local[node] = append(inv.local[node], slice)
+			inv.poolsOf[node] = addPool(inv.poolsOf[node], p)
+		} else {
+			inv.shared = append(inv.shared, slice)
+			inv.sharedPools = addPool(inv.sharedPools, p)
+		}
+		return true
+	})
+}
+
+func addPool(list []*pool, p *pool) []*pool {
+	for _, q := range list {
+		if q == p {
+			return list
+		}
+	}
+	return append(list, p)
+}
+
+// slicesFor are the slices that the allocator needs to judge one node: those that it would look at, and the others of
+// their pools, by which it knows whether a pool is complete and what of its counters is in use.
+func (inv *Inventory) slicesFor(node string) []*resourceapi.ResourceSlice {
+	var out []*resourceapi.ResourceSlice
+	for _, p := range inv.poolsOf[node] {
+		out = append(out, p.slices...)
+	}
+	for _, p := range inv.sharedPools {
+		if !containsPool(inv.poolsOf[node], p) {
+			out = append(out, p.slices...)
+		}
+	}
+	return out
+}
+
+func containsPool(list []*pool, p *pool) bool {
+	for _, q := range list {
+		if q == p {
+			return true
+		}
+	}
+	return false
+}
+
+// bare tells whether the allocator would find no slice at all for a node.
+func (inv *Inventory) bare(node string) bool {
+	return len(inv.shared) == 0 && len(inv.local[node]) == 0
+}
+
+// touched is when a device that could matter to a node was last taken or given back.
+func (inv *Inventory) touched(node string) uint64 {
+	var at uint64
+	for _, p := range inv.poolsOf[node] {
+		at = max(at, p.changed)
+	}
+	for _, p := range inv.sharedPools {
+		at = max(at, p.changed)
+	}
+	return at
+}
+
+// countAll starts the count of what is allocated anew.
+func (inv *Inventory) countAll(s cluster.Snapshot) {
+	inv.held = map[cluster.ObjectKey]*holding{}
+	inv.unseen = map[cluster.ObjectKey]struct{}{}
+	inv.madeFor = map[cluster.UID]cluster.ObjectKey{}
+	inv.times = map[structured.DeviceID]int{}
+	inv.state = structured.AllocatedState{
+		AllocatedDevices:         sets.New[structured.DeviceID](),
+		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
+		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
+	}
+	inv.epoch++
+	cluster.Each(s, func(claim *resourceapi.ResourceClaim) bool {
+		inv.recount(s, cluster.KeyOf(claim))
+		return true
+	})
+}
+
+// recount replaces what is counted of one claim.
+func (inv *Inventory) recount(s cluster.Snapshot, key cluster.ObjectKey) {
+	claim, _ := cluster.Find[*resourceapi.ResourceClaim](s, key.Namespace, key.Name)
+	is := &holding{}
+	unseen := claim != nil && pending(s, claim)
+	if claim != nil {
+		if !unseen || !void(s, claim) && !mutated(unseenFree) {
+			is = holds(claim)
+		}
+		is.madeFor = madeForPod(claim)
+	}
+	if unseen {
+		inv.unseen[key] = struct{}{}
+	} else {
+		delete(inv.unseen, key)
+	}
+	was := inv.held[key]
+	if was != nil && was.equal(is) {
+		return
+	}
+	if was != nil {
+		inv.count(was, -1)
+		if was.madeFor != "" && inv.madeFor[was.madeFor] == key {
+			delete(inv.madeFor, was.madeFor)
+		}
+	}
+	delete(inv.held, key)
+	if claim != nil {
+		inv.held[key] = is
+		inv.count(is, 1)
+		if is.madeFor != "" {
+			inv.madeFor[is.madeFor] = key
+		}
+	}
+}
+
+func (h *holding) equal(o *holding) bool {
+	if h.madeFor != o.madeFor || len(h.devices) != len(o.devices) || len(h.shares) != len(o.shares) || len(h.capacity) != len(o.capacity) {
+		return false
+	}
+	for i := range h.devices {
+		if h.devices[i] != o.devices[i] {
+			return false
+		}
+	}
+	for i := range h.shares { // a share ID stands for one allocation, so for its capacity too
+		if h.shares[i] != o.shares[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// holds lists what the allocation of a claim takes. Devices with admin access are not taken (upstream:
+// foreachAllocatedDevice).
+func holds(claim *resourceapi.ResourceClaim) *holding {
+	h := &holding{}
+	if claim.Status.Allocation == nil {
+		return h
+	}
+	for i := range claim.Status.Allocation.Devices.Results {
+		r := &claim.Status.Allocation.Devices.Results[i]
+		if r.AdminAccess != nil && *r.AdminAccess && !mutated(adminTakes) {
+			continue
+		}
+		h.pools = append(h.pools, poolID{r.Driver, r.Pool})
+		id := structured.MakeDeviceID(r.Driver, r.Pool, r.Device)
+		if r.ShareID == nil {
+			h.devices = append(h.devices, id)
+			continue
+		}
+		h.shares = append(h.shares, structured.MakeSharedDeviceID(id, r.ShareID))
+		if r.ConsumedCapacity != nil && !mutated(capacityFree) {
+			h.capacity = append(h.capacity, structured.NewDeviceConsumedCapacity(id, r.ConsumedCapacity))
+		}
+	}
+	return h
+}
+
+// count adds (1) or takes away (-1) a holding.
+func (inv *Inventory) count(h *holding, sign int) {
+	if len(h.pools) == 0 {
+		return
+	}
+	inv.clock++
+	for _, id := range h.pools {
+		if p := inv.pools[id]; p != nil {
+			p.changed = inv.clock
+		}
+	}
+	for _, id := range h.devices {
+		inv.countDevice(id, sign)
+	}
+	for _, id := range h.shares {
+		if sign > 0 {
+			inv.state.AllocatedSharedDeviceIDs.Insert(id)
+		} else {
+			inv.state.AllocatedSharedDeviceIDs.Delete(id)
+		}
+	}
+	for _, c := range h.capacity {
+		if sign > 0 {
+			inv.state.AggregatedCapacity.Insert(c)
+		} else {
+			inv.state.AggregatedCapacity.Remove(c)
+		}
+	}
+}
+
+func (inv *Inventory) countDevice(id structured.DeviceID, sign int) {
+	n := inv.times[id]
+	if n == 0 && inv.state.AllocatedDevices.Has(id) {
+		n = 1
+	}
+	n += sign
+	if n > 0 {
+		inv.state.AllocatedDevices.Insert(id)
+	} else {
+		inv.state.AllocatedDevices.Delete(id)
+	}
+	if n > 1 {
+		inv.times[id] = n
+	} else {
+		delete(inv.times, id)
+	}
+}
+
+// madeForPod is the pod for whose extended resources a claim was made; empty for all other claims.
+func madeForPod(claim *resourceapi.ResourceClaim) cluster.UID {
+	if claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] != "true" {
+		return ""
+	}
+	owner := metav1.GetControllerOfNoCopy(claim)
+	if owner == nil {
+		return ""
+	}
+	return cluster.UID(owner.UID)
+}
+
+// backingClasses tells which class backs an extended resource: by its implicit name, or by the one it states, where the
+// newest class that states it wins, and of equally old ones the first by name. Upstream's cache depends on the order in
+// which it met the classes where two state one name; this does not.
+func backingClasses(s cluster.Snapshot) map[v1.ResourceName]*resourceapi.DeviceClass {
+	backing := map[v1.ResourceName]*resourceapi.DeviceClass{}
+	cluster.Each(s, func(class *resourceapi.DeviceClass) bool {
+		backing[v1.ResourceName(resourceapi.ResourceDeviceClassPrefix+class.Name)] = class
+		if class.Spec.ExtendedResourceName == nil {
+			return true
+		}
+		name := v1.ResourceName(*class.Spec.ExtendedResourceName)
+		if was := backing[name]; was == nil || newer(class, was) {
+			backing[name] = class
+		}
+		return true
+	})
+	return backing
+}
+
+func newer(a, b *resourceapi.DeviceClass) bool {
+	age := cmp.Compare(a.CreationTimestamp.UnixNano(), b.CreationTimestamp.UnixNano())
+	if mutated(olderClassWins) {
+		age = -age
+	}
+	return age > 0 || age == 0 && a.Name < b.Name
+}
+
+// mayBeBacked tells whether a device class can back a resource of this name at all (upstream:
+// scheduler/util.IsDRAExtendedResourceName).
+func mayBeBacked(name v1.ResourceName) bool {
+	return strings.HasPrefix(string(name), resourceapi.ResourceDeviceClassPrefix) || resource.IsExtended(name)
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package devices
+
+// mutant is a fault that can be put into the plugin on purpose, to show that the tests see it. Builds without the tag
+// kumiki_mutants hold none of them: mutated is then constantly false and the compiler drops the faulty paths.
+type mutant int
+
+// The faults; Mutants says what each breaks.
+const (
+	gateOpen mutant = iota
+	claimDeletedUsed
+	claimOfOthersUsed
+	voidCounts
+	pendingShared
+	classMissingPasses
+	selectorIgnored
+	stuckPasses
+	conditionsIgnored
+	failureIgnored
+	resolvable
+	inventoryStale
+	answerStale
+	unseenFree
+	adminTakes
+	capacityFree
+	olderClassWins
+	extendedIgnored
+	staleUsed
+	pluginPassedOver
+	initDevicesApart
+	shareIDsRandom
+	assumesNothing
+	releaseKeeps
+	consumerStays
+	reservedAgain
+	noWait
+	waitsForever
+	remedyTakesUsed
+	remedyBlind
+	scoreReversed
+	scoreFirstClaimOnly
+	hintAnyClaim
+	hintNoDeallocation
+	hintUnchangedStatus
+	hintAnyPod
+)
+
+// Mutation describes one fault.
+type Mutation struct {
+	Name   string
+	Breaks string
+}
+
+// Mutants lists the faults. The index is what SetMutant takes.
+var Mutants = []Mutation{
+	gateOpen:            {"gate-open", "pods whose claims are missing are tried"},
+	claimDeletedUsed:    {"claim-deleted-used", "a claim that is being deleted is used"},
+	claimOfOthersUsed:   {"claim-of-others-used", "a generated claim is used whoever owns it"},
+	voidCounts:          {"void-counts", "a device stays taken by a decision for a pod that is gone"},
+	pendingShared:       {"pending-shared", "a claim whose allocation is decided and not written is used"},
+	classMissingPasses:  {"class-missing-passes", "a device class that is not there is no reason"},
+	selectorIgnored:     {"selector-ignored", "an allocated claim can be used on any node"},
+	stuckPasses:         {"stuck-passes", "a claim whose binding failed is used as it is"},
+	conditionsIgnored:   {"conditions-ignored", "binding conditions are not waited for"},
+	failureIgnored:      {"failure-ignored", "binding failure conditions are not seen"},
+	resolvable:          {"resolvable", "rejections count as ones that evictions could help"},
+	inventoryStale:      {"inventory-stale", "claims that changed are not counted anew"},
+	answerStale:         {"answer-stale", "what the allocator said is kept when a device of the node is taken"},
+	unseenFree:          {"unseen-free", "devices of decisions that do not show yet are free"},
+	adminTakes:          {"admin-takes", "admin access takes a device"},
+	capacityFree:        {"capacity-free", "consumed capacity is not counted"},
+	olderClassWins:      {"older-class-wins", "of two classes for one extended resource the older one counts"},
+	extendedIgnored:     {"extended-ignored", "no claim is made for extended resources"},
+	staleUsed:           {"stale-used", "a claim left from an earlier attempt is used again"},
+	pluginPassedOver:    {"plugin-passed-over", "a claim is made where a device plugin offers the resource"},
+	initDevicesApart:    {"init-devices-apart", "init containers get devices of their own"},
+	shareIDsRandom:      {"share-ids-random", "two runs give shares different names"},
+	assumesNothing:      {"assumes-nothing", "what is decided is not held until it shows"},
+	releaseKeeps:        {"release-keeps", "what a failed attempt held stays held"},
+	consumerStays:       {"consumer-stays", "after a failed attempt the pod stays a consumer of its claims"},
+	reservedAgain:       {"reserved-again", "a pod that is among the consumers already is added again"},
+	noWait:              {"no-wait", "a pod is bound before its devices are attached"},
+	waitsForever:        {"waits-forever", "binding conditions that never come are waited for without end"},
+	remedyTakesUsed:     {"remedy-takes-used", "a claim that another pod uses is deallocated"},
+	remedyBlind:         {"remedy-blind", "claims that could be used somewhere are deallocated"},
+	scoreReversed:       {"score-reversed", "later alternatives score higher"},
+	scoreFirstClaimOnly: {"score-first-claim-only", "only the first claim is scored"},
+	hintAnyClaim:        {"hint-any-claim", "any change of any claim wakes the pod"},
+	hintNoDeallocation:  {"hint-no-deallocation", "a claim that gives its devices back wakes nobody else"},
+	hintUnchangedStatus: {"hint-unchanged-status", "a change of a claim outside its status wakes the pod"},
+	hintAnyPod:          {"hint-any-pod", "claims made for another pod wake the pod"},
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package devices
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Name is the plugin's name in configurations.
+const Name = "DynamicResources"
+
+// Args are the arguments (upstream: DynamicResourcesArgs).
+type Args struct {
+	// FilterTimeout bounds the search for devices on one node; 0 means no bound.
+	FilterTimeout time.Duration
+	// BindingTimeout is how long a pod waits for the binding conditions of its devices; at least a second.
+	BindingTimeout time.Duration
+}
+
+// DefaultArgs are upstream's defaults.
+func DefaultArgs() Args {
+	return Args{FilterTimeout: 10 * time.Second, BindingTimeout: 10 * time.Minute}
+}
+
+// Gates are the allocator's switches with the feature gates of 1.36.3 as they are by default. DRAListTypeAttributes is
+// the one that is off.
+var Gates = structured.Features{
+	AdminAccess:            true,
+	ConsumableCapacity:     true,
+	DeviceBindingAndStatus: true,
+	DeviceTaints:           true,
+	PartitionableDevices:   true,
+	PrioritizedList:        true,
+}
+
+// Plugin is DynamicResources (upstream: plugins/dynamicresources).
+type Plugin struct {
+	args Args
+	inv  *Inventory
+	now  func() record.Time
+	cel  *cel.Cache
+
+	last    *prepared // what the last PrepareFilter found, for the steps after it
+	answers answers
+	nodes   []nodeCopy // by row
+}
+
+var (
+	_ plugin.Gate       = (*Plugin)(nil)
+	_ plugin.WideFilter = (*Plugin)(nil)
+	_ plugin.Skipper    = (*Plugin)(nil)
+	_ plugin.Reserver   = (*Plugin)(nil)
+	_ plugin.Remedier   = (*Plugin)(nil)
+	_ plugin.Waker      = (*Plugin)(nil)
+)
+
+// celExpressions is how many compiled selectors are kept.
+const celExpressions = 128
+
+// New returns the plugin. Profiles of one scheduler share the inventory. now is the engine's time, as of its last tick:
+// a claim whose binding conditions came too late is told by it.
+func New(args Args, inv *Inventory, now func() record.Time) (*Plugin, error) {
+	switch {
+	case args.FilterTimeout < 0:
+		return nil, fmt.Errorf("%s: filterTimeout %v: must be zero or positive", Name, args.FilterTimeout)
+	case args.BindingTimeout < time.Second:
+		return nil, fmt.Errorf("%s: bindingTimeout %v: must be at least 1 second", Name, args.BindingTimeout)
+	}
+	return &Plugin{
+		args: args,
+		inv:  inv,
+		now:  now,
+		cel:  cel.NewCache(celExpressions, cel.Features{EnableConsumableCapacity: Gates.ConsumableCapacity}),
+	}, nil
+}
+
+// Name is the constant of this name.
+func (*Plugin) Name() string { return Name }
+
+// EachDecision marks the filter as one that reads objects.
+func (*Plugin) EachDecision() {}
+
+// Gated keeps a pod back while a claim it names is missing, is going away, or is somebody else's.
+func (*Plugin) Gated(s cluster.Snapshot, p *cluster.Pod) (reason string, ok bool) {
+	if p.Spec.Devices == nil {
+		return "", true
+	}
+	if _, err := claimsOf(s, p); err != nil && !mutated(gateOpen) {
+		return err.Error(), false
+	}
+	return "", true
+}

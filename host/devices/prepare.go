@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package devices
+
+import (
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+)
+
+// prepared is what the plugin knows of a pod for one decision.
+type prepared struct {
+	pl  *Plugin
+	s   cluster.Snapshot
+	pod *cluster.Pod
+	// at are the revisions it was made from: of claims, slices and classes.
+	at [3]uint64
+
+	// claims are those that the pod names, in its order; the one for its extended resources, if any, comes last.
+	claims   []podClaim
+	extended *extended // nil when nothing the pod asks for is backed by a class
+	// allocate tells whether some claim has to be allocated: the allocator works.
+	allocate bool
+
+	whole structured.Allocator // over the whole cluster, for the plain form; nil until needed
+	// shapes are what the allocator has said about these claims, by variant of the extended one.
+	shapes map[*variant]*shape
+	shared uint64 // when a device of the shared pools was last taken or given back
+
+	texts   []string // the reason of code i+1
+	failed  error
+	answers []answer // by row: what was found where the pod fits
+	// unavailable are the claims whose allocation does not reach some node, or has failed there.
+	unavailable []bool // by index in claims
+}
+
+// podClaim is one claim of the pod.
+type podClaim struct {
+	*resourceapi.ResourceClaim
+	reach *nodeaffinity.NodeSelector // where its allocation can be used; nil for everywhere, or not allocated
+	// stuck is set when the binding conditions of its allocation have failed or come too late.
+	stuck bool
+}
+
+func (c *podClaim) allocated() bool { return c.Status.Allocation != nil }
+
+// PrepareFilter looks at the claims of a pod.
+func (pl *Plugin) PrepareFilter(s cluster.Snapshot, p *cluster.Pod) plugin.FilterPlan {
+	pl.last = nil
+	if p.Spec.Devices == nil {
+		return plugin.FilterPlan{}
+	}
+	pr, reject, err := pl.prepare(s, p)
+	if err != nil || reject != "" {
+		return plugin.FilterPlan{Err: err, Reject: reject}
+	}
+	if len(pr.claims) == 0 {
+		return plugin.FilterPlan{}
+	}
+	pl.last = pr
+	return plugin.FilterPlan{Filter: pr}
+}
+
+func revisions(s cluster.Snapshot) [3]uint64 {
+	return [3]uint64{s.KindRevision(cluster.KindDeviceClaim), s.KindRevision(cluster.KindResourceSlice), s.KindRevision(cluster.KindDeviceClass)}
+}
+
+// prepare finds out what a pod needs, or why it can have it on no node.
+func (pl *Plugin) prepare(s cluster.Snapshot, p *cluster.Pod) (pr *prepared, reject string, err error) {
+	pl.inv.sync(s)
+	pr = &prepared{pl: pl, s: s, pod: p, at: revisions(s), shapes: map[*variant]*shape{}, shared: touched(pl.inv.sharedPools),
+		answers: make([]answer, s.Rows())}
+	named, err := claimsOf(s, p)
+	if err != nil {
+		return nil, err.Error(), nil
+	}
+	for _, claim := range named {
+		pr.claims = append(pr.claims, podClaim{ResourceClaim: claim})
+	}
+	if pr.extended = pl.extendedOf(s, p); pr.extended != nil {
+		pr.claims = append(pr.claims, podClaim{ResourceClaim: pr.extended.claim})
+	}
+	pr.unavailable = make([]bool, len(pr.claims))
+	for i := range pr.claims {
+		c := &pr.claims[i]
+		if i < len(named) && pending(s, c.ResourceClaim) && !mutated(pendingShared) {
+			return nil, fmt.Sprintf("resource claim %s is in the process of being allocated", keyOf(c.ResourceClaim)), nil
+		}
+		if c.allocated() {
+			if err := pr.inspect(c); err != nil {
+				return nil, "", err
+			}
+			continue
+		}
+		pr.allocate = true
+		if i == len(named) {
+			continue // made here, or judged per node
+		}
+		if reject, err := pr.classesExist(s, c); reject != "" || err != nil {
+			return nil, reject, err
+		}
+	}
+	return pr, "", nil
+}
+
+// inspect reads what matters of an allocated claim.
+func (pr *prepared) inspect(c *podClaim) error {
+	if sel := c.Status.Allocation.NodeSelector; sel != nil && !mutated(selectorIgnored) {
+		reach, err := nodeaffinity.NewNodeSelector(sel)
+		if err != nil {
+			return err
+		}
+		c.reach = reach
+	}
+	ready, err := bindable(c.ResourceClaim)
+	c.stuck = err != nil || !ready && pr.pl.overdue(c.ResourceClaim, pr.pl.now())
+	return nil
+}
+
+// classesExist checks that the device classes that a claim names are there.
+func (pr *prepared) classesExist(s cluster.Snapshot, c *podClaim) (reject string, err error) {
+	class := func(name, request string) {
+		switch {
+		case reject != "" || err != nil || mutated(classMissingPasses):
+		case name == "":
+			err = fmt.Errorf("request %s: unsupported request type", request)
+		default:
+			if _, ok := cluster.Find[*resourceapi.DeviceClass](s, "", name); !ok {
+				reject = fmt.Sprintf("request %s: device class %s does not exist", request, name)
+			}
+		}
+	}
+	for i := range c.Spec.Devices.Requests {
+		r := &c.Spec.Devices.Requests[i]
+		switch {
+		case r.Exactly != nil:
+			class(r.Exactly.DeviceClassName, r.Name)
+		case len(r.FirstAvailable) > 0:
+			for j := range r.FirstAvailable {
+				class(r.FirstAvailable[j].DeviceClassName, resourceclaim.CreateSubRequestRef(r.Name, r.FirstAvailable[j].Name))
+			}
+		case reject == "" && err == nil:
+			reject = fmt.Sprintf("resource claim %s, request %s: unknown request type", keyOf(c.ResourceClaim), r.Name)
+		}
+		if reject != "" || err != nil {
+			return reject, err
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package devices
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// hold is what is decided about the claims of one pod, from its decision to its bind.
+type hold struct {
+	pl     *Plugin
+	pod    *cluster.Pod
+	node   string
+	claims []heldClaim
+	create *cluster.CreateClaim // the claim to be made for extended resources; nil when there is none
+	since  record.Time          // when Ready was first asked; 0 before
+	asked  bool                 // the writes were handed out, so some of them may have been done
+}
+
+// heldClaim is one claim of the pod.
+type heldClaim struct {
+	target cluster.Target
+	// allocation is what was decided; nil for a claim that was allocated before.
+	allocation *resourceapi.AllocationResult
+	// reserved is set when the pod was among the consumers before.
+	reserved bool
+	// create is set for the claim that is to be made.
+	create bool
+}
+
+func (h *heldClaim) key() cluster.ObjectKey {
+	return cluster.ObjectKey{Namespace: h.target.Namespace, Name: h.target.Name}
+}
+
+// Reserve takes the devices that were found for p on row n, by supposing its claims allocated.
+func (pl *Plugin) Reserve(t *cluster.Trial, p *cluster.Pod, n cluster.NodeIdx) plugin.Reserved {
+	if p.Spec.Devices == nil {
+		return plugin.Reserved{}
+	}
+	s := t.Snapshot()
+	pr, reject, err := pl.judged(s, p, n)
+	if err != nil || reject != "" {
+		return plugin.Reserved{Reject: reject, Err: err}
+	}
+	h := &hold{pl: pl, pod: p, node: s.Node(n).Name}
+	a := pr.found(n)
+	next := 0
+	for i := range pr.claims {
+		c := &pr.claims[i]
+		switch {
+		case c.allocated():
+			h.claims = append(h.claims, heldClaim{target: targetOf(c.ResourceClaim), reserved: reservedFor(p, c.ResourceClaim)})
+			continue
+		case !a.ok:
+			continue // for extended resources that the node itself offers
+		}
+		result := &a.results[next]
+		next++
+		if pr.extended != nil && i == len(pr.claims)-1 {
+			if err := h.make(t, pr.extended, a.variant, result); err != nil {
+				return plugin.Reserved{Err: err}
+			}
+			continue
+		}
+		h.take(t, c.ResourceClaim, result)
+	}
+	if len(h.claims) == 0 {
+		return plugin.Reserved{}
+	}
+	return plugin.Reserved{Hold: h}
+}
+
+// judged is what was found for a pod on a row, found anew when the last decision was about another pod, or something
+// has changed since.
+func (pl *Plugin) judged(s cluster.Snapshot, p *cluster.Pod, n cluster.NodeIdx) (pr *prepared, reject string, err error) {
+	if pr = pl.last; pr != nil && pr.pod == p && pr.at == revisions(s) && (pr.found(n).ok || !pr.allocate) {
+		return pr, "", nil
+	}
+	if pr, reject, err = pl.prepare(s, p); reject != "" || err != nil {
+		return nil, reject, err
+	}
+	if code := pr.judge(n, s.Node(n), pr.askRemembered); code != plugin.Fit {
+		return nil, pr.Reasons(code)[0], pr.failed
+	}
+	return pr, "", nil
+}
+
+func targetOf(c *resourceapi.ResourceClaim) cluster.Target {
+	return cluster.Target{Kind: cluster.KindDeviceClaim, Namespace: c.Namespace, Name: c.Name, UID: cluster.UID(c.UID)}
+}
+
+// take supposes a claim allocated. A pod may name one claim twice; what was found for the first time holds.
+func (h *hold) take(t *cluster.Trial, c *resourceapi.ResourceClaim, result *resourceapi.AllocationResult) {
+	hc := heldClaim{target: targetOf(c), allocation: own(result, c.UID)}
+	for i := range h.claims {
+		if h.claims[i].key() == hc.key() {
+			return
+		}
+	}
+	h.claims = append(h.claims, hc)
+	if mutated(assumesNothing) {
+		return
+	}
+	assumed := *c
+	assumed.Status.Allocation = hc.allocation
+	assumed.Status.ReservedFor = append(assumed.Status.ReservedFor[:len(assumed.Status.ReservedFor):len(assumed.Status.ReservedFor)], consumer(h.pod))
+	t.AssumeObject(&assumed)
+}
+
+// make supposes the claim for extended resources made and allocated, under the name it will get.
+func (h *hold) make(t *cluster.Trial, e *extended, v *variant, result *resourceapi.AllocationResult) error {
+	if v == nil || len(v.claim.Spec.Devices.Requests) == 0 {
+		return nil // the node itself offers them
+	}
+	if e.made() {
+		return fmt.Errorf("ResourceClaim %s for extended resources has no requests", keyOf(e.claim))
+	}
+	claim := v.claim.DeepCopy()
+	claim.Name = h.newName(t.Snapshot(), claim)
+	claim.Status.Allocation = own(result, types.UID(h.pod.UID))
+	claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{consumer(h.pod)}
+	h.create = &cluster.CreateClaim{Claim: claim, Pod: h.pod.Ref(), Mappings: v.mappings}
+	h.claims = append(h.claims, heldClaim{target: targetOf(claim), allocation: claim.Status.Allocation, create: true})
+	if !mutated(assumesNothing) {
+		t.AssumeObject(claim)
+	}
+	return nil
+}
+
+// newName makes a name as the API server makes it from generateName (a prefix of at most 58 characters, and five that
+// form no words), but one that can be told beforehand: so making the claim twice makes one, and undoing it needs no
+// answer.
+func (h *hold) newName(s cluster.Snapshot, claim *resourceapi.ResourceClaim) string {
+	const letters = "bcdfghjklmnpqrstvwxz2456789"
+	prefix := claim.GenerateName
+	if len(prefix) > 58 {
+		prefix = prefix[:58]
+	}
+	for try := 0; ; try++ {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", h.pod.UID, h.pod.ResourceVersion, try))
+		name := prefix
+		for _, b := range sum[:5] {
+			name += string(letters[int(b)%len(letters)])
+		}
+		if _, taken := cluster.Find[*resourceapi.ResourceClaim](s, claim.Namespace, name); !taken {
+			return name
+		}
+	}
+}
+
+// Writes allocates the claims and makes the pod their consumer.
+func (h *hold) Writes() []cluster.Write {
+	h.asked = true
+	var writes []cluster.Write
+	for i := range h.claims {
+		c := &h.claims[i]
+		switch {
+		case c.create:
+			writes = append(writes, *h.create)
+		case !c.reserved || mutated(reservedAgain):
+			writes = append(writes, cluster.AllocateClaim{Target: c.target, Allocation: c.allocation, ReservedFor: consumer(h.pod)})
+		}
+	}
+	return writes
+}
+
+// Announce tells that the pod waits for its devices.
+func (h *hold) Announce() plugin.Notice {
+	return plugin.Notice{Reason: "BindingConditionsPending", Action: "Scheduling", Note: "waiting for binding conditions for device on node " + h.node}
+}
+
+// Ready waits until all binding conditions of the pod's devices are met (KEP-5007). Upstream looks every five seconds;
+// this does whenever a claim changes.
+func (h *hold) Ready(s cluster.Snapshot, now record.Time) plugin.Readiness {
+	if h.since == 0 {
+		h.since = now
+	}
+	again := h.since + record.Time(h.pl.args.BindingTimeout)
+	needed, ready := false, true
+	for i := range h.claims {
+		c := &h.claims[i]
+		claim, ok := cluster.Find[*resourceapi.ResourceClaim](s, c.target.Namespace, c.target.Name)
+		if !ok {
+			if needed || waits(c.allocation) {
+				return plugin.Readiness{Err: fmt.Errorf("could not find ResourceClaim %q", c.target.Namespace+"/"+c.target.Name)}
+			}
+			continue
+		}
+		needed = needed || waits(claim.Status.Allocation) || waits(c.allocation)
+		met, err := bindable(claim)
+		if err != nil {
+			return plugin.Readiness{Err: err}
+		}
+		if met {
+			continue
+		}
+		ready = false
+		if at, ok := h.pl.overdueAt(claim); ok {
+			if at < now && !mutated(waitsForever) {
+				return plugin.Readiness{Err: fmt.Errorf("%w: claim=%s", errBindingTimeout, claim.Name)}
+			}
+			again = min(again, at+1)
+		}
+	}
+	switch {
+	case !needed || ready || mutated(noWait):
+		return plugin.Readiness{Ready: true}
+	case now >= h.since+record.Time(h.pl.args.BindingTimeout) && !mutated(waitsForever):
+		return plugin.Readiness{Err: fmt.Errorf("%w: %w", errBindingTimeout, errDeadline)}
+	}
+	return plugin.Readiness{Again: max(again, now+1)}
+}
+
+// errDeadline has the text with which upstream's wait ends.
+var errDeadline = errors.New("context deadline exceeded")
+
+// Release gives back what is held, and takes back what may have been written: where one write failed, others may have
+// been done before. A claim that was written stays allocated, without the pod as consumer: other pods may use it, and
+// its devices are not free. It has been seen so (see cluster.AllocateClaim), so nothing is assumed about it any more. A
+// claim made for extended resources is deleted.
+func (h *hold) Release(t *cluster.Trial, _ bool) []cluster.Write {
+	var writes []cluster.Write
+	for i := range h.claims {
+		c := &h.claims[i]
+		if c.allocation != nil && !mutated(releaseKeeps) {
+			t.RestoreObject(cluster.KindDeviceClaim, c.key())
+		}
+		switch {
+		case c.create && h.asked:
+			writes = append(writes, cluster.DeleteClaim{Target: c.target, Pod: h.pod.Ref()})
+		case !c.create && (h.asked || c.reserved) && !mutated(consumerStays):
+			writes = append(writes, cluster.ReleaseClaim{Target: c.target, Consumer: h.pod.UID})
+		}
+	}
+	return writes
+}
