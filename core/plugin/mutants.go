@@ -137,6 +137,48 @@ const (
 	featuresHintAnyPod
 	gatesOpen
 	priorityReversed
+
+	podAffinityAnyTerm
+	podAffinityFirstAnywhere
+	podAffinityFirstAnyPod
+	podAffinityFirstNever
+	podAffinityNoKeyFits
+	podAffinityAsymmetric
+	podAffinityAllNamespaces
+	podAffinityNoNamespaceSelector
+	podAffinityEmptySelectsNone
+	podAffinityStrictSelector
+	podAffinityAntiFirstTerm
+	podAffinityAlwaysResolvable
+	podAffinityAntiFirst
+	podAffinityTerminatingGone
+	podAffinityNeverSkips
+	podAffinityBrokenKept
+	podAffinitySupposedForgotten
+	podAffinitySupposedOneWay
+	podAffinitySupposedNoLabels
+	podAffinityStaleMarks
+	podAffinityColumnOneKey
+	podAffinityKnownByTemplate
+	podAffinityScoreOneWay
+	podAffinityScoreSign
+	podAffinityWeightOne
+	podAffinityScoreOnce
+	podAffinityHardNever
+	podAffinityHardAlways
+	podAffinityIgnoreNothing
+	podAffinityIgnoreAll
+	podAffinityNormalFromZero
+	podAffinityNormalRounds
+	podAffinityHintPending
+	podAffinityHintAnyTerm
+	podAffinityHintAnyDelete
+	podAffinityHintOneWay
+	podAffinityHintMatched
+	podAffinityHintAnyNode
+	podAffinityHintLost
+	podAffinityHintGained
+	podAffinityHintBroken
 )
 
 // Mutation describes one fault.
@@ -276,4 +318,46 @@ var Mutants = []Mutation{
 	featuresHintAnyPod:        {"features-hint-any-pod", "the update of another pod wakes the pod"},
 	gatesOpen:                 {"gates-open", "scheduling gates do not hold pods back"},
 	priorityReversed:          {"priority-reversed", "low priorities go first"},
+
+	podAffinityAnyTerm:             {"pod-affinity-any-term", "a pod that the first affinity term is about is enough for all of them"},
+	podAffinityFirstAnywhere:       {"pod-affinity-first-anywhere", "the first pod of a group may go to nodes without the labels"},
+	podAffinityFirstAnyPod:         {"pod-affinity-first-any-pod", "a pod that does not want its own kind counts as the first of a group"},
+	podAffinityFirstNever:          {"pod-affinity-first-never", "the first pod of a group fits nowhere"},
+	podAffinityNoKeyFits:           {"pod-affinity-no-key-fits", "a node without the label is near everything"},
+	podAffinityAsymmetric:          {"pod-affinity-asymmetric", "the anti-affinity of pods on nodes does not bind others"},
+	podAffinityAllNamespaces:       {"pod-affinity-all-namespaces", "every term is about all namespaces"},
+	podAffinityNoNamespaceSelector: {"pod-affinity-no-namespace-selector", "namespace selectors select nothing"},
+	podAffinityEmptySelectsNone:    {"pod-affinity-empty-selects-none", "an empty namespace selector selects no namespace that is not named"},
+	podAffinityStrictSelector:      {"pod-affinity-strict-selector", "a namespace selector that no labels satisfy does not reach into all namespaces"},
+	podAffinityAntiFirstTerm:       {"pod-affinity-anti-first-term", "only the first anti-affinity term counts"},
+	podAffinityAlwaysResolvable:    {"pod-affinity-always-resolvable", "missing affinity counts as something evictions could help"},
+	podAffinityAntiFirst:           {"pod-affinity-anti-first", "own anti-affinity goes before own affinity"},
+	podAffinityTerminatingGone:     {"pod-affinity-terminating-gone", "pods that terminate do not count"},
+	podAffinityNeverSkips:          {"pod-affinity-never-skips", "pods are filtered that nothing could reject"},
+	podAffinityBrokenKept:          {"pod-affinity-broken-kept", "preferred terms that cannot be read are left out"},
+	podAffinitySupposedForgotten:   {"pod-affinity-supposed-forgotten", "pods that are supposed to come do not count"},
+	podAffinitySupposedOneWay:      {"pod-affinity-supposed-one-way", "what supposed pods repel does not count"},
+	podAffinitySupposedNoLabels:    {"pod-affinity-supposed-no-labels", "supposed pods see no labels of namespaces"},
+	podAffinityStaleMarks:          {"pod-affinity-stale-marks", "the column form keeps what it marked for the key before"},
+	podAffinityColumnOneKey:        {"pod-affinity-column-one-key", "the column form looks at one topology key only"},
+	podAffinityKnownByTemplate:     {"pod-affinity-known-by-template", "what was read of a pod serves its template in all namespaces"},
+	podAffinityScoreOneWay:         {"pod-affinity-score-one-way", "the preferences of pods on nodes score nothing"},
+	podAffinityScoreSign:           {"pod-affinity-score-sign", "what a pod wants far scores like what it wants near"},
+	podAffinityWeightOne:           {"pod-affinity-weight-one", "preferred terms all weigh 1"},
+	podAffinityScoreOnce:           {"pod-affinity-score-once", "many pods score like one"},
+	podAffinityHardNever:           {"pod-affinity-hard-never", "required affinity of pods on nodes scores nothing"},
+	podAffinityHardAlways:          {"pod-affinity-hard-always", "required affinity of pods on nodes scores with hardPodAffinityWeight 0 too"},
+	podAffinityIgnoreNothing:       {"pod-affinity-ignore-nothing", "ignorePreferredTermsOfExistingPods has no effect"},
+	podAffinityIgnoreAll:           {"pod-affinity-ignore-all", "ignorePreferredTermsOfExistingPods is for pods with preferences too"},
+	podAffinityNormalFromZero:      {"pod-affinity-normal-from-zero", "scores are normalised from 0, not from the least"},
+	podAffinityNormalRounds:        {"pod-affinity-normal-rounds", "normalising rounds instead of cutting"},
+	podAffinityHintPending:         {"pod-affinity-hint-pending", "pods that wait wake the pod"},
+	podAffinityHintAnyTerm:         {"pod-affinity-hint-any-term", "a pod that one of several terms is about wakes the pod"},
+	podAffinityHintAnyDelete:       {"pod-affinity-hint-any-delete", "any pod with anti-affinity that goes wakes the pod"},
+	podAffinityHintOneWay:          {"pod-affinity-hint-one-way", "a pod that repelled the pod does not wake it when it goes"},
+	podAffinityHintMatched:         {"pod-affinity-hint-matched", "a pod that matched before wakes the pod"},
+	podAffinityHintAnyNode:         {"pod-affinity-hint-any-node", "any new node wakes the pod"},
+	podAffinityHintLost:            {"pod-affinity-hint-lost", "a node that loses the label of an affinity term wakes the pod"},
+	podAffinityHintGained:          {"pod-affinity-hint-gained", "a node that gets the label of an anti-affinity term wakes the pod"},
+	podAffinityHintBroken:          {"pod-affinity-hint-broken", "terms that cannot be read never wake the pod"},
 }

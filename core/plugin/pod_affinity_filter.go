@@ -42,8 +42,8 @@ type carriers struct {
 // filter returns nil when no node can be wrong for the pod.
 func (pl *InterPodAffinity) filter(s cluster.Snapshot, p *cluster.Pod) *podAffinityFilter {
 	own := pl.own(p)
-	others := carriersFor(s, cluster.RequiredAntiAffinity, p, nil)
-	if len(own.attract) == 0 && len(own.repel) == 0 && len(others) == 0 {
+	others := carriersFor(s, p)
+	if len(own.attract) == 0 && len(own.repel) == 0 && len(others) == 0 && !mutated(podAffinityNeverSkips) {
 		return nil
 	}
 	f := &podAffinityFilter{pl: pl, pod: p, labels: namespaceLabels(s, p.Namespace), others: others}
@@ -56,15 +56,18 @@ func (pl *InterPodAffinity) filter(s cluster.Snapshot, p *cluster.Pod) *podAffin
 		}
 	}
 	for i := range own.repel {
+		if i > 0 && mutated(podAffinityAntiFirstTerm) {
+			break
+		}
 		f.far = append(f.far, farTerm{pods: s.Counter(own.farPods[i]), by: s.Topology(own.repel[i].TopologyKey), more: tally{}})
 	}
 	return f
 }
 
-// carriersFor appends the terms of a kind that are about p and that pods carry on nodes with the term's label.
-func carriersFor(s cluster.Snapshot, kind cluster.TermKind, p *cluster.Pod, to []carriers) []carriers {
-	for _, term := range s.CarriedFor(kind, p) {
-		if term.Placed() == 0 {
+// carriersFor lists the anti-affinity terms that are about p and that pods carry on nodes with the term's label.
+func carriersFor(s cluster.Snapshot, p *cluster.Pod) (to []carriers) {
+	for _, term := range s.CarriedFor(cluster.RequiredAntiAffinity, p) {
+		if term.Placed() == 0 || mutated(podAffinityAsymmetric) {
 			continue
 		}
 		i := slices.IndexFunc(to, func(c carriers) bool { return c.by == term.Topology() })
@@ -108,6 +111,12 @@ func (f *podAffinityFilter) isFirst() bool {
 	for _, pods := range f.nearMore { // order: a sum
 		placed += pods
 	}
+	switch {
+	case mutated(podAffinityFirstNever):
+		return false
+	case mutated(podAffinityFirstAnyPod):
+		return placed == 0
+	}
 	return placed == 0 && f.near.Counts(f.pod)
 }
 
@@ -117,17 +126,20 @@ func (f *podAffinityFilter) Plain(_ cluster.Snapshot, v *cluster.NodeView) Code 
 }
 
 func (f *podAffinityFilter) of(node *cluster.Node, first bool) Code {
+	if mutated(podAffinityAntiFirst) && f.repels(node) {
+		return repelledByOwn
+	}
 	for _, by := range f.nearBy {
 		value, ok := node.Labels[by.Key()]
+		if !ok && (mutated(podAffinityNoKeyFits) || first && mutated(podAffinityFirstAnywhere)) {
+			continue
+		}
 		if !ok || !first && podsOn(f.near, by, value)+f.nearMore[domain{by.Key(), value}] <= 0 {
-			return notAttracted | Unresolvable
+			return farFromOwn()
 		}
 	}
-	for _, term := range f.far {
-		value, ok := node.Labels[term.by.Key()]
-		if ok && podsOn(term.pods, term.by, value)+term.more[domain{term.by.Key(), value}] > 0 {
-			return repelledByOwn
-		}
+	if f.repels(node) {
+		return repelledByOwn
 	}
 	for i := range f.others {
 		by := f.others[i].by
@@ -142,6 +154,25 @@ func (f *podAffinityFilter) of(node *cluster.Node, first bool) Code {
 		}
 	}
 	return Fit
+}
+
+// repels tells whether a pod that an anti-affinity term is about is near.
+func (f *podAffinityFilter) repels(node *cluster.Node) bool {
+	for _, term := range f.far {
+		value, ok := node.Labels[term.by.Key()]
+		if ok && podsOn(term.pods, term.by, value)+term.more[domain{term.by.Key(), value}] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// farFromOwn is the code of missing affinity: no eviction brings pods near.
+func farFromOwn() Code {
+	if mutated(podAffinityAlwaysResolvable) {
+		return notAttracted
+	}
+	return notAttracted | Unresolvable
 }
 
 // fewRows is up to how many rows are looked up one by one.
@@ -160,9 +191,12 @@ func (f *podAffinityFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, t
 		return
 	}
 	out = out[lo:hi]
-	for _, by := range f.nearBy {
+	for k, by := range f.nearBy {
+		if k > 0 && mutated(podAffinityColumnOneKey) {
+			break
+		}
 		byValue, _ := f.near.Totals(by)
-		wrong := tag.With(notAttracted | Unresolvable)
+		wrong := tag.With(farFromOwn())
 		for i, id := range by.Column()[lo:hi] {
 			if out[i] == Fits && (id == cluster.NoValue || !first && byValue[id] == 0) {
 				out[i] = wrong
@@ -193,7 +227,9 @@ func (f *podAffinityFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, t
 func (pl *InterPodAffinity) mark(c *carriers) []bool {
 	size := c.by.Size()
 	pl.marks = slices.Grow(pl.marks[:0], size)[:size]
-	clear(pl.marks)
+	if !mutated(podAffinityStaleMarks) {
+		clear(pl.marks)
+	}
 	for _, term := range c.terms {
 		term.EachValue(func(id, _ int32) { pl.marks[id] = true })
 	}
@@ -203,6 +239,9 @@ func (pl *InterPodAffinity) mark(c *carriers) []bool {
 func (*podAffinityFilter) Reasons(c Code) []string { return podAffinityReasons(c) }
 
 func (f *podAffinityFilter) AddPod(_ cluster.Snapshot, other *cluster.Pod, v *cluster.NodeView) {
+	if mutated(podAffinitySupposedForgotten) {
+		return
+	}
 	f.suppose(other, v.Node, 1)
 }
 
@@ -224,9 +263,13 @@ func (f *podAffinityFilter) suppose(other *cluster.Pod, node *cluster.Node, sign
 			term.more.add(node, term.by.Key(), sign)
 		}
 	}
-	theirs := f.pl.own(other)
+	theirs, spaceLabels := f.pl.own(other), f.labels
+	if mutated(podAffinitySupposedNoLabels) {
+		spaceLabels = nil
+	}
 	for i := range theirs.repel {
-		if t := &theirs.repel[i]; t.Matches(f.pod.Namespace, f.labels, f.pod.Spec.Labels) {
+		t := &theirs.repel[i]
+		if t.Matches(f.pod.Namespace, spaceLabels, f.pod.Spec.Labels) && !mutated(podAffinitySupposedOneWay) {
 			f.othersMore.add(node, t.TopologyKey, sign)
 		}
 	}

@@ -42,12 +42,15 @@ func (pl *InterPodAffinity) score(s cluster.Snapshot, p *cluster.Pod) *podAffini
 			by, counter := s.Topology(terms[i].TopologyKey), s.Counter(pods[i])
 			if _, sum := counter.Totals(by); sum != 0 {
 				g := f.group(by)
-				g.own = append(g.own, ownPreference{counter, signed(terms[i].Weight, sign)})
+				g.own = append(g.own, ownPreference{counter, worth(&terms[i], sign)})
 			}
 		}
 	}
 	carried := func(kind cluster.TermKind, weight func(t *cluster.Carried) int64) {
 		for _, t := range s.CarriedFor(kind, p) {
+			if mutated(podAffinityScoreOneWay) || pl.args.IgnorePreferredTermsOfExistingPods && mutated(podAffinityIgnoreAll) {
+				continue
+			}
 			if t.Placed() != 0 {
 				g := f.group(s.Topology(t.TopologyKey))
 				g.carried = append(g.carried, carriedPreference{t, weight(t)})
@@ -56,15 +59,30 @@ func (pl *InterPodAffinity) score(s cluster.Snapshot, p *cluster.Pod) *podAffini
 	}
 	prefer(own.prefer, own.preferPods, 1)
 	prefer(own.avoid, own.avoidPods, -1)
-	if hard := int64(pl.args.HardPodAffinityWeight); hard > 0 {
+	hard := int64(pl.args.HardPodAffinityWeight)
+	if mutated(podAffinityHardAlways) {
+		hard = max(hard, 1)
+	}
+	if hard > 0 && !mutated(podAffinityHardNever) {
 		carried(cluster.RequiredAffinity, func(*cluster.Carried) int64 { return hard })
 	}
-	carried(cluster.PreferredAffinity, func(t *cluster.Carried) int64 { return signed(t.Weight, 1) })
-	carried(cluster.PreferredAntiAffinity, func(t *cluster.Carried) int64 { return signed(t.Weight, -1) })
+	carried(cluster.PreferredAffinity, func(t *cluster.Carried) int64 { return worth(&t.PodTerm, 1) })
+	carried(cluster.PreferredAntiAffinity, func(t *cluster.Carried) int64 { return worth(&t.PodTerm, -1) })
 	if len(f.groups) == 0 {
 		return nil
 	}
 	return &f
+}
+
+// worth is signed for a preferred term.
+func worth(t *cluster.PodTerm, sign int32) int64 {
+	switch {
+	case mutated(podAffinityWeightOne):
+		return signed(1, sign)
+	case mutated(podAffinityScoreSign):
+		return signed(t.Weight, 1)
+	}
+	return signed(t.Weight, sign)
 }
 
 func (f *podAffinityScore) group(by *cluster.Topology) *scoreGroup {
@@ -80,6 +98,10 @@ func (f *podAffinityScore) group(by *cluster.Topology) *scoreGroup {
 func (g *scoreGroup) of(id int32) (sum int64) {
 	for _, p := range g.own {
 		byValue, _ := p.pods.Totals(g.by)
+		if mutated(podAffinityScoreOnce) {
+			sum += p.weight * int64(min(byValue[id], 1))
+			continue
+		}
 		sum += p.weight * int64(byValue[id])
 	}
 	for _, c := range g.carried {

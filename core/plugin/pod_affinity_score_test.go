@@ -50,7 +50,7 @@ func (w *world) ranks(t *testing.T, pl WideScorer, p *v1.Pod, nodes ...string) (
 }
 
 // What near and far is worth: raw scores of a1 a2 b1 b2 off. Mutants: pod-affinity-score-one-way,
-// pod-affinity-score-sign, pod-affinity-weight-ignored, pod-affinity-hard-weight-ignored, pod-affinity-hard-is-one-way.
+// pod-affinity-score-sign, pod-affinity-weight-one, pod-affinity-score-once, pod-affinity-hard-never.
 func TestPodAffinityScores(t *testing.T) {
 	web, zone := podsBy("host", "app", "web"), podsBy("zone", "app", "web")
 	everySpace := &metav1.LabelSelector{}
@@ -122,7 +122,7 @@ func TestPodAffinityNormalises(t *testing.T) {
 }
 
 // With hardPodAffinityWeight 0 the needs of others count for nothing, with ignorePreferredTermsOfExistingPods their
-// preferences only for pods that have preferences themselves. Mutants: pod-affinity-hard-zero-counts,
+// preferences only for pods that have preferences themselves. Mutants: pod-affinity-hard-always,
 // pod-affinity-ignore-all, pod-affinity-ignore-nothing.
 func TestPodAffinityArguments(t *testing.T) {
 	zone := podsBy("zone", "app", "web")

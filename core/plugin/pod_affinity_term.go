@@ -49,7 +49,7 @@ func termsOf(p *cluster.Pod) podTerms {
 func (t *podTerms) err() error {
 	var all []error
 	for kind, err := range t.errs {
-		if err != nil {
+		if err != nil && !(mutated(podAffinityBrokenKept) && kind >= int(cluster.PreferredAffinity)) {
 			all = append(all, fmt.Errorf("%s: %w", termKindNames[kind], err))
 		}
 	}
@@ -61,6 +61,9 @@ func (t *podTerms) err() error {
 
 // unreadable tells whether required terms cannot be read.
 func (t *podTerms) unreadable() bool {
+	if mutated(podAffinityHintBroken) {
+		return false
+	}
 	return t.errs[cluster.RequiredAffinity] != nil || t.errs[cluster.RequiredAntiAffinity] != nil
 }
 
@@ -70,6 +73,9 @@ func coversAll(terms []cluster.PodTerm, p *cluster.Pod) bool {
 	for i := range terms {
 		if !terms[i].Matches(p.Namespace, nil, p.Spec.Labels) {
 			return false
+		}
+		if mutated(podAffinityHintAnyTerm) {
+			return true
 		}
 	}
 	return len(terms) != 0
@@ -100,15 +106,18 @@ func readOwn(p *cluster.Pod) *ownTerms {
 	}
 	var all []cluster.Term
 	for i := range own.attract {
-		all = append(all, selects(&own.attract[i]))
+		if i == 0 || !mutated(podAffinityAnyTerm) {
+			all = append(all, selects(&own.attract[i]))
+		}
 	}
+	terminating := !mutated(podAffinityTerminatingGone)
 	each := func(terms []cluster.PodTerm) (list []cluster.Selection) {
 		for i := range terms {
-			list = append(list, cluster.Select(true, selects(&terms[i])))
+			list = append(list, cluster.Select(terminating, selects(&terms[i])))
 		}
 		return list
 	}
-	own.nearPods = cluster.Select(true, all...)
+	own.nearPods = cluster.Select(terminating, all...)
 	own.farPods, own.preferPods, own.avoidPods = each(own.repel), each(own.prefer), each(own.avoid)
 	return own
 }
@@ -116,7 +125,15 @@ func readOwn(p *cluster.Pod) *ownTerms {
 // selects is the selection of a term of a pod that waits.
 func selects(t *cluster.PodTerm) cluster.Term {
 	sel := cluster.Term{Namespaces: t.Namespaces, Labels: t.Labels, Everywhere: anySpace(t)}
-	if _, some := t.Matching.Requirements(); some && !sel.Everywhere {
+	switch {
+	case mutated(podAffinityAllNamespaces):
+		sel.Everywhere = true
+	case mutated(podAffinityEmptySelectsNone) && t.Matching.Empty():
+		return cluster.Term{Namespaces: t.Namespaces, Labels: t.Labels}
+	case mutated(podAffinityStrictSelector):
+		sel.Everywhere = t.Matching.Empty()
+	}
+	if _, some := t.Matching.Requirements(); some && !sel.Everywhere && !mutated(podAffinityNoNamespaceSelector) {
 		sel.Matching = t.Matching
 	}
 	return sel
@@ -159,11 +176,17 @@ func spread100(scores []int64) {
 	for _, raw := range scores {
 		least, greatest = min(least, raw), max(greatest, raw)
 	}
+	if mutated(podAffinityNormalFromZero) {
+		least = min(least, 0)
+	}
 	span := greatest - least
 	for i, raw := range scores {
 		scores[i] = 0
 		if span > 0 {
 			scores[i] = int64(float64(MaxScore) * (float64(raw-least) / float64(span)))
+			if mutated(podAffinityNormalRounds) {
+				scores[i] = (MaxScore*(raw-least) + span/2) / span
+			}
 		}
 	}
 }

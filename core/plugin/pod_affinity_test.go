@@ -3,6 +3,7 @@
 package plugin
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -125,9 +126,10 @@ func affinityWorld(more ...any) *world {
 }
 
 // Who may go where: the verdict on every node. Mutants: pod-affinity-any-term, pod-affinity-first-anywhere,
-// pod-affinity-first-any-pod, pod-affinity-no-key-fits, pod-affinity-asymmetric, pod-affinity-own-namespace-lost,
-// pod-affinity-all-namespaces, pod-affinity-namespace-selector-ignored, pod-affinity-empty-selector-none,
-// pod-affinity-anti-all-terms, pod-affinity-always-resolvable, pod-affinity-own-labels-of-namespace.
+// pod-affinity-first-any-pod, pod-affinity-first-never, pod-affinity-no-key-fits, pod-affinity-asymmetric,
+// pod-affinity-all-namespaces, pod-affinity-no-namespace-selector, pod-affinity-empty-selects-none,
+// pod-affinity-strict-selector, pod-affinity-anti-first-term, pod-affinity-always-resolvable, pod-affinity-anti-first,
+// pod-affinity-terminating-gone.
 func TestPodAffinityFilters(t *testing.T) {
 	web, zone := podsBy("host", "app", "web"), podsBy("zone", "app", "web")
 	everySpace := &metav1.LabelSelector{}
@@ -176,6 +178,7 @@ func TestPodAffinityFilters(t *testing.T) {
 		"far from a namespace":               {pod: pod("p", wantsFar(ofSpacesWith(web, red))), not: "b1:close"},
 		"far from all":                       {pod: pod("p", wantsFar(ofSpacesWith(zone, everySpace))), not: "a1:close a2:close b1:close b2:close"},
 		"far by a key that no node has":      {pod: pod("p", wantsFar(podsBy("rack", "app", "web")))},
+		"neither near nor far":               {pod: pod("p", wantsNear(podsBy("zone", "app", "db")), wantsFar(zone)), not: "a1:place a2:place b1:place b2:place off:place"},
 		"near goes before far":               {pod: pod("p", wantsNear(zone), wantsFar(web)), not: "a1:close b1:place b2:place off:place"},
 		"namespaces without labels, far":     {pod: pod("p", wantsFar(ofSpacesWith(web, selectWhere("team", metav1.LabelSelectorOpDoesNotExist)))), not: "a1:close b1:close"},
 		"namespaces that are not red, far":   {pod: pod("p", wantsFar(ofSpacesWith(web, selectWhere("team", metav1.LabelSelectorOpNotIn, "red")))), not: "a1:close b1:close"},
@@ -224,7 +227,7 @@ func gone(p *v1.Pod) *v1.Pod {
 }
 
 // A pod without required terms is not filtered as long as nobody with anti-affinity is about it.
-// Mutant: pod-affinity-never-skips.
+// Mutants: pod-affinity-never-skips, pod-affinity-asymmetric.
 func TestPodAffinitySkipsFilter(t *testing.T) {
 	skips := func(w *world, p *v1.Pod) bool {
 		plan := interPod().PrepareFilter(w.store.Snapshot(), w.intake.PendingPod(p))
@@ -253,7 +256,7 @@ func TestPodAffinitySkipsFilter(t *testing.T) {
 }
 
 // A pod with terms that cannot be read is refused with what is wrong; it fits no node. Mutant:
-// pod-affinity-broken-preferred-kept.
+// pod-affinity-broken-kept.
 func TestPodAffinityRefusesBrokenTerms(t *testing.T) {
 	bad := podsWhere("zone", "app", "Like", "w*")
 	for want, p := range map[string]*v1.Pod{
@@ -272,8 +275,8 @@ func TestPodAffinityRefusesBrokenTerms(t *testing.T) {
 	}
 }
 
-// Pods that are supposed to come or go count on their node only as long as they are supposed to. Mutant:
-// pod-affinity-suppose-forgotten, pod-affinity-suppose-one-way.
+// Pods that are supposed to come or go count on their node only as long as they are supposed to. Mutants:
+// pod-affinity-supposed-forgotten, pod-affinity-supposed-one-way, pod-affinity-supposed-no-labels.
 func TestPodAffinitySupposes(t *testing.T) {
 	zone, web := podsBy("zone", "app", "web"), podsBy("host", "app", "web")
 	w := affinityWorld(pod("loner", wantsFar(podsBy("zone", "app", "db")), onNode("a2")))
@@ -317,10 +320,55 @@ func TestPodAffinitySupposes(t *testing.T) {
 	check(pod("p", wears("app", "web"), wantsNear(zone)), front, "a1", "fits", "fits", "fits")
 	check(pod("p", wears("app", "db"), wantsFar(web)), pod("loner", wantsFar(podsBy("zone", "app", "db"))), "a2", unwanted, "fits", unwanted)
 	check(pod("p", wears("app", "db"), wantsFar(web)), pod("loner2", wantsFar(podsBy("zone", "app", "db"))), "b2", "fits", unwanted, "fits")
+	blue := ofSpacesWith(podsBy("zone", "app", "db"), &metav1.LabelSelector{MatchLabels: map[string]string{"team": "blue"}})
+	check(pod("p", wears("app", "db"), wantsFar(web)), pod("loner4", inSpace("other"), wantsFar(blue)), "b2", "fits", unwanted, "fits")
 	check(pod("p", wears("app", "db"), wantsFar(web)), pod("loner3", inSpace("other"), wantsFar(podsBy("zone", "app", "db"))), "b2", "fits", "fits", "fits")
 }
 
 func find(pods []*cluster.Pod, uid cluster.UID) (int, bool) {
 	i := slices.IndexFunc(pods, func(p *cluster.Pod) bool { return p.UID == uid })
 	return i, i >= 0
+}
+
+// Pods of one template share their PodSpec across namespaces; what was read of one does not serve the other. Mutant:
+// pod-affinity-known-by-template.
+func TestPodAffinityTellsNamespacesApart(t *testing.T) {
+	w, pl := affinityWorld(), interPod()
+	for _, c := range []struct{ ns, fits, not string }{{"ns", "a1", "b1"}, {"other", "b1", "a1"}} {
+		p := pod("p", inSpace(c.ns), wantsNear(podsBy("host", "app", "web")))
+		if reasons, _ := w.says(t, pl, p, c.fits); reasons != nil {
+			t.Errorf("%s on %s: %q", c.ns, c.fits, reasons)
+		}
+		if reasons, _ := w.says(t, pl, p, c.not); !slices.Equal(reasons, []string{wrongPlace}) {
+			t.Errorf("%s on %s: %q", c.ns, c.not, reasons)
+		}
+	}
+}
+
+// On many nodes the column form marks domains: those of one key do not stand for those of another, and every key of
+// an affinity counts. Mutants: pod-affinity-stale-marks, pod-affinity-column-one-key.
+func TestPodAffinityOnManyNodes(t *testing.T) {
+	w := newWorld()
+	for i := range 3 * fewRows {
+		w.with(node(nodeName(i), label("zone", fmt.Sprint(i/2%2), "host", nodeName(i))))
+	}
+	w.with(pod("loner", wantsFar(podsBy("zone", "app", "web")), onNode(nodeName(2))),
+		pod("loner2", wantsFar(podsBy("host", "app", "web")), onNode(nodeName(4))),
+		pod("db", wears("app", "db"), onNode(nodeName(8))))
+	for i := range 12 {
+		var want []string
+		if i/2%2 == 1 || i == 4 {
+			want = []string{unwanted}
+		}
+		if reasons, _ := w.says(t, interPod(), pod("p", wears("app", "web")), nodeName(i)); !slices.Equal(reasons, want) {
+			t.Errorf("node %d: %q, want %q", i, reasons, want)
+		}
+		if want = nil; i != 8 {
+			want = []string{wrongPlace}
+		}
+		both := pod("p", wantsNear(podsBy("zone", "app", "db"), podsBy("host", "app", "db")))
+		if reasons, _ := w.says(t, interPod(), both, nodeName(i)); !slices.Equal(reasons, want) {
+			t.Errorf("node %d, near by zone and host: %q, want %q", i, reasons, want)
+		}
+	}
 }

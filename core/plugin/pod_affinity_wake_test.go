@@ -11,9 +11,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// Which changes of pods wake a pod. Mutants: pod-affinity-hint-pending, pod-affinity-hint-any-add,
-// pod-affinity-hint-any-delete, pod-affinity-hint-not-symmetric, pod-affinity-hint-label-once,
-// pod-affinity-hint-one-term.
+// Which changes of pods wake a pod. Mutants: pod-affinity-hint-pending, pod-affinity-hint-any-term,
+// pod-affinity-hint-any-delete, pod-affinity-hint-one-way, pod-affinity-hint-matched, pod-affinity-hint-broken.
 func TestPodAffinityHintsOnPods(t *testing.T) {
 	in := cluster.NewIntake()
 	web, red := podsBy("zone", "app", "web"), &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}}
@@ -76,8 +75,8 @@ func TestPodAffinityHintsOnPods(t *testing.T) {
 	}
 }
 
-// Which changes of nodes wake a pod. Mutants: pod-affinity-hint-any-node, pod-affinity-hint-node-lost,
-// pod-affinity-hint-node-gained.
+// Which changes of nodes wake a pod. Mutants: pod-affinity-hint-any-node, pod-affinity-hint-lost,
+// pod-affinity-hint-gained.
 func TestPodAffinityHintsOnNodes(t *testing.T) {
 	in := cluster.NewIntake()
 	near, far := pod("p", wantsNear(podsBy("zone", "app", "web"))), pod("p", wantsFar(podsBy("zone", "app", "web")))
