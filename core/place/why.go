@@ -4,6 +4,7 @@ package place
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -198,26 +199,29 @@ func (pl *Placer) Scores(out Outcome, n cluster.NodeIdx) []record.PluginScore {
 		return nil
 	}
 	sr := out.look
-	parts := make([]part, 0, len(sr.kept.scorers)+len(sr.parts))
+	scores := make([]record.PluginScore, 0, len(sr.kept.scorers)+len(sr.parts))
+	parts := sr.parts
+	at, found := slices.BinarySearch(sr.fit, n)
+	if !found {
+		parts = nil
+	}
+	wide := func(before int) { // both lists are in the order of the profile
+		for ; len(parts) > 0 && parts[0].at < before; parts = parts[1:] {
+			p := &parts[0]
+			scores = append(scores, record.PluginScore{Plugin: p.name, Raw: p.raw[at], Weighted: p.weight * p.normalised[at]})
+		}
+	}
 	for i := range sr.kept.scorers {
 		sc := &sr.kept.scorers[i]
+		wide(sc.at)
 		var largest int64
 		if sc.Normal() != plugin.AsIs && sc.nonZero > 0 {
 			largest = sr.largest(sc.raw)
 		}
 		raw := sc.raw[n]
-		parts = append(parts, part{sc.Name(), sc.at, []int64{raw}, []int64{sc.Normal().Apply(raw, largest)}, sc.Weight})
+		scores = append(scores, record.PluginScore{Plugin: sc.Name(), Raw: raw, Weighted: sc.Weight * sc.Normal().Apply(raw, largest)})
 	}
-	if i, found := slices.BinarySearch(sr.fit, n); found {
-		for _, p := range sr.parts {
-			parts = append(parts, part{p.name, p.at, p.raw[i : i+1], p.normalised[i : i+1], p.weight})
-		}
-	}
-	slices.SortStableFunc(parts, func(a, b part) int { return a.at - b.at })
-	scores := make([]record.PluginScore, 0, len(parts))
-	for _, p := range parts {
-		scores = append(scores, record.PluginScore{Plugin: p.name, Raw: p.raw[0], Weighted: p.weight * p.normalised[0]})
-	}
+	wide(math.MaxInt)
 	return scores
 }
 
