@@ -179,6 +179,32 @@ const (
 	podAffinityHintLost
 	podAffinityHintGained
 	podAffinityHintBroken
+	spreadTerminatingCounts
+	spreadAnyNamespace
+	spreadEmptyCounts
+	spreadSkewOffByOne
+	spreadSelfIgnored
+	spreadMinDomainsIgnored
+	spreadAffinityIgnored
+	spreadTaintsIgnored
+	spreadLabelKeysIgnored
+	spreadFirstKeyWill
+	spreadAllNodesCount
+	spreadNoKeyResolvable
+	spreadLeastStays
+	spreadSoftFilters
+	spreadSystemNeedsKeys
+	spreadNoServices
+	spreadNoControllers
+	spreadHostsAllFit
+	spreadWeightsAlike
+	spreadSkewUnscored
+	spreadKeylessRanked
+	spreadLeastIgnored
+	spreadHintAnyNamespace
+	spreadHintAnyLabels
+	spreadHintNoToleration
+	spreadHintAnyNode
 )
 
 // Mutation describes one fault.
@@ -360,4 +386,30 @@ var Mutants = []Mutation{
 	podAffinityHintLost:            {"pod-affinity-hint-lost", "a node that loses the label of an affinity term wakes the pod"},
 	podAffinityHintGained:          {"pod-affinity-hint-gained", "a node that gets the label of an anti-affinity term wakes the pod"},
 	podAffinityHintBroken:          {"pod-affinity-hint-broken", "terms that cannot be read never wake the pod"},
+	spreadTerminatingCounts:        {"spread-terminating-counts", "pods that are being deleted count for spreading"},
+	spreadAnyNamespace:             {"spread-any-namespace", "pods of all namespaces count for spreading"},
+	spreadEmptyCounts:              {"spread-empty-counts", "a spread selector that matches everything counts pods"},
+	spreadSkewOffByOne:             {"spread-skew-off-by-one", "a skew of one more than maxSkew is let pass"},
+	spreadSelfIgnored:              {"spread-self-ignored", "the pod does not count for itself"},
+	spreadMinDomainsIgnored:        {"spread-min-domains-ignored", "minDomains has no effect"},
+	spreadAffinityIgnored:          {"spread-affinity-ignored", "nodes that the pod does not select count for spreading"},
+	spreadTaintsIgnored:            {"spread-taints-ignored", "nodeTaintsPolicy Honor has no effect"},
+	spreadLabelKeysIgnored:         {"spread-label-keys-ignored", "matchLabelKeys has no effect"},
+	spreadFirstKeyWill:             {"spread-first-key-will", "nodes count that have the key of the first constraint only"},
+	spreadAllNodesCount:            {"spread-all-nodes-count", "the sums over all nodes are taken where some have no part"},
+	spreadNoKeyResolvable:          {"spread-no-key-resolvable", "a missing topology label counts as one that evictions could help"},
+	spreadLeastStays:               {"spread-least-stays", "the fewest pods are not looked for again when pods are supposed gone"},
+	spreadSoftFilters:              {"spread-soft-filters", "constraints with ScheduleAnyway filter"},
+	spreadSystemNeedsKeys:          {"spread-system-needs-keys", "system defaults leave nodes without a zone unscored"},
+	spreadNoServices:               {"spread-no-services", "default constraints ignore services"},
+	spreadNoControllers:            {"spread-no-controllers", "default constraints ignore controllers"},
+	spreadHostsAllFit:              {"spread-hosts-all-fit", "the weight of hosts counts nodes that have no part in scoring"},
+	spreadWeightsAlike:             {"spread-weights-alike", "keys with few and with many values weigh the same"},
+	spreadSkewUnscored:             {"spread-skew-unscored", "maxSkew does not enter the score"},
+	spreadKeylessRanked:            {"spread-keyless-ranked", "nodes without all keys are scored like others"},
+	spreadLeastIgnored:             {"spread-least-ignored", "spread scores are normalised without the least one"},
+	spreadHintAnyNamespace:         {"spread-hint-any-namespace", "pods of other namespaces wake the pod"},
+	spreadHintAnyLabels:            {"spread-hint-any-labels", "changes of labels wake the pod that no constraint sees"},
+	spreadHintNoToleration:         {"spread-hint-no-toleration", "a new toleration does not wake a pod whose constraints look at taints"},
+	spreadHintAnyNode:              {"spread-hint-any-node", "nodes without the topology labels wake the pod"},
 }

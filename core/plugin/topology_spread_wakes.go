@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Wakes on pods that count, and on nodes that have the keys.
+func (pl *PodTopologySpread) Wakes() []Wake {
+	return []Wake{
+		{Event: Event{Resource: Pod, Action: Add | UpdatePodLabel | UpdatePodToleration | Delete}, Hint: pl.podHint},
+		{Event: Event{Resource: NodeObject, Action: Add | Delete | UpdateNodeLabel | UpdateNodeTaint}, Hint: pl.nodeHint},
+	}
+}
+
+// concerns tells whether a version of a pod could count for p: it is p, or it has a node in p's namespace.
+func concerns(p, other *cluster.Pod) bool {
+	if other == nil || other.UID == p.UID {
+		return true
+	}
+	return (other.NodeName != "" || other.Nominated != "") && (other.Namespace == p.Namespace || mutated(spreadHintAnyNamespace))
+}
+
+// podHint wakes p when a pod comes or goes that a constraint matches, when another's labels change which constraints
+// match it, and when p tolerates more while a constraint looks at taints.
+func (pl *PodTopologySpread) podHint(p *cluster.Pod, ch Change) Hint {
+	was, is := ch.OldPod, ch.NewPod
+	if !concerns(p, was) || !concerns(p, is) {
+		return SkipHint
+	}
+	plan := pl.plan(ch.State, p)
+	if plan.hardErr != nil {
+		return QueueHint // upstream wakes a pod when a hint fails
+	}
+	matches := func(c *spreadConstraint, other *cluster.Pod) bool {
+		return c.selector.Matches(labels.Set(other.Spec.Labels))
+	}
+	wake := false
+	switch {
+	case was != nil && is != nil:
+		if is.UID == p.UID && !mutated(spreadHintNoToleration) && !equality.Semantic.DeepEqual(was.Spec.Tolerations, is.Spec.Tolerations) &&
+			slices.ContainsFunc(plan.hard, func(c spreadConstraint) bool { return c.honorsTaints }) {
+			return QueueHint
+		}
+		wake = !maps.Equal(was.Spec.Labels, is.Spec.Labels) && slices.ContainsFunc(plan.hard, func(c spreadConstraint) bool {
+			return matches(&c, was) != matches(&c, is) || mutated(spreadHintAnyLabels)
+		})
+	case is != nil:
+		wake = slices.ContainsFunc(plan.hard, func(c spreadConstraint) bool { return matches(&c, is) })
+	default:
+		wake = slices.ContainsFunc(plan.hard, func(c spreadConstraint) bool { return matches(&c, was) })
+	}
+	if wake {
+		return QueueHint
+	}
+	return SkipHint
+}
+
+// nodeHint wakes p when a node comes, goes, gains or loses a part in the constraints, or has one and changes its values or
+// taints.
+func (pl *PodTopologySpread) nodeHint(p *cluster.Pod, ch Change) Hint {
+	plan := pl.plan(ch.State, p)
+	if plan.hardErr != nil {
+		return QueueHint
+	}
+	keyed := func(n *cluster.Node) bool {
+		return n != nil && (mutated(spreadHintAnyNode) || !slices.ContainsFunc(plan.hard, func(c spreadConstraint) bool { _, ok := n.Labels[c.key]; return !ok }))
+	}
+	was, is := keyed(ch.OldNode), keyed(ch.NewNode)
+	if was != is {
+		return QueueHint
+	}
+	if !is || ch.OldNode == nil || ch.NewNode == nil {
+		return SkipHint
+	}
+	moved := slices.ContainsFunc(plan.hard, func(c spreadConstraint) bool { return ch.OldNode.Labels[c.key] != ch.NewNode.Labels[c.key] })
+	if moved || !slices.EqualFunc(ch.OldNode.Taints, ch.NewNode.Taints, sameTaint) {
+		return QueueHint
+	}
+	return SkipHint
+}
+
+// Advise names the label that is missing, or the keys over which the pod's own constraints spread it.
+func (pl *PodTopologySpread) Advise(v *cluster.NodeView, p *cluster.Pod, r *record.Remedy) {
+	constraints := p.Spec.Spread
+	if len(constraints) == 0 {
+		constraints = pl.defaults
+	}
+	var keys []string
+	for i := range constraints {
+		c := &constraints[i]
+		if c.WhenUnsatisfiable != v1.DoNotSchedule {
+			continue
+		}
+		if _, ok := v.Node.Labels[c.TopologyKey]; !ok {
+			r.Do = fmt.Sprintf("label %s with %s, over which the pod is to be spread", r.Node, c.TopologyKey)
+			return
+		}
+		keys = append(keys, c.TopologyKey)
+	}
+	r.Do = fmt.Sprintf("raise maxSkew, or make room on nodes where %s has fewer of the pods than on %s", strings.Join(keys, " or "), r.Node)
+}
