@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/resource"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // Snapshot reads the store. It has no method that changes it. It shows the store as it is when a method is called,
@@ -22,6 +23,9 @@ func (v Snapshot) Rows() int { return len(v.s.rows) }
 
 // Nodes is the number of nodes.
 func (v Snapshot) Nodes() int { return v.s.live }
+
+// Now is the time as of the last tick.
+func (v Snapshot) Now() record.Time { return v.s.now }
 
 // Revision counts changes of rows; it never goes back.
 func (v Snapshot) Revision() uint64 { return v.s.rev }

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/resource"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // Store is the cluster as the engine knows it. The engine is its one writer.
@@ -40,7 +41,8 @@ type Store struct {
 
 	counters counters // sums over the pods that selectors ask for
 
-	rev     uint64 // counts changes of rows
+	now     record.Time // as of the engine's last tick
+	rev     uint64      // counts changes of rows
 	journal journal
 	nodeSet uint64 // counts changes of which nodes exist and which images they hold
 
@@ -90,6 +92,9 @@ func NewStore() *Store {
 	s.growColumns()
 	return s
 }
+
+// SetNow tells what time it is. Time is no part of a transaction: it is not taken back.
+func (s *Store) SetNow(now record.Time) { s.now = now }
 
 // Begin opens a transaction: what happens from here can be taken back by Abort until Commit.
 func (s *Store) Begin() {

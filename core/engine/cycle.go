@@ -145,8 +145,22 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	d := e.decision(unit, out)
 	d.Verdict = record.DoesNotFit
 	d.PreFilter, d.Reasons, d.Plugins, d.Message = why.PreFilter, why.Reasons, why.Plugins, why.Message
+	d.Message += e.remedy(prof, p)
 	e.decided(d)
-	e.tell(p, ReasonUnschedulable, why.Message)
+	e.tell(p, ReasonUnschedulable, d.Message)
+}
+
+// remedy lets plugins give up something that keeps p from every node. It returns what was done, to go behind the
+// message, as upstream words it. Nothing answers the writes: what they change comes back as an event, and wakes p.
+func (e *Engine) remedy(prof *profile, p *cluster.Pod) string {
+	for _, r := range prof.Remediers {
+		e.meter.Plugin(r.Name())
+		if writes, did := r.Remedy(e.store.Snapshot(), p); len(writes) > 0 && mutant != remedyKept {
+			e.emit(Release{p.Ref(), writes})
+			return " " + did
+		}
+	}
+	return ""
 }
 
 // fail puts a unit back into the queue after an error that no event cures.

@@ -24,6 +24,8 @@ type Profile struct {
 	Wakers []plugin.Waker
 	// Reservers take what a pod needs besides room, in this order.
 	Reservers []plugin.Reserver
+	// Remediers are asked, in this order, when a pod fits nowhere; the first that can do something is the last asked.
+	Remediers []plugin.Remedier
 	// Search says which of the nodes that fit are ranked.
 	Search place.Search
 	// Foreign is code that is not native and takes part in this profile's decisions; nil for none.
@@ -252,6 +254,7 @@ func (e *Engine) tick(now record.Time) {
 		return // clocks step back; the engine's does not
 	}
 	e.now = now
+	e.store.SetNow(now)
 	e.queue.Tick(now)
 	e.askAgain(false)
 }

@@ -105,12 +105,24 @@ func (h *lockHold) Ready(s cluster.Snapshot, now record.Time) plugin.Readiness {
 	return plugin.Readiness{Again: h.since + patience}
 }
 
+func (h *lockHold) Announce() plugin.Notice {
+	return plugin.Notice{Reason: "LockWait", Action: "Scheduling", Note: "waits for lock " + h.name}
+}
+
 func (h *lockHold) Release(t *cluster.Trial, written bool) []cluster.Write {
 	t.RestoreObject(cluster.KindVolume, cluster.ObjectKey{Name: h.name})
 	if !written {
 		return nil
 	}
 	return []cluster.Write{cluster.SelectNode{Target: cluster.Target{Kind: cluster.KindVolume, Name: h.name, UID: h.pod.UID}}}
+}
+
+// Remedy gives up the lock named idle, if the pod wants another one.
+func (lock) Remedy(s cluster.Snapshot, p *cluster.Pod) ([]cluster.Write, string) {
+	if pv, ok := cluster.Find[*v1.PersistentVolume](s, "", "idle"); ok && wanted(p) != "" && pv.Spec.ClaimRef != nil {
+		return []cluster.Write{cluster.SelectNode{Target: cluster.Target{Kind: cluster.KindVolume, Name: "idle"}}}, "gave up idle"
+	}
+	return nil, "nothing to give up"
 }
 
 func (lock) Wakes() []plugin.Wake {

@@ -24,6 +24,8 @@ const (
 	holdsKept                  // what was held for a pod that turns back stays held
 	objectsWakeNobody          // changes of objects wake nobody
 	restoredSilently           // nobody is told that something is not taken any more
+	remedyKept                 // what a plugin would give up is not given up
+	announcedAgain             // that a pod must wait is told each time it is asked
 	mutations
 )
 

@@ -43,4 +43,7 @@ func (p *Profile) Add(pl plugin.Plugin, weight int64) {
 	if r, ok := pl.(plugin.Reserver); ok {
 		p.Reservers = append(p.Reservers, r)
 	}
+	if r, ok := pl.(plugin.Remedier); ok {
+		p.Remediers = append(p.Remediers, r)
+	}
 }

@@ -26,8 +26,9 @@ const (
 
 // held is what one plugin holds for a pod.
 type held struct {
-	by   string
-	hold plugin.Reservation
+	by        string
+	hold      plugin.Reservation
+	announced bool // that the pod must wait
 }
 
 // flight is a decided pod on its way to its node.
@@ -61,7 +62,7 @@ func (e *Engine) reserve(prof *profile, p *cluster.Pod, n cluster.NodeIdx) (hold
 		e.meter.Plugin(r.Name())
 		got := r.Reserve(trial, p, n)
 		if got.Hold != nil {
-			holds = append(holds, held{r.Name(), got.Hold})
+			holds = append(holds, held{by: r.Name(), hold: got.Hold})
 		}
 		if got.Reject == "" && got.Err == nil {
 			continue
@@ -124,7 +125,8 @@ func (f *flight) writer() string {
 func (e *Engine) proceed(f *flight) {
 	f.again = 0
 	s, ready := e.store.Snapshot(), true
-	for _, h := range f.holds {
+	for i := range f.holds {
+		h := &f.holds[i]
 		r := h.hold.Ready(s, e.now)
 		switch {
 		case r.Err != nil || r.Reject != "":
@@ -132,6 +134,7 @@ func (e *Engine) proceed(f *flight) {
 			return
 		case !r.Ready && mutant != boundUnready:
 			ready = false
+			e.announce(f, h)
 			if r.Again != 0 && (f.again == 0 || r.Again < f.again) {
 				f.again = r.Again
 			}
@@ -146,6 +149,17 @@ func (e *Engine) proceed(f *flight) {
 		bind.Via = foreign.Binder(f.pod)
 	}
 	e.emit(bind)
+}
+
+// announce tells once that a pod must wait, if its plugin has something to say about it.
+func (e *Engine) announce(f *flight, h *held) {
+	a, tells := h.hold.(plugin.Announcer)
+	if !tells || h.announced {
+		return
+	}
+	h.announced = mutant != announcedAgain
+	n := a.Announce()
+	e.emit(WriteEvent{f.pod.Ref(), "Normal", n.Reason, n.Action, n.Note})
 }
 
 // askAgain asks the flights that wait, in the order of their decisions: all of them after a change of objects, those
