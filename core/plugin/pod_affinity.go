@@ -18,6 +18,9 @@ type InterPodAffinity struct {
 	args InterPodAffinityArgs
 	// known remembers what was read of pods, so that those of one template are read once.
 	known map[podKind]*ownTerms // spec and namespace -> terms
+	// state is what PrepareFilter was last asked about, for Advise; asked tells whether it was.
+	state cluster.Snapshot
+	asked bool
 	// marks and sums are memory for use within one call.
 	marks []bool
 	sums  []int64
@@ -100,6 +103,7 @@ func (pl *InterPodAffinity) own(p *cluster.Pod) *ownTerms {
 // PrepareFilter refuses pods with terms that cannot be read, preferred ones included. It has nothing to say about pods
 // without required terms that no pod on a node repels.
 func (pl *InterPodAffinity) PrepareFilter(s cluster.Snapshot, p *cluster.Pod) FilterPlan {
+	pl.state, pl.asked = s, true
 	own := pl.own(p)
 	if own.err != nil {
 		return FilterPlan{Reject: fmt.Sprintf("parsing pod: %v", own.err)}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 func inSpace(ns string) podOption { return func(p *v1.Pod) { p.Namespace = ns } }
@@ -369,6 +370,31 @@ func TestPodAffinityOnManyNodes(t *testing.T) {
 		both := pod("p", wantsNear(podsBy("zone", "app", "db"), podsBy("host", "app", "db")))
 		if reasons, _ := w.says(t, interPod(), both, nodeName(i)); !slices.Equal(reasons, want) {
 			t.Errorf("node %d, near by zone and host: %q, want %q", i, reasons, want)
+		}
+	}
+}
+
+// The advice names what would have to change near the node.
+func TestPodAffinityAdvises(t *testing.T) {
+	w := affinityWorld(pod("loner", wantsFar(podsBy("zone", "app", "db")), onNode("b1")))
+	s := w.store.Snapshot()
+	for want, c := range map[string]struct {
+		pod *v1.Pod
+		on  string
+	}{
+		"label off with zone, by which the pod's affinity counts":                                          {pod("p", wantsNear(podsBy("zone", "app", "web"))), "off"},
+		"run a pod that matches app=web and anything where zone=b":                                         {pod("p", wantsNear(podsBy("zone", "app", "web"), podsBy("zone"))), "b1"},
+		"move the pods that match tier in (front) away from where host=a1":                                 {pod("p", wantsFar(podsBy("host", "app", "absent"), podsWhere("host", "tier", metav1.LabelSelectorOpIn, "front"))), "a1"},
+		"move the pods whose anti-affinity is about this one away from where zone=b":                       {pod("p", wears("app", "db")), "b2"},
+		`correct the pod's affinity: requiredAffinityTerms: "Like" is not a valid label selector operator`: {pod("p", wantsNear(podsWhere("zone", "app", "Like"))), "a1"},
+		"": {pod("p"), "a1"},
+	} {
+		pl, rec := interPod(), w.intake.PendingPod(c.pod)
+		pl.PrepareFilter(s, rec)
+		n, _ := s.Find(c.on)
+		r := record.Remedy{Plugin: pl.Name(), Node: c.on}
+		if pl.Advise(s.View(n), rec, &r); r.Do != want {
+			t.Errorf("on %s: %q, want %q", c.on, r.Do, want)
 		}
 	}
 }
