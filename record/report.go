@@ -22,6 +22,8 @@ type PodReport struct {
 	Node string `json:"node,omitempty"`
 	// Assumed tells that Node is decided but not yet seen bound.
 	Assumed bool `json:"assumed,omitempty"`
+	// Before is what must happen before the pod is bound: plugins that it waits for, or whose writes are on the way.
+	Before []string `json:"before,omitempty"`
 	// Terminating pods keep their room until they are gone.
 	Terminating bool `json:"terminating,omitempty"`
 	// Nominated is the node that is being freed for the pod.

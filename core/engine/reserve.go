@@ -41,6 +41,8 @@ type flight struct {
 	holds    []held
 	wrote    bool        // Prepare was asked for
 	again    record.Time // when to ask again whether it can be bound; 0 for no time
+	// before are the plugins that the pod waits for.
+	before []string
 	// cancelled is why the pod is not to be bound any more, though the answer to its writes is still to come.
 	cancelled string
 }
@@ -86,6 +88,7 @@ func (e *Engine) depart(f *flight) {
 	e.binding[f.pod.UID] = f
 	if len(writes) > 0 {
 		f.stage, f.wrote = preparing, true
+		f.before = []string{"writes of " + f.writer()}
 		e.emit(Prepare{f.pod.Ref(), f.node, f.decision, writes})
 		return
 	}
@@ -123,7 +126,7 @@ func (f *flight) writer() string {
 
 // proceed binds a pod whose writes are done, if all that it needs is ready.
 func (e *Engine) proceed(f *flight) {
-	f.again = 0
+	f.again, f.before = 0, nil
 	s, ready := e.store.Snapshot(), true
 	for i := range f.holds {
 		h := &f.holds[i]
@@ -134,6 +137,7 @@ func (e *Engine) proceed(f *flight) {
 			return
 		case !r.Ready && mutant != boundUnready:
 			ready = false
+			f.before = append(f.before, h.by)
 			e.announce(f, h)
 			if r.Again != 0 && (f.again == 0 || r.Again < f.again) {
 				f.again = r.Again

@@ -41,6 +41,7 @@ var rewrite = flag.Bool("rewrite", false, "write the effects found into the scen
 //	writes-done NAME DECISION [message]
 //	bind-done NAME bound|failed|elsewhere|vanished [on=NODE] [uid=U] [message]
 //	queue               prints counts
+//	where POD           prints where a pod is
 //	account NODE        prints the node's accounts
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -170,6 +171,9 @@ func (s *story) command(verb string, args []string) {
 			c.Active, c.InFlight, c.Backoff, c.Unschedulable, c.Gated, s.engine.InFlightEvents())
 	case "account":
 		s.account(args[0])
+	case "where":
+		r, _ := s.engine.ExplainPod("default", args[0])
+		fmt.Fprintf(&s.out, "  %q, on %q, before it is bound %q\n", r.Where, r.Node, r.Before)
 	default:
 		s.t.Fatalf("no command %q", verb)
 	}

@@ -70,6 +70,8 @@ func Pod(w io.Writer, r record.PodReport, wide bool) error {
 func Headline(r record.PodReport) string {
 	name := r.Pod.Key()
 	switch {
+	case r.Node != "" && len(r.Before) > 0:
+		return fmt.Sprintf("pod %s: Decided for %s, waits for %s", name, r.Node, strings.Join(r.Before, ", "))
 	case r.Node != "" && r.Assumed:
 		return fmt.Sprintf("pod %s: Binding to %s", name, r.Node)
 	case r.Node != "":
