@@ -59,7 +59,9 @@ func noteOnClaim(key, value string) claimOption {
 }
 
 func selecting(key, value string) claimOption {
-	return func(c *v1.PersistentVolumeClaim) { c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{key: value}} }
+	return func(c *v1.PersistentVolumeClaim) {
+		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+	}
 }
 
 // offered is a free volume of this size and class.

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"fmt"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
+
+// randomBindingWorld has nodes in zones and racks, claims in every state, volumes and storage with room.
+func randomBindingWorld(t *rapid.T, most int) *world {
+	w := newWorld().with(storageClass("local", noProvisioner, later), storageClass("made", disk, later),
+		allowing(allowing(storageClass("zonal", disk, later), zone, "a"), "rack", "b", "c"))
+	if chance(t, 70, "told") {
+		w.with(telling(disk))
+	}
+	for i := range rapid.IntRange(1, most).Draw(t, "nodes") {
+		n := node(nodeName(i))
+		for _, key := range []string{zone, "rack"} {
+			if chance(t, 80, key) {
+				label(key, pick(t, []string{"a", "b", "c"}, "value"))(n)
+			}
+		}
+		w.with(n)
+		if chance(t, 40, "CSINode") {
+			c := csiNode(n.Name)
+			c.Annotations = map[string]string{v1.MigratedPluginsAnnotationKey: pick(t, []string{"", ebsPlugin, ebsPlugin + "," + filePlugin}, "handed over")}
+			w.with(c)
+		}
+	}
+	for i := range 6 {
+		pv := randomOffer(t, fmt.Sprint("pv", i))
+		if chance(t, 20, "in-tree") {
+			inTree(pv, v1.PersistentVolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: pick(t, []string{"vol", "vol", "bad"}, "disk")}})
+		}
+		w.with(pv)
+	}
+	for _, name := range someWants {
+		c := randomWant(t, name)
+		if chance(t, 30, "zonal") {
+			ofClass("zonal")(c)
+		}
+		switch rapid.IntRange(0, 9).Draw(t, "state") {
+		case 0, 1, 2:
+			hasVolume(fmt.Sprint("pv", rapid.IntRange(0, 6).Draw(t, "volume")))(c)
+		case 3:
+			noteOnClaim(annSelectedNode, nodeName(rapid.IntRange(0, 2).Draw(t, "selected")))(c)
+		case 4:
+			if chance(t, 10, "bad selector") {
+				c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Near"}}}
+			}
+		}
+		w.with(c)
+	}
+	for i := range rapid.IntRange(0, 4).Draw(t, "rooms") {
+		w.with(randomRoom(t, fmt.Sprint("room", i)))
+	}
+	return w
+}
+
+func randomRoom(t *rapid.T, name string) *storagev1.CSIStorageCapacity {
+	on := &metav1.LabelSelector{}
+	for range rapid.IntRange(0, 2).Draw(t, "labels") {
+		key := pick(t, []string{zone, "rack"}, "key")
+		op := pick(t, []metav1.LabelSelectorOperator{metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist}, "operator")
+		r := metav1.LabelSelectorRequirement{Key: key, Operator: op}
+		if op == metav1.LabelSelectorOpIn || op == metav1.LabelSelectorOpNotIn {
+			r.Values = []string{pick(t, []string{"a", "b"}, "value")}
+		}
+		on.MatchExpressions = append(on.MatchExpressions, r)
+	}
+	if chance(t, 10, "nowhere") {
+		on = nil
+	}
+	c := room(name, pick(t, []string{"made", "zonal"}, "class"), pick(t, []string{"", "1Gi", "2Gi"}, "free"), on)
+	if chance(t, 20, "at most") {
+		atMost(c, "1Gi")
+	}
+	return c
+}
+
+// The column form says what the plain form says, on whole clusters and on parts of them, and finds the same volumes; it
+// meets an error where, and only where, the plain form meets one. Mutants: whatever is built into one form alone.
+func propertyVolumeBinding(t *rapid.T) {
+	w := randomBindingWorld(t, 150)
+	var names []string
+	for range rapid.IntRange(1, 3).Draw(t, "claims") {
+		names = append(names, pick(t, someWants, "claim"))
+	}
+	s := w.store.Snapshot()
+	pl := binding().WithMigration(movedDisks{}).(*VolumeBinding)
+	plan := pl.PrepareFilter(s, w.intake.PendingPod(pod("p", mountsClaims(names...))))
+	if plan.Filter == nil {
+		return
+	}
+	f := plan.Filter.(*volumeFilter)
+	rows := cluster.NodeIdx(s.Rows())
+	failed := func(lo, hi cluster.NodeIdx) bool {
+		for n := lo; n < hi; n++ {
+			if _, err := f.slowly(s, s.Node(n)); err != nil {
+				return true
+			}
+		}
+		return false
+	}
+	lo := cluster.NodeIdx(rapid.IntRange(0, int(rows)-1).Draw(t, "row"))
+	for _, part := range [][2]cluster.NodeIdx{{0, rows}, {lo, lo + 1}, {lo, rows}} {
+		if failed(part[0], part[1]) {
+			f.err = nil
+			f.Column(s, part[0], part[1], TagOf(1), make([]Verdict, rows))
+			if f.Failed() == nil {
+				t.Fatalf("the plain form fails on rows %d to %d, the column form does not", part[0], part[1])
+			}
+			f.err = nil
+			continue
+		}
+		sameForms(t, s, []preparedPlugin{{name: pl.Name(), filter: f}}, part[0], part[1])
+		if f.Failed() != nil {
+			t.Fatalf("the column form fails on rows %d to %d: %v", part[0], part[1], f.Failed())
+		}
+		for n := part[0]; n < part[1]; n++ {
+			slow, _ := f.slowly(s, s.Node(n))
+			sameFinds(t, s, f, s.Node(n), slow)
+		}
+	}
+}
+
+func TestVolumeBindingForms(t *testing.T) { rapid.Check(t, propertyVolumeBinding) }
+
+// The index finds the first of the things whose rules a node satisfies, as trying them all does.
+func TestLabelIndexFindsTheFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var rules []nodeAnd
+		for range rapid.IntRange(0, 12).Draw(t, "things") {
+			a := &v1.VolumeNodeAffinity{}
+			if chance(t, 90, "required") {
+				a.Required = &v1.NodeSelector{}
+				for range rapid.IntRange(0, 2).Draw(t, "terms") {
+					a.Required.NodeSelectorTerms = append(a.Required.NodeSelectorTerms, randomReach(t))
+				}
+			}
+			rules = append(rules, volumeRules(a))
+		}
+		n := &cluster.Node{Labels: map[string]string{zone: pick(t, []string{"a", "b"}, "zone")}}
+		if chance(t, 70, "rack") {
+			n.Labels["rack"] = pick(t, []string{"a", "c"}, "rack")
+		}
+		skipped := int32(rapid.IntRange(-1, 3).Draw(t, "skipped"))
+		x, want := indexLabels(rules), int32(-1)
+		for i := range rules {
+			if rules[i].matches(n) && int32(i) != skipped {
+				want = int32(i)
+				break
+			}
+		}
+		if got := x.first(n, func(item int32) bool { return item == skipped }); got != want {
+			t.Fatalf("got %d, want %d", got, want)
+		}
+	})
+}
