@@ -139,7 +139,7 @@ func (s *Scheduler) assemble(ctx context.Context, meter *kube.Meter) error {
 		// Patches and the lease go with the watches, which send little: under a qps, neither may wait behind binds or events.
 		Binds: s.clients.Binds, Patches: s.clients.Watches, Events: s.clients.Events,
 		BindsInFlight: s.opts.Config.Kumiki.InFlightBinds, Inbox: inbox, Metrics: metrics,
-		Answer:   func(done engine.BindDone) { loop.Answer(done) },
+		Answer:   func(done engine.Event) { loop.Answer(done) },
 		Reporter: s.opts.Config.Profiles[0].SchedulerName, Hostname: hostname,
 	})
 	loop = kube.NewLoop(kube.LoopConfig{

@@ -5,11 +5,13 @@
 //
 // Who owns what:
 //
-//   - Inbox: the newest compact record of every pod and node, and what the engine was told of each. Level-triggered: a
-//     key waits at most once, and what is told is the difference between newest and told. So the backlog is bounded by
-//     the number of objects, whatever the API server sends.
+//   - Inbox: the newest compact record of every pod and node and of the other objects that the plugins in use read, and
+//     what the engine was told of each. Level-triggered: a key waits at most once, and what is told is the difference
+//     between newest and told. So the backlog is bounded by the number of objects, whatever the API server sends.
 //   - Loop: the engine. One goroutine; batches of events alternate with cycles, by count.
 //   - Binder: the binds under way, and the duty to answer each exactly once.
+//   - Writer: the writes before binds, and what takes them back, one pod after another for itself; the duty to answer each
+//     Prepare exactly once.
 //   - Patcher: the PodScheduled conditions under way; the newest of a pod wins.
 //   - EventWriter: the events under way; the oldest go when there are too many.
 //

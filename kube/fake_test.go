@@ -321,6 +321,20 @@ type keptEffects struct {
 	binds      []engine.Bind
 	conditions []engine.Condition
 	events     []engine.WriteEvent
+	prepares   []engine.Prepare
+	releases   []engine.Release
+}
+
+func (k *keptEffects) Prepare(p engine.Prepare) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.prepares = append(k.prepares, p)
+}
+
+func (k *keptEffects) Release(r engine.Release) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.releases = append(k.releases, r)
 }
 
 func (k *keptEffects) Bind(b engine.Bind) {

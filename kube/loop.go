@@ -29,6 +29,10 @@ type Stepper interface {
 type Carrier interface {
 	// Bind starts a bind, which is answered once through Loop.Answer.
 	Bind(engine.Bind)
+	// Prepare starts the writes before a bind, which are answered once through Loop.Answer.
+	Prepare(engine.Prepare)
+	// Release starts the writes that take a Prepare back.
+	Release(engine.Release)
 	// SetCondition starts a status patch.
 	SetCondition(engine.Condition)
 	// WriteEvent starts the writing of an event.
@@ -46,7 +50,7 @@ const (
 	// DefaultCycles is how many cycles run between two batches. With 5,000 nodes a scan takes about 50 µs, so news waits
 	// for less than 2 ms.
 	DefaultCycles = 32
-	// DefaultDecidedAhead is how many binds may be without an outcome before the loop stops deciding: far more than are
+	// DefaultDecidedAhead is how many binds and writes may be without an outcome before the loop stops deciding: far more than are
 	// in flight at once, so that the binder never starves, and few enough that a restart has little to decide again.
 	DefaultDecidedAhead = 2048
 )
@@ -73,7 +77,7 @@ type Loop struct {
 	cfg   LoopConfig
 	start time.Time // what Now counts from
 	wake  record.Time
-	// unanswered counts the binds without an outcome.
+	// unanswered counts the binds and Prepares without an outcome.
 	unanswered int
 
 	// lead tells whether the lease is certainly ours; set before Run.
@@ -83,7 +87,7 @@ type Loop struct {
 	synced   chan struct{}
 
 	mu       sync.Mutex
-	outcomes []engine.BindDone
+	outcomes []engine.Event // BindDone and WritesDone
 	asks     []*ask
 	ended    bool
 
@@ -131,8 +135,8 @@ func (l *Loop) Synced() <-chan struct{} { return l.synced }
 // Stalled is how long ago the last turn was. A sleeping loop turns once a second.
 func (l *Loop) Stalled() time.Duration { return time.Since(l.start) - time.Duration(l.beat.Load()) }
 
-// Answer gives the outcome of a bind to the engine.
-func (l *Loop) Answer(done engine.BindDone) {
+// Answer gives the outcome of a bind or of writes to the engine: a BindDone or a WritesDone.
+func (l *Loop) Answer(done engine.Event) {
 	l.mu.Lock()
 	l.outcomes = append(l.outcomes, done)
 	l.mu.Unlock()
@@ -262,7 +266,7 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 	return taken == l.cfg.Batch || cycles == l.cfg.Cycles
 }
 
-func (l *Loop) takeOutcomes() []engine.BindDone {
+func (l *Loop) takeOutcomes() []engine.Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := l.outcomes
@@ -295,6 +299,11 @@ func (l *Loop) step(log klog.Logger, ev engine.Event) {
 		case engine.Bind:
 			l.unanswered++
 			l.cfg.Carrier.Bind(f)
+		case engine.Prepare:
+			l.unanswered++
+			l.cfg.Carrier.Prepare(f)
+		case engine.Release:
+			l.cfg.Carrier.Release(f)
 		case engine.Condition:
 			l.cfg.Carrier.SetCondition(f)
 		case engine.WriteEvent:

@@ -35,7 +35,7 @@ type Scheduler struct {
 // The World's calls must not end with ctx, or there would be nothing to hand over.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if s.Election != nil {
-		s.Loop.lead, s.World.Binder.lead = s.Election.Holds, s.Election.Holds
+		s.Loop.lead, s.World.Binder.lead, s.World.Writer.lead = s.Election.Holds, s.Election.Holds, s.Election.Holds
 	}
 	inside, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var parts sync.WaitGroup
@@ -92,15 +92,16 @@ func (s *Scheduler) retire(ctx context.Context) {
 	s.Loop.Decide(false)
 	patience, cancel := context.WithTimeout(ctx, handOver)
 	defer cancel()
-	// The turn that decides at this moment ends first, so that its binds are known to the binder.
-	if err := s.Loop.Ask(patience, func() {}); err != nil {
-		log.Error(err, "The loop did not answer")
+	settle := func() {
+		if err := s.Loop.Ask(patience, func() {}); err != nil {
+			log.Error(err, "The loop did not answer")
+		}
 	}
+	settle() // the turn that decides at this moment ends first, so that its writes are known to the writer
+	s.World.Writer.Drain(patience)
+	settle() // outcomes of the last writes become binds
 	s.World.Binder.Drain(patience)
-	// Outcomes of the last binds become events.
-	if err := s.Loop.Ask(patience, func() {}); err != nil {
-		log.Error(err, "The loop did not answer")
-	}
+	settle() // outcomes of the last binds become events
 	s.World.Stop(patience)
 	log.Info("Handing over: done")
 }

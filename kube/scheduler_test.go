@@ -53,7 +53,7 @@ func wholeStory(t *testing.T, elect bool, api *apiServer, story func(t *testing.
 		})
 		in := NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) })
 		world := NewWorld(t.Context(), WorldConfig{Binds: api, Patches: api, Events: api, Inbox: in, Metrics: m,
-			Answer: func(done engine.BindDone) { w.Loop.Answer(done) }, Reporter: v1.DefaultSchedulerName, Hostname: "host"})
+			Answer: func(done engine.Event) { w.Loop.Answer(done) }, Reporter: v1.DefaultSchedulerName, Hostname: "host"})
 		w.Scheduler = &Scheduler{Informers: NewInformers(api, in), World: world,
 			Loop: NewLoop(LoopConfig{Engine: eng, Inbox: in, Carrier: world, Metrics: m, Meter: meter})}
 		if elect {

@@ -25,11 +25,13 @@ type tally struct {
 // tallied is one pod on its way.
 type tallied struct {
 	queued, binding bool
-	first           time.Time // start of the first attempt
-	began           time.Time // start of the last attempt
-	attempt         int
-	profile         string
-	plugins         []string // counted in unschedulable_pods
+	// preparing is set from a Prepare to the Bind, the return to the queue, or the end of the pod.
+	preparing bool
+	first     time.Time // start of the first attempt
+	began     time.Time // start of the last attempt
+	attempt   int
+	profile   string
+	plugins   []string // counted in unschedulable_pods
 }
 
 func newTally(m *Metrics, meter *Meter, start time.Time) tally {
@@ -39,8 +41,14 @@ func newTally(m *Metrics, meter *Meter, start time.Time) tally {
 // step counts one step, which began at the given time. Moves come first: the last decision about a pod stands after
 // the move that began the attempt.
 func (t *tally) step(ev engine.Event, effects []engine.Effect, began time.Time) {
-	if done, is := ev.(engine.BindDone); is {
-		t.bindDone(done)
+	switch ev := ev.(type) {
+	case engine.BindDone:
+		t.bindDone(ev)
+	case engine.PodGone:
+		if p := t.pods[ev.Pod.UID]; p != nil {
+			p.preparing = false
+			t.touched = append(t.touched, ev.Pod.UID)
+		}
 	}
 	for _, f := range effects {
 		if f, is := f.(engine.Moved); is {
@@ -53,14 +61,17 @@ func (t *tally) step(ev engine.Event, effects []engine.Effect, began time.Time) 
 			t.decision(&f.Decision, began)
 		case engine.Bind:
 			p := t.pod(f.Pod.UID)
-			p.binding = true
+			p.binding, p.preparing = true, false
+			t.touched = append(t.touched, f.Pod.UID)
+		case engine.Prepare:
+			t.pod(f.Pod.UID).preparing = true
 			t.touched = append(t.touched, f.Pod.UID)
 		case engine.Trouble:
 			t.m.troubles.Inc()
 		}
 	}
 	for _, uid := range t.touched {
-		if p := t.pods[uid]; p != nil && !p.queued && !p.binding {
+		if p := t.pods[uid]; p != nil && !p.queued && !p.binding && !p.preparing {
 			delete(t.pods, uid)
 		}
 	}
@@ -108,6 +119,7 @@ func (t *tally) moved(m *record.QueueMove, began time.Time) {
 	t.count(m.From, -1)
 	t.count(m.To, +1)
 	p.queued = m.To != record.Gone
+	p.preparing = p.preparing && !p.queued
 	switch m.To {
 	case record.InFlight:
 		if p.first.IsZero() {

@@ -11,10 +11,11 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 )
 
-// World carries effects to the API server. Binds, status patches and events each have their own workers, so that none
+// World carries effects to the API server. Binds, writes before binds, status patches and events each have their own workers, so that none
 // waits behind another.
 type World struct {
 	Binder  *Binder
+	Writer  *Writer
 	Patcher *Patcher
 	Events  *EventWriter
 }
@@ -23,14 +24,14 @@ var _ Carrier = (*World)(nil)
 
 // WorldConfig makes a World.
 type WorldConfig struct {
-	// Binds carries binds and re-reads, Patches the rest of the writes to pods, Events the events.
+	// Binds carries binds, the writes before them, and re-reads, Patches the rest of the writes to pods, Events the events.
 	Binds, Patches, Events kubernetes.Interface
 	// BindsInFlight bounds the binds under way; 0 means DefaultBindsInFlight.
 	BindsInFlight int
 	Inbox         *Inbox
 	Metrics       *Metrics
-	// Answer takes the outcome of each bind.
-	Answer func(engine.BindDone)
+	// Answer takes the outcome of each bind and of the writes before it: BindDone and WritesDone.
+	Answer func(engine.Event)
 	// Reporter is the name that events carry when the pod is not known any more; Hostname is where it runs.
 	Reporter, Hostname string
 }
@@ -38,7 +39,8 @@ type WorldConfig struct {
 // NewWorld returns a World at rest. Its calls end when ctx does.
 func NewWorld(ctx context.Context, c WorldConfig) *World {
 	return &World{
-		Binder:  NewBinder(ctx, c.Binds, c.BindsInFlight, c.Metrics, c.Answer),
+		Binder:  NewBinder(ctx, c.Binds, c.BindsInFlight, c.Metrics, func(done engine.BindDone) { c.Answer(done) }),
+		Writer:  NewWriter(ctx, c.Binds, 0, c.Metrics, func(done engine.WritesDone) { c.Answer(done) }),
 		Patcher: NewPatcher(ctx, c.Patches, c.Inbox.Pod, c.Metrics),
 		Events:  NewEventWriter(ctx, c.Events, c.Inbox.Pod, c.Metrics, c.Reporter, c.Hostname),
 	}
@@ -49,6 +51,15 @@ func (w *World) Bind(b engine.Bind) {
 	w.Patcher.Cancel(b.Pod)
 	w.Binder.Bind(b)
 }
+
+// Prepare starts the writes before a bind. A condition of the pod that is not written yet is not wished for any more.
+func (w *World) Prepare(p engine.Prepare) {
+	w.Patcher.Cancel(p.Pod)
+	w.Writer.Prepare(p)
+}
+
+// Release starts the writes that take a Prepare back.
+func (w *World) Release(r engine.Release) { w.Writer.Release(r) }
 
 // SetCondition starts a status patch.
 func (w *World) SetCondition(c engine.Condition) { w.Patcher.Set(c) }
@@ -63,8 +74,9 @@ func (w *World) Tend(ctx context.Context) {
 	}
 }
 
-// Stop ends everything: binds in flight get until patience ends, then events.
+// Stop ends everything: writes and binds in flight get until patience ends, then events.
 func (w *World) Stop(patience context.Context) {
+	w.Writer.Drain(patience)
 	w.Binder.Drain(patience)
 	w.Patcher.Stop()
 	w.Events.Stop(patience)
