@@ -3,6 +3,7 @@
 package diff
 
 import (
+	"os"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -24,7 +25,7 @@ func upstream(t *testing.T) Upstream {
 // generator must reach the promised shares.
 func TestUpstreamAgreesWithItself(t *testing.T) {
 	up := upstream(t)
-	r, err := Run(up, up, Options{Seed: 11, Cases: 1500, Sizes: gen.DefaultSizes, MaxFailures: 100})
+	r, err := Run(up, up, Options{Seed: 11, Cases: 1500, Sizes: gen.DefaultSizes, MaxFailures: 100, Plugins: gen.AllPlugins()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,6 +34,9 @@ func TestUpstreamAgreesWithItself(t *testing.T) {
 			continue // upstream cannot keep our promises
 		}
 		t.Errorf("%s: %s", f.Scenario.Name, f.Difference)
+	}
+	if testing.Verbose() {
+		r.Print(os.Stdout)
 	}
 	for _, s := range r.Shortfalls(false) {
 		t.Error(s)

@@ -70,6 +70,12 @@ func (p *player) ask(a *scenario.Ask, covered map[string]int) (*outcome.Outcome,
 	for _, name := range a.DeleteNodes {
 		p.both(func(c Cluster) { c.DeleteNode(name) })
 	}
+	for _, o := range a.SetObjects {
+		p.both(func(c Cluster) { c.SetObject(o.APIObject) })
+	}
+	for _, ref := range a.DeleteObjects {
+		p.both(func(c Cluster) { c.DeleteObject(ref) })
+	}
 	if a.DropNominated || len(a.Nominate) > 0 {
 		if a.DropNominated {
 			p.nominated = nil

@@ -24,6 +24,8 @@ type Options struct {
 	// Cases to count.
 	Cases int
 	Sizes gen.Sizes
+	// Plugins of the profiles; nil means those that kumiki has.
+	Plugins []scenario.Plugin
 	// MaxFailures ends the run early. 0 means at the first.
 	MaxFailures int
 	// Progress is called after each cluster, with counted cases.
@@ -59,9 +61,12 @@ type Report struct {
 // Run asks both subjects about generated scenarios until Cases are counted.
 // With a nil ours it only counts what would be asked.
 func Run(upstream, ours Subject, opt Options) (*Report, error) {
+	if opt.Plugins == nil {
+		opt.Plugins = gen.DefaultPlugins()
+	}
 	r := &Report{Options: opt, Exceptions: map[string]int{}, Discarded: map[string]int{}, Coverage: NewCoverage()}
 	for n := 0; r.Cases < opt.Cases && !r.stoppedEarly; n++ {
-		s := gen.Make(opt.Seed, n, opt.Sizes)
+		s := gen.MakeWith(opt.Seed, n, opt.Sizes, opt.Plugins)
 		if err := r.scenario(upstream, ours, s); err != nil {
 			return r, fmt.Errorf("%s: %w", s.Name, err)
 		}
@@ -79,7 +84,9 @@ func (r *Report) scenario(upstream, ours Subject, s *scenario.Scenario) error {
 	}
 	p, err := load(upstream, ours, s)
 	if errors.Is(err, errRefused) {
-		r.Discarded["upstream refuses the profile"] += len(s.Asks)
+		if r.Discarded[err.Error()] += len(s.Asks); r.Clusters == 0 && sum(r.Discarded) > 1000 {
+			return err
+		}
 		return nil
 	}
 	if err != nil {

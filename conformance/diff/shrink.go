@@ -3,6 +3,8 @@
 package diff
 
 import (
+	"strings"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
@@ -12,11 +14,12 @@ import (
 // than it could be is still useful.
 const maxTries = 4000
 
-// Shrink makes a scenario smaller as long as some difference remains: fewer
+// Shrink makes a scenario smaller as long as a difference remains: fewer
 // asks, changes, nodes and pods, then fewer fields of what is left. The
-// difference may turn into another one on the way; any is worth keeping.
+// difference stays one of its kind.
 func Shrink(upstream, ours Subject, s *scenario.Scenario) *scenario.Scenario {
-	sh := &shrinker{upstream: upstream, ours: ours, best: s}
+	d, _ := replay(upstream, ours, s)
+	sh := &shrinker{upstream: upstream, ours: ours, best: s, kind: kind(d)}
 	for {
 		before := sh.kept
 		sh.lists()
@@ -33,6 +36,23 @@ type shrinker struct {
 	upstream, ours Subject
 	best           *scenario.Scenario
 	tries, kept    int
+	kind           string // of the difference
+}
+
+// kind is what a difference is about, without its figures and names.
+func kind(difference string) string {
+	if _, rest, ok := strings.Cut(difference, ": "); ok && strings.HasPrefix(difference, "ask ") {
+		difference = rest
+	}
+	if strings.HasPrefix(difference, "node ") {
+		return "node"
+	}
+	for _, end := range []string{": ", " on "} {
+		if head, _, ok := strings.Cut(difference, end); ok {
+			difference = head
+		}
+	}
+	return difference
 }
 
 // try keeps the candidate if it still differs.
@@ -47,7 +67,7 @@ func (sh *shrinker) try(change func(s *scenario.Scenario)) bool {
 		return false
 	}
 	// A scenario that either side refuses to load is another matter.
-	if d, err := replay(sh.upstream, sh.ours, next); d == "" || err != nil {
+	if d, err := replay(sh.upstream, sh.ours, next); d == "" || err != nil || kind(d) != sh.kind {
 		return false
 	}
 	sh.best = next
@@ -61,6 +81,7 @@ func copyOf(s *scenario.Scenario) *scenario.Scenario {
 	out.Nodes = append([]*v1.Node(nil), s.Nodes...)
 	out.Bound = append([]*v1.Pod(nil), s.Bound...)
 	out.Nominated = append([]*v1.Pod(nil), s.Nominated...)
+	out.Objects = append([]scenario.Object(nil), s.Objects...)
 	out.Asks = append([]scenario.Ask(nil), s.Asks...)
 	out.Profile.Plugins = append([]scenario.Plugin(nil), s.Profile.Plugins...)
 	return &out
@@ -73,7 +94,10 @@ func (sh *shrinker) lists() {
 	dropFrom(sh, func(s *scenario.Scenario) *[]*v1.Node { return &s.Nodes })
 	dropFrom(sh, func(s *scenario.Scenario) *[]*v1.Pod { return &s.Bound })
 	dropFrom(sh, func(s *scenario.Scenario) *[]*v1.Pod { return &s.Nominated })
+	dropFrom(sh, func(s *scenario.Scenario) *[]scenario.Object { return &s.Objects })
 	for i := range sh.best.Asks {
+		sh.try(func(s *scenario.Scenario) { s.Asks[i].SetObjects = nil })
+		sh.try(func(s *scenario.Scenario) { s.Asks[i].DeleteObjects = nil })
 		sh.try(func(s *scenario.Scenario) { s.Asks[i].PlacePrevious = false })
 		sh.try(func(s *scenario.Scenario) { s.Asks[i].SetNodes = nil })
 		sh.try(func(s *scenario.Scenario) { s.Asks[i].DeleteNodes = nil })
@@ -99,6 +123,19 @@ func dropFrom[T any](sh *shrinker, list func(s *scenario.Scenario) *[]T) {
 var podCuts = []func(p *v1.Pod){
 	func(p *v1.Pod) { p.Spec.NodeSelector = nil },
 	func(p *v1.Pod) { p.Spec.Affinity = nil },
+	func(p *v1.Pod) { cutAffinity(p, func(a *v1.Affinity) { a.NodeAffinity = nil }) },
+	func(p *v1.Pod) { cutAffinity(p, func(a *v1.Affinity) { a.PodAffinity = nil }) },
+	func(p *v1.Pod) { cutAffinity(p, func(a *v1.Affinity) { a.PodAntiAffinity = nil }) },
+	func(p *v1.Pod) { p.Spec.TopologySpreadConstraints = nil },
+	func(p *v1.Pod) { p.Spec.TopologySpreadConstraints = cutLast(p.Spec.TopologySpreadConstraints) },
+	func(p *v1.Pod) {
+		if n := len(p.Spec.TopologySpreadConstraints); n > 1 {
+			p.Spec.TopologySpreadConstraints = p.Spec.TopologySpreadConstraints[1:]
+		}
+	},
+	func(p *v1.Pod) { cutTermsBetweenPods(p) },
+	func(p *v1.Pod) { p.Labels = nil },
+	func(p *v1.Pod) { p.OwnerReferences = nil },
 	func(p *v1.Pod) { p.Spec.Tolerations = nil },
 	func(p *v1.Pod) { p.Spec.Overhead = nil },
 	func(p *v1.Pod) { p.Spec.Resources = nil },
@@ -162,6 +199,36 @@ func cutTerms(p *v1.Pod, required bool) {
 	}
 }
 
+func cutAffinity(p *v1.Pod, cut func(a *v1.Affinity)) {
+	if p.Spec.Affinity != nil {
+		cut(p.Spec.Affinity)
+	}
+}
+
+// cutTermsBetweenPods takes away one term of one list.
+func cutTermsBetweenPods(p *v1.Pod) {
+	if p.Spec.Affinity == nil {
+		return
+	}
+	if a := p.Spec.Affinity.PodAffinity; a != nil {
+		if len(a.PreferredDuringSchedulingIgnoredDuringExecution) > 0 {
+			a.PreferredDuringSchedulingIgnoredDuringExecution = cutLast(a.PreferredDuringSchedulingIgnoredDuringExecution)
+			return
+		}
+		if len(a.RequiredDuringSchedulingIgnoredDuringExecution) > 1 {
+			a.RequiredDuringSchedulingIgnoredDuringExecution = cutLast(a.RequiredDuringSchedulingIgnoredDuringExecution)
+			return
+		}
+	}
+	if a := p.Spec.Affinity.PodAntiAffinity; a != nil {
+		if len(a.PreferredDuringSchedulingIgnoredDuringExecution) > 0 {
+			a.PreferredDuringSchedulingIgnoredDuringExecution = cutLast(a.PreferredDuringSchedulingIgnoredDuringExecution)
+			return
+		}
+		a.RequiredDuringSchedulingIgnoredDuringExecution = cutLast(a.RequiredDuringSchedulingIgnoredDuringExecution)
+	}
+}
+
 func (sh *shrinker) pods() {
 	for _, cut := range podCuts {
 		changed := func(p *v1.Pod) *v1.Pod {
@@ -213,6 +280,8 @@ func (sh *shrinker) profile() {
 	sh.try(func(s *scenario.Scenario) { s.Profile.NodeAffinity = nil })
 	sh.try(func(s *scenario.Scenario) { s.Profile.Fit = nil })
 	sh.try(func(s *scenario.Scenario) { s.Profile.Balanced = nil })
+	sh.try(func(s *scenario.Scenario) { s.Profile.Spread = nil })
+	sh.try(func(s *scenario.Scenario) { s.Profile.PodAffinity = nil })
 	sh.try(func(s *scenario.Scenario) { s.Profile.NoFilter, s.Profile.NoScore = nil, nil })
 	dropFrom(sh, func(s *scenario.Scenario) *[]scenario.Plugin { return &s.Profile.Plugins })
 }

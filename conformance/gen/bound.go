@@ -63,6 +63,7 @@ func (m *maker) bound(node *v1.Node, p *v1.Pod) *v1.Pod {
 	if m.Chance(10) {
 		m.resize(p)
 	}
+	m.amongOthers(p, m.crossed/4)
 	return p
 }
 
@@ -124,5 +125,6 @@ func (m *maker) nominated(nodes []*v1.Node) *v1.Pod {
 	if m.Chance(40) {
 		m.ports(p)
 	}
+	m.amongOthers(p, m.crossed)
 	return p
 }

@@ -36,19 +36,32 @@ type maker struct {
 	images   []image
 	// crowd is how full nodes are: percent of allocatable taken by bound pods.
 	crowd int
+	// has: plugin name -> kumiki has it, so what it reads is generated.
+	has map[string]bool
+	// owners are the controllers of pods in this cluster, by namespace.
+	owners map[string][]owner
+	// crossed is the share in percent of pods with rules about other pods.
+	crossed int
 	// serial numbers pods, so that names and UIDs are unique.
 	serial int
 }
 
-// Make returns scenario number n of the seed.
+// Make returns scenario number n of the seed, for the plugins that kumiki has.
 func Make(seed uint64, n int, sizes Sizes) *scenario.Scenario {
-	m := &maker{Rand: NewRand(seed, uint64(n))}
+	return MakeWith(seed, n, sizes, DefaultPlugins())
+}
+
+// MakeWith is Make for a list of plugins.
+func MakeWith(seed uint64, n int, sizes Sizes, plugins []scenario.Plugin) *scenario.Scenario {
+	m := &maker{Rand: NewRand(seed, uint64(n)), has: named(plugins)}
 	m.zones = []string{"zone-a", "zone-b", "zone-c", "zone-d"}[:m.Range(1, 4)]
 	m.extended = Some[v1.ResourceName](m.Rand, m.Range(0, 3), "example.com/gpu", "example.com/fpga", "other.io/nic", "example.com/licence", "example.community/seat")
 	m.crowd = Pick(m.Rand, 0, 20, 50, 80, 95, 110)
 	m.images = m.makeImages()
 
-	s := &scenario.Scenario{Name: fmt.Sprintf("seed %d cluster %d", seed, n), Profile: m.profile()}
+	s := &scenario.Scenario{Name: fmt.Sprintf("seed %d cluster %d", seed, n), Profile: m.profile(plugins)}
+	m.crossed = Pick(m.Rand, 0, 10, 30, 60)
+	m.objects(s)
 	count := m.clusterSize(n, sizes)
 	for i := range count {
 		s.Nodes = append(s.Nodes, m.node(i))
@@ -68,6 +81,14 @@ func Make(seed uint64, n int, sizes Sizes) *scenario.Scenario {
 	}
 	m.asks(s, sizes.Pods)
 	return s
+}
+
+func named(plugins []scenario.Plugin) map[string]bool {
+	out := make(map[string]bool, len(plugins))
+	for _, p := range plugins {
+		out[p.Name] = true
+	}
+	return out
 }
 
 // asks draws the questions: some pods share the template of an earlier one, and
@@ -102,6 +123,7 @@ func (m *maker) asks(s *scenario.Scenario, count int) {
 		if m.Chance(4) {
 			a.Nominate = append(a.Nominate, m.nominated(nodes))
 		}
+		m.changeObjects(s, &a)
 		s.Asks = append(s.Asks, a)
 	}
 }

@@ -34,9 +34,11 @@ var Created = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 func (m *maker) pod(md mood) *v1.Pod {
 	name, _ := m.name("pod")
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: Pick(m.Rand, "default", "team-a"), Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1", CreationTimestamp: Created,
+		Namespace: Pick(m.Rand, namespaces...), Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1", CreationTimestamp: Created,
 	}}
 	p.Spec.SchedulerName = "default-scheduler"
+	p.Labels = m.podLabels()
+	m.own(p)
 	for i := range m.Range(1, Pick(m.Rand, 1, 2, 3)) {
 		p.Spec.Containers = append(p.Spec.Containers, m.container("main", i, md))
 	}
@@ -162,6 +164,7 @@ func (m *maker) incoming(nodes []*v1.Node) *v1.Pod {
 	if m.Rare(20) {
 		m.pinToFew(p, nodes)
 	}
+	m.amongOthers(p, percent)
 	if m.Chance(45) {
 		p.Spec.Tolerations = m.tolerations(md == easy)
 	}

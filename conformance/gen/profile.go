@@ -3,26 +3,42 @@
 package gen
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// DefaultPlugins are the compared plugins with upstream's default weights, in
-// upstream's order.
-func DefaultPlugins() []scenario.Plugin {
+// AllPlugins is upstream's default profile, with its weights and in its order,
+// but for preemption.
+func AllPlugins() []scenario.Plugin {
 	return []scenario.Plugin{
 		{Name: "SchedulingGates"}, {Name: "PrioritySort"}, {Name: "NodeUnschedulable"}, {Name: "NodeName"},
 		{Name: "TaintToleration", Weight: 3}, {Name: "NodeAffinity", Weight: 2}, {Name: "NodePorts"},
-		{Name: "NodeResourcesFit", Weight: 1}, {Name: "NodeResourcesBalancedAllocation", Weight: 1},
-		{Name: "ImageLocality", Weight: 1}, {Name: "DefaultBinder"},
+		{Name: "NodeResourcesFit", Weight: 1}, {Name: "VolumeRestrictions"}, {Name: "NodeVolumeLimits"}, {Name: "VolumeBinding"},
+		{Name: "VolumeZone"}, {Name: "PodTopologySpread", Weight: 2}, {Name: "InterPodAffinity", Weight: 2}, {Name: "DynamicResources", Weight: 2},
+		{Name: "NodeResourcesBalancedAllocation", Weight: 1}, {Name: "ImageLocality", Weight: 1}, {Name: "DefaultBinder"}, {Name: "NodeDeclaredFeatures"},
 	}
 }
 
+// DefaultPlugins are those of AllPlugins that kumiki has. What only another would
+// read is not generated.
+func DefaultPlugins() []scenario.Plugin {
+	return slices.DeleteFunc(AllPlugins(), func(p scenario.Plugin) bool { return !Registered(p.Name) })
+}
+
+// Registered says whether kumiki has the plugin.
+func Registered(name string) bool {
+	_, ok := plugin.Lookup(name)
+	return ok
+}
+
 // profile is upstream's default in half of the scenarios.
-func (m *maker) profile() scenario.Profile {
-	p := scenario.Profile{Plugins: DefaultPlugins()}
+func (m *maker) profile(plugins []scenario.Plugin) scenario.Profile {
+	p := scenario.Profile{Plugins: slices.Clone(plugins)}
 	if m.Chance(50) {
 		return p
 	}
@@ -35,10 +51,17 @@ func (m *maker) profile() scenario.Profile {
 		p.Plugins = m.without(p.Plugins)
 	}
 	if m.Chance(10) {
-		p.NoFilter = Some(m.Rand, m.Range(1, 2), "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit")
+		p.NoFilter = m.listed(p.Plugins, "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
+			"PodTopologySpread", "InterPodAffinity", "VolumeZone", "NodeVolumeLimits", "VolumeRestrictions", "NodeDeclaredFeatures")
 	}
 	if m.Chance(10) {
-		p.NoScore = Some(m.Rand, m.Range(1, 2), "TaintToleration", "NodeAffinity", "NodeResourcesFit", "ImageLocality")
+		p.NoScore = m.listed(p.Plugins, "TaintToleration", "NodeAffinity", "NodeResourcesFit", "ImageLocality", "PodTopologySpread", "InterPodAffinity")
+	}
+	if p.Has("PodTopologySpread") && m.Chance(60) {
+		p.Spread = m.spreadArgs()
+	}
+	if p.Has("InterPodAffinity") && m.Chance(60) {
+		p.PodAffinity = m.podAffinityArgs()
 	}
 	if m.Chance(30) {
 		p.NodeAffinity = &configv1.NodeAffinityArgs{AddedAffinity: m.addedAffinity()}
@@ -52,10 +75,19 @@ func (m *maker) profile() scenario.Profile {
 	return p
 }
 
+// listed draws one or two of the names that the profile has.
+func (m *maker) listed(in []scenario.Plugin, names ...string) []string {
+	names = slices.DeleteFunc(names, func(n string) bool {
+		return !slices.ContainsFunc(in, func(p scenario.Plugin) bool { return p.Name == n })
+	})
+	return Some(m.Rand, m.Range(1, 2), names...)
+}
+
 // without drops one plugin that a profile can do without.
 func (m *maker) without(in []scenario.Plugin) []scenario.Plugin {
 	drop := Pick(m.Rand, "SchedulingGates", "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts",
-		"NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality")
+		"NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality", "PodTopologySpread", "InterPodAffinity", "VolumeRestrictions",
+		"NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources", "NodeDeclaredFeatures")
 	var out []scenario.Plugin
 	for _, e := range in {
 		if e.Name != drop {

@@ -6,11 +6,12 @@ package gen
 // fixed for ever, unlike math/rand's, so a seed in a report keeps its meaning.
 type Rand struct{ state uint64 }
 
-// NewRand returns the stream for (seed, stream): streams of one seed differ.
+// NewRand returns the stream for (seed, stream): streams of one seed differ. Both are
+// mixed: a stream that began at a multiple of the step would be its neighbour's,
+// shifted by one draw.
 func NewRand(seed, stream uint64) *Rand {
-	r := &Rand{state: seed}
-	r.state = r.Uint64() ^ (stream+1)*0x9e3779b97f4a7c15
-	return r
+	a, b := Rand{state: seed}, Rand{state: stream}
+	return &Rand{state: a.Uint64() + b.Uint64()*0xbf58476d1ce4e5b9}
 }
 
 // Uint64 returns the next 64 bits.

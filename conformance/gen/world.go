@@ -16,7 +16,7 @@ type World struct{ m *maker }
 
 // NewWorld returns the objects of history number n of the seed.
 func NewWorld(seed uint64, n int) *World {
-	m := &maker{Rand: NewRand(seed, uint64(n)|1<<40), zones: []string{"zone-a", "zone-b"}, extended: []v1.ResourceName{"example.com/gpu"}, crowd: 50}
+	m := &maker{Rand: NewRand(seed, uint64(n)|1<<40), has: named(DefaultPlugins()), crossed: 30, zones: []string{"zone-a", "zone-b"}, extended: []v1.ResourceName{"example.com/gpu"}, crowd: 50}
 	m.images = m.makeImages()
 	return &World{m: m}
 }

@@ -34,6 +34,9 @@ func (Subject) Load(s *scenario.Scenario) (diff.Cluster, error) {
 		placer:  place.New(place.Profile{Filters: profile.Filters, Scorers: profile.Scorers}, engine.NoMeter{}, place.DefaultClassBytes),
 		names:   make([]string, 0, len(s.Nodes)),
 	}
+	for _, o := range s.Objects {
+		c.SetObject(o.APIObject)
+	}
 	for _, n := range s.Nodes {
 		c.SetNode(n)
 	}
@@ -83,6 +86,18 @@ func (c *searched) Bind(p *v1.Pod) {
 	c.change(func() { c.store.SetPod(c.intake.Pod(p)) })
 }
 
+// SetObject implements diff.Cluster.
+func (c *searched) SetObject(o scenario.APIObject) {
+	c.change(func() { c.store.SetObject(o) })
+}
+
+// DeleteObject implements diff.Cluster.
+func (c *searched) DeleteObject(ref scenario.ObjectRef) {
+	c.change(func() {
+		c.store.DeleteObject(cluster.Kind(ref.Kind), cluster.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
+	})
+}
+
 // SetNominated implements diff.Cluster.
 func (c *searched) SetNominated(pods []*v1.Pod) { c.nominations = newNominations(c.intake, pods) }
 
@@ -90,7 +105,7 @@ func (c *searched) SetNominated(pods []*v1.Pod) { c.nominations = newNominations
 func (c *searched) Decide(pod *v1.Pod) *outcome.Outcome {
 	p := c.intake.PendingPod(pod)
 	for _, g := range c.profile.Gates {
-		if reason, ok := g.Gated(p); !ok {
+		if reason, ok := g.Gated(c.store.Snapshot(), p); !ok {
 			return &outcome.Outcome{Gate: &outcome.Verdict{Code: outcome.Unresolvable, Plugin: g.Name(), Reasons: []string{reason}}}
 		}
 	}
@@ -118,6 +133,13 @@ func (a *answer) read() {
 	}
 	if why.PreFilter != "" {
 		a.out.PreFilter = &outcome.Verdict{Code: outcome.Unresolvable, Plugin: why.Plugins[0], Reasons: []string{why.PreFilter}}
+		if why.Resolvable {
+			a.out.PreFilter.Code = outcome.Unschedulable
+		}
+		return
+	}
+	if a.place.Err != nil && a.place.Feasible == 0 {
+		a.out.PreFilter, a.out.Message = &outcome.Verdict{Code: outcome.Failed}, a.place.Err.Error()
 		return
 	}
 	if len(a.c.names) == 0 {
@@ -158,7 +180,7 @@ func (a *answer) verdict(v plugin.Verdict) outcome.Verdict {
 	out := outcome.Verdict{Code: outcome.Unschedulable}
 	if v == plugin.Excluded {
 		// The text of an exclusion is compared in the message.
-		return outcome.Verdict{Code: outcome.Unresolvable, Reasons: []string{"node(s) didn't satisfy plugin(s) [NodeAffinity]"}}
+		return outcome.Verdict{Code: outcome.Unresolvable}
 	}
 	out.Plugin, out.Reasons = a.c.placer.ReasonsOf(a.place, v)
 	out.Reasons = slices.Clone(out.Reasons)
@@ -179,6 +201,9 @@ func (a *answer) scores() {
 		a.out.Total = make([]int64, len(a.out.Feasible))
 		for k, i := range a.out.Feasible {
 			a.addScores(k, a.row(i))
+			if len(a.c.profile.Scorers) == 0 {
+				a.out.Total[k] = 1 // what upstream gives a node that nobody scores
+			}
 		}
 		a.out.PickBest()
 	}

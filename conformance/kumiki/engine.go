@@ -61,6 +61,9 @@ func NewStory(o *oracle.Oracle, s *scenario.Scenario, seed uint64, n int) (*Stor
 	st := &Story{up: up, s: s, eng: engine.New(cfg), intake: cluster.NewIntake(), rand: gen.NewRand(seed, uint64(n)),
 		world: gen.NewWorld(seed, n), now: record.Second * 1_800_000_000, nodes: slices.Clone(s.Nodes), running: slices.Clone(s.Bound), pods: map[string]*v1.Pod{}}
 	st.eng.Step(engine.Tick{Now: st.now})
+	for _, o := range s.Objects {
+		st.eng.Step(engine.ObjectSet{Object: o.APIObject})
+	}
 	for _, node := range s.Nodes {
 		st.eng.Step(engine.NodeSet{Node: st.intake.Node(node)})
 	}
@@ -355,6 +358,12 @@ func (st *Story) judge(d *record.Decision, effects []engine.Effect) string {
 	case len(want.Best) > 0:
 		st.Placed++
 		return winner(d, want)
+	case len(want.Failures) > 0:
+		st.Failed++
+		if !slices.Contains(want.Failures, d.Message) {
+			return fmt.Sprintf("message: upstream one of %q, kumiki %q", want.Failures, d.Message)
+		}
+		return told(effects, d, "SchedulerError", d.Message)
 	case len(want.Feasible) > 0:
 		st.Failed++
 		return told(effects, d, "SchedulerError", want.Message)

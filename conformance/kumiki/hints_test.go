@@ -34,13 +34,14 @@ func hints(seed uint64, worlds int, counts map[string]int) string {
 		for range 6 {
 			pods = append(pods, w.Pending("", nodes))
 		}
-		in := cluster.NewIntake()
+		in, store := cluster.NewIntake(), cluster.NewStore()
 		var ours []*cluster.Pod
 		for _, pod := range pods {
 			ours = append(ours, in.Pod(pod))
 		}
 		for _, c := range changes(w, nodes, pods) {
 			ch := changeOf(in, c)
+			ch.State = store.Snapshot()
 			for i, pod := range pods {
 				if diff.Overflows(pod) {
 					continue

@@ -58,6 +58,12 @@ func File(p *scenario.Profile) ([]byte, error) {
 	if p.Balanced != nil {
 		args = append(args, object{"name": "NodeResourcesBalancedAllocation", "args": p.Balanced})
 	}
+	if p.Spread != nil {
+		args = append(args, object{"name": "PodTopologySpread", "args": p.Spread})
+	}
+	if p.PodAffinity != nil {
+		args = append(args, object{"name": "InterPodAffinity", "args": p.PodAffinity})
+	}
 	return yaml.Marshal(object{
 		"apiVersion": "kubescheduler.config.k8s.io/v1",
 		"kind":       "KubeSchedulerConfiguration",

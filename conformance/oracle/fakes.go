@@ -3,21 +3,46 @@
 package oracle
 
 import (
+	"context"
+	"fmt"
+
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
+	"k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
+	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 )
 
-// noDevices is a cluster without device classes: extended resources are served
-// by nodes only. Methods that would need objects are absent on purpose, so that
-// a plugin that starts to use them fails loudly.
-type noDevices struct{ fwk.SharedDRAManager }
-
-func (noDevices) DeviceClassResolver() fwk.DeviceClassResolver { return noDevices{} }
-
-func (noDevices) GetDeviceClass(v1.ResourceName) *resourceapi.DeviceClass { return nil }
+// devices makes upstream's manager of resource claims, fed as the scheduler feeds it
+// (scheduler.go and eventhandlers.go): classes reach the cache of extended resources
+// before anyone else hears of them.
+func (o *Objects) devices(ctx context.Context) *dynamicresources.DefaultDRAManager {
+	resources := o.Factory.Resource().V1()
+	claims := assumecache.NewAssumeCache(klog.FromContext(ctx), resources.ResourceClaims().Informer(), "ResourceClaim", "", nil)
+	slices, err := tracker.StartTracker(ctx, tracker.Options{
+		EnableDeviceTaintRules:   utilfeature.DefaultFeatureGate.Enabled(features.DRADeviceTaintRules),
+		EnableConsumableCapacity: utilfeature.DefaultFeatureGate.Enabled(features.DRAConsumableCapacity),
+		SliceInformer:            resources.ResourceSlices(),
+		TaintInformer:            o.Factory.Resource().V1beta2().DeviceTaintRules(),
+		ClassInformer:            resources.DeviceClasses(),
+	})
+	if err != nil {
+		panic(fmt.Sprintf("upstream's tracker of resource slices: %v", err))
+	}
+	m := dynamicresources.NewDRAManager(ctx, claims, slices, o.Factory)
+	if cache, ok := m.DeviceClassResolver().(*extendedresourcecache.ExtendedResourceCache); ok && cache != nil {
+		if _, err := resources.DeviceClasses().Informer().AddEventHandler(cache); err != nil {
+			panic(fmt.Sprintf("upstream's cache of extended resources: %v", err))
+		}
+	}
+	o.claims, o.slices = claims, slices
+	return m
+}
 
 // nominator answers from a fixed list of nominated pods.
 type nominator struct {
@@ -34,10 +59,8 @@ func newNominator(pods []*v1.Pod) *nominator {
 func (n *nominator) set(pods []*v1.Pod) {
 	n.byNode = map[string][]fwk.PodInfo{}
 	for _, p := range pods {
-		info, err := framework.NewPodInfo(p)
-		if err != nil {
-			continue
-		}
+		// Upstream's queue goes on with what it could parse, too.
+		info, _ := framework.NewPodInfo(p)
 		n.byNode[p.Status.NominatedNodeName] = append(n.byNode[p.Status.NominatedNodeName], info)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
@@ -80,6 +81,8 @@ type Cluster struct {
 	cache     internalcache.Cache
 	snapshot  *internalcache.Snapshot
 	nominator *nominator
+	// api holds the objects besides nodes and pods.
+	api *Objects
 	// objects: node name -> the node as last set.
 	objects map[string]*v1.Node
 	// names and nodes are aligned and sorted by name.
@@ -99,8 +102,12 @@ func (o *Oracle) Cluster(s *scenario.Scenario) (*Cluster, error) {
 		snapshot:  internalcache.NewEmptySnapshot(),
 		nominator: newNominator(s.Nominated),
 		cache:     internalcache.New(ctx, nil, false),
+		api:       NewObjects(),
 		objects:   make(map[string]*v1.Node, len(s.Nodes)),
 		scorers:   map[string]fwk.ScorePlugin{},
+	}
+	for _, obj := range s.Objects {
+		c.api.Set(obj.APIObject)
 	}
 	if err := c.load(s); err != nil {
 		stop()
@@ -116,7 +123,9 @@ func (o *Oracle) Cluster(s *scenario.Scenario) (*Cluster, error) {
 		frameworkruntime.WithPodNominator(c.nominator),
 		frameworkruntime.WithParallelism(1),
 		frameworkruntime.WithMetricsRecorder(o.recorder),
-		frameworkruntime.WithSharedDRAManager(noDevices{}),
+		frameworkruntime.WithInformerFactory(c.api.Factory),
+		frameworkruntime.WithSharedDRAManager(c.api.devices(ctx)),
+		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(c.api.Factory.Storage().V1().CSINodes().Lister())),
 	)
 	if err != nil {
 		stop()
@@ -200,6 +209,12 @@ func (c *Cluster) Bind(p *v1.Pod) {
 	c.refresh()
 }
 
+// SetObject adds or updates an object; DeleteObject removes one.
+func (c *Cluster) SetObject(obj scenario.APIObject) { c.api.Set(obj) }
+
+// DeleteObject removes an object; one that is not there is ignored.
+func (c *Cluster) DeleteObject(ref scenario.ObjectRef) { c.api.Delete(ref) }
+
 // SetNominated replaces the nominated pods.
 func (c *Cluster) SetNominated(pods []*v1.Pod) { c.nominator.set(pods) }
 
@@ -261,23 +276,19 @@ func InternalProfile(p *scenario.Profile) (*config.KubeSchedulerProfile, error) 
 		out.Plugins.PreScore.Disabled = append(out.Plugins.PreScore.Disabled, off)
 		out.Plugins.Score.Disabled = append(out.Plugins.Score.Disabled, off)
 	}
-	affinity, fit, balanced := &configv1.NodeAffinityArgs{}, &configv1.NodeResourcesFitArgs{}, &configv1.NodeResourcesBalancedAllocationArgs{}
-	if p.NodeAffinity != nil {
-		affinity = p.NodeAffinity.DeepCopy()
-	}
-	if p.Fit != nil {
-		fit = p.Fit.DeepCopy()
-	}
-	if p.Balanced != nil {
-		balanced = p.Balanced.DeepCopy()
-	}
+	affinity, fit, balanced := orDefault(p.NodeAffinity), orDefault(p.Fit), orDefault(p.Balanced)
+	spread, podAffinity := orDefault(p.Spread), orDefault(p.PodAffinity)
 	for _, a := range []struct {
 		name       string
 		from, into runtime.Object
 	}{
-		{names.NodeAffinity, affinity, &config.NodeAffinityArgs{}},
-		{names.NodeResourcesFit, fit, &config.NodeResourcesFitArgs{}},
-		{names.NodeResourcesBalancedAllocation, balanced, &config.NodeResourcesBalancedAllocationArgs{}},
+		{names.PodTopologySpread, spread.DeepCopy(), &config.PodTopologySpreadArgs{}},
+		{names.VolumeBinding, &configv1.VolumeBindingArgs{}, &config.VolumeBindingArgs{}},
+		{names.DynamicResources, &configv1.DynamicResourcesArgs{}, &config.DynamicResourcesArgs{}},
+		{names.InterPodAffinity, podAffinity.DeepCopy(), &config.InterPodAffinityArgs{}},
+		{names.NodeAffinity, affinity.DeepCopy(), &config.NodeAffinityArgs{}},
+		{names.NodeResourcesFit, fit.DeepCopy(), &config.NodeResourcesFitArgs{}},
+		{names.NodeResourcesBalancedAllocation, balanced.DeepCopy(), &config.NodeResourcesBalancedAllocationArgs{}},
 	} {
 		scheme.Scheme.Default(a.from)
 		if err := scheme.Scheme.Convert(a.from, a.into, nil); err != nil {
@@ -286,6 +297,14 @@ func InternalProfile(p *scenario.Profile) (*config.KubeSchedulerProfile, error) 
 		out.PluginConfig = append(out.PluginConfig, config.PluginConfig{Name: a.name, Args: a.into})
 	}
 	return out, nil
+}
+
+// orDefault is what args point to, or nothing said.
+func orDefault[T any](args *T) *T {
+	if args == nil {
+		return new(T)
+	}
+	return args
 }
 
 // Decide runs PreEnqueue, PreFilter, Filter, PreScore and Score for the pod and
@@ -341,12 +360,12 @@ func (c *Cluster) filter(state fwk.CycleState, pod *v1.Pod, out *outcome.Outcome
 	result, status, rejectors := c.framework.RunPreFilterPlugins(c.ctx, state, pod)
 	fit.Diagnosis.UnschedulablePlugins = rejectors
 	if !status.IsSuccess() {
-		v := verdict(status)
-		out.PreFilter = &v
 		if !status.IsRejected() {
-			out.Message = status.AsError().Error()
+			fail(out, status.AsError())
 			return nil, false
 		}
+		v := verdict(status)
+		out.PreFilter = &v
 		fit.Diagnosis.NodeToStatus.SetAbsentNodesStatus(status)
 		fit.Diagnosis.PreFilterMsg = status.Message()
 		fit.Diagnosis.AddPluginStatus(status)
@@ -367,7 +386,8 @@ func (c *Cluster) filter(state fwk.CycleState, pod *v1.Pod, out *outcome.Outcome
 	for i, info := range c.nodes {
 		name := info.Node().Name
 		if !result.AllNodes() && !result.NodeNames.Has(name) {
-			out.Nodes[i] = verdict(absent)
+			// Which plugins left it out is compared in the message.
+			out.Nodes[i] = outcome.Verdict{Code: outcome.Unresolvable}
 			continue
 		}
 		s := c.filterNode(state, pod, info)
@@ -375,16 +395,29 @@ func (c *Cluster) filter(state fwk.CycleState, pod *v1.Pod, out *outcome.Outcome
 			continue
 		}
 		if s.Code() == fwk.Error {
-			out.Names, out.Nodes = nil, nil
-			out.PreFilter = &outcome.Verdict{Code: outcome.Failed, Plugin: s.Plugin(), Reasons: s.Reasons()}
-			out.Message = s.AsError().Error()
-			return nil, false
+			fail(out, s.AsError())
+			continue
 		}
 		out.Nodes[i] = verdict(s)
 		fit.Diagnosis.NodeToStatus.Set(name, s)
 		fit.Diagnosis.AddPluginStatus(s)
 	}
+	if out.PreFilter != nil {
+		out.Names, out.Nodes = nil, nil
+		return nil, false
+	}
 	return fit, true
+}
+
+// fail notes an error that ends the cycle.
+func fail(out *outcome.Outcome, err error) {
+	out.PreFilter = &outcome.Verdict{Code: outcome.Failed}
+	if out.Message == "" {
+		out.Message = err.Error()
+	}
+	if !slices.Contains(out.Failures, err.Error()) {
+		out.Failures = append(out.Failures, err.Error())
+	}
 }
 
 // takenByOwnNode tries the node that the pod is nominated to ahead of all others
@@ -469,9 +502,12 @@ func (o *Oracle) Framework(p *scenario.Profile) (framework.Framework, error) {
 	if err != nil {
 		return nil, err
 	}
+	api := NewObjects()
 	return frameworkruntime.NewFramework(o.ctx, o.registry, profile,
 		frameworkruntime.WithSnapshotSharedLister(internalcache.NewEmptySnapshot()),
 		frameworkruntime.WithMetricsRecorder(o.recorder),
-		frameworkruntime.WithSharedDRAManager(noDevices{}),
+		frameworkruntime.WithInformerFactory(api.Factory),
+		frameworkruntime.WithSharedDRAManager(api.devices(o.ctx)),
+		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(api.Factory.Storage().V1().CSINodes().Lister())),
 	)
 }

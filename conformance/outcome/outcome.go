@@ -61,7 +61,8 @@ type Outcome struct {
 	// Gate is set when a PreEnqueue plugin keeps the pod out of the queue;
 	// nothing else is evaluated then.
 	Gate *Verdict
-	// PreFilter is set when a PreFilter plugin rejects the pod on every node.
+	// PreFilter is set when a PreFilter plugin rejects the pod on every node, and,
+	// with the code Failed alone, when PreFilter or Filter meets an error.
 	PreFilter *Verdict
 	// Names of the nodes, sorted. Empty when Gate or PreFilter is set.
 	Names []string
@@ -71,6 +72,10 @@ type Outcome struct {
 	// Rejectors are the plugins recorded for waking the pod when it fits
 	// nowhere, sorted. Empty when a node is feasible.
 	Rejectors []string
+	// Failures are all texts that a failed cycle can have: which of several nodes with
+	// an error comes first is a matter of order. Empty when the cycle did not fail
+	// while filtering.
+	Failures []string
 	// Message is the text of the failure for the pod's condition when it fits
 	// nowhere or when the cycle fails.
 	Message string

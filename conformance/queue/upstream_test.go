@@ -20,6 +20,7 @@ func TestUpstreamDriver(t *testing.T) {
 	pod := w.Pending("p", nil)
 	pod.Spec = v1.PodSpec{SchedulerName: "default-scheduler", Containers: pod.Spec.Containers[:1]}
 	pod.Spec.Containers[0].Resources.Requests = nil
+	pod.Labels = nil
 	pod.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "hold"}}
 	open := pod.DeepCopy()
 	open.Spec.SchedulingGates, open.ResourceVersion = nil, "2"

@@ -31,6 +31,8 @@ type Profile struct {
 	NodeAffinity *configv1.NodeAffinityArgs                    `json:"nodeAffinity,omitempty"`
 	Fit          *configv1.NodeResourcesFitArgs                `json:"fit,omitempty"`
 	Balanced     *configv1.NodeResourcesBalancedAllocationArgs `json:"balanced,omitempty"`
+	Spread       *configv1.PodTopologySpreadArgs               `json:"spread,omitempty"`
+	PodAffinity  *configv1.InterPodAffinityArgs                `json:"podAffinity,omitempty"`
 }
 
 // Filters says whether the plugin filters.
@@ -58,6 +60,9 @@ type Ask struct {
 	SetNodes []*v1.Node `json:"setNodes,omitempty"`
 	// DeleteNodes are names.
 	DeleteNodes []string `json:"deleteNodes,omitempty"`
+	// SetObjects are added or updated, DeleteObjects removed.
+	SetObjects    []Object    `json:"setObjects,omitempty"`
+	DeleteObjects []ObjectRef `json:"deleteObjects,omitempty"`
 	// DropNominated ends all nominations, Nominate adds some.
 	DropNominated bool      `json:"dropNominated,omitempty"`
 	Nominate      []*v1.Pod `json:"nominate,omitempty"`
@@ -75,7 +80,9 @@ type Scenario struct {
 	Bound []*v1.Pod `json:"bound,omitempty"`
 	// Nominated are pending pods with status.nominatedNodeName set.
 	Nominated []*v1.Pod `json:"nominated,omitempty"`
-	Asks      []Ask     `json:"asks"`
+	// Objects besides nodes and pods.
+	Objects []Object `json:"objects,omitempty"`
+	Asks    []Ask    `json:"asks"`
 }
 
 // Load reads a scenario; an unknown field is an error.
