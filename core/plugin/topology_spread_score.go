@@ -19,6 +19,7 @@ type spreadScore struct {
 	plan      *spreadPlan
 	namespace string
 	nodes     *spreadNodes
+	whole     bool         // every row that fits has a part
 	parts     []spreadPart // by soft constraint
 }
 
@@ -38,12 +39,16 @@ const spreadLeftOut int64 = -1
 
 func newSpreadScore(s cluster.Snapshot, plan *spreadPlan, namespace string, fit []cluster.NodeIdx) *spreadScore {
 	f := &spreadScore{plan: plan, namespace: namespace, nodes: nodesWithKeys(s, plan, plan.soft, plan.needsKeys), parts: make([]spreadPart, len(plan.soft))}
-	ranked := 0
-	for _, n := range fit {
-		if f.nodes.has(n) {
-			ranked++
+	ranked := len(fit)
+	if f.nodes.count != s.Nodes() {
+		ranked = 0
+		for _, n := range fit {
+			if f.nodes.has(n) {
+				ranked++
+			}
 		}
 	}
+	f.whole = ranked == len(fit)
 	for i := range plan.soft {
 		part := &f.parts[i]
 		part.c = &plan.soft[i]
@@ -81,9 +86,13 @@ func (f *spreadScore) byValue(s cluster.Snapshot, part *spreadPart, fit []cluste
 	if empty == cluster.NoValue {
 		empty = int32(size)
 	}
+	most := part.topology.Domains() // that can be seen
+	if part.topology.Nodes() != s.Nodes() && part.topology.ID("") == cluster.NoValue {
+		most++
+	}
 	seen, values := make([]bool, size+1), 0
 	for _, n := range fit {
-		if !f.nodes.has(n) {
+		if !f.whole && !f.nodes.has(n) {
 			continue
 		}
 		id := column[n]
@@ -92,7 +101,9 @@ func (f *spreadScore) byValue(s cluster.Snapshot, part *spreadPart, fit []cluste
 		}
 		if !seen[id] {
 			seen[id] = true
-			values++
+			if values++; values == most {
+				break
+			}
 		}
 	}
 	part.weight = spreadWeight(values)
@@ -153,7 +164,7 @@ func (f *spreadScore) Plain(_ cluster.Snapshot, v *cluster.NodeView) int64 {
 }
 
 func (f *spreadScore) leftOut(n cluster.NodeIdx) bool {
-	return !f.nodes.has(n) && !mutated(spreadKeylessRanked)
+	return !f.whole && !f.nodes.has(n) && !mutated(spreadKeylessRanked)
 }
 
 func (f *spreadScore) Rows(_ cluster.Snapshot, fit []cluster.NodeIdx, out []int64) {
