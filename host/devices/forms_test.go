@@ -45,8 +45,10 @@ func newHistory(t *rapid.T) *history {
 	return h
 }
 
-func (h *history) pick(what string, from []string) string { return rapid.SampledFrom(from).Draw(h.t, what) }
-func (h *history) coin(what string) bool                  { return rapid.Bool().Draw(h.t, what) }
+func (h *history) pick(what string, from []string) string {
+	return rapid.SampledFrom(from).Draw(h.t, what)
+}
+func (h *history) coin(what string) bool { return rapid.Bool().Draw(h.t, what) }
 func (h *history) dice(what string, sides int) bool {
 	return rapid.IntRange(1, sides).Draw(h.t, what) == 1
 }

@@ -86,7 +86,9 @@ func TestClaimsMadeForAPodWakeIt(t *testing.T) {
 	w := twoGPUs(t)
 	before, after := w.pod("p", generated("gpu", "")), w.pod("p", generated("gpu", "p-gpu"))
 	other := w.pod("q", generated("gpu", "p-gpu"))
-	hint := func(of, now *cluster.Pod) plugin.Hint { return podHint(of, plugin.Change{OldPod: of, NewPod: now, State: w.s()}) }
+	hint := func(of, now *cluster.Pod) plugin.Hint {
+		return podHint(of, plugin.Change{OldPod: of, NewPod: now, State: w.s()})
+	}
 	expect(t, "named, not seen", hint(before, after), plugin.SkipHint)
 	owned := newClaim("p-gpu", want("r", 1))
 	controller := true

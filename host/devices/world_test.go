@@ -156,7 +156,9 @@ func newClaim(name string, requests ...resourceapi.DeviceRequest) *resourceapi.R
 		Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: requests}}}
 }
 
-func (w *world) claim(name string, requests ...resourceapi.DeviceRequest) { w.set(newClaim(name, requests...)) }
+func (w *world) claim(name string, requests ...resourceapi.DeviceRequest) {
+	w.set(newClaim(name, requests...))
+}
 
 // api is a claim as the API server has it, to be changed and set.
 func (w *world) api(name string) *resourceapi.ResourceClaim {
