@@ -130,7 +130,7 @@ func (f *limitFilter) judge(s cluster.Snapshot, node string, csi *storagev1.CSIN
 			continue
 		}
 		held := count(f.inUse, driver.Name) + count(f.attached, driver.Name)
-		for a := range d.volumes { // order: counts
+		for a := range d.volumes { // order: a count is the same in any
 			if _, shared := f.inUse[a]; shared && a.driver == driver.Name && !mutated(limitsSharedTwice) {
 				wanted--
 			}
@@ -165,7 +165,7 @@ func (f *limitFilter) attach(s cluster.Snapshot, node string) {
 }
 
 func count(volumes map[attachable]struct{}, driver string) (n int64) {
-	for a := range volumes { // order: counts
+	for a := range volumes { // order: a count is the same in any
 		if a.driver == driver || mutated(limitsAllDrivers) {
 			n++
 		}
