@@ -70,11 +70,16 @@ func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
 	engineConfig.UnschedulableTimeout = record.Time(o.UnschedulableTimeout)
 	meter := kube.NewMeter()
 	engineConfig.Meter = meter
+	inbox := newInbox(ctx, o.Config)
+	via, err := extend(ctx, o.Config.Extenders, inbox, &engineConfig)
+	if err != nil {
+		return nil, err
+	}
 	s.engine = engine.New(engineConfig)
 	if s.server, err = s.serve(); err != nil {
 		return nil, err
 	}
-	if err := s.assemble(ctx, meter); err != nil {
+	if err := s.assemble(ctx, meter, inbox, via); err != nil {
 		if s.server != nil {
 			s.server.Stop()
 		}
@@ -118,7 +123,7 @@ func (s *Scheduler) serve() (*kube.Server, error) {
 	return kube.NewServer(o)
 }
 
-func (s *Scheduler) assemble(ctx context.Context, meter *kube.Meter) error {
+func (s *Scheduler) assemble(ctx context.Context, meter *kube.Meter, inbox *kube.Inbox, via kube.BindVia) error {
 	hostname, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("host name, for events and the lease: %w", err)
@@ -127,10 +132,6 @@ func (s *Scheduler) assemble(ctx context.Context, meter *kube.Meter) error {
 	if metrics == nil {
 		metrics = kube.ProcessMetrics()
 	}
-	log := klog.FromContext(ctx)
-	inbox := kube.NewInbox(func(object string, problem any) {
-		log.Error(nil, "Object could not be read and is left as it was", "object", object, "problem", problem)
-	})
 	// Calls outlive ctx: what is under way when it ends is handed over.
 	calls, drop := context.WithCancel(context.WithoutCancel(ctx))
 	s.drop = drop
@@ -138,7 +139,7 @@ func (s *Scheduler) assemble(ctx context.Context, meter *kube.Meter) error {
 	world := kube.NewWorld(calls, kube.WorldConfig{
 		// Patches and the lease go with the watches, which send little: under a qps, neither may wait behind binds or events.
 		Binds: s.clients.Binds, Patches: s.clients.Watches, Events: s.clients.Events,
-		BindsInFlight: s.opts.Config.Kumiki.InFlightBinds, Inbox: inbox, Metrics: metrics,
+		BindsInFlight: s.opts.Config.Kumiki.InFlightBinds, BindVia: via, Inbox: inbox, Metrics: metrics,
 		Answer:   func(done engine.Event) { loop.Answer(done) },
 		Reporter: s.opts.Config.Profiles[0].SchedulerName, Hostname: hostname,
 	})

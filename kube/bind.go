@@ -4,6 +4,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // DefaultBindsInFlight bounds the binds under way at once when no qps is set: enough to keep an API server busy
@@ -28,14 +30,18 @@ const (
 	// bindTries is how often a bind is sent when its outcome was unknown and the pod turned out to be unbound. The same
 	// bind again, to the same node, is also what makes a late arrival of the first one harmless.
 	bindTries = 3
+	// viaPatience is the longest wait for a bind that foreign code says it has done.
+	viaPatience = 2 * time.Second
 	// rereadTimeout ends one re-read; re-reads go on until one succeeds.
 	rereadTimeout = 10 * time.Second
 )
 
 // Binder carries out binds side by side and answers each exactly once, unless it is stopped before.
 type Binder struct {
-	client  kubernetes.Interface
-	answer  func(engine.BindDone)
+	client kubernetes.Interface
+	answer func(engine.BindDone)
+	// via lets foreign code bind; set before the first bind that names some.
+	via     BindVia
 	metrics *Metrics
 	limit   int
 	// patience is the first wait between tries; it doubles.
@@ -52,6 +58,13 @@ type Binder struct {
 	closed  bool
 	workers sync.WaitGroup
 }
+
+// BindVia lets the named foreign code bind a pod. ErrUseAPI means that it did not, and that the API server is to be asked
+// in its place.
+type BindVia func(ctx context.Context, name string, pod record.PodRef, node string) error
+
+// ErrUseAPI is how a BindVia leaves a bind to the API server.
+var ErrUseAPI = errors.New("bind with the API server")
 
 // NewBinder returns a Binder that sends at most limit binds at once. Calls end when ctx does.
 func NewBinder(ctx context.Context, client kubernetes.Interface, limit int, metrics *Metrics, answer func(engine.BindDone)) *Binder {
@@ -127,13 +140,15 @@ func (b *Binder) Drain(patience context.Context) {
 // carryOut sends a bind until its outcome is known. Known is false only when the binder was stopped first.
 func (b *Binder) carryOut(bind engine.Bind) (done engine.BindDone, known bool) {
 	done = engine.BindDone{Pod: bind.Pod, Node: bind.Node}
+	if bind.Via != "" {
+		if known, ended := b.carryVia(bind, &done); ended {
+			return done, known
+		}
+	}
 	wait := b.patience
 	for try := 1; ; try++ {
-		// Nothing is sent while another may lead. Either the lease is renewed, or this process ends.
-		for !b.lead() {
-			if !sleep(b.ctx, b.patience) {
-				return done, false
-			}
+		if !b.awaitLease() {
+			return done, false
 		}
 		began := time.Now()
 		err := b.send(bind)
@@ -175,6 +190,50 @@ func (b *Binder) carryOut(bind engine.Bind) (done engine.BindDone, known bool) {
 		}
 		wait *= 2
 	}
+}
+
+// carryVia lets foreign code bind, once: whether a second time does no harm is not known of it. What the API server has
+// decides, not what the foreign code says. Not ended means that the bind is left to the API server.
+func (b *Binder) carryVia(bind engine.Bind, done *engine.BindDone) (known, ended bool) {
+	if !b.awaitLease() {
+		return false, true
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, bindTimeout)
+	defer cancel()
+	began := time.Now()
+	err := b.via(ctx, bind.Via, bind.Pod, bind.Node)
+	b.metrics.extensionPoint.WithLabelValues("Bind", statusLabel(err), "").Observe(time.Since(began).Seconds())
+	if errors.Is(err, ErrUseAPI) {
+		return false, false
+	}
+	done.Message = fmt.Sprintf("binding pod %s to node %s by %s: %v", bind.Pod.Key(), bind.Node, bind.Via, err)
+	if err == nil {
+		done.Message = fmt.Sprintf("binding pod %s to node %s by %s: it answered that the pod is bound, and the pod is not",
+			bind.Pod.Key(), bind.Node, bind.Via)
+	}
+	for wait := b.patience; ; wait *= 2 {
+		pod, alive := b.reread(bind)
+		if !alive {
+			return false, true
+		}
+		b.found(bind, pod, done)
+		if done.Outcome != engine.BindFailed || err != nil || wait > viaPatience {
+			return true, true
+		}
+		if !sleep(b.ctx, wait) {
+			return false, true
+		}
+	}
+}
+
+// awaitLease waits until nobody else can lead: either the lease is renewed, or this process ends.
+func (b *Binder) awaitLease() bool {
+	for !b.lead() {
+		if !sleep(b.ctx, b.patience) {
+			return false
+		}
+	}
+	return b.ctx.Err() == nil
 }
 
 func (b *Binder) send(bind engine.Bind) error {

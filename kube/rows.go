@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
@@ -39,6 +41,9 @@ type rows[R comparable] struct {
 	rows map[objectKey]row[R] // namespace and name -> versions
 	same func(a, b R) bool    // whether the engine would learn nothing from b; neither is zero
 	keep func(rec R)          // called before a record is kept; may be nil
+	// whole are the full objects, kept only when foreign code is to see them; nil otherwise. An object that is gone stays
+	// until the engine has been told.
+	whole map[objectKey]metav1.Object // namespace and name -> newest
 	// listed becomes true with the first full list. Until it is so for all kinds, nothing is taken.
 	listed bool
 }
@@ -48,15 +53,19 @@ func newRows[R comparable](rank rank, same func(a, b R) bool) *rows[R] {
 }
 
 // set takes the newest version of an object.
-func (t *rows[R]) set(in *Inbox, key objectKey, rec R) {
+func (t *rows[R]) set(in *Inbox, k keyed[R]) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	t.setLocked(in, key, rec)
+	t.setLocked(in, k)
 }
 
-func (t *rows[R]) setLocked(in *Inbox, key objectKey, rec R) {
+func (t *rows[R]) setLocked(in *Inbox, k keyed[R]) {
 	var none R
+	key, rec := k.key, k.rec
 	r := t.rows[key]
+	if t.whole != nil {
+		t.whole[key] = k.whole
+	}
 	if r.newest != none && t.same(r.newest, rec) {
 		return
 	}
@@ -96,8 +105,9 @@ func (t *rows[R]) enqueue(in *Inbox, key objectKey, r row[R]) {
 
 // keyed is an object of a list; a zero record means that it was listed without a new version.
 type keyed[R comparable] struct {
-	key objectKey
-	rec R
+	key   objectKey
+	rec   R
+	whole metav1.Object // the full object, where that is kept
 }
 
 // replace makes the objects exactly these: what is missing is gone.
@@ -122,7 +132,7 @@ func (t *rows[R]) replace(in *Inbox, list []keyed[R]) {
 	}
 	for _, l := range list {
 		if l.rec != none {
-			t.setLocked(in, l.key, l.rec)
+			t.setLocked(in, l)
 		}
 	}
 	t.listed = true
@@ -135,6 +145,7 @@ func (t *rows[R]) tell(key objectKey) (was, is R) {
 	r := t.rows[key]
 	if r.newest == none {
 		delete(t.rows, key)
+		delete(t.whole, key)
 	} else {
 		t.rows[key] = row[R]{newest: r.newest, told: r.newest}
 	}

@@ -64,13 +64,18 @@ func (s store[O, R]) Update(obj any) error {
 		return fmt.Errorf("store of %T: got a %T", *new(O), obj)
 	}
 	if k := s.keyed(o); k.rec != *new(R) {
-		s.rows.set(s.inbox, k.key, k.rec)
+		s.rows.set(s.inbox, k)
 	}
 	return nil
 }
 
 func (s store[O, R]) keyed(o O) keyed[R] {
-	return keyed[R]{objectKey{o.GetNamespace(), o.GetName()}, s.convert(o)}
+	k := keyed[R]{key: objectKey{o.GetNamespace(), o.GetName()}, rec: s.convert(o)}
+	if s.rows.whole != nil {
+		o.SetManagedFields(nil)
+		k.whole = o
+	}
+	return k
 }
 
 // Delete takes an object that is gone, or whose end was missed.

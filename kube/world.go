@@ -28,8 +28,10 @@ type WorldConfig struct {
 	Binds, Patches, Events kubernetes.Interface
 	// BindsInFlight bounds the binds under way; 0 means DefaultBindsInFlight.
 	BindsInFlight int
-	Inbox         *Inbox
-	Metrics       *Metrics
+	// BindVia lets foreign code bind; nil where no profile has foreign code that does.
+	BindVia BindVia
+	Inbox   *Inbox
+	Metrics *Metrics
 	// Answer takes the outcome of each bind and of the writes before it: BindDone and WritesDone.
 	Answer func(engine.Event)
 	// Reporter is the name that events carry when the pod is not known any more; Hostname is where it runs.
@@ -38,12 +40,14 @@ type WorldConfig struct {
 
 // NewWorld returns a World at rest. Its calls end when ctx does.
 func NewWorld(ctx context.Context, c WorldConfig) *World {
-	return &World{
+	w := &World{
 		Binder:  NewBinder(ctx, c.Binds, c.BindsInFlight, c.Metrics, func(done engine.BindDone) { c.Answer(done) }),
 		Writer:  NewWriter(ctx, c.Binds, 0, c.Metrics, func(done engine.WritesDone) { c.Answer(done) }),
 		Patcher: NewPatcher(ctx, c.Patches, c.Inbox.Pod, c.Metrics),
 		Events:  NewEventWriter(ctx, c.Events, c.Inbox.Pod, c.Metrics, c.Reporter, c.Hostname),
 	}
+	w.Binder.via = c.BindVia
+	return w
 }
 
 // Bind starts a bind. A condition of the pod that is not written yet is not wished for any more.

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+
+	configv1 "k8s.io/kube-scheduler/config/v1"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/host/extender"
+	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+func newInbox(ctx context.Context, c config.Resolved) *kube.Inbox {
+	log := klog.FromContext(ctx)
+	return kube.NewInbox(func(object string, problem any) {
+		log.Error(nil, "Object could not be read and is left as it was", "object", object, "problem", problem)
+	}, Kinds(c)...)
+}
+
+// extend lets the extenders of a configuration take part in the decisions of all profiles, and returns how they bind;
+// nil when there are none. Only then the inbox keeps whole objects.
+func extend(ctx context.Context, extenders []configv1.Extender, inbox *kube.Inbox, to *engine.Config) (kube.BindVia, error) {
+	if len(extenders) == 0 {
+		return nil, nil
+	}
+	log := klog.FromContext(ctx).WithName("extender")
+	all, err := extender.New(ctx, extenders, inbox.KeepWhole(), func(i extender.Ignored) {
+		log.Error(i.Err, "Extender ignored", "extender", i.Extender, "verb", i.Verb, "pod", klog.KRef(i.Pod.Namespace, i.Pod.Name))
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range to.Profiles {
+		to.Profiles[i].Foreign = all
+	}
+	return func(ctx context.Context, _ string, pod record.PodRef, node string) error {
+		err := all.Bind(ctx, pod, node)
+		if errors.Is(err, extender.ErrNotBound) {
+			return kube.ErrUseAPI
+		}
+		return err
+	}, nil
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
+
+// reads lists the kinds of objects besides pods and nodes that a plugin looks at: plugin -> kinds.
+var reads = map[string][]cluster.Kind{
+	config.InterPodAffinity:   {cluster.KindNamespace},
+	config.VolumeRestrictions: {cluster.KindClaim},
+	config.VolumeBinding: {cluster.KindClaim, cluster.KindVolume, cluster.KindStorageClass, cluster.KindCSINode, cluster.KindCSIDriver,
+		cluster.KindCapacity},
+	config.VolumeZone: {cluster.KindClaim, cluster.KindVolume, cluster.KindStorageClass},
+	config.NodeVolumeLimits: {cluster.KindClaim, cluster.KindVolume, cluster.KindStorageClass, cluster.KindCSINode, cluster.KindCSIDriver,
+		cluster.KindAttachment},
+	config.DynamicResources: {cluster.KindDeviceClaim, cluster.KindResourceSlice, cluster.KindDeviceClass},
+}
+
+// owners are what PodTopologySpread takes the selectors of default constraints from.
+var owners = []cluster.Kind{cluster.KindService, cluster.KindController, cluster.KindReplicaSet, cluster.KindStatefulSet}
+
+// Kinds lists the kinds of objects besides pods and nodes that the plugins of a configuration look at, sorted. Nothing
+// else is watched.
+func Kinds(c config.Resolved) []cluster.Kind {
+	var kinds []cluster.Kind
+	for _, p := range c.Profiles {
+		for _, names := range p.Enabled { // order: sorted below
+			for _, name := range names {
+				kinds = append(kinds, reads[name]...)
+				if name == config.PodTopologySpread && spreadsByDefault(p) {
+					kinds = append(kinds, owners...)
+				}
+			}
+		}
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
+func spreadsByDefault(p config.Profile) bool {
+	args := p.Args.PodTopologySpread
+	return args.DefaultingType != "List" || len(args.DefaultConstraints) > 0
+}
