@@ -130,6 +130,7 @@ const (
 	volumeHintAnyCSINode
 	volumeHintAnyDriver
 	volumeHintShrunk
+	volumeCatalogStale
 	featuresReversed
 	featuresResolvable
 	featuresFirstOnly
@@ -337,6 +338,7 @@ var Mutants = []Mutation{
 	volumeHintAnyCSINode:      {"volume-hint-any-csi-node", "any update of a CSINode wakes the pod"},
 	volumeHintAnyDriver:       {"volume-hint-any-driver", "any update of a driver wakes the pod"},
 	volumeHintShrunk:          {"volume-hint-shrunk", "capacity that shrinks wakes the pod"},
+	volumeCatalogStale:        {"volume-catalog-stale", "volumes are listed as they were when they were first listed"},
 	featuresReversed:          {"features-reversed", "a node must lack the features"},
 	featuresResolvable:        {"features-resolvable", "evictions help against missing features"},
 	featuresFirstOnly:         {"features-first-only", "only the first feature is looked for"},

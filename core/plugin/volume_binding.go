@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -21,7 +22,10 @@ type VolumeBinding struct {
 	migration Migration
 	// parsed are volume affinities that have been parsed already: parsing costs more than all else that is looked at of
 	// a volume. Objects are immutable, so an entry never goes stale; it is dropped with all others when they are many.
-	parsed map[*v1.NodeSelector]volumeAffinity // required affinity of a volume -> the same, parsed
+	parsed map[*v1.NodeSelector]*volumeAffinity // required affinity of a volume -> the same, parsed
+	// places are the same for where storage with room can be reached from.
+	places  map[*metav1.LabelSelector]*nodeAnd // topology of storage -> the same, parsed; nil for nowhere
+	catalog volumeCatalog
 	// last is what was prepared last, for Reserve, which follows on the filter.
 	last *volumeFilter
 }
@@ -55,7 +59,8 @@ func NewVolumeBinding(args VolumeBindingArgs) (*VolumeBinding, error) {
 }
 
 func newVolumeBinding(timeout record.Time, m Migration) *VolumeBinding {
-	return &VolumeBinding{timeout: timeout, migration: m, parsed: map[*v1.NodeSelector]volumeAffinity{}}
+	return &VolumeBinding{timeout: timeout, migration: m, parsed: map[*v1.NodeSelector]*volumeAffinity{},
+		places: map[*metav1.LabelSelector]*nodeAnd{}}
 }
 
 // WithMigration returns a plugin that asks m. What it makes of volumes counts only on nodes that have handed their kind

@@ -5,6 +5,7 @@ package plugin
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -56,7 +57,7 @@ type searching struct {
 
 type candidate struct {
 	pv    *v1.PersistentVolume
-	rules nodeAnd
+	rules *nodeAnd // its affinity
 }
 
 // making is a claim for which a volume is made if need be.
@@ -76,26 +77,43 @@ type volumeAffinity struct {
 	rules nodeAnd
 }
 
-// maxParsed bounds VolumeBinding.parsed.
+// maxParsed bounds VolumeBinding.parsed and places.
 const maxParsed = 1 << 16
 
-func (pl *VolumeBinding) affinity(a *v1.VolumeNodeAffinity) volumeAffinity {
+var everywhere volumeAffinity
+
+func (pl *VolumeBinding) affinity(a *v1.VolumeNodeAffinity) *volumeAffinity {
 	if a == nil || a.Required == nil {
-		return volumeAffinity{}
+		return &everywhere
 	}
 	parsed, ok := pl.parsed[a.Required]
 	if !ok {
 		if len(pl.parsed) >= maxParsed {
 			clear(pl.parsed)
 		}
-		parsed = volumeAffinity{nodeaffinity.NewLazyErrorNodeSelector(a.Required), volumeRules(a)}
+		parsed = &volumeAffinity{nodeaffinity.NewLazyErrorNodeSelector(a.Required), volumeRules(a)}
 		pl.parsed[a.Required] = parsed
 	}
 	return parsed
 }
 
+// place is where storage can be reached from, nil for nowhere.
+func (pl *VolumeBinding) place(topology *metav1.LabelSelector) *nodeAnd {
+	parsed, ok := pl.places[topology]
+	if !ok {
+		if len(pl.places) >= maxParsed {
+			clear(pl.places)
+		}
+		if rules, ok := compileLabelSelector(topology); ok {
+			parsed = &rules
+		}
+		pl.places[topology] = parsed
+	}
+	return parsed
+}
+
 // reachedFrom tells whether a node can reach a volume with this affinity; see reach.
-func (a volumeAffinity) reachedFrom(node *cluster.Node) bool {
+func (a *volumeAffinity) reachedFrom(node *cluster.Node) bool {
 	return a.lazy == nil || lets(a.lazy, node) == nil
 }
 
@@ -133,7 +151,7 @@ func (f *volumeFilter) columns(s cluster.Snapshot) *volumeColumns {
 			selected = ""
 		}
 		c.chosen, c.only = true, selected
-		c.make = append(c.make, makingOf(s, claim))
+		c.make = append(c.make, f.makingOf(s, claim))
 	}
 	bySize(search)
 	for _, claim := range search {
@@ -142,7 +160,7 @@ func (f *volumeFilter) columns(s cluster.Snapshot) *volumeColumns {
 			c.err = err
 			break
 		}
-		c.search = append(c.search, searching{claim: claim, make: makingOf(s, claim)})
+		c.search = append(c.search, searching{claim: claim, make: f.makingOf(s, claim)})
 		f.sift(s, &c.search[len(c.search)-1], &rules)
 	}
 	return c
@@ -164,32 +182,25 @@ func (f *volumeFilter) boundColumn(s cluster.Snapshot, claim *v1.PersistentVolum
 
 // sift finds the volumes that could be a claim's on some node.
 func (f *volumeFilter) sift(s cluster.Snapshot, to *searching, rules *claimRules) {
-	class := classOfClaim(rules.claim)
-	cluster.Each(s, func(pv *v1.PersistentVolume) bool {
+	var under []*nodeAnd
+	for _, v := range f.pl.ofClass(s, classOfClaim(rules.claim)) {
 		switch {
-		case volumeClass(pv) != class, !rules.couldHold(pv):
-		case pv.Spec.ClaimRef != nil:
-			to.prebound = append(to.prebound, candidate{pv, f.pl.affinity(pv.Spec.NodeAffinity).rules})
-		case rules.couldTake(pv):
-			to.free = append(to.free, pv)
+		case !rules.couldHold(v.pv):
+		case v.pv.Spec.ClaimRef != nil:
+			to.prebound = append(to.prebound, candidate{v.pv, v.rules})
+		case rules.couldTake(v.pv):
+			to.free, under = append(to.free, v.pv), append(under, v.rules)
 		}
-		return true
-	})
-	slices.SortStableFunc(to.free, func(a, b *v1.PersistentVolume) int {
-		x, y := a.Spec.Capacity[v1.ResourceStorage], b.Spec.Capacity[v1.ResourceStorage]
-		if mutated(volumeLargestFirst) {
-			x, y = y, x
-		}
-		return x.Cmp(y)
-	})
-	under := make([]nodeAnd, len(to.free))
-	for i, pv := range to.free {
-		under[i] = f.pl.affinity(pv.Spec.NodeAffinity).rules
+	}
+	slices.SortFunc(to.prebound, func(a, b candidate) int { return strings.Compare(a.pv.Name, b.pv.Name) })
+	if mutated(volumeLargestFirst) {
+		slices.Reverse(to.free)
+		slices.Reverse(under)
 	}
 	to.index = indexLabels(under)
 }
 
-func makingOf(s cluster.Snapshot, claim *v1.PersistentVolumeClaim) making {
+func (f *volumeFilter) makingOf(s cluster.Snapshot, claim *v1.PersistentVolumeClaim) making {
 	class := provisioningClass(s, claim)
 	if class == nil {
 		return making{claim: claim, never: true}
@@ -202,10 +213,10 @@ func makingOf(s cluster.Snapshot, claim *v1.PersistentVolumeClaim) making {
 	}
 	var size int64
 	if size, m.told = roomToCheck(s, claim, class); m.told {
-		var under []nodeAnd
+		var under []*nodeAnd
 		cluster.Each(s, func(c *storagev1.CSIStorageCapacity) bool {
 			if holdsVolume(c, class.Name, size) {
-				if rules, ok := compileLabelSelector(c.NodeTopology); ok {
+				if rules := f.pl.place(c.NodeTopology); rules != nil {
 					under = append(under, rules)
 				}
 			}
@@ -258,10 +269,10 @@ func compileLabelSelector(ls *metav1.LabelSelector) (and nodeAnd, ok bool) {
 	return nodeAnd{anyOf: []selectorTerm{term}, hasTerms: true}, true
 }
 
-// Column decides by label bitmaps where all claims are bound, and row by row where volumes are sought.
+// Column decides by label bitmaps where nothing but bound volumes tells nodes apart, and row by row otherwise.
 func (f *volumeFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, out []Verdict) {
 	c := f.columns(s)
-	if hi-lo >= longRange && len(f.claims.delayed) == 0 && !slices.ContainsFunc(c.bound, func(b reachable) bool { return b.plugin != "" }) {
+	if hi-lo >= longRange && c.flat() {
 		c.reject(s, lo, hi, tag, out)
 		return
 	}
@@ -274,7 +285,17 @@ func (f *volumeFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Ta
 	}
 }
 
-// reject is for pods whose volumes are all bound.
+// flat tells that only the labels that bound volumes ask for matter: no volume has a CSI form, and whatever is sought is
+// made, anywhere.
+func (c *volumeColumns) flat() bool {
+	return !c.chosen && c.err == nil &&
+		!slices.ContainsFunc(c.bound, func(b reachable) bool { return b.plugin != "" }) &&
+		!slices.ContainsFunc(c.search, func(sg searching) bool {
+			return len(sg.prebound) > 0 || len(sg.free) > 0 || sg.make.never || sg.make.topology.hasTerms || sg.make.told
+		})
+}
+
+// reject is for flat columns.
 func (c *volumeColumns) reject(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, out []Verdict) {
 	for i := range c.bound {
 		b := &c.bound[i]

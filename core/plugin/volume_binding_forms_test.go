@@ -87,48 +87,74 @@ func randomRoom(t *rapid.T, name string) *storagev1.CSIStorageCapacity {
 }
 
 // The column form says what the plain form says, on whole clusters and on parts of them, and finds the same volumes; it
-// meets an error where, and only where, the plain form meets one. Mutants: whatever is built into one form alone.
+// meets an error where, and only where, the plain form meets one. That holds as the cluster changes. Mutants:
+// volume-catalog-stale, and whatever is built into one form alone.
 func propertyVolumeBinding(t *rapid.T) {
 	w := randomBindingWorld(t, 150)
-	var names []string
-	for range rapid.IntRange(1, 3).Draw(t, "claims") {
-		names = append(names, pick(t, someWants, "claim"))
-	}
-	s := w.store.Snapshot()
 	pl := binding().WithMigration(movedDisks{}).(*VolumeBinding)
-	plan := pl.PrepareFilter(s, w.intake.PendingPod(pod("p", mountsClaims(names...))))
-	if plan.Filter == nil {
-		return
-	}
-	f := plan.Filter.(*volumeFilter)
-	rows := cluster.NodeIdx(s.Rows())
-	failed := func(lo, hi cluster.NodeIdx) bool {
-		for n := lo; n < hi; n++ {
-			if _, err := f.slowly(s, s.Node(n)); err != nil {
-				return true
-			}
+	for range rapid.IntRange(1, 3).Draw(t, "decisions") {
+		var names []string
+		for range rapid.IntRange(1, 3).Draw(t, "claims") {
+			names = append(names, pick(t, someWants, "claim"))
 		}
-		return false
+		s := w.store.Snapshot()
+		lo := cluster.NodeIdx(rapid.IntRange(0, s.Rows()-1).Draw(t, "row"))
+		if f, ok := pl.PrepareFilter(s, w.intake.PendingPod(pod("p", mountsClaims(names...)))).Filter.(*volumeFilter); ok {
+			sameVolumeForms(t, s, f, 0, cluster.NodeIdx(s.Rows()))
+			sameVolumeForms(t, s, f, lo, lo+1)
+			sameVolumeForms(t, s, f, lo, cluster.NodeIdx(s.Rows()))
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "changes") {
+			changeBinding(t, w)
+		}
 	}
-	lo := cluster.NodeIdx(rapid.IntRange(0, int(rows)-1).Draw(t, "row"))
-	for _, part := range [][2]cluster.NodeIdx{{0, rows}, {lo, lo + 1}, {lo, rows}} {
-		if failed(part[0], part[1]) {
-			f.err = nil
-			f.Column(s, part[0], part[1], TagOf(1), make([]Verdict, rows))
-			if f.Failed() == nil {
-				t.Fatalf("the plain form fails on rows %d to %d, the column form does not", part[0], part[1])
-			}
-			f.err = nil
+}
+
+// changeBinding does something small to a world.
+func changeBinding(t *rapid.T, w *world) {
+	name := fmt.Sprint("pv", rapid.IntRange(0, 7).Draw(t, "volume"))
+	switch rapid.IntRange(0, 3).Draw(t, "change") {
+	case 0:
+		w.with(randomOffer(t, name))
+	case 1:
+		w.store.DeleteObject(cluster.KindVolume, cluster.ObjectKey{Name: name})
+	case 2:
+		w.with(randomWant(t, pick(t, someWants, "claim")))
+	case 3: // a decision that is taken back
+		w.store.Begin()
+		trial := w.store.Trial()
+		if pv, ok := cluster.Find[*v1.PersistentVolume](trial.Snapshot(), "", name); ok {
+			is := pv.DeepCopy()
+			claimedBy("w0", "uid-w0")(is)
+			trial.AssumeObject(is)
+		}
+		if rapid.Bool().Draw(t, "taken back") {
+			trial.Discard()
+		} else {
+			trial.Commit()
+		}
+		w.store.Commit()
+	}
+}
+
+// sameVolumeForms holds the column form against the plain form on rows lo to hi-1.
+func sameVolumeForms(t *rapid.T, s cluster.Snapshot, f *volumeFilter, lo, hi cluster.NodeIdx) {
+	f.err = nil
+	for n := lo; n < hi; n++ {
+		slow, err := f.slowly(s, s.Node(n))
+		if err == nil {
+			sameFinds(t, s, f, s.Node(n), slow)
 			continue
 		}
-		sameForms(t, s, []preparedPlugin{{name: pl.Name(), filter: f}}, part[0], part[1])
-		if f.Failed() != nil {
-			t.Fatalf("the column form fails on rows %d to %d: %v", part[0], part[1], f.Failed())
+		f.Column(s, lo, hi, TagOf(1), make([]Verdict, s.Rows()))
+		if f.Failed() == nil {
+			t.Fatalf("the plain form fails on %s, the column form does not", s.NodeName(n))
 		}
-		for n := part[0]; n < part[1]; n++ {
-			slow, _ := f.slowly(s, s.Node(n))
-			sameFinds(t, s, f, s.Node(n), slow)
-		}
+		return
+	}
+	sameForms(t, s, []preparedPlugin{{name: f.pl.Name(), filter: f}}, lo, hi)
+	if f.Failed() != nil {
+		t.Fatalf("the column form fails on rows %d to %d: %v", lo, hi, f.Failed())
 	}
 }
 
@@ -137,7 +163,7 @@ func TestVolumeBindingForms(t *testing.T) { rapid.Check(t, propertyVolumeBinding
 // The index finds the first of the things whose rules a node satisfies, as trying them all does.
 func TestLabelIndexFindsTheFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var rules []nodeAnd
+		var rules []*nodeAnd
 		for range rapid.IntRange(0, 12).Draw(t, "things") {
 			a := &v1.VolumeNodeAffinity{}
 			if chance(t, 90, "required") {
@@ -146,7 +172,8 @@ func TestLabelIndexFindsTheFirst(t *testing.T) {
 					a.Required.NodeSelectorTerms = append(a.Required.NodeSelectorTerms, randomReach(t))
 				}
 			}
-			rules = append(rules, volumeRules(a))
+			and := volumeRules(a)
+			rules = append(rules, &and)
 		}
 		n := &cluster.Node{Labels: map[string]string{zone: pick(t, []string{"a", "b"}, "zone")}}
 		if chance(t, 70, "rack") {

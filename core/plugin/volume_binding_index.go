@@ -12,7 +12,7 @@ import (
 // volumes each name one host. Each term is filed under the values of one of its In rules, its anchor; a node looks only
 // under its own values.
 type labelIndex struct {
-	rules   []nodeAnd // item -> what it asks of a node
+	rules   []*nodeAnd // item -> what it asks of a node
 	anchors []anchor
 	rest    []int32 // items with a term that has no anchor, ascending
 	files   []filed
@@ -30,17 +30,17 @@ type filed struct {
 	next int32 // position in files, plus one; 0 ends the chain
 }
 
-func indexLabels(rules []nodeAnd) labelIndex {
+func indexLabels(rules []*nodeAnd) labelIndex {
 	x := labelIndex{rules: rules}
 	values := valuesPerKey(rules)
-	for i := range rules {
-		if r := &rules[i]; !r.hasTerms || hasLooseTerm(r) {
+	for i, r := range rules {
+		if !r.hasTerms || hasLooseTerm(r) {
 			x.rest = append(x.rest, int32(i))
 		}
 	}
 	// From the last to the first, each put in front, so that chains ascend.
 	for i := len(rules) - 1; i >= 0; i-- {
-		r := &rules[i]
+		r := rules[i]
 		if !r.hasTerms || hasLooseTerm(r) {
 			continue
 		}
@@ -118,7 +118,7 @@ func bestAnchor(t *selectorTerm, values map[string]int) *labelRule {
 
 // valuesPerKey counts the distinct values of each key in In rules, where some term has several such rules to choose from;
 // nil where none has.
-func valuesPerKey(rules []nodeAnd) map[string]int { // label key -> number of values
+func valuesPerKey(rules []*nodeAnd) map[string]int { // label key -> number of values
 	type pair struct{ key, value string }
 	choice := false
 	for i := range rules {
