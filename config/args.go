@@ -35,37 +35,46 @@ func (a *Args) list() []argument {
 	}
 }
 
-// args decodes, defaults and validates the arguments of one profile's plugins.
+// args decodes, defaults and validates the arguments of one profile's plugins. A second entry for a plugin is a problem,
+// and is looked at all the same.
 func (r *report) args(path string, in []configv1.PluginConfig) Args {
+	type entry struct {
+		path   *field.Path
+		plugin string
+		into   *Args
+	}
 	var out Args
-	list := out.list()
+	var given []entry
 	seen := map[string]bool{} // plugin -> given
-	where := map[string]int{} // plugin -> index of its first entry
+	if mutant == defaultsFirst {
+		out.setDefaults()
+	}
 	for i, pc := range in {
 		here := fmt.Sprintf("%s[%d]", path, i)
+		into := &out
 		if seen[pc.Name] {
 			r.add(here+".name", "the arguments of %q are given twice", pc.Name)
-			continue
+			into = &Args{}
 		}
 		seen[pc.Name] = true
 		if pc.Name == Kumiki { // read by settings
 			continue
 		}
+		list := into.list()
 		at := slices.IndexFunc(list, func(a argument) bool { return a.plugin == pc.Name })
 		if at < 0 {
 			r.noArgs(here, pc)
 			continue
 		}
-		where[pc.Name] = i
 		r.decodeArgs(here+".args", pc, list[at])
+		given = append(given, entry{field.NewPath(here, "args"), pc.Name, into})
 	}
+	// Only now: decoding over a default would keep parts of it.
 	out.setDefaults()
-	r.checkArgs(&out, func(plugin string) *field.Path {
-		if i, given := where[plugin]; given {
-			return field.NewPath(fmt.Sprintf("%s[%d]", path, i), "args")
-		}
-		return field.NewPath(path, plugin)
-	})
+	for _, e := range given {
+		e.into.setDefaults()
+		r.checkArgs(e.path, e.plugin, e.into)
+	}
 	return out
 }
 

@@ -14,17 +14,27 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
 
-// checkArgs validates the arguments of every plugin (upstream: apis/config/validation/validation_pluginargs.go, with
-// the default feature gates).
-func (r *report) checkArgs(a *Args, where func(plugin string) *field.Path) {
-	r.checkPreemption(where(DefaultPreemption), &a.DefaultPreemption)
-	r.checkDevices(where(DynamicResources), &a.DynamicResources)
-	r.between(where(InterPodAffinity).Child("hardPodAffinityWeight"), *a.InterPodAffinity.HardPodAffinityWeight, 0, 100)
-	r.checkNodeAffinity(where(NodeAffinity), &a.NodeAffinity)
-	r.checkBalanced(where(NodeResourcesBalancedAllocation), &a.NodeResourcesBalancedAllocation)
-	r.checkFit(where(NodeResourcesFit), &a.NodeResourcesFit)
-	r.checkSpread(where(PodTopologySpread), &a.PodTopologySpread)
-	r.checkVolumeBinding(where(VolumeBinding), &a.VolumeBinding)
+// checkArgs validates the arguments of one plugin (upstream: apis/config/validation/validation_pluginargs.go, with the
+// default feature gates).
+func (r *report) checkArgs(path *field.Path, plugin string, a *Args) {
+	switch plugin {
+	case DefaultPreemption:
+		r.checkPreemption(path, &a.DefaultPreemption)
+	case DynamicResources:
+		r.checkDevices(path, &a.DynamicResources)
+	case InterPodAffinity:
+		r.between(path.Child("hardPodAffinityWeight"), *a.InterPodAffinity.HardPodAffinityWeight, 0, 100)
+	case NodeAffinity:
+		r.checkNodeAffinity(path, &a.NodeAffinity)
+	case NodeResourcesBalancedAllocation:
+		r.checkBalanced(path, &a.NodeResourcesBalancedAllocation)
+	case NodeResourcesFit:
+		r.checkFit(path, &a.NodeResourcesFit)
+	case PodTopologySpread:
+		r.checkSpread(path, &a.PodTopologySpread)
+	case VolumeBinding:
+		r.checkVolumeBinding(path, &a.VolumeBinding)
+	}
 }
 
 // between looks at a number with two bounds, both allowed.

@@ -70,7 +70,9 @@ func (r *report) decode(text []byte) (*configv1.KubeSchedulerConfiguration, bool
 	asJSON, err := kyaml.YAMLToJSONStrict(text)
 	if err != nil {
 		r.yamlError(err)
-		return nil, false
+		if asJSON, err = kyaml.YAMLToJSON(text); err != nil { // more than keys that are there twice
+			return nil, false
+		}
 	}
 	wire := &configv1.KubeSchedulerConfiguration{}
 	if !r.unmarshal(asJSON, "", wire) {

@@ -10,7 +10,8 @@
 //   - plugins that belong to a feature gate which is off by default cannot be enabled; disabling one is fine;
 //   - arguments for a plugin that nobody knows are an error, where upstream ignores them: a typing error there would lose
 //     settings in silence;
-//   - negative weights and negative time-outs of extenders are errors, and so are times beyond what 64 bits hold;
+//   - negative weights where nothing scores, and negative time-outs of extenders, are errors, and so are
+//     times beyond what 64 bits hold;
 //   - clientConnection.qps and burst limit only when they are written down;
 //   - files that an extender's tlsConfig names are read when the scheduler starts, not when its configuration is checked.
 //

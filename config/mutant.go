@@ -10,6 +10,7 @@ const (
 	noMutation          mutation = iota
 	zeroIsAbsent                 // a zero that the file says is replaced by the default
 	weightStaysZero              // a resource without a weight keeps 0
+	defaultsFirst                // arguments are decoded over their defaults
 	listDefaulting               // topology spread has no system default
 	systemWithList               // default constraints are taken while the type is System
 	oneConstraintPerKey          // two constraints on one key are refused though their actions differ

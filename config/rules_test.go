@@ -22,7 +22,7 @@ func with(plugin, args string) string {
 const first = "line 6: profiles[0].pluginConfig[0].args."
 
 // TestArguments: what each plugin's arguments may be, and what they are without a word. It catches zeroIsAbsent,
-// weightStaysZero, listDefaulting, systemWithList, oneConstraintPerKey, noCandidates, anyBindingTimeout, groupWithSlash
+// weightStaysZero, defaultsFirst, listDefaulting, systemWithList, oneConstraintPerKey, noCandidates, anyBindingTimeout, groupWithSlash
 // and flatShape.
 func TestArguments(t *testing.T) { arguments(t) }
 
@@ -42,6 +42,10 @@ func arguments(t tb) {
 	light := parse(t, with(NodeResourcesFit, "{scoringStrategy: {type: MostAllocated, resources: [{name: cpu}]}}")).Profiles[0].Args
 	if got := light.NodeResourcesFit.ScoringStrategy.Resources[0].Weight; got != 1 {
 		t.Errorf("a resource without a weight weighs %d", got)
+	}
+	nameless := parse(t, with(NodeResourcesBalancedAllocation, "{resources: [{name: memory}, null]}")).Profiles[0].Args
+	if got := nameless.NodeResourcesBalancedAllocation.Resources; got[1].Name != "" {
+		t.Errorf("a resource without a name got the name of a default: %+v", got)
 	}
 	const zone = "maxSkew: 1, topologyKey: zone, whenUnsatisfiable"
 	parse(t, with(PodTopologySpread, "{defaultingType: List, defaultConstraints: [{"+zone+": DoNotSchedule}, {"+zone+": ScheduleAnyway}]}"))
