@@ -113,6 +113,9 @@ func (c *Counter) Pods() int { return c.pods }
 // Totals is value id -> pods on the nodes that have the value, and the sum over all values. It is as long as the
 // topology's Size.
 func (c *Counter) Totals(t *Topology) (byValue []int32, sum int) {
+	if t.keyed == 0 {
+		return make([]int32, len(t.values)), 0 // a key that nobody has is not worth keeping sums for
+	}
 	for _, have := range c.totals {
 		if have.topology == t {
 			have.grow()

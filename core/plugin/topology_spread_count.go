@@ -180,6 +180,13 @@ func (d *domains) min() int32 {
 
 // add supposes more pods, or fewer, in a domain.
 func (d *domains) add(id, delta int32) {
+	was := d.pods[id]
 	d.pods[id] += delta
-	d.stale = !mutated(spreadLeastStays)
+	switch {
+	case d.stale || mutated(spreadLeastStays):
+	case delta < 0:
+		d.least = min(d.least, d.pods[id])
+	default:
+		d.stale = was == d.least
+	}
 }
