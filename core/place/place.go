@@ -188,7 +188,7 @@ func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *se
 	}
 	pl.lateFilters(s, sr)
 	if sr.err == nil {
-		sr.nominated(s, noms)
+		pl.nominated(s, sr, noms)
 	}
 	return sr
 }

@@ -108,15 +108,22 @@ func (pl *Placer) lateFilters(s cluster.Snapshot, sr *search) {
 		tag := plugin.TagOf(i)
 		if sr.rows == nil {
 			f.Column(s, 0, cluster.NodeIdx(len(sr.verdicts)), tag, sr.verdicts)
-		} else {
-			for _, n := range sr.rows {
-				f.Column(s, n, n+1, tag, sr.verdicts)
-			}
+			pl.checkFailed(sr, i)
 		}
-		if failing, can := f.(plugin.Failing); can && failing.Failed() != nil {
-			sr.err = filterError(pl.profile.Filters[i], failing.Failed())
+		for _, n := range sr.rows {
+			f.Column(s, n, n+1, tag, sr.verdicts)
+			pl.checkFailed(sr, i)
+		}
+		if sr.err != nil {
 			return
 		}
+	}
+}
+
+// checkFailed is due after each use of a filter: the next one forgets what failed.
+func (pl *Placer) checkFailed(sr *search, i int) {
+	if failing, can := sr.plans[i].Filter.(plugin.Failing); can && failing.Failed() != nil && sr.err == nil {
+		sr.err = filterError(pl.profile.Filters[i], failing.Failed())
 	}
 }
 
@@ -126,7 +133,7 @@ func filterError(f plugin.Filter, err error) error {
 
 // nominated judges the rows anew that have nominated pods of p's priority or more: with them, and, where p still fits,
 // without (upstream: RunFilterPluginsWithNominatedPods).
-func (sr *search) nominated(s cluster.Snapshot, noms Nominations) {
+func (pl *Placer) nominated(s cluster.Snapshot, sr *search, noms Nominations) {
 	for _, name := range noms.NominatedNodes() {
 		n, ok := s.Find(name)
 		if !ok || sr.rows != nil && !slices.Contains(sr.rows, n) || sr.verdicts[n] == plugin.Excluded {
@@ -147,7 +154,7 @@ func (sr *search) nominated(s cluster.Snapshot, noms Nominations) {
 			sr.suppose(s, other, view, true)
 		}
 		// The first pass has the first word: when it rejects, its reasons are the ones that are told.
-		v := sr.plain(s, view)
+		v := pl.plain(s, sr, view)
 		for _, other := range slices.Backward(added) {
 			view.RemovePod(other.UID)
 			sr.suppose(s, other, view, false)
@@ -177,10 +184,12 @@ func (sr *search) suppose(s cluster.Snapshot, other *cluster.Pod, v *cluster.Nod
 }
 
 // plain is the verdict on a supposed node.
-func (sr *search) plain(s cluster.Snapshot, v *cluster.NodeView) plugin.Verdict {
+func (pl *Placer) plain(s cluster.Snapshot, sr *search, v *cluster.NodeView) plugin.Verdict {
 	for i := range sr.plans {
 		if f := sr.plans[i].Filter; f != nil {
-			if code := f.Plain(s, v); code != plugin.Fit {
+			code := f.Plain(s, v)
+			pl.checkFailed(sr, i)
+			if code != plugin.Fit {
 				return plugin.TagOf(i).With(code)
 			}
 		}
