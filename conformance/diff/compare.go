@@ -43,7 +43,7 @@ func Compare(up, our *outcome.Outcome) string {
 		return d
 	}
 	if d := verdictPointer("PreFilter", up.PreFilter, our.PreFilter); d != "" {
-		return d
+		return fmt.Sprintf("%s (message: upstream %q, kumiki %q)", d, up.Message, our.Message)
 	}
 	if !slices.Equal(up.Names, our.Names) || len(up.Nodes) != len(our.Nodes) {
 		return fmt.Sprintf("upstream looks at %d nodes of %d, kumiki at %d of %d", len(up.Nodes), len(up.Names), len(our.Nodes), len(our.Names))

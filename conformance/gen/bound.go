@@ -64,6 +64,7 @@ func (m *maker) bound(node *v1.Node, p *v1.Pod) *v1.Pod {
 		m.resize(p)
 	}
 	m.amongOthers(p, m.crossed/4)
+	m.volumes(p, m.volumed/4)
 	return p
 }
 
@@ -126,5 +127,6 @@ func (m *maker) nominated(nodes []*v1.Node) *v1.Pod {
 		m.ports(p)
 	}
 	m.amongOthers(p, m.crossed)
+	m.volumes(p, m.volumed)
 	return p
 }

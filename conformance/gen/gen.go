@@ -42,6 +42,12 @@ type maker struct {
 	owners map[string][]owner
 	// crossed is the share in percent of pods with rules about other pods.
 	crossed int
+	// claims: namespace -> names of its claims. volumed is the share in percent of pods
+	// with volumes; 0 without any objects of storage.
+	claims  map[string][]string
+	volumed int
+	// made are objects that came with the pods just made.
+	made []scenario.Object
 	// serial numbers pods, so that names and UIDs are unique.
 	serial int
 }
@@ -66,6 +72,7 @@ func MakeWith(seed uint64, n int, sizes Sizes, plugins []scenario.Plugin) *scena
 	for i := range count {
 		s.Nodes = append(s.Nodes, m.node(i))
 	}
+	m.storageObjects(s, s.Nodes)
 	for _, node := range s.Nodes {
 		s.Bound = append(s.Bound, m.boundPods(node)...)
 	}
@@ -79,6 +86,7 @@ func MakeWith(seed uint64, n int, sizes Sizes, plugins []scenario.Plugin) *scena
 			s.Nominated = append(s.Nominated, m.nominated(s.Nodes))
 		}
 	}
+	s.Objects = append(s.Objects, m.taken()...)
 	m.asks(s, sizes.Pods)
 	return s
 }
@@ -123,9 +131,17 @@ func (m *maker) asks(s *scenario.Scenario, count int) {
 		if m.Chance(4) {
 			a.Nominate = append(a.Nominate, m.nominated(nodes))
 		}
+		a.SetObjects = append(a.SetObjects, m.taken()...)
 		m.changeObjects(s, &a)
 		s.Asks = append(s.Asks, a)
 	}
+}
+
+// taken empties made.
+func (m *maker) taken() []scenario.Object {
+	out := m.made
+	m.made = nil
+	return out
 }
 
 // again is another pod of the same template.

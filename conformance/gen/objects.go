@@ -145,7 +145,7 @@ func (m *maker) changed(o scenario.APIObject) scenario.APIObject {
 	case *v1.ReplicationController:
 		n.Spec.Selector = map[string]string{"app": Pick(m.Rand, "a", "b", "c")}
 	default:
-		return nil
+		return m.changedStorage(next)
 	}
 	return next
 }

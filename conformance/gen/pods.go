@@ -165,6 +165,7 @@ func (m *maker) incoming(nodes []*v1.Node) *v1.Pod {
 		m.pinToFew(p, nodes)
 	}
 	m.amongOthers(p, percent)
+	m.volumes(p, m.volumed)
 	if m.Chance(45) {
 		p.Spec.Tolerations = m.tolerations(md == easy)
 	}

@@ -23,7 +23,14 @@ func Config(p *scenario.Profile) (engine.Config, error) {
 	if err != nil {
 		return engine.Config{}, err
 	}
-	return app.EngineConfig(resolved)
+	c, err := app.EngineConfig(resolved)
+	if err != nil {
+		return engine.Config{}, err
+	}
+	for i := range c.Profiles {
+		c.Profiles[i] = withMigration(c.Profiles[i])
+	}
+	return c, nil
 }
 
 // Profile is the one profile of Config.
