@@ -81,6 +81,9 @@ func Run(ctx context.Context, opts Options) error {
 	k := newKubelets(podClient, l, opts.Stages)
 	l.changed = k.queue.Add
 	watchCluster(ctx, podClient, l)
+	if drivers := opts.Spec.CSIDrivers(); len(drivers) > 0 {
+		provisionVolumes(ctx, nodeClient, drivers)
+	}
 	go func() {
 		if err := bringUp(ctx, nodeClient, l, opts.Spec); err != nil && ctx.Err() == nil {
 			slog.Error("bring nodes up", "err", err)
@@ -115,8 +118,8 @@ func getNode(ctx context.Context, client kubernetes.Interface, name string) *v1.
 
 // bringUp creates the nodes of the spec and reports when they are usable.
 func bringUp(ctx context.Context, client kubernetes.Interface, l *ledger, spec nodespec.Spec) error {
-	nodes := spec.Nodes()
-	if err := createNodes(ctx, client, nodes); err != nil {
+	nodes, drivers := spec.Nodes(), spec.Drivers()
+	if err := createNodes(ctx, client, nodes, drivers); err != nil {
 		return err
 	}
 	names := make([]string, 0, len(nodes))
@@ -142,16 +145,21 @@ func bringUp(ctx context.Context, client kubernetes.Interface, l *ledger, spec n
 // the API server.
 const createWorkers = 32
 
-// createNodes creates the nodes that do not exist.
-func createNodes(ctx context.Context, client kubernetes.Interface, nodes []*v1.Node) error {
-	todo := make(chan *v1.Node)
+// createNodes creates the nodes that do not exist, with what their drivers
+// publish.
+func createNodes(ctx context.Context, client kubernetes.Interface, nodes []*v1.Node, drivers []nodespec.Drivers) error {
+	todo := make(chan int)
 	failed := make(chan error, createWorkers)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for range createWorkers {
 		go func() {
-			for node := range todo {
-				if err := createNode(ctx, client, node); err != nil {
+			for i := range todo {
+				err := createNode(ctx, client, nodes[i])
+				if err == nil {
+					err = publish(ctx, client, nodes[i].Name, drivers[i])
+				}
+				if err != nil {
 					failed <- err
 					return
 				}
@@ -161,9 +169,9 @@ func createNodes(ctx context.Context, client kubernetes.Interface, nodes []*v1.N
 	}
 	go func() {
 		defer close(todo)
-		for _, node := range nodes {
+		for i := range nodes {
 			select {
-			case todo <- node:
+			case todo <- i:
 			case <-ctx.Done():
 				return
 			}
@@ -194,17 +202,26 @@ func createNode(ctx context.Context, client kubernetes.Interface, node *v1.Node)
 		node.Status.Conditions[i].LastHeartbeatTime = now
 		node.Status.Conditions[i].LastTransitionTime = now
 	}
-	for {
+	return insist(ctx, "create node "+node.Name, func() error {
 		_, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+		return err
+	})
+}
+
+// insist does a write until it is done, the API server refuses, or ctx ends.
+// What exists already is done.
+func insist(ctx context.Context, what string, write func() error) error {
+	for {
+		err := write()
 		switch {
 		case err == nil, apierrors.IsAlreadyExists(err):
 			return nil
-		case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-			return fmt.Errorf("create node %s: %w", node.Name, err)
+		case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err):
+			return fmt.Errorf("%s: %w", what, err)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("create node %s: %w", node.Name, err)
+			return fmt.Errorf("%s: %w", what, err)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

@@ -5,9 +5,11 @@ package nodespec
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
@@ -38,6 +40,13 @@ type Shape struct {
 	HugePages map[string]int64 `json:"hugePages,omitempty"`
 	// Devices: extended resource name (example.com/gpu) -> how many.
 	Devices map[string]int64 `json:"devices,omitempty"`
+	// CSI: driver name -> how many volumes it attaches to the node at most; 0 means
+	// no limit. Each node gets a CSINode, and volumes of these drivers are made
+	// when they are asked for.
+	CSI map[string]int32 `json:"csi,omitempty"`
+	// Claimable are devices for resource claims; each entry becomes a
+	// ResourceSlice of each node.
+	Claimable []Claimable `json:"claimable,omitempty"`
 	// Zones and Racks are dealt out round robin: zones node by node, racks
 	// inside each zone. Racks are label topology.kumiki.dev/rack.
 	Zones  []string `json:"zones,omitempty"`
@@ -52,6 +61,15 @@ type Shape struct {
 	Images []v1.ContainerImage `json:"images,omitempty"`
 	// DeclaredFeatures is status.declaredFeatures.
 	DeclaredFeatures []string `json:"declaredFeatures,omitempty"`
+}
+
+// Claimable describes devices of one driver that are alike.
+type Claimable struct {
+	Driver string `json:"driver"`
+	Count  int    `json:"count"`
+	// Attributes are strings, named without a domain.
+	Attributes map[string]string            `json:"attributes,omitempty"`
+	Capacity   map[string]resource.Quantity `json:"capacity,omitempty"`
 }
 
 // Default is the spec of --nodes N: 8 cores, 32Gi, three zones.
@@ -139,6 +157,25 @@ func (s Shape) validate() []error {
 		}
 		if n < 0 {
 			errs = append(errs, fmt.Errorf("devices: %s has %d", name, n))
+		}
+	}
+	for driver, limit := range s.CSI {
+		if len(validation.IsDNS1123Subdomain(driver)) != 0 {
+			errs = append(errs, fmt.Errorf("csi: %q is not a name such as disk.csi.example.com", driver))
+		}
+		if limit < 0 {
+			errs = append(errs, fmt.Errorf("csi: %s attaches %d volumes", driver, limit))
+		}
+	}
+	for i, c := range s.Claimable {
+		if len(validation.IsDNS1123Subdomain(c.Driver)) != 0 {
+			errs = append(errs, fmt.Errorf("claimable[%d]: driver: %q is not a name such as gpu.example.com", i, c.Driver))
+		}
+		if c.Count < 1 || c.Count > resourceapi.ResourceSliceMaxDevices {
+			errs = append(errs, fmt.Errorf("claimable[%d]: count is %d, must be 1 to %d", i, c.Count, resourceapi.ResourceSliceMaxDevices))
+		}
+		if slices.ContainsFunc(s.Claimable[:i], func(o Claimable) bool { return o.Driver == c.Driver }) {
+			errs = append(errs, fmt.Errorf("claimable[%d]: driver %s stands there twice", i, c.Driver))
 		}
 	}
 	for i, t := range s.Taints {

@@ -29,6 +29,8 @@ shapes:
   unschedulable: true
   images: [{names: ["app:1"], sizeBytes: 1000000}]
   declaredFeatures: [SomeFeature]
+  csi: {disk.csi.example.com: 2, other.csi.example.com: 0}
+  claimable: [{driver: gpu.example.com, count: 2, attributes: {model: a}, capacity: {memory: 8Gi}}]
 `
 
 func parse(t *testing.T, text string) Spec {
@@ -87,6 +89,29 @@ func TestAllocatableOfHugeNode(t *testing.T) {
 	}
 }
 
+// Drivers publish what the shape says, node by node. Mutant: a limit of 0 that
+// lets no volume through.
+func TestDriversPublishWhatTheShapeSays(t *testing.T) {
+	s := parse(t, example)
+	all := s.Drivers()
+	if len(all) != 5 || all[0].CSINode != nil || len(all[0].Slices) != 0 {
+		t.Fatalf("drivers: %+v", all)
+	}
+	huge := all[4]
+	if d := huge.CSINode.Spec.Drivers; len(d) != 2 || *d[0].Allocatable.Count != 2 || d[1].Allocatable != nil || d[0].TopologyKeys[0] != v1.LabelHostname {
+		t.Errorf("CSI drivers: %+v", d)
+	}
+	slice := huge.Slices[0]
+	memory := slice.Spec.Devices[1].Capacity["memory"].Value
+	if slice.Name != "huge-0000-gpu.example.com" || *slice.Spec.NodeName != "huge-0000" || len(slice.Spec.Devices) != 2 ||
+		*slice.Spec.Devices[1].Attributes["model"].StringValue != "a" || memory.String() != "8Gi" {
+		t.Errorf("slice: %+v", slice)
+	}
+	if got := s.CSIDrivers(); len(got) != 2 || got[0] != "disk.csi.example.com" {
+		t.Errorf("CSI drivers of all shapes: %v", got)
+	}
+}
+
 // Nodes of one shape must not share maps: someone may edit one of them.
 func TestNodesAreApart(t *testing.T) {
 	nodes := parse(t, example).Nodes()
@@ -130,6 +155,11 @@ func TestErrorsNameThePlace(t *testing.T) {
 		"bad page size":    {`shapes: [{name: a, count: 1, capacity: {cpu: "1", memory: 1Gi}, hugePages: {big: 1}}]`, "page size"},
 		"more pages":       {`shapes: [{name: a, count: 1, capacity: {cpu: "1", memory: 1Gi}, hugePages: {1Gi: 2}}]`, "memory would be -1Gi"},
 		"bad device":       {`shapes: [{name: a, count: 1, capacity: {cpu: "1", memory: 1Gi}, devices: {gpu: 1}}]`, `"gpu" is not a name`},
+		"bad CSI driver":   {`shapes: [{name: a, count: 1, capacity: {cpu: "1", memory: 1Gi}, csi: {A_b: 1}}]`, `csi: "A_b" is not a name`},
+		"negative limit":   {`shapes: [{name: a, count: 1, capacity: {cpu: "1", memory: 1Gi}, csi: {a: -1}}]`, "attaches -1 volumes"},
+		"no claimables":    {`shapes: [{name: a, count: 1, capacity: {cpu: "1", memory: 1Gi}, claimable: [{driver: a}]}]`, "count is 0"},
+		"bad claimable":    {`shapes: [{name: a, count: 1, capacity: {cpu: "1", memory: 1Gi}, claimable: [{driver: A, count: 1}]}]`, `"A" is not a name`},
+		"same claimable":   {`shapes: [{name: a, count: 1, capacity: {cpu: "1", memory: 1Gi}, claimable: [{driver: a, count: 1}, {driver: a, count: 1}]}]`, "stands there twice"},
 		"bad taint effect": {`shapes: [{name: a, count: 1, capacity: {cpu: "1", memory: 1Gi}, taints: [{key: k, effect: Never}]}]`, `effect "Never"`},
 		"bad quantity":     {`shapes: [{name: a, count: 1, capacity: {cpu: "x"}}]`, "quantities"},
 	} {
