@@ -265,6 +265,7 @@ func TestExtendersLikeUpstream(t *testing.T) {
 			}
 			seen[got.what+" "+strings.SplitN(got.up, ":", 2)[0]]++
 		}
+		server.CloseClientConnections() // each case has clients of its own
 	}
 	t.Logf("%d cases of seed %d: %v", cases, seed, seen)
 	for _, must := range []string{"filter error", "filter left", "bind error", "bind bound", "bind not by an extender"} {
