@@ -184,10 +184,10 @@ func twins(t *rapid.T, prof place.Profile) {
 	pl := place.New(prof, noMeter{}, budget)
 	for range rapid.IntRange(1, 25).Draw(t, "changes") {
 		disturb(t, s, in)
-		p := in.Pod(somePod(t, 100))
+		p := in.Pod(somePod(t, rapid.IntRange(100, 103).Draw(t, "asked")))
 		noms := promised{}
 		if rapid.IntRange(0, 3).Draw(t, "promised") == 0 {
-			noms["n1"] = []*cluster.Pod{in.Pod(somePod(t, 101))}
+			noms["n1"] = []*cluster.Pod{in.Pod(somePod(t, 110))}
 		}
 		compare(t, prof, pl, s.Snapshot(), p, noms)
 	}

@@ -16,12 +16,11 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// profiles are the default profile and one in which plugins that look at more than one row stand first, in the middle
-// and last, with foreign code.
+// profiles are the default profile and one with plugins that look at more than one row, ahead of and among those that do
+// not, and foreign code.
 func profiles(t interface{ Fatal(...any) }) map[string]place.Profile {
 	wide := defaultProfile(t)
-	middle := len(wide.Filters) / 2
-	wide.Filters = slices.Insert(slices.Clone(wide.Filters), middle, plugin.Filter(crowd{}))
+	wide.Filters = slices.Insert(slices.Clone(wide.Filters), 2, plugin.Filter(crowd{})) // ahead of taints, ports and resources
 	wide.Scorers = append([]place.Scorer{{Scorer: lonely{}, Weight: 3}}, wide.Scorers...)
 	wide.Foreign = oddNodes{}
 	return map[string]place.Profile{"default": defaultProfile(t), "wide": wide}
