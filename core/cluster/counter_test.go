@@ -277,6 +277,9 @@ func drawCountedPod(t *rapid.T, in *cluster.Intake, uid int) *cluster.Pod {
 			term, weight := drawTerm(t), int32(rapid.IntRange(1, 2).Draw(t, "weight"))
 			switch rapid.IntRange(0, 3).Draw(t, "kind") {
 			case 0:
+				if rapid.IntRange(0, 3).Draw(t, "twice") == 0 {
+					with.RequiredDuringSchedulingIgnoredDuringExecution = append(with.RequiredDuringSchedulingIgnoredDuringExecution, term)
+				}
 				with.RequiredDuringSchedulingIgnoredDuringExecution = append(with.RequiredDuringSchedulingIgnoredDuringExecution, term)
 			case 1:
 				without.RequiredDuringSchedulingIgnoredDuringExecution = append(without.RequiredDuringSchedulingIgnoredDuringExecution, term)
@@ -296,6 +299,7 @@ type counted struct {
 	in        *cluster.Intake
 	s         *cluster.Store
 	questions []asked
+	askers    []*cluster.Pod
 }
 
 // step makes one random change.
@@ -342,8 +346,11 @@ func (w *counted) ask(t *rapid.T) {
 	if rapid.Bool().Draw(t, "look at dictionaries") {
 		redraw(t, s)
 	}
+	if len(w.askers) < 3 {
+		w.askers = append(w.askers, drawCountedPod(t, w.in, 99))
+	}
 	if rapid.Bool().Draw(t, "ask for terms") {
-		retell(t, s, drawCountedPod(t, w.in, 99))
+		retell(t, s, one(t, w.askers, "asker"))
 	}
 }
 
@@ -391,7 +398,8 @@ func TestCountersAreARecount(t *testing.T) {
 
 // TestManySelectorsAndTerms goes past every bound: more selections, topology keys, terms and pods on one term than are
 // kept, and back. What is asked for is right all the same.
-// Mutants: a counter dropped and still counted for its audience; a tally that loses counts as it becomes a column.
+// Mutants: a tally that loses counts as it becomes a column; a pod counted for a term that was dropped when nobody
+// carried it.
 func TestManySelectorsAndTerms(t *testing.T) {
 	in, s := cluster.NewIntake(), cluster.NewStore()
 	const nodes, workloads = 100, 1100
@@ -453,5 +461,72 @@ func TestManySelectorsAndTerms(t *testing.T) {
 	}
 	if got := len(view.CarriedFor(cluster.RequiredAntiAffinity, in.Pod(workload("app-8", false)))); got != 0 {
 		t.Errorf("%d terms are kept that nobody carries, of a workload that went with many", got)
+	}
+	bind(workload("app-8", true), "again", 3)
+	if pods, onHosts, carrying, values := ask("app-8"); pods != 1 || onHosts != 1 || carrying != 1 || values != 1 {
+		t.Fatalf("app-8 is back with one pod; counted %d, on hosts %d, carrying %d, on hosts %d", pods, onHosts, carrying, values)
+	}
+}
+
+// TestSelectionsAreToldApart: selections that differ in anything have counters of their own, and equal ones share one.
+// Mutant: a canonical form without the mark before the namespace selector.
+func TestSelectionsAreToldApart(t *testing.T) {
+	s := cluster.NewStore().Snapshot()
+	app := func(value string) labels.Selector { return labels.SelectorFromSet(labels.Set{"app": value}) }
+	different := []cluster.Selection{
+		cluster.Select(true, cluster.Term{Labels: app("a")}),
+		cluster.Select(false, cluster.Term{Labels: app("a")}),
+		cluster.Select(true, cluster.Term{Labels: app("b")}),
+		cluster.Select(true, cluster.Term{Labels: labels.Nothing()}),
+		cluster.Select(true, cluster.Term{Labels: labels.Everything()}),
+		cluster.Select(true, cluster.Term{Labels: app("a"), Matching: labels.Everything()}),
+		cluster.Select(true, cluster.Term{Labels: app("a"), Matching: app("a")}),
+		cluster.Select(true, cluster.Term{Labels: app("a"), Everywhere: true}),
+		cluster.Select(true, cluster.Term{Labels: app("a"), Namespaces: []string{"x"}}),
+		cluster.Select(true, cluster.Term{Labels: app("a"), Namespaces: []string{"x", "y"}}),
+		cluster.Select(true, cluster.Term{Labels: app("a"), Namespaces: []string{"x,y"}}),
+		cluster.Select(true, cluster.Term{Labels: app("a")}, cluster.Term{Labels: app("b")}),
+		cluster.Select(true),
+	}
+	seen := map[*cluster.Counter]int{} // counter -> whose it is
+	for i, sel := range different {
+		c := s.Counter(sel)
+		if other, taken := seen[c]; taken {
+			t.Errorf("selections %d and %d share a counter", other, i)
+		}
+		seen[c] = i
+	}
+	a := s.Counter(cluster.Select(true, cluster.Term{Labels: app("a"), Namespaces: []string{"y", "x", "y"}}))
+	if b := s.Counter(different[9]); a != b {
+		t.Errorf("namespaces in another order have another counter")
+	}
+}
+
+// TestCarriedTermsFollowNamespaceLabels: whether a term matches a pod changes with the labels of the pod's namespace.
+// Mutant: answers that are kept across changes of namespaces.
+func TestCarriedTermsFollowNamespaceLabels(t *testing.T) {
+	in, s := cluster.NewIntake(), cluster.NewStore()
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Namespace: "ns1"}, Spec: v1.PodSpec{NodeName: "n", Affinity: &v1.Affinity{
+		PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{TopologyKey: "host",
+			LabelSelector: &metav1.LabelSelector{}, NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}}}}}}}
+	s.SetPod(in.Pod(p))
+	asker := in.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "asker", Namespace: "ns2"}})
+	team := func(name string) {
+		s.SetObject(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns2", Labels: map[string]string{"team": name}}})
+	}
+	for i, step := range []struct {
+		change func()
+		match  int
+	}{
+		{func() {}, 0},
+		{func() { team("a") }, 1},
+		{func() { team("b") }, 0},
+		{func() { s.Begin(); team("a") }, 1},
+		{func() { s.Abort() }, 0},
+	} {
+		step.change()
+		if got := len(s.Snapshot().CarriedFor(cluster.RequiredAntiAffinity, asker)); got != step.match {
+			t.Errorf("step %d: %d terms match, want %d", i, got, step.match)
+		}
 	}
 }
