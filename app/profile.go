@@ -13,89 +13,150 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/host/devices"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// EngineConfig resolves a configuration to what the engine runs: plugins made, in the order in which they run.
+// EngineConfig resolves a configuration to what the engine runs: plugins made, in the order in which they run. Extenders
+// are left out: they need a connection to the world.
 func EngineConfig(c config.Resolved) (engine.Config, error) {
 	out := engine.Config{
 		Seed:           c.Kumiki.Seed,
 		InitialBackoff: record.Time(c.PodInitialBackoff),
 		MaxBackoff:     record.Time(c.PodMaxBackoff),
 	}
+	inventory := devices.NewInventory()
 	for _, p := range c.Profiles {
-		made, less, err := profile(p)
-		if err != nil {
+		b := builder{from: p, inventory: inventory, made: map[string]plugin.Plugin{}}
+		if err := b.build(); err != nil {
 			return engine.Config{}, fmt.Errorf("profile %q: %w", p.SchedulerName, err)
 		}
-		out.Profiles = append(out.Profiles, made)
-		out.Less = less // the same in all profiles, or the configuration would not be valid
+		out.Profiles = append(out.Profiles, b.out)
+		out.Less = b.less // the same in all profiles, or the configuration would not be valid
 	}
 	return out, nil
 }
 
-// profile makes the plugins of one profile, each once.
-func profile(p config.Profile) (engine.Profile, plugin.Less, error) {
-	out := engine.Profile{Name: p.SchedulerName}
-	made := map[string]plugin.Plugin{} // name -> the one instance
-	at := func(point config.Point) ([]plugin.Plugin, error) {
-		var list []plugin.Plugin
-		for _, name := range p.Enabled[point] {
-			if made[name] == nil {
-				reg, built := plugin.Lookup(name)
-				if !built {
-					continue // config knows the name; see NotActing
-				}
-				pl, err := reg.New(arguments(name, p.Args))
-				if err != nil {
-					return nil, err
-				}
-				made[name] = pl
-				if w, wakes := pl.(plugin.Waker); wakes {
-					out.Wakers = append(out.Wakers, w)
-				}
-			}
-			list = append(list, made[name])
-		}
-		return list, nil
-	}
-	var less plugin.Less
+// builder makes the plugins of one profile, each once.
+type builder struct {
+	from      config.Profile
+	inventory *devices.Inventory // shared by the profiles
+	out       engine.Profile
+	less      plugin.Less
+	made      map[string]plugin.Plugin // name -> the one instance
+}
+
+func (b *builder) build() error {
+	b.out = engine.Profile{Name: b.from.SchedulerName, Search: searchBy(b.from.Search)}
 	// In the order of the cycle, so that Wakers have an order too.
-	for _, point := range []config.Point{
-		config.PreEnqueue, config.QueueSort, config.PreFilter, config.Filter, config.PostFilter, config.PreScore, config.Score,
-		config.Reserve, config.Permit, config.PreBind, config.Bind, config.PostBind,
-	} {
-		list, err := at(point)
-		if err != nil {
-			return engine.Profile{}, nil, fmt.Errorf("%s: %w", point, err)
-		}
-		for _, pl := range list {
-			switch point {
-			case config.PreEnqueue:
-				out.Gates = append(out.Gates, pl.(plugin.Gate))
-			case config.QueueSort:
-				less = pl.(plugin.Less)
-			case config.Filter:
-				out.Filters = append(out.Filters, pl.(plugin.Filter))
-			case config.Score:
-				out.Scorers = append(out.Scorers, place.Scorer{Scorer: pl.(plugin.Scorer), Weight: p.Weights[pl.Name()]})
+	for _, point := range config.Points() {
+		for _, name := range b.from.Enabled[point] {
+			if !built(name) {
+				continue // see Describe
 			}
+			pl, err := b.plugin(name)
+			if err != nil {
+				return fmt.Errorf("%s: %w", point, err)
+			}
+			b.enable(point, pl)
 		}
 	}
-	return out, less, nil
+	return nil
+}
+
+// plugin makes a plugin, or finds the one that was made for another point.
+func (b *builder) plugin(name string) (plugin.Plugin, error) {
+	if pl := b.made[name]; pl != nil {
+		return pl, nil
+	}
+	pl, err := b.make(name)
+	if err != nil {
+		return nil, err
+	}
+	b.made[name] = pl
+	if w, wakes := pl.(plugin.Waker); wakes {
+		b.out.Wakers = append(b.out.Wakers, w)
+	}
+	return pl, nil
+}
+
+func (b *builder) make(name string) (plugin.Plugin, error) {
+	if name == devices.Name {
+		return devices.New(deviceArguments(b.from.Args.DynamicResources), b.inventory)
+	}
+	reg, _ := plugin.Lookup(name)
+	return reg.New(arguments(name, b.from))
+}
+
+// built tells whether there is code behind the name of a plugin that a profile can enable.
+func built(name string) bool {
+	_, native := plugin.Lookup(name)
+	return native || name == devices.Name
+}
+
+// enable lets a plugin work at one point. PreFilter, PreScore and PreBind are part of the points that they prepare or
+// finish; the binder is the loop's.
+func (b *builder) enable(point config.Point, pl plugin.Plugin) {
+	out := &b.out
+	switch point {
+	case config.PreEnqueue:
+		out.Gates = append(out.Gates, pl.(plugin.Gate))
+	case config.QueueSort:
+		b.less = pl.(plugin.Less)
+	case config.Filter:
+		out.Filters = append(out.Filters, pl.(plugin.Filter))
+	case config.PostFilter:
+		out.Remediers = append(out.Remediers, pl.(plugin.Remedier))
+	case config.Score:
+		if s, scores := pl.(plugin.Scorer); scores { // VolumeBinding scores only under a gate that is off
+			out.Scorers = append(out.Scorers, place.Scorer{Scorer: s, Weight: b.from.Weights[pl.Name()]})
+		}
+	case config.Reserve:
+		out.Reservers = append(out.Reservers, pl.(plugin.Reserver))
+	}
+}
+
+// strategies: a strategy of the file -> that of the search.
+var strategies = map[config.Strategy]place.Strategy{
+	config.All: place.AllNodes, config.Window: place.FixedWindow, config.RandomSubset: place.RandomSubset, config.PowerOfTwo: place.PowerOfTwo,
+}
+
+func searchBy(s config.Search) place.Search {
+	by, known := strategies[s.Strategy]
+	if !known {
+		panic(fmt.Sprintf("app: search strategy %q", s.Strategy))
+	}
+	return place.Search{Strategy: by, Percentage: s.Percentage, Subset: s.Subset}
 }
 
 // arguments turns a plugin's arguments from the file's form to the plugin's.
-func arguments(name string, a config.Args) any {
+func arguments(name string, p config.Profile) any {
+	a := p.Args
 	switch name {
 	case plugin.NodeAffinityName:
 		return plugin.NodeAffinityArgs{AddedAffinity: a.NodeAffinity.AddedAffinity}
 	case plugin.NodeResourcesFitName:
-		return fitArguments(a.NodeResourcesFit)
+		fit := fitArguments(a.NodeResourcesFit)
+		fit.ScoreReal = p.FitScoresReal
+		return fit
 	case plugin.NodeResourcesBalancedAllocationName:
 		return plugin.BalancedArgs{Resources: weighted(a.NodeResourcesBalancedAllocation.Resources)}
+	case plugin.VolumeBindingName:
+		return plugin.VolumeBindingArgs{BindTimeout: record.Time(*a.VolumeBinding.BindTimeoutSeconds) * record.Second}
+	case plugin.PodTopologySpreadName:
+		spread := a.PodTopologySpread
+		return plugin.PodTopologySpreadArgs{DefaultConstraints: spread.DefaultConstraints, System: spread.DefaultingType == configv1.SystemDefaulting}
+	case plugin.InterPodAffinityName:
+		return plugin.InterPodAffinityArgs{
+			HardPodAffinityWeight:              *a.InterPodAffinity.HardPodAffinityWeight,
+			IgnorePreferredTermsOfExistingPods: a.InterPodAffinity.IgnorePreferredTermsOfExistingPods,
+		}
 	}
 	return nil
+}
+
+func deviceArguments(a configv1.DynamicResourcesArgs) devices.Args {
+	return devices.Args{FilterTimeout: a.FilterTimeout.Duration, BindingTimeout: a.BindingTimeout.Duration}
 }
 
 func fitArguments(a configv1.NodeResourcesFitArgs) plugin.FitArgs {

@@ -9,8 +9,6 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // twoGPUs is a world with a class and two nodes with one device each, and a node without.
@@ -323,14 +321,13 @@ func TestTheSearchOnANodeIsBounded(t *testing.T) {
 }
 
 func TestArgumentsAreChecked(t *testing.T) {
-	now := func() record.Time { return 0 }
-	if _, err := New(Args{FilterTimeout: -1, BindingTimeout: time.Minute}, NewInventory(), now); err == nil {
+	if _, err := New(Args{FilterTimeout: -1, BindingTimeout: time.Minute}, NewInventory()); err == nil {
 		t.Fatal("a negative filterTimeout")
 	}
-	if _, err := New(Args{BindingTimeout: time.Millisecond}, NewInventory(), now); err == nil {
+	if _, err := New(Args{BindingTimeout: time.Millisecond}, NewInventory()); err == nil {
 		t.Fatal("a bindingTimeout below a second")
 	}
-	if _, err := New(DefaultArgs(), NewInventory(), now); err != nil {
+	if _, err := New(DefaultArgs(), NewInventory()); err != nil {
 		t.Fatal(err)
 	}
 }

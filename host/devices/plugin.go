@@ -11,7 +11,6 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
-	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // Name is the plugin's name in configurations.
@@ -45,7 +44,6 @@ var Gates = structured.Features{
 type Plugin struct {
 	args Args
 	inv  *Inventory
-	now  func() record.Time
 	cel  *cel.Cache
 
 	last    *prepared // what the last PrepareFilter found, for the steps after it
@@ -65,9 +63,8 @@ var (
 // celExpressions is how many compiled selectors are kept.
 const celExpressions = 128
 
-// New returns the plugin. Profiles of one scheduler share the inventory. now is the engine's time, as of its last tick:
-// a claim whose binding conditions came too late is told by it.
-func New(args Args, inv *Inventory, now func() record.Time) (*Plugin, error) {
+// New returns the plugin. Profiles of one scheduler share the inventory.
+func New(args Args, inv *Inventory) (*Plugin, error) {
 	switch {
 	case args.FilterTimeout < 0:
 		return nil, fmt.Errorf("%s: filterTimeout %v: must be zero or positive", Name, args.FilterTimeout)
@@ -77,7 +74,6 @@ func New(args Args, inv *Inventory, now func() record.Time) (*Plugin, error) {
 	return &Plugin{
 		args: args,
 		inv:  inv,
-		now:  now,
 		cel:  cel.NewCache(celExpressions, cel.Features{EnableConsumableCapacity: Gates.ConsumableCapacity}),
 	}, nil
 }

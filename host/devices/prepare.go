@@ -93,7 +93,7 @@ func (pl *Plugin) prepare(s cluster.Snapshot, p *cluster.Pod) (pr *prepared, rej
 			return nil, fmt.Sprintf("resource claim %s is in the process of being allocated", keyOf(c.ResourceClaim)), nil
 		}
 		if c.allocated() {
-			if err := pr.inspect(c); err != nil {
+			if err := pr.inspect(s, c); err != nil {
 				return nil, "", err
 			}
 			continue
@@ -110,7 +110,7 @@ func (pl *Plugin) prepare(s cluster.Snapshot, p *cluster.Pod) (pr *prepared, rej
 }
 
 // inspect reads what matters of an allocated claim.
-func (pr *prepared) inspect(c *podClaim) error {
+func (pr *prepared) inspect(s cluster.Snapshot, c *podClaim) error {
 	if sel := c.Status.Allocation.NodeSelector; sel != nil && !mutated(selectorIgnored) {
 		reach, err := nodeaffinity.NewNodeSelector(sel)
 		if err != nil {
@@ -119,7 +119,7 @@ func (pr *prepared) inspect(c *podClaim) error {
 		c.reach = reach
 	}
 	ready, err := bindable(c.ResourceClaim)
-	c.stuck = err != nil || !ready && pr.pl.overdue(c.ResourceClaim, pr.pl.now())
+	c.stuck = err != nil || !ready && pr.pl.overdue(c.ResourceClaim, s.Now())
 	return nil
 }
 

@@ -43,14 +43,17 @@ func newWorld(t fataler) *world {
 }
 
 func (w *world) plugin(args Args, inv *Inventory) *Plugin {
-	pl, err := New(args, inv, func() record.Time { return w.now })
+	pl, err := New(args, inv)
 	if err != nil {
 		w.t.Fatalf("%v", err)
 	}
 	return pl
 }
 
-func (w *world) s() cluster.Snapshot { return w.store.Snapshot() }
+func (w *world) s() cluster.Snapshot {
+	w.store.SetNow(w.now)
+	return w.store.Snapshot()
+}
 
 func (w *world) txn(f func()) {
 	w.store.Begin()

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/host/devices"
+)
+
+// names renders a profile: extension point -> plugins in order, scorers with their weight.
+func names(p engine.Profile) map[config.Point]string {
+	out := map[config.Point][]string{}
+	for _, g := range p.Gates {
+		out[config.PreEnqueue] = append(out[config.PreEnqueue], g.Name())
+	}
+	for _, f := range p.Filters {
+		out[config.Filter] = append(out[config.Filter], f.Name())
+	}
+	for _, r := range p.Remediers {
+		out[config.PostFilter] = append(out[config.PostFilter], r.Name())
+	}
+	for _, s := range p.Scorers {
+		out[config.Score] = append(out[config.Score], fmt.Sprintf("%s=%d", s.Name(), s.Weight))
+	}
+	for _, r := range p.Reservers {
+		out[config.Reserve] = append(out[config.Reserve], r.Name())
+	}
+	joined := map[config.Point]string{}
+	for point, list := range out { // order: a map is filled
+		joined[point] = strings.Join(list, " ")
+	}
+	return joined
+}
+
+// TestEveryDefaultPluginIsMade: what the default configuration names works at the points where it is named. Only
+// preemption is left for later, and VolumeBinding scores only under a gate that is off.
+func TestEveryDefaultPluginIsMade(t *testing.T) {
+	c := config.Default()
+	got, err := EngineConfig(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range config.Plugins() {
+		if built(name) != (name != config.DefaultPreemption) {
+			t.Errorf("%s: built is %v", name, built(name))
+		}
+	}
+	have, p := names(got.Profiles[0]), c.Profiles[0]
+	for _, point := range []config.Point{config.PreEnqueue, config.Filter, config.PostFilter, config.Score, config.Reserve} {
+		var want []string
+		for _, name := range p.Enabled[point] {
+			switch {
+			case name == config.DefaultPreemption, point == config.Score && name == config.VolumeBinding:
+			case point == config.Score:
+				want = append(want, fmt.Sprintf("%s=%d", name, p.Weights[name]))
+			default:
+				want = append(want, name)
+			}
+		}
+		if have[point] != strings.Join(want, " ") {
+			t.Errorf("%s: got %q, want %q", point, have[point], want)
+		}
+	}
+	if got.Less == nil || got.Less.Name() != plugin.PrioritySortName {
+		t.Errorf("ordered by %v", got.Less)
+	}
+	if got.Profiles[0].Search != (place.Search{Strategy: place.AllNodes}) {
+		t.Errorf("search %+v", got.Profiles[0].Search)
+	}
+}
+
+// TestTheDefaultConfigurationIsTheDefaultProfile holds the two ways to the default together. The core's has no devices.
+func TestTheDefaultConfigurationIsTheDefaultProfile(t *testing.T) {
+	got, err := EngineConfig(config.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &got.Profiles[0]
+	device := func(pl plugin.Plugin) bool { return pl.Name() == devices.Name }
+	p.Gates = slices.DeleteFunc(p.Gates, func(x plugin.Gate) bool { return device(x) })
+	p.Filters = slices.DeleteFunc(p.Filters, func(x plugin.Filter) bool { return device(x) })
+	p.Scorers = slices.DeleteFunc(p.Scorers, func(x place.Scorer) bool { return device(x) })
+	p.Reservers = slices.DeleteFunc(p.Reservers, func(x plugin.Reserver) bool { return device(x) })
+	p.Remediers = slices.DeleteFunc(p.Remediers, func(x plugin.Remedier) bool { return device(x) })
+	want := engine.DefaultProfile(v1.DefaultSchedulerName)
+	if p.Name != want.Name || !reflect.DeepEqual(names(*p), names(want)) {
+		t.Errorf("got %v, want %v", names(*p), names(want))
+	}
+	wakers := map[string]bool{} // plugin -> wakes
+	for _, w := range p.Wakers {
+		if wakers[w.Name()] {
+			t.Errorf("%s wakes twice", w.Name())
+		}
+		wakers[w.Name()] = true
+	}
+	for _, w := range want.Wakers {
+		if !wakers[w.Name()] {
+			t.Errorf("%s does not wake", w.Name())
+		}
+	}
+	if !wakers[devices.Name] {
+		t.Error("the plugin of devices does not wake")
+	}
+}
+
+// TestAConfigurationReachesThePlugins changes what a file can change and looks at what the engine gets.
+func TestAConfigurationReachesThePlugins(t *testing.T) {
+	c, err := config.Parse([]byte(`
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+podInitialBackoffSeconds: 3
+podMaxBackoffSeconds: 7
+percentageOfNodesToScore: 40
+profiles:
+- schedulerName: packer
+  plugins:
+    score:
+      disabled: [{name: ImageLocality}]
+      enabled: [{name: NodeResourcesFit, weight: 5}]
+    filter:
+      disabled: [{name: NodePorts}]
+    reserve:
+      disabled: [{name: VolumeBinding}]
+    postFilter:
+      disabled: [{name: "*"}]
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 2}]}
+  - name: PodTopologySpread
+    args: {defaultingType: List, defaultConstraints: [{maxSkew: 4, topologyKey: rack, whenUnsatisfiable: ScheduleAnyway}]}
+  - name: InterPodAffinity
+    args: {hardPodAffinityWeight: 0, ignorePreferredTermsOfExistingPods: true}
+  - name: VolumeBinding
+    args: {bindTimeoutSeconds: 90}
+  - name: DynamicResources
+    args: {filterTimeout: 0s, bindingTimeout: 2m}
+  - name: Kumiki
+    args: {seed: 42, strategy: randomSubset, subset: 9, fitScoresReal: true}
+- schedulerName: other
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := EngineConfig(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Seed != 42 || got.InitialBackoff != 3e9 || got.MaxBackoff != 7e9 || len(got.Profiles) != 2 {
+		t.Errorf("got %+v", got)
+	}
+	p := names(got.Profiles[0])
+	if strings.Contains(p[config.Score], "ImageLocality") || !strings.HasPrefix(p[config.Score], "NodeResourcesFit=5 ") ||
+		strings.Contains(p[config.Filter], "NodePorts") || p[config.Reserve] != devices.Name || p[config.PostFilter] != "" {
+		t.Errorf("plugins %v", p)
+	}
+	if a, b := got.Profiles[0].Search, got.Profiles[1].Search; a != (place.Search{Strategy: place.RandomSubset, Subset: 9}) ||
+		b != (place.Search{Strategy: place.FixedWindow, Percentage: 40}) {
+		t.Errorf("searches %+v and %+v", a, b)
+	}
+	args := func(name string) any { return arguments(name, c.Profiles[0]) }
+	fit := args(plugin.NodeResourcesFitName).(plugin.FitArgs)
+	if fit.Strategy != plugin.MostAllocated || len(fit.Resources) != 1 || fit.Resources[0] != (plugin.WeightedResource{Name: "cpu", Weight: 2}) || !fit.ScoreReal {
+		t.Errorf("arguments of NodeResourcesFit: %+v", fit)
+	}
+	spread := args(plugin.PodTopologySpreadName).(plugin.PodTopologySpreadArgs)
+	if spread.System || len(spread.DefaultConstraints) != 1 || spread.DefaultConstraints[0].MaxSkew != 4 {
+		t.Errorf("arguments of PodTopologySpread: %+v", spread)
+	}
+	if got := args(plugin.InterPodAffinityName); got != (plugin.InterPodAffinityArgs{IgnorePreferredTermsOfExistingPods: true}) {
+		t.Errorf("arguments of InterPodAffinity: %+v", got)
+	}
+	if got := args(plugin.VolumeBindingName).(plugin.VolumeBindingArgs); got.BindTimeout != 90e9 || got.Shape != nil {
+		t.Errorf("arguments of VolumeBinding: %+v", got)
+	}
+	if got := deviceArguments(c.Profiles[0].Args.DynamicResources); got != (devices.Args{BindingTimeout: 2 * time.Minute}) {
+		t.Errorf("arguments of DynamicResources: %+v", got)
+	}
+}
