@@ -131,11 +131,17 @@ func (h *histogram) reasons(s cluster.Snapshot) (reasons []record.Reason, plugin
 // framework.ExtenderName).
 const ForeignName = "Extender"
 
+// LeftOut is told of a node that foreign code left out without a word. Upstream's message does not count such nodes.
+const LeftOut = "left out without a reason"
+
 // foreign counts the rows that foreign code rejects, each with its own reason.
 func (h *histogram) foreign(reasons []record.Reason, s cluster.Snapshot) []record.Reason {
 	for i := range h.sr.len() {
 		n := h.sr.at(i)
 		if why, no := h.sr.foreign[n]; no && h.sr.verdicts[n] == plugin.Foreign {
+			if why.Reason == "" {
+				why.Reason = LeftOut
+			}
 			one := &bucket{nodes: 1, first: [examples]cluster.NodeIdx{n, cluster.NoNode, cluster.NoNode}}
 			reasons = add(reasons, s, why.By, why.Reason, one, why.Unresolvable)
 		}
@@ -180,7 +186,9 @@ func message(nodes int, r Rejection) string {
 	}
 	counts := map[string]int{} // reason -> nodes, over all plugins
 	for _, reason := range r.Reasons {
-		counts[reason.Reason] += reason.Nodes
+		if reason.Reason != LeftOut {
+			counts[reason.Reason] += reason.Nodes
+		}
 	}
 	var parts []string
 	for text, n := range counts { // order: parts are sorted below
