@@ -152,8 +152,8 @@ func (c *Counter) matches(namespace string, podLabels map[string]string) bool {
 }
 
 func (t *totals) grow() {
-	for len(t.v) < len(t.topology.values) {
-		t.v = append(t.v, 0)
+	if more := len(t.topology.values) - len(t.v); more > 0 {
+		t.v = append(t.v, make([]int32, more)...)
 	}
 }
 
@@ -185,11 +185,9 @@ func (t *totals) move(n NodeIdx, was, is int32) {
 	}
 }
 
-// maxCounters and maxAudiences bound what is kept. The counter that has not been asked for the longest goes first.
-const (
-	maxCounters  = 1024
-	maxAudiences = 8192
-)
+// maxCounters bounds what is kept. The counter that has not been asked for the longest goes first; it is soon made
+// again, from what the audiences hold.
+const maxCounters = 1024
 
 // counters are the sums over pods that selectors ask for.
 type counters struct {
@@ -198,23 +196,10 @@ type counters struct {
 	index      podIndex[*Counter]
 	topologies map[string]*Topology // label key -> dictionary
 	carried    carriedTerms
-	// audiences remembers who counts a pod.
-	audiences map[audienceKey]*audience // spec and namespace of a pod -> who counts it
+	audiences  audiences
 }
 
-type audienceKey struct {
-	spec      *PodSpec
-	namespace string
-}
-
-// audience is who counts the pods of a spec in a namespace.
-type audience struct {
-	counters []*Counter
-	terms    []*Carried // what the pods carry; one stands as often as they carry it
-	carried  bool       // terms is known
-}
-
-// Counter returns the counter of a selection, made by one look at all pods if there is none.
+// Counter returns the counter of a selection, made from the audiences that it matches if there is none.
 func (v Snapshot) Counter(sel Selection) *Counter {
 	c := v.s.counters.counter(v.s, sel)
 	for len(c.rows) < len(v.s.rows) {
@@ -225,6 +210,8 @@ func (v Snapshot) Counter(sel Selection) *Counter {
 
 func (c *counters) counter(s *Store, sel Selection) *Counter {
 	c.tick++
+	c.turnOn(s)
+	c.audiences.sweep()
 	k := c.byKey[sel.key]
 	switch {
 	case k == nil:
@@ -233,17 +220,15 @@ func (c *counters) counter(s *Store, sel Selection) *Counter {
 		}
 		k = &Counter{sel: sel}
 		k.resolve(s)
-		k.build(s)
 		if c.byKey == nil {
 			c.byKey = map[string]*Counter{}
 		}
 		c.byKey[sel.key] = k
 		pair, ok := k.hook()
 		c.index.add(k, pair, ok)
-		c.refile(k)
+		c.fill(s, k)
 	case k.resolve(s):
-		k.build(s)
-		c.refile(k)
+		c.fill(s, k)
 	}
 	k.used = c.tick
 	return k
@@ -296,37 +281,6 @@ func sameSet(a, b map[string]struct{}) bool {
 	return true
 }
 
-// build counts all pods anew.
-func (k *Counter) build(s *Store) {
-	known := map[audienceKey]bool{} // spec and namespace -> whether they match
-	k.rows = make([]int32, len(s.rows))
-	k.pods = 0
-	for n := range s.rows {
-		for _, e := range s.rows[n].pods {
-			if e.pod.Terminating && !k.sel.terminating {
-				continue
-			}
-			key := audienceKey{e.pod.Spec, e.pod.Namespace}
-			match, ok := known[key]
-			if !ok {
-				match = k.matches(key.namespace, key.spec.Labels)
-				known[key] = match
-			}
-			if match {
-				k.rows[n]++
-				k.pods++
-			}
-		}
-	}
-	for _, sum := range k.totals {
-		clear(sum.v)
-		sum.sum = 0
-		for n, pods := range k.rows {
-			sum.add(NodeIdx(n), pods)
-		}
-	}
-}
-
 // hook is a label that every pod of the selection has; ok is false if it asks for none.
 func (k *Counter) hook() (pair labelPair, ok bool) {
 	for i := range k.sel.terms {
@@ -335,20 +289,6 @@ func (k *Counter) hook() (pair labelPair, ok bool) {
 		}
 	}
 	return labelPair{}, false
-}
-
-// refile enters a counter with the audiences that belong to it, and with no other.
-func (c *counters) refile(k *Counter) {
-	for key, a := range c.audiences { // order: each audience is judged alone
-		i := slices.Index(a.counters, k)
-		match := k.matches(key.namespace, key.spec.Labels)
-		switch {
-		case match && i < 0:
-			a.counters = append(a.counters, k)
-		case !match && i >= 0:
-			a.counters = slices.Delete(a.counters, i, i+1)
-		}
-	}
 }
 
 func (c *counters) leastUsed() *Counter {
@@ -365,11 +305,11 @@ func (c *counters) drop(k *Counter) {
 	delete(c.byKey, k.sel.key)
 	pair, ok := k.hook()
 	c.index.remove(k, pair, ok)
-	for _, a := range c.audiences { // order: each audience is judged alone
+	c.audiences.wearing(pair, ok, func(a *audience) {
 		if i := slices.Index(a.counters, k); i >= 0 {
 			a.counters = slices.Delete(a.counters, i, i+1)
 		}
-	}
+	})
 	for _, sum := range k.totals {
 		t := sum.topology
 		i := slices.Index(t.totals, sum)
@@ -377,37 +317,13 @@ func (c *counters) drop(k *Counter) {
 	}
 }
 
-// audience is who counts a pod.
-func (c *counters) audience(s *Store, p *Pod) *audience {
-	key := audienceKey{p.Spec, p.Namespace}
-	a := c.audiences[key]
-	if a == nil {
-		if len(c.audiences) >= maxAudiences {
-			clear(c.audiences)
-		}
-		a = &audience{}
-		c.index.each(p.Spec.Labels, func(k *Counter) {
-			if k.matches(p.Namespace, p.Spec.Labels) {
-				a.counters = append(a.counters, k)
-			}
-		})
-		if c.audiences == nil {
-			c.audiences = map[audienceKey]*audience{}
-		}
-		c.audiences[key] = a
-	}
-	if c.carried.on && !a.carried {
-		c.carried.file(c, s, p, a)
-	}
-	return a
-}
-
 // count adds a pod to the counters that want it, or takes it out.
 func (c *counters) count(s *Store, p *Pod, n NodeIdx, sign int32) {
-	if len(c.byKey) == 0 && !c.carried.on {
+	if !c.audiences.on {
 		return
 	}
 	a := c.audience(s, p)
+	c.audiences.count(a, p, n, sign)
 	for _, k := range a.counters {
 		if p.Terminating && !k.sel.terminating {
 			continue

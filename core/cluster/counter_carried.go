@@ -183,12 +183,13 @@ func (v Snapshot) CarriedFor(kind TermKind, p *Pod) []*Carried {
 	s := v.s
 	c := &s.counters.carried
 	c.turnOn(&s.counters, s)
+	s.counters.audiences.sweep()
 	c.sweep(&s.counters)
 	rev := s.table(KindNamespace).rev
 	key := audienceKey{p.Spec, p.Namespace}
 	a := c.asked[key]
 	if a == nil {
-		if len(c.asked) >= maxAudiences {
+		if len(c.asked) >= maxAnswers {
 			clear(c.asked)
 		}
 		a = &answer{gen: c.gen + 1}
@@ -212,11 +213,15 @@ func (v Snapshot) CarriedFor(kind TermKind, p *Pod) []*Carried {
 	return a.terms[kind]
 }
 
+// maxAnswers bounds carriedTerms.asked; past it, it starts anew.
+const maxAnswers = 8192
+
 // turnOn counts what the pods in the ledger carry, once.
 func (c *carriedTerms) turnOn(all *counters, s *Store) {
 	if c.on {
 		return
 	}
+	all.turnOn(s)
 	c.on = true
 	c.byKey, c.asked = map[string]*Carried{}, map[audienceKey]*answer{}
 	for n := range s.rows {
@@ -298,7 +303,7 @@ func (c *carriedTerms) sweep(all *counters) {
 		i := slices.Index(t.topology.terms, t)
 		t.topology.terms = slices.Delete(t.topology.terms, i, i+1)
 	}
-	for _, a := range all.audiences { // order: each audience is judged alone
+	for _, a := range all.audiences.byKey { // order: each audience is judged alone
 		a.terms, a.carried = nil, false
 	}
 }

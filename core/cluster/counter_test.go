@@ -399,7 +399,7 @@ func TestCountersAreARecount(t *testing.T) {
 // TestManySelectorsAndTerms goes past every bound: more selections, topology keys, terms and pods on one term than are
 // kept, and back. What is asked for is right all the same.
 // Mutants: a tally that loses counts as it becomes a column; a pod counted for a term that was dropped when nobody
-// carried it.
+// carried it; a sweep of audiences that loses the labels of those that stay, or drops them all.
 func TestManySelectorsAndTerms(t *testing.T) {
 	in, s := cluster.NewIntake(), cluster.NewStore()
 	const nodes, workloads = 100, 1100
@@ -465,6 +465,12 @@ func TestManySelectorsAndTerms(t *testing.T) {
 	bind(workload("app-8", true), "again", 3)
 	if pods, onHosts, carrying, values := ask("app-8"); pods != 1 || onHosts != 1 || carrying != 1 || values != 1 {
 		t.Fatalf("app-8 is back with one pod; counted %d, on hosts %d, carrying %d, on hosts %d", pods, onHosts, carrying, values)
+	}
+	for app, want := range map[string]int{"app-7": nodes, "app-8": 1} {
+		fresh := view.Counter(cluster.Select(true, cluster.Term{Namespaces: []string{"ns", "new"}, Labels: labels.SelectorFromSet(labels.Set{"app": app})}))
+		if fresh.Pods() != want {
+			t.Errorf("%s has %d pods; a counter made after many workloads went counts %d", app, want, fresh.Pods())
+		}
 	}
 }
 

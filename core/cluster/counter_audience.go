@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import "slices"
+
+// audience is the pods of a spec in a namespace, which all selectors select alike: where they are and who counts them.
+type audience struct {
+	spec      *PodSpec
+	namespace string
+
+	rows        tally      // row -> pods
+	terminating tally      // row -> those of them that are being deleted
+	counters    []*Counter // who counts them
+	terms       []*Carried // what they carry; one stands as often as they carry it
+	carried     bool       // terms is known
+}
+
+type audienceKey struct {
+	spec      *PodSpec
+	namespace string
+}
+
+// audiences holds those of all pods in the ledger, and of some that have left it. They are kept from the first question
+// on. Through them a new counter finds its pods without a look at all pods.
+type audiences struct {
+	on    bool
+	byKey map[audienceKey]*audience // spec and namespace of a pod -> audience
+	worn  map[labelPair][]*audience // label -> the audiences whose pods wear it
+	empty int                       // audiences without pods
+}
+
+// turnOn enters the pods in the ledger, once.
+func (c *counters) turnOn(s *Store) {
+	if c.audiences.on {
+		return
+	}
+	c.audiences = audiences{on: true, byKey: map[audienceKey]*audience{}, worn: map[labelPair][]*audience{}}
+	for n := range s.rows {
+		for _, e := range s.rows[n].pods {
+			c.audiences.count(c.audience(s, e.pod), e.pod, NodeIdx(n), 1)
+		}
+	}
+}
+
+// audience is the audience of a pod, with everyone who counts it.
+func (c *counters) audience(s *Store, p *Pod) *audience {
+	key := audienceKey{p.Spec, p.Namespace}
+	a := c.audiences.byKey[key]
+	if a == nil {
+		a = &audience{spec: p.Spec, namespace: p.Namespace}
+		c.index.each(p.Spec.Labels, func(k *Counter) {
+			if k.matches(p.Namespace, p.Spec.Labels) {
+				a.counters = append(a.counters, k)
+			}
+		})
+		c.audiences.byKey[key] = a
+		c.audiences.empty++
+		c.audiences.index(a)
+	}
+	if c.carried.on && !a.carried {
+		c.carried.file(c, s, p, a)
+	}
+	return a
+}
+
+func (x *audiences) index(a *audience) {
+	for key, value := range a.spec.Labels { // order: each label has its own list
+		pair := labelPair{key, value}
+		x.worn[pair] = append(x.worn[pair], a)
+	}
+}
+
+func (x *audiences) count(a *audience, p *Pod, n NodeIdx, sign int32) {
+	if a.rows.sum == 0 {
+		x.empty--
+	}
+	a.rows.add(int32(n), sign)
+	if p.Terminating {
+		a.terminating.add(int32(n), sign)
+	}
+	if a.rows.sum == 0 {
+		x.empty++
+	}
+}
+
+// wearing calls f for the audiences whose pods wear a label; without one, for all of them, in no order.
+func (x *audiences) wearing(pair labelPair, one bool, f func(a *audience)) {
+	if one {
+		for _, a := range x.worn[pair] {
+			f(a)
+		}
+		return
+	}
+	for _, a := range x.byKey { // order: as promised, none
+		f(a)
+	}
+}
+
+// sweep drops the audiences without pods when there are many.
+func (x *audiences) sweep() {
+	if x.empty <= keepEmpty+len(x.byKey)/2 {
+		return
+	}
+	x.empty = 0
+	clear(x.worn)
+	for key, a := range x.byKey { // order: the lists by label have none
+		if a.rows.sum == 0 {
+			delete(x.byKey, key)
+		} else {
+			x.index(a)
+		}
+	}
+}
+
+// fill enters a counter with the audiences that belong to it, and with no other, and adds up their pods.
+func (c *counters) fill(s *Store, k *Counter) {
+	k.pods = 0
+	if len(k.rows) < len(s.rows) {
+		k.rows = make([]int32, len(s.rows))
+	}
+	clear(k.rows)
+	pair, ok := k.hook()
+	c.audiences.wearing(pair, ok, func(a *audience) {
+		i, match := slices.Index(a.counters, k), k.matches(a.namespace, a.spec.Labels)
+		switch {
+		case match && i < 0:
+			a.counters = append(a.counters, k)
+		case !match && i >= 0:
+			a.counters = slices.Delete(a.counters, i, i+1)
+		}
+		if match {
+			a.rows.each(func(n, pods int32) { k.rows[n] += pods })
+			k.pods += a.rows.sum
+			if !k.sel.terminating {
+				a.terminating.each(func(n, pods int32) { k.rows[n] -= pods })
+				k.pods -= a.terminating.sum
+			}
+		}
+	})
+	for _, sum := range k.totals {
+		clear(sum.v)
+		sum.sum = 0
+		for n, pods := range k.rows {
+			sum.add(NodeIdx(n), pods)
+		}
+	}
+}
