@@ -126,3 +126,41 @@ func BenchmarkPodAffinityManyTerms(b *testing.B) {
 		decide()
 	}
 }
+
+// 2,000 services, more than there are counters kept, want their pods on different hosts, and their pods come in turns:
+// each decision makes a counter anew.
+func BenchmarkPodAffinityManyServices(b *testing.B) {
+	const services = 2000
+	service := func(i int) *v1.Pod {
+		app := fmt.Sprint("s", i%services)
+		return pod(app, wears("app", app), wantsFar(podsBy("host", "app", app)))
+	}
+	w := newWorld().withSpaces(space("ns"))
+	for i := range benchNodes {
+		name := nodeName(i)
+		w.with(node(name, label("host", name)))
+		for k := range 2 {
+			p := service(2*i + k)
+			p.Name, p.UID, p.Spec.NodeName = fmt.Sprintf("p%d-%d", i, k), types.UID(fmt.Sprintf("uid-%d-%d", i, k)), name
+			w.with(p)
+		}
+	}
+	var pending []*cluster.Pod
+	for i := range services {
+		pending = append(pending, w.intake.PendingPod(service(i)))
+	}
+	s, pl := w.store.Snapshot(), interPod()
+	verdicts, turn := make([]Verdict, s.Rows()), 0
+	decide := func() {
+		clear(verdicts)
+		pl.PrepareFilter(s, pending[turn%services]).Filter.Column(s, 0, benchNodes, TagOf(3), verdicts)
+		turn++
+	}
+	for range services {
+		decide()
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		decide()
+	}
+}
