@@ -8,12 +8,14 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/host/devices"
+	"github.com/kumiki-scheduler/kumiki/kube"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -25,9 +27,9 @@ func EngineConfig(c config.Resolved) (engine.Config, error) {
 		InitialBackoff: record.Time(c.PodInitialBackoff),
 		MaxBackoff:     record.Time(c.PodMaxBackoff),
 	}
-	inventory := devices.NewInventory()
+	inventory, migration := devices.NewInventory(), kube.NewMigration(klog.Background())
 	for _, p := range c.Profiles {
-		b := builder{from: p, inventory: inventory, made: map[string]plugin.Plugin{}}
+		b := builder{from: p, inventory: inventory, migration: migration, made: map[string]plugin.Plugin{}}
 		if err := b.build(); err != nil {
 			return engine.Config{}, fmt.Errorf("profile %q: %w", p.SchedulerName, err)
 		}
@@ -41,6 +43,7 @@ func EngineConfig(c config.Resolved) (engine.Config, error) {
 type builder struct {
 	from      config.Profile
 	inventory *devices.Inventory // shared by the profiles
+	migration plugin.Migration   // the same
 	out       engine.Profile
 	less      plugin.Less
 	made      map[string]plugin.Plugin // name -> the one instance
@@ -85,7 +88,11 @@ func (b *builder) make(name string) (plugin.Plugin, error) {
 		return devices.New(deviceArguments(b.from.Args.DynamicResources), b.inventory)
 	}
 	reg, _ := plugin.Lookup(name)
-	return reg.New(arguments(name, b.from))
+	pl, err := reg.New(arguments(name, b.from))
+	if asks, ok := pl.(plugin.Migrating); ok && err == nil {
+		return asks.WithMigration(b.migration), nil
+	}
+	return pl, err
 }
 
 // built tells whether there is code behind the name of a plugin that a profile can enable.

@@ -5,6 +5,7 @@ package tape
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -139,8 +140,8 @@ func Play(in io.Reader, f func(*engine.Engine, Step) error) error {
 		if err != nil {
 			return fmt.Errorf("event %d: %w", step.Number, err)
 		}
-		for _, f := range foreign {
-			f.Tell(answers)
+		if foreign != nil {
+			foreign.Tell(answers)
 		}
 		step.Effects = e.Step(step.Event)
 		if now := bytes.TrimSuffix(engine.AppendEffects(nil, step.Effects), []byte("\n")); len(now) > 0 {
@@ -172,8 +173,9 @@ func Play(in io.Reader, f func(*engine.Engine, Step) error) error {
 	}
 }
 
-// start makes the engine that the first line describes. In place of foreign code, the recording answers.
-func start(lines *bufio.Reader) (*engine.Engine, []*engine.Recorded, error) {
+// start makes the engine that the first line describes. In place of foreign code, the recording answers; nil when there
+// is none.
+func start(lines *bufio.Reader) (*engine.Engine, *engine.Recorded, error) {
 	first, err := lines.ReadBytes('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, fmt.Errorf("reading the recording: %w", err)
@@ -195,13 +197,9 @@ func start(lines *bufio.Reader) (*engine.Engine, []*engine.Recorded, error) {
 		return nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
 	}
 	cfg.UnschedulableTimeout = record.Time(h.UnschedulableTimeout)
-	var foreign []*engine.Recorded
-	for i := range cfg.Profiles {
-		if f := cfg.Profiles[i].Foreign; f != nil {
-			recorded := &engine.Recorded{Foreign: f}
-			cfg.Profiles[i].Foreign = recorded
-			foreign = append(foreign, recorded)
-		}
+	foreign, err := app.Replayed(context.Background(), resolved, &cfg)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
 	}
 	return engine.New(cfg), foreign, nil
 }

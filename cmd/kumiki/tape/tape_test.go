@@ -19,14 +19,20 @@ import (
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // recorded plays a short story to an engine and returns the recording: two nodes, a pod that fits and one that does not.
 func recorded(t *testing.T, maxBytes int64) string {
 	t.Helper()
+	return recordedWith(t, maxBytes, config.Default(), nil)
+}
+
+// recordedWith is recorded for a configuration and foreign code.
+func recordedWith(t *testing.T, maxBytes int64, c config.Resolved, foreign engine.Foreign) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "tape")
-	c := config.Default()
 	r, err := Create(path, maxBytes, c, 5*time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -35,6 +41,7 @@ func recorded(t *testing.T, maxBytes int64) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.Profiles[0].Foreign = foreign
 	cfg.UnschedulableTimeout = record.Time(5 * time.Minute)
 	e := engine.New(cfg)
 	step := func(ev engine.Event) {
@@ -139,5 +146,54 @@ func TestKeepsOld(t *testing.T) {
 	}
 	if _, err := Create(path, DefaultMaxBytes, config.Default(), time.Minute); err == nil {
 		t.Error("an old file was overwritten")
+	}
+}
+
+// picky is foreign code that rejects n1 and knows no pods or nodes.
+type picky struct{ engine.Foreign }
+
+func (picky) Takes(*cluster.Pod) bool    { return true }
+func (picky) Binder(*cluster.Pod) string { return "" }
+
+func (picky) Filter(*cluster.Pod, []string) (map[string]place.ForeignRejection, error) {
+	return map[string]place.ForeignRejection{"n1": {By: "http://127.0.0.1:1", Reason: "dislikes it"}}, nil
+}
+
+// TestForeignAnswersFromTheRecording: a replay asks no extender; what it answered at the time stands in the recording. The
+// one of this configuration does not even listen.
+func TestForeignAnswersFromTheRecording(t *testing.T) {
+	c, err := config.Parse([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" +
+		"extenders: [{urlPrefix: 'http://127.0.0.1:1', filterVerb: filter, weight: 1}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := recordedWith(t, DefaultMaxBytes, c, picky{})
+	if !strings.Contains(text, `"effect":"Heard"`) || !strings.Contains(text, `"Node":"n2"`) {
+		t.Fatalf("nobody was asked, or the pod did not go to n2:\n%s", text)
+	}
+	if events, different, err := play(text); err != nil || events != 8 || different != 0 {
+		t.Errorf("%d events, %d different, %v", events, different, err)
+	}
+	deaf := strings.ReplaceAll(text, `"By":"http://127.0.0.1:1","Reason":"dislikes it"`, `"By":"http://127.0.0.1:1","Reason":"dislikes it much"`)
+	if _, different, err := play(deaf); err != nil || different != 0 {
+		t.Errorf("another answer: %d different, %v; a reason of a node that was not needed changes nothing else", different, err)
+	}
+}
+
+// TestObjectsAndWritesOnTheTape: volumes stand in a recording, and what is written about them, too.
+func TestObjectsAndWritesOnTheTape(t *testing.T) {
+	ev := engine.ObjectSet{Object: &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv", ResourceVersion: "7"}}}
+	line := engine.AppendEvent(nil, ev)
+	back, ok, err := engine.NewTape().Event(bytes.TrimSpace(line))
+	if err != nil || !ok {
+		t.Fatal(err, ok)
+	}
+	if pv, is := back.(engine.ObjectSet).Object.(*v1.PersistentVolume); !is || pv.Name != "pv" || pv.ResourceVersion != "7" {
+		t.Errorf("came back as %#v", back)
+	}
+	effects := engine.AppendEffects(nil, []engine.Effect{engine.Prepare{Node: "n1", Writes: []cluster.Write{
+		cluster.SelectNode{Target: cluster.Target{Kind: cluster.KindClaim, Name: "data"}, Node: "n1"}}}})
+	if !strings.Contains(string(effects), `{"Write":"SelectNode","Data":{"Kind":"PersistentVolumeClaim"`) {
+		t.Errorf("written as %s", effects)
 	}
 }
