@@ -2,7 +2,10 @@
 
 package place
 
-import "github.com/kumiki-scheduler/kumiki/core/cluster"
+import (
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+)
 
 // class is what a Placer keeps for the pods that node-local plugins cannot tell apart.
 type class struct {
@@ -25,8 +28,13 @@ func (pl *Placer) newClass(spec *cluster.PodSpec) *class {
 	return c
 }
 
-// stale tells whether scores of rows may have changed that the journal does not name.
+// stale tells whether verdicts or scores of rows may have changed that the journal does not name.
 func (c *class) stale(s cluster.Snapshot) bool {
+	for i := range c.plans {
+		if f, ages := c.plans[i].Filter.(plugin.Aging); ages && f.Stale(s) && mutant != epochIgnored {
+			return true
+		}
+	}
 	for i := range c.scorers {
 		if c.scorers[i].score.Epoch(s) != c.scorers[i].epoch && mutant != epochIgnored {
 			return true

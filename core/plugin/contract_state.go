@@ -4,6 +4,13 @@ package plugin
 
 import "github.com/kumiki-scheduler/kumiki/core/cluster"
 
+// Aging is a PodFilter that reads something besides the row and the pod: once it is stale, it is prepared anew and judges
+// all rows again.
+type Aging interface {
+	PodFilter
+	Stale(s cluster.Snapshot) bool
+}
+
 // Remedier is a plugin that may be able to do something about its rejections besides evicting pods (upstream: PostFilter
 // of DynamicResources).
 type Remedier interface {

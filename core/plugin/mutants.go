@@ -21,6 +21,8 @@ const (
 	fitHintAnyNode
 	fitHintPendingDelete
 	fitHintAnyScaleDown
+	fitBackedChecked
+	fitHintAnyClass
 	scoreRealRequests
 	scorePodRealRequest
 	scoreUnaskedScalar
@@ -228,6 +230,8 @@ var Mutants = []Mutation{
 	fitColumnSkipsMemory:      {"fit-column-skips-memory", "the column form forgets memory when CPU is asked for too"},
 	fitHintAnyNode:            {"fit-hint-any-node", "a node that is too small wakes the pod"},
 	fitHintPendingDelete:      {"fit-hint-pending-delete", "the deletion of a pending pod wakes the pod"},
+	fitBackedChecked:          {"fit-backed-checked", "resources that a device class backs are asked of the node"},
+	fitHintAnyClass:           {"fit-hint-any-class", "a device class that states what it stated before wakes the pod"},
 	fitHintAnyScaleDown:       {"fit-hint-any-scale-down", "a scale-down of a resource that is not asked for wakes the pod"},
 	scoreRealRequests:         {"score-real-requests", "NodeResourcesFit scores real requests of the node, not those with defaults"},
 	scorePodRealRequest:       {"score-pod-real-request", "NodeResourcesFit scores the real request of the pod, not that with defaults"},

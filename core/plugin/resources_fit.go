@@ -84,6 +84,9 @@ type need struct {
 	amount int64       // more than 0
 	code   Code        // 0 in a filter with a codebook
 	reason string
+	// backed is set for a resource that a device class backs: a node that offers none of it is not short of it, since
+	// DynamicResources finds devices there, or not (KEP-5004).
+	backed bool
 }
 
 const noColumn resource.ID = -1
@@ -101,10 +104,10 @@ const (
 
 // needsOf lists what a request asks for, a place for the pod itself first.
 func (pl *NodeResourcesFit) needsOf(r *resource.Amounts) []need {
-	needs := []need{{v1.ResourcePods, resource.Pods, 1, tooManyPods, "Too many pods"}}
+	needs := []need{{name: v1.ResourcePods, id: resource.Pods, amount: 1, code: tooManyPods, reason: "Too many pods"}}
 	add := func(name v1.ResourceName, id resource.ID, amount int64, code Code) {
 		if amount > 0 {
-			needs = append(needs, need{name, id, amount, code, "Insufficient " + string(name)})
+			needs = append(needs, need{name: name, id: id, amount: amount, code: code, reason: "Insufficient " + string(name)})
 		}
 	}
 	add(v1.ResourceCPU, resource.CPU, r.MilliCPU, shortOfCPU)
@@ -169,6 +172,9 @@ func (nd *need) judge(used, alloc int64) (short bool, hard Code) {
 	if nd.overflowed() {
 		return true, Unresolvable
 	}
+	if nd.backed && alloc <= 0 {
+		return false, 0
+	}
 	if nd.amount > alloc {
 		hard = nd.hard()
 	}
@@ -176,8 +182,10 @@ func (nd *need) judge(used, alloc int64) (short bool, hard Code) {
 }
 
 // PrepareFilter looks at every pod: also one that asks for nothing needs a place.
-func (pl *NodeResourcesFit) PrepareFilter(_ cluster.Snapshot, p *cluster.Pod) FilterPlan {
+func (pl *NodeResourcesFit) PrepareFilter(s cluster.Snapshot, p *cluster.Pod) FilterPlan {
 	f := &fitFilter{needs: pl.needsOf(&p.Spec.Request)}
+	f.backed, f.classes = markBacked(s, f.needs), s.KindRevision(cluster.KindDeviceClass)
+	f.scalars = len(p.Spec.Request.Scalars) > 0
 	for i := range f.needs {
 		f.never = f.never || f.needs[i].overflowed()
 	}
@@ -194,6 +202,9 @@ func (pl *NodeResourcesFit) PrepareFilter(_ cluster.Snapshot, p *cluster.Pod) Fi
 type fitFilter struct {
 	needs   []need
 	never   bool         // some need overflowed: no node satisfies it
+	scalars bool         // the pod asks for something that a device class could back
+	backed  bool         // one does
+	classes uint64       // revision of the device classes
 	book    *codebook    // nil unless there are more needs than bits in a Code
 	columns []needColumn // per need, valid within one call
 }
@@ -236,7 +247,7 @@ func (f *fitFilter) code(amounts func(i int) (used, alloc int64)) Code {
 
 func (f *fitFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, out []Verdict) {
 	out = out[lo:hi]
-	if !f.resolve(s, lo, hi) || f.never || f.book != nil {
+	if !f.resolve(s, lo, hi) || f.never || f.backed || f.book != nil {
 		f.scanSlow(tag, out)
 		return
 	}
@@ -314,7 +325,8 @@ func (f *fitFilter) codeAt(i int) Code {
 	return code
 }
 
-// scanSlow does the same for needs that overflowed, that no node offers, or that are more than a Code has bits.
+// scanSlow does the same for needs that overflowed, that no node offers, that a device class may back, or that are more
+// than a Code has bits.
 func (f *fitFilter) scanSlow(tag Tag, out []Verdict) {
 	for i := range out {
 		if out[i] != Fits {
@@ -373,11 +385,13 @@ func (b *codebook) code(which []byte) Code {
 }
 
 // Wakes on nodes that the pod would fit if they were empty and that are new or have grown in something it asks for,
-// on pods that leave a node, and on pods that shrink in something it asks for.
+// on pods that leave a node, on pods that shrink in something it asks for, and on device classes that begin to back
+// something it asks for.
 func (pl *NodeResourcesFit) Wakes() []Wake {
 	return []Wake{
 		{Event: Event{Resource: Pod, Action: Delete | UpdatePodScaleDown}, Hint: fitPodHint},
 		{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeAllocatable}, Hint: fitNodeHint},
+		{Event: Event{Resource: DeviceClassObject, Action: Add | Update}, Hint: fitClassHint},
 	}
 }
 
@@ -426,6 +440,7 @@ func namesIn(a *resource.Amounts) []v1.ResourceName {
 func fitNodeHint(p *cluster.Pod, ch Change) Hint {
 	var strict NodeResourcesFit
 	needs := strict.needsOf(&p.Spec.Request)
+	markBacked(ch.State, needs)
 	if slices.ContainsFunc(needs, func(nd need) bool {
 		short, _ := nd.judge(0, ch.NewNode.Allocatable.Get(nd.name))
 		return short
@@ -436,7 +451,8 @@ func fitNodeHint(p *cluster.Pod, ch Change) Hint {
 		return QueueHint
 	}
 	for _, nd := range needs {
-		if ch.NewNode.Allocatable.Get(nd.name) > ch.OldNode.Allocatable.Get(nd.name) {
+		offered := ch.NewNode.Allocatable.Get(nd.name)
+		if offered > ch.OldNode.Allocatable.Get(nd.name) || nd.backed && offered == 0 {
 			return QueueHint
 		}
 	}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"slices"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
+
+// deviceClass backs an extended resource; none when that is empty.
+func deviceClass(name, resource string) *resourceapi.DeviceClass {
+	c := &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if resource != "" {
+		c.Spec.ExtendedResourceName = &resource
+	}
+	return c
+}
+
+// Where a device class backs a resource, NodeResourcesFit leaves it to DynamicResources, except on nodes that offer it
+// themselves. Mutant: fit-backed-checked.
+func TestFitLeavesWhatAClassBacks(t *testing.T) {
+	w := newWorld().with(node("without", offers("cpu", "2", "pods", "3")), node("zero", offers("example.com/gpu", "0", "pods", "3")),
+		node("with", offers("example.com/gpu", "1", "pods", "3")))
+	one, two := pod("p", asks("example.com/gpu", "1")), pod("p", asks("example.com/gpu", "2"))
+	implicit := pod("p", asks("deviceclass.resource.kubernetes.io/gpu", "1"))
+	expect := func(when string, pod string, got, want []string) {
+		t.Helper()
+		if !slices.Equal(got, want) {
+			t.Errorf("%s, %s: %q, want %q", when, pod, got, want)
+		}
+	}
+	short := []string{"Insufficient example.com/gpu"}
+	for _, n := range []string{"without", "zero"} {
+		got, _ := w.says(t, defaultFit(), one, n)
+		expect("no class", "one on "+n, got, short)
+	}
+	got, _ := w.says(t, defaultFit(), implicit, "without")
+	expect("no class", "implicit", got, []string{"Insufficient deviceclass.resource.kubernetes.io/gpu"})
+
+	w.with(deviceClass("gpu", "example.com/gpu"))
+	for _, n := range []string{"without", "zero"} {
+		got, _ := w.says(t, defaultFit(), two, n)
+		expect("a class", "two on "+n, got, nil)
+	}
+	got, _ = w.says(t, defaultFit(), implicit, "without")
+	expect("a class", "implicit", got, nil)
+	got, unresolvable := w.says(t, defaultFit(), two, "with")
+	expect("a class", "two where the node offers one", got, short)
+	if !unresolvable {
+		t.Errorf("two where the node offers one is resolvable")
+	}
+	got, _ = w.says(t, defaultFit(), one, "with")
+	expect("a class", "one where the node offers one", got, nil)
+}
+
+// The verdicts of a prepared filter hold until a class changes, for pods that may ask for what classes back.
+func TestFitAgesWithDeviceClasses(t *testing.T) {
+	w := newWorld().with(node("n"))
+	s := w.store.Snapshot()
+	gpu := defaultFit().PrepareFilter(s, w.intake.PendingPod(pod("p", asks("example.com/gpu", "1")))).Filter.(Aging)
+	cpu := defaultFit().PrepareFilter(s, w.intake.PendingPod(pod("p", asks("cpu", "1")))).Filter.(Aging)
+	if gpu.Stale(s) || cpu.Stale(s) {
+		t.Fatal("stale at once")
+	}
+	w.with(deviceClass("any", ""))
+	if !gpu.Stale(s) || cpu.Stale(s) {
+		t.Fatalf("after a change of classes: gpu stale %v, cpu stale %v", gpu.Stale(s), cpu.Stale(s))
+	}
+}
+
+// Mutant: fit-hint-any-class.
+func TestFitWakesOnDeviceClasses(t *testing.T) {
+	in := cluster.NewIntake()
+	p := in.Pod(pod("p", asks("example.com/gpu", "1", "deviceclass.resource.kubernetes.io/tpu", "1")))
+	for _, story := range []struct {
+		name     string
+		old, now *resourceapi.DeviceClass
+		want     Hint
+	}{
+		{"a class for the resource", nil, deviceClass("gpu", "example.com/gpu"), QueueHint},
+		{"a class by its own name", nil, deviceClass("tpu", ""), QueueHint},
+		{"a class for something else", nil, deviceClass("gpu", "example.com/other"), SkipHint},
+		{"a class begins to back it", deviceClass("gpu", ""), deviceClass("gpu", "example.com/gpu"), QueueHint},
+		{"a class backs it as before", deviceClass("gpu", "example.com/gpu"), deviceClass("gpu", "example.com/gpu"), SkipHint},
+		{"a class stops backing it", deviceClass("gpu", "example.com/gpu"), deviceClass("gpu", ""), SkipHint},
+		{"an update of the class by its own name", deviceClass("tpu", ""), deviceClass("tpu", "example.com/other"), SkipHint},
+	} {
+		ch := Change{Event: Event{Resource: DeviceClassObject, Action: Update}, NewObject: story.now}
+		if story.old == nil {
+			ch.Event.Action = Add
+		} else {
+			ch.OldObject = story.old
+		}
+		if got, asked := wakes(defaultFit(), p, ch); !asked || got != story.want {
+			t.Errorf("%s: hint %v (asked: %v), want %v", story.name, got, asked, story.want)
+		}
+	}
+}
+
+// A node that does not offer the resource is of use to a pod whose resource a class backs: slices may come with it.
+func TestFitWakesOnNodesForBackedResources(t *testing.T) {
+	w := newWorld().with(deviceClass("gpu", "example.com/gpu"))
+	p := w.intake.Pod(pod("p", asks("example.com/gpu", "1")))
+	plain, grown := w.intake.Node(node("n", offers("cpu", "1"))), w.intake.Node(node("n", offers("cpu", "2")))
+	for _, state := range []cluster.Snapshot{w.store.Snapshot(), newWorld().store.Snapshot()} {
+		want := SkipHint
+		if state == w.store.Snapshot() {
+			want = QueueHint
+		}
+		add := Change{Event: Event{Resource: NodeObject, Action: Add}, NewNode: plain, State: state}
+		if got, _ := wakes(defaultFit(), p, add); got != want {
+			t.Errorf("a new node: hint %v, want %v", got, want)
+		}
+		update := Change{Event: Event{Resource: NodeObject, Action: UpdateNodeAllocatable}, OldNode: plain, NewNode: grown, State: state}
+		if got, _ := wakes(defaultFit(), p, update); got != want {
+			t.Errorf("a node that grew: hint %v, want %v", got, want)
+		}
+	}
+}
+
+func TestFitFormsAgreeWithDeviceClasses(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, nodes := randomWorld(t, 40)
+		for _, name := range someScalars {
+			if chance(t, 50, "backs "+name) {
+				w.with(deviceClass("class-"+name, name))
+			}
+		}
+		s := w.store.Snapshot()
+		p := w.intake.PendingPod(randomPod(t, "pending", nodes))
+		sameForms(t, s, prepareAll(s, p, []Plugin{defaultFit()}), 0, cluster.NodeIdx(s.Rows()))
+	})
+}
