@@ -51,6 +51,12 @@ func ofSpacesWith(t v1.PodAffinityTerm, sel *metav1.LabelSelector) v1.PodAffinit
 	return t
 }
 
+// withKeys names label keys that the API server has merged into the selector already.
+func withKeys(t v1.PodAffinityTerm, match, mismatch string) v1.PodAffinityTerm {
+	t.MatchLabelKeys, t.MismatchLabelKeys = []string{match}, []string{mismatch}
+	return t
+}
+
 func nearOf(p *v1.Pod) *v1.PodAffinity {
 	if p.Spec.Affinity == nil {
 		p.Spec.Affinity = &v1.Affinity{}
@@ -165,6 +171,7 @@ func TestPodAffinityFilters(t *testing.T) {
 		"no selector means no pods":             {pod: pod("p", wantsNear(v1.PodAffinityTerm{TopologyKey: "zone"})), not: "a1:place a2:place b1:place b2:place off:place"},
 		"an empty selector means all pods":      {pod: pod("p", wantsNear(podsBy("zone"))), not: "b1:place b2:place off:place"},
 		"a selector with an expression":         {pod: pod("p", wantsNear(podsWhere("zone", "app", metav1.LabelSelectorOpNotIn, "db"))), not: "b1:place b2:place off:place"},
+		"matchLabelKeys are the API server's":   {pod: pod("p", wears("app", "db", "tier", "back"), wantsNear(withKeys(zone, "tier", "app"))), not: "b1:place b2:place off:place"},
 		"the first of its kind":                 {pod: pod("p", wears("app", "new"), wantsNear(podsBy("zone", "app", "new"))), not: "off:place"},
 		"the first, but not of its own kind":    {pod: pod("p", wears("app", "old"), wantsNear(podsBy("zone", "app", "new"))), not: "a1:place a2:place b1:place b2:place off:place"},
 		"not the first":                         {pod: pod("p", wears("app", "web"), wantsNear(zone)), not: "b1:place b2:place off:place"},
