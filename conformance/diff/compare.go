@@ -95,7 +95,8 @@ func text(v *outcome.Verdict) string {
 	return fmt.Sprintf("%s by %q %q", v.Code, v.Plugin, v.Reasons)
 }
 
-func scores(up, our *outcome.Outcome) string {
+func scores(upAll, ourAll *outcome.Outcome) string {
+	up, our := withoutIdle(upAll), withoutIdle(ourAll)
 	for i := range up.Scores {
 		u := &up.Scores[i]
 		if i >= len(our.Scores) || our.Scores[i].Plugin != u.Plugin {
@@ -124,6 +125,19 @@ func scores(up, our *outcome.Outcome) string {
 		return fmt.Sprintf("best nodes: upstream %v, kumiki %v", up.Best, our.Best)
 	}
 	return ""
+}
+
+// withoutIdle leaves the scores of DynamicResources out that say nothing, see Framing.
+func withoutIdle(o *outcome.Outcome) *outcome.Outcome {
+	i := slices.IndexFunc(o.Scores, func(s outcome.Scores) bool {
+		return s.Plugin == "DynamicResources" && !slices.ContainsFunc(s.Raw, func(n int64) bool { return n != 0 })
+	})
+	if i < 0 {
+		return o
+	}
+	out := *o
+	out.Scores = slices.Delete(slices.Clone(o.Scores), i, i+1)
+	return &out
 }
 
 func plugins(o *outcome.Outcome) []string {

@@ -128,5 +128,6 @@ func (m *maker) nominated(nodes []*v1.Node) *v1.Pod {
 	}
 	m.amongOthers(p, m.crossed)
 	m.volumes(p, m.volumed)
+	m.claimDevices(p, m.devices)
 	return p
 }

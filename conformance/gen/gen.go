@@ -46,6 +46,10 @@ type maker struct {
 	// with volumes; 0 without any objects of storage.
 	claims  map[string][]string
 	volumed int
+	// deviceClaims: namespace -> names of its resource claims. devices is the share in
+	// percent of pods that ask for devices.
+	deviceClaims map[string][]string
+	devices      int
 	// made are objects that came with the pods just made.
 	made []scenario.Object
 	// serial numbers pods, so that names and UIDs are unique.
@@ -73,6 +77,7 @@ func MakeWith(seed uint64, n int, sizes Sizes, plugins []scenario.Plugin) *scena
 		s.Nodes = append(s.Nodes, m.node(i))
 	}
 	m.storageObjects(s, s.Nodes)
+	m.deviceObjects(s, s.Nodes)
 	for _, node := range s.Nodes {
 		s.Bound = append(s.Bound, m.boundPods(node)...)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/host/devices"
 )
 
 // AllPlugins is upstream's default profile, with its weights and in its order,
@@ -32,8 +33,8 @@ func DefaultPlugins() []scenario.Plugin {
 
 // Registered says whether kumiki has the plugin.
 func Registered(name string) bool {
-	_, ok := plugin.Lookup(name)
-	return ok
+	_, native := plugin.Lookup(name)
+	return native || name == devices.Name
 }
 
 // profile is upstream's default in half of the scenarios.

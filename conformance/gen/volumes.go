@@ -405,7 +405,7 @@ func (m *maker) changedStorage(o scenario.APIObject) scenario.APIObject {
 		old.AllowedTopologies = m.allowed()
 		next = old
 	default:
-		return nil
+		return m.changedDevices(o)
 	}
 	next.SetResourceVersion(version)
 	return next

@@ -23,14 +23,7 @@ func Config(p *scenario.Profile) (engine.Config, error) {
 	if err != nil {
 		return engine.Config{}, err
 	}
-	c, err := app.EngineConfig(resolved)
-	if err != nil {
-		return engine.Config{}, err
-	}
-	for i := range c.Profiles {
-		c.Profiles[i] = withMigration(c.Profiles[i])
-	}
-	return c, nil
+	return app.EngineConfig(resolved)
 }
 
 // Profile is the one profile of Config.
