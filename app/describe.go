@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	configv1 "k8s.io/kube-scheduler/config/v1"
+
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+)
+
+// Description says how each profile of a configuration decides.
+type Description struct {
+	Profiles []ProfileDescription `json:"profiles"`
+}
+
+// ProfileDescription is about one profile.
+type ProfileDescription struct {
+	SchedulerName string `json:"schedulerName"`
+	// Search is the strategy in words.
+	Search  string              `json:"search"`
+	Plugins []PluginDescription `json:"plugins"`
+	// Extenders are foreign code that takes part in the profile's decisions.
+	Extenders []ExtenderDescription `json:"extenders,omitempty"`
+}
+
+// PluginDescription is about one plugin of a profile, in the order of the default profile.
+type PluginDescription struct {
+	Name   string         `json:"name"`
+	Points []config.Point `json:"points"`
+	Weight int64          `json:"weight,omitempty"` // of its score
+	// Acting is false for a plugin that can be configured and is not built; Why says so.
+	Acting bool   `json:"acting"`
+	Why    string `json:"why,omitempty"`
+	// Filter and Score tell whether what the plugin says of a node is kept while the node stays as it is; nil where the
+	// plugin does neither.
+	Filter *FastPath `json:"filter,omitempty"`
+	Score  *FastPath `json:"score,omitempty"`
+}
+
+// FastPath tells whether a plugin works from what is kept of earlier decisions.
+type FastPath struct {
+	On bool `json:"on"`
+	// OffBy is the plugin that turned it off, which may be the plugin itself; Why is the reason, and Pods for which pods.
+	OffBy string `json:"offBy,omitempty"`
+	Why   string `json:"why,omitempty"`
+	Pods  string `json:"pods,omitempty"`
+}
+
+// ExtenderDescription is about an extender.
+type ExtenderDescription struct {
+	URL   string   `json:"url"`
+	Verbs []string `json:"verbs"`
+	// Pods says which pods leave the fast path because of it, and Why, why.
+	Pods string `json:"pods"`
+	Why  string `json:"why"`
+}
+
+// perDecision says of a plugin that is asked anew for each decision why that is, and for which pods: plugin -> text.
+// Other pods it skips.
+var perDecision = map[string]struct{ pods, why string }{
+	config.InterPodAffinity:   {"pods with affinity to pods, and pods that such pods mean", "counts pods on other nodes"},
+	config.PodTopologySpread:  {"pods with spread constraints, of their own or by default", "counts pods on other nodes"},
+	config.VolumeRestrictions: {"pods with volumes", "looks at who else uses a claim"},
+	config.NodeVolumeLimits:   {"pods with volumes", "looks at claims, volumes and attachments"},
+	config.VolumeBinding:      {"pods with claims", "looks at claims, volumes and storage classes"},
+	config.VolumeZone:         {"pods with claims", "looks at claims and volumes"},
+	config.DynamicResources:   {"pods with resource claims, or extended resources that devices back", "asks the allocator of devices node by node"},
+}
+
+// Describe tells how the profiles of a configuration decide, without starting anything.
+func Describe(c config.Resolved) (Description, error) {
+	made, err := EngineConfig(c)
+	if err != nil {
+		return Description{}, err
+	}
+	var out Description
+	for i, p := range c.Profiles {
+		d := ProfileDescription{SchedulerName: p.SchedulerName, Search: searchText(p.Search)}
+		filters, scores := fastFilters(made.Profiles[i]), fastScores(made.Profiles[i])
+		for _, name := range config.Plugins() {
+			points := pointsOf(p, name)
+			if len(points) == 0 {
+				continue
+			}
+			about := PluginDescription{Name: name, Points: points, Weight: p.Weights[name], Acting: built(name), Filter: filters[name], Score: scores[name]}
+			if !about.Acting {
+				about.Why = "not built in this version"
+			}
+			d.Plugins = append(d.Plugins, about)
+		}
+		for _, e := range c.Extenders {
+			d.Extenders = append(d.Extenders, describeExtender(e))
+		}
+		out.Profiles = append(out.Profiles, d)
+	}
+	return out, nil
+}
+
+func pointsOf(p config.Profile, name string) []config.Point {
+	var points []config.Point
+	for _, at := range config.Points() {
+		if p.Runs(at, name) {
+			points = append(points, at)
+		}
+	}
+	return points
+}
+
+// fastFilters tells of each filter whether its verdicts are kept: plugin -> answer. From the first filter on that is
+// asked anew, all are: a rejection is laid at the first filter that rejects.
+func fastFilters(p engine.Profile) map[string]*FastPath {
+	out := map[string]*FastPath{}
+	first := ""
+	for _, f := range p.Filters {
+		name := f.Name()
+		_, wide := f.(plugin.WideFilter)
+		switch {
+		case wide:
+			out[name] = off(name)
+		case first != "":
+			out[name] = &FastPath{OffBy: first, Why: "comes after a filter that is asked anew for each decision", Pods: "pods that it does not skip"}
+		default:
+			out[name] = &FastPath{On: true}
+		}
+		if wide && first == "" {
+			first = name
+		}
+	}
+	return out
+}
+
+// fastScores tells of each scorer whether its raw scores are kept: plugin -> answer.
+func fastScores(p engine.Profile) map[string]*FastPath {
+	out := map[string]*FastPath{}
+	for _, s := range p.Scorers {
+		if _, wide := s.Scorer.(plugin.WideScorer); wide {
+			out[s.Name()] = off(s.Name())
+		} else {
+			out[s.Name()] = &FastPath{On: true}
+		}
+	}
+	return out
+}
+
+func off(name string) *FastPath {
+	reason := perDecision[name]
+	return &FastPath{OffBy: name, Why: reason.why, Pods: reason.pods}
+}
+
+func describeExtender(e configv1.Extender) ExtenderDescription {
+	out := ExtenderDescription{URL: e.URLPrefix, Pods: "all pods"}
+	for _, verb := range []struct{ name, path string }{
+		{"filter", e.FilterVerb}, {"prioritize", e.PrioritizeVerb}, {"preempt", e.PreemptVerb}, {"bind", e.BindVerb},
+	} {
+		if verb.path != "" {
+			out.Verbs = append(out.Verbs, verb.name)
+		}
+	}
+	if len(e.ManagedResources) > 0 {
+		names := make([]string, len(e.ManagedResources))
+		for i, r := range e.ManagedResources {
+			names[i] = r.Name
+		}
+		slices.Sort(names)
+		out.Pods = "pods that ask for " + strings.Join(names, " or ")
+	}
+	if out.Why = "is sent the name of every node that fits"; e.FilterVerb == "" && e.PrioritizeVerb == "" {
+		out.Pods, out.Why = "no pods", "takes no part in the choice of a node"
+	}
+	return out
+}
+
+func searchText(s config.Search) string {
+	switch s.Strategy {
+	case config.Window:
+		if s.Percentage == 0 {
+			return "window: nodes in turn, until the share of them fits that kube-scheduler's own formula gives"
+		}
+		return fmt.Sprintf("window: nodes in turn, until %d%% of them fit", s.Percentage)
+	case config.RandomSubset:
+		return fmt.Sprintf("randomSubset: the best of %d random nodes that fit", s.Subset)
+	case config.PowerOfTwo:
+		return "powerOfTwo: the better of two random nodes that fit"
+	}
+	return "all: the best of all nodes that fit"
+}
