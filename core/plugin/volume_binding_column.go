@@ -78,7 +78,7 @@ type volumeAffinity struct {
 }
 
 // maxParsed bounds VolumeBinding.parsed and places.
-const maxParsed = 1 << 16
+const maxParsed = 1 << 14
 
 var everywhere volumeAffinity
 
