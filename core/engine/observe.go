@@ -20,11 +20,11 @@ func (e *Engine) setNode(n *cluster.Node) {
 	e.store.SetNode(n)
 	e.window.SetNode(old, n)
 	if old == nil {
-		e.happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add}, NewNode: n})
+		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add}, NewNode: n})
 		return
 	}
 	for _, ev := range plugin.NodeChanges(old, n) {
-		e.happened(plugin.Change{Event: ev, OldNode: old, NewNode: n})
+		e.queue.Happened(plugin.Change{Event: ev, OldNode: old, NewNode: n})
 	}
 }
 
@@ -40,7 +40,7 @@ func (e *Engine) nodeNow(name string) *cluster.Node {
 func (e *Engine) deleteNode(name string) {
 	if old := e.store.DeleteNode(name); old != nil {
 		e.window.DeleteNode(old)
-		e.happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Delete}, OldNode: old})
+		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Delete}, OldNode: old})
 	}
 }
 
@@ -68,11 +68,11 @@ func (e *Engine) setBound(p *cluster.Pod) {
 			fmt.Sprintf("ledger %q, API server %q, was assumed %v", seen.Elsewhere, p.NodeName, seen.WasAssumed)})
 	}
 	if seen.Old == nil || seen.WasAssumed {
-		e.happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Add}, NewPod: p})
+		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Add}, NewPod: p})
 		return
 	}
 	for _, ev := range plugin.PodChanges(seen.Old, p) {
-		e.happened(plugin.Change{Event: ev, OldPod: seen.Old, NewPod: p})
+		e.queue.Happened(plugin.Change{Event: ev, OldPod: seen.Old, NewPod: p})
 	}
 }
 
@@ -139,7 +139,7 @@ func (e *Engine) roomFreed(p *cluster.Pod, upTo *int32) {
 		return
 	}
 	freed := plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}
-	e.happened(plugin.Change{Event: freed, OldPod: p, OnlyUpTo: upTo})
+	e.queue.Happened(plugin.Change{Event: freed, OldPod: p, OnlyUpTo: upTo})
 }
 
 func (e *Engine) deletePod(uid cluster.UID) {

@@ -314,14 +314,8 @@ var eventKinds = map[cluster.Kind]plugin.Resource{ // kind -> as plugins registe
 
 func (e *Engine) objectHappened(kind cluster.Kind, action plugin.Action, old, obj cluster.Object) {
 	if about, wakes := eventKinds[kind]; wakes && mutant != objectsWakeNobody {
-		e.happened(plugin.Change{Event: plugin.Event{Resource: about, Action: action}, OldObject: old, NewObject: obj})
+		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: about, Action: action}, OldObject: old, NewObject: obj})
 	}
-}
-
-// happened tells the queue of a change.
-func (e *Engine) happened(ch plugin.Change) {
-	ch.State = e.store.Snapshot()
-	e.queue.Happened(ch)
 }
 
 // foreignWakes are the events that wake pods that foreign code rejected: all.

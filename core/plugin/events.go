@@ -74,7 +74,7 @@ type Change struct {
 	OldNode, NewNode *cluster.Node
 	// OldObject and NewObject are of the type that Event.Resource names.
 	OldObject, NewObject cluster.Object
-	// State is the cluster after the change.
+	// State is the cluster when a hint is asked; the queue fills it in.
 	State cluster.Snapshot
 	// OnlyUpTo, when not nil, is the highest priority that the change is of use to: room that was held by a nomination
 	// is free for pods of that priority or less.

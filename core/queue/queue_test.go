@@ -228,3 +228,52 @@ func BenchmarkAddPopDone(b *testing.B) {
 		q.TakeMoves()
 	}
 }
+
+// A hint sees the cluster, whether it is asked about something that happened, about an update of its own pod, or about
+// what happened while the pod was in flight.
+// Mutant: judge that leaves the change's State as it came.
+func TestHintsSeeTheCluster(t *testing.T) {
+	store := cluster.NewStore()
+	store.SetNode(&cluster.Node{Name: "n"})
+	wake := func(happens func(q *Queue, p *cluster.Pod)) bool {
+		q := New(Config{State: store.Snapshot(), Profiles: map[string]Profile{"": {Wakes: []PluginWakes{{Plugin: "Reader", Wakes: []plugin.Wake{{
+			Event: plugin.Event{Resource: plugin.Pod, Action: plugin.All},
+			Hint: func(_ *cluster.Pod, ch plugin.Change) plugin.Hint {
+				if ch.State == (cluster.Snapshot{}) || ch.State.Nodes() != 1 {
+					return plugin.SkipHint
+				}
+				return plugin.QueueHint
+			},
+		}}}}}}})
+		q.Tick(epoch)
+		p := podNamed("p", 1)
+		q.Add(p)
+		u, _ := q.Pop()
+		if happens == nil {
+			q.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}, OldPod: podNamed("other", 1)})
+		}
+		q.Requeue(u, Rejection{Plugins: []string{"Reader"}})
+		if happens != nil {
+			happens(q, p)
+		}
+		_, sub, _ := q.Lookup(p.UID)
+		return sub != record.Unschedulable
+	}
+	if !wake(func(q *Queue, _ *cluster.Pod) {
+		q.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}, OldPod: podNamed("other", 1)})
+	}) {
+		t.Error("asked about another pod, it does not see the cluster")
+	}
+	if !wake(func(q *Queue, p *cluster.Pod) {
+		after := *p
+		spec := *p.Spec
+		spec.Labels = map[string]string{"now": "other"}
+		after.Spec, after.ResourceVersion, after.Generation = &spec, "9", 9
+		q.Update(p, &after)
+	}) {
+		t.Error("asked about its own pod, it does not see the cluster")
+	}
+	if !wake(nil) {
+		t.Error("asked about what happened in flight, it does not see the cluster")
+	}
+}

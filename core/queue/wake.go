@@ -150,6 +150,7 @@ func (q *Queue) judge(g *group, p *cluster.Pod, ch plugin.Change) verdict {
 		}
 		return verdict{how: afterBackoff, cause: m.cause}
 	}
+	ch.State = q.cfg.State
 	best := verdict{how: stay}
 	for i := range m.asks {
 		a := &m.asks[i]
