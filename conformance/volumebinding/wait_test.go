@@ -16,6 +16,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -36,8 +37,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// api is the API server that upstream writes to: every write is accepted and makes version 11.
+// api is the API server that upstream writes to: every write is accepted, and makes version 11 unless it changes nothing.
 type api struct {
+	*world
 	kubernetes.Interface
 	corev1.CoreV1Interface
 	// volumes and claims are what was written, by name.
@@ -63,7 +65,7 @@ type volumesOf struct {
 
 func (v volumesOf) Update(_ context.Context, pv *v1.PersistentVolume, _ metav1.UpdateOptions) (*v1.PersistentVolume, error) {
 	is := pv.DeepCopy()
-	is.ResourceVersion = "11"
+	is.ResourceVersion = v.a.version(pv)
 	v.a.volumes[is.Name] = is
 	v.a.wrote()
 	return is, nil
@@ -76,10 +78,19 @@ type claimsIn struct {
 
 func (c claimsIn) Update(_ context.Context, claim *v1.PersistentVolumeClaim, _ metav1.UpdateOptions) (*v1.PersistentVolumeClaim, error) {
 	is := claim.DeepCopy()
-	is.ResourceVersion = "11"
+	is.ResourceVersion = c.a.version(claim)
 	c.a.claims[is.Name] = is
 	c.a.wrote()
 	return is, nil
+}
+
+// version is that of an object once it has been written.
+func (a *api) version(obj scenario.APIObject) string {
+	ref := scenario.ObjectRef{Kind: scenario.KindOf(obj), Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	if was, _ := a.h.objects.Get(ref); equality.Semantic.DeepEqual(was, obj) {
+		return obj.GetResourceVersion()
+	}
+	return "11"
 }
 
 func (a *api) wrote() {
@@ -164,7 +175,7 @@ func (w *world) wait(t *testing.T, i int, hold plugin.Reservation, p *v1.Pod) (u
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	objects, log := w.h.objects.Factory, klog.Background()
-	wrote := &api{volumes: map[string]*v1.PersistentVolume{}, claims: map[string]*v1.PersistentVolumeClaim{}}
+	wrote := &api{world: w, volumes: map[string]*v1.PersistentVolume{}, claims: map[string]*v1.PersistentVolumeClaim{}}
 	nodes := &looks{NodeInformer: objects.Core().V1().Nodes(), second: cancel}
 	binder, err := upstream.NewVolumeBinder(log, wrote, feature.Features{EnableVolumeAttributesClass: true}, objects.Core().V1().Pods(), nodes,
 		objects.Storage().V1().CSINodes(), objects.Core().V1().PersistentVolumeClaims(), objects.Core().V1().PersistentVolumes(), objects.Storage().V1().StorageClasses(),
