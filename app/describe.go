@@ -124,7 +124,7 @@ func fastFilters(p engine.Profile) map[string]*FastPath {
 		case wide:
 			out[name] = off(name)
 		case first != "":
-			out[name] = &FastPath{OffBy: first, Why: "comes after a filter that is asked anew for each decision", Pods: "pods that it does not skip"}
+			out[name] = &FastPath{OffBy: first, Why: "comes after " + first + ", which is asked anew for each decision", Pods: "pods that it does not skip"}
 		default:
 			out[name] = &FastPath{On: true}
 		}

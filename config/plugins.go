@@ -165,3 +165,14 @@ func describe(name string) (descriptor, bool) {
 }
 
 func (d descriptor) runsAt(at Point) bool { return slices.Contains(d.points, at) }
+
+// PluginsAt lists the plugins that a profile can enable at a point, in the order of the default profile.
+func PluginsAt(at Point) []string {
+	var names []string
+	for _, d := range builtin {
+		if at == MultiPoint || d.runsAt(at) {
+			names = append(names, d.name)
+		}
+	}
+	return names
+}

@@ -4,56 +4,109 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
+	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/config"
 )
 
 func newConfigCommand(io streams) *cobra.Command {
 	c := &cobra.Command{Use: "config", Short: "Check a configuration file, or show what it comes to"}
-	validate := &cobra.Command{
+	c.AddCommand(newValidateCommand(io), newShowCommand(io), newSchemaCommand(io))
+	return c
+}
+
+func newValidateCommand(io streams) *cobra.Command {
+	return &cobra.Command{
 		Use:   "validate FILE",
-		Short: "Tell everything that is wrong with a KubeSchedulerConfiguration; exit 0 when nothing is",
-		Args:  args(cobra.ExactArgs(1)),
+		Short: "Tell everything that is wrong with a KubeSchedulerConfiguration",
+		Long: `Tell everything that is wrong with a KubeSchedulerConfiguration: each problem with its line and its field.
+A FILE of - is the standard input. The exit code is 0 when nothing is wrong, 1 when something is, 2 for a mistake on the
+command line. Warnings are about what works and may not be meant.`,
+		Args: args(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error {
-			resolved, err := config.Read(a[0])
+			resolved, err := readConfig(io, a[0])
 			if err != nil {
 				return err
+			}
+			if _, err := app.EngineConfig(resolved); err != nil {
+				return fmt.Errorf("%s: %w", a[0], err)
 			}
 			warn(io, resolved)
 			_, err = fmt.Fprintf(io.Out, "%s is valid: %d profile(s)\n", a[0], len(resolved.Profiles))
 			return err
 		},
 	}
-	show := &cobra.Command{
+}
+
+func newShowCommand(io streams) *cobra.Command {
+	var out output
+	fastPath := false
+	c := &cobra.Command{
 		Use:   "show [FILE]",
-		Short: "Print a configuration with all defaults filled in and all plugin sets expanded, as a file that can be used",
-		Args:  args(cobra.MaximumNArgs(1)),
+		Short: "Show a configuration with all defaults filled in and all plugin sets expanded",
+		Long: `Show what a configuration comes to, or the default without a FILE.
+
+As a table: what each plugin of each profile does, and whether it is on the fast path, which keeps what a plugin says of a
+node until the node changes. A plugin that looks at more than one node turns it off for the pods that it does not skip, and
+for the filters behind it; an extender, for the pods that it takes. Besides, nodes with nominated pods are always judged
+singly.
+
+As yaml or json: a file that can be used, by kube-scheduler too. With --fast-path, the table's content instead.`,
+		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error {
 			resolved := config.Default()
 			if len(a) == 1 {
 				var err error
-				if resolved, err = config.Read(a[0]); err != nil {
+				if resolved, err = readConfig(io, a[0]); err != nil {
 					return err
 				}
 			}
 			warn(io, resolved)
-			wire, err := resolved.Wire()
+			description, err := app.Describe(resolved)
 			if err != nil {
 				return err
 			}
-			text, err := yaml.Marshal(wire)
-			if err != nil {
-				return fmt.Errorf("writing the configuration: %w", err)
+			var data any = description
+			if !fastPath {
+				if data, err = resolved.Wire(); err != nil {
+					return err
+				}
 			}
-			_, err = io.Out.Write(text)
+			return out.print(io.Out, data, func(wide bool) error { return describeConfig(io.Out, resolved, description, wide) })
+		},
+	}
+	out.addFlag(c)
+	c.Flags().BoolVar(&fastPath, "fast-path", false, "with -o yaml or json: how each plugin decides, instead of a configuration file")
+	return c
+}
+
+func newSchemaCommand(io streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON schema of configuration files, for editors",
+		Args:  args(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := io.Out.Write(config.Schema())
 			return err
 		},
 	}
-	c.AddCommand(validate, show)
-	return c
+}
+
+// readConfig reads a file, or the standard input.
+func readConfig(s streams, file string) (config.Resolved, error) {
+	if file != "-" {
+		return config.Read(file)
+	}
+	text, err := io.ReadAll(s.In)
+	if err != nil {
+		return config.Resolved{}, fmt.Errorf("reading the configuration from the standard input: %w", err)
+	}
+	return config.Parse(text)
 }
 
 // warn tells what works but may not be meant.
@@ -61,4 +114,74 @@ func warn(io streams, c config.Resolved) {
 	for _, w := range c.Warnings {
 		fmt.Fprintln(io.Err, "warning: "+w)
 	}
+}
+
+// describeConfig writes a configuration for people: what holds for all profiles, then one table per profile.
+func describeConfig(w io.Writer, c config.Resolved, d app.Description, wide bool) error {
+	processText(w, c)
+	for _, p := range d.Profiles {
+		fmt.Fprintf(w, "\nprofile %s\n  search   %s\n\n", p.SchedulerName, p.Search)
+		table := printers.GetNewTabWriter(w)
+		points := ""
+		if wide {
+			points = "POINTS\t"
+		}
+		fmt.Fprintln(table, "  PLUGIN\tWEIGHT\t"+points+"FILTER\tSCORE\tOFF FOR")
+		for _, pl := range p.Plugins {
+			fmt.Fprintln(table, pluginLine(pl, wide))
+		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
+		for _, e := range p.Extenders {
+			fmt.Fprintf(w, "  extender %s (%s): off for %s: it %s\n", e.URL, strings.Join(e.Verbs, ", "), e.Pods, e.Why)
+		}
+	}
+	return nil
+}
+
+func processText(w io.Writer, c config.Resolved) {
+	limit := "no limit but binds in flight"
+	if c.ClientConnection.QPS > 0 {
+		limit = fmt.Sprintf("%g a second, %d at once", c.ClientConnection.QPS, c.ClientConnection.Burst)
+	}
+	election := "off"
+	if l := c.LeaderElection; l.Enabled {
+		election = fmt.Sprintf("lease %s/%s: lasts %s, renewed within %s, tried every %s", l.Namespace, l.Name, l.LeaseDuration, l.RenewDeadline, l.RetryPeriod)
+	}
+	fmt.Fprintf(w, `backoff          %s to %s
+requests         %s
+binds in flight  %d
+seed             %d
+leader election  %s
+parallelism      %d (of no effect: the core decides on one goroutine)
+`, c.PodInitialBackoff, c.PodMaxBackoff, limit, c.Kumiki.InFlightBinds, c.Kumiki.Seed, election, c.Parallelism)
+}
+
+// pluginLine is a plugin's row: whether what it filters and scores is on the fast path, and if not, for whom and why.
+func pluginLine(pl app.PluginDescription, wide bool) string {
+	weight, reason := "", pl.Why
+	if pl.Weight > 0 {
+		weight = fmt.Sprint(pl.Weight)
+	}
+	state := func(f *app.FastPath) string {
+		switch {
+		case f == nil:
+			return "-"
+		case f.On:
+			return "on"
+		}
+		reason = f.Pods + ": " + f.Why
+		return "off"
+	}
+	points := ""
+	if wide {
+		names := make([]string, len(pl.Points))
+		for i, at := range pl.Points {
+			names[i] = string(at)
+		}
+		points = strings.Join(names, ",") + "\t"
+	}
+	filter, score := state(pl.Filter), state(pl.Score)
+	return fmt.Sprintf("  %s\t%s\t%s%s\t%s\t%s", pl.Name, weight, points, filter, score, reason)
 }

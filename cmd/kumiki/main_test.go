@@ -46,7 +46,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"kumiki", "config", "validate", good}, 0, "is valid: 1 profile(s)", ""},
 		{[]string{"kumiki", "config", "validate", bad}, 1, "", "line 3: paralelism: unknown field"},
 		{[]string{"kumiki", "config", "validate", "/does/not/exist"}, 1, "", "no such file"},
-		{[]string{"kumiki", "config", "show"}, 0, "schedulerName: default-scheduler", ""},
+		{[]string{"kumiki", "config", "show", "-o", "yaml"}, 0, "schedulerName: default-scheduler", ""},
 		{[]string{"kumiki", "config", "validate"}, 2, "", "accepts 1 arg(s)"},
 		{[]string{"kumiki", "nonsense"}, 2, "", `unknown command "nonsense"`},
 		{[]string{"kumiki", "why"}, 2, "", "usage: kumiki why"},

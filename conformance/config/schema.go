@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+
+	ours "github.com/kumiki-scheduler/kumiki/config"
+)
+
+const apiVersion = "kubescheduler.config.k8s.io/v1"
+
+// Schema generates the JSON schema of configuration files (draft 7): the shape from upstream's Go types and ours, limits
+// and names from what package config accepts. It holds whatever package config accepts; what only fields together make
+// wrong, it cannot say.
+func Schema() ([]byte, error) {
+	g := &generator{definitions: object{}}
+	g.of(reflect.TypeFor[configv1.KubeSchedulerConfiguration]())
+	top := g.definitions["KubeSchedulerConfiguration"].(object)
+	top["type"] = "object"
+	top["required"] = list{"apiVersion", "kind"}
+	top["properties"].(object)["apiVersion"] = object{"const": apiVersion}
+	top["properties"].(object)["kind"] = object{"const": "KubeSchedulerConfiguration"}
+	g.points()
+	g.arguments()
+	return json.MarshalIndent(object{
+		"$schema":     "http://json-schema.org/draft-07/schema#",
+		"title":       "KubeSchedulerConfiguration " + apiVersion + ", with the settings of kumiki",
+		"$ref":        "#/definitions/KubeSchedulerConfiguration",
+		"definitions": g.definitions,
+	}, "", "  ")
+}
+
+// generator collects definitions by name of their type.
+type generator struct{ definitions object }
+
+// duration is what time.ParseDuration reads.
+const duration = `^[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$`
+
+// of is the schema of a type. Everything may be null, which is like leaving it out.
+func (g *generator) of(t reflect.Type) object {
+	switch t {
+	case reflect.TypeFor[metav1.Duration]():
+		return object{"type": list{"string", "null"}, "pattern": duration}
+	case reflect.TypeFor[runtime.RawExtension]():
+		return object{}
+	case reflect.TypeFor[[]byte]():
+		return object{"type": list{"string", "null"}, "contentEncoding": "base64"}
+	case reflect.TypeFor[ours.Strategy]():
+		return object{"enum": list{"all", "window", "randomSubset", "powerOfTwo", nil}}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return g.of(t.Elem())
+	case reflect.Bool:
+		return object{"type": list{"boolean", "null"}}
+	case reflect.String:
+		return object{"type": list{"string", "null"}}
+	case reflect.Int32:
+		return object{"type": list{"integer", "null"}, "minimum": math.MinInt32, "maximum": math.MaxInt32}
+	case reflect.Int64:
+		return object{"type": list{"integer", "null"}}
+	case reflect.Uint64:
+		return object{"type": list{"integer", "null"}, "minimum": 0}
+	case reflect.Float32:
+		return object{"type": list{"number", "null"}}
+	case reflect.Slice:
+		return object{"type": list{"array", "null"}, "items": g.of(t.Elem())}
+	case reflect.Map:
+		return object{"type": list{"object", "null"}, "additionalProperties": g.of(t.Elem())}
+	case reflect.Struct:
+		g.define(t)
+		return object{"$ref": "#/definitions/" + t.Name()}
+	}
+	panic(fmt.Sprintf("a configuration holds a %s", t))
+}
+
+// define adds a struct to the definitions, once.
+func (g *generator) define(t reflect.Type) {
+	if g.definitions[t.Name()] != nil {
+		return
+	}
+	properties := object{}
+	g.definitions[t.Name()] = object{"type": list{"object", "null"}, "additionalProperties": false, "properties": properties}
+	g.fields(t, properties)
+}
+
+func (g *generator) fields(t reflect.Type, properties object) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if strings.Contains(options, "inline") {
+			g.fields(f.Type, properties)
+			continue
+		}
+		s := g.of(f.Type)
+		for key, value := range limits[t.Name()+"."+name] { // order: a map is filled
+			s[key] = value
+		}
+		properties[name] = s
+	}
+}
+
+// limits are what package config demands of single fields, and what ours mean: type.field -> schema.
+var limits = map[string]object{
+	"KubeSchedulerConfiguration.parallelism":              {"minimum": 1, "description": "read for compatibility; kumiki decides on one goroutine"},
+	"KubeSchedulerConfiguration.percentageOfNodesToScore": share,
+	"KubeSchedulerProfile.percentageOfNodesToScore":       share,
+	"KubeSchedulerConfiguration.podInitialBackoffSeconds": {"minimum": 1},
+	"KubeSchedulerConfiguration.podMaxBackoffSeconds":     {"minimum": 1},
+	"ClientConnectionConfiguration.burst":                 {"minimum": 0},
+	"Plugin.weight":                                       {"minimum": 0},
+	"DefaultPreemptionArgs.minCandidateNodesPercentage":   {"minimum": 0, "maximum": 100},
+	"DefaultPreemptionArgs.minCandidateNodesAbsolute":     {"minimum": 0},
+	"InterPodAffinityArgs.hardPodAffinityWeight":          {"minimum": 0, "maximum": 100},
+	"VolumeBindingArgs.bindTimeoutSeconds":                {"minimum": 0},
+	"ScoringStrategy.type":                                {"enum": list{"LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"}},
+	"UtilizationShapePoint.utilization":                   {"minimum": 0, "maximum": 100},
+	"UtilizationShapePoint.score":                         {"minimum": 0, "maximum": 10},
+	"PodTopologySpreadArgs.defaultingType":                {"enum": list{"", "System", "List", nil}},
+	"TopologySpreadConstraint.maxSkew":                    {"minimum": 1},
+	"TopologySpreadConstraint.whenUnsatisfiable":          {"enum": list{"DoNotSchedule", "ScheduleAnyway"}},
+	"KumikiArgs.seed":                                     {"description": "key of the draws; the same in all profiles; 1 if nobody says it"},
+	"KumikiArgs.inFlightBinds":                            {"minimum": 1, "description": "how many binds may be on their way at once; the same in all profiles; 100 if nobody says it"},
+	"KumikiArgs.strategy":                                 {"description": "which nodes that fit are ranked; without it, window if percentageOfNodesToScore is above 0, else all"},
+	"KumikiArgs.subset":                                   {"minimum": 1, "description": "how many nodes randomSubset ranks"},
+	"KumikiArgs.fitScoresReal":                            {"description": "NodeResourcesFit scores what containers request, without assumptions about those that request nothing"},
+}
+
+var share = object{"minimum": 0, "maximum": 100,
+	"description": "above 0: kube-scheduler's window of nodes, with this share; 0 or absent: kumiki looks at all nodes"}
+
+// points gives each extension point its own set, with the names of the plugins that extend it.
+func (g *generator) points() {
+	properties := g.definitions["Plugins"].(object)["properties"].(object)
+	for name := range properties { // order: a map is filled
+		enabled := object{"$ref": "#/definitions/Plugin"}
+		if names := ours.PluginsAt(ours.Point(name)); len(names) > 0 {
+			enabled = object{"allOf": list{enabled, object{"properties": object{"name": object{"enum": names}}}}}
+		} else {
+			enabled = object{"not": object{}} // no plugin extends this point
+		}
+		properties[name] = object{"type": list{"object", "null"}, "additionalProperties": false, "properties": object{
+			"enabled":  object{"type": list{"array", "null"}, "items": enabled},
+			"disabled": object{"type": list{"array", "null"}, "items": object{"$ref": "#/definitions/Plugin"}},
+		}}
+	}
+	delete(g.definitions, "PluginSet")
+}
+
+// arguments ties the arguments in pluginConfig to the name that they are for.
+func (g *generator) arguments() {
+	entry := g.definitions["PluginConfig"].(object)
+	entry["properties"].(object)["name"] = object{"enum": append(ours.Plugins(), ours.Kumiki)}
+	var ties list
+	for _, t := range []reflect.Type{
+		reflect.TypeFor[configv1.DefaultPreemptionArgs](), reflect.TypeFor[configv1.DynamicResourcesArgs](), reflect.TypeFor[configv1.InterPodAffinityArgs](),
+		reflect.TypeFor[configv1.NodeAffinityArgs](), reflect.TypeFor[configv1.NodeResourcesBalancedAllocationArgs](),
+		reflect.TypeFor[configv1.NodeResourcesFitArgs](), reflect.TypeFor[configv1.PodTopologySpreadArgs](), reflect.TypeFor[configv1.VolumeBindingArgs](),
+		reflect.TypeFor[ours.KumikiArgs](),
+	} {
+		ref := g.of(t)
+		if properties := g.definitions[t.Name()].(object)["properties"].(object); t != reflect.TypeFor[ours.KumikiArgs]() {
+			properties["kind"] = object{"enum": list{"", t.Name(), nil}}
+			properties["apiVersion"] = object{"enum": list{"", apiVersion, nil}}
+		}
+		ties = append(ties, object{
+			"if":   object{"required": list{"name"}, "properties": object{"name": object{"const": strings.TrimSuffix(t.Name(), "Args")}}},
+			"then": object{"properties": object{"args": ref}},
+		})
+	}
+	entry["allOf"] = ties
+}
