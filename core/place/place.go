@@ -186,9 +186,10 @@ func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *se
 	if sr.only != nil && !few {
 		sr.exclude(s)
 	}
-	pl.lateFilters(s, sr)
+	// Promised pods come first: a filter that would fail on a node is not asked where they leave no room.
+	pl.nominated(s, sr, noms)
 	if sr.err == nil {
-		pl.nominated(s, sr, noms)
+		pl.lateFilters(s, sr)
 	}
 	return sr
 }
