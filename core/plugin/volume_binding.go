@@ -4,6 +4,7 @@ package plugin
 
 import (
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -119,7 +120,13 @@ func (*volumeFilter) Reasons(c Code) []string {
 	return reasons
 }
 
-// Advise says what is missing.
-func (*VolumeBinding) Advise(_ *cluster.NodeView, _ *cluster.Pod, r *record.Remedy) {
-	r.Do = "provide volumes for the pod's claims that " + r.Node + " can reach"
+// Advise names the claims, of which one has no volume that the node can reach.
+func (*VolumeBinding) Advise(_ *cluster.NodeView, p *cluster.Pod, r *record.Remedy) {
+	var names []string
+	for i := range p.Spec.Volumes {
+		if name, _ := claimName(p, &p.Spec.Volumes[i]); hasClaim(&p.Spec.Volumes[i]) {
+			names = append(names, name)
+		}
+	}
+	r.Do = fmt.Sprintf("provide volumes that %s can reach for the pod's claims (%s)", r.Node, strings.Join(names, ", "))
 }

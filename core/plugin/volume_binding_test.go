@@ -294,3 +294,13 @@ func TestVolumeBindingArguments(t *testing.T) {
 		t.Errorf("volumes may take %d by default", binding().timeout)
 	}
 }
+
+// The advice names the pod's claims.
+func TestVolumeBindingAdvice(t *testing.T) {
+	p := newWorld().intake.PendingPod(pod("p", mountsClaims("data"), mountsEBS("disk", false), mountsEphemeral))
+	remedy := record.Remedy{Node: "n"}
+	binding().Advise(nil, p, &remedy)
+	if want := "provide volumes that n can reach for the pod's claims (data, p-v2)"; remedy.Do != want {
+		t.Errorf("got %q, want %q", remedy.Do, want)
+	}
+}
