@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -18,30 +19,33 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// outcome is what the allocator says of a list of claims on a node. Immutable: it may be remembered for other pods.
+// outcome is what the allocator says of a list of claims on a node. Immutable: it may be remembered for other pods, and
+// for other nodes of the kind.
 type outcome struct {
 	fits    bool
 	reason  string // when it does not fit
 	results []resourceapi.AllocationResult
-}
-
-// shape is what the allocator has said, row by row, about claims of the same specs.
-type shape struct {
-	key  string
-	rows []rowOutcome
-	// bare is what it says of all nodes without slices, where that is a refusal; valid for bareEpoch.
-	bare      *outcome
-	bareEpoch uint64
-}
-
-// rowOutcome is good as long as the node is the same version, slices and classes are the same, and no device of its
-// pools or the shared ones has been taken or given back.
-type rowOutcome struct {
-	node  *cluster.Node
+	// node and pools are where it was asked, by which results are put into the terms of another node.
+	node  string
 	pools []*pool
-	epoch uint64
-	at    uint64 // Inventory.clock when it was asked
-	out   *outcome
+}
+
+// shape is what the allocator has said about claims of the same specs, row by row and by kind of node.
+type shape struct {
+	key   string
+	rows  []rowOutcome
+	kinds kindOutcomes
+}
+
+// rowOutcome is good as long as the node is the same version, classes are the same, and of its pools and the shared ones
+// no slice has changed and no device was taken or given back.
+type rowOutcome struct {
+	node   *cluster.Node
+	pools  []*pool
+	layout uint64 // Inventory.layout when pools were looked up
+	epoch  uint64
+	at     uint64 // Inventory.clock when it was asked
+	out    *outcome
 }
 
 // maxShapes bounds the shapes that are remembered; the one unused for longest goes.
@@ -107,36 +111,27 @@ func (pr *prepared) shapeOf(v *variant) *shape {
 	return sh
 }
 
-// askRemembered asks the allocator about one node, unless it has been asked and nothing has changed since.
+// askRemembered asks the allocator about one node, unless it has been asked about it, or one of its kind, and nothing
+// has changed since.
 func (pr *prepared) askRemembered(n cluster.NodeIdx, node *cluster.Node, v *variant) (*outcome, error) {
 	inv, sh := pr.pl.inv, pr.shapeOf(v)
 	r := sh.row(n)
-	if r.node == node && r.epoch == inv.epoch && (r.at >= touched(r.pools) || mutated(answerStale)) && r.at >= pr.shared {
+	if r.node != node || r.layout != inv.layout {
+		pools := inv.poolsOf[node.Name]
+		if r.node != node || !slices.Equal(pools, r.pools) {
+			*r = rowOutcome{}
+		}
+		r.node, r.pools, r.layout = node, pools, inv.layout
+	}
+	if r.out != nil && r.epoch == inv.epoch && (r.at >= touched(r.pools) || mutated(answerStale)) && r.at >= pr.shared {
 		return r.out, nil
 	}
-	bare := inv.bare(node.Name)
-	if bare && sh.bare != nil && sh.bareEpoch == inv.epoch {
-		return sh.bare, nil
-	}
-	out, err := pr.askPools(n, node, v)
+	out, err := pr.askKind(sh, n, node, r.pools, v)
 	if err != nil {
 		return nil, err
 	}
-	if bare && !out.fits {
-		sh.bare, sh.bareEpoch = out, inv.epoch
-		return out, nil
-	}
-	*r = rowOutcome{node: node, pools: inv.poolsOf[node.Name], epoch: inv.epoch, at: inv.clock, out: out}
+	r.out, r.epoch, r.at = out, inv.epoch, inv.clock
 	return out, nil
-}
-
-// touched is when a device of some pools was last taken or given back.
-func touched(pools []*pool) uint64 {
-	var at uint64
-	for _, p := range pools {
-		at = max(at, p.changed)
-	}
-	return at
 }
 
 // askWhole asks an allocator that knows the whole cluster, and remembers nothing.
@@ -156,14 +151,19 @@ func (pr *prepared) askWhole(_ cluster.NodeIdx, node *cluster.Node, v *variant) 
 	return pr.pl.ask(pr.whole, asNode(node), pr.toAllocate(v))
 }
 
-// askPools asks an allocator that knows the pools of one node only.
-func (pr *prepared) askPools(n cluster.NodeIdx, node *cluster.Node, v *variant) (*outcome, error) {
+// askPools asks an allocator that knows the pools of one node only, and the shared ones.
+func (pr *prepared) askPools(n cluster.NodeIdx, node *cluster.Node, pools []*pool, v *variant) (*outcome, error) {
 	pl := pr.pl
-	a, err := structured.NewAllocator(context.Background(), Gates, pl.inv.state, lister{pr.s}, pl.inv.slicesFor(node.Name), pl.cel)
+	a, err := structured.NewAllocator(context.Background(), Gates, pl.inv.state, lister{pr.s}, pl.inv.slicesFor(pools), pl.cel)
 	if err != nil {
 		return nil, err
 	}
-	return pl.ask(a, pl.apiNode(n, node), pr.toAllocate(v))
+	out, err := pl.ask(a, pl.apiNode(n, node), pr.toAllocate(v))
+	if err != nil {
+		return nil, err
+	}
+	out.pools = pools
+	return out, nil
 }
 
 // ask puts the question. An error fails the attempt on all nodes: something is wrong with a claim or a class, or the
@@ -180,13 +180,13 @@ func (pl *Plugin) ask(a structured.Allocator, node *v1.Node, claims []*resourcea
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, fmt.Errorf("node %s: timed out trying to allocate devices", node.Name)
 	case errors.Is(err, structured.ErrFailedAllocationOnNode):
-		return &outcome{reason: err.Error()}, nil
+		return &outcome{node: node.Name, reason: err.Error()}, nil
 	case err != nil:
 		return nil, err
 	case len(results) != len(claims):
-		return &outcome{reason: "cannot allocate all claims"}, nil
+		return &outcome{node: node.Name, reason: "cannot allocate all claims"}, nil
 	}
-	return &outcome{fits: true, results: results}, nil
+	return &outcome{node: node.Name, fits: true, results: results}, nil
 }
 
 // lister gives the allocator the device classes.

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -15,9 +14,8 @@ import (
 
 // answer is what was found for a pod on a row that fits.
 type answer struct {
-	ok      bool
-	results []resourceapi.AllocationResult // of the claims to allocate, in order
-	variant *variant                       // of the extended claim; nil when the node needs none
+	out     *outcome // what the allocator found; nil when nothing is known of the row
+	variant *variant // of the extended claim; nil when the node needs none
 }
 
 // asker puts the question to the allocator: the claims to allocate, with this variant of the extended one, on this
@@ -74,7 +72,7 @@ func (pr *prepared) judge(n cluster.NodeIdx, node *cluster.Node, ask asker) plug
 		return pr.code("resourceclaim not available on the node")
 	}
 	if pr.allocate {
-		pr.remember(n, answer{true, found.results, v})
+		pr.remember(n, answer{found, v})
 	}
 	return plugin.Fit
 }

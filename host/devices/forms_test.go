@@ -73,6 +73,7 @@ func (h *history) someDevices(of string) []resourceapi.Device {
 		if h.dice("attachable", 6) {
 			options = append(options, attachable)
 		}
+		options = append(options, serial(fmt.Sprintf("%s-%d", of, i)))
 		devices = append(devices, device(fmt.Sprintf("d%d", i), h.pick("model", models), options...))
 	}
 	return devices
@@ -128,6 +129,11 @@ func (h *history) request(name string) resourceapi.DeviceRequest {
 		return either(name, "x", "y")
 	}
 	var r resourceapi.DeviceRequest
+	if h.dice("odd selector", 5) {
+		at := `device.attributes["` + driver + `"]`
+		return want(name, 1, expr(h.pick("odd", []string{at + `.serial == "n1-0"`, `cel.bind(a, ` + at + `, a.serial == "n0-1")`, `"model" in ` + at,
+			`["n2-0", "n0-0"].exists(s, s == ` + at + `.serial)`, `device.driver == "` + driver + `"`})))
+	}
 	if h.coin("model matters") {
 		r = want(name, rapid.Int64Range(1, 2).Draw(h.t, "count"), model(h.pick("wanted", models)))
 	} else {
@@ -163,8 +169,11 @@ func (h *history) somePod() *cluster.Pod {
 			claim.Spec.Devices.Requests = append(claim.Spec.Devices.Requests, h.request("s"))
 		}
 		if h.dice("same model", 5) {
-			attribute := resourceapi.FullyQualifiedName(driver + "/model")
+			attribute := resourceapi.FullyQualifiedName(driver + h.pick("constrained", []string{"/model", "/serial"}))
 			claim.Spec.Devices.Constraints = []resourceapi.DeviceConstraint{{MatchAttribute: &attribute}}
+			if h.coin("distinct") {
+				claim.Spec.Devices.Constraints = []resourceapi.DeviceConstraint{{DistinctAttribute: &attribute}}
+			}
 		}
 		h.set(claim)
 		options = append(options, uses(claim.Name))
@@ -177,11 +186,13 @@ func (h *history) somePod() *cluster.Pod {
 
 // happen lets one thing happen.
 func (h *history) happen() {
-	switch rapid.IntRange(0, 7).Draw(h.t, "happens") {
-	case 0:
+	switch rapid.IntRange(0, 9).Draw(h.t, "happens") {
+	case 0, 8, 9:
 		h.plug(h.pick("node", h.nodes))
 	case 1:
-		h.cable()
+		if h.coin("cable") {
+			h.cable()
+		}
 	case 2:
 		h.relabel(h.pick("node", h.nodes))
 	case 3, 4:
@@ -226,12 +237,17 @@ func said(pr *prepared, code plugin.Code, n cluster.NodeIdx) string {
 		return pr.Reasons(code)[0]
 	}
 	a := pr.found(n)
-	text := fmt.Sprint(a.ok)
-	for i := range a.results {
-		for _, r := range a.results[i].Devices.Results {
+	text := fmt.Sprint(a.out != nil)
+	if a.out == nil {
+		return text
+	}
+	node := pr.s.NodeName(n)
+	results := a.out.at(node, pr.pl.inv.poolsOf[node])
+	for i := range results {
+		for _, r := range results[i].Devices.Results {
 			text += fmt.Sprintf(" %d:%s=%s/%s", i, r.Request, r.Pool, r.Device)
 		}
-		text += fmt.Sprint(" ", a.results[i].NodeSelector)
+		text += fmt.Sprint(" ", results[i].NodeSelector)
 	}
 	return text
 }

@@ -20,20 +20,13 @@ import (
 // scheduler, brought up to date (sync) before it is read.
 type Inventory struct {
 	seen    bool   // sync has run
-	clock   uint64 // counts changes of what is allocated
-	epoch   uint64 // counts changes of slices and classes
-	slices  uint64 // revision of the slices that are indexed
+	clock   uint64 // counts changes of what is published and of what is taken
+	epoch   uint64 // counts changes of classes
 	classes uint64 // revision of the classes that are indexed
-	claims  uint64 // journal of the claims that are counted: sequence number to ask from
+	// sliceSeq and claimSeq are up to where the store's journals are applied.
+	sliceSeq, claimSeq uint64
 
-	// local are the slices that name one node; shared are all others, and those with counters, which upstream's allocator
-	// looks at for every node.
-	local  map[string][]*resourceapi.ResourceSlice // node name -> its slices
-	shared []*resourceapi.ResourceSlice
-	pools  map[poolID]*pool
-	// poolsOf are the pools of local slices; sharedPools those of shared ones.
-	poolsOf     map[string][]*pool // node name -> pools
-	sharedPools []*pool
+	published
 
 	// held is what each claim takes.
 	held map[cluster.ObjectKey]*holding // claim -> its devices
@@ -43,20 +36,13 @@ type Inventory struct {
 	// times counts how often a device is taken, where that is more than once; only claims that somebody wrote by hand do
 	// that.
 	times map[structured.DeviceID]int // device -> claims that take it, from 2
+	// sharers counts the shares of a device.
+	sharers map[structured.DeviceID]int // device -> shares
 
 	// madeFor are the claims that were made for extended resources.
 	madeFor map[cluster.UID]cluster.ObjectKey // pod -> claim
 	// backing are the classes that back extended resources.
 	backing map[v1.ResourceName]*resourceapi.DeviceClass // resource -> class
-}
-
-type poolID struct{ driver, name string }
-
-// pool is the devices of one driver under one name.
-type pool struct {
-	id      poolID
-	slices  []*resourceapi.ResourceSlice
-	changed uint64 // Inventory.clock when a device of it was last taken or given back
 }
 
 // holding is what one claim takes.
@@ -73,22 +59,27 @@ func NewInventory() *Inventory { return &Inventory{} }
 
 // sync catches up with the store.
 func (inv *Inventory) sync(s cluster.Snapshot) {
-	if r := s.KindRevision(cluster.KindResourceSlice); !inv.seen || r != inv.slices {
-		inv.slices = r
-		inv.indexSlices(s)
-	}
 	if r := s.KindRevision(cluster.KindDeviceClass); !inv.seen || r != inv.classes {
 		inv.classes = r
 		inv.epoch++
 		inv.backing = backingClasses(s)
 	}
-	keys, next, ok := s.KindChanges(cluster.KindDeviceClaim, inv.claims)
-	inv.claims = next
+	slices, next, ok := s.KindChanges(cluster.KindResourceSlice, inv.sliceSeq)
+	inv.sliceSeq = next
+	if !inv.seen || !ok {
+		inv.indexAll(s)
+	} else if !mutated(slicesStale) {
+		for _, key := range slices {
+			inv.reindex(s, key)
+		}
+	}
+	claims, next, ok := s.KindChanges(cluster.KindDeviceClaim, inv.claimSeq)
+	inv.claimSeq = next
 	switch {
 	case !inv.seen || !ok:
 		inv.countAll(s)
 	case !mutated(inventoryStale):
-		for _, key := range keys {
+		for _, key := range claims {
 			inv.recount(s, key)
 		}
 		for key := range inv.unseen { // order: each claim is judged alone
@@ -98,103 +89,21 @@ func (inv *Inventory) sync(s cluster.Snapshot) {
 	inv.seen = true
 }
 
-// alone tells whether only its own node can use a slice (upstream: the allocator's slicesOnNode).
-func alone(slice *resourceapi.ResourceSlice) bool {
-	return slice.Spec.NodeName != nil && *slice.Spec.NodeName != "" && len(slice.Spec.SharedCounters) == 0
-}
-
-func (inv *Inventory) indexSlices(s cluster.Snapshot) {
-	inv.epoch++
-	inv.local = map[string][]*resourceapi.ResourceSlice{}
-	inv.poolsOf = map[string][]*pool{}
-	inv.shared, inv.sharedPools = nil, nil
-	before := inv.pools
-	inv.pools = map[poolID]*pool{}
-	cluster.Each(s, func(slice *resourceapi.ResourceSlice) bool {
-		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
-		p := inv.pools[id]
-		if p == nil {
-			p = &pool{id: id}
-			if was := before[id]; was != nil {
-				p.changed = was.changed
-			}
-			inv.pools[id] = p
-		}
-		p.slices = append(p.slices, slice)
-		if alone(slice) {
-			node := *slice.Spec.NodeName
-			inv.local[node] = append(inv.local[node], slice)
-			inv.poolsOf[node] = addPool(inv.poolsOf[node], p)
-		} else {
-			inv.shared = append(inv.shared, slice)
-			inv.sharedPools = addPool(inv.sharedPools, p)
-		}
-		return true
-	})
-}
-
-func addPool(list []*pool, p *pool) []*pool {
-	for _, q := range list {
-		if q == p {
-			return list
-		}
-	}
-	return append(list, p)
-}
-
-// slicesFor are the slices that the allocator needs to judge one node: those that it would look at, and the others of
-// their pools, by which it knows whether a pool is complete and what of its counters is in use.
-func (inv *Inventory) slicesFor(node string) []*resourceapi.ResourceSlice {
-	var out []*resourceapi.ResourceSlice
-	for _, p := range inv.poolsOf[node] {
-		out = append(out, p.slices...)
-	}
-	for _, p := range inv.sharedPools {
-		if !containsPool(inv.poolsOf[node], p) {
-			out = append(out, p.slices...)
-		}
-	}
-	return out
-}
-
-func containsPool(list []*pool, p *pool) bool {
-	for _, q := range list {
-		if q == p {
-			return true
-		}
-	}
-	return false
-}
-
-// bare tells whether the allocator would find no slice at all for a node.
-func (inv *Inventory) bare(node string) bool {
-	return len(inv.shared) == 0 && len(inv.local[node]) == 0
-}
-
-// touched is when a device that could matter to a node was last taken or given back.
-func (inv *Inventory) touched(node string) uint64 {
-	var at uint64
-	for _, p := range inv.poolsOf[node] {
-		at = max(at, p.changed)
-	}
-	for _, p := range inv.sharedPools {
-		at = max(at, p.changed)
-	}
-	return at
-}
-
 // countAll starts the count of what is allocated anew.
 func (inv *Inventory) countAll(s cluster.Snapshot) {
 	inv.held = map[cluster.ObjectKey]*holding{}
 	inv.unseen = map[cluster.ObjectKey]struct{}{}
 	inv.madeFor = map[cluster.UID]cluster.ObjectKey{}
-	inv.times = map[structured.DeviceID]int{}
+	inv.times, inv.sharers = map[structured.DeviceID]int{}, map[structured.DeviceID]int{}
 	inv.state = structured.AllocatedState{
 		AllocatedDevices:         sets.New[structured.DeviceID](),
 		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
 		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
 	}
-	inv.epoch++
+	inv.clock++
+	for _, p := range inv.pools { // order: each pool is marked alone
+		p.changed = inv.clock
+	}
 	cluster.Each(s, func(claim *resourceapi.ResourceClaim) bool {
 		inv.recount(s, cluster.KeyOf(claim))
 		return true
@@ -295,6 +204,10 @@ func (inv *Inventory) count(h *holding, sign int) {
 		inv.countDevice(id, sign)
 	}
 	for _, id := range h.shares {
+		device := id.GetDeviceID()
+		if inv.sharers[device] += sign; inv.sharers[device] == 0 {
+			delete(inv.sharers, device)
+		}
 		if sign > 0 {
 			inv.state.AllocatedSharedDeviceIDs.Insert(id)
 		} else {

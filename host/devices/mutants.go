@@ -20,6 +20,13 @@ const (
 	failureIgnored
 	resolvable
 	inventoryStale
+	slicesStale
+	unsoundLocal
+	kindBlind
+	kindHalfBlind
+	kindConstraintBlind
+	kindTakenBlind
+	kindUntranslated
 	answerStale
 	unseenFree
 	adminTakes
@@ -66,6 +73,13 @@ var Mutants = []Mutation{
 	failureIgnored:      {"failure-ignored", "binding failure conditions are not seen"},
 	resolvable:          {"resolvable", "rejections count as ones that evictions could help"},
 	inventoryStale:      {"inventory-stale", "claims that changed are not counted anew"},
+	slicesStale:         {"slices-stale", "slices that changed are not indexed anew"},
+	unsoundLocal:        {"unsound-local", "an unfinished pool with counters is seen by its own nodes only"},
+	kindBlind:           {"kind-blind", "nodes are of one kind whatever attributes selectors read"},
+	kindHalfBlind:       {"kind-half-blind", "selectors that read attributes in odd ways are taken to read none"},
+	kindConstraintBlind: {"kind-constraint-blind", "nodes are of one kind whatever attributes constraints read"},
+	kindTakenBlind:      {"kind-taken-blind", "nodes are of one kind whatever is taken of their devices"},
+	kindUntranslated:    {"kind-untranslated", "devices of another node of the kind are allocated"},
 	answerStale:         {"answer-stale", "what the allocator said is kept when a device of the node is taken"},
 	unseenFree:          {"unseen-free", "devices of decisions that do not show yet are free"},
 	adminTakes:          {"admin-takes", "admin access takes a device"},

@@ -31,7 +31,7 @@ type prepared struct {
 	whole structured.Allocator // over the whole cluster, for the plain form; nil until needed
 	// shapes are what the allocator has said about these claims, by variant of the extended one.
 	shapes map[*variant]*shape
-	shared uint64 // when a device of the shared pools was last taken or given back
+	shared uint64 // when something last changed about the shared pools
 
 	texts   []string // the reason of code i+1
 	failed  error
@@ -74,7 +74,7 @@ func revisions(s cluster.Snapshot) [3]uint64 {
 // prepare finds out what a pod needs, or why it can have it on no node.
 func (pl *Plugin) prepare(s cluster.Snapshot, p *cluster.Pod) (pr *prepared, reject string, err error) {
 	pl.inv.sync(s)
-	pr = &prepared{pl: pl, s: s, pod: p, at: revisions(s), shapes: map[*variant]*shape{}, shared: touched(pl.inv.sharedPools),
+	pr = &prepared{pl: pl, s: s, pod: p, at: revisions(s), shapes: map[*variant]*shape{}, shared: max(pl.inv.sharedAt, touched(pl.inv.sharedPools)),
 		answers: make([]answer, s.Rows())}
 	named, err := claimsOf(s, p)
 	if err != nil {

@@ -53,6 +53,10 @@ func (pl *Plugin) Reserve(t *cluster.Trial, p *cluster.Pod, n cluster.NodeIdx) p
 	}
 	h := &hold{pl: pl, pod: p, node: s.Node(n).Name}
 	a := pr.found(n)
+	var results []resourceapi.AllocationResult // of the claims to allocate, in order
+	if a.out != nil {
+		results = a.out.at(h.node, pl.inv.poolsOf[h.node])
+	}
 	next := 0
 	for i := range pr.claims {
 		c := &pr.claims[i]
@@ -60,10 +64,10 @@ func (pl *Plugin) Reserve(t *cluster.Trial, p *cluster.Pod, n cluster.NodeIdx) p
 		case c.allocated():
 			h.claims = append(h.claims, heldClaim{target: targetOf(c.ResourceClaim), reserved: reservedFor(p, c.ResourceClaim)})
 			continue
-		case !a.ok:
+		case a.out == nil:
 			continue // for extended resources that the node itself offers
 		}
-		result := &a.results[next]
+		result := &results[next]
 		next++
 		if pr.extended != nil && i == len(pr.claims)-1 {
 			if err := h.make(t, pr.extended, a.variant, result); err != nil {
@@ -82,7 +86,7 @@ func (pl *Plugin) Reserve(t *cluster.Trial, p *cluster.Pod, n cluster.NodeIdx) p
 // judged is what was found for a pod on a row, found anew when the last decision was about another pod, or something
 // has changed since.
 func (pl *Plugin) judged(s cluster.Snapshot, p *cluster.Pod, n cluster.NodeIdx) (pr *prepared, reject string, err error) {
-	if pr = pl.last; pr != nil && pr.pod == p && pr.at == revisions(s) && (pr.found(n).ok || !pr.allocate) {
+	if pr = pl.last; pr != nil && pr.pod == p && pr.at == revisions(s) && (pr.found(n).out != nil || !pr.allocate) {
 		return pr, "", nil
 	}
 	if pr, reject, err = pl.prepare(s, p); reject != "" || err != nil {

@@ -59,7 +59,7 @@ func (ranking) Normalize(_ cluster.Snapshot, _ []cluster.NodeIdx, scores []int64
 // rank sums over the claims what their alternatives are worth: 8 for the first, 7 for the second, and so on.
 func (pr *prepared) rank(n cluster.NodeIdx) int64 {
 	a := pr.found(n)
-	if !a.ok {
+	if a.out == nil {
 		return 0
 	}
 	var sum int64
@@ -68,7 +68,7 @@ func (pr *prepared) rank(n cluster.NodeIdx) int64 {
 		c := &pr.claims[i]
 		allocation := c.Status.Allocation
 		if allocation == nil {
-			allocation = &a.results[next]
+			allocation = &a.out.results[next]
 			next++
 		}
 		sum += worth(&c.Spec.Devices, allocation)

@@ -14,7 +14,7 @@ func (w *world) scores(p *cluster.Pod) (raw, normalised []int64) {
 	s := w.s()
 	var rows []cluster.NodeIdx
 	for n := range s.Rows() {
-		if w.pl.last != nil && w.pl.last.found(cluster.NodeIdx(n)).ok {
+		if w.pl.last != nil && w.pl.last.found(cluster.NodeIdx(n)).out != nil {
 			rows = append(rows, cluster.NodeIdx(n))
 		}
 	}

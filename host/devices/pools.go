@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package devices
+
+import (
+	"cmp"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
+
+// published is what drivers offer: slices, in pools, at nodes.
+type published struct {
+	slices map[cluster.ObjectKey]*resourceapi.ResourceSlice // name -> as it is indexed
+	pools  map[poolID]*pool
+	// poolsOf are the pools of which a node can use something of its own; sharedPools are those of which any node might
+	// use something. A pool can be both.
+	poolsOf     map[string][]*pool // node name -> pools, sorted
+	sharedPools []*pool            // sorted
+	layout      uint64             // counts changes of which pools are whose
+	sharedAt    uint64             // Inventory.clock when sharedPools last became others
+}
+
+type poolID struct{ driver, name string }
+
+func (a poolID) compare(b poolID) int {
+	return cmp.Or(cmp.Compare(a.driver, b.driver), cmp.Compare(a.name, b.name))
+}
+
+// pool is the devices of one driver under one name.
+type pool struct {
+	id      poolID
+	slices  []*resourceapi.ResourceSlice // sorted by name
+	homes   []string                     // the nodes for which it is in poolsOf, sorted
+	shared  bool                         // it is in sharedPools
+	changed uint64                       // Inventory.clock when a slice of it changed, or a device was taken or given back
+	kinds   poolKinds
+}
+
+func (inv *Inventory) indexAll(s cluster.Snapshot) {
+	inv.published = published{
+		slices:   map[cluster.ObjectKey]*resourceapi.ResourceSlice{},
+		pools:    map[poolID]*pool{},
+		poolsOf:  map[string][]*pool{},
+		layout:   inv.layout + 1,
+		sharedAt: inv.clock + 1,
+	}
+	inv.clock++
+	byPool := map[poolID][]*resourceapi.ResourceSlice{}
+	cluster.Each(s, func(slice *resourceapi.ResourceSlice) bool {
+		inv.published.slices[cluster.KeyOf(slice)] = slice
+		id := poolOf(slice)
+		byPool[id] = append(byPool[id], slice)
+		return true
+	})
+	for id, list := range byPool { // order: each pool is set alone
+		inv.setPool(id, list)
+	}
+}
+
+func poolOf(slice *resourceapi.ResourceSlice) poolID {
+	return poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
+}
+
+// reindex replaces one slice.
+func (inv *Inventory) reindex(s cluster.Snapshot, key cluster.ObjectKey) {
+	was := inv.published.slices[key]
+	is, _ := cluster.Find[*resourceapi.ResourceSlice](s, key.Namespace, key.Name)
+	if was == is {
+		return
+	}
+	if was != nil {
+		delete(inv.published.slices, key)
+		id := poolOf(was)
+		inv.setPool(id, without(inv.pools[id].slices, was))
+	}
+	if is != nil {
+		inv.published.slices[key] = is
+		id := poolOf(is)
+		var list []*resourceapi.ResourceSlice
+		if p := inv.pools[id]; p != nil {
+			list = p.slices
+		}
+		i, _ := slices.BinarySearchFunc(list, is.Name, func(slice *resourceapi.ResourceSlice, name string) int { return cmp.Compare(slice.Name, name) })
+		inv.setPool(id, slices.Insert(slices.Clone(list), i, is))
+	}
+}
+
+func without(list []*resourceapi.ResourceSlice, gone *resourceapi.ResourceSlice) []*resourceapi.ResourceSlice {
+	return slices.DeleteFunc(slices.Clone(list), func(slice *resourceapi.ResourceSlice) bool { return slice == gone })
+}
+
+// setPool gives a pool its slices, sorted by name.
+func (inv *Inventory) setPool(id poolID, list []*resourceapi.ResourceSlice) {
+	inv.clock++
+	p := inv.pools[id]
+	if p == nil {
+		p = &pool{id: id}
+		inv.pools[id] = p
+	}
+	p.slices, p.changed, p.kinds = list, inv.clock, poolKinds{}
+	homes, shared := reach(list)
+	if !slices.Equal(homes, p.homes) {
+		inv.layout++
+		for _, node := range p.homes {
+			inv.poolsOf[node] = withoutPool(inv.poolsOf[node], p)
+			if len(inv.poolsOf[node]) == 0 {
+				delete(inv.poolsOf, node)
+			}
+		}
+		for _, node := range homes {
+			inv.poolsOf[node] = withPool(inv.poolsOf[node], p)
+		}
+		p.homes = homes
+	}
+	if shared != p.shared {
+		inv.layout++
+		inv.sharedAt = inv.clock
+		p.shared = shared
+		if shared {
+			inv.sharedPools = withPool(inv.sharedPools, p)
+		} else {
+			inv.sharedPools = withoutPool(inv.sharedPools, p)
+		}
+	}
+	if len(list) == 0 {
+		delete(inv.pools, id)
+	}
+}
+
+// withPool and withoutPool return new lists: the old one may be remembered with an answer.
+func withPool(list []*pool, p *pool) []*pool {
+	i, found := slices.BinarySearchFunc(list, p, func(a, b *pool) int { return a.id.compare(b.id) })
+	if found {
+		return list
+	}
+	return slices.Insert(slices.Clone(list), i, p)
+}
+
+func withoutPool(list []*pool, p *pool) []*pool {
+	return slices.DeleteFunc(slices.Clone(list), func(q *pool) bool { return q == p })
+}
+
+// reach tells for which nodes a pool has something of their own, and whether it may have something for any node.
+//
+// Upstream's allocator looks at slices with counters whatever node they name. On a node for which a pool has no
+// devices, all that comes of that is a pool without devices, which changes nothing unless it is incomplete or invalid:
+// then it spoils requests for all devices, and words. So a sound pool is looked at where its devices are only.
+func reach(list []*resourceapi.ResourceSlice) (homes []string, shared bool) {
+	counters := false
+	for _, slice := range list {
+		if slice.Spec.NodeName == nil || *slice.Spec.NodeName == "" {
+			shared = true
+			continue
+		}
+		counters = counters || len(slice.Spec.SharedCounters) > 0
+		homes = append(homes, *slice.Spec.NodeName)
+	}
+	slices.Sort(homes)
+	return slices.Compact(homes), shared || counters && !sound(list) && !mutated(unsoundLocal)
+}
+
+// sound tells whether a pool is surely neither incomplete nor invalid in the eyes of the allocator (upstream:
+// structured/internal, GatherPools), looked at from a node for which it has no devices.
+func sound(list []*resourceapi.ResourceSlice) bool {
+	counters := map[string]map[string]resourceapi.Counter{} // counter set -> its counters
+	for _, slice := range list {
+		if slice.Spec.Pool.Generation != list[0].Spec.Pool.Generation || slice.Spec.Pool.ResourceSliceCount != int64(len(list)) {
+			return false
+		}
+		for _, set := range slice.Spec.SharedCounters {
+			if counters[set.Name] != nil || len(slice.Spec.Devices) > 0 {
+				return false
+			}
+			counters[set.Name] = set.Counters
+		}
+	}
+	for _, slice := range list {
+		for i := range slice.Spec.Devices {
+			for _, takes := range slice.Spec.Devices[i].ConsumesCounters {
+				for name := range takes.Counters { // order: any that is missing will do
+					if _, ok := counters[takes.CounterSet][name]; !ok {
+						return false
+					}
+				}
+				if counters[takes.CounterSet] == nil {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// slicesFor are the slices that the allocator needs to judge a node with these pools: those that it would look at, and
+// the others of their pools, by which it knows whether a pool is complete and what of its counters is in use.
+func (inv *Inventory) slicesFor(own []*pool) []*resourceapi.ResourceSlice {
+	var out []*resourceapi.ResourceSlice
+	for _, p := range own {
+		out = append(out, p.slices...)
+	}
+	for _, p := range inv.sharedPools {
+		if !slices.Contains(own, p) {
+			out = append(out, p.slices...)
+		}
+	}
+	return out
+}
+
+// touched is when a slice of some pools last changed, or a device of them was taken or given back.
+func touched(pools []*pool) uint64 {
+	var at uint64
+	for _, p := range pools {
+		at = max(at, p.changed)
+	}
+	return at
+}
