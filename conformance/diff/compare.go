@@ -96,7 +96,7 @@ func text(v *outcome.Verdict) string {
 }
 
 func scores(upAll, ourAll *outcome.Outcome) string {
-	up, our := withoutIdle(upAll), withoutIdle(ourAll)
+	up, our := WithoutIdle(upAll), WithoutIdle(ourAll)
 	for i := range up.Scores {
 		u := &up.Scores[i]
 		if i >= len(our.Scores) || our.Scores[i].Plugin != u.Plugin {
@@ -127,8 +127,8 @@ func scores(upAll, ourAll *outcome.Outcome) string {
 	return ""
 }
 
-// withoutIdle leaves the scores of DynamicResources out that say nothing, see Framing.
-func withoutIdle(o *outcome.Outcome) *outcome.Outcome {
+// WithoutIdle leaves the scores of DynamicResources out that say nothing, see Framing.
+func WithoutIdle(o *outcome.Outcome) *outcome.Outcome {
 	i := slices.IndexFunc(o.Scores, func(s outcome.Scores) bool {
 		return s.Plugin == "DynamicResources" && !slices.ContainsFunc(s.Raw, func(n int64) bool { return n != 0 })
 	})

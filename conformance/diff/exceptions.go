@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 
@@ -45,6 +46,40 @@ var Exceptions = []Exception{
 			return slices.Equal(up.Feasible, our.Feasible)
 		},
 	},
+	{
+		Name: "devices in resource scores",
+		Why: "NodeResourcesFit of upstream scores an extended resource that a device class backs by counting the devices of the class " +
+			"on each node (DRAExtendedResource); kumiki leaves such a resource out of the score",
+		Applies: scoresDevices,
+		Holds: func(_ *scenario.Scenario, up, our *outcome.Outcome, _ *v1.Pod) bool {
+			return slices.Equal(up.Feasible, our.Feasible) && up.Message == our.Message && len(up.Nodes) == len(our.Nodes)
+		},
+	},
+}
+
+// scoresDevices says whether the profile scores a resource that the pod asks for and
+// that some device class of the scenario backs.
+func scoresDevices(s *scenario.Scenario, p *v1.Pod) bool {
+	if !s.Profile.Scores("NodeResourcesFit") || s.Profile.Fit == nil || s.Profile.Fit.ScoringStrategy == nil {
+		return false
+	}
+	asked := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})
+	for _, r := range s.Profile.Fit.ScoringStrategy.Resources {
+		q, asks := asked[v1.ResourceName(r.Name)]
+		if asks && !q.IsZero() && slices.ContainsFunc(s.Objects, func(o scenario.Object) bool { return backs(o, r.Name) }) {
+			return true
+		}
+	}
+	return false
+}
+
+func backs(o scenario.Object, name string) bool {
+	class, ok := o.APIObject.(*resourceapi.DeviceClass)
+	if !ok {
+		return false
+	}
+	stated := class.Spec.ExtendedResourceName
+	return stated != nil && *stated == name || resourceapi.ResourceDeviceClassPrefix+class.Name == name
 }
 
 // Overflows says whether what the pod asks for in all does not fit int64, in the
@@ -82,9 +117,13 @@ var Framing = []string{
 	"snapshots are taken anew: upstream counts the nodes that hold an image per node as of that node's last change",
 	"ports are put anew when a pod leaves: upstream frees a port that another pod of the node holds too",
 	"no history takes a request of \"0\" away: upstream calls that a scale-down though it frees nothing, and the API server allows no removal",
+	"no profile balances by a resource that a device class backs: upstream 1.36.3 crashes on it (a cache that is nil)",
 	"raw scores of DynamicResources that are 0 everywhere are no scores: upstream also scores pods without claims",
 	"reasons of one node are sorted: upstream lists extended resources in map order",
 }
+
+// Excepted says whether any exception applies to the case.
+func Excepted(s *scenario.Scenario, p *v1.Pod) bool { return exception(s, p) != nil }
 
 // exception returns the exception that applies to the case, or nil.
 func exception(s *scenario.Scenario, p *v1.Pod) *Exception {

@@ -28,11 +28,38 @@ func (m *maker) node(i int) *v1.Node {
 	}
 	n.Status.Allocatable = m.allocatable()
 	n.Status.Capacity = n.Status.Allocatable.DeepCopy()
+	n.Status.DeclaredFeatures = m.declared()
 	if m.Rare(60) {
 		// Capacity must not stand in for allocatable.
 		n.Status.Allocatable = nil
 	}
 	return n
+}
+
+// declared are features that a node says it has, sorted as the API asks.
+func (m *maker) declared() []string {
+	if !m.has["NodeDeclaredFeatures"] || m.Chance(30) {
+		return nil
+	}
+	return Some(m.Rand, m.Range(1, 3), "ExtendWebSocketsToKubelet", "RestartAllContainersOnContainerExits", "SomethingNew", "UserNamespacesHostNetworkSupport")
+}
+
+// wantFeatures lets the pod use what only some nodes declare.
+func (m *maker) wantFeatures(p *v1.Pod) {
+	if !m.has["NodeDeclaredFeatures"] {
+		return
+	}
+	if m.Rare(25) {
+		users := m.Chance(20)
+		p.Spec.HostNetwork, p.Spec.HostUsers = true, &users
+	}
+	if m.Rare(25) {
+		c := &p.Spec.Containers[0]
+		if len(p.Spec.InitContainers) > 0 && m.Chance(50) {
+			c = &p.Spec.InitContainers[0]
+		}
+		c.RestartPolicyRules = []v1.ContainerRestartRule{{Action: Pick(m.Rand, v1.ContainerRestartRuleActionRestart, v1.ContainerRestartRuleActionRestartAllContainers)}}
+	}
 }
 
 func (m *maker) nodeLabels(name string) map[string]string {

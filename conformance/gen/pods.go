@@ -167,6 +167,7 @@ func (m *maker) incoming(nodes []*v1.Node) *v1.Pod {
 	m.amongOthers(p, percent)
 	m.volumes(p, m.volumed)
 	m.claimDevices(p, m.devices)
+	m.wantFeatures(p)
 	if m.Chance(45) {
 		p.Spec.Tolerations = m.tolerations(md == easy)
 	}

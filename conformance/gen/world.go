@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 )
 
 // World makes and changes objects one at a time, for tests that play a history
@@ -20,6 +22,22 @@ func NewWorld(seed uint64, n int) *World {
 	m.images = m.makeImages()
 	return &World{m: m}
 }
+
+// Objects makes the objects of the world besides its nodes and pods; pods made from
+// then on refer to them.
+func (w *World) Objects(nodes []*v1.Node) []scenario.Object {
+	s := &scenario.Scenario{}
+	w.m.objects(s)
+	w.m.storageObjects(s, nodes)
+	w.m.deviceObjects(s, nodes)
+	return s.Objects
+}
+
+// Made are the objects that came with the pods made since the last call.
+func (w *World) Made() []scenario.Object { return w.m.taken() }
+
+// ChangeObject returns a changed copy of an object, nil for kinds that do not change.
+func (w *World) ChangeObject(o scenario.APIObject) scenario.APIObject { return w.m.changed(o) }
 
 // Rand is the world's stream of draws.
 func (w *World) Rand() *Rand { return w.m.Rand }
@@ -57,7 +75,9 @@ func (w *World) ChangeNode(old *v1.Node) *v1.Node {
 	n := old.DeepCopy()
 	bump(&n.ResourceVersion)
 	for range w.m.Range(1, 2) {
-		switch w.m.Intn(8) {
+		switch w.m.Intn(9) {
+		case 8:
+			n.Status.DeclaredFeatures = w.m.declared()
 		case 0:
 			n.Spec.Unschedulable = !n.Spec.Unschedulable
 		case 1:
@@ -81,7 +101,10 @@ func (w *World) ChangeNode(old *v1.Node) *v1.Node {
 func (w *World) ChangePod(old *v1.Pod, nodes []*v1.Node) *v1.Pod {
 	p := old.DeepCopy()
 	bump(&p.ResourceVersion)
-	switch w.m.Intn(8) {
+	switch w.m.Intn(9) {
+	case 8:
+		name := p.Name + "-made"
+		p.Status.ResourceClaimStatuses = append(p.Status.ResourceClaimStatuses, v1.PodResourceClaimStatus{Name: "dev-0", ResourceClaimName: &name})
 	case 0, 1:
 		// Gates can only be taken away.
 		if n := len(p.Spec.SchedulingGates); n > 0 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/diff"
 	"github.com/kumiki-scheduler/kumiki/conformance/gen"
@@ -38,6 +39,10 @@ type Story struct {
 	pods map[string]*v1.Pod
 	// flying: binds without an outcome, in the order of the decisions.
 	flying []engine.Bind
+	// refused: UID -> writes for the pod were refused, so it may wait and fit.
+	refused map[string]bool
+	// Refused counts such writes.
+	Refused int
 	// Decisions compared, and how often a pod was placed, did not fit, or failed.
 	Decisions, Placed, Unfit, Failed int
 }
@@ -59,7 +64,7 @@ func NewStory(o *oracle.Oracle, s *scenario.Scenario, seed uint64, n int) (*Stor
 	}
 	cfg.UnschedulableTimeout = 300 * record.Second
 	st := &Story{up: up, s: s, eng: engine.New(cfg), intake: cluster.NewIntake(), rand: gen.NewRand(seed, uint64(n)),
-		world: gen.NewWorld(seed, n), now: record.Second * 1_800_000_000, nodes: slices.Clone(s.Nodes), running: slices.Clone(s.Bound), pods: map[string]*v1.Pod{}}
+		world: gen.NewWorld(seed, n), now: record.Second * 1_800_000_000, nodes: slices.Clone(s.Nodes), running: slices.Clone(s.Bound), pods: map[string]*v1.Pod{}, refused: map[string]bool{}}
 	st.eng.Step(engine.Tick{Now: st.now})
 	for _, o := range s.Objects {
 		st.eng.Step(engine.ObjectSet{Object: o.APIObject})
@@ -146,7 +151,7 @@ func (st *Story) calm(end func()) string {
 	}
 	for _, pod := range st.waiting() {
 		want := st.up.Decide(pod)
-		if pod.DeletionTimestamp == nil && want.Gate == nil && len(want.Best) > 0 {
+		if pod.DeletionTimestamp == nil && !st.refused[string(pod.UID)] && want.Gate == nil && len(want.Best) > 0 {
 			return fmt.Sprintf("pod %s waits and fits on %d nodes", pod.Name, len(want.Feasible))
 		}
 	}
@@ -251,8 +256,8 @@ func (st *Story) remove(pod *v1.Pod) {
 }
 
 func (st *Story) arrive(pod *v1.Pod) {
-	if diff.StatesOverflow(pod) {
-		return // an exception of its own, see package diff
+	if diff.Excepted(st.s, pod) {
+		return
 	}
 	p := pod.DeepCopy()
 	p.Spec.NodeName, p.Status.NominatedNodeName = "", ""
@@ -331,13 +336,46 @@ func (st *Story) cycle() string {
 			return fmt.Sprintf("decision %d about %s: %s", d.Decision.Number, d.Decision.Pod.Key(), diff)
 		}
 	}
+	st.depart(effects)
+	return ""
+}
+
+// depart lets decided pods go. What a pod needs written first is refused by the API
+// server: what was supposed about volumes and devices must be forgotten whole.
+func (st *Story) depart(effects []engine.Effect) {
 	for _, e := range effects {
-		if b, ok := e.(engine.Bind); ok {
-			st.flying = append(st.flying, b)
-			st.up.Bind(gen.Bind(st.pods[b.Pod.UID], b.Node))
+		switch e := e.(type) {
+		case engine.Bind:
+			st.flying = append(st.flying, e)
+			st.up.Bind(gen.Bind(st.pods[e.Pod.UID], e.Node))
+		case engine.Prepare:
+			st.Refused++
+			st.refused[e.Pod.UID] = true
+			st.depart(slices.Clone(st.eng.Step(engine.WritesDone{Pod: e.Pod, Decision: e.Decision, Message: "the API server said no"})))
+		case engine.Release:
+			for _, w := range e.Writes {
+				if release, ok := w.(cluster.ReleaseClaim); ok {
+					st.release(release)
+				}
+			}
 		}
 	}
-	return ""
+}
+
+// release takes the allocation from a claim that nobody uses, on both sides.
+func (st *Story) release(w cluster.ReleaseClaim) {
+	obj, found := st.up.Object(scenario.ObjectRef{Kind: string(w.Kind), Namespace: w.Namespace, Name: w.Name})
+	if !found {
+		return
+	}
+	claim := obj.DeepCopyObject().(*resourceapi.ResourceClaim)
+	claim.ResourceVersion += "0"
+	claim.Status.ReservedFor = slices.DeleteFunc(claim.Status.ReservedFor, func(r resourceapi.ResourceClaimConsumerReference) bool { return cluster.UID(r.UID) == w.Consumer })
+	if w.Deallocate {
+		claim.Status.Allocation, claim.Finalizers = nil, nil
+	}
+	st.up.SetObject(claim)
+	st.eng.Step(engine.ObjectSet{Object: claim})
 }
 
 func (st *Story) judge(d *record.Decision, effects []engine.Effect) string {
@@ -389,23 +427,50 @@ func winner(d *record.Decision, want *outcome.Outcome) string {
 			continue
 		}
 		k := slices.Index(want.Feasible, slices.Index(want.Names, c.Node))
-		if k < 0 || c.Total != want.Total[k] {
-			return fmt.Sprintf("total of %s: kumiki %d, upstream's are %v of %v", c.Node, c.Total, want.Total, want.Feasible)
+		if k < 0 {
+			return fmt.Sprintf("candidate %s is none of upstream's %v", c.Node, want.Feasible)
 		}
-		for j, ps := range c.Scores {
-			if w := &want.Scores[j]; w.Plugin != ps.Plugin || w.Raw[k] != ps.Raw || w.Weighted[k] != ps.Weighted {
-				return fmt.Sprintf("score of %s on %s: kumiki %+v, upstream %s %d %d", ps.Plugin, c.Node, ps, w.Plugin, w.Raw[k], w.Weighted[k])
-			}
+		if d := parts(c, want, k); d != "" {
+			return d
+		}
+		if c.Total != want.Total[k] {
+			return fmt.Sprintf("total of %s: kumiki %d, upstream's are %v of %v", c.Node, c.Total, want.Total, want.Feasible)
 		}
 	}
 	return ""
 }
 
-// told checks what the world is told of a pod that was not placed.
-func told(effects []engine.Effect, d *record.Decision, reason, message string) string {
-	if d.Message != message {
-		return fmt.Sprintf("message: upstream %q, kumiki %q", message, d.Message)
+// parts checks the scores of one candidate, upstream's k-th feasible node.
+func parts(c *record.Candidate, want *outcome.Outcome, k int) string {
+	said := map[string]record.PluginScore{} // plugin -> its score
+	for _, ps := range c.Scores {
+		said[ps.Plugin] = ps
 	}
+	for _, w := range diff.WithoutIdle(want).Scores {
+		ps := said[w.Plugin]
+		if w.Plugin != ps.Plugin || w.Raw[k] != ps.Raw || w.Weighted[k] != ps.Weighted {
+			return fmt.Sprintf("score on %s: kumiki %+v, upstream %s %d %d", c.Node, c.Scores, w.Plugin, w.Raw[k], w.Weighted[k])
+		}
+		delete(said, w.Plugin)
+	}
+	delete(said, "DynamicResources") // zero everywhere
+	if len(said) > 0 {
+		return fmt.Sprintf("scores on %s that upstream does not have: %v", c.Node, said)
+	}
+	return ""
+}
+
+// remedied is what DynamicResources adds when it took an allocation from a claim.
+const remedied = " deallocation of ResourceClaim completed"
+
+// told checks what the world is told of a pod that was not placed.
+func told(effects []engine.Effect, d *record.Decision, reason, want string) string {
+	message := d.Message
+	// What PostFilter did about it, which the oracle does not run, stands at the end.
+	if message = strings.TrimSuffix(d.Message, remedied); message != want {
+		return fmt.Sprintf("message: upstream %q, kumiki %q", want, d.Message)
+	}
+	message = d.Message
 	condition, event := false, false
 	for _, e := range effects {
 		switch e := e.(type) {

@@ -27,6 +27,7 @@ func stories(o *oracle.Oracle, seed uint64, count int, total *Story) string {
 		total.Placed += st.Placed
 		total.Unfit += st.Unfit
 		total.Failed += st.Failed
+		total.Refused += st.Refused
 	}
 	return ""
 }
@@ -41,7 +42,7 @@ func TestConformanceEngine(t *testing.T) {
 	if d := stories(o, uint64(seed(t)), max(cases(t)/60, 5), &total); d != "" {
 		t.Fatal(d)
 	}
-	t.Logf("%d decisions: %d placed, %d fit nowhere, %d failed", total.Decisions, total.Placed, total.Unfit, total.Failed)
+	t.Logf("%d decisions: %d placed, %d fit nowhere, %d failed, %d with writes refused", total.Decisions, total.Placed, total.Unfit, total.Failed, total.Refused)
 	if total.Placed == 0 || total.Unfit == 0 {
 		t.Error("the stories are too tame")
 	}

@@ -212,6 +212,9 @@ func (c *Cluster) Bind(p *v1.Pod) {
 // SetObject adds or updates an object; DeleteObject removes one.
 func (c *Cluster) SetObject(obj scenario.APIObject) { c.api.Set(obj) }
 
+// Object returns an object as last set.
+func (c *Cluster) Object(ref scenario.ObjectRef) (scenario.APIObject, bool) { return c.api.Get(ref) }
+
 // DeleteObject removes an object; one that is not there is ignored.
 func (c *Cluster) DeleteObject(ref scenario.ObjectRef) { c.api.Delete(ref) }
 
@@ -496,18 +499,19 @@ func verdict(s *fwk.Status) outcome.Verdict {
 }
 
 // Framework makes upstream's framework for a profile without a cluster, for
-// those who need its plugins only.
-func (o *Oracle) Framework(p *scenario.Profile) (framework.Framework, error) {
+// those who need its plugins only, and the objects that the plugins see.
+func (o *Oracle) Framework(p *scenario.Profile) (framework.Framework, *Objects, error) {
 	profile, err := InternalProfile(p)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	api := NewObjects()
-	return frameworkruntime.NewFramework(o.ctx, o.registry, profile,
+	f, err := frameworkruntime.NewFramework(o.ctx, o.registry, profile,
 		frameworkruntime.WithSnapshotSharedLister(internalcache.NewEmptySnapshot()),
 		frameworkruntime.WithMetricsRecorder(o.recorder),
 		frameworkruntime.WithInformerFactory(api.Factory),
 		frameworkruntime.WithSharedDRAManager(api.devices(o.ctx)),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(api.Factory.Storage().V1().CSINodes().Lister())),
 	)
+	return f, api, err
 }

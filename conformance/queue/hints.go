@@ -7,6 +7,9 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
+	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 )
 
 // Change is one cluster event with its objects, as upstream's handlers give it.
@@ -15,7 +18,37 @@ type Change struct {
 	// Exactly one pair is used; old is nil on an add, new on a delete.
 	OldNode, NewNode *v1.Node
 	OldPod, NewPod   *v1.Pod
+	// Another object.
+	OldObject, NewObject scenario.APIObject
 }
+
+// resources: kind of object -> its name in events. Changes of other kinds wake nobody.
+var resources = map[string]fwk.EventResource{
+	"PersistentVolume": fwk.PersistentVolume, "PersistentVolumeClaim": fwk.PersistentVolumeClaim, "StorageClass": fwk.StorageClass,
+	"CSINode": fwk.CSINode, "CSIDriver": fwk.CSIDriver, "CSIStorageCapacity": fwk.CSIStorageCapacity, "VolumeAttachment": fwk.VolumeAttachment,
+	"ResourceClaim": fwk.ResourceClaim, "ResourceSlice": fwk.ResourceSlice, "DeviceClass": fwk.DeviceClass,
+}
+
+// ObjectChanges lists the events of an object's add, update or delete.
+func ObjectChanges(old, obj scenario.APIObject) []Change {
+	c := Change{Event: fwk.ClusterEvent{ActionType: fwk.Update}, OldObject: old, NewObject: obj}
+	some := obj
+	switch {
+	case old == nil:
+		c.Event.ActionType = fwk.Add
+	case obj == nil:
+		c.Event.ActionType, some = fwk.Delete, old
+	}
+	resource, tells := resources[scenario.KindOf(some)]
+	if !tells {
+		return nil
+	}
+	c.Event.Resource = resource
+	return []Change{c}
+}
+
+// Objects are what upstream's plugins see while they give hints.
+func Objects() *oracle.Objects { return shared().api }
 
 // NodeChanges lists the events of a node's add, update or delete.
 func NodeChanges(old, node *v1.Node) []Change {
@@ -58,6 +91,13 @@ func UpstreamWakes(plugin string, pod *v1.Pod, c Change) bool {
 	switch {
 	case c.OldNode != nil || c.NewNode != nil:
 		old, obj = whole(c.OldNode), whole(c.NewNode)
+	case c.OldObject != nil || c.NewObject != nil:
+		if c.OldObject != nil {
+			old = c.OldObject
+		}
+		if c.NewObject != nil {
+			obj = c.NewObject
+		}
 	default:
 		old, obj = whole(c.OldPod), whole(c.NewPod)
 	}

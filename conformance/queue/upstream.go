@@ -80,7 +80,7 @@ type Upstream struct {
 var shared = sync.OnceValue(func() *sharedParts {
 	// Never closed: it lives as long as the test binary or command that plays.
 	o := oracle.New()
-	f, err := o.Framework(&scenario.Profile{Plugins: gen.DefaultPlugins()})
+	f, api, err := o.Framework(&scenario.Profile{Plugins: gen.DefaultPlugins()})
 	if err != nil {
 		panic(fmt.Sprintf("upstream refuses its own default profile: %v", err))
 	}
@@ -92,11 +92,12 @@ var shared = sync.OnceValue(func() *sharedParts {
 	for _, p := range f.PreEnqueuePlugins() {
 		gates[p.Name()] = p
 	}
-	return &sharedParts{framework: f, hints: hints, gates: gates}
+	return &sharedParts{framework: f, api: api, hints: hints, gates: gates}
 })
 
 type sharedParts struct {
 	framework framework.Framework
+	api       *oracle.Objects
 	hints     internalqueue.QueueingHintMap
 	gates     map[string]fwk.PreEnqueuePlugin // plugin name -> plugin
 }
