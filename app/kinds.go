@@ -11,6 +11,7 @@ import (
 
 // reads lists the kinds of objects besides pods and nodes that a plugin looks at: plugin -> kinds.
 var reads = map[string][]cluster.Kind{
+	config.NodeResourcesFit:   {cluster.KindDeviceClass}, // a class may back an extended resource
 	config.InterPodAffinity:   {cluster.KindNamespace},
 	config.VolumeRestrictions: {cluster.KindClaim},
 	config.VolumeBinding: {cluster.KindClaim, cluster.KindVolume, cluster.KindStorageClass, cluster.KindCSINode, cluster.KindCSIDriver,

@@ -28,7 +28,8 @@ func TestOnlyWhatPluginsReadIsWatched(t *testing.T) {
 		config config.Resolved
 		want   string
 	}{
-		{with(list, config.NodeResourcesFit, config.NodeName), "[]"},
+		{with(list, config.NodePorts, config.NodeName), "[]"},
+		{with(list, config.NodeResourcesFit), "[DeviceClass]"},
 		{with(list, config.PodTopologySpread), "[]"},
 		{with(listed, config.PodTopologySpread), "[ReplicaSet ReplicationController Service StatefulSet]"},
 		{with(configv1.PodTopologySpreadArgs{DefaultingType: configv1.SystemDefaulting}, config.PodTopologySpread),

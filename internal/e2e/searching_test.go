@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// otherPod puts a pod labelled app=foreign on a node, in the namespace STORY-other.
+func otherPod(node string) func(context.Context, *stage) error {
+	return func(ctx context.Context, s *stage) error {
+		p := pod("foreign", "100m")
+		p.Namespace, p.Labels, p.Spec.NodeName = s.story+"-other", map[string]string{"app": "foreign"}, node
+		p.Spec.TerminationGracePeriodSeconds = new(int64)
+		var err error
+		for range 100 {
+			if _, err = s.client.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{}); err == nil {
+				return nil
+			}
+			if !waitABit(ctx) { // the account of the namespace comes a little later
+				break
+			}
+		}
+		return fmt.Errorf("creating a pod in another namespace: %w", err)
+	}
+}
+
+// searchStories hold the ways to search that look at a part of the nodes: every pod lands where it can, the only node
+// included.
+func searchStories() []story {
+	var stories []story
+	for _, scheduler := range []string{"window", "subset", "two-choices"} {
+		stories = append(stories, story{"search-" + scheduler, [][2]string{{"a", "{count: 12, capacity: {pods: '3'}}"}, {"b", "{labels: {only: 'yes'}}"}}, []step{
+			{apply: repeated(20, `{kind: Pod, name: p%d, cpu: 100m, spec: {schedulerName: `+scheduler+`}}`) +
+				`- {kind: Pod, name: only, spec: {schedulerName: ` + scheduler + `, nodeSelector: {only: "yes"}}}
+- {kind: Pod, name: nowhere, cpu: "100", spec: {schedulerName: ` + scheduler + `}}`,
+				want: map[string]string{"only": "b-0", "nowhere": "!13 Insufficient cpu"},
+				check: func(on map[string]string) string {
+					placed := 0
+					for _, node := range on {
+						if node != "" {
+							placed++
+						}
+					}
+					if placed != 21 {
+						return fmt.Sprintf("%d pods are placed, want 21", placed)
+					}
+					return ""
+				}},
+		}})
+	}
+	return stories
+}
+
+// into reads an object that the API server has.
+func into[T any](ctx context.Context, s *stage, kind, name string) (*T, error) {
+	api, err := s.api(kind)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := api.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	out := new(T)
+	return out, convert(obj, out)
+}
+
+func convert(obj *unstructured.Unstructured, out any) error {
+	raw, err := yaml.Marshal(obj.Object)
+	if err != nil {
+		return err
+	}
+	return yaml.Unmarshal(raw, out)
+}
+
+// until asks until the answer is empty, which otherwise says what is missing.
+func until(ctx context.Context, missing func() string) error {
+	wrong := ""
+	for range int(patience.Milliseconds()) / 100 {
+		if wrong = missing(); wrong == "" {
+			return nil
+		}
+		if !waitABit(ctx) {
+			return ctx.Err()
+		}
+	}
+	return fmt.Errorf("%s", wrong)
+}
+
+// events are the notes of the events about a pod with this reason.
+func (s *stage) events(ctx context.Context, name, reason string) ([]string, error) {
+	list, err := s.client.EventsV1().Events(s.story).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var notes []string
+	for _, e := range list.Items {
+		if e.Regarding.Name == name && e.Reason == reason {
+			notes = append(notes, e.Note)
+		}
+	}
+	return notes, nil
+}
+
+// phase waits for the phase of a claim and returns the name of its volume.
+func (s *stage) phase(ctx context.Context, claim string, want v1.PersistentVolumeClaimPhase) (volume string, err error) {
+	err = until(ctx, func() string {
+		c, err := s.client.CoreV1().PersistentVolumeClaims(s.story).Get(ctx, claim, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		volume = c.Spec.VolumeName
+		if c.Status.Phase != want {
+			return fmt.Sprintf("claim %s is %s, want %s", claim, c.Status.Phase, want)
+		}
+		return ""
+	})
+	return volume, err
+}
