@@ -71,8 +71,8 @@ type (
 	// and set status.allocation.allocationTimestamp to the present time if it is not set. Kept claims are trimmed, so
 	// only what was read may be written back.
 	//
-	// The claim as written is to be told (engine.ObjectSet) before WritesDone, above all when a later write of the list
-	// fails: what was assumed is given up then, and its devices must be seen as taken before others are decided about.
+	// When a later write of the list or the bind fails, the devices count as taken until the watch has caught up, for at
+	// most ten seconds.
 	AllocateClaim struct {
 		Target
 		Allocation  *resourceapi.AllocationResult

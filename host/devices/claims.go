@@ -5,6 +5,7 @@ package devices
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -88,14 +89,19 @@ func pending(s cluster.Snapshot, claim *resourceapi.ResourceClaim) bool {
 	return !made || api.Status.Allocation == nil
 }
 
-// void tells whether an assumed allocation is for a pod that is not in the ledger any more.
+// leftFor is how long the allocation of a claim counts that may have been written in an attempt that failed, when it
+// does not show. Watches are behind by milliseconds, so this is long.
+const leftFor = record.Time(10 * time.Second)
+
+// void tells whether an assumed allocation does not count: it is for a pod that is not in the ledger any more, or for
+// nobody (see hold.leave), and should have shown by now.
 func void(s cluster.Snapshot, assumed *resourceapi.ResourceClaim) bool {
 	n := len(assumed.Status.ReservedFor)
-	if n == 0 || mutated(voidCounts) {
-		return false
+	if n == 0 {
+		return s.Now() >= record.Time(assumed.Status.Allocation.AllocationTimestamp.UnixNano())+leftFor
 	}
 	_, _, _, there := s.PodOn(cluster.UID(assumed.Status.ReservedFor[n-1].UID))
-	return !there
+	return !there && !mutated(voidCounts)
 }
 
 // reservedFor tells whether a claim lists a pod among its consumers.

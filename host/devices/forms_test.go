@@ -186,6 +186,9 @@ func (h *history) somePod() *cluster.Pod {
 
 // happen lets one thing happen.
 func (h *history) happen() {
+	if h.dice("time passes", 4) {
+		h.now += leftFor
+	}
 	switch rapid.IntRange(0, 9).Draw(h.t, "happens") {
 	case 0, 8, 9:
 		h.plug(h.pick("node", h.nodes))

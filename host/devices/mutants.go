@@ -39,6 +39,7 @@ const (
 	shareIDsRandom
 	assumesNothing
 	releaseKeeps
+	releaseForgets
 	consumerStays
 	reservedAgain
 	noWait
@@ -92,6 +93,7 @@ var Mutants = []Mutation{
 	shareIDsRandom:      {"share-ids-random", "two runs give shares different names"},
 	assumesNothing:      {"assumes-nothing", "what is decided is not held until it shows"},
 	releaseKeeps:        {"release-keeps", "what a failed attempt held stays held"},
+	releaseForgets:      {"release-forgets", "devices that may have been written to a claim are given to others before that is known"},
 	consumerStays:       {"consumer-stays", "after a failed attempt the pod stays a consumer of its claims"},
 	reservedAgain:       {"reserved-again", "a pod that is among the consumers already is added again"},
 	noWait:              {"no-wait", "a pod is bound before its devices are attached"},

@@ -90,6 +90,10 @@ func (pl *Plugin) prepare(s cluster.Snapshot, p *cluster.Pod) (pr *prepared, rej
 	for i := range pr.claims {
 		c := &pr.claims[i]
 		if i < len(named) && pending(s, c.ResourceClaim) && !mutated(pendingShared) {
+			if len(c.Status.ReservedFor) == 0 {
+				// Nothing may ever show that could wake the pod, so it comes back by itself.
+				return nil, "", fmt.Errorf("resource claim %s may have been allocated by an attempt that failed", keyOf(c.ResourceClaim))
+			}
 			return nil, fmt.Sprintf("resource claim %s is in the process of being allocated", keyOf(c.ResourceClaim)), nil
 		}
 		if c.allocated() {

@@ -6,8 +6,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -229,13 +231,17 @@ var errDeadline = errors.New("context deadline exceeded")
 
 // Release gives back what is held, and takes back what may have been written: where one write failed, others may have
 // been done before. A claim that was written stays allocated, without the pod as consumer: other pods may use it, and
-// its devices are not free. It has been seen so (see cluster.AllocateClaim), so nothing is assumed about it any more. A
-// claim made for extended resources is deleted.
+// its devices are not free. A claim made for extended resources is deleted, and its devices are free at once: no pod
+// that could use them was bound.
 func (h *hold) Release(t *cluster.Trial, _ bool) []cluster.Write {
 	var writes []cluster.Write
 	for i := range h.claims {
 		c := &h.claims[i]
-		if c.allocation != nil && !mutated(releaseKeeps) {
+		switch {
+		case c.allocation == nil || mutated(releaseKeeps):
+		case h.asked && !c.create && !mutated(releaseForgets):
+			h.leave(t, c)
+		default:
 			t.RestoreObject(cluster.KindDeviceClaim, c.key())
 		}
 		switch {
@@ -246,4 +252,20 @@ func (h *hold) Release(t *cluster.Trial, _ bool) []cluster.Write {
 		}
 	}
 	return writes
+}
+
+// leave supposes that a claim is allocated for nobody, as the API server may show it soon: devices that may have been
+// written to a claim are not given to another before that is known. If nothing shows, they were not (see void).
+func (h *hold) leave(t *cluster.Trial, c *heldClaim) {
+	s := t.Snapshot()
+	claim, ok := cluster.Find[*resourceapi.ResourceClaim](s, c.target.Namespace, c.target.Name)
+	if !ok || !pending(s, claim) {
+		return
+	}
+	left := *claim
+	left.Status.ReservedFor = nil
+	left.Status.Allocation = c.allocation.DeepCopy()
+	since := metav1.NewTime(time.Unix(0, int64(s.Now())))
+	left.Status.Allocation.AllocationTimestamp = &since
+	t.AssumeObject(&left)
 }

@@ -3,6 +3,7 @@
 package devices
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -52,17 +53,31 @@ func TestAnotherProfileSeesWhatIsHeld(t *testing.T) {
 	expect(t, "q fits then", w.fits(q), []string{"b"})
 }
 
+// reserveOnly is a decision that another plugin refuses at once.
+func (w *world) reserveOnly(p *cluster.Pod, node string) plugin.Reservation {
+	w.fits(p)
+	var got plugin.Reserved
+	w.txn(func() {
+		t := w.store.Trial()
+		n, _ := w.s().Find(node)
+		t.Assume(p, n)
+		got = w.pl.Reserve(t, p, n)
+		t.Commit()
+	})
+	return got.Hold
+}
+
 // release-keeps, void-counts
 func TestAFailedAttemptGivesItsDevicesBack(t *testing.T) {
 	w := twoGPUs(t)
 	w.claim("p", want("r", 1))
 	w.claim("q", want("r", 1))
 	p, q := w.pod("p", uses("p")), w.pod("q", uses("q"))
-	hold, _ := w.place(p, "a")
+	hold := w.reserveOnly(p, "a")
 	expect(t, "while p is on its way", w.fits(q), []string{"b"})
 	w.txn(func() {
 		tr := w.store.Trial()
-		expect(t, "nothing to take back at the API server but p as a consumer", len(hold.Release(tr, false)), 1)
+		expect(t, "nothing was written", len(hold.Release(tr, false)), 0)
 		tr.Commit()
 	})
 	expect(t, "given back", w.fits(q), []string{"a", "b"})
@@ -93,6 +108,36 @@ func TestWhatWasWrittenStaysAllocatedForNobody(t *testing.T) {
 	expect(t, "p can use it where it is", w.fits(p), []string{"a"})
 	_, again := w.place(p, "a")
 	expect(t, "and only has to be a consumer again", again, []cluster.Write{cluster.AllocateClaim{Target: targetOf(c), ReservedFor: consumer(p)}})
+}
+
+// release-forgets
+func TestWhatMayHaveBeenWrittenIsNotGivenAway(t *testing.T) {
+	w := twoGPUs(t)
+	w.claim("p", want("r", 1))
+	w.claim("q", want("r", 1))
+	p, q := w.pod("p", uses("p")), w.pod("q", uses("q"))
+	hold, writes := w.place(p, "a")
+	back := w.release(p, hold, true) // the bind failed, and the watch has not shown what was written
+	expect(t, "at once", w.fits(q), []string{"b"})
+	_, reject, err := w.verdicts(p)
+	expect(t, "p", reject, "")
+	expect(t, "p", fmt.Sprint(err), "resource claim ns/p may have been allocated by an attempt that failed")
+	w.set(w.api("p")) // the finalizer
+	expect(t, "a little later", w.fits(q), []string{"b"})
+	w.carryOut(writes)
+	w.carryOut(back)
+	expect(t, "when it has shown", w.fits(q), []string{"b"})
+	expect(t, "p, then", w.fits(p), []string{"a"})
+
+	// When it was not written after all, the devices are free after a while.
+	hold, _ = w.place(q, "b")
+	w.release(q, hold, true)
+	w.claim("r", want("r", 1))
+	r := w.pod("r", uses("r"))
+	expect(t, "r at once", w.fits(r), []string{})
+	w.now += leftFor
+	expect(t, "r later", w.fits(r), []string{"b"})
+	expect(t, "q later", w.fits(q), []string{"b"})
 }
 
 // pending-shared
