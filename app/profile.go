@@ -15,7 +15,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/host/devices"
-	"github.com/kumiki-scheduler/kumiki/host/extender"
 	"github.com/kumiki-scheduler/kumiki/kube"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -30,9 +29,6 @@ func EngineConfig(c config.Resolved) (engine.Config, error) {
 	}
 	inventory, migration := devices.NewInventory(), kube.NewMigration(klog.Background())
 	for _, p := range c.Profiles {
-		if ignored := extender.IgnoredResources(c.Extenders); len(ignored) > 0 {
-			p.Args.NodeResourcesFit.IgnoredResources = ignored // in place of those of the arguments, as upstream does
-		}
 		b := builder{from: p, inventory: inventory, migration: migration, made: map[string]plugin.Plugin{}}
 		if err := b.build(); err != nil {
 			return engine.Config{}, fmt.Errorf("profile %q: %w", p.SchedulerName, err)

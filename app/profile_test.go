@@ -122,6 +122,7 @@ apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 podInitialBackoffSeconds: 3
 podMaxBackoffSeconds: 7
+extenders: [{urlPrefix: "http://e", filterVerb: f, managedResources: [{name: e.com/mine, ignoredByScheduler: true}]}]
 percentageOfNodesToScore: 40
 profiles:
 - schedulerName: packer
@@ -172,7 +173,8 @@ profiles:
 	}
 	args := func(name string) any { return arguments(name, c.Profiles[0]) }
 	fit := args(plugin.NodeResourcesFitName).(plugin.FitArgs)
-	if fit.Strategy != plugin.MostAllocated || len(fit.Resources) != 1 || fit.Resources[0] != (plugin.WeightedResource{Name: "cpu", Weight: 2}) || !fit.ScoreReal {
+	if fit.Strategy != plugin.MostAllocated || len(fit.Resources) != 1 || fit.Resources[0] != (plugin.WeightedResource{Name: "cpu", Weight: 2}) || !fit.ScoreReal ||
+		!slices.Equal(fit.IgnoredResources, []string{"e.com/mine"}) {
 		t.Errorf("arguments of NodeResourcesFit: %+v", fit)
 	}
 	spread := args(plugin.PodTopologySpreadName).(plugin.PodTopologySpreadArgs)

@@ -190,3 +190,19 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestKeysStayHere: what is recorded holds no key of an extender, and the original keeps it.
+func TestKeysStayHere(t *testing.T) {
+	c := parse(t, "extenders: [{urlPrefix: https://e, filterVerb: f, enableHTTPS: true, tlsConfig: {serverName: hidden, keyFile: hidden}}]\n")
+	wire, err := c.WithoutSecrets().Wire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := yaml.Marshal(wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "hidden") || c.Extenders[0].TLSConfig == nil {
+		t.Errorf("%+v\n%s", c.Extenders[0], text)
+	}
+}

@@ -5,6 +5,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -93,4 +94,14 @@ func (c Resolved) wireSettings(p Profile) KumikiArgs {
 		args.Subset = &subset
 	}
 	return args
+}
+
+// WithoutSecrets is the configuration without what must not leave the machine: how the scheduler proves to extenders who
+// it is, and whom it trusts.
+func (c Resolved) WithoutSecrets() Resolved {
+	c.Extenders = slices.Clone(c.Extenders)
+	for i := range c.Extenders {
+		c.Extenders[i].TLSConfig = nil
+	}
+	return c
 }

@@ -51,7 +51,7 @@ const flushEvery = time.Second
 
 // Create begins a recording in a new file; one that is there is not overwritten.
 func Create(path string, maxBytes int64, c config.Resolved, timeout time.Duration) (*Recorder, error) {
-	wire, err := c.Wire()
+	wire, err := c.WithoutSecrets().Wire()
 	if err != nil {
 		return nil, err
 	}
