@@ -108,7 +108,7 @@ func (f *podAffinityFilter) isFirst() bool {
 		_, sum := f.near.Totals(by)
 		placed += int64(sum)
 	}
-	for _, pods := range f.nearMore { // order: a sum
+	for _, pods := range f.nearMore { // order: a sum is the same in any
 		placed += pods
 	}
 	switch {

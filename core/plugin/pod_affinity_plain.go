@@ -183,7 +183,7 @@ func (m podAffinityScanScore) add(node *cluster.Node, key string, weight int64) 
 
 func (m podAffinityScanScore) of(node *cluster.Node) int64 {
 	var sum int64
-	for key, values := range m { // order: a sum
+	for key, values := range m { // order: a sum is the same in any
 		if value, ok := node.Labels[key]; ok {
 			sum += values[value]
 		}
