@@ -414,3 +414,18 @@ func selector(key, value string) *v1.NodeSelector {
 	return &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
 		MatchExpressions: []v1.NodeSelectorRequirement{{Key: key, Operator: v1.NodeSelectorOpIn, Values: []string{value}}}}}}
 }
+
+type (
+	claimType       = resourceapi.ResourceClaim
+	sliceType       = resourceapi.ResourceSlice
+	deviceClassType = resourceapi.DeviceClass
+)
+
+// found is an object as the API server has it, nil when it is gone.
+func found[T cluster.Object](v cluster.Snapshot, key cluster.ObjectKey) cluster.Object {
+	obj, ok := cluster.FindAPI[T](v, key.Namespace, key.Name)
+	if !ok {
+		return nil
+	}
+	return obj
+}
