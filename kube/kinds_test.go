@@ -4,6 +4,7 @@ package kube
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,9 +148,9 @@ func TestWhatIsNotReadIsNotKept(t *testing.T) {
 // a list that never comes.
 func TestAKindThatCannotBeReadCountsAsEmpty(t *testing.T) {
 	api := newAPIServer(pendingPod("p", "u1"))
-	var served bool
+	var served atomic.Bool
 	refuse := func(err error) clienttesting.ReactionFunc {
-		return func(clienttesting.Action) (bool, runtime.Object, error) { return !served, nil, err }
+		return func(clienttesting.Action) (bool, runtime.Object, error) { return !served.Load(), nil, err }
 	}
 	api.PrependReactor("list", "resourceclaims", refuse(apierrors.NewNotFound(schema.GroupResource{Resource: "resourceclaims"}, "")))
 	api.PrependReactor("list", "namespaces", refuse(apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "", nil)))
@@ -167,7 +168,7 @@ func TestAKindThatCannotBeReadCountsAsEmpty(t *testing.T) {
 		if in.Behind() {
 			t.Error("behind for good")
 		}
-		served = true
+		served.Store(true)
 		if err := api.Tracker().Add(namespace("late", "1", nil)); err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,9 @@ func (m *Migration) Inline(v *v1.Volume, namespace string) (plugin.Migrated, boo
 	if !m.lib.IsInlineMigratable(v) {
 		return plugin.Migrated{}, false
 	}
-	return m.migrated(nil, v, func() (*v1.PersistentVolume, error) { return m.lib.TranslateInTreeInlineVolumeToCSI(m.log, v, namespace) })
+	return m.migrated(nil, v, func() (*v1.PersistentVolume, error) {
+		return m.lib.TranslateInTreeInlineVolumeToCSI(m.log, v, namespace)
+	})
 }
 
 // Volume is what a PersistentVolume has become.
