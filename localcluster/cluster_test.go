@@ -13,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,8 @@ shapes:
   count: 1
   capacity: {cpu: "4", memory: 8Gi}
   devices: {example.com/gpu: 2}
+  csi: {disk.csi.example.com: 3}
+  claimable: [{driver: gpu.example.com, count: 2, attributes: {model: a}}]
   taints: [{key: only, value: gpu, effect: NoExecute}]
 `
 
@@ -56,6 +59,7 @@ func TestCluster(t *testing.T) {
 		})
 	}
 	story("nodes are as described", nodesAreAsDescribed)
+	story("drivers publish and make volumes", driversWork)
 	story("users may what they should", usersMayWhatTheyShould)
 	story("oversell fails", oversellFails)
 	story("a burst admits exactly what fits", burstAdmitsWhatFits)
@@ -112,6 +116,60 @@ func nodesAreAsDescribed(t *testing.T, p *program) {
 	if len(node.Spec.Taints) != 0 {
 		t.Errorf("taints %v on a node that is ready", node.Spec.Taints)
 	}
+}
+
+// A claim gets its volume where a scheduler said, and the volume goes with the
+// claim. Nodes own what their drivers publish.
+func driversWork(t *testing.T, p *program) {
+	csi, err := p.client.StorageV1().CSINodes().Get(t.Context(), "gpu-0000", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := csi.Spec.Drivers; len(d) != 1 || *d[0].Allocatable.Count != 3 || len(csi.OwnerReferences) != 1 {
+		t.Errorf("CSINode: %+v", csi)
+	}
+	slices, err := p.client.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(slices.Items) != 1 || len(slices.Items[0].Spec.Devices) != 2 {
+		t.Errorf("slices: %+v", slices.Items)
+	}
+	mode := storagev1.VolumeBindingWaitForFirstConsumer
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: "disk.csi.example.com", VolumeBindingMode: &mode}
+	if _, err := p.client.StorageV1().StorageClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	claims := p.client.CoreV1().PersistentVolumeClaims("default")
+	claim := &v1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "c", Annotations: map[string]string{"volume.kubernetes.io/selected-node": "gpu-0000"}},
+		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class.Name, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+			Resources: v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}}},
+	}
+	if _, err := claims.Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var volume string
+	eventually(t, "the claim is bound", func() string {
+		c, err := claims.Get(t.Context(), "c", metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		volume = c.Spec.VolumeName
+		if c.Status.Phase != v1.ClaimBound {
+			return string(c.Status.Phase)
+		}
+		return ""
+	})
+	if err := claims.Delete(t.Context(), "c", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the volume is gone", func() string {
+		if _, err := p.client.CoreV1().PersistentVolumes().Get(t.Context(), volume, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Sprint("still there: ", err)
+		}
+		return ""
+	})
 }
 
 func usersMayWhatTheyShould(t *testing.T, p *program) {

@@ -68,8 +68,9 @@ const (
 	failParameter = "fail"
 )
 
-// provisioner makes volumes as CSI drivers' provisioners do: when the volume
-// controller names one of its drivers on a claim.
+// provisioner makes volumes as CSI drivers' provisioners do, when the volume
+// controller names one of its drivers on a claim, and deletes them when their
+// claim is gone.
 type provisioner struct {
 	client  kubernetes.Interface
 	drivers []string
@@ -90,6 +91,16 @@ func provisionVolumes(ctx context.Context, client kubernetes.Interface, drivers 
 		},
 	}
 	go cache.NewReflectorWithOptions(lw, &v1.PersistentVolumeClaim{}, claimStore{p}, cache.ReflectorOptions{Name: "claims"}).RunWithContext(ctx)
+	volumes := client.CoreV1().PersistentVolumes()
+	volumeLW := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return volumes.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return volumes.Watch(ctx, o)
+		},
+	}
+	go cache.NewReflectorWithOptions(volumeLW, &v1.PersistentVolume{}, volumeStore{p}, cache.ReflectorOptions{Name: "volumes"}).RunWithContext(ctx)
 	for range provisionCount {
 		go p.work(ctx)
 	}
@@ -123,14 +134,56 @@ func (s claimStore) Replace(list []any, _ string) error {
 	return nil
 }
 
+// volumeStore hands a reflector's volumes to the provisioner. A volume has no
+// namespace; that is how a key tells the two apart.
+type volumeStore struct{ p *provisioner }
+
+func (s volumeStore) Add(obj any) error { return s.Update(obj) }
+func (s volumeStore) Delete(any) error  { return nil }
+func (s volumeStore) Resync() error     { return nil }
+
+func (s volumeStore) Update(obj any) error {
+	if pv := obj.(*v1.PersistentVolume); s.p.done(pv) {
+		s.p.queue.Add(types.NamespacedName{Name: pv.Name})
+	}
+	return nil
+}
+
+func (s volumeStore) Replace(list []any, _ string) error {
+	for _, obj := range list {
+		if err := s.Update(obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// done tells whether a volume of ours is to be deleted: its claim is gone.
+func (p *provisioner) done(pv *v1.PersistentVolume) bool {
+	return pv.Status.Phase == v1.VolumeReleased && pv.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete &&
+		pv.Spec.CSI != nil && slices.Contains(p.drivers, pv.Spec.CSI.Driver)
+}
+
+func (p *provisioner) remove(ctx context.Context, name string) error {
+	pv, err := p.client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil || !p.done(pv) {
+		return err
+	}
+	return p.client.CoreV1().PersistentVolumes().Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pv.UID}})
+}
+
 func (p *provisioner) work(ctx context.Context) {
 	for {
 		key, shutdown := p.queue.Get()
 		if shutdown {
 			return
 		}
-		if err := p.provision(ctx, key); err != nil && !apierrors.IsNotFound(err) {
-			slog.Warn("make volume", "claim", key.String(), "err", err)
+		step := p.provision
+		if key.Namespace == "" {
+			step = func(ctx context.Context, key types.NamespacedName) error { return p.remove(ctx, key.Name) }
+		}
+		if err := step(ctx, key); err != nil && !apierrors.IsNotFound(err) {
+			slog.Warn("make or delete volume", "object", key.String(), "err", err)
 			p.queue.AddRateLimited(key)
 		} else {
 			p.queue.Forget(key)
