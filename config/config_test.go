@@ -206,3 +206,17 @@ func TestKeysStayHere(t *testing.T) {
 		t.Errorf("%+v\n%s", c.Extenders[0], text)
 	}
 }
+
+// TestKeysAreNotShown: a private key in the file does not come out of config show; the rest of the TLS settings does.
+// Mutant: WithoutKeys that keeps keyData.
+func TestKeysAreNotShown(t *testing.T) {
+	c := parse(t, "extenders: [{urlPrefix: https://e, filterVerb: f, enableHTTPS: true, tlsConfig: {serverName: seen, keyFile: /key}}]\n")
+	c.Extenders[0].TLSConfig.KeyData = []byte("private")
+	shown, hidden := c.WithoutKeys()
+	if tls := shown.Extenders[0].TLSConfig; !hidden || len(tls.KeyData) != 0 || tls.ServerName != "seen" {
+		t.Errorf("hidden %v, shown %+v", hidden, tls)
+	}
+	if string(c.Extenders[0].TLSConfig.KeyData) != "private" {
+		t.Error("the configuration itself lost its key")
+	}
+}

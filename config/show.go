@@ -105,3 +105,17 @@ func (c Resolved) WithoutSecrets() Resolved {
 	}
 	return c
 }
+
+// WithoutKeys is the configuration without private keys that stand in it in full, for showing. It says whether there were
+// any.
+func (c Resolved) WithoutKeys() (shown Resolved, hidden bool) {
+	c.Extenders = slices.Clone(c.Extenders)
+	for i := range c.Extenders {
+		if t := c.Extenders[i].TLSConfig; t != nil && len(t.KeyData) > 0 {
+			kept := *t
+			kept.KeyData, hidden = nil, true
+			c.Extenders[i].TLSConfig = &kept
+		}
+	}
+	return c, hidden
+}

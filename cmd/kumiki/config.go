@@ -73,7 +73,11 @@ As yaml or json: a file that can be used, by kube-scheduler too. With --fast-pat
 			}
 			var data any = description
 			if !fastPath {
-				if data, err = resolved.Wire(); err != nil {
+				shown, hidden := resolved.WithoutKeys()
+				if hidden {
+					fmt.Fprintln(io.Err, "note: private keys that stand in the file are not shown")
+				}
+				if data, err = shown.Wire(); err != nil {
 					return err
 				}
 			}

@@ -203,7 +203,13 @@ func (pl *Placer) own(s cluster.Snapshot, sr *search) (cluster.NodeIdx, bool) {
 		return cluster.NoNode, false
 	}
 	n, ok := s.Find(sr.pod.Nominated)
-	if !ok || sr.rows != nil && !slices.Contains(sr.rows, n) || sr.verdicts[n] != plugin.Fits {
+	if !ok {
+		return cluster.NoNode, false
+	}
+	if sr.rows != nil && !slices.Contains(sr.rows, n) || sr.verdicts[n] == plugin.Excluded {
+		pl.excludedOwn(s, sr, n)
+	}
+	if sr.verdicts[n] != plugin.Fits {
 		return cluster.NoNode, false
 	}
 	if f := pl.profile.Foreign; f != nil && f.Takes(sr.pod) {
@@ -213,6 +219,24 @@ func (pl *Placer) own(s cluster.Snapshot, sr *search) (cluster.NodeIdx, bool) {
 		}
 	}
 	return n, true
+}
+
+// excludedOwn judges the node that p is itself nominated to though plans leave it out, as upstream does: what is told of
+// it then is what a filter says. An error fails nothing here.
+func (pl *Placer) excludedOwn(s cluster.Snapshot, sr *search, n cluster.NodeIdx) {
+	err := sr.err
+	v := pl.plain(s, sr, s.View(n))
+	failed := sr.err != err
+	if sr.err = err; failed {
+		return
+	}
+	sr.ownVerdicts()
+	sr.verdicts[n] = v
+	if sr.rows != nil {
+		at, _ := slices.BinarySearch(sr.rows, n)
+		sr.rows = slices.Insert(sr.rows, at, n)
+		sr.rowSpace = sr.rows
+	}
 }
 
 // askForeign lets foreign code reject rows that fit.

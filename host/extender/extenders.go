@@ -66,20 +66,6 @@ func New(ctx context.Context, configs []configv1.Extender, objects Objects, igno
 	return x, nil
 }
 
-// IgnoredResources are the resources that extenders manage and the scheduler is not to look at: NodeResourcesFit's
-// ignoredResources, in place of what is configured there, if there is any (upstream: scheduler.go, buildExtenders).
-func IgnoredResources(configs []configv1.Extender) []string {
-	var names []string
-	for i := range configs {
-		for _, r := range configs[i].ManagedResources {
-			if r.IgnoredByScheduler {
-				names = append(names, r.Name)
-			}
-		}
-	}
-	return names
-}
-
 // takes tells whether the extender takes part in deciding about p: one that manages no resources takes part in all
 // decisions. Managed are extended resources only, so that whatever PodSpec.Devices leaves out asks for none of them.
 func (c *client) takes(p *cluster.Pod) bool {

@@ -297,9 +297,6 @@ func TestManagedResources(t *testing.T) {
 			t.Errorf("%s: rejects %v, error %v", story.name, rejected, err)
 		}
 	}
-	if got := IgnoredResources([]configv1.Extender{config, {}}); !slices.Equal(got, []string{"example.com/b"}) {
-		t.Errorf("the scheduler does not look at %q", got)
-	}
 	if x := f.with(configv1.Extender{PreemptVerb: "preempt"}); x.Takes(f.pod("p")) || x.Binder(f.pod("p")) != "" {
 		t.Errorf("an extender that neither filters nor ranks nor binds takes part")
 	}
