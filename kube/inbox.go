@@ -120,7 +120,7 @@ func (in *Inbox) convertObject(kind cluster.Kind, obj cluster.Object) (rec clust
 			rec = nil
 		}
 	}()
-	return trim(obj)
+	return Trim(obj)
 }
 
 // samePod tells whether the engine would learn nothing from b. The resource version counts only while the pod pends:

@@ -126,7 +126,7 @@ func TestWhatIsNotReadIsNotKept(t *testing.T) {
 		&resourceapi.DeviceClass{ObjectMeta: m},
 	} {
 		kind := cluster.KindOf(obj)
-		kept := trim(obj)
+		kept := Trim(obj)
 		if cluster.KindOf(kept) != kind || cluster.KeyOf(kept) != cluster.KeyOf(obj) || kept.GetUID() != "u" || kept.GetResourceVersion() != "7" {
 			t.Errorf("%s became %T %v", kind, kept, kept)
 		}

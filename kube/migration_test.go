@@ -35,7 +35,7 @@ func TestInTreeVolumesHaveBecomeCSIVolumes(t *testing.T) {
 		{v1.PersistentVolumeSource{PortworxVolume: &v1.PortworxVolumeSource{VolumeID: "p"}}, "p", false},
 		{v1.PersistentVolumeSource{VsphereVolume: &v1.VsphereVirtualDiskVolumeSource{VolumePath: "v"}}, "v", true},
 	} {
-		pv := trim(volume(c.source)).(*v1.PersistentVolume)
+		pv := Trim(volume(c.source)).(*v1.PersistentVolume)
 		is, ok := m.Volume(pv)
 		if !ok || is.Err != nil || is.PV.Spec.CSI.VolumeHandle != c.handle || is.PV.Spec.CSI.Driver != is.Driver || (is.PV.Spec.NodeAffinity != nil) != c.placed {
 			t.Errorf("%+v became %+v, %v", c.source, is, ok)

@@ -33,9 +33,9 @@ var readAnnotations = map[string]bool{
 	resourceapi.ExtendedResourceClaimAnnotation:     true,
 }
 
-// trim makes what is kept of an object: what the scheduler reads, without managed fields, templates, parameters of
+// Trim makes what is kept of an object: what the scheduler reads, without managed fields, templates, parameters of
 // drivers and references to secrets. The object itself stays as it is; the result shares parts of it.
-func trim(obj cluster.Object) cluster.Object {
+func Trim(obj cluster.Object) cluster.Object {
 	switch o := obj.(type) {
 	case *v1.Namespace:
 		return &v1.Namespace{ObjectMeta: meta(&o.ObjectMeta)}

@@ -17,6 +17,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -67,7 +68,7 @@ func NewStory(o *oracle.Oracle, s *scenario.Scenario, seed uint64, n int) (*Stor
 		world: gen.NewWorld(seed, n), now: record.Second * 1_800_000_000, nodes: slices.Clone(s.Nodes), running: slices.Clone(s.Bound), pods: map[string]*v1.Pod{}, refused: map[string]bool{}}
 	st.eng.Step(engine.Tick{Now: st.now})
 	for _, o := range s.Objects {
-		st.eng.Step(engine.ObjectSet{Object: o.APIObject})
+		st.eng.Step(engine.ObjectSet{Object: kube.Trim(o.APIObject)})
 	}
 	for _, node := range s.Nodes {
 		st.eng.Step(engine.NodeSet{Node: st.intake.Node(node)})
@@ -375,7 +376,7 @@ func (st *Story) release(w cluster.ReleaseClaim) {
 		claim.Status.Allocation, claim.Finalizers = nil, nil
 	}
 	st.up.SetObject(claim)
-	st.eng.Step(engine.ObjectSet{Object: claim})
+	st.eng.Step(engine.ObjectSet{Object: kube.Trim(claim)})
 }
 
 func (st *Story) judge(d *record.Decision, effects []engine.Effect) string {
@@ -392,7 +393,7 @@ func (st *Story) judge(d *record.Decision, effects []engine.Effect) string {
 	case want.Gate != nil:
 		return "the pod is gated"
 	case d.Feasible != len(want.Feasible):
-		return fmt.Sprintf("feasible nodes: upstream %d, kumiki %d", len(want.Feasible), d.Feasible)
+		return fmt.Sprintf("feasible nodes: upstream %d, kumiki %d of %d: %s", len(want.Feasible), d.Feasible, d.Nodes, d.Message)
 	case len(want.Best) > 0:
 		st.Placed++
 		return winner(d, want)
