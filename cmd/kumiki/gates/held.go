@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gates
+
+// held are the gates that upstream's scheduler asks and kumiki does not: gate -> the state it behaves as. They are the table
+// in docs/compatibility.md, by a test. A gate that comes to be asked leaves both.
+var held = map[string]bool{
+	"ComponentFlagz":                          false,
+	"ComponentStatusz":                        false,
+	"CoordinatedLeaderElection":               false,
+	"DRAAdminAccess":                          true,
+	"DRAConsumableCapacity":                   true,
+	"DRADeviceBindingConditions":              true,
+	"DRADeviceTaintRules":                     false,
+	"DRADeviceTaints":                         true,
+	"DRAExtendedResource":                     true,
+	"DRAListTypeAttributes":                   false,
+	"DRANodeAllocatableResources":             false,
+	"DRAPartitionableDevices":                 true,
+	"DRAPrioritizedList":                      true,
+	"DRAResourceClaimDeviceStatus":            true,
+	"DRASchedulerFilterTimeout":               true,
+	"DRAWorkloadResourceClaims":               false,
+	"DynamicResourceAllocation":               true,
+	"GangScheduling":                          false,
+	"GenericWorkload":                         false,
+	"InPlacePodLevelResourcesVerticalScaling": true,
+	"InPlacePodVerticalScaling":               true,
+	"MatchLabelKeysInPodTopologySpread":       true,
+	"NodeDeclaredFeatures":                    true,
+	"NodeInclusionPolicyInPodTopologySpread":  true,
+	"NominatedNodeNameForExpectation":         false,
+	"OpportunisticBatching":                   false,
+	"PodLevelResources":                       true,
+	"SchedulerAsyncAPICalls":                  true,
+	"SchedulerAsyncPreemption":                false,
+	"SchedulerPopFromBackoffQ":                true,
+	"SchedulerQueueingHints":                  true,
+	"SidecarContainers":                       true,
+	"StorageCapacityScoring":                  false,
+	"TaintTolerationComparisonOperators":      false,
+	"TopologyAwareWorkloadScheduling":         false,
+	"VolumeAttributesClass":                   true,
+	"VolumeLimitScaling":                      false,
+	"WorkloadAwarePreemption":                 false,
+}
