@@ -92,6 +92,9 @@ func (b *builder) make(name string) (plugin.Plugin, error) {
 	if asks, ok := pl.(plugin.Migrating); ok && err == nil {
 		return asks.WithMigration(b.migration), nil
 	}
+	if scores, ok := pl.(plugin.CountingDevices); ok && err == nil {
+		return scores.WithDevices(devices.NewCounter(b.inventory)), nil
+	}
 	return pl, err
 }
 

@@ -115,11 +115,11 @@ func balance(with, without int64) int64 {
 	return MaxScore/2 + (MaxScore/2+with-without)/2
 }
 
-func (f *balancedScore) Plain(_ cluster.Snapshot, v *cluster.NodeView) int64 {
+func (f *balancedScore) Plain(s cluster.Snapshot, v *cluster.NodeView) int64 {
 	f.with, f.without = f.with[:0], f.without[:0]
 	for i := range f.list {
 		r := &f.list[i]
-		allocatable, requested := r.amounts(v)
+		allocatable, requested := r.amounts(s, v)
 		if allocatable == 0 {
 			continue
 		}
@@ -130,6 +130,10 @@ func (f *balancedScore) Plain(_ cluster.Snapshot, v *cluster.NodeView) int64 {
 }
 
 func (f *balancedScore) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int64) {
+	if countsDevices(f.list) != nil {
+		rowByRow(s, lo, hi, out, f.Plain)
+		return
+	}
 	f.buf = columns(s, lo, hi, f.list, f.buf)
 	out = out[lo:hi]
 	if len(f.buf) == 2 {
@@ -175,7 +179,10 @@ func evennessOfTwo(a, b float64) int64 {
 	return int64((1 - math.Abs((a-b)/2)) * float64(MaxScore))
 }
 
-func (*balancedScore) Epoch(cluster.Snapshot) uint64 { return 0 }
+// Epoch changes with devices, where they are counted.
+func (f *balancedScore) Epoch(s cluster.Snapshot) uint64 { return epochOf(s, f.list) }
 
 // Explain shows what the score was computed from.
-func (f *balancedScore) Explain(v *cluster.NodeView) []Input { return explain(f.list, f.held, v) }
+func (f *balancedScore) Explain(s cluster.Snapshot, v *cluster.NodeView) []Input {
+	return explain(s, f.list, f.held, v)
+}

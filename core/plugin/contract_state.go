@@ -2,13 +2,33 @@
 
 package plugin
 
-import "github.com/kumiki-scheduler/kumiki/core/cluster"
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
 
 // Aging is a PodFilter that reads something besides the row and the pod: once it is stale, it is prepared anew and judges
 // all rows again.
 type Aging interface {
 	PodFilter
 	Stale(s cluster.Snapshot) bool
+}
+
+// DeviceCounts counts devices for the scores of resources that device classes back (KEP-5004).
+type DeviceCounts interface {
+	// Revision changes whenever a count may have changed on a row that did not.
+	Revision(s cluster.Snapshot) uint64
+	// Count is how many devices of the class that backs a resource the node of a row could use, and how many of those are
+	// taken; 0 when no class backs it. Revision was asked before, in the same step.
+	Count(s cluster.Snapshot, n cluster.NodeIdx, resource v1.ResourceName) (devices, taken int64)
+}
+
+// CountingDevices is a Scorer that can score what device classes back, given somebody who counts it.
+type CountingDevices interface {
+	Scorer
+	// WithDevices returns the plugin with a counter of devices.
+	WithDevices(c DeviceCounts) Plugin
 }
 
 // Remedier is a plugin that may be able to do something about its rejections besides evicting pods (upstream: PostFilter

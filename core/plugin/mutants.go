@@ -28,6 +28,7 @@ const (
 	scoreUnaskedScalar
 	scoreWeightsSwapped
 	scoreRoundsUp
+	scoreDevicesUncounted
 	mostUnclamped
 	ratioTruncates
 	ratioZeroCounts
@@ -237,6 +238,7 @@ var Mutants = []Mutation{
 	scorePodRealRequest:       {"score-pod-real-request", "NodeResourcesFit scores the real request of the pod, not that with defaults"},
 	scoreUnaskedScalar:        {"score-unasked-scalar", "extended resources that the pod does not ask for are scored"},
 	scoreWeightsSwapped:       {"score-weights-swapped", "resource weights are applied in reverse order"},
+	scoreDevicesUncounted:     {"score-devices-uncounted", "devices do not count for the score of the resource that they back"},
 	scoreRoundsUp:             {"score-rounds-up", "LeastAllocated rounds up"},
 	mostUnclamped:             {"most-unclamped", "MostAllocated goes above 100 on overcommitted nodes"},
 	ratioTruncates:            {"ratio-truncates", "RequestedToCapacityRatio truncates instead of rounding"},

@@ -51,6 +51,20 @@ func statedResource(class *resourceapi.DeviceClass) string {
 	return *class.Spec.ExtendedResourceName
 }
 
+// WithDevices returns the plugin with a counter of devices.
+func (pl *NodeResourcesFit) WithDevices(c DeviceCounts) Plugin {
+	with := *pl
+	with.scorer.devices = c
+	return &with
+}
+
+// WithDevices returns the plugin with a counter of devices.
+func (pl *NodeResourcesBalancedAllocation) WithDevices(c DeviceCounts) Plugin {
+	with := *pl
+	with.scorer.devices = c
+	return &with
+}
+
 // Stale tells whether device classes have changed since, for pods that may ask for what they back.
 func (f *fitFilter) Stale(s cluster.Snapshot) bool {
 	return f.scalars && f.classes != s.KindRevision(cluster.KindDeviceClass)

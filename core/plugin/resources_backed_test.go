@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
@@ -136,4 +137,44 @@ func TestFitFormsAgreeWithDeviceClasses(t *testing.T) {
 		p := w.intake.PendingPod(randomPod(t, "pending", nodes))
 		sameForms(t, s, prepareAll(s, p, []Plugin{defaultFit()}), 0, cluster.NodeIdx(s.Rows()))
 	})
+}
+
+// twoOfFour says that a class backs example.com/gpu: four devices on every node, of which as many are taken as it says.
+type twoOfFour struct{ taken int64 }
+
+func (c *twoOfFour) Revision(cluster.Snapshot) uint64 { return uint64(c.taken) }
+
+func (c *twoOfFour) Count(_ cluster.Snapshot, _ cluster.NodeIdx, name v1.ResourceName) (devices, taken int64) {
+	if name != "example.com/gpu" {
+		return 0, 0
+	}
+	return 4, c.taken
+}
+
+// Devices count for the score of the resource that they back, on nodes that offer none of it themselves. Mutant:
+// score-devices-uncounted.
+func TestScoresCountDevices(t *testing.T) {
+	w := newWorld().with(node("devices", offers("cpu", "4")), node("plugin", offers("cpu", "4", "example.com/gpu", "2")))
+	counts := &twoOfFour{2}
+	gpu, one := []WeightedResource{{"example.com/gpu", 1}}, pod("p", asks("example.com/gpu", "1"))
+	fit := must(NewNodeResourcesFit(FitArgs{Strategy: MostAllocated, Resources: gpu})).WithDevices(counts).(Scorer)
+	for nodeName, want := range map[string]int64{"devices": 75, "plugin": 50} {
+		if got, _ := w.scores(t, fit, one, nodeName); got != want {
+			t.Errorf("MostAllocated on %s: %d, want %d", nodeName, got, want)
+		}
+	}
+	balanced := must(NewNodeResourcesBalancedAllocation(BalancedArgs{append(defaultScored()[:1:1], gpu...)})).WithDevices(counts).(Scorer)
+	// The node without the pod: no CPU, half of the devices; with it, three quarters.
+	if got, _ := w.scores(t, balanced, one, "devices"); got != 50+(50+62-75)/2 {
+		t.Errorf("balance: %d, want %d", got, 50+(50+62-75)/2)
+	}
+	s := w.store.Snapshot()
+	asking := fit.PrepareScore(s, w.intake.Pod(one))
+	silent := fit.PrepareScore(s, w.intake.Pod(pod("q", asks("cpu", "1"))))
+	before, quiet := asking.Epoch(s), silent.Epoch(s)
+	counts.taken = 3
+	if asking.Epoch(s) == before || silent.Epoch(s) != quiet {
+		t.Errorf("epochs after a device was taken: %d to %d for a pod that asks for one, %d to %d for one that does not",
+			before, asking.Epoch(s), quiet, silent.Epoch(s))
+	}
 }

@@ -10,6 +10,10 @@ import (
 // Column adds up the parts one resource after the other, then divides by the weights. Rows on which not all weights
 // count, or with vast amounts, are done singly.
 func (f *fitScore) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int64) {
+	if countsDevices(f.list) != nil {
+		rowByRow(s, lo, hi, out, f.Plain)
+		return
+	}
 	f.buf = columns(s, lo, hi, f.list, f.buf)
 	out = out[lo:hi]
 	var weights int64

@@ -46,7 +46,8 @@ type allocationScorer struct {
 	strategy  Strategy
 	resources []WeightedResource
 	real      bool
-	ratio     [101]int64 // utilisation in percent -> score; for RequestedToCapacityRatio
+	ratio     [101]int64   // utilisation in percent -> score; for RequestedToCapacityRatio
+	devices   DeviceCounts // nil when nobody counts devices
 }
 
 func newAllocationScorer(args FitArgs) (allocationScorer, error) {
@@ -116,6 +117,8 @@ type scored struct {
 	// silent is the column of requests with defaults to read instead of the real ones: 0 for CPU, 1 for memory, -1
 	// for neither.
 	silent int
+	// devices counts what stands behind the resource on nodes that offer none of it themselves; nil for none.
+	devices DeviceCounts
 }
 
 // prepare lists the resources that count for a pod. Resources the pod does not ask for count only if every node has
@@ -137,6 +140,8 @@ func (sc *allocationScorer) prepare(p *cluster.Pod) []scored {
 			item.id = resource.Ephemeral
 		case !resource.IsScalar(r.Name), item.pod == 0 && !mutated(scoreUnaskedScalar):
 			continue
+		case !mutated(scoreDevicesUncounted):
+			item.devices = sc.devices
 		}
 		if mutated(scoreWeightsSwapped) {
 			item.weight = sc.resources[len(sc.resources)-1-i].Weight
@@ -157,11 +162,44 @@ func (sc *allocationScorer) prepare(p *cluster.Pod) []scored {
 }
 
 // amounts are what a node offers of the resource and what of it is requested, without the pod.
-func (r *scored) amounts(v *cluster.NodeView) (allocatable, requested int64) {
+func (r *scored) amounts(s cluster.Snapshot, v *cluster.NodeView) (allocatable, requested int64) {
 	if r.silent >= 0 {
 		return v.Allocatable(r.name), v.NonZero[r.silent]
 	}
-	return v.Allocatable(r.name), v.Requested(r.name)
+	allocatable = v.Allocatable(r.name)
+	if allocatable == 0 && r.devices != nil {
+		if devices, taken := r.devices.Count(s, v.Row, r.name); devices > 0 {
+			return devices, taken
+		}
+	}
+	return allocatable, v.Requested(r.name)
+}
+
+// countsDevices is whoever counts devices for one of the resources; nil when none needs that.
+func countsDevices(list []scored) DeviceCounts {
+	for i := range list {
+		if list[i].devices != nil {
+			return list[i].devices
+		}
+	}
+	return nil
+}
+
+// epochOf is the epoch of a score of these resources.
+func epochOf(s cluster.Snapshot, list []scored) uint64 {
+	if devices := countsDevices(list); devices != nil {
+		return devices.Revision(s)
+	}
+	return 0
+}
+
+// rowByRow is the column form where devices are counted: no column holds them.
+func rowByRow(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int64, score func(cluster.Snapshot, *cluster.NodeView) int64) {
+	for n := lo; n < hi; n++ {
+		if s.Node(n) != nil {
+			out[n] = score(s, s.View(n))
+		}
+	}
 }
 
 // scoredColumns is one resource's columns, cut to a range.
@@ -260,11 +298,11 @@ type fitScore struct {
 	buf    []scoredColumns
 }
 
-func (f *fitScore) Plain(_ cluster.Snapshot, v *cluster.NodeView) int64 {
+func (f *fitScore) Plain(s cluster.Snapshot, v *cluster.NodeView) int64 {
 	var m mean
 	for i := range f.list {
 		r := &f.list[i]
-		allocatable, requested := r.amounts(v)
+		allocatable, requested := r.amounts(s, v)
 		if allocatable == 0 {
 			continue
 		}
@@ -273,15 +311,18 @@ func (f *fitScore) Plain(_ cluster.Snapshot, v *cluster.NodeView) int64 {
 	return m.of(f.scorer)
 }
 
-func (*fitScore) Epoch(cluster.Snapshot) uint64 { return 0 }
+// Epoch changes with devices, where they are counted.
+func (f *fitScore) Epoch(s cluster.Snapshot) uint64 { return epochOf(s, f.list) }
 
 // Explain shows what the score was computed from.
-func (f *fitScore) Explain(v *cluster.NodeView) []Input { return explain(f.list, f.held, v) }
+func (f *fitScore) Explain(s cluster.Snapshot, v *cluster.NodeView) []Input {
+	return explain(s, f.list, f.held, v)
+}
 
 // Explainer is a PodScore that can show what it computed the score of a node from.
 type Explainer interface {
 	PodScore
-	Explain(v *cluster.NodeView) []Input
+	Explain(s cluster.Snapshot, v *cluster.NodeView) []Input
 }
 
 // Input is one resource as a score saw it on a node, next to the real numbers.
@@ -296,13 +337,13 @@ type Input struct {
 	Defaults          bool
 }
 
-func explain(list []scored, pod *resource.Amounts, v *cluster.NodeView) []Input {
+func explain(s cluster.Snapshot, list []scored, pod *resource.Amounts, v *cluster.NodeView) []Input {
 	var inputs []Input
 	for i := range list {
 		r := &list[i]
 		in := Input{Resource: r.name, Weight: r.weight, PodCounted: r.pod, PodReal: pod.Get(r.name),
 			NodeReal: v.Requested(r.name), Defaults: r.silent >= 0}
-		in.Allocatable, in.NodeCounted = r.amounts(v)
+		in.Allocatable, in.NodeCounted = r.amounts(s, v)
 		inputs = append(inputs, in)
 	}
 	return inputs

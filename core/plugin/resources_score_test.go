@@ -137,7 +137,7 @@ func TestScoreShowsRealAndCountedRequests(t *testing.T) {
 		}
 		s := w.store.Snapshot()
 		n, _ := s.Find("n")
-		inputs := fit.PrepareScore(s, w.intake.Pod(incoming)).(Explainer).Explain(s.View(n))
+		inputs := fit.PrepareScore(s, w.intake.Pod(incoming)).(Explainer).Explain(s, s.View(n))
 		cpu := inputs[0]
 		if cpu.Resource != v1.ResourceCPU || cpu.NodeCounted+cpu.PodCounted != story.counted || cpu.NodeReal+cpu.PodReal != 535 || cpu.Defaults == story.real {
 			t.Errorf("ScoreReal %v: shows %+v, want %d counted and 535 real", story.real, cpu, story.counted)

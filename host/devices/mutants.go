@@ -48,6 +48,8 @@ const (
 	remedyBlind
 	scoreReversed
 	scoreFirstClaimOnly
+	countTakenFree
+	countAnyDevice
 	hintAnyClaim
 	hintNoDeallocation
 	hintUnchangedStatus
@@ -102,6 +104,8 @@ var Mutants = []Mutation{
 	remedyBlind:         {"remedy-blind", "claims that could be used somewhere are deallocated"},
 	scoreReversed:       {"score-reversed", "later alternatives score higher"},
 	scoreFirstClaimOnly: {"score-first-claim-only", "only the first claim is scored"},
+	countTakenFree:      {"count-taken-free", "scores count devices that are taken as free"},
+	countAnyDevice:      {"count-any-device", "scores count devices that are not of the class"},
 	hintAnyClaim:        {"hint-any-claim", "any change of any claim wakes the pod"},
 	hintNoDeallocation:  {"hint-no-deallocation", "a claim that gives its devices back wakes nobody else"},
 	hintUnchangedStatus: {"hint-unchanged-status", "a change of a claim outside its status wakes the pod"},

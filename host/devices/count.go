@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package devices
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+)
+
+// Counter counts devices for the scores of NodeResourcesFit and NodeResourcesBalancedAllocation, where their arguments
+// name a resource that a class backs (upstream: noderesources, calculateDRAResourceTotals). All slices count, also of
+// pools that are being replaced, and tainted devices too.
+//
+// It always judges devices and nodes as they are now. Upstream remembers for good which devices match a class and which
+// nodes a selector, so that it scores by labels and attributes of the past; and its NodeResourcesBalancedAllocation
+// has no cache of compiled selectors, and crashes when a class with selectors backs one of its resources.
+type Counter struct {
+	inv *Inventory
+	cel *cel.Cache
+
+	at      uint64 // Revision that counted is good for
+	counted map[countKey]count
+}
+
+type countKey struct {
+	node     *cluster.Node
+	resource v1.ResourceName
+}
+
+type count struct{ devices, taken int64 }
+
+var _ plugin.DeviceCounts = (*Counter)(nil)
+
+// NewCounter returns a Counter over an inventory.
+func NewCounter(inv *Inventory) *Counter {
+	return &Counter{inv: inv, cel: cel.NewCache(celExpressions, cel.Features{EnableConsumableCapacity: Gates.ConsumableCapacity})}
+}
+
+// Revision changes with slices, classes, and what is allocated.
+func (c *Counter) Revision(s cluster.Snapshot) uint64 {
+	c.inv.sync(s)
+	return c.inv.clock + c.inv.epoch
+}
+
+// Count is how many devices of the class that backs a resource a node could use, and how many of them are taken. A
+// selector that fails makes it 0.
+func (c *Counter) Count(s cluster.Snapshot, n cluster.NodeIdx, resource v1.ResourceName) (devices, taken int64) {
+	class := c.inv.backing[resource]
+	if class == nil {
+		return 0, 0
+	}
+	if at := c.inv.clock + c.inv.epoch; c.counted == nil || c.at != at {
+		c.at, c.counted = at, map[countKey]count{}
+	}
+	key := countKey{s.Node(n), resource}
+	got, known := c.counted[key]
+	if !known {
+		got = c.count(key.node, class)
+		c.counted[key] = got
+	}
+	return got.devices, got.taken
+}
+
+func (c *Counter) count(node *cluster.Node, class *resourceapi.DeviceClass) (total count) {
+	api := asNode(node)
+	for _, slice := range c.inv.slicesFor(c.inv.poolsOf[node.Name]) {
+		part, err := c.inSlice(api, slice, class)
+		if err != nil {
+			return count{}
+		}
+		total.devices += part.devices
+		total.taken += part.taken
+	}
+	return total
+}
+
+func (c *Counter) inSlice(node *v1.Node, slice *resourceapi.ResourceSlice, class *resourceapi.DeviceClass) (part count, err error) {
+	spec := &slice.Spec
+	perDevice := spec.PerDeviceNodeSelection != nil && *spec.PerDeviceNodeSelection
+	if !perDevice {
+		if ok, err := here(node, spec.NodeName, spec.AllNodes, spec.NodeSelector, true); !ok || err != nil {
+			return count{}, err
+		}
+	}
+	for i := range spec.Devices {
+		d := &spec.Devices[i]
+		if perDevice {
+			if ok, err := here(node, d.NodeName, d.AllNodes, d.NodeSelector, false); err != nil {
+				return count{}, err
+			} else if !ok {
+				continue
+			}
+		}
+		ok, err := c.matches(d, spec.Driver, class)
+		if err != nil {
+			return count{}, err
+		}
+		if !ok {
+			continue
+		}
+		part.devices++
+		id := structured.MakeDeviceID(spec.Driver, spec.Pool.Name, d.Name)
+		if (c.inv.state.AllocatedDevices.Has(id) || c.inv.sharers[id] > 0) && !mutated(countTakenFree) {
+			part.taken++
+		}
+	}
+	return part, nil
+}
+
+// here tells whether a node can use a slice or a device. Upstream lets a slice that says nothing count everywhere, and a
+// device that says nothing nowhere.
+func here(node *v1.Node, name *string, all *bool, selector *v1.NodeSelector, silent bool) (bool, error) {
+	switch {
+	case all != nil && *all:
+		return true, nil
+	case name != nil && *name != "" && *name == node.Name:
+		return true, nil
+	case selector != nil:
+		return structured.NodeMatches(Gates, node, valueOf(name), false, selector)
+	}
+	return silent && valueOf(name) == "", nil
+}
+
+func valueOf(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func (c *Counter) matches(d *resourceapi.Device, driver string, class *resourceapi.DeviceClass) (bool, error) {
+	for _, sel := range class.Spec.Selectors {
+		if sel.CEL == nil || mutated(countAnyDevice) {
+			continue
+		}
+		expr := c.cel.GetOrCompile(sel.CEL.Expression)
+		if expr.Error != nil {
+			return false, expr.Error
+		}
+		ok, _, err := expr.DeviceMatches(context.Background(), cel.Device{Driver: driver, Attributes: d.Attributes, Capacity: d.Capacity})
+		if err != nil || !ok {
+			return false, err
+		}
+	}
+	return true, nil
+}
