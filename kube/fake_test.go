@@ -36,6 +36,8 @@ type apiServer struct {
 	binds   int // that were applied
 	patches []map[string]any
 	watches []*watch.RaceFreeFakeWatcher
+	// kinds are what the scheduler of a story watches besides pods and nodes.
+	kinds []cluster.Kind
 
 	// before is asked before each call of a verb (bind, get, patch); an error is the answer. after is asked when the call
 	// has been applied, and its error takes the place of the answer: a lost reply.

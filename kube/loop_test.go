@@ -142,6 +142,50 @@ func TestDecisionsStopWhenTooManyBindsHaveNoOutcome(t *testing.T) {
 	})
 }
 
+// TestWritesCountUntilTheyAreAnswered: what is prepared is decided as much as what is bound, and its answer is what the
+// engine binds on.
+func TestWritesCountUntilTheyAreAnswered(t *testing.T) {
+	s := &script{}
+	pod := record.PodRef{Namespace: "ns", Name: "p", UID: "u"}
+	s.onAny = func(ev engine.Event) []engine.Effect {
+		switch ev := ev.(type) {
+		case engine.PodSet:
+			return []engine.Effect{engine.Prepare{Pod: pod, Decision: 7}}
+		case engine.WritesDone:
+			if ev.Message != "" {
+				return []engine.Effect{engine.Release{Pod: pod}}
+			}
+			return []engine.Effect{engine.Bind{Pod: pod}}
+		}
+		return nil
+	}
+	loopStory(t, LoopConfig{Engine: s, DecidedAhead: 1}, func(t *testing.T, l *Loop, kept *keptEffects, pods podStore) {
+		pods.Add(pendingPod("p", "u"))
+		synctest.Wait()
+		l.Ask(t.Context(), func() { s.ready = 1 })
+		l.Decide(true)
+		synctest.Wait()
+		if len(kept.prepares) != 1 || kept.prepares[0].Decision != 7 || len(kept.binds) != 0 {
+			t.Fatalf("%d prepared, %d bound, want one prepared and nothing decided beside it", len(kept.prepares), len(kept.binds))
+		}
+		l.Answer(engine.WritesDone{Pod: pod, Decision: 7})
+		synctest.Wait()
+		if len(kept.binds) != 1 {
+			t.Fatalf("%d binds after the writes, want 1", len(kept.binds))
+		}
+		l.Answer(engine.BindDone{Pod: pod})
+		synctest.Wait()
+		if len(kept.binds) != 2 {
+			t.Errorf("%d binds, want that of the next decision too", len(kept.binds))
+		}
+		l.Answer(engine.WritesDone{Pod: pod, Message: "no"})
+		synctest.Wait()
+		if len(kept.releases) != 1 {
+			t.Errorf("%d releases, want 1", len(kept.releases))
+		}
+	})
+}
+
 // TestNothingIsDecidedWhileAnotherMayLead, although the election has not noticed yet.
 func TestNothingIsDecidedWhileAnotherMayLead(t *testing.T) {
 	s := &script{}
