@@ -2,4 +2,111 @@
 
 package e2e
 
-// Bad input on a real API server: the pod waits with a clear reason, and others go on.
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// badInputStories: what cannot work, as far as the API server lets it through. The pod waits with a clear reason, and
+// others go on. Claims that never allocate and expressions that fail have their stories among devices and volumes.
+func badInputStories() []story {
+	spread := func(name, when string, n int, more string) string {
+		var out strings.Builder
+		fmt.Fprintf(&out, "- {kind: Pod, name: %s, labels: {app: x}, spec: {topologySpreadConstraints: [", name)
+		for i := range n {
+			fmt.Fprintf(&out, "{maxSkew: 1, topologyKey: key%d, whenUnsatisfiable: %s, labelSelector: {matchLabels: {app: x}}}, ", i, when)
+		}
+		return out.String() + more + "]}}\n"
+	}
+	const wrong = "!1 node(s) didn't match PersistentVolume's node affinity"
+	var labels []string
+	for i := range 100 {
+		labels = append(labels, fmt.Sprintf("key%d: v", i))
+	}
+	return []story{
+		{"bad-extenders", extended(2, "hangs", "unknown-nodes", "unknown-whole-nodes", "garbage", "complains", "boasts", "rank-fails"), []step{
+			{apply: via("hangs", "hangs", "") + via("unknown", "unknown-nodes", "") + via("whole", "unknown-whole-nodes", "") +
+				via("garbage", "garbage", "") + via("complains", "complains", "") +
+				via("boasts", "boasts", "") + via("rank-fails", "rank-fails", "") + "- {kind: Pod, name: others}",
+				want: map[string]string{
+					"hangs":     "!SchedulerError&Client.Timeout exceeded",
+					"unknown":   `!SchedulerError&claims a filtered node "no-such-node" which is not found in the input node list`,
+					"whole":     `!SchedulerError&claims a filtered node "no-such-node" which is not found in the input node list`,
+					"garbage":   "!SchedulerError&invalid character",
+					"complains": "!SchedulerError&the disk is on fire",
+					// Ranks are wishes: what is wrong with them keeps no pod from its node.
+					"boasts": "a-1", "rank-fails": "*", "others": "*",
+				}},
+			{apply: "- {kind: Pod, name: late}", want: map[string]string{"late": "*"}},
+		}},
+		{"bad-many-constraints", [][2]string{{"a", "{}"}, {"b", "{labels: {" + strings.Join(labels, ", ") + "}}"}}, []step{
+			{apply: spread("hard", "DoNotSchedule", 100, "") + spread("soft", "ScheduleAnyway", 100, ""), want: map[string]string{"hard": "b-0", "soft": "*"}},
+			{apply: spread("too-hard", "DoNotSchedule", 100, "{maxSkew: 1, topologyKey: key100, whenUnsatisfiable: DoNotSchedule}") + "- {kind: Pod, name: others}",
+				want: map[string]string{"too-hard": "!2 node(s) didn't match pod topology spread constraints (missing required label)", "others": "*"}},
+			{do: patch("Node", "bad-many-constraints-b-0000", `{"metadata":{"labels":{"key100":"v"}}}`), want: map[string]string{"too-hard": "b-0"}},
+		}},
+		{"bad-key", [][2]string{{"a", "{}"}}, []step{
+			{apply: `
+- {kind: Pod, name: spread, spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: nobody.has/this, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}]}}
+- {kind: Pod, name: near, labels: {app: x}, spec: {affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: nobody.has/this, labelSelector: {matchLabels: {app: x}}}]}}}}
+- {kind: Pod, name: away, spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: nobody.has/this, labelSelector: {matchLabels: {app: x}}}]}}}}
+- {kind: Pod, name: wishes, spec: {affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: nobody.has/this, labelSelector: {}}}]}}, topologySpreadConstraints: [{maxSkew: 1, topologyKey: nobody.has/that, whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}]}}`,
+				want: map[string]string{"spread": "!didn't match pod topology spread constraints (missing required label)",
+					"near": "!didn't match pod affinity rules", "away": "a-0", "wishes": "a-0"}},
+			{do: patch("Node", "bad-key-a-0000", `{"metadata":{"labels":{"nobody.has/this":"after-all"}}}`), want: map[string]string{"spread": "a-0", "near": "!anti-affinity"}},
+			{remove: []string{"Pod/away"}, want: map[string]string{"near": "a-0"}},
+		}},
+		{"bad-numbers", [][2]string{{"a", "{labels: {size: big}}"}, {"b", "{labels: {size: '5'}}"}}, []step{
+			{apply: `
+- {kind: Pod, name: required, spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: size, operator: Gt, values: [big]}]}]}}}}}
+- {kind: Pod, name: preferred, spec: {affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: size, operator: Gt, values: [big]}]}}]}}}}
+- {kind: Pod, name: huge, spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: size, operator: Lt, values: ['99999999999999999999']}]}]}}}}}
+- {kind: Pod, name: or, spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: size, operator: Gt, values: [big]}]}, {matchExpressions: [{key: size, operator: Gt, values: ['1']}]}]}}}}}
+- {kind: Pod, name: others}`,
+				want: map[string]string{"required": "!Unschedulable&didn't match Pod's node affinity/selector", "huge": "!Unschedulable&didn't match Pod's node affinity/selector",
+					"preferred": `!SchedulerError&[0].matchExpressions[0].values[0]: Invalid value: "big"&must be an integer`, "or": "b-0", "others": "*"}},
+		}},
+		{"bad-claims", [][2]string{{"a", "{}"}}, []step{
+			{apply: storageClass(noProvisioner, late, "") + wantsVolume("never", "STORY", 1, "") + wantsVolume("no-class", "nobody-STORY", 1, "") +
+				mounts("p", "never", "") + mounts("q", "no-class", "") + mounts("gone", "nobody", "") + "- {kind: Pod, name: others}",
+				want: map[string]string{"p": "!didn't find available persistent volumes to bind", "q": "!pod has unbound immediate PersistentVolumeClaims",
+					"gone": `!persistentvolumeclaim "nobody" not found`, "others": "a-0"}},
+			{apply: deviceClass("") + claimed("ResourceClaim", "impossible", `{name: r, exactly: {deviceClassName: STORY, count: 1000000}}`) +
+				claimed("ResourceClaim", "no-class", `{name: r, exactly: {deviceClassName: nobody-STORY}}`) +
+				claimed("ResourceClaim", "too-many", `{name: r, exactly: {deviceClassName: STORY, count: 2}}`) +
+				uses("d", byName, "impossible", "") + uses("e", byName, "no-class", "") + uses("f", byName, "too-many", "") + "- {kind: Pod, name: late}",
+				want: map[string]string{"d": "!SchedulerError&claim bad-claims/impossible: number of requested devices 1000000 exceeds the claim limit of 32",
+					"e": "!Unschedulable&request r: device class nobody-bad-claims does not exist", "f": "!Unschedulable&cannot allocate all claims", "late": "a-0"}},
+		}},
+		// Volumes that no node can reach, each for another reason that the API server does not see.
+		{"bad-volume-affinity", [][2]string{{"a", "{labels: {size: big}}"}}, []step{
+			{apply: storageClass(noProvisioner, "Immediate", "") +
+				affineVolume("numbers", "{key: size, operator: Gt, values: [seven]}") +
+				affineVolume("contradicts", "{key: size, operator: Gt, values: ['7']}, {key: size, operator: DoesNotExist}") +
+				affineVolume("nowhere", "{key: kubernetes.io/hostname, operator: In, values: [nobody]}"), do: allBoundTo("numbers", "contradicts", "nowhere")},
+			{apply: mounts("p", "numbers", "") + mounts("q", "contradicts", "") + mounts("r", "nowhere", "") + "- {kind: Pod, name: others}",
+				want: map[string]string{"p": wrong, "q": wrong, "r": wrong, "others": "a-0"}},
+		}},
+	}
+}
+
+// affineVolume is a volume and a claim that is meant for it.
+func affineVolume(name, expressions string) string {
+	return "- {kind: PersistentVolume, name: STORY-" + name + ", spec: {storageClassName: STORY, accessModes: [ReadWriteOnce], capacity: {storage: 1Gi}, local: {path: /x}, " +
+		"nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [" + expressions + "]}]}}}}\n" +
+		wantsVolume(name, "STORY", 1, ", volumeName: STORY-"+name)
+}
+
+func allBoundTo(claims ...string) func(context.Context, *stage) error {
+	return func(ctx context.Context, s *stage) error {
+		for _, c := range claims {
+			if _, err := s.phase(ctx, c, v1.ClaimBound); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
