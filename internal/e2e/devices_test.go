@@ -130,6 +130,10 @@ func deviceStories() []story {
 				claimed("ResourceClaim", "c", oneDevice) + uses("p", byName, "c", ", schedulerName: hurried") + `- {kind: Pod, name: others}`,
 				want: map[string]string{"p": "!device binding timeout", "others": "a-0"}},
 		}},
+		{"devices-filter-timeout", [][2]string{devices(1, "")}, []step{
+			{apply: deviceClass("") + claimed("ResourceClaim", "c", oneDevice) + uses("p", byName, "c", ", schedulerName: impatient") + `- {kind: Pod, name: others}`,
+				want: map[string]string{"p": "!timed out trying to allocate devices", "others": "a-0"}},
+		}},
 		// An expression that fails at run time ends the attempt; others go on.
 		{"devices-bad-expression", [][2]string{devices(1, "")}, []step{
 			{apply: deviceClass("") + claimed("ResourceClaim", "c", `{name: r, exactly: {deviceClassName: STORY, selectors: [{cel: {expression: 'device.attributes["`+gpu+`"].nosuch == "x"'}}]}}`) +

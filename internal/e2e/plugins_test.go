@@ -104,6 +104,9 @@ const profiles = `
   pluginConfig:
   - {name: VolumeBinding, args: {bindTimeoutSeconds: 2}}
   - {name: DynamicResources, args: {filterTimeout: 5s, bindingTimeout: 2s}}
+- schedulerName: impatient
+  pluginConfig:
+  - {name: DynamicResources, args: {filterTimeout: 1ns}}
 - schedulerName: window
   percentageOfNodesToScore: 10
 - schedulerName: subset
