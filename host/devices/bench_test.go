@@ -116,3 +116,19 @@ func BenchmarkGate(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkHint asks whether a change of a claim is of use to a pod that waits for another one. It is asked of every pod
+// that waits, for every change.
+func BenchmarkHint(b *testing.B) {
+	w := benchWorld(b, 2)
+	p := w.pod("p", uses("c0"))
+	old := w.api("c1")
+	w.set(allocated(newClaim("c1"), "n0000", "d0"))
+	ch := plugin.Change{OldObject: old, NewObject: w.api("c1"), State: w.s()}
+	b.ReportAllocs()
+	for b.Loop() {
+		if claimHint(p, ch) != plugin.SkipHint {
+			b.Fatal("woken")
+		}
+	}
+}

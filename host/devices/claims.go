@@ -37,11 +37,17 @@ func asPod(p *cluster.Pod) *v1.Pod {
 // deliberately not made for the pod is left out.
 func claimsOf(s cluster.Snapshot, p *cluster.Pod) ([]*resourceapi.ResourceClaim, error) {
 	var claims []*resourceapi.ResourceClaim
-	pod := asPod(p)
+	var pod *v1.Pod // for claims that are made for it
 	for i := range p.Spec.Devices.Claims {
-		name, mustOwn, err := resourceclaim.Name(pod, &p.Spec.Devices.Claims[i])
-		if err != nil {
-			return nil, err
+		name, mustOwn := p.Spec.Devices.Claims[i].ResourceClaimName, false
+		if name == nil {
+			if pod == nil {
+				pod = asPod(p)
+			}
+			var err error
+			if name, mustOwn, err = resourceclaim.Name(pod, &p.Spec.Devices.Claims[i]); err != nil {
+				return nil, err
+			}
 		}
 		if name == nil {
 			continue

@@ -3,6 +3,9 @@
 package devices
 
 import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
@@ -24,14 +27,20 @@ func (pl *Plugin) Wakes() []plugin.Wake {
 
 // claimHint wakes pods whose claim has come or has got another status, and all others when devices become free. The
 // first version seen with an allocation differs from what was assumed by its timestamp, so that those who wait for it to
-// be written wake.
+// be written wake. It is asked about every pod that waits, on every change of any claim, so what concerns another pod is
+// found out by name.
 func claimHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 	shown, ok := ch.NewObject.(*resourceapi.ResourceClaim)
-	if !ok {
+	if !ok || mutated(hintAnyClaim) {
 		return plugin.QueueHint
 	}
-	if mutated(hintAnyClaim) {
-		return plugin.QueueHint
+	was, _ := ch.OldObject.(*resourceapi.ResourceClaim)
+	freed := was != nil && was.Status.Allocation != nil && shown.Status.Allocation == nil && !mutated(hintNoDeallocation)
+	if freed {
+		freed = now(ch.State, shown).Status.Allocation == nil
+	}
+	if !freed && !names(p, shown) {
+		return plugin.SkipHint
 	}
 	uses := false
 	if p.Spec.Devices != nil {
@@ -39,26 +48,45 @@ func claimHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 		if err != nil {
 			return plugin.SkipHint
 		}
-		for _, c := range claims {
-			uses = uses || c.UID == shown.UID
-		}
+		uses = slices.ContainsFunc(claims, func(c *resourceapi.ResourceClaim) bool { return c.UID == shown.UID })
 	}
-	is := shown
-	if now, err := claimNow(ch.State, shown.Namespace, shown.Name); err == nil {
-		is = now // what is decided about it and not yet seen counts
-	}
-	was, _ := ch.OldObject.(*resourceapi.ResourceClaim)
 	switch {
-	case was != nil && was.Status.Allocation != nil && is.Status.Allocation == nil && !mutated(hintNoDeallocation):
+	case freed:
 		return plugin.QueueHint
 	case !uses:
 		return plugin.SkipHint
 	case was == nil:
 		return plugin.QueueHint
-	case apiequality.Semantic.DeepEqual(&was.Status, &is.Status) && !mutated(hintUnchangedStatus):
+	case apiequality.Semantic.DeepEqual(&was.Status, &now(ch.State, shown).Status) && !mutated(hintUnchangedStatus):
 		return plugin.SkipHint
 	}
 	return plugin.QueueHint
+}
+
+// now is a claim that has changed with what is decided about it and not yet seen.
+func now(s cluster.Snapshot, shown *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
+	if claim, err := claimNow(s, shown.Namespace, shown.Name); err == nil {
+		return claim
+	}
+	return shown
+}
+
+// names tells whether a pod names a claim of this name.
+func names(p *cluster.Pod, claim *resourceapi.ResourceClaim) bool {
+	if p.Spec.Devices == nil || p.Namespace != claim.Namespace {
+		return false
+	}
+	for i := range p.Spec.Devices.Claims {
+		if name := p.Spec.Devices.Claims[i].ResourceClaimName; name != nil && *name == claim.Name {
+			return true
+		}
+	}
+	if p.Claims == nil {
+		return false
+	}
+	return slices.ContainsFunc(p.Claims.Statuses, func(st v1.PodResourceClaimStatus) bool {
+		return st.ResourceClaimName != nil && *st.ResourceClaimName == claim.Name
+	})
 }
 
 // podHint wakes a pod once all its claims have been made.
