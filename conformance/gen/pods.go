@@ -177,7 +177,7 @@ func (m *maker) incoming(nodes []*v1.Node) *v1.Pod {
 	if m.Rare(40) {
 		p.Spec.NodeName = m.nodeName(nodes)
 	}
-	if m.Rare(60) {
+	if m.Rare(30) {
 		p.Status.NominatedNodeName = m.nodeName(nodes)
 	}
 	if m.Rare(50) {

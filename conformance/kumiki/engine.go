@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/diff"
 	"github.com/kumiki-scheduler/kumiki/conformance/gen"
@@ -42,8 +41,10 @@ type Story struct {
 	flying []engine.Bind
 	// refused: UID -> writes for the pod were refused, so it may wait and fit.
 	refused map[string]bool
-	// Refused counts such writes.
-	Refused int
+	// version is the newest resourceVersion of objects that were written.
+	version int
+	// Refused counts refused writes, Written those that were carried out.
+	Refused, Written int
 	// Decisions compared, and how often a pod was placed, did not fit, or failed.
 	Decisions, Placed, Unfit, Failed int
 }
@@ -65,7 +66,7 @@ func NewStory(o *oracle.Oracle, s *scenario.Scenario, seed uint64, n int) (*Stor
 	}
 	cfg.UnschedulableTimeout = 300 * record.Second
 	st := &Story{up: up, s: s, eng: engine.New(cfg), intake: cluster.NewIntake(), rand: gen.NewRand(seed, uint64(n)),
-		world: gen.NewWorld(seed, n), now: record.Second * 1_800_000_000, nodes: slices.Clone(s.Nodes), running: slices.Clone(s.Bound), pods: map[string]*v1.Pod{}, refused: map[string]bool{}}
+		world: gen.NewWorld(seed, n), now: record.Second * 1_800_000_000, nodes: slices.Clone(s.Nodes), running: slices.Clone(s.Bound), pods: map[string]*v1.Pod{}, refused: map[string]bool{}, version: 1_000_000}
 	st.eng.Step(engine.Tick{Now: st.now})
 	for _, o := range s.Objects {
 		st.eng.Step(engine.ObjectSet{Object: kube.Trim(o.APIObject)})
@@ -105,7 +106,7 @@ func (st *Story) Play(steps int) string {
 			st.leaves()
 		case n < 70:
 			st.now += record.Time(st.rand.Range(1, 12_000)) * record.Second / 1000
-			st.eng.Step(engine.Tick{Now: st.now})
+			st.tell(engine.Tick{Now: st.now})
 		default:
 			if d := st.cycle(); d != "" {
 				return d
@@ -140,7 +141,7 @@ func (st *Story) calm(end func()) string {
 			end()
 		}
 		st.now += 11 * record.Second
-		st.eng.Step(engine.Tick{Now: st.now})
+		st.tell(engine.Tick{Now: st.now})
 		for st.eng.Ready() {
 			if d := st.cycle(); d != "" {
 				return d
@@ -170,8 +171,8 @@ func (st *Story) vanish() {
 	pod := st.pods[b.Pod.UID]
 	delete(st.pods, b.Pod.UID)
 	st.up.Unbind(gen.Bind(pod, b.Node))
-	st.eng.Step(engine.PodGone{Pod: b.Pod})
-	st.eng.Step(engine.BindDone{Pod: b.Pod, Node: b.Node, Outcome: engine.PodVanished})
+	st.tell(engine.PodGone{Pod: b.Pod})
+	st.tell(engine.BindDone{Pod: b.Pod, Node: b.Node, Outcome: engine.PodVanished})
 }
 
 // confirm ends the oldest bind well.
@@ -180,8 +181,8 @@ func (st *Story) confirm() {
 	st.flying = st.flying[1:]
 	bound := gen.Bind(st.pods[b.Pod.UID], b.Node)
 	st.pods[b.Pod.UID] = bound
-	st.eng.Step(engine.BindDone{Pod: b.Pod, Node: b.Node, Outcome: engine.Bound})
-	st.eng.Step(engine.PodSet{Pod: st.intake.Pod(bound)})
+	st.tell(engine.BindDone{Pod: b.Pod, Node: b.Node, Outcome: engine.Bound})
+	st.tell(engine.PodSet{Pod: st.intake.Pod(bound)})
 }
 
 // waiting lists the pods without a node and without a bind on its way, by UID.
@@ -205,7 +206,7 @@ func (st *Story) boundByAnother() {
 	bound := gen.Bind(gen.Pick(st.rand, list...), gen.Pick(st.rand, st.nodes...).Name)
 	st.pods[string(bound.UID)] = bound
 	st.up.Bind(bound)
-	st.eng.Step(engine.PodSet{Pod: st.intake.Pod(bound)})
+	st.tell(engine.PodSet{Pod: st.intake.Pod(bound)})
 }
 
 // goesAway lets a waiting pod's deletion begin, and end some other time or never.
@@ -217,14 +218,14 @@ func (st *Story) goesAway() {
 	pod := gen.Pick(st.rand, list...).DeepCopy()
 	if pod.DeletionTimestamp != nil {
 		delete(st.pods, string(pod.UID))
-		st.eng.Step(engine.PodGone{Pod: record.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}})
+		st.tell(engine.PodGone{Pod: record.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}})
 		return
 	}
 	at := gen.Created
 	pod.DeletionTimestamp = &at
 	pod.ResourceVersion += "0"
 	st.pods[string(pod.UID)] = pod
-	st.eng.Step(engine.PodSet{Pod: st.intake.Pod(pod)})
+	st.tell(engine.PodSet{Pod: st.intake.Pod(pod)})
 }
 
 // leaves ends a pod that runs, one of those that were there first or one that came
@@ -253,7 +254,7 @@ func (st *Story) leaves() {
 
 func (st *Story) remove(pod *v1.Pod) {
 	st.up.Unbind(pod)
-	st.eng.Step(engine.PodGone{Pod: record.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}})
+	st.tell(engine.PodGone{Pod: record.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}})
 }
 
 func (st *Story) arrive(pod *v1.Pod) {
@@ -263,14 +264,14 @@ func (st *Story) arrive(pod *v1.Pod) {
 	p := pod.DeepCopy()
 	p.Spec.NodeName, p.Status.NominatedNodeName = "", ""
 	st.pods[string(p.UID)] = p
-	st.eng.Step(engine.PodSet{Pod: st.intake.Pod(p)})
+	st.tell(engine.PodSet{Pod: st.intake.Pod(p)})
 }
 
 func (st *Story) changeNode() {
 	i := st.rand.Intn(len(st.nodes))
 	st.nodes[i] = st.world.ChangeNode(st.nodes[i])
 	st.up.SetNode(st.nodes[i])
-	st.eng.Step(engine.NodeSet{Node: st.intake.Node(st.nodes[i])})
+	st.tell(engine.NodeSet{Node: st.intake.Node(st.nodes[i])})
 }
 
 // outcome ends the oldest bind in one of the ways it can end.
@@ -283,11 +284,11 @@ func (st *Story) outcome() string {
 	pod := st.pods[b.Pod.UID]
 	bound := gen.Bind(pod, b.Node)
 	done := func(o engine.BindOutcome, message string) {
-		st.eng.Step(engine.BindDone{Pod: b.Pod, Node: b.Node, Outcome: o, Message: message})
+		st.tell(engine.BindDone{Pod: b.Pod, Node: b.Node, Outcome: o, Message: message})
 	}
 	seen := func() {
 		st.pods[b.Pod.UID] = bound
-		st.eng.Step(engine.PodSet{Pod: st.intake.Pod(bound)})
+		st.tell(engine.PodSet{Pod: st.intake.Pod(bound)})
 	}
 	switch st.rand.Intn(7) {
 	case 0: // the watch is faster
@@ -299,25 +300,25 @@ func (st *Story) outcome() string {
 	case 2: // the pod goes away in flight
 		st.up.Unbind(bound)
 		delete(st.pods, b.Pod.UID)
-		st.eng.Step(engine.PodGone{Pod: b.Pod})
+		st.tell(engine.PodGone{Pod: b.Pod})
 		done(engine.PodVanished, "")
 	case 3: // it goes away, and the API server's answer is an error
 		st.up.Unbind(bound)
 		delete(st.pods, b.Pod.UID)
-		st.eng.Step(engine.PodGone{Pod: b.Pod})
+		st.tell(engine.PodGone{Pod: b.Pod})
 		done(engine.BindFailed, "not found")
 	case 4: // another scheduler was faster
 		st.up.Unbind(bound)
 		other := gen.Bind(pod, gen.Pick(st.rand, st.nodes...).Name)
 		st.up.Bind(other)
 		st.pods[b.Pod.UID] = other
-		st.eng.Step(engine.BindDone{Pod: b.Pod, Node: other.Spec.NodeName, Outcome: engine.BoundElsewhere})
+		st.tell(engine.BindDone{Pod: b.Pod, Node: other.Spec.NodeName, Outcome: engine.BoundElsewhere})
 		if st.rand.Chance(60) {
 			if d := st.cycle(); d != "" {
 				return d
 			}
 		}
-		st.eng.Step(engine.PodSet{Pod: st.intake.Pod(other)})
+		st.tell(engine.PodSet{Pod: st.intake.Pod(other)})
 	default:
 		done(engine.Bound, "")
 		seen()
@@ -339,44 +340,6 @@ func (st *Story) cycle() string {
 	}
 	st.depart(effects)
 	return ""
-}
-
-// depart lets decided pods go. What a pod needs written first is refused by the API
-// server: what was supposed about volumes and devices must be forgotten whole.
-func (st *Story) depart(effects []engine.Effect) {
-	for _, e := range effects {
-		switch e := e.(type) {
-		case engine.Bind:
-			st.flying = append(st.flying, e)
-			st.up.Bind(gen.Bind(st.pods[e.Pod.UID], e.Node))
-		case engine.Prepare:
-			st.Refused++
-			st.refused[e.Pod.UID] = true
-			st.depart(slices.Clone(st.eng.Step(engine.WritesDone{Pod: e.Pod, Decision: e.Decision, Message: "the API server said no"})))
-		case engine.Release:
-			for _, w := range e.Writes {
-				if release, ok := w.(cluster.ReleaseClaim); ok {
-					st.release(release)
-				}
-			}
-		}
-	}
-}
-
-// release takes the allocation from a claim that nobody uses, on both sides.
-func (st *Story) release(w cluster.ReleaseClaim) {
-	obj, found := st.up.Object(scenario.ObjectRef{Kind: string(w.Kind), Namespace: w.Namespace, Name: w.Name})
-	if !found {
-		return
-	}
-	claim := obj.DeepCopyObject().(*resourceapi.ResourceClaim)
-	claim.ResourceVersion += "0"
-	claim.Status.ReservedFor = slices.DeleteFunc(claim.Status.ReservedFor, func(r resourceapi.ResourceClaimConsumerReference) bool { return cluster.UID(r.UID) == w.Consumer })
-	if w.Deallocate {
-		claim.Status.Allocation, claim.Finalizers = nil, nil
-	}
-	st.up.SetObject(claim)
-	st.eng.Step(engine.ObjectSet{Object: kube.Trim(claim)})
 }
 
 func (st *Story) judge(d *record.Decision, effects []engine.Effect) string {

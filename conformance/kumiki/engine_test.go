@@ -28,6 +28,7 @@ func stories(o *oracle.Oracle, seed uint64, count int, total *Story) string {
 		total.Unfit += st.Unfit
 		total.Failed += st.Failed
 		total.Refused += st.Refused
+		total.Written += st.Written
 	}
 	return ""
 }
@@ -42,7 +43,7 @@ func TestConformanceEngine(t *testing.T) {
 	if d := stories(o, uint64(seed(t)), max(cases(t)/60, 5), &total); d != "" {
 		t.Fatal(d)
 	}
-	t.Logf("%d decisions: %d placed, %d fit nowhere, %d failed, %d with writes refused", total.Decisions, total.Placed, total.Unfit, total.Failed, total.Refused)
+	t.Logf("%d decisions: %d placed, %d fit nowhere, %d failed, %d with writes refused, %d with writes", total.Decisions, total.Placed, total.Unfit, total.Failed, total.Refused, total.Written)
 	if total.Placed == 0 || total.Unfit == 0 {
 		t.Error("the stories are too tame")
 	}

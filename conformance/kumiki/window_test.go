@@ -118,7 +118,6 @@ func (m *march) step() string {
 	pod.Spec.SchedulingGates, pod.Spec.NodeName = nil, ""
 	want := m.up.Search(pod)
 	s := m.store.Snapshot()
-	var tied []string
 	out := m.placer.Place(s, m.intake.PendingPod(pod), newNominations(m.intake, nil), func(n int) int { return n - 1 })
 	m.window.Advance(out)
 	if want.Err != "" || out.Err != nil {
@@ -128,7 +127,7 @@ func (m *march) step() string {
 		}
 		return ""
 	}
-	feasible, rejected := m.looked(s, out)
+	feasible, rejected := m.looked(s, pod, out)
 	if len(want.Feasible)+len(want.Rejected) < len(m.nodes) {
 		m.partial++
 	}
@@ -145,7 +144,7 @@ func (m *march) step() string {
 	m.placed++
 	name := s.NodeName(out.Node)
 	if !slices.Contains(want.Best, name) || out.Tied != len(want.Best) {
-		return fmt.Sprintf("kumiki chose %s of %d tied %v, upstream's best are %v", name, out.Tied, tied, want.Best)
+		return fmt.Sprintf("kumiki chose %s of %d tied, upstream's best are %v", name, out.Tied, want.Best)
 	}
 	bound := gen.Bind(pod, name)
 	m.bound = append(m.bound, bound)
@@ -155,7 +154,7 @@ func (m *march) step() string {
 }
 
 // looked lists the nodes that kumiki's search looked at.
-func (m *march) looked(s cluster.Snapshot, out place.Outcome) (feasible, rejected []string) {
+func (m *march) looked(s cluster.Snapshot, pod *v1.Pod, out place.Outcome) (feasible, rejected []string) {
 	for _, n := range m.nodes {
 		row, _ := s.Find(n.Name)
 		if own := out.Feasible == 1 && out.Looked == 0 && out.Node != cluster.NoNode; own {
@@ -170,7 +169,10 @@ func (m *march) looked(s cluster.Snapshot, out place.Outcome) (feasible, rejecte
 		switch v := out.Verdict(row); v {
 		case plugin.Fits:
 			feasible = append(feasible, n.Name)
-		case plugin.Unseen, plugin.Excluded:
+		case plugin.Excluded, plugin.Unseen:
+			if n.Name == pod.Status.NominatedNodeName { // tried first, and it does not fit
+				rejected = append(rejected, n.Name)
+			}
 		default:
 			rejected = append(rejected, n.Name)
 		}

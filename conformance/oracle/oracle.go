@@ -382,13 +382,17 @@ func (c *Cluster) filter(state fwk.CycleState, pod *v1.Pod, out *outcome.Outcome
 		fit.Diagnosis.NodeToStatus.SetAbsentNodesStatus(absent)
 	}
 	out.Names = c.names
-	if c.takenByOwnNode(state, pod, out) {
+	if c.takenByOwnNode(state, pod, out, fit) {
 		return nil, false
 	}
 	out.Nodes = make([]outcome.Verdict, len(c.nodes))
 	for i, info := range c.nodes {
 		name := info.Node().Name
 		if !result.AllNodes() && !result.NodeNames.Has(name) {
+			if s := fit.Diagnosis.NodeToStatus.Get(name); name == pod.Status.NominatedNodeName && s != nil && s.Plugin() != "" {
+				out.Nodes[i] = verdict(s) // tried ahead of all others
+				continue
+			}
 			// Which plugins left it out is compared in the message.
 			out.Nodes[i] = outcome.Verdict{Code: outcome.Unresolvable}
 			continue
@@ -425,9 +429,16 @@ func fail(out *outcome.Outcome, err error) {
 
 // takenByOwnNode tries the node that the pod is nominated to ahead of all others
 // (upstream: evaluateNominatedNode).
-func (c *Cluster) takenByOwnNode(state fwk.CycleState, pod *v1.Pod, out *outcome.Outcome) bool {
+func (c *Cluster) takenByOwnNode(state fwk.CycleState, pod *v1.Pod, out *outcome.Outcome, fit *framework.FitError) bool {
 	i, found := slices.BinarySearch(c.names, pod.Status.NominatedNodeName)
-	if !found || !c.filterNode(state, pod, c.nodes[i]).IsSuccess() {
+	if !found {
+		return false
+	}
+	if s := c.filterNode(state, pod, c.nodes[i]); !s.IsSuccess() {
+		if s.Code() != fwk.Error {
+			fit.Diagnosis.NodeToStatus.Set(c.names[i], s)
+			fit.Diagnosis.AddPluginStatus(s)
+		}
 		return false
 	}
 	out.Feasible = []int{i}
