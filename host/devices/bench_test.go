@@ -73,8 +73,8 @@ func BenchmarkBurst(b *testing.B) {
 		if got.Hold == nil {
 			b.Fatalf("decision %d: %+v", i, got)
 		}
-		if writes := got.Hold.Writes(); i%2 == 0 {
-			w.carryOut(writes)
+		if i%2 == 0 {
+			w.carryOut(got.Hold.Writes())
 			w.carryOut(w.release(p, got.Hold, true))
 			w.claim(fmt.Sprintf("c%d", i%burst), want("r", 1, model("y")))
 		} else {
