@@ -74,7 +74,9 @@ type stage struct {
 
 // tell runs all stories against one cluster, and a scheduler for each configuration.
 func tell(t *testing.T, configurations []string, stories []story) {
-	cluster := testcluster.Start(t, testcluster.Options{NodeSpec: nodeSpec(t, stories), NoHeartbeats: true})
+	cluster := testcluster.Start(t, testcluster.Options{NodeSpec: nodeSpec(t, stories), NoHeartbeats: true,
+		// A claim that waited for a volume is looked at again every 15 seconds otherwise.
+		Args: []string{"--controllers-arg=--pvclaimbinder-sync-period=1s"}})
 	cfg, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
