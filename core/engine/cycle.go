@@ -7,6 +7,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -154,7 +155,7 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 // message, as upstream words it. Nothing answers the writes: what they change comes back as an event, and wakes p.
 func (e *Engine) remedy(prof *profile, p *cluster.Pod) string {
 	for _, r := range prof.Remediers {
-		e.meter.Plugin(r.Name())
+		e.meter.Plugin(plugin.AtPostFilter, r.Name())
 		if writes, did := r.Remedy(e.store.Snapshot(), p); len(writes) > 0 && mutant != remedyKept {
 			e.emit(Release{p.Ref(), writes})
 			return " " + did

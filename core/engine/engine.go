@@ -119,6 +119,7 @@ func New(cfg Config) *Engine {
 		Less:                 cfg.Less,
 		Profiles:             waking,
 		State:                e.store.Snapshot(),
+		Meter:                e.meter,
 	})
 	return e
 }

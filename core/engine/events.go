@@ -4,6 +4,8 @@ package engine
 
 import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -177,10 +179,13 @@ type StepName uint8
 type Meter interface {
 	// Enter starts a numbered step of the cycle; it ends the step before.
 	Enter(step StepName)
-	// Plugin starts one plugin's part of a step; an empty name ends it.
-	Plugin(name string)
+	// Plugin starts one plugin's work at a point, and ends what was started before in the step. An empty name stands for
+	// what several plugins do at once.
+	Plugin(at plugin.Point, name string)
 	// Leave ends the cycle.
 	Leave()
+	// Meter hears of events and hints, inside cycles and outside.
+	queue.Meter
 }
 
 // NoMeter measures nothing.
@@ -190,7 +195,16 @@ type NoMeter struct{}
 func (NoMeter) Enter(StepName) {}
 
 // Plugin does nothing.
-func (NoMeter) Plugin(string) {}
+func (NoMeter) Plugin(plugin.Point, string) {}
 
 // Leave does nothing.
 func (NoMeter) Leave() {}
+
+// Happened does nothing.
+func (NoMeter) Happened(plugin.Event) {}
+
+// Ask does nothing.
+func (NoMeter) Ask() {}
+
+// Answered does nothing.
+func (NoMeter) Answered(string, plugin.Event, plugin.Hint, bool) {}

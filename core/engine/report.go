@@ -79,6 +79,24 @@ func accounts(s cluster.Snapshot, n cluster.NodeIdx) []record.NodeResource {
 	return rows
 }
 
+// Oversold visits, in index order, the nodes on which pods hold more of something than there is: through other schedulers,
+// or because a node became smaller.
+func (e *Engine) Oversold(visit func(node string)) {
+	s := e.store.Snapshot()
+	names := s.Names().Len()
+	for n := range cluster.NodeIdx(s.Rows()) {
+		if s.Node(n) == nil {
+			continue
+		}
+		for i := range names {
+			if id := resource.ID(i); s.Requested(id)[n] > s.Allocatable(id)[n] {
+				visit(s.NodeName(n))
+				break
+			}
+		}
+	}
+}
+
 // readings tells which of the two sums each resource scorer of the profiles reads.
 func (e *Engine) readings() []record.ScoreReadings {
 	var list []record.ScoreReadings

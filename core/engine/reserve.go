@@ -61,7 +61,7 @@ func (e *Engine) reserve(prof *profile, p *cluster.Pod, n cluster.NodeIdx) (hold
 		trial.Assume(p, n)
 	}
 	for _, r := range prof.Reservers {
-		e.meter.Plugin(r.Name())
+		e.meter.Plugin(plugin.AtReserve, r.Name())
 		got := r.Reserve(trial, p, n)
 		if got.Hold != nil {
 			holds = append(holds, held{by: r.Name(), hold: got.Hold})

@@ -64,6 +64,7 @@ func (sr *search) largest(raw []int64) int64 {
 // choose picks the best of the rows that fit.
 func (pl *Placer) choose(s cluster.Snapshot, sr *search, out *Outcome, draw func(n int) int) {
 	top := topTwo{first: cluster.NoNode, second: cluster.NoNode, next: math.MinInt64}
+	pl.meter.Plugin(plugin.AtScore, "")
 	t := sr.keptTotals()
 	sum := t.of
 	if pl.wideScores(s, sr) {
@@ -138,13 +139,14 @@ func (pl *Placer) scoreParts(s cluster.Snapshot, sr *search) {
 			}
 			continue
 		}
-		pl.meter.Plugin(sc.Name())
+		pl.meter.Plugin(plugin.AtPreScore, sc.Name())
 		score, err := w.PrepareWide(s, sr.pod, sr.fit)
 		if err != nil {
 			sr.err = preScoreError(sc, err)
 			return
 		}
 		if score != nil {
+			pl.meter.Plugin(plugin.AtScore, sc.Name())
 			sr.scoreWide(s, sc, at, score)
 		}
 	}

@@ -50,7 +50,9 @@ func (pl *Placer) fill(s cluster.Snapshot, p *cluster.Pod, c *class) {
 	_, c.seq, _ = s.Changes(0)
 	rows := s.Rows()
 	c.grow(rows)
+	pl.meter.Plugin(plugin.AtFilter, "")
 	c.judge(s, 0, cluster.NodeIdx(rows))
+	pl.meter.Plugin(plugin.AtScore, "")
 	c.scoreAll(s)
 }
 

@@ -46,7 +46,7 @@ func (pl *Placer) prepareFilters(s cluster.Snapshot, p *cluster.Pod, k *kept) {
 	for i, f := range pl.profile.Filters {
 		var plan plugin.FilterPlan
 		if !pl.wide[i] {
-			pl.meter.Plugin(f.Name())
+			pl.meter.Plugin(plugin.AtPreFilter, f.Name())
 			plan = f.PrepareFilter(s, q)
 			if plan.Nodes != nil {
 				k.only = intersect(k.only, plan.Nodes)
@@ -65,7 +65,7 @@ func (pl *Placer) prepareScores(s cluster.Snapshot, p *cluster.Pod, k *kept) {
 		if _, wide := sc.Scorer.(plugin.WideScorer); wide {
 			continue
 		}
-		pl.meter.Plugin(sc.Name())
+		pl.meter.Plugin(plugin.AtPreScore, sc.Name())
 		if score := sc.PrepareScore(s, q); score != nil {
 			next := prepared{Scorer: sc, at: at, score: score, epoch: score.Epoch(s)}
 			if i := len(k.scorers); i < len(columns) {

@@ -60,7 +60,9 @@ type Placer struct {
 }
 
 // Meter is told which plugin works; see engine.Meter.
-type Meter interface{ Plugin(name string) }
+type Meter interface {
+	Plugin(at plugin.Point, name string)
+}
 
 // New returns a Placer that keeps at most budget bytes of classes.
 func New(p Profile, m Meter, budget int) *Placer {
@@ -156,6 +158,7 @@ func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *se
 		if c.stale(s) {
 			pl.fill(s, p, c)
 		} else {
+			pl.meter.Plugin(plugin.AtFilter, "")
 			c.catchUp(s)
 		}
 		sr.kept = &c.kept

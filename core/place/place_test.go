@@ -19,7 +19,7 @@ import (
 
 type noMeter struct{}
 
-func (noMeter) Plugin(string) {}
+func (noMeter) Plugin(plugin.Point, string) {}
 
 // promised is a Nominations from a map.
 type promised map[string][]*cluster.Pod // node -> pods

@@ -56,7 +56,7 @@ func (pl *Placer) preFilter(s cluster.Snapshot, sr *search) {
 	for i, f := range pl.profile.Filters {
 		plan := sr.kept.plans[i]
 		if pl.wide[i] {
-			pl.meter.Plugin(f.Name())
+			pl.meter.Plugin(plugin.AtPreFilter, f.Name())
 			plan = f.PrepareFilter(s, sr.pod)
 		}
 		sr.plans = append(sr.plans, plan)
@@ -104,7 +104,7 @@ func (pl *Placer) lateFilters(s cluster.Snapshot, sr *search) {
 			continue
 		}
 		sr.ownVerdicts()
-		pl.meter.Plugin(pl.profile.Filters[i].Name())
+		pl.meter.Plugin(plugin.AtFilter, pl.profile.Filters[i].Name())
 		tag := plugin.TagOf(i)
 		if sr.rows == nil {
 			f.Column(s, 0, cluster.NodeIdx(len(sr.verdicts)), tag, sr.verdicts)

@@ -24,7 +24,25 @@ type Config struct {
 	Profiles map[string]Profile // scheduler name -> gates and wakes
 	// State is the cluster that gates look at.
 	State cluster.Snapshot
+	// Meter may be nil.
+	Meter Meter
 }
+
+// Meter is told what the queue hears of and asks. The queue never reads time, and nothing depends on what a Meter does.
+type Meter interface {
+	// Happened says that something changed.
+	Happened(plugin.Event)
+	// Ask starts a question to the hint of a plugin, and Answered ends it. A hint that panicked failed.
+	Ask()
+	Answered(plugin string, ev plugin.Event, hint plugin.Hint, failed bool)
+}
+
+// noMeter is told in vain.
+type noMeter struct{}
+
+func (noMeter) Happened(plugin.Event)                            {}
+func (noMeter) Ask()                                             {}
+func (noMeter) Answered(string, plugin.Event, plugin.Hint, bool) {}
 
 // Profile is the part of a profile that the queue works with, in plugin order.
 type Profile struct {

@@ -60,6 +60,9 @@ type note struct{ event, hint, cause string }
 
 // New makes an empty queue.
 func New(cfg Config) *Queue {
+	if cfg.Meter == nil {
+		cfg.Meter = noMeter{}
+	}
 	q := &Queue{
 		cfg:       cfg,
 		profiles:  map[string]*profile{},
@@ -349,6 +352,7 @@ func (q *Queue) SetAside(u *Unit, cause string) {
 // Happened tells the queue that something changed: it wakes the units that the change may help, and is kept for those
 // in flight. These are told whatever their priority, as upstream does; OnlyUpTo counts for waiting units only.
 func (q *Queue) Happened(ch plugin.Change) {
+	q.cfg.Meter.Happened(ch.Event)
 	if !q.interesting(ch.Event) {
 		return
 	}

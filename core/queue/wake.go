@@ -154,7 +154,9 @@ func (q *Queue) judge(g *group, p *cluster.Pod, ch plugin.Change) verdict {
 	best := verdict{how: stay}
 	for i := range m.asks {
 		a := &m.asks[i]
+		q.cfg.Meter.Ask()
 		hint, panicked := a.of(p, ch)
+		q.cfg.Meter.Answered(a.plugin, ch.Event, hint, panicked)
 		if hint == plugin.SkipHint {
 			continue
 		}
