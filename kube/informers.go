@@ -27,6 +27,7 @@ type Informers struct {
 	mu      sync.Mutex
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+	heard   hearing
 }
 
 // NewInformers returns Informers that do not run yet.
@@ -64,7 +65,7 @@ func (inf *Informers) Start(ctx context.Context) {
 }
 
 func (inf *Informers) run(ctx context.Context, name string, kind runtime.Object, store cache.ReflectorStore, lw *cache.ListWatch) {
-	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, inf.client), kind, store,
+	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, inf.client), kind, inf.heard.listen(name, store),
 		cache.ReflectorOptions{Name: name})
 	inf.running.Go(func() {
 		r.RunWithContext(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("watch", name)))

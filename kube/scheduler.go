@@ -37,6 +37,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	if s.Election != nil {
 		s.Loop.lead, s.World.Binder.lead, s.World.Writer.lead = s.Election.Holds, s.Election.Holds, s.Election.Holds
 	}
+	s.Loop.told.heard = &s.Informers.heard
 	inside, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var parts sync.WaitGroup
 	defer parts.Wait()

@@ -6,7 +6,10 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/component-base/metrics"
+
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -19,12 +22,20 @@ type tally struct {
 	decided bool
 	pods    map[string]*tallied     // UID -> what is known of a pod that waits or is being bound
 	queues  map[record.SubQueue]int // sub-queue -> pods in it
-	touched []string                // UIDs of the present step
+	aside   int                     // pods set aside
+	looked  time.Time               // when slow things were last looked at
+	// oversold tells which nodes are known to be: node -> the round in which it was last found so.
+	oversold map[string]uint64
+	round    uint64
+	handling map[plugin.Event]metrics.ObserverMetric // what happened -> durations of events that it came with
+	heard    *hearing                                // nil: nobody watches
+	touched  []string                                // UIDs of the present step
 }
 
 // tallied is one pod on its way.
 type tallied struct {
 	queued, binding bool
+	flushed, aside  bool // it was woken by time alone; it is set aside
 	// preparing is set from a Prepare to the Bind, the return to the queue, or the end of the pod.
 	preparing bool
 	first     time.Time // start of the first attempt
@@ -35,12 +46,16 @@ type tallied struct {
 }
 
 func newTally(m *Metrics, meter *Meter, start time.Time) tally {
-	return tally{m: m, meter: meter, start: start, pods: map[string]*tallied{}, queues: map[record.SubQueue]int{}}
+	return tally{m: m, meter: meter, start: start, pods: map[string]*tallied{}, queues: map[record.SubQueue]int{},
+		oversold: map[string]uint64{}, handling: map[plugin.Event]metrics.ObserverMetric{}}
 }
 
 // step counts one step, which began at the given time. Moves come first: the last decision about a pod stands after
 // the move that began the attempt.
 func (t *tally) step(ev engine.Event, effects []engine.Effect, began time.Time) {
+	took := time.Since(began)
+	_, cycle := ev.(engine.Cycle)
+	queuedBefore := t.queued(ev)
 	switch ev := ev.(type) {
 	case engine.BindDone:
 		t.bindDone(ev)
@@ -58,7 +73,7 @@ func (t *tally) step(ev engine.Event, effects []engine.Effect, began time.Time) 
 	for _, f := range effects {
 		switch f := f.(type) {
 		case engine.Decided:
-			t.decision(&f.Decision, began)
+			t.decision(&f.Decision, began, cycle)
 		case engine.Bind:
 			p := t.pod(f.Pod.UID)
 			p.binding, p.preparing = true, false
@@ -76,6 +91,8 @@ func (t *tally) step(ev engine.Event, effects []engine.Effect, began time.Time) 
 		}
 	}
 	t.touched = t.touched[:0]
+	t.handled(ev, took, queuedBefore)
+	t.meter.flushStep(t.m)
 }
 
 func (t *tally) pod(uid string) *tallied {
@@ -101,6 +118,9 @@ func (t *tally) bindDone(done engine.BindDone) {
 	t.m.attempts.WithLabelValues("scheduled", p.profile).Inc()
 	t.m.attemptDuration.WithLabelValues("scheduled", p.profile).Observe(now.Sub(p.began).Seconds())
 	t.m.podAttempts.Observe(float64(p.attempt))
+	if p.flushed {
+		t.m.afterFlush.Inc()
+	}
 	if !p.first.IsZero() {
 		t.m.sli.WithLabelValues(attemptsLabel(p.attempt)).Observe(now.Sub(p.first).Seconds())
 	}
@@ -119,6 +139,13 @@ func (t *tally) moved(m *record.QueueMove, began time.Time) {
 	t.count(m.From, -1)
 	t.count(m.To, +1)
 	p.queued = m.To != record.Gone
+	t.setAside(p, false) // a decision says so after the move
+	switch {
+	case m.Event == "UnschedulableTimeout":
+		p.flushed = true
+	case p.queued && (m.From == record.InFlight || m.From == record.Gone):
+		p.flushed = false
+	}
 	p.preparing = p.preparing && !p.queued
 	switch m.To {
 	case record.InFlight:
@@ -137,6 +164,19 @@ func (t *tally) moved(m *record.QueueMove, began time.Time) {
 	case record.Active, record.Backoff, record.Unschedulable, record.Gated:
 		t.m.incoming.WithLabelValues(string(m.To), m.Event).Inc()
 	}
+}
+
+func (t *tally) setAside(p *tallied, is bool) {
+	if p.aside == is {
+		return
+	}
+	p.aside = is
+	if is {
+		t.aside++
+	} else {
+		t.aside--
+	}
+	t.m.setAsideNow.Set(float64(t.aside))
 }
 
 func (t *tally) count(q record.SubQueue, by int) {
@@ -158,7 +198,7 @@ func (t *tally) blame(p *tallied, plugins []string) {
 	}
 }
 
-func (t *tally) decision(d *record.Decision, began time.Time) {
+func (t *tally) decision(d *record.Decision, began time.Time, cycle bool) {
 	p := t.pod(d.Pod.UID)
 	t.touched = append(t.touched, d.Pod.UID)
 	t.blame(p, nil)
@@ -168,6 +208,9 @@ func (t *tally) decision(d *record.Decision, began time.Time) {
 		t.decided = true
 		t.m.firstDecision.Set(now.Sub(t.start).Seconds())
 	}
+	if cycle {
+		t.meter.flush(t.m, d)
+	}
 	if d.Verdict == record.AttemptFailed {
 		// The end of an attempt that was decided some steps ago.
 		t.attempted("error", p, now)
@@ -175,13 +218,13 @@ func (t *tally) decision(d *record.Decision, began time.Time) {
 	}
 	p.began = began
 	t.m.algorithm.Observe(now.Sub(began).Seconds())
-	t.meter.flush(t.m, d.Profile)
 	switch d.Verdict {
 	case record.DoesNotFit:
 		t.blame(p, d.Plugins)
 		t.attempted("unschedulable", p, now)
 	case record.SetAside:
 		t.m.setAside.Inc()
+		t.setAside(p, true)
 		t.attempted("error", p, now)
 	}
 }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// hearing knows when each watch last brought anything. Any goroutine may use it.
+type hearing struct {
+	mu    sync.Mutex
+	began time.Time
+	last  map[string]*atomic.Int64 // watch -> nanoseconds after began
+}
+
+// listen returns a store that notes when it is told anything. A watch that begins anew counts from then on.
+func (h *hearing) listen(watch string, to cache.ReflectorStore) cache.ReflectorStore {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.last == nil {
+		h.began, h.last = time.Now(), map[string]*atomic.Int64{}
+	}
+	at := h.last[watch]
+	if at == nil {
+		at = &atomic.Int64{}
+		h.last[watch] = at
+	}
+	l := listening{ReflectorStore: to, at: at, began: h.began}
+	l.hear()
+	if t, transforms := to.(cache.TransformingStore); transforms {
+		return transforming{l, t}
+	}
+	return l
+}
+
+// tell reports the age of what each watch brought last. Nobody having listened is nothing to tell.
+func (h *hearing) tell(m *Metrics) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for watch, at := range h.last { // order: each for itself
+		m.staleness.WithLabelValues(watch).Set((time.Since(h.began) - time.Duration(at.Load())).Seconds())
+	}
+}
+
+type listening struct {
+	cache.ReflectorStore
+	at    *atomic.Int64
+	began time.Time
+}
+
+func (l listening) hear() { l.at.Store(int64(time.Since(l.began))) }
+
+// Add takes a new object.
+func (l listening) Add(obj any) error {
+	l.hear()
+	return l.ReflectorStore.Add(obj)
+}
+
+// Update takes a version of an object.
+func (l listening) Update(obj any) error {
+	l.hear()
+	return l.ReflectorStore.Update(obj)
+}
+
+// Delete takes the end of an object.
+func (l listening) Delete(obj any) error {
+	l.hear()
+	return l.ReflectorStore.Delete(obj)
+}
+
+// Replace takes a full list.
+func (l listening) Replace(list []any, version string) error {
+	l.hear()
+	return l.ReflectorStore.Replace(list, version)
+}
+
+// Bookmark takes the news that there is none.
+func (l listening) Bookmark(string) error {
+	l.hear()
+	return nil
+}
+
+type transforming struct {
+	listening
+	inner cache.TransformingStore
+}
+
+// Transformer converts objects while a list streams in.
+func (t transforming) Transformer() cache.TransformFunc { return t.inner.Transformer() }
