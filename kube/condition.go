@@ -49,10 +49,16 @@ type Patcher struct {
 	workers sync.WaitGroup
 }
 
-// patchState is one pod's condition on its way.
+// wish is what the status of a pod should come to: a condition, a nomination, or both.
+type wish struct {
+	engine.Condition        // without a Reason, only the nomination counts
+	nominate         string // empty: none
+}
+
+// patchState is one pod's wish on its way.
 type patchState struct {
-	want   *engine.Condition // nil: nothing is wished
-	active bool              // queued or being written
+	want   *wish // nil: nothing is wished
+	active bool  // queued or being written
 	// written is what the API server has as far as we know, at version; nil before the first patch.
 	written *known
 }
@@ -74,8 +80,15 @@ func NewPatcher(ctx context.Context, client kubernetes.Interface, newest func(re
 	return p
 }
 
-// Set wishes for a condition.
-func (p *Patcher) Set(c engine.Condition) {
+// Set wishes for a condition. What was wished as a nomination is over then: the pod did not come to its node.
+func (p *Patcher) Set(c engine.Condition) { p.wish(wish{Condition: c}) }
+
+// Nominate wishes for a nomination.
+func (p *Patcher) Nominate(pod record.PodRef, node string) {
+	p.wish(wish{Condition: engine.Condition{Pod: pod}, nominate: node})
+}
+
+func (p *Patcher) wish(c wish) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -87,8 +100,14 @@ func (p *Patcher) Set(c engine.Condition) {
 		s = &patchState{}
 		p.states[c.Pod.UID] = s
 	}
-	if s.want != nil && s.want.ClearNomination {
-		c.ClearNomination = true // what an unwritten wish asked for still holds
+	if was := s.want; was != nil {
+		// What an unwritten wish asked for still holds, as far as the new one does not contradict it.
+		if c.nominate == "" {
+			c.ClearNomination = c.ClearNomination || was.ClearNomination || was.nominate != ""
+		} else if c.Reason == "" && was.Reason != "" {
+			c.Condition = was.Condition
+			c.ClearNomination = false
+		}
 	}
 	s.want = &c
 	if s.active {
@@ -224,16 +243,17 @@ func (p *Patcher) baseLocked(pod record.PodRef, s *patchState) *known {
 }
 
 // write sends one patch on top of base. The result is a label of condition_patches_total, "retry" or "reread".
-func (p *Patcher) write(want engine.Condition, base *known) (result string, next *known) {
+func (p *Patcher) write(want wish, base *known) (result string, next *known) {
 	if base == nil {
 		return "moot", nil
 	}
-	clears := want.ClearNomination && base.nominated != ""
+	nominates := want.ClearNomination && base.nominated != "" || want.nominate != "" && base.nominated != want.nominate
 	// observedGeneration alone is no reason to write (upstream: UpdatePodCondition in pkg/api/v1/pod/util.go).
-	if base.condition.Reason == want.Reason && base.condition.Message == want.Message && !clears {
+	conditions := want.Reason != "" && (base.condition.Reason != want.Reason || base.condition.Message != want.Message)
+	if !conditions && !nominates {
 		return "equal", nil
 	}
-	body, err := patchBody(want, base, clears)
+	body, err := patchBody(want, base, nominates)
 	if err != nil {
 		klog.FromContext(p.ctx).Error(err, "Condition not written", "pod", podName(want.Pod))
 		return "refused", nil
@@ -286,7 +306,29 @@ func knownOf(pod *v1.Pod) *known {
 
 // patchBody is a strategic merge patch of the status. The condition's lastTransitionTime is set when the status becomes
 // False and left alone when it was False before; the list merges by type.
-func patchBody(want engine.Condition, base *known, clears bool) ([]byte, error) {
+func patchBody(want wish, base *known, nominates bool) ([]byte, error) {
+	status := map[string]any{}
+	if nominates {
+		status["nominatedNodeName"] = nil
+		if want.nominate != "" {
+			status["nominatedNodeName"] = want.nominate
+		}
+	}
+	if want.Reason != "" {
+		status["conditions"] = []any{conditionBody(want.Condition, base)}
+	}
+	metadata := map[string]any{"uid": want.Pod.UID}
+	if base.version != "" {
+		metadata["resourceVersion"] = base.version
+	}
+	body, err := json.Marshal(map[string]any{"metadata": metadata, "status": status})
+	if err != nil {
+		return nil, fmt.Errorf("status of pod %s: %w", want.Pod.Key(), err)
+	}
+	return body, nil
+}
+
+func conditionBody(want engine.Condition, base *known) map[string]any {
 	condition := map[string]any{
 		"type":    v1.PodScheduled,
 		"status":  v1.ConditionFalse,
@@ -299,17 +341,5 @@ func patchBody(want engine.Condition, base *known, clears bool) ([]byte, error) 
 	if base.condition == (cluster.Condition{}) {
 		condition["lastTransitionTime"] = metav1.Now()
 	}
-	status := map[string]any{"conditions": []any{condition}}
-	if clears {
-		status["nominatedNodeName"] = nil
-	}
-	metadata := map[string]any{"uid": want.Pod.UID}
-	if base.version != "" {
-		metadata["resourceVersion"] = base.version
-	}
-	body, err := json.Marshal(map[string]any{"metadata": metadata, "status": status})
-	if err != nil {
-		return nil, fmt.Errorf("condition of pod %s: %w", want.Pod.Key(), err)
-	}
-	return body, nil
+	return condition
 }

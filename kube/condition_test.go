@@ -228,3 +228,32 @@ func TestEndlessConflictsDoNotSpin(t *testing.T) {
 		}
 	})
 }
+
+// TestANominationShowsAndGoesWithTheCondition: where a pod is about to go is shown once; the condition of an attempt that
+// failed takes it away again, also when it was not written yet.
+func TestANominationShowsAndGoesWithTheCondition(t *testing.T) {
+	patchStory(t, pendingPod("p", "u1"), func(t *testing.T, s *patching) {
+		s.Nominate(ref(s.pod), "n1")
+		s.settleAll()
+		s.Nominate(ref(s.pod), "n1") // the same again
+		s.settleAll()
+		if p := s.api.pod("ns/p"); p.Status.NominatedNodeName != "n1" || len(p.Status.Conditions) != 0 || len(s.api.patched()) != 1 {
+			t.Fatalf("after %d patches: %+v", len(s.api.patched()), p.Status)
+		}
+		s.Set(engine.Condition{Pod: ref(s.pod), Reason: "SchedulerError", Message: "took too long", ClearNomination: true})
+		s.expect(t, 2, "took too long")
+		if p := s.api.pod("ns/p"); p.Status.NominatedNodeName != "" {
+			t.Errorf("still nominated to %s", p.Status.NominatedNodeName)
+		}
+		s.api.before = func(string, string) error { time.Sleep(time.Second); return nil }
+		s.set("held back")
+		synctest.Wait()
+		s.Nominate(ref(s.pod), "n2")
+		synctest.Wait()
+		s.Set(engine.Condition{Pod: ref(s.pod), Reason: "SchedulerError", Message: "again", ClearNomination: true})
+		s.expect(t, 4, "again")
+		if p := s.api.pod("ns/p"); p.Status.NominatedNodeName != "" {
+			t.Errorf("a nomination that was not written yet came after the condition: %s", p.Status.NominatedNodeName)
+		}
+	})
+}

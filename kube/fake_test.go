@@ -234,9 +234,11 @@ func (a *apiServer) patch(namespace, name string, raw []byte) (*v1.Pod, error) {
 	}
 	a.version++
 	p.ResourceVersion = strconv.Itoa(a.version)
-	setScheduled(p, body.Status.Conditions[0])
-	if string(body.Status.NominatedNodeName) == "null" {
-		p.Status.NominatedNodeName = ""
+	if len(body.Status.Conditions) > 0 {
+		setScheduled(p, body.Status.Conditions[0])
+	}
+	if raw := body.Status.NominatedNodeName; raw != nil {
+		p.Status.NominatedNodeName, _ = strconv.Unquote(string(raw)) // null is empty
 	}
 	a.patches = append(a.patches, plain)
 	a.tell(watch.Modified, p)
@@ -350,6 +352,8 @@ func (k *keptEffects) SetCondition(c engine.Condition) {
 	defer k.mu.Unlock()
 	k.conditions = append(k.conditions, c)
 }
+
+func (k *keptEffects) Nominate(engine.Nominate) {}
 
 func (k *keptEffects) WriteEvent(e engine.WriteEvent) {
 	k.mu.Lock()

@@ -35,6 +35,8 @@ type Carrier interface {
 	Release(engine.Release)
 	// SetCondition starts a status patch.
 	SetCondition(engine.Condition)
+	// Nominate starts a status patch that shows where a pod is about to be bound.
+	Nominate(engine.Nominate)
 	// WriteEvent starts the writing of an event.
 	WriteEvent(engine.WriteEvent)
 }
@@ -307,6 +309,8 @@ func (l *Loop) step(log klog.Logger, ev engine.Event) {
 			l.cfg.Carrier.Release(f)
 		case engine.Condition:
 			l.cfg.Carrier.SetCondition(f)
+		case engine.Nominate:
+			l.cfg.Carrier.Nominate(f)
 		case engine.WriteEvent:
 			l.cfg.Carrier.WriteEvent(f)
 		case engine.Wake:

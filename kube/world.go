@@ -68,6 +68,9 @@ func (w *World) Release(r engine.Release) { w.Writer.Release(r) }
 // SetCondition starts a status patch.
 func (w *World) SetCondition(c engine.Condition) { w.Patcher.Set(c) }
 
+// Nominate shows where a pod is about to be bound.
+func (w *World) Nominate(n engine.Nominate) { w.Patcher.Nominate(n.Pod, n.Node) }
+
 // WriteEvent starts the writing of an event.
 func (w *World) WriteEvent(e engine.WriteEvent) { w.Events.Write(e) }
 

@@ -120,6 +120,13 @@ type (
 		Writes []cluster.Write
 	}
 
+	// Nominate asks that status.nominatedNodeName show where a pod is about to be bound, while what it needs is made
+	// ready (upstream: NominatedNodeNameForExpectation, KEP-5278).
+	Nominate struct {
+		Pod  record.PodRef
+		Node string
+	}
+
 	// Heard tells what foreign code answered in the cycle, for the recording: a replay answers from it.
 	Heard struct{ Answers []Answer }
 
@@ -163,6 +170,7 @@ type (
 func (Bind) effect()       {}
 func (Prepare) effect()    {}
 func (Heard) effect()      {}
+func (Nominate) effect()   {}
 func (Release) effect()    {}
 func (Condition) effect()  {}
 func (WriteEvent) effect() {}

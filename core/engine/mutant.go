@@ -26,6 +26,7 @@ const (
 	restoredSilently           // nobody is told that something is not taken any more
 	remedyKept                 // what a plugin would give up is not given up
 	announcedAgain             // that a pod must wait is told each time it is asked
+	nobodyExpects              // where a pod that waits is about to go is not shown
 	mutations
 )
 

@@ -42,7 +42,8 @@ type flight struct {
 	wrote    bool        // Prepare was asked for
 	again    record.Time // when to ask again whether it can be bound; 0 for no time
 	// before are the plugins that the pod waits for.
-	before []string
+	before   []string
+	expected bool // its node was shown as the nominated one
 	// cancelled is why the pod is not to be bound any more, though the answer to its writes is still to come.
 	cancelled string
 }
@@ -90,6 +91,7 @@ func (e *Engine) depart(f *flight) {
 		f.stage, f.wrote = preparing, true
 		f.before = []string{"writes of " + f.writer()}
 		e.emit(Prepare{f.pod.Ref(), f.node, f.decision, writes})
+		e.expect(f)
 		return
 	}
 	f.stage = waiting
@@ -145,6 +147,7 @@ func (e *Engine) proceed(f *flight) {
 		}
 	}
 	if !ready {
+		e.expect(f)
 		return
 	}
 	f.stage, f.again = binding, 0
@@ -153,6 +156,15 @@ func (e *Engine) proceed(f *flight) {
 		bind.Via = foreign.Binder(f.pod)
 	}
 	e.emit(bind)
+}
+
+// expect shows once where a pod that is not bound at once is about to go, so that nobody takes the node away meanwhile.
+// A bind that fails clears it, with the condition.
+func (e *Engine) expect(f *flight) {
+	if !f.expected && f.pod.Nominated != f.node && mutant != nobodyExpects {
+		e.emit(Nominate{f.pod.Ref(), f.node})
+	}
+	f.expected = true
 }
 
 // announce tells once that a pod must wait, if its plugin has something to say about it.

@@ -209,6 +209,8 @@ func describe(f engine.Effect) string {
 		return fmt.Sprintf("bind %s to %s (decision %d)", f.Pod.Name, f.Node, f.Decision)
 	case engine.Prepare:
 		return fmt.Sprintf("prepare %s for %s (decision %d): %+v", f.Pod.Name, f.Node, f.Decision, f.Writes)
+	case engine.Nominate:
+		return fmt.Sprintf("nominate %s to %s", f.Pod.Name, f.Node)
 	case engine.Release:
 		return fmt.Sprintf("release %s: %+v", f.Pod.Name, f.Writes)
 	case engine.Condition:

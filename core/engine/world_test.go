@@ -72,6 +72,11 @@ func (w *world) send(ev engine.Event) {
 			w.writes = append(w.writes, f)
 		case engine.Release:
 			w.unlock(f)
+		case engine.Nominate:
+			if p := w.pods[f.Pod.UID]; p != nil && p.Spec.NodeName == "" {
+				p.Status.NominatedNodeName = f.Node
+				w.changed(p)
+			}
 		case engine.Trouble:
 			if strings.Contains(f.What, "panic") {
 				w.t.Fatalf("contained a panic on %s: %s", f.Object, f.Details)
