@@ -98,15 +98,22 @@ func (e *Engine) waiting(r *record.PodReport, unit *queue.Unit, sub record.SubQu
 	}
 }
 
-// eventNames lists what a registration covers, one name per action.
+// eventNames lists what a registration covers, one name per action; all updates have one name.
 func eventNames(ev plugin.Event) []string {
-	if ev.Action == plugin.Update || ev.Action == plugin.All {
+	if ev.Action == plugin.All {
 		return []string{ev.String()}
 	}
 	var names []string
+	name := func(a plugin.Action) { names = append(names, plugin.Event{Resource: ev.Resource, Action: a}.String()) }
 	for bit := plugin.Add; bit != 0 && bit <= plugin.All; bit <<= 1 {
-		if ev.Action&bit != 0 {
-			names = append(names, plugin.Event{Resource: ev.Resource, Action: bit}.String())
+		switch {
+		case ev.Action&bit == 0:
+		case plugin.Update&bit != 0 && ev.Action&plugin.Update == plugin.Update:
+			if bit == plugin.UpdateNodeAllocatable { // the first of them
+				name(plugin.Update)
+			}
+		default:
+			name(bit)
 		}
 	}
 	return names

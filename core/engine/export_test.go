@@ -10,3 +10,6 @@ func SetMutant(n int) (restore func()) {
 	mutant = mutation(n)
 	return func() { mutant = noMutation }
 }
+
+// EventNames is what people read of a registration.
+var EventNames = eventNames
