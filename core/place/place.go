@@ -108,6 +108,9 @@ const fewNodes = 64
 func (pl *Placer) Place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, draw func(n int) int) Outcome {
 	sr := pl.look(s, p, noms)
 	out := Outcome{Nodes: s.Nodes(), Node: cluster.NoNode, RunnerUp: cluster.NoNode, look: sr}
+	if sr.err != nil {
+		pl.forgiveOwn(s, sr)
+	}
 	if out.Err = sr.err; out.Err != nil || sr.nowhere() {
 		return out
 	}

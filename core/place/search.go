@@ -221,6 +221,23 @@ func (pl *Placer) own(s cluster.Snapshot, sr *search) (cluster.NodeIdx, bool) {
 	return n, true
 }
 
+// forgiveOwn forgets an error of a filter when the node that p is itself nominated to fits: no other node is looked at
+// then, so nobody meets the error.
+func (pl *Placer) forgiveOwn(s cluster.Snapshot, sr *search) {
+	n, ok := s.Find(sr.pod.Nominated)
+	if sr.pod.Nominated == "" || !ok || sr.verdicts == nil {
+		return
+	}
+	err := sr.err
+	sr.err = nil
+	if v := pl.plain(s, sr, s.View(n)); v != plugin.Fits || sr.err != nil {
+		sr.err = err
+		return
+	}
+	sr.ownVerdicts()
+	sr.verdicts[n] = plugin.Fits
+}
+
 // excludedOwn judges the node that p is itself nominated to though plans leave it out, as upstream does: what is told of
 // it then is what a filter says. An error fails nothing here.
 func (pl *Placer) excludedOwn(s cluster.Snapshot, sr *search, n cluster.NodeIdx) {
