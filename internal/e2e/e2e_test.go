@@ -81,8 +81,28 @@ type process struct {
 	cmd        *exec.Cmd
 	stopping   bool
 	starts     int
-	log        bytes.Buffer
+	log        lines
 	ended      chan struct{}
+}
+
+// lines is what a process writes while others read it.
+type lines struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+// Write keeps what a process wrote.
+func (l *lines) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(text)
+}
+
+// String is all that was written.
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
 }
 
 func startProcess(t *testing.T, kubeconfig string) *process {
