@@ -8,8 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 )
 
 // otherPod puts a pod labelled app=foreign on a node, in the namespace STORY-other.
@@ -58,28 +56,6 @@ func searchStories() []story {
 	return stories
 }
 
-// into reads an object that the API server has.
-func into[T any](ctx context.Context, s *stage, kind, name string) (*T, error) {
-	api, err := s.api(kind)
-	if err != nil {
-		return nil, err
-	}
-	obj, err := api.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	out := new(T)
-	return out, convert(obj, out)
-}
-
-func convert(obj *unstructured.Unstructured, out any) error {
-	raw, err := yaml.Marshal(obj.Object)
-	if err != nil {
-		return err
-	}
-	return yaml.Unmarshal(raw, out)
-}
-
 // until asks until the answer is empty, which otherwise says what is missing.
 func until(ctx context.Context, missing func() string) error {
 	wrong := ""
@@ -92,21 +68,6 @@ func until(ctx context.Context, missing func() string) error {
 		}
 	}
 	return fmt.Errorf("%s", wrong)
-}
-
-// events are the notes of the events about a pod with this reason.
-func (s *stage) events(ctx context.Context, name, reason string) ([]string, error) {
-	list, err := s.client.EventsV1().Events(s.story).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	var notes []string
-	for _, e := range list.Items {
-		if e.Regarding.Name == name && e.Reason == reason {
-			notes = append(notes, e.Note)
-		}
-	}
-	return notes, nil
 }
 
 // phase waits for the phase of a claim and returns the name of its volume.
