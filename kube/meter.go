@@ -85,9 +85,9 @@ func (m *Meter) Enter(step engine.StepName) {
 	m.step, m.stepBegan = step, now
 }
 
-// Plugin starts a plugin's work at a point. Outside a cycle somebody asks why, which is not measured.
+// Plugin starts a plugin's work at a point. Filters and scorers outside a search only say why, which is not measured.
 func (m *Meter) Plugin(at plugin.Point, name string) {
-	if !m.inCycle {
+	if !m.inCycle || m.step == engine.StepReject && at != plugin.AtPostFilter {
 		return
 	}
 	if at == m.at && !m.sampled {

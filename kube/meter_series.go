@@ -16,6 +16,14 @@ type profileSeries struct {
 	next    int // where to look first: plugins work in the same order again and again
 }
 
+// createLabel is the status of resourceclaim_creates_total.
+func createLabel(err error) string {
+	if err != nil {
+		return "failure"
+	}
+	return "success"
+}
+
 // pluginSeries are the metrics of a plugin at a point.
 type pluginSeries struct {
 	at   plugin.Point

@@ -14,25 +14,24 @@ import (
 type Metrics struct {
 	all []metrics.Registerable
 
-	attempts         *metrics.CounterVec
-	attemptDuration  *metrics.HistogramVec
-	algorithm        *metrics.Histogram
-	eventHandling    *metrics.HistogramVec
-	pending          *metrics.GaugeVec
-	sli              *metrics.HistogramVec
-	podAttempts      *metrics.Histogram
-	afterFlush       *metrics.Counter
-	extensionPoint   *metrics.HistogramVec
-	pluginDuration   *metrics.HistogramVec
-	evaluations      *metrics.CounterVec
-	hints            *metrics.HistogramVec
-	incoming         *metrics.CounterVec
-	goroutines       *metrics.GaugeVec
-	cacheSize        *metrics.GaugeVec
-	unschedulable    *metrics.GaugeVec
-	inflightEvents   *metrics.GaugeVec
-	claimCreates     *metrics.CounterVec
-	volumeStageError *metrics.CounterVec
+	attempts        *metrics.CounterVec
+	attemptDuration *metrics.HistogramVec
+	algorithm       *metrics.Histogram
+	eventHandling   *metrics.HistogramVec
+	pending         *metrics.GaugeVec
+	sli             *metrics.HistogramVec
+	podAttempts     *metrics.Histogram
+	afterFlush      *metrics.Counter
+	extensionPoint  *metrics.HistogramVec
+	pluginDuration  *metrics.HistogramVec
+	evaluations     *metrics.CounterVec
+	hints           *metrics.HistogramVec
+	incoming        *metrics.CounterVec
+	goroutines      *metrics.GaugeVec
+	cacheSize       *metrics.GaugeVec
+	unschedulable   *metrics.GaugeVec
+	inflightEvents  *metrics.GaugeVec
+	claimCreates    *metrics.CounterVec
 
 	step             *metrics.HistogramVec
 	setAside         *metrics.Counter

@@ -49,8 +49,6 @@ func (m *Metrics) upstream() {
 		metrics.BETA}, "plugin", "profile")
 	m.claimCreates = m.counters(what{subsystem, "resourceclaim_creates_total",
 		"Number of ResourceClaims creation requests within scheduler", metrics.ALPHA}, "status")
-	m.volumeStageError = m.counters(what{volumeSubsystem, "scheduling_stage_error_total",
-		"Volume scheduling stage error count", metrics.ALPHA}, "operation")
 }
 
 // upstreamUncounted makes the metrics whose subject does not exist here: they are there for dashboards, at zero where they
@@ -72,5 +70,6 @@ func (m *Metrics) upstreamUncounted() {
 		"Number of allocations using devices with BindingConditions, counted per driver per scheduling attempt"), "profile", "driver", "status")
 	m.histograms(a("dra_bindingconditions_wait_duration_seconds",
 		"Time in seconds spent waiting for BindingConditions to be satisfied during PreBind."), buckets{0.1, 2, 14}, "profile", "driver", "status")
+	m.counters(what{volumeSubsystem, "scheduling_stage_error_total", "Volume scheduling stage error count", metrics.ALPHA}, "operation")
 	m.counters(what{volumeSubsystem, "binder_cache_requests_total", "Total number for request volume binding cache", metrics.ALPHA}, "operation")
 }

@@ -153,6 +153,7 @@ func (w *Writer) makeClaim(c cluster.CreateClaim) (made *resourceapi.ResourceCla
 	api := w.claims(c.Claim.Namespace)
 	create := func(ctx context.Context) (err error) {
 		made, err = api.Create(ctx, bare, metav1.CreateOptions{})
+		w.metrics.claimCreates.WithLabelValues(createLabel(err)).Inc()
 		return err
 	}
 	// A claim of that name is read like one that our own lost request has made: nil stands for none.

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/metrics"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// counting is an engine whose steps are counted.
+type counting struct {
+	*engine.Engine
+	tally  tally
+	reg    metrics.KubeRegistry
+	intake *cluster.Intake
+	now    record.Time
+}
+
+func newCounting() *counting {
+	meter := NewMeter()
+	m, reg := counted()
+	c := &counting{reg: reg, intake: cluster.NewIntake(), tally: newTally(m, meter, time.Now()), Engine: engine.New(engine.Config{
+		Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: plugin.PrioritySort{},
+		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, Meter: meter,
+	})}
+	c.pass(record.Second)
+	return c
+}
+
+func (c *counting) step(events ...engine.Event) {
+	for _, ev := range events {
+		began := time.Now()
+		c.tally.step(ev, c.Step(ev), began)
+	}
+}
+
+// pass lets time go by.
+func (c *counting) pass(by record.Time) {
+	c.now += by
+	c.step(engine.Tick{Now: c.now})
+}
+
+func (c *counting) pod(p *v1.Pod) engine.PodSet { return engine.PodSet{Pod: c.intake.Pod(p)} }
+
+func (c *counting) node(name, cpu string) engine.NodeSet {
+	n := node(name)
+	n.Status.Allocatable[v1.ResourceCPU] = apiresource.MustParse(cpu)
+	return engine.NodeSet{Node: c.intake.Node(n)}
+}
+
+// count is one metric with a part of its labels, and what it stands at: the value, or how often it was observed.
+type count struct {
+	want   float64
+	name   string
+	labels []string
+}
+
+func (c *counting) check(t *testing.T, when string, counts ...count) {
+	t.Helper()
+	for _, x := range counts {
+		if got := value(t, c.reg, x.name, x.labels...); got != x.want {
+			t.Errorf("%s: %s%v is %v, want %v", when, x.name, x.labels, got, x.want)
+		}
+	}
+}
+
+const points, plugins = "scheduler_framework_extension_point_duration_seconds", "scheduler_plugin_execution_duration_seconds"
+
+// TestAPodThatFitsNowhereAndThenSomewhere: every part of its way is counted where upstream counts it.
+func TestAPodThatFitsNowhereAndThenSomewhere(t *testing.T) {
+	c := newCounting()
+	p := pendingPod("p", "1")
+	c.step(c.node("small", "500m"), engine.Synced{}, c.pod(p), engine.Cycle{})
+	c.check(t, "rejected",
+		count{1, "scheduler_schedule_attempts_total", []string{"result=unschedulable", "profile=default-scheduler"}},
+		count{1, points, []string{"extension_point=PreFilter", "status=Success", "profile=default-scheduler"}},
+		count{1, points, []string{"extension_point=Filter", "status=Success"}},
+		count{0, points, []string{"extension_point=Reserve"}},
+		// The first pod of a class is looked at twice: whether it names its nodes, and then for good.
+		count{2, "scheduler_plugin_evaluation_total", []string{"plugin=NodeResourcesFit", "extension_point=PreFilter", "profile=default-scheduler"}},
+		count{2, plugins, []string{"plugin=NodeResourcesFit", "extension_point=PreFilter", "status=Success"}},
+		count{1, "scheduler_event_handling_duration_seconds", []string{"event=NodeAdd"}},
+		count{1, "scheduler_event_handling_duration_seconds", []string{"event=UnschedulablePodAdd"}},
+		count{1, "scheduler_unschedulable_pods", []string{"plugin=NodeResourcesFit"}},
+	)
+
+	c.step(c.node("small", "600m"), c.node("big", "4"))
+	c.check(t, "woken",
+		count{2, "scheduler_event_handling_duration_seconds", []string{"event=NodeAdd"}},
+		count{1, "scheduler_event_handling_duration_seconds", []string{"event=NodeUpdateNodeAllocatable"}},
+		count{1, "scheduler_queue_incoming_pods_total", []string{"queue=backoff", "event=NodeAdd"}},
+	)
+
+	c.pass(2 * record.Second)
+	c.step(engine.Cycle{})
+	c.step(engine.BindDone{Pod: ref(p), Node: "big"}, engine.PodSet{Pod: c.pod(boundPod("p", "1", "big")).Pod})
+	c.check(t, "bound",
+		count{1, "scheduler_schedule_attempts_total", []string{"result=scheduled"}},
+		count{1, points, []string{"extension_point=Reserve", "status=Success"}},
+		count{0, plugins, []string{"plugin=VolumeBinding", "extension_point=Reserve"}}, // one of ten cycles is sampled
+		count{1, "scheduler_event_handling_duration_seconds", []string{"event=AssignedPodAdd"}},
+		count{0, "scheduler_unschedulable_pods", nil},
+		count{0, "scheduler_pod_scheduled_after_flush_total", nil},
+	)
+	c.step(engine.PodGone{Pod: ref(p)})
+	c.check(t, "gone", count{1, "scheduler_event_handling_duration_seconds", []string{"event=AssignedPodDelete"}})
+}
+
+// TestHintsAreMeasured: those of the first event, and of one in ten from then on; not more than some of one event.
+func TestHintsAreMeasured(t *testing.T) {
+	c := newCounting()
+	c.step(engine.Synced{}, c.node("small", "500m"))
+	for i := range 3 * maxHints {
+		c.step(c.pod(pendingPod("p", types.UID(fmt.Sprint(i)))), engine.Cycle{})
+	}
+	for range 2 * sampleOne {
+		c.step(c.node("small", "600m"), c.node("small", "500m"))
+	}
+	const name = "scheduler_queueing_hint_execution_duration_seconds"
+	got := value(t, c.reg, name, "plugin=NodeResourcesFit", "event=NodeUpdateNodeAllocatable", "hint=QueueSkip")
+	if got == 0 || got > 4*maxHints {
+		t.Errorf("%v hints were measured of %d events with %d pods", got, 4*sampleOne, 3*maxHints)
+	}
+	c.check(t, "no hint was of use", count{0, name, []string{"hint=Queue"}}, count{0, name, []string{"hint=Error"}})
+}
+
+// TestAPodThatOnlyTimeWoke is counted when it is bound after that: an event was missed. A try in between that fails
+// makes it an ordinary pod.
+func TestAPodThatOnlyTimeWoke(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		refused bool
+		want    float64
+	}{{"bound at once", false, 1}, {"refused once more", true, 0}} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newCounting()
+			p := pendingPod("p", "1")
+			w.step(engine.Synced{}, w.node("small", "500m"), w.pod(p), engine.Cycle{})
+			w.pass(301 * record.Second)
+			w.pass(60 * record.Second) // the flush comes every 30 seconds
+			w.pass(60 * record.Second)
+			if c.refused {
+				w.step(engine.Cycle{})
+				w.step(w.node("big", "4"))
+				w.pass(60 * record.Second)
+			} else {
+				w.tally.m.attempts.Reset()
+				w.step(w.node("big", "4"))
+			}
+			w.step(engine.Cycle{}, engine.BindDone{Pod: ref(p), Node: "big"})
+			w.check(t, c.name, count{1, "scheduler_schedule_attempts_total", []string{"result=scheduled"}},
+				count{c.want, "scheduler_pod_scheduled_after_flush_total", nil})
+		})
+	}
+}
+
+// TestNodesThatAreOversold are counted while they are so, and once each time they become so.
+func TestNodesThatAreOversold(t *testing.T) {
+	c := newCounting()
+	c.step(c.node("a", "1"), c.node("b", "2"), c.pod(boundPod("p", "1", "a")), c.pod(boundPod("q", "2", "b")), engine.Synced{})
+	for _, s := range []struct {
+		when       string
+		then       []engine.Event
+		nodes, all float64
+	}{
+		{"nothing wrong", nil, 0, 0},
+		{"another scheduler binds", []engine.Event{c.pod(boundPod("r", "3", "a"))}, 1, 1},
+		{"a node shrinks", []engine.Event{c.node("b", "500m")}, 2, 2},
+		{"nothing new", nil, 2, 2},
+		{"a pod ends", []engine.Event{engine.PodGone{Pod: ref(boundPod("r", "3", "a"))}}, 1, 2},
+		{"and another comes", []engine.Event{c.pod(boundPod("s", "4", "a"))}, 2, 3},
+		{"nodes end", []engine.Event{engine.NodeGone{Name: "a"}, engine.NodeGone{Name: "b"}}, 0, 3},
+	} {
+		c.step(s.then...)
+		c.tally.oversee(c.Engine)
+		c.check(t, s.when, count{s.nodes, "kumiki_oversold_nodes", nil}, count{s.all, "kumiki_oversells_seen_total", nil})
+	}
+}
+
+// TestPodsSetAsideAreCountedUntilTheyChange.
+func TestPodsSetAsideAreCountedUntilTheyChange(t *testing.T) {
+	m, reg := counted()
+	tl := newTally(m, nil, time.Now())
+	pod := record.PodRef{Namespace: "ns", Name: "p", UID: "1"}
+	move := func(from, to record.SubQueue) engine.Effect {
+		return engine.Moved{Move: record.QueueMove{Pod: pod, From: from, To: to, Event: "x"}}
+	}
+	aside := engine.Decided{Decision: record.Decision{Pod: pod, Verdict: record.SetAside}}
+	for _, s := range []struct {
+		when    string
+		effects []engine.Effect
+		now     float64
+	}{
+		{"it comes", []engine.Effect{move(record.Gone, record.Active)}, 0},
+		{"it panics", []engine.Effect{move(record.Active, record.InFlight), move(record.InFlight, record.Unschedulable), aside}, 1},
+		{"it changes", []engine.Effect{move(record.Unschedulable, record.Active)}, 0},
+		{"it panics again", []engine.Effect{move(record.Active, record.InFlight), move(record.InFlight, record.Unschedulable), aside}, 1},
+		{"it is deleted", []engine.Effect{move(record.Unschedulable, record.Gone)}, 0},
+	} {
+		tl.step(engine.Cycle{}, s.effects, time.Now())
+		if got := value(t, reg, "kumiki_pods_set_aside"); got != s.now {
+			t.Errorf("%s: %v pods are set aside, want %v", s.when, got, s.now)
+		}
+	}
+	if got := value(t, reg, "kumiki_pods_set_aside_total"); got != 2 {
+		t.Errorf("%v times in all, want 2", got)
+	}
+}
+
+// BenchmarkMeteredCycle is what the meter and the tally add to a decision, at the default plugins.
+func BenchmarkMeteredCycle(b *testing.B) {
+	c := newCounting()
+	c.step(c.node("small", "500m"), engine.Synced{}, c.pod(pendingPod("p", "1")), engine.Cycle{})
+	m := c.tally.meter
+	ran := append([]run(nil), m.ran...)
+	d := &record.Decision{Profile: v1.DefaultSchedulerName}
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Enter(engine.StepPop)
+		m.Enter(engine.StepSearch)
+		for i := range ran {
+			m.Plugin(ran[i].at, ran[i].name)
+		}
+		m.Enter(engine.StepAssume)
+		m.Leave()
+		m.flush(c.tally.m, d)
+	}
+}
