@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sort"
 	"strings"
 	"text/tabwriter"
 
@@ -16,163 +15,235 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 )
 
+// The verdicts of a plugin on one pod, as coverage counts them. Several can hold for
+// one pod.
+const (
+	gates       = "gates"         // PreEnqueue keeps the pod
+	rejectsAll  = "rejects pod"   // PreFilter rejects the pod
+	rejects     = "unschedulable" // Filter rejects some node
+	rejectsHard = "unresolvable"  // the same, for good
+	fails       = "fails"         // an error in PreFilter or Filter
+	passes      = "passes"        // some node is feasible
+	differ      = "scores differ"
+	equal       = "scores equal"
+	skips       = "skips score"
+	scoreFails  = "score fails"
+)
+
+// Enough is how many hits of each cell a run of ManyCases wants.
+const (
+	Enough    = 200
+	ManyCases = 200_000
+)
+
+// cell is one plugin, one input that it reads, one verdict.
+type cell struct{ plugin, field, verdict string }
+
+func (c cell) String() string { return c.plugin + " / " + c.field + " / " + c.verdict }
+
 // Coverage counts what the asked cases exercised.
 type Coverage struct {
-	// verdicts: "plugin\tkind" -> pods for which it happened at least once.
-	verdicts map[string]int
-	// fields: field name -> [infeasible pods, feasible pods] that use it.
-	fields map[string]*[2]int
+	hits map[cell]int // cell -> pods
+	// uses: plugin and field -> pods that have it, whatever came of it.
+	uses map[cell]int
+	// excluded: cell under another name, such as the framework's own verdicts -> pods.
+	general map[string]int
 }
 
-// NewCoverage returns empty tables with every cell that must be hit present, so
-// that a missed one shows as 0.
+// NewCoverage returns empty tables.
 func NewCoverage() *Coverage {
-	c := &Coverage{verdicts: map[string]int{}, fields: map[string]*[2]int{}}
-	for _, cell := range wantedVerdicts {
-		c.verdicts[cell] = 0
-	}
-	for _, f := range podFields {
-		c.fields[f.name] = &[2]int{}
-	}
-	return c
+	return &Coverage{hits: map[cell]int{}, uses: map[cell]int{}, general: map[string]int{}}
 }
 
-// wantedVerdicts are the verdict cells a long run must hit.
-var wantedVerdicts = []string{
-	"SchedulingGates\tgates",
-	"NodeUnschedulable\tUnschedulableAndUnresolvable",
-	"NodeName\tUnschedulableAndUnresolvable",
-	"TaintToleration\tUnschedulableAndUnresolvable",
-	"NodeAffinity\tUnschedulableAndUnresolvable",
-	"NodeAffinity\tPreFilter rejects",
-	"NodeAffinity\tscoring fails",
-	"(framework)\tleft out by PreFilter",
-	"NodePorts\tUnschedulable",
-	"NodeResourcesFit\tUnschedulable",
-	"NodeResourcesFit\tUnschedulableAndUnresolvable",
-	"TaintToleration\tscores differ",
-	"NodeAffinity\tscores differ",
-	"NodeResourcesFit\tscores differ",
-	"NodeResourcesBalancedAllocation\tscores differ",
-	"ImageLocality\tscores differ",
-	"NodeAffinity\tscore skipped",
-	"NodeResourcesBalancedAllocation\tscore skipped",
-	"(cycle)\tone node feasible",
-	"(cycle)\tbest nodes tie",
+// view is what the predicates of fields look at: the case, and the objects as they are
+// when it is asked.
+type view struct {
+	s       *scenario.Scenario
+	pod     *v1.Pod
+	objects map[scenario.ObjectRef]scenario.APIObject // object -> its version
 }
-
-// scorers are the plugins that can score, to notice a skipped one.
-var scorers = []string{"TaintToleration", "NodeAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality"}
 
 // Add counts one case by upstream's answer.
-func (c *Coverage) Add(s *scenario.Scenario, pod *v1.Pod, o *outcome.Outcome) {
-	seen := map[string]bool{} // cell -> counted for this pod
-	hit := func(plugin, kind string) {
-		cell := plugin + "\t" + kind
-		if !seen[cell] {
-			seen[cell] = true
-			c.verdicts[cell]++
+func (c *Coverage) Add(v view, o *outcome.Outcome) {
+	verdicts := map[string]map[string]bool{} // plugin -> verdict -> it holds
+	hit := func(plugin, verdict string) {
+		if verdicts[plugin] == nil {
+			verdicts[plugin] = map[string]bool{}
 		}
+		verdicts[plugin][verdict] = true
 	}
-	if o.Gate != nil {
-		hit(o.Gate.Plugin, "gates")
-	}
-	if o.PreFilter != nil {
-		hit(o.PreFilter.Plugin, "PreFilter rejects")
-	}
-	for i := range o.Nodes {
-		v := &o.Nodes[i]
-		switch {
-		case v.Code == outcome.Feasible:
-		case v.Plugin == "":
-			hit("(framework)", "left out by PreFilter")
-		default:
-			hit(v.Plugin, v.Code.String())
+	c.filtered(v, o, hit)
+	c.scored(v, o, hit)
+	for i := range inputs {
+		in := &inputs[i]
+		if !v.s.Profile.Has(in.plugin) || !in.uses(v) {
+			continue
 		}
-	}
-	c.addScores(s, o, hit)
-	use := 0
-	if len(o.Feasible) > 0 {
-		use = 1
-	}
-	for _, f := range podFields {
-		if f.uses(s, pod) {
-			c.fields[f.name][use]++
+		c.uses[cell{in.plugin, in.name, ""}]++
+		for verdict := range verdicts[in.plugin] { // order: counts only
+			c.hits[cell{in.plugin, in.name, verdict}]++
 		}
 	}
 }
 
-func (c *Coverage) addScores(s *scenario.Scenario, o *outcome.Outcome, hit func(plugin, kind string)) {
+func (c *Coverage) filtered(v view, o *outcome.Outcome, hit func(plugin, verdict string)) {
+	if o.Gate != nil {
+		hit(o.Gate.Plugin, gates)
+		return
+	}
+	if o.PreFilter != nil {
+		if o.PreFilter.Code == outcome.Failed {
+			hit(named(v, o.Message), fails)
+		} else if o.PreFilter.Plugin == "" {
+			c.general["PreFilter results exclude each other"]++
+		}
+		hit(o.PreFilter.Plugin, rejectsAll)
+	}
+	for i := range o.Nodes {
+		switch n := &o.Nodes[i]; {
+		case n.Code == outcome.Feasible:
+		case n.Plugin == "":
+			hit("(framework)", rejectsHard)
+		case n.Code == outcome.Unschedulable:
+			hit(n.Plugin, rejects)
+		default:
+			hit(n.Plugin, rejectsHard)
+		}
+	}
+	if len(o.Feasible) > 0 {
+		for _, p := range v.s.Profile.Plugins {
+			hit(p.Name, passes)
+		}
+	}
 	switch {
 	case len(o.Feasible) == 1:
-		hit("(cycle)", "one node feasible")
-		return
-	case len(o.Feasible) == 0:
+		c.general["one node feasible"]++
+	case len(o.Best) > 1:
+		c.general["best nodes tie"]++
+	}
+}
+
+func (c *Coverage) scored(v view, o *outcome.Outcome, hit func(plugin, verdict string)) {
+	switch {
+	case len(o.Feasible) < 2:
 		return
 	case len(o.Total) == 0:
-		hit(failedScorer(o.Message), "scoring fails")
+		hit(named(v, o.Message), scoreFails)
 		return
-	case len(o.Best) > 1:
-		hit("(cycle)", "best nodes tie")
 	}
 	for i := range o.Scores {
 		ps := &o.Scores[i]
 		if slices.Min(ps.Weighted) != slices.Max(ps.Weighted) {
-			hit(ps.Plugin, "scores differ")
+			hit(ps.Plugin, differ)
 		} else {
-			hit(ps.Plugin, "scores equal")
+			hit(ps.Plugin, equal)
 		}
 	}
-	for _, name := range scorers {
-		if s.Profile.Scores(name) && !slices.Contains(plugins(o), name) {
-			hit(name, "score skipped")
+	for _, name := range []string{"TaintToleration", "NodeAffinity", "NodeResourcesFit", "PodTopologySpread", "InterPodAffinity", "NodeResourcesBalancedAllocation", "ImageLocality"} {
+		if v.s.Profile.Scores(name) && !slices.Contains(plugins(o), name) {
+			hit(name, skips)
 		}
 	}
 }
 
-// failedScorer finds the plugin in a scoring error's text.
-func failedScorer(message string) string {
-	for _, name := range scorers {
-		if strings.Contains(message, `"`+name+`"`) {
-			return name
+// named finds the plugin in an error's text.
+func named(v view, message string) string {
+	for _, p := range v.s.Profile.Plugins {
+		if strings.Contains(message, `"`+p.Name+`"`) {
+			return p.Name
 		}
 	}
 	return "(unknown)"
 }
 
-// Missed returns the wanted cells and fields without a hit.
-func (c *Coverage) Missed() []string {
-	var out []string
-	for _, cell := range wantedVerdicts {
-		if c.verdicts[cell] == 0 {
-			out = append(out, strings.ReplaceAll(cell, "\t", ": "))
-		}
-	}
-	for _, f := range podFields {
-		if n := c.fields[f.name]; n[0]+n[1] == 0 {
-			out = append(out, "field "+f.name)
+// wanted lists every cell that the verdicts of a plugin and its inputs span, without
+// those that Unreached names.
+func wanted() []cell {
+	var out []cell
+	for i := range inputs {
+		for _, verdict := range verdictsOf[inputs[i].plugin] {
+			c := cell{inputs[i].plugin, inputs[i].name, verdict}
+			if _, cannot := why(c); !cannot {
+				out = append(out, c)
+			}
 		}
 	}
 	return out
 }
 
-// Print writes both tables.
+// Short lists the wanted cells with fewer hits than least.
+func (c *Coverage) Short(least int) []string {
+	var out []string
+	for _, w := range wanted() {
+		if c.hits[w] < least {
+			out = append(out, fmt.Sprintf("%s: %d hits", w, c.hits[w]))
+		}
+	}
+	return out
+}
+
+// Missed returns the inputs that no pod had, and the verdicts that no plugin gave.
+func (c *Coverage) Missed() []string {
+	var out []string
+	for i := range inputs {
+		if in := &inputs[i]; c.uses[cell{in.plugin, in.name, ""}] == 0 {
+			out = append(out, in.plugin+" / "+in.name)
+		}
+	}
+	for plugin, verdicts := range verdictsOf { // order: sorted below
+		for _, verdict := range verdicts {
+			seen := 0
+			for i := range inputs {
+				seen += c.hits[cell{plugin, inputs[i].name, verdict}]
+			}
+			if seen == 0 {
+				out = append(out, plugin+" / "+verdict)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Print writes the matrix of each plugin; a dash stands for a cell that cannot be
+// reached, and its reason follows.
 func (c *Coverage) Print(w io.Writer) {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	cells := make([]string, 0, len(c.verdicts))
-	for cell := range c.verdicts {
-		cells = append(cells, cell)
+	reached, total := 0, len(wanted())
+	for _, cl := range wanted() {
+		if c.hits[cl] >= Enough {
+			reached++
+		}
 	}
-	sort.Strings(cells)
-	fmt.Fprintln(tw, "plugin\tverdict\tpods\t")
-	for _, cell := range cells {
-		fmt.Fprintf(tw, "%s\t%d\t\n", cell, c.verdicts[cell])
+	fmt.Fprintf(w, "cells of plugin, field and verdict   %6d, %d of them with %d hits or more\n", total, reached, Enough)
+	for _, plugin := range coveredPlugins {
+		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintf(tw, "\n%s\tpods\t%s\t\n", plugin, strings.Join(verdictsOf[plugin], "\t"))
+		for i := range inputs {
+			in := &inputs[i]
+			if in.plugin != plugin {
+				continue
+			}
+			fmt.Fprintf(tw, "%s\t%d\t", in.name, c.uses[cell{plugin, in.name, ""}])
+			for _, verdict := range verdictsOf[plugin] {
+				cl := cell{plugin, in.name, verdict}
+				if _, cannot := why(cl); cannot {
+					fmt.Fprintf(tw, "-\t")
+				} else {
+					fmt.Fprintf(tw, "%d\t", c.hits[cl])
+				}
+			}
+			fmt.Fprintln(tw)
+		}
+		tw.Flush()
 	}
-	fmt.Fprintln(tw, "\t\t\t")
-	fmt.Fprintln(tw, "field\tinfeasible\tfeasible\t")
-	for _, f := range podFields {
-		n := c.fields[f.name]
-		fmt.Fprintf(tw, "%s\t%d\t%d\t\n", f.name, n[0], n[1])
+	fmt.Fprintf(w, "\n%v\n\ncells with the fewest hits:\n", c.general)
+	rare := wanted()
+	slices.SortStableFunc(rare, func(a, b cell) int { return c.hits[a] - c.hits[b] })
+	for _, cl := range rare[:min(len(rare), 120)] {
+		fmt.Fprintf(w, "%8d %s\n", c.hits[cl], cl)
 	}
-	tw.Flush()
+	fmt.Fprintf(w, "\ncells that are not counted, and why:\n")
+	for _, u := range Unreached {
+		fmt.Fprintf(w, "  %s / %s / %s: %s\n", u.Plugin, u.Field, u.Verdict, u.Why)
+	}
 }

@@ -117,6 +117,7 @@ var Framing = []string{
 	"snapshots are taken anew: upstream counts the nodes that hold an image per node as of that node's last change",
 	"ports are put anew when a pod leaves: upstream frees a port that another pod of the node holds too",
 	"no history takes a request of \"0\" away: upstream calls that a scale-down though it frees nothing, and the API server allows no removal",
+	"no device is allocated to two claims at once: upstream takes it for free when one of them goes",
 	"no profile balances by a resource that a device class backs: upstream 1.36.3 crashes on it (a cache that is nil)",
 	"raw scores of DynamicResources that are 0 everywhere are no scores: upstream also scores pods without claims",
 	"reasons of one node are sorted: upstream lists extended resources in map order",

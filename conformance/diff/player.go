@@ -22,13 +22,17 @@ type player struct {
 	on   string
 	// nominated at present.
 	nominated []*v1.Pod
+	objects   map[scenario.ObjectRef]scenario.APIObject // object -> its version at present
 }
 
 // errRefused marks a profile that upstream does not take: no case to compare.
 var errRefused = errors.New("upstream refuses the scenario")
 
 func load(upstream, ours Subject, s *scenario.Scenario) (*player, error) {
-	p := &player{s: s, nominated: s.Nominated}
+	p := &player{s: s, nominated: s.Nominated, objects: make(map[scenario.ObjectRef]scenario.APIObject, len(s.Objects))}
+	for _, o := range s.Objects {
+		p.objects[o.Key()] = o.APIObject
+	}
 	var err error
 	if p.up, err = upstream.Load(s); err != nil {
 		return nil, fmt.Errorf("%w: %w", errRefused, err)
@@ -71,9 +75,11 @@ func (p *player) ask(a *scenario.Ask, covered map[string]int) (*outcome.Outcome,
 		p.both(func(c Cluster) { c.DeleteNode(name) })
 	}
 	for _, o := range a.SetObjects {
+		p.objects[o.Key()] = o.APIObject
 		p.both(func(c Cluster) { c.SetObject(o.APIObject) })
 	}
 	for _, ref := range a.DeleteObjects {
+		delete(p.objects, ref)
 		p.both(func(c Cluster) { c.DeleteObject(ref) })
 	}
 	if a.DropNominated || len(a.Nominate) > 0 {

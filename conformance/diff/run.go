@@ -8,8 +8,6 @@ import (
 	"io"
 	"sort"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/kumiki-scheduler/kumiki/conformance/gen"
 	"github.com/kumiki-scheduler/kumiki/conformance/outcome"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
@@ -103,7 +101,7 @@ func (r *Report) scenario(upstream, ours Subject, s *scenario.Scenario) error {
 			break
 		}
 		want, d := p.ask(&s.Asks[i], r.Exceptions)
-		r.count(s, s.Asks[i].Pod, want)
+		r.count(view{s, s.Asks[i].Pod, p.objects}, want)
 		if d == "" {
 			continue
 		}
@@ -117,10 +115,10 @@ func (r *Report) scenario(upstream, ours Subject, s *scenario.Scenario) error {
 	return nil
 }
 
-func (r *Report) count(s *scenario.Scenario, pod *v1.Pod, o *outcome.Outcome) {
+func (r *Report) count(v view, o *outcome.Outcome) {
 	r.Cases++
 	r.Verdicts += len(o.Nodes)
-	r.Coverage.Add(s, pod, o)
+	r.Coverage.Add(v, o)
 	if o.Gate != nil {
 		r.Gated++
 	}
@@ -154,6 +152,11 @@ func (r *Report) Shortfalls(cells bool) []string {
 	if cells {
 		for _, m := range r.Coverage.Missed() {
 			out = append(out, "never hit: "+m)
+		}
+	}
+	if r.Cases >= ManyCases {
+		for _, m := range r.Coverage.Short(Enough) {
+			out = append(out, fmt.Sprintf("wanted %d hits: %s", Enough, m))
 		}
 	}
 	return out

@@ -115,7 +115,7 @@ func (m *maker) term(nodes []*v1.Node, malformed bool) v1.NodeSelectorTerm {
 // nodeAffinity draws required and preferred terms.
 func (m *maker) nodeAffinity(nodes []*v1.Node, required bool) *v1.Affinity {
 	a := &v1.NodeAffinity{}
-	malformed := m.Rare(12)
+	malformed := m.Rare(6)
 	if required {
 		s := &v1.NodeSelector{}
 		pinned := m.Rare(6)

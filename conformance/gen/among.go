@@ -77,7 +77,7 @@ func (m *maker) amongOthers(p *v1.Pod, percent int) {
 func (m *maker) spread() []v1.TopologySpreadConstraint {
 	var out []v1.TopologySpreadConstraint
 	count := m.Range(1, Pick(m.Rand, 1, 2, 3))
-	if m.Rare(300) {
+	if m.Rare(60) {
 		count = 100
 	}
 	for range count {

@@ -21,11 +21,11 @@ const (
 )
 
 // deviceClasses; the last exists nowhere.
-var deviceClasses = []string{"gpu", "gpu", "gpu", "net", "any", "big", "wrong", "absent"}
+var deviceClasses = []string{"gpu", "gpu", "gpu", "gpu", "net", "any", "any", "big", "wrong", "absent"}
 
 // deviceObjects makes classes, slices and claims in every state.
 func (m *maker) deviceObjects(s *scenario.Scenario, nodes []*v1.Node) {
-	m.devices, m.deviceClaims = 0, nil
+	m.devices, m.deviceClaims, m.given = 0, nil, map[string]bool{}
 	if !m.has["DynamicResources"] || !m.Chance(60) {
 		return
 	}
@@ -187,7 +187,7 @@ func (m *maker) deviceClaim(ns, name string, pools []string) *resourceapi.Resour
 	for i := range m.Range(1, Pick(m.Rand, 1, 1, 2)) {
 		c.Spec.Devices.Requests = append(c.Spec.Devices.Requests, m.deviceRequest(fmt.Sprintf("req-%d", i)))
 	}
-	if m.Chance(15) {
+	if m.Chance(25) {
 		attribute := resourceapi.FullyQualifiedName(Pick(m.Rand, "gpu.example.com/model", "gpu.example.com/rank", "net.example.com/fabric"))
 		constraint := resourceapi.DeviceConstraint{MatchAttribute: &attribute}
 		if m.Chance(40) {
@@ -210,7 +210,7 @@ func (m *maker) deviceClaim(ns, name string, pools []string) *resourceapi.Resour
 
 func (m *maker) deviceRequest(name string) resourceapi.DeviceRequest {
 	r := resourceapi.DeviceRequest{Name: name}
-	if m.Chance(20) {
+	if m.Chance(35) {
 		for i := range m.Range(1, 3) {
 			e := m.exactly()
 			r.FirstAvailable = append(r.FirstAvailable, resourceapi.DeviceSubRequest{
@@ -226,10 +226,10 @@ func (m *maker) deviceRequest(name string) resourceapi.DeviceRequest {
 
 func (m *maker) exactly() *resourceapi.ExactDeviceRequest {
 	e := &resourceapi.ExactDeviceRequest{DeviceClassName: Pick(m.Rand, deviceClasses...), AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: int64(Pick(m.Rand, 1, 1, 1, 2, 3))}
-	if m.Rare(10) {
+	if m.Rare(6) {
 		e.AllocationMode, e.Count = resourceapi.DeviceAllocationModeAll, 0
 	}
-	if m.Rare(40) {
+	if m.Rare(14) {
 		e.AllocationMode = "Most"
 	}
 	if m.Chance(30) {
@@ -259,14 +259,14 @@ func (m *maker) allocate(c *resourceapi.ResourceClaim, pools []string) {
 	a := &resourceapi.AllocationResult{}
 	if len(pools) > 0 && m.Chance(80) {
 		node := Pick(m.Rand, pools...)
-		a.Devices.Results = []resourceapi.DeviceRequestAllocationResult{{Request: c.Spec.Devices.Requests[0].Name, Driver: gpuDriver, Pool: node, Device: fmt.Sprintf("gpu-%d", m.Intn(4))}}
+		a.Devices.Results = []resourceapi.DeviceRequestAllocationResult{{Request: c.Spec.Devices.Requests[0].Name, Driver: gpuDriver, Pool: node, Device: m.free(node, "gpu", 4)}}
 		a.NodeSelector = &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchFields: []v1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn, Values: []string{node}}}}}}
 		if m.Rare(8) {
 			yes := true
 			a.Devices.Results[0].AdminAccess = &yes
 		}
 	} else {
-		a.Devices.Results = []resourceapi.DeviceRequestAllocationResult{{Request: c.Spec.Devices.Requests[0].Name, Driver: netDriver, Pool: "nets-0", Device: "net-0"}}
+		a.Devices.Results = []resourceapi.DeviceRequestAllocationResult{{Request: c.Spec.Devices.Requests[0].Name, Driver: netDriver, Pool: "nets-0", Device: m.free("nets-0", "net", 3)}}
 		if m.Chance(60) {
 			a.NodeSelector = &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchExpressions: []v1.NodeSelectorRequirement{m.requirement(m.Rare(10))}}}}
 		}
@@ -278,6 +278,18 @@ func (m *maker) allocate(c *resourceapi.ResourceClaim, pools []string) {
 	case n < 4:
 		for i := range resourceapi.ResourceClaimReservedForMaxSize {
 			c.Status.ReservedFor = append(c.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: fmt.Sprintf("p-%d", i), UID: types.UID(fmt.Sprintf("uid-p-%d", i))})
+		}
+	}
+}
+
+// free draws a device that no claim has been given, one that is not there if all have:
+// upstream forgets that a second claim has a device when the first one goes.
+func (m *maker) free(pool, kind string, count int) string {
+	for i := m.Intn(count); ; i++ {
+		name := fmt.Sprintf("%s-%d", kind, i)
+		if key := pool + "/" + name; !m.given[key] {
+			m.given[key] = true
+			return name
 		}
 	}
 }

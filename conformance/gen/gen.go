@@ -50,6 +50,8 @@ type maker struct {
 	// percent of pods that ask for devices.
 	deviceClaims map[string][]string
 	devices      int
+	// given: pool/device -> some claim has it.
+	given map[string]bool
 	// made are objects that came with the pods just made.
 	made []scenario.Object
 	// serial numbers pods, so that names and UIDs are unique.

@@ -143,6 +143,9 @@ func (m *maker) podLevel() *v1.ResourceRequirements {
 
 // incoming makes a pod to ask about.
 func (m *maker) incoming(nodes []*v1.Node) *v1.Pod {
+	if m.Chance(40) {
+		return m.simple(nodes)
+	}
 	md := Pick(m.Rand, easy, easy, mixed, mixed, hard, hard, hard)
 	resources := md
 	if md == hard && m.Chance(40) {
@@ -191,6 +194,50 @@ func (m *maker) incoming(nodes []*v1.Node) *v1.Pod {
 	}
 	if m.Rare(300) {
 		p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceMemory: resource.MustParse(overflow)}
+	}
+	return p
+}
+
+// simple makes a pod that asks for one kind of thing only, so that what the plugin of
+// that thing says is what decides.
+func (m *maker) simple(nodes []*v1.Node) *v1.Pod {
+	p := m.pod(easy)
+	p.Status.Phase = v1.PodPending
+	p.Spec.Containers, p.Spec.Resources = p.Spec.Containers[:1], nil
+	if m.Chance(70) {
+		p.Spec.Containers[0].Resources.Requests = nil
+		if m.Chance(50) {
+			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("10m")}
+		}
+	}
+	if m.Chance(60) {
+		p.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
+	}
+	switch m.Intn(20) {
+	case 12, 13, 14, 15, 16, 17, 18, 19:
+		m.corner(p, nodes)
+	case 0, 1:
+		if m.has["PodTopologySpread"] {
+			p.Spec.TopologySpreadConstraints = m.spread()
+		}
+	case 2, 3:
+		if m.has["InterPodAffinity"] {
+			m.podAffinity(p)
+		}
+	case 4, 5, 6:
+		m.volumes(p, 100)
+	case 7, 8, 9:
+		m.claimDevices(p, 100)
+	case 10:
+		p.Spec.Affinity = m.nodeAffinity(nodes, m.Chance(50))
+	case 11:
+		m.wantFeatures(p)
+		if m.Chance(40) {
+			p.Spec.NodeName = m.nodeName(nodes)
+		}
+		if m.Chance(40) {
+			p.Spec.Containers[0].Resources.Requests = m.requests(hard)
+		}
 	}
 	return p
 }

@@ -233,9 +233,9 @@ func (m *maker) source(name string) v1.PersistentVolumeSource {
 	return v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: Pick(m.Rand, csiDriver, csiDriver, capacityDriver), VolumeHandle: "handle-" + name}}
 }
 
-// volumeAffinity is legal but for one in twenty, which no API server would take.
+// volumeAffinity is legal but for one in seven, which no API server would take.
 func (m *maker) volumeAffinity(nodes []*v1.Node) *v1.NodeSelector {
-	if m.Rare(20) {
+	if m.Rare(7) {
 		return &v1.NodeSelector{NodeSelectorTerms: Pick(m.Rand, nil,
 			[]v1.NodeSelectorTerm{{}},
 			[]v1.NodeSelectorTerm{{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "disk", Operator: "Near", Values: []string{"ssd"}}}}},
@@ -254,7 +254,7 @@ func (m *maker) volumeAffinity(nodes []*v1.Node) *v1.NodeSelector {
 }
 
 func (m *maker) zoneLabels(pv *v1.PersistentVolume) {
-	if !m.Chance(35) {
+	if !m.Chance(50) {
 		return
 	}
 	key := Pick(m.Rand, v1.LabelTopologyZone, v1.LabelTopologyZone, v1.LabelFailureDomainBetaZone, v1.LabelTopologyRegion, v1.LabelFailureDomainBetaRegion)
@@ -360,7 +360,11 @@ func (m *maker) ephemeral(p *v1.Pod, v *v1.Volume) *v1.PersistentVolumeClaim {
 func (m *maker) disk() v1.VolumeSource {
 	id := Pick(m.Rand, "disk-1", "disk-1", "disk-2", "disk-3")
 	readOnly := m.Chance(40)
-	switch m.Intn(9) {
+	switch m.Intn(11) {
+	case 9:
+		return v1.VolumeSource{RBD: &v1.RBDVolumeSource{CephMonitors: []string{"mon-a"}, RBDPool: "pool", RBDImage: "disk-1", ReadOnly: readOnly}}
+	case 10:
+		return v1.VolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk-1", ReadOnly: m.Chance(20)}}
 	case 0, 1:
 		return v1.VolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: id, ReadOnly: readOnly}}
 	case 2, 3:
