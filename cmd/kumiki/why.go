@@ -48,6 +48,7 @@ func parseSubject(a []string) (subject, error) {
 
 func newWhyCommand(io streams) *cobra.Command {
 	var find finder
+	var off offline
 	var out output
 	c := &cobra.Command{
 		Use:     "why (pod/NAME | node/NAME)",
@@ -56,12 +57,17 @@ func newWhyCommand(io streams) *cobra.Command {
 		Example: `  kumiki why pod/web-1 -n shop
   kumiki why pod web-1 -n shop -o wide
   kumiki why node/node-0001
-  kumiki why pod/web-1 -o json`,
+  kumiki why pod/web-1 -o json
+  kumiki why pod/web-1 --offline             # judged here, whichever scheduler runs in the cluster
+  kumiki why pod/web-1 --from monday.tape    # from a picture of kumiki capture`,
 		Args: args(cobra.RangeArgs(1, 2)),
 		RunE: func(c *cobra.Command, a []string) error {
 			what, err := parseSubject(a)
 			if err != nil {
 				return err
+			}
+			if off.on || off.from != "" {
+				return off.why(c.Context(), io, &find, out, what)
 			}
 			client, err := find.client(c.Context())
 			if err != nil {
@@ -81,6 +87,7 @@ func newWhyCommand(io streams) *cobra.Command {
 		},
 	}
 	find.addFlags(c)
+	off.addFlags(c)
 	out.addFlag(c)
 	return c
 }

@@ -44,6 +44,7 @@ type Recorder struct {
 	left    int64
 	flushed time.Time
 	done    bool
+	why     string // it ended before it was closed
 }
 
 // flushEvery bounds how much of a recording a crash can lose, while events come in.
@@ -96,8 +97,16 @@ func (r *Recorder) write(lines []byte) {
 }
 
 func (r *Recorder) end(why string) {
-	r.done = true
+	r.done, r.why = true, why
 	klog.Background().Info("Recording ended, scheduling goes on", "file", r.file.Name(), "reason", why)
+}
+
+// Whole is an error once the recording has ended before its time.
+func (r *Recorder) Whole() error {
+	if r.why != "" {
+		return fmt.Errorf("recording %s: %s", r.file.Name(), r.why)
+	}
+	return nil
 }
 
 // Close writes what is left.

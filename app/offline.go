@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Picture lists a cluster, whichever scheduler runs it: the events that tell an engine of the configuration about it. It
+// only reads.
+func Picture(ctx context.Context, client kubernetes.Interface, c config.Resolved) ([]engine.Event, error) {
+	return kube.Picture(ctx, client, newInbox(ctx, c))
+}
+
+// Offline makes an engine that knows what events tell, and asks nobody: extenders have no part in what it says. Pods that
+// ask for a scheduler which the configuration does not have are judged by its first profile; others lists those
+// schedulers.
+func Offline(c config.Resolved, events []engine.Event, now time.Time) (e *engine.Engine, others []string, err error) {
+	known := map[string]bool{} // scheduler name -> there is a profile of it
+	for _, p := range c.Profiles {
+		known[p.SchedulerName] = true
+	}
+	c.Profiles = slices.Clone(c.Profiles)
+	for _, ev := range events {
+		set, isPod := ev.(engine.PodSet)
+		if !isPod || set.Pod.NodeName != "" || known[set.Pod.Spec.SchedulerName] {
+			continue
+		}
+		name := set.Pod.Spec.SchedulerName
+		known[name] = true
+		others = append(others, name)
+		alias := c.Profiles[0]
+		alias.SchedulerName = name
+		c.Profiles = append(c.Profiles, alias)
+	}
+	cfg, err := EngineConfig(c)
+	if err != nil {
+		return nil, nil, fmt.Errorf("resolving the configuration: %w", err)
+	}
+	e = engine.New(cfg)
+	e.Step(engine.Tick{Now: record.Time(now.UnixNano())})
+	for _, ev := range events {
+		e.Step(ev)
+	}
+	return e, others, nil
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kumiki-scheduler/kumiki/app"
+	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/tape"
+	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/text"
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// listPatience bounds the listing of a cluster.
+const listPatience = 2 * time.Minute
+
+// offline is the flags by which a command judges a cluster without a running kumiki.
+type offline struct {
+	on         bool
+	from       string
+	configFile string
+}
+
+func (o *offline) addFlags(c *cobra.Command) {
+	c.Flags().BoolVar(&o.on, "offline", false, "list the cluster and judge it here; no kumiki has to run, and nothing is written")
+	c.Flags().StringVar(&o.from, "from", "", "judge a picture that kumiki capture has written, or a recording, instead of a cluster; means --offline")
+	o.addConfig(c)
+}
+
+func (o *offline) addConfig(c *cobra.Command) {
+	c.Flags().StringVar(&o.configFile, "config", "", "scheduler configuration to judge by; the default configuration when there is none")
+}
+
+func (o *offline) configuration() (config.Resolved, error) {
+	if o.configFile == "" {
+		return config.Default(), nil
+	}
+	return config.Read(o.configFile)
+}
+
+// list reads the cluster of the user's kubeconfig.
+func (o *offline) list(ctx context.Context, find *finder, c config.Resolved) ([]engine.Event, error) {
+	cfg, err := find.rest()
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the API server: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	return app.Picture(ctx, client, c)
+}
+
+// engine knows the cluster, or the picture in a file.
+func (o *offline) engine(ctx context.Context, io streams, find *finder) (*engine.Engine, error) {
+	if o.from != "" {
+		return o.picture()
+	}
+	c, err := o.configuration()
+	if err != nil {
+		return nil, err
+	}
+	events, err := o.list(ctx, find, c)
+	if err != nil {
+		return nil, err
+	}
+	e, others, err := app.Offline(c, events, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	if len(others) > 0 {
+		fmt.Fprintf(io.Err, "note: pods of %s are judged by the profile %q\n", strings.Join(others, ", "), c.Profiles[0].SchedulerName)
+	}
+	if len(c.Extenders) > 0 {
+		fmt.Fprintln(io.Err, "note: extenders are not asked")
+	}
+	return e, nil
+}
+
+// picture plays a file to its end.
+func (o *offline) picture() (last *engine.Engine, err error) {
+	file, err := os.Open(o.from)
+	if err != nil {
+		return nil, fmt.Errorf("reading the picture: %w", err)
+	}
+	defer file.Close()
+	err = tape.Play(file, func(e *engine.Engine, _ tape.Step) error { last = e; return nil })
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the picture %s: %w", o.from, err)
+	case last == nil:
+		return nil, fmt.Errorf("reading the picture %s: it is empty", o.from)
+	}
+	return last, nil
+}
+
+// why answers from here.
+func (o *offline) why(ctx context.Context, io streams, find *finder, out output, what subject) error {
+	e, err := o.engine(ctx, io, find)
+	if err != nil {
+		return err
+	}
+	if what.node {
+		report, ok := e.ExplainNode(what.name)
+		if !ok {
+			return fmt.Errorf("there is no node %s", what.name)
+		}
+		return out.print(io.Out, report, func(wide bool) error { return text.Node(io.Out, report, wide) })
+	}
+	namespace, err := find.namespace()
+	if err != nil {
+		return err
+	}
+	report, ok := e.ExplainPod(namespace, what.name)
+	if !ok {
+		return fmt.Errorf("there is no pod %s/%s, or it has ended", namespace, what.name)
+	}
+	// The queue of an engine that has only just been told is nobody's queue.
+	report.Where, report.Since, report.FlushAt = record.Gone, 0, 0
+	return out.print(io.Out, report, func(wide bool) error { return text.Pod(io.Out, report, wide) })
+}
+
+func newCaptureCommand(io streams) *cobra.Command {
+	var find finder
+	var o offline
+	var to string
+	c := &cobra.Command{
+		Use:   "capture --to FILE",
+		Short: "Keep a picture of a cluster for kumiki why --from, on any machine",
+		Long: `List the nodes, the pods and the objects that scheduling reads, and write them to a new file, which kumiki why --from
+answers from and kumiki replay plays. It needs rights to list and watch, writes nothing to the cluster, and works whichever
+scheduler runs there.
+
+The picture holds what a scheduler reads: names, labels, requests, affinity, tolerations, volumes and claims. It holds no
+secrets, no environment values, no commands, and no annotations but those of volumes.`,
+		Example: `  kumiki capture --to monday.tape
+  kumiki why pod/web-1 -n shop --from monday.tape`,
+		Args: args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if to == "" {
+				return usageError{fmt.Errorf("name the file: --to FILE")}
+			}
+			return o.capture(c.Context(), io, &find, to)
+		},
+	}
+	find.addFlags(c)
+	o.addConfig(c)
+	c.Flags().StringVar(&to, "to", "", "the file to write; one that is there is not overwritten")
+	return c
+}
+
+func (o *offline) capture(ctx context.Context, io streams, find *finder, to string) error {
+	c, err := o.configuration()
+	if err != nil {
+		return err
+	}
+	events, err := o.list(ctx, find, c)
+	if err != nil {
+		return err
+	}
+	nodes, pods, err := tape.Keep(to, c, time.Now(), events)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(io.Out, "%s: %d nodes, %d pods, %d other objects\n", to, nodes, pods, len(events)-nodes-pods-1)
+	return err
+}

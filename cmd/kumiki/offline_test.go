@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/tape"
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+)
+
+// captured writes a picture of one node and a pod that waits.
+func captured(t *testing.T) string {
+	t.Helper()
+	in := cluster.NewIntake()
+	big := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "big", UID: "u-1"},
+		Spec: v1.PodSpec{SchedulerName: "default-scheduler", Containers: []v1.Container{{
+			Env:       []v1.EnvVar{{Name: "PASSWORD", Value: "hunter2"}},
+			Resources: v1.ResourceRequirements{Requests: v1.ResourceList{"cpu": resource.MustParse("3")}}}}}}
+	file := filepath.Join(t.TempDir(), "picture")
+	nodes, pods, err := tape.Keep(file, config.Default(), time.Unix(1000, 0), []engine.Event{
+		engine.NodeSet{Node: in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"},
+			Status: v1.NodeStatus{Allocatable: v1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("4Gi"), "pods": resource.MustParse("10")}}})},
+		engine.PodSet{Pod: in.Pod(big)}, engine.Synced{},
+	})
+	if err != nil || nodes != 1 || pods != 1 {
+		t.Fatalf("%d nodes, %d pods, %v", nodes, pods, err)
+	}
+	return file
+}
+
+// why runs the command and returns what it prints.
+func why(t *testing.T, a ...string) (stdout string, code int) {
+	t.Helper()
+	var out, complaints bytes.Buffer
+	code = run(t.Context(), append([]string{"kumiki", "why"}, a...), streams{In: strings.NewReader(""), Out: &out, Err: &complaints})
+	return out.String() + complaints.String(), code
+}
+
+// TestWhyFromAPicture: a picture answers on a machine without the cluster, with the verdict of the filters and without a
+// place in a queue that nobody runs. It holds no environment values.
+func TestWhyFromAPicture(t *testing.T) {
+	file := captured(t)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "hunter2") || strings.Contains(string(text), "PASSWORD") {
+		t.Error("the picture holds environment values")
+	}
+	got, code := why(t, "pod/big", "-n", "shop", "--from", file)
+	if code != 0 || !strings.Contains(got, "pod shop/big: Pending, 1/1 nodes fit") || strings.Contains(got, "next in line") {
+		t.Errorf("exit %d:\n%s", code, got)
+	}
+	if got, code = why(t, "node/n1", "--from", file); code != 0 || !strings.Contains(got, "n1") {
+		t.Errorf("exit %d:\n%s", code, got)
+	}
+	if got, code = why(t, "pod/none", "-n", "shop", "--from", file); code != 1 || !strings.Contains(got, "there is no pod shop/none") {
+		t.Errorf("exit %d:\n%s", code, got)
+	}
+	if got, code = why(t, "pod/big", "--from", file+".not"); code != 1 || !strings.Contains(got, "reading the picture") {
+		t.Errorf("exit %d:\n%s", code, got)
+	}
+	if _, _, err := tape.Keep(file, config.Default(), time.Unix(1, 0), nil); err == nil {
+		t.Error("a picture that is there was overwritten")
+	}
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tape
+
+import (
+	"os"
+	"time"
+
+	"github.com/kumiki-scheduler/kumiki/app"
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Keep writes a picture of a cluster as a recording in which nothing is decided: the time, and what an engine is told
+// first. It counts the nodes and pods. A file that could not be written to its end is removed.
+func Keep(path string, c config.Resolved, at time.Time, events []engine.Event) (nodes, pods int, err error) {
+	c = c.WithoutSecrets()
+	c.Extenders = nil // a picture cannot ask them
+	cfg, err := app.EngineConfig(c)
+	if err != nil {
+		return 0, 0, err
+	}
+	r, err := Create(path, DefaultMaxBytes, c, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	e := engine.New(cfg)
+	tell := func(ev engine.Event) {
+		effects := e.Step(ev)
+		r.Observe(ev, effects)
+	}
+	tell(engine.Tick{Now: record.Time(at.UnixNano())})
+	for _, ev := range events {
+		switch ev.(type) {
+		case engine.NodeSet:
+			nodes++
+		case engine.PodSet:
+			pods++
+		}
+		tell(ev)
+	}
+	if err := r.Whole(); err != nil {
+		return 0, 0, err
+	}
+	if err := r.Close(); err != nil {
+		os.Remove(path)
+		return 0, 0, err
+	}
+	return nodes, pods, nil
+}
