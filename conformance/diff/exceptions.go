@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 
@@ -46,40 +45,6 @@ var Exceptions = []Exception{
 			return slices.Equal(up.Feasible, our.Feasible)
 		},
 	},
-	{
-		Name: "devices in resource scores",
-		Why: "NodeResourcesFit of upstream scores an extended resource that a device class backs by counting the devices of the class " +
-			"on each node (DRAExtendedResource); kumiki leaves such a resource out of the score",
-		Applies: scoresDevices,
-		Holds: func(_ *scenario.Scenario, up, our *outcome.Outcome, _ *v1.Pod) bool {
-			return slices.Equal(up.Feasible, our.Feasible) && up.Message == our.Message && len(up.Nodes) == len(our.Nodes)
-		},
-	},
-}
-
-// scoresDevices says whether the profile scores a resource that the pod asks for and
-// that some device class of the scenario backs.
-func scoresDevices(s *scenario.Scenario, p *v1.Pod) bool {
-	if !s.Profile.Scores("NodeResourcesFit") || s.Profile.Fit == nil || s.Profile.Fit.ScoringStrategy == nil {
-		return false
-	}
-	asked := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})
-	for _, r := range s.Profile.Fit.ScoringStrategy.Resources {
-		q, asks := asked[v1.ResourceName(r.Name)]
-		if asks && !q.IsZero() && slices.ContainsFunc(s.Objects, func(o scenario.Object) bool { return backs(o, r.Name) }) {
-			return true
-		}
-	}
-	return false
-}
-
-func backs(o scenario.Object, name string) bool {
-	class, ok := o.APIObject.(*resourceapi.DeviceClass)
-	if !ok {
-		return false
-	}
-	stated := class.Spec.ExtendedResourceName
-	return stated != nil && *stated == name || resourceapi.ResourceDeviceClassPrefix+class.Name == name
 }
 
 // Overflows says whether what the pod asks for in all does not fit int64, in the

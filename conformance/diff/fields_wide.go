@@ -358,3 +358,13 @@ func asksForClass(v view) bool {
 	}
 	return false
 }
+
+// backs says whether an object is a class that backs a resource.
+func backs(o scenario.Object, name string) bool {
+	class, ok := o.APIObject.(*resourceapi.DeviceClass)
+	if !ok {
+		return false
+	}
+	stated := class.Spec.ExtendedResourceName
+	return stated != nil && *stated == name || resourceapi.ResourceDeviceClassPrefix+class.Name == name
+}

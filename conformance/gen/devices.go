@@ -363,6 +363,14 @@ func (m *maker) deviceExtended(p *v1.Pod) {
 func (m *maker) changedDevices(o scenario.APIObject) scenario.APIObject {
 	switch old := o.(type) {
 	case *resourceapi.ResourceClaim:
+		if old.Status.Allocation != nil {
+			// An allocation never changes; it goes, or its users do.
+			old.Status.ReservedFor = nil
+			if m.Chance(60) {
+				old.Status.Allocation = nil
+			}
+			return old
+		}
 		next := m.deviceClaim(old.Namespace, old.Name, nil)
 		next.OwnerReferences = old.OwnerReferences
 		next.ResourceVersion = old.ResourceVersion
