@@ -49,6 +49,7 @@ type Plugin struct {
 	last    *prepared // what the last PrepareFilter found, for the steps after it
 	answers answers
 	nodes   []nodeCopy // by row
+	space   []answer   // of the last decision, by row
 }
 
 var (

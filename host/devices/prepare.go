@@ -67,6 +67,16 @@ func (pl *Plugin) PrepareFilter(s cluster.Snapshot, p *cluster.Pod) plugin.Filte
 	return plugin.FilterPlan{Filter: pr}
 }
 
+// blank is room for the answers of one decision; the one before loses its own.
+func (pl *Plugin) blank(rows int) []answer {
+	pl.last = nil
+	if cap(pl.space) < rows {
+		pl.space = make([]answer, rows+rows/8)
+	}
+	clear(pl.space[:rows])
+	return pl.space[:rows]
+}
+
 func revisions(s cluster.Snapshot) [3]uint64 {
 	return [3]uint64{s.KindRevision(cluster.KindDeviceClaim), s.KindRevision(cluster.KindResourceSlice), s.KindRevision(cluster.KindDeviceClass)}
 }
@@ -75,7 +85,7 @@ func revisions(s cluster.Snapshot) [3]uint64 {
 func (pl *Plugin) prepare(s cluster.Snapshot, p *cluster.Pod) (pr *prepared, reject string, err error) {
 	pl.inv.sync(s)
 	pr = &prepared{pl: pl, s: s, pod: p, at: revisions(s), shapes: map[*variant]*shape{}, shared: max(pl.inv.sharedAt, touched(pl.inv.sharedPools)),
-		answers: make([]answer, s.Rows())}
+		answers: pl.blank(s.Rows())}
 	named, err := claimsOf(s, p)
 	if err != nil {
 		return nil, err.Error(), nil
