@@ -24,11 +24,16 @@ import (
 const (
 	exitOK       = 0
 	exitNegative = 1 // not found, failed, or the answer is no
-	exitUsage    = 2
+	exitUsage    = 2 // of kumiki; kube-scheduler ends with 1
 )
 
 // usageError is a mistake on the command line.
 type usageError struct{ error }
+
+// logged is an error that was told already, in the log.
+type logged struct{ error }
+
+func (l logged) Unwrap() error { return l.error }
 
 // streams are where a command reads and writes: data to Out, progress and complaints to Err.
 type streams struct {
@@ -50,16 +55,18 @@ func run(ctx context.Context, args []string, io streams) int {
 	root.SetIn(io.In)
 	root.SetOut(io.Out)
 	root.SetErr(io.Err)
-	return exitCode(root.ExecuteContext(ctx), root.Name(), io.Err)
+	code := exitCode(root.ExecuteContext(ctx), root.Name(), io.Err)
+	if code == exitUsage && root.Name() == kubeScheduler {
+		return exitNegative // kube-scheduler has no other
+	}
+	return code
 }
 
 // commandFor picks the command by the name under which the program was started.
 func commandFor(arg0 string, io streams) *cobra.Command {
 	switch strings.TrimSuffix(filepath.Base(arg0), ".exe") {
-	case "kube-scheduler":
-		c := newSchedulerCommand(io)
-		c.Use = "kube-scheduler"
-		return prepare(c)
+	case kubeScheduler:
+		return prepare(newSchedulerCommand(io, kubeScheduler))
 	case "kubectl-kumiki":
 		c := newRootCommand(io)
 		c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl kumiki"}
@@ -81,7 +88,10 @@ func exitCode(err error, name string, complain io.Writer) int {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return exitOK
 	}
-	fmt.Fprintf(complain, "%s: %v\n", name, err)
+	var told logged
+	if !errors.As(err, &told) {
+		fmt.Fprintf(complain, "%s: %v\n", name, err)
+	}
 	var usage usageError
 	if errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command") {
 		return exitUsage
@@ -101,7 +111,7 @@ See what waits:              kumiki queue -A
 Run it in a cluster:         kumiki scheduler --config FILE`,
 	}
 	root.AddCommand(
-		newUpCommand(io), newSchedulerCommand(io), newWhyCommand(io), newQueueCommand(io), newReplayCommand(io),
+		newUpCommand(io), newSchedulerCommand(io, "scheduler"), newWhyCommand(io), newCaptureCommand(io), newQueueCommand(io), newReplayCommand(io),
 		bench.NewCommand(), newConfigCommand(io), newVersionCommand(io),
 	)
 	return root

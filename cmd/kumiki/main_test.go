@@ -9,9 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/kumiki-scheduler/kumiki/config"
 )
 
 // command runs a command line as main does.
@@ -62,10 +59,9 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"kumiki", "scheduler", "--config", bad}, 1, "", "unknown field"},
 		{[]string{"/usr/bin/kube-scheduler", "--config", bad}, 1, "", "unknown field"},
 		{[]string{"kube-scheduler", "--kubeconfig", "/does/not/exist", "--secure-port", "0"}, 1, "", "/does/not/exist"},
-		{[]string{"kube-scheduler", "--leader-elect-resource-lock", "endpoints"}, 2, "", "must be leases"},
-		{[]string{"kube-scheduler", "--leader-elect-lease-duration", "5s"}, 2, "", "must be longer than the renew deadline"},
-		{[]string{"kube-scheduler", "--secure-port", "-3"}, 2, "", "secure-port"},
-		{[]string{"kube-scheduler", "--version"}, 0, "v1.36.3", ""},
+		{[]string{"kumiki", "scheduler", "--leader-elect-resource-lock", "endpoints"}, 2, "", "must be leases"},
+		{[]string{"kumiki", "scheduler", "--leader-elect-lease-duration", "5s"}, 2, "", "must be longer than the renew deadline"},
+		{[]string{"kumiki", "scheduler", "--secure-port", "-3"}, 2, "", "--secure-port -3 must be between 0 and 65535"},
 		{[]string{"/usr/local/bin/kubectl-kumiki", "--help"}, 0, "kubectl kumiki", ""},
 		{[]string{"kumiki", "completion", "bash"}, 0, "complete", ""},
 	} {
@@ -89,86 +85,5 @@ func TestSubject(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("%q: got %+v, %v", line, got, err)
 		}
-	}
-}
-
-// TestFlagsOverFile: leader election flags win over the file, deprecated ones lose, as in upstream.
-func TestFlagsOverFile(t *testing.T) {
-	path := file(t, head+"leaderElection: {leaderElect: false, resourceName: mine}\nclientConnection: {qps: 7}\n")
-	for _, tt := range []struct {
-		line  string
-		check func(config.Resolved) bool
-	}{
-		{"", func(c config.Resolved) bool {
-			return c.LeaderElection.Enabled && c.ClientConnection.QPS == 0 && c.Profiling
-		}},
-		{"--kube-api-qps=9 --profiling=false", func(c config.Resolved) bool {
-			return c.ClientConnection.QPS == 9 && !c.Profiling && !c.ContentionProfiling
-		}},
-		{"--leader-elect=false", func(c config.Resolved) bool { return !c.LeaderElection.Enabled }},
-		{"--config=" + path, func(c config.Resolved) bool {
-			return !c.LeaderElection.Enabled && c.LeaderElection.Name == "mine" && c.ClientConnection.QPS == 7
-		}},
-		{"--config=" + path + " --kube-api-qps=9 --leader-elect --leader-elect-retry-period=1s", func(c config.Resolved) bool {
-			return c.LeaderElection.Enabled && c.LeaderElection.Name == "mine" && c.ClientConnection.QPS == 7 && c.LeaderElection.RetryPeriod == time.Second
-		}},
-		{"--config=" + path + " --kubeconfig=/k", func(c config.Resolved) bool { return c.ClientConnection.Kubeconfig == "/k" }},
-	} {
-		f := newSchedulerFlags()
-		all := newSchedulerCommand(streams{}).Flags()
-		for _, set := range f.sets.FlagSets {
-			for _, word := range strings.Fields(tt.line) {
-				name, value, hasValue := strings.Cut(strings.TrimPrefix(word, "--"), "=")
-				if all.Lookup(name) == nil {
-					t.Fatalf("no flag %s", name)
-				}
-				if set.Lookup(name) == nil {
-					continue
-				}
-				if !hasValue {
-					value = "true"
-				}
-				if err := set.Set(name, value); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		got, err := f.configuration()
-		if err != nil || !tt.check(got) {
-			t.Errorf("%q: %+v, %v", tt.line, got, err)
-		}
-	}
-}
-
-// TestUpstreamFlags: the flags of kube-scheduler 1.36 are there (its --help, without those of klog that were removed).
-func TestUpstreamFlags(t *testing.T) {
-	flags := newSchedulerCommand(streams{}).Flags()
-	for _, name := range strings.Fields(`config write-config-to master
-		bind-address secure-port cert-dir tls-cert-file tls-private-key-file tls-cipher-suites tls-min-version tls-sni-cert-key
-		http2-max-streams-per-connection permit-address-sharing permit-port-sharing disable-http2-serving
-		authentication-kubeconfig authentication-skip-lookup authentication-token-webhook-cache-ttl authentication-tolerate-lookup-failure
-		client-ca-file requestheader-allowed-names requestheader-client-ca-file requestheader-extra-headers-prefix
-		requestheader-group-headers requestheader-username-headers requestheader-uid-headers
-		authorization-always-allow-paths authorization-kubeconfig authorization-webhook-cache-authorized-ttl authorization-webhook-cache-unauthorized-ttl
-		profiling contention-profiling kubeconfig kube-api-content-type kube-api-qps kube-api-burst pod-max-in-unschedulable-pods-duration
-		leader-elect leader-elect-lease-duration leader-elect-renew-deadline leader-elect-retry-period leader-elect-resource-lock
-		leader-elect-resource-name leader-elect-resource-namespace
-		feature-gates emulated-version allow-metric-labels allow-metric-labels-manifest disabled-metrics show-hidden-metrics-for-version
-		logging-format log-flush-frequency v vmodule`) {
-		if flags.Lookup(name) == nil {
-			t.Errorf("no flag --%s", name)
-		}
-	}
-}
-
-// TestWriteConfig: what --write-config-to writes can be read.
-func TestWriteConfig(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "out.yaml")
-	if code, _, errs := command(t, "kube-scheduler", "--write-config-to", path, "--leader-elect=false"); code != 0 {
-		t.Fatalf("code %d: %s", code, errs)
-	}
-	c, err := config.Read(path)
-	if err != nil || c.LeaderElection.Enabled {
-		t.Errorf("read back: %+v, %v", c.LeaderElection, err)
 	}
 }

@@ -4,16 +4,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"time"
+	"strings"
 
+	"github.com/blang/semver/v4"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
-	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
-	"k8s.io/component-base/metrics"
+	metricsv1 "k8s.io/component-base/metrics/api/v1"
 	"k8s.io/component-base/term"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/yaml"
@@ -24,105 +27,36 @@ import (
 	"github.com/kumiki-scheduler/kumiki/config"
 )
 
-// schedulerFlags are kube-scheduler's flags and our own.
-type schedulerFlags struct {
-	app     app.Options
-	logs    *logsapi.LoggingConfiguration
-	metrics *metrics.Options
-	sets    cliflag.NamedFlagSets
+// kubeScheduler is the name under which the program is the scheduler alone, with the exit codes of upstream.
+const kubeScheduler = "kube-scheduler"
 
-	configFile, writeConfigTo string
-	leader                    config.LeaderElection
-	resourceLock              string
-
-	// The flags that upstream calls deprecated; they count only without --config.
-	profiling, contentionProfiling bool
-	kubeconfig, contentType        string
-	qps                            float32
-	burst                          int32
-
-	gates    map[string]bool // feature gate -> wanted
-	emulated []string
-
-	record    string
-	recordMax int64
-}
-
-func newSchedulerCommand(io streams) *cobra.Command {
-	f := newSchedulerFlags()
+func newSchedulerCommand(io streams, name string) *cobra.Command {
+	f := newSchedulerFlags(name)
 	c := &cobra.Command{
-		Use:   "scheduler",
+		Use:   name,
 		Short: "Run the scheduler, with the flags of kube-scheduler",
 		Long: `Run the scheduler. It takes the flags and the configuration file of kube-scheduler 1.36 and stands in its place;
 settings of its own are in pluginConfig under the name Kumiki.`,
-		Version: thisVersion().String(),
-		Args:    args(cobra.NoArgs),
-		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), io) },
+		Args: args(func(c *cobra.Command, given []string) error {
+			for _, arg := range given {
+				if arg != "" { // manifests leave empty ones
+					return fmt.Errorf("%q does not take any arguments, got %q", c.CommandPath(), given)
+				}
+			}
+			return nil
+		}),
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c, io) },
 	}
-	for _, set := range f.sets.FlagSets {
-		c.Flags().AddFlagSet(set)
+	for _, section := range f.sets.Order {
+		c.Flags().AddFlagSet(f.sets.FlagSets[section])
+	}
+	c.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc) // --leader_elect
+	if err := c.MarkFlagFilename("config", "yaml", "yml", "json"); err != nil {
+		panic(err)
 	}
 	width, _, _ := term.TerminalSize(io.Out)
 	cliflag.SetUsageAndHelpFunc(c, f.sets, width)
 	return c
-}
-
-func newSchedulerFlags() *schedulerFlags {
-	f := &schedulerFlags{app: app.DefaultOptions(), logs: logsapi.NewLoggingConfiguration(), metrics: metrics.NewOptions()}
-	defaults := config.Default()
-	f.leader = defaults.LeaderElection
-
-	fs := f.sets.FlagSet("misc")
-	fs.StringVar(&f.configFile, "config", "", "The path to the configuration file.")
-	fs.StringVar(&f.writeConfigTo, "write-config-to", "", "If set, write the configuration that results to this file and exit.")
-	fs.StringVar(&f.app.Master, "master", "", "The address of the Kubernetes API server (overrides any value in kubeconfig).")
-
-	fs = f.sets.FlagSet("kumiki")
-	fs.StringVar(&f.record, "record", "", "Write every event and effect to this file, to be played again with `kumiki replay`. It holds no environment values, secrets or annotations.")
-	fs.Int64Var(&f.recordMax, "record-max-bytes", tape.DefaultMaxBytes, "Size at which --record stops writing; scheduling goes on.")
-
-	f.app.Serve.Secure.AddFlags(f.sets.FlagSet("secure serving"))
-	f.app.Serve.Authentication.AddFlags(f.sets.FlagSet("authentication"))
-	f.app.Serve.Authorization.AddFlags(f.sets.FlagSet("authorization"))
-	f.addDeprecated(f.sets.FlagSet("deprecated"))
-	f.addLeaderElection(f.sets.FlagSet("leader election"))
-	fs = f.sets.FlagSet("feature gate")
-	f.gates = map[string]bool{}
-	fs.Var(cliflag.NewMapStringBool(&f.gates), "feature-gates", "Feature gates as A=true,B=false. They are read for compatibility; none changes what this version does.")
-	fs.StringSliceVar(&f.emulated, "emulated-version", nil, "Read for compatibility; this version always behaves as 1.36.")
-	f.metrics.AddFlags(f.sets.FlagSet("metrics"))
-	logsapi.AddFlags(f.logs, f.sets.FlagSet("logs"))
-	return f
-}
-
-func (f *schedulerFlags) addDeprecated(fs *pflag.FlagSet) {
-	fs.BoolVar(&f.profiling, "profiling", true, "Profiling via web interface host:port/debug/pprof/. Ignored with --config.")
-	fs.BoolVar(&f.contentionProfiling, "contention-profiling", true, "Block profiling, if profiling is on. Ignored with --config.")
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "Path to a kubeconfig file. With --config it counts only if that file names none.")
-	fs.StringVar(&f.contentType, "kube-api-content-type", "application/vnd.kubernetes.protobuf", "Content type of requests sent to the API server. Ignored with --config.")
-	fs.Float32Var(&f.qps, "kube-api-qps", 0, "Requests per second to the API server; 0 is no limit but the number of requests in flight. Ignored with --config.")
-	fs.Int32Var(&f.burst, "kube-api-burst", 0, "Requests in a burst over --kube-api-qps. Ignored with --config.")
-	fs.DurationVar(&f.app.UnschedulableTimeout, "pod-max-in-unschedulable-pods-duration", 5*time.Minute, "How long a pod that fits nowhere waits for an event before it is tried anyway.")
-}
-
-func (f *schedulerFlags) addLeaderElection(fs *pflag.FlagSet) {
-	l := &f.leader
-	fs.BoolVar(&l.Enabled, "leader-elect", l.Enabled, "Gain the lease before scheduling. Enable this when several replicas run.")
-	fs.DurationVar(&l.LeaseDuration, "leader-elect-lease-duration", l.LeaseDuration, "How long others wait after the last renewal they saw before they take the lease.")
-	fs.DurationVar(&l.RenewDeadline, "leader-elect-renew-deadline", l.RenewDeadline, "How long the leader tries to renew before it gives up. Must be less than the lease duration.")
-	fs.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", l.RetryPeriod, "How long to wait between tries to gain or renew the lease.")
-	fs.StringVar(&f.resourceLock, "leader-elect-resource-lock", "leases", "The kind of object used for locking; only 'leases'.")
-	fs.StringVar(&l.Name, "leader-elect-resource-name", l.Name, "The name of the lease.")
-	fs.StringVar(&l.Namespace, "leader-elect-resource-namespace", l.Namespace, "The namespace of the lease.")
-}
-
-func (f *schedulerFlags) changed(name string) bool {
-	for _, set := range f.sets.FlagSets {
-		if set.Changed(name) {
-			return true
-		}
-	}
-	return false
 }
 
 // configuration reads the file and lays the flags over it: those of leader election always, the deprecated ones only
@@ -166,30 +100,51 @@ func over[T any](f *schedulerFlags, flag string, at *T, value T) {
 	}
 }
 
-func (f *schedulerFlags) run(ctx context.Context, io streams) error {
+// run does what the flags say, in upstream's order: what is wrong with flags comes before what is wrong with the file.
+func (f *schedulerFlags) run(c *cobra.Command, io streams) error {
+	if text := f.version.text(); text != "" {
+		_, err := fmt.Fprintln(io.Out, text)
+		return err
+	}
+	if err := f.gates.Resolve(); err != nil {
+		return usageError{err}
+	}
+	if err := logsapi.ValidateAndApply(f.logs, f.gates.Gate()); err != nil {
+		return usageError{err}
+	}
+	defer klog.Flush()
+	cliflag.PrintFlags(c.Flags())
+	err := f.schedule(c.Context(), io)
+	if err != nil && f.logs.Format == logsapi.JSONLogFormat && !errors.Is(err, context.Canceled) {
+		klog.Background().Error(err, "command failed")
+		return logged{err}
+	}
+	return err
+}
+
+func (f *schedulerFlags) schedule(ctx context.Context, io streams) error {
+	if err := f.validate(); err != nil {
+		return err
+	}
 	resolved, err := f.configuration()
 	if err != nil {
 		return err
 	}
+	for _, w := range f.warnings(resolved) {
+		f.warn(io, w)
+	}
 	if f.writeConfigTo != "" {
 		return writeConfig(resolved, f.writeConfigTo)
 	}
-	if err := f.validate(); err != nil {
+	if err := f.gates.Apply(); err != nil {
 		return err
 	}
-	if err := logsapi.ValidateAndApply(f.logs, nil); err != nil {
-		return usageError{fmt.Errorf("log flags: %w", err)}
-	}
 	changed := false
-	f.sets.FlagSet("metrics").Visit(func(*pflag.Flag) { changed = true })
+	f.sets.FlagSet("metrics").VisitAll(func(flag *pflag.Flag) { changed = changed || flag.Changed })
 	if changed { // Apply logs an error about an allow-list that nobody named
 		f.metrics.Apply()
 	}
-	defer klog.Flush()
-	warn(io, resolved)
-	if len(f.gates) > 0 || len(f.emulated) > 0 {
-		fmt.Fprintln(io.Err, "warning: --feature-gates and --emulated-version change nothing in this version")
-	}
+	f.gates.Count()
 	o := f.app
 	o.Config = resolved
 	wiring.View(&o)
@@ -204,14 +159,26 @@ func (f *schedulerFlags) run(ctx context.Context, io streams) error {
 	return app.Run(ctx, o)
 }
 
-// validate checks the flags that belong to libraries.
+// warn tells in one line what works and may not be meant. Whoever asked for JSON reads no other lines.
+func (f *schedulerFlags) warn(io streams, text string) {
+	if f.logs.Format == logsapi.JSONLogFormat {
+		klog.Background().Info("Warning: " + text)
+		return
+	}
+	fmt.Fprintln(io.Err, "warning: "+text)
+}
+
+// validate checks the flags that belong to libraries, in their words.
 func (f *schedulerFlags) validate() error {
 	errs := f.app.Serve.Secure.Validate()
 	errs = append(errs, f.app.Serve.Authentication.Validate()...)
 	errs = append(errs, f.app.Serve.Authorization.Validate()...)
-	errs = append(errs, f.metrics.Validate()...)
+	// The options of metrics would compare with the version that this binary was linked as.
+	if wrong := metricsv1.Validate(&f.metrics.MetricsConfiguration, semver.MustParse(strings.TrimPrefix(compatible, "v")), field.NewPath("metrics")); len(wrong) > 0 {
+		errs = append(errs, wrong.ToAggregate().Errors()...)
+	}
 	if len(errs) > 0 {
-		return usageError{fmt.Errorf("flags: %v", errs)}
+		return usageError{utilerrors.NewAggregate(errs)}
 	}
 	return nil
 }
@@ -228,5 +195,6 @@ func writeConfig(c config.Resolved, file string) error {
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return fmt.Errorf("writing the configuration: %w", err)
 	}
+	klog.Background().Info("Wrote configuration", "file", file)
 	return nil
 }
