@@ -59,7 +59,7 @@ lint: ## formatting, vet and staticcheck on all modules, the rules of internal/l
 		echo "==> vet $$m"; $(GO) -C $$m vet ./... || bad=1; \
 		echo "==> staticcheck $$m"; (cd $$m && "$(CURDIR)/bin/staticcheck" ./...) || bad=1; \
 	done; \
-	echo "==> vet and staticcheck core, with mutants"; $(GO) vet -tags kumiki_mutants ./core/... || bad=1; bin/staticcheck -tags kumiki_mutants ./core/... || bad=1; \
+	echo "==> vet and staticcheck core and host, with mutants"; $(GO) vet -tags kumiki_mutants ./core/... ./host/... || bad=1; bin/staticcheck -tags kumiki_mutants ./core/... ./host/... || bad=1; \
 	echo "==> rules"; $(GO) test ./internal/lint || bad=1; \
 	if [ $$bad = 0 ]; then echo "lint ok"; else echo "lint FAILED"; exit 1; fi
 
@@ -80,7 +80,7 @@ cover: ## out/cover.html: which lines of the root module its own tests reach, wi
 bench: ## go benchmarks of the core and the edge, into out/bench.txt (BENCH=regexp COUNT=n)
 	@mkdir -p out
 	@{ $(GO) version; git log -1 --format='commit %H'; \
-		$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -p 1 ./core/... ./kube; echo $$? > out/bench.code; } | tee out/bench.txt
+		$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -p 1 ./core/... ./host/... ./kube; echo $$? > out/bench.code; } | tee out/bench.txt
 	@exit $$(cat out/bench.code)
 
 .PHONY: bench-basic
@@ -89,7 +89,7 @@ bench-basic: build conformance-upstream ## 10,000 plain pods on 5,000 nodes: kum
 
 .PHONY: mutants
 mutants: ## faults put into the engine on purpose; each must make a test fail
-	$(GO) test -tags kumiki_mutants -run Mutant ./core/...
+	$(GO) test -tags kumiki_mutants -run Mutant ./core/... ./host/... ./config
 	$(GO) -C conformance test -tags kumiki_mutants -run Mutant -timeout 60m ./...
 
 .PHONY: conformance
