@@ -56,6 +56,11 @@ func (w *World) Pending(name string, nodes []*v1.Node) *v1.Pod {
 	}
 	p.Spec.NodeName = ""
 	p.Namespace = "default"
+	if len(p.Spec.ResourceClaims) > 0 {
+		// Never two gates: upstream asks them in map order.
+		p.Spec.SchedulingGates = nil
+		return rename(p, name)
+	}
 	if w.m.Chance(12) && len(p.Spec.SchedulingGates) == 0 {
 		p.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "example.com/hold"}}
 	}
@@ -63,6 +68,10 @@ func (w *World) Pending(name string, nodes []*v1.Node) *v1.Pod {
 		// Never both: upstream asks its gates in map order.
 		p.Labels = map[string]string{"hold": "yes"}
 	}
+	return rename(p, name)
+}
+
+func rename(p *v1.Pod, name string) *v1.Pod {
 	if name != "" {
 		p.Name = name
 	}

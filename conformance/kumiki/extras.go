@@ -3,6 +3,8 @@
 package kumiki
 
 import (
+	fwk "k8s.io/kube-scheduler/framework"
+
 	"github.com/kumiki-scheduler/kumiki/conformance/queue"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
@@ -38,4 +40,10 @@ func (o outside) Wakes() []plugin.Wake {
 			return plugin.SkipHint
 		}},
 	}
+}
+
+// resourceOf maps upstream's names, which are the same words but for the two
+// kinds of pods.
+func resourceOf(r fwk.EventResource) plugin.Resource {
+	return plugin.Resource(r)
 }

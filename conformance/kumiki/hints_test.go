@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/diff"
 	"github.com/kumiki-scheduler/kumiki/conformance/gen"
@@ -220,12 +219,6 @@ func wakes(wk plugin.Waker, p *cluster.Pod, ch plugin.Change) bool {
 		}
 	}
 	return nodeAdd && !nodeTaint && ch.Event.Resource == plugin.NodeObject && ch.Event.Action == plugin.UpdateNodeTaint
-}
-
-// resourceOf maps upstream's names, which are the same words but for the two
-// kinds of pods.
-func resourceOf(r fwk.EventResource) plugin.Resource {
-	return plugin.Resource(r)
 }
 
 // TestConformanceHints asks every plugin of both about the same changes.

@@ -15,6 +15,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	corequeue "github.com/kumiki-scheduler/kumiki/core/queue"
+	"github.com/kumiki-scheduler/kumiki/kube"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -22,6 +23,7 @@ import (
 type waiting struct {
 	q      *corequeue.Queue
 	intake *cluster.Intake
+	store  *cluster.Store                  // what plugins look at for hints: nodes, bound pods, objects
 	nodes  map[string]*cluster.Node        // name -> as last told
 	pods   map[cluster.UID]*cluster.Pod    // UID -> as last told, pending or bound
 	flying map[cluster.UID]*corequeue.Unit // UID -> what Pop returned
@@ -37,6 +39,7 @@ func NewQueue(start time.Time) queue.Queue {
 	}
 	w := &waiting{
 		intake: cluster.NewIntake(),
+		store:  cluster.NewStore(),
 		nodes:  map[string]*cluster.Node{},
 		pods:   map[cluster.UID]*cluster.Pod{},
 		flying: map[cluster.UID]*corequeue.Unit{},
@@ -53,6 +56,7 @@ func NewQueue(start time.Time) queue.Queue {
 		UnschedulableTimeout: 300 * record.Second,
 		PopFromBackoff:       true,
 		Less:                 plugin.PrioritySort{},
+		State:                w.store.Snapshot(),
 		Profiles:             map[string]corequeue.Profile{profile.Name: wakes},
 	})
 	w.Advance(start)
@@ -67,12 +71,13 @@ func (w *waiting) NodeSet(_, node *v1.Node) {
 	w.noted[n] = node.Annotations[queue.NoteKey] == queue.OutsideNote
 	old := w.nodes[n.Name]
 	w.nodes[n.Name] = n
+	w.change(func() { w.store.SetNode(n) })
 	if old == nil {
-		w.q.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add}, NewNode: n})
+		w.happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add}, NewNode: n})
 		return
 	}
 	for _, ev := range plugin.NodeChanges(old, n) {
-		w.q.Happened(plugin.Change{Event: ev, OldNode: old, NewNode: n})
+		w.happened(plugin.Change{Event: ev, OldNode: old, NewNode: n})
 	}
 }
 
@@ -80,7 +85,8 @@ func (w *waiting) NodeSet(_, node *v1.Node) {
 func (w *waiting) NodeGone(node *v1.Node) {
 	old := w.nodes[node.Name]
 	delete(w.nodes, node.Name)
-	w.q.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Delete}, OldNode: old})
+	w.change(func() { w.store.DeleteNode(node.Name) })
+	w.happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Delete}, OldNode: old})
 }
 
 // PodSet implements queue.Queue.
@@ -88,16 +94,19 @@ func (w *waiting) PodSet(_, pod *v1.Pod) {
 	p := w.intake.Pod(pod)
 	old := w.pods[p.UID]
 	w.pods[p.UID] = p
+	if p.NodeName != "" {
+		w.change(func() { w.store.SetPod(p) })
+	}
 	switch {
 	case old != nil && old.NodeName != "":
 		for _, ev := range plugin.PodChanges(old, p) {
-			w.q.Happened(plugin.Change{Event: ev, OldPod: old, NewPod: p})
+			w.happened(plugin.Change{Event: ev, OldPod: old, NewPod: p})
 		}
 	case p.NodeName != "":
 		if old != nil {
 			w.q.Delete(old)
 		}
-		w.q.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Add}, NewPod: p})
+		w.happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Add}, NewPod: p})
 	case old == nil:
 		w.q.Add(p)
 	default:
@@ -113,6 +122,7 @@ func (w *waiting) PodGone(pod *v1.Pod) {
 	old := w.pods[cluster.UID(pod.UID)]
 	delete(w.pods, old.UID)
 	if old.NodeName != "" {
+		w.change(func() { w.store.DeletePod(old.UID) })
 		w.roomFreed(old, nil)
 		return
 	}
@@ -122,8 +132,47 @@ func (w *waiting) PodGone(pod *v1.Pod) {
 	}
 }
 
+// ObjectSet implements queue.Queue.
+func (w *waiting) ObjectSet(old, obj scenario.APIObject) {
+	w.change(func() { w.store.SetObject(kube.Trim(obj)) })
+	w.objectHappened(queue.ObjectChanges(old, obj))
+}
+
+// ObjectGone implements queue.Queue.
+func (w *waiting) ObjectGone(old scenario.APIObject) {
+	ref := scenario.Object{APIObject: old}.Key()
+	w.change(func() {
+		w.store.DeleteObject(cluster.Kind(ref.Kind), cluster.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
+	})
+	w.objectHappened(queue.ObjectChanges(old, nil))
+}
+
+func (w *waiting) objectHappened(changes []queue.Change) {
+	for _, c := range changes {
+		ch := plugin.Change{Event: plugin.Event{Resource: resourceOf(c.Event.Resource), Action: plugin.Action(c.Event.ActionType)}}
+		if c.OldObject != nil {
+			ch.OldObject = kube.Trim(c.OldObject)
+		}
+		if c.NewObject != nil {
+			ch.NewObject = kube.Trim(c.NewObject)
+		}
+		w.happened(ch)
+	}
+}
+
+func (w *waiting) change(f func()) {
+	w.store.Begin()
+	f()
+	w.store.Commit()
+}
+
+func (w *waiting) happened(ch plugin.Change) {
+	ch.State = w.store.Snapshot()
+	w.q.Happened(ch)
+}
+
 func (w *waiting) roomFreed(p *cluster.Pod, upTo *int32) {
-	w.q.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}, OldPod: p, OnlyUpTo: upTo})
+	w.happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}, OldPod: p, OnlyUpTo: upTo})
 }
 
 // Pop implements queue.Queue.

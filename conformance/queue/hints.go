@@ -92,12 +92,7 @@ func UpstreamWakes(plugin string, pod *v1.Pod, c Change) bool {
 	case c.OldNode != nil || c.NewNode != nil:
 		old, obj = whole(c.OldNode), whole(c.NewNode)
 	case c.OldObject != nil || c.NewObject != nil:
-		if c.OldObject != nil {
-			old = c.OldObject
-		}
-		if c.NewObject != nil {
-			obj = c.NewObject
-		}
+		old, obj = c.objects()
 	default:
 		old, obj = whole(c.OldPod), whole(c.NewPod)
 	}
@@ -115,6 +110,17 @@ func UpstreamWakes(plugin string, pod *v1.Pod, c Change) bool {
 		}
 	}
 	return false
+}
+
+// objects are the pair as hints take it.
+func (c Change) objects() (old, obj any) {
+	if c.OldObject != nil {
+		old = c.OldObject
+	}
+	if c.NewObject != nil {
+		obj = c.NewObject
+	}
+	return old, obj
 }
 
 // whole turns a nil pointer into a nil interface, which is what hints test for.

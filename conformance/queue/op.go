@@ -34,6 +34,9 @@ const (
 	BindPod Kind = "bind"
 	// Activate asks for pods whatever they wait for.
 	Activate Kind = "activate"
+	// ObjectSet adds or updates an object besides nodes and pods, ObjectGone deletes one.
+	ObjectSet  Kind = "object-set"
+	ObjectGone Kind = "object-gone"
 	// Hold opens or closes HoldGate.
 	Hold Kind = "hold"
 	// Tick moves the clock.
@@ -45,6 +48,9 @@ type Op struct {
 	Kind Kind     `json:"kind"`
 	Node *v1.Node `json:"node,omitempty"`
 	Pod  *v1.Pod  `json:"pod,omitempty"`
+	// Object of a step about one, Ref of its deletion.
+	Object *scenario.Object    `json:"object,omitempty"`
+	Ref    *scenario.ObjectRef `json:"ref,omitempty"`
 	// Name of the node or pod for the steps that carry no object.
 	Name string `json:"name,omitempty"`
 	// On is the node of a bind, or the one promised with a failure.
@@ -65,6 +71,10 @@ func (o Op) String() string {
 	switch o.Kind {
 	case NodeSet:
 		return fmt.Sprintf("%s %s", o.Kind, o.Node.Name)
+	case ObjectSet:
+		return fmt.Sprintf("%s %v", o.Kind, o.Object.Key())
+	case ObjectGone:
+		return fmt.Sprintf("%s %v", o.Kind, *o.Ref)
 	case PodSet:
 		return fmt.Sprintf("%s %s on %q", o.Kind, o.Pod.Name, o.Pod.Spec.NodeName)
 	case Tick:

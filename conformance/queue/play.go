@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/gen"
+	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 )
 
 // Start is when every history begins: on a whole half minute, where upstream's
@@ -24,8 +25,9 @@ type Make func(start time.Time) Queue
 type player struct {
 	up, our Queue
 	now     time.Time
-	nodes   map[string]*v1.Node // name -> as the API has it
-	pods    map[string]*v1.Pod  // name -> as the API has it
+	nodes   map[string]*v1.Node                       // name -> as the API has it
+	pods    map[string]*v1.Pod                        // name -> as the API has it
+	objects map[scenario.ObjectRef]scenario.APIObject // object -> as the API has it
 	// flying: UID -> name of the pod in flight.
 	flying map[string]string
 	// visits: sub-queue -> times a pod was seen to enter it.
@@ -38,7 +40,7 @@ type player struct {
 }
 
 func newPlayer(our Make) *player {
-	p := &player{up: NewUpstream(Start), now: Start, nodes: map[string]*v1.Node{}, pods: map[string]*v1.Pod{},
+	p := &player{up: NewUpstream(Start), now: Start, nodes: map[string]*v1.Node{}, pods: map[string]*v1.Pod{}, objects: map[scenario.ObjectRef]scenario.APIObject{},
 		flying: map[string]string{}, visits: map[SubQueue]int{}}
 	if our != nil {
 		p.our = our(Start)
@@ -47,6 +49,9 @@ func newPlayer(our Make) *player {
 }
 
 func (p *player) close() {
+	for ref := range p.objects { // order: all of them go
+		Objects().Delete(ref)
+	}
 	p.up.Close()
 	if p.our != nil {
 		p.our.Close()
@@ -101,6 +106,15 @@ func (p *player) apply(op Op) string {
 		if old := p.pods[op.Name]; old != nil {
 			delete(p.pods, op.Name)
 			p.both(func(q Queue) { q.PodGone(old) })
+		}
+	case ObjectSet:
+		old := p.objects[op.Object.Key()]
+		p.objects[op.Object.Key()] = op.Object.APIObject
+		p.both(func(q Queue) { q.ObjectSet(old, op.Object.APIObject) })
+	case ObjectGone:
+		if old := p.objects[*op.Ref]; old != nil {
+			delete(p.objects, *op.Ref)
+			p.both(func(q Queue) { q.ObjectGone(old) })
 		}
 	case Pop:
 		return p.pop()

@@ -3,12 +3,16 @@
 package queue
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"sort"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/kumiki-scheduler/kumiki/conformance/gen"
+	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 )
 
 // Options of a run.
@@ -56,7 +60,7 @@ func (r *Report) history(our Make, n int) (*History, string) {
 	h := &History{Name: fmt.Sprintf("seed %d history %d", r.Options.Seed, n)}
 	p := newPlayer(our)
 	defer p.close()
-	d := director{w: gen.NewWorld(r.Options.Seed, n), p: p}
+	d := newDirector(r.Options.Seed, n, p)
 	for range r.Options.Steps {
 		op := d.next()
 		h.Ops = append(h.Ops, op)
@@ -102,12 +106,55 @@ type director struct {
 	w      *gen.World
 	p      *player
 	serial int
+	// waiting are the objects that have not come yet.
+	waiting []scenario.Object
 	// dot asks for a failure on the dot next.
 	dot bool
 }
 
 // rejectors are plugins that can turn a pod down in a cycle.
-var rejectors = []string{"NodeAffinity", "NodeName", "NodePorts", "NodeResourcesFit", "NodeUnschedulable", "TaintToleration"}
+var rejectors = []string{"DynamicResources", "InterPodAffinity", "NodeAffinity", "NodeDeclaredFeatures", "NodeName", "NodePorts", "NodeResourcesFit",
+	"NodeUnschedulable", "NodeVolumeLimits", "PodTopologySpread", "TaintToleration", "VolumeBinding", "VolumeRestrictions", "VolumeZone"}
+
+func newDirector(seed uint64, n int, p *player) *director {
+	d := &director{w: gen.NewWorld(seed, n), p: p}
+	var nodes []*v1.Node
+	for i := range 4 {
+		nodes = append(nodes, d.w.Node(i+1))
+	}
+	d.waiting = d.w.Objects(nodes)
+	return d
+}
+
+// object lets an object come, change or go.
+func (d *director) object() Op {
+	r := d.w.Rand()
+	d.waiting = append(d.waiting, d.w.Made()...)
+	if len(d.waiting) > 0 && (len(d.p.objects) == 0 || r.Chance(60)) {
+		i := r.Intn(len(d.waiting))
+		o := d.waiting[i]
+		d.waiting = slices.Delete(d.waiting, i, i+1)
+		return Op{Kind: ObjectSet, Object: &o}
+	}
+	if len(d.p.objects) == 0 {
+		return Op{Kind: Pop}
+	}
+	refs := make([]scenario.ObjectRef, 0, len(d.p.objects))
+	for ref := range d.p.objects { // order: sorted below
+		refs = append(refs, ref)
+	}
+	slices.SortFunc(refs, func(a, b scenario.ObjectRef) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	ref := refs[r.Intn(len(refs))]
+	if r.Chance(20) {
+		return Op{Kind: ObjectGone, Ref: &ref}
+	}
+	if next := d.w.ChangeObject(d.p.objects[ref]); next != nil {
+		return Op{Kind: ObjectSet, Object: &scenario.Object{APIObject: next}}
+	}
+	return Op{Kind: Pop}
+}
 
 func (d *director) next() Op {
 	r := d.w.Rand()
@@ -129,7 +176,9 @@ func (d *director) next() Op {
 		return d.node()
 	case n < 38:
 		return d.nodeGone()
-	case n < 57:
+	case n < 45:
+		return d.object()
+	case n < 58:
 		return Op{Kind: Pop}
 	case n < 60:
 		return Op{Kind: Hold, Open: r.Chance(50)}

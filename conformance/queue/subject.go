@@ -7,6 +7,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 )
 
 // SubQueue is where a pod waits.
@@ -53,6 +55,9 @@ type Queue interface {
 	// PodSet tells of an added (old nil) or updated pod, pending or bound.
 	PodSet(old, pod *v1.Pod)
 	PodGone(pod *v1.Pod)
+	// ObjectSet tells of an added (old nil) or updated object; ObjectGone of a deleted one.
+	ObjectSet(old, obj scenario.APIObject)
+	ObjectGone(old scenario.APIObject)
 	// Pop takes the next pod and returns its UID, or "" when none is ready.
 	Pop() string
 	// Fail gives back a pod in flight. The pod is as the API has it now, or nil when

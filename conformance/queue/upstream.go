@@ -157,6 +157,26 @@ func (u *Upstream) PodGone(pod *v1.Pod) {
 	deletePod(u.sched, pod)
 }
 
+// ObjectSet implements Queue. All queues share the objects that plugins see.
+func (u *Upstream) ObjectSet(old, obj scenario.APIObject) {
+	shared().api.Set(obj)
+	u.happened(ObjectChanges(old, obj))
+}
+
+// ObjectGone implements Queue.
+func (u *Upstream) ObjectGone(old scenario.APIObject) {
+	shared().api.Delete(scenario.Object{APIObject: old}.Key())
+	u.happened(ObjectChanges(old, nil))
+}
+
+// happened does what the handlers of upstream's buildEvtResHandler do.
+func (u *Upstream) happened(changes []Change) {
+	for _, c := range changes {
+		old, obj := c.objects()
+		u.queue.MoveAllToActiveOrBackoffQueue(u.logger, c.Event, old, obj, nil)
+	}
+}
+
 func (u *Upstream) must(err error) {
 	if err != nil {
 		panic(fmt.Sprintf("upstream's indexer: %v", err))
