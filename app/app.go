@@ -120,6 +120,12 @@ func (s *Scheduler) serve() (*kube.Server, error) {
 		o.Authorization.RemoteKubeConfigFile = kubeconfig
 	}
 	o.Profiling, o.ContentionProfiling = s.opts.Config.Profiling, s.opts.Config.ContentionProfiling
+	shown, _ := s.opts.Config.WithoutKeys()
+	wire, err := shown.Wire()
+	if err != nil {
+		return nil, err
+	}
+	o.Config = wire
 	return kube.NewServer(o)
 }
 

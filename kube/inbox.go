@@ -93,6 +93,7 @@ func (in *Inbox) convertPod(p *v1.Pod) (rec *cluster.Pod) {
 	in.intakeMu.Lock()
 	defer in.intakeMu.Unlock()
 	rec = in.intake.Pod(p)
+	rec.Limits = limitsOf(p)
 	if shared, known := in.namespaces[rec.Namespace]; known {
 		rec.Namespace = shared
 	} else {

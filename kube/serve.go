@@ -11,25 +11,32 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/server"
 	genericfilters "k8s.io/apiserver/pkg/server/filters"
+	"k8s.io/apiserver/pkg/server/flagz"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/server/mux"
 	"k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/server/routes"
+	"k8s.io/apiserver/pkg/server/statusz"
+	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/component-base/logs"
 	"k8s.io/component-base/metrics/legacyregistry"
-	_ "k8s.io/component-base/metrics/prometheus/restclient" // counts requests
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // counts requests and leadership
 	"k8s.io/component-base/metrics/prometheus/slis"
 	_ "k8s.io/component-base/metrics/prometheus/version" // tells the build
 )
 
 // DefaultPort is kube-scheduler's.
 const DefaultPort = 10259
+
+// component is the name under which the endpoints know the process.
+const component = "kube-scheduler"
 
 // ServeOptions say where and to whom the scheduler answers. They are the options of kube-scheduler.
 type ServeOptions struct {
@@ -38,6 +45,12 @@ type ServeOptions struct {
 	Authorization  *options.DelegatingAuthorizationOptions
 	// Profiling serves /debug/pprof; ContentionProfiling also counts blocking.
 	Profiling, ContentionProfiling bool
+	// Config is what /configz shows: the configuration as it counts, without keys. Nil shows none.
+	Config runtime.Object
+	// Flagz and Statusz serve /flagz and /statusz (upstream: gates ComponentFlagz and ComponentStatusz).
+	Flagz, Statusz bool
+	// Flags are what /flagz shows; without them it is not served.
+	Flags flagz.Reader
 }
 
 // DefaultServeOptions are kube-scheduler's: 0.0.0.0:10259, a certificate made at start, and life goes on when the cluster
@@ -47,6 +60,8 @@ func DefaultServeOptions() ServeOptions {
 		Secure:         options.NewSecureServingOptions(),
 		Authentication: options.NewDelegatingAuthenticationOptions(),
 		Authorization:  options.NewDelegatingAuthorizationOptions(),
+		Flagz:          true,
+		Statusz:        true,
 	}
 	o.Secure.ServerCert.CertDirectory = ""
 	o.Secure.ServerCert.PairName = "kube-scheduler"
@@ -156,12 +171,14 @@ func (h Health) checks() (health, live, ready []healthz.HealthChecker) {
 
 // Serve begins to answer. extra are further handlers by path; a path that ends in a slash takes everything below.
 func (s *Server) Serve(h Health, extra map[string]http.Handler) error {
-	m := mux.NewPathRecorderMux("kube-scheduler")
+	m := mux.NewPathRecorderMux(component)
 	health, live, ready := h.checks()
 	healthz.InstallHandler(m, health...)
 	healthz.InstallLivezHandler(m, live...)
 	healthz.InstallReadyzHandler(m, ready...)
 	m.Handle("/metrics", legacyregistry.HandlerWithReset())
+	m.Handle("/metrics/resources", h.resources())
+	m.Handle("/configz", configz(s.opts.Config))
 	slis.SLIMetricsWithReset{}.Install(m)
 	if s.opts.Profiling {
 		routes.Profiling{}.Install(m)
@@ -176,6 +193,12 @@ func (s *Server) Serve(h Health, extra map[string]http.Handler) error {
 		} else {
 			m.Handle(path, handler)
 		}
+	}
+	if s.opts.Flagz && s.opts.Flags != nil {
+		flagz.Install(m, component, s.opts.Flags)
+	}
+	if s.opts.Statusz { // last: it lists the others
+		statusz.Install(m, component, statusz.NewRegistry(compatibility.DefaultBuildEffectiveVersion(), statusz.WithListedPaths(m.ListedPaths())))
 	}
 	var err error
 	s.stopped, s.closed, err = s.info.Serve(s.guard(m), 5*time.Second, s.stop)

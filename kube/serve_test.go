@@ -20,11 +20,21 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
+	v1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+
 	"go.uber.org/goleak"
 )
 
-// reviewer answers token and access reviews as an API server does: token "good" is user viewer, who may read under
-// /metrics and /kumiki; nobody may read the configuration of authentication.
+// flags are shown by /flagz: name -> value.
+type flags map[string]string
+
+func (f flags) GetFlagz() map[string]string { return f }
+
+// reviewer answers token and access reviews as an API server does: token "good" is user viewer, who may read all but what
+// is under /debug, token "admin" may do everything; nobody may read the configuration of authentication.
 func reviewer(t *testing.T) (kubeconfig string, close func()) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -32,15 +42,15 @@ func reviewer(t *testing.T) (kubeconfig string, close func()) {
 		case strings.HasSuffix(r.URL.Path, "/tokenreviews"):
 			var review authenticationv1.TokenReview
 			json.NewDecoder(r.Body).Decode(&review)
-			if review.Spec.Token == "good" {
-				review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: "viewer"}}
+			if user := map[string]string{"good": "viewer", "admin": "admin"}[review.Spec.Token]; user != "" {
+				review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: user}}
 			}
 			json.NewEncoder(w).Encode(review)
 		case strings.HasSuffix(r.URL.Path, "/subjectaccessreviews"):
 			var review authorizationv1.SubjectAccessReview
 			json.NewDecoder(r.Body).Decode(&review)
 			path := review.Spec.NonResourceAttributes.Path
-			review.Status.Allowed = review.Spec.User == "viewer" && (path == "/metrics" || strings.HasPrefix(path, "/kumiki/"))
+			review.Status.Allowed = review.Spec.User == "admin" || review.Spec.User == "viewer" && !strings.HasPrefix(path, "/debug/")
 			json.NewEncoder(w).Encode(review)
 		default:
 			w.WriteHeader(http.StatusForbidden)
@@ -72,11 +82,17 @@ func TestHealthIsForAllAndTheRestForWhomTheAPIServerLetsIn(t *testing.T) {
 	}
 	o.Authentication.RemoteKubeConfigFile, o.Authorization.RemoteKubeConfigFile = kubeconfig, kubeconfig
 	o.Profiling = true
+	o.Flags = flags{"config": "/etc/scheduler.yaml"}
+	o.Config = &configv1.KubeSchedulerConfiguration{TypeMeta: metav1.TypeMeta{
+		APIVersion: "kubescheduler.config.k8s.io/v1", Kind: "KubeSchedulerConfiguration"}}
 	s, err := NewServer(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, _, _ := newTestInbox(t)
+	in, pods, _ := newTestInbox(t)
+	one := boundPod("p", "1", "a")
+	one.Spec.Containers[0].Resources.Limits = v1.ResourceList{v1.ResourceMemory: apiresource.MustParse("1Gi"), "example.com/gpu": apiresource.MustParse("2")}
+	pods.Replace([]any{one}, "1")
 	m, _ := counted()
 	loop := NewLoop(LoopConfig{Engine: &script{}, Inbox: in, Carrier: &keptEffects{}, Metrics: m})
 	ending := make(chan struct{})
@@ -124,7 +140,22 @@ func TestHealthIsForAllAndTheRestForWhomTheAPIServerLetsIn(t *testing.T) {
 		{"/metrics", "", 403, "forbidden"},
 		{"/metrics", "bad", 401, "Unauthorized"},
 		{"/metrics", "good", 200, "kumiki_loop_heartbeat_seconds"},
+		{"/metrics/slis", "good", 200, "kubernetes_healthcheck"},
+		{"/metrics/resources", "", 403, "forbidden"},
+		{"/metrics/resources", "good", 200, `kube_pod_resource_request{namespace="ns",node="a",pod="p",priority="0",resource="cpu",scheduler="default-scheduler",unit="cores"} 1`},
+		{"/metrics/resources", "good", 200, `kube_pod_resource_limit{namespace="ns",node="a",pod="p",priority="0",resource="memory",scheduler="default-scheduler",unit="bytes"} 1.073741824e+09`},
+		{"/metrics/resources", "good", 200, `kube_pod_resource_limit{namespace="ns",node="a",pod="p",priority="0",resource="example.com/gpu",scheduler="default-scheduler",unit=""} 2`},
+		{"/configz", "", 403, "forbidden"},
+		{"/configz", "good", 200, `{"componentconfig":{"kind":"KubeSchedulerConfiguration","apiVersion":"kubescheduler.config.k8s.io/v1"`},
+		{"/flagz", "", 403, "forbidden"},
+		{"/flagz", "good", 200, "config /etc/scheduler.yaml"},
+		{"/statusz", "", 403, "forbidden"},
+		{"/statusz", "good", 200, "Emulation version"},
 		{"/debug/pprof/", "good", 403, "forbidden"},
+		{"/debug/pprof/", "admin", 200, "goroutine"},
+		{"/debug/pprof/", "", 403, "forbidden"},
+		{"/debug/flags/v", "good", 403, "forbidden"},
+		{"/debug/flags/v", "admin", 406, "unsupported http method"}, // let in, and only PUT is understood
 		{"/kumiki/v1/queue", "", 403, "forbidden"},
 		{"/kumiki/v1/queue", "good", 200, "asked /kumiki/v1/queue"},
 	} {

@@ -149,11 +149,9 @@ func ours(name string) bool {
 
 // drain collects what is described.
 func drain[D fmt.Stringer](describe func(chan<- D)) []string {
-	descriptions := make(chan D)
-	go func() {
-		defer close(descriptions)
-		describe(descriptions)
-	}()
+	descriptions := make(chan D, 1<<14) // more than any registry holds
+	describe(descriptions)
+	close(descriptions)
 	var texts []string
 	for d := range descriptions {
 		texts = append(texts, d.String())

@@ -3,6 +3,8 @@
 package cluster
 
 import (
+	"unique"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/resource"
@@ -44,6 +46,8 @@ type Pod struct {
 	Condition Condition
 	// Spec is shared by pods that were made alike; never nil.
 	Spec *PodSpec
+	// Limits are the limits of the pod as text, for a metric of kube, which alone sets and reads them.
+	Limits unique.Handle[string] `json:"-"`
 }
 
 // PodClaims are the names of resource claims that were made for a pod.
