@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // badInputStories: what cannot work, as far as the API server lets it through. The pod waits with a clear reason, and
@@ -40,6 +41,20 @@ func badInputStories() []story {
 					// Ranks are wishes: what is wrong with them keeps no pod from its node.
 					"boasts": "a-1", "rank-fails": "*", "others": "*",
 				}},
+			{do: func(ctx context.Context, s *stage) error {
+				return until(ctx, func() string {
+					list, err := s.client.EventsV1().Events(s.story).List(ctx, metav1.ListOptions{FieldSelector: "reason=FailedScheduling"})
+					if err != nil {
+						return err.Error()
+					}
+					for _, e := range list.Items {
+						if e.Regarding.Name == "complains" && strings.Contains(e.Note, "the disk is on fire") {
+							return ""
+						}
+					}
+					return fmt.Sprintf("none of %d events says what an extender has against the pod", len(list.Items))
+				})
+			}},
 			{apply: "- {kind: Pod, name: late}", want: map[string]string{"late": "*"}},
 		}},
 		{"bad-many-constraints", [][2]string{{"a", "{}"}, {"b", "{labels: {" + strings.Join(labels, ", ") + "}}"}}, []step{
@@ -69,6 +84,11 @@ func badInputStories() []story {
 				want: map[string]string{"required": "!Unschedulable&didn't match Pod's node affinity/selector", "huge": "!Unschedulable&didn't match Pod's node affinity/selector",
 					"preferred": `!SchedulerError&[0].matchExpressions[0].values[0]: Invalid value: "big"&must be an integer`, "or": "b-0", "others": "*"}},
 		}},
+		// A value that no label can have. The API server takes it among preferences alone, for pods that fit one node.
+		{"bad-selector", [][2]string{{"a", "{count: 2}"}}, []step{
+			{apply: prefersNonsense("everywhere", "") + prefersNonsense("one-node", onHost("a-0001")) + "- {kind: Pod, name: others}",
+				want: map[string]string{"everywhere": `!SchedulerError&[0].matchExpressions[0].values[0][size]: Invalid value: "not a label!"`, "one-node": "a-1", "others": "*"}},
+		}},
 		{"bad-claims", [][2]string{{"a", "{}"}}, []step{
 			{apply: storageClass(noProvisioner, late, "") + wantsVolume("never", "STORY", 1, "") + wantsVolume("no-class", "nobody-STORY", 1, "") +
 				mounts("p", "never", "") + mounts("q", "no-class", "") + mounts("gone", "nobody", "") + "- {kind: Pod, name: others}",
@@ -91,6 +111,11 @@ func badInputStories() []story {
 				want: map[string]string{"p": wrong, "q": wrong, "r": wrong, "others": "a-0"}},
 		}},
 	}
+}
+
+func prefersNonsense(pod, more string) string {
+	return "- {kind: Pod, name: " + pod + ", spec: {affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: " +
+		"[{weight: 1, preference: {matchExpressions: [{key: size, operator: In, values: ['not a label!']}]}}]}}" + more + "}}\n"
 }
 
 // affineVolume is a volume and a claim that is meant for it.

@@ -61,6 +61,10 @@ func (q question) pod() string {
 	return q.PodNamespace + "/" + q.PodName
 }
 
+func (q question) String() string {
+	return fmt.Sprintf("about %s: by name %t, whole %t, nodes %v, to bind to %q", q.pod(), q.NodeNames != nil, q.Nodes != nil, q.names(), q.Node)
+}
+
 // names are the nodes that a question is about.
 func (q question) names() []string {
 	if q.NodeNames != nil {
@@ -223,13 +227,13 @@ var answers = map[string]answerer{
 	},
 	"/garbage/filter":   func(*extenders, question) any { return raw("\x00<html>") },
 	"/complains/filter": func(*extenders, question) any { return extenderv1.ExtenderFilterResult{Error: "the disk is on fire"} },
-	// Scores far outside of the range, of nodes that are there and others.
+	// Scores far outside of the range, which with the weight are more than 64 bits hold, of nodes that are there and others.
 	"/boasts/rank": func(_ *extenders, q question) any {
 		out := extenderv1.HostPriorityList{{Host: "no-such-node", Score: 1 << 62}}
 		for _, name := range q.names() {
-			score := int64(-1) << 62
+			score := int64(-1) << 20
 			if strings.HasSuffix(name, "1") {
-				score = 1 << 62
+				score = 1 << 20
 			}
 			out = append(out, extenderv1.HostPriority{Host: name, Score: score})
 		}
@@ -465,8 +469,8 @@ func extenderStories(x *extenders) []story {
 		}},
 		// A resource that no node has is the extender's affair if the scheduler ignores it, and else the scheduler's too.
 		{"extender-manages", [][2]string{{"a", "{count: 2}"}}, []step{
-			{apply: via("p", "manages", ", spec: {schedulerName: leaves-to-extender}") + via("checked", "names", ""),
-				want: map[string]string{"p": "a-1", "checked": "!Unschedulable&2 Insufficient " + managedBy + "names"}},
+			{apply: repeated(4, strings.TrimSpace(via("p%d", "manages", ", spec: {schedulerName: leaves-to-extender}")[2:])) + via("checked", "names", ""),
+				want: map[string]string{"p0": "a-1", "p1": "a-1", "p2": "a-1", "p3": "a-1", "checked": "!Unschedulable&2 Insufficient " + managedBy + "names"}},
 			{do: func(_ context.Context, s *stage) error {
 				if asked := x.about("/names/filter", s.story+"/checked"); len(asked) > 0 {
 					return fmt.Errorf("the extender was asked about a pod that fits nowhere: %+v", asked)
@@ -491,7 +495,7 @@ func extenderStories(x *extenders) []story {
 			{apply: via("known", "s-known", "") + via("unverified", "s-unverified", "") + via("both-known", "m-known", ""),
 				want: map[string]string{"known": "a-1", "unverified": "a-1", "both-known": "a-1"}},
 			{apply: via("stranger", "s-stranger", "") + via("nameless", "m-nameless", "") + "- {kind: Pod, name: others}",
-				want: map[string]string{"stranger": "!SchedulerError&certificate", "nameless": "!SchedulerError&certificate required", "others": "*"}},
+				want: map[string]string{"stranger": "!SchedulerError&certificate signed by unknown authority", "nameless": "!SchedulerError&/m-nameless/filter", "others": "*"}},
 		}},
 	}
 }
