@@ -65,6 +65,7 @@ func (m *maker) cornerResource(p *v1.Pod) {
 	}
 	p.Spec.Containers[0].Resources.Requests = Pick(m.Rand,
 		v1.ResourceList{name: resource.MustParse("1")},
+		v1.ResourceList{"hugepages-2Mi": resource.MustParse("2Mi")},
 		v1.ResourceList{"hugepages-2Mi": resource.MustParse("2Mi"), v1.ResourceMemory: resource.MustParse("4Mi")},
 	)
 	if m.Chance(30) {
@@ -80,10 +81,10 @@ func (m *maker) cornerResource(p *v1.Pod) {
 
 func (m *maker) cornerPodTerm(p *v1.Pod) {
 	t := v1.PodAffinityTerm{TopologyKey: Pick(m.Rand, v1.LabelTopologyZone, v1.LabelHostname), LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}}
-	switch m.Intn(5) {
-	case 0:
+	switch m.Intn(8) {
+	case 0, 5, 6:
 		t.TopologyKey = ""
-	case 1:
+	case 1, 7:
 		t.LabelSelector = nil
 	case 2:
 		t.LabelSelector = &metav1.LabelSelector{}
@@ -115,7 +116,7 @@ func (m *maker) cornerPodTerm(p *v1.Pod) {
 
 func (m *maker) cornerSpread(p *v1.Pod) {
 	c := v1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: Pick(m.Rand, v1.LabelTopologyZone, v1.LabelHostname), WhenUnsatisfiable: Pick(m.Rand, v1.DoNotSchedule, v1.DoNotSchedule, v1.ScheduleAnyway)}
-	if m.Chance(50) {
+	if m.Chance(70) {
 		c.LabelSelector = &metav1.LabelSelector{}
 	}
 	if c.LabelSelector == nil && c.WhenUnsatisfiable == v1.DoNotSchedule && m.Chance(60) {
@@ -150,6 +151,19 @@ func (m *maker) cornerVolume(p *v1.Pod, nodes []*v1.Node) {
 	case 0:
 		c.Annotations[annSelected] = m.nodeName(nodes)
 	case 1:
+		if class == "static" {
+			// One that will do, on most nodes.
+			pv := m.volume("for-"+p.Name, nil)
+			pv.Spec = v1.PersistentVolumeSpec{Capacity: v1.ResourceList{v1.ResourceStorage: resource.MustParse("50Gi")}, AccessModes: c.Spec.AccessModes,
+				StorageClassName: class, PersistentVolumeSource: pv.Spec.PersistentVolumeSource}
+			pv.Labels, pv.DeletionTimestamp, pv.Status.Phase = nil, nil, v1.VolumeAvailable
+			c.Spec.Selector, c.Spec.VolumeMode, c.Spec.VolumeAttributesClassName = nil, nil, nil
+			if m.Chance(50) {
+				pv.Labels = map[string]string{"made": "for"}
+				c.Spec.Selector = &metav1.LabelSelector{MatchLabels: pv.Labels}
+			}
+			m.made = append(m.made, scenario.Object{APIObject: pv})
+		}
 	default:
 		pv := m.volume("of-"+p.Name, nodes)
 		pv.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: c.Namespace, Name: c.Name, UID: c.UID}
@@ -180,7 +194,15 @@ func (m *maker) cornerDevice(p *v1.Pod) {
 	e := &resourceapi.ExactDeviceRequest{DeviceClassName: Pick(m.Rand, "gpu", "any", "net"), AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1}
 	r := resourceapi.DeviceRequest{Name: "req-0", Exactly: e}
 	yes := true
-	switch m.Intn(9) {
+	switch m.Intn(12) {
+	case 11:
+		e.AllocationMode, e.Count, e.DeviceClassName = resourceapi.DeviceAllocationModeAll, 0, "any"
+	case 9:
+		e.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: `device.driver.endsWith("example.com")`}}}
+	case 10:
+		attribute := resourceapi.FullyQualifiedName("gpu.example.com/rank")
+		e.DeviceClassName, e.Count = "gpu", int64(m.Range(1, 2))
+		c.Spec.Devices.Constraints = []resourceapi.DeviceConstraint{{MatchAttribute: &attribute}}
 	case 0, 1:
 		e.AdminAccess = &yes
 	case 2:

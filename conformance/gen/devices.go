@@ -375,6 +375,17 @@ func (m *maker) changedDevices(o scenario.APIObject) scenario.APIObject {
 		next.OwnerReferences = old.OwnerReferences
 		next.ResourceVersion = old.ResourceVersion
 		return next
+	case *resourceapi.DeviceClass:
+		name := Pick(m.Rand, "example.com/gpu", "example.com/dra", "")
+		switch {
+		case m.Chance(40): // something else of it changes
+			old.Labels = map[string]string{"changed": "yes"}
+		case name == "":
+			old.Spec.ExtendedResourceName = nil
+		default:
+			old.Spec.ExtendedResourceName = &name
+		}
+		return old
 	case *resourceapi.ResourceSlice:
 		for i := range old.Spec.Devices {
 			if old.Spec.Driver == gpuDriver {

@@ -4,6 +4,7 @@ package gen
 
 import (
 	"fmt"
+	"maps"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -75,13 +76,24 @@ func MakeWith(seed uint64, n int, sizes Sizes, plugins []scenario.Plugin) *scena
 	m.crossed = Pick(m.Rand, 0, 10, 30, 60)
 	m.objects(s)
 	count := m.clusterSize(n, sizes)
+	uniform := m.Rare(9)
 	for i := range count {
-		s.Nodes = append(s.Nodes, m.node(i))
+		n := m.node(i)
+		if uniform && i > 0 {
+			// All of one kind, and empty: nothing ranks them.
+			n.Status, n.Spec = *s.Nodes[0].Status.DeepCopy(), *s.Nodes[0].Spec.DeepCopy()
+			name := n.Labels[v1.LabelHostname]
+			n.Labels = maps.Clone(s.Nodes[0].Labels)
+			n.Labels[v1.LabelHostname] = name
+		}
+		s.Nodes = append(s.Nodes, n)
 	}
 	m.storageObjects(s, s.Nodes)
 	m.deviceObjects(s, s.Nodes)
 	for _, node := range s.Nodes {
-		s.Bound = append(s.Bound, m.boundPods(node)...)
+		if !uniform || m.Rare(20) {
+			s.Bound = append(s.Bound, m.boundPods(node)...)
+		}
 	}
 	for range m.Intn(3) {
 		ghost := m.pod(easy)

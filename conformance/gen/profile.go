@@ -72,7 +72,7 @@ func (m *maker) profile(plugins []scenario.Plugin) scenario.Profile {
 	}
 	if m.Chance(40) {
 		p.Balanced = &configv1.NodeResourcesBalancedAllocationArgs{Resources: m.scoredResources(1)}
-		if p.Has("DynamicResources") {
+		if m.has["DynamicResources"] {
 			// Upstream 1.36.3 crashes when it balances by a resource that a class backs.
 			p.Balanced.Resources = slices.DeleteFunc(p.Balanced.Resources, func(r configv1.ResourceSpec) bool { return r.Name == "example.com/gpu" })
 			if len(p.Balanced.Resources) == 0 {

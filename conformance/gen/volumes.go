@@ -337,6 +337,10 @@ func (m *maker) volumes(p *v1.Pod, percent int) {
 			v.VolumeSource = m.disk()
 		}
 		p.Spec.Volumes = append(p.Spec.Volumes, v)
+		if m.Rare(15) {
+			v.Name += "-again"
+			p.Spec.Volumes = append(p.Spec.Volumes, v)
+		}
 	}
 }
 

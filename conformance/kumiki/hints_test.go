@@ -174,6 +174,9 @@ func changes(w *gen.World, nodes []*v1.Node, pods []*v1.Pod) []queue.Change {
 		out = append(out, queue.PodChanges(p, w.ChangePod(p, nodes))...)
 		out = append(out, queue.PodChanges(p, nil)...)
 		other := gen.Bind(w.Pending("", nodes), nodes[0].Name)
+		if w.Rand().Chance(25) {
+			other.Namespace = "team-a"
+		}
 		out = append(out, queue.PodChanges(nil, other)...)
 		out = append(out, queue.PodChanges(other, w.ChangePod(other, nodes))...)
 		out = append(out, queue.PodChanges(other, nil)...)

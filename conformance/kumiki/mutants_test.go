@@ -65,9 +65,9 @@ func inRegressions(t *testing.T, up diff.Upstream) func() string {
 	}
 }
 
-// inHistories plays up to 300 histories; the difference is not shrunk.
+// inHistories plays up to 150 histories; the difference is not shrunk.
 func inHistories() string {
-	for n := range 300 {
+	for n := range 150 {
 		if d := queue.Play(NewQueue, 1, n, 300); d != "" {
 			return fmt.Sprintf("in history %d: %s", n, d)
 		}
@@ -161,9 +161,9 @@ var placeMutant int
 //go:linkname engineMutant github.com/kumiki-scheduler/kumiki/core/engine.mutant
 var engineMutant int
 
-// inStories plays up to 200 runs of the whole engine.
+// inStories plays up to 120 runs of the whole engine.
 func inStories(up diff.Upstream) func() string {
-	return func() string { return stories(up.Oracle, 1, 200, &Story{}) }
+	return func() string { return stories(up.Oracle, 1, 120, &Story{}) }
 }
 
 // TestMutantsOfCore puts the faults of core/queue, core/place and core/engine in
