@@ -5,6 +5,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -77,6 +78,33 @@ func accounts(s cluster.Snapshot, n cluster.NodeIdx) []record.NodeResource {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// Takes tells whether pods of this scheduler name are ours to place. It never changes; any goroutine may ask.
+func (e *Engine) Takes(schedulerName string) bool { return e.profiles[schedulerName] != nil }
+
+// EachNode visits the nodes that are known, in index order.
+func (e *Engine) EachNode(visit func(name string)) {
+	s := e.store.Snapshot()
+	for n := range cluster.NodeIdx(s.Rows()) {
+		if s.Node(n) != nil {
+			visit(s.NodeName(n))
+		}
+	}
+}
+
+// EachPod visits the pods that are known: those that hold room, by node, and then those that hold none, by UID. Assumed
+// pods are decided and not yet seen bound.
+func (e *Engine) EachPod(visit func(pod record.PodRef, node string, assumed bool)) {
+	s := e.store.Snapshot()
+	for n := range cluster.NodeIdx(s.Rows()) {
+		s.EachPod(n, func(p *cluster.Pod, assumed bool) { visit(p.Ref(), s.NodeName(n), assumed) })
+	}
+	for _, uid := range slices.Sorted(maps.Keys(e.pending)) {
+		if _, _, _, holds := s.PodOn(uid); !holds {
+			visit(e.pending[uid].Ref(), "", false)
+		}
+	}
 }
 
 // Oversold visits, in index order, the nodes on which pods hold more of something than there is: through other schedulers,
