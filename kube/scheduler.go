@@ -50,6 +50,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer s.Informers.Stop()
 	parts.Go(func() { s.Loop.Run(inside) })
 	parts.Go(func() { s.World.Tend(inside) })
+	parts.Go(func() { s.dumpOnSignal(inside) })
 
 	elected, resign := context.WithCancel(inside)
 	defer resign()

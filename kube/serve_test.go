@@ -148,7 +148,7 @@ func TestHealthIsForAllAndTheRestForWhomTheAPIServerLetsIn(t *testing.T) {
 		{"/configz", "", 403, "forbidden"},
 		{"/configz", "good", 200, `{"componentconfig":{"kind":"KubeSchedulerConfiguration","apiVersion":"kubescheduler.config.k8s.io/v1"`},
 		{"/flagz", "", 403, "forbidden"},
-		{"/flagz", "good", 200, "config /etc/scheduler.yaml"},
+		{"/flagz", "good", 200, "/etc/scheduler.yaml"},
 		{"/statusz", "", 403, "forbidden"},
 		{"/statusz", "good", 200, "Emulation version"},
 		{"/debug/pprof/", "good", 403, "forbidden"},
