@@ -28,7 +28,7 @@ import (
 func TestTheStaticPodOfKubeadm(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "kube-scheduler")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", binary, "github.com/kumiki-scheduler/kumiki/cmd/kumiki")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", binary, "github.com/kumiki-scheduler/kumiki/cmd/kumiki")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building kumiki: %v\n%s", err, out)
 	}
