@@ -202,6 +202,9 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		}
 		defer s.server.Stop()
 	}
+	dumps, stop := kube.DumpSignals()
+	defer stop()
+	s.inner.Dumps = dumps
 	klog.FromContext(ctx).Info("Scheduling", "profiles", len(s.opts.Config.Profiles), "endpoint", s.Endpoint().Address,
 		"seed", s.opts.Config.Kumiki.Seed)
 	return s.inner.Run(ctx)

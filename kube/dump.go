@@ -43,21 +43,25 @@ type dumper struct {
 	settle time.Duration
 }
 
-// dumpOnSignal dumps whenever the process is told to, until ctx ends.
-func (s *Scheduler) dumpOnSignal(ctx context.Context) {
+// DumpSignals gives a value for each SIGUSR2 that the process gets, until stop is called.
+func DumpSignals() (told <-chan os.Signal, stop func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, dumpSignal)
+	return signals, func() { signal.Stop(signals) }
+}
+
+// dumpWhenTold dumps for each value of Dumps, until ctx ends.
+func (s *Scheduler) dumpWhenTold(ctx context.Context) {
 	e, can := s.Loop.cfg.Engine.(inspected)
 	if !can {
 		return
 	}
 	d := &dumper{s.Loop, e, s.Informers.client, settle}
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, dumpSignal)
-	defer signal.Stop(told)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-told:
+		case <-s.Dumps:
 			d.dump(ctx)
 		}
 	}

@@ -5,6 +5,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -25,6 +26,8 @@ type Scheduler struct {
 	World     *World
 	// Election is nil when leader election is off.
 	Election *Election
+	// Dumps asks for a dump with each value; nil for never. See DumpSignals.
+	Dumps <-chan os.Signal
 	// DelayWatches keeps a standby from watching; it then lists when it has become the leader.
 	DelayWatches bool
 }
@@ -50,7 +53,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer s.Informers.Stop()
 	parts.Go(func() { s.Loop.Run(inside) })
 	parts.Go(func() { s.World.Tend(inside) })
-	parts.Go(func() { s.dumpOnSignal(inside) })
+	parts.Go(func() { s.dumpWhenTold(inside) })
 
 	elected, resign := context.WithCancel(inside)
 	defer resign()
