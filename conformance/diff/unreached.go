@@ -32,6 +32,7 @@ var Unreached = []Cannot{
 	{"VolumeBinding", "class that waits|class without provisioner|class with*", "rejects pod", "a claim that may wait does not; only a second claim decides"},
 	{"VolumeBinding", "volume promised", "fails", "the same as for a claim that binds at once"},
 	{"VolumeBinding", "class that waits", "fails", "a class that is there does not fail"},
+	{"VolumeBinding", "volume with illegal affinity", "rejects pod", "only a second claim rejects the pod before its nodes"},
 	{"VolumeBinding", "volume with illegal affinity", "passes", "an affinity that cannot be read holds the pod off every node"},
 	{"VolumeBinding", "volume promised", "unresolvable|passes", "a claim with a volume that it is not bound to counts as one that binds at once"},
 	{"VolumeBinding", "class that binds at once", "unresolvable|passes", "such a claim rejects the pod before its nodes; only a second claim of another kind decides"},

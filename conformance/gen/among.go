@@ -111,7 +111,7 @@ func (m *maker) spreadArgs() *configv1.PodTopologySpreadArgs {
 	a := &configv1.PodTopologySpreadArgs{DefaultingType: configv1.SystemDefaulting}
 	if m.Chance(60) {
 		a.DefaultingType = configv1.ListDefaulting
-		for _, key := range Some(m.Rand, m.Intn(3), v1.LabelTopologyZone, v1.LabelHostname, "disk") {
+		for _, key := range Some(m.Rand, m.Range(Pick(m.Rand, 0, 1), 2), v1.LabelTopologyZone, v1.LabelHostname, "disk") {
 			a.DefaultConstraints = append(a.DefaultConstraints, v1.TopologySpreadConstraint{
 				MaxSkew: int32(Pick(m.Rand, 1, 2, 5)), TopologyKey: key,
 				WhenUnsatisfiable: Pick(m.Rand, v1.DoNotSchedule, v1.ScheduleAnyway),

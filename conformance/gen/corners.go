@@ -18,12 +18,13 @@ func (m *maker) corner(p *v1.Pod, nodes []*v1.Node) {
 		func() { m.cornerTerm(p, nodes) },
 		func() { m.cornerTerm(p, nodes) },
 		func() { m.cornerResource(p) },
+		func() { m.cornerResource(p) },
 	}
 	if m.has["InterPodAffinity"] {
-		shapes = append(shapes, func() { m.cornerPodTerm(p) }, func() { m.cornerPodTerm(p) })
+		shapes = append(shapes, func() { m.cornerPodTerm(p) }, func() { m.cornerPodTerm(p) }, func() { m.cornerPodTerm(p) })
 	}
 	if m.has["PodTopologySpread"] {
-		shapes = append(shapes, func() { m.cornerSpread(p) })
+		shapes = append(shapes, func() { m.cornerSpread(p) }, func() { m.cornerSpread(p) })
 	}
 	if m.volumed > 0 {
 		shapes = append(shapes, func() { m.cornerVolume(p, nodes) }, func() { m.cornerVolume(p, nodes) }, func() { m.cornerVolume(p, nodes) })
@@ -53,7 +54,8 @@ func (m *maker) cornerTerm(p *v1.Pod, nodes []*v1.Node) {
 	}
 	if a.RequiredDuringSchedulingIgnoredDuringExecution != nil && m.Chance(50) {
 		weight := int32(m.Range(1, 50))
-		a.PreferredDuringSchedulingIgnoredDuringExecution = []v1.PreferredSchedulingTerm{{Weight: weight, Preference: Pick(m.Rand, wide, number)}}
+		zone := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelTopologyZone, Operator: v1.NodeSelectorOpIn, Values: []string{"zone-a", "zone-c"}}}}
+		a.PreferredDuringSchedulingIgnoredDuringExecution = []v1.PreferredSchedulingTerm{{Weight: weight, Preference: Pick(m.Rand, wide, zone, zone)}}
 	}
 	p.Spec.Affinity = &v1.Affinity{NodeAffinity: a}
 }

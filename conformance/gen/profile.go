@@ -58,7 +58,7 @@ func (m *maker) profile(plugins []scenario.Plugin) scenario.Profile {
 	if m.Chance(10) {
 		p.NoScore = m.listed(p.Plugins, "TaintToleration", "NodeAffinity", "NodeResourcesFit", "ImageLocality", "PodTopologySpread", "InterPodAffinity")
 	}
-	if p.Has("PodTopologySpread") && m.Chance(60) {
+	if p.Has("PodTopologySpread") && m.Chance(75) {
 		p.Spread = m.spreadArgs()
 	}
 	if p.Has("InterPodAffinity") && m.Chance(60) {
