@@ -114,7 +114,7 @@ func serveWith(t *testing.T, line ...string) *served {
 	l.Close()
 	s := &served{t: t, gone: make(chan error, 1), url: fmt.Sprintf("https://127.0.0.1:%d", port)}
 	s.cmd = program(append([]string{"kube-scheduler", "--kubeconfig=" + nobody(t), "--leader-elect=false", "--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", port), "--authentication-skip-lookup", "--authorization-always-allow-paths=/livez,/metrics"}, line...)...)
+		fmt.Sprintf("--secure-port=%d", port), "--authentication-skip-lookup", "--authorization-always-allow-paths=/livez,/metrics,/flagz,/statusz"}, line...)...)
 	s.cmd.Stderr = &s.errs
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func (s *served) end() string {
 // --tls-min-version, --disabled-metrics and --feature-gates count.
 func TestJSONLogsAndTLS13(t *testing.T) {
 	s := serveWith(t, "--logging-format=json", "-v=1", "--tls-min-version=VersionTLS13", "--disabled-metrics=scheduler_cache_size",
-		"--feature-gates=OpportunisticBatching=true,DRADeviceTaints=false", "--tls-cipher-suites=")
+		"--feature-gates=OpportunisticBatching=true,DRADeviceTaints=false,ComponentStatusz=false", "--tls-cipher-suites=")
 	if _, err := s.get("/livez", &tls.Config{MaxVersion: tls.VersionTLS12}); err == nil || !strings.Contains(err.Error(), "protocol version") {
 		t.Errorf("with TLS 1.2 the answer was %v", err)
 	}
@@ -176,6 +176,12 @@ func TestJSONLogsAndTLS13(t *testing.T) {
 		if !strings.Contains(text, series) {
 			t.Errorf("/metrics lacks %s", series)
 		}
+	}
+	if text, err := s.get("/flagz", &tls.Config{}); err != nil || !strings.Contains(text, "tls-min-version:VersionTLS13") {
+		t.Errorf("/flagz: %v: %s", err, text)
+	}
+	if text, err := s.get("/statusz", &tls.Config{}); err == nil {
+		t.Errorf("/statusz is there without its gate: %s", text)
 	}
 	said := s.end()
 	for line := range strings.Lines(said) {
@@ -205,6 +211,9 @@ func TestCiphersAndVmodule(t *testing.T) {
 	}
 	if text, err := s.get("/metrics", &tls.Config{}); err != nil || !strings.Contains(text, "\nscheduler_cache_size") {
 		t.Errorf("no metrics: %v", err)
+	}
+	if text, err := s.get("/statusz", &tls.Config{}); err != nil || !strings.Contains(text, "kube-scheduler statusz") {
+		t.Errorf("/statusz: %v: %s", err, text)
 	}
 	said := s.end()
 	if !strings.Contains(said, `flags.go`) || !strings.Contains(said, `FLAG: --vmodule="flags=1"`) {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/server/flagz"
 	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	metricsv1 "k8s.io/component-base/metrics/api/v1"
@@ -147,6 +148,8 @@ func (f *schedulerFlags) schedule(ctx context.Context, io streams) error {
 	f.gates.Count()
 	o := f.app
 	o.Config = resolved
+	asked := f.gates.Switches()
+	o.Serve.Flagz, o.Serve.Statusz, o.Serve.Flags = asked.Flagz, asked.Statusz, flagz.NamedFlagSetsReader{FlagSets: f.sets}
 	wiring.View(&o)
 	if f.record != "" {
 		recorder, err := tape.Create(f.record, f.recordMax, resolved, o.UnschedulableTimeout)

@@ -100,6 +100,19 @@ func TestWhatGatesComeTo(t *testing.T) {
 	}
 }
 
+// TestSwitches: a gate that kumiki asks is no longer named as one that changes nothing.
+func TestSwitches(t *testing.T) {
+	for line, want := range map[string]Switches{
+		"": {true, true}, "--feature-gates=ComponentFlagz=false": {false, true}, "--feature-gates=ComponentStatusz=false": {true, false},
+		"--emulated-version=1.35": {false, false},
+	} {
+		g, err := parse(t, line)
+		if err != nil || g.Switches() != want || strings.Contains(g.Warning(), "Component") {
+			t.Errorf("%q: got %+v, %v, %q", line, g.Switches(), err, g.Warning())
+		}
+	}
+}
+
 // TestTheTableIsTheOneInTheDocs holds held to docs/compatibility.md, which conformance/config holds to upstream.
 func TestTheTableIsTheOneInTheDocs(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "compatibility.md"))

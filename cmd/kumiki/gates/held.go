@@ -5,8 +5,6 @@ package gates
 // held are the gates that upstream's scheduler asks and kumiki does not: gate -> the state it behaves as. They are the table
 // in docs/compatibility.md, by a test. A gate that comes to be asked leaves both.
 var held = map[string]bool{
-	"ComponentFlagz":                          false,
-	"ComponentStatusz":                        false,
 	"CoordinatedLeaderElection":               false,
 	"DRAAdminAccess":                          true,
 	"DRAConsumableCapacity":                   true,
@@ -29,7 +27,7 @@ var held = map[string]bool{
 	"MatchLabelKeysInPodTopologySpread":       true,
 	"NodeDeclaredFeatures":                    true,
 	"NodeInclusionPolicyInPodTopologySpread":  true,
-	"NominatedNodeNameForExpectation":         false,
+	"NominatedNodeNameForExpectation":         true,
 	"OpportunisticBatching":                   false,
 	"PodLevelResources":                       true,
 	"SchedulerAsyncAPICalls":                  true,
@@ -43,4 +41,15 @@ var held = map[string]bool{
 	"VolumeAttributesClass":                   true,
 	"VolumeLimitScaling":                      false,
 	"WorkloadAwarePreemption":                 false,
+}
+
+// Switches are the gates that kumiki itself asks, resolved once.
+type Switches struct {
+	// Flagz and Statusz serve /flagz and /statusz (ComponentFlagz, ComponentStatusz).
+	Flagz, Statusz bool
+}
+
+// Switches tells what the gates come to that kumiki asks.
+func (g *Gates) Switches() Switches {
+	return Switches{Flagz: g.gate.Enabled("ComponentFlagz"), Statusz: g.gate.Enabled("ComponentStatusz")}
 }
