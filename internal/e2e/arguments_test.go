@@ -18,7 +18,7 @@ import (
 func TestArgumentsExtendersAndBadInputOnARealAPIServer(t *testing.T) {
 	x := startExtenders(t)
 	var stories []story
-	for _, more := range [][]story{argumentStories(), searchArgumentStories(), processStories(x), extenderStories(x), badInputStories()} {
+	for _, more := range [][]story{argumentStories(), searchArgumentStories(), processStories(x), extenderStories(x), badInputStories(x)} {
 		stories = append(stories, more...)
 	}
 	one := func(name, more string, list ...configv1.Extender) string {

@@ -13,7 +13,7 @@ import (
 
 // badInputStories: what cannot work, as far as the API server lets it through. The pod waits with a clear reason, and
 // others go on. Claims that never allocate and expressions that fail have their stories among devices and volumes.
-func badInputStories() []story {
+func badInputStories(x *extenders) []story {
 	spread := func(name, when string, n int, more string) string {
 		var out strings.Builder
 		fmt.Fprintf(&out, "- {kind: Pod, name: %s, labels: {app: x}, spec: {topologySpreadConstraints: [", name)
@@ -56,6 +56,22 @@ func badInputStories() []story {
 				})
 			}},
 			{apply: "- {kind: Pod, name: late}", want: map[string]string{"late": "*"}},
+		}},
+		// An extender binds to another node than it was told, and another time it says nothing at all. What the API server has
+		// is what counts: the room that was taken there is taken, and the room that was not is free.
+		{"bad-binder", extended(2, "binder"), []step{
+			{do: x.bindsWith},
+			{apply: via("unanswered", "binder", ""), want: map[string]string{"unanswered": "!SchedulerError&Client.Timeout exceeded"}},
+			{apply: via("astray", "binder", `, cpu: "3"`), want: map[string]string{"astray": "*"}, check: func(on map[string]string) string {
+				if asked := x.about("/binder/bind", "bad-binder/astray"); len(asked) != 1 || strings.HasSuffix(asked[0].Node, strings.TrimPrefix(on["astray"], "a-")) {
+					return fmt.Sprintf("astray is on %s, asked for was %v", on["astray"], asked)
+				}
+				return ""
+			}},
+			{apply: `[{kind: Pod, name: second, cpu: "3"}]`, want: map[string]string{"second": "*"}, check: apart("astray", "second")},
+			{apply: `[{kind: Pod, name: third, cpu: "3"}]`, want: map[string]string{"third": "!2 Insufficient cpu"}},
+			{remove: []string{"Pod/astray"}, want: map[string]string{"third": "*"}, check: apart("second", "third")},
+			{do: x.relent("unanswered"), want: map[string]string{"unanswered": "*"}},
 		}},
 		{"bad-many-constraints", [][2]string{{"a", "{}"}, {"b", "{labels: {" + strings.Join(labels, ", ") + "}}"}}, []step{
 			{apply: spread("hard", "DoNotSchedule", 100, "") + spread("soft", "ScheduleAnyway", 100, ""), want: map[string]string{"hard": "b-0", "soft": "*"}},

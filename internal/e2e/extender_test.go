@@ -103,7 +103,7 @@ func (x *extenders) settings() []configv1.Extender {
 		with(filter("nodes"), func(e *configv1.Extender) { e.NodeCacheCapable = false }),
 		rank("light", 1),
 		with(rank("heavy", 5), func(e *configv1.Extender) { e.NodeCacheCapable = false }),
-		{URLPrefix: "binder", BindVerb: "bind"},
+		{URLPrefix: "binder", BindVerb: "bind", HTTPTimeout: metav1.Duration{Duration: 4 * time.Second}},
 		filter("broken"),
 		with(filter("broken-ignorable"), func(e *configv1.Extender) { e.Ignorable = true }),
 		with(filter("hangs-ignorable"), func(e *configv1.Extender) { e.Ignorable, e.HTTPTimeout = true, soon }),
@@ -189,6 +189,10 @@ var answers = map[string]answerer{
 			return extenderv1.ExtenderBindingResult{Error: "not today"}
 		case q.PodName == "forgotten" && !relents:
 			return extenderv1.ExtenderBindingResult{} // and nothing was done
+		case q.PodName == "unanswered" && !relents:
+			return nil
+		case q.PodName == "astray": // goes to the other node
+			q.Node = strings.NewReplacer("-0000", "-0001", "-0001", "-0000").Replace(q.Node)
 		}
 		x.mu.Lock()
 		client := x.client
@@ -339,6 +343,14 @@ func (x *extenders) relent(pods ...string) func(context.Context, *stage) error {
 	}
 }
 
+// bindsWith gives the extender that binds the means to do so.
+func (x *extenders) bindsWith(_ context.Context, s *stage) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.client = s.client
+	return nil
+}
+
 // configured is a configuration with extenders, which take part for pods that ask for their resources.
 func (x *extenders) configured(base string, list ...configv1.Extender) string {
 	entries := make([]configv1.Extender, len(list))
@@ -428,12 +440,7 @@ func extenderStories(x *extenders) []story {
 			}},
 		}},
 		{"extender-binds", extended(2, "binder"), []step{
-			{do: func(_ context.Context, s *stage) error {
-				x.mu.Lock()
-				defer x.mu.Unlock()
-				x.client = s.client
-				return nil
-			}},
+			{do: x.bindsWith},
 			{apply: via("p", "binder", "") + via("refused", "binder", "") + via("forgotten", "binder", "") + "- {kind: Pod, name: own}",
 				want: map[string]string{"p": "*", "own": "*", "refused": "!SchedulerError&not today",
 					"forgotten": "!SchedulerError&it answered that the pod is bound, and the pod is not"}},
