@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/server/flagz"
 	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	metricsv1 "k8s.io/component-base/metrics/api/v1"
 	"k8s.io/component-base/term"
@@ -110,6 +111,7 @@ func (f *schedulerFlags) run(c *cobra.Command, io streams) error {
 	if err := f.gates.Resolve(); err != nil {
 		return usageError{err}
 	}
+	logs.InitLogs() // what libraries write to the standard log becomes lines of ours
 	if err := logsapi.ValidateAndApply(f.logs, f.gates.Gate()); err != nil {
 		return usageError{err}
 	}
