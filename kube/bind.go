@@ -48,6 +48,8 @@ type Binder struct {
 	patience time.Duration
 	// lead tells whether the lease is certainly ours; set before the first bind.
 	lead func() bool
+	// profile names the profile of a pod, for metrics; set before the first bind.
+	profile func(record.PodRef) string
 
 	ctx    context.Context // of the calls
 	cancel context.CancelFunc
@@ -71,7 +73,7 @@ func NewBinder(ctx context.Context, client kubernetes.Interface, limit int, metr
 	if limit <= 0 {
 		limit = DefaultBindsInFlight
 	}
-	b := &Binder{client: client, answer: answer, metrics: metrics, limit: limit, patience: 50 * time.Millisecond, lead: always}
+	b := &Binder{client: client, answer: answer, metrics: metrics, limit: limit, patience: 50 * time.Millisecond, lead: always, profile: noProfile}
 	b.ctx, b.cancel = context.WithCancel(ctx)
 	return b
 }
@@ -152,7 +154,7 @@ func (b *Binder) carryOut(bind engine.Bind) (done engine.BindDone, known bool) {
 		}
 		began := time.Now()
 		err := b.send(bind)
-		b.metrics.extensionPoint.WithLabelValues("Bind", statusLabel(err), "").Observe(time.Since(began).Seconds())
+		b.metrics.passed("Bind", b.profile(bind.Pod), err, time.Since(began))
 		if err == nil {
 			done.Outcome, done.Message = engine.Bound, ""
 			return done, true
@@ -202,7 +204,7 @@ func (b *Binder) carryVia(bind engine.Bind, done *engine.BindDone) (known, ended
 	defer cancel()
 	began := time.Now()
 	err := b.via(ctx, bind.Via, bind.Pod, bind.Node)
-	b.metrics.extensionPoint.WithLabelValues("Bind", statusLabel(err), "").Observe(time.Since(began).Seconds())
+	b.metrics.passed("Bind", b.profile(bind.Pod), err, time.Since(began))
 	if errors.Is(err, ErrUseAPI) {
 		return false, false
 	}

@@ -47,6 +47,7 @@ func NewWorld(ctx context.Context, c WorldConfig) *World {
 		Events:  NewEventWriter(ctx, c.Events, c.Inbox.Pod, c.Metrics, c.Reporter, c.Hostname),
 	}
 	w.Binder.via = c.BindVia
+	w.Binder.profile, w.Writer.profile = c.Inbox.profileOf, c.Inbox.profileOf
 	return w
 }
 

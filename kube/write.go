@@ -32,6 +32,8 @@ type Writer struct {
 	patience time.Duration
 	// lead tells whether the lease is certainly ours; set before the first job.
 	lead func() bool
+	// profile names the profile of a pod, for metrics; set before the first write.
+	profile func(record.PodRef) string
 
 	ctx    context.Context // of the calls
 	cancel context.CancelFunc
@@ -63,7 +65,7 @@ func NewWriter(ctx context.Context, client kubernetes.Interface, limit int, metr
 	if limit <= 0 {
 		limit = DefaultWritesInFlight
 	}
-	w := &Writer{client: client, answer: answer, metrics: metrics, limit: limit, patience: 50 * time.Millisecond, lead: always,
+	w := &Writer{client: client, answer: answer, metrics: metrics, limit: limit, patience: 50 * time.Millisecond, lead: always, profile: noProfile,
 		lanes: map[string]*lane{}}
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	return w
@@ -143,7 +145,7 @@ func (w *Writer) do(j job) {
 	if j.release {
 		return
 	}
-	w.metrics.extensionPoint.WithLabelValues("PreBind", statusLabel(failed), "").Observe(time.Since(began).Seconds())
+	w.metrics.passed("PreBind", w.profile(j.pod), failed, time.Since(began))
 	done := engine.WritesDone{Pod: j.pod, Decision: j.decision}
 	if failed != nil {
 		done.Message = failed.Error()

@@ -13,7 +13,7 @@ type Difference struct {
 var Differences = []Difference{
 	{"scheduler_inflight_events", "one label, all; upstream has one for each kind of event"},
 	{"scheduler_event_handling_duration_seconds", "an event that is two changes at once counts its whole duration under both; what nobody here looks at is not watched, and so not counted"},
-	{"scheduler_framework_extension_point_duration_seconds", "PreEnqueue, Permit, PostBind, Unreserve and Sign are no steps here; Bind stands under no profile; Filter and Score also cover what is kept from earlier decisions"},
+	{"scheduler_framework_extension_point_duration_seconds", "PreEnqueue, Permit, PostBind, Unreserve and Sign are no steps here; Filter and Score also cover what is kept from earlier decisions"},
 	{"scheduler_plugin_execution_duration_seconds", "plugins whose answers are kept are measured when they work, which is not in each cycle; the status is always Success; a plugin filters and scores all nodes at once, so one value covers them all"},
 	{"scheduler_plugin_evaluation_total", "counts when a plugin works: once for all nodes where upstream counts each node, and not at all where its answers are kept"},
 	{"scheduler_queueing_hint_execution_duration_seconds", "hints of one in ten events, at most 64 of one event; upstream measures all"},

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// TestAWatchThatFallsSilentIsSeen: whatever comes over a watch makes it fresh, a bookmark too; silence makes it stale,
+// each watch for itself.
+func TestAWatchThatFallsSilentIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, reg := counted()
+		_, pods, nodes := newTestInbox(t)
+		var h hearing
+		heard, silent := h.listen("pods", pods), h.listen("nodes", nodes)
+		transforming, can := heard.(cache.TransformingStore)
+		if !can || transforming.Transformer() == nil {
+			t.Fatal("lists would no longer be converted while they stream in")
+		}
+		for i, tell := range []func() error{
+			func() error { return heard.Add(pendingPod("p", "1")) },
+			func() error { return heard.Update(pendingPod("p", "1")) },
+			func() error { return heard.Delete(pendingPod("p", "1")) },
+			func() error { return heard.Replace(nil, "5") },
+			func() error { return heard.(cache.ReflectorBookmarkStore).Bookmark("6") },
+		} {
+			time.Sleep(time.Minute)
+			if err := tell(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			h.tell(m)
+			if got := value(t, reg, "kumiki_watch_staleness_seconds", "watch=pods"); got != 1 {
+				t.Errorf("word %d came a second ago, and the watch is said to be silent for %v seconds", i, got)
+			}
+			if got := value(t, reg, "kumiki_watch_staleness_seconds", "watch=nodes"); got != float64(61*(i+1)) {
+				t.Errorf("the silent watch is said to be silent for %v seconds, want %d", got, 61*(i+1))
+			}
+		}
+		if err := silent.Replace(nil, "1"); err != nil {
+			t.Fatal(err)
+		}
+		var none *hearing
+		none.tell(m) // nobody listens: nothing to tell
+	})
+}
