@@ -29,14 +29,19 @@ func perPod(name, help string) *metrics.Desc {
 
 // resources answers with what each pod asks for. It says nothing while another leads.
 func (h Health) resources() http.Handler {
-	registry := metrics.NewKubeRegistry()
-	registry.CustomMustRegister(&podResources{inbox: h.Loop.cfg.Inbox})
-	handler := metrics.HandlerWithReset(registry, metrics.HandlerOpts{})
+	handler := PodResources(h.Loop.cfg.Inbox)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.leads() {
 			handler.ServeHTTP(w, r)
 		}
 	})
+}
+
+// PodResources answers with what each pod of an inbox asks for, and what it may use at most.
+func PodResources(in *Inbox) http.Handler {
+	registry := metrics.NewKubeRegistry()
+	registry.CustomMustRegister(&podResources{inbox: in})
+	return metrics.HandlerWithReset(registry, metrics.HandlerOpts{})
 }
 
 func (h Health) leads() bool {
