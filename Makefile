@@ -11,6 +11,8 @@ GOBUILD  = $(GO) build -buildvcs=false
 UPSTREAM_LDFLAGS = $(shell cat localcluster/ldflags.txt)
 
 MODULES = . localcluster conformance
+# Outside go.work: what they require must not move the versions of the others.
+MODULES_APART = deploy/test
 
 # make up ARGS="--nodes 500"
 ARGS ?=

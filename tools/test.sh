@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs every test of the three modules and ends with a summary. Cheap tests come first, so that a mistake shows early;
+# Runs every test of all modules and ends with a summary. Cheap tests come first, so that a mistake shows early;
 # a step that fails does not keep the next one from running. Tests that start a cluster run one package at a time, and
 # are never answered from the test cache, which cannot see the cluster's binary.
 #
@@ -75,6 +75,9 @@ conf_cluster=$(cluster_packages conformance | words)
 conf_fast=$(other_packages conformance "$conf_cluster" | words)
 # shellcheck disable=SC2086
 step "conformance with kube-scheduler 1.36.3" $GO -C conformance test -timeout 20m $conf_fast
+
+# These take libraries of their own, at versions that the others must not be drawn to; they stand outside go.work.
+step "chart, alerts and board" env GOWORK=off $GO -C deploy/test test ./...
 
 step "build the local cluster" "$MAKE" --no-print-directory build
 step "local cluster" $GO -C localcluster test -count 1 -p 1 -timeout 20m ./...

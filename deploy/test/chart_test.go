@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"maps"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+// objects: kind/namespace/name -> object. The hash at the end of a ConfigMap's name is cut off, wherever it stands, and
+// the configuration is an object too: two ways to write the same YAML are the same.
+type objects map[string]map[string]any
+
+var hashed = regexp.MustCompile(`\b(kumiki-config|other-config)-[0-9a-z]{10}\b`)
+
+func read(t *testing.T, text string) objects {
+	t.Helper()
+	all := objects{}
+	for part := range strings.SplitSeq(hashed.ReplaceAllString(text, "$1"), "\n---") {
+		var o map[string]any
+		if err := yaml.Unmarshal([]byte(part), &o); err != nil {
+			t.Fatalf("%v in\n%s", err, part)
+		}
+		if len(o) == 0 {
+			continue
+		}
+		if data, is := o["data"].(map[string]any); is {
+			var c map[string]any
+			if err := yaml.Unmarshal([]byte(data["config.yaml"].(string)), &c); err != nil {
+				t.Fatal(err)
+			}
+			data["config.yaml"] = c
+		}
+		meta := o["metadata"].(map[string]any)
+		namespace, _ := meta["namespace"].(string)
+		key := path.Join(o["kind"].(string), namespace, meta["name"].(string))
+		if all[key] != nil {
+			t.Errorf("%s is there twice", key)
+		}
+		all[key] = o
+	}
+	return all
+}
+
+// install renders the chart with Helm's own engine, after Helm has judged the values by their schema.
+func install(release, values string) (string, error) {
+	c, err := loader.LoadDir("../helm/kumiki")
+	if err != nil {
+		return "", err
+	}
+	given, err := chartutil.ReadValues([]byte(values))
+	if err != nil {
+		return "", err
+	}
+	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: release, Namespace: "kube-system", IsInstall: true}, nil)
+	if err != nil {
+		return "", err
+	}
+	files, err := engine.Engine{Strict: true}.Render(c, all)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if strings.HasSuffix(name, ".yaml") {
+			text.WriteString("\n---\n" + files[name])
+		}
+	}
+	return text.String(), nil
+}
+
+// TestTheChartSaysWhatKustomizeSays: object by object, so that what the root module's tests show of the overlays on a
+// cluster holds for the chart.
+func TestTheChartSaysWhatKustomizeSays(t *testing.T) {
+	for _, mode := range []string{"canary", "replace"} {
+		made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../kustomize/"+mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		overlay, err := made.AsYaml()
+		if err != nil {
+			t.Fatal(err)
+		}
+		chart, err := install("kumiki", "mode: "+mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := read(t, chart), read(t, string(overlay))
+		if a, b := slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)); !slices.Equal(a, b) {
+			t.Errorf("%s: the chart makes\n%v, the overlay\n%v", mode, a, b)
+			continue
+		}
+		if len(got) < 10 {
+			t.Fatalf("%s: only %d objects were compared", mode, len(got))
+		}
+		for name := range got {
+			if !reflect.DeepEqual(got[name], want[name]) {
+				a, _ := yaml.Marshal(got[name])
+				b, _ := yaml.Marshal(want[name])
+				t.Errorf("%s: %s differs. The chart makes\n%s\nand the overlay\n%s", mode, name, a, b)
+			}
+		}
+	}
+}
+
+// TestValuesReachTheObjects: a release of another name shares nothing with the first, and what is set is there.
+func TestValuesReachTheObjects(t *testing.T) {
+	text, err := install("other", `
+image: {repository: registry.example/kumiki, tag: "sha256:0123"}
+replicas: 2
+extraArgs: ["--v=4"]
+flowControl: {enabled: false}
+profiles: [{schedulerName: batch, percentageOfNodesToScore: 50}]
+configuration: {podMaxBackoffSeconds: 20}
+resources: {limits: {memory: 4Gi}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := read(t, text)
+	for name := range all {
+		if strings.Contains(name, "/kumiki") || strings.HasPrefix(name, "FlowSchema") {
+			t.Errorf("%s is there", name)
+		}
+	}
+	for _, want := range []string{
+		"image: \"registry.example/kumiki@sha256:0123\"", "replicas: 2", `- "--v=4"`, "memory: 4Gi", "percentageOfNodesToScore: 50",
+		"podMaxBackoffSeconds: 20", "resourceName: other", `resourceNames: ["other"]`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+}
+
+// TestANewConfigurationRollsThePods: by the name of the ConfigMap.
+func TestANewConfigurationRollsThePods(t *testing.T) {
+	names := map[string]bool{} // name of a ConfigMap -> seen
+	for _, values := range []string{"mode: canary", "mode: replace", "configuration: {podMaxBackoffSeconds: 20}", "leaseName: mine"} {
+		text, err := install("kumiki", values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := hashed.FindString(text)
+		if names[name] || name == "" {
+			t.Errorf("with %s the ConfigMap is %q again", values, name)
+		}
+		names[name] = true
+	}
+}
+
+// TestWrongValuesAreRefused, by the schema, before anything is rendered.
+func TestWrongValuesAreRefused(t *testing.T) {
+	for values, field := range map[string]string{
+		"mode: shadow": "mode", "replicas: 0": "replicas", "replica: 3": "replica", "image: {tag: 1}": "tag",
+		"profiles: [{}]": "schedulerName", "configuration: {leaderElection: {}}": "leaderElection", "extraArgs: [v=4]": "extraArgs",
+		"flowControl: {matchingPrecedence: 0}": "matchingPrecedence", "resources: {cpu: 1}": "cpu",
+	} {
+		if _, err := install("kumiki", values); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v, want an error about %s", values, err, field)
+		}
+	}
+}
