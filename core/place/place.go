@@ -111,15 +111,18 @@ func (pl *Placer) Place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, dr
 	if sr.err != nil {
 		pl.forgiveOwn(s, sr)
 	}
-	if out.Err = sr.err; out.Err != nil || sr.nowhere() {
+	windowed := pl.profile.Search.Strategy == FixedWindow && sr.verdicts != nil
+	if out.Err = sr.err; out.Err != nil && !windowed || sr.nowhere() {
 		return out
 	}
-	if n, ok := pl.own(s, sr); ok {
-		out.Node, out.Feasible, out.Tied = n, 1, 1
-		return out
+	if sr.err == nil {
+		if n, ok := pl.own(s, sr); ok {
+			out.Node, out.Feasible, out.Tied = n, 1, 1
+			return out
+		}
 	}
-	if pl.profile.Search.Strategy == FixedWindow {
-		out.Looked = sr.lookThrough(s, pl)
+	if windowed {
+		out.Looked = pl.lookThrough(s, sr)
 	}
 	if out.Err = sr.err; out.Err != nil {
 		return out

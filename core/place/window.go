@@ -151,8 +151,12 @@ func Quota(percentage int32, n int) int {
 	return max(int(int32(n)*percentage/100), leastNodes)
 }
 
-// lookThrough makes the rows Unseen that a window search does not come to, and returns how many nodes it looked at.
-func (sr *search) lookThrough(s cluster.Snapshot, pl *Placer) (looked int) {
+// lookThrough makes the rows Unseen that a window search does not come to, and returns how many nodes it looked at. After
+// an error of a filter, which may be about a row that the search does not come to, it judges row by row: the search ends
+// at the first row that fails.
+func (pl *Placer) lookThrough(s cluster.Snapshot, sr *search) (looked int) {
+	singly := sr.err != nil
+	sr.err = nil
 	w := pl.profile.Window
 	w.refresh(s)
 	order := w.rows
@@ -173,6 +177,10 @@ func (sr *search) lookThrough(s cluster.Snapshot, pl *Placer) (looked int) {
 	fits, rejected, over := 0, 0, false
 	for i := range order {
 		n := order[(w.start+i)%len(order)]
+		if singly && !over && sr.mayFail(n) {
+			sr.verdicts[n] = pl.plain(s, sr, s.View(n))
+			over = sr.err != nil
+		}
 		switch {
 		case over:
 			sr.verdicts[n] = plugin.Unseen
@@ -188,7 +196,34 @@ func (sr *search) lookThrough(s cluster.Snapshot, pl *Placer) (looked int) {
 	if mutant == rejectsUncounted {
 		return fits
 	}
+	if singly && pl.failsOnOwn(s, sr) {
+		return fits + rejected
+	}
 	return fits + rejected + sr.lookedBefore(s, order)
+}
+
+// failsOnOwn tells whether the node that the pod is nominated to was looked at first with an error, which nobody counts.
+func (pl *Placer) failsOnOwn(s cluster.Snapshot, sr *search) bool {
+	n, ok := s.Find(sr.pod.Nominated)
+	if sr.pod.Nominated == "" || !ok {
+		return false
+	}
+	err := sr.err
+	sr.err = nil
+	pl.plain(s, sr, s.View(n))
+	failed := sr.err != nil
+	sr.err = err
+	return failed
+}
+
+// mayFail tells whether a row fits so far, or was rejected by a filter that can fail, which says so of rows where it does.
+func (sr *search) mayFail(n cluster.NodeIdx) bool {
+	i, rejected := sr.verdicts[n].Filter()
+	if !rejected {
+		return sr.verdicts[n] == plugin.Fits
+	}
+	_, can := sr.plans[i].Filter.(plugin.Failing)
+	return can
 }
 
 // allowed are the rows that plans leave, sorted by name: upstream visits them in no particular order.

@@ -269,8 +269,10 @@ func compileLabelSelector(ls *metav1.LabelSelector) (and nodeAnd, ok bool) {
 	return nodeAnd{anyOf: []selectorTerm{term}, hasTerms: true}, true
 }
 
-// Column decides by label bitmaps where nothing but bound volumes tells nodes apart, and row by row otherwise.
+// Column decides by label bitmaps where nothing but bound volumes tells nodes apart, and row by row otherwise, up to the
+// first one where it fails.
 func (f *volumeFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, out []Verdict) {
+	f.err = nil
 	c := f.columns(s)
 	if hi-lo >= longRange && c.flat() {
 		c.reject(s, lo, hi, tag, out)

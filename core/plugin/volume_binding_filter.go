@@ -50,14 +50,13 @@ type foundOnNode struct {
 	make []*v1.PersistentVolumeClaim // claims whose volumes are to be made
 }
 
-// Failed is the error that a claim met.
+// Failed is the error that a claim met in the last use.
 func (f *volumeFilter) Failed() error { return f.err }
 
 // Plain looks at each claim, and for each at all volumes of its class.
 func (f *volumeFilter) Plain(s cluster.Snapshot, v *cluster.NodeView) Code {
 	on, err := f.slowly(s, v.Node)
-	if err != nil {
-		f.err = err
+	if f.err = err; err != nil {
 		return Fit
 	}
 	return on.code

@@ -33,6 +33,7 @@ func (pl *VolumeBinding) Reserve(t *cluster.Trial, p *cluster.Pod, n cluster.Nod
 	}
 	node := s.Node(n)
 	f.columns(s)
+	f.err = nil
 	code := f.quickly(s, node)
 	if f.err != nil {
 		return Reserved{Err: f.err}

@@ -27,8 +27,9 @@ func (pr *prepared) Plain(_ cluster.Snapshot, v *cluster.NodeView) plugin.Code {
 	return pr.judge(v.Row, v.Node, pr.askWhole)
 }
 
-// Column gives the verdict on rows.
+// Column gives the verdict on rows, up to the first one where it fails.
 func (pr *prepared) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag plugin.Tag, out []plugin.Verdict) {
+	pr.failed = nil
 	for n := lo; n < hi && pr.failed == nil; n++ {
 		if out[n] != plugin.Fits {
 			continue
@@ -46,6 +47,7 @@ func (pr *prepared) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag plugi
 // judge decides about one node. As upstream does, it tells what the allocator says before what allocated claims say.
 func (pr *prepared) judge(n cluster.NodeIdx, node *cluster.Node, ask asker) plugin.Code {
 	pr.forget(n)
+	pr.failed = nil
 	var v *variant
 	if pr.extended != nil {
 		onlyExtended := len(pr.claims) == 1
