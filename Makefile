@@ -41,8 +41,8 @@ test: ## all tests of all modules, cheap ones first
 build: kumiki localcluster ## bin/kumiki and bin/kumiki-localcluster
 
 .PHONY: kumiki
-kumiki:
-	$(GOBUILD) -o bin/kumiki ./cmd/kumiki
+kumiki: # it tells its clients and its metrics the version that it stands in for
+	$(GOBUILD) -ldflags "$(UPSTREAM_LDFLAGS)" -o bin/kumiki ./cmd/kumiki
 
 .PHONY: localcluster
 localcluster: # as internal/testcluster builds it, so that neither builds again what the other has built

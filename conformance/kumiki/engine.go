@@ -429,12 +429,11 @@ const remedied = " deallocation of ResourceClaim completed"
 
 // told checks what the world is told of a pod that was not placed.
 func told(effects []engine.Effect, d *record.Decision, reason, want string) string {
-	message := d.Message
 	// What PostFilter did about it, which the oracle does not run, stands at the end.
-	if message = strings.TrimSuffix(d.Message, remedied); message != want {
+	if strings.TrimSuffix(d.Message, remedied) != want {
 		return fmt.Sprintf("message: upstream %q, kumiki %q", want, d.Message)
 	}
-	message = d.Message
+	message := d.Message
 	condition, event := false, false
 	for _, e := range effects {
 		switch e := e.(type) {

@@ -170,9 +170,12 @@ func (e *Engine) bindDone(ev BindDone) {
 		return
 	}
 	delete(e.binding, uid)
-	_, _, assumed, inLedger := e.store.Snapshot().PodOn(uid)
+	s := e.store.Snapshot()
+	_, n, assumed, inLedger := s.PodOn(uid)
 	confirmed := inLedger && !assumed
 	switch {
+	case confirmed && s.NodeName(n) != f.node:
+		e.letGo(f) // the watch was faster than the answer, and showed it elsewhere; Trouble was told then
 	case ev.Outcome == Bound, confirmed:
 		e.emit(WriteEvent{ev.Pod, "Normal", "Scheduled", "Binding",
 			fmt.Sprintf("Successfully assigned %s/%s to %s", ev.Pod.Namespace, ev.Pod.Name, f.node)})

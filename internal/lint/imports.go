@@ -46,9 +46,9 @@ var graph = map[string]layer{
 	"core/engine":   {upToGang, "joins the core; knows nothing of the world outside"},
 
 	"host/...": {below(upToEngine, []string{"config", "host/..."}), "runs foreign plugins; the one side where their contract is known"},
-	"kube": {below(upToEngine, []string{"config"}), "the edge to the API server"},
-	"sim":  {below(upToEngine, []string{"config"}), "the edge to a virtual clock"},
-	"view": {[]string{"record"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
+	"kube":     {below(upToEngine, []string{"config"}), "the edge to the API server"},
+	"sim":      {below(upToEngine, []string{"config"}), "the edge to a virtual clock"},
+	"view":     {[]string{"record"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
 
 	"app":   {edges, "wires core, kube, host and view; people build their own scheduler with it"},
 	"bench": {below(edges, []string{"app", "internal/testcluster"}), "measures from outside"},
