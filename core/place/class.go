@@ -43,9 +43,8 @@ func (c *class) stale(s cluster.Snapshot) bool {
 	return false
 }
 
-// fill judges and scores every row.
+// fill judges and scores every row, by filters that are prepared.
 func (pl *Placer) fill(s cluster.Snapshot, p *cluster.Pod, c *class) {
-	pl.prepareFilters(s, p, &c.kept)
 	pl.prepareScores(s, p, &c.kept)
 	_, c.seq, _ = s.Changes(0)
 	rows := s.Rows()

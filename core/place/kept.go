@@ -11,14 +11,19 @@ import (
 
 // kept is what holds for all pods of a class while rows stay as they are: what node-local plugins say.
 type kept struct {
-	plans   []plugin.FilterPlan // per filter of the profile; empty for wide ones
-	covers  int                 // the verdicts are those of the filters before this one: the first wide one
-	scorers []prepared          // in profile order, without wide ones and those that skip the pod
-	broken  error               // why the first scorer that cannot score the pod cannot
-	brokeAt int                 // and its index in the profile
+	filters
+	scorers []prepared // in profile order, without wide ones and those that skip the pod
+	broken  error      // why the first scorer that cannot score the pod cannot
+	brokeAt int        // and its index in the profile
 
 	verdicts []plugin.Verdict // row -> verdict of the filters before the first wide one
 	base     []int64          // row -> weighted sum of the scores that need no normalising
+}
+
+// filters are the local filters prepared for a class.
+type filters struct {
+	plans  []plugin.FilterPlan // per filter of the profile; empty for wide ones
+	covers int                 // the verdicts are those of the filters before this one: the first wide one
 	// only are the nodes that local plans leave; nil means all. Rows outside are Excluded in verdicts.
 	only map[string]struct{}
 }

@@ -162,6 +162,7 @@ func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *se
 	if c != nil {
 		pl.used(c)
 		if c.stale(s) {
+			pl.prepareFilters(s, p, &c.kept)
 			pl.fill(s, p, c)
 		} else {
 			pl.meter.Plugin(plugin.AtFilter, "")
@@ -187,6 +188,7 @@ func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *se
 		}
 	case c == nil:
 		c = pl.newClass(key)
+		c.filters, pl.scratch.filters = pl.scratch.filters, c.filters
 		pl.fill(s, p, c)
 		pl.remember(c)
 		sr.kept = &c.kept
