@@ -53,6 +53,7 @@ var Unreached = []Cannot{
 	{"PodTopologySpread", "list of defaults", "fails", "their selectors are those of services and controllers"},
 
 	{"InterPodAffinity", "selector that does not convert", "unschedulable|unresolvable|passes|scores*|skips score", "it rejects the pod before its nodes, unless the filter is off"},
+	{"InterPodAffinity", "no topology key", "scores equal", "a term without a key adds nothing; only a second term is scored"},
 	{"InterPodAffinity", "pods with*|terminating pods|args*", "rejects pod", "only a term of the pod itself that does not convert rejects it"},
 
 	{"DynamicResources", "claim missing|claim going away", "rejects pod|fails|unresolvable|passes|scores differ", "the pod waits at its gate"},

@@ -122,7 +122,7 @@ func (m *maker) spreadArgs() *configv1.PodTopologySpreadArgs {
 }
 
 func (m *maker) podAffinityArgs() *configv1.InterPodAffinityArgs {
-	a := &configv1.InterPodAffinityArgs{IgnorePreferredTermsOfExistingPods: m.Chance(30)}
+	a := &configv1.InterPodAffinityArgs{IgnorePreferredTermsOfExistingPods: m.Chance(45)}
 	if m.Chance(80) {
 		weight := int32(Pick(m.Rand, 0, 1, 5, 100))
 		a.HardPodAffinityWeight = &weight

@@ -67,6 +67,7 @@ func (m *maker) cornerResource(p *v1.Pod) {
 	}
 	p.Spec.Containers[0].Resources.Requests = Pick(m.Rand,
 		v1.ResourceList{name: resource.MustParse("1")},
+		v1.ResourceList{name: resource.MustParse("1")},
 		v1.ResourceList{"hugepages-2Mi": resource.MustParse("2Mi")},
 		v1.ResourceList{"hugepages-2Mi": resource.MustParse("2Mi"), v1.ResourceMemory: resource.MustParse("4Mi")},
 	)
@@ -98,7 +99,11 @@ func (m *maker) cornerPodTerm(p *v1.Pod) {
 	}
 	soft := []v1.WeightedPodAffinityTerm{{Weight: 10, PodAffinityTerm: t}}
 	a := &v1.Affinity{}
-	switch m.Intn(5) {
+	switch m.Intn(7) {
+	case 5, 6: // the same everywhere
+		t.TopologyKey = Pick(m.Rand, t.TopologyKey, v1.LabelTopologyRegion)
+		soft[0].PodAffinityTerm = t
+		a.PodAffinity = &v1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: soft}
 	case 0:
 		a.PodAffinity = &v1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{t}}
 	case 1:
@@ -149,9 +154,10 @@ func (m *maker) cornerVolume(p *v1.Pod, nodes []*v1.Node) {
 	c.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}
 	class := Pick(m.Rand, "wait", "static", "zoned", "sized")
 	c.Spec.StorageClassName = &class
-	switch m.Intn(4) {
-	case 0:
+	switch m.Intn(5) {
+	case 0, 4:
 		c.Annotations[annSelected] = m.nodeName(nodes)
+		c.Spec.StorageClassName = Pick(m.Rand, &class, ptr("wait"))
 	case 1:
 		if class == "static" {
 			// One that will do, on most nodes.
@@ -189,6 +195,8 @@ func (m *maker) cornerVolume(p *v1.Pod, nodes []*v1.Node) {
 	p.Spec.Volumes = []v1.Volume{v}
 }
 
+func ptr(s string) *string { return &s }
+
 // cornerDevice makes the claim with the pod, with one request.
 func (m *maker) cornerDevice(p *v1.Pod) {
 	ref := v1.PodResourceClaim{Name: "corner"}
@@ -196,7 +204,9 @@ func (m *maker) cornerDevice(p *v1.Pod) {
 	e := &resourceapi.ExactDeviceRequest{DeviceClassName: Pick(m.Rand, "gpu", "any", "net"), AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1}
 	r := resourceapi.DeviceRequest{Name: "req-0", Exactly: e}
 	yes := true
-	switch m.Intn(12) {
+	switch m.Intn(13) {
+	case 12:
+		e.AdminAccess, e.DeviceClassName = &yes, Pick(m.Rand, "wrong", "gpu")
 	case 11:
 		e.AllocationMode, e.Count, e.DeviceClassName = resourceapi.DeviceAllocationModeAll, 0, "any"
 	case 9:

@@ -55,6 +55,8 @@ type maker struct {
 	given map[string]bool
 	// made are objects that came with the pods just made.
 	made []scenario.Object
+	// uniform clusters have nodes of one kind, mostly empty.
+	uniform bool
 	// serial numbers pods, so that names and UIDs are unique.
 	serial int
 }
@@ -76,10 +78,10 @@ func MakeWith(seed uint64, n int, sizes Sizes, plugins []scenario.Plugin) *scena
 	m.crossed = Pick(m.Rand, 0, 10, 30, 60)
 	m.objects(s)
 	count := m.clusterSize(n, sizes)
-	uniform := m.Rare(9)
+	m.uniform = m.Rare(5)
 	for i := range count {
 		n := m.node(i)
-		if uniform && i > 0 {
+		if m.uniform && i > 0 {
 			// All of one kind, and empty: nothing ranks them.
 			n.Status, n.Spec = *s.Nodes[0].Status.DeepCopy(), *s.Nodes[0].Spec.DeepCopy()
 			name := n.Labels[v1.LabelHostname]
@@ -91,7 +93,7 @@ func MakeWith(seed uint64, n int, sizes Sizes, plugins []scenario.Plugin) *scena
 	m.storageObjects(s, s.Nodes)
 	m.deviceObjects(s, s.Nodes)
 	for _, node := range s.Nodes {
-		if !uniform || m.Rare(20) {
+		if !m.uniform || m.Rare(20) {
 			s.Bound = append(s.Bound, m.boundPods(node)...)
 		}
 	}

@@ -143,7 +143,7 @@ func (m *maker) podLevel() *v1.ResourceRequirements {
 
 // incoming makes a pod to ask about.
 func (m *maker) incoming(nodes []*v1.Node) *v1.Pod {
-	if m.Chance(40) {
+	if m.Chance(40) || m.uniform && m.Chance(50) {
 		return m.simple(nodes)
 	}
 	md := Pick(m.Rand, easy, easy, mixed, mixed, hard, hard, hard)

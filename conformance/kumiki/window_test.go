@@ -17,6 +17,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/kube"
 )
 
 // march plays a long sequence of pods on both schedulers, which both look at a share
@@ -56,6 +57,9 @@ func newMarch(t *testing.T, o *oracle.Oracle, n int, percentage int32) *march {
 	for range m.w.Rand().Range(110, 320) {
 		m.addNode()
 	}
+	if n%2 == 1 {
+		m.setObjects(m.w.Objects(m.nodes))
+	}
 	return m
 }
 
@@ -63,6 +67,13 @@ func (m *march) change(f func()) {
 	m.store.Begin()
 	f()
 	m.store.Commit()
+}
+
+func (m *march) setObjects(objects []scenario.Object) {
+	for _, o := range objects {
+		m.up.Set(o.APIObject)
+		m.change(func() { m.store.SetObject(kube.Trim(o.APIObject)) })
+	}
 }
 
 func (m *march) addNode() {
@@ -116,6 +127,7 @@ func (m *march) step() string {
 	m.stir()
 	pod := m.w.Pending("", m.nodes)
 	pod.Spec.SchedulingGates, pod.Spec.NodeName = nil, ""
+	m.setObjects(m.w.Made())
 	want := m.up.Search(pod)
 	s := m.store.Snapshot()
 	out := m.placer.Place(s, m.intake.PendingPod(pod), newNominations(m.intake, nil), func(n int) int { return n - 1 })
@@ -202,7 +214,7 @@ func difference(up, our []string) string {
 func sequences(t *testing.T, o *oracle.Oracle, count int, total *march) string {
 	t.Helper()
 	for n := range count {
-		percentage := []int32{10, 30, 50, 1, 100, 70}[n%6]
+		percentage := []int32{10, 30, 50, 1, 100, 70, 20}[n%7]
 		m := newMarch(t, o, n, percentage)
 		for i := range 1000 {
 			if d := m.step(); d != "" {
