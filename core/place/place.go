@@ -106,6 +106,9 @@ const fewNodes = 64
 // Place looks for the best node for p. draw(n) chooses among n: nodes to sample first, if the strategy samples, tied
 // nodes last. Nothing of the Placer's Window moves; see Outcome.Looked.
 func (pl *Placer) Place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, draw func(n int) int) Outcome {
+	if pl.profile.Search.Strategy == FixedWindow {
+		pl.profile.Window.refresh(s) // also for a pod that no node is looked at for: upstream takes a snapshot for it
+	}
 	sr := pl.look(s, p, noms)
 	out := Outcome{Nodes: s.Nodes(), Node: cluster.NoNode, RunnerUp: cluster.NoNode, look: sr}
 	if sr.err != nil {

@@ -158,7 +158,6 @@ func (pl *Placer) lookThrough(s cluster.Snapshot, sr *search) (looked int) {
 	singly := sr.err != nil
 	sr.err = nil
 	w := pl.profile.Window
-	w.refresh(s)
 	order := w.rows
 	if sr.rows != nil || sr.only != nil {
 		order = sr.allowed(s)
