@@ -87,9 +87,8 @@ func TestAPodThatFitsNowhereAndThenSomewhere(t *testing.T) {
 		count{1, points, []string{"extension_point=PreFilter", "status=Success", "profile=default-scheduler"}},
 		count{1, points, []string{"extension_point=Filter", "status=Success"}},
 		count{0, points, []string{"extension_point=Reserve"}},
-		// The first pod of a class is looked at twice: whether it names its nodes, and then for good.
-		count{2, "scheduler_plugin_evaluation_total", []string{"plugin=NodeResourcesFit", "extension_point=PreFilter", "profile=default-scheduler"}},
-		count{2, plugins, []string{"plugin=NodeResourcesFit", "extension_point=PreFilter", "status=Success"}},
+		count{1, "scheduler_plugin_evaluation_total", []string{"plugin=NodeResourcesFit", "extension_point=PreFilter", "profile=default-scheduler"}},
+		count{1, plugins, []string{"plugin=NodeResourcesFit", "extension_point=PreFilter", "status=Success"}},
 		count{1, "scheduler_event_handling_duration_seconds", []string{"event=NodeAdd"}},
 		count{1, "scheduler_event_handling_duration_seconds", []string{"event=UnschedulablePodAdd"}},
 		count{1, "scheduler_unschedulable_pods", []string{"plugin=NodeResourcesFit"}},
