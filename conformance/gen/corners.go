@@ -27,7 +27,9 @@ func (m *maker) corner(p *v1.Pod, nodes []*v1.Node) {
 		shapes = append(shapes, func() { m.cornerSpread(p) }, func() { m.cornerSpread(p) })
 	}
 	if m.volumed > 0 {
-		shapes = append(shapes, func() { m.cornerVolume(p, nodes) }, func() { m.cornerVolume(p, nodes) }, func() { m.cornerVolume(p, nodes) })
+		volume := func() { m.cornerVolume(p, nodes) }
+		match := func() { m.cornerMatch(p) }
+		shapes = append(shapes, volume, volume, volume, match, match)
 	}
 	if m.devices > 0 {
 		shapes = append(shapes, func() { m.cornerDevice(p) }, func() { m.cornerDevice(p) }, func() { m.cornerDevice(p) }, func() { m.cornerDevice(p) })
@@ -78,6 +80,8 @@ func (m *maker) cornerResource(p *v1.Pod) {
 		p.Spec.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("20m")}}
 	}
 	if m.Rare(3) {
+		p.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoSchedule}, {Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute}}
+	} else if m.Rare(3) {
 		p.Spec.Tolerations = []v1.Toleration{{Key: "gpu", Operator: Pick(m.Rand, v1.TolerationOperator("Near"), v1.TolerationOperator("Gt")), Value: "1"}}
 	}
 }

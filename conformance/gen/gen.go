@@ -108,6 +108,7 @@ func MakeWith(seed uint64, n int, sizes Sizes, plugins []scenario.Plugin) *scena
 		}
 	}
 	s.Objects = append(s.Objects, m.taken()...)
+	m.attachments(s)
 	m.asks(s, sizes.Pods)
 	return s
 }

@@ -48,7 +48,7 @@ func (m *maker) profile(plugins []scenario.Plugin) scenario.Profile {
 			p.Plugins[i].Weight = int32(m.Range(1, 100))
 		}
 	}
-	if m.Chance(15) {
+	if m.Chance(20) {
 		p.Plugins = m.without(p.Plugins)
 	}
 	if m.Chance(10) {
@@ -95,7 +95,7 @@ func (m *maker) listed(in []scenario.Plugin, names ...string) []string {
 func (m *maker) without(in []scenario.Plugin) []scenario.Plugin {
 	drop := Pick(m.Rand, "SchedulingGates", "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts",
 		"NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality", "PodTopologySpread", "InterPodAffinity", "VolumeRestrictions",
-		"NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources", "NodeDeclaredFeatures")
+		"NodeVolumeLimits", "VolumeBinding", "VolumeBinding", "VolumeBinding", "VolumeZone", "DynamicResources", "NodeDeclaredFeatures")
 	var out []scenario.Plugin
 	for _, e := range in {
 		if e.Name != drop {

@@ -20,6 +20,7 @@ const (
 	noProvisioner  = "kubernetes.io/no-provisioner"
 	gceDriver      = "pd.csi.storage.gke.io"
 	awsDriver      = "ebs.csi.aws.com"
+	fileDriver     = "file.csi.azure.com"
 
 	annBound      = "pv.kubernetes.io/bind-completed"
 	annController = "pv.kubernetes.io/bound-by-controller"
@@ -119,7 +120,7 @@ func (m *maker) drivers(s *scenario.Scenario, nodes []*v1.Node) {
 
 func (m *maker) csiNode(node string) *storagev1.CSINode {
 	c := &storagev1.CSINode{ObjectMeta: m.meta("", node)}
-	for _, name := range []string{csiDriver, capacityDriver, gceDriver, awsDriver} {
+	for _, name := range []string{csiDriver, capacityDriver, gceDriver, awsDriver, fileDriver} {
 		if !m.Chance(60) {
 			continue
 		}
@@ -133,9 +134,23 @@ func (m *maker) csiNode(node string) *storagev1.CSINode {
 		c.Spec.Drivers = append(c.Spec.Drivers, d)
 	}
 	if m.Chance(50) {
-		c.Annotations = map[string]string{annMigrated: Pick(m.Rand, "kubernetes.io/gce-pd", "kubernetes.io/aws-ebs", "kubernetes.io/gce-pd,kubernetes.io/aws-ebs,kubernetes.io/cinder", "")}
+		c.Annotations = map[string]string{annMigrated: Pick(m.Rand, "kubernetes.io/gce-pd", "kubernetes.io/aws-ebs", "kubernetes.io/gce-pd,kubernetes.io/aws-ebs,kubernetes.io/cinder,kubernetes.io/azure-file", "")}
 	}
 	return c
+}
+
+// attachments are of volumes that pods of the node use, too.
+func (m *maker) attachments(s *scenario.Scenario) {
+	for _, p := range s.Bound {
+		for i := range p.Spec.Volumes {
+			if c := p.Spec.Volumes[i].PersistentVolumeClaim; c != nil && m.Chance(40) {
+				a := m.attachment(p.Spec.NodeName)
+				pv := "of-" + p.Namespace + "-" + c.ClaimName
+				a.Spec.Source = storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}
+				add(s, a)
+			}
+		}
+	}
 }
 
 func (m *maker) attachment(node string) *storagev1.VolumeAttachment {
@@ -188,6 +203,9 @@ func (m *maker) volume(name string, nodes []*v1.Node) *v1.PersistentVolume {
 		StorageClassName: Pick(m.Rand, append(classNames, "")...), PersistentVolumeSource: m.source(name),
 	}}
 	pv.Status.Phase = v1.VolumeAvailable
+	if m.Rare(12) {
+		pv.Annotations = map[string]string{v1.BetaStorageClassAnnotation: Pick(m.Rand, classNames...)}
+	}
 	if m.Chance(25) {
 		mode := Pick(m.Rand, v1.PersistentVolumeBlock, v1.PersistentVolumeFilesystem)
 		pv.Spec.VolumeMode = &mode
@@ -243,6 +261,10 @@ func (m *maker) volumeAffinity(nodes []*v1.Node) *v1.NodeSelector {
 	}
 	s := &v1.NodeSelector{}
 	for range m.Range(1, 2) {
+		if m.Rare(8) {
+			s.NodeSelectorTerms = append(s.NodeSelectorTerms, v1.NodeSelectorTerm{MatchFields: []v1.NodeSelectorRequirement{m.field(nodes, false)}})
+			continue
+		}
 		if m.Chance(20) {
 			s.NodeSelectorTerms = append(s.NodeSelectorTerms, v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{
 				{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{m.nodeName(nodes)}}}})
@@ -364,7 +386,9 @@ func (m *maker) ephemeral(p *v1.Pod, v *v1.Volume) *v1.PersistentVolumeClaim {
 func (m *maker) disk() v1.VolumeSource {
 	id := Pick(m.Rand, "disk-1", "disk-1", "disk-2", "disk-3")
 	readOnly := m.Chance(40)
-	switch m.Intn(11) {
+	switch m.Intn(12) {
+	case 11:
+		return v1.VolumeSource{AzureFile: &v1.AzureFileVolumeSource{SecretName: "secret", ShareName: id}}
 	case 9:
 		return v1.VolumeSource{RBD: &v1.RBDVolumeSource{CephMonitors: []string{"mon-a"}, RBDPool: "pool", RBDImage: "disk-1", ReadOnly: readOnly}}
 	case 10:

@@ -153,11 +153,19 @@ func (st *Story) calm(end func()) string {
 	}
 	for _, pod := range st.waiting() {
 		want := st.up.Decide(pod)
-		if pod.DeletionTimestamp == nil && !st.refused[string(pod.UID)] && want.Gate == nil && len(want.Best) > 0 {
+		if pod.DeletionTimestamp == nil && !st.refused[string(pod.UID)] && !sleepsOn(pod) && want.Gate == nil && len(want.Best) > 0 {
 			return fmt.Sprintf("pod %s waits and fits on %d nodes", pod.Name, len(want.Feasible))
 		}
 	}
 	return ""
+}
+
+// sleepsOn says whether upstream's hints, which ours equal, may leave the pod asleep
+// though it fits: they do not follow the namespace selectors of required affinity,
+// nor see that nobody is left to be near to.
+func sleepsOn(pod *v1.Pod) bool {
+	a := pod.Spec.Affinity
+	return a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
 }
 
 // vanish ends the oldest bind with its pod gone, three times out of four.
