@@ -19,6 +19,7 @@ func (m *maker) corner(p *v1.Pod, nodes []*v1.Node) {
 		func() { m.cornerTerm(p, nodes) },
 		func() { m.cornerResource(p) },
 		func() { m.cornerResource(p) },
+		func() { m.cornerResource(p) },
 	}
 	if m.has["InterPodAffinity"] {
 		shapes = append(shapes, func() { m.cornerPodTerm(p) }, func() { m.cornerPodTerm(p) }, func() { m.cornerPodTerm(p) })
@@ -70,6 +71,8 @@ func (m *maker) cornerResource(p *v1.Pod) {
 	p.Spec.Containers[0].Resources.Requests = Pick(m.Rand,
 		v1.ResourceList{name: resource.MustParse("1")},
 		v1.ResourceList{name: resource.MustParse("1")},
+		v1.ResourceList{name: resource.MustParse("1")},
+		v1.ResourceList{name: resource.MustParse("1")},
 		v1.ResourceList{"hugepages-2Mi": resource.MustParse("2Mi")},
 		v1.ResourceList{"hugepages-2Mi": resource.MustParse("2Mi"), v1.ResourceMemory: resource.MustParse("4Mi")},
 	)
@@ -88,12 +91,12 @@ func (m *maker) cornerResource(p *v1.Pod) {
 
 func (m *maker) cornerPodTerm(p *v1.Pod) {
 	t := v1.PodAffinityTerm{TopologyKey: Pick(m.Rand, v1.LabelTopologyZone, v1.LabelHostname), LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}}
-	switch m.Intn(8) {
+	switch m.Intn(11) {
 	case 0, 5, 6:
 		t.TopologyKey = ""
-	case 1, 7:
+	case 1, 7, 8:
 		t.LabelSelector = nil
-	case 2:
+	case 2, 9, 10:
 		t.LabelSelector = &metav1.LabelSelector{}
 	case 3:
 		t.NamespaceSelector = &metav1.LabelSelector{}
