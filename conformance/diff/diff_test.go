@@ -157,7 +157,7 @@ func TestEveryFieldIsCompared(t *testing.T) {
 // exception holds only for a scheduler that places it nowhere.
 func TestOverflowExceptionIsChecked(t *testing.T) {
 	up := upstream(t)
-	r, err := Run(up, up, Options{Seed: 1, Cases: 3000, Sizes: gen.DefaultSizes, MaxFailures: 100})
+	r, err := Run(up, up, Options{Seed: 1, Cases: 12000, Sizes: gen.Sizes{Pods: 12, AtMost: 25}, MaxFailures: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
