@@ -38,7 +38,7 @@ func setting(t *testing.T, otherwise int, names ...string) int {
 	return otherwise
 }
 
-func cases(t *testing.T) int { return setting(t, 6000, "KUMIKI_CASES", "N") }
+func cases(t *testing.T) int { return setting(t, 10000, "KUMIKI_CASES", "N") }
 func seed(t *testing.T) int  { return setting(t, 1, "KUMIKI_SEED", "SEED") }
 
 func upstream(t *testing.T) diff.Upstream {
