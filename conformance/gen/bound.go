@@ -65,9 +65,10 @@ func (m *maker) bound(node *v1.Node, p *v1.Pod) *v1.Pod {
 	}
 	m.amongOthers(p, m.crossed/4)
 	m.volumes(p, m.volumed/4)
-	if m.volumed > 0 && m.Chance(8) {
+	if m.volumed > 0 && m.Chance(10) {
 		p.Spec.Volumes = append(p.Spec.Volumes, Pick(m.Rand,
 			v1.Volume{Name: "disk", VolumeSource: v1.VolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk-1"}}},
+			v1.Volume{Name: "disk", VolumeSource: v1.VolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}}},
 			v1.Volume{Name: "disk", VolumeSource: v1.VolumeSource{ISCSI: &v1.ISCSIVolumeSource{TargetPortal: "portal", IQN: "iqn.disk-1"}}},
 			v1.Volume{Name: "disk", VolumeSource: v1.VolumeSource{RBD: &v1.RBDVolumeSource{CephMonitors: []string{"mon-a"}, RBDPool: "pool", RBDImage: "disk-1"}}}))
 	}

@@ -91,10 +91,10 @@ func (m *maker) cornerResource(p *v1.Pod) {
 
 func (m *maker) cornerPodTerm(p *v1.Pod) {
 	t := v1.PodAffinityTerm{TopologyKey: Pick(m.Rand, v1.LabelTopologyZone, v1.LabelHostname), LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}}
-	switch m.Intn(11) {
+	switch m.Intn(13) {
 	case 0, 5, 6:
 		t.TopologyKey = ""
-	case 1, 7, 8:
+	case 1, 7, 8, 11, 12:
 		t.LabelSelector = nil
 	case 2, 9, 10:
 		t.LabelSelector = &metav1.LabelSelector{}
@@ -151,6 +151,7 @@ func (m *maker) cornerVolume(p *v1.Pod, nodes []*v1.Node) {
 	if m.Chance(30) {
 		v.VolumeSource = Pick(m.Rand,
 			v1.VolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk-1", ReadOnly: m.Chance(60)}},
+			v1.VolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}},
 			v1.VolumeSource{RBD: &v1.RBDVolumeSource{CephMonitors: []string{"mon-a"}, RBDPool: "pool", RBDImage: "disk-1", ReadOnly: m.Chance(30)}},
 			v1.VolumeSource{ISCSI: &v1.ISCSIVolumeSource{TargetPortal: "portal", IQN: "iqn.disk-1"}})
 		p.Spec.Volumes = []v1.Volume{v}
