@@ -80,8 +80,8 @@ step "conformance with kube-scheduler 1.36.3" $GO -C conformance test -timeout 2
 # shellcheck disable=SC2086
 step "conformance of command lines" $GO -C conformance test -count 1 -timeout 20m $conf_programs
 
-# These take libraries of their own, at versions that the others must not be drawn to; they stand outside go.work.
-step "chart, alerts and board" env GOWORK=off $GO -C deploy/test test ./...
+# It takes libraries of its own, at versions that the others must not be drawn to; it stands outside go.work.
+step "chart, by Helm's engine" env GOWORK=off $GO -C deploy/test test ./...
 
 step "build the local cluster" "$MAKE" --no-print-directory build
 step "local cluster" $GO -C localcluster test -count 1 -p 1 -timeout 20m ./...
