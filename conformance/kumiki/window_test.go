@@ -127,6 +127,14 @@ func (m *march) step() string {
 	m.stir()
 	pod := m.w.Pending("", m.nodes)
 	pod.Spec.SchedulingGates, pod.Spec.NodeName = nil, ""
+	if namesNodes(pod) {
+		// Upstream visits named nodes in the order of a map: how many it has looked at when one fails, and so where the
+		// next search begins, differs from run to run. What can fail on a node is left out here.
+		pod.Spec.Volumes, pod.Spec.ResourceClaims = nil, nil
+		for i := range pod.Spec.Containers {
+			pod.Spec.Containers[i].Resources.Claims = nil
+		}
+	}
 	m.setObjects(m.w.Made())
 	want := m.up.Search(pod)
 	s := m.store.Snapshot()
@@ -163,6 +171,16 @@ func (m *march) step() string {
 	m.up.Set(bound)
 	m.change(func() { m.store.SetPod(m.intake.Pod(bound)) })
 	return ""
+}
+
+// namesNodes tells whether a pod asks for nodes by name.
+func namesNodes(p *v1.Pod) bool {
+	a := p.Spec.Affinity
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return false
+	}
+	return slices.ContainsFunc(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms,
+		func(t v1.NodeSelectorTerm) bool { return len(t.MatchFields) > 0 })
 }
 
 // looked lists the nodes that kumiki's search looked at.
