@@ -19,7 +19,8 @@ var reads = map[string][]cluster.Kind{
 	config.VolumeZone: {cluster.KindClaim, cluster.KindVolume, cluster.KindStorageClass},
 	config.NodeVolumeLimits: {cluster.KindClaim, cluster.KindVolume, cluster.KindStorageClass, cluster.KindCSINode, cluster.KindCSIDriver,
 		cluster.KindAttachment},
-	config.DynamicResources: {cluster.KindDeviceClaim, cluster.KindResourceSlice, cluster.KindDeviceClass},
+	config.DefaultPreemption: {cluster.KindBudget},
+	config.DynamicResources:  {cluster.KindDeviceClaim, cluster.KindResourceSlice, cluster.KindDeviceClass},
 }
 
 // owners are what PodTopologySpread takes the selectors of default constraints from.

@@ -35,6 +35,7 @@ func TestOnlyWhatPluginsReadIsWatched(t *testing.T) {
 		{with(configv1.PodTopologySpreadArgs{DefaultingType: configv1.SystemDefaulting}, config.PodTopologySpread),
 			"[ReplicaSet ReplicationController Service StatefulSet]"},
 		{with(list, config.InterPodAffinity, config.VolumeRestrictions), "[Namespace PersistentVolumeClaim]"},
+		{with(list, config.DefaultPreemption), "[PodDisruptionBudget]"},
 		{with(list, config.DynamicResources), "[DeviceClass ResourceClaim ResourceSlice]"},
 	} {
 		if got := fmt.Sprint(Kinds(c.config)); got != c.want {
@@ -46,7 +47,7 @@ func TestOnlyWhatPluginsReadIsWatched(t *testing.T) {
 	for _, kind := range Kinds(config.Default()) {
 		watched[kind] = true
 	}
-	if len(watched) != 15 || watched[cluster.KindDeviceTaint] {
+	if len(watched) != 16 || watched[cluster.KindDeviceTaint] {
 		t.Errorf("the default profile watches %v", watched)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	storagev1 "k8s.io/api/storage/v1"
@@ -28,6 +29,7 @@ var kindOrder = []cluster.Kind{
 	cluster.KindNamespace, cluster.KindService, cluster.KindController, cluster.KindReplicaSet, cluster.KindStatefulSet,
 	cluster.KindStorageClass, cluster.KindCSIDriver, cluster.KindCSINode, cluster.KindCapacity, cluster.KindVolume, cluster.KindClaim,
 	cluster.KindAttachment, cluster.KindDeviceClass, cluster.KindResourceSlice, cluster.KindDeviceTaint, cluster.KindDeviceClaim,
+	cluster.KindBudget,
 }
 
 // source is where the objects of a kind come from.
@@ -82,6 +84,9 @@ func source(c kubernetes.Interface, kind cluster.Kind) (*cache.ListWatch, runtim
 	case cluster.KindDeviceTaint:
 		api := c.ResourceV1beta2().DeviceTaintRules()
 		return listWatch(api.List, api.Watch), &resourcev1beta2.DeviceTaintRule{}
+	case cluster.KindBudget:
+		api := c.PolicyV1().PodDisruptionBudgets(all)
+		return listWatch(api.List, api.Watch), &policyv1.PodDisruptionBudget{}
 	}
 	panic(fmt.Sprintf("kube: no API is known for kind %s", kind))
 }

@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -124,6 +125,8 @@ func TestWhatIsNotReadIsNotKept(t *testing.T) {
 			Driver: "d", Data: &runtime.RawExtension{Raw: []byte("secret")}}}}},
 		&resourceapi.ResourceSlice{ObjectMeta: m},
 		&resourceapi.DeviceClass{ObjectMeta: m},
+		&policyv1.PodDisruptionBudget{ObjectMeta: m, Status: policyv1.PodDisruptionBudgetStatus{
+			Conditions: []metav1.Condition{{Message: "secret"}}}},
 	} {
 		kind := cluster.KindOf(obj)
 		kept := Trim(obj)

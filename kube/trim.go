@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	storagev1 "k8s.io/api/storage/v1"
@@ -73,6 +74,9 @@ func Trim(obj cluster.Object) cluster.Object {
 		return &resourceapi.DeviceClass{ObjectMeta: unlabelled(&o.ObjectMeta), Spec: o.Spec}
 	case *resourcev1beta2.DeviceTaintRule:
 		return &resourcev1beta2.DeviceTaintRule{ObjectMeta: unlabelled(&o.ObjectMeta), Spec: o.Spec}
+	case *policyv1.PodDisruptionBudget:
+		return &policyv1.PodDisruptionBudget{ObjectMeta: unlabelled(&o.ObjectMeta), Spec: policyv1.PodDisruptionBudgetSpec{Selector: o.Spec.Selector},
+			Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: o.Status.DisruptionsAllowed, DisruptedPods: o.Status.DisruptedPods}}
 	}
 	panic(fmt.Sprintf("kube: nothing is known of a %T", obj))
 }

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	storagev1 "k8s.io/api/storage/v1"
@@ -40,6 +41,7 @@ const (
 	KindResourceSlice Kind = "ResourceSlice"
 	KindDeviceClass   Kind = "DeviceClass"
 	KindDeviceTaint   Kind = "DeviceTaintRule"
+	KindBudget        Kind = "PodDisruptionBudget"
 )
 
 // KindOf is the kind of an object. It panics with the type of one the store does not keep.
@@ -77,6 +79,8 @@ func KindOf(obj Object) Kind {
 		return KindDeviceClass
 	case *resourcev1beta2.DeviceTaintRule:
 		return KindDeviceTaint
+	case *policyv1.PodDisruptionBudget:
+		return KindBudget
 	}
 	panic(fmt.Sprintf("cluster: object of type %T", obj))
 }
@@ -116,6 +120,8 @@ func EmptyObject(k Kind) Object {
 		return &resourceapi.DeviceClass{}
 	case KindDeviceTaint:
 		return &resourcev1beta2.DeviceTaintRule{}
+	case KindBudget:
+		return &policyv1.PodDisruptionBudget{}
 	}
 	return nil
 }
