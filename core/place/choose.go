@@ -20,6 +20,7 @@ type totals struct {
 }
 
 type normalised struct {
+	at      int // index in the class's scorers
 	raw     []int64
 	normal  plugin.Normal
 	weight  int64
@@ -45,7 +46,7 @@ func (sr *search) keptTotals() totals {
 		case sc.nonZero == 0:
 			t.flat += sc.Weight * sc.Normal().Apply(0, 0)
 		default:
-			t.extra = append(t.extra, normalised{sc.raw, sc.Normal(), sc.Weight, sr.largest(sc.raw)})
+			t.extra = append(t.extra, normalised{i, sc.raw, sc.Normal(), sc.Weight, sr.largest(sc.raw)})
 		}
 	}
 	return t
@@ -65,9 +66,15 @@ func (sr *search) largest(raw []int64) int64 {
 func (pl *Placer) choose(s cluster.Snapshot, sr *search, out *Outcome, draw func(n int) int) {
 	top := topTwo{first: cluster.NoNode, second: cluster.NoNode, next: math.MinInt64}
 	pl.meter.Plugin(plugin.AtScore, "")
+	wide := pl.wideScores(s, sr)
+	if !wide && sr.ranked() {
+		sr.class.chooseRanked(sr, out, draw)
+		return
+	}
 	t := sr.keptTotals()
+	sr.by = t
 	sum := t.of
-	if pl.wideScores(s, sr) {
+	if wide {
 		pl.scoreParts(s, sr)
 		if sr.err != nil && len(sr.fit) > 1 {
 			out.Err, out.Feasible = sr.err, len(sr.fit)
@@ -100,7 +107,7 @@ func (pl *Placer) choose(s cluster.Snapshot, sr *search, out *Outcome, draw func
 		out.RunnerUpTotal = top.next
 	}
 	if out.Tied > 1 && mutant != tieToFirst {
-		sr.breakTie(out, sum, draw(out.Tied))
+		sr.breakTie(out, sum, checkedDraw(draw, out.Tied))
 	}
 }
 
@@ -228,11 +235,16 @@ func (top *topTwo) scanFlat(verdicts []plugin.Verdict, t *totals) (feasible int)
 	return feasible
 }
 
+func checkedDraw(draw func(n int) int, tied int) int {
+	k := draw(tied)
+	if k < 0 || k >= tied {
+		panic(fmt.Sprintf("place: draw gave %d of %d tied nodes", k, tied))
+	}
+	return k
+}
+
 // breakTie makes the k-th of the tied rows the winner, and the first of the others the runner-up.
 func (sr *search) breakTie(out *Outcome, total func(cluster.NodeIdx) int64, k int) {
-	if k < 0 || k >= out.Tied {
-		panic(fmt.Sprintf("place: draw gave %d of %d tied nodes", k, out.Tied))
-	}
 	out.RunnerUp, out.RunnerUpTotal = out.Node, out.Total
 	want := k
 	if k == 0 {

@@ -10,9 +10,10 @@ import (
 // class is what a Placer keeps for the pods that node-local plugins cannot tell apart.
 type class struct {
 	kept
-	spec *cluster.PodSpec
-	seq  uint64 // the store's journal is applied up to here
-	size int    // bytes this class counts for
+	order order
+	spec  *cluster.PodSpec
+	seq   uint64 // the store's journal is applied up to here
+	size  int    // bytes this class counts for
 
 	newer, older *class // list by last use
 }
@@ -21,7 +22,7 @@ type class struct {
 func (pl *Placer) newClass(spec *cluster.PodSpec) *class {
 	c := &class{}
 	if pl.spare != nil {
-		c.kept = pl.spare.kept
+		c.kept, c.order = pl.spare.kept, pl.spare.order
 		pl.spare = nil
 	}
 	c.spec = spec
@@ -53,6 +54,7 @@ func (pl *Placer) fill(s cluster.Snapshot, p *cluster.Pod, c *class) {
 	c.judge(s, 0, cluster.NodeIdx(rows))
 	pl.meter.Plugin(plugin.AtScore, "")
 	c.scoreAll(s)
+	c.rankAll()
 }
 
 // catchUp judges and scores the rows that changed since the class was last used.
@@ -64,6 +66,7 @@ func (c *class) catchUp(s cluster.Snapshot) {
 	if !ok || len(changes) > int(rows) {
 		c.judge(s, 0, rows)
 		c.score(s, 0, rows)
+		c.rankAll()
 		return
 	}
 	for i, n := range changes {
@@ -77,11 +80,15 @@ func (c *class) catchUp(s cluster.Snapshot) {
 			c.score(s, n, n+1)
 		}
 	}
+	c.rerank(changes)
 }
+
+// perRow is how many bytes a class takes for each row: verdict, base, total, and scores.
+func (c *class) perRow() int { return 4 + 8 + 8 + 8*len(c.scorers) + 8*len(c.order.by.extra) }
 
 // remember adds a class and drops the least recently used ones above the budget.
 func (pl *Placer) remember(c *class) {
-	c.size = len(c.verdicts) * (4 + 8 + 8*len(c.scorers))
+	c.size = len(c.verdicts) * c.perRow()
 	pl.bytes += c.size
 	pl.classes[c.spec] = c
 	pl.pushNewest(c)
@@ -107,7 +114,7 @@ func (pl *Placer) drop(c *class) {
 
 // used moves a class to the newest end and counts what it has grown by.
 func (pl *Placer) used(c *class) {
-	size := len(c.verdicts) * (4 + 8 + 8*len(c.scorers))
+	size := len(c.verdicts) * c.perRow()
 	pl.bytes += size - c.size
 	c.size = size
 	if pl.newest != c {

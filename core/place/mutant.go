@@ -25,6 +25,10 @@ const (
 	windowStands               // the window does not move on
 	rejectsUncounted           // the window moves on by the nodes that fit alone
 	sampleFirst                // a sample is the first rows, not drawn ones
+	rankMissed                 // a changed row keeps its place in the ranking
+	measureKept                // totals stay when what they are measured by changes
+	wingsKept                  // the highest summaries of a ranking stay
+	nextFirst                  // the runner-up is any row but the winner
 	mutations
 )
 

@@ -196,6 +196,9 @@ func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *se
 		pl.remember(c)
 		sr.kept = &c.kept
 	}
+	if !few {
+		sr.class = c
+	}
 	sr.verdicts = sr.kept.verdicts
 	if sr.only != nil && !few {
 		sr.exclude(s)

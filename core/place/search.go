@@ -13,6 +13,8 @@ import (
 // search is one decision in the making. It reads what its class keeps and never writes to it.
 type search struct {
 	*kept
+	class *class // whose rows are ranked; nil when few nodes are looked at
+	by    totals // what the class's part of the totals is made of, once chosen
 	pod   *cluster.Pod
 	plans []plugin.FilterPlan // per filter of the profile, those of this decision
 	// narrowed are the filters that left nodes out before looking at them, and only what they left; nil means all.

@@ -222,12 +222,8 @@ func (pl *Placer) Scores(out Outcome, n cluster.NodeIdx) []record.PluginScore {
 	for i := range sr.kept.scorers {
 		sc := &sr.kept.scorers[i]
 		wide(sc.at)
-		var largest int64
-		if sc.Normal() != plugin.AsIs && sc.nonZero > 0 {
-			largest = sr.largest(sc.raw)
-		}
 		raw := sc.raw[n]
-		scores = append(scores, record.PluginScore{Plugin: sc.Name(), Raw: raw, Weighted: sc.Weight * sc.Normal().Apply(raw, largest)})
+		scores = append(scores, record.PluginScore{Plugin: sc.Name(), Raw: raw, Weighted: sc.Weight * sc.Normal().Apply(raw, sr.by.largestOf(i))})
 	}
 	wide(math.MaxInt)
 	return scores
