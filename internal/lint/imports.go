@@ -62,6 +62,7 @@ var graph = map[string]layer{
 	"internal/lint":        {nil, "judges the others, so depends on none"},
 	"internal/probe":       {nil, "runs a test that is expected to fail, for tests of any layer"},
 	"internal/e2e/checker": {nil, "judges placements by the API server alone, so shares no code with what it judges"},
+	"internal/fault":       {nil, "stands between a scheduler and its API server; it knows neither"},
 	"internal/learntest":   {[]string{"internal/testcluster"}, "runs the commands of docs/learn; it knows only what a reader can type"},
 	"internal/testcluster": {nil, "starts a real cluster for tests of any layer"},
 
