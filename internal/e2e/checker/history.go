@@ -49,6 +49,11 @@ func Follow(ctx context.Context, client kubernetes.Interface) *History {
 func (h *History) Stop() []string {
 	h.cancel()
 	<-h.ended
+	return h.Found()
+}
+
+// Found is what was found so far, in the order of finding.
+func (h *History) Found() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.found)

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reliability
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// eventually asks until nothing is wrong or ctx ends. wrong says what is, empty when nothing.
+func eventually(ctx context.Context, what string, wrong func() string) error {
+	for {
+		w := wrong()
+		if w == "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waited in vain until %s: %s", what, w)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// pause waits, or returns early when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
