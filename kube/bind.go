@@ -57,6 +57,7 @@ type Binder struct {
 	mu      sync.Mutex
 	waiting []engine.Bind
 	running int
+	held    bool // nothing that waits is sent
 	closed  bool
 	workers sync.WaitGroup
 }
@@ -86,7 +87,27 @@ func (b *Binder) Bind(bind engine.Bind) {
 		return
 	}
 	b.waiting = append(b.waiting, bind)
-	if b.running < b.limit {
+	b.startLocked(1)
+}
+
+// Hold keeps what was not sent yet from being sent, or lets it go. What was sent goes on.
+func (b *Binder) Hold(on bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held = on
+	b.startLocked(len(b.waiting))
+}
+
+// InFlight counts the binds that were sent and have no outcome.
+func (b *Binder) InFlight() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.running
+}
+
+// startLocked starts workers for so many binds that wait.
+func (b *Binder) startLocked(n int) {
+	for ; n > 0 && !b.held && b.running < b.limit; n-- {
 		b.running++
 		b.workers.Add(1)
 		b.metrics.goroutines.WithLabelValues("binding").Set(float64(b.running))
@@ -99,7 +120,7 @@ func (b *Binder) work() {
 	defer b.workers.Done()
 	for {
 		b.mu.Lock()
-		if len(b.waiting) == 0 || b.closed {
+		if len(b.waiting) == 0 || b.closed || b.held {
 			b.running--
 			b.metrics.goroutines.WithLabelValues("binding").Set(float64(b.running))
 			b.mu.Unlock()

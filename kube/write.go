@@ -42,6 +42,7 @@ type Writer struct {
 	lanes   map[string]*lane // UID of a pod -> its jobs; a lane without jobs is not kept
 	ready   []*lane          // lanes that nobody works on, oldest first
 	running int
+	held    bool // no job that waits is begun
 	closed  bool
 	workers sync.WaitGroup
 }
@@ -94,7 +95,27 @@ func (w *Writer) queue(j job) {
 		w.ready = append(w.ready, l)
 	}
 	l.jobs = append(l.jobs, j)
-	if w.running < w.limit && len(w.ready) > 0 {
+	w.startLocked(min(1, len(w.ready)))
+}
+
+// Hold keeps jobs that were not begun from being begun, or lets them go. What was begun goes on.
+func (w *Writer) Hold(on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held = on
+	w.startLocked(len(w.ready))
+}
+
+// InFlight counts the pods for which a job is under way.
+func (w *Writer) InFlight() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.running
+}
+
+// startLocked starts workers for so many lanes that are ready.
+func (w *Writer) startLocked(n int) {
+	for ; n > 0 && !w.held && w.running < w.limit; n-- {
 		w.running++
 		w.workers.Add(1)
 		w.metrics.goroutines.WithLabelValues("prebinding").Set(float64(w.running))
@@ -107,7 +128,7 @@ func (w *Writer) work() {
 	defer w.workers.Done()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(w.ready) > 0 && !w.closed {
+	for len(w.ready) > 0 && !w.closed && !w.held {
 		l := w.ready[0]
 		w.ready[0] = nil
 		w.ready = w.ready[1:]
