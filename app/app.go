@@ -186,6 +186,9 @@ func (s *Scheduler) Ask(ctx context.Context, f func(*engine.Engine)) error {
 // Synced is closed when the scheduler knows the pods and nodes of the cluster.
 func (s *Scheduler) Synced() <-chan struct{} { return s.inner.Loop.Synced() }
 
+// Paused is the pause that the lease asks for, nil while it asks for none.
+func (s *Scheduler) Paused() *record.Pause { return s.inner.Paused().Record() }
+
 // Run schedules until ctx ends and then hands over, or until the lease is lost, which is an error. It runs once.
 func (s *Scheduler) Run(ctx context.Context) error {
 	defer s.clients.Close()

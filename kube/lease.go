@@ -57,6 +57,7 @@ type leaseLock struct {
 	lease           *coordinationv1.Lease // as last read or written
 	// foreign is called when the lease is read in the hands of another.
 	foreign func()
+	pausing pausing
 	// renewed is when the last write that gave us the lease was begun; nil before the first, and after we gave it back.
 	renewed atomic.Pointer[time.Time]
 }
@@ -70,6 +71,7 @@ func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 		return nil, nil, err // the elector asks for the kind of the error
 	}
 	l.lease = lease
+	l.pausing.read(lease)
 	rec := resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)
 	if rec.HolderIdentity != "" && rec.HolderIdentity != l.identity {
 		l.foreign()
@@ -93,6 +95,7 @@ func (l *leaseLock) Create(ctx context.Context, rec resourcelock.LeaderElectionR
 		return err
 	}
 	l.lease = made
+	l.pausing.read(made)
 	l.wrote(held, began)
 	return nil
 }
@@ -110,6 +113,7 @@ func (l *leaseLock) Update(ctx context.Context, rec resourcelock.LeaderElectionR
 		return err
 	}
 	l.lease = written
+	l.pausing.read(written)
 	l.wrote(held, began)
 	return nil
 }
@@ -122,9 +126,11 @@ func (l *leaseLock) wrote(held bool, began time.Time) {
 	}
 }
 
-// annotate publishes the endpoint when the lease is given to us, which it tells, and takes it down when we release it.
+// annotate publishes the endpoint, and what becomes of a pause, when the lease is given to us, which it tells, and takes
+// both down when we release it.
 func (l *leaseLock) annotate(lease *coordinationv1.Lease) (held bool) {
 	held = lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == l.identity
+	l.pausing.answer(lease, held)
 	if !held || l.endpoint.Address == "" {
 		delete(lease.Annotations, EndpointAnnotation)
 		delete(lease.Annotations, CAAnnotation)
@@ -217,6 +223,9 @@ func (e *Election) Holds() bool {
 	renewed := e.lock.renewed.Load()
 	return renewed != nil && time.Since(*renewed) < e.lasts
 }
+
+// Paused is the pause that the lease asks for, as last read; nil when it asks for none.
+func (e *Election) Paused() *Pause { return e.lock.pausing.asked.Load() }
 
 // Contested tells whether another was seen to hold the lease: its last binds may not have reached our watch.
 func (e *Election) Contested() bool {

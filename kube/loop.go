@@ -85,6 +85,7 @@ type Loop struct {
 	// lead tells whether the lease is certainly ours; set before Run.
 	lead     func() bool
 	deciding atomic.Bool
+	held     atomic.Bool  // no cycles although deciding: a pause
 	beat     atomic.Int64 // nanoseconds since start of the last turn
 	synced   chan struct{}
 
@@ -128,6 +129,12 @@ func always() bool { return true }
 // becomes the leader.
 func (l *Loop) Decide(on bool) {
 	l.deciding.Store(on)
+	l.poke()
+}
+
+// Hold stops cycles until it is called with false, whatever Decide says.
+func (l *Loop) Hold(on bool) {
+	l.held.Store(on)
 	l.poke()
 }
 
@@ -258,7 +265,7 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 	}
 
 	cycles := 0
-	if l.deciding.Load() && l.lead() && !l.cfg.Inbox.Behind() {
+	if l.deciding.Load() && !l.held.Load() && l.lead() && !l.cfg.Inbox.Behind() {
 		for ; cycles < l.cfg.Cycles && l.unanswered < l.cfg.DecidedAhead && l.cfg.Engine.Ready(); cycles++ {
 			l.step(log, engine.Cycle{})
 		}

@@ -45,6 +45,7 @@ type Metrics struct {
 	oversold         *metrics.Gauge
 	oversells        *metrics.Counter
 	staleness        *metrics.GaugeVec
+	paused           *metrics.Gauge
 }
 
 // Registry is what metrics are registered with.
@@ -161,4 +162,14 @@ func (m *Metrics) own() {
 		"How often a node was found oversold that was not a second before."))
 	m.staleness = m.gauges(a("watch_staleness_seconds",
 		"Seconds since the API server last sent anything over a watch; a silent one brings a bookmark about once a minute."), "watch")
+	m.paused = m.gauge(a("paused",
+		"1 while this process leads and is paused by the annotation on its lease, and so binds nothing; 0 otherwise."))
+}
+
+func (m *Metrics) tellPaused(paused bool) {
+	if paused {
+		m.paused.Set(1)
+	} else {
+		m.paused.Set(0)
+	}
 }

@@ -39,6 +39,7 @@ type Scheduler struct {
 func (s *Scheduler) Run(ctx context.Context) error {
 	if s.Election != nil {
 		s.Loop.lead, s.World.Binder.lead, s.World.Writer.lead = s.Election.Holds, s.Election.Holds, s.Election.Holds
+		s.obeyPauses(&s.Election.lock.pausing)
 	}
 	s.Loop.told.heard = &s.Informers.heard
 	inside, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -88,6 +89,26 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		<-over
 	}
 	return nil
+}
+
+// obeyPauses lets the lease stop and start what acts. It comes before the election begins. Nothing has to be waited for
+// when a pause is read: what a turn under way still decides is held by the binder and the writer.
+func (s *Scheduler) obeyPauses(p *pausing) {
+	p.hold = func(on bool) {
+		s.World.Binder.Hold(on)
+		s.World.Writer.Hold(on)
+		s.Loop.Hold(on)
+	}
+	p.inFlight = func() int { return s.World.Binder.InFlight() + s.World.Writer.InFlight() }
+	p.tell = s.Loop.cfg.Metrics.tellPaused
+}
+
+// Paused is the pause that the lease asks for, nil when it asks for none or when there is no election.
+func (s *Scheduler) Paused() *Pause {
+	if s.Election == nil {
+		return nil
+	}
+	return s.Election.Paused()
 }
 
 // retire stops deciding and lets what is under way end, while the lease is still ours.

@@ -29,6 +29,9 @@ type PodReport struct {
 	// Nominated is the node that is being freed for the pod.
 	Nominated string `json:"nominated,omitempty"`
 
+	// Paused is set while the scheduler is paused, and so does not place the pod.
+	Paused *Pause `json:"paused,omitempty"`
+
 	// Attempts counts tries; Unschedulable and Errors count how they ended and set the backoff.
 	Attempts      int  `json:"attempts"`
 	Unschedulable int  `json:"unschedulable,omitempty"`
@@ -164,6 +167,8 @@ type PodOnNode struct {
 type QueueReport struct {
 	At     Time        `json:"at"`
 	Counts QueueCounts `json:"counts"`
+	// Paused is set while the scheduler is paused, and so places nothing.
+	Paused *Pause `json:"paused,omitempty"`
 	// Entries are sorted: active in the order in which they will be tried, then in flight, backoff by its end,
 	// unschedulable and gated by name.
 	Entries []QueueEntry `json:"entries,omitempty"`
@@ -194,4 +199,13 @@ type QueueEntry struct {
 	Until Time `json:"until,omitempty"`
 	// Plugins rejected the pod at its last attempt, or gate it; sorted.
 	Plugins []string `json:"plugins,omitempty"`
+}
+
+// Pause is a wish of a person that the scheduler place nothing.
+type Pause struct {
+	// Since is 0 when it is not known.
+	Since  Time   `json:"since,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// By is who asked, as far as it is known.
+	By string `json:"by,omitempty"`
 }

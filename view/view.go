@@ -46,6 +46,8 @@ const movesOfPod = 16
 // Options make a View.
 type Options struct {
 	Asker Asker
+	// Paused tells of the pause of the scheduler, nil while there is none; a nil function means that there is never one.
+	Paused func() *record.Pause
 	// Moves and Decisions bound the past; the defaults above when 0.
 	Moves, Decisions int
 }
@@ -53,7 +55,8 @@ type Options struct {
 // View answers questions and keeps the newest moves and decisions. Moved and Decided may be called from one goroutine
 // while any number asks.
 type View struct {
-	asker Asker
+	asker  Asker
+	paused func() *record.Pause
 	// epoch names this process, because the numbers of moves begin again with each.
 	epoch string
 
@@ -76,7 +79,10 @@ func New(o Options) *View {
 	}
 	var id [8]byte
 	rand.Read(id[:]) // never fails
-	v := &View{asker: o.Asker, epoch: hex.EncodeToString(id[:])}
+	if o.Paused == nil {
+		o.Paused = func() *record.Pause { return nil }
+	}
+	v := &View{asker: o.Asker, paused: o.Paused, epoch: hex.EncodeToString(id[:])}
 	v.mu.moves = newRing[record.QueueMove](o.Moves)
 	v.mu.decisions = newRing[record.Decision](o.Decisions)
 	v.mu.lastOf = map[string]uint64{}
@@ -135,6 +141,9 @@ func (v *View) Pod(ctx context.Context, namespace, name string) (report record.P
 	if err != nil || !found {
 		return record.PodReport{}, false, err
 	}
+	if report.Node == "" {
+		report.Paused = v.paused()
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if number, ok := v.mu.lastOf[report.Pod.UID]; ok && report.Last == nil {
@@ -174,6 +183,7 @@ func (v *View) Queue(ctx context.Context) (report record.QueueReport, err error)
 			report.Entries[i].Plugins = slices.Clone(report.Entries[i].Plugins)
 		}
 	})
+	report.Paused = v.paused()
 	return report, err
 }
 

@@ -108,10 +108,11 @@ func newRootCommand(io streams) *cobra.Command {
 Try it on this machine:      kumiki up
 Ask about a pending pod:     kumiki why pod/NAME -n NAMESPACE
 See what waits:              kumiki queue -A
+Place nothing for a while:   kumiki pause
 Run it in a cluster:         kumiki scheduler --config FILE`,
 	}
 	root.AddCommand(
-		newUpCommand(io), newSchedulerCommand(io, "scheduler"), newWhyCommand(io), newCaptureCommand(io), newQueueCommand(io), newReplayCommand(io),
+		newUpCommand(io), newSchedulerCommand(io, "scheduler"), newWhyCommand(io), newCaptureCommand(io), newQueueCommand(io), newReplayCommand(io), newPauseCommand(io), newResumeCommand(io),
 		bench.NewCommand(), newConfigCommand(io), newVersionCommand(io),
 	)
 	return root

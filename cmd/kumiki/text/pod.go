@@ -58,6 +58,9 @@ func Pod(w io.Writer, r record.PodReport, wide bool) error {
 	if r.Node != "" {
 		p.placed(r)
 	} else {
+		if line := paused(r.Paused, r.At); line != "" {
+			p.printf("%s\n", line)
+		}
 		p.pending(r)
 	}
 	if wide {

@@ -14,6 +14,9 @@ import (
 // Queue writes how many pods wait where, and the entries given.
 func Queue(w io.Writer, r record.QueueReport, wide bool) error {
 	p := &page{w: w, wide: wide}
+	if line := paused(r.Paused, r.At); line != "" {
+		p.printf("%s\n\n", line)
+	}
 	c := r.Counts
 	p.table([][]string{
 		{"ACTIVE", "IN FLIGHT", "BACKOFF", "UNSCHEDULABLE", "GATED"},
