@@ -99,7 +99,7 @@ func (s *stream) run(ctx context.Context, arrivals <-chan arrival) error {
 		select {
 		case a := <-in:
 			if a.err != nil {
-				return errors.Join(s.release(func(*holding) bool { return true }), a.err)
+				return firstOf(s.release(func(*holding) bool { return true }), a.err)
 			}
 			err = s.pass(ctx, a.event)
 		case now := <-due:
@@ -121,12 +121,20 @@ func (s *stream) run(ctx context.Context, arrivals <-chan arrival) error {
 func (s *stream) end(how End) error {
 	switch how {
 	case Expired:
-		return errors.Join(s.write(s.form.gone()), io.EOF)
+		return firstOf(s.write(s.form.gone()), io.EOF)
 	case Severed:
 		return errSevered
 	default:
 		return io.EOF
 	}
+}
+
+// firstOf keeps io.EOF what it is, which a joined error would not.
+func firstOf(err, otherwise error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
 }
 
 // pass does with one event what the rules say.
