@@ -12,13 +12,16 @@ UPSTREAM_LDFLAGS = $(shell cat localcluster/ldflags.txt)
 
 MODULES = . localcluster conformance
 # Outside go.work: what they require must not move the versions of the others.
-MODULES_APART = deploy/test
+MODULES_APART = deploy/test tools
 
 # make up ARGS="--nodes 500"
 ARGS ?=
 # make conformance N=1000 SEED=7
 N    ?= 50000
 SEED ?= 1
+# make image IMAGE=registry.example/kumiki VERSION=v1
+IMAGE   ?= kumiki
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 # make fuzz FUZZTIME=1m
 FUZZTIME ?= 10s
 # make bench BENCH=Scan COUNT=5
@@ -51,6 +54,22 @@ localcluster: # as internal/testcluster builds it, so that neither builds again 
 .PHONY: conformance-upstream
 conformance-upstream: ## bin/kube-scheduler: upstream's, to measure against
 	$(GOBUILD) -ldflags "$(UPSTREAM_LDFLAGS)" -o bin/kube-scheduler ./conformance/cmd/kube-scheduler
+
+# What goes into an image is built outside the workspace, whose other modules must not move its versions, and without
+# paths and cgo: the same commit gives the same bytes.
+.PHONY: image
+image: ## out/image: images for amd64 and arm64 with bills of materials (IMAGE=registry.example/kumiki VERSION=v1)
+	@mkdir -p out/image
+	GOWORK=off $(GO) -C tools build -buildvcs=false -o ../bin/image ./image
+	@for a in amd64 arm64; do \
+		echo "building for linux/$$a" >&2; \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$a GOWORK=off $(GOBUILD) -trimpath -ldflags "$(UPSTREAM_LDFLAGS) -X main.version=$(VERSION)" \
+			-o out/image/linux-$$a/kumiki ./cmd/kumiki || exit 1; \
+	done
+	@bin/image build --name $(IMAGE) --version $(VERSION) --revision "$$(git rev-parse HEAD 2>/dev/null)" \
+		--created "$$(git log -1 --format=%ct 2>/dev/null || echo 0)" --licence LICENSE --out out/image \
+		--binary linux/amd64=out/image/linux-amd64/kumiki --binary linux/arm64=out/image/linux-arm64/kumiki
+	@bin/image check out/image/$(notdir $(IMAGE)).oci.tar version
 
 .PHONY: lint
 lint: ## formatting, vet and staticcheck on all modules, the rules of internal/lint

@@ -83,6 +83,9 @@ step "conformance of command lines" $GO -C conformance test -count 1 -timeout 20
 # It takes libraries of its own, at versions that the others must not be drawn to; it stands outside go.work.
 step "chart, by Helm's engine" env GOWORK=off $GO -C deploy/test test ./...
 
+# Likewise: it packs images.
+step "images" env GOWORK=off $GO -C tools test ./...
+
 step "build the local cluster" "$MAKE" --no-print-directory build
 step "local cluster" $GO -C localcluster test -count 1 -p 1 -timeout 20m ./...
 if [ -n "$root_cluster" ]; then

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// source is a program that says under which name and with what it was started.
+const source = `package main
+
+import (
+	"os"
+	"strings"
+)
+
+func main() { os.Stdout.WriteString(strings.Join(os.Args, " ")) }
+`
+
+// architectures of the images; that of this machine is among them on all that Go programmers use.
+var architectures = []string{"amd64", "arm64"}
+
+// tiny builds the program for each architecture, as make image builds kumiki.
+func tiny(t *testing.T) []binary {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{"main.go": source, "go.mod": "module example/tiny\n\ngo 1.26\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all []binary
+	for _, arch := range architectures {
+		b := binary{Platform: runtime.GOOS + "/" + arch, File: filepath.Join(dir, arch)}
+		c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", b.File, ".")
+		c.Dir, c.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+arch, "GOWORK=off")
+		if text, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("building for %s: %v\n%s", b.Platform, err, text)
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// packed builds images and returns their directory.
+func packed(t *testing.T, binaries []binary) string {
+	t.Helper()
+	dir := t.TempDir()
+	w := wanted{Name: "registry.example/team/kumiki", Version: "v1", Revision: "0123abcd", Created: noon, Licence: "../../LICENSE", Binaries: binaries}
+	if _, err := build(w, dir, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func contents(t *testing.T, dir string) files {
+	t.Helper()
+	all := files{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if all[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// TestTheSameBinariesGiveTheSameBytes: whatever their paths, times and order on the command line. It catches a time of
+// the clock in a tar header (tarOf.add without ModTime of the commit, or time.Now there), the path of a binary in the
+// bill of materials, and platforms in the order of the flags.
+func TestTheSameBinariesGiveTheSameBytes(t *testing.T) {
+	first := tiny(t)
+	var second []binary
+	for _, b := range first {
+		content, err := os.ReadFile(b.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		elsewhere := filepath.Join(t.TempDir(), "other")
+		if err := os.WriteFile(elsewhere, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		second = append(second, binary{b.Platform, elsewhere})
+	}
+	slices.Reverse(second)
+	a, b := contents(t, packed(t, first)), contents(t, packed(t, second))
+	if len(a) != 1+2*len(architectures) {
+		t.Errorf("%d files, want one layout, and an image and a bill for each platform: %v", len(a), slices.Sorted(maps.Keys(a)))
+	}
+	for name := range a {
+		if !bytes.Equal(a[name], b[name]) {
+			t.Errorf("%s: %d bytes, then %d others", name, len(a[name]), len(b[name]))
+		}
+	}
+}
+
+// TestTheImageRuns: the layout is read back and the binary of this machine is run out of it. It catches a layer whose
+// binary may not be executed (mode 0644 in rootFiles), and an entry point that is not in the layer.
+func TestTheImageRuns(t *testing.T) {
+	layout := filepath.Join(packed(t, tiny(t)), "kumiki.oci.tar")
+	var out, progress bytes.Buffer
+	if err := run([]string{"check", layout, "version", "-o", "json"}, &out, &progress); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(out.String(), "/kumiki version -o json") {
+		t.Errorf("the program said %q", out.String())
+	}
+	for _, arch := range architectures {
+		if !strings.Contains(progress.String(), runtime.GOOS+"/"+arch+": sha256:") {
+			t.Errorf("nothing about %s in %q", arch, progress.String())
+		}
+	}
+}
+
+// images reads the images of a layout by platform.
+func images(t *testing.T, layout string) map[string]*unpacked {
+	t.Helper()
+	blobs, err := readLayout(layout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var top, index v1.IndexManifest
+	if err := errors.Join(blobs.read("index.json", &top), blobs.read(blobName(top.Manifests[0].Digest), &index)); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*unpacked{} // platform -> image
+	for _, m := range index.Manifests {
+		if all[m.Platform.String()], err = blobs.image(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// TestWhoRunsIt: what a cluster that admits no root asks of an image, the names that it is started under, and labels. It
+// catches User by a name instead of a number (runAsNonRoot then refuses it), files that others may write, a link under
+// /usr/local/bin that leads nowhere once unpacked, and a layer of one platform in the image of another.
+func TestWhoRunsIt(t *testing.T) {
+	layout := filepath.Join(packed(t, tiny(t)), "kumiki.oci.tar")
+	all := images(t, layout)
+	if len(all) != len(architectures) {
+		t.Fatalf("%d images", len(all))
+	}
+	for platform, img := range all {
+		c := img.config
+		if c.OS+"/"+c.Architecture != platform {
+			t.Errorf("%s: the configuration says %s/%s", platform, c.OS, c.Architecture)
+		}
+		if !regexp.MustCompile(`^[1-9][0-9]+:[1-9][0-9]+$`).MatchString(c.Config.User) {
+			t.Errorf("%s: user %q", platform, c.Config.User)
+		}
+		if c.Config.Labels["org.opencontainers.image.version"] != "v1" || c.Config.Labels["org.opencontainers.image.revision"] != "0123abcd" || !c.Created.Time.Equal(noon) {
+			t.Errorf("%s: made at %s, labels %v", platform, c.Created, c.Config.Labels)
+		}
+		entries := map[string]*tar.Header{} // path -> entry
+		for r := tar.NewReader(bytes.NewReader(img.layer)); ; {
+			h, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			entries[h.Name] = h
+			if h.Uid != 0 || h.Gid != 0 || (h.Typeflag != tar.TypeSymlink && h.Mode&0o022 != 0 && h.Mode&0o1000 == 0) {
+				t.Errorf("%s: %s is of %d:%d, mode %o", platform, h.Name, h.Uid, h.Gid, h.Mode)
+			}
+		}
+		for _, name := range []string{"kube-scheduler", "kubectl-kumiki", "kumiki"} {
+			at := "usr/local/bin/" + name
+			if link := entries[at]; link == nil || path.Join(path.Dir(at), link.Linkname) != "kumiki" {
+				t.Errorf("%s: %s is %+v", platform, at, link)
+			}
+		}
+		for _, name := range []string{"kumiki", sbomPath, "usr/share/doc/kumiki/LICENSE"} {
+			if entries[name] == nil || entries[name].Size == 0 {
+				t.Errorf("%s: %s is %+v", platform, name, entries[name])
+			}
+		}
+	}
+}
+
+// TestDockerLoadsTheSameImage: the file for docker load names the image that stands in the layout. It catches a tag
+// that was lost, and two ways to build one image that drift apart.
+func TestDockerLoadsTheSameImage(t *testing.T) {
+	dir := packed(t, tiny(t))
+	for platform, img := range images(t, filepath.Join(dir, "kumiki.oci.tar")) {
+		entries := files{}
+		f, err := os.Open(filepath.Join(dir, "kumiki-"+strings.ReplaceAll(platform, "/", "-")+".tar"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for r := tar.NewReader(f); ; {
+			h, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if entries[h.Name], err = io.ReadAll(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var manifest []struct {
+			Config           string
+			RepoTags, Layers []string
+		}
+		var config v1.ConfigFile
+		if err := entries.read("manifest.json", &manifest); err != nil {
+			t.Fatal(err)
+		}
+		if err := entries.read(manifest[0].Config, &config); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(manifest[0].RepoTags, []string{"registry.example/team/kumiki:v1"}) || len(entries[manifest[0].Layers[0]]) == 0 {
+			t.Errorf("%s: %+v", platform, manifest)
+		}
+		if config.RootFS.DiffIDs[0] != img.config.RootFS.DiffIDs[0] || config.Config.User != img.config.Config.User {
+			t.Errorf("%s: %+v, and in the layout %+v", platform, config.RootFS, img.config.RootFS)
+		}
+	}
+}
+
+// TestTheBillNamesEveryModule: this test's own binary is put in; its modules and their sums are known from the module's
+// go.sum. It catches a bill without sums, without the standard library, or with an id twice, which SPDX refuses.
+func TestTheBillNamesEveryModule(t *testing.T) {
+	self := filepath.Join(t.TempDir(), "image")
+	c := exec.Command("go", "build", "-buildvcs=false", "-o", self, ".")
+	c.Env = append(os.Environ(), "GOWORK=off")
+	if text, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	raw, err := billOfMaterials(wanted{Version: "v1", Revision: "0123abcd", Created: noon}, binary{"linux/amd64", self})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, err := os.ReadFile("../go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc spdxDocument
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&doc); err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]spdxPackage{} // module -> package
+	ids := map[string]bool{spdxSelf: true, spdxBinary: true}
+	for _, p := range doc.Packages {
+		byName[p.Name] = p
+		if ids[p.ID] || !regexp.MustCompile(`^SPDXRef-[a-zA-Z0-9.-]+$`).MatchString(p.ID) {
+			t.Errorf("id %q is there twice, or not one", p.ID)
+		}
+		ids[p.ID] = true
+		if p.Refs[0].Locator != "pkg:golang/"+p.Name+"@"+p.Version {
+			t.Errorf("%s %s has the purl %s", p.Name, p.Version, p.Refs[0].Locator)
+		}
+		sum, has := strings.CutPrefix(p.Source, "go.sum: ")
+		if has != (len(p.Checksums) == 1) || (has && !strings.Contains(string(sums), p.Name+" "+p.Version+" "+sum+"\n")) {
+			t.Errorf("%s %s: %q, %v", p.Name, p.Version, p.Source, p.Checksums)
+		}
+	}
+	if p := byName["github.com/google/go-containerregistry"]; len(p.Checksums) != 1 {
+		t.Errorf("a module that is in: %+v", p)
+	}
+	if p := byName["stdlib"]; "go"+p.Version != runtime.Version() {
+		t.Errorf("standard library: %+v, this is %s", p, runtime.Version())
+	}
+	if p := byName["github.com/kumiki-scheduler/kumiki/tools"]; p.Version != "v1" || p.Source != "commit 0123abcd" {
+		t.Errorf("itself: %+v", p)
+	}
+	for _, r := range doc.Relationships {
+		if !ids[r.From] || !ids[r.To] {
+			t.Errorf("%+v is about something that is not there", r)
+		}
+	}
+	if len(doc.Relationships) != len(doc.Packages)+1 {
+		t.Errorf("%d relationships of %d packages", len(doc.Relationships), len(doc.Packages))
+	}
+}
+
+// TestABrokenLayoutIsRefused. It catches a check that does not look at the sums.
+func TestABrokenLayoutIsRefused(t *testing.T) {
+	layout := filepath.Join(packed(t, tiny(t)), "kumiki.oci.tar")
+	content, err := os.ReadFile(layout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(content, []byte(`"Entrypoint":["/kumiki"]`))
+	if at < 0 {
+		t.Fatal("the configuration is not where this test looks for it")
+	}
+	content[at+len(`"Entrypoint":["/k`)] = 'U'
+	if err := os.WriteFile(layout, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{"check", layout}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "has the sum") {
+		t.Errorf("check says %v", err)
+	}
+}
+
+// TestWrongCommandLines are told, and nothing is written.
+func TestWrongCommandLines(t *testing.T) {
+	for line, want := range map[string]string{
+		"": "build or check", "push x": "no command", "check": "wants the file", "build": "at least one", "build --binary x": "PLATFORM=FILE",
+		"build --binary linux/amd64=missing --out " + t.TempDir(): "missing",
+	} {
+		if err := run(strings.Fields(line), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("image %s: %v, want something about %q", line, err, want)
+		}
+	}
+}
