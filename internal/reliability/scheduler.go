@@ -54,12 +54,17 @@ type Launch struct {
 	Env []string
 	// DontWait returns before the scheduler answers.
 	DontWait bool
+	// Lease is how long the lease lasts; 0 means 4 s. It is to be renewed in three quarters of that.
+	Lease time.Duration
+	// MayDie says that the fault gives a scheduler reason to end, as the loss of its lease does: it is started again, and
+	// that is not held against it.
+	MayDie bool
 }
 
 // configuration is what every scheduler is started with: leases that a case can wait for, backoffs that end within a case.
 const configuration = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
-leaderElection: {leaderElect: true, leaseDuration: 4s, renewDeadline: 3s, retryPeriod: 500ms}
+leaderElection: {leaderElect: true, leaseDuration: %s, renewDeadline: %s, retryPeriod: 500ms}
 clientConnection: {kubeconfig: %q, qps: 1000, burst: 1000}
 podMaxBackoffSeconds: 2
 `
@@ -71,6 +76,7 @@ type Scheduler struct {
 	log    string // file with what it said, over all starts
 	port   int
 	client *http.Client
+	mayDie bool // its end is not counted
 
 	mu      sync.Mutex
 	cmd     *exec.Cmd
@@ -89,14 +95,18 @@ func newScheduler(p Program, l Launch, admin, dir string) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
+	lease := l.Lease
+	if lease == 0 {
+		lease = 4 * time.Second
+	}
 	file := filepath.Join(dir, l.Name+".yaml")
-	if err := os.WriteFile(file, []byte(fmt.Sprintf(configuration, l.Kubeconfig)+l.Config), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(fmt.Sprintf(configuration, lease, lease*3/4, l.Kubeconfig)+l.Config), 0o600); err != nil {
 		return nil, fmt.Errorf("configure %s: %w", p.Name, err)
 	}
 	s := &Scheduler{
 		line: p.command("--config="+file, "--bind-address=127.0.0.1", "--secure-port="+strconv.Itoa(port), "-v=2",
 			"--authentication-kubeconfig="+l.Kubeconfig, "--authorization-kubeconfig="+l.Kubeconfig),
-		env: append(os.Environ(), l.Env...), log: filepath.Join(dir, l.Name+".log"), port: port,
+		env: append(os.Environ(), l.Env...), log: filepath.Join(dir, l.Name+".log"), port: port, mayDie: l.MayDie,
 	}
 	s.client, err = asUser(admin)
 	return s, err
@@ -160,7 +170,7 @@ func (s *Scheduler) start() error {
 		log.Close()
 		s.mu.Lock()
 		died := s.wanted && !s.closing
-		if died {
+		if died && !s.mayDie {
 			s.deaths = append(s.deaths, fmt.Sprintf("it ended with %v: %s", exit, s.cause()))
 		}
 		close(ended)
