@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ladder
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// TestTheLadder walks docs/migration.md: a cluster that kube-scheduler runs is looked at, shared, handed over and handed
+// back, with pods coming and going all the time. What is checked at each step stands at the step.
+func TestTheLadder(t *testing.T) {
+	g := newGround(t)
+	theirs := g.scheduler(g.programs.kubeScheduler, g.configuration("base", g.cluster.SchedulerKubeconfig), g.cluster.SchedulerKubeconfig)
+	for _, rung := range []struct {
+		name string
+		do   func() string
+	}{
+		{"0 kube-scheduler runs the cluster", func() string { return g.theyRun() }},
+		{"1 look from outside", g.look},
+		{"3 canary", func() string { return g.canary(theirs) }},
+		{"4 swap and 5 roll back", func() string { return g.swap(theirs) }},
+	} {
+		began := time.Now()
+		said := rung.do()
+		t.Logf("%-36s %5.1fs  %s", rung.name, time.Since(began).Seconds(), said)
+		if t.Failed() {
+			t.Fatalf("the walk ends at step %s", rung.name)
+		}
+	}
+	g.close()
+}
+
+// theyRun makes sure that the load is one that kube-scheduler carries, so that what goes wrong later is not the load.
+func (g *ground) theyRun() string {
+	g.load.on(v1.DefaultSchedulerName)
+	g.during(5 * time.Second)
+	made := g.settle()
+	g.nothingOversold()
+	return fmt.Sprintf("%d pods", made)
+}
+
+// secrets must not be in a picture.
+var secrets = []string{"word-in-a-secret", "word-in-env", "word-in-a-command", "word-in-an-annotation"}
+
+// look judges a pod that waits, with the rights of somebody who may read all but secrets, and keeps a picture. Faults: a
+// judgement that is not kube-scheduler's; a picture that needs more rights, or keeps what is nobody's business.
+func (g *ground) look() string {
+	g.load.on(v1.DefaultSchedulerName)
+	pod := testPod("stuck", v1.DefaultSchedulerName, "9")
+	pod.Spec.NodeSelector = map[string]string{v1.LabelTopologyZone: "zone-a"}
+	pod.Annotations = map[string]string{"example.com/note": secrets[3]}
+	c := &pod.Spec.Containers[0]
+	c.Env, c.Command, c.Args = []v1.EnvVar{{Name: "PASSWORD", Value: secrets[1]}}, []string{"/app", secrets[2]}, []string{secrets[2]}
+	_, err := g.client.CoreV1().Pods(space).Create(g.ctx, pod, metav1.CreateOptions{})
+	g.must(err)
+	_, err = g.client.CoreV1().Secrets(space).Create(g.ctx, &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"},
+		StringData: map[string]string{"key": secrets[0]}}, metav1.CreateOptions{})
+	g.must(err)
+	var theirs string
+	g.eventually("kube-scheduler's word on the pod", func() error {
+		got, err := g.client.CoreV1().Pods(space).Get(g.ctx, "stuck", metav1.GetOptions{})
+		if err == nil {
+			theirs = whyItWaits(got)
+		}
+		if err == nil && !strings.Contains(theirs, "Unschedulable") {
+			err = fmt.Errorf("condition: %s", theirs)
+		}
+		return err
+	})
+
+	viewer := "--kubeconfig=" + g.cluster.ViewerKubeconfig
+	g.mayOnlyRead()
+	reasons := g.judge(theirs, "why", "pod/stuck", "-n", space, "--offline", viewer, "-o", "json")
+	file := filepath.Join(g.dir, "picture.tape")
+	g.run(g.programs.kumiki, "capture", "--to", file, viewer)
+	g.judge(theirs, "why", "pod/stuck", "-n", space, "--from", file, "-o", "json")
+	picture, err := os.ReadFile(file)
+	g.must(err)
+	if !strings.Contains(string(picture), "stuck") {
+		g.Error("the picture does not hold the pod in words that could be searched")
+	}
+	for _, word := range secrets {
+		if strings.Contains(string(picture), word) {
+			g.Errorf("the picture holds the %s", word)
+		}
+	}
+	g.must(g.client.CoreV1().Pods(space).Delete(g.ctx, "stuck", metav1.DeleteOptions{}))
+	g.eventually("the pod gone", func() (err error) {
+		g.ledger.look(func(l *ledger) {
+			if n := len(l.lost); n != 1 || l.lost[0] != space+"/stuck" {
+				err = fmt.Errorf("lost: %v", l.lost)
+			}
+			g.seen.lost = len(l.lost) // this one was meant to
+		})
+		return err
+	})
+	made := g.settle()
+	g.nothingOversold()
+	return fmt.Sprintf("%d pods; both say: %s; picture of %d bytes without secrets", made, reasons, len(picture))
+}
+
+// mayOnlyRead makes sure that the account of this step proves something.
+func (g *ground) mayOnlyRead() {
+	g.Helper()
+	cfg, err := clientcmd.BuildConfigFromFlags("", g.cluster.ViewerKubeconfig)
+	g.must(err)
+	viewer := kubernetes.NewForConfigOrDie(cfg)
+	_, err = viewer.CoreV1().Secrets(space).List(g.ctx, metav1.ListOptions{})
+	g.refused("listing secrets", err)
+	g.refused("deleting a pod", viewer.CoreV1().Pods(space).Delete(g.ctx, "stuck", metav1.DeleteOptions{}))
+	g.refused("binding a pod", viewer.CoreV1().Pods(space).Bind(g.ctx, &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "stuck"},
+		Target: v1.ObjectReference{Kind: "Node", Name: "node-0000"}}, metav1.CreateOptions{}))
+}
+
+// judge asks kumiki, and finds each of its reasons, with its number of nodes, in kube-scheduler's own message.
+func (g *ground) judge(theirs string, args ...string) string {
+	g.Helper()
+	var report struct {
+		Fit struct {
+			Nodes, Feasible int
+			Reasons         []struct {
+				Reason string
+				Nodes  int
+			}
+		}
+	}
+	g.must(json.Unmarshal([]byte(g.run(g.programs.kumiki, args...)), &report))
+	if f := report.Fit; f.Nodes != g.cluster.Nodes || f.Feasible != 0 || len(f.Reasons) != 2 {
+		g.Errorf("kumiki %s: %+v", strings.Join(args, " "), f)
+	}
+	var said []string
+	for _, r := range report.Fit.Reasons {
+		part := fmt.Sprintf("%d %s", r.Nodes, r.Reason)
+		if said = append(said, part); !strings.Contains(theirs, part) {
+			g.Errorf("kumiki says %q, kube-scheduler says %q", part, theirs)
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// canary runs kumiki beside kube-scheduler, with what deploy/kustomize/canary gives it and nothing more. First both get
+// pods in turn; then more than fit, so that both want the last room of each node. Faults: a scheduler that touches the
+// other's pods; one that decides on room that it could have seen taken.
+func (g *ground) canary(theirs *process) string {
+	g.kubectl("apply", "-k", manifests+"canary")
+	kubeconfig := g.account("kumiki")
+	ours := g.scheduler(g.programs.kumiki, g.configuration("canary", kubeconfig), kubeconfig)
+	g.eventually("kumiki has its lease", func() error {
+		holder, err := g.holder("kumiki")
+		if err == nil && holder == "" {
+			err = fmt.Errorf("nobody holds it")
+		}
+		return err
+	})
+	before, others := g.load.made, g.scheduled(theirs)
+	g.load.on(v1.DefaultSchedulerName, "kumiki")
+	g.during(6 * time.Second)
+	made := g.settle()
+	own := g.scheduled(ours)
+	if half := (made - before) / 2; own < half-1 || own > half+1 {
+		g.Errorf("of %d pods, kumiki scheduled %d", made-before, own)
+	}
+	others = g.scheduled(theirs) - others
+	g.squeeze()
+	us, them, widest := 0, 0, time.Duration(0)
+	for _, o := range g.oversold() {
+		switch {
+		case o.by != "kumiki":
+			them++
+		case o.blameless():
+			us, widest = us+1, max(widest, o.beside)
+		default:
+			g.Errorf("kumiki could have known: %s", o)
+		}
+	}
+	g.must(ours.end(syscall.SIGTERM))
+	g.kubectl("delete", "-k", manifests+"canary", "--wait=false")
+	return fmt.Sprintf("%d pods by kumiki, %d by kube-scheduler; then both wanted the last room of every node: oversold %d times by a bind of kube-scheduler, %d times by one of kumiki, all within %s of the other's",
+		own, others, them, us, widest.Round(time.Millisecond))
+}
+
+// squeeze asks both schedulers for more than there is, and takes it away again.
+func (g *ground) squeeze() {
+	const pods = 200 // of one core each, for 160 cores
+	for n := range pods {
+		pod := testPod(fmt.Sprintf("squeeze-%03d", n), []string{v1.DefaultSchedulerName, "kumiki"}[n%2], "1")
+		pod.Labels = map[string]string{"app": "squeeze"}
+		_, err := g.client.CoreV1().Pods(space).Create(g.ctx, pod, metav1.CreateOptions{})
+		g.must(err)
+	}
+	g.eventually("the last room is taken", func() (err error) {
+		g.ledger.look(func(l *ledger) {
+			for n := range pods {
+				name := fmt.Sprintf("%s/squeeze-%03d", space, n)
+				_, bound := l.bound[name]
+				if !bound && !strings.Contains(l.waits[name], "Insufficient cpu") {
+					err = fmt.Errorf("pod %s: %s", name, l.waits[name])
+				}
+			}
+		})
+		return err
+	})
+	now := int64(0)
+	g.must(g.client.CoreV1().Pods(space).DeleteCollection(g.ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{LabelSelector: "app=squeeze"}))
+	g.eventually("the room is free again", func() (err error) {
+		g.ledger.look(func(l *ledger) {
+			for name := range l.waits {
+				if strings.Contains(name, "/squeeze-") {
+					err = fmt.Errorf("%s is still there", name)
+				}
+			}
+			for _, on := range l.on {
+				for _, p := range on {
+					if p.Labels["app"] == "squeeze" {
+						err = fmt.Errorf("%s is still there", p.Name)
+					}
+				}
+			}
+			g.seen.lost = len(l.lost) // those without a node were meant to go
+		})
+		return err
+	})
+}
+
+// swap hands the lease to and fro under load, with one file and one account for both programs: each of them is told to
+// end once, and killed once. Pods of the canary wait until the first that has their profile leads. Faults: a take-over that
+// decides on an old list; binds of the old leader that still land; a standby that does not notice.
+func (g *ground) swap(theirs *process) string {
+	file := g.configuration("replace", g.cluster.SchedulerKubeconfig)
+	g.load.on(v1.DefaultSchedulerName, "kumiki")
+	var said []string
+	leader := theirs
+	for _, how := range []struct {
+		signal syscall.Signal
+		next   string
+	}{
+		{syscall.SIGTERM, g.programs.kumiki}, {syscall.SIGTERM, g.programs.kubeScheduler},
+		{syscall.SIGKILL, g.programs.kumiki}, {syscall.SIGKILL, g.programs.kubeScheduler},
+	} {
+		standby := g.scheduler(how.next, file, g.cluster.SchedulerKubeconfig)
+		g.during(3 * time.Second)
+		before, err := g.holder("kube-scheduler")
+		g.must(err)
+		began := time.Now()
+		g.must(leader.end(how.signal))
+		g.eventually(standby.name+" leads", func() error {
+			holder, err := g.holder("kube-scheduler")
+			if err == nil && (holder == "" || holder == before) {
+				err = fmt.Errorf("held by %q", holder)
+			}
+			return err
+		})
+		g.during(3 * time.Second)
+		if how.signal == syscall.SIGTERM {
+			said = append(said, fmt.Sprintf("%s ended (exit %d)", leader.name, leader.ended()))
+		} else {
+			said = append(said, leader.name+" killed")
+		}
+		said = append(said, fmt.Sprintf("%s took over: %.1fs without a bind", standby.name, g.ledger.longestPause(began).Seconds()))
+		leader = standby
+	}
+	made := g.settle()
+	g.nothingOversold()
+	return fmt.Sprintf("%d pods; %s", made, strings.Join(said, ", "))
+}
