@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -38,28 +37,10 @@ const (
 
 // Binder carries out binds side by side and answers each exactly once, unless it is stopped before.
 type Binder struct {
-	client kubernetes.Interface
+	*crew[engine.Bind]
 	answer func(engine.BindDone)
 	// via lets foreign code bind; set before the first bind that names some.
-	via     BindVia
-	metrics *Metrics
-	limit   int
-	// patience is the first wait between tries; it doubles.
-	patience time.Duration
-	// lead tells whether the lease is certainly ours; set before the first bind.
-	lead func() bool
-	// profile names the profile of a pod, for metrics; set before the first bind.
-	profile func(record.PodRef) string
-
-	ctx    context.Context // of the calls
-	cancel context.CancelFunc
-
-	mu      sync.Mutex
-	waiting []engine.Bind
-	running int
-	held    bool // nothing that waits is sent
-	closed  bool
-	workers sync.WaitGroup
+	via BindVia
 }
 
 // BindVia lets the named foreign code bind a pod. ErrUseAPI means that it did not, and that the API server is to be asked
@@ -74,90 +55,32 @@ func NewBinder(ctx context.Context, client kubernetes.Interface, limit int, metr
 	if limit <= 0 {
 		limit = DefaultBindsInFlight
 	}
-	b := &Binder{client: client, answer: answer, metrics: metrics, limit: limit, patience: 50 * time.Millisecond, lead: always, profile: noProfile}
-	b.ctx, b.cancel = context.WithCancel(ctx)
+	b := &Binder{crew: newCrew[engine.Bind](ctx, client, metrics, "binding", limit), answer: answer}
+	b.do = func(bind engine.Bind) {
+		if done, known := b.carryOut(bind); known {
+			b.answer(done)
+		}
+	}
 	return b
 }
 
 // Bind queues one bind.
-func (b *Binder) Bind(bind engine.Bind) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return
-	}
-	b.waiting = append(b.waiting, bind)
-	b.startLocked(1)
-}
+func (b *Binder) Bind(bind engine.Bind) { b.add(bind.Pod.UID, bind) }
 
-// Hold keeps what was not sent yet from being sent, or lets it go. What was sent goes on.
-func (b *Binder) Hold(on bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.held = on
-	b.startLocked(len(b.waiting))
-}
-
-// InFlight counts the binds that were sent and have no outcome.
-func (b *Binder) InFlight() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.running
-}
-
-// startLocked starts workers for so many binds that wait.
-func (b *Binder) startLocked(n int) {
-	for ; n > 0 && !b.held && b.running < b.limit; n-- {
-		b.running++
-		b.workers.Add(1)
-		b.metrics.goroutines.WithLabelValues("binding").Set(float64(b.running))
-		go b.work()
-	}
-}
-
-// work carries out binds until none waits.
-func (b *Binder) work() {
-	defer b.workers.Done()
-	for {
-		b.mu.Lock()
-		if len(b.waiting) == 0 || b.closed || b.held {
-			b.running--
-			b.metrics.goroutines.WithLabelValues("binding").Set(float64(b.running))
-			b.mu.Unlock()
-			return
-		}
-		next := b.waiting[0]
-		b.waiting[0] = engine.Bind{}
-		b.waiting = b.waiting[1:]
-		b.mu.Unlock()
-		if done, known := b.carryOut(next); known {
-			b.answer(done)
-		}
+// Recall takes back a bind that was not sent yet, which answers it. One that is on its way goes on, and its outcome is
+// the answer.
+func (b *Binder) Recall(r engine.Recall) {
+	if b.takeBack(r.Pod.UID, func(bind engine.Bind) bool { return bind.Decision == r.Decision }) {
+		b.answer(engine.BindDone{Pod: r.Pod, Node: r.Node, Outcome: engine.BindRecalled})
 	}
 }
 
 // Drain drops the binds that were not sent yet, which leaves their pods pending for the next leader, and waits for those
 // in flight until patience ends. Then it ends what is left.
 func (b *Binder) Drain(patience context.Context) {
-	b.mu.Lock()
-	b.closed = true
-	dropped := len(b.waiting)
-	b.waiting = nil
-	b.mu.Unlock()
-	if dropped > 0 {
+	if dropped := b.drain(patience); dropped > 0 {
 		klog.FromContext(b.ctx).Info("Binds left to the next leader", "count", dropped)
 	}
-	ended := make(chan struct{})
-	go func() {
-		b.workers.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-patience.Done():
-	}
-	b.cancel()
-	<-ended
 }
 
 // carryOut sends a bind until its outcome is known. Known is false only when the binder was stopped first.
@@ -249,16 +172,6 @@ func (b *Binder) carryVia(bind engine.Bind, done *engine.BindDone) (known, ended
 	}
 }
 
-// awaitLease waits until nobody else can lead: either the lease is renewed, or this process ends.
-func (b *Binder) awaitLease() bool {
-	for !b.lead() {
-		if !sleep(b.ctx, b.patience) {
-			return false
-		}
-	}
-	return b.ctx.Err() == nil
-}
-
 func (b *Binder) send(bind engine.Bind) error {
 	ctx, cancel := context.WithTimeout(b.ctx, bindTimeout)
 	defer cancel()
@@ -344,6 +257,8 @@ func outcomeLabel(o engine.BindOutcome) string {
 		return "bound_elsewhere"
 	case engine.PodVanished:
 		return "vanished"
+	case engine.BindRecalled:
+		return "recalled"
 	default:
 		return "unbound"
 	}

@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 )
@@ -169,7 +170,7 @@ func TestBindsRunSideBySideUpToTheLimit(t *testing.T) {
 		m, _ := counted()
 		b := NewBinder(t.Context(), api, 7, m, func(done engine.BindDone) { answers <- done })
 		for i := range 50 {
-			p := pendingPod(fmt.Sprint("p", i), "u")
+			p := pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
 			api.put(p)
 			b.Bind(engine.Bind{Pod: ref(p), Node: "a"})
 		}
@@ -198,7 +199,7 @@ func TestDrainLetsBindsInFlightEndAndDropsTheRest(t *testing.T) {
 		m, _ := counted()
 		b := NewBinder(t.Context(), api, 2, m, func(done engine.BindDone) { answers <- done })
 		for i := range 5 {
-			p := pendingPod(fmt.Sprint("p", i), "u")
+			p := pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
 			api.put(p)
 			b.Bind(engine.Bind{Pod: ref(p), Node: "a"})
 		}

@@ -347,6 +347,8 @@ func (k *keptEffects) Bind(b engine.Bind) {
 	k.binds = append(k.binds, b)
 }
 
+func (k *keptEffects) Recall(engine.Recall) {}
+
 func (k *keptEffects) SetCondition(c engine.Condition) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -29,6 +29,8 @@ type Stepper interface {
 type Carrier interface {
 	// Bind starts a bind, which is answered once through Loop.Answer.
 	Bind(engine.Bind)
+	// Recall takes back a bind that was not sent yet, which answers it.
+	Recall(engine.Recall)
 	// Prepare starts the writes before a bind, which are answered once through Loop.Answer.
 	Prepare(engine.Prepare)
 	// Release starts the writes that take a Prepare back.
@@ -309,6 +311,8 @@ func (l *Loop) step(log klog.Logger, ev engine.Event) {
 		case engine.Bind:
 			l.unanswered++
 			l.cfg.Carrier.Bind(f)
+		case engine.Recall:
+			l.cfg.Carrier.Recall(f)
 		case engine.Prepare:
 			l.unanswered++
 			l.cfg.Carrier.Prepare(f)

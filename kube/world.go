@@ -57,6 +57,9 @@ func (w *World) Bind(b engine.Bind) {
 	w.Binder.Bind(b)
 }
 
+// Recall takes back a bind that was not sent yet.
+func (w *World) Recall(r engine.Recall) { w.Binder.Recall(r) }
+
 // Prepare starts the writes before a bind. A condition of the pod that is not written yet is not wished for any more.
 func (w *World) Prepare(p engine.Prepare) {
 	w.Patcher.Cancel(p.Pod)

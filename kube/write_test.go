@@ -3,7 +3,6 @@
 package kube
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -454,8 +453,8 @@ func TestJobsOfAPodFollowEachOther(t *testing.T) {
 		w := NewWriter(t.Context(), s, 0, m, func(d engine.WritesDone) { answers <- d })
 		var asked atomic.Int32
 		w.lead = func() bool {
-			if asked.Add(1) == 1 {
-				time.Sleep(20 * time.Second) // in the first write, before it is sent
+			if asked.Add(1) == 2 {
+				time.Sleep(20 * time.Second) // in the first write, before it is sent; the first question is whether to begin
 			}
 			return true
 		}
@@ -474,43 +473,6 @@ func TestJobsOfAPodFollowEachOther(t *testing.T) {
 		if len(w.lanes) != 0 {
 			t.Errorf("%d lanes are kept", len(w.lanes))
 		}
-	})
-}
-
-// TestWritesGoSideBySideUpToTheLimitAndEndWithTheDrain holds every call back.
-func TestWritesGoSideBySideUpToTheLimitAndEndWithTheDrain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newObjectServer()
-		for i := range 20 {
-			if err := s.Tracker().Add(claim(fmt.Sprint("c", i), "u", "6")); err != nil {
-				t.Fatal(err)
-			}
-		}
-		var leads atomic.Bool
-		answers := make(chan engine.WritesDone, 50)
-		m, _ := counted()
-		w := NewWriter(t.Context(), s, 7, m, func(d engine.WritesDone) { answers <- d })
-		w.lead = leads.Load
-		for i := range 20 {
-			w.Prepare(engine.Prepare{Pod: record.PodRef{UID: fmt.Sprint(i)}, Writes: []cluster.Write{
-				cluster.SelectNode{Target: cluster.Target{Namespace: "ns", Name: fmt.Sprint("c", i), UID: "u"}, Node: "n"}}})
-		}
-		synctest.Wait()
-		if w.running != 7 || len(w.ready) != 13 {
-			t.Errorf("%d writes are under way and %d wait, want 7 and 13", w.running, len(w.ready))
-		}
-		patience, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		go func() {
-			time.Sleep(time.Second)
-			leads.Store(true)
-		}()
-		w.Drain(patience)
-		if len(answers) != 7 {
-			t.Errorf("%d answers, want those of the 7 under way", len(answers))
-		}
-		w.Prepare(engine.Prepare{Pod: record.PodRef{UID: "late"}})
-		w.workers.Wait() // nothing was started
 	})
 }
 

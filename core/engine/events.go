@@ -77,6 +77,8 @@ const (
 	BoundElsewhere
 	// PodVanished: the pod is gone, or another pod of the same name is in its place.
 	PodVanished
+	// BindRecalled: the bind was taken back before it was sent, as a Recall asked.
+	BindRecalled
 )
 
 func (NodeSet) event()    {}
@@ -104,6 +106,23 @@ type (
 		Decision uint64
 		// Via names the foreign code that binds in place of the API call; empty for none.
 		Via string `json:",omitempty"`
+	}
+
+	// Recall asks that a Bind be taken back if it was not sent yet: BindDone answers the Bind with BindRecalled then. Nothing
+	// answers a Recall that comes too late; the Bind is answered with its outcome.
+	Recall struct {
+		Pod      record.PodRef
+		Node     string
+		Decision uint64 // of the Bind
+	}
+
+	// Rechecked tells that the pods on their way to a node were judged again, because a pod was found bound there that was
+	// not decided to be there.
+	Rechecked struct {
+		Found     record.PodRef // the pod that was found bound
+		Node      string
+		Pods      int // that were judged again
+		Conflicts int // of them, those that do not fit any more
 	}
 
 	// Prepare asks that writes be carried out, in order, before the pod is bound; WritesDone answers it.
@@ -168,6 +187,8 @@ type (
 )
 
 func (Bind) effect()       {}
+func (Recall) effect()     {}
+func (Rechecked) effect()  {}
 func (Prepare) effect()    {}
 func (Heard) effect()      {}
 func (Nominate) effect()   {}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// crew is workers who carry out jobs for pods side by side. The jobs of one pod follow each other in the order in which
+// they were asked for. A job is begun once: until then it can be taken back, from then on only its outcome decides.
+type crew[J any] struct {
+	client  kubernetes.Interface
+	metrics *Metrics
+	// patience is the first wait between tries; it doubles.
+	patience time.Duration
+	// lead tells whether the lease is certainly ours, at once; set before the first job. No job is begun without it.
+	lead func() bool
+	// profile names the profile of a pod, for metrics; set before the first job.
+	profile func(record.PodRef) string
+
+	ctx    context.Context // of the calls
+	cancel context.CancelFunc
+
+	what  string  // the metric's name for the work
+	limit int     // on the pods that are worked for at once
+	do    func(J) // carries out one job
+
+	mu      sync.Mutex
+	lanes   map[string]*lane[J] // UID of a pod -> its jobs; a lane that nobody works on and that holds no job is not kept long
+	ready   []*lane[J]          // lanes that nobody works on, oldest first; those whose jobs were taken back are passed over
+	running int                 // workers
+	busy    int                 // jobs begun that have not ended
+	held    bool                // no job is begun for the moment
+	closed  bool                // no job is begun any more
+	workers sync.WaitGroup
+}
+
+// lane is the jobs of one pod that were not begun, oldest first.
+type lane[J any] struct {
+	uid  string
+	jobs []J
+}
+
+// newCrew returns a crew at rest. Its calls end when ctx does.
+func newCrew[J any](ctx context.Context, client kubernetes.Interface, metrics *Metrics, what string, limit int) *crew[J] {
+	c := &crew[J]{client: client, metrics: metrics, what: what, limit: limit, patience: 50 * time.Millisecond,
+		lead: always, profile: noProfile, lanes: map[string]*lane[J]{}}
+	c.ctx, c.cancel = context.WithCancel(ctx)
+	return c
+}
+
+// add asks for a job for a pod.
+func (c *crew[J]) add(uid string, job J) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	l := c.lanes[uid]
+	if l == nil {
+		l = &lane[J]{uid: uid}
+		c.lanes[uid] = l
+		c.ready = append(c.ready, l)
+	}
+	l.jobs = append(l.jobs, job)
+	c.start(1)
+}
+
+// start starts workers for that many lanes more, as far as some are ready and the limit allows it.
+func (c *crew[J]) start(lanes int) {
+	if c.held || c.closed {
+		return
+	}
+	for range min(lanes, len(c.ready), c.limit-c.running) {
+		c.running++
+		c.workers.Add(1)
+		go c.work()
+	}
+	c.metrics.goroutines.WithLabelValues(c.what).Set(float64(c.running))
+}
+
+// Hold keeps jobs that were not begun from being begun, or lets them go. Those that were begun go on.
+func (c *crew[J]) Hold(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held = on
+	c.start(len(c.ready))
+}
+
+// InFlight is how many jobs were begun and have not ended.
+func (c *crew[J]) InFlight() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.busy
+}
+
+// takeBack takes back the first job of a pod that is the one meant and that was not begun. It tells whether there was one.
+func (c *crew[J]) takeBack(uid string, meant func(J) bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.lanes[uid]
+	if l == nil {
+		return false
+	}
+	i := slices.IndexFunc(l.jobs, meant)
+	if i < 0 {
+		return false
+	}
+	l.jobs = slices.Delete(l.jobs, i, i+1)
+	return true
+}
+
+// work carries out jobs until none is ready.
+func (c *crew[J]) work() {
+	defer c.workers.Done()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.mayBegin() {
+		l := c.ready[0]
+		c.ready[0] = nil
+		c.ready = c.ready[1:]
+		if len(l.jobs) > 0 {
+			next := l.jobs[0]
+			l.jobs = slices.Delete(l.jobs, 0, 1)
+			c.busy++
+			c.mu.Unlock()
+			c.do(next)
+			c.mu.Lock()
+			c.busy--
+		}
+		if len(l.jobs) > 0 {
+			c.ready = append(c.ready, l)
+		} else {
+			delete(c.lanes, l.uid)
+		}
+	}
+	c.running--
+	c.metrics.goroutines.WithLabelValues(c.what).Set(float64(c.running))
+}
+
+// mayBegin waits until a job may be begun: there is one and nobody else can lead. It is false when there is none, or no
+// more is begun. It is called and returns under the lock.
+func (c *crew[J]) mayBegin() bool {
+	for {
+		if len(c.ready) == 0 || c.held || c.closed {
+			return false
+		}
+		if c.lead() {
+			return true
+		}
+		c.mu.Unlock()
+		alive := sleep(c.ctx, c.patience)
+		c.mu.Lock()
+		if !alive {
+			return false
+		}
+	}
+}
+
+// awaitLease waits until nobody else can lead: either the lease is renewed, or this process ends.
+func (c *crew[J]) awaitLease() bool {
+	for !c.lead() {
+		if !sleep(c.ctx, c.patience) {
+			return false
+		}
+	}
+	return c.ctx.Err() == nil
+}
+
+// drain drops the jobs that were not begun, waits for those under way until patience ends, and then ends what is left. It
+// tells how many it dropped.
+func (c *crew[J]) drain(patience context.Context) (dropped int) {
+	c.mu.Lock()
+	c.closed = true
+	for _, l := range c.lanes { // order: a sum
+		dropped += len(l.jobs)
+	}
+	c.ready = nil
+	c.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		c.workers.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-patience.Done():
+	}
+	c.cancel()
+	<-ended
+	return dropped
+}
