@@ -14,7 +14,7 @@ import (
 type hearing struct {
 	mu    sync.Mutex
 	began time.Time
-	last  map[string]*atomic.Int64 // watch -> nanoseconds after began
+	last  map[string]*atomic.Int64 // watch -> nanoseconds after began; absent for one that there is none of
 }
 
 // listen returns a store that notes when it is told anything. A watch that begins anew counts from then on.
@@ -37,6 +37,18 @@ func (h *hearing) listen(watch string, to cache.ReflectorStore) cache.ReflectorS
 	return l
 }
 
+// absent is the age of a watch that cannot be had. What is not there does not grow old.
+const absent = -1
+
+// miss notes that a watch cannot be had, until it brings something.
+func (h *hearing) miss(watch string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if at := h.last[watch]; at != nil {
+		at.Store(absent)
+	}
+}
+
 // tell reports the age of what each watch brought last. Nobody having listened is nothing to tell.
 func (h *hearing) tell(m *Metrics) {
 	if h == nil {
@@ -45,7 +57,12 @@ func (h *hearing) tell(m *Metrics) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for watch, at := range h.last { // order: each for itself
-		m.staleness.WithLabelValues(watch).Set((time.Since(h.began) - time.Duration(at.Load())).Seconds())
+		heard := at.Load()
+		if heard == absent {
+			m.staleness.Delete(map[string]string{"watch": watch})
+			continue
+		}
+		m.staleness.WithLabelValues(watch).Set((time.Since(h.began) - time.Duration(heard)).Seconds())
 	}
 }
 

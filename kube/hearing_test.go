@@ -45,6 +45,22 @@ func TestAWatchThatFallsSilentIsSeen(t *testing.T) {
 		if err := silent.Replace(nil, "1"); err != nil {
 			t.Fatal(err)
 		}
+		// What cannot be had does not grow old, until it brings something. Catches an alert about stale watches that rings for
+		// good on a cluster without resource claims.
+		h.miss("pods")
+		time.Sleep(time.Minute)
+		h.tell(m)
+		if got := value(t, reg, "kumiki_watch_staleness_seconds", "watch=pods"); got != 0 {
+			t.Errorf("a watch that cannot be had is said to be silent for %v seconds", got)
+		}
+		if err := heard.Replace(nil, "7"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		h.tell(m)
+		if got := value(t, reg, "kumiki_watch_staleness_seconds", "watch=pods"); got != 1 {
+			t.Errorf("a watch that can be had again brought something a second ago, and is said to be silent for %v seconds", got)
+		}
 		var none *hearing
 		none.tell(m) // nobody listens: nothing to tell
 	})

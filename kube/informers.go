@@ -59,7 +59,10 @@ func (inf *Informers) Start(ctx context.Context) {
 	inf.run(ctx, "nodes", &v1.Node{}, newNodeStore(inf.inbox), listWatch(nodes.List, nodes.Watch))
 	for _, t := range inf.inbox.objects {
 		lw, kind := source(inf.client, t.kind)
-		lw = patient(ctx, lw, t.kind, func() { inf.inbox.goOnWithout(t.kind) })
+		lw = patient(ctx, lw, t.kind, func() {
+			inf.heard.miss(string(t.kind))
+			inf.inbox.goOnWithout(t.kind)
+		})
 		inf.run(ctx, string(t.kind), kind, newObjectStore(inf.inbox, t), lw)
 	}
 }

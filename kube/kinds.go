@@ -108,6 +108,33 @@ const (
 	firstAbsence, longestAbsence = time.Second, time.Minute
 )
 
+// consequence says what a kind that cannot be read turns off.
+func consequence(kind cluster.Kind) string {
+	switch kind {
+	case cluster.KindNamespace:
+		return "namespace selectors of pod affinity match no namespace"
+	case cluster.KindService, cluster.KindController, cluster.KindReplicaSet, cluster.KindStatefulSet:
+		return "default spread constraints do not see the pods that it selects"
+	case cluster.KindClaim, cluster.KindVolume:
+		return "pods with persistent volume claims wait"
+	case cluster.KindStorageClass:
+		return "pods whose persistent volume claims are not bound wait"
+	case cluster.KindCSINode:
+		return "volumes of CSI drivers are not limited per node"
+	case cluster.KindAttachment:
+		return "volumes that are attached to a node, and of no pod there, do not count against its limit"
+	case cluster.KindCSIDriver, cluster.KindCapacity:
+		return "room for new volumes is not looked at"
+	case cluster.KindDeviceClaim, cluster.KindResourceSlice, cluster.KindDeviceClass:
+		return "pods that ask for devices wait"
+	case cluster.KindDeviceTaint:
+		return "rules that taint devices have no effect"
+	case cluster.KindBudget:
+		return "preemption knows no disruption budgets"
+	}
+	panic(fmt.Sprintf("kube: nobody reads kind %s", kind))
+}
+
 // patient wraps the source of a kind without which the scheduler can go on: one that this API server does not serve, or
 // does not let us read. Such an answer is kept from the reflector, which would tell of it again and again, and the
 // question is asked again, less and less often. absent is called, once for each call of patient, when the kind must
@@ -149,7 +176,8 @@ func (p *patience) ask(do func() error) {
 			return
 		}
 		if !p.told && (!forbidden || waited >= forbiddenGrace) {
-			klog.FromContext(p.ctx).Info("Objects of a kind cannot be read; going on as if there were none", "kind", p.kind, "err", err)
+			klog.FromContext(p.ctx).Info("Objects of a kind cannot be read; going on as if there were none", "kind", p.kind, "so", consequence(p.kind),
+				"err", err)
 			p.told = true
 			p.absent()
 		}
