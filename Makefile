@@ -109,6 +109,13 @@ bench: ## go benchmarks of the core and the edge, into out/bench.txt (BENCH=rege
 bench-basic: build conformance-upstream ## 10,000 plain pods on 5,000 nodes: kumiki, kube-scheduler and a null binder (ARGS="--runs 5")
 	bin/kumiki bench basic $(ARGS)
 
+# make reliability CASES='B.*' ARGS="--runs 3 -o markdown"
+CASES ?= .*
+.PHONY: reliability
+reliability: build conformance-upstream ## bad inputs and faults, for kumiki and for kube-scheduler (CASES='B.*' ARGS="--runs 3 -o markdown")
+	@$(GOBUILD) -o bin/reliability ./internal/reliability/cmd/reliability
+	@bin/reliability --cases '$(CASES)' $(ARGS)
+
 .PHONY: mutants
 mutants: ## faults put into the engine on purpose; each must make a test fail
 	$(GO) test -tags kumiki_mutants -run Mutant ./core/... ./host/... ./config

@@ -14,7 +14,8 @@ func badQuantities() []Case {
 		{ID: "B2", What: "a request of 9300P of memory", Run: tooMuch("memory", "9300P")},
 		{ID: "B3", What: "a request of 2^63 bytes of memory", Run: tooMuch("memory", "9223372036854775808")},
 		{ID: "B4", What: "requests of 9E and 10P of cpu", Run: tooMuch("cpu", "9E", "10P")},
-		{ID: "B5", What: "requests of 1e30, 1e1000 and 1e999999999", Run: tooMuch("memory", "1e30", "1e1000", "1e999999999")},
+		{ID: "B5", What: "requests of 1e30 and 1e1000", Run: tooMuch("memory", "1e30", "1e1000")},
+		{ID: "B5a", What: "a request of 1e999999999", NotRun: "the API server itself works on the number until the request times out, and refuses it"},
 	}
 }
 

@@ -4,6 +4,7 @@ package reliability
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,16 +31,22 @@ func (g *Ground) Wants(ctx context.Context, want map[string]string) error {
 		}
 	}
 	g.mu.Unlock()
-	look := func() string { return g.differ(ctx, want) }
-	if err := eventually(ctx, "each pod has its verdict", look); err != nil {
+	// A pod that was placed stays where it is: when that is wrong, waiting helps nothing.
+	var final error
+	err := eventually(ctx, "each pod has its verdict", func() string {
+		wrong, forGood := g.differ(ctx, want)
+		if forGood {
+			final = errors.New(wrong)
+			return ""
+		}
+		return wrong
+	})
+	if err = errors.Join(final, err); err != nil || !refused {
 		return err
 	}
-	if !refused {
-		return nil
-	}
 	pause(ctx, lasting)
-	if w := look(); w != "" {
-		return fmt.Errorf("a moment after all was as it should be: %s", w)
+	if wrong, _ := g.differ(ctx, want); wrong != "" {
+		return fmt.Errorf("a moment after all was as it should be: %s", wrong)
 	}
 	return nil
 }
@@ -56,18 +63,19 @@ func (g *Ground) WantsAll(ctx context.Context, prefix string, n int, each string
 	return g.Wants(ctx, want)
 }
 
-// differ says how the pods differ from what is wanted.
-func (g *Ground) differ(ctx context.Context, want map[string]string) string {
+// differ says how the pods differ from what is wanted, and whether nothing can mend it.
+func (g *Ground) differ(ctx context.Context, want map[string]string) (what string, forGood bool) {
 	pods, err := g.Pods(ctx)
 	if err != nil {
-		return err.Error()
+		return err.Error(), false
 	}
 	var wrong []string
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		w := "is not there"
-		if p, there := pods[name]; there {
+		p, there := pods[name]
+		if there {
 			w = differs(want[name], g.short(p.Spec.NodeName), why(&p))
 		}
 		if g.placed[name] {
@@ -75,12 +83,13 @@ func (g *Ground) differ(ctx context.Context, want map[string]string) string {
 		}
 		if w != "" {
 			wrong = append(wrong, "pod "+name+" "+w)
+			forGood = forGood || p.Spec.NodeName != ""
 		}
 	}
 	if len(wrong) > 3 {
 		wrong = append(wrong[:3], fmt.Sprintf("and %d more", len(wrong)-3))
 	}
-	return strings.Join(wrong, "; ")
+	return strings.Join(wrong, "; "), forGood
 }
 
 func differs(want, node, message string) string {
