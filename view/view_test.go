@@ -80,6 +80,18 @@ func TestPastOfPod(t *testing.T) {
 	}
 }
 
+// TestAPauseIsTold with what waits, and not with a pod that has its node. It would fail with reports that leave it out.
+func TestAPauseIsTold(t *testing.T) {
+	h := New(Options{Asker: asks(engineOf{"p", "n"}), Paused: func() *record.Pause { return &record.Pause{Reason: "upgrade"} }}).Handler()
+	var queue record.QueueReport
+	var pod record.PodReport
+	get(t, h, Prefix+"queue", &queue)
+	get(t, h, Prefix+"why/pod/default/p", &pod)
+	if queue.Paused == nil || pod.Paused == nil || queue.Paused.Reason != "upgrade" || pod.Paused.Reason != "upgrade" {
+		t.Errorf("paused: queue %+v, pod %+v", queue.Paused, pod.Paused)
+	}
+}
+
 // TestRefusals: each refusal is a Status that says why.
 func TestRefusals(t *testing.T) {
 	v := New(Options{Asker: asks(engineOf{"a", "n1"})})

@@ -67,6 +67,10 @@ func placed() record.PodReport {
 
 // TestPages holds whole pages for canned reports. Run with -update after a change that is meant, and read the diff.
 func TestPages(t *testing.T) {
+	pause := &record.Pause{Since: now - 90*record.Second, Reason: "storage upgrade", By: "ann"}
+	pausedPod := record.PodReport{At: now, Pod: pod("web"), Where: record.Active, Since: now - 5*record.Second, Paused: pause}
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	standing := Pause{Lease: "kube-system/kube-scheduler", State: "pausing", Holder: "host_1", InFlight: 7, Since: &since, Reason: "storage upgrade", By: "ann"}
 	backoff := record.PodReport{At: now, Pod: pod("retry"), Where: record.Backoff, Since: now - record.Second, BackoffUntil: now + 3*record.Second,
 		Attempts: 2, Errors: 2, Nominated: "node-3", Fit: &record.Fit{Nodes: 5, Feasible: 2, FeasibleExamples: []string{"node-1", "node-2"}}}
 	gated := record.PodReport{At: now, Pod: pod("later"), Where: record.Gated, Since: now - 90*record.Second, Gates: []string{"example.com/quota"},
@@ -106,7 +110,13 @@ func TestPages(t *testing.T) {
 		"queue":            func(w io.Writer) error { return Queue(w, queue, false) },
 		"queue-wide":       func(w io.Writer) error { return Queue(w, queue, true) },
 		"queue-empty":      func(w io.Writer) error { return Queue(w, record.QueueReport{}, false) },
-		"decision":         func(w io.Writer) error { return Decision(w, *placed().Last) },
+		"queue-paused":     func(w io.Writer) error { return Queue(w, record.QueueReport{At: now, Paused: pause}, false) },
+		"pod-paused":       func(w io.Writer) error { return Pod(w, pausedPod, false) },
+		"pause":            func(w io.Writer) error { return Pausing(w, standing, since.Add(90*time.Second)) },
+		"pause-none": func(w io.Writer) error {
+			return Pausing(w, Pause{Lease: "kube-system/kube-scheduler", State: "scheduling"}, since)
+		},
+		"decision": func(w io.Writer) error { return Decision(w, *placed().Last) },
 		"moves": func(w io.Writer) error {
 			io.WriteString(w, MoveHead)
 			for _, m := range tooBig().Moves {
