@@ -45,6 +45,8 @@ type ground struct {
 	history  *checker.History
 	load     *load
 	dir      string
+	// leader has the lease kube-scheduler.
+	leader *process
 	// running are the schedulers that were started.
 	running []*process
 	// seen is how many findings of the ledger were judged.

@@ -22,19 +22,23 @@ import (
 // back, with pods coming and going all the time. What is checked at each step stands at the step.
 func TestTheLadder(t *testing.T) {
 	g := newGround(t)
-	theirs := g.scheduler(g.programs.kubeScheduler, g.configuration("base", g.cluster.SchedulerKubeconfig), g.cluster.SchedulerKubeconfig)
+	g.leader = g.scheduler(g.programs.kubeScheduler, g.configuration("base", g.cluster.SchedulerKubeconfig), g.cluster.SchedulerKubeconfig)
 	for _, rung := range []struct {
 		name string
 		do   func() string
 	}{
-		{"0 kube-scheduler runs the cluster", func() string { return g.theyRun() }},
+		{"0 kube-scheduler runs the cluster", g.theyRun},
 		{"1 look from outside", g.look},
-		{"3 canary", func() string { return g.canary(theirs) }},
-		{"4 swap and 5 roll back", func() string { return g.swap(theirs) }},
+		{"3 canary", g.canary},
+		{"4 swap", func() string { return g.handOver(g.programs.kumiki, syscall.SIGTERM) }},
+		{"4 pause and resume", g.pause},
+		{"5 roll back", func() string { return g.handOver(g.programs.kubeScheduler, syscall.SIGTERM) }},
+		{"4 swap, the leader being killed", func() string { return g.handOver(g.programs.kumiki, syscall.SIGKILL) }},
+		{"5 roll back, the leader being killed", func() string { return g.handOver(g.programs.kubeScheduler, syscall.SIGKILL) }},
 	} {
 		began := time.Now()
 		said := rung.do()
-		t.Logf("%-36s %5.1fs  %s", rung.name, time.Since(began).Seconds(), said)
+		t.Logf("%-38s %5.1fs  %s", rung.name, time.Since(began).Seconds(), said)
 		if t.Failed() {
 			t.Fatalf("the walk ends at step %s", rung.name)
 		}
@@ -153,7 +157,8 @@ func (g *ground) judge(theirs string, args ...string) string {
 // canary runs kumiki beside kube-scheduler, with what deploy/kustomize/canary gives it and nothing more. First both get
 // pods in turn; then more than fit, so that both want the last room of each node. Faults: a scheduler that touches the
 // other's pods; one that decides on room that it could have seen taken.
-func (g *ground) canary(theirs *process) string {
+func (g *ground) canary() string {
+	theirs := g.leader
 	g.kubectl("apply", "-k", manifests+"canary")
 	kubeconfig := g.account("kumiki")
 	ours := g.scheduler(g.programs.kumiki, g.configuration("canary", kubeconfig), kubeconfig)
@@ -234,44 +239,85 @@ func (g *ground) squeeze() {
 	})
 }
 
-// swap hands the lease to and fro under load, with one file and one account for both programs: each of them is told to
-// end once, and killed once. Pods of the canary wait until the first that has their profile leads. Faults: a take-over that
-// decides on an old list; binds of the old leader that still land; a standby that does not notice.
-func (g *ground) swap(theirs *process) string {
-	file := g.configuration("replace", g.cluster.SchedulerKubeconfig)
+// handOver starts a standby, ends the leader under load and waits until the standby leads. Both have one file and one
+// account. Faults: a take-over that decides on an old list; binds of the old leader that still land; a standby that does
+// not notice; an exit code that makes a service manager believe in a crash.
+func (g *ground) handOver(next string, how syscall.Signal) string {
 	g.load.on(v1.DefaultSchedulerName, "kumiki")
-	var said []string
-	leader := theirs
-	for _, how := range []struct {
-		signal syscall.Signal
-		next   string
-	}{
-		{syscall.SIGTERM, g.programs.kumiki}, {syscall.SIGTERM, g.programs.kubeScheduler},
-		{syscall.SIGKILL, g.programs.kumiki}, {syscall.SIGKILL, g.programs.kubeScheduler},
-	} {
-		standby := g.scheduler(how.next, file, g.cluster.SchedulerKubeconfig)
-		g.during(3 * time.Second)
-		before, err := g.holder("kube-scheduler")
-		g.must(err)
-		began := time.Now()
-		g.must(leader.end(how.signal))
-		g.eventually(standby.name+" leads", func() error {
-			holder, err := g.holder("kube-scheduler")
-			if err == nil && (holder == "" || holder == before) {
-				err = fmt.Errorf("held by %q", holder)
-			}
-			return err
-		})
-		g.during(3 * time.Second)
-		if how.signal == syscall.SIGTERM {
-			said = append(said, fmt.Sprintf("%s ended (exit %d)", leader.name, leader.ended()))
-		} else {
-			said = append(said, leader.name+" killed")
-		}
-		said = append(said, fmt.Sprintf("%s took over: %.1fs without a bind", standby.name, g.ledger.longestPause(began).Seconds()))
-		leader = standby
-	}
+	file := g.configuration("replace", g.cluster.SchedulerKubeconfig)
+	standby := g.scheduler(next, file, g.cluster.SchedulerKubeconfig)
+	g.during(3 * time.Second)
+	before, err := g.holder("kube-scheduler")
+	g.must(err)
+	began, old := time.Now(), g.leader
+	g.must(old.end(how))
+	g.leads(standby, before)
+	g.during(2 * time.Second)
 	made := g.settle()
 	g.nothingOversold()
-	return fmt.Sprintf("%d pods; %s", made, strings.Join(said, ", "))
+	end := "killed"
+	if how == syscall.SIGTERM {
+		end = "ended"
+		if code := old.ended(); code != 0 {
+			g.Errorf("told to end, %s ended with exit code %d", old.name, code)
+		}
+	}
+	return fmt.Sprintf("%d pods; %s was %s, %s leads: %.1fs without a bind", made, old.name, end, standby.name, g.ledger.longestPause(began).Seconds())
+}
+
+// leads waits until the lease has changed hands.
+func (g *ground) leads(p *process, before string) {
+	g.Helper()
+	g.eventually(p.name+" leads", func() error {
+		holder, err := g.holder("kube-scheduler")
+		if err == nil && (holder == "" || holder == before) {
+			err = fmt.Errorf("held by %q", holder)
+		}
+		return err
+	})
+	g.leader = p
+}
+
+// pause stops the binds of a leading kumiki without stopping the load; it is killed meanwhile, and the next one must not
+// bind either. Faults: a pause that only the process knows; one that is answered before the last bind has come back; one
+// that makes the process look ill.
+func (g *ground) pause() string {
+	g.load.on(v1.DefaultSchedulerName, "kumiki")
+	g.during(time.Second)
+	admin := "--kubeconfig=" + g.cluster.Kubeconfig
+	g.run(g.programs.kumiki, "pause", "--reason", "walking the ladder", admin)
+	held := g.nothingIsBound()
+	if _, err := g.leader.get(g.ctx, g.rest, "/readyz"); err != nil {
+		g.Errorf("paused, it is not ready: %v", err)
+	}
+	if why := g.run(g.programs.kumiki, "why", "pod/"+podName(g.load.newest()), "-n", space, admin); !strings.Contains(why, "walking the ladder") {
+		g.Errorf("kumiki why does not tell about the pause:\n%s", why)
+	}
+
+	before, err := g.holder("kube-scheduler")
+	g.must(err)
+	next := g.scheduler(g.programs.kumiki, g.configuration("replace", g.cluster.SchedulerKubeconfig), g.cluster.SchedulerKubeconfig)
+	g.must(g.leader.end(syscall.SIGKILL))
+	g.leads(next, before)
+	held += g.nothingIsBound()
+	g.run(g.programs.kumiki, "resume", admin)
+	made := g.settle()
+	g.nothingOversold()
+	return fmt.Sprintf("%d pods; %d of them came in the 4s that were watched of a pause, and a restart in it, and got no node before its end", made, held)
+}
+
+// nothingIsBound watches for a while, and returns how many pods came meanwhile.
+func (g *ground) nothingIsBound() int {
+	g.Helper()
+	bound := func() (n int) {
+		g.ledger.look(func(l *ledger) { n = len(l.binds) })
+		return n
+	}
+	g.during(200 * time.Millisecond) // what was bound before is on its way to the ledger
+	n, made := bound(), g.load.newest()
+	g.during(2 * time.Second)
+	if now := bound(); now != n {
+		g.Errorf("%d pods were bound during the pause", now-n)
+	}
+	return g.load.newest() - made
 }

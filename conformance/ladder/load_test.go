@@ -141,6 +141,13 @@ func (l *load) off() (int, error) {
 	return l.made, l.err
 }
 
+// newest is the number of the last pod.
+func (l *load) newest() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.made - 1
+}
+
 // unbound lists the pods that never had a node, with the reason, of the first n.
 func (l *load) unbound(n int) (names []string) {
 	l.ledger.look(func(g *ledger) {
