@@ -94,6 +94,7 @@ type Counter struct {
 	pods     int
 	totals   []*totals
 	used     uint64
+	version  uint64 // how often it was counted anew
 }
 
 // totals are a counter's sums over the nodes of each value of a topology.
@@ -109,6 +110,9 @@ func (c *Counter) Rows() []int32 { return c.rows }
 
 // Pods is the number of pods on all rows.
 func (c *Counter) Pods() int { return c.pods }
+
+// Version changes when rows may have another number without their pods having changed.
+func (c *Counter) Version() uint64 { return c.version }
 
 // Totals is value id -> pods on the nodes that have the value, and the sum over all values. It is as long as the
 // topology's Size.

@@ -115,6 +115,7 @@ func (x *audiences) sweep() {
 
 // fill enters a counter with the audiences that belong to it, and with no other, and adds up their pods.
 func (c *counters) fill(s *Store, k *Counter) {
+	k.version++
 	k.pods = 0
 	if len(k.rows) < len(s.rows) {
 		k.rows = make([]int32, len(s.rows))

@@ -154,7 +154,7 @@ func (pl *Placer) scoreParts(s cluster.Snapshot, sr *search) {
 		}
 		if score != nil {
 			pl.meter.Plugin(plugin.AtScore, sc.Name())
-			sr.scoreWide(s, sc, at, score)
+			sr.scoreWide(s, sc, at, score, sr.fit)
 		}
 	}
 	if f := pl.profile.Foreign; f != nil && f.Takes(sr.pod) {
@@ -168,17 +168,18 @@ func (pl *Placer) scoreParts(s cluster.Snapshot, sr *search) {
 	}
 }
 
-func (sr *search) scoreWide(s cluster.Snapshot, sc Scorer, at int, score plugin.WideScore) {
-	raw := make([]int64, 2*len(sr.fit))
-	raw, normalised := raw[:len(sr.fit):len(sr.fit)], raw[len(sr.fit):]
-	score.Rows(s, sr.fit, raw)
+// scoreWide lets a scorer score rows: those that fit, or the first ones of groups.
+func (sr *search) scoreWide(s cluster.Snapshot, sc Scorer, at int, score plugin.WideScore, fit []cluster.NodeIdx) {
+	raw := make([]int64, 2*len(fit))
+	raw, normalised := raw[:len(fit):len(fit)], raw[len(fit):]
+	score.Rows(s, fit, raw)
 	copy(normalised, raw)
 	if mutant != rawScores {
-		score.Normalize(s, sr.fit, normalised)
+		score.Normalize(s, fit, normalised)
 	}
 	for i, v := range normalised {
 		if v < 0 || v > plugin.MaxScore {
-			panic(fmt.Sprintf("place: %s scores node %q with %d, which is not in 0..%d", sc.Name(), s.NodeName(sr.fit[i]), v, plugin.MaxScore))
+			panic(fmt.Sprintf("place: %s scores node %q with %d, which is not in 0..%d", sc.Name(), s.NodeName(fit[i]), v, plugin.MaxScore))
 		}
 	}
 	sr.parts = append(sr.parts, part{sc.Name(), at, raw, normalised, sc.Weight})

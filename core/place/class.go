@@ -106,6 +106,7 @@ func (pl *Placer) Drop(p *cluster.Pod) {
 }
 
 func (pl *Placer) drop(c *class) {
+	pl.dropGroupings(c)
 	delete(pl.classes, c.spec)
 	pl.spare = c
 	pl.bytes -= c.size

@@ -10,3 +10,6 @@ func SetMutant(n int) (restore func()) {
 	mutant = mutation(n)
 	return func() { mutant = noMutation }
 }
+
+// LookAtEachRow keeps a Placer from grouping and ranking rows.
+func LookAtEachRow(pl *Placer) { pl.eachRow = true }

@@ -29,6 +29,8 @@ const (
 	measureKept                // totals stay when what they are measured by changes
 	wingsKept                  // the highest summaries of a ranking stay
 	nextFirst                  // the runner-up is any row but the winner
+	regroupMissed              // a row that leaves its group joins no other
+	groupsUnjudged             // wide filters have no say about groups
 	mutations
 )
 

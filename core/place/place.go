@@ -57,6 +57,13 @@ type Placer struct {
 	spare   *class // the last one dropped, for its columns
 
 	scratch kept // for pods that are judged on a few nodes only
+
+	eachRow bool // only tests set it: look at each row in every decision
+
+	groupings  map[groupKey]*grouping // see grouping
+	groupUses  uint64
+	facetSpace []plugin.Facet
+	judged     []plugin.Verdict // row -> Fits; where the first rows of groups are judged
 }
 
 // Meter is told which plugin works; see engine.Meter.
@@ -97,8 +104,24 @@ type Outcome struct {
 	// Looked is by how many nodes the search moved on in the window; see Window.Advance.
 	Looked int
 
+	// Path is how the nodes were looked at.
+	Path Path
+
 	look *search // what the answer was read from; good until the Placer's next search
 }
+
+// Path is a way to look at nodes. All come to the same.
+type Path uint8
+
+// The ways, the cheapest first.
+const (
+	// Scanned looks at each row.
+	Scanned Path = iota
+	// Grouped looks at a row of each group that no wide plugin can tell apart.
+	Grouped
+	// Ranked looks at no row: the class has them in order.
+	Ranked
+)
 
 // fewNodes is up to how many named nodes a pod is judged on singly.
 const fewNodes = 64
@@ -110,6 +133,9 @@ func (pl *Placer) Place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, dr
 		pl.profile.Window.refresh(s) // also for a pod that no node is looked at for: upstream takes a snapshot for it
 	}
 	sr := pl.look(s, p, noms)
+	if sr.err == nil && !sr.nowhere() && !pl.group(s, sr) {
+		pl.lateFilters(s, sr)
+	}
 	out := Outcome{Nodes: s.Nodes(), Node: cluster.NoNode, RunnerUp: cluster.NoNode, look: sr}
 	if sr.err != nil {
 		pl.forgiveOwn(s, sr)
@@ -130,6 +156,14 @@ func (pl *Placer) Place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, dr
 	if out.Err = sr.err; out.Err != nil {
 		return out
 	}
+	if sr.grouped.grouping != nil {
+		out.Path = Grouped
+		pl.chooseGrouped(s, sr, &out, draw)
+		if out.Node == cluster.NoNode {
+			pl.complete(s, sr)
+		}
+		return out
+	}
 	pl.askForeign(s, sr)
 	if out.Err = sr.err; out.Err != nil {
 		return out
@@ -144,6 +178,9 @@ func (pl *Placer) Place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, dr
 // at, and nothing is chosen by a draw.
 func (pl *Placer) Explain(s cluster.Snapshot, p *cluster.Pod, noms Nominations) Outcome {
 	sr := pl.look(s, p, noms)
+	if sr.err == nil && !sr.nowhere() {
+		pl.lateFilters(s, sr)
+	}
 	out := Outcome{Nodes: s.Nodes(), Node: cluster.NoNode, RunnerUp: cluster.NoNode, look: sr}
 	if out.Err = sr.err; out.Err != nil || sr.nowhere() {
 		return out
@@ -156,10 +193,10 @@ func (pl *Placer) Explain(s cluster.Snapshot, p *cluster.Pod, noms Nominations) 
 	return out
 }
 
-// look returns the verdicts of the native filters for p, up to date.
+// look returns the verdicts of the native filters before the first wide one for p, up to date.
 func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *search {
 	sr := &pl.search
-	sr.begin(p)
+	sr.begin(pl, p)
 	key := alike(p)
 	c := pl.classes[key]
 	if c != nil {
@@ -205,10 +242,15 @@ func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *se
 	}
 	// Promised pods come first: a filter that would fail on a node is not asked where they leave no room.
 	pl.nominated(s, sr, noms)
-	if sr.err == nil {
+	return sr
+}
+
+// complete judges each row where groups were judged.
+func (pl *Placer) complete(s cluster.Snapshot, sr *search) {
+	if sr.grouped.grouping != nil && sr.grouped.late {
+		sr.grouped.late = false
 		pl.lateFilters(s, sr)
 	}
-	return sr
 }
 
 // alike is the key of p's class.

@@ -13,6 +13,7 @@ type order struct {
 	// raws are the raw scores of the rows that fit, by position in by.extra: their largest is what others are measured by.
 	raws []ranking
 	rank ranking
+	made uint64 // how often all rows were ranked anew, from 1
 }
 
 // totalOf is a row's total for the ranking.
@@ -27,6 +28,7 @@ func (c *class) totalOf(n cluster.NodeIdx) int64 {
 func (c *class) rankAll() {
 	o := &c.order
 	rows := len(c.verdicts)
+	o.made++
 	o.by = totals{base: c.base, extra: o.by.extra[:0]}
 	for i := range c.scorers {
 		sc := &c.scorers[i]
@@ -102,7 +104,7 @@ func (c *class) measuresChanged() bool {
 // chooseRanked is choose for a decision in which nothing but the class has a say: it looks at no row.
 func (c *class) chooseRanked(sr *search, out *Outcome, draw func(n int) int) {
 	rank := &c.order.rank
-	sr.by = c.order.by
+	sr.by, out.Path = c.order.by, Ranked
 	out.Feasible = rank.ranked
 	top := rank.top()
 	switch {
@@ -127,7 +129,9 @@ func (c *class) chooseRanked(sr *search, out *Outcome, draw func(n int) int) {
 }
 
 // ranked tells whether the class alone decides.
-func (sr *search) ranked() bool { return sr.class != nil && sr.rows == nil && len(sr.copied) == 0 }
+func (sr *search) ranked() bool {
+	return sr.class != nil && sr.rows == nil && len(sr.copied) == 0 && !sr.placer.eachRow
+}
 
 // largestOf is what the raw scores of a scorer of the class are measured by.
 func (t *totals) largestOf(scorer int) int64 {

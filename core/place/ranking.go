@@ -21,6 +21,8 @@ const unranked = math.MinInt64
 // rows for each total, which takes memory for each total there is.
 type ranking struct {
 	totals []int64   // row -> total, unranked where it does not fit
+	of     []int32   // row -> the ranking that it is in, for rankings that share totals; nil when all rows are in this one
+	id     int32     // of this ranking in of
 	blocks []summary // of fanout rows each
 	wings  []summary // of fanout blocks each
 	ranked int       // rows that are not unranked
@@ -45,7 +47,7 @@ func (m *summary) add(total int64, rows int32) {
 
 // rebuild makes the ranking that of n rows.
 func (r *ranking) rebuild(n int, total func(cluster.NodeIdx) int64) {
-	r.totals, r.blocks, r.wings, r.ranked = r.totals[:0], r.blocks[:0], r.wings[:0], 0
+	r.totals, r.ranked = r.totals[:0], 0
 	for row := range n {
 		v := total(cluster.NodeIdx(row))
 		r.totals = append(r.totals, v)
@@ -53,7 +55,13 @@ func (r *ranking) rebuild(n int, total func(cluster.NodeIdx) int64) {
 			r.ranked++
 		}
 	}
-	for b := range (n + fanout - 1) / fanout {
+	r.sumUp()
+}
+
+// sumUp makes the summaries anew.
+func (r *ranking) sumUp() {
+	r.blocks, r.wings = r.blocks[:0], r.wings[:0]
+	for b := range (len(r.totals) + fanout - 1) / fanout {
 		r.blocks = append(r.blocks, r.block(b))
 	}
 	for w := range (len(r.blocks) + fanout - 1) / fanout {
@@ -74,13 +82,26 @@ func (r *ranking) grow(n int) {
 	}
 }
 
+// at is a row's total here.
+func (r *ranking) at(n int) int64 {
+	if r.of != nil && r.of[n] != r.id {
+		return unranked
+	}
+	return r.totals[n]
+}
+
 // set gives a row another total.
 func (r *ranking) set(n cluster.NodeIdx, total int64) {
 	old := r.totals[n]
+	r.totals[n] = total
+	r.changed(n, old, total)
+}
+
+// changed sums up anew after a row's total here has changed.
+func (r *ranking) changed(n cluster.NodeIdx, old, total int64) {
 	if old == total {
 		return
 	}
-	r.totals[n] = total
 	if old == unranked {
 		r.ranked++
 	} else if total == unranked {
@@ -115,7 +136,14 @@ func (r *ranking) set(n cluster.NodeIdx, total int64) {
 
 func (r *ranking) block(b int) summary {
 	m := summary{best: unranked}
-	for _, total := range r.totals[b*fanout : min(len(r.totals), (b+1)*fanout)] {
+	lo, hi := b*fanout, min(len(r.totals), (b+1)*fanout)
+	if r.of != nil {
+		for n := lo; n < hi; n++ {
+			m.add(r.at(n), 1)
+		}
+		return m
+	}
+	for _, total := range r.totals[lo:hi] {
 		m.add(total, 1)
 	}
 	return m
@@ -162,7 +190,7 @@ func (r *ranking) kth(best int64, k int) cluster.NodeIdx {
 
 func (r *ranking) inBlock(b int, total int64, k int) cluster.NodeIdx {
 	for n := b * fanout; ; n++ {
-		if r.totals[n] == total {
+		if r.at(n) == total {
 			if k == 0 {
 				return cluster.NodeIdx(n)
 			}
@@ -185,7 +213,7 @@ func (r *ranking) next(winner cluster.NodeIdx) (cluster.NodeIdx, int64) {
 	first, last := b*fanout, min(len(r.totals), (b+1)*fanout)
 	for n := first; n < last; n++ {
 		if cluster.NodeIdx(n) != winner {
-			best.add(r.totals[n], 1)
+			best.add(r.at(n), 1)
 		}
 	}
 	for i := b + 1; i < min(len(r.blocks), (w+1)*fanout); i++ {
@@ -212,7 +240,7 @@ func (r *ranking) first(total int64, winner cluster.NodeIdx) cluster.NodeIdx {
 				continue
 			}
 			for n := b * fanout; n < min(len(r.totals), (b+1)*fanout); n++ {
-				if (r.totals[n] == total || mutant == nextFirst) && cluster.NodeIdx(n) != winner {
+				if (r.at(n) == total || mutant == nextFirst) && cluster.NodeIdx(n) != winner {
 					return cluster.NodeIdx(n)
 				}
 			}

@@ -209,7 +209,13 @@ func (pl *Placer) Scores(out Outcome, n cluster.NodeIdx) []record.PluginScore {
 	sr := out.look
 	scores := make([]record.PluginScore, 0, len(sr.kept.scorers)+len(sr.parts))
 	parts := sr.parts
-	at, found := slices.BinarySearch(sr.fit, n)
+	var at int
+	var found bool
+	if sr.grouped.grouping != nil {
+		at, found = int(sr.grouped.at[sr.grouped.of[n]]), true
+	} else {
+		at, found = slices.BinarySearch(sr.fit, n)
+	}
 	if !found {
 		parts = nil
 	}
@@ -235,6 +241,7 @@ func (out Outcome) Verdict(n cluster.NodeIdx) plugin.Verdict {
 	if sr.rows != nil && !slices.Contains(sr.rows, n) {
 		return plugin.Excluded
 	}
+	sr.placer.complete(sr.grouped.state, sr)
 	return sr.verdicts[n]
 }
 

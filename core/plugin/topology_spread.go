@@ -249,6 +249,11 @@ func (*PodTopologySpread) Normal() Normal { return AsIs }
 
 // PrepareWide skips pods without constraints that should hold.
 func (pl *PodTopologySpread) PrepareWide(s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) (WideScore, error) {
+	return pl.prepareWide(s, p, fit, nil)
+}
+
+// prepareWide takes the first rows of groups and their sizes, or all rows and no sizes.
+func (pl *PodTopologySpread) prepareWide(s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx, sizes []int) (WideScore, error) {
 	plan := pl.plan(s, p)
 	switch {
 	case s.Nodes() == 0:
@@ -258,5 +263,5 @@ func (pl *PodTopologySpread) PrepareWide(s cluster.Snapshot, p *cluster.Pod, fit
 	case len(plan.soft) == 0:
 		return nil, nil
 	}
-	return newSpreadScore(s, plan, p.Namespace, fit), nil
+	return newSpreadScore(s, plan, p.Namespace, fit, sizes), nil
 }

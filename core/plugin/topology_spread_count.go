@@ -125,6 +125,7 @@ type domains struct {
 	number   int     // of values with such nodes
 	least    int32   // fewest pods in one of these; math.MaxInt32 where there is none
 	stale    bool    // least may be wrong
+	whole    bool    // all nodes with the key have a part
 }
 
 // count fills the domains of a constraint.
@@ -135,7 +136,7 @@ func (e *spreadNodes) domains(s cluster.Snapshot, c *spreadConstraint) domains {
 	words, all := e.of(s, c)
 	if all && e.count == d.topology.Nodes() || mutated(spreadAllNodesCount) {
 		// Every node with the key has a part: the sums are known.
-		d.nodes, d.number = d.topology.NodesWith(), d.topology.Domains()
+		d.nodes, d.number, d.whole = d.topology.NodesWith(), d.topology.Domains(), true
 		if c.counted {
 			byValue, _ := s.Counter(c.counts).Totals(d.topology)
 			copy(d.pods, byValue)

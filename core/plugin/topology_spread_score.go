@@ -37,18 +37,29 @@ type spreadPart struct {
 // is taken for one, as upstream does.
 const spreadLeftOut int64 = -1
 
-func newSpreadScore(s cluster.Snapshot, plan *spreadPlan, namespace string, fit []cluster.NodeIdx) *spreadScore {
+func newSpreadScore(s cluster.Snapshot, plan *spreadPlan, namespace string, fit []cluster.NodeIdx, sizes []int) *spreadScore {
 	f := &spreadScore{plan: plan, namespace: namespace, nodes: nodesWithKeys(s, plan, plan.soft, plan.needsKeys), parts: make([]spreadPart, len(plan.soft))}
-	ranked := len(fit)
+	all := len(fit)
+	if sizes != nil {
+		all = 0
+		for _, size := range sizes {
+			all += size
+		}
+	}
+	ranked := all
 	if f.nodes.count != s.Nodes() {
 		ranked = 0
-		for _, n := range fit {
-			if f.nodes.has(n) {
+		for i, n := range fit {
+			switch {
+			case !f.nodes.has(n):
+			case sizes != nil:
+				ranked += sizes[i]
+			default:
 				ranked++
 			}
 		}
 	}
-	f.whole = ranked == len(fit)
+	f.whole = ranked == all
 	for i := range plan.soft {
 		part := &f.parts[i]
 		part.c = &plan.soft[i]
@@ -56,7 +67,7 @@ func newSpreadScore(s cluster.Snapshot, plan *spreadPlan, namespace string, fit 
 		if part.isHost = part.c.key == v1.LabelHostname; part.isHost {
 			size := ranked
 			if mutated(spreadHostsAllFit) {
-				size = len(fit)
+				size = all
 			}
 			part.weight = spreadWeight(size)
 			if part.c.counted {

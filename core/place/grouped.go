@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+)
+
+const (
+	// maxGroups is how many groups are worth judging; with more of them rows are judged one by one.
+	maxGroups = 256
+	// maxFacets is how many facets rows are told apart by at most.
+	maxFacets = 8
+	// maxGroupings bounds the groupings of a Placer; the one not used for the longest time goes first.
+	maxGroupings = 256
+	// retryAfter is how many decisions pass before rows that fell into too many groups are tried again.
+	retryAfter = 1000
+)
+
+// groupKey names a grouping: what wide plugins read of a pod is its spec and namespace.
+type groupKey struct {
+	class     *class
+	spec      *cluster.PodSpec
+	namespace string
+}
+
+// grouping is the rows of a class that fit as far as the class can tell, in groups that no wide plugin can tell apart. A
+// decision judges and scores a row of each group and knows it of all of them.
+type grouping struct {
+	facets []plugin.Facet
+	made   uint64 // order.made of the class when the rows were grouped
+	seq    uint64 // the store's journal is applied up to here
+	used   uint64
+	skip   int // decisions for which there are known to be too many groups
+
+	totals []int64 // row -> total by the class, as the rankings have it
+	of     []int32 // row -> group, noGroup where the row does not fit
+	ids    map[groupValues]int32
+	groups []group // the first `live` are in use
+	live   int
+}
+
+const noGroup int32 = -1
+
+// groupValues are the values of the facets, in their order.
+type groupValues [maxFacets]int64
+
+type group struct {
+	rank ranking
+	// What holds for one decision: total is the best of its rows, added what wide plugins add to each.
+	added int64
+}
+
+// grouped is a search by groups.
+type grouped struct {
+	*grouping                  // nil when the search is not by groups
+	late      bool             // the verdicts of late filters on single rows are not in yet
+	state     cluster.Snapshot // what they are to be judged by, if anyone asks
+	fits      []int32          // groups that fit
+	at        []int32          // group -> position in fits
+	first     []cluster.NodeIdx
+	sizes     []int
+}
+
+// facets lists what the wide plugins that have a word on the pod look at; ok is false when one of them cannot tell.
+func (pl *Placer) facets(s cluster.Snapshot, sr *search) (ok bool) {
+	pl.facetSpace = pl.facetSpace[:0]
+	for i := pl.firstLate; i < len(sr.plans); i++ {
+		f := sr.plans[i].Filter
+		if f == nil {
+			continue
+		}
+		g, can := f.(plugin.GroupFilter)
+		if !can {
+			return false
+		}
+		if pl.facetSpace, ok = g.Facets(s, pl.facetSpace); !ok {
+			return false
+		}
+	}
+	for _, sc := range pl.profile.Scorers {
+		w, wide := sc.Scorer.(plugin.WideScorer)
+		if !wide {
+			continue
+		}
+		if skips, can := sc.Scorer.(plugin.Skipper); can && skips.Skips(s, sr.pod) {
+			continue
+		}
+		g, can := w.(plugin.GroupScorer)
+		if !can {
+			return false
+		}
+		if pl.facetSpace, ok = g.ScoreFacets(s, sr.pod, pl.facetSpace); !ok {
+			return false
+		}
+	}
+	unique := pl.facetSpace[:0]
+	for _, f := range pl.facetSpace {
+		if !slices.Contains(unique, f) {
+			unique = append(unique, f)
+		}
+	}
+	pl.facetSpace = unique
+	return len(unique) > 0 && len(unique) <= maxFacets
+}
+
+// group takes a search by groups, where that comes to the same as a look at each row.
+func (pl *Placer) group(s cluster.Snapshot, sr *search) bool {
+	if !sr.ranked() || sr.only != nil || sr.pod.Nominated != "" || pl.profile.Search.Strategy != AllNodes || sr.kept.broken != nil {
+		return false
+	}
+	if f := pl.profile.Foreign; f != nil && f.Takes(sr.pod) {
+		return false
+	}
+	if !pl.facets(s, sr) {
+		return false
+	}
+	g := pl.grouping(groupKey{sr.class, sr.pod.Spec, sr.pod.Namespace})
+	if !g.follow(s, sr.class, pl.facetSpace) {
+		return false
+	}
+	sr.grouped = grouped{grouping: g, late: true, state: s, fits: sr.grouped.fits[:0], at: sr.grouped.at[:0], first: sr.grouped.first[:0], sizes: sr.grouped.sizes[:0]}
+	pl.judgeGroups(s, sr)
+	if len(sr.class.order.by.extra) > 0 && len(sr.grouped.fits) < g.inUse() {
+		sr.grouped.grouping = nil // a row that is left out may be the one that others are measured by
+		return false
+	}
+	return true
+}
+
+// grouping finds or makes one.
+func (pl *Placer) grouping(key groupKey) *grouping {
+	pl.groupUses++
+	g := pl.groupings[key]
+	if g == nil {
+		if len(pl.groupings) >= maxGroupings {
+			pl.dropGrouping()
+		}
+		g = &grouping{ids: map[groupValues]int32{}}
+		if pl.groupings == nil {
+			pl.groupings = map[groupKey]*grouping{}
+		}
+		pl.groupings[key] = g
+	}
+	g.used = pl.groupUses
+	return g
+}
+
+// dropGrouping forgets the one not used for the longest time.
+func (pl *Placer) dropGrouping() {
+	var oldest groupKey
+	at := pl.groupUses + 1
+	for key, g := range pl.groupings { // order: uses are numbered, no two alike
+		if g.used < at {
+			oldest, at = key, g.used
+		}
+	}
+	delete(pl.groupings, oldest)
+}
+
+// dropGroupings forgets those of a class.
+func (pl *Placer) dropGroupings(c *class) {
+	for key := range pl.groupings { // order: all of the class go
+		if key.class == c {
+			delete(pl.groupings, key)
+		}
+	}
+}
+
+// bytes is about how much a grouping takes.
+func (g *grouping) bytes() int { return 12*len(g.of) + len(g.groups)*len(g.of)/fanout*16 }
+
+// follow brings the groups up to date. It tells whether there are few enough of them.
+func (g *grouping) follow(s cluster.Snapshot, c *class, facets []plugin.Facet) bool {
+	if g.skip > 0 {
+		g.skip--
+		return false
+	}
+	changes, next, ok := s.Changes(g.seq)
+	rows := len(c.verdicts)
+	switch {
+	case !ok || len(changes) > rows || g.made != c.order.made || !slices.Equal(g.facets, facets):
+		ok = g.regroup(c, facets)
+	default:
+		ok = g.update(c, changes)
+	}
+	g.seq = next
+	if !ok {
+		g.skip, g.made = retryAfter, 0
+	}
+	return ok
+}
+
+// regroup puts every row into its group.
+func (g *grouping) regroup(c *class, facets []plugin.Facet) bool {
+	g.facets, g.made, g.live = append(g.facets[:0], facets...), c.order.made, 0
+	clear(g.ids)
+	g.totals, g.of = append(g.totals[:0], c.order.rank.totals...), g.of[:0]
+	for n, total := range g.totals {
+		id := noGroup
+		if total != unranked {
+			if id = g.idOf(cluster.NodeIdx(n)); id == noGroup {
+				return false
+			}
+		}
+		g.of = append(g.of, id)
+	}
+	for i := range g.groups[:g.live] {
+		r := &g.groups[i].rank
+		*r = ranking{totals: g.totals, of: g.of, id: int32(i), blocks: r.blocks, wings: r.wings}
+		r.sumUp()
+	}
+	for _, id := range g.of {
+		if id != noGroup {
+			g.groups[id].rank.ranked++
+		}
+	}
+	return true
+}
+
+// idOf is the group of a row by the values of its facets, a new one if need be; noGroup when there are too many.
+func (g *grouping) idOf(n cluster.NodeIdx) int32 {
+	var values groupValues
+	for i := range g.facets {
+		values[i] = g.facets[i].Of(n)
+	}
+	if id, known := g.ids[values]; known {
+		return id
+	}
+	if g.live == maxGroups {
+		return noGroup
+	}
+	id := int32(g.live)
+	g.ids[values] = id
+	if g.live++; g.live > len(g.groups) {
+		g.groups = append(g.groups, group{})
+	}
+	return id
+}
+
+// update moves rows that changed to where they belong.
+func (g *grouping) update(c *class, changes []cluster.NodeIdx) bool {
+	g.grow(len(c.verdicts))
+	for i, n := range changes {
+		if i > 0 && changes[i-1] == n {
+			continue
+		}
+		was, old := g.of[n], g.totals[n]
+		is, total, before := noGroup, c.order.rank.totals[n], g.live
+		if total != unranked {
+			if is = g.idOf(n); is == noGroup {
+				return false
+			}
+		}
+		if g.live > before {
+			r := &g.groups[is].rank
+			*r = ranking{totals: g.totals, of: g.of, id: is, blocks: r.blocks, wings: r.wings}
+			r.sumUp()
+		}
+		g.of[n], g.totals[n] = is, total
+		if was == is {
+			if is != noGroup {
+				g.groups[is].rank.changed(n, old, total)
+			}
+			continue
+		}
+		if was != noGroup {
+			g.groups[was].rank.changed(n, old, unranked)
+		}
+		if is != noGroup && mutant != regroupMissed {
+			g.groups[is].rank.changed(n, unranked, total)
+		}
+	}
+	return true
+}
+
+// grow makes room for n rows.
+func (g *grouping) grow(n int) {
+	if len(g.of) >= n {
+		return
+	}
+	for len(g.of) < n {
+		g.of, g.totals = append(g.of, noGroup), append(g.totals, unranked)
+	}
+	for i := range g.groups[:g.live] {
+		r := &g.groups[i].rank
+		r.totals, r.of = g.totals, g.of
+		r.sumUp()
+	}
+}
+
+// inUse counts the groups that have rows.
+func (g *grouping) inUse() (n int) {
+	for i := range g.groups[:g.live] {
+		if g.groups[i].rank.ranked > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// judgeGroups lists the groups that fit.
+func (pl *Placer) judgeGroups(s cluster.Snapshot, sr *search) {
+	g := &sr.grouped
+	for len(pl.judged) < s.Rows() {
+		pl.judged = append(pl.judged, plugin.Fits)
+	}
+	pl.meter.Plugin(plugin.AtFilter, "")
+	for id := range g.groups[:g.live] {
+		rank := &g.groups[id].rank
+		if rank.ranked == 0 {
+			continue
+		}
+		n := rank.some()
+		for i := pl.firstLate; i < len(sr.plans); i++ {
+			if f := sr.plans[i].Filter; f != nil && mutant != groupsUnjudged {
+				f.Column(s, n, n+1, plugin.TagOf(i), pl.judged)
+			}
+		}
+		if pl.judged[n] == plugin.Fits {
+			g.fits = append(g.fits, int32(id))
+		}
+		pl.judged[n] = plugin.Fits
+	}
+}
+
+// some is a row that is ranked, the first with the best total.
+func (r *ranking) some() cluster.NodeIdx { return r.kth(r.top().best, 0) }
+
+// chooseGrouped is choose for a search by groups.
+func (pl *Placer) chooseGrouped(s cluster.Snapshot, sr *search, out *Outcome, draw func(n int) int) {
+	g := &sr.grouped
+	sr.by = sr.class.order.by
+	for _, id := range g.fits {
+		out.Feasible += g.groups[id].rank.ranked
+		g.groups[id].added = 0
+	}
+	if out.Feasible == 0 {
+		return
+	}
+	if out.Feasible > 1 {
+		pl.scoreGroups(s, sr)
+		if sr.err != nil {
+			out.Err = sr.err
+			return
+		}
+	}
+	g.best(out, draw)
+}
+
+// scoreGroups lets wide scorers score a row of each group that fits.
+func (pl *Placer) scoreGroups(s cluster.Snapshot, sr *search) {
+	g := &sr.grouped
+	for _, id := range g.fits {
+		g.first, g.sizes = append(g.first, g.groups[id].rank.some()), append(g.sizes, g.groups[id].rank.ranked)
+	}
+	for len(g.at) < g.live {
+		g.at = append(g.at, 0)
+	}
+	for i, id := range g.fits {
+		g.at[id] = int32(i)
+	}
+	for at, sc := range pl.profile.Scorers {
+		w, wide := sc.Scorer.(plugin.GroupScorer)
+		if !wide {
+			continue
+		}
+		pl.meter.Plugin(plugin.AtPreScore, sc.Name())
+		score, err := w.PrepareGroups(s, sr.pod, g.first, g.sizes)
+		if err != nil {
+			sr.err = preScoreError(sc, err)
+			return
+		}
+		if score == nil {
+			continue
+		}
+		pl.meter.Plugin(plugin.AtScore, sc.Name())
+		sr.scoreWide(s, sc, at, score, g.first)
+		part := &sr.parts[len(sr.parts)-1]
+		for i, id := range g.fits {
+			g.groups[id].added += part.weight * part.normalised[i]
+		}
+	}
+}
+
+// best chooses among the groups.
+func (g *grouped) best(out *Outcome, draw func(n int) int) {
+	top := summary{best: unranked}
+	for _, id := range g.fits {
+		m := g.groups[id].rank.top()
+		top.add(m.best+g.groups[id].added, m.rows)
+	}
+	out.Total, out.Tied = top.best, int(top.rows)
+	if out.Tied == 1 || mutant == tieToFirst {
+		out.Node = g.kth(top.best, 0)
+		out.RunnerUp, out.RunnerUpTotal = g.next(out.Node)
+		return
+	}
+	k, other := checkedDraw(draw, out.Tied), 0
+	if k == 0 {
+		other = 1
+	}
+	out.Node, out.RunnerUp, out.RunnerUpTotal = g.kth(top.best, k), g.kth(top.best, other), top.best
+}
+
+// kth is ranking.kth over all groups: the k-th row, in index order, of those that have the total, which is the best.
+func (g *grouped) kth(total int64, k int) cluster.NodeIdx {
+	wings := 0
+	for _, id := range g.fits {
+		wings = max(wings, len(g.groups[id].rank.wings))
+	}
+	// count sums the rows of one stretch that have the total, over groups.
+	count := func(stretch func(r *ranking) summary) (rows int) {
+		for _, id := range g.fits {
+			if m := stretch(&g.groups[id].rank); m.rows > 0 && m.best+g.groups[id].added == total {
+				rows += int(m.rows)
+			}
+		}
+		return rows
+	}
+	for w := range wings {
+		rows := count(func(r *ranking) summary { return r.wings[w] })
+		if k >= rows {
+			k -= rows
+			continue
+		}
+		for b := w * fanout; ; b++ {
+			rows := count(func(r *ranking) summary { return r.blocks[b] })
+			if k >= rows {
+				k -= rows
+				continue
+			}
+			for n := b * fanout; ; n++ {
+				if id := g.of[n]; id != noGroup && g.totals[n]+g.groups[id].added == total && slices.Contains(g.fits, id) {
+					if k == 0 {
+						return cluster.NodeIdx(n)
+					}
+					k--
+				}
+			}
+		}
+	}
+	return cluster.NoNode
+}
+
+// next is ranking.next over all groups.
+func (g *grouped) next(winner cluster.NodeIdx) (cluster.NodeIdx, int64) {
+	second, best := cluster.NoNode, int64(0)
+	for _, id := range g.fits {
+		rank, added := &g.groups[id].rank, g.groups[id].added
+		n, total := cluster.NoNode, int64(0)
+		if g.of[winner] == id {
+			n, total = rank.next(winner)
+		} else {
+			total = rank.top().best
+			n = rank.kth(total, 0)
+		}
+		if n != cluster.NoNode && (second == cluster.NoNode || total+added > best || total+added == best && n < second) {
+			second, best = n, total+added
+		}
+	}
+	return second, best
+}

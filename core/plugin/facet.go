@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
+
+// Facet is one thing that rows differ in. A wide plugin whose word on a row depends on a few facets alone lets a search
+// judge groups of rows instead of rows: two rows with the same values get the same verdict and the same raw score in one
+// decision. The value of a facet on a row changes only when the row does.
+//
+// Facets are compared: the same facet means the same values.
+type Facet struct {
+	kind facetKind
+	by   *cluster.Topology
+	pods *cluster.Counter
+	// version is the counter's; another one means that rows may have other values without having changed.
+	version uint64
+	term    *cluster.Carried
+}
+
+type facetKind uint8
+
+const (
+	byValue    facetKind = iota // which value of the topology a node has
+	podsThere                   // whether a node has a value, and how many pods count on it
+	termsThere                  // whether a node has a value, and how many pods carry a term on it
+	hasValue                    // whether a node has a value
+)
+
+// GroupFilter is a wide PodFilter that judges by facets.
+type GroupFilter interface {
+	PodFilter
+	// Facets appends what the verdict on a row depends on; ok is false when that is not known to be few things.
+	Facets(s cluster.Snapshot, into []Facet) (facets []Facet, ok bool)
+}
+
+// GroupScorer is a WideScorer that scores by facets.
+type GroupScorer interface {
+	WideScorer
+	// ScoreFacets appends what the raw score of a row depends on; ok is false when that is not known to be few things.
+	ScoreFacets(s cluster.Snapshot, p *cluster.Pod, into []Facet) (facets []Facet, ok bool)
+	// PrepareGroups is PrepareWide for a row of each group, in no order, and how many rows of each fit.
+	PrepareGroups(s cluster.Snapshot, p *cluster.Pod, rows []cluster.NodeIdx, sizes []int) (WideScore, error)
+}
+
+// coarse is up to how many values a topology may have for rows to be grouped by them.
+const coarse = 64
+
+// topologyFacet is the facet of a topology with few values.
+func topologyFacet(by *cluster.Topology) (Facet, bool) {
+	return Facet{kind: byValue, by: by}, by.Domains() <= coarse
+}
+
+// podsFacet is how many pods count on a row's value of a topology.
+func podsFacet(by *cluster.Topology, pods *cluster.Counter) (Facet, bool) {
+	if f, ok := topologyFacet(by); ok {
+		return f, true
+	}
+	return Facet{kind: podsThere, by: by, pods: pods, version: pods.Version()}, singles(by)
+}
+
+// termsFacet is how many pods carry a term on a row's value of its topology.
+func termsFacet(by *cluster.Topology, term *cluster.Carried) (Facet, bool) {
+	if f, ok := topologyFacet(by); ok {
+		return f, true
+	}
+	return Facet{kind: termsThere, by: by, term: term}, singles(by)
+}
+
+// singles tells whether no two nodes share a value: what counts on a value then counts on its row.
+func singles(by *cluster.Topology) bool { return by.Domains() == by.Nodes() }
+
+// noValue is the value of facets on rows without the label.
+const noValue = -1
+
+// Of is the value on a row.
+func (f *Facet) Of(n cluster.NodeIdx) int64 {
+	id := f.by.Column()[n]
+	switch {
+	case id == cluster.NoValue:
+		return noValue
+	case f.kind == hasValue:
+		return 0
+	case f.kind == podsThere:
+		return int64(f.pods.Rows()[n])
+	case f.kind == termsThere:
+		return int64(f.term.OnValue(id))
+	}
+	return int64(id)
+}
+
+// Facets are, for each constraint, the value of its key, or the pods on the node where each node has a value of its own.
+// Then the node must have a part in the constraint, or its pods would not count.
+func (f *spreadFilter) Facets(s cluster.Snapshot, into []Facet) ([]Facet, bool) {
+	for i := range f.plan.hard {
+		c, by := &f.plan.hard[i], f.domains[i].topology
+		facet, ok := topologyFacet(by)
+		switch {
+		case ok:
+		case !c.counted:
+			facet = Facet{kind: hasValue, by: by}
+		case singles(by) && f.domains[i].whole:
+			facet = Facet{kind: podsThere, by: by, pods: s.Counter(c.counts), version: s.Counter(c.counts).Version()}
+		default:
+			return into, false
+		}
+		into = append(into, facet)
+	}
+	return into, true
+}
+
+// ScoreFacets are the values of the keys, and the pods on the node for hosts.
+func (pl *PodTopologySpread) ScoreFacets(s cluster.Snapshot, p *cluster.Pod, into []Facet) ([]Facet, bool) {
+	plan := pl.plan(s, p)
+	for i := range plan.soft {
+		c := &plan.soft[i]
+		by := s.Topology(c.key)
+		facet, ok := topologyFacet(by)
+		switch isHost := c.key == v1.LabelHostname; {
+		case isHost && c.counted:
+			facet = Facet{kind: podsThere, by: by, pods: s.Counter(c.counts), version: s.Counter(c.counts).Version()}
+		case isHost:
+			facet = Facet{kind: hasValue, by: by}
+		case !ok:
+			return into, false
+		}
+		into = append(into, facet)
+	}
+	return into, true
+}
+
+// PrepareGroups is PrepareWide for groups.
+func (pl *PodTopologySpread) PrepareGroups(s cluster.Snapshot, p *cluster.Pod, rows []cluster.NodeIdx, sizes []int) (WideScore, error) {
+	return pl.prepareWide(s, p, rows, sizes)
+}
+
+// Facets are those of the topologies of all terms.
+func (f *podAffinityFilter) Facets(_ cluster.Snapshot, into []Facet) ([]Facet, bool) {
+	all := !f.supposed
+	add := func(facet Facet, ok bool) {
+		into, all = append(into, facet), all && ok
+	}
+	for _, by := range f.nearBy {
+		add(podsFacet(by, f.near))
+	}
+	for _, term := range f.far {
+		add(podsFacet(term.by, term.pods))
+	}
+	for i := range f.others {
+		for _, term := range f.others[i].terms {
+			add(termsFacet(f.others[i].by, term))
+		}
+	}
+	return into, all
+}
+
+// ScoreFacets are those of the topologies of all terms.
+func (pl *InterPodAffinity) ScoreFacets(s cluster.Snapshot, p *cluster.Pod, into []Facet) ([]Facet, bool) {
+	all := true
+	add := func(facet Facet, ok bool) {
+		into, all = append(into, facet), all && ok
+	}
+	score := pl.score(s, p)
+	if score == nil || pl.own(p).err != nil {
+		return into, true
+	}
+	for i := range score.groups {
+		g := &score.groups[i]
+		for _, own := range g.own {
+			add(podsFacet(g.by, own.pods))
+		}
+		for _, c := range g.carried {
+			add(termsFacet(g.by, c.term))
+		}
+	}
+	return into, all
+}
+
+// PrepareGroups is PrepareWide: scores are measured by the least and the greatest, and groups have them all.
+func (pl *InterPodAffinity) PrepareGroups(s cluster.Snapshot, p *cluster.Pod, rows []cluster.NodeIdx, _ []int) (WideScore, error) {
+	return pl.PrepareWide(s, p, rows)
+}
