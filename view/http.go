@@ -3,6 +3,7 @@
 package view
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -188,4 +189,14 @@ func (v *View) movesAfter(since uint64) (lines []MoveLine, next uint64) {
 		lines = append(lines, MoveLine{Seq: since, Move: &move})
 	}
 	return lines, since
+}
+
+// Report serves what read gives, as JSON.
+func Report(read func(ctx context.Context) (any, error)) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
+		report, err := read(r.Context())
+		answer(w, report, true, err, "")
+	})
+	return mux
 }

@@ -40,6 +40,7 @@ type schedulerFlags struct {
 
 	record    string
 	recordMax int64
+	shadow    shadowFlags
 }
 
 // newSchedulerFlags makes the flags of a command of the given name, in the sections and the order of upstream's help.
@@ -56,6 +57,7 @@ func newSchedulerFlags(command string) *schedulerFlags {
 	fs = f.sets.FlagSet("kumiki")
 	fs.StringVar(&f.record, "record", "", "Write every event and effect to this file, to be played again with `kumiki replay`. It holds no environment values, secrets or annotations.")
 	fs.Int64Var(&f.recordMax, "record-max-bytes", tape.DefaultMaxBytes, "Size at which --record stops writing; scheduling goes on.")
+	f.shadow.addFlags(fs)
 
 	f.app.Serve.Secure.AddFlags(f.sets.FlagSet("secure serving"))
 	f.app.Serve.Authentication.AddFlags(f.sets.FlagSet("authentication"))

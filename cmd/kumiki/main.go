@@ -112,7 +112,7 @@ Place nothing for a while:   kumiki pause
 Run it in a cluster:         kumiki scheduler --config FILE`,
 	}
 	root.AddCommand(
-		newUpCommand(io), newSchedulerCommand(io, "scheduler"), newWhyCommand(io), newCaptureCommand(io), newQueueCommand(io), newReplayCommand(io), newPauseCommand(io), newResumeCommand(io),
+		newUpCommand(io), newSchedulerCommand(io, "scheduler"), newWhyCommand(io), newCaptureCommand(io), newShadowCommand(io), newQueueCommand(io), newReplayCommand(io), newPauseCommand(io), newResumeCommand(io),
 		bench.NewCommand(), newConfigCommand(io), newVersionCommand(io),
 	)
 	return root

@@ -133,6 +133,10 @@ func (f *schedulerFlags) schedule(ctx context.Context, io streams) error {
 	if err != nil {
 		return err
 	}
+	following := f.shadow.Scheduler != ""
+	if following {
+		resolved.LeaderElection.Enabled = false
+	}
 	for _, w := range f.warnings(resolved) {
 		f.warn(io, w)
 	}
@@ -152,6 +156,9 @@ func (f *schedulerFlags) schedule(ctx context.Context, io streams) error {
 	o.Config = resolved
 	asked := f.gates.Switches()
 	o.Serve.Flagz, o.Serve.Statusz, o.Serve.Flags = asked.Flagz, asked.Statusz, flagz.NamedFlagSetsReader{FlagSets: f.sets}
+	if following {
+		return f.shadow.follow(ctx, io, o)
+	}
 	wiring.View(&o)
 	if f.record != "" {
 		recorder, err := tape.Create(f.record, f.recordMax, resolved, o.UnschedulableTimeout)
@@ -175,6 +182,9 @@ func (f *schedulerFlags) warn(io streams, text string) {
 
 // validate checks the flags that belong to libraries, in their words.
 func (f *schedulerFlags) validate() error {
+	if err := f.shadow.check(f.record); err != nil {
+		return err
+	}
 	errs := f.app.Serve.Secure.Validate()
 	errs = append(errs, f.app.Serve.Authentication.Validate()...)
 	errs = append(errs, f.app.Serve.Authorization.Validate()...)

@@ -25,7 +25,7 @@ var (
 	upToPlace   = below(upToPlugin, []string{"core/queue", "core/place"})
 	upToGang    = below(upToPlace, []string{"core/gang", "core/preempt", "core/shard"})
 	upToEngine  = below(upToGang, []string{"core/engine"})
-	edges       = below(upToEngine, []string{"config", "host/...", "kube", "sim", "view"})
+	edges       = below(upToEngine, []string{"config", "host/...", "kube", "shadow", "sim", "view"})
 )
 
 // graph is the import graph of kumiki: package -> what it may import directly. Arrows point down; packages of one
@@ -47,6 +47,7 @@ var graph = map[string]layer{
 
 	"host/...": {below(upToEngine, []string{"config", "host/..."}), "runs foreign plugins; the one side where their contract is known"},
 	"kube":     {below(upToEngine, []string{"config"}), "the edge to the API server"},
+	"shadow":   {upToEngine, "stands where the engine stands in the loop, and knows no more of the world than it does"},
 	"sim":      {below(upToEngine, []string{"config"}), "the edge to a virtual clock"},
 	"view":     {[]string{"record"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
 

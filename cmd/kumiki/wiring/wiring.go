@@ -37,3 +37,19 @@ func feed(v *view.View, effects []engine.Effect) {
 		}
 	}
 }
+
+// Shadow makes a shadow answer under /kumiki/v1/, with its report at /kumiki/v1/shadow.
+func Shadow(o *app.Options, so *app.ShadowOptions) {
+	var s *app.Shadow // set before anyone can ask
+	v := view.New(view.Options{Asker: view.AskFunc(func(ctx context.Context, f func(view.Explainer)) error {
+		return s.Ask(ctx, func(e *engine.Engine) { f(e) })
+	})})
+	o.Observers = append(o.Observers, func(_ engine.Event, effects []engine.Effect) { feed(v, effects) })
+	so.Handlers = func(made *app.Shadow) map[string]http.Handler {
+		s = made
+		return map[string]http.Handler{
+			view.Prefix:            v.Handler(),
+			view.Prefix + "shadow": view.Report(func(ctx context.Context) (any, error) { return s.Report(ctx) }),
+		}
+	}
+}

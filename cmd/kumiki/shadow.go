@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kumiki-scheduler/kumiki/app"
+	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/text"
+	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/wiring"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// shadowFlags turn the scheduler into one that follows another.
+type shadowFlags struct{ app.ShadowOptions }
+
+func (f *shadowFlags) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&f.Scheduler, "shadow", "", "Follow the scheduler of this name instead of scheduling: judge its binds, write nothing. The profile of that name judges, or else the first one. Rights to list and watch are enough.")
+	fs.StringVar(&f.ReportFile, "shadow-report", "", "With --shadow: keep the report in this file as JSON, to be shown with `kumiki shadow show`.")
+	fs.DurationVar(&f.For, "shadow-for", 0, "With --shadow: end after this time and print the report; 0 is never.")
+}
+
+// check judges the flags beside that of --record.
+func (f *shadowFlags) check(recordTo string) error {
+	switch {
+	case f.Scheduler != "" && recordTo != "":
+		return usageError{errors.New("--record is for decisions, and a shadow makes none: kumiki capture keeps a picture of a cluster")}
+	case f.Scheduler == "" && (f.ReportFile != "" || f.For != 0):
+		return usageError{errors.New("--shadow-report and --shadow-for are for a shadow: say whom to follow with --shadow=SCHEDULER")}
+	case f.For < 0:
+		return usageError{fmt.Errorf("--shadow-for must not be negative, got %s", f.For)}
+	}
+	return nil
+}
+
+// follow runs the shadow and prints its last report.
+func (f *shadowFlags) follow(ctx context.Context, io streams, o app.Options) error {
+	so := f.ShadowOptions
+	wiring.Shadow(&o, &so)
+	s, err := app.NewShadow(ctx, o, so)
+	if err != nil {
+		return err
+	}
+	report, err := s.Run(ctx)
+	if err != nil {
+		return err
+	}
+	return text.Shadow(io.Out, report, false)
+}
+
+func newShadowCommand(io streams) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "shadow",
+		Short: "Show what kumiki scheduler --shadow has seen of another scheduler",
+		Args:  args(cobra.NoArgs),
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newShadowShowCommand(io))
+	return c
+}
+
+func newShadowShowCommand(io streams) *cobra.Command {
+	var out output
+	c := &cobra.Command{
+		Use:   "show FILE",
+		Short: "Show a report that kumiki scheduler --shadow-report keeps",
+		Long: `Show a report that kumiki scheduler --shadow=SCHEDULER --shadow-report=FILE keeps; FILE may be - for standard input.
+The report compares the choices of a scheduler that runs the cluster with kumiki's.`,
+		Example: `  kumiki scheduler --shadow=default-scheduler --shadow-report=report.json --shadow-for=1h
+  kumiki shadow show report.json
+  kubectl -n kube-system exec deploy/kumiki-shadow -- /kumiki shadow show /report/report.json`,
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, a []string) error {
+			report, err := readReport(io, a[0])
+			if err != nil {
+				return err
+			}
+			return out.print(io.Out, report, func(wide bool) error { return text.Shadow(io.Out, report, wide) })
+		},
+	}
+	out.addFlag(c)
+	return c
+}
+
+func readReport(io streams, file string) (r record.ShadowReport, err error) {
+	from := io.In
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return r, fmt.Errorf("reading the report: %w", err)
+		}
+		defer f.Close()
+		from = f
+	}
+	if err := json.NewDecoder(from).Decode(&r); err != nil {
+		return r, fmt.Errorf("reading the report %s: %w", file, err)
+	}
+	if r.Scheduler == "" {
+		return r, fmt.Errorf("reading the report %s: it is no report of a shadow", file)
+	}
+	return r, nil
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+)
+
+// Judge is Place as a mere question: every node is looked at and ranked whatever the strategy, foreign code is not asked,
+// the node that p is itself nominated to has no preference, and nothing moves in the Window. WhyNot, Scores and Why answer
+// afterwards.
+func (pl *Placer) Judge(s cluster.Snapshot, p *cluster.Pod, noms Nominations, draw func(n int) int) Outcome {
+	foreign := pl.profile.Foreign
+	pl.profile.Foreign = nil
+	defer func() { pl.profile.Foreign = foreign }()
+	sr := pl.look(s, p, noms)
+	out := Outcome{Nodes: s.Nodes(), Node: cluster.NoNode, RunnerUp: cluster.NoNode, look: sr}
+	if out.Err = sr.err; out.Err != nil || sr.nowhere() {
+		return out
+	}
+	pl.choose(s, sr, &out, draw)
+	return out
+}
+
+// WhyNot tells which plugin keeps the pod from a row and in which words; no words when it fits.
+func (pl *Placer) WhyNot(s cluster.Snapshot, out Outcome, n cluster.NodeIdx) (name string, texts []string) {
+	sr := out.look
+	if sr.nowhere() {
+		why := pl.Why(s, out)
+		return why.Plugins[0], []string{why.PreFilter}
+	}
+	switch v := out.Verdict(n); v {
+	case plugin.Fits:
+		return "", nil
+	case plugin.Excluded:
+		return sorted(sr.narrowed)[0], []string{"the plugin names other nodes"}
+	default:
+		name, texts = pl.ReasonsOf(out, v)
+		return name, slices.Clone(texts)
+	}
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shadow
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Config makes a Shadow.
+type Config struct {
+	// Engine has one profile, whose name is Scheduler, and knows nothing yet.
+	Engine *engine.Engine
+	// Scheduler is the scheduler name whose binds are judged. Profile is the name of the profile as it was configured.
+	Scheduler, Profile string
+	// Clock gives the time since some moment, for measuring; it has no part in any verdict.
+	Clock func() time.Duration
+}
+
+// Shadow is an engine that judges and does not decide. It belongs to the goroutine of the loop.
+type Shadow struct {
+	*engine.Engine
+	cfg     Config
+	started record.Time // of the first tick
+	synced  bool
+
+	waiting map[cluster.UID]*waiting // pod -> since it was seen pending
+	changed map[string]record.Time   // node -> when it last changed after the initial lists
+	doubts  []*doubt                 // oldest first
+
+	pods              record.ShadowPods
+	all, quiet        agreement
+	rejected, refused dispute
+	ours, theirs      distribution           // nanoseconds
+	examples          []record.ShadowExample // worst first
+}
+
+// waiting is a pod that pends.
+type waiting struct {
+	// seen is when it was first seen without gates, and revision that of the store then.
+	seen     record.Time
+	revision uint64
+	gated    bool
+	// early pods pended before we looked: since when is not known.
+	early     bool
+	condition cluster.Condition
+	// told is the revision of the store when the condition was seen.
+	told uint64
+	// disputed pods have been counted as refused by them; each counts once.
+	disputed bool
+}
+
+// New returns a Shadow that has seen nothing.
+func New(cfg Config) *Shadow {
+	return &Shadow{Engine: cfg.Engine, cfg: cfg, waiting: map[cluster.UID]*waiting{}, changed: map[string]record.Time{}}
+}
+
+// Ready is false: a shadow has nothing to decide.
+func (s *Shadow) Ready() bool { return false }
+
+// Step passes an event on to the engine and judges what it tells about the other scheduler.
+func (s *Shadow) Step(ev engine.Event) []engine.Effect {
+	switch ev := ev.(type) {
+	case engine.Cycle:
+		panic("shadow: asked to decide")
+	case engine.PodSet:
+		if ev.Pod.NodeName != "" && s.Takes(ev.Pod.Spec.SchedulerName) {
+			s.bound(ev.Pod)
+		}
+	case engine.PodGone:
+		s.gone(cluster.UID(ev.Pod.UID))
+	case engine.NodeSet:
+		s.nodeChanged(ev.Node.Name)
+	case engine.NodeGone:
+		delete(s.changed, ev.Name)
+	}
+	effects := s.Engine.Step(ev)
+	switch ev := ev.(type) {
+	case engine.PodSet:
+		if ev.Pod.NodeName == "" && s.Takes(ev.Pod.Spec.SchedulerName) {
+			s.pending(ev.Pod)
+		}
+	case engine.Synced:
+		s.synced = true
+	case engine.Tick:
+		if s.started == 0 {
+			s.started = s.Now()
+		}
+		s.lookAgain()
+	}
+	return effects
+}
+
+func (s *Shadow) nodeChanged(name string) {
+	if s.synced {
+		s.changed[name] = s.Now()
+	}
+}
+
+func (s *Shadow) revision() uint64 { return s.Snapshot().Revision() }
+
+// pending takes note of a pod that waits, and of what the other scheduler says about it.
+func (s *Shadow) pending(p *cluster.Pod) {
+	if _, _, _, placed := s.Snapshot().PodOn(p.UID); placed {
+		return // an old version arrives after the bound one
+	}
+	w, gated := s.waiting[p.UID], len(p.Spec.Gates) > 0
+	if w == nil {
+		w = &waiting{early: !s.synced, gated: true}
+		s.waiting[p.UID] = w
+	}
+	if w.gated {
+		w.seen, w.revision = s.Now(), s.revision()
+	}
+	w.gated = gated
+	if p.Condition == w.condition {
+		return
+	}
+	w.condition, w.told = p.Condition, s.revision()
+	if p.Condition.Reason == engine.ReasonUnschedulable && s.synced && !gated && !p.Terminating {
+		s.refuse(p, w)
+	}
+}
+
+// tried tells whether the other scheduler has tried the pod in vain.
+func (w *waiting) tried() bool {
+	return w.condition.Reason == engine.ReasonUnschedulable || w.condition.Reason == engine.ReasonError
+}
+
+// fewWaiting is up to how many pending pods it is found out whether others may be on their way.
+const fewWaiting = 256
+
+// isQuiet tells whether the other scheduler certainly saw what we see when it decided on a pod: nothing has changed since
+// the pod was seen pending, and no other pod can have been decided and not be seen bound.
+func (s *Shadow) isQuiet(uid cluster.UID, w *waiting) bool {
+	now := s.revision()
+	if w.early || w.revision != now || len(s.waiting) > fewWaiting {
+		return false
+	}
+	for other, o := range s.waiting { // order: all must be at rest
+		atRest := o.gated || o.tried() && o.told == now
+		if other != uid && !atRest {
+			return false
+		}
+	}
+	return true
+}
+
+// bound judges the other scheduler's choice, which the engine does not know yet.
+func (s *Shadow) bound(p *cluster.Pod) {
+	w := s.waiting[p.UID]
+	if w == nil {
+		if _, _, _, known := s.Snapshot().PodOn(p.UID); !known && s.synced {
+			s.pods.Unseen++
+		}
+		return
+	}
+	defer delete(s.waiting, p.UID)
+	if !s.synced {
+		return
+	}
+	quiet := s.isQuiet(p.UID, w)
+	j, known := s.judge(p.UID, p.NodeName)
+	if !known {
+		panic(fmt.Sprintf("shadow: pod %s (%s) waits here and not in the engine", p.Key(), p.UID))
+	}
+	s.pods.Judged++
+	if !w.early && !w.tried() {
+		s.theirs.add(int64(s.Now() - w.seen))
+	}
+	switch j.Match {
+	case record.Unjudged:
+		s.pods.Unjudged++
+	case record.Rejected:
+		s.reject(j, quiet)
+	default:
+		s.count(j, quiet)
+	}
+}
+
+// judge asks the engine and measures how long it takes.
+func (s *Shadow) judge(uid cluster.UID, node string) (record.Judgement, bool) {
+	began := s.cfg.Clock()
+	j, known := s.Engine.Judge(uid, node)
+	if known && node != "" {
+		s.ours.add(int64(s.cfg.Clock() - began))
+	}
+	return j, known
+}
+
+// count takes a judgement as final.
+func (s *Shadow) count(j record.Judgement, quiet bool) {
+	s.all.add(&j)
+	if quiet {
+		s.quiet.add(&j)
+	}
+	if j.Match == record.Worse {
+		s.show(record.ShadowExample{Kind: record.ShadowWorse, Quiet: quiet, Judgement: j})
+	}
+}
+
+// gone forgets a pod that was deleted or has ended.
+func (s *Shadow) gone(uid cluster.UID) {
+	delete(s.waiting, uid)
+	s.lose(uid)
+}
