@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,10 +35,15 @@ type apiServer struct {
 	pods    map[string]*v1.Pod // namespace/name -> pod
 	version int
 	binds   int // that were applied
+	lists   int // of pods
 	patches []map[string]any
 	watches []*watch.RaceFreeFakeWatcher
 	// kinds are what the scheduler of a story watches besides pods and nodes.
 	kinds []cluster.Kind
+	// observers see what the engine of a story is told.
+	observers []Observer
+	// slowLease is how long the lease takes to read in a story.
+	slowLease time.Duration
 
 	// before is asked before each call of a verb (bind, get, patch); an error is the answer. after is asked when the call
 	// has been applied, and its error takes the place of the answer: a lost reply.
@@ -89,6 +95,7 @@ func (c podClient) Patch(_ context.Context, name string, _ types.PatchType, body
 func (c podClient) List(context.Context, metav1.ListOptions) (*v1.PodList, error) {
 	c.a.mu.Lock()
 	defer c.a.mu.Unlock()
+	c.a.lists++
 	list := &v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(c.a.version)}}
 	for _, p := range c.a.pods {
 		list.Items = append(list.Items, *p.DeepCopy())

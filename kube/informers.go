@@ -35,9 +35,10 @@ func NewInformers(client kubernetes.Interface, inbox *Inbox) *Informers {
 	return &Informers{client: client, inbox: inbox}
 }
 
-// Start begins to list and watch, until ctx ends or Stop is called. Called again, it lists everything afresh: what a
-// new leader needs, since the watch of a standby may lag behind the last binds of the leader before. Until all lists
-// are in, the inbox gives nothing out.
+// Start begins to list and watch, until ctx ends or Stop is called. The lists hold all that was true when Start was
+// called. Called again, it lists everything afresh: what a new leader needs, since the watch of a standby may lag behind
+// the last binds of the leader before. The engine is told the difference only. Until all lists are in, the inbox gives
+// nothing out.
 func (inf *Informers) Start(ctx context.Context) {
 	inf.Stop()
 	inf.mu.Lock()
@@ -67,8 +68,24 @@ func (inf *Informers) Start(ctx context.Context) {
 	}
 }
 
+// consistent makes a list say what is true at the moment of the question. A reflector asks for resourceVersion=0 first,
+// which any API server may answer from a cache of any age: the last binds of the scheduler before us would be missing, and
+// their room would be given away again (kubernetes#137308). The streamed list, tried before, is consistent by itself.
+func consistent(lw *cache.ListWatch) *cache.ListWatch {
+	list := lw.ListWithContextFunc
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			if o.ResourceVersion == "0" {
+				o.ResourceVersion, o.ResourceVersionMatch = "", ""
+			}
+			return list(ctx, o)
+		},
+		WatchFuncWithContext: lw.WatchFuncWithContext,
+	}
+}
+
 func (inf *Informers) run(ctx context.Context, name string, kind runtime.Object, store cache.ReflectorStore, lw *cache.ListWatch) {
-	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, inf.client), kind, inf.heard.listen(name, store),
+	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(consistent(lw), inf.client), kind, inf.heard.listen(name, store),
 		cache.ReflectorOptions{Name: name})
 	inf.running.Go(func() {
 		r.RunWithContext(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("watch", name)))

@@ -54,18 +54,35 @@ type leaseLock struct {
 	namespace, name string
 	identity        string
 	endpoint        Endpoint
-	lease           *coordinationv1.Lease // as last read or written
-	// foreign is called when the lease is read in the hands of another.
-	foreign func()
+	// patience bounds one request, so that one that hangs does not use up the time for renewing.
+	patience time.Duration
+	lease    *coordinationv1.Lease // as last read or written
+	// looked is closed when the lease was read for the first time, or could not be.
+	looked chan struct{}
+	looks  int // reads that were begun
+	// won is when the lease was first ours.
+	won     atomic.Pointer[taken]
 	pausing pausing
 	// renewed is when the last write that gave us the lease was begun; nil before the first, and after we gave it back.
 	renewed atomic.Pointer[time.Time]
+}
+
+// taken is how the lease became ours.
+type taken struct {
+	at time.Time
+	// alone tells that nobody can have held the lease from our first look at it on.
+	alone bool
 }
 
 var _ resourcelock.Interface = (*leaseLock)(nil)
 
 // Get reads the lease.
 func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if l.looks++; l.looks == 1 {
+		defer close(l.looked)
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.patience)
+	defer cancel()
 	lease, err := l.client.Leases(l.namespace).Get(ctx, l.name, metav1.GetOptions{})
 	if err != nil {
 		return nil, nil, err // the elector asks for the kind of the error
@@ -73,9 +90,6 @@ func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 	l.lease = lease
 	l.pausing.read(lease)
 	rec := resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)
-	if rec.HolderIdentity != "" && rec.HolderIdentity != l.identity {
-		l.foreign()
-	}
 	raw, err := json.Marshal(*rec)
 	if err != nil {
 		return nil, nil, fmt.Errorf("lease %s: %w", l.Describe(), err)
@@ -90,6 +104,8 @@ func (l *leaseLock) Create(ctx context.Context, rec resourcelock.LeaderElectionR
 		Spec:       resourcelock.LeaderElectionRecordToLeaseSpec(&rec),
 	}
 	held, began := l.annotate(lease), time.Now()
+	ctx, cancel := context.WithTimeout(ctx, l.patience)
+	defer cancel()
 	made, err := l.client.Leases(l.namespace).Create(ctx, lease, metav1.CreateOptions{})
 	if err != nil {
 		return err
@@ -108,6 +124,8 @@ func (l *leaseLock) Update(ctx context.Context, rec resourcelock.LeaderElectionR
 	lease := l.lease.DeepCopy()
 	lease.Spec = resourcelock.LeaderElectionRecordToLeaseSpec(&rec)
 	held, began := l.annotate(lease), time.Now()
+	ctx, cancel := context.WithTimeout(ctx, l.patience)
+	defer cancel()
 	written, err := l.client.Leases(l.namespace).Update(ctx, lease, metav1.UpdateOptions{})
 	if err != nil {
 		return err
@@ -121,6 +139,10 @@ func (l *leaseLock) Update(ctx context.Context, rec resourcelock.LeaderElectionR
 func (l *leaseLock) wrote(held bool, began time.Time) {
 	if held {
 		l.renewed.Store(&began)
+		if l.won.Load() == nil {
+			// The write was on top of what the look before it found. One that found the lease held is not written on.
+			l.won.Store(&taken{time.Now(), l.looks == 1})
+		}
 	} else {
 		l.renewed.Store(nil)
 	}
@@ -172,28 +194,19 @@ type Election struct {
 	lock    *leaseLock
 	lasts   time.Duration // how long the lease lasts without a renewal
 	watch   *leaderelection.HealthzAdaptor
-	// contested is closed when another was seen to hold the lease.
-	contested chan struct{}
-	won       chan struct{}
+	won     chan struct{}
 }
 
 // NewElection returns a candidate that does not run yet.
 func NewElection(c LeaseConfig) (*Election, error) {
 	e := &Election{
-		contested: make(chan struct{}),
-		won:       make(chan struct{}),
-		watch:     leaderelection.NewLeaderHealthzAdaptor(20 * time.Second),
+		won:   make(chan struct{}),
+		watch: leaderelection.NewLeaderHealthzAdaptor(20 * time.Second),
 	}
-	seen := false
 	lock := &leaseLock{
 		client: c.Client, namespace: c.Namespace, name: c.Name, endpoint: c.Endpoint,
 		identity: c.Hostname + "_" + string(uuid.NewUUID()),
-		foreign: func() {
-			if !seen { // the elector is one goroutine
-				seen = true
-				close(e.contested)
-			}
-		},
+		patience: max(time.Second, c.RenewDeadline/2), looked: make(chan struct{}),
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: lock, LeaseDuration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod,
@@ -227,15 +240,18 @@ func (e *Election) Holds() bool {
 // Paused is the pause that the lease asks for, as last read; nil when it asks for none.
 func (e *Election) Paused() *Pause { return e.lock.pausing.asked.Load() }
 
-// Contested tells whether another was seen to hold the lease: its last binds may not have reached our watch.
+// Looked is closed when the lease was read for the first time, or could not be.
+func (e *Election) Looked() <-chan struct{} { return e.lock.looked }
+
+// Contested tells, once the lease is held, whether another may have held it since we looked first: its last binds may not
+// be in what was listed since.
 func (e *Election) Contested() bool {
-	select {
-	case <-e.contested:
-		return true
-	default:
-		return false
-	}
+	t := e.lock.won.Load()
+	return t == nil || !t.alone
 }
+
+// wonAt is when the lease was first held; it must have been.
+func (e *Election) wonAt() time.Time { return e.lock.won.Load().at }
 
 // Health is the check of upstream's name leaderElection: it fails when the lease should have been renewed long ago.
 func (e *Election) Health() *leaderelection.HealthzAdaptor { return e.watch }

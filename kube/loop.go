@@ -85,11 +85,13 @@ type Loop struct {
 	unanswered int
 
 	// lead tells whether the lease is certainly ours; set before Run.
-	lead     func() bool
-	deciding atomic.Bool
-	held     atomic.Bool  // no cycles although deciding: a pause
-	beat     atomic.Int64 // nanoseconds since start of the last turn
-	synced   chan struct{}
+	lead func() bool
+	// mayDecide is called in the first turn that may decide, a pause aside; nil for nobody.
+	mayDecide func()
+	deciding  atomic.Bool
+	held      atomic.Bool  // no cycles although deciding: a pause
+	beat      atomic.Int64 // nanoseconds since start of the last turn
+	synced    chan struct{}
 
 	mu       sync.Mutex
 	outcomes []engine.Event // BindDone and WritesDone
@@ -267,8 +269,12 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 	}
 
 	cycles := 0
-	if l.deciding.Load() && !l.held.Load() && l.lead() && !l.cfg.Inbox.Behind() {
-		for ; cycles < l.cfg.Cycles && l.unanswered < l.cfg.DecidedAhead && l.cfg.Engine.Ready(); cycles++ {
+	if l.deciding.Load() && l.lead() && !l.cfg.Inbox.Behind() {
+		if l.mayDecide != nil {
+			l.mayDecide()
+			l.mayDecide = nil
+		}
+		for ; !l.held.Load() && cycles < l.cfg.Cycles && l.unanswered < l.cfg.DecidedAhead && l.cfg.Engine.Ready(); cycles++ {
 			l.step(log, engine.Cycle{})
 		}
 	}

@@ -46,6 +46,7 @@ type Metrics struct {
 	oversells        *metrics.Counter
 	staleness        *metrics.GaugeVec
 	paused           *metrics.Gauge
+	takeover         *metrics.Gauge
 }
 
 // Registry is what metrics are registered with.
@@ -162,6 +163,8 @@ func (m *Metrics) own() {
 		"How often a node was found oversold that was not a second before."))
 	m.staleness = m.gauges(a("watch_staleness_seconds",
 		"Seconds since the API server last sent anything over a watch; a silent one brings a bookmark about once a minute."), "watch")
+	m.takeover = m.gauge(a("takeover_seconds",
+		"Seconds from winning the lease to the first turn of the loop that might decide, everything having been listed; 0 before."))
 	m.paused = m.gauge(a("paused",
 		"1 while this process leads and is paused by the annotation on its lease, and so binds nothing; 0 otherwise."))
 }

@@ -42,15 +42,12 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		s.obeyPauses(&s.Election.lock.pausing)
 	}
 	s.Loop.told.heard = &s.Informers.heard
+	s.Loop.mayDecide = func() { s.tookOver(ctx) }
 	inside, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer stop()
 
-	standby := s.Election != nil && s.DelayWatches
-	if !standby {
-		s.Informers.Start(inside)
-	}
 	defer s.Informers.Stop()
 	parts.Go(func() { s.Loop.Run(inside) })
 	parts.Go(func() { s.World.Tend(inside) })
@@ -59,18 +56,15 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	elected, resign := context.WithCancel(inside)
 	defer resign()
 	var over chan struct{} // closed when the election has ended; nil without one
-	if s.Election != nil {
+	if s.Election == nil {
+		s.Informers.Start(inside)
+	} else {
 		over = make(chan struct{})
 		parts.Go(func() {
 			defer close(over)
 			s.Election.Run(elected)
 		})
-		select {
-		case <-s.Election.Won():
-			if standby || s.Election.Contested() {
-				s.Informers.Start(inside)
-			}
-		case <-ctx.Done():
+		if !s.stand(ctx, inside) {
 			s.World.Stop(expired())
 			return nil
 		}
@@ -89,6 +83,49 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		<-over
 	}
 	return nil
+}
+
+// stand follows the cluster until the lease is held; it returns false when ctx ended before.
+//
+// The lists begin after the first look at the lease: where that look finds it free and the lease is won on top of it, no
+// one has bound anything since, and the lists are good. In any other case another may have bound after them, and
+// everything is listed once more.
+func (s *Scheduler) stand(ctx, inside context.Context) bool {
+	if !happened(ctx, s.Election.Looked()) {
+		return false
+	}
+	if !s.DelayWatches {
+		s.Informers.Start(inside)
+	}
+	if !happened(ctx, s.Election.Won()) {
+		return false
+	}
+	if s.DelayWatches || s.Election.Contested() {
+		s.Informers.Start(inside)
+	}
+	return true
+}
+
+// happened waits for a channel to be closed; it returns false when ctx ended before.
+func happened(ctx context.Context, event <-chan struct{}) bool {
+	select {
+	case <-event:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// tookOver tells how long it took from the lease to the first turn that may decide.
+func (s *Scheduler) tookOver(ctx context.Context) {
+	if s.Election == nil {
+		return
+	}
+	took := time.Since(s.Election.wonAt())
+	s.Loop.cfg.Metrics.takeover.Set(took.Seconds())
+	nodes, pods := s.Loop.cfg.Inbox.Told()
+	klog.FromContext(ctx).Info("Took over: the cluster is known as it was when the lease was won, or later", "seconds", took.Seconds(),
+		"listedAgain", s.Election.Contested(), "nodes", nodes, "boundPods", pods)
 }
 
 // obeyPauses lets the lease stop and start what acts. It comes before the election begins. Nothing has to be waited for

@@ -55,10 +55,10 @@ func wholeStory(t *testing.T, elect bool, api *apiServer, story func(t *testing.
 		world := NewWorld(t.Context(), WorldConfig{Binds: api, Patches: api, Events: api, Inbox: in, Metrics: m,
 			Answer: func(done engine.Event) { w.Loop.Answer(done) }, Reporter: v1.DefaultSchedulerName, Hostname: "host"})
 		w.Scheduler = &Scheduler{Informers: NewInformers(api, in), World: world,
-			Loop: NewLoop(LoopConfig{Engine: eng, Inbox: in, Carrier: world, Metrics: m, Meter: meter})}
+			Loop: NewLoop(LoopConfig{Engine: eng, Inbox: in, Carrier: world, Metrics: m, Meter: meter, Observers: api.observers})}
 		if elect {
 			election, err := NewElection(LeaseConfig{
-				Client: api.CoordinationV1(), Namespace: "kube-system", Name: "kube-scheduler", Hostname: "host",
+				Client: slowLeases{api.CoordinationV1(), api.slowLease}, Namespace: "kube-system", Name: "kube-scheduler", Hostname: "host",
 				LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 				Endpoint: Endpoint{Address: "10.0.0.1:10259", CA: []byte("certificate")},
 			})
