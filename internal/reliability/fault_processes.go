@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reliability
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kumiki-scheduler/kumiki/internal/fault"
+	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
+)
+
+// faultyProcesses: the scheduler or what it talks to dies, stops, or is parted from it.
+func faultyProcesses() []Case {
+	// A lease that outlives the restart of an API server: losing it is another case.
+	patient := Launch{Lease: 40 * time.Second}
+	return []Case{
+		{ID: "F5", What: "the API server is killed in a burst and started again", Own: true, Run: faultyAs(patient, 3, dies(testcluster.APIServer))},
+		{ID: "F6", What: "etcd is killed in a burst and started again", Own: true, Run: faultyAs(patient, 3, dies(testcluster.Etcd))},
+		{ID: "F13", What: "kill -9 between the decision and its bind", Own: true, Run: faulty(2, killedAt(fault.SilentBefore()))},
+		{ID: "F14", What: "kill -9 after a bind was applied, before its answer", Own: true, Run: faulty(2, killedAt(fault.SilentAfter()))},
+		{ID: "F15", What: "the leader is stopped for longer than its lease and goes on beside the next", Own: true, Run: stoppedLeader},
+		{ID: "F16", What: "the next leader's watch lags 10 s behind the last binds of the one before", Own: true, Run: laggingStandby},
+		{ID: "F33", What: "20 s without a network between scheduler and API server, while pods end", Own: true, Run: faultyAs(Launch{MayDie: true}, 1, parted)},
+		{ID: "F35", What: "SIGTERM in the middle of binds", Own: true, Run: faulty(2, terminated)},
+	}
+}
+
+func dies(role testcluster.Role) func(context.Context, *Ground, *Scheduler, *fault.Proxy) error {
+	return func(ctx context.Context, g *Ground, _ *Scheduler, _ *fault.Proxy) error {
+		if err := g.burst(ctx, "p", 40); err != nil {
+			return err
+		}
+		if err := errors.Join(g.Cluster.Kill(role), g.Cluster.Restart(role)); err != nil {
+			return unjudged{err}
+		}
+		err := eventually(ctx, "the API server takes pods again", func() string {
+			if err := g.Create(ctx, g.Pod("q0")); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+		if err != nil {
+			return unjudged{err}
+		}
+		if err := g.WantsAll(ctx, "p", 40, "*"); err != nil {
+			return err
+		}
+		return g.full(ctx, 3*perNode-41)
+	}
+}
+
+// killedAt kills the scheduler when binds are under way; what they hold is not known to its successor.
+func killedAt(f fault.Fate) func(context.Context, *Ground, *Scheduler, *fault.Proxy) error {
+	return func(ctx context.Context, g *Ground, s *Scheduler, proxy *fault.Proxy) error {
+		if err := g.burst(ctx, "before", 20); err != nil {
+			return err
+		}
+		struck := proxy.On(g.binding(f))
+		if err := g.burst(ctx, "p", 40); err != nil {
+			return err
+		}
+		if err := struck.Await(ctx); err != nil {
+			return err
+		}
+		s.Kill()
+		proxy.Clear()
+		if err := s.Start(); err != nil {
+			return unjudged{err}
+		}
+		if err := errors.Join(g.WantsAll(ctx, "p", 40, "*"), g.WantsAll(ctx, "before", 20, "*")); err != nil {
+			return err
+		}
+		return g.full(ctx, 2*perNode-60)
+	}
+}
+
+// two starts a leader, and a standby behind a proxy of its own.
+func (g *Ground) two(ctx context.Context) (leader, standby *Scheduler, proxy *fault.Proxy, err error) {
+	if leader, err = g.Launch(ctx, Launch{Name: "leader", MayDie: true}); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := g.works(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	standby, proxy, err = g.behind(ctx, Launch{Name: "standby", MayDie: true})
+	return leader, standby, proxy, err
+}
+
+// holder is who has the lease.
+func (g *Ground) holder(ctx context.Context) string {
+	lease, err := g.Client.CoordinationV1().Leases("kube-system").Get(ctx, "kube-scheduler", metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+func stoppedLeader(ctx context.Context, g *Ground) error {
+	if err := g.Nodes(ctx, 3); err != nil {
+		return err
+	}
+	leader, _, _, err := g.two(ctx)
+	if err != nil {
+		return err
+	}
+	old := g.holder(ctx)
+	if err := g.during(ctx, "old", 50, func() error { leader.Signal(syscall.SIGSTOP); return nil }); err != nil {
+		return err
+	}
+	defer leader.Signal(syscall.SIGCONT)
+	err = eventually(ctx, "another leads", func() string {
+		if now := g.holder(ctx); now == "" || now == old {
+			return fmt.Sprintf("%q does", now)
+		}
+		return ""
+	})
+	if err != nil {
+		return err
+	}
+	pause(ctx, 4*time.Second)
+	leader.Signal(syscall.SIGCONT)
+	if err := g.burst(ctx, "new", 50); err != nil {
+		return err
+	}
+	if err := errors.Join(g.WantsAll(ctx, "old", 50, "*"), g.WantsAll(ctx, "new", 50, "*")); err != nil {
+		return err
+	}
+	return g.full(ctx, 3*perNode-100)
+}
+
+// laggingStandby: the standby sees pods come and not where they went. When it leads, the nodes are full.
+func laggingStandby(ctx context.Context, g *Ground) error {
+	if err := g.Nodes(ctx, 1); err != nil {
+		return err
+	}
+	leader, _, proxy, err := g.two(ctx)
+	if err != nil {
+		return err
+	}
+	lag := proxy.OnEvent(fault.Event{Resource: "pods", Type: "MODIFIED", Namespace: g.Name, When: tellsOfBind, Twist: fault.Hold(1<<30, 10*time.Second)})
+	if err := g.burst(ctx, "p", perNode); err != nil {
+		return err
+	}
+	if err := errors.Join(g.WantsAll(ctx, "p", perNode, "*"), lag.Await(ctx)); err != nil {
+		return err
+	}
+	leader.Kill()
+	if err := g.burst(ctx, "late", 10); err != nil {
+		return err
+	}
+	return g.WantsAll(ctx, "late", 10, "!Unschedulable&Insufficient cpu")
+}
+
+// parted: pods that ended meanwhile have left their room, and pods that came meanwhile get it.
+func parted(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
+	if err := g.burst(ctx, "p", perNode); err != nil {
+		return err
+	}
+	if err := g.WantsAll(ctx, "p", perNode, "*"); err != nil {
+		return err
+	}
+	if err := g.burst(ctx, "waiting", 10); err != nil {
+		return err
+	}
+	if err := g.WantsAll(ctx, "waiting", 10, "!Insufficient cpu"); err != nil {
+		return err
+	}
+	proxy.Part()
+	defer proxy.Heal()
+	for i := range 20 {
+		_, err := g.Client.CoreV1().Pods(g.Name).Patch(ctx, fmt.Sprint("p", i), types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`),
+			metav1.PatchOptions{}, "status")
+		if err != nil {
+			return Unjudged("end pod: %w", err)
+		}
+	}
+	if err := g.burst(ctx, "new", 10); err != nil {
+		return err
+	}
+	pause(ctx, 20*time.Second)
+	proxy.Heal()
+	if err := errors.Join(g.WantsAll(ctx, "waiting", 10, "*"), g.WantsAll(ctx, "new", 10, "*")); err != nil {
+		return err
+	}
+	return g.full(ctx, 0)
+}
+
+// toEnd is how long a scheduler may take to end after SIGTERM.
+const toEnd = 15 * time.Second
+
+func terminated(ctx context.Context, g *Ground, s *Scheduler, proxy *fault.Proxy) error {
+	proxy.On(g.binding(fault.Slow(300 * time.Millisecond)))
+	err := g.during(ctx, "p", 60, func() error {
+		began := time.Now()
+		s.Terminate()
+		if took := time.Since(began); took > toEnd {
+			return fmt.Errorf("it took %s to end after SIGTERM", took.Round(time.Second))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.Start(); err != nil {
+		return unjudged{err}
+	}
+	if err := g.WantsAll(ctx, "p", 60, "*"); err != nil {
+		return err
+	}
+	return g.full(ctx, 2*perNode-60)
+}
