@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,6 +104,10 @@ type totals struct {
 	topology *Topology
 	v        []int32 // value id -> pods
 	sum      int     // over all values
+
+	// least is the fewest pods on a value that nodes have, and on how many such values; 0 values when not known.
+	least   int32
+	leastOn int
 }
 
 // Rows is row -> pods. It is as long as there are rows.
@@ -136,6 +141,29 @@ func (c *Counter) Totals(t *Topology) (byValue []int32, sum int) {
 	return made.v, made.sum
 }
 
+// Least is the fewest pods on the nodes of a value, among the values that nodes have; math.MaxInt32 when there is none.
+func (c *Counter) Least(t *Topology) int32 {
+	if t.keyed == 0 {
+		return math.MaxInt32
+	}
+	c.Totals(t)
+	i := slices.IndexFunc(c.totals, func(sum *totals) bool { return sum.topology == t })
+	sum := c.totals[i]
+	if sum.leastOn == 0 {
+		sum.least = math.MaxInt32
+		for id, pods := range sum.v {
+			switch {
+			case t.nodes[id] == 0 || pods > sum.least:
+			case pods < sum.least:
+				sum.least, sum.leastOn = pods, 1
+			default:
+				sum.leastOn++
+			}
+		}
+	}
+	return sum.least
+}
+
 // Counts tells whether a pod is one of those that are counted, wherever it is.
 func (c *Counter) Counts(p *Pod) bool {
 	return (c.sel.terminating || !p.Terminating) && c.matches(p.Namespace, p.Spec.Labels)
@@ -167,8 +195,26 @@ func (t *totals) add(n NodeIdx, pods int32) {
 	}
 	if id := t.topology.of[n]; id != NoValue {
 		t.grow()
+		was := t.v[id]
 		t.v[id] += pods
 		t.sum += int(pods)
+		t.follow(was, t.v[id])
+	}
+}
+
+// follow keeps least right when a value that nodes have changes.
+func (t *totals) follow(was, is int32) {
+	if t.leastOn == 0 || was == is {
+		return
+	}
+	if was == t.least {
+		t.leastOn--
+	}
+	switch {
+	case is < t.least:
+		t.least, t.leastOn = is, 1
+	case is == t.least:
+		t.leastOn++
 	}
 }
 

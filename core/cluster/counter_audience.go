@@ -141,7 +141,7 @@ func (c *counters) fill(s *Store, k *Counter) {
 	})
 	for _, sum := range k.totals {
 		clear(sum.v)
-		sum.sum = 0
+		sum.sum, sum.leastOn = 0, 0
 		for n, pods := range k.rows {
 			sum.add(NodeIdx(n), pods)
 		}

@@ -5,6 +5,7 @@ package cluster_test
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"testing"
 
@@ -127,9 +128,10 @@ func recount(t *rapid.T, s cluster.Snapshot, q *asked) {
 	for key, want := range byValue {
 		topology := s.Topology(key)
 		totals, sum := c.Totals(topology)
-		wantSum := 0
+		wantSum, least := 0, math.MaxInt32
 		for value, n := range want {
 			wantSum += n
+			least = min(least, n)
 			if got := totals[topology.ID(value)]; int(got) != n {
 				t.Fatalf("%+v: %d pods in %s=%s, the counter says %d", q, n, key, value, got)
 			}
@@ -138,6 +140,9 @@ func recount(t *rapid.T, s cluster.Snapshot, q *asked) {
 			if topology.NodesWith()[id] == 0 && got != 0 {
 				t.Fatalf("%+v: %d pods in a value of %s that no node has", q, got, key)
 			}
+		}
+		if got := c.Least(topology); int(got) != least {
+			t.Fatalf("%+v: at least %d pods on a value of %s, the counter says %d", q, least, key, got)
 		}
 		if len(totals) != topology.Size() || sum != wantSum {
 			t.Fatalf("%+v: %d values and %d pods of %s, the counter says %d and %d", q, topology.Size(), wantSum, key, len(totals), sum)

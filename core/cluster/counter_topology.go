@@ -121,6 +121,7 @@ func (t *Topology) set(n NodeIdx, node *Node) {
 		return
 	}
 	for _, sum := range t.totals {
+		sum.leastOn = 0 // a value may have come or gone
 		sum.move(n, was, is)
 	}
 	for _, term := range t.terms {

@@ -39,8 +39,8 @@ type grouping struct {
 	totals []int64 // row -> total by the class, as the rankings have it
 	of     []int32 // row -> group, noGroup where the row does not fit
 	ids    map[groupValues]int32
-	groups []group // the first `live` are in use
-	live   int
+	groups []group
+	free   []int32 // groups without rows
 }
 
 const noGroup int32 = -1
@@ -49,9 +49,9 @@ const noGroup int32 = -1
 type groupValues [maxFacets]int64
 
 type group struct {
-	rank ranking
-	// What holds for one decision: total is the best of its rows, added what wide plugins add to each.
-	added int64
+	values groupValues
+	rank   ranking
+	added  int64 // what wide plugins add to the totals of its rows, in one decision
 }
 
 // grouped is a search by groups.
@@ -196,8 +196,13 @@ func (g *grouping) follow(s cluster.Snapshot, c *class, facets []plugin.Facet) b
 
 // regroup puts every row into its group.
 func (g *grouping) regroup(c *class, facets []plugin.Facet) bool {
-	g.facets, g.made, g.live = append(g.facets[:0], facets...), c.order.made, 0
+	g.facets, g.made = append(g.facets[:0], facets...), c.order.made
 	clear(g.ids)
+	g.free = g.free[:0]
+	for id := len(g.groups) - 1; id >= 0; id-- {
+		g.free = append(g.free, int32(id))
+		g.groups[id].rank.ranked = 0
+	}
 	g.totals, g.of = append(g.totals[:0], c.order.rank.totals...), g.of[:0]
 	for n, total := range g.totals {
 		id := noGroup
@@ -208,10 +213,8 @@ func (g *grouping) regroup(c *class, facets []plugin.Facet) bool {
 		}
 		g.of = append(g.of, id)
 	}
-	for i := range g.groups[:g.live] {
-		r := &g.groups[i].rank
-		*r = ranking{totals: g.totals, of: g.of, id: int32(i), blocks: r.blocks, wings: r.wings}
-		r.sumUp()
+	for id := range g.groups {
+		g.share(int32(id))
 	}
 	for _, id := range g.of {
 		if id != noGroup {
@@ -221,7 +224,15 @@ func (g *grouping) regroup(c *class, facets []plugin.Facet) bool {
 	return true
 }
 
-// idOf is the group of a row by the values of its facets, a new one if need be; noGroup when there are too many.
+// share makes a group's ranking one over the rows that are in it.
+func (g *grouping) share(id int32) {
+	r := &g.groups[id].rank
+	r.totals, r.of, r.id = g.totals, g.of, id
+	r.sumUp()
+}
+
+// idOf is the group of a row by the values of its facets; noGroup when there are too many. A group that is appended for it
+// is not shared yet.
 func (g *grouping) idOf(n cluster.NodeIdx) int32 {
 	var values groupValues
 	for i := range g.facets {
@@ -230,14 +241,17 @@ func (g *grouping) idOf(n cluster.NodeIdx) int32 {
 	if id, known := g.ids[values]; known {
 		return id
 	}
-	if g.live == maxGroups {
+	var id int32
+	switch last := len(g.free) - 1; {
+	case last >= 0:
+		id, g.free = g.free[last], g.free[:last]
+	case len(g.groups) == maxGroups:
 		return noGroup
-	}
-	id := int32(g.live)
-	g.ids[values] = id
-	if g.live++; g.live > len(g.groups) {
+	default:
+		id = int32(len(g.groups))
 		g.groups = append(g.groups, group{})
 	}
+	g.ids[values], g.groups[id].values = id, values
 	return id
 }
 
@@ -249,16 +263,14 @@ func (g *grouping) update(c *class, changes []cluster.NodeIdx) bool {
 			continue
 		}
 		was, old := g.of[n], g.totals[n]
-		is, total, before := noGroup, c.order.rank.totals[n], g.live
+		is, total, before := noGroup, c.order.rank.totals[n], len(g.groups)
 		if total != unranked {
 			if is = g.idOf(n); is == noGroup {
 				return false
 			}
 		}
-		if g.live > before {
-			r := &g.groups[is].rank
-			*r = ranking{totals: g.totals, of: g.of, id: is, blocks: r.blocks, wings: r.wings}
-			r.sumUp()
+		if len(g.groups) > before {
+			g.share(is)
 		}
 		g.of[n], g.totals[n] = is, total
 		if was == is {
@@ -269,6 +281,10 @@ func (g *grouping) update(c *class, changes []cluster.NodeIdx) bool {
 		}
 		if was != noGroup {
 			g.groups[was].rank.changed(n, old, unranked)
+			if g.groups[was].rank.ranked == 0 {
+				delete(g.ids, g.groups[was].values)
+				g.free = append(g.free, was)
+			}
 		}
 		if is != noGroup && mutant != regroupMissed {
 			g.groups[is].rank.changed(n, unranked, total)
@@ -285,22 +301,13 @@ func (g *grouping) grow(n int) {
 	for len(g.of) < n {
 		g.of, g.totals = append(g.of, noGroup), append(g.totals, unranked)
 	}
-	for i := range g.groups[:g.live] {
-		r := &g.groups[i].rank
-		r.totals, r.of = g.totals, g.of
-		r.sumUp()
+	for id := range g.groups {
+		g.share(int32(id))
 	}
 }
 
 // inUse counts the groups that have rows.
-func (g *grouping) inUse() (n int) {
-	for i := range g.groups[:g.live] {
-		if g.groups[i].rank.ranked > 0 {
-			n++
-		}
-	}
-	return n
-}
+func (g *grouping) inUse() int { return len(g.ids) }
 
 // judgeGroups lists the groups that fit.
 func (pl *Placer) judgeGroups(s cluster.Snapshot, sr *search) {
@@ -309,7 +316,7 @@ func (pl *Placer) judgeGroups(s cluster.Snapshot, sr *search) {
 		pl.judged = append(pl.judged, plugin.Fits)
 	}
 	pl.meter.Plugin(plugin.AtFilter, "")
-	for id := range g.groups[:g.live] {
+	for id := range g.groups {
 		rank := &g.groups[id].rank
 		if rank.ranked == 0 {
 			continue
@@ -357,7 +364,7 @@ func (pl *Placer) scoreGroups(s cluster.Snapshot, sr *search) {
 	for _, id := range g.fits {
 		g.first, g.sizes = append(g.first, g.groups[id].rank.some()), append(g.sizes, g.groups[id].rank.ranked)
 	}
-	for len(g.at) < g.live {
+	for len(g.at) < len(g.groups) {
 		g.at = append(g.at, 0)
 	}
 	for i, id := range g.fits {

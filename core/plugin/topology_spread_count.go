@@ -5,6 +5,7 @@ package plugin
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
@@ -126,23 +127,27 @@ type domains struct {
 	least    int32   // fewest pods in one of these; math.MaxInt32 where there is none
 	stale    bool    // least may be wrong
 	whole    bool    // all nodes with the key have a part
+	shared   bool    // pods is the counter's own, not to be written
 }
 
 // count fills the domains of a constraint.
 func (e *spreadNodes) domains(s cluster.Snapshot, c *spreadConstraint) domains {
 	d := domains{topology: s.Topology(c.key), stale: true}
 	size := d.topology.Size()
-	d.pods = make([]int32, size)
 	words, all := e.of(s, c)
 	if all && e.count == d.topology.Nodes() || mutated(spreadAllNodesCount) {
 		// Every node with the key has a part: the sums are known.
 		d.nodes, d.number, d.whole = d.topology.NodesWith(), d.topology.Domains(), true
 		if c.counted {
-			byValue, _ := s.Counter(c.counts).Totals(d.topology)
-			copy(d.pods, byValue)
+			counter := s.Counter(c.counts)
+			d.pods, _ = counter.Totals(d.topology)
+			d.least, d.stale, d.shared = counter.Least(d.topology), false, true
+			return d
 		}
+		d.pods = make([]int32, size)
 		return d
 	}
+	d.pods = make([]int32, size)
 	d.nodes = make([]int32, size)
 	column := d.topology.Column()
 	var rows []int32
@@ -179,8 +184,16 @@ func (d *domains) min() int32 {
 	return d.least
 }
 
+// own makes pods writable.
+func (d *domains) own() {
+	if d.shared {
+		d.pods, d.shared = slices.Clone(d.pods), false
+	}
+}
+
 // add supposes more pods, or fewer, in a domain.
 func (d *domains) add(id, delta int32) {
+	d.own()
 	was := d.pods[id]
 	d.pods[id] += delta
 	switch {

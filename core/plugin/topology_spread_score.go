@@ -130,6 +130,7 @@ func (f *spreadScore) byValue(s cluster.Snapshot, part *spreadPart, fit []cluste
 
 // addKeyless counts the pods on nodes without the key to the empty value.
 func (f *spreadScore) addKeyless(s cluster.Snapshot, part *spreadPart, d *domains, empty int32) {
+	d.own()
 	words, _ := f.nodes.of(s, part.c)
 	rows, column := s.Counter(part.c.counts).Rows(), part.topology.Column()
 	eachRow(words, func(n int) {
