@@ -17,7 +17,7 @@ type Case struct {
 	What string
 	// Own says that the case starts its schedulers by itself, with Ground.Launch; none runs when it begins.
 	Own bool
-	// Limit is how long Run may take; 0 means the usual 90 s.
+	// Limit is how long Run may take; 0 means the usual minute.
 	Limit time.Duration
 	// NotRun says why there is no Run.
 	NotRun string
@@ -30,14 +30,14 @@ func (c Case) limit() time.Duration {
 	if c.Limit > 0 {
 		return c.Limit
 	}
-	return 90 * time.Second
+	return time.Minute
 }
 
 // Cases are all cases, in the order of the table.
 func Cases() []Case { return slices.Concat(badInputs(), faults()) }
 
 func badInputs() []Case {
-	return slices.Concat(badQuantities())
+	return slices.Concat(badQuantities(), badShapes(), badRules(), badVolumes(), badLives())
 }
 
 // unjudged is a case that could not be put to the scheduler, which is not the scheduler's fault.

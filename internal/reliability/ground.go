@@ -223,6 +223,24 @@ func (g *Ground) Create(ctx context.Context, pods ...*v1.Pod) error {
 	})
 }
 
+// Offer creates a pod and returns the API server's status code. That it refuses the pod is no error.
+func (g *Ground) Offer(ctx context.Context, p *v1.Pod) (int, string, error) {
+	code := 0
+	text, err := g.Client.CoreV1().RESTClient().Post().Namespace(p.Namespace).Resource("pods").Body(p).Do(ctx).StatusCode(&code).Raw()
+	if code == 0 {
+		return 0, "", Unjudged("offer pod %s: %w", p.Name, err)
+	}
+	return code, string(text), nil
+}
+
+// Play creates pods and waits for verdicts.
+func (g *Ground) Play(ctx context.Context, pods []*v1.Pod, want map[string]string) error {
+	if err := g.Create(ctx, pods...); err != nil {
+		return err
+	}
+	return g.Wants(ctx, want)
+}
+
 // Delete deletes pods at once.
 func (g *Ground) Delete(ctx context.Context, names ...string) error {
 	now := int64(0)

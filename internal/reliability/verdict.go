@@ -18,13 +18,13 @@ import (
 )
 
 // Wants waits until the pods of the case are where they should be. want: pod -> the nodes where it may be (0, or several with
-// | between), * for any node, ? for any verdict, or, with ! before it, parts of what the pod's condition says about why it
+// | between), * for any node, ? for any verdict, - for none, or, with ! before it, parts of what the pod's condition says about why it
 // is not placed, with & between. A pod that must wait is looked at again a little later: a refusal must last.
 func (g *Ground) Wants(ctx context.Context, want map[string]string) error {
 	refused := false
 	g.mu.Lock()
 	for pod, w := range want {
-		if strings.HasPrefix(w, "!") {
+		if strings.HasPrefix(w, "!") || w == "-" {
 			refused = true
 		} else if w != "?" {
 			g.placed[pod] = true
@@ -99,6 +99,10 @@ func differs(want, node, message string) string {
 	}
 	part, refused := strings.CutPrefix(want, "!")
 	switch {
+	case want == "-":
+		if node != "" || message != "" {
+			return is
+		}
 	case want == "?":
 		if node == "" && message == "" {
 			return "has no verdict"
