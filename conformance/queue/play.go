@@ -9,6 +9,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/gen"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
@@ -28,6 +30,7 @@ type player struct {
 	nodes   map[string]*v1.Node                       // name -> as the API has it
 	pods    map[string]*v1.Pod                        // name -> as the API has it
 	objects map[scenario.ObjectRef]scenario.APIObject // object -> as the API has it
+	backed  map[string]bool                           // extended resource -> a class of the history had it
 	// flying: UID -> name of the pod in flight.
 	flying map[string]string
 	// visits: sub-queue -> times a pod was seen to enter it.
@@ -40,7 +43,7 @@ type player struct {
 }
 
 func newPlayer(our Make) *player {
-	p := &player{up: NewUpstream(Start), now: Start, nodes: map[string]*v1.Node{}, pods: map[string]*v1.Pod{}, objects: map[scenario.ObjectRef]scenario.APIObject{},
+	p := &player{up: NewUpstream(Start), now: Start, nodes: map[string]*v1.Node{}, pods: map[string]*v1.Pod{}, objects: map[scenario.ObjectRef]scenario.APIObject{}, backed: map[string]bool{},
 		flying: map[string]string{}, visits: map[SubQueue]int{}}
 	if our != nil {
 		p.our = our(Start)
@@ -52,10 +55,22 @@ func (p *player) close() {
 	for ref := range p.objects { // order: all of them go
 		Objects().Delete(ref)
 	}
+	for name := range p.backed { // order: all of them go
+		forgetBacked(name)
+	}
 	p.up.Close()
 	if p.our != nil {
 		p.our.Close()
 	}
+}
+
+// forgetBacked makes upstream forget that a class backs an extended resource. It would not when the class was given
+// another name that a newer class has, and then went: its cache then keeps the first name for ever
+// (dynamic-resource-allocation, extendedresourcecache). The next history is not to see that.
+func forgetBacked(name string) {
+	class := &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "sweep"}, Spec: resourceapi.DeviceClassSpec{ExtendedResourceName: &name}}
+	Objects().Set(class)
+	Objects().Delete(scenario.ObjectRef{Kind: "DeviceClass", Name: class.Name})
 }
 
 // both runs f on each queue.
@@ -110,6 +125,9 @@ func (p *player) apply(op Op) string {
 	case ObjectSet:
 		old := p.objects[op.Object.Key()]
 		p.objects[op.Object.Key()] = op.Object.APIObject
+		if class, is := op.Object.APIObject.(*resourceapi.DeviceClass); is && class.Spec.ExtendedResourceName != nil {
+			p.backed[*class.Spec.ExtendedResourceName] = true
+		}
 		p.both(func(q Queue) { q.ObjectSet(old, op.Object.APIObject) })
 	case ObjectGone:
 		if old := p.objects[*op.Ref]; old != nil {
