@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package learntest owns the promise of docs/learn: every command that a chapter shows is run, and prints what the
-// chapter shows.
+// Package learntest owns the promise of docs/learn and docs/migration.md: every command that a chapter shows is run, and
+// prints what the chapter shows.
 //
 // A chapter is Markdown. Its blocks ```console are commands with their output, typed one after the other into one
 // terminal; ```console NAME is another terminal, in which a command goes on running while the reader is elsewhere: a

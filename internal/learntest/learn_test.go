@@ -46,9 +46,15 @@ func chapters(t *testing.T) []string {
 	return found
 }
 
-// The chapters run one after the other, each with a cluster that it starts and stops itself.
+// played are the pages that promise what a chapter promises: the chapters, and the way from kube-scheduler to kumiki.
+func played(t *testing.T) []string {
+	t.Helper()
+	return append(chapters(t), "docs/migration.md")
+}
+
+// The pages run one after the other, each with a cluster that it starts and stops itself.
 func TestEveryCommandOfTheChaptersShowsWhatTheChapterSays(t *testing.T) {
-	for _, path := range chapters(t) {
+	for _, path := range played(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".md"), func(t *testing.T) {
 			testcluster.Reserve(t)
 			page, _ := readPage(t, path)
@@ -59,7 +65,7 @@ func TestEveryCommandOfTheChaptersShowsWhatTheChapterSays(t *testing.T) {
 
 func TestFilesThatAChapterShowsAreAsShown(t *testing.T) {
 	shown := map[string]bool{} // path -> a chapter shows it
-	for _, path := range chapters(t) {
+	for _, path := range played(t) {
 		page, _ := readPage(t, path)
 		for _, block := range page.Blocks {
 			if _, console := block.Console(); console || len(block.Info) == 0 || block.Info[0] == "text" {
@@ -109,7 +115,7 @@ func TestTheIndexLeadsToEveryChapter(t *testing.T) {
 func TestCommandsOfTheReadmeAreRunSomewhere(t *testing.T) {
 	page, _ := readPage(t, "README.md")
 	run := map[string]bool{} // command -> a chapter runs it
-	for _, path := range chapters(t) {
+	for _, path := range played(t) {
 		chapter, _ := readPage(t, path)
 		for _, block := range chapter.Blocks {
 			if _, ok := block.Console(); !ok {
