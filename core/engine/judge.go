@@ -4,6 +4,7 @@ package engine
 
 import (
 	"fmt"
+	"hash/fnv"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
@@ -13,7 +14,8 @@ import (
 // Judge compares a node that somebody else chose for a pod of our profiles with what we would choose now. A pod that holds
 // room already is judged as if it did not. An empty node asks only what fits. ok is false for a pod that is not known.
 //
-// Asking changes nothing: no decision, no draw, no effect comes of it.
+// Asking changes nothing: no decision, no draw, no effect comes of it. The revision of the store goes on when the pod
+// holds room.
 func (e *Engine) Judge(uid cluster.UID, node string) (j record.Judgement, ok bool) {
 	s := e.store.Snapshot()
 	p, _, _, placed := s.PodOn(uid)
@@ -44,7 +46,7 @@ func (e *Engine) Judge(uid cluster.UID, node string) (j record.Judgement, ok boo
 		prof.placer.Drop(p)
 		j.Match, j.Message = record.Unjudged, fmt.Sprintf("judging the pod panicked: %v", r)
 	}()
-	if placed {
+	if placed && mutant != judgedOnItself {
 		e.store.DeletePod(uid)
 	}
 	e.judge(&j, prof, p, node)
@@ -53,8 +55,10 @@ func (e *Engine) Judge(uid cluster.UID, node string) (j record.Judgement, ok boo
 
 func (e *Engine) judge(j *record.Judgement, prof *profile, p *cluster.Pod, node string) {
 	s := e.store.Snapshot()
-	// The revision keys the draw, so that the same question has the same answer.
-	out := prof.placer.Judge(s, p, e.queue, place.Draw(e.cfg.Seed, j.Revision))
+	// The pod keys the draw, so that the same question has the same answer.
+	key := fnv.New64a()
+	key.Write([]byte(p.UID))
+	out := prof.placer.Judge(s, p, e.queue, place.Draw(e.cfg.Seed, key.Sum64()))
 	if out.Err != nil {
 		j.Message = out.Err.Error()
 		return
@@ -93,14 +97,14 @@ func compare(j *record.Judgement, out place.Outcome, n cluster.NodeIdx, scores [
 	for _, sc := range scores {
 		j.Theirs.Total += sc.Weighted
 	}
-	if j.Theirs.Total == out.Total {
+	if j.Theirs.Total == out.Total && mutant != tieRegretted {
 		j.Match = record.Tied
 		return
 	}
 	j.Match, j.Regret = record.Worse, out.Total-j.Theirs.Total
 	var most int64
 	for i, sc := range j.Ours.Scores {
-		if by := sc.Weighted - scores[i].Weighted; by > most {
+		if by := sc.Weighted - scores[i].Weighted; mutant == firstBlamed && i == 0 || mutant != firstBlamed && by > most {
 			j.Cause, most = sc.Plugin, by
 		}
 	}

@@ -27,6 +27,9 @@ const (
 	remedyKept                 // what a plugin would give up is not given up
 	announcedAgain             // that a pod must wait is told each time it is asked
 	nobodyExpects              // where a pod that waits is about to go is not shown
+	judgedOnItself             // a pod that holds room is judged as if another held it
+	tieRegretted               // another node of the same score counts as worse
+	firstBlamed                // regret is laid at the first plugin
 	mutations
 )
 

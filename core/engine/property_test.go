@@ -15,6 +15,7 @@ import (
 // Held at every bind: no node oversold, no pod bound twice (I1, I2, I3, I4 of the reliability page, where we are alone).
 // Held at rest: the ledger is the truth and nothing is assumed (I10), each pending pod waits in one place (I9) and none
 // that fits (I7), no event is kept in flight (H2), and the tape plays to the same effects byte for byte.
+// Held at both times: what Judge says of any pod holds together and is what the filters and scores say.
 // It catches the mutants of mutant_test.go.
 func TestNoHistoryBreaksTheEngine(t *testing.T) { rapid.Check(t, history) }
 
@@ -26,7 +27,9 @@ func history(t *rapid.T) {
 	for range rapid.IntRange(1, 60).Draw(t, "moves") {
 		w.happen()
 	}
+	w.checkJudge(false)
 	w.settle()
 	w.checkRest()
 	w.checkReplay()
+	w.checkJudge(true)
 }

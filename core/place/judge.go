@@ -17,6 +17,9 @@ func (pl *Placer) Judge(s cluster.Snapshot, p *cluster.Pod, noms Nominations, dr
 	pl.profile.Foreign = nil
 	defer func() { pl.profile.Foreign = foreign }()
 	sr := pl.look(s, p, noms)
+	if sr.err == nil && !sr.nowhere() {
+		pl.lateFilters(s, sr)
+	}
 	out := Outcome{Nodes: s.Nodes(), Node: cluster.NoNode, RunnerUp: cluster.NoNode, look: sr}
 	if out.Err = sr.err; out.Err != nil || sr.nowhere() {
 		return out
