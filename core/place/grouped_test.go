@@ -134,6 +134,9 @@ func groupPod(t *rapid.T, nodes int) *v1.Pod {
 	for range rapid.IntRange(0, 2).Draw(t, "constraints") {
 		c := v1.TopologySpreadConstraint{TopologyKey: key(), MaxSkew: int32(rapid.IntRange(1, 3).Draw(t, "skew")), LabelSelector: selects,
 			WhenUnsatisfiable: rapid.SampledFrom([]v1.UnsatisfiableConstraintAction{v1.DoNotSchedule, v1.ScheduleAnyway}).Draw(t, "hard")}
+		if rapid.IntRange(0, 20).Draw(t, "unreadable") == 0 {
+			c.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Sounds"}}}
+		}
 		if rapid.IntRange(0, 4).Draw(t, "policy") == 0 {
 			honor := v1.NodeInclusionPolicyHonor
 			c.NodeTaintsPolicy = &honor
@@ -145,6 +148,9 @@ func groupPod(t *rapid.T, nodes int) *v1.Pod {
 	}
 	term := func() v1.PodAffinityTerm {
 		a := v1.PodAffinityTerm{LabelSelector: selects, TopologyKey: key()}
+		if rapid.IntRange(0, 20).Draw(t, "unreadable") == 0 {
+			a.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "not a label value"}}
+		}
 		if rapid.IntRange(0, 2).Draw(t, "namespaces") == 0 {
 			a.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}}
 		}

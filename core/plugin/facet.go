@@ -116,6 +116,9 @@ func (f *spreadFilter) Facets(s cluster.Snapshot, into []Facet) ([]Facet, bool) 
 // ScoreFacets are the values of the keys, and the pods on the node for hosts.
 func (pl *PodTopologySpread) ScoreFacets(s cluster.Snapshot, p *cluster.Pod, into []Facet) ([]Facet, bool) {
 	plan := pl.plan(s, p)
+	if plan.softErr != nil {
+		return into, false
+	}
 	for i := range plan.soft {
 		c := &plan.soft[i]
 		by := s.Topology(c.key)
@@ -160,13 +163,16 @@ func (f *podAffinityFilter) Facets(_ cluster.Snapshot, into []Facet) ([]Facet, b
 
 // ScoreFacets are those of the topologies of all terms.
 func (pl *InterPodAffinity) ScoreFacets(s cluster.Snapshot, p *cluster.Pod, into []Facet) ([]Facet, bool) {
+	if pl.own(p).err != nil {
+		return into, false
+	}
+	score := pl.score(s, p)
+	if score == nil {
+		return into, true
+	}
 	all := true
 	add := func(facet Facet, ok bool) {
 		into, all = append(into, facet), all && ok
-	}
-	score := pl.score(s, p)
-	if score == nil || pl.own(p).err != nil {
-		return into, true
 	}
 	for i := range score.groups {
 		g := &score.groups[i]
