@@ -3,8 +3,11 @@
 package deploy
 
 import (
+	"fmt"
 	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -20,7 +23,7 @@ import (
 )
 
 // objects: kind/namespace/name -> object. The hash at the end of a ConfigMap's name is cut off, wherever it stands, and
-// the configuration is an object too: two ways to write the same YAML are the same.
+// files in it are objects too: two ways to write the same YAML are the same.
 type objects map[string]map[string]any
 
 var hashed = regexp.MustCompile(`\b(kumiki-config|other-config)-[0-9a-z]{10}\b`)
@@ -36,12 +39,13 @@ func read(t *testing.T, text string) objects {
 		if len(o) == 0 {
 			continue
 		}
-		if data, is := o["data"].(map[string]any); is {
+		data, _ := o["data"].(map[string]any)
+		for file := range data { // order: each for itself
 			var c map[string]any
-			if err := yaml.Unmarshal([]byte(data["config.yaml"].(string)), &c); err != nil {
+			if err := yaml.Unmarshal([]byte(data[file].(string)), &c); err != nil {
 				t.Fatal(err)
 			}
-			data["config.yaml"] = c
+			data[file] = c
 		}
 		meta := o["metadata"].(map[string]any)
 		namespace, _ := meta["namespace"].(string)
@@ -81,35 +85,59 @@ func install(release, values string) (string, error) {
 	return text.String(), nil
 }
 
+// monitored makes an overlay as docs/deploy.md tells: the canary with the component on top.
+func monitored(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	up, err := filepath.Rel(dir, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("resources: [%s/kustomize/canary]\ncomponents: [%s/monitoring]\n", filepath.ToSlash(up), filepath.ToSlash(up))
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // TestTheChartSaysWhatKustomizeSays: object by object, so that what the root module's tests show of the overlays on a
 // cluster holds for the chart.
 func TestTheChartSaysWhatKustomizeSays(t *testing.T) {
-	for _, mode := range []string{"canary", "replace"} {
-		made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../kustomize/"+mode)
+	for overlay, values := range map[string]string{
+		"../kustomize/canary": "mode: canary", "../kustomize/replace": "mode: replace", monitored(t): "{mode: canary, monitoring: {enabled: true}}",
+	} {
+		made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), overlay)
 		if err != nil {
 			t.Fatal(err)
 		}
-		overlay, err := made.AsYaml()
+		text, err := made.AsYaml()
 		if err != nil {
 			t.Fatal(err)
 		}
-		chart, err := install("kumiki", "mode: "+mode)
+		chart, err := install("kumiki", values)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, want := read(t, chart), read(t, string(overlay))
+		got, want := read(t, chart), read(t, string(text))
 		if a, b := slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)); !slices.Equal(a, b) {
-			t.Errorf("%s: the chart makes\n%v, the overlay\n%v", mode, a, b)
+			t.Errorf("%s: the chart makes\n%v, the overlay\n%v", values, a, b)
 			continue
 		}
 		if len(got) < 10 {
-			t.Fatalf("%s: only %d objects were compared", mode, len(got))
+			t.Fatalf("%s: only %d objects were compared", values, len(got))
 		}
 		for name := range got {
 			if !reflect.DeepEqual(got[name], want[name]) {
 				a, _ := yaml.Marshal(got[name])
 				b, _ := yaml.Marshal(want[name])
-				t.Errorf("%s: %s differs. The chart makes\n%s\nand the overlay\n%s", mode, name, a, b)
+				t.Errorf("%s: %s differs. The chart makes\n%s\nand the overlay\n%s", values, name, a, b)
 			}
 		}
 	}
@@ -125,6 +153,7 @@ flowControl: {enabled: false}
 profiles: [{schedulerName: batch, percentageOfNodesToScore: 50}]
 configuration: {podMaxBackoffSeconds: 20}
 resources: {limits: {memory: 4Gi}}
+monitoring: {enabled: true, board: false, labels: {release: prometheus}, prometheus: {namespace: seen, serviceAccount: by}}
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +166,7 @@ resources: {limits: {memory: 4Gi}}
 	}
 	for _, want := range []string{
 		"image: \"registry.example/kumiki@sha256:0123\"", "replicas: 2", `- "--v=4"`, "memory: 4Gi", "percentageOfNodesToScore: 50",
-		"podMaxBackoffSeconds: 20", "resourceName: other", `resourceNames: ["other"]`,
+		"podMaxBackoffSeconds: 20", "resourceName: other", "release: prometheus", "name: by\n  namespace: seen", `resourceNames: ["other"]`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)
@@ -167,6 +196,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"mode: shadow": "mode", "replicas: 0": "replicas", "replica: 3": "replica", "image: {tag: 1}": "tag",
 		"profiles: [{}]": "schedulerName", "configuration: {leaderElection: {}}": "leaderElection", "extraArgs: [v=4]": "extraArgs",
 		"flowControl: {matchingPrecedence: 0}": "matchingPrecedence", "resources: {cpu: 1}": "cpu",
+		"monitoring: {enable: true}": "enable", "monitoring: {interval: often}": "interval",
 	} {
 		if _, err := install("kumiki", values); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v, want an error about %s", values, err, field)

@@ -37,3 +37,10 @@ profiles:
 {{- define "kumiki.configName" -}}
 {{ .Release.Name }}-config-{{ include "kumiki.config" . | sha256sum | trunc 10 }}
 {{- end }}
+
+{{- define "kumiki.monitoringLabels" -}}
+{{ include "kumiki.labels" . }}
+{{- with .Values.monitoring.labels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
