@@ -13,3 +13,6 @@ func SetMutant(n int) (restore func()) {
 
 // LookAtEachRow keeps a Placer from grouping and ranking rows.
 func LookAtEachRow(pl *Placer) { pl.eachRow = true }
+
+// Judged tells whether there are verdicts: not when the pod was rejected before any node was looked at.
+func Judged(o Outcome) bool { return o.look.verdicts != nil }
