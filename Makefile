@@ -27,6 +27,9 @@ FUZZTIME ?= 10s
 # make bench BENCH=Scan COUNT=5
 BENCH ?= .
 COUNT ?= 1
+# make restart NODES=500 PODS=5000
+NODES ?= 5000
+PODS  ?= 50000
 
 .PHONY: help
 help: ## list the targets
@@ -108,6 +111,10 @@ bench: ## go benchmarks of the core and the edge, into out/bench.txt (BENCH=rege
 .PHONY: bench-basic
 bench-basic: build conformance-upstream ## 10,000 plain pods on 5,000 nodes: kumiki, kube-scheduler and a null binder (ARGS="--runs 5")
 	bin/kumiki bench basic $(ARGS)
+
+.PHONY: restart
+restart: build conformance-upstream ## kumiki and kube-scheduler started in a cluster of bound pods (NODES=5000 PODS=50000 ARGS="--runs 1 -o json")
+	bin/kumiki bench restart --nodes $(NODES) --pods $(PODS) $(ARGS)
 
 # make reliability CASES='B.*' ARGS="--runs 3 -o markdown"
 CASES ?= .*

@@ -51,7 +51,7 @@ func NewCommand() *cobra.Command {
 		Use:   "bench",
 		Short: "Measure schedulers against each other on this machine",
 	}
-	cmd.AddCommand(basicCommand(), nullCommand())
+	cmd.AddCommand(basicCommand(), restartCommand(), nullCommand())
 	return cmd
 }
 

@@ -98,6 +98,29 @@ func memoryOf(pid int) (now, peak int64, err error) {
 	return parseStatus(text)
 }
 
+// parseRead reads how many bytes a process has read, from the network and elsewhere, out of /proc/PID/io.
+func parseRead(text []byte) (int64, error) {
+	for line := range strings.Lines(string(text)) {
+		if value, found := strings.CutPrefix(line, "rchar: "); found {
+			n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("rchar: %w", err)
+			}
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("no rchar in %q", text)
+}
+
+// readBytesOf is how many bytes a process has read.
+func readBytesOf(pid int) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
+	if err != nil {
+		return 0, fmt.Errorf("bytes read by process %d: %w", pid, err)
+	}
+	return parseRead(text)
+}
+
 // usage is CPU seconds at one moment.
 type usage struct {
 	busy, idle float64 // of the machine

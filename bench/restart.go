@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
+)
+
+// The two ways of starting that are measured.
+const (
+	// FirstStart is a process that nothing came before.
+	FirstStart = "first start"
+	// AfterKill is the process that follows one that was killed with SIGKILL.
+	AfterKill = "after kill -9"
+)
+
+func restartCommand() *cobra.Command {
+	var o Options
+	var format string
+	cmd := &cobra.Command{
+		Use:   "restart",
+		Short: "Start schedulers in a cluster full of bound pods: how long until they know it and bind the next pod, and at what cost",
+		Long: `Start schedulers in a cluster full of bound pods.
+
+One local cluster (API server and etcd, nothing else at work) holds the pods, which are created bound. One pod more
+waits for a scheduler. Each scheduler is started afresh, binds that pod, is killed with SIGKILL, and started again with
+another pod waiting; they take turns. Times run from the start of the process, without leader election: a lease that
+was not given back has to run out first, which takes the same time for all.`,
+		Example: `  kumiki bench restart
+  kumiki bench restart --nodes 500 --pods 5000 --runs 1 -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if format == "csv" || !slices.Contains(formats, format) {
+				return fmt.Errorf("output %q is unknown; there are table, json", format)
+			}
+			o.Progress = cmd.ErrOrStderr()
+			report, err := Restart(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			return report.write(cmd.OutOrStdout(), format)
+		},
+	}
+	fs := cmd.Flags()
+	fs.IntVar(&o.Nodes, "nodes", 5000, "number of nodes")
+	fs.IntVar(&o.Pods, "pods", 50000, "number of bound pods")
+	fs.IntVar(&o.Rounds, "runs", 3, "rounds; each starts each scheduler twice")
+	fs.StringSliceVar(&o.Schedulers, "schedulers", []string{Kumiki, Upstream}, "what to measure, in this order")
+	fs.Float32Var(&o.QPS, "qps", defaultQPS, "calls per second of each client of each scheduler")
+	fs.IntVar(&o.Burst, "burst", defaultBurst, "calls at once of each client of each scheduler")
+	fs.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "give up a start after this time")
+	fs.StringVarP(&format, "output", "o", "table", "table or json")
+	fs.StringVar(&o.KumikiBinary, "kumiki", "", "kumiki's `program`; empty: this one")
+	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "upstream's `program`; empty: kube-scheduler beside this one")
+	return cmd
+}
+
+// Start is what one start of one scheduler gave.
+type Start struct {
+	Scheduler string `json:"scheduler"`
+	Round     int    `json:"round"`
+	// How is FirstStart or AfterKill.
+	How string `json:"how"`
+	// ReadySeconds is from the start of the process until /readyz said that it knows the cluster, BoundSeconds until the pod
+	// that waited was bound.
+	ReadySeconds float64 `json:"readySeconds"`
+	BoundSeconds float64 `json:"boundSeconds"`
+	// CPU seconds of the scheduler, and of API server and etcd, until then.
+	CPU        float64 `json:"cpuSeconds"`
+	ServersCPU float64 `json:"serversCPUSeconds"`
+	// ReadBytes is what the process read by then: the lists as they came over the wire, encrypted, and a few files.
+	ReadBytes int64 `json:"readBytes"`
+	// PeakRSS and FinalRSS in bytes, some seconds later.
+	PeakRSS  int64 `json:"peakRSSBytes"`
+	FinalRSS int64 `json:"finalRSSBytes"`
+	// Lists are what the API server sent, by resource.
+	Lists Sent `json:"lists"`
+	// Others is the share of the machine that others than scheduler, API server, etcd and this program used meanwhile.
+	Others float64 `json:"othersShare"`
+}
+
+// settleTime is how long a scheduler runs on before its memory is read: the garbage of its lists is collected by then.
+const settleTime = 5 * time.Second
+
+// Restart measures starts in a cluster with o.Nodes nodes and o.Pods bound pods.
+func Restart(ctx context.Context, o Options) (_ RestartReport, err error) {
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	if o.launch == nil {
+		o.launch = testcluster.Launch
+	}
+	if slices.Contains(o.Schedulers, Null) {
+		return RestartReport{}, fmt.Errorf("the null binder knows nothing of bound pods: it cannot be measured here")
+	}
+	if err := o.complete(); err != nil {
+		return RestartReport{}, err
+	}
+	fmt.Fprintf(o.Progress, "starting a cluster of %d nodes\n", o.Nodes)
+	c, err := o.launch(ctx, testcluster.Options{
+		NodeSpec: fmt.Sprintf(nodeSpec, o.Nodes), PodStages: "none", NoKubeletAdmission: true, NoHeartbeats: true,
+	})
+	if err != nil {
+		return RestartReport{}, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	b, err := newBurst(o, c)
+	if err != nil {
+		return RestartReport{}, err
+	}
+	defer b.clients.Close()
+	f := &filled{burst: b}
+	if err := f.prepare(ctx); err != nil {
+		return RestartReport{}, err
+	}
+	if err := f.fill(ctx); err != nil {
+		return RestartReport{}, err
+	}
+	var starts []Start
+	for round := 1; round <= o.Rounds; round++ {
+		for _, name := range o.Schedulers {
+			both, err := f.startTwice(ctx, name, round)
+			if err != nil {
+				return RestartReport{}, fmt.Errorf("%s, round %d: %w", name, round, err)
+			}
+			starts = append(starts, both...)
+		}
+	}
+	return summarizeStarts(o, starts), nil
+}
+
+// filled is a cluster with bound pods.
+type filled struct {
+	*burst
+	probes int // pods that waited for a scheduler, so far
+}
+
+// boundPod is a pod of an ordinary service: some variables, a probe, an owner's labels.
+func boundPod(name, node string, i int) *corev1.Pod {
+	p := pod(name)
+	p.Labels = map[string]string{"app": fmt.Sprintf("app-%03d", i%500), "pod-template-hash": "5d5f7b8c9d", "tier": "backend"}
+	p.Annotations = map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "8080"}
+	p.Spec.NodeName = node
+	c := &p.Spec.Containers[0]
+	for _, name := range []string{"LOG_LEVEL", "DATABASE_HOST", "DATABASE_NAME", "CACHE_HOST", "REGION", "CLUSTER"} {
+		c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: "value-of-" + strings.ToLower(name)})
+	}
+	p.Spec.Volumes = []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: p.Labels["app"]}}}}}
+	c.VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/etc/config", ReadOnly: true}}
+	return p
+}
+
+// fill creates the bound pods.
+func (f *filled) fill(ctx context.Context) error {
+	nodes, err := f.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	pods := f.client.CoreV1().Pods(namespace)
+	var next, done atomic.Int64
+	var failed atomic.Pointer[error]
+	var creating sync.WaitGroup
+	began := time.Now()
+	for range creators {
+		creating.Go(func() {
+			for failed.Load() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(f.names) {
+					return
+				}
+				p := boundPod(f.names[i], nodes.Items[i%len(nodes.Items)].Name, i)
+				if _, err := pods.Create(ctx, p, metav1.CreateOptions{}); err != nil {
+					err = fmt.Errorf("create pod %s: %w", p.Name, err)
+					failed.Store(&err)
+					return
+				}
+				if n := done.Add(1); n%5000 == 0 {
+					fmt.Fprintf(f.o.Progress, "%d bound pods after %.0f s\n", n, time.Since(began).Seconds())
+				}
+			}
+		})
+	}
+	creating.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return ctx.Err()
+}
+
+// startTwice starts a scheduler, kills it, and starts it again.
+func (f *filled) startTwice(ctx context.Context, name string, round int) ([]Start, error) {
+	dir, err := os.MkdirTemp("", "kumiki-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	var starts []Start
+	for _, how := range []string{FirstStart, AfterKill} {
+		st, err := f.start(ctx, name, dir)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", how, err)
+		}
+		st.Scheduler, st.Round, st.How = name, round, how
+		fmt.Fprintf(f.o.Progress, "%s, round %d, %s: ready after %.2f s, bound after %.2f s, %.1f CPU seconds, %.0f MiB read, %.0f MiB at most, others %.0f%%\n",
+			name, round, how, st.ReadySeconds, st.BoundSeconds, st.CPU, mebi(st.ReadBytes), mebi(st.PeakRSS), 100*st.Others)
+		starts = append(starts, st)
+	}
+	return starts, nil
+}
+
+// start starts a scheduler with one pod waiting for it, and kills it when that has been measured.
+func (f *filled) start(ctx context.Context, name, dir string) (Start, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.o.Timeout)
+	defer cancel()
+	f.probes++
+	probe, err := f.client.CoreV1().Pods(namespace).Create(ctx, pod(fmt.Sprintf("waits-%03d", f.probes)), metav1.CreateOptions{})
+	if err != nil {
+		return Start{}, fmt.Errorf("create the pod that waits: %w", err)
+	}
+	if err := pause(ctx, time.Second); err != nil {
+		return Start{}, err
+	}
+	sent, err := sentNow(ctx, f.client)
+	if err != nil {
+		return Start{}, err
+	}
+	began := time.Now()
+	s, err := startScheduler(ctx, f.o, name, f.cluster.SchedulerKubeconfig, dir)
+	if err != nil {
+		return Start{}, err
+	}
+	defer s.close()
+	pid := s.cmd.Process.Pid
+	before, err := usageNow(pid, f.servers)
+	if err != nil {
+		return Start{}, err
+	}
+	before.scheduler = 0 // what it used between its start and now is its own
+	if err := s.connect(f.cluster.Kubeconfig); err != nil {
+		return Start{}, err
+	}
+	var st Start
+	if st.ReadySeconds, st.BoundSeconds, err = f.awaitBoth(ctx, s, probe.Name, began); err != nil {
+		return Start{}, fmt.Errorf("%w\n%s", err, s.lastWords())
+	}
+	after, err := usageNow(pid, f.servers)
+	if err != nil {
+		return Start{}, err
+	}
+	used := after.since(before)
+	st.CPU, st.ServersCPU, st.Others = used.scheduler, used.servers, used.othersShare()
+	if st.ReadBytes, err = readBytesOf(pid); err != nil {
+		return Start{}, err
+	}
+	now, err := sentNow(ctx, f.client)
+	if err != nil {
+		return Start{}, err
+	}
+	st.Lists = now.since(sent)
+	if err := pause(ctx, settleTime); err != nil {
+		return Start{}, err
+	}
+	if st.FinalRSS, st.PeakRSS, err = memoryOf(pid); err != nil {
+		return Start{}, err
+	}
+	return st, s.cmd.Process.Kill()
+}
+
+// askEvery is how often the scheduler and the API server are asked; times are no finer than this.
+const askEvery = 10 * time.Millisecond
+
+// awaitBoth returns the seconds after began when the scheduler was ready and when the pod was bound.
+func (f *filled) awaitBoth(ctx context.Context, s *scheduler, name string, began time.Time) (ready, bound float64, err error) {
+	for ready == 0 || bound == 0 {
+		if ready == 0 && s.get(ctx, "/readyz", io.Discard) == nil {
+			ready = time.Since(began).Seconds()
+		}
+		p, err := f.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return 0, 0, fmt.Errorf("get pod %s: %w", name, err)
+		}
+		if bound == 0 && p.Spec.NodeName != "" {
+			bound = time.Since(began).Seconds()
+		}
+		select {
+		case <-s.ended:
+			return 0, 0, fmt.Errorf("it ended: %w", s.exit)
+		case <-ctx.Done():
+			return 0, 0, fmt.Errorf("ready %v, pod bound %v: %w", ready > 0, bound > 0, ctx.Err())
+		case <-time.After(askEvery):
+		}
+	}
+	return ready, bound, nil
+}
