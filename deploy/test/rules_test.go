@@ -93,6 +93,11 @@ var stories = []story{
 	{"KumikiNotBinding", "it is kube-scheduler that stands still", beats + `
 		scheduler_pending_pods{job="kube-scheduler",instance="k",queue="active"} 7x60`, "11m", nil},
 
+	{"KumikiTakeoverSlow", "half a minute", `kumiki_takeover_seconds{job="kumiki",instance="a"} 0 0 30x60`, "5m", []string{"a took 30s to take over."}},
+	{"KumikiTakeoverSlow", "a process that began with one", `kumiki_takeover_seconds{job="kumiki",instance="a"} _ _ 30x60`, "5m", []string{"a took 30s to take over."}},
+	{"KumikiTakeoverSlow", "long ago", `kumiki_takeover_seconds{job="kumiki",instance="a"} 0 0 30x60`, "20m", nil},
+	{"KumikiTakeoverSlow", "at once", `kumiki_takeover_seconds{job="kumiki",instance="a"} 0 0 0.4x60`, "5m", nil},
+
 	{"KumikiNodeOversold", "two nodes", `kumiki_oversold_nodes{job="kumiki",instance="a"} 2x60`, "2m", []string{"2 nodes hold more than they have."}},
 	{"KumikiNodeOversold", "none", `kumiki_oversold_nodes{job="kumiki",instance="a"} 0x60`, "2m", nil},
 	{"KumikiNodeOversold", "between two looks", `kumiki_oversold_nodes{job="kumiki",instance="a"} 0 2 0x60`, "2m", nil},
