@@ -149,6 +149,7 @@ func TestValuesReachTheObjects(t *testing.T) {
 image: {repository: registry.example/kumiki, tag: "sha256:0123"}
 replicas: 2
 extraArgs: ["--v=4"]
+env: [{name: GOMEMLIMIT, value: 900MiB}]
 flowControl: {enabled: false}
 profiles: [{schedulerName: batch, percentageOfNodesToScore: 50}]
 configuration: {podMaxBackoffSeconds: 20}
@@ -165,7 +166,7 @@ monitoring: {enabled: true, board: false, labels: {release: prometheus}, prometh
 		}
 	}
 	for _, want := range []string{
-		"image: \"registry.example/kumiki@sha256:0123\"", "replicas: 2", `- "--v=4"`, "memory: 4Gi", "percentageOfNodesToScore: 50",
+		"image: \"registry.example/kumiki@sha256:0123\"", "replicas: 2", `- "--v=4"`, "- name: GOMEMLIMIT\n          value: 900MiB", "memory: 4Gi", "percentageOfNodesToScore: 50",
 		"podMaxBackoffSeconds: 20", "resourceName: other", "release: prometheus", "name: by\n  namespace: seen", `resourceNames: ["other"]`,
 	} {
 		if !strings.Contains(text, want) {
@@ -194,7 +195,7 @@ func TestANewConfigurationRollsThePods(t *testing.T) {
 func TestWrongValuesAreRefused(t *testing.T) {
 	for values, field := range map[string]string{
 		"mode: shadow": "mode", "replicas: 0": "replicas", "replica: 3": "replica", "image: {tag: 1}": "tag",
-		"profiles: [{}]": "schedulerName", "configuration: {leaderElection: {}}": "leaderElection", "extraArgs: [v=4]": "extraArgs",
+		"profiles: [{}]": "schedulerName", "configuration: {leaderElection: {}}": "leaderElection", "extraArgs: [v=4]": "extraArgs", "env: [{value: x}]": "name",
 		"flowControl: {matchingPrecedence: 0}": "matchingPrecedence", "resources: {cpu: 1}": "cpu",
 		"monitoring: {enable: true}": "enable", "monitoring: {interval: often}": "interval",
 	} {
