@@ -17,6 +17,8 @@ func logStep(log klog.Logger, effects []engine.Effect) {
 			log.Error(nil, "Contained", "object", f.Object, "what", f.What, "details", f.Details)
 		case engine.Decided:
 			logDecision(log, &f.Decision)
+		case engine.Rechecked:
+			log.V(2).Info("Judged again after a bind by someone else", "found", podName(f.Found), "node", f.Node, "pods", f.Pods, "conflicts", f.Conflicts)
 		case engine.Moved:
 			if v := log.V(4); v.Enabled() {
 				m := &f.Move
@@ -39,6 +41,8 @@ func logDecision(log klog.Logger, d *record.Decision) {
 		if v := log.V(5); v.Enabled() {
 			v.Info("Scored", "decision", d.Number, "winner", d.Winner, "runnerUp", d.RunnerUp)
 		}
+	case record.Recalled:
+		v.Info("Taken back", "decision", d.Number, "pod", pod, "attempt", d.Attempt, "message", d.Message)
 	case record.SetAside:
 		log.Error(nil, "Pod set aside", "decision", d.Number, "pod", pod, "attempt", d.Attempt, "message", d.Message)
 	default:

@@ -187,6 +187,27 @@ func TestNodesThatAreOversold(t *testing.T) {
 	}
 }
 
+// TestForeignConflictsAreCountedByHowTheyEnd: one pod is taken back, one cannot be any more, and neither is an attempt that
+// failed. Catches too_late counted when a bind is asked back, before anyone knows.
+func TestForeignConflictsAreCountedByHowTheyEnd(t *testing.T) {
+	c := newCounting()
+	c.step(c.node("n", "4"), engine.Synced{})
+	for i := range 3 {
+		c.step(c.pod(pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))), engine.Cycle{})
+	}
+	stranger := boundPod("stranger", "other", "n")
+	stranger.Spec.SchedulerName = "other"
+	stranger.Spec.Containers[0].Resources.Requests[v1.ResourceCPU] = apiresource.MustParse("3")
+	c.step(c.pod(stranger))
+	const rechecked, conflicts, attempts = "kumiki_foreign_binds_rechecked_total", "kumiki_foreign_conflicts_total", "scheduler_schedule_attempts_total"
+	c.check(t, "found", count{1, rechecked, nil}, count{0, conflicts, nil})
+	c.step(engine.BindDone{Pod: ref(pendingPod("p2", "u2")), Node: "n", Outcome: engine.BindRecalled})
+	c.check(t, "taken back", count{1, conflicts, []string{"result=recalled"}}, count{1, conflicts, nil}, count{0, attempts, nil})
+	c.step(engine.BindDone{Pod: ref(pendingPod("p1", "u1")), Node: "n", Outcome: engine.Bound})
+	c.check(t, "came through", count{1, conflicts, []string{"result=too_late"}}, count{2, conflicts, nil}, count{2, rechecked, nil},
+		count{1, attempts, nil}, count{1, attempts, []string{"result=scheduled"}})
+}
+
 // TestPodsSetAsideAreCountedUntilTheyChange.
 func TestPodsSetAsideAreCountedUntilTheyChange(t *testing.T) {
 	m, reg := counted()

@@ -45,6 +45,8 @@ type Metrics struct {
 	oversold         *metrics.Gauge
 	oversells        *metrics.Counter
 	staleness        *metrics.GaugeVec
+	rechecked        *metrics.Counter
+	conflicts        *metrics.CounterVec
 	paused           *metrics.Gauge
 	takeover         *metrics.Gauge
 }
@@ -165,6 +167,11 @@ func (m *Metrics) own() {
 		"Seconds since the API server last sent anything over a watch; a silent one brings a bookmark about once a minute."), "watch")
 	m.takeover = m.gauge(a("takeover_seconds",
 		"Seconds from winning the lease to the first turn of the loop that might decide, everything having been listed; 0 before."))
+	m.rechecked = m.counter(a("foreign_binds_rechecked_total",
+		"Pods found bound to a node for which this scheduler had not decided them, while pods of its own were on their way there."))
+	m.conflicts = m.counters(a("foreign_conflicts_total",
+		"Decided pods that did not fit any more after another was found bound to their node, by result: recalled (before the bind was sent), "+
+			"too_late (the bind was on its way), released (no bind had been asked for yet)."), "result")
 	m.paused = m.gauge(a("paused",
 		"1 while this process leads and is paused by the annotation on its lease, and so binds nothing; 0 otherwise."))
 }

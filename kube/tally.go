@@ -36,6 +36,7 @@ type tally struct {
 type tallied struct {
 	queued, binding bool
 	flushed, aside  bool // it was woken by time alone; it is set aside
+	recalled        bool // its bind was asked back
 	// preparing is set from a Prepare to the Bind, the return to the queue, or the end of the pod.
 	preparing bool
 	first     time.Time // start of the first attempt
@@ -73,11 +74,20 @@ func (t *tally) step(ev engine.Event, effects []engine.Effect, began time.Time) 
 	for _, f := range effects {
 		switch f := f.(type) {
 		case engine.Decided:
+			if f.Decision.Verdict == record.Recalled {
+				t.cameBack(ev)
+				continue
+			}
 			t.decision(&f.Decision, began, cycle)
 		case engine.Bind:
 			p := t.pod(f.Pod.UID)
 			p.binding, p.preparing = true, false
 			t.touched = append(t.touched, f.Pod.UID)
+		case engine.Recall:
+			t.pod(f.Pod.UID).recalled = true
+			t.touched = append(t.touched, f.Pod.UID)
+		case engine.Rechecked:
+			t.m.rechecked.Inc()
 		case engine.Prepare:
 			t.pod(f.Pod.UID).preparing = true
 			t.touched = append(t.touched, f.Pod.UID)
@@ -109,7 +119,13 @@ func (t *tally) bindDone(done engine.BindDone) {
 	if p == nil {
 		return
 	}
-	p.binding = false
+	switch {
+	case done.Outcome == engine.BindRecalled:
+		t.m.conflicts.WithLabelValues("recalled").Inc()
+	case p.recalled:
+		t.m.conflicts.WithLabelValues("too_late").Inc()
+	}
+	p.binding, p.recalled = false, false
 	t.touched = append(t.touched, done.Pod.UID)
 	if done.Outcome != engine.Bound {
 		return // a failure is counted with the engine's decision to try again
@@ -123,6 +139,14 @@ func (t *tally) bindDone(done engine.BindDone) {
 	}
 	if !p.first.IsZero() {
 		t.m.sli.WithLabelValues(attemptsLabel(p.attempt)).Observe(now.Sub(p.first).Seconds())
+	}
+}
+
+// cameBack counts a pod that was taken back before its bind was asked for; bindDone counts the others. The attempt neither
+// failed nor placed the pod, so it is no attempt of upstream's.
+func (t *tally) cameBack(because engine.Event) {
+	if _, answered := because.(engine.BindDone); !answered {
+		t.m.conflicts.WithLabelValues("released").Inc()
 	}
 }
 

@@ -81,6 +81,7 @@ const (
 	DoesNotFit    Verdict = "unschedulable" // no node fits; events may change that
 	AttemptFailed Verdict = "error"         // something broke; tried again after a backoff
 	SetAside      Verdict = "set-aside"     // handling the pod panicked; it waits until it changes
+	Recalled      Verdict = "recalled"      // placed, and taken back because someone else took the room; tried again at once
 )
 
 // Decision is one attempt to place one unit.

@@ -2,6 +2,13 @@
 
 package engine
 
+import (
+	"cmp"
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
+
 // Mutations is the number of faults, counting from 1.
 const Mutations = int(mutations)
 
@@ -13,3 +20,21 @@ func SetMutant(n int) (restore func()) {
 
 // EventNames is what people read of a registration.
 var EventNames = eventNames
+
+// Flight is a decided pod on its way.
+type Flight struct {
+	Pod                 *cluster.Pod
+	Node                string
+	Decision            uint64
+	Preparing, Recalled bool
+}
+
+// Flights lists the decided pods on their way, by their decisions.
+func Flights(e *Engine) []Flight {
+	var list []Flight
+	for _, f := range e.binding { // order: sorted below
+		list = append(list, Flight{f.pod, f.node, f.decision, f.stage == preparing, f.recalled != ""})
+	}
+	slices.SortFunc(list, func(a, b Flight) int { return cmp.Compare(a.Decision, b.Decision) })
+	return list
+}

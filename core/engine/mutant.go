@@ -30,6 +30,13 @@ const (
 	judgedOnItself             // a pod that holds room is judged as if another held it
 	tieRegretted               // another node of the same score counts as worse
 	firstBlamed                // regret is laid at the first plugin
+	foreignTrusted             // a pod that someone else binds makes nobody look again
+	newestKept                 // of the pods on their way to a node the newest keeps the room
+	judgedWithItself           // a pod that is judged again counts against itself
+	recalledHeld               // a recalled pod keeps its room
+	recalledTwice              // a recall is asked for again
+	recalledGoesOn             // a pod that is recalled during its writes goes on to its bind
+	lateUnheard                // a pod that came through although it was recalled makes nobody look again
 	mutations
 )
 

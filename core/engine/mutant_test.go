@@ -23,6 +23,7 @@ func TestMutants(t *testing.T) {
 		t.Run(fmt.Sprint(m), func(t *testing.T) {
 			defer engine.SetMutant(m)()
 			histories := probe.Fails(func(p *probe.T) { rapid.Check(p, history) })
+			histories = histories || probe.Fails(func(p *probe.T) { rapid.Check(p, besideStrangers) })
 			stories := storiesDiffer(t)
 			t.Logf("seen by random histories: %v, by stories: %v", histories, stories)
 			if !histories && !stories {

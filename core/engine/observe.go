@@ -69,6 +69,9 @@ func (e *Engine) setBound(p *cluster.Pod) {
 	}
 	if seen.Old == nil || seen.WasAssumed {
 		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Add}, NewPod: p})
+		if seen.Old == nil || seen.Elsewhere != "" {
+			e.recheck(p)
+		}
 		return
 	}
 	for _, ev := range plugin.PodChanges(seen.Old, p) {
@@ -179,6 +182,11 @@ func (e *Engine) bindDone(ev BindDone) {
 	case ev.Outcome == Bound, confirmed:
 		e.emit(WriteEvent{ev.Pod, "Normal", "Scheduled", "Binding",
 			fmt.Sprintf("Successfully assigned %s/%s to %s", ev.Pod.Namespace, ev.Pod.Name, f.node)})
+		if f.recalled != "" && mutant != lateUnheard {
+			e.recheck(onNode(f.pod, f.node)) // the Recall came too late, and the pod takes room that others were left
+		}
+	case ev.Outcome == BindRecalled:
+		e.comeBack(f)
 	case ev.Outcome == BindFailed:
 		e.letGo(f)
 		e.release(uid)
@@ -203,6 +211,7 @@ func (e *Engine) takeRoom(p *cluster.Pod, node string) {
 	trial := e.store.Trial()
 	trial.Assume(p, n)
 	trial.Commit()
+	e.recheck(onNode(p, node))
 }
 
 // retryAfterError puts a pod whose bind failed back into the queue, unless it has gone meanwhile.

@@ -33,3 +33,29 @@ func history(t *rapid.T) {
 	w.checkReplay()
 	w.checkJudge(true)
 }
+
+// TestStrangersAreMadeRoomFor runs histories in which another scheduler binds to the nodes on which we decide, all the
+// time and without a look. After each of its binds none of our pods goes on to the node that does not fit there any more,
+// but for those whose bind is on its way, and none is taken back that does; see checkRechecked, which counts for itself.
+// It catches the mutants from foreignTrusted on.
+func TestStrangersAreMadeRoomFor(t *testing.T) { rapid.Check(t, besideStrangers) }
+
+func besideStrangers(t *rapid.T) {
+	w := newWorld(t)
+	w.setNode("n0")
+	w.setNode("n1")
+	for range 4 { // so that most histories begin with several pods on their way
+		w.do("pod")
+		for len(w.watch) > 0 {
+			w.do("watch")
+		}
+		w.do("cycle")
+	}
+	for range rapid.IntRange(1, 20).Draw(t, "moves") {
+		w.do(rapid.SampledFrom([]string{"stranger", "stranger", "foreign bind", "watch", "watch", "watch", "watch", "answer", "answer", "bind",
+			"pod", "cycle", "cycle", "write", "turn", "lock", "delete", "tick"}).Draw(t, "move"))
+	}
+	w.settle()
+	w.checkRest()
+	w.checkReplay()
+}

@@ -46,6 +46,9 @@ type flight struct {
 	expected bool // its node was shown as the nominated one
 	// cancelled is why the pod is not to be bound any more, though the answer to its writes is still to come.
 	cancelled string
+	// recalled is why the pod does not fit its node any more, though the answer to its writes or its bind is still to
+	// come. A bind that is on its way decides; otherwise the pod is tried again.
+	recalled string
 }
 
 // refusal is why a decided pod cannot go to its node after all.
@@ -108,6 +111,8 @@ func (e *Engine) writesDone(ev WritesDone) {
 	switch {
 	case f.cancelled != "":
 		e.cancel(f)
+	case f.recalled != "" && mutant != recalledGoesOn:
+		e.comeBack(f)
 	case ev.Message != "":
 		e.turnBack(f, refusal{plugin: f.writer(), err: errors.New(ev.Message)})
 	default:

@@ -39,7 +39,7 @@ var rewrite = flag.Bool("rewrite", false, "write the effects found into the scen
 //	lock NAME [phase=Bound] [for=POD] [version=N]   a PersistentVolume, see lock_test.go; pods take it by label.lock or label.latch
 //	lock-gone NAME
 //	writes-done NAME DECISION [message]
-//	bind-done NAME bound|failed|elsewhere|vanished [on=NODE] [uid=U] [message]
+//	bind-done NAME bound|failed|elsewhere|vanished|recalled [on=NODE] [uid=U] [message]
 //	queue               prints counts
 //	where POD           prints where a pod is
 //	account NODE        prints the node's accounts
@@ -155,7 +155,8 @@ func (s *story) command(verb string, args []string) {
 	case "writes-done":
 		s.step(engine.WritesDone{Pod: s.ref(args[:1]), Decision: uint64(s.number(args[1])), Message: strings.Join(args[2:], " ")})
 	case "bind-done":
-		outcomes := map[string]engine.BindOutcome{"bound": engine.Bound, "failed": engine.BindFailed, "elsewhere": engine.BoundElsewhere, "vanished": engine.PodVanished}
+		outcomes := map[string]engine.BindOutcome{"bound": engine.Bound, "failed": engine.BindFailed, "elsewhere": engine.BoundElsewhere, "vanished": engine.PodVanished,
+			"recalled": engine.BindRecalled}
 		done := engine.BindDone{Pod: s.ref(args), Outcome: outcomes[args[1]]}
 		for _, a := range args[2:] {
 			if node, ok := strings.CutPrefix(a, "on="); ok {
@@ -207,6 +208,10 @@ func describe(f engine.Effect) string {
 	switch f := f.(type) {
 	case engine.Bind:
 		return fmt.Sprintf("bind %s to %s (decision %d)", f.Pod.Name, f.Node, f.Decision)
+	case engine.Recall:
+		return fmt.Sprintf("recall %s from %s (decision %d)", f.Pod.Name, f.Node, f.Decision)
+	case engine.Rechecked:
+		return fmt.Sprintf("%s is found on %s: %d pods on their way there are judged again, %d do not fit", f.Found.Name, f.Node, f.Pods, f.Conflicts)
 	case engine.Prepare:
 		return fmt.Sprintf("prepare %s for %s (decision %d): %+v", f.Pod.Name, f.Node, f.Decision, f.Writes)
 	case engine.Nominate:
@@ -238,6 +243,9 @@ func describe(f engine.Effect) string {
 }
 
 func describeDecision(d record.Decision) string {
+	if d.Verdict == record.Recalled {
+		return fmt.Sprintf("decision %d: %s %s, attempt %d: %s", d.Number, d.Pod.Name, d.Verdict, d.Attempt, d.Message)
+	}
 	if d.Winner == nil {
 		return fmt.Sprintf("decision %d: %s %s, attempt %d, %d of %d nodes fit, by %v", d.Number, d.Pod.Name, d.Verdict, d.Attempt, d.Feasible, d.Nodes, d.Plugins)
 	}

@@ -38,6 +38,7 @@ type world struct {
 	answers  []engine.Event                  // BindDone, WritesDone
 	locks    map[string]*v1.PersistentVolume // name -> the API server's version
 	calm     bool                            // faults have ended
+	recalled map[uint64]bool                 // decision -> its bind was recalled
 	oursOnly bool                            // nobody else binds and no node shrinks, so oversell is ours
 
 	taped  []byte // events as recorded
@@ -45,7 +46,8 @@ type world struct {
 }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{t: t, intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}, nodes: map[string]*v1.Node{}, locks: map[string]*v1.PersistentVolume{}, now: 1000 * record.Second}
+	w := &world{t: t, intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}, nodes: map[string]*v1.Node{}, locks: map[string]*v1.PersistentVolume{},
+		recalled: map[uint64]bool{}, now: 1000 * record.Second}
 	w.engine = freshEngine()
 	w.send(engine.Tick{Now: w.now})
 	w.send(engine.Synced{})
@@ -61,13 +63,23 @@ func freshEngine() *engine.Engine {
 
 // send feeds one event and checks what comes of it.
 func (w *world) send(ev engine.Event) {
+	flights := engine.Flights(w.engine)
+	stranger := w.stranger(ev, flights)
 	effects := w.engine.Step(ev)
+	if stranger != "" {
+		w.checkRechecked(stranger, flights)
+	}
 	w.taped = engine.AppendEvent(w.taped, ev)
 	w.played = engine.AppendEffects(w.played, effects)
 	for _, f := range effects {
 		switch f := f.(type) {
 		case engine.Bind:
+			if slices.ContainsFunc(flights, func(was engine.Flight) bool { return was.Decision == f.Decision && was.Recalled }) {
+				w.t.Fatalf("pod %s goes on to its bind although it was taken back", f.Pod.Name)
+			}
 			w.binds = append(w.binds, f)
+		case engine.Recall:
+			w.recall(f)
 		case engine.Prepare:
 			w.writes = append(w.writes, f)
 		case engine.Release:
@@ -108,7 +120,10 @@ func (w *world) changed(p *v1.Pod) {
 	w.watch = append(w.watch, engine.PodSet{Pod: w.intake.Pod(p.DeepCopy())})
 }
 
-func (w *world) createPod(name string) {
+func (w *world) createPod(name string) { w.changed(w.newPod(name)) }
+
+// newPod is a pod that nobody has seen yet.
+func (w *world) newPod(name string) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(fmt.Sprintf("%s-%d", name, w.rv))}}
 	p.Spec.SchedulerName = "default-scheduler"
 	cpu := rapid.SampledFrom([]string{"0", "1", "1", "2", "3", "50E"}).Draw(w.t, "cpu")
@@ -129,7 +144,7 @@ func (w *world) createPod(name string) {
 		p.Status.NominatedNodeName = "n0"
 	}
 	w.pods[string(p.UID)] = p
-	w.changed(p)
+	return p
 }
 
 func (w *world) setNode(name string) {
@@ -166,9 +181,14 @@ func (w *world) happen() {
 	moves := []string{"pod", "pod", "node", "delete", "terminate", "ungate", "watch", "watch", "watch", "bind", "bind", "answer", "answer", "write", "lock", "turn",
 		"cycle", "cycle", "cycle", "tick", "tick", "stale tick", "restart"}
 	if !w.oursOnly {
-		moves = append(moves, "foreign bind", "node gone")
+		moves = append(moves, "foreign bind", "stranger", "stranger", "node gone")
 	}
-	switch rapid.SampledFrom(moves).Draw(w.t, "move") {
+	w.do(rapid.SampledFrom(moves).Draw(w.t, "move"))
+}
+
+// do makes one thing happen.
+func (w *world) do(move string) {
+	switch move {
 	case "pod":
 		w.createPod(fmt.Sprintf("p%d", rapid.IntRange(0, 9).Draw(w.t, "name")))
 	case "node":
@@ -199,6 +219,8 @@ func (w *world) happen() {
 			p.Spec.NodeName = "n1"
 			w.changed(p)
 		}
+	case "stranger":
+		w.bindStranger()
 	case "watch":
 		w.deliver()
 	case "bind":
@@ -321,7 +343,7 @@ func (w *world) restart() {
 			w.writes = w.writes[1:]
 		}
 	}
-	w.answers, w.watch = nil, nil
+	w.answers, w.watch, w.recalled = nil, nil, map[uint64]bool{}
 	w.engine, w.taped, w.played = freshEngine(), nil, nil
 	w.send(engine.Tick{Now: w.now})
 	for _, name := range sortedKeys(w.locks) {

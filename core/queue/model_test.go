@@ -396,6 +396,14 @@ func (m *model) fail(x *modelPod, plugins, pending []string) {
 	m.requeue(x, how, "ScheduleAttemptFailure")
 }
 
+func (m *model) comeBack(x *modelPod) {
+	if m.find(x.pod.UID) != nil || x.deleted {
+		return
+	}
+	x.plugins, x.pending = nil, nil
+	m.activate(x, "", true)
+}
+
 func (m *model) setAside(x *modelPod) {
 	if x.deleted {
 		m.drop(x)

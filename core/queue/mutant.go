@@ -36,5 +36,6 @@ const (
 	asideWakes
 	deleteKeepsNomination
 	updateDropsNomination
+	returnedLast
 	mutations // their number
 )

@@ -34,6 +34,7 @@ var mutants = [mutations]struct{ breaks, story string }{
 	gateOpenToAnyEvent:        {breaks: "events of other plugins ask the gates", story: "18-gate-events"},
 	asideWakes:                {breaks: "a unit that was set aside is tried again", story: "15-aside"},
 	deleteKeepsNomination:     {breaks: "a deleted pod keeps its nomination", story: "11-nominations"},
+	returnedLast:              {breaks: "a unit whose placement was taken back goes behind its equals", story: "19-returned"},
 	updateDropsNomination:     {breaks: "an update from before the nomination takes it away", story: "11-nominations"},
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Labels of what moves units besides events of plugins (upstream: framework/events.go; Pop, Done and SetAside are ours,
+// Labels of what moves units besides events of plugins (upstream: framework/events.go; Pop, Done, SetAside and Recall are ours,
 // for moves that upstream does not count).
 const (
 	scheduleAttemptFailure = "ScheduleAttemptFailure"
@@ -20,6 +20,7 @@ const (
 	popped                 = "Pop"
 	done                   = "Done"
 	setAside               = "SetAside"
+	returned               = "Recall"
 )
 
 var (
@@ -324,6 +325,20 @@ func (q *Queue) Done(uid cluster.UID) {
 	if u := q.units[uid]; u != nil && u.at == inFlight {
 		q.put(u, nowhere, note{event: done, cause: "the attempt is over"})
 	}
+}
+
+// Return takes back a unit that Done let go and whose placement was undone though nothing was wrong with it: it is active
+// at once, among its equals where it stood before, and no failure is counted.
+func (q *Queue) Return(u *Unit) {
+	if q.units[u.UID()] != nil || u.deleted {
+		return // a newer unit has its pod, or nobody has
+	}
+	q.refresh(u)
+	u.Plugins, u.Pending, u.Message = u.Plugins[:0], u.Pending[:0], ""
+	if mutant == returnedLast {
+		q.arrive(u)
+	}
+	q.toActive(u, note{event: returned, cause: "its placement was taken back before it was bound"}, false)
 }
 
 // SetAside takes a unit out of the round because handling it panicked: neither events nor time nor Activate wake it,

@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write what stories tell into their file
 //	tick SECONDS                      since the start of the story
 //	add|update POD [key=value...]     prio cpu gates labels tolerations generation nominated on; update keeps the rest
 //	delete POD · pop · done POD
-//	reject POD PLUGIN... [pending=P+P] · fail POD · aside POD CAUSE
+//	reject POD PLUGIN... [pending=P+P] · fail POD · return POD · aside POD CAUSE
 //	event EVENT [pod=POD] [node=NODE cpu=N] [upto=PRIORITY]
 //	activate POD... · nominate POD NODE · unnominate POD · nominated NODE
 //	show · look POD
@@ -171,7 +171,7 @@ func (s *story) act(verb string, args []string) error {
 		s.say("popped %s, attempt %d", u.Pod().Name, u.Attempts)
 	case "done":
 		s.q.Done(s.pods[name].UID)
-	case "reject", "fail", "aside":
+	case "reject", "fail", "return", "aside":
 		return s.end(verb, name, args[1:])
 	case "event":
 		return s.happen(args)
@@ -229,6 +229,8 @@ func (s *story) end(verb, name string, args []string) error {
 	switch verb {
 	case "fail":
 		s.q.Requeue(u, Rejection{Err: true})
+	case "return":
+		s.q.Return(u)
 	case "aside":
 		s.q.SetAside(u, strings.Join(args, " "))
 	default:

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/resource"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Somebody else may bind a pod to a node on which we have decided others that are not bound yet. The API server refuses
+// neither, so who sees it first must step back: each of our pods on the way to that node is judged again, and one that
+// does not fit any more is taken back if it can be. The oldest decision keeps the room.
+//
+// Only the node of the found pod is looked at. A pod whose place depends on other nodes too (spread, affinity over a
+// zone) and that is on its way to another node of the zone is not judged again: it would be a look at all flights for
+// each bind that somebody makes.
+//
+// Rejected: to take back all flights to the node (with 30 pods on the way to a node, 29 would move for nothing), and to
+// judge with the room of taken-back pods still counted (the oldest would lose to the newest).
+
+// recheck judges the pods on their way to the node of found again; found was not decided to be there.
+func (e *Engine) recheck(found *cluster.Pod) {
+	if mutant == foreignTrusted {
+		return
+	}
+	flights := e.headed(found.NodeName)
+	if len(flights) == 0 {
+		return
+	}
+	conflicts := e.conflicts(flights, found)
+	e.emit(Rechecked{Found: found.Ref(), Node: found.NodeName, Pods: len(flights), Conflicts: len(conflicts)})
+	for _, f := range conflicts {
+		e.recall(f)
+	}
+}
+
+// headed are the flights that have taken room on a node and may still be taken back, by their decisions.
+func (e *Engine) headed(node string) []*flight {
+	s := e.store.Snapshot()
+	n, ok := s.Find(node)
+	if !ok || s.Assumed(resource.Pods)[n] == 0 {
+		return nil
+	}
+	var flights []*flight
+	s.EachPod(n, func(p *cluster.Pod, assumed bool) {
+		if f := e.binding[p.UID]; assumed && f != nil && f.node == node && (f.recalled == "" || mutant == recalledTwice) {
+			flights = append(flights, f)
+		}
+	})
+	slices.SortFunc(flights, func(a, b *flight) int {
+		if mutant == newestKept {
+			a, b = b, a
+		}
+		return cmp.Compare(a.decision, b.decision)
+	})
+	return flights
+}
+
+// conflicts judges flights to one node, oldest first, each without itself and what is newer, and without those that were
+// found not to fit. It returns these, with why.
+func (e *Engine) conflicts(flights []*flight, found *cluster.Pod) (out []*flight) {
+	trial := e.store.Trial()
+	e.supposeRecalled(trial, found.NodeName)
+	marks := make([]cluster.Mark, len(flights)) // flight i and the older ones are there, newer ones are not
+	for i, f := range slices.Backward(flights) {
+		marks[i] = trial.Checkpoint()
+		supposeGone(trial, f)
+	}
+	for i, f := range flights {
+		trial.Rollback(marks[i])
+		for _, lost := range out {
+			supposeGone(trial, lost)
+		}
+		if mutant != judgedWithItself {
+			supposeGone(trial, f)
+		}
+		if no := e.judgeAgain(f); no != nil {
+			f.recalled = fmt.Sprintf("taken back from node %s: pod %s was bound there meanwhile, and now %s says: %s",
+				f.node, found.Key(), no.Plugin, no.Reason)
+			out = append(out, f)
+		}
+	}
+	trial.Discard()
+	return out
+}
+
+// supposeRecalled takes pods off a node that are to leave it once their writes have an outcome. Those whose Recall has no
+// answer stay: it may have come too late.
+func (e *Engine) supposeRecalled(trial *cluster.Trial, node string) {
+	var leaving []*flight
+	n, _ := e.store.Snapshot().Find(node)
+	e.store.Snapshot().EachPod(n, func(p *cluster.Pod, assumed bool) {
+		if f := e.binding[p.UID]; assumed && f != nil && f.recalled != "" && f.stage == preparing {
+			leaving = append(leaving, f)
+		}
+	})
+	for _, f := range leaving {
+		supposeGone(trial, f)
+	}
+}
+
+// supposeGone takes a flight off its node, with all that is held for it.
+func supposeGone(trial *cluster.Trial, f *flight) {
+	for _, h := range slices.Backward(f.holds) {
+		h.hold.Release(trial, false)
+	}
+	trial.Evict(f.pod.UID)
+}
+
+// judgeAgain judges one flight on its node. One whose judging panics stands: it was decided, and nobody else may suffer.
+func (e *Engine) judgeAgain(f *flight) (no *place.Refused) {
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		if broken, ok := r.(cluster.Broken); ok {
+			panic(broken)
+		}
+		e.emit(Trouble{f.pod.Key(), "panic while judging a decided pod again", fmt.Sprint(r)})
+		no = nil
+	}()
+	s := e.store.Snapshot()
+	n, _ := s.Find(f.node)
+	return e.profiles[f.pod.Spec.SchedulerName].placer.Refuse(s, f.pod, n)
+}
+
+// recall takes back a flight that does not fit its node any more. A bind may have been sent: its answer decides. Writes
+// under way come to their end first.
+func (e *Engine) recall(f *flight) {
+	switch f.stage {
+	case binding:
+		e.emit(Recall{f.pod.Ref(), f.node, f.decision})
+	case waiting:
+		e.comeBack(f)
+	}
+}
+
+// comeBack ends the way of a recalled flight: all that it holds is given back, and it is tried again at once, for nothing
+// was wrong with it.
+func (e *Engine) comeBack(f *flight) {
+	uid := f.pod.UID
+	delete(e.binding, uid)
+	e.letGo(f)
+	if mutant != recalledHeld {
+		e.release(uid)
+	}
+	p := e.pending[uid]
+	if p == nil {
+		return
+	}
+	f.unit.Members[0] = p
+	e.queue.Return(f.unit)
+	e.decided(record.Decision{
+		Number: f.decision, At: e.now, Revision: e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
+		Attempt: f.unit.Attempts, Verdict: record.Recalled, Message: f.recalled,
+	})
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"strings"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+)
+
+// Refused is why a pod does not fit a node: the first filter against it, and what it says.
+type Refused struct{ Plugin, Reason string }
+
+// Refuse judges one pod on one row as it is now, in the plain form: without nominations, and without foreign code, which
+// answers in cycles alone. It returns nil when the pod fits, and when a filter fails: what cannot be judged stands.
+// Nothing that the Placer keeps for its searches is read or changed.
+func (pl *Placer) Refuse(s cluster.Snapshot, p *cluster.Pod, n cluster.NodeIdx) *Refused {
+	view, local := s.View(n), reduced(p)
+	for i, f := range pl.profile.Filters {
+		sees := local
+		if pl.wide[i] {
+			sees = p
+		}
+		plan := f.PrepareFilter(s, sees)
+		_, named := plan.Nodes[view.Node.Name]
+		switch {
+		case plan.Err != nil:
+			return nil
+		case plan.Reject != "":
+			return &Refused{f.Name(), plan.Reject}
+		case plan.Nodes != nil && !named:
+			return &Refused{f.Name(), "node(s) didn't satisfy plugin " + f.Name()}
+		case plan.Filter == nil:
+			continue
+		}
+		code := plan.Filter.Plain(s, view)
+		if failing, can := plan.Filter.(plugin.Failing); can && failing.Failed() != nil {
+			return nil
+		}
+		if code != plugin.Fit {
+			return &Refused{f.Name(), strings.Join(plan.Filter.Reasons(code), ", ")}
+		}
+	}
+	return nil
+}
