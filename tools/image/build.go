@@ -163,7 +163,10 @@ func rootFiles(w wanted, b binary, sbom []byte) ([]byte, error) {
 		t.file("usr/share/doc/kumiki/LICENSE", 0o644, licence)
 	}
 	t.file(sbomPath, 0o644, sbom)
-	return buf.Bytes(), t.Close()
+	if err := t.Close(); err != nil { // it writes the end, which must be in what is returned
+		return nil, err
+	}
+	return buf.Bytes(), nil
 }
 
 // tarOf writes entries that depend on nothing but what is given. A tar in memory fails for wrong headers alone, which

@@ -156,7 +156,8 @@ func images(t *testing.T, layout string) map[string]*unpacked {
 
 // TestWhoRunsIt: what a cluster that admits no root asks of an image, the names that it is started under, and labels. It
 // catches User by a name instead of a number (runAsNonRoot then refuses it), files that others may write, a link under
-// /usr/local/bin that leads nowhere once unpacked, and a layer of one platform in the image of another.
+// /usr/local/bin that leads nowhere once unpacked, a layer of one platform in the image of another, and an archive without
+// the two empty blocks at its end, which Go reads and others refuse.
 func TestWhoRunsIt(t *testing.T) {
 	layout := filepath.Join(packed(t, tiny(t)), "kumiki.oci.tar")
 	all := images(t, layout)
@@ -173,6 +174,9 @@ func TestWhoRunsIt(t *testing.T) {
 		}
 		if c.Config.Labels["org.opencontainers.image.version"] != "v1" || c.Config.Labels["org.opencontainers.image.revision"] != "0123abcd" || !c.Created.Time.Equal(noon) {
 			t.Errorf("%s: made at %s, labels %v", platform, c.Created, c.Config.Labels)
+		}
+		if end := img.layer[max(0, len(img.layer)-1024):]; !bytes.Equal(end, make([]byte, 1024)) {
+			t.Errorf("%s: the layer ends in %q", platform, end)
 		}
 		entries := map[string]*tar.Header{} // path -> entry
 		for r := tar.NewReader(bytes.NewReader(img.layer)); ; {
