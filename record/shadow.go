@@ -29,7 +29,7 @@ type Judgement struct {
 	// it fits. Scores per plugin are there when two nodes or more fit.
 	Ours   *Candidate `json:"ours,omitempty"`
 	Theirs *Candidate `json:"theirs,omitempty"`
-	// Regret is by how much the total of Theirs is below the best; 0 unless Match is Worse.
+	// Regret is by how much the total of Theirs is below the best, when Match is Worse or Nominated.
 	Regret int64 `json:"regret,omitempty"`
 	// Cause is the plugin that contributes most to Regret.
 	Cause string `json:"cause,omitempty"`
@@ -90,7 +90,7 @@ type ShadowAgreement struct {
 	// Share is (Same + Tied + Nominated) / Pods; 0 without pods.
 	Share float64 `json:"share"`
 	// Regret is by how much the total of their node is below the best, over the pods whose node fits; 0 for those on which
-	// we agree. Ours is 0 by construction.
+	// we agree, nominated ones included. Ours is 0 by construction.
 	Regret ShadowRegret `json:"regret"`
 }
 

@@ -35,7 +35,7 @@ type doubt struct {
 
 // reject opens a dispute about a node that our filters do not allow.
 func (s *Shadow) reject(j record.Judgement, quiet bool) {
-	if at, known := s.changed[j.Theirs.Node]; known && s.Now()-at < nodeSettles {
+	if at, known := s.changed[j.Theirs.Node]; known && s.Now()-at < nodeSettles && mutant != changeIgnored {
 		s.rejected.settled++ // they may have decided before the change
 		return
 	}
@@ -48,7 +48,7 @@ func (s *Shadow) refuse(p *cluster.Pod, w *waiting) {
 		s.doubts[i].said = p.Condition // they have tried again and say the same
 		return
 	}
-	if w.disputed {
+	if w.disputed && mutant != refusedTwice {
 		return
 	}
 	j, known := s.judge(p.UID, "")
@@ -70,7 +70,7 @@ func (s *Shadow) of(d *doubt) *dispute {
 }
 
 func (s *Shadow) open(d *doubt) {
-	if len(s.doubts) == maxDoubts {
+	if len(s.doubts) == maxDoubts && mutant != openUnlimited {
 		s.of(d).lost++
 		return
 	}
@@ -81,7 +81,11 @@ func (s *Shadow) open(d *doubt) {
 // lose ends the dispute about a pod that is gone: it cannot be looked at again.
 func (s *Shadow) lose(uid cluster.UID) {
 	if i := s.findDoubt(uid); i >= 0 {
-		s.of(s.doubts[i]).lost++
+		if mutant == goneSettles {
+			s.of(s.doubts[i]).settled++
+		} else {
+			s.of(s.doubts[i]).lost++
+		}
 		s.doubts = slices.Delete(s.doubts, i, i+1)
 	}
 }
@@ -95,12 +99,12 @@ func (s *Shadow) lookAgain() {
 			due = true
 		}
 		switch {
-		case !due:
+		case !due && mutant != believedAtOnce:
 			return false
-		case s.settled(d):
+		case mutant != neverSettled && mutant != believedAtOnce && s.settled(d):
 			s.of(d).settled++
 			return true
-		case d.looks < len(looks):
+		case d.looks < len(looks) && mutant != believedAtOnce:
 			return false
 		}
 		s.confirm(d)
@@ -115,8 +119,8 @@ func (s *Shadow) settled(d *doubt) bool {
 		return !known || j.Match != record.Rejected
 	}
 	w := s.waiting[d.uid]
-	if w == nil || w.condition.Reason != engine.ReasonUnschedulable {
-		return true // bound, or tried again with another outcome
+	if w.condition.Reason != engine.ReasonUnschedulable {
+		return true // tried again with another outcome
 	}
 	j, known := s.judge(d.uid, "")
 	return !known || j.Feasible == 0

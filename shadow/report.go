@@ -88,10 +88,11 @@ func (a *agreement) add(j *record.Judgement) {
 	if j.Match == record.Rejected {
 		return
 	}
-	a.regret.add(j.Regret)
 	if j.Match != record.Worse {
+		a.regret.add(0)
 		return
 	}
+	a.regret.add(j.Regret)
 	for i, sc := range j.Ours.Scores {
 		p := a.plugins[sc.Plugin]
 		p.Plugin = sc.Plugin
@@ -136,7 +137,7 @@ func (d *dispute) blame(j *record.Judgement) {
 	}
 	for _, reason := range j.Reasons {
 		key := [2]string{j.Plugin, reason}
-		if _, known := d.reasons[key]; !known && len(d.reasons) >= maxReasons {
+		if _, known := d.reasons[key]; !known && len(d.reasons) >= maxReasons && mutant != reasonsUnlimited {
 			key = [2]string{"", otherReasons}
 		}
 		d.reasons[key]++
@@ -167,7 +168,15 @@ func worse(a, b record.ShadowExample) int {
 		return 1
 	}
 	return cmp.Or(cmp.Compare(slices.Index(severity, a.Kind), slices.Index(severity, b.Kind)), cmp.Compare(quiet(a), quiet(b)),
-		cmp.Compare(b.Judgement.Regret, a.Judgement.Regret), cmp.Compare(a.Judgement.At, b.Judgement.At))
+		cmp.Compare(b.Judgement.Regret, a.Judgement.Regret)*mild(), cmp.Compare(a.Judgement.At, b.Judgement.At))
+}
+
+// mild turns the order round when a test wants it so.
+func mild() int {
+	if mutant == mildFirst {
+		return -1
+	}
+	return 1
 }
 
 // show keeps an example if it is among the worst.

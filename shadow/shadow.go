@@ -4,6 +4,7 @@ package shadow
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -113,7 +114,7 @@ func (s *Shadow) pending(p *cluster.Pod) {
 		w = &waiting{early: !s.synced, gated: true}
 		s.waiting[p.UID] = w
 	}
-	if w.gated {
+	if w.gated && (mutant != gatesTimed || w.seen == 0) {
 		w.seen, w.revision = s.Now(), s.revision()
 	}
 	w.gated = gated
@@ -138,12 +139,12 @@ const fewWaiting = 256
 // the pod was seen pending, and no other pod can have been decided and not be seen bound.
 func (s *Shadow) isQuiet(uid cluster.UID, w *waiting) bool {
 	now := s.revision()
-	if w.early || w.revision != now || len(s.waiting) > fewWaiting {
+	if w.early || w.revision != now && mutant != quietInChange || len(s.waiting) > fewWaiting {
 		return false
 	}
 	for other, o := range s.waiting { // order: all must be at rest
 		atRest := o.gated || o.tried() && o.told == now
-		if other != uid && !atRest {
+		if other != uid && !atRest && mutant != quietInBursts {
 			return false
 		}
 	}
@@ -160,7 +161,11 @@ func (s *Shadow) bound(p *cluster.Pod) {
 		return
 	}
 	defer delete(s.waiting, p.UID)
-	if !s.synced {
+	if i := s.findDoubt(p.UID); i >= 0 {
+		s.refused.settled++ // they have found a node after all
+		s.doubts = slices.Delete(s.doubts, i, i+1)
+	}
+	if !s.synced && mutant != earlyJudged {
 		return
 	}
 	quiet := s.isQuiet(p.UID, w)
@@ -169,7 +174,7 @@ func (s *Shadow) bound(p *cluster.Pod) {
 		panic(fmt.Sprintf("shadow: pod %s (%s) waits here and not in the engine", p.Key(), p.UID))
 	}
 	s.pods.Judged++
-	if !w.early && !w.tried() {
+	if !w.early && (!w.tried() || mutant == retriesTimed) {
 		s.theirs.add(int64(s.Now() - w.seen))
 	}
 	switch j.Match {
