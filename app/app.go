@@ -28,6 +28,8 @@ type Options struct {
 	Serve kube.ServeOptions
 	// UnschedulableTimeout is how long a rejected pod waits for an event before it is tried anyway.
 	UnschedulableTimeout time.Duration
+	// AuditPeriod is how often the watches are checked against lists; 0 for never.
+	AuditPeriod time.Duration
 	// Observers see every event with its effects, in order, on the loop's goroutine. They must not keep the effects.
 	Observers []kube.Observer
 	// Handlers makes further handlers by path, behind authentication; a path that ends in a slash takes everything
@@ -39,7 +41,7 @@ type Options struct {
 
 // DefaultOptions are those of kube-scheduler without flags.
 func DefaultOptions() Options {
-	return Options{Config: config.Default(), Serve: kube.DefaultServeOptions(), UnschedulableTimeout: 5 * time.Minute}
+	return Options{Config: config.Default(), Serve: kube.DefaultServeOptions(), UnschedulableTimeout: 5 * time.Minute, AuditPeriod: kube.DefaultAuditPeriod}
 }
 
 // Scheduler is a scheduler that is put together and does not run yet.
@@ -153,7 +155,7 @@ func (s *Scheduler) assemble(ctx context.Context, meter *kube.Meter, inbox *kube
 		Engine: s.engine, Inbox: inbox, Carrier: world, Metrics: metrics, Meter: meter, Observers: s.opts.Observers,
 	})
 	s.inner = &kube.Scheduler{Informers: kube.NewInformers(s.clients.Watches, inbox), Loop: loop, World: world,
-		DelayWatches: s.opts.Config.DelayCacheUntilActive}
+		DelayWatches: s.opts.Config.DelayCacheUntilActive, AuditPeriod: s.opts.AuditPeriod}
 	if c := s.opts.Config.LeaderElection; c.Enabled {
 		lease := kube.LeaseConfig{
 			Client: s.clients.Watches.CoordinationV1(), Namespace: c.Namespace, Name: c.Name, Hostname: hostname,

@@ -59,6 +59,7 @@ func NewInbox(trouble func(object string, problem any), kinds ...cluster.Kind) *
 		trouble:    trouble,
 	}
 	in.nodes = newRows(nodeRank, func(a, b *cluster.Node) bool { return reflect.DeepEqual(a, b) })
+	in.nodes.versions = map[objectKey]string{}
 	in.pods = newRows(podRank, samePod)
 	in.pods.keep = in.shareNodeName
 	kinds = slices.Clone(kinds)

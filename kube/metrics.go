@@ -45,6 +45,7 @@ type Metrics struct {
 	oversold         *metrics.Gauge
 	oversells        *metrics.Counter
 	staleness        *metrics.GaugeVec
+	watchGaps        *metrics.CounterVec
 	rechecked        *metrics.Counter
 	conflicts        *metrics.CounterVec
 	paused           *metrics.Gauge
@@ -165,6 +166,8 @@ func (m *Metrics) own() {
 		"How often a node was found oversold that was not a second before."))
 	m.staleness = m.gauges(a("watch_staleness_seconds",
 		"Seconds since the API server last sent anything over a watch; a silent one brings a bookmark about once a minute."), "watch")
+	m.watchGaps = m.counters(a("watch_gaps_total",
+		"Objects of which a watch did not tell although it stayed up, found by asking; everything was listed afresh then."), "watch")
 	m.takeover = m.gauge(a("takeover_seconds",
 		"Seconds from winning the lease to the first turn of the loop that might decide, everything having been listed; 0 before."))
 	m.rechecked = m.counter(a("foreign_binds_rechecked_total",

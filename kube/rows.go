@@ -44,6 +44,9 @@ type rows[R comparable] struct {
 	// whole are the full objects, kept only when foreign code is to see them; nil otherwise. An object that is gone stays
 	// until the engine has been told.
 	whole map[objectKey]metav1.Object // namespace and name -> newest
+	// versions are the newest resource versions, also of objects from which the engine learned nothing; nil for kinds that
+	// are not audited.
+	versions map[objectKey]string // namespace and name -> resource version
 	// listed becomes true with the first full list. Until it is so for all kinds, nothing is taken.
 	listed bool
 }
@@ -65,6 +68,9 @@ func (t *rows[R]) setLocked(in *Inbox, k keyed[R]) {
 	r := t.rows[key]
 	if t.whole != nil {
 		t.whole[key] = k.whole
+	}
+	if t.versions != nil {
+		t.versions[key] = k.version
 	}
 	if r.newest != none && t.same(r.newest, rec) {
 		return
@@ -90,6 +96,7 @@ func (t *rows[R]) goneLocked(in *Inbox, key objectKey) {
 		return
 	}
 	r.newest = none
+	delete(t.versions, key)
 	t.enqueue(in, key, r)
 }
 
@@ -105,9 +112,10 @@ func (t *rows[R]) enqueue(in *Inbox, key objectKey, r row[R]) {
 
 // keyed is an object of a list; a zero record means that it was listed without a new version.
 type keyed[R comparable] struct {
-	key   objectKey
-	rec   R
-	whole metav1.Object // the full object, where that is kept
+	key     objectKey
+	version string
+	rec     R
+	whole   metav1.Object // the full object, where that is kept
 }
 
 // replace makes the objects exactly these: what is missing is gone.

@@ -28,6 +28,8 @@ type Scheduler struct {
 	Election *Election
 	// Dumps asks for a dump with each value; nil for never. See DumpSignals.
 	Dumps <-chan os.Signal
+	// AuditPeriod is how often the watches of a leader are checked against lists; 0 for never.
+	AuditPeriod time.Duration
 	// DelayWatches keeps a standby from watching; it then lists when it has become the leader.
 	DelayWatches bool
 }
@@ -70,6 +72,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		}
 	}
 	s.Loop.Decide(true)
+	parts.Go(func() { s.audit(inside) })
 
 	select {
 	case <-over:

@@ -17,7 +17,6 @@ import (
 type listed[R comparable] struct {
 	metav1.Object // nothing, for all listed ones; the methods below hide it
 	keyed[R]
-	version string
 }
 
 // nothing answers what a reflector's store does not ask today.
@@ -70,7 +69,7 @@ func (s store[O, R]) Update(obj any) error {
 }
 
 func (s store[O, R]) keyed(o O) keyed[R] {
-	k := keyed[R]{key: objectKey{o.GetNamespace(), o.GetName()}, rec: s.convert(o)}
+	k := keyed[R]{key: objectKey{o.GetNamespace(), o.GetName()}, version: o.GetResourceVersion(), rec: s.convert(o)}
 	if s.rows.whole != nil {
 		o.SetManagedFields(nil)
 		k.whole = o
@@ -116,7 +115,7 @@ func (s store[O, R]) Transformer() cache.TransformFunc {
 		if !ok {
 			return obj, nil
 		}
-		return &listed[R]{nothing, s.keyed(o), o.GetResourceVersion()}, nil
+		return &listed[R]{nothing, s.keyed(o)}, nil
 	}
 }
 
