@@ -52,6 +52,10 @@ type story struct {
 // A process is kumiki because it serves the heartbeat. This one beats and is scraped as kumiki, replica a.
 const beats = `kumiki_loop_heartbeat_seconds{job="kumiki",instance="a"} 1+30x240`
 
+// leads is one that holds the lease.
+const leads = beats + `
+		leader_election_master_status{job="kumiki",instance="a",name="kube-scheduler"} 1x240`
+
 var stories = []story{
 	{"KumikiDown", "nobody is scraped", `up{job="other",instance="x"} 1x60`, "6m", []string{"No replica of kumiki is scraped."}},
 	{"KumikiDown", "one replica is", beats, "6m", nil},
@@ -76,21 +80,27 @@ var stories = []story{
 	{"KumikiLoopStalled", "it goes on", beats, "3m", nil},
 	{"KumikiLoopStalled", "it has not begun", `kumiki_loop_heartbeat_seconds{job="kumiki",instance="a"} 0x60`, "3m", nil},
 
-	{"KumikiNotBinding", "pods wait and attempts stopped", beats + `
+	{"KumikiNotBinding", "pods wait and attempts stopped", leads + `
 		scheduler_pending_pods{job="kumiki",instance="a",queue="active"} 7x60
 		scheduler_schedule_attempts_total{job="kumiki",instance="a",profile="p",result="scheduled"} 90x60`, "11m",
 		[]string{"Pods wait for kumiki and none is tried."}},
-	{"KumikiNotBinding", "pods wait and there never was an attempt", beats + `
+	{"KumikiNotBinding", "pods wait and there never was an attempt", leads + `
 		scheduler_pending_pods{job="kumiki",instance="a",queue="active"} 7x60`, "11m", []string{"Pods wait for kumiki and none is tried."}},
-	{"KumikiNotBinding", "attempts go on", beats + `
+	{"KumikiNotBinding", "attempts go on", leads + `
 		scheduler_pending_pods{job="kumiki",instance="a",queue="active"} 7x60
 		scheduler_schedule_attempts_total{job="kumiki",instance="a",profile="p",result="scheduled"} 90+1x60`, "11m", nil},
-	{"KumikiNotBinding", "someone paused it", beats + `
+	{"KumikiNotBinding", "someone paused it", leads + `
 		kumiki_paused{job="kumiki",instance="a"} 1x60
 		scheduler_pending_pods{job="kumiki",instance="a",queue="active"} 7x60`, "11m", nil},
-	{"KumikiNotBinding", "only pods that fit nowhere wait", beats + `
+	{"KumikiNotBinding", "only pods that fit nowhere wait", leads + `
 		scheduler_pending_pods{job="kumiki",instance="a",queue="unschedulable"} 7x60`, "11m", nil},
-	{"KumikiNotBinding", "it is kube-scheduler that stands still", beats + `
+	{"KumikiNotBinding", "a replica that stands by, or a shadow, has them in its queue", beats + `
+		leader_election_master_status{job="kumiki",instance="a",name="kube-scheduler"} 0x60
+		kumiki_loop_heartbeat_seconds{job="shadow",instance="s"} 1+30x240
+		scheduler_pending_pods{job="shadow",instance="s",queue="active"} 7x60
+		scheduler_pending_pods{job="kumiki",instance="a",queue="active"} 7x60`, "11m", nil},
+	{"KumikiNotBinding", "it is kube-scheduler that stands still", leads + `
+		leader_election_master_status{job="kube-scheduler",instance="k",name="kube-scheduler"} 1x60
 		scheduler_pending_pods{job="kube-scheduler",instance="k",queue="active"} 7x60`, "11m", nil},
 
 	{"KumikiTakeoverSlow", "half a minute", `kumiki_takeover_seconds{job="kumiki",instance="a"} 0 0 30x60`, "5m", []string{"a took 30s to take over."}},
