@@ -83,7 +83,10 @@ lint: ## formatting, vet and staticcheck on all modules, the rules of internal/l
 		echo "==> vet $$m"; $(GO) -C $$m vet ./... || bad=1; \
 		echo "==> staticcheck $$m"; (cd $$m && "$(CURDIR)/bin/staticcheck" ./...) || bad=1; \
 	done; \
-	for m in $(MODULES_APART); do echo "==> vet $$m"; GOWORK=off $(GO) -C $$m vet ./... || bad=1; done; \
+	for m in $(MODULES_APART); do \
+		echo "==> vet and staticcheck $$m"; GOWORK=off $(GO) -C $$m vet ./... || bad=1; \
+		(cd $$m && GOWORK=off "$(CURDIR)/bin/staticcheck" ./...) || bad=1; \
+	done; \
 	echo "==> vet and staticcheck core and host, with mutants"; $(GO) vet -tags kumiki_mutants ./core/... ./host/... || bad=1; bin/staticcheck -tags kumiki_mutants ./core/... ./host/... || bad=1; \
 	echo "==> rules"; $(GO) test ./internal/lint || bad=1; \
 	if [ $$bad = 0 ]; then echo "lint ok"; else echo "lint FAILED"; exit 1; fi
