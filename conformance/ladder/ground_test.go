@@ -176,7 +176,7 @@ func (g *ground) configuration(overlay, kubeconfig string) string {
 		g.Fatalf("the configuration of %s does not elect:\n%s", overlay, text)
 	}
 	short := strings.Replace(string(text), election, election+"  leaseDuration: 4s\n  renewDeadline: 3s\n  retryPeriod: 500ms\n", 1)
-	path := filepath.Join(g.dir, overlay+".yaml")
+	path := filepath.Join(g.TempDir(), overlay+".yaml")
 	g.must(os.WriteFile(path, []byte(short+"clientConnection:\n  kubeconfig: "+kubeconfig+"\n"), 0o600))
 	return path
 }

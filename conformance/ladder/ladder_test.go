@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // TestTheLadder walks docs/migration.md: a cluster that kube-scheduler runs is looked at, shared, handed over and handed
@@ -29,6 +31,7 @@ func TestTheLadder(t *testing.T) {
 	}{
 		{"0 kube-scheduler runs the cluster", g.theyRun},
 		{"1 look from outside", g.look},
+		{"2 shadow", g.shadow},
 		{"3 canary", g.canary},
 		{"4 swap", func() string { return g.handOver(g.programs.kumiki, syscall.SIGTERM) }},
 		{"4 pause and resume", g.pause},
@@ -154,6 +157,76 @@ func (g *ground) judge(theirs string, args ...string) string {
 	return strings.Join(said, ", ")
 }
 
+// shadow lets kumiki follow kube-scheduler, with the rights of somebody who may read all but secrets, first under load and
+// then with one pod at a time, when both certainly look at the same cluster. Faults: a pick that the other's filters do
+// not allow; scores that differ, as then the other's node is not among the best; a shadow that needs a right to write.
+func (g *ground) shadow() string {
+	file := filepath.Join(g.dir, "shadow.json")
+	viewer := g.cluster.ViewerKubeconfig
+	follower := g.scheduler(g.programs.kumiki, g.configuration("base", viewer), viewer, "--shadow="+v1.DefaultSchedulerName, "--shadow-report="+file)
+	g.load.on(v1.DefaultSchedulerName)
+	g.during(4 * time.Second)
+	made := g.settle()
+	g.nothingOversold()
+	g.oneByOne(10)
+	g.must(follower.end(syscall.SIGTERM))
+	if code := follower.ended(); code != 0 {
+		g.Errorf("the shadow ended with exit code %d", code)
+	}
+	if table := follower.log.String(); !strings.Contains(table, v1.DefaultSchedulerName) {
+		g.Errorf("the shadow prints no report at its end: %s", follower.log.lines(20))
+	}
+	var r record.ShadowReport
+	g.must(json.Unmarshal([]byte(g.run(g.programs.kumiki, "shadow", "show", file, "-o", "json")), &r))
+	if r.Pods.Judged < 100 || r.Quiet.Pods == 0 || r.Pods.Unjudged != 0 {
+		g.Errorf("too little was judged: %+v, of them quiet %d", r.Pods, r.Quiet.Pods)
+	}
+	if r.RejectedByUs.Pods != 0 || r.RefusedByThem.Pods != 0 || r.Agreement.Rejected != 0 {
+		g.Errorf("of no opinion on what fits: rejected by kumiki %+v, refused by kube-scheduler %+v", r.RejectedByUs, r.RefusedByThem)
+	}
+	if r.Quiet.Share != 1 {
+		g.Errorf("they looked at the same cluster and picked differently: %+v\nexamples: %+v", r.Quiet, r.Examples)
+	}
+	return fmt.Sprintf("%d pods; %d judged, agreed on %.1f %%; on all of %d with nothing else going on; no pick that either may not make",
+		made, r.Pods.Judged, 100*r.Agreement.Share, r.Quiet.Pods)
+}
+
+// oneByOne makes pods with a pause between them, after the load is gone.
+func (g *ground) oneByOne(pods int) {
+	g.Helper()
+	g.eventually("the pods of the load gone", func() (err error) {
+		g.ledger.look(func(l *ledger) {
+			for node, on := range l.on {
+				for _, p := range on {
+					if p.Namespace == space {
+						err = fmt.Errorf("%s is on %s", p.Name, node)
+					}
+				}
+			}
+		})
+		return err
+	})
+	for n := range pods {
+		name := fmt.Sprintf("single-%02d", n)
+		_, err := g.client.CoreV1().Pods(space).Create(g.ctx, testPod(name, v1.DefaultSchedulerName, "1"), metav1.CreateOptions{})
+		g.must(err)
+		g.during(200 * time.Millisecond)
+	}
+	g.eventually("single pods on nodes", func() (err error) {
+		g.ledger.look(func(l *ledger) {
+			for n := range pods {
+				if name := fmt.Sprintf("%s/single-%02d", space, n); l.bound[name].IsZero() {
+					err = fmt.Errorf("%s waits: %s", name, l.waits[name])
+				}
+			}
+		})
+		return err
+	})
+	for n := range pods {
+		g.must(g.client.CoreV1().Pods(space).Delete(g.ctx, fmt.Sprintf("single-%02d", n), metav1.DeleteOptions{}))
+	}
+}
+
 // canary runs kumiki beside kube-scheduler, with what deploy/kustomize/canary gives it and nothing more. First both get
 // pods in turn; then more than fit, so that both want the last room of each node. Faults: a scheduler that touches the
 // other's pods; one that decides on room that it could have seen taken.
@@ -190,10 +263,19 @@ func (g *ground) canary() string {
 			g.Errorf("kumiki could have known: %s", o)
 		}
 	}
+	seen, err := ours.metric(g.ctx, g.rest, "kumiki_foreign_binds_rechecked_total")
+	g.must(err)
+	recalled, err := ours.metric(g.ctx, g.rest, "kumiki_foreign_conflicts_total", `result="recalled"`)
+	g.must(err)
+	late, err := ours.metric(g.ctx, g.rest, "kumiki_foreign_conflicts_total", `result="too_late"`)
+	g.must(err)
+	if seen == 0 {
+		g.Error("kumiki looked again at no foreign bind")
+	}
 	g.must(ours.end(syscall.SIGTERM))
 	g.kubectl("delete", "-k", manifests+"canary", "--wait=false")
-	return fmt.Sprintf("%d pods by kumiki, %d by kube-scheduler; then both wanted the last room of every node: oversold %d times by a bind of kube-scheduler, %d times by one of kumiki, all within %s of the other's",
-		own, others, them, us, widest.Round(time.Millisecond))
+	return fmt.Sprintf("%d pods by kumiki, %d by kube-scheduler; then both wanted the last room of every node: oversold %d times by a bind of kube-scheduler, %d times by one of kumiki, all within %s of the other's; kumiki looked again at %.0f foreign binds, took back %.0f of its own, was too late with %.0f",
+		own, others, them, us, widest.Round(time.Millisecond), seen, recalled, late)
 }
 
 // squeeze asks both schedulers for more than there is, and takes it away again.

@@ -33,7 +33,7 @@ type oversell struct {
 
 // seenLong is after how long a scheduler has no excuse for not knowing a bind of another. Two that decide in the same
 // moment cannot know of each other, as nothing in the API keeps a node's room.
-const seenLong = time.Second
+const seenLong = 500 * time.Millisecond
 
 // blameless tells whether two schedulers met on the node in the same moment.
 func (o oversell) blameless() bool { return o.beside >= 0 && o.beside < seenLong }
