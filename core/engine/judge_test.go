@@ -19,6 +19,9 @@ import (
 func (w *world) checkJudge(end bool) {
 	for _, uid := range sortedKeys(w.pods) {
 		p := w.pods[uid]
+		if p.Spec.SchedulerName != "default-scheduler" {
+			continue // a stranger, of whom no profile knows what it wanted
+		}
 		ledger, _, assumed, holds := w.engine.Snapshot().PodOn(cluster.UID(uid))
 		if holds {
 			if end && !assumed && ledger.NodeName == p.Spec.NodeName && len(w.watch) == 0 {

@@ -30,6 +30,7 @@ const (
 	judgedOnItself             // a pod that holds room is judged as if another held it
 	tieRegretted               // another node of the same score counts as worse
 	firstBlamed                // regret is laid at the first plugin
+	elsewhereStays             // a pod that was bound elsewhere than decided leaves room that nobody hears of
 	foreignTrusted             // a pod that someone else binds makes nobody look again
 	newestKept                 // of the pods on their way to a node the newest keeps the room
 	judgedWithItself           // a pod that is judged again counts against itself

@@ -66,6 +66,9 @@ func (e *Engine) setBound(p *cluster.Pod) {
 	if seen.Elsewhere != "" {
 		e.emit(Trouble{p.Key(), "pod is bound to another node than the ledger had it on",
 			fmt.Sprintf("ledger %q, API server %q, was assumed %v", seen.Elsewhere, p.NodeName, seen.WasAssumed)})
+		if mutant != elsewhereStays {
+			e.roomFreed(onNode(seen.Old, seen.Elsewhere), nil)
+		}
 	}
 	if seen.Old == nil || seen.WasAssumed {
 		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Add}, NewPod: p})
