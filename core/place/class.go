@@ -83,8 +83,17 @@ func (c *class) catchUp(s cluster.Snapshot) {
 	c.rerank(changes)
 }
 
-// perRow is how many bytes a class takes for each row: verdict, base, total, and scores.
-func (c *class) perRow() int { return 4 + 8 + 8 + 8*len(c.scorers) + 8*len(c.order.by.extra) }
+// perRow is how many bytes a class takes for each row: verdict, base, total, and scores that are normalised, with their
+// order where they differ.
+func (c *class) perRow() int {
+	size := 4 + 8 + 8 + 8*len(c.order.by.extra)
+	for i := range c.scorers {
+		if c.scorers[i].Normal() != plugin.AsIs {
+			size += 8
+		}
+	}
+	return size
+}
 
 // remember adds a class and drops the least recently used ones above the budget.
 func (pl *Placer) remember(c *class) {

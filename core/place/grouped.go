@@ -56,11 +56,10 @@ type group struct {
 
 // grouped is a search by groups.
 type grouped struct {
-	*grouping                  // nil when the search is not by groups
-	late      bool             // the verdicts of late filters on single rows are not in yet
-	state     cluster.Snapshot // what they are to be judged by, if anyone asks
-	fits      []int32          // groups that fit
-	at        []int32          // group -> position in fits
+	*grouping         // nil when the search is not by groups
+	late      bool    // the verdicts of late filters on single rows are not in yet
+	fits      []int32 // groups that fit
+	at        []int32 // group -> position in fits
 	first     []cluster.NodeIdx
 	sizes     []int
 }
@@ -122,7 +121,7 @@ func (pl *Placer) group(s cluster.Snapshot, sr *search) bool {
 	if !g.follow(s, sr.class, pl.facetSpace) {
 		return false
 	}
-	sr.grouped = grouped{grouping: g, late: true, state: s, fits: sr.grouped.fits[:0], at: sr.grouped.at[:0], first: sr.grouped.first[:0], sizes: sr.grouped.sizes[:0]}
+	sr.grouped = grouped{grouping: g, late: true, fits: sr.grouped.fits[:0], at: sr.grouped.at[:0], first: sr.grouped.first[:0], sizes: sr.grouped.sizes[:0]}
 	pl.judgeGroups(s, sr)
 	if len(sr.class.order.by.extra) > 0 && len(sr.grouped.fits) < g.inUse() {
 		sr.grouped.grouping = nil // a row that is left out may be the one that others are measured by

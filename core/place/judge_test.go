@@ -55,6 +55,12 @@ func sameJudgement(t *rapid.T, s cluster.Snapshot, judge, plain *place.Placer, g
 		t.Fatalf("judged: %d fit, row %d with %d, %d tied; placed: %d fit, row %d with %d, %d tied", got.Feasible, got.Node, got.Total, got.Tied,
 			want.Feasible, want.Node, want.Total, want.Tied)
 	}
+	if want.Err != nil || !place.Judged(want) {
+		if (got.Err != nil) != (want.Err != nil) {
+			t.Fatalf("judged: error %v; placed: error %v", got.Err, want.Err)
+		}
+		return
+	}
 	for row := range s.Rows() {
 		n := cluster.NodeIdx(row)
 		if s.Node(n) == nil {

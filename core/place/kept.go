@@ -16,6 +16,7 @@ type kept struct {
 	broken  error      // why the first scorer that cannot score the pod cannot
 	brokeAt int        // and its index in the profile
 
+	column   *[]int64         // the Placer's, for scores that are added up at once
 	verdicts []plugin.Verdict // row -> verdict of the filters before the first wide one
 	base     []int64          // row -> weighted sum of the scores that need no normalising
 }
@@ -33,7 +34,7 @@ type prepared struct {
 	Scorer
 	at    int // index in the profile
 	score plugin.PodScore
-	raw   []int64 // row -> raw score
+	raw   []int64 // row -> raw score, for scores that are normalised
 	// nonZero counts rows with a raw score other than 0, feasible or not, for scores that are normalised; counted tells
 	// that it covers what the column holds.
 	nonZero int
@@ -64,7 +65,7 @@ func (pl *Placer) prepareFilters(s cluster.Snapshot, p *cluster.Pod, k *kept) {
 // prepareScores runs PreScore of the local scorers.
 func (pl *Placer) prepareScores(s cluster.Snapshot, p *cluster.Pod, k *kept) {
 	columns := k.scorers[:cap(k.scorers)] // of whatever was prepared here before
-	k.scorers, k.broken = k.scorers[:0], nil
+	k.scorers, k.broken, k.column = k.scorers[:0], nil, &pl.column
 	q := reduced(p)
 	for at, sc := range pl.profile.Scorers {
 		if _, wide := sc.Scorer.(plugin.WideScorer); wide {
@@ -106,7 +107,7 @@ func (k *kept) grow(rows int) {
 	}
 	for i := range k.scorers {
 		sc := &k.scorers[i]
-		if len(sc.raw) < rows {
+		if sc.Normal() != plugin.AsIs && len(sc.raw) < rows {
 			sc.raw = append(sc.raw, make([]int64, rows-len(sc.raw))...)
 		}
 	}
@@ -130,20 +131,36 @@ func (k *kept) score(s cluster.Snapshot, lo, hi cluster.NodeIdx) {
 	clear(base)
 	for i := range k.scorers {
 		sc := &k.scorers[i]
-		raw := sc.raw[lo:hi]
 		if sc.Normal() == plugin.AsIs {
-			sc.score.Column(s, lo, hi, sc.raw)
-			for n, v := range raw {
+			for n, v := range k.asIs(s, sc, lo, hi) {
 				base[n] += sc.Weight * v
 			}
 			continue
 		}
+		raw := sc.raw[lo:hi]
 		if sc.counted || mutant == leftoversRead {
 			sc.nonZero -= nonZero(raw)
 		}
 		sc.score.Column(s, lo, hi, sc.raw)
 		sc.nonZero += nonZero(raw)
 	}
+}
+
+// asIs are the scores of rows lo to hi-1, good until the next call.
+func (k *kept) asIs(s cluster.Snapshot, sc *prepared, lo, hi cluster.NodeIdx) []int64 {
+	if more := int(hi) - len(*k.column); more > 0 {
+		*k.column = append(*k.column, make([]int64, more)...)
+	}
+	sc.score.Column(s, lo, hi, *k.column)
+	return (*k.column)[lo:hi]
+}
+
+// rawOf is the raw score of a row.
+func (k *kept) rawOf(s cluster.Snapshot, sc *prepared, n cluster.NodeIdx) int64 {
+	if sc.Normal() == plugin.AsIs {
+		return k.asIs(s, sc, n, n+1)[0]
+	}
+	return sc.raw[n]
 }
 
 // scoreAll scores every row after scorers were just prepared, while their columns hold anything.

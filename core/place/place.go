@@ -56,7 +56,8 @@ type Placer struct {
 	budget  int
 	spare   *class // the last one dropped, for its columns
 
-	scratch kept // for pods that are judged on a few nodes only
+	scratch kept    // for pods that are judged on a few nodes only
+	column  []int64 // row -> score, of one scorer at a time
 
 	eachRow bool // only tests set it: look at each row in every decision
 
@@ -196,7 +197,7 @@ func (pl *Placer) Explain(s cluster.Snapshot, p *cluster.Pod, noms Nominations) 
 // look returns the verdicts of the native filters before the first wide one for p, up to date.
 func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *search {
 	sr := &pl.search
-	sr.begin(pl, p)
+	sr.begin(pl, s, p)
 	key := alike(p)
 	c := pl.classes[key]
 	if c != nil {

@@ -41,14 +41,15 @@ func (c *class) rankAll() {
 			if k == len(o.raws) {
 				o.raws = append(o.raws, ranking{})
 			}
-			o.raws[k].rebuild(rows, func(n cluster.NodeIdx) int64 { return c.rawOf(sc, n) })
+			o.raws[k].rebuild(rows, func(n cluster.NodeIdx) int64 { return c.measured(sc, n) })
 			o.by.extra = append(o.by.extra, normalised{at: i, raw: sc.raw, normal: sc.Normal(), weight: sc.Weight, largest: o.raws[k].largest()})
 		}
 	}
 	o.rank.rebuild(rows, c.totalOf)
 }
 
-func (c *class) rawOf(sc *prepared, n cluster.NodeIdx) int64 {
+// measured is a row's raw score if it counts for what others are measured by.
+func (c *class) measured(sc *prepared, n cluster.NodeIdx) int64 {
 	if c.verdicts[n] != plugin.Fits && mutant != normalOverAll {
 		return unranked
 	}
@@ -68,7 +69,7 @@ func (c *class) rerank(rows []cluster.NodeIdx) {
 		e.raw = c.scorers[e.at].raw
 		raws.grow(len(c.verdicts))
 		for _, n := range rows {
-			raws.set(n, c.rawOf(&c.scorers[e.at], n))
+			raws.set(n, c.measured(&c.scorers[e.at], n))
 		}
 	}
 	if c.measuresChanged() && mutant != measureKept {

@@ -14,9 +14,10 @@ import (
 type search struct {
 	*kept
 	placer  *Placer
-	class   *class  // whose rows are ranked; nil when few nodes are looked at
-	grouped grouped // when it is by groups
-	by      totals  // what the class's part of the totals is made of, once chosen
+	state   cluster.Snapshot // as it is when it is asked again
+	class   *class           // whose rows are ranked; nil when few nodes are looked at
+	grouped grouped          // when it is by groups
+	by      totals           // what the class's part of the totals is made of, once chosen
 	pod     *cluster.Pod
 	plans   []plugin.FilterPlan // per filter of the profile, those of this decision
 	// narrowed are the filters that left nodes out before looking at them, and only what they left; nil means all.
@@ -46,8 +47,8 @@ type part struct {
 	weight          int64
 }
 
-func (sr *search) begin(pl *Placer, p *cluster.Pod) {
-	*sr = search{placer: pl, pod: p, reject: -1, plans: sr.plans[:0], narrowed: sr.narrowed[:0], copied: sr.copied[:0], rowSpace: sr.rowSpace[:0],
+func (sr *search) begin(pl *Placer, s cluster.Snapshot, p *cluster.Pod) {
+	*sr = search{placer: pl, state: s, pod: p, reject: -1, plans: sr.plans[:0], narrowed: sr.narrowed[:0], copied: sr.copied[:0], rowSpace: sr.rowSpace[:0],
 		fit: sr.fit[:0], totals: sr.totals[:0], parts: sr.parts[:0], names: sr.names[:0], grouped: sr.grouped}
 	sr.grouped.grouping = nil
 }

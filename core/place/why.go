@@ -228,7 +228,7 @@ func (pl *Placer) Scores(out Outcome, n cluster.NodeIdx) []record.PluginScore {
 	for i := range sr.kept.scorers {
 		sc := &sr.kept.scorers[i]
 		wide(sc.at)
-		raw := sc.raw[n]
+		raw := sr.kept.rawOf(sr.state, sc, n)
 		scores = append(scores, record.PluginScore{Plugin: sc.Name(), Raw: raw, Weighted: sc.Weight * sc.Normal().Apply(raw, sr.by.largestOf(i))})
 	}
 	wide(math.MaxInt)
@@ -241,7 +241,7 @@ func (out Outcome) Verdict(n cluster.NodeIdx) plugin.Verdict {
 	if sr.rows != nil && !slices.Contains(sr.rows, n) {
 		return plugin.Excluded
 	}
-	sr.placer.complete(sr.grouped.state, sr)
+	sr.placer.complete(sr.state, sr)
 	return sr.verdicts[n]
 }
 
