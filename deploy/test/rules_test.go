@@ -112,9 +112,24 @@ var stories = []story{
 	{"KumikiNodeOversold", "none", `kumiki_oversold_nodes{job="kumiki",instance="a"} 0x60`, "2m", nil},
 	{"KumikiNodeOversold", "between two looks", `kumiki_oversold_nodes{job="kumiki",instance="a"} 0 2 0x60`, "2m", nil},
 
+	{"KumikiForeignConflicts", "two pods", `kumiki_foreign_conflicts_total{job="kumiki",instance="a",result="too_late"} 0 0 2x60
+		kumiki_foreign_conflicts_total{job="kumiki",instance="a",result="recalled"} 0+1x60`, "5m",
+		[]string{"kumiki and another scheduler took the same room."}},
+	{"KumikiForeignConflicts", "the first one", `kumiki_foreign_conflicts_total{job="kumiki",instance="a",result="too_late"} _x3 1x60`, "5m",
+		[]string{"kumiki and another scheduler took the same room."}},
+	{"KumikiForeignConflicts", "long ago", `kumiki_foreign_conflicts_total{job="kumiki",instance="a",result="too_late"} _x3 1x60`, "20m", nil},
+	{"KumikiForeignConflicts", "all were called back", `kumiki_foreign_conflicts_total{job="kumiki",instance="a",result="recalled"} 0+1x60
+		kumiki_foreign_conflicts_total{job="kumiki",instance="a",result="too_late"} 0x60`, "5m", nil},
+
 	{"KumikiWatchStale", "pods are not heard of", `kumiki_watch_staleness_seconds{job="kumiki",instance="a",watch="pods"} 0+30x60
 		kumiki_watch_staleness_seconds{job="kumiki",instance="a",watch="nodes"} 59x60`, "8m", []string{"a hears nothing about pods."}},
 	{"KumikiWatchStale", "bookmarks come", `kumiki_watch_staleness_seconds{job="kumiki",instance="a",watch="pods"} 59x60`, "8m", nil},
+
+	{"KumikiWatchGaps", "the first one", `kumiki_watch_gaps_total{job="kumiki",instance="a",watch="pods"} _x3 1x60`, "5m",
+		[]string{"A watch of kumiki did not tell of all changes of pods."}},
+	{"KumikiWatchGaps", "another one", `kumiki_watch_gaps_total{job="kumiki",instance="a",watch="pods"} 1x50 2x30`, "29m",
+		[]string{"A watch of kumiki did not tell of all changes of pods."}},
+	{"KumikiWatchGaps", "long ago", `kumiki_watch_gaps_total{job="kumiki",instance="a",watch="pods"} _x3 1x60`, "25m", nil},
 
 	{"KumikiPodsSetAside", "one pod", `kumiki_pods_set_aside{job="kumiki",instance="a"} 1x60`, "2m", []string{"a has set 1 pods aside."}},
 	{"KumikiPodsSetAside", "none", `kumiki_pods_set_aside{job="kumiki",instance="a"} 0x60`, "2m", nil},
