@@ -62,7 +62,7 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 	// 3. No node fits, or none can be chosen: say why, and wait for what may change that.
 	if out.Err != nil {
 		e.meter.Enter(StepReject)
-		e.fail(unit, e.decision(unit, out), out.Err.Error())
+		e.fail(unit, e.decision(unit, out), out.Err.Error(), false)
 		return
 	}
 	if out.Node == cluster.NoNode {
@@ -94,10 +94,10 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 // refused puts a unit back that a plugin refused while reserving.
 func (e *Engine) refused(unit *queue.Unit, d record.Decision, node string, why refusal) {
 	if why.err != nil {
-		e.fail(unit, d, fmt.Sprintf("running Reserve plugin %q: %v", why.plugin, why.err))
+		e.fail(unit, d, fmt.Sprintf("running Reserve plugin %q: %v", why.plugin, why.err), false)
 		return
 	}
-	e.refuse(unit, d, node, why)
+	e.refuse(unit, d, node, why, false)
 }
 
 // skip tells whether a popped pod needs no decision, because it is going away. A pod that is assumed or bound is not in
@@ -148,7 +148,7 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	d.PreFilter, d.Reasons, d.Plugins, d.Message = why.PreFilter, why.Reasons, why.Plugins, why.Message
 	d.Message += e.remedy(prof, p)
 	e.decided(d)
-	e.tell(p, ReasonUnschedulable, d.Message)
+	e.tell(p, ReasonUnschedulable, d.Message, false)
 }
 
 // remedy lets plugins give up something that keeps p from every node. It returns what was done, to go behind the
@@ -164,12 +164,12 @@ func (e *Engine) remedy(prof *profile, p *cluster.Pod) string {
 	return ""
 }
 
-// fail puts a unit back into the queue after an error that no event cures.
-func (e *Engine) fail(unit *queue.Unit, d record.Decision, message string) {
+// fail puts a unit back into the queue after an error that no event cures. See tell for shown.
+func (e *Engine) fail(unit *queue.Unit, d record.Decision, message string, shown bool) {
 	e.queue.Requeue(unit, failed)
 	d.Verdict, d.Message = record.AttemptFailed, message
 	e.decided(d)
-	e.tell(unit.Members[0], ReasonError, message)
+	e.tell(unit.Members[0], ReasonError, message, shown)
 }
 
 func (e *Engine) decision(unit *queue.Unit, out place.Outcome) record.Decision {
@@ -189,11 +189,13 @@ func (e *Engine) decision(unit *queue.Unit, out place.Outcome) record.Decision {
 func (e *Engine) decided(d record.Decision) { e.emit(Decided{d}) }
 
 // tell writes the event and the condition of a pod that was not placed. The condition is left alone when the API server
-// already has it so.
-func (e *Engine) tell(p *cluster.Pod, reason, message string) {
+// already has it so. shown says that a node was shown for the pod: the version of the pod that is known may be older than
+// that, and the node must not stay promised until another attempt.
+func (e *Engine) tell(p *cluster.Pod, reason, message string, shown bool) {
 	e.emit(WriteEvent{p.Ref(), "Warning", "FailedScheduling", "Scheduling", message})
 	want := cluster.Condition{Reason: reason, Message: message, Generation: p.Generation}
-	if p.Condition != want || p.Nominated != "" || mutant == conditionAlways {
-		e.emit(Condition{Pod: p.Ref(), Reason: reason, Message: message, Generation: p.Generation, ClearNomination: p.Nominated != ""})
+	promised := p.Nominated != "" || shown && mutant != promiseKept
+	if p.Condition != want || promised || mutant == conditionAlways {
+		e.emit(Condition{Pod: p.Ref(), Reason: reason, Message: message, Generation: p.Generation, ClearNomination: promised})
 	}
 }

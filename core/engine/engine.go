@@ -210,7 +210,7 @@ func (e *Engine) contain(ev Event, inHand *queue.Unit, cause string) {
 		Number: e.decisions, At: e.now, Revision: e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
 		Attempt: inHand.Attempts, Verdict: record.SetAside, Message: message,
 	})
-	e.tell(p, ReasonError, message)
+	e.tell(p, ReasonError, message, false)
 }
 
 func objectOf(ev Event, inHand *queue.Unit) string {

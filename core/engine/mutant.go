@@ -38,6 +38,8 @@ const (
 	recalledTwice              // a recall is asked for again
 	recalledGoesOn             // a pod that is recalled during its writes goes on to its bind
 	lateUnheard                // a pod that came through although it was recalled makes nobody look again
+	boundNowhere               // a pod is bound to a node that is gone
+	promiseKept                // a node that was shown for a pod stays shown when the pod turns back before that is seen
 	mutations
 )
 

@@ -41,6 +41,7 @@ func (e *Engine) deleteNode(name string) {
 	if old := e.store.DeleteNode(name); old != nil {
 		e.window.DeleteNode(old)
 		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Delete}, OldNode: old})
+		e.askAgain(true) // those who wait for something on it need not
 	}
 }
 
@@ -230,5 +231,5 @@ func (e *Engine) retryAfterError(f *flight, message string) {
 	e.fail(f.unit, record.Decision{
 		Number: f.decision, At: e.now, Revision: e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
 		Attempt: f.unit.Attempts,
-	}, message)
+	}, message, f.expected)
 }

@@ -135,6 +135,12 @@ func (f *flight) writer() string {
 func (e *Engine) proceed(f *flight) {
 	f.again, f.before = 0, nil
 	s, ready := e.store.Snapshot(), true
+	if _, there := s.Find(f.node); !there && mutant != boundNowhere {
+		// The API server would take the bind: it does not ask for the node.
+		e.endFlight(f)
+		e.retryAfterError(f, fmt.Sprintf("node %q is gone", f.node))
+		return
+	}
 	for i := range f.holds {
 		h := &f.holds[i]
 		r := h.hold.Ready(s, e.now)
@@ -246,9 +252,7 @@ func (e *Engine) letGo(f *flight) {
 // again.
 func (e *Engine) turnBack(f *flight, why refusal) {
 	uid := f.pod.UID
-	delete(e.binding, uid)
-	e.letGo(f)
-	e.release(uid)
+	e.endFlight(f)
 	if why.err != nil {
 		e.retryAfterError(f, fmt.Sprintf("running PreBind plugin %q: %v", why.plugin, why.err))
 		return
@@ -262,12 +266,19 @@ func (e *Engine) turnBack(f *flight, why refusal) {
 		Number: f.decision, At: e.now, Revision: e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
 		Attempt: f.unit.Attempts, Nodes: 1,
 	}
-	e.refuse(f.unit, d, f.node, why)
+	e.refuse(f.unit, d, f.node, why, f.expected)
+}
+
+// endFlight takes a pod off its way and gives back what it held.
+func (e *Engine) endFlight(f *flight) {
+	delete(e.binding, f.pod.UID)
+	e.letGo(f)
+	e.release(f.pod.UID)
 }
 
 // refuse puts a unit back that one plugin refused on the node that was chosen for it (upstream words it as if the
-// cluster had this one node).
-func (e *Engine) refuse(unit *queue.Unit, d record.Decision, node string, why refusal) {
+// cluster had this one node). See tell for shown.
+func (e *Engine) refuse(unit *queue.Unit, d record.Decision, node string, why refusal, shown bool) {
 	p := unit.Members[0]
 	message := fmt.Sprintf("0/1 nodes are available: 1 %s.", why.reject)
 	e.queue.Requeue(unit, queue.Rejection{Plugins: []string{why.plugin}})
@@ -275,7 +286,7 @@ func (e *Engine) refuse(unit *queue.Unit, d record.Decision, node string, why re
 	d.Verdict, d.Message, d.Plugins = record.DoesNotFit, message, []string{why.plugin}
 	d.Reasons = []record.Reason{{Plugin: why.plugin, Reason: why.reject, Nodes: 1, Examples: []string{node}}}
 	e.decided(d)
-	e.tell(p, ReasonUnschedulable, message)
+	e.tell(p, ReasonUnschedulable, message, shown)
 }
 
 // cancel ends the way of a pod that is gone, going, or bound by someone else.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,7 +39,7 @@ var rewrite = flag.Bool("rewrite", false, "write the effects found into the scen
 //	tick SECONDS        synced        cycle [TIMES]        activate NAME
 //	lock NAME [phase=Bound] [for=POD] [version=N]   a PersistentVolume, see lock_test.go; pods take it by label.lock or label.latch
 //	lock-gone NAME
-//	writes-done NAME DECISION [message]
+//	writes-done NAME DECISION [uid=U] [message]
 //	bind-done NAME bound|failed|elsewhere|vanished|recalled [on=NODE] [uid=U] [message]
 //	queue               prints counts
 //	where POD           prints where a pod is
@@ -153,7 +154,8 @@ func (s *story) command(verb string, args []string) {
 	case "lock-gone":
 		s.step(engine.ObjectGone{Kind: cluster.KindVolume, Key: cluster.ObjectKey{Name: args[0]}})
 	case "writes-done":
-		s.step(engine.WritesDone{Pod: s.ref(args[:1]), Decision: uint64(s.number(args[1])), Message: strings.Join(args[2:], " ")})
+		message := slices.DeleteFunc(slices.Clone(args[2:]), func(a string) bool { return strings.HasPrefix(a, "uid=") })
+		s.step(engine.WritesDone{Pod: s.ref(args), Decision: uint64(s.number(args[1])), Message: strings.Join(message, " ")})
 	case "bind-done":
 		outcomes := map[string]engine.BindOutcome{"bound": engine.Bound, "failed": engine.BindFailed, "elsewhere": engine.BoundElsewhere, "vanished": engine.PodVanished,
 			"recalled": engine.BindRecalled}

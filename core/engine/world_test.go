@@ -420,7 +420,8 @@ func (w *world) checkRest() {
 	w.checkWaiting()
 }
 
-// checkWaiting: each pending pod waits in exactly one place, and none waits that a node has room for.
+// checkWaiting: each pending pod waits in exactly one place, none waits that a node has room for, and none that was refused
+// is still promised a node.
 func (w *world) checkWaiting() {
 	report := w.engine.QueueReport()
 	where := map[string]record.SubQueue{}
@@ -439,6 +440,9 @@ func (w *world) checkWaiting() {
 		}
 		if where[uid] == "" {
 			w.t.Fatalf("pod %s is pending and waits nowhere", p.Name)
+		}
+		if where[uid] == record.Unschedulable && p.Status.NominatedNodeName != "" {
+			w.t.Fatalf("pod %s was refused and is still promised %s", p.Name, p.Status.NominatedNodeName)
 		}
 		if len(p.Spec.SchedulingGates) > 0 || trouble(w.engine.Snapshot(), w.intake.Pod(p), p.Labels["latch"]) != "" {
 			continue
