@@ -79,11 +79,13 @@ func judge(query string, all map[string]metric) (wrong []string) {
 				wrong = append(wrong, s.Name+" has no label "+l.Name)
 			}
 		}
-		ranged := false
+		ranged, compared := false, false
 		if len(path) > 0 {
 			_, ranged = path[len(path)-1].(*parser.MatrixSelector)
+			b, binary := path[len(path)-1].(*parser.BinaryExpr)
+			compared = binary && b.Op == parser.LUNLESS // whether the series is there at all
 		}
-		if ranged != (m.kind == "counter") {
+		if ranged != (m.kind == "counter") && !compared {
 			wrong = append(wrong, s.Name+" is a "+m.kind)
 		}
 		return nil
@@ -129,6 +131,7 @@ func TestWrongQueriesAreSeen(t *testing.T) {
 		`rate(kumiki_paused[5m])`:       "kumiki_paused is a gauge",
 		`kumiki_troubles_total`:         "kumiki_troubles_total is a counter",
 		`kumiki_paused and on (le) kumiki_oversold_nodes`:               "by le, which nothing in it has",
+		`kumiki_troubles_total unless kumiki_troubles_total offset 5m`:  "",
 		`sum by (le) (rate(kumiki_step_duration_seconds_bucket[5m]))`:   "",
 		`scheduler_pending_pods{job="a",queue="active",namespace!="x"}`: "",
 	} {

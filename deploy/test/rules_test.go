@@ -139,6 +139,8 @@ var stories = []story{
 
 	{"KumikiBindOutcomesUnknown", "twenty in ten minutes", `kumiki_bind_unknown_outcomes_total{job="kumiki",instance="a",outcome="bound"} 0+1x60`, "12m",
 		[]string{"Answers to binds are lost."}},
+	{"KumikiBindOutcomesUnknown", "twenty at once, the first", `kumiki_bind_unknown_outcomes_total{job="kumiki",instance="a",outcome="bound"} _x4 20x60`, "5m",
+		[]string{"Answers to binds are lost."}},
 	{"KumikiBindOutcomesUnknown", "one", `kumiki_bind_unknown_outcomes_total{job="kumiki",instance="a",outcome="bound"} 0 0 1x60`, "12m", nil},
 
 	{"KumikiAttemptErrors", "one in ten", beats + `
