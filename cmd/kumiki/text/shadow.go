@@ -172,7 +172,7 @@ func why(e record.ShadowExample) string {
 			text += "; no node fits"
 		}
 	case record.ShadowRefused:
-		text = fmt.Sprintf("%s fit; they say: %s", count(j.Feasible, "node"), e.TheirMessage)
+		text = fmt.Sprintf("we see %s; they say: %s", count(j.Feasible, "node"), e.TheirMessage)
 	default:
 		text = fmt.Sprintf("%d below, most by %s", j.Regret, dash(j.Cause))
 		for i, sc := range j.Ours.Scores {

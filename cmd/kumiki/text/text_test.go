@@ -127,25 +127,29 @@ func TestPages(t *testing.T) {
 			return nil
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var got strings.Builder
-			if err := write(&got); err != nil {
-				t.Fatal(err)
-			}
-			file := filepath.Join("testdata", name+".txt")
-			if *update {
-				if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got.String() != string(want) {
-				t.Errorf("got:\n%s\nwant:\n%s", got.String(), want)
-			}
-		})
+		t.Run(name, func(t *testing.T) { holds(t, name, write) })
+	}
+}
+
+// holds compares a page with the one under testdata.
+func holds(t *testing.T, name string, write func(io.Writer) error) {
+	t.Helper()
+	var got strings.Builder
+	if err := write(&got); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.String() != string(want) {
+		t.Errorf("got:\n%s\nwant:\n%s", got.String(), want)
 	}
 }
 

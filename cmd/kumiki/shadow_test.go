@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// TestShadowFlags: what makes no sense is refused before anything is asked of the cluster.
+// Faults: a shadow that runs as a scheduler because its flag is missing; a recording that stays empty without a word.
+func TestShadowFlags(t *testing.T) {
+	for line, want := range map[string]string{
+		"--shadow-report=r.json":                   "say whom to follow with --shadow=SCHEDULER",
+		"--shadow-for=1h":                          "say whom to follow with --shadow=SCHEDULER",
+		"--shadow=s --shadow-for=-1s":              "--shadow-for must not be negative, got -1s",
+		"--shadow=s --record=f":                    "--record is for decisions",
+		"--shadow=s --shadow-for=soon":             "invalid argument",
+		"--shadow=s --kubeconfig=/does/not/exist ": "/does/not/exist",
+	} {
+		t.Setenv("KUBECONFIG", "/does/not/exist")
+		code, out, errs := command(t, append([]string{"kumiki", "scheduler", "--secure-port=0"}, strings.Fields(line)...)...)
+		if code == 0 || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("%s: code %d, stdout %q, stderr %s", line, code, out, errs)
+		}
+	}
+}
+
+// TestShadowShow: a report in a file or on standard input, as a table or as data; anything else is no report.
+// Fault: an empty object that reads like a report in which everybody agrees.
+func TestShadowShow(t *testing.T) {
+	report := record.ShadowReport{Scheduler: "default-scheduler", Profile: "mine", Synced: true, Nodes: 7,
+		Agreement: record.ShadowAgreement{Pods: 4, Same: 3, Tied: 1, Share: 1}}
+	raw, err := json.Marshal(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, empty, broken := file(t, string(raw)), file(t, "{}"), file(t, "nonsense")
+	for _, tt := range []struct {
+		line string
+		code int
+		want string
+	}{
+		{good, 0, "Shadow of default-scheduler"},
+		{good + " -o wide", 0, "QUIET counts the pods"},
+		{"-", 0, "judged by the profile mine, 7 nodes"},
+		{empty, 1, "it is no report of a shadow"},
+		{broken, 1, "invalid character"},
+		{"/does/not/exist", 1, "no such file"},
+		{"", 2, "accepts 1 arg(s)"},
+	} {
+		var out, errs bytes.Buffer
+		line := append([]string{"kumiki", "shadow", "show"}, strings.Fields(tt.line)...)
+		code := run(context.Background(), line, streams{strings.NewReader(string(raw)), &out, &errs})
+		if code != tt.code || !strings.Contains(out.String()+errs.String(), tt.want) {
+			t.Errorf("%v: code %d\n%s%s", line, code, &out, &errs)
+		}
+	}
+	for _, format := range []string{"json", "yaml"} {
+		_, out, _ := command(t, "kumiki", "shadow", "show", good, "-o", format)
+		var back record.ShadowReport
+		if err := yaml.Unmarshal([]byte(out), &back); err != nil || back.Agreement.Share != 1 || back.Nodes != 7 {
+			t.Errorf("-o %s: %v\n%s", format, err, out)
+		}
+	}
+	if code, out, _ := command(t, "kumiki", "shadow"); code != 0 || !strings.Contains(out, "show") {
+		t.Errorf("kumiki shadow: code %d\n%s", code, out)
+	}
+}
