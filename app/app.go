@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/compatibility"
 	"k8s.io/klog/v2"
 
 	"github.com/kumiki-scheduler/kumiki/config"
@@ -35,6 +36,10 @@ type Options struct {
 	// Handlers makes further handlers by path, behind authentication; a path that ends in a slash takes everything
 	// below. It may be nil.
 	Handlers func(*Scheduler) map[string]http.Handler
+	// Version is the version of kube-scheduler that this one stands in for and emulates; nil is that of the libraries.
+	Version compatibility.EffectiveVersion
+	// CoordinatedElection lets the API server choose who leads (KEP-4355, gate CoordinatedLeaderElection).
+	CoordinatedElection bool
 	// Metrics is where to count; nil means the metrics that /metrics of this process serves.
 	Metrics *kube.Metrics
 }
@@ -121,6 +126,7 @@ func (s *Scheduler) serve() (*kube.Server, error) {
 	if o.Authorization.RemoteKubeConfigFile == "" {
 		o.Authorization.RemoteKubeConfigFile = kubeconfig
 	}
+	o.Version = s.opts.Version
 	o.Profiling, o.ContentionProfiling = s.opts.Config.Profiling, s.opts.Config.ContentionProfiling
 	shown, _ := s.opts.Config.WithoutKeys()
 	wire, err := shown.Wire()
@@ -163,6 +169,9 @@ func (s *Scheduler) assemble(ctx context.Context, meter *kube.Meter, inbox *kube
 		}
 		if s.server != nil {
 			lease.Endpoint = s.server.Endpoint()
+		}
+		if s.opts.CoordinatedElection {
+			lease.Candidates, lease.Version = s.clients.Watches, s.opts.Version
 		}
 		if s.inner.Election, err = kube.NewElection(lease); err != nil {
 			return err

@@ -8,15 +8,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/client-go/kubernetes"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	compbasecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/klog/v2"
 )
 
@@ -90,6 +94,9 @@ func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 	l.lease = lease
 	l.pausing.read(lease)
 	rec := resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)
+	if rec.HolderIdentity != l.identity {
+		l.renewed.Store(nil) // whatever it took to get there: it is not ours
+	}
 	raw, err := json.Marshal(*rec)
 	if err != nil {
 		return nil, nil, fmt.Errorf("lease %s: %w", l.Describe(), err)
@@ -186,6 +193,11 @@ type LeaseConfig struct {
 	// The periods of client-go's leader election.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	Endpoint                                  Endpoint
+	// Candidates, when set, is how this process tells the API server that it stands for the lease, which then chooses: the
+	// oldest Version leads (KEP-4355).
+	Candidates kubernetes.Interface
+	// Version is the version that stands; nil is that of the libraries. It counts only with Candidates.
+	Version compbasecompatibility.EffectiveVersion
 }
 
 // Election is one candidate for the lease.
@@ -195,6 +207,9 @@ type Election struct {
 	lasts   time.Duration // how long the lease lasts without a renewal
 	watch   *leaderelection.HealthzAdaptor
 	won     chan struct{}
+	// candidate is nil unless the API server chooses; synced then tells whether it follows its own object.
+	candidate *leaderelection.LeaseCandidate
+	synced    leaderelection.CacheSyncWaiter
 }
 
 // NewElection returns a candidate that does not run yet.
@@ -208,8 +223,14 @@ func NewElection(c LeaseConfig) (*Election, error) {
 		identity: c.Hostname + "_" + string(uuid.NewUUID()),
 		patience: max(time.Second, c.RenewDeadline/2), looked: make(chan struct{}),
 	}
+	if c.Candidates != nil {
+		if err := e.stand(c, lock.identity); err != nil {
+			return nil, err
+		}
+	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, LeaseDuration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod,
+		Coordinated: e.candidate != nil,
+		Lock:        lock, LeaseDuration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod,
 		ReleaseOnCancel: true, Name: "kube-scheduler", WatchDog: e.watch,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { close(e.won) },
@@ -224,8 +245,33 @@ func NewElection(c LeaseConfig) (*Election, error) {
 	return e, nil
 }
 
+// stand makes the candidate that the API server chooses among.
+func (e *Election) stand(c LeaseConfig, identity string) (err error) {
+	v := c.Version
+	if v == nil {
+		v = compatibility.DefaultBuildEffectiveVersion()
+	}
+	binary, emulated := v.BinaryVersion(), v.EmulationVersion()
+	e.candidate, e.synced, err = leaderelection.NewCandidate(c.Candidates, c.Namespace, identity, c.Name,
+		fmt.Sprintf("%d.%d.%d", binary.Major(), binary.Minor(), binary.Patch()), fmt.Sprintf("%d.%d.0", emulated.Major(), emulated.Minor()),
+		coordinationv1.OldestEmulationVersion)
+	if err != nil {
+		return fmt.Errorf("candidate for lease %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	return nil
+}
+
 // Run stands for the lease, holds it, and returns when it is lost, or given back because ctx ended.
-func (e *Election) Run(ctx context.Context) { e.elector.Run(ctx) }
+func (e *Election) Run(ctx context.Context) {
+	if e.candidate != nil {
+		standing, withdraw := context.WithCancel(ctx)
+		var ended sync.WaitGroup
+		ended.Go(func() { e.candidate.Run(standing) })
+		defer ended.Wait()
+		defer withdraw()
+	}
+	e.elector.Run(ctx)
+}
 
 // Won is closed when the lease is held.
 func (e *Election) Won() <-chan struct{} { return e.won }

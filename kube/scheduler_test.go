@@ -295,7 +295,8 @@ func TestAStandbyListsAfreshBeforeItDecides(t *testing.T) {
 }
 
 // TestTheLeaseIsHeldFromItsLastRenewalOn: a process that was stopped for longer than a lease does not hold it when it
-// goes on, whatever its elector believes.
+// goes on, whatever its elector believes; nor does one that has read another's name on it. It would fail with a lock that
+// goes by the time alone.
 func TestTheLeaseIsHeldFromItsLastRenewalOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPIServer()
@@ -327,6 +328,20 @@ func TestTheLeaseIsHeldFromItsLastRenewalOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect("given back", false)
+
+		if err := e.lock.Update(t.Context(), ours); err != nil {
+			t.Fatal(err)
+		}
+		expect("taken again", true)
+		stolen, other := holder(t, api), "other"
+		stolen.Spec.HolderIdentity = &other
+		if _, err := api.CoordinationV1().Leases("kube-system").Update(t.Context(), stolen, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := e.lock.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		expect("seen in the hands of another", false)
 	})
 }
 

@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/apiserver/pkg/server/statusz"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/kubernetes/scheme"
+	compbasecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/component-base/logs"
 	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // counts requests and leadership
@@ -49,6 +51,8 @@ type ServeOptions struct {
 	Config runtime.Object
 	// Flagz and Statusz serve /flagz and /statusz (upstream: gates ComponentFlagz and ComponentStatusz).
 	Flagz, Statusz bool
+	// Version is what /statusz and /version tell; nil is that of the libraries.
+	Version compbasecompatibility.EffectiveVersion
 	// Flags are what /flagz shows; without them it is not served.
 	Flags flagz.Reader
 }
@@ -166,6 +170,9 @@ func (h Health) checks() (health, live, ready []healthz.HealthChecker) {
 				return fmt.Errorf("the initial lists of pods and nodes are not in yet")
 			}
 		}))
+	if h.Election != nil && h.Election.synced != nil {
+		ready = append(ready, healthz.NewInformerSyncHealthz(h.Election.synced))
+	}
 	return health, live, ready
 }
 
@@ -179,6 +186,7 @@ func (s *Server) Serve(h Health, extra map[string]http.Handler) error {
 	m.Handle("/metrics", legacyregistry.HandlerWithReset())
 	m.Handle("/metrics/resources", h.resources())
 	m.Handle("/configz", configz(s.opts.Config))
+	m.Handle("/version", versionOf(s.version()))
 	slis.SLIMetricsWithReset{}.Install(m)
 	if s.opts.Profiling {
 		routes.Profiling{}.Install(m)
@@ -198,7 +206,7 @@ func (s *Server) Serve(h Health, extra map[string]http.Handler) error {
 		flagz.Install(m, component, s.opts.Flags)
 	}
 	if s.opts.Statusz { // last: it lists the others
-		statusz.Install(m, component, statusz.NewRegistry(compatibility.DefaultBuildEffectiveVersion(), statusz.WithListedPaths(m.ListedPaths())))
+		statusz.Install(m, component, statusz.NewRegistry(s.version(), statusz.WithListedPaths(m.ListedPaths())))
 	}
 	var err error
 	s.stopped, s.closed, err = s.info.Serve(s.guard(m), 5*time.Second, s.stop)
@@ -206,6 +214,21 @@ func (s *Server) Serve(h Health, extra map[string]http.Handler) error {
 		return fmt.Errorf("serving on %s: %w", s.endpoint.Address, err)
 	}
 	return nil
+}
+
+func (s *Server) version() compbasecompatibility.EffectiveVersion {
+	if s.opts.Version == nil {
+		return compatibility.DefaultBuildEffectiveVersion()
+	}
+	return s.opts.Version
+}
+
+// versionOf tells, as an API server does, which version this one stands in for and which it emulates.
+func versionOf(v compbasecompatibility.EffectiveVersion) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(v.Info()) // an error here means that the reader went away
+	})
 }
 
 // guard puts authentication and authorization before a handler, in kube-scheduler's order.

@@ -155,6 +155,7 @@ func (f *schedulerFlags) schedule(ctx context.Context, io streams) error {
 	o := f.app
 	o.Config = resolved
 	asked := f.gates.Switches()
+	o.Version, o.CoordinatedElection = f.gates.Version(), asked.Coordinated
 	o.Serve.Flagz, o.Serve.Statusz, o.Serve.Flags = asked.Flagz, asked.Statusz, flagz.NamedFlagSetsReader{FlagSets: f.sets}
 	if following {
 		return f.shadow.follow(ctx, io, o)

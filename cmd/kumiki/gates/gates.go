@@ -52,6 +52,9 @@ func (g *Gates) Resolve() error {
 	return utilerrors.NewAggregate(g.registry.Validate())
 }
 
+// Version is the version of kube-scheduler that kumiki stands in for, and the one that it was told to emulate.
+func (g *Gates) Version() compatibility.EffectiveVersion { return g.version }
+
 // Gate is for libraries that are handed gates.
 func (g *Gates) Gate() featuregate.FeatureGate { return g.gate }
 

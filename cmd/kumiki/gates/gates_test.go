@@ -103,11 +103,11 @@ func TestWhatGatesComeTo(t *testing.T) {
 // TestSwitches: a gate that kumiki asks is no longer named as one that changes nothing.
 func TestSwitches(t *testing.T) {
 	for line, want := range map[string]Switches{
-		"": {true, true}, "--feature-gates=ComponentFlagz=false": {false, true}, "--feature-gates=ComponentStatusz=false": {true, false},
-		"--emulated-version=1.35": {false, false},
+		"": {true, true, false}, "--feature-gates=ComponentFlagz=false": {false, true, false}, "--feature-gates=ComponentStatusz=false": {true, false, false},
+		"--emulated-version=1.35": {}, "--feature-gates=CoordinatedLeaderElection=true": {true, true, true},
 	} {
 		g, err := parse(t, line)
-		if err != nil || g.Switches() != want || strings.Contains(g.Warning(), "Component") {
+		if err != nil || g.Switches() != want || strings.Contains(g.Warning(), "Component") || strings.Contains(g.Warning(), "Coordinated") {
 			t.Errorf("%q: got %+v, %v, %q", line, g.Switches(), err, g.Warning())
 		}
 	}

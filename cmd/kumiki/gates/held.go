@@ -5,7 +5,6 @@ package gates
 // held are the gates that upstream's scheduler asks and kumiki does not: gate -> the state it behaves as. They are the table
 // in docs/compatibility.md, by a test. A gate that comes to be asked leaves both.
 var held = map[string]bool{
-	"CoordinatedLeaderElection":               false,
 	"DRAAdminAccess":                          true,
 	"DRAConsumableCapacity":                   true,
 	"DRADeviceBindingConditions":              true,
@@ -47,9 +46,12 @@ var held = map[string]bool{
 type Switches struct {
 	// Flagz and Statusz serve /flagz and /statusz (ComponentFlagz, ComponentStatusz).
 	Flagz, Statusz bool
+	// Coordinated lets the API server choose who leads (CoordinatedLeaderElection).
+	Coordinated bool
 }
 
 // Switches tells what the gates come to that kumiki asks.
 func (g *Gates) Switches() Switches {
-	return Switches{Flagz: g.gate.Enabled("ComponentFlagz"), Statusz: g.gate.Enabled("ComponentStatusz")}
+	return Switches{Flagz: g.gate.Enabled("ComponentFlagz"), Statusz: g.gate.Enabled("ComponentStatusz"),
+		Coordinated: g.gate.Enabled("CoordinatedLeaderElection")}
 }
