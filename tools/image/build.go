@@ -57,6 +57,9 @@ func build(w wanted, dir string, progress io.Writer) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("platform %q: %w", b.Platform, err)
 		}
+		if err := standsAlone(b.File, platform); err != nil {
+			return nil, err
+		}
 		fmt.Fprintln(progress, "packing", b.Platform)
 		sbom, err := billOfMaterials(w, b)
 		if err != nil {

@@ -307,6 +307,33 @@ func TestTheBillNamesEveryModule(t *testing.T) {
 	}
 }
 
+// TestOnlyWhatStandsAloneIsPacked: the image holds no libraries and no second architecture. It catches make image without
+// CGO_ENABLED=0, and binaries that were exchanged.
+func TestOnlyWhatStandsAloneIsPacked(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte("package main\n\nimport \"C\"\n\nfunc main() {}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	linked := filepath.Join(dir, "linked")
+	c := exec.Command("go", "build", "-o", linked, filepath.Join(dir, "main.go"))
+	c.Env = append(os.Environ(), "CGO_ENABLED=1", "GOWORK=off")
+	if text, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	all := tiny(t)
+	for _, tt := range []struct{ platform, file, want string }{
+		{"linux/" + runtime.GOARCH, linked, "dynamic linker"},
+		{"linux/amd64", all[1].File, "not for linux/amd64"},
+		{"linux/s390x", all[0].File, "not made here"},
+		{"linux/arm64", "../go.mod", "reading"},
+	} {
+		_, err := build(wanted{Name: "kumiki", Version: "v1", Binaries: []binary{{tt.platform, tt.file}}}, t.TempDir(), io.Discard)
+		if runtime.GOOS == "linux" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s as %s: %v, want something about %q", tt.file, tt.platform, err, tt.want)
+		}
+	}
+}
+
 // TestABrokenLayoutIsRefused. It catches a check that does not look at the sums.
 func TestABrokenLayoutIsRefused(t *testing.T) {
 	layout := filepath.Join(packed(t, tiny(t)), "kumiki.oci.tar")
