@@ -61,9 +61,13 @@ func flapping(ctx context.Context, g *Ground) error {
 		}
 		ended <- nil
 	}()
-	err := g.burst(ctx, "p", 60)
-	if err == nil {
-		err = within(ctx, 30*time.Second, func(ctx context.Context) error { return g.WantsAll(ctx, "p", 60, "*") })
+	var err error
+	for i := 0; i < 10 && err == nil; i++ {
+		prefix := fmt.Sprint("wave", i, "-")
+		if err = g.burst(ctx, prefix, 6); err == nil {
+			err = within(ctx, unaffected, func(ctx context.Context) error { return g.WantsAll(ctx, prefix, 6, "*") })
+		}
+		pause(ctx, 500*time.Millisecond)
 	}
 	if err == nil {
 		_, err = g.Healthy(ctx)

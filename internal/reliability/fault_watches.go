@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,7 +22,7 @@ func faultyWatches() []Case {
 		{ID: "F9", What: "the watch loses the growth of a node", Own: true, Limit: healing, Run: faulty(1, lostNode)},
 		{ID: "F10", What: "the watches repeat every third event and bring every fifth late", Own: true, Run: faulty(3, outOfOrder)},
 		{ID: "F11", What: "the watches stand still for 12 s while another scheduler binds, their connections stay", Own: true, Run: faulty(2, standstill)},
-		{ID: "F12", What: "a slow watch that the API server closes after 30 MB", Own: true, Run: faulty(2, slowWatch)},
+		{ID: "F12", What: "a slow watch that the API server closes after 30 MB", Own: true, Limit: healing, Run: faulty(2, slowWatch)},
 		{ID: "F34", What: "three events of pods cannot be decoded", Own: true, Run: faulty(2, garbled)},
 	}
 }
@@ -148,15 +147,11 @@ func slowWatch(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy)
 		return unjudged{err}
 	}
 	const size, times = 100 << 10, 300
-	err := inParallel(times, func(i int) error {
+	for i := range times {
 		body := fmt.Sprintf(`{"metadata":{"annotations":{"chatter":"%d %s"}}}`, i, strings.Repeat("x", size))
 		if _, err := g.Client.CoreV1().Pods(g.Name).Patch(ctx, "chatter", types.MergePatchType, []byte(body), metav1.PatchOptions{}); err != nil {
 			return Unjudged("patch pod: %w", err)
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
 	if err := g.burst(ctx, "p", 40); err != nil {
 		return err
@@ -180,11 +175,4 @@ func garbled(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) e
 		return Unjudged("no event was garbled")
 	}
 	return g.full(ctx, 2*perNode-40)
-}
-
-// tellsOfBind knows events that say that a pod is bound.
-func tellsOfBind(s fault.Seen) bool {
-	o, err := s.Object()
-	p, isPod := o.(*v1.Pod)
-	return err == nil && isPod && p.Spec.NodeName != ""
 }
