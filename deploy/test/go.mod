@@ -3,6 +3,7 @@ module github.com/kumiki-scheduler/kumiki/deploy/test
 go 1.26.0
 
 require (
+	github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.90.1
 	github.com/prometheus/common v0.69.0
 	github.com/prometheus/prometheus v0.313.5
 	helm.sh/helm/v3 v3.21.4
