@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
@@ -30,18 +31,24 @@ func TestTheOperatorReadsItsObjects(t *testing.T) {
 		Spec struct{ Ports []struct{ Name string } }
 	}
 	for _, r := range made.Resources() {
-		text := []byte(r.MustYaml())
-		var err error
-		switch r.GetKind() {
-		case "ServiceMonitor":
-			err = yaml.UnmarshalStrict(text, &monitor)
-		case "PrometheusRule":
-			err = yaml.UnmarshalStrict(text, &rules)
-		case "Service":
-			err = yaml.Unmarshal(text, &service)
-		}
+		text, err := r.MarshalJSON()
 		if err != nil {
-			t.Errorf("%s: %v", r.GetKind(), err)
+			t.Fatal(err)
+		}
+		into := map[string]any{"ServiceMonitor": &monitor, "PrometheusRule": &rules}[r.GetKind()]
+		if into == nil {
+			continue
+		}
+		unknown, err := json.UnmarshalStrict(text, into)
+		if err != nil || len(unknown) > 0 {
+			t.Errorf("%s: %v %v", r.GetKind(), err, unknown)
+		}
+	}
+	for _, r := range made.Resources() {
+		if r.GetKind() == "Service" {
+			if err := yaml.Unmarshal([]byte(r.MustYaml()), &service); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if len(rules.Spec.Groups) != 1 || len(rules.Spec.Groups[0].Rules) < 12 || rules.Spec.Groups[0].Rules[0].For == nil {
