@@ -144,7 +144,7 @@ func (b *Binder) carryVia(bind engine.Bind, done *engine.BindDone) (known, ended
 	if !b.awaitLease() {
 		return false, true
 	}
-	ctx, cancel := context.WithTimeout(b.ctx, bindTimeout)
+	ctx, cancel := b.writing(bindTimeout)
 	defer cancel()
 	began := time.Now()
 	err := b.via(ctx, bind.Via, bind.Pod, bind.Node)
@@ -172,8 +172,10 @@ func (b *Binder) carryVia(bind engine.Bind, done *engine.BindDone) (known, ended
 	}
 }
 
+// send sends a bind once. The UID is its only precondition; docs/design/0003-fencing.md says why, and what stops a leader
+// whose time is over.
 func (b *Binder) send(bind engine.Bind) error {
-	ctx, cancel := context.WithTimeout(b.ctx, bindTimeout)
+	ctx, cancel := b.writing(bindTimeout)
 	defer cancel()
 	return b.client.CoreV1().Pods(bind.Pod.Namespace).Bind(ctx, &v1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: bind.Pod.Namespace, Name: bind.Pod.Name, UID: types.UID(bind.Pod.UID)},

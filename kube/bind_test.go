@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -250,5 +251,120 @@ func TestNoBindIsSentWhileAnotherMayLead(t *testing.T) {
 			t.Errorf("answered %+v", done)
 		}
 		b.Drain(t.Context())
+	})
+}
+
+// TestABindEndsWithTheLease: one that is on its way when the lease ends without a renewal is given up at that moment, and
+// read back; nothing more is sent until the lease is ours again. A lease that is renewed in time lets it be. Catches a
+// bind whose time runs from its start alone: it would wait for a connection until another leads.
+func TestABindEndsWithTheLease(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		renewal time.Duration // when the lease is renewed, once, by 15 seconds
+		sent    int           // calls
+		gaveUp  time.Duration // when the first call ended
+	}{
+		{"not renewed", time.Hour, 1, 15 * time.Second},
+		{"renewed in time", 10 * time.Second, 1, 20 * time.Second},
+		{"renewed after it was over", 40 * time.Second, 2, 15 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pod := pendingPod("p", "u1")
+				api := newAPIServer(pod)
+				start, sent := time.Now(), 0
+				api.held = func(ctx context.Context) error { // a connection that stands still
+					sent++
+					if sent > 1 {
+						return nil
+					}
+					select {
+					case <-ctx.Done():
+						if took := time.Since(start); took != c.gaveUp {
+							t.Errorf("given up after %v, want %v", took, c.gaveUp)
+						}
+						return ctx.Err()
+					case <-time.After(20 * time.Second):
+						return nil
+					}
+				}
+				m, _ := counted()
+				b := NewBinder(t.Context(), api, 0, m, func(engine.BindDone) {})
+				b.left = func() time.Duration {
+					if now := time.Since(start); now >= c.renewal {
+						return c.renewal + 15*time.Second - now
+					}
+					return 15*time.Second - time.Since(start)
+				}
+				b.lead = func() bool { return b.left() > 0 }
+				b.Bind(engine.Bind{Pod: ref(pod), Node: "a"})
+				time.Sleep(50 * time.Second)
+				synctest.Wait()
+				if sent != c.sent || (api.bound() == 1) != (c.renewal < time.Hour) {
+					t.Errorf("%d calls, %d bound", sent, api.bound())
+				}
+				b.Drain(expired())
+			})
+		})
+	}
+}
+
+// TestABindIsRecalledUntilItIsSent: a bind that waits is answered at once, one on its way by its outcome alone, and one of
+// another decision is left alone. Catches a Recall that answers for a bind that was sent: the pod would be decided again.
+func TestABindIsRecalledUntilItIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newAPIServer()
+		api.before = func(verb, _ string) error {
+			time.Sleep(time.Second)
+			return nil
+		}
+		var answers []engine.BindDone
+		m, _ := counted()
+		b := NewBinder(t.Context(), api, 1, m, func(done engine.BindDone) { answers = append(answers, done) })
+		var pods []*v1.Pod
+		for i := range 3 {
+			p := pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
+			api.put(p)
+			pods = append(pods, p)
+			b.Bind(engine.Bind{Pod: ref(p), Node: "a", Decision: uint64(i)})
+		}
+		synctest.Wait()
+		recall := func(i, decision int) {
+			b.Recall(engine.Recall{Pod: ref(pods[i]), Node: "a", Decision: uint64(decision)})
+		}
+		recall(0, 0) // on its way
+		recall(1, 9) // of another decision
+		if len(answers) != 0 {
+			t.Fatalf("answered %+v", answers)
+		}
+		recall(2, 2)
+		recall(2, 2)
+		want := []engine.BindDone{{Pod: ref(pods[2]), Node: "a", Outcome: engine.BindRecalled}}
+		if !slices.Equal(answers, want) {
+			t.Fatalf("answered %+v, want %+v", answers, want)
+		}
+		b.workers.Wait()
+		for _, p := range pods[:2] {
+			want = append(want, engine.BindDone{Pod: ref(p), Node: "a", Outcome: engine.Bound})
+		}
+		if !slices.Equal(answers, want) || api.binds != 2 {
+			t.Errorf("answered %+v, want %+v; %d binds", answers, want, api.binds)
+		}
+	})
+}
+
+// TestABindNamesThePodByItsUIDAlone: see docs/design/0003-fencing.md. Our own status patches change the resourceVersion.
+func TestABindNamesThePodByItsUIDAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pod := pendingPod("p", "u1")
+		api := newAPIServer(pod)
+		api.put(pod) // a newer version than was decided on
+		m, _ := counted()
+		b := NewBinder(t.Context(), api, 0, m, func(engine.BindDone) {})
+		b.Bind(engine.Bind{Pod: ref(pod), Node: "a"})
+		b.workers.Wait()
+		if last := api.lastBind; last == nil || last.UID != "u1" || last.ResourceVersion != "" || api.binds != 1 {
+			t.Errorf("sent %+v", last)
+		}
 	})
 }

@@ -67,7 +67,7 @@ func (f final) Unwrap() error { return f.error }
 // only read.
 func attempt[T any](w *Writer, c change[T], try int, last error) error {
 	if try == 1 && c.blind != nil {
-		return timed(w, bindTimeout, c.blind)
+		return inLease(w, c.blind)
 	}
 	was, err := surely(w, c.read)
 	if err != nil {
@@ -81,7 +81,14 @@ func attempt[T any](w *Writer, c change[T], try int, last error) error {
 	case try > changeTries:
 		return final{last}
 	}
-	return timed(w, bindTimeout, func(ctx context.Context) error { return c.send(ctx, was) })
+	return inLease(w, func(ctx context.Context) error { return c.send(ctx, was) })
+}
+
+// inLease gives a write as long as a bind has.
+func inLease(w *Writer, do func(context.Context) error) error {
+	ctx, cancel := w.writing(bindTimeout)
+	defer cancel()
+	return do(ctx)
 }
 
 func timed(w *Writer, limit time.Duration, do func(context.Context) error) error {

@@ -4,6 +4,7 @@ package kube
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +23,8 @@ type crew[J any] struct {
 	patience time.Duration
 	// lead tells whether the lease is certainly ours, at once; set before the first job. No job is begun without it.
 	lead func() bool
+	// left is how long the lease is certainly ours if it is not renewed any more; set with lead.
+	left func() time.Duration
 	// profile names the profile of a pod, for metrics; set before the first job.
 	profile func(record.PodRef) string
 
@@ -51,7 +54,7 @@ type lane[J any] struct {
 // newCrew returns a crew at rest. Its calls end when ctx does.
 func newCrew[J any](ctx context.Context, client kubernetes.Interface, metrics *Metrics, what string, limit int) *crew[J] {
 	c := &crew[J]{client: client, metrics: metrics, what: what, limit: limit, patience: 50 * time.Millisecond,
-		lead: always, profile: noProfile, lanes: map[string]*lane[J]{}}
+		lead: always, left: forever, profile: noProfile, lanes: map[string]*lane[J]{}}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c
 }
@@ -172,6 +175,26 @@ func (c *crew[J]) awaitLease() bool {
 		}
 	}
 	return c.ctx.Err() == nil
+}
+
+// forever is what is left of the lease where there is no election.
+func forever() time.Duration { return math.MaxInt64 }
+
+// writing returns the context of one write. It ends when limit has passed, and when the lease does without a renewal: a
+// write that waits in this process, for a rate limit or for a connection, is then not sent any more, and one that the API
+// server still works on is given up.
+func (c *crew[J]) writing(limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(c.ctx, limit)
+	var end *time.Timer
+	end = time.AfterFunc(limit, func() {
+		if left := c.left(); left > 0 {
+			end.Reset(left)
+		} else {
+			cancel()
+		}
+	})
+	end.Reset(min(limit, c.left()))
+	return ctx, func() { end.Stop(); cancel() }
 }
 
 // drain drops the jobs that were not begun, waits for those under way until patience ends, and then ends what is left. It

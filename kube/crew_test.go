@@ -89,6 +89,12 @@ func TestADrainLetsBegunJobsEnd(t *testing.T) {
 		if dropped := s.drain(patience); dropped != 7 || len(s.begun()) != 2 || s.InFlight() != 0 || patience.Err() != nil {
 			t.Errorf("%d were dropped, %d begun, %d are in flight, out of patience: %v", dropped, len(s.begun()), s.InFlight(), patience.Err())
 		}
+		hasty := newShift(t.Context(), 2)
+		hasty.add("p", 1)
+		synctest.Wait()
+		if hasty.drain(expired()); hasty.InFlight() != 0 {
+			t.Error("a drain out of patience left work behind")
+		}
 		s.add("late", 0)
 		s.Hold(false)
 		s.workers.Wait() // nothing was started
@@ -151,6 +157,23 @@ func TestNothingIsBegunWhileHeldOrWithoutTheLease(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestHoldingLetsBegunJobsEndAlone catches a worker that takes the next job although it is held.
+func TestHoldingLetsBegunJobsEndAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShift(t.Context(), 1)
+		s.add("a", 0)
+		s.add("b", 1)
+		synctest.Wait()
+		s.Hold(true)
+		time.Sleep(time.Minute)
+		if fmt.Sprint(s.begun()) != "[0]" || s.InFlight() != 0 {
+			t.Errorf("%v was begun, %d in flight", s.begun(), s.InFlight())
+		}
+		s.Hold(false)
+		s.workers.Wait()
+	})
 }
 
 // TestEachJobIsBegunOnceOrTakenBackOnce plays random histories of a crew against a plain count. Catches a job that is lost

@@ -48,6 +48,10 @@ type apiServer struct {
 	// before is asked before each call of a verb (bind, get, patch); an error is the answer. after is asked when the call
 	// has been applied, and its error takes the place of the answer: a lost reply.
 	before, after func(verb, pod string) error
+	// held keeps a bind waiting on its way; its error is the answer.
+	held func(ctx context.Context) error
+	// lastBind is the newest bind that arrived.
+	lastBind *v1.Binding
 }
 
 var podResource = schema.GroupResource{Resource: "pods"}
@@ -78,7 +82,12 @@ type podClient struct {
 	namespace string
 }
 
-func (c podClient) Bind(_ context.Context, b *v1.Binding, _ metav1.CreateOptions) error {
+func (c podClient) Bind(ctx context.Context, b *v1.Binding, _ metav1.CreateOptions) error {
+	if c.a.held != nil {
+		if err := c.a.held(ctx); err != nil {
+			return err
+		}
+	}
 	_, err := call(c, "bind", b.Name, func() (*v1.Pod, error) { return nil, c.a.bind(b) })
 	return err
 }
@@ -179,6 +188,7 @@ func (a *apiServer) get(namespace, name string) (*v1.Pod, error) {
 func (a *apiServer) bind(b *v1.Binding) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.lastBind = b
 	p := a.pods[b.Namespace+"/"+b.Name]
 	switch {
 	case p == nil:

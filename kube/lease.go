@@ -278,9 +278,15 @@ func (e *Election) Won() <-chan struct{} { return e.won }
 
 // Holds tells whether nobody else can have the lease at this moment: our last renewal was begun less than a lease ago. A
 // process that was stopped and goes on learns from it, before the elector does, that its time is over.
-func (e *Election) Holds() bool {
+func (e *Election) Holds() bool { return e.Left() > 0 }
+
+// Left is how long that holds if no renewal comes; 0 or less when it does not.
+func (e *Election) Left() time.Duration {
 	renewed := e.lock.renewed.Load()
-	return renewed != nil && time.Since(*renewed) < e.lasts
+	if renewed == nil {
+		return 0
+	}
+	return e.lasts - time.Since(*renewed)
 }
 
 // Paused is the pause that the lease asks for, as last read; nil when it asks for none.

@@ -41,6 +41,7 @@ type Scheduler struct {
 func (s *Scheduler) Run(ctx context.Context) error {
 	if s.Election != nil {
 		s.Loop.lead, s.World.Binder.lead, s.World.Writer.lead = s.Election.Holds, s.Election.Holds, s.Election.Holds
+		s.World.Binder.left, s.World.Writer.left = s.Election.Left, s.Election.Left
 		s.obeyPauses(&s.Election.lock.pausing)
 	}
 	s.Loop.told.heard = &s.Informers.heard
