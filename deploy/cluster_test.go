@@ -25,6 +25,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -32,6 +33,7 @@ import (
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
@@ -70,6 +72,7 @@ func TestWhatIsDeployedSchedules(t *testing.T) {
 	s.pod("first", "kumiki")
 	s.bound("default", "first")
 	s.showsMetricsToWhomeverMay(p)
+	s.pausesForWhomeverMay()
 	p.end()
 
 	s.apply(overlay(t, "replace"))
@@ -261,10 +264,12 @@ func (s *stage) run(all objects) *process {
 	return p
 }
 
-func (s *stage) kubeconfig(dir string) string {
+func (s *stage) kubeconfig(dir string) string { return s.kubeconfigOf("kube-system", "kumiki", dir) }
+
+func (s *stage) kubeconfigOf(namespace, name, dir string) string {
 	c := clientcmdapi.NewConfig()
 	c.Clusters["c"] = &clientcmdapi.Cluster{Server: s.rest.Host, CertificateAuthorityData: s.rest.CAData, CertificateAuthority: s.rest.CAFile}
-	c.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: s.token("kube-system", "kumiki")}
+	c.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: s.token(namespace, name)}
 	c.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	c.CurrentContext = "x"
 	path := filepath.Join(dir, "kubeconfig")
@@ -373,6 +378,55 @@ func (s *stage) showsMetricsToWhomeverMay(p *process) {
 		}
 		return err
 	})
+}
+
+// pausesForWhomeverMay: for an account with the role of operator.yaml and nothing more, and for no other. The pods of a
+// pause wait for its end. It catches a right that the command needs and the role lacks (take out "patch", and nothing pauses).
+func (s *stage) pausesForWhomeverMay() {
+	s.Helper()
+	raw, err := os.ReadFile("operator.yaml")
+	if err != nil {
+		s.Fatal(err)
+	}
+	role := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(raw, role); err != nil {
+		s.Fatal(err)
+	}
+	s.apply(objects{role})
+	ctx := s.Context()
+	who := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "operator"}}
+	if _, err := s.client.CoreV1().ServiceAccounts("default").Create(ctx, who, metav1.CreateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "operator"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.GetName()},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "operator", Namespace: "default"}},
+	}
+	if _, err := s.client.RbacV1().RoleBindings(role.GetNamespace()).Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	program := filepath.Join(s.TempDir(), "kumiki")
+	if err := os.Symlink(s.binary, program); err != nil {
+		s.Fatal(err)
+	}
+	as := func(name, verb string) error {
+		file := s.kubeconfigOf("default", name, s.TempDir())
+		out, err := exec.CommandContext(ctx, program, verb, "--scheduler-lease=kube-system/kumiki", "--kubeconfig="+file).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("kumiki %s by %s: %w: %s", verb, name, err, out)
+		}
+		return nil
+	}
+	if err := as("curious", "pause"); err == nil || !strings.Contains(err.Error(), "forbidden") {
+		s.Errorf("someone without the role may pause: %v", err)
+	}
+	s.eventually("the role of the operator", func() error { return as("operator", "pause") })
+	s.pod("paused", "kumiki")
+	if err := as("operator", "resume"); err != nil {
+		s.Error(err)
+	}
+	s.bound("default", "paused")
 }
 
 func (s *stage) pod(name, scheduler string) {
