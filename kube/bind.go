@@ -64,8 +64,30 @@ func NewBinder(ctx context.Context, client kubernetes.Interface, limit int, metr
 	return b
 }
 
-// Bind queues one bind.
-func (b *Binder) Bind(bind engine.Bind) { b.add(bind.Pod.UID, bind) }
+// Bind queues one bind. While the binder is held, it is answered as recalled.
+func (b *Binder) Bind(bind engine.Bind) {
+	b.add(bind.Pod.UID, bind)
+	if b.isHeld() && b.takeBack(bind.Pod.UID, func(waits engine.Bind) bool { return waits.Decision == bind.Decision }) {
+		b.answer(heldBack(bind))
+	}
+}
+
+func heldBack(bind engine.Bind) engine.BindDone {
+	return engine.BindDone{Pod: bind.Pod, Node: bind.Node, Outcome: engine.BindRecalled, Message: "taken back from node " + bind.Node +
+		": scheduling was paused before the bind was sent"}
+}
+
+// Hold keeps binds from being sent, or lets them be sent again. Those that were not sent yet are answered as recalled: by
+// the time the hold ends, their nodes may have been cordoned, drained or filled. Those that were sent go on.
+func (b *Binder) Hold(on bool) {
+	if !on {
+		b.crew.Hold(false)
+		return
+	}
+	for _, bind := range b.holdBack() {
+		b.answer(heldBack(bind))
+	}
+}
 
 // Recall takes back a bind that was not sent yet, which answers it. One that is on its way goes on, and its outcome is
 // the answer.

@@ -120,6 +120,24 @@ func (c *crew[J]) takeBack(uid string, meant func(J) bool) bool {
 	return true
 }
 
+// holdBack holds, and takes back all jobs that were not begun, oldest pod first.
+func (c *crew[J]) holdBack() (jobs []J) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held = true
+	for _, l := range c.ready {
+		jobs = append(jobs, l.jobs...)
+		l.jobs = nil
+	}
+	return jobs
+}
+
+func (c *crew[J]) isHeld() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held
+}
+
 // work carries out jobs until none is ready.
 func (c *crew[J]) work() {
 	defer c.workers.Done()

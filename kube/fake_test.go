@@ -42,6 +42,8 @@ type apiServer struct {
 	kinds []cluster.Kind
 	// observers see what the engine of a story is told.
 	observers []Observer
+	// limit is how many binds a story's scheduler sends at once; 0 is the default.
+	limit int
 	// slowLease is how long the lease takes to read in a story.
 	slowLease time.Duration
 

@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"fmt"
 	"strconv"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
@@ -142,6 +144,55 @@ func TestAPauseEndsWhatIsUnderWayAndBeginsNothing(t *testing.T) {
 	})
 }
 
+// TestNothingGoesToANodeThatWasCordonedInThePause: a pod that was decided on and not sent is decided on anew. It would fail
+// with binds that are kept over a pause.
+func TestNothingGoesToANodeThatWasCordonedInThePause(t *testing.T) {
+	api := newAPIServer(pendingPod("sent", "u0"))
+	kept := keepLeases(api, nil)
+	api.limit = 1
+	api.before = func(verb, pod string) error {
+		if verb == "bind" && pod == "ns/sent" {
+			time.Sleep(10 * time.Second)
+		}
+		return nil
+	}
+	wholeStory(t, true, api, func(t *testing.T, w *whole) {
+		w.after(time.Second)
+		for i := range 4 {
+			api.put(pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i+1))))
+		}
+		w.after(time.Second) // decided on, and waiting for the bind before
+		kept.note(PausedAnnotation, "maintenance")
+		w.after(5 * time.Second)
+		if got := value(t, w.reg, "scheduler_pending_pods", "queue=active"); got != 4 {
+			t.Errorf("%v pods wait to be tried, want the 4 that were recalled", got)
+		}
+		if got := value(t, w.reg, "kumiki_foreign_conflicts_total"); got != 0 {
+			t.Errorf("%v conflicts with other schedulers were counted", got)
+		}
+		cordoned := node("n1")
+		cordoned.Spec.Unschedulable = true
+		if _, err := api.Clientset.CoreV1().Nodes().Update(t.Context(), cordoned, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.after(30 * time.Second)
+		kept.note(PausedAnnotation, "")
+		w.after(time.Minute)
+		onN2 := 0
+		for i := range 4 {
+			switch on := w.on(fmt.Sprint("ns/p", i)); on {
+			case "n1":
+				t.Errorf("pod p%d was bound to a node that was cordoned in the pause", i)
+			case "n2":
+				onN2++
+			}
+		}
+		if onN2 < 3 {
+			t.Errorf("%d pods were bound after the pause, want 3 or 4", onN2)
+		}
+	})
+}
+
 // TestAPauseOutlivesItsLeader: one who starts, or takes over, finds the pause on the lease before it decides. It would
 // fail with a leader that reads the annotation only when it renews.
 func TestAPauseOutlivesItsLeader(t *testing.T) {
@@ -177,31 +228,36 @@ func TestAPauseOutlivesItsLeader(t *testing.T) {
 	})
 }
 
-// TestWhatWasNotSentIsHeld: of two binds, one is sent before the pause. It would fail with a binder whose workers take what
-// waits although it is held.
-func TestWhatWasNotSentIsHeld(t *testing.T) {
+// TestWhatWasNotSentIsRecalled: of two binds, one is sent before the pause; a third is asked for in it. It would fail with a
+// binder that keeps what waits and sends it after the pause, to a node that may have been cordoned meanwhile.
+func TestWhatWasNotSentIsRecalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPIServer(pendingPod("a", "u1"), pendingPod("b", "u2"), pendingPod("c", "u3"))
 		api.before = func(string, string) error { time.Sleep(time.Second); return nil }
 		m, _ := counted()
-		var answers []engine.BindDone
-		b := NewBinder(t.Context(), api, 1, m, func(done engine.BindDone) { answers = append(answers, done) })
-		b.Bind(engine.Bind{Pod: record.PodRef{Namespace: "ns", Name: "a", UID: "u1"}, Node: "n1"})
-		b.Bind(engine.Bind{Pod: record.PodRef{Namespace: "ns", Name: "b", UID: "u2"}, Node: "n1"})
+		answers := map[string]engine.BindOutcome{} // pod -> outcome
+		b := NewBinder(t.Context(), api, 1, m, func(done engine.BindDone) { answers[done.Pod.Name] = done.Outcome })
+		bind := func(name, uid string) {
+			b.Bind(engine.Bind{Pod: record.PodRef{Namespace: "ns", Name: name, UID: uid}, Node: "n1", Decision: 7})
+		}
+		bind("a", "u1")
+		bind("b", "u2")
 		synctest.Wait()
 		b.Hold(true)
-		b.Bind(engine.Bind{Pod: record.PodRef{Namespace: "ns", Name: "c", UID: "u3"}, Node: "n1"})
-		if b.InFlight() != 1 {
-			t.Errorf("%d binds in flight, want 1", b.InFlight())
+		bind("c", "u3")
+		if len(answers) != 2 || answers["b"] != engine.BindRecalled || answers["c"] != engine.BindRecalled || b.InFlight() != 1 {
+			t.Errorf("answers %v, %d binds in flight; want b and c recalled, and a in flight", answers, b.InFlight())
 		}
 		time.Sleep(time.Minute)
-		if api.bound() != 1 || len(answers) != 1 || b.InFlight() != 0 {
-			t.Errorf("%d binds, %d answers, %d in flight; want 1, 1 and none", api.bound(), len(answers), b.InFlight())
-		}
 		b.Hold(false)
 		time.Sleep(time.Minute)
-		if api.bound() != 3 {
-			t.Errorf("%d binds after the pause, want 3", api.bound())
+		if api.bound() != 1 || answers["a"] != engine.Bound || len(answers) != 3 || b.InFlight() != 0 {
+			t.Errorf("%d binds, answers %v; want a alone bound", api.bound(), answers)
+		}
+		bind("b", "u2")
+		time.Sleep(time.Minute)
+		if answers["b"] != engine.Bound {
+			t.Errorf("a bind after the pause: %v", answers["b"])
 		}
 		b.Drain(t.Context())
 	})

@@ -133,7 +133,7 @@ func (s *Scheduler) tookOver(ctx context.Context) {
 }
 
 // obeyPauses lets the lease stop and start what acts. It comes before the election begins. Nothing has to be waited for
-// when a pause is read: what a turn under way still decides is held by the binder and the writer.
+// when a pause is read: what a turn under way still decides is recalled by the binder and held by the writer.
 func (s *Scheduler) obeyPauses(p *pausing) {
 	p.hold = func(on bool) {
 		s.World.Binder.Hold(on)

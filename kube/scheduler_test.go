@@ -52,7 +52,7 @@ func wholeStory(t *testing.T, elect bool, api *apiServer, story func(t *testing.
 			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, Meter: meter,
 		})
 		in := NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) }, api.kinds...)
-		world := NewWorld(t.Context(), WorldConfig{Binds: api, Patches: api, Events: api, Inbox: in, Metrics: m,
+		world := NewWorld(t.Context(), WorldConfig{Binds: api, Patches: api, Events: api, Inbox: in, Metrics: m, BindsInFlight: api.limit,
 			Answer: func(done engine.Event) { w.Loop.Answer(done) }, Reporter: v1.DefaultSchedulerName, Hostname: "host"})
 		w.Scheduler = &Scheduler{Informers: NewInformers(api, in), World: world,
 			Loop: NewLoop(LoopConfig{Engine: eng, Inbox: in, Carrier: world, Metrics: m, Meter: meter, Observers: api.observers})}

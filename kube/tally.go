@@ -120,6 +120,7 @@ func (t *tally) bindDone(done engine.BindDone) {
 		return
 	}
 	switch {
+	case done.Outcome == engine.BindRecalled && !p.recalled: // nobody asked: binds are held
 	case done.Outcome == engine.BindRecalled:
 		t.m.conflicts.WithLabelValues("recalled").Inc()
 	case p.recalled:

@@ -77,7 +77,7 @@ const (
 	BoundElsewhere
 	// PodVanished: the pod is gone, or another pod of the same name is in its place.
 	PodVanished
-	// BindRecalled: the bind was taken back before it was sent, as a Recall asked.
+	// BindRecalled: the bind was taken back before it was sent, as a Recall asked or because binds are held for a while.
 	BindRecalled
 )
 

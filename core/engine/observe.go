@@ -190,6 +190,9 @@ func (e *Engine) bindDone(ev BindDone) {
 			e.recheck(onNode(f.pod, f.node)) // the Recall came too late, and the pod takes room that others were left
 		}
 	case ev.Outcome == BindRecalled:
+		if f.recalled == "" {
+			f.recalled = ev.Message // not we asked
+		}
 		e.comeBack(f)
 	case ev.Outcome == BindFailed:
 		e.letGo(f)
