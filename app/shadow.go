@@ -153,9 +153,19 @@ func (s *Shadow) Synced() <-chan struct{} { return s.onlooker.Loop.Synced() }
 // ErrNotSynced is why a shadow that has ended has nothing to report.
 var ErrNotSynced = errors.New("the cluster could not be listed in time; the log says why")
 
-// Run follows the scheduler until ctx ends or the time is over, and returns the last report. It runs once.
+// Run follows the scheduler until ctx ends or the time is over, and returns the last report, with an error also when it
+// could not be written to its file. It runs once.
 func (s *Shadow) Run(ctx context.Context) (record.ShadowReport, error) {
 	defer s.clients.Close()
+	if s.shadow.ReportFile != "" {
+		// A file that cannot be written is better known now than at the end.
+		if err := writeReport(s.shadow.ReportFile, s.judge.Report()); err != nil {
+			if s.server != nil {
+				s.server.Stop()
+			}
+			return record.ShadowReport{}, err
+		}
+	}
 	if s.server != nil {
 		var handlers map[string]http.Handler
 		if s.shadow.Handlers != nil {

@@ -60,6 +60,14 @@ func TestAShadowOfAClusterThatIsDown(t *testing.T) {
 	if r, err := s.Run(t.Context()); !errors.Is(err, ErrNotSynced) || r.Scheduler != "x" || r.Synced {
 		t.Errorf("%+v, %v", r, err)
 	}
+	o.Serve.Secure.BindPort = 0
+	missing, err := NewShadow(t.Context(), o, ShadowOptions{Scheduler: "x", ReportFile: filepath.Join(t.TempDir(), "missing", "report.json")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := missing.Run(t.Context()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a report that has no place is found out too late: %v", err)
+	}
 	if err := s.Ask(t.Context(), func(*engine.Engine) {}); err == nil {
 		t.Error("a shadow that has ended answers")
 	}

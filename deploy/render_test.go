@@ -155,7 +155,7 @@ func profiles(c config.Resolved) []string {
 // then refuses the object.
 func TestNamespacesAreWhereTheyBelong(t *testing.T) {
 	without := []string{"ClusterRole", "ClusterRoleBinding", "PriorityLevelConfiguration", "FlowSchema"}
-	for _, name := range []string{"canary", "replace"} {
+	for _, name := range []string{"canary", "replace", "shadow"} {
 		for _, o := range overlay(t, name) {
 			want := "kube-system"
 			if slices.Contains(without, o.GetKind()) {

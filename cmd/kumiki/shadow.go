@@ -49,10 +49,10 @@ func (f *shadowFlags) follow(ctx context.Context, io streams, o app.Options) err
 		return err
 	}
 	report, err := s.Run(ctx)
-	if err != nil {
-		return err
+	if report.Scheduler == "" {
+		return err // it has not begun
 	}
-	return text.Shadow(io.Out, report, false)
+	return errors.Join(text.Shadow(io.Out, report, false), err)
 }
 
 func newShadowCommand(io streams) *cobra.Command {
