@@ -266,6 +266,7 @@ func (s *stage) run(all objects) *process {
 
 func (s *stage) kubeconfig(dir string) string { return s.kubeconfigOf("kube-system", "kumiki", dir) }
 
+// kubeconfigOf stands for the files that a pod finds its account in.
 func (s *stage) kubeconfigOf(namespace, name, dir string) string {
 	c := clientcmdapi.NewConfig()
 	c.Clusters["c"] = &clientcmdapi.Cluster{Server: s.rest.Host, CertificateAuthorityData: s.rest.CAData, CertificateAuthority: s.rest.CAFile}
@@ -406,13 +407,9 @@ func (s *stage) pausesForWhomeverMay() {
 	if _, err := s.client.RbacV1().RoleBindings(role.GetNamespace()).Create(ctx, binding, metav1.CreateOptions{}); err != nil {
 		s.Fatal(err)
 	}
-	program := filepath.Join(s.TempDir(), "kumiki")
-	if err := os.Symlink(s.binary, program); err != nil {
-		s.Fatal(err)
-	}
 	as := func(name, verb string) error {
 		file := s.kubeconfigOf("default", name, s.TempDir())
-		out, err := exec.CommandContext(ctx, program, verb, "--scheduler-lease=kube-system/kumiki", "--kubeconfig="+file).CombinedOutput()
+		out, err := s.kumiki(verb, "--scheduler-lease=kube-system/kumiki", "--kubeconfig="+file).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("kumiki %s by %s: %w: %s", verb, name, err, out)
 		}

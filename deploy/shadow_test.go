@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
@@ -92,7 +91,7 @@ func TestWhatIsDeployedFollows(t *testing.T) {
 	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 	l.Close()
 	here = append(here, fmt.Sprint(container.Ports[0].ContainerPort), port)
-	args := []string{"--bind-address=127.0.0.1", "--kubeconfig=" + s.kubeconfigOf(dir, pod.ServiceAccountName)}
+	args := []string{"--bind-address=127.0.0.1", "--kubeconfig=" + s.kubeconfigOf("kube-system", pod.ServiceAccountName, dir)}
 	for _, a := range container.Args {
 		args = append(args, strings.NewReplacer(here...).Replace(a))
 	}
@@ -142,19 +141,4 @@ func (s *stage) start(out *bytes.Buffer, args ...string) *process {
 	go func() { p.gone <- p.cmd.Wait() }()
 	s.Cleanup(p.end)
 	return p
-}
-
-// kubeconfigOf stands for the files that a pod finds its account in.
-func (s *stage) kubeconfigOf(dir, account string) string {
-	s.Helper()
-	c := clientcmdapi.NewConfig()
-	c.Clusters["c"] = &clientcmdapi.Cluster{Server: s.rest.Host, CertificateAuthorityData: s.rest.CAData, CertificateAuthority: s.rest.CAFile}
-	c.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: s.token("kube-system", account)}
-	c.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	c.CurrentContext = "x"
-	path := filepath.Join(dir, "kubeconfig")
-	if err := clientcmd.WriteToFile(*c, path); err != nil {
-		s.Fatal(err)
-	}
-	return path
 }

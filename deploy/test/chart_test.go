@@ -58,21 +58,26 @@ func read(t *testing.T, text string) objects {
 	return all
 }
 
-// install renders the chart with Helm's own engine, after Helm has judged the values by their schema.
-func install(release, values string) (string, error) {
+// render renders the chart with Helm's own engine, after Helm has judged the values by their schema: file -> text.
+func render(release, values string) (map[string]string, error) {
 	c, err := loader.LoadDir("../helm/kumiki")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	given, err := chartutil.ReadValues([]byte(values))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: release, Namespace: "kube-system", IsInstall: true}, nil)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	files, err := engine.Engine{Strict: true}.Render(c, all)
+	return engine.Engine{Strict: true}.Render(c, all)
+}
+
+// install is what would be applied.
+func install(release, values string) (string, error) {
+	files, err := render(release, values)
 	if err != nil {
 		return "", err
 	}
@@ -171,6 +176,26 @@ monitoring: {enabled: true, board: false, labels: {release: prometheus}, prometh
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+}
+
+// TestWhoeverInstallsIsToldWhatToDo: the notes name the lease and the profiles that were set. It catches notes that go on to
+// tell what the defaults are.
+func TestWhoeverInstallsIsToldWhatToDo(t *testing.T) {
+	for values, want := range map[string][]string{
+		"mode: canary":  {"get lease other", "schedulerName is one of its profiles: kumiki."},
+		"mode: replace": {"get lease kube-scheduler", "kumiki stands by"},
+		"{leaseName: mine, profiles: [{schedulerName: batch}, {schedulerName: web}]}": {"--scheduler-lease kube-system/mine", "profiles: batch web."},
+	} {
+		files, err := render("other", values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if notes := files["kumiki/templates/NOTES.txt"]; !strings.Contains(notes, w) {
+				t.Errorf("%s: no %q in\n%s", values, w, notes)
+			}
 		}
 	}
 }
