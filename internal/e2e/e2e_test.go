@@ -33,6 +33,9 @@ import (
 // schedulerEnv makes this test binary a scheduler with the kubeconfig that it names: a process that can be killed.
 const schedulerEnv = "KUMIKI_E2E_SCHEDULER"
 
+// coordinatedEnv makes that scheduler let the API server choose who leads.
+const coordinatedEnv = "KUMIKI_E2E_COORDINATED"
+
 func TestMain(m *testing.M) {
 	kubeconfig := os.Getenv(schedulerEnv)
 	if kubeconfig == "" {
@@ -50,7 +53,9 @@ func TestMain(m *testing.M) {
 	}(os.Getppid())
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if err := app.Run(ctx, options(kubeconfig)); err != nil {
+	o := options(kubeconfig)
+	o.CoordinatedElection = os.Getenv(coordinatedEnv) != ""
+	if err := app.Run(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "scheduler:", err)
 		os.Exit(1)
 	}

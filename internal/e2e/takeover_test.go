@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -161,4 +162,39 @@ func (s *succession) bound() (n int) {
 		}
 	}
 	return n
+}
+
+// TestTheAPIServerChoosesWhoLeads runs two schedulers with the gate CoordinatedLeaderElection, here and in the API server: each
+// stands, one is given the lease, and when it dies the other is. It would fail with a candidate that the API server does not
+// take for one of this lease, and with rights beyond those of the role system:kube-scheduler.
+func TestTheAPIServerChoosesWhoLeads(t *testing.T) {
+	t.Setenv(coordinatedEnv, "true")
+	cluster := testcluster.Start(t, testcluster.Options{NodeSpec: tenNodes, NoHeartbeats: true,
+		FeatureGates: "CoordinatedLeaderElection=true", RuntimeConfig: "coordination.k8s.io/v1beta1=true"})
+	s := &succession{t: t, client: adminClient(t, cluster)}
+	s.history = checker.Follow(t.Context(), s.client)
+	for i := range s.both {
+		s.both[i] = startProcess(t, cluster.SchedulerKubeconfig)
+	}
+	s.burst("first", 20)
+	allBound(t, s.client, s.total)
+	lease, err := s.client.CoordinationV1().Leases("kube-system").Get(t.Context(), "kube-scheduler", metav1.GetOptions{})
+	if err != nil || lease.Spec.Strategy == nil || *lease.Spec.Strategy != coordinationv1.OldestEmulationVersion {
+		t.Errorf("the lease was not given by the API server: %+v, %v", lease.Spec, err)
+	}
+	eventually(t, "both stand", func() (bool, string) {
+		candidates, err := s.client.CoordinationV1beta1().LeaseCandidates("kube-system").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		n := 0
+		for _, c := range candidates.Items {
+			if c.Spec.LeaseName == "kube-scheduler" {
+				n++
+			}
+		}
+		return n >= 2, fmt.Sprint(n)
+	})
+	s.strike("killed", syscall.SIGKILL)
+	judge(t, s.client, s.history)
 }
