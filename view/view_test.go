@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -114,6 +116,38 @@ func TestRefusals(t *testing.T) {
 	if code := get(t, stopped.Handler(), "/kumiki/v1/queue", &s); code != 503 || s.Message != "the scheduler does not answer: the loop has ended" {
 		t.Errorf("stopped: %d %+v", code, s)
 	}
+}
+
+// TestReport: what read gives, or why it gives nothing; nothing but reading is answered.
+// Fault: an error that reads like an empty report.
+func TestReport(t *testing.T) {
+	var failed error
+	server := httptest.NewServer(Report(func(context.Context) (any, error) { return map[string]int{"pods": 3}, failed }))
+	t.Cleanup(server.Close)
+	for _, tt := range []struct {
+		method string
+		err    error
+		code   int
+		want   string
+	}{
+		{"GET", nil, 200, `{"pods":3}`}, {"GET", errors.New("gone"), 503, "gone"}, {"POST", nil, 405, ""},
+	} {
+		failed = tt.err
+		request, err := http.NewRequestWithContext(t.Context(), tt.method, server.URL+Prefix+"shadow", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(reply.Body)
+		reply.Body.Close()
+		if err != nil || reply.StatusCode != tt.code || !strings.Contains(string(text), tt.want) {
+			t.Errorf("%s: %v, %d %s, want %d %s", tt.method, err, reply.StatusCode, text, tt.code, tt.want)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
 }
 
 // TestDecisionsAreCopied: the engine may use its slices again after Decided.

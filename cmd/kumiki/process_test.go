@@ -100,7 +100,8 @@ current-context: c
 type served struct {
 	t    *testing.T
 	cmd  *exec.Cmd
-	errs bytes.Buffer // to be read after the end
+	out  bytes.Buffer // to be read after the end, as errs
+	errs bytes.Buffer
 	gone chan error
 	url  string
 }
@@ -116,7 +117,7 @@ func serveWith(t *testing.T, line ...string) *served {
 	s := &served{t: t, gone: make(chan error, 1), url: fmt.Sprintf("https://127.0.0.1:%d", port)}
 	s.cmd = program(append([]string{"kube-scheduler", "--kubeconfig=" + nobody(t), "--leader-elect=false", "--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", port), "--authentication-skip-lookup", "--authorization-always-allow-paths=/livez,/metrics,/flagz,/statusz"}, line...)...)
-	s.cmd.Stderr = &s.errs
+	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.errs
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

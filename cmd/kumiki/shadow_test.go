@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -72,5 +73,26 @@ func TestShadowShow(t *testing.T) {
 	}
 	if code, out, _ := command(t, "kumiki", "shadow"); code != 0 || !strings.Contains(out, "show") {
 		t.Errorf("kumiki shadow: code %d\n%s", code, out)
+	}
+}
+
+// TestTheShadowAnswers: the report stands beside the other answers, also before there is anything to tell; at the end the
+// page is the only thing on standard output.
+// Faults: a report that hides behind the other answers; a page that is mixed with the log.
+func TestTheShadowAnswers(t *testing.T) {
+	s := serveWith(t, "--shadow=theirs", "--authorization-always-allow-paths=/livez,/kumiki/v1/shadow,/kumiki/v1/queue")
+	var report record.ShadowReport
+	if text, err := s.get("/kumiki/v1/shadow", &tls.Config{}); err != nil || json.Unmarshal([]byte(text), &report) != nil || report.Scheduler != "theirs" || report.Profile != "default-scheduler" {
+		t.Errorf("%v: %s", err, text)
+	}
+	if text, err := s.get("/kumiki/v1/queue", &tls.Config{}); err != nil || !strings.Contains(text, `"counts"`) {
+		t.Errorf("%v: %s", err, text)
+	}
+	said := s.end()
+	if page := s.out.String(); !strings.HasPrefix(page, "Shadow of theirs for ") || !strings.Contains(page, "nothing was judged") {
+		t.Errorf("at its end it prints %q", page)
+	}
+	if !strings.Contains(said, "nothing is written") {
+		t.Errorf("the log does not say what runs:\n%s", said)
 	}
 }
