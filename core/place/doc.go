@@ -4,13 +4,20 @@
 //
 // Every node is looked at. Pods that node-local plugins cannot tell apart (cluster.PodSpec.Alike) form a class: the
 // verdict and the raw scores of every row are kept per class, and a decision brings only the rows up to date that changed
-// since the class was last used. Wide plugins, which look at more than one row, run anew for each decision on top of that
-// (plugin.WideFilter, plugin.WideScorer); where none has anything to say, what remains per decision is one pass over a
-// column of totals.
+// since the class was last used. There are three ways on from there, and they come to the same (see Path):
 //
-// What leaves this path: rows with nominated pods are judged singly in their plain form, twice; a pod that can go to a few
-// named nodes only (daemon pods) is judged on those alone, without a class; and pods in which foreign code takes part are
-// ranked from a list of the nodes that fit.
+//   - Ranked. Where only the class has a say, its totals are kept in order (ranking): the best row, how many tie with it
+//     and the k-th of them are found without a look at any row.
+//   - Grouped. Wide plugins look at more than one row (plugin.WideFilter, plugin.WideScorer). Those that spread, attract and
+//     repel pods tell rows apart by few things (plugin.Facet): the zone, how many of the pods counted are on the node. Rows
+//     of equal facets form a group, each group is ranked, and a decision asks the plugins about a row of each.
+//   - Scanned. Wide plugins run on every row: for pods with volumes or devices, where there are too many groups, and where
+//     something holds for single rows in this decision.
+//
+// What leaves the first two: verdicts that nominated pods change, for rows with nominated pods are judged singly in their
+// plain form, twice; a pod that is nominated itself; a pod that can go to a few named nodes only (daemon pods), which is judged
+// on those alone, without a class; a strategy that ranks fewer nodes; foreign code, which ranks a list of the nodes that
+// fit; and preferences measured by nodes of which a wide filter leaves some out.
 //
 // Strategies that rank fewer nodes (Search) choose among verdicts that are there already: they change which nodes count,
 // not what is known of them.
