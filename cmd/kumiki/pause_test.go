@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -114,13 +112,8 @@ func (p *pausable) do(t *testing.T, a ...string) (stdout, stderr string, code in
 	t.Helper()
 	server := httptest.NewServer(p)
 	defer server.Close()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n", server.URL)
-	if err := os.WriteFile(kubeconfig, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	var out, complaints bytes.Buffer
-	code = run(t.Context(), append(append([]string{"kumiki"}, a...), "--kubeconfig", kubeconfig), streams{In: strings.NewReader(""), Out: &out, Err: &complaints})
+	code = run(t.Context(), append(append([]string{"kumiki"}, a...), "--kubeconfig", kubeconfigAt(t, server.URL)), streams{In: strings.NewReader(""), Out: &out, Err: &complaints})
 	return out.String(), complaints.String(), code
 }
 

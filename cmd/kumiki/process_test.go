@@ -87,13 +87,16 @@ func TestVersion(t *testing.T) {
 }
 
 // nobody is a kubeconfig of an API server that is not there.
-func nobody(t *testing.T) string {
-	return file(t, `apiVersion: v1
+func nobody(t *testing.T) string { return kubeconfigAt(t, "http://127.0.0.1:1") }
+
+// kubeconfigAt is a file that names an API server.
+func kubeconfigAt(t *testing.T, url string) string {
+	return file(t, fmt.Sprintf(`apiVersion: v1
 kind: Config
-clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+clusters: [{name: c, cluster: {server: %q}}]
 contexts: [{name: c, context: {cluster: c}}]
 current-context: c
-`)
+`, url))
 }
 
 // served is a scheduler that answers and knows no API server.
