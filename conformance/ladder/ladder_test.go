@@ -88,7 +88,7 @@ func (g *ground) look() string {
 	})
 
 	viewer := "--kubeconfig=" + g.cluster.ViewerKubeconfig
-	g.mayOnlyRead()
+	g.mayOnlyRead(g.cluster.ViewerKubeconfig)
 	reasons := g.judge(theirs, "why", "pod/stuck", "-n", space, "--offline", viewer, "-o", "json")
 	file := filepath.Join(g.dir, "picture.tape")
 	g.run(g.programs.kumiki, "capture", "--to", file, viewer)
@@ -118,10 +118,10 @@ func (g *ground) look() string {
 	return fmt.Sprintf("%d pods; both say: %s; picture of %d bytes without secrets", made, reasons, len(picture))
 }
 
-// mayOnlyRead makes sure that the account of this step proves something.
-func (g *ground) mayOnlyRead() {
+// mayOnlyRead makes sure that the account of a step proves something.
+func (g *ground) mayOnlyRead(kubeconfig string) {
 	g.Helper()
-	cfg, err := clientcmd.BuildConfigFromFlags("", g.cluster.ViewerKubeconfig)
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	g.must(err)
 	viewer := kubernetes.NewForConfigOrDie(cfg)
 	_, err = viewer.CoreV1().Secrets(space).List(g.ctx, metav1.ListOptions{})
@@ -157,19 +157,22 @@ func (g *ground) judge(theirs string, args ...string) string {
 	return strings.Join(said, ", ")
 }
 
-// shadow lets kumiki follow kube-scheduler, with the rights of somebody who may read all but secrets, first under load and
+// shadow lets kumiki follow kube-scheduler, with what deploy/kustomize/shadow gives it and nothing more, first under load and
 // then with one pod at a time, when both certainly look at the same cluster. Faults: a pick that the other's filters do
 // not allow; scores that differ, as then the other's node is not among the best; a shadow that needs a right to write.
 func (g *ground) shadow() string {
 	file := filepath.Join(g.dir, "shadow.json")
-	viewer := g.cluster.ViewerKubeconfig
-	follower := g.scheduler(g.programs.kumiki, g.configuration("base", viewer), viewer, "--shadow="+v1.DefaultSchedulerName, "--shadow-report="+file)
+	g.kubectl("apply", "-k", manifests+"shadow")
+	reader := g.account("kumiki-shadow")
+	g.mayOnlyRead(reader)
+	follower := g.scheduler(g.programs.kumiki, g.configuration("shadow", reader), reader, "--shadow="+v1.DefaultSchedulerName, "--shadow-report="+file)
 	g.load.on(v1.DefaultSchedulerName)
 	g.during(4 * time.Second)
 	made := g.settle()
 	g.nothingOversold()
 	g.oneByOne(10)
 	g.must(follower.end(syscall.SIGTERM))
+	g.kubectl("delete", "-k", manifests+"shadow", "--wait=false")
 	if code := follower.ended(); code != 0 {
 		g.Errorf("the shadow ended with exit code %d", code)
 	}
