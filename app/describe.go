@@ -47,9 +47,11 @@ type PluginDescription struct {
 type FastPath struct {
 	On bool `json:"on"`
 	// OffBy is the plugin that turned it off, which may be the plugin itself; Why is the reason, and Pods for which pods.
-	OffBy string `json:"offBy,omitempty"`
-	Why   string `json:"why,omitempty"`
-	Pods  string `json:"pods,omitempty"`
+	// Groups tells that pods which leave the fast path are judged by groups of nodes, as long as there are few of them.
+	Groups bool   `json:"groups,omitempty"`
+	OffBy  string `json:"offBy,omitempty"`
+	Why    string `json:"why,omitempty"`
+	Pods   string `json:"pods,omitempty"`
 }
 
 // ExtenderDescription is about an extender.
@@ -122,7 +124,8 @@ func fastFilters(p engine.Profile) map[string]*FastPath {
 		_, wide := f.(plugin.WideFilter)
 		switch {
 		case wide:
-			out[name] = off(name)
+			_, groups := f.(plugin.GroupScorer) // whoever scores by groups filters by groups
+			out[name] = off(name, groups)
 		case first != "":
 			out[name] = &FastPath{OffBy: first, Why: "comes after " + first + ", which is asked anew for each decision", Pods: "pods that it does not skip"}
 		default:
@@ -140,7 +143,8 @@ func fastScores(p engine.Profile) map[string]*FastPath {
 	out := map[string]*FastPath{}
 	for _, s := range p.Scorers {
 		if _, wide := s.Scorer.(plugin.WideScorer); wide {
-			out[s.Name()] = off(s.Name())
+			_, groups := s.Scorer.(plugin.GroupScorer)
+			out[s.Name()] = off(s.Name(), groups)
 		} else {
 			out[s.Name()] = &FastPath{On: true}
 		}
@@ -148,9 +152,9 @@ func fastScores(p engine.Profile) map[string]*FastPath {
 	return out
 }
 
-func off(name string) *FastPath {
+func off(name string, groups bool) *FastPath {
 	reason := perDecision[name]
-	return &FastPath{OffBy: name, Why: reason.why, Pods: reason.pods}
+	return &FastPath{OffBy: name, Groups: groups, Why: reason.why, Pods: reason.pods}
 }
 
 func describeExtender(e configv1.Extender) ExtenderDescription {

@@ -45,7 +45,7 @@ func TestWhoTurnsTheFastPathOff(t *testing.T) {
 		t.Errorf("NodeResourcesFit: %+v", fit)
 	}
 	spread := about(t, p, config.PodTopologySpread)
-	if spread.Filter.On || spread.Filter.OffBy != config.PodTopologySpread || spread.Score.On || spread.Filter.Why != "counts pods on other nodes" {
+	if spread.Filter.On || !spread.Filter.Groups || !spread.Score.Groups || spread.Filter.OffBy != config.PodTopologySpread || spread.Score.On || spread.Filter.Why != "counts pods on other nodes" {
 		t.Errorf("PodTopologySpread: %+v, %+v", spread.Filter, spread.Score)
 	}
 	if behind := about(t, p, config.NodeDeclaredFeatures).Filter; behind.On || behind.OffBy != config.VolumeRestrictions {

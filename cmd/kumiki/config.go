@@ -53,7 +53,8 @@ func newShowCommand(io streams) *cobra.Command {
 
 As a table: what each plugin of each profile does, and whether it is on the fast path, which keeps what a plugin says of a
 node until the node changes. A plugin that looks at more than one node turns it off for the pods that it does not skip, and
-for the filters behind it; an extender, for the pods that it takes. Besides, nodes with nominated pods are always judged
+for the filters behind it; an extender, for the pods that it takes. Where it says groups, such pods are judged by groups of
+nodes that the plugin cannot tell apart, as long as there are few. Besides, nodes with nominated pods are always judged
 singly.
 
 As yaml or json: a file that can be used, by kube-scheduler too. With --fast-path, the table's content instead.`,
@@ -176,6 +177,9 @@ func pluginLine(pl app.PluginDescription, wide bool) string {
 			return "on"
 		}
 		reason = f.Pods + ": " + f.Why
+		if f.Groups {
+			return "groups"
+		}
 		return "off"
 	}
 	points := ""
