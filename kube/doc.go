@@ -13,6 +13,7 @@
 //   - Writer: the writes before binds, and what takes them back, one pod after another for itself; the duty to answer each
 //     Prepare exactly once.
 //   - Patcher: the PodScheduled conditions under way; the newest of a pod wins.
+//   - Election: the lease: whether nobody else can lead at this moment, and the pause that people keep on it.
 //   - EventWriter: the events under way; the oldest go when there are too many.
 //
 // Rejected: shared informers, because they keep the API objects, about 4 KiB for each bound pod where a compact record

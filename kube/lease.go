@@ -30,6 +30,9 @@ const (
 	EndpointAnnotation = "kumiki.dev/endpoint"
 	// CAAnnotation is the PEM of what the endpoint's certificate is checked against, in base64.
 	CAAnnotation = "kumiki.dev/ca"
+	// HolderAnnotation is the identity of the kumiki that wrote the others: another scheduler that takes the lease leaves
+	// them where they are.
+	HolderAnnotation = "kumiki.dev/holder"
 )
 
 // Endpoint is where a scheduler answers.
@@ -163,11 +166,13 @@ func (l *leaseLock) annotate(lease *coordinationv1.Lease) (held bool) {
 	if !held || l.endpoint.Address == "" {
 		delete(lease.Annotations, EndpointAnnotation)
 		delete(lease.Annotations, CAAnnotation)
+		delete(lease.Annotations, HolderAnnotation)
 		return held
 	}
 	if lease.Annotations == nil {
 		lease.Annotations = map[string]string{}
 	}
+	lease.Annotations[HolderAnnotation] = l.identity
 	lease.Annotations[EndpointAnnotation] = l.endpoint.Address
 	lease.Annotations[CAAnnotation] = base64.StdEncoding.EncodeToString(l.endpoint.CA)
 	return held

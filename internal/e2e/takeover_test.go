@@ -138,8 +138,9 @@ func TestATakeOverLosesNothing(t *testing.T) {
 
 	leader, _ := s.leads()
 	reason := "an upgrade"
-	go s.note(kube.PausedAnnotation, &reason)
-	s.burst("paused", 100)
+	s.burst("before", 50)
+	s.note(kube.PausedAnnotation, &reason)
+	s.burst("pausing", 50)
 	id := s.pausedBy("")
 	bound := s.bound()
 	s.burst("late", 20)

@@ -152,18 +152,19 @@ func TestWhyNot(t *testing.T) {
 		change func(*world)
 		want   string
 	}{
-		"no lease":      {func(w *world) { w.lease = nil }, "no scheduler runs: there is no lease kube-system/kube-scheduler"},
-		"nobody":        {func(w *world) { w.lease.Spec.HolderIdentity = nil }, "nobody holds lease"},
-		"upstream":      {func(w *world) { w.lease.Annotations = nil }, `is "host_1" and not kumiki`},
-		"left behind":   {func(w *world) { w.lease.Spec.RenewTime.Time = time.Now().Add(-time.Hour) }, "has not renewed it for 1h0m0s"},
-		"bad address":   {func(w *world) { w.lease.Annotations[kube.EndpointAnnotation] = "nonsense" }, "missing port"},
-		"bad ca":        {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "!" }, "annotation kumiki.dev/ca"},
-		"wrong ca":      {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "" }, "certificate"},
-		"forbidden":     {func(w *world) { w.cfg.BearerToken = "stranger" }, `nonResourceURLs ["/kumiki/*"]`},
-		"anonymous":     {func(w *world) { w.cfg.BearerToken = "" }, "could not tell who you are"},
-		"does not run":  {func(w *world) { w.scheduler.Close() }, "does not answer"},
-		"api down":      {func(w *world) { w.cfg.Host = "http://127.0.0.1:1" }, "reading lease kube-system/kube-scheduler"},
-		"bad client ca": {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "bm9wZQ==" }, "client of the scheduler"},
+		"no lease":          {func(w *world) { w.lease = nil }, "no scheduler runs: there is no lease kube-system/kube-scheduler"},
+		"nobody":            {func(w *world) { w.lease.Spec.HolderIdentity = nil }, "nobody holds lease"},
+		"upstream":          {func(w *world) { w.lease.Annotations = nil }, `is "host_1" and not kumiki`},
+		"upstream after us": {func(w *world) { w.lease.Annotations[kube.HolderAnnotation] = "host_0" }, `left there by "host_0"`},
+		"left behind":       {func(w *world) { w.lease.Spec.RenewTime.Time = time.Now().Add(-time.Hour) }, "has not renewed it for 1h0m0s"},
+		"bad address":       {func(w *world) { w.lease.Annotations[kube.EndpointAnnotation] = "nonsense" }, "missing port"},
+		"bad ca":            {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "!" }, "annotation kumiki.dev/ca"},
+		"wrong ca":          {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "" }, "certificate"},
+		"forbidden":         {func(w *world) { w.cfg.BearerToken = "stranger" }, `nonResourceURLs ["/kumiki/*"]`},
+		"anonymous":         {func(w *world) { w.cfg.BearerToken = "" }, "could not tell who you are"},
+		"does not run":      {func(w *world) { w.scheduler.Close() }, "does not answer"},
+		"api down":          {func(w *world) { w.cfg.Host = "http://127.0.0.1:1" }, "reading lease kube-system/kube-scheduler"},
+		"bad client ca":     {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "bm9wZQ==" }, "client of the scheduler"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

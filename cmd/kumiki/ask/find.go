@@ -78,6 +78,9 @@ func usable(lease *coordinationv1.Lease, now time.Time) error {
 		return fmt.Errorf("the scheduler that holds lease %s is %q and not kumiki, or serves no https: the lease has no annotation %s",
 			name, holder, kube.EndpointAnnotation)
 	}
+	if wrote := lease.Annotations[kube.HolderAnnotation]; wrote != "" && wrote != holder {
+		return fmt.Errorf("the scheduler that holds lease %s is %q and not kumiki: the address in the lease was left there by %q", name, holder, wrote)
+	}
 	// Clocks differ, so only a lease that is long overdue counts as left behind.
 	s := lease.Spec
 	if s.RenewTime != nil && s.LeaseDurationSeconds != nil {
