@@ -81,11 +81,12 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		return ErrLeaseLost
 	case <-ctx.Done():
 	}
-	s.retire(inside)
-	resign()
-	if over != nil {
-		<-over
-	}
+	s.retire(inside, func() {
+		resign()
+		if over != nil {
+			<-over
+		}
+	})
 	return nil
 }
 
@@ -152,8 +153,9 @@ func (s *Scheduler) Paused() *Pause {
 	return s.Election.Paused()
 }
 
-// retire stops deciding and lets what is under way end, while the lease is still ours.
-func (s *Scheduler) retire(ctx context.Context) {
+// retire stops deciding and lets what is under way end, while the lease is still ours. Events are written when it is given
+// back: the next leader need not wait for them.
+func (s *Scheduler) retire(ctx context.Context, giveBack func()) {
 	log := klog.FromContext(ctx)
 	log.Info("Handing over: no more decisions")
 	s.Loop.Decide(false)
@@ -169,8 +171,10 @@ func (s *Scheduler) retire(ctx context.Context) {
 	settle() // outcomes of the last writes become binds
 	s.World.Binder.Drain(patience)
 	settle() // outcomes of the last binds become events
-	s.World.Stop(patience)
+	s.World.Patcher.Stop()
+	giveBack()
 	log.Info("Handing over: done")
+	s.World.Events.Stop(patience)
 }
 
 // expired is a context without patience.

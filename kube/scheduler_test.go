@@ -228,6 +228,26 @@ func TestTheEndHandsOver(t *testing.T) {
 	})
 }
 
+// TestTheNextLeaderDoesNotWaitForEvents: an API server that takes no events holds up the end, and not the lease. It would
+// fail with a hand-over that writes events first.
+func TestTheNextLeaderDoesNotWaitForEvents(t *testing.T) {
+	wholeStory(t, true, newAPIServer(pendingPod("p", "u1")), func(t *testing.T, w *whole) {
+		w.after(time.Second)
+		under := func(n int) {
+			w.World.Events.mu.Lock()
+			defer w.World.Events.mu.Unlock()
+			w.World.Events.running += n
+		}
+		under(1) // an event whose answer does not come
+		w.end()
+		w.after(2 * time.Second)
+		if left := *holder(t, w.api).Spec.HolderIdentity; left != "" {
+			t.Errorf("the lease is still held by %s", left)
+		}
+		under(-1)
+	})
+}
+
 func holder(t *testing.T, api *apiServer) *coordinationv1.Lease {
 	t.Helper()
 	lease, err := api.CoordinationV1().Leases("kube-system").Get(t.Context(), "kube-scheduler", metav1.GetOptions{})
