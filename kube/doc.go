@@ -9,7 +9,7 @@
 //     what the engine was told of each. Level-triggered: a key waits at most once, and what is told is the difference
 //     between newest and told. So the backlog is bounded by the number of objects, whatever the API server sends.
 //   - Loop: the engine. One goroutine; batches of events alternate with cycles, by count.
-//   - Binder: the binds under way, and the duty to answer each exactly once.
+//   - Binder: the binds under way, and the duty to answer each exactly once. One that was not begun can be recalled.
 //   - Writer: the writes before binds, and what takes them back, one pod after another for itself; the duty to answer each
 //     Prepare exactly once.
 //   - Patcher: the PodScheduled conditions under way; the newest of a pod wins.
@@ -18,7 +18,7 @@
 //
 // Rejected: shared informers, because they keep the API objects, about 4 KiB for each bound pod where a compact record
 // costs a tenth, and because their handlers would need a second queue to coalesce in. Rejected: a bind with the pod's
-// resourceVersion as precondition, because our own status patches would refuse our own binds. Rejected: patching the
-// condition without that precondition, because a late patch of PodScheduled=False would overwrite the True that a bind
-// sets.
+// resourceVersion as precondition, because our own status patches would refuse our own binds
+// (docs/design/0003-fencing.md). Rejected: patching the condition without that precondition, because a late patch of
+// PodScheduled=False would overwrite the True that a bind sets.
 package kube

@@ -72,6 +72,7 @@ func (w *world) send(ev engine.Event) {
 	w.taped = engine.AppendEvent(w.taped, ev)
 	w.played = engine.AppendEffects(w.played, effects)
 	for _, f := range effects {
+		w.checkOurs(f)
 		switch f := f.(type) {
 		case engine.Bind:
 			if slices.ContainsFunc(flights, func(was engine.Flight) bool { return was.Decision == f.Decision && was.Recalled }) {
