@@ -28,6 +28,8 @@ func faultyProcesses() []Case {
 		{ID: "F14", What: "kill -9 after a bind was applied, before its answer", Own: true, Run: faulty(2, killedAt(fault.SilentAfter()))},
 		{ID: "F15", What: "the leader is stopped for longer than its lease and goes on beside the next", Own: true, Run: stoppedLeader},
 		{ID: "F16", What: "the next leader's watch of pods lags behind the last binds of the one before", Own: true, Run: laggingStandby},
+		{ID: "F29a", What: "etcd stands still for 2 s, five times in a burst, as with a slow disk", Own: true, Run: faultyAs(patient, 3, slowDisk)},
+		{ID: "F32", What: "a tenth of a CPU, and GOMEMLIMIT=64MiB", Own: true, Run: faultyAs(Launch{Lease: 40 * time.Second, Env: []string{"GOMEMLIMIT=64MiB"}}, 3, starved)},
 		{ID: "F33", What: "20 s without a network between scheduler and API server, while pods end", Own: true, Run: faultyAs(Launch{MayDie: true}, 1, parted)},
 		{ID: "F35", What: "SIGTERM in the middle of binds", Own: true, Run: faulty(2, terminated)},
 	}
@@ -55,6 +57,60 @@ func dies(role testcluster.Role) func(context.Context, *Ground, *Scheduler, *fau
 		}
 		return g.full(ctx, 3*perNode-41)
 	}
+}
+
+func slowDisk(ctx context.Context, g *Ground, _ *Scheduler, _ *fault.Proxy) error {
+	stalls := make(chan error, 1)
+	go func() {
+		var failed error
+		for range 5 {
+			failed = errors.Join(failed, g.Cluster.Stop(testcluster.Etcd))
+			pause(ctx, 2*time.Second)
+			failed = errors.Join(failed, g.Cluster.Cont(testcluster.Etcd))
+			pause(ctx, time.Second)
+		}
+		stalls <- failed
+	}()
+	err := g.burst(ctx, "p", 80)
+	if failed := <-stalls; failed != nil {
+		return unjudged{failed}
+	}
+	if err != nil {
+		return err
+	}
+	if err := g.WantsAll(ctx, "p", 80, "*"); err != nil {
+		return err
+	}
+	return g.full(ctx, 3*perNode-80)
+}
+
+// starved lets the scheduler run for 10 ms of every 100.
+func starved(ctx context.Context, g *Ground, s *Scheduler, _ *fault.Proxy) error {
+	starving, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for starving.Err() == nil {
+			s.Signal(syscall.SIGSTOP)
+			pause(starving, 90*time.Millisecond)
+			s.Signal(syscall.SIGCONT)
+			pause(starving, 10*time.Millisecond)
+		}
+	}()
+	err := g.burst(ctx, "p", 80)
+	if err == nil {
+		err = g.WantsAll(ctx, "p", 80, "*")
+	}
+	if err == nil {
+		_, err = g.Healthy(ctx)
+	}
+	stop()
+	<-ended
+	s.Signal(syscall.SIGCONT)
+	if err != nil {
+		return err
+	}
+	return g.full(ctx, 3*perNode-80)
 }
 
 // killedAt kills the scheduler when binds are under way; what they hold is not known to its successor.
