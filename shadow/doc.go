@@ -12,6 +12,9 @@
 // at again for some seconds; it counts when it stays, and not when it settles. Scores are compared on the state at the
 // bind alone; the pods for which that was certainly the state of the decision too are counted apart as quiet.
 //
+// What the other scheduler writes before a bind is part of the state at the bind: a claim that it gave a volume or devices
+// of one node leaves no other choice, so that pods which wait for volumes agree by construction.
+//
 // Rejected: judging when the pod is first seen, on a state that may be minutes older than the decision; assuming our own
 // picks, after which the two clusters have nothing to do with each other any more.
 package shadow

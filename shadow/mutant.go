@@ -10,9 +10,10 @@ const (
 	noMutation       mutation = iota
 	believedAtOnce            // a dispute counts at the first look
 	neverSettled              // a later look settles nothing
-	changeIgnored             // a node that has just changed is disputed about
 	quietInBursts             // other pods on their way do not make a case less certain
 	quietInChange             // changes of the cluster do not make a case less certain
+	triedRest                 // pods that were tried in vain are never on their way
+	changeIgnored             // a node that has just changed is disputed about
 	gatesTimed                // the time behind gates counts as theirs
 	retriesTimed              // pods that were tried in vain count in their latency
 	refusedTwice              // each new condition counts again

@@ -49,8 +49,6 @@ type waiting struct {
 	// early pods pended before we looked: since when is not known.
 	early     bool
 	condition cluster.Condition
-	// told is the revision of the store when the condition was seen.
-	told uint64
 	// disputed pods have been counted as refused by them; each counts once.
 	disputed bool
 }
@@ -121,7 +119,7 @@ func (s *Shadow) pending(p *cluster.Pod) {
 	if p.Condition == w.condition {
 		return
 	}
-	w.condition, w.told = p.Condition, s.revision()
+	w.condition = p.Condition
 	if p.Condition.Reason == engine.ReasonUnschedulable && s.synced && !gated && !p.Terminating {
 		s.refuse(p, w)
 	}
@@ -132,23 +130,37 @@ func (w *waiting) tried() bool {
 	return w.condition.Reason == engine.ReasonUnschedulable || w.condition.Reason == engine.ReasonError
 }
 
-// fewWaiting is up to how many pending pods it is found out whether others may be on their way.
-const fewWaiting = 256
+const (
+	// fewWaiting is up to how many pending pods it is found out whether others may be on their way, and fewTried up to how
+	// many pods that were tried in vain are judged for that.
+	fewWaiting = 256
+	fewTried   = 8
+)
 
 // isQuiet tells whether the other scheduler certainly saw what we see when it decided on a pod: nothing has changed since
 // the pod was seen pending, and no other pod can have been decided and not be seen bound.
 func (s *Shadow) isQuiet(uid cluster.UID, w *waiting) bool {
-	now := s.revision()
-	if w.early || w.revision != now && mutant != quietInChange || len(s.waiting) > fewWaiting {
+	if w.early || w.revision != s.revision() && mutant != quietInChange || len(s.waiting) > fewWaiting {
 		return false
 	}
+	if mutant == quietInBursts {
+		return true
+	}
+	var tried []cluster.UID
 	for other, o := range s.waiting { // order: all must be at rest
-		atRest := o.gated || o.tried() && o.told == now
-		if other != uid && !atRest && mutant != quietInBursts {
+		switch {
+		case other == uid || o.gated:
+		case !o.tried() || len(tried) == fewTried:
 			return false
+		default:
+			tried = append(tried, other)
 		}
 	}
-	return true
+	return !slices.ContainsFunc(tried, func(other cluster.UID) bool {
+		// It may have been tried again since, if it fits by now.
+		j, known := s.judge(other, "")
+		return known && j.Feasible > 0 && mutant != triedRest
+	})
 }
 
 // bound judges the other scheduler's choice, which the engine does not know yet.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/internal/probe"
@@ -185,6 +186,12 @@ var stories = map[string]func(t failer){
 		w.node("n3", "1")
 		w.bind("e", "n1")
 		w.are("compared 5, quiet 2")
+		w.pod("tried", "6")
+		w.refuse("tried", "0/3 nodes are available: 3 Insufficient cpu.")
+		w.node("n4", "8") // by now it may be on its way there
+		w.pod("f", "100m")
+		w.bind("f", "n4")
+		w.are("compared 6, quiet 2")
 	},
 	"time behind gates is not theirs": func(t failer) {
 		w := tell(t)
@@ -273,10 +280,15 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// TestMutants puts each fault of mutant.go in and demands that a story sees it.
+// TestMutants puts each fault of mutant.go in and demands that a story sees it, and that random clusters see those that
+// TestWhoFollowsItselfHasNoQuarrel names.
 func TestMutants(t *testing.T) {
+	probe.QuickRapid(t, 3000)
 	for m := 1; m < shadow.Mutations; m++ {
 		restore := shadow.SetMutant(m)
+		if m <= shadow.SeenAtRandom && !probe.Fails(func(p *probe.T) { rapid.Check(p, func(t *rapid.T) { itself(t) }) }) {
+			t.Errorf("random clusters do not see mutant %d of shadow/mutant.go", m)
+		}
 		seen := ""
 		for name, story := range stories {
 			if probe.Fails(func(p *probe.T) { story(p) }) {
