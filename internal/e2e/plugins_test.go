@@ -16,7 +16,7 @@ import (
 func TestEveryPluginOnARealAPIServer(t *testing.T) {
 	var stories []story
 	for _, more := range [][]story{nodeStories(), resourceStories(), spreadStories(), affinityStories(), volumeStories(), deviceStories(),
-		searchStories()} {
+		searchStories(), goneStories()} {
 		stories = append(stories, more...)
 	}
 	tell(t, []string{configuration(profiles), configuration(profilesApart)}, stories)

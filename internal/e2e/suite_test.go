@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -61,9 +62,12 @@ const patience = 60 * time.Second
 type suite struct {
 	client  *kubernetes.Clientset
 	dynamic dynamic.Interface
+	// schedulers are those that play, one for each configuration.
+	schedulers []*app.Scheduler
 
-	mu   sync.Mutex
-	pods map[string]map[string]v1.Pod // namespace -> name -> pod, as last listed
+	mu      sync.Mutex
+	pods    map[string]map[string]v1.Pod // namespace -> name -> pod, as last listed
+	patches map[string]int               // path -> patches that schedulers sent
 }
 
 // stage is where one story plays.
@@ -82,7 +86,7 @@ func tell(t *testing.T, configurations []string, stories []story) {
 		t.Fatal(err)
 	}
 	cfg.QPS = -1
-	s := &suite{client: kubernetes.NewForConfigOrDie(cfg), dynamic: dynamic.NewForConfigOrDie(cfg)}
+	s := &suite{client: kubernetes.NewForConfigOrDie(cfg), dynamic: dynamic.NewForConfigOrDie(cfg), patches: map[string]int{}}
 	ctx, end := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -90,7 +94,10 @@ func tell(t *testing.T, configurations []string, stories []story) {
 
 	for _, text := range configurations {
 		o := app.DefaultOptions()
-		o.Kubeconfig = cluster.SchedulerKubeconfig
+		if o.Rest, err = kube.RestConfig(kube.ClientOptions{Kubeconfig: cluster.SchedulerKubeconfig}); err != nil {
+			t.Fatal(err)
+		}
+		o.Rest.Wrap(s.countPatches)
 		if o.Config, err = config.Parse([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
@@ -100,6 +107,7 @@ func tell(t *testing.T, configurations []string, stories []story) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		s.schedulers = append(s.schedulers, scheduler)
 		running.Go(func() {
 			if err := scheduler.Run(ctx); err != nil {
 				t.Errorf("a scheduler ended: %v", err)
@@ -123,6 +131,23 @@ func tell(t *testing.T, configurations []string, stories []story) {
 		})
 	}
 }
+
+// countPatches notes what is patched. The API server does not tell: a patch that changes nothing makes no new version.
+func (s *suite) countPatches(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPatch {
+			s.mu.Lock()
+			s.patches[r.URL.Path]++
+			s.mu.Unlock()
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls the function.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // nodeSpec describes the nodes of all stories.
 func nodeSpec(t *testing.T, stories []story) string {
