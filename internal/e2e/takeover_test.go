@@ -73,23 +73,26 @@ func (s *succession) burst(name string, n int) {
 func (s *succession) strike(name string, how syscall.Signal) {
 	old, id := s.leads()
 	before, began := len(s.tookOver()), s.history.Bound()
-	struck := make(chan time.Time, 1)
+	taken := make(chan [2]time.Duration, 1) // after the strike: until the lease has another holder, until a pod is bound again
 	go func() {
 		eventually(s.t, name+": the burst is under way", func() (bool, string) { return s.history.Bound() > began+20, "" })
-		struck <- time.Now()
+		at := time.Now()
 		old.signal(how)
+		eventually(s.t, name+": another leads", func() (bool, string) {
+			now := holder(s.t, s.client)
+			return now != id && now != "", now
+		})
+		won, bound := time.Since(at), s.history.Bound()
+		eventually(s.t, name+": the next leader binds", func() (bool, string) {
+			return s.history.Bound() > bound || s.history.Bound() == began+150, ""
+		})
+		taken <- [2]time.Duration{won, time.Since(at)}
 	}()
 	s.burst(name, 150)
-	at := <-struck
-	eventually(s.t, name+": another leads", func() (bool, string) {
-		now := holder(s.t, s.client)
-		return now != id && now != "", now
-	})
-	won, bound := time.Now(), s.history.Bound()
-	eventually(s.t, name+": the next leader binds", func() (bool, string) { return s.history.Bound() > bound || s.history.Bound() == s.total, "" })
+	after := <-taken
 	eventually(s.t, name+": the next leader says so", func() (bool, string) { return len(s.tookOver()) > before, "" })
-	s.t.Logf("%s: the lease had another holder after %.1f s, pods were bound again %.1f s later; take-overs so far: %v", name,
-		won.Sub(at).Seconds(), time.Since(won).Seconds(), s.tookOver())
+	s.t.Logf("%s: the lease had another holder after %.1f s, pods were bound again after %.1f s; take-overs so far: %v", name,
+		after[0].Seconds(), after[1].Seconds(), s.tookOver())
 	allBound(s.t, s.client, s.total)
 }
 
