@@ -70,15 +70,15 @@ func (e *Engine) conflicts(flights []*flight, found *cluster.Pod) (out []*flight
 	marks := make([]cluster.Mark, len(flights)) // flight i and the older ones are there, newer ones are not
 	for i, f := range slices.Backward(flights) {
 		marks[i] = trial.Checkpoint()
-		supposeGone(trial, f)
+		trial.Evict(f.pod.UID)
 	}
 	for i, f := range flights {
 		trial.Rollback(marks[i])
 		for _, lost := range out {
-			supposeGone(trial, lost)
+			trial.Evict(lost.pod.UID)
 		}
 		if mutant != judgedWithItself {
-			supposeGone(trial, f)
+			trial.Evict(f.pod.UID)
 		}
 		if no := e.judgeAgain(f); no != nil {
 			f.recalled = fmt.Sprintf("taken back from node %s: pod %s was bound there meanwhile, and now %s says: %s",
@@ -101,16 +101,8 @@ func (e *Engine) supposeRecalled(trial *cluster.Trial, node string) {
 		}
 	})
 	for _, f := range leaving {
-		supposeGone(trial, f)
+		trial.Evict(f.pod.UID)
 	}
-}
-
-// supposeGone takes a flight off its node, with all that is held for it.
-func supposeGone(trial *cluster.Trial, f *flight) {
-	for _, h := range slices.Backward(f.holds) {
-		h.hold.Release(trial, false)
-	}
-	trial.Evict(f.pod.UID)
 }
 
 // judgeAgain judges one flight on its node. One whose judging panics stands: it was decided, and nobody else may suffer.
@@ -128,7 +120,13 @@ func (e *Engine) judgeAgain(f *flight) (no *place.Refused) {
 	}()
 	s := e.store.Snapshot()
 	n, _ := s.Find(f.node)
-	return e.profiles[f.pod.Spec.SchedulerName].placer.Refuse(s, f.pod, n)
+	return e.profiles[f.pod.Spec.SchedulerName].placer.Refuse(s, f.pod, n, f.holdsBy)
+}
+
+// holdsBy tells whether a plugin holds something for the pod. Nobody takes that by binding a pod, and Ready tells when it is
+// lost otherwise; but the plugin's filter would find it taken, by the very pod that it is held for.
+func (f *flight) holdsBy(plugin string) bool {
+	return slices.ContainsFunc(f.holds, func(h held) bool { return h.by == plugin })
 }
 
 // recall takes back a flight that does not fit its node any more. A bind may have been sent: its answer decides. Writes

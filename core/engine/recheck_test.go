@@ -143,11 +143,10 @@ func (w *world) checkRechecked(node string, before []engine.Flight) {
 		with := beside
 		with.add(f.Pod)
 		why := with.against(f.Pod, s.Node(row))
-		locked := len(f.Pod.Spec.Labels) > 0 // its lock may be the reason, too
 		switch {
 		case why != "" && !f.Recalled:
 			w.t.Fatalf("pod %s goes on to %s: %s: %+v", f.Pod.Name, node, why, with)
-		case why == "" && f.Recalled && !locked:
+		case why == "" && f.Recalled:
 			w.t.Fatalf("pod %s is taken back from %s and fits there: %+v", f.Pod.Name, node, with)
 		}
 		if !f.Recalled {

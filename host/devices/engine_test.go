@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
@@ -25,6 +26,7 @@ type scheduler struct {
 	written map[string][]cluster.Write // pod -> what the engine asked to be written, not yet done
 	last    map[string]engine.Prepare  // pod -> the newest Prepare
 	log     []string
+	strange int // rounds of strangers
 }
 
 func newScheduler(t *testing.T) *scheduler {
@@ -60,6 +62,8 @@ func (s *scheduler) step(ev engine.Event) {
 		case engine.Condition:
 			why, _, _ := strings.Cut(effect.Message+" ", ". ") // what remedies say comes behind
 			s.log = append(s.log, effect.Pod.Name+": "+why)
+		case engine.Rechecked:
+			s.log = append(s.log, fmt.Sprintf("%d judged again on %s, %d do not fit", effect.Pods, effect.Node, effect.Conflicts))
 		case engine.Release:
 			s.carryOut(effect.Writes)
 			s.tell()
@@ -191,4 +195,37 @@ func TestExtendedResourcesThroughTheEngine(t *testing.T) {
 	if len(s.log) != 1 || !strings.HasPrefix(s.log[0], "p to ") {
 		t.Fatalf("written: %v", s.log)
 	}
+}
+
+// strangers lets another scheduler bind a pod that takes nothing to each node, and returns what came of it.
+func (s *scheduler) strangers() []string {
+	s.log = nil
+	for i, node := range []string{"a", "b"} {
+		p := &v1.Pod{}
+		p.Name, p.UID = "stranger", types.UID(fmt.Sprint("stranger-", s.strange, i))
+		p.Spec.SchedulerName, p.Spec.NodeName = "other", node
+		s.step(engine.PodSet{Pod: s.intake.Pod(p)})
+	}
+	s.strange++
+	return s.log
+}
+
+// TestDevicesOfAPodAreNotAgainstIt: pods on their way are judged again when another scheduler binds beside them. The
+// devices that they have been given are free for themselves, be it that the claim was there or is made for the pod, before
+// it is written and after. Catches an engine that judges a pod again with its claims still assumed to be allocated.
+func TestDevicesOfAPodAreNotAgainstIt(t *testing.T) {
+	s := newTwoGPUs(t)
+	s.tell()
+	s.claim("c", want("r", 1, model("new")))
+	s.tell()
+	s.enter("claims", uses("c"))
+	s.enter("extended", asks(gpuResource, "1"))
+	expect(t, "decided", s.run(), []string{"claims gets b/d0", "extended gets a/d0"})
+	both := []string{"1 judged again on a, 0 do not fit", "1 judged again on b, 0 do not fit"}
+	expect(t, "before anything is written", s.strangers(), both)
+	s.log = nil
+	s.write("claims", "")
+	s.write("extended", "")
+	expect(t, "written", s.log, []string{"claims to b", "extended to a"})
+	expect(t, "after it is written", s.strangers(), both)
 }
