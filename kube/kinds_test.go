@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -144,6 +145,35 @@ func TestWhatIsNotReadIsNotKept(t *testing.T) {
 			t.Errorf("%s lost an annotation that is read", kind)
 		}
 	}
+}
+
+// TestABudgetIsWhatPreemptionReads: the selector, how many pods may go, and which are going already. Catches one of them
+// left out, and an event for each pod of the budget that becomes healthy.
+func TestABudgetIsWhatPreemptionReads(t *testing.T) {
+	in, pods, nodes := newTestInbox(t, cluster.KindBudget)
+	budgets := newObjectStore(in, in.objects[0])
+	budget := func(rv string, allowed, healthy int32) *policyv1.PodDisruptionBudget {
+		least := intstr.FromInt32(2)
+		return &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b", UID: "u", ResourceVersion: rv, Labels: map[string]string{"l": rv}},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &least, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}},
+			Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed, CurrentHealthy: healthy, ObservedGeneration: int64(healthy),
+				DisruptedPods: map[string]metav1.Time{"going": metav1.Unix(7, 0)}},
+		}
+	}
+	pods.Replace(nil, "1")
+	nodes.Replace(nil, "1")
+	budgets.Replace([]any{budget("1", 1, 3)}, "1")
+	events, _ := in.Take(nil, 10)
+	kept := events[0].(engine.ObjectSet).Object.(*policyv1.PodDisruptionBudget)
+	if kept.Namespace != "ns" || kept.Spec.Selector.MatchLabels["app"] != "a" || kept.Status.DisruptionsAllowed != 1 ||
+		kept.Status.DisruptedPods["going"] != metav1.Unix(7, 0) {
+		t.Errorf("kept %+v", kept)
+	}
+	budgets.Update(budget("2", 1, 4))
+	expectTold(t, in, "")
+	budgets.Update(budget("3", 0, 2))
+	expectTold(t, in, "+PodDisruptionBudget:b")
 }
 
 // TestAKindThatCannotBeReadCountsAsEmpty starts with an API server without device claims, and with a role that does not
