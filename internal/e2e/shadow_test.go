@@ -41,10 +41,10 @@ profiles:
 `
 
 // TestShadow: two shadows follow a scheduler, as somebody who may list and watch and nothing else. The one with the same
-// weights agrees on every pod; the one that would fill nodes up sees regret, and says which plugin causes it. Neither has a
+// weights agrees on every pod that was certainly decided on what it sees; the one that would fill nodes up sees regret, and says which plugin causes it. Neither has a
 // quarrel about what fits, alone or in a burst, and neither sends a request that could write.
-// Faults: a judgement on the state after the bind; a tie that counts as regret; a profile that is not ours for the name;
-// an engine that decides.
+// Faults: a tie that counts as regret; a profile that keeps its own name and so takes nobody's pods; a lease or an event
+// of the shadow's own.
 func TestShadow(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{Nodes: 6, NoHeartbeats: true})
 	cfg, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig)
