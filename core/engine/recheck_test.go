@@ -75,12 +75,12 @@ func (w *world) stranger(ev engine.Event, flights []engine.Flight) string {
 		}
 	case engine.BindDone:
 		i := slices.IndexFunc(flights, func(f engine.Flight) bool { return string(f.Pod.UID) == ev.Pod.UID })
-		_, _, _, holds := s.PodOn(cluster.UID(ev.Pod.UID))
+		_, n, assumed, holds := s.PodOn(cluster.UID(ev.Pod.UID))
 		switch {
-		case i < 0 || !holds:
+		case i < 0 || !holds || s.NodeName(n) != flights[i].Node:
 		case ev.Outcome == engine.Bound && flights[i].Recalled:
 			return flights[i].Node
-		case ev.Outcome == engine.BoundElsewhere:
+		case ev.Outcome == engine.BoundElsewhere && assumed: // otherwise the watch was faster
 			return ev.Node
 		}
 	}
