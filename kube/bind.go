@@ -294,7 +294,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return true
+		return ctx.Err() == nil // of two that are ready, a select takes any
 	case <-ctx.Done():
 		return false
 	}

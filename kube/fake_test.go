@@ -170,6 +170,13 @@ func (a *apiServer) pod(key string) *v1.Pod {
 	return a.pods[key].DeepCopy()
 }
 
+// listed counts the lists of pods.
+func (a *apiServer) listed() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.lists
+}
+
 // bound counts the binds that were carried out.
 func (a *apiServer) bound() int {
 	a.mu.Lock()

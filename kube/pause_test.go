@@ -4,6 +4,7 @@ package kube
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"testing"
@@ -85,6 +86,13 @@ func (l *leases) note(key, value string) {
 	l.writeLocked(lease)
 }
 
+// notes are the annotations.
+func (l *leases) notes() map[string]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now.DeepCopy().Annotations
+}
+
 func (l *leases) state() PauseState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,8 +146,8 @@ func TestAPauseEndsWhatIsUnderWayAndBeginsNothing(t *testing.T) {
 		if w.on("ns/late") == "" {
 			t.Error("the pod still waits after the pause")
 		}
-		if _, left := kept.now.Annotations[PauseStateAnnotation]; left || w.Paused() != nil || value(t, w.reg, "kumiki_paused") != 0 {
-			t.Errorf("after the pause: annotations %v", kept.now.Annotations)
+		if _, left := kept.notes()[PauseStateAnnotation]; left || w.Paused() != nil || value(t, w.reg, "kumiki_paused") != 0 {
+			t.Errorf("after the pause: annotations %v", kept.notes())
 		}
 	})
 }
@@ -222,8 +230,8 @@ func TestAPauseOutlivesItsLeader(t *testing.T) {
 		w.end()
 		<-w.outcome
 		w.outcome <- nil
-		if PauseOf(kept.now) == nil || kept.now.Annotations[PauseStateAnnotation] != "" {
-			t.Errorf("annotations after the end: %v", kept.now.Annotations)
+		if notes := kept.notes(); notes[PausedAnnotation] == "" || notes[PauseStateAnnotation] != "" {
+			t.Errorf("annotations after the end: %v", notes)
 		}
 	})
 }
@@ -235,8 +243,18 @@ func TestWhatWasNotSentIsRecalled(t *testing.T) {
 		api := newAPIServer(pendingPod("a", "u1"), pendingPod("b", "u2"), pendingPod("c", "u3"))
 		api.before = func(string, string) error { time.Sleep(time.Second); return nil }
 		m, _ := counted()
-		answers := map[string]engine.BindOutcome{} // pod -> outcome
-		b := NewBinder(t.Context(), api, 1, m, func(done engine.BindDone) { answers[done.Pod.Name] = done.Outcome })
+		var mu sync.Mutex
+		all := map[string]engine.BindOutcome{} // pod -> outcome
+		b := NewBinder(t.Context(), api, 1, m, func(done engine.BindDone) {
+			mu.Lock()
+			defer mu.Unlock()
+			all[done.Pod.Name] = done.Outcome
+		})
+		outcomes := func() map[string]engine.BindOutcome {
+			mu.Lock()
+			defer mu.Unlock()
+			return maps.Clone(all)
+		}
 		bind := func(name, uid string) {
 			b.Bind(engine.Bind{Pod: record.PodRef{Namespace: "ns", Name: name, UID: uid}, Node: "n1", Decision: 7})
 		}
@@ -245,18 +263,18 @@ func TestWhatWasNotSentIsRecalled(t *testing.T) {
 		synctest.Wait()
 		b.Hold(true)
 		bind("c", "u3")
-		if len(answers) != 2 || answers["b"] != engine.BindRecalled || answers["c"] != engine.BindRecalled || b.InFlight() != 1 {
+		if answers := outcomes(); len(answers) != 2 || answers["b"] != engine.BindRecalled || answers["c"] != engine.BindRecalled || b.InFlight() != 1 {
 			t.Errorf("answers %v, %d binds in flight; want b and c recalled, and a in flight", answers, b.InFlight())
 		}
 		time.Sleep(time.Minute)
 		b.Hold(false)
 		time.Sleep(time.Minute)
-		if api.bound() != 1 || answers["a"] != engine.Bound || len(answers) != 3 || b.InFlight() != 0 {
+		if answers := outcomes(); api.bound() != 1 || answers["a"] != engine.Bound || len(answers) != 3 || b.InFlight() != 0 {
 			t.Errorf("%d binds, answers %v; want a alone bound", api.bound(), answers)
 		}
 		bind("b", "u2")
 		time.Sleep(time.Minute)
-		if answers["b"] != engine.Bound {
+		if answers := outcomes(); answers["b"] != engine.Bound {
 			t.Errorf("a bind after the pause: %v", answers["b"])
 		}
 		b.Drain(t.Context())

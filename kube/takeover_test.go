@@ -213,7 +213,7 @@ func TestALeaseThatWasFreeNeedsNoSecondList(t *testing.T) {
 				if w.on("ns/p") == "" {
 					t.Error("the pod was not bound")
 				}
-				if got := api.lists; got != tt.lists {
+				if got := api.listed(); got != tt.lists {
 					t.Errorf("pods were listed %d times, want %d", got, tt.lists)
 				}
 				if got := value(t, w.reg, "kumiki_takeover_seconds"); got < 0 || got > 1 {
@@ -253,20 +253,20 @@ func TestTheListsComeAfterTheFirstLookAtTheLease(t *testing.T) {
 	api.slowLease = 3 * time.Second
 	wholeStory(t, true, api, func(t *testing.T, w *whole) {
 		w.after(2 * time.Second)
-		if api.lists != 0 {
+		if api.listed() != 0 {
 			t.Errorf("pods were listed before the lease was read")
 		}
 		w.after(2 * time.Second)
-		if api.lists != 1 || w.on("ns/p") == "" {
-			t.Errorf("%d lists, pod on %q", api.lists, w.on("ns/p"))
+		if api.listed() != 1 || w.on("ns/p") == "" {
+			t.Errorf("%d lists, pod on %q", api.listed(), w.on("ns/p"))
 		}
 	})
 	api = newAPIServer()
 	api.slowLease = time.Hour
 	wholeStory(t, true, api, func(t *testing.T, w *whole) {
 		w.after(time.Minute)
-		if api.lists != 1 {
-			t.Errorf("%d lists although the lease cannot be read: a standby follows the cluster", api.lists)
+		if api.listed() != 1 {
+			t.Errorf("%d lists although the lease cannot be read: a standby follows the cluster", api.listed())
 		}
 	})
 }
