@@ -318,9 +318,14 @@ func TestABindIsRecalledUntilItIsSent(t *testing.T) {
 			time.Sleep(time.Second)
 			return nil
 		}
+		var mu sync.Mutex // workers answer, and so does who recalls
 		var answers []engine.BindDone
 		m, _ := counted()
-		b := NewBinder(t.Context(), api, 1, m, func(done engine.BindDone) { answers = append(answers, done) })
+		b := NewBinder(t.Context(), api, 1, m, func(done engine.BindDone) {
+			mu.Lock()
+			defer mu.Unlock()
+			answers = append(answers, done)
+		})
 		var pods []*v1.Pod
 		for i := range 3 {
 			p := pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
