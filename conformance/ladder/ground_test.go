@@ -56,7 +56,7 @@ type ground struct {
 // newGround starts the cluster, without a scheduler.
 func newGround(t *testing.T) *ground {
 	g := &ground{T: t, ctx: t.Context(), dir: t.TempDir()}
-	built, err := build(g.ctx, g.dir)
+	built, err := build(g.ctx)
 	g.must(err)
 	// Pods that a kubelet would refuse stay: the ledger judges them, and a node that is too full is not tidied up.
 	g.cluster = testcluster.Start(t, testcluster.Options{Nodes: 20, NoHeartbeats: true, NoKubeletAdmission: true})
@@ -176,7 +176,7 @@ func (g *ground) configuration(overlay, kubeconfig string) string {
 	if strings.Contains(string(text), "leaderElect") && strings.Count(string(text), election) != 1 {
 		g.Fatalf("the configuration of %s does not elect as the others do:\n%s", overlay, text)
 	}
-	short := strings.Replace(string(text), election, election+"  leaseDuration: 4s\n  renewDeadline: 3s\n  retryPeriod: 500ms\n", 1)
+	short := strings.Replace(string(text), election, election+"  leaseDuration: 6s\n  renewDeadline: 5s\n  retryPeriod: 500ms\n", 1)
 	path := filepath.Join(g.TempDir(), overlay+".yaml")
 	g.must(os.WriteFile(path, []byte(short+"clientConnection:\n  kubeconfig: "+kubeconfig+"\n"), 0o600))
 	return path

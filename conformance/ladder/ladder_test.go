@@ -181,7 +181,7 @@ func (g *ground) shadow() string {
 	}
 	var r record.ShadowReport
 	g.must(json.Unmarshal([]byte(g.run(g.programs.kumiki, "shadow", "show", file, "-o", "json")), &r))
-	if r.Pods.Judged < 100 || r.Quiet.Pods == 0 || r.Pods.Unjudged != 0 {
+	if r.Pods.Judged < 50 || r.Quiet.Pods == 0 || r.Pods.Unjudged != 0 {
 		g.Errorf("too little was judged: %+v, of them quiet %d", r.Pods, r.Quiet.Pods)
 	}
 	if r.RejectedByUs.Pods != 0 || r.RefusedByThem.Pods != 0 || r.Agreement.Rejected != 0 {
@@ -250,10 +250,11 @@ func (g *ground) canary() string {
 	g.during(6 * time.Second)
 	made := g.settle()
 	own := g.scheduled(ours)
-	if half := (made - before) / 2; own < half-1 || own > half+1 {
-		g.Errorf("of %d pods, kumiki scheduled %d", made-before, own)
-	}
 	others = g.scheduled(theirs) - others
+	// A few may have been decided twice, when the other was quicker.
+	if half := (made - before) / 2; min(own, others) < half-1 || max(own, others) > half+half/10+1 {
+		g.Errorf("of %d pods, half of them its own, kumiki scheduled %d, and kube-scheduler %d", made-before, own, others)
+	}
 	g.squeeze()
 	us, them, widest := 0, 0, time.Duration(0)
 	for _, o := range g.oversold() {
@@ -398,7 +399,20 @@ func (g *ground) nothingIsBound() int {
 		g.ledger.look(func(l *ledger) { n = len(l.binds) })
 		return n
 	}
-	g.during(200 * time.Millisecond) // what was bound before is on its way to the ledger
+	g.eventually("what was bound before has come to the ledger", func() error {
+		list, err := g.client.CoreV1().Pods(space).List(g.ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		g.ledger.look(func(l *ledger) {
+			for _, p := range list.Items {
+				if p.Spec.NodeName != "" && l.bound[space+"/"+p.Name].IsZero() {
+					err = fmt.Errorf("pod %s is on a node", p.Name)
+				}
+			}
+		})
+		return err
+	})
 	n, made := bound(), g.load.newest()
 	g.during(2 * time.Second)
 	if now := bound(); now != n {

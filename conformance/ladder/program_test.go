@@ -25,16 +25,23 @@ import (
 // programs are the two schedulers, built from this tree and from upstream's.
 type programs struct{ kumiki, kubeScheduler, kubectl string }
 
-// build links both. They tell the version as what `make` links does.
-func build(ctx context.Context, dir string) (programs, error) {
-	p := programs{kumiki: filepath.Join(dir, "kumiki"), kubeScheduler: filepath.Join(dir, "kube-scheduler")}
+// build links both into bin/, as `make build conformance-upstream` does; what is there and up to date stays.
+func build(ctx context.Context) (programs, error) {
+	bin, err := filepath.Abs("../../bin")
+	if err != nil {
+		return programs{}, err
+	}
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return programs{}, err
+	}
+	p := programs{kumiki: filepath.Join(bin, "kumiki"), kubeScheduler: filepath.Join(bin, "kube-scheduler")}
 	flags, err := os.ReadFile("../../localcluster/ldflags.txt")
 	if err != nil {
 		return p, err
 	}
-	const module = "github.com/kumiki-scheduler/kumiki/"
-	for out, pkg := range map[string]string{p.kumiki: module + "cmd/kumiki", p.kubeScheduler: module + "conformance/cmd/kube-scheduler"} {
+	for out, pkg := range map[string]string{p.kumiki: "./cmd/kumiki", p.kubeScheduler: "./conformance/cmd/kube-scheduler"} {
 		cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags="+strings.TrimSpace(string(flags)), "-o", out, pkg)
+		cmd.Dir = filepath.Dir(bin)
 		if said, err := cmd.CombinedOutput(); err != nil {
 			return p, fmt.Errorf("building %s: %w\n%s", pkg, err, said)
 		}
