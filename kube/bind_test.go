@@ -326,6 +326,11 @@ func TestABindIsRecalledUntilItIsSent(t *testing.T) {
 			defer mu.Unlock()
 			answers = append(answers, done)
 		})
+		answered := func() []engine.BindDone {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(answers)
+		}
 		var pods []*v1.Pod
 		for i := range 3 {
 			p := pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
@@ -339,21 +344,21 @@ func TestABindIsRecalledUntilItIsSent(t *testing.T) {
 		}
 		recall(0, 0) // on its way
 		recall(1, 9) // of another decision
-		if len(answers) != 0 {
-			t.Fatalf("answered %+v", answers)
+		if got := answered(); len(got) != 0 {
+			t.Fatalf("answered %+v", got)
 		}
 		recall(2, 2)
 		recall(2, 2)
 		want := []engine.BindDone{{Pod: ref(pods[2]), Node: "a", Outcome: engine.BindRecalled}}
-		if !slices.Equal(answers, want) {
-			t.Fatalf("answered %+v, want %+v", answers, want)
+		if got := answered(); !slices.Equal(got, want) {
+			t.Fatalf("answered %+v, want %+v", got, want)
 		}
 		b.workers.Wait()
 		for _, p := range pods[:2] {
 			want = append(want, engine.BindDone{Pod: ref(p), Node: "a", Outcome: engine.Bound})
 		}
-		if !slices.Equal(answers, want) || api.binds != 2 {
-			t.Errorf("answered %+v, want %+v; %d binds", answers, want, api.binds)
+		if got := answered(); !slices.Equal(got, want) || api.binds != 2 {
+			t.Errorf("answered %+v, want %+v; %d binds", got, want, api.binds)
 		}
 	})
 }
