@@ -118,7 +118,13 @@ func (pl *Placer) group(s cluster.Snapshot, sr *search) bool {
 		return false
 	}
 	g := pl.grouping(groupKey{sr.class, sr.pod.Spec, sr.pod.Namespace})
-	if !g.follow(s, sr.class, pl.facetSpace) {
+	before := g.bytes()
+	ok := g.follow(s, sr.class, pl.facetSpace)
+	pl.groupBytes += g.bytes() - before
+	for pl.groupBytes > pl.budget && len(pl.groupings) > 1 {
+		pl.dropGrouping()
+	}
+	if !ok {
 		return false
 	}
 	sr.grouped = grouped{grouping: g, late: true, fits: sr.grouped.fits[:0], at: sr.grouped.at[:0], first: sr.grouped.first[:0], sizes: sr.grouped.sizes[:0]}
@@ -157,20 +163,25 @@ func (pl *Placer) dropGrouping() {
 			oldest, at = key, g.used
 		}
 	}
-	delete(pl.groupings, oldest)
+	pl.forget(oldest)
+}
+
+func (pl *Placer) forget(key groupKey) {
+	pl.groupBytes -= pl.groupings[key].bytes()
+	delete(pl.groupings, key)
 }
 
 // dropGroupings forgets those of a class.
 func (pl *Placer) dropGroupings(c *class) {
 	for key := range pl.groupings { // order: all of the class go
 		if key.class == c {
-			delete(pl.groupings, key)
+			pl.forget(key)
 		}
 	}
 }
 
-// bytes is about how much a grouping takes.
-func (g *grouping) bytes() int { return 12*len(g.of) + len(g.groups)*len(g.of)/fanout*16 }
+// bytes is how much a grouping takes: a group and a total for each row, a summary for each block of each group.
+func (g *grouping) bytes() int { return len(g.of) * (4 + 8 + len(g.groups)*16/fanout) }
 
 // follow brings the groups up to date. It tells whether there are few enough of them.
 func (g *grouping) follow(s cluster.Snapshot, c *class, facets []plugin.Facet) bool {

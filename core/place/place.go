@@ -63,6 +63,7 @@ type Placer struct {
 
 	groupings  map[groupKey]*grouping // see grouping
 	groupUses  uint64
+	groupBytes int // of all groupings; bounded as classes are, apart from them
 	facetSpace []plugin.Facet
 	judged     []plugin.Verdict // row -> Fits; where the first rows of groups are judged
 }
