@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -29,6 +30,10 @@ const (
 	// bindTries is how often a bind is sent when its outcome was unknown and the pod turned out to be unbound. The same
 	// bind again, to the same node, is also what makes a late arrival of the first one harmless.
 	bindTries = 3
+	// lateness is how long after it was sent a bind may still be carried out that the API server did not say it had ended:
+	// it gives up a request after this time (upstream's flag --request-timeout). Until then the room stays with the pod and
+	// the bind is sent again, so that one that comes late is no surprise.
+	lateness = 60 * time.Second
 	// viaPatience is the longest wait for a bind that foreign code says it has done.
 	viaPatience = 2 * time.Second
 	// rereadTimeout ends one re-read; re-reads go on until one succeeds.
@@ -114,6 +119,7 @@ func (b *Binder) carryOut(bind engine.Bind) (done engine.BindDone, known bool) {
 		}
 	}
 	wait := b.patience
+	var late time.Time // until when a try may still be carried out
 	for try := 1; ; try++ {
 		if !b.awaitLease() {
 			return done, false
@@ -139,6 +145,9 @@ func (b *Binder) carryOut(bind engine.Bind) (done engine.BindDone, known bool) {
 			return done, true
 		}
 
+		if mayComeLate(err) {
+			late = time.Now().Add(lateness)
+		}
 		pod, alive := b.reread(bind)
 		if !alive {
 			return done, false
@@ -149,15 +158,23 @@ func (b *Binder) carryOut(bind engine.Bind) (done engine.BindDone, known bool) {
 		klog.FromContext(b.ctx).V(2).Info("Bind outcome read back", "pod", podName(bind.Pod), "node", bind.Node,
 			"decision", bind.Decision, "try", try, "outcome", outcomeLabel(done.Outcome), "err", err)
 		// Only an unbound pod that may still be bound is worth another try.
-		final := apierrors.IsConflict(err) || refusal(err) != notRefused || try == bindTries
-		if done.Outcome != engine.BindFailed || final || pod.DeletionTimestamp != nil {
+		final := apierrors.IsConflict(err) || refusal(err) != notRefused || try >= bindTries
+		if done.Outcome != engine.BindFailed || final && time.Now().After(late) || pod.DeletionTimestamp != nil {
 			return done, true
 		}
 		if !sleep(b.ctx, wait) {
 			return done, false
 		}
-		wait *= 2
+		wait = min(2*wait, 5*time.Second)
 	}
+}
+
+// mayComeLate tells whether a bind with this error may still be carried out. An answer of the API server says that it has
+// ended, unless it is that the time was up; no answer says nothing.
+func mayComeLate(err error) bool {
+	var said apierrors.APIStatus
+	return !errors.As(err, &said) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
+		strings.Contains(err.Error(), "request timed out") // etcd's words, in an internal error of the API server
 }
 
 // carryVia lets foreign code bind, once: whether a second time does no harm is not known of it. What the API server has

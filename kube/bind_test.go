@@ -77,11 +77,11 @@ func TestEachBindIsAnsweredOnceAndTruly(t *testing.T) {
 			a.after = once("bind", errLost)
 			a.before = times(9, "get", errLost)
 		}, want: engine.Bound, applied: 1, unknown: true},
-		{name: "not done, then the server is down for a while", prepare: func(a *apiServer) {
+		{name: "not done three times, then the server is down for a while", prepare: func(a *apiServer) {
 			down := times(9, "get", errLost)
 			lost := times(3, "bind", errLost)
 			a.before = func(verb, pod string) error { return errors.Join(down(verb, pod), lost(verb, pod)) }
-		}, want: engine.BindFailed, unknown: true},
+		}, want: engine.Bound, applied: 1, unknown: true},
 		{name: "the lost bind arrives late", prepare: func(a *apiServer) {
 			tries := 0
 			a.before = func(verb, _ string) error {
@@ -95,6 +95,30 @@ func TestEachBindIsAnsweredOnceAndTruly(t *testing.T) {
 				return a.bind(&v1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Target: v1.ObjectReference{Name: "a"}})
 			}
 		}, want: engine.Bound, applied: 1, unknown: true},
+		{name: "all tries are lost, and arrive half a minute later", prepare: func(a *apiServer) {
+			a.before = func(verb, _ string) error {
+				if verb != "bind" {
+					return nil
+				}
+				time.AfterFunc(30*time.Second, func() {
+					a.bind(&v1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Target: v1.ObjectReference{Name: "a"}})
+				})
+				return errLost
+			}
+		}, want: engine.Bound, applied: 1, unknown: true},
+		{name: "time was up for all tries, then the pod is deleted", prepare: func(a *apiServer) {
+			a.before = times(1000, "bind", apierrors.NewTimeoutError("etcd", 1))
+			time.AfterFunc(30*time.Second, func() { a.remove("ns/p") })
+		}, want: engine.PodVanished, unknown: true},
+		{name: "time was up once, and then a webhook is down", prepare: func(a *apiServer) {
+			timeout, down := times(1, "bind", apierrors.NewTimeoutError("etcd", 1)), times(1000, "bind", webhookDown)
+			a.before = func(verb, pod string) error {
+				if err := timeout(verb, pod); err != nil {
+					return err
+				}
+				return down(verb, pod)
+			}
+		}, want: engine.BindFailed, unknown: true},
 		{name: "refused at the second try, after the first arrived late", prepare: func(a *apiServer) {
 			tries := 0
 			a.before = func(verb, _ string) error {
