@@ -9,14 +9,39 @@ type Plan struct {
 	Labels []string
 	// Gates: feature gate -> on.
 	Gates map[string]bool
-	// SchedulerConfig is the configuration that the case wants its scheduler to have; empty for the default.
+	// SchedulerConfig is the text of the configuration that the case wants its scheduler to have; empty for the default.
 	SchedulerConfig string
 	// DefaultPod is the pod of CreatePods without a template; nil for the built-in one.
 	DefaultPod *Template
 	Ops        []Op
 	// Threshold is what Selector must reach; 0 for none.
 	Threshold float64
-	Selector  MetricSelector
+	// TopicThresholds: topic -> what takes the place of Threshold there. A topic is a name that a user gives to a run, so
+	// that the same file can be held to other figures elsewhere.
+	TopicThresholds map[string]float64
+	Selector        MetricSelector
+	// Metrics are the histograms to collect; empty for the default ones.
+	Metrics []Metric
+}
+
+// ThresholdFor is the threshold of a run with a topic.
+func (p *Plan) ThresholdFor(topic string) float64 {
+	if special, ok := p.TopicThresholds[topic]; ok {
+		return special
+	}
+	return p.Threshold
+}
+
+// Metric is a histogram of the scheduler, collected once for each combination of the values of its labels.
+type Metric struct {
+	Name   string
+	Labels []MetricLabel
+}
+
+// MetricLabel is a label of a metric with the values to collect.
+type MetricLabel struct {
+	Label  string
+	Values []string
 }
 
 // MetricSelector names one figure of a run.

@@ -10,10 +10,12 @@ type Op interface {
 	Opcode() string
 }
 
-// Template is a manifest with where it was read: plain YAML, or a text/template over .Index and .Count.
+// Template is a manifest with where it was read: plain YAML, or a text/template over .Index, .Count and its parameters.
 type Template struct {
 	Path string
 	Text string
+	// Params: name in the template -> int, float64, bool or string (templateParams of upstream's master).
+	Params map[string]any
 }
 
 // The operations.
