@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package perfconfig
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kumiki-scheduler/kumiki/bench/workload"
+)
+
+// usedByGo are parameters of upstream's files that no operation uses: hooks in Go beside the file read them (here
+// node_declared_features_test.go, which fakes that many features and writes them into the status of each node).
+// file/parameter -> workloads
+var usedByGo = map[string][]string{
+	"nodedeclaredfeatures/performance-config.yaml numNodeDeclaredFeatures": {
+		"NodeDeclaredFeaturesEnabled/5Nodes5DeclaredFeatures", "NodeDeclaredFeaturesEnabled/5000Nodes20DeclaredFeatures",
+		"NodeDeclaredFeaturesEnabled/5000Nodes40DeclaredFeatures", "NodeDeclaredFeaturesEnabled/5000Nodes100DeclaredFeatures",
+	},
+}
+
+// upstreamFiles are all files of the pinned release, loaded. path below Dir -> file
+func upstreamFiles(t *testing.T) (dir string, names []string, files map[string]*workload.File) {
+	t.Helper()
+	dir, err := Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := Files(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = map[string]*workload.File{}
+	for _, path := range paths {
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := workload.Load(path)
+		if err != nil {
+			t.Errorf("%s does not load:\n%v", name, err)
+			continue
+		}
+		names, files[name] = append(names, name), f
+	}
+	return dir, names, files
+}
+
+// Catches: anything that is stricter than upstream, or a construct of its files that is not read: 13 files with 242
+// workloads must load and plan, each template tried. Exceptions are named above, and one that is not needed any more fails.
+func TestEveryFileOfUpstreamLoadsAndEveryWorkloadPlans(t *testing.T) {
+	_, names, files := upstreamFiles(t)
+	workloads, excepted := 0, map[string][]string{}
+	for _, name := range names {
+		for _, c := range files[name].Cases {
+			for _, w := range c.Workloads {
+				workloads++
+				for param := range w.Params {
+					key := name + " " + param
+					if slices.Contains(usedByGo[key], c.Name+"/"+w.Name) {
+						if err := onlyUnused(c, w, param); err != nil {
+							t.Errorf("%s, %s/%s is named as an exception for %s, but: %v", name, c.Name, w.Name, param, err)
+						}
+						delete(w.Params, param)
+						excepted[key] = append(excepted[key], c.Name+"/"+w.Name)
+					}
+				}
+				if _, err := c.Plan(w); err != nil {
+					t.Errorf("%s, %s/%s does not plan:\n%v", name, c.Name, w.Name, err)
+				}
+			}
+		}
+	}
+	if !reflect.DeepEqual(excepted, usedByGo) {
+		t.Errorf("exceptions that were met: %v, that are named: %v", excepted, usedByGo)
+	}
+	if len(names) != 13 || workloads != 242 {
+		t.Errorf("%d files with %d workloads; the release has 13 with 242", len(names), workloads)
+	}
+}
+
+// onlyUnused tells whether the plan fails for that parameter and nothing else.
+func onlyUnused(c *workload.Case, w *workload.Workload, param string) error {
+	_, err := c.Plan(w)
+	var found workload.Mistakes
+	if !errors.As(err, &found) || len(found) != 1 || !strings.HasSuffix(found[0].What, "no operation uses parameter "+param) {
+		return fmt.Errorf("the plan says %v", err)
+	}
+	return nil
+}
+
+// raw is a case as a naive reader sees it.
+type raw struct {
+	Name             string
+	WorkloadTemplate []map[string]any
+	Workloads        []struct {
+		Name   string
+		Params map[string]any
+	}
+}
+
+// Catches: an operation that is dropped or out of order, and a count, a rate, a namespace, labels or a template that is
+// that of another one: each value of each plan is found a second time by looking its parameter up in the plain YAML.
+func TestValuesInPlansAreThoseOfThePlainFile(t *testing.T) {
+	dir, names, files := upstreamFiles(t)
+	compared := 0
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plain []raw
+		if err := yaml.Unmarshal(text, &plain); err != nil {
+			t.Fatal(err)
+		}
+		if len(plain) != len(files[name].Cases) {
+			t.Fatalf("%s: %d cases, plainly %d", name, len(files[name].Cases), len(plain))
+		}
+		for i, c := range files[name].Cases {
+			for j, w := range c.Workloads {
+				for key := range usedByGo {
+					delete(w.Params, strings.TrimPrefix(key, name+" "))
+				}
+				p, err := c.Plan(w)
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+					continue
+				}
+				where := name + ", " + p.Name
+				if want := plain[i].Name + "/" + plain[i].Workloads[j].Name; p.Name != want || len(p.Ops) != len(plain[i].WorkloadTemplate) {
+					t.Errorf("%s: %d operations; plainly %s with %d", where, len(p.Ops), want, len(plain[i].WorkloadTemplate))
+					continue
+				}
+				for k, op := range p.Ops {
+					compared += compare(t, fmt.Sprintf("%s, operation %d", where, k), op, plain[i].WorkloadTemplate[k], plain[i].Workloads[j].Params)
+				}
+			}
+		}
+	}
+	if compared < 2900 {
+		t.Errorf("only %d values compared: the test has lost its sight", compared)
+	}
+}
+
+// inPlan: field in the file -> field in the operation, where the two differ in more than the first letter.
+var inPlan = map[string]string{
+	"driverName": "Driver", "maxClaimsPerNode": "ClaimsPerNode", "labelSelector": "Labels", "deletePodsPerSecond": "PerSecond",
+	"updatePerSecond": "PerSecond", "skipWaitToCompletion": "SkipWait", "stageRequirement": "Stage", "mode": "Recreate",
+	"intervalMilliseconds": "Interval", "nodeTemplatePath": "Template", "podTemplatePath": "Template", "templatePath": "Template",
+	"namespaceTemplatePath": "Template", "persistentVolumeTemplatePath": "Volume", "persistentVolumeClaimTemplatePath": "Claim",
+	"labelNodePrepareStrategy": "Label", "createPodsOp": "Pods", "nodeAllocatableStrategy": "Allocatable",
+	"steadyState": "Steady", "duration": "Steady", "templatePaths": "Templates",
+}
+
+// compare tells how many values of an operation it compared.
+func compare(t *testing.T, where string, op workload.Op, plain map[string]any, params map[string]any) int {
+	t.Helper()
+	n := 0
+	steady := true // a duration counts only in a steady state
+	if v, ok := lookup(plain, "steadyState", params); ok {
+		steady = v == true
+	}
+	for key := range plain {
+		name := strings.TrimSuffix(key, "Param")
+		want, _ := lookup(plain, name, params)
+		if key == "opcode" {
+			if op.Opcode() != want {
+				t.Errorf("%s: %s, plainly %v", where, op.Opcode(), want)
+			}
+			continue
+		}
+		field := inPlan[name]
+		if field == "" {
+			field = strings.ToUpper(name[:1]) + name[1:]
+		}
+		v := reflect.ValueOf(op).Elem().FieldByName(field)
+		if !v.IsValid() {
+			t.Errorf("%s: %s is nowhere in the plan", where, key)
+			continue
+		}
+		var got any = v.Interface()
+		switch {
+		case name == "steadyState":
+			continue // seen through the duration
+		case name == "duration":
+			if !steady {
+				want = "0s"
+			}
+			got = fmt.Sprint(got)
+		case name == "mode":
+			got = map[bool]any{true: "recreate", false: "create"}[got.(bool)]
+		case name == "intervalMilliseconds":
+			got = v.Int() / 1e6
+		case strings.HasSuffix(name, "emplatePath"):
+			got = filepath.Base(reflect.Indirect(v).FieldByName("Path").String())
+			want = filepath.Base(want.(string))
+		case name == "templatePaths":
+			paths := want.([]any)
+			for i := range paths {
+				if base := filepath.Base(v.Index(i).FieldByName("Path").String()); base != filepath.Base(paths[i].(string)) {
+					t.Errorf("%s: template %d is %s, plainly %v", where, i, base, paths[i])
+				}
+			}
+			got, want = v.Len(), len(paths)
+		case name == "createPodsOp":
+			pods := got.(workload.CreatePods)
+			n += compare(t, where+", its pods", &pods, want.(map[string]any), params)
+			continue
+		case name == "labelNodePrepareStrategy":
+			label := got.(*workload.NodeLabel)
+			got = map[string]any{"labelKey": label.Key, "labelValues": label.Values}
+		case name == "nodeAllocatableStrategy":
+			got = allocatable(got.(*workload.NodeAllocatable))
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %s is %v, plainly %v", where, key, got, want)
+		}
+		n++
+	}
+	return n
+}
+
+// lookup is a field or the parameter that stands for it.
+func lookup(plain map[string]any, name string, params map[string]any) (any, bool) {
+	if v, ok := plain[name]; ok {
+		return v, true
+	}
+	reference, ok := plain[name+"Param"].(string)
+	if !ok {
+		return nil, false
+	}
+	v, ok := params[strings.TrimPrefix(reference, "$")]
+	return v, ok
+}
+
+// allocatable is the strategy as the file writes it.
+func allocatable(a *workload.NodeAllocatable) map[string]any {
+	out := map[string]any{"nodeAllocatable": a.Allocatable}
+	drivers, plugins := map[string]any{}, []string(nil)
+	for driver, volumes := range a.CSIAllocatable {
+		drivers[driver] = map[string]any{"count": volumes}
+		for plugin := range a.Migrated[driver] {
+			plugins = append(plugins, plugin)
+		}
+	}
+	out["csiNodeAllocatable"] = drivers
+	if plugins != nil {
+		out["migratedPlugins"] = plugins
+	}
+	return out
+}
+
+// Catches: a field of upstream's that no file of its own uses, and that is therefore refused when a user's file does; and
+// an operation that a later release adds.
+func TestEveryFieldOfUpstreamIsKnown(t *testing.T) {
+	dir, err := Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	structs, err := Structs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	operations := 0
+	for name, fields := range structs {
+		if !slices.Contains(fields, "opcode") {
+			continue
+		}
+		operations++
+		opcode := strings.TrimSuffix(name, "Op")
+		var text strings.Builder
+		fmt.Fprintf(&text, "- workloadTemplate:\n  - opcode: %s\n", opcode)
+		for _, field := range fields {
+			if field != "opcode" {
+				fmt.Fprintf(&text, "    %s: null\n", field)
+			}
+		}
+		refused(t, opcode, text.String())
+	}
+	if operations != 15 {
+		t.Errorf("upstream has %d operations; the release had 15", operations)
+	}
+	for name, text := range map[string]string{
+		"testCase":                "- %s: null\n",
+		"Workload":                "- workloads:\n  - %s: null\n",
+		"thresholdMetricSelector": "- workloads:\n  - thresholdMetricSelector: {%s: null}\n",
+		"metricsCollectorConfig":  "- metricsCollectorConfig: {%s: null}\n",
+		"labelValues":             "- metricsCollectorConfig: {metrics: {m: [{%s: null}]}}\n",
+	} {
+		if len(structs[name]) == 0 {
+			t.Errorf("upstream has no struct %s any more", name)
+		}
+		for _, field := range structs[name] {
+			refused(t, name, fmt.Sprintf(text, field))
+		}
+	}
+}
+
+// refused reports fields that the loader does not know.
+func refused(t *testing.T, what, text string) {
+	t.Helper()
+	_, err := workload.LoadFS(fstest.MapFS{"f.yaml": {Data: []byte(text)}}, "f.yaml")
+	if err == nil {
+		t.Errorf("%s: a case without a name loads", what)
+		return
+	}
+	for _, line := range strings.Split(err.Error(), "\n") {
+		if strings.Contains(line, "has no field") || strings.Contains(line, "there is no operation") {
+			t.Errorf("%s: %s", what, line)
+		}
+	}
+}
