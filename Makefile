@@ -22,6 +22,9 @@ SEED ?= 1
 # make image IMAGE=registry.example/kumiki VERSION=v1
 IMAGE   ?= kumiki
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
+# make soak DURATION=5m RATE=100
+DURATION ?= 30m
+RATE     ?= 200
 # make fuzz FUZZTIME=1m
 FUZZTIME ?= 10s
 # make bench BENCH=Scan COUNT=5
@@ -118,6 +121,11 @@ bench-basic: build conformance-upstream ## 10,000 plain pods on 5,000 nodes: kum
 .PHONY: restart
 restart: build conformance-upstream ## kumiki and kube-scheduler started in a cluster of bound pods (NODES=5000 PODS=50000 ARGS="--runs 1 -o json")
 	bin/kumiki bench restart --nodes $(NODES) --pods $(PODS) $(ARGS)
+
+.PHONY: soak
+soak: build conformance-upstream ## a long run under load, churn and faults (DURATION=30m RATE=200 ARGS="--seed 7 --scheduler kube-scheduler")
+	@$(GOBUILD) -o bin/soak ./internal/reliability/cmd/soak
+	@bin/soak --duration $(DURATION) --rate $(RATE) $(ARGS)
 
 # make reliability CASES='B.*' ARGS="--runs 3 -o markdown"
 CASES ?= .*
