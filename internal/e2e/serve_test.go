@@ -116,9 +116,10 @@ func TestEndpointsOfAScheduler(t *testing.T) {
 		code, text := ask("GET", "/readyz", "", "")
 		return code == 200, text
 	})
-	eventually(t, "a pod is bound", func() (bool, string) {
+	eventually(t, "a pod is bound, and what is told once a second was told since", func() (bool, string) {
 		_, text := ask("GET", "/metrics", allowed, "")
-		return strings.Contains(text, `scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} `), text
+		return strings.Contains(text, `scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} `) &&
+			strings.Contains(text, `kumiki_watch_staleness_seconds{watch="pods"}`), text
 	})
 	for _, e := range []struct{ method, path, body, want string }{
 		{"GET", "/metrics", "", `scheduler_plugin_execution_duration_seconds_count{`},
