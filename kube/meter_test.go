@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics"
 
@@ -206,6 +207,48 @@ func TestForeignConflictsAreCountedByHowTheyEnd(t *testing.T) {
 	c.step(engine.BindDone{Pod: ref(pendingPod("p1", "u1")), Node: "n", Outcome: engine.Bound})
 	c.check(t, "came through", count{1, conflicts, []string{"result=too_late"}}, count{2, conflicts, nil}, count{2, rechecked, nil},
 		count{1, attempts, nil}, count{1, attempts, []string{"result=scheduled"}})
+}
+
+// TestSearchesAreCountedByTheWayTheyGo: a plain pod, one that keeps away from its like, one that names its node, and one that
+// names two at once, for which none is looked at. Catches decisions that lose the path of their search, a
+// refusal before the search counted as a scan, and a decision counted again when its bind fails.
+func TestSearchesAreCountedByTheWayTheyGo(t *testing.T) {
+	c := newCounting()
+	n := c.node("n", "4")
+	c.step(n, engine.Synced{})
+	const decisions = "kumiki_decisions_total"
+	decide := func(name string, shape func(*v1.Pod)) {
+		p := pendingPod(name, types.UID(name))
+		shape(p)
+		c.step(c.pod(p), engine.Cycle{})
+	}
+	named := func(nodes ...string) func(*v1.Pod) {
+		var term v1.NodeSelectorTerm
+		for _, node := range nodes {
+			term.MatchFields = append(term.MatchFields, v1.NodeSelectorRequirement{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{node}})
+		}
+		return func(p *v1.Pod) {
+			p.Spec.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{
+				NodeSelectorTerms: []v1.NodeSelectorTerm{term}}}}
+		}
+	}
+	check := func(when string, ranked, grouped, scanned float64) {
+		c.check(t, when, count{ranked, decisions, []string{"path=ranked"}}, count{grouped, decisions, []string{"path=grouped"}},
+			count{scanned, decisions, []string{"path=scanned"}}, count{ranked + grouped + scanned, decisions, nil})
+	}
+	decide("plain", func(*v1.Pod) {})
+	check("plain", 1, 0, 0)
+	decide("apart", func(p *v1.Pod) {
+		p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 5, TopologyKey: v1.LabelHostname, WhenUnsatisfiable: v1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}}}
+	})
+	check("apart", 1, 1, 0)
+	decide("named", named("n"))
+	check("named", 1, 1, 1)
+	decide("nowhere", named("n", "other"))
+	check("nowhere", 1, 1, 1)
+	c.step(engine.BindDone{Pod: ref(pendingPod("plain", "plain")), Node: "n", Outcome: engine.BindFailed})
+	check("a bind failed", 1, 1, 1)
 }
 
 // TestPodsSetAsideAreCountedUntilTheyChange.

@@ -47,6 +47,7 @@ type Metrics struct {
 	staleness        *metrics.GaugeVec
 	watchGaps        *metrics.CounterVec
 	rechecked        *metrics.Counter
+	paths            *metrics.CounterVec
 	conflicts        *metrics.CounterVec
 	paused           *metrics.Gauge
 	takeover         *metrics.Gauge
@@ -170,6 +171,9 @@ func (m *Metrics) own() {
 		"Objects of which a watch did not tell although it stayed up, found by asking; everything was listed afresh then."), "watch")
 	m.takeover = m.gauge(a("takeover_seconds",
 		"Seconds from winning the lease to the first turn of the loop that might decide, everything having been listed; 0 before."))
+	m.paths = m.counters(a("decisions_total",
+		"Searches for a node, by the way they went over the nodes: ranked (the class has them in order), grouped (one of each group), "+
+			"scanned (each one), the cheapest first."), "path")
 	m.rechecked = m.counter(a("foreign_binds_rechecked_total",
 		"Pods found bound to a node for which this scheduler had not decided them, while pods of its own were on their way there."))
 	m.conflicts = m.counters(a("foreign_conflicts_total",

@@ -236,6 +236,9 @@ func (t *tally) decision(d *record.Decision, began time.Time, cycle bool) {
 	if cycle {
 		t.meter.flush(t.m, d)
 	}
+	if cycle && d.Path != "" {
+		t.m.paths.WithLabelValues(string(d.Path)).Inc()
+	}
 	if d.Verdict == record.AttemptFailed {
 		// The end of an attempt that was decided some steps ago.
 		t.attempted("error", p, now)

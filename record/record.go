@@ -84,6 +84,16 @@ const (
 	Recalled      Verdict = "recalled"      // placed, and taken back because someone else took the room; tried again at once
 )
 
+// Path is the way on which a search went over the nodes. All ways come to the same; they differ in what they cost.
+type Path string
+
+// The ways, the cheapest first.
+const (
+	Ranked  Path = "ranked"  // no node was looked at: pods like this one have them in order
+	Grouped Path = "grouped" // a node of each group was looked at that the pod cannot tell apart
+	Scanned Path = "scanned" // each node was looked at, or each of those that the pod names
+)
+
 // Decision is one attempt to place one unit.
 type Decision struct {
 	// Number counts decisions since the start of the engine; it keys the draw among ties.
@@ -97,6 +107,8 @@ type Decision struct {
 	Nodes    int     `json:"nodes"`    // nodes there were
 	Feasible int     `json:"feasible"` // nodes that fit
 	Tied     int     `json:"tied,omitempty"`
+	// Path is how the nodes were looked at; empty when none was.
+	Path Path `json:"path,omitempty"`
 
 	Winner   *Candidate `json:"winner,omitempty"`
 	RunnerUp *Candidate `json:"runnerUp,omitempty"`

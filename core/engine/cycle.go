@@ -146,6 +146,9 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	d := e.decision(unit, out)
 	d.Verdict = record.DoesNotFit
 	d.PreFilter, d.Reasons, d.Plugins, d.Message = why.PreFilter, why.Reasons, why.Plugins, why.Message
+	if d.Nodes == 0 || d.PreFilter != "" {
+		d.Path = "" // no node was looked at
+	}
 	d.Message += e.remedy(prof, p)
 	e.decided(d)
 	e.tell(p, ReasonUnschedulable, d.Message, false)
@@ -183,8 +186,12 @@ func (e *Engine) decision(unit *queue.Unit, out place.Outcome) record.Decision {
 		Attempt:  unit.Attempts,
 		Nodes:    out.Nodes,
 		Feasible: out.Feasible,
+		Path:     paths[out.Path],
 	}
 }
+
+// paths: how a search went over the nodes -> as decisions tell of it.
+var paths = [...]record.Path{place.Scanned: record.Scanned, place.Grouped: record.Grouped, place.Ranked: record.Ranked}
 
 func (e *Engine) decided(d record.Decision) { e.emit(Decided{d}) }
 

@@ -14,6 +14,9 @@ func Decision(w io.Writer, d record.Decision) error {
 	p.printf("  decision %d: pod %s, attempt %d: %s", d.Number, d.Pod.Key(), d.Attempt, d.Verdict)
 	if d.Nodes > 0 { // an attempt that failed at its bind looked at none again
 		p.printf(", %d of %s fit", d.Feasible, count(d.Nodes, "node"))
+		if d.Path != "" {
+			p.printf(" (%s)", d.Path)
+		}
 	}
 	p.printf("\n")
 	for _, r := range d.Reasons {

@@ -297,6 +297,9 @@ func (p *page) details(r record.PodReport) {
 	if r.Created > 0 {
 		rows = append(rows, []string{"Created:", Ago(r.Created, r.At) + " ago"})
 	}
+	if r.Last != nil && r.Last.Path != "" {
+		rows = append(rows, []string{"Last search:", searched(r.Last.Path)})
+	}
 	p.table(rows)
 	if len(r.Moves) == 0 {
 		return
@@ -307,6 +310,19 @@ func (p *page) details(r record.PodReport) {
 		moves = append(moves, []string{"  " + Ago(m.At, r.At), string(m.From), string(m.To), m.Event, dash(m.Hint), m.Cause})
 	}
 	p.table(moves)
+}
+
+// searched says how a decision went over the nodes.
+func searched(path record.Path) string {
+	switch path {
+	case record.Ranked:
+		return "ranked, from the order of nodes that is kept for pods like this one"
+	case record.Grouped:
+		return "grouped, one node of each group that the pod cannot tell apart"
+	case record.Scanned:
+		return "scanned, node by node"
+	}
+	return string(path)
 }
 
 // dash stands for nothing in a cell.

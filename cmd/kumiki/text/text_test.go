@@ -56,7 +56,7 @@ func placed() record.PodReport {
 		At: now, Pod: pod("web"), Profile: "default-scheduler", Where: record.Gone, Node: "node-4",
 		Requests: []record.ResourceAmount{{Resource: "cpu", Value: 500}},
 		Last: &record.Decision{
-			Number: 9, At: now - 500*record.Second/1000, Verdict: record.Placed, Attempt: 1, Nodes: 100, Feasible: 97,
+			Number: 9, At: now - 500*record.Second/1000, Verdict: record.Placed, Attempt: 1, Nodes: 100, Feasible: 97, Path: record.Ranked,
 			Winner: &record.Candidate{Node: "node-4", Total: 387, Scores: []record.PluginScore{
 				{Plugin: "TaintToleration", Raw: 0, Weighted: 300}, {Plugin: "NodeResourcesFit", Raw: 87, Weighted: 87}}},
 			RunnerUp: &record.Candidate{Node: "node-9", Total: 380, Scores: []record.PluginScore{
