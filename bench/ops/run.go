@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/kumiki-scheduler/kumiki/bench/workload"
+)
+
+const (
+	// defaultCreators is how many objects are being made at once (upstream: scheduler_perf creates with 30).
+	defaultCreators = 30
+	// defaultPatience is how long nothing may move before a wait is given up.
+	defaultPatience = 60 * time.Second
+	// lookEvery is how often a wait tells how far it is.
+	lookEvery = time.Second
+)
+
+// Clock is the time that operations live in.
+type Clock interface {
+	Now() time.Time
+	// After is a channel that gets a value when d has passed.
+	After(d time.Duration) <-chan time.Time
+}
+
+// machine is the clock of this machine.
+type machine struct{}
+
+func (machine) Now() time.Time                         { return time.Now() }
+func (machine) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// Env is what a plan is run with. Client, Dynamic and Watch must be given.
+type Env struct {
+	Client  kubernetes.Interface
+	Dynamic dynamic.Interface
+	// Watch is made by NewWatch, for one run. Run starts and ends it; it can be read while the run goes on and after it.
+	Watch *Watch
+	// Clock is nil for that of the machine.
+	Clock Clock
+	// Progress, when not nil, is told how far the run is, from one goroutine at a time.
+	Progress func(Progress)
+	// Collect, when not nil, is called when measuring begins, and what it returns when it ends.
+	Collect func(context.Context, Collection) (stop func(context.Context) error, err error)
+	// Rate is how many pods a second are asked for by each operation that creates pods, however slowly they are taken; 0
+	// means as many as the API server takes.
+	Rate float64
+	// Creators is how many objects are being made at once; 0 means 30.
+	Creators int
+	// Patience is how long nothing may happen to the pods that are waited for; 0 means a minute.
+	Patience time.Duration
+}
+
+// Progress tells how far a run is.
+type Progress struct {
+	Op, Ops     int // the operation that is running, of how many
+	Opcode      string
+	Done, Total int // pods that are where the operation waits for them to be; 0 of 0 when it waits for none
+}
+
+// Collection is what is measured from one operation to another.
+type Collection struct {
+	// Op is where it begins. Name is that of the operation that begins it, or the namespace of its pods.
+	Op   int
+	Name string
+	// Namespaces and Labels choose the pods whose throughput is meant.
+	Namespaces []string
+	Labels     map[string]string
+}
+
+// Window is when a collection was measured.
+type Window struct {
+	Collection
+	From, To time.Time
+}
+
+// Step is when an operation ran.
+type Step struct {
+	Opcode   string
+	From, To time.Time
+}
+
+// Outcome is what a run gave beside what its Watch saw.
+type Outcome struct {
+	Steps   []Step // one for each operation that ended well
+	Windows []Window
+}
+
+// Unfinished is the error of a wait that was given up because nothing moved any more.
+type Unfinished struct {
+	Stage    workload.Stage
+	Left, Of int
+	Pods     []string // some of them, namespace/name
+	Patience time.Duration
+}
+
+// Error tells how many pods are missing, and names some.
+func (u *Unfinished) Error() string {
+	return fmt.Sprintf("%d of %d pods are not %s and nothing has changed in %s: %v", u.Left, u.Of, u.Stage, u.Patience, u.Pods)
+}
+
+// errEnded is why work in the background ends when its plan does.
+var errEnded = errors.New("the plan has ended")
+
+// run is a plan on its way.
+type run struct {
+	Env
+	plan   *workload.Plan
+	mapper *restmapper.DeferredDiscoveryRESTMapper
+	out    Outcome
+	// index is the operation that runs; it and the fields below belong to the goroutine of Run.
+	index      int
+	namespaces map[string]bool // name -> is there, with its service account
+	collecting func() error    // ends what is being measured; nil when nothing is
+	background sync.WaitGroup
+	fail       context.CancelCauseFunc // ends the run
+}
+
+// Run runs the operations of a plan one after the other and returns when the last has ended and what runs in the
+// background was stopped. The outcome is good as far as the run came, also when there is an error.
+func Run(ctx context.Context, env Env, plan workload.Plan) (Outcome, error) {
+	if env.Clock == nil {
+		env.Clock = machine{}
+	}
+	if env.Creators == 0 {
+		env.Creators = defaultCreators
+	}
+	if env.Patience == 0 {
+		env.Patience = defaultPatience
+	}
+	r := &run{
+		Env: env, plan: &plan, namespaces: map[string]bool{},
+		mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(env.Client.Discovery())),
+	}
+	ctx, r.fail = context.WithCancelCause(ctx)
+	r.background.Go(func() { r.Watch.follow(ctx, r.Client) })
+	err := r.all(ctx)
+	r.fail(errEnded)
+	r.background.Wait()
+	// What failed in the background made the operation in front fail, and is what has to be told.
+	if cause := context.Cause(ctx); cause != errEnded && !errors.Is(err, cause) {
+		err = cause
+	}
+	return r.out, err
+}
+
+func (r *run) all(ctx context.Context) error {
+	select {
+	case <-r.Watch.synced:
+	case <-ctx.Done():
+		return fmt.Errorf("watch pods: %w", context.Cause(ctx))
+	}
+	for i, op := range r.plan.Ops {
+		r.index = i
+		r.tell(0, 0)
+		step := Step{Opcode: op.Opcode(), From: r.Clock.Now()}
+		if err := r.do(ctx, op); err != nil {
+			return r.named(i, err)
+		}
+		step.To = r.Clock.Now()
+		r.out.Steps = append(r.out.Steps, step)
+	}
+	if r.collecting != nil {
+		return errors.New("the plan ends and metrics are still being collected")
+	}
+	return nil
+}
+
+// named puts the operation before its error.
+func (r *run) named(op int, err error) error {
+	return fmt.Errorf("op %d (%s): %w", op, r.plan.Ops[op].Opcode(), err)
+}
+
+func (r *run) tell(done, total int) {
+	if r.Progress != nil {
+		r.Progress(Progress{Op: r.index, Ops: len(r.plan.Ops), Opcode: r.plan.Ops[r.index].Opcode(), Done: done, Total: total})
+	}
+}
+
+func (r *run) do(ctx context.Context, op workload.Op) error {
+	switch op := op.(type) {
+	case *workload.CreateNodes:
+		return r.createNodes(ctx, op)
+	case *workload.CreateNamespaces:
+		return r.createNamespaces(ctx, op)
+	case *workload.CreatePods:
+		return r.createPods(ctx, op, op.Namespace)
+	case *workload.CreatePodSets:
+		return r.createPodSets(ctx, op)
+	case *workload.Barrier:
+		return r.barrier(ctx, op)
+	case *workload.Sleep:
+		return r.pause(ctx, op.Duration)
+	case *workload.StartCollectingMetrics:
+		return r.startCollecting(ctx, Collection{Op: r.index, Name: op.Name, Namespaces: op.Namespaces, Labels: op.Labels})
+	case *workload.StopCollectingMetrics:
+		return r.stopCollecting()
+	default:
+		return fmt.Errorf("nobody knows how to run a %T", op)
+	}
+}
+
+// inBackground runs work that ends with the plan. When it fails, so does the run.
+func (r *run) inBackground(ctx context.Context, work func(context.Context) error) {
+	op := r.index
+	r.background.Go(func() {
+		if err := work(ctx); err != nil && ctx.Err() == nil {
+			r.fail(r.named(op, err))
+		}
+	})
+}
+
+// each calls do for 0 to n-1, begun in this order and some of them at once, until one fails.
+func (r *run) each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(r.Creators, n) {
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := do(ctx, i); err != nil {
+					end(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+// inTurn calls do for 0 to n-1, perSecond of them a second, the first when a turn has passed; all in a row when that is 0.
+// Turns are counted from the start: one that is late does not delay those after it.
+func (r *run) inTurn(ctx context.Context, n, perSecond int, do func(i int) error) error {
+	began := r.Clock.Now()
+	for i := range n {
+		if perSecond > 0 {
+			due := began.Add(time.Duration(float64(i+1) / float64(perSecond) * float64(time.Second)))
+			if err := r.until(ctx, due); err != nil {
+				return err
+			}
+		}
+		if err := do(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// until waits for a time, which may have passed.
+func (r *run) until(ctx context.Context, due time.Time) error {
+	if d := due.Sub(r.Clock.Now()); d > 0 {
+		return r.pause(ctx, d)
+	}
+	return context.Cause(ctx)
+}
+
+func (r *run) pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-r.Clock.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// startCollecting begins to measure.
+func (r *run) startCollecting(ctx context.Context, c Collection) error {
+	if r.collecting != nil {
+		return errors.New("metrics are being collected already")
+	}
+	stop := func(context.Context) error { return nil }
+	if r.Collect != nil {
+		var err error
+		if stop, err = r.Collect(ctx, c); err != nil {
+			return fmt.Errorf("start collecting metrics: %w", err)
+		}
+	}
+	from := r.Clock.Now()
+	r.collecting = func() error {
+		r.out.Windows = append(r.out.Windows, Window{Collection: c, From: from, To: r.Clock.Now()})
+		if err := stop(ctx); err != nil {
+			return fmt.Errorf("stop collecting metrics: %w", err)
+		}
+		return nil
+	}
+	return nil
+}
+
+// stopCollecting ends what startCollecting began.
+func (r *run) stopCollecting() error {
+	if r.collecting == nil {
+		return errors.New("no metrics are being collected")
+	}
+	stop := r.collecting
+	r.collecting = nil
+	return stop()
+}

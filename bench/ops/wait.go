@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ops
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kumiki-scheduler/kumiki/bench/workload"
+)
+
+// namedPods is how many pods an error names.
+const namedPods = 5
+
+// await waits until the pods of a waiter have come where it wants them, as long as something moves.
+func (r *run) await(ctx context.Context, wait *waiter) error {
+	began := r.Clock.Now()
+	for {
+		select {
+		case <-wait.done:
+			return nil
+		default:
+		}
+		left, changed := r.Watch.missing(wait)
+		if changed.Before(began) {
+			changed = began
+		}
+		r.tell(wait.of-left, wait.of)
+		if left > 0 && r.Clock.Now().Sub(changed) > r.Patience {
+			return &Unfinished{Stage: wait.stage, Left: left, Of: wait.of, Pods: r.Watch.missingPods(wait, namedPods), Patience: r.Patience}
+		}
+		select {
+		case <-wait.done:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-r.Clock.After(min(lookEvery, r.Patience)):
+		}
+	}
+}
+
+// barrier waits for pods of earlier operations.
+func (r *run) barrier(ctx context.Context, op *workload.Barrier) error {
+	for _, namespace := range op.Namespaces {
+		if !r.namespaces[namespace] {
+			return fmt.Errorf("no operation before this one has made namespace %s", namespace)
+		}
+	}
+	return r.await(ctx, r.Watch.await(op.Stage, func(e *entry) bool { return e.awaited && e.Is(op.Namespaces, op.Labels) }))
+}
