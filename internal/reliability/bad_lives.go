@@ -143,7 +143,7 @@ func nothings(ctx context.Context, g *Ground) error {
 		}
 		if code < 300 {
 			taken[name] = "?"
-		} else if code == 400 || code == 422 {
+		} else if code == 400 || code == 403 || code == 422 { // 403 is admission's
 			refused++
 		} else {
 			return Unjudged("the API server answers %d: %s", code, text)
