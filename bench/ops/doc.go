@@ -8,8 +8,8 @@
 // meet the same objects. They are made in the order of their index, some of them at once, and the first that fails ends
 // the run with its operation and name.
 //
-// Namespaces get a service account that mounts no token, as the cluster of scheduler_perf has none: they work where no
-// controller makes one, and pods are not larger than their template says.
+// The cluster is started with ClusterArgs. It needs no controllers, unless a workload does: claims from templates are made
+// by one.
 //
 // It differs from scheduler_perf (kubernetes, test/integration/scheduler_perf) where that does not do what its fields say:
 // the allocatable resources of nodeAllocatableStrategy reach the nodes (there a patch of the node leaves its status as it

@@ -32,6 +32,7 @@ type ground struct {
 func TestOperations(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{
 		Nodes: -1, NoHeartbeats: true, FeatureGates: "GenericWorkload=true,GangScheduling=true", RuntimeConfig: "scheduling.k8s.io/v1alpha2=true",
+		Args: ClusterArgs(),
 	})
 	for _, role := range []testcluster.Role{testcluster.Controllers, testcluster.Nodes} {
 		if err := cluster.Kill(role); err != nil {
@@ -44,7 +45,12 @@ func TestOperations(t *testing.T) {
 	}
 	cfg.QPS = -1
 	g := &ground{client: kubernetes.NewForConfigOrDie(cfg), dynamic: dynamic.NewForConfigOrDie(cfg)}
-	for _, stories := range [][]story{nodeStories, podStories} {
+	// The node of the stories' scheduler.
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "somewhere"}, Status: baseNode().Status}
+	if _, err := g.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, stories := range [][]story{nodeStories, podStories, objectStories} {
 		for _, s := range stories {
 			t.Run(s.name, func(t *testing.T) { s.tell(t, g) })
 		}
@@ -122,7 +128,7 @@ func wantNames(t *testing.T, what string, got, want []string) {
 }
 
 // scheduler binds, until the test ends, the pods of a namespace as soon as they have no gates: those that have the labels,
-// to a node that does not exist; to the others it gives the condition of a pod that fits nowhere.
+// to the node somewhere; to the others it gives the condition of a pod that fits nowhere.
 func (g *ground) scheduler(t *testing.T, namespace, selector string) {
 	t.Helper()
 	binds, err := labels.Parse(selector)
@@ -238,6 +244,7 @@ func (h *hands) pending() []time.Duration {
 
 // going is a plan that runs beside the test.
 type going struct {
+	stop  context.CancelFunc
 	ended chan struct{}
 	out   Outcome
 	err   error
@@ -245,7 +252,7 @@ type going struct {
 
 func (g *ground) start(t *testing.T, env Env, ops ...workload.Op) *going {
 	ctx, stop := context.WithCancel(t.Context())
-	r := &going{ended: make(chan struct{})}
+	r := &going{stop: stop, ended: make(chan struct{})}
 	go func() {
 		defer close(r.ended)
 		r.out, r.err = Run(ctx, env, plan(ops...))

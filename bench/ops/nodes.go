@@ -65,8 +65,12 @@ func (r *run) createNodes(ctx context.Context, op *workload.CreateNodes) error {
 			node.Status.Allocatable = corev1.ResourceList{}
 		}
 		maps.Copy(node.Status.Allocatable, offers)
-		if _, err := r.Client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+		created, err := r.Client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+		if err != nil {
 			return fmt.Errorf("create node %s: %w", node.Name, err)
+		}
+		if len(created.Spec.Taints) > len(node.Spec.Taints) {
+			return fmt.Errorf("create node %s: the API server gives it taints %v; was it started with ClusterArgs?", node.Name, created.Spec.Taints)
 		}
 		if op.Allocatable == nil || len(op.Allocatable.CSIAllocatable)+len(op.Allocatable.Migrated) == 0 {
 			return nil

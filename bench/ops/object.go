@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
@@ -69,7 +68,7 @@ func (r *run) ownNamespace(given string) string {
 	return fmt.Sprintf("namespace-%d", r.index)
 }
 
-// ensureNamespace makes a namespace in which pods can be created, if there is none.
+// ensureNamespace makes a namespace, if there is none.
 func (r *run) ensureNamespace(ctx context.Context, name string) error {
 	if r.namespaces[name] {
 		return nil
@@ -81,21 +80,10 @@ func (r *run) ensureNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// makeNamespace creates a namespace, which may exist, and its service account.
+// makeNamespace creates a namespace, which may exist.
 func (r *run) makeNamespace(ctx context.Context, ns *corev1.Namespace) error {
 	if _, err := r.Client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create namespace %s: %w", ns.Name, err)
-	}
-	mount := false
-	accounts := r.Client.CoreV1().ServiceAccounts(ns.Name)
-	_, err := accounts.Create(ctx, &corev1.ServiceAccount{
-		ObjectMeta: metav1.ObjectMeta{Name: "default"}, AutomountServiceAccountToken: &mount,
-	}, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		_, err = accounts.Patch(ctx, "default", types.MergePatchType, []byte(`{"automountServiceAccountToken":false}`), metav1.PatchOptions{})
-	}
-	if err != nil {
-		return fmt.Errorf("create service account %s/default: %w", ns.Name, err)
 	}
 	return nil
 }

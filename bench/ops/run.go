@@ -27,6 +27,14 @@ const (
 	lookEvery = time.Second
 )
 
+// ClusterArgs are the arguments with which a local cluster (internal/testcluster, Options.Args) is one for workloads: without
+// the admission plugins that upstream's has not either (kubernetes, test/integration/util). Its workloads set priorities as
+// numbers, which Priority refuses; with ServiceAccount and StorageObjectInUseProtection, objects would not be as their
+// templates say; TaintNodesByCondition keeps pods from every new node until a controller comes by.
+func ClusterArgs() []string {
+	return []string{"--apiserver-arg=--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,Priority,StorageObjectInUseProtection"}
+}
+
 // Clock is the time that operations live in.
 type Clock interface {
 	Now() time.Time
@@ -112,6 +120,9 @@ func (u *Unfinished) Error() string {
 // errEnded is why work in the background ends when its plan does.
 var errEnded = errors.New("the plan has ended")
 
+// besideError is what failed in the background.
+type besideError struct{ error }
+
 // run is a plan on its way.
 type run struct {
 	Env
@@ -120,7 +131,7 @@ type run struct {
 	out    Outcome
 	// index is the operation that runs; it and the fields below belong to the goroutine of Run.
 	index      int
-	namespaces map[string]bool // name -> is there, with its service account
+	namespaces map[string]bool // name -> is there
 	collecting func() error    // ends what is being measured; nil when nothing is
 	background sync.WaitGroup
 	fail       context.CancelCauseFunc // ends the run
@@ -148,8 +159,9 @@ func Run(ctx context.Context, env Env, plan workload.Plan) (Outcome, error) {
 	r.fail(errEnded)
 	r.background.Wait()
 	// What failed in the background made the operation in front fail, and is what has to be told.
-	if cause := context.Cause(ctx); cause != errEnded && !errors.Is(err, cause) {
-		err = cause
+	var beside besideError
+	if errors.As(context.Cause(ctx), &beside) {
+		err = beside.error
 	}
 	return r.out, err
 }
@@ -197,6 +209,14 @@ func (r *run) do(ctx context.Context, op workload.Op) error {
 		return r.createPods(ctx, op, op.Namespace)
 	case *workload.CreatePodSets:
 		return r.createPodSets(ctx, op)
+	case *workload.DeletePods:
+		return r.deletePods(ctx, op)
+	case *workload.Churn:
+		return r.churn(ctx, op)
+	case *workload.CreateAny:
+		return r.createAny(ctx, op.Namespace, op.Count, &op.Template)
+	case *workload.UpdateAny:
+		return r.updateAny(ctx, op)
 	case *workload.Barrier:
 		return r.barrier(ctx, op)
 	case *workload.Sleep:
@@ -215,7 +235,7 @@ func (r *run) inBackground(ctx context.Context, work func(context.Context) error
 	op := r.index
 	r.background.Go(func() {
 		if err := work(ctx); err != nil && ctx.Err() == nil {
-			r.fail(r.named(op, err))
+			r.fail(besideError{r.named(op, err)})
 		}
 	})
 }
