@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -43,11 +44,15 @@ func run(ctx context.Context, args []string) (int, error) {
 	names := flags.String("schedulers", "kumiki,kube-scheduler", "which schedulers, with commas between")
 	runs := flags.Int("runs", 1, "how often each case is run")
 	format := flags.String("o", "table", "table, json or markdown")
+	from := flags.String("from", "", "print the results in this file, written with -o json, and run nothing")
 	list := flags.Bool("list", false, "only list the cases")
 	logs := flags.String("logs", "", "directory for the logs of the schedulers; empty: a temporary one, removed at the end")
 	bin := flags.String("bin", "bin", "directory of the binaries kumiki and kube-scheduler")
 	if err := flags.Parse(args); err != nil {
 		return exitUsage, nil
+	}
+	if *from != "" {
+		return show(*from, *format)
 	}
 	chosen, err := choose(*cases)
 	if err != nil {
@@ -77,12 +82,31 @@ func run(ctx context.Context, args []string) (int, error) {
 	if err != nil {
 		return exitBroke, err
 	}
+	return verdict(results), nil
+}
+
+func show(file, format string) (int, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return exitUsage, err
+	}
+	var results []reliability.Result
+	if err := json.Unmarshal(text, &results); err != nil {
+		return exitUsage, fmt.Errorf("reading %s: %w", file, err)
+	}
+	if err := reliability.Write(os.Stdout, format, results); err != nil {
+		return exitUsage, err
+	}
+	return verdict(results), nil
+}
+
+func verdict(results []reliability.Result) int {
 	for _, r := range results {
 		if r.Scheduler == reliability.Kumiki && (r.Outcome == reliability.Broke || r.Failed) {
-			return exitBroke, nil
+			return exitBroke
 		}
 	}
-	return 0, nil
+	return 0
 }
 
 func choose(pattern string) ([]reliability.Case, error) {
