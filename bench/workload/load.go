@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -54,6 +55,16 @@ type Workload struct {
 	Threshold       float64
 	TopicThresholds map[string]float64 // as in Plan
 	Selector        *MetricSelector    // nil for that of the case
+}
+
+// With is the workload with another value for one of its parameters.
+func (w *Workload) With(name string, value any) *Workload {
+	other := *w
+	other.Params = maps.Clone(w.Params)
+	p := other.Params[name]
+	p.Value = value
+	other.Params[name] = p
+	return &other
 }
 
 // source is where a file came from, and where the files that it names are.

@@ -25,6 +25,11 @@ func (r *reading) judgeOps(c *Case) {
 				r.mistake(node.Line, "createPodSets: metrics are collected already (line %d)", since)
 			}
 			collects = collects || op.Pods.CollectMetrics
+		case *mix:
+			if op.collects && since > 0 {
+				r.mistake(node.Line, "createPodMix: metrics are collected already (line %d)", since)
+			}
+			collects = collects || op.collects
 		case *StartCollectingMetrics:
 			if since > 0 {
 				r.mistake(node.Line, "startCollectingMetrics: metrics are collected already (line %d)", since)
@@ -73,7 +78,11 @@ func (c *Case) Plan(w *Workload) (Plan, error) {
 		p.DefaultPod = r.template(f.value, 1, kindPod, nil)
 	}
 	for _, node := range c.ops {
-		if op := r.op(node); op != nil {
+		switch op := r.op(node).(type) {
+		case nil: // already reported
+		case *mix:
+			p.Ops = append(p.Ops, op.ops...)
+		default:
 			p.Ops = append(p.Ops, op)
 		}
 	}

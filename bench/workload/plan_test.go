@@ -135,7 +135,7 @@ func TestAPlanHasEveryFieldOfEveryOperation(t *testing.T) {
 		}
 	}
 	for code := range opReaders {
-		if !covered[code] {
+		if !covered[code] && code != "createPodMix" { // never in a plan: see mix_test.go
 			t.Errorf("no %s in this test", code)
 		}
 	}

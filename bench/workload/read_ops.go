@@ -36,6 +36,7 @@ func init() {
 		"createResourceDriver":   readDriver,
 		"allocResourceClaims":    func(m *mapping) Op { return &AllocResourceClaims{Namespace: m.text("namespace")} },
 		"createPodGroups":        readPodGroups,
+		"createPodMix":           readMix,
 		"waitForPodGroups":       func(m *mapping) Op { return &WaitForPodGroups{Namespaces: m.texts("namespaces")} },
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
+	"github.com/kumiki-scheduler/kumiki/bench/workloads"
 )
 
 // usedByGo are parameters of upstream's files that no operation uses: hooks in Go beside the file read them (here
@@ -301,6 +302,42 @@ func TestEveryFieldOfUpstreamIsKnown(t *testing.T) {
 		}
 		for _, field := range structs[name] {
 			refused(t, name, fmt.Sprintf(text, field))
+		}
+	}
+}
+
+// Catches: a family of upstream's that our own files lack, and a label that names one that upstream does not have.
+func TestOurOwnFilesHaveEveryFamilyOfUpstream(t *testing.T) {
+	_, names, files := upstreamFiles(t)
+	families := map[string]bool{} // case of upstream -> one of ours is labelled with it
+	for _, name := range names {
+		for _, c := range files[name].Cases {
+			families[c.Name] = false
+		}
+	}
+	ours, err := workloads.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range ours {
+		for _, c := range f.Cases {
+			labels := slices.Clone(c.Labels)
+			for _, w := range c.Workloads {
+				labels = append(labels, w.Labels...)
+			}
+			for _, label := range labels {
+				if family, ok := strings.CutPrefix(label, "upstream="); ok {
+					if _, known := families[family]; !known {
+						t.Errorf("%s: %s is labelled with %s, which upstream does not have", f.Path, c.Name, family)
+					}
+					families[family] = true
+				}
+			}
+		}
+	}
+	for family, has := range families {
+		if !has {
+			t.Errorf("none of our cases is labelled upstream=%s", family)
 		}
 	}
 }
