@@ -27,6 +27,8 @@ const (
 	Kumiki   = "kumiki"
 	Upstream = "kube-scheduler"
 	Null     = "null"
+	// CreateOnly is no scheduler: it is what the creation of the pods takes when nobody binds them.
+	CreateOnly = "create-only"
 )
 
 // scheduler is a scheduler's process.

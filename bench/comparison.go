@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/bench/workload"
+)
+
+// idleMost is the share of the machine that the null binder may leave idle. When it leaves more, something else than the
+// API server held the run up (the creator, a rate, a pause), and a ratio to null says nothing about a scheduler.
+const idleMost = 0.05
+
+// Comparison is what all trials gave.
+type Comparison struct {
+	// Date is that of the first trial, RFC 3339. Topic chooses thresholds.
+	Date  string  `json:"date"`
+	Go    string  `json:"go"`
+	CPUs  int     `json:"cpus"`
+	QPS   float32 `json:"qps"`
+	Burst int     `json:"burst"`
+	Rate  float64 `json:"rate,omitempty"` // pods asked for per second; 0 for as many as the API server takes
+	Topic string  `json:"topic,omitempty"`
+
+	Rows   []WorkloadRow `json:"rows"`
+	Trials []Trial       `json:"trials"`
+}
+
+// WorkloadRow is one scheduler over its rounds of one workload.
+type WorkloadRow struct {
+	Workload  string `json:"workload"`
+	Scheduler string `json:"scheduler"`
+	// Rounds came to their end, Failed did not.
+	Rounds int `json:"rounds"`
+	Failed int `json:"failed"`
+	// Counts tells whether ratios to null mean anything here; Why not, when they do not.
+	Counts bool   `json:"counts"`
+	Why    string `json:"why,omitempty"`
+
+	PodsPerSecond Spread `json:"podsPerSecond"`
+	// Latency has the median over the rounds of each percentile, Gangs too.
+	Latency  Latency  `json:"latency"`
+	Gangs    *Latency `json:"gangs,omitempty"`
+	Attempts Spread   `json:"attemptsPerPod"`
+	Oversold int      `json:"oversold"`
+	CPU      Spread   `json:"cpuSeconds"`
+	// MachineCPU is the CPU seconds of scheduler, API server, etcd and this program.
+	MachineCPU Spread `json:"machineCPUSeconds"`
+	PeakRSS    Spread `json:"peakRSSBytes"`
+	SteadyRSS  Spread `json:"steadyRSSBytes"`
+	Idle       Spread `json:"idleShare"`
+	Others     Spread `json:"othersShare"`
+	// Calls per pod, of the last round.
+	Calls map[string]float64 `json:"callsPerPod"` // verb, resource and code -> calls
+	// OfNull and OfUpstream are PodsPerSecond divided by theirs, round by round; nil when they were not measured.
+	OfNull     *Interval `json:"ofNull,omitempty"`
+	OfUpstream *Interval `json:"ofUpstream,omitempty"`
+	// Threshold is what Selector must reach, Reached what it did; nil without one.
+	Threshold *Threshold `json:"threshold,omitempty"`
+	// Items have the median over the rounds of each bucket.
+	Items []DataItem `json:"items"`
+}
+
+// Threshold is a figure that a workload has to reach.
+type Threshold struct {
+	Metric      string  `json:"metric"`
+	Bucket      string  `json:"bucket"`
+	Want        float64 `json:"want"`
+	ExpectLower bool    `json:"expectLower,omitempty"`
+	// Got is nil when nothing was measured, which is a miss.
+	Got    *float64 `json:"got"`
+	Missed bool     `json:"missed"`
+}
+
+// spec is what a comparison is made of beside its trials.
+type spec struct {
+	plans      []workload.Plan
+	schedulers []string
+}
+
+// compare makes the rows of a comparison: workloads in their order, schedulers in theirs.
+func (c *Comparison) compare(s spec) {
+	for i := range s.plans {
+		p := &s.plans[i]
+		null := c.trialsOf(p.Name, Null)
+		for _, name := range s.schedulers {
+			row := rowOf(p, name, c.trialsOf(p.Name, name))
+			row.Counts, row.Why = counts(null)
+			row.OfNull = paired(row.Scheduler, c.trialsOf(p.Name, name), Null, null)
+			row.OfUpstream = paired(row.Scheduler, c.trialsOf(p.Name, name), Upstream, c.trialsOf(p.Name, Upstream))
+			if want := p.ThresholdFor(c.Topic); want != 0 && name != Null && name != CreateOnly {
+				row.Threshold = thresholdOf(p.Selector, want, row.Items)
+			}
+			c.Rows = append(c.Rows, row)
+		}
+	}
+}
+
+// trialsOf are the trials of a scheduler, in the order of their rounds.
+func (c *Comparison) trialsOf(workload, scheduler string) []Trial {
+	var out []Trial
+	for _, t := range c.Trials {
+		if t.Workload == workload && t.Scheduler == scheduler {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// counts tells whether what null left idle lets ratios to it count.
+func counts(null []Trial) (bool, string) {
+	idle := median(over(null, func(t *Trial) float64 { return t.Idle }))
+	switch {
+	case math.IsNaN(idle):
+		return false, "null was not measured"
+	case idle >= idleMost:
+		return false, fmt.Sprintf("null left %.0f%% of the machine idle", 100*idle)
+	}
+	return true, ""
+}
+
+// paired divides the rounds that both came through.
+func paired(name string, of []Trial, toName string, to []Trial) *Interval {
+	if name == toName {
+		return nil
+	}
+	var a, b []float64
+	for i := range of {
+		for j := range to {
+			if of[i].Round == to[j].Round && of[i].good() && to[j].good() && to[j].PodsPerSecond > 0 {
+				a, b = append(a, of[i].PodsPerSecond), append(b, to[j].PodsPerSecond)
+			}
+		}
+	}
+	if len(a) == 0 {
+		return nil
+	}
+	r := pairedRatio(a, b)
+	return &r
+}
+
+// over takes one figure of the trials that are good.
+func over(trials []Trial, f func(*Trial) float64) []float64 {
+	var out []float64
+	for i := range trials {
+		if trials[i].good() {
+			out = append(out, f(&trials[i]))
+		}
+	}
+	return out
+}
+
+func rowOf(p *workload.Plan, name string, trials []Trial) WorkloadRow {
+	of := func(f func(*Trial) float64) Spread { return spread(over(trials, f)) }
+	row := WorkloadRow{
+		Workload: p.Name, Scheduler: name,
+		PodsPerSecond: of(func(t *Trial) float64 { return t.PodsPerSecond }),
+		Attempts:      of(func(t *Trial) float64 { return float64(t.Attempts) / float64(max(1, t.Pods)) }),
+		CPU:           of(func(t *Trial) float64 { return t.SchedulerCPU }),
+		MachineCPU:    of(func(t *Trial) float64 { return t.SchedulerCPU + t.ServersCPU + t.BenchCPU }),
+		PeakRSS:       of(func(t *Trial) float64 { return float64(t.PeakRSS) }),
+		SteadyRSS:     of(func(t *Trial) float64 { return float64(t.SteadyRSS) }),
+		Idle:          of(func(t *Trial) float64 { return t.Idle }),
+		Others:        of(func(t *Trial) float64 { return t.Others }),
+	}
+	var pods, gangs []Latency
+	var items [][]DataItem
+	for i := range trials {
+		t := &trials[i]
+		row.Oversold += len(t.Oversold)
+		if t.Failure != "" {
+			row.Failed++
+		}
+		if t.Latency.Count > 0 { // that of a run which failed counts too: its pods are infinite
+			pods = append(pods, t.Latency)
+		}
+		if t.Gangs != nil {
+			gangs = append(gangs, *t.Gangs)
+		}
+		if !t.good() {
+			continue
+		}
+		row.Rounds++
+		items = append(items, t.Items)
+		row.Calls = map[string]float64{}
+		for what, n := range t.Calls { // order: into a map
+			row.Calls[what] = float64(n) / float64(max(1, t.Pods))
+		}
+	}
+	row.Latency = medianLatency(pods)
+	if len(gangs) > 0 {
+		g := medianLatency(gangs)
+		row.Gangs = &g
+	}
+	row.Items = medianItems(items)
+	return row
+}
+
+// medianLatency takes the median of each percentile.
+func medianLatency(rounds []Latency) Latency {
+	of := func(f func(Latency) Seconds) Seconds {
+		var values []float64
+		for _, l := range rounds {
+			values = append(values, float64(f(l)))
+		}
+		return Seconds(median(values))
+	}
+	count := 0
+	for _, l := range rounds {
+		count = max(count, l.Count)
+	}
+	return Latency{Count: count,
+		P50: of(func(l Latency) Seconds { return l.P50 }), P90: of(func(l Latency) Seconds { return l.P90 }),
+		P95: of(func(l Latency) Seconds { return l.P95 }), P99: of(func(l Latency) Seconds { return l.P99 }),
+		P999: of(func(l Latency) Seconds { return l.P999 }), Max: of(func(l Latency) Seconds { return l.Max })}
+}
+
+// medianItems takes the median of each bucket over the rounds that have the item.
+func medianItems(rounds [][]DataItem) []DataItem {
+	var out []DataItem
+	for _, items := range rounds {
+		for _, item := range items {
+			if findExact(out, item.Labels) != nil {
+				continue
+			}
+			all := map[string][]float64{} // bucket -> values over the rounds
+			for _, round := range rounds {
+				if same := findExact(round, item.Labels); same != nil {
+					for bucket, v := range same.Data { // order: into a map
+						all[bucket] = append(all[bucket], v)
+					}
+				}
+			}
+			data := map[string]float64{}
+			for bucket, values := range all { // order: into a map
+				data[bucket] = median(values)
+			}
+			out = append(out, DataItem{Data: data, Unit: item.Unit, Labels: item.Labels})
+		}
+	}
+	return out
+}
+
+func findExact(items []DataItem, labels map[string]string) *DataItem {
+	for i := range items {
+		if len(items[i].Labels) == len(labels) && findItem(items[i:i+1], labels["Metric"], labels) != nil {
+			return &items[i]
+		}
+	}
+	return nil
+}
+
+// thresholdOf compares a figure with what it must reach. To equal it is to miss it, as in scheduler_perf.
+func thresholdOf(s workload.MetricSelector, want float64, items []DataItem) *Threshold {
+	t := &Threshold{Metric: s.Name, Bucket: s.Bucket, Want: want, ExpectLower: s.ExpectLower, Missed: true}
+	if item := findItem(items, s.Name, s.Labels); item != nil {
+		if got, ok := item.Data[s.Bucket]; ok {
+			t.Got = &got
+			t.Missed = s.ExpectLower && got >= want || !s.ExpectLower && got <= want
+		}
+	}
+	return t
+}
+
+// missed are the rows that did not reach their threshold.
+func (c *Comparison) missed() []WorkloadRow {
+	return slices.DeleteFunc(slices.Clone(c.Rows), func(r WorkloadRow) bool { return r.Threshold == nil || !r.Threshold.Missed })
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"flag"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/kumiki-scheduler/kumiki/bench/workload"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// someTrials are three rounds of three schedulers through two workloads: kumiki keeps up with null, kube-scheduler does
+// not and leaves a pod unbound in the last round of the second one, where null was held up by something.
+func someTrials() *Comparison {
+	c := &Comparison{Date: "2026-11-21T05:00:00Z", Go: "go1.26.8", CPUs: 2, QPS: 5000, Burst: 5000}
+	plans := []workload.Plan{
+		{Name: "Basic/50Nodes", Threshold: 60, Selector: workload.MetricSelector{Name: workload.Throughput, Bucket: "Average"}},
+		{Name: "Gangs/8", Threshold: 0.3, Selector: workload.MetricSelector{
+			Name: "scheduler_podgroup_seconds", Labels: map[string]string{"result": "scheduled"}, Bucket: "Perc99", ExpectLower: true}},
+	}
+	speeds := map[string][]float64{Kumiki: {90, 100, 80}, Upstream: {50, 60, 40}, Null: {100, 100, 80}} // scheduler -> pods/s by round
+	for w, p := range plans {
+		for round := 1; round <= 3; round++ {
+			for _, name := range []string{Kumiki, Upstream, Null} {
+				speed := speeds[name][round-1]
+				t := Trial{Workload: p.Name, Scheduler: name, Round: round, Pods: 100, Bound: 100, PodsPerSecond: speed,
+					BindSeconds: Seconds(100 / speed), SettleSeconds: Seconds(110 / speed), Latency: latencyOf([]float64{0.02, 0.04, 10 / speed}),
+					Attempts: 100, Events: 100, SchedulerCPU: 10 / speed, ServersCPU: 1, BenchCPU: 0.5, PeakRSS: 96 << 20, SteadyRSS: 64 << 20,
+					Idle: 0.01 + 0.2*float64(w), Others: 0.02, Calls: Calls{"POST pods 201": 100, "POST pods/binding 201": 100},
+					Items: []DataItem{{Data: buckets([]float64{speed, speed}), Unit: "pods/s", Labels: map[string]string{"Metric": workload.Throughput}}}}
+				for s := range 2 {
+					t.Timeline = append(t.Timeline, Moment{At: s + 1, Asked: 50, Bound: int(speed) / 2, Slowest: Seconds(0.1 * float64(s+1)), RSS: int64(60+s) << 20, CPU: 0.4})
+				}
+				if w == 1 {
+					gangs := latencyOf([]float64{0.2, 0.3})
+					t.Gangs = &gangs
+					if name != Null {
+						t.Items = append(t.Items, DataItem{Data: map[string]float64{"Average": 0.1, "Perc99": 0.3}, Unit: "ms",
+							Labels: map[string]string{"Metric": "scheduler_podgroup_seconds", "result": "scheduled"}})
+					}
+				}
+				if w == 1 && name == Upstream && round == 3 {
+					t.Failure, t.Bound, t.Latency = "1 of 100 pods are not Scheduled", 99, latencyOf([]float64{0.02, 0.04, math.Inf(1)})
+				}
+				c.Trials = append(c.Trials, t)
+			}
+		}
+	}
+	c.compare(spec{plans: plans, schedulers: []string{Kumiki, Upstream, Null}})
+	return c
+}
+
+// Every output, word for word. Catches: a column or a label that gets lost, a figure in another unit, an unbound pod that
+// is left out of the percentiles, a map whose order reaches the output.
+func TestOutputsAreThoseOfTheGoldenFiles(t *testing.T) {
+	for _, format := range comparisonFormats {
+		var got bytes.Buffer
+		if err := someTrials().write(&got, format); err != nil {
+			t.Fatalf("%s: %v", format, err)
+		}
+		golden := filepath.Join("testdata", "comparison."+format)
+		if *update {
+			if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got.Bytes(), want) {
+			t.Errorf("%s differs from %s (go test ./bench -run Golden -update rewrites it):\n%s", format, golden, got.String())
+		}
+	}
+}
+
+// Catches: the infinite time of an unbound pod, or a row without figures, that JSON cannot write or gives back as 0.
+func TestJSONGivesBackWhatWasMeasured(t *testing.T) {
+	c := someTrials()
+	c.Trials = append(c.Trials, Trial{Workload: "None", Scheduler: Kumiki, Round: 1, Failure: "it ended"})
+	c.compare(spec{plans: []workload.Plan{{Name: "None"}}, schedulers: []string{Kumiki}})
+	var text bytes.Buffer
+	if err := c.write(&text, "json"); err != nil {
+		t.Fatal(err)
+	}
+	var back Comparison
+	if err := json.Unmarshal(text.Bytes(), &back); err != nil {
+		t.Fatal(err)
+	}
+	unbound := back.trialsOf("Gangs/8", Upstream)[2].Latency
+	if !math.IsInf(float64(unbound.Max), 1) || unbound.P50 != 0.04 {
+		t.Errorf("the pod that was never bound came back as %+v", unbound)
+	}
+	if none := back.row("None", Kumiki); !math.IsNaN(none.PodsPerSecond.Median) || none.Failed != 1 {
+		t.Errorf("the row of a run that failed came back as %+v", none)
+	}
+}
+
+// Catches: a page that loads something, that needs a script, that is not well formed, or that has one colour scheme.
+func TestThePageStandsAlone(t *testing.T) {
+	var text bytes.Buffer
+	if err := someTrials().write(&text, "html"); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"<script", "src=", "href=", "url(", "@import", "http:", "https:", "NaN", "Inf,"} {
+		if strings.Contains(text.String(), bad) {
+			t.Errorf("the page has %q", bad)
+		}
+	}
+	for _, want := range []string{"prefers-color-scheme: dark", "color-scheme: light dark", "<polyline class=\"s1\" points=\"", "1.00 [0.90, 1.00]", "Gangs/8, 3 pods"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+	// HTML closes no <meta>; all else is written as XML is.
+	xmlText := regexp.MustCompile(`<!doctype html>|<meta [^>]*>|<br>`).ReplaceAllString(text.String(), "")
+	for d := xml.NewDecoder(strings.NewReader(xmlText)); ; {
+		if _, err := d.Token(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Catches: a ratio to a null that was idle itself, or that was never measured, told as if it counted.
+func TestARowCountsOnlyWhenNullWasBusy(t *testing.T) {
+	c := someTrials()
+	if r := c.row("Basic/50Nodes", Kumiki); !r.Counts || r.OfNull == nil || r.OfNull.Estimate != 1 {
+		t.Errorf("null left 1 %% idle, the row is %+v", r)
+	}
+	if r := c.row("Gangs/8", Kumiki); r.Counts || r.Why != "null left 21% of the machine idle" {
+		t.Errorf("null left 21 %% idle, counts is %v: %s", r.Counts, r.Why)
+	}
+	if counts, why := counts([]Trial{{Failure: "ended", Idle: 0.01}}); counts || why != "null was not measured" {
+		t.Errorf("a null that failed counts: %v, %s", counts, why)
+	}
+}
+
+// Catches: a figure equal to its threshold that passes (upstream fails it), the direction of expectLower turned round, and
+// a figure that nobody measured taken for one that was reached.
+func TestThresholds(t *testing.T) {
+	items := []DataItem{{Data: map[string]float64{"Average": 60}, Labels: map[string]string{"Metric": "M", "result": "ok"}}}
+	for _, c := range []struct {
+		want   float64
+		lower  bool
+		bucket string
+		missed bool
+	}{
+		{59, false, "Average", false}, {60, false, "Average", true}, {61, false, "Average", true},
+		{61, true, "Average", false}, {60, true, "Average", true}, {1, false, "Perc99", true},
+	} {
+		got := thresholdOf(workload.MetricSelector{Name: "M", Labels: map[string]string{"result": "ok"}, Bucket: c.bucket, ExpectLower: c.lower}, c.want, items)
+		if got.Missed != c.missed {
+			t.Errorf("60 against %+v: %+v", c, got)
+		}
+	}
+	if got := thresholdOf(workload.MetricSelector{Name: "M", Labels: map[string]string{"result": "error"}, Bucket: "Average"}, 1, items); !got.Missed || got.Got != nil {
+		t.Errorf("a figure with other labels was taken: %+v", got)
+	}
+}

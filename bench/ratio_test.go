@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"pgregory.net/rapid"
+)
+
+// Catches: unbound pods that are dropped, or counted as 0, before percentiles are taken.
+func TestPodsThatWereNeverBoundAreInfinite(t *testing.T) {
+	seconds := make([]float64, 1000)
+	for i := range seconds {
+		seconds[i] = 1
+	}
+	seconds[0], seconds[1] = math.Inf(1), math.Inf(1)
+	got := latencyOf(seconds)
+	if got.P99 != 1 || !math.IsInf(float64(got.P999), 1) || !math.IsInf(float64(got.Max), 1) {
+		t.Errorf("2 of 1000 pods were never bound: %+v", got)
+	}
+}
+
+// Catches: a draw that differs from call to call, an interval that leaves the measured values or its own estimate, and one
+// that is told of two rounds.
+func TestIntervalsHoldTheirEstimate(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		figures := rapid.SliceOfN(rapid.Float64Range(1, 1000), 1, 9)
+		of, to := figures.Draw(t, "of"), figures.Draw(t, "to")
+		n := min(len(of), len(to))
+		for name, of2 := range map[string]func() Interval{
+			"paired": func() Interval { return pairedRatio(of[:n], to[:n]) },
+			"free":   func() Interval { return freeRatio(of, to) },
+		} {
+			i := of2()
+			if again := of2(); again != i {
+				t.Fatalf("%s: %+v and then %+v", name, i, again)
+			}
+			if i.Low > i.Estimate || i.High < i.Estimate {
+				t.Fatalf("%s: the interval %+v does not hold its estimate", name, i)
+			}
+			if low, high := slices.Min(of)/slices.Max(to), slices.Max(of)/slices.Min(to); i.Low < low*(1-1e-9) || i.High > high*(1+1e-9) {
+				t.Fatalf("%s: %+v leaves what was measured, %g to %g", name, i, low, high)
+			}
+			if i.Known != (n >= fewest) {
+				t.Fatalf("%s: %d rounds, known is %v", name, n, i.Known)
+			}
+		}
+	})
+}
+
+// Catches: medians that are divided where rounds should be (a machine that gets slower would then change the ratio).
+func TestPairedRatiosAreOfTheSameRound(t *testing.T) {
+	got := pairedRatio([]float64{100, 50, 10}, []float64{200, 100, 20})
+	if want := (Interval{0.5, 0.5, 0.5, true}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// Catches: an interval as wide as the measured values, or without width: of 20 rounds between 0.9 and 1.1 the median is
+// known better than any of them.
+func TestMoreRoundsNarrowTheInterval(t *testing.T) {
+	var of, to []float64
+	for i := range 20 {
+		of, to = append(of, 90+20*float64(i)/19), append(to, 100)
+	}
+	got := pairedRatio(of, to)
+	if !(got.Low > 0.92 && got.High < 1.08 && got.High-got.Low > 0.01) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// Catches: the first second counted (it began in the middle), idle seconds counted as 0 or thrown away instead of folded.
+func TestThroughputIsThatOfUpstream(t *testing.T) {
+	for _, c := range []struct {
+		boundBy []int
+		want    []float64
+	}{
+		{nil, nil},
+		{[]int{0, 70}, nil},
+		{[]int{0, 70, 170, 270}, []float64{100, 100}},
+		{[]int{70, 70, 70, 100, 150, 150}, []float64{10, 10, 10, 50}},
+	} {
+		if got := throughput(c.boundBy); !slices.Equal(got, c.want) {
+			t.Errorf("bound by the end of each second %v: got %v, want %v", c.boundBy, got, c.want)
+		}
+	}
+}
+
+// slower is a report whose kumiki got slower by a factor, and all others with the machine.
+func slower(kumiki, machine float64) *Comparison {
+	c := someTrials()
+	for i := range c.Trials {
+		c.Trials[i].PodsPerSecond *= machine
+		if c.Trials[i].Scheduler == Kumiki {
+			c.Trials[i].PodsPerSecond *= kumiki
+		}
+	}
+	return c
+}
+
+func change(t *testing.T, changes []Change, workload, scheduler string) Change {
+	t.Helper()
+	for _, c := range changes {
+		if c.Workload == workload && c.Scheduler == scheduler {
+			return c
+		}
+	}
+	t.Fatalf("no change of %s, %s", workload, scheduler)
+	return Change{}
+}
+
+// Catches: a slower machine told as a loss where null was measured with it, and a loss that is not told.
+func TestCompareTakesTheMachineOut(t *testing.T) {
+	changes := against(someTrials(), slower(1, 0.5))
+	if c := change(t, changes, "Basic/50Nodes", Kumiki); c.Lost || c.Figure != "of null" || c.Speed.Estimate != 1 {
+		t.Errorf("the machine got slower, kumiki did not: %+v", c)
+	}
+	// In this workload null was idle: nothing takes the machine out.
+	if c := change(t, changes, "Gangs/8", Kumiki); !c.Lost || c.Figure != "pods/s" {
+		t.Errorf("half of the pods/s without a null that counts: %+v", c)
+	}
+	if c := change(t, against(someTrials(), slower(0.5, 1)), "Basic/50Nodes", Kumiki); !c.Lost {
+		t.Errorf("kumiki lost half: %+v", c)
+	}
+	if c := change(t, against(someTrials(), slower(0.96, 1)), "Basic/50Nodes", Kumiki); c.Lost {
+		t.Errorf("4 %% is what an hour makes: %+v", c)
+	}
+}
+
+// Catches: rounds too few for an interval that make somebody revert a change.
+func TestTwoRoundsProveNothing(t *testing.T) {
+	b := slower(0.5, 1)
+	b.Trials = slices.DeleteFunc(b.Trials, func(t Trial) bool { return t.Round == 3 })
+	if c := change(t, against(someTrials(), b), "Basic/50Nodes", Kumiki); c.Lost || c.verdict() != "fewer than 3 rounds" {
+		t.Errorf("two rounds: %+v, %s", c, c.verdict())
+	}
+}
+
+// Catches: an exit code that says all is well after a loss or a missed threshold, and one that says otherwise when it is.
+func TestCompareCommand(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string, c *Comparison) string {
+		for i := range c.Rows {
+			if name != "missed" && c.Rows[i].Threshold != nil {
+				c.Rows[i].Threshold.Missed = false
+			}
+		}
+		text, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, name+".json")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	before := file("before", someTrials())
+	for name, c := range map[string]struct {
+		after string
+		err   string
+		says  string
+	}{
+		"same":       {file("same", someTrials()), "", "no difference"},
+		"lost":       {file("lost", slower(0.5, 1)), errWorse.Error(), "LOST"},
+		"missed":     {file("missed", someTrials()), errWorse.Error(), "threshold missed"},
+		"no report":  {file("empty", &Comparison{}), "a report without rows", ""},
+		"nothing":    {filepath.Join(dir, "none.json"), "no such file", ""},
+		"not shared": {file("other", otherWorkload()), "have no workload with the same scheduler in common", ""},
+	} {
+		var out strings.Builder
+		cmd := &cobra.Command{Use: "bench", SilenceErrors: true, SilenceUsage: true}
+		cmd.AddCommand(compareCommand())
+		cmd.SetArgs([]string{"compare", before, c.after})
+		cmd.SetOut(&out)
+		err := cmd.Execute()
+		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: got %v, want %q", name, err, c.err)
+		}
+		if !strings.Contains(out.String(), c.says) {
+			t.Errorf("%s: the table does not say %q:\n%s", name, c.says, out.String())
+		}
+	}
+}
+
+func otherWorkload() *Comparison {
+	c := someTrials()
+	c.Rows = c.Rows[:1]
+	c.Rows[0].Workload = "Other"
+	return c
+}
