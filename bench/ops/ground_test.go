@@ -50,7 +50,7 @@ func TestOperations(t *testing.T) {
 	if _, err := g.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, stories := range [][]story{nodeStories, podStories, objectStories} {
+	for _, stories := range [][]story{nodeStories, podStories, objectStories, claimStories} {
 		for _, s := range stories {
 			t.Run(s.name, func(t *testing.T) { s.tell(t, g) })
 		}

@@ -144,7 +144,7 @@ func (r *run) createPod(ctx context.Context, m *podMaker, namespace string, inde
 			return err
 		}
 	}
-	e.Namespace, e.Name, e.Labels, e.Op, e.Asked = namespace, p.Name, p.Labels, r.index, due
+	e.Namespace, e.Name, e.Labels, e.Group, e.Op, e.Asked = namespace, p.Name, p.Labels, groupOf(p), r.index, due
 	if due.IsZero() {
 		// From here and not from the answer: an API server that a scheduler keeps busy counts against the scheduler.
 		e.Asked = r.Clock.Now()

@@ -103,8 +103,8 @@ func stuckPods(t *testing.T, g *ground) {
 	env.Patience = 300 * time.Millisecond
 	_, err := Run(t.Context(), env, plan(&workload.CreatePods{Count: 7, Namespace: "stuck"}))
 	var unfinished *Unfinished
-	if !errors.As(err, &unfinished) || unfinished.Left != 7 || unfinished.Of != 7 || len(unfinished.Pods) != namedPods ||
-		!strings.HasPrefix(unfinished.Pods[0], "stuck/pod-0-") {
+	if !errors.As(err, &unfinished) || unfinished.Left != 7 || unfinished.Of != 7 || len(unfinished.Names) != named ||
+		!strings.HasPrefix(unfinished.Names[0], "stuck/pod-0-") {
 		t.Fatalf("the error is %v", err)
 	}
 	for _, p := range env.Watch.Pods([]string{"stuck"}, nil) {

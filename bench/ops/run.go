@@ -106,15 +106,16 @@ type Outcome struct {
 
 // Unfinished is the error of a wait that was given up because nothing moved any more.
 type Unfinished struct {
+	What     string // pods or pod groups
 	Stage    workload.Stage
 	Left, Of int
-	Pods     []string // some of them, namespace/name
+	Names    []string // some of them, namespace/name
 	Patience time.Duration
 }
 
-// Error tells how many pods are missing, and names some.
+// Error tells how many are missing, and names some.
 func (u *Unfinished) Error() string {
-	return fmt.Sprintf("%d of %d pods are not %s and nothing has changed in %s: %v", u.Left, u.Of, u.Stage, u.Patience, u.Pods)
+	return fmt.Sprintf("%d of %d %s are not %s and nothing has changed in %s: %v", u.Left, u.Of, u.What, u.Stage, u.Patience, u.Names)
 }
 
 // errEnded is why work in the background ends when its plan does.
@@ -217,6 +218,16 @@ func (r *run) do(ctx context.Context, op workload.Op) error {
 		return r.createAny(ctx, op.Namespace, op.Count, &op.Template)
 	case *workload.UpdateAny:
 		return r.updateAny(ctx, op)
+	case *workload.CreateResourceClaims:
+		return r.createAny(ctx, op.Namespace, op.Count, &op.Template)
+	case *workload.CreateResourceDriver:
+		return r.createDriver(ctx, op)
+	case *workload.AllocResourceClaims:
+		return r.allocClaims(ctx, op)
+	case *workload.CreatePodGroups:
+		return r.createAny(ctx, op.Namespace, op.Count, &op.Template)
+	case *workload.WaitForPodGroups:
+		return r.waitForGroups(ctx, op)
 	case *workload.Barrier:
 		return r.barrier(ctx, op)
 	case *workload.Sleep:

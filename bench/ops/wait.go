@@ -9,10 +9,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
-// namedPods is how many pods an error names.
-const namedPods = 5
+// named is how many pods or groups an error names.
+const named = 5
 
-// await waits until the pods of a waiter have come where it wants them, as long as something moves.
+// await waits until what a waiter waits for has happened, as long as something moves.
 func (r *run) await(ctx context.Context, wait *waiter) error {
 	began := r.Clock.Now()
 	for {
@@ -27,7 +27,7 @@ func (r *run) await(ctx context.Context, wait *waiter) error {
 		}
 		r.tell(wait.of-left, wait.of)
 		if left > 0 && r.Clock.Now().Sub(changed) > r.Patience {
-			return &Unfinished{Stage: wait.stage, Left: left, Of: wait.of, Pods: r.Watch.missingPods(wait, namedPods), Patience: r.Patience}
+			return &Unfinished{Stage: wait.stage, Left: left, Of: wait.of, What: wait.what(), Names: r.Watch.missingNames(wait, named), Patience: r.Patience}
 		}
 		select {
 		case <-wait.done:

@@ -5,6 +5,7 @@ package ops
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -67,11 +68,26 @@ func (e *entry) at(stage workload.Stage) bool {
 	return !e.Bound.IsZero() || !e.Gone.IsZero() || stage == workload.Attempted && !e.Attempted.IsZero()
 }
 
-// waiter waits until some pods have come to a stage.
+// waiter waits until some pods have come to a stage, or some groups have enough pods that are bound.
 type waiter struct {
 	stage    workload.Stage
+	groups   map[string]int // group that is waited for, namespace/name -> pods that must be bound; nil when waiting for pods
 	left, of int
 	done     chan struct{} // closed when none is left
+}
+
+func (wait *waiter) one() {
+	if wait.left--; wait.left == 0 {
+		close(wait.done)
+	}
+}
+
+// what names what is waited for.
+func (wait *waiter) what() string {
+	if wait.groups != nil {
+		return "pod groups"
+	}
+	return "pods"
 }
 
 // Watch knows when each pod was asked for, attempted and bound. It is safe for concurrent use.
@@ -85,6 +101,9 @@ type Watch struct {
 	named   map[string]*entry    // namespace/name -> the newest of that name
 	known   map[types.UID]*entry // UID -> the pod, once seen
 	changed time.Time            // when a pod last came to a stage
+	// bound: group, namespace/name -> pods of it that were bound. waiting wait for groups.
+	bound   map[string]int
+	waiting []*waiter
 }
 
 // NewWatch makes a watch for one run; the clock is nil for that of the machine.
@@ -92,7 +111,7 @@ func NewWatch(clock Clock) *Watch {
 	if clock == nil {
 		clock = machine{}
 	}
-	return &Watch{clock: clock, synced: make(chan struct{}), named: map[string]*entry{}, known: map[types.UID]*entry{}}
+	return &Watch{clock: clock, synced: make(chan struct{}), named: map[string]*entry{}, known: map[types.UID]*entry{}, bound: map[string]int{}}
 }
 
 // Pods are those in the namespaces (in all when there are none) that have the labels, in the order in which they were
@@ -154,17 +173,17 @@ func (w *Watch) missing(wait *waiter) (left int, changed time.Time) {
 	return wait.left, w.changed
 }
 
-// missingPods names up to n pods that a waiter waits for.
-func (w *Watch) missingPods(wait *waiter, n int) []string {
+// missingNames names up to n pods or groups that a waiter waits for.
+func (w *Watch) missingNames(wait *waiter, n int) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var out []string
+	out := slices.Sorted(maps.Keys(wait.groups))
 	for _, e := range w.pods {
-		if len(out) < n && slices.Contains(e.waiting, wait) {
+		if slices.Contains(e.waiting, wait) {
 			out = append(out, e.key())
 		}
 	}
-	return out
+	return out[:min(n, len(out))]
 }
 
 // see notes what the API server shows of a pod.
@@ -174,20 +193,56 @@ func (w *Watch) see(p *corev1.Pod) {
 	defer w.mu.Unlock()
 	e := w.find(p)
 	e.Labels = p.Labels
-	if p.Spec.SchedulingGroup != nil && p.Spec.SchedulingGroup.PodGroupName != nil {
-		e.Group = p.Namespace + "/" + *p.Spec.SchedulingGroup.PodGroupName
-	}
+	e.Group = groupOf(p)
 	bound := p.Spec.NodeName != ""
 	if e.Attempted.IsZero() && (bound || conditioned(p)) {
 		e.Attempted, w.changed = now, now
 	}
 	if e.Bound.IsZero() && bound {
 		e.Bound, w.changed, e.Node = now, now, p.Spec.NodeName
+		w.settleGroup(e.Group)
 	}
 	if !bound && p.DeletionTimestamp != nil {
 		w.lose(e, now)
 	}
 	e.settle()
+}
+
+// groupOf is the group of a pod, namespace/name; empty for none.
+func groupOf(p *corev1.Pod) string {
+	if p.Spec.SchedulingGroup == nil || p.Spec.SchedulingGroup.PodGroupName == nil {
+		return ""
+	}
+	return p.Namespace + "/" + *p.Spec.SchedulingGroup.PodGroupName
+}
+
+// settleGroup counts one more pod of a group that is bound.
+func (w *Watch) settleGroup(group string) {
+	w.bound[group]++
+	for _, wait := range w.waiting {
+		if need, waited := wait.groups[group]; waited && w.bound[group] >= need {
+			delete(wait.groups, group)
+			wait.one()
+		}
+	}
+}
+
+// awaitGroups makes a waiter for groups with how many pods of each must be bound.
+func (w *Watch) awaitGroups(need map[string]int) *waiter {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wait := expect(workload.Scheduled, 0)
+	wait.of, wait.groups = len(need), map[string]int{}
+	for group, n := range need {
+		if w.bound[group] < n {
+			wait.groups[group] = n
+		}
+	}
+	if wait.left = len(wait.groups); wait.left > 0 {
+		wait.done = make(chan struct{})
+		w.waiting = append(w.waiting, wait)
+	}
+	return wait
 }
 
 // conditioned tells whether somebody has said of a pod that it cannot be scheduled, or must not yet.
@@ -225,9 +280,7 @@ func (e *entry) settle() {
 		if !e.at(wait.stage) {
 			return false
 		}
-		if wait.left--; wait.left == 0 {
-			close(wait.done)
-		}
+		wait.one()
 		return true
 	})
 	if e.freed != nil && e.at(workload.Scheduled) {
@@ -305,16 +358,3 @@ func (s *sight) Replace(list []any, _ string) error {
 
 // Resync does nothing.
 func (s *sight) Resync() error { return nil }
-
-// groups counts, for each pod group, the pods that were bound: namespace/name -> pods.
-func (w *Watch) groups() map[string]int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := map[string]int{}
-	for _, e := range w.pods {
-		if e.Group != "" && !e.Bound.IsZero() {
-			out[e.Group]++
-		}
-	}
-	return out
-}

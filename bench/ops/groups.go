@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kumiki-scheduler/kumiki/bench/workload"
+)
+
+// groupKind is what pods mean by their scheduling group.
+var groupKind = schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PodGroup"}
+
+// minCount is how many pods of a group must have nodes for it to be scheduled: those of its gang, or one.
+func minCount(group *unstructured.Unstructured) int {
+	n, is, err := unstructured.NestedInt64(group.Object, "spec", "schedulingPolicy", "gang", "minCount")
+	if err != nil || !is {
+		return 1
+	}
+	return int(n)
+}
+
+// waitForGroups waits until each pod group of the namespaces has as many pods with nodes as it needs. What a scheduler says
+// of a group in its status is not asked for: the binds are what everybody writes.
+func (r *run) waitForGroups(ctx context.Context, op *workload.WaitForPodGroups) error {
+	for _, namespace := range op.Namespaces {
+		if !r.namespaces[namespace] {
+			return fmt.Errorf("no operation before this one has made namespace %s", namespace)
+		}
+	}
+	mapping, err := r.mapper.RESTMapping(groupKind)
+	if err != nil {
+		return fmt.Errorf("find the resource of PodGroups: %w", err)
+	}
+	list, err := r.Dynamic.Resource(mapping.Resource).Namespace(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list PodGroups: %w", err)
+	}
+	need := map[string]int{} // group, namespace/name -> pods that must have nodes
+	for i := range list.Items {
+		group := &list.Items[i]
+		if len(op.Namespaces) == 0 || slices.Contains(op.Namespaces, group.GetNamespace()) {
+			need[group.GetNamespace()+"/"+group.GetName()] = minCount(group)
+		}
+	}
+	return r.await(ctx, r.Watch.awaitGroups(need))
+}
