@@ -118,6 +118,11 @@ bench: ## go benchmarks of the core and the edge, into out/bench.txt (BENCH=rege
 bench-basic: build conformance-upstream ## 10,000 plain pods on 5,000 nodes: kumiki, kube-scheduler and a null binder (ARGS="--runs 5")
 	bin/kumiki bench basic $(ARGS)
 
+.PHONY: bench-core
+bench-core: ## scheduling alone, without an API server: kumiki beside upstream's own cycle (ARGS="--nodes 1000,5000 --runs 5 -o json")
+	@$(GO) -C conformance build -buildvcs=false -o ../bin/corebench ./cmd/corebench
+	@bin/corebench $(ARGS)
+
 .PHONY: restart
 restart: build conformance-upstream ## kumiki and kube-scheduler started in a cluster of bound pods (NODES=5000 PODS=50000 ARGS="--runs 1 -o json")
 	bin/kumiki bench restart --nodes $(NODES) --pods $(PODS) $(ARGS)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kumiki-scheduler/kumiki/bench/core"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
@@ -51,7 +52,7 @@ func NewCommand() *cobra.Command {
 		Use:   "bench",
 		Short: "Measure schedulers against each other on this machine",
 	}
-	cmd.AddCommand(basicCommand(), restartCommand(), nullCommand())
+	cmd.AddCommand(basicCommand(), restartCommand(), nullCommand(), core.NewCommand())
 	return cmd
 }
 

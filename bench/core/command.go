@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// NewCommand is `kumiki bench core`, with others to measure beside kumiki.
+func NewCommand(others ...Contender) *cobra.Command {
+	o := Options{}
+	var format, families, from string
+	var classMiB int
+	var schedulers []string
+	all := []string{KumikiName}
+	for _, c := range others {
+		all = append(all, c.Name)
+	}
+	cmd := &cobra.Command{
+		Use:   "core",
+		Short: "Scheduling alone, without an API server: families of pods on 1,000 to 100,000 nodes",
+		Long: `Scheduling alone, without an API server.
+
+Pods go one by one from pending to seen bound: queue, search, assume, the outcome of the bind, the watch's confirmation; for
+each that comes the oldest is deleted. Half as many pods as nodes are there from the start. A run in which a pod finds no node
+is a failure. The table has medians over the runs.`,
+		Example: `  kumiki bench core
+  kumiki bench core --nodes 1000,5000 --families 'basic|spread' --runs 5
+  kumiki bench core --nodes 1000,10000,100000 -o json > core.json
+  kumiki bench core --from core.json -o svg > core.svg`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains(formats, format) {
+				return fmt.Errorf("output %q is unknown; there are %s", format, strings.Join(formats, ", "))
+			}
+			var err error
+			if o.Families, err = regexp.Compile(families); err != nil {
+				return fmt.Errorf("families: %w", err)
+			}
+			if from != "" {
+				r, err := read(from, o.Families)
+				if err != nil {
+					return err
+				}
+				return r.write(cmd.OutOrStdout(), format)
+			}
+			o.Contenders = nil
+			for _, name := range schedulers {
+				i := slices.Index(all, name)
+				switch {
+				case i < 0:
+					return fmt.Errorf("scheduler %q is unknown; there are %s", name, strings.Join(all, ", "))
+				case i == 0:
+					o.Contenders = append(o.Contenders, Kumiki(classMiB<<20))
+				default:
+					o.Contenders = append(o.Contenders, others[i-1])
+				}
+			}
+			if err := o.check(); err != nil {
+				return err
+			}
+			o.Progress = cmd.ErrOrStderr()
+			runs, err := Measure(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			r := Summarize(schedulers, runs)
+			return r.write(cmd.OutOrStdout(), format)
+		},
+	}
+	fs := cmd.Flags()
+	fs.IntSliceVar(&o.Nodes, "nodes", []int{1000, 5000, 15_000, 50_000, 100_000}, "numbers of nodes")
+	fs.StringVar(&families, "families", "", "`regular expression` of the families to measure; empty: all")
+	fs.IntVar(&o.Pods, "pods", 5000, "pods that count in each run")
+	fs.IntVar(&o.Warmup, "warmup", 100, "pods before those, and at least one of each template")
+	fs.DurationVar(&o.Limit, "limit", 5*time.Second, "end a run after this time, with the pods placed until then; 0: never")
+	fs.IntVar(&o.Runs, "runs", 3, "runs of each scheduler")
+	fs.StringSliceVar(&schedulers, "schedulers", all, "what to measure, in this order; ratios are to the first")
+	fs.IntVar(&classMiB, "class-memory", 0, "`MiB` that kumiki may keep of classes of pods; 0: what the scheduler keeps")
+	fs.StringVarP(&format, "output", "o", "table", "table, json, or svg (the cost of a pod by the number of nodes)")
+	fs.StringVar(&from, "from", "", "measure nothing, and show the report in this JSON `file`")
+	return cmd
+}
+
+// check refuses what cannot be measured.
+func (o *Options) check() error {
+	if o.Pods < 1 || o.Runs < 1 || o.Warmup < 0 || len(o.Contenders) == 0 {
+		return fmt.Errorf("pods, runs and schedulers must be at least 1 and warmup at least 0, not %d, %d, %d and %d", o.Pods, o.Runs, len(o.Contenders), o.Warmup)
+	}
+	for i, c := range o.Contenders {
+		if slices.ContainsFunc(o.Contenders[:i], func(d Contender) bool { return d.Name == c.Name }) {
+			return fmt.Errorf("scheduler %s is named twice", c.Name)
+		}
+	}
+	for _, n := range o.Nodes {
+		if n < leastNodes {
+			return fmt.Errorf("%d nodes are too few, the families need %d", n, leastNodes)
+		}
+	}
+	return nil
+}
+
+// leastNodes is the size from which each family has room.
+const leastNodes = 100
+
+// read is a report that was written as JSON, with the families that match.
+func read(path string, families *regexp.Regexp) (Report, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Report{}, fmt.Errorf("read a report: %w", err)
+	}
+	var r Report
+	if err := json.Unmarshal(text, &r); err != nil {
+		return Report{}, fmt.Errorf("read a report from %s: %w", path, err)
+	}
+	if len(r.Contenders) == 0 || len(r.Rows) == 0 {
+		return Report{}, fmt.Errorf("%s holds no report of bench core", path)
+	}
+	r.Rows = slices.DeleteFunc(r.Rows, func(row Row) bool { return !families.MatchString(row.Family) })
+	r.Runs = slices.DeleteFunc(r.Runs, func(run Run) bool { return !families.MatchString(run.Family) })
+	return r, nil
+}
