@@ -42,6 +42,12 @@ type Options struct {
 	// Progress gets lines for people.
 	Progress io.Writer
 
+	// What a workload wants of its scheduler: the text of a configuration, empty for the default, feature gate -> on, and the
+	// file that the null binder plays.
+	config string
+	gates  map[string]bool
+	play   string
+
 	// launch starts a cluster; nil is testcluster.Launch.
 	launch func(context.Context, testcluster.Options) (*testcluster.Cluster, error)
 }
@@ -52,7 +58,8 @@ func NewCommand() *cobra.Command {
 		Use:   "bench",
 		Short: "Measure schedulers against each other on this machine",
 	}
-	cmd.AddCommand(basicCommand(), restartCommand(), nullCommand(), core.NewCommand())
+	runsWorkloads(cmd)
+	cmd.AddCommand(basicCommand(), restartCommand(), compareCommand(), nullCommand(), core.NewCommand())
 	return cmd
 }
 
@@ -125,7 +132,7 @@ func (o *Options) complete() error {
 	if o.UpstreamBinary == "" {
 		o.UpstreamBinary = filepath.Join(filepath.Dir(self), Upstream)
 	}
-	if slices.Contains(o.Schedulers, Upstream) {
+	if slices.ContainsFunc(o.Schedulers, func(name string) bool { base, _, _ := strings.Cut(name, "@"); return base == Upstream }) {
 		if _, err := os.Stat(o.UpstreamBinary); err != nil {
 			return fmt.Errorf("upstream's scheduler is not built: %w; run 'make conformance-upstream', or leave it out with --schedulers", err)
 		}

@@ -37,6 +37,8 @@ type nullOptions struct {
 	burst      int
 	inFlight   int
 	cpuProfile string
+	// play is a recording to play; empty to bind to the nodes in turn.
+	play string
 }
 
 func nullCommand() *cobra.Command {
@@ -53,6 +55,7 @@ func nullCommand() *cobra.Command {
 	fs.Float32Var(&o.qps, "qps", defaultQPS, "calls per second of each client")
 	fs.IntVar(&o.burst, "burst", defaultBurst, "calls at once of each client")
 	fs.IntVar(&o.inFlight, "in-flight", kube.DefaultBindsInFlight, "binds under way at once")
+	fs.StringVar(&o.play, "play", "", "`file` with a recorded run whose decisions are made again; empty: nodes in turn")
 	fs.StringVar(&o.cpuProfile, "cpuprofile", "", "`file` for a CPU profile")
 	return cmd
 }
@@ -87,13 +90,23 @@ func runNull(ctx context.Context, o nullOptions, out io.Writer) error {
 	// What is under way when ctx ends is brought to its end.
 	calls, drop := context.WithCancel(context.WithoutCancel(ctx))
 	defer drop()
-	n := &null{stderr: os.Stderr, pods: make(chan *corev1.Pod, 1<<20), bound: make(chan *eventsv1.Event, 1<<20)}
+	n := newNull()
 	if n.clients, err = kube.NewClients(cfg); err != nil {
 		return err
 	}
 	defer n.clients.Close()
 	if n.host, err = os.Hostname(); err != nil {
 		return fmt.Errorf("host name, for events: %w", err)
+	}
+	if o.play != "" {
+		pl, err := newPlayer(n, o.play)
+		if err != nil {
+			return err
+		}
+		n.work(calls, o.inFlight, func(int) { pl.playAll(calls) }, func() {
+			watchPods(ctx, n.clients.Watches, pl.store(func() { fmt.Fprintln(out, nullReady) }))
+		})
+		return nil
 	}
 	list, err := n.clients.Watches.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -106,19 +119,26 @@ func runNull(ctx context.Context, o nullOptions, out io.Writer) error {
 		return fmt.Errorf("there are no nodes to bind to")
 	}
 
+	n.work(calls, o.inFlight, func(i int) { n.bindAll(calls, i, o.inFlight) }, func() {
+		n.watch(ctx, func() { fmt.Fprintln(out, nullReady) })
+	})
+	return nil
+}
+
+// work lets binders work as long as watch runs, and until what it gave them is done and told of.
+func (n *null) work(ctx context.Context, inFlight int, binder func(i int), watch func()) {
 	var binders, writers sync.WaitGroup
-	for i := range o.inFlight {
-		binders.Go(func() { n.bindAll(calls, i, o.inFlight) })
+	for i := range inFlight {
+		binders.Go(func() { binder(i) })
 	}
 	for range nullEventsInFlight {
-		writers.Go(func() { n.writeAll(calls) })
+		writers.Go(func() { n.writeAll(ctx) })
 	}
-	n.watch(ctx, func() { fmt.Fprintln(out, nullReady) })
+	watch()
 	close(n.pods)
 	binders.Wait()
 	close(n.bound)
 	writers.Wait()
-	return nil
 }
 
 // watch gives pending pods to the binders until ctx ends. It watches what schedulers watch, so that it costs the API
@@ -152,16 +172,23 @@ func (n *null) bindAll(ctx context.Context, first, step int) {
 	for p := range n.pods {
 		node := n.nodes[next%len(n.nodes)]
 		next += step
-		err := n.clients.Binds.CoreV1().Pods(p.Namespace).Bind(ctx, &corev1.Binding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID},
-			Target:     corev1.ObjectReference{Kind: "Node", Name: node},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			fmt.Fprintf(n.stderr, "bind %s/%s: %v\n", p.Namespace, p.Name, err)
-			continue
+		if err := n.bind(ctx, p, node); err != nil {
+			fmt.Fprintf(n.stderr, "%s/%s: %v\n", p.Namespace, p.Name, err)
 		}
-		n.bound <- n.event(p, node)
 	}
+}
+
+// bind binds a pod and leaves its event to the writers.
+func (n *null) bind(ctx context.Context, p *corev1.Pod, node string) error {
+	err := n.clients.Binds.CoreV1().Pods(p.Namespace).Bind(ctx, &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("bind: %w", err)
+	}
+	n.bound <- n.event(p, node)
+	return nil
 }
 
 // event is what schedulers say of a pod that they bound.

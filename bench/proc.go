@@ -139,7 +139,8 @@ func usageNow(scheduler int, servers []int) (usage, error) {
 	if u.busy, u.idle, err = parseMachine(text); err != nil {
 		return u, err
 	}
-	if u.scheduler, err = cpuOf(scheduler); err != nil {
+	if scheduler == 0 { // nobody schedules
+	} else if u.scheduler, err = cpuOf(scheduler); err != nil {
 		return u, err
 	}
 	if u.self, err = cpuOf(os.Getpid()); err != nil {

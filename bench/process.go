@@ -9,17 +9,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport"
+	"sigs.k8s.io/yaml"
 )
 
 // The schedulers that can be measured.
@@ -59,6 +63,58 @@ clientConnection:
 `, kubeconfig, qps, burst)
 }
 
+// settingsWith is the same for a workload that wants its scheduler configured: what it says holds, but for how the API
+// server is reached. Percent above 0 is percentageOfNodesToScore.
+func settingsWith(config, kubeconfig string, qps float32, burst, percent int) (string, error) {
+	var ours, theirs map[string]any // field -> value
+	if err := yaml.Unmarshal([]byte(settings(kubeconfig, qps, burst)), &ours); err != nil {
+		return "", err
+	}
+	if err := yaml.Unmarshal([]byte(config), &theirs); err != nil {
+		return "", fmt.Errorf("the workload's configuration of the scheduler: %w", err)
+	}
+	if theirs == nil {
+		theirs = ours
+	}
+	theirs["leaderElection"], theirs["clientConnection"] = ours["leaderElection"], ours["clientConnection"]
+	if percent > 0 {
+		theirs["percentageOfNodesToScore"] = percent
+	}
+	text, err := yaml.Marshal(theirs)
+	return string(text), err
+}
+
+// split takes NAME@PERCENT apart; without it the percentage is 0, which leaves it to the scheduler.
+func split(name string) (base string, percent int, err error) {
+	base, of, given := strings.Cut(name, "@")
+	if !given {
+		return base, 0, nil
+	}
+	if percent, err = strconv.Atoi(of); err != nil || percent < 1 || percent > 100 {
+		return "", 0, fmt.Errorf("scheduler %q: after @ comes percentageOfNodesToScore, 1 to 100", name)
+	}
+	if base == Null || base == CreateOnly {
+		return "", 0, fmt.Errorf("scheduler %q: %s scores no nodes", name, base)
+	}
+	return base, percent, nil
+}
+
+// gateFlags is the flag for feature gates, in the order of their names; none without gates.
+func gateFlags(gates map[string]bool) []string {
+	if len(gates) == 0 {
+		return nil
+	}
+	return []string{"--feature-gates=" + gateList(gates)}
+}
+
+func gateList(gates map[string]bool) string {
+	var parts []string
+	for _, gate := range slices.Sorted(maps.Keys(gates)) {
+		parts = append(parts, fmt.Sprintf("%s=%v", gate, gates[gate]))
+	}
+	return strings.Join(parts, ",")
+}
+
 // commandLine is how a scheduler is started.
 func commandLine(o Options, name, kubeconfig, dir string, port int) ([]string, error) {
 	serve := []string{
@@ -66,25 +122,38 @@ func commandLine(o Options, name, kubeconfig, dir string, port int) ([]string, e
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
 		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 	}
-	switch name {
+	serve = append(serve, gateFlags(o.gates)...)
+	base, _, err := split(name)
+	if err != nil {
+		return nil, err
+	}
+	switch base {
 	case Kumiki:
 		return append([]string{o.KumikiBinary, "scheduler"}, serve...), nil
 	case Upstream:
 		return append([]string{o.UpstreamBinary}, serve...), nil
+	case CreateOnly:
+		return nil, nil // nobody is started
 	case Null:
 		line := []string{o.KumikiBinary, "bench", "null", "--kubeconfig=" + kubeconfig,
 			fmt.Sprintf("--qps=%g", o.QPS), fmt.Sprintf("--burst=%d", o.Burst)}
+		if o.play != "" {
+			line = append(line, "--play="+o.play)
+		}
 		if o.ProfileDir != "" {
 			line = append(line, "--cpuprofile="+filepath.Join(o.ProfileDir, Null+".pprof"))
 		}
 		return line, nil
 	}
-	return nil, fmt.Errorf("scheduler %q is unknown; there are %s, %s and %s", name, Kumiki, Upstream, Null)
+	if strings.ContainsRune(base, filepath.Separator) {
+		return append([]string{base}, serve...), nil
+	}
+	return nil, fmt.Errorf("scheduler %q is unknown; there are %s, %s, %s, and paths of programs that take kube-scheduler's flags", name, Kumiki, Upstream, Null)
 }
 
 // startScheduler starts a scheduler's process, which ends with ctx or with this process.
 func startScheduler(ctx context.Context, o Options, name, kubeconfig, dir string) (*scheduler, error) {
-	s := &scheduler{name: name, log: filepath.Join(dir, name+".log"), ended: make(chan struct{})}
+	s := &scheduler{name: name, log: filepath.Join(dir, filepath.Base(name)+".log"), ended: make(chan struct{})}
 	var err error
 	if name == Null {
 		s.ready = make(chan struct{})
@@ -95,8 +164,19 @@ func startScheduler(ctx context.Context, o Options, name, kubeconfig, dir string
 	if err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "scheduler.yaml"), []byte(settings(kubeconfig, o.QPS, o.Burst)), 0o600); err != nil {
+	_, percent, err := split(name)
+	if err != nil {
 		return nil, err
+	}
+	text, err := settingsWith(o.config, kubeconfig, o.QPS, o.Burst, percent)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "scheduler.yaml"), []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	if len(line) == 0 {
+		return nil, fmt.Errorf("%s starts nobody; it can be measured with a workload only", name)
 	}
 	log, err := os.Create(s.log)
 	if err != nil {

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kumiki-scheduler/kumiki/bench/workload"
+	"github.com/kumiki-scheduler/kumiki/bench/workloads"
+	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
+)
+
+// errTrials is what a comparison ends with when some of its trials are no measurement; the report has said which.
+var errTrials = errors.New("some runs failed or promised nodes more than they have")
+
+// fileFlags say which workloads to run.
+type fileFlags struct {
+	file, name, match, labels string
+	topic, format             string
+	rate                      float64
+}
+
+// runsWorkloads makes bench itself a command that runs workloads.
+func runsWorkloads(cmd *cobra.Command) {
+	o := Options{ProfileSeconds: 15}
+	var f fileFlags
+	cmd.Long = `Measure schedulers against each other on this machine.
+
+Workloads are read from a file in the format of scheduler_perf's performance-config.yaml, or are those of this program by
+name. Each scheduler is a process of its own against a fresh local cluster, and they take turns. null plays the decisions of
+a run of kumiki that was recorded before: what the API server can do on this machine. Ratios to it count when it leaves
+under 5 % of the machine idle. create-only creates the pods for nobody. kube-scheduler@100 looks at all nodes. A path is a
+program that takes kube-scheduler's flags.`
+	cmd.Example = `  kumiki bench --workload basic --match small --runs 3
+  kumiki bench -f performance-config.yaml --labels performance --scheduler kumiki,kube-scheduler@100,null -o html > report.html`
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if f.file == "" && f.name == "" {
+			return cmd.Help()
+		}
+		return f.run(cmd, o)
+	}
+	fs := cmd.Flags()
+	fs.StringVarP(&f.file, "file", "f", "", "`file` of workloads")
+	fs.StringVar(&f.name, "workload", "", "workload of this program, by its case's `name`")
+	fs.StringVar(&f.match, "match", "", "only those whose case/workload matches the `regexp`")
+	fs.StringVar(&f.labels, "labels", "", "only those with these labels (performance,-large)")
+	fs.StringSliceVar(&o.Schedulers, "scheduler", []string{Kumiki, Upstream, Null}, "what to measure, in this order")
+	fs.IntVar(&o.Rounds, "runs", 5, "runs of each scheduler")
+	fs.Float64Var(&f.rate, "rate", 0, "pods asked for per second, however slowly they are taken; 0: as fast as they are taken")
+	fs.Float32Var(&o.QPS, "qps", defaultQPS, "calls per second of each client of each scheduler")
+	fs.IntVar(&o.Burst, "burst", defaultBurst, "calls at once of each client of each scheduler")
+	fs.DurationVar(&o.Timeout, "timeout", 30*time.Minute, "give up a run after this time")
+	fs.StringVar(&f.topic, "topic", "", "`name` whose thresholds apply where a workload has some of its own for it")
+	fs.StringVarP(&f.format, "output", "o", "table", strings.Join(comparisonFormats, ", "))
+	fs.StringVar(&o.KumikiBinary, "kumiki", "", "kumiki's `program`; empty: this one")
+	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "upstream's `program`; empty: kube-scheduler beside this one")
+}
+
+func (f *fileFlags) run(cmd *cobra.Command, o Options) error {
+	if !slices.Contains(comparisonFormats, f.format) {
+		return fmt.Errorf("output %q is unknown; there are %s", f.format, strings.Join(comparisonFormats, ", "))
+	}
+	if f.rate < 0 {
+		return fmt.Errorf("rate %g: it must not be below 0", f.rate)
+	}
+	plans, err := f.plans()
+	if err != nil {
+		return err
+	}
+	o.Nodes, o.Pods = 1, 1 // the workload says how many
+	if err := o.complete(); err != nil {
+		return err
+	}
+	if o.launch == nil {
+		o.launch = testcluster.Launch
+	}
+	o.Progress = cmd.ErrOrStderr()
+	o.Pods = 0 // no burst beside the workload
+	m := &matrix{Options: o, plans: plans, rate: f.rate, topic: f.topic, tell: newTeller(o.Progress)}
+	c, err := m.run(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if err := c.write(cmd.OutOrStdout(), f.format); err != nil {
+		return err
+	}
+	for i := range c.Trials {
+		if !c.Trials[i].good() {
+			cmd.SilenceUsage = true
+			return errTrials
+		}
+	}
+	return nil
+}
+
+// plans reads the workloads that are asked for.
+func (f *fileFlags) plans() ([]workload.Plan, error) {
+	if f.file != "" && f.name != "" {
+		return nil, errors.New("--file and --workload: give one of them")
+	}
+	match, err := regexp.Compile(f.match)
+	if err != nil {
+		return nil, fmt.Errorf("--match: %w", err)
+	}
+	var file *workload.File
+	if f.file != "" {
+		if file, err = workload.Load(f.file); err != nil {
+			return nil, err
+		}
+	} else {
+		c, err := workloads.Case(f.name)
+		if err != nil {
+			return nil, err
+		}
+		file = &workload.File{Cases: []*workload.Case{c}}
+	}
+	plans, err := file.Plans(match, f.labels)
+	if err != nil {
+		return nil, err
+	}
+	if len(plans) == 0 {
+		return nil, fmt.Errorf("no workload matches %q and has the labels %q", f.match, f.labels)
+	}
+	return plans, nil
+}

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kumiki-scheduler/kumiki/bench/ops"
+	"github.com/kumiki-scheduler/kumiki/bench/workload"
+)
+
+// settleMost is how long events are waited for in a workload that never stops making some.
+const settleMost = 15 * time.Second
+
+// gauge measures a scheduler and the machine while a workload collects metrics.
+type gauge struct {
+	client  *kubernetes.Clientset
+	watch   *ops.Watch
+	s       *scheduler // nil when nobody schedules
+	servers []int      // processes of API server and etcd
+	metrics []workload.Metric
+	spans   []span
+	calls   Calls
+	seen    scraped
+
+	mu      sync.Mutex
+	samples []sample
+}
+
+// span is one collection of metrics.
+type span struct {
+	ops.Collection
+	from, to time.Time // to is zero while it lasts
+	settled  time.Time // when the last event could be read
+	events   int64
+	used     usage
+	// What was read at the beginning.
+	usageThen  usage
+	callsThen  Calls
+	seenThen   scraped
+	eventsThen int64
+}
+
+// sample is the scheduler's process at one moment.
+type sample struct {
+	at  time.Time
+	rss int64
+	cpu float64 // seconds so far
+}
+
+func (g *gauge) pid() int {
+	if g.s == nil {
+		return 0
+	}
+	return g.s.cmd.Process.Pid
+}
+
+// begin is the hook of a workload that begins to collect.
+func (g *gauge) begin(ctx context.Context, c ops.Collection) (func(context.Context) error, error) {
+	s := span{Collection: c}
+	var err error
+	if s.seenThen, err = g.s.scrape(ctx, g.metrics); err != nil {
+		return nil, err
+	}
+	if s.eventsThen, err = countEvents(ctx, g.client); err != nil {
+		return nil, err
+	}
+	if s.callsThen, err = callsNow(ctx, g.client); err != nil {
+		return nil, err
+	}
+	if s.usageThen, err = usageNow(g.pid(), g.servers); err != nil {
+		return nil, err
+	}
+	s.from = time.Now()
+	g.spans = append(g.spans, s)
+	return g.end, nil
+}
+
+// end waits until events can be read, and reads what it cost until then.
+func (g *gauge) end(ctx context.Context) error {
+	s := &g.spans[len(g.spans)-1]
+	s.to = time.Now()
+	if err := g.settle(ctx, s); err != nil {
+		return err
+	}
+	calls, err := callsNow(ctx, g.client)
+	if err != nil {
+		return err
+	}
+	if g.calls == nil {
+		g.calls = Calls{}
+	}
+	for what, n := range calls.since(s.callsThen) { // order: sums
+		g.calls[what] += n
+	}
+	seen, err := g.s.scrape(ctx, g.metrics)
+	if err != nil {
+		return err
+	}
+	if g.seen == nil {
+		g.seen = scraped{}
+	}
+	g.seen.add(s.seenThen, seen)
+	return nil
+}
+
+// settle returns when there is an event for each pod that was bound, or when their number stands still. What the machine
+// used is read when their number last changed, so that the wait itself is not counted.
+func (g *gauge) settle(ctx context.Context, s *span) error {
+	bound := int64(0)
+	for _, p := range g.watch.Pods(s.Namespaces, s.Labels) {
+		if within(p.Bound, s.from, s.to) {
+			bound++
+		}
+	}
+	s.events = -1
+	for {
+		n, err := countEvents(ctx, g.client)
+		if err != nil {
+			return err
+		}
+		if n -= s.eventsThen; n != s.events {
+			now, err := usageNow(g.pid(), g.servers)
+			if err != nil {
+				return err
+			}
+			s.events, s.settled, s.used = n, time.Now(), now.since(s.usageThen)
+		}
+		if g.s == nil || s.events >= bound || time.Since(s.settled) > settledAfter || time.Since(s.to) > settleMost {
+			return nil
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// countEvents asks for one event and how many more there are, which costs the API server little.
+func countEvents(ctx context.Context, client *kubernetes.Clientset) (int64, error) {
+	list, err := client.EventsV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return 0, fmt.Errorf("count events: %w", err)
+	}
+	n := int64(len(list.Items))
+	if list.RemainingItemCount != nil {
+		n += *list.RemainingItemCount
+	}
+	return n, nil
+}
+
+// follow samples the scheduler's process each second until ctx ends.
+func (g *gauge) follow(ctx context.Context) {
+	if g.s == nil {
+		return
+	}
+	for pause(ctx, time.Second) == nil {
+		rss, _, memoryErr := memoryOf(g.pid())
+		cpu, cpuErr := cpuOf(g.pid())
+		if memoryErr != nil || cpuErr != nil {
+			return // it ended, which others tell
+		}
+		g.mu.Lock()
+		g.samples = append(g.samples, sample{time.Now(), rss, cpu})
+		g.mu.Unlock()
+	}
+}
+
+func within(t, from, to time.Time) bool { return !t.IsZero() && !t.Before(from) && !t.After(to) }
+
+// fill puts what was measured into a trial.
+func (g *gauge) fill(t *Trial, p *workload.Plan) error {
+	for i := range g.spans { // one that an error cut short ends now
+		if s := &g.spans[i]; s.to.IsZero() {
+			s.to = time.Now()
+			s.settled = s.to
+			now, err := usageNow(g.pid(), g.servers)
+			if err != nil {
+				return nil // it ended; the trial says so
+			}
+			s.used = now.since(s.usageThen)
+		}
+	}
+	var took, samples []float64
+	var used usage
+	gangs := map[string]*gang{} // namespace/name of a pod group -> its times
+	for i := range g.spans {
+		s := &g.spans[i]
+		pods := g.watch.Pods(s.Namespaces, s.Labels)
+		v := viewOf(s, pods, p, gangs)
+		t.Pods += v.pods
+		t.Bound += v.bound
+		t.BindSeconds += Seconds(v.last.Sub(v.first).Seconds())
+		t.SettleSeconds += Seconds(math.Max(v.last.Sub(v.first).Seconds(), s.settled.Sub(v.first).Seconds()))
+		t.Events += max(0, s.events)
+		took, samples = append(took, v.took...), append(samples, throughput(v.boundBy)...)
+		used = usage{used.busy + s.used.busy, used.idle + s.used.idle, used.scheduler + s.used.scheduler, used.servers + s.used.servers, used.self + s.used.self}
+	}
+	t.Latency = latencyOf(took)
+	done := t.Bound
+	if g.s == nil {
+		done, t.Latency = t.Pods, latencyOf(nil)
+	}
+	if t.BindSeconds > 0 {
+		t.PodsPerSecond = float64(done) / float64(t.BindSeconds)
+	}
+	if len(samples) > 0 {
+		t.Items = append(t.Items, DataItem{Data: buckets(samples), Unit: "pods/s", Labels: map[string]string{"Metric": workload.Throughput}})
+	}
+	t.Items = append(t.Items, g.seen.items(g.metrics)...)
+	t.Attempts = g.seen.attempts()
+	if len(gangs) > 0 {
+		l := gangLatency(gangs)
+		t.Gangs = &l
+	}
+	t.SchedulerCPU, t.ServersCPU, t.BenchCPU = used.scheduler, used.servers, used.self
+	if used.busy+used.idle > 0 {
+		t.Idle, t.Others = used.idleShare(), used.othersShare()
+	}
+	t.Calls = g.calls
+	if len(g.spans) > 0 {
+		t.Timeline = g.timeline(g.spans[0].from, g.spans[len(g.spans)-1], p)
+	}
+	if g.s == nil {
+		return nil
+	}
+	var err error
+	t.SteadyRSS, t.PeakRSS, err = memoryOf(g.pid())
+	return err
+}
+
+// gang is a pod group that is measured.
+type gang struct{ first, last time.Time } // last is zero when one of its pods is not bound
+
+func gangLatency(gangs map[string]*gang) Latency {
+	var took []float64
+	for _, name := range slices.Sorted(maps.Keys(gangs)) {
+		if g := gangs[name]; g.last.IsZero() {
+			took = append(took, math.Inf(1))
+		} else {
+			took = append(took, g.last.Sub(g.first).Seconds())
+		}
+	}
+	return latencyOf(took)
+}
+
+// view is what a span shows of its pods.
+type view struct {
+	pods, bound int
+	first, last time.Time
+	took        []float64
+	boundBy     []int // by the end of each second
+}
+
+// measured tells whether a pod's latency counts: it was asked for by the workload in the span, and not deleted before it
+// was bound. Those of a steady state that are pending when its time is over were never given their time.
+func measured(p *ops.Pod, s *span, plan *workload.Plan) bool {
+	if p.Op < 0 || !within(p.Asked, s.from, s.to) || p.Bound.IsZero() && !p.Gone.IsZero() {
+		return false
+	}
+	create, _ := plan.Ops[p.Op].(*workload.CreatePods)
+	return !p.Bound.IsZero() || create == nil || create.Steady == 0
+}
+
+func viewOf(s *span, pods []ops.Pod, plan *workload.Plan, gangs map[string]*gang) view {
+	v := view{}
+	seconds := int(s.to.Sub(s.from)/time.Second) + 1
+	boundIn := make([]int, seconds)
+	for i := range pods {
+		p := &pods[i]
+		if measured(p, s, plan) {
+			v.pods++
+			v.took = append(v.took, p.Latency())
+			if v.first.IsZero() || p.Asked.Before(v.first) {
+				v.first = p.Asked
+			}
+			if p.Asked.After(v.last) && p.Bound.IsZero() {
+				v.last = p.Asked
+			}
+			if p.Group != "" {
+				gangs[p.Group] = gangs[p.Group].with(p)
+			}
+		}
+		if within(p.Bound, s.from, s.to) {
+			v.bound++
+			boundIn[int(p.Bound.Sub(s.from)/time.Second)]++
+			if p.Bound.After(v.last) {
+				v.last = p.Bound
+			}
+		}
+	}
+	if v.first.IsZero() { // pods that were there before and may be scheduled now
+		v.first = s.from
+		v.pods = v.bound
+	}
+	if v.last.IsZero() {
+		v.last = v.first
+	}
+	sum := 0
+	for _, n := range boundIn[:seconds-1] { // the last second is not a whole one
+		sum += n
+		v.boundBy = append(v.boundBy, sum)
+	}
+	return v
+}
+
+// with puts a pod into a gang; nil is one without pods.
+func (g *gang) with(p *ops.Pod) *gang {
+	if g == nil {
+		return &gang{first: p.Asked, last: p.Bound}
+	}
+	if p.Asked.Before(g.first) {
+		g.first = p.Asked
+	}
+	if p.Bound.IsZero() {
+		g.last = time.Time{}
+	} else if !g.last.IsZero() && p.Bound.After(g.last) {
+		g.last = p.Bound
+	}
+	return g
+}
+
+// timeline cuts the time from the first span to the end of the last into seconds.
+func (g *gauge) timeline(from time.Time, last span, plan *workload.Plan) []Moment {
+	out := make([]Moment, int(last.to.Sub(from)/time.Second)+1)
+	slowest := make([]float64, len(out))
+	for i := range out {
+		out[i].At, slowest[i] = i+1, math.NaN()
+	}
+	at := func(t time.Time) int { return int(t.Sub(from) / time.Second) }
+	for i := range g.spans {
+		s := &g.spans[i]
+		pods := g.watch.Pods(s.Namespaces, s.Labels)
+		for k := range pods {
+			p := &pods[k]
+			if measured(p, s, plan) {
+				m := at(p.Asked)
+				out[m].Asked++
+				if l := p.Latency(); !(slowest[m] >= l) {
+					slowest[m] = l
+				}
+			}
+			if within(p.Bound, s.from, s.to) {
+				out[at(p.Bound)].Bound++
+			}
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i, s := range g.samples {
+		if within(s.at, from, last.to) {
+			m := &out[at(s.at)]
+			m.RSS = s.rss
+			if i > 0 {
+				m.CPU = (s.cpu - g.samples[i-1].cpu) / s.at.Sub(g.samples[i-1].at).Seconds()
+			}
+		}
+	}
+	for i := range out {
+		out[i].Slowest = Seconds(slowest[i])
+	}
+	return out
+}

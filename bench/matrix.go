@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+
+	"golang.org/x/term"
+
+	"github.com/kumiki-scheduler/kumiki/bench/ops"
+	"github.com/kumiki-scheduler/kumiki/bench/workload"
+	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
+	"github.com/kumiki-scheduler/kumiki/kube"
+)
+
+// matrix is workloads times schedulers times rounds.
+type matrix struct {
+	Options
+	plans []workload.Plan
+	rate  float64
+	topic string
+	tell  *teller
+	dir   string // of recordings
+}
+
+// teller tells people how far it is: lines, and on a terminal one that changes.
+type teller struct {
+	to       io.Writer
+	terminal bool
+}
+
+func newTeller(to io.Writer) *teller {
+	f, isFile := to.(*os.File)
+	return &teller{to: to, terminal: isFile && term.IsTerminal(int(f.Fd()))}
+}
+
+func (t *teller) clear() string {
+	if t.terminal {
+		return "\r\x1b[K"
+	}
+	return ""
+}
+
+func (t *teller) line(format string, args ...any) {
+	fmt.Fprintf(t.to, t.clear()+format+"\n", args...)
+}
+
+func (t *teller) status(format string, args ...any) {
+	if t.terminal {
+		fmt.Fprintf(t.to, t.clear()+format, args...)
+	}
+}
+
+// run makes all trials. The schedulers take turns within each workload, so that a machine that gets slower does so for all.
+func (m *matrix) run(ctx context.Context) (*Comparison, error) {
+	c := &Comparison{Date: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version(), CPUs: runtime.NumCPU(), QPS: m.QPS, Burst: m.Burst,
+		Rate: m.rate, Topic: m.topic}
+	var err error
+	if m.dir, err = os.MkdirTemp("", "kumiki-bench-"); err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(m.dir)
+	for i := range m.plans {
+		p := &m.plans[i]
+		cannot, play, err := m.record(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		for round := 1; round <= m.Rounds; round++ {
+			for _, name := range m.Schedulers {
+				t := Trial{Workload: p.Name, Scheduler: name, Round: round, Failure: cannot}
+				if name != Null || cannot == "" {
+					t = m.trial(ctx, p, name, round, play, nil)
+				}
+				if ctx.Err() != nil {
+					return nil, context.Cause(ctx)
+				}
+				if t.Failure != "" {
+					m.tell.line("%s, %s, round %d: %s", p.Name, name, round, t.Failure)
+				} else {
+					m.tell.line("%s, %s, round %d: %d of %d pods, %.0f pods/s, p99 %s, idle %.0f%%, others %.0f%%", p.Name, name, round,
+						t.Bound, t.Pods, t.PodsPerSecond, t.Latency.P99.text(), 100*t.Idle, 100*t.Others)
+				}
+				c.Trials = append(c.Trials, t)
+			}
+		}
+	}
+	c.compare(spec{plans: m.plans, schedulers: m.Schedulers})
+	return c, nil
+}
+
+// record runs a workload once with kumiki, unmeasured, for null to play; or tells why null cannot.
+func (m *matrix) record(ctx context.Context, p *workload.Plan) (cannot, file string, err error) {
+	if !slices.Contains(m.Schedulers, Null) {
+		return "", "", nil
+	}
+	var codes []string
+	for _, op := range p.Ops {
+		codes = append(codes, op.Opcode())
+	}
+	if why := playable(codes); why != "" {
+		return why, "", nil
+	}
+	r := newRecorder()
+	t := m.trial(ctx, p, Kumiki, 0, "", r)
+	if ctx.Err() != nil {
+		return "", "", context.Cause(ctx)
+	}
+	if !t.good() {
+		return "the run to be played failed: " + t.Failure + strings.Join(t.Oversold, "; "), "", nil
+	}
+	file = filepath.Join(m.dir, "play.json")
+	return "", file, r.recording().write(file)
+}
+
+// withoutScheduler is a plan that creates its pods and waits for nobody to schedule them.
+func withoutScheduler(p workload.Plan) workload.Plan {
+	var kept []workload.Op
+	for _, op := range p.Ops {
+		switch op := op.(type) {
+		case *workload.CreatePods:
+			create := *op
+			create.SkipWait, create.Steady = true, 0
+			kept = append(kept, &create)
+		case *workload.CreatePodSets:
+			sets := *op
+			sets.Pods.SkipWait, sets.Pods.Steady = true, 0
+			kept = append(kept, &sets)
+		case *workload.Barrier, *workload.WaitForPodGroups, *workload.Sleep:
+		default:
+			kept = append(kept, op)
+		}
+	}
+	p.Ops = kept
+	return p
+}
+
+// trial makes one run on a cluster of its own. What goes wrong is the trial's failure.
+func (m *matrix) trial(ctx context.Context, p *workload.Plan, name string, round int, play string, r *recorder) Trial {
+	t := Trial{Workload: p.Name, Scheduler: name, Round: round}
+	ctx, cancel := context.WithTimeoutCause(ctx, m.Timeout, fmt.Errorf("it was not over after %s", m.Timeout))
+	defer cancel()
+	if err := m.measure(ctx, p, &t, play, r); err != nil {
+		t.Failure = err.Error()
+	}
+	return t
+}
+
+func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *Trial, play string, r *recorder) (err error) {
+	where := fmt.Sprintf("%s, %s, round %d", p.Name, t.Scheduler, t.Round)
+	m.tell.status("%s: starting a cluster", where)
+	options := testcluster.Options{Nodes: -1, PodStages: "none", NoKubeletAdmission: true, NoHeartbeats: true, Args: ops.ClusterArgs(),
+		FeatureGates: gateList(p.Gates)}
+	if len(p.Gates) > 0 {
+		options.RuntimeConfig = "api/all=true"
+	}
+	c, err := m.launch(ctx, options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	b, err := newBurst(m.Options, c)
+	if err != nil {
+		return err
+	}
+	defer b.clients.Close()
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	cfg, err := kube.RestConfig(kube.ClientOptions{Kubeconfig: c.Kubeconfig, QPS: -1})
+	if err != nil {
+		return err
+	}
+	objects, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	g := &gauge{client: b.client, watch: ops.NewWatch(nil), servers: b.servers, metrics: p.Metrics}
+	if len(g.metrics) == 0 {
+		g.metrics = usualMetrics
+	}
+	plan := *p
+	if t.Scheduler == CreateOnly {
+		plan = withoutScheduler(plan)
+	} else {
+		stop, err := m.startFor(ctx, p, t.Scheduler, play, c)
+		if err != nil {
+			return err
+		}
+		defer stop.close()
+		g.s = stop
+	}
+	env := ops.Env{Client: b.client, Dynamic: objects, Watch: g.watch, Collect: g.begin, Rate: m.rate, Progress: func(at ops.Progress) {
+		m.tell.status("%s: %d/%d %s, %d of %d pods", where, at.Op+1, at.Ops, at.Opcode, at.Done, at.Total)
+	}}
+	err = m.follow(ctx, g, env, plan, b, r)
+	if err != nil && g.s != nil {
+		m.tell.line("%s, last words of the scheduler:\n%s", where, g.s.lastWords())
+	}
+	if g.s != nil {
+		select {
+		case <-g.s.ended:
+			return errors.Join(err, fmt.Errorf("the scheduler ended: %v", g.s.exit))
+		default:
+		}
+	}
+	return errors.Join(err, g.fill(t, &plan), b.sold(ctx, t))
+}
+
+// startFor starts a scheduler with what a workload wants of it and waits until it is ready.
+func (m *matrix) startFor(ctx context.Context, p *workload.Plan, name, play string, c *testcluster.Cluster) (*scheduler, error) {
+	o := m.Options
+	o.config, o.gates, o.play = p.SchedulerConfig, p.Gates, play
+	dir, err := os.MkdirTemp(m.dir, "run-")
+	if err != nil {
+		return nil, err
+	}
+	s, err := startScheduler(ctx, o, name, c.SchedulerKubeconfig, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(s.connect(c.Kubeconfig), s.waitReady(ctx)); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// follow runs a plan with those who look on, and ends it when the scheduler does.
+func (m *matrix) follow(ctx context.Context, g *gauge, env ops.Env, plan workload.Plan, b *burst, r *recorder) error {
+	ctx, end := context.WithCancelCause(ctx)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer end(nil)
+	if g.s != nil {
+		beside.Go(func() { g.follow(ctx) })
+		beside.Go(func() {
+			select {
+			case <-g.s.ended:
+				end(fmt.Errorf("the scheduler ended: %v", g.s.exit))
+			case <-ctx.Done():
+			}
+		})
+	}
+	if r != nil {
+		listed := make(chan struct{})
+		beside.Go(func() { watchPods(ctx, b.clients.Watches, r.store(func() { close(listed) })) })
+		select {
+		case <-listed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	_, err := ops.Run(ctx, env, plan)
+	if err == nil && r != nil {
+		// The watch may be behind by a moment: what it has not shown would not be played.
+		return r.complete(ctx, b)
+	}
+	return err
+}
+
+// complete reads the pods that are there at the end.
+func (r *recorder) complete(ctx context.Context, b *burst) error {
+	pods, err := b.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	for i := range pods.Items {
+		r.see(&pods.Items[i])
+	}
+	return nil
+}
+
+// sold reads what nodes were promised.
+func (b *burst) sold(ctx context.Context, t *Trial) error {
+	nodes, err := b.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	pods, err := b.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	t.Oversold = oversold(nodes.Items, pods.Items)
+	return nil
+}
