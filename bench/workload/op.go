@@ -46,7 +46,8 @@ type (
 		Namespace string
 		Template  *Template // nil for the default pod
 		SkipWait  bool
-		// Volume and Claim, both or neither, are made and bound to each other for each pod before it is created.
+		// Volume and Claim, both or neither, are made and bound to each other for each pod before it is created. The claim of pod
+		// i is pvc-i, as upstream's: templates of other operations in the namespace name it.
 		Volume, Claim *Template
 	}
 
@@ -149,7 +150,8 @@ const (
 	Attempted Stage = "Attempted" // it has a node, or a condition that says why not
 )
 
-// NodeAllocatable sets what nodes offer, and CSI drivers with their volume limits.
+// NodeAllocatable adds to what nodes offer (their capacity, when the template has no allocatable), and sets CSI drivers with
+// their volume limits.
 type NodeAllocatable struct {
 	Allocatable    map[string]string
 	CSIAllocatable map[string]int32           // CSI driver -> volumes
