@@ -194,9 +194,9 @@ func report() Report {
 		for run, slower := range []float64{10, 40} {
 			first := 1000 * float64(run+1)
 			runs = append(runs,
-				Run{Contender: "a", Family: "basic", Nodes: nodes, Run: run + 1, Pods: 4, PodsPerSecond: first, Nanoseconds: 1e9 / first,
+				Run{Contender: "a", Family: "basic", Nodes: nodes, Run: run + 1, Pods: 4, PodsPerSecond: first, Nanoseconds: 1e9 / first, CPUNanoseconds: 1e9 / first,
 					Paths: map[record.Path]int{record.Ranked: 3, record.Scanned: 1}},
-				Run{Contender: "b", Family: "basic", Nodes: nodes, Run: run + 1, Pods: 4, PodsPerSecond: first / slower, Nanoseconds: 1e9 * slower / first})
+				Run{Contender: "b", Family: "basic", Nodes: nodes, Run: run + 1, Pods: 4, PodsPerSecond: first / slower, Nanoseconds: 1e9 * slower / first, CPUNanoseconds: 2e9 * slower / first})
 		}
 	}
 	return Summarize([]string{"a", "b"}, runs)
@@ -209,7 +209,7 @@ func TestRatiosAreTakenRunByRun(t *testing.T) {
 		t.Fatalf("rows %+v", r.Rows)
 	}
 	a, b := r.Rows[0], r.Rows[1]
-	if a.Times != nil || b.Times == nil || *b.Times != (Spread{25, 10, 40}) {
+	if a.Times != nil || b.Times == nil || *b.Times != (Spread{25, 10, 40}) || *b.TimesCPU != (Spread{50, 20, 80}) {
 		t.Errorf("the ratios are %v and %v", a.Times, b.Times)
 	}
 	if a.PodsPerSecond != (Spread{1500, 1000, 2000}) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"runtime"
+	"syscall"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -47,6 +48,9 @@ type Run struct {
 	// PodsPerSecond of one pod after the other; Nanoseconds is the time of one.
 	PodsPerSecond float64 `json:"podsPerSecond"`
 	Nanoseconds   float64 `json:"nanoseconds"`
+	// CPUNanoseconds is the time of all CPUs for one pod, collecting garbage included. It depends on what else the machine
+	// does far less than the others.
+	CPUNanoseconds float64 `json:"cpuNanoseconds"`
 	// Allocations and AllocatedBytes of one pod.
 	Allocations    float64 `json:"allocations"`
 	AllocatedBytes float64 `json:"allocatedBytes"`
@@ -120,15 +124,16 @@ func (o *Options) one(ctx context.Context, c Contender, f *Family, nodes int) (R
 	r := Run{Contender: c.Name, Family: f.Name, Nodes: nodes, Paths: map[record.Path]int{}}
 	var start, end runtime.MemStats
 	runtime.ReadMemStats(&start)
-	began := time.Now()
+	began, cpuBegan := time.Now(), cpuTime()
 	r.Pods, err = place(ctx, s, o.Pods, o.Limit, r.Paths)
-	took := time.Since(began)
+	took, cpu := time.Since(began), cpuTime()-cpuBegan
 	if err != nil {
 		return Run{}, err
 	}
 	runtime.ReadMemStats(&end)
 	n := float64(r.Pods)
 	r.PodsPerSecond, r.Nanoseconds = n/took.Seconds(), float64(took.Nanoseconds())/n
+	r.CPUNanoseconds = float64(cpu.Nanoseconds()) / n
 	r.Allocations, r.AllocatedBytes = float64(end.Mallocs-start.Mallocs)/n, float64(end.TotalAlloc-start.TotalAlloc)/n
 	r.HeapBytes = float64(liveHeap()) - float64(before)
 	runtime.KeepAlive(s)
@@ -155,6 +160,15 @@ func place(ctx context.Context, s Subject, n int, limit time.Duration, paths map
 		s.Retire()
 	}
 	return n, nil
+}
+
+// cpuTime is what this process has had of all CPUs.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(fmt.Sprintf("bench/core: read the CPU time of this process: %v", err))
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func liveHeap() uint64 {

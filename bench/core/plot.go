@@ -47,7 +47,7 @@ func (r *Report) plot(w io.Writer) error {
 		if !slices.Contains(sizes, row.Nodes) {
 			sizes = append(sizes, row.Nodes)
 		}
-		us := row.Nanoseconds.Median / 1000
+		us := row.CPUNanoseconds.Median / 1000
 		low, high = min(low, us), max(high, us)
 	}
 	slices.Sort(sizes)
@@ -78,7 +78,7 @@ func plotFrame(b *strings.Builder, x, y scale, sizes []int) {
 	width, height := plotLeft+plotWidth+plotNames, plotTop+plotHeight+plotBelow
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="sans-serif" font-size="13">`+"\n", width, height, width, height)
 	fmt.Fprintf(b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", width, height)
-	fmt.Fprintf(b, `<text x="%d" y="24" font-size="15">What a pod costs, without an API server</text>`+"\n", plotLeft)
+	fmt.Fprintf(b, `<text x="%d" y="24" font-size="15">CPU time of a pod from pending to seen bound, without an API server</text>`+"\n", plotLeft)
 	for v := y.low; v <= y.high*1.001; v *= 10 {
 		fmt.Fprintf(b, `<path d="M%d %.1fH%d" stroke="#dddddd"/><text x="%d" y="%.1f" text-anchor="end">%s µs</text>`+"\n",
 			plotLeft, y.at(v), plotLeft+plotWidth, plotLeft-8, y.at(v)+4, thousands(v))
@@ -97,14 +97,14 @@ func (r *Report) curve(b *strings.Builder, x, y scale, family, contender, colour
 	rows := slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return row.Family != family || row.Contender != contender })
 	slices.SortStableFunc(rows, func(a, b Row) int { return a.Nodes - b.Nodes })
 	for i, row := range rows {
-		px, py := x.at(float64(row.Nodes)), y.at(row.Nanoseconds.Median/1000)
+		px, py := x.at(float64(row.Nodes)), y.at(row.CPUNanoseconds.Median/1000)
 		command := "L"
 		if i == 0 {
 			command = "M"
 		}
 		fmt.Fprintf(&line, "%s%.1f %.1f", command, px, py)
 		fmt.Fprintf(&dots, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"><title>%s, %s, %s nodes: %.1f µs</title></circle>`+"\n",
-			px, py, colour, html.EscapeString(family), html.EscapeString(contender), thousands(float64(row.Nodes)), row.Nanoseconds.Median/1000)
+			px, py, colour, html.EscapeString(family), html.EscapeString(contender), thousands(float64(row.Nodes)), row.CPUNanoseconds.Median/1000)
 	}
 	if line.Len() > 0 {
 		fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="2" stroke-dasharray="%s"/>`+"\n%s", line.String(), colour, dash, dots.String())

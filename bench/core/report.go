@@ -46,13 +46,16 @@ type Row struct {
 	Runs           int    `json:"runs"`
 	PodsPerSecond  Spread `json:"podsPerSecond"`
 	Nanoseconds    Spread `json:"nanoseconds"`
+	CPUNanoseconds Spread `json:"cpuNanoseconds"`
 	Allocations    Spread `json:"allocations"`
 	AllocatedBytes Spread `json:"allocatedBytes"`
 	HeapBytes      Spread `json:"heapBytes"`
 	// Paths: how nodes were looked at -> share of the pods of all runs.
 	Paths map[record.Path]float64 `json:"paths,omitempty"`
-	// Times is the pods per second of the first contender divided by those of this one, run by run; nil for the first.
-	Times *Spread `json:"timesSlowerThanFirst,omitempty"`
+	// Times is the pods per second of the first contender divided by those of this one, run by run, and TimesCPU the CPU time
+	// of this one divided by that of the first; nil for the first.
+	Times    *Spread `json:"timesSlowerThanFirst,omitempty"`
+	TimesCPU *Spread `json:"timesTheCPUOfFirst,omitempty"`
 }
 
 type rowKey struct {
@@ -75,7 +78,9 @@ func Summarize(contenders []string, runs []Run) Report {
 	for _, k := range order {
 		row := summary(of[k])
 		if k.contender != contenders[0] {
-			row.Times = times(of[rowKey{contenders[0], k.family, k.nodes}], of[k])
+			first := of[rowKey{contenders[0], k.family, k.nodes}]
+			row.Times = times(first, of[k], func(r *Run) float64 { return 1 / r.PodsPerSecond })
+			row.TimesCPU = times(first, of[k], func(r *Run) float64 { return r.CPUNanoseconds })
 		}
 		r.Rows = append(r.Rows, row)
 	}
@@ -94,6 +99,7 @@ func summary(runs []Run) Row {
 		Contender: runs[0].Contender, Family: runs[0].Family, Nodes: runs[0].Nodes, Runs: len(runs),
 		PodsPerSecond:  figure(func(r *Run) float64 { return r.PodsPerSecond }),
 		Nanoseconds:    figure(func(r *Run) float64 { return r.Nanoseconds }),
+		CPUNanoseconds: figure(func(r *Run) float64 { return r.CPUNanoseconds }),
 		Allocations:    figure(func(r *Run) float64 { return r.Allocations }),
 		AllocatedBytes: figure(func(r *Run) float64 { return r.AllocatedBytes }),
 		HeapBytes:      figure(func(r *Run) float64 { return r.HeapBytes }),
@@ -115,10 +121,10 @@ func summary(runs []Run) Row {
 }
 
 // times divides run by run: what was measured next to each other is compared with each other.
-func times(first, other []Run) *Spread {
+func times(first, other []Run, cost func(*Run) float64) *Spread {
 	var values []float64
 	for i := range min(len(first), len(other)) {
-		values = append(values, first[i].PodsPerSecond/other[i].PodsPerSecond)
+		values = append(values, cost(&other[i])/cost(&first[i]))
 	}
 	if values == nil {
 		return nil
@@ -144,17 +150,18 @@ func (r *Report) write(w io.Writer, format string) error {
 
 func (r *Report) table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	head := "FAMILY\tNODES\tSCHEDULER\tPODS/S\tMIN..MAX\tµS/POD\tALLOCS\tBYTES\tHEAP MIB\tPATHS"
+	head := "FAMILY\tNODES\tSCHEDULER\tPODS/S\tMIN..MAX\tCPU µS/POD\tALLOCS\tBYTES\tHEAP MIB\tPATHS"
 	if len(r.Contenders) > 1 {
-		head += "\t" + strings.ToUpper(r.Contenders[0]) + " IS"
+		head += "\tTIMES " + r.Contenders[0] + "'S TIME\tTIMES ITS CPU"
 	}
 	fmt.Fprintln(t, head)
 	for _, row := range r.Rows {
 		fmt.Fprintf(t, "%s\t%d\t%s\t%.0f\t%.0f..%.0f\t%.1f\t%.0f\t%.0f\t%.0f\t%s", row.Family, row.Nodes, row.Contender,
-			row.PodsPerSecond.Median, row.PodsPerSecond.Min, row.PodsPerSecond.Max, row.Nanoseconds.Median/1000,
+			row.PodsPerSecond.Median, row.PodsPerSecond.Min, row.PodsPerSecond.Max, row.CPUNanoseconds.Median/1000,
 			row.Allocations.Median, row.AllocatedBytes.Median, row.HeapBytes.Median/(1<<20), shares(row.Paths))
 		if row.Times != nil {
-			fmt.Fprintf(t, "\t%.0f times faster (%.0f..%.0f)", row.Times.Median, row.Times.Min, row.Times.Max)
+			fmt.Fprintf(t, "\t%.0f (%.0f..%.0f)\t%.0f (%.0f..%.0f)", row.Times.Median, row.Times.Min, row.Times.Max,
+				row.TimesCPU.Median, row.TimesCPU.Min, row.TimesCPU.Max)
 		}
 		fmt.Fprintln(t)
 	}
