@@ -58,7 +58,8 @@ type Env struct {
 	Clock Clock
 	// Progress, when not nil, is told how far the run is, from one goroutine at a time.
 	Progress func(Progress)
-	// Collect, when not nil, is called when measuring begins, and what it returns when it ends.
+	// Collect, when not nil, is called when measuring begins, and what it returns when it ends. Where a run fails before that,
+	// the context ends instead.
 	Collect func(context.Context, Collection) (stop func(context.Context) error, err error)
 	// Rate is how many pods a second are asked for by each operation that creates pods, however slowly they are taken; 0
 	// means as many as the API server takes.
