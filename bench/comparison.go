@@ -264,8 +264,3 @@ func thresholdOf(s workload.MetricSelector, want float64, items []DataItem) *Thr
 	}
 	return t
 }
-
-// missed are the rows that did not reach their threshold.
-func (c *Comparison) missed() []WorkloadRow {
-	return slices.DeleteFunc(slices.Clone(c.Rows), func(r WorkloadRow) bool { return r.Threshold == nil || !r.Threshold.Missed })
-}
