@@ -5,7 +5,6 @@ package bench
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
