@@ -28,7 +28,7 @@ import (
 // alone.
 //
 // In the first half of the run schedulers are killed, stopped and told to end as well; in the second half they are left
-// alone, so that one process lives long enough for its memory to be judged.
+// alone; they still change places when a fault of the control plane costs the leader its lease of four seconds.
 type Soak struct {
 	Program  Program
 	Duration time.Duration
@@ -55,7 +55,7 @@ type SoakReport struct {
 	Lost    int `json:"lost"`
 	// Wrong is every invariant that did not hold. It must be empty.
 	Wrong []string `json:"wrong"`
-	// Memory judges the last leader over the second half.
+	// Memory judges whoever led.
 	Memory SoakMemory `json:"memory"`
 }
 
@@ -83,9 +83,11 @@ type SoakFault struct {
 	Err    string  `json:"error,omitempty"`
 }
 
-// SoakMemory compares one process's first and last third of the minutes in which it led and nothing was done to it.
+// SoakMemory compares the first and the last third of the looks at whoever led.
 type SoakMemory struct {
-	Minutes                         int     `json:"minutes"`
+	Minutes int `json:"minutes"`
+	// OfOne is the most looks in a row at one process.
+	OfOne                           int     `json:"ofOne"`
 	FirstHeapMiB, LastHeapMiB       float64 `json:",omitempty"`
 	FirstGoroutines, LastGoroutines int     `json:",omitempty"`
 	Flat                            bool    `json:"flat"`
@@ -311,14 +313,19 @@ func (k *soaking) measure(ctx context.Context, one *Scheduler, m *SoakMinute) {
 	m.PID, m.HeapMiB, m.Goroutines = one.PID(), metrics["go_memstats_heap_alloc_bytes"]/(1<<20), int(metrics["go_goroutines"])
 }
 
-// judgeMemory compares the beginning and the end of the longest time in which one process led. Flat is: no more than a
-// tenth and 2 MiB above the beginning, and no more than a tenth and 10 goroutines.
+// enoughLooks is how many looks at one process say something about it alone.
+const enoughLooks = 9
+
+// judgeMemory compares the first third of the looks at whoever led with the last, and, where one process led for long
+// enough, the same of that process. Flat is: no more than a tenth and 2 MiB above the beginning, and no more than a tenth
+// and 10 goroutines.
 func (k *soaking) judgeMemory() {
-	var longest, run []SoakMinute
+	var looks, longest, run []SoakMinute
 	for _, m := range k.report.Minutes {
 		if m.PID == 0 {
 			continue // it could not be asked, in the middle of a fault
 		}
+		looks = append(looks, m)
 		if len(run) > 0 && run[0].PID != m.PID {
 			run = nil
 		}
@@ -326,11 +333,20 @@ func (k *soaking) judgeMemory() {
 			longest = run
 		}
 	}
-	mem := &k.report.Memory
-	mem.Minutes = len(longest)
-	third := len(longest) / 3
+	mem := compareThirds(looks)
+	mem.OfOne = len(longest)
+	if len(longest) >= enoughLooks {
+		mem.Flat = mem.Flat && compareThirds(longest).Flat
+	}
+	k.report.Memory = mem
+}
+
+// compareThirds takes medians of the first and the last third of looks.
+func compareThirds(looks []SoakMinute) (mem SoakMemory) {
+	mem.Minutes = len(looks)
+	third := len(looks) / 3
 	if third == 0 {
-		return
+		return mem
 	}
 	median := func(part []SoakMinute) (heap float64, goroutines int) {
 		heaps, counts := make([]float64, len(part)), make([]int, len(part))
@@ -341,7 +357,8 @@ func (k *soaking) judgeMemory() {
 		slices.Sort(counts)
 		return heaps[len(part)/2], counts[len(part)/2]
 	}
-	mem.FirstHeapMiB, mem.FirstGoroutines = median(longest[:third])
-	mem.LastHeapMiB, mem.LastGoroutines = median(longest[len(longest)-third:])
+	mem.FirstHeapMiB, mem.FirstGoroutines = median(looks[:third])
+	mem.LastHeapMiB, mem.LastGoroutines = median(looks[len(looks)-third:])
 	mem.Flat = mem.LastHeapMiB <= mem.FirstHeapMiB*1.1+2 && mem.LastGoroutines <= mem.FirstGoroutines*11/10+10
+	return mem
 }

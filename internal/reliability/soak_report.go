@@ -36,8 +36,8 @@ func (r SoakReport) markdown(w io.Writer) error {
 		out("%d invariants did not hold.\n", len(r.Wrong))
 	}
 	m := r.Memory
-	out("Over the longest time with one leader (%d looks), heap after collection %.1f -> %.1f MiB, goroutines %d -> %d: ",
-		m.Minutes, m.FirstHeapMiB, m.LastHeapMiB, m.FirstGoroutines, m.LastGoroutines)
+	out("First and last third of %d looks at the leader (at most %d in a row at one process): heap after collection %.1f -> %.1f MiB, goroutines %d -> %d: ",
+		m.Minutes, m.OfOne, m.FirstHeapMiB, m.LastHeapMiB, m.FirstGoroutines, m.LastGoroutines)
 	if m.Flat {
 		out("flat.\n")
 	} else {

@@ -15,9 +15,9 @@ func minutes(pid int, heaps ...float64) (out []SoakMinute) {
 	return out
 }
 
-// TestMemoryIsJudgedOverOneProcess: what a restart gives back is not taken for flat, and what a fault hides is left out.
+// TestMemoryIsJudged: growth is seen over all leaders and within one, and what a fault hides is left out.
 // It catches: comparing the first look with the last whoever led, a single high look that decides, growth that passes.
-func TestMemoryIsJudgedOverOneProcess(t *testing.T) {
+func TestMemoryIsJudged(t *testing.T) {
 	for name, c := range map[string]struct {
 		looks []SoakMinute
 		flat  bool
@@ -26,7 +26,8 @@ func TestMemoryIsJudgedOverOneProcess(t *testing.T) {
 		"steady":                  {minutes(1, 30, 31, 30, 29, 30, 31), true, 6},
 		"growing":                 {minutes(1, 30, 33, 36, 40, 44, 48), false, 6},
 		"one high look":           {minutes(1, 30, 30, 30, 30, 90, 30, 30, 30, 30), true, 9},
-		"restarts hide growth":    {append(minutes(1, 30, 60, 90), minutes(2, 20, 40, 60, 80)...), false, 4},
+		"growth over all leaders": {append(minutes(1, 30, 31, 32), append(minutes(2, 35, 36, 37), minutes(3, 40, 41, 42)...)...), false, 9},
+		"growth within one":       {append(minutes(1, 30, 32, 34, 36, 38, 40, 42, 44, 46), minutes(2, 20, 20, 20, 30, 30, 30)...), false, 15},
 		"a look that failed":      {append(append(minutes(1, 30, 30), SoakMinute{}), minutes(1, 30, 30, 30, 30)...), true, 6},
 		"too few to say anything": {minutes(1, 30, 30), false, 2},
 	} {
