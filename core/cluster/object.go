@@ -42,6 +42,7 @@ const (
 	KindDeviceClass   Kind = "DeviceClass"
 	KindDeviceTaint   Kind = "DeviceTaintRule"
 	KindBudget        Kind = "PodDisruptionBudget"
+	KindGang          Kind = "Gang" // an object that declares a gang, of whichever API
 )
 
 // KindOf is the kind of an object. It panics with the type of one the store does not keep.
@@ -81,6 +82,8 @@ func KindOf(obj Object) Kind {
 		return KindDeviceTaint
 	case *policyv1.PodDisruptionBudget:
 		return KindBudget
+	case *Gang:
+		return KindGang
 	}
 	panic(fmt.Sprintf("cluster: object of type %T", obj))
 }
@@ -122,6 +125,8 @@ func EmptyObject(k Kind) Object {
 		return &resourcev1beta2.DeviceTaintRule{}
 	case KindBudget:
 		return &policyv1.PodDisruptionBudget{}
+	case KindGang:
+		return &Gang{}
 	}
 	return nil
 }

@@ -44,6 +44,10 @@ type Pod struct {
 	Claims *PodClaims
 	// Condition is the PodScheduled condition as last seen, so that an unchanged one is not written again.
 	Condition Condition
+	// Gang is what the pod says of the gang that it is in; nil for a pod by itself.
+	Gang *GangMark `json:",omitempty"`
+	// Bound is what the binding of a gang's member left on it; nil for others, and while pending.
+	Bound *BoundMark `json:",omitempty"`
 	// Spec is shared by pods that were made alike; never nil.
 	Spec *PodSpec
 	// Limits are the limits of the pod as text, for a metric of kube, which alone sets and reads them.

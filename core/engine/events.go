@@ -51,6 +51,13 @@ type (
 		Message string // of the error, empty when bound
 	}
 
+	// EvictDone answers an Evict effect.
+	EvictDone struct {
+		For      record.PodRef
+		Decision uint64
+		Message  string // of the first error, empty when all victims were deleted
+	}
+
 	// Activate asks that pods be tried at once, whatever they wait for.
 	Activate struct{ Pods []record.PodRef }
 
@@ -89,6 +96,7 @@ func (BindDone) event()   {}
 func (ObjectSet) event()  {}
 func (ObjectGone) event() {}
 func (WritesDone) event() {}
+func (EvictDone) event()  {}
 func (Activate) event()   {}
 func (Tick) event()       {}
 func (Synced) event()     {}
@@ -106,6 +114,41 @@ type (
 		Decision uint64
 		// Via names the foreign code that binds in place of the API call; empty for none.
 		Via string `json:",omitempty"`
+		// Gang goes into the binding's annotations; nil for a pod that is in no gang of several.
+		Gang *GangBind `json:",omitempty"`
+	}
+
+	// GangBind is what the binding of a gang's member tells of the gang: see cluster.BoundMark.
+	GangBind struct {
+		Name   string // as declared
+		Quorum int
+	}
+
+	// GangStatus asks that the object that declares a gang show how it stands. What the API server has already is not
+	// asked for again.
+	GangStatus struct {
+		Gang cluster.GangKey
+		UID  cluster.UID // of the object
+		// Scheduled is the condition: true once the quorum is bound, and never false again after that.
+		Scheduled       bool
+		Reason, Message string // of a condition that is false
+		Generation      int64  // of the object
+		// Admitted tells controllers that wait for it that they may create the gang's pods (volcano: Inqueue).
+		Admitted bool
+		// Pending and Bound count the members.
+		Pending, Bound int
+	}
+
+	// Evict asks that pods make room for another. The victims but the last go side by side, the last one after them, so
+	// that its end cannot be seen before EvictDone (upstream: preemption/executor.go). Each gets the condition
+	// DisruptionTarget, is deleted with its UID as precondition, and an event; one that is gone already is no error.
+	// Nominations of Denominate are cleared in the API. EvictDone answers.
+	Evict struct {
+		For        record.PodRef
+		Node       string // the nominated one
+		Decision   uint64
+		Victims    []record.PodRef
+		Denominate []record.PodRef `json:",omitempty"`
 	}
 
 	// Recall asks that a Bind be taken back if it was not sent yet: BindDone answers the Bind with BindRecalled then. Nothing
@@ -157,6 +200,8 @@ type (
 		Generation int64 // of the pod that was tried, for observedGeneration
 		// ClearNomination asks that status.nominatedNodeName be removed with the same patch.
 		ClearNomination bool
+		// Nominate asks that status.nominatedNodeName be set with the same patch; empty leaves it.
+		Nominate string `json:",omitempty"`
 	}
 
 	// WriteEvent asks for an events.k8s.io event about a pod.
@@ -189,6 +234,8 @@ type (
 func (Bind) effect()       {}
 func (Recall) effect()     {}
 func (Rechecked) effect()  {}
+func (Evict) effect()      {}
+func (GangStatus) effect() {}
 func (Prepare) effect()    {}
 func (Heard) effect()      {}
 func (Nominate) effect()   {}

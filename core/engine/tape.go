@@ -27,7 +27,7 @@ type line struct {
 var eventTypes = map[string]reflect.Type{} // name -> type of the event struct
 
 func init() {
-	for _, ev := range []Event{NodeSet{}, NodeGone{}, PodSet{}, PodGone{}, ObjectSet{}, ObjectGone{}, WritesDone{},
+	for _, ev := range []Event{NodeSet{}, NodeGone{}, PodSet{}, PodGone{}, ObjectSet{}, ObjectGone{}, WritesDone{}, EvictDone{},
 		BindDone{}, Activate{}, Tick{}, Synced{}, Cycle{}} {
 		t := reflect.TypeOf(ev)
 		eventTypes[t.Name()] = t
