@@ -9,6 +9,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -26,6 +27,8 @@ type Profile struct {
 	Reservers []plugin.Reserver
 	// Remediers are asked, in this order, when a pod fits nowhere; the first that can do something is the last asked.
 	Remediers []plugin.Remedier
+	// Preemption is asked after the Remediers; nil evicts nobody.
+	Preemption *preempt.Config
 	// Search says which of the nodes that fit are ranked.
 	Search place.Search
 	// Foreign is code that is not native and takes part in this profile's decisions; nil for none.
