@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +33,7 @@ const (
 func restartCommand() *cobra.Command {
 	var o Options
 	var format string
+	var fake bool
 	cmd := &cobra.Command{
 		Use:   "restart",
 		Short: "Start schedulers in a cluster full of bound pods: how long until they know it and bind the next pod, and at what cost",
@@ -40,8 +42,12 @@ func restartCommand() *cobra.Command {
 One local cluster (API server and etcd, nothing else at work) holds the pods, which are created bound. One pod more
 waits for a scheduler. Each scheduler is started afresh, binds that pod, is killed with SIGKILL, and started again with
 another pod waiting; they take turns. Times run from the start of the process, without leader election: a lease that
-was not given back has to run out first, which takes the same time for all.`,
+was not given back has to run out first, which takes the same time for all.
+
+With --fake a stand-in inside this program takes the place of the local cluster: it is filled in seconds, costs less
+than an API server beside the scheduler, and knows when the last list was sent.`,
 		Example: `  kumiki bench restart
+  kumiki bench restart --fake --pods 150000
   kumiki bench restart --nodes 500 --pods 5000 --runs 1 -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -49,7 +55,11 @@ was not given back has to run out first, which takes the same time for all.`,
 				return fmt.Errorf("output %q is unknown; there are table, json", format)
 			}
 			o.Progress = cmd.ErrOrStderr()
-			report, err := Restart(cmd.Context(), o)
+			restart := Restart
+			if fake {
+				restart = RestartFake
+			}
+			report, err := restart(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -60,6 +70,7 @@ was not given back has to run out first, which takes the same time for all.`,
 	fs.IntVar(&o.Nodes, "nodes", 5000, "number of nodes")
 	fs.IntVar(&o.Pods, "pods", 50000, "number of bound pods")
 	fs.IntVar(&o.Rounds, "runs", 3, "rounds; each starts each scheduler twice")
+	fs.BoolVar(&fake, "fake", false, "a stand-in in place of the local cluster")
 	fs.StringSliceVar(&o.Schedulers, "schedulers", []string{Kumiki, Upstream}, "what to measure, in this order")
 	fs.Float32Var(&o.QPS, "qps", defaultQPS, "calls per second of each client of each scheduler")
 	fs.IntVar(&o.Burst, "burst", defaultBurst, "calls at once of each client of each scheduler")
@@ -67,6 +78,7 @@ was not given back has to run out first, which takes the same time for all.`,
 	fs.StringVarP(&format, "output", "o", "table", "table or json")
 	fs.StringVar(&o.KumikiBinary, "kumiki", "", "kumiki's `program`; empty: this one")
 	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "upstream's `program`; empty: kube-scheduler beside this one")
+	fs.StringVar(&o.ProfileDir, "profile-dir", "", "`directory` for profiles of each scheduler: what is in memory, and what was allocated since the start")
 	return cmd
 }
 
@@ -80,6 +92,8 @@ type Start struct {
 	// that waited was bound.
 	ReadySeconds float64 `json:"readySeconds"`
 	BoundSeconds float64 `json:"boundSeconds"`
+	// AfterListsSeconds is how much of BoundSeconds came after the last of the lists was in; 0 where that is not known.
+	AfterListsSeconds float64 `json:"afterListsSeconds,omitempty"`
 	// CPU seconds of the scheduler, and of API server and etcd, until then.
 	CPU        float64 `json:"cpuSeconds"`
 	ServersCPU float64 `json:"serversCPUSeconds"`
@@ -105,10 +119,7 @@ func Restart(ctx context.Context, o Options) (_ RestartReport, err error) {
 	if o.launch == nil {
 		o.launch = testcluster.Launch
 	}
-	if slices.Contains(o.Schedulers, Null) {
-		return RestartReport{}, fmt.Errorf("the null binder knows nothing of bound pods: it cannot be measured here")
-	}
-	if err := o.complete(); err != nil {
+	if err := o.completeRestart(); err != nil {
 		return RestartReport{}, err
 	}
 	fmt.Fprintf(o.Progress, "starting a cluster of %d nodes\n", o.Nodes)
@@ -131,24 +142,80 @@ func Restart(ctx context.Context, o Options) (_ RestartReport, err error) {
 	if err := f.fill(ctx); err != nil {
 		return RestartReport{}, err
 	}
-	var starts []Start
+	return startAll(ctx, o, f)
+}
+
+// completeRestart fills in the programs and refuses what cannot be started in a full cluster.
+func (o *Options) completeRestart() error {
+	if slices.Contains(o.Schedulers, Null) {
+		return fmt.Errorf("the null binder knows nothing of bound pods: it cannot be measured here")
+	}
+	return o.complete()
+}
+
+// ground is a cluster full of bound pods.
+type ground interface {
+	// kubeconfigs are how schedulers and how people reach it.
+	kubeconfigs() (scheduler, admin string)
+	// wait adds a pod that waits for a scheduler.
+	wait(ctx context.Context, p *corev1.Pod) error
+	isBound(ctx context.Context, name string) (bool, error)
+	// sent is what was sent so far to those who watch.
+	sent(context.Context) (Sent, error)
+	// listed is when the last of the lists that were asked for last was all sent; zero where that is not known.
+	listed() time.Time
+	// serverPids are the processes that serve, other than this one.
+	serverPids() []int
+}
+
+// starts starts schedulers in turn.
+type starts struct {
+	ground
+	o      Options
+	probes int // pods that waited for a scheduler, so far
+}
+
+// startAll is all starts of all schedulers.
+func startAll(ctx context.Context, o Options, g ground) (RestartReport, error) {
+	f := &starts{ground: g, o: o}
+	var all []Start
 	for round := 1; round <= o.Rounds; round++ {
 		for _, name := range o.Schedulers {
 			both, err := f.startTwice(ctx, name, round)
 			if err != nil {
 				return RestartReport{}, fmt.Errorf("%s, round %d: %w", name, round, err)
 			}
-			starts = append(starts, both...)
+			all = append(all, both...)
 		}
 	}
-	return summarizeStarts(o, starts), nil
+	return summarizeStarts(o, all), nil
 }
 
-// filled is a cluster with bound pods.
-type filled struct {
-	*burst
-	probes int // pods that waited for a scheduler, so far
+// filled is a local cluster with bound pods.
+type filled struct{ *burst }
+
+func (f *filled) kubeconfigs() (scheduler, admin string) {
+	return f.cluster.SchedulerKubeconfig, f.cluster.Kubeconfig
 }
+
+func (f *filled) wait(ctx context.Context, p *corev1.Pod) error {
+	_, err := f.client.CoreV1().Pods(namespace).Create(ctx, p, metav1.CreateOptions{})
+	return err
+}
+
+func (f *filled) isBound(ctx context.Context, name string) (bool, error) {
+	p, err := f.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("get pod %s: %w", name, err)
+	}
+	return p.Spec.NodeName != "", nil
+}
+
+func (f *filled) sent(ctx context.Context) (Sent, error) { return sentNow(ctx, f.client) }
+
+func (f *filled) listed() time.Time { return time.Time{} }
+
+func (f *filled) serverPids() []int { return f.servers }
 
 // boundPod is a pod of an ordinary service: some variables, a probe, an owner's labels.
 func boundPod(name, node string, i int) *corev1.Pod {
@@ -204,13 +271,13 @@ func (f *filled) fill(ctx context.Context) error {
 }
 
 // startTwice starts a scheduler, kills it, and starts it again.
-func (f *filled) startTwice(ctx context.Context, name string, round int) ([]Start, error) {
+func (f *starts) startTwice(ctx context.Context, name string, round int) ([]Start, error) {
 	dir, err := os.MkdirTemp("", "kumiki-bench-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	var starts []Start
+	var both []Start
 	for _, how := range []string{FirstStart, AfterKill} {
 		st, err := f.start(ctx, name, dir)
 		if err != nil {
@@ -219,56 +286,60 @@ func (f *filled) startTwice(ctx context.Context, name string, round int) ([]Star
 		st.Scheduler, st.Round, st.How = name, round, how
 		fmt.Fprintf(f.o.Progress, "%s, round %d, %s: ready after %.2f s, bound after %.2f s, %.1f CPU seconds, %.0f MiB read, %.0f MiB at most, others %.0f%%\n",
 			name, round, how, st.ReadySeconds, st.BoundSeconds, st.CPU, mebi(st.ReadBytes), mebi(st.PeakRSS), 100*st.Others)
-		starts = append(starts, st)
+		both = append(both, st)
 	}
-	return starts, nil
+	return both, nil
 }
 
 // start starts a scheduler with one pod waiting for it, and kills it when that has been measured.
-func (f *filled) start(ctx context.Context, name, dir string) (Start, error) {
+func (f *starts) start(ctx context.Context, name, dir string) (Start, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.o.Timeout)
 	defer cancel()
 	f.probes++
-	probe, err := f.client.CoreV1().Pods(namespace).Create(ctx, pod(fmt.Sprintf("waits-%03d", f.probes)), metav1.CreateOptions{})
-	if err != nil {
+	probe := pod(fmt.Sprintf("waits-%03d", f.probes))
+	if err := f.wait(ctx, probe); err != nil {
 		return Start{}, fmt.Errorf("create the pod that waits: %w", err)
 	}
 	if err := pause(ctx, time.Second); err != nil {
 		return Start{}, err
 	}
-	sent, err := sentNow(ctx, f.client)
+	sent, err := f.sent(ctx)
 	if err != nil {
 		return Start{}, err
 	}
+	theirs, ours := f.kubeconfigs()
 	began := time.Now()
-	s, err := startScheduler(ctx, f.o, name, f.cluster.SchedulerKubeconfig, dir)
+	s, err := startScheduler(ctx, f.o, name, theirs, dir)
 	if err != nil {
 		return Start{}, err
 	}
 	defer s.close()
 	pid := s.cmd.Process.Pid
-	before, err := usageNow(pid, f.servers)
+	before, err := usageNow(pid, f.serverPids())
 	if err != nil {
 		return Start{}, err
 	}
 	before.scheduler = 0 // what it used between its start and now is its own
-	if err := s.connect(f.cluster.Kubeconfig); err != nil {
+	if err := s.connect(ours); err != nil {
 		return Start{}, err
 	}
 	var st Start
 	if st.ReadySeconds, st.BoundSeconds, err = f.awaitBoth(ctx, s, probe.Name, began); err != nil {
 		return Start{}, fmt.Errorf("%w\n%s", err, s.lastWords())
 	}
-	after, err := usageNow(pid, f.servers)
+	after, err := usageNow(pid, f.serverPids())
 	if err != nil {
 		return Start{}, err
+	}
+	if at := f.listed(); at.After(began) {
+		st.AfterListsSeconds = st.BoundSeconds - at.Sub(began).Seconds()
 	}
 	used := after.since(before)
 	st.CPU, st.ServersCPU, st.Others = used.scheduler, used.servers, used.othersShare()
 	if st.ReadBytes, err = readBytesOf(pid); err != nil {
 		return Start{}, err
 	}
-	now, err := sentNow(ctx, f.client)
+	now, err := f.sent(ctx)
 	if err != nil {
 		return Start{}, err
 	}
@@ -279,24 +350,46 @@ func (f *filled) start(ctx context.Context, name, dir string) (Start, error) {
 	if st.FinalRSS, st.PeakRSS, err = memoryOf(pid); err != nil {
 		return Start{}, err
 	}
+	if err := f.profile(ctx, s); err != nil {
+		return Start{}, err
+	}
 	return st, s.cmd.Process.Kill()
+}
+
+// profile writes what is in memory and what was allocated since the start, when profiles are wanted.
+func (f *starts) profile(ctx context.Context, s *scheduler) error {
+	if f.o.ProfileDir == "" {
+		return nil
+	}
+	for _, of := range []string{"heap", "allocs", "goroutine"} {
+		file, err := os.Create(filepath.Join(f.o.ProfileDir, s.name+"."+of+".pprof"))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(s.get(ctx, "/debug/pprof/"+of, file), file.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // askEvery is how often the scheduler and the API server are asked; times are no finer than this.
 const askEvery = 10 * time.Millisecond
 
 // awaitBoth returns the seconds after began when the scheduler was ready and when the pod was bound.
-func (f *filled) awaitBoth(ctx context.Context, s *scheduler, name string, began time.Time) (ready, bound float64, err error) {
+func (f *starts) awaitBoth(ctx context.Context, s *scheduler, name string, began time.Time) (ready, bound float64, err error) {
 	for ready == 0 || bound == 0 {
 		if ready == 0 && s.get(ctx, "/readyz", io.Discard) == nil {
 			ready = time.Since(began).Seconds()
 		}
-		p, err := f.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return 0, 0, fmt.Errorf("get pod %s: %w", name, err)
-		}
-		if bound == 0 && p.Spec.NodeName != "" {
-			bound = time.Since(began).Seconds()
+		if bound == 0 {
+			is, err := f.isBound(ctx, name)
+			if err != nil {
+				return 0, 0, err
+			}
+			if is {
+				bound = time.Since(began).Seconds()
+			}
 		}
 		select {
 		case <-s.ended:

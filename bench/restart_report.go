@@ -23,10 +23,12 @@ type RestartReport struct {
 
 // RestartRow is one scheduler, started in one way, over all rounds.
 type RestartRow struct {
-	Scheduler  string `json:"scheduler"`
-	How        string `json:"how"`
-	Ready      Spread `json:"readySeconds"`
-	Bound      Spread `json:"boundSeconds"`
+	Scheduler string `json:"scheduler"`
+	How       string `json:"how"`
+	Ready     Spread `json:"readySeconds"`
+	Bound     Spread `json:"boundSeconds"`
+	// AfterLists is from the last of the lists to the first bind; zero where that is not known.
+	AfterLists Spread `json:"afterListsSeconds,omitzero"`
 	CPU        Spread `json:"cpuSeconds"`
 	ServersCPU Spread `json:"serversCPUSeconds"`
 	ReadBytes  Spread `json:"readBytes"`
@@ -54,6 +56,7 @@ var (
 	startCPU   = func(s Start) float64 { return s.CPU }
 	startBytes = func(s Start) float64 { return float64(s.ReadBytes) }
 	startPeak  = func(s Start) float64 { return float64(s.PeakRSS) }
+	startAfter = func(s Start) float64 { return s.AfterListsSeconds }
 )
 
 func summarizeStarts(o Options, starts []Start) RestartReport {
@@ -70,7 +73,7 @@ func summarizeStarts(o Options, starts []Start) RestartReport {
 	for _, how := range []string{FirstStart, AfterKill} {
 		for _, name := range o.Schedulers {
 			over := func(f func(Start) float64) Spread { return spread(of(name, how, f)) }
-			row := RestartRow{Scheduler: name, How: how, Ready: over(readyOf), Bound: over(boundOf), CPU: over(startCPU),
+			row := RestartRow{Scheduler: name, How: how, Ready: over(readyOf), Bound: over(boundOf), AfterLists: over(startAfter), CPU: over(startCPU),
 				ServersCPU: over(func(s Start) float64 { return s.ServersCPU }), ReadBytes: over(startBytes), PeakRSS: over(startPeak),
 				FinalRSS: over(func(s Start) float64 { return float64(s.FinalRSS) }), Others: over(func(s Start) float64 { return s.Others })}
 			for _, s := range starts {
@@ -97,10 +100,10 @@ func (r RestartReport) write(w io.Writer, format string) error {
 	}
 	fmt.Fprintf(w, "%d nodes, %d bound pods, %d CPUs for everything; seconds from the start of the process; medians (min..max)\n\n", r.Nodes, r.Pods, r.CPUs)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "SCHEDULER\tSTART\tREADY\tFIRST BIND\tCPU\tSERVERS' CPU\tREAD\tPEAK RSS\tRSS\tOTHERS\t")
+	fmt.Fprintln(t, "SCHEDULER\tSTART\tREADY\tFIRST BIND\tAFTER LISTS\tCPU\tSERVERS' CPU\tREAD\tPEAK RSS\tRSS\tOTHERS\t")
 	for _, row := range r.Rows {
-		fmt.Fprintf(t, "%s\t%s\t%ss\t%ss\t%ss\t%.1fs\t%.0fMi\t%.0fMi\t%.0fMi\t%.0f%%\t\n", row.Scheduler, row.How, row.Ready.text("%.2f"),
-			row.Bound.text("%.2f"), row.CPU.text("%.2f"), row.ServersCPU.Median, row.ReadBytes.Median/(1<<20), row.PeakRSS.Median/(1<<20),
+		fmt.Fprintf(t, "%s\t%s\t%ss\t%ss\t%s\t%ss\t%.1fs\t%.0fMi\t%.0fMi\t%.0fMi\t%.0f%%\t\n", row.Scheduler, row.How, row.Ready.text("%.2f"),
+			row.Bound.text("%.2f"), known(row.AfterLists), row.CPU.text("%.2f"), row.ServersCPU.Median, row.ReadBytes.Median/(1<<20), row.PeakRSS.Median/(1<<20),
 			row.FinalRSS.Median/(1<<20), 100*row.Others.Median)
 	}
 	if err := t.Flush(); err != nil {
@@ -119,4 +122,12 @@ func (r RestartReport) write(w io.Writer, format string) error {
 		}
 	}
 	return nil
+}
+
+// known shows seconds that are not known everywhere.
+func known(s Spread) string {
+	if s == (Spread{}) {
+		return "?"
+	}
+	return s.text("%.2f") + "s"
 }

@@ -43,6 +43,33 @@ func TestSmallRestart(t *testing.T) {
 	}
 }
 
+// TestSmallRestartAgainstAStandIn starts kumiki twice against a stand-in. Catches one that forgets what it has bound, and a
+// time after the lists that counts from somewhere else.
+func TestSmallRestartAgainstAStandIn(t *testing.T) {
+	const nodes, pods = 5, 40
+	r, err := RestartFake(t.Context(), Options{
+		Nodes: nodes, Pods: pods, Rounds: 1, Schedulers: []string{Kumiki}, QPS: defaultQPS, Burst: defaultBurst, Timeout: 3 * time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Starts) != 2 {
+		t.Fatalf("starts %+v", r.Starts)
+	}
+	for i, s := range r.Starts {
+		if s.ReadySeconds <= 0 || s.BoundSeconds <= 0 || s.PeakRSS == 0 || s.AfterListsSeconds <= 0 || s.AfterListsSeconds >= s.BoundSeconds {
+			t.Errorf("%s: %+v", s.How, s)
+		}
+		// The pods of this start and of those before it, the end of the list, and the bind of the last one.
+		if sent := s.Lists["pods"].Events; sent < int64(pods+i+2) || sent > int64(pods+i+6) || s.Lists["nodes"].Events != nodes+1 {
+			t.Errorf("%s: the stand-in sent %v", s.How, s.Lists)
+		}
+	}
+	if r.Rows[0].AfterLists.Median <= 0 {
+		t.Errorf("row %+v", r.Rows[0])
+	}
+}
+
 func TestWhatWasSentIsReadByResource(t *testing.T) {
 	before, err := parseSent(`apiserver_watch_events_total{group="",resource="pods",version="v1"} 5
 apiserver_watch_events_sizes_sum{group="",resource="pods",version="v1"} 500

@@ -52,10 +52,11 @@ var graph = map[string]layer{
 	"view":     {[]string{"record"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
 
 	"app":             {edges, "wires core, kube, host and view; people build their own scheduler with it"},
-	"bench":           {below(edges, []string{"app", "internal/testcluster", "bench/workload", "bench/workloads", "bench/ops", "bench/core"}), "measures from outside"},
+	"bench":           {below(edges, []string{"app", "internal/testcluster", "bench/workload", "bench/workloads", "bench/ops", "bench/core", "bench/standin"}), "measures from outside"},
 	"bench/workload":  {nil, "reads files; whoever runs them is above it"},
 	"bench/workloads": {[]string{"bench/workload"}, "our workload files, embedded; whoever runs them is above it"},
 	"bench/ops":       {[]string{"bench/workload", "internal/testcluster"}, "works on an API server; it knows no scheduler"},
+	"bench/standin":   {nil, "takes the API server's place; it knows no scheduler"},
 	"bench/core":      {below(upToEngine, []string{"config", "app"}), "measures the core alone, without an API server"},
 	"cmd/kumiki/...": {below(edges, []string{"app", "bench", "internal/testcluster", "examples/demo", "cmd/kumiki/..."}),
 		"flags and wiring; nothing imports a command"},

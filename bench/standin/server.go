@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package standin
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Server is a stand-in for an API server, at work.
+type Server struct {
+	url    string
+	ca     []byte // PEM
+	http   *http.Server
+	served chan error
+
+	tables map[string]*table // resource -> its objects
+	nodes  []*corev1.Node
+
+	mu      sync.Mutex
+	pending map[string]*corev1.Pod // namespace/name -> a pod that may still be bound
+	bound   map[string]time.Time   // namespace/name -> when its bind came
+}
+
+// kinds are the resources that are served. Of all but pods, nodes and namespaces there are no objects.
+var kinds = map[string]schema.GroupVersionKind{ // resource -> kind
+	"pods":                   {Version: "v1", Kind: "Pod"},
+	"nodes":                  {Version: "v1", Kind: "Node"},
+	"namespaces":             {Version: "v1", Kind: "Namespace"},
+	"services":               {Version: "v1", Kind: "Service"},
+	"configmaps":             {Version: "v1", Kind: "ConfigMap"},
+	"replicationcontrollers": {Version: "v1", Kind: "ReplicationController"},
+	"persistentvolumes":      {Version: "v1", Kind: "PersistentVolume"},
+	"persistentvolumeclaims": {Version: "v1", Kind: "PersistentVolumeClaim"},
+	"replicasets":            {Group: "apps", Version: "v1", Kind: "ReplicaSet"},
+	"statefulsets":           {Group: "apps", Version: "v1", Kind: "StatefulSet"},
+	"poddisruptionbudgets":   {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
+	"storageclasses":         {Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"},
+	"csinodes":               {Group: "storage.k8s.io", Version: "v1", Kind: "CSINode"},
+	"csidrivers":             {Group: "storage.k8s.io", Version: "v1", Kind: "CSIDriver"},
+	"csistoragecapacities":   {Group: "storage.k8s.io", Version: "v1", Kind: "CSIStorageCapacity"},
+	"volumeattachments":      {Group: "storage.k8s.io", Version: "v1", Kind: "VolumeAttachment"},
+	"resourceclaims":         {Group: "resource.k8s.io", Version: "v1", Kind: "ResourceClaim"},
+	"resourceslices":         {Group: "resource.k8s.io", Version: "v1", Kind: "ResourceSlice"},
+	"deviceclasses":          {Group: "resource.k8s.io", Version: "v1", Kind: "DeviceClass"},
+	"devicetaintrules":       {Group: "resource.k8s.io", Version: "v1beta2", Kind: "DeviceTaintRule"},
+}
+
+// Start serves a cluster without nodes and pods on a free port of this machine.
+func Start() (*Server, error) {
+	s := &Server{served: make(chan error, 1), tables: map[string]*table{}, pending: map[string]*corev1.Pod{}, bound: map[string]time.Time{}}
+	for resource, kind := range kinds { // order: into a map
+		s.tables[resource] = newTable(kind)
+	}
+	cert, err := s.certificate()
+	if err != nil {
+		return nil, fmt.Errorf("certificate of the stand-in: %w", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("stand-in: %w", err)
+	}
+	s.url = "https://" + l.Addr().String()
+	s.http = &http.Server{
+		Handler: s.routes(), TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}, ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog: log.New(io.Discard, "", 0), // connections of processes that are killed end badly
+	}
+	go func() { s.served <- s.http.ServeTLS(l, "", "") }()
+	return s, nil
+}
+
+// certificate makes a key pair that vouches for itself.
+func (s *Server) certificate() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	s.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+}
+
+// WriteKubeconfig writes how to reach the server into a directory and returns the file.
+func (s *Server) WriteKubeconfig(dir string) (string, error) {
+	const name = "standin"
+	cfg := clientcmdapi.NewConfig()
+	cfg.Clusters[name] = &clientcmdapi.Cluster{Server: s.url, CertificateAuthorityData: s.ca}
+	cfg.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: name}
+	cfg.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	cfg.CurrentContext = name
+	text, err := clientcmd.Write(*cfg)
+	if err != nil {
+		return "", fmt.Errorf("kubeconfig of the stand-in: %w", err)
+	}
+	file := path.Join(dir, name+".kubeconfig")
+	return file, os.WriteFile(file, text, 0o600)
+}
+
+// Close ends all connections.
+func (s *Server) Close() error {
+	err := s.http.Close()
+	if served := <-s.served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
+
+// AddNode adds a node.
+func (s *Server) AddNode(n *corev1.Node) {
+	s.nodes = append(s.nodes, n)
+	s.tables["nodes"].put(n.Name, func(version string) marshaler { n.ResourceVersion = version; return n })
+}
+
+// ChangeNode tells a new version of the node of an index, after change. It is for one goroutine.
+func (s *Server) ChangeNode(i int, change func(*corev1.Node)) {
+	n := s.nodes[i]
+	change(n)
+	s.tables["nodes"].put(n.Name, func(version string) marshaler { n.ResourceVersion = version; return n })
+}
+
+// AddPod adds a pod. One without a node may be bound later.
+func (s *Server) AddPod(p *corev1.Pod) {
+	key := p.Namespace + "/" + p.Name
+	if p.Spec.NodeName == "" {
+		s.mu.Lock()
+		s.pending[key] = p
+		s.mu.Unlock()
+	}
+	s.putPod(key, p)
+}
+
+func (s *Server) putPod(key string, p *corev1.Pod) {
+	s.tables["pods"].put(key, func(version string) marshaler { p.ResourceVersion = version; return p })
+}
+
+// AddNamespace adds a namespace.
+func (s *Server) AddNamespace(name string) {
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "namespace", Labels: map[string]string{corev1.LabelMetadataName: name}}}
+	s.tables["namespaces"].put(name, func(version string) marshaler { n.ResourceVersion = version; return n })
+}
+
+// Bound is when the bind of a pod came; zero when none did.
+func (s *Server) Bound(namespace, name string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bound[namespace+"/"+name]
+}
+
+// Binds counts the pods that were bound.
+func (s *Server) Binds() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.bound)
+}
+
+// Streamed is when the last list of a resource that streamed out was all written, into the buffers of the connection.
+func (s *Server) Streamed(resource string) time.Time {
+	t := s.tables[resource]
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.streamed
+}
+
+// Sent is what was sent to those who watch.
+func (s *Server) Sent() map[string]Volume {
+	sent := map[string]Volume{}         // resource -> how much
+	for resource, t := range s.tables { // order: into a map
+		t.mu.Lock()
+		sent[resource] = t.sent
+		t.mu.Unlock()
+	}
+	return sent
+}
