@@ -267,7 +267,7 @@ func measured(p *ops.Pod, s *span, plan *workload.Plan) bool {
 		return false
 	}
 	create, _ := plan.Ops[p.Op].(*workload.CreatePods)
-	return !p.Bound.IsZero() || create == nil || create.Steady == 0
+	return create == nil || create.Steady == 0 || within(p.Bound, s.from, s.to)
 }
 
 func viewOf(s *span, pods []ops.Pod, plan *workload.Plan, gangs map[string]*gang) view {

@@ -185,6 +185,7 @@ func startScheduler(ctx context.Context, o Options, name, kubeconfig, dir string
 	ctx, s.stop = context.WithCancel(ctx)
 	s.cmd = exec.CommandContext(ctx, line[0], line[1:]...)
 	s.cmd.Stderr = log
+	s.cmd.Env = goLimits().environment()
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
 	s.cmd.WaitDelay = 20 * time.Second
@@ -243,12 +244,13 @@ func (s *scheduler) connect(kubeconfig string) error {
 	return nil
 }
 
-// waitReady returns when the scheduler knows the cluster.
+// waitReady returns when the scheduler knows the cluster and shows its metrics to us, which it does when it has learnt from
+// the API server whom to believe: some moments later.
 func (s *scheduler) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {
-		if s.ready == nil && s.get(ctx, "/readyz", io.Discard) == nil {
+		if s.ready == nil && s.get(ctx, "/readyz", io.Discard) == nil && s.get(ctx, "/metrics", io.Discard) == nil {
 			return nil
 		}
 		select {

@@ -66,7 +66,7 @@ type Env struct {
 	Rate float64
 	// Creators is how many objects are being made at once; 0 means 30.
 	Creators int
-	// Patience is how long nothing may happen to the pods that are waited for; 0 means a minute.
+	// Patience is how long nothing may happen to the pods that are waited for, whatever happens to others; 0 means a minute.
 	Patience time.Duration
 }
 
@@ -116,7 +116,7 @@ type Unfinished struct {
 
 // Error tells how many are missing, and names some.
 func (u *Unfinished) Error() string {
-	return fmt.Sprintf("%d of %d %s are not %s and nothing has changed in %s: %v", u.Left, u.Of, u.What, u.Stage, u.Patience, u.Names)
+	return fmt.Sprintf("%d of %d %s are not %s and none of them came further in %s: %v", u.Left, u.Of, u.What, u.Stage, u.Patience, u.Names)
 }
 
 // errEnded is why work in the background ends when its plan does.

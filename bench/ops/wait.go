@@ -12,7 +12,8 @@ import (
 // named is how many pods or groups an error names.
 const named = 5
 
-// await waits until what a waiter waits for has happened, as long as something moves.
+// await waits until what a waiter waits for has happened, as long as one of those that are waited for moves. Other pods may
+// come and go for ever, as those of a churn do.
 func (r *run) await(ctx context.Context, wait *waiter) error {
 	began := r.Clock.Now()
 	for {
@@ -21,12 +22,12 @@ func (r *run) await(ctx context.Context, wait *waiter) error {
 			return nil
 		default:
 		}
-		left, changed := r.Watch.missing(wait)
-		if changed.Before(began) {
-			changed = began
+		left, moved := r.Watch.missing(wait)
+		if moved.Before(began) {
+			moved = began
 		}
 		r.tell(wait.of-left, wait.of)
-		if left > 0 && r.Clock.Now().Sub(changed) > r.Patience {
+		if left > 0 && r.Clock.Now().Sub(moved) > r.Patience {
 			return &Unfinished{Stage: wait.stage, Left: left, Of: wait.of, What: wait.what(), Names: r.Watch.missingNames(wait, named), Patience: r.Patience}
 		}
 		select {

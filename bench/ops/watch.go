@@ -73,10 +73,12 @@ type waiter struct {
 	stage    workload.Stage
 	groups   map[string]int // group that is waited for, namespace/name -> pods that must be bound; nil when waiting for pods
 	left, of int
+	moved    time.Time     // when one of them last came to a stage; what happens to others is no progress
 	done     chan struct{} // closed when none is left
 }
 
-func (wait *waiter) one() {
+func (wait *waiter) one(now time.Time) {
+	wait.moved = now
 	if wait.left--; wait.left == 0 {
 		close(wait.done)
 	}
@@ -97,10 +99,9 @@ type Watch struct {
 
 	mu sync.Mutex
 	// pods are in the order in which they were asked for or, those of others, seen.
-	pods    []*entry
-	named   map[string]*entry    // namespace/name -> the newest of that name
-	known   map[types.UID]*entry // UID -> the pod, once seen
-	changed time.Time            // when a pod last came to a stage
+	pods  []*entry
+	named map[string]*entry    // namespace/name -> the newest of that name
+	known map[types.UID]*entry // UID -> the pod, once seen
 	// bound: group, namespace/name -> pods of it that were bound. waiting wait for groups.
 	bound   map[string]int
 	waiting []*waiter
@@ -166,11 +167,11 @@ func (w *Watch) await(stage workload.Stage, match func(*entry) bool) *waiter {
 	return wait
 }
 
-// missing tells how many pods a waiter still waits for, and when any pod last came to a stage.
-func (w *Watch) missing(wait *waiter) (left int, changed time.Time) {
+// missing tells how many pods or groups a waiter still waits for, and when one of them last moved.
+func (w *Watch) missing(wait *waiter) (left int, moved time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return wait.left, w.changed
+	return wait.left, wait.moved
 }
 
 // missingNames names up to n pods or groups that a waiter waits for.
@@ -196,16 +197,24 @@ func (w *Watch) see(p *corev1.Pod) {
 	e.Group = groupOf(p)
 	bound := p.Spec.NodeName != ""
 	if e.Attempted.IsZero() && (bound || conditioned(p)) {
-		e.Attempted, w.changed = now, now
+		e.Attempted = now
+		e.move(now)
 	}
 	if e.Bound.IsZero() && bound {
-		e.Bound, w.changed, e.Node = now, now, p.Spec.NodeName
-		w.settleGroup(e.Group)
+		e.Bound, e.Node = now, p.Spec.NodeName
+		w.settleGroup(e.Group, now)
 	}
 	if !bound && p.DeletionTimestamp != nil {
 		w.lose(e, now)
 	}
-	e.settle()
+	e.settle(now)
+}
+
+// move notes progress of a pod for those who wait for it to come further.
+func (e *entry) move(now time.Time) {
+	for _, wait := range e.waiting {
+		wait.moved = now
+	}
 }
 
 // groupOf is the group of a pod, namespace/name; empty for none.
@@ -217,12 +226,17 @@ func groupOf(p *corev1.Pod) string {
 }
 
 // settleGroup counts one more pod of a group that is bound.
-func (w *Watch) settleGroup(group string) {
+func (w *Watch) settleGroup(group string, now time.Time) {
 	w.bound[group]++
 	for _, wait := range w.waiting {
-		if need, waited := wait.groups[group]; waited && w.bound[group] >= need {
+		need, waited := wait.groups[group]
+		if !waited {
+			continue
+		}
+		wait.moved = now
+		if w.bound[group] >= need {
 			delete(wait.groups, group)
-			wait.one()
+			wait.one(now)
 		}
 	}
 }
@@ -269,18 +283,18 @@ func (w *Watch) find(p *corev1.Pod) *entry {
 // lose notes that a pod is deleted.
 func (w *Watch) lose(e *entry, now time.Time) {
 	if e.Gone.IsZero() {
-		e.Gone, w.changed = now, now
+		e.Gone = now
 	}
-	e.settle()
+	e.settle(now)
 }
 
 // settle tells those who wait what a pod has come to.
-func (e *entry) settle() {
+func (e *entry) settle(now time.Time) {
 	e.waiting = slices.DeleteFunc(e.waiting, func(wait *waiter) bool {
 		if !e.at(wait.stage) {
 			return false
 		}
-		wait.one()
+		wait.one(now)
 		return true
 	})
 	if e.freed != nil && e.at(workload.Scheduled) {

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/kumiki-scheduler/kumiki/bench/ops"
+	"github.com/kumiki-scheduler/kumiki/bench/workload"
+	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
+)
+
+// claimsGate is the gate of resource claims. Workloads that name it need the controller that makes claims out of templates
+// (scheduler_perf, mustSetupCluster, starts its own under the same condition).
+const claimsGate = "DynamicResourceAllocation"
+
+// claimControllers make the claims of pods, free those of pods that are gone, and delete what a pod owned. The others that
+// scheduler_perf runs have nothing to do here: volumes and claims are bound to each other when they are made (ops), and no
+// namespace is deleted.
+var claimControllers = []string{"resourceclaim-controller", "garbage-collector-controller"}
+
+// controllersOf are the controllers that run beside a workload, for every scheduler the same; none for most.
+func controllersOf(p *workload.Plan) []string {
+	if p.Gates[claimsGate] {
+		return claimControllers
+	}
+	return nil
+}
+
+// groundOf is the cluster of a workload: an API server, etcd, and what controllers it needs.
+func groundOf(p *workload.Plan) testcluster.Options {
+	o := testcluster.Options{Nodes: -1, PodStages: "none", NoKubeletAdmission: true, NoHeartbeats: true, Args: ops.ClusterArgs(),
+		FeatureGates: gateList(p.Gates)}
+	if len(p.Gates) > 0 {
+		o.RuntimeConfig = "api/all=true" // that of alpha resources
+	}
+	if controllers := controllersOf(p); len(controllers) > 0 {
+		o.Args = append(o.Args, "--controllers-arg=--controllers="+strings.Join(controllers, ","))
+	}
+	return o
+}
+
+// clear ends what works in a cluster beside API server and etcd, but for the controllers if the workload needs some, and
+// notes the processes that are left: what they use is not the scheduler's.
+func (b *burst) clear(controllers bool) error {
+	stay := []testcluster.Role{testcluster.APIServer, testcluster.Etcd}
+	if controllers {
+		stay = append(stay, testcluster.Controllers)
+	}
+	for _, role := range []testcluster.Role{testcluster.Controllers, testcluster.Nodes} {
+		if slices.Contains(stay, role) {
+			continue
+		}
+		if err := b.cluster.Kill(role); err != nil {
+			return err
+		}
+	}
+	children, err := b.cluster.Status()
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		if slices.Contains(stay, child.Role) {
+			b.servers = append(b.servers, child.PID)
+		}
+	}
+	return nil
+}
+
+// GoLimits are what every scheduler's process is told about Go's runtime, whatever this program was told itself.
+type GoLimits struct {
+	Procs     int `json:"gomaxprocs"`
+	GCPercent int `json:"gogc"`
+}
+
+// goLimits are those of this machine: all processors, and the collector as Go has it without being told.
+func goLimits() GoLimits { return GoLimits{Procs: runtime.NumCPU(), GCPercent: 100} }
+
+// text is how they stand in a report.
+func (l GoLimits) text() string { return fmt.Sprintf("GOMAXPROCS=%d, GOGC=%d", l.Procs, l.GCPercent) }
+
+// environment is that of this program with the limits in place of its own.
+func (l GoLimits) environment() []string {
+	env := slices.DeleteFunc(os.Environ(), func(s string) bool {
+		name, _, _ := strings.Cut(s, "=")
+		return slices.Contains([]string{"GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG"}, name)
+	})
+	return append(env, fmt.Sprintf("GOMAXPROCS=%d", l.Procs), fmt.Sprintf("GOGC=%d", l.GCPercent))
+}
