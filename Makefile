@@ -118,6 +118,11 @@ bench: ## go benchmarks of the core and the edge, into out/bench.txt (BENCH=rege
 bench-basic: build conformance-upstream ## 10,000 plain pods on 5,000 nodes: kumiki, kube-scheduler and a null binder (ARGS="--runs 5")
 	bin/kumiki bench basic $(ARGS)
 
+# make bench-table ARGS="--match spread --runs 1", and after an interrupt ARGS=--resume
+.PHONY: bench-table
+bench-table: build conformance-upstream ## the comparison table, families of workloads x schedulers, in hours (ARGS="--list" ARGS=--resume)
+	bin/kumiki bench table --to out/bench/table.json $(ARGS)
+
 .PHONY: bench-core
 bench-core: ## scheduling alone, without an API server: kumiki beside upstream's own cycle (ARGS="--nodes 1000,5000 --runs 5 -o json")
 	@$(GO) -C conformance build -buildvcs=false -o ../bin/corebench ./cmd/corebench

@@ -5,6 +5,8 @@ package bench
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
@@ -23,6 +25,9 @@ type Comparison struct {
 	Burst int     `json:"burst"`
 	Rate  float64 `json:"rate,omitempty"` // pods asked for per second; 0 for as many as the API server takes
 	Topic string  `json:"topic,omitempty"`
+
+	Machine   Machine        `json:"machine"`
+	Workloads []WorkloadSize `json:"workloads"`
 
 	Rows   []WorkloadRow `json:"rows"`
 	Trials []Trial       `json:"trials"`
@@ -80,12 +85,13 @@ type spec struct {
 	schedulers []string
 }
 
-// compare makes the rows of a comparison: workloads in their order, schedulers in theirs.
+// compare makes the rows of the workloads of a spec, in their order, schedulers in theirs. Rows of other workloads stay.
 func (c *Comparison) compare(s spec) {
 	for i := range s.plans {
 		p := &s.plans[i]
+		var rows []WorkloadRow
 		null := c.trialsOf(p.Name, Null)
-		for _, name := range s.schedulers {
+		for _, name := range c.measured(p.Name, s.schedulers) {
 			row := rowOf(p, name, c.trialsOf(p.Name, name))
 			row.Counts, row.Why = counts(null)
 			row.OfNull = paired(row.Scheduler, c.trialsOf(p.Name, name), Null, null)
@@ -93,9 +99,32 @@ func (c *Comparison) compare(s spec) {
 			if want := p.ThresholdFor(c.Topic); want != 0 && name != Null && name != CreateOnly {
 				row.Threshold = thresholdOf(p.Selector, want, row.Items)
 			}
-			c.Rows = append(c.Rows, row)
+			rows = append(rows, row)
+		}
+		c.Rows = put(c.Rows, rows, func(r *WorkloadRow) bool { return r.Workload == p.Name })
+		c.Workloads = put(c.Workloads, []WorkloadSize{sizeOf(p)}, func(w *WorkloadSize) bool { return w.Name == p.Name })
+	}
+}
+
+// measured are the schedulers, and those that were measured before and are not among them.
+func (c *Comparison) measured(workload string, schedulers []string) []string {
+	out := slices.Clone(schedulers)
+	for i := range c.Trials {
+		if t := &c.Trials[i]; t.Workload == workload && !slices.Contains(out, t.Scheduler) {
+			out = append(out, t.Scheduler)
 		}
 	}
+	return out
+}
+
+// put puts new entries where the first of the old ones is, which all go, or at the end.
+func put[T any](list, with []T, old func(*T) bool) []T {
+	at := slices.IndexFunc(list, func(x T) bool { return old(&x) })
+	if at < 0 {
+		at = len(list)
+	}
+	list = slices.DeleteFunc(list, func(x T) bool { return old(&x) })
+	return slices.Insert(list, at, with...)
 }
 
 // trialsOf are the trials of a scheduler, in the order of their rounds.
@@ -113,6 +142,9 @@ func (c *Comparison) trialsOf(workload, scheduler string) []Trial {
 func counts(null []Trial) (bool, string) {
 	idle := median(over(null, func(t *Trial) float64 { return t.Idle }))
 	switch {
+	case math.IsNaN(idle) && len(null) > 0 && null[0].Failure != "":
+		why, _, _ := strings.Cut(null[0].Failure, "\n")
+		return false, "null was not measured: " + why
 	case math.IsNaN(idle):
 		return false, "null was not measured"
 	case idle >= idleMost:

@@ -14,11 +14,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 	"github.com/kumiki-scheduler/kumiki/bench/workloads"
-	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
-
-// errTrials is what a comparison ends with when some of its trials are no measurement; the report has said which.
-var errTrials = errors.New("some runs failed or promised nodes more than they have")
 
 // fileFlags say which workloads to run.
 type fileFlags struct {
@@ -75,30 +71,39 @@ func (f *fileFlags) run(cmd *cobra.Command, o Options) error {
 	if err != nil {
 		return err
 	}
-	o.Nodes, o.Pods = 1, 1 // the workload says how many
-	if err := o.complete(); err != nil {
-		return err
-	}
-	if o.launch == nil {
-		o.launch = testcluster.Launch
-	}
 	o.Progress = cmd.ErrOrStderr()
-	o.Pods = 0 // no burst beside the workload
 	m := &matrix{Options: o, plans: plans, rate: f.rate, topic: f.topic, tell: newTeller(o.Progress)}
-	c, err := m.run(cmd.Context())
+	c, err := m.start(cmd.Context())
 	if err != nil {
 		return err
 	}
 	if err := c.write(cmd.OutOrStdout(), f.format); err != nil {
 		return err
 	}
+	return c.verdict()
+}
+
+// verdict is what a comparison ends with: what went wrong, or missed its threshold. The report has said which.
+func (c *Comparison) verdict() error {
+	bad, missed := 0, 0
 	for i := range c.Trials {
 		if !c.Trials[i].good() {
-			cmd.SilenceUsage = true
-			return errTrials
+			bad++
 		}
 	}
-	return nil
+	for i := range c.Rows {
+		if t := c.Rows[i].Threshold; t != nil && t.Missed {
+			missed++
+		}
+	}
+	var errs []error
+	if bad > 0 {
+		errs = append(errs, fmt.Errorf("%d runs failed or promised nodes more than they have", bad))
+	}
+	if missed > 0 {
+		errs = append(errs, fmt.Errorf("%d thresholds were missed", missed))
+	}
+	return errors.Join(errs...)
 }
 
 // plans reads the workloads that are asked for.

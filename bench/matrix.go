@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +25,11 @@ import (
 	"github.com/kumiki-scheduler/kumiki/kube"
 )
 
+// patience is how long none of the pods that are waited for may come further before a run is given up: longer than
+// schedulers leave a pod alone that has failed (podMaxBackoffSeconds, 10 s by default). The pods that are left count as
+// infinite.
+const patience = 30 * time.Second
+
 // matrix is workloads times schedulers times rounds.
 type matrix struct {
 	Options
@@ -33,7 +37,8 @@ type matrix struct {
 	rate  float64
 	topic string
 	tell  *teller
-	dir   string // of recordings
+	dir   string  // of recordings
+	kept  *keeper // nil when nothing is kept before the end
 }
 
 // teller tells people how far it is: lines, and on a terminal one that changes.
@@ -62,44 +67,6 @@ func (t *teller) status(format string, args ...any) {
 	if t.terminal {
 		fmt.Fprintf(t.to, t.clear()+format, args...)
 	}
-}
-
-// run makes all trials. The schedulers take turns within each workload, so that a machine that gets slower does so for all.
-func (m *matrix) run(ctx context.Context) (*Comparison, error) {
-	c := &Comparison{Date: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version(), CPUs: runtime.NumCPU(), QPS: m.QPS, Burst: m.Burst,
-		Rate: m.rate, Topic: m.topic}
-	var err error
-	if m.dir, err = os.MkdirTemp("", "kumiki-bench-"); err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(m.dir)
-	for i := range m.plans {
-		p := &m.plans[i]
-		cannot, play, err := m.record(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		for round := 1; round <= m.Rounds; round++ {
-			for _, name := range m.Schedulers {
-				t := Trial{Workload: p.Name, Scheduler: name, Round: round, Failure: cannot}
-				if name != Null || cannot == "" {
-					t = m.trial(ctx, p, name, round, play, nil)
-				}
-				if ctx.Err() != nil {
-					return nil, context.Cause(ctx)
-				}
-				if t.Failure != "" {
-					m.tell.line("%s, %s, round %d: %s", p.Name, name, round, t.Failure)
-				} else {
-					m.tell.line("%s, %s, round %d: %d of %d pods, %.0f pods/s, p99 %s, idle %.0f%%, others %.0f%%", p.Name, name, round,
-						t.Bound, t.Pods, t.PodsPerSecond, t.Latency.P99.text(), 100*t.Idle, 100*t.Others)
-				}
-				c.Trials = append(c.Trials, t)
-			}
-		}
-	}
-	c.compare(spec{plans: m.plans, schedulers: m.Schedulers})
-	return c, nil
 }
 
 // record runs a workload once with kumiki, unmeasured, for null to play; or tells why null cannot.
@@ -162,12 +129,7 @@ func (m *matrix) trial(ctx context.Context, p *workload.Plan, name string, round
 func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *Trial, play string, r *recorder) (err error) {
 	where := fmt.Sprintf("%s, %s, round %d", p.Name, t.Scheduler, t.Round)
 	m.tell.status("%s: starting a cluster", where)
-	options := testcluster.Options{Nodes: -1, PodStages: "none", NoKubeletAdmission: true, NoHeartbeats: true, Args: ops.ClusterArgs(),
-		FeatureGates: gateList(p.Gates)}
-	if len(p.Gates) > 0 {
-		options.RuntimeConfig = "api/all=true"
-	}
-	c, err := m.launch(ctx, options)
+	c, err := m.launch(ctx, groundOf(p))
 	if err != nil {
 		return err
 	}
@@ -177,7 +139,7 @@ func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *Trial, play s
 		return err
 	}
 	defer b.clients.Close()
-	if err := b.prepare(ctx); err != nil {
+	if err := b.clear(len(controllersOf(p)) > 0); err != nil {
 		return err
 	}
 	cfg, err := kube.RestConfig(kube.ClientOptions{Kubeconfig: c.Kubeconfig, QPS: -1})
@@ -203,7 +165,7 @@ func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *Trial, play s
 		defer stop.close()
 		g.s = stop
 	}
-	env := ops.Env{Client: b.client, Dynamic: objects, Watch: g.watch, Collect: g.begin, Rate: m.rate, Progress: func(at ops.Progress) {
+	env := ops.Env{Client: b.client, Dynamic: objects, Watch: g.watch, Collect: g.begin, Rate: m.rate, Patience: patience, Progress: func(at ops.Progress) {
 		m.tell.status("%s: %d/%d %s, %d of %d pods", where, at.Op+1, at.Ops, at.Opcode, at.Done, at.Total)
 	}}
 	err = m.follow(ctx, g, env, plan, b, r)

@@ -16,7 +16,7 @@ import (
 )
 
 // comparisonFormats are the outputs of a comparison.
-var comparisonFormats = []string{"table", "json", "csv", "html", "perfdash"}
+var comparisonFormats = []string{"table", "json", "csv", "html", "perfdash", "markdown"}
 
 func (c *Comparison) write(w io.Writer, format string) error {
 	switch format {
@@ -26,6 +26,8 @@ func (c *Comparison) write(w io.Writer, format string) error {
 		return c.csv(w)
 	case "html":
 		return c.html(w)
+	case "markdown":
+		return c.markdown(w)
 	case "perfdash":
 		return indented(w, c.perfdash())
 	}

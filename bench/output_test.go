@@ -23,9 +23,11 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // someTrials are three rounds of three schedulers through two workloads: kumiki keeps up with null, kube-scheduler does
 // not and leaves a pod unbound in the last round of the second one, where null was held up by something.
 func someTrials() *Comparison {
-	c := &Comparison{Date: "2026-11-21T05:00:00Z", Go: "go1.26.8", CPUs: 2, QPS: 5000, Burst: 5000}
+	c := &Comparison{Date: "2026-11-21T05:00:00Z", Go: "go1.26.8", CPUs: 2, QPS: 5000, Burst: 5000,
+		Machine: Machine{CPUs: 2, Processor: "Some CPU", MemoryBytes: 24 << 30, Kernel: "linux 6.18.44 amd64"}}
 	plans := []workload.Plan{
-		{Name: "Basic/50Nodes", Threshold: 60, Selector: workload.MetricSelector{Name: workload.Throughput, Bucket: "Average"}},
+		{Name: "Basic/50Nodes", Labels: []string{"upstream=SchedulingBasic"}, Params: map[string]any{"seed": 7},
+			Ops: []workload.Op{&workload.CreateNodes{Count: 50}, &workload.CreatePods{Count: 20}, &workload.CreatePods{Count: 100}}, Threshold: 60, Selector: workload.MetricSelector{Name: workload.Throughput, Bucket: "Average"}},
 		{Name: "Gangs/8", Threshold: 0.3, Selector: workload.MetricSelector{
 			Name: "scheduler_podgroup_seconds", Labels: map[string]string{"result": "scheduled"}, Bucket: "Perc99", ExpectLower: true}},
 	}
@@ -143,7 +145,7 @@ func TestARowCountsOnlyWhenNullWasBusy(t *testing.T) {
 	if r := c.row("Gangs/8", Kumiki); r.Counts || r.Why != "null left 21% of the machine idle" {
 		t.Errorf("null left 21 %% idle, counts is %v: %s", r.Counts, r.Why)
 	}
-	if counts, why := counts([]Trial{{Failure: "ended", Idle: 0.01}}); counts || why != "null was not measured" {
+	if counts, why := counts([]Trial{{Failure: "ended", Idle: 0.01}}); counts || why != "null was not measured: ended" {
 		t.Errorf("a null that failed counts: %v, %s", counts, why)
 	}
 }

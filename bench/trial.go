@@ -98,6 +98,9 @@ type Trial struct {
 	Round     int    `json:"round"`
 	// Failure is why the run did not come to its end; empty for one that did.
 	Failure string `json:"failure,omitempty"`
+	// Date is when it was over, RFC 3339; TookSeconds is all of it, with the start of the cluster.
+	Date        string  `json:"date,omitempty"`
+	TookSeconds float64 `json:"tookSeconds,omitempty"`
 
 	// Pods were asked for, Bound were bound; the others count as infinite, unless they were deleted before.
 	Pods  int `json:"pods"`

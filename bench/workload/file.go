@@ -7,6 +7,8 @@ type Plan struct {
 	// Name is case/workload.
 	Name   string
 	Labels []string
+	// Params are those of the workload: name -> value.
+	Params map[string]any
 	// Gates: feature gate -> on.
 	Gates map[string]bool
 	// SchedulerConfig is the text of the configuration that the case wants its scheduler to have; empty for the default.

@@ -57,10 +57,14 @@ func (c *Case) Plan(w *Workload) (Plan, error) {
 		Name:            c.Name + "/" + w.Name,
 		Labels:          slices.Concat(c.Labels, w.Labels),
 		Gates:           map[string]bool{},
+		Params:          map[string]any{},
 		Threshold:       w.Threshold,
 		TopicThresholds: w.TopicThresholds,
 		Selector:        MetricSelector{Name: Throughput, Bucket: "Average"},
 		Metrics:         c.Metrics,
+	}
+	for name, param := range w.Params {
+		p.Params[name] = param.Value
 	}
 	maps.Copy(p.Gates, c.Gates)
 	maps.Copy(p.Gates, w.Gates)

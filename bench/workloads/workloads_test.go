@@ -77,6 +77,22 @@ func TestEveryCaseHasASmallAndALargeWorkload(t *testing.T) {
 	}
 }
 
+// notInTable are the cases that the comparison table leaves out -> why.
+var notInTable = map[string]string{
+	"publish-devices":      "it measures slices, no pods",
+	"devices-backtracking": "it measures one pod",
+}
+
+// Catches: a new family that the comparison table does not have.
+func TestEveryCaseIsInTheComparisonTable(t *testing.T) {
+	for _, c := range cases(t) {
+		in := slices.ContainsFunc(c.Workloads, func(w *workload.Workload) bool { return slices.Contains(w.Labels, "table") })
+		if why := notInTable[c.Name]; in == (why != "") {
+			t.Errorf("%s: label table %v, reason to leave it out %q", c.Name, in, why)
+		}
+	}
+}
+
 // Catches: a template that a renamed or deleted case left behind, which nobody tries any more.
 func TestEveryTemplateIsUsed(t *testing.T) {
 	used := map[string]bool{} // path -> used

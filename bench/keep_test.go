@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/kumiki-scheduler/kumiki/bench/workload"
+)
+
+// halfDone is a comparison of two workloads and two schedulers of which half was measured, and the matrix that makes it.
+func halfDone(t *testing.T) (*matrix, *Comparison) {
+	t.Helper()
+	c := &Comparison{Date: "2026-11-21T05:00:00Z", QPS: 1, Burst: 1, Machine: Machine{CPUs: 2}}
+	m := &matrix{Options: Options{QPS: 1, Burst: 1, Rounds: 2, Schedulers: []string{Kumiki, Null}}, tell: newTeller(io.Discard),
+		plans: []workload.Plan{{Name: "a/1"}, {Name: "b/1"}}, kept: &keeper{path: filepath.Join(t.TempDir(), "deep", "table.json"), resume: true}}
+	if err := m.kept.begin(c); err != nil {
+		t.Fatal(err)
+	}
+	for _, trial := range []Trial{
+		{Workload: "a/1", Scheduler: Kumiki, Round: 1, PodsPerSecond: 5, TookSeconds: 10},
+		{Workload: "a/1", Scheduler: Null, Round: 1, Failure: "it ended"},
+		{Workload: "b/1", Scheduler: Null, Round: 2, PodsPerSecond: 7, TookSeconds: 20},
+	} {
+		c.Trials = append(c.Trials, trial)
+		if err := m.put(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m, c
+}
+
+// Catches: a report that is whole only at the end, one that an interrupt leaves half written, and a run that is made twice or
+// not again after it failed.
+func TestWhatWasMeasuredIsKeptAndGoneOnWith(t *testing.T) {
+	m, c := halfDone(t)
+	kept, err := readComparison(m.kept.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(kept.Trials) != 3 || len(kept.Rows) != 4 || len(kept.Workloads) != 2 {
+		t.Errorf("kept are %d trials, %d rows, %d workloads", len(kept.Trials), len(kept.Rows), len(kept.Workloads))
+	}
+	next := &Comparison{QPS: 1, Burst: 1, Machine: c.Machine}
+	if err := m.kept.begin(next); err != nil {
+		t.Fatal(err)
+	}
+	var missing []string
+	for i := range m.plans {
+		for _, turn := range m.missing(next, &m.plans[i]) {
+			missing = append(missing, m.plans[i].Name+" "+turn.scheduler+" "+string(rune('0'+turn.round)))
+		}
+	}
+	want := "a/1 null 1,a/1 kumiki 2,a/1 null 2,b/1 kumiki 1,b/1 null 1,b/1 kumiki 2"
+	if got := strings.Join(missing, ","); got != want {
+		t.Errorf("missing are\n%s, want\n%s", got, want)
+	}
+	if next.Date != "2026-11-21T05:00:00Z" {
+		t.Errorf("the date became %s", next.Date)
+	}
+	m.kept.again = regexp.MustCompile("^b/")
+	next = &Comparison{QPS: 1, Burst: 1, Machine: c.Machine}
+	if err := m.kept.begin(next); err != nil || len(next.Trials) != 1 {
+		t.Errorf("b is to be measured again: %v, %+v", err, next.Trials)
+	}
+	if files, err := os.ReadDir(filepath.Dir(m.kept.path)); err != nil || len(files) != 1 {
+		t.Errorf("beside the report there are %v, %v", files, err)
+	}
+}
+
+// Catches: runs of two machines, or with two limits, that become one report, and a report of hours that is overwritten.
+func TestReportsOfAnotherKindAreNotGoneOnWith(t *testing.T) {
+	m, c := halfDone(t)
+	for _, other := range []*Comparison{{QPS: 2, Burst: 1, Machine: c.Machine}, {QPS: 1, Burst: 1, Machine: Machine{CPUs: 4}}, {QPS: 1, Burst: 1, Machine: c.Machine, Rate: 3}} {
+		if err := m.kept.begin(other); err == nil || !strings.Contains(err.Error(), "cannot be gone on with") {
+			t.Errorf("gone on with %+v: %v", other, err)
+		}
+	}
+	m.kept.resume = false
+	if err := m.kept.begin(&Comparison{}); err != nil {
+		t.Fatal(err)
+	}
+	if old, err := readComparison(m.kept.path + ".old"); err != nil || len(old.Trials) != 3 {
+		t.Errorf("what was there before: %v, %v", old, err)
+	}
+}
+
+// Catches: a forecast that forgets the run that is recorded for null, or that takes what was measured for what is missing.
+func TestTheForecastIsOfWhatIsMissing(t *testing.T) {
+	m, c := halfDone(t)
+	f := m.forecast(c)
+	trials, seconds := f.left(c)
+	// Guessed are 9 s for each, what was measured took 15: a null 2, kumiki 2; b kumiki 1, null 1, kumiki 2, where known as
+	// long as before.
+	if trials != 5 || seconds != 15+10+15+20+15 {
+		t.Errorf("%d trials in %g s", trials, seconds)
+	}
+	if got, want := f.text(c), "3 of 8 runs are over, about 75 s to go"; got != want && got != "3 of 8 runs are over, about 1 min to go" {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	all, seconds := f.left(&Comparison{})
+	if all != 8 || seconds != 9*(8+2) {
+		t.Errorf("from nothing: %d trials in %g s, want 8 and two runs that are recorded", all, seconds)
+	}
+}
+
+// Catches: a table that takes the rest of the document with it, or is put nowhere without a word.
+func TestTheTableIsPutBetweenItsMarkers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "README.md")
+	text := "# Before\n" + tableBegins + "old\n" + tableEnds + "after\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f := tableFlags{into: file}
+	for range 2 {
+		if err := f.show(io.Discard, someTrials()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table bytes.Buffer
+	if err := someTrials().markdown(&table); err != nil {
+		t.Fatal(err)
+	}
+	if want := "# Before\n" + tableBegins + table.String() + tableEnds + "after\n"; string(got) != want {
+		t.Errorf("the document is\n%s", got)
+	}
+	if err := os.WriteFile(file, []byte("no table\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.show(io.Discard, someTrials()); err == nil || !strings.Contains(err.Error(), "bench table begins") {
+		t.Errorf("without markers: %v", err)
+	}
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/kumiki-scheduler/kumiki/bench/workload"
+)
+
+// run makes all trials that are not kept from before. The schedulers take turns within each workload, so that a machine that
+// gets slower does so for all. When ctx ends, so does run; what was over by then is kept.
+func (m *matrix) run(ctx context.Context) (*Comparison, error) {
+	c := &Comparison{Date: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version(), CPUs: runtime.NumCPU(), QPS: m.QPS, Burst: m.Burst,
+		Rate: m.rate, Topic: m.topic}
+	var err error
+	if c.Machine, err = thisMachine(); err != nil {
+		return nil, err
+	}
+	if err := m.kept.begin(c); err != nil {
+		return nil, err
+	}
+	if m.dir, err = os.MkdirTemp("", "kumiki-bench-"); err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(m.dir)
+	f := m.forecast(c)
+	if m.kept != nil {
+		m.tell.line("%s", f.text(c))
+	}
+	for i := range m.plans {
+		if err := m.workload(ctx, c, f, &m.plans[i]); err != nil {
+			return nil, err
+		}
+	}
+	return c, m.put(c)
+}
+
+// workload makes the trials of one workload.
+func (m *matrix) workload(ctx context.Context, c *Comparison, f *forecast, p *workload.Plan) error {
+	turns := m.missing(c, p)
+	cannot, play := "", ""
+	if slices.ContainsFunc(turns, func(t turn) bool { return t.scheduler == Null }) {
+		var err error
+		if cannot, play, err = m.record(ctx, p); err != nil {
+			return err
+		}
+	}
+	for _, next := range turns {
+		t := Trial{Workload: p.Name, Scheduler: next.scheduler, Round: next.round, Failure: cannot}
+		if next.scheduler != Null || cannot == "" {
+			began := time.Now()
+			t = m.trial(ctx, p, next.scheduler, next.round, play, nil)
+			t.TookSeconds = time.Since(began).Seconds()
+		}
+		t.Date = time.Now().UTC().Format(time.RFC3339)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		m.told(&t)
+		c.Trials = append(c.Trials, t)
+		if m.kept == nil {
+			continue
+		}
+		if err := m.put(c); err != nil {
+			return err
+		}
+		m.tell.line("%s", f.text(c))
+	}
+	return nil
+}
+
+// told says what a trial gave.
+func (m *matrix) told(t *Trial) {
+	if t.Failure != "" {
+		m.tell.line("%s, %s, round %d: %s", t.Workload, t.Scheduler, t.Round, t.Failure)
+		return
+	}
+	m.tell.line("%s, %s, round %d: %d of %d pods, %.0f pods/s, p99 %s, idle %.0f%%, others %.0f%%", t.Workload, t.Scheduler, t.Round,
+		t.Bound, t.Pods, t.PodsPerSecond, t.Latency.P99.text(), 100*t.Idle, 100*t.Others)
+}
+
+// put makes the rows of what there is, and keeps it.
+func (m *matrix) put(c *Comparison) error {
+	c.compare(spec{plans: m.plans, schedulers: m.Schedulers})
+	return m.kept.put(c)
+}
+
+// turn is a trial that is to be made.
+type turn struct {
+	scheduler string
+	round     int
+}
+
+// missing are the trials of a workload that are not there yet, round by round.
+func (m *matrix) missing(c *Comparison, p *workload.Plan) []turn {
+	var out []turn
+	for round := 1; round <= m.Rounds; round++ {
+		for _, name := range m.Schedulers {
+			if !slices.ContainsFunc(c.trialsOf(p.Name, name), func(t Trial) bool { return t.Round == round }) {
+				out = append(out, turn{name, round})
+			}
+		}
+	}
+	return out
+}
+
+// forecast tells how long the trials that are missing will take.
+type forecast struct {
+	m     *matrix
+	began time.Time
+	had   int // trials that were kept from before
+}
+
+func (m *matrix) forecast(c *Comparison) *forecast {
+	return &forecast{m: m, began: time.Now(), had: len(c.Trials)}
+}
+
+// What a trial takes before anything is known about this machine: starting a cluster, then nodes, and pods one after the
+// other, per second.
+const (
+	guessStart = 9 * time.Second
+	guessNodes = 1000
+	guessPods  = 250
+)
+
+func guess(p *workload.Plan) float64 {
+	s := sizeOf(p)
+	return guessStart.Seconds() + float64(s.Nodes)/guessNodes + float64(s.Pods)/guessPods
+}
+
+// left is how many trials are missing, and the seconds that they will take: as long as those of the same workload and
+// scheduler, else as the guess, times what guesses were wrong by so far.
+func (f *forecast) left(c *Comparison) (trials int, seconds float64) {
+	took, guessed := 0.0, 0.0
+	for i := range f.m.plans {
+		p := &f.m.plans[i]
+		for _, t := range c.Trials {
+			if t.Workload == p.Name && t.TookSeconds > 0 {
+				took, guessed = took+t.TookSeconds, guessed+guess(p)
+			}
+		}
+	}
+	off := 1.0
+	if guessed > 0 {
+		off = took / guessed
+	}
+	for i := range f.m.plans {
+		p := &f.m.plans[i]
+		turns := f.m.missing(c, p)
+		recorded := true // a run that is recorded for null comes first
+		for _, next := range turns {
+			one := median(over(c.trialsOf(p.Name, next.scheduler), func(t *Trial) float64 { return t.TookSeconds }))
+			if !(one > 0) {
+				one = off * guess(p)
+			}
+			trials++
+			seconds += one
+			recorded = recorded && next.scheduler != Null
+		}
+		if len(turns) == f.m.Rounds*len(f.m.Schedulers) && !recorded {
+			seconds += off * guess(p)
+		}
+	}
+	return trials, seconds
+}
+
+// text is how far it is.
+func (f *forecast) text(c *Comparison) string {
+	trials, seconds := f.left(c)
+	all := 0
+	for i := range f.m.plans {
+		all += len(f.m.missing(&Comparison{}, &f.m.plans[i]))
+	}
+	done := fmt.Sprintf("%d of %d runs are over", all-trials, all)
+	if len(c.Trials) > f.had {
+		done += " after " + minutes(time.Since(f.began).Seconds())
+	}
+	if trials == 0 {
+		return done
+	}
+	return done + ", about " + minutes(seconds) + " to go"
+}
+
+func minutes(seconds float64) string {
+	if m := int(seconds/60 + 0.5); m >= 60 {
+		return fmt.Sprintf("%d h %02d min", m/60, m%60)
+	} else if m > 1 {
+		return fmt.Sprintf("%d min", m)
+	}
+	return fmt.Sprintf("%.0f s", seconds)
+}

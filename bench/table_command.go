@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kumiki-scheduler/kumiki/bench/workload"
+	"github.com/kumiki-scheduler/kumiki/bench/workloads"
+	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
+)
+
+// tableLabel is on the workloads of the comparison table: one size or more of each family, each run of which takes about half
+// a minute on two CPUs.
+const tableLabel = "table"
+
+// tableFlags say what the comparison table is made of.
+type tableFlags struct {
+	match, labels, format string
+	to, into, again       string
+	resume, list          bool
+}
+
+func tableCommand() *cobra.Command {
+	o := Options{ProfileSeconds: 15}
+	var f tableFlags
+	cmd := &cobra.Command{
+		Use:   "table [REPORT.json]",
+		Short: "The comparison table: every family of workloads, by kumiki, kube-scheduler, null and create-only",
+		Long: `The comparison table: every family of workloads, by kumiki, kube-scheduler, null and create-only.
+
+Takes hours. Each run that is over is kept in the report at once; after an interrupt, --resume goes on with it, and makes
+those runs again that failed. Beside the report comes a page with plots. With a report as argument nothing is measured: it
+is shown, or put --into a Markdown file.`,
+		Example: `  kumiki bench table --list
+  kumiki bench table --match 'spread' --runs 1
+  kumiki bench table --resume --again '^affinity/'
+  kumiki bench table out/bench/table.json --into docs/bench/README.md`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(comparisonFormats, f.format) {
+				return usageErrorf("output %q is unknown; there are %s", f.format, strings.Join(comparisonFormats, ", "))
+			}
+			if len(args) == 1 {
+				c, err := readComparison(args[0])
+				if err != nil {
+					return err
+				}
+				return f.show(cmd.OutOrStdout(), c)
+			}
+			return f.measure(cmd, o)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.match, "match", "", "only workloads whose case/workload matches the `regexp`")
+	fs.StringVar(&f.labels, "labels", tableLabel, "only workloads with these labels")
+	fs.BoolVar(&f.list, "list", false, "measure nothing: list the workloads, and how long they may take")
+	fs.StringVar(&f.to, "to", "out/bench/table.json", "`file` of the report; the page is written beside it")
+	fs.BoolVar(&f.resume, "resume", false, "go on with the report that is there")
+	fs.StringVar(&f.again, "again", "", "with --resume: measure those whose case/workload matches the `regexp` again")
+	fs.StringVarP(&f.format, "output", "o", "table", strings.Join(comparisonFormats, ", "))
+	fs.StringVar(&f.into, "into", "", "with a report: put the table into this Markdown `file`, between its markers")
+	fs.StringSliceVar(&o.Schedulers, "scheduler", []string{Kumiki, Upstream, Upstream + "@100", Null, CreateOnly}, "what to measure, in this order")
+	fs.IntVar(&o.Rounds, "runs", 3, "runs of each scheduler")
+	fs.Float32Var(&o.QPS, "qps", defaultQPS, "calls per second of each client of each scheduler")
+	fs.IntVar(&o.Burst, "burst", defaultBurst, "calls at once of each client of each scheduler")
+	fs.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "give up a run after this time")
+	fs.StringVar(&o.KumikiBinary, "kumiki", "", "kumiki's `program`; empty: this one")
+	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "upstream's `program`; empty: kube-scheduler beside this one")
+	return cmd
+}
+
+// show writes a report that was measured before.
+func (f *tableFlags) show(w io.Writer, c *Comparison) error {
+	if f.into == "" {
+		return c.write(w, f.format)
+	}
+	text, err := os.ReadFile(f.into)
+	if err != nil {
+		return err
+	}
+	var table bytes.Buffer
+	if err := c.markdown(&table); err != nil {
+		return err
+	}
+	if text, err = between(text, table.Bytes()); err != nil {
+		return fmt.Errorf("%s: %w", f.into, err)
+	}
+	return replace(f.into, text)
+}
+
+// The lines between which a Markdown file has the table.
+const tableBegins, tableEnds = "<!-- bench table begins -->\n", "<!-- bench table ends -->\n"
+
+// between puts a table in the place of the one that is there.
+func between(text, table []byte) ([]byte, error) {
+	before, rest, begins := bytes.Cut(text, []byte(tableBegins))
+	_, after, ends := bytes.Cut(rest, []byte(tableEnds))
+	if !begins || !ends {
+		return nil, fmt.Errorf("no lines %q and %q, between which the table would stand", strings.TrimSpace(tableBegins), strings.TrimSpace(tableEnds))
+	}
+	return slices.Concat(before, []byte(tableBegins), table, []byte(tableEnds), after), nil
+}
+
+func (f *tableFlags) measure(cmd *cobra.Command, o Options) error {
+	if f.into != "" {
+		return usageErrorf("--into needs a report")
+	}
+	k := &keeper{path: f.to, resume: f.resume}
+	match, err := regexp.Compile(f.match)
+	if err != nil {
+		return usageErrorf("--match: %w", err)
+	}
+	if f.again != "" {
+		if !f.resume {
+			return usageErrorf("--again: of a table that is made anew, all is measured anyway; it goes with --resume")
+		}
+		if k.again, err = regexp.Compile(f.again); err != nil {
+			return usageErrorf("--again: %w", err)
+		}
+	}
+	plans, err := embedded(match, f.labels)
+	if err != nil {
+		return err
+	}
+	o.Progress = cmd.ErrOrStderr()
+	m := &matrix{Options: o, plans: plans, tell: newTeller(o.Progress), kept: k}
+	if f.list {
+		return m.list(cmd.OutOrStdout())
+	}
+	c, err := m.start(cmd.Context())
+	if errors.Is(err, context.Canceled) {
+		m.tell.line("interrupted; what was over is in %s, and --resume goes on with it", f.to)
+	}
+	if err != nil {
+		return err
+	}
+	var page bytes.Buffer
+	if err := c.write(&page, "html"); err != nil {
+		return err
+	}
+	beside := strings.TrimSuffix(f.to, ".json") + ".html"
+	if err := replace(beside, page.Bytes()); err != nil {
+		return err
+	}
+	m.tell.line("see %s and %s", f.to, beside)
+	if err := c.write(cmd.OutOrStdout(), f.format); err != nil {
+		return err
+	}
+	return c.verdict()
+}
+
+// embedded are the plans of this program's workloads that match and have the labels, in the order of their files.
+func embedded(match *regexp.Regexp, labels string) ([]workload.Plan, error) {
+	files, err := workloads.Files()
+	if err != nil {
+		return nil, err
+	}
+	var plans []workload.Plan
+	for _, file := range files {
+		some, err := file.Plans(match, labels)
+		if err != nil {
+			return nil, err
+		}
+		plans = append(plans, some...)
+	}
+	if len(plans) == 0 {
+		return nil, usageErrorf("no workload matches %q and has the labels %q", match, labels)
+	}
+	return plans, nil
+}
+
+// list shows what would be measured.
+func (m *matrix) list(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "WORKLOAD\tUPSTREAM'S\tNODES\tPODS\tSEED")
+	for i := range m.plans {
+		s := sizeOf(&m.plans[i])
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\n", s.Name, dashed(s.Upstream), s.Nodes, s.Pods, s.seed())
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	c := &Comparison{}
+	_, err := fmt.Fprintln(w, m.forecast(c).text(c))
+	return err
+}
+
+func dashed(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func (s *WorkloadSize) seed() string {
+	if s.Seed == nil {
+		return "-"
+	}
+	return fmt.Sprint(*s.Seed)
+}
+
+// start checks the options and runs.
+func (m *matrix) start(ctx context.Context) (*Comparison, error) {
+	m.Nodes, m.Pods = 1, 1 // the workload says how many
+	if err := m.complete(); err != nil {
+		return nil, err
+	}
+	m.Pods = 0 // no burst beside the workload
+	if m.launch == nil {
+		m.launch = testcluster.Launch
+	}
+	return m.run(ctx)
+}
