@@ -31,10 +31,50 @@ func (s *Store) SetPod(p *Pod) Seen {
 		if name := s.rows[e.row].name; name != p.NodeName {
 			seen.Elsewhere = name
 		}
+		if e.countsAs(p) && seen.Elsewhere == "" {
+			s.settle(e, p)
+			return seen
+		}
 		s.remove(e)
 	}
 	s.insert(p, s.rowFor(p.NodeName), false)
 	return seen
+}
+
+// countsAs tells whether another version of the pod holds the same on its node and counts in the same counters.
+func (e *entry) countsAs(p *Pod) bool {
+	was := e.pod
+	return was.Spec == p.Spec && was.Terminating == p.Terminating && was.Namespace == p.Namespace && was.Name == p.Name
+}
+
+// settle makes p the version that is known and confirms it. What the row has is not changed by that, so no cache needs to
+// hear of it.
+func (s *Store) settle(e *entry, p *Pod) {
+	was, wasAssumed := e.pod, e.assumed
+	s.rev++
+	e.pod = p
+	if wasAssumed {
+		e.assumed = false
+		s.countAssumed(e.row, p.Spec, -1)
+	}
+	s.did(func() {
+		e.pod = was
+		if wasAssumed {
+			e.assumed = true
+			s.countAssumed(e.row, was.Spec, 1)
+		}
+	})
+}
+
+// countAssumed adds to the assumed part alone.
+func (s *Store) countAssumed(n NodeIdx, spec *PodSpec, sign int64) {
+	s.assumed[resource.CPU].add(n, sign*spec.Held.MilliCPU)
+	s.assumed[resource.Memory].add(n, sign*spec.Held.Memory)
+	s.assumed[resource.Ephemeral].add(n, sign*spec.Held.Ephemeral)
+	s.assumed[resource.Pods].add(n, sign)
+	for _, sc := range spec.Held.Scalars {
+		s.assumed[s.columnOf(sc.Name)].add(n, sign*sc.Value)
+	}
 }
 
 // DeletePod takes a pod, confirmed or assumed, out of the ledger.

@@ -40,6 +40,12 @@ func (v Snapshot) Changes(seq uint64) (rows []NodeIdx, next uint64, ok bool) {
 	return rows, v.s.journal.next(), ok
 }
 
+// NodeChanges is Changes for rows whose node object changed, came or went. It has sequence numbers of its own.
+func (v Snapshot) NodeChanges(seq uint64) (rows []NodeIdx, next uint64, ok bool) {
+	rows, ok = v.s.nodeLog.since(seq)
+	return rows, v.s.nodeLog.next(), ok
+}
+
 // Node is the node of a row, nil when the row has none.
 func (v Snapshot) Node(n NodeIdx) *Node { return v.s.rows[n].node }
 

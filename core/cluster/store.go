@@ -44,6 +44,7 @@ type Store struct {
 	now     record.Time // as of the engine's last tick
 	rev     uint64      // counts changes of rows
 	journal journal
+	nodeLog journal // the part of journal that is about node objects
 	nodeSet uint64 // counts changes of which nodes exist and which images they hold
 
 	undo  []func() // how to take back what the open transaction did, oldest first
@@ -270,6 +271,7 @@ func (s *Store) putNode(n NodeIdx, node *Node) {
 	if node != nil {
 		s.taintSet[n] = s.taintSetOf(node.Taints)
 	}
+	s.nodeLog.add(n)
 	s.touch(n)
 }
 
