@@ -33,8 +33,10 @@ const (
 
 // QueueMove is one step of a unit from one sub-queue to another.
 type QueueMove struct {
-	At   Time     `json:"at"`
-	Pod  PodRef   `json:"pod"`
+	At  Time   `json:"at"`
+	Pod PodRef `json:"pod"`
+	// Gang is namespace/name of the gang whose unit moved; Pod is the first of its members then.
+	Gang string   `json:"gang,omitempty"`
 	From SubQueue `json:"from"`
 	To   SubQueue `json:"to"`
 	// Event is the label of what moved it, as in upstream's queue_incoming_pods_total: UnschedulablePodAdd, NodeAdd,

@@ -72,6 +72,7 @@ func (q *Queue) Tick(now record.Time) {
 		q.now = due
 		q.endBackoffs(&q.backoff)
 		q.endBackoffs(&q.errors)
+		q.askGangs()
 		if floor(due, leftoverPeriod) == due {
 			q.wakeLeftover()
 		}
@@ -134,6 +135,9 @@ func (q *Queue) NextTick() (record.Time, bool) {
 		if u := h.head(); u != nil {
 			sooner(floor(u.BackoffUntil, window) + window)
 		}
+	}
+	if len(q.asks) > 0 {
+		sooner(max(q.asks[0].at, q.now))
 	}
 	if u := q.aging.head(); u != nil {
 		// A gate may hold a unit that is past the timeout: then the next look counts.

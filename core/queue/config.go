@@ -22,6 +22,8 @@ type Config struct {
 	Less plugin.Less
 	// Profiles are what the profiles say of their pods.
 	Profiles map[string]Profile // scheduler name -> gates and wakes
+	// Gangs is asked about pods that say that they are in a gang; nil schedules each of them by itself.
+	Gangs Gangs
 	// State is the cluster that gates look at.
 	State cluster.Snapshot
 	// Meter may be nil.

@@ -58,7 +58,9 @@ func (q *Queue) toActive(u *Unit, n note, gatesPassed bool) {
 	}
 	q.put(u, active, n)
 	if n.event == podAdd || n.event == podUpdate {
-		q.NominateAsStatus(u.Pod())
+		for _, p := range u.Members {
+			q.NominateAsStatus(p)
+		}
 	}
 }
 
@@ -91,6 +93,11 @@ func (q *Queue) admit(u *Unit, n note) bool {
 
 // closedGate is the first gate that holds the unit, with its reason.
 func (q *Queue) closedGate(u *Unit) (name, reason string) {
+	if q.cfg.Gangs != nil && u.Pod().Gang != nil {
+		if name, reason := q.gangGate(u); name != "" || u.Gang != (cluster.GangKey{}) {
+			return name, reason // which of its members may go is asked when it is tried
+		}
+	}
 	if u.Gate != "" && mutant != gateForgotten {
 		for _, g := range u.profile.gates {
 			if g.Name() != u.Gate {
@@ -115,6 +122,7 @@ func (q *Queue) closedGate(u *Unit) (name, reason string) {
 // put takes a unit from where it is to another place and records the move if people would see one.
 func (q *Queue) put(u *Unit, to place, n note) {
 	q.take(u)
+	from := u.at
 	u.at = to
 	switch to {
 	case active:
@@ -131,16 +139,36 @@ func (q *Queue) put(u *Unit, to place, n note) {
 	case inFlight:
 		q.flight.enter(u)
 	}
-	if to == nowhere {
-		delete(q.units, u.UID())
-	} else {
-		q.units[u.UID()] = u
+	switch {
+	case to == nowhere:
+		q.forget(u)
+	case from == nowhere:
+		q.know(u)
 	}
 	if sub := u.shown(); sub != u.sub {
 		q.moves = append(q.moves, record.QueueMove{
-			At: q.now, Pod: u.Pod().Ref(), From: u.sub, To: sub, Event: n.event, Hint: n.hint, Cause: n.cause,
+			At: q.now, Pod: u.Pod().Ref(), Gang: u.gangName(), From: u.sub, To: sub, Event: n.event, Hint: n.hint, Cause: n.cause,
 		})
 		u.sub = sub
+	}
+}
+
+// know and forget keep by which pods a unit is found.
+func (q *Queue) know(u *Unit) {
+	for _, p := range u.Members {
+		q.units[p.UID] = u
+	}
+	if u.Gang != (cluster.GangKey{}) {
+		q.gangs[u.Gang] = u
+	}
+}
+
+func (q *Queue) forget(u *Unit) {
+	for _, p := range u.Members {
+		delete(q.units, p.UID)
+	}
+	if q.gangs[u.Gang] == u {
+		delete(q.gangs, u.Gang)
 	}
 }
 

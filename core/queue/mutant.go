@@ -37,5 +37,9 @@ const (
 	deleteKeepsNomination
 	updateDropsNomination
 	returnedLast
+	rejectedGangSleeps
+	quorumIgnored
+	firstMemberJudges
+	lateMemberLost
 	mutations // their number
 )

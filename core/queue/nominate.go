@@ -43,7 +43,7 @@ func (n *nominations) add(p *cluster.Pod, node string) {
 func (q *Queue) Nominate(p *cluster.Pod, node string) {
 	q.nominated.remove(p.UID)
 	u := q.units[p.UID]
-	if node == "" || u == nil || u.deleted || p.NodeName != "" {
+	if node == "" || u == nil || u.gone[p.UID] || p.NodeName != "" {
 		return
 	}
 	q.nominated.add(p, node)
@@ -74,7 +74,7 @@ func (q *Queue) NominatedOn(node string) []*cluster.Pod {
 	pods := slices.Clone(held)
 	for i, p := range pods {
 		if u := q.units[p.UID]; u != nil {
-			pods[i] = u.latest()
+			pods[i] = u.latest(p.UID)
 		}
 	}
 	return pods

@@ -390,7 +390,7 @@ func (h *history) same(u *Unit, x *modelPod) error {
 		aside                      bool
 		version                    string
 	}
-	got := facts{u.Attempts, u.UnschedulableCount, u.ErrorCount, u.Since, u.Gate, u.Aside != "", u.latest().ResourceVersion}
+	got := facts{u.Attempts, u.UnschedulableCount, u.ErrorCount, u.Since, u.Gate, u.Aside != "", u.latest(u.UID()).ResourceVersion}
 	want := facts{x.attempts, x.rejected, x.errors, x.since, x.gate, x.aside, x.pod.ResourceVersion}
 	if x.sub == record.InFlight {
 		got.gate, want.gate = "", ""

@@ -21,6 +21,7 @@ const (
 	done                   = "Done"
 	setAside               = "SetAside"
 	returned               = "Recall"
+	gangChanged            = "GangChanged"
 )
 
 var (
@@ -36,7 +37,9 @@ type Queue struct {
 	now      record.Time
 	seq      uint64 // of the last arrival
 
-	units map[cluster.UID]*Unit // pod -> its unit; every unit that is somewhere
+	units map[cluster.UID]*Unit     // pod -> its unit; every unit that is somewhere
+	gangs map[cluster.GangKey]*Unit // gang -> its unit; those of units that are in a gang
+	asks  []gangAsk                 // by time
 
 	active  heap
 	backoff heap // after a rejection
@@ -68,6 +71,7 @@ func New(cfg Config) *Queue {
 		cfg:       cfg,
 		profiles:  map[string]*profile{},
 		units:     map[cluster.UID]*Unit{},
+		gangs:     map[cluster.GangKey]*Unit{},
 		groupOf:   map[string]*group{},
 		interest:  map[plugin.Event]bool{},
 		gateWakes: map[string][]plugin.Event{},
@@ -98,10 +102,10 @@ func New(cfg Config) *Queue {
 // before orders the active queue: by QueueSort, then by last arrival.
 func (q *Queue) before(a, b *Unit) bool {
 	if q.cfg.Less != nil {
-		if q.cfg.Less.Before(a.Pod(), b.Pod()) {
+		if q.cfg.Less.Before(a.rank, b.rank) {
 			return true
 		}
-		if q.cfg.Less.Before(b.Pod(), a.Pod()) {
+		if q.cfg.Less.Before(b.rank, a.rank) {
 			return false
 		}
 	}
@@ -121,7 +125,11 @@ func older(a, b *Unit) bool { return a.seq < b.seq }
 // Add takes in a pending pod of one of the profiles. A pod that is known already is updated.
 func (q *Queue) Add(p *cluster.Pod) {
 	if u := q.units[p.UID]; u != nil {
-		q.Update(u.latest(), p)
+		q.Update(u.latest(p.UID), p)
+		return
+	}
+	if u := q.gangs[q.gangOf(p)]; u != nil {
+		q.join(u, p, note{event: podAdd, cause: "a pod came to the gang"})
 		return
 	}
 	q.toActive(q.newUnit(p), note{event: podAdd, cause: "the pod is new"}, false)
@@ -132,7 +140,11 @@ func (q *Queue) newUnit(p *cluster.Pod) *Unit {
 	if prof == nil {
 		panic(fmt.Sprintf("queue: pod %s (%s) is of profile %q, which there is not", p.Key(), p.UID, p.Spec.SchedulerName))
 	}
-	u := &Unit{Key: p.Key(), Members: []*cluster.Pod{p}, profile: prof, sub: record.Gone}
+	u := &Unit{Key: p.Key(), Members: []*cluster.Pod{p}, profile: prof, sub: record.Gone, First: q.now, Joined: q.now}
+	if u.Gang = q.gangOf(p); u.Gang != (cluster.GangKey{}) {
+		u.Key = u.Gang.String()
+	}
+	q.changed(u)
 	q.arrive(u)
 	return u
 }
@@ -160,11 +172,16 @@ func (q *Queue) Update(old, p *cluster.Pod) {
 		return
 	}
 	if old == nil {
-		old = u.latest()
+		old = u.latest(p.UID)
+	}
+	if u.at != inFlight && q.gangOf(p) != u.Gang {
+		q.leave(u, p.UID, note{event: podUpdate, cause: "the pod says that it is in another gang"})
+		q.Add(p)
+		return
 	}
 	switch u.at {
 	case inFlight:
-		u.next, u.deleted = p, false
+		u.seen(p)
 		if mutant == inFlightUpdateIgnored {
 			return
 		}
@@ -173,18 +190,22 @@ func (q *Queue) Update(old, p *cluster.Pod) {
 		}
 		return
 	case active:
-		u.Members[0] = p
+		q.replace(u, p)
 		q.active.fix(u)
 	case backoff:
-		u.Members[0] = p
+		q.replace(u, p)
 		q.backoff.fix(u)
 	case errorBackoff:
-		u.Members[0] = p
+		q.replace(u, p)
 		q.errors.fix(u)
 	case waiting, aside:
-		u.Members[0] = p
+		q.replace(u, p)
 	}
 	q.renominate(old, p)
+	if u.Gang != (cluster.GangKey{}) && u.at != aside && concernsScheduling(old, p) {
+		q.regrouped(u, note{event: podUpdate, cause: "a pod of the gang has changed"})
+		return
+	}
 	switch u.at {
 	case waiting:
 		q.updateWaiting(u, old, p)
@@ -234,9 +255,9 @@ func (q *Queue) Delete(p *cluster.Pod) {
 	switch {
 	case u == nil:
 	case u.at == inFlight:
-		u.deleted = true
+		u.lost(p.UID)
 	default:
-		q.put(u, nowhere, note{event: podDelete, cause: "the pod was deleted or bound"})
+		q.leave(u, p.UID, note{event: podDelete, cause: "the pod was deleted or bound"})
 	}
 }
 
@@ -274,11 +295,9 @@ func (q *Queue) Requeue(u *Unit, why Rejection) {
 	if held != nil && (held != u || u.at != inFlight) {
 		return
 	}
-	if u.deleted {
-		q.put(u, nowhere, note{event: podDelete, cause: "the pod was deleted during the attempt"})
+	if !q.refresh(u) {
 		return
 	}
-	q.refresh(u)
 	if why.Err {
 		why.Plugins, why.Pending = nil, nil
 	}
@@ -314,10 +333,14 @@ func (q *Queue) Requeue(u *Unit, why Rejection) {
 	}
 }
 
-// refresh brings in the version seen in flight.
-func (q *Queue) refresh(u *Unit) {
-	u.Members[0] = u.latest()
-	u.next = nil
+// refresh brings in what was seen of the members in flight. A unit whose pods are all gone is let go; then it is false.
+func (q *Queue) refresh(u *Unit) bool {
+	if q.settle(u) {
+		q.changed(u)
+		return true
+	}
+	q.put(u, nowhere, note{event: podDelete, cause: "the pod was deleted during the attempt"})
+	return false
 }
 
 // Done lets go of a unit in flight; it is bound or no longer wanted.
@@ -330,10 +353,9 @@ func (q *Queue) Done(uid cluster.UID) {
 // Return takes back a unit that Done let go and whose placement was undone though nothing was wrong with it: it is active
 // at once, among its equals where it stood before, and no failure is counted.
 func (q *Queue) Return(u *Unit) {
-	if q.units[u.UID()] != nil || u.deleted {
+	if q.units[u.UID()] != nil || !q.refresh(u) {
 		return // a newer unit has its pod, or nobody has
 	}
-	q.refresh(u)
 	u.Plugins, u.Pending, u.Message = u.Plugins[:0], u.Pending[:0], ""
 	if mutant == returnedLast {
 		q.arrive(u)
@@ -347,11 +369,9 @@ func (q *Queue) SetAside(u *Unit, cause string) {
 	if held := q.units[u.UID()]; held != nil {
 		u = held
 	}
-	if u.deleted {
-		q.put(u, nowhere, note{event: podDelete, cause: "the pod was deleted during the attempt"})
+	if !q.refresh(u) {
 		return
 	}
-	q.refresh(u)
 	u.Plugins, u.Pending, u.Gate, u.GateReason = u.Plugins[:0], u.Pending[:0], "", ""
 	u.Aside = cause
 	u.ErrorCount++
@@ -377,10 +397,10 @@ func (q *Queue) Happened(ch plugin.Change) {
 			continue
 		}
 		for _, u := range g.units {
-			if ch.OnlyUpTo != nil && u.Pod().Spec.Priority > *ch.OnlyUpTo {
+			if ch.OnlyUpTo != nil && u.Priority() > *ch.OnlyUpTo {
 				continue
 			}
-			if v := q.judge(g, u.Pod(), ch); v.how != stay {
+			if v := q.judgeUnit(g, u, ch); v.how != stay {
 				movers = append(movers, mover{u, v})
 			}
 		}
@@ -405,7 +425,7 @@ func (q *Queue) Activate(pods []record.PodRef) {
 			q.toActive(u, n, q.cfg.PopFromBackoff)
 		case inFlight:
 			if mutant != inFlightActivationIgnored {
-				q.flight.happened(plugin.Change{Event: plugin.ForceActivate, NewPod: u.latest()})
+				q.flight.happened(plugin.Change{Event: plugin.ForceActivate, NewPod: u.latest(cluster.UID(ref.UID))})
 			}
 		}
 	}

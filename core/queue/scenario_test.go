@@ -30,6 +30,7 @@ var update = flag.Bool("update", false, "write what stories tell into their file
 //	reject POD PLUGIN... [pending=P+P] · fail POD · return POD · aside POD CAUSE
 //	event EVENT [pod=POD] [node=NODE cpu=N] [upto=PRIORITY]
 //	activate POD... · nominate POD NODE · unnominate POD · nominated NODE
+//	place POD MEMBER... · rejoin POD [failed] · reconsider POD    POD names a gang by its first or any pod: gang= size= bad=
 //	show · look POD
 type story struct {
 	cfg      Config
@@ -38,7 +39,8 @@ type story struct {
 	pods     map[string]*cluster.Pod // name -> latest version
 	known    map[string]attributes   // name -> its attributes
 	versions int
-	popped   map[string]*Unit // name -> unit
+	popped   map[string]*Unit // name of the first pod -> unit
+	quorum   *quorum
 	out      strings.Builder
 }
 
@@ -75,6 +77,8 @@ func (s *story) do(words []string) error {
 			return err
 		}
 		s.cfg.Profiles = map[string]Profile{"": s.profile}
+		s.quorum = &quorum{placed: map[string]int{}, now: func() record.Time { return s.q.now }}
+		s.cfg.Gangs = s.quorum
 		s.q = New(s.cfg)
 		s.q.Tick(epoch)
 	}
@@ -86,7 +90,11 @@ func (s *story) do(words []string) error {
 		if m.Hint != "" {
 			by = " by " + m.Hint
 		}
-		s.say("%s %s: %s -> %s, %s%s (%s)", seconds(m.At), m.Pod.Name, m.From, m.To, m.Event, by, m.Cause)
+		who := m.Pod.Name
+		if m.Gang != "" {
+			who = "gang " + m.Gang
+		}
+		s.say("%s %s: %s -> %s, %s%s (%s)", seconds(m.At), who, m.From, m.To, m.Event, by, m.Cause)
 	}
 	return nil
 }
@@ -168,7 +176,13 @@ func (s *story) act(verb string, args []string) error {
 			return nil
 		}
 		s.popped[u.Pod().Name] = u
-		s.say("popped %s, attempt %d", u.Pod().Name, u.Attempts)
+		s.say("popped %s, attempt %d", unitNames(u), u.Attempts)
+	case "place":
+		return s.place(name, args[1:])
+	case "rejoin":
+		s.q.Rejoin(s.pods[name], len(args) > 1, "it lost its place")
+	case "reconsider":
+		s.q.Reconsider(s.pods[name].Gang.Key, "the gang has changed")
 	case "done":
 		s.q.Done(s.pods[name].UID)
 	case "reject", "fail", "return", "aside":
@@ -218,6 +232,18 @@ func (s *story) setPod(verb, name string, changes attributes) {
 	} else {
 		s.q.Update(old, s.pods[name])
 	}
+}
+
+// place gives members of a popped gang a place.
+func (s *story) place(name string, members []string) error {
+	u := s.popped[name]
+	if u == nil {
+		return fmt.Errorf("%s was not popped", name)
+	}
+	s.quorum.placed[u.Gang.Name] += len(members)
+	left := s.q.Part(u, func(uid cluster.UID) bool { return slices.Contains(members, strings.TrimPrefix(string(uid), "uid-")) })
+	s.say("some are left: %v", left)
+	return nil
 }
 
 // end ends the attempt of a unit that was popped.
@@ -281,7 +307,7 @@ func (s *story) show() {
 			continue
 		}
 		var names []string
-		s.q.Each(sub, func(u *Unit) { names = append(names, u.Pod().Name) })
+		s.q.Each(sub, func(u *Unit) { names = append(names, unitNames(u)) })
 		s.say("%s %d: %s", sub, counts[sub], strings.Join(names, " "))
 	}
 	next := "no tick wanted"
@@ -317,6 +343,18 @@ func (s *story) look(name string) {
 		line += ", flushed"
 	}
 	s.say("%s", line)
+}
+
+// unitNames are a unit's pods, with the gang's name if it is one.
+func unitNames(u *Unit) string {
+	if u.Gang == (cluster.GangKey{}) {
+		return u.Pod().Name
+	}
+	var names []string
+	for _, p := range u.Members {
+		names = append(names, p.Name)
+	}
+	return u.Gang.Name + "[" + strings.Join(names, " ") + "]"
 }
 
 func stories(t *testing.T) []string {

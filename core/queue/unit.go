@@ -9,13 +9,18 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Unit is what is scheduled as a whole: a gang of pods, here always of one. Outside this package its fields are only
-// read, but for Members of a unit that Done let go and Requeue takes back.
+// Unit is what is scheduled as a whole: the pods of a gang that have no place yet, or a pod by itself, which is a gang of
+// one. Outside this package its fields are only read, but for Members of a unit that Done let go and Requeue takes back.
 type Unit struct {
-	// Key is namespace/name.
+	// Key is namespace/name, of the gang or the pod.
 	Key string
-	// Members are the pods as they were popped; a newer version seen in flight enters with Requeue. Never empty.
+	// Gang is zero for a pod by itself.
+	Gang cluster.GangKey
+	// Members are the pods as they were popped, in the order of compareMembers; a newer version seen in flight enters with
+	// Requeue. Never empty.
 	Members []*cluster.Pod
+	// First and Joined are when the first and the last of the pods came.
+	First, Joined record.Time
 
 	// Attempts counts Pops.
 	Attempts int
@@ -48,8 +53,15 @@ type Unit struct {
 	group   *group          // where it waits, or waited last
 	slot    int             // in group.units
 	marker  entry           // in the in-flight list
-	next    *cluster.Pod    // newer version seen in flight
-	deleted bool            // while in flight
+
+	rank  *cluster.Pod   // what stands for the unit in the order of the queue
+	kinds []*cluster.Pod // of a gang: a member of each spec
+	ask   record.Time    // when its gate is to be asked again, 0 for no time
+
+	// What happened in flight; nil before.
+	next    map[cluster.UID]*cluster.Pod // member -> its newer version
+	gone    map[cluster.UID]bool         // member -> it was deleted
+	joining []*cluster.Pod               // pods that came to the gang
 }
 
 // place is where the queue holds a unit.
@@ -76,18 +88,29 @@ type Rejection struct {
 	Message string
 }
 
-// Pod is the unit's pod.
+// Pod is the unit's pod, the first of a gang.
 func (u *Unit) Pod() *cluster.Pod { return u.Members[0] }
 
-// UID is that of the unit's pod.
+// UID is that of Pod.
 func (u *Unit) UID() cluster.UID { return u.Members[0].UID }
 
-// latest is the newest version known.
-func (u *Unit) latest() *cluster.Pod {
-	if u.next != nil {
-		return u.next
+// Priority is what the unit ranks as.
+func (u *Unit) Priority() int32 { return u.rank.Spec.Priority }
+
+// latest is the newest version known of a pod of the unit.
+func (u *Unit) latest(uid cluster.UID) *cluster.Pod {
+	if newer := u.next[uid]; newer != nil {
+		return newer
 	}
-	return u.Members[0]
+	if i := u.index(uid); i >= 0 {
+		return u.Members[i]
+	}
+	for _, p := range u.joining {
+		if p.UID == uid {
+			return p
+		}
+	}
+	panic(cluster.Broken("unit " + u.Key + " is asked for pod " + string(uid) + ", which it does not hold"))
 }
 
 // shown is the sub-queue that people see.

@@ -209,7 +209,7 @@ func (q *Queue) replay(u *Unit) verdict {
 		if e.change == nil {
 			continue
 		}
-		v := q.judge(g, u.Pod(), *e.change)
+		v := q.judgeUnit(g, u, *e.change)
 		if v.how == stay {
 			continue
 		}

@@ -36,6 +36,37 @@ func (g namedGate) Gated(_ cluster.Snapshot, p *cluster.Pod) (string, bool) {
 	return "", true
 }
 
+// quorum holds gangs until there are as many pods as they say, or, if they say nothing, until none came for five
+// seconds, thirty at most. placed are pods of the gang that have a place.
+type quorum struct {
+	placed map[string]int // gang -> pods
+	now    func() record.Time
+}
+
+func (g *quorum) Ready(u *Unit) (gate, reason string, again record.Time, ok bool) {
+	m := u.Pod().Gang
+	switch {
+	case m.Bad != "":
+		return "Gang", m.Bad, 0, false
+	case m.Size > 0:
+		have := len(u.Members) + g.placed[u.Gang.Name]
+		return "Gang", fmt.Sprintf("%d of %d pods", have, m.Size), 0, have >= m.Size
+	}
+	quiet := min(u.Joined+5*record.Second, u.First+30*record.Second)
+	if now := g.now(); now < quiet {
+		return "Gang", "more may come", quiet, false
+	}
+	return "", "", 0, true
+}
+
+func (g *quorum) Priority(u *Unit) int32 {
+	least := u.Members[0].Spec.Priority
+	for _, p := range u.Members {
+		least = min(least, p.Spec.Priority)
+	}
+	return least
+}
+
 // hints are what plugins of stories say of a change.
 var hints = map[string]func(*cluster.Pod, plugin.Change) plugin.Hint{ // word in a story -> hint
 	"":      nil,
@@ -130,7 +161,15 @@ func (a attributes) pod(name string, rv int) *cluster.Pod {
 		k, v, _ := strings.Cut(l, ":")
 		spec.Labels[k] = v
 	}
+	var gang *cluster.GangMark
+	if a["gang"] != "" {
+		gang = &cluster.GangMark{
+			Key:  cluster.GangKey{Source: cluster.GangOfAnnotation, Namespace: "default", Name: a["gang"]},
+			Size: int(a.number("size")), Bad: strings.ReplaceAll(a["bad"], "_", " "),
+		}
+	}
 	return &cluster.Pod{
+		Gang: gang, Created: record.Time(a.number("created")) * record.Second,
 		UID: cluster.UID("uid-" + name), Namespace: "default", Name: name, ResourceVersion: strconv.Itoa(rv),
 		Generation: a.number("generation"), NodeName: a["on"], Nominated: a["nominated"], Spec: spec,
 	}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Gangs tells the queue what it cannot know of units of several pods: how many there must be, and what they rank as.
+type Gangs interface {
+	// Ready tells whether a unit whose pods say that they are in a gang may be tried. When it may not, gate and reason
+	// say why, and again is when to ask again at the latest; 0 means when the unit changes, or on Reconsider. It must
+	// not change the unit.
+	Ready(u *Unit) (gate, reason string, again record.Time, ok bool)
+	// Priority is what the unit ranks as in the queue.
+	Priority(u *Unit) int32
+}
+
+// compareMembers orders the pods of a unit: by priority, by age, by name (rule R13).
+func compareMembers(a, b *cluster.Pod) int {
+	return cmp.Or(
+		cmp.Compare(b.Spec.Priority, a.Spec.Priority),
+		cmp.Compare(a.Created, b.Created),
+		cmp.Compare(a.Name, b.Name),
+		cmp.Compare(a.UID, b.UID),
+	)
+}
+
+// gangOf is the gang that a pod waits with, zero for none. One with a declaration that cannot be used waits by itself.
+func (q *Queue) gangOf(p *cluster.Pod) cluster.GangKey {
+	if q.cfg.Gangs == nil || p.Gang == nil || p.Gang.Bad != "" {
+		return cluster.GangKey{}
+	}
+	return p.Gang.Key
+}
+
+// index is where a pod stands among the members, -1 if nowhere.
+func (u *Unit) index(uid cluster.UID) int {
+	return slices.IndexFunc(u.Members, func(p *cluster.Pod) bool { return p.UID == uid })
+}
+
+// changed brings in order what is derived from the members of a unit.
+func (q *Queue) changed(u *Unit) {
+	if u.Gang == (cluster.GangKey{}) {
+		u.rank = u.Members[0]
+		return
+	}
+	slices.SortFunc(u.Members, compareMembers)
+	u.kinds = u.kinds[:0]
+	for _, p := range u.Members {
+		if !slices.ContainsFunc(u.kinds, func(k *cluster.Pod) bool { return k.Spec == p.Spec }) {
+			u.kinds = append(u.kinds, p)
+		}
+	}
+	rank, spec := *u.Members[0], *u.Members[0].Spec
+	spec.Priority = q.cfg.Gangs.Priority(u)
+	rank.Spec = &spec
+	u.rank = &rank
+	switch u.at {
+	case active:
+		q.active.fix(u)
+	case backoff:
+		q.backoff.fix(u)
+	case errorBackoff:
+		q.errors.fix(u)
+	}
+}
+
+// replace puts a newer version of a pod in the place of the older one.
+func (q *Queue) replace(u *Unit, p *cluster.Pod) {
+	u.Members[u.index(p.UID)] = p
+	q.changed(u)
+}
+
+// seen notes a newer version of a member in flight, lost that it was deleted.
+func (u *Unit) seen(p *cluster.Pod) {
+	if u.next == nil {
+		u.next = map[cluster.UID]*cluster.Pod{}
+	}
+	u.next[p.UID] = p
+	delete(u.gone, p.UID)
+}
+
+func (u *Unit) lost(uid cluster.UID) {
+	if u.gone == nil {
+		u.gone = map[cluster.UID]bool{}
+	}
+	u.gone[uid] = true
+}
+
+// gangName is the gang's name in records, empty for a pod by itself.
+func (u *Unit) gangName() string {
+	if u.Gang == (cluster.GangKey{}) {
+		return ""
+	}
+	return u.Key
+}
+
+// join takes a pod into a unit that is there already.
+func (q *Queue) join(u *Unit, p *cluster.Pod, n note) {
+	q.units[p.UID] = u
+	u.Joined = q.now
+	if u.at == inFlight {
+		if mutant != lateMemberLost {
+			u.joining = append(u.joining, p)
+		}
+		return
+	}
+	u.Members = append(u.Members, p)
+	q.changed(u)
+	q.NominateAsStatus(p)
+	q.regrouped(u, n)
+}
+
+// leave takes a pod out of a unit that is not in flight.
+func (q *Queue) leave(u *Unit, uid cluster.UID, n note) {
+	if len(u.Members) == 1 {
+		q.put(u, nowhere, n)
+		return
+	}
+	delete(q.units, uid)
+	u.Members = slices.Delete(u.Members, u.index(uid), u.index(uid)+1)
+	q.changed(u)
+	q.regrouped(u, n)
+}
+
+// regrouped brings a unit of other members than before to where it belongs now: a gate may have opened or closed, and
+// what rejected it may be gone.
+func (q *Queue) regrouped(u *Unit, n note) {
+	if u.at == aside {
+		u.Aside = ""
+	}
+	q.requeueAs(u, afterBackoff, n)
+}
+
+// Reconsider asks the gates of a gang again: something that they read of it has changed.
+func (q *Queue) Reconsider(key cluster.GangKey, cause string) {
+	u := q.gangs[key]
+	if u == nil || u.at == inFlight || u.at == aside {
+		return
+	}
+	q.changed(u)
+	if u.at == waiting && u.Gate == "" && mutant == rejectedGangSleeps {
+		return
+	}
+	q.requeueAs(u, afterBackoff, note{event: gangChanged, cause: cause})
+}
+
+// Part lets the members go that have a place, while the unit is in flight. It tells whether any is left; if none is, the
+// unit is gone as after Done.
+func (q *Queue) Part(u *Unit, placed func(cluster.UID) bool) (left bool) {
+	stay := u.Members[:0:0]
+	for _, p := range u.Members {
+		if placed(p.UID) {
+			delete(q.units, p.UID)
+			continue
+		}
+		stay = append(stay, p)
+	}
+	if len(stay)+len(u.joining) == 0 {
+		q.put(u, nowhere, note{event: done, cause: "the attempt is over"})
+		return false
+	}
+	if len(stay) == 0 {
+		stay, u.joining = u.joining, nil
+	}
+	u.Members = stay
+	q.changed(u)
+	return true
+}
+
+// Rejoin takes a pod of a gang back that had a place and lost it. If its gang waits it joins it; otherwise it waits as
+// the gang's only member, after a backoff as for an error if it failed.
+func (q *Queue) Rejoin(p *cluster.Pod, failed bool, cause string) {
+	if q.units[p.UID] != nil {
+		return
+	}
+	n := note{event: scheduleAttemptFailure, cause: cause}
+	if u := q.gangs[q.gangOf(p)]; u != nil {
+		q.join(u, p, n)
+		return
+	}
+	u := q.newUnit(p)
+	u.Attempts = 1
+	if failed {
+		u.ErrorCount = 1
+		u.BackoffUntil = q.backoffEnd(u)
+	}
+	q.requeueAs(u, afterBackoff, n)
+}
+
+// settle applies to a unit that comes back from flight what happened to its members meanwhile. It is false, and the unit
+// as it was, when no member is left.
+func (q *Queue) settle(u *Unit) bool {
+	left := len(u.joining)
+	for _, p := range u.Members {
+		if !u.gone[p.UID] {
+			left++
+		}
+	}
+	if left == 0 {
+		return false
+	}
+	if len(u.next)+len(u.gone)+len(u.joining) == 0 {
+		return true
+	}
+	stay := make([]*cluster.Pod, 0, left)
+	for _, p := range u.Members {
+		switch newer := u.next[p.UID]; {
+		case u.gone[p.UID]:
+			delete(q.units, p.UID)
+		case newer != nil:
+			stay = append(stay, newer)
+		default:
+			stay = append(stay, p)
+		}
+	}
+	u.Members = append(stay, u.joining...)
+	u.joining, u.next, u.gone = nil, nil, nil
+	return true
+}
+
+// gangGate asks what keeps a unit of a gang out of the active queue, and notes when to ask again.
+func (q *Queue) gangGate(u *Unit) (gate, reason string) {
+	gate, reason, again, ok := q.cfg.Gangs.Ready(u)
+	u.ask = 0
+	if ok || mutant == quorumIgnored {
+		return "", ""
+	}
+	if again != 0 {
+		u.ask = again
+		at, _ := slices.BinarySearchFunc(q.asks, again+1, func(a gangAsk, t record.Time) int { return cmp.Compare(a.at, t) })
+		q.asks = slices.Insert(q.asks, at, gangAsk{again, u})
+	}
+	return gate, reason
+}
+
+// askGangs asks the gates again whose time has come.
+func (q *Queue) askGangs() {
+	for len(q.asks) > 0 && q.asks[0].at <= q.now {
+		due := q.asks[0]
+		q.asks = q.asks[1:]
+		if u := due.unit; u.ask == due.at && u.at == waiting && u.Gate != "" {
+			q.requeueAs(u, afterBackoff, note{event: gangChanged, cause: "the time that its gate named has come"})
+		}
+	}
+}
+
+// gangAsk is when the gate of a unit is to be asked again. It counts only while the unit still has that time.
+type gangAsk struct {
+	at   record.Time
+	unit *Unit
+}
+
+// judgeUnit decides what a change means for a unit: whatever helps one of its members may help it.
+func (q *Queue) judgeUnit(g *group, u *Unit, ch plugin.Change) verdict {
+	if len(u.kinds) == 0 {
+		return q.judge(g, u.Pod(), ch)
+	}
+	best := verdict{how: stay}
+	for _, p := range u.kinds {
+		if v := q.judge(g, p, ch); v.how > best.how && mutant != firstMemberJudges || v.how > best.how && p == u.kinds[0] {
+			best = v
+		}
+	}
+	return best
+}
