@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -212,10 +213,8 @@ func (g *gauge) fill(t *Trial, p *workload.Plan) error {
 	if t.BindSeconds > 0 {
 		t.PodsPerSecond = float64(done) / float64(t.BindSeconds)
 	}
-	if len(samples) > 0 {
-		t.Items = append(t.Items, DataItem{Data: buckets(samples), Unit: "pods/s", Labels: map[string]string{"Metric": workload.Throughput}})
-	}
-	t.Items = append(t.Items, g.seen.items(g.metrics)...)
+	t.Spectrum = spectrumOf(took)
+	t.Items = g.items(p.Name, samples, t.PodsPerSecond)
 	t.Attempts = g.seen.attempts()
 	if len(gangs) > 0 {
 		l := gangLatency(gangs)
@@ -235,6 +234,34 @@ func (g *gauge) fill(t *Trial, p *workload.Plan) error {
 	var err error
 	t.SteadyRSS, t.PeakRSS, err = memoryOf(g.pid())
 	return err
+}
+
+// items are what scheduler_perf reports (util.go, executor.go), but for the heap of its own process, which has no like here:
+// its process is API server, scheduler and test in one. The name is that of the workload and of what was collected. A run in
+// which less than two seconds bound anything has no samples of throughput; its one figure is that of the whole run, where
+// scheduler_perf gives none.
+func (g *gauge) items(workloadName string, samples []float64, perSecond float64) []DataItem {
+	if len(samples) == 0 && perSecond > 0 && g.s != nil {
+		samples = []float64{perSecond}
+	}
+	duration := 0.0
+	var collected []string
+	for i := range g.spans {
+		duration += g.spans[i].to.Sub(g.spans[i].from).Seconds()
+		collected = append(collected, g.spans[i].Name)
+	}
+	var out []DataItem
+	if len(samples) > 0 {
+		out = append(out, DataItem{Data: buckets(samples), Unit: "pods/s", Labels: map[string]string{"Metric": workload.Throughput}})
+	}
+	out = append(out, g.seen.items(g.metrics)...)
+	if len(g.spans) > 0 {
+		out = append(out, DataItem{Data: map[string]float64{"Duration": duration}, Unit: "s", Labels: map[string]string{"Metric": "SchedulingDuration"}})
+	}
+	for i := range out {
+		out[i].Labels["Name"] = workloadName + "/" + strings.Join(collected, "+")
+	}
+	return out
 }
 
 // gang is a pod group that is measured.

@@ -280,7 +280,10 @@ func (c *Comparison) perfdash() perfItems {
 		r := &c.Rows[i]
 		for _, item := range r.Items {
 			item.Data, item.Labels = maps.Clone(item.Data), maps.Clone(item.Labels)
-			item.Labels["Name"], item.Labels["Scheduler"] = r.Workload, r.Scheduler
+			if item.Labels["Name"] == "" {
+				item.Labels["Name"] = r.Workload
+			}
+			item.Labels["Scheduler"] = r.Scheduler
 			if t := r.Threshold; t != nil && t.Metric == item.Labels["Metric"] {
 				item.Data[t.Bucket+"Threshold"] = t.Want
 			}

@@ -76,6 +76,30 @@ func latencyOf(seconds []float64) Latency {
 	return Latency{Count: len(sorted), P50: at(0.5), P90: at(0.9), P95: at(0.95), P99: at(0.99), P999: at(0.999), Max: at(1)}
 }
 
+// Quantile says that a share of the pods took no longer than that.
+type Quantile struct {
+	Share   float64 `json:"share"`
+	Seconds Seconds `json:"seconds"`
+}
+
+// spectrumShares get closer to 1 as a logarithm does, so that the slow end has as many as the middle.
+var spectrumShares = []float64{0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9998, 0.9999}
+
+// spectrumOf has as many shares as there are pods to tell them apart.
+func spectrumOf(seconds []float64) []Quantile {
+	sorted := slices.Sorted(slices.Values(seconds))
+	var out []Quantile
+	for _, share := range spectrumShares {
+		if (1-share)*float64(len(sorted)) >= 1-1e-9 {
+			out = append(out, Quantile{share, Seconds(quantile(sorted, share))})
+		}
+	}
+	if len(sorted) > 0 {
+		out = append(out, Quantile{1, Seconds(quantile(sorted, 1))})
+	}
+	return out
+}
+
 // Moment is one second of a trial.
 type Moment struct {
 	// At is the seconds from the start of measuring to the end of this one.
@@ -113,6 +137,8 @@ type Trial struct {
 	Latency       Latency  `json:"latency"`
 	Gangs         *Latency `json:"gangs,omitempty"` // from the first create of a gang until all of it is bound
 	Timeline      []Moment `json:"timeline"`
+	// Spectrum is the whole distribution of the latencies, in the order of the shares; empty when nothing was measured.
+	Spectrum []Quantile `json:"spectrum,omitempty"`
 
 	// Attempts are the scheduler's own count of what it tried; 0 when it does not tell.
 	Attempts int64 `json:"attempts"`
