@@ -61,6 +61,8 @@ type Placer struct {
 
 	eachRow bool // only tests set it: look at each row in every decision
 
+	within []cluster.NodeIdx // the rows that the search in hand is kept to; nil means all
+
 	groupings  map[groupKey]*grouping // see grouping
 	groupUses  uint64
 	groupBytes int // of all groupings; bounded as classes are, apart from them
@@ -241,6 +243,9 @@ func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *se
 	sr.verdicts = sr.kept.verdicts
 	if sr.only != nil && !few {
 		sr.exclude(s)
+	}
+	if pl.within != nil {
+		sr.stayWithin(pl.within)
 	}
 	// Promised pods come first: a filter that would fail on a node is not asked where they leave no room.
 	pl.nominated(s, sr, noms)

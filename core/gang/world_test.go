@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gang_test
+
+import (
+	"fmt"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/gang"
+	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+)
+
+type noMeter struct{}
+
+func (noMeter) Plugin(plugin.Point, string) {}
+
+// world is a cluster with the default profile.
+type world struct {
+	store  *cluster.Store
+	intake *cluster.Intake
+	placer *place.Placer
+	noms   promised
+	// reservers are asked for each member that gets a place.
+	reservers []plugin.Reserver
+}
+
+// promised are nominated pods in the order of their nodes.
+type promised []*cluster.Pod
+
+func (p promised) NominatedNodes() (names []string) {
+	for _, pod := range p {
+		names = append(names, pod.Nominated)
+	}
+	return names
+}
+
+func (p promised) NominatedOn(node string) (pods []*cluster.Pod) {
+	for _, pod := range p {
+		if pod.Nominated == node {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+func profile(t interface{ Fatal(...any) }) place.Profile {
+	var prof place.Profile
+	for _, enabled := range plugin.DefaultProfile() {
+		reg, _ := plugin.Lookup(enabled.Name)
+		pl, err := reg.New(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, ok := pl.(plugin.Filter); ok {
+			prof.Filters = append(prof.Filters, f)
+		}
+		if sc, ok := pl.(plugin.Scorer); ok {
+			prof.Scorers = append(prof.Scorers, place.Scorer{Scorer: sc, Weight: enabled.Weight})
+		}
+	}
+	return prof
+}
+
+func newWorld(t interface{ Fatal(...any) }) *world {
+	return &world{store: cluster.NewStore(), intake: cluster.NewIntake(), placer: place.New(profile(t), noMeter{}, place.DefaultClassBytes)}
+}
+
+// list reads amounts such as "cpu=4,memory=8Gi".
+func list(amounts map[string]string) v1.ResourceList {
+	out := v1.ResourceList{}
+	for name, amount := range amounts {
+		out[v1.ResourceName(name)] = apiresource.MustParse(amount)
+	}
+	return out
+}
+
+// node adds a node with four cores, 32 GiB and room for 110 pods, unless amounts say otherwise.
+func (w *world) node(name string, labels map[string]string, amounts map[string]string) {
+	all := map[string]string{"cpu": "4", "memory": "32Gi", "pods": "110"}
+	for k, v := range amounts {
+		all[k] = v
+	}
+	w.store.SetNode(w.intake.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Status: v1.NodeStatus{Allocatable: list(all)}}))
+}
+
+// pod is a pod that asks for amounts.
+func pod(name string, amounts map[string]string) *v1.Pod {
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}, Spec: v1.PodSpec{
+		Containers: []v1.Container{{Name: "c", Image: "i", Resources: v1.ResourceRequirements{Requests: list(amounts)}}}}}
+}
+
+// members are n alike pods.
+func (w *world) members(n int, like *v1.Pod) []*cluster.Pod {
+	var out []*cluster.Pod
+	for i := range n {
+		p := like.DeepCopy()
+		p.Name = fmt.Sprintf("%s-%d", like.Name, i)
+		p.UID = types.UID(p.Name)
+		out = append(out, w.intake.Pod(p))
+	}
+	return out
+}
+
+// try looks for places in a trial of its own, and hands the answer to then before the trial is discarded.
+func (w *world) try(need gang.Need, then func(gang.Answer)) {
+	w.store.Begin()
+	defer w.store.Abort()
+	then(w.place(need))
+}
+
+// place looks for places inside a transaction.
+func (w *world) place(need gang.Need) gang.Answer {
+	trial := w.store.Trial()
+	g := &gang.Ground{Trial: trial, Placer: w.placer, Nominations: w.noms, Draw: place.Draw(1, 1), Reservers: w.reservers, Meter: noMeter{}}
+	a := gang.Place(need, g)
+	trial.Commit()
+	return a
+}
+
+// TestAllOrNothing: eight members of two cores each have room on four nodes of four cores; nine have not, and of those
+// nothing is left.
+func TestAllOrNothing(t *testing.T) {
+	w := newWorld(t)
+	for i := range 4 {
+		w.node(fmt.Sprintf("n%d", i), nil, nil)
+	}
+	members := w.members(9, pod("m", map[string]string{"cpu": "2"}))
+	w.try(gang.Need{Members: members[:8], Quorum: 8}, func(a gang.Answer) {
+		if a.Verdict != gang.Placed || w.store.Snapshot().PodCount() != 8 {
+			t.Errorf("%v with %d pods placed", a.Verdict, w.store.Snapshot().PodCount())
+		}
+	})
+	w.try(gang.Need{Members: members, Quorum: 9}, func(a gang.Answer) {
+		if a.Verdict == gang.Placed || w.store.Snapshot().PodCount() != 0 || a.Most != 8 || a.Blocked != 8 {
+			t.Errorf("%v with %d pods left; %d were placed, then %d was blocked", a.Verdict, w.store.Snapshot().PodCount(), a.Most, a.Blocked)
+		}
+		if want := "0/4 nodes are available: 4 Insufficient cpu."; a.Why.Message != want {
+			t.Errorf("told %q, want %q", a.Why.Message, want)
+		}
+	})
+	w.try(gang.Need{Members: members, Quorum: 8}, func(a gang.Answer) {
+		if a.Verdict != gang.Placed || a.Most != 8 || a.Nodes[8] != cluster.NoNode {
+			t.Errorf("with one to spare: %v, %d placed", a.Verdict, a.Most)
+		}
+	})
+}
