@@ -36,8 +36,10 @@ func (s *Store) SetPod(p *Pod) Seen {
 			return seen
 		}
 		s.remove(e)
+		s.insert(p, s.rowFor(p.NodeName), false, e.gang)
+		return seen
 	}
-	s.insert(p, s.rowFor(p.NodeName), false)
+	s.insert(p, s.rowFor(p.NodeName), false, nil)
 	return seen
 }
 
@@ -53,12 +55,14 @@ func (s *Store) settle(e *entry, p *Pod) {
 	was, wasAssumed := e.pod, e.assumed
 	s.rev++
 	e.pod = p
+	s.renewed(e, was)
 	if wasAssumed {
 		e.assumed = false
 		s.countAssumed(e.row, p.Spec, -1)
 	}
 	s.did(func() {
 		e.pod = was
+		s.renewed(e, p)
 		if wasAssumed {
 			e.assumed = true
 			s.countAssumed(e.row, was.Spec, 1)
@@ -103,11 +107,12 @@ func (s *Store) assume(p *Pod, n NodeIdx) {
 	if e := s.pods[p.UID]; e != nil {
 		panic(Broken(fmt.Sprintf("assuming pod %s (%s) on %q, the ledger has it on %q", p.Key(), p.UID, s.rows[n].name, s.rows[e.row].name)))
 	}
-	s.insert(p, n, true)
+	s.insert(p, n, true, nil)
 }
 
-func (s *Store) insert(p *Pod, n NodeIdx, assumed bool) {
-	e := &entry{pod: p, assumed: assumed}
+// insert enters a pod. gang is the one in which it counted before; nil leaves that to the pod.
+func (s *Store) insert(p *Pod, n NodeIdx, assumed bool, gang *GangMark) {
+	e := &entry{pod: p, assumed: assumed, gang: gang}
 	s.attach(e, n, len(s.rows[n].pods))
 	s.did(func() { s.detach(e) })
 }
@@ -131,6 +136,7 @@ func (s *Store) attach(e *entry, n NodeIdx, pos int) {
 	}
 	r.ports = append(r.ports, e.pod.Spec.Ports...)
 	s.pods[e.pod.UID] = e
+	s.gangEnter(e)
 	s.volumesEnter(e, n)
 	s.count(e, n, 1)
 }
@@ -151,6 +157,7 @@ func (s *Store) detach(e *entry) {
 		r.ports = slices.Delete(r.ports, i, i+1)
 	}
 	delete(s.pods, e.pod.UID)
+	s.gangLeave(e)
 	s.volumesLeave(e, e.row)
 	s.count(e, e.row, -1)
 }

@@ -20,6 +20,7 @@ type Store struct {
 	free  []NodeIdx // rows to use again, last freed first
 	live  int       // rows with a node object
 	pods  map[UID]*entry
+	gangs map[GangKey][]*entry // gang -> its pods that hold room; never an empty list
 	// objects holds what is known besides pods and nodes.
 	objects map[Kind]*table // kind -> its objects
 	volumes volumeUse
@@ -44,8 +45,9 @@ type Store struct {
 	now     record.Time // as of the engine's last tick
 	rev     uint64      // counts changes of rows
 	journal journal
+	renewal journal // see Snapshot.Renewals
 	nodeLog journal // the part of journal that is about node objects
-	nodeSet uint64 // counts changes of which nodes exist and which images they hold
+	nodeSet uint64  // counts changes of which nodes exist and which images they hold
 
 	undo  []func() // how to take back what the open transaction did, oldest first
 	inTxn bool
@@ -68,6 +70,7 @@ type entry struct {
 	row     NodeIdx
 	pos     int // in rows[row].pods
 	assumed bool
+	gang    *GangMark // in which it counts; nil for none
 }
 
 // imageState follows upstream's cache: an image has the size under which it was first seen, for as long as some node
@@ -84,6 +87,7 @@ func NewStore() *Store {
 		names:     resource.NewNames(),
 		index:     map[string]NodeIdx{},
 		pods:      map[UID]*entry{},
+		gangs:     map[GangKey][]*entry{},
 		objects:   map[Kind]*table{},
 		taintIDs:  map[string]int32{},
 		images:    map[string]*imageState{},

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A pod that holds room counts as a member of the gang that it was in when it got it, whatever its annotations say later
+// (answer A19 of the gang rules: an edit counts only while no member has a place).
+
+func (s *Store) gangEnter(e *entry) {
+	if e.gang == nil {
+		e.gang = e.pod.Gang
+	}
+	if e.gang == nil || e.gang.Bad != "" {
+		return
+	}
+	s.gangs[e.gang.Key] = append(s.gangs[e.gang.Key], e)
+}
+
+func (s *Store) gangLeave(e *entry) {
+	if e.gang == nil || e.gang.Bad != "" {
+		return
+	}
+	held := s.gangs[e.gang.Key]
+	i := slices.Index(held, e)
+	held = slices.Delete(held, i, i+1)
+	if len(held) == 0 {
+		delete(s.gangs, e.gang.Key)
+		return
+	}
+	s.gangs[e.gang.Key] = held
+}
+
+// GangMember is a pod of a gang that holds room.
+type GangMember struct {
+	Pod     *Pod
+	Row     NodeIdx
+	Assumed bool // decided, and not seen bound yet
+}
+
+// GangHolds is the number of pods of a gang that hold room, terminating ones included.
+func (v Snapshot) GangHolds(key GangKey) int { return len(v.s.gangs[key]) }
+
+// GangMembers are the pods of a gang that hold room, by name.
+func (v Snapshot) GangMembers(key GangKey) []GangMember {
+	held := v.s.gangs[key]
+	if len(held) == 0 {
+		return nil
+	}
+	members := make([]GangMember, 0, len(held))
+	for _, e := range held {
+		members = append(members, GangMember{e.pod, e.row, e.assumed})
+	}
+	slices.SortFunc(members, func(a, b GangMember) int {
+		return cmp.Or(cmp.Compare(a.Pod.Name, b.Pod.Name), cmp.Compare(a.Pod.UID, b.Pod.UID))
+	})
+	return members
+}
+
+// HeldGang is the gang in which a pod that holds room counts; false when it holds none, or is in no gang.
+func (v Snapshot) HeldGang(uid UID) (GangKey, bool) {
+	e := v.s.pods[uid]
+	if e == nil || e.gang == nil || e.gang.Bad != "" {
+		return GangKey{}, false
+	}
+	return e.gang.Key, true
+}

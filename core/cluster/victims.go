@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import v1 "k8s.io/api/core/v1"
+
+// preempted tells whether a pod's status says that a scheduler evicted it (upstream: plugins/defaultpreemption,
+// podTerminatingByPreemption).
+func preempted(p *v1.Pod) bool {
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == v1.DisruptionTarget {
+			return c.Status == v1.ConditionTrue && c.Reason == v1.PodReasonPreemptionByScheduler
+		}
+	}
+	return false
+}
+
+// renewed notes that a row has another version of a pod which holds what the one before held, but started at another time.
+func (s *Store) renewed(e *entry, was *Pod) {
+	if was.Start != e.pod.Start {
+		s.renewal.add(e.row)
+	}
+}
+
+// Renewals are the rows, repeats included, on which since sequence number seq a pod's start time was learnt without any
+// other change: Changes does not name them for it, since no verdict depends on it. ok is as for Changes.
+func (v Snapshot) Renewals(seq uint64) (rows []NodeIdx, next uint64, ok bool) {
+	rows, ok = v.s.renewal.since(seq)
+	return rows, v.s.renewal.next(), ok
+}
+
+// ViewInto is View in the memory of an earlier one, for who looks at one node after the other.
+func (v Snapshot) ViewInto(n NodeIdx, view *NodeView) {
+	r := &v.s.rows[n]
+	view.Row, view.Node, view.names = n, r.node, v.s.names
+	view.NonZero = [2]int64{v.s.nonZero[0].v[n], v.s.nonZero[1].v[n]}
+	view.Ports = append(view.Ports[:0], r.ports...)
+	view.Pods = view.Pods[:0]
+	for _, e := range r.pods {
+		view.Pods = append(view.Pods, e.pod)
+	}
+	view.requested = view.requested[:0]
+	for id := range v.s.requested {
+		view.requested = append(view.requested, v.s.requested[id].v[n])
+	}
+}
