@@ -57,6 +57,7 @@ func (in *Intake) Pod(p *v1.Pod) *Pod {
 			rec.Condition = Condition{c.Reason, c.Message, c.ObservedGeneration}
 		}
 	}
+	rec.Preempted = rec.Terminating && preempted(p)
 	return rec
 }
 

@@ -33,7 +33,10 @@ type Pod struct {
 	Nominated string
 	// Terminating pods keep their room until they are gone.
 	Terminating bool
-	Created     record.Time
+	// Preempted tells that a terminating pod goes because a scheduler evicted it for another (condition DisruptionTarget,
+	// reason PreemptionByScheduler).
+	Preempted bool `json:",omitempty"`
+	Created   record.Time
 	// Start is status.startTime, 0 when unset.
 	Start record.Time
 	// Owned tells whether a controller would make the pod again.
