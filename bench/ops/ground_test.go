@@ -168,7 +168,7 @@ func (g *ground) decide(ctx context.Context, p *corev1.Pod, binds labels.Selecto
 		}, metav1.CreateOptions{})
 	case !refused:
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
-			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "not for me",
 		})
 		_, _ = pods.UpdateStatus(ctx, p, metav1.UpdateOptions{})
 	}

@@ -62,7 +62,11 @@ func (r *run) createNodes(ctx context.Context, op *workload.CreateNodes) error {
 			node.Labels[op.UniqueLabel.Key] = node.Name
 		}
 		if len(offers) > 0 && node.Status.Allocatable == nil {
-			node.Status.Allocatable = corev1.ResourceList{}
+			// As the API server does it for a node that names no allocatable resources; this one names some now.
+			node.Status.Allocatable = node.Status.Capacity.DeepCopy()
+			if node.Status.Allocatable == nil {
+				node.Status.Allocatable = corev1.ResourceList{}
+			}
 		}
 		maps.Copy(node.Status.Allocatable, offers)
 		created, err := r.Client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})

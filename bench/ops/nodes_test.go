@@ -117,7 +117,7 @@ func uniqueNodes(t *testing.T, g *ground) {
 }
 
 // Catches: the allocatable resources sent with an update of the node, which the API server drops (as in scheduler_perf);
-// what the template offers besides thrown away; a CSINode without limit, without node ID or without the migrated plugins.
+// what the template offers besides thrown away, its capacity where it says nothing else; a CSINode without limit, without node ID or without the migrated plugins.
 func offeringNodes(t *testing.T, g *ground) {
 	g.run(t, g.env(), &workload.CreateNodes{
 		Count: 2, Template: manifest("metadata: {generateName: offering-}\nstatus: {capacity: {cpu: 4}, allocatable: {cpu: 4, memory: 1Gi}}"),
@@ -127,6 +127,15 @@ func offeringNodes(t *testing.T, g *ground) {
 			Migrated:       map[string]map[string]bool{"b.example.com": {"kubernetes.io/aws-ebs": true, "kubernetes.io/azure-disk": false}},
 		},
 	})
+	g.run(t, g.env(), &workload.CreateNodes{
+		Count: 1, Template: manifest("metadata: {generateName: capable-}\nstatus: {capacity: {cpu: 4, pods: 110}}"),
+		Allocatable: &workload.NodeAllocatable{Allocatable: map[string]string{"example.com/gpu": "8"}},
+	})
+	for _, n := range g.nodes(t, "capable-") {
+		if offers := n.Status.Allocatable; offers.Cpu().String() != "4" || offers.Pods().Value() != 110 || len(offers) != 3 {
+			t.Errorf("node %s has a capacity and gets more, and offers %v", n.Name, offers)
+		}
+	}
 	nodes := g.nodes(t, "offering-")
 	if len(nodes) != 2 {
 		t.Fatalf("%d nodes, want 2", len(nodes))

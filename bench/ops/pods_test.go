@@ -96,15 +96,20 @@ func templatePods(t *testing.T, g *ground) {
 }
 
 // Catches: a run that hangs where a scheduler does not bind; pods that are left out because they have no latency, which
-// makes a scheduler that drops pods look fast.
+// makes a scheduler that drops pods look fast. A run that is kept alive by the pods of a churn, which nobody waits for; an
+// error that does not say what the scheduler says of the pods.
 func stuckPods(t *testing.T, g *ground) {
 	g.scheduler(t, "stuck", "kind=no")
 	env := g.env()
 	env.Patience = 300 * time.Millisecond
-	_, err := Run(t.Context(), env, plan(&workload.CreatePods{Count: 7, Namespace: "stuck"}))
+	g.scheduler(t, "alive", "")
+	alive := &workload.Churn{Namespace: "alive", Interval: 50 * time.Millisecond,
+		Templates: []workload.Template{*manifest("{apiVersion: v1, kind: Pod, metadata: {generateName: alive-}, spec: {containers: [{name: pause, image: pause}]}}")}}
+	_, err := Run(t.Context(), env, plan(&workload.CreatePods{Count: 7, Namespace: "stuck", SkipWait: true}, alive,
+		&workload.Barrier{Namespaces: []string{"stuck"}, Stage: workload.Scheduled}))
 	var unfinished *Unfinished
 	if !errors.As(err, &unfinished) || unfinished.Left != 7 || unfinished.Of != 7 || len(unfinished.Names) != named ||
-		!strings.HasPrefix(unfinished.Names[0], "stuck/pod-0-") {
+		!strings.HasPrefix(unfinished.Names[0], "stuck/pod-0-") || unfinished.Why != "not for me" {
 		t.Fatalf("the error is %v", err)
 	}
 	for _, p := range env.Watch.Pods([]string{"stuck"}, nil) {

@@ -111,12 +111,17 @@ type Unfinished struct {
 	Stage    workload.Stage
 	Left, Of int
 	Names    []string // some of them, namespace/name
+	Why      string   // what was said of the first of them that something was said of
 	Patience time.Duration
 }
 
 // Error tells how many are missing, and names some.
 func (u *Unfinished) Error() string {
-	return fmt.Sprintf("%d of %d %s are not %s and none of them came further in %s: %v", u.Left, u.Of, u.What, u.Stage, u.Patience, u.Names)
+	text := fmt.Sprintf("%d of %d %s are not %s and none of them came further in %s: %v", u.Left, u.Of, u.What, u.Stage, u.Patience, u.Names)
+	if u.Why != "" {
+		text += ": " + u.Why
+	}
+	return text
 }
 
 // errEnded is why work in the background ends when its plan does.

@@ -28,7 +28,8 @@ func (r *run) await(ctx context.Context, wait *waiter) error {
 		}
 		r.tell(wait.of-left, wait.of)
 		if left > 0 && r.Clock.Now().Sub(moved) > r.Patience {
-			return &Unfinished{Stage: wait.stage, Left: left, Of: wait.of, What: wait.what(), Names: r.Watch.missingNames(wait, named), Patience: r.Patience}
+			names, why := r.Watch.missingNames(wait, named)
+			return &Unfinished{Stage: wait.stage, Left: left, Of: wait.of, What: wait.what(), Names: names, Why: why, Patience: r.Patience}
 		}
 		select {
 		case <-wait.done:

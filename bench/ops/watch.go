@@ -35,6 +35,8 @@ type Pod struct {
 	// when it first showed a node. Gone is when it was seen deleted, or being deleted and without a node.
 	Asked, Attempted, Bound, Gone time.Time
 	Node                          string
+	// Refused is what was last said of why it has no node; empty when nothing was.
+	Refused string
 }
 
 // Latency is the seconds from asked to bound: infinite for a pod that was not bound.
@@ -174,17 +176,24 @@ func (w *Watch) missing(wait *waiter) (left int, moved time.Time) {
 	return wait.left, wait.moved
 }
 
-// missingNames names up to n pods or groups that a waiter waits for.
-func (w *Watch) missingNames(wait *waiter, n int) []string {
+// missingNames names up to n pods or groups that a waiter waits for, and tells why the first pod of them has no node, as far
+// as that was said.
+func (w *Watch) missingNames(wait *waiter, n int) (names []string, why string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	out := slices.Sorted(maps.Keys(wait.groups))
+	names = slices.Sorted(maps.Keys(wait.groups))
 	for _, e := range w.pods {
+		_, grouped := wait.groups[e.Group]
 		if slices.Contains(e.waiting, wait) {
-			out = append(out, e.key())
+			names = append(names, e.key())
+		} else if !grouped || !e.Bound.IsZero() {
+			continue
+		}
+		if why == "" {
+			why = e.Refused
 		}
 	}
-	return out[:min(n, len(out))]
+	return names[:min(n, len(names))], why
 }
 
 // see notes what the API server shows of a pod.
@@ -196,6 +205,7 @@ func (w *Watch) see(p *corev1.Pod) {
 	e.Labels = p.Labels
 	e.Group = groupOf(p)
 	bound := p.Spec.NodeName != ""
+	e.Refused = refusal(p)
 	if e.Attempted.IsZero() && (bound || conditioned(p)) {
 		e.Attempted = now
 		e.move(now)
@@ -262,6 +272,16 @@ func (w *Watch) awaitGroups(need map[string]int) *waiter {
 // conditioned tells whether somebody has said of a pod that it cannot be scheduled, or must not yet.
 func conditioned(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
+}
+
+// refusal is what a pod's condition says of why it has no node.
+func refusal(p *corev1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 // find gives the entry of a pod: by its UID, or by its name if that was asked for and not seen yet.
