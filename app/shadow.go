@@ -123,6 +123,7 @@ func (handless) Bind(b engine.Bind)              { panic(fmt.Sprintf("a shadow w
 func (handless) Recall(r engine.Recall)          { panic(fmt.Sprintf("a shadow was to recall: %+v", r)) }
 func (handless) Prepare(p engine.Prepare)        { panic(fmt.Sprintf("a shadow was to write: %+v", p)) }
 func (handless) Release(r engine.Release)        { panic(fmt.Sprintf("a shadow was to write: %+v", r)) }
+func (handless) Evict(e engine.Evict)            { panic(fmt.Sprintf("a shadow was to evict: %+v", e)) }
 func (handless) SetCondition(c engine.Condition) { panic(fmt.Sprintf("a shadow was to write: %+v", c)) }
 func (handless) Nominate(n engine.Nominate)      { panic(fmt.Sprintf("a shadow was to write: %+v", n)) }
 func (handless) WriteEvent(e engine.WriteEvent)  { panic(fmt.Sprintf("a shadow was to write: %+v", e)) }

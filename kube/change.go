@@ -15,8 +15,20 @@ import (
 // changeTries is how often a change is sent when it met a conflict or its outcome was unknown.
 const changeTries = 5
 
-// errStopped ends a change because the Writer was stopped: whether it was carried out is not known.
+// errStopped ends a change because its sender was stopped: whether it was carried out is not known.
 var errStopped = errors.New("stopped")
+
+// sender is who sends changes: a crew.
+type sender interface {
+	// awaitLease waits until nobody else can lead; it is false when the sender was stopped.
+	awaitLease() bool
+	// writing returns the context of one write.
+	writing(limit time.Duration) (context.Context, context.CancelFunc)
+	// calls is the context that ends all calls.
+	calls() context.Context
+	// firstWait is the wait before the second try.
+	firstWait() time.Duration
+}
 
 // change is a change of one object of the API server, which may be sent again: whoever sends it a second time has read
 // the object first, and does not send what is done already.
@@ -32,8 +44,8 @@ type change[T any] struct {
 }
 
 // carry sends a change until its outcome is known. It returns nil when the API server has the object as wanted.
-func carry[T any](w *Writer, c change[T]) error {
-	wait := w.patience
+func carry[T any](w sender, c change[T]) error {
+	wait := w.firstWait()
 	var last error // of the last try to send
 	for try := 1; ; try++ {
 		if !w.awaitLease() {
@@ -43,14 +55,14 @@ func carry[T any](w *Writer, c change[T]) error {
 		switch {
 		case err == nil:
 			return nil
-		case w.ctx.Err() != nil:
+		case w.calls().Err() != nil:
 			return errStopped
 		case errors.As(err, new(final)) || refusal(err) != notRefused:
 			return fmt.Errorf("%s: %w", c.what, err)
 		}
-		klog.FromContext(w.ctx).V(2).Info("Write is tried again", "write", c.what, "try", try, "err", err)
+		klog.FromContext(w.calls()).V(2).Info("Write is tried again", "write", c.what, "try", try, "err", err)
 		last = err
-		if !sleep(w.ctx, wait) {
+		if !sleep(w.calls(), wait) {
 			return errStopped
 		}
 		wait = min(2*wait, time.Second)
@@ -65,7 +77,7 @@ func (f final) Unwrap() error { return f.error }
 
 // attempt is one try. From the second on the object is read first, for as long as that takes; after the last try it is
 // only read.
-func attempt[T any](w *Writer, c change[T], try int, last error) error {
+func attempt[T any](w sender, c change[T], try int, last error) error {
 	if try == 1 && c.blind != nil {
 		return inLease(w, c.blind)
 	}
@@ -85,27 +97,27 @@ func attempt[T any](w *Writer, c change[T], try int, last error) error {
 }
 
 // inLease gives a write as long as a bind has.
-func inLease(w *Writer, do func(context.Context) error) error {
+func inLease(w sender, do func(context.Context) error) error {
 	ctx, cancel := w.writing(bindTimeout)
 	defer cancel()
 	return do(ctx)
 }
 
-func timed(w *Writer, limit time.Duration, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(w.ctx, limit)
+func timed(w sender, limit time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(w.calls(), limit)
 	defer cancel()
 	return do(ctx)
 }
 
 // surely reads until the API server answers. The error is then its answer: there is no such object, or we may not see it.
-func surely[T any](w *Writer, read func(context.Context) (T, error)) (got T, err error) {
-	for wait := w.patience; ; wait = min(2*wait, 5*time.Second) {
+func surely[T any](w sender, read func(context.Context) (T, error)) (got T, err error) {
+	for wait := w.firstWait(); ; wait = min(2*wait, 5*time.Second) {
 		err = timed(w, rereadTimeout, func(ctx context.Context) (err error) { got, err = read(ctx); return err })
-		if err == nil || apierrors.IsNotFound(err) || refusal(err) != notRefused || !sleep(w.ctx, wait) {
+		if err == nil || apierrors.IsNotFound(err) || refusal(err) != notRefused || !sleep(w.calls(), wait) {
 			return got, err
 		}
 		if wait == 5*time.Second {
-			klog.FromContext(w.ctx).Info("Object to be written cannot be read", "err", err)
+			klog.FromContext(w.calls()).Info("Object to be written cannot be read", "err", err)
 		}
 	}
 }

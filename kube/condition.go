@@ -55,6 +55,22 @@ type wish struct {
 	nominate         string // empty: none
 }
 
+// add keeps of an unwritten wish what this newer one does not contradict.
+func (w *wish) add(was wish) {
+	if w.Reason == "" && was.Reason != "" {
+		cleared := w.ClearNomination
+		w.Condition = was.Condition
+		w.ClearNomination, w.Condition.Nominate = cleared, ""
+	}
+	switch {
+	case w.nominate != "" || w.ClearNomination:
+	case was.Condition.Nominate != "": // made together with a condition: another condition leaves it
+		w.nominate, w.Condition.Nominate = was.nominate, was.Condition.Nominate
+	default:
+		w.ClearNomination = was.ClearNomination || was.nominate != ""
+	}
+}
+
 // patchState is one pod's wish on its way.
 type patchState struct {
 	want   *wish // nil: nothing is wished
@@ -80,12 +96,18 @@ func NewPatcher(ctx context.Context, client kubernetes.Interface, newest func(re
 	return p
 }
 
-// Set wishes for a condition. What was wished as a nomination is over then: the pod did not come to its node.
-func (p *Patcher) Set(c engine.Condition) { p.wish(wish{Condition: c}) }
+// Set wishes for a condition, and for the nomination that comes with it. What Nominate wished for is over then: the pod did
+// not come to its node.
+func (p *Patcher) Set(c engine.Condition) { p.wish(wish{Condition: c, nominate: c.Nominate}) }
 
 // Nominate wishes for a nomination.
 func (p *Patcher) Nominate(pod record.PodRef, node string) {
 	p.wish(wish{Condition: engine.Condition{Pod: pod}, nominate: node})
+}
+
+// Denominate wishes that there be no nomination, whatever the condition.
+func (p *Patcher) Denominate(pod record.PodRef) {
+	p.wish(wish{Condition: engine.Condition{Pod: pod, ClearNomination: true}})
 }
 
 func (p *Patcher) wish(c wish) {
@@ -101,13 +123,7 @@ func (p *Patcher) wish(c wish) {
 		p.states[c.Pod.UID] = s
 	}
 	if was := s.want; was != nil {
-		// What an unwritten wish asked for still holds, as far as the new one does not contradict it.
-		if c.nominate == "" {
-			c.ClearNomination = c.ClearNomination || was.ClearNomination || was.nominate != ""
-		} else if c.Reason == "" && was.Reason != "" {
-			c.Condition = was.Condition
-			c.ClearNomination = false
-		}
+		c.add(*was)
 	}
 	s.want = &c
 	if s.active {

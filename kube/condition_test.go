@@ -257,3 +257,45 @@ func TestANominationShowsAndGoesWithTheCondition(t *testing.T) {
 		}
 	})
 }
+
+// TestANominationComesAndGoesWithEvictions: the one for which others are evicted comes with the condition, in one patch;
+// another condition leaves it, also while it is not written yet; Denominate takes it and leaves the condition.
+func TestANominationComesAndGoesWithEvictions(t *testing.T) {
+	patchStory(t, pendingPod("p", "u1"), func(t *testing.T, s *patching) {
+		choose := func(node, message string) {
+			s.Set(engine.Condition{Pod: ref(s.pod), Reason: "Unschedulable", Message: message, Nominate: node})
+		}
+		nominated := func(when, want string) {
+			t.Helper()
+			if got := s.api.pod("ns/p").Status.NominatedNodeName; got != want {
+				t.Errorf("%s: nominated to %q, want %q", when, got, want)
+			}
+		}
+		choose("n1", "makes room")
+		s.expect(t, 1, "makes room")
+		nominated("with the condition", "n1")
+		s.set("still waits")
+		s.expect(t, 2, "still waits")
+		nominated("after another condition", "n1")
+
+		s.api.before = func(string, string) error { time.Sleep(time.Second); return nil } // what comes meanwhile becomes one wish
+		s.set("held back")
+		synctest.Wait()
+		choose("n2", "makes room elsewhere")
+		s.set("waits again")
+		s.expect(t, 4, "waits again")
+		nominated("after two at once", "n2")
+		s.set("held back")
+		synctest.Wait()
+		s.set("was overtaken")
+		s.Denominate(ref(s.pod))
+		s.expect(t, 6, "was overtaken")
+		nominated("after the nomination was taken", "")
+		s.set("held back")
+		synctest.Wait()
+		choose("n3", "too late")
+		s.Denominate(ref(s.pod))
+		s.expect(t, 8, "too late")
+		nominated("taken before it was written", "")
+	})
+}

@@ -195,6 +195,9 @@ func (c *crew[J]) awaitLease() bool {
 	return c.ctx.Err() == nil
 }
 
+func (c *crew[J]) calls() context.Context   { return c.ctx }
+func (c *crew[J]) firstWait() time.Duration { return c.patience }
+
 // forever is what is left of the lease where there is no election.
 func forever() time.Duration { return math.MaxInt64 }
 

@@ -12,6 +12,8 @@
 //   - Binder: the binds under way, and the duty to answer each exactly once. One that was not begun can be recalled.
 //   - Writer: the writes before binds, and what takes them back, one pod after another for itself; the duty to answer each
 //     Prepare exactly once.
+//   - Evictor: the evictions under way, one victim of an eviction after all others; the duty to answer each Evict exactly
+//     once.
 //   - Patcher: the PodScheduled conditions under way; the newest of a pod wins.
 //   - Election: the lease: whether nobody else can lead at this moment, and the pause that people keep on it.
 //   - EventWriter: the events under way; the oldest go when there are too many.

@@ -98,7 +98,19 @@ func cutNote(note string) string {
 // Write queues one event.
 func (w *EventWriter) Write(e engine.WriteEvent) {
 	now := time.Now()
-	ev := w.event(e, now)
+	w.write(e, w.event(e, e.Pod, now), now)
+}
+
+// WriteAbout queues one event about a pod to which something is done for the sake of another: the one who schedules that
+// other pod reports it.
+func (w *EventWriter) WriteAbout(e engine.WriteEvent, other record.PodRef) {
+	now := time.Now()
+	ev := w.event(e, other, now)
+	ev.Related = w.reference(other)
+	w.write(e, ev, now)
+}
+
+func (w *EventWriter) write(e engine.WriteEvent, ev *eventsv1.Event, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -173,10 +185,11 @@ func (w *EventWriter) push(ev *eventsv1.Event) {
 	}
 }
 
-func (w *EventWriter) event(e engine.WriteEvent, now time.Time) *eventsv1.Event {
-	controller, version := w.controller, ""
-	if pod := w.newest(e.Pod); pod != nil {
-		controller, version = pod.Spec.SchedulerName, pod.ResourceVersion
+// event makes the event, as the scheduler of the pod "of" reports it.
+func (w *EventWriter) event(e engine.WriteEvent, of record.PodRef, now time.Time) *eventsv1.Event {
+	controller := w.controller
+	if pod := w.newest(of); pod != nil {
+		controller = pod.Spec.SchedulerName
 	}
 	return &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Name: w.name(e.Pod.Name, now), Namespace: e.Pod.Namespace},
@@ -185,12 +198,18 @@ func (w *EventWriter) event(e engine.WriteEvent, now time.Time) *eventsv1.Event 
 		ReportingInstance:   controller + "-" + w.hostname,
 		Action:              e.Action,
 		Reason:              e.Reason,
-		Regarding: corev1.ObjectReference{
-			Kind: "Pod", APIVersion: "v1", Namespace: e.Pod.Namespace, Name: e.Pod.Name, UID: types.UID(e.Pod.UID), ResourceVersion: version,
-		},
-		Note: cutNote(e.Note),
-		Type: e.Type,
+		Regarding:           *w.reference(e.Pod),
+		Note:                cutNote(e.Note),
+		Type:                e.Type,
 	}
+}
+
+func (w *EventWriter) reference(pod record.PodRef) *corev1.ObjectReference {
+	ref := &corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: types.UID(pod.UID)}
+	if known := w.newest(pod); known != nil {
+		ref.ResourceVersion = known.ResourceVersion
+	}
+	return ref
 }
 
 // name makes a name that no event of this writer had: the pod's name and a time.

@@ -51,6 +51,24 @@ func events(t *testing.T, api *fake.Clientset) []eventsv1.Event {
 	return list.Items
 }
 
+// TestAnEventAboutAVictimIsReportedByThePreemptorsScheduler, and names the pod for which it was evicted.
+func TestAnEventAboutAVictimIsReportedByThePreemptorsScheduler(t *testing.T) {
+	eventStory(t, func(t *testing.T, w *EventWriter, api *fake.Clientset, _ func() float64) {
+		victim := engine.WriteEvent{Pod: ref(boundPod("v", "u2", "a")), Type: "Normal", Reason: "Preempted", Action: "Preempting", Note: "n"}
+		w.WriteAbout(victim, ref(pendingPod("p", "u1")))
+		got := events(t, api)[0]
+		if got.ReportingController != "mine" || got.ReportingInstance != "mine-host" {
+			t.Errorf("reported by %s, %s", got.ReportingController, got.ReportingInstance)
+		}
+		if r := got.Regarding; r.Name != "v" || r.UID != "u2" {
+			t.Errorf("regarding %+v", r)
+		}
+		if r := got.Related; r == nil || r.Name != "p" || r.UID != "u1" || r.ResourceVersion != "42" {
+			t.Errorf("related to %+v", r)
+		}
+	})
+}
+
 func rejected(note string) engine.WriteEvent {
 	return engine.WriteEvent{Pod: ref(pendingPod("p", "u1")), Type: "Warning", Reason: "FailedScheduling", Action: "Scheduling", Note: note}
 }

@@ -34,8 +34,9 @@ type apiServer struct {
 	mu      sync.Mutex
 	pods    map[string]*v1.Pod // namespace/name -> pod
 	version int
-	binds   int // that were applied
-	lists   int // of pods
+	binds   int      // that were applied
+	deleted []string // UIDs, in the order in which deletes were applied
+	lists   int      // of pods
 	patches []map[string]any
 	watches []*watch.RaceFreeFakeWatcher
 	// kinds are what the scheduler of a story watches besides pods and nodes.
@@ -100,6 +101,11 @@ func (c podClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*v1
 
 func (c podClient) Patch(_ context.Context, name string, _ types.PatchType, body []byte, _ metav1.PatchOptions, _ ...string) (*v1.Pod, error) {
 	return call(c, "patch", name, func() (*v1.Pod, error) { return c.a.patch(c.namespace, name, body) })
+}
+
+func (c podClient) Delete(_ context.Context, name string, o metav1.DeleteOptions) error {
+	_, err := call(c, "delete", name, func() (*v1.Pod, error) { return nil, c.a.delete(c.namespace, name, o) })
+	return err
 }
 
 // List and Watch give all pods there are; who lists and then watches misses nothing that put brings.
@@ -212,15 +218,15 @@ func (a *apiServer) bind(b *v1.Binding) error {
 	a.version++
 	p.ResourceVersion = strconv.Itoa(a.version)
 	p.Spec.NodeName = b.Target.Name
-	setScheduled(p, v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue})
+	setCondition(p, v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue})
 	a.binds++
 	a.tell(watch.Modified, p)
 	return nil
 }
 
-func setScheduled(p *v1.Pod, c v1.PodCondition) {
+func setCondition(p *v1.Pod, c v1.PodCondition) {
 	for i := range p.Status.Conditions {
-		if p.Status.Conditions[i].Type == v1.PodScheduled {
+		if p.Status.Conditions[i].Type == c.Type {
 			p.Status.Conditions[i] = c
 			return
 		}
@@ -230,6 +236,33 @@ func setScheduled(p *v1.Pod, c v1.PodCondition) {
 
 func conflict(name, why string) error {
 	return apierrors.NewConflict(podResource, name, fmt.Errorf("%s", why))
+}
+
+// delete deletes a pod at once, or, if it has a finalizer, marks it.
+func (a *apiServer) delete(namespace, name string, o metav1.DeleteOptions) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := namespace + "/" + name
+	p := a.pods[key]
+	switch {
+	case p == nil:
+		return apierrors.NewNotFound(podResource, name)
+	case o.Preconditions == nil || o.Preconditions.UID == nil || o.GracePeriodSeconds != nil:
+		return apierrors.NewBadRequest("a delete without precondition, or with a grace period of its own")
+	case *o.Preconditions.UID != p.UID:
+		return conflict(name, "the UID in the precondition is another")
+	}
+	a.version++
+	p.ResourceVersion = strconv.Itoa(a.version)
+	a.deleted = append(a.deleted, string(p.UID))
+	if len(p.Finalizers) > 0 {
+		p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		a.tell(watch.Modified, p)
+		return nil
+	}
+	delete(a.pods, key)
+	a.tell(watch.Deleted, p)
+	return nil
 }
 
 // patch takes the patches of this package: preconditions, one condition, a cleared nomination.
@@ -261,7 +294,7 @@ func (a *apiServer) patch(namespace, name string, raw []byte) (*v1.Pod, error) {
 	a.version++
 	p.ResourceVersion = strconv.Itoa(a.version)
 	if len(body.Status.Conditions) > 0 {
-		setScheduled(p, body.Status.Conditions[0])
+		setCondition(p, body.Status.Conditions[0])
 	}
 	if raw := body.Status.NominatedNodeName; raw != nil {
 		p.Status.NominatedNodeName, _ = strconv.Unquote(string(raw)) // null is empty
@@ -353,6 +386,13 @@ type keptEffects struct {
 	events     []engine.WriteEvent
 	prepares   []engine.Prepare
 	releases   []engine.Release
+	evicts     []engine.Evict
+}
+
+func (k *keptEffects) Evict(e engine.Evict) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.evicts = append(k.evicts, e)
 }
 
 func (k *keptEffects) Prepare(p engine.Prepare) {

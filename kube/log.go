@@ -17,6 +17,8 @@ func logStep(log klog.Logger, effects []engine.Effect) {
 			log.Error(nil, "Contained", "object", f.Object, "what", f.What, "details", f.Details)
 		case engine.Decided:
 			logDecision(log, &f.Decision)
+		case engine.Evict:
+			log.V(2).Info("Evicting", "decision", f.Decision, "for", podName(f.For), "node", f.Node, "victims", len(f.Victims))
 		case engine.Rechecked:
 			log.V(2).Info("Judged again after a bind by someone else", "found", podName(f.Found), "node", f.Node, "pods", f.Pods, "conflicts", f.Conflicts)
 		case engine.Moved:

@@ -35,6 +35,8 @@ type Carrier interface {
 	Prepare(engine.Prepare)
 	// Release starts the writes that take a Prepare back.
 	Release(engine.Release)
+	// Evict starts evictions, which are answered once through Loop.Answer.
+	Evict(engine.Evict)
 	// SetCondition starts a status patch.
 	SetCondition(engine.Condition)
 	// Nominate starts a status patch that shows where a pod is about to be bound.
@@ -54,7 +56,7 @@ const (
 	// DefaultCycles is how many cycles run between two batches. With 5,000 nodes a scan takes about 50 µs, so news waits
 	// for less than 2 ms.
 	DefaultCycles = 32
-	// DefaultDecidedAhead is how many binds and writes may be without an outcome before the loop stops deciding: far more than are
+	// DefaultDecidedAhead is how many binds, writes and evictions may be without an outcome before the loop stops deciding: far more than are
 	// in flight at once, so that the binder never starves, and few enough that a restart has little to decide again.
 	DefaultDecidedAhead = 2048
 )
@@ -81,8 +83,8 @@ type Loop struct {
 	cfg   LoopConfig
 	start time.Time // what Now counts from
 	wake  record.Time
-	// unanswered counts the binds and Prepares without an outcome.
-	unanswered int
+	// unanswered counts the binds and Prepares without an outcome, evicting the Evicts.
+	unanswered, evicting int
 
 	// lead tells whether the lease is certainly ours; set before Run.
 	lead func() bool
@@ -94,7 +96,7 @@ type Loop struct {
 	synced    chan struct{}
 
 	mu       sync.Mutex
-	outcomes []engine.Event // BindDone and WritesDone
+	outcomes []engine.Event // BindDone, WritesDone and EvictDone
 	asks     []*ask
 	ended    bool
 
@@ -148,7 +150,7 @@ func (l *Loop) Synced() <-chan struct{} { return l.synced }
 // Stalled is how long ago the last turn was. A sleeping loop turns once a second.
 func (l *Loop) Stalled() time.Duration { return time.Since(l.start) - time.Duration(l.beat.Load()) }
 
-// Answer gives the outcome of a bind or of writes to the engine: a BindDone or a WritesDone.
+// Answer gives the outcome of a bind, of writes or of evictions to the engine: a BindDone, WritesDone or EvictDone.
 func (l *Loop) Answer(done engine.Event) {
 	l.mu.Lock()
 	l.outcomes = append(l.outcomes, done)
@@ -255,7 +257,11 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 	l.step(log, engine.Tick{Now: now})
 
 	for _, done := range l.takeOutcomes() {
-		l.unanswered--
+		if _, evicted := done.(engine.EvictDone); evicted {
+			l.evicting--
+		} else {
+			l.unanswered--
+		}
 		l.step(log, done)
 	}
 	var taken int
@@ -274,7 +280,7 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 			l.mayDecide()
 			l.mayDecide = nil
 		}
-		for ; !l.held.Load() && cycles < l.cfg.Cycles && l.unanswered < l.cfg.DecidedAhead && l.cfg.Engine.Ready(); cycles++ {
+		for ; !l.held.Load() && cycles < l.cfg.Cycles && l.unanswered+l.evicting < l.cfg.DecidedAhead && l.cfg.Engine.Ready(); cycles++ {
 			l.step(log, engine.Cycle{})
 		}
 	}
@@ -324,6 +330,9 @@ func (l *Loop) step(log klog.Logger, ev engine.Event) {
 			l.cfg.Carrier.Prepare(f)
 		case engine.Release:
 			l.cfg.Carrier.Release(f)
+		case engine.Evict:
+			l.evicting++
+			l.cfg.Carrier.Evict(f)
 		case engine.Condition:
 			l.cfg.Carrier.SetCondition(f)
 		case engine.Nominate:

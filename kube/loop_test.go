@@ -186,6 +186,33 @@ func TestWritesCountUntilTheyAreAnswered(t *testing.T) {
 	})
 }
 
+// TestEvictionsCountUntilTheyAreAnswered: nobody decides on while too many are under way. They are no pods on the way to a
+// node.
+func TestEvictionsCountUntilTheyAreAnswered(t *testing.T) {
+	s := &script{}
+	s.onAny = func(ev engine.Event) []engine.Effect {
+		if _, is := ev.(engine.PodSet); is {
+			return []engine.Effect{engine.Evict{Decision: 7}}
+		}
+		return nil
+	}
+	loopStory(t, LoopConfig{Engine: s, DecidedAhead: 1}, func(t *testing.T, l *Loop, kept *keptEffects, pods podStore) {
+		pods.Add(pendingPod("p", "u"))
+		synctest.Wait()
+		l.Ask(t.Context(), func() { s.ready = 1 })
+		l.Decide(true)
+		synctest.Wait()
+		if len(kept.evicts) != 1 || kept.evicts[0].Decision != 7 || len(kept.binds) != 0 || l.unanswered != 0 {
+			t.Fatalf("%d evictions, %d binds, %d pods on their way", len(kept.evicts), len(kept.binds), l.unanswered)
+		}
+		l.Answer(engine.EvictDone{Decision: 7})
+		synctest.Wait()
+		if len(kept.binds) != 1 || l.unanswered != 1 || l.evicting != 0 {
+			t.Errorf("%d binds, %d pods on their way, %d evictions", len(kept.binds), l.unanswered, l.evicting)
+		}
+	})
+}
+
 // TestNothingIsDecidedWhileAnotherMayLead, although the election has not noticed yet.
 func TestNothingIsDecidedWhileAnotherMayLead(t *testing.T) {
 	s := &script{}

@@ -32,6 +32,10 @@ type Metrics struct {
 	unschedulable   *metrics.GaugeVec
 	inflightEvents  *metrics.GaugeVec
 	claimCreates    *metrics.CounterVec
+	victims         *metrics.Histogram
+	preemptions     *metrics.Counter
+	evictionTime    *metrics.HistogramVec
+	evictions       *metrics.CounterVec
 
 	step             *metrics.HistogramVec
 	setAside         *metrics.Counter

@@ -49,17 +49,18 @@ func (m *Metrics) upstream() {
 		metrics.BETA}, "plugin", "profile")
 	m.claimCreates = m.counters(what{subsystem, "resourceclaim_creates_total",
 		"Number of ResourceClaims creation requests within scheduler", metrics.ALPHA}, "status")
+	m.victims = m.histogram(what{subsystem, "preemption_victims", "Number of selected preemption victims", metrics.STABLE}, buckets{1, 2, 7})
+	m.preemptions = m.counter(what{subsystem, "preemption_attempts_total", "Total preemption attempts in the cluster till now", metrics.STABLE})
+	m.evictionTime = m.histograms(what{subsystem, "preemption_goroutines_duration_seconds",
+		"Duration in seconds for running goroutines for the preemption.", metrics.ALPHA}, buckets{0.01, 2, 20}, "result")
+	m.evictions = m.counters(what{subsystem, "preemption_goroutines_execution_total",
+		"Number of preemption goroutines executed.", metrics.ALPHA}, "result")
 }
 
 // upstreamUncounted makes the metrics whose subject does not exist here: they are there for dashboards, at zero where they
 // have no labels.
 func (m *Metrics) upstreamUncounted() {
 	a := func(name, help string) what { return what{subsystem, name, help, metrics.ALPHA} }
-	m.histogram(what{subsystem, "preemption_victims", "Number of selected preemption victims", metrics.STABLE}, buckets{1, 2, 7})
-	m.counter(what{subsystem, "preemption_attempts_total", "Total preemption attempts in the cluster till now", metrics.STABLE})
-	m.histograms(a("preemption_goroutines_duration_seconds", "Duration in seconds for running goroutines for the preemption."),
-		buckets{0.01, 2, 20}, "result")
-	m.counters(a("preemption_goroutines_execution_total", "Number of preemption goroutines executed."), "result")
 	m.histograms(what{subsystem, "permit_wait_duration_seconds", "Duration of waiting on permit.", metrics.BETA},
 		buckets{0.001, 2, 15}, "result")
 	m.counters(a("batch_attempts_total", "Counts of results when we attempt to use batching."), "profile", "result")

@@ -40,8 +40,9 @@ type Scheduler struct {
 // The World's calls must not end with ctx, or there would be nothing to hand over.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if s.Election != nil {
-		s.Loop.lead, s.World.Binder.lead, s.World.Writer.lead = s.Election.Holds, s.Election.Holds, s.Election.Holds
-		s.World.Binder.left, s.World.Writer.left = s.Election.Left, s.Election.Left
+		s.Loop.lead = s.Election.Holds
+		s.World.Binder.lead, s.World.Writer.lead, s.World.Evictor.lead = s.Election.Holds, s.Election.Holds, s.Election.Holds
+		s.World.Binder.left, s.World.Writer.left, s.World.Evictor.left = s.Election.Left, s.Election.Left, s.Election.Left
 		s.obeyPauses(&s.Election.lock.pausing)
 	}
 	s.Loop.told.heard = &s.Informers.heard
@@ -134,14 +135,15 @@ func (s *Scheduler) tookOver(ctx context.Context) {
 }
 
 // obeyPauses lets the lease stop and start what acts. It comes before the election begins. Nothing has to be waited for
-// when a pause is read: what a turn under way still decides is recalled by the binder and held by the writer.
+// when a pause is read: what a turn under way still decides is recalled by the binder and the evictor, and held by the writer.
 func (s *Scheduler) obeyPauses(p *pausing) {
 	p.hold = func(on bool) {
 		s.World.Binder.Hold(on)
 		s.World.Writer.Hold(on)
+		s.World.Evictor.Hold(on)
 		s.Loop.Hold(on)
 	}
-	p.inFlight = func() int { return s.World.Binder.InFlight() + s.World.Writer.InFlight() }
+	p.inFlight = func() int { return s.World.Binder.InFlight() + s.World.Writer.InFlight() + s.World.Evictor.InFlight() }
 	p.tell = s.Loop.cfg.Metrics.tellPaused
 }
 
@@ -167,6 +169,7 @@ func (s *Scheduler) retire(ctx context.Context, giveBack func()) {
 		}
 	}
 	settle() // the turn that decides at this moment ends first, so that its writes are known to the writer
+	s.World.Evictor.Drain(patience)
 	s.World.Writer.Drain(patience)
 	settle() // outcomes of the last writes become binds
 	s.World.Binder.Drain(patience)

@@ -11,11 +11,12 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 )
 
-// World carries effects to the API server. Binds, writes before binds, status patches and events each have their own workers, so that none
-// waits behind another.
+// World carries effects to the API server. Binds, writes before binds, evictions, status patches and events each have their
+// own workers, so that none waits behind another.
 type World struct {
 	Binder  *Binder
 	Writer  *Writer
+	Evictor *Evictor
 	Patcher *Patcher
 	Events  *EventWriter
 }
@@ -24,7 +25,7 @@ var _ Carrier = (*World)(nil)
 
 // WorldConfig makes a World.
 type WorldConfig struct {
-	// Binds carries binds, the writes before them, and re-reads, Patches the rest of the writes to pods, Events the events.
+	// Binds carries binds, the writes before them, evictions, and re-reads, Patches the rest of the writes to pods, Events the events.
 	Binds, Patches, Events kubernetes.Interface
 	// BindsInFlight bounds the binds under way; 0 means DefaultBindsInFlight.
 	BindsInFlight int
@@ -32,7 +33,7 @@ type WorldConfig struct {
 	BindVia BindVia
 	Inbox   *Inbox
 	Metrics *Metrics
-	// Answer takes the outcome of each bind and of the writes before it: BindDone and WritesDone.
+	// Answer takes the outcome of each bind, of the writes before it, and of evictions: BindDone, WritesDone and EvictDone.
 	Answer func(engine.Event)
 	// Reporter is the name that events carry when the pod is not known any more; Hostname is where it runs.
 	Reporter, Hostname string
@@ -46,6 +47,7 @@ func NewWorld(ctx context.Context, c WorldConfig) *World {
 		Patcher: NewPatcher(ctx, c.Patches, c.Inbox.Pod, c.Metrics),
 		Events:  NewEventWriter(ctx, c.Events, c.Inbox.Pod, c.Metrics, c.Reporter, c.Hostname),
 	}
+	w.Evictor = NewEvictor(ctx, c.Binds, c.Inbox.Pod, c.Metrics, w.Events.WriteAbout, func(done engine.EvictDone) { c.Answer(done) })
 	w.Binder.via = c.BindVia
 	w.Binder.profile, w.Writer.profile = c.Inbox.profileOf, c.Inbox.profileOf
 	return w
@@ -69,6 +71,14 @@ func (w *World) Prepare(p engine.Prepare) {
 // Release starts the writes that take a Prepare back.
 func (w *World) Release(r engine.Release) { w.Writer.Release(r) }
 
+// Evict starts evictions, and the patches of pods that are not to wait for the node any more.
+func (w *World) Evict(e engine.Evict) {
+	for _, pod := range e.Denominate {
+		w.Patcher.Denominate(pod)
+	}
+	w.Evictor.Evict(e)
+}
+
 // SetCondition starts a status patch.
 func (w *World) SetCondition(c engine.Condition) { w.Patcher.Set(c) }
 
@@ -85,8 +95,9 @@ func (w *World) Tend(ctx context.Context) {
 	}
 }
 
-// Stop ends everything: writes and binds in flight get until patience ends, then events.
+// Stop ends everything: evictions, writes and binds in flight get until patience ends, then events.
 func (w *World) Stop(patience context.Context) {
+	w.Evictor.Drain(patience)
 	w.Writer.Drain(patience)
 	w.Binder.Drain(patience)
 	w.Patcher.Stop()
