@@ -27,7 +27,11 @@ func oversold(nodes []corev1.Node, pods []corev1.Pod) []string {
 			sum = corev1.ResourceList{}
 			asked[p.Spec.NodeName] = sum
 		}
+		devices := byClaim(p)
 		for name, q := range resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{}) {
+			if devices[name] {
+				continue
+			}
 			total := sum[name]
 			total.Add(q)
 			sum[name] = total

@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func checkNode(name, cpu, pods string) corev1.Node {
@@ -59,5 +61,53 @@ func TestOversoldWithoutTheResource(t *testing.T) {
 	got := oversold([]corev1.Node{checkNode("roomy", "4", "110")}, pods)
 	if want := []string{"node roomy: 1 of example.com/gpu asked for, 0 there"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Catches: a resource that devices stand for counted against the node, which has none of it; others of the same pod not
+// counted.
+func TestDevicesStandForResources(t *testing.T) {
+	pods := podsOn("roomy", 1)
+	pods[0].Spec.Containers[0].Resources.Requests["example.com/gpu"] = resource.MustParse("1")
+	pods[0].Spec.Containers[0].Resources.Requests["example.com/nic"] = resource.MustParse("1")
+	pods[0].Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "c",
+		RequestMappings: []corev1.ContainerExtendedResourceRequest{{ContainerName: "pause", ResourceName: "example.com/gpu", RequestName: "r"}}}
+	got := oversold([]corev1.Node{checkNode("roomy", "4", "110")}, pods)
+	if want := []string{"node roomy: 1 of example.com/nic asked for, 0 there"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Catches: a device that two claims have alone, one that two share taken for that, a reservation without an allocation, and
+// a bound pod whose claim is another's.
+func TestDevicesSoldTwice(t *testing.T) {
+	share, pool := types.UID("s"), "a"
+	claim := func(name, device string, shareID *types.UID, pods ...types.UID) resourceapi.ResourceClaim {
+		c := resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+		for _, uid := range pods {
+			c.Status.ReservedFor = append(c.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{Resource: "pods", UID: uid})
+		}
+		if device != "" {
+			c.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
+				Results: []resourceapi.DeviceRequestAllocationResult{{Driver: "d", Pool: pool, Device: device, ShareID: shareID}}}}
+		}
+		return c
+	}
+	user := func(name string, claim string) corev1.Pod {
+		p := decided(name, "node")
+		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "x", ResourceClaimName: &claim}}
+		return *p
+	}
+	got := soldTwice([]resourceapi.ResourceClaim{
+		claim("one", "0", nil, "pod-1"), claim("two", "0", nil, "pod-2"), claim("part", "1", &share, "pod-3"), claim("rest", "1", &share, "pod-4"),
+		claim("bare", "", nil, "pod-5"),
+	}, []corev1.Pod{user("pod-1", "one"), user("pod-2", "two"), user("pod-6", "part")})
+	want := []string{
+		"claim ns/bare: reserved for 1 pods and not allocated",
+		"device d/a/0: claims ns/one and ns/two have it",
+		"pod ns/pod-6: is bound and claim part is not reserved for it",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
