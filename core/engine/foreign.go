@@ -7,6 +7,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // Foreign is the port through which code that is not native takes part in a decision.
@@ -16,7 +17,8 @@ type Foreign = place.Foreign
 type Answer struct {
 	Rejected map[string]place.ForeignRejection `json:",omitempty"` // of Filter: node name -> why it does not fit
 	Scores   []place.ForeignScore              `json:",omitempty"` // of Score
-	Err      string                            `json:",omitempty"` // of Filter
+	Victims  []place.ForeignVictims            `json:",omitempty"` // of Preempt
+	Err      string                            `json:",omitempty"` // of Filter and Preempt
 }
 
 // listener notes what foreign code answers.
@@ -41,6 +43,17 @@ func (l *listener) Score(p *cluster.Pod, nodes []string) []place.ForeignScore {
 	scores := l.Foreign.Score(p, nodes)
 	l.e.heard = append(l.e.heard, Answer{Scores: scores})
 	return scores
+}
+
+// Preempt asks and notes.
+func (l *listener) Preempt(p *cluster.Pod, candidates []place.ForeignVictims, on func(string) ([]record.PodRef, bool)) ([]place.ForeignVictims, error) {
+	chosen, err := l.Foreign.Preempt(p, candidates, on)
+	a := Answer{Victims: chosen}
+	if err != nil {
+		a.Err = err.Error()
+	}
+	l.e.heard = append(l.e.heard, a)
+	return chosen, err
 }
 
 // tellHeard puts what foreign code answered among the effects.
@@ -81,3 +94,12 @@ func (r *Recorded) Filter(*cluster.Pod, []string) (map[string]place.ForeignRejec
 
 // Score gives the recorded answer.
 func (r *Recorded) Score(*cluster.Pod, []string) []place.ForeignScore { return r.next().Scores }
+
+// Preempt gives the recorded answer.
+func (r *Recorded) Preempt(*cluster.Pod, []place.ForeignVictims, func(string) ([]record.PodRef, bool)) ([]place.ForeignVictims, error) {
+	a := r.next()
+	if a.Err != "" {
+		return nil, errors.New(a.Err)
+	}
+	return a.Victims, nil
+}

@@ -2,7 +2,10 @@
 
 package place
 
-import "github.com/kumiki-scheduler/kumiki/core/cluster"
+import (
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
 
 // Foreign is the port through which code that is not native takes part in a decision: HTTP extenders, and plugins
 // written for k8s.io/kube-scheduler/framework. host implements it.
@@ -21,6 +24,13 @@ type Foreign interface {
 	Filter(p *cluster.Pod, nodes []string) (map[string]ForeignRejection, error) // node name -> why it does not fit
 	// Score is asked when two nodes or more fit. The answer has one entry per foreign scorer.
 	Score(p *cluster.Pod, nodes []string) []ForeignScore
+	// Preempts tells whether foreign code has a say in whom to evict for p.
+	Preempts(p *cluster.Pod) bool
+	// Preempt is asked about the nodes on which evictions would make room for p, at least one, in the order of their names,
+	// each with its victims, at least one. The answer takes their place, and is like them: some of the nodes, or others, with
+	// these victims or other pods that are on them. on lists the pods of a node; ok is false for a node that does not exist.
+	// An error ends the search for victims (upstream: preemption.go, callExtenders).
+	Preempt(p *cluster.Pod, candidates []ForeignVictims, on func(node string) (pods []record.PodRef, ok bool)) ([]ForeignVictims, error)
 	// Binder names the foreign code that binds p in place of the API call; empty for none.
 	Binder(p *cluster.Pod) string
 }
@@ -37,4 +47,12 @@ type ForeignRejection struct {
 type ForeignScore struct {
 	By    string
 	Added []int64 // by position in the nodes that were asked about
+}
+
+// ForeignVictims are the pods of a node that would have to go for another pod.
+type ForeignVictims struct {
+	Node string
+	Pods []record.PodRef
+	// PDBViolations counts those of them whose disruption budgets do not allow it.
+	PDBViolations int64
 }

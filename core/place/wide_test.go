@@ -14,6 +14,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // profiles are the default profile and one with plugins that look at more than one row, ahead of and among those that do
@@ -146,6 +147,12 @@ func (oddNodes) Score(_ *cluster.Pod, nodes []string) []place.ForeignScore {
 }
 
 func (oddNodes) Binder(*cluster.Pod) string { return "" }
+
+func (oddNodes) Preempts(*cluster.Pod) bool { return false }
+
+func (oddNodes) Preempt(*cluster.Pod, []place.ForeignVictims, func(string) ([]record.PodRef, bool)) ([]place.ForeignVictims, error) {
+	panic("nobody evicts here")
+}
 
 // failing is a wide plugin that fails at a chosen point.
 type failing struct{ at string }

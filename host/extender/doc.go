@@ -5,8 +5,8 @@
 // findNodesThatPassExtenders and prioritizeNodes in pkg/scheduler/schedule_one.go).
 //
 // Extenders are asked one after the other, in the order of the configuration, those that may be ignored last. What one
-// of them leaves is what the next is asked about. It implements place.Foreign; binding and the choice of victims are
-// methods of their own, for whoever carries them out.
+// of them leaves is what the next is asked about. It implements place.Foreign; binding is a method of its own,
+// for whoever carries it out.
 //
 // An extender can answer anything, or nothing. An answer that cannot be read, that is too long or too late, or that names
 // a node that was not asked about, is an error, which fails the attempt unless the extender may be ignored. It never

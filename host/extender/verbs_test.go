@@ -18,6 +18,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	"pgregory.net/rapid"
 
+	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -173,23 +174,29 @@ func TestPreempt(t *testing.T) {
 		return pods, ok
 	}
 	type metas = map[string]*extenderv1.MetaVictims
+	type victims = []place.ForeignVictims
+	of := func(node string, violations int64, pods ...record.PodRef) place.ForeignVictims {
+		return place.ForeignVictims{Node: node, Pods: pods, PDBViolations: violations}
+	}
 	for _, story := range []struct {
 		name      string
 		ignorable bool
 		answer    any
-		want      map[string]Victims
+		want      []place.ForeignVictims
 		err       string
 	}{
-		{"one of two nodes", false, answer(metas{"b": meta("v3")}), map[string]Victims{"b": {[]record.PodRef{ref("v3")}, 1}}, ""},
-		{"another victim on the node", false, answer(metas{"a": meta("v2")}), map[string]Victims{"a": {[]record.PodRef{ref("v2")}, 1}}, ""},
-		{"no node", false, answer(nil), map[string]Victims{}, ""},
+		{"one of two nodes", false, answer(metas{"b": meta("v3")}), victims{of("b", 1, ref("v3"))}, ""},
+		{"another victim on the node", false, answer(metas{"a": meta("v2")}), victims{of("a", 1, ref("v2"))}, ""},
+		{"two nodes, in the order of their names", false, answer(metas{"b": meta("v3"), "a": meta("v2", "v1")}),
+			victims{of("a", 1, ref("v2"), ref("v1")), of("b", 1, ref("v3"))}, ""},
+		{"no node", false, answer(nil), nil, ""},
 		{"a node that nobody knows", false, answer(metas{"z": meta("v1")}), nil, `nodeinfo not found for node name "z"`},
 		{"a victim on another node", false, answer(metas{"b": meta("v1")}), nil, "extender: URL claims to preempt pod (UID: uid-v1) on node: b, but the pod is not found on that node"},
 		{"a node without victims", false, answer(metas{"a": meta("v1"), "b": meta()}), nil, `expected at least one victim pod on node "b"`},
 		{"null for victims", false, answer(metas{"a": nil}), nil, `expected at least one victim pod on node "a"`},
 		{"null for a victim", false, `{"NodeNameToMetaVictims": {"a": {"Pods": [null]}}}`, nil, "extender: URL claims to preempt pod (UID: ) on node: a, but the pod is not found on that node"},
-		{"a node without victims, and may be ignored", true, answer(metas{"a": meta("v1"), "b": meta()}), map[string]Victims{"a": {[]record.PodRef{ref("v1")}, 1}}, ""},
-		{"fails, and may be ignored", true, http.StatusBadGateway, map[string]Victims{"a": {[]record.PodRef{ref("v1")}, 0}, "b": {[]record.PodRef{ref("v3")}, 2}}, ""},
+		{"a node without victims, and may be ignored", true, answer(metas{"a": meta("v1"), "b": meta()}), victims{of("a", 1, ref("v1"))}, ""},
+		{"fails, and may be ignored", true, http.StatusBadGateway, victims{of("a", 0, ref("v1")), of("b", 2, ref("v3"))}, ""},
 		{"fails", false, http.StatusBadGateway, nil, "failed preempt with extender at URL URL/preempt, code 502"},
 	} {
 		for _, caches := range []bool{true, false} {
@@ -210,8 +217,14 @@ func TestPreempt(t *testing.T) {
 					}
 					return story.answer
 				})
+				if x := f.with(filters(s)); x.Preempts(f.pod("p")) {
+					t.Error("an extender without the verb has a say")
+				}
 				x := f.with(filters(s), configv1.Extender{URLPrefix: s.URL, PreemptVerb: "preempt", NodeCacheCapable: caches, Ignorable: story.ignorable})
-				candidates := map[string]Victims{"a": {[]record.PodRef{ref("v1")}, 0}, "b": {[]record.PodRef{ref("v3")}, 2}}
+				candidates := victims{of("a", 0, ref("v1")), of("b", 2, ref("v3"))}
+				if !x.Preempts(f.pod("p")) {
+					t.Error("nobody has a say")
+				}
 				got, err := x.Preempt(f.pod("p"), candidates, on)
 				if story.err != "" {
 					want := strings.ReplaceAll(strings.ReplaceAll(story.err, "URL/", s.URL+"/"), "extender: URL", "extender: "+s.URL)

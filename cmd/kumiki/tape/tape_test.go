@@ -155,6 +155,12 @@ type picky struct{ engine.Foreign }
 func (picky) Takes(*cluster.Pod) bool    { return true }
 func (picky) Binder(*cluster.Pod) string { return "" }
 
+func (picky) Preempts(*cluster.Pod) bool { return false }
+
+func (picky) Preempt(*cluster.Pod, []place.ForeignVictims, func(string) ([]record.PodRef, bool)) ([]place.ForeignVictims, error) {
+	panic("nobody evicts here")
+}
+
 func (picky) Filter(*cluster.Pod, []string) (map[string]place.ForeignRejection, error) {
 	return map[string]place.ForeignRejection{"n1": {By: "http://127.0.0.1:1", Reason: "dislikes it"}}, nil
 }
