@@ -3,6 +3,20 @@
 // Package preempt owns the question whom to evict so that a pod fits: which nodes evictions can help on, which pods would
 // have to go there, and on which node the loss is smallest.
 //
-// It gives the answer of upstream's DefaultPreemption (pkg/scheduler/framework/preemption, plugins/defaultpreemption) for
-// one pod. It changes nothing: the engine acts on the answer.
+// It gives the answer of upstream's DefaultPreemption for one pod (pkg/scheduler/framework/preemption,
+// plugins/defaultpreemption): per node, all pods of lower priority are supposed gone, and as many of them as possible are
+// spared again, those first that a disruption budget protects, then the most important first; of the nodes, the one with
+// the smallest Loss. It changes nothing: the engine acts on the answer.
+//
+// Most nodes are never tried. The pods of each node are kept in the order of their importance with what they hold
+// (shelves). Where amounts alone reject the pod, who must go is a matter of sums. Elsewhere a bound from below comes
+// first: whoever goes must hold what is missing, so the most important of them cannot be less important than that. Nodes
+// are tried in the order of their bounds until no bound is below the best loss found. Everything is the same as trying
+// all nodes one by one; Question.All does that.
+//
+// Upstream takes any of several nodes of the same loss, in the order of a map. Here it is the first row.
+//
+// Rejected: trying a sample of the nodes as upstream's default does, where a smaller loss may stand on a node that was not
+// looked at; sets of victims smaller than sparing one by one finds, where upstream's answer is expected; and sums per
+// priority level, which would have to be searched for the pods themselves in the end.
 package preempt

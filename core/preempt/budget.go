@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preempt
+
+import (
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
+
+// budgets are the disruption budgets of the cluster, made ready.
+type budgets struct {
+	revision uint64
+	known    bool
+	list     []budget
+	// covering: pods that share spec and namespace -> the budgets that are about them, by index in list.
+	covering map[covered][]int
+	left     []int32 // of the node in hand, by index in list
+}
+
+type budget struct {
+	namespace string
+	selector  labels.Selector
+	allowed   int32
+	disrupted map[string]metav1.Time // pod name -> when its eviction was granted
+}
+
+type covered struct {
+	spec      *cluster.PodSpec
+	namespace string
+}
+
+// follow brings the budgets in line with the store. One with a selector that is not valid, or that selects all, protects
+// nobody (upstream: plugins/defaultpreemption, filterPodsWithPDBViolation).
+func (b *budgets) follow(s cluster.Snapshot) {
+	if rev := s.KindRevision(cluster.KindBudget); b.known && b.revision == rev {
+		return
+	} else {
+		b.revision, b.known = rev, true
+	}
+	b.list, b.covering = b.list[:0], map[covered][]int{}
+	cluster.Each(s, func(o *policyv1.PodDisruptionBudget) bool {
+		selector, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
+		if err == nil && !selector.Empty() && mutant != budgetsUnread {
+			b.list = append(b.list, budget{o.Namespace, selector, o.Status.DisruptionsAllowed, o.Status.DisruptedPods})
+		}
+		return true
+	})
+}
+
+// protect tells for each of the pods that may go from a node, the most important first, whether its eviction would violate
+// a budget, were all of them to go.
+func (b *budgets) protect(pods []cell, into []bool) []bool {
+	into = into[:0]
+	b.left = b.left[:0]
+	for i := range b.list {
+		b.left = append(b.left, b.list[i].allowed)
+	}
+	for _, c := range pods {
+		violated := false
+		for _, i := range b.about(c.pod) {
+			if _, granted := b.list[i].disrupted[c.pod.Name]; granted {
+				continue
+			}
+			b.left[i]--
+			violated = violated || b.left[i] < 0
+		}
+		into = append(into, violated)
+	}
+	return into
+}
+
+// about lists the budgets that are about a pod. A pod without labels is in none.
+func (b *budgets) about(p *cluster.Pod) []int {
+	if len(b.list) == 0 || len(p.Spec.Labels) == 0 {
+		return nil
+	}
+	key := covered{p.Spec, p.Namespace}
+	list, known := b.covering[key]
+	if !known {
+		for i := range b.list {
+			if b.list[i].namespace == p.Namespace && b.list[i].selector.Matches(labels.Set(p.Spec.Labels)) {
+				list = append(list, i)
+			}
+		}
+		b.covering[key] = list
+	}
+	return list
+}

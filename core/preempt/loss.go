@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preempt
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Loss is what evictions cost, compared field by field in this order (upstream: preemption.go, pickOneNodeForPreemption).
+type Loss struct {
+	// Violations are the victims that a disruption budget protects.
+	Violations int
+	// Highest is the highest priority among the victims.
+	Highest int32
+	// Sum adds up the victims' priorities, each raised so that none is negative: otherwise a crowd of negative priority
+	// would count as cheaper than one pod of it.
+	Sum int64
+	// Victims is their number.
+	Victims int
+	// Oldest is when the oldest of those with the highest priority started; the later, the smaller is the loss.
+	Oldest record.Time
+}
+
+// raise makes the lowest priority count 0.
+const raise = math.MaxInt32 + 1
+
+// notStarted stands for the start of a pod that has not started: upstream takes the present, which is later than any.
+const notStarted record.Time = math.MaxInt64
+
+// startOf is when a pod started, as it counts here.
+func startOf(p *cluster.Pod) record.Time {
+	if p.Start == 0 && mutant != unstartedOldest {
+		return notStarted
+	}
+	return p.Start
+}
+
+// lossOf is what it costs to evict pods, which is at least one.
+func lossOf(victims []*cluster.Pod, violations int) Loss {
+	l := Loss{Violations: violations, Highest: math.MinInt32, Victims: len(victims), Oldest: notStarted}
+	for _, p := range victims {
+		l.add(p.Spec.Priority, startOf(p))
+	}
+	return l
+}
+
+// add counts a victim but for its number.
+func (l *Loss) add(priority int32, start record.Time) {
+	l.Sum += int64(priority) + raise
+	switch {
+	case priority > l.Highest:
+		l.Highest, l.Oldest = priority, start
+	case priority == l.Highest || mutant == oldestOfAll:
+		l.Oldest = min(l.Oldest, start)
+	}
+}
+
+// compare is negative when l is the smaller loss.
+func (l Loss) compare(other Loss) int {
+	if mutant == violationsIgnored {
+		other.Violations = l.Violations
+	}
+	if mutant == sumIgnored {
+		other.Sum = l.Sum
+	}
+	oldest := cmp.Compare(other.Oldest, l.Oldest)
+	if mutant == youngestKept {
+		oldest = -oldest
+	}
+	return cmp.Or(cmp.Compare(l.Violations, other.Violations), cmp.Compare(l.Highest, other.Highest), cmp.Compare(l.Sum, other.Sum),
+		cmp.Compare(l.Victims, other.Victims), oldest)
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preempt
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// shelves are the pods of each row in the order of their importance.
+type shelves struct {
+	rows []shelf // row -> its pods
+	// The store's journals are applied up to here.
+	changes, renewals uint64
+	known             bool
+}
+
+// shelf is the pods of one row, the most important first: those of higher priority, of these those that started earlier,
+// of these as the ledger has them (upstream: util.MoreImportantPod).
+type shelf struct {
+	cells []cell
+	// huge is set when a pod holds more than sums are safe with.
+	huge bool
+}
+
+// cell is one pod with what sums need of it.
+type cell struct {
+	pod                    *cluster.Pod
+	start                  record.Time
+	cpu, memory, ephemeral int64
+	priority               int32
+}
+
+// safeAmount is up to which single amounts are added up here. Amounts saturate, and the difference of saturated sums is
+// not the sum of differences.
+const safeAmount = 1 << 50
+
+// follow brings the shelves in line with the store.
+func (sh *shelves) follow(s cluster.Snapshot) {
+	changed, changes, ok := s.Changes(sh.changes)
+	renewed, renewals, ok2 := s.Renewals(sh.renewals)
+	sh.changes, sh.renewals = changes, renewals
+	if mutant == ageMissed {
+		renewed = nil
+	}
+	before := len(sh.rows)
+	for len(sh.rows) < s.Rows() {
+		sh.rows = append(sh.rows, shelf{})
+	}
+	if !sh.known || !ok || !ok2 || len(changed)+len(renewed) > s.Rows() {
+		sh.known = true
+		for n := range sh.rows {
+			sh.rows[n].fill(s, cluster.NodeIdx(n))
+		}
+		return
+	}
+	if mutant == shelfMissed {
+		changed = nil
+	}
+	for n := before; n < len(sh.rows); n++ {
+		sh.rows[n].fill(s, cluster.NodeIdx(n))
+	}
+	for _, rows := range [][]cluster.NodeIdx{changed, renewed} {
+		for i, n := range rows {
+			if i == 0 || rows[i-1] != n {
+				sh.rows[n].fill(s, n)
+			}
+		}
+	}
+}
+
+func (sf *shelf) fill(s cluster.Snapshot, n cluster.NodeIdx) {
+	sf.cells, sf.huge = sf.cells[:0], false
+	s.EachPod(n, func(p *cluster.Pod, _ bool) {
+		held := &p.Spec.Held
+		c := cell{p, startOf(p), held.MilliCPU, held.Memory, held.Ephemeral, p.Spec.Priority}
+		sf.cells = append(sf.cells, c)
+		sf.huge = sf.huge || max(c.cpu, c.memory, c.ephemeral) > safeAmount
+		for i := range held.Scalars {
+			sf.huge = sf.huge || held.Scalars[i].Value > safeAmount
+		}
+	})
+	slices.SortStableFunc(sf.cells, moreImportant)
+}
+
+// moreImportant is negative when a is spared before b.
+func moreImportant(a, b cell) int {
+	if mutant == youngestFirst {
+		a.start, b.start = b.start, a.start
+	}
+	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.start, b.start))
+}
+
+// below are the pods of less than a priority.
+func (sf *shelf) below(priority int32) []cell {
+	if mutant == equalsEvicted {
+		priority++
+	}
+	lo, hi := 0, len(sf.cells)
+	for lo < hi {
+		if mid := (lo + hi) / 2; sf.cells[mid].priority >= priority {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return sf.cells[lo:]
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preempt
+
+import (
+	"math"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+)
+
+// sums work out on a row what the pod lacks and who holds it.
+type sums struct {
+	needs []need
+	// exact tells that on rows where amounts reject the pod nothing else decides.
+	exact bool
+}
+
+// need is one thing that the pod needs of a node.
+type need struct {
+	plugin.Amount
+	of                 amount
+	requested, offered []int64 // the columns; nil where no node offers the resource
+	lacks              int64   // of the row in hand: what must be freed, negative where there is more than enough
+}
+
+// amount tells where cells have what they hold of a resource.
+type amount uint8
+
+const (
+	ofPods amount = iota
+	ofCPU
+	ofMemory
+	ofEphemeral
+	ofScalar // in the pod's record
+)
+
+func (sm *sums) begin(s cluster.Snapshot, q *Question) {
+	sm.needs = sm.needs[:0]
+	sm.exact = q.Relief.AmountsAlone()
+	for _, a := range q.Relief.Needs() {
+		if a.Amount > safeAmount {
+			sm.needs, sm.exact = sm.needs[:0], false
+			return
+		}
+		nd := need{Amount: a, of: ofScalar}
+		switch a.Name {
+		case v1.ResourcePods:
+			nd.of = ofPods
+		case v1.ResourceCPU:
+			nd.of = ofCPU
+		case v1.ResourceMemory:
+			nd.of = ofMemory
+		case v1.ResourceEphemeralStorage:
+			nd.of = ofEphemeral
+		}
+		if id, known := s.Names().Lookup(a.Name); known {
+			nd.requested, nd.offered = s.Requested(id), s.Allocatable(id)
+		}
+		sm.needs = append(sm.needs, nd)
+	}
+}
+
+// look works out what is missing on a row.
+func (sm *sums) look(n cluster.NodeIdx) {
+	for i := range sm.needs {
+		nd := &sm.needs[i]
+		nd.lacks = nd.Amount.Amount
+		if nd.requested != nil {
+			nd.lacks -= nd.offered[n] - nd.requested[n]
+		}
+	}
+}
+
+// held is what a pod holds of the i-th need.
+func (nd *need) held(c *cell) int64 {
+	switch nd.of {
+	case ofPods:
+		return 1
+	case ofCPU:
+		return c.cpu
+	case ofMemory:
+		return c.memory
+	case ofEphemeral:
+		return c.ephemeral
+	}
+	return c.pod.Spec.Held.Get(nd.Name)
+}
+
+// level returns how many of the pods, from the most important on, need not go so that those behind them hold what is
+// missing, cut between priorities: the highest priority of whoever goes is that of the first pod behind the cut. ok is
+// false when all of them together do not hold it. What is freed beyond what is missing is left in lacks, below zero.
+func (sm *sums) level(lower []cell) (cut int, ok bool) {
+	cut = len(lower)
+	for {
+		// Take all of the next priority, at least one pod: where nothing is missing, somebody must still go.
+		priority := lower[cut-1].priority
+		for cut > 0 && lower[cut-1].priority == priority {
+			cut--
+			sm.take(&lower[cut])
+		}
+		if sm.met() {
+			return cut, true
+		}
+		if cut == 0 {
+			return 0, false
+		}
+	}
+}
+
+// take supposes that a pod has gone.
+func (sm *sums) take(c *cell) {
+	for i := range sm.needs {
+		sm.needs[i].lacks -= sm.needs[i].held(c)
+	}
+}
+
+func (sm *sums) met() bool {
+	for i := range sm.needs {
+		if sm.needs[i].lacks > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// back gives a pod its room again if that leaves enough, after level.
+func (sm *sums) back(c *cell) bool {
+	for i := range sm.needs {
+		nd := &sm.needs[i]
+		if nd.lacks+nd.held(c) > 0 {
+			return false
+		}
+	}
+	for i := range sm.needs {
+		nd := &sm.needs[i]
+		nd.lacks += nd.held(c)
+	}
+	return true
+}
+
+// loss spares what can be spared of the pods behind the cut, where no budget has a say, and returns what the others cost.
+func (sm *sums) loss(behind []cell) Loss {
+	l := Loss{Highest: math.MinInt32, Oldest: notStarted}
+	for i := range behind {
+		if mutant == nobodySpared || !sm.back(&behind[i]) {
+			l.Victims++
+			l.add(behind[i].priority, behind[i].start)
+		}
+	}
+	return l
+}
+
+// tell notes what is still missing with all pods of the row gone that may go.
+func (sm *sums) tell(h *histogram) {
+	for i := range sm.needs {
+		if sm.needs[i].lacks > 0 {
+			h.count(sm.needs[i].Reason)
+		}
+	}
+	h.nodes++
+}
