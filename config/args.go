@@ -103,8 +103,10 @@ func (r *report) noArgs(path string, pc configv1.PluginConfig) {
 	}
 }
 
-// Upstream's defaults of arguments (pkg/scheduler/apis/config/v1/defaults.go).
+// Upstream's defaults of arguments (pkg/scheduler/apis/config/v1/defaults.go). allCandidates is ours: where a file says
+// nothing of candidates, preemption looks at every node.
 const (
+	allCandidates             int32 = 100
 	defaultCandidatesPercent  int32 = 10
 	defaultCandidatesAtLeast  int32 = 100
 	defaultHardAffinityWeight int32 = 1
@@ -117,8 +119,12 @@ func defaultResources() []configv1.ResourceSpec {
 }
 
 func (a *Args) setDefaults() {
-	fill(&a.DefaultPreemption.MinCandidateNodesPercentage, defaultCandidatesPercent)
-	fill(&a.DefaultPreemption.MinCandidateNodesAbsolute, defaultCandidatesAtLeast)
+	preemption := &a.DefaultPreemption
+	if preemption.MinCandidateNodesPercentage == nil && preemption.MinCandidateNodesAbsolute == nil && mutant != sampledCandidates {
+		fill(&preemption.MinCandidateNodesPercentage, allCandidates)
+	}
+	fill(&preemption.MinCandidateNodesPercentage, defaultCandidatesPercent)
+	fill(&preemption.MinCandidateNodesAbsolute, defaultCandidatesAtLeast)
 	fill(&a.DynamicResources.FilterTimeout, metav1.Duration{Duration: configv1.DynamicResourcesFilterTimeoutDefault})
 	fill(&a.DynamicResources.BindingTimeout, metav1.Duration{Duration: configv1.DynamicResourcesBindingTimeoutDefault})
 	fill(&a.InterPodAffinity.HardPodAffinityWeight, defaultHardAffinityWeight)

@@ -15,6 +15,7 @@ const (
 	systemWithList               // default constraints are taken while the type is System
 	oneConstraintPerKey          // two constraints on one key are refused though their actions differ
 	noCandidates                 // preemption may look at no node
+	sampledCandidates            // preemption looks at a share of the nodes although nobody asked for it
 	anyBindingTimeout            // devices may be waited for no time at all
 	groupWithSlash               // a resource group may hold a slash
 	flatShape                    // two points of a shape may share a utilization

@@ -21,6 +21,8 @@ type Exception struct {
 var Exceptions = []Exception{
 	{"client limits", "qps and burst limit only when they are written down; binds in flight are bounded instead",
 		matches(`^clientConnection\.(qps: 50, 0|burst: 100, 0)$`)},
+	{"candidates for preemption", "every node is looked at unless a file says how many are enough",
+		matches(`^profiles\[\d+\]\.args\.DefaultPreemption\.minCandidateNodesPercentage: 10, 100$`)},
 	{"our own settings", "upstream does not look at pluginConfig of the name Kumiki; we read it as strictly as the rest", ownSettings},
 	{"arguments of nobody", "arguments for a plugin that does not exist are refused: in upstream a typing error loses them in silence",
 		alone(`\.pluginConfig\[\d+\]\.name: (unknown plugin|a plugin name is required|plugin "\w+" belongs to the feature gate)`)},
