@@ -225,6 +225,10 @@ func split(path string) (resource, key, sub string) {
 // fails.
 func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path, key, sub := split(r.URL.Path)
+	if strings.Count(r.URL.Path, "/") == 3 && strings.HasPrefix(r.URL.Path, "/apis/") {
+		a.discover(w, r.URL.Path)
+		return
+	}
 	a.mu.Lock()
 	c, forbidden := a.collections[path], a.forbidden[path]
 	if c == nil || sub != "" && !slices.Contains(c.subresources, sub) {
@@ -246,6 +250,21 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed)
 	}
+}
+
+// discover tells what a version of a group has. To ask for one that is not served is how to find that out.
+func (a *apiServer) discover(w http.ResponseWriter, root string) {
+	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: strings.TrimPrefix(root, "/apis/")}
+	for _, path := range a.served() {
+		if resource, in := strings.CutPrefix(path, root+"/"); in {
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: resource})
+		}
+	}
+	if len(list.APIResources) == 0 {
+		http.Error(w, "404 page not found", http.StatusNotFound)
+		return
+	}
+	answer(w, http.StatusOK, list)
 }
 
 func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {

@@ -160,7 +160,9 @@ func (s *Scheduler) assemble(ctx context.Context, meter *kube.Meter, inbox *kube
 	loop = kube.NewLoop(kube.LoopConfig{
 		Engine: s.engine, Inbox: inbox, Carrier: world, Metrics: metrics, Meter: meter, Observers: s.opts.Observers,
 	})
-	s.inner = &kube.Scheduler{Informers: kube.NewInformers(s.clients.Watches, inbox), Loop: loop, World: world,
+	informers := kube.NewInformers(s.clients.Watches, inbox)
+	informers.Dynamic = s.clients.Dynamic
+	s.inner = &kube.Scheduler{Informers: informers, Loop: loop, World: world,
 		DelayWatches: s.opts.Config.DelayCacheUntilActive, AuditPeriod: s.opts.AuditPeriod}
 	if c := s.opts.Config.LeaderElection; c.Enabled {
 		lease := kube.LeaseConfig{

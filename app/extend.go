@@ -19,9 +19,11 @@ import (
 
 func newInbox(ctx context.Context, c config.Resolved) *kube.Inbox {
 	log := klog.FromContext(ctx)
-	return kube.NewInbox(func(object string, problem any) {
+	in := kube.NewInbox(func(object string, problem any) {
 		log.Error(nil, "Object could not be read and is left as it was", "object", object, "problem", problem)
 	}, Kinds(c)...)
+	in.ReadGangs(gangRules(c.Kumiki.Gangs))
+	return in
 }
 
 // extend lets the extenders of a configuration take part in the decisions of all profiles, and returns how they bind;

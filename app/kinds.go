@@ -44,6 +44,14 @@ func Kinds(c config.Resolved) []cluster.Kind {
 	return slices.Compact(kinds)
 }
 
+// gangRules tells which declarations of gangs count.
+func gangRules(g config.Gangs) cluster.GangRules {
+	return cluster.GangRules{
+		Group: g.PodGroup != config.Off, GroupIfRead: g.PodGroup == config.Auto,
+		Annotation: g.Annotation == config.On, Sigs: g.Sigs == config.On, Volcano: g.Volcano == config.On, Pfnet: g.Pfnet,
+	}
+}
+
 func spreadsByDefault(p config.Profile) bool {
 	args := p.Args.PodTopologySpread
 	return args.DefaultingType != "List" || len(args.DefaultConstraints) > 0

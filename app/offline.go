@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kumiki-scheduler/kumiki/config"
@@ -18,8 +19,8 @@ import (
 
 // Picture lists a cluster, whichever scheduler runs it: the events that tell an engine of the configuration about it. It
 // only reads.
-func Picture(ctx context.Context, client kubernetes.Interface, c config.Resolved) ([]engine.Event, error) {
-	return kube.Picture(ctx, client, newInbox(ctx, c))
+func Picture(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface, c config.Resolved) ([]engine.Event, error) {
+	return kube.Picture(ctx, client, objects, newInbox(ctx, c))
 }
 
 // Offline makes an engine that knows what events tell, and asks nobody: extenders have no part in what it says. Pods that

@@ -94,8 +94,10 @@ func NewShadow(ctx context.Context, o Options, so ShadowOptions) (*Shadow, error
 		metrics = kube.ProcessMetrics()
 	}
 	inbox := newInbox(ctx, o.Config)
+	informers := kube.NewInformers(s.clients.Watches, inbox)
+	informers.Dynamic = s.clients.Dynamic
 	s.onlooker = kube.Onlooker{
-		Informers: kube.NewInformers(s.clients.Watches, inbox),
+		Informers: informers,
 		Loop: kube.NewLoop(kube.LoopConfig{Engine: s.judge, Inbox: inbox, Carrier: handless{}, Metrics: metrics,
 			Observers: o.Observers}),
 	}

@@ -144,7 +144,7 @@ func TestShowReadsBack(t *testing.T) {
 		own("{strategy: randomSubset, subset: 7, fitScoresReal: true}") + "  percentageOfNodesToScore: 0\n",
 		"leaderElection: {leaderElect: false}\nclientConnection: {qps: 5, burst: 7, kubeconfig: /k}\npodMaxBackoffSeconds: 60\nenableProfiling: false\n",
 		"profiles:\n- schedulerName: a\n  plugins: {score: {enabled: [{name: ImageLocality, weight: 9}]}, filter: {disabled: [{name: NodeName}]}}\n" +
-			"  pluginConfig:\n  - name: Kumiki\n    args: {seed: 77, inFlightBinds: 3}\n  - name: NodeResourcesFit\n    args: {ignoredResourceGroups: [example.com], scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 3}]}}\n" +
+			"  pluginConfig:\n  - name: Kumiki\n    args: {seed: 77, inFlightBinds: 3, gangs: {podgroup: 'Off', annotation: On, pfnet: {prefix: a.b/c}}}\n  - name: NodeResourcesFit\n    args: {ignoredResourceGroups: [example.com], scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 3}]}}\n" +
 			"- schedulerName: b\n",
 	} {
 		first := parse(t, body)

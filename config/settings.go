@@ -16,6 +16,8 @@ type Settings struct {
 	Seed uint64
 	// InFlightBinds bounds how many binds are on their way to the API server at once. Above 0.
 	InFlightBinds int
+	// Gangs says which declarations of gangs count.
+	Gangs Gangs
 }
 
 // The defaults of Settings.
@@ -54,28 +56,34 @@ type Search struct {
 
 // KumikiArgs is how our settings stand in a file, as args of pluginConfig under the name Kumiki.
 type KumikiArgs struct {
-	Seed          *uint64   `json:"seed,omitempty"`
-	InFlightBinds *int32    `json:"inFlightBinds,omitempty"`
-	Strategy      *Strategy `json:"strategy,omitempty"`
-	Subset        *int32    `json:"subset,omitempty"`
-	FitScoresReal bool      `json:"fitScoresReal,omitempty"`
+	Seed          *uint64    `json:"seed,omitempty"`
+	InFlightBinds *int32     `json:"inFlightBinds,omitempty"`
+	Strategy      *Strategy  `json:"strategy,omitempty"`
+	Subset        *int32     `json:"subset,omitempty"`
+	FitScoresReal bool       `json:"fitScoresReal,omitempty"`
+	Gangs         *GangsArgs `json:"gangs,omitempty"`
 }
 
 // settings reads our own settings: those of the process into out, those of each profile into its place in resolved.
 func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolved) {
-	var seed, binds said
+	var seed, binds said[uint64]
+	var gangs said[Gangs]
 	for i, p := range profiles {
 		args, path := r.kumikiArgs(fmt.Sprintf("profiles[%d].pluginConfig", i), p.PluginConfig)
 		if args.InFlightBinds != nil && *args.InFlightBinds <= 0 {
 			r.add(path+".inFlightBinds", "must be above 0, got %d", *args.InFlightBinds)
 		}
 		if args.Seed != nil {
-			r.agree(&seed, path+".seed", *args.Seed)
+			agree(r, &seed, path+".seed", *args.Seed)
 			out.Kumiki.Seed = *args.Seed
 		}
 		if args.InFlightBinds != nil {
-			r.agree(&binds, path+".inFlightBinds", uint64(*args.InFlightBinds))
+			agree(r, &binds, path+".inFlightBinds", uint64(*args.InFlightBinds))
 			out.Kumiki.InFlightBinds = int(*args.InFlightBinds)
+		}
+		if args.Gangs != nil {
+			out.Kumiki.Gangs = r.gangs(path+".gangs", args.Gangs)
+			agree(r, &gangs, path+".gangs", out.Kumiki.Gangs)
 		}
 		out.Profiles[i].FitScoresReal = args.FitScoresReal
 		out.Profiles[i].Search = r.search(path, args, out.Profiles[i].PercentageOfNodesToScore)
@@ -93,18 +101,18 @@ func (r *report) kumikiArgs(path string, list []configv1.PluginConfig) (args Kum
 }
 
 // said is what a profile says about the process.
-type said struct {
+type said[T comparable] struct {
 	path  string // empty while nobody has said anything
-	value uint64
+	value T
 }
 
 // agree adds a problem when two profiles contradict each other about the process.
-func (r *report) agree(before *said, path string, value uint64) {
+func agree[T comparable](r *report, before *said[T], path string, value T) {
 	if before.path != "" && before.value != value && mutant != seedPerProfile {
-		r.add(path, "must be the same as in %s (%d), because it holds for the whole process; got %d", before.path, before.value, value)
+		r.add(path, "must be the same as in %s (%v), because it holds for the whole process; got %v", before.path, before.value, value)
 	}
 	if before.path == "" {
-		*before = said{path, value}
+		*before = said[T]{path, value}
 	}
 }
 

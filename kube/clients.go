@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -28,7 +29,9 @@ type ClientOptions struct {
 // watches, status patches and the lease, and none of them with events.
 type Clients struct {
 	Binds, Watches, Events *kubernetes.Clientset
-	transports             []*http.Client
+	// Dynamic is for objects of resource definitions; it shares the connection of Watches.
+	Dynamic    *dynamic.DynamicClient
+	transports []*http.Client
 }
 
 // protobuf is the smaller and cheaper form of the API's types; JSON stays possible in answers.
@@ -79,6 +82,11 @@ func NewClients(cfg *rest.Config) (*Clients, error) {
 			return nil, fmt.Errorf("client %s of %s: %w", each.agent, cfg.Host, err)
 		}
 		*each.into = set
+		if set == c.Watches {
+			if c.Dynamic, err = dynamic.NewForConfigAndClient(own, transport); err != nil {
+				return nil, fmt.Errorf("client %s of %s: %w", each.agent, cfg.Host, err)
+			}
+		}
 		c.transports = append(c.transports, transport)
 	}
 	return c, nil

@@ -37,6 +37,9 @@ type Inbox struct {
 	queue   []waiting // rows with queued set, oldest first; taken from head
 	head    int
 
+	// groupsRead tells that pod groups count: they always do, or, under groupsIfRead, their API could be read.
+	groupsIfRead, groupsRead bool
+
 	toldNodes, toldBound int // nodes and bound pods that the engine knows
 	// behind is set from the start of a list until all it brought has been taken.
 	behind     bool
@@ -193,15 +196,11 @@ func (in *Inbox) allListedLocked() bool {
 	return in.pods.listed && in.nodes.listed
 }
 
-// goOnWithout counts a kind as listed although the API server does not give it out: what is known of it stays.
-func (in *Inbox) goOnWithout(kind cluster.Kind) {
+// goOnWithout counts objects as listed although the API server does not give them out: what is known of them stays.
+func (in *Inbox) goOnWithout(t *rows[cluster.Object]) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	for _, t := range in.objects {
-		if t.kind == kind {
-			t.listed = true
-		}
-	}
+	t.listed = true
 	in.signal()
 }
 
@@ -257,6 +256,7 @@ func (in *Inbox) Take(into []engine.Event, limit int) ([]engine.Event, int) {
 
 func (in *Inbox) tellPod(into []engine.Event, key objectKey) []engine.Event {
 	was, is := in.pods.tell(key)
+	is = in.asRead(is)
 	in.toldBound += bound(is) - bound(was)
 	if was != nil && (is == nil || is.UID != was.UID) {
 		into = append(into, engine.PodGone{Pod: was.Ref()})

@@ -7,12 +7,17 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
 // unfinished leaves out the pods that have ended; one that ends leaves the watch as if it were deleted (upstream:
@@ -21,6 +26,9 @@ const unfinished = "status.phase!=" + string(v1.PodSucceeded) + ",status.phase!=
 
 // Informers keep an Inbox up to date from the watches of pods, nodes, and the further kinds that it holds.
 type Informers struct {
+	// Dynamic reads the objects of resource definitions; needed when such objects declare gangs.
+	Dynamic dynamic.Interface
+
 	client kubernetes.Interface
 	inbox  *Inbox
 
@@ -59,13 +67,45 @@ func (inf *Informers) Start(ctx context.Context) {
 	nodes := inf.client.CoreV1().Nodes()
 	inf.run(ctx, "nodes", &v1.Node{}, newNodeStore(inf.inbox), listWatch(nodes.List, nodes.Watch))
 	for _, t := range inf.inbox.objects {
+		if t.kind == cluster.KindGang {
+			inf.runGangs(ctx, t)
+			continue
+		}
 		lw, kind := source(inf.client, t.kind)
-		lw = patient(ctx, lw, t.kind, func() {
-			inf.heard.miss(string(t.kind))
-			inf.inbox.goOnWithout(t.kind)
-		})
-		inf.run(ctx, string(t.kind), kind, newObjectStore(inf.inbox, t), lw)
+		inf.run(ctx, string(t.kind), kind, newObjectStore(inf.inbox, t), inf.patient(ctx, lw, t, absence{kind: string(t.kind), so: consequence(t.kind)}))
 	}
+}
+
+// runGangs watches the objects of an API that declare gangs.
+func (inf *Informers) runGangs(ctx context.Context, t *rows[cluster.Object]) {
+	api := t.gangs
+	ifRead := api.source == cluster.GangOfGroup && inf.inbox.groupsIfRead
+	missing := absence{kind: api.watchName(), so: api.consequence(ifRead), expected: ifRead}
+	if api.convert == nil {
+		groups := inf.client.SchedulingV1alpha2().PodGroups(metav1.NamespaceAll)
+		lw := ifServed(inf.client.Discovery(), api.resource, listWatch(groups.List, groups.Watch))
+		inf.run(ctx, api.watchName(), &schedulingv1alpha2.PodGroup{}, newGroupStore(inf.inbox, t), inf.patient(ctx, lw, t, missing))
+		return
+	}
+	if inf.Dynamic == nil {
+		panic("kube: " + api.watchName() + " are to be watched, and there is no client for them")
+	}
+	objects := inf.Dynamic.Resource(api.resource)
+	lw := ifServed(inf.client.Discovery(), api.resource, listWatch(
+		func(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+			return objects.List(ctx, o)
+		}, objects.Watch))
+	kind := &unstructured.Unstructured{}
+	kind.SetGroupVersionKind(api.resource.GroupVersion().WithKind(api.kind))
+	inf.run(ctx, api.watchName(), kind, newGangStore(inf.inbox, t), inf.patient(ctx, lw, t, missing))
+}
+
+// patient is a source without which the scheduler can go on.
+func (inf *Informers) patient(ctx context.Context, lw *cache.ListWatch, t *rows[cluster.Object], a absence) *cache.ListWatch {
+	return patient(ctx, lw, a, func() {
+		inf.heard.miss(a.kind)
+		inf.inbox.goOnWithout(t)
+	})
 }
 
 // consistent makes a list say what is true at the moment of the question. A reflector asks for resourceVersion=0 first,

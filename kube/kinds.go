@@ -139,9 +139,9 @@ func consequence(kind cluster.Kind) string {
 // does not let us read. Such an answer is kept from the reflector, which would tell of it again and again, and the
 // question is asked again, less and less often. absent is called, once for each call of patient, when the kind must
 // count as listed. ctx ends the asking: a reflector lists without a context of its own.
-func patient(ctx context.Context, lw *cache.ListWatch, kind cluster.Kind, absent func()) *cache.ListWatch {
+func patient(ctx context.Context, lw *cache.ListWatch, a absence, absent func()) *cache.ListWatch {
 	list, watches := lw.ListWithContextFunc, lw.WatchFuncWithContext
-	p := &patience{ctx: ctx, kind: kind, absent: absent}
+	p := &patience{ctx: ctx, absence: a, absent: absent}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (got runtime.Object, err error) {
 			p.ask(func() error { got, err = list(ctx, o); return err })
@@ -154,10 +154,17 @@ func patient(ctx context.Context, lw *cache.ListWatch, kind cluster.Kind, absent
 	}
 }
 
+// absence tells of a kind that cannot be read.
+type absence struct {
+	kind, so string // its name, and what it turns off
+	// expected tells that nobody need hear of it.
+	expected bool
+}
+
 // patience belongs to the goroutine of one reflector: its list and its watch follow each other.
 type patience struct {
-	ctx    context.Context
-	kind   cluster.Kind
+	ctx context.Context
+	absence
 	absent func()
 	told   bool
 }
@@ -176,8 +183,12 @@ func (p *patience) ask(do func() error) {
 			return
 		}
 		if !p.told && (!forbidden || waited >= forbiddenGrace) {
-			klog.FromContext(p.ctx).Info("Objects of a kind cannot be read; going on as if there were none", "kind", p.kind, "so", consequence(p.kind),
-				"err", err)
+			level := 0
+			if p.expected {
+				level = 2
+			}
+			klog.FromContext(p.ctx).V(level).Info("Objects of a kind cannot be read; going on as if there were none", "kind", p.kind,
+				"so", p.so, "err", err)
 			p.told = true
 			p.absent()
 		}

@@ -37,10 +37,14 @@ type row[R comparable] struct {
 // rows are the objects of one kind. R is a pointer or an interface; Inbox.mu guards them.
 type rows[R comparable] struct {
 	rank rank
-	kind cluster.Kind         // empty for pods and nodes
-	rows map[objectKey]row[R] // namespace and name -> versions
-	same func(a, b R) bool    // whether the engine would learn nothing from b; neither is zero
-	keep func(rec R)          // called before a record is kept; may be nil
+	kind cluster.Kind // empty for pods and nodes
+	// gangs is the API that a kind of several APIs comes from; zero for other kinds.
+	gangs gangAPI
+	rows  map[objectKey]row[R] // namespace and name -> versions
+	same  func(a, b R) bool    // whether the engine would learn nothing from b; neither is zero
+	keep  func(rec R)          // called before a record is kept; may be nil
+	// onList is called under the lock with each full list; may be nil.
+	onList func()
 	// whole are the full objects, kept only when foreign code is to see them; nil otherwise. An object that is gone stays
 	// until the engine has been told.
 	whole map[objectKey]metav1.Object // namespace and name -> newest
@@ -144,6 +148,9 @@ func (t *rows[R]) replace(in *Inbox, list []keyed[R]) {
 		}
 	}
 	t.listed = true
+	if t.onList != nil {
+		t.onList()
+	}
 	in.signal()
 }
 

@@ -37,18 +37,20 @@ type store[O metav1.Object, R comparable] struct {
 	rows  *rows[R]
 	// convert makes the record, zero when the object broke the intake.
 	convert func(O) R
+	// prefix stands before the names, where a kind has objects of several APIs.
+	prefix string
 }
 
 func newPodStore(in *Inbox) store[*v1.Pod, *cluster.Pod] {
-	return store[*v1.Pod, *cluster.Pod]{in, in.pods, in.convertPod}
+	return store[*v1.Pod, *cluster.Pod]{in, in.pods, in.convertPod, ""}
 }
 
 func newNodeStore(in *Inbox) store[*v1.Node, *cluster.Node] {
-	return store[*v1.Node, *cluster.Node]{in, in.nodes, in.convertNode}
+	return store[*v1.Node, *cluster.Node]{in, in.nodes, in.convertNode, ""}
 }
 
 func newObjectStore(in *Inbox, t *rows[cluster.Object]) store[cluster.Object, cluster.Object] {
-	return store[cluster.Object, cluster.Object]{in, t, func(obj cluster.Object) cluster.Object { return in.convertObject(t.kind, obj) }}
+	return store[cluster.Object, cluster.Object]{in, t, func(obj cluster.Object) cluster.Object { return in.convertObject(t.kind, obj) }, ""}
 }
 
 var _ cache.TransformingStore = store[*v1.Pod, *cluster.Pod]{}
@@ -69,7 +71,7 @@ func (s store[O, R]) Update(obj any) error {
 }
 
 func (s store[O, R]) keyed(o O) keyed[R] {
-	k := keyed[R]{key: objectKey{o.GetNamespace(), o.GetName()}, version: o.GetResourceVersion(), rec: s.convert(o)}
+	k := keyed[R]{key: objectKey{o.GetNamespace(), s.prefix + o.GetName()}, version: o.GetResourceVersion(), rec: s.convert(o)}
 	if s.rows.whole != nil {
 		o.SetManagedFields(nil)
 		k.whole = o
@@ -83,6 +85,7 @@ func (s store[O, R]) Delete(obj any) error {
 	if err != nil {
 		return fmt.Errorf("store of %T: %w", *new(O), err)
 	}
+	key.name = s.prefix + key.name
 	s.rows.gone(s.inbox, key)
 	return nil
 }

@@ -111,7 +111,7 @@ func TestListsAreNotOlderThanTheQuestion(t *testing.T) {
 				t.Fatal(err)
 			}
 			in := NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) })
-			events, err := Picture(t.Context(), client, in)
+			events, err := Picture(t.Context(), client, nil, in)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kumiki-scheduler/kumiki/app"
@@ -57,9 +58,13 @@ func (o *offline) list(ctx context.Context, find *finder, c config.Resolved) ([]
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the API server: %w", err)
 	}
+	objects, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the API server: %w", err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()
-	return app.Picture(ctx, client, c)
+	return app.Picture(ctx, client, objects, c)
 }
 
 // engine knows the cluster, or the picture in a file.

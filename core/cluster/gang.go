@@ -51,6 +51,9 @@ type GangMark struct {
 	// Bad is why the pod cannot be in a gang as it says: two declarations that disagree, a size that is no number. Such
 	// a pod waits, and is told this.
 	Bad string
+	// Unread is what the pod says of a gang apart from its pod group, for whoever cannot read pod groups; nil for nothing.
+	// Only kube reads it.
+	Unread *GangMark `json:"-"`
 }
 
 // BoundMark is what the binding of a gang's member left on the pod, so that whoever starts next can tell a gang that was

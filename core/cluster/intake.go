@@ -27,10 +27,16 @@ type Intake struct {
 	specs map[string]weak.Pointer[PodSpec] // canonical form -> the spec in use, or a dead pointer until swept
 	sweep int                              // sweep dead pointers when specs grows past this
 	form  bytes.Buffer                     // the canonical form that is being looked up; kept for its memory
+
+	gangs  GangRules
+	marks  sharing[GangMark]
+	bounds sharing[BoundMark]
 }
 
 // NewIntake returns an Intake that remembers nothing.
-func NewIntake() *Intake { return &Intake{specs: map[string]weak.Pointer[PodSpec]{}, sweep: 1024} }
+func NewIntake() *Intake {
+	return &Intake{specs: map[string]weak.Pointer[PodSpec]{}, sweep: 1024, marks: newSharing[GangMark](), bounds: newSharing[BoundMark]()}
+}
 
 // Pod records one version of a pod. It takes any object the API could hold, nil fields included.
 func (in *Intake) Pod(p *v1.Pod) *Pod {
@@ -47,8 +53,10 @@ func (in *Intake) Pod(p *v1.Pod) *Pod {
 		Start:           timeOf(p.Status.StartTime),
 		Owned:           metav1.GetControllerOfNoCopy(p) != nil,
 		ClaimsHash:      claimsHash(p),
+		Gang:            in.gangMark(p),
 		Spec:            in.Share(specOf(p)),
 	}
+	rec.Bound = in.boundMark(p, rec.Gang)
 	if rec.ClaimsHash != 0 {
 		rec.Claims = &PodClaims{p.Status.ResourceClaimStatuses, p.Status.ExtendedResourceClaimStatus}
 	}

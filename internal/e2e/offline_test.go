@@ -42,7 +42,7 @@ func TestOffline(t *testing.T) {
 
 	reader := rest.CopyConfig(cfg)
 	reader.Impersonate.UserName = "onlooker"
-	events, err := app.Picture(ctx, kubernetes.NewForConfigOrDie(reader), config.Default())
+	events, err := app.Picture(ctx, kubernetes.NewForConfigOrDie(reader), nil, config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestOffline(t *testing.T) {
 
 	nobody := rest.CopyConfig(cfg)
 	nobody.Impersonate.UserName = "nobody"
-	if _, err := app.Picture(ctx, kubernetes.NewForConfigOrDie(nobody), config.Default()); err == nil {
+	if _, err := app.Picture(ctx, kubernetes.NewForConfigOrDie(nobody), nil, config.Default()); err == nil {
 		t.Error("somebody without rights got a picture")
 	}
 }

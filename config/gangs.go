@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Switch says whether something is on.
+type Switch string
+
+// The positions of a switch.
+const (
+	On  Switch = "On"
+	Off Switch = "Off"
+	// Auto is on while the API behind it is served, and may be read.
+	Auto Switch = "Auto"
+)
+
+// UnmarshalJSON takes true and false too: YAML reads On and Off so unless they are quoted. What is no switch is told later,
+// with the place where it stands.
+func (s *Switch) UnmarshalJSON(raw []byte) error {
+	var on bool
+	if json.Unmarshal(raw, &on) == nil {
+		if *s = Off; on {
+			*s = On
+		}
+		return nil
+	}
+	if json.Unmarshal(raw, (*string)(s)) != nil {
+		*s = Switch(raw)
+	}
+	return nil
+}
+
+// Gangs says which declarations of gangs count, for all profiles. The zero value is not valid.
+type Gangs struct {
+	// PodGroup is the native one; Auto too.
+	PodGroup Switch
+	// Annotation is pod_group, Sigs the PodGroup of scheduler-plugins, Volcano that of Volcano.
+	Annotation, Sigs, Volcano Switch
+	// Pfnet is what the names of the annotations of pfnet's gangs begin with; empty when they do not count.
+	Pfnet string
+}
+
+// DefaultGangs is what a drop-in does: native pod groups where there are any, and nothing else.
+func DefaultGangs() Gangs { return Gangs{PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off} }
+
+// DefaultPfnetPrefix is the prefix in the documentation of pfnet's plugin, which itself has no default.
+const DefaultPfnetPrefix = "gang-scheduling.preferred.jp/gang"
+
+// GangsArgs is how Gangs stands in a file.
+type GangsArgs struct {
+	PodGroup   *Switch    `json:"podgroup,omitempty"`
+	Annotation *Switch    `json:"annotation,omitempty"`
+	Sigs       *Switch    `json:"sigs,omitempty"`
+	Volcano    *Switch    `json:"volcano,omitempty"`
+	Pfnet      *PfnetArgs `json:"pfnet,omitempty"`
+}
+
+// PfnetArgs switches the annotations of pfnet's gangs on: <prefix>-name and <prefix>-size.
+type PfnetArgs struct {
+	Prefix *string `json:"prefix,omitempty"`
+}
+
+// gangs resolves what a profile says of gangs.
+func (r *report) gangs(path string, args *GangsArgs) Gangs {
+	out := DefaultGangs()
+	for _, one := range []struct {
+		name string
+		said *Switch
+		into *Switch
+		auto bool
+	}{
+		{"podgroup", args.PodGroup, &out.PodGroup, true}, {"annotation", args.Annotation, &out.Annotation, false},
+		{"sigs", args.Sigs, &out.Sigs, false}, {"volcano", args.Volcano, &out.Volcano, false},
+	} {
+		switch {
+		case one.said == nil:
+		case *one.said == On, *one.said == Off, *one.said == Auto && one.auto:
+			*one.into = *one.said
+		case one.auto:
+			r.add(path+"."+one.name, "must be Auto, On or Off, got %q", *one.said)
+		default:
+			r.add(path+"."+one.name, "must be On or Off, got %q", *one.said)
+		}
+	}
+	if args.Pfnet != nil {
+		out.Pfnet = orDefault(args.Pfnet.Prefix, DefaultPfnetPrefix)
+		if problems := validation.IsQualifiedName(out.Pfnet + "-name"); len(problems) > 0 || out.Pfnet == "" {
+			r.add(path+".pfnet.prefix", "is not what the name of an annotation can begin with, got %q: %s", out.Pfnet, strings.Join(problems, "; "))
+		}
+	}
+	return out
+}
+
+// String is how Gangs is written in a file, on one line.
+func (g Gangs) String() string {
+	text := fmt.Sprintf("podgroup: %s, annotation: %s, sigs: %s, volcano: %s", g.PodGroup, g.Annotation, g.Sigs, g.Volcano)
+	if g.Pfnet != "" {
+		text += fmt.Sprintf(", pfnet: {prefix: %s}", g.Pfnet)
+	}
+	return "{" + text + "}"
+}
+
+func (g Gangs) wire() *GangsArgs {
+	out := &GangsArgs{PodGroup: &g.PodGroup, Annotation: &g.Annotation, Sigs: &g.Sigs, Volcano: &g.Volcano}
+	if g.Pfnet != "" {
+		out.Pfnet = &PfnetArgs{&g.Pfnet}
+	}
+	return out
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"weak"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// What pods say of their gang, source by source.
+const (
+	gangAnnotation     = "pod_group"
+	gangSizeAnnotation = "pod_group_size"
+	sigsLabel          = "scheduling.x-k8s.io/pod-group"
+	volcanoAnnotation  = "scheduling.k8s.io/group-name"
+)
+
+// What our bindings leave on the members of a gang.
+const (
+	GangBoundAnnotation    = "kumiki.dev/gang"
+	GangDecisionAnnotation = "kumiki.dev/gang-decision"
+	GangQuorumAnnotation   = "kumiki.dev/gang-quorum"
+)
+
+// MaxGangSize bounds the number of pods that a gang may ask for: those of the largest cluster that Kubernetes is made for.
+// More is a slip or malice, and is told as such.
+const MaxGangSize = 150_000
+
+// maxGangName is how long a name of an object may be; a gang's is no longer, whatever declares it.
+const maxGangName = 253
+
+// GangRules tell which declarations of gangs count. The zero value counts none: every pod is by itself.
+type GangRules struct {
+	Group, Annotation, Sigs, Volcano bool
+	// Pfnet is what the names of the annotations begin with; empty when they do not count.
+	Pfnet string
+	// GroupIfRead tells that Group counts only while its API can be read: each mark of it has in Unread what counts
+	// otherwise.
+	GroupIfRead bool
+}
+
+// DeclareGangs sets which declarations of gangs count. Call it before the first pod.
+func (in *Intake) DeclareGangs(r GangRules) { in.gangs = r }
+
+// claimed is what one source says of a pod.
+type claimed struct {
+	source GangSource
+	name   string
+	size   int    // 0: not stated
+	bad    string // why it cannot be used
+}
+
+// gangMark reads what a pod says of its gang, nil when it says nothing that counts.
+func (in *Intake) gangMark(p *v1.Pod) *GangMark {
+	all := in.claims(p)
+	if len(all) == 0 {
+		return nil
+	}
+	mark := markOf(p.Namespace, all)
+	if in.gangs.GroupIfRead && all[0].source == GangOfGroup {
+		if rest := all[1:]; len(rest) > 0 {
+			mark.Unread = in.marks.share(markOf(p.Namespace, rest))
+		}
+	}
+	return in.marks.share(mark)
+}
+
+// claims lists what the sources that count say, those with objects first: their object says more than a pod can.
+func (in *Intake) claims(p *v1.Pod) (all []claimed) {
+	say := func(c claimed) {
+		if c.name != "" || c.bad != "" {
+			all = append(all, c)
+		}
+	}
+	if g := p.Spec.SchedulingGroup; in.gangs.Group && g != nil && g.PodGroupName != nil {
+		say(claimed{source: GangOfGroup, name: *g.PodGroupName})
+	}
+	if in.gangs.Sigs {
+		say(claimed{source: GangOfSigs, name: p.Labels[sigsLabel]})
+	}
+	if in.gangs.Volcano {
+		say(claimed{source: GangOfVolcano, name: p.Annotations[volcanoAnnotation]})
+	}
+	if in.gangs.Annotation {
+		say(sized(p, claimed{source: GangOfAnnotation, name: p.Annotations[gangAnnotation]}, gangSizeAnnotation))
+	}
+	if prefix := in.gangs.Pfnet; prefix != "" {
+		// Without a size, and with a size of one, the pod is in no gang (upstream: pfnet/scheduler-plugins, name_spec.go).
+		c := sized(p, claimed{source: GangOfPfnet, name: p.Annotations[prefix+"-name"]}, prefix+"-size")
+		if c.size > 1 || c.bad != "" {
+			say(c)
+		}
+	}
+	return all
+}
+
+// sized reads the size of a gang from an annotation. An empty one says nothing, as an empty name does.
+func sized(p *v1.Pod, c claimed, key string) claimed {
+	text := p.Annotations[key]
+	if c.name == "" || text == "" {
+		return c
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err != nil:
+		c.bad = fmt.Sprintf("annotation %s is no number of pods: %q", key, short(text))
+	case n < 1:
+		c.bad = fmt.Sprintf("annotation %s must be above 0, it is %d", key, n)
+	case n > MaxGangSize:
+		c.bad = fmt.Sprintf("annotation %s must be at most %d, it is %d", key, MaxGangSize, n)
+	default:
+		c.size = int(n)
+	}
+	return c
+}
+
+// markOf joins what the sources say. The first one names the gang; the others must not contradict it.
+func markOf(namespace string, all []claimed) GangMark {
+	first := all[0]
+	mark := GangMark{Key: GangKey{first.source, namespace, first.name}}
+	if len(first.name) > maxGangName {
+		mark.Key.Name = short(first.name)
+		mark.Bad = fmt.Sprintf("the name of its gang (%s) is %d bytes long, at most %d are allowed", first.source, len(first.name), maxGangName)
+		return mark
+	}
+	sizer := first
+	for _, c := range all {
+		switch {
+		case c.bad != "":
+			mark.Bad = c.bad
+		case c.name != first.name:
+			mark.Bad = fmt.Sprintf("two declarations disagree: its gang is %q by %s and %q by %s", first.name, first.source, short(c.name), c.source)
+		case c.size != 0 && mark.Size != 0 && c.size != mark.Size:
+			mark.Bad = fmt.Sprintf("two declarations disagree: gang %q needs %d pods by %s and %d by %s", first.name, mark.Size, sizer.source, c.size, c.source)
+		case c.size != 0:
+			mark.Size, sizer = c.size, c
+		}
+		if mark.Bad != "" {
+			mark.Size = 0
+			return mark
+		}
+	}
+	return mark
+}
+
+// short cuts text of unknown length, for messages.
+func short(text string) string {
+	const most = 64
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// boundMark reads what our binding left on a member; nil when there is nothing that can be understood.
+func (in *Intake) boundMark(p *v1.Pod, mark *GangMark) *BoundMark {
+	if mark == nil || p.Spec.NodeName == "" || p.Annotations[GangBoundAnnotation] != mark.Key.Name {
+		return nil
+	}
+	decision, err := strconv.ParseUint(p.Annotations[GangDecisionAnnotation], 10, 64)
+	quorum, err2 := strconv.ParseInt(p.Annotations[GangQuorumAnnotation], 10, 64)
+	if err != nil || err2 != nil || quorum < 1 || quorum > MaxGangSize {
+		return nil
+	}
+	return in.bounds.share(BoundMark{Decision: decision, Quorum: int(quorum)})
+}
+
+// sharing keeps one copy of each value for as long as somebody uses it.
+type sharing[T comparable] struct {
+	known map[T]weak.Pointer[T] // value -> the copy in use, or a dead pointer until swept
+	sweep int                   // sweep dead pointers when known grows past this
+}
+
+func newSharing[T comparable]() sharing[T] { return sharing[T]{map[T]weak.Pointer[T]{}, 1024} }
+
+func (s *sharing[T]) share(value T) *T {
+	if known := s.known[value].Value(); known != nil {
+		return known
+	}
+	if len(s.known) >= s.sweep {
+		for v, p := range s.known { // order: each entry is judged alone
+			if p.Value() == nil {
+				delete(s.known, v)
+			}
+		}
+		s.sweep = max(1024, 2*len(s.known))
+	}
+	fresh := &value
+	s.known[value] = weak.Make(fresh)
+	return fresh
+}
+
+// ShareMarks makes a pod that did not come through Pod, from a recording for instance, share its marks as one that did.
+func (in *Intake) ShareMarks(p *Pod) {
+	if p.Gang != nil {
+		p.Gang = in.marks.share(*p.Gang)
+	}
+	if p.Bound != nil {
+		p.Bound = in.bounds.share(*p.Bound)
+	}
+}
