@@ -22,18 +22,27 @@ func with(plugin, args string) string {
 const first = "line 6: profiles[0].pluginConfig[0].args."
 
 // TestArguments: what each plugin's arguments may be, and what they are without a word. It catches zeroIsAbsent,
-// weightStaysZero, defaultsFirst, listDefaulting, systemWithList, oneConstraintPerKey, noCandidates, anyBindingTimeout, groupWithSlash
-// and flatShape.
+// weightStaysZero, defaultsFirst, listDefaulting, systemWithList, oneConstraintPerKey, noCandidates, sampledCandidates, anyBindingTimeout,
+// groupWithSlash and flatShape.
 func TestArguments(t *testing.T) { arguments(t) }
 
 func arguments(t tb) {
 	a := Default().Profiles[0].Args
-	if *a.DefaultPreemption.MinCandidateNodesPercentage != 10 || *a.DefaultPreemption.MinCandidateNodesAbsolute != 100 ||
+	if *a.DefaultPreemption.MinCandidateNodesPercentage != 100 || *a.DefaultPreemption.MinCandidateNodesAbsolute != 100 ||
 		a.DynamicResources.FilterTimeout.Duration != 10*time.Second || a.DynamicResources.BindingTimeout.Duration != 10*time.Minute ||
 		*a.InterPodAffinity.HardPodAffinityWeight != 1 || *a.VolumeBinding.BindTimeoutSeconds != 600 || a.VolumeBinding.Shape != nil ||
 		a.PodTopologySpread.DefaultingType != configv1.SystemDefaulting || a.NodeResourcesFit.ScoringStrategy.Type != configv1.LeastAllocated ||
 		!reflect.DeepEqual(a.NodeResourcesBalancedAllocation.Resources, defaultResources()) {
 		t.Errorf("default arguments: %+v", a)
+	}
+	for args, want := range map[string][2]int32{
+		"{}": {100, 100}, "{minCandidateNodesPercentage: 20}": {20, 100}, "{minCandidateNodesAbsolute: 7}": {10, 7},
+		"{minCandidateNodesPercentage: 0}": {0, 100},
+	} {
+		got := parse(t, with(DefaultPreemption, args)).Profiles[0].Args.DefaultPreemption
+		if *got.MinCandidateNodesPercentage != want[0] || *got.MinCandidateNodesAbsolute != want[1] {
+			t.Errorf("%s: %d%%, at least %d, want %v", args, *got.MinCandidateNodesPercentage, *got.MinCandidateNodesAbsolute, want)
+		}
 	}
 	zero := parse(t, with(InterPodAffinity, "{hardPodAffinityWeight: 0}")).Profiles[0].Args
 	if *zero.InterPodAffinity.HardPodAffinityWeight != 0 {
