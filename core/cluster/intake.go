@@ -140,7 +140,22 @@ func (in *Intake) alike(s *PodSpec) *PodSpec {
 	r.Labels, r.Gates, r.Controller, r.Spread = nil, nil, Controller{}, nil
 	r.PodAffinity, r.PodAntiAffinity, r.Volumes, r.Devices = nil, nil, nil, nil
 	r.Alike = &r // nothing is left to take away
-	return in.Share(&r)
+	shared := in.Share(&r)
+	if shared.Kin == nil {
+		shared.Kin = in.kin(shared)
+	}
+	return shared
+}
+
+// kin is a spec that is Alike of itself without what it asks for.
+func (in *Intake) kin(s *PodSpec) *PodSpec {
+	r := *s
+	r.Request, r.Held, r.Scored = res.Amounts{}, res.Amounts{}, res.Amounts{}
+	r.HeldNonZero, r.ScoreNonZero = [2]int64{}, [2]int64{}
+	r.Alike = &r
+	shared := in.Share(&r) // s itself when it asks for nothing
+	shared.Kin = shared
+	return shared
 }
 
 func specOf(p *v1.Pod) *PodSpec {

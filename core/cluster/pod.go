@@ -83,6 +83,9 @@ type PodSpec struct {
 	// Alike is this spec reduced to what node-local filters and scorers may read; the same pointer for all pods that
 	// they cannot tell apart, so that what they say is kept once for all of them. Set by Intake.Share.
 	Alike *PodSpec `json:"-"`
+	// Kin is Alike without amounts of resources; the same pointer for all pods that differ in nothing else to node-local
+	// filters and scorers. Set by Intake.Share on specs that are Alike of themselves.
+	Kin *PodSpec `json:"-"`
 
 	SchedulerName string
 	Priority      int32

@@ -38,7 +38,7 @@ func (t *totals) of(n cluster.NodeIdx) int64 {
 
 // keptTotals are the totals by what the class keeps alone.
 func (sr *search) keptTotals() totals {
-	t := totals{base: sr.kept.base}
+	t := totals{base: sr.base}
 	for i := range sr.kept.scorers {
 		sc := &sr.kept.scorers[i]
 		switch {
@@ -71,6 +71,7 @@ func (pl *Placer) choose(s cluster.Snapshot, sr *search, out *Outcome, draw func
 		sr.class.chooseRanked(sr, out, draw)
 		return
 	}
+	sr.unfold()
 	t := sr.keptTotals()
 	sr.by = t
 	sum := t.of

@@ -10,10 +10,13 @@ import (
 // class is what a Placer keeps for the pods that node-local plugins cannot tell apart.
 type class struct {
 	kept
-	order order
-	spec  *cluster.PodSpec
-	seq   uint64 // the store's journal is applied up to here
-	size  int    // bytes this class counts for
+	order order // of all of it, in the short form, totals.flat and made alone
+	coded coded
+	// raised is set in the long form where nothing but scores other than 0 keep the class from the short one.
+	raised bool
+	spec   *cluster.PodSpec
+	seq    uint64 // the store's journal is applied up to here
+	size   int    // bytes this class counts for
 
 	newer, older *class // list by last use
 }
@@ -22,7 +25,8 @@ type class struct {
 func (pl *Placer) newClass(spec *cluster.PodSpec) *class {
 	c := &class{}
 	if pl.spare != nil {
-		c.kept, c.order = pl.spare.kept, pl.spare.order
+		c.kept, c.order, c.coded = pl.spare.kept, pl.spare.order, pl.spare.coded
+		c.coded.kin = nil
 		pl.spare = nil
 	}
 	c.spec = spec
@@ -47,6 +51,10 @@ func (c *class) stale(s cluster.Snapshot) bool {
 // fill judges and scores every row, by filters that are prepared.
 func (pl *Placer) fill(s cluster.Snapshot, p *cluster.Pod, c *class) {
 	pl.prepareScores(s, p, &c.kept)
+	if pl.encode(s, c) {
+		c.kept.release()
+		return
+	}
 	_, c.seq, _ = s.Changes(0)
 	rows := s.Rows()
 	c.grow(rows)
@@ -55,6 +63,32 @@ func (pl *Placer) fill(s cluster.Snapshot, p *cluster.Pod, c *class) {
 	pl.meter.Plugin(plugin.AtScore, "")
 	c.scoreAll(s)
 	c.rankAll()
+}
+
+// follow brings a class up to date.
+func (pl *Placer) follow(s cluster.Snapshot, p *cluster.Pod, c *class) {
+	switch {
+	case !c.stale(s) && c.coded.kin == nil:
+		pl.meter.Plugin(plugin.AtFilter, "")
+		c.catchUp(s)
+		if !c.raised || !c.levelled() {
+			return
+		}
+	case !c.stale(s) && pl.followCoded(s, &c.coded):
+		return
+	}
+	pl.prepareFilters(s, p, &c.kept)
+	pl.fill(s, p, c)
+}
+
+// levelled tells whether scores that are normalised are 0 everywhere.
+func (c *class) levelled() bool {
+	for i := range c.scorers {
+		if sc := &c.scorers[i]; sc.Normal() != plugin.AsIs && sc.nonZero > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // catchUp judges and scores the rows that changed since the class was last used.
@@ -83,21 +117,40 @@ func (c *class) catchUp(s cluster.Snapshot) {
 	c.rerank(changes)
 }
 
-// perRow is how many bytes a class takes for each row: verdict, base, total, and scores that are normalised, with their
-// order where they differ.
-func (c *class) perRow() int {
+// len is the number of rows.
+func (c *class) len() int {
+	if c.coded.kin != nil {
+		return len(c.coded.codes)
+	}
+	return len(c.verdicts)
+}
+
+// totalAt is a row's total for the ranking.
+func (c *class) totalAt(n int) int64 {
+	if c.coded.kin != nil {
+		return c.coded.at(n)
+	}
+	return c.order.rank.totals[n]
+}
+
+// bytes is how many bytes a class takes: a code for each row and a summary for each block, or verdict, base, total, and
+// scores that are normalised, with their order where they differ.
+func (c *class) bytes() int {
+	if c.coded.kin != nil {
+		return 2*len(c.coded.codes) + 16*len(c.coded.blocks)
+	}
 	size := 4 + 8 + 8 + 8*len(c.order.by.extra)
 	for i := range c.scorers {
 		if c.scorers[i].Normal() != plugin.AsIs {
 			size += 8
 		}
 	}
-	return size
+	return size * len(c.verdicts)
 }
 
 // remember adds a class and drops the least recently used ones above the budget.
 func (pl *Placer) remember(c *class) {
-	c.size = len(c.verdicts) * c.perRow()
+	c.size = c.bytes()
 	pl.bytes += c.size
 	pl.classes[c.spec] = c
 	pl.pushNewest(c)
@@ -116,6 +169,7 @@ func (pl *Placer) Drop(p *cluster.Pod) {
 
 func (pl *Placer) drop(c *class) {
 	pl.dropGroupings(c)
+	pl.leave(c.coded.kin)
 	delete(pl.classes, c.spec)
 	pl.spare = c
 	pl.bytes -= c.size
@@ -124,7 +178,7 @@ func (pl *Placer) drop(c *class) {
 
 // used moves a class to the newest end and counts what it has grown by.
 func (pl *Placer) used(c *class) {
-	size := len(c.verdicts) * c.perRow()
+	size := c.bytes()
 	pl.bytes += size - c.size
 	c.size = size
 	if pl.newest != c {

@@ -15,4 +15,4 @@ func SetMutant(n int) (restore func()) {
 func LookAtEachRow(pl *Placer) { pl.eachRow = true }
 
 // Judged tells whether there are verdicts: not when the pod was rejected before any node was looked at.
-func Judged(o Outcome) bool { return o.look.verdicts != nil }
+func Judged(o Outcome) bool { return o.look.judged }

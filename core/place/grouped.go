@@ -190,7 +190,7 @@ func (g *grouping) follow(s cluster.Snapshot, c *class, facets []plugin.Facet) b
 		return false
 	}
 	changes, next, ok := s.Changes(g.seq)
-	rows := len(c.verdicts)
+	rows := c.len()
 	switch {
 	case !ok || len(changes) > rows || g.made != c.order.made || !slices.Equal(g.facets, facets):
 		ok = g.regroup(c, facets)
@@ -213,7 +213,10 @@ func (g *grouping) regroup(c *class, facets []plugin.Facet) bool {
 		g.free = append(g.free, int32(id))
 		g.groups[id].rank.ranked = 0
 	}
-	g.totals, g.of = append(g.totals[:0], c.order.rank.totals...), g.of[:0]
+	g.totals, g.of = g.totals[:0], g.of[:0]
+	for n := range c.len() {
+		g.totals = append(g.totals, c.totalAt(n))
+	}
 	for n, total := range g.totals {
 		id := noGroup
 		if total != unranked {
@@ -267,13 +270,13 @@ func (g *grouping) idOf(n cluster.NodeIdx) int32 {
 
 // update moves rows that changed to where they belong.
 func (g *grouping) update(c *class, changes []cluster.NodeIdx) bool {
-	g.grow(len(c.verdicts))
+	g.grow(c.len())
 	for i, n := range changes {
 		if i > 0 && changes[i-1] == n {
 			continue
 		}
 		was, old := g.of[n], g.totals[n]
-		is, total, before := noGroup, c.order.rank.totals[n], len(g.groups)
+		is, total, before := noGroup, c.totalAt(int(n)), len(g.groups)
 		if total != unranked {
 			if is = g.idOf(n); is == noGroup {
 				return false

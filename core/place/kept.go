@@ -98,6 +98,14 @@ func (k *kept) few(s cluster.Snapshot, rows []cluster.NodeIdx) {
 	}
 }
 
+// release gives up what is kept by row.
+func (k *kept) release() {
+	k.verdicts, k.base = nil, nil
+	for i := range k.scorers {
+		k.scorers[i].raw = nil
+	}
+}
+
 func (k *kept) grow(rows int) {
 	for len(k.verdicts) < rows {
 		k.verdicts = append(k.verdicts, plugin.NoNode)
@@ -159,6 +167,9 @@ func (k *kept) asIs(s cluster.Snapshot, sc *prepared, lo, hi cluster.NodeIdx) []
 func (k *kept) rawOf(s cluster.Snapshot, sc *prepared, n cluster.NodeIdx) int64 {
 	if sc.Normal() == plugin.AsIs {
 		return k.asIs(s, sc, n, n+1)[0]
+	}
+	if int(n) >= len(sc.raw) {
+		return 0 // a class in its short form
 	}
 	return sc.raw[n]
 }

@@ -31,6 +31,8 @@ const (
 	nextFirst                  // the runner-up is any row but the winner
 	regroupMissed              // a row that leaves its group joins no other
 	groupsUnjudged             // wide filters have no say about groups
+	kinMissed                  // a node that changes is the same to kin
+	lastRejects                // what a node lacks overrules what its kin rejects
 	mutations
 )
 

@@ -25,6 +25,7 @@ func TestMutants(t *testing.T) {
 				probe.Fails(func(p *probe.T) { samplesAreDrawn(p) }) ||
 				probe.Fails(func(p *probe.T) { rapid.Check(p, windows) }) ||
 				probe.Fails(func(p *probe.T) { rapid.Check(p, place.Rankings) }) ||
+				probe.Fails(func(p *probe.T) { rapid.Check(p, place.CodedRankings) }) ||
 				probe.Fails(func(p *probe.T) { rapid.Check(p, func(t *rapid.T) { groupTwins(t, plain, new(paths)) }) }) ||
 				probe.Fails(func(p *probe.T) { rapid.Check(p, func(t *rapid.T) { twins(t, profs["default"]) }) })
 			if !seen {

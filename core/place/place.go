@@ -56,8 +56,17 @@ type Placer struct {
 	budget  int
 	spare   *class // the last one dropped, for its columns
 
-	scratch kept    // for pods that are judged on a few nodes only
-	column  []int64 // row -> score, of one scorer at a time
+	kins   map[*cluster.PodSpec]*kin // see cluster.PodSpec.Kin
+	recent cluster.Recent
+	narrow bool // totals fit a code
+
+	scratch  kept // for pods that are judged on a few nodes only
+	unfolded kept // verdicts and base of a class in its short form, where a search needs them
+
+	// Columns that are worked in, by row or by change.
+	column   []int64 // score, of one scorer at a time
+	verdicts []plugin.Verdict
+	sums     []int64
 
 	eachRow bool // only tests set it: look at each row in every decision
 
@@ -80,7 +89,8 @@ func New(p Profile, m Meter, budget int) *Placer {
 	if len(p.Filters) > 255 {
 		panic(fmt.Sprintf("place: %d filters, at most 255 fit a verdict", len(p.Filters)))
 	}
-	pl := &Placer{profile: p, meter: m, classes: map[*cluster.PodSpec]*class{}, budget: budget, firstLate: len(p.Filters)}
+	pl := &Placer{profile: p, meter: m, classes: map[*cluster.PodSpec]*class{}, kins: map[*cluster.PodSpec]*kin{},
+		narrow: fitsCodes(p.Scorers), budget: budget, firstLate: len(p.Filters)}
 	for i, f := range p.Filters {
 		_, wide := f.(plugin.WideFilter)
 		pl.wide = append(pl.wide, wide)
@@ -144,7 +154,7 @@ func (pl *Placer) Place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, dr
 	if sr.err != nil {
 		pl.forgiveOwn(s, sr)
 	}
-	windowed := pl.profile.Search.Strategy == FixedWindow && sr.verdicts != nil
+	windowed := pl.profile.Search.Strategy == FixedWindow && sr.judged
 	if out.Err = sr.err; out.Err != nil && !windowed || sr.nowhere() {
 		return out
 	}
@@ -189,6 +199,7 @@ func (pl *Placer) Explain(s cluster.Snapshot, p *cluster.Pod, noms Nominations) 
 	if out.Err = sr.err; out.Err != nil || sr.nowhere() {
 		return out
 	}
+	sr.unfold()
 	for i := range sr.len() {
 		if sr.verdicts[sr.at(i)] == plugin.Fits {
 			out.Feasible++
@@ -204,14 +215,8 @@ func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *se
 	key := alike(p)
 	c := pl.classes[key]
 	if c != nil {
+		pl.follow(s, p, c)
 		pl.used(c)
-		if c.stale(s) {
-			pl.prepareFilters(s, p, &c.kept)
-			pl.fill(s, p, c)
-		} else {
-			pl.meter.Plugin(plugin.AtFilter, "")
-			c.catchUp(s)
-		}
 		sr.kept = &c.kept
 	} else {
 		sr.kept = &pl.scratch
@@ -240,7 +245,10 @@ func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *se
 	if !few {
 		sr.class = c
 	}
-	sr.verdicts = sr.kept.verdicts
+	sr.verdicts, sr.base, sr.judged = sr.kept.verdicts, sr.kept.base, true
+	if c != nil && c.coded.kin != nil {
+		sr.folded = c
+	}
 	if sr.only != nil && !few {
 		sr.exclude(s)
 	}

@@ -213,6 +213,25 @@ func budgetHolds(t interface{ Errorf(string, ...any) }, prof place.Profile) {
 	}
 }
 
+// TestAClassOfManyTakesTwoBytesForANode: pods that differ in requests alone have a class each, and a thousand of those for
+// 50,000 nodes must fit into what a Placer keeps. Mutant: a class that keeps verdicts and totals.
+func TestAClassOfManyTakesTwoBytesForANode(t *testing.T) {
+	s, in := cluster.NewStore(), cluster.NewIntake()
+	const nodes, kinds = 300, 50
+	for i := range nodes {
+		s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i)}}))
+	}
+	pl := place.New(defaultProfile(t), noMeter{}, place.DefaultClassBytes)
+	for i := range kinds {
+		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1.PodSpec{Containers: []v1.Container{{Resources: v1.ResourceRequirements{
+			Requests: v1.ResourceList{v1.ResourceMemory: *apiresource.NewQuantity(int64(i+1), apiresource.BinarySI)}}}}}}
+		pl.Place(s.Snapshot(), in.Pod(p), promised{}, func(int) int { return 0 })
+	}
+	if n, bytes := pl.Classes(); n != kinds || bytes > 5*nodes*(kinds+1)/2 {
+		t.Errorf("%d classes take %d bytes, %d should take little more than two for each of %d nodes, and their kin too", n, bytes, kinds, nodes)
+	}
+}
+
 func compare(t *rapid.T, prof place.Profile, pl *place.Placer, s cluster.Snapshot, p *cluster.Pod, noms promised) {
 	want := slowPlace(prof, s, p, noms)
 	drawn := 0
@@ -304,7 +323,8 @@ func somePod(t *rapid.T, id int) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", id), UID: types.UID(fmt.Sprintf("u%d", id))}}
 	priority := int32(rapid.IntRange(0, 1).Draw(t, "priority"))
 	p.Spec.Priority = &priority
-	c := v1.Container{Image: "big", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("1")}}}
+	cpu := rapid.SampledFrom([]string{"1", "1", "700m"}).Draw(t, "cpu") // kin
+	c := v1.Container{Image: "big", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse(cpu)}}}
 	switch rapid.SampledFrom([]int{0, 1, 2, 3, 4, 5, 5, 6}).Draw(t, "kind") {
 	case 1:
 		c.Ports = []v1.ContainerPort{{HostPort: 80}}

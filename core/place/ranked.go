@@ -104,10 +104,13 @@ func (c *class) measuresChanged() bool {
 
 // chooseRanked is choose for a decision in which nothing but the class has a say: it looks at no row.
 func (c *class) chooseRanked(sr *search, out *Outcome, draw func(n int) int) {
-	rank := &c.order.rank
+	sums, rows := &c.order.rank.stretches, byRow(&c.order.rank)
+	if c.coded.kin != nil {
+		sums, rows = &c.coded.stretches, &c.coded
+	}
 	sr.by, out.Path = c.order.by, Ranked
-	out.Feasible = rank.ranked
-	top := rank.top()
+	out.Feasible = sums.ranked
+	top := sums.top()
 	switch {
 	case top.rows == 0:
 		return
@@ -117,8 +120,8 @@ func (c *class) chooseRanked(sr *search, out *Outcome, draw func(n int) int) {
 	}
 	out.Total, out.Tied = top.best, int(top.rows)
 	if out.Tied == 1 || mutant == tieToFirst {
-		out.Node = rank.kth(top.best, 0)
-		out.RunnerUp, out.RunnerUpTotal = rank.next(out.Node)
+		out.Node = sums.kthOf(rows, top.best, 0)
+		out.RunnerUp, out.RunnerUpTotal = sums.nextOf(rows, out.Node)
 		return
 	}
 	k := checkedDraw(draw, out.Tied)
@@ -126,7 +129,7 @@ func (c *class) chooseRanked(sr *search, out *Outcome, draw func(n int) int) {
 	if k == 0 {
 		other = 1
 	}
-	out.Node, out.RunnerUp, out.RunnerUpTotal = rank.kth(top.best, k), rank.kth(top.best, other), top.best
+	out.Node, out.RunnerUp, out.RunnerUpTotal = sums.kthOf(rows, top.best, k), sums.kthOf(rows, top.best, other), top.best
 }
 
 // ranked tells whether the class alone decides.

@@ -26,8 +26,13 @@ type search struct {
 	reject   int   // index of the filter that rejects the pod as a whole, -1
 	err      error // what fails the attempt
 
-	// verdicts are those of the class, or a copy in own once something differs for this decision.
+	// judged tells whether there are verdicts: not when the pod was rejected before any node was looked at.
+	judged bool
+	// folded is the class that verdicts and base are still to be read from; see unfold.
+	folded *class
+	// verdicts are those of the class, or a copy in copied once something differs for this decision.
 	verdicts []plugin.Verdict
+	base     []int64 // row -> weighted sum of the scores of the class that need no normalising
 	copied   []plugin.Verdict
 	rows     []cluster.NodeIdx // the rows to look at; nil means all
 	rowSpace []cluster.NodeIdx
@@ -84,7 +89,7 @@ func (pl *Placer) preFilter(s cluster.Snapshot, sr *search) {
 
 // own makes the verdicts this decision's.
 func (sr *search) ownVerdicts() {
-	if len(sr.copied) == 0 {
+	if sr.unfold(); len(sr.copied) == 0 {
 		sr.copied = append(sr.copied, sr.verdicts...)
 		sr.verdicts = sr.copied
 	}
@@ -141,6 +146,7 @@ func filterError(f plugin.Filter, err error) error {
 // without (upstream: RunFilterPluginsWithNominatedPods).
 func (pl *Placer) nominated(s cluster.Snapshot, sr *search, noms Nominations) {
 	for _, name := range noms.NominatedNodes() {
+		sr.unfold()
 		n, ok := s.Find(name)
 		if !ok || sr.rows != nil && !slices.Contains(sr.rows, n) || sr.verdicts[n] == plugin.Excluded {
 			continue
@@ -212,6 +218,7 @@ func (pl *Placer) own(s cluster.Snapshot, sr *search) (cluster.NodeIdx, bool) {
 	if !ok {
 		return cluster.NoNode, false
 	}
+	sr.unfold()
 	if sr.rows != nil && !slices.Contains(sr.rows, n) || sr.verdicts[n] == plugin.Excluded {
 		pl.excludedOwn(s, sr, n)
 	}
@@ -231,7 +238,7 @@ func (pl *Placer) own(s cluster.Snapshot, sr *search) (cluster.NodeIdx, bool) {
 // then, so nobody meets the error.
 func (pl *Placer) forgiveOwn(s cluster.Snapshot, sr *search) {
 	n, ok := s.Find(sr.pod.Nominated)
-	if sr.pod.Nominated == "" || !ok || sr.verdicts == nil {
+	if sr.pod.Nominated == "" || !ok || !sr.judged {
 		return
 	}
 	err := sr.err
@@ -268,6 +275,7 @@ func (pl *Placer) askForeign(s cluster.Snapshot, sr *search) {
 	if f == nil || !f.Takes(sr.pod) {
 		return
 	}
+	sr.unfold()
 	for i := range sr.len() {
 		if n := sr.at(i); sr.verdicts[n] == plugin.Fits {
 			sr.names = append(sr.names, s.NodeName(n))

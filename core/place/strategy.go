@@ -43,6 +43,7 @@ func (sr *search) sample(by Search, draw func(n int) int) (fits int) {
 		want = 2
 	}
 	var rows []cluster.NodeIdx
+	sr.unfold()
 	for i := range sr.len() {
 		if n := sr.at(i); sr.verdicts[n] == plugin.Fits {
 			rows = append(rows, n)

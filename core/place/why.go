@@ -70,6 +70,7 @@ type histogram struct {
 }
 
 func (h *histogram) count(s cluster.Snapshot) {
+	h.sr.unfold()
 	var last *bucket // neighbours often share a verdict
 	for i := range h.sr.len() {
 		n := h.sr.at(i)
@@ -242,6 +243,7 @@ func (out Outcome) Verdict(n cluster.NodeIdx) plugin.Verdict {
 		return plugin.Excluded
 	}
 	sr.placer.complete(sr.state, sr)
+	sr.unfold()
 	return sr.verdicts[n]
 }
 

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// TestRecentIsTheStoreForWhoeverFollowsIt changes a store at random. Readers that come by now and then copy what a Recent
+// has of the rows that changed since; their copies must be the store's columns, and a row may stand but once in what one of
+// them reads. Mutants: a row that stands twice, a new resource whose column is short, places that are not cut after a drop.
+func TestRecentIsTheStoreForWhoeverFollowsIt(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, in := NewStore(), NewIntake()
+		r := &Recent{keep: rapid.SampledFrom([]int{0, 8, 64}).Draw(t, "keep")}
+		readers := make([]follower, 3)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			change(t, s, in)
+			i := rapid.IntRange(0, len(readers)).Draw(t, "reader")
+			if i == len(readers) {
+				continue
+			}
+			r.Follow(s.Snapshot())
+			readers[i].read(t, s.Snapshot(), r)
+		}
+	})
+}
+
+type follower struct {
+	seq  uint64
+	rows map[NodeIdx][]int64 // row -> its amounts
+}
+
+func amounts(s Snapshot, n NodeIdx) []int64 {
+	all := []int64{s.NonZero(0)[n], s.NonZero(1)[n]}
+	for id := range s.s.requested {
+		all = append(all, s.s.requested[id].v[n], s.s.allocatable[id].v[n])
+	}
+	return all
+}
+
+func (f *follower) read(t *rapid.T, s Snapshot, r *Recent) {
+	rows, lo, ok := r.Since(f.seq)
+	f.seq = r.Next()
+	if !ok || f.rows == nil {
+		f.rows = map[NodeIdx][]int64{}
+		for n := range s.Rows() {
+			f.rows[NodeIdx(n)] = amounts(s, NodeIdx(n))
+		}
+		return
+	}
+	seen := map[NodeIdx]bool{}
+	for i, n := range rows {
+		if n == NoNode {
+			continue
+		}
+		if seen[n] {
+			t.Fatalf("row %d stands twice", n)
+		}
+		seen[n] = true
+		at := lo + NodeIdx(i)
+		f.rows[n] = amounts(r.Columns(), at)
+	}
+	for n := range s.Rows() {
+		want, got := amounts(s, NodeIdx(n)), f.rows[NodeIdx(n)]
+		for len(got) < len(want) {
+			got = append(got, 0) // resources that are new since the row changed last
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("row %d: %v, the store has %v", n, got, want)
+		}
+	}
+}
+
+func change(t *rapid.T, s *Store, in *Intake) {
+	name := fmt.Sprint("n", rapid.IntRange(0, 4).Draw(t, "node"))
+	amount := v1.ResourceList{v1.ResourceCPU: *apiresource.NewQuantity(int64(rapid.IntRange(1, 9).Draw(t, "cores")), apiresource.DecimalSI)}
+	if extended := rapid.IntRange(0, 12).Draw(t, "extended"); extended < 3 {
+		amount[v1.ResourceName(fmt.Sprint("example.com/x", extended))] = apiresource.MustParse("1")
+	}
+	uid := types.UID(fmt.Sprint("u", rapid.IntRange(0, 9).Draw(t, "pod")))
+	switch rapid.IntRange(0, 4).Draw(t, "change") {
+	case 0:
+		s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1.NodeStatus{Allocatable: amount}}))
+	case 1:
+		s.DeleteNode(name)
+	case 2:
+		s.DeletePod(UID(uid))
+	default:
+		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid}, Spec: v1.PodSpec{NodeName: name}}
+		p.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{Requests: amount}}}
+		s.SetPod(in.Pod(p))
+	}
+}
+
+// TestPodsOfOneShapeAreKin: specs that differ in requests alone have one kin, others do not.
+func TestPodsOfOneShapeAreKin(t *testing.T) {
+	in := NewIntake()
+	spec := func(cpu, selector string) *PodSpec {
+		p := &v1.Pod{Spec: v1.PodSpec{NodeSelector: map[string]string{"disk": selector}, Containers: []v1.Container{{}}}}
+		if cpu != "" {
+			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: apiresource.MustParse(cpu), "example.com/x": apiresource.MustParse("1")}
+		}
+		return in.Pod(p).Spec.Alike
+	}
+	small, large, silent, other := spec("1", "ssd"), spec("2", "ssd"), spec("", "ssd"), spec("1", "hdd")
+	if small == large || small.Kin != large.Kin || small.Kin != silent.Kin {
+		t.Errorf("pods that differ in requests alone: specs %p and %p, kin %p, %p and %p", small, large, small.Kin, large.Kin, silent.Kin)
+	}
+	if small.Kin == other.Kin || small.Kin == nil || small.Kin.Kin != small.Kin || small.Kin.Alike != small.Kin {
+		t.Errorf("pods of another selector: kin %p and %p", small.Kin, other.Kin)
+	}
+}
+
+// TestConfirmingAPodChangesNoRow: the watch's word on a pod that was assumed where it is now costs no cache anything, and
+// leaves nothing assumed. Mutants: a row that is touched, an assumed amount that stays.
+func TestConfirmingAPodChangesNoRow(t *testing.T) {
+	s, in := NewStore(), NewIntake()
+	s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}))
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}
+	pod.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("2")}}}}
+	pending := in.Pod(pod)
+	s.assume(pending, 0)
+	_, before, _ := s.Snapshot().Changes(0)
+	pod.Spec.NodeName, pod.ResourceVersion = "n", "2"
+	seen := s.SetPod(in.Pod(pod))
+	_, after, _ := s.Snapshot().Changes(0)
+	if seen.Old != pending || !seen.WasAssumed || seen.Elsewhere != "" {
+		t.Errorf("confirmed: %+v", seen)
+	}
+	now, n, assumed, ok := s.Snapshot().PodOn("u")
+	if after != before || !ok || assumed || n != 0 || now.ResourceVersion != "2" {
+		t.Errorf("%d changes of rows; pod %+v on row %d, assumed %v", after-before, now, n, assumed)
+	}
+	if cpu, left := s.Snapshot().Requested(0)[0], s.Snapshot().Assumed(0)[0]; cpu != 2000 || left != 0 {
+		t.Errorf("requested %d, assumed of that %d", cpu, left)
+	}
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+)
+
+// coded is a class in its short form, two bytes for each row. A class that has a kin is in this form, if scores that are
+// normalised are 0 on all nodes: then a row's total depends on the row alone. A thousand classes of 50,000 rows fit into
+// the memory of a hundred in the long form, and what changes in a row that they all have to catch up on costs each of them
+// a few columns of amounts.
+type coded struct {
+	stretches
+	kin   *kin // nil while the class is in its long form
+	own   sized
+	codes []code
+	ahead int64  // the result of readAhead; it means nothing
+	made  uint64 // kin.made when the rows were judged
+	seq   uint64 // changes are applied up to here, by the Placer's recent
+}
+
+// at is a row's total.
+func (c *coded) at(n int) int64 {
+	if v := c.codes[n]; v >= 0 {
+		return int64(v)
+	}
+	return unranked
+}
+
+func (c *coded) len() int { return len(c.codes) }
+
+// set gives a row another code.
+func (c *coded) set(n cluster.NodeIdx, is code) {
+	was := c.codes[n]
+	c.codes[n] = is
+	if was < 0 && is < 0 {
+		return // it did not fit and does not
+	}
+	old, total := widened(was), widened(is)
+	c.count(old, total)
+	b := int(n) / fanout
+	before := c.blocks[b]
+	if old == before.best && before.rows == 1 {
+		c.blocks[b] = c.block(b)
+	} else {
+		c.blocks[b].replace(old, total)
+	}
+	c.wingOf(b, before)
+}
+
+func widened(v code) int64 {
+	if v < 0 {
+		return unranked
+	}
+	return int64(v)
+}
+
+func (c *coded) block(b int) summary {
+	best, rows := code(-1), int32(0)
+	for _, v := range c.codes[b*fanout : min(len(c.codes), (b+1)*fanout)] {
+		switch {
+		case v > best:
+			best, rows = v, 1
+		case v == best:
+			rows++
+		}
+	}
+	if best < 0 {
+		return summary{best: unranked}
+	}
+	return summary{int64(best), rows}
+}
+
+// sumUp makes the summaries anew.
+func (c *coded) sumUp() {
+	c.ranked = 0
+	for _, v := range c.codes {
+		if v >= 0 {
+			c.ranked++
+		}
+	}
+	c.blocks = c.blocks[:0]
+	for b := range (len(c.codes) + fanout - 1) / fanout {
+		c.blocks = append(c.blocks, c.block(b))
+	}
+	c.sumUpBlocks()
+}
+
+// encode judges all rows of a class that was just prepared, in the short form; false when it has to be in the long one.
+func (pl *Placer) encode(s cluster.Snapshot, c *class) bool {
+	d := &c.coded
+	pl.leave(d.kin)
+	c.raised = false
+	if d.kin, d.own = pl.kinOf(s, c.spec, &c.kept); d.kin == nil {
+		return false
+	}
+	pl.recent.Follow(s)
+	d.seq, d.made = pl.recent.Next(), d.kin.made
+	pl.meter.Plugin(plugin.AtFilter, "")
+	d.judge(pl, s, 0, cluster.NodeIdx(s.Rows()))
+	d.codes = append(d.codes[:0], d.kin.codes...)
+	for n := range d.codes {
+		d.codes[n] = d.kin.join(d.codes[n], pl.verdicts[n], pl.sums[n])
+	}
+	if !d.kin.usable() {
+		c.raised = !d.kin.closed
+		pl.leave(d.kin)
+		d.kin, d.codes = nil, d.codes[:0]
+		return false
+	}
+	d.sumUp()
+	c.order.made++
+	c.order.by = totals{extra: c.order.by.extra[:0], flat: d.kin.flat}
+	return true
+}
+
+// judge brings what the class has for itself of rows lo to hi-1, or of so many changes, into the Placer's columns.
+func (c *coded) judge(pl *Placer, s cluster.Snapshot, lo, hi cluster.NodeIdx) {
+	pl.makeRoom(int(hi))
+	verdicts, sums, column := pl.verdicts[:hi], pl.sums[:hi], pl.column[:hi]
+	clear(verdicts[lo:hi])
+	for _, f := range c.own.filters {
+		f.Column(s, lo, hi, f.tag, verdicts)
+	}
+	if len(c.own.scores) == 0 {
+		clear(sums[lo:hi])
+	}
+	for i, score := range c.own.scores {
+		if i > 0 {
+			score.Column(s, lo, hi, column)
+			addWeighted(sums[lo:hi], column[lo:hi], c.own.scorers[i].Weight)
+			continue
+		}
+		score.Column(s, lo, hi, sums)
+		if weight := c.own.scorers[i].Weight; weight != 1 {
+			for n := lo; n < hi; n++ {
+				sums[n] *= weight
+			}
+		}
+	}
+}
+
+// stride is up to how many changes are judged at once: their columns then stay in the fastest cache.
+const stride = 256
+
+// followCoded brings a class in its short form up to date; false when it has to be filled anew.
+func (pl *Placer) followCoded(s cluster.Snapshot, d *coded) bool {
+	pl.bytes -= d.kin.size()
+	d.kin.follow(s, pl)
+	pl.bytes += d.kin.size()
+	if !d.kin.usable() || d.kin.made != d.made {
+		return false
+	}
+	pl.recent.Follow(s)
+	changed, lo, ok := pl.recent.Since(d.seq)
+	if !ok || len(changed) > s.Rows() {
+		return false
+	}
+	d.seq = pl.recent.Next()
+	d.grow(s.Rows())
+	pl.meter.Plugin(plugin.AtFilter, "")
+	columns := pl.recent.Columns()
+	if len(changed) > len(d.codes)/line {
+		d.readAhead()
+	}
+	for len(changed) > 0 {
+		part := changed[:min(stride, len(changed))]
+		changed = changed[len(part):]
+		d.judge(pl, columns, lo, lo+cluster.NodeIdx(len(part)))
+		d.take(pl, part, lo)
+		lo += cluster.NodeIdx(len(part))
+	}
+	return !d.kin.closed
+}
+
+// line is about how many rows a line of the cache holds.
+const line = 64
+
+// readAhead touches all that is kept by row, in order. A class of a thousand that take turns is in slow memory when its
+// turn comes, and a thousand changed rows one by one take several times as long from there as all rows in order.
+func (c *coded) readAhead() {
+	var sum int64
+	for i := 0; i < len(c.codes); i += line / 2 {
+		sum += int64(c.codes[i])
+	}
+	for i := 0; i < len(c.blocks); i += line / 16 {
+		sum += c.blocks[i].best
+	}
+	c.ahead = sum
+}
+
+func (c *coded) grow(rows int) {
+	none := c.kin.codeOf(plugin.NoNode)
+	for len(c.codes) < rows {
+		c.codes = append(c.codes, none)
+	}
+	c.growTo(rows)
+}
+
+// take ranks rows that were just judged.
+func (c *coded) take(pl *Placer, rows []cluster.NodeIdx, lo cluster.NodeIdx) {
+	// What is there is read first: loads that no branch waits for overlap.
+	var was, shared [stride]code
+	codes, kins := c.codes, c.kin.codes[:len(c.codes)]
+	for i, n := range rows {
+		if uint(n) < uint(len(codes)) {
+			was[i], shared[i] = codes[n], kins[n]
+		}
+	}
+	verdicts, sums := pl.verdicts[lo:][:len(rows)], pl.sums[lo:][:len(rows)]
+	for i, n := range rows {
+		if n == cluster.NoNode {
+			continue
+		}
+		if is := c.kin.join(shared[i], verdicts[i], sums[i]); is != was[i] && mutant != rowMissed && mutant != rankMissed {
+			c.set(n, is)
+		}
+	}
+}
+
+// unfold writes out the verdicts and totals of a class in its short form, for a search that has to look at them.
+func (sr *search) unfold() {
+	if sr.folded == nil {
+		return
+	}
+	c, flat := &sr.folded.coded, sr.folded.order.by.flat
+	sr.folded = nil
+	space := &sr.placer.unfolded
+	for len(space.verdicts) < len(c.codes) {
+		space.verdicts, space.base = append(space.verdicts, plugin.NoNode), append(space.base, 0)
+	}
+	sr.verdicts, sr.base = space.verdicts[:len(c.codes)], space.base[:len(c.codes)]
+	one := func(n cluster.NodeIdx) {
+		sr.verdicts[n] = c.kin.verdict(c.codes[n])
+		sr.base[n] = int64(c.codes[n]) - flat
+	}
+	for _, n := range sr.rows {
+		one(n)
+	}
+	if sr.rows == nil {
+		for n := range c.codes {
+			one(cluster.NodeIdx(n))
+		}
+	}
+}
