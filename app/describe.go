@@ -12,6 +12,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/preempt"
 )
 
 // Description says how each profile of a configuration decides.
@@ -23,8 +24,10 @@ type Description struct {
 type ProfileDescription struct {
 	SchedulerName string `json:"schedulerName"`
 	// Search is the strategy in words.
-	Search  string              `json:"search"`
-	Plugins []PluginDescription `json:"plugins"`
+	Search string `json:"search"`
+	// Preemption tells in words how many nodes are looked at for pods to evict.
+	Preemption string              `json:"preemption"`
+	Plugins    []PluginDescription `json:"plugins"`
 	// Extenders are foreign code that takes part in the profile's decisions.
 	Extenders []ExtenderDescription `json:"extenders,omitempty"`
 }
@@ -83,7 +86,7 @@ func Describe(c config.Resolved) (Description, error) {
 	}
 	var out Description
 	for i, p := range c.Profiles {
-		d := ProfileDescription{SchedulerName: p.SchedulerName, Search: searchText(p.Search)}
+		d := ProfileDescription{SchedulerName: p.SchedulerName, Search: searchText(p.Search), Preemption: preemptionText(made.Profiles[i].Preemption)}
 		filters, scores := fastFilters(made.Profiles[i]), fastScores(made.Profiles[i])
 		for _, name := range config.Plugins() {
 			points := pointsOf(p, name)
@@ -176,6 +179,20 @@ func describeExtender(e configv1.Extender) ExtenderDescription {
 	}
 	if out.Why = "is sent the name of every node that fits"; e.FilterVerb == "" && e.PrioritizeVerb == "" {
 		out.Pods, out.Why = "no pods", "takes no part in the choice of a node"
+	}
+	return out
+}
+
+func preemptionText(c *preempt.Config) string {
+	if c == nil {
+		return "off: nobody is evicted"
+	}
+	out := "all: the smallest loss on any node"
+	if l := c.Limit; l != nil {
+		out = fmt.Sprintf("the smallest loss on the first nodes found, %d%% of those where evictions may help and at least %d", l.MinPercentage, l.MinAbsolute)
+	}
+	if c.Sync {
+		out += "; a pod may be tried again before its victims are deleted"
 	}
 	return out
 }

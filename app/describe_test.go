@@ -51,8 +51,8 @@ func TestWhoTurnsTheFastPathOff(t *testing.T) {
 	if behind := about(t, p, config.NodeDeclaredFeatures).Filter; behind.On || behind.OffBy != config.VolumeRestrictions {
 		t.Errorf("NodeDeclaredFeatures: %+v", behind)
 	}
-	if later := about(t, p, config.DefaultPreemption); later.Acting || later.Why == "" || later.Filter != nil {
-		t.Errorf("DefaultPreemption: %+v", later)
+	if evicts := about(t, p, config.DefaultPreemption); !evicts.Acting || evicts.Why != "" || evicts.Filter != nil {
+		t.Errorf("DefaultPreemption: %+v", evicts)
 	}
 
 	without := "profiles:\n- plugins: {filter: {disabled: ["

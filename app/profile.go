@@ -14,6 +14,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/host/devices"
 	"github.com/kumiki-scheduler/kumiki/kube"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -54,8 +55,12 @@ func (b *builder) build() error {
 	// In the order of the cycle, so that Wakers have an order too.
 	for _, point := range config.Points() {
 		for _, name := range b.from.Enabled[point] {
-			if !built(name) {
+			switch {
+			case !built(name):
 				continue // see Describe
+			case name == config.DefaultPreemption:
+				b.out.Preemption = preemption(b.from)
+				continue
 			}
 			pl, err := b.plugin(name)
 			if err != nil {
@@ -101,7 +106,20 @@ func (b *builder) make(name string) (plugin.Plugin, error) {
 // built tells whether there is code behind the name of a plugin that a profile can enable.
 func built(name string) bool {
 	_, native := plugin.Lookup(name)
-	return native || name == devices.Name
+	return native || name == devices.Name || name == config.DefaultPreemption
+}
+
+// preemption is how a profile evicts pods for others; nil for not at all. DefaultPreemption is part of the engine. Its gate
+// keeps a pod waiting until the evictions for it are carried out; a profile that leaves it out at preEnqueue does without.
+func preemption(p config.Profile) *preempt.Config {
+	if !p.Runs(config.PostFilter, config.DefaultPreemption) {
+		return nil
+	}
+	out := &preempt.Config{Sync: !p.Runs(config.PreEnqueue, config.DefaultPreemption)}
+	if a := p.Args.DefaultPreemption; *a.MinCandidateNodesPercentage < 100 {
+		out.Limit = &preempt.Limit{MinPercentage: *a.MinCandidateNodesPercentage, MinAbsolute: *a.MinCandidateNodesAbsolute}
+	}
+	return out
 }
 
 // enable lets a plugin work at one point. PreFilter, PreScore and PreBind are part of the points that they prepare or

@@ -16,6 +16,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/host/devices"
 )
 
@@ -44,8 +45,8 @@ func names(p engine.Profile) map[config.Point]string {
 	return joined
 }
 
-// TestEveryDefaultPluginIsMade: what the default configuration names works at the points where it is named. Only
-// preemption is left for later, and VolumeBinding scores only under a gate that is off.
+// TestEveryDefaultPluginIsMade: what the default configuration names works at the points where it is named.
+// Preemption is the engine's own, and VolumeBinding scores only under a gate that is off.
 func TestEveryDefaultPluginIsMade(t *testing.T) {
 	c := config.Default()
 	got, err := EngineConfig(c)
@@ -53,8 +54,8 @@ func TestEveryDefaultPluginIsMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range config.Plugins() {
-		if built(name) != (name != config.DefaultPreemption) {
-			t.Errorf("%s: built is %v", name, built(name))
+		if !built(name) {
+			t.Errorf("%s is not built", name)
 		}
 	}
 	have, p := names(got.Profiles[0]), c.Profiles[0]
@@ -189,5 +190,43 @@ profiles:
 	}
 	if got := deviceArguments(c.Profiles[0].Args.DynamicResources); got != (devices.Args{BindingTimeout: 2 * time.Minute}) {
 		t.Errorf("arguments of DynamicResources: %+v", got)
+	}
+}
+
+// TestHowAProfilePreempts: on unless its PostFilter is off, for all nodes unless the file bounds them, and told in words.
+func TestHowAProfilePreempts(t *testing.T) {
+	off := func(at string) string { return "plugins: {" + at + ": {disabled: [{name: DefaultPreemption}]}}" }
+	args := func(a string) string { return "pluginConfig: [{name: DefaultPreemption, args: {" + a + "}}]" }
+	for _, tt := range []struct {
+		profile string
+		want    *preempt.Config
+		text    string
+	}{
+		{"", &preempt.Config{}, "all: the smallest loss on any node"},
+		{off("multiPoint"), nil, "off: nobody is evicted"},
+		{off("postFilter"), nil, "off: nobody is evicted"},
+		{off("preEnqueue"), &preempt.Config{Sync: true}, "all: the smallest loss on any node; a pod may be tried again before its victims are deleted"},
+		{"plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}, postFilter: {enabled: [{name: DefaultPreemption}]}}",
+			&preempt.Config{Sync: true}, "all: the smallest loss on any node; a pod may be tried again before its victims are deleted"},
+		{args("minCandidateNodesPercentage: 20"), &preempt.Config{Limit: &preempt.Limit{MinPercentage: 20, MinAbsolute: 100}},
+			"the smallest loss on the first nodes found, 20% of those where evictions may help and at least 100"},
+		{args("minCandidateNodesAbsolute: 7"), &preempt.Config{Limit: &preempt.Limit{MinPercentage: 10, MinAbsolute: 7}},
+			"the smallest loss on the first nodes found, 10% of those where evictions may help and at least 7"},
+		{args("minCandidateNodesPercentage: 100"), &preempt.Config{}, "all: the smallest loss on any node"},
+	} {
+		c, err := config.Parse([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{" + tt.profile + "}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := EngineConfig(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := made.Profiles[0].Preemption; !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: got %+v, want %+v", tt.profile, got, tt.want)
+		}
+		if d, err := Describe(c); err != nil || d.Profiles[0].Preemption != tt.text {
+			t.Errorf("%s: told as %q (%v)", tt.profile, d.Profiles[0].Preemption, err)
+		}
 	}
 }

@@ -125,7 +125,7 @@ func warn(io streams, c config.Resolved) {
 func describeConfig(w io.Writer, c config.Resolved, d app.Description, wide bool) error {
 	processText(w, c)
 	for _, p := range d.Profiles {
-		fmt.Fprintf(w, "\nprofile %s\n  search   %s\n\n", p.SchedulerName, p.Search)
+		fmt.Fprintf(w, "\nprofile %s\n  search    %s\n  evictions %s\n\n", p.SchedulerName, p.Search, p.Preemption)
 		table := printers.GetNewTabWriter(w)
 		points := ""
 		if wide {
