@@ -112,7 +112,7 @@ func (p *pausing) read(lease *coordinationv1.Lease) {
 		p.hold(is != nil)
 	}
 	if log := klog.Background(); is != nil {
-		log.Info("Scheduling is paused: nothing is bound until the lease says otherwise", "lease", lease.Namespace+"/"+lease.Name,
+		log.Info("Scheduling is paused: nothing is bound or evicted until the lease says otherwise", "lease", lease.Namespace+"/"+lease.Name,
 			"since", is.Since, "reason", is.Reason, "by", is.By)
 	} else {
 		log.Info("Scheduling goes on after a pause", "lease", lease.Namespace+"/"+lease.Name, "since", was.Since)
