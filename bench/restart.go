@@ -51,7 +51,7 @@ than an API server beside the scheduler, and knows when the last list was sent.`
   kumiki bench restart --nodes 500 --pods 5000 --runs 1 -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if format == "csv" || !slices.Contains(formats, format) {
+			if format != "table" && format != "json" {
 				return fmt.Errorf("output %q is unknown; there are table, json", format)
 			}
 			o.Progress = cmd.ErrOrStderr()
@@ -78,7 +78,7 @@ than an API server beside the scheduler, and knows when the last list was sent.`
 	fs.StringVarP(&format, "output", "o", "table", "table or json")
 	fs.StringVar(&o.KumikiBinary, "kumiki", "", "kumiki's `program`; empty: this one")
 	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "upstream's `program`; empty: kube-scheduler beside this one")
-	fs.StringVar(&o.ProfileDir, "profile-dir", "", "`directory` for profiles of each scheduler: what is in memory, and what was allocated since the start")
+	fs.StringVar(&o.ProfileDir, "profile-dir", "", "`directory` for profiles of each scheduler: CPU of its first five seconds, memory in use, allocations since the start")
 	return cmd
 }
 
@@ -324,6 +324,8 @@ func (f *starts) start(ctx context.Context, name, dir string) (Start, error) {
 		return Start{}, err
 	}
 	var st Start
+	profiled := make(chan error, 1)
+	go func() { profiled <- f.profileStart(ctx, s) }()
 	if st.ReadySeconds, st.BoundSeconds, err = f.awaitBoth(ctx, s, probe.Name, began); err != nil {
 		return Start{}, fmt.Errorf("%w\n%s", err, s.lastWords())
 	}
@@ -350,10 +352,23 @@ func (f *starts) start(ctx context.Context, name, dir string) (Start, error) {
 	if st.FinalRSS, st.PeakRSS, err = memoryOf(pid); err != nil {
 		return Start{}, err
 	}
-	if err := f.profile(ctx, s); err != nil {
+	if err := errors.Join(<-profiled, f.profile(ctx, s)); err != nil {
 		return Start{}, err
 	}
 	return st, s.cmd.Process.Kill()
+}
+
+// profileStart writes where the first seconds go, when profiles are wanted.
+func (f *starts) profileStart(ctx context.Context, s *scheduler) error {
+	if f.o.ProfileDir == "" {
+		return nil
+	}
+	for s.get(ctx, "/healthz", io.Discard) != nil {
+		if err := pause(ctx, askEvery); err != nil {
+			return err
+		}
+	}
+	return s.profile(ctx, f.o.ProfileDir, int(settleTime.Seconds()))
 }
 
 // profile writes what is in memory and what was allocated since the start, when profiles are wanted.
@@ -361,7 +376,7 @@ func (f *starts) profile(ctx context.Context, s *scheduler) error {
 	if f.o.ProfileDir == "" {
 		return nil
 	}
-	for _, of := range []string{"heap", "allocs", "goroutine"} {
+	for _, of := range []string{"heap", "goroutine"} {
 		file, err := os.Create(filepath.Join(f.o.ProfileDir, s.name+"."+of+".pprof"))
 		if err != nil {
 			return err

@@ -112,6 +112,7 @@ func (s *Server) patchPod(out http.ResponseWriter, in *http.Request) {
 	patch, err := io.ReadAll(in.Body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.patches++
 	p := s.pending[key(in)]
 	if p == nil || err != nil {
 		fail(out, noPod(in))

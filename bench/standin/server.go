@@ -41,6 +41,7 @@ type Server struct {
 	mu      sync.Mutex
 	pending map[string]*corev1.Pod // namespace/name -> a pod that may still be bound
 	bound   map[string]time.Time   // namespace/name -> when its bind came
+	patches int                    // of the status of pods
 }
 
 // kinds are the resources that are served. Of all but pods, nodes and namespaces there are no objects.
@@ -180,6 +181,28 @@ func (s *Server) Binds() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.bound)
+}
+
+// Patches counts the changes of pods' status that were asked for.
+func (s *Server) Patches() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.patches
+}
+
+// Refused counts the pods without a node that a scheduler has said of that it found none.
+func (s *Server) Refused() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, p := range s.pending { // order: a sum
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // Streamed is when the last list of a resource that streamed out was all written, into the buffers of the connection.
