@@ -5,9 +5,7 @@ package bench
 import (
 	"context"
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -71,15 +69,4 @@ func (c Calls) since(before Calls) Calls {
 		}
 	}
 	return out
-}
-
-// text shows calls per pod, the most frequent of them; what is too rare to matter is left to the JSON.
-func (c Calls) text(pods int) string {
-	var parts []string
-	for _, what := range slices.Sorted(maps.Keys(c)) {
-		if each := float64(c[what]) / float64(pods); each >= 0.005 {
-			parts = append(parts, fmt.Sprintf("%.2f %s", each, what))
-		}
-	}
-	return strings.Join(parts, ", ")
 }

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kumiki-scheduler/kumiki/app"
+	"github.com/kumiki-scheduler/kumiki/bench/workload"
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
@@ -54,35 +55,64 @@ func schedulerForTest() *cobra.Command {
 	return cmd
 }
 
-// One small run of each scheduler that needs no other build, on real clusters.
+// One small run of each scheduler that needs no other build, on real clusters: what is told must hold together.
 func TestSmallRun(t *testing.T) {
-	for _, name := range []string{Kumiki, Null} {
-		t.Run(name, func(t *testing.T) {
-			before := goleak.IgnoreCurrent()
-			const pods = 50
-			r, err := Basic(t.Context(), Options{
-				Nodes: 10, Pods: pods, Rounds: 1, Schedulers: []string{name}, QPS: defaultQPS, Burst: defaultBurst, Timeout: 3 * time.Minute,
-				launch: func(_ context.Context, opts testcluster.Options) (*testcluster.Cluster, error) {
-					return testcluster.Start(t, opts), nil
-				},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			run := r.Runs[0]
-			if run.Events != pods || run.Calls["POST pods/binding 201"] != pods || run.Calls["POST events 201"] != pods {
-				t.Errorf("%d events and calls %v, want %d binds and as many events", run.Events, run.Calls, pods)
-			}
-			if run.P50 <= 0 || run.P50 > run.P99 || run.P99 > run.Max || run.Max > run.BindSeconds || run.BindSeconds > run.SettleSeconds {
-				t.Errorf("the times do not grow: %+v", run)
-			}
-			if run.PeakRSS < run.FinalRSS || run.FinalRSS == 0 {
-				t.Errorf("memory is %d at the end and %d at most", run.FinalRSS, run.PeakRSS)
-			}
-			// The thread that starts clusters lives as long as the program.
-			goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/kumiki-scheduler/kumiki/internal/testcluster.init.func1.1"))
-		})
+	testcluster.Reserve(t)
+	before := goleak.IgnoreCurrent()
+	const pods = 50
+	plan, err := basicPlan(10, pods)
+	if err != nil {
+		t.Fatal(err)
 	}
+	profiles := t.TempDir()
+	m := &matrix{plans: []workload.Plan{plan}, tell: newTeller(io.Discard), Options: Options{
+		Rounds: 1, Schedulers: []string{Kumiki, Null, CreateOnly}, QPS: defaultQPS, Burst: defaultBurst, Timeout: 3 * time.Minute,
+		ProfileDir: profiles, ProfileSeconds: 1,
+	}}
+	c, err := m.start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.verdict(); err != nil {
+		t.Fatal(err, c.failures(plan.Name))
+	}
+	for i := range c.Trials {
+		run := &c.Trials[i]
+		if run.Pods != pods || run.Calls["POST pods 201"] != pods {
+			t.Errorf("%s: %d pods, calls %v, want %d", run.Scheduler, run.Pods, run.Calls, pods)
+		}
+		if run.Scheduler == CreateOnly {
+			if run.Bound != 0 || run.PeakRSS != 0 || len(run.Items) != 1 {
+				t.Errorf("nobody was there, and bound %d, had %d bytes, and tells %v", run.Bound, run.PeakRSS, run.Items)
+			}
+			continue
+		}
+		if run.Events != pods || run.Bound != pods || run.Calls["POST pods/binding 201"] != pods || run.Calls["POST events 201"] != pods {
+			t.Errorf("%s: %d events and calls %v, want %d binds and as many events", run.Scheduler, run.Events, run.Calls, pods)
+		}
+		if l := run.Latency; l.P50 <= 0 || l.P50 > l.P99 || l.P99 > l.Max || l.Max > run.BindSeconds || run.BindSeconds > run.SettleSeconds {
+			t.Errorf("%s: the times do not grow: %+v", run.Scheduler, run)
+		}
+		if run.PeakRSS < run.SteadyRSS || run.SteadyRSS == 0 {
+			t.Errorf("%s: memory is %d at the end and %d at most", run.Scheduler, run.SteadyRSS, run.PeakRSS)
+		}
+		if item := findItem(run.Items, workload.Throughput, map[string]string{"Name": "basic/10Nodes_50Pods/namespace-2"}); item == nil || item.Data["Average"] <= 0 {
+			t.Errorf("%s: a run of less than two seconds has no throughput among %v", run.Scheduler, run.Items)
+		}
+		if n := len(run.Spectrum); n < 5 || run.Spectrum[n-1].Seconds != run.Latency.Max {
+			t.Errorf("%s: the distribution of latencies is %v", run.Scheduler, run.Spectrum)
+		}
+	}
+	if r := c.row(plan.Name, Kumiki); r.OfNull == nil || r.OfNull.Estimate <= 0 {
+		t.Errorf("the ratio to null is %+v", r.OfNull)
+	}
+	for _, name := range []string{Kumiki + ".pprof", Kumiki + ".allocs.pprof"} {
+		if info, err := os.Stat(filepath.Join(profiles, name)); err != nil || info.Size() == 0 {
+			t.Errorf("profile %s: %v", name, err)
+		}
+	}
+	// The thread that starts clusters lives as long as the program.
+	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/kumiki-scheduler/kumiki/internal/testcluster.init.func1.1"))
 }
 
 func TestBadInput(t *testing.T) {
@@ -90,10 +120,10 @@ func TestBadInput(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no nodes":          {[]string{"--nodes=0"}, "nodes, pods and runs must be at least 1, not 0"},
-		"unknown scheduler": {[]string{"--schedulers=kumiki,slurm"}, `scheduler "slurm" is unknown`},
-		"named twice":       {[]string{"--schedulers=null,null"}, "scheduler null is named twice"},
-		"no scheduler":      {[]string{"--schedulers="}, "no scheduler to measure"},
+		"no nodes":          {[]string{"--nodes=0"}, "nodes and pods must be at least 1, not 0 and 10000"},
+		"unknown scheduler": {[]string{"--scheduler=kumiki,slurm"}, `scheduler "slurm" is unknown`},
+		"named twice":       {[]string{"--scheduler=null,null"}, "scheduler null is named twice"},
+		"no scheduler":      {[]string{"--scheduler="}, "no scheduler to measure"},
 		"unknown output":    {[]string{"-o=xml"}, `output "xml" is unknown`},
 		"upstream missing":  {[]string{"--kube-scheduler=" + filepath.Join(t.TempDir(), "none")}, "make conformance-upstream"},
 	} {

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +23,7 @@ type fileFlags struct {
 
 // runsWorkloads makes bench itself a command that runs workloads.
 func runsWorkloads(cmd *cobra.Command) {
-	o := Options{ProfileSeconds: 15}
+	var o Options
 	var f fileFlags
 	cmd.Long = `Measure schedulers against each other on this machine.
 
@@ -48,24 +46,18 @@ program that takes kube-scheduler's flags.`
 	fs.StringVar(&f.name, "workload", "", "workload of this program, by its case's `name`")
 	fs.StringVar(&f.match, "match", "", "only those whose case/workload matches the `regexp`")
 	fs.StringVar(&f.labels, "labels", "", "only those with these labels (performance,-large)")
-	fs.StringSliceVar(&o.Schedulers, "scheduler", []string{Kumiki, Upstream, Null}, "what to measure, in this order")
-	fs.IntVar(&o.Rounds, "runs", 5, "runs of each scheduler")
+	o.addFlags(fs, 5, []string{Kumiki, Upstream, Null}, 30*time.Minute)
 	fs.Float64Var(&f.rate, "rate", 0, "pods asked for per second, however slowly they are taken; 0: as fast as they are taken")
-	fs.Float32Var(&o.QPS, "qps", defaultQPS, "calls per second of each client of each scheduler")
-	fs.IntVar(&o.Burst, "burst", defaultBurst, "calls at once of each client of each scheduler")
-	fs.DurationVar(&o.Timeout, "timeout", 30*time.Minute, "give up a run after this time")
 	fs.StringVar(&f.topic, "topic", "", "`name` whose thresholds apply where a workload has some of its own for it")
-	fs.StringVarP(&f.format, "output", "o", "table", strings.Join(comparisonFormats, ", "))
-	fs.StringVar(&o.KumikiBinary, "kumiki", "", "kumiki's `program`; empty: this one")
-	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "upstream's `program`; empty: kube-scheduler beside this one")
+	addFormat(fs, &f.format)
 }
 
 func (f *fileFlags) run(cmd *cobra.Command, o Options) error {
-	if !slices.Contains(comparisonFormats, f.format) {
-		return fmt.Errorf("output %q is unknown; there are %s", f.format, strings.Join(comparisonFormats, ", "))
+	if err := knownFormat(f.format); err != nil {
+		return err
 	}
 	if f.rate < 0 {
-		return fmt.Errorf("rate %g: it must not be below 0", f.rate)
+		return usageErrorf("rate %g: it must not be below 0", f.rate)
 	}
 	plans, err := f.plans()
 	if err != nil {
@@ -109,11 +101,11 @@ func (c *Comparison) verdict() error {
 // plans reads the workloads that are asked for.
 func (f *fileFlags) plans() ([]workload.Plan, error) {
 	if f.file != "" && f.name != "" {
-		return nil, errors.New("--file and --workload: give one of them")
+		return nil, usageErrorf("--file and --workload: give one of them")
 	}
 	match, err := regexp.Compile(f.match)
 	if err != nil {
-		return nil, fmt.Errorf("--match: %w", err)
+		return nil, usageErrorf("--match: %w", err)
 	}
 	var file *workload.File
 	if f.file != "" {
@@ -123,7 +115,7 @@ func (f *fileFlags) plans() ([]workload.Plan, error) {
 	} else {
 		c, err := workloads.Case(f.name)
 		if err != nil {
-			return nil, err
+			return nil, usageError{err}
 		}
 		file = &workload.File{Cases: []*workload.Case{c}}
 	}
@@ -132,7 +124,7 @@ func (f *fileFlags) plans() ([]workload.Plan, error) {
 		return nil, err
 	}
 	if len(plans) == 0 {
-		return nil, fmt.Errorf("no workload matches %q and has the labels %q", f.match, f.labels)
+		return nil, usageErrorf("no workload matches %q and has the labels %q", f.match, f.labels)
 	}
 	return plans, nil
 }

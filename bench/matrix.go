@@ -165,7 +165,7 @@ func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *Trial, play s
 		defer stop.close()
 		g.s = stop
 	}
-	env := ops.Env{Client: b.client, Dynamic: objects, Watch: g.watch, Collect: g.begin, Rate: m.rate, Patience: patience, Progress: func(at ops.Progress) {
+	env := ops.Env{Client: b.client, Dynamic: objects, Watch: g.watch, Collect: m.collect(g), Rate: m.rate, Patience: patience, Progress: func(at ops.Progress) {
 		m.tell.status("%s: %d/%d %s, %d of %d pods", where, at.Op+1, at.Ops, at.Opcode, at.Done, at.Total)
 	}}
 	err = m.follow(ctx, g, env, plan, b, r)

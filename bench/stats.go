@@ -59,6 +59,14 @@ func spread(values []float64) Spread {
 	return Spread{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1]}
 }
 
+// text shows the middle, and the ends when there are any.
+func (s Spread) text(verb string) string {
+	if s.Min == s.Max {
+		return fmt.Sprintf(verb, s.Median)
+	}
+	return fmt.Sprintf(verb+" ("+verb+".."+verb+")", s.Median, s.Min, s.Max)
+}
+
 // ratios divides run by run: what was measured next to each other is compared with each other.
 func ratios(of, to []float64) []float64 {
 	out := make([]float64, 0, len(of))

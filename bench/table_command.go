@@ -34,7 +34,7 @@ type tableFlags struct {
 }
 
 func tableCommand() *cobra.Command {
-	o := Options{ProfileSeconds: 15}
+	var o Options
 	var f tableFlags
 	cmd := &cobra.Command{
 		Use:   "table [REPORT.json]",
@@ -50,8 +50,8 @@ is shown, or put --into a Markdown file.`,
   kumiki bench table out/bench/table.json --into docs/bench/README.md`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(comparisonFormats, f.format) {
-				return usageErrorf("output %q is unknown; there are %s", f.format, strings.Join(comparisonFormats, ", "))
+			if err := knownFormat(f.format); err != nil {
+				return err
 			}
 			if len(args) == 1 {
 				c, err := readComparison(args[0])
@@ -70,15 +70,9 @@ is shown, or put --into a Markdown file.`,
 	fs.StringVar(&f.to, "to", "out/bench/table.json", "`file` of the report; the page is written beside it")
 	fs.BoolVar(&f.resume, "resume", false, "go on with the report that is there")
 	fs.StringVar(&f.again, "again", "", "with --resume: measure those whose case/workload matches the `regexp` again")
-	fs.StringVarP(&f.format, "output", "o", "table", strings.Join(comparisonFormats, ", "))
+	addFormat(fs, &f.format)
 	fs.StringVar(&f.into, "into", "", "with a report: put the table into this Markdown `file`, between its markers")
-	fs.StringSliceVar(&o.Schedulers, "scheduler", []string{Kumiki, Upstream, Upstream + "@100", Null, CreateOnly}, "what to measure, in this order")
-	fs.IntVar(&o.Rounds, "runs", 3, "runs of each scheduler")
-	fs.Float32Var(&o.QPS, "qps", defaultQPS, "calls per second of each client of each scheduler")
-	fs.IntVar(&o.Burst, "burst", defaultBurst, "calls at once of each client of each scheduler")
-	fs.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "give up a run after this time")
-	fs.StringVar(&o.KumikiBinary, "kumiki", "", "kumiki's `program`; empty: this one")
-	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "upstream's `program`; empty: kube-scheduler beside this one")
+	o.addFlags(fs, 3, []string{Kumiki, Upstream, Upstream + "@100", Null, CreateOnly}, 10*time.Minute)
 	return cmd
 }
 

@@ -5,7 +5,6 @@ package bench
 import (
 	"fmt"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -53,85 +52,3 @@ func (s *seen) Replace(list []any, _ string) error {
 
 // Resync does nothing.
 func (s *seen) Resync() error { return nil }
-
-// stopwatch holds when each pod was asked for and when it was seen bound.
-type stopwatch struct {
-	mu      sync.Mutex
-	index   map[string]int // pod name -> index
-	asked   []time.Time
-	bound   []time.Time
-	left    int
-	last    time.Time // of bound
-	done    chan struct{}
-	strange []string // pods that were seen and are not ours
-}
-
-func newStopwatch(names []string) *stopwatch {
-	w := &stopwatch{
-		index: make(map[string]int, len(names)), asked: make([]time.Time, len(names)), bound: make([]time.Time, len(names)),
-		left: len(names), done: make(chan struct{}),
-	}
-	for i, name := range names {
-		w.index[name] = i
-	}
-	return w
-}
-
-// ask notes that the creation of a pod begins. The clock starts here and not with the answer, so that an API server that
-// is kept from answering by the scheduler counts against the scheduler.
-func (w *stopwatch) ask(i int) {
-	now := time.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.asked[i] = now
-}
-
-// sawBound notes a pod that the watch shows bound, the first time.
-func (w *stopwatch) sawBound(name string) {
-	now := time.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	i, ours := w.index[name]
-	if !ours {
-		w.strange = append(w.strange, name)
-		return
-	}
-	if !w.bound[i].IsZero() {
-		return
-	}
-	w.bound[i], w.last = now, now
-	if w.left--; w.left == 0 {
-		close(w.done)
-	}
-}
-
-// unbound counts the pods that were not seen bound, and tells when one was last.
-func (w *stopwatch) unbound() (int, time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.left, w.last
-}
-
-// first is when the first pod was asked for.
-func (w *stopwatch) first() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var first time.Time
-	for _, t := range w.asked {
-		if first.IsZero() || !t.IsZero() && t.Before(first) {
-			first = t
-		}
-	}
-	return first
-}
-
-// latencies are the seconds from asked to bound, in the order of the pods. All pods must be bound.
-func (w *stopwatch) latencies() []float64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := make([]float64, len(w.asked))
-	for i := range out {
-		out[i] = w.bound[i].Sub(w.asked[i]).Seconds()
-	}
-	return out
-}

@@ -11,35 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestStopwatchCountsEachPodOnce(t *testing.T) {
-	w := newStopwatch([]string{"a", "b"})
-	w.ask(0)
-	w.ask(1)
-	w.sawBound("b")
-	firstLook := w.bound[1]
-	w.sawBound("b")
-	w.sawBound("stranger")
-	if left, last := w.unbound(); left != 1 || last != firstLook || w.bound[1] != firstLook {
-		t.Errorf("%d pods left, want 1; the second look at a bound pod changed its time", left)
-	}
-	select {
-	case <-w.done:
-		t.Fatal("done before all pods are bound")
-	default:
-	}
-	w.sawBound("a")
-	<-w.done
-	if !slices.Equal(w.strange, []string{"stranger"}) {
-		t.Errorf("strangers are %v", w.strange)
-	}
-	if took := w.latencies(); took[0] < 0 || took[1] < 0 || took[0] < took[1] {
-		t.Errorf("latencies are %v: a was asked for first and bound last", took)
-	}
-	if first := w.first(); !first.Equal(w.asked[0]) {
-		t.Errorf("the first pod was asked for at %v, want %v", first, w.asked[0])
-	}
-}
-
 func TestEachPodIsShownOnce(t *testing.T) {
 	var shown []string
 	listed := 0

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kumiki-scheduler/kumiki/bench/ops"
+	"github.com/kumiki-scheduler/kumiki/bench/workload"
+	"github.com/kumiki-scheduler/kumiki/bench/workloads"
+)
+
+func basicCommand() *cobra.Command {
+	var nodes, pods int
+	m := &matrix{}
+	var format string
+	cmd := &cobra.Command{
+		Use:   "basic",
+		Short: "Plain pods on equal nodes, created at full speed: kumiki, upstream's kube-scheduler and a null binder",
+		Long: `Plain pods on equal nodes, created at full speed: the workload basic at a size that flags give.
+
+Each scheduler is a process of its own, against a fresh local cluster (API server and etcd, nothing else at work), and
+they take turns. null plays the decisions of a run of kumiki that was recorded before: what the API server can do on this
+machine. The time of a pod runs from its create call until a watch shows its node. A run in which a pod stays unbound or a
+node is promised more than it has is a failure.`,
+		Example: `  kumiki bench basic
+  kumiki bench basic --nodes 100 --pods 1000 --runs 1 --scheduler kumiki,null -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := knownFormat(format); err != nil {
+				return err
+			}
+			p, err := basicPlan(nodes, pods)
+			if err != nil {
+				return err
+			}
+			m.plans = []workload.Plan{p}
+			m.Progress = cmd.ErrOrStderr()
+			m.tell = newTeller(m.Progress)
+			c, err := m.start(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return errors.Join(c.write(cmd.OutOrStdout(), format), c.verdict())
+		},
+	}
+	fs := cmd.Flags()
+	fs.IntVar(&nodes, "nodes", 5000, "number of nodes")
+	fs.IntVar(&pods, "pods", 10000, "number of pods")
+	m.addFlags(fs, 3, []string{Kumiki, Upstream, Null}, 10*time.Minute)
+	addFormat(fs, &format)
+	return cmd
+}
+
+// basicPlan is the workload basic with other numbers.
+func basicPlan(nodes, pods int) (workload.Plan, error) {
+	if nodes < 1 || pods < 1 {
+		return workload.Plan{}, usageErrorf("nodes and pods must be at least 1, not %d and %d", nodes, pods)
+	}
+	c, err := workloads.Case("basic")
+	if err != nil {
+		return workload.Plan{}, err
+	}
+	w := c.Workloads[0].With("nodes", nodes).With("before", 0).With("pods", pods)
+	w.Name = fmt.Sprintf("%dNodes_%dPods", nodes, pods)
+	return c.Plan(w)
+}
+
+// collect is the hook of a run that begins to measure. When profiles are wanted, one begins with it, and the end waits until
+// it is over; what is measured ends before.
+func (m *matrix) collect(g *gauge) func(context.Context, ops.Collection) (func(context.Context) error, error) {
+	if m.ProfileDir == "" || g.s == nil {
+		return g.begin
+	}
+	return func(ctx context.Context, c ops.Collection) (func(context.Context) error, error) {
+		end, err := g.begin(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		profiled := make(chan error, 1)
+		go func() { profiled <- g.s.profile(ctx, m.ProfileDir, m.ProfileSeconds) }()
+		return func(ctx context.Context) error { return errors.Join(end(ctx), <-profiled) }, nil
+	}
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// addFlags are the flags of all commands that run workloads.
+func (o *Options) addFlags(fs *pflag.FlagSet, runs int, schedulers []string, timeout time.Duration) {
+	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "schedulers" { // its name in the first version
+			name = "scheduler"
+		}
+		return pflag.NormalizedName(name)
+	})
+	fs.StringSliceVar(&o.Schedulers, "scheduler", schedulers, "what to measure, in this order")
+	fs.IntVar(&o.Rounds, "runs", runs, "runs of each scheduler")
+	fs.Float32Var(&o.QPS, "qps", defaultQPS, "calls per second of each client of each scheduler")
+	fs.IntVar(&o.Burst, "burst", defaultBurst, "calls at once of each client of each scheduler")
+	fs.DurationVar(&o.Timeout, "timeout", timeout, "give up a run after this time")
+	fs.StringVar(&o.KumikiBinary, "kumiki", "", "kumiki's `program`; empty: this one")
+	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "upstream's `program`; empty: kube-scheduler beside this one")
+	fs.StringVar(&o.ProfileDir, "profile-dir", "", "`directory` for CPU and allocation profiles of each scheduler, of its last run; profiling costs some of what it measures")
+	fs.IntVar(&o.ProfileSeconds, "profile-seconds", 15, "length of the CPU profile")
+}
+
+func addFormat(fs *pflag.FlagSet, format *string) {
+	fs.StringVarP(format, "output", "o", "table", strings.Join(comparisonFormats, ", "))
+}
+
+func knownFormat(format string) error {
+	if !slices.Contains(comparisonFormats, format) {
+		return usageErrorf("output %q is unknown; there are %s", format, strings.Join(comparisonFormats, ", "))
+	}
+	return nil
+}
