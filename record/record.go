@@ -96,6 +96,26 @@ const (
 	Scanned Path = "scanned" // each node was looked at, or each of those that the pod names
 )
 
+// GangPart is a decision on a gang as the record of one of its pods tells of it.
+type GangPart struct {
+	Name   string `json:"name"`   // namespace/name
+	Source string `json:"source"` // how it is declared
+	// Decision is the number of the decision on the gang, the same for all its pods.
+	Decision uint64 `json:"decision"`
+	// Quorum is how many pods must have a place, Held how many had one before, Members how many were tried and Placed how
+	// many found one: when the gang did not fit, in the best try.
+	Quorum  int `json:"quorum"`
+	Held    int `json:"held,omitempty"`
+	Members int `json:"members"`
+	Placed  int `json:"placed"`
+	Tried   int `json:"tried,omitempty"` // searches for a node of one pod
+	// Domains are the topology domains that the gang got or that were tried.
+	Domains []string `json:"domains,omitempty"`
+	// Verdict says in words why the gang has no places, and Proof why it never will.
+	Verdict string `json:"verdict,omitempty"`
+	Proof   string `json:"proof,omitempty"`
+}
+
 // Decision is one attempt to place one unit.
 type Decision struct {
 	// Number counts decisions since the start of the engine; it keys the draw among ties.
@@ -111,6 +131,9 @@ type Decision struct {
 	Tied     int     `json:"tied,omitempty"`
 	// Path is how the nodes were looked at; empty when none was.
 	Path Path `json:"path,omitempty"`
+
+	// Gang is set when the pod was decided on as one of a gang.
+	Gang *GangPart `json:"gang,omitempty"`
 
 	Winner   *Candidate `json:"winner,omitempty"`
 	RunnerUp *Candidate `json:"runnerUp,omitempty"`

@@ -187,7 +187,10 @@ type QueueCounts struct {
 
 // QueueEntry is one waiting pod.
 type QueueEntry struct {
-	Pod      PodRef   `json:"pod"`
+	Pod PodRef `json:"pod"`
+	// Gang is namespace/name of the gang whose pods wait together, and Members the UIDs of all of them; Pod is the first.
+	Gang     string   `json:"gang,omitempty"`
+	Members  []string `json:"members,omitempty"`
 	Where    SubQueue `json:"where"`
 	Profile  string   `json:"profile,omitempty"`
 	Priority int32    `json:"priority"`

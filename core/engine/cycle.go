@@ -16,6 +16,7 @@ import (
 const (
 	ReasonUnschedulable = "Unschedulable"
 	ReasonError         = "SchedulerError"
+	ReasonGated         = "SchedulingGated"
 )
 
 // failed is why a unit comes back after an error: nobody rejected it, so no event can wake it; time does.
@@ -44,6 +45,10 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 		return
 	}
 	*inHand = unit
+	if unit.Gang != (cluster.GangKey{}) {
+		e.gangCycle(unit)
+		return
+	}
 	p := unit.Members[0]
 	if e.skip(p) {
 		e.queue.Done(p.UID)

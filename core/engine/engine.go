@@ -66,6 +66,8 @@ type Engine struct {
 	// binding holds the decided pods whose bind has no outcome yet; the same UID may be in the store as assumed, as
 	// confirmed (the watch was faster) or not at all (the pod was deleted meanwhile).
 	binding map[cluster.UID]*flight
+	// gangs is what is remembered of gangs with a place, and of those whose object was told something.
+	gangs map[cluster.GangKey]*gangState
 	// window is the order in which searches that do not look at all nodes go about them.
 	window *place.Window
 
@@ -98,6 +100,7 @@ func New(cfg Config) *Engine {
 		profiles: map[string]*profile{},
 		pending:  map[cluster.UID]*cluster.Pod{},
 		binding:  map[cluster.UID]*flight{},
+		gangs:    map[cluster.GangKey]*gangState{},
 		window:   place.NewWindow(),
 	}
 	waking := map[string]queue.Profile{}
@@ -121,6 +124,7 @@ func New(cfg Config) *Engine {
 		PopFromBackoff:       true,
 		Less:                 cfg.Less,
 		Profiles:             waking,
+		Gangs:                gangRules{e},
 		State:                e.store.Snapshot(),
 		Meter:                e.meter,
 	})
@@ -186,6 +190,8 @@ func (e *Engine) step(ev Event) {
 		e.writesDone(ev)
 	case BindDone:
 		e.bindDone(ev)
+	case EvictDone:
+		e.evictDone(ev)
 	case Activate:
 		e.queue.Activate(ev.Pods)
 	case Tick:
@@ -206,14 +212,18 @@ func (e *Engine) contain(ev Event, inHand *queue.Unit, cause string) {
 		return
 	}
 	p := inHand.Members[0]
-	e.profiles[p.Spec.SchedulerName].placer.Drop(p)
+	for _, m := range inHand.Members {
+		e.profiles[m.Spec.SchedulerName].placer.Drop(m)
+	}
 	message := "set aside until the pod changes: handling it panicked: " + cause
 	e.queue.SetAside(inHand, message)
 	e.decided(record.Decision{
 		Number: e.decisions, At: e.now, Revision: e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
 		Attempt: inHand.Attempts, Verdict: record.SetAside, Message: message,
 	})
-	e.tell(p, ReasonError, message, false)
+	for _, m := range inHand.Members {
+		e.tell(m, ReasonError, message, false)
+	}
 }
 
 func objectOf(ev Event, inHand *queue.Unit) string {
@@ -228,6 +238,8 @@ func objectOf(ev Event, inHand *queue.Unit) string {
 		return ev.Pod.Key()
 	case BindDone:
 		return ev.Pod.Key()
+	case EvictDone:
+		return ev.For.Key()
 	case WritesDone:
 		return ev.Pod.Key()
 	case ObjectSet:
@@ -260,6 +272,7 @@ func (e *Engine) tick(now record.Time) {
 	e.now = now
 	e.store.SetNow(now)
 	e.queue.Tick(now)
+	e.tellWaiting()
 	e.askAgain(false)
 }
 

@@ -122,6 +122,15 @@ type (
 	GangBind struct {
 		Name   string // as declared
 		Quorum int
+		// Decision is the number of the one decision that placed the gang; that of Bind is the member's.
+		Decision uint64
+	}
+
+	// GangWhole tells that as many pods of a gang are bound as it needs, and how long only some of them were.
+	GangWhole struct {
+		Gang  cluster.GangKey
+		Bound int
+		Took  record.Time
 	}
 
 	// GangStatus asks that the object that declares a gang show how it stands. What the API server has already is not
@@ -149,6 +158,9 @@ type (
 		Decision   uint64
 		Victims    []record.PodRef
 		Denominate []record.PodRef `json:",omitempty"`
+		// Undo tells that the victims are pods of the same gang, which can only have a part of its places; nobody is
+		// nominated.
+		Undo bool `json:",omitempty"`
 	}
 
 	// Recall asks that a Bind be taken back if it was not sent yet: BindDone answers the Bind with BindRecalled then. Nothing
@@ -236,6 +248,7 @@ func (Recall) effect()     {}
 func (Rechecked) effect()  {}
 func (Evict) effect()      {}
 func (GangStatus) effect() {}
+func (GangWhole) effect()  {}
 func (Prepare) effect()    {}
 func (Heard) effect()      {}
 func (Nominate) effect()   {}

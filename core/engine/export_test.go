@@ -38,3 +38,15 @@ func Flights(e *Engine) []Flight {
 	slices.SortFunc(list, func(a, b Flight) int { return cmp.Compare(a.Decision, b.Decision) })
 	return list
 }
+
+// Gate is what holds the unit of a pod of the default namespace, and why.
+func Gate(e *Engine, name string) (gate, reason string) {
+	for _, p := range e.pending { // order: one pod has the name
+		if p.Name == name {
+			if u, _, ok := e.queue.Lookup(p.UID); ok {
+				return u.Gate, u.GateReason
+			}
+		}
+	}
+	return "", ""
+}

@@ -40,6 +40,15 @@ const (
 	lateUnheard                // a pod that came through although it was recalled makes nobody look again
 	boundNowhere               // a pod is bound to a node that is gone
 	promiseKept                // a node that was shown for a pod stays shown when the pod turns back before that is seen
+	quietSkipped               // a gang that does not say its size is tried with its first pod
+	sizesMixed                 // pods of a gang may state different sizes
+	statusRepeated             // a gang's status is written though it was asked for already
+	regroupedLate              // a pod changes its gang although others of it have a place
+	orphansUndone              // pods that no controller makes again are evicted to undo a gang
+	memberGivenUp              // the bind of a gang's member is not tried again
+	waitsUntold                // nobody is told that a gang waits for its pods
+	lossUnheard                // pods of a gang that wait do not hear that another lost its place
+	halfGangs                  // a gang gets places for fewer pods than it needs
 	mutations
 )
 

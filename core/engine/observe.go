@@ -57,6 +57,9 @@ func (e *Engine) setPod(p *cluster.Pod) {
 
 func (e *Engine) setBound(p *cluster.Pod) {
 	seen := e.store.SetPod(p)
+	if key, is := e.store.Snapshot().HeldGang(p.UID); is {
+		defer e.gangProgress(key)
+	}
 	e.abandon(p.UID, "it was bound meanwhile")
 	if waiting := e.pending[p.UID]; waiting != nil {
 		delete(e.pending, p.UID)
@@ -97,6 +100,7 @@ func (e *Engine) setPending(p *cluster.Pod) {
 		}
 		return
 	}
+	p = e.keepGang(old, p)
 	e.pending[p.UID] = p
 	if old == nil {
 		e.queue.Add(p)
@@ -122,10 +126,12 @@ func (e *Engine) release(uid cluster.UID) bool {
 		return false
 	}
 	left := onNode(p, s.NodeName(n))
+	key, _ := s.HeldGang(uid)
 	if mutant != roomKept {
 		e.store.Forget(uid)
 	}
 	e.roomFreed(left, nil)
+	e.gangLost(key)
 	return true
 }
 
@@ -159,8 +165,12 @@ func (e *Engine) deletePod(uid cluster.UID) {
 	s := e.store.Snapshot()
 	if old, n, _, ok := s.PodOn(uid); ok {
 		left := onNode(old, s.NodeName(n))
+		key, inGang := s.HeldGang(uid)
 		e.store.DeletePod(uid)
 		e.roomFreed(left, nil)
+		if inGang {
+			e.gangLost(key)
+		}
 		return
 	}
 	if waiting != nil && waiting.Nominated != "" {
@@ -194,6 +204,8 @@ func (e *Engine) bindDone(ev BindDone) {
 			f.recalled = ev.Message // not we asked
 		}
 		e.comeBack(f)
+	case ev.Outcome == BindFailed && f.gang != nil && f.recalled == "" && assumed && e.pending[uid] != nil && mutant != memberGivenUp:
+		e.retryBind(f, ev.Message)
 	case ev.Outcome == BindFailed:
 		e.letGo(f)
 		e.release(uid)
@@ -228,6 +240,11 @@ func (e *Engine) retryAfterError(f *flight, message string) {
 		p = f.pod
 	}
 	if p == nil || mutant == failedDropped {
+		return
+	}
+	if f.gang != nil {
+		e.backToGang(p, true, message)
+		e.tell(p, ReasonError, message, f.expected)
 		return
 	}
 	f.unit.Members[0] = p

@@ -154,7 +154,11 @@ func (e *Engine) comeBack(f *flight) {
 		return
 	}
 	f.unit.Members[0] = p
-	e.queue.Return(f.unit)
+	if f.gang != nil {
+		e.backToGang(p, false, f.recalled)
+	} else {
+		e.queue.Return(f.unit)
+	}
 	e.decided(record.Decision{
 		Number: f.decision, At: e.now, Revision: e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
 		Attempt: f.unit.Attempts, Verdict: record.Recalled, Message: f.recalled,

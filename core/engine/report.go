@@ -162,6 +162,12 @@ func (e *Engine) QueueReport() record.QueueReport {
 				Pod: p.Ref(), Where: sub, Profile: p.Spec.SchedulerName, Priority: p.Spec.Priority, Attempts: u.Attempts,
 				Since: u.Since, Created: p.Created, Plugins: u.Plugins,
 			}
+			if u.Gang != (cluster.GangKey{}) {
+				entry.Gang, entry.Priority = u.Key, u.Priority()
+				for _, m := range u.Members {
+					entry.Members = append(entry.Members, string(m.UID))
+				}
+			}
 			switch {
 			case sub == record.Backoff:
 				entry.Until = u.BackoffUntil

@@ -41,6 +41,8 @@ type flight struct {
 	holds    []held
 	wrote    bool        // Prepare was asked for
 	again    record.Time // when to ask again whether it can be bound; 0 for no time
+	gang     *GangBind   // nil for a pod by itself
+	retries  int         // of the bind of a gang's member
 	// before are the plugins that the pod waits for.
 	before   []string
 	expected bool // its node was shown as the nominated one
@@ -162,7 +164,7 @@ func (e *Engine) proceed(f *flight) {
 		return
 	}
 	f.stage, f.again = binding, 0
-	bind := Bind{Pod: f.pod.Ref(), Node: f.node, Decision: f.decision}
+	bind := Bind{Pod: f.pod.Ref(), Node: f.node, Decision: f.decision, Gang: f.gang}
 	if foreign := e.profiles[f.pod.Spec.SchedulerName].Foreign; foreign != nil {
 		bind.Via = foreign.Binder(f.pod)
 	}
@@ -261,6 +263,11 @@ func (e *Engine) turnBack(f *flight, why refusal) {
 	if p == nil {
 		return
 	}
+	if f.gang != nil {
+		e.backToGang(p, false, "plugin "+why.plugin+" refused it on its node: "+why.reject)
+		e.tell(p, ReasonUnschedulable, fmt.Sprintf("0/1 nodes are available: 1 %s.", why.reject), f.expected)
+		return
+	}
 	f.unit.Members[0] = p
 	d := record.Decision{
 		Number: f.decision, At: e.now, Revision: e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
@@ -316,12 +323,18 @@ func (e *Engine) setObject(obj cluster.Object) {
 		action = plugin.Add
 	}
 	e.objectHappened(cluster.KindOf(obj), action, old, obj)
+	if g, is := obj.(*cluster.Gang); is {
+		e.setGang(g)
+	}
 	e.askAgain(true)
 }
 
 func (e *Engine) deleteObject(kind cluster.Kind, key cluster.ObjectKey) {
 	if old := e.store.DeleteObject(kind, key); old != nil {
 		e.objectHappened(kind, plugin.Delete, old, nil)
+		if g, is := old.(*cluster.Gang); is {
+			e.queue.Reconsider(g.Key, "its pod group is gone")
+		}
 	}
 	e.askAgain(true)
 }

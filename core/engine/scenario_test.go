@@ -39,6 +39,9 @@ var rewrite = flag.Bool("rewrite", false, "write the effects found into the scen
 //	tick SECONDS        synced        cycle [TIMES]        activate NAME
 //	lock NAME [phase=Bound] [for=POD] [version=N]   a PersistentVolume, see lock_test.go; pods take it by label.lock or label.latch
 //	lock-gone NAME
+//	group NAME [min=N] [basic] [priority=N] [bad=TEXT] [scheduled] [rack] [source=podgroup|sigs|volcano] [deleting]   declares a gang
+//	group-gone NAME
+//	         pods say gang=NAME [size=N] [source=annotation] [owned], and bound ones what they were bound as: [quorum=N]
 //	writes-done NAME DECISION [uid=U] [message]
 //	bind-done NAME bound|failed|elsewhere|vanished|recalled [on=NODE] [uid=U] [message]
 //	queue               prints counts
@@ -119,9 +122,17 @@ func (s *story) command(verb string, args []string) {
 	case "node-gone":
 		s.step(engine.NodeGone{Name: args[0]})
 	case "pod":
+		args, gang, bound := gangWords(args)
 		p := s.pod(args)
 		s.pods[p.Name] = p
-		s.step(engine.PodSet{Pod: s.intake.Pod(p)})
+		compact := s.intake.Pod(p)
+		compact.Gang, compact.Bound = gang, bound
+		s.step(engine.PodSet{Pod: compact})
+	case "group":
+		s.step(engine.ObjectSet{Object: group(args)})
+	case "group-gone":
+		g := group(args)
+		s.step(engine.ObjectGone{Kind: cluster.KindGang, Key: g.Key.Object()})
 	case "pod-gone":
 		s.step(engine.PodGone{Pod: s.ref(args)})
 	case "tick":
@@ -177,6 +188,9 @@ func (s *story) command(verb string, args []string) {
 	case "where":
 		r, _ := s.engine.ExplainPod("default", args[0])
 		fmt.Fprintf(&s.out, "  %q, on %q, before it is bound %q\n", r.Where, r.Node, r.Before)
+		if gate, reason := engine.Gate(s.engine, args[0]); gate != "" {
+			fmt.Fprintf(&s.out, "  %s: %s\n", gate, reason)
+		}
 	default:
 		s.t.Fatalf("no command %q", verb)
 	}
@@ -209,7 +223,16 @@ func (s *story) step(ev engine.Event) {
 func describe(f engine.Effect) string {
 	switch f := f.(type) {
 	case engine.Bind:
+		if f.Gang != nil {
+			return fmt.Sprintf("bind %s to %s (decision %d; gang %s of %d, decision %d)", f.Pod.Name, f.Node, f.Decision, f.Gang.Name, f.Gang.Quorum, f.Gang.Decision)
+		}
 		return fmt.Sprintf("bind %s to %s (decision %d)", f.Pod.Name, f.Node, f.Decision)
+	case engine.GangStatus:
+		return fmt.Sprintf("status of %s: scheduled %v, admitted %v, %d bound, %d wait; %s %s", f.Gang, f.Scheduled, f.Admitted, f.Bound, f.Pending, f.Reason, f.Message)
+	case engine.GangWhole:
+		return fmt.Sprintf("gang %s is whole: %d bound, in part for %gs", f.Gang, f.Bound, float64(f.Took)/float64(record.Second))
+	case engine.Evict:
+		return fmt.Sprintf("evict %v for %s, node %q, undo %v", names(f.Victims), f.For.Name, f.Node, f.Undo)
 	case engine.Recall:
 		return fmt.Sprintf("recall %s from %s (decision %d)", f.Pod.Name, f.Node, f.Decision)
 	case engine.Rechecked:
@@ -235,7 +258,11 @@ func describe(f engine.Effect) string {
 		if f.Move.Hint != "" {
 			by = ", " + f.Move.Hint
 		}
-		return fmt.Sprintf("move %s: %s -> %s (%s%s)", f.Move.Pod.Name, f.Move.From, f.Move.To, f.Move.Event, by)
+		who := f.Move.Pod.Name
+		if f.Move.Gang != "" {
+			who = "gang " + f.Move.Gang
+		}
+		return fmt.Sprintf("move %s: %s -> %s (%s%s)", who, f.Move.From, f.Move.To, f.Move.Event, by)
 	case engine.Decided:
 		return describeDecision(f.Decision)
 	case engine.Trouble:
@@ -247,6 +274,10 @@ func describe(f engine.Effect) string {
 func describeDecision(d record.Decision) string {
 	if d.Verdict == record.Recalled {
 		return fmt.Sprintf("decision %d: %s %s, attempt %d: %s", d.Number, d.Pod.Name, d.Verdict, d.Attempt, d.Message)
+	}
+	if g := d.Gang; g != nil && d.Winner == nil {
+		return fmt.Sprintf("decision %d: gang %s %s, attempt %d: %s, %d of %d placed, quorum %d, held %d, %s does not fit, by %v", d.Number, g.Name,
+			d.Verdict, d.Attempt, g.Verdict, g.Placed, g.Members, g.Quorum, g.Held, d.Pod.Name, d.Plugins)
 	}
 	if d.Winner == nil {
 		return fmt.Sprintf("decision %d: %s %s, attempt %d, %d of %d nodes fit, by %v", d.Number, d.Pod.Name, d.Verdict, d.Attempt, d.Feasible, d.Nodes, d.Plugins)
@@ -337,6 +368,11 @@ func (s *story) pod(args []string) *v1.Pod {
 			p.ResourceVersion = value
 		case key == "generation":
 			p.Generation = s.number(value)
+		case key == "owned":
+			yes := true
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", Controller: &yes}}
+		case key == "created":
+			p.CreationTimestamp = metav1.Unix(s.number(value), 0)
 		case key == "other-scheduler":
 			p.Spec.SchedulerName = "other"
 		default:

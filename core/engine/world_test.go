@@ -41,6 +41,8 @@ type world struct {
 	recalled map[uint64]bool                 // decision -> its bind was recalled
 	oursOnly bool                            // nobody else binds and no node shrinks, so oversell is ours
 
+	gangs *gangWorld // nil where there are none
+
 	taped  []byte // events as recorded
 	played []byte // effects as they came
 }
@@ -71,6 +73,9 @@ func (w *world) send(ev engine.Event) {
 	}
 	w.taped = engine.AppendEvent(w.taped, ev)
 	w.played = engine.AppendEffects(w.played, effects)
+	if w.gangs != nil {
+		w.checkGangs(effects)
+	}
 	for _, f := range effects {
 		w.checkOurs(f)
 		switch f := f.(type) {
@@ -94,6 +99,8 @@ func (w *world) send(ev engine.Event) {
 			if strings.Contains(f.What, "panic") {
 				w.t.Fatalf("contained a panic on %s: %s", f.Object, f.Details)
 			}
+		case engine.Evict:
+			w.evict(f)
 		case engine.Condition:
 			if p := w.pods[f.Pod.UID]; p != nil {
 				w.setCondition(p, f)
@@ -118,7 +125,7 @@ func (w *world) setCondition(p *v1.Pod, f engine.Condition) {
 func (w *world) changed(p *v1.Pod) {
 	w.rv++
 	p.ResourceVersion = fmt.Sprint(w.rv)
-	w.watch = append(w.watch, engine.PodSet{Pod: w.intake.Pod(p.DeepCopy())})
+	w.watch = append(w.watch, engine.PodSet{Pod: w.compact(p)})
 }
 
 func (w *world) createPod(name string) { w.changed(w.newPod(name)) }
@@ -291,6 +298,7 @@ func (w *world) carryOut() {
 		w.checkLock(p)
 		p.Spec.NodeName = b.Node
 		p.Status.Conditions = nil
+		w.gangs.bound(p, b)
 		w.changed(p)
 		done.Outcome = engine.Bound
 		w.checkRoom(b.Node)
@@ -354,7 +362,7 @@ func (w *world) restart() {
 		w.send(engine.NodeSet{Node: w.intake.Node(w.nodes[name])})
 	}
 	for _, uid := range sortedKeys(w.pods) {
-		w.send(engine.PodSet{Pod: w.intake.Pod(w.pods[uid].DeepCopy())})
+		w.send(engine.PodSet{Pod: w.compact(w.pods[uid])})
 	}
 	w.send(engine.Synced{})
 }
@@ -431,6 +439,9 @@ func (w *world) checkWaiting() {
 			w.t.Fatalf("pod %s waits twice", e.Pod.Name)
 		}
 		where[e.Pod.UID] = e.Where
+		for _, uid := range e.Members {
+			where[uid] = e.Where
+		}
 		if w.pods[e.Pod.UID] == nil || w.pods[e.Pod.UID].Spec.NodeName != "" {
 			w.t.Fatalf("pod %s waits in %s and is bound or gone", e.Pod.Name, e.Where)
 		}
@@ -447,6 +458,9 @@ func (w *world) checkWaiting() {
 		}
 		if len(p.Spec.SchedulingGates) > 0 || trouble(w.engine.Snapshot(), w.intake.Pod(p), p.Labels["latch"]) != "" {
 			continue
+		}
+		if p.Annotations[gangAnnotation] != "" {
+			continue // it waits for the others
 		}
 		fit, _ := w.engine.ExplainPod(p.Namespace, p.Name)
 		if fit.Pod.UID == uid && fit.Fit != nil && fit.Fit.Feasible > 0 {

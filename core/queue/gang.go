@@ -151,6 +151,12 @@ func (q *Queue) Reconsider(key cluster.GangKey, cause string) {
 	q.requeueAs(u, afterBackoff, note{event: gangChanged, cause: cause})
 }
 
+// Gang is the unit of a gang's pods that wait; nil when none does.
+func (q *Queue) Gang(key cluster.GangKey) *Unit { return q.gangs[key] }
+
+// HasGang tells whether pods of a gang wait.
+func (q *Queue) HasGang(key cluster.GangKey) bool { return q.gangs[key] != nil }
+
 // Part lets the members go that have a place, while the unit is in flight. It tells whether any is left; if none is, the
 // unit is gone as after Done.
 func (q *Queue) Part(u *Unit, placed func(cluster.UID) bool) (left bool) {
@@ -247,8 +253,18 @@ func (q *Queue) askGangs() {
 		q.asks = q.asks[1:]
 		if u := due.unit; u.ask == due.at && u.at == waiting && u.Gate != "" {
 			q.requeueAs(u, afterBackoff, note{event: gangChanged, cause: "the time that its gate named has come"})
+			if u.Gate != "" {
+				q.asked = append(q.asked, u)
+			}
 		}
 	}
+}
+
+// TakeAsked returns the units whose gates were asked at their time since the last call and stayed shut.
+func (q *Queue) TakeAsked() []*Unit {
+	taken := q.asked
+	q.asked = nil
+	return taken
 }
 
 // gangAsk is when the gate of a unit is to be asked again. It counts only while the unit still has that time.

@@ -40,6 +40,7 @@ type Queue struct {
 	units map[cluster.UID]*Unit     // pod -> its unit; every unit that is somewhere
 	gangs map[cluster.GangKey]*Unit // gang -> its unit; those of units that are in a gang
 	asks  []gangAsk                 // by time
+	asked []*Unit                   // see TakeAsked
 
 	active  heap
 	backoff heap // after a rejection

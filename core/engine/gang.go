@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/queue"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// GangGate is the name under which a gang waits for its pods: that of upstream's plugin.
+const GangGate = "GangScheduling"
+
+// A gang that does not say how many pods it needs is taken to be complete when none came for quietPeriod, or quietCap after
+// the first one (answer A1 of the gang rules).
+const (
+	quietPeriod = 5 * record.Second
+	quietCap    = 30 * record.Second
+)
+
+// gangRules answers the queue's questions about gangs.
+type gangRules struct{ e *Engine }
+
+// Priority is what the gang declares, or else the least of its members' (answer A3).
+func (r gangRules) Priority(u *queue.Unit) int32 {
+	if obj := r.e.gangObject(u.Gang); obj != nil && obj.Priority != nil {
+		return *obj.Priority
+	}
+	least := u.Members[0].Spec.Priority
+	for _, p := range u.Members[1:] {
+		least = min(least, p.Spec.Priority)
+	}
+	return least
+}
+
+// Ready tells whether enough pods of a gang are there, and why not.
+func (r gangRules) Ready(u *queue.Unit) (gate, reason string, again record.Time, ok bool) {
+	e := r.e
+	// A gate that stays shut is told of once no pod has come for a while.
+	var tell record.Time
+	if at := u.Joined + quietPeriod; at > e.now {
+		tell = at
+	}
+	if bad := e.badGang(u); bad != "" {
+		return GangGate, bad, tell, false
+	}
+	ready, shut, why := e.openMembers(u.Members)
+	if len(ready) == 0 {
+		return shut, why, 0, false
+	}
+	q := e.quorumOf(u.Gang, u.Members)
+	held := e.gangLive(u.Gang)
+	switch missing := q.pods - held - len(ready); {
+	case q.open && held == 0 && u.Gang.Source == cluster.GangOfAnnotation:
+		// More pods may come: nobody has said how many there will be.
+		quiet := min(u.Joined+quietPeriod, u.First+quietCap)
+		if e.now < quiet && mutant != quietSkipped {
+			return GangGate, fmt.Sprintf("%d pods of gang %s are there, and more may come until none came for %d s",
+				len(u.Members), u.Gang, quietPeriod/record.Second), quiet, false
+		}
+		if len(ready) < len(u.Members) {
+			return shut, why, 0, false
+		}
+	case missing > 0:
+		reason = fmt.Sprintf("gang %s needs %d pods, %d are there", u.Gang, q.pods, held+len(ready))
+		if n := len(u.Members) - len(ready); n > 0 {
+			reason += fmt.Sprintf(", and %d that must wait: %s: %s", n, shut, why)
+		}
+		return GangGate, reason, tell, false
+	}
+	return "", "", 0, true
+}
+
+// badGang is why the pods of a unit cannot be scheduled as they say, empty if they can.
+func (e *Engine) badGang(u *queue.Unit) string {
+	m := u.Pod().Gang
+	if m.Bad != "" {
+		return m.Bad
+	}
+	if m.Key.Source.HasObject() {
+		switch obj := e.gangObject(m.Key); {
+		case obj == nil:
+			return fmt.Sprintf("waiting for pod group %s to appear in the scheduling queue", m.Key)
+		case obj.Bad != "":
+			return fmt.Sprintf("pod group %s: %s", m.Key, obj.Bad)
+		case obj.DeletionTimestamp != nil:
+			return fmt.Sprintf("pod group %s is being deleted", m.Key)
+		}
+	}
+	var profiles []string
+	size := 0
+	for _, p := range u.Members {
+		if !slices.Contains(profiles, p.Spec.SchedulerName) {
+			profiles = append(profiles, p.Spec.SchedulerName)
+		}
+		if p.Gang.Size > 0 && size > 0 && p.Gang.Size != size && mutant != sizesMixed {
+			return fmt.Sprintf("the pods of gang %s disagree on its size: %d and %d", m.Key, min(size, p.Gang.Size), max(size, p.Gang.Size))
+		}
+		size = max(size, p.Gang.Size)
+	}
+	if len(profiles) > 1 {
+		slices.Sort(profiles)
+		return fmt.Sprintf("the pods of gang %s ask for different schedulers: %s", m.Key, strings.Join(profiles, ", "))
+	}
+	return ""
+}
+
+// openMembers are those that may be scheduled now: no gate of their profile holds them, and they are not going away. For
+// the others, the first gate with its reason.
+func (e *Engine) openMembers(members []*cluster.Pod) (ready []*cluster.Pod, gate, reason string) {
+	s := e.store.Snapshot()
+	gate, reason = GangGate, "its pods are being deleted"
+	first := true
+	for _, p := range members {
+		if p.Terminating {
+			continue
+		}
+		shut := false
+		for _, g := range e.profiles[p.Spec.SchedulerName].Gates {
+			why, ok := g.Gated(s, p)
+			if shut = !ok; !shut {
+				continue
+			}
+			if first {
+				gate, reason, first = g.Name(), fmt.Sprintf("%s: %s", p.Key(), why), false
+			}
+			break
+		}
+		if !shut {
+			ready = append(ready, p)
+		}
+	}
+	return ready, gate, reason
+}
+
+// quorum is how many pods of a gang must have a place for any to get one. It is open when nobody has said.
+type quorum struct {
+	pods int
+	open bool
+}
+
+// quorumOf reads what is declared; of a gang that declares nothing, all pods that wait, or as many as its first decision
+// bound.
+func (e *Engine) quorumOf(key cluster.GangKey, waiting []*cluster.Pod) quorum {
+	if obj := e.gangObject(key); obj != nil {
+		if obj.Basic {
+			return quorum{pods: 1}
+		}
+		return quorum{pods: max(obj.MinCount, 1)}
+	}
+	for _, p := range waiting {
+		if p.Gang.Size > 0 {
+			return quorum{pods: p.Gang.Size}
+		}
+	}
+	decided := 0
+	for _, m := range e.store.Snapshot().GangMembers(key) {
+		if m.Pod.Gang != nil && m.Pod.Gang.Size > 0 {
+			return quorum{pods: m.Pod.Gang.Size}
+		}
+		if m.Pod.Bound != nil {
+			decided = max(decided, m.Pod.Bound.Quorum)
+		}
+	}
+	if st := e.gangs[key]; st != nil {
+		decided = max(decided, st.quorum)
+	}
+	if decided > 0 {
+		return quorum{pods: decided, open: true}
+	}
+	return quorum{pods: len(waiting), open: true}
+}
+
+func (e *Engine) gangObject(key cluster.GangKey) *cluster.Gang {
+	if !key.Source.HasObject() {
+		return nil
+	}
+	at := key.Object()
+	obj, ok := cluster.Find[*cluster.Gang](e.store.Snapshot(), at.Namespace, at.Name)
+	if !ok {
+		return nil
+	}
+	return obj
+}
+
+// gangLive is how many pods of a gang hold room and are not going away.
+func (e *Engine) gangLive(key cluster.GangKey) int {
+	n := 0
+	for _, m := range e.store.Snapshot().GangMembers(key) {
+		if !m.Pod.Terminating {
+			n++
+		}
+	}
+	return n
+}
+
+// gangBound is how many of them are seen bound.
+func (e *Engine) gangBound(key cluster.GangKey) int {
+	n := 0
+	for _, m := range e.store.Snapshot().GangMembers(key) {
+		if !m.Assumed && !m.Pod.Terminating {
+			n++
+		}
+	}
+	return n
+}
+
+// gangState is what the engine remembers of a gang with a place. It is made by the gang's first decision and goes with its
+// last pod.
+type gangState struct {
+	// quorum is how many pods had to have a place by the last decision.
+	quorum int
+	// partialSince is when the first of its pods was seen bound while fewer than the quorum were; 0 when none or enough
+	// are.
+	partialSince record.Time
+	// complete tells that the quorum was bound once. A gang that loses pods after that is kept (answer A7).
+	complete bool
+	// told is what its status was last asked to show.
+	told GangStatus
+}
+
+func (e *Engine) stateOf(key cluster.GangKey) *gangState {
+	st := e.gangs[key]
+	if st == nil {
+		st = &gangState{}
+		e.gangs[key] = st
+	}
+	return st
+}
+
+// gangProgress follows a change of which pods of a gang are bound: how long it was so in part, and what its status shows.
+func (e *Engine) gangProgress(key cluster.GangKey) {
+	if key == (cluster.GangKey{}) {
+		return
+	}
+	s := e.store.Snapshot()
+	if s.GangHolds(key) == 0 && !e.queue.HasGang(key) {
+		delete(e.gangs, key)
+		return
+	}
+	st := e.stateOf(key)
+	q, bound := e.quorumOf(key, nil).pods, e.gangBound(key)
+	q = max(q, st.quorum)
+	if q == 0 {
+		return
+	}
+	switch {
+	case bound >= q:
+		if st.partialSince != 0 {
+			e.emit(GangWhole{Gang: key, Bound: bound, Took: e.now - st.partialSince})
+			st.partialSince = 0
+		}
+		st.complete = true
+		e.tellGang(key, GangStatus{Scheduled: true})
+	case bound > 0 && st.partialSince == 0 && !st.complete:
+		st.partialSince = e.now
+	case bound == 0:
+		st.partialSince = 0
+	}
+}
+
+// gangLost follows the loss of a pod's place: those of its gang that wait may be needed now.
+func (e *Engine) gangLost(key cluster.GangKey) {
+	e.gangProgress(key)
+	if mutant != lossUnheard {
+		e.queue.Reconsider(key, "one of its pods lost its place")
+	}
+}
+
+// tellGang asks that the status of a gang's object show how it stands, if it does not. What was scheduled once stays so
+// (upstream: PodGroupScheduled never goes back).
+func (e *Engine) tellGang(key cluster.GangKey, want GangStatus) {
+	obj := e.gangObject(key)
+	if obj == nil || obj.Condition.Scheduled && !want.Admitted {
+		return
+	}
+	want.Gang, want.UID, want.Generation = key, cluster.UID(obj.UID), obj.Generation
+	want.Bound = e.gangBound(key)
+	if u := e.queue.Gang(key); u != nil {
+		want.Pending = len(u.Members)
+	}
+	have := cluster.GangCondition{Scheduled: want.Scheduled, Reason: want.Reason, Message: want.Message, Generation: want.Generation}
+	st := e.stateOf(key)
+	if st.told == want && mutant != statusRepeated || !want.Admitted && have == obj.Condition {
+		return
+	}
+	st.told = want
+	e.emit(want)
+}
+
+// setGang follows a new version of an object that declares a gang.
+func (e *Engine) setGang(obj *cluster.Gang) {
+	if obj.Key.Source == cluster.GangOfVolcano && (obj.Phase == "" || obj.Phase == "Pending") && obj.Bad == "" {
+		e.tellGang(obj.Key, GangStatus{Admitted: true}) // its controller makes the pods only then
+	}
+	e.queue.Reconsider(obj.Key, "its pod group has changed")
+}
+
+// tellWaiting tells the pods of gangs whose gate has stayed shut for a while why they wait, in the reason that cluster
+// autoscalers leave alone: more room would not help them.
+func (e *Engine) tellWaiting() {
+	for _, u := range e.queue.TakeAsked() {
+		if mutant == waitsUntold {
+			continue
+		}
+		e.tellMembers(u.Members, ReasonGated, u.GateReason)
+		if u.Gate == GangGate && u.Gang != (cluster.GangKey{}) && e.gangLive(u.Gang) == 0 {
+			e.tellGang(u.Gang, GangStatus{Reason: ReasonUnschedulable, Message: u.GateReason})
+		}
+	}
+}
+
+// keepGang is p, in the gang in which it was while another of that gang has a place: an edit of the annotations counts only
+// before that (answer A19).
+func (e *Engine) keepGang(old, p *cluster.Pod) *cluster.Pod {
+	if old == nil || old.Gang == nil || old.Gang == p.Gang || p.Gang != nil && p.Gang.Key == old.Gang.Key {
+		return p
+	}
+	if e.store.Snapshot().GangHolds(old.Gang.Key) == 0 || mutant == regroupedLate {
+		return p
+	}
+	kept := *p
+	kept.Gang = old.Gang
+	return &kept
+}
+
+// retryBind sends the bind of a gang's member again after a while: its gang has its places, and a bind that failed for a
+// reason that goes away must not cost them (rule R8).
+func (e *Engine) retryBind(f *flight, message string) {
+	f.retries++
+	wait := min(record.Second<<min(f.retries-1, 4), 10*record.Second)
+	f.stage, f.again = waiting, e.now+wait
+	f.before = []string{"the bind to be tried again: " + message}
+	e.binding[f.pod.UID] = f
+	e.emit(WriteEvent{f.pod.Ref(), "Warning", "FailedScheduling", "Binding",
+		fmt.Sprintf("gang %s: binding to %s failed and is tried again: %s", f.gang.Name, f.node, message)})
+}
+
+// backToGang brings a member back whose place is lost to the others of its gang that wait, or to wait alone.
+func (e *Engine) backToGang(p *cluster.Pod, failed bool, cause string) {
+	e.queue.Rejoin(p, failed, cause)
+	if u, _, ok := e.queue.Lookup(p.UID); ok {
+		e.queue.Reconsider(u.Gang, "one of its pods lost its place")
+	}
+}
+
+// wasWhole tells whether a gang has had its quorum, as far as that can be known: by what was seen since the start of this
+// process, by the object's condition, or, when a process before this one bound its pods, by how long they have run. One that
+// is new enough to have been bound just before the restart counts as being bound.
+func (e *Engine) wasWhole(key cluster.GangKey, members []cluster.GangMember) bool {
+	st := e.gangs[key]
+	if st != nil && st.complete {
+		return true
+	}
+	if obj := e.gangObject(key); obj != nil && obj.Condition.Scheduled {
+		return true
+	}
+	if st != nil && st.quorum > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(members, func(m cluster.GangMember) bool {
+		return m.Pod.Start == 0 || m.Pod.Start > e.now-freshlyBound
+	})
+}
+
+// freshlyBound is how long after the start of its pods a gang in part may have been left so by a restart.
+const freshlyBound = 300 * record.Second
+
+// undo evicts the pods of a gang that can have no more than a part of its quorum, if a controller would make them all
+// again. It is false, and nothing happens, when one would not come back, or when the gang was whole once.
+func (e *Engine) undo(key cluster.GangKey, first *cluster.Pod, decision uint64) bool {
+	members := e.store.Snapshot().GangMembers(key)
+	if e.wasWhole(key, members) {
+		return false
+	}
+	var victims []record.PodRef
+	for _, m := range members {
+		if !m.Pod.Owned && mutant != orphansUndone {
+			return false
+		}
+		if !m.Assumed && !m.Pod.Terminating {
+			victims = append(victims, m.Pod.Ref())
+		}
+	}
+	if len(victims) == 0 {
+		return false
+	}
+	slices.SortFunc(victims, func(a, b record.PodRef) int { return cmp.Compare(a.Key(), b.Key()) })
+	e.emit(Evict{For: first.Ref(), Decision: decision, Victims: victims, Undo: true})
+	return true
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/gang"
+	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/queue"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// gangCycle tries to place a gang: all that it needs of it, or nothing. It is cycle for units of several pods; the steps
+// have the same numbers.
+func (e *Engine) gangCycle(unit *queue.Unit) {
+	prof := e.profiles[unit.Pod().Spec.SchedulerName]
+	e.decisions++
+	number := e.decisions
+
+	// 2. Look for places for its members, one after the other and in other orders, in one trial.
+	e.meter.Enter(StepSearch)
+	need, held := e.gangNeed(unit)
+	trial := e.store.Trial()
+	ans := gang.Place(need, &gang.Ground{
+		Trial: trial, Placer: prof.placer, Nominations: e.queue, Draw: place.Draw(e.cfg.Seed, number), Reservers: prof.Reservers, Meter: e.meter,
+	})
+	e.tellHeard()
+
+	// 3. There are not enough places: say why, and wait for what may change that.
+	if ans.Verdict != gang.Placed {
+		trial.Discard()
+		e.meter.Enter(StepReject)
+		e.rejectGang(unit, need, held, ans, number)
+		return
+	}
+
+	// 4. The places are taken, and what plugins reserve; keep them.
+	e.meter.Enter(StepAssume)
+	trial.Commit()
+	st := e.stateOf(unit.Gang)
+	st.quorum = max(st.quorum, e.quorumOf(unit.Gang, unit.Members).pods)
+	left := e.partGang(unit, need, ans)
+
+	// 5. Ask for the writes and binds of all.
+	e.meter.Enter(StepBind)
+	e.departGang(unit, prof, need, held, ans, number)
+	if left {
+		e.leaveExtras(unit, need, ans)
+	}
+}
+
+// gangNeed is what is asked of the search, and how many members hold room already.
+func (e *Engine) gangNeed(unit *queue.Unit) (need gang.Need, held int) {
+	need.Members, _, _ = e.openMembers(unit.Members)
+	held = e.gangLive(unit.Gang)
+	need.Quorum = e.quorumOf(unit.Gang, unit.Members).pods - held
+	if mutant == halfGangs {
+		need.Quorum = 1
+	}
+	// Members that come late to a gang that has what it needs get a place each as there is room (answers A2, A6).
+	need.Quorum = max(need.Quorum, 1)
+	if obj := e.gangObject(unit.Gang); obj != nil {
+		need.Topology = obj.Topology
+	}
+	for _, m := range e.store.Snapshot().GangMembers(unit.Gang) {
+		need.Bound = append(need.Bound, m.Row)
+	}
+	return need, held
+}
+
+// partGang lets the members go that have a place.
+func (e *Engine) partGang(unit *queue.Unit, need gang.Need, ans gang.Answer) (left bool) {
+	placed := map[cluster.UID]bool{} // member -> it has a place
+	for i, p := range need.Members {
+		if ans.Nodes[i] != cluster.NoNode {
+			placed[p.UID] = true
+		}
+	}
+	return e.queue.Part(unit, func(uid cluster.UID) bool { return placed[uid] })
+}
+
+// departGang sends the members that have a place on their way, each with its own record of the one decision.
+func (e *Engine) departGang(unit *queue.Unit, prof *profile, need gang.Need, held int, ans gang.Answer, number uint64) {
+	s := e.store.Snapshot()
+	part := record.GangPart{
+		Name: unit.Gang.String(), Source: string(unit.Gang.Source), Decision: number, Quorum: e.gangs[unit.Gang].quorum, Held: held,
+		Members: len(need.Members), Placed: ans.Most, Tried: ans.Tried, Domains: ans.Domains,
+	}
+	first := true
+	for i, p := range need.Members {
+		n := ans.Nodes[i]
+		if n == cluster.NoNode {
+			continue
+		}
+		if !first {
+			e.decisions++
+		}
+		first = false
+		mine := part
+		d := e.decision(&queue.Unit{Members: []*cluster.Pod{p}, Attempts: unit.Attempts}, ans.Outcomes[i])
+		d.Verdict, d.Gang = record.Placed, &mine
+		d.Winner = &record.Candidate{Node: s.NodeName(n), Total: ans.Outcomes[i].Total}
+		f := &flight{
+			unit: &queue.Unit{Key: p.Key(), Members: []*cluster.Pod{p}, Attempts: unit.Attempts},
+			pod:  p, node: d.Winner.Node, decision: d.Number,
+			gang: &GangBind{Name: unit.Gang.Name, Quorum: part.Quorum, Decision: number},
+		}
+		for _, h := range ans.Holds[i] {
+			f.holds = append(f.holds, holdOf(h))
+		}
+		e.freeNomination(p, d.Winner.Node)
+		e.decided(d)
+		e.depart(f)
+	}
+}
+
+func holdOf(h gang.Hold) held { return held{by: h.By, hold: h.Hold} }
+
+// rejectGang puts a gang back into the queue whole, and tells each of its pods why.
+func (e *Engine) rejectGang(unit *queue.Unit, need gang.Need, held int, ans gang.Answer, number uint64) {
+	blocked := need.Members[max(ans.Blocked, 0)]
+	message := gangMessage(unit, need, held, ans, blocked)
+	d := record.Decision{
+		Number: number, At: e.now, Revision: e.store.Snapshot().Revision(), Pod: blocked.Ref(), Profile: blocked.Spec.SchedulerName,
+		Attempt: unit.Attempts, Verdict: record.DoesNotFit, Nodes: e.store.Snapshot().Nodes(), Message: message,
+		PreFilter: ans.Why.PreFilter, Reasons: ans.Why.Reasons, Plugins: ans.Why.Plugins,
+		Gang: &record.GangPart{
+			Name: unit.Gang.String(), Source: string(unit.Gang.Source), Decision: number, Quorum: e.quorumOf(unit.Gang, unit.Members).pods, Held: held,
+			Members: len(need.Members), Placed: ans.Most, Tried: ans.Tried, Domains: ans.Domains, Verdict: ans.Verdict.String(), Proof: ans.Proof,
+		},
+	}
+	reason, why := ReasonUnschedulable, queue.Rejection{Plugins: ans.Why.Plugins}
+	if ans.Verdict == gang.Failed {
+		d.Verdict, reason, why = record.AttemptFailed, ReasonError, failed
+	}
+	e.queue.Requeue(unit, why)
+	for _, p := range need.Members {
+		e.queue.Unnominate(p.UID)
+	}
+	e.decided(d)
+	e.tellMembers(need.Members, reason, message)
+	if held == 0 {
+		e.tellGang(unit.Gang, GangStatus{Reason: reason, Message: message})
+	} else if ans.Verdict != gang.Failed && held < e.quorumOf(unit.Gang, unit.Members).pods {
+		e.undo(unit.Gang, blocked, number)
+	}
+}
+
+// gangMessage says what became of an attempt, in the words of events and conditions.
+func gangMessage(unit *queue.Unit, need gang.Need, held int, ans gang.Answer, blocked *cluster.Pod) string {
+	message := fmt.Sprintf("gang %s %s: %d of %d pods found a place, %d are needed", unit.Gang, ans.Verdict, max(ans.Most, 0), len(need.Members), need.Quorum)
+	if held > 0 {
+		message += fmt.Sprintf(" besides the %d that have one", held)
+	}
+	switch {
+	case ans.Err != nil:
+		return fmt.Sprintf("gang %s: %v", unit.Gang, ans.Err)
+	case ans.Proof != "":
+		return message + ". " + ans.Proof
+	case ans.Why.Message != "" && ans.Blocked >= 0:
+		return message + fmt.Sprintf(". %s: %s", blocked.Name, ans.Why.Message)
+	}
+	return message
+}
+
+// leaveExtras puts the members back that found no place although the gang has what it needs.
+func (e *Engine) leaveExtras(unit *queue.Unit, need gang.Need, ans gang.Answer) {
+	e.queue.Requeue(unit, queue.Rejection{Plugins: ans.Why.Plugins})
+	var extras []*cluster.Pod
+	for i, p := range need.Members {
+		if ans.Nodes[i] == cluster.NoNode {
+			extras = append(extras, p)
+		}
+	}
+	if len(extras) > 0 && ans.Why.Message != "" {
+		e.tellMembers(extras, ReasonUnschedulable, ans.Why.Message)
+	}
+}
+
+// tellMembers tells each pod of a gang why it waits. A gang has many pods: what the API server shows of one already is not
+// told again.
+func (e *Engine) tellMembers(members []*cluster.Pod, reason, message string) {
+	for _, p := range members {
+		if p.Condition.Reason == reason && p.Condition.Message == message && p.Nominated == "" {
+			continue
+		}
+		e.tell(p, reason, message, false)
+	}
+}
