@@ -115,7 +115,7 @@ func preemption(p config.Profile) *preempt.Config {
 	if !p.Runs(config.PostFilter, config.DefaultPreemption) {
 		return nil
 	}
-	out := &preempt.Config{Sync: !p.Runs(config.PreEnqueue, config.DefaultPreemption)}
+	out := &preempt.Config{Sync: p.SyncPreemption || !p.Runs(config.PreEnqueue, config.DefaultPreemption)}
 	if a := p.Args.DefaultPreemption; *a.MinCandidateNodesPercentage < 100 {
 		out.Limit = &preempt.Limit{MinPercentage: *a.MinCandidateNodesPercentage, MinAbsolute: *a.MinCandidateNodesAbsolute}
 	}

@@ -212,6 +212,8 @@ func TestHowAProfilePreempts(t *testing.T) {
 			"the smallest loss on the first nodes found, 20% of those where evictions may help and at least 100"},
 		{args("minCandidateNodesAbsolute: 7"), &preempt.Config{Limit: &preempt.Limit{MinPercentage: 10, MinAbsolute: 7}},
 			"the smallest loss on the first nodes found, 10% of those where evictions may help and at least 7"},
+		{"pluginConfig: [{name: Kumiki, args: {syncPreemption: true}}]", &preempt.Config{Sync: true},
+			"all: the smallest loss on any node; a pod may be tried again before its victims are deleted"},
 		{args("minCandidateNodesPercentage: 100"), &preempt.Config{}, "all: the smallest loss on any node"},
 	} {
 		c, err := config.Parse([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{" + tt.profile + "}]"))

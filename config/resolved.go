@@ -66,6 +66,9 @@ type Profile struct {
 	// FitScoresReal makes NodeResourcesFit score what containers request, without upstream's assumptions about those that
 	// request nothing (kubernetes#130445).
 	FitScoresReal bool
+	// SyncPreemption lets a pod be tried again before the evictions for it are carried out (upstream without
+	// SchedulerAsyncPreemption).
+	SyncPreemption bool
 }
 
 // Args are the arguments of the plugins that take any, defaulted whether the plugin is enabled or not. No pointer to a

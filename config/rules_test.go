@@ -127,8 +127,8 @@ func search(t tb) {
 		entry := "- schedulerName: %s\n  pluginConfig: [{name: Kumiki, args: %s}]\n"
 		return "profiles:\n" + fmt.Sprintf(entry, "a", a) + fmt.Sprintf(entry, "b", b)
 	}
-	c := parse(t, two("{seed: 5, strategy: powerOfTwo}", "{inFlightBinds: 3, fitScoresReal: true}"))
-	if c.Kumiki != (Settings{Seed: 5, InFlightBinds: 3, Gangs: DefaultGangs()}) || c.Profiles[0].Search.Strategy != PowerOfTwo || c.Profiles[0].FitScoresReal ||
+	c := parse(t, two("{seed: 5, strategy: powerOfTwo, syncPreemption: true}", "{inFlightBinds: 3, fitScoresReal: true}"))
+	if c.Kumiki != (Settings{Seed: 5, InFlightBinds: 3, Gangs: DefaultGangs()}) || c.Profiles[0].Search.Strategy != PowerOfTwo || c.Profiles[0].FitScoresReal || !c.Profiles[0].SyncPreemption || c.Profiles[1].SyncPreemption ||
 		c.Profiles[1].Search.Strategy != All || !c.Profiles[1].FitScoresReal {
 		t.Errorf("got %+v and %+v", c.Kumiki, c.Profiles)
 	}

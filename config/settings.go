@@ -62,6 +62,8 @@ type KumikiArgs struct {
 	Subset        *int32     `json:"subset,omitempty"`
 	FitScoresReal bool       `json:"fitScoresReal,omitempty"`
 	Gangs         *GangsArgs `json:"gangs,omitempty"`
+	// SyncPreemption is as in Profile.
+	SyncPreemption bool `json:"syncPreemption,omitempty"`
 }
 
 // settings reads our own settings: those of the process into out, those of each profile into its place in resolved.
@@ -85,7 +87,7 @@ func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolve
 			out.Kumiki.Gangs = r.gangs(path+".gangs", args.Gangs)
 			agree(r, &gangs, path+".gangs", out.Kumiki.Gangs)
 		}
-		out.Profiles[i].FitScoresReal = args.FitScoresReal
+		out.Profiles[i].FitScoresReal, out.Profiles[i].SyncPreemption = args.FitScoresReal, args.SyncPreemption
 		out.Profiles[i].Search = r.search(path, args, out.Profiles[i].PercentageOfNodesToScore)
 	}
 }

@@ -88,7 +88,7 @@ func (c Resolved) wireProfile(p Profile) (configv1.KubeSchedulerProfile, error) 
 
 func (c Resolved) wireSettings(p Profile) KumikiArgs {
 	binds := int32(c.Kumiki.InFlightBinds)
-	args := KumikiArgs{Seed: &c.Kumiki.Seed, InFlightBinds: &binds, Strategy: &p.Search.Strategy, FitScoresReal: p.FitScoresReal,
+	args := KumikiArgs{Seed: &c.Kumiki.Seed, InFlightBinds: &binds, Strategy: &p.Search.Strategy, FitScoresReal: p.FitScoresReal, SyncPreemption: p.SyncPreemption,
 		Gangs: c.Kumiki.Gangs.wire()}
 	if p.Search.Strategy == RandomSubset {
 		subset := int32(p.Search.Subset)

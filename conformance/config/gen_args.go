@@ -44,6 +44,7 @@ func kumikiArgs(r *gen.Rand, seed int) object {
 	maybe(r, o, "seed", 50, func() any { return seed })
 	maybe(r, o, "inFlightBinds", 30, func() any { return 100 })
 	maybe(r, o, "fitScoresReal", 30, func() any { return r.Chance(50) })
+	maybe(r, o, "syncPreemption", 30, func() any { return r.Chance(50) })
 	maybe(r, o, "strategy", 60, func() any { return gen.Pick(r, "all", "window", "randomSubset", "powerOfTwo") })
 	if o["strategy"] == "randomSubset" {
 		o["subset"] = r.Range(1, 500)

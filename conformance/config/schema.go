@@ -132,6 +132,7 @@ var limits = map[string]object{
 	"KumikiArgs.inFlightBinds":                            {"minimum": 1, "description": "how many binds may be on their way at once; the same in all profiles; 100 if nobody says it"},
 	"KumikiArgs.strategy":                                 {"description": "which nodes that fit are ranked; without it, window if percentageOfNodesToScore is above 0, else all"},
 	"KumikiArgs.subset":                                   {"minimum": 1, "description": "how many nodes randomSubset ranks"},
+	"KumikiArgs.syncPreemption":                           {"description": "a pod may be tried again before the evictions for it are carried out"},
 	"KumikiArgs.fitScoresReal":                            {"description": "NodeResourcesFit scores what containers request, without assumptions about those that request nothing"},
 }
 
