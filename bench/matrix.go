@@ -257,5 +257,10 @@ func (b *burst) sold(ctx context.Context, t *Trial) error {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	t.Oversold = oversold(nodes.Items, pods.Items)
+	claims, err := b.client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list ResourceClaims: %w", err)
+	}
+	t.Oversold = append(t.Oversold, soldTwice(claims.Items, pods.Items)...)
 	return nil
 }
