@@ -58,7 +58,11 @@ func (e *Engine) setPod(p *cluster.Pod) {
 func (e *Engine) setBound(p *cluster.Pod) {
 	seen := e.store.SetPod(p)
 	if key, is := e.store.Snapshot().HeldGang(p.UID); is {
-		defer e.gangProgress(key)
+		if p.Terminating && seen.Old != nil && !seen.Old.Terminating {
+			defer e.gangLost(key)
+		} else {
+			defer e.gangProgress(key)
+		}
 	}
 	e.abandon(p.UID, "it was bound meanwhile")
 	if waiting := e.pending[p.UID]; waiting != nil {
