@@ -19,7 +19,7 @@ func NewCommand(others ...Contender) *cobra.Command {
 	o := Options{}
 	var format, families, from string
 	var classMiB int
-	var schedulers []string
+	var schedulers, ablate []string
 	all := []string{KumikiName}
 	for _, c := range others {
 		all = append(all, c.Name)
@@ -31,11 +31,15 @@ func NewCommand(others ...Contender) *cobra.Command {
 
 Pods go one by one from pending to seen bound: queue, search, assume, the outcome of the bind, the watch's confirmation; for
 each that comes the oldest is deleted. Half as many pods as nodes are there from the start. A run in which a pod finds no node
-is a failure. The table has medians over the runs.`,
+is a failure. The table has medians over the runs.
+
+With --ablate, kumiki is measured beside kumiki without one plugin, for each that is named: what the plugin costs a decision
+and a node, and how much of the 99th percentile of a decision's time it is.`,
 		Example: `  kumiki bench core
   kumiki bench core --nodes 1000,5000 --families 'basic|spread' --runs 5
   kumiki bench core --nodes 1000,10000,100000 -o json > core.json
-  kumiki bench core --from core.json -o svg > core.svg`,
+  kumiki bench core --from core.json -o svg > core.svg
+  kumiki bench core --nodes 5000 --families spread --ablate PodTopologySpread,InterPodAffinity`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(formats, format) {
@@ -64,6 +68,17 @@ is a failure. The table has medians over the runs.`,
 					o.Contenders = append(o.Contenders, others[i-1])
 				}
 			}
+			if len(ablate) > 0 {
+				if err := CheckAblatable(ablate); err != nil {
+					return err
+				}
+				schedulers = []string{KumikiName}
+				o.Contenders = []Contender{Kumiki(classMiB << 20)}
+				for _, name := range ablate {
+					schedulers = append(schedulers, withoutPrefix+name)
+					o.Contenders = append(o.Contenders, Without(name, classMiB<<20))
+				}
+			}
 			if err := o.check(); err != nil {
 				return err
 			}
@@ -84,6 +99,7 @@ is a failure. The table has medians over the runs.`,
 	fs.DurationVar(&o.Limit, "limit", 5*time.Second, "end a run after this time, with the pods placed until then; 0: never")
 	fs.IntVar(&o.Runs, "runs", 3, "runs of each scheduler")
 	fs.StringSliceVar(&schedulers, "schedulers", all, "what to measure, in this order; ratios are to the first")
+	fs.StringSliceVar(&ablate, "ablate", nil, "measure what these `plugins` cost, in place of --schedulers")
 	fs.IntVar(&classMiB, "class-memory", 0, "`MiB` that kumiki may keep of classes of pods; 0: what the scheduler keeps")
 	fs.StringVarP(&format, "output", "o", "table", "table, json, or svg (the cost of a pod by the number of nodes)")
 	fs.StringVar(&from, "from", "", "measure nothing, and show the report in this JSON `file`")

@@ -45,9 +45,13 @@ const KumikiName = "kumiki"
 
 // Kumiki is the engine with the default profile. classBytes bounds the memory of its classes; 0 is what the program does.
 func Kumiki(classBytes int) Contender {
-	return Contender{Name: KumikiName, New: func() (Subject, error) {
+	return kumikiWith(KumikiName, engine.DefaultProfile(v1.DefaultSchedulerName), classBytes)
+}
+
+func kumikiWith(name string, profile engine.Profile, classBytes int) Contender {
+	return Contender{Name: name, New: func() (Subject, error) {
 		k := &kumiki{intake: cluster.NewIntake(), engine: engine.New(engine.Config{
-			Seed: 7, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: plugin.PrioritySort{},
+			Seed: 7, Profiles: []engine.Profile{profile}, Less: plugin.PrioritySort{},
 			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, ClassBytes: classBytes,
 		})}
 		k.engine.Step(engine.Tick{Now: record.Second})

@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -51,6 +52,8 @@ type Run struct {
 	// CPUNanoseconds is the time of all CPUs for one pod, collecting garbage included. It depends on what else the machine
 	// does far less than the others.
 	CPUNanoseconds float64 `json:"cpuNanoseconds"`
+	// P99Nanoseconds is the time that one pod in a hundred takes longer than.
+	P99Nanoseconds float64 `json:"p99Nanoseconds"`
 	// Allocations and AllocatedBytes of one pod.
 	Allocations    float64 `json:"allocations"`
 	AllocatedBytes float64 `json:"allocatedBytes"`
@@ -116,16 +119,17 @@ func (o *Options) one(ctx context.Context, c Contender, f *Family, nodes int) (R
 	// A pod of each template in full rounds, so that the pods that count begin with the first template.
 	warm := max(o.Warmup, f.Templates)
 	take((warm + f.Templates - 1) / f.Templates * f.Templates)
-	if _, err := place(ctx, s, warm, warmupLimits*o.Limit, nil); err != nil {
+	if _, err := place(ctx, s, warm, warmupLimits*o.Limit, nil, nil); err != nil {
 		return Run{}, err
 	}
 	take(o.Pods)
+	each := make([]time.Duration, 0, o.Pods)
 	runtime.GC()
 	r := Run{Contender: c.Name, Family: f.Name, Nodes: nodes, Paths: map[record.Path]int{}}
 	var start, end runtime.MemStats
 	runtime.ReadMemStats(&start)
 	began, cpuBegan := time.Now(), cpuTime()
-	r.Pods, err = place(ctx, s, o.Pods, o.Limit, r.Paths)
+	r.Pods, err = place(ctx, s, o.Pods, o.Limit, r.Paths, &each)
 	took, cpu := time.Since(began), cpuTime()-cpuBegan
 	if err != nil {
 		return Run{}, err
@@ -134,17 +138,21 @@ func (o *Options) one(ctx context.Context, c Contender, f *Family, nodes int) (R
 	n := float64(r.Pods)
 	r.PodsPerSecond, r.Nanoseconds = n/took.Seconds(), float64(took.Nanoseconds())/n
 	r.CPUNanoseconds = float64(cpu.Nanoseconds()) / n
+	slices.Sort(each)
+	r.P99Nanoseconds = float64(each[(len(each)*99+99)/100-1].Nanoseconds())
 	r.Allocations, r.AllocatedBytes = float64(end.Mallocs-start.Mallocs)/n, float64(end.TotalAlloc-start.TotalAlloc)/n
 	r.HeapBytes = float64(liveHeap()) - float64(before)
 	runtime.KeepAlive(s)
 	return r, nil
 }
 
-// place places n taken pods, or as many as the limit allows, and retires one for each. It returns how many.
-func place(ctx context.Context, s Subject, n int, limit time.Duration, paths map[record.Path]int) (int, error) {
+// place places n taken pods, or as many as the limit allows, and retires one for each. It returns how many, and notes what
+// paths were taken and what each pod took where it is given something to note that in.
+func place(ctx context.Context, s Subject, n int, limit time.Duration, paths map[record.Path]int, each *[]time.Duration) (int, error) {
 	began := time.Now()
+	last := time.Duration(0)
 	for i := range n {
-		if i > 0 && limit > 0 && time.Since(began) > limit {
+		if i > 0 && limit > 0 && last > limit {
 			return i, nil
 		}
 		if i%1024 == 0 && ctx.Err() != nil {
@@ -158,6 +166,11 @@ func place(ctx context.Context, s Subject, n int, limit time.Duration, paths map
 			paths[placed.Path]++
 		}
 		s.Retire()
+		now := time.Since(began)
+		if each != nil {
+			*each = append(*each, now-last)
+		}
+		last = now
 	}
 	return n, nil
 }

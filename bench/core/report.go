@@ -35,7 +35,9 @@ type Report struct {
 	// Contenders in the order in which they took turns; ratios are to the first.
 	Contenders []string `json:"contenders"`
 	Rows       []Row    `json:"rows"`
-	Runs       []Run    `json:"runs"`
+	// Ablations tell what a plugin costs; empty unless that was asked for.
+	Ablations []Ablation `json:"ablations,omitempty"`
+	Runs      []Run      `json:"runs"`
 }
 
 // Row is one contender with one family at one size over its runs.
@@ -47,6 +49,7 @@ type Row struct {
 	PodsPerSecond  Spread `json:"podsPerSecond"`
 	Nanoseconds    Spread `json:"nanoseconds"`
 	CPUNanoseconds Spread `json:"cpuNanoseconds"`
+	P99Nanoseconds Spread `json:"p99Nanoseconds"`
 	Allocations    Spread `json:"allocations"`
 	AllocatedBytes Spread `json:"allocatedBytes"`
 	HeapBytes      Spread `json:"heapBytes"`
@@ -84,6 +87,13 @@ func Summarize(contenders []string, runs []Run) Report {
 		}
 		r.Rows = append(r.Rows, row)
 	}
+	for _, k := range order {
+		if name, ok := strings.CutPrefix(k.contender, withoutPrefix); ok {
+			if with := of[rowKey{KumikiName, k.family, k.nodes}]; with != nil {
+				r.Ablations = append(r.Ablations, ablation(name, with, of[k]))
+			}
+		}
+	}
 	return r
 }
 
@@ -100,6 +110,7 @@ func summary(runs []Run) Row {
 		PodsPerSecond:  figure(func(r *Run) float64 { return r.PodsPerSecond }),
 		Nanoseconds:    figure(func(r *Run) float64 { return r.Nanoseconds }),
 		CPUNanoseconds: figure(func(r *Run) float64 { return r.CPUNanoseconds }),
+		P99Nanoseconds: figure(func(r *Run) float64 { return r.P99Nanoseconds }),
 		Allocations:    figure(func(r *Run) float64 { return r.Allocations }),
 		AllocatedBytes: figure(func(r *Run) float64 { return r.AllocatedBytes }),
 		HeapBytes:      figure(func(r *Run) float64 { return r.HeapBytes }),
@@ -144,6 +155,9 @@ func (r *Report) write(w io.Writer, format string) error {
 		return enc.Encode(r)
 	case "svg":
 		return r.plot(w)
+	}
+	if len(r.Ablations) > 0 {
+		return r.ablationTable(w)
 	}
 	return r.table(w)
 }

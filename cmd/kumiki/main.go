@@ -93,7 +93,8 @@ func exitCode(err error, name string, complain io.Writer) int {
 		fmt.Fprintf(complain, "%s: %v\n", name, err)
 	}
 	var usage usageError
-	if errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command") {
+	var other interface{ Usage() } // of packages with commands of their own
+	if errors.As(err, &usage) || errors.As(err, &other) || strings.HasPrefix(err.Error(), "unknown command") {
 		return exitUsage
 	}
 	return exitNegative
