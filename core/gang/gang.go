@@ -65,6 +65,9 @@ type Answer struct {
 	// Nodes are the rows by member when the gang is placed: cluster.NoNode for one beyond the quorum that found no place.
 	// Otherwise nil.
 	Nodes []cluster.NodeIdx
+	// Order lists the members that have a place in the order in which they were placed. Each fits with those before it in
+	// their places.
+	Order []int
 	// Outcomes are, by member that has a place, the search that found it.
 	Outcomes []place.Outcome
 	// Holds is what plugins hold, by member, when the gang is placed.
@@ -77,6 +80,9 @@ type Answer struct {
 	// from every node, with the members placed before it in their places.
 	Blocked int
 	Why     place.Rejection
+	// Plugins are the names of all plugins that keep some member from some node, or that members themselves may bring up
+	// against each other, sorted: an event that one of them waits for may help the gang.
+	Plugins []string
 	// Proof says in words why the gang never fits.
 	Proof string
 	// Err is what failed the search.

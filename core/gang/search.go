@@ -4,6 +4,7 @@ package gang
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
@@ -14,24 +15,30 @@ func Place(need Need, g *Ground) Answer {
 	if need.Budget == 0 {
 		need.Budget = DefaultBudget
 	}
-	sr := &search{need: need, g: g, slack: len(need.Members) - need.Quorum, best: partial{count: -1, blocked: -1}}
+	sr := &search{need: need, g: g, slack: len(need.Members) - need.Quorum, limit: need.Budget, best: partial{count: -1, blocked: -1}}
 	g.begin(need.Members)
-	if sr.slack < 0 {
+	if sr.slack < 0 || len(need.Members) == 0 {
 		sr.best.why.Message = fmt.Sprintf("%d members are there, %d are needed", len(need.Members), need.Quorum)
 		return sr.answer(NoRoom)
 	}
-	return sr.run()
+	return sr.answer(sr.run())
 }
 
 // search is one gang in hand.
 type search struct {
 	need  Need
 	g     *Ground
-	slack int // how many members may go without a place
+	kinds *kinds // made when a first pass has failed, or a topology asks for it
+	slack int    // how many members may go without a place
 	tried int
-	best  partial
-	err   error
+	limit int     // of tried
 	now   partial // the try in hand
+	best  partial
+	proof string
+	err   error
+	held  bool // a plugin refused a member while reserving: what it looks at is not known
+
+	fit []cluster.NodeIdx // space
 }
 
 // partial is a try: where members are.
@@ -43,35 +50,102 @@ type partial struct {
 	why     place.Rejection
 }
 
-func (sr *search) run() Answer {
-	order := make([]int, len(sr.need.Members))
-	for i := range order {
-		order[i] = i
+// result is what came of looking for places among some rows.
+type result uint8
+
+const (
+	found   result = iota
+	none           // there are no such places
+	unknown        // there may be some that were not found
+	broken         // an error; see search.err
+)
+
+func (sr *search) run() Verdict {
+	if len(sr.need.Topology) > 0 {
+		return sr.verdict(sr.inDomains())
 	}
-	switch placed := sr.pass(order, nil); {
-	case placed:
-		return sr.answer(Placed)
-	case sr.err != nil:
-		return sr.answer(Failed)
-	case sr.uniform():
-		return sr.answer(NoRoom)
+	if sr.pass(nil, nil, false) {
+		return Placed
 	}
-	return sr.answer(GaveUp)
+	if sr.err != nil {
+		return Failed
+	}
+	sr.sort()
+	return sr.verdict(sr.solve(nil))
 }
 
-// pass places members one after the other on their best rows of those given; nil means all. It tells whether enough found
-// a place; if not, none has one.
-func (sr *search) pass(order []int, rows []cluster.NodeIdx) bool {
+// sort finds the kinds of members, once.
+func (sr *search) sort() {
+	if sr.kinds == nil {
+		sr.kinds = sortOut(sr.g, sr.need.Members)
+	}
+}
+
+// verdict turns what came of the whole search into a verdict.
+func (sr *search) verdict(r result) Verdict {
+	switch r {
+	case found:
+		return Placed
+	case broken:
+		return Failed
+	}
+	if sr.proof = sr.never(); sr.proof != "" {
+		return NeverFits
+	}
+	if r == none {
+		return NoRoom
+	}
+	return GaveUp
+}
+
+// solve looks for places among rows, nil for all, after the unit's order has been tried.
+func (sr *search) solve(rows []cluster.NodeIdx) result {
+	fitting := sr.kinds.fitting(rows)
+	switch {
+	case tooFew(sr.kinds, sr.kinds, fitting, sr.need.Quorum) != "":
+		return none
+	case sr.kinds.uniform() && sr.kinds.alone && !sr.held:
+		return none // a row that one member leaves is as good for any other
+	}
+	ways := sr.kinds.ways(fitting, sr.slack)
+	for i, way := range ways {
+		for _, tight := range []bool{false, true} {
+			if i == 0 && !tight {
+				continue // that was the unit's order
+			}
+			if sr.spent() {
+				return unknown
+			}
+			if sr.pass(way, rows, tight) {
+				return found
+			}
+			if sr.err != nil {
+				return broken
+			}
+		}
+	}
+	return sr.digAll(ways, rows, sr.kinds.classify(fitting))
+}
+
+// spent tells whether the budget is.
+func (sr *search) spent() bool { return sr.tried >= sr.limit }
+
+// pass places members one after the other, on their best rows of those given, or on those that they fill the most. A nil
+// order is the unit's, nil rows are all. It tells whether enough found a place; if not, none has one.
+func (sr *search) pass(order []int, rows []cluster.NodeIdx, tight bool) bool {
 	sr.start()
 	missing, twin := 0, -1
-	for _, i := range order {
-		p := sr.need.Members[i]
-		if twin >= 0 && same(sr.need.Members[twin], p) { // the state is as it was when its twin found nothing
+	for at := range sr.need.Members {
+		i := at
+		if order != nil {
+			i = order[at]
+		}
+		switch {
+		case twin >= 0 && same(sr.need.Members[twin], sr.need.Members[i]): // the state is as it was when its twin found nothing
 			missing++
-		} else if sr.put(i, rows) {
+		case sr.put(i, rows, tight):
 			twin = -1
-			continue
-		} else {
+		default:
 			twin = i
 			missing++
 		}
@@ -81,7 +155,7 @@ func (sr *search) pass(order []int, rows []cluster.NodeIdx) bool {
 			return false
 		}
 	}
-	sr.keepBest()
+	sr.best = sr.now
 	return true
 }
 
@@ -98,37 +172,97 @@ func (sr *search) start() {
 	}
 }
 
-// put gives one member its best row.
-func (sr *search) put(i int, rows []cluster.NodeIdx) bool {
-	p := sr.need.Members[i]
-	sr.tried++
-	out := sr.g.place(p, rows)
-	if out.Err != nil {
-		sr.err = fmt.Errorf("member %s: %w", p.Key(), out.Err)
-		sr.block(i, place.Rejection{Message: out.Err.Error()})
-		return false
-	}
-	if out.Node == cluster.NoNode {
-		if sr.now.blocked < 0 && sr.now.count > sr.best.count {
-			sr.block(i, sr.g.Placer.Why(sr.g.state(), out))
+// refusals is how many rows a member is tried on that plugins refuse while they reserve.
+const refusals = 4
+
+// put gives one member a row.
+func (sr *search) put(i int, rows []cluster.NodeIdx, tight bool) bool {
+	for try := 0; ; try++ {
+		out := sr.look(i, rows, tight)
+		if out.Node == cluster.NoNode {
+			return false
 		}
-		return false
+		no := sr.take(i, out)
+		if no == nil {
+			return true
+		}
+		if no.err != nil || try == refusals || sr.spent() {
+			sr.refused(i, no)
+			return false
+		}
+		rows = sr.without(rows, out.Node)
 	}
-	if no := sr.g.take(i, p, out.Node); no != nil {
-		sr.refused(i, no)
-		return false
+}
+
+// look searches for a row for one member.
+func (sr *search) look(i int, rows []cluster.NodeIdx, tight bool) place.Outcome {
+	var out place.Outcome
+	sr.tried++
+	p := sr.need.Members[i]
+	if tight {
+		out, sr.fit = sr.g.Placer.FitWithin(sr.g.state(), p, sr.g.noms, rows, sr.fit[:0])
+		out.Node = sr.kinds.tightest(&sr.kinds.all[sr.kinds.of[i]], sr.fit)
+	} else {
+		out = sr.g.place(p, rows)
+	}
+	switch {
+	case out.Err != nil:
+		sr.fail(i, out.Err)
+		out.Node = cluster.NoNode
+	case out.Node == cluster.NoNode && sr.now.blocked < 0:
+		sr.block(i, sr.g.Placer.Why(sr.g.state(), out))
+	}
+	return out
+}
+
+// fail ends the search with an error about a member.
+func (sr *search) fail(i int, err error) {
+	sr.err = fmt.Errorf("member %s: %w", sr.need.Members[i].Key(), err)
+	sr.block(i, place.Rejection{Message: err.Error()})
+}
+
+// take puts a member on the row of its search.
+func (sr *search) take(i int, out place.Outcome) *refusal {
+	if no := sr.g.take(i, sr.need.Members[i], out.Node); no != nil {
+		sr.held = true
+		return no
 	}
 	sr.now.nodes[i], sr.now.outs[i] = out.Node, out
 	sr.now.count++
-	return true
+	return nil
+}
+
+// untake takes the newest member, i, off its row.
+func (sr *search) untake(i int) {
+	sr.g.rollback(len(sr.g.taken) - 1)
+	sr.now.nodes[i], sr.now.outs[i] = cluster.NoNode, place.Outcome{}
+	sr.now.count--
+}
+
+// without is rows but for one; nil rows are all.
+func (sr *search) without(rows []cluster.NodeIdx, n cluster.NodeIdx) []cluster.NodeIdx {
+	if rows == nil {
+		rows = everyRow(sr.g.state())
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(row cluster.NodeIdx) bool { return row == n })
+}
+
+// everyRow lists the rows that have a node.
+func everyRow(s cluster.Snapshot) []cluster.NodeIdx {
+	rows := make([]cluster.NodeIdx, 0, s.Rows())
+	for n := range s.Rows() {
+		if s.Node(cluster.NodeIdx(n)) != nil {
+			rows = append(rows, cluster.NodeIdx(n))
+		}
+	}
+	return rows
 }
 
 // refused notes that a plugin kept a member off the row that was chosen for it (upstream words it as if the cluster had
 // this one node).
 func (sr *search) refused(i int, no *refusal) {
 	if no.err != nil {
-		sr.err = fmt.Errorf("member %s: running Reserve plugin %q: %w", sr.need.Members[i].Key(), no.by, no.err)
-		sr.block(i, place.Rejection{Message: sr.err.Error()})
+		sr.fail(i, fmt.Errorf("running Reserve plugin %q: %w", no.by, no.err))
 		return
 	}
 	sr.block(i, place.Rejection{Plugins: []string{no.by}, Message: fmt.Sprintf("0/1 nodes are available: 1 %s.", no.reject)})
@@ -145,33 +279,24 @@ func (sr *search) keepBest() {
 	if sr.now.count <= sr.best.count {
 		return
 	}
-	sr.best, sr.now = sr.now, partial{}
-}
-
-// uniform tells whether no member differs from another.
-func (sr *search) uniform() bool {
-	for _, p := range sr.need.Members[1:] {
-		if !same(sr.need.Members[0], p) {
-			return false
-		}
-	}
-	return true
-}
-
-// same tells whether no plugin can tell two members apart.
-func same(p, q *cluster.Pod) bool {
-	return p.Spec == q.Spec && p.Namespace == q.Namespace && p.Nominated == q.Nominated && len(p.Spec.Volumes) == 0 && p.Spec.Devices == nil
+	sr.best = sr.now
+	sr.best.nodes, sr.best.outs = slices.Clone(sr.now.nodes), nil
 }
 
 func (sr *search) answer(v Verdict) Answer {
-	a := Answer{Verdict: v, Most: max(sr.best.count, 0), Partial: sr.best.nodes, Blocked: sr.best.blocked, Why: sr.best.why, Err: sr.err, Tried: sr.tried}
+	a := Answer{Verdict: v, Most: max(sr.best.count, 0), Partial: sr.best.nodes, Blocked: sr.best.blocked, Why: sr.best.why, Proof: sr.proof, Err: sr.err, Tried: sr.tried}
+	a.Domains = sr.where(sr.best.nodes)
 	if v != Placed {
+		if sr.kinds != nil {
+			a.Plugins = sr.kinds.against()
+		}
 		return a
 	}
 	a.Nodes, a.Outcomes = sr.best.nodes, sr.best.outs
 	a.Holds = make([][]Hold, len(sr.need.Members))
-	for i := range sr.g.taken {
-		a.Holds[sr.g.taken[i].member] = sr.g.taken[i].holds
+	for _, t := range sr.g.taken {
+		a.Holds[t.member] = t.holds
+		a.Order = append(a.Order, t.member)
 	}
 	return a
 }

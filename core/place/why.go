@@ -120,6 +120,8 @@ func (h *histogram) reasons(s cluster.Snapshot) (reasons []record.Reason, plugin
 			continue
 		} else if len(h.sr.narrowed) > 0 {
 			name = h.sr.narrowed[0]
+		} else {
+			texts[0] = OutsideDomain
 		}
 		for _, text := range texts {
 			reasons = add(reasons, s, name, text, b, unresolvable)
@@ -131,6 +133,9 @@ func (h *histogram) reasons(s cluster.Snapshot) (reasons []record.Reason, plugin
 // ForeignName is what a rejection by foreign code is laid at in the queue: any event wakes the pod (upstream:
 // framework.ExtenderName).
 const ForeignName = "Extender"
+
+// OutsideDomain is told of the nodes that a search within some rows does not look at.
+const OutsideDomain = "node(s) outside of the topology domain"
 
 // LeftOut is told of a node that foreign code left out without a word. Upstream's message does not count such nodes.
 const LeftOut = "left out without a reason"

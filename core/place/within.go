@@ -37,6 +37,7 @@ func (pl *Placer) FitWithin(s cluster.Snapshot, p *cluster.Pod, noms Nominations
 	if out.Err = sr.err; out.Err != nil || sr.nowhere() {
 		return out, into
 	}
+	sr.unfold()
 	for i := range sr.len() {
 		if n := sr.at(i); sr.verdicts[n] == plugin.Fits {
 			into = append(into, n)

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/resource"
+)
+
+// room is what members are held against: the rows as they are now, or as if no pod were on them.
+type room interface {
+	// copies is how many members of a kind alone have room on a row, at most most; never less than the truth.
+	copies(k *kind, n cluster.NodeIdx, most int) int
+	// free is how much of a resource, by position, a row has left.
+	free(at int, n cluster.NodeIdx) int64
+}
+
+// emptyRoom is the cluster without pods.
+type emptyRoom struct {
+	*kinds
+	g *Ground
+}
+
+func (r emptyRoom) copies(k *kind, n cluster.NodeIdx, most int) int {
+	if now := r.kinds.copies(k, n, most); now == most {
+		return now // pods that go make no row worse
+	}
+	if k.emptied == nil {
+		k.emptied = r.g.Placer.Empty(r.state, k.pod)
+	}
+	return k.emptied.Copies(r.state, n, most)
+}
+
+func (r emptyRoom) free(at int, n cluster.NodeIdx) int64 {
+	return r.state.Allocatable(r.resources[at])[n]
+}
+
+// tooFew proves that fewer members than the quorum have room on rows, and returns the proof in words; empty without one.
+// All its bounds hold whatever other plugins say, for those only leave less room:
+//
+//   - kind by kind, rows hold so many copies, and no two members that repel each other share a domain;
+//   - the members that demand least of a resource demand more than there is;
+//   - of the members that demand at least an amount, a row holds no more than the amount goes into what it has.
+func tooFew(ks *kinds, r room, rows []cluster.NodeIdx, quorum int) string {
+	if !ks.known {
+		return ""
+	}
+	most := 0
+	var short *kind
+	for i := range ks.all {
+		k := &ks.all[i]
+		have := ks.hold(k, r, rows)
+		if most += have; have < len(k.members) && short == nil {
+			short = k
+		}
+	}
+	if most < quorum {
+		return fmt.Sprintf("there is room for at most %d members, %d are needed; pods like %s have too few nodes", most, quorum, short.pod.Key())
+	}
+	if ks.uniform() {
+		return "" // the bounds below say nothing more
+	}
+	for at := range ks.resources {
+		if words := ks.tooMuch(at, r, rows, quorum); words != "" {
+			return words
+		}
+		if words := ks.tooLarge(at, r, rows, quorum); words != "" {
+			return words
+		}
+	}
+	return ""
+}
+
+// hold is how many members of a kind have room on rows when all others are left out; never less than the truth.
+func (ks *kinds) hold(k *kind, r room, rows []cluster.NodeIdx) int {
+	want, have := len(k.members), 0
+	for _, n := range rows {
+		if have += r.copies(k, n, want-have); have == want {
+			break
+		}
+	}
+	for _, key := range k.Apart {
+		if have == 0 {
+			break
+		}
+		have = min(have, ks.domainsWith(k, r, rows, key, have))
+	}
+	return have
+}
+
+// domainsWith counts the domains in which a kind has room, at most most; rows in no domain count by their copies.
+func (ks *kinds) domainsWith(k *kind, r room, rows []cluster.NodeIdx, key string, most int) int {
+	t := ks.state.Topology(key)
+	of, seen, count := t.Column(), make([]bool, t.Size()), 0
+	for _, n := range rows {
+		switch id := of[n]; {
+		case count >= most:
+			return most
+		case id == cluster.NoValue:
+			count += r.copies(k, n, most-count)
+		case !seen[id] && r.copies(k, n, 1) > 0:
+			seen[id] = true
+			count++
+		}
+	}
+	return count
+}
+
+// tooMuch compares the sum of what the least demanding members take with the sum of what rows have.
+func (ks *kinds) tooMuch(at int, r room, rows []cluster.NodeIdx, quorum int) string {
+	var amounts []int64
+	for _, k := range ks.of {
+		amounts = append(amounts, ks.all[k].amounts[at])
+	}
+	slices.Sort(amounts)
+	var need, have int64
+	for _, a := range amounts[:quorum] {
+		need = resource.Add(need, a)
+	}
+	for _, n := range rows {
+		if have = resource.Add(have, max(r.free(at, n), 0)); have >= need {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%d members ask for at least %d of %s, and there is %d", quorum, need, ks.state.Names().Name(ks.resources[at]), have)
+}
+
+// tooLarge counts, for each amount that is demanded, the members that demand as much and the places for them.
+func (ks *kinds) tooLarge(at int, r room, rows []cluster.NodeIdx, quorum int) string {
+	var amounts []int64
+	for i := range ks.all {
+		if a := ks.all[i].amounts[at]; a > 0 {
+			amounts = append(amounts, a)
+		}
+	}
+	slices.Sort(amounts)
+	for _, amount := range slices.Backward(slices.Compact(amounts)) {
+		asking := 0
+		for i := range ks.all {
+			if ks.all[i].amounts[at] >= amount {
+				asking += len(ks.all[i].members)
+			}
+		}
+		need := int64(asking - (len(ks.of) - quorum)) // if all that go without were among them
+		if have := ks.places(at, amount, r, rows, need); have < need {
+			return fmt.Sprintf("%d members ask for %d of %s or more, and there is room for %d such", asking, amount, ks.state.Names().Name(ks.resources[at]), have)
+		}
+	}
+	return ""
+}
+
+// places is how often an amount goes into what rows have, counted up to enough.
+func (ks *kinds) places(at int, amount int64, r room, rows []cluster.NodeIdx, enough int64) int64 {
+	var have int64
+	for _, n := range rows {
+		if have >= enough {
+			break
+		}
+		have += min(max(r.free(at, n), 0)/amount, math.MaxInt32)
+	}
+	return have
+}

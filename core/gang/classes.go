@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"encoding/binary"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
+
+// classes are the rows that differ in nothing a member could notice, as they were before any member had a place: where
+// one of them does not help, another one does not either. A row with a member on it is in a class of its own.
+type classes struct {
+	base  []int32 // row -> class; touched for rows that are not looked at
+	stamp []int   // row -> the look in which a member was on it
+	seen  []int   // class -> the look in which it was met
+	look  int
+}
+
+// touched is the class of rows with members on them.
+const touched int32 = -1
+
+// singly is up to how many rows are told apart where members have to do with pods on other nodes.
+const singly = 64
+
+// classify sorts rows into classes: by which kinds fit, and by what is left of all that is asked for. Where members have
+// to do with pods on other nodes, few rows are all told apart, and many by their domains besides; then rows of one class
+// are alike at first sight only.
+func (ks *kinds) classify(rows []cluster.NodeIdx) *classes {
+	c := &classes{base: make([]int32, ks.state.Rows()), stamp: make([]int, ks.state.Rows())}
+	for n := range c.base {
+		c.base[n] = touched
+	}
+	var keys []string
+	if !ks.alone {
+		keys = ks.keys()
+	}
+	ids := map[string]int32{} // what rows of a class share -> class
+	var key []byte
+	for _, n := range rows {
+		key = key[:0]
+		if !ks.alone && len(rows) <= singly {
+			key = binary.AppendVarint(key, int64(n))
+		}
+		for i := range ks.all {
+			if ks.all[i].fits.Has(n) {
+				key = binary.AppendUvarint(key, uint64(i+1))
+			}
+		}
+		key = append(key, 0)
+		for at := range ks.resources {
+			key = binary.AppendVarint(key, ks.free(at, n))
+			key = binary.AppendVarint(key, ks.state.Allocatable(ks.resources[at])[n])
+		}
+		for _, label := range keys {
+			key = binary.AppendVarint(key, int64(ks.state.Topology(label).Column()[n]))
+		}
+		id, known := ids[string(key)]
+		if !known {
+			id = int32(len(ids))
+			ids[string(key)] = id
+		}
+		c.base[n] = id
+	}
+	c.seen = make([]int, len(ids))
+	return c
+}
+
+// keys are the labels of nodes by which members tell domains of several nodes apart.
+func (ks *kinds) keys() []string {
+	var keys []string
+	add := func(key string) {
+		if t := ks.state.Topology(key); !slices.Contains(keys, key) && t.Domains() < t.Nodes() {
+			keys = append(keys, key)
+		}
+	}
+	for i := range ks.all {
+		spec := ks.all[i].pod.Spec
+		for _, c := range spec.Spread {
+			if c.WhenUnsatisfiable == v1.DoNotSchedule {
+				add(c.TopologyKey)
+			}
+		}
+		if a := spec.PodAffinity; a != nil {
+			for _, t := range a.RequiredDuringSchedulingIgnoredDuringExecution {
+				add(t.TopologyKey)
+			}
+		}
+		if a := spec.PodAntiAffinity; a != nil {
+			for _, t := range a.RequiredDuringSchedulingIgnoredDuringExecution {
+				add(t.TopologyKey)
+			}
+		}
+	}
+	return keys
+}
+
+// touch begins a look at rows.
+func (c *classes) touch(now *partial) {
+	c.look++
+	for _, n := range now.nodes {
+		if n != cluster.NoNode {
+			c.stamp[n] = c.look
+		}
+	}
+}
+
+// of is the class of a row in this look.
+func (c *classes) of(n cluster.NodeIdx) int32 {
+	if c.stamp[n] == c.look {
+		return touched
+	}
+	return c.base[n]
+}
+
+// first tells whether no row of the class was met in this look.
+func (c *classes) first(class int32) bool {
+	if class == touched {
+		return true
+	}
+	met := c.seen[class] == c.look
+	c.seen[class] = c.look
+	return !met
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"math"
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/place"
+)
+
+// dig is a search through other rows than the first choice, member by member in one order (limited discrepancy search,
+// Harvey and Ginsberg 1995; a dead end goes back to a member that has a part in it, conflict-directed backjumping, Prosser
+// 1993). The first choice is the row that the member fills the most.
+type dig struct {
+	*search
+	order   []int
+	rows    []cluster.NodeIdx
+	classes *classes
+	width   int // how many rows of a member are tried at most
+	missing int // members passed over
+	// cut tells that something was left untried below the member in hand.
+	cut    bool
+	banned [][]ban // kind -> where no member of it need be tried
+}
+
+// ban says that members of a kind need not be tried on rows of a class, or on a row that a member is on: another of the
+// kind was, at position pos, and that is refuted.
+type ban struct {
+	row   cluster.NodeIdx
+	class int32 // touched for a row that a member is on
+	pos   int
+}
+
+// without a limit
+const anyNumber = math.MaxInt32
+
+// digAll digs in each order, from few discrepancies to any number.
+func (sr *search) digAll(ways [][]int, rows []cluster.NodeIdx, classes *classes) result {
+	exact := sr.kinds.alone && sr.kinds.known
+	for _, left := range []int{1, 2, 4, anyNumber} {
+		for w := len(ways) - 1; w >= 0; w-- { // the unit's order, the least promising, last
+			d := &dig{search: sr, order: ways[w], rows: rows, classes: classes, width: narrow, banned: make([][]ban, len(sr.kinds.all))}
+			if left == anyNumber {
+				d.width = wide
+			}
+			sr.start()
+			ok, _ := d.from(0, left)
+			switch {
+			case ok:
+				sr.best = sr.now
+				return found
+			case sr.err != nil:
+				sr.g.rollback(0)
+				return broken
+			case exact && !d.cut:
+				return none
+			case sr.spent():
+				return unknown
+			}
+		}
+	}
+	return unknown
+}
+
+// How many rows of one member are tried.
+const (
+	narrow = 4
+	wide   = 64
+)
+
+// from places the members from a position of the order on, with so many discrepancies left. When it fails, nothing from
+// there on is placed, and blame are the positions before that have a part in it.
+func (d *dig) from(pos, left int) (ok bool, blames blame) {
+	if pos == len(d.order) {
+		return true, blame{}
+	}
+	blames = d.none(pos)
+	if d.spent() {
+		d.cut = true
+		return false, blames.everyone()
+	}
+	i := d.order[pos]
+	rows, more := d.candidates(i, &blames)
+	if d.err != nil {
+		return false, blames.everyone()
+	}
+	d.cut = d.cut || more
+	bans := len(d.banned[d.kinds.of[i]])
+	defer func() { d.banned[d.kinds.of[i]] = d.banned[d.kinds.of[i]][:bans] }()
+	for c, row := range rows {
+		if c > 0 && left <= 0 {
+			d.cut = true
+			break
+		}
+		ok, theirs, tried := d.on(pos, row, left-min(c, 1))
+		switch {
+		case ok:
+			return true, blame{}
+		case !tried:
+			continue
+		case d.err != nil:
+			return false, theirs
+		case !theirs.has(pos):
+			return false, theirs
+		}
+		blames.join(theirs, pos)
+	}
+	if d.missing == d.slack {
+		return false, blames
+	}
+	if len(rows) > 0 && left <= 0 {
+		d.cut = true
+		return false, blames
+	}
+	d.missing++
+	ok, theirs := d.from(pos+1, left-min(len(rows), 1))
+	d.missing--
+	if ok {
+		return true, blame{}
+	}
+	if !theirs.has(pos) {
+		return false, theirs
+	}
+	blames.join(theirs, pos)
+	return false, blames
+}
+
+// on puts the member of a position on a row and goes on from there.
+func (d *dig) on(pos int, row cluster.NodeIdx, left int) (ok bool, blames blame, tried bool) {
+	i := d.order[pos]
+	class := d.classes.base[row]
+	if slices.Contains(d.now.nodes, row) {
+		class = touched
+	}
+	if no := d.take(i, place.Outcome{Nodes: d.kinds.state.Nodes(), Node: row, RunnerUp: cluster.NoNode}); no != nil {
+		if no.err != nil {
+			d.refused(i, no)
+			return false, d.none(pos).everyone(), true
+		}
+		d.cut = true
+		return false, blame{}, false
+	}
+	cut := d.cut
+	d.cut = false
+	ok, blames = d.from(pos+1, left)
+	if ok {
+		return true, blames, true
+	}
+	d.untake(i)
+	if !d.cut && d.kinds.alone {
+		k := d.kinds.of[i]
+		d.banned[k] = append(d.banned[k], ban{row, class, pos})
+	}
+	d.cut = d.cut || cut
+	return false, blames, true
+}
+
+// candidates lists the rows to try a member on, those that it fills the most first, one of each class. more tells that
+// there are others. Who is to blame for rows that are not among them is noted.
+func (d *dig) candidates(i int, blames *blame) (rows []cluster.NodeIdx, more bool) {
+	d.tried++
+	k := &d.kinds.all[d.kinds.of[i]]
+	out, fit := d.g.Placer.FitWithin(d.g.state(), d.need.Members[i], d.g.noms, d.rows, d.fit[:0])
+	d.fit = fit
+	if out.Err != nil {
+		d.fail(i, out.Err)
+		return nil, false
+	}
+	d.classes.touch(&d.now)
+	var best []candidate
+	for _, n := range fit {
+		class := d.classes.of(n)
+		if d.isBanned(d.kinds.of[i], n, class, blames) || !d.classes.first(class) {
+			continue
+		}
+		best, more = keepTightest(best, candidate{n, d.kinds.tightness(k, n)}, d.width, more)
+	}
+	for _, c := range best {
+		rows = append(rows, c.row)
+	}
+	if len(rows) == 0 && d.missing == d.slack && d.now.count > d.best.count {
+		d.now.blocked, d.now.why = i, d.g.Placer.Why(d.g.state(), out)
+		d.keepBest()
+	}
+	d.blameFor(k, blames)
+	return rows, more
+}
+
+func (d *dig) isBanned(k int, n cluster.NodeIdx, class int32, blames *blame) bool {
+	for _, b := range d.banned[k] {
+		if b.row == n && class == b.class || class != touched && b.class == class {
+			blames.add(b.pos)
+			return true
+		}
+	}
+	return false
+}
+
+// candidate is a row with its tightness.
+type candidate struct {
+	row  cluster.NodeIdx
+	left int64
+}
+
+// keepTightest enters a candidate among the best so far, at most width.
+func keepTightest(best []candidate, c candidate, width int, more bool) ([]candidate, bool) {
+	at, _ := slices.BinarySearchFunc(best, c.left+1, func(b candidate, left int64) int {
+		if b.left < left {
+			return -1
+		}
+		return 1
+	})
+	if at >= width {
+		return best, true
+	}
+	best = slices.Insert(best, at, c)
+	if len(best) > width {
+		return best[:width], true
+	}
+	return best, more
+}
+
+// blameFor notes who may have taken rows from a member: those that are on a row that it fitted at first, and those that
+// were passed over before it. Where members have to do with each other across rows, that may be anybody.
+func (d *dig) blameFor(k *kind, blames *blame) {
+	if !d.kinds.alone {
+		*blames = blames.everyone()
+		return
+	}
+	for pos, i := range d.order[:blames.before] {
+		if n := d.now.nodes[i]; n == cluster.NoNode || k.fits.Has(n) {
+			blames.add(pos)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gang
+
+import (
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/resource"
+)
+
+// kind is the members that no plugin can tell apart.
+type kind struct {
+	pod     *cluster.Pod // one of them
+	members []int        // in the order of the unit
+	place.Bounds
+	fits cluster.Bitmap // Bounds.Rows
+	// amounts are its demands, by position in kinds.resources.
+	amounts []int64
+	emptied *place.Emptied // made when asked for
+}
+
+// kinds is what is known of a gang's members before any of them has a place.
+type kinds struct {
+	state cluster.Snapshot
+	all   []kind
+	of    []int // member -> index in all
+	// resources are those of which some member demands some, in the order in which they are met.
+	resources []resource.ID
+	// alone tells that no member has anything to do with pods on other nodes, and so that a row which fits a member now
+	// fits it until a member is put on it, and no other row begins to fit.
+	alone bool
+	// known is false when a filter failed: nothing is proved then.
+	known bool
+}
+
+// same tells whether no plugin can tell two members apart.
+func same(p, q *cluster.Pod) bool {
+	return p.Spec == q.Spec && p.Namespace == q.Namespace && p.Nominated == q.Nominated && len(p.Spec.Volumes) == 0 && p.Spec.Devices == nil
+}
+
+// sortOut finds the kinds of a gang's members and what bounds their places.
+func sortOut(g *Ground, members []*cluster.Pod) *kinds {
+	ks := &kinds{state: g.state(), of: make([]int, len(members)), alone: true, known: true}
+	type likeness struct {
+		spec                 *cluster.PodSpec
+		namespace, nominated string
+	}
+	seen := map[likeness]int{} // what members share -> index of their kind
+	for i, p := range members {
+		like := likeness{p.Spec, p.Namespace, p.Nominated}
+		at, ok := seen[like]
+		if !ok || !same(ks.all[at].pod, p) {
+			at = len(ks.all)
+			seen[like] = at
+			ks.all = append(ks.all, kind{pod: p})
+		}
+		ks.of[i] = at
+		ks.all[at].members = append(ks.all[at].members, i)
+	}
+	for i := range ks.all {
+		ks.bound(g, &ks.all[i])
+	}
+	for i := range ks.all {
+		k := &ks.all[i]
+		k.amounts = make([]int64, len(ks.resources))
+		for _, d := range k.Demands {
+			at := ks.resource(d.Resource)
+			k.amounts[at] = max(k.amounts[at], d.Amount)
+		}
+	}
+	return ks
+}
+
+func (ks *kinds) bound(g *Ground, k *kind) {
+	b, ok := g.Placer.Bound(ks.state, k.pod)
+	k.Bounds, ks.known, ks.alone = b, ks.known && ok, ks.alone && ok && b.Alone
+	for _, n := range b.Rows {
+		k.fits.Set(n)
+	}
+	for _, d := range b.Demands {
+		ks.resource(d.Resource)
+	}
+}
+
+// resource is the position of a resource, which it is given at first sight.
+func (ks *kinds) resource(id resource.ID) int {
+	for i, known := range ks.resources {
+		if known == id {
+			return i
+		}
+	}
+	ks.resources = append(ks.resources, id)
+	return len(ks.resources) - 1
+}
+
+// uniform tells whether no member differs from another.
+func (ks *kinds) uniform() bool { return len(ks.all) == 1 }
+
+// free is how much of a resource, by position, a row has left.
+func (ks *kinds) free(at int, n cluster.NodeIdx) int64 {
+	id := ks.resources[at]
+	return resource.Sub(ks.state.Allocatable(id)[n], ks.state.Requested(id)[n])
+}
+
+// copies is how many members of a kind a row has room for now, at most most; never less than the truth.
+func (ks *kinds) copies(k *kind, n cluster.NodeIdx, most int) int {
+	if !k.fits.Has(n) {
+		return 0
+	}
+	room := int64(most)
+	for at, amount := range k.amounts {
+		if amount > 0 {
+			room = min(room, ks.free(at, n)/amount)
+		}
+	}
+	return int(max(room, 0))
+}
+
+// fitting lists the rows that fit some member, of those given; nil means all.
+func (ks *kinds) fitting(rows []cluster.NodeIdx) []cluster.NodeIdx {
+	if rows == nil {
+		rows = everyRow(ks.state)
+	}
+	if !ks.known {
+		return rows
+	}
+	fit := []cluster.NodeIdx{}
+	for _, n := range rows {
+		if slices.ContainsFunc(ks.all, func(k kind) bool { return k.fits.Has(n) }) {
+			fit = append(fit, n)
+		}
+	}
+	return fit
+}
+
+// against are the names of the plugins that may have something against a member somewhere.
+func (ks *kinds) against() []string {
+	var names []string
+	for i := range ks.all {
+		names = append(names, ks.all[i].Against...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

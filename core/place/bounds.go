@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+)
+
+// Bounds is what can be told of the places of a pod before any pod like it has one.
+type Bounds struct {
+	// Rows are those that filters which look at one node alone have nothing against, in index order. More pods on the nodes
+	// can only make them fewer.
+	Rows []cluster.NodeIdx
+	// Alone tells that no other filter has a say on this pod, nor foreign code.
+	Alone bool
+	// Demands are amounts that a pod like it takes wherever it is (see plugin.Demander).
+	Demands []plugin.Demand
+	// Apart are label keys: no two pods like it are on nodes with one value (see plugin.Repeller).
+	Apart []string
+	// Against are the names of the filters that reject some row, or may come to reject one because of pods like it,
+	// sorted.
+	Against []string
+}
+
+// Bound tells what bounds the places of p; ok is false when a filter fails. A pod that is rejected before any node is
+// looked at has no rows: what others of its kind do changes nothing about that.
+func (pl *Placer) Bound(s cluster.Snapshot, p *cluster.Pod) (b Bounds, ok bool) {
+	sr := pl.look(s, p, unpromised{})
+	if sr.err != nil {
+		return b, false
+	}
+	b.Rows = []cluster.NodeIdx{}
+	if sr.nowhere() {
+		b.Against = pl.Why(s, Outcome{Nodes: s.Nodes(), look: sr}).Plugins
+		return b, true
+	}
+	sr.unfold()
+	rejects := make([]bool, len(pl.profile.Filters))
+	for i := range sr.len() {
+		n := sr.at(i)
+		if by, rejected := sr.verdicts[n].Filter(); rejected {
+			rejects[by] = true
+		} else if sr.verdicts[n] == plugin.Fits {
+			b.Rows = append(b.Rows, n)
+		}
+	}
+	b.Against = pl.mayReject(sr, rejects)
+	b.Alone = pl.profile.Foreign == nil || !pl.profile.Foreign.Takes(p)
+	for i := pl.firstLate; i < len(sr.plans); i++ {
+		b.Alone = b.Alone && sr.plans[i].Filter == nil
+	}
+	b.Demands, b.Apart = pl.demands(s, p), nil
+	for _, f := range pl.profile.Filters {
+		if r, repels := f.(plugin.Repeller); repels {
+			b.Apart = append(b.Apart, r.Apart(s, p)...)
+		}
+	}
+	return b, true
+}
+
+// mayReject names the filters that reject some row so far, or may come to.
+func (pl *Placer) mayReject(sr *search, rejects []bool) []string {
+	names := slices.Clone(sr.narrowed)
+	for i, f := range pl.profile.Filters {
+		_, sums := f.(plugin.Demander)
+		if rejects[i] || sums || i >= pl.firstLate && sr.plans[i].Filter != nil {
+			names = append(names, f.Name())
+		}
+	}
+	if pl.profile.Foreign != nil && pl.profile.Foreign.Takes(sr.pod) {
+		names = append(names, ForeignName)
+	}
+	return sorted(names)
+}
+
+func (pl *Placer) demands(s cluster.Snapshot, p *cluster.Pod) (all []plugin.Demand) {
+	for _, f := range pl.profile.Filters {
+		if d, sums := f.(plugin.Demander); sums {
+			all = append(all, d.Demands(s, p)...)
+		}
+	}
+	return all
+}
+
+// unpromised are no nominations.
+type unpromised struct{}
+
+func (unpromised) NominatedNodes() []string          { return nil }
+func (unpromised) NominatedOn(string) []*cluster.Pod { return nil }
+
+// Emptied judges nodes for one pod as if no pod were on them, by the filters that look at one node alone.
+type Emptied struct {
+	pod     *cluster.Pod
+	filters []plugin.PodFilter
+	only    map[string]struct{} // the nodes that plans leave; nil means all
+	// Nowhere is why no node will do; empty otherwise.
+	Nowhere string
+	view    *cluster.NodeView
+}
+
+// Empty prepares to judge empty nodes for p.
+func (pl *Placer) Empty(s cluster.Snapshot, p *cluster.Pod) *Emptied {
+	e := &Emptied{pod: p}
+	for i, f := range pl.profile.Filters {
+		if pl.wide[i] {
+			continue
+		}
+		plan := f.PrepareFilter(s, reduced(p))
+		switch {
+		case plan.Err != nil:
+			continue // who fails proves nothing
+		case plan.Reject != "" && !plan.Resolvable:
+			e.Nowhere = plan.Reject
+		case plan.Nodes != nil:
+			e.only = intersect(e.only, plan.Nodes)
+		}
+		if plan.Filter != nil {
+			e.filters = append(e.filters, plan.Filter)
+		}
+	}
+	return e
+}
+
+// Copies is how many pods like this one fit the node of a row by themselves, at most most of them. It is never less than
+// the truth.
+func (e *Emptied) Copies(s cluster.Snapshot, n cluster.NodeIdx, most int) int {
+	if e.Nowhere != "" {
+		return 0
+	}
+	if _, named := e.only[s.NodeName(n)]; e.only != nil && !named {
+		return 0
+	}
+	e.view = s.EmptyView(n, e.view)
+	for k := range most {
+		for _, f := range e.filters {
+			if code := f.Plain(s, e.view); code != plugin.Fit && !failed(f) {
+				return k
+			}
+		}
+		e.view.AddPod(e.pod)
+	}
+	return most
+}
+
+func failed(f plugin.PodFilter) bool {
+	failing, can := f.(plugin.Failing)
+	return can && failing.Failed() != nil
+}
