@@ -25,6 +25,9 @@ import (
 // evictionsInFlight bounds the victims that are worked on at once.
 const evictionsInFlight = 50
 
+// gangUndone is the reason of what befalls pods of a gang that is taken back.
+const gangUndone = "GangUndone"
+
 // preempting names the work in metrics, as upstream names it: by the plugin.
 const preempting = "DefaultPreemption"
 
@@ -86,7 +89,9 @@ func NewEvictor(ctx context.Context, client kubernetes.Interface, newest func(re
 // Evict queues one eviction. While evictions are held, it is answered as failed.
 func (e *Evictor) Evict(f engine.Evict) {
 	of := &eviction{Evict: f, began: time.Now(), open: len(f.Victims) - 1}
-	e.metrics.victims.Observe(float64(len(f.Victims)))
+	if !f.Undo {
+		e.metrics.victims.Observe(float64(len(f.Victims)))
+	}
 	if p := e.newest(f.For); p != nil {
 		of.scheduler = p.Spec.SchedulerName
 	}
@@ -160,14 +165,16 @@ func (e *Evictor) finish(of *eviction) {
 		result, done.Message = "error", of.failed.Error()
 		klog.FromContext(e.ctx).Info("Eviction failed", "for", podName(of.For), "node", of.Node, "decision", of.Decision, "err", of.failed)
 	}
-	e.metrics.evictions.WithLabelValues(result).Inc()
-	e.metrics.evictionTime.WithLabelValues(result).Observe(time.Since(of.began).Seconds())
+	if !of.Undo {
+		e.metrics.evictions.WithLabelValues(result).Inc()
+		e.metrics.evictionTime.WithLabelValues(result).Observe(time.Since(of.began).Seconds())
+	}
 	e.answer(done)
 }
 
 // spared words why a victim was not deleted.
 func (v victim) spared(why error) error {
-	return fmt.Errorf("evicting pod %s from node %s for pod %s: %w", v.ref().Key(), v.of.Node, v.of.For.Key(), why)
+	return fmt.Errorf("evicting pod %s for pod %s: %w", v.ref().Key(), v.of.For.Key(), why)
 }
 
 // carryOut evicts one victim. It returns nil when the victim is gone or is going, errStopped when nobody is to hear of it.
@@ -201,20 +208,35 @@ func (e *Evictor) carryOut(v victim) error {
 	}
 	if ours {
 		klog.FromContext(e.ctx).V(2).Info("Evicted", "pod", podName(pod), "node", of.Node, "for", podName(of.For), "decision", of.Decision)
-		e.tell(engine.WriteEvent{Pod: pod, Type: v1.EventTypeNormal, Reason: "Preempted", Action: "Preempting",
-			Note: fmt.Sprintf("Preempted by pod %s on node %s", of.For.UID, of.Node)}, of.For)
+		e.tell(of.event(pod), of.For)
 	}
 	return err
 }
 
-// mark sets the condition that tells everyone why the pod is about to be deleted (upstream: preemption/executor.go).
+// event tells of a victim that was deleted. Reason, action and note of a preemption are upstream's.
+func (of *eviction) event(pod record.PodRef) engine.WriteEvent {
+	if of.Undo {
+		return engine.WriteEvent{Pod: pod, Type: v1.EventTypeNormal, Reason: gangUndone, Action: "Undoing",
+			Note: "Taken back, to be bound with its whole gang: pod " + of.For.Key() + " has no place"}
+	}
+	return engine.WriteEvent{Pod: pod, Type: v1.EventTypeNormal, Reason: "Preempted", Action: "Preempting",
+		Note: fmt.Sprintf("Preempted by pod %s on node %s", of.For.UID, of.Node)}
+}
+
+// condition tells everyone why a victim is about to be deleted (upstream: preemption/executor.go).
+func (of *eviction) condition(generation int64) v1.PodCondition {
+	c := v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, ObservedGeneration: generation, LastTransitionTime: metav1.Now(),
+		Reason: v1.PodReasonPreemptionByScheduler, Message: of.scheduler + ": preempting to accommodate a higher priority pod"}
+	if of.Undo {
+		c.Reason, c.Message = gangUndone, of.scheduler+": only a part of its gang has a place"
+	}
+	return c
+}
+
+// mark sets the condition on a victim.
 func (e *Evictor) mark(v victim, generation int64) error {
 	pod := v.ref()
-	condition := v1.PodCondition{
-		Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler,
-		Message:            v.of.scheduler + ": preempting to accommodate a higher priority pod",
-		ObservedGeneration: generation, LastTransitionTime: metav1.Now(),
-	}
+	condition := v.of.condition(generation)
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []v1.PodCondition{condition}}})
 	if err != nil {

@@ -206,7 +206,7 @@ func TestEachEvictionIsAnsweredOnceAndTruly(t *testing.T) {
 			s.api.put(slow)
 		}, deleted: "[u0 u1]", told: 2},
 		{name: "the patch is refused", prepare: func(s *evictions) { s.api.before = first(times(9, "patch", forbidden)) },
-			failed: "evicting pod ns/v0 from node a for pod ns/p: setting its condition DisruptionTarget: ", deleted: "[]"},
+			failed: "evicting pod ns/v0 for pod ns/p: setting its condition DisruptionTarget: ", deleted: "[]"},
 		{name: "the patch fails twice", prepare: func(s *evictions) { s.api.before = first(times(2, "patch", errLost)) }, deleted: "[u0 u1]", told: 2},
 		{name: "the reply to the patch is lost", prepare: func(s *evictions) { s.api.after = first(once("patch", errLost)) }, deleted: "[u0 u1]", told: 2},
 		{name: "the delete is refused", prepare: func(s *evictions) { s.api.before = first(times(9, "delete", forbidden)) },
@@ -270,6 +270,32 @@ func TestEachEvictionIsAnsweredOnceAndTruly(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAGangThatIsTakenBackIsNoPreemption: its pods are told otherwise, and it counts as no preemption.
+func TestAGangThatIsTakenBackIsNoPreemption(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newEvictions(t, 1)
+		s.request.Undo, s.request.Node = true, ""
+		var mark v1.PodCondition
+		s.api.before = func(verb, pod string) error {
+			if verb == "delete" {
+				mark = s.api.pod(pod).Status.Conditions[0]
+			}
+			return nil
+		}
+		s.Evict(s.request)
+		s.settled()
+		if s.answered() != "" || len(s.deleted()) != 1 || mark.Type != v1.DisruptionTarget || mark.Reason != "GangUndone" {
+			t.Errorf("answered %q, deleted %v, marked %+v", s.answered(), s.deleted(), mark)
+		}
+		if len(s.told) != 1 || s.told[0].Reason != "GangUndone" || !strings.Contains(s.told[0].Note, "pod ns/p has no place") {
+			t.Errorf("events: %+v", s.told)
+		}
+		if n := value(t, s.reg, "scheduler_preemption_victims") + value(t, s.reg, "scheduler_preemption_goroutines_execution_total"); n != 0 {
+			t.Errorf("%v preemptions were counted", n)
+		}
+	})
 }
 
 // TestAnEvictionOfNobodyIsAnswered: there may only be nominations to end.

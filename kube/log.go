@@ -18,7 +18,7 @@ func logStep(log klog.Logger, effects []engine.Effect) {
 		case engine.Decided:
 			logDecision(log, &f.Decision)
 		case engine.Evict:
-			log.V(2).Info("Evicting", "decision", f.Decision, "for", podName(f.For), "node", f.Node, "victims", len(f.Victims))
+			log.V(2).Info("Evicting", "decision", f.Decision, "for", podName(f.For), "node", f.Node, "victims", len(f.Victims), "undo", f.Undo)
 		case engine.Rechecked:
 			log.V(2).Info("Judged again after a bind by someone else", "found", podName(f.Found), "node", f.Node, "pods", f.Pods, "conflicts", f.Conflicts)
 		case engine.Moved:

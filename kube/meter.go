@@ -239,6 +239,9 @@ func (m *Meter) flush(to *Metrics, d *record.Decision) {
 		if of.runs != nil {
 			of.runs.Inc()
 		}
+		if r.at == plugin.AtPostFilter && r.name == preempting {
+			to.preemptions.Inc()
+		}
 		if sampled {
 			of.took.Observe(r.took.Seconds())
 		}
