@@ -9,7 +9,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -335,6 +337,8 @@ func (f *starts) start(ctx context.Context, name, dir string) (Start, error) {
 	}
 	if at := f.listed(); at.After(began) {
 		st.AfterListsSeconds = st.BoundSeconds - at.Sub(began).Seconds()
+	} else if told, ok := s.sinceLists(); ok {
+		st.AfterListsSeconds = told + st.BoundSeconds - st.ReadySeconds
 	}
 	used := after.since(before)
 	st.CPU, st.ServersCPU, st.Others = used.scheduler, used.servers, used.othersShare()
@@ -357,6 +361,22 @@ func (f *starts) start(ctx context.Context, name, dir string) (Start, error) {
 	}
 	return st, s.cmd.Process.Kill()
 }
+
+// sinceLists is what the scheduler said of the time from its last list until it knew the cluster. Only kumiki says that.
+func (s *scheduler) sinceLists() (seconds float64, ok bool) {
+	text, err := os.ReadFile(s.log)
+	if err != nil {
+		return 0, false
+	}
+	said := sinceListsLine.FindSubmatch(text)
+	if said == nil {
+		return 0, false
+	}
+	seconds, err = strconv.ParseFloat(string(said[1]), 64)
+	return seconds, err == nil
+}
+
+var sinceListsLine = regexp.MustCompile(`"The cluster is known".* sinceLists=([0-9.e-]+)`)
 
 // profileStart writes where the first seconds go, when profiles are wanted.
 func (f *starts) profileStart(ctx context.Context, s *scheduler) error {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -40,7 +41,8 @@ type Inbox struct {
 	// groupsRead tells that pod groups count: they always do, or, under groupsIfRead, their API could be read.
 	groupsIfRead, groupsRead bool
 
-	toldNodes, toldBound int // nodes and bound pods that the engine knows
+	toldNodes, toldBound int       // nodes and bound pods that the engine knows
+	listedAt             time.Time // when the last of the lists came; zero while one is awaited
 	// behind is set from the start of a list until all it brought has been taken.
 	behind     bool
 	opened     bool // the initial lists were sorted into the queue
@@ -181,7 +183,7 @@ func bound(p *cluster.Pod) int {
 func (in *Inbox) awaitLists() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.pods.listed, in.nodes.listed, in.behind = false, false, true
+	in.pods.listed, in.nodes.listed, in.behind, in.listedAt = false, false, true, time.Time{}
 	for _, t := range in.objects {
 		t.listed = false
 	}
@@ -201,7 +203,22 @@ func (in *Inbox) goOnWithout(t *rows[cluster.Object]) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	t.listed = true
+	in.listedLocked(time.Now())
+}
+
+// listedLocked notes that a list came at the given time and has been taken in.
+func (in *Inbox) listedLocked(came time.Time) {
+	if in.listedAt.IsZero() && in.allListedLocked() {
+		in.listedAt = came
+	}
 	in.signal()
+}
+
+// Listed is when the last of the lists came; zero while one is awaited.
+func (in *Inbox) Listed() time.Time {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.listedAt
 }
 
 // Behind tells that lists are awaited or that what they brought is not all taken: no time to decide.

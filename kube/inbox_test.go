@@ -80,7 +80,7 @@ func TestNothingIsToldBeforeBothListsAreIn(t *testing.T) {
 	in, pods, nodes := newTestInbox(t)
 	nodes.Replace([]any{node("n2"), node("n1")}, "1")
 	expectTold(t, in, "")
-	if !in.Behind() {
+	if !in.Behind() || !in.Listed().IsZero() {
 		t.Error("not behind although the pods are not listed")
 	}
 	nodes.Add(node("n0")) // a watch event between the lists
@@ -92,7 +92,7 @@ func TestNothingIsToldBeforeBothListsAreIn(t *testing.T) {
 		t.Error("not behind although the pods are not told")
 	}
 	expectTold(t, in, "+a/u2@ +b/u1@n1 synced")
-	if in.Behind() {
+	if in.Behind() || in.Listed().IsZero() {
 		t.Error("behind although everything is told")
 	}
 	if nodes, bound := in.Told(); nodes != 3 || bound != 1 {

@@ -269,7 +269,7 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 	for i, ev := range l.events {
 		l.step(log, ev)
 		if _, is := ev.(engine.Synced); is {
-			close(l.synced)
+			l.knows(log)
 		}
 		l.events[i] = nil
 	}
@@ -288,6 +288,13 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 	l.told.slowly(l.cfg.Engine)
 	l.answerAsks()
 	return taken == l.cfg.Batch || cycles == l.cfg.Cycles
+}
+
+// knows tells that the engine has been told the initial lists.
+func (l *Loop) knows(log klog.Logger) {
+	close(l.synced)
+	nodes, bound := l.cfg.Inbox.Told()
+	log.Info("The cluster is known", "nodes", nodes, "boundPods", bound, "sinceLists", time.Since(l.cfg.Inbox.Listed()).Seconds())
 }
 
 func (l *Loop) takeOutcomes() []engine.Event {

@@ -5,6 +5,7 @@ package kube
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -122,8 +123,8 @@ type keyed[R comparable] struct {
 	whole   metav1.Object // the full object, where that is kept
 }
 
-// replace makes the objects exactly these: what is missing is gone.
-func (t *rows[R]) replace(in *Inbox, list []keyed[R]) {
+// replace makes the objects exactly these, a list that came at the given time: what is missing is gone.
+func (t *rows[R]) replace(in *Inbox, list []keyed[R], came time.Time) {
 	slices.SortFunc(list, func(a, b keyed[R]) int { return compareKeys(a.key, b.key) })
 	listed := make(map[objectKey]bool, len(list)) // key -> it was listed
 	for _, l := range list {
@@ -151,7 +152,7 @@ func (t *rows[R]) replace(in *Inbox, list []keyed[R]) {
 	if t.onList != nil {
 		t.onList()
 	}
-	in.signal()
+	in.listedLocked(came)
 }
 
 // tell takes a row out of the queue: what the engine knew, and what it knows from now on.

@@ -4,6 +4,7 @@ package kube
 
 import (
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -92,6 +93,7 @@ func (s store[O, R]) Delete(obj any) error {
 
 // Replace takes a full list.
 func (s store[O, R]) Replace(list []any, _ string) error {
+	came := time.Now()
 	all := make([]keyed[R], 0, len(list))
 	for _, obj := range list {
 		switch o := obj.(type) {
@@ -103,7 +105,7 @@ func (s store[O, R]) Replace(list []any, _ string) error {
 			return fmt.Errorf("store of %T: got a %T in a list", *new(O), obj)
 		}
 	}
-	s.rows.replace(s.inbox, all)
+	s.rows.replace(s.inbox, all, came)
 	return nil
 }
 
