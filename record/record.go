@@ -144,4 +144,6 @@ type Decision struct {
 	Plugins []string `json:"plugins,omitempty"`
 	// Message is the text of the event and of the PodScheduled condition.
 	Message string `json:"message,omitempty"`
+	// Preemption is set when the pod fits nowhere and pods were looked for that could make room.
+	Preemption *Preemption `json:"preemption,omitempty"`
 }

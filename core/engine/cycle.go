@@ -8,6 +8,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -146,17 +147,34 @@ func (e *Engine) placed(unit *queue.Unit, prof *profile, out place.Outcome) reco
 func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	p := unit.Members[0]
 	why := prof.placer.Why(e.store.Snapshot(), out)
-	e.queue.Requeue(unit, queue.Rejection{Plugins: why.Plugins})
-	e.queue.Unnominate(p.UID)
 	d := e.decision(unit, out)
+	victims := e.seekVictims(prof, p, out) // before the queue takes the unit back: a gate may close behind it
+	e.queue.Requeue(unit, queue.Rejection{Plugins: why.Plugins})
 	d.Verdict = record.DoesNotFit
 	d.PreFilter, d.Reasons, d.Plugins, d.Message = why.PreFilter, why.Reasons, why.Plugins, why.Message
 	if d.Nodes == 0 || d.PreFilter != "" {
 		d.Path = "" // no node was looked at
 	}
-	d.Message += e.remedy(prof, p)
+	did := e.remedy(prof, p)
+	promise := e.evict(p, victims, &d)
+	if victims.Verdict != preempt.Evict { // upstream drops what was said before when evictions help
+		for _, text := range []string{did, victims.Message} {
+			d.Message = join(d.Message, why.Message, text)
+		}
+	}
 	e.decided(d)
-	e.tell(p, ReasonUnschedulable, d.Message, false)
+	e.tellWith(p, ReasonUnschedulable, d.Message, promise)
+}
+
+// join puts what one more plugin had to say behind a message: after a blank where it is the first of them.
+func join(message, bare, text string) string {
+	switch {
+	case text == "":
+		return message
+	case message == bare:
+		return message + " " + text
+	}
+	return message + ", " + text
 }
 
 // remedy lets plugins give up something that keeps p from every node. It returns what was done, to go behind the
@@ -166,7 +184,7 @@ func (e *Engine) remedy(prof *profile, p *cluster.Pod) string {
 		e.meter.Plugin(plugin.AtPostFilter, r.Name())
 		if writes, did := r.Remedy(e.store.Snapshot(), p); len(writes) > 0 && mutant != remedyKept {
 			e.emit(Release{p.Ref(), writes})
-			return " " + did
+			return did
 		}
 	}
 	return ""
@@ -204,10 +222,20 @@ func (e *Engine) decided(d record.Decision) { e.emit(Decided{d}) }
 // already has it so. shown says that a node was shown for the pod: the version of the pod that is known may be older than
 // that, and the node must not stay promised until another attempt.
 func (e *Engine) tell(p *cluster.Pod, reason, message string, shown bool) {
+	e.tellWith(p, reason, message, promise{cleared: shown && mutant != promiseKept || p.Nominated != ""})
+}
+
+// promise is what becomes of the node that was nominated for a pod: nothing, or cleared, or another one.
+type promise struct {
+	cleared bool
+	node    string
+}
+
+func (e *Engine) tellWith(p *cluster.Pod, reason, message string, to promise) {
 	e.emit(WriteEvent{p.Ref(), "Warning", "FailedScheduling", "Scheduling", message})
 	want := cluster.Condition{Reason: reason, Message: message, Generation: p.Generation}
-	promised := p.Nominated != "" || shown && mutant != promiseKept
-	if p.Condition != want || promised || mutant == conditionAlways {
-		e.emit(Condition{Pod: p.Ref(), Reason: reason, Message: message, Generation: p.Generation, ClearNomination: promised})
+	renamed := to.cleared || to.node != "" && to.node != p.Nominated
+	if p.Condition != want || renamed || mutant == conditionAlways {
+		e.emit(Condition{Pod: p.Ref(), Reason: reason, Message: message, Generation: p.Generation, ClearNomination: to.cleared, Nominate: to.node})
 	}
 }

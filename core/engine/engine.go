@@ -68,6 +68,9 @@ type Engine struct {
 	binding map[cluster.UID]*flight
 	// gangs is what is remembered of gangs with a place, and of those whose object was told something.
 	gangs map[cluster.GangKey]*gangState
+	// evictions are those asked for by pods that are pending, and those that have no answer yet.
+	evictions map[cluster.UID]*eviction // preemptor -> its last eviction
+	victims   preempt.Finder
 	// window is the order in which searches that do not look at all nodes go about them.
 	window *place.Window
 
@@ -102,6 +105,8 @@ func New(cfg Config) *Engine {
 		binding:  map[cluster.UID]*flight{},
 		gangs:    map[cluster.GangKey]*gangState{},
 		window:   place.NewWindow(),
+
+		evictions: map[cluster.UID]*eviction{},
 	}
 	waking := map[string]queue.Profile{}
 	for _, p := range cfg.Profiles {
@@ -111,6 +116,10 @@ func New(cfg Config) *Engine {
 		if p.Foreign != nil {
 			p.Foreign = &listener{p.Foreign, e}
 			p.Wakers = append(slices.Clone(p.Wakers), foreignWakes{})
+		}
+		if p.Preemption != nil && !p.Preemption.Sync {
+			gate := plugin.DefaultPreemption{Preempting: e.preempting}
+			p.Gates, p.Wakers = append(slices.Clone(p.Gates), gate), append(slices.Clone(p.Wakers), gate)
 		}
 		e.profiles[p.Name] = &profile{p, place.New(place.Profile{
 			Filters: p.Filters, Scorers: p.Scorers, Search: p.Search, Window: e.window, Foreign: p.Foreign,
@@ -215,6 +224,7 @@ func (e *Engine) contain(ev Event, inHand *queue.Unit, cause string) {
 	for _, m := range inHand.Members {
 		e.profiles[m.Spec.SchedulerName].placer.Drop(m)
 	}
+	delete(e.evictions, p.UID) // what was asked for has been asked for; nothing must hold the pod back
 	message := "set aside until the pod changes: handling it panicked: " + cause
 	e.queue.SetAside(inHand, message)
 	e.decided(record.Decision{

@@ -7,6 +7,9 @@ import "github.com/kumiki-scheduler/kumiki/core/cluster"
 // evictDone learns what became of an Evict. Pods that could not be evicted to undo a gang are still there, and the gang's
 // next attempt asks again.
 func (e *Engine) evictDone(ev EvictDone) {
+	if e.evictionDone(ev) {
+		return
+	}
 	if p := e.pending[cluster.UID(ev.For.UID)]; p != nil && p.Gang != nil {
 		e.queue.Reconsider(p.Gang.Key, "its other pods were taken back")
 	}

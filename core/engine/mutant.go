@@ -49,6 +49,14 @@ const (
 	waitsUntold                // nobody is told that a gang waits for its pods
 	lossUnheard                // pods of a gang that wait do not hear that another lost its place
 	halfGangs                  // a gang gets places for fewer pods than it needs
+	gateOpen                   // a pod is tried while its evictions are under way
+	gateOpensLate              // its gate stays closed until all evictions are answered
+	evictedTwice               // a pod evicts again while its victims are not seen to go
+	flightsDeleted             // a victim that is not bound yet is deleted, not turned back
+	notNominated               // a node that is being freed is free for all
+	nominationsStay            // pods of lower priority go on to count on a node that is freed for another
+	failureUnheard             // a pod whose evictions failed waits for an event
+	gatedForgotten             // what woke a pod behind its gate is forgotten
 	mutations
 )
 

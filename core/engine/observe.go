@@ -65,6 +65,7 @@ func (e *Engine) setBound(p *cluster.Pod) {
 		}
 	}
 	e.abandon(p.UID, "it was bound meanwhile")
+	e.needsNoRoom(p.UID)
 	if waiting := e.pending[p.UID]; waiting != nil {
 		delete(e.pending, p.UID)
 		if mutant != boundKeptQueued {
@@ -166,6 +167,7 @@ func (e *Engine) deletePod(uid cluster.UID) {
 		e.queue.Delete(waiting)
 	}
 	e.abandon(uid, "it is gone")
+	e.needsNoRoom(uid)
 	s := e.store.Snapshot()
 	if old, n, _, ok := s.PodOn(uid); ok {
 		left := onNode(old, s.NodeName(n))

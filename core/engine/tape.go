@@ -168,6 +168,7 @@ func (f Release) MarshalJSON() ([]byte, error) {
 // Answers reads what foreign code answered from the lines of one Step's effects.
 func Answers(effects [][]byte) ([]Answer, error) {
 	name := []byte(`"effect":"Heard"`)
+	var answers []Answer
 	for _, raw := range effects {
 		var l line
 		if !bytes.Contains(raw, name) || json.Unmarshal(raw, &l) != nil || l.Effect != "Heard" {
@@ -177,7 +178,7 @@ func Answers(effects [][]byte) ([]Answer, error) {
 		if err := json.Unmarshal(l.Data, &heard); err != nil {
 			return nil, fmt.Errorf("reading the answers of foreign code on a tape: %w", err)
 		}
-		return heard.Answers, nil
+		answers = append(answers, heard.Answers...)
 	}
-	return nil, nil
+	return answers, nil
 }

@@ -74,3 +74,8 @@ func (l Loss) compare(other Loss) int {
 	return cmp.Or(cmp.Compare(l.Violations, other.Violations), cmp.Compare(l.Highest, other.Highest), cmp.Compare(l.Sum, other.Sum),
 		cmp.Compare(l.Victims, other.Victims), oldest)
 }
+
+// NewCandidate is a candidate that foreign code has chosen.
+func NewCandidate(n cluster.NodeIdx, victims []*cluster.Pod, violations int) Candidate {
+	return Candidate{Node: n, Victims: victims, Loss: lossOf(victims, violations)}
+}

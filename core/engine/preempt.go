@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// A pod that fits nowhere may have others evicted. The evictions run beside the loop: the Evict effect asks for them, and
+// EvictDone answers. Meanwhile the pod is nominated to the node, so that no other of its priority or less takes the room,
+// and a gate keeps it from being tried. The gate opens with the answer, or once every victim is seen to go: the last end
+// of a victim, which wakes the pod, must not find it closed.
+//
+// Until all victims are seen to go the pod evicts nobody else, whatever wakes it.
+//
+// Victims that are decided and not bound yet are turned back instead, and wait for a place again; nobody asks the API
+// server for that. Those whose bind is on the way are evicted as if they were bound.
+
+// eviction is what one pod asked for.
+type eviction struct {
+	preemptor record.PodRef
+	decision  uint64
+	// victims are those that the API server was asked to delete, turned those that are on their way and come back.
+	victims, turned []cluster.UID
+	// done: EvictDone has come.
+	done bool
+	// needless: the pod has a place, or is gone.
+	needless bool
+}
+
+// stays tells whether a victim is not seen to go yet.
+func (e *Engine) stays(uid cluster.UID) bool {
+	p, _, _, there := e.store.Snapshot().PodOn(uid)
+	return there && !p.Terminating
+}
+
+// awaited tells whether pods that were to make room for another still have it, and nothing on them says that they go.
+func (e *Engine) awaited(uid cluster.UID) bool {
+	ev := e.evictions[uid]
+	return ev != nil && mutant != evictedTwice && (slices.ContainsFunc(ev.victims, e.stays) ||
+		slices.ContainsFunc(ev.turned, func(uid cluster.UID) bool { return e.binding[uid] != nil && e.binding[uid].recalled != "" }))
+}
+
+// preempting tells whether evictions for a pod are under way.
+func (e *Engine) preempting(uid cluster.UID) bool {
+	ev := e.evictions[uid]
+	return ev != nil && !ev.done && (mutant == gateOpensLate || slices.ContainsFunc(ev.victims, e.stays)) && mutant != gateOpen
+}
+
+// seekVictims looks for pods to evict so that p gets a place, and closes the gate behind p if there are any. The zero
+// Answer is that of a profile that evicts nobody.
+func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) preempt.Answer {
+	if prof.Preemption == nil || out.Nodes == 0 {
+		return preempt.Answer{}
+	}
+	e.meter.Plugin(plugin.AtPostFilter, plugin.DefaultPreemptionName)
+	q := preempt.Question{
+		Pod: p, Nominated: cmp.Or(e.queue.NominationOf(p.UID), p.Nominated), Awaited: e.awaited(p.UID),
+		Relief: prof.placer.Relief(e.store.Snapshot(), out, e.queue),
+		Limit:  prof.Preemption.Limit, Draw: place.Draw(e.cfg.Seed, math.MaxUint64-e.decisions),
+	}
+	q.All = prof.Foreign != nil && prof.Foreign.Preempts(p)
+	a := e.victims.Find(e.store.Snapshot(), q)
+	if q.All && a.Verdict == preempt.Evict {
+		a = e.askAboutVictims(prof, p, a)
+	}
+	if a.Verdict == preempt.Evict {
+		ev := &eviction{preemptor: p.Ref(), decision: e.decisions}
+		for _, v := range a.Best.Victims {
+			if e.turnable(v.UID) != nil {
+				ev.turned = append(ev.turned, v.UID)
+			} else if !v.Terminating {
+				ev.victims = append(ev.victims, v.UID)
+			}
+		}
+		e.evictions[p.UID] = ev
+	}
+	return a
+}
+
+// askAboutVictims lets foreign code reduce and change the candidates.
+func (e *Engine) askAboutVictims(prof *profile, p *cluster.Pod, a preempt.Answer) preempt.Answer {
+	s := e.store.Snapshot()
+	var asked []place.ForeignVictims
+	for _, c := range a.Candidates {
+		asked = append(asked, place.ForeignVictims{Node: s.NodeName(c.Node), Pods: refs(c.Victims), PDBViolations: int64(c.Loss.Violations)})
+	}
+	slices.SortFunc(asked, func(a, b place.ForeignVictims) int { return cmp.Compare(a.Node, b.Node) })
+	chosen, err := prof.Foreign.Preempt(p, asked, func(node string) (pods []record.PodRef, ok bool) {
+		n, ok := s.Find(node)
+		if ok {
+			s.EachPod(n, func(p *cluster.Pod, _ bool) { pods = append(pods, p.Ref()) })
+		}
+		return pods, ok
+	})
+	e.tellHeard()
+	if err != nil {
+		return preempt.Answer{Verdict: preempt.Failed, Message: "preemption: " + err.Error(), Nodes: a.Nodes, Tried: a.Tried}
+	}
+	var candidates []preempt.Candidate
+	for _, of := range chosen {
+		n, known := s.Find(of.Node)
+		var pods []*cluster.Pod
+		for _, ref := range of.Pods {
+			if v, on, _, there := s.PodOn(cluster.UID(ref.UID)); there && on == n {
+				pods = append(pods, v)
+			}
+		}
+		if known && len(pods) > 0 {
+			candidates = append(candidates, preempt.NewCandidate(n, pods, int(of.PDBViolations)))
+		}
+	}
+	if len(candidates) == 0 {
+		return preempt.Answer{Verdict: preempt.Failed, Message: "preemption: no candidate node for preemption", Nodes: a.Nodes, Tried: a.Tried}
+	}
+	a.Best = preempt.Choose(candidates)
+	return a
+}
+
+func refs(pods []*cluster.Pod) (list []record.PodRef) {
+	for _, p := range pods {
+		list = append(list, p.Ref())
+	}
+	return list
+}
+
+// turnable is the flight of a pod that can be turned back before it is bound, nil if there is none.
+func (e *Engine) turnable(uid cluster.UID) *flight {
+	if f := e.binding[uid]; f != nil && f.stage != binding && mutant != flightsDeleted {
+		return f
+	}
+	return nil
+}
+
+// evict acts on the answer of a search for victims: it nominates, turns flights back and asks for evictions. It returns
+// what the pod's status is to show as its nominated node.
+func (e *Engine) evict(p *cluster.Pod, a preempt.Answer, d *record.Decision) promise {
+	held := e.queue.NominationOf(p.UID)
+	switch a.Verdict {
+	case preempt.NotEligible, preempt.Failed:
+		d.Preemption = &record.Preemption{Nodes: a.Nodes, Tried: a.Tried, Message: a.Message}
+		if held == "" {
+			e.queue.NominateAsStatus(p)
+		}
+		return promise{}
+	case preempt.NotHelpful:
+		d.Preemption = &record.Preemption{Nodes: a.Nodes, Tried: a.Tried, Message: a.Message}
+		fallthrough
+	default:
+		e.queue.Unnominate(p.UID)
+		return promise{cleared: p.Nominated != "" || held != "" && a.Verdict == preempt.NotHelpful}
+	case preempt.Evict:
+	}
+	node := e.store.Snapshot().NodeName(a.Best.Node)
+	d.Preemption = &record.Preemption{Node: node, Violations: a.Best.Loss.Violations, Nodes: a.Nodes, Tried: a.Tried}
+	if mutant != notNominated {
+		e.queue.Nominate(p, node)
+	}
+	ask := Evict{For: p.Ref(), Node: node, Decision: d.Number}
+	worked := false // upstream leaves nominations alone when all victims were going anyway
+	for _, v := range a.Best.Victims {
+		f := e.turnable(v.UID)
+		d.Preemption.Victims = append(d.Preemption.Victims, record.Victim{
+			Pod: v.Ref(), Priority: v.Spec.Priority, TurnedBack: f != nil, Going: v.Terminating && f == nil})
+		switch {
+		case f != nil:
+			e.yield(f, p, node)
+			worked = true
+		case !v.Terminating:
+			ask.Victims = append(ask.Victims, v.Ref())
+			worked = true
+		}
+	}
+	if worked {
+		ask.Denominate = e.denominate(p, node)
+		d.Preemption.Denominated = ask.Denominate
+	}
+	if len(ask.Victims)+len(ask.Denominate) > 0 {
+		e.emit(ask)
+	}
+	return promise{node: node}
+}
+
+// yield turns a flight back whose room another pod is to get.
+func (e *Engine) yield(f *flight, to *cluster.Pod, node string) {
+	e.emit(WriteEvent{f.pod.Ref(), "Normal", "Preempted", "Preempting",
+		fmt.Sprintf("Preempted by pod %s on node %s (in kube-scheduler memory).", to.UID, node)})
+	if f.recalled == "" {
+		f.recalled = fmt.Sprintf("taken back from node %s: pod %s of priority %d gets the room", node, to.Key(), to.Spec.Priority)
+	}
+	if f.stage == waiting {
+		e.comeBack(f)
+	} // else it comes back with the outcome of its writes
+}
+
+// denominate ends the nominations of pods of lower priority to a node: they might count on it in vain. They may find
+// another place at once.
+func (e *Engine) denominate(p *cluster.Pod, node string) []record.PodRef {
+	var out []record.PodRef
+	var lower []*cluster.Pod
+	for _, other := range e.queue.NominatedOn(node) {
+		if other.Spec.Priority < p.Spec.Priority && mutant != nominationsStay {
+			lower = append(lower, other)
+		}
+	}
+	for _, other := range lower {
+		e.queue.Unnominate(other.UID)
+		out = append(out, other.Ref())
+	}
+	for _, other := range lower {
+		was := *other
+		was.Nominated = node
+		e.roomFreed(&was, &was.Spec.Priority)
+	}
+	return out
+}
+
+// evictionDone learns what became of the evictions for a pod; known is false when they were for something else. When one
+// has failed, the pod is tried again at once: the room may never come, and nothing else may wake it.
+func (e *Engine) evictionDone(done EvictDone) (known bool) {
+	uid := cluster.UID(done.For.UID)
+	ev := e.evictions[uid]
+	if ev == nil || ev.decision != done.Decision {
+		return false
+	}
+	ev.done = true
+	u, _, _ := e.queue.Lookup(uid)
+	switch {
+	case ev.needless:
+		delete(e.evictions, uid)
+	case done.Message != "":
+		delete(e.evictions, uid)
+		if mutant != failureUnheard {
+			e.queue.Activate([]record.PodRef{done.For})
+		}
+	case u != nil && u.Gate == plugin.DefaultPreemptionName && mutant != gatedForgotten:
+		// Something woke the pod while its gate was closed.
+		e.queue.Activate([]record.PodRef{done.For})
+	}
+	return true
+}
+
+// needsNoRoom is told that a pod is bound or gone.
+func (e *Engine) needsNoRoom(uid cluster.UID) {
+	ev := e.evictions[uid]
+	if ev == nil {
+		return
+	}
+	if ev.needless = true; ev.done || len(ev.victims) == 0 {
+		delete(e.evictions, uid)
+	}
+}

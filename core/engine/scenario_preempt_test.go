@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// TestPreemption runs testdata/preempt/*.txt, stories of a profile that evicts pods. They are told as those of
+// TestScenarios, with these words more:
+//
+//	pod … [start=SECONDS] [never] [preempted]       when it started; preemptionPolicy Never; it goes because it was evicted
+//	budget NAME ALLOWED KEY=VALUE                   a disruption budget of the pods with a label
+//	evict-done NAME DECISION [message]
+func TestPreemption(t *testing.T) {
+	files, err := filepath.Glob("testdata/preempt/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no stories: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := newRobbing(t).play(raw)
+			if *rewrite {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if !bytes.Equal(got, raw) {
+				t.Errorf("the story went another way:\n%s", diff(string(raw), string(got)))
+			}
+		})
+	}
+}
+
+// robbing is a story of pods that evict others.
+type robbing struct{ *story }
+
+func newRobbing(t *testing.T) robbing {
+	return robbing{&story{t: t, engine: preemptingEngine(preempt.Config{}), intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}}}
+}
+
+func preemptingEngine(how preempt.Config) *engine.Engine {
+	p := locked()
+	p.Preemption = &how
+	return engine.New(engine.Config{
+		Seed: 1, Profiles: []engine.Profile{p}, Less: plugin.PrioritySort{},
+		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
+	})
+}
+
+func (s robbing) play(script []byte) []byte {
+	for sc := bufio.NewScanner(bytes.NewReader(script)); sc.Scan(); {
+		text := sc.Text()
+		if strings.HasPrefix(text, "  ") {
+			continue
+		}
+		s.out.WriteString(text + "\n")
+		if fields := strings.Fields(text); len(fields) > 0 && fields[0] != "#" {
+			s.tell(fields[0], fields[1:])
+		}
+	}
+	return s.out.Bytes()
+}
+
+func (s robbing) tell(verb string, args []string) {
+	switch verb {
+	case "pod":
+		s.stepped(engine.PodSet{Pod: s.intake.Pod(s.victim(args))})
+	case "budget":
+		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: args[0]}}
+		key, value, _ := strings.Cut(args[2], "=")
+		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+		b.Status.DisruptionsAllowed = int32(s.number(args[1]))
+		s.stepped(engine.ObjectSet{Object: b})
+	case "evict-done":
+		s.stepped(engine.EvictDone{For: s.ref(args[:1]), Decision: uint64(s.number(args[1])), Message: strings.Join(args[2:], " ")})
+	case "cycle":
+		s.stepped(engine.Cycle{})
+	case "pod-gone":
+		s.stepped(engine.PodGone{Pod: s.ref(args)})
+	case "writes-done":
+		s.stepped(engine.WritesDone{Pod: s.ref(args[:1]), Decision: uint64(s.number(args[1]))})
+	default:
+		s.command(verb, args)
+	}
+}
+
+// victim is a pod as the story has it, with the words that only these stories know.
+func (s robbing) victim(args []string) *v1.Pod {
+	var rest []string
+	var start *metav1.Time
+	never, preempted := false, false
+	for _, a := range args {
+		switch at, isStart := strings.CutPrefix(a, "start="); {
+		case isStart:
+			start = &metav1.Time{Time: time.Unix(s.number(at), 0)}
+		case a == "never":
+			never = true
+		case a == "preempted":
+			preempted = true
+		default:
+			rest = append(rest, a)
+		}
+	}
+	p := s.pod(rest)
+	p.Status.StartTime = start
+	if never {
+		policy := v1.PreemptNever
+		p.Spec.PreemptionPolicy = &policy
+	}
+	if preempted {
+		p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		p.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler}}
+	}
+	s.pods[p.Name] = p
+	return p
+}
+
+func (s robbing) stepped(ev engine.Event) {
+	for _, f := range s.engine.Step(ev) {
+		if line := describeEviction(f); line != "" {
+			s.out.WriteString("  " + line + "\n")
+		}
+	}
+}
+
+func describeEviction(f engine.Effect) string {
+	switch f := f.(type) {
+	case engine.Evict:
+		line := fmt.Sprintf("evict %v from %s for %s (decision %d)", named(f.Victims), f.Node, f.For.Name, f.Decision)
+		if len(f.Denominate) > 0 {
+			line += fmt.Sprintf(", %v lose the nomination", named(f.Denominate))
+		}
+		return line
+	case engine.Condition:
+		if f.Nominate != "" {
+			return describe(f) + ", nominated to " + f.Nominate
+		}
+	case engine.Decided:
+		line := describe(f)
+		if p := f.Decision.Preemption; p != nil && p.Node == "" {
+			return line + "; " + p.Message
+		} else if p != nil {
+			line += fmt.Sprintf("; of %d nodes (%d tried) %s, without", p.Nodes, p.Tried, p.Node)
+			for _, v := range p.Victims {
+				line += fmt.Sprintf(" %s of priority %d", v.Pod.Name, v.Priority)
+				if v.TurnedBack {
+					line += " (turned back)"
+				}
+				if v.Going {
+					line += " (going already)"
+				}
+			}
+			if p.Violations > 0 {
+				line += fmt.Sprintf(", %d against a budget", p.Violations)
+			}
+			return line
+		}
+		return line
+	}
+	return describe(f)
+}
+
+func named(pods []record.PodRef) (list []string) {
+	for _, p := range pods {
+		list = append(list, p.Name)
+	}
+	return list
+}
