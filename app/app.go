@@ -152,7 +152,7 @@ func (s *Scheduler) assemble(ctx context.Context, meter *kube.Meter, inbox *kube
 	var loop *kube.Loop
 	world := kube.NewWorld(calls, kube.WorldConfig{
 		// Patches and the lease go with the watches, which send little: under a qps, neither may wait behind binds or events.
-		Binds: s.clients.Binds, Patches: s.clients.Watches, Events: s.clients.Events,
+		Binds: s.clients.Binds, Patches: s.clients.Watches, Events: s.clients.Events, Objects: s.clients.Dynamic,
 		BindsInFlight: s.opts.Config.Kumiki.InFlightBinds, BindVia: via, Inbox: inbox, Metrics: metrics,
 		Answer:   func(done engine.Event) { loop.Answer(done) },
 		Reporter: s.opts.Config.Profiles[0].SchedulerName, Hostname: hostname,

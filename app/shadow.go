@@ -121,11 +121,14 @@ func (r readOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 // handless is the Carrier of an engine that never decides.
 type handless struct{}
 
-func (handless) Bind(b engine.Bind)              { panic(fmt.Sprintf("a shadow was to bind: %+v", b)) }
-func (handless) Recall(r engine.Recall)          { panic(fmt.Sprintf("a shadow was to recall: %+v", r)) }
-func (handless) Prepare(p engine.Prepare)        { panic(fmt.Sprintf("a shadow was to write: %+v", p)) }
-func (handless) Release(r engine.Release)        { panic(fmt.Sprintf("a shadow was to write: %+v", r)) }
-func (handless) Evict(e engine.Evict)            { panic(fmt.Sprintf("a shadow was to evict: %+v", e)) }
+func (handless) Bind(b engine.Bind)       { panic(fmt.Sprintf("a shadow was to bind: %+v", b)) }
+func (handless) Recall(r engine.Recall)   { panic(fmt.Sprintf("a shadow was to recall: %+v", r)) }
+func (handless) Prepare(p engine.Prepare) { panic(fmt.Sprintf("a shadow was to write: %+v", p)) }
+func (handless) Release(r engine.Release) { panic(fmt.Sprintf("a shadow was to write: %+v", r)) }
+func (handless) Evict(e engine.Evict)     { panic(fmt.Sprintf("a shadow was to evict: %+v", e)) }
+func (handless) SetGangStatus(s engine.GangStatus) {
+	panic(fmt.Sprintf("a shadow was to write: %+v", s))
+}
 func (handless) SetCondition(c engine.Condition) { panic(fmt.Sprintf("a shadow was to write: %+v", c)) }
 func (handless) Nominate(n engine.Nominate)      { panic(fmt.Sprintf("a shadow was to write: %+v", n)) }
 func (handless) WriteEvent(e engine.WriteEvent)  { panic(fmt.Sprintf("a shadow was to write: %+v", e)) }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -217,9 +219,21 @@ func (b *Binder) send(bind engine.Bind) error {
 	ctx, cancel := b.writing(bindTimeout)
 	defer cancel()
 	return b.client.CoreV1().Pods(bind.Pod.Namespace).Bind(ctx, &v1.Binding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: bind.Pod.Namespace, Name: bind.Pod.Name, UID: types.UID(bind.Pod.UID)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: bind.Pod.Namespace, Name: bind.Pod.Name, UID: types.UID(bind.Pod.UID), Annotations: leaves(bind)},
 		Target:     v1.ObjectReference{Kind: "Node", Name: bind.Node},
 	}, metav1.CreateOptions{})
+}
+
+// leaves is what a bind leaves on the pod: the API server copies the annotations of a binding. Nobody can take apart what
+// was written with the bind itself, so whoever starts next knows which members of a gang were decided together.
+func leaves(bind engine.Bind) map[string]string {
+	if bind.Gang == nil {
+		return nil
+	}
+	return map[string]string{
+		cluster.GangBoundAnnotation: bind.Gang.Name, cluster.GangDecisionAnnotation: strconv.FormatUint(bind.Decision, 10),
+		cluster.GangQuorumAnnotation: strconv.Itoa(bind.Gang.Quorum),
+	}
 }
 
 // reread asks for the pod until the API server answers, nil for a pod that is gone. alive is false when the binder was

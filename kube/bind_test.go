@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 )
 
@@ -401,4 +402,32 @@ func TestABindNamesThePodByItsUIDAlone(t *testing.T) {
 			t.Errorf("sent %+v", last)
 		}
 	})
+}
+
+// TestWhatABindLeavesOnAMember: whoever starts next reads from the pod with how many others it was decided. What is left is
+// read back by the intake. Catches a bind that leaves nothing, and one of a pod by itself that leaves something.
+func TestWhatABindLeavesOnAMember(t *testing.T) {
+	for _, gang := range []*engine.GangBind{nil, {Name: "a", Quorum: 3}} {
+		api := newAPIServer(pendingPod("p", "u1"))
+		m, _ := counted()
+		done := make(chan engine.BindDone, 1)
+		b := NewBinder(t.Context(), api, 1, m, func(d engine.BindDone) { done <- d })
+		b.Bind(engine.Bind{Pod: ref(api.pod("ns/p")), Node: "n", Decision: 7, Gang: gang})
+		if got := <-done; got.Outcome != engine.Bound {
+			t.Fatalf("outcome %+v", got)
+		}
+		p := boundPod("p", "u1", "n")
+		p.Annotations = map[string]string{"pod_group": "a"}
+		for key, value := range api.lastBind.Annotations {
+			p.Annotations[key] = value
+		}
+		in := cluster.NewIntake()
+		in.DeclareGangs(cluster.GangRules{Annotation: true})
+		switch got := in.Pod(p).Bound; {
+		case gang == nil && len(api.lastBind.Annotations) > 0:
+			t.Errorf("left %v", api.lastBind.Annotations)
+		case gang != nil && (got == nil || *got != cluster.BoundMark{Decision: 7, Quorum: 3}):
+			t.Errorf("left %v, read as %+v", api.lastBind.Annotations, got)
+		}
+	}
 }

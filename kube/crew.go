@@ -120,6 +120,14 @@ func (c *crew[J]) takeBack(uid string, meant func(J) bool) bool {
 	return true
 }
 
+// waits tells whether a job was not begun yet.
+func (c *crew[J]) waits(uid string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.lanes[uid]
+	return l != nil && len(l.jobs) > 0
+}
+
 // holdBack holds, and takes back all jobs that were not begun, oldest pod first.
 func (c *crew[J]) holdBack() (jobs []J) {
 	c.mu.Lock()

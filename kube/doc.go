@@ -14,6 +14,7 @@
 //     Prepare exactly once.
 //   - Evictor: the evictions under way, one victim of an eviction after all others; the duty to answer each Evict exactly
 //     once.
+//   - GangWriter: the statuses of objects that declare gangs under way; the newest of a gang wins.
 //   - Patcher: the PodScheduled conditions under way; the newest of a pod wins.
 //   - Election: the lease: whether nobody else can lead at this moment, and the pause that people keep on it.
 //   - EventWriter: the events under way; the oldest go when there are too many.

@@ -387,6 +387,13 @@ type keptEffects struct {
 	prepares   []engine.Prepare
 	releases   []engine.Release
 	evicts     []engine.Evict
+	statuses   []engine.GangStatus
+}
+
+func (k *keptEffects) SetGangStatus(s engine.GangStatus) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.statuses = append(k.statuses, s)
 }
 
 func (k *keptEffects) Evict(e engine.Evict) {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
 )
 
 // gangAPI is an API whose objects declare gangs.
@@ -28,13 +29,15 @@ type gangAPI struct {
 	// convert reads an object of the API that was made known by a resource definition; nil for the native one, which has
 	// a typed client.
 	convert func(*unstructured.Unstructured) *cluster.Gang
+	// status tells what must change in the status of such an object, nothing when it is as wished.
+	status func(*unstructured.Unstructured, engine.GangStatus, metav1.Time) map[string]any
 }
 
 // gangAPIs are told after all other kinds, in this order.
 var gangAPIs = []gangAPI{
-	{cluster.GangOfGroup, schedulingv1alpha2.SchemeGroupVersion.WithResource("podgroups"), "PodGroup", nil},
-	{cluster.GangOfSigs, schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}, "PodGroup", sigsGang},
-	{cluster.GangOfVolcano, schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"}, "PodGroup", volcanoGang},
+	{cluster.GangOfGroup, schedulingv1alpha2.SchemeGroupVersion.WithResource("podgroups"), "PodGroup", nil, nil},
+	{cluster.GangOfSigs, schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}, "PodGroup", sigsGang, sigsStatus},
+	{cluster.GangOfVolcano, schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"}, "PodGroup", volcanoGang, volcanoStatus},
 }
 
 // watchName is what the watch of an API is called in logs and metrics.

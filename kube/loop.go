@@ -37,6 +37,8 @@ type Carrier interface {
 	Release(engine.Release)
 	// Evict starts evictions, which are answered once through Loop.Answer.
 	Evict(engine.Evict)
+	// SetGangStatus starts the writing of a gang's status.
+	SetGangStatus(engine.GangStatus)
 	// SetCondition starts a status patch.
 	SetCondition(engine.Condition)
 	// Nominate starts a status patch that shows where a pod is about to be bound.
@@ -340,6 +342,8 @@ func (l *Loop) step(log klog.Logger, ev engine.Event) {
 		case engine.Evict:
 			l.evicting++
 			l.cfg.Carrier.Evict(f)
+		case engine.GangStatus:
+			l.cfg.Carrier.SetGangStatus(f)
 		case engine.Condition:
 			l.cfg.Carrier.SetCondition(f)
 		case engine.Nominate:

@@ -46,6 +46,7 @@ type Metrics struct {
 	heartbeat        *metrics.Gauge
 	firstDecision    *metrics.Gauge
 	conditionPatches *metrics.CounterVec
+	gangStatuses     *metrics.CounterVec
 	oversold         *metrics.Gauge
 	oversells        *metrics.Counter
 	staleness        *metrics.GaugeVec
@@ -165,6 +166,8 @@ func (m *Metrics) own() {
 		"Seconds from the start of the scheduler to its first decision."))
 	m.conditionPatches = m.counters(a("condition_patches_total",
 		"Patches of the PodScheduled condition, by result: written, equal (not sent), moot (the pod is bound or gone), refused."), "result")
+	m.gangStatuses = m.counters(a("gang_statuses_total",
+		"Statuses for the objects that declare gangs, by result: written, equal (not sent), moot (the object is gone), refused."), "source", "result")
 	m.oversold = m.gauge(a("oversold_nodes",
 		"Nodes on which pods hold more of something than there is, looked at once a second."))
 	m.oversells = m.counter(a("oversells_seen_total",

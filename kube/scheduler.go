@@ -43,6 +43,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		s.Loop.lead = s.Election.Holds
 		s.World.Binder.lead, s.World.Writer.lead, s.World.Evictor.lead = s.Election.Holds, s.Election.Holds, s.Election.Holds
 		s.World.Binder.left, s.World.Writer.left, s.World.Evictor.left = s.Election.Left, s.Election.Left, s.Election.Left
+		s.World.Gangs.lead, s.World.Gangs.left = s.Election.Holds, s.Election.Left
 		s.obeyPauses(&s.Election.lock.pausing)
 	}
 	s.Loop.told.heard = &s.Informers.heard
@@ -141,9 +142,12 @@ func (s *Scheduler) obeyPauses(p *pausing) {
 		s.World.Binder.Hold(on)
 		s.World.Writer.Hold(on)
 		s.World.Evictor.Hold(on)
+		s.World.Gangs.Hold(on)
 		s.Loop.Hold(on)
 	}
-	p.inFlight = func() int { return s.World.Binder.InFlight() + s.World.Writer.InFlight() + s.World.Evictor.InFlight() }
+	p.inFlight = func() int {
+		return s.World.Binder.InFlight() + s.World.Writer.InFlight() + s.World.Evictor.InFlight() + s.World.Gangs.InFlight()
+	}
 	p.tell = s.Loop.cfg.Metrics.tellPaused
 }
 
@@ -174,6 +178,7 @@ func (s *Scheduler) retire(ctx context.Context, giveBack func()) {
 	settle() // outcomes of the last writes become binds
 	s.World.Binder.Drain(patience)
 	settle() // outcomes of the last binds become events
+	s.World.Gangs.Drain(patience)
 	s.World.Patcher.Stop()
 	giveBack()
 	log.Info("Handing over: done")

@@ -6,18 +6,20 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 )
 
-// World carries effects to the API server. Binds, writes before binds, evictions, status patches and events each have their
-// own workers, so that none waits behind another.
+// World carries effects to the API server. Binds, writes before binds, evictions, status patches, statuses of gangs and
+// events each have their own workers, so that none waits behind another.
 type World struct {
 	Binder  *Binder
 	Writer  *Writer
 	Evictor *Evictor
 	Patcher *Patcher
+	Gangs   *GangWriter
 	Events  *EventWriter
 }
 
@@ -25,8 +27,11 @@ var _ Carrier = (*World)(nil)
 
 // WorldConfig makes a World.
 type WorldConfig struct {
-	// Binds carries binds, the writes before them, evictions, and re-reads, Patches the rest of the writes to pods, Events the events.
+	// Binds carries binds, the writes before them, evictions, and re-reads, Patches the rest of the writes to pods
+	// and the statuses of gangs, Events the events.
 	Binds, Patches, Events kubernetes.Interface
+	// Objects writes the objects of resource definitions that declare gangs; nil where none do.
+	Objects dynamic.Interface
 	// BindsInFlight bounds the binds under way; 0 means DefaultBindsInFlight.
 	BindsInFlight int
 	// BindVia lets foreign code bind; nil where no profile has foreign code that does.
@@ -45,6 +50,7 @@ func NewWorld(ctx context.Context, c WorldConfig) *World {
 		Binder:  NewBinder(ctx, c.Binds, c.BindsInFlight, c.Metrics, func(done engine.BindDone) { c.Answer(done) }),
 		Writer:  NewWriter(ctx, c.Binds, 0, c.Metrics, func(done engine.WritesDone) { c.Answer(done) }),
 		Patcher: NewPatcher(ctx, c.Patches, c.Inbox.Pod, c.Metrics),
+		Gangs:   NewGangWriter(ctx, c.Patches, c.Objects, c.Inbox.Gang, c.Metrics),
 		Events:  NewEventWriter(ctx, c.Events, c.Inbox.Pod, c.Metrics, c.Reporter, c.Hostname),
 	}
 	w.Evictor = NewEvictor(ctx, c.Binds, c.Inbox.Pod, c.Metrics, w.Events.WriteAbout, func(done engine.EvictDone) { c.Answer(done) })
@@ -79,6 +85,9 @@ func (w *World) Evict(e engine.Evict) {
 	w.Evictor.Evict(e)
 }
 
+// SetGangStatus starts the writing of a gang's status.
+func (w *World) SetGangStatus(s engine.GangStatus) { w.Gangs.Set(s) }
+
 // SetCondition starts a status patch.
 func (w *World) SetCondition(c engine.Condition) { w.Patcher.Set(c) }
 
@@ -100,6 +109,7 @@ func (w *World) Stop(patience context.Context) {
 	w.Evictor.Drain(patience)
 	w.Writer.Drain(patience)
 	w.Binder.Drain(patience)
+	w.Gangs.Drain(patience)
 	w.Patcher.Stop()
 	w.Events.Stop(patience)
 }
