@@ -19,6 +19,7 @@ type fileFlags struct {
 	file, name, match, labels string
 	topic, format             string
 	rate                      float64
+	ablate                    []string
 }
 
 // runsWorkloads makes bench itself a command that runs workloads.
@@ -31,7 +32,8 @@ Workloads are read from a file in the format of scheduler_perf's performance-con
 name. Each scheduler is a process of its own against a fresh local cluster, and they take turns. null plays the decisions of
 a run of kumiki that was recorded before: what the API server can do on this machine. Ratios to it count when it leaves
 under 5 % of the machine idle. create-only creates the pods for nobody. kube-scheduler@100 looks at all nodes. A path is a
-program that takes kube-scheduler's flags.`
+program that takes kube-scheduler's flags. NAME~PLUGIN is a scheduler whose configuration disables a plugin. The exit code is 1
+when a run failed or a threshold was missed.`
 	cmd.Example = `  kumiki bench --workload basic --match small --runs 3
   kumiki bench -f performance-config.yaml --labels performance --scheduler kumiki,kube-scheduler@100,null -o html > report.html`
 	cmd.Args = cobra.NoArgs
@@ -49,6 +51,7 @@ program that takes kube-scheduler's flags.`
 	o.addFlags(fs, 5, []string{Kumiki, Upstream, Null}, 30*time.Minute)
 	fs.Float64Var(&f.rate, "rate", 0, "pods asked for per second, however slowly they are taken; 0: as fast as they are taken")
 	fs.StringVar(&f.topic, "topic", "", "`name` whose thresholds apply where a workload has some of its own for it")
+	fs.StringSliceVar(&f.ablate, "ablate", nil, "measure kumiki without each of these `plugins` as well: what they cost")
 	addFormat(fs, &f.format)
 }
 
@@ -58,6 +61,9 @@ func (f *fileFlags) run(cmd *cobra.Command, o Options) error {
 	}
 	if f.rate < 0 {
 		return usageErrorf("rate %g: it must not be below 0", f.rate)
+	}
+	if err := o.ablate(f.ablate); err != nil {
+		return err
 	}
 	plans, err := f.plans()
 	if err != nil {

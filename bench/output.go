@@ -200,7 +200,7 @@ func remarks(rows []WorkloadRow) []string {
 			out = append(out, fmt.Sprintf("%s, writes per pod: %s", r.Scheduler, callsText(r.Calls)))
 		}
 	}
-	return out
+	return append(out, costs(rows)...)
 }
 
 // callsText leaves what is too rare to matter to the JSON.

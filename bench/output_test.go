@@ -172,3 +172,16 @@ func TestThresholds(t *testing.T) {
 		t.Errorf("a figure with other labels was taken: %+v", got)
 	}
 }
+
+// Catches: a missed threshold, or a run that failed, that ends with 0.
+func TestWhatAComparisonEndsWith(t *testing.T) {
+	c := someTrials()
+	if err := c.verdict(); err == nil || err.Error() != "1 runs failed or promised nodes more than they have\n3 thresholds were missed" {
+		t.Errorf("with a run that failed and three rows below their thresholds: %v", err)
+	}
+	c.Trials = c.Trials[:9]
+	c.Rows = c.Rows[:1]
+	if err := c.verdict(); err != nil {
+		t.Errorf("all is well: %v", err)
+	}
+}

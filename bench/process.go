@@ -84,8 +84,13 @@ func settingsWith(config, kubeconfig string, qps float32, burst, percent int) (s
 	return string(text), err
 }
 
-// split takes NAME@PERCENT apart; without it the percentage is 0, which leaves it to the scheduler.
+// split takes NAME@PERCENT~PLUGIN apart; without @ the percentage is 0, which leaves it to the scheduler.
 func split(name string) (base string, percent int, err error) {
+	whole := name
+	name, plugin := ablated(name)
+	if base, _, _ := strings.Cut(name, "@"); plugin != "" && (base == Null || base == CreateOnly) {
+		return "", 0, fmt.Errorf("scheduler %q: %s has no plugins", whole, base)
+	}
 	base, of, given := strings.Cut(name, "@")
 	if !given {
 		return base, 0, nil
@@ -171,6 +176,11 @@ func startScheduler(ctx context.Context, o Options, name, kubeconfig, dir string
 	text, err := settingsWith(o.config, kubeconfig, o.QPS, o.Burst, percent)
 	if err != nil {
 		return nil, err
+	}
+	if _, plugin := ablated(name); plugin != "" {
+		if text, err = disable(text, plugin); err != nil {
+			return nil, err
+		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, "scheduler.yaml"), []byte(text), 0o600); err != nil {
 		return nil, err
