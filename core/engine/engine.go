@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -48,6 +49,9 @@ type Config struct {
 	UnschedulableTimeout record.Time
 	// ClassBytes bounds the memory of classes per profile; 0 means place.DefaultClassBytes.
 	ClassBytes int
+	// HoldAfter is how long a gang must have been blocked before room is held for it, HoldFor how long it is held; 0 means
+	// the defaults.
+	HoldAfter, HoldFor record.Time
 	// Meter may be nil.
 	Meter Meter
 }
@@ -71,6 +75,8 @@ type Engine struct {
 	// evictions are those asked for by pods that are pending, and those that have no answer yet.
 	evictions map[cluster.UID]*eviction // preemptor -> its last eviction
 	victims   preempt.Finder
+	// hold is the room held for a blocked gang; nil for none.
+	hold *hold
 	// window is the order in which searches that do not look at all nodes go about them.
 	window *place.Window
 
@@ -96,6 +102,8 @@ func New(cfg Config) *Engine {
 	if cfg.ClassBytes == 0 {
 		cfg.ClassBytes = place.DefaultClassBytes
 	}
+	cfg.HoldAfter = cmp.Or(cfg.HoldAfter, DefaultHoldAfter)
+	cfg.HoldFor = cmp.Or(cfg.HoldFor, DefaultHoldFor)
 	e := &Engine{
 		cfg:      cfg,
 		meter:    cfg.Meter,
@@ -153,8 +161,12 @@ func (e *Engine) Step(ev Event) []Effect {
 	clear(e.effects)
 	e.effects = e.effects[:0]
 	e.step(ev)
+	e.endHold()
 	e.tellMoves()
 	at, ok := e.queue.NextTick()
+	if e.hold != nil && (!ok || e.hold.until < at) {
+		at, ok = e.hold.until, true
+	}
 	if ask := e.nextAsk(); ask != 0 && (!ok || ask < at) {
 		at, ok = ask, true
 	}

@@ -220,6 +220,9 @@ type gangState struct {
 	partialSince record.Time
 	// complete tells that the quorum was bound once. A gang that loses pods after that is kept (answer A7).
 	complete bool
+	// blocked is when it was first rejected since it last had a place, 0 for never; noHoldUntil is when it may hold room
+	// again.
+	blocked, noHoldUntil record.Time
 	// told is what its status was last asked to show.
 	told GangStatus
 }

@@ -40,12 +40,14 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 	e.meter.Enter(StepAssume)
 	trial.Commit()
 	st := e.stateOf(unit.Gang)
+	st.blocked = 0
 	st.quorum = max(st.quorum, e.quorumOf(unit.Gang, unit.Members).pods)
 	left := e.partGang(unit, need, ans)
 
 	// 5. Ask for the writes and binds of all.
 	e.meter.Enter(StepBind)
 	e.departGang(unit, prof, need, held, ans, number)
+	e.useHold(unit.Gang)
 	if left {
 		e.leaveExtras(unit, need, ans)
 	}
@@ -89,11 +91,8 @@ func (e *Engine) departGang(unit *queue.Unit, prof *profile, need gang.Need, hel
 		Members: len(need.Members), Placed: ans.Most, Tried: ans.Tried, Domains: ans.Domains,
 	}
 	first := true
-	for i, p := range need.Members {
-		n := ans.Nodes[i]
-		if n == cluster.NoNode {
-			continue
-		}
+	for _, i := range ans.Order {
+		p, n := need.Members[i], ans.Nodes[i]
 		if !first {
 			e.decisions++
 		}
@@ -122,6 +121,9 @@ func holdOf(h gang.Hold) held { return held{by: h.By, hold: h.Hold} }
 func (e *Engine) rejectGang(unit *queue.Unit, need gang.Need, held int, ans gang.Answer, number uint64) {
 	blocked := need.Members[max(ans.Blocked, 0)]
 	message := gangMessage(unit, need, held, ans, blocked)
+	if e.hold != nil && e.hold.gang != unit.Gang && ans.Verdict == gang.NoRoom {
+		message += fmt.Sprintf(" Room for %d pods is held for gang %s.", len(e.hold.pods), e.hold.gang)
+	}
 	d := record.Decision{
 		Number: number, At: e.now, Revision: e.store.Snapshot().Revision(), Pod: blocked.Ref(), Profile: blocked.Spec.SchedulerName,
 		Attempt: unit.Attempts, Verdict: record.DoesNotFit, Nodes: e.store.Snapshot().Nodes(), Message: message,
@@ -131,7 +133,7 @@ func (e *Engine) rejectGang(unit *queue.Unit, need gang.Need, held int, ans gang
 			Members: len(need.Members), Placed: ans.Most, Tried: ans.Tried, Domains: ans.Domains, Verdict: ans.Verdict.String(), Proof: ans.Proof,
 		},
 	}
-	reason, why := ReasonUnschedulable, queue.Rejection{Plugins: ans.Why.Plugins}
+	reason, why := ReasonUnschedulable, queue.Rejection{Plugins: rejecting(ans)}
 	if ans.Verdict == gang.Failed {
 		d.Verdict, reason, why = record.AttemptFailed, ReasonError, failed
 	}
@@ -140,12 +142,21 @@ func (e *Engine) rejectGang(unit *queue.Unit, need gang.Need, held int, ans gang
 		e.queue.Unnominate(p.UID)
 	}
 	e.decided(d)
+	e.holdFor(unit, need, ans)
 	e.tellMembers(need.Members, reason, message)
 	if held == 0 {
 		e.tellGang(unit.Gang, GangStatus{Reason: reason, Message: message})
 	} else if ans.Verdict != gang.Failed && held < e.quorumOf(unit.Gang, unit.Members).pods {
 		e.undo(unit.Gang, blocked, number)
 	}
+}
+
+// rejecting are the plugins whose events may help a gang, or those of its members that were left over.
+func rejecting(ans gang.Answer) []string {
+	if len(ans.Plugins) > 0 {
+		return ans.Plugins
+	}
+	return ans.Why.Plugins
 }
 
 // gangMessage says what became of an attempt, in the words of events and conditions.
@@ -167,7 +178,10 @@ func gangMessage(unit *queue.Unit, need gang.Need, held int, ans gang.Answer, bl
 
 // leaveExtras puts the members back that found no place although the gang has what it needs.
 func (e *Engine) leaveExtras(unit *queue.Unit, need gang.Need, ans gang.Answer) {
-	e.queue.Requeue(unit, queue.Rejection{Plugins: ans.Why.Plugins})
+	e.queue.Requeue(unit, queue.Rejection{Plugins: rejecting(ans)})
+	for _, p := range unit.Members {
+		e.queue.Unnominate(p.UID)
+	}
 	var extras []*cluster.Pod
 	for i, p := range need.Members {
 		if ans.Nodes[i] == cluster.NoNode {

@@ -48,6 +48,9 @@ const (
 	memberGivenUp              // the bind of a gang's member is not tried again
 	waitsUntold                // nobody is told that a gang waits for its pods
 	lossUnheard                // pods of a gang that wait do not hear that another lost its place
+	nothingHeld                // no room is held for a blocked gang
+	everybodyHolds             // each blocked gang holds room
+	heldForever                // a hold does not end with its time
 	halfGangs                  // a gang gets places for fewer pods than it needs
 	gateOpen                   // a pod is tried while its evictions are under way
 	gateOpensLate              // its gate stays closed until all evictions are answered

@@ -16,7 +16,8 @@ import (
 // gangWords takes the words of a pod that are about its gang out of args.
 func gangWords(args []string) (rest []string, gang *cluster.GangMark, bound *cluster.BoundMark) {
 	mark := cluster.GangMark{Key: cluster.GangKey{Source: cluster.GangOfAnnotation, Namespace: "default"}}
-	for _, a := range args {
+	rest = append(rest, args[0])
+	for _, a := range args[1:] {
 		switch key, value, _ := strings.Cut(a, "="); key {
 		case "gang":
 			mark.Key.Name = value

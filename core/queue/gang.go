@@ -157,6 +157,17 @@ func (q *Queue) Gang(key cluster.GangKey) *Unit { return q.gangs[key] }
 // HasGang tells whether pods of a gang wait.
 func (q *Queue) HasGang(key cluster.GangKey) bool { return q.gangs[key] != nil }
 
+// Before tells whether a unit goes before another in the active queue.
+func (q *Queue) Before(a, b *Unit) bool { return q.before(a, b) }
+
+// Hurry makes a gang skip its backoff whenever an event may help it, or no longer: room is held for it, and must not stay
+// empty.
+func (q *Queue) Hurry(key cluster.GangKey, on bool) {
+	if u := q.gangs[key]; u != nil {
+		u.urgent = on
+	}
+}
+
 // Part lets the members go that have a place, while the unit is in flight. It tells whether any is left; if none is, the
 // unit is gone as after Done.
 func (q *Queue) Part(u *Unit, placed func(cluster.UID) bool) (left bool) {

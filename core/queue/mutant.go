@@ -38,6 +38,7 @@ const (
 	updateDropsNomination
 	returnedLast
 	rejectedGangSleeps
+	gangLosesTurn
 	quorumIgnored
 	firstMemberJudges
 	lateMemberLost

@@ -36,6 +36,7 @@ var mutants = [mutations]struct{ breaks, story string }{
 	deleteKeepsNomination:     {breaks: "a deleted pod keeps its nomination", story: "11-nominations"},
 	returnedLast:              {breaks: "a unit whose placement was taken back goes behind its equals", story: "19-returned"},
 	rejectedGangSleeps:        {breaks: "a rejected gang does not hear that its declaration has changed", story: "20-gang"},
+	gangLosesTurn:             {breaks: "a rejected gang goes behind pods that came while it was tried", story: "20-gang"},
 	quorumIgnored:             {breaks: "a gang is tried before enough of its pods are there", story: "20-gang"},
 	firstMemberJudges:         {breaks: "an event is judged by the first pod of a gang alone", story: "20-gang"},
 	lateMemberLost:            {breaks: "a pod that comes while its gang is tried is lost", story: "20-gang"},

@@ -110,7 +110,7 @@ func (q *Queue) before(a, b *Unit) bool {
 			return false
 		}
 	}
-	return older(a, b)
+	return a.turn < b.turn
 }
 
 func earlierEnd(a, b *Unit) bool {
@@ -158,6 +158,11 @@ func (q *Queue) arrive(u *Unit) {
 	}
 	q.seq++
 	u.seq = q.seq
+	// A gang keeps its turn however often it is rejected: pods by themselves that came later must not always find room
+	// before it does (rule R13).
+	if u.turn == 0 || u.Gang == (cluster.GangKey{}) || mutant == gangLosesTurn {
+		u.turn = q.seq
+	}
 }
 
 // Update takes in a new version of a pod. An unknown pod is added. In flight the change is kept for when the unit
@@ -402,6 +407,9 @@ func (q *Queue) Happened(ch plugin.Change) {
 				continue
 			}
 			if v := q.judgeUnit(g, u, ch); v.how != stay {
+				if u.urgent {
+					v.how = atOnce
+				}
 				movers = append(movers, mover{u, v})
 			}
 		}

@@ -47,6 +47,8 @@ type Unit struct {
 
 	profile *profile
 	seq     uint64 // of the last arrival; rises with Since
+	turn    uint64 // among equals: seq, or for a gang its first
+	urgent  bool   // see Queue.Hurry
 	at      place
 	sub     record.SubQueue // as last reported in a move
 	pos     int             // in the heap of its place
