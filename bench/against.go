@@ -157,7 +157,12 @@ func compareCommand() *cobra.Command {
 The figures of B are divided by those of A: medians, with the interval that holds the ratio with 95 % confidence. Where both
 reports have a null binder that counts, speed is pods/s divided by null's of the same round, so that the hour and the machine
 drop out. The exit code is 1 when a scheduler lost more than 5 % with its whole interval, or missed a threshold in B.`,
-		Args: cobra.ExactArgs(2),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usageErrorf("compare takes two reports, not %d", len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "table" && format != "json" {
 				return fmt.Errorf("output %q is unknown; there are table, json", format)

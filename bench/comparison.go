@@ -221,6 +221,13 @@ func rowOf(p *workload.Plan, name string, trials []Trial) WorkloadRow {
 			row.Calls[what] = float64(n) / float64(max(1, t.Pods))
 		}
 	}
+	if name == CreateOnly { // nobody was there to have any
+		none := spread(nil)
+		row.Attempts, row.CPU, row.PeakRSS, row.SteadyRSS = none, none, none, none
+	}
+	if name == Null { // it does not try, it plays
+		row.Attempts = spread(nil)
+	}
 	row.Latency = medianLatency(pods)
 	if len(gangs) > 0 {
 		g := medianLatency(gangs)

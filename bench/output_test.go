@@ -44,6 +44,7 @@ func someTrials() *Comparison {
 				for s := range 2 {
 					t.Timeline = append(t.Timeline, Moment{At: s + 1, Asked: 50, Bound: int(speed) / 2, Slowest: Seconds(0.1 * float64(s+1)), RSS: int64(60+s) << 20, CPU: 0.4})
 				}
+				t.Spectrum = spectrumOf([]float64{0.02, 0.04, 10 / speed})
 				if w == 1 {
 					gangs := latencyOf([]float64{0.2, 0.3})
 					t.Gangs = &gangs
@@ -115,12 +116,12 @@ func TestThePageStandsAlone(t *testing.T) {
 	if err := someTrials().write(&text, "html"); err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{"<script", "src=", "href=", "url(", "@import", "http:", "https:", "NaN", "Inf,"} {
+	for _, bad := range []string{"<script", "src=", `href="h`, `href="/`, "url(", "@import", "http:", "https:", "NaN", "Inf,"} {
 		if strings.Contains(text.String(), bad) {
 			t.Errorf("the page has %q", bad)
 		}
 	}
-	for _, want := range []string{"prefers-color-scheme: dark", "color-scheme: light dark", "<polyline class=\"s1\" points=\"", "1.00 [0.90, 1.00]", "Gangs/8, 3 pods"} {
+	for _, want := range []string{"prefers-color-scheme: dark", "color-scheme: light dark", "<polyline class=\"s1\" points=\"", "1.00 [0.90, 1.00]", `<a href="#w1">Gangs/8</a>`, "Latency by share of pods"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the page has no %q", want)
 		}
