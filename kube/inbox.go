@@ -4,7 +4,6 @@ package kube
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -63,7 +62,7 @@ func NewInbox(trouble func(object string, problem any), kinds ...cluster.Kind) *
 		ready:      make(chan struct{}, 1),
 		trouble:    trouble,
 	}
-	in.nodes = newRows(nodeRank, func(a, b *cluster.Node) bool { return reflect.DeepEqual(a, b) })
+	in.nodes = newRows(nodeRank, (*cluster.Node).Equal)
 	in.nodes.versions = map[objectKey]string{}
 	in.pods = newRows(podRank, samePod)
 	in.pods.keep = in.shareNodeName

@@ -3,11 +3,10 @@
 package cluster
 
 import (
-	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 	"weak"
@@ -26,7 +25,8 @@ import (
 type Intake struct {
 	specs map[string]weak.Pointer[PodSpec] // canonical form -> the spec in use, or a dead pointer until swept
 	sweep int                              // sweep dead pointers when specs grows past this
-	form  bytes.Buffer                     // the canonical form that is being looked up; kept for its memory
+	form  form                             // the one that is being looked up; kept for its memory
+	draft PodSpec                          // the one that is being read
 
 	gangs  GangRules
 	marks  sharing[GangMark]
@@ -54,7 +54,7 @@ func (in *Intake) Pod(p *v1.Pod) *Pod {
 		Owned:           metav1.GetControllerOfNoCopy(p) != nil,
 		ClaimsHash:      claimsHash(p),
 		Gang:            in.gangMark(p),
-		Spec:            in.Share(specOf(p)),
+		Spec:            in.specFor(p),
 	}
 	rec.Bound = in.boundMark(p, rec.Gang)
 	if rec.ClaimsHash != 0 {
@@ -110,14 +110,21 @@ func hashOf(values ...any) uint64 {
 
 // Share returns the one PodSpec in use that equals s, which is s if there was none.
 func (in *Intake) Share(s *PodSpec) *PodSpec {
-	in.form.Reset()
-	if err := json.NewEncoder(&in.form).Encode(s); err != nil {
-		panic(fmt.Sprintf("canonical form of a pod spec: %v", err)) // plain data always marshals
-	}
-	// Looked up without a copy of the form: most pods have a spec that is known.
-	if known := in.specs[string(in.form.Bytes())].Value(); known != nil {
+	if known := in.known(s); known != nil {
 		return known
 	}
+	in.keep(s)
+	return s
+}
+
+// known is the spec in use that equals s, nil if there is none. It leaves the form of s in in.form.
+func (in *Intake) known(s *PodSpec) *PodSpec {
+	in.form = in.form[:0].spec(s)
+	return in.specs[string(in.form)].Value() // looked up without a copy: most pods have a spec that is known
+}
+
+// keep puts a spec in use that was just found not to be known.
+func (in *Intake) keep(s *PodSpec) {
 	if len(in.specs) >= in.sweep {
 		for k, p := range in.specs { // order: each entry is judged alone
 			if p.Value() == nil {
@@ -126,11 +133,21 @@ func (in *Intake) Share(s *PodSpec) *PodSpec {
 		}
 		in.sweep = max(1024, 2*len(in.specs))
 	}
-	in.specs[in.form.String()] = weak.Make(s)
+	in.specs[string(in.form)] = weak.Make(s)
 	if s.Alike != s { // also when s is a changed copy of a shared spec
 		s.Alike = in.alike(s)
 	}
-	return s
+}
+
+// specFor is the spec in use for a pod.
+func (in *Intake) specFor(p *v1.Pod) *PodSpec {
+	in.draft.read(p)
+	if known := in.known(&in.draft); known != nil {
+		return known
+	}
+	s := in.draft
+	in.keep(&s)
+	return &s
 }
 
 // alike is s without what only cross-node filters and scorers, gates and the queue read.
@@ -158,8 +175,9 @@ func (in *Intake) kin(s *PodSpec) *PodSpec {
 	return shared
 }
 
-func specOf(p *v1.Pod) *PodSpec {
-	s := &PodSpec{
+// read makes s the spec of a pod.
+func (s *PodSpec) read(p *v1.Pod) {
+	*s = PodSpec{
 		SchedulerName: p.Spec.SchedulerName,
 		NeverPreempts: p.Spec.PreemptionPolicy != nil && *p.Spec.PreemptionPolicy == v1.PreemptNever,
 		Labels:        p.Labels,
@@ -188,7 +206,6 @@ func specOf(p *v1.Pod) *PodSpec {
 	s.Devices = devices(p)
 	s.Features, s.FeaturesErr = neededFeatures(p)
 	requests(p, s)
-	return s
 }
 
 var defaults = v1.ResourceList{
@@ -199,12 +216,12 @@ var defaults = v1.ResourceList{
 // requests fills the views of what the pod asks for. Which options each view takes follows upstream:
 // noderesources/fit.go (Request, Scored, ScoreNonZero), framework/types.go CalculateResource (Held, HeldNonZero).
 func requests(p *v1.Pod, s *PodSpec) {
-	asked := resource.PodRequests(p, resource.PodResourcesOptions{})
+	asked := askedBy(p)
 	s.Request = res.FromList(asked)
 	// A pod asks for no pods; the column of pods counts one each.
 	s.Request.Pods = 0
-	if !resource.IsPodLevelRequestsSet(p) && len(p.Status.ContainerStatuses)+len(p.Status.InitContainerStatuses) == 0 {
-		// Nothing that the views below see differently: most pending pods.
+	if !resource.IsPodLevelRequestsSet(p) && settled(p) {
+		// Nothing that the views below see differently: most pods.
 		s.Held, s.Scored = s.Request, s.Request
 		if !statesCPUAndMemory(p) {
 			asked = resource.PodRequests(p, resource.PodResourcesOptions{NonMissingContainerRequests: defaults})
@@ -234,6 +251,41 @@ func requests(p *v1.Pod, s *PodSpec) {
 		resized.NonMissingContainerRequests = missing
 	}
 	s.HeldNonZero = cpuAndMemory(resource.PodRequests(p, resized))
+}
+
+// askedBy is what a pod asks for: most have one container, and ask for what that asks for.
+func askedBy(p *v1.Pod) v1.ResourceList {
+	if len(p.Spec.Containers) == 1 && len(p.Spec.InitContainers) == 0 && p.Spec.Overhead == nil && !resource.IsPodLevelRequestsSet(p) {
+		return p.Spec.Containers[0].Resources.Requests
+	}
+	return resource.PodRequests(p, resource.PodResourcesOptions{})
+}
+
+// settled tells whether no container's status has another amount than its spec: no resize is under way.
+func settled(p *v1.Pod) bool {
+	return sameAmounts(p.Spec.Containers, p.Status.ContainerStatuses) && sameAmounts(p.Spec.InitContainers, p.Status.InitContainerStatuses)
+}
+
+func sameAmounts(containers []v1.Container, statuses []v1.ContainerStatus) bool {
+	for i := range statuses {
+		status := &statuses[i]
+		if status.Resources == nil {
+			continue
+		}
+		at := slices.IndexFunc(containers, func(c v1.Container) bool { return c.Name == status.Name })
+		if at < 0 {
+			return false
+		}
+		asked := containers[at].Resources.Requests
+		if !sameList(asked, status.Resources.Requests) || status.AllocatedResources != nil && !sameList(asked, status.AllocatedResources) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameList(a, b v1.ResourceList) bool {
+	return maps.EqualFunc(a, b, func(x, y apiresource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
 // statesCPUAndMemory tells whether every container says how much of both it wants, so that no default takes part.
@@ -321,6 +373,9 @@ func (in *Intake) Node(n *v1.Node) *Node {
 		ConditionsHash:  conditionsHash(n),
 		AnnotationsHash: mapHash(n.Annotations),
 	}
+	if len(n.Status.Images) > 0 {
+		rec.Images = make([]Image, 0, len(n.Status.Images))
+	}
 	for _, img := range n.Status.Images {
 		rec.Images = append(rec.Images, Image{img.Names, img.SizeBytes})
 	}
@@ -339,25 +394,42 @@ func notNegative(a res.Amounts) res.Amounts {
 	return a
 }
 
+// conditionsHash covers types and status of conditions. A type that stands twice counts as it stands last, as in the map
+// that upstream compares.
 func conditionsHash(n *v1.Node) uint64 {
-	status := make(map[string]string, len(n.Status.Conditions))
-	for _, c := range n.Status.Conditions {
-		status[string(c.Type)] = string(c.Status)
+	var sum uint64
+	for i := range n.Status.Conditions {
+		c := &n.Status.Conditions[i]
+		again := slices.ContainsFunc(n.Status.Conditions[i+1:], func(later v1.NodeCondition) bool { return later.Type == c.Type })
+		if !again {
+			sum += pairHash(string(c.Type), string(c.Status))
+		}
 	}
-	return mapHash(status)
+	return sum
 }
 
 // mapHash sums hashes of the pairs, so the order of iteration does not show.
 func mapHash(m map[string]string) uint64 {
 	var sum uint64
 	for k, v := range m { // order: the sum of the hashes is the same in any
-		h := fnv.New64a()
-		var size [8]byte
-		binary.LittleEndian.PutUint64(size[:], uint64(len(k)))
-		h.Write(size[:])
-		h.Write([]byte(k))
-		h.Write([]byte(v))
-		sum += h.Sum64()
+		sum += pairHash(k, v)
 	}
 	return sum
+}
+
+// pairHash is FNV-1a of the length of the key, in eight bytes, the key and the value.
+func pairHash(k, v string) uint64 {
+	const offset, prime = 14695981039346656037, 1099511628211
+	h, size := uint64(offset), uint64(len(k))
+	for range 8 {
+		h = (h ^ size&0xff) * prime
+		size >>= 8
+	}
+	for i := range len(k) {
+		h = (h ^ uint64(k[i])) * prime
+	}
+	for i := range len(v) {
+		h = (h ^ uint64(v[i])) * prime
+	}
+	return h
 }

@@ -3,12 +3,15 @@
 package cluster
 
 import (
+	"reflect"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/component-helpers/resource"
 	"pgregory.net/rapid"
+
+	res "github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
 // The defaults for scores are added without a second look at a pod whose containers say all they want; the slow twin
@@ -36,8 +39,83 @@ func TestDefaultsOfScoresAgreeWithTheSlowTwin(t *testing.T) {
 			}
 		}
 		want := cpuAndMemory(resource.PodRequests(p, resource.PodResourcesOptions{NonMissingContainerRequests: defaults}))
-		if s := specOf(p); s.ScoreNonZero != want || s.HeldNonZero != want {
+		s := &PodSpec{}
+		if s.read(p); s.ScoreNonZero != want || s.HeldNonZero != want {
 			t.Fatalf("scored with %v, held with %v, want %v", s.ScoreNonZero, s.HeldNonZero, want)
 		}
 	})
+}
+
+// What a pod asks for and holds is read off its containers where their status says the same; the slow twin always adds up,
+// with upstream's function. Mutants: settled looks at names alone, or leaves out what is allocated, or init containers;
+// askedBy forgets the overhead.
+func TestRequestsAgreeWithTheSlowTwin(t *testing.T) {
+	always := v1.ContainerRestartPolicyAlways
+	list := func(t *rapid.T) v1.ResourceList {
+		requests := v1.ResourceList{}
+		for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, "example.com/gpu"} {
+			if n := rapid.IntRange(0, 3).Draw(t, string(name)); n > 0 {
+				requests[name] = *apiresource.NewMilliQuantity(int64(n)*1500, apiresource.DecimalSI)
+			}
+		}
+		return requests
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		p := &v1.Pod{}
+		status := func(c *v1.Container) v1.ContainerStatus {
+			st := v1.ContainerStatus{Name: c.Name}
+			asked := func() v1.ResourceList {
+				if rapid.IntRange(0, 3).Draw(t, "resized") == 0 {
+					return list(t)
+				}
+				return c.Resources.Requests.DeepCopy()
+			}
+			if rapid.Bool().Draw(t, "has resources") {
+				st.Resources = &v1.ResourceRequirements{Requests: asked()}
+			}
+			if rapid.Bool().Draw(t, "is allocated") {
+				st.AllocatedResources = asked()
+			}
+			return st
+		}
+		for i := range rapid.IntRange(1, 2).Draw(t, "containers") {
+			c := v1.Container{Name: string(rune('a' + i)), Resources: v1.ResourceRequirements{Requests: list(t)}}
+			p.Spec.Containers, p.Status.ContainerStatuses = append(p.Spec.Containers, c), append(p.Status.ContainerStatuses, status(&c))
+		}
+		if rapid.IntRange(0, 2).Draw(t, "sidecar") == 0 {
+			c := v1.Container{Name: "s", RestartPolicy: &always, Resources: v1.ResourceRequirements{Requests: list(t)}}
+			p.Spec.InitContainers, p.Status.InitContainerStatuses = append(p.Spec.InitContainers, c), append(p.Status.InitContainerStatuses, status(&c))
+		}
+		if rapid.IntRange(0, 3).Draw(t, "overhead") == 0 {
+			p.Spec.Overhead = list(t)
+		}
+		if rapid.IntRange(0, 3).Draw(t, "infeasible") == 0 {
+			p.Status.Conditions = []v1.PodCondition{{Type: v1.PodResizePending, Status: v1.ConditionTrue, Reason: v1.PodReasonInfeasible}}
+		}
+		resized := resource.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}
+		asks, holds := res.FromList(resource.PodRequests(p, resource.PodResourcesOptions{})), res.FromList(resource.PodRequests(p, resized))
+		withDefaults := resized
+		withDefaults.NonMissingContainerRequests = defaults
+		nonZero := cpuAndMemory(resource.PodRequests(p, withDefaults))
+		s := &PodSpec{}
+		if s.read(p); !s.Request.Equal(&asks) || !s.Scored.Equal(&asks) || !s.Held.Equal(&holds) || s.HeldNonZero != nonZero {
+			t.Fatalf("asks for %+v, holds %+v and with defaults %v; slow twin %+v, %+v and %v", s.Request, s.Held, s.HeldNonZero, asks, holds, nonZero)
+		}
+	})
+}
+
+// TestNodesAreEqualWhenNothingDiffers sets one field after the other. Mutant: a field of Node that Equal leaves out.
+func TestNodesAreEqualWhenNothingDiffers(t *testing.T) {
+	var a, b Node
+	if !a.Equal(&b) {
+		t.Error("two empty records differ")
+	}
+	v := reflect.ValueOf(&a).Elem()
+	for i := range v.NumField() {
+		eachLeaf(v.Field(i), v.Type().Field(i).Name, 6, func(path string) {
+			if a.Equal(&b) || b.Equal(&a) {
+				t.Errorf("%s makes no difference", path)
+			}
+		})
+	}
 }

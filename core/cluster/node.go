@@ -3,6 +3,9 @@
 package cluster
 
 import (
+	"maps"
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/resource"
@@ -28,6 +31,17 @@ type Node struct {
 	// ConditionsHash and AnnotationsHash cover what only wakes pods: condition types with their status, annotations.
 	ConditionsHash  uint64
 	AnnotationsHash uint64
+}
+
+// Equal tells whether two records say the same of a node.
+func (n *Node) Equal(o *Node) bool {
+	return n.Name == o.Name && n.UID == o.UID && n.Unschedulable == o.Unschedulable &&
+		n.ConditionsHash == o.ConditionsHash && n.AnnotationsHash == o.AnnotationsHash &&
+		n.Allocatable.Equal(&o.Allocatable) && maps.Equal(n.Labels, o.Labels) && slices.Equal(n.Features, o.Features) &&
+		slices.EqualFunc(n.Taints, o.Taints, func(a, b v1.Taint) bool {
+			return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect && a.TimeAdded.Equal(b.TimeAdded)
+		}) &&
+		slices.EqualFunc(n.Images, o.Images, func(a, b Image) bool { return a.Size == b.Size && slices.Equal(a.Names, b.Names) })
 }
 
 // Image is one image present on a node.

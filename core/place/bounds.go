@@ -37,7 +37,6 @@ func (pl *Placer) Bound(s cluster.Snapshot, p *cluster.Pod) (b Bounds, ok bool) 
 		b.Against = pl.Why(s, Outcome{Nodes: s.Nodes(), look: sr}).Plugins
 		return b, true
 	}
-	sr.unfold()
 	rejects := make([]bool, len(pl.profile.Filters))
 	for i := range sr.len() {
 		n := sr.at(i)

@@ -143,10 +143,18 @@ const fewNodes = 64
 // Place looks for the best node for p. draw(n) chooses among n: nodes to sample first, if the strategy samples, tied
 // nodes last. Nothing of the Placer's Window moves; see Outcome.Looked.
 func (pl *Placer) Place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, draw func(n int) int) Outcome {
+	out := pl.place(s, p, noms, draw)
+	if out.Node == cluster.NoNode {
+		out.look.unfold() // whoever is told looks at every row
+	}
+	return out
+}
+
+func (pl *Placer) place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, draw func(n int) int) Outcome {
 	if pl.profile.Search.Strategy == FixedWindow {
 		pl.profile.Window.refresh(s) // also for a pod that no node is looked at for: upstream takes a snapshot for it
 	}
-	sr := pl.look(s, p, noms)
+	sr := pl.find(s, p, noms)
 	if sr.err == nil && !sr.nowhere() && !pl.group(s, sr) {
 		pl.lateFilters(s, sr)
 	}
@@ -199,7 +207,6 @@ func (pl *Placer) Explain(s cluster.Snapshot, p *cluster.Pod, noms Nominations) 
 	if out.Err = sr.err; out.Err != nil || sr.nowhere() {
 		return out
 	}
-	sr.unfold()
 	for i := range sr.len() {
 		if sr.verdicts[sr.at(i)] == plugin.Fits {
 			out.Feasible++
@@ -210,6 +217,13 @@ func (pl *Placer) Explain(s cluster.Snapshot, p *cluster.Pod, noms Nominations) 
 
 // look returns the verdicts of the native filters before the first wide one for p, up to date.
 func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *search {
+	sr := pl.find(s, p, noms)
+	sr.unfold()
+	return sr
+}
+
+// find is look, with verdicts that may have to be unfolded before rows are looked at.
+func (pl *Placer) find(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *search {
 	sr := &pl.search
 	sr.begin(pl, s, p)
 	key := alike(p)

@@ -28,7 +28,8 @@ type search struct {
 
 	// judged tells whether there are verdicts: not when the pod was rejected before any node was looked at.
 	judged bool
-	// folded is the class that verdicts and base are still to be read from; see unfold.
+	// folded is the class that verdicts and base are still to be read from; see unfold. Place alone works with such a search,
+	// as long as it can do without a look at each row.
 	folded *class
 	// verdicts are those of the class, or a copy in copied once something differs for this decision.
 	verdicts []plugin.Verdict

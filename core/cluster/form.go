@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	res "github.com/kumiki-scheduler/kumiki/core/resource"
+)
+
+// form is a value written out so that equal values, and no others, have equal forms; what is absent differs from what is
+// empty. What most pods have is written by hand, the rest as JSON: a spec is looked up by its form in each event of a pod.
+type form []byte
+
+func (f form) number(v int64) form { return binary.AppendVarint(f, v) }
+
+func (f form) text(s string) form {
+	f = f.number(int64(len(s)))
+	return append(f, s...)
+}
+
+func (f form) flag(b bool) form {
+	if b {
+		return f.number(1)
+	}
+	return f.number(0)
+}
+
+// length is that of a list or map, and tells whether it is there at all.
+func (f form) length(n int, absent bool) form {
+	if absent {
+		n = -1
+	}
+	return f.number(int64(n))
+}
+
+func (f form) texts(list []string) form {
+	f = f.length(len(list), list == nil)
+	for _, s := range list {
+		f = f.text(s)
+	}
+	return f
+}
+
+func (f form) pairs(m map[string]string) form {
+	f = f.length(len(m), m == nil)
+	keys := make([]string, 0, 16)
+	for k := range m { // order: sorted below
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		f = f.text(k)
+		f = f.text(m[k])
+	}
+	return f
+}
+
+func (f form) amounts(a *res.Amounts) form {
+	for _, v := range [...]int64{a.MilliCPU, a.Memory, a.Ephemeral, a.Pods} {
+		f = f.number(v)
+	}
+	f = f.length(len(a.Scalars), a.Scalars == nil)
+	for _, sc := range a.Scalars {
+		f = f.text(string(sc.Name))
+		f = f.number(sc.Value)
+	}
+	return f
+}
+
+func (f form) tolerations(list []v1.Toleration) form {
+	f = f.length(len(list), list == nil)
+	for i := range list {
+		t := &list[i]
+		f = f.text(t.Key)
+		f = f.text(string(t.Operator))
+		f = f.text(t.Value)
+		f = f.text(string(t.Effect))
+		if f = f.flag(t.TolerationSeconds != nil); t.TolerationSeconds != nil {
+			f = f.number(*t.TolerationSeconds)
+		}
+	}
+	return f
+}
+
+func (f form) ports(list []HostPort) form {
+	f = f.length(len(list), list == nil)
+	for _, p := range list {
+		f = f.text(p.IP)
+		f = f.text(string(p.Protocol))
+		f = f.number(int64(p.Port))
+	}
+	return f
+}
+
+// rest writes what few pods have.
+func (f form) rest(absent bool, v any) form {
+	if f = f.flag(!absent); absent {
+		return f
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("form of %T: %v", v, err)) // plain data always marshals
+	}
+	f = f.text(string(raw))
+	return f
+}
+
+// spec writes all but what Intake.Share sets.
+func (f form) spec(s *PodSpec) form {
+	f = f.text(s.SchedulerName)
+	f = f.number(int64(s.Priority))
+	f = f.flag(s.NeverPreempts)
+	f = f.pairs(s.Labels)
+	f = f.text(s.NodeName)
+	f = f.pairs(s.NodeSelector)
+	f = f.rest(s.Required == nil, s.Required)
+	f = f.rest(s.Preferred == nil, s.Preferred)
+	f = f.tolerations(s.Tolerations)
+	f = f.ports(s.Ports)
+	f = f.texts(s.Gates)
+	f = f.texts(s.Images)
+	f = f.number(int64(s.Containers))
+	f = f.text(s.Controller.APIVersion)
+	f = f.text(s.Controller.Kind)
+	f = f.text(s.Controller.Name)
+	f = f.rest(s.Spread == nil, s.Spread)
+	f = f.rest(s.PodAffinity == nil, s.PodAffinity)
+	f = f.rest(s.PodAntiAffinity == nil, s.PodAntiAffinity)
+	f = f.rest(s.Volumes == nil, s.Volumes)
+	f = f.rest(s.Devices == nil, s.Devices)
+	f = f.texts(s.Features)
+	f = f.text(s.FeaturesErr)
+	f = f.amounts(&s.Request)
+	f = f.amounts(&s.Held)
+	f = f.amounts(&s.Scored)
+	for _, v := range [...]int64{s.HeldNonZero[0], s.HeldNonZero[1], s.ScoreNonZero[0], s.ScoreNonZero[1]} {
+		f = f.number(v)
+	}
+	return f
+}
