@@ -26,9 +26,11 @@ type Relief struct {
 // Relief prepares for questions about an outcome for which no node was found. noms are those of the search.
 func (pl *Placer) Relief(s cluster.Snapshot, out Outcome, noms Nominations) *Relief {
 	r := &Relief{pl: pl, state: s, sr: out.look, byAmounts: -1}
-	if out.look.verdicts == nil && out.look.rows == nil || out.look.nowhere() {
+	if out.look.nowhere() {
 		return r
 	}
+	pl.complete(s, r.sr)
+	r.sr.unfold()
 	for _, name := range noms.NominatedNodes() {
 		n, ok := s.Find(name)
 		if !ok {
