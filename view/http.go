@@ -29,6 +29,7 @@ func (v *View) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Prefix+"why/pod/{namespace}/{name}", v.servePod)
 	mux.HandleFunc("GET "+Prefix+"why/node/{name}", v.serveNode)
+	mux.HandleFunc("GET "+Prefix+"why/gang/{namespace}/{name}", v.serveGang)
 	mux.HandleFunc("GET "+Prefix+"queue", v.serveQueue)
 	mux.HandleFunc("GET "+Prefix+"queue/watch", v.serveMoves)
 	mux.HandleFunc("GET "+Prefix+"decisions", v.serveDecisions)
@@ -45,6 +46,12 @@ func (v *View) serveNode(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	report, found, err := v.Node(r.Context(), name)
 	answer(w, report, found, err, "node "+name+" is not known to the scheduler")
+}
+
+func (v *View) serveGang(w http.ResponseWriter, r *http.Request) {
+	namespace, name := r.PathValue("namespace"), r.PathValue("name")
+	report, found, err := v.Gang(r.Context(), namespace, name)
+	answer(w, report, found, err, "gang "+namespace+"/"+name+" is not known to the scheduler")
 }
 
 func (v *View) serveQueue(w http.ResponseWriter, r *http.Request) {

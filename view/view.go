@@ -18,6 +18,8 @@ type Explainer interface {
 	ExplainPod(namespace, name string) (record.PodReport, bool)
 	// ExplainNode reports on a node.
 	ExplainNode(name string) (record.NodeReport, bool)
+	// ExplainGang reports on a gang.
+	ExplainGang(namespace, name string) (record.GangReport, bool)
 	// QueueReport reports on everything that waits.
 	QueueReport() record.QueueReport
 }
@@ -172,6 +174,12 @@ func (v *View) movesOfLocked(uid string) []record.QueueMove {
 // Node reports on a node.
 func (v *View) Node(ctx context.Context, name string) (report record.NodeReport, found bool, err error) {
 	err = v.asker.Ask(ctx, func(e Explainer) { report, found = e.ExplainNode(name) })
+	return report, found, err
+}
+
+// Gang reports on a gang.
+func (v *View) Gang(ctx context.Context, namespace, name string) (report record.GangReport, found bool, err error) {
+	err = v.asker.Ask(ctx, func(e Explainer) { report, found = e.ExplainGang(namespace, name) })
 	return report, found, err
 }
 

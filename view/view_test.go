@@ -32,6 +32,9 @@ func (e engineOf) ExplainPod(namespace, name string) (record.PodReport, bool) {
 func (e engineOf) ExplainNode(name string) (record.NodeReport, bool) {
 	return record.NodeReport{Name: name}, name == e.node
 }
+func (e engineOf) ExplainGang(namespace, name string) (record.GangReport, bool) {
+	return record.GangReport{Name: namespace + "/" + name, Quorum: 3}, namespace+"/"+name == "ml/train"
+}
 func (e engineOf) QueueReport() record.QueueReport {
 	return record.QueueReport{Counts: record.QueueCounts{Active: 1}}
 }
@@ -102,6 +105,7 @@ func TestRefusals(t *testing.T) {
 		reason metav1.StatusReason
 	}{
 		"/kumiki/v1/why/pod/default/b":       {404, metav1.StatusReasonNotFound},
+		"/kumiki/v1/why/gang/ml/other":       {404, metav1.StatusReasonNotFound},
 		"/kumiki/v1/why/node/n2":             {404, metav1.StatusReasonNotFound},
 		"/kumiki/v1/decisions?limit=0":       {400, metav1.StatusReasonBadRequest},
 		"/kumiki/v1/queue/watch?since=first": {400, metav1.StatusReasonBadRequest},

@@ -78,8 +78,9 @@ func TestExitCodes(t *testing.T) {
 // TestSubject: the forms in which kubectl names things.
 func TestSubject(t *testing.T) {
 	for line, want := range map[string]subject{
-		"x": {false, "x"}, "pod/x": {false, "x"}, "pod x": {false, "x"}, "po/x": {false, "x"}, "Pods x": {false, "x"},
-		"node/n": {true, "n"}, "node n": {true, "n"}, "no n": {true, "n"}, "pod node": {false, "node"},
+		"x": {"pod", "x"}, "pod/x": {"pod", "x"}, "pod x": {"pod", "x"}, "po/x": {"pod", "x"}, "Pods x": {"pod", "x"},
+		"node/n": {"node", "n"}, "node n": {"node", "n"}, "no n": {"node", "n"}, "pod node": {"pod", "node"},
+		"gang/g": {"gang", "g"}, "podgroup g": {"gang", "g"},
 	} {
 		got, err := parseSubject(strings.Fields(line))
 		if err != nil || got != want {

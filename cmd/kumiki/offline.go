@@ -116,7 +116,7 @@ func (o *offline) why(ctx context.Context, io streams, find *finder, out output,
 	if err != nil {
 		return err
 	}
-	if what.node {
+	if what.kind == "node" {
 		report, ok := e.ExplainNode(what.name)
 		if !ok {
 			return fmt.Errorf("there is no node %s", what.name)
@@ -126,6 +126,13 @@ func (o *offline) why(ctx context.Context, io streams, find *finder, out output,
 	namespace, err := find.namespace()
 	if err != nil {
 		return err
+	}
+	if what.kind == "gang" {
+		report, ok := e.ExplainGang(namespace, what.name)
+		if !ok {
+			return fmt.Errorf("there is no gang %s/%s", namespace, what.name)
+		}
+		return out.print(io.Out, report, func(wide bool) error { return text.Gang(io.Out, report, wide) })
 	}
 	report, ok := e.ExplainPod(namespace, what.name)
 	if !ok {

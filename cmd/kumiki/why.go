@@ -19,11 +19,11 @@ import (
 
 // subject is what why is asked about.
 type subject struct {
-	node bool
+	kind string // pod, node, gang
 	name string
 }
 
-// parseSubject reads pod/x, pod x, node/n, node n, or x, which is a pod.
+// parseSubject reads pod/x, pod x, node/n, node n, gang/g, gang g, or x, which is a pod.
 func parseSubject(a []string) (subject, error) {
 	kind, name := "pod", ""
 	switch {
@@ -35,15 +35,17 @@ func parseSubject(a []string) (subject, error) {
 		name = a[0]
 	}
 	if name == "" || strings.Contains(name, "/") {
-		return subject{}, usageError{fmt.Errorf("want one name, as in pod/NAME or node/NAME, got %q", strings.Join(a, " "))}
+		return subject{}, usageError{fmt.Errorf("want one name, as in pod/NAME, node/NAME or gang/NAME, got %q", strings.Join(a, " "))}
 	}
 	switch strings.ToLower(kind) {
 	case "pod", "pods", "po":
-		return subject{false, name}, nil
+		return subject{"pod", name}, nil
 	case "node", "nodes", "no":
-		return subject{true, name}, nil
+		return subject{"node", name}, nil
+	case "gang", "gangs", "podgroup", "podgroups", "pg":
+		return subject{"gang", name}, nil
 	}
-	return subject{}, usageError{fmt.Errorf("can explain pods and nodes, not %q", kind)}
+	return subject{}, usageError{fmt.Errorf("can explain pods, nodes and gangs, not %q", kind)}
 }
 
 func newWhyCommand(io streams) *cobra.Command {
@@ -51,12 +53,13 @@ func newWhyCommand(io streams) *cobra.Command {
 	var off offline
 	var out output
 	c := &cobra.Command{
-		Use:     "why (pod/NAME | node/NAME)",
+		Use:     "why (pod/NAME | node/NAME | gang/NAME)",
 		Aliases: []string{"explain"},
-		Short:   "Tell why a pod is pending or why it is where it is, or what is on a node",
+		Short:   "Tell why a pod or a gang is pending, why a pod is where it is, or what is on a node",
 		Example: `  kumiki why pod/web-1 -n shop
   kumiki why pod web-1 -n shop -o wide
   kumiki why node/node-0001
+  kumiki why gang/train -n ml                # a pod group, or the name in an annotation
   kumiki why pod/web-1 -o json
   kumiki why pod/web-1 --offline             # judged here, whichever scheduler runs in the cluster
   kumiki why pod/web-1 --from monday.tape    # from a picture of kumiki capture`,
@@ -73,12 +76,15 @@ func newWhyCommand(io streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if what.node {
+			if what.kind == "node" {
 				return whyNode(c.Context(), io, client, out, what.name)
 			}
 			namespace, err := find.namespace()
 			if err != nil {
 				return err
+			}
+			if what.kind == "gang" {
+				return whyGang(c.Context(), io, client, out, namespace, what.name)
 			}
 			return whyPod(c.Context(), io, client, &find, out, namespace, what.name)
 		},
@@ -98,6 +104,17 @@ func whyNode(ctx context.Context, io streams, client *ask.Client, out output, na
 		return err
 	}
 	return out.print(io.Out, report, func(wide bool) error { return text.Node(io.Out, report, wide) })
+}
+
+func whyGang(ctx context.Context, io streams, client *ask.Client, out output, namespace, name string) error {
+	report, err := client.Gang(ctx, namespace, name)
+	if unknown(err) {
+		return fmt.Errorf("there is no gang %s/%s: no pod of this scheduler's, and no pod group, names it", namespace, name)
+	}
+	if err != nil {
+		return err
+	}
+	return out.print(io.Out, report, func(wide bool) error { return text.Gang(io.Out, report, wide) })
 }
 
 func whyPod(ctx context.Context, io streams, client *ask.Client, find *finder, out output, namespace, name string) error {

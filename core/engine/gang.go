@@ -223,6 +223,8 @@ type gangState struct {
 	// blocked is when it was first rejected since it last had a place, 0 for never; noHoldUntil is when it may hold room
 	// again.
 	blocked, noHoldUntil record.Time
+	// firstMost is how many pods its best try placed then.
+	firstMost int
 	// told is what its status was last asked to show.
 	told GangStatus
 }

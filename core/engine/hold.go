@@ -42,7 +42,7 @@ type hold struct {
 func (e *Engine) holdFor(unit *queue.Unit, need gang.Need, ans gang.Answer) {
 	st := e.stateOf(unit.Gang)
 	if st.blocked == 0 {
-		st.blocked = e.now
+		st.blocked, st.firstMost = e.now, ans.Most
 	}
 	mine := e.hold != nil && e.hold.gang == unit.Gang
 	if ans.Verdict != gang.NoRoom && ans.Verdict != gang.GaveUp || mutant == nothingHeld {

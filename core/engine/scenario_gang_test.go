@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -78,4 +79,29 @@ func names(pods []record.PodRef) []string {
 		out = append(out, p.Name)
 	}
 	return out
+}
+
+// whyGang prints what kumiki why tells of a gang. Asking twice must give the same.
+func (s *story) whyGang(name string) {
+	r, ok := s.engine.ExplainGang("default", name)
+	if again, _ := s.engine.ExplainGang("default", name); fmt.Sprintf("%+v", again.Fit) != fmt.Sprintf("%+v", r.Fit) {
+		s.t.Errorf("asked about gang %s twice: %+v and %+v", name, r.Fit, again.Fit)
+	}
+	if !ok {
+		fmt.Fprintf(&s.out, "  no gang %s\n", name)
+		return
+	}
+	fmt.Fprintf(&s.out, "  %s %s: needs %d (stated %v), %d bound, %d coming, %d waiting, %d missing; %s %s%s\n", r.Source, r.Name, r.Quorum, r.Stated, r.Bound, r.Coming,
+		r.Waiting, r.Missing, r.Where, r.Gate, r.Reason)
+	if f := r.Fit; f != nil {
+		fmt.Fprintf(&s.out, "  %s: %d of %d, blocked %s; %s; start %v\n", f.Verdict, f.Placed, f.Needed, f.Blocked, r.Basis, r.Estimate/record.Second)
+	}
+	for _, h := range []*record.GangHold{r.Holds, r.HeldByOther} {
+		if h != nil {
+			fmt.Fprintf(&s.out, "  held for %s: %d pods on %v until %d\n", h.Gang, h.Pods, h.Nodes, h.Until/record.Second)
+		}
+	}
+	for _, p := range r.Pods {
+		fmt.Fprintf(&s.out, "  %s %s on %q %s\n", p.Pod.Name, p.State, p.Node, p.Note)
+	}
 }

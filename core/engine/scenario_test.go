@@ -46,6 +46,7 @@ var rewrite = flag.Bool("rewrite", false, "write the effects found into the scen
 //	bind-done NAME bound|failed|elsewhere|vanished|recalled [on=NODE] [uid=U] [message]
 //	queue               prints counts
 //	where POD           prints where a pod is
+//	why GANG            prints how a gang stands
 //	account NODE        prints the node's accounts
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -185,6 +186,8 @@ func (s *story) command(verb string, args []string) {
 			c.Active, c.InFlight, c.Backoff, c.Unschedulable, c.Gated, s.engine.InFlightEvents())
 	case "account":
 		s.account(args[0])
+	case "why":
+		s.whyGang(args[0])
 	case "where":
 		r, _ := s.engine.ExplainPod("default", args[0])
 		fmt.Fprintf(&s.out, "  %q, on %q, before it is bound %q\n", r.Where, r.Node, r.Before)

@@ -32,6 +32,11 @@ func (c *Client) Node(ctx context.Context, name string) (r record.NodeReport, er
 	return r, c.get(ctx, "why/node/"+url.PathEscape(name), &r)
 }
 
+// Gang asks about a gang.
+func (c *Client) Gang(ctx context.Context, namespace, name string) (r record.GangReport, err error) {
+	return r, c.get(ctx, "why/gang/"+url.PathEscape(namespace)+"/"+url.PathEscape(name), &r)
+}
+
 // Queue asks for everything that waits.
 func (c *Client) Queue(ctx context.Context) (r record.QueueReport, err error) {
 	return r, c.get(ctx, "queue", &r)

@@ -35,6 +35,9 @@ func (e engineOf) ExplainPod(namespace, name string) (record.PodReport, bool) {
 	return record.PodReport{Pod: record.PodRef{Namespace: namespace, Name: name}}, name == e.name
 }
 func (engineOf) ExplainNode(string) (record.NodeReport, bool) { return record.NodeReport{}, false }
+func (engineOf) ExplainGang(string, string) (record.GangReport, bool) {
+	return record.GangReport{}, false
+}
 func (engineOf) QueueReport() record.QueueReport {
 	return record.QueueReport{Counts: record.QueueCounts{Gated: 7}}
 }

@@ -18,6 +18,9 @@ func Decision(w io.Writer, d record.Decision) error {
 			p.printf(" (%s)", d.Path)
 		}
 	}
+	if g := d.Gang; g != nil {
+		p.printf(", in gang %s: %d of %s placed, %d needed (decision %d)", g.Name, g.Placed, count(g.Members, "pod"), g.Quorum, g.Decision)
+	}
 	p.printf("\n")
 	for _, r := range d.Reasons {
 		p.printf("    filter %s: %s, %s (%s)\n", r.Plugin, count(r.Nodes, "node"), r.Reason, examples(r))

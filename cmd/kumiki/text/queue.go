@@ -36,7 +36,11 @@ func Queue(w io.Writer, r record.QueueReport, wide bool) error {
 		if e.Until > r.At {
 			until = "in " + Ago(r.At, e.Until)
 		}
-		row := []string{e.Pod.Namespace, e.Pod.Name, string(e.Where), fmt.Sprint(e.Priority), fmt.Sprint(e.Attempts),
+		name := e.Pod.Name
+		if e.Gang != "" {
+			name = fmt.Sprintf("gang/%s (%s)", strings.TrimPrefix(e.Gang, e.Pod.Namespace+"/"), count(len(e.Members), "pod"))
+		}
+		row := []string{e.Pod.Namespace, name, string(e.Where), fmt.Sprint(e.Priority), fmt.Sprint(e.Attempts),
 			Ago(e.Since, r.At), until, dash(strings.Join(e.Plugins, ","))}
 		if wide {
 			age := "-"
@@ -60,7 +64,11 @@ func Move(w io.Writer, m record.QueueMove, in *time.Location) error {
 	if m.Hint != "" && !strings.Contains(cause, m.Hint) {
 		cause = strings.TrimSuffix("hint of "+m.Hint+": "+m.Cause, ": ")
 	}
-	line := fmt.Sprintf("%-13s %-36s %-14s %-14s %-25s %s", time.Unix(0, int64(m.At)).In(in).Format("15:04:05.000"), m.Pod.Key(), m.From, m.To, m.Event, cause)
+	who := m.Pod.Key()
+	if m.Gang != "" {
+		who = "gang " + m.Gang
+	}
+	line := fmt.Sprintf("%-13s %-36s %-14s %-14s %-25s %s", time.Unix(0, int64(m.At)).In(in).Format("15:04:05.000"), who, m.From, m.To, m.Event, cause)
 	_, err := fmt.Fprintln(w, strings.TrimRight(line, " "))
 	return err
 }

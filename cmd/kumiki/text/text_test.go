@@ -92,10 +92,21 @@ func TestPages(t *testing.T) {
 			{Pod: pod("silent"), Terminating: true, Priority: 1000}}}
 	queue := record.QueueReport{At: now, Counts: record.QueueCounts{Active: 1, Backoff: 1, Unschedulable: 1, Gated: 1}, Entries: []record.QueueEntry{
 		{Pod: pod("web"), Where: record.Active, Profile: "default-scheduler", Priority: 5, Since: now - record.Second/4},
+		{Pod: pod("train-0"), Gang: "default/train", Members: []string{"a", "b", "c"}, Where: record.Active, Priority: 2, Since: now - record.Second},
 		{Pod: pod("retry"), Where: record.Backoff, Attempts: 2, Since: now - record.Second, Until: now + 3*record.Second},
 		{Pod: pod("big"), Where: record.Unschedulable, Attempts: 3, Since: now - 12*record.Second, Until: now + 288*record.Second, Created: now - 60*record.Second,
 			Plugins: []string{"NodeResourcesFit", "TaintToleration"}}}}
+	gang := record.GangReport{At: now, Name: "ml/train", Source: "podgroup", Quorum: 4, Stated: true, Bound: 0, Waiting: 4, Priority: 10, Where: record.Unschedulable,
+		Attempts: 3, Since: now - 12*record.Second, Estimate: now + 90*record.Second, Basis: "its best try grew from 1 to 2 of 4 pods in 45 s, and may go on so",
+		Pods: []record.GangPod{{Pod: pod("train-0"), State: "waiting", Node: "node-1"}, {Pod: pod("train-1"), State: "waiting", Node: "node-2"},
+			{Pod: pod("train-2"), State: "waiting"}, {Pod: pod("train-3"), State: "gated", Note: "ml/train-3: waiting for scheduling gates: [example.com/quota]"}},
+		Fit:         &record.GangFit{Verdict: "does not fit now", Placed: 2, Needed: 4, Tried: 9, Blocked: "train-2", Message: "0/5 nodes are available: 5 Insufficient nvidia.com/gpu."},
+		HeldByOther: &record.GangHold{Gang: "ml/other", Pods: 2, Nodes: []string{"node-3", "node-4"}, Since: now - 30*record.Second, Until: now + 270*record.Second}}
+	gathering := record.GangReport{At: now, Name: "ml/slow", Source: "annotation", Quorum: 2, Waiting: 2, Where: record.Gated, Missing: 1, Gate: "GangScheduling",
+		Reason: "gang ml/slow needs 3 pods, 2 are there", Pods: []record.GangPod{{Pod: pod("slow-0"), State: "waiting"}}}
 	for name, write := range map[string]func(io.Writer) error{
+		"gang":             func(w io.Writer) error { return Gang(w, gang, false) },
+		"gang-gathering":   func(w io.Writer) error { return Gang(w, gathering, false) },
 		"pod-too-big":      func(w io.Writer) error { return Pod(w, tooBig(), false) },
 		"pod-too-big-wide": func(w io.Writer) error { return Pod(w, tooBig(), true) },
 		"pod-placed":       func(w io.Writer) error { return Pod(w, placed(), false) },

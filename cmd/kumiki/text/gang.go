@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package text
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// gangPodsShown is how many pods of a gang the plain table lists; -o wide lists all.
+const gangPodsShown = 16
+
+// Gang writes how a gang stands and why it waits.
+func Gang(w io.Writer, r record.GangReport, wide bool) error {
+	p := &page{w: w, wide: wide}
+	p.printf("gang %s (%s): %s\n", r.Name, r.Source, gangState(r))
+
+	p.section("")
+	needs := fmt.Sprintf("%d pods", r.Quorum)
+	if !r.Stated {
+		needs += ", all that were there; nobody has said how many"
+	}
+	rows := [][]string{
+		{"Needs:", needs},
+		{"Has:", fmt.Sprintf("%d bound, %d on the way, %d waiting", r.Bound, r.Coming, r.Waiting)},
+		{"Priority:", fmt.Sprint(r.Priority)},
+	}
+	if r.Missing > 0 {
+		rows = append(rows, []string{"Missing:", count(r.Missing, "pod")})
+	}
+	if r.Gate != "" || r.Reason != "" {
+		rows = append(rows, []string{"Held by:", strings.TrimPrefix(r.Gate+": "+r.Reason, ": ")})
+	}
+	if r.Attempts > 0 {
+		rows = append(rows, []string{"Tried:", count(r.Attempts, "time")})
+	}
+	if r.PartialSince != 0 {
+		rows = append(rows, []string{"In part:", "some but not enough of its pods are bound, for " + span(r.At-r.PartialSince)})
+	}
+	p.table(rows)
+	p.gangFit(r)
+	p.gangHolds(r)
+	p.gangPods(r)
+	return p.err
+}
+
+func gangState(r record.GangReport) string {
+	switch {
+	case r.Waiting == 0 && r.Bound >= r.Quorum && r.Quorum > 0:
+		return "running"
+	case r.Where == record.Gated:
+		return "waits for its pods"
+	case r.Waiting == 0 && r.Coming > 0:
+		return "being bound"
+	case r.Waiting == 0:
+		return "has no pods that wait"
+	case r.Bound+r.Coming >= r.Quorum:
+		return "has what it needs; more of its pods wait"
+	}
+	return "waits for room (" + string(r.Where) + ")"
+}
+
+func (p *page) gangFit(r record.GangReport) {
+	f := r.Fit
+	if f == nil {
+		return
+	}
+	p.section("If it were tried now:")
+	line := fmt.Sprintf("  %s: the best try places %d, %d are needed (%s looked at)", f.Verdict, f.Placed, f.Needed, count(f.Tried, "placement"))
+	p.printf("%s\n", line)
+	if f.Blocked != "" && f.Message != "" {
+		p.printf("  %s: %s\n", f.Blocked, f.Message)
+	}
+	if f.Proof != "" {
+		p.printf("  %s\n", f.Proof)
+	}
+	if len(f.Domains) > 0 {
+		p.printf("  domains: %s\n", strings.Join(f.Domains, ", "))
+	}
+	switch {
+	case r.Estimate > r.At:
+		p.printf("  may start in about %s: %s\n", span(r.Estimate-r.At), r.Basis)
+	case r.Basis != "":
+		p.printf("  estimate of the start: %s\n", r.Basis)
+	}
+}
+
+func (p *page) gangHolds(r record.GangReport) {
+	if h := r.Holds; h != nil {
+		p.section("")
+		p.printf("Room for %s is held for it on %s, for %s more.\n", count(h.Pods, "pod"), list(h.Nodes), span(h.Until-r.At))
+	}
+	if h := r.HeldByOther; h != nil {
+		p.section("")
+		p.printf("Room for %s is held for gang %s on %s, for %s more; this gang cannot have it.\n", count(h.Pods, "pod"), h.Gang, list(h.Nodes), span(h.Until-r.At))
+	}
+}
+
+func (p *page) gangPods(r record.GangReport) {
+	p.section("")
+	rows := [][]string{{"POD", "STATE", "NODE", "NOTE"}}
+	for i, pod := range r.Pods {
+		if i == gangPodsShown && !p.wide && len(r.Pods) > gangPodsShown+1 {
+			break
+		}
+		node := pod.Node
+		switch {
+		case node == "":
+			node = "-"
+		case pod.State == "waiting":
+			node = "(" + node + ")"
+		}
+		rows = append(rows, []string{pod.Pod.Name, pod.State, node, pod.Note})
+	}
+	p.table(rows)
+	if n := len(r.Pods) - len(rows) + 1; n > 0 {
+		p.printf("... and %d more (-o wide)\n", n)
+	}
+}
+
+// span is a length of time.
+func span(t record.Time) string { return Ago(0, t) }
