@@ -18,8 +18,11 @@ type Calls map[string]int64
 // label finds one label of a metric.
 var label = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
 
-// parseCalls reads the requests that ended out of the API server's /metrics. Only those about pods and events are of
-// interest: the API server also talks to itself.
+// writtenBySchedulers: resource -> its calls count. The API server also talks to itself, about others.
+var writtenBySchedulers = map[string]bool{"pods": true, "events": true, "resourceclaims": true, "podgroups": true,
+	"persistentvolumes": true, "persistentvolumeclaims": true}
+
+// parseCalls reads the requests that ended out of the API server's /metrics, about what schedulers write.
 func parseCalls(text string) (Calls, error) {
 	calls := Calls{}
 	for line := range strings.Lines(text) {
@@ -35,7 +38,7 @@ func parseCalls(text string) (Calls, error) {
 		for _, m := range label.FindAllStringSubmatch(labels, -1) {
 			of[m[1]] = m[2]
 		}
-		if of["resource"] != "pods" && of["resource"] != "events" {
+		if !writtenBySchedulers[of["resource"]] {
 			continue
 		}
 		n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)

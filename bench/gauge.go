@@ -19,6 +19,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
+// calmAfter is how long no event may come before measuring begins, unless there is one for each pod.
+const calmAfter = time.Second
+
 // settleMost is how long events are waited for in a workload that never stops making some.
 const settleMost = 15 * time.Second
 
@@ -72,7 +75,7 @@ func (g *gauge) begin(ctx context.Context, c ops.Collection) (func(context.Conte
 	if s.seenThen, err = g.s.scrape(ctx, g.metrics); err != nil {
 		return nil, err
 	}
-	if s.eventsThen, err = countEvents(ctx, g.client); err != nil {
+	if s.eventsThen, err = g.calm(ctx); err != nil {
 		return nil, err
 	}
 	if s.callsThen, err = callsNow(ctx, g.client); err != nil {
@@ -84,6 +87,39 @@ func (g *gauge) begin(ctx context.Context, c ops.Collection) (func(context.Conte
 	s.from = time.Now()
 	g.spans = append(g.spans, s)
 	return g.end, nil
+}
+
+// calm waits until the events of what was done before can be read, and gives their number: they are not of this span. Where
+// pods keep coming they never can, and it does not wait long.
+func (g *gauge) calm(ctx context.Context) (int64, error) {
+	began, events, changed := time.Now(), int64(-1), time.Now()
+	for {
+		n, err := countEvents(ctx, g.client)
+		if err != nil {
+			return 0, err
+		}
+		if n != events {
+			events, changed = n, time.Now()
+		}
+		bound, refused := int64(0), false
+		for _, p := range g.watch.Pods(nil, nil) {
+			if !p.Bound.IsZero() {
+				bound++
+			}
+			refused = refused || wasRefused(&p)
+		}
+		if g.s == nil || events >= bound && !refused || time.Since(changed) > calmAfter || time.Since(began) > settledAfter {
+			return events, nil
+		}
+		if err := pause(ctx, calmAfter/20); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// wasRefused tells whether there are other events about a pod than that of its bind.
+func wasRefused(p *ops.Pod) bool {
+	return !p.Attempted.IsZero() && (p.Bound.IsZero() || p.Attempted.Before(p.Bound))
 }
 
 // end waits until events can be read, and reads what it cost until then.
@@ -114,14 +150,16 @@ func (g *gauge) end(ctx context.Context) error {
 	return nil
 }
 
-// settle returns when there is an event for each pod that was bound, or when their number stands still. What the machine
-// used is read when their number last changed, so that the wait itself is not counted.
+// settle returns when there is an event for each pod that was bound, or when their number stands still: for as long as it
+// takes to be sure where pods were refused, of which nobody knows how many events there will be. What the machine used is
+// read when their number last changed, so that the wait itself is not counted.
 func (g *gauge) settle(ctx context.Context, s *span) error {
-	bound := int64(0)
-	for _, p := range g.watch.Pods(s.Namespaces, s.Labels) {
+	bound, refused := int64(0), false
+	for _, p := range g.watch.Pods(nil, nil) {
 		if within(p.Bound, s.from, s.to) {
 			bound++
 		}
+		refused = refused || wasRefused(&p) && within(p.Attempted, s.from, s.to)
 	}
 	s.events = -1
 	for {
@@ -136,7 +174,7 @@ func (g *gauge) settle(ctx context.Context, s *span) error {
 			}
 			s.events, s.settled, s.used = n, time.Now(), now.since(s.usageThen)
 		}
-		if g.s == nil || s.events >= bound || time.Since(s.settled) > settledAfter || time.Since(s.to) > settleMost {
+		if g.s == nil || s.events >= bound && !refused || time.Since(s.settled) > settledAfter || time.Since(s.to) > settleMost {
 			return nil
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {

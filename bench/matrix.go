@@ -69,28 +69,30 @@ func (t *teller) status(format string, args ...any) {
 	}
 }
 
-// record runs a workload once with kumiki, unmeasured, for null to play; or tells why null cannot.
+// record runs a workload once, unmeasured, for null to play; or tells why null cannot. Upstream's scheduler is recorded where
+// it is there: what it writes is what has to be written.
 func (m *matrix) record(ctx context.Context, p *workload.Plan) (cannot, file string, err error) {
 	if !slices.Contains(m.Schedulers, Null) {
 		return "", "", nil
 	}
-	var codes []string
-	for _, op := range p.Ops {
-		codes = append(codes, op.Opcode())
+	by := Kumiki
+	if _, err := os.Stat(m.UpstreamBinary); err == nil {
+		by = Upstream
 	}
-	if why := playable(codes); why != "" {
-		return why, "", nil
-	}
-	r := newRecorder()
-	t := m.trial(ctx, p, Kumiki, 0, "", r)
+	r := &recorder{dir: m.dir, seen: newSightings()}
+	t := m.trial(ctx, p, by, 0, "", r)
 	if ctx.Err() != nil {
 		return "", "", context.Cause(ctx)
 	}
 	if !t.good() {
-		return "the run to be played failed: " + t.Failure + strings.Join(t.Oversold, "; "), "", nil
+		return fmt.Sprintf("the run of %s to be played failed: %s%s", by, t.Failure, strings.Join(t.Oversold, "; ")), "", nil
+	}
+	recording, err := r.recording()
+	if err != nil {
+		return "", "", fmt.Errorf("%s: %w", p.Name, err)
 	}
 	file = filepath.Join(m.dir, "play.json")
-	return "", file, r.recording().write(file)
+	return "", file, recording.write(file)
 }
 
 // withoutScheduler is a plan that creates its pods and waits for nobody to schedule them.
@@ -129,7 +131,11 @@ func (m *matrix) trial(ctx context.Context, p *workload.Plan, name string, round
 func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *Trial, play string, r *recorder) (err error) {
 	where := fmt.Sprintf("%s, %s, round %d", p.Name, t.Scheduler, t.Round)
 	m.tell.status("%s: starting a cluster", where)
-	c, err := m.launch(ctx, groundOf(p))
+	ground := groundOf(p)
+	if err := r.prepare(&ground); err != nil {
+		return err
+	}
+	c, err := m.launch(ctx, ground)
 	if err != nil {
 		return err
 	}
@@ -219,7 +225,7 @@ func (m *matrix) follow(ctx context.Context, g *gauge, env ops.Env, plan workloa
 	}
 	if r != nil {
 		listed := make(chan struct{})
-		beside.Go(func() { watchPods(ctx, b.clients.Watches, r.store(func() { close(listed) })) })
+		beside.Go(func() { r.seen.watch(ctx, b.clients.Watches, func() { close(listed) }) })
 		select {
 		case <-listed:
 		case <-ctx.Done():
@@ -228,22 +234,9 @@ func (m *matrix) follow(ctx context.Context, g *gauge, env ops.Env, plan workloa
 	}
 	_, err := ops.Run(ctx, env, plan)
 	if err == nil && r != nil {
-		// The watch may be behind by a moment: what it has not shown would not be played.
-		return r.complete(ctx, b)
+		return r.finish(ctx, b, g.watch, &plan)
 	}
 	return err
-}
-
-// complete reads the pods that are there at the end.
-func (r *recorder) complete(ctx context.Context, b *burst) error {
-	pods, err := b.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("list pods: %w", err)
-	}
-	for i := range pods.Items {
-		r.see(&pods.Items[i])
-	}
-	return nil
 }
 
 // sold reads what nodes were promised.

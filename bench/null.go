@@ -60,6 +60,11 @@ func nullCommand() *cobra.Command {
 	return cmd
 }
 
+// newNull has room for all pods and events of a run, so that no watch waits for a binder.
+func newNull() *null {
+	return &null{stderr: os.Stderr, pods: make(chan *corev1.Pod, 1<<20), bound: make(chan *eventsv1.Event, 1<<20)}
+}
+
 // null binds each pending pod to the next node and writes the event that a scheduler writes.
 type null struct {
 	clients *kube.Clients
@@ -104,7 +109,8 @@ func runNull(ctx context.Context, o nullOptions, out io.Writer) error {
 			return err
 		}
 		n.work(calls, o.inFlight, func(int) { pl.playAll(calls) }, func() {
-			watchPods(ctx, n.clients.Watches, pl.store(func() { fmt.Fprintln(out, nullReady) }))
+			pl.follow(ctx, func() { fmt.Fprintln(out, nullReady) })
+			close(pl.jobs)
 		})
 		return nil
 	}
@@ -180,6 +186,15 @@ func (n *null) bindAll(ctx context.Context, first, step int) {
 
 // bind binds a pod and leaves its event to the writers.
 func (n *null) bind(ctx context.Context, p *corev1.Pod, node string) error {
+	if err := n.bindOnly(ctx, p, node); err != nil {
+		return err
+	}
+	n.bound <- n.event(p, node)
+	return nil
+}
+
+// bindOnly binds a pod and tells nobody.
+func (n *null) bindOnly(ctx context.Context, p *corev1.Pod, node string) error {
 	err := n.clients.Binds.CoreV1().Pods(p.Namespace).Bind(ctx, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
@@ -187,7 +202,6 @@ func (n *null) bind(ctx context.Context, p *corev1.Pod, node string) error {
 	if err != nil {
 		return fmt.Errorf("bind: %w", err)
 	}
-	n.bound <- n.event(p, node)
 	return nil
 }
 

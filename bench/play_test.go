@@ -3,7 +3,6 @@
 package bench
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
@@ -18,53 +17,6 @@ import (
 func decided(name, node string, conditions ...corev1.PodCondition) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
 		Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Conditions: conditions}}
-}
-
-// Catches: a victim that is forgotten, given to a pod of another node or to two pods, and a pod that was refused first and
-// bound later recorded as refused.
-func TestARecordingSaysWhoMadeRoom(t *testing.T) {
-	refused := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}
-	told := corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}
-	r := newRecorder()
-	for _, p := range []*corev1.Pod{
-		decided("low", "a"), decided("high", "", refused), decided("low", "a", told), decided("low", "a", told),
-		decided("elsewhere", "b"), decided("high", "a"), decided("later", "a"), decided("never", "", refused),
-	} {
-		r.see(p)
-	}
-	want := map[string]Part{"ns/low": {Node: "a"}, "ns/high": {Node: "a", Victims: []string{"ns/low"}}, "ns/elsewhere": {Node: "b"},
-		"ns/later": {Node: "a"}, "ns/never": {}}
-	if got := r.recording().Parts; !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
-// Catches: null that binds gated or deleted pods, takes a pod twice, or puts a pod of a steady state on a node that no pod
-// has left.
-func TestTheNullBinderPlaysWhatMayBeScheduled(t *testing.T) {
-	pl := &player{null: newNull(), begun: map[types.UID]bool{}, uids: map[string]types.UID{}, free: map[string][]string{},
-		recording: Recording{Parts: map[string]Part{"ns/known": {Node: "a"}}}}
-	s := pl.store(func() {})
-	gated := decided("gated", "")
-	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}}
-	s.show(gated)
-	s.show(decided("known", ""))
-	s.show(decided("known", ""))
-	s.show(decided("known", "a"))
-	if len(pl.pods) != 1 {
-		t.Fatalf("%d pods were given to binders, want 1", len(pl.pods))
-	}
-	gated.Spec.SchedulingGates = nil
-	if s.show(gated); len(pl.pods) != 2 {
-		t.Errorf("a pod whose gates were opened was not given to a binder")
-	}
-	if got := pl.partOf(decided("serial-7", "")); got.Node != "" {
-		t.Errorf("nobody has left a node, and a pod nobody knows gets %q", got.Node)
-	}
-	s.gone(decided("known", "a"))
-	if got := pl.partOf(decided("serial-7", "")); got.Node != "a" {
-		t.Errorf("a pod nobody knows gets %q, want the node that was left", got.Node)
-	}
 }
 
 // Catches: a workload's configuration that loses its profiles to ours, or that sends the scheduler to another API server.

@@ -140,7 +140,7 @@ func (r *run) createPod(ctx context.Context, m *podMaker, namespace string, inde
 	p.Namespace = namespace
 	name(p, r.index, serial)
 	if m.volume != nil {
-		if err := r.createVolume(ctx, m, p, index); err != nil {
+		if err := r.createVolume(ctx, m, p, index, serial); err != nil {
 			return err
 		}
 	}
@@ -156,8 +156,9 @@ func (r *run) createPod(ctx context.Context, m *podMaker, namespace string, inde
 	return nil
 }
 
-// createVolume makes a volume and a claim that are bound to each other, named after the pod, and gives them to the pod.
-func (r *run) createVolume(ctx context.Context, m *podMaker, p *corev1.Pod, index int) error {
+// createVolume makes a volume and a claim that are bound to each other and gives them to the pod. The claim of the pod with
+// serial number i is pvc-i (as scheduler_perf's): other pods in the namespace may name it.
+func (r *run) createVolume(ctx context.Context, m *podMaker, p *corev1.Pod, index, serial int) error {
 	claim, err := m.claim(index, m.count)
 	if err != nil {
 		return err
@@ -166,7 +167,8 @@ func (r *run) createVolume(ctx context.Context, m *podMaker, p *corev1.Pod, inde
 	if err != nil {
 		return err
 	}
-	claim.Namespace, claim.Name, volume.Name = p.Namespace, p.Name, p.Namespace+"-"+p.Name
+	claim.Namespace, claim.Name = p.Namespace, fmt.Sprintf("pvc-%d", serial)
+	volume.Name = claim.Namespace + "-" + claim.Name
 	claim.Spec.VolumeName = volume.Name
 	volume.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace, Name: claim.Name}
 	switch source := &volume.Spec.PersistentVolumeSource; {

@@ -120,7 +120,7 @@ func stuckPods(t *testing.T, g *ground) {
 }
 
 // Catches: a volume and a claim that do not point at each other, or that the API server still takes for unbound; two pods
-// with one claim; a volume handle that all volumes share, which attach limits count as one.
+// with one claim; a claim that is not called as templates of other pods call it; a volume handle that all volumes share, which attach limits count as one.
 func volumePods(t *testing.T, g *ground) {
 	g.scheduler(t, "volumes", "")
 	g.run(t, g.env(), &workload.CreatePods{
@@ -134,13 +134,16 @@ spec: {accessModes: [ReadOnlyMany], storageClassName: "", resources: {requests: 
 		t.Fatalf("%d pods, want 3", len(pods))
 	}
 	handles := map[string]bool{} // volume handle -> seen
-	for _, p := range pods {
+	for i, p := range pods {
 		if len(p.Spec.Volumes) != 1 || p.Spec.Volumes[0].PersistentVolumeClaim == nil {
 			t.Fatalf("pod %s has volumes %v, want a claim", p.Name, p.Spec.Volumes)
 		}
 		claim, err := g.client.CoreV1().PersistentVolumeClaims("volumes").Get(t.Context(), p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("pvc-%d", i); claim.Name != want {
+			t.Errorf("the claim of pod %d is %s, want %s, which other pods name", i, claim.Name, want)
 		}
 		volume, err := g.client.CoreV1().PersistentVolumes().Get(t.Context(), claim.Spec.VolumeName, metav1.GetOptions{})
 		if err != nil {

@@ -21,7 +21,8 @@ type Settings struct {
 	Fsync bool
 	// NodeMonitorGrace is how long a node may be silent before it is NotReady.
 	NodeMonitorGrace time.Duration
-	// APIServerArgs and ControllersArgs are added at the end, so that they win.
+	// APIServerArgs and ControllersArgs are added at the end, so that they win. A --controllers= among them takes the place
+	// of the controllers that run otherwise.
 	APIServerArgs   []string
 	ControllersArgs []string
 }
@@ -136,13 +137,12 @@ var controllerNames = []string{
 
 // ControllersArgs are the flags of kube-controller-manager.
 func ControllersArgs(s Settings) []string {
-	args := []string{
-		"--kubeconfig=" + ControllersKubeconfig,
-		"--controllers=" + strings.Join(controllerNames, ","),
+	args := append(chosen(s),
+		"--kubeconfig="+ControllersKubeconfig,
 		// Each controller acts under its own default role, as in a cluster that
 		// kubeadm made.
 		"--use-service-account-credentials=true",
-		"--root-ca-file=" + PKIDir + "/ca.crt",
+		"--root-ca-file="+PKIDir+"/ca.crt",
 		"--leader-elect=false",
 		// No port: nothing asks it.
 		"--secure-port=0",
@@ -153,9 +153,20 @@ func ControllersArgs(s Settings) []string {
 		// nodes that start at once must not read as an outage.
 		"--node-eviction-rate=10",
 		fmt.Sprintf("--node-monitor-grace-period=%s", s.NodeMonitorGrace),
-	}
+	)
 	args = append(args, optional("--feature-gates", s.FeatureGates)...)
 	return append(args, s.ControllersArgs...)
+}
+
+// chosen are the controllers that run: ours, unless the settings say others. The flag adds up, so it must be given once.
+func chosen(s Settings) []string {
+	const flag = "--controllers="
+	for _, arg := range s.ControllersArgs {
+		if strings.HasPrefix(arg, flag) {
+			return nil
+		}
+	}
+	return []string{flag + strings.Join(controllerNames, ",")}
 }
 
 func optional(flag, value string) []string {
