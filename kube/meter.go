@@ -200,8 +200,8 @@ func (m *Meter) status(at plugin.Point, d *record.Decision) string {
 		return statusUnresolvable
 	case at == plugin.AtReserve && d.Verdict == record.DoesNotFit:
 		return statusRejected
-	case at == plugin.AtPostFilter:
-		return statusRejected // no plugin frees room at once: it is always another try that finds it
+	case at == plugin.AtPostFilter && (d.Preemption == nil || d.Preemption.Node == ""):
+		return statusRejected // nothing was done that another try could profit from, as far as that is known
 	}
 	return statusSuccess
 }

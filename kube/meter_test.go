@@ -16,6 +16,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -28,11 +29,15 @@ type counting struct {
 	now    record.Time
 }
 
-func newCounting() *counting {
+func newCounting(change ...func(*engine.Profile)) *counting {
+	profile := engine.DefaultProfile(v1.DefaultSchedulerName)
+	for _, c := range change {
+		c(&profile)
+	}
 	meter := NewMeter()
 	m, reg := counted()
 	c := &counting{reg: reg, intake: cluster.NewIntake(), tally: newTally(m, meter, time.Now()), Engine: engine.New(engine.Config{
-		Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: plugin.PrioritySort{},
+		Seed: 1, Profiles: []engine.Profile{profile}, Less: plugin.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, Meter: meter,
 	})}
 	c.pass(record.Second)
@@ -115,6 +120,21 @@ func TestAPodThatFitsNowhereAndThenSomewhere(t *testing.T) {
 	)
 	c.step(engine.PodGone{Pod: ref(p)})
 	c.check(t, "gone", count{1, "scheduler_event_handling_duration_seconds", []string{"event=AssignedPodDelete"}})
+}
+
+// TestAttemptsToPreemptAreCounted, whether they find somebody or not; how the point ended tells which.
+func TestAttemptsToPreemptAreCounted(t *testing.T) {
+	c := newCounting(func(p *engine.Profile) { p.Preemption = &preempt.Config{} })
+	high, huge := pendingPod("high", "2"), pendingPod("huge", "3")
+	priority := int32(100)
+	high.Spec.Priority = &priority
+	huge.Spec.Containers[0].Resources.Requests[v1.ResourceCPU] = apiresource.MustParse("64")
+	c.step(c.node("n", "1"), c.pod(boundPod("low", "1", "n")), engine.Synced{}, c.pod(high), engine.Cycle{}, c.pod(huge), engine.Cycle{})
+	c.check(t, "two attempts",
+		count{2, "scheduler_preemption_attempts_total", nil},
+		count{1, points, []string{"extension_point=PostFilter", "status=Success"}},
+		count{1, points, []string{"extension_point=PostFilter", "status=Unschedulable"}},
+	)
 }
 
 // TestHintsAreMeasured: those of the first event, and of one in ten from then on; not more than some of one event.
