@@ -12,6 +12,8 @@ type class struct {
 	kept
 	order order // of all of it, in the short form, totals.flat and made alone
 	coded coded
+	// groupings are those of its rows that are in use.
+	groupings []*grouping
 	// raised is set in the long form where nothing but scores other than 0 keep the class from the short one.
 	raised bool
 	spec   *cluster.PodSpec

@@ -16,3 +16,6 @@ func LookAtEachRow(pl *Placer) { pl.eachRow = true }
 
 // Judged tells whether there are verdicts: not when the pod was rejected before any node was looked at.
 func Judged(o Outcome) bool { return o.look.judged }
+
+// Groupings is how many groupings a Placer keeps.
+func Groupings(pl *Placer) int { return len(pl.groupings) }

@@ -3,6 +3,7 @@
 package place
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -20,16 +21,11 @@ const (
 	retryAfter = 1000
 )
 
-// groupKey names a grouping: what wide plugins read of a pod is its spec and namespace.
-type groupKey struct {
-	class     *class
-	spec      *cluster.PodSpec
-	namespace string
-}
-
 // grouping is the rows of a class that fit as far as the class can tell, in groups that no wide plugin can tell apart. A
-// decision judges and scores a row of each group and knows it of all of them.
+// decision judges and scores a row of each group and knows it of all of them. Pods of a class that are told apart by the same
+// facets share a grouping: those of one owner, whose labels differ in an index, do.
 type grouping struct {
+	class  *class
 	facets []plugin.Facet
 	made   uint64 // order.made of the class when the rows were grouped
 	seq    uint64 // the store's journal is applied up to here
@@ -117,7 +113,7 @@ func (pl *Placer) group(s cluster.Snapshot, sr *search) bool {
 	if !pl.facets(s, sr) {
 		return false
 	}
-	g := pl.grouping(groupKey{sr.class, sr.pod.Spec, sr.pod.Namespace})
+	g := pl.grouping(sr.class, pl.facetSpace)
 	before := g.bytes()
 	ok := g.follow(s, sr.class, pl.facetSpace)
 	pl.groupBytes += g.bytes() - before
@@ -137,46 +133,38 @@ func (pl *Placer) group(s cluster.Snapshot, sr *search) bool {
 }
 
 // grouping finds or makes one.
-func (pl *Placer) grouping(key groupKey) *grouping {
+func (pl *Placer) grouping(c *class, facets []plugin.Facet) *grouping {
 	pl.groupUses++
-	g := pl.groupings[key]
-	if g == nil {
-		if len(pl.groupings) >= maxGroupings {
-			pl.dropGrouping()
+	for _, g := range c.groupings {
+		if slices.EqualFunc(g.facets, facets, plugin.Facet.Like) {
+			g.used = pl.groupUses
+			return g
 		}
-		g = &grouping{ids: map[groupValues]int32{}}
-		if pl.groupings == nil {
-			pl.groupings = map[groupKey]*grouping{}
-		}
-		pl.groupings[key] = g
 	}
-	g.used = pl.groupUses
+	if len(pl.groupings) >= maxGroupings {
+		pl.dropGrouping()
+	}
+	g := &grouping{class: c, facets: slices.Clone(facets), ids: map[groupValues]int32{}, used: pl.groupUses}
+	pl.groupings, c.groupings = append(pl.groupings, g), append(c.groupings, g)
 	return g
 }
 
 // dropGrouping forgets the one not used for the longest time.
 func (pl *Placer) dropGrouping() {
-	var oldest groupKey
-	at := pl.groupUses + 1
-	for key, g := range pl.groupings { // order: uses are numbered, no two alike
-		if g.used < at {
-			oldest, at = key, g.used
-		}
-	}
-	pl.forget(oldest)
+	pl.forget(slices.MinFunc(pl.groupings, func(a, b *grouping) int { return cmp.Compare(a.used, b.used) }))
 }
 
-func (pl *Placer) forget(key groupKey) {
-	pl.groupBytes -= pl.groupings[key].bytes()
-	delete(pl.groupings, key)
+func (pl *Placer) forget(g *grouping) {
+	pl.groupBytes -= g.bytes()
+	same := func(other *grouping) bool { return other == g }
+	pl.groupings = slices.DeleteFunc(pl.groupings, same)
+	g.class.groupings = slices.DeleteFunc(g.class.groupings, same)
 }
 
 // dropGroupings forgets those of a class.
 func (pl *Placer) dropGroupings(c *class) {
-	for key := range pl.groupings { // order: all of the class go
-		if key.class == c {
-			pl.forget(key)
-		}
+	for len(c.groupings) > 0 {
+		pl.forget(c.groupings[0])
 	}
 }
 

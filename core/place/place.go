@@ -72,7 +72,7 @@ type Placer struct {
 
 	within []cluster.NodeIdx // the rows that the search in hand is kept to; nil means all
 
-	groupings  map[groupKey]*grouping // see grouping
+	groupings  []*grouping // those of all classes
 	groupUses  uint64
 	groupBytes int // of all groupings; bounded as classes are, apart from them
 	facetSpace []plugin.Facet

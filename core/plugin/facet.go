@@ -22,6 +22,12 @@ type Facet struct {
 	term    *cluster.Carried
 }
 
+// Like tells whether two facets are one, if not of the same version.
+func (f Facet) Like(o Facet) bool {
+	f.version = o.version
+	return f == o
+}
+
 type facetKind uint8
 
 const (
