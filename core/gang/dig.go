@@ -8,6 +8,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
 // dig is a search through other rows than the first choice, member by member in one order (limited discrepancy search,
@@ -16,10 +17,17 @@ import (
 type dig struct {
 	*search
 	order   []int
-	rows    []cluster.NodeIdx
+	rows    []cluster.NodeIdx   // that fit some member
+	of      [][]cluster.NodeIdx // kind -> the rows among them that it fits
+	all     []cluster.NodeIdx   // that are searched, for what is told; nil for all
 	classes *classes
 	width   int // how many rows of a member are tried at most
 	missing int // members passed over
+	// rest and ask are, by position, the kinds of the members from there on, and what they demand by resource. They are
+	// nil where there are too many rows to look at each time.
+	rest [][]int
+	ask  [][]int64
+	have []int64 // space
 	// cut tells that something was left untried below the member in hand.
 	cut    bool
 	banned [][]ban // kind -> where no member of it need be tried
@@ -37,11 +45,18 @@ type ban struct {
 const anyNumber = math.MaxInt32
 
 // digAll digs in each order, from few discrepancies to any number.
-func (sr *search) digAll(ways [][]int, rows []cluster.NodeIdx, classes *classes) result {
+//
+// rows are those to search, nil for all; fitting are the ones among them that fit some member, which are all that count.
+func (sr *search) digAll(ways [][]int, rows, fitting []cluster.NodeIdx) result {
+	classes, of := sr.kinds.classify(fitting), make([][]cluster.NodeIdx, len(sr.kinds.all))
+	for k := range of {
+		of[k] = sr.kinds.among(k, fitting)
+	}
 	exact := sr.kinds.alone && sr.kinds.known
 	for _, left := range []int{1, 2, 4, anyNumber} {
 		for w := len(ways) - 1; w >= 0; w-- { // the unit's order, the least promising, last
-			d := &dig{search: sr, order: ways[w], rows: rows, classes: classes, width: narrow, banned: make([][]ban, len(sr.kinds.all))}
+			d := &dig{search: sr, order: ways[w], rows: fitting, of: of, all: rows, classes: classes, width: narrow, banned: make([][]ban, len(sr.kinds.all))}
+			d.lookAhead()
 			if left == anyNumber {
 				d.width = wide
 			}
@@ -79,6 +94,9 @@ func (d *dig) from(pos, left int) (ok bool, blames blame) {
 	blames = d.none(pos)
 	if d.spent() {
 		d.cut = true
+		return false, blames.everyone()
+	}
+	if d.hopeless(pos) {
 		return false, blames.everyone()
 	}
 	i := d.order[pos]
@@ -162,7 +180,7 @@ func (d *dig) on(pos int, row cluster.NodeIdx, left int) (ok bool, blames blame,
 func (d *dig) candidates(i int, blames *blame) (rows []cluster.NodeIdx, more bool) {
 	d.tried++
 	k := &d.kinds.all[d.kinds.of[i]]
-	out, fit := d.g.Placer.FitWithin(d.g.state(), d.need.Members[i], d.g.noms, d.rows, d.fit[:0])
+	out, fit := d.g.Placer.FitWithin(d.g.state(), d.need.Members[i], d.g.noms, d.of[d.kinds.of[i]], d.fit[:0])
 	d.fit = fit
 	if out.Err != nil {
 		d.fail(i, out.Err)
@@ -180,12 +198,72 @@ func (d *dig) candidates(i int, blames *blame) (rows []cluster.NodeIdx, more boo
 	for _, c := range best {
 		rows = append(rows, c.row)
 	}
-	if len(rows) == 0 && d.missing == d.slack && d.now.count > d.best.count {
-		d.now.blocked, d.now.why = i, d.g.Placer.Why(d.g.state(), out)
+	if len(fit) == 0 && d.missing == d.slack && d.now.count > d.best.count {
+		d.now.blocked = -1
+		d.look(i, d.all, false)
 		d.keepBest()
 	}
 	d.blameFor(k, blames)
 	return rows, more
+}
+
+// fewTests is up to how many rows and kinds are looked at in each step for what the remaining members need.
+const fewTests = 4096
+
+// lookAhead readies what hopeless reads.
+func (d *dig) lookAhead() {
+	if len(d.rows)*len(d.kinds.all) > fewTests || !d.kinds.known {
+		return
+	}
+	d.rest, d.ask = make([][]int, len(d.order)+1), make([][]int64, len(d.order)+1)
+	d.ask[len(d.order)] = make([]int64, len(d.kinds.resources))
+	for pos := len(d.order) - 1; pos >= 0; pos-- {
+		k := d.kinds.of[d.order[pos]]
+		d.rest[pos], d.ask[pos] = d.rest[pos+1], slices.Clone(d.ask[pos+1])
+		if !slices.Contains(d.rest[pos], k) {
+			d.rest[pos] = append(slices.Clone(d.rest[pos]), k)
+		}
+		for at, amount := range d.kinds.all[k].amounts {
+			d.ask[pos][at] = resource.Add(d.ask[pos][at], amount)
+		}
+	}
+}
+
+// hopeless proves that the members from a position on, none of which may be left out any more, ask for more of a resource
+// than the rows have together that still fit one of them.
+func (d *dig) hopeless(pos int) bool {
+	if d.rest == nil || d.missing < d.slack && mutant != hopeIgnoresSlack {
+		return false
+	}
+	have := d.have[:0]
+	for range d.kinds.resources {
+		have = append(have, 0)
+	}
+	d.have = have
+	for _, n := range d.rows {
+		if !d.useful(pos, n) {
+			continue
+		}
+		for at := range have {
+			have[at] = resource.Add(have[at], d.kinds.free(at, n))
+		}
+	}
+	for at, ask := range d.ask[pos] {
+		if ask > have[at] {
+			return true
+		}
+	}
+	return false
+}
+
+// useful tells whether a row has room for one of the members from a position on.
+func (d *dig) useful(pos int, n cluster.NodeIdx) bool {
+	for _, k := range d.rest[pos] {
+		if d.kinds.copies(&d.kinds.all[k], n, 1) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (d *dig) isBanned(k int, n cluster.NodeIdx, class int32, blames *blame) bool {
@@ -230,7 +308,8 @@ func (d *dig) blameFor(k *kind, blames *blame) {
 		return
 	}
 	for pos, i := range d.order[:blames.before] {
-		if n := d.now.nodes[i]; n == cluster.NoNode || k.fits.Has(n) {
+		n := d.now.nodes[i]
+		if n == cluster.NoNode && mutant != slackBlameless || n != cluster.NoNode && k.fits.Has(n) && mutant != blameNobody {
 			blames.add(pos)
 		}
 	}

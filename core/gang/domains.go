@@ -155,6 +155,9 @@ rows:
 		}
 	}
 	slices.SortFunc(domains, func(a, b domain) int {
+		if mutant == roomiestFirst {
+			return roomiest(a, b)
+		}
 		return cmp.Or(cmp.Compare(a.parts, b.parts), cmp.Compare(a.room, b.room), strings.Compare(a.name, b.name))
 	})
 	return domains
@@ -174,7 +177,7 @@ func (sr *search) room(rows []cluster.NodeIdx) int64 {
 		for _, n := range rows {
 			copies += ks.copies(k, n, manyPlaces)
 		}
-		return int64(copies) * 1000 / int64(len(k.members))
+		return (int64(copies)*1000 + int64(len(k.members)) - 1) / int64(len(k.members)) // rounded up
 	}
 	var room int64 = -1
 	for at := range ks.resources {
@@ -209,7 +212,7 @@ func roomiest(a, b domain) int {
 
 // ofBound leaves the domains in which members are already, where the topology is required; all when none is bound.
 func (sr *search) ofBound(domains []domain, required []string) []domain {
-	if len(sr.need.Bound) == 0 || len(required) == 0 {
+	if len(sr.need.Bound) == 0 || len(required) == 0 || mutant == boundElsewhere {
 		return domains
 	}
 	names := map[string]bool{} // of the domains of bound members
@@ -240,8 +243,11 @@ const unions = 8
 
 // gather makes passes in as few domains of preferred keys as it can, the widest key first, and at last in all rows.
 func (sr *search) gather(rows []cluster.NodeIdx, preferred []string) bool {
-	if len(preferred) == 0 {
+	if len(preferred) == 0 || mutant == preferredIgnored {
 		return sr.pass(nil, rows, false)
+	}
+	if mutant == levelsIgnored {
+		preferred = preferred[:1]
 	}
 	domains := sr.split(rows, preferred[:1], preferred[1:])
 	sr.boundFirst(domains, preferred[:1])
@@ -307,10 +313,16 @@ func union(domains []domain, count int, room int64) []cluster.NodeIdx {
 // never proves that there are no places even if all pods of the cluster were gone, and returns the proof in words.
 func (sr *search) never() string {
 	sr.sort()
+	if mutant == unprovedNever {
+		return "it seems so"
+	}
 	if !sr.kinds.known || sr.kinds.state.Nodes() == 0 {
 		return ""
 	}
-	r := emptyRoom{sr.kinds, sr.g}
+	var r room = emptyRoom{sr.kinds, sr.g}
+	if mutant == neverIsNow {
+		r = sr.kinds
+	}
 	required, _ := sr.levels()
 	if len(required) == 0 {
 		return tooFew(sr.kinds, r, everyRow(sr.kinds.state), sr.need.Quorum)

@@ -22,8 +22,11 @@ type Need struct {
 	Budget int
 }
 
-// DefaultBudget is enough for several passes over gangs of some hundred members (docs/bench/gangs.md).
-const DefaultBudget = 4096
+// DefaultBudget is what a gang has at least; large ones have more, as much as SeveralPasses take (docs/bench/gangs.md).
+const (
+	DefaultBudget = 1024
+	SeveralPasses = 8
+)
 
 // Verdict is what came of a search.
 type Verdict uint8
@@ -68,7 +71,8 @@ type Answer struct {
 	// Order lists the members that have a place in the order in which they were placed. Each fits with those before it in
 	// their places.
 	Order []int
-	// Outcomes are, by member that has a place, the search that found it.
+	// Outcomes are, by member that has a place, the search that found it. Where a row was taken for what it has left, there
+	// is no total and no runner-up.
 	Outcomes []place.Outcome
 	// Holds is what plugins hold, by member, when the gang is placed.
 	Holds [][]Hold

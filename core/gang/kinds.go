@@ -144,3 +144,17 @@ func (ks *kinds) against() []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
+
+// among lists the rows that fit a kind, of those given.
+func (ks *kinds) among(k int, rows []cluster.NodeIdx) []cluster.NodeIdx {
+	if !ks.known {
+		return rows
+	}
+	fit := []cluster.NodeIdx{}
+	for _, n := range rows {
+		if ks.all[k].fits.Has(n) {
+			fit = append(fit, n)
+		}
+	}
+	return fit
+}

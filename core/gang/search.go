@@ -13,9 +13,12 @@ import (
 // Place looks for places for a gang. What it finds is taken in the ground's trial.
 func Place(need Need, g *Ground) Answer {
 	if need.Budget == 0 {
-		need.Budget = DefaultBudget
+		need.Budget = max(DefaultBudget, SeveralPasses*len(need.Members))
 	}
 	sr := &search{need: need, g: g, slack: len(need.Members) - need.Quorum, limit: need.Budget, best: partial{count: -1, blocked: -1}}
+	if mutant == quorumShort {
+		sr.slack++
+	}
 	g.begin(need.Members)
 	if sr.slack < 0 || len(need.Members) == 0 {
 		sr.best.why.Message = fmt.Sprintf("%d members are there, %d are needed", len(need.Members), need.Quorum)
@@ -108,6 +111,9 @@ func (sr *search) solve(rows []cluster.NodeIdx) result {
 		return none // a row that one member leaves is as good for any other
 	}
 	ways := sr.kinds.ways(fitting, sr.slack)
+	if mutant == unitOrderOnly {
+		ways = ways[:1]
+	}
 	for i, way := range ways {
 		for _, tight := range []bool{false, true} {
 			if i == 0 && !tight {
@@ -124,16 +130,22 @@ func (sr *search) solve(rows []cluster.NodeIdx) result {
 			}
 		}
 	}
-	return sr.digAll(ways, rows, sr.kinds.classify(fitting))
+	if mutant == neverDig {
+		return unknown
+	}
+	return sr.digAll(ways, rows, fitting)
 }
 
 // spent tells whether the budget is.
-func (sr *search) spent() bool { return sr.tried >= sr.limit }
+func (sr *search) spent() bool { return sr.tried >= sr.limit && mutant != budgetIgnored }
 
 // pass places members one after the other, on their best rows of those given, or on those that they fill the most. A nil
 // order is the unit's, nil rows are all. It tells whether enough found a place; if not, none has one.
 func (sr *search) pass(order []int, rows []cluster.NodeIdx, tight bool) bool {
 	sr.start()
+	if mutant == domainsLeft {
+		rows = nil
+	}
 	missing, twin := 0, -1
 	for at := range sr.need.Members {
 		i := at
@@ -151,7 +163,9 @@ func (sr *search) pass(order []int, rows []cluster.NodeIdx, tight bool) bool {
 		}
 		if sr.err != nil || missing > sr.slack {
 			sr.keepBest()
-			sr.g.rollback(0)
+			if mutant != triesKept {
+				sr.g.rollback(0)
+			}
 			return false
 		}
 	}
@@ -177,16 +191,24 @@ const refusals = 4
 
 // put gives one member a row.
 func (sr *search) put(i int, rows []cluster.NodeIdx, tight bool) bool {
+	var first *refusal
 	for try := 0; ; try++ {
 		out := sr.look(i, rows, tight)
 		if out.Node == cluster.NoNode {
+			if first != nil && sr.now.blocked == i && sr.err == nil { // the rows that are left are not why
+				sr.now.blocked = -1
+				sr.refused(i, first)
+			}
 			return false
 		}
 		no := sr.take(i, out)
 		if no == nil {
 			return true
 		}
-		if no.err != nil || try == refusals || sr.spent() {
+		if first == nil {
+			first = no
+		}
+		if no.err != nil || try == refusals || sr.spent() || mutant == refusalFinal {
 			sr.refused(i, no)
 			return false
 		}
@@ -294,8 +316,12 @@ func (sr *search) answer(v Verdict) Answer {
 	}
 	a.Nodes, a.Outcomes = sr.best.nodes, sr.best.outs
 	a.Holds = make([][]Hold, len(sr.need.Members))
-	for _, t := range sr.g.taken {
-		a.Holds[t.member] = t.holds
+	for i, t := range sr.g.taken {
+		if mutant == holdsMixed {
+			a.Holds[i] = t.holds
+		} else {
+			a.Holds[t.member] = t.holds
+		}
 		a.Order = append(a.Order, t.member)
 	}
 	return a

@@ -4,7 +4,6 @@ package gang_test
 
 import (
 	"fmt"
-	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
@@ -122,32 +121,4 @@ func (w *world) place(need gang.Need) gang.Answer {
 	a := gang.Place(need, g)
 	trial.Commit()
 	return a
-}
-
-// TestAllOrNothing: eight members of two cores each have room on four nodes of four cores; nine have not, and of those
-// nothing is left.
-func TestAllOrNothing(t *testing.T) {
-	w := newWorld(t)
-	for i := range 4 {
-		w.node(fmt.Sprintf("n%d", i), nil, nil)
-	}
-	members := w.members(9, pod("m", map[string]string{"cpu": "2"}))
-	w.try(gang.Need{Members: members[:8], Quorum: 8}, func(a gang.Answer) {
-		if a.Verdict != gang.Placed || w.store.Snapshot().PodCount() != 8 {
-			t.Errorf("%v with %d pods placed", a.Verdict, w.store.Snapshot().PodCount())
-		}
-	})
-	w.try(gang.Need{Members: members, Quorum: 9}, func(a gang.Answer) {
-		if a.Verdict == gang.Placed || w.store.Snapshot().PodCount() != 0 || a.Most != 8 || a.Blocked != 8 {
-			t.Errorf("%v with %d pods left; %d were placed, then %d was blocked", a.Verdict, w.store.Snapshot().PodCount(), a.Most, a.Blocked)
-		}
-		if want := "0/4 nodes are available: 4 Insufficient cpu."; a.Why.Message != want {
-			t.Errorf("told %q, want %q", a.Why.Message, want)
-		}
-	})
-	w.try(gang.Need{Members: members, Quorum: 8}, func(a gang.Answer) {
-		if a.Verdict != gang.Placed || a.Most != 8 || a.Nodes[8] != cluster.NoNode {
-			t.Errorf("with one to spare: %v, %d placed", a.Verdict, a.Most)
-		}
-	})
 }
