@@ -21,7 +21,10 @@ const claimsGate = "DynamicResourceAllocation"
 // claimControllers make the claims of pods, free those of pods that are gone, and delete what a pod owned. The others that
 // scheduler_perf runs have nothing to do here: volumes and claims are bound to each other when they are made (ops), and no
 // namespace is deleted.
-var claimControllers = []string{"resourceclaim-controller", "garbage-collector-controller"}
+//
+// The last two act once for each namespace; a cluster counts as started when they have.
+var claimControllers = []string{"resourceclaim-controller", "garbage-collector-controller", "serviceaccount-controller",
+	"root-ca-certificate-publisher-controller"}
 
 // controllersOf are the controllers that run beside a workload, for every scheduler the same; none for most.
 func controllersOf(p *workload.Plan) []string {
