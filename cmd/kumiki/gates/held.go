@@ -30,7 +30,7 @@ var held = map[string]bool{
 	"OpportunisticBatching":                   false,
 	"PodLevelResources":                       true,
 	"SchedulerAsyncAPICalls":                  true,
-	"SchedulerAsyncPreemption":                false,
+	"SchedulerAsyncPreemption":                true,
 	"SchedulerPopFromBackoffQ":                true,
 	"SchedulerQueueingHints":                  true,
 	"SidecarContainers":                       true,
