@@ -35,21 +35,22 @@ type kinds struct {
 	known bool
 }
 
-// same tells whether no plugin can tell two members apart.
+// same tells whether no plugin can tell two members apart. Where a member is promised a node, it is tried there first; what
+// fits does not depend on that.
 func same(p, q *cluster.Pod) bool {
-	return p.Spec == q.Spec && p.Namespace == q.Namespace && p.Nominated == q.Nominated && len(p.Spec.Volumes) == 0 && p.Spec.Devices == nil
+	return p.Spec == q.Spec && p.Namespace == q.Namespace && len(p.Spec.Volumes) == 0 && p.Spec.Devices == nil
 }
 
 // sortOut finds the kinds of a gang's members and what bounds their places.
 func sortOut(g *Ground, members []*cluster.Pod) *kinds {
 	ks := &kinds{state: g.state(), of: make([]int, len(members)), alone: true, known: true}
 	type likeness struct {
-		spec                 *cluster.PodSpec
-		namespace, nominated string
+		spec      *cluster.PodSpec
+		namespace string
 	}
 	seen := map[likeness]int{} // what members share -> index of their kind
 	for i, p := range members {
-		like := likeness{p.Spec, p.Namespace, p.Nominated}
+		like := likeness{p.Spec, p.Namespace}
 		at, ok := seen[like]
 		if !ok || !same(ks.all[at].pod, p) {
 			at = len(ks.all)

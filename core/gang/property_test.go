@@ -4,6 +4,7 @@ package gang_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -30,7 +31,7 @@ func drawn(t *rapid.T) pick {
 
 // TestAnswersHold compares answers with the exact solver on small clusters: what is placed fits, one member after the
 // other, and in one domain; what does not fit now has no places, and what never fits has none on the empty cluster either;
-// and after any other verdict than placed the store is as it was.
+// and after any other verdict than placed the store is as it was. Asked again, the answer is the same.
 // Mutants: triesKept, quorumShort, domainsLeft, boundElsewhere, extrasCounted, slackForgotten, neverIsNow,
 // budgetIgnored, hopeIgnoresSlack, unprovedNever.
 func TestAnswersHold(t *testing.T) {
@@ -53,6 +54,10 @@ func answerHolds(t *rapid.T, m mix) {
 	})
 	if fingerprint(w.store.Snapshot()) != before {
 		t.Fatal("an answer outlives its trial")
+	}
+	if again := w.answer(need); again.Verdict != a.Verdict || !slices.Equal(again.Nodes, a.Nodes) || again.Tried != a.Tried || again.Why.Message != a.Why.Message {
+		t.Fatalf("asked again: %v on %v after %d searches (%s), before %v on %v after %d (%s)",
+			again.Verdict, again.Nodes, again.Tried, again.Why.Message, a.Verdict, a.Nodes, a.Tried, a.Why.Message)
 	}
 	if need.Budget == 0 {
 		need.Budget = gang.DefaultBudget
