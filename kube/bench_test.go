@@ -12,8 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
 // ordinaryPod is a pod of a deployment as a cluster has them: labels, a token volume, tolerations, status.
@@ -155,5 +157,29 @@ func BenchmarkNodeIntake(b *testing.B) {
 				events, _ = in.Take(events[:0], 512)
 			}
 		})
+	}
+}
+
+// BenchmarkAfterLists is what stands between the last event of the lists of 150,000 bound pods and 5,000 nodes and the
+// first decision: the lists are taken in, sorted, and told to an engine.
+func BenchmarkAfterLists(b *testing.B) {
+	const pods, nodes = 150_000, 5000
+	for b.Loop() {
+		b.StopTimer()
+		in, store, nodeStore := newTestInbox(b)
+		list := cache.NewStore(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.WithTransformer(store.Transformer()))
+		for i := range pods {
+			list.Add(wire(b, ordinaryPod(i, fmt.Sprintf("node-%04d.zone-a.example.internal", i%nodes))))
+		}
+		e := engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: plugin.PrioritySort{}})
+		nodeStore.Replace(nodeObjects(nodes), "1")
+		b.StartTimer()
+		store.Replace(list.List(), "1")
+		for events, taken := []engine.Event(nil), 1; taken > 0; {
+			events, taken = in.Take(events[:0], DefaultBatch)
+			for _, ev := range events {
+				e.Step(ev)
+			}
+		}
 	}
 }

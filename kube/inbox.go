@@ -21,6 +21,9 @@ type waiting struct {
 	objectKey
 }
 
+// queueKept is for how many objects the queue keeps its memory.
+const queueKept = 1 << 14
+
 // Inbox holds the newest compact record of every pod and node and of the other objects that are watched, and tells the
 // engine what it does not know yet. Any goroutine may write to it; the loop alone takes from it.
 type Inbox struct {
@@ -258,6 +261,9 @@ func (in *Inbox) Take(into []engine.Event, limit int) ([]engine.Event, int) {
 	}
 	if in.head == len(in.queue) {
 		in.queue, in.head = in.queue[:0], 0
+		if cap(in.queue) > queueKept {
+			in.queue = nil // it held the initial lists
+		}
 		in.behind = false
 		if !in.syncedTold {
 			in.syncedTold = true

@@ -99,7 +99,7 @@ func TestBatchesAndCyclesAlternateByCount(t *testing.T) {
 		for i := range 8 {
 			pods.inbox.mu.Lock() // so that all come at once
 			rec := *numbered(i)
-			pods.rows.setLocked(pods.inbox, keyed[*cluster.Pod]{key: objectKey{rec.Namespace, rec.Name}, rec: &rec})
+			pods.rows.setLocked(pods.inbox, &keyed[*cluster.Pod]{key: objectKey{rec.Namespace, rec.Name}, rec: &rec})
 			pods.inbox.mu.Unlock()
 		}
 		synctest.Wait()
@@ -111,7 +111,7 @@ func TestBatchesAndCyclesAlternateByCount(t *testing.T) {
 		for i := range 8 {
 			rec := *numbered(i)
 			rec.ResourceVersion = "2"
-			pods.rows.setLocked(pods.inbox, keyed[*cluster.Pod]{key: objectKey{rec.Namespace, rec.Name}, rec: &rec})
+			pods.rows.setLocked(pods.inbox, &keyed[*cluster.Pod]{key: objectKey{rec.Namespace, rec.Name}, rec: &rec})
 		}
 		l.deciding.Store(true)
 		l.cfg.Inbox.mu.Unlock()

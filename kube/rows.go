@@ -61,13 +61,13 @@ func newRows[R comparable](rank rank, same func(a, b R) bool) *rows[R] {
 }
 
 // set takes the newest version of an object.
-func (t *rows[R]) set(in *Inbox, k keyed[R]) {
+func (t *rows[R]) set(in *Inbox, k *keyed[R]) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	t.setLocked(in, k)
 }
 
-func (t *rows[R]) setLocked(in *Inbox, k keyed[R]) {
+func (t *rows[R]) setLocked(in *Inbox, k *keyed[R]) {
 	var none R
 	key, rec := k.key, k.rec
 	r := t.rows[key]
@@ -124,14 +124,37 @@ type keyed[R comparable] struct {
 }
 
 // replace makes the objects exactly these, a list that came at the given time: what is missing is gone.
-func (t *rows[R]) replace(in *Inbox, list []keyed[R], came time.Time) {
-	slices.SortFunc(list, func(a, b keyed[R]) int { return compareKeys(a.key, b.key) })
+func (t *rows[R]) replace(in *Inbox, list []*keyed[R], came time.Time) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if len(t.rows) == 0 {
+		t.rows = make(map[objectKey]row[R], len(list))
+		in.queue = slices.Grow(in.queue, len(list))
+	} else {
+		t.dropMissing(in, list)
+	}
+	if in.opened { // before, all lists are sorted together
+		slices.SortFunc(list, func(a, b *keyed[R]) int { return compareKeys(a.key, b.key) })
+	}
+	var none R
+	for _, l := range list {
+		if l.rec != none {
+			t.setLocked(in, l)
+		}
+	}
+	t.listed = true
+	if t.onList != nil {
+		t.onList()
+	}
+	in.listedLocked(came)
+}
+
+// dropMissing takes what is not in a list as gone.
+func (t *rows[R]) dropMissing(in *Inbox, list []*keyed[R]) {
 	listed := make(map[objectKey]bool, len(list)) // key -> it was listed
 	for _, l := range list {
 		listed[l.key] = true
 	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
 	var none R
 	var missing []objectKey
 	for key, r := range t.rows { // order: sorted below
@@ -143,16 +166,6 @@ func (t *rows[R]) replace(in *Inbox, list []keyed[R], came time.Time) {
 	for _, key := range missing {
 		t.goneLocked(in, key)
 	}
-	for _, l := range list {
-		if l.rec != none {
-			t.setLocked(in, l)
-		}
-	}
-	t.listed = true
-	if t.onList != nil {
-		t.onList()
-	}
-	in.listedLocked(came)
 }
 
 // tell takes a row out of the queue: what the engine knew, and what it knows from now on.

@@ -66,7 +66,7 @@ func (s store[O, R]) Update(obj any) error {
 		return fmt.Errorf("store of %T: got a %T", *new(O), obj)
 	}
 	if k := s.keyed(o); k.rec != *new(R) {
-		s.rows.set(s.inbox, k)
+		s.rows.set(s.inbox, &k)
 	}
 	return nil
 }
@@ -94,13 +94,14 @@ func (s store[O, R]) Delete(obj any) error {
 // Replace takes a full list.
 func (s store[O, R]) Replace(list []any, _ string) error {
 	came := time.Now()
-	all := make([]keyed[R], 0, len(list))
+	all := make([]*keyed[R], 0, len(list))
 	for _, obj := range list {
 		switch o := obj.(type) {
 		case *listed[R]:
-			all = append(all, o.keyed)
+			all = append(all, &o.keyed)
 		case O:
-			all = append(all, s.keyed(o))
+			k := s.keyed(o)
+			all = append(all, &k)
 		default:
 			return fmt.Errorf("store of %T: got a %T in a list", *new(O), obj)
 		}
