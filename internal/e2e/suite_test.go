@@ -78,7 +78,13 @@ type stage struct {
 
 // tell runs all stories against one cluster, and a scheduler for each configuration.
 func tell(t *testing.T, configurations []string, stories []story) {
-	cluster := testcluster.Start(t, testcluster.Options{NodeSpec: nodeSpec(t, stories), NoHeartbeats: true,
+	t.Helper()
+	tellStaged(t, "fast", configurations, stories)
+}
+
+// tellStaged is tell with a life of pods: see testcluster.Options.
+func tellStaged(t *testing.T, stages string, configurations []string, stories []story) {
+	cluster := testcluster.Start(t, testcluster.Options{NodeSpec: nodeSpec(t, stories), NoHeartbeats: true, PodStages: stages,
 		// A claim that waited for a volume is looked at again every 15 seconds otherwise.
 		Args: []string{"--controllers-arg=--pvclaimbinder-sync-period=1s"}})
 	cfg, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig)
@@ -330,6 +336,7 @@ var resources = map[string]struct {
 	"PersistentVolume":      {schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}, true},
 	"ReplicaSet":            {schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, false},
 	"StatefulSet":           {schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}, false},
+	"PodDisruptionBudget":   {schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}, false},
 	"PriorityClass":         {schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}, true},
 	"StorageClass":          {schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}, true},
 	"CSIDriver":             {schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers"}, true},
