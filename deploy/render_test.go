@@ -3,6 +3,8 @@
 package deploy
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
 // objects are what an overlay comes to.
@@ -167,3 +171,47 @@ func TestNamespacesAreWhereTheyBelong(t *testing.T) {
 		}
 	}
 }
+
+// TestGangsTakeRightsOfTheirOwn: each component adds one role to what kube-scheduler has, for the account, and lets it do no
+// more than read what declares gangs and show how they stand. The roles of the local cluster are the same.
+func TestGangsTakeRightsOfTheirOwn(t *testing.T) {
+	all := testcluster.GangRoles
+	for source, want := range map[string]string{
+		"podgroup": `[{["get","list","watch"] ["scheduling.k8s.io"] ["podgroups"]} {["patch"] ["scheduling.k8s.io"] ["podgroups/status"]}]`,
+		"sigs":     `[{["get","list","watch"] ["scheduling.x-k8s.io"] ["podgroups"]} {["patch"] ["scheduling.x-k8s.io"] ["podgroups/status"]}]`,
+		"volcano":  `[{["get","list","watch","patch"] ["scheduling.volcano.sh"] ["podgroups","podgroups/status"]}]`,
+	} {
+		raw, err := os.ReadFile("kustomize/gangs/" + source + "/rbac.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var added objects
+		for part := range strings.SplitSeq(string(raw), "\n---\n") {
+			o := &unstructured.Unstructured{}
+			if err := yaml.UnmarshalStrict([]byte(part), &o.Object); err != nil {
+				t.Fatal(err)
+			}
+			added = append(added, o)
+		}
+		name := "kumiki:gangs-" + source
+		if got := rights(t, added); !slices.Equal(got, []string{"ClusterRole/" + name}) {
+			t.Errorf("%s: rights are %v", source, got)
+		}
+		role := only[rbacv1.ClusterRole](t, added, "ClusterRole")
+		var said []string
+		for _, r := range role.Rules {
+			said = append(said, fmt.Sprintf("{%s %s %s}", list(r.Verbs), list(r.APIGroups), list(r.Resources)))
+			text := fmt.Sprintf("- apiGroups: [%q]\n  resources: %s\n  verbs: %s\n", r.APIGroups[0], spaced(r.Resources), spaced(r.Verbs))
+			if source != "podgroup" && !strings.Contains(string(all), text) {
+				t.Errorf("the local cluster's roles lack\n%s", text)
+			}
+		}
+		if got := "[" + strings.Join(said, " ") + "]"; role.Name != name || got != want {
+			t.Errorf("%s: role %s has %s, want %s", source, role.Name, got, want)
+		}
+	}
+}
+
+func list(words []string) string { return strings.ReplaceAll(spaced(words), `", "`, `","`) }
+
+func spaced(words []string) string { return `["` + strings.Join(words, `", "`) + `"]` }

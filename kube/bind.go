@@ -231,7 +231,7 @@ func leaves(bind engine.Bind) map[string]string {
 		return nil
 	}
 	return map[string]string{
-		cluster.GangBoundAnnotation: bind.Gang.Name, cluster.GangDecisionAnnotation: strconv.FormatUint(bind.Decision, 10),
+		cluster.GangBoundAnnotation: bind.Gang.Name, cluster.GangDecisionAnnotation: strconv.FormatUint(bind.Gang.Decision, 10),
 		cluster.GangQuorumAnnotation: strconv.Itoa(bind.Gang.Quorum),
 	}
 }

@@ -407,12 +407,12 @@ func TestABindNamesThePodByItsUIDAlone(t *testing.T) {
 // TestWhatABindLeavesOnAMember: whoever starts next reads from the pod with how many others it was decided. What is left is
 // read back by the intake. Catches a bind that leaves nothing, and one of a pod by itself that leaves something.
 func TestWhatABindLeavesOnAMember(t *testing.T) {
-	for _, gang := range []*engine.GangBind{nil, {Name: "a", Quorum: 3}} {
+	for _, gang := range []*engine.GangBind{nil, {Name: "a", Quorum: 3, Decision: 7}} {
 		api := newAPIServer(pendingPod("p", "u1"))
 		m, _ := counted()
 		done := make(chan engine.BindDone, 1)
 		b := NewBinder(t.Context(), api, 1, m, func(d engine.BindDone) { done <- d })
-		b.Bind(engine.Bind{Pod: ref(api.pod("ns/p")), Node: "n", Decision: 7, Gang: gang})
+		b.Bind(engine.Bind{Pod: ref(api.pod("ns/p")), Node: "n", Decision: 9, Gang: gang})
 		if got := <-done; got.Outcome != engine.Bound {
 			t.Fatalf("outcome %+v", got)
 		}

@@ -21,11 +21,12 @@ func newUpCommand(io streams) *cobra.Command {
 		Example: `  kumiki up
   kumiki up --nodes 1000
   kumiki up -f manifests.yaml
+  kumiki up --gangs
   kumiki up --once    # check and leave: exit 0 when every pod that can run does`,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			least := 1
-			if o.File == "" {
+			if o.File == "" && !o.Gangs {
 				least = up.MinNodes
 			}
 			if o.Nodes < least {
@@ -39,6 +40,7 @@ func newUpCommand(io streams) *cobra.Command {
 	}
 	c.Flags().IntVar(&o.Nodes, "nodes", 100, "how many nodes")
 	c.Flags().StringVarP(&o.File, "filename", "f", "", "manifests to apply in place of the demonstration")
+	c.Flags().BoolVar(&o.Gangs, "gangs", false, "with all APIs that declare gangs, all declarations on, and an example of each unless there are manifests")
 	c.Flags().BoolVar(&o.Once, "once", false, "check that every pod that can run does, exit 0 or 1, and leave nothing behind")
 	c.Flags().DurationVar(&o.Timeout, "timeout", 5*time.Minute, "how long the pods may take to settle")
 	return c

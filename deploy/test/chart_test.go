@@ -91,7 +91,10 @@ func install(release, values string) (string, error) {
 }
 
 // monitored makes an overlay as docs/deploy.md tells: the canary with the component on top.
-func monitored(t *testing.T) string {
+func monitored(t *testing.T) string { return canaryWith(t, "monitoring") }
+
+// canaryWith is the canary with components of this directory on top.
+func canaryWith(t *testing.T, components ...string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -105,7 +108,10 @@ func monitored(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf("resources: [%s/kustomize/canary]\ncomponents: [%s/monitoring]\n", filepath.ToSlash(up), filepath.ToSlash(up))
+	text := fmt.Sprintf("resources: [%s/kustomize/canary]\ncomponents:\n", filepath.ToSlash(up))
+	for _, c := range components {
+		text += fmt.Sprintf("- %s/%s\n", filepath.ToSlash(up), c)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -117,6 +123,8 @@ func monitored(t *testing.T) string {
 func TestTheChartSaysWhatKustomizeSays(t *testing.T) {
 	for overlay, values := range map[string]string{
 		"../kustomize/canary": "mode: canary", "../kustomize/replace": "mode: replace", monitored(t): "{mode: canary, monitoring: {enabled: true}}",
+		canaryWith(t, "kustomize/gangs/podgroup", "kustomize/gangs/sigs", "kustomize/gangs/volcano"): "{mode: canary, gangs: {podgroup: true, sigs: true, volcano: true}}",
+		canaryWith(t, "kustomize/gangs/sigs"):                                                        "{mode: canary, gangs: {sigs: true}}",
 	} {
 		made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), overlay)
 		if err != nil {

@@ -58,12 +58,13 @@ var graph = map[string]layer{
 	"bench/ops":       {[]string{"bench/workload", "internal/testcluster"}, "works on an API server; it knows no scheduler"},
 	"bench/standin":   {nil, "takes the API server's place; it knows no scheduler"},
 	"bench/core":      {below(upToEngine, []string{"config", "app"}), "measures the core alone, without an API server"},
-	"cmd/kumiki/...": {below(edges, []string{"app", "bench", "internal/testcluster", "examples/demo", "cmd/kumiki/..."}),
+	"cmd/kumiki/...": {below(edges, []string{"app", "bench", "internal/testcluster", "examples/demo", "examples/gangs", "cmd/kumiki/..."}),
 		"flags and wiring; nothing imports a command"},
 	"cmd/kumiki/ask":  {[]string{"record", "kube", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
 	"cmd/kumiki/text": {[]string{"record"}, "how records look at a terminal; depends on nothing else"},
 
-	"examples/demo": {nil, "manifests, embedded"},
+	"examples/demo":  {nil, "manifests, embedded"},
+	"examples/gangs": {nil, "manifests, embedded"},
 
 	"internal/lint":        {nil, "judges the others, so depends on none"},
 	"internal/probe":       {nil, "runs a test that is expected to fail, for tests of any layer"},

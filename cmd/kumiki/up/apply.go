@@ -5,6 +5,7 @@ package up
 import (
 	"bytes"
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
@@ -26,30 +28,51 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/kumiki-scheduler/kumiki/examples/demo"
+	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
 // demoObjects are the embedded manifests, with replicas for n nodes.
 func demoObjects(n int) ([]*unstructured.Unstructured, error) {
-	names, err := fs.Glob(demo.Files, "*.yaml")
-	if err != nil {
-		return nil, fmt.Errorf("demo workload: %w", err)
-	}
-	var all []*unstructured.Unstructured
-	for _, name := range names {
-		text, err := demo.Files.ReadFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("demo workload: %w", err)
-		}
-		objects, err := decode(bytes.NewReader(text))
-		if err != nil {
-			return nil, fmt.Errorf("demo workload: %s: %w", name, err)
-		}
-		all = append(all, objects...)
-	}
+	all, err := embedded(demo.Files)
 	for _, o := range all {
 		scale(o, n)
 	}
+	return all, err
+}
+
+// embedded reads manifests of this program, in the order of their names.
+func embedded(files embed.FS) ([]*unstructured.Unstructured, error) {
+	names, err := fs.Glob(files, "*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("examples: %w", err)
+	}
+	var all []*unstructured.Unstructured
+	for _, name := range names {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("examples: %w", err)
+		}
+		objects, err := decode(bytes.NewReader(text))
+		if err != nil {
+			return nil, fmt.Errorf("example %s: %w", name, err)
+		}
+		all = append(all, objects...)
+	}
 	return all, nil
+}
+
+// defineGangs makes the kinds of objects that declare gangs, and lets the scheduler work with them.
+func (a *applier) defineGangs(ctx context.Context) error {
+	for _, text := range [][]byte{testcluster.GangDefinitions, testcluster.GangRoles} {
+		objects, err := decode(bytes.NewReader(text))
+		if err != nil {
+			return fmt.Errorf("kinds of gangs: %w", err)
+		}
+		if err := a.apply(ctx, objects); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // scale sets the replicas of an object that is written for 100 nodes.
@@ -135,11 +158,7 @@ func (a *applier) apply(ctx context.Context, objects []*unstructured.Unstructure
 	for _, o := range objects {
 		name := o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
 		kind := o.GroupVersionKind()
-		mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		if meta.IsNoMatchError(err) { // an object before may have defined the kind
-			a.mapper.Reset()
-			mapping, err = a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		}
+		mapping, err := a.mapping(ctx, kind.GroupKind(), kind.Version)
 		if err != nil {
 			return fmt.Errorf("applying %s: %w", name, err)
 		}
@@ -155,6 +174,25 @@ func (a *applier) apply(ctx context.Context, objects []*unstructured.Unstructure
 		}
 	}
 	return nil
+}
+
+// definedWithin is how long a kind may take to be served after an object has defined it.
+const definedWithin = 5 * time.Second
+
+// mapping tells where objects of a kind go. An object before may have defined the kind, a moment ago.
+func (a *applier) mapping(ctx context.Context, kind schema.GroupKind, version string) (*meta.RESTMapping, error) {
+	for limit := time.Now().Add(definedWithin); ; {
+		mapping, err := a.mapper.RESTMapping(kind, version)
+		if !meta.IsNoMatchError(err) || time.Now().After(limit) {
+			return mapping, err
+		}
+		a.mapper.Reset()
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pollEvery):
+		}
+	}
 }
 
 // create tries again while the namespace's service account is not there yet, which admission wants for pods.

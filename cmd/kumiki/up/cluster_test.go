@@ -68,3 +68,17 @@ spec:
 		t.Errorf("err %v\n%s\n%s", err, out.String(), progress.String())
 	}
 }
+
+// TestGangsComeUp: every example of a gang is placed, and its pods run.
+func TestGangsComeUp(t *testing.T) {
+	var out, progress bytes.Buffer
+	err := Run(context.Background(), Options{Nodes: 4, Gangs: true, Once: true, Timeout: 2 * time.Minute, Out: &out, Err: &progress})
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out.String(), progress.String())
+	}
+	for _, job := range []string{"native", "annotated", "coscheduled", "batch", "together"} {
+		if !regexp.MustCompile(`gangs +Job/` + job + ` +4 +4 `).MatchString(out.String()) {
+			t.Errorf("job %s is not placed:\n%s", job, out.String())
+		}
+	}
+}

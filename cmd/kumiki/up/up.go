@@ -25,6 +25,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/ask"
 	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/wiring"
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/examples/gangs"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
@@ -33,6 +35,9 @@ type Options struct {
 	Nodes int
 	// File holds manifests to apply in place of the demonstration.
 	File string
+	// Gangs serves all APIs that declare gangs, lets all declarations count, and applies an example of each unless there is a
+	// File.
+	Gangs bool
 	// Once ends after the check instead of waiting to be interrupted.
 	Once bool
 	// Timeout bounds how long the pods may take.
@@ -83,8 +88,11 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func (o Options) objects() ([]*unstructured.Unstructured, error) {
-	if o.File != "" {
+	switch {
+	case o.File != "":
 		return fileObjects(o.File)
+	case o.Gangs:
+		return embedded(gangs.Files)
 	}
 	return demoObjects(o.Nodes)
 }
@@ -96,7 +104,11 @@ func launch(ctx context.Context, o Options) (*testcluster.Cluster, error) {
 	begin := time.Now()
 	lifetime, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, end)
-	cluster, err := testcluster.Launch(lifetime, testcluster.Options{NodeSpec: nodeSpec(o.Nodes), Progress: o.Err})
+	opts := testcluster.Options{NodeSpec: nodeSpec(o.Nodes), Progress: o.Err}
+	if o.Gangs {
+		opts.FeatureGates, opts.RuntimeConfig = testcluster.GangGates, testcluster.GangAPIs
+	}
+	cluster, err := testcluster.Launch(lifetime, opts)
 	stop()
 	if err != nil {
 		end()
@@ -117,8 +129,17 @@ func (o Options) inside(ctx context.Context, cluster *testcluster.Cluster, objec
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
+	applier, err := newApplier(cfg)
+	if err != nil {
+		return err
+	}
+	if o.Gangs {
+		if err := applier.defineGangs(ctx); err != nil {
+			return err
+		}
+	}
 	ctx, stop := context.WithCancel(ctx)
-	scheduler, err := startScheduler(ctx, cluster, o.Err)
+	scheduler, err := o.startScheduler(ctx, cluster)
 	if err != nil {
 		stop()
 		return err
@@ -134,10 +155,6 @@ func (o Options) inside(ctx context.Context, cluster *testcluster.Cluster, objec
 
 	pods := newTracker(time.Now)
 	if err := follow(ctx, api, pods); err != nil {
-		return err
-	}
-	applier, err := newApplier(cfg)
-	if err != nil {
 		return err
 	}
 	if err := applier.apply(ctx, objects); err != nil {
@@ -196,7 +213,7 @@ type running struct {
 }
 
 // startScheduler runs kumiki with the rights of system:kube-scheduler. Its log goes to the cluster's logs.
-func startScheduler(ctx context.Context, cluster *testcluster.Cluster, progress io.Writer) (*running, error) {
+func (up Options) startScheduler(ctx context.Context, cluster *testcluster.Cluster) (*running, error) {
 	logs, err := os.Create(filepath.Join(cluster.Logs(), "kumiki.log"))
 	if err != nil {
 		return nil, fmt.Errorf("log of the scheduler: %w", err)
@@ -205,6 +222,9 @@ func startScheduler(ctx context.Context, cluster *testcluster.Cluster, progress 
 	klog.SetOutput(logs)
 	o := app.DefaultOptions()
 	o.Kubeconfig = cluster.SchedulerKubeconfig
+	if up.Gangs {
+		o.Config.Kumiki.Gangs = config.Gangs{PodGroup: config.On, Annotation: config.On, Sigs: config.On, Volcano: config.On, Pfnet: config.DefaultPfnetPrefix}
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("port of the scheduler: %w", err)
@@ -226,7 +246,7 @@ func startScheduler(ctx context.Context, cluster *testcluster.Cluster, progress 
 		logs.Close()
 		close(r.ended)
 	}()
-	fmt.Fprintf(progress, "kumiki schedules as default-scheduler; its log is %s\n", logs.Name())
+	fmt.Fprintf(up.Err, "kumiki schedules as default-scheduler; its log is %s\n", logs.Name())
 	return r, nil
 }
 
