@@ -13,12 +13,12 @@ import (
 
 // TestArgumentsExtendersAndBadInputOnARealAPIServer plays a story for each argument and setting that shows in where pods
 // go, for each verb of extenders, and for what the API server lets through and nobody can use. Some settings hold for a
-// whole process, so several schedulers share the cluster, each with profiles that the others do not have. The arguments
-// of DefaultPreemption have no story: they are read and checked, and work with preemption.
+// whole process, so several schedulers share the cluster, each with profiles that the others do not have. Preemption has
+// stories of its own.
 func TestArgumentsExtendersAndBadInputOnARealAPIServer(t *testing.T) {
 	x := startExtenders(t)
 	var stories []story
-	for _, more := range [][]story{argumentStories(), searchArgumentStories(), processStories(x), extenderStories(x), badInputStories(x)} {
+	for _, more := range [][]story{argumentStories(), searchArgumentStories(), processStories(x), extenderStories(x), victimStories(x), badInputStories(x)} {
 		stories = append(stories, more...)
 	}
 	one := func(name, more string, list ...configv1.Extender) string {

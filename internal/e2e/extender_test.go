@@ -30,9 +30,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What extenders can do on a real API server: filter with names of nodes and with whole nodes, rank with a weight, bind,
-// take care of resources, be ignored, and answer over TLS. The preempt verb has a client (host/extender) and nobody who
-// calls it until preemption is built, so it has no story here.
+// What extenders can do on a real API server: filter with names of nodes and with whole nodes, rank with a weight, choose
+// victims, bind, take care of resources, be ignored, and answer over TLS.
 
 // extenders are the extenders of the test, one for each path of their servers. Each takes part only for pods that ask
 // for a resource of its name, so that stories do not see each other's.
@@ -51,6 +50,7 @@ type extenders struct {
 type question struct {
 	extenderv1.ExtenderArgs
 	extenderv1.ExtenderBindingArgs
+	preemption extenderv1.ExtenderPreemptionArgs
 }
 
 // pod is namespace/name of the pod that a question is about.
@@ -112,6 +112,10 @@ func (x *extenders) settings() []configv1.Extender {
 		with(filter("s-stranger"), over(configv1.ExtenderTLSConfig{CAData: certificate})),
 		with(filter("m-known"), over(configv1.ExtenderTLSConfig{CAData: x.authority, CertData: certificate, KeyData: key})),
 		with(filter("m-nameless"), over(configv1.ExtenderTLSConfig{CAData: x.authority})),
+		{URLPrefix: "victims", PreemptVerb: "preempt", NodeCacheCapable: true},
+		{URLPrefix: "whole-victims", PreemptVerb: "preempt"},
+		{URLPrefix: "victims-fail", PreemptVerb: "preempt", NodeCacheCapable: true},
+		{URLPrefix: "victims-fail-ignorable", PreemptVerb: "preempt", NodeCacheCapable: true, Ignorable: true},
 		// Those that mean harm; see badInputStories.
 		with(filter("hangs"), func(e *configv1.Extender) { e.HTTPTimeout = soon }),
 		filter("unknown-nodes"),
@@ -206,6 +210,33 @@ var answers = map[string]answerer{
 		}
 		return extenderv1.ExtenderBindingResult{}
 	},
+	// Nobody is evicted but from nodes 1.
+	"/victims/preempt": func(_ *extenders, q question) any {
+		out := extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
+		for node, victims := range q.preemption.NodeNameToMetaVictims {
+			if strings.HasSuffix(node, "1") {
+				out.NodeNameToMetaVictims[node] = victims
+			}
+		}
+		return out
+	},
+	// Nobody is evicted but from nodes 2, where pods must have the name of an example.
+	"/whole-victims/preempt": func(_ *extenders, q question) any {
+		out := extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
+		for node, victims := range q.preemption.NodeNameToVictims {
+			if strings.HasSuffix(node, "2") && victims.Pods[0].Name == "v2" && victims.Pods[0].Spec.NodeName == node {
+				out.NodeNameToMetaVictims[node] = &extenderv1.MetaVictims{Pods: []*extenderv1.MetaPod{{UID: string(victims.Pods[0].UID)}}}
+			}
+		}
+		return out
+	},
+	"/victims-fail/preempt": func(x *extenders, q question) any {
+		if x.relents(q.pod()) {
+			return extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: q.preemption.NodeNameToMetaVictims}
+		}
+		return raw("")
+	},
+	"/victims-fail-ignorable/preempt": func(*extenders, question) any { return raw("") },
 	"/fails/filter": func(x *extenders, q question) any {
 		if x.relents(q.pod()) {
 			return extenderv1.ExtenderFilterResult{NodeNames: q.NodeNames}
@@ -293,6 +324,9 @@ func (x *extenders) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil {
 		err = json.Unmarshal(body, &q.ExtenderBindingArgs)
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &q.preemption)
 	}
 	x.mu.Lock()
 	x.heard[r.URL.Path] = append(x.heard[r.URL.Path], q)
