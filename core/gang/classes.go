@@ -101,6 +101,23 @@ func (ks *kinds) keys() []string {
 	return keys
 }
 
+// nearKeys are the labels by which members tell whom they are near, where a value stands for several nodes.
+func (ks *kinds) nearKeys() []string {
+	var keys []string
+	for i := range ks.all {
+		a := ks.all[i].pod.Spec.PodAffinity
+		if a == nil {
+			continue
+		}
+		for _, t := range a.RequiredDuringSchedulingIgnoredDuringExecution {
+			if by := ks.state.Topology(t.TopologyKey); by.Domains() < by.Nodes() && !slices.Contains(keys, t.TopologyKey) {
+				keys = append(keys, t.TopologyKey)
+			}
+		}
+	}
+	return keys
+}
+
 // touch begins a look at rows.
 func (c *classes) touch(now *partial) {
 	c.look++

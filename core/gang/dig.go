@@ -132,8 +132,13 @@ func (d *dig) from(pos, left int) (ok bool, blames blame) {
 		d.cut = true
 		return false, blames
 	}
+	return d.passOver(pos, left-min(len(rows), 1), blames)
+}
+
+// passOver goes on without the member of a position.
+func (d *dig) passOver(pos, left int, blames blame) (bool, blame) {
 	d.missing++
-	ok, theirs := d.from(pos+1, left-min(len(rows), 1))
+	ok, theirs := d.from(pos+1, left)
 	d.missing--
 	if ok {
 		return true, blame{}
@@ -180,13 +185,18 @@ func (d *dig) on(pos int, row cluster.NodeIdx, left int) (ok bool, blames blame,
 func (d *dig) candidates(i int, blames *blame) (rows []cluster.NodeIdx, more bool) {
 	d.tried++
 	k := &d.kinds.all[d.kinds.of[i]]
-	out, fit := d.g.Placer.FitWithin(d.g.state(), d.need.Members[i], d.g.noms, d.of[d.kinds.of[i]], d.fit[:0])
+	rows = d.of[d.kinds.of[i]]
+	if d.all == nil && len(rows) > len(d.classes.base)/4 {
+		rows = nil // the same come of a look at all rows, which are looked at together then
+	}
+	out, fit := d.g.Placer.FitWithin(d.g.state(), d.need.Members[i], d.g.noms, rows, d.fit[:0])
 	d.fit = fit
 	if out.Err != nil {
 		d.fail(i, out.Err)
 		return nil, false
 	}
 	d.classes.touch(&d.now)
+	rows = nil
 	var best []candidate
 	for _, n := range fit {
 		class := d.classes.of(n)

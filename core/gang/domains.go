@@ -310,6 +310,22 @@ func union(domains []domain, count int, room int64) []cluster.NodeIdx {
 	return rows
 }
 
+// together makes passes in single domains of the keys of required affinity: the first of the members that must be near each
+// other chooses the domain for all, and knows nothing of how many follow.
+func (sr *search) together(order []int, rows []cluster.NodeIdx) bool {
+	for _, key := range sr.kinds.nearKeys() {
+		for _, d := range sr.split(rows, []string{key}, nil) {
+			if sr.spent() || sr.err != nil {
+				return false
+			}
+			if mutant != nobodyTogether && tooFew(sr.kinds, sr.kinds, d.rows, sr.need.Quorum) == "" && sr.pass(order, d.rows, false) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // never proves that there are no places even if all pods of the cluster were gone, and returns the proof in words.
 func (sr *search) never() string {
 	sr.sort()

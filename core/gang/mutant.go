@@ -21,6 +21,7 @@ const (
 	amountsMerged             // rows are alike whatever they have left
 	touchedMerged             // a row with members on it is like the others of its class
 	unitOrderOnly             // no other order is tried
+	nobodyTogether            // members that must be near each other are not tried in single domains
 	neverDig                  // nothing is tried besides passes
 	siblingsPromised          // a promise to one member keeps the others away
 	refusalFinal              // a member that a plugin refuses on one row is tried on no other

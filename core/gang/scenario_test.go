@@ -33,6 +33,7 @@ var stories = map[string]func(t tester){
 	"holds given back":    holdsAreGivenBack,
 	"large ones first":    largeOnesFirst,
 	"near others":         nearOthers,
+	"zone for all":        zoneForAll,
 	"smallest domain":     smallestDomain,
 	"fewest domains":      fewestDomains,
 	"fewest on all level": fewestOnAllLevels,
@@ -245,6 +246,21 @@ func nearOthers(t tester) {
 	need := all(append(w.members(3, near(pod("worker", cores(3)), "leader")), w.members(1, leader)...))
 	if a := w.answer(need); a.Verdict != gang.Placed || slices.Contains(a.Nodes, 0) {
 		t.Errorf("%v on %v: %s", a.Verdict, a.Nodes, a.Why.Message)
+	}
+}
+
+// zoneForAll: members must be near each other; the zone with the best node is too small for them all.
+// Mutant: nobodyTogether.
+func zoneForAll(t tester) {
+	w := newWorld(t)
+	w.node("best", map[string]string{zone: "a"}, cores(8))
+	for i := range 12 {
+		w.node(fmt.Sprintf("n%d", i), map[string]string{zone: []string{"b", "c"}[i%2]}, cores(2+i%2))
+	}
+	like := near(pod("m", cores(1)), "m")
+	like.Labels = map[string]string{"app": "m"}
+	if a := w.answer(all(w.members(16, like))); a.Verdict != gang.Placed || slices.Contains(a.Nodes, 0) {
+		t.Errorf("%v on %v after %d searches: %s", a.Verdict, a.Nodes, a.Tried, a.Why.Message)
 	}
 }
 

@@ -130,6 +130,12 @@ func (sr *search) solve(rows []cluster.NodeIdx) result {
 			}
 		}
 	}
+	if sr.together(ways[min(1, len(ways)-1)], fitting) {
+		return found
+	}
+	if sr.err != nil {
+		return broken
+	}
 	if mutant == neverDig {
 		return unknown
 	}

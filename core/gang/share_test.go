@@ -146,3 +146,34 @@ func (f family) solve(t tester, prof place.Profile, instances int) (solved []int
 	}
 	return solved, tries
 }
+
+// TestDenials counts how gangs without places are answered with the default budget: by a proof that there are none, now or
+// ever, or by giving up. With -share 1000 -v it prints the second table of docs/bench/gangs.md.
+func TestDenials(t *testing.T) {
+	prof := profile(t)
+	for _, name := range []string{"resources", "picky", "wide", "domains", "all"} {
+		verdicts, tries := map[gang.Verdict]int{}, 0
+		instances := max(*share, 15)
+		for seed, made := uint64(0), 0; made < instances; seed++ {
+			r := rand.New(rand.NewPCG(seed, 2))
+			w := newWorld(t)
+			need := instance(w, func(_ string, n int) int { return r.IntN(n) }, mixes[name])
+			if is, known := feasible(w, prof, need, judgements); is || !known {
+				continue
+			}
+			made++
+			a := w.answer(need)
+			verdicts[a.Verdict]++
+			tries += a.Tried
+			if a.Verdict == gang.Placed || a.Verdict == gang.Failed {
+				t.Errorf("%s, seed %d: %v, and there are no places", name, seed, a.Verdict)
+			}
+		}
+		if *share > 0 {
+			part := func(v gang.Verdict) string {
+				return fmt.Sprintf("%.1f %%", 100*float64(verdicts[v])/float64(instances))
+			}
+			t.Logf("| %s | %s | %s | %s | %d |", name, part(gang.NeverFits), part(gang.NoRoom), part(gang.GaveUp), tries/instances)
+		}
+	}
+}
