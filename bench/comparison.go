@@ -15,6 +15,10 @@ import (
 // API server held the run up (the creator, a rate, a pause), and a ratio to null says nothing about a scheduler.
 const idleMost = 0.05
 
+// othersMost is the share of the machine that others may use while null or a scheduler is measured. What they take is missing
+// to the API server first.
+const othersMost = 0.05
+
 // Comparison is what all trials gave.
 type Comparison struct {
 	// Date is that of the first trial, RFC 3339. Topic chooses thresholds.
@@ -27,6 +31,7 @@ type Comparison struct {
 	Topic string  `json:"topic,omitempty"`
 
 	Machine   Machine        `json:"machine"`
+	Limits    GoLimits       `json:"limits"`
 	Workloads []WorkloadSize `json:"workloads"`
 
 	Rows   []WorkloadRow `json:"rows"`
@@ -93,7 +98,7 @@ func (c *Comparison) compare(s spec) {
 		null := c.trialsOf(p.Name, Null)
 		for _, name := range c.measured(p.Name, s.schedulers) {
 			row := rowOf(p, name, c.trialsOf(p.Name, name))
-			row.Counts, row.Why = counts(null)
+			row.Counts, row.Why = counts(null, c.trialsOf(p.Name, name))
 			row.OfNull = paired(row.Scheduler, c.trialsOf(p.Name, name), Null, null)
 			row.OfUpstream = paired(row.Scheduler, c.trialsOf(p.Name, name), Upstream, c.trialsOf(p.Name, Upstream))
 			if want := p.ThresholdFor(c.Topic); want != 0 && name != Null && name != CreateOnly {
@@ -138,9 +143,11 @@ func (c *Comparison) trialsOf(workload, scheduler string) []Trial {
 	return out
 }
 
-// counts tells whether what null left idle lets ratios to it count.
-func counts(null []Trial) (bool, string) {
+// counts tells whether ratios to null count: it left nothing idle, so that the machine was what limits, and others took little
+// while it and the scheduler were measured.
+func counts(null, of []Trial) (bool, string) {
 	idle := median(over(null, func(t *Trial) float64 { return t.Idle }))
+	others := func(trials []Trial) float64 { return median(over(trials, func(t *Trial) float64 { return t.Others })) }
 	switch {
 	case math.IsNaN(idle) && len(null) > 0 && null[0].Failure != "":
 		why, _, _ := strings.Cut(null[0].Failure, "\n")
@@ -149,6 +156,10 @@ func counts(null []Trial) (bool, string) {
 		return false, "null was not measured"
 	case idle >= idleMost:
 		return false, fmt.Sprintf("null left %.0f%% of the machine idle", 100*idle)
+	case others(null) >= othersMost:
+		return false, fmt.Sprintf("others took %.0f%% of the machine beside null", 100*others(null))
+	case others(of) >= othersMost:
+		return false, fmt.Sprintf("others took %.0f%% of the machine", 100*others(of))
 	}
 	return true, ""
 }

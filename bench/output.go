@@ -132,7 +132,7 @@ func (c *Comparison) headline() string {
 	if c.Rate > 0 {
 		pace = fmt.Sprintf("%g of them created per second", c.Rate)
 	}
-	return fmt.Sprintf("%s, %d CPUs for everything, pods %s; medians (min..max), ratios with their 95 %% interval", c.Date, c.CPUs, pace)
+	return fmt.Sprintf("%s, %d CPUs for everything, %s, pods %s; medians (min..max), ratios with their 95 %% interval", c.Date, c.CPUs, c.Limits.text(), pace)
 }
 
 // workloads are their names in the order of the rows.

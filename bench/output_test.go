@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // someTrials are three rounds of three schedulers through two workloads: kumiki keeps up with null, kube-scheduler does
 // not and leaves a pod unbound in the last round of the second one, where null was held up by something.
 func someTrials() *Comparison {
-	c := &Comparison{Date: "2026-11-21T05:00:00Z", Go: "go1.26.8", CPUs: 2, QPS: 5000, Burst: 5000,
+	c := &Comparison{Limits: GoLimits{Procs: 2, GCPercent: 100}, Date: "2026-11-21T05:00:00Z", Go: "go1.26.8", CPUs: 2, QPS: 5000, Burst: 5000,
 		Machine: Machine{CPUs: 2, Processor: "Some CPU", MemoryBytes: 24 << 30, Kernel: "linux 6.18.44 amd64"}}
 	plans := []workload.Plan{
 		{Name: "Basic/50Nodes", Labels: []string{"upstream=SchedulingBasic"}, Params: map[string]any{"seed": 7},
@@ -137,7 +137,7 @@ func TestThePageStandsAlone(t *testing.T) {
 	}
 }
 
-// Catches: a ratio to a null that was idle itself, or that was never measured, told as if it counted.
+// Catches: a ratio to a null that was idle itself, one of a machine on which others were at work, or that was never measured, told as if it counted.
 func TestARowCountsOnlyWhenNullWasBusy(t *testing.T) {
 	c := someTrials()
 	if r := c.row("Basic/50Nodes", Kumiki); !r.Counts || r.OfNull == nil || r.OfNull.Estimate != 1 {
@@ -146,7 +146,16 @@ func TestARowCountsOnlyWhenNullWasBusy(t *testing.T) {
 	if r := c.row("Gangs/8", Kumiki); r.Counts || r.Why != "null left 21% of the machine idle" {
 		t.Errorf("null left 21 %% idle, counts is %v: %s", r.Counts, r.Why)
 	}
-	if counts, why := counts([]Trial{{Failure: "ended", Idle: 0.01}}); counts || why != "null was not measured: ended" {
+	quiet, busy := []Trial{{Idle: 0.04, Others: 0.04}}, []Trial{{Idle: 0.04, Others: 0.05}}
+	for _, c := range []struct {
+		null, of []Trial
+		why      string
+	}{{quiet, quiet, ""}, {busy, quiet, "others took 5% of the machine beside null"}, {quiet, busy, "others took 5% of the machine"}} {
+		if counts, why := counts(c.null, c.of); counts != (c.why == "") || why != c.why {
+			t.Errorf("null %+v, scheduler %+v: %v, %s, want %q", c.null, c.of, counts, why, c.why)
+		}
+	}
+	if counts, why := counts([]Trial{{Failure: "ended", Idle: 0.01}}, quiet); counts || why != "null was not measured: ended" {
 		t.Errorf("a null that failed counts: %v, %s", counts, why)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // gets slower does so for all. When ctx ends, so does run; what was over by then is kept.
 func (m *matrix) run(ctx context.Context) (*Comparison, error) {
 	c := &Comparison{Date: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version(), CPUs: runtime.NumCPU(), QPS: m.QPS, Burst: m.Burst,
-		Rate: m.rate, Topic: m.topic}
+		Rate: m.rate, Topic: m.topic, Limits: goLimits()}
 	var err error
 	if c.Machine, err = thisMachine(); err != nil {
 		return nil, err
