@@ -9,6 +9,8 @@ type PodReport struct {
 	At       Time   `json:"at"`
 	Revision uint64 `json:"revision"` // of the store that was read
 	Pod      PodRef `json:"pod"`
+	// Gang is namespace/name of the gang that the pod says it is in.
+	Gang string `json:"gang,omitempty"`
 	// Profile is the scheduler name the pod asks for.
 	Profile  string `json:"profile"`
 	Priority int32  `json:"priority"`

@@ -31,6 +31,9 @@ func (e *Engine) ExplainPod(namespace, name string) (record.PodReport, bool) {
 		Created: p.Created, Where: record.Gone, Terminating: p.Terminating, Nominated: p.Nominated, Gates: p.Spec.Gates,
 		Requests: amounts(&p.Spec.Request),
 	}
+	if p.Gang != nil && p.Gang.Bad == "" {
+		r.Gang = p.Gang.Key.String()
+	}
 	if _, n, assumed, ok := s.PodOn(p.UID); ok {
 		r.Node, r.Assumed = s.NodeName(n), assumed
 		if f := e.binding[p.UID]; f != nil {

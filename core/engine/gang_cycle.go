@@ -161,6 +161,9 @@ func rejecting(ans gang.Answer) []string {
 
 // gangMessage says what became of an attempt, in the words of events and conditions.
 func gangMessage(unit *queue.Unit, need gang.Need, held int, ans gang.Answer, blocked *cluster.Pod) string {
+	if ans.Proof != "" { // whatever else is in the way, and that changes
+		return fmt.Sprintf("gang %s %s: %s", unit.Gang, ans.Verdict, ans.Proof)
+	}
 	message := fmt.Sprintf("gang %s %s: %d of %d pods found a place, %d are needed", unit.Gang, ans.Verdict, max(ans.Most, 0), len(need.Members), need.Quorum)
 	if held > 0 {
 		message += fmt.Sprintf(" besides the %d that have one", held)
@@ -168,8 +171,6 @@ func gangMessage(unit *queue.Unit, need gang.Need, held int, ans gang.Answer, bl
 	switch {
 	case ans.Err != nil:
 		return fmt.Sprintf("gang %s: %v", unit.Gang, ans.Err)
-	case ans.Proof != "":
-		return message + ". " + ans.Proof
 	case ans.Why.Message != "" && ans.Blocked >= 0:
 		return message + fmt.Sprintf(". %s: %s", blocked.Name, ans.Why.Message)
 	}

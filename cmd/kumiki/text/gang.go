@@ -113,7 +113,7 @@ func (p *page) gangPods(r record.GangReport) {
 		case pod.State == "waiting":
 			node = "(" + node + ")"
 		}
-		rows = append(rows, []string{pod.Pod.Name, pod.State, node, pod.Note})
+		rows = append(rows, []string{pod.Pod.Name, pod.State, node, dash(pod.Note)})
 	}
 	p.table(rows)
 	if n := len(r.Pods) - len(rows) + 1; n > 0 {

@@ -88,6 +88,9 @@ func Headline(r record.PodReport) string {
 	case r.Fit.Nodes == 0:
 		return fmt.Sprintf("pod %s: Pending, the cluster has no nodes", name)
 	}
+	if r.Gang != "" {
+		return fmt.Sprintf("pod %s: Pending with gang %s; %d/%d nodes fit it alone", name, r.Gang, r.Fit.Feasible, r.Fit.Nodes)
+	}
 	return fmt.Sprintf("pod %s: Pending, %d/%d nodes fit", name, r.Fit.Feasible, r.Fit.Nodes)
 }
 
@@ -192,6 +195,9 @@ func waitRows(r record.PodReport) [][]string {
 	}
 	if r.Nominated != "" {
 		rows = append(rows, []string{"Nominated:", r.Nominated})
+	}
+	if r.Gang != "" {
+		rows = append(rows, []string{"In a gang:", r.Gang + ", whose pods get a place together (kumiki why gang/" + strings.TrimPrefix(r.Gang, r.Pod.Namespace+"/") + ")"})
 	}
 	if len(r.Requests) > 0 {
 		rows = append(rows, []string{"Requests:", Amounts(r.Requests)})
