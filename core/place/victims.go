@@ -20,7 +20,21 @@ type Relief struct {
 	amounts   []plugin.Amount
 	byAmounts int
 
+	// selective tells that each filter but that of the amounts can say which pods matter to it. matters remembers what they
+	// said: pods that share a spec -> bit i for filter i.
+	selective bool
+	matters   map[*cluster.PodSpec]mattering
+	// behind: row -> verdict of the filters behind that of the amounts; nil until asked for.
+	behind []plugin.Verdict
+
 	view cluster.NodeView // of the open node, with what is supposed
+}
+
+// mattering is to which filters pods of a spec matter, in a namespace, and while they are deleted or not.
+type mattering struct {
+	namespace   string
+	terminating bool
+	to          uint64
 }
 
 // Relief prepares for questions about an outcome for which no node was found. noms are those of the search.
@@ -53,7 +67,87 @@ func (pl *Placer) Relief(s cluster.Snapshot, out Outcome, noms Nominations) *Rel
 			break
 		}
 	}
+	r.selective = r.byAmounts >= 0 && len(r.sr.plans) <= 64
+	for i := range r.sr.plans {
+		f := r.sr.plans[i].Filter
+		_, can := f.(plugin.Selective)
+		r.selective = r.selective && (f == nil || can || i == r.byAmounts)
+	}
+	r.matters = map[*cluster.PodSpec]mattering{}
 	return r
+}
+
+// Selective tells whether on a row no pod makes a difference but by what it holds, or by mattering to a filter.
+func (r *Relief) Selective(n cluster.NodeIdx) bool { return r.selective && len(r.expected[n]) == 0 }
+
+// Matters tells whether a pod matters to any filter besides by what it holds.
+func (r *Relief) Matters(p *cluster.Pod) bool { return r.mattering(p) != 0 }
+
+// RejectedFor returns which of a row's pods matter to a filter that rejects it: the one that gave the verdict, or if that is
+// the one of the amounts, the first behind. ok is false where there is no such filter.
+func (r *Relief) RejectedFor(n cluster.NodeIdx) (matters func(*cluster.Pod) bool, ok bool) {
+	at, rejected := r.sr.verdicts[n].Filter()
+	if rejected && at == r.byAmounts {
+		at, rejected = r.rejectedBehind(n)
+	}
+	if !rejected {
+		return nil, false
+	}
+	return func(p *cluster.Pod) bool { return r.mattering(p)&(1<<at) != 0 }, true
+}
+
+// Stands returns the reasons for which a row is rejected also without some of its pods: none of them matters to the filter
+// that rejects it, nor to one before. ok is false where that cannot be told.
+func (r *Relief) Stands(n cluster.NodeIdx, without func(visit func(*cluster.Pod))) (reasons []string, ok bool) {
+	v := r.sr.verdicts[n]
+	at, rejected := v.Filter()
+	if !rejected || at == r.byAmounts || !r.Selective(n) {
+		return nil, false
+	}
+	var to uint64
+	without(func(p *cluster.Pod) { to |= r.mattering(p) })
+	if to&(1<<(at+1)-1) != 0 {
+		return nil, false
+	}
+	return r.Reasons(v), true
+}
+
+// rejectedBehind is the first filter behind that of the amounts that rejects a row as it is. All rows are judged at the
+// first question.
+func (r *Relief) rejectedBehind(n cluster.NodeIdx) (filter int, ok bool) {
+	if r.behind == nil {
+		r.behind = make([]plugin.Verdict, r.state.Rows())
+		for i := range r.behind {
+			if r.state.Node(cluster.NodeIdx(i)) == nil {
+				r.behind[i] = plugin.NoNode
+			}
+		}
+		for i := r.byAmounts + 1; i < len(r.sr.plans); i++ {
+			if f := r.sr.plans[i].Filter; f != nil {
+				f.Column(r.state, 0, cluster.NodeIdx(len(r.behind)), plugin.TagOf(i), r.behind)
+				r.pl.checkFailed(r.sr, i)
+				r.sr.err = nil // who tries the row meets it again
+			}
+		}
+	}
+	return r.behind[n].Filter()
+}
+
+func (r *Relief) mattering(p *cluster.Pod) uint64 {
+	known, ok := r.matters[p.Spec]
+	if ok && known.namespace == p.Namespace && known.terminating == p.Terminating {
+		return known.to
+	}
+	m := mattering{namespace: p.Namespace, terminating: p.Terminating}
+	for i := range r.sr.plans {
+		if f, is := r.sr.plans[i].Filter.(plugin.Selective); is && f.Matters(p) {
+			m.to |= 1 << i
+		}
+	}
+	if !ok {
+		r.matters[p.Spec] = m
+	}
+	return m.to
 }
 
 // Rows appends the rows on which evictions might help: those that a plugin rejects, and not for good.
@@ -147,6 +241,22 @@ func (r *Relief) Verdict() (plugin.Verdict, error) {
 	err := r.sr.err
 	r.sr.err = nil
 	return v, err
+}
+
+// FitsBesides judges the pod on the open node, where nobody is expected, by all filters but that of the amounts. An error is
+// a rejection.
+func (r *Relief) FitsBesides() bool {
+	for i := range r.sr.plans {
+		if f := r.sr.plans[i].Filter; f != nil && i != r.byAmounts {
+			code := f.Plain(r.state, &r.view)
+			r.pl.checkFailed(r.sr, i)
+			if code != plugin.Fit || r.sr.err != nil {
+				r.sr.err = nil
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Reasons are the texts of a verdict.

@@ -3,7 +3,6 @@
 package preempt
 
 import (
-	"container/heap"
 	"math"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -16,7 +15,7 @@ type bound struct {
 }
 
 // before orders bounds: the smaller loss first, of equal ones the lower row.
-func (b bound) before(other bound) bool {
+func (b *bound) before(other *bound) bool {
 	if d := b.least.compare(other.least); d != 0 {
 		return d < 0
 	}
@@ -26,31 +25,53 @@ func (b bound) before(other bound) bool {
 // bounds are a heap by before.
 type bounds []bound
 
-func (b bounds) Len() int           { return len(b) }
-func (b bounds) Less(i, j int) bool { return b[i].before(b[j]) }
-func (b bounds) Swap(i, j int)      { b[i], b[j] = b[j], b[i] }
-func (b *bounds) Push(x any)        { *b = append(*b, x.(bound)) }
-func (b *bounds) Pop() any {
-	last := (*b)[len(*b)-1]
-	*b = (*b)[:len(*b)-1]
-	return last
+func (b bounds) order() {
+	for i := len(b)/2 - 1; i >= 0; i-- {
+		b.sink(i)
+	}
+}
+
+func (b bounds) sink(i int) {
+	for {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(b); child++ {
+			if b[child].before(&b[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		b[i], b[least] = b[least], b[i]
+		i = least
+	}
+}
+
+// pop takes the first bound out.
+func (b *bounds) pop() bound {
+	first, last := (*b)[0], len(*b)-1
+	(*b)[0] = (*b)[last]
+	*b = (*b)[:last]
+	b.sink(0)
+	return first
 }
 
 // best finds the candidate of the smallest loss, and tries as few rows as it can.
 func (f *Finder) best() (best Candidate, found bool) {
-	sure, found := f.survey()
-	if found {
-		best = f.sum(sure)
-	}
-	heap.Init(&f.bounds)
+	f.survey()
+	f.bounds.order()
+	var lowest bound
 	for len(f.bounds) > 0 {
-		next := heap.Pop(&f.bounds).(bound)
-		if found && !next.before(bound{best.Loss, best.Node}) {
+		next := f.bounds.pop()
+		if found && !next.before(&lowest) {
 			break
 		}
-		c, ok := f.settle(next.row)
-		if ok && (!found || bound{c.Loss, c.Node}.before(bound{best.Loss, best.Node})) {
-			best, found = c, true
+		if !f.settle(next.row) {
+			continue
+		}
+		if b := (bound{f.loss, next.row}); !found || b.before(&lowest) {
+			lowest, found = b, true
+			best = candidate(next.row, f.gone, f.loss)
 		}
 	}
 	if !found {
@@ -61,11 +82,10 @@ func (f *Finder) best() (best Candidate, found bool) {
 	return best, found
 }
 
-// survey looks at every row once. It returns the best of those on which sums decide and no budget has a say, and leaves
-// bounds of the others.
-func (f *Finder) survey() (row cluster.NodeIdx, found bool) {
+// survey looks at every row once and leaves bounds.
+func (f *Finder) survey() {
 	f.bounds, f.hopeless = f.bounds[:0], f.hopeless[:0]
-	var sure bound
+	sure := bound{row: cluster.NoNode} // the best of those rows that are known exactly
 	for _, n := range f.rows {
 		shelf := &f.shelves.rows[n]
 		lower := shelf.below(f.q.Pod.Spec.Priority)
@@ -74,56 +94,80 @@ func (f *Finder) survey() (row cluster.NodeIdx, found bool) {
 			f.histo.nodes++
 			continue
 		}
-		if shelf.huge {
-			f.bounds = append(f.bounds, bound{atLeast(lower, lower[len(lower)-1].priority), n})
-			continue
+		cut := len(lower) - 1
+		if !shelf.huge {
+			f.sums.look(n)
+			var enough bool
+			if cut, enough = f.sums.level(lower); !enough {
+				f.out(n)
+				continue
+			}
 		}
-		f.sums.look(n)
-		cut, enough := f.sums.level(lower)
 		switch {
-		case !enough && f.decides(n):
-			f.sums.tell(&f.histo)
-		case !enough:
-			f.hopeless = append(f.hopeless, n)
-		case !f.decides(n) || len(f.budgets.list) > 0:
-			f.bounds = append(f.bounds, bound{atLeast(lower[cut:], lower[cut].priority), n})
-		case found && lower[cut].priority > sure.least.Highest:
+		case !f.decides(n):
+			if b, ok := f.atLeast(n, lower, lower[cut].priority); ok {
+				f.bounds = append(f.bounds, b)
+			}
+		case len(f.budgets.list) > 0:
+			f.bounds = append(f.bounds, bound{least(lower[cut:], lower[cut].priority), n})
+		case sure.row != cluster.NoNode && lower[cut].priority > sure.least.Highest:
 		default:
-			if b := (bound{f.sums.loss(lower[cut:]), n}); !found || b.before(sure) {
-				sure, found = b, true
+			if b := (bound{f.sums.loss(lower[cut:]), n}); sure.row == cluster.NoNode || b.before(&sure) {
+				sure = b
 			}
 		}
 	}
-	return sure.row, found
+	if sure.row != cluster.NoNode {
+		f.bounds = append(f.bounds, sure)
+	}
 }
 
-// decides tells whether sums alone say who must go from a row.
-func (f *Finder) decides(n cluster.NodeIdx) bool {
-	return f.sums.exact && !f.shelves.rows[n].huge && f.q.Relief.ByAmounts(n)
-}
-
-// settle finds who must go from a row, by sums where they decide.
-func (f *Finder) settle(n cluster.NodeIdx) (Candidate, bool) {
+// out notes a row on which all pods that may go do not hold enough.
+func (f *Finder) out(n cluster.NodeIdx) {
 	if f.decides(n) {
-		return f.sum(n), true
+		f.sums.tell(&f.histo)
+		return
 	}
-	return f.try(n)
+	f.hopeless = append(f.hopeless, n)
 }
 
-// sum is try for a row on which sums decide and the pods that may go hold enough.
-func (f *Finder) sum(n cluster.NodeIdx) Candidate {
-	lower := f.shelves.rows[n].below(f.q.Pod.Spec.Priority)
-	f.sums.look(n)
-	for i := range lower {
-		f.sums.take(&lower[i])
+// atLeast bounds a row on which whoever goes must reach a priority, and where a pod that matters to the filter which
+// rejected the row must be among them. ok is false where there is no such pod.
+func (f *Finder) atLeast(n cluster.NodeIdx, lower []cell, highest int32) (b bound, ok bool) {
+	matters, known := f.q.Relief.RejectedFor(n)
+	if !known || !f.q.Relief.Selective(n) {
+		return bound{least(lower, highest), n}, true
 	}
-	f.shielded = f.budgets.protect(lower, f.shielded)
-	gone, violations := f.spare(lower, func(i int) bool { return f.sums.back(&lower[i]) })
-	return candidate(n, gone, violations)
+	for i := len(lower) - 1; i >= 0; i-- {
+		c := &lower[i]
+		if !matters(c.pod) {
+			continue
+		}
+		// The least important of those that matter. Should the highest priority of all victims be its own, it is the last
+		// started of those one of which must go.
+		if c.priority >= highest {
+			return bound{Loss{Highest: c.priority, Sum: int64(c.priority) + raise, Victims: 1, Oldest: c.start}, n}, true
+		}
+		return bound{least(lower, highest), n}, true
+	}
+	reasons, stands := f.q.Relief.Stands(n, func(visit func(*cluster.Pod)) {
+		for i := range lower {
+			visit(lower[i].pod)
+		}
+	})
+	if !stands {
+		f.hopeless = append(f.hopeless, n)
+		return b, false
+	}
+	for _, reason := range reasons {
+		f.histo.count(reason)
+	}
+	f.histo.nodes++
+	return b, false
 }
 
-// atLeast is what it costs at least when some of the pods go, one of this priority or more among them.
-func atLeast(pods []cell, highest int32) Loss {
+// least is what it costs at least when some of the pods go, one of this priority or more among them.
+func least(pods []cell, highest int32) Loss {
 	l := Loss{Highest: highest, Sum: int64(highest) + raise, Victims: 1, Oldest: math.MinInt64}
 	for i := range pods {
 		if pods[i].priority == highest {
@@ -134,4 +178,84 @@ func atLeast(pods []cell, highest int32) Loss {
 		l.Victims++
 	}
 	return l
+}
+
+// decides tells whether sums alone say who must go from a row.
+func (f *Finder) decides(n cluster.NodeIdx) bool {
+	return f.sums.exact && !f.shelves.rows[n].huge && f.q.Relief.ByAmounts(n)
+}
+
+// settle finds who must go from a row, and leaves them in gone and what it costs in loss.
+func (f *Finder) settle(n cluster.NodeIdx) bool {
+	switch {
+	case f.decides(n):
+		f.sum(n)
+		return true
+	case !f.shelves.rows[n].huge && f.sums.known && f.q.Relief.Selective(n):
+		return f.sift(n)
+	}
+	_, ok := f.try(n)
+	return ok
+}
+
+// sum is try for a row on which sums decide and the pods that may go hold enough.
+func (f *Finder) sum(n cluster.NodeIdx) {
+	lower := f.takeAll(n)
+	f.shielded = f.budgets.protect(lower, f.shielded)
+	f.spare(lower, func(i int) bool { return f.sums.back(&lower[i]) })
+}
+
+// takeAll supposes in the sums that all pods of a row have gone that may go.
+func (f *Finder) takeAll(n cluster.NodeIdx) (lower []cell) {
+	lower = f.shelves.rows[n].below(f.q.Pod.Spec.Priority)
+	f.sums.look(n)
+	for i := range lower {
+		f.sums.take(&lower[i])
+	}
+	return lower
+}
+
+// sift is try for a row on which the pods that may go hold enough, and where most pods matter to no filter: those are left
+// to sums, and the filters are asked about the others alone. Where it finds nobody, it leaves it to try to tell why.
+func (f *Finder) sift(n cluster.NodeIdx) bool {
+	f.tried++
+	lower, r := f.takeAll(n), f.q.Relief
+	r.Open(n)
+	for i := range lower {
+		if r.Matters(lower[i].pod) {
+			r.Remove(lower[i].pod)
+		}
+	}
+	gone := lower
+	fits := r.FitsBesides()
+	if fits {
+		f.shielded = f.budgets.protect(lower, f.shielded)
+		f.spare(lower, func(i int) bool {
+			c := &lower[i]
+			if !f.sums.back(c) {
+				return false
+			}
+			if !r.Matters(c.pod) {
+				return true
+			}
+			r.Add(c.pod)
+			if r.FitsBesides() {
+				return true
+			}
+			r.Remove(c.pod)
+			f.sums.take(c)
+			return false
+		})
+		gone = f.gone
+	}
+	for i := range gone {
+		if r.Matters(gone[i].pod) {
+			r.Add(gone[i].pod)
+		}
+	}
+	if !fits || len(gone) == 0 {
+		f.hopeless = append(f.hopeless, n)
+		return false
+	}
+	return true
 }

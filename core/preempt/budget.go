@@ -15,8 +15,8 @@ type budgets struct {
 	revision uint64
 	known    bool
 	list     []budget
-	// covering: pods that share spec and namespace -> the budgets that are about them, by index in list.
-	covering map[covered][]int
+	// covering: pods that share a spec -> the budgets that are about them.
+	covering map[*cluster.PodSpec]covered
 	left     []int32 // of the node in hand, by index in list
 }
 
@@ -27,9 +27,10 @@ type budget struct {
 	disrupted map[string]metav1.Time // pod name -> when its eviction was granted
 }
 
+// covered are the budgets, by index in list, that are about pods of a namespace.
 type covered struct {
-	spec      *cluster.PodSpec
 	namespace string
+	by        []int
 }
 
 // follow brings the budgets in line with the store. One with a selector that is not valid, or that selects all, protects
@@ -40,7 +41,7 @@ func (b *budgets) follow(s cluster.Snapshot) {
 	} else {
 		b.revision, b.known = rev, true
 	}
-	b.list, b.covering = b.list[:0], map[covered][]int{}
+	b.list, b.covering = b.list[:0], map[*cluster.PodSpec]covered{}
 	cluster.Each(s, func(o *policyv1.PodDisruptionBudget) bool {
 		selector, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
 		if err == nil && !selector.Empty() && mutant != budgetsUnread {
@@ -61,8 +62,10 @@ func (b *budgets) protect(pods []cell, into []bool) []bool {
 	for _, c := range pods {
 		violated := false
 		for _, i := range b.about(c.pod) {
-			if _, granted := b.list[i].disrupted[c.pod.Name]; granted {
-				continue
+			if d := b.list[i].disrupted; len(d) > 0 {
+				if _, granted := d[c.pod.Name]; granted {
+					continue
+				}
 			}
 			b.left[i]--
 			violated = violated || b.left[i] < 0
@@ -77,15 +80,18 @@ func (b *budgets) about(p *cluster.Pod) []int {
 	if len(b.list) == 0 || len(p.Spec.Labels) == 0 {
 		return nil
 	}
-	key := covered{p.Spec, p.Namespace}
-	list, known := b.covering[key]
-	if !known {
-		for i := range b.list {
-			if b.list[i].namespace == p.Namespace && b.list[i].selector.Matches(labels.Set(p.Spec.Labels)) {
-				list = append(list, i)
-			}
-		}
-		b.covering[key] = list
+	known, ok := b.covering[p.Spec]
+	if ok && known.namespace == p.Namespace {
+		return known.by
 	}
-	return list
+	c := covered{namespace: p.Namespace}
+	for i := range b.list {
+		if b.list[i].namespace == p.Namespace && b.list[i].selector.Matches(labels.Set(p.Spec.Labels)) {
+			c.by = append(c.by, i)
+		}
+	}
+	if !ok {
+		b.covering[p.Spec] = c
+	}
+	return c.by
 }

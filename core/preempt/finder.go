@@ -4,6 +4,7 @@ package preempt
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -25,9 +26,12 @@ type Finder struct {
 	histo    histogram
 	tried    int
 	bounds   bounds
-	hopeless []cluster.NodeIdx // rows on which the pods that may go do not hold enough, for reasons that try tells
+	hopeless []cluster.NodeIdx // rows on which nobody's going helps, for reasons that try tells
 	shielded []bool            // of the row in hand: its eviction would violate a budget
-	gone     []cell
+
+	// Who must go from the row that was looked at last, and what it costs.
+	gone []cell
+	loss Loss
 }
 
 // Question is what a search for victims is asked.
@@ -201,7 +205,7 @@ func (f *Finder) try(n cluster.NodeIdx) (c Candidate, ok bool) {
 	gone := lower
 	if ok = f.fits(); ok {
 		f.shielded = f.budgets.protect(lower, f.shielded)
-		gone, c.Loss.Violations = f.spare(lower, func(i int) bool {
+		f.spare(lower, func(i int) bool {
 			r.Add(lower[i].pod)
 			v, err := r.Verdict()
 			if v == plugin.Fits && err == nil {
@@ -210,6 +214,7 @@ func (f *Finder) try(n cluster.NodeIdx) (c Candidate, ok bool) {
 			r.Remove(lower[i].pod)
 			return false
 		})
+		gone = f.gone
 	}
 	for i := range gone {
 		r.Add(gone[i].pod)
@@ -221,7 +226,7 @@ func (f *Finder) try(n cluster.NodeIdx) (c Candidate, ok bool) {
 		f.histo.fail(fmt.Sprintf("expected at least one victim pod on node %q", f.state.NodeName(n)))
 		return Candidate{}, false
 	}
-	return candidate(n, gone, c.Loss.Violations), true
+	return candidate(n, gone, f.loss), true
 }
 
 // fits tells whether the pod fits the open node as it is supposed, and notes why it does not.
@@ -242,10 +247,10 @@ func (f *Finder) fits() bool {
 }
 
 // spare goes through the pods that may go, those that a budget protects first, and spares each of which back says that the
-// pod still fits beside it and what was spared before. It returns the others, the most important first, and how many of
-// them are protected.
-func (f *Finder) spare(lower []cell, back func(i int) bool) (gone []cell, violations int) {
-	gone = f.gone[:0]
+// pod still fits beside it and what was spared before. The others are left in gone, the most important first, and what they
+// cost in loss.
+func (f *Finder) spare(lower []cell, back func(i int) bool) {
+	f.gone, f.loss = f.gone[:0], Loss{Highest: math.MinInt32, Oldest: notStarted}
 	for _, turn := range [...]bool{true, false} {
 		for i := range lower {
 			if f.shielded[i] != turn && mutant != sparedByPlace || mutant == sparedByPlace && turn {
@@ -254,22 +259,21 @@ func (f *Finder) spare(lower []cell, back func(i int) bool) (gone []cell, violat
 			if mutant != nobodySpared && back(i) {
 				continue
 			}
-			gone = append(gone, lower[i])
+			f.gone = append(f.gone, lower[i])
+			f.loss.Victims++
+			f.loss.add(lower[i].priority, lower[i].start)
 			if f.shielded[i] {
-				violations++
+				f.loss.Violations++
 			}
 		}
 	}
-	slices.SortStableFunc(gone, moreImportant)
-	f.gone = gone
-	return gone, violations
+	slices.SortStableFunc(f.gone, moreImportant)
 }
 
-func candidate(n cluster.NodeIdx, gone []cell, violations int) Candidate {
-	c := Candidate{Node: n, Victims: make([]*cluster.Pod, len(gone))}
+func candidate(n cluster.NodeIdx, gone []cell, loss Loss) Candidate {
+	c := Candidate{Node: n, Victims: make([]*cluster.Pod, len(gone)), Loss: loss}
 	for i := range gone {
 		c.Victims[i] = gone[i].pod
 	}
-	c.Loss = lossOf(c.Victims, violations)
 	return c
 }

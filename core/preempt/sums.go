@@ -16,6 +16,8 @@ type sums struct {
 	needs []need
 	// exact tells that on rows where amounts reject the pod nothing else decides.
 	exact bool
+	// known tells that the needs are all that the pod needs in amounts.
+	known bool
 }
 
 // need is one thing that the pod needs of a node.
@@ -39,10 +41,10 @@ const (
 
 func (sm *sums) begin(s cluster.Snapshot, q *Question) {
 	sm.needs = sm.needs[:0]
-	sm.exact = q.Relief.AmountsAlone()
+	sm.exact, sm.known = q.Relief.AmountsAlone(), len(q.Relief.Needs()) > 0
 	for _, a := range q.Relief.Needs() {
 		if a.Amount > safeAmount {
-			sm.needs, sm.exact = sm.needs[:0], false
+			sm.needs, sm.exact, sm.known = sm.needs[:0], false, false
 			return
 		}
 		nd := need{Amount: a, of: ofScalar}
