@@ -152,3 +152,23 @@ func BenchmarkBlocked(b *testing.B) {
 		b.Run(name, func(b *testing.B) { measure(b, w, c.want, all(c.members)) })
 	}
 }
+
+// BenchmarkBlockedNear is the same for 64 members that must be in one zone, each of which has room for 40.
+func BenchmarkBlockedNear(b *testing.B) {
+	w := farm(b)
+	for row := range w.store.Snapshot().Rows() {
+		if row%50 != 0 {
+			p := pod(fmt.Sprintf("old%d", row), map[string]string{"cpu": "3750m"})
+			p.Spec.NodeName = w.store.Snapshot().NodeName(cluster.NodeIdx(row))
+			w.store.SetPod(w.intake.Pod(p))
+		}
+	}
+	like := near(asks("1"), "m")
+	like.Labels = map[string]string{"app": "m"}
+	b.Run("alike", func(b *testing.B) { measure(b, w, gang.GaveUp, all(w.members(64, like))) })
+	worker, leader := near(asks("500m"), "m"), asks("1")
+	leader.Labels = like.Labels
+	b.Run("leader", func(b *testing.B) {
+		measure(b, w, gang.GaveUp, all(append(w.members(100, worker), w.members(1, leader)...)))
+	})
+}
