@@ -43,10 +43,11 @@ func (sr *search) keptTotals() totals {
 		sc := &sr.kept.scorers[i]
 		switch {
 		case sc.Normal() == plugin.AsIs:
-		case sc.nonZero == 0:
+		case sr.raws(i) == nil:
 			t.flat += sc.Weight * sc.Normal().Apply(0, 0)
 		default:
-			t.extra = append(t.extra, normalised{i, sc.raw, sc.Normal(), sc.Weight, sr.largest(sc.raw)})
+			raw := sr.raws(i)
+			t.extra = append(t.extra, normalised{i, raw, sc.Normal(), sc.Weight, sr.largest(raw)})
 		}
 	}
 	return t

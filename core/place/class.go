@@ -14,11 +14,9 @@ type class struct {
 	coded coded
 	// groupings are those of its rows that are in use.
 	groupings []*grouping
-	// raised is set in the long form where nothing but scores other than 0 keep the class from the short one.
-	raised bool
-	spec   *cluster.PodSpec
-	seq    uint64 // the store's journal is applied up to here
-	size   int    // bytes this class counts for
+	spec      *cluster.PodSpec
+	seq       uint64 // the store's journal is applied up to here
+	size      int    // bytes this class counts for
 
 	newer, older *class // list by last use
 }
@@ -73,24 +71,12 @@ func (pl *Placer) follow(s cluster.Snapshot, p *cluster.Pod, c *class) {
 	case !c.stale(s) && c.coded.kin == nil:
 		pl.meter.Plugin(plugin.AtFilter, "")
 		c.catchUp(s)
-		if !c.raised || !c.levelled() {
-			return
-		}
-	case !c.stale(s) && pl.followCoded(s, &c.coded):
+		return
+	case !c.stale(s) && pl.followCoded(s, c):
 		return
 	}
 	pl.prepareFilters(s, p, &c.kept)
 	pl.fill(s, p, c)
-}
-
-// levelled tells whether scores that are normalised are 0 everywhere.
-func (c *class) levelled() bool {
-	for i := range c.scorers {
-		if sc := &c.scorers[i]; sc.Normal() != plugin.AsIs && sc.nonZero > 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // catchUp judges and scores the rows that changed since the class was last used.

@@ -7,8 +7,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// coded is a class in its short form, two bytes for each row. A class that has a kin is in this form, if scores that are
-// normalised are 0 on all nodes: then a row's total depends on the row alone. A thousand classes of 50,000 rows fit into
+// coded is a class in its short form, two bytes for each row. A class that has a kin is in this form. A thousand classes of 50,000 rows fit into
 // the memory of a hundred in the long form, and what changes in a row that they all have to catch up on costs each of them
 // a few columns of amounts.
 type coded struct {
@@ -18,7 +17,13 @@ type coded struct {
 	codes []code
 	ahead int64  // the result of readAhead; it means nothing
 	made  uint64 // kin.made when the rows were judged
-	seq   uint64 // changes are applied up to here, by the Placer's recent
+	// largest is what the scores in kin.raws are measured by, their largest on rows that fit, and witness a row that has it.
+	largest rawSet
+	witness [maxRaws]cluster.NodeIdx
+	prices  []int64 // kin.sets -> what they give to the total of a row
+	priced  []int64 // space for price
+	higher  bool    // a row that was just coded may be above largest
+	seq     uint64  // changes are applied up to here, by the Placer's recent
 }
 
 // at is a row's total.
@@ -92,7 +97,6 @@ func (c *coded) sumUp() {
 func (pl *Placer) encode(s cluster.Snapshot, c *class) bool {
 	d := &c.coded
 	pl.leave(d.kin)
-	c.raised = false
 	if d.kin, d.own = pl.kinOf(s, c.spec, &c.kept); d.kin == nil {
 		return false
 	}
@@ -104,15 +108,16 @@ func (pl *Placer) encode(s cluster.Snapshot, c *class) bool {
 	for n := range d.codes {
 		d.codes[n] = d.kin.join(d.codes[n], pl.verdicts[n], pl.sums[n])
 	}
-	if !d.kin.usable() {
-		c.raised = !d.kin.closed
+	d.prices = d.prices[:0]
+	d.measure()
+	d.price()
+	if d.kin.closed {
 		pl.leave(d.kin)
 		d.kin, d.codes = nil, d.codes[:0]
 		return false
 	}
-	d.sumUp()
 	c.order.made++
-	c.order.by = totals{extra: c.order.by.extra[:0], flat: d.kin.flat}
+	c.order.by = d.by(c.order.by.extra[:0])
 	return true
 }
 
@@ -146,11 +151,12 @@ func (c *coded) judge(pl *Placer, s cluster.Snapshot, lo, hi cluster.NodeIdx) {
 const stride = 256
 
 // followCoded brings a class in its short form up to date; false when it has to be filled anew.
-func (pl *Placer) followCoded(s cluster.Snapshot, d *coded) bool {
+func (pl *Placer) followCoded(s cluster.Snapshot, c *class) bool {
+	d := &c.coded
 	pl.bytes -= d.kin.size()
 	d.kin.follow(s, pl)
 	pl.bytes += d.kin.size()
-	if !d.kin.usable() || d.kin.made != d.made {
+	if d.kin.closed || d.kin.made != d.made {
 		return false
 	}
 	pl.recent.Follow(s)
@@ -160,6 +166,7 @@ func (pl *Placer) followCoded(s cluster.Snapshot, d *coded) bool {
 	}
 	d.seq = pl.recent.Next()
 	d.grow(s.Rows())
+	d.priceNew()
 	pl.meter.Plugin(plugin.AtFilter, "")
 	columns := pl.recent.Columns()
 	if len(changed) > len(d.codes)/line {
@@ -171,6 +178,11 @@ func (pl *Placer) followCoded(s cluster.Snapshot, d *coded) bool {
 		d.judge(pl, columns, lo, lo+cluster.NodeIdx(len(part)))
 		d.take(pl, part, lo)
 		lo += cluster.NodeIdx(len(part))
+	}
+	if d.remeasure() && mutant != measureKept {
+		d.price()
+		c.order.made++
+		c.order.by = d.by(c.order.by.extra[:0])
 	}
 	return !d.kin.closed
 }
@@ -210,38 +222,19 @@ func (c *coded) take(pl *Placer, rows []cluster.NodeIdx, lo cluster.NodeIdx) {
 		}
 	}
 	verdicts, sums := pl.verdicts[lo:][:len(rows)], pl.sums[lo:][:len(rows)]
+	if flat := c.prices[0]; len(c.kin.sets) > 1 {
+		c.addPrices(rows, sums)
+	} else if flat != 0 {
+		for i := range sums {
+			sums[i] += flat
+		}
+	}
 	for i, n := range rows {
 		if n == cluster.NoNode {
 			continue
 		}
 		if is := c.kin.join(shared[i], verdicts[i], sums[i]); is != was[i] && mutant != rowMissed && mutant != rankMissed {
 			c.set(n, is)
-		}
-	}
-}
-
-// unfold writes out the verdicts and totals of a class in its short form, for a search that has to look at them.
-func (sr *search) unfold() {
-	if sr.folded == nil {
-		return
-	}
-	c, flat := &sr.folded.coded, sr.folded.order.by.flat
-	sr.folded = nil
-	space := &sr.placer.unfolded
-	for len(space.verdicts) < len(c.codes) {
-		space.verdicts, space.base = append(space.verdicts, plugin.NoNode), append(space.base, 0)
-	}
-	sr.verdicts, sr.base = space.verdicts[:len(c.codes)], space.base[:len(c.codes)]
-	one := func(n cluster.NodeIdx) {
-		sr.verdicts[n] = c.kin.verdict(c.codes[n])
-		sr.base[n] = int64(c.codes[n]) - flat
-	}
-	for _, n := range sr.rows {
-		one(n)
-	}
-	if sr.rows == nil {
-		for n := range c.codes {
-			one(cluster.NodeIdx(n))
 		}
 	}
 }

@@ -168,9 +168,6 @@ func (k *kept) rawOf(s cluster.Snapshot, sc *prepared, n cluster.NodeIdx) int64 
 	if sc.Normal() == plugin.AsIs {
 		return k.asIs(s, sc, n, n+1)[0]
 	}
-	if int(n) >= len(sc.raw) {
-		return 0 // a class in its short form
-	}
 	return sc.raw[n]
 }
 

@@ -20,15 +20,16 @@ type kin struct {
 	filters []ofNode
 	scorers []Scorer // that need no normalising, and their prepared forms
 	scores  []plugin.PodScore
-	// raws are the scores that are normalised. While they are 0 everywhere, all rows get the same from them, flat; else
-	// what a row gets depends on which rows fit, and classes keep more than codes.
-	raws  []plugin.PodScore
-	flat  int64
-	above cluster.Bitmap // rows with a node and a raw score other than 0
-	rows  int            // in above
+	// raws are the scores that are normalised: what a row gets from them depends on which rows fit. Few rows differ in
+	// them, so they are kept by sets; set 0 is 0 in all of them.
+	raws   []rawScore
+	sets   []rawSet
+	setIDs map[rawSet]int16
+	setOf  []int16 // row -> index in sets
 
-	codes []code
-	// book numbers verdicts, those of classes included. It is full when closed is set: then no class of the kin keeps codes.
+	codes []code // without what raws give
+	// book numbers verdicts, those of classes included. When closed is set, it or sets is full, and no class of the kin keeps
+	// codes.
 	book   []plugin.Verdict
 	number map[plugin.Verdict]code // verdict -> its code
 	closed bool
@@ -41,6 +42,18 @@ type kin struct {
 	classes int // that use it
 }
 
+// maxRaws is how many scorers that are normalised a kin may have: upstream has two of them that read nodes alone.
+const maxRaws = 3
+
+// rawSet is the raw scores of a row, in the order of kin.raws.
+type rawSet [maxRaws]int64
+
+type rawScore struct {
+	plugin.PodScore
+	normal plugin.Normal
+	weight int64
+}
+
 type ofNode struct {
 	plugin.PodFilter
 	tag plugin.Tag
@@ -51,12 +64,13 @@ type sized struct {
 	filters []ofNode
 	scorers []Scorer
 	scores  []plugin.PodScore
+	rawAt   []int // kin.raws -> index in the scorers of the class
 }
 
 // split sorts what a class has prepared into what its kin shares and what it has for itself; ok is false when there is
 // something else, or totals may not fit a code.
 func (pl *Placer) split(k *kept) (shared *kin, own sized, ok bool) {
-	shared = &kin{number: map[plugin.Verdict]code{}}
+	shared = &kin{number: map[plugin.Verdict]code{}, sets: make([]rawSet, 1), setIDs: map[rawSet]int16{{}: 0}}
 	if !pl.narrow || k.only != nil {
 		return nil, own, false
 	}
@@ -80,8 +94,8 @@ func (pl *Placer) split(k *kept) (shared *kin, own sized, ok bool) {
 			if sc.Normal() == plugin.AsIs {
 				shared.scorers, shared.scores = append(shared.scorers, sc.Scorer), append(shared.scores, sc.score)
 			} else {
-				shared.raws = append(shared.raws, sc.score)
-				shared.flat += sc.Weight * sc.Normal().Apply(0, 0)
+				shared.raws = append(shared.raws, rawScore{sc.score, sc.Normal(), sc.Weight})
+				own.rawAt = append(own.rawAt, i)
 			}
 		} else if a, can := sc.score.(plugin.OfAmounts); can && a.OfAmounts() && sc.Normal() == plugin.AsIs {
 			own.scorers, own.scores = append(own.scorers, sc.Scorer), append(own.scores, sc.score)
@@ -89,7 +103,7 @@ func (pl *Placer) split(k *kept) (shared *kin, own sized, ok bool) {
 			return nil, own, false
 		}
 	}
-	return shared, own, true
+	return shared, own, len(shared.raws) <= maxRaws
 }
 
 // fitsCodes tells whether totals of a profile fit a code.
@@ -136,10 +150,7 @@ func (pl *Placer) leave(k *kin) {
 	}
 }
 
-func (k *kin) size() int { return 2 * len(k.codes) }
-
-// usable tells whether classes of the kin can do with codes.
-func (k *kin) usable() bool { return k.rows == 0 && !k.closed }
+func (k *kin) size() int { return 4 * len(k.codes) }
 
 // follow brings codes up to date.
 func (k *kin) follow(s cluster.Snapshot, pl *Placer) {
@@ -149,7 +160,7 @@ func (k *kin) follow(s cluster.Snapshot, pl *Placer) {
 	if len(k.codes) < rows {
 		none := k.codeOf(plugin.NoNode)
 		for len(k.codes) < rows {
-			k.codes = append(k.codes, none)
+			k.codes, k.setOf = append(k.codes, none), append(k.setOf, 0)
 		}
 	}
 	if k.made == 0 || !ok || len(changes) > rows || k.stale(s) {
@@ -191,7 +202,7 @@ func (k *kin) judge(s cluster.Snapshot, pl *Placer, lo, hi cluster.NodeIdx) {
 	pl.makeRoom(int(hi))
 	verdicts, sums, column := pl.verdicts[:hi], pl.sums[:hi], pl.column[:hi]
 	for n := lo; n < hi; n++ {
-		verdicts[n], sums[n] = plugin.Fits, k.flat
+		verdicts[n], sums[n] = plugin.Fits, 0
 		if s.Node(n) == nil {
 			verdicts[n] = plugin.NoNode
 		}
@@ -209,23 +220,33 @@ func (k *kin) judge(s cluster.Snapshot, pl *Placer, lo, hi cluster.NodeIdx) {
 	k.judgeRaws(s, column, lo, hi)
 }
 
-// judgeRaws notes which rows have raw scores other than 0.
+// judgeRaws brings the sets of rows lo to hi-1 up to date.
 func (k *kin) judgeRaws(s cluster.Snapshot, column []int64, lo, hi cluster.NodeIdx) {
-	for n := lo; n < hi; n++ {
-		if k.above.Has(n) {
-			k.above.Clear(n)
-			k.rows--
-		}
-	}
-	for _, score := range k.raws {
-		score.Column(s, lo, hi, column)
+	clear(k.setOf[lo:hi])
+	for i := range k.raws {
+		k.raws[i].Column(s, lo, hi, column)
 		for n := lo; n < hi; n++ {
-			if column[n] != 0 && s.Node(n) != nil && !k.above.Has(n) {
-				k.above.Set(n)
-				k.rows++
+			if column[n] != 0 && s.Node(n) != nil {
+				set := k.sets[k.setOf[n]]
+				set[i] = column[n]
+				k.setOf[n] = k.setID(set)
 			}
 		}
 	}
+}
+
+// setID numbers a set.
+func (k *kin) setID(set rawSet) int16 {
+	id, known := k.setIDs[set]
+	if !known {
+		if len(k.sets) > math.MaxInt16 {
+			k.closed = true
+			return 0
+		}
+		id = int16(len(k.sets))
+		k.sets, k.setIDs[set] = append(k.sets, set), id
+	}
+	return id
 }
 
 // join is the code of a row: shared is what the kin has, v and sum come on top.

@@ -60,8 +60,8 @@ type Placer struct {
 	recent cluster.Recent
 	narrow bool // totals fit a code
 
-	scratch  kept // for pods that are judged on a few nodes only
-	unfolded kept // verdicts and base of a class in its short form, where a search needs them
+	scratch  kept     // for pods that are judged on a few nodes only
+	unfolded unfolded // of a class in its short form, where a search needs it
 
 	// Columns that are worked in, by row or by change.
 	column   []int64 // score, of one scorer at a time
@@ -261,7 +261,7 @@ func (pl *Placer) find(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *se
 	}
 	sr.verdicts, sr.base, sr.judged = sr.kept.verdicts, sr.kept.base, true
 	if c != nil && c.coded.kin != nil {
-		sr.folded = c
+		sr.coded, sr.folded = &c.coded, true
 	}
 	if sr.only != nil && !few {
 		sr.exclude(s)

@@ -28,9 +28,10 @@ type search struct {
 
 	// judged tells whether there are verdicts: not when the pod was rejected before any node was looked at.
 	judged bool
-	// folded is the class that verdicts and base are still to be read from; see unfold. Place alone works with such a search,
-	// as long as it can do without a look at each row.
-	folded *class
+	// coded is the class if it is in its short form. folded is set while verdicts and base are still to be read from it; see
+	// unfold. Place alone works with such a search, as long as it can do without a look at each row.
+	coded  *coded
+	folded bool
 	// verdicts are those of the class, or a copy in copied once something differs for this decision.
 	verdicts []plugin.Verdict
 	base     []int64 // row -> weighted sum of the scores of the class that need no normalising

@@ -234,7 +234,12 @@ func (pl *Placer) Scores(out Outcome, n cluster.NodeIdx) []record.PluginScore {
 	for i := range sr.kept.scorers {
 		sc := &sr.kept.scorers[i]
 		wide(sc.at)
-		raw := sr.kept.rawOf(sr.state, sc, n)
+		var raw int64
+		if sr.coded != nil && sc.Normal() != plugin.AsIs {
+			raw = sr.coded.raw(i, n)
+		} else {
+			raw = sr.kept.rawOf(sr.state, sc, n)
+		}
 		scores = append(scores, record.PluginScore{Plugin: sc.Name(), Raw: raw, Weighted: sc.Weight * sc.Normal().Apply(raw, sr.by.largestOf(i))})
 	}
 	wide(math.MaxInt)
