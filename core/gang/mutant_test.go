@@ -37,6 +37,9 @@ func whoSees() string {
 	if probe.Fails(func(p *probe.T) { rapid.Check(p, roomIsNotDenied) }) {
 		return "gangs cut out of nodes"
 	}
+	if probe.Fails(func(p *probe.T) { rapid.Check(p, fewestRacks) }) {
+		return "racks"
+	}
 	for name, m := range mixes {
 		if probe.Fails(func(p *probe.T) { rapid.Check(p, func(t *rapid.T) { answerHolds(t, m) }) }) {
 			return "random gangs, " + name

@@ -141,3 +141,45 @@ func roomIsNotDenied(t *rapid.T) {
 		t.Fatalf("%v, it says, and there are places: %s", a.Verdict, a.Proof)
 	}
 }
+
+// TestFewestRacks: members that are alike are in the smallest rack that holds them all, and otherwise in as few racks as can
+// be, whether the rack is required or preferred.
+// Mutants: roomiestFirst, preferredIgnored.
+func TestFewestRacks(t *testing.T) { rapid.Check(t, fewestRacks) }
+
+func fewestRacks(t *rapid.T) {
+	w, sizes, total := newWorld(t), []int{}, 0
+	for i := range rapid.IntRange(1, 6).Draw(t, "racks") {
+		size := rapid.IntRange(1, 6).Draw(t, "size")
+		w.racks(map[string]int{fmt.Sprintf("a/%d", i): size})
+		sizes, total = append(sizes, size), total+size
+	}
+	count, required := rapid.IntRange(1, total).Draw(t, "members"), rapid.Bool().Draw(t, "required")
+	a := w.answer(all(w.members(count, pod("m", cores(1))), cluster.GangTopology{Key: rack, Required: required}))
+	slices.Sort(sizes)
+	if at, _ := slices.BinarySearch(sizes, count); at < len(sizes) {
+		if a.Verdict != gang.Placed || len(a.Domains) != 1 {
+			t.Fatalf("%v in %v, though a rack of %d holds %d", a.Verdict, a.Domains, sizes[at], count)
+		}
+		if w.nodesOf(a.Domains[0]) != sizes[at] {
+			t.Fatalf("%d members are in a rack of %d, racks are %v", count, w.nodesOf(a.Domains[0]), sizes)
+		}
+		return
+	}
+	if required {
+		if a.Verdict != gang.NeverFits {
+			t.Fatalf("%v, no rack of %v holds %d", a.Verdict, sizes, count)
+		}
+		return
+	}
+	least := 0
+	for left := count; left > 0; least++ {
+		left -= sizes[len(sizes)-1-least]
+	}
+	if a.Verdict != gang.Placed || len(a.Domains) != least {
+		t.Fatalf("%v: %d members in %v, %d racks of %v would do", a.Verdict, count, a.Domains, least, sizes)
+	}
+}
+
+// nodesOf is how many nodes a rack has.
+func (w *world) nodesOf(name string) int { return w.store.Snapshot().WithLabel(rack, name).Count() }
