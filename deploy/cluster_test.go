@@ -24,6 +24,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -73,6 +75,7 @@ func TestWhatIsDeployedSchedules(t *testing.T) {
 	s.bound("default", "first")
 	s.showsMetricsToWhomeverMay(p)
 	s.pausesForWhomeverMay()
+	s.evicts()
 	p.end()
 
 	s.apply(overlay(t, "replace"))
@@ -164,6 +167,8 @@ func (s *stage) mayDoNoMore() {
 		{"create", "", "pods", "", false}, {"get", "", "secrets", "", false}, {"list", "", "configmaps", "", false},
 		{"patch", "", "nodes", "", false}, {"update", "coordination.k8s.io", "leases", "other", false},
 		{"update", "coordination.k8s.io", "leases", "kumiki", true},
+		{"delete", "", "pods", "", true}, {"list", "policy", "poddisruptionbudgets", "", true}, // to evict
+		{"deletecollection", "", "pods", "", false}, {"update", "policy", "poddisruptionbudgets", "", false},
 	} {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"},
@@ -435,6 +440,35 @@ func (s *stage) pod(name, scheduler string) {
 	s.eventually("making pod "+name, func() error { // the namespace's account comes a moment after the namespace
 		_, err := s.client.CoreV1().Pods("default").Create(s.Context(), pod, metav1.CreateOptions{})
 		return err
+	})
+}
+
+// evicts: a pod gets the host port of another by its priority.
+func (s *stage) evicts() {
+	s.Helper()
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 1000}
+	if _, err := s.client.SchedulingV1().PriorityClasses().Create(s.Context(), class, metav1.CreateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	nodes, err := s.client.CoreV1().Nodes().List(s.Context(), metav1.ListOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, named := range [][2]string{{"evicted", ""}, {"urgent", "urgent"}} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: named[0]}, Spec: corev1.PodSpec{
+			SchedulerName: "kumiki", PriorityClassName: named[1], NodeSelector: map[string]string{corev1.LabelHostname: nodes.Items[0].Name},
+			Containers: []corev1.Container{{Name: "c", Image: "none", Ports: []corev1.ContainerPort{{ContainerPort: 80, HostPort: 9999}}}}}}
+		if _, err := s.client.CoreV1().Pods("default").Create(s.Context(), pod, metav1.CreateOptions{}); err != nil {
+			s.Fatal(err)
+		}
+		s.bound("default", named[0])
+	}
+	s.eventually("the end of the pod that was in the way", func() error {
+		_, err := s.client.CoreV1().Pods("default").Get(s.Context(), "evicted", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("it is there, or: %v", err)
 	})
 }
 
