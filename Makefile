@@ -149,6 +149,10 @@ mutants: ## faults put into the engine on purpose; each must make a test fail
 	$(GO) test -tags kumiki_mutants -run Mutant ./core/... ./host/... ./config
 	$(GO) -C conformance test -tags kumiki_mutants -run Mutant -timeout 60m ./...
 
+.PHONY: upstream-patches
+upstream-patches: ## the patches of docs/upstream apply to upstream's source, and their tests pass there
+	@GO="$(GO)" sh tools/upstream-patches.sh
+
 .PHONY: conformance
 conformance: ## ask upstream's scheduler and kumiki the same N questions (N=50000 SEED=7)
 	KUMIKI_CASES=$(N) KUMIKI_SEED=$(SEED) $(GO) -C conformance test -count 1 -timeout 24h -v -run Conformance ./...

@@ -20,7 +20,7 @@ var goroutines = map[string]budget{
 	"kube":                 {20, "watches and writes run side by side; they end with the context of the scheduler"},
 	"app":                  {8, "serving, leader election and the loop; they end with the context of the command"},
 	"view":                 {4, "live streams; they end with the request"},
-	"bench":                {12, "load generators and samplers; they end with the run"},
+	"bench":                {18, "load generators and samplers; they end with the run"},
 	"bench/standin":        {1, "serves; ends with Close, which waits for it"},
 	"bench/ops":            {4, "creators, churn, deletions and the watch of pods; Run ends and awaits all of them"},
 	"cmd/kumiki/...":       {6, "signals and child processes; they end with the command"},
