@@ -100,6 +100,17 @@ func (pl *Placer) encode(s cluster.Snapshot, c *class) bool {
 	if d.kin, d.own = pl.kinOf(s, c.spec, &c.kept); d.kin == nil {
 		return false
 	}
+	if !pl.encodeRows(s, c) {
+		pl.leave(d.kin)
+		d.kin, d.codes = nil, d.codes[:0]
+		return false
+	}
+	return true
+}
+
+// encodeRows judges all rows of a class whose kin is up to date; false when its codes do not do.
+func (pl *Placer) encodeRows(s cluster.Snapshot, c *class) bool {
+	d := &c.coded
 	pl.recent.Follow(s)
 	d.seq, d.made = pl.recent.Next(), d.kin.made
 	pl.meter.Plugin(plugin.AtFilter, "")
@@ -111,14 +122,9 @@ func (pl *Placer) encode(s cluster.Snapshot, c *class) bool {
 	d.prices = d.prices[:0]
 	d.measure()
 	d.price()
-	if d.kin.closed {
-		pl.leave(d.kin)
-		d.kin, d.codes = nil, d.codes[:0]
-		return false
-	}
 	c.order.made++
 	c.order.by = d.by(c.order.by.extra[:0])
-	return true
+	return !d.kin.closed
 }
 
 // judge brings what the class has for itself of rows lo to hi-1, or of so many changes, into the Placer's columns.
@@ -156,13 +162,13 @@ func (pl *Placer) followCoded(s cluster.Snapshot, c *class) bool {
 	pl.bytes -= d.kin.size()
 	d.kin.follow(s, pl)
 	pl.bytes += d.kin.size()
-	if d.kin.closed || d.kin.made != d.made {
+	if d.kin.closed {
 		return false
 	}
 	pl.recent.Follow(s)
 	changed, lo, ok := pl.recent.Since(d.seq)
-	if !ok || len(changed) > s.Rows() {
-		return false
+	if !ok || len(changed) > s.Rows() || d.kin.made != d.made {
+		return pl.encodeRows(s, c)
 	}
 	d.seq = pl.recent.Next()
 	d.grow(s.Rows())
