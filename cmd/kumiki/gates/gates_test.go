@@ -63,7 +63,7 @@ func TestWhatGatesComeTo(t *testing.T) {
 	}{
 		{"", map[string]bool{"WatchListClient": true, "NativeHistograms": false}, "", map[string]bool{"GangScheduling": false, "SchedulerAsyncAPICalls": true}},
 		{"--feature-gates=WatchListClient=false,NativeHistograms=true", map[string]bool{"WatchListClient": false, "NativeHistograms": true}, "", nil},
-		{"--feature-gates=kube:GenericWorkload=true --feature-gates=kube:GangScheduling=true,WorkloadAwarePreemption=true", map[string]bool{"GangScheduling": true},
+		{"--feature-gates=kube:GenericWorkload=true --feature-gates=kube:GangScheduling=true --feature-gates=kube:WorkloadAwarePreemption=true", map[string]bool{"GangScheduling": true},
 			"WorkloadAwarePreemption=true", map[string]bool{"WorkloadAwarePreemption": false}}, // a setting decides about the other two
 		{"--feature-gates=PodLevelResources=true,DRAAdminAccess=true", nil, "", nil},
 		{"--feature-gates=DRADeviceTaints=false", map[string]bool{"DRADeviceTaints": false}, "DRADeviceTaints=false", map[string]bool{"DRADeviceTaints": true}},
