@@ -121,6 +121,15 @@ func (a *apiServer) serve(t *testing.T, release string, previews bool) {
 	a.tellAll()
 }
 
+// define makes a kind one that is served, with a status of its own.
+func (a *apiServer) define(path, kind string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	group := strings.Split(strings.TrimPrefix(path, "/apis/"), "/")
+	a.collections[path] = &collection{apiVersion: group[0] + "/" + group[1], kind: kind, subresources: []string{"status"}, objects: map[string]object{}}
+	a.tellAll()
+}
+
 // withdraw makes a resource one that is not served.
 func (a *apiServer) withdraw(paths ...string) {
 	a.mu.Lock()

@@ -30,7 +30,10 @@ type running struct {
 }
 
 // start runs a scheduler until the test ends. The test fails when it ends earlier.
-func start(t *testing.T, api *apiServer) *running {
+func start(t *testing.T, api *apiServer) *running { return startWith(t, api, func(*Options) {}) }
+
+// startWith is start with changed options.
+func startWith(t *testing.T, api *apiServer, change func(*Options)) *running {
 	t.Helper()
 	log := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
 	ctx, end := context.WithCancel(klog.NewContext(t.Context(), log))
@@ -39,6 +42,7 @@ func start(t *testing.T, api *apiServer) *running {
 	o.Serve.Secure = nil
 	o.Config.LeaderElection.Enabled = false
 	o.Metrics = kube.NewMetrics(metrics.NewKubeRegistry())
+	change(&o)
 	s, err := NewScheduler(ctx, o)
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,16 @@ func (s *Store) gangEnter(e *entry) {
 	s.gangs[e.gang.Key] = append(s.gangs[e.gang.Key], e)
 }
 
+// gangLearn lets a pod count in its native group although it was in none when it got its room: that part of its spec never
+// changes, so the group could not be read then. It tells whether the pod is new in it.
+func (s *Store) gangLearn(e *entry) bool {
+	if e.gang != nil || e.pod.Gang == nil || e.pod.Gang.Key.Source != GangOfGroup {
+		return false
+	}
+	s.gangEnter(e)
+	return true
+}
+
 func (s *Store) gangLeave(e *entry) {
 	if e.gang == nil || e.gang.Bad != "" {
 		return

@@ -208,3 +208,27 @@ func TestNothingInAPodBreaksTheMark(t *testing.T) {
 		}
 	})
 }
+
+// TestABoundPodCountsInItsGroupOnceThatCanBeRead: pods of a drop-in are bound one by one before pod groups can be read, and
+// count in their group after. An annotation that is edited on a bound pod makes it no member (answer A19). Mutants: the group
+// is not learnt; an edit is.
+func TestABoundPodCountsInItsGroupOnceThatCanBeRead(t *testing.T) {
+	for source, want := range map[GangSource]int{GangOfGroup: 1, GangOfAnnotation: 0, GangOfSigs: 0} {
+		s, in := NewStore(), NewIntake()
+		s.SetNode(&Node{Name: "n"})
+		before := in.Pod(declaring("node=n"))
+		s.SetPod(before)
+		after := *before
+		key := GangKey{source, "ns", "g"}
+		after.Gang = &GangMark{Key: key}
+		s.SetPod(&after)
+		s.SetPod(&after)
+		if got := s.Snapshot().GangHolds(key); got != want {
+			t.Errorf("%s: %d pods of the gang hold room, want %d", source, got, want)
+		}
+		s.DeletePod(before.UID)
+		if got := s.Snapshot().GangHolds(key); got != 0 {
+			t.Errorf("%s: %d pods that are gone hold room", source, got)
+		}
+	}
+}

@@ -56,11 +56,16 @@ func (s *Store) settle(e *entry, p *Pod) {
 	s.rev++
 	e.pod = p
 	s.renewed(e, was)
+	learnt := s.gangLearn(e)
 	if wasAssumed {
 		e.assumed = false
 		s.countAssumed(e.row, p.Spec, -1)
 	}
 	s.did(func() {
+		if learnt {
+			s.gangLeave(e)
+			e.gang = nil
+		}
 		e.pod = was
 		s.renewed(e, p)
 		if wasAssumed {

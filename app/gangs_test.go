@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
+
+const (
+	groupPath = "/apis/scheduling.k8s.io/v1alpha2/podgroups"
+	sigsPath  = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
+	inGroup   = "schedulingGroup: {podGroupName: g}, "
+)
+
+// TestADropInTakesPodGroupsInWhenTheyCome: pods that name a group are placed one by one, as by a scheduler that does not
+// know groups, until the API server serves them; from then on they wait for their group and its pods. Nobody is told of an
+// API that a drop-in does not need. Catches members that wait for ever for what cannot be read, and a group that is passed
+// over once it can.
+func TestADropInTakesPodGroupsInWhenTheyCome(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]func(*testing.T, *apiServer){
+		"not served": func(t *testing.T, api *apiServer) { api.serve(t, "1.36", false) },
+		"forbidden": func(t *testing.T, api *apiServer) {
+			api.serve(t, "1.36", true)
+			api.forbid(groupPath)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api := newAPIServer(t)
+			before(t, api)
+			api.node(t, "n1")
+			api.pod(t, "early", inGroup)
+			r := start(t, api)
+			r.binds(t, api, "early")
+			if got := r.kinds(); len(got) > 0 {
+				t.Errorf("said to be missing: %q", got)
+			}
+			api.serve(t, "1.36", true)
+			api.forbid()
+			eventually(t, r, "pod groups are read", func() bool { return len(r.lines("Objects of a kind can be read now")) > 0 })
+			api.pod(t, "late", inGroup)
+			eventually(t, r, "the pod waits for its group", func() bool { return r.rejected(t, "late") })
+			api.put(t, groupPath, "{metadata: {namespace: default, name: g}, spec: {schedulingPolicy: {gang: {minCount: 2}}}}")
+			r.binds(t, api, "late") // early is a member and holds its place
+		})
+	}
+}
+
+// TestAKindOfGangsThatComesLater: the switch is on and the resource is not defined yet. The pods wait, the log says once
+// what is missing, others are placed, and when the definition and the object come, the pods are placed without a restart.
+// Catches a start that waits for a definition.
+func TestAKindOfGangsThatComesLater(t *testing.T) {
+	t.Parallel()
+	api := newAPIServer(t)
+	api.serve(t, "1.36", false)
+	api.node(t, "n1")
+	for _, name := range []string{"a", "b"} {
+		api.put(t, "/api/v1/pods", fmt.Sprintf("{metadata: {namespace: default, name: %s, labels: {scheduling.x-k8s.io/pod-group: g}}, spec: {schedulerName: default-scheduler, "+
+			"containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}, status: {phase: Pending}}", name))
+	}
+	api.pod(t, "solo", "")
+	r := startWith(t, api, func(o *Options) { o.Config.Kumiki.Gangs.Sigs = config.On })
+	r.binds(t, api, "solo")
+	if missing := r.lines("podgroups.scheduling.x-k8s.io"); len(missing) != 1 || !strings.Contains(missing[0], "pods of the gangs that they declare wait") {
+		t.Errorf("said of what is missing: %q", missing)
+	}
+	eventually(t, r, "the pods wait", func() bool { return r.rejected(t, "a") && r.rejected(t, "b") })
+	api.define(sigsPath, "PodGroup")
+	api.put(t, sigsPath, "{metadata: {namespace: default, name: g}, spec: {minMember: 2}}")
+	r.binds(t, api, "a")
+	r.binds(t, api, "b")
+}
+
+// TestSwitchesOfGangs: what a file says is what counts.
+func TestSwitchesOfGangs(t *testing.T) {
+	for _, c := range []struct {
+		say  config.Gangs
+		want cluster.GangRules
+	}{
+		{config.DefaultGangs(), cluster.GangRules{Group: true, GroupIfRead: true}},
+		{config.Gangs{PodGroup: config.Off, Annotation: config.Off, Sigs: config.Off, Volcano: config.Off}, cluster.GangRules{}},
+		{config.Gangs{PodGroup: config.On, Annotation: config.Off, Sigs: config.Off, Volcano: config.Off}, cluster.GangRules{Group: true}},
+		{config.Gangs{PodGroup: config.Off, Annotation: config.On, Sigs: config.Off, Volcano: config.Off}, cluster.GangRules{Annotation: true}},
+		{config.Gangs{PodGroup: config.Off, Annotation: config.Off, Sigs: config.On, Volcano: config.Off}, cluster.GangRules{Sigs: true}},
+		{config.Gangs{PodGroup: config.Off, Annotation: config.Off, Sigs: config.Off, Volcano: config.On, Pfnet: "a.b/c"}, cluster.GangRules{Volcano: true, Pfnet: "a.b/c"}},
+	} {
+		if got := gangRules(c.say); got != c.want {
+			t.Errorf("%v: got %+v, want %+v", c.say, got, c.want)
+		}
+	}
+}
