@@ -97,7 +97,8 @@ func (pl *player) tell(ctx context.Context, j *job, w *Write) error {
 		pl.mu.Unlock()
 	}
 	e := pl.event(about, "")
-	e.Reason, e.Action, e.Type, e.Note = recorded.Reason, recorded.Action, recorded.Type, recorded.Note
+	e.Reason, e.Action, e.Type = recorded.Reason, recorded.Action, recorded.Type
+	e.Note = preemptedBy.ReplaceAllString(recorded.Note, "Preempted by pod "+string(j.pod.UID)+" ")
 	if !j.inline {
 		pl.bound <- e
 		return nil

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"io"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kumiki-scheduler/kumiki/bench/workload"
+	"github.com/kumiki-scheduler/kumiki/bench/workloads"
+	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
+)
+
+func plansOf(t *testing.T, name, match string) []workload.Plan {
+	t.Helper()
+	c, err := workloads.Case(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans, err := (&workload.File{Cases: []*workload.Case{c}}).Plans(regexp.MustCompile(match), "")
+	if err != nil || len(plans) != 1 {
+		t.Fatalf("%d workloads, %v", len(plans), err)
+	}
+	return plans
+}
+
+// kinds counts what a script does.
+func (s Script) kinds() map[Deed]int {
+	out := map[Deed]int{}
+	for _, w := range s {
+		out[w.Do]++
+		if w.Told {
+			out[doEvent]++
+		}
+	}
+	return out
+}
+
+// The mix has pods of all families: plain and refused ones, pods with claims and with volumes, gangs, and pods that others
+// make room for. A run of kumiki is recorded, null plays it, and what null writes is recorded too.
+//
+// Catches: any kind of write that null leaves out, makes twice or makes for another pod, and decisions that are not right when
+// they are made again.
+func TestNullWritesWhatWasWritten(t *testing.T) {
+	dir := t.TempDir()
+	kumiki := filepath.Join(dir, "kumiki")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", kumiki, "github.com/kumiki-scheduler/kumiki/cmd/kumiki")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build kumiki: %v\n%s", err, out)
+	}
+	plans := plansOf(t, "mix", "/small$")
+	m := &matrix{plans: plans, tell: newTeller(io.Discard), dir: dir,
+		Options: Options{KumikiBinary: kumiki, UpstreamBinary: filepath.Join(dir, "none"), Schedulers: []string{Null}, QPS: defaultQPS, Burst: defaultBurst,
+			Timeout: 5 * time.Minute, launch: func(ctx context.Context, o testcluster.Options) (*testcluster.Cluster, error) {
+				return testcluster.Launch(ctx, o)
+			}}}
+	cannot, file, err := m.record(t.Context(), &plans[0])
+	if err != nil || cannot != "" {
+		t.Fatalf("recording: %v, %s", err, cannot)
+	}
+	was, err := newPlayer(newNull(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{dir: t.TempDir(), seen: newSightings()}
+	trial := m.trial(t.Context(), &plans[0], Null, 1, file, r)
+	if !trial.good() || trial.Bound != trial.Pods {
+		t.Fatalf("null bound %d of %d pods: %s %v", trial.Bound, trial.Pods, trial.Failure, trial.Oversold)
+	}
+	is, err := r.recording()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[Deed]int{}
+	for _, scripts := range []struct{ was, is map[string]Script }{{was.recording.Scripts, is.Scripts}, {was.recording.Groups, is.Groups}} {
+		for _, key := range slices.Sorted(maps.Keys(scripts.was)) {
+			want, got := scripts.was[key].kinds(), scripts.is[key].kinds()
+			if len(got) == 0 && strings.Contains(key, "too-big") {
+				continue // a churn makes as many as there is time for
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("%s: null writes %v, want %v", key, got, want)
+			}
+			for of, n := range got { // order: sums
+				seen[of] += n
+			}
+		}
+	}
+	for _, of := range []Deed{doBind, doEvent, doPatchPod, doDeletePod, doChangeClaim, doClaimStatus, doGroup} {
+		if seen[of] == 0 {
+			t.Errorf("nobody made a write of the kind %s", of)
+		}
+	}
+}
