@@ -34,11 +34,31 @@ func controllersOf(p *workload.Plan) []string {
 	return nil
 }
 
+// locked: feature gate -> the value that it has in the release that is measured, whatever is asked for. scheduler_perf lets
+// its API server and scheduler be an older release where a workload asks for another value (schedulerPerf, featureGates);
+// what is measured here is one release.
+var locked = map[string]bool{"SchedulerQueueingHints": true}
+
+// gatesOf are the gates that a workload can be given, and those that it cannot.
+func gatesOf(p *workload.Plan) (given map[string]bool, refused []string) {
+	given = map[string]bool{}
+	for gate, on := range p.Gates { // order: into a map, and sorted
+		if value, fixed := locked[gate]; fixed && value != on {
+			refused = append(refused, fmt.Sprintf("%s=%v", gate, on))
+			continue
+		}
+		given[gate] = on
+	}
+	slices.Sort(refused)
+	return given, refused
+}
+
 // groundOf is the cluster of a workload: an API server, etcd, and what controllers it needs.
 func groundOf(p *workload.Plan) testcluster.Options {
+	gates, _ := gatesOf(p)
 	o := testcluster.Options{Nodes: -1, PodStages: "none", NoKubeletAdmission: true, NoHeartbeats: true, Args: ops.ClusterArgs(),
-		FeatureGates: gateList(p.Gates)}
-	if len(p.Gates) > 0 {
+		FeatureGates: gateList(gates)}
+	if len(gates) > 0 {
 		o.RuntimeConfig = "api/all=true" // that of alpha resources
 	}
 	if controllers := controllersOf(p); len(controllers) > 0 {

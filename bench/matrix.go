@@ -130,6 +130,9 @@ func (m *matrix) trial(ctx context.Context, p *workload.Plan, name string, round
 
 func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *Trial, play string, r *recorder) (err error) {
 	where := fmt.Sprintf("%s, %s, round %d", p.Name, t.Scheduler, t.Round)
+	if _, refused := gatesOf(p); len(refused) > 0 {
+		m.tell.line("%s: without %s, which this release does not let anybody set", where, strings.Join(refused, ", "))
+	}
 	m.tell.status("%s: starting a cluster", where)
 	ground := groundOf(p)
 	if err := r.prepare(&ground); err != nil {
@@ -191,7 +194,8 @@ func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *Trial, play s
 // startFor starts a scheduler with what a workload wants of it and waits until it is ready.
 func (m *matrix) startFor(ctx context.Context, p *workload.Plan, name, play string, c *testcluster.Cluster) (*scheduler, error) {
 	o := m.Options
-	o.config, o.gates, o.play = p.SchedulerConfig, p.Gates, play
+	o.config, o.play = p.SchedulerConfig, play
+	o.gates, _ = gatesOf(p)
 	dir, err := os.MkdirTemp(m.dir, "run-")
 	if err != nil {
 		return nil, err
