@@ -45,7 +45,9 @@ func TestConformancePreemption(t *testing.T) {
 	seen := map[string]int{}
 	for asked, i := 0, uint64(0); asked < cases && !t.Failed(); i++ {
 		w := draw(gen.NewRand(uint64(seed), i))
-		want, ok := newTheirs(t, w).decide(t, w.pod)
+		them := newTheirs(t, w)
+		want, ok := them.decide(t, w.pod)
+		them.stop()
 		got, ok2 := newOurs(w).decide(t, w.pod)
 		if ok != ok2 {
 			t.Fatalf("seed %d, case %d: upstream finds no node: %v; kumiki: %v\n%s", seed, i, ok, ok2, w)

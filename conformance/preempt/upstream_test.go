@@ -38,6 +38,7 @@ var filters = []string{names.NodeUnschedulable, names.NodeName, names.TaintToler
 // theirs is upstream's plugin on one cluster.
 type theirs struct {
 	ctx       context.Context
+	stop      context.CancelFunc
 	framework framework.Framework
 	plugin    *defaultpreemption.DefaultPreemption
 	snapshot  *internalcache.Snapshot
@@ -62,7 +63,8 @@ func (nominator) UpdateNominatedPod(klog.Logger, *v1.Pod, fwk.PodInfo)          
 func (n nominator) NominatedPodsForNode(node string) []fwk.PodInfo              { return n[node] }
 
 func newTheirs(t testing.TB, w *scene) *theirs {
-	u := &theirs{ctx: context.Background(), snapshot: internalcache.NewSnapshot(w.bound, w.nodes), objects: informers.NewSharedInformerFactory(client, 0)}
+	ctx, stop := context.WithCancel(context.Background())
+	u := &theirs{ctx: ctx, stop: stop, snapshot: internalcache.NewSnapshot(w.bound, w.nodes), objects: informers.NewSharedInformerFactory(client, 0)}
 	noms := nominator{}
 	for _, p := range w.nominated {
 		info, _ := framework.NewPodInfo(p)

@@ -85,6 +85,11 @@ func (f *Finder) best() (best Candidate, found bool) {
 // survey looks at every row once and leaves bounds.
 func (f *Finder) survey() {
 	f.bounds, f.hopeless = f.bounds[:0], f.hopeless[:0]
+	if f.q.Pod.Spec.Priority <= f.shelves.floor && mutant != equalsEvicted {
+		f.histo.counts[nobodyToEvict] += len(f.rows)
+		f.histo.nodes += len(f.rows)
+		return
+	}
 	sure := bound{row: cluster.NoNode} // the best of those rows that are known exactly
 	for _, n := range f.rows {
 		shelf := &f.shelves.rows[n]

@@ -4,6 +4,7 @@ package preempt
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -16,6 +17,8 @@ type shelves struct {
 	// The store's journals are applied up to here.
 	changes, renewals uint64
 	known             bool
+	// floor is a priority that no pod is below. It does not rise again when pods go.
+	floor int32
 }
 
 // shelf is the pods of one row, the most important first: those of higher priority, of these those that started earlier,
@@ -51,9 +54,9 @@ func (sh *shelves) follow(s cluster.Snapshot) {
 		sh.rows = append(sh.rows, shelf{})
 	}
 	if !sh.known || !ok || !ok2 || len(changed)+len(renewed) > s.Rows() {
-		sh.known = true
+		sh.known, sh.floor = true, math.MaxInt32
 		for n := range sh.rows {
-			sh.rows[n].fill(s, cluster.NodeIdx(n))
+			sh.fill(s, cluster.NodeIdx(n))
 		}
 		return
 	}
@@ -61,14 +64,22 @@ func (sh *shelves) follow(s cluster.Snapshot) {
 		changed = nil
 	}
 	for n := before; n < len(sh.rows); n++ {
-		sh.rows[n].fill(s, cluster.NodeIdx(n))
+		sh.fill(s, cluster.NodeIdx(n))
 	}
 	for _, rows := range [][]cluster.NodeIdx{changed, renewed} {
 		for i, n := range rows {
 			if i == 0 || rows[i-1] != n {
-				sh.rows[n].fill(s, n)
+				sh.fill(s, n)
 			}
 		}
+	}
+}
+
+func (sh *shelves) fill(s cluster.Snapshot, n cluster.NodeIdx) {
+	sf := &sh.rows[n]
+	sf.fill(s, n)
+	if last := len(sf.cells) - 1; last >= 0 {
+		sh.floor = min(sh.floor, sf.cells[last].priority)
 	}
 }
 
