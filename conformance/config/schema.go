@@ -134,6 +134,17 @@ var limits = map[string]object{
 	"KumikiArgs.subset":                                   {"minimum": 1, "description": "how many nodes randomSubset ranks"},
 	"KumikiArgs.syncPreemption":                           {"description": "a pod may be tried again before the evictions for it are carried out"},
 	"KumikiArgs.fitScoresReal":                            {"description": "NodeResourcesFit scores what containers request, without assumptions about those that request nothing"},
+	"KumikiArgs.gangs":                                    {"description": "which declarations of gangs count; the same in all profiles; native pod groups where they can be read if nobody says it"},
+	"GangsArgs.podgroup":                                  onOff("Auto"),
+	"GangsArgs.annotation":                                onOff(),
+	"GangsArgs.sigs":                                      onOff(),
+	"GangsArgs.volcano":                                   onOff(),
+	"PfnetArgs.prefix":                                    {"description": "what the names of the annotations begin with: PREFIX-name and PREFIX-size"},
+}
+
+// onOff is a switch; YAML reads On and Off as booleans unless they are quoted.
+func onOff(more ...any) object {
+	return object{"type": list{"string", "boolean", "null"}, "enum": append(list{"On", "Off", true, false, nil}, more...)}
 }
 
 var share = object{"minimum": 0, "maximum": 100,
