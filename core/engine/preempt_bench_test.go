@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// BenchmarkPreemption is the cycle that evicts, at 5,000 nodes of four cores that four pods hold each. After it the victim
+// goes and the pod is placed; that is not counted.
+func BenchmarkPreemption(b *testing.B) {
+	prof := engine.DefaultProfile("default-scheduler")
+	prof.Preemption = &preempt.Config{}
+	e := engine.New(engine.Config{
+		Seed: 7, Profiles: []engine.Profile{prof}, Less: plugin.PrioritySort{},
+		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
+	})
+	in, low := cluster.NewIntake(), int32(1)
+	e.Step(engine.Tick{Now: record.Second})
+	for i := range 5000 {
+		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%05d", i)}}
+		node.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("400m"), v1.ResourceMemory: apiresource.MustParse("256Gi"), v1.ResourcePods: apiresource.MustParse("10")}
+		e.Step(engine.NodeSet{Node: in.Node(node)})
+		for k := range 4 {
+			p := benchPod(4*i+k, 0)
+			p.Spec.Priority, p.Spec.NodeName = &low, node.Name
+			p.Status.StartTime = &metav1.Time{Time: time.Unix(int64(i*7%1000), 0)}
+			e.Step(engine.PodSet{Pod: in.Pod(p)})
+		}
+	}
+	e.Step(engine.Synced{})
+	high := int32(10)
+	took := make([]time.Duration, 0, b.N)
+	b.ResetTimer()
+	for i := range b.N {
+		b.StopTimer()
+		boss := benchPod(1_000_000+i, 0)
+		boss.Spec.Priority = &high
+		e.Step(engine.PodSet{Pod: in.Pod(boss)})
+		b.StartTimer()
+		began := time.Now()
+		effects := slices.Clone(e.Step(engine.Cycle{}))
+		took = append(took, time.Since(began))
+		b.StopTimer()
+		for _, f := range effects {
+			if f, is := f.(engine.Evict); is {
+				e.Step(engine.EvictDone{For: f.For, Decision: f.Decision})
+				e.Step(engine.PodGone{Pod: f.Victims[0]})
+			}
+		}
+		e.Step(engine.Tick{Now: record.Time(10*(i+1)) * record.Second})
+		for _, f := range e.Step(engine.Cycle{}) {
+			if f, is := f.(engine.Bind); is {
+				boss.Spec.NodeName = f.Node
+				e.Step(engine.BindDone{Pod: f.Pod, Node: f.Node})
+				boss.Spec.Priority = &low // so that there is always somebody to evict
+				e.Step(engine.PodSet{Pod: in.Pod(boss)})
+			}
+		}
+		if boss.Spec.NodeName == "" {
+			b.Fatal("evicted and not placed")
+		}
+		b.StartTimer()
+	}
+	b.StopTimer()
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "µs/median")
+}
