@@ -383,7 +383,7 @@ func (f *starts) profileStart(ctx context.Context, s *scheduler) error {
 	if f.o.ProfileDir == "" {
 		return nil
 	}
-	for s.get(ctx, "/healthz", io.Discard) != nil {
+	for s.get(ctx, "/debug/pprof/", io.Discard) != nil { // who may see it, it has to learn first
 		if err := pause(ctx, askEvery); err != nil {
 			return err
 		}
@@ -396,16 +396,12 @@ func (f *starts) profile(ctx context.Context, s *scheduler) error {
 	if f.o.ProfileDir == "" {
 		return nil
 	}
-	for _, of := range []string{"heap", "goroutine"} {
-		file, err := os.Create(filepath.Join(f.o.ProfileDir, s.name+"."+of+".pprof"))
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(s.get(ctx, "/debug/pprof/"+of, file), file.Close()); err != nil {
-			return err
-		}
+	file, err := os.Create(filepath.Join(f.o.ProfileDir, s.name+".heap.pprof"))
+	if err != nil {
+		return err
 	}
-	return nil
+	// Collected for the profile alone, after all has been measured.
+	return errors.Join(s.get(ctx, "/debug/pprof/heap?gc=1", file), file.Close())
 }
 
 // askEvery is how often the scheduler and the API server are asked; times are no finer than this.
