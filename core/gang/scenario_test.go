@@ -40,6 +40,7 @@ var stories = map[string]func(t tester){
 	"domain of bound":     domainOfBound,
 	"never":               neverFits,
 	"gave up":             gaveUp,
+	"disks":               disksOfMembers,
 	"failed":              failedSearch,
 }
 
