@@ -127,9 +127,15 @@ func (ks *kinds) fitting(rows []cluster.NodeIdx) []cluster.NodeIdx {
 	if !ks.known {
 		return rows
 	}
+	some := make(cluster.Bitmap, (ks.state.Rows()+63)/64)
+	for i := range ks.all {
+		for w, word := range ks.all[i].fits {
+			some[w] |= word
+		}
+	}
 	fit := []cluster.NodeIdx{}
 	for _, n := range rows {
-		if slices.ContainsFunc(ks.all, func(k kind) bool { return k.fits.Has(n) }) {
+		if some.Has(n) {
 			fit = append(fit, n)
 		}
 	}
