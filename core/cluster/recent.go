@@ -2,8 +2,12 @@
 
 package cluster
 
-// recentKeep is up to how many changes a Recent holds, and half of it how many it keeps when it is full.
-const recentKeep = 1 << 16
+// A Recent holds so many bytes, and so many changes: half of them are dropped when it is full.
+const (
+	recentBytes   = 16 << 20
+	recentAtLeast = 1 << 12
+	recentAtMost  = 1 << 16
+)
 
 // Recent holds the amounts of rows in the order in which the rows changed, as they were when Follow came by. Whoever
 // catches up on some thousand changes reads its columns from one position to another, in place of as many rows here and
@@ -16,14 +20,15 @@ type Recent struct {
 	base    uint64   // sequence number of position 0
 	newest  []uint64 // row -> sequence number of its last place, plus 1; 0 for none
 	seq     uint64   // the journal of the store is followed up to here
-	keep    int      // how many changes to hold at most, 0 before the first Follow
+	keep    int      // how many changes to hold at most, if not as many as the constants say
+	begun   bool
 }
 
 // Follow takes in what changed since it was last called.
 func (r *Recent) Follow(s Snapshot) {
 	changes, next, ok := s.Changes(r.seq)
 	r.seq = next
-	if !ok || r.keep == 0 {
+	if !ok || !r.begun {
 		r.restart(s)
 		return
 	}
@@ -37,10 +42,7 @@ func (r *Recent) Follow(s Snapshot) {
 
 // restart gives up all places: every reader is behind then.
 func (r *Recent) restart(s Snapshot) {
-	if r.keep == 0 {
-		r.keep = recentKeep
-	}
-	r.base = r.Next() + 1
+	r.base, r.begun = r.Next()+1, true
 	r.rows, r.columns.names = r.rows[:0], s.s.names
 	clear(r.newest)
 	r.cut(0)
@@ -61,8 +63,8 @@ func (r *Recent) grow(s Snapshot) {
 }
 
 func (r *Recent) add(s *Store, n NodeIdx) {
-	if len(r.rows) == r.keep {
-		r.drop(r.keep / 2)
+	if len(r.rows) >= r.room() {
+		r.drop((len(r.rows) + 1) / 2)
 	}
 	if at := r.newest[n]; at > r.base {
 		r.rows[at-1-r.base] = NoNode
@@ -76,6 +78,15 @@ func (r *Recent) add(s *Store, n NodeIdx) {
 	for i := range s.nonZero {
 		r.columns.nonZero[i].v = append(r.columns.nonZero[i].v, s.nonZero[i].v[n])
 	}
+}
+
+// room is how many changes to hold.
+func (r *Recent) room() int {
+	if r.keep > 0 {
+		return r.keep
+	}
+	cell := 8 * (2*len(r.columns.requested) + len(r.columns.nonZero))
+	return max(recentAtLeast, min(recentAtMost, recentBytes/cell))
 }
 
 // drop gives up the oldest places.

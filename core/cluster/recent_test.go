@@ -144,3 +144,13 @@ func TestConfirmingAPodChangesNoRow(t *testing.T) {
 		t.Errorf("requested %d, assumed of that %d", cpu, left)
 	}
 }
+
+// TestRecentTakesBoundedMemory: many resources mean many columns, and fewer changes are held. Mutant: a fixed number.
+func TestRecentTakesBoundedMemory(t *testing.T) {
+	for _, resources := range []int{4, 40, 300} {
+		r := Recent{columns: Store{requested: make([]column, resources)}}
+		if bytes := r.room() * 16 * resources; bytes > 2*recentBytes || r.room() < recentAtLeast {
+			t.Errorf("%d resources: %d changes in %d bytes", resources, r.room(), bytes)
+		}
+	}
+}

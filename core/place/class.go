@@ -149,6 +149,9 @@ func (pl *Placer) remember(c *class) {
 
 // Drop forgets what is known of pods like p. A search that panicked may have left it half done.
 func (pl *Placer) Drop(p *cluster.Pod) {
+	if k := pl.kins[alike(p).Kin]; k != nil {
+		k.spoiled = true
+	}
 	if c := pl.classes[alike(p)]; c != nil {
 		pl.drop(c)
 		pl.spare = nil

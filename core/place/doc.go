@@ -4,7 +4,11 @@
 //
 // Every node is looked at. Pods that node-local plugins cannot tell apart (cluster.PodSpec.Alike) form a class: the
 // verdict and the raw scores of every row are kept per class, and a decision brings only the rows up to date that changed
-// since the class was last used. There are three ways on from there, and they come to the same (see Path):
+// since the class was last used. Classes whose pods differ in requests alone are kin: what filters and scorers read of node
+// objects is kept once for all of them (kin), and each has two bytes for a row (coded): a total, or the number of a verdict.
+// They catch up on changes from columns that stand in the order of the changes (cluster.Recent).
+//
+// There are three ways on from there, and they come to the same (see Path):
 //
 //   - Ranked. Where only the class has a say, its totals are kept in order (ranking): the best row, how many tie with it
 //     and the k-th of them are found without a look at any row.
@@ -21,6 +25,10 @@
 //
 // Strategies that rank fewer nodes (Search) choose among verdicts that are there already: they change which nodes count,
 // not what is known of them.
+//
+// Rejected: bounds on totals that let a class pass over changed rows. Scores that prefer empty nodes keep a cluster level, so
+// that all rows are within a few points of the best, and no bound says anything. Rows of equal amounts as one, which helps
+// as long as nodes have one pod or none.
 //
 // Rejected: sampling as a silent default, and rescoring every row per decision, which costs ten times as much at 5,000
 // nodes (docs/bench).

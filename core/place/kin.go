@@ -39,7 +39,8 @@ type kin struct {
 	made    uint64 // how often all rows were judged anew, from 1
 	seq     uint64 // the store's journal of nodes is applied up to here
 	epochs  []uint64
-	classes int // that use it
+	spoiled bool // a search that panicked may have left it half done
+	classes int  // that use it
 }
 
 // maxRaws is how many scorers that are normalised a kin may have: upstream has two of them that read nodes alone.
@@ -163,8 +164,9 @@ func (k *kin) follow(s cluster.Snapshot, pl *Placer) {
 			k.codes, k.setOf = append(k.codes, none), append(k.setOf, 0)
 		}
 	}
-	if k.made == 0 || !ok || len(changes) > rows || k.stale(s) {
+	if k.made == 0 || k.spoiled || !ok || len(changes) > rows || k.stale(s) {
 		k.made++
+		k.spoiled = false
 		k.epochs = k.epochs[:0]
 		for _, score := range k.scores {
 			k.epochs = append(k.epochs, score.Epoch(s))
