@@ -90,10 +90,14 @@ type spec struct {
 	schedulers []string
 }
 
-// compare makes the rows of the workloads of a spec, in their order, schedulers in theirs. Rows of other workloads stay.
+// compare makes the rows of the workloads of a spec that were measured, in their order, schedulers in theirs. Rows of other
+// workloads stay.
 func (c *Comparison) compare(s spec) {
 	for i := range s.plans {
 		p := &s.plans[i]
+		if !slices.ContainsFunc(c.Trials, func(t Trial) bool { return t.Workload == p.Name }) {
+			continue // its turn has not come
+		}
 		var rows []WorkloadRow
 		null := c.trialsOf(p.Name, Null)
 		for _, name := range c.measured(p.Name, s.schedulers) {

@@ -64,6 +64,10 @@ func TestWhatWasMeasuredIsKeptAndGoneOnWith(t *testing.T) {
 	if next.Date != "2026-11-21T05:00:00Z" {
 		t.Errorf("the date became %s", next.Date)
 	}
+	m.plans = append(m.plans, workload.Plan{Name: "c/1"})
+	if err := m.put(next); err != nil || len(next.Rows) != 4 {
+		t.Errorf("rows of a workload whose turn has not come: %v, %d rows", err, len(next.Rows))
+	}
 	m.kept.again = regexp.MustCompile("^b/")
 	next = &Comparison{QPS: 1, Burst: 1, Machine: c.Machine}
 	if err := m.kept.begin(next); err != nil || len(next.Trials) != 1 {
