@@ -4,6 +4,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
@@ -148,17 +149,31 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	p := unit.Members[0]
 	why := prof.placer.Why(e.store.Snapshot(), out)
 	d := e.decision(unit, out)
-	victims := e.seekVictims(prof, p, out) // before the queue takes the unit back: a gate may close behind it
+	var victims preempt.Answer
+	asked := prepared(prof, out)
+	switch {
+	case asked: // before the queue takes the unit back: a gate may close behind it
+		victims = e.seekVictims(prof, p, out)
+	case prof.Preemption != nil:
+		victims.Verdict = preempt.Failed
+	}
 	e.queue.Requeue(unit, queue.Rejection{Plugins: why.Plugins})
 	d.Verdict = record.DoesNotFit
 	d.PreFilter, d.Reasons, d.Plugins, d.Message = why.PreFilter, why.Reasons, why.Plugins, why.Message
 	if d.Nodes == 0 || d.PreFilter != "" {
 		d.Path = "" // no node was looked at
 	}
-	did := e.remedy(prof, p)
+	var texts []string
+	switch {
+	case out.Nodes == 0:
+	case asked:
+		texts = append(e.remedy(prof, p), victims.Message)
+	default:
+		texts = []string{unprepared}
+	}
 	promise := e.evict(p, victims, &d)
 	if victims.Verdict != preempt.Evict { // upstream drops what was said before when evictions help
-		for _, text := range []string{did, victims.Message} {
+		for _, text := range texts {
 			d.Message = join(d.Message, why.Message, text)
 		}
 	}
@@ -177,17 +192,28 @@ func join(message, bare, text string) string {
 	return message + ", " + text
 }
 
-// remedy lets plugins give up something that keeps p from every node. It returns what was done, to go behind the
+// remedy lets plugins give up something that keeps p from every node. It returns what they say of it, to go behind the
 // message, as upstream words it. Nothing answers the writes: what they change comes back as an event, and wakes p.
-func (e *Engine) remedy(prof *profile, p *cluster.Pod) string {
+func (e *Engine) remedy(prof *profile, p *cluster.Pod) (texts []string) {
 	for _, r := range prof.Remediers {
 		e.meter.Plugin(plugin.AtPostFilter, r.Name())
-		if writes, did := r.Remedy(e.store.Snapshot(), p); len(writes) > 0 && mutant != remedyKept {
+		writes, text := r.Remedy(e.store.Snapshot(), p)
+		texts = append(texts, text)
+		if len(writes) > 0 && mutant != remedyKept {
 			e.emit(Release{p.Ref(), writes})
-			return did
+			break
 		}
 	}
-	return ""
+	return texts
+}
+
+// unprepared is what upstream's PostFilter says when a plugin before its own rejected the pod for all nodes: what it looks for
+// was never written (fwk.ErrNotFound). It is an error, after which no other plugin is asked.
+const unprepared = "not found"
+
+// prepared tells whether all plugins that could remedy something were asked about the pod.
+func prepared(prof *profile, out place.Outcome) bool {
+	return out.Nodes == 0 || !slices.ContainsFunc(prof.Remediers, func(r plugin.Remedier) bool { return !prof.placer.Prepared(out, r.Name()) })
 }
 
 // fail puts a unit back into the queue after an error that no event cures. See tell for shown.

@@ -122,7 +122,7 @@ func (lock) Remedy(s cluster.Snapshot, p *cluster.Pod) ([]cluster.Write, string)
 	if pv, ok := cluster.Find[*v1.PersistentVolume](s, "", "idle"); ok && wanted(p) != "" && pv.Spec.ClaimRef != nil {
 		return []cluster.Write{cluster.SelectNode{Target: cluster.Target{Kind: cluster.KindVolume, Name: "idle"}}}, "gave up idle"
 	}
-	return nil, "nothing to give up"
+	return nil, "" // upstream's plugin has something to say then too; it would be in every story
 }
 
 func (lock) Wakes() []plugin.Wake {

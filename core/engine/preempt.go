@@ -147,7 +147,9 @@ func (e *Engine) evict(p *cluster.Pod, a preempt.Answer, d *record.Decision) pro
 	held := e.queue.NominationOf(p.UID)
 	switch a.Verdict {
 	case preempt.NotEligible, preempt.Failed:
-		d.Preemption = &record.Preemption{Nodes: a.Nodes, Tried: a.Tried, Message: a.Message}
+		if a.Message != "" {
+			d.Preemption = &record.Preemption{Nodes: a.Nodes, Tried: a.Tried, Message: a.Message}
+		}
 		if held == "" {
 			e.queue.NominateAsStatus(p)
 		}

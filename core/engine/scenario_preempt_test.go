@@ -189,3 +189,53 @@ func named(pods []record.PodRef) (list []string) {
 	}
 	return list
 }
+
+// claims stands for a plugin that could give up claims of pods, and never has any.
+type claims struct{}
+
+func (claims) Name() string { return "Claims" }
+
+func (claims) PrepareFilter(cluster.Snapshot, *cluster.Pod) plugin.FilterPlan {
+	return plugin.FilterPlan{}
+}
+
+func (claims) Remedy(cluster.Snapshot, *cluster.Pod) ([]cluster.Write, string) {
+	return nil, "no new claims to deallocate"
+}
+
+// TestWhatIsSaidBehindTheMessage: the plugins that may help have their say behind the message, in upstream's words and order.
+// One that was not asked about the pod, because one before it rejected the pod for all nodes, has nothing but an error.
+func TestWhatIsSaidBehindTheMessage(t *testing.T) {
+	for _, c := range []struct {
+		nodes, claim int
+		want         string
+	}{
+		{1, 0, "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."},
+		{1, 1, `0/1 nodes are available: persistentvolumeclaim "lost" not found. not found`},
+		{0, 0, "no nodes available to schedule pods"},
+	} {
+		prof := engine.DefaultProfile("default-scheduler")
+		prof.Add(claims{}, 0)
+		prof.Preemption = &preempt.Config{}
+		e, in := engine.New(engine.Config{Profiles: []engine.Profile{prof}}), cluster.NewIntake()
+		s := robbing{&story{t: t, engine: e, intake: in, pods: map[string]*v1.Pod{}}}
+		for range c.nodes {
+			s.command("node", []string{"n1", "cpu=1"})
+		}
+		s.command("synced", nil)
+		p := s.pod([]string{"p", "cpu=2"})
+		for range c.claim {
+			p.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "lost"}}}}
+		}
+		e.Step(engine.PodSet{Pod: in.Pod(p)})
+		said := ""
+		for _, f := range e.Step(engine.Cycle{}) {
+			if f, is := f.(engine.Condition); is {
+				said = f.Message
+			}
+		}
+		if said != c.want {
+			t.Errorf("said: %s\nwant: %s", said, c.want)
+		}
+	}
+}

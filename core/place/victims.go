@@ -3,6 +3,8 @@
 package place
 
 import (
+	"slices"
+
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
@@ -266,4 +268,10 @@ func (r *Relief) Reasons(v plugin.Verdict) []string {
 		return nil
 	}
 	return r.sr.plans[i].Filter.Reasons(v.Code())
+}
+
+// Prepared tells whether the filter of this name was asked about the pod at all: not when one before it rejected the pod for
+// all nodes.
+func (pl *Placer) Prepared(out Outcome, name string) bool {
+	return slices.ContainsFunc(pl.profile.Filters[:len(out.look.plans)], func(f plugin.Filter) bool { return f.Name() == name })
 }
