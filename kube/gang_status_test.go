@@ -274,13 +274,13 @@ func TestTheNewestStatusOfAGangIsWritten(t *testing.T) {
 			s.Hold(true)
 			s.set(func(g *engine.GangStatus) { g.Admitted, g.Reason, g.Pending = true, "", 0 })
 			for i := range 100 {
-				s.waitsFor(fmt.Sprint("try ", i))
+				s.set(func(g *engine.GangStatus) { g.Message, g.Pending = fmt.Sprint("try ", i), 0 })
 			}
 			s.expect(t, 0, "")
 			s.Hold(false)
 			s.expect(t, 1, map[cluster.GangSource]string{
 				cluster.GangOfGroup:   "PodGroupScheduled=False(Unschedulable: try 99)",
-				cluster.GangOfSigs:    "Scheduling",
+				cluster.GangOfSigs:    "Pending",
 				cluster.GangOfVolcano: "Inqueue Unschedulable=True(Unschedulable: try 99)",
 			}[source])
 			s.Hold(true)
