@@ -29,8 +29,8 @@ func recorded(t *testing.T, maxBytes int64) string {
 	return recordedWith(t, maxBytes, config.Default(), nil)
 }
 
-// recordedWith is recorded for a configuration and foreign code.
-func recordedWith(t *testing.T, maxBytes int64, c config.Resolved, foreign engine.Foreign) string {
+// recordedWith is recorded for a configuration and foreign code; more happens at the end.
+func recordedWith(t *testing.T, maxBytes int64, c config.Resolved, foreign engine.Foreign, more ...engine.Event) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tape")
 	r, err := Create(path, maxBytes, c, 5*time.Minute)
@@ -58,7 +58,7 @@ func recordedWith(t *testing.T, maxBytes int64, c config.Resolved, foreign engin
 			Spec: v1.PodSpec{SchedulerName: "default-scheduler", Containers: []v1.Container{{Resources: v1.ResourceRequirements{
 				Requests: v1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}})})
 	}
-	for _, ev := range []engine.Event{engine.Synced{}, engine.Tick{Now: record.Second}, engine.Cycle{}, engine.Cycle{}} {
+	for _, ev := range append([]engine.Event{engine.Synced{}, engine.Tick{Now: record.Second}, engine.Cycle{}, engine.Cycle{}}, more...) {
 		step(ev)
 	}
 	if err := r.Close(); err != nil {
@@ -183,6 +183,38 @@ func TestForeignAnswersFromTheRecording(t *testing.T) {
 	deaf := strings.ReplaceAll(text, `"By":"http://127.0.0.1:1","Reason":"dislikes it"`, `"By":"http://127.0.0.1:1","Reason":"dislikes it much"`)
 	if _, different, err := play(deaf); err != nil || different != 0 {
 		t.Errorf("another answer: %d different, %v; a reason of a node that was not needed changes nothing else", different, err)
+	}
+}
+
+// choosy is foreign code that has a say in whom to evict only: from the last node in question.
+type choosy struct{ picky }
+
+func (choosy) Takes(*cluster.Pod) bool    { return false }
+func (choosy) Preempts(*cluster.Pod) bool { return true }
+
+func (choosy) Preempt(_ *cluster.Pod, asked []place.ForeignVictims, _ func(string) ([]record.PodRef, bool)) ([]place.ForeignVictims, error) {
+	return asked[len(asked)-1:], nil
+}
+
+// TestVictimsFromTheRecording: what an extender said of victims is played, too.
+func TestVictimsFromTheRecording(t *testing.T) {
+	c, err := config.Parse([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" +
+		"extenders: [{urlPrefix: 'http://127.0.0.1:1', preemptVerb: preempt}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	intake := cluster.NewIntake()
+	pod := func(name, node, cpu string, priority int32) engine.Event {
+		return engine.PodSet{Pod: intake.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("u-" + name)},
+			Spec: v1.PodSpec{SchedulerName: "default-scheduler", NodeName: node, Priority: &priority, Containers: []v1.Container{{
+				Resources: v1.ResourceRequirements{Requests: v1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}})}
+	}
+	text := recordedWith(t, DefaultMaxBytes, c, choosy{}, pod("low1", "n1", "1", 0), pod("low2", "n2", "1", 0), pod("high", "", "2", 10), engine.Cycle{})
+	if !strings.Contains(text, `"Victims":[{"Node":"n2"`) || !strings.Contains(text, `"effect":"Evict"`) || !strings.Contains(text, `"Nominate":"n2"`) {
+		t.Fatalf("nobody was asked, or nobody is evicted from n2:\n%s", text)
+	}
+	if events, different, err := play(text); err != nil || events != 12 || different != 0 {
+		t.Errorf("%d events, %d different, %v", events, different, err)
 	}
 }
 
