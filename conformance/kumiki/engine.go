@@ -432,13 +432,24 @@ func parts(c *record.Candidate, want *outcome.Outcome, k int) string {
 	return ""
 }
 
-// remedied is what DynamicResources adds when it took an allocation from a claim.
-const remedied = " deallocation of ResourceClaim completed"
+// remedied are what upstream's PostFilter of DynamicResources says, which the oracle
+// does not run, behind the message.
+var remedied = []string{" deallocation of ResourceClaim completed", " deletion of ResourceClaim completed", " no new claims to deallocate",
+	" still not schedulable", " not found"}
+
+func unremedied(message string) string {
+	for _, text := range remedied {
+		if bare, is := strings.CutSuffix(message, text); is {
+			return bare
+		}
+	}
+	return message
+}
 
 // told checks what the world is told of a pod that was not placed.
 func told(effects []engine.Effect, d *record.Decision, reason, want string) string {
 	// What PostFilter did about it, which the oracle does not run, stands at the end.
-	if strings.TrimSuffix(d.Message, remedied) != want {
+	if unremedied(d.Message) != want {
 		return fmt.Sprintf("message: upstream %q, kumiki %q", want, d.Message)
 	}
 	message := d.Message
