@@ -13,7 +13,6 @@ func faults() []Case {
 func faultsNotRun() []Case {
 	return []Case{
 		{ID: "F17", What: "the clock jumps", NotRun: "one process's clock cannot be moved without root and a program of its own"},
-		{ID: "F25", What: "a victim refuses to die", NotRun: "kumiki does not preempt yet"},
 		{ID: "F29b", What: "etcd's disk is full", NotRun: "needs a file system of its own, which needs root"},
 		{ID: "F30", What: "certificates rotate or expire", NotRun: "the local cluster's certificates outlive it"},
 	}

@@ -27,6 +27,7 @@ func faultyChanges() []Case {
 		{ID: "F22", What: "pods are deleted and made again under the same name while their binds fail", Own: true, Run: faulty(2, madeAgain)},
 		{ID: "F23", What: "a pod's labels change while its bind is on its way, then it is resized in place", Own: true, Run: faulty(1, relabelled)},
 		{ID: "F24", What: "PriorityClass, PodDisruptionBudget and Namespace are deleted while pods of them are on their way", Own: true, Run: faulty(2, ownersDeleted)},
+		{ID: "F25", What: "a victim refuses to die", Run: refusesToDie},
 		{ID: "F31", What: "2,000 pods at once, then all deleted at once", Limit: 200 * time.Second, Run: massDelete},
 	}
 }
