@@ -94,6 +94,7 @@ func (t *Tape) Event(raw []byte) (ev Event, ok bool, err error) {
 			return nil, false, fmt.Errorf("reading event %s of a tape: no pod", l.Event)
 		}
 		set.Pod.Spec = t.intake.Share(set.Pod.Spec)
+		t.intake.ShareMarks(set.Pod)
 	case ObjectSet:
 		if set.Object == nil {
 			return nil, false, fmt.Errorf("reading event %s of a tape: no object", l.Event)

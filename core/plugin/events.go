@@ -95,6 +95,9 @@ type Wake struct {
 	Event Event
 	// Hint tells whether a change that matches Event is of use to p; nil means that it always is.
 	Hint func(p *cluster.Pod, ch Change) Hint
+	// Alike says that Hint reads nothing of p but its namespace, its Spec, and whether the change is one of p itself: for
+	// all pods that share namespace and Spec it is asked once, and for the pod that has changed by itself.
+	Alike bool
 }
 
 // Waker is a plugin that says which events wake the pods it rejected. A native plugin that rejects is a Waker. Upstream

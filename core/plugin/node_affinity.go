@@ -270,7 +270,7 @@ func (*affinityScore) Epoch(cluster.Snapshot) uint64 { return 0 }
 
 // Wakes on nodes that come to match.
 func (pl *NodeAffinity) Wakes() []Wake {
-	return []Wake{{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeLabel}, Hint: pl.nodeHint}}
+	return []Wake{{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeLabel}, Hint: pl.nodeHint, Alike: true}}
 }
 
 func (pl *NodeAffinity) nodeHint(p *cluster.Pod, ch Change) Hint {

@@ -80,7 +80,7 @@ func (featureFilter) Reasons(Code) []string {
 // Wakes on nodes whose features change, and on updates of the pod that change what it needs.
 func (NodeDeclaredFeatures) Wakes() []Wake {
 	return []Wake{
-		{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeDeclaredFeature}, Hint: func(_ *cluster.Pod, ch Change) Hint {
+		{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeDeclaredFeature}, Alike: true, Hint: func(_ *cluster.Pod, ch Change) Hint {
 			if ch.OldNode != nil && slices.Equal(ch.OldNode.Features, ch.NewNode.Features) && !mutated(featuresHintAnyNode) {
 				return SkipHint
 			}

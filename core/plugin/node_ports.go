@@ -68,7 +68,7 @@ func (portFilter) Reasons(Code) []string {
 // Wakes on new nodes and on pods that leave a node and its port.
 func (NodePorts) Wakes() []Wake {
 	return []Wake{
-		{Event: Event{Resource: Pod, Action: Delete}, Hint: func(p *cluster.Pod, ch Change) Hint {
+		{Event: Event{Resource: Pod, Action: Delete}, Alike: true, Hint: func(p *cluster.Pod, ch Change) Hint {
 			if onNoNode(ch.OldPod) || len(ch.OldPod.Spec.Ports) == 0 {
 				return SkipHint
 			}

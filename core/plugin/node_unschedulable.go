@@ -61,7 +61,7 @@ func (cordonFilter) Reasons(Code) []string { return []string{"node(s) were unsch
 // Wakes on nodes that are open when they come or open up, and on a toleration of the cordon.
 func (NodeUnschedulable) Wakes() []Wake {
 	return []Wake{
-		{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeTaint}, Hint: func(_ *cluster.Pod, ch Change) Hint {
+		{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeTaint}, Alike: true, Hint: func(_ *cluster.Pod, ch Change) Hint {
 			wasOpen := ch.OldNode != nil && !ch.OldNode.Unschedulable
 			if !wasOpen && !ch.NewNode.Unschedulable {
 				return QueueHint

@@ -13,8 +13,8 @@ import (
 // satisfies it, as upstream's hints have it (interpodaffinity/plugin.go).
 func (pl *InterPodAffinity) Wakes() []Wake {
 	return []Wake{
-		{Event: Event{Resource: Pod, Action: Add | UpdatePodLabel | Delete}, Hint: pl.podHint},
-		{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeLabel}, Hint: pl.nodeHint},
+		{Event: Event{Resource: Pod, Action: Add | UpdatePodLabel | Delete}, Hint: pl.podHint, Alike: true},
+		{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeLabel}, Hint: pl.nodeHint, Alike: true},
 	}
 }
 

@@ -389,8 +389,8 @@ func (b *codebook) code(which []byte) Code {
 // something it asks for.
 func (pl *NodeResourcesFit) Wakes() []Wake {
 	return []Wake{
-		{Event: Event{Resource: Pod, Action: Delete | UpdatePodScaleDown}, Hint: fitPodHint},
-		{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeAllocatable}, Hint: fitNodeHint},
+		{Event: Event{Resource: Pod, Action: Delete | UpdatePodScaleDown}, Hint: fitPodHint, Alike: true},
+		{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeAllocatable}, Hint: fitNodeHint, Alike: true},
 		{Event: Event{Resource: DeviceClassObject, Action: Add | Update}, Hint: fitClassHint},
 	}
 }

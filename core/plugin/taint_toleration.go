@@ -166,7 +166,7 @@ func (*taintScore) Epoch(cluster.Snapshot) uint64 { return 0 }
 // Wakes on nodes that become tolerated, and on any new toleration of the pod.
 func (TaintToleration) Wakes() []Wake {
 	return []Wake{
-		{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeTaint}, Hint: func(p *cluster.Pod, ch Change) Hint {
+		{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeTaint}, Alike: true, Hint: func(p *cluster.Pod, ch Change) Hint {
 			was := ch.OldNode == nil || repelled(p.Spec.Tolerations, ch.OldNode.Taints) || mutated(taintHintAnyNode)
 			if was && !repelled(p.Spec.Tolerations, ch.NewNode.Taints) {
 				return QueueHint

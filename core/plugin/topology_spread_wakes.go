@@ -19,8 +19,8 @@ import (
 // Wakes on pods that count, and on nodes that have the keys.
 func (pl *PodTopologySpread) Wakes() []Wake {
 	return []Wake{
-		{Event: Event{Resource: Pod, Action: Add | UpdatePodLabel | UpdatePodToleration | Delete}, Hint: pl.podHint},
-		{Event: Event{Resource: NodeObject, Action: Add | Delete | UpdateNodeLabel | UpdateNodeTaint}, Hint: pl.nodeHint},
+		{Event: Event{Resource: Pod, Action: Add | UpdatePodLabel | UpdatePodToleration | Delete}, Hint: pl.podHint, Alike: true},
+		{Event: Event{Resource: NodeObject, Action: Add | Delete | UpdateNodeLabel | UpdateNodeTaint}, Hint: pl.nodeHint, Alike: true},
 	}
 }
 

@@ -75,6 +75,9 @@ func (q *Queue) changed(u *Unit) {
 func (q *Queue) replace(u *Unit, p *cluster.Pod) {
 	u.Members[u.index(p.UID)] = p
 	q.changed(u)
+	if u.alike != nil {
+		u.group.changed(u)
+	}
 }
 
 // seen notes a newer version of a member in flight, lost that it was deleted.

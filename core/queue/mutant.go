@@ -37,6 +37,7 @@ const (
 	deleteKeepsNomination
 	updateDropsNomination
 	returnedLast
+	alikeForEver
 	rejectedGangSleeps
 	gangLosesTurn
 	quorumIgnored

@@ -40,6 +40,7 @@ var mutants = [mutations]struct{ breaks, story string }{
 	quorumIgnored:             {breaks: "a gang is tried before enough of its pods are there", story: "20-gang"},
 	firstMemberJudges:         {breaks: "an event is judged by the first pod of a gang alone", story: "20-gang"},
 	lateMemberLost:            {breaks: "a pod that comes while its gang is tried is lost", story: "20-gang"},
+	alikeForEver:              {breaks: "a pod that has changed is still asked about as one of those it was alike", story: "21-alike"},
 	updateDropsNomination:     {breaks: "an update from before the nomination takes it away", story: "11-nominations"},
 }
 
@@ -61,8 +62,14 @@ func TestMutants(t *testing.T) {
 			if told, err := tell(string(text)); err == nil && told == string(text) {
 				t.Errorf("the story %s does not notice", c.story)
 			}
-			if ofGangs := m >= rejectedGangSleeps; !ofGangs && !modelNotices() {
-				t.Error("the model does not notice") // which knows pods by themselves only
+			switch {
+			case m == alikeForEver:
+				if alikeAgrees(200) == nil {
+					t.Error("the twin that asks about each pod does not notice")
+				}
+			case m >= rejectedGangSleeps: // the model knows pods by themselves only
+			case !modelNotices():
+				t.Error("the model does not notice")
 			}
 		})
 	}

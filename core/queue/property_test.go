@@ -61,7 +61,7 @@ func wakesOf(name string, wakes ...string) PluginWakes {
 		if err != nil {
 			panic(err)
 		}
-		pw.Wakes = append(pw.Wakes, plugin.Wake{Event: e, Hint: hints[wakes[i+1]]})
+		pw.Wakes = append(pw.Wakes, plugin.Wake{Event: e, Hint: hints[wakes[i+1]], Alike: alikeHints[wakes[i+1]]})
 	}
 	return pw
 }
@@ -205,7 +205,7 @@ func (h *history) pop() error {
 func (h *history) setPod(o op, name string) {
 	a := h.known[name]
 	if a == nil {
-		a = attributes{"prio": fmt.Sprint(o.Pod % 3), "cpu": fmt.Sprint(100 * o.A)}
+		a = attributes{"prio": fmt.Sprint(o.Pod % 3), "cpu": fmt.Sprint(500 * (o.A % 8))}
 		if o.Pod == 5 {
 			a["scheduler"] = "other"
 		}
@@ -225,7 +225,7 @@ func (h *history) setPod(o op, name string) {
 	case 6:
 		a["gates"], a["tolerations"] = "", fmt.Sprint(o.B)
 	case 7:
-		a["cpu"] = fmt.Sprint(100 * o.A)
+		a["cpu"] = fmt.Sprint(500 * (o.A % 8)) // few, so that pods are alike
 	case 8:
 		a["nominated"] = []string{"", "n1", "n2"}[o.B%3]
 	}

@@ -399,19 +399,8 @@ func (q *Queue) Happened(ch plugin.Change) {
 	}
 	movers := q.movers[:0]
 	for _, g := range q.groups {
-		if len(g.units) == 0 || !g.of(ch.Event).wakes() {
-			continue
-		}
-		for _, u := range g.units {
-			if ch.OnlyUpTo != nil && u.Priority() > *ch.OnlyUpTo {
-				continue
-			}
-			if v := q.judgeUnit(g, u, ch); v.how != stay {
-				if u.urgent {
-					v.how = atOnce
-				}
-				movers = append(movers, mover{u, v})
-			}
+		if g.n > 0 && g.of(ch.Event).wakes() {
+			movers = q.judgeGroup(g, ch, movers)
 		}
 	}
 	q.move(movers, ch)
@@ -452,13 +441,13 @@ func (q *Queue) Counts() map[record.SubQueue]int {
 	gated := 0
 	for _, g := range q.groups {
 		if g.gate != "" {
-			gated += len(g.units)
+			gated += g.n
 		}
 	}
 	return map[record.SubQueue]int{
 		record.Active:        q.active.len(),
 		record.Backoff:       q.backoff.len() + q.errors.len(),
-		record.Unschedulable: q.aging.len() - gated + len(q.aside.units),
+		record.Unschedulable: q.aging.len() - gated + q.aside.n,
 		record.Gated:         gated,
 		record.InFlight:      q.flight.units,
 	}
@@ -477,6 +466,7 @@ func (q *Queue) Lookup(uid cluster.UID) (*Unit, record.SubQueue, bool) {
 // back off after an error last; the others in the order of their last arrival, in flight of their Pop.
 func (q *Queue) Each(sub record.SubQueue, visit func(*Unit)) {
 	var units []*Unit
+	list := func(u *Unit) { units = append(units, u) }
 	switch sub {
 	case record.Active:
 		units = sorted(q.active.units, q.active.less)
@@ -485,11 +475,11 @@ func (q *Queue) Each(sub record.SubQueue, visit func(*Unit)) {
 	case record.Unschedulable, record.Gated:
 		for _, g := range q.groups {
 			if (g.gate != "") == (sub == record.Gated) {
-				units = append(units, g.units...)
+				g.each(list)
 			}
 		}
 		if sub == record.Unschedulable {
-			units = append(units, q.aside.units...)
+			q.aside.each(list)
 		}
 		units = sorted(units, older)
 	case record.InFlight:

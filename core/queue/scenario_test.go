@@ -129,7 +129,7 @@ func (s *story) prepare(words []string) (done bool, err error) {
 			i = len(s.profile.Wakes)
 			s.profile.Wakes = append(s.profile.Wakes, PluginWakes{Plugin: words[1]})
 		}
-		s.profile.Wakes[i].Wakes = append(s.profile.Wakes[i].Wakes, plugin.Wake{Event: e, Hint: hints[hint]})
+		s.profile.Wakes[i].Wakes = append(s.profile.Wakes[i].Wakes, plugin.Wake{Event: e, Hint: hints[hint], Alike: alikeHints[hint]})
 	default:
 		return false, nil
 	}

@@ -53,7 +53,8 @@ type Unit struct {
 	sub     record.SubQueue // as last reported in a move
 	pos     int             // in the heap of its place
 	group   *group          // where it waits, or waited last
-	slot    int             // in group.units
+	alike   *alike          // those it waits among that are alike; nil while it waits in no group
+	slot    int             // in alike.units
 	marker  entry           // in the in-flight list
 
 	rank  *cluster.Pod   // what stands for the unit in the order of the queue

@@ -38,8 +38,34 @@ type group struct {
 	gateWakes        []plugin.Event // what the gate's plugin registered for
 	waitsFor         string         // the plugins, for people
 
-	units    []*Unit                   // units[i].slot == i; in no order
+	n        int                       // units
+	alike    []*alike                  // alike[i].at == i, none without a unit; in no order
+	alikeOf  map[alikeKey]*alike       // what they have in common -> the same
 	meanings map[plugin.Event]*meaning // worked out when first needed
+}
+
+// alike is units of a group that no hint can tell apart which reads of a pod only what they have in common: it is asked
+// once for all of them. With 10,000 pods of a hundred templates waiting, that makes a change of a node a hundred
+// questions.
+type alike struct {
+	alikeKey
+	at    int     // in group.alike
+	units []*Unit // units[i].slot == i; in no order
+}
+
+// alikeKey is what units have in common: the namespace and the spec of their pod. A gang has pods of several specs and
+// stands alone.
+type alikeKey struct {
+	namespace string
+	spec      *cluster.PodSpec
+	gang      cluster.GangKey
+}
+
+func (u *Unit) alikeKey() alikeKey {
+	if u.Gang != (cluster.GangKey{}) {
+		return alikeKey{gang: u.Gang}
+	}
+	return alikeKey{namespace: u.Pod().Namespace, spec: u.Pod().Spec}
 }
 
 // meaning is what an event is to a group.
@@ -47,6 +73,7 @@ type meaning struct {
 	asks   []ask
 	cause  string // of moves when it wakes unasked
 	any    bool   // it wakes unasked: a wildcard, or no plugin has rejected
+	once   bool   // one answer holds for units that are alike
 	closed bool   // it is nothing to the gate
 }
 
@@ -62,16 +89,55 @@ type ask struct {
 }
 
 func (g *group) add(u *Unit) {
-	u.group, u.slot = g, len(g.units)
-	g.units = append(g.units, u)
+	key := u.alikeKey()
+	a := g.alikeOf[key]
+	if a == nil {
+		a = &alike{alikeKey: key, at: len(g.alike)}
+		g.alike = append(g.alike, a)
+		if g.alikeOf == nil {
+			g.alikeOf = map[alikeKey]*alike{}
+		}
+		g.alikeOf[key] = a
+	}
+	g.n++
+	u.group, u.alike, u.slot = g, a, len(a.units)
+	a.units = append(a.units, u)
 }
 
 func (g *group) remove(u *Unit) {
-	last := len(g.units) - 1
-	moved := g.units[last]
-	g.units[u.slot], moved.slot = moved, u.slot
-	g.units[last] = nil
-	g.units = g.units[:last]
+	a := u.alike
+	g.n--
+	u.alike = nil
+	last := len(a.units) - 1
+	moved := a.units[last]
+	a.units[u.slot], moved.slot = moved, u.slot
+	a.units[last] = nil
+	a.units = a.units[:last]
+	if last > 0 {
+		return
+	}
+	last = len(g.alike) - 1
+	g.alike[a.at], g.alike[last].at = g.alike[last], a.at
+	g.alike[last] = nil
+	g.alike = g.alike[:last]
+	delete(g.alikeOf, a.alikeKey)
+}
+
+// changed brings a unit that waits to those it is alike now.
+func (g *group) changed(u *Unit) {
+	if u.alike.alikeKey != u.alikeKey() && mutant != alikeForEver {
+		g.remove(u)
+		g.add(u)
+	}
+}
+
+// each visits all units, in no order.
+func (g *group) each(visit func(*Unit)) {
+	for _, a := range g.alike {
+		for _, u := range a.units {
+			visit(u)
+		}
+	}
 }
 
 // groupFor is the group in which a unit that waits nowhere would wait, as it is now.
@@ -105,6 +171,7 @@ func (g *group) of(ev plugin.Event) *meaning {
 	}
 	label := ev.String()
 	m = &meaning{any: ev.IsWildcard() || len(g.plugins)+len(g.pending) == 0, cause: label + " wakes it"}
+	m.once = !m.any
 	for _, r := range g.profile.wakes {
 		pending := slices.Contains(g.pending, r.plugin)
 		if !pending && !slices.Contains(g.plugins, r.plugin) || !r.Event.Matches(ev) {
@@ -113,6 +180,7 @@ func (g *group) of(ev plugin.Event) *meaning {
 		if pending && mutant == pendingNotIndexed {
 			continue
 		}
+		m.once = m.once && (r.Hint == nil || r.Alike)
 		m.asks = append(m.asks, ask{r.plugin, r.Hint, pending && mutant != pendingWaitsForBackoff, label + " may help " + r.plugin})
 	}
 	if g.gate != "" && mutant != gateOpenToAnyEvent {
@@ -136,6 +204,48 @@ func (q *Queue) interesting(ev plugin.Event) bool {
 	}
 	q.interest[ev] = known
 	return known
+}
+
+// judgeGroup appends the units of a group that a change wakes.
+func (q *Queue) judgeGroup(g *group, ch plugin.Change, movers []mover) []mover {
+	once := g.of(ch.Event).once
+	own := q.changedUnit(ch)
+	for _, a := range g.alike {
+		var all verdict // for those that are alike
+		asked := false
+		for _, u := range a.units {
+			if ch.OnlyUpTo != nil && u.Priority() > *ch.OnlyUpTo {
+				continue
+			}
+			v := all
+			if !once || !asked || u == own {
+				v = q.judgeUnit(g, u, ch)
+			}
+			if once && u != own {
+				all, asked = v, true
+			}
+			if v.how != stay {
+				if u.urgent {
+					v.how = atOnce
+				}
+				movers = append(movers, mover{u, v})
+			} else if asked && (own == nil || own.alike != a) {
+				break
+			}
+		}
+	}
+	return movers
+}
+
+// changedUnit is the unit that a change is about, nil if it is about none. A hint may treat it unlike others.
+func (q *Queue) changedUnit(ch plugin.Change) *Unit {
+	switch {
+	case ch.NewPod != nil:
+		return q.units[ch.NewPod.UID]
+	case ch.OldPod != nil:
+		return q.units[ch.OldPod.UID]
+	}
+	return nil
 }
 
 // judge decides what a change means for a pod that the plugins of a group rejected (upstream: isPodWorthRequeuing). A

@@ -81,6 +81,9 @@ var hints = map[string]func(*cluster.Pod, plugin.Change) plugin.Hint{ // word in
 	},
 }
 
+// alikeHints are those of hints that read of a pod only what pods that are alike have in common.
+var alikeHints = map[string]bool{"queue": true, "skip": true, "panic": true, "fits": true, "own": true} // word in a story -> it does
+
 func when(queue bool) plugin.Hint {
 	if queue {
 		return plugin.QueueHint
@@ -144,6 +147,9 @@ func (a attributes) list(key string) []string {
 	return strings.Split(a[key], "+")
 }
 
+// specs are the specs of all pods so far, as an intake shares them.
+var specs = map[string]*cluster.PodSpec{} // the spec as text -> the same
+
 // pod makes version number rv of a pod with these attributes.
 func (a attributes) pod(name string, rv int) *cluster.Pod {
 	spec := &cluster.PodSpec{
@@ -168,6 +174,11 @@ func (a attributes) pod(name string, rv int) *cluster.Pod {
 			Size: int(a.number("size")), Bad: strings.ReplaceAll(a["bad"], "_", " "),
 		}
 	}
+	text := fmt.Sprintf("%+v", *spec)
+	if known := specs[text]; known != nil {
+		spec = known
+	}
+	specs[text] = spec
 	return &cluster.Pod{
 		Gang: gang, Created: record.Time(a.number("created")) * record.Second,
 		UID: cluster.UID("uid-" + name), Namespace: "default", Name: name, ResourceVersion: strconv.Itoa(rv),
