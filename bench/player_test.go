@@ -74,23 +74,38 @@ func TestTheNullBinderPlaysWhatMayBeScheduled(t *testing.T) {
 // Catches: a pod that is bound before its node is there, before the node changed, or before its victim is gone; one that is
 // never bound when these come in another order; one that waits for ever.
 func TestTheNullBinderWaits(t *testing.T) {
-	pl := playerOf(newNull(), Recording{Scripts: map[string]Script{
-		"ns/high": bindsTo("a", Need{Node: "a", Updates: 1}, Need{Pod: "ns/low", Gone: true}, Need{Pod: "ns/grows", Generation: 2})}})
+	happens := []struct {
+		what string
+		now  func(*player)
+	}{
+		{"before its victim is gone", func(pl *player) { pl.podGone(decided("low", "a")) }},
+		{"before its node has changed", func(pl *player) { pl.nodeThere(1)(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}) }},
+		{"before another pod has changed", func(pl *player) {
+			grown := decided("grows", "a")
+			grown.Generation = 2
+			pl.podSeen(grown)
+		}},
+	}
+	for last := range happens {
+		pl := playerOf(newNull(), Recording{Scripts: map[string]Script{
+			"ns/high": bindsTo("a", Need{Node: "a", Updates: 1}, Need{Pod: "ns/low", Gone: true}, Need{Pod: "ns/grows", Generation: 2})}})
+		pl.podSeen(decided("low", "a"))
+		pl.podSeen(decided("high", ""))
+		wantNone(t, pl, "without its node")
+		there(pl, "a")
+		for i := range happens {
+			if i != last {
+				happens[i].now(pl)
+			}
+		}
+		wantNone(t, pl, happens[last].what)
+		happens[last].now(pl)
+		wantBegun(t, pl, "when all is as it was", "high", "a")
+	}
+
+	pl := playerOf(newNull(), Recording{Scripts: map[string]Script{}})
 	var complaints bytes.Buffer
 	pl.stderr = &complaints
-	pl.podSeen(decided("low", "a"))
-	pl.podSeen(decided("high", ""))
-	wantNone(t, pl, "without its node")
-	there(pl, "a")
-	wantNone(t, pl, "before its node changed")
-	pl.podGone(decided("low", "a"))
-	pl.nodeThere(1)(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
-	wantNone(t, pl, "before another pod has changed")
-	grown := decided("grows", "a")
-	grown.Generation = 2
-	pl.podSeen(grown)
-	wantBegun(t, pl, "when all is as it was", "high", "a")
-
 	pl.recording.Scripts["ns/late"] = bindsTo("nowhere", Need{Node: "nowhere"})
 	pl.podSeen(decided("late", ""))
 	wantNone(t, pl, "without its node")
