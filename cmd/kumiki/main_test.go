@@ -47,7 +47,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"kumiki", "config", "validate"}, 2, "", "accepts 1 arg(s)"},
 		{[]string{"kumiki", "nonsense"}, 2, "", `unknown command "nonsense"`},
 		{[]string{"kumiki", "why"}, 2, "", "usage: kumiki why"},
-		{[]string{"kumiki", "why", "service/x"}, 2, "", `can explain pods and nodes, not "service"`},
+		{[]string{"kumiki", "why", "service/x"}, 2, "", `can explain pods, nodes and gangs, not "service"`},
 		{[]string{"kumiki", "why", "pod/"}, 2, "", "want one name"},
 		{[]string{"kumiki", "queue", "-o", "xml"}, 2, "", "must be one of table, wide, json, yaml"},
 		{[]string{"kumiki", "queue", "--bogus"}, 2, "", "unknown flag: --bogus\nsee 'kumiki queue --help'"},
