@@ -178,6 +178,11 @@ func TestWhatOneWritesStartsTheOther(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.Kumiki = config.Default().Kumiki // upstream writes no arguments for plugins that it does not run
+				for i := range c.Profiles {
+					// Upstream writes its own default of how many candidates are enough, and what is written is a limit to
+					// kumiki, for which not to say means all nodes.
+					c.Profiles[i].Args.DefaultPreemption = config.Default().Profiles[0].Args.DefaultPreemption
+				}
 				means = append(means, c)
 			}
 		}
