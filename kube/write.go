@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
@@ -25,6 +26,7 @@ const DefaultWritesInFlight = 50
 type Writer struct {
 	*crew[job]
 	answer func(engine.WritesDone)
+	turns  turns[resourceapi.ResourceClaim]
 }
 
 // job is a Prepare or a Release.

@@ -45,7 +45,10 @@ func usable(t cluster.Target, claim *resourceapi.ResourceClaim) error {
 }
 
 func (w *Writer) allocateClaim(a cluster.AllocateClaim) error {
-	var have *resourceapi.ResourceClaim // as the last write left it; read before the first
+	turn := w.turns.take(a.UID)
+	defer w.turns.give(a.UID, turn)
+	have := turn.last // as the last write left it; read before the first
+	turn.last = nil
 	if a.Allocation != nil {
 		var err error
 		if have, err = w.protectClaim(a.Target); err != nil {
@@ -78,7 +81,10 @@ func (w *Writer) allocateClaim(a cluster.AllocateClaim) error {
 			if !reservedBy(claim, a.ReservedFor.UID) {
 				claim.Status.ReservedFor = append(claim.Status.ReservedFor, a.ReservedFor)
 			}
-			_, err := w.claims(a.Namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{})
+			after, err := w.claims(a.Namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{})
+			if err == nil {
+				turn.last = after
+			}
 			return err
 		},
 	})

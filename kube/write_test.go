@@ -476,6 +476,44 @@ func TestJobsOfAPodFollowEachOther(t *testing.T) {
 	})
 }
 
+// TestPodsThatShareAClaimTakeTurns: each starts from what the one before wrote, so nobody is refused and the claim is read once.
+// It catches a Writer without turns, and one that forgets what the last turn wrote.
+func TestPodsThatShareAClaimTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newObjectServer(allocated("5"))
+		reads := atomic.Int32{}
+		s.before = func(verb, _ string) error {
+			if verb == "get" {
+				reads.Add(1)
+			}
+			time.Sleep(10 * time.Millisecond) // so that all are under way at once
+			return nil
+		}
+		m, _ := counted()
+		answers := make(chan engine.WritesDone, 8)
+		w := NewWriter(t.Context(), s, 0, m, func(d engine.WritesDone) { answers <- d })
+		target := cluster.Target{Namespace: "ns", Name: "d", UID: "ud"}
+		for i := range cap(answers) {
+			uid := fmt.Sprint("u", i)
+			w.Prepare(engine.Prepare{Pod: record.PodRef{Namespace: "ns", Name: uid, UID: uid}, Writes: []cluster.Write{
+				cluster.AllocateClaim{Target: target, ReservedFor: consumer(types.UID(uid))}}})
+		}
+		for range cap(answers) {
+			if d := <-answers; d.Message != "" {
+				t.Error(d.Message)
+			}
+		}
+		c, _ := kept[*resourceapi.ResourceClaim](t, s, deviceResource, "ns", "d")
+		if len(c.Status.ReservedFor) < cap(answers) || reads.Load() != 1 || len(s.log) != cap(answers) {
+			t.Errorf("reserved for %v after %d reads and %v", c.Status.ReservedFor, reads.Load(), s.log)
+		}
+		w.Drain(t.Context())
+		if len(w.turns.of) != 0 {
+			t.Errorf("%d turns are kept", len(w.turns.of))
+		}
+	})
+}
+
 // TestNothingIsWrittenWhileAnotherMayLead waits for the renewal, and gives up with the process.
 func TestNothingIsWrittenWhileAnotherMayLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
