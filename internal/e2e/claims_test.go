@@ -158,7 +158,7 @@ func TestAKindThatMayNotBeReadHoldsNobodyUp(t *testing.T) {
 	scheduler := startProcess(t, cluster.SchedulerKubeconfig)
 	create(t, client, pod("p", "100m"))
 	allBound(t, client, 1)
-	if told := strings.Count(scheduler.log.String(), "Objects of a kind cannot be read"); told != 3 {
-		t.Errorf("%d lines tell of kinds that cannot be read, want one for each of 3", told)
+	if told := strings.Count(scheduler.log.String(), "pods that ask for devices wait"); told != 3 {
+		t.Errorf("%d lines tell of kinds of devices that cannot be read, want one for each of 3", told)
 	}
 }
