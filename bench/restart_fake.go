@@ -120,7 +120,7 @@ func asStored(p *corev1.Pod) {
 	}
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: corev1.PodQOSBurstable}
 	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kumiki", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
-		Time: &p.CreationTimestamp, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(managed)}}}
+		Time: &p.CreationTimestamp, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(managed)}}
 }
 
 // managed is the fields of boundPod, as the API server notes them.

@@ -43,7 +43,6 @@ type arena struct {
 
 	last      map[string]*underWay // preemptor -> its last eviction
 	landed    map[string]bool      // preemptor that evicted -> it got a place
-	evictors  int
 	recreated int
 
 	taped, played []byte
