@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,7 +53,13 @@ func (f *shadowFlags) follow(ctx context.Context, io streams, o app.Options) err
 	if report.Scheduler == "" {
 		return err // it has not begun
 	}
-	return errors.Join(text.Shadow(io.Out, report, false), err)
+	// In one write: what still ends writes to the log meanwhile, and the two may share a terminal.
+	var page bytes.Buffer
+	if err := text.Shadow(&page, report, false); err != nil {
+		return err
+	}
+	_, failed := page.WriteTo(io.Out)
+	return errors.Join(failed, err)
 }
 
 func newShadowCommand(io streams) *cobra.Command {
