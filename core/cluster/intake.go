@@ -52,6 +52,7 @@ func (in *Intake) Pod(p *v1.Pod) *Pod {
 		Created:         timeOf(&p.CreationTimestamp),
 		Start:           timeOf(p.Status.StartTime),
 		Owned:           metav1.GetControllerOfNoCopy(p) != nil,
+		OfNode:          ofNode(p),
 		ClaimsHash:      claimsHash(p),
 		Gang:            in.gangMark(p),
 		Spec:            in.specFor(p),
@@ -80,6 +81,15 @@ func (in *Intake) PendingPod(p *v1.Pod) *Pod {
 		rec.Spec = in.Share(&spec)
 	}
 	return rec
+}
+
+// ofNode tells whether a pod is a DaemonSet's or a static one's mirror, which its node owns.
+func ofNode(p *v1.Pod) bool {
+	if _, mirror := p.Annotations[v1.MirrorPodAnnotationKey]; mirror {
+		return true
+	}
+	owner := metav1.GetControllerOfNoCopy(p)
+	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
 }
 
 func timeOf(t *metav1.Time) record.Time {

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/resource"
 	"pgregory.net/rapid"
 
@@ -117,5 +118,30 @@ func TestNodesAreEqualWhenNothingDiffers(t *testing.T) {
 				t.Errorf("%s makes no difference", path)
 			}
 		})
+	}
+}
+
+// Pods that belong to their node are told from those that a controller makes wherever there is room. Mutants: a mirror
+// without its owner is not known; every owner counts.
+func TestPodsOfTheirNode(t *testing.T) {
+	yes := true
+	for name, tt := range map[string]struct {
+		owner       string
+		annotations map[string]string
+		want        bool
+	}{
+		"DaemonSet":        {"DaemonSet", nil, true},
+		"static":           {"Node", nil, true},
+		"mirror, no owner": {"", map[string]string{v1.MirrorPodAnnotationKey: "hash"}, true},
+		"ReplicaSet":       {"ReplicaSet", nil, false},
+		"nobody's":         {"", nil, false},
+	} {
+		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Annotations: tt.annotations}}
+		if tt.owner != "" {
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: tt.owner, Name: "owner", Controller: &yes}}
+		}
+		if got := NewIntake().Pod(p).OfNode; got != tt.want {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
 	}
 }

@@ -41,6 +41,9 @@ type Pod struct {
 	Start record.Time
 	// Owned tells whether a controller would make the pod again.
 	Owned bool
+	// OfNode tells that the pod belongs to its node: a DaemonSet makes it there, or the kubelet does (static pods, of which the
+	// API server has a mirror). Whoever takes it away gains nothing: it comes back where it was.
+	OfNode bool `json:",omitempty"`
 	// ClaimsHash covers the generated resource claims in the status.
 	ClaimsHash uint64
 	// Claims are the generated resource claims in the status; nil when there are none.
