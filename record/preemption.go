@@ -18,6 +18,56 @@ type Preemption struct {
 	Denominated []PodRef `json:"denominated,omitempty"`
 	// Message is why nobody is evicted.
 	Message string `json:"message,omitempty"`
+
+	// The rest is set where the search went by units: when a gang makes room, or gangs may have to.
+
+	// Units are the victims as they go together, in the order of Victims: whole gangs, and pods by themselves.
+	Units []VictimUnit `json:"units,omitempty"`
+	// Loss is what they cost.
+	Loss *UnitsLoss `json:"loss,omitempty"`
+	// Considered are units of lower priority that stay, with why; not all of them where there are many.
+	Considered []VictimUnit `json:"considered,omitempty"`
+	// Places are the nodes that are nominated for the pods of a gang; Node is that of the first of them.
+	Places []Nomination `json:"places,omitempty"`
+	// Awaited are pods that go already and whose room is enough, so that nobody is evicted; not all where there are many.
+	Awaited []PodRef `json:"awaited,omitempty"`
+	// Wasted counts the pods that were evicted for the same gang or pod before, in vain: it did not get a place on any of
+	// their nodes.
+	Wasted int `json:"wasted,omitempty"`
+	// PausedUntil is until when nobody is evicted for it, because room that was made for it went to others; 0 for no
+	// such time.
+	PausedUntil Time `json:"pausedUntil,omitempty"`
+}
+
+// VictimUnit is what goes together or stays together: the pods of a gang, or one pod.
+type VictimUnit struct {
+	// Name is namespace/name of the gang or the pod.
+	Name string `json:"name"`
+	// Gang tells that it is a gang.
+	Gang bool `json:"gang,omitempty"`
+	// Priority is what protects it: what the gang declares, or the highest of its pods.
+	Priority int32 `json:"priority"`
+	Pods     int   `json:"pods"` // that hold room
+	// Violations are those of its pods that a disruption budget protects.
+	Violations int `json:"violations,omitempty"`
+	// Why says why it stays; empty for a victim.
+	Why string `json:"why,omitempty"`
+}
+
+// UnitsLoss is what evictions in units cost, in the order in which losses are compared (answer A11 of the gang rules).
+type UnitsLoss struct {
+	Violations int   `json:"violations"`
+	Highest    int32 `json:"highest"` // priority among the victims
+	Units      int   `json:"units"`
+	Pods       int   `json:"pods"`
+	// Oldest is when the victim that has run longest started, 0 for not yet.
+	Oldest Time `json:"oldest,omitempty"`
+}
+
+// Nomination is the node on which a pod counts.
+type Nomination struct {
+	Pod  PodRef `json:"pod"`
+	Node string `json:"node"`
 }
 
 // Victim is a pod that goes so that another gets its room.
