@@ -208,6 +208,45 @@ func TestNodesThatAreOversold(t *testing.T) {
 	}
 }
 
+// TestGangsInPartAreCounted: from the first bound pod to the one that makes the gang whole, and while that has not come. Gangs
+// that wait are counted by what they wait for, and are not any more when they are gone. Catches a gang that is forgotten
+// while it is in part, and one that is remembered after its last pod.
+func TestGangsInPartAreCounted(t *testing.T) {
+	c := newCounting()
+	c.intake.DeclareGangs(cluster.GangRules{Annotation: true})
+	of := func(p *v1.Pod, gang, size string) *v1.Pod {
+		p.Annotations = map[string]string{"pod_group": gang, "pod_group_size": size}
+		return p
+	}
+	c.step(c.node("n", "4"), engine.Synced{})
+	c.step(c.pod(of(pendingPod("a1", "a1"), "a", "2")))
+	look := func() { c.tally.gangs(c.GangCensus(), c.now) }
+	const whole, now, longest, waiting = "kumiki_gang_partially_bound_seconds", "kumiki_gangs_partially_bound", "kumiki_gang_partially_bound_longest_seconds", "kumiki_gangs_waiting"
+	look()
+	c.check(t, "a pod is missing", count{1, waiting, []string{"for=pods"}}, count{1, waiting, nil})
+	c.step(c.pod(of(pendingPod("a2", "a2"), "a", "2")))
+	look()
+	c.check(t, "none is", count{1, waiting, []string{"for=turn"}}, count{1, waiting, nil})
+	c.step(engine.Cycle{}, c.pod(of(boundPod("a1", "a1", "n"), "a", "2")))
+	c.pass(3 * record.Second)
+	look()
+	c.check(t, "one is bound", count{0, whole, nil}, count{1, now, nil}, count{3, longest, nil}, count{0, waiting, nil})
+	c.step(c.pod(of(boundPod("a2", "a2", "n"), "a", "2")))
+	look()
+	c.check(t, "both are", count{1, whole, nil}, count{0, now, nil}, count{0, longest, nil})
+	for _, name := range []string{"b1", "b2", "b3", "b4", "b5"} {
+		c.step(c.pod(of(pendingPod(name, types.UID(name)), "b", "5")))
+	}
+	c.step(engine.Cycle{})
+	look()
+	c.check(t, "another one is too large", count{1, waiting, []string{"for=never"}}, count{1, waiting, nil})
+	for _, name := range []string{"b1", "b2", "b3", "b4", "b5"} {
+		c.step(engine.PodGone{Pod: ref(pendingPod(name, types.UID(name)))})
+	}
+	look()
+	c.check(t, "it went away", count{0, waiting, nil})
+}
+
 // TestForeignConflictsAreCountedByHowTheyEnd: one pod is taken back, one cannot be any more, and neither is an attempt that
 // failed. Catches too_late counted when a bind is asked back, before anyone knows.
 func TestForeignConflictsAreCountedByHowTheyEnd(t *testing.T) {

@@ -47,6 +47,12 @@ type Metrics struct {
 	firstDecision    *metrics.Gauge
 	conditionPatches *metrics.CounterVec
 	gangStatuses     *metrics.CounterVec
+	gangsPart        *metrics.Histogram
+	gangsPartNow     *metrics.Gauge
+	gangsPartLongest *metrics.Gauge
+	gangsWaiting     *metrics.GaugeVec
+	gangHold         *metrics.HistogramVec
+	gangHeldPods     *metrics.Gauge
 	oversold         *metrics.Gauge
 	oversells        *metrics.Counter
 	staleness        *metrics.GaugeVec
@@ -168,6 +174,19 @@ func (m *Metrics) own() {
 		"Patches of the PodScheduled condition, by result: written, equal (not sent), moot (the pod is bound or gone), refused."), "result")
 	m.gangStatuses = m.counters(a("gang_statuses_total",
 		"Statuses for the objects that declare gangs, by result: written, equal (not sent), moot (the object is gone), refused."), "source", "result")
+	m.gangsPart = m.histogram(a("gang_partially_bound_seconds",
+		"Seconds from the first bound pod of a gang to the one that makes it as many as the gang needs, as the watch shows them."), buckets{0.001, 4, 11})
+	m.gangsPartNow = m.gauge(a("gangs_partially_bound",
+		"Gangs of which some pods are bound and fewer than they need, and that were not whole before; looked at once a second."))
+	m.gangsPartLongest = m.gauge(a("gang_partially_bound_longest_seconds",
+		"For how long the first of the gangs that are bound in part now has been so; 0 without any."))
+	m.gangsWaiting = m.gauges(a("gangs_waiting",
+		"Gangs with pods that have no place, by what they wait for: pods (that are missing), turn (not tried yet), room, never (cannot fit even on "+
+			"an empty cluster), gave_up (no place was found within the budget), error, extras (they have what they need). Looked at once a second."), "for")
+	m.gangHold = m.histograms(a("gang_hold_seconds",
+		"Seconds for which room was held for a blocked gang, by result: placed, or given_up."), buckets{0.25, 2, 12}, "result")
+	m.gangHeldPods = m.gauge(a("gang_held_pods",
+		"Pods of a blocked gang for which room is held now; looked at once a second."))
 	m.oversold = m.gauge(a("oversold_nodes",
 		"Nodes on which pods hold more of something than there is, looked at once a second."))
 	m.oversells = m.counter(a("oversells_seen_total",

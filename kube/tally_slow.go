@@ -7,6 +7,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // What the API server told of a pod that is not bound, as upstream labels it.
@@ -84,6 +85,30 @@ func (t *tally) slowly(e Stepper) {
 	t.heard.tell(t.m)
 	if o, can := e.(overseer); can {
 		t.oversee(o)
+	}
+	if g, can := e.(census); can {
+		t.gangs(g.GangCensus(), record.Time(now.UnixNano()))
+	}
+}
+
+// census is an engine that can count gangs.
+type census interface{ GangCensus() engine.GangCensus }
+
+// heldResult: the gang got its places -> as the end of a hold is labelled.
+var heldResult = map[bool]string{true: "placed", false: "given_up"}
+
+func seconds(t record.Time) float64 { return float64(t) / float64(record.Second) }
+
+func (t *tally) gangs(c engine.GangCensus, now record.Time) {
+	longest := record.Time(0)
+	if c.Part > 0 {
+		longest = max(0, now-c.Since)
+	}
+	t.m.gangsPartNow.Set(float64(c.Part))
+	t.m.gangsPartLongest.Set(seconds(longest))
+	t.m.gangHeldPods.Set(float64(c.Held))
+	for w, count := range c.Waiting {
+		t.m.gangsWaiting.WithLabelValues(engine.GangWait(w).String()).Set(float64(count))
 	}
 }
 

@@ -133,6 +133,13 @@ type (
 		Took  record.Time
 	}
 
+	// GangHeld tells that room is not held any more for a gang, how long it was, and whether the gang got its places.
+	GangHeld struct {
+		Gang   cluster.GangKey
+		Took   record.Time
+		Placed bool
+	}
+
 	// GangStatus asks that the object that declares a gang show how it stands. What the API server has already is not
 	// asked for again.
 	GangStatus struct {
@@ -249,6 +256,7 @@ func (Rechecked) effect()  {}
 func (Evict) effect()      {}
 func (GangStatus) effect() {}
 func (GangWhole) effect()  {}
+func (GangHeld) effect()   {}
 func (Prepare) effect()    {}
 func (Heard) effect()      {}
 func (Nominate) effect()   {}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -225,6 +226,8 @@ type gangState struct {
 	blocked, noHoldUntil record.Time
 	// firstMost is how many pods its best try placed then.
 	firstMost int
+	// verdict is how its last search ended; Placed before the first.
+	verdict gang.Verdict
 	// told is what its status was last asked to show.
 	told GangStatus
 }

@@ -137,6 +137,7 @@ func (e *Engine) rejectGang(unit *queue.Unit, need gang.Need, held int, ans gang
 	if ans.Verdict == gang.Failed {
 		d.Verdict, reason, why = record.AttemptFailed, ReasonError, failed
 	}
+	e.stateOf(unit.Gang).verdict = ans.Verdict
 	e.queue.Requeue(unit, why)
 	for _, p := range need.Members {
 		e.queue.Unnominate(p.UID)

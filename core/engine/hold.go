@@ -92,8 +92,10 @@ func (e *Engine) dropHold(why string) {
 	}
 	e.hold = nil
 	e.queue.Hurry(h.gang, false)
-	st := e.stateOf(h.gang)
-	st.noHoldUntil = e.now + e.now - h.since
+	e.emit(GangHeld{Gang: h.gang, Took: e.now - h.since})
+	if st := e.gangs[h.gang]; st != nil {
+		st.noHoldUntil = e.now + e.now - h.since
+	}
 	for _, p := range h.pods {
 		node := e.queue.NominationOf(p.UID)
 		if node == "" {
@@ -112,6 +114,7 @@ func (e *Engine) dropHold(why string) {
 // useHold ends the hold of a gang that has its places: its pods are where they were nominated, or what was held is free.
 func (e *Engine) useHold(key cluster.GangKey) {
 	if e.hold != nil && e.hold.gang == key {
+		e.emit(GangHeld{Gang: key, Took: e.now - e.hold.since, Placed: true})
 		e.hold = nil
 		e.queue.Hurry(key, false)
 	}

@@ -165,6 +165,9 @@ func (e *Engine) deletePod(uid cluster.UID) {
 	if waiting != nil {
 		delete(e.pending, uid)
 		e.queue.Delete(waiting)
+		if waiting.Gang != nil {
+			defer e.forgetGang(waiting.Gang.Key)
+		}
 	}
 	e.abandon(uid, "it is gone")
 	e.needsNoRoom(uid)

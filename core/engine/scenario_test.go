@@ -234,6 +234,8 @@ func describe(f engine.Effect) string {
 		return fmt.Sprintf("status of %s: scheduled %v, admitted %v, %d bound, %d wait; %s %s", f.Gang, f.Scheduled, f.Admitted, f.Bound, f.Pending, f.Reason, f.Message)
 	case engine.GangWhole:
 		return fmt.Sprintf("gang %s is whole: %d bound, in part for %gs", f.Gang, f.Bound, float64(f.Took)/float64(record.Second))
+	case engine.GangHeld:
+		return fmt.Sprintf("gang %s had room held for %gs, placed %v", f.Gang, float64(f.Took)/float64(record.Second), f.Placed)
 	case engine.Evict:
 		return fmt.Sprintf("evict %v for %s, node %q, undo %v", names(f.Victims), f.For.Name, f.Node, f.Undo)
 	case engine.Recall:

@@ -157,6 +157,13 @@ func (q *Queue) Reconsider(key cluster.GangKey, cause string) {
 // Gang is the unit of a gang's pods that wait; nil when none does.
 func (q *Queue) Gang(key cluster.GangKey) *Unit { return q.gangs[key] }
 
+// EachGang visits the units of gangs, in no order.
+func (q *Queue) EachGang(visit func(*Unit)) {
+	for _, u := range q.gangs { // order: the visitor's affair
+		visit(u)
+	}
+}
+
 // HasGang tells whether pods of a gang wait.
 func (q *Queue) HasGang(key cluster.GangKey) bool { return q.gangs[key] != nil }
 
