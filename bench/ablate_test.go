@@ -49,12 +49,6 @@ func TestAblationsAreMeasuredBesideKumiki(t *testing.T) {
 	if err := o.ablate([]string{"NodePort"}); err == nil {
 		t.Error("no error for a plugin that there is not")
 	}
-	if base, percent, err := split("kumiki@50~NodePorts"); base != Kumiki || percent != 50 || err != nil {
-		t.Errorf("split gives %s, %d, %v", base, percent, err)
-	}
-	if _, _, err := split("null~NodePorts"); err == nil {
-		t.Error("null has a plugin")
-	}
 	with, without := latencyOf([]float64{2}), latencyOf([]float64{1.5})
 	got := costs([]WorkloadRow{{Scheduler: Kumiki, Latency: with, CPU: Spread{Median: 3}}, {Scheduler: "kumiki~NodePorts", Latency: without, CPU: Spread{Median: 2.5}}})
 	if want := []string{"NodePorts costs kumiki 25 % of the p99, and 0.50 CPU seconds of 3.00"}; !slices.Equal(got, want) {

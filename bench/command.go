@@ -32,8 +32,8 @@ type Options struct {
 	// QPS and Burst limit each client of each scheduler.
 	QPS   float32
 	Burst int
-	// Timeout ends a run that does not end.
-	Timeout time.Duration
+	// Timeout ends a run that does not end, Patience one in which none of the pods that are waited for comes further.
+	Timeout, Patience time.Duration
 	// KumikiBinary and UpstreamBinary are the programs; empty means this one, and the one beside it.
 	KumikiBinary, UpstreamBinary string
 	// ProfileDir, when set, gets a CPU profile of each scheduler, of ProfileSeconds from the first create on.
@@ -42,6 +42,8 @@ type Options struct {
 	// Progress gets lines for people.
 	Progress io.Writer
 
+	// settings: what comes after @ in the name of a scheduler -> text of a configuration.
+	settings map[string]string
 	// What a workload wants of its scheduler: the text of a configuration, empty for the default, feature gate -> on, and the
 	// file that the null binder plays.
 	config string
@@ -70,6 +72,15 @@ func (o *Options) complete() error {
 	}
 	if len(o.Schedulers) == 0 {
 		return usageErrorf("no scheduler to measure")
+	}
+	if o.Patience < 0 {
+		return usageErrorf("patience %s: it must not be below 0", o.Patience)
+	}
+	if o.Patience == 0 {
+		o.Patience = defaultPatience
+	}
+	if err := o.readSettings(); err != nil {
+		return usageError{err}
 	}
 	for i, name := range o.Schedulers {
 		if _, err := commandLine(*o, name, "", "", 0); err != nil {

@@ -7,16 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -219,58 +215,4 @@ func (pl *player) writeVolume(ctx context.Context, j *job, w *Write) error {
 	v.Spec.ClaimRef.UID, v.Spec.ClaimRef.ResourceVersion = claim.UID, ""
 	_, err = volumes.Update(ctx, &v, metav1.UpdateOptions{})
 	return err
-}
-
-// claimStore shows a reflector's claims to a player.
-type claimStore struct {
-	player *player
-	listed func()
-	once   sync.Once
-}
-
-var _ cache.ReflectorStore = (*claimStore)(nil)
-
-func (s *claimStore) give(obj any, gone bool) error {
-	c, ok := obj.(*resourceapi.ResourceClaim)
-	if !ok {
-		return fmt.Errorf("watch of ResourceClaims: got a %T", obj)
-	}
-	s.player.claimSeen(c, gone)
-	return nil
-}
-
-// Add shows a claim.
-func (s *claimStore) Add(obj any) error { return s.give(obj, false) }
-
-// Update shows a claim.
-func (s *claimStore) Update(obj any) error { return s.give(obj, false) }
-
-// Delete tells that a claim is gone.
-func (s *claimStore) Delete(obj any) error { return s.give(obj, true) }
-
-// Replace shows a full list.
-func (s *claimStore) Replace(list []any, _ string) error {
-	for _, obj := range list {
-		if err := s.Add(obj); err != nil {
-			return err
-		}
-	}
-	s.once.Do(s.listed)
-	return nil
-}
-
-// Resync does nothing.
-func (s *claimStore) Resync() error { return nil }
-
-// watchClaims shows all resource claims until ctx ends.
-func watchClaims(ctx context.Context, client kubernetes.Interface, to *claimStore) {
-	claims := client.ResourceV1().ResourceClaims(metav1.NamespaceAll)
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return claims.List(ctx, o) },
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return claims.Watch(ctx, o)
-		},
-	}
-	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, client), &resourceapi.ResourceClaim{}, to,
-		cache.ReflectorOptions{Name: "claims"}).RunWithContext(ctx)
 }

@@ -23,6 +23,7 @@ func (o *Options) addFlags(fs *pflag.FlagSet, runs int, schedulers []string, tim
 	fs.Float32Var(&o.QPS, "qps", defaultQPS, "calls per second of each client of each scheduler")
 	fs.IntVar(&o.Burst, "burst", defaultBurst, "calls at once of each client of each scheduler")
 	fs.DurationVar(&o.Timeout, "timeout", timeout, "give up a run after this time")
+	fs.DurationVar(&o.Patience, "patience", defaultPatience, "give up a run when none of the pods that are waited for has come further for this time")
 	fs.StringVar(&o.KumikiBinary, "kumiki", "", "kumiki's `program`; empty: this one")
 	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "upstream's `program`; empty: kube-scheduler beside this one")
 	fs.StringVar(&o.ProfileDir, "profile-dir", "", "`directory` for CPU and allocation profiles of each scheduler, of its last run; profiling costs some of what it measures")

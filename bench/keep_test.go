@@ -4,14 +4,19 @@ package bench
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
+	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
 // halfDone is a comparison of two workloads and two schedulers of which half was measured, and the matrix that makes it.
@@ -81,7 +86,7 @@ func TestWhatWasMeasuredIsKeptAndGoneOnWith(t *testing.T) {
 // Catches: runs of two machines, or with two limits, that become one report, and a report of hours that is overwritten.
 func TestReportsOfAnotherKindAreNotGoneOnWith(t *testing.T) {
 	m, c := halfDone(t)
-	for _, other := range []*Comparison{{QPS: 2, Burst: 1, Machine: c.Machine}, {QPS: 1, Burst: 1, Machine: Machine{CPUs: 4}}, {QPS: 1, Burst: 1, Machine: c.Machine, Rate: 3}} {
+	for _, other := range []*Comparison{{QPS: 2, Burst: 1, Machine: c.Machine}, {QPS: 1, Burst: 1, Machine: Machine{CPUs: 4}}, {QPS: 1, Burst: 1, Machine: c.Machine, Rate: 3}, {QPS: 1, Burst: 1, Machine: c.Machine, Limits: GoLimits{Procs: 1}}} {
 		if err := m.kept.begin(other); err == nil || !strings.Contains(err.Error(), "cannot be gone on with") {
 			t.Errorf("gone on with %+v: %v", other, err)
 		}
@@ -95,17 +100,52 @@ func TestReportsOfAnotherKindAreNotGoneOnWith(t *testing.T) {
 	}
 }
 
+// Catches: a second round of one workload before the first of the others, a failure that ends the run for those after it, one
+// that is not kept, null that plays nothing without a word, and what null plays recorded again for each round.
+func TestEveryWorkloadHasItsTurnBeforeTheSecondRound(t *testing.T) {
+	launched := 0
+	m := &matrix{Options: Options{Rounds: 2, Schedulers: []string{Kumiki, Null}, UpstreamBinary: "/no/kube-scheduler", Timeout: time.Minute,
+		launch: func(context.Context, testcluster.Options) (*testcluster.Cluster, error) {
+			launched++
+			return nil, errors.New("no room")
+		}}, tell: newTeller(io.Discard), plans: []workload.Plan{{Name: "a/1"}, {Name: "b/1"}}, kept: &keeper{path: filepath.Join(t.TempDir(), "table.json")}}
+	c, err := m.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for _, trial := range c.Trials {
+		order = append(order, fmt.Sprintf("%s %s %d", trial.Workload, trial.Scheduler, trial.Round))
+		if !strings.Contains(trial.Failure, "no room") {
+			t.Errorf("%s says %q", order[len(order)-1], trial.Failure)
+		}
+	}
+	want := "a/1 kumiki 1,a/1 null 1,b/1 kumiki 1,b/1 null 1,a/1 kumiki 2,a/1 null 2,b/1 kumiki 2,b/1 null 2"
+	if got := strings.Join(order, ","); got != want {
+		t.Errorf("the order is\n%s, want\n%s", got, want)
+	}
+	if launched != 6 {
+		t.Errorf("%d clusters were started, want one for each run of kumiki and one for each workload's recording", launched)
+	}
+	if kept, err := readComparison(m.kept.path); err != nil || len(kept.Trials) != 8 || kept.verdict() == nil {
+		t.Errorf("kept are %v, %v", kept, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(m.dir, "*")); err != nil || len(left) != 0 {
+		t.Errorf("left behind are %v, %v", left, err)
+	}
+}
+
 // Catches: a forecast that forgets the run that is recorded for null, or that takes what was measured for what is missing.
 func TestTheForecastIsOfWhatIsMissing(t *testing.T) {
 	m, c := halfDone(t)
 	f := m.forecast(c)
 	trials, seconds := f.left(c)
 	// Guessed are 9 s for each, what was measured took 15: a null 2, kumiki 2; b kumiki 1, null 1, kumiki 2, where known as
-	// long as before.
-	if trials != 5 || seconds != 15+10+15+20+15 {
+	// long as before, and for each a run that null plays.
+	if trials != 5 || seconds != 15+10+15+20+15+2*15 {
 		t.Errorf("%d trials in %g s", trials, seconds)
 	}
-	if got, want := f.text(c), "3 of 8 runs are over, about 75 s to go"; got != want && got != "3 of 8 runs are over, about 1 min to go" {
+	if got, want := f.text(c), "3 of 8 runs are over, about 2 min to go"; got != want {
 		t.Errorf("told %q, want %q", got, want)
 	}
 	all, seconds := f.left(&Comparison{})

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,10 +24,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/kube"
 )
 
-// patience is how long none of the pods that are waited for may come further before a run is given up: longer than
+// defaultPatience is how long none of the pods that are waited for may come further before a run is given up: longer than
 // schedulers leave a pod alone that has failed (podMaxBackoffSeconds, 10 s by default). The pods that are left count as
 // infinite.
-const patience = 30 * time.Second
+const defaultPatience = 30 * time.Second
 
 // matrix is workloads times schedulers times rounds.
 type matrix struct {
@@ -37,8 +36,10 @@ type matrix struct {
 	rate  float64
 	topic string
 	tell  *teller
-	dir   string  // of recordings
-	kept  *keeper // nil when nothing is kept before the end
+	dir   string // of recordings
+	// played: workload -> what null plays, for those that were recorded by this process.
+	played map[string]played
+	kept   *keeper // nil when nothing is kept before the end
 }
 
 // teller tells people how far it is: lines, and on a terminal one that changes.
@@ -69,30 +70,31 @@ func (t *teller) status(format string, args ...any) {
 	}
 }
 
-// record runs a workload once, unmeasured, for null to play; or tells why null cannot. Upstream's scheduler is recorded where
-// it is there: what it writes is what has to be written.
-func (m *matrix) record(ctx context.Context, p *workload.Plan) (cannot, file string, err error) {
-	if !slices.Contains(m.Schedulers, Null) {
-		return "", "", nil
-	}
+// record runs a workload once, unmeasured, for null to play. Upstream's scheduler is recorded where it is there: what it
+// writes is what has to be written.
+func (m *matrix) record(ctx context.Context, p *workload.Plan) played {
 	by := Kumiki
 	if _, err := os.Stat(m.UpstreamBinary); err == nil {
 		by = Upstream
 	}
-	r := &recorder{dir: m.dir, seen: newSightings()}
-	t := m.trial(ctx, p, by, 0, "", r)
-	if ctx.Err() != nil {
-		return "", "", context.Cause(ctx)
+	dir, err := os.MkdirTemp(m.dir, "recording-")
+	if err != nil {
+		return played{cannot: "a place for the recording: " + err.Error()}
 	}
+	r := &recorder{dir: dir, seen: newSightings()}
+	defer r.tidy()
+	t := m.trial(ctx, p, by, 0, "", r)
 	if !t.good() {
-		return fmt.Sprintf("the run of %s to be played failed: %s%s", by, t.Failure, strings.Join(t.Oversold, "; ")), "", nil
+		return played{cannot: fmt.Sprintf("the run of %s to be played failed: %s%s", by, t.Failure, strings.Join(t.Oversold, "; "))}
 	}
 	recording, err := r.recording()
-	if err != nil {
-		return "", "", fmt.Errorf("%s: %w", p.Name, err)
+	if err == nil {
+		file := filepath.Join(dir, "play.json")
+		if err = recording.write(file); err == nil {
+			return played{file: file}
+		}
 	}
-	file = filepath.Join(m.dir, "play.json")
-	return "", file, recording.write(file)
+	return played{cannot: fmt.Sprintf("the run of %s to be played was not understood: %v", by, err)}
 }
 
 // withoutScheduler is a plan that creates its pods and waits for nobody to schedule them.
@@ -171,10 +173,13 @@ func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *Trial, play s
 		if err != nil {
 			return err
 		}
-		defer stop.close()
+		defer func() {
+			stop.close()
+			_ = os.RemoveAll(filepath.Dir(stop.log))
+		}()
 		g.s = stop
 	}
-	env := ops.Env{Client: b.client, Dynamic: objects, Watch: g.watch, Collect: m.collect(g), Rate: m.rate, Patience: patience, Progress: func(at ops.Progress) {
+	env := ops.Env{Client: b.client, Dynamic: objects, Watch: g.watch, Collect: m.collect(g), Rate: m.rate, Patience: m.Patience, Progress: func(at ops.Progress) {
 		m.tell.status("%s: %d/%d %s, %d of %d pods", where, at.Op+1, at.Ops, at.Opcode, at.Done, at.Total)
 	}}
 	err = m.follow(ctx, g, env, plan, b, r)

@@ -16,10 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/kumiki-scheduler/kumiki/kube"
 )
@@ -150,25 +147,11 @@ func (n *null) work(ctx context.Context, inFlight int, binder func(i int), watch
 // watch gives pending pods to the binders until ctx ends. It watches what schedulers watch, so that it costs the API
 // server the same.
 func (n *null) watch(ctx context.Context, listed func()) {
-	const unfinished = "status.phase!=Succeeded,status.phase!=Failed"
-	pods := n.clients.Watches.CoreV1().Pods(metav1.NamespaceAll)
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = unfinished
-			return pods.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = unfinished
-			return pods.Watch(ctx, o)
-		},
-	}
-	see := &seen{pod: func(p *corev1.Pod) {
+	watchPods(ctx, n.clients.Watches, eachOnce(listed, func(p *corev1.Pod) {
 		if p.Spec.NodeName == "" {
 			n.pods <- p
 		}
-	}, listed: listed, known: map[string]bool{}}
-	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, n.clients.Watches), &corev1.Pod{}, see,
-		cache.ReflectorOptions{Name: "pods"}).RunWithContext(ctx)
+	}))
 }
 
 // bindAll binds pods until there are no more. Each of the binders walks its own part of the nodes, so that pods are

@@ -3,6 +3,10 @@
 package bench
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,19 +47,87 @@ podMaxBackoffSeconds: 42
 
 // Catches: a percentage that is not read, or is taken where it means nothing.
 func TestNamesOfSchedulers(t *testing.T) {
-	for name, want := range map[string]int{"kube-scheduler": 0, "kube-scheduler@100": 100, "kumiki@5": 5} {
-		if _, got, err := split(name); err != nil || got != want {
-			t.Errorf("%s: %d, %v", name, got, err)
+	for name, want := range map[string]contestant{"kube-scheduler": {base: Upstream}, "kube-scheduler@100": {base: Upstream, percent: 100}, "kumiki@5": {base: Kumiki, percent: 5},
+		"kumiki@sync": {base: Kumiki, settings: "sync"}, "kumiki@50~NodePorts": {base: Kumiki, percent: 50, plugin: "NodePorts"}, "kumiki@sync~NodePorts": {base: Kumiki, settings: "sync", plugin: "NodePorts"}} {
+		if got, err := contestantOf(name); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	for _, bad := range []string{"kumiki@", "kumiki@0", "kumiki@101", "null@50", "create-only@50"} {
-		if _, _, err := split(bad); err == nil {
+	for _, bad := range []string{"kumiki@", "kumiki@0", "kumiki@101", "null@50", "create-only@50", "null@file", "null~NodePorts", "create-only~NodePorts"} {
+		if _, err := contestantOf(bad); err == nil {
 			t.Errorf("%s was accepted", bad)
 		}
 	}
 	line, err := commandLine(Options{gates: map[string]bool{"B": false, "A": true}}, "/opt/mine@50", "kc", "dir", 1)
 	if err != nil || line[0] != "/opt/mine" || line[len(line)-1] != "--feature-gates=A=true,B=false" {
 		t.Errorf("a program of somebody else is started as %v, %v", line, err)
+	}
+}
+
+// Catches: settings of a file that are not given to the scheduler, or are to the one beside it, that take the connection along,
+// or stand for those of a workload that has its own; two files under one name in a report.
+func TestSettingsOfAFile(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const kind = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+	sync := write("sync.yaml", kind+"clientConnection: {kubeconfig: elsewhere}\nprofiles: [{pluginConfig: [{name: Kumiki, args: {syncPreemption: true}}]}]\n")
+	o := Options{Schedulers: []string{Kumiki, Kumiki + "@" + sync, Kumiki + "@" + sync + "~NodePorts"}, QPS: 1, Burst: 1}
+	if err := o.readSettings(); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{Kumiki, "kumiki@sync", "kumiki@sync~NodePorts"}; !slices.Equal(o.Schedulers, want) {
+		t.Errorf("they are called %v, want %v", o.Schedulers, want)
+	}
+	for i, name := range o.Schedulers {
+		text, err := o.settingsOf(name, "here")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Parse([]byte(text))
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, text)
+		}
+		if c.Profiles[0].SyncPreemption != (i > 0) || strings.Contains(text, "NodePorts") != (i == 2) || c.ClientConnection.Kubeconfig != "here" {
+			t.Errorf("%s is started with\n%s", name, text)
+		}
+	}
+	o.config = kind
+	if _, err := o.settingsOf("kumiki@sync", "here"); err == nil || !strings.Contains(err.Error(), "two are not put together") {
+		t.Errorf("a workload with a configuration of its own: %v", err)
+	}
+	if _, err := o.settingsOf(Kumiki, "here"); err != nil {
+		t.Error(err)
+	}
+	for what, names := range map[string][]string{
+		"another file is called sync": {Kumiki + "@" + sync, Kumiki + "@" + write("other/sync.yaml", kind)},
+		"no such file":                {Kumiki + "@" + filepath.Join(dir, "none.yaml")},
+		"the name of a percentage":    {Kumiki + "@" + write("50.yaml", kind)},
+	} {
+		o := Options{Schedulers: names}
+		if err := o.readSettings(); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%v: %v, want %q", names, err, what)
+		}
+	}
+}
+
+// Catches: a file of settings that is there to be measured with and does not set what its name says.
+func TestSettingsThatComeAlong(t *testing.T) {
+	o := Options{Schedulers: []string{Kumiki + "@workloads/settings/sync-preemption.yaml"}}
+	if err := o.readSettings(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := o.settingsOf("kumiki@sync-preemption", "here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := config.Parse([]byte(text)); err != nil || len(c.Profiles) != 1 || !c.Profiles[0].SyncPreemption {
+		t.Errorf("%v\n%s", err, text)
 	}
 }
 

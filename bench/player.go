@@ -367,12 +367,16 @@ func (pl *player) follow(ctx context.Context, listed func()) {
 	one := after(3, listed)
 	var working sync.WaitGroup
 	working.Go(func() {
-		watchNodes(ctx, pl.clients.Watches, &nodeStore{added: pl.nodeThere(0), updated: pl.nodeThere(1), deleted: pl.nodeGone, listed: one})
+		watchNodes(ctx, pl.clients.Watches, &shows[*corev1.Node]{added: pl.nodeThere(0), updated: pl.nodeThere(1), deleted: pl.nodeGone, listed: one})
 	})
 	working.Go(func() {
-		watchPods(ctx, pl.clients.Watches, &podStore{show: pl.podSeen, gone: pl.podGone, listed: one})
+		watchPods(ctx, pl.clients.Watches, &shows[*corev1.Pod]{added: pl.podSeen, updated: pl.podSeen, deleted: pl.podGone, listed: one})
 	})
-	working.Go(func() { watchClaims(ctx, pl.clients.Watches, &claimStore{player: pl, listed: one}) })
+	working.Go(func() {
+		seen := func(c *resourceapi.ResourceClaim) { pl.claimSeen(c, false) }
+		gone := func(c *resourceapi.ResourceClaim) { pl.claimSeen(c, true) }
+		watchClaims(ctx, pl.clients.Watches, &shows[*resourceapi.ResourceClaim]{added: seen, updated: seen, deleted: gone, listed: one})
+	})
 	working.Go(func() {
 		for pause(ctx, time.Second) == nil {
 			pl.overdue()

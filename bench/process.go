@@ -16,14 +16,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport"
-	"sigs.k8s.io/yaml"
 )
 
 // The schedulers that can be measured.
@@ -46,62 +44,6 @@ type scheduler struct {
 	exit   error // valid when ended is closed
 	stop   context.CancelFunc
 	client *http.Client
-}
-
-// settings is the file that every scheduler is started with: a KubeSchedulerConfiguration that says how the API server
-// is reached and leaves the rest at its default.
-func settings(kubeconfig string, qps float32, burst int) string {
-	return fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-leaderElection:
-  leaderElect: false
-clientConnection:
-  kubeconfig: %q
-  contentType: application/vnd.kubernetes.protobuf
-  qps: %g
-  burst: %d
-`, kubeconfig, qps, burst)
-}
-
-// settingsWith is the same for a workload that wants its scheduler configured: what it says holds, but for how the API
-// server is reached. Percent above 0 is percentageOfNodesToScore.
-func settingsWith(config, kubeconfig string, qps float32, burst, percent int) (string, error) {
-	var ours, theirs map[string]any // field -> value
-	if err := yaml.Unmarshal([]byte(settings(kubeconfig, qps, burst)), &ours); err != nil {
-		return "", err
-	}
-	if err := yaml.Unmarshal([]byte(config), &theirs); err != nil {
-		return "", fmt.Errorf("the workload's configuration of the scheduler: %w", err)
-	}
-	if theirs == nil {
-		theirs = ours
-	}
-	theirs["leaderElection"], theirs["clientConnection"] = ours["leaderElection"], ours["clientConnection"]
-	if percent > 0 {
-		theirs["percentageOfNodesToScore"] = percent
-	}
-	text, err := yaml.Marshal(theirs)
-	return string(text), err
-}
-
-// split takes NAME@PERCENT~PLUGIN apart; without @ the percentage is 0, which leaves it to the scheduler.
-func split(name string) (base string, percent int, err error) {
-	whole := name
-	name, plugin := ablated(name)
-	if base, _, _ := strings.Cut(name, "@"); plugin != "" && (base == Null || base == CreateOnly) {
-		return "", 0, fmt.Errorf("scheduler %q: %s has no plugins", whole, base)
-	}
-	base, of, given := strings.Cut(name, "@")
-	if !given {
-		return base, 0, nil
-	}
-	if percent, err = strconv.Atoi(of); err != nil || percent < 1 || percent > 100 {
-		return "", 0, fmt.Errorf("scheduler %q: after @ comes percentageOfNodesToScore, 1 to 100", name)
-	}
-	if base == Null || base == CreateOnly {
-		return "", 0, fmt.Errorf("scheduler %q: %s scores no nodes", name, base)
-	}
-	return base, percent, nil
 }
 
 // gateFlags is the flag for feature gates, in the order of their names; none without gates.
@@ -128,11 +70,11 @@ func commandLine(o Options, name, kubeconfig, dir string, port int) ([]string, e
 		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 	}
 	serve = append(serve, gateFlags(o.gates)...)
-	base, _, err := split(name)
+	of, err := contestantOf(name)
 	if err != nil {
 		return nil, err
 	}
-	switch base {
+	switch of.base {
 	case Kumiki:
 		return append([]string{o.KumikiBinary, "scheduler"}, serve...), nil
 	case Upstream:
@@ -150,15 +92,15 @@ func commandLine(o Options, name, kubeconfig, dir string, port int) ([]string, e
 		}
 		return line, nil
 	}
-	if strings.ContainsRune(base, filepath.Separator) {
-		return append([]string{base}, serve...), nil
+	if strings.ContainsRune(of.base, filepath.Separator) {
+		return append([]string{of.base}, serve...), nil
 	}
 	return nil, fmt.Errorf("scheduler %q is unknown; there are %s, %s, %s, and paths of programs that take kube-scheduler's flags", name, Kumiki, Upstream, Null)
 }
 
 // startScheduler starts a scheduler's process, which ends with ctx or with this process.
 func startScheduler(ctx context.Context, o Options, name, kubeconfig, dir string) (*scheduler, error) {
-	s := &scheduler{name: name, log: filepath.Join(dir, filepath.Base(name)+".log"), ended: make(chan struct{})}
+	s := &scheduler{name: name, log: filepath.Join(dir, fileName(name)+".log"), ended: make(chan struct{})}
 	var err error
 	if name == Null {
 		s.ready = make(chan struct{})
@@ -169,18 +111,9 @@ func startScheduler(ctx context.Context, o Options, name, kubeconfig, dir string
 	if err != nil {
 		return nil, err
 	}
-	_, percent, err := split(name)
+	text, err := o.settingsOf(name, kubeconfig)
 	if err != nil {
 		return nil, err
-	}
-	text, err := settingsWith(o.config, kubeconfig, o.QPS, o.Burst, percent)
-	if err != nil {
-		return nil, err
-	}
-	if _, plugin := ablated(name); plugin != "" {
-		if text, err = disable(text, plugin); err != nil {
-			return nil, err
-		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, "scheduler.yaml"), []byte(text), 0o600); err != nil {
 		return nil, err
@@ -300,8 +233,8 @@ func (s *scheduler) profile(ctx context.Context, dir string, seconds int) error 
 		return nil
 	}
 	for _, p := range []struct{ file, path string }{
-		{s.name + ".pprof", fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds)},
-		{s.name + ".allocs.pprof", "/debug/pprof/allocs"},
+		{fileName(s.name) + ".pprof", fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds)},
+		{fileName(s.name) + ".allocs.pprof", "/debug/pprof/allocs"},
 	} {
 		f, err := os.Create(filepath.Join(dir, p.file))
 		if err != nil {

@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"os"
 	"slices"
 	"time"
 
@@ -33,6 +34,9 @@ func (r *recorder) prepare(o *testcluster.Options) error {
 	o.Args = append(slices.Clone(o.Args), args...)
 	return err
 }
+
+// tidy removes the API server's log, which is many times as large as what is played of it.
+func (r *recorder) tidy() { _ = os.Remove(r.log) }
 
 // writtenAfter is how long no event may come before a scheduler is taken to have written all.
 const writtenAfter = time.Second

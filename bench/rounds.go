@@ -13,8 +13,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
-// run makes all trials that are not kept from before. The schedulers take turns within each workload, so that a machine that
-// gets slower does so for all. When ctx ends, so does run; what was over by then is kept.
+// run makes all trials that are not kept from before: a round of every workload before the second round of any, so that a run
+// that is cut short has something of each. The schedulers take turns within a round of a workload, so that a machine that gets
+// slower does so for all. When ctx ends, so does run; what was over by then is kept.
 func (m *matrix) run(ctx context.Context) (*Comparison, error) {
 	c := &Comparison{Date: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version(), CPUs: runtime.NumCPU(), QPS: m.QPS, Burst: m.Burst,
 		Rate: m.rate, Topic: m.topic, Limits: goLimits()}
@@ -33,29 +34,35 @@ func (m *matrix) run(ctx context.Context) (*Comparison, error) {
 	if m.kept != nil {
 		m.tell.line("%s", f.text(c))
 	}
-	for i := range m.plans {
-		if err := m.workload(ctx, c, f, &m.plans[i]); err != nil {
-			return nil, err
+	m.played = map[string]played{}
+	for round := 1; round <= m.Rounds; round++ {
+		for i := range m.plans {
+			if err := m.round(ctx, c, f, &m.plans[i], round); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return c, m.put(c)
 }
 
-// workload makes the trials of one workload.
-func (m *matrix) workload(ctx context.Context, c *Comparison, f *forecast, p *workload.Plan) error {
-	turns := m.missing(c, p)
-	cannot, play := "", ""
-	if slices.ContainsFunc(turns, func(t turn) bool { return t.scheduler == Null }) {
-		var err error
-		if cannot, play, err = m.record(ctx, p); err != nil {
-			return err
+// played is what null plays of a workload, or why it cannot.
+type played struct{ file, cannot string }
+
+// round makes the trials of one round of a workload. The run that null plays is recorded when it is needed first.
+func (m *matrix) round(ctx context.Context, c *Comparison, f *forecast, p *workload.Plan, round int) error {
+	turns := slices.DeleteFunc(m.missing(c, p), func(t turn) bool { return t.round != round })
+	play, known := m.played[p.Name]
+	if !known && slices.ContainsFunc(turns, func(t turn) bool { return t.scheduler == Null }) {
+		if play = m.record(ctx, p); ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
+		m.played[p.Name] = play
 	}
 	for _, next := range turns {
-		t := Trial{Workload: p.Name, Scheduler: next.scheduler, Round: next.round, Failure: cannot}
-		if next.scheduler != Null || cannot == "" {
+		t := Trial{Workload: p.Name, Scheduler: next.scheduler, Round: next.round, Failure: play.cannot}
+		if next.scheduler != Null || play.cannot == "" {
 			began := time.Now()
-			t = m.trial(ctx, p, next.scheduler, next.round, play, nil)
+			t = m.trial(ctx, p, next.scheduler, next.round, play.file, nil)
 			t.TookSeconds = time.Since(began).Seconds()
 		}
 		t.Date = time.Now().UTC().Format(time.RFC3339)
@@ -153,7 +160,8 @@ func (f *forecast) left(c *Comparison) (trials int, seconds float64) {
 	for i := range f.m.plans {
 		p := &f.m.plans[i]
 		turns := f.m.missing(c, p)
-		recorded := true // a run that is recorded for null comes first
+		_, recorded := f.m.played[p.Name] // a run that is recorded for null comes first
+		plays := false
 		for _, next := range turns {
 			one := median(over(c.trialsOf(p.Name, next.scheduler), func(t *Trial) float64 { return t.TookSeconds }))
 			if !(one > 0) {
@@ -161,9 +169,9 @@ func (f *forecast) left(c *Comparison) (trials int, seconds float64) {
 			}
 			trials++
 			seconds += one
-			recorded = recorded && next.scheduler != Null
+			plays = plays || next.scheduler == Null
 		}
-		if len(turns) == f.m.Rounds*len(f.m.Schedulers) && !recorded {
+		if plays && !recorded {
 			seconds += off * guess(p)
 		}
 	}

@@ -13,10 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 )
 
 // sightings are what happened to nodes and pods while a run was recorded, in the API server's own order: that of resource
@@ -149,62 +146,10 @@ func (s *sightings) watch(ctx context.Context, client kubernetes.Interface, list
 	one := after(2, listed)
 	var working sync.WaitGroup
 	working.Go(func() {
-		watchNodes(ctx, client, &nodeStore{added: func(*corev1.Node) {}, updated: s.nodeUpdated, deleted: func(*corev1.Node) {}, listed: one})
+		watchNodes(ctx, client, &shows[*corev1.Node]{updated: s.nodeUpdated, listed: one})
 	})
-	working.Go(func() { watchPods(ctx, client, &podStore{show: s.podSeen, gone: s.podGone, listed: one}) })
+	working.Go(func() {
+		watchPods(ctx, client, &shows[*corev1.Pod]{added: s.podSeen, updated: s.podSeen, deleted: s.podGone, listed: one})
+	})
 	working.Wait()
-}
-
-// nodeStore shows a reflector's nodes as they come, change and go. It keeps none.
-type nodeStore struct {
-	added, updated, deleted func(*corev1.Node)
-	listed                  func()
-	once                    sync.Once
-}
-
-var _ cache.ReflectorStore = (*nodeStore)(nil)
-
-func (s *nodeStore) give(obj any, to func(*corev1.Node)) error {
-	n, ok := obj.(*corev1.Node)
-	if !ok {
-		return fmt.Errorf("watch of nodes: got a %T", obj)
-	}
-	to(n)
-	return nil
-}
-
-// Add shows a new node.
-func (s *nodeStore) Add(obj any) error { return s.give(obj, s.added) }
-
-// Update shows a changed node.
-func (s *nodeStore) Update(obj any) error { return s.give(obj, s.updated) }
-
-// Delete tells that a node is gone.
-func (s *nodeStore) Delete(obj any) error { return s.give(obj, s.deleted) }
-
-// Replace shows a full list.
-func (s *nodeStore) Replace(list []any, _ string) error {
-	for _, obj := range list {
-		if err := s.Add(obj); err != nil {
-			return err
-		}
-	}
-	s.once.Do(s.listed)
-	return nil
-}
-
-// Resync does nothing.
-func (s *nodeStore) Resync() error { return nil }
-
-// watchNodes shows all nodes until ctx ends.
-func watchNodes(ctx context.Context, client kubernetes.Interface, to *nodeStore) {
-	nodes := client.CoreV1().Nodes()
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) },
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return nodes.Watch(ctx, o)
-		},
-	}
-	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, client), &corev1.Node{}, to,
-		cache.ReflectorOptions{Name: "nodes"}).RunWithContext(ctx)
 }

@@ -8,43 +8,47 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
 
-// podStore shows a reflector's pods as they come and go. It keeps none.
-type podStore struct {
-	show   func(*corev1.Pod)
-	gone   func(*corev1.Pod)
+// shows is a store of a reflector that shows objects as they come, change and go. It keeps none. What is nil is not called.
+type shows[T any] struct {
+	added, updated, deleted func(T)
+	// listed is called after the first list, once.
 	listed func()
 	once   sync.Once
 }
 
-var _ cache.ReflectorStore = (*podStore)(nil)
+var _ cache.ReflectorStore = (*shows[*corev1.Pod])(nil)
 
-func (s *podStore) give(obj any, to func(*corev1.Pod)) error {
-	p, ok := obj.(*corev1.Pod)
+func (s *shows[T]) give(obj any, to func(T)) error {
+	o, ok := obj.(T)
 	if !ok {
-		return fmt.Errorf("watch of pods: got a %T", obj)
+		return fmt.Errorf("watch of %T: got a %T", o, obj)
 	}
-	to(p)
+	if to != nil {
+		to(o)
+	}
 	return nil
 }
 
-// Add shows a pod.
-func (s *podStore) Add(obj any) error { return s.give(obj, s.show) }
+// Add shows a new object.
+func (s *shows[T]) Add(obj any) error { return s.give(obj, s.added) }
 
-// Update shows a pod.
-func (s *podStore) Update(obj any) error { return s.give(obj, s.show) }
+// Update shows a changed object.
+func (s *shows[T]) Update(obj any) error { return s.give(obj, s.updated) }
 
-// Delete tells that a pod is gone.
-func (s *podStore) Delete(obj any) error { return s.give(obj, s.gone) }
+// Delete tells that an object is gone.
+func (s *shows[T]) Delete(obj any) error { return s.give(obj, s.deleted) }
 
-// Replace shows a full list.
-func (s *podStore) Replace(list []any, _ string) error {
+// Replace shows a full list, each as a new object.
+func (s *shows[T]) Replace(list []any, _ string) error {
 	for _, obj := range list {
 		if err := s.Add(obj); err != nil {
 			return err
@@ -55,24 +59,55 @@ func (s *podStore) Replace(list []any, _ string) error {
 }
 
 // Resync does nothing.
-func (s *podStore) Resync() error { return nil }
+func (s *shows[T]) Resync() error { return nil }
 
-// watchPods shows all pods that have not finished, which is what schedulers watch, until ctx ends.
-func watchPods(ctx context.Context, client kubernetes.Interface, to *podStore) {
-	const unfinished = "status.phase!=Succeeded,status.phase!=Failed"
-	pods := client.CoreV1().Pods(metav1.NamespaceAll)
+// api is the part of a client that knows one kind of objects; L is a list of them.
+type api[L runtime.Object] interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// watchAll shows all objects of a kind whose fields match until ctx ends.
+func watchAll[L runtime.Object](ctx context.Context, client kubernetes.Interface, of api[L], example runtime.Object, fields string, to cache.ReflectorStore) {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = unfinished
-			return pods.List(ctx, o)
+			o.FieldSelector = fields
+			return of.List(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = unfinished
-			return pods.Watch(ctx, o)
+			o.FieldSelector = fields
+			return of.Watch(ctx, o)
 		},
 	}
-	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, client), &corev1.Pod{}, to,
-		cache.ReflectorOptions{Name: "pods"}).RunWithContext(ctx)
+	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, client), example, to,
+		cache.ReflectorOptions{Name: fmt.Sprintf("%T", example)}).RunWithContext(ctx)
+}
+
+// watchNodes shows all nodes until ctx ends.
+func watchNodes(ctx context.Context, client kubernetes.Interface, to *shows[*corev1.Node]) {
+	watchAll(ctx, client, client.CoreV1().Nodes(), &corev1.Node{}, "", to)
+}
+
+// watchPods shows all pods that have not finished, which is what schedulers watch, until ctx ends.
+func watchPods(ctx context.Context, client kubernetes.Interface, to *shows[*corev1.Pod]) {
+	watchAll(ctx, client, client.CoreV1().Pods(metav1.NamespaceAll), &corev1.Pod{}, "status.phase!=Succeeded,status.phase!=Failed", to)
+}
+
+// watchClaims shows all resource claims until ctx ends.
+func watchClaims(ctx context.Context, client kubernetes.Interface, to *shows[*resourceapi.ResourceClaim]) {
+	watchAll(ctx, client, client.ResourceV1().ResourceClaims(metav1.NamespaceAll), &resourceapi.ResourceClaim{}, "", to)
+}
+
+// eachOnce shows the pods that come, each once whatever happens to it: no pod of a run comes back under its UID.
+func eachOnce(listed func(), show func(*corev1.Pod)) *shows[*corev1.Pod] {
+	known := map[types.UID]bool{} // UID -> was shown
+	one := func(p *corev1.Pod) {
+		if !known[p.UID] {
+			known[p.UID] = true
+			show(p)
+		}
+	}
+	return &shows[*corev1.Pod]{added: one, updated: one, listed: listed}
 }
 
 func keyOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }

@@ -62,16 +62,16 @@ func TestNullWritesWhatWasWritten(t *testing.T) {
 			Timeout: 5 * time.Minute, launch: func(ctx context.Context, o testcluster.Options) (*testcluster.Cluster, error) {
 				return testcluster.Launch(ctx, o)
 			}}}
-	cannot, file, err := m.record(t.Context(), &plans[0])
-	if err != nil || cannot != "" {
-		t.Fatalf("recording: %v, %s", err, cannot)
+	play := m.record(t.Context(), &plans[0])
+	if play.cannot != "" {
+		t.Fatal(play.cannot)
 	}
-	was, err := newPlayer(newNull(), file)
+	was, err := newPlayer(newNull(), play.file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &recorder{dir: t.TempDir(), seen: newSightings()}
-	trial := m.trial(t.Context(), &plans[0], Null, 1, file, r)
+	trial := m.trial(t.Context(), &plans[0], Null, 1, play.file, r)
 	if !trial.good() || trial.Bound != trial.Pods {
 		t.Fatalf("null bound %d of %d pods: %s %v", trial.Bound, trial.Pods, trial.Failure, trial.Oversold)
 	}

@@ -14,7 +14,7 @@ import (
 func TestEachPodIsShownOnce(t *testing.T) {
 	var shown []string
 	listed := 0
-	s := &seen{pod: func(p *corev1.Pod) { shown = append(shown, p.Name) }, listed: func() { listed++ }, known: map[string]bool{}}
+	s := eachOnce(func() { listed++ }, func(p *corev1.Pod) { shown = append(shown, p.Name) })
 	a := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: types.UID("1")}}
 	b := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: types.UID("2")}}
 	for _, err := range []error{s.Replace([]any{a}, ""), s.Update(a), s.Add(b), s.Delete(a), s.Replace([]any{a, b}, "")} {
