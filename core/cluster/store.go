@@ -52,6 +52,8 @@ type Store struct {
 	undo  []func() // how to take back what the open transaction did, oldest first
 	inTxn bool
 	trial *Trial
+	// supposed is the open transaction's, if it is one that End must take back.
+	supposed *Supposition
 }
 
 type labelPair struct{ key, value string }
@@ -114,6 +116,9 @@ func (s *Store) Commit() {
 	s.mustBeInTxn("Commit")
 	if s.trial != nil {
 		panic(Broken("Commit with an open trial"))
+	}
+	if s.supposed != nil {
+		panic(Broken("Commit of a supposition"))
 	}
 	clear(s.undo)
 	s.undo, s.inTxn = s.undo[:0], false

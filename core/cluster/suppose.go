@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import "fmt"
+
+// Supposition is a transaction for questions: whatever is done to the store inside, nodes that come and go included, End
+// takes back, and leaves nothing behind that a later decision could show. Revision, journals and the number of rows are as
+// before, so that a scheduler that is asked decides as one that is not, record for record.
+//
+// Caches that follow the store must be new ones inside, and must not live on: the journals of a supposition are its own, and
+// its rows go. What is counted by NodeSet or KindRevision may be kept; those two go on, so that nothing supposed passes for
+// what is.
+//
+// Rejected: a copy of the store (tens of milliseconds and as much memory again, for a question that touches a few rows), and
+// an ordinary transaction, whose undo stands in the journals and in the revision, and whose rows stay.
+type Supposition struct {
+	s                         *Store
+	rows                      int
+	free                      []NodeIdx
+	rev                       uint64
+	journal, renewal, nodeLog journal
+}
+
+// Suppose opens a supposition. No transaction may be open, and none is committed until End.
+func (s *Store) Suppose() *Supposition {
+	s.Begin()
+	p := &Supposition{
+		s: s, rows: len(s.rows), free: append([]NodeIdx(nil), s.free...), rev: s.rev,
+		journal: s.journal, renewal: s.renewal, nodeLog: s.nodeLog,
+	}
+	for _, j := range []*journal{&s.journal, &s.renewal, &s.nodeLog} {
+		*j = journal{base: j.next()}
+	}
+	s.supposed = p
+	return p
+}
+
+// End takes everything back. An open trial ends with it.
+func (p *Supposition) End() {
+	s := p.s
+	if s.supposed != p {
+		panic(Broken("end of a supposition that is not open"))
+	}
+	s.Abort()
+	s.supposed = nil
+	s.rev = p.rev
+	s.journal, s.renewal, s.nodeLog = p.journal, p.renewal, p.nodeLog
+	s.shrink(p.rows)
+	s.free = p.free
+}
+
+// shrink gives up the rows from a number on. Nothing is on them.
+func (s *Store) shrink(rows int) {
+	for n := rows; n < len(s.rows); n++ {
+		if r := &s.rows[n]; r.name != "" || r.node != nil || len(r.pods) > 0 {
+			panic(Broken(fmt.Sprintf("giving up row %d of node %q with %d pods", n, r.name, len(r.pods))))
+		}
+	}
+	clear(s.rows[rows:])
+	s.rows = s.rows[:rows]
+	for _, columns := range [][]column{s.allocatable, s.requested, s.assumed, s.nonZero[:]} {
+		for i := range columns {
+			columns[i].v = columns[i].v[:rows]
+		}
+	}
+	s.taintSet, s.unschedulable = s.taintSet[:rows], s.unschedulable[:rows]
+	if len(s.volumes.rows) > rows {
+		clear(s.volumes.rows[rows:])
+		s.volumes.rows = s.volumes.rows[:rows]
+	}
+	for _, k := range s.counters.byKey { // order: each counter has its own column
+		k.rows = k.rows[:min(rows, len(k.rows))]
+	}
+	for _, t := range s.counters.topologies { // order: each key has its own column
+		t.of = t.of[:min(rows, len(t.of))]
+	}
+}
