@@ -16,6 +16,15 @@
 //
 // Upstream takes any of several nodes of the same loss, in the order of a map. Here it is the first row.
 //
+// Where gangs take part, as preemptor or among those that may go, the question is which units must go (units.go). A unit
+// is a gang that only goes whole, or a pod. The plain form supposes all units of lower priority gone, asks for places for the
+// whole preemptor, and spares units one by one, each if there are still places beside it: those first whose eviction would
+// break a disruption budget, then those of higher priority, then the larger, then those that have run longest. What is left
+// to go is needed unit by unit (rule R7), and its highest priority is as low as can be among units that break no budget. It
+// is not the smallest loss (answer A11: budgets, highest priority, units, pods, the newest): to find that is to solve set
+// cover. It is found, and proved, among few units; among many the answer is the better one of two sparings, the plain form's
+// and one that spares those first that free least, so never a larger loss than the plain form's.
+//
 // Rejected: trying a sample of the nodes as upstream's default does, where a smaller loss may stand on a node that was not
 // looked at; sets of victims smaller than sparing one by one finds, where upstream's answer is expected; and sums per
 // priority level, which would have to be searched for the pods themselves in the end.

@@ -32,6 +32,8 @@ type Finder struct {
 	// Who must go from the row that was looked at last, and what it costs.
 	gone []cell
 	loss Loss
+
+	units units // of the search for units in hand
 }
 
 // Question is what a search for victims is asked.

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preempt_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/gang"
+	"github.com/kumiki-scheduler/kumiki/core/preempt"
+)
+
+// gangWorld is a world whose pods may be in gangs. The search for victims is lent the search for places as the engine
+// does it.
+type gangWorld struct {
+	*world
+	// never: pod name -> why it may not be evicted. declared: gang -> its own priority.
+	never    map[string]string
+	declared map[string]int32
+	budget   int // of one search for places; 0 for the default
+}
+
+func newGangWorld() *gangWorld {
+	w := newWorld()
+	w.intake.DeclareGangs(cluster.GangRules{Annotation: true})
+	return &gangWorld{world: w, never: map[string]string{}, declared: map[string]int32{}}
+}
+
+// of puts a pod into a gang.
+func of(gang string, p *v1.Pod) *v1.Pod {
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, "pod_group", gang)
+	return p
+}
+
+// going is a pod that is being deleted.
+func going(p *v1.Pod) *v1.Pod {
+	p.DeletionTimestamp = &metav1.Time{Time: metav1.Unix(1, 0).Time}
+	return p
+}
+
+// mark tells how a pod may go: with its gang, protected by what that declares or by the highest of its members'.
+func (w *gangWorld) mark(p *cluster.Pod) preempt.UnitMark {
+	s := w.store.Snapshot()
+	m := preempt.UnitMark{Never: w.never[p.Name], Priority: p.Spec.Priority}
+	key, in := s.HeldGang(p.UID)
+	if !in {
+		return m
+	}
+	m.Whole = key
+	for _, other := range s.GangMembers(key) {
+		m.Priority = max(m.Priority, other.Pod.Spec.Priority)
+	}
+	if own, ok := w.declared[key.Name]; ok {
+		m.Priority = own
+	}
+	return m
+}
+
+// wish is a preemptor: its pods, and where they must be together.
+type wish struct {
+	pods     []*v1.Pod
+	quorum   int // 0 for all
+	power    int32
+	topology []cluster.GangTopology
+	bound    []cluster.NodeIdx
+}
+
+// times is a pod several times over.
+func times(n int, like *v1.Pod) (pods []*v1.Pod) {
+	for i := range n {
+		p := like.DeepCopy()
+		p.Name = fmt.Sprint(like.Name, i)
+		p.UID = types.UID(p.Name)
+		pods = append(pods, p)
+	}
+	return pods
+}
+
+// need is a wish as the search for places takes it.
+func (w *gangWorld) need(ask wish) gang.Need {
+	need := gang.Need{Quorum: ask.quorum, Topology: ask.topology, Bound: ask.bound, Budget: w.budget}
+	for _, p := range ask.pods {
+		need.Members = append(need.Members, w.intake.Pod(p))
+	}
+	if need.Quorum == 0 {
+		need.Quorum = len(need.Members)
+	}
+	return need
+}
+
+// fits tells whether there are places in a trial, and leaves it as it was.
+func (w *gangWorld) fits(trial *cluster.Trial, need gang.Need) bool {
+	mark := trial.Checkpoint()
+	a := gang.Place(need, &gang.Ground{Trial: trial, Placer: w.placer, Nominations: w.noms, Draw: func(int) int { return 0 }, Meter: noMeter{}})
+	trial.Rollback(mark)
+	return a.Verdict == gang.Placed
+}
+
+// units asks which units must go for a wish; ok is false where there are places already.
+func (w *gangWorld) units(f *preempt.Finder, ask wish, more func(*preempt.UnitsQuestion)) (a preempt.UnitsAnswer, ok bool) {
+	w.store.Begin()
+	defer w.store.Abort()
+	trial := w.store.Trial()
+	defer trial.Discard()
+	need := w.need(ask)
+	if w.fits(trial, need) {
+		return a, false
+	}
+	q := preempt.UnitsQuestion{
+		Members: need.Members, Quorum: need.Quorum, Power: ask.power, Trial: trial,
+		Fits: func() bool { return w.fits(trial, need) }, Unit: w.mark,
+		Ground: preempt.UnitsGround{Placer: w.placer, Nominations: w.noms, Bound: ask.bound},
+	}
+	if g := need.Members[0].Gang; g != nil {
+		q.Own = g.Key
+	}
+	for _, level := range ask.topology {
+		if level.Required {
+			q.Ground.Keys = append(q.Ground.Keys, level.Key)
+		}
+	}
+	if more != nil {
+		more(&q)
+	}
+	return f.FindUnits(q), true
+}
+
+// toldUnits is an answer in words: the victims by name, gangs in brackets.
+func toldUnits(a preempt.UnitsAnswer) string {
+	if a.Verdict != preempt.Evict {
+		return a.Message
+	}
+	var parts []string
+	for _, v := range a.Victims {
+		var names []string
+		for _, p := range v.Pods {
+			names = append(names, p.Name)
+		}
+		words := strings.Join(names, " ")
+		if v.Gang != (cluster.GangKey{}) {
+			words = v.Gang.Name + "[" + words + "]"
+		}
+		parts = append(parts, words)
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, " ")
+}
