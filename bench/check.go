@@ -29,7 +29,7 @@ func oversold(nodes []corev1.Node, pods []corev1.Pod) []string {
 		}
 		devices := byClaim(p)
 		for name, q := range resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{}) {
-			if devices[name] {
+			if devices[name] && !mutated(devicesOfNodes) {
 				continue
 			}
 			total := sum[name]

@@ -35,8 +35,11 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	runTests(m)
 }
+
+// runTests runs the tests and ends the process.
+var runTests = func(m *testing.M) { os.Exit(m.Run()) }
 
 // schedulerForTest is `kumiki scheduler` with the flags that the benchmark gives.
 func schedulerForTest() *cobra.Command {

@@ -28,7 +28,7 @@ var claimControllers = []string{"resourceclaim-controller", "garbage-collector-c
 
 // controllersOf are the controllers that run beside a workload, for every scheduler the same; none for most.
 func controllersOf(p *workload.Plan) []string {
-	if p.Gates[claimsGate] {
+	if p.Gates[claimsGate] && !mutated(noControllers) {
 		return claimControllers
 	}
 	return nil

@@ -153,7 +153,7 @@ func (pl *player) lacks(j *job) string {
 
 func (pl *player) unmet(need Need) string {
 	if need.Node != "" {
-		if seen, there := pl.nodes[need.Node]; !there || seen < need.Updates {
+		if seen, there := pl.nodes[need.Node]; !there || seen < need.Updates && !mutated(updatesIgnored) {
 			return nodeKey(need.Node)
 		}
 		return ""
@@ -197,7 +197,7 @@ func (pl *player) podSeen(p *corev1.Pod) {
 			j.pod = p
 		}
 	}
-	if p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && p.DeletionTimestamp == nil && !pl.begun[p.UID] {
+	if p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && p.DeletionTimestamp == nil && (!pl.begun[p.UID] || mutated(podTwice)) {
 		pl.begun[p.UID] = true
 		pl.begin(p)
 	}
@@ -223,7 +223,7 @@ func (pl *player) podGone(p *corev1.Pod) {
 
 // giveBack frees a script whose pod is gone and whose claims hold nothing; mu is held.
 func (pl *player) giveBack(l *loan) {
-	if !l.gone || len(l.claims) > 0 {
+	if !l.gone || len(l.claims) > 0 && !mutated(claimedReused) {
 		return
 	}
 	for len(pl.wanting[l.namespace]) > 0 {
@@ -265,7 +265,7 @@ func (pl *player) job(p *corev1.Pod, script Script, others bool) *job {
 	script = pl.withVolumes(p, script)
 	if p.Spec.SchedulingGroup != nil && p.Spec.SchedulingGroup.PodGroupName != nil {
 		group := p.Namespace + "/" + *p.Spec.SchedulingGroup.PodGroupName
-		if !pl.groups[group] {
+		if !pl.groups[group] || mutated(groupPerPod) {
 			pl.groups[group] = true
 			script = slices.Concat(pl.groupScript(group), script)
 		}
@@ -290,7 +290,7 @@ func (pl *player) withVolumes(p *corev1.Pod, script Script) Script {
 			volumes = append(volumes, pl.recording.Volumes[p.Namespace+"/"+v.PersistentVolumeClaim.ClaimName]...)
 		}
 	}
-	if at := script.bind(); len(volumes) > 0 && at >= 0 {
+	if at := script.bind(); len(volumes) > 0 && at >= 0 && !mutated(volumesUnwritten) {
 		return slices.Concat(script[:at], volumes, script[at:])
 	}
 	return script

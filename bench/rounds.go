@@ -50,7 +50,7 @@ type played struct{ file, cannot string }
 
 // round makes the trials of one round of a workload. The run that null plays is recorded when it is needed first.
 func (m *matrix) round(ctx context.Context, c *Comparison, f *forecast, p *workload.Plan, round int) error {
-	turns := slices.DeleteFunc(m.missing(c, p), func(t turn) bool { return t.round != round })
+	turns := slices.DeleteFunc(m.missing(c, p), func(t turn) bool { return t.round != round && !mutated(roundsInRow) })
 	play, known := m.played[p.Name]
 	if !known && slices.ContainsFunc(turns, func(t turn) bool { return t.scheduler == Null }) {
 		if play = m.record(ctx, p); ctx.Err() != nil {

@@ -35,7 +35,13 @@ var failedTest = regexp.MustCompile(`--- FAIL: (\S+)`)
 // does.
 func Seen(t *testing.T, fault int, breaks string) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^Test", "-test.failfast", "-rapid.nofailfile", "-rapid.shrinktime=0s")
+	SeenBy(t, fault, breaks, "^Test")
+}
+
+// SeenBy is Seen for a package whose tests are not all quick: only those are run whose names match a regexp.
+func SeenBy(t *testing.T, fault int, breaks, tests string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run="+tests, "-test.failfast", "-rapid.nofailfile", "-rapid.shrinktime=0s")
 	cmd.Env = append(os.Environ(), faultEnv+"="+strconv.Itoa(fault))
 	out, err := cmd.CombinedOutput()
 	caught := failedTest.FindSubmatch(out)
