@@ -78,3 +78,15 @@ func (v Snapshot) HeldGang(uid UID) (GangKey, bool) {
 	}
 	return e.gang.Key, true
 }
+
+// AnyGangPod tells whether is holds of any pod that holds room as one of a gang; holds is how many of the gang do.
+func (v Snapshot) AnyGangPod(is func(key GangKey, holds int, p *Pod) bool) bool {
+	for key, held := range v.s.gangs { // order: any match will do
+		for _, e := range held {
+			if is(key, len(held), e.pod) {
+				return true
+			}
+		}
+	}
+	return false
+}

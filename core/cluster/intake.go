@@ -53,6 +53,7 @@ func (in *Intake) Pod(p *v1.Pod) *Pod {
 		Start:           timeOf(p.Status.StartTime),
 		Owned:           metav1.GetControllerOfNoCopy(p) != nil,
 		OfNode:          ofNode(p),
+		Owner:           ownerOf(p),
 		ClaimsHash:      claimsHash(p),
 		Gang:            in.gangMark(p),
 		Spec:            in.specFor(p),
@@ -81,6 +82,17 @@ func (in *Intake) PendingPod(p *v1.Pod) *Pod {
 		rec.Spec = in.Share(&spec)
 	}
 	return rec
+}
+
+// ownerOf is the hash of the UID of a pod's controller.
+func ownerOf(p *v1.Pod) uint64 {
+	owner := metav1.GetControllerOfNoCopy(p)
+	if owner == nil {
+		return 0
+	}
+	h := fnv.New64a()
+	h.Write([]byte(owner.UID))
+	return h.Sum64()
 }
 
 // ofNode tells whether a pod is a DaemonSet's or a static one's mirror, which its node owns.

@@ -44,6 +44,8 @@ type Pod struct {
 	// OfNode tells that the pod belongs to its node: a DaemonSet makes it there, or the kubelet does (static pods, of which the
 	// API server has a mirror). Whoever takes it away gains nothing: it comes back where it was.
 	OfNode bool `json:",omitempty"`
+	// Owner stands for the controller that makes the pod again, the same for all its pods; 0 when there is none.
+	Owner uint64 `json:",omitempty"`
 	// ClaimsHash covers the generated resource claims in the status.
 	ClaimsHash uint64
 	// Claims are the generated resource claims in the status; nil when there are none.

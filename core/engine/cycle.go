@@ -94,6 +94,7 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 		e.queue.Done(p.UID)
 	}
 	e.freeNomination(p, d.Winner.Node)
+	e.landed(p, d.Winner.Node)
 	e.decided(d)
 	e.depart(&flight{unit: unit, pod: p, node: d.Winner.Node, decision: d.Number, holds: holds})
 }
@@ -149,7 +150,7 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	p := unit.Members[0]
 	why := prof.placer.Why(e.store.Snapshot(), out)
 	d := e.decision(unit, out)
-	var victims preempt.Answer
+	var victims found
 	asked := prepared(prof, out)
 	switch {
 	case asked: // before the queue takes the unit back: a gate may close behind it

@@ -74,7 +74,13 @@ type Engine struct {
 	gangs map[cluster.GangKey]*gangState
 	// evictions are those asked for by pods that are pending, and those that have no answer yet.
 	evictions map[cluster.UID]*eviction // preemptor -> its last eviction
-	victims   preempt.Finder
+	// clearances are what gangs asked for that wait, and those that have no answer yet.
+	clearances map[cluster.GangKey]*clearance // gang -> its last eviction
+	victims    preempt.Finder
+	// thrash is what befell room that was made by evictions; settled are pods that got their place by them, asked those
+	// that were to be evicted. Both as long as the pods are there.
+	thrash         map[thrashKey]*thrash // owner -> its losses
+	settled, asked map[cluster.UID]bool  // pod -> true
 	// hold is the room held for a blocked gang; nil for none.
 	hold *hold
 	// window is the order in which searches that do not look at all nodes go about them.
@@ -114,7 +120,11 @@ func New(cfg Config) *Engine {
 		gangs:    map[cluster.GangKey]*gangState{},
 		window:   place.NewWindow(),
 
-		evictions: map[cluster.UID]*eviction{},
+		evictions:  map[cluster.UID]*eviction{},
+		clearances: map[cluster.GangKey]*clearance{},
+		thrash:     map[thrashKey]*thrash{},
+		settled:    map[cluster.UID]bool{},
+		asked:      map[cluster.UID]bool{},
 	}
 	waking := map[string]queue.Profile{}
 	for _, p := range cfg.Profiles {
@@ -166,6 +176,9 @@ func (e *Engine) Step(ev Event) []Effect {
 	at, ok := e.queue.NextTick()
 	if e.hold != nil && (!ok || e.hold.until < at) {
 		at, ok = e.hold.until, true
+	}
+	if end := e.nextPauseEnd(); end != 0 && (!ok || end < at) {
+		at, ok = end, true
 	}
 	if ask := e.nextAsk(); ask != 0 && (!ok || ask < at) {
 		at, ok = ask, true
@@ -236,6 +249,7 @@ func (e *Engine) contain(ev Event, inHand *queue.Unit, cause string) {
 	for _, m := range inHand.Members {
 		e.profiles[m.Spec.SchedulerName].placer.Drop(m)
 	}
+	delete(e.clearances, inHand.Gang)
 	delete(e.evictions, p.UID) // what was asked for has been asked for; nothing must hold the pod back
 	message := "set aside until the pod changes: handling it panicked: " + cause
 	e.queue.SetAside(inHand, message)
@@ -278,6 +292,11 @@ func objectOf(ev Event, inHand *queue.Unit) string {
 // emit asks for an effect, after telling of the moves that came before it.
 func (e *Engine) emit(f Effect) {
 	e.tellMoves()
+	if f, is := f.(Evict); is {
+		for _, v := range f.Victims {
+			e.asked[cluster.UID(v.UID)] = true
+		}
+	}
 	e.effects = append(e.effects, f)
 }
 
@@ -295,6 +314,7 @@ func (e *Engine) tick(now record.Time) {
 	e.store.SetNow(now)
 	e.queue.Tick(now)
 	e.tellWaiting()
+	e.endPauses()
 	e.askAgain(false)
 }
 

@@ -165,9 +165,31 @@ type (
 		Decision   uint64
 		Victims    []record.PodRef
 		Denominate []record.PodRef `json:",omitempty"`
+		// Gang is the gang of For, namespace/name, when it makes room for a gang; empty for a pod by itself. Beside are the
+		// other pods of it that are nominated: the evictions are needless only when all of them are placed or gone.
+		Gang   string          `json:",omitempty"`
+		Beside []record.PodRef `json:",omitempty"`
 		// Undo tells that the victims are pods of the same gang, which can only have a part of its places; nobody is
 		// nominated.
 		Undo bool `json:",omitempty"`
+	}
+
+	// Wasted tells of pods that were evicted for a pod or a gang that did not get a place by it: room was taken by others,
+	// a node went, it found another place, or is gone.
+	Wasted struct {
+		For  record.PodRef
+		Gang string `json:",omitempty"` // namespace/name of the gang of For
+		Pods int
+		Why  string
+	}
+
+	// PreemptionPaused tells that nobody is evicted for a pod or a gang for a while: room that was made for it went to pods
+	// that other schedulers bound, or evicted it again, so many times.
+	PreemptionPaused struct {
+		For   record.PodRef
+		Gang  string `json:",omitempty"`
+		Times int
+		Until record.Time
 	}
 
 	// Recall asks that a Bind be taken back if it was not sent yet: BindDone answers the Bind with BindRecalled then. Nothing
@@ -250,23 +272,26 @@ type (
 	}
 )
 
-func (Bind) effect()       {}
-func (Recall) effect()     {}
-func (Rechecked) effect()  {}
-func (Evict) effect()      {}
-func (GangStatus) effect() {}
-func (GangWhole) effect()  {}
-func (GangHeld) effect()   {}
-func (Prepare) effect()    {}
-func (Heard) effect()      {}
-func (Nominate) effect()   {}
-func (Release) effect()    {}
-func (Condition) effect()  {}
-func (WriteEvent) effect() {}
-func (Wake) effect()       {}
-func (Moved) effect()      {}
-func (Decided) effect()    {}
-func (Trouble) effect()    {}
+func (Bind) effect()      {}
+func (Recall) effect()    {}
+func (Rechecked) effect() {}
+func (Evict) effect()     {}
+func (Wasted) effect()    {}
+
+func (PreemptionPaused) effect() {}
+func (GangStatus) effect()       {}
+func (GangWhole) effect()        {}
+func (GangHeld) effect()         {}
+func (Prepare) effect()          {}
+func (Heard) effect()            {}
+func (Nominate) effect()         {}
+func (Release) effect()          {}
+func (Condition) effect()        {}
+func (WriteEvent) effect()       {}
+func (Wake) effect()             {}
+func (Moved) effect()            {}
+func (Decided) effect()          {}
+func (Trouble) effect()          {}
 
 // StepName numbers the steps of the cycle, for the Meter.
 type StepName uint8

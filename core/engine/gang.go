@@ -10,6 +10,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -73,6 +74,9 @@ func (r gangRules) Ready(u *queue.Unit) (gate, reason string, again record.Time,
 			reason += fmt.Sprintf(", and %d that must wait: %s: %s", n, shut, why)
 		}
 		return GangGate, reason, tell, false
+	}
+	if reason, again, shut := e.clearing(u.Gang); shut {
+		return plugin.DefaultPreemptionName, reason, again, false
 	}
 	return "", "", 0, true
 }
@@ -316,7 +320,7 @@ func (e *Engine) tellWaiting() {
 		if mutant == waitsUntold {
 			continue
 		}
-		e.tellMembers(u.Members, ReasonGated, u.GateReason)
+		e.tellMembers(u.Members, ReasonGated, u.GateReason, e.keptPromises(u.Members))
 		if u.Gate == GangGate && u.Gang != (cluster.GangKey{}) && e.gangLive(u.Gang) == 0 {
 			e.tellGang(u.Gang, GangStatus{Reason: ReasonUnschedulable, Message: u.GateReason})
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
-	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -24,7 +24,7 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 	need, held := e.gangNeed(unit)
 	trial := e.store.Trial()
 	ans := gang.Place(need, &gang.Ground{
-		Trial: trial, Placer: prof.placer, Nominations: e.queue, Draw: place.Draw(e.cfg.Seed, number), Reservers: prof.Reservers, Meter: e.meter,
+		Trial: trial, Placer: prof.placer, Nominations: e.queue, Draw: e.gangDraw(unit.Gang, number), Reservers: prof.Reservers, Meter: e.meter,
 	})
 	e.tellHeard()
 
@@ -32,7 +32,7 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 	if ans.Verdict != gang.Placed {
 		trial.Discard()
 		e.meter.Enter(StepReject)
-		e.rejectGang(unit, need, held, ans, number)
+		e.rejectGang(unit, prof, need, held, ans, number)
 		return
 	}
 
@@ -48,6 +48,7 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 	e.meter.Enter(StepBind)
 	e.departGang(unit, prof, need, held, ans, number)
 	e.useHold(unit.Gang)
+	e.useClearance(unit.Gang, need.Members, ans.Nodes)
 	if left {
 		e.leaveExtras(unit, need, ans)
 	}
@@ -118,7 +119,7 @@ func (e *Engine) departGang(unit *queue.Unit, prof *profile, need gang.Need, hel
 func holdOf(h gang.Hold) held { return held{by: h.By, hold: h.Hold} }
 
 // rejectGang puts a gang back into the queue whole, and tells each of its pods why.
-func (e *Engine) rejectGang(unit *queue.Unit, need gang.Need, held int, ans gang.Answer, number uint64) {
+func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, need gang.Need, held int, ans gang.Answer, number uint64) {
 	blocked := need.Members[max(ans.Blocked, 0)]
 	message := gangMessage(unit, need, held, ans, blocked)
 	if e.hold != nil && e.hold.gang != unit.Gang && ans.Verdict == gang.NoRoom {
@@ -138,16 +139,18 @@ func (e *Engine) rejectGang(unit *queue.Unit, need gang.Need, held int, ans gang
 		d.Verdict, reason, why = record.AttemptFailed, ReasonError, failed
 	}
 	e.stateOf(unit.Gang).verdict = ans.Verdict
+	r := e.seekRoom(unit, prof, need, held, ans) // before the queue takes the unit back: a gate may close behind it
 	e.queue.Requeue(unit, why)
-	for _, p := range need.Members {
-		e.queue.Unnominate(p.UID)
-	}
+	to := e.actOnRoom(unit, need, r, &d)
 	e.decided(d)
-	e.holdFor(unit, need, ans)
-	e.tellMembers(need.Members, reason, message)
+	waits := r.verdict == preempt.Evict || r.verdict == preempt.NotEligible
+	if !waits {
+		e.holdFor(unit, need, ans)
+	}
+	e.tellMembers(need.Members, reason, d.Message, to)
 	if held == 0 {
 		e.tellGang(unit.Gang, GangStatus{Reason: reason, Message: message})
-	} else if ans.Verdict != gang.Failed && held < e.quorumOf(unit.Gang, unit.Members).pods {
+	} else if !waits && ans.Verdict != gang.Failed && held < e.quorumOf(unit.Gang, unit.Members).pods {
 		e.undo(unit.Gang, blocked, number)
 	}
 }
@@ -191,17 +194,21 @@ func (e *Engine) leaveExtras(unit *queue.Unit, need gang.Need, ans gang.Answer) 
 		}
 	}
 	if len(extras) > 0 && ans.Why.Message != "" {
-		e.tellMembers(extras, ReasonUnschedulable, ans.Why.Message)
+		e.tellMembers(extras, ReasonUnschedulable, ans.Why.Message, nil)
 	}
 }
 
 // tellMembers tells each pod of a gang why it waits. A gang has many pods: what the API server shows of one already is not
-// told again.
-func (e *Engine) tellMembers(members []*cluster.Pod, reason, message string) {
+// told again. What is not in to is promised no node any more.
+func (e *Engine) tellMembers(members []*cluster.Pod, reason, message string, to map[cluster.UID]promise) {
 	for _, p := range members {
-		if p.Condition.Reason == reason && p.Condition.Message == message && p.Nominated == "" {
+		what, ok := to[p.UID]
+		if !ok {
+			what.cleared = p.Nominated != ""
+		}
+		if p.Condition.Reason == reason && p.Condition.Message == message && !what.cleared && (what.node == "" || what.node == p.Nominated) {
 			continue
 		}
-		e.tell(p, reason, message, false)
+		e.tellWith(p, reason, message, what)
 	}
 }

@@ -60,6 +60,21 @@ const (
 	nominationsStay            // pods of lower priority go on to count on a node that is freed for another
 	failureUnheard             // a pod whose evictions failed waits for an event
 	gatedForgotten             // what woke a pod behind its gate is forgotten
+	strongestCounts            // a gang has others evicted by its most important pod
+	weakestProtects            // a gang is protected by its least important pod
+	gangsBroken                // pods of gangs that go whole are evicted one by one
+	strangersEvicted           // pods of other schedulers, and those of their nodes, are evicted for gangs
+	hopelessAsk                // a gang that never fits evicts others
+	lateEvict                  // a pod that comes late to a gang that has what it needs evicts others
+	neverIgnored               // a gang one of whose pods never preempts does
+	restartForgets             // after a restart a gang evicts again while victims of before are going
+	newVictims                 // when an eviction fails midway, other victims are chosen
+	lastEndUnheard             // a gang is not tried when its last victim is gone
+	lostNodeUnheard            // a gang is not tried when a node goes on which room was made for it
+	thrashUnseen               // pods are evicted for a pod for ever, though others take the room
+	pausesEqual                // a pause does not grow
+	pauseForEver               // nobody is tried when its pause is over
+	wasteUncounted             // evictions in vain are not told of
 	mutations
 )
 

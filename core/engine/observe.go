@@ -42,6 +42,7 @@ func (e *Engine) deleteNode(name string) {
 		e.window.DeleteNode(old)
 		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Delete}, OldNode: old})
 		e.askAgain(true) // those who wait for something on it need not
+		e.nodeLost(name)
 	}
 }
 
@@ -71,6 +72,7 @@ func (e *Engine) setBound(p *cluster.Pod) {
 		if mutant != boundKeptQueued {
 			e.queue.Delete(waiting)
 		}
+		e.gangLeft(waiting)
 	}
 	if seen.Elsewhere != "" {
 		e.emit(Trouble{p.Key(), "pod is bound to another node than the ledger had it on",
@@ -78,6 +80,12 @@ func (e *Engine) setBound(p *cluster.Pod) {
 		if mutant != elsewhereStays {
 			e.roomFreed(onNode(seen.Old, seen.Elsewhere), nil)
 		}
+	}
+	if p.Preempted && seen.Old != nil && !seen.Old.Preempted {
+		e.evictedByOthers(p)
+	}
+	if seen.Old == nil || seen.Elsewhere != "" {
+		e.foreignBound(p)
 	}
 	if seen.Old == nil || seen.WasAssumed {
 		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Add}, NewPod: p})
@@ -169,8 +177,14 @@ func (e *Engine) deletePod(uid cluster.UID) {
 			defer e.forgetGang(waiting.Gang.Key)
 		}
 	}
+	if waiting != nil {
+		e.gangLeft(waiting)
+	}
 	e.abandon(uid, "it is gone")
 	e.needsNoRoom(uid)
+	delete(e.settled, uid)
+	delete(e.asked, uid)
+	defer e.victimGone(uid)
 	s := e.store.Snapshot()
 	if old, n, _, ok := s.PodOn(uid); ok {
 		left := onNode(old, s.NodeName(n))

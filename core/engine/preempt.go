@@ -28,6 +28,8 @@ import (
 // eviction is what one pod asked for.
 type eviction struct {
 	preemptor record.PodRef
+	node      string // the nominated one
+	key       thrashKey
 	decision  uint64
 	// victims are those that the API server was asked to delete, turned those that are on their way and come back.
 	victims, turned []cluster.UID
@@ -35,6 +37,10 @@ type eviction struct {
 	done bool
 	// needless: the pod has a place, or is gone.
 	needless bool
+	// counted: whether it got a place by the evictions is settled.
+	counted bool
+	// robbed: a pod was bound to the node by somebody else meanwhile.
+	robbed bool
 }
 
 // stays tells whether a victim is not seen to go yet.
@@ -58,11 +64,39 @@ func (e *Engine) preempting(uid cluster.UID) bool {
 
 // seekVictims looks for pods to evict so that p gets a place, and closes the gate behind p if there are any. The zero
 // Answer is that of a profile that evicts nobody.
-func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) preempt.Answer {
+func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) found {
 	if prof.Preemption == nil || out.Nodes == 0 {
-		return preempt.Answer{}
+		return found{}
 	}
 	e.meter.Plugin(plugin.AtPostFilter, plugin.DefaultPreemptionName)
+	last := e.evictions[p.UID]
+	robbed := last != nil && last.robbed && !e.awaited(p.UID)
+	if until := e.pausedUntil(thrashKeyOf(p), p.Ref(), robbed); until != 0 {
+		return found{Answer: preempt.Answer{Verdict: preempt.NotHelpful, Message: pausedMessage(until, e.now)}, paused: until}
+	}
+	var a found
+	if e.goesByUnits(p) {
+		a = e.seekUnits(prof, p, out)
+	} else {
+		a.Answer = e.seekOnNodes(prof, p, out)
+	}
+	if a.Verdict == preempt.Evict {
+		e.miss(p.UID, "it was nominated to another node")
+		ev := &eviction{preemptor: p.Ref(), key: thrashKeyOf(p), node: e.store.Snapshot().NodeName(a.Best.Node), decision: e.decisions}
+		for _, v := range a.Best.Victims {
+			if e.turnable(v.UID) != nil {
+				ev.turned = append(ev.turned, v.UID)
+			} else if !v.Terminating {
+				ev.victims = append(ev.victims, v.UID)
+			}
+		}
+		e.evictions[p.UID] = ev
+	}
+	return a
+}
+
+// seekOnNodes is the search of upstream: for the node on which the loss is smallest.
+func (e *Engine) seekOnNodes(prof *profile, p *cluster.Pod, out place.Outcome) preempt.Answer {
 	q := preempt.Question{
 		Pod: p, Nominated: cmp.Or(e.queue.NominationOf(p.UID), p.Nominated), Awaited: e.awaited(p.UID),
 		Relief: prof.placer.Relief(e.store.Snapshot(), out, e.queue),
@@ -72,17 +106,6 @@ func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) p
 	a := e.victims.Find(e.store.Snapshot(), q)
 	if q.All && a.Verdict == preempt.Evict {
 		a = e.askAboutVictims(prof, p, a)
-	}
-	if a.Verdict == preempt.Evict {
-		ev := &eviction{preemptor: p.Ref(), decision: e.decisions}
-		for _, v := range a.Best.Victims {
-			if e.turnable(v.UID) != nil {
-				ev.turned = append(ev.turned, v.UID)
-			} else if !v.Terminating {
-				ev.victims = append(ev.victims, v.UID)
-			}
-		}
-		e.evictions[p.UID] = ev
 	}
 	return a
 }
@@ -143,7 +166,15 @@ func (e *Engine) turnable(uid cluster.UID) *flight {
 
 // evict acts on the answer of a search for victims: it nominates, turns flights back and asks for evictions. It returns
 // what the pod's status is to show as its nominated node.
-func (e *Engine) evict(p *cluster.Pod, a preempt.Answer, d *record.Decision) promise {
+func (e *Engine) evict(p *cluster.Pod, a found, d *record.Decision) promise {
+	defer func() { // whatever came of it
+		if a.units != nil && d.Preemption != nil {
+			tellUnits(d.Preemption, a.units)
+		}
+		if d.Preemption != nil {
+			d.Preemption.PausedUntil, d.Preemption.Wasted = a.paused, e.wastedFor(thrashKeyOf(p))
+		}
+	}()
 	held := e.queue.NominationOf(p.UID)
 	switch a.Verdict {
 	case preempt.NotEligible, preempt.Failed:
@@ -174,8 +205,9 @@ func (e *Engine) evict(p *cluster.Pod, a preempt.Answer, d *record.Decision) pro
 		d.Preemption.Victims = append(d.Preemption.Victims, record.Victim{
 			Pod: v.Ref(), Priority: v.Spec.Priority, TurnedBack: f != nil, Going: v.Terminating && f == nil})
 		switch {
+		case f != nil && e.binding[v.UID] != f: // it came back with one of its gang
 		case f != nil:
-			e.yield(f, p, node)
+			e.yield(f, "pod "+string(p.UID), fmt.Sprintf("pod %s of priority %d", p.Key(), p.Spec.Priority), node)
 			worked = true
 		case !v.Terminating:
 			ask.Victims = append(ask.Victims, v.Ref())
@@ -183,7 +215,7 @@ func (e *Engine) evict(p *cluster.Pod, a preempt.Answer, d *record.Decision) pro
 		}
 	}
 	if worked {
-		ask.Denominate = e.denominate(p, node)
+		ask.Denominate = e.denominate(p.Spec.Priority, cluster.GangKey{}, []string{node})
 		d.Preemption.Denominated = ask.Denominate
 	}
 	if len(ask.Victims)+len(ask.Denominate) > 0 {
@@ -192,37 +224,46 @@ func (e *Engine) evict(p *cluster.Pod, a preempt.Answer, d *record.Decision) pro
 	return promise{node: node}
 }
 
-// yield turns a flight back whose room another pod is to get.
-func (e *Engine) yield(f *flight, to *cluster.Pod, node string) {
-	e.emit(WriteEvent{f.pod.Ref(), "Normal", "Preempted", "Preempting",
-		fmt.Sprintf("Preempted by pod %s on node %s (in kube-scheduler memory).", to.UID, node)})
+// yield turns a flight back whose room another gets: by is how the event names it, to how the record does.
+func (e *Engine) yield(f *flight, by, to, node string) {
+	e.emit(WriteEvent{f.pod.Ref(), "Normal", "Preempted", "Preempting", fmt.Sprintf("Preempted by %s on node %s (in kube-scheduler memory).", by, node)})
 	if f.recalled == "" {
-		f.recalled = fmt.Sprintf("taken back from node %s: pod %s of priority %d gets the room", node, to.Key(), to.Spec.Priority)
+		f.recalled = fmt.Sprintf("taken back from node %s: %s gets the room", f.node, to)
 	}
 	if f.stage == waiting {
 		e.comeBack(f)
 	} // else it comes back with the outcome of its writes
 }
 
-// denominate ends the nominations of pods of lower priority to a node: they might count on it in vain. They may find
-// another place at once.
-func (e *Engine) denominate(p *cluster.Pod, node string) []record.PodRef {
+// denominate ends the nominations below a priority to nodes: those pods might count on them in vain. They may find another
+// place at once. A gang for which room is made loses all of its nominations with one (answer A17).
+func (e *Engine) denominate(priority int32, own cluster.GangKey, nodes []string) []record.PodRef {
 	var out []record.PodRef
 	var lower []*cluster.Pod
-	for _, other := range e.queue.NominatedOn(node) {
-		if other.Spec.Priority < p.Spec.Priority && mutant != nominationsStay {
-			lower = append(lower, other)
+	var from []string
+	lose := func(p *cluster.Pod, node string) {
+		e.queue.Unnominate(p.UID)
+		lower, from, out = append(lower, p), append(from, node), append(out, p.Ref())
+	}
+	for _, node := range nodes {
+		for _, other := range e.queue.NominatedOn(node) {
+			if other.Spec.Priority >= priority || mutant == nominationsStay {
+				continue
+			}
+			if other.Gang == nil || e.clearances[other.Gang.Key] == nil {
+				lose(other, node)
+				continue
+			}
+			if other.Gang.Key == own {
+				continue
+			}
+			pods, places := e.loseRoom(other.Gang.Key)
+			for i, p := range pods {
+				lose(p, places[i])
+			}
 		}
 	}
-	for _, other := range lower {
-		e.queue.Unnominate(other.UID)
-		out = append(out, other.Ref())
-	}
-	for _, other := range lower {
-		was := *other
-		was.Nominated = node
-		e.roomFreed(&was, &was.Spec.Priority)
-	}
+	e.wakeFor(lower, from)
 	return out
 }
 
@@ -257,7 +298,35 @@ func (e *Engine) needsNoRoom(uid cluster.UID) {
 	if ev == nil {
 		return
 	}
+	e.miss(uid, "it is gone, or somebody else bound it")
 	if ev.needless = true; ev.done || len(ev.victims) == 0 {
 		delete(e.evictions, uid)
+	}
+}
+
+// landed is told that a pod got its place on a node.
+func (e *Engine) landed(p *cluster.Pod, node string) {
+	ev := e.evictions[p.UID]
+	if ev == nil || ev.counted {
+		return
+	}
+	if ev.node != node {
+		e.miss(p.UID, "it got its place elsewhere")
+		return
+	}
+	ev.counted = true
+	if len(ev.victims) > 0 {
+		e.settled[p.UID] = true
+	}
+}
+
+// miss counts the last evictions for a pod as wasted, if it did not get its place by them.
+func (e *Engine) miss(uid cluster.UID, why string) {
+	ev := e.evictions[uid]
+	if ev == nil || ev.counted {
+		return
+	}
+	if ev.counted = true; len(ev.victims) > 0 {
+		e.waste(ev.key, Wasted{For: ev.preemptor, Pods: len(ev.victims), Why: why})
 	}
 }

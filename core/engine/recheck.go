@@ -149,6 +149,7 @@ func (e *Engine) comeBack(f *flight) {
 	if mutant != recalledHeld {
 		e.release(uid)
 	}
+	defer e.victimGone(uid)
 	p := e.pending[uid]
 	if p == nil {
 		return

@@ -27,6 +27,8 @@ import (
 // TestScenarios, with these words more:
 //
 //	pod … [start=SECONDS] [never] [preempted]       when it started; preemptionPolicy Never; it goes because it was evicted
+//	pod … [daemon]                                  a DaemonSet's
+//	group NAME …                                    a pod group, as in TestScenarios
 //	budget NAME ALLOWED KEY=VALUE                   a disruption budget of the pods with a label
 //	evict-done NAME DECISION [message]
 func TestPreemption(t *testing.T) {
@@ -87,7 +89,16 @@ func (s robbing) play(script []byte) []byte {
 func (s robbing) tell(verb string, args []string) {
 	switch verb {
 	case "pod":
-		s.stepped(engine.PodSet{Pod: s.intake.Pod(s.victim(args))})
+		rest, gang, bound := gangWords(args)
+		p := s.intake.Pod(s.victim(rest))
+		p.Gang, p.Bound = gang, bound
+		s.stepped(engine.PodSet{Pod: p})
+	case "group":
+		s.stepped(engine.ObjectSet{Object: group(args)})
+	case "node-gone":
+		s.stepped(engine.NodeGone{Name: args[0]})
+	case "tick":
+		s.stepped(engine.Tick{Now: record.Time(s.number(args[0])) * record.Second})
 	case "budget":
 		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: args[0]}}
 		key, value, _ := strings.Cut(args[2], "=")
@@ -111,13 +122,15 @@ func (s robbing) tell(verb string, args []string) {
 func (s robbing) victim(args []string) *v1.Pod {
 	var rest []string
 	var start *metav1.Time
-	never, preempted := false, false
+	never, preempted, daemon := false, false, false
 	for _, a := range args {
 		switch at, isStart := strings.CutPrefix(a, "start="); {
 		case isStart:
 			start = &metav1.Time{Time: time.Unix(s.number(at), 0)}
 		case a == "never":
 			never = true
+		case a == "daemon":
+			daemon = true
 		case a == "preempted":
 			preempted = true
 		default:
@@ -126,6 +139,10 @@ func (s robbing) victim(args []string) *v1.Pod {
 	}
 	p := s.pod(rest)
 	p.Status.StartTime = start
+	if daemon {
+		yes := true
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: &yes}}
+	}
 	if never {
 		policy := v1.PreemptNever
 		p.Spec.PreemptionPolicy = &policy
@@ -150,10 +167,20 @@ func describeEviction(f engine.Effect) string {
 	switch f := f.(type) {
 	case engine.Evict:
 		line := fmt.Sprintf("evict %v from %s for %s (decision %d)", named(f.Victims), f.Node, f.For.Name, f.Decision)
+		if f.Gang != "" {
+			line = fmt.Sprintf("evict %v for gang %s: %s on %s beside %v (decision %d)", named(f.Victims), f.Gang, f.For.Name, f.Node, named(f.Beside), f.Decision)
+		}
+		if f.Undo {
+			return describe(f)
+		}
 		if len(f.Denominate) > 0 {
 			line += fmt.Sprintf(", %v lose the nomination", named(f.Denominate))
 		}
 		return line
+	case engine.Wasted:
+		return fmt.Sprintf("%d evicted in vain for %s%s: %s", f.Pods, f.For.Name, inGang(f.Gang), f.Why)
+	case engine.PreemptionPaused:
+		return fmt.Sprintf("no evictions for %s%s until %gs: room was lost %d times", f.For.Name, inGang(f.Gang), float64(f.Until)/float64(record.Second), f.Times)
 	case engine.Condition:
 		if f.Nominate != "" {
 			return describe(f) + ", nominated to " + f.Nominate
@@ -164,6 +191,23 @@ func describeEviction(f engine.Effect) string {
 			return line + "; " + p.Message
 		} else if p != nil {
 			line += fmt.Sprintf("; of %d nodes (%d tried) %s, without", p.Nodes, p.Tried, p.Node)
+			if len(p.Units) > 0 {
+				line = describe(f) + fmt.Sprintf("; in units (%d tried) to", p.Tried)
+				if len(p.Places) == 0 {
+					line += " " + p.Node
+				}
+				for _, n := range p.Places {
+					line += fmt.Sprintf(" %s:%s", n.Pod.Name, n.Node)
+				}
+				line += ", without"
+				for _, u := range p.Units {
+					line += fmt.Sprintf(" [%s of priority %d, %d pods]", u.Name, u.Priority, u.Pods)
+				}
+				for _, u := range p.Considered {
+					line += fmt.Sprintf("; %s stays: %s", u.Name, u.Why)
+				}
+				line += ":"
+			}
 			for _, v := range p.Victims {
 				line += fmt.Sprintf(" %s of priority %d", v.Pod.Name, v.Priority)
 				if v.TurnedBack {
@@ -181,6 +225,13 @@ func describeEviction(f engine.Effect) string {
 		return line
 	}
 	return describe(f)
+}
+
+func inGang(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " of gang " + name
 }
 
 func named(pods []record.PodRef) (list []string) {

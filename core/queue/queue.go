@@ -133,7 +133,11 @@ func (q *Queue) Add(p *cluster.Pod) {
 		q.join(u, p, note{event: podAdd, cause: "a pod came to the gang"})
 		return
 	}
-	q.toActive(q.newUnit(p), note{event: podAdd, cause: "the pod is new"}, false)
+	u := q.newUnit(p)
+	q.toActive(u, note{event: podAdd, cause: "the pod is new"}, false)
+	if u.Gang != (cluster.GangKey{}) {
+		q.NominateAsStatus(p) // room that was made for the gang before a restart is kept while its other pods are listed
+	}
 }
 
 func (q *Queue) newUnit(p *cluster.Pod) *Unit {

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/gang"
+	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// This is what the search for victims in units (preempt.UnitsQuestion) is lent: which pods go together and what protects
+// them, and whether the preemptor fits. The search knows neither gangs' objects nor how gangs are placed.
+
+// goesWhole tells whether no pod of a gang is evicted without all others (rule R5). The pods of a native pod group go one by
+// one unless the group says otherwise.
+func (e *Engine) goesWhole(key cluster.GangKey) bool {
+	if key.Source != cluster.GangOfGroup {
+		return true
+	}
+	obj := e.gangObject(key)
+	return obj != nil && obj.EvictWhole
+}
+
+// power is the priority below which a gang may have others evicted: what it declares, or the least of its pods' (answer A3).
+func (e *Engine) power(key cluster.GangKey, waiting []*cluster.Pod) int32 {
+	if obj := e.gangObject(key); obj != nil && obj.Priority != nil {
+		return *obj.Priority
+	}
+	least := waiting[0].Spec.Priority
+	for _, p := range waiting {
+		least = min(least, p.Spec.Priority)
+	}
+	for _, m := range e.store.Snapshot().GangMembers(key) {
+		least = min(least, m.Pod.Spec.Priority)
+	}
+	if mutant == strongestCounts {
+		least = waiting[0].Spec.Priority
+	}
+	return least
+}
+
+// marks tells the search of each pod that holds room how it may go. For a gang, pods that belong to their node and those of
+// other schedulers never do (rule R16); for a pod by itself they may, as upstream has it.
+func (e *Engine) marks(forGang bool) func(*cluster.Pod) preempt.UnitMark {
+	s := e.store.Snapshot()
+	whole := map[cluster.GangKey]preempt.UnitMark{} // gang that goes whole -> its mark
+	return func(p *cluster.Pod) preempt.UnitMark {
+		m := preempt.UnitMark{Priority: p.Spec.Priority}
+		if key, in := s.HeldGang(p.UID); in {
+			m = e.markOf(key, p, whole)
+		}
+		switch {
+		case !forGang || mutant == strangersEvicted:
+		case p.OfNode:
+			m.Never = "it belongs to its node"
+		case e.profiles[p.Spec.SchedulerName] == nil:
+			m.Never = "it is another scheduler's"
+		}
+		return m
+	}
+}
+
+func (e *Engine) markOf(key cluster.GangKey, p *cluster.Pod, known map[cluster.GangKey]preempt.UnitMark) preempt.UnitMark {
+	if m, ok := known[key]; ok {
+		return m
+	}
+	m := preempt.UnitMark{Priority: p.Spec.Priority}
+	obj := e.gangObject(key)
+	if obj != nil && obj.Priority != nil {
+		m.Priority = *obj.Priority
+	}
+	if !e.goesWhole(key) || mutant == gangsBroken {
+		return m
+	}
+	m.Whole = key
+	if obj == nil || obj.Priority == nil {
+		for _, member := range e.store.Snapshot().GangMembers(key) {
+			if mutant == weakestProtects {
+				m.Priority = min(m.Priority, member.Pod.Spec.Priority)
+			} else {
+				m.Priority = max(m.Priority, member.Pod.Spec.Priority)
+			}
+		}
+	}
+	known[key] = m
+	return m
+}
+
+// goesByUnits tells whether a pod by itself must look for victims in units: one of lower priority is in a gang that goes
+// whole, or is protected by what its gang declares. Otherwise units are pods, and the search by nodes does as upstream.
+func (e *Engine) goesByUnits(p *cluster.Pod) bool {
+	s := e.store.Snapshot()
+	return mutant != gangsBroken && s.AnyGangPod(func(key cluster.GangKey, holds int, other *cluster.Pod) bool {
+		obj := e.gangObject(key)
+		least, declared := other.Spec.Priority, obj != nil && obj.Priority != nil
+		if declared {
+			least = min(least, *obj.Priority)
+		}
+		return least < p.Spec.Priority && (declared && *obj.Priority != other.Spec.Priority || holds > 1 && e.goesWhole(key))
+	})
+}
+
+// dryRun places the preemptor in a trial as it is, and takes it off again.
+type dryRun struct {
+	need   gang.Need
+	ground func() *gang.Ground
+	trial  *cluster.Trial
+}
+
+func (e *Engine) dryRun(prof *profile, trial *cluster.Trial, need gang.Need, draw func(n int) int) dryRun {
+	return dryRun{need, func() *gang.Ground {
+		return &gang.Ground{Trial: trial, Placer: prof.placer, Nominations: e.queue, Draw: draw, Reservers: prof.Reservers, Meter: e.meter}
+	}, trial}
+}
+
+// place returns the rows by member, nil if there is no placement.
+func (r dryRun) place() []cluster.NodeIdx {
+	mark := r.trial.Checkpoint()
+	ans := gang.Place(r.need, r.ground())
+	for _, i := range slices.Backward(ans.Order) {
+		for _, h := range slices.Backward(ans.Holds[i]) {
+			h.Hold.Release(r.trial, false)
+		}
+	}
+	r.trial.Rollback(mark)
+	if ans.Verdict != gang.Placed {
+		return nil
+	}
+	return ans.Nodes
+}
+
+func (r dryRun) fits() bool { return r.place() != nil }
+
+// without is place with some pods gone.
+func (r dryRun) without(pods []*cluster.Pod) []cluster.NodeIdx {
+	mark := r.trial.Checkpoint()
+	defer r.trial.Rollback(mark)
+	for _, p := range pods {
+		r.trial.Evict(p.UID)
+	}
+	return r.place()
+}
+
+// found is what a search for victims found, with what went by units.
+type found struct {
+	preempt.Answer
+	units  *preempt.UnitsAnswer // nil where it went by the pods of one node
+	paused record.Time          // until when the pod may evict nobody, 0 for no such time
+}
+
+// seekUnits is the search for victims of a pod by itself where gangs are among those of lower priority (upstream's own
+// search would break them).
+func (e *Engine) seekUnits(prof *profile, p *cluster.Pod, out place.Outcome) found {
+	switch nominated := e.queue.NominationOf(p.UID); {
+	case p.Spec.NeverPreempts:
+		return found{Answer: preempt.Answer{Verdict: preempt.NotEligible, Message: "preemption: not eligible due to preemptionPolicy=Never."}}
+	case e.awaited(p.UID) || e.goingFor(nominated, p.Spec.Priority):
+		return found{Answer: preempt.Answer{Verdict: preempt.NotEligible, Message: "preemption: not eligible due to a terminating pod on the nominated node."}}
+	}
+	trial := e.store.Trial()
+	defer trial.Discard()
+	run := e.dryRun(prof, trial, gang.Need{Members: []*cluster.Pod{p}, Quorum: 1}, place.Draw(e.cfg.Seed, e.decisions))
+	ans := e.victims.FindUnits(preempt.UnitsQuestion{
+		Members: run.need.Members, Quorum: 1, Power: p.Spec.Priority, Trial: trial, Fits: run.fits, Unit: e.marks(false),
+		Ground: preempt.UnitsGround{Placer: prof.placer, Nominations: e.queue},
+	})
+	f := found{Answer: preempt.Answer{Verdict: ans.Verdict, Tried: ans.Tried, Message: ans.Message}, units: &ans}
+	if ans.Verdict == preempt.NotHelpful {
+		return f
+	}
+	gone := victimPods(&ans)
+	nodes := run.without(append(slices.Clone(gone), ans.Going...))
+	if nodes == nil {
+		panic(fmt.Sprintf("engine: pod %s does not fit without the %d victims found for it", p.Key(), len(gone)))
+	}
+	if len(gone) == 0 { // as upstream: what goes already is waited for, nominated
+		gone = slices.DeleteFunc(slices.Clone(ans.Going), func(v *cluster.Pod) bool {
+			_, n, _, _ := e.store.Snapshot().PodOn(v.UID)
+			return n != nodes[0]
+		})
+	}
+	f.Verdict, f.Best = preempt.Evict, preempt.Candidate{Node: nodes[0], Victims: gone, Loss: preempt.Loss{Violations: ans.Loss.Violations}}
+	return f
+}
+
+// goingFor tells whether pods below a priority are going from a node because they were evicted.
+func (e *Engine) goingFor(node string, power int32) bool {
+	s := e.store.Snapshot()
+	n, ok := s.Find(node)
+	if node == "" || !ok {
+		return false
+	}
+	going := false
+	s.EachPod(n, func(other *cluster.Pod, _ bool) {
+		going = going || other.Preempted && other.Spec.Priority < power
+	})
+	return going
+}
+
+func victimPods(a *preempt.UnitsAnswer) (pods []*cluster.Pod) {
+	for i := range a.Victims {
+		pods = append(pods, a.Victims[i].Pods...)
+	}
+	return pods
+}
+
+// tellUnits records what a search by units found.
+func tellUnits(d *record.Preemption, a *preempt.UnitsAnswer) {
+	d.Nodes, d.Tried, d.Violations = 0, a.Tried, a.Loss.Violations
+	for i := range a.Victims {
+		v := &a.Victims[i]
+		d.Units = append(d.Units, record.VictimUnit{
+			Name: unitName(v.Gang, v.Pods[0]), Gang: v.Gang != (cluster.GangKey{}), Priority: v.Priority, Pods: len(v.Pods), Violations: v.Violations})
+	}
+	for i := range a.Considered {
+		c := &a.Considered[i]
+		d.Considered = append(d.Considered, record.VictimUnit{
+			Name: unitName(c.Gang, c.Pod), Gang: c.Gang != (cluster.GangKey{}), Priority: c.Priority, Pods: c.Pods, Why: c.Why})
+	}
+	if len(a.Victims) > 0 {
+		l := a.Loss
+		d.Loss = &record.UnitsLoss{Violations: l.Violations, Highest: l.Highest, Units: l.Units, Pods: l.Pods}
+		if l.Oldest < maxTime {
+			d.Loss.Oldest = l.Oldest
+		}
+	}
+	for _, p := range a.Going[:min(len(a.Going), preempt.MostConsidered)] {
+		d.Awaited = append(d.Awaited, p.Ref())
+	}
+}
+
+// maxTime stands for the start of a pod that has not started.
+const maxTime record.Time = 1<<63 - 1
+
+func unitName(key cluster.GangKey, p *cluster.Pod) string {
+	if key != (cluster.GangKey{}) {
+		return key.String()
+	}
+	return p.Key()
+}
