@@ -19,6 +19,10 @@ type volumeUse struct {
 	rows   []rowVolumes // row -> its pods with volumes; as long as the highest row that ever had one
 	// attachments lists the objects that attach a volume to a node: node name -> attachments, in no order.
 	attachments map[string][]*storagev1.VolumeAttachment
+
+	drivers map[string]*driverRows // CSI driver -> the rows that it limits
+	// special are the rows with special volumes.
+	special Bitmap
 }
 
 type rowVolumes struct {
@@ -27,6 +31,7 @@ type rowVolumes struct {
 	// special counts those of them that are neither named claims nor disks that nobody attaches: telling what such a
 	// volume is takes more than its claim.
 	special int
+	limits  []driverLimit // of the drivers on the row's node that have one
 }
 
 // volumesEnter and volumesLeave follow a pod that has come to row n, or is about to go from it.
@@ -34,12 +39,10 @@ func (s *Store) volumesEnter(e *entry, n NodeIdx) {
 	if len(e.pod.Spec.Volumes) == 0 {
 		return
 	}
-	for int(n) >= len(s.volumes.rows) {
-		s.volumes.rows = append(s.volumes.rows, rowVolumes{})
-	}
-	r := &s.volumes.rows[n]
+	r := s.volumesRow(n)
 	r.pods = append(r.pods, e)
 	r.count(e.pod, 1)
+	s.volumesRoom(n)
 	if s.rows[n].node != nil {
 		s.countClaims(e.pod, 1)
 	}
@@ -53,6 +56,7 @@ func (s *Store) volumesLeave(e *entry, n NodeIdx) {
 	i := slices.Index(r.pods, e)
 	r.pods = slices.Delete(r.pods, i, i+1)
 	r.count(e.pod, -1)
+	s.volumesRoom(n)
 	if s.rows[n].node != nil {
 		s.countClaims(e.pod, -1)
 	}
@@ -92,7 +96,11 @@ func (s *Store) countClaims(p *Pod, sign int) {
 
 // volumesNode follows the node object of row n, which was old and is node.
 func (s *Store) volumesNode(n NodeIdx, old, node *Node) {
-	if (old == nil) == (node == nil) || int(n) >= len(s.volumes.rows) {
+	if (old == nil) == (node == nil) {
+		return
+	}
+	s.volumesLimits(n)
+	if int(n) >= len(s.volumes.rows) {
 		return
 	}
 	sign := 1
@@ -104,8 +112,15 @@ func (s *Store) volumesNode(n NodeIdx, old, node *Node) {
 	}
 }
 
-// volumesObject follows the volume attachments.
+// volumesObject follows the volume attachments and what drivers say of nodes.
 func (s *Store) volumesObject(old, now Object) {
+	for _, obj := range []Object{old, now} {
+		if csi, ok := obj.(*storagev1.CSINode); ok {
+			if n, known := s.index[csi.Name]; known {
+				s.volumesLimits(n)
+			}
+		}
+	}
 	if was, ok := old.(*storagev1.VolumeAttachment); ok {
 		on := s.volumes.attachments[was.Spec.NodeName]
 		i := slices.Index(on, was)
@@ -116,12 +131,14 @@ func (s *Store) volumesObject(old, now Object) {
 		} else {
 			s.volumes.attachments[was.Spec.NodeName] = on
 		}
+		s.volumesAttached(was.Spec.NodeName)
 	}
 	if is, ok := now.(*storagev1.VolumeAttachment); ok {
 		if s.volumes.attachments == nil {
 			s.volumes.attachments = map[string][]*storagev1.VolumeAttachment{}
 		}
 		s.volumes.attachments[is.Spec.NodeName] = append(s.volumes.attachments[is.Spec.NodeName], is)
+		s.volumesAttached(is.Spec.NodeName)
 	}
 }
 

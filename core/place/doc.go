@@ -11,12 +11,13 @@
 // There are three ways on from there, and they come to the same (see Path):
 //
 //   - Ranked. Where only the class has a say, its totals are kept in order (ranking): the best row, how many tie with it
-//     and the k-th of them are found without a look at any row.
+//     and the k-th of them are found without a look at any row. A wide filter that knows it would reject no row
+//     (plugin.Quiet) has no say: those of volumes do, as long as no driver is short of room.
 //   - Grouped. Wide plugins look at more than one row (plugin.WideFilter, plugin.WideScorer). Those that spread, attract and
 //     repel pods tell rows apart by few things (plugin.Facet): the zone, how many of the pods counted are on the node. Rows
 //     of equal facets form a group, each group is ranked, and a decision asks the plugins about a row of each.
-//   - Scanned. Wide plugins run on every row: for pods with volumes or devices, where there are too many groups, and where
-//     something holds for single rows in this decision.
+//   - Scanned. Wide plugins run on every row: for pods with devices, or with volumes that not every node takes, where there
+//     are too many groups, and where something holds for single rows in this decision.
 //
 // What leaves the first two: verdicts that nominated pods change, for rows with nominated pods are judged singly in their
 // plain form, twice; a pod that is nominated itself; a pod that can go to a few named nodes only (daemon pods), which is judged

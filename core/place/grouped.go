@@ -65,7 +65,7 @@ func (pl *Placer) facets(s cluster.Snapshot, sr *search) (ok bool) {
 	pl.facetSpace = pl.facetSpace[:0]
 	for i := pl.firstLate; i < len(sr.plans); i++ {
 		f := sr.plans[i].Filter
-		if f == nil {
+		if f == nil || pl.quiet(s, f) {
 			continue
 		}
 		g, can := f.(plugin.GroupFilter)

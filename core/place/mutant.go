@@ -33,6 +33,7 @@ const (
 	groupsUnjudged             // wide filters have no say about groups
 	kinMissed                  // a node that changes is the same to kin
 	lastRejects                // what a node lacks overrules what its kin rejects
+	quietTaken                 // every filter that can be quiet is taken to be
 	mutations
 )
 

@@ -27,6 +27,7 @@ func TestMutants(t *testing.T) {
 				probe.Fails(func(p *probe.T) { rapid.Check(p, place.Rankings) }) ||
 				probe.Fails(func(p *probe.T) { rapid.Check(p, place.CodedRankings) }) ||
 				probe.Fails(func(p *probe.T) { rapid.Check(p, func(t *rapid.T) { groupTwins(t, plain, new(paths)) }) }) ||
+				probe.Fails(func(p *probe.T) { rapid.Check(p, func(t *rapid.T) { volumeTwins(t, plain, new(paths)) }) }) ||
 				probe.Fails(func(p *probe.T) { rapid.Check(p, func(t *rapid.T) { twins(t, profs["default"]) }) })
 			if !seen {
 				t.Errorf("nothing sees mutant %d of core/place/mutant.go", m)

@@ -113,7 +113,7 @@ func (sr *search) exclude(s cluster.Snapshot) {
 func (pl *Placer) lateFilters(s cluster.Snapshot, sr *search) {
 	for i := pl.firstLate; i < len(sr.plans); i++ {
 		f := sr.plans[i].Filter
-		if f == nil || mutant == wideSkipped {
+		if f == nil || mutant == wideSkipped || pl.quiet(s, f) {
 			continue
 		}
 		sr.ownVerdicts()
@@ -131,6 +131,12 @@ func (pl *Placer) lateFilters(s cluster.Snapshot, sr *search) {
 			return
 		}
 	}
+}
+
+// quiet tells whether a filter has no word on any row. The class's ranking holds where all late filters are.
+func (pl *Placer) quiet(s cluster.Snapshot, f plugin.PodFilter) bool {
+	q, can := f.(plugin.Quiet)
+	return can && !pl.eachRow && (q.Quiet(s) || mutant == quietTaken)
 }
 
 // checkFailed is due after each use of a filter: the next one forgets what failed.

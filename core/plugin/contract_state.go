@@ -15,6 +15,13 @@ type Aging interface {
 	Stale(s cluster.Snapshot) bool
 }
 
+// Quiet is a wide PodFilter that may know without a look at each row that its Column would reject none. It is asked in the
+// decision that it was prepared for. False says nothing.
+type Quiet interface {
+	PodFilter
+	Quiet(s cluster.Snapshot) bool
+}
+
 // DeviceCounts counts devices for the scores of resources that device classes back (KEP-5004).
 type DeviceCounts interface {
 	// Revision changes whenever a count may have changed on a row that did not.

@@ -260,6 +260,13 @@ func sameForms(t failer, s cluster.Snapshot, all []preparedPlugin, lo, hi cluste
 	const untouched = -12345
 	tag, other := TagOf(3), TagOf(1).With(1)
 	for _, pp := range all {
+		if q, can := pp.filter.(Quiet); can && q.Quiet(s) {
+			for n := range cluster.NodeIdx(s.Rows()) {
+				if s.Node(n) != nil && pp.filter.Plain(s, s.View(n)) != Fit {
+					t.Fatalf("%s is quiet, and rejects %s", pp.name, s.NodeName(n))
+				}
+			}
+		}
 		verdicts, scores := make([]Verdict, s.Rows()), make([]int64, s.Rows())
 		for n := range verdicts {
 			scores[n] = untouched

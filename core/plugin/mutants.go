@@ -71,6 +71,8 @@ const (
 	limitsBoundOnly
 	limitsSpecialFree
 	limitsColumnBlind
+	limitsShortUnseen
+	limitsQuietFew
 	limitsSharedTwice
 	limitsNoAttachments
 	limitsAttachedTwice
@@ -94,6 +96,7 @@ const (
 	volumeHalfBound
 	volumeNoBetaClass
 	volumeReachIgnored
+	volumeQuietBound
 	volumeNameCounts
 	volumeMigrationIgnored
 	volumeMigrationAnyNode
@@ -282,6 +285,8 @@ var Mutants = []Mutation{
 	limitsBoundOnly:           {"limits-bound-only", "claims without a volume are not counted"},
 	limitsSpecialFree:         {"limits-special-free", "the column form does not look at special volumes where there is room"},
 	limitsColumnBlind:         {"limits-column-blind", "the column form always finds room"},
+	limitsShortUnseen:         {"limits-short-unseen", "the column form looks at rows with special volumes only"},
+	limitsQuietFew:            {"limits-quiet-few", "the filter is quiet when its first suspect has room"},
 	limitsSharedTwice:         {"limits-shared-twice", "a volume that the node has already counts again"},
 	limitsNoAttachments:       {"limits-no-attachments", "attachments without a pod are not counted"},
 	limitsAttachedTwice:       {"limits-attached-twice", "a volume counts for its pod and for its attachment"},
@@ -305,6 +310,7 @@ var Mutants = []Mutation{
 	volumeHalfBound:           {"volume-half-bound", "a claim that names a volume counts as bound"},
 	volumeNoBetaClass:         {"volume-no-beta-class", "the class of a volume is not read from its annotation"},
 	volumeReachIgnored:        {"volume-reach-ignored", "the affinity of bound volumes is not checked"},
+	volumeQuietBound:          {"volume-quiet-bound", "where a volume that the pod has can be reached from does not keep the filter from being quiet"},
 	volumeNameCounts:          {"volume-name-counts", "match fields in the affinity of a volume count"},
 	volumeMigrationIgnored:    {"volume-migration-ignored", "volumes never count in their CSI form"},
 	volumeMigrationAnyNode:    {"volume-migration-any-node", "volumes count in their CSI form on nodes that have not handed them over"},

@@ -290,11 +290,22 @@ func (f *volumeFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Ta
 // flat tells that only the labels that bound volumes ask for matter: no volume has a CSI form, and whatever is sought is
 // made, anywhere.
 func (c *volumeColumns) flat() bool {
-	return !c.chosen && c.err == nil &&
-		!slices.ContainsFunc(c.bound, func(b reachable) bool { return b.plugin != "" }) &&
-		!slices.ContainsFunc(c.search, func(sg searching) bool {
-			return len(sg.prebound) > 0 || len(sg.free) > 0 || sg.make.never || sg.make.topology.hasTerms || sg.make.told
-		})
+	return c.anywhere() && !slices.ContainsFunc(c.bound, func(b reachable) bool { return b.plugin != "" })
+}
+
+// anywhere tells that what is sought, if anything, is made, on any node.
+func (c *volumeColumns) anywhere() bool {
+	return !c.chosen && c.err == nil && !slices.ContainsFunc(c.search, func(sg searching) bool {
+		return len(sg.prebound) > 0 || len(sg.free) > 0 || sg.make.never || sg.make.topology.hasTerms || sg.make.told
+	})
+}
+
+// Quiet tells whether every volume can be reached from everywhere.
+func (f *volumeFilter) Quiet(s cluster.Snapshot) bool {
+	c := f.columns(s)
+	return c.anywhere() && !slices.ContainsFunc(c.bound, func(b reachable) bool {
+		return b.gone || b.rules.hasTerms && !mutated(volumeQuietBound) || b.plugin != "" && (b.csiErr != nil || b.csiRules.hasTerms)
+	})
 }
 
 // reject is for flat columns.

@@ -3,6 +3,8 @@
 package plugin
 
 import (
+	"math/bits"
+
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
@@ -13,7 +15,8 @@ import (
 //
 // What is attached to a node is counted from its pods with volumes and their claims, which costs a few look-ups per
 // volume. The column form spares that where even all volumes of the node's pods and all its attachments, taken for
-// different ones of the driver in question, leave room.
+// different ones of the driver in question, leave room. The store knows where they may not (suspects), so that as a rule
+// no row is looked at.
 type limitFilter struct {
 	pl *NodeVolumeLimits
 	// plain is wanted on nodes without a CSINode object, csi on those with one.
@@ -22,6 +25,7 @@ type limitFilter struct {
 
 	inUse    map[attachable]struct{} // what the pods of the node in hand have attached; kept for its memory
 	attached map[attachable]struct{} // what is attached to it besides
+	sets     []cluster.Bitmap        // rows to look at, in suspects; kept for its memory
 }
 
 const (
@@ -48,9 +52,9 @@ func (f *limitFilter) Plain(s cluster.Snapshot, v *cluster.NodeView) Code {
 func (f *limitFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, out []Verdict) {
 	f.failed = nil
 	column := f.pl.nodes.of(s)
-	for n := lo; n < hi; n++ {
+	f.suspects(s, lo, hi, func(n cluster.NodeIdx) bool {
 		if out[n] != Fits || f.hasRoom(s, n, column[n]) {
-			continue
+			return true
 		}
 		code, err := f.judge(s, s.NodeName(n), column[n], func(count func(p *cluster.Pod) bool) { s.EachPodWithVolumes(n, count) })
 		if err != nil && f.failed == nil {
@@ -59,7 +63,60 @@ func (f *limitFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag
 		if code != Fit {
 			out[n] = tag.With(code)
 		}
+		return true
+	})
+}
+
+// fewSuspects is how many rows Quiet looks at.
+const fewSuspects = 64
+
+// Quiet tells whether all rows have room.
+func (f *limitFilter) Quiet(s cluster.Snapshot) bool {
+	column, looked := f.pl.nodes.of(s), 0
+	return f.suspects(s, 0, cluster.NodeIdx(s.Rows()), func(n cluster.NodeIdx) bool {
+		looked++
+		if looked > 1 && mutated(limitsQuietFew) {
+			return true
+		}
+		return looked <= fewSuspects && f.hasRoom(s, n, column[n])
+	})
+}
+
+// suspects calls look, in order, for the rows from lo to hi-1 that may be short of room or have something broken on them,
+// until it returns false. It returns what look returned last, true without a call.
+func (f *limitFilter) suspects(s cluster.Snapshot, lo, hi cluster.NodeIdx, look func(n cluster.NodeIdx) bool) bool {
+	sure := f.plain.missing == "" && f.plain.err == nil && f.csi.missing == "" && f.csi.err == nil
+	sets := append(f.sets[:0], s.SpecialVolumes())
+	for driver, wanted := range f.csi.perDriver { // order: a union
+		sure = sure && wanted <= cluster.SureRoom
+		if !mutated(limitsShortUnseen) {
+			sets = append(sets, s.ShortOfVolumes(driver))
+		}
 	}
+	f.sets = sets
+	if !sure {
+		for n := lo; n < hi; n++ {
+			if !look(n) {
+				return false
+			}
+		}
+		return true
+	}
+	for word := int(lo / 64); word <= int((hi-1)/64); word++ {
+		var rows uint64
+		for _, set := range sets {
+			if word < len(set) {
+				rows |= set[word]
+			}
+		}
+		for ; rows != 0; rows &= rows - 1 {
+			n := cluster.NodeIdx(word*64 + bits.TrailingZeros64(rows))
+			if n >= lo && n < hi && !look(n) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // hasRoom tells whether row n has room, and nothing broken on it, for sure.
