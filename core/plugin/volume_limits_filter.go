@@ -87,7 +87,7 @@ func (f *limitFilter) Quiet(s cluster.Snapshot) bool {
 func (f *limitFilter) suspects(s cluster.Snapshot, lo, hi cluster.NodeIdx, look func(n cluster.NodeIdx) bool) bool {
 	sure := f.plain.missing == "" && f.plain.err == nil && f.csi.missing == "" && f.csi.err == nil
 	sets := append(f.sets[:0], s.SpecialVolumes())
-	for driver, wanted := range f.csi.perDriver { // order: a union
+	for driver, wanted := range f.csi.perDriver { // order: a union of sets
 		sure = sure && wanted <= cluster.SureRoom
 		if !mutated(limitsShortUnseen) {
 			sets = append(sets, s.ShortOfVolumes(driver))
