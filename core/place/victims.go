@@ -261,6 +261,9 @@ func (r *Relief) FitsBesides() bool {
 	return true
 }
 
+// Expected tells whether pods of the same priority or more are nominated to a row.
+func (r *Relief) Expected(n cluster.NodeIdx) bool { return len(r.expected[n]) > 0 }
+
 // Reasons are the texts of a verdict.
 func (r *Relief) Reasons(v plugin.Verdict) []string {
 	i, ok := v.Filter()

@@ -33,7 +33,9 @@ type Finder struct {
 	gone []cell
 	loss Loss
 
-	units units // of the search for units in hand
+	// Of the search for units in hand.
+	units units
+	room  room
 }
 
 // Question is what a search for victims is asked.

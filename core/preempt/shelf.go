@@ -89,10 +89,7 @@ func (sf *shelf) fill(s cluster.Snapshot, n cluster.NodeIdx) {
 		held := &p.Spec.Held
 		c := cell{p, startOf(p), held.MilliCPU, held.Memory, held.Ephemeral, p.Spec.Priority}
 		sf.cells = append(sf.cells, c)
-		sf.huge = sf.huge || max(c.cpu, c.memory, c.ephemeral) > safeAmount
-		for i := range held.Scalars {
-			sf.huge = sf.huge || held.Scalars[i].Value > safeAmount
-		}
+		sf.huge = sf.huge || tooMuch(held)
 	})
 	slices.SortStableFunc(sf.cells, moreImportant)
 }

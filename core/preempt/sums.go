@@ -39,6 +39,21 @@ const (
 	ofScalar // in the pod's record
 )
 
+// amountOf tells where cells have what they hold of a resource.
+func amountOf(name v1.ResourceName) amount {
+	switch name {
+	case v1.ResourcePods:
+		return ofPods
+	case v1.ResourceCPU:
+		return ofCPU
+	case v1.ResourceMemory:
+		return ofMemory
+	case v1.ResourceEphemeralStorage:
+		return ofEphemeral
+	}
+	return ofScalar
+}
+
 func (sm *sums) begin(s cluster.Snapshot, q *Question) {
 	sm.needs = sm.needs[:0]
 	sm.exact, sm.known = q.Relief.AmountsAlone(), len(q.Relief.Needs()) > 0
@@ -47,17 +62,7 @@ func (sm *sums) begin(s cluster.Snapshot, q *Question) {
 			sm.needs, sm.exact, sm.known = sm.needs[:0], false, false
 			return
 		}
-		nd := need{Amount: a, of: ofScalar}
-		switch a.Name {
-		case v1.ResourcePods:
-			nd.of = ofPods
-		case v1.ResourceCPU:
-			nd.of = ofCPU
-		case v1.ResourceMemory:
-			nd.of = ofMemory
-		case v1.ResourceEphemeralStorage:
-			nd.of = ofEphemeral
-		}
+		nd := need{Amount: a, of: amountOf(a.Name)}
 		if id, known := s.Names().Lookup(a.Name); known {
 			nd.requested, nd.offered = s.Requested(id), s.Allocatable(id)
 		}

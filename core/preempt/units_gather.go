@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/resource"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -21,6 +22,9 @@ type units struct {
 
 	allowed, left []int32 // by budget: what it allows, and what is left of that in the count in hand
 	guarded       []guarded
+	turn          []int // space
+	// huge tells that a pod holds more than sums are safe with.
+	huge bool
 }
 
 // unit is a gang that goes whole, or a pod.
@@ -30,6 +34,8 @@ type unit struct {
 	priority int32
 	oldest   record.Time // the start of the pod that has run longest
 	shielded bool        // some of its pods break a budget when all units go
+	idle     bool        // nothing that it holds is where it would help
+	guarded  []int       // those of its pods that budgets are about, in units.guarded
 }
 
 // placed is a pod on its row.
@@ -40,7 +46,7 @@ type placed struct {
 
 // gather finds the units that may go for a question.
 func (us *units) gather(s cluster.Snapshot, q *UnitsQuestion, b *budgets) {
-	*us = units{all: us.all[:0], pods: us.pods[:0], guarded: us.guarded[:0], allowed: us.allowed, left: us.left}
+	*us = units{all: us.all[:0], pods: us.pods[:0], guarded: us.guarded, turn: us.turn, allowed: us.allowed, left: us.left}
 	seen := map[cluster.GangKey]bool{} // a gang that goes whole -> it was met
 	for n := range cluster.NodeIdx(s.Rows()) {
 		s.EachPod(n, func(p *cluster.Pod, _ bool) {
@@ -106,21 +112,34 @@ func (us *units) enter(q *UnitsQuestion, u unit, never string, pods ...placed) {
 		return
 	}
 	u.lo = int32(len(us.pods))
+	for _, pl := range pods {
+		us.huge = us.huge || tooMuch(&pl.pod.Spec.Held)
+	}
 	us.pods = append(us.pods, pods...)
 	u.hi = int32(len(us.pods))
 	us.all = append(us.all, u)
+}
+
+// tooMuch tells whether amounts are more than sums are safe with.
+func tooMuch(held *resource.Amounts) bool {
+	if max(held.MilliCPU, held.Memory, held.Ephemeral) > safeAmount {
+		return true
+	}
+	for i := range held.Scalars {
+		if held.Scalars[i].Value > safeAmount {
+			return true
+		}
+	}
+	return false
 }
 
 // order sorts the units as they are spared: those first whose eviction breaks a budget when all go, then the most important:
 // those of higher priority, of these the larger ones, of these those that have run longest.
 func (us *units) order() {
 	if len(us.guarded) > 0 {
-		in, each := make([]bool, len(us.all)), make([]int, len(us.all))
-		for i := range in {
-			in[i] = true
-		}
-		us.violations(in, each)
-		for i := range each {
+		each := map[int]int{} // unit -> pods
+		us.violations(us.every(), each)
+		for i := range us.all {
 			us.all[i].shielded = each[i] > 0
 		}
 	}
@@ -149,21 +168,27 @@ func (us *units) order() {
 	}
 }
 
-// victims lists the units that in says, the most important first.
-func (us *units) victims(in []bool) (list []VictimUnit) {
-	each := make([]int, len(us.all))
-	us.violations(in, each)
-	for i := range us.all {
-		if !in[i] {
-			continue
-		}
+// every lists all units.
+func (us *units) every() []int {
+	list := make([]int, len(us.all))
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// victims words a list of units, the most important first.
+func (us *units) victims(list []int) (victims []VictimUnit) {
+	each := map[int]int{} // unit -> pods
+	us.violations(list, each)
+	for _, i := range list {
 		u := &us.all[i]
 		v := VictimUnit{Gang: u.gang, Priority: u.priority, Violations: each[i]}
 		for _, pl := range us.pods[u.lo:u.hi] {
 			v.Pods = append(v.Pods, pl.pod)
 		}
-		list = append(list, v)
+		victims = append(victims, v)
 	}
-	slices.SortStableFunc(list, func(a, b VictimUnit) int { return cmp.Compare(b.Priority, a.Priority) })
-	return list
+	slices.SortStableFunc(victims, func(a, b VictimUnit) int { return cmp.Compare(b.Priority, a.Priority) })
+	return victims
 }

@@ -27,15 +27,13 @@ func (l *UnitsLoss) add(u *unit) {
 	l.Oldest = min(l.Oldest, u.oldest)
 }
 
-// lossOfUnits is what it costs to evict those units that in says.
-func (us *units) loss(in []bool) UnitsLoss {
+// loss is what it costs to evict units.
+func (us *units) loss(list []int) UnitsLoss {
 	l := noLoss()
-	for i := range us.all {
-		if in[i] {
-			l.add(&us.all[i])
-		}
+	for _, i := range list {
+		l.add(&us.all[i])
 	}
-	l.Violations = us.violations(in, nil)
+	l.Violations = us.violations(list, nil)
 	return l
 }
 
@@ -48,7 +46,7 @@ type guarded struct {
 
 // guard notes which pods of the units budgets are about, the most important first.
 func (us *units) guard(b *budgets) {
-	us.allowed = us.allowed[:0]
+	us.allowed, us.guarded = us.allowed[:0], us.guarded[:0]
 	for i := range b.list {
 		us.allowed = append(us.allowed, b.list[i].allowed)
 	}
@@ -72,28 +70,36 @@ func (us *units) guard(b *budgets) {
 	slices.SortFunc(us.guarded, func(a, b guarded) int {
 		return cmp.Or(moreImportant(a.cell, b.cell), byName(a.pod, b.pod))
 	})
+	for at := range us.guarded {
+		u := &us.all[us.guarded[at].unit]
+		u.guarded = append(u.guarded, at)
+	}
 }
 
-// violations counts the pods whose eviction goes beyond what a budget allows when all units go that in says: each budget
+// violations counts the pods whose eviction goes beyond what a budget allows when all units of a list go: each budget
 // grants its evictions to the most important pods it is about (upstream: filterPodsWithPDBViolation, for one node). The
-// count by unit is added to each; nil for none. One more unit never makes it less.
-func (us *units) violations(in []bool, each []int) (total int) {
-	left := append(us.left[:0], us.allowed...)
-	us.left = left
-	for i := range us.guarded {
-		g := &us.guarded[i]
-		if !in[g.unit] {
-			continue
-		}
+// count by unit is left in each, if it is not nil. One more unit never makes it less.
+func (us *units) violations(list []int, each map[int]int) (total int) {
+	if len(us.guarded) == 0 {
+		return 0
+	}
+	us.turn = us.turn[:0]
+	for _, i := range list {
+		us.turn = append(us.turn, us.all[i].guarded...)
+	}
+	slices.Sort(us.turn)
+	us.left = append(us.left[:0], us.allowed...)
+	for _, at := range us.turn {
+		g := &us.guarded[at]
 		violated := false
-		for _, at := range g.by {
-			left[at]--
-			violated = violated || left[at] < 0
+		for _, of := range g.by {
+			us.left[of]--
+			violated = violated || us.left[of] < 0
 		}
 		if violated {
 			total++
 			if each != nil {
-				each[g.unit]++
+				each[int(g.unit)]++
 			}
 		}
 	}

@@ -78,6 +78,12 @@ var unitRules = []struct {
 		w.on("n2", bare("a", 4, 4))
 		w.on("n3", bare("b", 4, 4))
 	}, nil, "a b"},
+	{"A11: then the fewest units", func(w *gangWorld) {
+		w.on("n0", of("g", bare("g0", 4, 4)))
+		w.on("n1", of("g", bare("g1", 4, 4)))
+		w.on("n2", bare("a", 4, 4))
+		w.on("n3", bare("b", 4, 4))
+	}, func(ask *wish) { ask.notPlain = true }, "g[g0 g1]"},
 	{"A11: then the fewest pods", func(w *gangWorld) {
 		for i := range 4 {
 			w.on("n0", of("many", bare(fmt.Sprint("m", i), 4, 1)))
@@ -166,6 +172,9 @@ func playUnits(name string) string {
 			ask := bosses()
 			if r.more != nil {
 				r.more(&ask)
+			}
+			if plain && ask.notPlain {
+				continue
 			}
 			var f preempt.Finder
 			a, ok := w.units(&f, ask, func(q *preempt.UnitsQuestion) { q.Plain = plain })

@@ -69,6 +69,7 @@ type wish struct {
 	power    int32
 	topology []cluster.GangTopology
 	bound    []cluster.NodeIdx
+	notPlain bool // the plain form's answer costs more
 }
 
 // times is a pod several times over.
