@@ -27,6 +27,7 @@ func EngineConfig(c config.Resolved) (engine.Config, error) {
 		Seed:           c.Kumiki.Seed,
 		InitialBackoff: record.Time(c.PodInitialBackoff),
 		MaxBackoff:     record.Time(c.PodMaxBackoff),
+		SessionPeriod:  record.Time(c.Kumiki.SessionPeriod),
 	}
 	inventory, migration := devices.NewInventory(), kube.NewMigration(klog.Background())
 	for _, p := range c.Profiles {
@@ -61,6 +62,8 @@ func (b *builder) build() error {
 			case name == config.DefaultPreemption:
 				b.out.Preemption = preemption(b.from)
 				continue
+			case b.from.Fit == config.Slots && name == config.NodeResourcesFit && point == config.Filter:
+				name = plugin.NodeSlotsName
 			}
 			pl, err := b.plugin(name)
 			if err != nil {

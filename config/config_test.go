@@ -141,7 +141,7 @@ func TestShowReadsBack(t *testing.T) {
 	for _, body := range []string{
 		"",
 		"percentageOfNodesToScore: 30\nextenders: [{urlPrefix: 'http://e', filterVerb: f, managedResources: [{name: a.b/c, ignoredByScheduler: true}]}]\n",
-		own("{strategy: randomSubset, subset: 7, fitScoresReal: true, syncPreemption: true}") + "  percentageOfNodesToScore: 0\n",
+		own("{strategy: randomSubset, subset: 7, fitScoresReal: true, syncPreemption: true, cycle: sessions, sessionPeriod: 7s, fit: slots}") + "  percentageOfNodesToScore: 0\n",
 		"leaderElection: {leaderElect: false}\nclientConnection: {qps: 5, burst: 7, kubeconfig: /k}\npodMaxBackoffSeconds: 60\nenableProfiling: false\n",
 		"profiles:\n- schedulerName: a\n  plugins: {score: {enabled: [{name: ImageLocality, weight: 9}]}, filter: {disabled: [{name: NodeName}]}}\n" +
 			"  pluginConfig:\n  - name: Kumiki\n    args: {seed: 77, inFlightBinds: 3, gangs: {podgroup: 'Off', annotation: On, pfnet: {prefix: a.b/c}}}\n  - name: NodeResourcesFit\n    args: {ignoredResourceGroups: [example.com], scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 3}]}}\n" +

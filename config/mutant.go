@@ -32,6 +32,8 @@ const (
 	nativeManaged                // an extender may manage a native resource
 	ignoredAreChecked            // what extenders ask to ignore is checked by NodeResourcesFit
 	leaseAnyOrder                // the lease may end before the renewal must
+	anySessionPeriod             // sessions may follow each other without a pause
+	slotsNowhere                 // slots may be asked for where nothing filters by them
 	mutations
 )
 

@@ -87,7 +87,7 @@ func TestDefaultProfile(t *testing.T) {
 	if !reflect.DeepEqual(p.Weights, weights) {
 		t.Errorf("weights: got %v, want %v", p.Weights, weights)
 	}
-	if p.Search != (Search{Strategy: All}) || p.FitScoresReal || c.Kumiki != (Settings{DefaultSeed, DefaultInFlightBinds, DefaultGangs()}) {
+	if p.Search != (Search{Strategy: All}) || p.FitScoresReal || c.Kumiki != (Settings{Seed: DefaultSeed, InFlightBinds: DefaultInFlightBinds, Gangs: DefaultGangs(), Cycle: Continuous}) {
 		t.Errorf("our settings: %+v, %v, %+v", p.Search, p.FitScoresReal, c.Kumiki)
 	}
 	if c.PodInitialBackoff != time.Second || c.PodMaxBackoff != 10*time.Second || c.Parallelism != 16 || !c.LeaderElection.Enabled ||

@@ -33,7 +33,7 @@ func (r *report) resolve(wire *configv1.KubeSchedulerConfiguration) Resolved {
 		ClientConnection:      r.clientConnection(wire.ClientConnection),
 		Profiling:             orDefault(wire.EnableProfiling, true),
 		DelayCacheUntilActive: wire.DelayCacheUntilActive,
-		Kumiki:                Settings{Seed: DefaultSeed, InFlightBinds: DefaultInFlightBinds, Gangs: DefaultGangs()},
+		Kumiki:                Settings{Seed: DefaultSeed, InFlightBinds: DefaultInFlightBinds, Gangs: DefaultGangs(), Cycle: Continuous},
 	}
 	out.ContentionProfiling = orDefault(wire.EnableContentionProfiling, out.Profiling)
 	if out.Parallelism <= 0 {

@@ -63,6 +63,8 @@ type Profile struct {
 	// PercentageOfNodesToScore is what the file says, for this profile or for all; 0 when it says nothing.
 	PercentageOfNodesToScore int32
 	Search                   Search
+	// Fit is what makes a node full.
+	Fit Fit
 	// FitScoresReal makes NodeResourcesFit score what containers request, without upstream's assumptions about those that
 	// request nothing (kubernetes#130445).
 	FitScoresReal bool

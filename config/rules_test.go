@@ -128,13 +128,46 @@ func search(t tb) {
 		return "profiles:\n" + fmt.Sprintf(entry, "a", a) + fmt.Sprintf(entry, "b", b)
 	}
 	c := parse(t, two("{seed: 5, strategy: powerOfTwo, syncPreemption: true}", "{inFlightBinds: 3, fitScoresReal: true}"))
-	if c.Kumiki != (Settings{Seed: 5, InFlightBinds: 3, Gangs: DefaultGangs()}) || c.Profiles[0].Search.Strategy != PowerOfTwo || c.Profiles[0].FitScoresReal || !c.Profiles[0].SyncPreemption || c.Profiles[1].SyncPreemption ||
+	if c.Kumiki != (Settings{Seed: 5, InFlightBinds: 3, Gangs: DefaultGangs(), Cycle: Continuous}) || c.Profiles[0].Search.Strategy != PowerOfTwo || c.Profiles[0].FitScoresReal || !c.Profiles[0].SyncPreemption || c.Profiles[1].SyncPreemption ||
 		c.Profiles[1].Search.Strategy != All || !c.Profiles[1].FitScoresReal {
 		t.Errorf("got %+v and %+v", c.Kumiki, c.Profiles)
 	}
 	parse(t, two("{seed: 5}", "{seed: 5}"))
 	expect(t, two("{seed: 5}", "{seed: 6}"), "profiles[1].pluginConfig[0].args.seed: must be the same as in profiles[0]")
 	expect(t, two("{inFlightBinds: 5}", "{inFlightBinds: 6}"), "profiles[1].pluginConfig[0].args.inFlightBinds: must be the same as in profiles[0]")
+}
+
+// TestSessions: when units are tried, and what makes a node full. It catches anySessionPeriod and slotsNowhere.
+func TestSessions(t *testing.T) { sessionRules(t) }
+
+func sessionRules(t tb) {
+	for body, want := range map[string]turn{
+		"": {Cycle: Continuous}, own("{cycle: continuous}"): {Cycle: Continuous},
+		own("{cycle: sessions}"):                       {InSessions, 5 * time.Second},
+		own("{cycle: sessions, sessionPeriod: 1m30s}"): {InSessions, 90 * time.Second},
+		own("{cycle: sessions, sessionPeriod: 100ms}"): {InSessions, 100 * time.Millisecond},
+		"profiles:\n- schedulerName: a\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {cycle: sessions}}]\n": {InSessions, 5 * time.Second},
+	} {
+		if got := parse(t, body).Kumiki; got.Cycle != want.Cycle || got.SessionPeriod != want.period {
+			t.Errorf("%s: %s every %s, want %s", body, got.Cycle, got.SessionPeriod, want)
+		}
+	}
+	expect(t, own("{cycle: rounds}"), first+`cycle: must be one of [continuous sessions], got "rounds"`)
+	expect(t, own("{cycle: sessions, sessionPeriod: 99ms}"), first+"sessionPeriod: must be at least 100ms and at most 1h0m0s, got 99ms")
+	expect(t, own("{cycle: sessions, sessionPeriod: 61m}"), first+"sessionPeriod: must be at least 100ms and at most 1h0m0s, got 1h1m0s")
+	expect(t, own("{cycle: sessions, sessionPeriod: soon}"), first+"sessionPeriod: ")
+	expect(t, own("{sessionPeriod: 5s}"), first+"sessionPeriod: only allowed with cycle sessions, it is continuous")
+	two := "profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {cycle: sessions}}]\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: %s}]\n"
+	expect(t, fmt.Sprintf(two, "{cycle: continuous}"), "profiles[1].pluginConfig[0].args.cycle: must be the same as in profiles[0].pluginConfig[0].args.cycle (sessions with sessionPeriod 5s), "+
+		"because it holds for the whole process; got continuous")
+	expect(t, fmt.Sprintf(two, "{cycle: sessions, sessionPeriod: 6s}"), "profiles[1].pluginConfig[0].args.cycle: must be the same as in profiles[0]")
+
+	c := parse(t, "profiles:\n- schedulerName: a\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {fit: slots}}]\n")
+	if c.Profiles[0].Fit != Resources || c.Profiles[1].Fit != Slots {
+		t.Errorf("fits: %s, %s", c.Profiles[0].Fit, c.Profiles[1].Fit)
+	}
+	expect(t, own("{fit: tight}"), first+`fit: must be one of [resources slots], got "tight"`)
+	expect(t, own("{fit: slots}")+"  plugins: {filter: {disabled: [{name: NodeResourcesFit}]}}\n", first+"fit: slots stands where NodeResourcesFit filters, and this profile has switched that off")
 }
 
 // TestExtenders: what an extender may be. It catches twoBinders, weightlessExtender, resourceTwice, nativeManaged and
@@ -178,7 +211,7 @@ func process(t tb) {
 
 // TestMutants puts each fault of mutant.go into the rules and demands that a test sees it.
 func TestMutants(t *testing.T) {
-	rules := []func(tb){pluginSets, weightRules, arguments, search, extenderRules, process}
+	rules := []func(tb){pluginSets, weightRules, arguments, search, sessionRules, extenderRules, process}
 	for m := noMutation + 1; m < mutations; m++ {
 		t.Run(fmt.Sprint(int(m)), func(t *testing.T) {
 			mutant = m

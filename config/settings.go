@@ -5,7 +5,9 @@ package config
 import (
 	"fmt"
 	"slices"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
 
@@ -18,12 +20,52 @@ type Settings struct {
 	InFlightBinds int
 	// Gangs says which declarations of gangs count.
 	Gangs Gangs
+	// Cycle says when units are tried.
+	Cycle Cycle
+	// SessionPeriod is the time from the end of a session to the start of the next; 0 unless Cycle is InSessions.
+	SessionPeriod time.Duration
 }
+
+// Cycle is a way to go about the units that wait.
+type Cycle string
+
+// The cycles.
+const (
+	// Continuous tries a unit as soon as something may help it. It is the default.
+	Continuous Cycle = "continuous"
+	// InSessions tries all units at once, now and then, against one snapshot of the cluster.
+	InSessions Cycle = "sessions"
+)
+
+// Cycles lists the cycles.
+func Cycles() []Cycle { return []Cycle{Continuous, InSessions} }
+
+// Fit is what makes a node full.
+type Fit string
+
+// The fits.
+const (
+	// Resources compares what pods ask for with what nodes offer, how many pods there may be included. It is the default.
+	Resources Fit = "resources"
+	// Slots gives each node one pod, whatever it asks for.
+	Slots Fit = "slots"
+)
+
+// Fits lists the fits.
+func Fits() []Fit { return []Fit{Resources, Slots} }
 
 // The defaults of Settings.
 const (
 	DefaultSeed          uint64 = 1
 	DefaultInFlightBinds int    = 100
+
+	DefaultSessionPeriod = 5 * time.Second
+)
+
+// A session period is between these.
+const (
+	shortestSessionPeriod = 100 * time.Millisecond
+	longestSessionPeriod  = time.Hour
 )
 
 // Strategy is a way to search for a node.
@@ -64,12 +106,17 @@ type KumikiArgs struct {
 	Gangs         *GangsArgs `json:"gangs,omitempty"`
 	// SyncPreemption is as in Profile.
 	SyncPreemption bool `json:"syncPreemption,omitempty"`
+
+	Cycle         *Cycle           `json:"cycle,omitempty"`
+	SessionPeriod *metav1.Duration `json:"sessionPeriod,omitempty"`
+	Fit           *Fit             `json:"fit,omitempty"`
 }
 
 // settings reads our own settings: those of the process into out, those of each profile into its place in resolved.
 func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolved) {
 	var seed, binds said[uint64]
 	var gangs said[Gangs]
+	var cycle said[turn]
 	for i, p := range profiles {
 		args, path := r.kumikiArgs(fmt.Sprintf("profiles[%d].pluginConfig", i), p.PluginConfig)
 		if args.InFlightBinds != nil && *args.InFlightBinds <= 0 {
@@ -87,6 +134,12 @@ func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolve
 			out.Kumiki.Gangs = r.gangs(path+".gangs", args.Gangs)
 			agree(r, &gangs, path+".gangs", out.Kumiki.Gangs)
 		}
+		if args.Cycle != nil || args.SessionPeriod != nil {
+			t := r.cycle(path, args)
+			agree(r, &cycle, path+".cycle", t)
+			out.Kumiki.Cycle, out.Kumiki.SessionPeriod = t.Cycle, t.period
+		}
+		out.Profiles[i].Fit = r.fit(path, args, out.Profiles[i])
 		out.Profiles[i].FitScoresReal, out.Profiles[i].SyncPreemption = args.FitScoresReal, args.SyncPreemption
 		out.Profiles[i].Search = r.search(path, args, out.Profiles[i].PercentageOfNodesToScore)
 	}
@@ -143,6 +196,47 @@ func (r *report) search(path string, args KumikiArgs, percentage int32) Search {
 		out.Percentage = percentage
 	} else if percentage != 0 {
 		r.warn(path+".strategy", "strategy %s wins over percentageOfNodesToScore: %d", out.Strategy, percentage)
+	}
+	return out
+}
+
+// turn is a cycle with its period.
+type turn struct {
+	Cycle
+	period time.Duration // 0 unless the cycle is InSessions
+}
+
+func (t turn) String() string {
+	if t.Cycle == InSessions {
+		return fmt.Sprintf("%s with sessionPeriod %s", t.Cycle, t.period)
+	}
+	return string(t.Cycle)
+}
+
+// cycle resolves when units are tried.
+func (r *report) cycle(path string, args KumikiArgs) turn {
+	out := turn{Cycle: orDefault(args.Cycle, Continuous)}
+	switch period := orDefault(args.SessionPeriod, metav1.Duration{Duration: DefaultSessionPeriod}).Duration; {
+	case !slices.Contains(Cycles(), out.Cycle):
+		r.add(path+".cycle", "must be one of %v, got %q", Cycles(), out.Cycle)
+	case out.Cycle == InSessions && (period < shortestSessionPeriod || period > longestSessionPeriod) && mutant != anySessionPeriod:
+		r.add(path+".sessionPeriod", "must be at least %v and at most %v, got %v", shortestSessionPeriod, longestSessionPeriod, period)
+	case out.Cycle == InSessions:
+		out.period = period
+	case args.SessionPeriod != nil:
+		r.add(path+".sessionPeriod", "only allowed with cycle %s, it is %s", InSessions, out.Cycle)
+	}
+	return out
+}
+
+// fit resolves what makes a node full.
+func (r *report) fit(path string, args KumikiArgs, p Profile) Fit {
+	out := orDefault(args.Fit, Resources)
+	switch {
+	case !slices.Contains(Fits(), out):
+		r.add(path+".fit", "must be one of %v, got %q", Fits(), out)
+	case out == Slots && !p.Runs(Filter, NodeResourcesFit) && mutant != slotsNowhere:
+		r.add(path+".fit", "%s stands where %s filters, and this profile has switched that off", Slots, NodeResourcesFit)
 	}
 	return out
 }

@@ -89,7 +89,10 @@ func (c Resolved) wireProfile(p Profile) (configv1.KubeSchedulerProfile, error) 
 func (c Resolved) wireSettings(p Profile) KumikiArgs {
 	binds := int32(c.Kumiki.InFlightBinds)
 	args := KumikiArgs{Seed: &c.Kumiki.Seed, InFlightBinds: &binds, Strategy: &p.Search.Strategy, FitScoresReal: p.FitScoresReal, SyncPreemption: p.SyncPreemption,
-		Gangs: c.Kumiki.Gangs.wire()}
+		Gangs: c.Kumiki.Gangs.wire(), Cycle: &c.Kumiki.Cycle, Fit: &p.Fit}
+	if c.Kumiki.Cycle == InSessions {
+		args.SessionPeriod = &metav1.Duration{Duration: c.Kumiki.SessionPeriod}
+	}
 	if p.Search.Strategy == RandomSubset {
 		subset := int32(p.Search.Subset)
 		args.Subset = &subset

@@ -49,6 +49,10 @@ func kumikiArgs(r *gen.Rand, seed int) object {
 	maybe(r, o, "gangs", 20, func() any { // the same in all profiles of a file, too
 		return object{"podgroup": []string{"Auto", "On", "Off"}[seed%3], "sigs": true, "pfnet": object{"prefix": "example.com/gang"}}
 	})
+	maybe(r, o, "fit", 20, func() any { return "resources" }) // slots want their filter
+	if seed%4 == 0 {                                          // the same in all profiles of a file, if only some of them say it
+		maybe(r, o, "cycle", 50, func() any { return "sessions" })
+	}
 	if o["strategy"] == "randomSubset" {
 		o["subset"] = r.Range(1, 500)
 	}

@@ -56,6 +56,10 @@ func (g *generator) of(t reflect.Type) object {
 		return object{"type": list{"string", "null"}, "contentEncoding": "base64"}
 	case reflect.TypeFor[ours.Strategy]():
 		return object{"enum": list{"all", "window", "randomSubset", "powerOfTwo", nil}}
+	case reflect.TypeFor[ours.Cycle]():
+		return object{"enum": list{"continuous", "sessions", nil}}
+	case reflect.TypeFor[ours.Fit]():
+		return object{"enum": list{"resources", "slots", nil}}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -134,6 +138,9 @@ var limits = map[string]object{
 	"KumikiArgs.subset":                                   {"minimum": 1, "description": "how many nodes randomSubset ranks"},
 	"KumikiArgs.syncPreemption":                           {"description": "a pod may be tried again before the evictions for it are carried out"},
 	"KumikiArgs.fitScoresReal":                            {"description": "NodeResourcesFit scores what containers request, without assumptions about those that request nothing"},
+	"KumikiArgs.cycle":                                    {"description": "when pods are tried: continuous, as soon as something may help them; sessions, all at once against one snapshot of the cluster; the same in all profiles; continuous if nobody says it"},
+	"KumikiArgs.sessionPeriod":                            {"description": "the time from the end of a session to the start of the next, 100ms to 1h; only with cycle sessions, the same in all profiles; 5s if nobody says it"},
+	"KumikiArgs.fit":                                      {"description": "what makes a node full: resources, or slots, where each node takes one pod whatever it asks for; resources if nobody says it"},
 	"KumikiArgs.gangs":                                    {"description": "which declarations of gangs count; the same in all profiles; native pod groups where they can be read if nobody says it"},
 	"GangsArgs.podgroup":                                  onOff("Auto"),
 	"GangsArgs.annotation":                                onOff(),

@@ -42,7 +42,7 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 
 	// 1. Take the unit that is next, and leave it if there is nothing to decide.
 	e.meter.Enter(StepPop)
-	unit, ok := e.queue.Pop()
+	unit, ok := e.pace.next()
 	if !ok {
 		return
 	}

@@ -52,6 +52,9 @@ type Config struct {
 	// HoldAfter is how long a gang must have been blocked before room is held for it, HoldFor how long it is held; 0 means
 	// the defaults.
 	HoldAfter, HoldFor record.Time
+	// SessionPeriod is the time from the end of a session to the start of the next; 0 means that there are no sessions, and
+	// units are tried as soon as they are ready.
+	SessionPeriod record.Time
 	// Meter may be nil.
 	Meter Meter
 }
@@ -62,6 +65,7 @@ type Engine struct {
 	meter    Meter
 	store    *cluster.Store
 	queue    *queue.Queue
+	pace     pace
 	profiles map[string]*profile // schedulerName -> profile
 
 	// pending holds the newest version of each pod that waits, is in flight or is assumed; a pod leaves when it is seen
@@ -150,11 +154,16 @@ func New(cfg Config) *Engine {
 		UnschedulableTimeout: cfg.UnschedulableTimeout,
 		PopFromBackoff:       true,
 		Less:                 cfg.Less,
+		OldestFirst:          cfg.SessionPeriod > 0,
 		Profiles:             waking,
 		Gangs:                gangRules{e},
 		State:                e.store.Snapshot(),
 		Meter:                e.meter,
 	})
+	e.pace = steady{e}
+	if cfg.SessionPeriod > 0 {
+		e.pace = &sessions{e: e, period: cfg.SessionPeriod}
+	}
 	return e
 }
 
@@ -170,7 +179,7 @@ func wakes(p Profile) queue.Profile {
 func (e *Engine) Step(ev Event) []Effect {
 	clear(e.effects)
 	e.effects = e.effects[:0]
-	e.step(ev)
+	e.pace.take(ev)
 	e.endHold()
 	e.tellMoves()
 	at, ok := e.queue.NextTick()
@@ -183,7 +192,7 @@ func (e *Engine) Step(ev Event) []Effect {
 	if ask := e.nextAsk(); ask != 0 && (!ok || ask < at) {
 		at, ok = ask, true
 	}
-	if ok && at != e.wake {
+	if at, ok = e.pace.wake(at, ok); ok && at != e.wake {
 		e.wake = at
 		e.emit(Wake{at})
 	}
@@ -322,7 +331,7 @@ func (e *Engine) tick(now record.Time) {
 func (e *Engine) Now() record.Time { return e.now }
 
 // Ready tells whether a Cycle would find a unit.
-func (e *Engine) Ready() bool { return e.synced && e.queue.Ready() }
+func (e *Engine) Ready() bool { return e.synced && e.pace.ready() }
 
 // Binding is the number of decided pods whose bind has no outcome.
 func (e *Engine) Binding() int { return len(e.binding) }

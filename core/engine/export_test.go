@@ -50,3 +50,17 @@ func Gate(e *Engine, name string) (gate, reason string) {
 	}
 	return "", ""
 }
+
+// InSession tells whether a session is under way.
+func InSession(e *Engine) bool {
+	s, is := e.pace.(*sessions)
+	return is && s.open
+}
+
+// EndSessionWith makes the next session of e due when that of other is.
+func EndSessionWith(e, other *Engine) {
+	if InSession(e) {
+		panic("the session goes on")
+	}
+	e.pace.(*sessions).due = other.pace.(*sessions).due
+}

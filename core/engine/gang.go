@@ -18,12 +18,11 @@ import (
 // GangGate is the name under which a gang waits for its pods: that of upstream's plugin.
 const GangGate = "GangScheduling"
 
-// A gang that does not say how many pods it needs is taken to be complete when none came for quietPeriod, or quietCap after
-// the first one (answer A1 of the gang rules).
-const (
-	quietPeriod = 5 * record.Second
-	quietCap    = 30 * record.Second
-)
+// A gang that does not say how many pods it needs is taken to be complete when none came for a quiet period, or six of them
+// after the first one (answer A1 of the gang rules): one session, or as long as the default one where there are none.
+const quietCap = 6
+
+func (e *Engine) quietPeriod() record.Time { return cmp.Or(e.cfg.SessionPeriod, DefaultSessionPeriod) }
 
 // gangRules answers the queue's questions about gangs.
 type gangRules struct{ e *Engine }
@@ -45,7 +44,7 @@ func (r gangRules) Ready(u *queue.Unit) (gate, reason string, again record.Time,
 	e := r.e
 	// A gate that stays shut is told of once no pod has come for a while.
 	var tell record.Time
-	if at := u.Joined + quietPeriod; at > e.now {
+	if at := u.Joined + e.quietPeriod(); at > e.now {
 		tell = at
 	}
 	if bad := e.badGang(u); bad != "" {
@@ -60,10 +59,10 @@ func (r gangRules) Ready(u *queue.Unit) (gate, reason string, again record.Time,
 	switch missing := q.pods - held - len(ready); {
 	case q.open && held == 0 && u.Gang.Source == cluster.GangOfAnnotation:
 		// More pods may come: nobody has said how many there will be.
-		quiet := min(u.Joined+quietPeriod, u.First+quietCap)
+		quiet := min(u.Joined+e.quietPeriod(), u.First+quietCap*e.quietPeriod())
 		if e.now < quiet && mutant != quietSkipped {
-			return GangGate, fmt.Sprintf("%d pods of gang %s are there, and more may come until none came for %d s",
-				len(u.Members), u.Gang, quietPeriod/record.Second), quiet, false
+			return GangGate, fmt.Sprintf("%d pods of gang %s are there, and more may come until none came for %g s",
+				len(u.Members), u.Gang, float64(e.quietPeriod())/float64(record.Second)), quiet, false
 		}
 		if len(ready) < len(u.Members) {
 			return shut, why, 0, false

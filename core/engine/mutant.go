@@ -75,6 +75,10 @@ const (
 	pausesEqual                // a pause does not grow
 	pauseForEver               // nobody is tried when its pause is over
 	wasteUncounted             // evictions in vain are not told of
+	sessionsLeak               // what comes in during a session takes effect at once
+	sessionsHang               // a session that nobody goes on with does not end
+	sessionsUnspaced           // sessions follow each other without a pause
+	sessionsRepeat             // a session tries a unit again
 	mutations
 )
 

@@ -25,6 +25,8 @@ func TestMutants(t *testing.T) {
 			switch {
 			case storiesDiffer(t):
 				t.Log("seen by stories")
+			case sittingsDiffer(t):
+				t.Log("seen by stories of sessions")
 			case probe.Fails(func(p *probe.T) { rapid.Check(p, history) }):
 				t.Log("seen by random histories")
 			case probe.Fails(func(p *probe.T) { rapid.Check(p, gangHistory) }):
@@ -61,6 +63,24 @@ func storiesDiffer(t *testing.T) bool {
 		}
 		if probe.Fails(func(*probe.T) {
 			if !bytes.Equal(newRobbing(t).play(raw), raw) {
+				panic("differs")
+			}
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+func sittingsDiffer(t *testing.T) bool {
+	files, _ := filepath.Glob("testdata/sessions/*.txt")
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if probe.Fails(func(*probe.T) {
+			if !bytes.Equal(newSitting(t).play(raw), raw) {
 				panic("differs")
 			}
 		}) {

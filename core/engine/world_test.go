@@ -3,6 +3,8 @@
 package engine_test
 
 import (
+"os"
+
 	"bytes"
 	"fmt"
 	"slices"
@@ -39,6 +41,7 @@ type world struct {
 	locks    map[string]*v1.PersistentVolume // name -> the API server's version
 	calm     bool                            // faults have ended
 	recalled map[uint64]bool                 // decision -> its bind was recalled
+	period   record.Time                     // of sessions; 0 for none
 	oursOnly bool                            // nobody else binds and no node shrinks, so oversell is ours
 
 	gangs *gangWorld // nil where there are none
@@ -50,15 +53,24 @@ type world struct {
 func newWorld(t *rapid.T) *world {
 	w := &world{t: t, intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}, nodes: map[string]*v1.Node{}, locks: map[string]*v1.PersistentVolume{},
 		recalled: map[uint64]bool{}, now: 1000 * record.Second}
-	w.engine = freshEngine()
-	w.send(engine.Tick{Now: w.now})
-	w.send(engine.Synced{})
+	w.begin(0)
 	return w
 }
 
-func freshEngine() *engine.Engine {
+// begin starts the scheduler, which knows nothing.
+func (w *world) begin(sessions record.Time) {
+	w.period, w.taped, w.played = sessions, nil, nil
+	w.engine = pacedEngine(sessions)
+	w.send(engine.Tick{Now: w.now})
+	w.send(engine.Synced{})
+}
+
+func freshEngine() *engine.Engine { return pacedEngine(0) }
+
+// pacedEngine works in sessions if period is above 0.
+func pacedEngine(period record.Time) *engine.Engine {
 	return engine.New(engine.Config{
-		Seed: 7, Profiles: []engine.Profile{locked()}, Less: plugin.PrioritySort{},
+		Seed: 7, Profiles: []engine.Profile{locked()}, Less: plugin.PrioritySort{}, SessionPeriod: period,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
 }
@@ -72,6 +84,7 @@ func (w *world) send(ev engine.Event) {
 		w.checkRechecked(stranger, flights)
 	}
 	w.taped = engine.AppendEvent(w.taped, ev)
+	if os.Getenv("ZZ") != "" { println(string(engine.AppendEvent(nil, ev))); println(string(engine.AppendEffects(nil, effects))) }
 	w.played = engine.AppendEffects(w.played, effects)
 	if w.gangs != nil {
 		w.checkGangs(effects)
@@ -353,7 +366,7 @@ func (w *world) restart() {
 		}
 	}
 	w.answers, w.watch, w.recalled = nil, nil, map[uint64]bool{}
-	w.engine, w.taped, w.played = freshEngine(), nil, nil
+	w.engine, w.taped, w.played = pacedEngine(w.period), nil, nil
 	w.send(engine.Tick{Now: w.now})
 	for _, name := range sortedKeys(w.locks) {
 		w.send(engine.ObjectSet{Object: w.locks[name].DeepCopy()})
@@ -471,7 +484,7 @@ func (w *world) checkWaiting() {
 
 // checkReplay plays the tape and compares the effects byte for byte.
 func (w *world) checkReplay() {
-	again, tape := freshEngine(), engine.NewTape()
+	again, tape := pacedEngine(w.period), engine.NewTape()
 	var played []byte
 	for _, raw := range bytes.Split(bytes.TrimSuffix(w.taped, []byte("\n")), []byte("\n")) {
 		ev, ok, err := tape.Event(raw)

@@ -34,9 +34,8 @@ func TestHintsThatAreAskedOnce(t *testing.T) {
 		twin.Created, twin.Start, twin.Owned, twin.Terminating = p.Created+1, p.Start+1, !p.Owned, !p.Terminating
 		twin.Condition = cluster.Condition{Reason: "Unschedulable", Message: "no node"}
 		ch := Change{State: cluster.NewStore().Snapshot()}
-		for _, e := range DefaultProfile() {
-			r, _ := Lookup(e.Name)
-			made, err := r.New(nil)
+		for _, e := range Registry() {
+			made, err := e.New(nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -171,7 +171,7 @@ func randomPlugins(t *rapid.T, nodes int) []Plugin {
 		fit.IgnoredResources = []string{"example.com/gpu"}
 		fit.IgnoredResourceGroups = []string{"other.org"}
 	}
-	plugins := []Plugin{NodeUnschedulable{}, NodeName{}, TaintToleration{}, randomNodeAffinity(t, nodes), NodePorts{},
+	plugins := []Plugin{NodeUnschedulable{}, NodeName{}, TaintToleration{}, randomNodeAffinity(t, nodes), NodePorts{}, NodeSlots{},
 		must(NewNodeResourcesFit(fit)), must(NewNodeResourcesBalancedAllocation(balanced)), ImageLocality{}}
 	return plugins
 }

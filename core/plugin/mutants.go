@@ -46,6 +46,10 @@ const (
 	portsNoWildcard
 	portsNoProtocol
 	portsHintAnyDelete
+	slotsHoldTwo
+	slotsUnresolvable
+	slotsColumnConfirmed
+	slotsHintPendingDelete
 	affinityTermsAnded
 	affinityGtOrEqual
 	affinityNotInNeedsKey
@@ -260,6 +264,10 @@ var Mutants = []Mutation{
 	portsNoWildcard:           {"ports-no-wildcard", "0.0.0.0 is an address like any other"},
 	portsNoProtocol:           {"ports-no-protocol", "UDP and TCP ports conflict"},
 	portsHintAnyDelete:        {"ports-hint-any-delete", "the deletion of any pod with ports wakes the pod"},
+	slotsHoldTwo:              {"slots-hold-two", "a node has two slots"},
+	slotsUnresolvable:         {"slots-unresolvable", "evictions cannot free a slot"},
+	slotsColumnConfirmed:      {"slots-column-confirmed", "the column form does not see pods that are decided and not bound yet"},
+	slotsHintPendingDelete:    {"slots-hint-pending-delete", "a pending pod that goes wakes the pod"},
 	affinityTermsAnded:        {"affinity-terms-anded", "all node selector terms must match"},
 	affinityGtOrEqual:         {"affinity-gt-or-equal", "Gt and Lt let equal values pass"},
 	affinityNotInNeedsKey:     {"affinity-not-in-needs-key", "NotIn wants the label to be there"},

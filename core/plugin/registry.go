@@ -34,6 +34,7 @@ func Registry() []Registration {
 		simple(ImageLocality{}),
 		simple(DefaultBinder{}),
 		simple(NodeDeclaredFeatures{}),
+		simple(NodeSlots{}), // in no profile of upstream's
 	}
 }
 

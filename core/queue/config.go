@@ -20,6 +20,8 @@ type Config struct {
 	PopFromBackoff bool
 	// Less orders the active queue; nil means by age alone.
 	Less plugin.Less
+	// OldestFirst orders units that Less finds equal by their oldest pod and then by name (rule R13), not by arrival.
+	OldestFirst bool
 	// Profiles are what the profiles say of their pods.
 	Profiles map[string]Profile // scheduler name -> gates and wakes
 	// Gangs is asked about pods that say that they are in a gang; nil schedules each of them by itself.

@@ -46,9 +46,13 @@ func (u *Unit) index(uid cluster.UID) int {
 
 // changed brings in order what is derived from the members of a unit.
 func (q *Queue) changed(u *Unit) {
+	u.oldest = u.Members[0].Created
 	if u.Gang == (cluster.GangKey{}) {
 		u.rank = u.Members[0]
 		return
+	}
+	for _, p := range u.Members[1:] {
+		u.oldest = min(u.oldest, p.Created)
 	}
 	slices.SortFunc(u.Members, compareMembers)
 	u.kinds = u.kinds[:0]

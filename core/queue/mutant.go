@@ -43,5 +43,8 @@ const (
 	quorumIgnored
 	firstMemberJudges
 	lateMemberLost
+	ageIgnored
+	errorsNotMustered
+	gatedNotMustered
 	mutations // their number
 )

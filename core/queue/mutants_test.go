@@ -41,6 +41,9 @@ var mutants = [mutations]struct{ breaks, story string }{
 	firstMemberJudges:         {breaks: "an event is judged by the first pod of a gang alone", story: "20-gang"},
 	lateMemberLost:            {breaks: "a pod that comes while its gang is tried is lost", story: "20-gang"},
 	alikeForEver:              {breaks: "a pod that has changed is still asked about as one of those it was alike", story: "21-alike"},
+	ageIgnored:                {breaks: "age does not count among equals", story: "22-sessions"},
+	errorsNotMustered:         {breaks: "units that back off after an error miss the session", story: "22-sessions"},
+	gatedNotMustered:          {breaks: "gates are not asked when a session starts", story: "22-sessions"},
 	updateDropsNomination:     {breaks: "an update from before the nomination takes it away", story: "11-nominations"},
 }
 

@@ -22,6 +22,7 @@ const (
 	setAside               = "SetAside"
 	returned               = "Recall"
 	gangChanged            = "GangChanged"
+	sessionStart           = "SessionStart"
 )
 
 var (
@@ -42,6 +43,7 @@ type Queue struct {
 	asks  []gangAsk                 // by time
 	asked []*Unit                   // see TakeAsked
 
+	ties    func(a, b *Unit) bool // see before
 	active  heap
 	backoff heap // after a rejection
 	errors  heap // after an error
@@ -85,6 +87,10 @@ func New(cfg Config) *Queue {
 			q.gateWakes[r.plugin] = append(q.gateWakes[r.plugin], r.Event)
 		}
 	}
+	q.ties = firstComer
+	if cfg.OldestFirst {
+		q.ties = oldestPod
+	}
 	q.active.less = q.before
 	q.errors.less = earlierEnd
 	q.backoff.less = earlierEnd
@@ -100,7 +106,7 @@ func New(cfg Config) *Queue {
 	return q
 }
 
-// before orders the active queue: by QueueSort, then by last arrival.
+// before orders the active queue: by QueueSort, then by ties: last arrival, or age.
 func (q *Queue) before(a, b *Unit) bool {
 	if q.cfg.Less != nil {
 		if q.cfg.Less.Before(a.rank, b.rank) {
@@ -109,6 +115,19 @@ func (q *Queue) before(a, b *Unit) bool {
 		if q.cfg.Less.Before(b.rank, a.rank) {
 			return false
 		}
+	}
+	return q.ties(a, b)
+}
+
+func firstComer(a, b *Unit) bool { return a.turn < b.turn }
+
+// oldestPod compares by the oldest pods, then by name.
+func oldestPod(a, b *Unit) bool {
+	if a.oldest != b.oldest && mutant != ageIgnored {
+		return a.oldest < b.oldest
+	}
+	if a.Key != b.Key {
+		return a.Key < b.Key
 	}
 	return a.turn < b.turn
 }
@@ -292,9 +311,13 @@ func (q *Queue) Pop() (*Unit, bool) {
 	if u == nil {
 		return nil, false
 	}
+	q.fly(u)
+	return u, true
+}
+
+func (q *Queue) fly(u *Unit) {
 	u.Attempts++
 	q.put(u, inFlight, note{event: popped, cause: "an attempt starts"})
-	return u, true
 }
 
 // Requeue takes a unit back whose attempt failed, with its newest version, and asks the plugins that rejected it about

@@ -21,12 +21,13 @@ var update = flag.Bool("update", false, "write what stories tell into their file
 
 // A story is a text file: lines that start with > are what the queue did, all others are told to it. Words:
 //
-//	config backoff=1 max=10 timeout=300 popfrombackoff=no   seconds; what is not named is as here, pop from backoff is on
+//	config backoff=1 max=10 timeout=300 popfrombackoff=no oldestfirst=yes   seconds; what is not named is as here, pop from backoff is
+//	                                  on, oldest first off
 //	gate NAME                         a plugin that holds pods with gates=NAME or labels=NAME:shut
 //	wake PLUGIN EVENT [HINT]          EVENT is Resource/Action[+Action] or *; HINT is a key of hints
 //	tick SECONDS                      since the start of the story
-//	add|update POD [key=value...]     prio cpu gates labels tolerations generation nominated on; update keeps the rest
-//	delete POD · pop · done POD
+//	add|update POD [key=value...]     prio cpu gates labels tolerations generation created nominated on; update keeps the rest
+//	delete POD · pop · done POD · muster · take POD · waiting
 //	reject POD PLUGIN... [pending=P+P] · fail POD · return POD · aside POD CAUSE
 //	event EVENT [pod=POD] [node=NODE cpu=N] [upto=PRIORITY]
 //	activate POD... · nominate POD NODE · unnominate POD · nominated NODE
@@ -149,7 +150,7 @@ func (s *story) configure(a attributes) error {
 		}
 		*to = t
 	}
-	s.cfg.PopFromBackoff = a["popfrombackoff"] != "no"
+	s.cfg.PopFromBackoff, s.cfg.OldestFirst = a["popfrombackoff"] != "no", a["oldestfirst"] == "yes"
 	return nil
 }
 
@@ -177,6 +178,22 @@ func (s *story) act(verb string, args []string) error {
 		}
 		s.popped[u.Pod().Name] = u
 		s.say("popped %s, attempt %d", unitNames(u), u.Attempts)
+	case "muster":
+		var names []string
+		for _, u := range s.q.Muster() {
+			names = append(names, unitNames(u))
+		}
+		s.say("in order: %s", strings.Join(names, " "))
+	case "take":
+		u, _, known := s.q.Lookup(s.pods[name].UID)
+		if !known || !s.q.Take(u) {
+			s.say("%s is not to be had", name)
+			return nil
+		}
+		s.popped[u.Pod().Name] = u
+		s.say("took %s, attempt %d", unitNames(u), u.Attempts)
+	case "waiting":
+		s.say("waiting: %v", s.q.Waiting())
 	case "place":
 		return s.place(name, args[1:])
 	case "rejoin":

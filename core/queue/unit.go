@@ -57,9 +57,11 @@ type Unit struct {
 	slot    int             // in alike.units
 	marker  entry           // in the in-flight list
 
-	rank  *cluster.Pod   // what stands for the unit in the order of the queue
-	kinds []*cluster.Pod // of a gang: a member of each spec
-	ask   record.Time    // when its gate is to be asked again, 0 for no time
+	rank *cluster.Pod // what stands for the unit in the order of the queue
+	// oldest is when the oldest of the pods was created.
+	oldest record.Time
+	kinds  []*cluster.Pod // of a gang: a member of each spec
+	ask    record.Time    // when its gate is to be asked again, 0 for no time
 
 	// What happened in flight; nil before.
 	next    map[cluster.UID]*cluster.Pod // member -> its newer version

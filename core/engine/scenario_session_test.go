@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// TestSessions runs testdata/sessions/*.txt, stories of a scheduler that works in sessions of 5 seconds on nodes of one slot
+// each. They are told as those of TestPreemption, with these words more. Only decisions, binds, evictions and wakes are
+// printed.
+//
+//	session                 cycles as long as there is something to do
+//	bound POD...            the binds of these pods succeed, and the watch shows it
+//	evicted POD DECISION VICTIM...   the victims of a preemptor are deleted and go
+func TestSessions(t *testing.T) {
+	files, err := filepath.Glob("testdata/sessions/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no stories: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := newSitting(t).play(raw)
+			if *rewrite {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if !bytes.Equal(got, raw) {
+				t.Errorf("the story went another way:\n%s", diff(string(raw), string(got)))
+			}
+		})
+	}
+}
+
+// sitting is a story of sessions.
+type sitting struct {
+	robbing
+	at map[string]string // pod -> the node it was last decided for
+}
+
+func newSitting(t *testing.T) sitting {
+	return sitting{robbing{&story{t: t, engine: sessionEngine(5 * record.Second), intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}}}, map[string]string{}}
+}
+
+// sessionEngine works in sessions if period is above 0, on nodes of one slot each.
+func sessionEngine(period record.Time) *engine.Engine {
+	p := locked()
+	for i, f := range p.Filters {
+		if f.Name() == plugin.NodeResourcesFitName {
+			p.Filters[i] = plugin.NodeSlots{}
+		}
+	}
+	p.Wakers = append(p.Wakers, plugin.NodeSlots{})
+	p.Preemption = &preempt.Config{}
+	return engine.New(engine.Config{
+		Seed: 1, Profiles: []engine.Profile{p}, Less: plugin.PrioritySort{}, SessionPeriod: period,
+		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
+	})
+}
+
+func (s sitting) play(script []byte) []byte {
+	for sc := bufio.NewScanner(bytes.NewReader(script)); sc.Scan(); {
+		text := sc.Text()
+		if strings.HasPrefix(text, "  ") {
+			continue
+		}
+		s.out.WriteString(text + "\n")
+		if fields := strings.Fields(text); len(fields) > 0 && fields[0] != "#" {
+			s.tell(fields[0], fields[1:])
+		}
+	}
+	return s.out.Bytes()
+}
+
+func (s sitting) tell(verb string, args []string) {
+	switch verb {
+	case "node":
+		s.stepped(engine.NodeSet{Node: s.intake.Node(s.node(args))})
+	case "node-gone":
+		s.stepped(engine.NodeGone{Name: args[0]})
+	case "pod":
+		rest, gang, bound := gangWords(args)
+		p := s.intake.Pod(s.victim(rest))
+		p.Gang, p.Bound = gang, bound
+		s.stepped(engine.PodSet{Pod: p})
+	case "tick":
+		s.stepped(engine.Tick{Now: record.Time(s.number(args[0])) * record.Second})
+	case "synced":
+		s.stepped(engine.Synced{})
+	case "cycle":
+		s.stepped(engine.Cycle{})
+	case "session":
+		for n := 0; s.engine.Ready(); n++ {
+			if n == 100 {
+				panic("the session does not end")
+			}
+			s.stepped(engine.Cycle{})
+		}
+	case "bound":
+		for _, name := range args {
+			s.bind(name)
+		}
+	case "evicted":
+		s.stepped(engine.EvictDone{For: s.ref(args[:1]), Decision: uint64(s.number(args[1]))})
+		for _, v := range args[2:] {
+			s.stepped(engine.PodGone{Pod: s.ref([]string{v})})
+		}
+	case "pod-gone":
+		s.stepped(engine.PodGone{Pod: s.ref(args)})
+	case "bind-failed":
+		s.stepped(engine.BindDone{Pod: s.ref(args[:1]), Outcome: engine.BindFailed, Message: "refused"})
+	default:
+		s.robbing.tell(verb, args)
+	}
+}
+
+// bind lets the bind of a pod succeed.
+func (s sitting) bind(name string) {
+	p := s.pods[name].DeepCopy()
+	p.Spec.NodeName = s.at[name]
+	s.pods[name] = p
+	compact := s.intake.Pod(p)
+	if old := s.known(name); old != nil {
+		compact.Gang = old.Gang
+		if old.Gang != nil {
+			compact.Bound = &cluster.BoundMark{Quorum: 1}
+		}
+	}
+	s.stepped(engine.BindDone{Pod: s.ref([]string{name}), Node: s.at[name], Outcome: engine.Bound})
+	s.stepped(engine.PodSet{Pod: compact})
+}
+
+// known is a pod as the engine knows it on its node.
+func (s sitting) known(name string) *cluster.Pod {
+	p, _, _, _ := s.engine.Snapshot().PodOn(cluster.UID(name))
+	return p
+}
+
+func (s sitting) stepped(ev engine.Event) {
+	for _, f := range s.engine.Step(ev) {
+		switch f := f.(type) {
+		case engine.Bind:
+			s.at[f.Pod.Name] = f.Node
+		case engine.Decided, engine.Evict, engine.Wake, engine.Trouble:
+		default:
+			continue
+		}
+		fmt.Fprintln(&s.out, "  "+describeEviction(f))
+	}
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+// Muster makes every unit active that no gate holds, whatever it waits for, and returns all active ones in the order of the
+// queue. Gates are asked again. Units that are set aside stay so, and units in flight.
+func (q *Queue) Muster() []*Unit {
+	units := append([]*Unit(nil), q.backoff.units...)
+	if mutant != errorsNotMustered {
+		units = append(units, q.errors.units...)
+	}
+	for _, g := range q.groups {
+		if g.gate == "" || mutant != gatedNotMustered {
+			g.each(func(u *Unit) { units = append(units, u) })
+		}
+	}
+	n := note{event: sessionStart, cause: "a session starts"}
+	for _, u := range sorted(units, older) {
+		q.toActive(u, n, false)
+	}
+	return sorted(q.active.units, q.active.less)
+}
+
+// Take takes out a unit as Pop does the first one. It is false where the unit does not wait to be tried: it is gone, in
+// flight or behind a gate.
+func (q *Queue) Take(u *Unit) bool {
+	switch u.at {
+	case active, backoff, errorBackoff:
+		q.fly(u)
+		return true
+	}
+	return false
+}
+
+// Waiting tells whether Muster would find a unit that it knows no gate for.
+func (q *Queue) Waiting() bool {
+	if q.active.len()+q.backoff.len()+q.errors.len() > 0 {
+		return true
+	}
+	for _, g := range q.groups {
+		if g.gate == "" && g.n > 0 {
+			return true
+		}
+	}
+	return false
+}
