@@ -327,7 +327,7 @@ func (e *Engine) tick(now record.Time) {
 	e.askAgain(false)
 }
 
-// Now is the time of the last tick.
+// Now is the time of the last tick, or that of the session under way.
 func (e *Engine) Now() record.Time { return e.now }
 
 // Ready tells whether a Cycle would find a unit.
