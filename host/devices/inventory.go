@@ -31,7 +31,7 @@ type Inventory struct {
 	// held is what each claim takes.
 	held map[cluster.ObjectKey]*holding // claim -> its devices
 	// unseen are the claims among held whose allocation the API server does not show yet.
-	unseen map[cluster.ObjectKey]struct{}
+	unseen map[cluster.ObjectKey]unseen // claim -> as it was counted
 	state  structured.AllocatedState
 	// times counts how often a device is taken, where that is more than once; only claims that somebody wrote by hand do
 	// that.
@@ -52,6 +52,12 @@ type holding struct {
 	capacity []structured.DeviceConsumedCapacity
 	pools    []poolID
 	madeFor  cluster.UID
+}
+
+// unseen is a claim as it is assumed. Whether that counts can change though the claim does not: with its pod, or by time.
+type unseen struct {
+	claim *resourceapi.ResourceClaim
+	void  bool
 }
 
 // NewInventory returns one that has seen nothing.
@@ -82,8 +88,10 @@ func (inv *Inventory) sync(s cluster.Snapshot) {
 		for _, key := range claims {
 			inv.recount(s, key)
 		}
-		for key := range inv.unseen { // order: each claim is judged alone
-			inv.recount(s, key)
+		for key, was := range inv.unseen { // order: each claim is judged alone
+			if void(s, was.claim) != was.void && !mutated(unseenStale) {
+				inv.recount(s, key)
+			}
 		}
 	}
 	inv.seen = true
@@ -92,7 +100,7 @@ func (inv *Inventory) sync(s cluster.Snapshot) {
 // countAll starts the count of what is allocated anew.
 func (inv *Inventory) countAll(s cluster.Snapshot) {
 	inv.held = map[cluster.ObjectKey]*holding{}
-	inv.unseen = map[cluster.ObjectKey]struct{}{}
+	inv.unseen = map[cluster.ObjectKey]unseen{}
 	inv.madeFor = map[cluster.UID]cluster.ObjectKey{}
 	inv.times, inv.sharers = map[structured.DeviceID]int{}, map[structured.DeviceID]int{}
 	inv.state = structured.AllocatedState{
@@ -114,17 +122,17 @@ func (inv *Inventory) countAll(s cluster.Snapshot) {
 func (inv *Inventory) recount(s cluster.Snapshot, key cluster.ObjectKey) {
 	claim, _ := cluster.Find[*resourceapi.ResourceClaim](s, key.Namespace, key.Name)
 	is := &holding{}
-	unseen := claim != nil && pending(s, claim)
+	delete(inv.unseen, key)
 	if claim != nil {
-		if !unseen || !void(s, claim) && !mutated(unseenFree) {
+		waits := pending(s, claim)
+		isVoid := waits && void(s, claim)
+		if waits {
+			inv.unseen[key] = unseen{claim, isVoid}
+		}
+		if !isVoid && !(waits && mutated(unseenFree)) {
 			is = holds(claim)
 		}
 		is.madeFor = madeForPod(claim)
-	}
-	if unseen {
-		inv.unseen[key] = struct{}{}
-	} else {
-		delete(inv.unseen, key)
 	}
 	was := inv.held[key]
 	if was != nil && was.equal(is) {

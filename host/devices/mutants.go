@@ -29,6 +29,7 @@ const (
 	kindUntranslated
 	answerStale
 	unseenFree
+	unseenStale
 	adminTakes
 	capacityFree
 	olderClassWins
@@ -85,6 +86,7 @@ var Mutants = []Mutation{
 	kindUntranslated:    {"kind-untranslated", "devices of another node of the kind are allocated"},
 	answerStale:         {"answer-stale", "what the allocator said is kept when a device of the node is taken"},
 	unseenFree:          {"unseen-free", "devices of decisions that do not show yet are free"},
+	unseenStale:         {"unseen-stale", "whether a decision that does not show still counts is asked once"},
 	adminTakes:          {"admin-takes", "admin access takes a device"},
 	capacityFree:        {"capacity-free", "consumed capacity is not counted"},
 	olderClassWins:      {"older-class-wins", "of two classes for one extended resource the older one counts"},
