@@ -118,7 +118,7 @@ type room struct {
 	units   *preempt.UnitsAnswer
 	victims []*cluster.Pod
 	nodes   []cluster.NodeIdx // by member of the need
-	same    bool                // the rest of the victims of before
+	same    bool              // the rest of the victims of before
 	paused  record.Time
 }
 
@@ -147,8 +147,13 @@ func (e *Engine) seekRoom(unit *queue.Unit, prof *profile, need gang.Need, held 
 	case c == nil && slices.ContainsFunc(need.Members, func(p *cluster.Pod) bool { return e.goingFor(e.queue.NominationOf(p.UID), power) }) && mutant != restartForgets:
 		return room{verdict: preempt.NotEligible, message: "preemption: pods on the nominated nodes that were evicted are not gone yet."}
 	}
-	if until := e.pausedUntil(thrashKey{gang: unit.Gang}, need.Members[0].Ref(), c != nil && c.robbed); until != 0 {
-		return room{verdict: preempt.NotHelpful, paused: until, message: pausedMessage(until, e.now)}
+	key, who := thrashKey{gang: unit.Gang}, need.Members[0].Ref()
+	if c != nil && c.robbed {
+		c.robbed = false
+		e.robbedAgain(key, who)
+	}
+	if until := e.pausedUntil(key, who); until != 0 {
+		return room{verdict: preempt.NotHelpful, paused: until, message: pausedMessage}
 	}
 	return e.searchUnits(unit, prof, need, power)
 }

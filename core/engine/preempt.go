@@ -70,9 +70,13 @@ func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) f
 	}
 	e.meter.Plugin(plugin.AtPostFilter, plugin.DefaultPreemptionName)
 	last := e.evictions[p.UID]
-	robbed := last != nil && last.robbed && !e.awaited(p.UID)
-	if until := e.pausedUntil(thrashKeyOf(p), p.Ref(), robbed); until != 0 {
-		return found{Answer: preempt.Answer{Verdict: preempt.NotHelpful, Message: pausedMessage(until, e.now)}, paused: until}
+	if last != nil && last.robbed && !e.awaited(p.UID) {
+		last.robbed = false
+		e.miss(p.UID, "others took the room")
+		e.robbedAgain(thrashKeyOf(p), p.Ref())
+	}
+	if until := e.pausedUntil(thrashKeyOf(p), p.Ref()); until != 0 {
+		return found{Answer: preempt.Answer{Verdict: preempt.NotHelpful, Message: pausedMessage}, paused: until}
 	}
 	var a found
 	if e.goesByUnits(p) {
@@ -81,7 +85,7 @@ func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) f
 		a.Answer = e.seekOnNodes(prof, p, out)
 	}
 	if a.Verdict == preempt.Evict {
-		e.miss(p.UID, "it was nominated to another node")
+		e.miss(p.UID, "it needs other room")
 		ev := &eviction{preemptor: p.Ref(), key: thrashKeyOf(p), node: e.store.Snapshot().NodeName(a.Best.Node), decision: e.decisions}
 		for _, v := range a.Best.Victims {
 			if e.turnable(v.UID) != nil {

@@ -108,7 +108,13 @@ func (s robbing) tell(verb string, args []string) {
 	case "evict-done":
 		s.stepped(engine.EvictDone{For: s.ref(args[:1]), Decision: uint64(s.number(args[1])), Message: strings.Join(args[2:], " ")})
 	case "cycle":
-		s.stepped(engine.Cycle{})
+		times := int64(1)
+		if len(args) > 0 {
+			times = s.number(args[0])
+		}
+		for range times {
+			s.stepped(engine.Cycle{})
+		}
 	case "pod-gone":
 		s.stepped(engine.PodGone{Pod: s.ref(args)})
 	case "writes-done":
@@ -191,13 +197,16 @@ func describeEviction(f engine.Effect) string {
 			return line + "; " + p.Message
 		} else if p != nil {
 			line += fmt.Sprintf("; of %d nodes (%d tried) %s, without", p.Nodes, p.Tried, p.Node)
-			if len(p.Units) > 0 {
+			if len(p.Units)+len(p.Places) > 0 {
 				line = describe(f) + fmt.Sprintf("; in units (%d tried) to", p.Tried)
 				if len(p.Places) == 0 {
 					line += " " + p.Node
 				}
 				for _, n := range p.Places {
 					line += fmt.Sprintf(" %s:%s", n.Pod.Name, n.Node)
+				}
+				if p.Message != "" {
+					line += "; " + p.Message
 				}
 				line += ", without"
 				for _, u := range p.Units {

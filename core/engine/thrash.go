@@ -95,12 +95,8 @@ func gangName(key cluster.GangKey) string {
 	return key.String()
 }
 
-// pausedUntil is until when nobody may be evicted for an owner, 0 for no such time. robbed tells that the room made last went
-// to others.
-func (e *Engine) pausedUntil(key thrashKey, who record.PodRef, robbed bool) record.Time {
-	if robbed {
-		e.robbedAgain(key, who)
-	}
+// pausedUntil is until when nobody may be evicted for an owner, 0 for no such time.
+func (e *Engine) pausedUntil(key thrashKey, who record.PodRef) record.Time {
 	t := e.thrash[key]
 	if t == nil || t.until <= e.now {
 		return 0
@@ -111,9 +107,8 @@ func (e *Engine) pausedUntil(key thrashKey, who record.PodRef, robbed bool) reco
 	return t.until
 }
 
-func pausedMessage(until, now record.Time) string {
-	return fmt.Sprintf("preemption: nobody is evicted for it for %d s more, because other schedulers take the room.", (until-now+record.Second-1)/record.Second)
-}
+// pausedMessage has no time in it: a condition that changes with the time would be written each time.
+const pausedMessage = "preemption: nobody is evicted for it for a while, because other schedulers take the room."
 
 // foreignBound follows a pod that somebody else bound: room that is being made on its node is not what it was.
 func (e *Engine) foreignBound(p *cluster.Pod) {

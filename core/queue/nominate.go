@@ -74,10 +74,22 @@ func (q *Queue) NominatedOn(node string) []*cluster.Pod {
 	pods := slices.Clone(held)
 	for i, p := range pods {
 		if u := q.units[p.UID]; u != nil {
-			pods[i] = u.latest(p.UID)
+			pods[i] = u.rankedAs(u.latest(p.UID))
 		}
 	}
 	return pods
+}
+
+// rankedAs is a pod of the unit with the unit's priority where that is higher: what a gang declares keeps room for all of its
+// pods (answer A3 of the gang rules).
+func (u *Unit) rankedAs(p *cluster.Pod) *cluster.Pod {
+	if u.Gang == (cluster.GangKey{}) || u.Priority() <= p.Spec.Priority {
+		return p
+	}
+	raised, spec := *p, *p.Spec
+	spec.Priority = u.Priority()
+	raised.Spec = &spec
+	return &raised
 }
 
 // NominatedNodes are the nodes with nominated pods, sorted by name; good until a nomination changes.
