@@ -16,6 +16,8 @@ type Preemption struct {
 	Tried int `json:"tried,omitempty"`
 	// Denominated are pods of lower priority that do not count on the node any more.
 	Denominated []PodRef `json:"denominated,omitempty"`
+	// Others are the next best nodes, the cheapest first: they are found when somebody asks, and not kept with decisions.
+	Others []VictimNode `json:"others,omitempty"`
 	// Message is why nobody is evicted.
 	Message string `json:"message,omitempty"`
 
@@ -23,7 +25,7 @@ type Preemption struct {
 
 	// Units are the victims as they go together, in the order of Victims: whole gangs, and pods by themselves.
 	Units []VictimUnit `json:"units,omitempty"`
-	// Loss is what they cost.
+	// Loss is what they cost. For a pod that others make room for one by one it is told when somebody asks.
 	Loss *UnitsLoss `json:"loss,omitempty"`
 	// Considered are units of lower priority that stay, with why; not all of them where there are many.
 	Considered []VictimUnit `json:"considered,omitempty"`
@@ -37,6 +39,15 @@ type Preemption struct {
 	// PausedUntil is until when nobody is evicted for it, because room that was made for it went to others; 0 for no
 	// such time.
 	PausedUntil Time `json:"pausedUntil,omitempty"`
+}
+
+// VictimNode is a node on which evictions would make room too, and why it is not taken.
+type VictimNode struct {
+	Node       string `json:"node"`
+	Victims    int    `json:"victims"`
+	Violations int    `json:"violations,omitempty"`
+	Highest    int32  `json:"highest"` // priority among the victims
+	Why        string `json:"why"`
 }
 
 // VictimUnit is what goes together or stays together: the pods of a gang, or one pod.
@@ -78,4 +89,6 @@ type Victim struct {
 	TurnedBack bool `json:"turnedBack,omitempty"`
 	// Going: the pod was being deleted already.
 	Going bool `json:"going,omitempty"`
+	// Shielded: a disruption budget protects it.
+	Shielded bool `json:"shielded,omitempty"`
 }

@@ -53,6 +53,9 @@ type PodReport struct {
 	Last *Decision `json:"last,omitempty"`
 	// Fit is what the filters say now. Nil for a pod that has a node, and for one of a foreign scheduler.
 	Fit *Fit `json:"fit,omitempty"`
+	// Preemption is whom the pod would evict if it were tried now, or why nobody; nil for a pod that fits, and where nobody is
+	// evicted for it.
+	Preemption *Preemption `json:"preemption,omitempty"`
 	// WaitsFor are the events that would wake the pod, by rejecting plugin.
 	WaitsFor []WaitsFor `json:"waitsFor,omitempty"`
 	// Moves are the latest steps of the pod through the queue, oldest first.

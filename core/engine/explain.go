@@ -45,7 +45,7 @@ func (e *Engine) ExplainPod(namespace, name string) (record.PodReport, bool) {
 		e.waiting(&r, unit, sub)
 	}
 	if prof := e.profiles[p.Spec.SchedulerName]; prof != nil && len(p.Spec.Gates) == 0 {
-		r.Fit = e.fit(s, prof, p)
+		r.Fit, r.Preemption = e.fit(s, prof, p)
 	}
 	return r, true
 }
@@ -123,7 +123,7 @@ func eventNames(ev plugin.Event) []string {
 }
 
 // fit asks the filters now. A pod that was set aside makes them panic again, which must not end the process either.
-func (e *Engine) fit(s cluster.Snapshot, prof *profile, p *cluster.Pod) (f *record.Fit) {
+func (e *Engine) fit(s cluster.Snapshot, prof *profile, p *cluster.Pod) (f *record.Fit, victims *record.Preemption) {
 	defer func() {
 		r := recover()
 		if r == nil {
@@ -135,16 +135,25 @@ func (e *Engine) fit(s cluster.Snapshot, prof *profile, p *cluster.Pod) (f *reco
 		prof.placer.Drop(p)
 		f = &record.Fit{Nodes: s.Nodes(), PreFilterReason: fmt.Sprintf("judging the pod panicked: %v", r)}
 	}()
-	out := prof.placer.Explain(s, p, e.queue)
-	if out.Err != nil {
-		return &record.Fit{Nodes: out.Nodes, PreFilterReason: out.Err.Error()}
+	f, out := fitOf(s, prof.placer, e.queue, p)
+	if f.Feasible == 0 {
+		victims = e.victimsNow(prof, prof.placer, e.queue, &e.victims, p, out)
 	}
-	why := prof.placer.Why(s, out)
+	return f, victims
+}
+
+// fitOf is what the filters say of a pod, and the outcome that tells it.
+func fitOf(s cluster.Snapshot, pl *place.Placer, noms place.Nominations, p *cluster.Pod) (f *record.Fit, out place.Outcome) {
+	out = pl.Explain(s, p, noms)
+	if out.Err != nil {
+		return &record.Fit{Nodes: out.Nodes, PreFilterReason: out.Err.Error()}, out
+	}
+	why := pl.Why(s, out)
 	f = &record.Fit{Nodes: out.Nodes, Feasible: out.Feasible}
 	if why.PreFilter != "" {
 		f.PreFilterReason = why.PreFilter
 		f.PreFilter = strings.Join(why.Plugins, ", ")
-		return f
+		return f, out
 	}
 	f.Reasons = why.Reasons
 	slices.SortStableFunc(f.Reasons, func(a, b record.Reason) int {
@@ -156,15 +165,15 @@ func (e *Engine) fit(s cluster.Snapshot, prof *profile, p *cluster.Pod) (f *reco
 				f.FeasibleExamples = append(f.FeasibleExamples, s.NodeName(n))
 			}
 		}
-		return f
+		return f, out
 	}
-	f.Remedies = remedies(s, prof, p, out)
-	return f
+	f.Remedies = remedies(s, pl, p, out)
+	return f, out
 }
 
 // remedies finds, for each plugin that rejects, the node on which the least would have to change: the fewest other
 // plugins against it, then the smallest lack.
-func remedies(s cluster.Snapshot, prof *profile, p *cluster.Pod, out place.Outcome) []record.Remedy {
+func remedies(s cluster.Snapshot, pl *place.Placer, p *cluster.Pod, out place.Outcome) []record.Remedy {
 	best := map[string]record.Remedy{} // plugin -> its cheapest remedy
 	alone := map[string]int{}          // plugin -> nodes that it alone rejects
 	for row := range s.Rows() {
@@ -173,7 +182,7 @@ func remedies(s cluster.Snapshot, prof *profile, p *cluster.Pod, out place.Outco
 		if node == nil || out.Verdict(n) == plugin.Excluded {
 			continue
 		}
-		against := prof.placer.Against(s, out, n)
+		against := pl.Against(s, out, n)
 		for i, f := range against {
 			name := f.Name()
 			rem := record.Remedy{Plugin: name, Node: node.Name, Do: "satisfy " + name + " on " + node.Name}

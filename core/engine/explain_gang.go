@@ -4,12 +4,10 @@ package engine
 
 import (
 	"fmt"
-	"hash/fnv"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
-	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -22,14 +20,22 @@ var sources = []cluster.GangSource{
 // ExplainGang reports on a gang by namespace and name. Asking changes no decision. Of several gangs of the name the first
 // by source is told of: native ones first.
 func (e *Engine) ExplainGang(namespace, name string) (record.GangReport, bool) {
+	key, ok := e.findGang(namespace, name)
+	if !ok {
+		return record.GangReport{}, false
+	}
+	return e.explainGang(key, e.queue.Gang(key)), true
+}
+
+// findGang is the gang of a name, by the first source that knows one.
+func (e *Engine) findGang(namespace, name string) (cluster.GangKey, bool) {
 	for _, source := range sources {
 		key := cluster.GangKey{Source: source, Namespace: namespace, Name: name}
-		u, obj := e.queue.Gang(key), e.gangObject(key)
-		if u != nil || obj != nil || e.store.Snapshot().GangHolds(key) > 0 {
-			return e.explainGang(key, u), true
+		if e.queue.Gang(key) != nil || e.gangObject(key) != nil || e.store.Snapshot().GangHolds(key) > 0 {
+			return key, true
 		}
 	}
-	return record.GangReport{}, false
+	return cluster.GangKey{}, false
 }
 
 func (e *Engine) explainGang(key cluster.GangKey, u *queue.Unit) record.GangReport {
@@ -99,13 +105,7 @@ func (e *Engine) explainWaiting(r *record.GangReport, u *queue.Unit) {
 	}
 	need, _ := e.gangNeed(u)
 	ans := e.tryGang(u, need)
-	r.Fit = &record.GangFit{Verdict: ans.Verdict.String(), Placed: max(ans.Most, 0), Needed: need.Quorum, Tried: ans.Tried, Message: ans.Why.Message, Proof: ans.Proof, Domains: ans.Domains}
-	if ans.Err != nil {
-		r.Fit.Message = ans.Err.Error()
-	}
-	if ans.Blocked >= 0 && ans.Blocked < len(need.Members) {
-		r.Fit.Blocked = need.Members[ans.Blocked].Name
-	}
+	r.Fit = gangFit(need, ans)
 	s := e.store.Snapshot()
 	for i, p := range need.Members {
 		if i >= len(ans.Partial) || ans.Partial[i] == cluster.NoNode {
@@ -120,31 +120,12 @@ func (e *Engine) explainWaiting(r *record.GangReport, u *queue.Unit) {
 	e.estimate(r, u, ans)
 }
 
-// tryGang looks for places as a cycle would, and takes everything back.
+// tryGang looks for places as a cycle would. What it supposes for that is gone when it returns.
 func (e *Engine) tryGang(u *queue.Unit, need gang.Need) (ans gang.Answer) {
-	prof := e.profiles[u.Pod().Spec.SchedulerName]
-	e.store.Begin()
-	defer e.store.Abort()
-	defer func() {
-		r := recover()
-		if r == nil {
-			return
-		}
-		if broken, is := r.(cluster.Broken); is {
-			panic(broken)
-		}
-		for _, p := range u.Members {
-			prof.placer.Drop(p)
-		}
-		ans = gang.Answer{Verdict: gang.Failed, Blocked: -1, Err: fmt.Errorf("judging the gang panicked: %v", r)}
-	}()
-	key := fnv.New64a() // the gang keys the draw, so that the same question has the same answer
-	key.Write([]byte(u.Key))
-	prof.placer.Natively(func() {
-		ans = gang.Place(need, &gang.Ground{
-			Trial: e.store.Trial(), Placer: prof.placer, Nominations: e.queue, Draw: place.Draw(e.cfg.Seed, key.Sum64()), Reservers: prof.Reservers, Meter: e.meter,
-		})
-	})
+	err := e.supposed(u.Pod(), func(w *supposing) { ans = w.placeGang(u.Key, e.profiles[u.Pod().Spec.SchedulerName], need) })
+	if err != nil {
+		return gang.Answer{Verdict: gang.Failed, Blocked: -1, Err: err}
+	}
 	return ans
 }
 

@@ -79,6 +79,11 @@ const (
 	sessionsHang               // a session that nobody goes on with does not end
 	sessionsUnspaced           // sessions follow each other without a pause
 	sessionsRepeat             // a session tries a unit again
+	questionsShow              // a question is an ordinary transaction
+	gonePromised               // a promise to a pod that is supposed gone counts
+	drainsAll                  // a drain takes the pods that belong to the node
+	hostsShared                // added nodes have the host name of the one that they are like
+	movedAfter                 // pods that are made again go behind what is asked about, whatever their priority
 	mutations
 )
 

@@ -4,6 +4,7 @@ package preempt
 
 import (
 	"math"
+	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
@@ -82,6 +83,36 @@ func (f *Finder) best() (best Candidate, found bool) {
 	return best, found
 }
 
+// cheapest finds the candidates of the smallest losses, at most count of them, the smallest first.
+func (f *Finder) cheapest(count int) (found []Candidate) {
+	f.survey()
+	f.bounds.order()
+	for len(f.bounds) > 0 {
+		next := f.bounds.pop()
+		if len(found) == count && !next.before(&bound{found[count-1].Loss, found[count-1].Node}) {
+			break
+		}
+		if !f.settle(next.row) {
+			continue
+		}
+		is := bound{f.loss, next.row}
+		at := slices.IndexFunc(found, func(c Candidate) bool { return is.before(&bound{c.Loss, c.Node}) })
+		if at < 0 {
+			at = len(found)
+		}
+		found = slices.Insert(found, at, candidate(next.row, f.gone, f.loss))
+		if found = found[:min(len(found), count)]; mutant == listCutShort && len(found) > 1 {
+			found = found[:len(found)-1]
+		}
+	}
+	if len(found) == 0 {
+		for _, n := range f.hopeless {
+			f.try(n) // to tell why
+		}
+	}
+	return found
+}
+
 // survey looks at every row once and leaves bounds.
 func (f *Finder) survey() {
 	f.bounds, f.hopeless = f.bounds[:0], f.hopeless[:0]
@@ -115,6 +146,8 @@ func (f *Finder) survey() {
 			}
 		case len(f.budgets.list) > 0:
 			f.bounds = append(f.bounds, bound{least(lower[cut:], lower[cut].priority), n})
+		case f.q.Best > 0:
+			f.bounds = append(f.bounds, bound{f.sums.loss(lower[cut:]), n})
 		case sure.row != cluster.NoNode && lower[cut].priority > sure.least.Highest:
 		default:
 			if b := (bound{f.sums.loss(lower[cut:]), n}); sure.row == cluster.NoNode || b.before(&sure) {

@@ -95,3 +95,19 @@ func (b *budgets) about(p *cluster.Pod) []int {
 	}
 	return c.by
 }
+
+// Shielded counts those of some pods whose eviction would violate a disruption budget, were all of them to go.
+func Shielded(s cluster.Snapshot, pods []*cluster.Pod) (n int) {
+	var b budgets
+	b.follow(s)
+	cells := make([]cell, len(pods))
+	for i, p := range pods {
+		cells[i].pod = p
+	}
+	for _, violated := range b.protect(cells, nil) {
+		if violated {
+			n++
+		}
+	}
+	return n
+}

@@ -10,3 +10,6 @@ func SetMutant(n int) (restore func()) {
 	mutant = mutation(n)
 	return func() { mutant = noMutation }
 }
+
+// Compare is negative when a is the smaller loss.
+func Compare(a, b Loss) int { return a.compare(b) }

@@ -53,6 +53,9 @@ type Question struct {
 	Draw  func(n int) int
 	// All lists every candidate in the answer, each found by trying its node: for foreign code that has a say.
 	All bool
+	// Best, when not 0, lists so many candidates of the smallest losses, the smallest first: for people, who ask what else
+	// was thought of. Limit and All must be unset.
+	Best int
 }
 
 // Verdict is how a search ended.
@@ -76,7 +79,7 @@ type Answer struct {
 	// Best is the candidate of the smallest loss, for Evict.
 	Best Candidate
 	// Candidates are all of them, for a Question of All; those found, for one with a Limit. Those that violate no budget
-	// come first.
+	// come first. For a question of the Best they are those.
 	Candidates []Candidate
 	// Message is upstream's text, for everything but Evict.
 	Message string
@@ -90,7 +93,13 @@ type Candidate struct {
 	// Victims, the most important first; at least one.
 	Victims []*cluster.Pod
 	Loss    Loss
+	// shielded: by index in Victims, a disruption budget protects it; nil when none does, or that is not known.
+	shielded []bool
 }
+
+// Shielded tells whether a disruption budget protects a victim, by its index. Of a candidate that foreign code has chosen it
+// is not known.
+func (c *Candidate) Shielded(victim int) bool { return c.shielded != nil && c.shielded[victim] }
 
 // Find answers a question about the cluster as it is.
 func (f *Finder) Find(s cluster.Snapshot, q Question) Answer {
@@ -115,6 +124,8 @@ func (f *Finder) Find(s cluster.Snapshot, q Question) Answer {
 		a.Candidates = f.all(q.Limit.of(len(f.rows)), q.Draw(len(f.rows)))
 	case q.All:
 		a.Candidates = f.all(len(f.rows), 0)
+	case q.Best > 0:
+		a.Candidates = f.cheapest(q.Best)
 	default:
 		a.Best, found = f.best()
 	}
@@ -264,6 +275,7 @@ func (f *Finder) spare(lower []cell, back func(i int) bool) {
 				continue
 			}
 			f.gone = append(f.gone, lower[i])
+			f.gone[len(f.gone)-1].shielded = f.shielded[i]
 			f.loss.Victims++
 			f.loss.add(lower[i].priority, lower[i].start)
 			if f.shielded[i] {
@@ -278,6 +290,12 @@ func candidate(n cluster.NodeIdx, gone []cell, loss Loss) Candidate {
 	c := Candidate{Node: n, Victims: make([]*cluster.Pod, len(gone)), Loss: loss}
 	for i := range gone {
 		c.Victims[i] = gone[i].pod
+	}
+	if loss.Violations > 0 {
+		c.shielded = make([]bool, len(gone))
+		for i := range gone {
+			c.shielded[i] = gone[i].shielded
+		}
 	}
 	return c
 }

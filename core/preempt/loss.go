@@ -79,3 +79,37 @@ func (l Loss) compare(other Loss) int {
 func NewCandidate(n cluster.NodeIdx, victims []*cluster.Pod, violations int) Candidate {
 	return Candidate{Node: n, Victims: victims, Loss: lossOf(victims, violations)}
 }
+
+// Differs names the first thing in which l is a larger loss than another, empty when it is none.
+func (l Loss) Differs(other Loss) Difference {
+	switch {
+	case l.compare(other) <= 0:
+		return ""
+	case l.Violations != other.Violations:
+		return MoreViolations
+	case l.Highest != other.Highest:
+		return HigherPriority
+	case l.Sum != other.Sum && l.Victims <= other.Victims:
+		return HigherSum
+	case l.Sum != other.Sum || l.Victims != other.Victims:
+		return MoreVictims
+	}
+	return RanLonger
+}
+
+// Difference is by what one loss is larger than another, in the order in which losses are compared.
+type Difference string
+
+// The differences. A larger sum of priorities reads as more victims where there are more.
+const (
+	MoreViolations Difference = "violations"
+	HigherPriority Difference = "priority"
+	HigherSum      Difference = "priorities"
+	MoreVictims    Difference = "victims"
+	RanLonger      Difference = "age"
+)
+
+// HasStarted tells when the oldest of the most important victims started; ok is false if it has not.
+func (l Loss) HasStarted() (at record.Time, ok bool) {
+	return l.Oldest, l.Oldest != notStarted
+}

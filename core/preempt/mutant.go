@@ -26,6 +26,7 @@ const (
 	lastRow                    // of equal losses the last row is taken
 	limitIgnored               // all nodes are tried whatever the limit
 	restIgnored                // what is told of nodes that were not tried is left out
+	listCutShort               // of the cheapest candidates the last is left out
 	mutations
 )
 

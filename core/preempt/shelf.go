@@ -35,6 +35,7 @@ type cell struct {
 	start                  record.Time
 	cpu, memory, ephemeral int64
 	priority               int32
+	shielded               bool // of a victim: a disruption budget protects it
 }
 
 // safeAmount is up to which single amounts are added up here. Amounts saturate, and the difference of saturated sums is
@@ -87,7 +88,7 @@ func (sf *shelf) fill(s cluster.Snapshot, n cluster.NodeIdx) {
 	sf.cells, sf.huge = sf.cells[:0], false
 	s.EachPod(n, func(p *cluster.Pod, _ bool) {
 		held := &p.Spec.Held
-		c := cell{p, startOf(p), held.MilliCPU, held.Memory, held.Ephemeral, p.Spec.Priority}
+		c := cell{pod: p, start: startOf(p), cpu: held.MilliCPU, memory: held.Memory, ephemeral: held.Ephemeral, priority: p.Spec.Priority}
 		sf.cells = append(sf.cells, c)
 		sf.huge = sf.huge || tooMuch(held)
 	})

@@ -3,9 +3,11 @@
 package preempt_test
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -48,7 +50,34 @@ func twins(t *rapid.T, seen map[preempt.Verdict]int) {
 		}
 		w.sane(t, *pod.Spec.Priority, slow)
 		w.minimal(t, slow, fast)
+		w.listed(t, pod, slow)
 	}
+}
+
+// listed: the cheapest candidates are the first of all, in the order of their losses.
+func (w *world) listed(t *rapid.T, pod *v1.Pod, slow preempt.Answer) {
+	count := rapid.IntRange(1, 4).Draw(t, "cheapest")
+	some, _ := w.ask(&w.finder, pod, func(q *preempt.Question) { q.Best = count })
+	all := slices.Clone(slow.Candidates)
+	slices.SortFunc(all, func(a, b preempt.Candidate) int {
+		return cmp.Or(preempt.Compare(a.Loss, b.Loss), cmp.Compare(a.Node, b.Node))
+	})
+	all = all[:min(len(all), count)]
+	same := slices.EqualFunc(some.Candidates, all, func(a, b preempt.Candidate) bool {
+		return w.named(a) == w.named(b) && a.Loss == b.Loss && shields(a) == a.Loss.Violations
+	})
+	if !same || some.Verdict != slow.Verdict || w.told(some) != w.told(slow) {
+		t.Fatalf("the cheapest %d: %+v\nof all: %+v", count, some, all)
+	}
+}
+
+func shields(c preempt.Candidate) (n int) {
+	for i := range c.Victims {
+		if c.Shielded(i) {
+			n++
+		}
+	}
+	return n
 }
 
 // sane: victims have lower priority, each stands once, and on the candidate's node (rule R4).

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/internal/probe"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// TestWhatIf runs testdata/whatif/*.txt, stories of questions. They are told as those of TestPreemption, with these words
+// more:
+//
+//	pod … [daemon] [owned]         it belongs to its node; a controller makes it again
+//	if pod|gang NAME: CONDITION; CONDITION …
+func TestWhatIf(t *testing.T) {
+	files, err := filepath.Glob("testdata/whatif/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no stories: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := newAsking(t).play(raw)
+			if *rewrite {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if !bytes.Equal(got, raw) {
+				t.Errorf("the story went another way:\n%s", diff(string(raw), string(got)))
+			}
+		})
+	}
+}
+
+// asking is a story in which questions are asked.
+type asking struct{ robbing }
+
+func newAsking(t *testing.T) asking { return asking{newRobbing(t)} }
+
+func (s asking) play(script []byte) []byte {
+	for sc := bufio.NewScanner(bytes.NewReader(script)); sc.Scan(); {
+		text := sc.Text()
+		if strings.HasPrefix(text, "  ") {
+			continue
+		}
+		s.out.WriteString(text + "\n")
+		fields := strings.Fields(text)
+		switch {
+		case len(fields) == 0 || fields[0] == "#":
+		case fields[0] == "if":
+			about, conditions, _ := strings.Cut(strings.TrimPrefix(text, "if "), ":")
+			s.ask(strings.Fields(about), strings.Split(conditions, ";"))
+		case fields[0] == "pod":
+			s.make(fields[1:])
+		default:
+			s.tell(fields[0], fields[1:])
+		}
+	}
+	return s.out.Bytes()
+}
+
+// make tells of a pod.
+func (s asking) make(args []string) {
+	args, gang, bound := gangWords(args)
+	owner := ""
+	args = slices.DeleteFunc(args, func(a string) bool {
+		switch a {
+		case "daemon":
+			owner = "DaemonSet"
+		case "owned":
+			owner = "ReplicaSet"
+		default:
+			return false
+		}
+		return true
+	})
+	p := s.victim(args)
+	if owner != "" {
+		yes := true
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: owner, Name: "owner", Controller: &yes}}
+	}
+	compact := s.intake.Pod(p)
+	compact.Gang, compact.Bound = gang, bound
+	s.stepped(engine.PodSet{Pod: compact})
+}
+
+// ask asks twice: the second answer is the first, and the revision stays.
+func (s asking) ask(about, conditions []string) {
+	if len(conditions) == 1 && strings.TrimSpace(conditions[0]) == "" {
+		conditions = nil
+	}
+	ask := s.engine.WhatIfPod
+	if about[0] == "gang" {
+		ask = s.engine.WhatIfGang
+	}
+	revision := s.engine.Snapshot().Revision()
+	r, err := ask("default", about[1], conditions)
+	again, _ := ask("default", about[1], conditions)
+	if !reflect.DeepEqual(r, again) {
+		panic(fmt.Sprintf("asked twice: %+v\nand %+v", r, again))
+	}
+	if now := s.engine.Snapshot().Revision(); now != revision {
+		panic(fmt.Sprintf("the revision was %d and is %d", revision, now))
+	}
+	var no *record.Refusal
+	if errors.As(err, &no) {
+		fmt.Fprintf(&s.out, "  refused (missing %v): %s\n", no.Missing, no.Message)
+		return
+	}
+	for _, c := range r.If {
+		fmt.Fprintf(&s.out, "  %s: %s\n", c.If, c.Does)
+	}
+	s.prospect("now", r.Now)
+	s.prospect("then", r.Then)
+	if m := r.Moved; m != nil {
+		fmt.Fprintf(&s.out, "  moved: %d pods, %d lost, %d tried (%d first), %d fit\n", m.Pods, m.Lost, m.Tried, m.First, m.Fit)
+		for _, b := range m.Blocked {
+			fmt.Fprintf(&s.out, "    %s: %s\n", b.Pod.Name, b.Message)
+		}
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(&s.out, "  note: %s\n", note)
+	}
+}
+
+func (s asking) prospect(when string, p record.Prospect) {
+	fmt.Fprintf(&s.out, "  %s: %s", when, p.Outcome)
+	if p.Node != "" {
+		s.out.WriteString(" on " + p.Node)
+	}
+	for _, at := range p.Places {
+		fmt.Fprintf(&s.out, " %s:%s", at.Pod.Name, at.Node)
+	}
+	if f := p.Fit; f != nil {
+		fmt.Fprintf(&s.out, ", %d of %d nodes fit", f.Feasible, f.Nodes)
+	}
+	if f := p.Gang; f != nil {
+		fmt.Fprintf(&s.out, ", %s: %d of %d", f.Verdict, f.Placed, f.Needed)
+	}
+	if p.Reason != "" {
+		s.out.WriteString("; " + p.Reason)
+	}
+	if v := p.Preemption; v != nil {
+		for _, v := range v.Victims {
+			fmt.Fprintf(&s.out, ", without %s of priority %d", v.Pod.Name, v.Priority)
+			if v.Shielded {
+				s.out.WriteString(" (shielded)")
+			}
+		}
+		if v.Node == "" {
+			s.out.WriteString("; " + v.Message)
+		}
+		for _, o := range v.Others {
+			fmt.Fprintf(&s.out, "\n    not %s: %s", o.Node, o.Why)
+		}
+	}
+	s.out.WriteByte('\n')
+}
+
+// questionsDiffer tells whether a story of questions goes another way with a fault.
+func questionsDiffer(t *testing.T) bool {
+	files, _ := filepath.Glob("testdata/whatif/*.txt")
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if probe.Fails(func(*probe.T) {
+			if !bytes.Equal(newAsking(t).play(raw), raw) {
+				panic("differs")
+			}
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// question asks what becomes of a pod or a gang if things happen.
+func question(t *rapid.T, e *engine.Engine, pods map[string]*v1.Pod) {
+	names := sortedKeys(pods)
+	if len(names) == 0 || rapid.IntRange(0, 3).Draw(t, "ask") != 0 {
+		return
+	}
+	var conditions []string
+	for range rapid.IntRange(1, 4).Draw(t, "conditions") {
+		other, node := pods[one(t, names)], fmt.Sprintf("n%d", rapid.IntRange(0, 4).Draw(t, "node"))
+		conditions = append(conditions, rapid.SampledFrom([]string{
+			"delete pod/" + other.Name, "delete gang/g0", "drain node/" + node, "delete node/" + node, "cordon node/" + node, "uncordon " + node,
+			"add-nodes 2 like node/" + node,
+		}).Draw(t, "condition"))
+	}
+	p := pods[one(t, names)]
+	before := stateOf(e.Snapshot())
+	ask := func() (record.WhatIf, error) {
+		if gang := p.Annotations[gangAnnotation]; gang != "" {
+			return e.WhatIfGang(p.Namespace, gang, conditions)
+		}
+		return e.WhatIfPod(p.Namespace, p.Name, conditions)
+	}
+	r, err := ask()
+	again, _ := ask()
+	if !reflect.DeepEqual(r, again) {
+		t.Fatalf("asked twice about %s if %q: %+v\n%+v", p.Name, conditions, r, again)
+	}
+	var no *record.Refusal
+	if err != nil && !errors.As(err, &no) {
+		t.Fatalf("asked about %s if %q: %v", p.Name, conditions, err)
+	}
+	if after := stateOf(e.Snapshot()); after != before {
+		t.Fatalf("asked about %s if %q, the store was\n%s\nand is\n%s", p.Name, conditions, before, after)
+	}
+}
+
+func one(t *rapid.T, names []string) string { return rapid.SampledFrom(names).Draw(t, "pod") }
+
+// stateOf is what a store shows.
+func stateOf(s cluster.Snapshot) string {
+	var b strings.Builder
+	_, changes, _ := s.Changes(0)
+	fmt.Fprintf(&b, "revision %d, changes %d, rows %d\n", s.Revision(), changes, s.Rows())
+	for n := range cluster.NodeIdx(s.Rows()) {
+		fmt.Fprintf(&b, "%s %p", s.NodeName(n), s.Node(n))
+		s.EachPod(n, func(p *cluster.Pod, assumed bool) { fmt.Fprintf(&b, " %s/%v", p.UID, assumed) })
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// TestQuestionsChangeNothing runs random histories in which questions are asked, and plays the same events to an engine that
+// is asked nothing: both decide the same, record for record. Nodes, pods, gangs, locks and evictions are in it.
+// Mutant: questionsShow.
+func TestQuestionsChangeNothing(t *testing.T) {
+	t.Run("pods", func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { askedHistory(t, newWorld(t)) }) })
+	t.Run("gangs", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			w := newWorld(t)
+			w.gangs = &gangWorld{sizes: map[string]int{}, whole: map[string]bool{}}
+			askedHistory(t, w)
+		})
+	})
+	t.Run("evictions", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			a := newArena(t, preempt.Config{})
+			for range rapid.IntRange(1, 40).Draw(t, "moves") {
+				a.do(rapid.SampledFrom([]string{"pod", "pod", "watch", "watch", "watch", "cycle", "cycle", "bind", "answer", "work", "end", "tick", "delete", "node"}).Draw(t, "move"))
+				question(t, a.engine, a.pods)
+			}
+			a.settle()
+			a.checkReplay()
+		})
+	})
+}
+
+func askedHistory(t *rapid.T, w *world) {
+	w.setNode("n0")
+	w.setNode("n1")
+	for range rapid.IntRange(1, 40).Draw(t, "moves") {
+		if w.gangs != nil && rapid.IntRange(0, 5).Draw(t, "gang") == 0 {
+			w.createGang()
+		}
+		w.happen()
+		question(t, w.engine, w.pods)
+	}
+	w.settle()
+	w.checkReplay()
+}
