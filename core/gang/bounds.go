@@ -36,7 +36,7 @@ func (r emptyRoom) copies(k *kind, n cluster.NodeIdx, most int) int {
 }
 
 func (r emptyRoom) free(at int, n cluster.NodeIdx) int64 {
-	return r.state.Allocatable(r.resources[at])[n]
+	return r.offered(at, n)
 }
 
 // tooFew proves that fewer members than the quorum have room on rows, and returns the proof in words; empty without one.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
@@ -28,6 +29,7 @@ type kinds struct {
 	of    []int // member -> index in all
 	// resources are those of which some member demands some, in the order in which they are met.
 	resources []resource.ID
+	offers    []int64 // resource -> see plugin.Demand.Offered
 	// alone tells that no member has anything to do with pods on other nodes, and so that a row which fits a member now
 	// fits it until a member is put on it, and no other row begins to fit.
 	alone bool
@@ -67,7 +69,7 @@ func sortOut(g *Ground, members []*cluster.Pod) *kinds {
 		k := &ks.all[i]
 		k.amounts = make([]int64, len(ks.resources))
 		for _, d := range k.Demands {
-			at := ks.resource(d.Resource)
+			at := ks.resource(d)
 			k.amounts[at] = max(k.amounts[at], d.Amount)
 		}
 	}
@@ -81,19 +83,27 @@ func (ks *kinds) bound(g *Ground, k *kind) {
 		k.fits.Set(n)
 	}
 	for _, d := range b.Demands {
-		ks.resource(d.Resource)
+		ks.resource(d)
 	}
 }
 
 // resource is the position of a resource, which it is given at first sight.
-func (ks *kinds) resource(id resource.ID) int {
+func (ks *kinds) resource(d plugin.Demand) int {
 	for i, known := range ks.resources {
-		if known == id {
+		if known == d.Resource {
 			return i
 		}
 	}
-	ks.resources = append(ks.resources, id)
+	ks.resources, ks.offers = append(ks.resources, d.Resource), append(ks.offers, d.Offered)
 	return len(ks.resources) - 1
+}
+
+// offered is how much of a resource, by position, a row counts as offering.
+func (ks *kinds) offered(at int, n cluster.NodeIdx) int64 {
+	if all := ks.offers[at]; all > 0 && mutant != offeredIgnored {
+		return all
+	}
+	return ks.state.Allocatable(ks.resources[at])[n]
 }
 
 // uniform tells whether no member differs from another.
@@ -101,8 +111,7 @@ func (ks *kinds) uniform() bool { return len(ks.all) == 1 }
 
 // free is how much of a resource, by position, a row has left.
 func (ks *kinds) free(at int, n cluster.NodeIdx) int64 {
-	id := ks.resources[at]
-	return resource.Sub(ks.state.Allocatable(id)[n], ks.state.Requested(id)[n])
+	return resource.Sub(ks.offered(at, n), ks.state.Requested(ks.resources[at])[n])
 }
 
 // copies is how many members of a kind a row has room for now, at most most; never less than the truth.

@@ -34,6 +34,7 @@ const (
 	affinityFirst             // members come before those that they must be near
 	hopeIgnoresSlack          // members that may be left out are needed too
 	unprovedNever             // what is not known for sure is called never
+	offeredIgnored            // nodes count with what they say that they offer
 	mutations
 )
 

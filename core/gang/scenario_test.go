@@ -13,6 +13,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
+	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -39,6 +40,7 @@ var stories = map[string]func(t tester){
 	"fewest on all level": fewestOnAllLevels,
 	"domain of bound":     domainOfBound,
 	"never":               neverFits,
+	"slots":               oneOnEach,
 	"gave up":             gaveUp,
 	"disks":               disksOfMembers,
 	"failed":              failedSearch,
@@ -326,6 +328,34 @@ func domainOfBound(t tester) {
 		if a := w.answer(need); a.Verdict != want || want == gang.Placed && !slices.Equal(a.Domains, []string{"a/1"}) {
 			t.Errorf("%d more: %v in %v", count, a.Verdict, a.Domains)
 		}
+	}
+}
+
+// Each node takes one pod, whatever it offers and pods ask for.
+func oneOnEach(t tester) {
+	w := newWorld(t)
+	prof := profile(t)
+	for i, f := range prof.Filters {
+		if f.Name() == plugin.NodeResourcesFitName {
+			prof.Filters[i] = plugin.NodeSlots{}
+		}
+	}
+	w.placer = place.New(prof, noMeter{}, place.DefaultClassBytes)
+	for i := range 3 {
+		w.node(fmt.Sprint("n", i), nil, map[string]string{"cpu": "1"})
+	}
+	const proof = "there is room for at most 3 members, 4 are needed; pods like ns/m-0 have too few nodes"
+	if a := w.answer(all(w.members(4, pod("m", cores(9))))); a.Verdict != gang.NeverFits || a.Proof != proof {
+		t.Errorf("four on three nodes: %v, %q", a.Verdict, a.Proof)
+	}
+	if a := w.answer(all(w.members(3, pod("m", cores(9))))); a.Verdict != gang.Placed {
+		t.Errorf("three on three nodes: %v, %q", a.Verdict, a.Why.Message)
+	}
+	old := pod("old", nil)
+	old.Spec.NodeName = "n1"
+	w.store.SetPod(w.intake.Pod(old))
+	if a := w.answer(all(w.members(3, pod("m", nil)))); a.Verdict != gang.NoRoom || a.Most != 2 {
+		t.Errorf("three on two free nodes: %v, %d placed", a.Verdict, a.Most)
 	}
 }
 

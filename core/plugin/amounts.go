@@ -17,6 +17,8 @@ type Amount struct {
 	Name   v1.ResourceName
 	Amount int64
 	Reason string // what is said of a node that cannot meet it
+	// Offered is what every node counts as offering; 0 for what it says that it offers.
+	Offered int64
 }
 
 // Amounts lists the needs, a place for the pod first.
@@ -26,7 +28,7 @@ func (f *fitFilter) Amounts() (needs []Amount, ok bool) {
 	}
 	for i := range f.needs {
 		nd := &f.needs[i]
-		needs = append(needs, Amount{nd.name, nd.compared(), nd.reason})
+		needs = append(needs, Amount{Name: nd.name, Amount: nd.compared(), Reason: nd.reason})
 	}
 	return needs, true
 }

@@ -22,6 +22,8 @@ type Demander interface {
 type Demand struct {
 	Resource resource.ID
 	Amount   int64
+	// Offered is what every node counts as offering; 0 for what it says that it offers.
+	Offered int64
 }
 
 // Demands are those that are looked up in what nodes offer: not what is ignored, nor what a device class may back.
@@ -40,7 +42,7 @@ func (pl *NodeResourcesFit) Demands(s cluster.Snapshot, p *cluster.Pod) []Demand
 			held = p.Spec.Held.Get(nd.name)
 		}
 		if amount := min(nd.amount, held); amount > 0 {
-			demands = append(demands, Demand{id, amount})
+			demands = append(demands, Demand{Resource: id, Amount: amount})
 		}
 	}
 	return demands

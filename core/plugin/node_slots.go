@@ -66,7 +66,19 @@ func (slotFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, ou
 	}
 }
 
-func (slotFilter) Reasons(Code) []string { return []string{"node(s) were taken by another pod"} }
+func (slotFilter) Reasons(Code) []string { return []string{slotReason} }
+
+const slotReason = "node(s) were taken by another pod"
+
+// Amounts is a slot.
+func (slotFilter) Amounts() (needs []Amount, ok bool) {
+	return []Amount{{Name: v1.ResourcePods, Amount: 1, Reason: slotReason, Offered: 1}}, true
+}
+
+// Demands is a slot.
+func (NodeSlots) Demands(cluster.Snapshot, *cluster.Pod) []Demand {
+	return []Demand{{Resource: resource.Pods, Amount: 1, Offered: 1}}
+}
 
 // Wakes on new nodes and on pods that leave a node.
 func (NodeSlots) Wakes() []Wake {

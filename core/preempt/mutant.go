@@ -27,6 +27,7 @@ const (
 	limitIgnored               // all nodes are tried whatever the limit
 	restIgnored                // what is told of nodes that were not tried is left out
 	listCutShort               // of the cheapest candidates the last is left out
+	offeredIgnored             // nodes count with what they say that they offer
 	mutations
 )
 

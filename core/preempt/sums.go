@@ -75,7 +75,10 @@ func (sm *sums) look(n cluster.NodeIdx) {
 	for i := range sm.needs {
 		nd := &sm.needs[i]
 		nd.lacks = nd.Amount.Amount
-		if nd.requested != nil {
+		switch {
+		case nd.Offered > 0 && mutant != offeredIgnored:
+			nd.lacks -= nd.Offered - nd.requested[n]
+		case nd.requested != nil:
 			nd.lacks -= nd.offered[n] - nd.requested[n]
 		}
 	}

@@ -28,6 +28,9 @@ func TestTwins(t *testing.T) {
 
 func twins(t *rapid.T, seen map[preempt.Verdict]int) {
 	w, plain := newWorld(), rapid.Bool().Draw(t, "plain pods")
+	if rapid.IntRange(0, 4).Draw(t, "slots") == 0 {
+		w.slots()
+	}
 	for range rapid.IntRange(1, 6).Draw(t, "rounds") {
 		for range rapid.IntRange(1, 20).Draw(t, "changes") {
 			w.stir(t, plain)

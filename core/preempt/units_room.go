@@ -254,7 +254,7 @@ func (r *room) kind(s cluster.Snapshot, q *UnitsQuestion, noms place.Nominations
 		if need.Amount > safeAmount {
 			return false
 		}
-		at := r.amount(s, need.Name)
+		at := r.amount(s, need)
 		k.grow(at + 1)
 		takes := int64(1)
 		if need.Name != v1.ResourcePods {
@@ -289,7 +289,8 @@ func (r *room) place(k *roomKind, s cluster.Snapshot, rel *place.Relief, out pla
 }
 
 // amount is the index of a resource, which it is given at first sight.
-func (r *room) amount(s cluster.Snapshot, name v1.ResourceName) int {
+func (r *room) amount(s cluster.Snapshot, need plugin.Amount) int {
+	name := need.Name
 	if i := slices.IndexFunc(r.amounts, func(a roomAmount) bool { return a.name == name }); i >= 0 {
 		return i
 	}
@@ -298,6 +299,9 @@ func (r *room) amount(s cluster.Snapshot, name v1.ResourceName) int {
 		offered, requested := s.Allocatable(id), s.Requested(id)
 		for n := range a.free {
 			a.free[n] = offered[n] - requested[n]
+			if need.Offered > 0 && mutant != offeredIgnored {
+				a.free[n] = need.Offered - requested[n]
+			}
 			a.huge = a.huge || offered[n] > safeSum
 		}
 	}

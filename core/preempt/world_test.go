@@ -47,6 +47,23 @@ type noMeter struct{}
 func (noMeter) Plugin(plugin.Point, string) {}
 
 func newWorld() *world {
+	w := &world{store: cluster.NewStore(), intake: cluster.NewIntake(), noms: promised{}}
+	w.placer = place.New(filters(), noMeter{}, place.DefaultClassBytes)
+	return w
+}
+
+// slots makes each node take one pod, whatever it asks for.
+func (w *world) slots() {
+	prof := filters()
+	for i, f := range prof.Filters {
+		if f.Name() == plugin.NodeResourcesFitName {
+			prof.Filters[i] = plugin.NodeSlots{}
+		}
+	}
+	w.placer = place.New(prof, noMeter{}, place.DefaultClassBytes)
+}
+
+func filters() place.Profile {
 	var prof place.Profile
 	for _, enabled := range plugin.DefaultProfile() {
 		reg, _ := plugin.Lookup(enabled.Name)
@@ -58,7 +75,7 @@ func newWorld() *world {
 			prof.Filters = append(prof.Filters, f)
 		}
 	}
-	return &world{store: cluster.NewStore(), intake: cluster.NewIntake(), placer: place.New(prof, noMeter{}, place.DefaultClassBytes), noms: promised{}}
+	return prof
 }
 
 func (w *world) change(f func()) {
