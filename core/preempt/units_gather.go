@@ -4,6 +4,7 @@ package preempt
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -143,29 +144,44 @@ func (us *units) order() {
 			us.all[i].shielded = each[i] > 0
 		}
 	}
-	at := make([]int32, len(us.all)) // new position -> old
-	for i := range at {
-		at[i] = int32(i)
+	ranks := make([]rank, len(us.all))
+	for i := range ranks {
+		ranks[i] = us.rank(i)
 	}
-	slices.SortFunc(at, func(i, j int32) int {
-		a, b := &us.all[i], &us.all[j]
-		if a.shielded != b.shielded {
-			if a.shielded {
-				return -1
-			}
-			return 1
+	slices.SortFunc(ranks, func(a, b rank) int {
+		if d := cmp.Compare(a.key, b.key); d != 0 {
+			return d
 		}
-		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(b.hi-b.lo, a.hi-a.lo), cmp.Compare(a.oldest, b.oldest),
-			byName(us.pods[a.lo].pod, us.pods[b.lo].pod))
+		if d := cmp.Compare(a.oldest, b.oldest); d != 0 {
+			return d
+		}
+		return byName(us.pods[us.all[a.unit].lo].pod, us.pods[us.all[b.unit].lo].pod)
 	})
-	sorted, now := make([]unit, len(at)), make([]int32, len(at))
-	for to, from := range at {
-		sorted[to], now[from] = us.all[from], int32(to)
+	sorted, now := make([]unit, len(ranks)), make([]int32, len(ranks))
+	for to, r := range ranks {
+		sorted[to], now[r.unit] = us.all[r.unit], int32(to)
 	}
 	us.all = sorted
 	for i := range us.guarded {
 		us.guarded[i].unit = now[us.guarded[i].unit]
 	}
+}
+
+// rank is where a unit stands in the order, but for names.
+type rank struct {
+	key    uint64
+	oldest record.Time
+	unit   int32
+}
+
+// rank puts what comes first into the upper bits: whether it is shielded, its priority, its size.
+func (us *units) rank(i int) rank {
+	u := &us.all[i]
+	key := uint64(math.MaxInt32-int64(u.priority))<<31 | uint64(math.MaxInt32-(u.hi-u.lo))
+	if !u.shielded {
+		key |= 1 << 63
+	}
+	return rank{key, u.oldest, int32(i)}
 }
 
 // every lists all units.

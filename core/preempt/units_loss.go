@@ -68,7 +68,10 @@ func (us *units) guard(b *budgets) {
 		}
 	}
 	slices.SortFunc(us.guarded, func(a, b guarded) int {
-		return cmp.Or(moreImportant(a.cell, b.cell), byName(a.pod, b.pod))
+		if d := moreImportant(a.cell, b.cell); d != 0 {
+			return d
+		}
+		return byName(a.pod, b.pod)
 	})
 	for at := range us.guarded {
 		u := &us.all[us.guarded[at].unit]
