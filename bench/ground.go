@@ -18,20 +18,38 @@ import (
 // (scheduler_perf, mustSetupCluster, starts its own under the same condition).
 const claimsGate = "DynamicResourceAllocation"
 
+// usualControllers act once for each namespace; a cluster counts as started when they have.
+var usualControllers = []string{"serviceaccount-controller", "root-ca-certificate-publisher-controller"}
+
 // claimControllers make the claims of pods, free those of pods that are gone, and delete what a pod owned. The others that
-// scheduler_perf runs have nothing to do here: volumes and claims are bound to each other when they are made (ops), and no
-// namespace is deleted.
-//
-// The last two act once for each namespace; a cluster counts as started when they have.
-var claimControllers = []string{"resourceclaim-controller", "garbage-collector-controller", "serviceaccount-controller",
-	"root-ca-certificate-publisher-controller"}
+// scheduler_perf runs have nothing to do here: no namespace is deleted.
+var claimControllers = []string{"resourceclaim-controller", "garbage-collector-controller"}
+
+// volumeControllers bind volumes to the claims that the scheduler has chosen for them. Volumes that operations make for pods are
+// bound already (ops).
+var volumeControllers = []string{"persistentvolume-binder-controller"}
 
 // controllersOf are the controllers that run beside a workload, for every scheduler the same; none for most.
 func controllersOf(p *workload.Plan) []string {
+	var out []string
 	if p.Gates[claimsGate] && !mutated(noControllers) {
-		return claimControllers
+		out = append(out, claimControllers...)
 	}
-	return nil
+	if makesStorageClass(p) {
+		out = append(out, volumeControllers...)
+	}
+	if len(out) > 0 {
+		out = append(out, usualControllers...)
+	}
+	return out
+}
+
+// makesStorageClass tells whether a workload has claims that wait for a scheduler.
+func makesStorageClass(p *workload.Plan) bool {
+	return slices.ContainsFunc(p.Ops, func(op workload.Op) bool {
+		create, is := op.(*workload.CreateAny)
+		return is && strings.Contains(create.Template.Text, "\nkind: StorageClass\n")
+	})
 }
 
 // locked: feature gate -> the value that it has in the release that is measured, whatever is asked for. scheduler_perf lets

@@ -53,6 +53,10 @@ func TestTheGroundOfAWorkload(t *testing.T) {
 		}) {
 		t.Errorf("a workload with claims gets %+v", claims)
 	}
+	late := groundOf(&workload.Plan{Ops: []workload.Op{&workload.CreateAny{Template: workload.Template{Text: "apiVersion: v1\nkind: StorageClass\n"}}}})
+	if want := "--controllers-arg=--controllers=persistentvolume-binder-controller,serviceaccount-controller,root-ca-certificate-publisher-controller"; !slices.Contains(late.Args, want) {
+		t.Errorf("a workload whose volumes are bound late gets %+v", late)
+	}
 	given, refused := gatesOf(&workload.Plan{Gates: map[string]bool{"SchedulerQueueingHints": true, "Other": false}})
 	if len(given) != 2 || len(refused) != 0 {
 		t.Errorf("gates that can be set: %v, refused %v", given, refused)

@@ -35,6 +35,8 @@ type shape struct {
 	key   string
 	rows  []rowOutcome
 	kinds kindOutcomes
+	// shared is of nodes that have shared devices only.
+	shared sharedOutcomes
 }
 
 // rowOutcome is good as long as the node is the same version, classes are the same, and of its pools and the shared ones

@@ -138,6 +138,9 @@ func (pr *prepared) found(n cluster.NodeIdx) answer {
 type nodeCopy struct {
 	of  *cluster.Node
 	api *v1.Node
+	// reach is which selectors of shared slices match (shared.go), as of reachAt; 0 for never.
+	reach   string
+	reachAt uint64
 }
 
 func asNode(node *cluster.Node) *v1.Node {
@@ -151,7 +154,7 @@ func (pl *Plugin) apiNode(n cluster.NodeIdx, node *cluster.Node) *v1.Node {
 	}
 	c := &pl.nodes[n]
 	if c.of != node {
-		*c = nodeCopy{node, asNode(node)}
+		*c = nodeCopy{of: node, api: asNode(node)}
 	}
 	return c.api
 }

@@ -40,7 +40,9 @@ func newHistory(t *rapid.T) *history {
 	for i := range rapid.IntRange(1, 5).Draw(t, "nodes") {
 		h.nodes = append(h.nodes, fmt.Sprintf("n%d", i))
 		h.relabel(h.nodes[i])
-		h.plug(h.nodes[i])
+		if !h.dice("bare", 3) {
+			h.plug(h.nodes[i])
+		}
 	}
 	return h
 }

@@ -22,7 +22,8 @@ import (
 // what no selector and no constraint of the shape names does not make a kind of its own.
 //
 // A node has a kind only if all it can use is its own: pools of which every slice names this node, with all their slices
-// there, in a cluster without devices for any node. Else it is asked about alone.
+// there, in a cluster without devices for any node. One that has none of its own is like those that reach the same devices
+// (shared.go). Else it is asked about alone.
 
 // kindOutcomes is what the allocator has said about nodes of each kind; good for one state of the device classes.
 type kindOutcomes struct {
@@ -39,6 +40,11 @@ func (pr *prepared) askKind(sh *shape, n cluster.NodeIdx, node *cluster.Node, po
 	inv, k := pr.pl.inv, &sh.kinds
 	if k.said == nil || k.epoch != inv.epoch || len(k.said) >= maxKinds {
 		*k = kindOutcomes{inv.epoch, pr.relevant(v), map[string]*outcome{}}
+	}
+	if len(pools) == 0 && len(inv.sharedPools) > 0 {
+		if out, told, err := pr.askReach(sh, n, node, v); told {
+			return out, err
+		}
 	}
 	kind, ok := inv.kindOf(node.Name, pools, &k.relevant)
 	if !ok {
@@ -266,7 +272,7 @@ func (pr *prepared) relevant(v *variant) relevance {
 
 // at is what was found on one node of a kind, in the terms of another one.
 func (o *outcome) at(node string, pools []*pool) []resourceapi.AllocationResult {
-	if o.node == node || mutated(kindUntranslated) {
+	if o.node == node || len(o.pools) == 0 || mutated(kindUntranslated) { // shared devices are the same anywhere
 		return o.results
 	}
 	results := make([]resourceapi.AllocationResult, len(o.results))

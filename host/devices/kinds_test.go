@@ -115,6 +115,40 @@ func (w *world) counted(node string, whole bool) {
 	}
 }
 
+// The devices of a fabric reach nodes by zone, and one node by name. Two pods take them one after the other.
+//
+// shared-blind, shared-names, shared-stale
+func TestNodesThatReachTheSameAreAskedAboutOnce(t *testing.T) {
+	w := newWorld(t)
+	w.class("gpu")
+	for i, n := range []string{"a", "b", "c", "d", "e"} {
+		w.node(n, label("zone", []string{"z", "w"}[i/3]))
+	}
+	own := "e"
+	only := resourceapi.ResourceSliceSpec{Driver: driver, NodeName: &own, Pool: resourceapi.ResourcePool{Name: "own", Generation: 1, ResourceSliceCount: 1}}
+	w.set(&resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Spec: only})
+	yes := true
+	each := resourceapi.ResourceSliceSpec{Driver: driver, PerDeviceNodeSelection: &yes, Devices: []resourceapi.Device{device("of-z", "x"), device("of-b", "x")},
+		Pool: resourceapi.ResourcePool{Name: "fabric", Generation: 1, ResourceSliceCount: 1}}
+	b := "b"
+	each.Devices[0].NodeSelector, each.Devices[1].NodeName = selector("zone", "z"), &b
+	w.set(&resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "fabric"}, Spec: each})
+	w.claim("c", want("r", 1))
+	w.claim("d", want("r", 1))
+	w.claim("e", want("r", 1))
+	expect(t, "those of the zone", w.fits(w.pod("p", uses("c"))), []string{"a", "b", "c"})
+	shapes := w.pl.answers.shapes
+	expect(t, "answers", len(shapes[len(shapes)-1].shared.said), 2) // of a and c, and of d; b is named, e has a pool
+	_, writes := w.place(w.pod("p", uses("c")), "c")
+	expect(t, "devices", devicesOf(writes), []string{"fabric/of-z"})
+	w.carryOut(writes)
+	expect(t, "what is left", w.fits(w.pod("q", uses("d"))), []string{"b"})
+	_, writes = w.place(w.pod("q", uses("d")), "b")
+	expect(t, "devices", devicesOf(writes), []string{"fabric/of-b"})
+	w.carryOut(writes)
+	expect(t, "nothing is left", w.fits(w.pod("r", uses("e"))), []string(nil))
+}
+
 // unsound-local
 func TestCountersOfASoundPoolAreItsNodesBusiness(t *testing.T) {
 	w := newWorld(t)

@@ -27,6 +27,9 @@ const (
 	kindConstraintBlind
 	kindTakenBlind
 	kindUntranslated
+	sharedBlind
+	sharedNames
+	sharedStale
 	answerStale
 	unseenFree
 	unseenStale
@@ -84,6 +87,9 @@ var Mutants = []Mutation{
 	kindConstraintBlind: {"kind-constraint-blind", "nodes are of one kind whatever attributes constraints read"},
 	kindTakenBlind:      {"kind-taken-blind", "nodes are of one kind whatever is taken of their devices"},
 	kindUntranslated:    {"kind-untranslated", "devices of another node of the kind are allocated"},
+	sharedBlind:         {"shared-blind", "nodes without devices of their own are of one kind whatever selectors of shared slices say"},
+	sharedNames:         {"shared-names", "a node that a shared device names is taken for one that none names"},
+	sharedStale:         {"shared-stale", "what the allocator said of shared devices is kept when one of them is taken"},
 	answerStale:         {"answer-stale", "what the allocator said is kept when a device of the node is taken"},
 	unseenFree:          {"unseen-free", "devices of decisions that do not show yet are free"},
 	unseenStale:         {"unseen-stale", "whether a decision that does not show still counts is asked once"},

@@ -21,6 +21,9 @@ type published struct {
 	sharedPools []*pool            // sorted
 	layout      uint64             // counts changes of which pools are whose
 	sharedAt    uint64             // Inventory.clock when sharedPools last became others
+	// sharedSlices is Inventory.clock when a slice of a shared pool last changed, reach what was made of them then.
+	sharedSlices uint64
+	reach        *reaches
 }
 
 type poolID struct{ driver, name string }
@@ -41,11 +44,12 @@ type pool struct {
 
 func (inv *Inventory) indexAll(s cluster.Snapshot) {
 	inv.published = published{
-		slices:   map[cluster.ObjectKey]*resourceapi.ResourceSlice{},
-		pools:    map[poolID]*pool{},
-		poolsOf:  map[string][]*pool{},
-		layout:   inv.layout + 1,
-		sharedAt: inv.clock + 1,
+		slices:       map[cluster.ObjectKey]*resourceapi.ResourceSlice{},
+		pools:        map[poolID]*pool{},
+		poolsOf:      map[string][]*pool{},
+		layout:       inv.layout + 1,
+		sharedAt:     inv.clock + 1,
+		sharedSlices: inv.clock + 1,
 	}
 	inv.clock++
 	byPool := map[poolID][]*resourceapi.ResourceSlice{}
@@ -102,6 +106,9 @@ func (inv *Inventory) setPool(id poolID, list []*resourceapi.ResourceSlice) {
 	}
 	p.slices, p.changed, p.kinds = list, inv.clock, poolKinds{}
 	homes, shared := reach(list)
+	if shared || p.shared {
+		inv.sharedSlices = inv.clock
+	}
 	if !slices.Equal(homes, p.homes) {
 		inv.layout++
 		for _, node := range p.homes {
