@@ -37,6 +37,7 @@ type shape struct {
 	kinds kindOutcomes
 	// shared is of nodes that have shared devices only.
 	shared sharedOutcomes
+	read   map[poolID]soundlyRead // of pools that were spent
 }
 
 // rowOutcome is good as long as the node is the same version, classes are the same, and of its pools and the shared ones
@@ -155,12 +156,12 @@ func (pr *prepared) askWhole(_ cluster.NodeIdx, node *cluster.Node, v *variant) 
 
 // askPools asks an allocator that knows the pools of one node only, and the shared ones.
 func (pr *prepared) askPools(n cluster.NodeIdx, node *cluster.Node, pools []*pool, v *variant) (*outcome, error) {
-	pl := pr.pl
-	a, err := structured.NewAllocator(context.Background(), Gates, pl.inv.state, lister{pr.s}, pl.inv.slicesFor(pools), pl.cel)
+	pl, claims := pr.pl, pr.toAllocate(v)
+	a, err := structured.NewAllocator(context.Background(), Gates, pl.inv.state, lister{pr.s}, pl.inv.slicesFor(pools, pr.hides(v, claims)), pl.cel)
 	if err != nil {
 		return nil, err
 	}
-	out, err := pl.ask(a, pl.apiNode(n, node), pr.toAllocate(v))
+	out, err := pl.ask(a, pl.apiNode(n, node), claims)
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func (c *Counter) Count(s cluster.Snapshot, n cluster.NodeIdx, resource v1.Resou
 
 func (c *Counter) count(node *cluster.Node, class *resourceapi.DeviceClass) (total count) {
 	api := asNode(node)
-	for _, slice := range c.inv.slicesFor(c.inv.poolsOf[node.Name]) {
+	for _, slice := range c.inv.slicesFor(c.inv.poolsOf[node.Name], func(*pool) bool { return false }) {
 		part, err := c.inSlice(api, slice, class)
 		if err != nil {
 			return count{}

@@ -76,6 +76,9 @@ func (h *history) someDevices(of string) []resourceapi.Device {
 			options = append(options, attachable)
 		}
 		options = append(options, serial(fmt.Sprintf("%s-%d", of, i)))
+		if h.dice("odd", 3) {
+			options = append(options, func(d *resourceapi.Device) { delete(d.Attributes, "serial") })
+		}
 		devices = append(devices, device(fmt.Sprintf("d%d", i), h.pick("model", models), options...))
 	}
 	return devices

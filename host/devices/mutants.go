@@ -30,6 +30,10 @@ const (
 	sharedBlind
 	sharedNames
 	sharedStale
+	spentAtLast
+	spentUnseen
+	spentOfSome
+	spentErrors
 	answerStale
 	unseenFree
 	unseenStale
@@ -90,6 +94,10 @@ var Mutants = []Mutation{
 	sharedBlind:         {"shared-blind", "nodes without devices of their own are of one kind whatever selectors of shared slices say"},
 	sharedNames:         {"shared-names", "a node that a shared device names is taken for one that none names"},
 	sharedStale:         {"shared-stale", "what the allocator said of shared devices is kept when one of them is taken"},
+	spentAtLast:         {"spent-at-last", "the last part of a device, or of counters, cannot be had"},
+	spentUnseen:         {"spent-unseen", "devices that are taken are hidden from those who ask for all, or for admin access"},
+	spentOfSome:         {"spent-of-some", "a pool is spent when its first device is"},
+	spentErrors:         {"spent-errors", "a selector that fails on a device of a spent pool is no error"},
 	answerStale:         {"answer-stale", "what the allocator said is kept when a device of the node is taken"},
 	unseenFree:          {"unseen-free", "devices of decisions that do not show yet are free"},
 	unseenStale:         {"unseen-stale", "whether a decision that does not show still counts is asked once"},

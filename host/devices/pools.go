@@ -15,6 +15,7 @@ import (
 type published struct {
 	slices map[cluster.ObjectKey]*resourceapi.ResourceSlice // name -> as it is indexed
 	pools  map[poolID]*pool
+	names  map[string]int // name of a pool -> pools that have it, of whatever driver
 	// poolsOf are the pools of which a node can use something of its own; sharedPools are those of which any node might
 	// use something. A pool can be both.
 	poolsOf     map[string][]*pool // node name -> pools, sorted
@@ -39,13 +40,17 @@ type pool struct {
 	homes   []string                     // the nodes for which it is in poolsOf, sorted
 	shared  bool                         // it is in sharedPools
 	changed uint64                       // Inventory.clock when a slice of it changed, or a device was taken or given back
-	kinds   poolKinds
+	// slicesAt is Inventory.clock when a slice of it last changed.
+	slicesAt uint64
+	kinds    poolKinds
+	spent    spentNow
 }
 
 func (inv *Inventory) indexAll(s cluster.Snapshot) {
 	inv.published = published{
 		slices:       map[cluster.ObjectKey]*resourceapi.ResourceSlice{},
 		pools:        map[poolID]*pool{},
+		names:        map[string]int{},
 		poolsOf:      map[string][]*pool{},
 		layout:       inv.layout + 1,
 		sharedAt:     inv.clock + 1,
@@ -103,8 +108,9 @@ func (inv *Inventory) setPool(id poolID, list []*resourceapi.ResourceSlice) {
 	if p == nil {
 		p = &pool{id: id}
 		inv.pools[id] = p
+		inv.names[id.name]++
 	}
-	p.slices, p.changed, p.kinds = list, inv.clock, poolKinds{}
+	p.slices, p.changed, p.slicesAt, p.kinds = list, inv.clock, inv.clock, poolKinds{}
 	homes, shared := reach(list)
 	if shared || p.shared {
 		inv.sharedSlices = inv.clock
@@ -134,6 +140,9 @@ func (inv *Inventory) setPool(id poolID, list []*resourceapi.ResourceSlice) {
 	}
 	if len(list) == 0 {
 		delete(inv.pools, id)
+		if inv.names[id.name]--; inv.names[id.name] == 0 {
+			delete(inv.names, id.name)
+		}
 	}
 }
 
@@ -202,15 +211,21 @@ func sound(list []*resourceapi.ResourceSlice) bool {
 }
 
 // slicesFor are the slices that the allocator needs to judge a node with these pools: those that it would look at, and
-// the others of their pools, by which it knows whether a pool is complete and what of its counters is in use.
-func (inv *Inventory) slicesFor(own []*pool) []*resourceapi.ResourceSlice {
+// the others of their pools, by which it knows whether a pool is complete and what of its counters is in use. Those of pools
+// that are hidden are left out.
+func (inv *Inventory) slicesFor(own []*pool, hidden func(*pool) bool) []*resourceapi.ResourceSlice {
 	var out []*resourceapi.ResourceSlice
+	add := func(p *pool) {
+		if !hidden(p) {
+			out = append(out, p.slices...)
+		}
+	}
 	for _, p := range own {
-		out = append(out, p.slices...)
+		add(p)
 	}
 	for _, p := range inv.sharedPools {
 		if !slices.Contains(own, p) {
-			out = append(out, p.slices...)
+			add(p)
 		}
 	}
 	return out

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package devices
+
+import (
+	"context"
+
+	resourceapi "k8s.io/api/resource/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
+
+// The allocator walks through pools in order and looks at every device, also of the pools that were used up long ago: a
+// cluster that fills up gets slower with each claim. A pool of which nothing can be had any more is not shown to it, where
+// that cannot change what it says: not to a claim that wants all devices or admin access, and not where looking at a device
+// is an error, which the allocator reports though it could go on.
+
+// spentNow is whether a pool is spent, worked out when asked for.
+type spentNow struct {
+	is bool
+	at uint64 // pool.changed when it was worked out; 0 for never
+}
+
+// spent tells whether no request for free devices can get anything of a pool. A pool that is not whole, or shares its name
+// with another one (by which the allocator keeps counters), is never taken for that.
+func (inv *Inventory) spent(p *pool) bool {
+	if p.spent.at != p.changed {
+		p.spent = spentNow{sound(p.slices) && inv.nothingLeft(p), p.changed}
+	}
+	return p.spent.is && inv.names[p.id.name] == 1
+}
+
+// nothingLeft looks at each device of a pool that is sound.
+func (inv *Inventory) nothingLeft(p *pool) bool {
+	left := inv.countersLeft(p)
+	for _, slice := range p.slices {
+		for i := range slice.Spec.Devices {
+			d := &slice.Spec.Devices[i]
+			id := structured.MakeDeviceID(p.id.driver, p.id.name, d.Name)
+			several := d.AllowMultipleAllocations != nil && *d.AllowMultipleAllocations
+			switch {
+			case inv.state.AllocatedDevices.Has(id):
+				if mutated(spentOfSome) {
+					return true
+				}
+			case several && len(d.ConsumesCounters) > 0:
+				return false // its first user pays for all
+			case several && inv.partLeft(id, d):
+				return false
+			case !several && covers(left, d.ConsumesCounters):
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// countersLeft is what of each counter no allocated device takes: counter set -> counter -> amount.
+func (inv *Inventory) countersLeft(p *pool) map[string]map[string]apiresource.Quantity {
+	left := map[string]map[string]apiresource.Quantity{}
+	for _, slice := range p.slices {
+		for _, set := range slice.Spec.SharedCounters {
+			amounts := map[string]apiresource.Quantity{}
+			for name, c := range set.Counters { // order: into a map
+				amounts[name] = c.Value.DeepCopy()
+			}
+			left[set.Name] = amounts
+		}
+	}
+	for _, slice := range p.slices {
+		for i := range slice.Spec.Devices {
+			d := &slice.Spec.Devices[i]
+			if !inv.state.AllocatedDevices.Has(structured.MakeDeviceID(p.id.driver, p.id.name, d.Name)) {
+				continue
+			}
+			for _, takes := range d.ConsumesCounters {
+				for name, c := range takes.Counters { // order: sums
+					q := left[takes.CounterSet][name]
+					q.Sub(c.Value)
+					left[takes.CounterSet][name] = q
+				}
+			}
+		}
+	}
+	return left
+}
+
+func covers(left map[string]map[string]apiresource.Quantity, takes []resourceapi.DeviceCounterConsumption) bool {
+	for _, set := range takes {
+		for name, c := range set.Counters { // order: all must do
+			q := left[set.CounterSet][name]
+			if order := q.Cmp(c.Value); order < 0 || order == 0 && mutated(spentAtLast) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// partLeft tells whether the smallest part of a device that a claim can have is still there.
+func (inv *Inventory) partLeft(id structured.DeviceID, d *resourceapi.Device) bool {
+	used := inv.state.AggregatedCapacity[id]
+	for name, c := range d.Capacity { // order: any that is short will do
+		is := used[name]
+		if is == nil {
+			continue
+		}
+		rest := c.Value.DeepCopy()
+		rest.Sub(*is)
+		if least := leastPart(&c); least != nil && (rest.Cmp(*least) < 0 || rest.Cmp(*least) == 0 && mutated(spentAtLast)) {
+			return false
+		}
+	}
+	return true
+}
+
+// leastPart is the smallest amount of a capacity that a claim takes (KEP-5075); nil when that is not known.
+func leastPart(c *resourceapi.DeviceCapacity) *apiresource.Quantity {
+	if c.RequestPolicy == nil {
+		return &c.Value // always all of it
+	}
+	if r := c.RequestPolicy.ValidRange; r != nil {
+		return r.Min
+	}
+	var least *apiresource.Quantity
+	for i := range c.RequestPolicy.ValidValues {
+		if v := &c.RequestPolicy.ValidValues[i]; least == nil || v.Cmp(*least) < 0 {
+			least = v
+		}
+	}
+	return least
+}
+
+// soundlyRead is whether all devices of a pool can be looked at for the claims of a shape without an error.
+type soundlyRead struct {
+	epoch, slices uint64 // Inventory.epoch and pool.slicesAt when it was found out
+	is            bool
+}
+
+// hides tells which pools need not be shown for the claims of a decision.
+func (pr *prepared) hides(v *variant, claims []*resourceapi.ResourceClaim) func(*pool) bool {
+	requests, freeOnly := pr.plainRequests(claims)
+	if !freeOnly {
+		return func(*pool) bool { return false }
+	}
+	inv, sh := pr.pl.inv, pr.shapeOf(v)
+	return func(p *pool) bool {
+		if !inv.spent(p) {
+			return false
+		}
+		if sh.read == nil || len(sh.read) > 2*len(inv.pools) {
+			sh.read = map[poolID]soundlyRead{}
+		}
+		r := sh.read[p.id]
+		if r.epoch != inv.epoch || r.slices != p.slicesAt {
+			r = soundlyRead{inv.epoch, p.slicesAt, pr.readable(p, requests) || mutated(spentErrors)}
+			sh.read[p.id] = r
+		}
+		return r.is
+	}
+}
+
+// plainRequest is what the allocator looks for in a device.
+type plainRequest struct {
+	class     *resourceapi.DeviceClass
+	selectors []resourceapi.DeviceSelector
+	capacity  *resourceapi.CapacityRequirements
+}
+
+// plainRequests lists all requests and alternatives of claims. They are for free devices only when none asks for all that match,
+// free or not, nor for access to devices that others have.
+func (pr *prepared) plainRequests(claims []*resourceapi.ResourceClaim) (out []plainRequest, freeOnly bool) {
+	freeOnly = true
+	add := func(class string, mode resourceapi.DeviceAllocationMode, admin *bool, selectors []resourceapi.DeviceSelector, capacity *resourceapi.CapacityRequirements) {
+		c, _ := cluster.Find[*resourceapi.DeviceClass](pr.s, "", class)
+		out = append(out, plainRequest{c, selectors, capacity})
+		if (mode == resourceapi.DeviceAllocationModeAll || admin != nil && *admin) && !mutated(spentUnseen) {
+			freeOnly = false
+		}
+	}
+	for _, c := range claims {
+		for i := range c.Spec.Devices.Requests {
+			r := &c.Spec.Devices.Requests[i]
+			if e := r.Exactly; e != nil {
+				add(e.DeviceClassName, e.AllocationMode, e.AdminAccess, e.Selectors, e.Capacity)
+			}
+			for j := range r.FirstAvailable {
+				e := &r.FirstAvailable[j]
+				add(e.DeviceClassName, e.AllocationMode, nil, e.Selectors, e.Capacity)
+			}
+		}
+	}
+	return out, freeOnly
+}
+
+// readable looks at all devices of a pool as the allocator does.
+func (pr *prepared) readable(p *pool, requests []plainRequest) bool {
+	for _, slice := range p.slices {
+		if slice.Spec.PerDeviceNodeSelection != nil {
+			return false
+		}
+		for i := range slice.Spec.Devices {
+			d := &slice.Spec.Devices[i]
+			for _, r := range requests {
+				if r.class == nil || !pr.reads(d, p.id.driver, &r) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// reads tells whether a request can be held against a device without an error.
+func (pr *prepared) reads(d *resourceapi.Device, driver string, r *plainRequest) bool {
+	if r.capacity != nil {
+		for name := range r.capacity.Requests { // order: all must be there
+			if _, has := d.Capacity[name]; !has {
+				return false
+			}
+		}
+	}
+	for _, selectors := range [][]resourceapi.DeviceSelector{r.class.Spec.Selectors, r.selectors} {
+		for _, sel := range selectors {
+			if sel.CEL == nil {
+				return false
+			}
+			expr := pr.pl.cel.GetOrCompile(sel.CEL.Expression)
+			if expr.Error != nil {
+				return false
+			}
+			ok, _, err := expr.DeviceMatches(context.Background(), cel.Device{Driver: driver, AllowMultipleAllocations: d.AllowMultipleAllocations,
+				Attributes: d.Attributes, Capacity: d.Capacity})
+			if err != nil {
+				return false
+			}
+			if !ok {
+				return true // it is looked at no further
+			}
+		}
+	}
+	return true
+}
