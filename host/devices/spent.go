@@ -7,6 +7,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 
@@ -28,9 +29,29 @@ type spentNow struct {
 // with another one (by which the allocator keeps counters), is never taken for that.
 func (inv *Inventory) spent(p *pool) bool {
 	if p.spent.at != p.changed {
-		p.spent = spentNow{sound(p.slices) && inv.nothingLeft(p), p.changed}
+		p.spent = spentNow{sound(p.slices) && faultless(p.slices) && inv.nothingLeft(p), p.changed}
 	}
 	return p.spent.is && inv.names[p.id.name] == 1
+}
+
+// faultless tells whether the allocator would find nothing wrong with a pool on any node, beside what makes it sound: devices
+// have names of their own, and where they can be used can be read.
+func faultless(list []*resourceapi.ResourceSlice) bool {
+	names := map[string]bool{} // device -> is there
+	for _, slice := range list {
+		for i := range slice.Spec.Devices {
+			if names[slice.Spec.Devices[i].Name] {
+				return false
+			}
+			names[slice.Spec.Devices[i].Name] = true
+		}
+		if sel := slice.Spec.NodeSelector; sel != nil {
+			if _, err := nodeaffinity.NewNodeSelector(sel); err != nil {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // nothingLeft looks at each device of a pool that is sound.
