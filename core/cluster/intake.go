@@ -67,7 +67,9 @@ func (in *Intake) Pod(p *v1.Pod) *Pod {
 			rec.Condition = Condition{c.Reason, c.Message, c.ObservedGeneration}
 		}
 	}
-	rec.Preempted = rec.Terminating && preempted(p)
+	if preempted(p) {
+		rec.Preempted, rec.Doomed = rec.Terminating, !rec.Terminating
+	}
 	return rec
 }
 

@@ -36,7 +36,9 @@ type Pod struct {
 	// Preempted tells that a terminating pod goes because a scheduler evicted it for another (condition DisruptionTarget,
 	// reason PreemptionByScheduler).
 	Preempted bool `json:",omitempty"`
-	Created   record.Time
+	// Doomed tells that the same stands on a pod that is not deleted yet: a scheduler was about to.
+	Doomed  bool `json:",omitempty"`
+	Created record.Time
 	// Start is status.startTime, 0 when unset.
 	Start record.Time
 	// Owned tells whether a controller would make the pod again.

@@ -81,6 +81,8 @@ type Engine struct {
 	// clearances are what gangs asked for that wait, and those that have no answer yet.
 	clearances map[cluster.GangKey]*clearance // gang -> its last eviction
 	victims    preempt.Finder
+	// departures are gangs that go whole and whose eviction was asked for, until all of it was carried out.
+	departures map[cluster.GangKey]*departure // victim -> how far it is
 	// thrash is what befell room that was made by evictions; settled are pods that got their place by them, asked those
 	// that were to be evicted. Both as long as the pods are there.
 	thrash         map[thrashKey]*thrash // owner -> its losses
@@ -126,6 +128,7 @@ func New(cfg Config) *Engine {
 
 		evictions:  map[cluster.UID]*eviction{},
 		clearances: map[cluster.GangKey]*clearance{},
+		departures: map[cluster.GangKey]*departure{},
 		thrash:     map[thrashKey]*thrash{},
 		settled:    map[cluster.UID]bool{},
 		asked:      map[cluster.UID]bool{},
@@ -186,6 +189,12 @@ func (e *Engine) Step(ev Event) []Effect {
 	if e.hold != nil && (!ok || e.hold.until < at) {
 		at, ok = e.hold.until, true
 	}
+	if end := e.nextStall(); end != 0 && (!ok || end < at) {
+		at, ok = end, true
+	}
+	if look := e.nextFinish(); look != 0 && (!ok || look < at) {
+		at, ok = look, true
+	}
 	if end := e.nextPauseEnd(); end != 0 && (!ok || end < at) {
 		at, ok = end, true
 	}
@@ -241,6 +250,8 @@ func (e *Engine) step(ev Event) {
 		e.tick(ev.Now)
 	case Synced:
 		e.synced = true
+		e.findDepartures()
+		e.findClearances()
 	case Cycle:
 		e.cycle(&inHand)
 	default:
@@ -305,6 +316,9 @@ func (e *Engine) emit(f Effect) {
 		for _, v := range f.Victims {
 			e.asked[cluster.UID(v.UID)] = true
 		}
+		if !f.Undo && !f.Finish {
+			e.departing(f)
+		}
 	}
 	e.effects = append(e.effects, f)
 }
@@ -324,6 +338,8 @@ func (e *Engine) tick(now record.Time) {
 	e.queue.Tick(now)
 	e.tellWaiting()
 	e.endPauses()
+	e.finishDepartures()
+	e.endStalled()
 	e.askAgain(false)
 }
 

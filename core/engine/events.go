@@ -169,6 +169,9 @@ type (
 		// other pods of it that are nominated: the evictions are needless only when all of them are placed or gone.
 		Gang   string          `json:",omitempty"`
 		Beside []record.PodRef `json:",omitempty"`
+		// Finish tells that the victims are what is left of gangs of which others were evicted for For: they go whatever has
+		// become of it (rule R5).
+		Finish bool `json:",omitempty"`
 		// Undo tells that the victims are pods of the same gang, which can only have a part of its places; nobody is
 		// nominated.
 		Undo bool `json:",omitempty"`

@@ -7,6 +7,7 @@ import "github.com/kumiki-scheduler/kumiki/core/cluster"
 // evictDone learns what became of an Evict. Pods that could not be evicted to undo a gang are still there, and the gang's
 // next attempt asks again.
 func (e *Engine) evictDone(ev EvictDone) {
+	e.departed(ev)
 	if e.evictionDone(ev) || e.clearanceDone(ev) {
 		return
 	}

@@ -48,6 +48,8 @@ type clearance struct {
 	lost bool
 	// robbed: a pod was bound to a node of it by somebody else meanwhile.
 	robbed bool
+	// stalled is since when the gang cannot be tried because of its own pods, 0 for not so.
+	stalled record.Time
 }
 
 // leaving is how a victim goes.
@@ -141,11 +143,8 @@ func (e *Engine) seekRoom(unit *queue.Unit, prof *profile, need gang.Need, held 
 			return r
 		}
 	}
-	switch {
-	case e.leftBehind(c):
+	if e.leftBehind(c) {
 		return room{verdict: preempt.NotEligible, message: "preemption: pods that make room for the gang are not gone yet."}
-	case c == nil && slices.ContainsFunc(need.Members, func(p *cluster.Pod) bool { return e.goingFor(e.queue.NominationOf(p.UID), power) }) && mutant != restartForgets:
-		return room{verdict: preempt.NotEligible, message: "preemption: pods on the nominated nodes that were evicted are not gone yet."}
 	}
 	key, who := thrashKey{gang: unit.Gang}, need.Members[0].Ref()
 	if c != nil && c.robbed {
@@ -520,5 +519,67 @@ func (e *Engine) nodeLost(name string) {
 func (e *Engine) gangLeft(p *cluster.Pod) {
 	if p.Gang != nil && !e.queue.HasGang(p.Gang.Key) && e.clearances[p.Gang.Key] != nil {
 		e.endClearance(p.Gang.Key, "the gang is gone")
+	}
+}
+
+// endStalled gives up the room of gangs that could not be tried for as long as a hold lasts: too few of their pods are there.
+func (e *Engine) endStalled() {
+	for _, c := range e.clearancesInOrder() {
+		u := e.queue.Gang(c.gang)
+		switch {
+		case u == nil || u.Gate == "" || u.Gate == plugin.DefaultPreemptionName:
+			c.stalled = 0
+		case c.stalled == 0:
+			c.stalled = e.now
+		case e.now >= c.stalled+e.cfg.HoldFor && mutant != stalledForEver:
+			had := e.freePlaces(c.gang)
+			e.endClearance(c.gang, "too few of its pods are there")
+			for _, p := range u.Members {
+				if had[p.UID] {
+					e.tellWith(p, ReasonGated, u.GateReason, promise{cleared: true})
+				}
+			}
+		}
+	}
+}
+
+// nextStall is when the first of them gives its room up; 0 for no time.
+func (e *Engine) nextStall() (at record.Time) {
+	for _, c := range e.clearances { // order: the least of all
+		if end := c.stalled + e.cfg.HoldFor; c.stalled != 0 && (at == 0 || end < at) {
+			at = end
+		}
+	}
+	return at
+}
+
+// findClearances takes over, once all pods are known, the room that a scheduler before this one made for gangs: their pods are
+// nominated, and victims may still be going.
+func (e *Engine) findClearances() {
+	s := e.store.Snapshot()
+	take := func(u *queue.Unit) {
+		if u.Gang == (cluster.GangKey{}) {
+			return
+		}
+		c := &clearance{gang: u.Gang, asked: u.Pod().Ref(), done: true, left: map[cluster.UID]leaving{}, from: map[string]bool{}}
+		found := false
+		power := e.power(u.Gang, u.Members)
+		for _, p := range u.Members {
+			node := e.queue.NominationOf(p.UID)
+			found = found || node != ""
+			if n, ok := s.Find(node); ok && node != "" {
+				s.EachPod(n, func(v *cluster.Pod, _ bool) {
+					if v.Preempted && v.Spec.Priority < power {
+						c.left[v.UID] = deleted
+					}
+				})
+			}
+		}
+		if found && mutant != restartForgets {
+			e.clearances[u.Gang] = c
+		}
+	}
+	for _, sub := range []record.SubQueue{record.Active, record.Backoff, record.Gated, record.Unschedulable} {
+		e.queue.Each(sub, take)
 	}
 }

@@ -74,6 +74,9 @@ const (
 	thrashUnseen               // pods are evicted for a pod for ever, though others take the room
 	pausesEqual                // a pause does not grow
 	pauseForEver               // nobody is tried when its pause is over
+	stalledForEver             // a gang that cannot be tried keeps the room that was made for it
+	restStays                  // what is left of a gang whose eviction failed midway stays
+	restartLeavesRest          // what a scheduler before left of a gang stays
 	wasteUncounted             // evictions in vain are not told of
 	sessionsLeak               // what comes in during a session takes effect at once
 	sessionsHang               // a session that nobody goes on with does not end

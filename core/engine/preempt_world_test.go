@@ -44,6 +44,7 @@ type arena struct {
 	last      map[string]*underWay // preemptor -> its last eviction
 	landed    map[string]bool      // preemptor that evicted -> it got a place
 	recreated int
+	gangs     *gangArena // nil where there are none
 
 	taped, played []byte
 }
@@ -54,6 +55,7 @@ type underWay struct {
 	todo     []record.PodRef // victims that were not worked on
 	failed   string
 	answered bool
+	marked   bool // its victims have the condition, all of them
 }
 
 func newArena(t *rapid.T, how preempt.Config) *arena {
@@ -68,13 +70,13 @@ func newArena(t *rapid.T, how preempt.Config) *arena {
 
 // start begins a scheduler that knows nothing, and shows it what there is.
 func (a *arena) start() {
-	a.engine, a.taped, a.played = preemptingEngine(a.how), nil, nil
+	a.engine, a.taped, a.played = a.fresh(), nil, nil
 	a.send(engine.Tick{Now: a.now})
 	for _, name := range sortedKeys(a.nodes) {
 		a.send(engine.NodeSet{Node: a.node(name)})
 	}
 	for _, uid := range sortedKeys(a.pods) {
-		a.send(engine.PodSet{Pod: a.intake.Pod(a.pods[uid].DeepCopy())})
+		a.send(engine.PodSet{Pod: a.compact(a.pods[uid])})
 	}
 	a.send(engine.Synced{})
 }
@@ -99,6 +101,10 @@ func (a *arena) send(ev engine.Event) {
 				p.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: f.Reason, Message: f.Message, ObservedGeneration: f.Generation}}
 				a.changed(p)
 			}
+		case engine.Wasted:
+			if a.gangs != nil {
+				a.gangs.wasted += f.Pods
+			}
 		case engine.Trouble:
 			if strings.Contains(f.What, "panic") {
 				a.t.Fatalf("contained a panic on %s: %s", f.Object, f.Details)
@@ -110,6 +116,10 @@ func (a *arena) send(ev engine.Event) {
 // evict takes an eviction in hand, and holds it against the rules: strictly lower priority (R4, R14), and nothing more for the
 // same pod while its victims are going (R12).
 func (a *arena) evict(f engine.Evict) {
+	if f.Gang != "" || a.gangs != nil {
+		a.evictUnits(f)
+		return
+	}
 	boss := a.pods[f.For.UID]
 	for _, v := range f.Victims {
 		if p := a.pods[v.UID]; boss != nil && p != nil && *p.Spec.Priority >= *boss.Spec.Priority {
@@ -144,6 +154,15 @@ func (a *arena) work() {
 	}
 	i := rapid.IntRange(0, len(a.evictions)-1).Draw(a.t, "which eviction")
 	e := a.evictions[i]
+	if a.gangs != nil && !e.marked {
+		e.marked = true
+		for _, v := range e.todo {
+			if p := a.pods[v.UID]; p != nil && p.DeletionTimestamp == nil && p.Spec.NodeName != "" {
+				p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler})
+				a.changed(p)
+			}
+		}
+	}
 	if len(e.todo) > 0 {
 		k := 0
 		if len(e.todo) > 1 {
@@ -151,11 +170,16 @@ func (a *arena) work() {
 		}
 		v := e.todo[k]
 		e.todo = slices.Delete(e.todo, k, k+1)
-		if !a.calm && rapid.IntRange(0, 7).Draw(a.t, "refused") == 0 {
+		if a.gangs != nil && a.gangs.needless(a, e) {
+			e.failed, e.todo = "nobody needs the room", nil
+		} else if !a.calm && rapid.IntRange(0, 7).Draw(a.t, "refused") == 0 {
 			e.failed = "refused"
 			e.todo = nil
 		} else if p := a.pods[v.UID]; p != nil {
 			a.terminate(p)
+			if a.gangs != nil {
+				a.gangs.terminated(p)
+			}
 		}
 	}
 	if len(e.todo) == 0 {
@@ -182,7 +206,23 @@ func (a *arena) terminate(p *v1.Pod) {
 func (a *arena) changed(p *v1.Pod) {
 	a.rv++
 	p.ResourceVersion = fmt.Sprint(a.rv)
-	a.watch = append(a.watch, engine.PodSet{Pod: a.intake.Pod(p.DeepCopy())})
+	a.watch = append(a.watch, engine.PodSet{Pod: a.compact(p)})
+}
+
+// compact is a pod as the engine is shown it.
+func (a *arena) compact(p *v1.Pod) *cluster.Pod {
+	c := a.intake.Pod(p.DeepCopy())
+	if a.gangs != nil {
+		a.gangs.mark(p, c)
+	}
+	return c
+}
+
+func (a *arena) fresh() *engine.Engine {
+	if a.gangs != nil {
+		return gangPreemptingEngine(a.how, a.gangs.holdAfter)
+	}
+	return preemptingEngine(a.how)
 }
 
 func (a *arena) remove(p *v1.Pod) {
@@ -249,6 +289,9 @@ func (a *arena) bind() {
 		if _, evicted := a.landed[b.Pod.UID]; evicted {
 			a.landed[b.Pod.UID] = true
 		}
+		if a.gangs != nil {
+			a.gangs.bound(a, p, b)
+		}
 	}
 	a.answers = append(a.answers, done)
 }
@@ -264,7 +307,12 @@ func (a *arena) end() {
 		if a.recreated < 6 && rapid.Bool().Draw(a.t, "made again") {
 			a.recreated++
 			cpu := p.Spec.Containers[0].Resources.Requests[v1.ResourceCPU]
-			a.create(p.Name+"+", *p.Spec.Priority, cpu.Value())
+			again := a.create(p.Name+"+", *p.Spec.Priority, cpu.Value())
+			if a.gangs != nil {
+				again.Annotations = map[string]string{gangAnnotation: p.Annotations[gangAnnotation]}
+				again.OwnerReferences = p.OwnerReferences
+				a.changed(again)
+			}
 		}
 		return
 	}
@@ -331,7 +379,7 @@ func (a *arena) settle() {
 	if len(a.nodes) == 0 {
 		a.setNode("n0") // without nodes pods are tried again for ever
 	}
-	for round, steps := 0, 0; round < 40; steps++ {
+	for round, steps := 0, 0; round < 40 || a.gangs != nil && a.busy(); steps++ {
 		if steps > 5000 {
 			a.t.Fatal("it never comes to rest")
 		}
@@ -354,6 +402,11 @@ func (a *arena) settle() {
 	}
 }
 
+// busy tells whether anything is left to be done without time going on.
+func (a *arena) busy() bool {
+	return a.engine.Ready() || len(a.watch)+len(a.binds)+len(a.evictions)+len(a.answers) > 0
+}
+
 // checkRest: the ledger is the truth, nobody waits behind a gate or though there is room, and no node is oversold.
 func (a *arena) checkRest() {
 	s := a.engine.Snapshot()
@@ -370,18 +423,26 @@ func (a *arena) checkRest() {
 		if p.Spec.NodeName != "" {
 			continue
 		}
-		if fit, _ := a.engine.ExplainPod(p.Namespace, p.Name); fit.Pod.UID == uid && fit.Fit != nil && fit.Fit.Feasible > 0 {
+		if fit, _ := a.engine.ExplainPod(p.Namespace, p.Name); p.Annotations[gangAnnotation] == "" && fit.Pod.UID == uid && fit.Fit != nil && fit.Fit.Feasible > 0 {
 			a.t.Fatalf("pod %s waits in %s and %v would take it", p.Name, fit.Where, fit.Fit.FeasibleExamples)
 		}
 	}
 	a.checkNobodyStarves()
-	if c := a.engine.QueueReport().Counts; c.Gated+c.Active+c.Backoff+c.InFlight > 0 {
+	c := a.engine.QueueReport().Counts
+	if a.gangs != nil {
+		c.Gated = a.gangs.gated(a)
+	}
+	if c.Gated+c.Active+c.Backoff+c.InFlight > 0 {
 		a.t.Fatalf("at rest %+v", c)
 	}
 }
 
 // checkNobodyStarves: no pod waits that a node would take without its pods of lower priority, so no wake was lost.
 func (a *arena) checkNobodyStarves() {
+	if a.gangs != nil {
+		a.gangs.checkNobodyStarves(a)
+		return
+	}
 	for _, p := range a.pods {
 		if p.Spec.NodeName != "" {
 			continue
@@ -404,7 +465,7 @@ func (a *arena) checkNobodyStarves() {
 
 // checkReplay plays the tape and compares the effects byte for byte.
 func (a *arena) checkReplay() {
-	again, tape := preemptingEngine(a.how), engine.NewTape()
+	again, tape := a.fresh(), engine.NewTape()
 	var played []byte
 	for _, raw := range bytes.Split(bytes.TrimSuffix(a.taped, []byte("\n")), []byte("\n")) {
 		ev, ok, err := tape.Event(raw)

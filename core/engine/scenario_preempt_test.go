@@ -198,7 +198,7 @@ func describeEviction(f engine.Effect) string {
 		} else if p != nil {
 			line += fmt.Sprintf("; of %d nodes (%d tried) %s, without", p.Nodes, p.Tried, p.Node)
 			if len(p.Units)+len(p.Places) > 0 {
-				line = describe(f) + fmt.Sprintf("; in units (%d tried) to", p.Tried)
+				line = describe(f) + "; in units to"
 				if len(p.Places) == 0 {
 					line += " " + p.Node
 				}
