@@ -28,6 +28,7 @@ func EngineConfig(c config.Resolved) (engine.Config, error) {
 		InitialBackoff: record.Time(c.PodInitialBackoff),
 		MaxBackoff:     record.Time(c.PodMaxBackoff),
 		SessionPeriod:  record.Time(c.Kumiki.SessionPeriod),
+		Style:          styles[c.Kumiki.Gangs.Style],
 	}
 	inventory, migration := devices.NewInventory(), kube.NewMigration(klog.Background())
 	for _, p := range c.Profiles {
@@ -40,6 +41,13 @@ func EngineConfig(c config.Resolved) (engine.Config, error) {
 	}
 	return out, nil
 }
+
+// styles: how gangs get their places by the file -> the same in the engine; nil is its own way.
+var styles = map[config.GangStyle]*engine.Style{
+	config.Coscheduling: ref(engine.Coscheduling()), config.PfnetGang: ref(engine.Pfnet()), config.ImprovedCoscheduling: ref(engine.ImprovedCoscheduling()),
+}
+
+func ref(s engine.Style) *engine.Style { return &s }
 
 // builder makes the plugins of one profile, each once.
 type builder struct {

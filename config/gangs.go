@@ -5,6 +5,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -45,10 +46,35 @@ type Gangs struct {
 	Annotation, Sigs, Volcano Switch
 	// Pfnet is what the names of the annotations of pfnet's gangs begin with; empty when they do not count.
 	Pfnet string
+	// Style is how gangs get their places.
+	Style GangStyle
+}
+
+// GangStyle is a way in which gangs get their places. All but Transaction are there to compare and to learn from, not for
+// production: see docs/gangs.md.
+type GangStyle string
+
+// The styles.
+const (
+	// Transaction gives places to all that a gang needs by one decision, or to none.
+	Transaction GangStyle = "transaction"
+	// Coscheduling and PfnetGang do what the plugins of sigs and of pfnet do: pods are decided one by one, hold their places
+	// and wait for each other.
+	Coscheduling GangStyle = "coscheduling"
+	PfnetGang    GangStyle = "pfnet"
+	// ImprovedCoscheduling does the same with what coscheduling lacks.
+	ImprovedCoscheduling GangStyle = "improvedCoscheduling"
+)
+
+// GangStyles lists the styles.
+func GangStyles() []GangStyle {
+	return []GangStyle{Transaction, Coscheduling, PfnetGang, ImprovedCoscheduling}
 }
 
 // DefaultGangs is what a drop-in does: native pod groups where there are any, and nothing else.
-func DefaultGangs() Gangs { return Gangs{PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off} }
+func DefaultGangs() Gangs {
+	return Gangs{PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off, Style: Transaction}
+}
 
 // DefaultPfnetPrefix is the prefix in the documentation of pfnet's plugin, which itself has no default.
 const DefaultPfnetPrefix = "gang-scheduling.preferred.jp/gang"
@@ -60,6 +86,7 @@ type GangsArgs struct {
 	Sigs       *Switch    `json:"sigs,omitempty"`
 	Volcano    *Switch    `json:"volcano,omitempty"`
 	Pfnet      *PfnetArgs `json:"pfnet,omitempty"`
+	Style      *GangStyle `json:"style,omitempty"`
 }
 
 // PfnetArgs switches the annotations of pfnet's gangs on: <prefix>-name and <prefix>-size.
@@ -95,6 +122,16 @@ func (r *report) gangs(path string, args *GangsArgs) Gangs {
 			r.add(path+".pfnet.prefix", "is not what the name of an annotation can begin with, got %q: %s", out.Pfnet, strings.Join(problems, "; "))
 		}
 	}
+	switch {
+	case args.Style == nil:
+	case slices.Contains(GangStyles(), *args.Style):
+		out.Style = *args.Style
+	default:
+		r.add(path+".style", "must be one of %v, got %q", GangStyles(), *args.Style)
+	}
+	if out.Style != Transaction {
+		r.warn(path+".style", "style %s is for comparison, not for production: pods of gangs hold room while they wait for each other", out.Style)
+	}
 	return out
 }
 
@@ -104,11 +141,14 @@ func (g Gangs) String() string {
 	if g.Pfnet != "" {
 		text += fmt.Sprintf(", pfnet: {prefix: %s}", g.Pfnet)
 	}
+	if g.Style != Transaction {
+		text += fmt.Sprintf(", style: %s", g.Style)
+	}
 	return "{" + text + "}"
 }
 
 func (g Gangs) wire() *GangsArgs {
-	out := &GangsArgs{PodGroup: &g.PodGroup, Annotation: &g.Annotation, Sigs: &g.Sigs, Volcano: &g.Volcano}
+	out := &GangsArgs{PodGroup: &g.PodGroup, Annotation: &g.Annotation, Sigs: &g.Sigs, Volcano: &g.Volcano, Style: &g.Style}
 	if g.Pfnet != "" {
 		out.Pfnet = &PfnetArgs{&g.Pfnet}
 	}

@@ -14,7 +14,7 @@ func TestGangs(t *testing.T) {
 		return g
 	}
 	for body, want := range map[string]Gangs{
-		"":                                       {PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off},
+		"":                                       {PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off, Style: Transaction},
 		own("{gangs: {}}"):                       usual,
 		own("{gangs: {podgroup: Off}}"):          changed(func(g *Gangs) { g.PodGroup = Off }),
 		own("{gangs: {podgroup: 'On'}}"):         changed(func(g *Gangs) { g.PodGroup = On }),
@@ -24,6 +24,8 @@ func TestGangs(t *testing.T) {
 		own("{gangs: {volcano: true}}"):          changed(func(g *Gangs) { g.Volcano = On }),
 		own("{gangs: {pfnet: {}}}"):              changed(func(g *Gangs) { g.Pfnet = "gang-scheduling.preferred.jp/gang" }),
 		own("{gangs: {pfnet: {prefix: a.b/c}}}"): changed(func(g *Gangs) { g.Pfnet = "a.b/c" }),
+		own("{gangs: {style: pfnet}}"):           changed(func(g *Gangs) { g.Style = PfnetGang }),
+		own("{gangs: {style: transaction}}"):     usual,
 	} {
 		if got := parse(t, body).Kumiki.Gangs; got != want {
 			t.Errorf("%s: got %v, want %v", body, got, want)
@@ -36,6 +38,7 @@ func TestGangs(t *testing.T) {
 	expect(t, own("{gangs: {pfnet: {prefix: 'a b'}}}"), at+`pfnet.prefix: is not what the name of an annotation can begin with, got "a b"`)
 	expect(t, own("{gangs: {pfnet: {prefix: ''}}}"), at+"pfnet.prefix: is not")
 	expect(t, own("{gangs: {pfnet: {size: 3}}}"), at+"pfnet.size: unknown field")
+	expect(t, own("{gangs: {style: volcano}}"), at+`style: must be one of [transaction coscheduling pfnet improvedCoscheduling], got "volcano"`)
 	expect(t, own("{gangs: {lws: On}}"), at+"lws: unknown field")
 	expect(t, "profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {gangs: {sigs: On}}}]\n"+
 		"- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {gangs: {}}}]\n",

@@ -146,6 +146,7 @@ var limits = map[string]object{
 	"GangsArgs.annotation":                                onOff(),
 	"GangsArgs.sigs":                                      onOff(),
 	"GangsArgs.volcano":                                   onOff(),
+	"GangsArgs.style":                                     {"enum": list{"transaction", "coscheduling", "pfnet", "improvedCoscheduling", nil}, "description": "how gangs get their places; all but transaction are for comparison, not for production"},
 	"PfnetArgs.prefix":                                    {"description": "what the names of the annotations begin with: PREFIX-name and PREFIX-size"},
 }
 

@@ -58,6 +58,9 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 	}
 	prof := e.profiles[p.Spec.SchedulerName]
 	e.decisions++
+	if e.checkLobby(unit) {
+		return
+	}
 
 	// 2. Look at every node: filter, score, choose; ties by a draw keyed by the decision.
 	e.meter.Enter(StepSearch)
@@ -90,13 +93,14 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 
 	// 5. Ask for the writes that come first, or for the bind. Their outcomes come back as events.
 	e.meter.Enter(StepBind)
-	if mutant != neverDone {
+	f := &flight{unit: unit, pod: p, node: d.Winner.Node, decision: d.Number, holds: holds, queued: e.lobby.seats(p)}
+	if mutant != neverDone && !f.queued {
 		e.queue.Done(p.UID)
 	}
 	e.freeNomination(p, d.Winner.Node)
 	e.landed(p, d.Winner.Node)
 	e.decided(d)
-	e.depart(&flight{unit: unit, pod: p, node: d.Winner.Node, decision: d.Number, holds: holds})
+	e.depart(f)
 }
 
 // refused puts a unit back that a plugin refused while reserving.
@@ -180,6 +184,7 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	}
 	e.decided(d)
 	e.tellWith(p, ReasonUnschedulable, d.Message, promise)
+	e.lobby.failed(p, true, promise.node != "")
 }
 
 // join puts what one more plugin had to say behind a message: after a blank where it is the first of them.

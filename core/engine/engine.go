@@ -55,6 +55,8 @@ type Config struct {
 	// SessionPeriod is the time from the end of a session to the start of the next; 0 means that there are no sessions, and
 	// units are tried as soon as they are ready.
 	SessionPeriod record.Time
+	// Style is how gangs get their places, for comparison; nil is one decision for all members.
+	Style *Style
 	// Meter may be nil.
 	Meter Meter
 }
@@ -89,6 +91,8 @@ type Engine struct {
 	settled, asked map[cluster.UID]bool  // pod -> true
 	// hold is the room held for a blocked gang; nil for none.
 	hold *hold
+	// lobby is where members of gangs wait for each other, where a Style has them decided one by one; nil otherwise.
+	lobby *lobby
 	// window is the order in which searches that do not look at all nodes go about them.
 	window *place.Window
 
@@ -133,6 +137,7 @@ func New(cfg Config) *Engine {
 		settled:    map[cluster.UID]bool{},
 		asked:      map[cluster.UID]bool{},
 	}
+	e.lobby = newLobby(e, cfg.Style)
 	waking := map[string]queue.Profile{}
 	for _, p := range cfg.Profiles {
 		if e.profiles[p.Name] != nil {
@@ -146,20 +151,25 @@ func New(cfg Config) *Engine {
 			gate := plugin.DefaultPreemption{Preempting: e.preempting}
 			p.Gates, p.Wakers = append(slices.Clone(p.Gates), gate), append(slices.Clone(p.Wakers), gate)
 		}
+		e.lobby.join(&p)
 		e.profiles[p.Name] = &profile{p, place.New(place.Profile{
 			Filters: p.Filters, Scorers: p.Scorers, Search: p.Search, Window: e.window, Foreign: p.Foreign,
 		}, e.meter, cfg.ClassBytes)}
 		waking[p.Name] = wakes(p)
+	}
+	var gangs queue.Gangs = gangRules{e}
+	if e.lobby != nil {
+		gangs = nil // each pod is queued by itself
 	}
 	e.queue = queue.New(queue.Config{
 		InitialBackoff:       cfg.InitialBackoff,
 		MaxBackoff:           cfg.MaxBackoff,
 		UnschedulableTimeout: cfg.UnschedulableTimeout,
 		PopFromBackoff:       true,
-		Less:                 cfg.Less,
+		Less:                 e.lobby.order(cfg.Less),
 		OldestFirst:          cfg.SessionPeriod > 0,
 		Profiles:             waking,
-		Gangs:                gangRules{e},
+		Gangs:                gangs,
 		State:                e.store.Snapshot(),
 		Meter:                e.meter,
 	})
@@ -200,6 +210,9 @@ func (e *Engine) Step(ev Event) []Effect {
 	}
 	if ask := e.nextAsk(); ask != 0 && (!ok || ask < at) {
 		at, ok = ask, true
+	}
+	if look := e.lobby.nextLook(); look != 0 && (!ok || look < at) {
+		at, ok = look, true
 	}
 	if at, ok = e.pace.wake(at, ok); ok && at != e.wake {
 		e.wake = at
@@ -257,6 +270,7 @@ func (e *Engine) step(ev Event) {
 	default:
 		panic(fmt.Sprintf("engine: event of type %T", ev))
 	}
+	e.lobby.settle()
 }
 
 // contain deals with a panic while an event was handled: the pod in hand waits until it changes, and the world is told.
@@ -341,6 +355,7 @@ func (e *Engine) tick(now record.Time) {
 	e.finishDepartures()
 	e.endStalled()
 	e.askAgain(false)
+	e.lobby.tick()
 }
 
 // Now is the time of the last tick, or that of the session under way.

@@ -52,6 +52,17 @@ const (
 	everybodyHolds             // each blocked gang holds room
 	heldForever                // a hold does not end with its time
 	halfGangs                  // a gang gets places for fewer pods than it needs
+	membersApart               // members of a gang are queued by their own age
+	countedByUID               // two pods of one name count as two where names count
+	checkedNever               // members are searched places for although too few are there
+	nobodyReplaced             // a lost member waits until the gang has its quorum again
+	quorumNotAwaited           // a member goes without the others
+	siblingsSleep              // the first that has a place wakes nobody
+	seatForEver                // a member waits for the others without end
+	promisesKept               // what was promised to a gang's pods stays promised when one has no place
+	nothingTolerated           // one member without a place is one too many
+	someAreReady               // a gang is let go although some of its pods wait for something else
+	readyAtOnce                // a gang that is to go with the next permit goes by itself
 	gateOpen                   // a pod is tried while its evictions are under way
 	gateOpensLate              // its gate stays closed until all evictions are answered
 	evictedTwice               // a pod evicts again while its victims are not seen to go

@@ -51,7 +51,9 @@ func (e *Engine) setPod(p *cluster.Pod) {
 	switch {
 	case p.NodeName != "":
 		e.setBound(p)
+		e.lobby.seen(p)
 	case e.profiles[p.Spec.SchedulerName] != nil:
+		e.lobby.seen(p)
 		e.setPending(p)
 	}
 }
@@ -169,6 +171,7 @@ func (e *Engine) roomFreed(p *cluster.Pod, upTo *int32) {
 }
 
 func (e *Engine) deletePod(uid cluster.UID) {
+	e.lobby.gone(uid)
 	waiting := e.pending[uid]
 	if waiting != nil {
 		delete(e.pending, uid)

@@ -145,6 +145,7 @@ func (e *Engine) recall(f *flight) {
 func (e *Engine) comeBack(f *flight) {
 	uid := f.pod.UID
 	delete(e.binding, uid)
+	e.leaveQueue(f)
 	e.letGo(f)
 	if mutant != recalledHeld {
 		e.release(uid)

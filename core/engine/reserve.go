@@ -42,6 +42,7 @@ type flight struct {
 	wrote    bool        // Prepare was asked for
 	again    record.Time // when to ask again whether it can be bound; 0 for no time
 	gang     *GangBind   // nil for a pod by itself
+	queued   bool        // the queue counts it as in flight until it may be bound
 	retries  int         // of the bind of a gang's member
 	// before are the plugins that the pod waits for.
 	before   []string
@@ -164,6 +165,7 @@ func (e *Engine) proceed(f *flight) {
 		return
 	}
 	f.stage, f.again = binding, 0
+	e.leaveQueue(f)
 	bind := Bind{Pod: f.pod.Ref(), Node: f.node, Decision: f.decision, Gang: f.gang}
 	if foreign := e.profiles[f.pod.Spec.SchedulerName].Foreign; foreign != nil {
 		bind.Via = foreign.Binder(f.pod)
@@ -276,11 +278,22 @@ func (e *Engine) turnBack(f *flight, why refusal) {
 	e.refuse(f.unit, d, f.node, why, f.expected)
 }
 
+// leaveQueue tells the queue that a pod that waited for others of its gang does not come back.
+func (e *Engine) leaveQueue(f *flight) {
+	if f.queued {
+		f.queued = false
+		e.queue.Done(f.pod.UID)
+	}
+}
+
 // endFlight takes a pod off its way and gives back what it held.
 func (e *Engine) endFlight(f *flight) {
 	delete(e.binding, f.pod.UID)
 	e.letGo(f)
 	e.release(f.pod.UID)
+	if e.pending[f.pod.UID] == nil {
+		e.leaveQueue(f)
+	}
 }
 
 // refuse puts a unit back that one plugin refused on the node that was chosen for it (upstream words it as if the
@@ -299,6 +312,7 @@ func (e *Engine) refuse(unit *queue.Unit, d record.Decision, node string, why re
 // cancel ends the way of a pod that is gone, going, or bound by someone else.
 func (e *Engine) cancel(f *flight) {
 	delete(e.binding, f.pod.UID)
+	e.leaveQueue(f)
 	e.letGo(f)
 }
 
@@ -325,6 +339,7 @@ func (e *Engine) setObject(obj cluster.Object) {
 	e.objectHappened(cluster.KindOf(obj), action, old, obj)
 	if g, is := obj.(*cluster.Gang); is {
 		e.setGang(g)
+		e.lobby.changed(g.Key)
 	}
 	e.askAgain(true)
 }

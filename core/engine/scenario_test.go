@@ -44,6 +44,7 @@ var rewrite = flag.Bool("rewrite", false, "write the effects found into the scen
 //	         pods say gang=NAME [size=N] [source=annotation] [owned], and bound ones what they were bound as: [quorum=N]
 //	writes-done NAME DECISION [uid=U] [message]
 //	bind-done NAME bound|failed|elsewhere|vanished|recalled [on=NODE] [uid=U] [message]
+//	style NAME          starts anew, with gangs decided as another scheduler does; see style_test.go
 //	queue               prints counts
 //	where POD           prints where a pod is
 //	why GANG            prints how a gang stands
@@ -95,11 +96,18 @@ type story struct {
 }
 
 func newStory(t *testing.T) *story {
-	cfg := engine.Config{
-		Seed: 1, Profiles: []engine.Profile{locked()}, Less: plugin.PrioritySort{},
+	s := &story{t: t}
+	s.begin(nil)
+	return s
+}
+
+// begin starts anew, with a style of gangs if one is given.
+func (s *story) begin(style *engine.Style) {
+	s.engine = engine.New(engine.Config{
+		Seed: 1, Profiles: []engine.Profile{locked()}, Less: plugin.PrioritySort{}, Style: style,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
-	}
-	return &story{t: t, engine: engine.New(cfg), intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}}
+	})
+	s.intake, s.pods = cluster.NewIntake(), map[string]*v1.Pod{}
 }
 
 func (s *story) play(script []byte) []byte {
@@ -180,6 +188,8 @@ func (s *story) command(verb string, args []string) {
 			}
 		}
 		s.step(done)
+	case "style":
+		s.begin(styleOf(args[0]))
 	case "queue":
 		c := s.engine.QueueReport().Counts
 		fmt.Fprintf(&s.out, "  active %d, in flight %d, backoff %d, unschedulable %d, gated %d; events kept %d\n",

@@ -44,6 +44,7 @@ type world struct {
 	oursOnly bool                            // nobody else binds and no node shrinks, so oversell is ours
 
 	gangs *gangWorld // nil where there are none
+	style *engine.Style
 
 	taped  []byte // events as recorded
 	played []byte // effects as they came
@@ -59,17 +60,20 @@ func newWorld(t *rapid.T) *world {
 // begin starts the scheduler, which knows nothing.
 func (w *world) begin(sessions record.Time) {
 	w.period, w.taped, w.played = sessions, nil, nil
-	w.engine = pacedEngine(sessions)
+	w.engine = w.fresh()
 	w.send(engine.Tick{Now: w.now})
 	w.send(engine.Synced{})
 }
 
-func freshEngine() *engine.Engine { return pacedEngine(0) }
+func freshEngine() *engine.Engine { return engineOf(0, nil) }
 
-// pacedEngine works in sessions if period is above 0.
-func pacedEngine(period record.Time) *engine.Engine {
+// fresh is an engine as this world wants it.
+func (w *world) fresh() *engine.Engine { return engineOf(w.period, w.style) }
+
+// engineOf works in sessions if period is above 0, and decides gangs in a style if there is one.
+func engineOf(period record.Time, style *engine.Style) *engine.Engine {
 	return engine.New(engine.Config{
-		Seed: 7, Profiles: []engine.Profile{locked()}, Less: plugin.PrioritySort{}, SessionPeriod: period,
+		Seed: 7, Profiles: []engine.Profile{locked()}, Less: plugin.PrioritySort{}, SessionPeriod: period, Style: style,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
 }
@@ -365,7 +369,7 @@ func (w *world) restart() {
 		}
 	}
 	w.answers, w.watch, w.recalled = nil, nil, map[uint64]bool{}
-	w.engine, w.taped, w.played = pacedEngine(w.period), nil, nil
+	w.engine, w.taped, w.played = w.fresh(), nil, nil
 	w.send(engine.Tick{Now: w.now})
 	for _, name := range sortedKeys(w.locks) {
 		w.send(engine.ObjectSet{Object: w.locks[name].DeepCopy()})
@@ -415,6 +419,13 @@ func (w *world) settle() {
 
 // checkRest compares the engine at rest with the truth.
 func (w *world) checkRest() {
+	w.checkLedger()
+	w.checkLocks()
+	w.checkWaiting()
+}
+
+// checkLedger: the ledger has what the API server has, and nothing is on its way.
+func (w *world) checkLedger() {
 	s := w.engine.Snapshot()
 	bound := 0
 	for uid, p := range w.pods {
@@ -437,8 +448,6 @@ func (w *world) checkRest() {
 	if n := w.engine.Binding(); n != 0 {
 		w.t.Fatalf("%d binds have no outcome at rest", n)
 	}
-	w.checkLocks()
-	w.checkWaiting()
 }
 
 // checkWaiting: each pending pod waits in exactly one place, none waits that a node has room for, and none that was refused
@@ -483,7 +492,7 @@ func (w *world) checkWaiting() {
 
 // checkReplay plays the tape and compares the effects byte for byte.
 func (w *world) checkReplay() {
-	again, tape := pacedEngine(w.period), engine.NewTape()
+	again, tape := w.fresh(), engine.NewTape()
 	var played []byte
 	for _, raw := range bytes.Split(bytes.TrimSuffix(w.taped, []byte("\n")), []byte("\n")) {
 		ev, ok, err := tape.Event(raw)

@@ -223,7 +223,8 @@ func (up Options) startScheduler(ctx context.Context, cluster *testcluster.Clust
 	o := app.DefaultOptions()
 	o.Kubeconfig = cluster.SchedulerKubeconfig
 	if up.Gangs {
-		o.Config.Kumiki.Gangs = config.Gangs{PodGroup: config.On, Annotation: config.On, Sigs: config.On, Volcano: config.On, Pfnet: config.DefaultPfnetPrefix}
+		o.Config.Kumiki.Gangs = config.Gangs{PodGroup: config.On, Annotation: config.On, Sigs: config.On, Volcano: config.On, Pfnet: config.DefaultPfnetPrefix,
+			Style: config.Transaction}
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// styleOf is a style by its name in configurations; nil is the engine's own way.
+func styleOf(name string) *engine.Style {
+	var s engine.Style
+	switch name {
+	case "transaction":
+		return nil
+	case "coscheduling":
+		s = engine.Coscheduling()
+	case "pfnet":
+		s = engine.Pfnet()
+	case "improvedCoscheduling":
+		s = engine.ImprovedCoscheduling()
+	default:
+		panic(fmt.Sprintf("no style %q", name))
+	}
+	return &s
+}
+
+// TestStylesHoldNothingForEver runs random histories of gangs under each style: binds fail, nodes and pods vanish, the
+// scheduler is killed at any point. Held at every moment: no node is oversold. Held once the longest wait is over and nothing
+// more is tried: nobody holds a seat, nothing is assumed, the queue counts nothing as in flight, and the tape plays to the
+// same effects.
+// It catches the mutants seatForEver and bindWithoutRoom.
+func TestStylesHoldNothingForEver(t *testing.T) { rapid.Check(t, styleHistory) }
+
+func styleHistory(t *rapid.T) {
+	w := newWorld(t)
+	w.style = styleOf(rapid.SampledFrom([]string{"coscheduling", "pfnet", "improvedCoscheduling"}).Draw(t, "style"))
+	w.restart()
+	w.gangs = &gangWorld{sizes: map[string]int{}, whole: map[string]bool{}}
+	w.oursOnly = rapid.Bool().Draw(t, "alone")
+	w.setNode("n0")
+	w.setNode("n1")
+	for range rapid.IntRange(1, 50).Draw(t, "moves") {
+		switch rapid.IntRange(0, 9).Draw(t, "gang") {
+		case 0, 1:
+			w.createGang()
+		case 2, 3:
+			w.do("watch")
+		case 4:
+			w.do("bind")
+		case 5:
+			w.do("cycle")
+		default:
+			w.happen()
+		}
+	}
+	w.calm = true
+	for range 30 {
+		w.drain()
+		w.send(engine.Cycle{}) // not until nothing is ready: some styles never come to that
+	}
+	for range 100 {
+		w.now += 2 * record.Second
+		w.send(engine.Tick{Now: w.now})
+		w.drain()
+	}
+	w.checkLedger()
+	w.checkReplay()
+}
+
+// drain lets everything happen that is on its way.
+func (w *world) drain() {
+	for len(w.watch) > 0 || len(w.binds) > 0 || len(w.writes) > 0 || len(w.answers) > 0 {
+		w.deliver()
+		w.write()
+		w.turnLock()
+		w.carryOut()
+		w.answer()
+	}
+}
