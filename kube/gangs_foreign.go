@@ -15,8 +15,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// maxGangTimeout bounds how long members may wait for each other, in seconds: a day.
-const maxGangTimeout = 24 * 60 * 60
+// maxGangTimeout bounds how long members may wait for each other, in seconds.
+const maxGangTimeout = int64(cluster.MaxGangTimeout / record.Second)
 
 // field is a value of an object whose type nobody checked.
 func field[T any](o *unstructured.Unstructured, g *cluster.Gang, path ...string) (value T, found bool) {

@@ -13,6 +13,10 @@ type GangReport struct {
 	// from the pods that are there.
 	Quorum int  `json:"quorum"`
 	Stated bool `json:"stated"`
+	// Desired is how many pods there shall be: as many as is stated, or as there are. Those beyond Quorum are extras.
+	Desired int `json:"desired,omitempty"`
+	// SparedFor is the first of the gangs whose best try found places that the extras must leave to them.
+	SparedFor string `json:"sparedFor,omitempty"`
 	// Bound pods are seen bound, Coming ones are decided, Waiting ones are neither.
 	Bound   int `json:"bound"`
 	Coming  int `json:"coming,omitempty"`

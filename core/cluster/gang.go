@@ -46,8 +46,13 @@ func (k GangKey) String() string { return k.Namespace + "/" + k.Name }
 // GangMark is what a pod itself says of the gang that it is in. Immutable; shared by pods that say the same.
 type GangMark struct {
 	Key GangKey
-	// Size is how many pods the gang needs as the pod states it, 0 when it does not.
+	// Size is how many pods the gang needs as the pod states it, 0 when it does not: the least with which it starts.
 	Size int
+	// Desired is how many pods there shall be when that is stated besides Size, 0 otherwise. Those beyond Size get places as
+	// there is room.
+	Desired int `json:",omitempty"`
+	// Timeout is how long members may wait for each other as the pod states it, 0 when it does not.
+	Timeout record.Time `json:",omitempty"`
 	// Bad is why the pod cannot be in a gang as it says: two declarations that disagree, a size that is no number. Such
 	// a pod waits, and is told this.
 	Bad string
@@ -82,7 +87,8 @@ type Gang struct {
 	EvictWhole bool
 	// Topology are the domains in which the members must, or should, be together, the widest first.
 	Topology []GangTopology
-	// Timeout is how long members may wait for each other, 0 for the default of the source.
+	// Timeout is how long members may wait for each other, 0 when that is not stated. Nobody holds room while it waits here;
+	// it bounds for how long room is held for a blocked gang.
 	Timeout record.Time
 	// Bad is why the declaration cannot be used.
 	Bad string

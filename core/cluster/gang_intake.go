@@ -9,12 +9,15 @@ import (
 	"weak"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // What pods say of their gang, source by source.
 const (
 	gangAnnotation     = "pod_group"
 	gangSizeAnnotation = "pod_group_size"
+	gangMinAnnotation  = "pod_group_min_size"
 	sigsLabel          = "scheduling.x-k8s.io/pod-group"
 	volcanoAnnotation  = "scheduling.k8s.io/group-name"
 )
@@ -50,7 +53,9 @@ func (in *Intake) DeclareGangs(r GangRules) { in.gangs = r }
 type claimed struct {
 	source GangSource
 	name   string
-	size   int    // 0: not stated
+	size   int // how many pods it needs; 0: not stated
+	all    int // how many there shall be, where that is more than it needs; 0: not stated
+	wait   record.Time
 	bad    string // why it cannot be used
 }
 
@@ -86,13 +91,13 @@ func (in *Intake) claims(p *v1.Pod) (all []claimed) {
 		say(claimed{source: GangOfVolcano, name: p.Annotations[volcanoAnnotation]})
 	}
 	if in.gangs.Annotation {
-		say(sized(p, claimed{source: GangOfAnnotation, name: p.Annotations[gangAnnotation]}, gangSizeAnnotation))
+		say(elastic(p, claimed{source: GangOfAnnotation, name: p.Annotations[gangAnnotation]}))
 	}
 	if prefix := in.gangs.Pfnet; prefix != "" {
 		// Without a size, and with a size of one, the pod is in no gang (upstream: pfnet/scheduler-plugins, name_spec.go).
 		c := sized(p, claimed{source: GangOfPfnet, name: p.Annotations[prefix+"-name"]}, prefix+"-size")
 		if c.size > 1 || c.bad != "" {
-			say(c)
+			say(patient(p, c, prefix+"-schedule-timeout-seconds"))
 		}
 	}
 	return all
@@ -118,6 +123,41 @@ func sized(p *v1.Pod, c claimed, key string) claimed {
 	return c
 }
 
+// elastic reads the sizes of a gang that is declared by annotations alone. With two of them the lesser one is what it needs, and
+// the other how many pods there shall be.
+func elastic(p *v1.Pod, c claimed) claimed {
+	c = sized(p, c, gangSizeAnnotation)
+	least := sized(p, claimed{name: c.name}, gangMinAnnotation)
+	switch {
+	case c.bad != "" || least.size == 0 && least.bad == "":
+	case least.bad != "":
+		c.bad = least.bad
+	case c.size != 0 && least.size > c.size:
+		c.bad = fmt.Sprintf("annotation %s must be at most %d, as %s says, it is %d", gangMinAnnotation, c.size, gangSizeAnnotation, least.size)
+	default:
+		c.size, c.all = least.size, c.size
+	}
+	return c
+}
+
+// MaxGangTimeout bounds how long a gang may say that its members wait for each other.
+const MaxGangTimeout = 24 * 60 * 60 * record.Second
+
+// patient reads for how long members wait for each other.
+func patient(p *v1.Pod, c claimed, key string) claimed {
+	text := p.Annotations[key]
+	if c.bad != "" || text == "" {
+		return c
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if most := int64(MaxGangTimeout / record.Second); err != nil || n < 1 || n > most {
+		c.bad = fmt.Sprintf("annotation %s must be a number of seconds from 1 to %d, it is %q", key, most, short(text))
+		return c
+	}
+	c.wait = record.Time(n) * record.Second
+	return c
+}
+
 // markOf joins what the sources say. The first one names the gang; the others must not contradict it.
 func markOf(namespace string, all []claimed) GangMark {
 	first := all[0]
@@ -140,9 +180,10 @@ func markOf(namespace string, all []claimed) GangMark {
 			mark.Size, sizer = c.size, c
 		}
 		if mark.Bad != "" {
-			mark.Size = 0
+			mark.Size, mark.Desired, mark.Timeout = 0, 0, 0
 			return mark
 		}
+		mark.Desired, mark.Timeout = max(mark.Desired, c.all), max(mark.Timeout, c.wait)
 	}
 	return mark
 }

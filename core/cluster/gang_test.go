@@ -64,6 +64,14 @@ func TestWhatAPodSaysOfItsGang(t *testing.T) {
 		{"pod_group=a pod_group_size=99999999999999999999", `bad: is no number of pods: "99999999999999999999"`},
 		{"pod_group=a pod_group_size=" + long, "bad: …"},
 		{"pod_group_size=4", ""},
+		{"pod_group=a pod_group_size=6 pod_group_min_size=4", "annotation a 4 of 6"},
+		{"pod_group=a pod_group_min_size=4", "annotation a 4"},
+		{"pod_group=a pod_group_size=4 pod_group_min_size=", "annotation a 4"},
+		{"pod_group=a pod_group_size=4 pod_group_min_size=4", "annotation a 4 of 4"},
+		{"pod_group=a pod_group_size=4 pod_group_min_size=5", "bad: annotation pod_group_min_size must be at most 4, as pod_group_size says, it is 5"},
+		{"pod_group=a pod_group_size=4 pod_group_min_size=0", "bad: annotation pod_group_min_size must be above 0, it is 0"},
+		{"pod_group=a pod_group_min_size=few", `bad: annotation pod_group_min_size is no number of pods: "few"`},
+		{"pod_group_min_size=4", ""},
 		{"pod_group=" + long, "bad: the name of its gang (annotation) is 400 bytes long, at most 253 are allowed"},
 		{"group=a", "podgroup a 0"},
 		{"group=", ""},
@@ -72,6 +80,10 @@ func TestWhatAPodSaysOfItsGang(t *testing.T) {
 		{byPfnet + "a " + sizePfnet + "3", "pfnet a 3"},
 		{byPfnet + "a", ""},
 		{byPfnet + "a " + sizePfnet + "1", ""},
+		{byPfnet + "a " + sizePfnet + "3 pf.example/gang-schedule-timeout-seconds=20", "pfnet a 3 for 20"},
+		{byPfnet + "a " + sizePfnet + "3 pf.example/gang-schedule-timeout-seconds=0", `bad: must be a number of seconds from 1 to 86400, it is "0"`},
+		{byPfnet + "a " + sizePfnet + "3 pf.example/gang-schedule-timeout-seconds=90000", `bad: from 1 to 86400, it is "90000"`},
+		{byPfnet + "a " + sizePfnet + "3 pf.example/gang-schedule-timeout-seconds=1m", `bad: it is "1m"`},
 		{byPfnet + "a " + sizePfnet + "0", "bad: annotation pf.example/gang-size must be above 0, it is 0"},
 		// Two that say the same are one: that with an object counts, and the size that any of them states.
 		{"group=a pod_group=a pod_group_size=4", "podgroup a 4"},
@@ -81,6 +93,7 @@ func TestWhatAPodSaysOfItsGang(t *testing.T) {
 		{"group=a pod_group=b", `bad: two declarations disagree: its gang is "a" by podgroup and "b" by annotation`},
 		{bySigs + "a " + byVolcano + "b", `bad: its gang is "a" by sigs and "b" by volcano`},
 		{"pod_group=a pod_group_size=4 " + byPfnet + "a " + sizePfnet + "5", `bad: two declarations disagree: gang "a" needs 4 pods by annotation and 5 by pfnet`},
+		{"pod_group=a pod_group_size=6 pod_group_min_size=4 " + byPfnet + "a " + sizePfnet + "6", `bad: gang "a" needs 4 pods by annotation and 6 by pfnet`},
 		{"group=a pod_group=a pod_group_size=0", "bad: annotation pod_group_size must be above 0"},
 	} {
 		in := NewIntake()
@@ -93,6 +106,12 @@ func TestWhatAPodSaysOfItsGang(t *testing.T) {
 			got = "bad: " + mark.Bad
 		default:
 			got = fmt.Sprintf("%s %s %d", mark.Key.Source, mark.Key.Name, mark.Size)
+			if mark.Desired != 0 {
+				got += fmt.Sprintf(" of %d", mark.Desired)
+			}
+			if mark.Timeout != 0 {
+				got += fmt.Sprintf(" for %d", mark.Timeout/1e9)
+			}
 		}
 		bad, isBad := strings.CutPrefix(c.want, "bad: ")
 		if isBad && (mark == nil || mark.Bad == "" || !strings.Contains(mark.Bad, bad)) || !isBad && got != c.want {
@@ -195,7 +214,7 @@ func TestNothingInAPodBreaksTheMark(t *testing.T) {
 	in.DeclareGangs(GangRules{Group: true, GroupIfRead: true, Annotation: true, Sigs: true, Volcano: true, Pfnet: "pf.example/gang"})
 	rapid.Check(t, func(t *rapid.T) {
 		var says []string
-		for _, key := range []string{"group", "label:" + sigsLabel, volcanoAnnotation, gangAnnotation, gangSizeAnnotation, "pf.example/gang-name", "pf.example/gang-size", "node"} {
+		for _, key := range []string{"group", "label:" + sigsLabel, volcanoAnnotation, gangAnnotation, gangSizeAnnotation, gangMinAnnotation, "pf.example/gang-name", "pf.example/gang-size", "node"} {
 			if rapid.Bool().Draw(t, key) {
 				says = append(says, key+"="+rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"a", "b", "", "3", "4", strings.Repeat("x", 300)})).Draw(t, "value"))
 			}

@@ -69,6 +69,7 @@ func (e *Engine) explainGang(key cluster.GangKey, u *queue.Unit) record.GangRepo
 	if st := e.gangs[key]; st != nil {
 		r.PartialSince = st.partialSince
 	}
+	r.Desired = e.desired(key, waiting, r.Bound+r.Coming)
 	if u != nil {
 		e.explainWaiting(&r, u)
 	}
@@ -76,10 +77,27 @@ func (e *Engine) explainGang(key cluster.GangKey, u *queue.Unit) record.GangRepo
 	return r
 }
 
+// desired is how many pods a gang shall have: as is stated, or as there are.
+func (e *Engine) desired(key cluster.GangKey, waiting []*cluster.Pod, live int) int {
+	most := live + len(waiting)
+	for _, p := range waiting {
+		most = max(most, p.Gang.Desired)
+	}
+	for _, m := range e.store.Snapshot().GangMembers(key) {
+		if m.Pod.Gang != nil && !m.Pod.Terminating {
+			most = max(most, m.Pod.Gang.Desired)
+		}
+	}
+	return most
+}
+
 func (e *Engine) explainWaiting(r *record.GangReport, u *queue.Unit) {
 	_, r.Where, _ = e.queue.Lookup(u.UID())
 	r.Since, r.Attempts, r.Priority = u.Since, u.Attempts, u.Priority()
 	r.Gate, r.Reason = u.Gate, u.GateReason
+	if spared := e.blocked(); u.Extra() && len(spared) > 0 {
+		r.SparedFor = spared[0].Gang.String()
+	}
 	if u.Aside != "" {
 		r.Reason = u.Aside
 	}
@@ -122,7 +140,10 @@ func (e *Engine) explainWaiting(r *record.GangReport, u *queue.Unit) {
 
 // tryGang looks for places as a cycle would. What it supposes for that is gone when it returns.
 func (e *Engine) tryGang(u *queue.Unit, need gang.Need) (ans gang.Answer) {
-	err := e.supposed(u.Pod(), func(w *supposing) { ans = w.placeGang(u.Key, e.profiles[u.Pod().Spec.SchedulerName], need) })
+	err := e.supposed(u.Pod(), func(w *supposing) {
+		w.promised = e.promises(u)
+		ans = w.placeGang(u.Key, e.profiles[u.Pod().Spec.SchedulerName], need)
+	})
 	if err != nil {
 		return gang.Answer{Verdict: gang.Failed, Blocked: -1, Err: err}
 	}

@@ -57,14 +57,14 @@ func (r gangRules) Ready(u *queue.Unit) (gate, reason string, again record.Time,
 	q := e.quorumOf(u.Gang, u.Members)
 	held := e.gangLive(u.Gang)
 	switch missing := q.pods - held - len(ready); {
-	case q.open && held == 0 && u.Gang.Source == cluster.GangOfAnnotation:
-		// More pods may come: nobody has said how many there will be.
+	case q.open && u.Gang.Source == cluster.GangOfAnnotation && (held == 0 || missing > 0):
+		// More pods may come: nobody has said how many there will be. Of a gang that has lost some, those come back who come.
 		quiet := min(u.Joined+e.quietPeriod(), u.First+quietCap*e.quietPeriod())
 		if e.now < quiet && mutant != quietSkipped {
 			return GangGate, fmt.Sprintf("%d pods of gang %s are there, and more may come until none came for %g s",
 				len(u.Members), u.Gang, float64(e.quietPeriod())/float64(record.Second)), quiet, false
 		}
-		if len(ready) < len(u.Members) {
+		if len(ready) < len(u.Members) && held == 0 {
 			return shut, why, 0, false
 		}
 	case missing > 0:
@@ -164,6 +164,9 @@ func (e *Engine) quorumOf(key cluster.GangKey, waiting []*cluster.Pod) quorum {
 	}
 	decided := 0
 	for _, m := range e.store.Snapshot().GangMembers(key) {
+		if m.Pod.Terminating && mutant != pastRemembered {
+			continue
+		}
 		if m.Pod.Gang != nil && m.Pod.Gang.Size > 0 {
 			return quorum{pods: m.Pod.Gang.Size}
 		}
@@ -224,6 +227,8 @@ type gangState struct {
 	partialSince record.Time
 	// complete tells that the quorum was bound once. A gang that loses pods after that is kept (answer A7).
 	complete bool
+	// spared is where the best try of a gang that is blocked put its pods.
+	spared []sparedPlace
 	// blocked is when it was first rejected since it last had a place, 0 for never; noHoldUntil is when it may hold room
 	// again.
 	blocked, noHoldUntil record.Time
@@ -255,8 +260,12 @@ func (e *Engine) gangProgress(key cluster.GangKey) {
 		return
 	}
 	st := e.stateOf(key)
+	if e.gangLive(key) == 0 && mutant != pastRemembered {
+		// Nothing is left of it: what its controller makes again is another gang, which starts whole.
+		st.quorum, st.complete, st.partialSince = 0, false, 0
+		return
+	}
 	q, bound := e.quorumOf(key, nil).pods, e.gangBound(key)
-	q = max(q, st.quorum)
 	if q == 0 {
 		return
 	}
@@ -273,6 +282,16 @@ func (e *Engine) gangProgress(key cluster.GangKey) {
 	case bound == 0:
 		st.partialSince = 0
 	}
+}
+
+// lastBound follows a pod that is seen bound. When it was the last one on its way and the gang is in part, those that were
+// rejected while it could not be taken back are tried once more, so that the gang is finished or undone.
+func (e *Engine) lastBound(key cluster.GangKey) {
+	st := e.gangs[key]
+	if st == nil || st.partialSince == 0 || e.gangBound(key) < e.gangLive(key) || mutant == partForgotten {
+		return
+	}
+	e.queue.Reconsider(key, "all others of its pods are bound, and these are needed")
 }
 
 // gangLost follows the loss of a pod's place: those of its gang that wait may be needed now.
@@ -310,6 +329,10 @@ func (e *Engine) setGang(obj *cluster.Gang) {
 		e.tellGang(obj.Key, GangStatus{Admitted: true}) // its controller makes the pods only then
 	}
 	e.queue.Reconsider(obj.Key, "its pod group has changed")
+	e.fewerWait(obj.Key)
+	if e.store.Snapshot().GangHolds(obj.Key) > 0 {
+		e.gangProgress(obj.Key)
+	}
 }
 
 // tellWaiting tells the pods of gangs whose gate has stayed shut for a while why they wait, in the reason that cluster
@@ -367,6 +390,18 @@ func (e *Engine) wasWhole(key cluster.GangKey, members []cluster.GangMember) boo
 	st := e.gangs[key]
 	if st != nil && st.complete {
 		return true
+	}
+	bound, decided := 0, 0
+	for _, m := range members {
+		if m.Pod.Bound != nil {
+			decided = max(decided, m.Pod.Bound.Quorum)
+		}
+		if !m.Assumed && !m.Pod.Terminating {
+			bound++
+		}
+	}
+	if decided > 0 && bound >= decided && mutant != raiseBreaks {
+		return true // more may be asked of it now than when it got its places
 	}
 	if obj := e.gangObject(key); obj != nil && obj.Condition.Scheduled {
 		return true

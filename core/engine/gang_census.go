@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -85,11 +84,4 @@ func (e *Engine) waitOf(u *queue.Unit) GangWait {
 func (e *Engine) hasQuorum(u *queue.Unit) bool {
 	live := e.gangLive(u.Gang)
 	return live > 0 && live >= e.quorumOf(u.Gang, u.Members).pods
-}
-
-// forgetGang drops what is remembered of a gang of which no pod is left.
-func (e *Engine) forgetGang(key cluster.GangKey) {
-	if e.store.Snapshot().GangHolds(key) == 0 && !e.queue.HasGang(key) {
-		delete(e.gangs, key)
-	}
 }

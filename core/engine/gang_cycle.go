@@ -7,6 +7,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
+	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -23,8 +24,9 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 	e.meter.Enter(StepSearch)
 	need, held := e.gangNeed(unit)
 	trial := e.store.Trial()
+	need.Keep = e.keepOf(unit, need)
 	ans := gang.Place(need, &gang.Ground{
-		Trial: trial, Placer: prof.placer, Nominations: e.queue, Draw: e.gangDraw(unit.Gang, number), Reservers: prof.Reservers, Meter: e.meter,
+		Trial: trial, Placer: prof.placer, Nominations: e.promises(unit), Draw: e.gangDraw(unit.Gang, number), Reservers: prof.Reservers, Meter: e.meter,
 	})
 	e.tellHeard()
 
@@ -38,10 +40,12 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 
 	// 4. The places are taken, and what plugins reserve; keep them.
 	e.meter.Enter(StepAssume)
-	trial.Commit()
 	st := e.stateOf(unit.Gang)
-	st.blocked = 0
-	st.quorum = max(st.quorum, e.quorumOf(unit.Gang, unit.Members).pods)
+	st.complete = st.complete || held > 0 && e.wasWhole(unit.Gang, e.store.Snapshot().GangMembers(unit.Gang))
+	trial.Commit()
+	st.blocked, st.verdict = 0, gang.Placed
+	e.unspare(unit.Gang)
+	st.quorum = e.quorumOf(unit.Gang, unit.Members).pods
 	left := e.partGang(unit, need, ans)
 
 	// 5. Ask for the writes and binds of all.
@@ -49,7 +53,10 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 	e.departGang(unit, prof, need, held, ans, number)
 	e.useHold(unit.Gang)
 	e.useClearance(unit.Gang, need.Members, ans.Nodes)
-	if left {
+	switch {
+	case left && ans.Cut > 0:
+		e.queue.Stay(unit)
+	case left:
 		e.leaveExtras(unit, need, ans)
 	}
 }
@@ -58,7 +65,11 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 func (e *Engine) gangNeed(unit *queue.Unit) (need gang.Need, held int) {
 	need.Members, _, _ = e.openMembers(unit.Members)
 	held = e.gangLive(unit.Gang)
-	need.Quorum = e.quorumOf(unit.Gang, unit.Members).pods - held
+	q := e.quorumOf(unit.Gang, unit.Members)
+	need.Quorum = q.pods - held
+	if q.open && held > 0 {
+		need.Quorum = min(need.Quorum, len(need.Members)) // nobody has said that so many come back
+	}
 	if mutant == halfGangs {
 		need.Quorum = 1
 	}
@@ -71,6 +82,14 @@ func (e *Engine) gangNeed(unit *queue.Unit) (need gang.Need, held int) {
 		need.Bound = append(need.Bound, m.Row)
 	}
 	return need, held
+}
+
+// promises are what a search for places for a unit is to keep away from.
+func (e *Engine) promises(unit *queue.Unit) place.Nominations {
+	if unit.Extra() && mutant != extrasTakeAll {
+		return e.sparing()
+	}
+	return e.queue
 }
 
 // partGang lets the members go that have a place.
@@ -125,6 +144,11 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, need gang.Need, hel
 	if e.hold != nil && e.hold.gang != unit.Gang && ans.Verdict == gang.NoRoom {
 		message += fmt.Sprintf(" Room for %d pods is held for gang %s.", len(e.hold.pods), e.hold.gang)
 	}
+	if unit.Extra() {
+		if first := e.blocked(); len(first) > 0 {
+			message += fmt.Sprintf(" Places that gang %s could use are kept for it.", first[0].Gang)
+		}
+	}
 	d := record.Decision{
 		Number: number, At: e.now, Revision: e.store.Snapshot().Revision(), Pod: blocked.Ref(), Profile: blocked.Spec.SchedulerName,
 		Attempt: unit.Attempts, Verdict: record.DoesNotFit, Nodes: e.store.Snapshot().Nodes(), Message: message,
@@ -138,14 +162,16 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, need gang.Need, hel
 	if ans.Verdict == gang.Failed {
 		d.Verdict, reason, why = record.AttemptFailed, ReasonError, failed
 	}
-	e.stateOf(unit.Gang).verdict = ans.Verdict
+	st := e.stateOf(unit.Gang)
+	st.verdict = ans.Verdict
 	r := e.seekRoom(unit, prof, need, held, ans) // before the queue takes the unit back: a gate may close behind it
 	e.queue.Requeue(unit, why)
 	to := e.actOnRoom(unit, need, r, &d)
 	e.decided(d)
 	waits := r.verdict == preempt.Evict || r.verdict == preempt.NotEligible
-	if !waits {
+	if !waits && (!unit.Extra() || mutant == extrasHold) {
 		e.holdFor(unit, need, ans)
+		e.spare(st, unit, need, ans)
 	}
 	e.tellMembers(need.Members, reason, d.Message, to)
 	if held == 0 {
@@ -169,7 +195,10 @@ func gangMessage(unit *queue.Unit, need gang.Need, held int, ans gang.Answer, bl
 		return fmt.Sprintf("gang %s %s: %s", unit.Gang, ans.Verdict, ans.Proof)
 	}
 	message := fmt.Sprintf("gang %s %s: %d of %d pods found a place, %d are needed", unit.Gang, ans.Verdict, max(ans.Most, 0), len(need.Members), need.Quorum)
-	if held > 0 {
+	switch {
+	case unit.Extra():
+		message = fmt.Sprintf("gang %s has the pods that it needs, and there is no room for the %d beyond them", unit.Gang, len(need.Members))
+	case held > 0:
 		message += fmt.Sprintf(" besides the %d that have one", held)
 	}
 	switch {

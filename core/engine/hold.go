@@ -61,10 +61,11 @@ func (e *Engine) holdFor(unit *queue.Unit, need gang.Need, ans gang.Answer) {
 		if mutant != everybodyHolds {
 			e.dropHold("a gang goes before it")
 		}
-		e.hold = &hold{gang: unit.Gang, since: e.now, until: e.now + e.cfg.HoldFor}
+		long := e.holdTime(unit)
+		e.hold = &hold{gang: unit.Gang, since: e.now, until: e.now + long}
 		e.queue.Hurry(unit.Gang, true)
 		e.emit(WriteEvent{unit.Pod().Ref(), "Normal", "HoldingRoom", "Scheduling",
-			fmt.Sprintf("room for %d of %d pods of gang %s is held for it, for %d s at most", ans.Most, need.Quorum, unit.Gang, e.cfg.HoldFor/record.Second)})
+			fmt.Sprintf("room for %d of %d pods of gang %s is held for it, for %d s at most", ans.Most, need.Quorum, unit.Gang, long/record.Second)})
 	}
 	e.hold.pods = e.hold.pods[:0]
 	s := e.store.Snapshot()
@@ -74,6 +75,24 @@ func (e *Engine) holdFor(unit *queue.Unit, need gang.Need, ans gang.Answer) {
 			e.hold.pods = append(e.hold.pods, p)
 		}
 	}
+}
+
+// holdTime is for how long room is held for a gang: not longer than its members may wait for each other. Other schedulers let them
+// wait in places that they have taken; here that is what a hold is.
+func (e *Engine) holdTime(unit *queue.Unit) record.Time {
+	long := e.cfg.HoldFor
+	shorten := func(timeout record.Time) {
+		if timeout > 0 && mutant != timeoutUnread {
+			long = min(long, timeout)
+		}
+	}
+	if obj := e.gangObject(unit.Gang); obj != nil {
+		shorten(obj.Timeout)
+	}
+	for _, p := range unit.Members {
+		shorten(p.Gang.Timeout)
+	}
+	return long
 }
 
 // holder is the unit that holds room; nil when none does.
@@ -124,7 +143,7 @@ func (e *Engine) useHold(key cluster.GangKey) {
 func (e *Engine) endHold() {
 	switch {
 	case e.hold == nil:
-	case e.holder() == nil || e.holder().Gate != "":
+	case e.holder() == nil || e.holder().Gate != "" || e.holder().Extra():
 		e.dropHold("it does not wait for room")
 	case e.now >= e.hold.until && mutant != heldForever:
 		e.dropHold("its time is over")

@@ -98,6 +98,13 @@ const (
 	drainsAll                  // a drain takes the pods that belong to the node
 	hostsShared                // added nodes have the host name of the one that they are like
 	movedAfter                 // pods that are made again go behind what is asked about, whatever their priority
+	extrasWithMinimum          // a gang takes more than it needs while others wait
+	extrasTakeAll              // pods beyond what a gang needs take the places that a blocked gang could use
+	extrasHold                 // room is held for pods beyond what a gang needs
+	pastRemembered             // a gang of which nothing is left is taken for what it was
+	raiseBreaks                // a gang that is asked to be larger after a restart is taken back
+	partForgotten              // a gang that is in part when the last of its binds is done is left so
+	timeoutUnread              // room is held for a gang for longer than its members may wait
 	mutations
 )
 

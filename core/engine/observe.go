@@ -61,6 +61,9 @@ func (e *Engine) setPod(p *cluster.Pod) {
 func (e *Engine) setBound(p *cluster.Pod) {
 	seen := e.store.SetPod(p)
 	if key, is := e.store.Snapshot().HeldGang(p.UID); is {
+		if seen.WasAssumed {
+			defer e.lastBound(key) // after what follows
+		}
 		if p.Terminating && seen.Old != nil && !seen.Old.Terminating {
 			defer e.gangLost(key)
 		} else {

@@ -24,6 +24,11 @@ func gangWords(args []string) (rest []string, gang *cluster.GangMark, bound *clu
 			mark.Key.Name = value
 		case "size":
 			mark.Size, _ = strconv.Atoi(value)
+		case "all":
+			mark.Desired, _ = strconv.Atoi(value)
+		case "timeout":
+			n, _ := strconv.Atoi(value)
+			mark.Timeout = record.Time(n) * record.Second
 		case "source":
 			mark.Key.Source = cluster.GangSource(value)
 		case "bad":
@@ -56,6 +61,9 @@ func group(args []string) *cluster.Gang {
 			g.Priority = &p
 		case "bad":
 			g.Bad = strings.ReplaceAll(value, "_", " ")
+		case "timeout":
+			n, _ := strconv.Atoi(value)
+			g.Timeout = record.Time(n) * record.Second
 		case "phase":
 			g.Phase = value
 		case "scheduled":
@@ -91,7 +99,7 @@ func (s *story) whyGang(name string) {
 		fmt.Fprintf(&s.out, "  no gang %s\n", name)
 		return
 	}
-	fmt.Fprintf(&s.out, "  %s %s: needs %d (stated %v), %d bound, %d coming, %d waiting, %d missing; %s %s%s\n", r.Source, r.Name, r.Quorum, r.Stated, r.Bound, r.Coming,
+	fmt.Fprintf(&s.out, "  %s %s: needs %d of %d (stated %v)%s, %d bound, %d coming, %d waiting, %d missing; %s %s%s\n", r.Source, r.Name, r.Quorum, r.Desired, r.Stated, sparedFor(r.SparedFor), r.Bound, r.Coming,
 		r.Waiting, r.Missing, r.Where, r.Gate, r.Reason)
 	if f := r.Fit; f != nil {
 		fmt.Fprintf(&s.out, "  %s: %d of %d, blocked %s; %s; start %v\n", f.Verdict, f.Placed, f.Needed, f.Blocked, r.Basis, r.Estimate/record.Second)
@@ -104,4 +112,11 @@ func (s *story) whyGang(name string) {
 	for _, p := range r.Pods {
 		fmt.Fprintf(&s.out, "  %s %s on %q %s\n", p.Pod.Name, p.State, p.Node, p.Note)
 	}
+}
+
+func sparedFor(gang string) string {
+	if gang == "" {
+		return ""
+	}
+	return ", leaves room to " + gang
 }

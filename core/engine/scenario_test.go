@@ -39,9 +39,9 @@ var rewrite = flag.Bool("rewrite", false, "write the effects found into the scen
 //	tick SECONDS        synced        cycle [TIMES]        activate NAME
 //	lock NAME [phase=Bound] [for=POD] [version=N]   a PersistentVolume, see lock_test.go; pods take it by label.lock or label.latch
 //	lock-gone NAME
-//	group NAME [min=N] [basic] [priority=N] [bad=TEXT] [scheduled] [rack] [source=podgroup|sigs|volcano] [deleting]   declares a gang
+//	group NAME [min=N] [basic] [priority=N] [bad=TEXT] [scheduled] [rack] [timeout=S] [source=podgroup|sigs|volcano] [deleting]   declares a gang
 //	group-gone NAME
-//	         pods say gang=NAME [size=N] [source=annotation] [owned], and bound ones what they were bound as: [quorum=N]
+//	         pods say gang=NAME [size=N] [all=N] [timeout=S] [source=annotation] [owned], and bound ones what they were bound as: [quorum=N]
 //	writes-done NAME DECISION [uid=U] [message]
 //	bind-done NAME bound|failed|elsewhere|vanished|recalled [on=NODE] [uid=U] [message]
 //	style NAME          starts anew, with gangs decided as another scheduler does; see style_test.go

@@ -27,6 +27,8 @@ type supposing struct {
 	// placers: schedulerName -> its search, as that profile has it but for strategy and foreign code.
 	placers map[string]*place.Placer
 	finder  preempt.Finder
+	// promised is where pods are expected: the queue's nominations, unless a question sees more.
+	promised place.Nominations
 	// gone are pods that were waiting, and of which no promise counts any more.
 	gone map[cluster.UID]bool
 	// left are the pods that were taken from their nodes, as they would wait if they were made again.
@@ -55,7 +57,7 @@ func (e *Engine) supposed(about *cluster.Pod, answer func(w *supposing)) (err er
 		}
 	}()
 	answer(&supposing{
-		e: e, trial: e.store.Trial(), placers: map[string]*place.Placer{}, gone: map[cluster.UID]bool{}, named: map[string]int{},
+		e: e, promised: e.queue, trial: e.store.Trial(), placers: map[string]*place.Placer{}, gone: map[cluster.UID]bool{}, named: map[string]int{},
 	})
 	return nil
 }
@@ -70,12 +72,12 @@ func (w *supposing) placer(prof *profile) *place.Placer {
 	return pl
 }
 
-// NominatedNodes are those of the queue.
-func (w *supposing) NominatedNodes() []string { return w.e.queue.NominatedNodes() }
+// NominatedNodes are the nodes with promises.
+func (w *supposing) NominatedNodes() []string { return w.promised.NominatedNodes() }
 
 // NominatedOn leaves out pods that are supposed gone.
 func (w *supposing) NominatedOn(node string) []*cluster.Pod {
-	pods := w.e.queue.NominatedOn(node)
+	pods := w.promised.NominatedOn(node)
 	if len(w.gone) == 0 || mutant == gonePromised {
 		return pods
 	}

@@ -13,6 +13,9 @@ type Need struct {
 	Members []*cluster.Pod
 	// Quorum is how many of Members must get a place, whichever those are. The others get one where there is one left.
 	Quorum int
+	// Keep is how many of Members keep a place at most when all are placed; 0 means all. The others are looked for, so that
+	// those who stay are where all could have been, and give their places back.
+	Keep int
 	// Topology are the domains in which the members must, or should, be together, the widest first.
 	Topology []cluster.GangTopology
 	// Bound are the rows of members that have a node already: where a topology is required, its domain is theirs.
@@ -76,6 +79,8 @@ type Answer struct {
 	Outcomes []place.Outcome
 	// Holds is what plugins hold, by member, when the gang is placed.
 	Holds [][]Hold
+	// Cut is how many members found a place and gave it back.
+	Cut int
 	// Most is how many members the best try placed, and Partial where, by member. When the gang is placed, the best try is
 	// the last one.
 	Most    int

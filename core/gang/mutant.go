@@ -35,6 +35,7 @@ const (
 	hopeIgnoresSlack          // members that may be left out are needed too
 	unprovedNever             // what is not known for sure is called never
 	offeredIgnored            // nodes count with what they say that they offer
+	keepIgnored               // members keep places that they were to give back
 	mutations
 )
 

@@ -33,7 +33,7 @@ func drawn(t *rapid.T) pick {
 // other, and in one domain; what does not fit now has no places, and what never fits has none on the empty cluster either;
 // and after any other verdict than placed the store is as it was. Asked again, the answer is the same.
 // Mutants: triesKept, quorumShort, domainsLeft, boundElsewhere, extrasCounted, slackForgotten, neverIsNow,
-// budgetIgnored, hopeIgnoresSlack, unprovedNever.
+// budgetIgnored, hopeIgnoresSlack, unprovedNever, keepIgnored.
 func TestAnswersHold(t *testing.T) {
 	for name, m := range mixes {
 		t.Run(name, func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { answerHolds(t, m) }) })
@@ -45,6 +45,13 @@ func answerHolds(t *rapid.T, m mix) {
 	need := instance(w, drawn(t), m)
 	need.Budget = rapid.SampledFrom([]int{0, 0, 1, 20, 200}).Draw(t, "budget")
 	prof := profile(t)
+	if rapid.IntRange(0, 2).Draw(t, "keep") == 0 {
+		all := w.answer(need)
+		need.Keep = need.Quorum
+		if kept := w.answer(need); kept.Verdict != all.Verdict || kept.Verdict == gang.Placed && (kept.Most != max(need.Quorum, 0) || kept.Most+kept.Cut != all.Most) {
+			t.Fatalf("%v, %d placed; and when %d may stay %v, %d placed and %d cut", all.Verdict, all.Most, need.Keep, kept.Verdict, kept.Most, kept.Cut)
+		}
+	}
 	before := fingerprint(w.store.Snapshot())
 	var a gang.Answer
 	w.try(need, func(got gang.Answer) {

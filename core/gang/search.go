@@ -24,7 +24,26 @@ func Place(need Need, g *Ground) Answer {
 		sr.best.why.Message = fmt.Sprintf("%d members are there, %d are needed", len(need.Members), need.Quorum)
 		return sr.answer(NoRoom)
 	}
-	return sr.answer(sr.run())
+	v := sr.run()
+	cut := 0
+	if v == Placed && need.Keep > 0 && mutant != keepIgnored {
+		cut = sr.cutTo(max(need.Keep, need.Quorum))
+	}
+	a := sr.answer(v)
+	a.Cut = cut
+	return a
+}
+
+// cutTo takes the members that were placed last off their rows until so many are left.
+func (sr *search) cutTo(most int) (cut int) {
+	for sr.best.count > most {
+		i := sr.g.taken[len(sr.g.taken)-1].member
+		sr.g.rollback(len(sr.g.taken) - 1)
+		sr.best.nodes[i], sr.best.outs[i] = cluster.NoNode, place.Outcome{}
+		sr.best.count--
+		cut++
+	}
+	return cut
 }
 
 // search is one gang in hand.

@@ -19,6 +19,9 @@ type Gangs interface {
 	Ready(u *Unit) (gate, reason string, again record.Time, ok bool)
 	// Priority is what the unit ranks as in the queue.
 	Priority(u *Unit) int32
+	// Extra tells that the unit's gang has what it needs without the unit's pods. They go after all of their priority that
+	// are needed by somebody.
+	Extra(u *Unit) bool
 }
 
 // compareMembers orders the pods of a unit: by priority, by age, by name (rule R13).
@@ -64,7 +67,7 @@ func (q *Queue) changed(u *Unit) {
 	rank, spec := *u.Members[0], *u.Members[0].Spec
 	spec.Priority = q.cfg.Gangs.Priority(u)
 	rank.Spec = &spec
-	u.rank = &rank
+	u.rank, u.extra = &rank, q.cfg.Gangs.Extra(u) && mutant != extrasFirst
 	switch u.at {
 	case active:
 		q.active.fix(u)
@@ -203,6 +206,49 @@ func (q *Queue) Part(u *Unit, placed func(cluster.UID) bool) (left bool) {
 	u.Members = stay
 	q.changed(u)
 	return true
+}
+
+// Stay takes back what Part left of a unit whose others have a place: nothing is wrong with it, so it is active at once, and no
+// failure is counted.
+func (q *Queue) Stay(u *Unit) {
+	if !q.refresh(u) {
+		return
+	}
+	u.Plugins, u.Pending, u.Message = u.Plugins[:0], u.Pending[:0], ""
+	q.toActive(u, note{event: gangChanged, cause: "its gang has what it needs; these are tried after what others need"}, false)
+}
+
+// needed is the first unit that backs off after a rejection and goes before an extra one; nil for none. Extras are not tried
+// before it, as nothing is tried before an active one: room that has just come free is for those first who need it.
+func (q *Queue) needed(extra *Unit) (first *Unit) {
+	for _, u := range q.backoff.units {
+		if !u.extra && q.before(u, extra) && (first == nil || q.before(u, first)) {
+			first = u
+		}
+	}
+	return first
+}
+
+// Needed tells whether a unit waits to be tried that goes before what is left of a gang when it has what it needs.
+func (q *Queue) Needed(u *Unit) bool {
+	left := *u
+	left.extra = true
+	head := q.active.head()
+	return head != nil && !head.extra && q.before(head, &left) || q.needed(&left) != nil
+}
+
+// ReconsiderExtras tries the rejected extras of gangs again: what was kept for others may be free.
+func (q *Queue) ReconsiderExtras(cause string) {
+	var extras []*Unit
+	for _, u := range q.gangs { // order: sorted below
+		if u.extra && u.at == waiting && u.Gate == "" {
+			extras = append(extras, u)
+		}
+	}
+	slices.SortFunc(extras, func(a, b *Unit) int { return cmp.Compare(a.seq, b.seq) })
+	for _, u := range extras {
+		q.requeueAs(u, afterBackoff, note{event: gangChanged, cause: cause})
+	}
 }
 
 // Rejoin takes a pod of a gang back that had a place and lost it. If its gang waits it joins it; otherwise it waits as

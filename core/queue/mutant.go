@@ -46,5 +46,7 @@ const (
 	ageIgnored
 	errorsNotMustered
 	gatedNotMustered
+	extrasFirst
+	extrasOvertake
 	mutations // their number
 )

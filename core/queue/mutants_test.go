@@ -40,6 +40,8 @@ var mutants = [mutations]struct{ breaks, story string }{
 	quorumIgnored:             {breaks: "a gang is tried before enough of its pods are there", story: "20-gang"},
 	firstMemberJudges:         {breaks: "an event is judged by the first pod of a gang alone", story: "20-gang"},
 	lateMemberLost:            {breaks: "a pod that comes while its gang is tried is lost", story: "20-gang"},
+	extrasFirst:               {breaks: "pods beyond what their gang needs go before those that others need", story: "22-extras"},
+	extrasOvertake:            {breaks: "pods beyond what their gang needs take room while those who need it back off", story: "22-extras"},
 	alikeForEver:              {breaks: "a pod that has changed is still asked about as one of those it was alike", story: "21-alike"},
 	ageIgnored:                {breaks: "age does not count among equals", story: "22-sessions"},
 	errorsNotMustered:         {breaks: "units that back off after an error miss the session", story: "22-sessions"},

@@ -106,7 +106,7 @@ func New(cfg Config) *Queue {
 	return q
 }
 
-// before orders the active queue: by QueueSort, then by ties: last arrival, or age.
+// before orders the active queue: by QueueSort, extras of gangs last, then by ties: last arrival, or age.
 func (q *Queue) before(a, b *Unit) bool {
 	if q.cfg.Less != nil {
 		if q.cfg.Less.Before(a.rank, b.rank) {
@@ -115,6 +115,9 @@ func (q *Queue) before(a, b *Unit) bool {
 		if q.cfg.Less.Before(b.rank, a.rank) {
 			return false
 		}
+	}
+	if a.extra != b.extra {
+		return b.extra
 	}
 	return q.ties(a, b)
 }
@@ -306,6 +309,12 @@ func (q *Queue) Pop() (*Unit, bool) {
 		}
 		if u != nil {
 			q.put(u, active, note{event: popFromBackoffQ, cause: "nothing else was active"})
+		}
+	}
+	if u != nil && u.extra && q.cfg.PopFromBackoff && mutant != extrasOvertake {
+		if first := q.needed(u); first != nil {
+			u = first
+			q.put(u, active, note{event: popFromBackoffQ, cause: "only what other gangs have beyond their needs was active"})
 		}
 	}
 	if u == nil {

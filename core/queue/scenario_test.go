@@ -31,7 +31,7 @@ var update = flag.Bool("update", false, "write what stories tell into their file
 //	reject POD PLUGIN... [pending=P+P] · fail POD · return POD · aside POD CAUSE
 //	event EVENT [pod=POD] [node=NODE cpu=N] [upto=PRIORITY]
 //	activate POD... · nominate POD NODE · unnominate POD · nominated NODE
-//	place POD MEMBER... · rejoin POD [failed] · reconsider POD    POD names a gang by its first or any pod: gang= size= bad=
+//	place POD MEMBER... · stay POD · extras · rejoin POD [failed] · reconsider POD    POD names a gang by its first or any pod: gang= size= all= bad=
 //	show · look POD
 type story struct {
 	cfg      Config
@@ -196,6 +196,11 @@ func (s *story) act(verb string, args []string) error {
 		s.say("waiting: %v", s.q.Waiting())
 	case "place":
 		return s.place(name, args[1:])
+	case "stay":
+		s.say("needed before it: %v", s.q.Needed(s.popped[name]))
+		s.q.Stay(s.popped[name])
+	case "extras":
+		s.q.ReconsiderExtras("what was kept for others may be free")
 	case "rejoin":
 		s.q.Rejoin(s.pods[name], len(args) > 1, "it lost its place")
 	case "reconsider":

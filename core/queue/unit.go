@@ -49,6 +49,7 @@ type Unit struct {
 	seq     uint64 // of the last arrival; rises with Since
 	turn    uint64 // among equals: seq, or for a gang its first
 	urgent  bool   // see Queue.Hurry
+	extra   bool   // see Gangs.Extra
 	at      place
 	sub     record.SubQueue // as last reported in a move
 	pos     int             // in the heap of its place
@@ -101,6 +102,9 @@ func (u *Unit) UID() cluster.UID { return u.Members[0].UID }
 
 // Priority is what the unit ranks as.
 func (u *Unit) Priority() int32 { return u.rank.Spec.Priority }
+
+// Extra tells that the unit's gang has what it needs without it.
+func (u *Unit) Extra() bool { return u.extra }
 
 // latest is the newest version known of a pod of the unit.
 func (u *Unit) latest(uid cluster.UID) *cluster.Pod {

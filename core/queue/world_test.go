@@ -67,6 +67,11 @@ func (g *quorum) Priority(u *Unit) int32 {
 	return least
 }
 
+func (g *quorum) Extra(u *Unit) bool {
+	m := u.Pod().Gang
+	return m.Desired > 0 && g.placed[u.Gang.Name] >= m.Size
+}
+
 // hints are what plugins of stories say of a change.
 var hints = map[string]func(*cluster.Pod, plugin.Change) plugin.Hint{ // word in a story -> hint
 	"":      nil,
@@ -171,7 +176,7 @@ func (a attributes) pod(name string, rv int) *cluster.Pod {
 	if a["gang"] != "" {
 		gang = &cluster.GangMark{
 			Key:  cluster.GangKey{Source: cluster.GangOfAnnotation, Namespace: "default", Name: a["gang"]},
-			Size: int(a.number("size")), Bad: strings.ReplaceAll(a["bad"], "_", " "),
+			Size: int(a.number("size")), Desired: int(a.number("all")), Bad: strings.ReplaceAll(a["bad"], "_", " "),
 		}
 	}
 	text := fmt.Sprintf("%+v", *spec)

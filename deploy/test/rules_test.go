@@ -113,7 +113,7 @@ var stories = []story{
 	{"KumikiNodeOversold", "between two looks", `kumiki_oversold_nodes{job="kumiki",instance="a"} 0 2 0x60`, "2m", nil},
 
 	{"KumikiGangInPart", "for a long time", `kumiki_gang_partially_bound_longest_seconds{job="kumiki",instance="a"} 0 30+30x60`, "5m",
-		[]string{"A gang of kumiki has been bound in part for 4m 30s."}},
+		[]string{"A gang of kumiki has been bound in part for 5m 0s."}},
 	{"KumikiGangInPart", "one after the other for a moment", `kumiki_gang_partially_bound_longest_seconds{job="kumiki",instance="a"} 0 20 0 5 30 0x60`, "5m", nil},
 
 	{"KumikiForeignConflicts", "two pods", `kumiki_foreign_conflicts_total{job="kumiki",instance="a",result="too_late"} 0 0 2x60

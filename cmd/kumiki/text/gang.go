@@ -23,6 +23,9 @@ func Gang(w io.Writer, r record.GangReport, wide bool) error {
 	if !r.Stated {
 		needs += ", all that were there; nobody has said how many"
 	}
+	if r.Desired > r.Quorum && r.Stated {
+		needs += fmt.Sprintf(", and has or wants %d", r.Desired)
+	}
 	rows := [][]string{
 		{"Needs:", needs},
 		{"Has:", fmt.Sprintf("%d bound, %d on the way, %d waiting", r.Bound, r.Coming, r.Waiting)},
@@ -36,6 +39,9 @@ func Gang(w io.Writer, r record.GangReport, wide bool) error {
 	}
 	if r.Attempts > 0 {
 		rows = append(rows, []string{"Tried:", count(r.Attempts, "time")})
+	}
+	if r.SparedFor != "" {
+		rows = append(rows, []string{"Leaves:", "places that gang " + r.SparedFor + " could use, which has not what it needs"})
 	}
 	if r.PartialSince != 0 {
 		rows = append(rows, []string{"In part:", "some but not enough of its pods are bound, for " + span(r.At-r.PartialSince)})
@@ -70,6 +76,9 @@ func (p *page) gangFit(r record.GangReport) {
 	}
 	p.section("If it were tried now:")
 	line := fmt.Sprintf("  %s: the best try places %d, %d are needed (%s looked at)", f.Verdict, f.Placed, f.Needed, count(f.Tried, "placement"))
+	if r.Bound+r.Coming >= r.Quorum && r.Quorum > 0 {
+		line = fmt.Sprintf("  the best try places %d of the %s that wait (%s looked at)", f.Placed, count(r.Waiting, "pod"), count(f.Tried, "placement"))
+	}
 	p.printf("%s\n", line)
 	if f.Blocked != "" && f.Message != "" {
 		p.printf("  %s: %s\n", f.Blocked, f.Message)

@@ -104,7 +104,12 @@ func TestPages(t *testing.T) {
 		HeldByOther: &record.GangHold{Gang: "ml/other", Pods: 2, Nodes: []string{"node-3", "node-4"}, Since: now - 30*record.Second, Until: now + 270*record.Second}}
 	gathering := record.GangReport{At: now, Name: "ml/slow", Source: "annotation", Quorum: 2, Waiting: 2, Where: record.Gated, Missing: 1, Gate: "GangScheduling",
 		Reason: "gang ml/slow needs 3 pods, 2 are there", Pods: []record.GangPod{{Pod: pod("slow-0"), State: "waiting"}}}
+	elastic := record.GangReport{At: now, Name: "ml/wide", Source: "annotation", Quorum: 2, Stated: true, Desired: 4, Bound: 2, Waiting: 1, Where: record.Unschedulable,
+		Attempts: 2, SparedFor: "ml/train", Pods: []record.GangPod{{Pod: pod("wide-0"), State: "bound", Node: "node-1"},
+			{Pod: pod("wide-1"), State: "bound", Node: "node-2"}, {Pod: pod("wide-2"), State: "waiting"}},
+		Fit: &record.GangFit{Verdict: "does not fit now", Needed: 1, Tried: 1, Blocked: "wide-2", Message: "0/5 nodes are available: 5 Insufficient nvidia.com/gpu."}}
 	for name, write := range map[string]func(io.Writer) error{
+		"gang-elastic":     func(w io.Writer) error { return Gang(w, elastic, false) },
 		"gang":             func(w io.Writer) error { return Gang(w, gang, false) },
 		"gang-gathering":   func(w io.Writer) error { return Gang(w, gathering, false) },
 		"pod-too-big":      func(w io.Writer) error { return Pod(w, tooBig(), false) },

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/gang"
+	"github.com/kumiki-scheduler/kumiki/core/queue"
+)
+
+// A gang may have more pods than it needs: those between its minimum and what is desired, its extras. They get places as there
+// is room, and what others need goes first:
+//
+//   - While any unit waits to be tried that goes before its extras, or a gang is blocked, a gang gets as many places as it needs
+//     and no more. What is left of it goes back to the queue behind all of its priority that somebody needs; pods by
+//     themselves are gangs of one, which need their place.
+//   - Extras do not take the places that the best try of a blocked gang found, unless their priority is higher. That is room held
+//     for several gangs, which cannot end in a deadlock: it is held against those only who need nothing.
+//   - Room is never held for extras.
+//
+// Nobody in the way, all are placed at once, so that a rack is chosen that has room for all.
+//
+// Rejected: to shut extras out for as long as any gang is blocked. A gang that waits for a kind of node that is never free
+// would keep the extras of all others out of nodes that are of no use to it.
+
+// mostSpared bounds the places of blocked gangs that are kept from extras, those of the first gangs in the queue's order.
+const mostSpared = 1024
+
+// Extra tells that a unit's gang has what it needs without it.
+func (r gangRules) Extra(u *queue.Unit) bool { return r.e.hasQuorum(u) }
+
+// keepOf is how many members of a unit may keep a place: 0 for all, else as many as the gang needs.
+func (e *Engine) keepOf(unit *queue.Unit, need gang.Need) int {
+	if unit.Extra() || len(need.Members) <= need.Quorum || !e.queue.Needed(unit) && len(e.blocked()) == 0 || mutant == extrasWithMinimum {
+		return 0
+	}
+	return need.Quorum
+}
+
+// blocked are the gangs that were rejected for want of room and wait, in the queue's order, but for the one that holds room.
+func (e *Engine) blocked() (units []*queue.Unit) {
+	for key, st := range e.gangs { // order: sorted below
+		if len(st.spared) == 0 || e.hold != nil && e.hold.gang == key {
+			continue
+		}
+		if u := e.queue.Gang(key); u != nil && u.Gate == "" && u.Aside == "" {
+			units = append(units, u)
+		}
+	}
+	slices.SortFunc(units, func(a, b *queue.Unit) int {
+		if e.queue.Before(a, b) {
+			return -1
+		}
+		return 1
+	})
+	return units
+}
+
+// spare keeps in mind where the best try of a rejected gang put its pods. What it kept before may be had by the extras of others.
+func (e *Engine) spare(st *gangState, unit *queue.Unit, need gang.Need, ans gang.Answer) {
+	var places []sparedPlace
+	if ans.Verdict == gang.NoRoom || ans.Verdict == gang.GaveUp {
+		s := e.store.Snapshot()
+		for i, p := range need.Members {
+			if i < len(ans.Partial) && ans.Partial[i] != cluster.NoNode && len(places) < mostSpared {
+				places = append(places, sparedPlace{p, s.NodeName(ans.Partial[i])})
+			}
+		}
+	}
+	if slices.Equal(st.spared, places) {
+		return
+	}
+	had := len(st.spared) > 0
+	st.spared = places
+	if had {
+		e.queue.ReconsiderExtras("gang " + unit.Gang.String() + " leaves other room free")
+	}
+}
+
+// unspare lets extras have what a gang's best try found: it has its places, or does not wait any more.
+func (e *Engine) unspare(key cluster.GangKey) {
+	if st := e.gangs[key]; st != nil && len(st.spared) > 0 {
+		st.spared = nil
+		e.queue.ReconsiderExtras("gang " + key.String() + " is not blocked any more")
+	}
+}
+
+// fewerWait follows a gang of which less waits than before, or behind another gate.
+func (e *Engine) fewerWait(key cluster.GangKey) {
+	if u := e.queue.Gang(key); u == nil || u.Gate != "" {
+		e.unspare(key)
+	}
+}
+
+// forgetGang follows the end of a pod that waited in a gang. What is remembered goes with the last one.
+func (e *Engine) forgetGang(key cluster.GangKey) {
+	e.fewerWait(key)
+	if e.store.Snapshot().GangHolds(key) == 0 && !e.queue.HasGang(key) {
+		delete(e.gangs, key)
+	}
+}
+
+// sparedPlace is a place that a blocked gang could use.
+type sparedPlace struct {
+	pod  *cluster.Pod
+	node string
+}
+
+// spared are the nominations that there are, and the places that blocked gangs could use. Immutable.
+type spared struct {
+	*queue.Queue
+	nodes []string                  // sorted
+	on    map[string][]*cluster.Pod // node -> pods that could use it, in the queue's order
+}
+
+// sparing is what a search for a place for extras is to see as promised.
+func (e *Engine) sparing() spared {
+	s := spared{e.queue, slices.Clone(e.queue.NominatedNodes()), map[string][]*cluster.Pod{}}
+	count := 0
+	for _, u := range e.blocked() {
+		for _, place := range e.gangs[u.Gang].spared {
+			if e.pending[place.pod.UID] == nil || e.queue.NominationOf(place.pod.UID) != "" || count == mostSpared {
+				continue
+			}
+			count++
+			s.on[place.node] = append(s.on[place.node], place.pod)
+			s.nodes = append(s.nodes, place.node)
+		}
+	}
+	slices.Sort(s.nodes)
+	s.nodes = slices.Compact(s.nodes)
+	return s
+}
+
+// NominatedNodes are the nodes with promises, sorted.
+func (s spared) NominatedNodes() []string { return s.nodes }
+
+// NominatedOn are the pods that a node is promised to, those that are nominated first.
+func (s spared) NominatedOn(node string) []*cluster.Pod {
+	pods, more := s.Queue.NominatedOn(node), s.on[node]
+	if len(more) == 0 {
+		return pods
+	}
+	return append(slices.Clone(pods), more...)
+}
