@@ -69,7 +69,7 @@ func (e *Engine) explainGang(key cluster.GangKey, u *queue.Unit) record.GangRepo
 	if st := e.gangs[key]; st != nil {
 		r.PartialSince = st.partialSince
 	}
-	r.Desired = e.desired(key, waiting, r.Bound+r.Coming)
+	r.Desired = max(q.pods, e.desired(key, waiting, r.Bound+r.Coming))
 	if u != nil {
 		e.explainWaiting(&r, u)
 	}

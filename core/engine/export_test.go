@@ -64,3 +64,11 @@ func EndSessionWith(e, other *Engine) {
 	}
 	e.pace.(*sessions).due = other.pace.(*sessions).due
 }
+
+// MutantNamed are the mutants that stories name.
+var MutantNamed = map[string]int{ // name -> mutant
+	"halfGangs": int(halfGangs), "everybodyHolds": int(everybodyHolds), "heldForever": int(heldForever), "nobodyWoken": int(nobodyWoken),
+	"staleKept": int(staleKept), "memberGivenUp": int(memberGivenUp), "waitsUntold": int(waitsUntold), "terminatingCounts": int(terminatingCounts),
+	"extrasWithMinimum": int(extrasWithMinimum), "extrasTakeAll": int(extrasTakeAll), "raiseBreaks": int(raiseBreaks),
+	"pastRemembered": int(pastRemembered), "partForgotten": int(partForgotten), "timeoutUnread": int(timeoutUnread),
+}

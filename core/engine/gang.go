@@ -199,7 +199,7 @@ func (e *Engine) gangObject(key cluster.GangKey) *cluster.Gang {
 func (e *Engine) gangLive(key cluster.GangKey) int {
 	n := 0
 	for _, m := range e.store.Snapshot().GangMembers(key) {
-		if !m.Pod.Terminating {
+		if !m.Pod.Terminating || mutant == terminatingCounts {
 			n++
 		}
 	}

@@ -248,7 +248,7 @@ func (e *Engine) actOnRoom(unit *queue.Unit, need gang.Need, r room, d *record.D
 		e.endClearance(unit.Gang, "no room can be made for it now")
 		for _, p := range need.Members {
 			e.queue.Unnominate(p.UID)
-			to[p.UID] = promise{cleared: had[p.UID] || p.Nominated != ""}
+			to[p.UID] = promise{cleared: had[p.UID] || p.Nominated != "" && mutant != staleKept}
 		}
 	}
 	if d.Preemption != nil {

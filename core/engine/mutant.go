@@ -104,6 +104,8 @@ const (
 	pastRemembered             // a gang of which nothing is left is taken for what it was
 	raiseBreaks                // a gang that is asked to be larger after a restart is taken back
 	partForgotten              // a gang that is in part when the last of its binds is done is left so
+	staleKept                  // a rejected gang's pods stay promised to nodes that they were once nominated to
+	terminatingCounts          // pods that go away count as members
 	timeoutUnread              // room is held for a gang for longer than its members may wait
 	mutations
 )
