@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,6 +45,9 @@ var (
 // side by side but for the last, which goes when all others have been deleted. Each Evict is answered exactly once, unless
 // the Evictor is stopped before. The pods' own grace periods count.
 //
+// Where gangs go that only go whole, all victims are marked before the first is deleted: a scheduler that starts after a crash
+// in between finds what is left of such a gang by the marks.
+//
 // A delete has the victim's UID as its only precondition. As with binds, none is begun without the lease, one that is on
 // its way ends with it, and none is sent while evictions are held (docs/design/0003-fencing.md).
 type Evictor struct {
@@ -61,18 +65,22 @@ type eviction struct {
 	scheduler string
 
 	mu     sync.Mutex
-	open   int   // victims before the last without an outcome
+	open   int   // victims before the last without an outcome, or while they are marked all of them
 	failed error // the first
+	// marking: the victims are being marked; nothing is deleted yet.
+	marking bool
 }
 
 // victim is one victim of an eviction.
 type victim struct {
 	of *eviction
 	at int // among its victims
+	// marks: it is only marked by this job.
+	marks bool
 }
 
 func (v victim) ref() record.PodRef { return v.of.Victims[v.at] }
-func (v victim) last() bool         { return v.at == len(v.of.Victims)-1 }
+func (v victim) last() bool         { return !v.marks && v.at == len(v.of.Victims)-1 }
 
 // NewEvictor returns an Evictor. Calls end when ctx does. tell writes events.
 func NewEvictor(ctx context.Context, client kubernetes.Interface, newest func(record.PodRef) *cluster.Pod, metrics *Metrics,
@@ -89,20 +97,34 @@ func NewEvictor(ctx context.Context, client kubernetes.Interface, newest func(re
 // Evict queues one eviction. While evictions are held, it is answered as failed.
 func (e *Evictor) Evict(f engine.Evict) {
 	of := &eviction{Evict: f, began: time.Now(), open: len(f.Victims) - 1}
-	if !f.Undo {
+	if !f.Undo && !f.Finish {
 		e.metrics.victims.Observe(float64(len(f.Victims)))
 	}
-	if p := e.newest(f.For); p != nil {
-		of.scheduler = p.Spec.SchedulerName
+	for _, ref := range append([]record.PodRef{f.For}, f.Beside...) {
+		if p := e.newest(ref); p != nil && of.scheduler == "" {
+			of.scheduler = p.Spec.SchedulerName
+		}
 	}
-	switch len(f.Victims) {
+	if f.Whole {
+		of.marking, of.open = true, len(f.Victims)
+		for i := range f.Victims {
+			e.queue(victim{of: of, at: i, marks: true})
+		}
+		return
+	}
+	e.begin(of)
+}
+
+// begin queues the victims but the last, if there is more than one.
+func (e *Evictor) begin(of *eviction) {
+	switch len(of.Victims) {
 	case 0:
 		e.finish(of)
 	case 1:
-		e.queue(victim{of, 0})
+		e.queue(victim{of: of})
 	default:
-		for i := range len(f.Victims) - 1 {
-			e.queue(victim{of, i})
+		for i := range len(of.Victims) - 1 {
+			e.queue(victim{of: of, at: i})
 		}
 	}
 }
@@ -147,13 +169,19 @@ func (e *Evictor) settle(v victim, err error) {
 		of.open--
 		open = of.open
 	}
+	marked := open == 0 && of.marking
+	if marked {
+		of.marking, of.open = false, len(of.Victims)-1
+	}
 	of.mu.Unlock()
 	switch {
 	case open > 0:
+	case marked && failed == nil:
+		e.begin(of)
 	case v.last() || failed != nil:
 		e.finish(of)
 	default:
-		e.queue(victim{of, len(of.Victims) - 1})
+		e.queue(victim{of: of, at: len(of.Victims) - 1})
 	}
 }
 
@@ -165,7 +193,7 @@ func (e *Evictor) finish(of *eviction) {
 		result, done.Message = "error", of.failed.Error()
 		klog.FromContext(e.ctx).Info("Eviction failed", "for", podName(of.For), "node", of.Node, "decision", of.Decision, "err", of.failed)
 	}
-	if !of.Undo {
+	if !of.Undo && !of.Finish {
 		e.metrics.evictions.WithLabelValues(result).Inc()
 		e.metrics.evictionTime.WithLabelValues(result).Observe(time.Since(of.began).Seconds())
 	}
@@ -190,12 +218,15 @@ func (e *Evictor) carryOut(v victim) error {
 	if known == nil || known.Terminating {
 		return nil
 	}
-	if p := e.newest(of.For); p == nil || p.NodeName != "" {
+	if e.needless(of) {
 		return v.spared(errNeedless)
 	}
-	err := e.mark(v, known.Generation)
+	var err error
+	if v.marks || !of.Whole {
+		err = e.mark(v, known.Generation)
+	}
 	ours := false
-	if err == nil {
+	if err == nil && !v.marks {
 		ours, err = e.remove(v)
 	}
 	switch {
@@ -213,11 +244,31 @@ func (e *Evictor) carryOut(v victim) error {
 	return err
 }
 
+// needless tells whether nobody needs the room any more. What is left of a gang goes in any case.
+func (e *Evictor) needless(of *eviction) bool {
+	if of.Finish {
+		return false
+	}
+	waits := func(ref record.PodRef) bool {
+		p := e.newest(ref)
+		return p != nil && p.NodeName == ""
+	}
+	return !waits(of.For) && !slices.ContainsFunc(of.Beside, waits)
+}
+
 // event tells of a victim that was deleted. Reason, action and note of a preemption are upstream's.
 func (of *eviction) event(pod record.PodRef) engine.WriteEvent {
 	if of.Undo {
 		return engine.WriteEvent{Pod: pod, Type: v1.EventTypeNormal, Reason: gangUndone, Action: "Undoing",
 			Note: "Taken back, to be bound with its whole gang: pod " + of.For.Key() + " has no place"}
+	}
+	switch {
+	case of.Finish:
+		return engine.WriteEvent{Pod: pod, Type: v1.EventTypeNormal, Reason: "Preempted", Action: "Preempting",
+			Note: "Evicted with the rest of its gang, of which others were preempted"}
+	case of.Gang != "":
+		return engine.WriteEvent{Pod: pod, Type: v1.EventTypeNormal, Reason: "Preempted", Action: "Preempting",
+			Note: "Preempted by gang " + of.Gang}
 	}
 	return engine.WriteEvent{Pod: pod, Type: v1.EventTypeNormal, Reason: "Preempted", Action: "Preempting",
 		Note: fmt.Sprintf("Preempted by pod %s on node %s", of.For.UID, of.Node)}
@@ -227,6 +278,12 @@ func (of *eviction) event(pod record.PodRef) engine.WriteEvent {
 func (of *eviction) condition(generation int64) v1.PodCondition {
 	c := v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, ObservedGeneration: generation, LastTransitionTime: metav1.Now(),
 		Reason: v1.PodReasonPreemptionByScheduler, Message: of.scheduler + ": preempting to accommodate a higher priority pod"}
+	if of.Gang != "" {
+		c.Message += "group" // as upstream has it: podgroup
+	}
+	if of.Finish {
+		c.Message = of.scheduler + ": preempting the rest of a gang"
+	}
 	if of.Undo {
 		c.Reason, c.Message = gangUndone, of.scheduler+": only a part of its gang has a place"
 	}

@@ -155,6 +155,50 @@ func TestAnEvictionMarksDeletesAndTells(t *testing.T) {
 	})
 }
 
+// TestGangsAreMarkedBeforeOneIsDeleted: where gangs go whole, no victim is deleted before all have the condition, and the
+// events name the gang that gets the room. The room is needed while any of its pods waits. Catches marks that come one by one
+// with the deletes, and a gang given up with its first pod.
+func TestGangsAreMarkedBeforeOneIsDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newEvictions(t, 3)
+		other := pendingPod("p2", "high2")
+		s.learn("high2", newRecord(other))
+		s.learn("high", nil)
+		s.request.Gang, s.request.Beside, s.request.Whole = "ns/big", []record.PodRef{ref(other)}, true
+		s.api.before = func(verb, _ string) error {
+			for i := range 3 {
+				if is := s.api.pod(fmt.Sprint("ns/v", i)); verb == "delete" && is != nil && len(is.Status.Conditions) == 0 {
+					t.Errorf("a victim is deleted, and v%d is not marked", i)
+				}
+			}
+			time.Sleep(time.Second)
+			return nil
+		}
+		s.Evict(s.request)
+		s.settled()
+		if message := s.answered(); message != "" || len(s.deleted()) != 3 {
+			t.Errorf("deleted %v: %s", s.deleted(), message)
+		}
+		if len(s.told) != 3 || s.told[0].Note != "Preempted by gang ns/big" {
+			t.Errorf("events: %+v", s.told)
+		}
+	})
+}
+
+// TestTheRestOfAGangGoesInAnyCase: what is left of a gang is evicted though the pod that was to get the room is gone.
+func TestTheRestOfAGangGoesInAnyCase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newEvictions(t, 2)
+		s.learn("high", nil)
+		s.request.Finish = true
+		s.Evict(s.request)
+		s.settled()
+		if message := s.answered(); message != "" || len(s.deleted()) != 2 || len(s.told) != 2 {
+			t.Errorf("deleted %v, told %+v: %s", s.deleted(), s.told, message)
+		}
+	})
+}
+
 // TestEachEvictionIsAnsweredOnceAndTruly plays the ways in which the eviction of two pods can go. A victim that is gone or
 // going is no failure, whoever did it; one that stays is, and then the last victim is spared. Catches a lost reply taken
 // for a failure, which would have another pod evicted, and a delete that reaches another pod of the same name.

@@ -46,6 +46,8 @@ type Metrics struct {
 	heartbeat        *metrics.Gauge
 	firstDecision    *metrics.Gauge
 	conditionPatches *metrics.CounterVec
+	evictionsWasted  *metrics.Counter
+	preemptionPauses *metrics.Counter
 	gangStatuses     *metrics.CounterVec
 	gangsPart        *metrics.Histogram
 	gangsPartNow     *metrics.Gauge
@@ -172,6 +174,10 @@ func (m *Metrics) own() {
 		"Seconds from the start of the scheduler to its first decision."))
 	m.conditionPatches = m.counters(a("condition_patches_total",
 		"Patches of the PodScheduled condition, by result: written, equal (not sent), moot (the pod is bound or gone), refused."), "result")
+	m.evictionsWasted = m.counter(a("evictions_wasted_total",
+		"Pods evicted for a pod or a gang that did not get a place by it: others took the room, a node went, it found another place, or is gone."))
+	m.preemptionPauses = m.counter(a("preemption_pauses_total",
+		"How often nobody was evicted for an owner of pods any more for a while, because other schedulers took the room that was made."))
 	m.gangStatuses = m.counters(a("gang_statuses_total",
 		"Statuses for the objects that declare gangs, by result: written, equal (not sent), moot (the object is gone), refused."), "source", "result")
 	m.gangsPart = m.histogram(a("gang_partially_bound_seconds",

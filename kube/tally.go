@@ -93,6 +93,10 @@ func (t *tally) step(ev engine.Event, effects []engine.Effect, began time.Time) 
 			t.touched = append(t.touched, f.Pod.UID)
 		case engine.Trouble:
 			t.m.troubles.Inc()
+		case engine.Wasted:
+			t.m.evictionsWasted.Add(float64(f.Pods))
+		case engine.PreemptionPaused:
+			t.m.preemptionPauses.Inc()
 		case engine.GangWhole:
 			t.m.gangsPart.Observe(seconds(f.Took))
 		case engine.GangHeld:

@@ -331,7 +331,9 @@ func (e *Engine) emit(f Effect) {
 			e.asked[cluster.UID(v.UID)] = true
 		}
 		if !f.Undo && !f.Finish {
-			e.departing(f)
+			f.Whole = e.departing(f)
+			e.effects = append(e.effects, f)
+			return
 		}
 	}
 	e.effects = append(e.effects, f)

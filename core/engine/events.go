@@ -169,6 +169,9 @@ type (
 		// other pods of it that are nominated: the evictions are needless only when all of them are placed or gone.
 		Gang   string          `json:",omitempty"`
 		Beside []record.PodRef `json:",omitempty"`
+		// Whole tells that gangs are among the victims that only go whole: all victims get the condition before the first of
+		// them is deleted, so that whoever starts after a crash can tell.
+		Whole bool `json:",omitempty"`
 		// Finish tells that the victims are what is left of gangs of which others were evicted for For: they go whatever has
 		// become of it (rule R5).
 		Finish bool `json:",omitempty"`

@@ -33,8 +33,8 @@ type departure struct {
 // finishTries is how often a gang is looked at whose eviction failed and of which enough pods seem to be there.
 const finishTries = 6
 
-// departing notes the gangs whose pods are among the victims of an eviction.
-func (e *Engine) departing(f Evict) {
+// departing notes the gangs that go whole and whose pods are among the victims of an eviction. It tells whether there are any.
+func (e *Engine) departing(f Evict) (whole bool) {
 	s := e.store.Snapshot()
 	for _, v := range f.Victims {
 		key, in := s.HeldGang(cluster.UID(v.UID))
@@ -44,7 +44,9 @@ func (e *Engine) departing(f Evict) {
 		if d := e.departures[key]; d == nil || d.decision != f.Decision || !d.underWay {
 			e.departures[key] = &departure{gang: key, asked: f.For, node: f.Node, decision: f.Decision, underWay: true}
 		}
+		whole = true
 	}
+	return whole
 }
 
 // departed learns what became of the evictions of gangs.

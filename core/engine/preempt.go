@@ -28,7 +28,8 @@ import (
 // eviction is what one pod asked for.
 type eviction struct {
 	preemptor record.PodRef
-	node      string // the nominated one
+	node      string          // the nominated one
+	from      map[string]bool // node of a victim -> true
 	key       thrashKey
 	decision  uint64
 	// victims are those that the API server was asked to delete, turned those that are on their way and come back.
@@ -86,8 +87,11 @@ func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) f
 	}
 	if a.Verdict == preempt.Evict {
 		e.miss(p.UID, "it needs other room")
-		ev := &eviction{preemptor: p.Ref(), key: thrashKeyOf(p), node: e.store.Snapshot().NodeName(a.Best.Node), decision: e.decisions}
+		ev := &eviction{preemptor: p.Ref(), key: thrashKeyOf(p), node: e.store.Snapshot().NodeName(a.Best.Node), from: map[string]bool{}, decision: e.decisions}
 		for _, v := range a.Best.Victims {
+			if _, n, _, there := e.store.Snapshot().PodOn(v.UID); there {
+				ev.from[e.store.Snapshot().NodeName(n)] = true
+			}
 			if e.turnable(v.UID) != nil {
 				ev.turned = append(ev.turned, v.UID)
 			} else if !v.Terminating {
@@ -314,7 +318,7 @@ func (e *Engine) landed(p *cluster.Pod, node string) {
 	if ev == nil || ev.counted {
 		return
 	}
-	if ev.node != node {
+	if ev.node != node && !ev.from[node] {
 		e.miss(p.UID, "it got its place elsewhere")
 		return
 	}

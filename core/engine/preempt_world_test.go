@@ -98,7 +98,8 @@ func (a *arena) send(ev engine.Event) {
 				if f.Nominate != "" {
 					p.Status.NominatedNodeName = f.Nominate
 				}
-				p.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: f.Reason, Message: f.Message, ObservedGeneration: f.Generation}}
+				p.Status.Conditions = append(slices.DeleteFunc(p.Status.Conditions, isScheduled),
+					v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: f.Reason, Message: f.Message, ObservedGeneration: f.Generation})
 				a.changed(p)
 			}
 		case engine.Wasted:
@@ -112,6 +113,8 @@ func (a *arena) send(ev engine.Event) {
 		}
 	}
 }
+
+func isScheduled(c v1.PodCondition) bool { return c.Type == v1.PodScheduled }
 
 // evict takes an eviction in hand, and holds it against the rules: strictly lower priority (R4, R14), and nothing more for the
 // same pod while its victims are going (R12).
@@ -157,7 +160,7 @@ func (a *arena) work() {
 	if a.gangs != nil && !e.marked {
 		e.marked = true
 		for _, v := range e.todo {
-			if p := a.pods[v.UID]; p != nil && p.DeletionTimestamp == nil && p.Spec.NodeName != "" {
+			if p := a.pods[v.UID]; p != nil && p.DeletionTimestamp == nil {
 				p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler})
 				a.changed(p)
 			}
@@ -284,7 +287,7 @@ func (a *arena) bind() {
 	case p.Spec.NodeName == "":
 		p.Spec.NodeName = b.Node
 		p.Status.StartTime = &metav1.Time{Time: time.Unix(int64(a.now/record.Second), 0)}
-		p.Status.Conditions = nil
+		p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, isScheduled)
 		a.changed(p)
 		if _, evicted := a.landed[b.Pod.UID]; evicted {
 			a.landed[b.Pod.UID] = true
