@@ -5,11 +5,14 @@ package view
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 const (
@@ -30,6 +33,7 @@ func (v *View) Handler() http.Handler {
 	mux.HandleFunc("GET "+Prefix+"why/pod/{namespace}/{name}", v.servePod)
 	mux.HandleFunc("GET "+Prefix+"why/node/{name}", v.serveNode)
 	mux.HandleFunc("GET "+Prefix+"why/gang/{namespace}/{name}", v.serveGang)
+	mux.HandleFunc("GET "+Prefix+"whatif/{kind}/{namespace}/{name}", v.serveWhatIf)
 	mux.HandleFunc("GET "+Prefix+"queue", v.serveQueue)
 	mux.HandleFunc("GET "+Prefix+"queue/watch", v.serveMoves)
 	mux.HandleFunc("GET "+Prefix+"decisions", v.serveDecisions)
@@ -52,6 +56,29 @@ func (v *View) serveGang(w http.ResponseWriter, r *http.Request) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
 	report, found, err := v.Gang(r.Context(), namespace, name)
 	answer(w, report, found, err, "gang "+namespace+"/"+name+" is not known to the scheduler")
+}
+
+// serveWhatIf answers what would be if each ?if came true, in that order.
+func (v *View) serveWhatIf(w http.ResponseWriter, r *http.Request) {
+	kind, namespace, name := r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name")
+	if kind != "pod" && kind != "gang" {
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "can suppose something about pods and gangs, not "+strconv.Quote(kind))
+		return
+	}
+	report, unanswered, err := v.WhatIf(r.Context(), kind == "gang", namespace, name, r.URL.Query()["if"])
+	var no *record.Refusal
+	switch {
+	case unanswered == nil:
+		answer(w, report, true, err, "")
+	case errors.As(unanswered, &no) && no.About:
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, no.Message)
+	case errors.As(unanswered, &no) && no.Missing:
+		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, no.Message)
+	case errors.As(unanswered, &no):
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, no.Message)
+	default:
+		refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, unanswered.Error())
+	}
 }
 
 func (v *View) serveQueue(w http.ResponseWriter, r *http.Request) {

@@ -22,6 +22,10 @@ type Explainer interface {
 	ExplainGang(namespace, name string) (record.GangReport, bool)
 	// QueueReport reports on everything that waits.
 	QueueReport() record.QueueReport
+	// WhatIfPod and WhatIfGang tell how a pod or a gang would stand under conditions. The error is a *record.Refusal when
+	// the question is at fault.
+	WhatIfPod(namespace, name string, conditions []string) (record.WhatIf, error)
+	WhatIfGang(namespace, name string, conditions []string) (record.WhatIf, error)
 }
 
 // Asker runs f on the goroutine that owns the engine, between two steps, and returns when f has run. f must not keep
@@ -181,6 +185,19 @@ func (v *View) Node(ctx context.Context, name string) (report record.NodeReport,
 func (v *View) Gang(ctx context.Context, namespace, name string) (report record.GangReport, found bool, err error) {
 	err = v.asker.Ask(ctx, func(e Explainer) { report, found = e.ExplainGang(namespace, name) })
 	return report, found, err
+}
+
+// WhatIf tells how a pod, or with gang set a gang, would stand under conditions. unanswered is why there is no answer, err why
+// the scheduler gave none.
+func (v *View) WhatIf(ctx context.Context, gang bool, namespace, name string, conditions []string) (report record.WhatIf, unanswered, err error) {
+	err = v.asker.Ask(ctx, func(e Explainer) {
+		if gang {
+			report, unanswered = e.WhatIfGang(namespace, name, conditions)
+		} else {
+			report, unanswered = e.WhatIfPod(namespace, name, conditions)
+		}
+	})
+	return report, unanswered, err
 }
 
 // Queue reports on everything that waits.

@@ -35,6 +35,26 @@ func (e engineOf) ExplainNode(name string) (record.NodeReport, bool) {
 func (e engineOf) ExplainGang(namespace, name string) (record.GangReport, bool) {
 	return record.GangReport{Name: namespace + "/" + name, Quorum: 3}, namespace+"/"+name == "ml/train"
 }
+func (e engineOf) WhatIfPod(_, name string, conditions []string) (record.WhatIf, error) {
+	if name != e.pod {
+		return record.WhatIf{}, &record.Refusal{About: true, Message: "no such pod"}
+	}
+	return e.WhatIfGang("", "", conditions)
+}
+func (e engineOf) WhatIfGang(_, _ string, conditions []string) (r record.WhatIf, err error) {
+	for _, c := range conditions {
+		switch c {
+		case "missing":
+			return r, &record.Refusal{Missing: true, Message: "there is no such node"}
+		case "unreadable":
+			return r, &record.Refusal{Message: "want one of"}
+		case "broken":
+			return r, errors.New("it panicked")
+		}
+		r.If = append(r.If, record.Supposed{If: c})
+	}
+	return r, nil
+}
 func (e engineOf) QueueReport() record.QueueReport {
 	return record.QueueReport{Counts: record.QueueCounts{Active: 1}}
 }
@@ -85,6 +105,16 @@ func TestPastOfPod(t *testing.T) {
 	}
 }
 
+// TestWhatIf: conditions reach the engine in their order, each once. Mutant: only the first.
+func TestWhatIf(t *testing.T) {
+	v := New(Options{Asker: asks(engineOf{"a", "n1"})})
+	var got record.WhatIf
+	code := get(t, v.Handler(), Prefix+"whatif/pod/default/a?if=drain+n1&if=add-nodes+3+like+node%2Fn1", &got)
+	if code != 200 || len(got.If) != 2 || got.If[0].If != "drain n1" || got.If[1].If != "add-nodes 3 like node/n1" {
+		t.Errorf("code %d, %+v", code, got)
+	}
+}
+
 // TestAPauseIsTold with what waits, and not with a pod that has its node. It would fail with reports that leave it out.
 func TestAPauseIsTold(t *testing.T) {
 	h := New(Options{Asker: asks(engineOf{"p", "n"}), Paused: func() *record.Pause { return &record.Pause{Reason: "upgrade"} }}).Handler()
@@ -107,6 +137,11 @@ func TestRefusals(t *testing.T) {
 		"/kumiki/v1/why/pod/default/b":       {404, metav1.StatusReasonNotFound},
 		"/kumiki/v1/why/gang/ml/other":       {404, metav1.StatusReasonNotFound},
 		"/kumiki/v1/why/node/n2":             {404, metav1.StatusReasonNotFound},
+		"/kumiki/v1/whatif/pod/default/b":    {404, metav1.StatusReasonNotFound},
+		"/kumiki/v1/whatif/node/default/n1":  {404, metav1.StatusReasonNotFound},
+		"/kumiki/v1/whatif/pod/default/a?if=missing":    {422, metav1.StatusReasonInvalid},
+		"/kumiki/v1/whatif/gang/ml/train?if=unreadable": {400, metav1.StatusReasonBadRequest},
+		"/kumiki/v1/whatif/pod/default/a?if=broken":     {500, metav1.StatusReasonInternalError},
 		"/kumiki/v1/decisions?limit=0":       {400, metav1.StatusReasonBadRequest},
 		"/kumiki/v1/queue/watch?since=first": {400, metav1.StatusReasonBadRequest},
 	} {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -111,7 +112,7 @@ func (o *offline) picture() (last *engine.Engine, err error) {
 }
 
 // why answers from here.
-func (o *offline) why(ctx context.Context, io streams, find *finder, out output, what subject) error {
+func (o *offline) why(ctx context.Context, io streams, find *finder, out output, what subject, conditions []string) error {
 	e, err := o.engine(ctx, io, find)
 	if err != nil {
 		return err
@@ -127,10 +128,13 @@ func (o *offline) why(ctx context.Context, io streams, find *finder, out output,
 	if err != nil {
 		return err
 	}
+	if len(conditions) > 0 {
+		return offlineIf(io, e, out, namespace, what, conditions)
+	}
 	if what.kind == "gang" {
 		report, ok := e.ExplainGang(namespace, what.name)
 		if !ok {
-			return fmt.Errorf("there is no gang %s/%s", namespace, what.name)
+			return noGang(namespace, what.name)
 		}
 		return out.print(io.Out, report, func(wide bool) error { return text.Gang(io.Out, report, wide) })
 	}
@@ -141,6 +145,25 @@ func (o *offline) why(ctx context.Context, io streams, find *finder, out output,
 	// The queue of an engine that has only just been told is nobody's queue.
 	report.Where, report.Since, report.FlushAt = record.Gone, 0, 0
 	return out.print(io.Out, report, func(wide bool) error { return text.Pod(io.Out, report, wide) })
+}
+
+// offlineIf tells what would be.
+func offlineIf(io streams, e *engine.Engine, out output, namespace string, what subject, conditions []string) error {
+	ask := e.WhatIfPod
+	if what.kind == "gang" {
+		ask = e.WhatIfGang
+	}
+	report, err := ask(namespace, what.name, conditions)
+	var no *record.Refusal
+	switch {
+	case errors.As(err, &no) && no.About && what.kind == "gang":
+		return noGang(namespace, what.name)
+	case errors.As(err, &no) && no.About:
+		return fmt.Errorf("there is no pod %s/%s, or it has ended", namespace, what.name)
+	case err != nil:
+		return err
+	}
+	return out.print(io.Out, report, func(wide bool) error { return text.WhatIf(io.Out, report, wide) })
 }
 
 func newCaptureCommand(io streams) *cobra.Command {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/ask"
 	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/text"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
 )
 
 // subject is what why is asked about.
@@ -52,15 +53,31 @@ func newWhyCommand(io streams) *cobra.Command {
 	var find finder
 	var off offline
 	var out output
+	var conditions []string
 	c := &cobra.Command{
 		Use:     "why (pod/NAME | node/NAME | gang/NAME)",
 		Aliases: []string{"explain"},
-		Short:   "Tell why a pod or a gang is pending, why a pod is where it is, or what is on a node",
+		Short:   "Tell why a pod or a gang is pending, what would help, why a pod is where it is, or what is on a node",
+		Long: `Tell why a pod or a gang is pending, why a pod is where it is, or what is on a node.
+
+With --if, tell what would become of a pod or a gang if things were otherwise. Nothing is changed: the scheduler supposes
+the conditions one after the other, judges, and forgets them. The conditions are
+
+  delete pod/NAME               its controller, if it has one, makes it again: it looks for a place, too
+  delete gang/NAME              the same for all pods of a gang
+  drain node/NAME               its pods leave, but those that belong to it (DaemonSet, static), and nobody comes
+  cordon node/NAME              nobody comes
+  uncordon node/NAME            pods may come again
+  delete node/NAME              the node goes, with all its pods
+  add-nodes N like node/NAME    new nodes with its labels, taints, allocatable and DaemonSet pods
+
+Pods and gangs are of the namespace of -n; pod/NAMESPACE/NAME is one of another.`,
 		Example: `  kumiki why pod/web-1 -n shop
   kumiki why pod web-1 -n shop -o wide
   kumiki why node/node-0001
   kumiki why gang/train -n ml                # a pod group, or the name in an annotation
   kumiki why pod/web-1 -o json
+  kumiki why pod/web-1 --if 'drain node/n1' --if 'add-nodes 3 like node/n2'
   kumiki why pod/web-1 --offline             # judged here, whichever scheduler runs in the cluster
   kumiki why pod/web-1 --from monday.tape    # from a picture of kumiki capture`,
 		Args: args(cobra.RangeArgs(1, 2)),
@@ -69,8 +86,11 @@ func newWhyCommand(io streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := checkConditions(what, conditions); err != nil {
+				return err
+			}
 			if off.on || off.from != "" {
-				return off.why(c.Context(), io, &find, out, what)
+				return off.why(c.Context(), io, &find, out, what, conditions)
 			}
 			client, err := find.client(c.Context())
 			if err != nil {
@@ -82,6 +102,9 @@ func newWhyCommand(io streams) *cobra.Command {
 			namespace, err := find.namespace()
 			if err != nil {
 				return err
+			}
+			if len(conditions) > 0 {
+				return whatIf(c.Context(), io, client, &find, out, namespace, what, conditions)
 			}
 			if what.kind == "gang" {
 				return whyGang(c.Context(), io, client, out, namespace, what.name)
@@ -95,7 +118,38 @@ func newWhyCommand(io streams) *cobra.Command {
 	find.addFlags(c)
 	off.addFlags(c)
 	out.addFlag(c)
+	c.Flags().StringArrayVar(&conditions, "if", nil, "suppose something, such as 'delete pod/NAME' or 'drain node/NAME'; may be repeated, and is supposed in that order")
+	c.RegisterFlagCompletionFunc("if", cobra.FixedCompletions(engine.ConditionForms, cobra.ShellCompDirectiveNoFileComp))
 	return c
+}
+
+// checkConditions finds mistakes in what is typed before anybody is asked.
+func checkConditions(what subject, conditions []string) error {
+	switch err := engine.CheckConditions(conditions); {
+	case err != nil:
+		return usageError{fmt.Errorf("--if: %w", err)}
+	case len(conditions) > 0 && what.kind == "node":
+		return usageError{fmt.Errorf("--if is about a pod or a gang that is to get a place, not about a node")}
+	}
+	return nil
+}
+
+// whatIf asks the running scheduler what would be.
+func whatIf(ctx context.Context, io streams, client *ask.Client, find *finder, out output, namespace string, what subject, conditions []string) error {
+	report, err := client.WhatIf(ctx, what.kind == "gang", namespace, what.name, conditions)
+	switch {
+	case unknown(err) && what.kind == "gang":
+		return noGang(namespace, what.name)
+	case unknown(err):
+		return stranger(ctx, find, namespace, what.name, err)
+	case err != nil:
+		return err
+	}
+	return out.print(io.Out, report, func(wide bool) error { return text.WhatIf(io.Out, report, wide) })
+}
+
+func noGang(namespace, name string) error {
+	return fmt.Errorf("there is no gang %s/%s: no pod of this scheduler's, and no pod group, names it", namespace, name)
 }
 
 func whyNode(ctx context.Context, io streams, client *ask.Client, out output, name string) error {
@@ -109,7 +163,7 @@ func whyNode(ctx context.Context, io streams, client *ask.Client, out output, na
 func whyGang(ctx context.Context, io streams, client *ask.Client, out output, namespace, name string) error {
 	report, err := client.Gang(ctx, namespace, name)
 	if unknown(err) {
-		return fmt.Errorf("there is no gang %s/%s: no pod of this scheduler's, and no pod group, names it", namespace, name)
+		return noGang(namespace, name)
 	}
 	if err != nil {
 		return err

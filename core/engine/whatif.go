@@ -28,7 +28,7 @@ func (e *Engine) WhatIfPod(namespace, name string, conditions []string) (record.
 	}
 	p := e.findPod(namespace, name)
 	if p == nil {
-		return record.WhatIf{}, &record.Refusal{Missing: true, Message: fmt.Sprintf("pod %s/%s is not known to the scheduler", namespace, name)}
+		return record.WhatIf{}, &record.Refusal{About: true, Message: fmt.Sprintf("pod %s/%s is not known to the scheduler", namespace, name)}
 	}
 	ref := p.Ref()
 	r := record.WhatIf{At: e.now, Revision: e.store.Snapshot().Revision(), Pod: &ref, Priority: p.Spec.Priority}
@@ -56,7 +56,7 @@ func (e *Engine) WhatIfGang(namespace, name string, conditions []string) (record
 	}
 	key, ok := e.findGang(namespace, name)
 	if !ok {
-		return record.WhatIf{}, &record.Refusal{Missing: true, Message: fmt.Sprintf("gang %s/%s is not known to the scheduler", namespace, name)}
+		return record.WhatIf{}, &record.Refusal{About: true, Message: fmt.Sprintf("gang %s/%s is not known to the scheduler", namespace, name)}
 	}
 	r := record.WhatIf{At: e.now, Revision: e.store.Snapshot().Revision(), Gang: key.String(), Priority: e.gangPriority(key)}
 	err := e.supposed(&cluster.Pod{Namespace: namespace, Name: name}, func(w *supposing) {

@@ -127,7 +127,7 @@ func (s asking) ask(about, conditions []string) {
 	}
 	var no *record.Refusal
 	if errors.As(err, &no) {
-		fmt.Fprintf(&s.out, "  refused (missing %v): %s\n", no.Missing, no.Message)
+		fmt.Fprintf(&s.out, "  refused (missing %v): %s\n", no.Missing || no.About, no.Message)
 		return
 	}
 	for _, c := range r.If {

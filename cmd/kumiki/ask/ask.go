@@ -37,6 +37,16 @@ func (c *Client) Gang(ctx context.Context, namespace, name string) (r record.Gan
 	return r, c.get(ctx, "why/gang/"+url.PathEscape(namespace)+"/"+url.PathEscape(name), &r)
 }
 
+// WhatIf asks how a pod, or with gang set a gang, would stand under conditions.
+func (c *Client) WhatIf(ctx context.Context, gang bool, namespace, name string, conditions []string) (r record.WhatIf, err error) {
+	kind := "pod"
+	if gang {
+		kind = "gang"
+	}
+	path := "whatif/" + kind + "/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
+	return r, c.get(ctx, path+"?"+url.Values{"if": conditions}.Encode(), &r)
+}
+
 // Queue asks for everything that waits.
 func (c *Client) Queue(ctx context.Context) (r record.QueueReport, err error) {
 	return r, c.get(ctx, "queue", &r)
@@ -88,6 +98,8 @@ func refusal(resp *http.Response, path string) error {
 		return fmt.Errorf("the scheduler serves no %s: it is older than this command line, or started without the page", path)
 	case resp.StatusCode == http.StatusNotFound:
 		return fmt.Errorf("%w: %s", ErrUnknown, message)
+	case status.Message != "" && (resp.StatusCode == http.StatusUnprocessableEntity || resp.StatusCode == http.StatusBadRequest):
+		return errors.New(message)
 	}
 	return fmt.Errorf("the scheduler answered %s: %s", resp.Status, message)
 }

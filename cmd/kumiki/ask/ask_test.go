@@ -38,6 +38,20 @@ func (engineOf) ExplainNode(string) (record.NodeReport, bool) { return record.No
 func (engineOf) ExplainGang(string, string) (record.GangReport, bool) {
 	return record.GangReport{}, false
 }
+func (e engineOf) WhatIfPod(namespace, name string, conditions []string) (record.WhatIf, error) {
+	switch {
+	case name != e.name:
+		return record.WhatIf{}, &record.Refusal{About: true, Message: "no such pod"}
+	case conditions[0] == "drain n,1&":
+		return record.WhatIf{}, &record.Refusal{Missing: true, Message: "there is no node n,1&"}
+	case conditions[0] == "panic":
+		return record.WhatIf{}, errors.New("it panicked")
+	}
+	return record.WhatIf{Priority: 7}, nil
+}
+func (e engineOf) WhatIfGang(string, string, []string) (record.WhatIf, error) {
+	return record.WhatIf{}, &record.Refusal{Message: "cannot be read"}
+}
 func (engineOf) QueueReport() record.QueueReport {
 	return record.QueueReport{Counts: record.QueueCounts{Gated: 7}}
 }
@@ -122,6 +136,30 @@ func TestFindAndAsk(t *testing.T) {
 	}
 	if _, err := c.Node(context.Background(), "n"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("unknown node: %v", err)
+	}
+}
+
+// TestWhatIf: the conditions come through as they were written, and each way to have no answer has its own error.
+func TestWhatIf(t *testing.T) {
+	w := newWorld(t)
+	c, err := w.find(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.WhatIf(t.Context(), false, "shop", "web", []string{"drain n1", "cordon n2"}); err != nil || r.Priority != 7 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := c.WhatIf(t.Context(), false, "shop", "other", []string{"drain n1"}); !errors.Is(err, ErrUnknown) {
+		t.Errorf("a pod that is not known: %v", err)
+	}
+	if _, err := c.WhatIf(t.Context(), false, "shop", "web", []string{"drain n,1&"}); err == nil || err.Error() != "there is no node n,1&" {
+		t.Errorf("a node that is not known: %v", err)
+	}
+	if _, err := c.WhatIf(t.Context(), true, "shop", "web", []string{"drian n1"}); err == nil || err.Error() != "cannot be read" {
+		t.Errorf("a condition that cannot be read: %v", err)
+	}
+	if _, err := c.WhatIf(t.Context(), false, "shop", "web", []string{"panic"}); err == nil || !strings.Contains(err.Error(), "it panicked") {
+		t.Errorf("a question that fails: %v", err)
 	}
 }
 

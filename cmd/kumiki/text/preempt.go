@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package text
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// victimsShown is how many victims and other choices the plain page lists; -o wide lists all.
+const victimsShown = 8
+
+// preemption is whom somebody evicts, what that costs, and what else was thought of; or why nobody is evicted.
+func (p *page) preemption(title string, r *record.Preemption, at record.Time) {
+	if r == nil {
+		return
+	}
+	p.section(title)
+	if r.Node == "" {
+		p.printf("  %s\n", nobody(r))
+	} else {
+		p.victims(r)
+	}
+	if r.PausedUntil > at {
+		p.printf("  Room that was made before went to others, so nobody is evicted for %s more.\n", span(r.PausedUntil-at))
+	}
+	if r.Wasted > 0 {
+		p.printf("  %s evicted for it before, in vain.\n", were(r.Wasted, "pod was", "pods were"))
+	}
+	if len(r.Awaited) > 0 {
+		p.printf("  Waits for the room of %s, going already: %s\n", count(len(r.Awaited), "pod"), keys(r.Awaited, p.wide))
+	}
+	p.others(r)
+}
+
+func were(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// nobody says why nobody is evicted.
+func nobody(r *record.Preemption) string {
+	why := strings.TrimPrefix(r.Message, "preemption: ")
+	if why == "" {
+		return "Evicts nobody."
+	}
+	return "Evicts nobody: " + why
+}
+
+func (p *page) victims(r *record.Preemption) {
+	rows := [][]string{{"  POD", "PRIORITY", "NOTE"}}
+	for i, v := range r.Victims {
+		if i == victimsShown && !p.wide && len(r.Victims) > victimsShown+1 {
+			break
+		}
+		rows = append(rows, []string{"  " + v.Pod.Key(), fmt.Sprint(v.Priority), dash(victimNote(v))})
+	}
+	p.table(rows)
+	if more := len(r.Victims) - len(rows) + 1; more > 0 {
+		p.printf("  and %s; -o wide lists all\n", count(more, "more pod"))
+	}
+	if l := r.Loss; l != nil {
+		p.printf("  Cost: %s.\n", cost(l))
+	}
+	if r.Nodes > 1 && len(r.Units) == 0 {
+		p.printf("  The cheapest choice; evictions might help on %d nodes.\n", r.Nodes)
+	}
+	if len(r.Denominated) > 0 {
+		p.printf("  No longer promised room there: %s\n", keys(r.Denominated, p.wide))
+	}
+}
+
+func victimNote(v record.Victim) string {
+	var notes []string
+	if v.Shielded {
+		notes = append(notes, "against a disruption budget")
+	}
+	if v.TurnedBack {
+		notes = append(notes, "on its way there; waits for a place again")
+	}
+	if v.Going {
+		notes = append(notes, "going already")
+	}
+	return strings.Join(notes, ", ")
+}
+
+// cost tells of a loss in the order in which losses are compared.
+func cost(l *record.UnitsLoss) string {
+	text := "no disruption budget violated"
+	if l.Violations > 0 {
+		text = "against disruption budgets: " + count(l.Violations, "pod")
+	}
+	text += fmt.Sprintf("; highest priority %d; ", l.Highest)
+	if l.Units != l.Pods {
+		text += count(l.Units, "unit") + " of "
+	}
+	return text + count(l.Pods, "pod")
+}
+
+// others are the choices that were not taken.
+func (p *page) others(r *record.Preemption) {
+	if len(r.Others) > 0 {
+		rows := [][]string{{"  NOT FROM", "VICTIMS", "BUDGETS", "HIGHEST", "WHY NOT"}}
+		for i, o := range r.Others {
+			if i == victimsShown && !p.wide && len(r.Others) > victimsShown+1 {
+				break
+			}
+			rows = append(rows, []string{"  " + o.Node, fmt.Sprint(o.Victims), fmt.Sprint(o.Violations), fmt.Sprint(o.Highest), o.Why})
+		}
+		p.table(rows)
+	}
+	p.units("  EVICTED TOGETHER", r.Units, func(u record.VictimUnit) string { return against(u.Violations) })
+	p.units("  STAYS", r.Considered, func(u record.VictimUnit) string { return u.Why })
+}
+
+func against(violations int) string {
+	if violations == 0 {
+		return "-"
+	}
+	return count(violations, "pod") + " against a disruption budget"
+}
+
+// units lists what goes or stays together, if any of it is a gang; victims by themselves have been listed.
+func (p *page) units(head string, units []record.VictimUnit, note func(record.VictimUnit) string) {
+	if len(units) == 0 {
+		return
+	}
+	rows := [][]string{{head, "PODS", "PRIORITY", "NOTE"}}
+	for i, u := range units {
+		if i == victimsShown && !p.wide && len(units) > victimsShown+1 {
+			break
+		}
+		name := "pod " + u.Name
+		if u.Gang {
+			name = "gang " + u.Name
+		}
+		rows = append(rows, []string{"  " + name, fmt.Sprint(u.Pods), fmt.Sprint(u.Priority), note(u)})
+	}
+	p.table(rows)
+	if more := len(units) - len(rows) + 1; more > 0 {
+		p.printf("  and %d more; -o wide lists all\n", more)
+	}
+}
+
+// keys lists pods by namespace/name.
+func keys(pods []record.PodRef, all bool) string {
+	names := make([]string, 0, len(pods))
+	for i, ref := range pods {
+		if i == victimsShown && !all && len(pods) > victimsShown+1 {
+			names = append(names, fmt.Sprintf("and %d more", len(pods)-i))
+			break
+		}
+		names = append(names, ref.Key())
+	}
+	return strings.Join(names, ", ")
+}
