@@ -37,6 +37,10 @@ type GangReport struct {
 	Pods []GangPod `json:"pods"`
 	// Fit is what a search finds now; nil when nothing waits, or the gate is shut.
 	Fit *GangFit `json:"fit,omitempty"`
+	// Preemption is whom it would evict if it were tried now, or why nobody; nil when it fits, or never evicts anybody.
+	Preemption *Preemption `json:"preemption,omitempty"`
+	// Last is the newest decision about it, nil when it has not been tried or the record is gone.
+	Last *Decision `json:"last,omitempty"`
 	// Holds is the room held for this gang, HeldByOther that for another, which this one cannot have.
 	Holds       *GangHold `json:"holds,omitempty"`
 	HeldByOther *GangHold `json:"heldByOther,omitempty"`

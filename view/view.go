@@ -184,6 +184,19 @@ func (v *View) Node(ctx context.Context, name string) (report record.NodeReport,
 // Gang reports on a gang.
 func (v *View) Gang(ctx context.Context, namespace, name string) (report record.GangReport, found bool, err error) {
 	err = v.asker.Ask(ctx, func(e Explainer) { report, found = e.ExplainGang(namespace, name) })
+	if err != nil || !found || report.Last != nil {
+		return report, found, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var newest uint64
+	for _, p := range report.Pods {
+		newest = max(newest, v.mu.lastOf[p.Pod.UID])
+	}
+	if newest > 0 {
+		d := v.mu.decisions.at(newest)
+		report.Last = &d
+	}
 	return report, found, err
 }
 

@@ -137,7 +137,7 @@ func (e *Engine) fit(s cluster.Snapshot, prof *profile, p *cluster.Pod) (f *reco
 	}()
 	f, out := fitOf(s, prof.placer, e.queue, p)
 	if f.Feasible == 0 {
-		victims = e.victimsNow(prof, prof.placer, e.queue, &e.victims, p, out)
+		victims = e.victimsNow(prof, p, out)
 	}
 	return f, victims
 }

@@ -122,7 +122,7 @@ func (e *Engine) explainWaiting(r *record.GangReport, u *queue.Unit) {
 		return
 	}
 	need, _ := e.gangNeed(u)
-	ans := e.tryGang(u, need)
+	ans := e.tryGang(u, need, r)
 	r.Fit = gangFit(need, ans)
 	s := e.store.Snapshot()
 	for i, p := range need.Members {
@@ -139,10 +139,14 @@ func (e *Engine) explainWaiting(r *record.GangReport, u *queue.Unit) {
 }
 
 // tryGang looks for places as a cycle would. What it supposes for that is gone when it returns.
-func (e *Engine) tryGang(u *queue.Unit, need gang.Need) (ans gang.Answer) {
+func (e *Engine) tryGang(u *queue.Unit, need gang.Need, r *record.GangReport) (ans gang.Answer) {
 	err := e.supposed(u.Pod(), func(w *supposing) {
 		w.promised = e.promises(u)
-		ans = w.placeGang(u.Key, e.profiles[u.Pod().Spec.SchedulerName], need)
+		prof := e.profiles[u.Pod().Spec.SchedulerName]
+		ans = w.placeGang(u.Key, prof, need)
+		if ans.Verdict != gang.Placed {
+			r.Preemption = w.unitsForGang(u.Gang, prof, need, ans)
+		}
 	})
 	if err != nil {
 		return gang.Answer{Verdict: gang.Failed, Blocked: -1, Err: err}

@@ -17,19 +17,38 @@ import (
 // candidatesShown is how many nodes a report on victims tells of, the chosen one among them.
 const candidatesShown = 11
 
+// mayEvict tells whether victims would be looked for, for a pod that found no node.
+func mayEvict(prof *profile, pl *place.Placer, out place.Outcome) bool {
+	return prof.Preemption != nil && out.Nodes > 0 && out.Err == nil &&
+		!slices.ContainsFunc(prof.Remediers, func(r plugin.Remedier) bool { return !pl.Prepared(out, r.Name()) })
+}
+
 // victimsNow is whom a pod that found no node would evict now, and what the other nodes would cost; nil where its profile
 // evicts nobody. It looks at all nodes, also where the configuration lets a decision look at some.
-func (e *Engine) victimsNow(prof *profile, pl *place.Placer, noms place.Nominations, finder *preempt.Finder, p *cluster.Pod, out place.Outcome) *record.Preemption {
-	unasked := slices.ContainsFunc(prof.Remediers, func(r plugin.Remedier) bool { return !pl.Prepared(out, r.Name()) })
-	if prof.Preemption == nil || out.Nodes == 0 || out.Err != nil || unasked {
+func (e *Engine) victimsNow(prof *profile, p *cluster.Pod, out place.Outcome) (r *record.Preemption) {
+	switch {
+	case !mayEvict(prof, prof.placer, out):
 		return nil
+	case e.goesByUnits(p):
+		if err := e.supposed(p, func(w *supposing) { r = w.unitsForPod(prof, p) }); err != nil {
+			return &record.Preemption{Message: err.Error()}
+		}
+		return r
+	}
+	return e.victimsOnNodes(prof.placer, e.queue, &e.victims, p, out)
+}
+
+// victimsOnNodes is the search of upstream, with what other nodes would cost.
+func (e *Engine) victimsOnNodes(pl *place.Placer, noms place.Nominations, finder *preempt.Finder, p *cluster.Pod, out place.Outcome) *record.Preemption {
+	if r := e.pausedFor(thrashKeyOf(p)); r != nil {
+		return r
 	}
 	s := e.store.Snapshot()
 	a := finder.Find(s, preempt.Question{
 		Pod: p, Nominated: cmp.Or(e.queue.NominationOf(p.UID), p.Nominated), Awaited: e.awaited(p.UID),
 		Relief: pl.Relief(s, out, noms), Best: candidatesShown,
 	})
-	r := &record.Preemption{Nodes: a.Nodes, Tried: a.Tried, Message: a.Message}
+	r := &record.Preemption{Nodes: a.Nodes, Tried: a.Tried, Message: a.Message, Wasted: e.wastedFor(thrashKeyOf(p))}
 	if a.Verdict == preempt.Evict {
 		e.tellCandidates(r, a)
 	}

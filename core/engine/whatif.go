@@ -60,6 +60,9 @@ func (e *Engine) WhatIfGang(namespace, name string, conditions []string) (record
 	}
 	r := record.WhatIf{At: e.now, Revision: e.store.Snapshot().Revision(), Gang: key.String(), Priority: e.gangPriority(key)}
 	err := e.supposed(&cluster.Pod{Namespace: namespace, Name: name}, func(w *supposing) {
+		if u := e.queue.Gang(key); u != nil {
+			w.promised = e.promises(u)
+		}
 		mark := w.trial.Checkpoint()
 		r.Now = w.gang(key)
 		w.trial.Rollback(mark)
@@ -197,7 +200,14 @@ func (w *supposing) pod(p *cluster.Pod) (r record.Prospect) {
 		return r
 	default:
 		r.Outcome = record.FitsNot
-		if r.Preemption = e.victimsNow(prof, pl, w, &w.finder, p, out); r.Preemption != nil && r.Preemption.Node != "" {
+		switch {
+		case !mayEvict(prof, pl, out):
+		case e.goesByUnits(p):
+			r.Preemption = w.unitsForPod(prof, p)
+		default:
+			r.Preemption = e.victimsOnNodes(pl, w, &w.finder, p, out)
+		}
+		if r.Preemption != nil && r.Preemption.Node != "" {
 			r.Outcome, r.Node = record.FitsEvict, r.Preemption.Node
 		}
 	}
@@ -252,6 +262,9 @@ func (w *supposing) gang(key cluster.GangKey) (r record.Prospect) {
 		r.Outcome, r.Reason = record.Unanswered, r.Gang.Message
 	default:
 		r.Outcome = record.FitsNot
+		if r.Preemption = w.unitsForGang(key, prof, need, ans); r.Preemption != nil && r.Preemption.Node != "" {
+			r.Outcome, r.Places = record.FitsEvict, r.Preemption.Places
+		}
 	}
 	return r
 }
@@ -271,7 +284,12 @@ func (w *supposing) need(key cluster.GangKey, waiting []*cluster.Pod) gang.Need 
 	slices.SortStableFunc(need.Members, func(a, b *cluster.Pod) int {
 		return cmp.Or(cmp.Compare(b.Spec.Priority, a.Spec.Priority), cmp.Compare(a.Created, b.Created), cmp.Compare(a.Name, b.Name))
 	})
-	need.Quorum = max(e.quorumOf(key, waiting).pods-e.gangLive(key), 1)
+	q, held := e.quorumOf(key, waiting), e.gangLive(key)
+	need.Quorum = q.pods - held
+	if q.open && held > 0 {
+		need.Quorum = min(need.Quorum, len(need.Members))
+	}
+	need.Quorum = max(need.Quorum, 1)
 	if obj := e.gangObject(key); obj != nil {
 		need.Topology = obj.Topology
 	}
