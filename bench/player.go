@@ -15,6 +15,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -362,9 +363,10 @@ func (pl *player) overdue() {
 	}
 }
 
-// follow watches what the player needs until ctx ends; listed is called when it knows all of it.
+// follow watches what the player needs until ctx ends; listed is called when it knows all of it. It watches volumes and
+// their claims, too, which it has no use for: a scheduler must, and each of their changes costs the API server a message.
 func (pl *player) follow(ctx context.Context, listed func()) {
-	one := after(3, listed)
+	one := after(5, listed)
 	var working sync.WaitGroup
 	working.Go(func() {
 		watchNodes(ctx, pl.clients.Watches, &shows[*corev1.Node]{added: pl.nodeThere(0), updated: pl.nodeThere(1), deleted: pl.nodeGone, listed: one})
@@ -376,6 +378,14 @@ func (pl *player) follow(ctx context.Context, listed func()) {
 		seen := func(c *resourceapi.ResourceClaim) { pl.claimSeen(c, false) }
 		gone := func(c *resourceapi.ResourceClaim) { pl.claimSeen(c, true) }
 		watchClaims(ctx, pl.clients.Watches, &shows[*resourceapi.ResourceClaim]{added: seen, updated: seen, deleted: gone, listed: one})
+	})
+	working.Go(func() {
+		watchAll(ctx, pl.clients.Watches, pl.clients.Watches.CoreV1().PersistentVolumes(), &corev1.PersistentVolume{}, "",
+			&shows[*corev1.PersistentVolume]{listed: one})
+	})
+	working.Go(func() {
+		watchAll(ctx, pl.clients.Watches, pl.clients.Watches.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll), &corev1.PersistentVolumeClaim{}, "",
+			&shows[*corev1.PersistentVolumeClaim]{listed: one})
 	})
 	working.Go(func() {
 		for pause(ctx, time.Second) == nil {
