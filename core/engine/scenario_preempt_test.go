@@ -27,6 +27,7 @@ import (
 // TestScenarios, with these words more:
 //
 //	pod … [start=SECONDS] [never] [preempted]       when it started; preemptionPolicy Never; it goes because it was evicted
+//	pod … [doomed]                                  a scheduler was about to evict it
 //	pod … [daemon]                                  a DaemonSet's
 //	group NAME …                                    a pod group, as in TestScenarios
 //	budget NAME ALLOWED KEY=VALUE                   a disruption budget of the pods with a label
@@ -128,7 +129,7 @@ func (s robbing) tell(verb string, args []string) {
 func (s robbing) victim(args []string) *v1.Pod {
 	var rest []string
 	var start *metav1.Time
-	never, preempted, daemon := false, false, false
+	never, preempted, doomed, daemon := false, false, false, false
 	for _, a := range args {
 		switch at, isStart := strings.CutPrefix(a, "start="); {
 		case isStart:
@@ -139,6 +140,8 @@ func (s robbing) victim(args []string) *v1.Pod {
 			daemon = true
 		case a == "preempted":
 			preempted = true
+		case a == "doomed":
+			doomed = true
 		default:
 			rest = append(rest, a)
 		}
@@ -155,6 +158,8 @@ func (s robbing) victim(args []string) *v1.Pod {
 	}
 	if preempted {
 		p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	}
+	if preempted || doomed {
 		p.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler}}
 	}
 	s.pods[p.Name] = p
@@ -176,8 +181,13 @@ func describeEviction(f engine.Effect) string {
 		if f.Gang != "" {
 			line = fmt.Sprintf("evict %v for gang %s: %s on %s beside %v (decision %d)", named(f.Victims), f.Gang, f.For.Name, f.Node, named(f.Beside), f.Decision)
 		}
-		if f.Undo {
+		switch {
+		case f.Undo:
 			return describe(f)
+		case f.Finish:
+			line = fmt.Sprintf("evict %v, the rest of a gang (decision %d)", named(f.Victims), f.Decision)
+		case f.Whole:
+			line += ", marked first"
 		}
 		if len(f.Denominate) > 0 {
 			line += fmt.Sprintf(", %v lose the nomination", named(f.Denominate))
