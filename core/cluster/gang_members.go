@@ -54,6 +54,20 @@ type GangMember struct {
 // GangHolds is the number of pods of a gang that hold room, terminating ones included.
 func (v Snapshot) GangHolds(key GangKey) int { return len(v.s.gangs[key]) }
 
+// GangCounts is how many pods of a gang hold room and are not going away, and how many of these are seen bound.
+func (v Snapshot) GangCounts(key GangKey) (live, bound int) {
+	for _, e := range v.s.gangs[key] {
+		if e.pod.Terminating {
+			continue
+		}
+		live++
+		if !e.assumed {
+			bound++
+		}
+	}
+	return live, bound
+}
+
 // GangMembers are the pods of a gang that hold room, by name.
 func (v Snapshot) GangMembers(key GangKey) []GangMember {
 	held := v.s.gangs[key]

@@ -76,6 +76,8 @@ type Engine struct {
 	// binding holds the decided pods whose bind has no outcome yet; the same UID may be in the store as assumed, as
 	// confirmed (the watch was faster) or not at all (the pod was deleted meanwhile).
 	binding map[cluster.UID]*flight
+	// waiters holds those of binding that wait for something before they are bound, and some that did.
+	waiters map[cluster.UID]*flight // pod -> its flight
 	// gangs is what is remembered of gangs with a place, and of those whose object was told something.
 	gangs map[cluster.GangKey]*gangState
 	// evictions are those asked for by pods that are pending, and those that have no answer yet.
@@ -127,6 +129,7 @@ func New(cfg Config) *Engine {
 		profiles: map[string]*profile{},
 		pending:  map[cluster.UID]*cluster.Pod{},
 		binding:  map[cluster.UID]*flight{},
+		waiters:  map[cluster.UID]*flight{},
 		gangs:    map[cluster.GangKey]*gangState{},
 		window:   place.NewWindow(),
 

@@ -197,24 +197,17 @@ func (e *Engine) gangObject(key cluster.GangKey) *cluster.Gang {
 
 // gangLive is how many pods of a gang hold room and are not going away.
 func (e *Engine) gangLive(key cluster.GangKey) int {
-	n := 0
-	for _, m := range e.store.Snapshot().GangMembers(key) {
-		if !m.Pod.Terminating || mutant == terminatingCounts {
-			n++
-		}
+	if mutant == terminatingCounts {
+		return e.store.Snapshot().GangHolds(key)
 	}
-	return n
+	live, _ := e.store.Snapshot().GangCounts(key)
+	return live
 }
 
 // gangBound is how many of them are seen bound.
 func (e *Engine) gangBound(key cluster.GangKey) int {
-	n := 0
-	for _, m := range e.store.Snapshot().GangMembers(key) {
-		if !m.Assumed && !m.Pod.Terminating {
-			n++
-		}
-	}
-	return n
+	_, bound := e.store.Snapshot().GangCounts(key)
+	return bound
 }
 
 // gangState is what the engine remembers of a gang with a place. It is made by the gang's first decision and goes with its
@@ -370,7 +363,7 @@ func (e *Engine) retryBind(f *flight, message string) {
 	wait := min(record.Second<<min(f.retries-1, 4), 10*record.Second)
 	f.stage, f.again = waiting, e.now+wait
 	f.before = []string{"the bind to be tried again: " + message}
-	e.binding[f.pod.UID] = f
+	e.binding[f.pod.UID], e.waiters[f.pod.UID] = f, f
 	e.emit(WriteEvent{f.pod.Ref(), "Warning", "FailedScheduling", "Binding",
 		fmt.Sprintf("gang %s: binding to %s failed and is tried again: %s", f.gang.Name, f.node, message)})
 }

@@ -161,6 +161,7 @@ func (e *Engine) proceed(f *flight) {
 		}
 	}
 	if !ready {
+		e.waiters[f.pod.UID] = f
 		e.expect(f)
 		return
 	}
@@ -197,11 +198,11 @@ func (e *Engine) announce(f *flight, h *held) {
 // whose time has come on a tick.
 func (e *Engine) askAgain(all bool) {
 	var due []*flight
-	for _, f := range e.binding { // order: sorted below
-		if f.stage == waiting && (all || f.again != 0 && f.again <= e.now) {
+	e.eachWaiting(func(f *flight) { // sorted below
+		if all || f.again != 0 && f.again <= e.now {
 			due = append(due, f)
 		}
-	}
+	})
 	slices.SortFunc(due, func(a, b *flight) int { return cmp.Compare(a.decision, b.decision) })
 	for _, f := range due {
 		if e.binding[f.pod.UID] == f {
@@ -213,12 +214,24 @@ func (e *Engine) askAgain(all bool) {
 // nextAsk is when the first waiting flight is to be asked again; 0 for no time.
 func (e *Engine) nextAsk() record.Time {
 	var at record.Time
-	for _, f := range e.binding { // order: the least of all
-		if f.stage == waiting && f.again != 0 && (at == 0 || f.again < at) {
+	e.eachWaiting(func(f *flight) { // the least of all
+		if f.again != 0 && (at == 0 || f.again < at) {
 			at = f.again
 		}
-	}
+	})
 	return at
+}
+
+// eachWaiting visits the flights that wait, in no order. Most flights never do, so they are kept apart; those that do not wait
+// any more are let go here.
+func (e *Engine) eachWaiting(visit func(*flight)) {
+	for uid, f := range e.waiters { // order: the visitor's affair
+		if e.binding[uid] != f || f.stage != waiting {
+			delete(e.waiters, uid)
+			continue
+		}
+		visit(f)
+	}
 }
 
 // letGo gives back what is held for a pod; what was written is taken back, too.

@@ -97,6 +97,43 @@ func BenchmarkDifferent(b *testing.B) {
 	}
 }
 
+// templates are members each of which is made from a template of its own: other labels, and, if so wished, other amounts.
+func templates(w *world, n int, amounts bool) (members []*cluster.Pod) {
+	for i := range n {
+		like := asks("1")
+		if amounts {
+			like = asks(fmt.Sprintf("%dm", 500+i))
+		}
+		like.Name = fmt.Sprintf("t%03d", i)
+		like.Labels = map[string]string{"index": fmt.Sprint(i)}
+		members = append(members, w.members(1, like)...)
+	}
+	return members
+}
+
+// BenchmarkTemplates places 500 members each of which has a template of its own, on empty nodes and where all but 400 are nearly
+// full, and finds that there is no place for them; the goal is 100 ms.
+func BenchmarkTemplates(b *testing.B) {
+	for _, c := range []struct {
+		name    string
+		amounts bool
+		free    int
+		want    gang.Verdict
+	}{{"labels", false, 5000, gang.Placed}, {"amounts", true, 5000, gang.Placed}, {"full", true, 400, gang.Placed}, {"blocked", true, 40, gang.NoRoom}} {
+		b.Run(c.name, func(b *testing.B) {
+			w := farm(b)
+			fill(w, c.free)
+			measure(b, w, c.want, all(templates(w, 500, c.amounts)))
+		})
+		b.Run(c.name+"-unknown", func(b *testing.B) { // nothing is known of the templates yet
+			w := farm(b)
+			fill(w, c.free)
+			w.forgets = true
+			measure(b, w, c.want, all(templates(w, 500, c.amounts)))
+		})
+	}
+}
+
 // onePerNode is a pod that bears no other of its kind on its node.
 func onePerNode() *v1.Pod {
 	p := apart(asks("1"), "a")

@@ -22,10 +22,12 @@ func (noMeter) Plugin(plugin.Point, string) {}
 
 // world is a cluster with the default profile.
 type world struct {
-	store  *cluster.Store
-	intake *cluster.Intake
-	placer *place.Placer
-	noms   promised
+	store   *cluster.Store
+	intake  *cluster.Intake
+	placer  *place.Placer
+	profile place.Profile
+	noms    promised
+	forgets bool // nothing is known of kinds of pods at the start of a search
 	// reservers are asked for each member that gets a place.
 	reservers []plugin.Reserver
 }
@@ -68,7 +70,8 @@ func profile(t interface{ Fatal(...any) }) place.Profile {
 }
 
 func newWorld(t interface{ Fatal(...any) }) *world {
-	return &world{store: cluster.NewStore(), intake: cluster.NewIntake(), placer: place.New(profile(t), noMeter{}, place.DefaultClassBytes)}
+	prof := profile(t)
+	return &world{store: cluster.NewStore(), intake: cluster.NewIntake(), placer: place.New(prof, noMeter{}, place.DefaultClassBytes), profile: prof}
 }
 
 // list reads amounts such as "cpu=4,memory=8Gi".
@@ -116,6 +119,9 @@ func (w *world) try(need gang.Need, then func(gang.Answer)) {
 
 // place looks for places inside a transaction.
 func (w *world) place(need gang.Need) gang.Answer {
+	if w.forgets {
+		w.placer = place.New(w.profile, noMeter{}, place.DefaultClassBytes)
+	}
 	trial := w.store.Trial()
 	g := &gang.Ground{Trial: trial, Placer: w.placer, Nominations: w.noms, Draw: place.Draw(1, 1), Reservers: w.reservers, Meter: noMeter{}}
 	a := gang.Place(need, g)
