@@ -175,7 +175,7 @@ func (e *Engine) searchUnits(unit *queue.Unit, prof *profile, need gang.Need, po
 		}
 	}
 	a := e.victims.FindUnits(preempt.UnitsQuestion{
-		Members: need.Members, Quorum: need.Quorum, Own: unit.Gang, Power: power, Trial: trial, Fits: run.fits, Unit: e.marks(true), Ground: ground,
+		Members: need.Members, Quorum: need.Quorum, Own: unit.Gang, Power: power, Trial: trial, Fits: run.fits, Where: run.place, Unit: e.marks(true), Ground: ground,
 	})
 	r := room{verdict: a.Verdict, message: a.Message, units: &a}
 	if a.Verdict == preempt.NotHelpful {

@@ -166,7 +166,7 @@ func (e *Engine) seekUnits(prof *profile, p *cluster.Pod, out place.Outcome) fou
 	defer trial.Discard()
 	run := e.dryRun(prof, trial, gang.Need{Members: []*cluster.Pod{p}, Quorum: 1}, place.Draw(e.cfg.Seed, e.decisions))
 	ans := e.victims.FindUnits(preempt.UnitsQuestion{
-		Members: run.need.Members, Quorum: 1, Power: p.Spec.Priority, Trial: trial, Fits: run.fits, Unit: e.marks(false),
+		Members: run.need.Members, Quorum: 1, Power: p.Spec.Priority, Trial: trial, Fits: run.fits, Where: run.place, Unit: e.marks(false),
 		Ground: preempt.UnitsGround{Placer: prof.placer, Nominations: e.queue},
 	})
 	f := found{Answer: preempt.Answer{Verdict: ans.Verdict, Tried: ans.Tried, Message: ans.Message}, units: &ans}

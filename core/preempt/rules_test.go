@@ -197,7 +197,7 @@ func TestStartIsLearntLater(t *testing.T) { startsLater(t) }
 // TestMutants puts each fault of mutant.go into the search and demands that the rules or the twins see it.
 func TestMutants(t *testing.T) {
 	probe.QuickRapid(t, 3000)
-	for m := 1; m < preempt.Mutations; m++ {
+	for m := 1; m < preempt.FirstUnitMutation; m++ {
 		t.Run(fmt.Sprint(m), func(t *testing.T) {
 			defer preempt.SetMutant(m)()
 			seen := probe.Fails(func(p *probe.T) { startsLater(p) })

@@ -27,6 +27,9 @@ type UnitsQuestion struct {
 	// Fits tells whether there are places for the preemptor in the trial as it is now, with full filters, and leaves the
 	// trial as it was. It is the one source of truth, and dear (rule R6).
 	Fits func() bool
+	// Where is Fits that tells the rows of the places by member, cluster.NoNode for one beyond the quorum; nil for no places.
+	// It may be nil: then many units among which the room is no guide take many dry runs.
+	Where func() []cluster.NodeIdx
 	// Unit tells how a pod that holds room may go.
 	Unit func(p *cluster.Pod) UnitMark
 	// Ground is what bounds are made of, so that most sets of units are never tried. The zero value lends none.

@@ -114,7 +114,7 @@ func BenchmarkUnits(b *testing.B) {
 			var f preempt.Finder
 			q := preempt.UnitsQuestion{
 				Members: need.Members, Quorum: need.Quorum, Power: ask.power, Trial: trial,
-				Fits: func() bool { return w.fits(trial, need) }, Unit: w.mark,
+				Fits: func() bool { return w.fits(trial, need) }, Where: func() []cluster.NodeIdx { return w.where(trial, need) }, Unit: w.mark,
 				Ground: preempt.UnitsGround{Placer: w.placer, Nominations: w.noms},
 			}
 			if len(ask.topology) > 0 {

@@ -31,7 +31,7 @@ func (w *gangWorld) parties(ask wish) (list []party) {
 			key, in := s.HeldGang(p.UID)
 			switch {
 			case p.Terminating || in && ask.isOwn(key):
-			case !in:
+			case !in || w.byPods[key.Name]:
 				list = append(list, party{[]*cluster.Pod{p}, w.mark(p).Priority})
 			default:
 				if byGang[key] == nil {

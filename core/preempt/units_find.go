@@ -3,6 +3,7 @@
 package preempt
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -45,7 +46,7 @@ func (f *Finder) FindUnits(q UnitsQuestion) UnitsAnswer {
 
 // seek finds who goes, as far as it can without dry runs. least tells that it is proved to be the smallest loss.
 func (f *Finder) seek(s cluster.Snapshot, d *dryRuns) (list []int, found, least bool) {
-	sk := &seeker{dryRuns: d, r: &f.room}
+	sk := &seeker{dryRuns: d, r: &f.room, many: cmp.Or(f.many, manyUnits)}
 	sk.r.survey(s, d.q, d.us)
 	sk.pool()
 	if sk.first() || !sk.r.local {

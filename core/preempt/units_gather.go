@@ -51,7 +51,7 @@ func (us *units) gather(s cluster.Snapshot, q *UnitsQuestion, b *budgets) {
 	seen := map[cluster.GangKey]bool{} // a gang that goes whole -> it was met
 	for n := range cluster.NodeIdx(s.Rows()) {
 		s.EachPod(n, func(p *cluster.Pod, _ bool) {
-			if p.Terminating {
+			if p.Terminating && mutant != goingAgain {
 				us.going = append(us.going, p)
 				return
 			}
@@ -71,7 +71,7 @@ func (us *units) gather(s cluster.Snapshot, q *UnitsQuestion, b *budgets) {
 
 // alone enters a pod that goes by itself.
 func (us *units) alone(s cluster.Snapshot, q *UnitsQuestion, p *cluster.Pod, n cluster.NodeIdx, mark UnitMark) {
-	if key, in := s.HeldGang(p.UID); q.Own != (cluster.GangKey{}) && in && key == q.Own {
+	if key, in := s.HeldGang(p.UID); q.Own != (cluster.GangKey{}) && in && key == q.Own && mutant != ownGangGoes {
 		return
 	}
 	us.enter(q, unit{priority: mark.Priority, oldest: startOf(p)}, mark.Never, placed{p, n})
@@ -79,20 +79,20 @@ func (us *units) alone(s cluster.Snapshot, q *UnitsQuestion, p *cluster.Pod, n c
 
 // whole enters a gang all of which goes.
 func (us *units) whole(s cluster.Snapshot, q *UnitsQuestion, key cluster.GangKey) {
-	if key == q.Own {
+	if key == q.Own && mutant != ownGangGoes {
 		return
 	}
 	u, never := unit{gang: key, oldest: notStarted}, ""
 	var pods []placed
 	for _, m := range s.GangMembers(key) {
-		if m.Pod.Terminating {
+		if m.Pod.Terminating && mutant != goingAgain || mutant == gangBroken && len(pods) > 0 && m.Row != pods[0].row {
 			continue
 		}
 		mark := q.Unit(m.Pod)
 		if never == "" && mark.Never != "" {
 			never = "it only goes whole, and " + m.Pod.Name + " may not: " + mark.Never
 		}
-		if len(pods) == 0 || mark.Priority > u.priority {
+		if len(pods) == 0 || mark.Priority > u.priority != (mutant == leastProtects) {
 			u.priority = mark.Priority
 		}
 		u.oldest = min(u.oldest, startOf(m.Pod))
@@ -103,7 +103,10 @@ func (us *units) whole(s cluster.Snapshot, q *UnitsQuestion, key cluster.GangKey
 
 // enter keeps a unit among those that may go, or among those of which it is told why not.
 func (us *units) enter(q *UnitsQuestion, u unit, never string, pods ...placed) {
-	if never == "" && u.priority >= q.Power {
+	if mutant == neverGoes {
+		never = ""
+	}
+	if never == "" && u.priority >= q.Power && (mutant != unitEquals || u.priority > q.Power) {
 		never = "it is of no lower priority"
 	}
 	if never != "" {

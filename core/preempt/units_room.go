@@ -174,7 +174,7 @@ func elsewhere(q *UnitsQuestion) place.Nominations {
 // split sorts rows into domains by the values of the question's keys.
 func (r *room) split(s cluster.Snapshot, q *UnitsQuestion) {
 	r.domain = make([]int32, s.Rows())
-	if len(q.Ground.Keys) == 0 {
+	if len(q.Ground.Keys) == 0 || mutant == keysUnread {
 		r.domains = make([]roomDomain, 1)
 		return
 	}
@@ -209,7 +209,7 @@ func (r *room) split(s cluster.Snapshot, q *UnitsQuestion) {
 
 // keepBound leaves the domains alone in which members are already.
 func (r *room) keepBound(bound []cluster.NodeIdx) {
-	if len(bound) == 0 {
+	if len(bound) == 0 || mutant == boundUnread {
 		return
 	}
 	allowed := make([]bool, len(r.domains))
@@ -263,7 +263,7 @@ func (r *room) kind(s cluster.Snapshot, q *UnitsQuestion, noms place.Nominations
 		k.asks[at], k.takes[at] = need.Amount, takes
 	}
 	var empty *place.Emptied
-	if !b.Alone || !simple {
+	if (!b.Alone || !simple) && mutant != hopelessForGood {
 		empty = q.Ground.Placer.Empty(s, p)
 	}
 	for n := range k.use {

@@ -11,6 +11,8 @@ import (
 type seeker struct {
 	*dryRuns
 	r *room
+	// many is from how many units on places are looked for first.
+	many int
 	// useful are the units whose going might help, in order.
 	useful []int
 	// best is who goes in the best answer so far, once one is found, and lowest what it costs.
@@ -23,7 +25,7 @@ type seeker struct {
 // fits there, those do not help that are on no row which has more room for members with all units gone.
 func (sk *seeker) pool() {
 	us, r := sk.us, sk.r
-	if !r.known || !r.local {
+	if !r.known || !r.local || mutant == uselessGo {
 		sk.useful = us.every()
 		r.suppose(sk.useful)
 		return
@@ -60,6 +62,11 @@ func (sk *seeker) first() bool {
 	if sk.r.known && sk.byRoom() {
 		return true
 	}
+	if sk.r.known && sk.q.Where != nil && len(sk.useful) >= sk.many {
+		if sk.found || sk.byPlaces() {
+			return true
+		}
+	}
 	sk.r.suppose(sk.useful)
 	return sk.gallop(sk.useful) || sk.found
 }
@@ -68,10 +75,14 @@ func (sk *seeker) first() bool {
 // form would not find another answer than the room does.
 func (sk *seeker) byRoom() bool {
 	plain := sk.sift(sk.useful)
+	if mutant == roomBelieved {
+		sk.offer(plain, sk.us.loss(plain))
+		return true
+	}
 	sk.r.suppose(nil)
 	other := sk.sift(sk.frugal(sk.useful, plain))
 	costs, less := sk.us.loss(plain), sk.us.loss(other)
-	better := less.Compare(costs) < 0
+	better := less.Compare(costs) < 0 && mutant != thriftForgotten
 	if better && sk.fitsWithout(other) {
 		sk.offer(other, less)
 		if sk.r.exact {
@@ -90,7 +101,7 @@ func (sk *seeker) byRoom() bool {
 func (sk *seeker) sift(list []int) (left []int) {
 	sk.r.suppose(list)
 	for _, i := range list {
-		if !sk.r.spare(i) {
+		if mutant == unitsUnspared || !sk.r.spare(i) {
 			left = append(left, i)
 		}
 	}
@@ -165,7 +176,7 @@ func (sk *seeker) gallop(list []int) bool {
 // needed spares units of an answer until each that is left is needed: by the room, or by a dry run.
 func (sk *seeker) needed(list []int) []int {
 	sk.r.suppose(list)
-	for spared := true; spared; {
+	for spared := mutant != unneededGo; spared; {
 		spared = false
 		for _, i := range slices.Clone(list) {
 			if !sk.r.spare(i) {

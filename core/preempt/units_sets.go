@@ -47,22 +47,32 @@ func (sk *seeker) improve() (proved bool) {
 	for _, region := range regions {
 		st.think(region)
 	}
-	if sk.r.exact && !slices.Equal(confirmed, sk.best) && !sk.fitsWithout(sk.best) {
-		sk.best, st.cut = confirmed, true
+	if slices.Equal(confirmed, sk.best) {
+		return sk.proved(st.cut)
 	}
-	return !st.cut && sk.found
+	if sk.r.exact && !sk.fitsWithout(sk.best) {
+		sk.best, st.cut = confirmed, true
+	} else if st.cut {
+		sk.best = sk.needed(sk.best) // a smaller set of them may not have come up
+	}
+	return sk.proved(st.cut)
+}
+
+// proved tells whether the best answer is the least, unless something was left out.
+func (sk *seeker) proved(cut bool) bool {
+	return (!cut || mutant == cutUntold) && sk.found
 }
 
 // regions are the useful units by where they are, where it takes one row, or one domain, to hold all that is asked;
 // otherwise they are together.
 func (sk *seeker) regions() [][]int {
 	r := sk.r
-	if !r.known || !r.local || r.quorum > 1 && len(r.domains) == 1 {
+	if !r.known || !r.local || r.quorum > 1 && len(r.domains) == 1 && mutant != rowsForAll {
 		return [][]int{sk.useful}
 	}
 	r.suppose(sk.useful)
 	of, count := func(n cluster.NodeIdx) int { return int(r.domain[n]) }, len(r.domains)
-	if r.quorum == 1 {
+	if r.quorum == 1 || mutant == rowsForAll {
 		of, count = func(n cluster.NodeIdx) int { return int(n) }, len(r.domain)
 	}
 	regions := make([][]int, count)

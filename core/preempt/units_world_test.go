@@ -23,13 +23,14 @@ type gangWorld struct {
 	// never: pod name -> why it may not be evicted. declared: gang -> its own priority.
 	never    map[string]string
 	declared map[string]int32
-	budget   int // of one search for places; 0 for the default
+	byPods   map[string]bool // gangs whose pods go one by one
+	budget   int             // of one search for places; 0 for the default
 }
 
 func newGangWorld() *gangWorld {
 	w := newWorld()
 	w.intake.DeclareGangs(cluster.GangRules{Annotation: true})
-	return &gangWorld{world: w, never: map[string]string{}, declared: map[string]int32{}}
+	return &gangWorld{world: w, never: map[string]string{}, declared: map[string]int32{}, byPods: map[string]bool{}}
 }
 
 // of puts a pod into a gang.
@@ -52,9 +53,11 @@ func (w *gangWorld) mark(p *cluster.Pod) preempt.UnitMark {
 	if !in {
 		return m
 	}
-	m.Whole = key
-	for _, other := range s.GangMembers(key) {
-		m.Priority = max(m.Priority, other.Pod.Spec.Priority)
+	if !w.byPods[key.Name] {
+		m.Whole = key
+		for _, other := range s.GangMembers(key) {
+			m.Priority = max(m.Priority, other.Pod.Spec.Priority)
+		}
 	}
 	if own, ok := w.declared[key.Name]; ok {
 		m.Priority = own
@@ -95,12 +98,17 @@ func (w *gangWorld) need(ask wish) gang.Need {
 	return need
 }
 
-// fits tells whether there are places in a trial, and leaves it as it was.
-func (w *gangWorld) fits(trial *cluster.Trial, need gang.Need) bool {
+// where are the places that there are in a trial, which is left as it was; nil for none.
+func (w *gangWorld) where(trial *cluster.Trial, need gang.Need) []cluster.NodeIdx {
 	mark := trial.Checkpoint()
 	a := gang.Place(need, &gang.Ground{Trial: trial, Placer: w.placer, Nominations: w.noms, Draw: func(int) int { return 0 }, Meter: noMeter{}})
 	trial.Rollback(mark)
-	return a.Verdict == gang.Placed
+	return a.Nodes
+}
+
+// fits tells whether there are any.
+func (w *gangWorld) fits(trial *cluster.Trial, need gang.Need) bool {
+	return w.where(trial, need) != nil
 }
 
 // units asks which units must go for a wish; ok is false where there are places already.
@@ -115,7 +123,7 @@ func (w *gangWorld) units(f *preempt.Finder, ask wish, more func(*preempt.UnitsQ
 	}
 	q := preempt.UnitsQuestion{
 		Members: need.Members, Quorum: need.Quorum, Power: ask.power, Trial: trial,
-		Fits: func() bool { return w.fits(trial, need) }, Unit: w.mark,
+		Fits: func() bool { return w.fits(trial, need) }, Where: func() []cluster.NodeIdx { return w.where(trial, need) }, Unit: w.mark,
 		Ground: preempt.UnitsGround{Placer: w.placer, Nominations: w.noms, Bound: ask.bound},
 	}
 	if g := need.Members[0].Gang; g != nil {

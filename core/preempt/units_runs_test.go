@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preempt_test
+
+import (
+	"fmt"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/internal/probe"
+)
+
+// unitRuns are questions about 200 nodes of four cores in ten zones, each full of pods by themselves, with what the answer
+// takes in dry runs at most and what it costs.
+var unitRuns = []struct {
+	name        string
+	scene       func(w *gangWorld)
+	ask         func() wish
+	most        int
+	units, pods int // of the victims; 0 for nobody
+}{
+	{"amounts alone", nil, func() wish { return alikes(50, 1, nil) }, 1, 50, 50},
+	{"whole nodes", nil, func() wish { return alikes(10, 4, nil) }, 1, 40, 40},
+	{"one gang instead of many pods", func(w *gangWorld) {
+		for i := range 8 {
+			w.node(fmt.Sprint("big", i), 4, 10, "z0")
+			w.on(fmt.Sprint("big", i), of("g", bare(fmt.Sprint("g", i), 0, 4)))
+		}
+	}, func() wish { return alikes(30, 1, nil) }, 1, 1, 8},
+	{"ports", func(w *gangWorld) {
+		for i := range 10 {
+			w.node(fmt.Sprint("port", i), 4, 10, "z0")
+			p := bare(fmt.Sprint("port", i), 0, 0)
+			p.Spec.Containers[0].Ports = []v1.ContainerPort{{HostPort: 80}}
+			w.on(fmt.Sprint("port", i), p)
+		}
+	}, func() wish {
+		return alikes(10, 0, func(p *v1.Pod) {
+			p.Spec.Containers[0].Ports = []v1.ContainerPort{{HostPort: 80}}
+			p.Spec.NodeSelector = map[string]string{"zone": "z0"}
+			p.Spec.Containers[0].Resources.Requests = bare("", 0, 1).Spec.Containers[0].Resources.Requests
+		})
+	}, 40, 10, 10},
+	{"one per node", nil, func() wish {
+		return alikes(20, 1, func(p *v1.Pod) { p.Spec.Affinity = apartFrom("boss") })
+	}, 2, 20, 20},
+	{"spread over zones", nil, func() wish {
+		return alikes(20, 1, func(p *v1.Pod) {
+			p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: v1.DoNotSchedule,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "boss"}}}}
+		})
+	}, 8, 20, 20},
+	{"in one zone", nil, func() wish {
+		ask := alikes(60, 1, nil)
+		ask.topology = []cluster.GangTopology{{Key: "zone", Required: true}}
+		return ask
+	}, 2, 60, 60},
+	{"too large for a zone", nil, func() wish {
+		ask := alikes(81, 1, nil)
+		ask.topology = []cluster.GangTopology{{Key: "zone", Required: true}}
+		return ask
+	}, 0, 0, 0},
+	{"in the zone of a member", nil, func() wish {
+		ask := alikes(81, 1, nil)
+		ask.topology, ask.bound = []cluster.GangTopology{{Key: "zone", Required: true}}, []cluster.NodeIdx{3}
+		return ask
+	}, 0, 0, 0},
+	{"one that is in the zone of members", func(w *gangWorld) {
+		for i := range 40 { // a zone with more room
+			w.node(fmt.Sprint("wide", i), 4, 10, "z99")
+			for k := range 4 {
+				w.on(fmt.Sprint("wide", i), bare(fmt.Sprint("wide", i, "-", k), 0, 1))
+			}
+		}
+	}, func() wish {
+		ask := alikes(100, 1, nil)
+		ask.topology, ask.bound = []cluster.GangTopology{{Key: "zone", Required: true}}, []cluster.NodeIdx{3}
+		return ask
+	}, 0, 0, 0},
+	{"too large for all", nil, func() wish { return alikes(801, 1, nil) }, 0, 0, 0},
+	{"large ones on nodes that are too small", nil, func() wish { return alikes(1, 5, nil) }, 0, 0, 0},
+}
+
+// alikes are n members of so many cores.
+func alikes(n int, cores int64, change func(p *v1.Pod)) wish {
+	p := of("boss", bare("boss", 10, cores))
+	p.Labels = map[string]string{"app": "boss"}
+	if change != nil {
+		change(p)
+	}
+	return wish{pods: times(n, p), power: 10}
+}
+
+// apartFrom keeps a pod off nodes with pods of an app.
+func apartFrom(app string) *v1.Affinity {
+	return &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
+		{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}, TopologyKey: v1.LabelHostname}}}}
+}
+
+// playRuns is empty when a question takes no more than it should, and the answer is what it should be.
+func playRuns(name string) string {
+	for _, r := range unitRuns {
+		if r.name != name {
+			continue
+		}
+		w := newGangWorld()
+		for i := range 200 {
+			w.node(fmt.Sprint("n", i), 4, 10, fmt.Sprint("z", i/20))
+			for k := range 4 {
+				w.on(fmt.Sprint("n", i), started(bare(fmt.Sprint("p", i, "-", k), int32(k%2), 1), int64(1+(i*31+k*17)%1000)))
+			}
+		}
+		if r.scene != nil {
+			r.scene(w)
+		}
+		ask := r.ask()
+		var f preempt.Finder
+		a, ok := w.units(&f, ask, nil)
+		if !ok || a.Tried > r.most || a.Loss.Units != r.units || a.Loss.Pods != r.pods || len(a.Considered) > preempt.MostConsidered || len(a.Considered) == 0 {
+			return fmt.Sprintf("%s: %d units, %d pods, %d dry runs, want %d, %d, %d at most; %s; %d considered", name, a.Loss.Units, a.Loss.Pods, a.Tried, r.units, r.pods, r.most, a.Message, len(a.Considered))
+		}
+		if why := w.unlawful(ask, a); why != "" {
+			return name + ": " + why
+		}
+	}
+	return ""
+}
+
+// TestUnitRuns: bounds leave few dry runs to make.
+func TestUnitRuns(t *testing.T) {
+	for _, r := range unitRuns {
+		t.Run(r.name, func(t *testing.T) {
+			if wrong := playRuns(r.name); wrong != "" {
+				t.Error(wrong)
+			}
+		})
+	}
+}
+
+// TestUnitMutants puts each fault that is about units into the search and names the test that sees it.
+func TestUnitMutants(t *testing.T) {
+	for m := preempt.FirstUnitMutation; m < preempt.Mutations; m++ {
+		t.Run(fmt.Sprint(m), func(t *testing.T) {
+			defer preempt.SetMutant(m)()
+			if by := whoSeesUnits(); by != "" {
+				t.Log("seen by", by)
+			} else {
+				t.Errorf("nothing sees mutant %d of core/preempt/mutant.go", m)
+			}
+		})
+	}
+}
+
+func whoSeesUnits() string {
+	for _, r := range unitRules {
+		if probe.Fails(func(p *probe.T) {
+			if playUnits(r.name) != "" {
+				p.Fail()
+			}
+		}) {
+			return "the rule " + r.name
+		}
+	}
+	for _, r := range unitRuns {
+		if probe.Fails(func(p *probe.T) {
+			if playRuns(r.name) != "" {
+				p.Fail()
+			}
+		}) {
+			return "the count of dry runs, " + r.name
+		}
+	}
+	for name, m := range unitsMixes {
+		if probe.Fails(func(p *probe.T) { evenly(p, m, 0, 3000, map[string]int{}) }) {
+			return "random clusters, " + name
+		}
+	}
+	return ""
+}
