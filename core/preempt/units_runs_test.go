@@ -175,7 +175,7 @@ func whoSeesUnits() string {
 		}
 	}
 	for name, m := range unitsMixes {
-		if probe.Fails(func(p *probe.T) { evenly(p, m, 0, 3000, map[string]int{}) }) {
+		if probe.Fails(func(p *probe.T) { evenly(p, m, 0, 1000, map[string]int{}) }) {
 			return "random clusters, " + name
 		}
 	}

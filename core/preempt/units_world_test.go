@@ -137,7 +137,12 @@ func (w *gangWorld) units(f *preempt.Finder, ask wish, more func(*preempt.UnitsQ
 	if more != nil {
 		more(&q)
 	}
-	return f.FindUnits(q), true
+	before := w.listed()
+	a = f.FindUnits(q)
+	if after := w.listed(); after != before {
+		panic(fmt.Sprintf("the search leaves\n%s\nof\n%s", after, before))
+	}
+	return a, true
 }
 
 // toldUnits is an answer in words: the victims by name, gangs in brackets.
