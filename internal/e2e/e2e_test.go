@@ -26,6 +26,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kumiki-scheduler/kumiki/app"
+	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/internal/e2e/checker"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
@@ -72,6 +73,7 @@ func options(kubeconfig string) app.Options {
 		panic(err)
 	}
 	o.Serve.Secure.Listener = listener
+	o.Config.Kumiki.Gangs.Annotation = config.On // no pod has it that is not to be in a gang
 	o.Config.LeaderElection.LeaseDuration = 4 * time.Second
 	o.Config.LeaderElection.RenewDeadline = 3 * time.Second
 	o.Config.LeaderElection.RetryPeriod = 500 * time.Millisecond
