@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -57,7 +58,7 @@ func soldTwice(claims []resourceapi.ResourceClaim, pods []corev1.Pod) []string {
 			continue
 		}
 		for _, name := range claimsOf(p) {
-			if c := named[p.Namespace+"/"+name]; c == nil || !reserved(c, p.UID) {
+			if c := named[p.Namespace+"/"+name]; (c == nil || !reserved(c, p.UID)) && !servedBefore(claims, c, p.UID) {
 				found = append(found, fmt.Sprintf("pod %s/%s: is bound and claim %s is not reserved for it", p.Namespace, p.Name, name))
 			}
 		}
@@ -84,6 +85,20 @@ func claimsOf(p *corev1.Pod) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// servedBefore tells whether a pod has another claim for the same purpose that is reserved for it. The controller that makes claims
+// out of templates can make two when it is slow to see what it has done, and write the second one's name over the first's,
+// which the scheduler has used.
+func servedBefore(claims []resourceapi.ResourceClaim, instead *resourceapi.ResourceClaim, pod types.UID) bool {
+	if instead == nil || instead.Annotations[resourceapi.PodResourceClaimAnnotation] == "" {
+		return false
+	}
+	return slices.ContainsFunc(claims, func(c resourceapi.ResourceClaim) bool {
+		owner := metav1.GetControllerOfNoCopy(&c)
+		return owner != nil && owner.UID == pod && reserved(&c, pod) &&
+			c.Annotations[resourceapi.PodResourceClaimAnnotation] == instead.Annotations[resourceapi.PodResourceClaimAnnotation]
+	})
 }
 
 func reserved(c *resourceapi.ResourceClaim, pod types.UID) bool {

@@ -78,6 +78,38 @@ func TestDevicesStandForResources(t *testing.T) {
 	}
 }
 
+// Catches: a controller's second claim for a pod, made when the scheduler had used the first, told as a scheduler's fault; and a
+// scheduler's fault excused by the claim of another pod, or for another purpose.
+func TestAClaimThatAControllerMadeTwice(t *testing.T) {
+	claim := func(name, purpose, owner string, pods ...types.UID) resourceapi.ResourceClaim {
+		yes := true
+		c := resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Annotations: map[string]string{resourceapi.PodResourceClaimAnnotation: purpose},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "Pod", Name: owner, UID: types.UID(owner), Controller: &yes}}}}
+		for _, uid := range pods {
+			c.Status.ReservedFor = append(c.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{Resource: "pods", UID: uid})
+			c.Status.Allocation = &resourceapi.AllocationResult{}
+		}
+		return c
+	}
+	user := func(name, made string) corev1.Pod {
+		p := decided(name, "node")
+		p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: &made}}
+		return *p
+	}
+	got := soldTwice([]resourceapi.ResourceClaim{
+		claim("first", "gpu", "twice", "twice"), claim("second", "gpu", "twice"),
+		claim("of-other", "gpu", "other", "robbed"), claim("bare", "gpu", "robbed"),
+		claim("nic", "nic", "half", "half"), claim("half-gpu", "gpu", "half"),
+	}, []corev1.Pod{user("twice", "second"), user("robbed", "bare"), user("half", "half-gpu")})
+	want := []string{
+		"pod ns/half: is bound and claim half-gpu is not reserved for it",
+		"pod ns/robbed: is bound and claim bare is not reserved for it",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
 // Catches: a device that two claims have alone, one that two share taken for that, a reservation without an allocation, and
 // a bound pod whose claim is another's.
 func TestDevicesSoldTwice(t *testing.T) {

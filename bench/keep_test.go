@@ -133,6 +133,10 @@ func TestEveryWorkloadHasItsTurnBeforeTheSecondRound(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(m.dir, "*")); err != nil || len(left) != 0 {
 		t.Errorf("left behind are %v, %v", left, err)
 	}
+	m.UpstreamBinary, m.dir, launched = os.Args[0], t.TempDir(), 0
+	if play := m.record(t.Context(), &m.plans[0]); launched != 2 || !strings.Contains(play.cannot, "the run of kumiki") {
+		t.Errorf("%d runs were tried when kube-scheduler's is no good: %+v", launched, play)
+	}
 }
 
 // Catches: a forecast that forgets the run that is recorded for null, or that takes what was measured for what is missing.

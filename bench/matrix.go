@@ -71,12 +71,19 @@ func (t *teller) status(format string, args ...any) {
 }
 
 // record runs a workload once, unmeasured, for null to play. Upstream's scheduler is recorded where it is there: what it
-// writes is what has to be written.
+// writes is what has to be written. Where its run is no good, kumiki's is taken.
 func (m *matrix) record(ctx context.Context, p *workload.Plan) played {
-	by := Kumiki
 	if _, err := os.Stat(m.UpstreamBinary); err == nil {
-		by = Upstream
+		play := m.recordOf(ctx, p, Upstream)
+		if play.cannot == "" || ctx.Err() != nil {
+			return play
+		}
+		m.tell.line("%s: %s; %s is recorded", p.Name, play.cannot, Kumiki)
 	}
+	return m.recordOf(ctx, p, Kumiki)
+}
+
+func (m *matrix) recordOf(ctx context.Context, p *workload.Plan, by string) played {
 	dir, err := os.MkdirTemp(m.dir, "recording-")
 	if err != nil {
 		return played{cannot: "a place for the recording: " + err.Error()}
