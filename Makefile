@@ -128,6 +128,13 @@ bench-core: ## scheduling alone, without an API server: kumiki beside upstream's
 	@$(GO) -C conformance build -buildvcs=false -o ../bin/corebench ./cmd/corebench
 	@bin/corebench $(ARGS)
 
+.PHONY: bench-core-plot
+bench-core-plot: kumiki ## kumiki's core alone from 1,000 to 100,000 nodes: out/bench/core.json, docs/bench/core.svg and the table (ARGS="--runs 5")
+	@mkdir -p out/bench
+	bin/kumiki bench core --families '^basic$$|1000|^mixed|^spread by zone|^anti-affinity by host$$|^preferred affinity by host' $(ARGS) -o json > out/bench/core.json
+	bin/kumiki bench core --from out/bench/core.json -o svg > docs/bench/core.svg
+	bin/kumiki bench core --from out/bench/core.json
+
 .PHONY: restart
 restart: build conformance-upstream ## kumiki and kube-scheduler started in a cluster of bound pods (NODES=5000 PODS=50000 ARGS="--runs 1 -o json")
 	bin/kumiki bench restart --nodes $(NODES) --pods $(PODS) $(ARGS)
