@@ -25,6 +25,8 @@ type ProfileDescription struct {
 	SchedulerName string `json:"schedulerName"`
 	// Search is the strategy in words.
 	Search string `json:"search"`
+	// Fit is what makes a node full, in words.
+	Fit string `json:"fit"`
 	// Preemption tells in words how many nodes are looked at for pods to evict.
 	Preemption string              `json:"preemption"`
 	Plugins    []PluginDescription `json:"plugins"`
@@ -86,7 +88,7 @@ func Describe(c config.Resolved) (Description, error) {
 	}
 	var out Description
 	for i, p := range c.Profiles {
-		d := ProfileDescription{SchedulerName: p.SchedulerName, Search: searchText(p.Search), Preemption: preemptionText(made.Profiles[i].Preemption)}
+		d := ProfileDescription{SchedulerName: p.SchedulerName, Search: searchText(p.Search), Fit: fitText(p.Fit), Preemption: preemptionText(made.Profiles[i].Preemption)}
 		filters, scores := fastFilters(made.Profiles[i]), fastScores(made.Profiles[i])
 		for _, name := range config.Plugins() {
 			points := pointsOf(p, name)
@@ -97,7 +99,13 @@ func Describe(c config.Resolved) (Description, error) {
 			if !about.Acting {
 				about.Why = "not built in this version"
 			}
-			d.Plugins = append(d.Plugins, about)
+			if name == config.NodeResourcesFit && p.Fit == config.Slots {
+				d.Plugins = append(d.Plugins, PluginDescription{Name: plugin.NodeSlotsName, Points: []config.Point{config.Filter}, Acting: true, Filter: filters[plugin.NodeSlotsName]})
+				about.Points = slices.DeleteFunc(points, func(at config.Point) bool { return at == config.PreFilter || at == config.Filter })
+			}
+			if len(about.Points) > 0 {
+				d.Plugins = append(d.Plugins, about)
+			}
 		}
 		for _, e := range c.Extenders {
 			d.Extenders = append(d.Extenders, describeExtender(e))
@@ -210,4 +218,11 @@ func searchText(s config.Search) string {
 		return "powerOfTwo: the better of two random nodes that fit"
 	}
 	return "all: the best of all nodes that fit"
+}
+
+func fitText(f config.Fit) string {
+	if f == config.Slots {
+		return "slots: each node takes one pod, whatever it asks for"
+	}
+	return "resources: what pods ask for, and how many pods a node takes"
 }

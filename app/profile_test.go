@@ -18,6 +18,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/host/devices"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // names renders a profile: extension point -> plugins in order, scorers with their weight.
@@ -230,5 +231,46 @@ func TestHowAProfilePreempts(t *testing.T) {
 		if d, err := Describe(c); err != nil || d.Profiles[0].Preemption != tt.text {
 			t.Errorf("%s: told as %q (%v)", tt.profile, d.Profiles[0].Preemption, err)
 		}
+	}
+}
+
+// TestSessionsAndSlots: what the founding model needs reaches the engine: its pause, and a filter in the place of another, at
+// whose other points nothing changes.
+func TestSessionsAndSlots(t *testing.T) {
+	c, err := config.Parse([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" +
+		"profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {cycle: sessions, sessionPeriod: 7s, fit: slots}}]\n- schedulerName: b\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := EngineConfig(c)
+	if err != nil || made.SessionPeriod != 7*record.Second {
+		t.Fatalf("period %d, %v", made.SessionPeriod, err)
+	}
+	filters := func(p engine.Profile) (names []string) {
+		for _, f := range p.Filters {
+			names = append(names, f.Name())
+		}
+		return names
+	}
+	want := filters(made.Profiles[1])
+	for i := range want {
+		if want[i] == plugin.NodeResourcesFitName {
+			want[i] = plugin.NodeSlotsName
+		}
+	}
+	if got := filters(made.Profiles[0]); !slices.Equal(got, want) || !slices.Contains(got, plugin.NodeSlotsName) {
+		t.Errorf("filters %v, want %v", got, want)
+	}
+	if !slices.ContainsFunc(made.Profiles[0].Wakers, func(w plugin.Waker) bool { return w.Name() == plugin.NodeSlotsName }) ||
+		!slices.ContainsFunc(made.Profiles[0].Scorers, func(s place.Scorer) bool { return s.Name() == plugin.NodeResourcesFitName }) {
+		t.Error("slots wake nobody, or nodes are not scored")
+	}
+	d, err := Describe(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := d.Profiles[0], d.Profiles[1]; a.Fit != "slots: each node takes one pod, whatever it asks for" || !about(t, a, plugin.NodeSlotsName).Filter.On ||
+		about(t, a, config.NodeResourcesFit).Filter != nil || about(t, b, config.NodeResourcesFit).Filter == nil {
+		t.Errorf("told: %+v", d)
 	}
 }

@@ -125,7 +125,7 @@ func warn(io streams, c config.Resolved) {
 func describeConfig(w io.Writer, c config.Resolved, d app.Description, wide bool) error {
 	processText(w, c)
 	for _, p := range d.Profiles {
-		fmt.Fprintf(w, "\nprofile %s\n  search    %s\n  evictions %s\n\n", p.SchedulerName, p.Search, p.Preemption)
+		fmt.Fprintf(w, "\nprofile %s\n  search    %s\n  fit       %s\n  evictions %s\n\n", p.SchedulerName, p.Search, p.Fit, p.Preemption)
 		table := printers.GetNewTabWriter(w)
 		points := ""
 		if wide {
@@ -154,13 +154,18 @@ func processText(w io.Writer, c config.Resolved) {
 	if l := c.LeaderElection; l.Enabled {
 		election = fmt.Sprintf("lease %s/%s: lasts %s, renewed within %s, tried every %s", l.Namespace, l.Name, l.LeaseDuration, l.RenewDeadline, l.RetryPeriod)
 	}
-	fmt.Fprintf(w, `backoff          %s to %s
+	cycle := "continuous: pods are tried as soon as something may help them"
+	if c.Kumiki.Cycle == config.InSessions {
+		cycle = fmt.Sprintf("sessions: all pods are tried against one snapshot, %s after the end of the session before", c.Kumiki.SessionPeriod)
+	}
+	fmt.Fprintf(w, `cycle            %s
+backoff          %s to %s
 requests         %s
 binds in flight  %d
 seed             %d
 leader election  %s
 parallelism      %d (of no effect: the core decides on one goroutine)
-`, c.PodInitialBackoff, c.PodMaxBackoff, limit, c.Kumiki.InFlightBinds, c.Kumiki.Seed, election, c.Parallelism)
+`, cycle, c.PodInitialBackoff, c.PodMaxBackoff, limit, c.Kumiki.InFlightBinds, c.Kumiki.Seed, election, c.Parallelism)
 }
 
 // pluginLine is a plugin's row: whether what it filters and scores is on the fast path, and if not, for whom and why.

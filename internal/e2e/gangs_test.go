@@ -132,7 +132,10 @@ func (d *declared) apply(text []byte) {
 				return err
 			}
 			var api dynamic.ResourceInterface = d.dynamic.Resource(mapping.Resource)
-			if o.GetNamespace() != "" {
+			if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+				if o.GetNamespace() == "" {
+					o.SetNamespace(metav1.NamespaceDefault)
+				}
 				api = d.dynamic.Resource(mapping.Resource).Namespace(o.GetNamespace())
 			}
 			_, err = api.Create(d.Context(), o, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})

@@ -63,8 +63,9 @@ var graph = map[string]layer{
 	"cmd/kumiki/ask":  {[]string{"record", "kube", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
 	"cmd/kumiki/text": {[]string{"record"}, "how records look at a terminal; depends on nothing else"},
 
-	"examples/demo":  {nil, "manifests, embedded"},
-	"examples/gangs": {nil, "manifests, embedded"},
+	"examples/demo":     {nil, "manifests, embedded"},
+	"examples/gangs":    {nil, "manifests, embedded"},
+	"examples/sessions": {nil, "manifests, embedded"},
 
 	"internal/lint":        {nil, "judges the others, so depends on none"},
 	"internal/probe":       {nil, "runs a test that is expected to fail, for tests of any layer"},
