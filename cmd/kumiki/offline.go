@@ -30,6 +30,8 @@ type offline struct {
 	on         bool
 	from       string
 	configFile string
+	// last are the newest decisions that a recording holds: pod UID -> decision.
+	last map[string]record.Decision
 }
 
 func (o *offline) addFlags(c *cobra.Command) {
@@ -101,7 +103,16 @@ func (o *offline) picture() (last *engine.Engine, err error) {
 		return nil, fmt.Errorf("reading the picture: %w", err)
 	}
 	defer file.Close()
-	err = tape.Play(file, func(e *engine.Engine, _ tape.Step) error { last = e; return nil })
+	o.last = map[string]record.Decision{}
+	err = tape.Play(file, func(e *engine.Engine, step tape.Step) error {
+		last = e
+		for _, f := range step.Effects {
+			if d, is := f.(engine.Decided); is {
+				o.last[d.Decision.Pod.UID] = d.Decision
+			}
+		}
+		return nil
+	})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading the picture %s: %w", o.from, err)
@@ -136,6 +147,11 @@ func (o *offline) why(ctx context.Context, io streams, find *finder, out output,
 		if !ok {
 			return noGang(namespace, what.name)
 		}
+		for _, p := range report.Pods {
+			if d, ok := o.last[p.Pod.UID]; ok && (report.Last == nil || d.Number > report.Last.Number) {
+				report.Last = &d
+			}
+		}
 		return out.print(io.Out, report, func(wide bool) error { return text.Gang(io.Out, report, wide) })
 	}
 	report, ok := e.ExplainPod(namespace, what.name)
@@ -144,6 +160,9 @@ func (o *offline) why(ctx context.Context, io streams, find *finder, out output,
 	}
 	// The queue of an engine that has only just been told is nobody's queue.
 	report.Where, report.Since, report.FlushAt = record.Gone, 0, 0
+	if d, ok := o.last[report.Pod.UID]; ok {
+		report.Last = &d
+	}
 	return out.print(io.Out, report, func(wide bool) error { return text.Pod(io.Out, report, wide) })
 }
 

@@ -76,3 +76,37 @@ func TestWhyFromAPicture(t *testing.T) {
 		t.Error("a picture that is there was overwritten")
 	}
 }
+
+// TestWhatIfFromAPicture: conditions are supposed one after the other; mistakes in them end with the exit code of usage,
+// things that are not there with that of a negative answer.
+func TestWhatIfFromAPicture(t *testing.T) {
+	file := captured(t)
+	got, code := why(t, "pod/big", "-n", "shop", "--from", file, "--if", "drain node/n1", "--if", "add-nodes 2 like node/n1")
+	for _, part := range []string{"pod shop/big: would be placed on n1-if-", "now it fits\n", "n1-if-1, n1-if-2", "Then   2 of 3 nodes", "Nothing was changed."} {
+		if code != 0 || !strings.Contains(got, part) {
+			t.Fatalf("exit %d, no %q in\n%s", code, part, got)
+		}
+	}
+	if got, code = why(t, "pod/big", "-n", "shop", "--from", file, "--if", "cordon n1", "-o", "yaml"); code != 0 || !strings.Contains(got, "outcome: fits-not") {
+		t.Errorf("exit %d:\n%s", code, got)
+	}
+	for name, tt := range map[string]struct {
+		about, condition string
+		code             int
+		want             string
+	}{
+		"typing mistake": {"pod/big", "drian node/n1", 2, "want one of: delete pod/NAME"},
+		"no name":        {"pod/big", "drain", 2, "want drain node/NAME"},
+		"no such node":   {"pod/big", "drain node/n9", 1, `condition "drain node/n9": there is no node n9`},
+		"no such pod":    {"pod/other", "drain node/n1", 1, "there is no pod shop/other"},
+		"no such gang":   {"gang/other", "drain node/n1", 1, "there is no gang shop/other"},
+		"about a node":   {"node/n1", "drain node/n1", 2, "--if is about a pod or a gang"},
+		"of another":     {"pod/big", "delete pod/web/front", 1, "there is no pod web/front"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, code := why(t, tt.about, "-n", "shop", "--from", file, "--if", tt.condition); code != tt.code || !strings.Contains(got, tt.want) {
+				t.Errorf("exit %d, want %d and %q:\n%s", code, tt.code, tt.want, got)
+			}
+		})
+	}
+}

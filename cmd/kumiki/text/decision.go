@@ -3,7 +3,9 @@
 package text
 
 import (
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -34,6 +36,13 @@ func Decision(w io.Writer, d record.Decision) error {
 	}
 	if d.Message != "" {
 		p.printf("    %s\n", d.Message)
+	}
+	if v := d.Preemption; v != nil && v.Node != "" {
+		var victims []string
+		for _, one := range v.Victims {
+			victims = append(victims, fmt.Sprintf("%s (priority %d)", one.Pod.Key(), one.Priority))
+		}
+		p.printf("    evicts, %s: %s\n", roomOn(v), strings.Join(victims, ", "))
 	}
 	return p.err
 }

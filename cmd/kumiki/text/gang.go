@@ -48,6 +48,7 @@ func Gang(w io.Writer, r record.GangReport, wide bool) error {
 	}
 	p.table(rows)
 	p.gangFit(r)
+	p.evictions(r.Last, r.Preemption, r.At)
 	p.gangHolds(r)
 	p.gangPods(r)
 	return p.err

@@ -116,6 +116,7 @@ func (p *page) pending(r record.PodReport) {
 		p.reasons(f)
 		p.remedies(f)
 	}
+	p.evictions(r.Last, r.Preemption, r.At)
 	if len(r.WaitsFor) > 0 {
 		p.section("Waits for any of:")
 		var rows [][]string

@@ -12,6 +12,20 @@ import (
 // victimsShown is how many victims and other choices the plain page lists; -o wide lists all.
 const victimsShown = 8
 
+// evictions tells of what was evicted by the last decision, and what would be if another were made now.
+func (p *page) evictions(last *record.Decision, now *record.Preemption, at record.Time) {
+	if last != nil && last.Preemption != nil && last.Preemption.Node != "" {
+		p.preemption(fmt.Sprintf("Evicted for it %s ago, %s (decision %d):", Ago(last.At, at), roomOn(last.Preemption), last.Number), last.Preemption, at)
+	}
+	switch {
+	case now == nil:
+	case now.Node != "":
+		p.preemption("If tried now, it evicts, "+roomOn(now)+":", now, at)
+	default:
+		p.preemption("Preemption, if tried now:", now, at)
+	}
+}
+
 // preemption is whom somebody evicts, what that costs, and what else was thought of; or why nobody is evicted.
 func (p *page) preemption(title string, r *record.Preemption, at record.Time) {
 	if r == nil {
@@ -21,6 +35,7 @@ func (p *page) preemption(title string, r *record.Preemption, at record.Time) {
 	if r.Node == "" {
 		p.printf("  %s\n", nobody(r))
 	} else {
+		p.units("  EVICTED TOGETHER", r.Units, func(u record.VictimUnit) string { return against(u.Violations) })
 		p.victims(r)
 	}
 	if r.PausedUntil > at {
@@ -51,8 +66,13 @@ func nobody(r *record.Preemption) string {
 	return "Evicts nobody: " + why
 }
 
+// victims lists pods; where they go in units, only on the wide page.
 func (p *page) victims(r *record.Preemption) {
 	rows := [][]string{{"  POD", "PRIORITY", "NOTE"}}
+	if len(r.Units) > 0 && !p.wide {
+		p.victimsCost(r)
+		return
+	}
 	for i, v := range r.Victims {
 		if i == victimsShown && !p.wide && len(r.Victims) > victimsShown+1 {
 			break
@@ -63,6 +83,10 @@ func (p *page) victims(r *record.Preemption) {
 	if more := len(r.Victims) - len(rows) + 1; more > 0 {
 		p.printf("  and %s; -o wide lists all\n", count(more, "more pod"))
 	}
+	p.victimsCost(r)
+}
+
+func (p *page) victimsCost(r *record.Preemption) {
 	if l := r.Loss; l != nil {
 		p.printf("  Cost: %s.\n", cost(l))
 	}
@@ -113,7 +137,6 @@ func (p *page) others(r *record.Preemption) {
 		}
 		p.table(rows)
 	}
-	p.units("  EVICTED TOGETHER", r.Units, func(u record.VictimUnit) string { return against(u.Violations) })
 	p.units("  STAYS", r.Considered, func(u record.VictimUnit) string { return u.Why })
 }
 

@@ -188,17 +188,17 @@ func (p *page) blocked(r record.WhatIf) {
 
 func evictTitle(then record.Prospect) string {
 	if then.Preemption != nil && then.Preemption.Node != "" {
-		return "Then it evicts, from " + evictedFrom(then.Preemption) + ":"
+		return "Then it evicts, " + roomOn(then.Preemption) + ":"
 	}
 	return "Then, preemption:"
 }
 
-// evictedFrom is the node of the victims; a gang has several.
-func evictedFrom(r *record.Preemption) string {
-	if n := len(r.Places); n > 1 {
-		return where(record.Prospect{Places: r.Places})
+// roomOn says where evictions make room: the victims of a pod are on one node, a gang gets places on several.
+func roomOn(r *record.Preemption) string {
+	if len(r.Places) > 0 {
+		return "for room on " + where(record.Prospect{Places: r.Places})
 	}
-	return r.Node
+	return "from " + r.Node
 }
 
 // moved tells what becomes of the pods that leave.
@@ -210,17 +210,17 @@ func (p *page) moved(m *record.Moved) {
 	p.printf("Of the %s:", were(m.Pods, "pod that leaves", "pods that leave"))
 	var parts []string
 	if m.Lost > 0 {
-		parts = append(parts, fmt.Sprintf("%d come no more, having no controller", m.Lost))
+		parts = append(parts, fmt.Sprintf("%d %s gone for good (no controller)", m.Lost, verb(m.Lost, "is", "are")))
 	}
 	if m.Tried > 0 {
-		parts = append(parts, fmt.Sprintf("%d find another place, %d do not", m.Fit, m.Tried-m.Fit))
+		parts = append(parts, fmt.Sprintf("%d %s another place, %d %s none", m.Fit, verb(m.Fit, "finds", "find"), m.Tried-m.Fit, verb(m.Tried-m.Fit, "finds", "find")))
 	}
 	if m.Strangers > 0 {
-		parts = append(parts, fmt.Sprintf("%d are placed by other schedulers", m.Strangers))
+		parts = append(parts, fmt.Sprintf("%d %s placed by other schedulers", m.Strangers, verb(m.Strangers, "is", "are")))
 	}
 	p.printf(" %s.", strings.Join(parts, "; "))
 	if m.First > 0 {
-		p.printf(" %s higher priority, and goes first.", were(m.First, "of them has", "of them have"))
+		p.printf(" %s higher priority, and %s first.", were(m.First, "of them has", "of them have"), verb(m.First, "goes", "go"))
 	}
 	p.printf("\n")
 	for _, b := range m.Blocked {
@@ -229,4 +229,11 @@ func (p *page) moved(m *record.Moved) {
 	if more := m.Tried - m.Fit - len(m.Blocked); more > 0 && len(m.Blocked) > 0 {
 		p.printf("  and %d more without a place\n", more)
 	}
+}
+
+func verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }
