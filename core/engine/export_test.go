@@ -72,3 +72,6 @@ var MutantNamed = map[string]int{ // name -> mutant
 	"extrasWithMinimum": int(extrasWithMinimum), "extrasTakeAll": int(extrasTakeAll), "raiseBreaks": int(raiseBreaks),
 	"pastRemembered": int(pastRemembered), "partForgotten": int(partForgotten), "timeoutUnread": int(timeoutUnread),
 }
+
+// GangsRemembered is how many gangs something is remembered of.
+func GangsRemembered(e *Engine) int { return len(e.gangs) }

@@ -42,13 +42,8 @@ func (r gangRules) Priority(u *queue.Unit) int32 {
 // Ready tells whether enough pods of a gang are there, and why not.
 func (r gangRules) Ready(u *queue.Unit) (gate, reason string, again record.Time, ok bool) {
 	e := r.e
-	// A gate that stays shut is told of once no pod has come for a while.
-	var tell record.Time
-	if at := u.Joined + e.quietPeriod(); at > e.now {
-		tell = at
-	}
 	if bad := e.badGang(u); bad != "" {
-		return GangGate, bad, tell, false
+		return GangGate, bad, e.tellAt(u, bad), false
 	}
 	ready, shut, why := e.openMembers(u.Members)
 	if len(ready) == 0 {
@@ -72,12 +67,24 @@ func (r gangRules) Ready(u *queue.Unit) (gate, reason string, again record.Time,
 		if n := len(u.Members) - len(ready); n > 0 {
 			reason += fmt.Sprintf(", and %d that must wait: %s: %s", n, shut, why)
 		}
-		return GangGate, reason, tell, false
+		return GangGate, reason, e.tellAt(u, reason), false
 	}
 	if reason, again, shut := e.clearing(u.Gang); shut {
 		return plugin.DefaultPreemptionName, reason, again, false
 	}
 	return "", "", 0, true
+}
+
+// tellAt is when the pods of a unit are to be told that it waits at its gate: once no pod has come for a while, or soon, when it
+// waits for another reason than before. It is 0 when they were told.
+func (e *Engine) tellAt(u *queue.Unit, reason string) record.Time {
+	switch at := u.Joined + e.quietPeriod(); {
+	case at > e.now:
+		return at
+	case u.GateReason != reason && mutant != laterReasonsUntold:
+		return e.now + record.Second
+	}
+	return 0
 }
 
 // badGang is why the pods of a unit cannot be scheduled as they say, empty if they can.
@@ -110,6 +117,14 @@ func (e *Engine) badGang(u *queue.Unit) string {
 	if len(profiles) > 1 {
 		slices.Sort(profiles)
 		return fmt.Sprintf("the pods of gang %s ask for different schedulers: %s", m.Key, strings.Join(profiles, ", "))
+	}
+	if foreign := e.profiles[profiles[0]].Foreign; foreign != nil && size == 0 && !m.Key.Source.HasObject() {
+		// Nothing that they bind tells how many pods there were, so after a restart in the middle nobody would know.
+		for _, p := range u.Members {
+			if by := foreign.Binder(p); by != "" {
+				return fmt.Sprintf("gang %s does not say how many pods it needs, and %s is bound by the extender %s, which leaves no note of it: state the size", m.Key, p.Key(), by)
+			}
+		}
 	}
 	return ""
 }

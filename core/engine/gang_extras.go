@@ -94,7 +94,7 @@ func (e *Engine) fewerWait(key cluster.GangKey) {
 	}
 }
 
-// forgetGang follows the end of a pod that waited in a gang. What is remembered goes with the last one.
+// forgetGang follows the end of a pod that waited in a gang, or of its object. What is remembered goes with the last of them.
 func (e *Engine) forgetGang(key cluster.GangKey) {
 	e.fewerWait(key)
 	if e.store.Snapshot().GangHolds(key) == 0 && !e.queue.HasGang(key) {

@@ -7,106 +7,107 @@ type mutation int
 
 // The faults, by what they leave out or do wrong.
 const (
-	noMutation        mutation = iota
-	bindWithoutRoom            // a decision does not take the room
-	roomKept                   // a failed bind keeps the room
-	nobodyWoken                // room that is freed wakes nobody
-	freedNowhere               // freed room is told of without its node, so hints skip it
-	failedDropped              // a pod whose bind failed does not come back
-	ghostRequeued              // a pod that has gone comes back after its bind failed
-	deletingPlaced             // a pod that is going away is placed
-	neverDone                  // a placed unit stays in flight
-	boundKeptQueued            // a pod seen bound stays in the queue
-	conditionAlways            // a condition is written though the API server has it
-	timeRunsBack               // a tick may go back
-	elsewhereFree              // a pod bound elsewhere is not counted there until the watch shows it
-	boundUnready               // a pod is bound though what it needs is not ready
-	holdsKept                  // what was held for a pod that turns back stays held
-	objectsWakeNobody          // changes of objects wake nobody
-	restoredSilently           // nobody is told that something is not taken any more
-	remedyKept                 // what a plugin would give up is not given up
-	announcedAgain             // that a pod must wait is told each time it is asked
-	nobodyExpects              // where a pod that waits is about to go is not shown
-	judgedOnItself             // a pod that holds room is judged as if another held it
-	tieRegretted               // another node of the same score counts as worse
-	firstBlamed                // regret is laid at the first plugin
-	elsewhereStays             // a pod that was bound elsewhere than decided leaves room that nobody hears of
-	foreignTrusted             // a pod that someone else binds makes nobody look again
-	newestKept                 // of the pods on their way to a node the newest keeps the room
-	judgedWithItself           // a pod that is judged again counts against itself
-	recalledHeld               // a recalled pod keeps its room
-	recalledTwice              // a recall is asked for again
-	recalledGoesOn             // a pod that is recalled during its writes goes on to its bind
-	lateUnheard                // a pod that came through although it was recalled makes nobody look again
-	boundNowhere               // a pod is bound to a node that is gone
-	promiseKept                // a node that was shown for a pod stays shown when the pod turns back before that is seen
-	quietSkipped               // a gang that does not say its size is tried with its first pod
-	sizesMixed                 // pods of a gang may state different sizes
-	statusRepeated             // a gang's status is written though it was asked for already
-	regroupedLate              // a pod changes its gang although others of it have a place
-	orphansUndone              // pods that no controller makes again are evicted to undo a gang
-	memberGivenUp              // the bind of a gang's member is not tried again
-	waitsUntold                // nobody is told that a gang waits for its pods
-	lossUnheard                // pods of a gang that wait do not hear that another lost its place
-	nothingHeld                // no room is held for a blocked gang
-	everybodyHolds             // each blocked gang holds room
-	heldForever                // a hold does not end with its time
-	halfGangs                  // a gang gets places for fewer pods than it needs
-	membersApart               // members of a gang are queued by their own age
-	countedByUID               // two pods of one name count as two where names count
-	checkedNever               // members are searched places for although too few are there
-	nobodyReplaced             // a lost member waits until the gang has its quorum again
-	quorumNotAwaited           // a member goes without the others
-	siblingsSleep              // the first that has a place wakes nobody
-	seatForEver                // a member waits for the others without end
-	promisesKept               // what was promised to a gang's pods stays promised when one has no place
-	nothingTolerated           // one member without a place is one too many
-	someAreReady               // a gang is let go although some of its pods wait for something else
-	readyAtOnce                // a gang that is to go with the next permit goes by itself
-	gateOpen                   // a pod is tried while its evictions are under way
-	gateOpensLate              // its gate stays closed until all evictions are answered
-	evictedTwice               // a pod evicts again while its victims are not seen to go
-	flightsDeleted             // a victim that is not bound yet is deleted, not turned back
-	notNominated               // a node that is being freed is free for all
-	nominationsStay            // pods of lower priority go on to count on a node that is freed for another
-	failureUnheard             // a pod whose evictions failed waits for an event
-	gatedForgotten             // what woke a pod behind its gate is forgotten
-	strongestCounts            // a gang has others evicted by its most important pod
-	weakestProtects            // a gang is protected by its least important pod
-	gangsBroken                // pods of gangs that go whole are evicted one by one
-	strangersEvicted           // pods of other schedulers, and those of their nodes, are evicted for gangs
-	hopelessAsk                // a gang that never fits evicts others
-	lateEvict                  // a pod that comes late to a gang that has what it needs evicts others
-	neverIgnored               // a gang one of whose pods never preempts does
-	restartForgets             // after a restart a gang evicts again while victims of before are going
-	newVictims                 // when an eviction fails midway, other victims are chosen
-	lastEndUnheard             // a gang is not tried when its last victim is gone
-	lostNodeUnheard            // a gang is not tried when a node goes on which room was made for it
-	thrashUnseen               // pods are evicted for a pod for ever, though others take the room
-	pausesEqual                // a pause does not grow
-	pauseForEver               // nobody is tried when its pause is over
-	stalledForEver             // a gang that cannot be tried keeps the room that was made for it
-	restStays                  // what is left of a gang whose eviction failed midway stays
-	restartLeavesRest          // what a scheduler before left of a gang stays
-	wasteUncounted             // evictions in vain are not told of
-	sessionsLeak               // what comes in during a session takes effect at once
-	sessionsHang               // a session that nobody goes on with does not end
-	sessionsUnspaced           // sessions follow each other without a pause
-	sessionsRepeat             // a session tries a unit again
-	questionsShow              // a question is an ordinary transaction
-	gonePromised               // a promise to a pod that is supposed gone counts
-	drainsAll                  // a drain takes the pods that belong to the node
-	hostsShared                // added nodes have the host name of the one that they are like
-	movedAfter                 // pods that are made again go behind what is asked about, whatever their priority
-	extrasWithMinimum          // a gang takes more than it needs while others wait
-	extrasTakeAll              // pods beyond what a gang needs take the places that a blocked gang could use
-	extrasHold                 // room is held for pods beyond what a gang needs
-	pastRemembered             // a gang of which nothing is left is taken for what it was
-	raiseBreaks                // a gang that is asked to be larger after a restart is taken back
-	partForgotten              // a gang that is in part when the last of its binds is done is left so
-	staleKept                  // a rejected gang's pods stay promised to nodes that they were once nominated to
-	terminatingCounts          // pods that go away count as members
-	timeoutUnread              // room is held for a gang for longer than its members may wait
+	noMutation         mutation = iota
+	bindWithoutRoom             // a decision does not take the room
+	roomKept                    // a failed bind keeps the room
+	nobodyWoken                 // room that is freed wakes nobody
+	freedNowhere                // freed room is told of without its node, so hints skip it
+	failedDropped               // a pod whose bind failed does not come back
+	ghostRequeued               // a pod that has gone comes back after its bind failed
+	deletingPlaced              // a pod that is going away is placed
+	neverDone                   // a placed unit stays in flight
+	boundKeptQueued             // a pod seen bound stays in the queue
+	conditionAlways             // a condition is written though the API server has it
+	timeRunsBack                // a tick may go back
+	elsewhereFree               // a pod bound elsewhere is not counted there until the watch shows it
+	boundUnready                // a pod is bound though what it needs is not ready
+	holdsKept                   // what was held for a pod that turns back stays held
+	objectsWakeNobody           // changes of objects wake nobody
+	restoredSilently            // nobody is told that something is not taken any more
+	remedyKept                  // what a plugin would give up is not given up
+	announcedAgain              // that a pod must wait is told each time it is asked
+	nobodyExpects               // where a pod that waits is about to go is not shown
+	judgedOnItself              // a pod that holds room is judged as if another held it
+	tieRegretted                // another node of the same score counts as worse
+	firstBlamed                 // regret is laid at the first plugin
+	elsewhereStays              // a pod that was bound elsewhere than decided leaves room that nobody hears of
+	foreignTrusted              // a pod that someone else binds makes nobody look again
+	newestKept                  // of the pods on their way to a node the newest keeps the room
+	judgedWithItself            // a pod that is judged again counts against itself
+	recalledHeld                // a recalled pod keeps its room
+	recalledTwice               // a recall is asked for again
+	recalledGoesOn              // a pod that is recalled during its writes goes on to its bind
+	lateUnheard                 // a pod that came through although it was recalled makes nobody look again
+	boundNowhere                // a pod is bound to a node that is gone
+	promiseKept                 // a node that was shown for a pod stays shown when the pod turns back before that is seen
+	quietSkipped                // a gang that does not say its size is tried with its first pod
+	sizesMixed                  // pods of a gang may state different sizes
+	statusRepeated              // a gang's status is written though it was asked for already
+	regroupedLate               // a pod changes its gang although others of it have a place
+	orphansUndone               // pods that no controller makes again are evicted to undo a gang
+	memberGivenUp               // the bind of a gang's member is not tried again
+	waitsUntold                 // nobody is told that a gang waits for its pods
+	lossUnheard                 // pods of a gang that wait do not hear that another lost its place
+	nothingHeld                 // no room is held for a blocked gang
+	everybodyHolds              // each blocked gang holds room
+	heldForever                 // a hold does not end with its time
+	halfGangs                   // a gang gets places for fewer pods than it needs
+	membersApart                // members of a gang are queued by their own age
+	countedByUID                // two pods of one name count as two where names count
+	checkedNever                // members are searched places for although too few are there
+	nobodyReplaced              // a lost member waits until the gang has its quorum again
+	quorumNotAwaited            // a member goes without the others
+	siblingsSleep               // the first that has a place wakes nobody
+	seatForEver                 // a member waits for the others without end
+	promisesKept                // what was promised to a gang's pods stays promised when one has no place
+	nothingTolerated            // one member without a place is one too many
+	someAreReady                // a gang is let go although some of its pods wait for something else
+	readyAtOnce                 // a gang that is to go with the next permit goes by itself
+	gateOpen                    // a pod is tried while its evictions are under way
+	gateOpensLate               // its gate stays closed until all evictions are answered
+	evictedTwice                // a pod evicts again while its victims are not seen to go
+	flightsDeleted              // a victim that is not bound yet is deleted, not turned back
+	notNominated                // a node that is being freed is free for all
+	nominationsStay             // pods of lower priority go on to count on a node that is freed for another
+	failureUnheard              // a pod whose evictions failed waits for an event
+	gatedForgotten              // what woke a pod behind its gate is forgotten
+	strongestCounts             // a gang has others evicted by its most important pod
+	weakestProtects             // a gang is protected by its least important pod
+	gangsBroken                 // pods of gangs that go whole are evicted one by one
+	strangersEvicted            // pods of other schedulers, and those of their nodes, are evicted for gangs
+	hopelessAsk                 // a gang that never fits evicts others
+	lateEvict                   // a pod that comes late to a gang that has what it needs evicts others
+	neverIgnored                // a gang one of whose pods never preempts does
+	restartForgets              // after a restart a gang evicts again while victims of before are going
+	newVictims                  // when an eviction fails midway, other victims are chosen
+	lastEndUnheard              // a gang is not tried when its last victim is gone
+	lostNodeUnheard             // a gang is not tried when a node goes on which room was made for it
+	thrashUnseen                // pods are evicted for a pod for ever, though others take the room
+	pausesEqual                 // a pause does not grow
+	pauseForEver                // nobody is tried when its pause is over
+	stalledForEver              // a gang that cannot be tried keeps the room that was made for it
+	restStays                   // what is left of a gang whose eviction failed midway stays
+	restartLeavesRest           // what a scheduler before left of a gang stays
+	wasteUncounted              // evictions in vain are not told of
+	sessionsLeak                // what comes in during a session takes effect at once
+	sessionsHang                // a session that nobody goes on with does not end
+	sessionsUnspaced            // sessions follow each other without a pause
+	sessionsRepeat              // a session tries a unit again
+	questionsShow               // a question is an ordinary transaction
+	gonePromised                // a promise to a pod that is supposed gone counts
+	drainsAll                   // a drain takes the pods that belong to the node
+	hostsShared                 // added nodes have the host name of the one that they are like
+	movedAfter                  // pods that are made again go behind what is asked about, whatever their priority
+	extrasWithMinimum           // a gang takes more than it needs while others wait
+	extrasTakeAll               // pods beyond what a gang needs take the places that a blocked gang could use
+	extrasHold                  // room is held for pods beyond what a gang needs
+	pastRemembered              // a gang of which nothing is left is taken for what it was
+	raiseBreaks                 // a gang that is asked to be larger after a restart is taken back
+	partForgotten               // a gang that is in part when the last of its binds is done is left so
+	staleKept                   // a rejected gang's pods stay promised to nodes that they were once nominated to
+	terminatingCounts           // pods that go away count as members
+	laterReasonsUntold          // a gang whose gate shuts late is not told why
+	timeoutUnread               // room is held for a gang for longer than its members may wait
 	mutations
 )
 

@@ -362,7 +362,7 @@ func (e *Engine) deleteObject(kind cluster.Kind, key cluster.ObjectKey) {
 		e.objectHappened(kind, plugin.Delete, old, nil)
 		if g, is := old.(*cluster.Gang); is {
 			e.queue.Reconsider(g.Key, "its pod group is gone")
-			e.fewerWait(g.Key)
+			e.forgetGang(g.Key)
 		}
 	}
 	e.askAgain(true)

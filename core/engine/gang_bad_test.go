@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// badWorld is an API server with gangs that people got wrong.
+type badWorld struct {
+	t      *rapid.T
+	engine *engine.Engine
+	intake *cluster.Intake
+	now    record.Time
+	rv     int
+	pods   map[string]*v1.Pod // name -> the API server's version
+	said   map[string]string  // name -> the reason that the pod was told last
+	rules  cluster.GangRules
+}
+
+var badProfiles = []string{"default-scheduler", "second"}
+
+func newBadWorld(t *rapid.T) *badWorld {
+	w := &badWorld{t: t, intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}, said: map[string]string{}, now: 1000 * record.Second}
+	var profiles []engine.Profile
+	for _, name := range badProfiles {
+		profiles = append(profiles, engine.DefaultProfile(name))
+	}
+	w.engine = engine.New(engine.Config{Seed: 7, Profiles: profiles, Less: plugin.PrioritySort{},
+		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second})
+	w.rules = cluster.GangRules{Group: true, Annotation: true, Sigs: true, Volcano: true, Pfnet: "pf.example/gang"}
+	w.intake.DeclareGangs(w.rules)
+	w.send(engine.Tick{Now: w.now})
+	for i := range 3 {
+		n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i)}}
+		n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("3"), v1.ResourcePods: apiresource.MustParse("10")}
+		w.send(engine.NodeSet{Node: w.intake.Node(n)})
+	}
+	w.send(engine.Synced{})
+	return w
+}
+
+// send feeds an event; binds are carried out at once, or fail for a while.
+func (w *badWorld) send(ev engine.Event) {
+	var then []engine.Event
+	for _, f := range w.engine.Step(ev) {
+		switch f := f.(type) {
+		case engine.Trouble:
+			w.t.Fatalf("%s on %s: %s", f.What, f.Object, f.Details)
+		case engine.WriteEvent:
+			if f.Reason == "FailedScheduling" {
+				w.said[f.Pod.Name] = f.Note
+			}
+		case engine.Bind:
+			p := w.pods[f.Pod.Name]
+			if p == nil || string(p.UID) != f.Pod.UID {
+				then = append(then, engine.BindDone{Pod: f.Pod, Node: f.Node, Outcome: engine.PodVanished})
+				continue
+			}
+			if rapid.IntRange(0, 3).Draw(w.t, "the bind fails") == 0 {
+				then = append(then, engine.BindDone{Pod: f.Pod, Node: f.Node, Outcome: engine.BindFailed, Message: "not now"})
+				continue
+			}
+			p.Spec.NodeName = f.Node
+			if f.Gang != nil {
+				p.Annotations = mapWith(p.Annotations, cluster.GangBoundAnnotation, f.Gang.Name, cluster.GangDecisionAnnotation, fmt.Sprint(f.Gang.Decision),
+					cluster.GangQuorumAnnotation, fmt.Sprint(f.Gang.Quorum))
+			}
+			then = append(then, engine.BindDone{Pod: f.Pod, Node: f.Node, Outcome: engine.Bound}, w.shown(p))
+		case engine.Evict:
+			for _, v := range f.Victims {
+				delete(w.pods, v.Name)
+				then = append(then, engine.PodGone{Pod: v})
+			}
+			then = append(then, engine.EvictDone{For: f.For, Decision: f.Decision})
+		}
+	}
+	for _, ev := range then {
+		w.send(ev)
+	}
+}
+
+func mapWith(m map[string]string, pairs ...string) map[string]string {
+	out := map[string]string{}
+	for k, v := range m {
+		out[k] = v
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		out[pairs[i]] = pairs[i+1]
+	}
+	return out
+}
+
+func (w *badWorld) shown(p *v1.Pod) engine.PodSet {
+	w.rv++
+	p.ResourceVersion = fmt.Sprint(w.rv)
+	return engine.PodSet{Pod: w.intake.Pod(p.DeepCopy())}
+}
+
+// create makes a pod that says anything of its gang.
+func (w *badWorld) create(name string) {
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: rapid.SampledFrom([]string{"default", "default", "other"}).Draw(w.t, "namespace"), Name: name,
+		UID: types.UID(fmt.Sprintf("%s-%d", name, w.rv)), Labels: map[string]string{}, Annotations: map[string]string{}}}
+	gangs := rapid.SampledFrom([]string{"g", "g", "h"})
+	sizes := rapid.SampledFrom([]string{"", "1", "2", "3", "3", "0", "-4", "x", "999999", "200"})
+	for _, source := range rapid.SliceOfN(rapid.IntRange(0, 4), 0, 2).Draw(w.t, "sources") {
+		g := gangs.Draw(w.t, "gang")
+		switch source {
+		case 0:
+			p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &g}
+		case 1:
+			p.Annotations["pod_group"], p.Annotations["pod_group_size"] = g, sizes.Draw(w.t, "size")
+			p.Annotations["pod_group_min_size"] = rapid.SampledFrom([]string{"", "", "2", "0"}).Draw(w.t, "least")
+		case 2:
+			p.Labels["scheduling.x-k8s.io/pod-group"] = g
+		case 3:
+			p.Annotations["scheduling.k8s.io/group-name"] = g
+		case 4:
+			p.Annotations["pf.example/gang-name"], p.Annotations["pf.example/gang-size"] = g, sizes.Draw(w.t, "size")
+		}
+	}
+	p.Spec.SchedulerName = rapid.SampledFrom([]string{"default-scheduler", "default-scheduler", "default-scheduler", "second", "nobody"}).Draw(w.t, "scheduler")
+	cpu := rapid.SampledFrom([]string{"1", "1", "2", "9"}).Draw(w.t, "cpu")
+	p.Spec.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse(cpu)}}}}
+	if rapid.Bool().Draw(w.t, "owned") {
+		yes := true
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", Controller: &yes}}
+	}
+	w.pods[name] = p
+	w.send(w.shown(p))
+}
+
+// declare sets or deletes an object that declares a gang.
+func (w *badWorld) declare() {
+	source := rapid.SampledFrom([]cluster.GangSource{cluster.GangOfGroup, cluster.GangOfSigs, cluster.GangOfVolcano}).Draw(w.t, "source")
+	g := &cluster.Gang{Key: cluster.GangKey{Source: source, Namespace: "default", Name: rapid.SampledFrom([]string{"g", "h"}).Draw(w.t, "gang")}}
+	at := g.Key.Object()
+	g.Namespace, g.Name, g.UID = at.Namespace, at.Name, types.UID(at.Name)
+	switch rapid.IntRange(0, 5).Draw(w.t, "object") {
+	case 0:
+		w.send(engine.ObjectGone{Kind: cluster.KindGang, Key: at})
+		return
+	case 1:
+		g.Bad = "spec.minMember must be above 0, it is -1"
+	case 2:
+		g.DeletionTimestamp = &metav1.Time{}
+		g.MinCount = 2
+	case 3:
+		g.MinCount = 100_000
+	default:
+		g.MinCount = rapid.IntRange(1, 3).Draw(w.t, "minCount")
+	}
+	w.send(engine.ObjectSet{Object: g})
+}
+
+// TestBadDeclarationsHoldNothing: pods that come over minutes and say anything of their gangs, and objects that say anything,
+// change and go at any time, also while pods are being bound. At rest nothing is on its way, no node is promised to anybody whose
+// hold has ended, each pod that waits was told why, all that is assumed is bound, and a pod in no gang that has room is placed.
+// Catches a gate without a reason, a hold that outlives its gang, and a gang that is remembered after its last pod.
+func TestBadDeclarationsHoldNothing(t *testing.T) { rapid.Check(t, badDeclarations) }
+
+func badDeclarations(t *rapid.T) {
+	w := newBadWorld(t)
+	for range rapid.IntRange(1, 40).Draw(t, "moves") {
+		switch rapid.IntRange(0, 9).Draw(t, "move") {
+		case 0, 1, 2, 3:
+			name := fmt.Sprintf("p%d", rapid.IntRange(0, 11).Draw(t, "pod"))
+			if w.pods[name] == nil {
+				w.create(name)
+			}
+		case 4, 5:
+			w.declare()
+		case 6:
+			if names := sortedKeys(w.pods); len(names) > 0 {
+				name := rapid.SampledFrom(names).Draw(t, "gone")
+				ref := w.ref(name)
+				delete(w.pods, name)
+				w.send(engine.PodGone{Pod: ref})
+			}
+		case 7:
+			w.pass(rapid.SampledFrom([]record.Time{1, 6, 40, 400}).Draw(t, "seconds") * record.Second)
+		default:
+			w.send(engine.Cycle{})
+		}
+	}
+	w.rest()
+	w.checkBad()
+	for _, name := range sortedKeys(w.pods) {
+		ref := w.ref(name)
+		delete(w.pods, name)
+		w.send(engine.PodGone{Pod: ref})
+	}
+	for _, source := range []cluster.GangSource{cluster.GangOfGroup, cluster.GangOfSigs, cluster.GangOfVolcano} {
+		for _, name := range []string{"g", "h"} {
+			w.send(engine.ObjectGone{Kind: cluster.KindGang, Key: cluster.GangKey{Source: source, Namespace: "default", Name: name}.Object()})
+		}
+	}
+	w.rest()
+	if n := engine.GangsRemembered(w.engine); n != 0 {
+		t.Fatalf("%d gangs are remembered, and no pod is there", n)
+	}
+}
+
+func (w *badWorld) ref(name string) record.PodRef {
+	p := w.pods[name]
+	return record.PodRef{Namespace: p.Namespace, Name: name, UID: string(p.UID)}
+}
+
+func (w *badWorld) pass(d record.Time) {
+	w.now += d
+	w.send(engine.Tick{Now: w.now})
+}
+
+// rest lets time go by until nothing happens any more, binds fail seldom and holds have ended.
+func (w *badWorld) rest() {
+	for range 60 {
+		w.pass(15 * record.Second)
+		for range 40 {
+			if !w.engine.Ready() {
+				break
+			}
+			w.send(engine.Cycle{})
+		}
+	}
+}
+
+func (w *badWorld) checkBad() {
+	report := w.engine.QueueReport()
+	waits := map[string]record.SubQueue{}
+	for _, e := range report.Entries {
+		waits[e.Pod.UID] = e.Where
+		for _, uid := range e.Members {
+			waits[uid] = e.Where
+		}
+	}
+	s := w.engine.Snapshot()
+	bound := 0
+	for name, p := range w.pods {
+		if p.Spec.NodeName != "" {
+			bound++
+			continue
+		}
+		mine := slices.Contains(badProfiles, p.Spec.SchedulerName)
+		switch where := waits[string(p.UID)]; {
+		case mine && where == "":
+			w.t.Fatalf("pod %s waits nowhere", name)
+		case mine && (where == record.Gated || where == record.Unschedulable) && w.said[name] == "":
+			w.t.Fatalf("pod %s waits in %s and was never told why", name, where)
+		}
+		if strings.Contains(w.said[name], "%!") {
+			w.t.Fatalf("pod %s was told: %s", name, w.said[name])
+		}
+		fit, _ := w.engine.ExplainPod(p.Namespace, p.Name)
+		if mine && w.intake.Pod(p.DeepCopy()).Gang == nil && fit.Fit != nil && fit.Fit.Feasible > 0 {
+			w.t.Fatalf("pod %s is in no gang, and waits although %v would take it", name, fit.Fit.FeasibleExamples)
+		}
+	}
+	if s.PodCount() != bound {
+		w.t.Fatalf("%d pods hold room, %d are bound", s.PodCount(), bound)
+	}
+}
