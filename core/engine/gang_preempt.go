@@ -167,7 +167,7 @@ func (e *Engine) neverPreempts(unit *queue.Unit) bool {
 func (e *Engine) searchUnits(unit *queue.Unit, prof *profile, need gang.Need, power int32) room {
 	trial := e.store.Trial()
 	defer trial.Discard()
-	run := e.dryRun(prof, trial, need, place.Draw(e.cfg.Seed, e.decisions))
+	run := e.dryRun(prof, trial, need, e.decisions)
 	ground := preempt.UnitsGround{Placer: prof.placer, Nominations: e.queue, Bound: need.Bound}
 	for _, level := range need.Topology {
 		if level.Required {
@@ -184,10 +184,7 @@ func (e *Engine) searchUnits(unit *queue.Unit, prof *profile, need gang.Need, po
 	r.victims = victimPods(&a)
 	r.nodes = run.without(append(slices.Clone(r.victims), a.Going...))
 	if r.nodes == nil {
-		if a.Verdict == preempt.NotEligible {
-			return room{verdict: preempt.NotHelpful, message: a.Message}
-		}
-		panic(fmt.Sprintf("engine: gang %s does not fit without the %d victims found for it", unit.Gang, len(r.victims)))
+		return room{verdict: preempt.NotHelpful, message: notAgain} // foreign code has changed its mind
 	}
 	return r
 }
@@ -197,7 +194,7 @@ func (e *Engine) searchUnits(unit *queue.Unit, prof *profile, need gang.Need, po
 func (e *Engine) sameVictims(prof *profile, need gang.Need, c *clearance) (r room, same bool) {
 	trial := e.store.Trial()
 	defer trial.Discard()
-	run := e.dryRun(prof, trial, need, place.Draw(e.cfg.Seed, c.draw))
+	run := e.dryRun(prof, trial, need, c.draw)
 	s := e.store.Snapshot()
 	begun := len(c.left) < c.evicted
 	var rest, going []*cluster.Pod

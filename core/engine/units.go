@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -112,8 +111,10 @@ type dryRun struct {
 	trial  *cluster.Trial
 }
 
-func (e *Engine) dryRun(prof *profile, trial *cluster.Trial, need gang.Need, draw func(n int) int) dryRun {
+// dryRun makes one. Each search has the same draws, by the number of a decision: what it finds depends on the trial alone.
+func (e *Engine) dryRun(prof *profile, trial *cluster.Trial, need gang.Need, decision uint64) dryRun {
 	return dryRun{need, func() *gang.Ground {
+		draw := place.Draw(e.cfg.Seed, decision)
 		return &gang.Ground{Trial: trial, Placer: prof.placer, Nominations: e.queue, Draw: draw, Reservers: prof.Reservers, Meter: e.meter}
 	}, trial}
 }
@@ -164,7 +165,7 @@ func (e *Engine) seekUnits(prof *profile, p *cluster.Pod, out place.Outcome) fou
 	}
 	trial := e.store.Trial()
 	defer trial.Discard()
-	run := e.dryRun(prof, trial, gang.Need{Members: []*cluster.Pod{p}, Quorum: 1}, place.Draw(e.cfg.Seed, e.decisions))
+	run := e.dryRun(prof, trial, gang.Need{Members: []*cluster.Pod{p}, Quorum: 1}, e.decisions)
 	ans := e.victims.FindUnits(preempt.UnitsQuestion{
 		Members: run.need.Members, Quorum: 1, Power: p.Spec.Priority, Trial: trial, Fits: run.fits, Where: run.place, Unit: e.marks(false),
 		Ground: preempt.UnitsGround{Placer: prof.placer, Nominations: e.queue},
@@ -175,8 +176,9 @@ func (e *Engine) seekUnits(prof *profile, p *cluster.Pod, out place.Outcome) fou
 	}
 	gone := victimPods(&ans)
 	nodes := run.without(append(slices.Clone(gone), ans.Going...))
-	if nodes == nil {
-		panic(fmt.Sprintf("engine: pod %s does not fit without the %d victims found for it", p.Key(), len(gone)))
+	if nodes == nil { // foreign code has changed its mind
+		f.Verdict, f.Message, f.units = preempt.NotHelpful, notAgain, nil
+		return f
 	}
 	if len(gone) == 0 { // as upstream: what goes already is waited for, nominated
 		gone = slices.DeleteFunc(slices.Clone(ans.Going), func(v *cluster.Pod) bool {
@@ -187,6 +189,9 @@ func (e *Engine) seekUnits(prof *profile, p *cluster.Pod, out place.Outcome) fou
 	f.Verdict, f.Best = preempt.Evict, preempt.Candidate{Node: nodes[0], Victims: gone, Loss: preempt.Loss{Violations: ans.Loss.Violations}}
 	return f
 }
+
+// notAgain is told when a dry run does not find again what it found with the same state.
+const notAgain = "preemption: no places were found again with the victims gone."
 
 // goingFor tells whether pods below a priority are going from a node because they were evicted.
 func (e *Engine) goingFor(node string, power int32) bool {
