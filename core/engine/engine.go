@@ -91,6 +91,9 @@ type Engine struct {
 	// that were to be evicted. Both as long as the pods are there.
 	thrash         map[thrashKey]*thrash // owner -> its losses
 	settled, asked map[cluster.UID]bool  // pod -> true
+	// paused are the owners for whose pause's end somebody waits; thrashSwept is when owners were last forgotten.
+	paused      []thrashKey
+	thrashSwept record.Time
 	// hold is the room held for a blocked gang; nil for none.
 	hold *hold
 	// lobby is where members of gangs wait for each other, where a Style has them decided one by one; nil otherwise.

@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -101,6 +100,9 @@ func (e *Engine) pausedUntil(key thrashKey, who record.PodRef) record.Time {
 	if t == nil || t.until <= e.now {
 		return 0
 	}
+	if len(t.waits) == 0 {
+		e.paused = append(e.paused, key)
+	}
 	if !slices.Contains(t.waits, who) {
 		t.waits = append(t.waits, who)
 	}
@@ -134,36 +136,37 @@ func (e *Engine) evictedByOthers(p *cluster.Pod) {
 	e.robbedAgain(thrashKeyOf(p), p.Ref())
 }
 
-// endPauses tries those again whose pause is over, and forgets owners that have been quiet for long.
+// endPauses tries those again whose pause is over, and now and then forgets owners that have been quiet for long.
 func (e *Engine) endPauses() {
-	if len(e.thrash) == 0 {
-		return
-	}
-	var due []*thrash
-	for key, t := range e.thrash { // order: sorted below
-		switch {
-		case t.until != 0 && t.until <= e.now && len(t.waits) > 0:
-			due = append(due, t)
-		case max(t.last, t.until)+thrashMemory < e.now:
-			delete(e.thrash, key)
+	due := e.paused
+	e.paused = nil
+	for _, key := range due {
+		t := e.thrash[key]
+		if t.until > e.now {
+			e.paused = append(e.paused, key)
+			continue
 		}
-	}
-	slices.SortFunc(due, func(a, b *thrash) int {
-		return cmp.Or(cmp.Compare(a.until, b.until), cmp.Compare(a.waits[0].UID, b.waits[0].UID))
-	})
-	for _, t := range due {
 		waits := t.waits
 		t.waits = nil
 		if mutant != pauseForEver {
 			e.queue.Activate(waits)
 		}
 	}
+	if e.now < e.thrashSwept+thrashWindow {
+		return
+	}
+	e.thrashSwept = e.now
+	for key, t := range e.thrash { // order: each stands apart
+		if len(t.waits) == 0 && max(t.last, t.until)+thrashMemory < e.now {
+			delete(e.thrash, key)
+		}
+	}
 }
 
 // nextPauseEnd is when the first pause ends that somebody waits for; 0 for no time.
 func (e *Engine) nextPauseEnd() (at record.Time) {
-	for _, t := range e.thrash { // order: the least of all
-		if len(t.waits) > 0 && (at == 0 || t.until < at) {
+	for _, key := range e.paused {
+		if t := e.thrash[key]; at == 0 || t.until < at {
 			at = t.until
 		}
 	}

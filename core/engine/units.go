@@ -48,10 +48,13 @@ func (e *Engine) power(key cluster.GangKey, waiting []*cluster.Pod) int32 {
 func (e *Engine) marks(forGang bool) func(*cluster.Pod) preempt.UnitMark {
 	s := e.store.Snapshot()
 	whole := map[cluster.GangKey]preempt.UnitMark{} // gang that goes whole -> its mark
+	gangs := s.AnyGangPod(func(cluster.GangKey, int, *cluster.Pod) bool { return true })
 	return func(p *cluster.Pod) preempt.UnitMark {
 		m := preempt.UnitMark{Priority: p.Spec.Priority}
-		if key, in := s.HeldGang(p.UID); in {
-			m = e.markOf(key, p, whole)
+		if gangs {
+			if key, in := s.HeldGang(p.UID); in {
+				m = e.markOf(key, p, whole)
+			}
 		}
 		switch {
 		case !forGang || mutant == strangersEvicted:
