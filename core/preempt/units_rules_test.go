@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
@@ -139,6 +140,19 @@ var unitRules = []struct {
 			p.Spec.NodeSelector = map[string]string{"zone": "z1"}
 		}
 	}, "c d"},
+	{"who is elsewhere goes where that helps", func(w *gangWorld) {
+		// The pods want to be beside one of their own app, or to be the first of it. The one there is has a node without room.
+		friend := bare("friend", 1, 0)
+		friend.Labels = map[string]string{"app": "boss"}
+		w.on("n0", friend)
+		w.on("n0", bare("own", 10, 4))
+	}, func(ask *wish) {
+		for _, p := range ask.pods {
+			p.Labels = map[string]string{"app": "boss"}
+			p.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
+				{LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}, TopologyKey: "zone"}}}}
+		}
+	}, "friend"},
 	{"all in one zone", func(w *gangWorld) {
 		w.on("n0", bare("a", 1, 4))
 		w.on("n1", bare("own", 10, 4))

@@ -4,6 +4,7 @@ package preempt_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -49,11 +50,11 @@ var unitRuns = []struct {
 		return alikes(20, 1, func(p *v1.Pod) { p.Spec.Affinity = apartFrom("boss") })
 	}, 2, 20, 20},
 	{"spread over zones", nil, func() wish {
-		return alikes(20, 1, func(p *v1.Pod) {
+		return alikes(10, 1, func(p *v1.Pod) {
 			p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: v1.DoNotSchedule,
 				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "boss"}}}}
 		})
-	}, 8, 20, 20},
+	}, 6, 10, 10},
 	{"in one zone", nil, func() wish {
 		ask := alikes(60, 1, nil)
 		ask.topology = []cluster.GangTopology{{Key: "zone", Required: true}}
@@ -141,6 +142,40 @@ func TestUnitRuns(t *testing.T) {
 	}
 }
 
+// staysAreTold: it is told of each who stays why: because nothing of it helps, or it is not needed, or it may not go.
+func staysAreTold(t fataler) {
+	w := newGangWorld()
+	w.node("n0", 2, 10, "z0")
+	w.node("n1", 4, 10, "z1")
+	w.never["daemon"] = "a DaemonSet's pod"
+	w.on("n0", bare("small", 1, 2))
+	w.on("n1", of("g", bare("g0", 2, 1)))
+	w.on("n1", of("g", bare("g1", 2, 1)))
+	w.on("n1", bare("low", 1, 2))
+	w.on("n0", bare("daemon", 1, 0))
+	w.on("n0", bare("equal", 10, 0))
+	var f preempt.Finder
+	node := v1.Affinity{NodeAffinity: &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{
+		{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"z1"}}}}}}}}
+	a, _ := w.units(&f, alikes(1, 2, func(p *v1.Pod) { p.Spec.Affinity = &node }), nil)
+	told := map[string]string{}
+	for _, c := range a.Considered {
+		told[c.Pod.Name] = fmt.Sprint(c.Gang.Name, c.Pods, " of ", c.Priority, ": ", c.Why)
+	}
+	want := map[string]string{
+		"small":  "1 of 1: nothing that it holds is where it would help",
+		"g0":     "g2 of 2: there is room for all without its going",
+		"daemon": "1 of 1: a DaemonSet's pod",
+		"equal":  "1 of 10: it is of no lower priority",
+	}
+	if got := toldUnits(a); got != "low" || !maps.Equal(told, want) {
+		t.Fatalf("%s goes, and %v, want %v", got, told, want)
+	}
+}
+
+// TestStaysAreTold: see staysAreTold.
+func TestStaysAreTold(t *testing.T) { staysAreTold(t) }
+
 // TestUnitMutants puts each fault that is about units into the search and names the test that sees it.
 func TestUnitMutants(t *testing.T) {
 	for m := preempt.FirstUnitMutation; m < preempt.Mutations; m++ {
@@ -173,6 +208,9 @@ func whoSeesUnits() string {
 		}) {
 			return "the count of dry runs, " + r.name
 		}
+	}
+	if probe.Fails(func(p *probe.T) { staysAreTold(p) }) {
+		return "what is told of who stays"
 	}
 	for name, m := range unitsMixes {
 		if probe.Fails(func(p *probe.T) { evenly(p, m, 0, 1000, map[string]int{}) }) {
