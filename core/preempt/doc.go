@@ -22,8 +22,14 @@
 // break a disruption budget, then those of higher priority, then the larger, then those that have run longest. What is left
 // to go is needed unit by unit (rule R7), and its highest priority is as low as can be among units that break no budget. It
 // is not the smallest loss (answer A11: budgets, highest priority, units, pods, the newest): to find that is to solve set
-// cover. It is found, and proved, among few units; among many the answer is the better one of two sparings, the plain form's
-// and one that spares those first that free least, so never a larger loss than the plain form's.
+// cover.
+//
+// A bound on the room (units_room.go) says what a set of units frees for members, row by row and domain by domain. Sets that
+// free too little are never tried; where members are alike and amounts alone reject, the room decides and one dry run
+// confirms. The least loss among few units is found and proved by going through their sets (units_sets.go). Among more, the
+// answer is the better one of two sparings, the plain form's and one that spares those first that free least, so never a
+// larger loss than the plain form's. Among many of which the room is no guide, places come first and then who is in their way
+// (units_places.go); that one may cost more than the plain form's, which would take thousands of dry runs.
 //
 // Rejected: trying a sample of the nodes as upstream's default does, where a smaller loss may stand on a node that was not
 // looked at; sets of victims smaller than sparing one by one finds, where upstream's answer is expected; and sums per

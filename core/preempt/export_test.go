@@ -17,5 +17,9 @@ func SetMutant(n int) (restore func()) {
 // Compare is negative when a is the smaller loss.
 func Compare(a, b Loss) int { return a.compare(b) }
 
-// PlacesFirst makes a search for units look for places first, as it does where there are many.
-func (f *Finder) PlacesFirst() { f.many = 1 }
+// PlacesFirst makes a search for units look for places first, as it does where there are many, and tell members apart as
+// little as it does where they are of many kinds.
+func (f *Finder) PlacesFirst() { f.scale.many, f.scale.kinds = 1, 1 }
+
+// Tire makes a search for units stop asking after so many dry runs of one pod.
+func (f *Finder) Tire(runs int) { f.scale.many, f.scale.runs = 1, runs }

@@ -36,7 +36,7 @@ type Finder struct {
 	// Of the search for units in hand.
 	units units
 	room  room
-	many  int // from how many units on places are looked for first; 0 for manyUnits. Tests set it
+	scale unitsScale
 }
 
 // Question is what a search for victims is asked.

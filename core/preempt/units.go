@@ -76,6 +76,10 @@ type UnitsAnswer struct {
 	Going []*cluster.Pod
 	// Minimum tells that no other set of units has a smaller loss: it is proved. Otherwise there may be one.
 	Minimum bool
+	// Unproved is how many of the victims were not shown to be needed one by one, because it would have taken too many dry
+	// runs: for a preemptor of hundreds of members that differ, or that other filters than that of amounts reject. All of them
+	// are in the way of the places that were found. Mostly 0.
+	Unproved int
 	// Considered are units that are not among the victims, and why; at most MostConsidered.
 	Considered []ConsideredUnit
 	// Units is how many units might have gone, Tried how many dry runs were made.

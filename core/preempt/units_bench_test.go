@@ -87,6 +87,16 @@ func BenchmarkUnits(b *testing.B) {
 			ask.power = 10
 			return ask
 		}, nil},
+		{"500 templates over pods", solo, func() wish {
+			var ask wish
+			for k := range 500 {
+				p := of("boss", bare(fmt.Sprint("boss", k), 10, int64(1+k%2)))
+				p.Labels = map[string]string{"kind": fmt.Sprint(k)}
+				ask.pods = append(ask.pods, p)
+			}
+			ask.power = 10
+			return ask
+		}, nil},
 		{"64 one per node over pods", solo, alike(64, func(p *v1.Pod) {
 			p.Labels = map[string]string{"app": "boss"}
 			p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{

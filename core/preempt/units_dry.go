@@ -15,6 +15,9 @@ type dryRuns struct {
 	base  cluster.Mark // of the trial as it was asked about
 	start cluster.Mark // with the terminating pods gone
 	tried int
+	most  int // mostRuns
+	// unproved is how many victims no dry run was made for, because it would have been one too many.
+	unproved int
 }
 
 func (d *dryRuns) begin() {
@@ -54,6 +57,13 @@ func (d *dryRuns) evict(i int) {
 		d.q.Trial.Evict(pl.pod.UID)
 	}
 }
+
+// mostRuns is about how many dry runs of one pod a question may take; with more members it is fewer in proportion.
+const mostRuns = 1 << 11
+
+// spent tells whether so many dry runs were made that the scheduler would stand still too long. Nobody is evicted then who was
+// not shown to be in the way.
+func (d *dryRuns) spent() bool { return d.tried*(64+len(d.q.Members)) > 64*d.most }
 
 // plain is the plain form. All units are supposed gone; then one after the other is spared, in their order, if there are
 // still places beside it. Where one that was kept from being spared might be so later, because places depend on who else is

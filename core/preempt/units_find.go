@@ -9,13 +9,20 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
+// unitsScale is what counts as many; 0 for what stands beside the constants' names. Only tests set it.
+type unitsScale struct {
+	many  int // manyUnits
+	kinds int // fewKinds
+	runs  int // mostRuns
+}
+
 // FindUnits answers a question about units. The trial is as it was afterwards.
 func (f *Finder) FindUnits(q UnitsQuestion) UnitsAnswer {
 	s := q.Trial.Snapshot()
 	f.budgets.follow(s)
 	us := &f.units
 	us.gather(s, &q, &f.budgets)
-	d := &dryRuns{q: &q, us: us, base: q.Trial.Checkpoint()}
+	d := &dryRuns{q: &q, us: us, base: q.Trial.Checkpoint(), most: cmp.Or(f.scale.runs, mostRuns)}
 	defer d.end()
 	a := UnitsAnswer{Verdict: NotHelpful, Going: us.going, Units: len(us.all)}
 	d.begin()
@@ -31,12 +38,14 @@ func (f *Finder) FindUnits(q UnitsQuestion) UnitsAnswer {
 	default:
 		list, found, a.Minimum = f.seek(s, d)
 	}
-	a.Tried = d.tried
+	a.Tried, a.Unproved = d.tried, d.unproved
 	switch {
 	case found && len(list) == 0:
 		a.Verdict, a.Message, a.Minimum = NotEligible, heading+"there is room already.", false
 	case found:
 		a.Verdict, a.Loss, a.Victims = Evict, us.loss(list), us.victims(list)
+	case a.Message == "" && !q.Plain && d.spent():
+		a.Message = heading + fmt.Sprintf("gave up after %d dry runs.", d.tried)
 	case a.Message == "":
 		a.Message = heading + fmt.Sprintf("there is no room with all %d units of lower priority gone either.", len(us.all))
 	}
@@ -46,8 +55,8 @@ func (f *Finder) FindUnits(q UnitsQuestion) UnitsAnswer {
 
 // seek finds who goes, as far as it can without dry runs. least tells that it is proved to be the smallest loss.
 func (f *Finder) seek(s cluster.Snapshot, d *dryRuns) (list []int, found, least bool) {
-	sk := &seeker{dryRuns: d, r: &f.room, many: cmp.Or(f.many, manyUnits)}
-	sk.r.survey(s, d.q, d.us)
+	sk := &seeker{dryRuns: d, r: &f.room, many: cmp.Or(f.scale.many, manyUnits)}
+	sk.r.survey(s, d.q, d.us, cmp.Or(f.scale.kinds, fewKinds))
 	sk.pool()
 	if sk.first() || !sk.r.local {
 		least = sk.improve()

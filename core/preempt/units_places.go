@@ -21,6 +21,9 @@ func (sk *seeker) byPlaces() bool {
 		return false
 	}
 	near := sk.on(pool, where)
+	if !sk.r.known {
+		return sk.gallop(near)
+	}
 	if list := sk.inTheWay(near, where); sk.fitsWithout(list) {
 		list = sk.needed(list)
 		sk.offer(list, sk.us.loss(list))
@@ -68,7 +71,7 @@ func (sk *seeker) lowestPool() (pool []int, where []cluster.NodeIdx) {
 
 // on are the units of a list with a pod on one of some rows.
 func (sk *seeker) on(list []int, rows []cluster.NodeIdx) (near []int) {
-	is := make([]bool, len(sk.r.domain))
+	is := make([]bool, sk.q.Trial.Snapshot().Rows())
 	for _, n := range rows {
 		if n != cluster.NoNode {
 			is[n] = true

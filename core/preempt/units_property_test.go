@@ -145,11 +145,18 @@ func TestUnitsProperties(t *testing.T) {
 
 // TestUnitsThousands does the same with even choices, under which more preemptors have somebody to evict.
 func TestUnitsThousands(t *testing.T) {
+	all := 0
+	defer func() {
+		if all == 0 {
+			t.Error("no search was tired before it had proved its victims needed")
+		}
+	}()
 	for name, m := range unitsMixes {
 		t.Run(name, func(t *testing.T) {
 			seen := map[string]int{}
 			evenly(t, m, 0, thousands(), seen)
 			t.Log(seen)
+			all += seen["unproved"]
 			for _, what := range []string{"evict", "nobody", "less than plain"} {
 				if seen[what] == 0 {
 					t.Errorf("no case of %q: %v", what, seen)
@@ -205,6 +212,13 @@ func unitsHold(t fataler, m unitsMix, c pick, seen map[string]int) {
 	hasty, _ := w.units(&f, ask, func(q *preempt.UnitsQuestion) { q.Limit = 1 })
 	if places.Verdict != fast.Verdict || slow.Verdict == preempt.Evict && hasty.Verdict != fast.Verdict {
 		t.Fatalf("%s, but places first: %s, with few dry runs: %s", toldUnits(fast), toldUnits(places), toldUnits(hasty))
+	}
+	var tired preempt.Finder
+	tired.Tire(1)
+	if a, _ := w.units(&tired, ask, func(q *preempt.UnitsQuestion) { q.Limit = 1 }); a.Unproved > 0 {
+		seen["unproved"]++
+	} else if why := w.unlawful(ask, a); why != "" {
+		t.Fatalf("tired: %s: %s", toldUnits(a), why)
 	}
 	for _, a := range []preempt.UnitsAnswer{fast, slow, places, hasty} {
 		if why := w.unlawful(ask, a); why != "" {

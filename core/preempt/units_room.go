@@ -20,6 +20,8 @@ type room struct {
 	us *units
 	// known tells that the bounds hold: nothing else is set without it.
 	known bool
+	// crowd tells that members are of too many kinds to tell them apart: what is held against rows is the least that any asks.
+	crowd bool
 	// exact tells that there are places where the room is enough: members are alike, and amounts alone decide on each row.
 	exact bool
 	// local tells that nothing but the pods of a row decides what fits there, and so that with more units gone no less fits.
@@ -91,28 +93,25 @@ const safeSum = 1 << 47
 const fewKinds = 16
 
 // survey prepares the room for a question, with no unit gone but those that are terminating.
-func (r *room) survey(s cluster.Snapshot, q *UnitsQuestion, us *units) {
+func (r *room) survey(s cluster.Snapshot, q *UnitsQuestion, us *units, few int) {
 	*r = room{us: us, quorum: q.Quorum, gone: make([]bool, len(us.all)), wanted: make([]bool, len(us.all))}
 	if q.Ground.Placer == nil || len(q.Members) == 0 || us.huge {
 		return
 	}
 	kinds := alikeMembers(q.Members)
-	if len(kinds) > fewKinds {
-		return
-	}
-	r.exact, r.local = len(kinds) == 1, true
 	r.split(s, q)
-	noms := elsewhere(q)
-	for _, members := range kinds {
-		if !r.kind(s, q, noms, members) {
+	if r.crowd = len(kinds) > few; r.crowd {
+		if !r.anyKind(s, q) {
 			return
 		}
+	} else if !r.eachKind(s, q, kinds) {
+		return
 	}
 	for i := range r.kinds {
 		r.kinds[i].grow(len(r.amounts))
 	}
 	r.known = true
-	r.needs()
+	r.needs(q.Members)
 	for i := range r.domains {
 		r.domains[i].have, r.domains[i].sums = make([]int64, len(r.kinds)), make([]int64, len(r.amounts))
 	}
@@ -122,6 +121,47 @@ func (r *room) survey(s cluster.Snapshot, q *UnitsQuestion, us *units) {
 	for i := range r.domains {
 		r.judge(&r.domains[i])
 	}
+}
+
+// eachKind prepares the room for members kind by kind; ok is false where nothing can be told.
+func (r *room) eachKind(s cluster.Snapshot, q *UnitsQuestion, kinds [][]*cluster.Pod) (ok bool) {
+	r.exact, r.local = len(kinds) == 1, true
+	noms := elsewhere(q)
+	for _, members := range kinds {
+		if !r.kind(s, q, noms, members) {
+			return false
+		}
+	}
+	return true
+}
+
+// anyKind prepares the room for members that differ too much, by the amounts that the first one needs.
+func (r *room) anyKind(s cluster.Snapshot, q *UnitsQuestion) (ok bool) {
+	out := q.Ground.Placer.Explain(s, q.Members[0], elsewhere(q))
+	if out.Err != nil {
+		return false
+	}
+	k := roomKind{count: len(q.Members), most: 1 << 30, use: make([]use, s.Rows()), slots: make([]int32, s.Rows())}
+	for _, need := range q.Ground.Placer.Relief(s, out, elsewhere(q)).Needs() {
+		at := r.amount(s, need)
+		k.grow(at + 1)
+		least := r.amounts[at].held(q.Members[0])
+		for _, p := range q.Members {
+			if least = min(least, r.amounts[at].held(p)); r.amounts[at].held(p) > safeAmount {
+				return false
+			}
+		}
+		if least > 0 {
+			k.asks[at], k.takes[at] = least, least
+		}
+	}
+	for n := range k.use {
+		if s.Node(cluster.NodeIdx(n)) != nil && r.domain[n] != noDomain {
+			k.use[n] = maybe
+		}
+	}
+	r.kinds = append(r.kinds, k)
+	return len(r.amounts) > 0
 }
 
 // alikeMembers sorts members that no plugin can tell apart together.
@@ -310,13 +350,11 @@ func (r *room) amount(s cluster.Snapshot, need plugin.Amount) int {
 }
 
 // needs works out what the quorum takes of each amount: that of the members that take the least.
-func (r *room) needs() {
+func (r *room) needs(members []*cluster.Pod) {
 	for i := range r.amounts {
 		var takes []int64
-		for k := range r.kinds {
-			for range r.kinds[k].count {
-				takes = append(takes, r.kinds[k].takes[i])
-			}
+		for _, p := range members {
+			takes = append(takes, r.amounts[i].held(p))
 		}
 		slices.Sort(takes)
 		for _, t := range takes[:min(r.quorum, len(takes))] {

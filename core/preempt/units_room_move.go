@@ -41,11 +41,14 @@ func (r *room) refresh(n cluster.NodeIdx) *roomDomain {
 			d.have[i] += int64(now - was)
 		}
 	}
-	if len(r.kinds) > 1 {
+	if r.mixed() {
 		r.sum(d, n, any)
 	}
 	return d
 }
+
+// mixed tells whether members differ.
+func (r *room) mixed() bool { return r.crowd || len(r.kinds) > 1 }
 
 // sum brings what a domain has left in line with one of its rows; any tells whether some member has room there.
 func (r *room) sum(d *roomDomain, n cluster.NodeIdx, any bool) {
@@ -70,7 +73,7 @@ func (r *room) judge(d *roomDomain) {
 		most += min(d.have[i], int64(r.kinds[i].count))
 	}
 	ample := most >= int64(r.quorum)
-	if len(r.kinds) > 1 {
+	if r.mixed() {
 		for i := range r.amounts {
 			a := &r.amounts[i]
 			ample = ample && (a.huge || d.sums[i] >= a.need)
@@ -173,7 +176,7 @@ func (r *room) slotsOn(n cluster.NodeIdx) (slots int32) {
 
 // unsure tells whether filters besides the room, or members of other kinds, may have a say on a row.
 func (r *room) unsure(n cluster.NodeIdx) bool {
-	if len(r.kinds) > 1 && mutant != kindsApart {
+	if r.mixed() && mutant != kindsApart {
 		return true
 	}
 	for i := range r.kinds {

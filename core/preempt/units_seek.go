@@ -62,7 +62,7 @@ func (sk *seeker) first() bool {
 	if sk.r.known && sk.byRoom() {
 		return true
 	}
-	if sk.r.known && sk.q.Where != nil && len(sk.useful) >= sk.many {
+	if sk.q.Where != nil && len(sk.useful) >= sk.many {
 		if sk.found || sk.byPlaces() {
 			return true
 		}
@@ -147,6 +147,9 @@ func (sk *seeker) gallop(list []int) bool {
 		return false
 	}
 	for at, step := 0, 1; at < len(list); {
+		if st.spent() {
+			return false
+		}
 		run := 0
 		for run < step && at+run < len(list) && sk.r.spare(list[at+run]) {
 			run++
@@ -180,6 +183,11 @@ func (sk *seeker) needed(list []int) []int {
 		spared = false
 		for _, i := range slices.Clone(list) {
 			if !sk.r.spare(i) {
+				continue
+			}
+			if sk.spent() {
+				sk.r.take(i)
+				sk.unproved++
 				continue
 			}
 			if rest := without(list, i); sk.fitsWithout(rest) {
