@@ -80,3 +80,17 @@ func lowOrBoss(name, node string, priority int32, milli int64) *v1.Pod {
 	p.Spec.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: *apiresource.NewMilliQuantity(milli, apiresource.DecimalSI)}}}}
 	return p
 }
+
+// BenchmarkPodPreemptsAmongGangs is the cycle of one pod that fits nowhere on 5,000 full nodes with gangs of 8.
+func BenchmarkPodPreemptsAmongGangs(b *testing.B) {
+	e, in := fullCluster(5000, 4, 8), cluster.NewIntake()
+	i := 0
+	for b.Loop() {
+		b.StopTimer()
+		p := in.Pod(lowOrBoss(fmt.Sprint("boss-", i), "", 100, 1000))
+		i++
+		e.Step(engine.PodSet{Pod: p})
+		b.StartTimer()
+		e.Step(engine.Cycle{})
+	}
+}
