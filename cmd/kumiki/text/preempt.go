@@ -21,7 +21,7 @@ func (p *page) evictions(last *record.Decision, now *record.Preemption, at recor
 	case now == nil:
 	case now.Node != "":
 		p.preemption("If tried now, it evicts, "+roomOn(now)+":", now, at)
-	default:
+	case last == nil || now.Message == "" || !strings.Contains(last.Message, now.Message) || p.wide: // else the last try says it
 		p.preemption("Preemption, if tried now:", now, at)
 	}
 }

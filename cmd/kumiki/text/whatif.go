@@ -203,11 +203,15 @@ func roomOn(r *record.Preemption) string {
 
 // moved tells what becomes of the pods that leave.
 func (p *page) moved(m *record.Moved) {
-	if m == nil {
+	if m == nil || m.Tried+m.Strangers == 0 { // the conditions have said that nobody comes again
 		return
 	}
 	p.section("")
-	p.printf("Of the %s:", were(m.Pods, "pod that leaves", "pods that leave"))
+	if m.Pods == 1 {
+		p.printf("Of the pod that leaves:")
+	} else {
+		p.printf("Of the %d pods that leave:", m.Pods)
+	}
 	var parts []string
 	if m.Lost > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s gone for good (no controller)", m.Lost, verb(m.Lost, "is", "are")))
