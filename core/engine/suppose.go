@@ -205,7 +205,10 @@ func (w *supposing) deleteGang(c *condition, done *record.Supposed) (missing str
 
 // pods is a number of pods with its verb.
 func pods(n int, one, many string) string {
-	if n == 1 {
+	switch n {
+	case 0:
+		return "no pod " + one
+	case 1:
 		return "1 pod " + one
 	}
 	return fmt.Sprintf("%d pods %s", n, many)
