@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -87,7 +88,7 @@ func TestNativePodGroups(t *testing.T) {
 			}
 			continue
 		}
-		if c.want(want); !sameObject(got, want) {
+		if c.want(want); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, want %+v", c.text, got, want)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/queue"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // Mutations is the number of faults, counting from 1.
@@ -75,3 +77,27 @@ var MutantNamed = map[string]int{ // name -> mutant
 
 // GangsRemembered is how many gangs something is remembered of.
 func GangsRemembered(e *Engine) int { return len(e.gangs) }
+
+// Tryable is a unit that may be tried now, or that backs off after a rejection.
+type Tryable struct {
+	Gang, Key string // Gang is empty for a pod by itself
+	Priority  int32
+	Placed    int // pods of its gang that have a place and are not going away
+}
+
+// TryableUnits lists them.
+func TryableUnits(e *Engine) (units []Tryable) {
+	for _, sub := range []record.SubQueue{record.Active, record.Backoff} {
+		e.queue.Each(sub, func(u *queue.Unit) {
+			if sub == record.Backoff && u.ErrorCount > 0 {
+				return
+			}
+			t := Tryable{Key: u.Key, Priority: u.Priority()}
+			if u.Gang != (cluster.GangKey{}) {
+				t.Gang, t.Placed = u.Gang.Name, e.gangLive(u.Gang)
+			}
+			units = append(units, t)
+		})
+	}
+	return units
+}

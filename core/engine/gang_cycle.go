@@ -197,7 +197,7 @@ func gangMessage(unit *queue.Unit, need gang.Need, held int, ans gang.Answer, bl
 	message := fmt.Sprintf("gang %s %s: %d of %d pods found a place, %d are needed", unit.Gang, ans.Verdict, max(ans.Most, 0), len(need.Members), need.Quorum)
 	switch {
 	case unit.Extra():
-		message = fmt.Sprintf("gang %s has the pods that it needs, and there is no room for the %d beyond them", unit.Gang, len(need.Members))
+		message = noExtras(unit, len(need.Members))
 	case held > 0:
 		message += fmt.Sprintf(" besides the %d that have one", held)
 	}
@@ -208,6 +208,10 @@ func gangMessage(unit *queue.Unit, need gang.Need, held int, ans gang.Answer, bl
 		return message + fmt.Sprintf(". %s: %s", blocked.Name, ans.Why.Message)
 	}
 	return message
+}
+
+func noExtras(unit *queue.Unit, count int) string {
+	return fmt.Sprintf("gang %s has the pods that it needs, and there is no room for the %d beyond them", unit.Gang, count)
 }
 
 // leaveExtras puts the members back that found no place although the gang has what it needs.
@@ -223,7 +227,11 @@ func (e *Engine) leaveExtras(unit *queue.Unit, need gang.Need, ans gang.Answer) 
 		}
 	}
 	if len(extras) > 0 && ans.Why.Message != "" {
-		e.tellMembers(extras, ReasonUnschedulable, ans.Why.Message, nil)
+		message := ans.Why.Message
+		if !e.isBasic(unit.Gang) {
+			message = fmt.Sprintf("%s. %s: %s", noExtras(unit, len(extras)), need.Members[max(ans.Blocked, 0)].Name, message)
+		}
+		e.tellMembers(extras, ReasonUnschedulable, message, nil)
 	}
 }
 

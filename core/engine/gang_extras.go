@@ -29,11 +29,17 @@ import (
 const mostSpared = 1024
 
 // Extra tells that a unit's gang has what it needs without it.
-func (r gangRules) Extra(u *queue.Unit) bool { return r.e.hasQuorum(u) }
+func (r gangRules) Extra(u *queue.Unit) bool { return r.e.hasQuorum(u) && !r.e.isBasic(u.Gang) }
+
+// isBasic tells whether the pods of a gang are scheduled one by one: none of them is an extra.
+func (e *Engine) isBasic(key cluster.GangKey) bool {
+	obj := e.gangObject(key)
+	return obj != nil && obj.Basic
+}
 
 // keepOf is how many members of a unit may keep a place: 0 for all, else as many as the gang needs.
 func (e *Engine) keepOf(unit *queue.Unit, need gang.Need) int {
-	if unit.Extra() || len(need.Members) <= need.Quorum || !e.queue.Needed(unit) && len(e.blocked()) == 0 || mutant == extrasWithMinimum {
+	if unit.Extra() || e.isBasic(unit.Gang) || len(need.Members) <= need.Quorum || !e.queue.Needed(unit) && len(e.blocked()) == 0 || mutant == extrasWithMinimum {
 		return 0
 	}
 	return need.Quorum

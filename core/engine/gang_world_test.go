@@ -99,6 +99,32 @@ func (w *world) checkGangs(effects []engine.Effect) {
 	}
 }
 
+// checkExtras: no gang gets more places than it needs while something of its priority or more may be tried, or backs off after
+// a rejection, that needs a place: a pod by itself, or a gang that has not what it needs.
+func (w *world) checkExtras(effects []engine.Effect, tryable []engine.Tryable) {
+	placed := map[string]int{} // gang -> pods that were placed
+	held := map[string]int{}   // gang -> pods that had a place before
+	for _, f := range effects {
+		if d, is := f.(engine.Decided); is && d.Decision.Gang != nil && d.Decision.Verdict == record.Placed {
+			name := d.Decision.Gang.Name[len("default/"):]
+			placed[name]++
+			held[name] = d.Decision.Gang.Held
+		}
+	}
+	for name, n := range placed {
+		if held[name]+n <= w.gangs.sizes[name] {
+			continue
+		}
+		mine := slices.IndexFunc(tryable, func(u engine.Tryable) bool { return u.Gang == name })
+		for _, u := range tryable {
+			extra := u.Gang != "" && u.Placed >= w.gangs.sizes[u.Gang]
+			if mine >= 0 && u.Gang != name && !extra && u.Priority >= tryable[mine].Priority {
+				w.t.Fatalf("gang %s gets %d places besides %d, and needs %d, while %s of priority %d needs one", name, n, held[name], w.gangs.sizes[name], u.Key, u.Priority)
+			}
+		}
+	}
+}
+
 // countGang is how many pods of a gang are bound, and how many wait, as the API server has it.
 func (w *world) countGang(name string) (bound, waiting int) {
 	for _, p := range w.pods {
@@ -135,7 +161,7 @@ func (w *world) checkWhole() {
 // vanish, the scheduler is killed at any point. Held at every decision: as many pods as the gang needs get a place, or
 // none. Held at rest: no gang is bound in part, nothing is assumed, no node is oversold, and the tape plays to the same
 // effects.
-// It catches the mutants halfGangs, memberGivenUp and orphansUndone.
+// It catches the mutants halfGangs, memberGivenUp, orphansUndone and extrasWithMinimum.
 func TestGangsAreBoundWholeOrNotAtAll(t *testing.T) { rapid.Check(t, gangHistory) }
 
 func gangHistory(t *rapid.T) {

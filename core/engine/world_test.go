@@ -83,6 +83,10 @@ func (w *world) send(ev engine.Event) {
 	flights := engine.Flights(w.engine)
 	stranger := w.stranger(ev, flights)
 	w.deaf = engine.InSession(w.engine)
+	var tryable []engine.Tryable
+	if _, cycle := ev.(engine.Cycle); cycle && w.gangs != nil {
+		tryable = engine.TryableUnits(w.engine)
+	}
 	effects := w.engine.Step(ev)
 	if stranger != "" {
 		w.checkRechecked(stranger, flights)
@@ -91,6 +95,7 @@ func (w *world) send(ev engine.Event) {
 	w.played = engine.AppendEffects(w.played, effects)
 	if w.gangs != nil {
 		w.checkGangs(effects)
+		w.checkExtras(effects, tryable)
 	}
 	for _, f := range effects {
 		w.checkOurs(f)

@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -96,6 +97,8 @@ func TestDeclarationsOfGangsOnARealAPIServer(t *testing.T) {
 	// Volcano's job controller makes pods only then.
 	d.apply([]byte("{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {name: empty, namespace: gangs}, spec: {minMember: 2}}"))
 	d.shows(volcano, "empty", `"phase":"Inqueue"`)
+	d.elasticOne()
+	d.shrunkOne()
 	d.badOnes()
 	for line := range strings.Lines(d.log.String()) {
 		if strings.Contains(line, "forbidden") || strings.Contains(line, "refused") {
@@ -257,6 +260,60 @@ func (d *declared) shows(api schema.GroupVersionResource, name string, texts ...
 		}
 		return nil
 	})
+}
+
+// pod makes a pod of the namespace of gangs, with this metadata besides its name and this spec besides its container.
+func (d *declared) pod(name, metadata, spec string) {
+	d.Helper()
+	d.apply([]byte("{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", namespace: gangs, " + metadata + "}, spec: {containers: [{name: c, image: none}]" + spec + "}}"))
+}
+
+// becomes waits until each of these pods has a node, or waits and was told this: name -> text, empty for a node.
+func (d *declared) becomes(what string, pods map[string]string) {
+	d.Helper()
+	d.eventually(what, func() error {
+		for name, want := range pods {
+			p, err := d.client.CoreV1().Pods("gangs").Get(d.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if got := waits(p); want == "" && p.Spec.NodeName == "" || want != "" && (p.Spec.NodeName != "" || !strings.Contains(got, want)) {
+				return fmt.Errorf("pod %s is on node %q, waits because of %q, want %q", name, p.Spec.NodeName, got, want)
+			}
+		}
+		return nil
+	})
+}
+
+// elasticOne needs two pods and would like to have three, for one of which there is no node. One that is lost is replaced.
+func (d *declared) elasticOne() {
+	d.Helper()
+	const gang = "annotations: {pod_group: elastic, pod_group_size: '3', pod_group_min_size: '2'}"
+	d.pod("elastic-0", gang, "")
+	d.becomes("one pod is too few", map[string]string{"elastic-0": "gang gangs/elastic needs 2 pods, 1 are there"})
+	d.pod("elastic-2", gang, ", nodeSelector: {no: node}")
+	d.pod("elastic-1", gang, "")
+	d.becomes("two start", map[string]string{"elastic-0": "", "elastic-1": "", "elastic-2": "gang gangs/elastic has the pods that it needs"})
+	now := int64(0)
+	if err := d.client.CoreV1().Pods("gangs").Delete(d.Context(), "elastic-1", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		d.Fatal(err)
+	}
+	d.pod("elastic-3", gang, "")
+	d.becomes("one is replaced", map[string]string{"elastic-0": "", "elastic-3": ""})
+}
+
+// shrunkOne asks for more pods than have a node, and then for fewer.
+func (d *declared) shrunkOne() {
+	d.Helper()
+	const gang = "labels: {scheduling.x-k8s.io/pod-group: shrunk}"
+	d.apply([]byte("{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {name: shrunk, namespace: gangs}, spec: {minMember: 2}}"))
+	d.pod("shrunk-0", gang, "")
+	d.pod("shrunk-1", gang, ", nodeSelector: {no: node}")
+	d.becomes("both wait", map[string]string{"shrunk-0": "gang gangs/shrunk cannot fit even on an empty cluster", "shrunk-1": "gang gangs/shrunk cannot"})
+	if _, err := d.dynamic.Resource(sigs).Namespace("gangs").Patch(d.Context(), "shrunk", types.MergePatchType, []byte(`{"spec":{"minMember":1}}`), metav1.PatchOptions{}); err != nil {
+		d.Fatal(err)
+	}
+	d.becomes("one starts", map[string]string{"shrunk-0": "", "shrunk-1": "gang gangs/shrunk has the pods that it needs"})
 }
 
 // badOnes are declarations that cannot be used: the pods wait, and are told why.
