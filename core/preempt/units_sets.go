@@ -13,9 +13,10 @@ const (
 	// DefaultUnitsLimit is how many dry runs a search for a smaller loss may take at 1,000 nodes or fewer; where there are
 	// more nodes it is less in proportion, for then each takes longer.
 	DefaultUnitsLimit = 256
-	// fewUnits is up to how many units every set of them is thought of, and fewSets how many sets are in all.
+	// fewUnits is up to how many units every set of them is thought of, and fewSteps how long that may take in all: a set
+	// takes as many steps as there are units left to choose among.
 	fewUnits = 16
-	fewSets  = 1 << 15
+	fewSteps = 1 << 18
 )
 
 // sets looks for a smaller loss by thinking of every set of units that may have one (branch and bound: one more unit never
@@ -24,7 +25,7 @@ type sets struct {
 	*seeker
 	pick   []int // the units to choose among
 	chosen []int
-	left   int  // sets to think of
+	left   int  // steps
 	runs   int  // dry runs that may be made
 	cut    bool // something was left out
 }
@@ -36,12 +37,14 @@ func (sk *seeker) improve() (proved bool) {
 	if limit == 0 {
 		limit = max(8, DefaultUnitsLimit*1000/max(1000, sk.q.Trial.Snapshot().Nodes()))
 	}
-	st := &sets{seeker: sk, left: fewSets, runs: limit}
+	st := &sets{seeker: sk, left: fewSteps, runs: limit}
 	confirmed, regions := sk.best, sk.regions()
 	sk.r.suppose(nil)
 	if sk.found && len(regions) > 1 {
 		for _, region := range regions {
-			st.sweep(region)
+			if len(region) > fewUnits {
+				st.sweep(region)
+			}
 		}
 	}
 	for _, region := range regions {
@@ -141,11 +144,13 @@ func (st *sets) think(region []int) {
 
 // from goes through the sets that have the units chosen so far and others from a position on.
 func (st *sets) from(at int, so UnitsLoss) {
-	if at == len(st.pick) || !st.possible(at) {
+	next := so // at least, with one more
+	next.Units, next.Pods = next.Units+1, next.Pods+1
+	if at == len(st.pick) || st.found && next.Compare(st.lowest) >= 0 || !st.possible(at) {
 		return
 	}
 	for ; at < len(st.pick); at++ {
-		if st.left--; st.left < 0 || st.cut {
+		if st.left -= len(st.pick) - at; st.left < 0 || st.cut {
 			st.cut = true
 			return
 		}
