@@ -23,6 +23,7 @@ import (
 type gangArena struct {
 	sizes     map[string]int // gang -> how many pods it needs
 	holdAfter record.Time
+	period    record.Time // of sessions; 0 for none
 	// doomed are the pods of gangs that are to be evicted, by gang; begun tells that one of them was deleted.
 	doomed map[string][]string // gang -> UIDs
 	begun  map[string]bool     // UID -> it was deleted by an eviction
@@ -31,9 +32,14 @@ type gangArena struct {
 
 // newGangArena is an arena with room on two nodes. holdAfter is when gangs begin to hold room.
 func newGangArena(t *rapid.T, how preempt.Config, holdAfter record.Time) *arena {
+	return newSessionArena(t, how, holdAfter, 0)
+}
+
+// newSessionArena is one whose scheduler works in sessions, if period is above 0.
+func newSessionArena(t *rapid.T, how preempt.Config, holdAfter, period record.Time) *arena {
 	a := &arena{t: t, how: how, intake: cluster.NewIntake(), now: 1000 * record.Second, pods: map[string]*v1.Pod{}, nodes: map[string]bool{},
 		last: map[string]*underWay{}, landed: map[string]bool{},
-		gangs: &gangArena{sizes: map[string]int{}, holdAfter: holdAfter, doomed: map[string][]string{}, begun: map[string]bool{}}}
+		gangs: &gangArena{sizes: map[string]int{}, holdAfter: holdAfter, period: period, doomed: map[string][]string{}, begun: map[string]bool{}}}
 	a.start()
 	for i := range 2 {
 		a.setNode(fmt.Sprint("n", i))
@@ -41,11 +47,11 @@ func newGangArena(t *rapid.T, how preempt.Config, holdAfter record.Time) *arena 
 	return a
 }
 
-func gangPreemptingEngine(how preempt.Config, holdAfter record.Time) *engine.Engine {
+func gangPreemptingEngine(how preempt.Config, holdAfter, period record.Time) *engine.Engine {
 	p := locked()
 	p.Preemption = &how
 	return engine.New(engine.Config{
-		Seed: 1, Profiles: []engine.Profile{p}, Less: plugin.PrioritySort{}, HoldAfter: holdAfter, HoldFor: 20 * record.Second,
+		Seed: 1, Profiles: []engine.Profile{p}, Less: plugin.PrioritySort{}, HoldAfter: holdAfter, HoldFor: 20 * record.Second, SessionPeriod: period,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
 }
@@ -305,9 +311,19 @@ func (g *gangArena) checkNotBroken(a *arena) {
 // oversold, and the tape plays to the same.
 func TestEvictionsInUnitsHoldTheRules(t *testing.T) { rapid.Check(t, gangEviction) }
 
-func gangEviction(t *rapid.T) {
+func gangEviction(t *rapid.T) { gangEvictionEvery(t, 0) }
+
+// TestEvictionsInSessionsHoldTheRules: the same where the scheduler works in sessions. A session tries whoever waits once, so
+// that at rest each has been tried against what is there.
+func TestEvictionsInSessionsHoldTheRules(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		gangEvictionEvery(t, rapid.SampledFrom([]record.Time{record.Second, 3 * record.Second}).Draw(t, "period"))
+	})
+}
+
+func gangEvictionEvery(t *rapid.T, period record.Time) {
 	holdAfter := rapid.SampledFrom([]record.Time{record.Second, 1_000_000 * record.Second}).Draw(t, "holds after")
-	a := newGangArena(t, preempt.Config{Sync: rapid.IntRange(0, 4).Draw(t, "sync") == 0}, holdAfter)
+	a := newSessionArena(t, preempt.Config{Sync: rapid.IntRange(0, 4).Draw(t, "sync") == 0}, holdAfter, period)
 	for range rapid.IntRange(1, 80).Draw(t, "moves") {
 		switch move := rapid.SampledFrom([]string{"gang", "gang", "pod", "watch", "watch", "watch", "watch", "watch", "cycle", "cycle", "cycle", "bind", "bind", "bind", "answer", "answer",
 			"work", "work", "work", "end", "tick", "tick", "delete", "node", "restart"}).Draw(t, "move"); move {

@@ -223,7 +223,7 @@ func (a *arena) compact(p *v1.Pod) *cluster.Pod {
 
 func (a *arena) fresh() *engine.Engine {
 	if a.gangs != nil {
-		return gangPreemptingEngine(a.how, a.gangs.holdAfter)
+		return gangPreemptingEngine(a.how, a.gangs.holdAfter, a.gangs.period)
 	}
 	return preemptingEngine(a.how)
 }
