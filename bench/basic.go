@@ -25,8 +25,8 @@ func basicCommand() *cobra.Command {
 		Long: `Plain pods on equal nodes, created at full speed: the workload basic at a size that flags give.
 
 Each scheduler is a process of its own, against a fresh local cluster (API server and etcd, nothing else at work), and
-they take turns. null plays the decisions of a run of kumiki that was recorded before: what the API server can do on this
-machine. The time of a pod runs from its create call until a watch shows its node. A run in which a pod stays unbound or a
+they take turns. null plays what kube-scheduler wrote in a run that was recorded before (kumiki, where that is not built): what
+the API server can do on this machine. The time of a pod runs from its create call until a watch shows its node. A run in which a pod stays unbound or a
 node is promised more than it has is a failure.`,
 		Example: `  kumiki bench basic
   kumiki bench basic --nodes 100 --pods 1000 --runs 1 --scheduler kumiki,null -o json`,

@@ -31,10 +31,10 @@ func runsWorkloads(cmd *cobra.Command) {
 Workloads are read from a file in the format of scheduler_perf's performance-config.yaml, or are those of this program by
 name. Each scheduler is a process of its own against a fresh local cluster, and they take turns. null plays what
 kube-scheduler wrote in a run that was recorded before (kumiki, where kube-scheduler is not built or its run failed): what
-the API server can do on this machine. Ratios to it count when it leaves under 5 % of the machine idle. create-only creates the pods for
-nobody. kube-scheduler@100 looks at all nodes. NAME@FILE is a scheduler with the settings of a KubeSchedulerConfiguration,
-but for how it reaches the API server; in the report it has the file's name without directory and ending. A path is a
-program that takes kube-scheduler's flags. NAME~PLUGIN is a scheduler whose configuration disables a plugin. A run ends when
+the API server can do on this machine. Ratios to it count when it leaves under 5 % of the machine idle. create-only creates
+the pods for nobody. kube-scheduler@100 looks at all nodes. NAME@FILE is a scheduler with the settings of a
+KubeSchedulerConfiguration, but for how it reaches the API server; in the report it has the file's name without directory and
+ending. A path is a program that takes kube-scheduler's flags. NAME~PLUGIN is a scheduler whose configuration disables a plugin. A run ends when
 nothing moves (--patience), and its pods that are left count as never bound. The exit code is 1 when a run failed or a
 threshold was missed.`
 	cmd.Example = `  kumiki bench --workload basic --match small --runs 3
