@@ -61,7 +61,7 @@ func NewCommand() *cobra.Command {
 		Short: "Measure schedulers against each other on this machine",
 	}
 	runsWorkloads(cmd)
-	cmd.AddCommand(basicCommand(), tableCommand(), restartCommand(), waitingCommand(), compareCommand(), nullCommand(), core.NewCommand())
+	cmd.AddCommand(basicCommand(), tableCommand(), restartCommand(), waitingCommand(), compareCommand(), nullCommand(), gangsCommand(), core.NewCommand())
 	return cmd
 }
 

@@ -63,6 +63,7 @@ const (
 	nothingTolerated            // one member without a place is one too many
 	someAreReady                // a gang is let go although some of its pods wait for something else
 	readyAtOnce                 // a gang that is to go with the next permit goes by itself
+	wakesUnheard                // a gang is not looked at again when what its pods waited for has come
 	gateOpen                    // a pod is tried while its evictions are under way
 	gateOpensLate               // its gate stays closed until all evictions are answered
 	evictedTwice                // a pod evicts again while its victims are not seen to go

@@ -261,11 +261,14 @@ type usher struct{ r *lobby }
 
 func (u usher) Name() string { return u.r.Name }
 
-// Gated keeps members back that are not let go.
+// Gated keeps members back that are not let go. The queue asks when something has woken one: then all may be ready.
 func (u usher) Gated(_ cluster.Snapshot, p *cluster.Pod) (reason string, ok bool) {
 	t := u.r.of[p.UID]
 	if !u.r.Gated || t == nil || t.let[p.UID] {
 		return "", true
+	}
+	if mutant != wakesUnheard {
+		u.r.touch(t)
 	}
 	if there, q := u.r.there(t), u.r.quorum(t); there < q {
 		return fmt.Sprintf("gang %s needs %d pods, %d are there", t.key, q, there), false
