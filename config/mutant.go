@@ -32,6 +32,7 @@ const (
 	nativeManaged                // an extender may manage a native resource
 	ignoredAreChecked            // what extenders ask to ignore is checked by NodeResourcesFit
 	leaseAnyOrder                // the lease may end before the renewal must
+	stylesInSessions             // pods of gangs are decided one by one in sessions
 	anySessionPeriod             // sessions may follow each other without a pause
 	slotsNowhere                 // slots may be asked for where nothing filters by them
 	mutations

@@ -137,7 +137,8 @@ func search(t tb) {
 	expect(t, two("{inFlightBinds: 5}", "{inFlightBinds: 6}"), "profiles[1].pluginConfig[0].args.inFlightBinds: must be the same as in profiles[0]")
 }
 
-// TestSessions: when units are tried, and what makes a node full. It catches anySessionPeriod and slotsNowhere.
+// TestSessions: when units are tried, and what makes a node full. It catches anySessionPeriod, stylesInSessions and
+// slotsNowhere.
 func TestSessions(t *testing.T) { sessionRules(t) }
 
 func sessionRules(t tb) {
@@ -156,6 +157,7 @@ func sessionRules(t tb) {
 	expect(t, own("{cycle: sessions, sessionPeriod: 99ms}"), first+"sessionPeriod: must be at least 100ms and at most 1h0m0s, got 99ms")
 	expect(t, own("{cycle: sessions, sessionPeriod: 61m}"), first+"sessionPeriod: must be at least 100ms and at most 1h0m0s, got 1h1m0s")
 	expect(t, own("{cycle: sessions, sessionPeriod: soon}"), first+"sessionPeriod: ")
+	expect(t, own("{cycle: sessions, gangs: {style: pfnet}}"), first+"gangs.style: style pfnet decides pods one by one as they come, which sessions do not: it needs cycle: continuous")
 	expect(t, own("{sessionPeriod: 5s}"), first+"sessionPeriod: only allowed with cycle sessions, it is continuous")
 	two := "profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {cycle: sessions}}]\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: %s}]\n"
 	expect(t, fmt.Sprintf(two, "{cycle: continuous}"), "profiles[1].pluginConfig[0].args.cycle: must be the same as in profiles[0].pluginConfig[0].args.cycle (sessions with sessionPeriod 5s), "+

@@ -36,7 +36,7 @@ func TestWoundsShow(t *testing.T) {
 	if got := r["coscheduling"].Idle; got < 200*time.Second {
 		t.Errorf("two gangs that hold parts of each other's room: %v", got)
 	}
-	if r[ours].Ran != 2 || r[ours].Idle != 0 {
+	if r[ours].Ran != 2 || r[ours].Idle > time.Second {
 		t.Errorf("the same decided as a whole: %+v", r[ours])
 	}
 
