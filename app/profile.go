@@ -29,6 +29,7 @@ func EngineConfig(c config.Resolved) (engine.Config, error) {
 		MaxBackoff:     record.Time(c.PodMaxBackoff),
 		SessionPeriod:  record.Time(c.Kumiki.SessionPeriod),
 		Style:          styles[c.Kumiki.Gangs.Style],
+		Hold:           holdOf(c.Kumiki.Gangs.Hold),
 	}
 	inventory, migration := devices.NewInventory(), kube.NewMigration(klog.Background())
 	for _, p := range c.Profiles {
@@ -48,6 +49,10 @@ var styles = map[config.GangStyle]*engine.Style{
 }
 
 func ref(s engine.Style) *engine.Style { return &s }
+
+func holdOf(h config.Hold) *engine.Hold {
+	return &engine.Hold{After: record.Time(h.After), For: record.Time(h.For)}
+}
 
 // builder makes the plugins of one profile, each once.
 type builder struct {

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -48,7 +50,20 @@ type Gangs struct {
 	Pfnet string
 	// Style is how gangs get their places.
 	Style GangStyle
+	// Hold says when room is held for a blocked gang.
+	Hold Hold
 }
+
+// Hold is for how long a gang must have been blocked before room is held for it, and for how long it is held at most; For
+// is 0 where none is held.
+type Hold struct{ After, For time.Duration }
+
+// The default and the bounds of Hold.
+const (
+	DefaultHoldAfter = 10 * time.Second
+	DefaultHoldFor   = 5 * time.Minute
+	longestHold      = 24 * time.Hour
+)
 
 // GangStyle is a way in which gangs get their places. All but Transaction are there to compare and to learn from, not for
 // production: see docs/gangs.md.
@@ -73,7 +88,7 @@ func GangStyles() []GangStyle {
 
 // DefaultGangs is what a drop-in does: native pod groups where there are any, and nothing else.
 func DefaultGangs() Gangs {
-	return Gangs{PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off, Style: Transaction}
+	return Gangs{PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off, Style: Transaction, Hold: Hold{DefaultHoldAfter, DefaultHoldFor}}
 }
 
 // DefaultPfnetPrefix is the prefix in the documentation of pfnet's plugin, which itself has no default.
@@ -87,6 +102,13 @@ type GangsArgs struct {
 	Volcano    *Switch    `json:"volcano,omitempty"`
 	Pfnet      *PfnetArgs `json:"pfnet,omitempty"`
 	Style      *GangStyle `json:"style,omitempty"`
+	Hold       *HoldArgs  `json:"hold,omitempty"`
+}
+
+// HoldArgs says when room is held for a blocked gang.
+type HoldArgs struct {
+	After *metav1.Duration `json:"after,omitempty"`
+	For   *metav1.Duration `json:"for,omitempty"`
 }
 
 // PfnetArgs switches the annotations of pfnet's gangs on: <prefix>-name and <prefix>-size.
@@ -122,6 +144,9 @@ func (r *report) gangs(path string, args *GangsArgs) Gangs {
 			r.add(path+".pfnet.prefix", "is not what the name of an annotation can begin with, got %q: %s", out.Pfnet, strings.Join(problems, "; "))
 		}
 	}
+	if args.Hold != nil {
+		r.hold(path+".hold", args.Hold, &out.Hold)
+	}
 	switch {
 	case args.Style == nil:
 	case slices.Contains(GangStyles(), *args.Style):
@@ -135,6 +160,23 @@ func (r *report) gangs(path string, args *GangsArgs) Gangs {
 	return out
 }
 
+// hold resolves when room is held for a blocked gang.
+func (r *report) hold(path string, args *HoldArgs, out *Hold) {
+	for _, one := range []struct {
+		name string
+		said *metav1.Duration
+		into *time.Duration
+	}{{"after", args.After, &out.After}, {"for", args.For, &out.For}} {
+		switch {
+		case one.said == nil:
+		case (one.said.Duration < 0 || one.said.Duration > longestHold) && mutant != holdUnbounded:
+			r.add(path+"."+one.name, "must be at least 0s and at most %v, got %v", longestHold, one.said.Duration)
+		default:
+			*one.into = one.said.Duration
+		}
+	}
+}
+
 // String is how Gangs is written in a file, on one line.
 func (g Gangs) String() string {
 	text := fmt.Sprintf("podgroup: %s, annotation: %s, sigs: %s, volcano: %s", g.PodGroup, g.Annotation, g.Sigs, g.Volcano)
@@ -144,11 +186,15 @@ func (g Gangs) String() string {
 	if g.Style != Transaction {
 		text += fmt.Sprintf(", style: %s", g.Style)
 	}
+	if g.Hold != DefaultGangs().Hold {
+		text += fmt.Sprintf(", hold: {after: %s, for: %s}", g.Hold.After, g.Hold.For)
+	}
 	return "{" + text + "}"
 }
 
 func (g Gangs) wire() *GangsArgs {
-	out := &GangsArgs{PodGroup: &g.PodGroup, Annotation: &g.Annotation, Sigs: &g.Sigs, Volcano: &g.Volcano, Style: &g.Style}
+	out := &GangsArgs{PodGroup: &g.PodGroup, Annotation: &g.Annotation, Sigs: &g.Sigs, Volcano: &g.Volcano, Style: &g.Style,
+		Hold: &HoldArgs{After: &metav1.Duration{Duration: g.Hold.After}, For: &metav1.Duration{Duration: g.Hold.For}}}
 	if g.Pfnet != "" {
 		out.Pfnet = &PfnetArgs{&g.Pfnet}
 	}

@@ -2,11 +2,16 @@
 
 package config
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestGangs: what counts as the declaration of a gang, and how a file may say so. On and Off are booleans to YAML where they
-// stand without quotes. Catches seedPerProfile, and a default that would make a drop-in do more than kube-scheduler.
-func TestGangs(t *testing.T) {
+// stand without quotes. Catches seedPerProfile, holdUnbounded, and a default that would make a drop-in do more than kube-scheduler.
+func TestGangs(t *testing.T) { gangRules(t) }
+
+func gangRules(t tb) {
 	usual := DefaultGangs()
 	changed := func(change func(*Gangs)) Gangs {
 		g := usual
@@ -14,7 +19,7 @@ func TestGangs(t *testing.T) {
 		return g
 	}
 	for body, want := range map[string]Gangs{
-		"":                                       {PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off, Style: Transaction},
+		"":                                       {PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off, Style: Transaction, Hold: Hold{10 * time.Second, 5 * time.Minute}},
 		own("{gangs: {}}"):                       usual,
 		own("{gangs: {podgroup: Off}}"):          changed(func(g *Gangs) { g.PodGroup = Off }),
 		own("{gangs: {podgroup: 'On'}}"):         changed(func(g *Gangs) { g.PodGroup = On }),
@@ -26,6 +31,8 @@ func TestGangs(t *testing.T) {
 		own("{gangs: {pfnet: {prefix: a.b/c}}}"): changed(func(g *Gangs) { g.Pfnet = "a.b/c" }),
 		own("{gangs: {style: pfnet}}"):           changed(func(g *Gangs) { g.Style = PfnetGang }),
 		own("{gangs: {style: transaction}}"):     usual,
+		own("{gangs: {hold: {after: 1m}}}"):      changed(func(g *Gangs) { g.Hold.After = time.Minute }),
+		own("{gangs: {hold: {for: 0s}}}"):        changed(func(g *Gangs) { g.Hold.For = 0 }),
 	} {
 		if got := parse(t, body).Kumiki.Gangs; got != want {
 			t.Errorf("%s: got %v, want %v", body, got, want)
@@ -39,6 +46,8 @@ func TestGangs(t *testing.T) {
 	expect(t, own("{gangs: {pfnet: {prefix: ''}}}"), at+"pfnet.prefix: is not")
 	expect(t, own("{gangs: {pfnet: {size: 3}}}"), at+"pfnet.size: unknown field")
 	expect(t, own("{gangs: {style: volcano}}"), at+`style: must be one of [transaction coscheduling pfnet improvedCoscheduling], got "volcano"`)
+	expect(t, own("{gangs: {hold: {for: 25h}}}"), at+"hold.for: must be at least 0s and at most 24h0m0s, got 25h0m0s")
+	expect(t, own("{gangs: {hold: {after: -1s}}}"), at+"hold.after: must be at least 0s and at most 24h0m0s, got -1s")
 	expect(t, own("{gangs: {lws: On}}"), at+"lws: unknown field")
 	expect(t, "profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {gangs: {sigs: On}}}]\n"+
 		"- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {gangs: {}}}]\n",

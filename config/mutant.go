@@ -35,6 +35,7 @@ const (
 	stylesInSessions             // pods of gangs are decided one by one in sessions
 	anySessionPeriod             // sessions may follow each other without a pause
 	slotsNowhere                 // slots may be asked for where nothing filters by them
+	holdUnbounded                // room may be held for ever
 	mutations
 )
 

@@ -213,7 +213,7 @@ func process(t tb) {
 
 // TestMutants puts each fault of mutant.go into the rules and demands that a test sees it.
 func TestMutants(t *testing.T) {
-	rules := []func(tb){pluginSets, weightRules, arguments, search, sessionRules, extenderRules, process}
+	rules := []func(tb){pluginSets, weightRules, arguments, search, sessionRules, gangRules, extenderRules, process}
 	for m := noMutation + 1; m < mutations; m++ {
 		t.Run(fmt.Sprint(int(m)), func(t *testing.T) {
 			mutant = m

@@ -71,13 +71,13 @@ const start = 1000 * record.Second
 // Simulate runs a scenario under a style.
 func Simulate(s Scenario, style Named) Result {
 	m := &simulation{s: s, intake: cluster.NewIntake(), tally: NewTally(s, style.Name), pods: map[string]*pod{}}
-	var holdAfter record.Time // the default
+	var hold *engine.Hold // the default
 	if style.NoHold {
-		holdAfter = 1 << 60
+		hold = &engine.Hold{}
 	}
 	m.engine = engine.New(engine.Config{
-		HoldAfter: holdAfter,
-		Seed:      1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: plugin.PrioritySort{}, Style: style.Style,
+		Hold: hold,
+		Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: plugin.PrioritySort{}, Style: style.Style,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
 	for i := range s.Nodes {

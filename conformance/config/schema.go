@@ -147,6 +147,9 @@ var limits = map[string]object{
 	"GangsArgs.sigs":                                      onOff(),
 	"GangsArgs.volcano":                                   onOff(),
 	"GangsArgs.style":                                     {"enum": list{"transaction", "coscheduling", "pfnet", "improvedCoscheduling", nil}, "description": "how gangs get their places; all but transaction are for comparison, not for production"},
+	"GangsArgs.hold":                                      {"description": "when room is held for a gang that is blocked; one gang at a time"},
+	"HoldArgs.after":                                      {"description": "how long a gang must have been blocked; 10s if nobody says it"},
+	"HoldArgs.for":                                        {"description": "how long room is held at most, 0s for not at all; 5m if nobody says it"},
 	"PfnetArgs.prefix":                                    {"description": "what the names of the annotations begin with: PREFIX-name and PREFIX-size"},
 }
 

@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -49,9 +48,8 @@ type Config struct {
 	UnschedulableTimeout record.Time
 	// ClassBytes bounds the memory of classes per profile; 0 means place.DefaultClassBytes.
 	ClassBytes int
-	// HoldAfter is how long a gang must have been blocked before room is held for it, HoldFor how long it is held; 0 means
-	// the defaults.
-	HoldAfter, HoldFor record.Time
+	// Hold says when room is held for a gang that is blocked; nil means the default.
+	Hold *Hold
 	// SessionPeriod is the time from the end of a session to the start of the next; 0 means that there are no sessions, and
 	// units are tried as soon as they are ready.
 	SessionPeriod record.Time
@@ -123,8 +121,9 @@ func New(cfg Config) *Engine {
 	if cfg.ClassBytes == 0 {
 		cfg.ClassBytes = place.DefaultClassBytes
 	}
-	cfg.HoldAfter = cmp.Or(cfg.HoldAfter, DefaultHoldAfter)
-	cfg.HoldFor = cmp.Or(cfg.HoldFor, DefaultHoldFor)
+	if cfg.Hold == nil {
+		cfg.Hold = &Hold{After: DefaultHoldAfter, For: DefaultHoldFor}
+	}
 	e := &Engine{
 		cfg:      cfg,
 		meter:    cfg.Meter,

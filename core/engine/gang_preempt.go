@@ -528,7 +528,7 @@ func (e *Engine) endStalled() {
 			c.stalled = 0
 		case c.stalled == 0:
 			c.stalled = e.now
-		case e.now >= c.stalled+e.cfg.HoldFor && mutant != stalledForEver:
+		case e.now >= c.stalled+e.stallTime() && mutant != stalledForEver:
 			had := e.freePlaces(c.gang)
 			e.endClearance(c.gang, "too few of its pods are there")
 			for _, p := range u.Members {
@@ -540,10 +540,13 @@ func (e *Engine) endStalled() {
 	}
 }
 
+// stallTime is for how long the room of a gang is kept that cannot be tried: as long as a hold, also where none is made.
+func (e *Engine) stallTime() record.Time { return cmp.Or(e.cfg.Hold.For, DefaultHoldFor) }
+
 // nextStall is when the first of them gives its room up; 0 for no time.
 func (e *Engine) nextStall() (at record.Time) {
 	for _, c := range e.clearances { // order: the least of all
-		if end := c.stalled + e.cfg.HoldFor; c.stalled != 0 && (at == 0 || end < at) {
+		if end := c.stalled + e.stallTime(); c.stalled != 0 && (at == 0 || end < at) {
 			at = end
 		}
 	}

@@ -51,7 +51,7 @@ func gangPreemptingEngine(how preempt.Config, holdAfter, period record.Time) *en
 	p := locked()
 	p.Preemption = &how
 	return engine.New(engine.Config{
-		Seed: 1, Profiles: []engine.Profile{p}, Less: plugin.PrioritySort{}, HoldAfter: holdAfter, HoldFor: 20 * record.Second, SessionPeriod: period,
+		Seed: 1, Profiles: []engine.Profile{p}, Less: plugin.PrioritySort{}, Hold: &engine.Hold{After: holdAfter, For: 20 * record.Second}, SessionPeriod: period,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
 }

@@ -30,6 +30,14 @@ const (
 	DefaultHoldFor   = 300 * record.Second
 )
 
+// Hold says when room is held.
+type Hold struct {
+	// After is how long a gang must have been blocked.
+	After record.Time
+	// For is how long it is held at most; 0 where none ever is.
+	For record.Time
+}
+
 // hold is room that is held for a gang.
 type hold struct {
 	gang  cluster.GangKey
@@ -52,7 +60,7 @@ func (e *Engine) holdFor(unit *queue.Unit, need gang.Need, ans gang.Answer) {
 		return
 	}
 	if !mine {
-		if e.now < st.blocked+e.cfg.HoldAfter || e.now < st.noHoldUntil {
+		if e.cfg.Hold.For == 0 && mutant != heldUnasked || e.now < st.blocked+e.cfg.Hold.After || e.now < st.noHoldUntil {
 			return
 		}
 		if other := e.holder(); other != nil && (!e.queue.Before(unit, other) && mutant != everybodyHolds) {
@@ -80,7 +88,7 @@ func (e *Engine) holdFor(unit *queue.Unit, need gang.Need, ans gang.Answer) {
 // holdTime is for how long room is held for a gang: not longer than its members may wait for each other. Other schedulers let them
 // wait in places that they have taken; here that is what a hold is.
 func (e *Engine) holdTime(unit *queue.Unit) record.Time {
-	long := e.cfg.HoldFor
+	long := e.cfg.Hold.For
 	shorten := func(timeout record.Time) {
 		if timeout > 0 && mutant != timeoutUnread {
 			long = min(long, timeout)

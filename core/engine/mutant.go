@@ -109,6 +109,7 @@ const (
 	terminatingCounts           // pods that go away count as members
 	laterReasonsUntold          // a gang whose gate shuts late is not told why
 	timeoutUnread               // room is held for a gang for longer than its members may wait
+	heldUnasked                 // room is held although the configuration says that none is
 	mutations
 )
 
