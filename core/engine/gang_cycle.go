@@ -191,7 +191,7 @@ func rejecting(ans gang.Answer) []string {
 
 // gangMessage says what became of an attempt, in the words of events and conditions.
 func gangMessage(unit *queue.Unit, need gang.Need, held int, ans gang.Answer, blocked *cluster.Pod) string {
-	if ans.Proof != "" { // whatever else is in the way, and that changes
+	if ans.Proof != "" && !unit.Extra() { // whatever else is in the way, and that changes
 		return fmt.Sprintf("gang %s %s: %s", unit.Gang, ans.Verdict, ans.Proof)
 	}
 	message := fmt.Sprintf("gang %s %s: %d of %d pods found a place, %d are needed", unit.Gang, ans.Verdict, max(ans.Most, 0), len(need.Members), need.Quorum)
