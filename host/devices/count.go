@@ -25,16 +25,26 @@ type Counter struct {
 	inv *Inventory
 	cel *cel.Cache
 
-	at      uint64 // Revision that counted is good for
-	counted map[countKey]count
+	counted map[countKey]counted // what was counted last; at most maxCounted
 }
 
+// maxCounted bounds what is remembered: nodes may come and go under new names for ever.
+const maxCounted = 1 << 16
+
 type countKey struct {
-	node     *cluster.Node
+	node     string
 	resource v1.ResourceName
 }
 
 type count struct{ devices, taken int64 }
+
+// counted is a count, good while the node, the classes and which pools are whose stay the same and nothing in those pools
+// changes. A decision changes one node's pools, and the other nodes need not be counted anew.
+type counted struct {
+	count
+	node              *cluster.Node
+	epoch, layout, at uint64
+}
 
 var _ plugin.DeviceCounts = (*Counter)(nil)
 
@@ -56,16 +66,25 @@ func (c *Counter) Count(s cluster.Snapshot, n cluster.NodeIdx, resource v1.Resou
 	if class == nil {
 		return 0, 0
 	}
-	if at := c.inv.clock + c.inv.epoch; c.counted == nil || c.at != at {
-		c.at, c.counted = at, map[countKey]count{}
-	}
-	key := countKey{s.Node(n), resource}
+	node := s.Node(n)
+	key := countKey{node.Name, resource}
 	got, known := c.counted[key]
-	if !known {
-		got = c.count(key.node, class)
+	if !known || got.node != node || got.epoch != c.inv.epoch || got.layout != c.inv.layout || got.at < c.lastChange(node) {
+		if c.counted == nil || len(c.counted) >= maxCounted {
+			c.counted = map[countKey]counted{}
+		}
+		got = counted{c.count(node, class), node, c.inv.epoch, c.inv.layout, c.inv.clock}
 		c.counted[key] = got
 	}
 	return got.devices, got.taken
+}
+
+// lastChange is when a device that the node might use was last changed, taken or given back.
+func (c *Counter) lastChange(node *cluster.Node) uint64 {
+	if mutated(countsStale) {
+		return 0
+	}
+	return max(touched(c.inv.poolsOf[node.Name]), touched(c.inv.sharedPools))
 }
 
 func (c *Counter) count(node *cluster.Node, class *resourceapi.DeviceClass) (total count) {

@@ -22,7 +22,7 @@ func (w *world) counts(c *Counter) map[string][2]int64 {
 	return out
 }
 
-// count-taken-free, count-any-device
+// count-taken-free, count-any-device, counts-stale
 func TestDevicesAreCountedForScores(t *testing.T) {
 	w := twoGPUs(t)
 	c := NewCounter(NewInventory())

@@ -58,6 +58,7 @@ const (
 	scoreFirstClaimOnly
 	countTakenFree
 	countAnyDevice
+	countsStale
 	hintAnyClaim
 	hintNoDeallocation
 	hintUnchangedStatus
@@ -122,6 +123,7 @@ var Mutants = []Mutation{
 	scoreFirstClaimOnly: {"score-first-claim-only", "only the first claim is scored"},
 	countTakenFree:      {"count-taken-free", "scores count devices that are taken as free"},
 	countAnyDevice:      {"count-any-device", "scores count devices that are not of the class"},
+	countsStale:         {"counts-stale", "scores count devices as they were"},
 	hintAnyClaim:        {"hint-any-claim", "any change of any claim wakes the pod"},
 	hintNoDeallocation:  {"hint-no-deallocation", "a claim that gives its devices back wakes nobody else"},
 	hintUnchangedStatus: {"hint-unchanged-status", "a change of a claim outside its status wakes the pod"},
