@@ -111,16 +111,17 @@ func (e *Engine) EachPod(visit func(pod record.PodRef, node string, assumed bool
 // or because a node became smaller.
 func (e *Engine) Oversold(visit func(node string)) {
 	s := e.store.Snapshot()
-	names := s.Names().Len()
-	for n := range cluster.NodeIdx(s.Rows()) {
-		if s.Node(n) == nil {
-			continue
+	over := make([]bool, s.Rows())
+	// Column by column: where every node has resources of its own, there are as many columns as nodes.
+	for i := range s.Names().Len() {
+		requested, offered := s.Requested(resource.ID(i)), s.Allocatable(resource.ID(i))
+		for n := range over {
+			over[n] = over[n] || requested[n] > offered[n]
 		}
-		for i := range names {
-			if id := resource.ID(i); s.Requested(id)[n] > s.Allocatable(id)[n] {
-				visit(s.NodeName(n))
-				break
-			}
+	}
+	for n := range cluster.NodeIdx(s.Rows()) {
+		if over[n] && s.Node(n) != nil {
+			visit(s.NodeName(n))
 		}
 	}
 }
