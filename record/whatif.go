@@ -93,7 +93,7 @@ type Refusal struct {
 	// Missing tells that something that a condition names is not there, About that what is asked about is not; with neither the
 	// question itself cannot be read.
 	Missing, About bool
-	Message string
+	Message        string
 }
 
 // Error is the message.

@@ -134,16 +134,16 @@ func TestRefusals(t *testing.T) {
 		code   int
 		reason metav1.StatusReason
 	}{
-		"/kumiki/v1/why/pod/default/b":       {404, metav1.StatusReasonNotFound},
-		"/kumiki/v1/why/gang/ml/other":       {404, metav1.StatusReasonNotFound},
-		"/kumiki/v1/why/node/n2":             {404, metav1.StatusReasonNotFound},
-		"/kumiki/v1/whatif/pod/default/b":    {404, metav1.StatusReasonNotFound},
-		"/kumiki/v1/whatif/node/default/n1":  {404, metav1.StatusReasonNotFound},
+		"/kumiki/v1/why/pod/default/b":                  {404, metav1.StatusReasonNotFound},
+		"/kumiki/v1/why/gang/ml/other":                  {404, metav1.StatusReasonNotFound},
+		"/kumiki/v1/why/node/n2":                        {404, metav1.StatusReasonNotFound},
+		"/kumiki/v1/whatif/pod/default/b":               {404, metav1.StatusReasonNotFound},
+		"/kumiki/v1/whatif/node/default/n1":             {404, metav1.StatusReasonNotFound},
 		"/kumiki/v1/whatif/pod/default/a?if=missing":    {422, metav1.StatusReasonInvalid},
 		"/kumiki/v1/whatif/gang/ml/train?if=unreadable": {400, metav1.StatusReasonBadRequest},
 		"/kumiki/v1/whatif/pod/default/a?if=broken":     {500, metav1.StatusReasonInternalError},
-		"/kumiki/v1/decisions?limit=0":       {400, metav1.StatusReasonBadRequest},
-		"/kumiki/v1/queue/watch?since=first": {400, metav1.StatusReasonBadRequest},
+		"/kumiki/v1/decisions?limit=0":                  {400, metav1.StatusReasonBadRequest},
+		"/kumiki/v1/queue/watch?since=first":            {400, metav1.StatusReasonBadRequest},
 	} {
 		var s metav1.Status
 		if code := get(t, v.Handler(), path, &s); code != want.code || s.Reason != want.reason || s.Message == "" {
