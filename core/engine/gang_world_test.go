@@ -166,6 +166,15 @@ func TestGangsAreBoundWholeOrNotAtAll(t *testing.T) { rapid.Check(t, gangHistory
 
 func gangHistory(t *rapid.T) {
 	w := newWorld(t)
+	w.gangsCome(t)
+	w.settle()
+	w.checkRest()
+	w.checkWhole()
+	w.checkReplay()
+}
+
+// gangsCome makes a history of gangs among pods by themselves.
+func (w *world) gangsCome(t *rapid.T) {
 	w.gangs = &gangWorld{sizes: map[string]int{}, whole: map[string]bool{}}
 	w.oursOnly = rapid.Bool().Draw(t, "alone")
 	w.setNode("n0")
@@ -184,8 +193,4 @@ func gangHistory(t *rapid.T) {
 			w.happen()
 		}
 	}
-	w.settle()
-	w.checkRest()
-	w.checkWhole()
-	w.checkReplay()
 }

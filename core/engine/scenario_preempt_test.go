@@ -6,8 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -33,28 +31,7 @@ import (
 //	budget NAME ALLOWED KEY=VALUE                   a disruption budget of the pods with a label
 //	evict-done NAME DECISION [message]
 func TestPreemption(t *testing.T) {
-	files, err := filepath.Glob("testdata/preempt/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no stories: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := newRobbing(t).play(raw)
-			if *rewrite {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if !bytes.Equal(got, raw) {
-				t.Errorf("the story went another way:\n%s", diff(string(raw), string(got)))
-			}
-		})
-	}
+	playStories(t, "testdata/preempt/*.txt", func(t *testing.T, script []byte) []byte { return newRobbing(t).play(script) })
 }
 
 // robbing is a story of pods that evict others.

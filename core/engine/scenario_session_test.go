@@ -6,8 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -29,28 +27,7 @@ import (
 //	bound POD...            the binds of these pods succeed, and the watch shows it
 //	evicted POD DECISION VICTIM...   the victims of a preemptor are deleted and go
 func TestSessions(t *testing.T) {
-	files, err := filepath.Glob("testdata/sessions/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no stories: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := newSitting(t).play(raw)
-			if *rewrite {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if !bytes.Equal(got, raw) {
-				t.Errorf("the story went another way:\n%s", diff(string(raw), string(got)))
-			}
-		})
-	}
+	playStories(t, "testdata/sessions/*.txt", func(t *testing.T, script []byte) []byte { return newSitting(t).play(script) })
 }
 
 // sitting is a story of sessions.

@@ -51,9 +51,15 @@ var rewrite = flag.Bool("rewrite", false, "write the effects found into the scen
 //	why GANG            prints how a gang stands
 //	account NODE        prints the node's accounts
 func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
+	playStories(t, "testdata/*.txt", func(t *testing.T, script []byte) []byte { return newStory(t).play(script) })
+}
+
+// playStories plays the stories of files and demands that each goes as it is written.
+func playStories(t *testing.T, pattern string, play func(t *testing.T, script []byte) []byte) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenarios: %v", err)
+		t.Fatalf("no stories %s: %v", pattern, err)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
@@ -61,7 +67,7 @@ func TestScenarios(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := newStory(t).play(raw)
+			got := play(t, raw)
 			if *rewrite {
 				if err := os.WriteFile(file, got, 0o644); err != nil {
 					t.Fatal(err)

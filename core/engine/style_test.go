@@ -41,24 +41,7 @@ func styleHistory(t *rapid.T) {
 	w := newWorld(t)
 	w.style = styleOf(rapid.SampledFrom([]string{"coscheduling", "pfnet", "improvedCoscheduling"}).Draw(t, "style"))
 	w.restart()
-	w.gangs = &gangWorld{sizes: map[string]int{}, whole: map[string]bool{}}
-	w.oursOnly = rapid.Bool().Draw(t, "alone")
-	w.setNode("n0")
-	w.setNode("n1")
-	for range rapid.IntRange(1, 50).Draw(t, "moves") {
-		switch rapid.IntRange(0, 9).Draw(t, "gang") {
-		case 0, 1:
-			w.createGang()
-		case 2, 3:
-			w.do("watch")
-		case 4:
-			w.do("bind")
-		case 5:
-			w.do("cycle")
-		default:
-			w.happen()
-		}
-	}
+	w.gangsCome(t)
 	w.calm = true
 	for range 30 {
 		w.drain()

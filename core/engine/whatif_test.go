@@ -31,28 +31,7 @@ import (
 //	pod … [daemon] [owned]         it belongs to its node; a controller makes it again
 //	if pod|gang NAME: CONDITION; CONDITION …
 func TestWhatIf(t *testing.T) {
-	files, err := filepath.Glob("testdata/whatif/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no stories: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := newAsking(t).play(raw)
-			if *rewrite {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if !bytes.Equal(got, raw) {
-				t.Errorf("the story went another way:\n%s", diff(string(raw), string(got)))
-			}
-		})
-	}
+	playStories(t, "testdata/whatif/*.txt", func(t *testing.T, script []byte) []byte { return newAsking(t).play(script) })
 }
 
 // asking is a story in which questions are asked.
