@@ -3,8 +3,10 @@
 package lint
 
 import (
+	"bytes"
 	"fmt"
 	"go/ast"
+	"go/format"
 	"regexp"
 	"strings"
 )
@@ -28,6 +30,22 @@ func GoFileForm(t *Tree) []Finding {
 		if n := strings.Count(f.Src, "\n"); n > maxLines {
 			found = append(found, Finding{f.Path, fmt.Sprintf("%d lines, more than %d", n, maxLines),
 				"a file is about one thing; split it along the nouns"})
+		}
+	}
+	return found
+}
+
+// Formatted finds Go files that gofmt would write otherwise.
+func Formatted(t *Tree) []Finding {
+	const why = "files are compared line by line, and a line that only gofmt has moved hides the one that matters; run gofmt -w on it"
+	var found []Finding
+	var out bytes.Buffer
+	for _, f := range t.GoFiles(true) {
+		out.Reset()
+		if err := format.Node(&out, t.Fset, f.AST); err != nil {
+			found = append(found, Finding{f.Path, "cannot be formatted: " + err.Error(), why})
+		} else if out.String() != f.Src {
+			found = append(found, Finding{f.Path, "is not as gofmt writes it", why})
 		}
 	}
 	return found

@@ -42,6 +42,8 @@ func TestOnePackageCommentThatSaysWhatThePackageOwns(t *testing.T) {
 
 func TestGoFilesCarryTheirLicenceAndStayShort(t *testing.T) { report(t, GoFileForm(load(t))) }
 
+func TestGoFilesAreAsGofmtWritesThem(t *testing.T) { report(t, Formatted(load(t))) }
+
 func TestNoTextOfOneMachineOrOneDay(t *testing.T) { report(t, Text(load(t))) }
 
 func TestNoTestSkipsItself(t *testing.T) { report(t, Skips(load(t))) }

@@ -191,6 +191,13 @@ func TestSampleGoFileForm(t *testing.T) {
 	expect(t, GoFileForm(sample(t, "p/a.go", long)), "703 lines")
 }
 
+func TestSampleFormatted(t *testing.T) {
+	expect(t, Formatted(sample(t, "p/a.go", "package p\n\nvar x = 1 // one\n", "p/readme.md", "no Go\n")))
+	expect(t, Formatted(sample(t, "p/a.go", "package p\nvar  x = 1\n", "p/b_test.go", "package p\n\nimport (\n\t\"os\"\n\t\"io\"\n)\n")),
+		"p/a.go is not as gofmt writes it", "p/b_test.go is not as gofmt writes it")
+	expect(t, Formatted(sample(t, "p/testdata/a.go", "package  p\n")))
+}
+
 func TestSampleText(t *testing.T) {
 	slash := "/" // so that this file does not break the rule
 	expect(t, Text(sample(t, "a.md", "see "+slash+"root/x\n")), "a.md:1 holds")
