@@ -310,6 +310,15 @@ func (e *Engine) gangLost(key cluster.GangKey) {
 	}
 }
 
+// gangGained follows a pod of a gang that somebody else gave a place, or that is listed behind those that wait: they may be enough
+// now, fewer of them need a place, or none.
+func (e *Engine) gangGained(key cluster.GangKey) {
+	e.gangProgress(key)
+	if mutant != gainUnheard {
+		e.queue.Reconsider(key, "another of its pods has a place")
+	}
+}
+
 // tellGang asks that the status of a gang's object show how it stands, if it does not. What was scheduled once stays so
 // (upstream: PodGroupScheduled never goes back).
 func (e *Engine) tellGang(key cluster.GangKey, want GangStatus) {

@@ -110,6 +110,7 @@ const (
 	laterReasonsUntold          // a gang whose gate shuts late is not told why
 	timeoutUnread               // room is held for a gang for longer than its members may wait
 	heldUnasked                 // room is held although the configuration says that none is
+	gainUnheard                 // pods of a gang that wait do not hear that somebody else gave another one a place
 	mutations
 )
 

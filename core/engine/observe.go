@@ -64,9 +64,12 @@ func (e *Engine) setBound(p *cluster.Pod) {
 		if seen.WasAssumed {
 			defer e.lastBound(key) // after what follows
 		}
-		if p.Terminating && seen.Old != nil && !seen.Old.Terminating {
+		switch {
+		case seen.Old == nil:
+			defer e.gangGained(key)
+		case p.Terminating && !seen.Old.Terminating:
 			defer e.gangLost(key)
-		} else {
+		default:
 			defer e.gangProgress(key)
 		}
 	}
@@ -259,6 +262,9 @@ func (e *Engine) takeRoom(p *cluster.Pod, node string) {
 	trial := e.store.Trial()
 	trial.Assume(p, n)
 	trial.Commit()
+	if key, is := e.store.Snapshot().HeldGang(p.UID); is {
+		e.gangGained(key)
+	}
 	e.recheck(onNode(p, node))
 }
 
