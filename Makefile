@@ -89,7 +89,7 @@ lint: ## vet and staticcheck on all modules, the rules of internal/lint (formatt
 		echo "==> vet and staticcheck $$m"; GOWORK=off $(GO) -C $$m vet ./... || bad=1; \
 		(cd $$m && GOWORK=off "$(CURDIR)/bin/staticcheck" ./...) || bad=1; \
 	done; \
-	echo "==> vet and staticcheck with mutants"; $(GO) vet -tags kumiki_mutants ./core/... ./host/... ./bench || bad=1; bin/staticcheck -tags kumiki_mutants ./core/... ./host/... ./bench || bad=1; \
+	echo "==> vet and staticcheck with mutants"; $(GO) vet -tags kumiki_mutants ./core/... ./host/... ./kube ./bench || bad=1; bin/staticcheck -tags kumiki_mutants ./core/... ./host/... ./kube ./bench || bad=1; \
 	echo "==> rules"; $(GO) test ./internal/lint || bad=1; \
 	if [ $$bad = 0 ]; then echo "lint ok"; else echo "lint FAILED"; exit 1; fi
 
@@ -152,7 +152,7 @@ reliability: build conformance-upstream ## bad inputs and faults, for kumiki and
 
 .PHONY: mutants
 mutants: ## faults put into the engine on purpose; each must make a test fail
-	$(GO) test -tags kumiki_mutants -run Mutant ./core/... ./host/... ./config ./bench
+	$(GO) test -tags kumiki_mutants -run Mutant ./core/... ./host/... ./config ./kube ./shadow ./bench
 	$(GO) -C conformance test -tags kumiki_mutants -run Mutant -timeout 60m ./...
 
 .PHONY: upstream-patches

@@ -74,7 +74,7 @@ func (w *GangWriter) Set(s engine.GangStatus) {
 
 // reached is a status after one before it: an admission stays, and a gang that had its place.
 func reached(s, was engine.GangStatus) engine.GangStatus {
-	s.Admitted = s.Admitted || was.Admitted
+	s.Admitted = s.Admitted || was.Admitted && !mutated(admissionTakenBack)
 	if was.Scheduled && !s.Scheduled {
 		s.Scheduled, s.Reason, s.Message = true, "", ""
 	}
@@ -116,8 +116,8 @@ func (w *GangWriter) carryOut(s engine.GangStatus) {
 			w.metrics.gangStatuses.WithLabelValues(string(s.Gang.Source), "refused").Inc()
 			return
 		}
-		fresh = fresh || apierrors.IsConflict(err)
-		if try >= gangTries || w.waits(gangLane(s)) {
+		fresh = fresh || apierrors.IsConflict(err) && !mutated(notReadAgain)
+		if (try >= gangTries || w.waits(gangLane(s))) && !mutated(neverGivesWay) {
 			w.giveWay(s)
 			return
 		}
@@ -164,7 +164,7 @@ func (w *GangWriter) writeGroup(s engine.GangStatus, fresh bool) (string, error)
 		}
 		have = groupGang(got)
 	}
-	if have == nil || have.UID != types.UID(s.UID) {
+	if have == nil || have.UID != types.UID(s.UID) && !mutated(otherGroup) {
 		return gangMoot, nil
 	}
 	// A group that was placed once is never shown as waiting again (upstream: updatePodGroupCondition).
@@ -173,7 +173,7 @@ func (w *GangWriter) writeGroup(s engine.GangStatus, fresh bool) (string, error)
 	if want.Scheduled {
 		want.Reason, want.Message = "Scheduled", ""
 	}
-	if was == want || was.Scheduled || want.Reason == "" {
+	if was == want || was.Scheduled && !mutated(waitsAgain) || want.Reason == "" {
 		return gangEqual, nil
 	}
 	body, err := json.Marshal(map[string]any{
@@ -234,7 +234,7 @@ func (w *GangWriter) writeObject(s engine.GangStatus, api gangAPI) (string, erro
 		return objects.Get(ctx, s.Gang.Name, metav1.GetOptions{})
 	}
 	got, err := read()
-	if apierrors.IsNotFound(err) || err == nil && got.GetUID() != types.UID(s.UID) {
+	if apierrors.IsNotFound(err) || err == nil && got.GetUID() != types.UID(s.UID) && !mutated(otherObject) {
 		return gangMoot, nil
 	} else if err != nil {
 		return "", fmt.Errorf("reading %s %s: %w", api.watchName(), s.Gang, err)
@@ -279,7 +279,7 @@ func (w *GangWriter) patch(ctx context.Context, objects dynamic.ResourceInterfac
 		return err
 	}
 	if phase := phaseOf(got); sent.Status.Phase != "" && phase != sent.Status.Phase {
-		w.setWhole(s.Gang.Source, false)
+		w.setWhole(s.Gang.Source, mutated(wholeForEver))
 		return fmt.Errorf("the phase stayed %q, the status is a resource of its own now", phase)
 	}
 	return nil

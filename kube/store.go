@@ -86,7 +86,9 @@ func (s store[O, R]) Delete(obj any) error {
 	if err != nil {
 		return fmt.Errorf("store of %T: %w", *new(O), err)
 	}
-	key.name = s.prefix + key.name
+	if !mutated(prefixForgotten) {
+		key.name = s.prefix + key.name
+	}
 	s.rows.gone(s.inbox, key)
 	return nil
 }

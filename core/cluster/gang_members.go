@@ -23,7 +23,7 @@ func (s *Store) gangEnter(e *entry) {
 // gangLearn lets a pod count in its native group although it was in none when it got its room: that part of its spec never
 // changes, so the group could not be read then. It tells whether the pod is new in it.
 func (s *Store) gangLearn(e *entry) bool {
-	if e.gang != nil || e.pod.Gang == nil || e.pod.Gang.Key.Source != GangOfGroup {
+	if mutated(groupNotLearnt) || e.gang != nil || e.pod.Gang == nil || e.pod.Gang.Key.Source != GangOfGroup && !mutated(editLearnt) {
 		return false
 	}
 	s.gangEnter(e)
@@ -31,7 +31,7 @@ func (s *Store) gangLearn(e *entry) bool {
 }
 
 func (s *Store) gangLeave(e *entry) {
-	if e.gang == nil || e.gang.Bad != "" {
+	if e.gang == nil || e.gang.Bad != "" || mutated(endedStays) {
 		return
 	}
 	held := s.gangs[e.gang.Key]

@@ -208,6 +208,23 @@ func TestWhatABindingLeft(t *testing.T) {
 	}
 }
 
+// TestWhereAPriorityComesFrom: from the spec alone, into which the API server has resolved the priority class; a pod without one
+// has 0 (answer A18).
+func TestWhereAPriorityComesFrom(t *testing.T) {
+	five, less := int32(5), int32(-1)
+	for _, c := range []struct {
+		spec *int32
+		says string
+		want int32
+	}{{nil, "", 0}, {&five, "", 5}, {&less, "", -1}, {&five, "priority=9", 5}, {nil, "priority=9", 0}} {
+		p := declaring(c.says)
+		p.Spec.Priority, p.Spec.PriorityClassName = c.spec, "any"
+		if got := NewIntake().Pod(p).Spec.Priority; got != c.want {
+			t.Errorf("with %v in the spec and %q on it: %d, want %d", c.spec, c.says, got, c.want)
+		}
+	}
+}
+
 // TestNothingInAPodBreaksTheMark: whatever stands there, a mark is bounded, and bad marks have no size.
 func TestNothingInAPodBreaksTheMark(t *testing.T) {
 	in := NewIntake()

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"weak"
 
@@ -211,9 +213,7 @@ func (s *PodSpec) read(p *v1.Pod) {
 		Images:        images(p),
 		Containers:    len(p.Spec.Containers) + len(p.Spec.InitContainers),
 	}
-	if p.Spec.Priority != nil {
-		s.Priority = *p.Spec.Priority
-	}
+	s.Priority = priorityOf(p)
 	for _, g := range p.Spec.SchedulingGates {
 		s.Gates = append(s.Gates, g.Name)
 	}
@@ -230,6 +230,22 @@ func (s *PodSpec) read(p *v1.Pod) {
 	s.Devices = devices(p)
 	s.Features, s.FeaturesErr = neededFeatures(p)
 	requests(p, s)
+}
+
+// priorityOf is what the API server resolved from the priority class, 0 where it has not; nothing else that is written on
+// a pod counts (answer A18 of the gang rules).
+func priorityOf(p *v1.Pod) int32 {
+	if mutated(priorityClaimed) && p.Annotations["priority"] != "" {
+		n, _ := strconv.Atoi(p.Annotations["priority"])
+		return int32(n)
+	}
+	if p.Spec.Priority != nil {
+		return *p.Spec.Priority
+	}
+	if mutated(priorityAbsent) {
+		return math.MinInt32
+	}
+	return 0
 }
 
 var defaults = v1.ResourceList{
