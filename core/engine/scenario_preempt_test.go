@@ -38,7 +38,7 @@ func TestPreemption(t *testing.T) {
 type robbing struct{ *story }
 
 func newRobbing(t *testing.T) robbing {
-	return robbing{&story{t: t, engine: preemptingEngine(preempt.Config{}), intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}}}
+	return robbing{&story{t: t, engine: preemptingEngine(preempt.Config{}), intake: readingIntake(), pods: map[string]*v1.Pod{}}}
 }
 
 func preemptingEngine(how preempt.Config) *engine.Engine {
@@ -68,9 +68,7 @@ func (s robbing) tell(verb string, args []string) {
 	switch verb {
 	case "pod":
 		rest, gang, bound := gangWords(args)
-		p := s.intake.Pod(s.victim(rest))
-		p.Gang, p.Bound = gang, bound
-		s.stepped(engine.PodSet{Pod: p})
+		s.stepped(engine.PodSet{Pod: s.compact(s.victim(rest), gang, bound)})
 	case "group":
 		s.stepped(engine.ObjectSet{Object: group(args)})
 	case "node-gone":
@@ -84,7 +82,7 @@ func (s robbing) tell(verb string, args []string) {
 		b.Status.DisruptionsAllowed = int32(s.number(args[1]))
 		s.stepped(engine.ObjectSet{Object: b})
 	case "evict-done":
-		s.stepped(engine.EvictDone{For: s.ref(args[:1]), Decision: uint64(s.number(args[1])), Message: strings.Join(args[2:], " ")})
+		s.stepped(engine.EvictDone{For: s.ref(args), Decision: uint64(s.number(args[1])), Message: message(args[2:])})
 	case "cycle":
 		times := int64(1)
 		if len(args) > 0 {
@@ -96,7 +94,7 @@ func (s robbing) tell(verb string, args []string) {
 	case "pod-gone":
 		s.stepped(engine.PodGone{Pod: s.ref(args)})
 	case "writes-done":
-		s.stepped(engine.WritesDone{Pod: s.ref(args[:1]), Decision: uint64(s.number(args[1]))})
+		s.stepped(engine.WritesDone{Pod: s.ref(args), Decision: uint64(s.number(args[1]))})
 	default:
 		s.command(verb, args)
 	}

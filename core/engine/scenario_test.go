@@ -34,8 +34,8 @@ var rewrite = flag.Bool("rewrite", false, "write the effects found into the scen
 //	node NAME [cpu=4] [memory=8Gi] [pods=10] [taint=KEY=VALUE:EFFECT] [label.KEY=VALUE] [unschedulable] [R=AMOUNT]
 //	node-gone NAME
 //	pod NAME [cpu=1] [memory=1Gi] [on=NODE] [priority=5] [port=80] [gate=G] [select.KEY=VALUE] [label.KEY=VALUE] [nominated=NODE]
-//	         [uid=U] [terminating] [init.cpu=2] [version=N] [generation=N] [other-scheduler]
-//	pod-gone NAME [uid=U]
+//	         [uid=U] [terminating] [init.cpu=2] [version=N] [generation=N] [other-scheduler] [namespace=NS] [annotation.KEY=VALUE]
+//	pod-gone NAME [uid=U] [namespace=NS]
 //	tick SECONDS        synced        cycle [TIMES]        activate NAME
 //	lock NAME [phase=Bound] [for=POD] [version=N]   a PersistentVolume, see lock_test.go; pods take it by label.lock or label.latch
 //	lock-gone NAME
@@ -114,7 +114,23 @@ func (s *story) begin(style *engine.Style, hold *engine.Hold) {
 		Seed: 1, Profiles: []engine.Profile{locked()}, Less: plugin.PrioritySort{}, Style: style, Hold: hold,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
-	s.intake, s.pods = cluster.NewIntake(), map[string]*v1.Pod{}
+	s.intake, s.pods = readingIntake(), map[string]*v1.Pod{}
+}
+
+// readingIntake reads the annotations that declare gangs.
+func readingIntake() *cluster.Intake {
+	in := cluster.NewIntake()
+	in.DeclareGangs(cluster.GangRules{Annotation: true})
+	return in
+}
+
+// compact is a pod as the engine is shown it. What the story says of its gang in its own words goes before annotations.
+func (s *story) compact(p *v1.Pod, gang *cluster.GangMark, bound *cluster.BoundMark) *cluster.Pod {
+	c := s.intake.Pod(p)
+	if gang != nil || bound != nil {
+		c.Gang, c.Bound = gang, bound
+	}
+	return c
 }
 
 func (s *story) play(script []byte) []byte {
@@ -141,9 +157,7 @@ func (s *story) command(verb string, args []string) {
 		args, gang, bound := gangWords(args)
 		p := s.pod(args)
 		s.pods[p.Name] = p
-		compact := s.intake.Pod(p)
-		compact.Gang, compact.Bound = gang, bound
-		s.step(engine.PodSet{Pod: compact})
+		s.step(engine.PodSet{Pod: s.compact(p, gang, bound)})
 	case "group":
 		s.step(engine.ObjectSet{Object: group(args)})
 	case "group-gone":
@@ -181,17 +195,14 @@ func (s *story) command(verb string, args []string) {
 	case "lock-gone":
 		s.step(engine.ObjectGone{Kind: cluster.KindVolume, Key: cluster.ObjectKey{Name: args[0]}})
 	case "writes-done":
-		message := slices.DeleteFunc(slices.Clone(args[2:]), func(a string) bool { return strings.HasPrefix(a, "uid=") })
-		s.step(engine.WritesDone{Pod: s.ref(args), Decision: uint64(s.number(args[1])), Message: strings.Join(message, " ")})
+		s.step(engine.WritesDone{Pod: s.ref(args), Decision: uint64(s.number(args[1])), Message: message(args[2:])})
 	case "bind-done":
 		outcomes := map[string]engine.BindOutcome{"bound": engine.Bound, "failed": engine.BindFailed, "elsewhere": engine.BoundElsewhere, "vanished": engine.PodVanished,
 			"recalled": engine.BindRecalled}
-		done := engine.BindDone{Pod: s.ref(args), Outcome: outcomes[args[1]]}
+		done := engine.BindDone{Pod: s.ref(args), Outcome: outcomes[args[1]], Message: message(args[2:])}
 		for _, a := range args[2:] {
 			if node, ok := strings.CutPrefix(a, "on="); ok {
 				done.Node = node
-			} else if !strings.HasPrefix(a, "uid=") {
-				done.Message = strings.TrimSpace(done.Message + " " + a)
 			}
 		}
 		s.step(done)
@@ -323,13 +334,23 @@ func (s *story) number(text string) int64 {
 }
 
 func (s *story) ref(args []string) record.PodRef {
-	uid := args[0]
+	ref := record.PodRef{Namespace: "default", Name: args[0], UID: args[0]}
 	for _, a := range args[1:] {
-		if v, ok := strings.CutPrefix(a, "uid="); ok {
-			uid = v
+		switch key, value, _ := strings.Cut(a, "="); key {
+		case "uid":
+			ref.UID = value
+		case "namespace":
+			ref.Namespace = value
 		}
 	}
-	return record.PodRef{Namespace: "default", Name: args[0], UID: uid}
+	return ref
+}
+
+// message is what is left of words without those that say which pod is meant, and where it is.
+func message(words []string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(words), func(a string) bool {
+		return strings.HasPrefix(a, "uid=") || strings.HasPrefix(a, "namespace=") || strings.HasPrefix(a, "on=")
+	}), " ")
 }
 
 func (s *story) node(args []string) *v1.Node {
@@ -373,6 +394,10 @@ func (s *story) pod(args []string) *v1.Pod {
 			p.Spec.SchedulingGates = append(p.Spec.SchedulingGates, v1.PodSchedulingGate{Name: value})
 		case strings.HasPrefix(key, "label."):
 			p.Labels = map[string]string{strings.TrimPrefix(key, "label."): value}
+		case strings.HasPrefix(key, "annotation."):
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, strings.TrimPrefix(key, "annotation."), value)
+		case key == "namespace":
+			p.Namespace = value
 		case strings.HasPrefix(key, "select."):
 			p.Spec.NodeSelector = map[string]string{strings.TrimPrefix(key, "select."): value}
 		case strings.HasPrefix(key, "prefer."):
