@@ -47,6 +47,7 @@ type Metrics struct {
 	firstDecision    *metrics.Gauge
 	conditionPatches *metrics.CounterVec
 	evictionsWasted  *metrics.Counter
+	victimsUnproved  *metrics.Counter
 	preemptionPauses *metrics.Counter
 	gangStatuses     *metrics.CounterVec
 	gangsPart        *metrics.Histogram
@@ -176,6 +177,8 @@ func (m *Metrics) own() {
 		"Patches of the PodScheduled condition, by result: written, equal (not sent), moot (the pod is bound or gone), refused."), "result")
 	m.evictionsWasted = m.counter(a("evictions_wasted_total",
 		"Pods evicted for a pod or a gang that did not get a place by it: others took the room, a node went, it found another place, or is gone."))
+	m.victimsUnproved = m.counter(a("evictions_unproved_total",
+		"Gangs, and pods by themselves, that were evicted for a gang without its having been shown that it does not fit beside them, because that takes too long."))
 	m.preemptionPauses = m.counter(a("preemption_pauses_total",
 		"How often nobody was evicted for an owner of pods any more for a while, because other schedulers took the room that was made."))
 	m.gangStatuses = m.counters(a("gang_statuses_total",

@@ -79,6 +79,9 @@ func (t *tally) step(ev engine.Event, effects []engine.Effect, began time.Time) 
 				continue
 			}
 			t.decision(&f.Decision, began, cycle)
+			if evicts := f.Decision.Preemption; evicts != nil {
+				t.m.victimsUnproved.Add(float64(evicts.Unproved))
+			}
 		case engine.Bind:
 			p := t.pod(f.Pod.UID)
 			p.binding, p.preparing = true, false

@@ -27,6 +27,9 @@ type Preemption struct {
 	Units []VictimUnit `json:"units,omitempty"`
 	// Loss is what they cost. For a pod that others make room for one by one it is told when somebody asks.
 	Loss *UnitsLoss `json:"loss,omitempty"`
+	// Unproved is of how many of the units it was not shown that the preemptor does not fit beside them: that would have taken
+	// too many dry runs. They are all in the way of the places that were found. Mostly 0.
+	Unproved int `json:"unproved,omitempty"`
 	// Considered are units of lower priority that stay, with why; not all of them where there are many.
 	Considered []VictimUnit `json:"considered,omitempty"`
 	// Places are the nodes that are nominated for the pods of a gang; Node is that of the first of them.

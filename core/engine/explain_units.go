@@ -78,7 +78,7 @@ func (w *supposing) units(prof *profile, need gang.Need, own cluster.GangKey, po
 	}
 	a := w.finder.FindUnits(preempt.UnitsQuestion{
 		Members: need.Members, Quorum: need.Quorum, Own: own, Power: power, Trial: w.trial, Fits: run.fits,
-		Unit: e.marks(own != (cluster.GangKey{})), Ground: ground,
+		Unit: e.marks(own != (cluster.GangKey{})), Ground: ground, Runs: prof.Preemption.Runs,
 	})
 	r := &record.Preemption{Message: a.Message}
 	tellUnits(r, &a)

@@ -176,6 +176,7 @@ func (e *Engine) searchUnits(unit *queue.Unit, prof *profile, need gang.Need, po
 	}
 	a := e.victims.FindUnits(preempt.UnitsQuestion{
 		Members: need.Members, Quorum: need.Quorum, Own: unit.Gang, Power: power, Trial: trial, Fits: run.fits, Where: run.place, Unit: e.marks(true), Ground: ground,
+		Runs: prof.Preemption.Runs,
 	})
 	r := room{verdict: a.Verdict, message: a.Message, units: &a}
 	if a.Verdict == preempt.NotHelpful {

@@ -109,6 +109,7 @@ const (
 	terminatingCounts           // pods that go away count as members
 	laterReasonsUntold          // a gang whose gate shuts late is not told why
 	timeoutUnread               // room is held for a gang for longer than its members may wait
+	unprovedUntold              // it is not told of how many victims it was not asked whether they are needed
 	heldUnasked                 // room is held although the configuration says that none is
 	gainUnheard                 // pods of a gang that wait do not hear that somebody else gave another one a place
 	mutations

@@ -29,6 +29,8 @@ func TestMutants(t *testing.T) {
 				t.Log("seen by stories of sessions")
 			case questionsDiffer(t):
 				t.Log("seen by stories of questions")
+			case probe.Fails(func(p *probe.T) { unprovedIsTold(p) }):
+				t.Log("seen by TestUnprovedIsTold")
 			case probe.Fails(func(p *probe.T) { rapid.Check(p, history) }):
 				t.Log("seen by random histories")
 			case probe.Fails(func(p *probe.T) { rapid.Check(p, gangHistory) }):

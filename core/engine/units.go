@@ -170,7 +170,7 @@ func (e *Engine) seekUnits(prof *profile, p *cluster.Pod, out place.Outcome) fou
 	defer trial.Discard()
 	run := e.dryRun(prof, trial, gang.Need{Members: []*cluster.Pod{p}, Quorum: 1}, e.decisions)
 	ans := e.victims.FindUnits(preempt.UnitsQuestion{
-		Members: run.need.Members, Quorum: 1, Power: p.Spec.Priority, Trial: trial, Fits: run.fits, Where: run.place, Unit: e.marks(false),
+		Members: run.need.Members, Quorum: 1, Power: p.Spec.Priority, Trial: trial, Fits: run.fits, Where: run.place, Unit: e.marks(false), Runs: prof.Preemption.Runs,
 		Ground: preempt.UnitsGround{Placer: prof.placer, Nominations: e.queue},
 	})
 	f := found{Answer: preempt.Answer{Verdict: ans.Verdict, Tried: ans.Tried, Message: ans.Message}, units: &ans}
@@ -220,6 +220,9 @@ func victimPods(a *preempt.UnitsAnswer) (pods []*cluster.Pod) {
 // tellUnits records what a search by units found.
 func tellUnits(d *record.Preemption, a *preempt.UnitsAnswer) {
 	d.Nodes, d.Tried, d.Violations = 0, a.Tried, a.Loss.Violations
+	if mutant != unprovedUntold {
+		d.Unproved = a.Unproved
+	}
 	for i := range a.Victims {
 		v := &a.Victims[i]
 		d.Units = append(d.Units, record.VictimUnit{

@@ -52,7 +52,12 @@ func BenchmarkGangPreempts(b *testing.B) {
 
 // fullCluster has nodes of as many cores as there are pods on each.
 func fullCluster(nodes, perNode, gang int) *engine.Engine {
-	e, in := preemptingEngine(preempt.Config{}), cluster.NewIntake()
+	e := preemptingEngine(preempt.Config{})
+	fill(e, cluster.NewIntake(), nodes, perNode, gang)
+	return e
+}
+
+func fill(e *engine.Engine, in *cluster.Intake, nodes, perNode, gang int) {
 	for n := range nodes {
 		e.Step(engine.NodeSet{Node: in.Node(benchNode(fmt.Sprintf("n%04d", n), perNode))})
 	}
@@ -65,7 +70,6 @@ func fullCluster(nodes, perNode, gang int) *engine.Engine {
 	}
 	e.Step(engine.Synced{})
 	e.Step(engine.Tick{Now: 1000 * record.Second})
-	return e
 }
 
 func benchNode(name string, cores int) *v1.Node {

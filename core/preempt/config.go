@@ -10,6 +10,8 @@ type Config struct {
 	// Sync tells that a pod that evicts others may be tried again before the evictions are carried out (upstream without
 	// SchedulerAsyncPreemption).
 	Sync bool
+	// Runs is about how many dry runs of one pod a search in units may take; 0 is for DefaultRuns.
+	Runs int
 }
 
 // Limit is how many candidates are enough: the larger of the two, at most as many as there are nodes to look at (upstream:

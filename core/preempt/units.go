@@ -35,8 +35,11 @@ type UnitsQuestion struct {
 	// Ground is what bounds are made of, so that most sets of units are never tried. The zero value lends none.
 	Ground UnitsGround
 	// Limit is how many dry runs may be spent on finding a smaller loss than the first one found; 0 is for
-	// DefaultUnitsLimit. What it takes to prove that each victim is needed is spent in any case (rule R7).
+	// DefaultUnitsLimit. What it takes to prove that each victim is needed is spent besides, up to Runs (rule R7).
 	Limit int
+	// Runs is about how many dry runs of one pod the question may take in all, that proof included; 0 is for DefaultRuns. With
+	// more members it is fewer in proportion.
+	Runs int
 	// Plain answers by the plain form alone: what all else here is held against.
 	Plain bool
 }
@@ -76,8 +79,8 @@ type UnitsAnswer struct {
 	Going []*cluster.Pod
 	// Minimum tells that no other set of units has a smaller loss: it is proved. Otherwise there may be one.
 	Minimum bool
-	// Unproved is how many of the victims were not shown to be needed one by one, because it would have taken too many dry
-	// runs: for a preemptor of hundreds of members that differ, or that other filters than that of amounts reject. All of them
+	// Unproved is how many of the victims (units) were not shown to be needed one by one, because it would have taken too many
+	// dry runs (UnitsQuestion.Runs): for a preemptor of hundreds of members that differ, or that other filters than that of amounts reject. All of them
 	// are in the way of the places that were found. Mostly 0.
 	Unproved int
 	// Considered are units that are not among the victims, and why; at most MostConsidered.

@@ -15,9 +15,10 @@ type dryRuns struct {
 	base  cluster.Mark // of the trial as it was asked about
 	start cluster.Mark // with the terminating pods gone
 	tried int
-	most  int // mostRuns
-	// unproved is how many victims no dry run was made for, because it would have been one too many.
-	unproved int
+	most  int // UnitsQuestion.Runs
+	// unproved is of how many victims of the best answer it was not asked whether they are needed, because that would have
+	// been one dry run too many; open is the same of the list that was looked through last.
+	unproved, open int
 }
 
 func (d *dryRuns) begin() {
@@ -58,8 +59,8 @@ func (d *dryRuns) evict(i int) {
 	}
 }
 
-// mostRuns is about how many dry runs of one pod a question may take; with more members it is fewer in proportion.
-const mostRuns = 1 << 11
+// DefaultRuns is about how many dry runs of one pod a question may take (232 with 500 members).
+const DefaultRuns = 1 << 11
 
 // spent tells whether so many dry runs were made that the scheduler would stand still too long. Nobody is evicted then who was
 // not shown to be in the way.

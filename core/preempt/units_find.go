@@ -13,7 +13,7 @@ import (
 type unitsScale struct {
 	many  int // manyUnits
 	kinds int // fewKinds
-	runs  int // mostRuns
+	runs  int // DefaultRuns
 }
 
 // FindUnits answers a question about units. The trial is as it was afterwards.
@@ -22,7 +22,7 @@ func (f *Finder) FindUnits(q UnitsQuestion) UnitsAnswer {
 	f.budgets.follow(s)
 	us := &f.units
 	us.gather(s, &q, &f.budgets)
-	d := &dryRuns{q: &q, us: us, base: q.Trial.Checkpoint(), most: cmp.Or(f.scale.runs, mostRuns)}
+	d := &dryRuns{q: &q, us: us, base: q.Trial.Checkpoint(), most: cmp.Or(q.Runs, f.scale.runs, DefaultRuns)}
 	defer d.end()
 	a := UnitsAnswer{Verdict: NotHelpful, Going: us.going, Units: len(us.all)}
 	d.begin()

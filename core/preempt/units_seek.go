@@ -50,7 +50,9 @@ func (sk *seeker) pool() {
 func (sk *seeker) offer(list []int, loss UnitsLoss) {
 	if !sk.found || loss.Compare(sk.lowest) < 0 {
 		sk.best, sk.lowest, sk.found = slices.Sorted(slices.Values(list)), loss, true
+		sk.unproved = sk.open
 	}
+	sk.open = 0
 }
 
 // first finds the plain form's answer, and a smaller loss where sparing in another order leads to one. All useful units are
@@ -180,14 +182,14 @@ func (sk *seeker) gallop(list []int) bool {
 func (sk *seeker) needed(list []int) []int {
 	sk.r.suppose(list)
 	for spared := mutant != unneededGo; spared; {
-		spared = false
+		spared, sk.open = false, 0
 		for _, i := range slices.Clone(list) {
 			if !sk.r.spare(i) {
 				continue
 			}
 			if sk.spent() {
 				sk.r.take(i)
-				sk.unproved++
+				sk.open++
 				continue
 			}
 			if rest := without(list, i); sk.fitsWithout(rest) {

@@ -38,7 +38,7 @@ func (sk *seeker) improve() (proved bool) {
 		limit = max(8, DefaultUnitsLimit*1000/max(1000, sk.q.Trial.Snapshot().Nodes()))
 	}
 	st := &sets{seeker: sk, left: fewSteps, runs: limit}
-	confirmed, regions := sk.best, sk.regions()
+	confirmed, unproved, regions := sk.best, sk.unproved, sk.regions()
 	sk.r.suppose(nil)
 	if sk.found && len(regions) > 1 {
 		for _, region := range regions {
@@ -54,9 +54,10 @@ func (sk *seeker) improve() (proved bool) {
 		return sk.proved(st.cut)
 	}
 	if sk.r.exact && !sk.fitsWithout(sk.best) {
-		sk.best, st.cut = confirmed, true
+		sk.best, sk.unproved, st.cut = confirmed, unproved, true
 	} else if st.cut {
 		sk.best = sk.needed(sk.best) // a smaller set of them may not have come up
+		sk.unproved, sk.open = sk.open, 0
 	}
 	return sk.proved(st.cut)
 }

@@ -38,6 +38,9 @@ func (p *page) preemption(title string, r *record.Preemption, at record.Time) {
 		p.units("  EVICTED TOGETHER", r.Units, func(u record.VictimUnit) string { return against(u.Violations) })
 		p.victims(r)
 	}
+	if r.Unproved > 0 {
+		p.printf("  %s not shown to be needed: that takes more trials than there is time for.\n", were(r.Unproved, "unit was", "units were"))
+	}
 	if r.PausedUntil > at {
 		p.printf("  Room that was made before went to others, so nobody is evicted for %s more.\n", span(r.PausedUntil-at))
 	}
