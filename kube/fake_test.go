@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -38,7 +39,7 @@ type apiServer struct {
 	deleted []string // UIDs, in the order in which deletes were applied
 	lists   int      // of pods
 	patches []map[string]any
-	watches []*watch.RaceFreeFakeWatcher
+	watches []podWatch
 	// kinds are what the scheduler of a story watches besides pods and nodes.
 	kinds []cluster.Kind
 	// observers see what the engine of a story is told.
@@ -55,6 +56,17 @@ type apiServer struct {
 	held func(ctx context.Context) error
 	// lastBind is the newest bind that arrived.
 	lastBind *v1.Binding
+}
+
+// podWatch is a watch of the pods that a selector picks.
+type podWatch struct {
+	*watch.RaceFreeFakeWatcher
+	of fields.Selector
+}
+
+// picks tells whether a selector picks a pod. It knows the field that schedulers ask about.
+func picks(of fields.Selector, p *v1.Pod) bool {
+	return of.Matches(fields.Set{"status.phase": string(p.Status.Phase)})
 }
 
 var podResource = schema.GroupResource{Resource: "pods"}
@@ -108,22 +120,32 @@ func (c podClient) Delete(_ context.Context, name string, o metav1.DeleteOptions
 	return err
 }
 
-// List and Watch give all pods there are; who lists and then watches misses nothing that put brings.
-func (c podClient) List(context.Context, metav1.ListOptions) (*v1.PodList, error) {
+// List and Watch give the pods that are asked for; who lists and then watches misses nothing that put brings.
+func (c podClient) List(_ context.Context, o metav1.ListOptions) (*v1.PodList, error) {
+	of, err := fields.ParseSelector(o.FieldSelector)
+	if err != nil {
+		return nil, err
+	}
 	c.a.mu.Lock()
 	defer c.a.mu.Unlock()
 	c.a.lists++
 	list := &v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(c.a.version)}}
 	for _, p := range c.a.pods {
-		list.Items = append(list.Items, *p.DeepCopy())
+		if picks(of, p) {
+			list.Items = append(list.Items, *p.DeepCopy())
+		}
 	}
 	return list, nil
 }
 
-func (c podClient) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+func (c podClient) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	of, err := fields.ParseSelector(o.FieldSelector)
+	if err != nil {
+		return nil, err
+	}
 	c.a.mu.Lock()
 	defer c.a.mu.Unlock()
-	w := watch.NewRaceFreeFake()
+	w := podWatch{watch.NewRaceFreeFake(), of}
 	c.a.watches = append(c.a.watches, w)
 	return w, nil
 }
@@ -144,10 +166,14 @@ func call(c podClient, verb, name string, do func() (*v1.Pod, error)) (*v1.Pod, 
 	return p, err
 }
 
-// tell sends a change to whoever watches.
+// tell sends a change to whoever watches. A pod that a watch does not pick any more is gone for it.
 func (a *apiServer) tell(kind watch.EventType, p *v1.Pod) {
 	for _, w := range a.watches {
-		w.Action(kind, p.DeepCopy())
+		if picks(w.of, p) {
+			w.Action(kind, p.DeepCopy())
+		} else {
+			w.Action(watch.Deleted, p.DeepCopy())
+		}
 	}
 }
 

@@ -216,6 +216,43 @@ func TestPodGroupsCountOnceTheyCanBeRead(t *testing.T) {
 	}
 }
 
+// TestPodsThatHaveEndedAreGone: a pod that succeeded or failed is no member of its gang and takes no room (answer A10): it
+// is not listed, and one that ends is told as gone.
+func TestPodsThatHaveEndedAreGone(t *testing.T) {
+	ended := func(name string, phase v1.PodPhase) *v1.Pod {
+		p := member(name, "g")
+		p.Spec.NodeName, p.Status.Phase = "n1", phase
+		return p
+	}
+	api := newAPIServer(ended("a", v1.PodSucceeded), ended("b", v1.PodFailed), ended("c", v1.PodRunning), ended("d", v1.PodRunning))
+	synctest.Test(t, func(t *testing.T) {
+		in, _, _ := newTestInbox(t)
+		in.ReadGangs(cluster.GangRules{Group: true, GroupIfRead: true})
+		informers := NewInformers(api, in)
+		defer informers.Stop()
+		informers.Start(t.Context())
+		synctest.Wait()
+		events, _ := in.Take(nil, 100)
+		if told := marks(events); told != "c:- d:-" {
+			t.Errorf("told at the start of %q, want those that run", told)
+		}
+		for name, phase := range map[string]v1.PodPhase{"c": v1.PodSucceeded, "d": v1.PodFailed} {
+			api.put(ended(name, phase))
+			synctest.Wait()
+			events, _ = in.Take(nil, 100)
+			told := ""
+			for _, ev := range events {
+				if gone, is := ev.(engine.PodGone); is {
+					told += gone.Pod.Name
+				}
+			}
+			if len(events) != 1 || told != name {
+				t.Errorf("when %s ended told %+v", name, events)
+			}
+		}
+	})
+}
+
 // TestSeveralAPIsDeclareGangs: a name in two APIs is two gangs, and each goes by itself. Mutants: one API's end of an object
 // takes the other's; the objects of resource definitions are not watched.
 func TestSeveralAPIsDeclareGangs(t *testing.T) {

@@ -24,6 +24,14 @@ import (
 // pkg/scheduler/scheduler.go, NewInformerFactory).
 const unfinished = "status.phase!=" + string(v1.PodSucceeded) + ",status.phase!=" + string(v1.PodFailed)
 
+// watchedPods selects the pods that are told of.
+func watchedPods() string {
+	if mutated(endedTold) {
+		return ""
+	}
+	return unfinished
+}
+
 // Informers keep an Inbox up to date from the watches of pods, nodes, and the further kinds that it holds.
 type Informers struct {
 	// Dynamic reads the objects of resource definitions; needed when such objects declare gangs.
@@ -56,11 +64,11 @@ func (inf *Informers) Start(ctx context.Context) {
 	pods := inf.client.CoreV1().Pods(metav1.NamespaceAll)
 	inf.run(ctx, "pods", &v1.Pod{}, newPodStore(inf.inbox), &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = unfinished
+			o.FieldSelector = watchedPods()
 			return pods.List(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = unfinished
+			o.FieldSelector = watchedPods()
 			return pods.Watch(ctx, o)
 		},
 	})

@@ -21,4 +21,5 @@ const (
 	unreadCounts
 	prefixForgotten
 	basicIsGang
+	endedTold
 )
