@@ -44,6 +44,7 @@ type tallied struct {
 	attempt   int
 	profile   string
 	plugins   []string // counted in unschedulable_pods
+	before    []string // plugins when the last attempt started
 }
 
 func newTally(m *Metrics, meter *Meter, start time.Time) tally {
@@ -188,7 +189,12 @@ func (t *tally) moved(m *record.QueueMove, began time.Time) {
 		if p.first.IsZero() {
 			p.first = began
 		}
+		p.before = append(p.before[:0], p.plugins...)
 		t.blame(p, nil)
+	case record.Backoff:
+		if m.Event == "TriedEarly" { // no decision will name them
+			t.blame(p, p.before)
+		}
 	case record.Gone:
 		t.blame(p, nil)
 	case record.Gated:

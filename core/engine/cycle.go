@@ -162,19 +162,16 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	case prof.Preemption != nil:
 		victims.Verdict = preempt.Failed
 	}
+	texts, remedied := e.remedies(prof, p, out, asked, victims)
+	if unit.Early() && !remedied && e.changesNothing(p, victims) && mutant != earlyTriesTold {
+		e.queue.Rest(unit, why.Plugins)
+		return
+	}
 	e.queue.Requeue(unit, queue.Rejection{Plugins: why.Plugins})
 	d.Verdict = record.DoesNotFit
 	d.PreFilter, d.Reasons, d.Plugins, d.Message = why.PreFilter, why.Reasons, why.Plugins, why.Message
 	if d.Nodes == 0 || d.PreFilter != "" {
 		d.Path = "" // no node was looked at
-	}
-	var texts []string
-	switch {
-	case out.Nodes == 0:
-	case asked:
-		texts = append(e.remedy(prof, p), victims.Message)
-	default:
-		texts = []string{unprepared}
 	}
 	promise := e.evict(p, victims, &d)
 	if victims.Verdict != preempt.Evict { // upstream drops what was said before when evictions help
@@ -185,6 +182,30 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	e.decided(d)
 	e.tellWith(p, ReasonUnschedulable, d.Message, promise)
 	e.lobby.failed(p, true, promise.node != "")
+}
+
+// changesNothing tells whether an attempt that ended without a place has no effect but to say so again.
+func (e *Engine) changesNothing(p *cluster.Pod, a found) bool {
+	held := e.queue.NominationOf(p.UID)
+	switch {
+	case a.Verdict == preempt.Evict || a.paused != 0 || e.lobby.seats(p):
+		return false
+	case a.Verdict == preempt.NotEligible || a.Verdict == preempt.Failed:
+		return held != "" || p.Nominated == ""
+	}
+	return held == "" && p.Nominated == ""
+}
+
+// remedies are what plugins have to say that could remedy something, and whether one of them did.
+func (e *Engine) remedies(prof *profile, p *cluster.Pod, out place.Outcome, asked bool, victims found) (texts []string, done bool) {
+	switch {
+	case out.Nodes == 0:
+		return nil, false
+	case asked:
+		texts, done = e.remedy(prof, p)
+		return append(texts, victims.Message), done
+	}
+	return []string{unprepared}, false
 }
 
 // join puts what one more plugin had to say behind a message: after a blank where it is the first of them.
@@ -200,17 +221,17 @@ func join(message, bare, text string) string {
 
 // remedy lets plugins give up something that keeps p from every node. It returns what they say of it, to go behind the
 // message, as upstream words it. Nothing answers the writes: what they change comes back as an event, and wakes p.
-func (e *Engine) remedy(prof *profile, p *cluster.Pod) (texts []string) {
+func (e *Engine) remedy(prof *profile, p *cluster.Pod) (texts []string, done bool) {
 	for _, r := range prof.Remediers {
 		e.meter.Plugin(plugin.AtPostFilter, r.Name())
 		writes, text := r.Remedy(e.store.Snapshot(), p)
 		texts = append(texts, text)
 		if len(writes) > 0 && mutant != remedyKept {
 			e.emit(Release{p.Ref(), writes})
-			break
+			return texts, true
 		}
 	}
-	return texts
+	return texts, false
 }
 
 // unprepared is what upstream's PostFilter says when a plugin before its own rejected the pod for all nodes: what it looks for

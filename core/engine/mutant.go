@@ -112,6 +112,8 @@ const (
 	unprovedUntold              // it is not told of how many victims it was not asked whether they are needed
 	heldUnasked                 // room is held although the configuration says that none is
 	gainUnheard                 // pods of a gang that wait do not hear that somebody else gave another one a place
+	earlyTriesTold              // an attempt before its time that comes to nothing is counted and told
+	moreIsOther                 // evictions on a node count as in vain when more must go there
 	mutations
 )
 

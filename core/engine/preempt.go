@@ -86,8 +86,12 @@ func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) f
 		a.Answer = e.seekOnNodes(prof, p, out)
 	}
 	if a.Verdict == preempt.Evict {
-		e.miss(p.UID, "it needs other room")
 		ev := &eviction{preemptor: p.Ref(), key: thrashKeyOf(p), node: e.store.Snapshot().NodeName(a.Best.Node), from: map[string]bool{}, decision: e.decisions}
+		if last != nil && last.node == ev.node && !last.counted && mutant != moreIsOther {
+			ev.victims = slices.Clone(last.victims) // more has to go there
+		} else {
+			e.miss(p.UID, "it needs other room")
+		}
 		for _, v := range a.Best.Victims {
 			if _, n, _, there := e.store.Snapshot().PodOn(v.UID); there {
 				ev.from[e.store.Snapshot().NodeName(n)] = true

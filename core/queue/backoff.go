@@ -71,6 +71,7 @@ func (q *Queue) Tick(now record.Time) {
 		}
 		q.now = due
 		q.endBackoffs(&q.backoff)
+		q.endBackoffs(&q.rests)
 		q.endBackoffs(&q.errors)
 		q.askGangs()
 		if floor(due, leftoverPeriod) == due {
@@ -82,8 +83,8 @@ func (q *Queue) Tick(now record.Time) {
 
 func (q *Queue) endBackoffs(h *heap) {
 	for u := h.head(); u != nil && !q.backingOff(u); u = h.head() {
-		// With PopFromBackoff the gates ran when the unit came here.
-		q.toActive(u, note{event: backoffComplete, cause: "its backoff has ended"}, q.cfg.PopFromBackoff)
+		// With PopFromBackoff the gates ran when the unit came to backoff; a unit that rests came there past them.
+		q.toActive(u, note{event: backoffComplete, cause: "its backoff has ended"}, q.cfg.PopFromBackoff && u.at != resting)
 	}
 }
 
@@ -131,7 +132,7 @@ func (q *Queue) NextTick() (record.Time, bool) {
 			next = t
 		}
 	}
-	for _, h := range []*heap{&q.backoff, &q.errors} {
+	for _, h := range []*heap{&q.backoff, &q.rests, &q.errors} {
 		if u := h.head(); u != nil {
 			sooner(floor(u.BackoffUntil, window) + window)
 		}

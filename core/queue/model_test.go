@@ -38,6 +38,8 @@ type modelPod struct {
 	gate             string
 	seen             int // length of the log when popped
 	deleted, aside   bool
+	early            bool // popped before its backoff was over
+	rests            bool // backs off, and hears of events
 }
 
 func (m *model) find(uid cluster.UID) *modelPod {
@@ -54,7 +56,7 @@ func (m *model) drop(x *modelPod) {
 }
 
 func (m *model) hold(x *modelPod, sub record.SubQueue) {
-	x.sub = sub
+	x.sub, x.rests = sub, false
 	if !slices.Contains(m.pods, x) {
 		m.pods = append(m.pods, x)
 	}
@@ -73,10 +75,13 @@ func (m *model) firstInBackoff(x, y *modelPod) bool {
 	if x.afterError != y.afterError {
 		return !x.afterError
 	}
+	if x.rests != y.rests {
+		return !x.rests
+	}
 	if a, b := m.backoffEnd(x), m.backoffEnd(y); a != b {
 		return a < b
 	}
-	if m.cfg.PopFromBackoff && !x.afterError {
+	if m.cfg.PopFromBackoff && !x.afterError && !x.rests {
 		return m.first(x, y)
 	}
 	return x.arrival < y.arrival
@@ -132,7 +137,7 @@ func (m *model) tick(to record.Time) {
 		m.now = s * record.Second
 		for _, x := range m.in(record.Backoff, m.firstInBackoff) {
 			if !m.backsOff(x) {
-				m.activate(x, "BackoffComplete", !m.cfg.PopFromBackoff)
+				m.activate(x, "BackoffComplete", !m.cfg.PopFromBackoff || x.rests)
 			}
 		}
 		if s%30 == 0 {
@@ -235,6 +240,7 @@ func says(w plugin.Wake, p *cluster.Pod, ch plugin.Change) (queue bool) {
 
 func (m *model) requeue(x *modelPod, how strategy, event string) {
 	switch {
+	case how == stay && x.rests:
 	case how == stay && x.gate != "":
 		m.hold(x, record.Gated)
 	case how == stay:
@@ -316,10 +322,10 @@ func (m *model) update(old, p *cluster.Pod) {
 			x.aside = false
 			m.requeue(x, afterBackoff, podUpdate)
 		}
-	case x.sub == record.Unschedulable || x.sub == record.Gated:
+	case x.sub == record.Unschedulable || x.sub == record.Gated || x.rests:
 		for _, ev := range plugin.PodChanges(old, p) {
 			m.requeue(x, m.judge(x, plugin.Change{Event: ev, OldPod: old, NewPod: p}), ev.String())
-			if x.sub == record.Active || x.sub == record.Backoff {
+			if x.sub == record.Active || x.sub == record.Backoff && !x.rests {
 				return
 			}
 		}
@@ -342,7 +348,7 @@ func (m *model) pop() *modelPod {
 	ready := m.in(record.Active, m.first)
 	if m.cfg.PopFromBackoff {
 		for _, x := range m.in(record.Backoff, m.firstInBackoff) {
-			if !x.afterError {
+			if !x.afterError && !x.rests {
 				ready = append(ready, x)
 			}
 		}
@@ -352,6 +358,7 @@ func (m *model) pop() *modelPod {
 	}
 	x := ready[0]
 	x.attempts++
+	x.early = x.sub == record.Backoff
 	x.seen = len(m.log)
 	// Last in the list of all: the order in flight is that of the pops.
 	m.drop(x)
@@ -396,6 +403,25 @@ func (m *model) fail(x *modelPod, plugins, pending []string) {
 	m.requeue(x, how, "ScheduleAttemptFailure")
 }
 
+func (m *model) rest(x *modelPod, plugins []string) {
+	if x.deleted {
+		m.drop(x)
+		return
+	}
+	x.attempts--
+	x.plugins, x.pending, x.gate = plugins, nil, ""
+	how := stay
+	for _, ch := range m.log[x.seen:] {
+		how = max(how, m.judge(x, ch))
+	}
+	if how == stay && m.backsOff(x) {
+		m.hold(x, record.Backoff)
+		x.rests = true
+		return
+	}
+	m.requeue(x, max(how, afterBackoff), "")
+}
+
 func (m *model) comeBack(x *modelPod) {
 	if m.find(x.pod.UID) != nil || x.deleted {
 		return
@@ -417,11 +443,12 @@ func (m *model) setAside(x *modelPod) {
 }
 
 func (m *model) happened(ch plugin.Change) {
-	for _, x := range append(m.in(record.Unschedulable, byArrival), m.in(record.Gated, byArrival)...) {
+	all := append(m.in(record.Unschedulable, byArrival), m.in(record.Gated, byArrival)...)
+	for _, x := range append(all, m.in(record.Backoff, byArrival)...) {
 		if ch.OnlyUpTo != nil && x.pod.Spec.Priority > *ch.OnlyUpTo {
 			continue
 		}
-		if x.aside || x.sub == record.Gated && !m.gateHears(x, ch.Event) {
+		if x.aside || x.sub == record.Backoff && !x.rests || x.sub == record.Gated && !m.gateHears(x, ch.Event) {
 			continue
 		}
 		if how := m.judge(x, ch); how != stay {
@@ -449,7 +476,7 @@ func (m *model) force(uid cluster.UID) {
 	case x.sub == record.InFlight:
 		m.log = append(m.log, plugin.Change{Event: plugin.ForceActivate, NewPod: x.pod})
 	case x.sub == record.Backoff:
-		m.activate(x, "ForceActivate", !m.cfg.PopFromBackoff)
+		m.activate(x, "ForceActivate", !m.cfg.PopFromBackoff || x.rests)
 	case x.sub == record.Unschedulable || x.sub == record.Gated:
 		m.activate(x, "ForceActivate", true)
 	}

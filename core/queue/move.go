@@ -134,6 +134,9 @@ func (q *Queue) put(u *Unit, to place, n note) {
 	case waiting:
 		q.groupFor(u).add(u)
 		q.aging.push(u)
+	case resting:
+		q.groupFor(u).add(u)
+		q.rests.push(u)
 	case aside:
 		q.aside.add(u)
 	case inFlight:
@@ -184,6 +187,9 @@ func (q *Queue) take(u *Unit) {
 	case waiting:
 		u.group.remove(u)
 		q.aging.remove(u)
+	case resting:
+		u.group.remove(u)
+		q.rests.remove(u)
 	case aside:
 		q.aside.remove(u)
 	case inFlight:

@@ -48,5 +48,8 @@ const (
 	gatedNotMustered
 	extrasFirst
 	extrasOvertake
+	restCounts
+	restDeaf
+	restForEver
 	mutations // their number
 )

@@ -28,7 +28,7 @@ var (
 	// kinds of steps, as often as they should come.
 	kinds = []string{
 		"tick", "tick", "tick", "long tick", "half minute", "add", "add", "add", "update", "update", "update", "delete", "pop", "pop", "pop", "pop",
-		"reject", "reject", "reject", "reject", "fail", "fail", "done", "aside", "late", "return", "event", "event", "event", "event", "event",
+		"reject", "reject", "reject", "reject", "rest", "rest", "rest", "fail", "fail", "done", "aside", "late", "return", "event", "event", "event", "event", "event",
 		"own event", "activate", "nominate", "unnominate",
 	}
 	rejecters = []string{"Fit", "Affinity", "Deaf", "Permit", "Broken", "All"}
@@ -305,6 +305,22 @@ func (h *history) onPod(o op, p *cluster.Pod) {
 		why.Err = o.Kind == "fail"
 		h.q.Requeue(u, why)
 		h.m.fail(x, slices.Clone(why.Plugins), why.Pending)
+		delete(h.units, uid)
+	case "rest":
+		if u == nil || !flying || !x.early || u.Early() != x.early || o.Set%(1<<len(rejecters)) == 0 {
+			return
+		}
+		var plugins []string
+		for i, name := range rejecters {
+			if o.Set&(1<<i) != 0 && name != "Permit" {
+				plugins = append(plugins, name)
+			}
+		}
+		if len(plugins) == 0 {
+			return
+		}
+		h.q.Rest(u, plugins)
+		h.m.rest(x, plugins)
 		delete(h.units, uid)
 	case "return":
 		if u == nil || flying {

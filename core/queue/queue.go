@@ -11,7 +11,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Labels of what moves units besides events of plugins (upstream: framework/events.go; Pop, Done, SetAside and Recall are ours,
+// Labels of what moves units besides events of plugins (upstream: framework/events.go; Pop, Done, SetAside, Recall and TriedEarly are ours,
 // for moves that upstream does not count).
 const (
 	scheduleAttemptFailure = "ScheduleAttemptFailure"
@@ -21,6 +21,7 @@ const (
 	done                   = "Done"
 	setAside               = "SetAside"
 	returned               = "Recall"
+	triedEarly             = "TriedEarly"
 	gangChanged            = "GangChanged"
 	sessionStart           = "SessionStart"
 )
@@ -46,6 +47,7 @@ type Queue struct {
 	ties    func(a, b *Unit) bool // see before
 	active  heap
 	backoff heap // after a rejection
+	rests   heap // after a rejection that was not counted, see Rest; each stands in its group, too
 	errors  heap // after an error
 	aging   heap // all waiting units, oldest first
 
@@ -93,6 +95,7 @@ func New(cfg Config) *Queue {
 	}
 	q.active.less = q.before
 	q.errors.less = earlierEnd
+	q.rests.less = earlierEnd
 	q.backoff.less = earlierEnd
 	if cfg.PopFromBackoff {
 		q.backoff.less = func(a, b *Unit) bool {
@@ -230,7 +233,7 @@ func (q *Queue) Update(old, p *cluster.Pod) {
 	case errorBackoff:
 		q.replace(u, p)
 		q.errors.fix(u)
-	case waiting, aside:
+	case waiting, resting, aside:
 		q.replace(u, p)
 	}
 	q.renominate(old, p)
@@ -239,7 +242,7 @@ func (q *Queue) Update(old, p *cluster.Pod) {
 		return
 	}
 	switch u.at {
-	case waiting:
+	case waiting, resting:
 		q.updateWaiting(u, old, p)
 	case aside:
 		if concernsScheduling(old, p) {
@@ -257,7 +260,7 @@ func (q *Queue) updateWaiting(u *Unit, old, p *cluster.Pod) {
 			continue
 		}
 		q.requeueAs(u, v.how, v.note(ev.String()))
-		if u.at != waiting {
+		if !u.hears() {
 			return
 		}
 	}
@@ -301,19 +304,20 @@ func (q *Queue) Ready() bool {
 // Pop takes the first unit out: of the active queue, or if that is empty and the configuration allows it of the backoff
 // queue, but never one that backs off after an error. The unit is in flight until Requeue, Done or SetAside.
 func (q *Queue) Pop() (*Unit, bool) {
-	u := q.active.head()
+	u, early := q.active.head(), false
 	if u == nil && q.cfg.PopFromBackoff {
 		u = q.backoff.head()
 		if u == nil && mutant == errorsPoppedFromBackoff {
 			u = q.errors.head()
 		}
 		if u != nil {
+			early = true
 			q.put(u, active, note{event: popFromBackoffQ, cause: "nothing else was active"})
 		}
 	}
 	if u != nil && u.extra && q.cfg.PopFromBackoff && mutant != extrasOvertake {
 		if first := q.needed(u); first != nil {
-			u = first
+			u, early = first, true
 			q.put(u, active, note{event: popFromBackoffQ, cause: "only what other gangs have beyond their needs was active"})
 		}
 	}
@@ -321,11 +325,13 @@ func (q *Queue) Pop() (*Unit, bool) {
 		return nil, false
 	}
 	q.fly(u)
+	u.early = early
 	return u, true
 }
 
 func (q *Queue) fly(u *Unit) {
 	u.Attempts++
+	u.early = false
 	q.put(u, inFlight, note{event: popped, cause: "an attempt starts"})
 }
 
@@ -372,6 +378,33 @@ func (q *Queue) Requeue(u *Unit, why Rejection) {
 		v := q.replay(u)
 		n.hint, n.cause = v.by, v.cause
 		q.requeueAs(u, v.how, n)
+	}
+}
+
+// Rest takes a unit back that was popped before its backoff was over and fits nowhere yet, as if it had not been tried: no
+// attempt is counted, its backoff goes on, and it keeps its turn. The end of the backoff makes it active in any case. Before
+// that it may be popped again only when something happens that may help the plugins that reject it now. So a unit whose
+// room comes is placed at once, and one whose room does not is not told so more often than backoffs allow. (Upstream counts
+// and reports each of these attempts.)
+func (q *Queue) Rest(u *Unit, plugins []string) {
+	if held := q.units[u.UID()]; held != u || u.at != inFlight || !q.refresh(u) {
+		return
+	}
+	if mutant != restCounts {
+		u.Attempts--
+	}
+	u.Plugins, u.Pending = setOf(u.Plugins, plugins), u.Pending[:0]
+	n := note{event: triedEarly}
+	v := q.replay(u)
+	n.hint, n.cause = v.by, v.cause
+	switch {
+	case mutant == restForEver:
+		q.put(u, waiting, n)
+	case v.how == stay && q.backingOff(u) || mutant == restDeaf:
+		n.cause = "it fits nowhere yet; its backoff goes on"
+		q.put(u, resting, n)
+	default:
+		q.requeueAs(u, max(v.how, afterBackoff), n)
 	}
 }
 
@@ -453,7 +486,7 @@ func (q *Queue) Activate(pods []record.PodRef) {
 			continue
 		}
 		switch u.at {
-		case waiting:
+		case waiting, resting:
 			q.toActive(u, n, false)
 		case backoff, errorBackoff:
 			q.toActive(u, n, q.cfg.PopFromBackoff)
@@ -482,7 +515,7 @@ func (q *Queue) Counts() map[record.SubQueue]int {
 	}
 	return map[record.SubQueue]int{
 		record.Active:        q.active.len(),
-		record.Backoff:       q.backoff.len() + q.errors.len(),
+		record.Backoff:       q.backoff.len() + q.rests.len() + q.errors.len(),
 		record.Unschedulable: q.aging.len() - gated + q.aside.n,
 		record.Gated:         gated,
 		record.InFlight:      q.flight.units,
@@ -502,12 +535,18 @@ func (q *Queue) Lookup(uid cluster.UID) (*Unit, record.SubQueue, bool) {
 // back off after an error last; the others in the order of their last arrival, in flight of their Pop.
 func (q *Queue) Each(sub record.SubQueue, visit func(*Unit)) {
 	var units []*Unit
-	list := func(u *Unit) { units = append(units, u) }
+	list := func(u *Unit) {
+		if u.at != resting {
+			units = append(units, u)
+		}
+	}
 	switch sub {
 	case record.Active:
 		units = sorted(q.active.units, q.active.less)
 	case record.Backoff:
-		units = append(sorted(q.backoff.units, q.backoff.less), sorted(q.errors.units, q.errors.less)...)
+		for _, h := range []*heap{&q.backoff, &q.rests, &q.errors} {
+			units = append(units, sorted(h.units, h.less)...)
+		}
 	case record.Unschedulable, record.Gated:
 		for _, g := range q.groups {
 			if (g.gate != "") == (sub == record.Gated) {

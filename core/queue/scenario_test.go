@@ -207,7 +207,7 @@ func (s *story) act(verb string, args []string) error {
 		s.q.Reconsider(s.pods[name].Gang.Key, "the gang has changed")
 	case "done":
 		s.q.Done(s.pods[name].UID)
-	case "reject", "fail", "return", "aside":
+	case "reject", "rest", "fail", "return", "aside":
 		return s.end(verb, name, args[1:])
 	case "event":
 		return s.happen(args)
@@ -277,6 +277,9 @@ func (s *story) end(verb, name string, args []string) error {
 	switch verb {
 	case "fail":
 		s.q.Requeue(u, Rejection{Err: true})
+	case "rest":
+		s.say("popped early: %v", u.Early())
+		s.q.Rest(u, args)
 	case "return":
 		s.q.Return(u)
 	case "aside":

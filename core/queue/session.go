@@ -25,7 +25,7 @@ func (q *Queue) Muster() []*Unit {
 // flight or behind a gate.
 func (q *Queue) Take(u *Unit) bool {
 	switch u.at {
-	case active, backoff, errorBackoff:
+	case active, backoff, resting, errorBackoff:
 		q.fly(u)
 		return true
 	}

@@ -50,6 +50,7 @@ type Unit struct {
 	turn    uint64 // among equals: seq, or for a gang its first
 	urgent  bool   // see Queue.Hurry
 	extra   bool   // see Gangs.Extra
+	early   bool   // in flight: it was popped before its backoff was over
 	at      place
 	sub     record.SubQueue // as last reported in a move
 	pos     int             // in the heap of its place
@@ -79,6 +80,7 @@ const (
 	backoff
 	errorBackoff
 	waiting // unschedulable or gated
+	resting // see Rest
 	aside
 	inFlight
 )
@@ -106,6 +108,12 @@ func (u *Unit) Priority() int32 { return u.rank.Spec.Priority }
 // Extra tells that the unit's gang has what it needs without it.
 func (u *Unit) Extra() bool { return u.extra }
 
+// Early tells of a unit in flight that it was popped before its backoff was over.
+func (u *Unit) Early() bool { return u.early }
+
+// hears tells whether events are put to the hints of the plugins that rejected the unit.
+func (u *Unit) hears() bool { return u.at == waiting || u.at == resting }
+
 // latest is the newest version known of a pod of the unit.
 func (u *Unit) latest(uid cluster.UID) *cluster.Pod {
 	if newer := u.next[uid]; newer != nil {
@@ -127,7 +135,7 @@ func (u *Unit) shown() record.SubQueue {
 	switch u.at {
 	case active:
 		return record.Active
-	case backoff, errorBackoff:
+	case backoff, resting, errorBackoff:
 		return record.Backoff
 	case waiting:
 		if u.Gate != "" {
