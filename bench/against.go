@@ -165,18 +165,18 @@ drop out. The exit code is 1 when a scheduler lost more than 5 % with its whole 
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "table" && format != "json" {
-				return fmt.Errorf("output %q is unknown; there are table, json", format)
+				return usageErrorf("output %q is unknown; there are table, json", format)
 			}
 			var reports [2]*Comparison
 			for i, path := range args {
 				var err error
 				if reports[i], err = readComparison(path); err != nil {
-					return err
+					return usageError{err} // and no loss, which is what 1 means
 				}
 			}
 			changes := against(reports[0], reports[1])
 			if len(changes) == 0 {
-				return fmt.Errorf("%s and %s have no workload with the same scheduler in common", args[0], args[1])
+				return usageErrorf("%s and %s have no workload with the same scheduler in common", args[0], args[1])
 			}
 			write := writeChanges
 			if format == "json" {

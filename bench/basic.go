@@ -42,11 +42,7 @@ node is promised more than it has is a failure.`,
 			m.plans = []workload.Plan{p}
 			m.Progress = cmd.ErrOrStderr()
 			m.tell = newTeller(m.Progress)
-			c, err := m.start(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return errors.Join(c.write(cmd.OutOrStdout(), format), c.verdict())
+			return m.report(cmd, format)
 		},
 	}
 	fs := cmd.Flags()

@@ -5,7 +5,10 @@ package bench
 import (
 	"context"
 	"fmt"
+	"maps"
+	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,6 +56,25 @@ func parseCalls(text string) (Calls, error) {
 	}
 	return calls, nil
 }
+
+// callsDiffer tells, sorted, which writes per pod one scheduler makes otherwise than another: those that were done, by at least
+// a twentieth of the other's and of one for each pod. What was refused is tried again and counts when it is done.
+func callsDiffer(of, than map[string]float64) []string {
+	var out []string
+	kinds := maps.Clone(of)
+	maps.Copy(kinds, than)
+	for _, what := range slices.Sorted(maps.Keys(kinds)) {
+		done := strings.HasSuffix(what, " 200") || strings.HasSuffix(what, " 201")
+		if by := math.Abs(of[what] - than[what]); done && by > callsTolerated*math.Max(1, than[what]) {
+			kind, _, _ := strings.Cut(what, " 20")
+			out = append(out, fmt.Sprintf("%.2f %s instead of %.2f", of[what], kind, than[what]))
+		}
+	}
+	return out
+}
+
+// callsTolerated is by how much writes may differ without a word: events that are told once for many pods, or of a second more.
+const callsTolerated = 0.05
 
 // callsNow asks the API server what it was asked so far.
 func callsNow(ctx context.Context, client *kubernetes.Clientset) (Calls, error) {

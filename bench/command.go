@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,19 +63,14 @@ func NewCommand() *cobra.Command {
 	}
 	runsWorkloads(cmd)
 	cmd.AddCommand(basicCommand(), tableCommand(), restartCommand(), waitingCommand(), compareCommand(), nullCommand(), gangsCommand(), core.NewCommand())
+	endsWhenInterrupted(cmd)
 	return cmd
 }
 
 // complete fills in the programs and refuses what cannot be measured.
 func (o *Options) complete() error {
-	if o.Nodes < 1 || o.Pods < 1 || o.Rounds < 1 {
-		return usageErrorf("nodes, pods and runs must be at least 1, not %d, %d and %d", o.Nodes, o.Pods, o.Rounds)
-	}
-	if len(o.Schedulers) == 0 {
-		return usageErrorf("no scheduler to measure")
-	}
-	if o.Patience < 0 {
-		return usageErrorf("patience %s: it must not be below 0", o.Patience)
+	if err := o.check(); err != nil {
+		return err
 	}
 	if o.Patience == 0 {
 		o.Patience = defaultPatience
@@ -83,7 +79,11 @@ func (o *Options) complete() error {
 		return usageError{err}
 	}
 	for i, name := range o.Schedulers {
-		if _, err := commandLine(*o, name, "", "", 0); err != nil {
+		line, err := commandLine(*o, name, "", "", 0)
+		if err == nil {
+			err = startable(name, line)
+		}
+		if err != nil {
 			return usageError{err}
 		}
 		if slices.Contains(o.Schedulers[:i], name) {
@@ -107,6 +107,37 @@ func (o *Options) complete() error {
 	}
 	if o.ProfileDir != "" {
 		return os.MkdirAll(o.ProfileDir, 0o755)
+	}
+	return nil
+}
+
+// check refuses figures that nothing can be measured with.
+func (o *Options) check() error {
+	switch {
+	case o.Nodes < 1 || o.Pods < 1:
+		return usageErrorf("nodes and pods must be at least 1, not %d and %d", o.Nodes, o.Pods)
+	case o.Rounds < 1:
+		return usageErrorf("runs must be at least 1, not %d", o.Rounds)
+	case len(o.Schedulers) == 0:
+		return usageErrorf("no scheduler to measure")
+	case o.Timeout <= 0:
+		return usageErrorf("timeout %s: it must be above 0", o.Timeout)
+	case o.Patience < 0:
+		return usageErrorf("patience %s: it must not be below 0", o.Patience)
+	case o.QPS <= 0 || o.Burst < 1:
+		return usageErrorf("qps and burst must be above 0, not %g and %d: a scheduler takes other values for its own default", o.QPS, o.Burst)
+	}
+	return nil
+}
+
+// startable refuses the path of a program that is not there, before a cluster is started for it.
+func startable(name string, line []string) error {
+	c, err := contestantOf(name)
+	if err != nil || !strings.ContainsRune(c.base, filepath.Separator) {
+		return err
+	}
+	if _, err := exec.LookPath(line[0]); err != nil {
+		return fmt.Errorf("scheduler %q: %w", name, err)
 	}
 	return nil
 }

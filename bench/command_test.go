@@ -128,6 +128,12 @@ func TestBadInput(t *testing.T) {
 		"named twice":       {[]string{"--scheduler=null,null"}, "scheduler null is named twice"},
 		"no scheduler":      {[]string{"--scheduler="}, "no scheduler to measure"},
 		"unknown output":    {[]string{"-o=xml"}, `output "xml" is unknown`},
+		"no time":           {[]string{"--timeout=0s"}, "timeout 0s: it must be above 0"},
+		"no patience":       {[]string{"--patience=-1s"}, "patience -1s"},
+		"no calls":          {[]string{"--qps=-1"}, "qps and burst must be above 0"},
+		"no runs":           {[]string{"--runs=0"}, "runs must be at least 1, not 0"},
+		"no such program":   {[]string{"--scheduler=kumiki,./none"}, `scheduler "./none": `},
+		"no seconds":        {[]string{"--profile-dir=" + t.TempDir(), "--profile-seconds=0"}, "profile-seconds must be at least 1"},
 		"upstream missing":  {[]string{"--kube-scheduler=" + filepath.Join(t.TempDir(), "none")}, "make conformance-upstream"},
 	} {
 		cmd := NewCommand()

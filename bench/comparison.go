@@ -75,10 +75,11 @@ type WorkloadRow struct {
 
 // Threshold is a figure that a workload has to reach.
 type Threshold struct {
-	Metric      string  `json:"metric"`
-	Bucket      string  `json:"bucket"`
-	Want        float64 `json:"want"`
-	ExpectLower bool    `json:"expectLower,omitempty"`
+	Metric      string            `json:"metric"`
+	Labels      map[string]string `json:"labels,omitempty"` // label -> value that the item has
+	Bucket      string            `json:"bucket"`
+	Want        float64           `json:"want"`
+	ExpectLower bool              `json:"expectLower,omitempty"`
 	// Got is nil when nothing was measured, which is a miss.
 	Got    *float64 `json:"got"`
 	Missed bool     `json:"missed"`
@@ -308,7 +309,7 @@ func findExact(items []DataItem, labels map[string]string) *DataItem {
 
 // thresholdOf compares a figure with what it must reach. To equal it is to miss it, as in scheduler_perf.
 func thresholdOf(s workload.MetricSelector, want float64, items []DataItem) *Threshold {
-	t := &Threshold{Metric: s.Name, Bucket: s.Bucket, Want: want, ExpectLower: s.ExpectLower, Missed: true}
+	t := &Threshold{Metric: s.Name, Labels: s.Labels, Bucket: s.Bucket, Want: want, ExpectLower: s.ExpectLower, Missed: true}
 	if item := findItem(items, s.Name, s.Labels); item != nil {
 		if got, ok := item.Data[s.Bucket]; ok {
 			t.Got = &got

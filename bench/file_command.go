@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,27 +29,31 @@ func runsWorkloads(cmd *cobra.Command) {
 	var f fileFlags
 	cmd.Long = `Measure schedulers against each other on this machine.
 
-Workloads are read from a file in the format of scheduler_perf's performance-config.yaml, or are those of this program by
-name. Each scheduler is a process of its own against a fresh local cluster, and they take turns. null plays what
+Workloads are read from a file in the format of scheduler_perf's performance-config.yaml, or are those of this program, by name
+or by what they match ('kumiki bench table --labels= --list' lists them). Each scheduler is a process of its own against a fresh local cluster, and they take turns. null plays what
 kube-scheduler wrote in a run that was recorded before (kumiki, where kube-scheduler is not built or its run failed): what
 the API server can do on this machine. Ratios to it count when it leaves under 5 % of the machine idle. create-only creates
 the pods for nobody. kube-scheduler@100 looks at all nodes. NAME@FILE is a scheduler with the settings of a
 KubeSchedulerConfiguration, but for how it reaches the API server; in the report it has the file's name without directory and
 ending. A path is a program that takes kube-scheduler's flags. NAME~PLUGIN is a scheduler whose configuration disables a plugin. A run ends when
-nothing moves (--patience), and its pods that are left count as never bound. The exit code is 1 when a run failed or a
-threshold was missed.`
+nothing moves (--patience), and its pods that are left count as never bound. After an interrupt the report has the runs that were
+over. The exit code is 1 when a run failed, a threshold was missed or not all runs were made.`
 	cmd.Example = `  kumiki bench --workload basic --match small --runs 3
+  kumiki bench --match '^gangs/' --scheduler kumiki,kube-scheduler,null
   kumiki bench -f performance-config.yaml --labels performance --scheduler kumiki,kube-scheduler@100,null -o html > report.html`
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if f.file == "" && f.name == "" {
+		if f.file == "" && f.name == "" && f.match == "" && f.labels == "" {
+			if cmd.Flags().NFlag() > 0 {
+				return usageErrorf("which workloads? give --file, --workload, --match or --labels; 'kumiki bench table --labels= --list' has those of this program")
+			}
 			return cmd.Help()
 		}
 		return f.run(cmd, o)
 	}
 	fs := cmd.Flags()
 	fs.StringVarP(&f.file, "file", "f", "", "`file` of workloads")
-	fs.StringVar(&f.name, "workload", "", "workload of this program, by its case's `name`")
+	fs.StringVar(&f.name, "workload", "", "workload of this program, by its case's `name`; without it and --file all of them are meant")
 	fs.StringVar(&f.match, "match", "", "only those whose case/workload matches the `regexp`")
 	fs.StringVar(&f.labels, "labels", "", "only those with these labels (performance,-large)")
 	o.addFlags(fs, 5, []string{Kumiki, Upstream, Null}, 30*time.Minute)
@@ -74,11 +79,16 @@ func (f *fileFlags) run(cmd *cobra.Command, o Options) error {
 	}
 	o.Progress = cmd.ErrOrStderr()
 	m := &matrix{Options: o, plans: plans, rate: f.rate, topic: f.topic, tell: newTeller(o.Progress)}
+	return m.report(cmd, f.format)
+}
+
+// report measures and writes what there is then, after an interrupt too.
+func (m *matrix) report(cmd *cobra.Command, format string) error {
 	c, err := m.start(cmd.Context())
-	if err != nil {
+	if c == nil {
 		return err
 	}
-	if err := c.write(cmd.OutOrStdout(), f.format); err != nil {
+	if err := errors.Join(c.write(cmd.OutOrStdout(), format), err); err != nil {
 		return err
 	}
 	return c.verdict()
@@ -116,24 +126,50 @@ func (f *fileFlags) plans() ([]workload.Plan, error) {
 	if err != nil {
 		return nil, usageErrorf("--match: %w", err)
 	}
-	var file *workload.File
-	if f.file != "" {
-		if file, err = workload.Load(f.file); err != nil {
-			return nil, err
+	var files []*workload.File
+	switch {
+	case f.file != "":
+		file, err := workload.Load(f.file)
+		if err != nil {
+			return nil, usageError{err}
 		}
-	} else {
+		files = []*workload.File{file}
+	case f.name != "":
 		c, err := workloads.Case(f.name)
 		if err != nil {
 			return nil, usageError{err}
 		}
-		file = &workload.File{Cases: []*workload.Case{c}}
+		files = []*workload.File{{Cases: []*workload.Case{c}}}
+	default:
+		if files, err = workloads.Files(); err != nil {
+			return nil, err
+		}
 	}
-	plans, err := file.Plans(match, f.labels)
-	if err != nil {
-		return nil, err
+	return chosenOf(files, match, f.labels)
+}
+
+// chosenOf are the plans of files that match and have the labels, in the order of the files; that there is none is a mistake.
+func chosenOf(files []*workload.File, match *regexp.Regexp, labels string) ([]workload.Plan, error) {
+	var plans []workload.Plan
+	var others []string
+	for _, file := range files {
+		some, err := file.Plans(match, labels)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		plans = append(plans, some...)
+		for _, c := range file.Cases {
+			for _, w := range c.Workloads {
+				others = append(others, c.Name+"/"+w.Name)
+			}
+		}
 	}
-	if len(plans) == 0 {
-		return nil, usageErrorf("no workload matches %q and has the labels %q", f.match, f.labels)
+	if len(plans) > 0 {
+		return plans, nil
 	}
-	return plans, nil
+	const some = 20 // of hundreds
+	if len(others) > some {
+		others = append(others[:some], "and so on")
+	}
+	return nil, usageErrorf("no workload matches %q and has the labels %q; there are %s", match, labels, strings.Join(others, ", "))
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // usualMetrics are the histograms of a scheduler that scheduler_perf collects of workloads that name none
-// (scheduler_perf.go, defaultMetricsCollectorConfig), with the labels that they are split by; any value counts.
+// (scheduler_perf.go, defaultMetricsCollectorConfig and qHintMetrics), with the labels that they are split by; any value counts.
 // scheduler_pod_scheduling_duration_seconds, which stands there too, is one that kube-scheduler has no more;
 // scheduler_pod_scheduling_sli_duration_seconds took its place.
 var usualMetrics = []workload.Metric{
@@ -24,6 +24,8 @@ var usualMetrics = []workload.Metric{
 	{Name: "scheduler_scheduling_attempt_duration_seconds", Labels: []workload.MetricLabel{{Label: "result"}}},
 	{Name: "scheduler_pod_scheduling_sli_duration_seconds"},
 	{Name: "scheduler_plugin_execution_duration_seconds", Labels: []workload.MetricLabel{{Label: "plugin"}, {Label: "extension_point"}}},
+	{Name: "scheduler_queueing_hint_execution_duration_seconds", Labels: []workload.MetricLabel{{Label: "plugin"}, {Label: "event"}}},
+	{Name: "scheduler_event_handling_duration_seconds", Labels: []workload.MetricLabel{{Label: "event"}}},
 }
 
 // attemptsMetric counts what a scheduler tried.

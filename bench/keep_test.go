@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
@@ -187,5 +189,48 @@ func TestTheTableIsPutBetweenItsMarkers(t *testing.T) {
 	}
 	if err := f.show(io.Discard, someTrials()); err == nil || !strings.Contains(err.Error(), "bench table begins") {
 		t.Errorf("without markers: %v", err)
+	}
+}
+
+// Catches: an interrupt after which what was measured is lost, and one that ends like a run that is complete.
+func TestAnInterruptLeavesWhatWasOver(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	launched := 0
+	m := &matrix{Options: Options{Rounds: 2, Schedulers: []string{Kumiki}, QPS: 1, Burst: 1, Timeout: time.Minute,
+		launch: func(context.Context, testcluster.Options) (*testcluster.Cluster, error) {
+			if launched++; launched == 3 {
+				interrupt()
+			}
+			return nil, errors.New("no room")
+		}}, tell: newTeller(io.Discard), plans: []workload.Plan{{Name: "a/1"}, {Name: "b/1"}}}
+	var out bytes.Buffer
+	cmd := &cobra.Command{RunE: func(cmd *cobra.Command, _ []string) error { return m.report(cmd, "csv") }}
+	cmd.SetArgs(nil)
+	cmd.SetOut(&out)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	endsWhenInterrupted(cmd)
+	err := cmd.ExecuteContext(ctx)
+	if err == nil || errors.Is(err, context.Canceled) || err.Error() != "interrupted: 2 of 4 runs were over" {
+		t.Errorf("it ends with %v", err)
+	}
+	if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], "a/1,kumiki,1,no room,0,0,,,,,") || !strings.HasPrefix(lines[2], "b/1,kumiki,1") {
+		t.Errorf("the report is\n%s", out.String())
+	}
+}
+
+// Catches: a command that a signal ends in the middle of its work and that says it was a success; a null binder that does not
+// end well when it is told to.
+func TestACommandThatIsInterruptedSaysSo(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	for name, want := range map[string]string{"restart": "interrupted", Null: context.Canceled.Error()} {
+		cmd := &cobra.Command{Use: name, RunE: func(cmd *cobra.Command, _ []string) error { return context.Cause(cmd.Context()) }}
+		cmd.SetArgs(nil)
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		root := cmd
+		endsWhenInterrupted(root)
+		if err := root.ExecuteContext(ctx); err == nil || err.Error() != want {
+			t.Errorf("%s ends with %v, want %s", name, err, want)
+		}
 	}
 }

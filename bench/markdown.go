@@ -20,7 +20,7 @@ func (c *Comparison) markdown(w io.Writer) error {
 	fmt.Fprintf(&b, "%s, %s. %s; %g calls per second and client; kube-scheduler is 1.36.3.\n", days(first, last), c.Machine.text(), c.Go, c.QPS)
 	b.WriteString("API server, etcd, scheduler and the program that measures share the CPUs.\n")
 	b.WriteString("Pods bound per second: median (min..max) of the runs; ratios are the medians of those of the same round, with their 95 % interval.\n")
-	b.WriteString("A row counts when null leaves less than 5 % of the machine idle.\n\n")
+	b.WriteString("A row counts when null leaves less than 5 % of the machine idle, and others than those that are measured use less than 5 % of it.\n\n")
 	for _, line := range c.summary() {
 		b.WriteString(line + "\n")
 	}
@@ -33,13 +33,19 @@ func (c *Comparison) markdown(w io.Writer) error {
 	}
 	b.WriteString("\n### What it took\n\n")
 	b.WriteString("Latency runs from the create call to the bind; CPU and memory are those of the scheduler's process.\n\n")
-	markdownHead(&b, []string{"workload", "scheduler", "p50", "p99", "max", "attempts per pod", "CPU", "peak memory", "oversold", "null idle"})
+	markdownHead(&b, []string{"workload", "scheduler", "p50", "p99", "p99.9", "max", "gang p99", "attempts per pod", "CPU", "peak memory", "oversold", "null idle"})
 	for _, name := range c.workloads() {
 		for _, r := range c.rowsOf(name) {
 			if r.Scheduler != CreateOnly && r.Scheduler != Null {
-				markdownRow(&b, []string{name, r.Scheduler, r.Latency.P50.text(), r.Latency.P99.text(), r.Latency.Max.text(), number("%.2f", r.Attempts.Median),
+				markdownRow(&b, []string{name, r.Scheduler, r.Latency.P50.text(), r.Latency.P99.text(), r.Latency.P999.text(), r.Latency.Max.text(), r.gangP99(), number("%.2f", r.Attempts.Median),
 					number("%.1f s", r.CPU.Median), number("%.0f MiB", r.PeakRSS.Median/(1<<20)), fmt.Sprint(r.Oversold), c.idleOfNull(name)})
 			}
+		}
+	}
+	if differ := c.writesOf(Kumiki); len(differ) > 0 {
+		b.WriteString("\n### What kumiki writes otherwise\n\nPer pod, where it is more or less than kube-scheduler by a twentieth and more.\n\n")
+		for _, line := range differ {
+			b.WriteString("- " + line + "\n")
 		}
 	}
 	if failures := c.allFailures(); len(failures) > 0 {
@@ -144,6 +150,19 @@ func (c *Comparison) idleOfNull(name string) string {
 		return number("%.0f %%", 100*r.Idle.Median)
 	}
 	return "-"
+}
+
+// writesOf says for each workload what a scheduler writes otherwise than kube-scheduler.
+func (c *Comparison) writesOf(scheduler string) []string {
+	var out []string
+	for _, name := range c.workloads() {
+		if r := c.row(name, scheduler); r != nil {
+			if differ := writesDiffer(c.rowsOf(name), r); len(differ) > 0 {
+				out = append(out, name+": "+strings.Join(differ, ", "))
+			}
+		}
+	}
+	return out
 }
 
 func (c *Comparison) allFailures() []string {

@@ -190,7 +190,7 @@ func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *Trial, play s
 		m.tell.status("%s: %d/%d %s, %d of %d pods", where, at.Op+1, at.Ops, at.Opcode, at.Done, at.Total)
 	}}
 	err = m.follow(ctx, g, env, plan, b, r)
-	if err != nil && g.s != nil {
+	if err != nil && g.s != nil && !errors.Is(ctx.Err(), context.Canceled) {
 		m.tell.line("%s, last words of the scheduler:\n%s", where, g.s.lastWords())
 	}
 	if g.s != nil {

@@ -29,4 +29,5 @@ const (
 	failedKept
 	roundsInRow
 	settingsShared
+	interruptForgets
 )

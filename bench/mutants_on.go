@@ -34,4 +34,5 @@ var mutants = []mutation{
 	failedKept:       {"failed-kept", "a run that failed is not made again", "TestWhatWasMeasuredIsKeptAndGoneOnWith"},
 	roundsInRow:      {"rounds-in-row", "all rounds of a workload are made before the next has its turn", "TestEveryWorkloadHasItsTurnBeforeTheSecondRound"},
 	settingsShared:   {"settings-shared", "a scheduler without settings gets those of the one beside it", "TestSettingsOfAFile"},
+	interruptForgets: {"interrupt-forgets", "after an interrupt nothing is left of what was measured", "TestAnInterruptLeavesWhatWasOver"},
 }

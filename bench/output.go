@@ -74,6 +74,13 @@ func (r *WorkloadRow) threshold() string {
 	return fmt.Sprintf("%s %s%g", verdict, sign, t.Want)
 }
 
+func (r *WorkloadRow) gangP99() string {
+	if r.Gangs == nil {
+		return "-"
+	}
+	return r.Gangs.P99.text()
+}
+
 // number shows a figure, or a dash for one that was not measured.
 func number(verb string, f float64) string {
 	if math.IsNaN(f) {
@@ -109,12 +116,7 @@ var columns = []struct {
 	{"P99", "", func(r *WorkloadRow) string { return r.Latency.P99.text() }},
 	{"P99.9", "", func(r *WorkloadRow) string { return r.Latency.P999.text() }},
 	{"MAX", "inf: a pod was never bound", func(r *WorkloadRow) string { return r.Latency.Max.text() }},
-	{"GANG P99", "from the first create of a gang until all of it is bound", func(r *WorkloadRow) string {
-		if r.Gangs == nil {
-			return "-"
-		}
-		return r.Gangs.P99.text()
-	}},
+	{"GANG P99", "from the first create of a gang until all of it is bound", (*WorkloadRow).gangP99},
 	{"TRIES", "attempts per pod, as the scheduler counts them", func(r *WorkloadRow) string { return number("%.2f", r.Attempts.Median) }},
 	{"OVERSOLD", "times that a node was promised more than it has", func(r *WorkloadRow) string { return strconv.Itoa(r.Oversold) }},
 	{"CPU", "seconds of the scheduler's process", func(r *WorkloadRow) string { return number("%.1fs", r.CPU.Median) }},
@@ -200,7 +202,21 @@ func remarks(rows []WorkloadRow) []string {
 			out = append(out, fmt.Sprintf("%s, writes per pod: %s", r.Scheduler, callsText(r.Calls)))
 		}
 	}
+	for i := range rows {
+		if differ := writesDiffer(rows, &rows[i]); len(differ) > 0 {
+			out = append(out, fmt.Sprintf("%s writes otherwise than kube-scheduler, per pod: %s", rows[i].Scheduler, strings.Join(differ, ", ")))
+		}
+	}
 	return append(out, costs(rows)...)
+}
+
+// writesDiffer is what a scheduler writes otherwise than kube-scheduler in the same workload, if both were measured.
+func writesDiffer(rows []WorkloadRow, r *WorkloadRow) []string {
+	at := slices.IndexFunc(rows, func(of WorkloadRow) bool { return of.Scheduler == Upstream })
+	if at < 0 || r.Scheduler == Upstream || r.Scheduler == CreateOnly || len(r.Calls) == 0 || len(rows[at].Calls) == 0 {
+		return nil
+	}
+	return callsDiffer(r.Calls, rows[at].Calls)
 }
 
 // callsText leaves what is too rare to matter to the JSON.
@@ -252,9 +268,14 @@ func (c *Comparison) csv(w io.Writer) error {
 		if t.Gangs != nil {
 			gangs = *t.Gangs
 		}
-		l := t.Latency
+		l, bound, settled, perSecond := t.Latency, t.BindSeconds, t.SettleSeconds, t.PodsPerSecond
+		if t.Pods == 0 && t.Failure != "" { // nothing was measured, which is not 0 seconds
+			l, bound, settled, perSecond = latencyOf(nil), Seconds(math.NaN()), Seconds(math.NaN()), math.NaN()
+		} else if l.Count == 0 {
+			l = latencyOf(nil)
+		}
 		rows = append(rows, []string{t.Workload, t.Scheduler, strconv.Itoa(t.Round), t.Failure, strconv.Itoa(t.Pods), strconv.Itoa(t.Bound),
-			sec(t.BindSeconds), sec(t.SettleSeconds), num(t.PodsPerSecond), sec(l.P50), sec(l.P90), sec(l.P95), sec(l.P99), sec(l.P999), sec(l.Max),
+			sec(bound), sec(settled), num(perSecond), sec(l.P50), sec(l.P90), sec(l.P95), sec(l.P99), sec(l.P999), sec(l.Max),
 			strconv.Itoa(gangs.Count), sec(gangs.P50), sec(gangs.P99), strconv.FormatInt(t.Attempts, 10), strconv.FormatInt(t.Events, 10),
 			num(t.SchedulerCPU), num(t.ServersCPU), num(t.BenchCPU), strconv.FormatInt(t.PeakRSS, 10), strconv.FormatInt(t.SteadyRSS, 10),
 			num(t.Idle), num(t.Others), strconv.Itoa(len(t.Oversold))})
@@ -284,7 +305,7 @@ func (c *Comparison) perfdash() perfItems {
 				item.Labels["Name"] = r.Workload
 			}
 			item.Labels["Scheduler"] = r.Scheduler
-			if t := r.Threshold; t != nil && t.Metric == item.Labels["Metric"] {
+			if t := r.Threshold; t != nil && findItem([]DataItem{item}, t.Metric, t.Labels) != nil {
 				item.Data[t.Bucket+"Threshold"] = t.Want
 			}
 			for label := range item.Labels { // order: a set

@@ -195,3 +195,17 @@ func TestWhatAComparisonEndsWith(t *testing.T) {
 		t.Errorf("all is well: %v", err)
 	}
 }
+
+// Catches: the threshold of one figure that stands in the perf-dash report beside others of the same metric.
+func TestAThresholdStandsAtTheFigureThatItIsAbout(t *testing.T) {
+	of := func(result string) DataItem {
+		return DataItem{Data: map[string]float64{"Perc99": 1}, Unit: "ms", Labels: map[string]string{"Metric": "m", "result": result}}
+	}
+	c := &Comparison{Rows: []WorkloadRow{{Workload: "a/1", Scheduler: Kumiki, Items: []DataItem{of("scheduled"), of("error")},
+		Threshold: thresholdOf(workload.MetricSelector{Name: "m", Labels: map[string]string{"result": "error"}, Bucket: "Perc99"}, 2, []DataItem{of("scheduled"), of("error")})}}}
+	for _, item := range c.perfdash().DataItems {
+		if _, has := item.Data["Perc99Threshold"]; has != (item.Labels["result"] == "error") {
+			t.Errorf("result %s has a threshold: %v", item.Labels["result"], has)
+		}
+	}
+}

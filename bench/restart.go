@@ -54,7 +54,7 @@ than an API server beside the scheduler, and knows when the last list was sent.`
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "table" && format != "json" {
-				return fmt.Errorf("output %q is unknown; there are table, json", format)
+				return usageErrorf("output %q is unknown; there are table, json", format)
 			}
 			o.Progress = cmd.ErrOrStderr()
 			restart := Restart
@@ -150,7 +150,7 @@ func Restart(ctx context.Context, o Options) (_ RestartReport, err error) {
 // completeRestart fills in the programs and refuses what cannot be started in a full cluster.
 func (o *Options) completeRestart() error {
 	if slices.Contains(o.Schedulers, Null) {
-		return fmt.Errorf("the null binder knows nothing of bound pods: it cannot be measured here")
+		return usageErrorf("the null binder knows nothing of bound pods: it cannot be measured here")
 	}
 	return o.complete()
 }

@@ -38,11 +38,25 @@ func (m *matrix) run(ctx context.Context) (*Comparison, error) {
 	for round := 1; round <= m.Rounds; round++ {
 		for i := range m.plans {
 			if err := m.round(ctx, c, f, &m.plans[i], round); err != nil {
-				return nil, err
+				return m.unfinished(ctx, c, f, err)
 			}
 		}
 	}
 	return c, m.put(c)
+}
+
+// unfinished is what an error leaves: after an interrupt, what was over by then, if anything was.
+func (m *matrix) unfinished(ctx context.Context, c *Comparison, f *forecast, err error) (*Comparison, error) {
+	if ctx.Err() == nil || mutated(interruptForgets) {
+		return nil, err
+	}
+	left, _ := f.left(c)
+	over := interruptedError{fmt.Sprintf("interrupted: %d of %d runs were over", f.all()-left, f.all())}
+	if len(c.Trials) == 0 {
+		return nil, over
+	}
+	c.compare(spec{plans: m.plans, schedulers: m.Schedulers})
+	return c, over
 }
 
 // played is what null plays of a workload, or why it cannot.
@@ -178,13 +192,19 @@ func (f *forecast) left(c *Comparison) (trials int, seconds float64) {
 	return trials, seconds
 }
 
-// text is how far it is.
-func (f *forecast) text(c *Comparison) string {
-	trials, seconds := f.left(c)
+// all is how many trials there are to be.
+func (f *forecast) all() int {
 	all := 0
 	for i := range f.m.plans {
 		all += len(f.m.missing(&Comparison{}, &f.m.plans[i]))
 	}
+	return all
+}
+
+// text is how far it is.
+func (f *forecast) text(c *Comparison) string {
+	trials, seconds := f.left(c)
+	all := f.all()
 	done := fmt.Sprintf("%d of %d runs are over", all-trials, all)
 	if len(c.Trials) > f.had {
 		done += " after " + minutes(time.Since(f.began).Seconds())

@@ -135,8 +135,8 @@ func (f *tableFlags) measure(cmd *cobra.Command, o Options) error {
 		return m.list(cmd.OutOrStdout())
 	}
 	c, err := m.start(cmd.Context())
-	if errors.Is(err, context.Canceled) {
-		m.tell.line("interrupted; what was over is in %s, and --resume goes on with it", f.to)
+	if interrupted := new(interruptedError); errors.As(err, interrupted) {
+		return interruptedError{fmt.Sprintf("%v; they are in %s, and --resume goes on with it", err, f.to)}
 	}
 	if err != nil {
 		return err
@@ -162,18 +162,7 @@ func embedded(match *regexp.Regexp, labels string) ([]workload.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	var plans []workload.Plan
-	for _, file := range files {
-		some, err := file.Plans(match, labels)
-		if err != nil {
-			return nil, err
-		}
-		plans = append(plans, some...)
-	}
-	if len(plans) == 0 {
-		return nil, usageErrorf("no workload matches %q and has the labels %q", match, labels)
-	}
-	return plans, nil
+	return chosenOf(files, match, labels)
 }
 
 // list shows what would be measured.
@@ -209,6 +198,9 @@ func (s *WorkloadSize) seed() string {
 // start checks the options and runs.
 func (m *matrix) start(ctx context.Context) (*Comparison, error) {
 	m.Nodes, m.Pods = 1, 1 // the workload says how many
+	if m.ProfileDir != "" && m.ProfileSeconds < 1 {
+		return nil, usageErrorf("profile-seconds must be at least 1, not %d", m.ProfileSeconds)
+	}
 	if err := m.complete(); err != nil {
 		return nil, err
 	}

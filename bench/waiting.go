@@ -54,11 +54,11 @@ the pods that wait ask for more CPU than any node has, half for a label that non
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "table" && format != "json" {
-				return fmt.Errorf("output %q is unknown; there are table, json", format)
+				return usageErrorf("output %q is unknown; there are table, json", format)
 			}
 			for _, kind := range o.kinds {
 				if changes[kind] == nil {
-					return fmt.Errorf("change %q is unknown; there are heartbeat, label, room", kind)
+					return usageErrorf("change %q is unknown; there are heartbeat, label, room", kind)
 				}
 			}
 			o.Progress = cmd.ErrOrStderr()

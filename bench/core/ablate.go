@@ -19,16 +19,6 @@ import (
 // withoutPrefix begins the name of a kumiki that lacks a plugin.
 const withoutPrefix = "without "
 
-// unknownPlugin is a mistake on the command line.
-type unknownPlugin struct{ name string }
-
-func (u unknownPlugin) Error() string {
-	return fmt.Sprintf("plugin %q is unknown; there are %s", u.name, strings.Join(Ablatable(), ", "))
-}
-
-// Usage marks the error.
-func (unknownPlugin) Usage() {}
-
 // Ablatable are the plugins that a profile can do without: those of the default one, but for the one that orders the queue.
 func Ablatable() []string {
 	var names []string
@@ -44,7 +34,7 @@ func Ablatable() []string {
 func CheckAblatable(names []string) error {
 	for _, name := range names {
 		if !slices.Contains(Ablatable(), name) {
-			return unknownPlugin{name}
+			return usageErrorf("plugin %q is unknown; there are %s", name, strings.Join(Ablatable(), ", "))
 		}
 	}
 	return nil

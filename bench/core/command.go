@@ -43,11 +43,11 @@ and a node, and how much of the 99th percentile of a decision's time it is.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(formats, format) {
-				return fmt.Errorf("output %q is unknown; there are %s", format, strings.Join(formats, ", "))
+				return usageErrorf("output %q is unknown; there are %s", format, strings.Join(formats, ", "))
 			}
 			var err error
 			if o.Families, err = regexp.Compile(families); err != nil {
-				return fmt.Errorf("families: %w", err)
+				return usageErrorf("families: %w", err)
 			}
 			if from != "" {
 				r, err := read(from, o.Families)
@@ -61,7 +61,7 @@ and a node, and how much of the 99th percentile of a decision's time it is.`,
 				i := slices.Index(all, name)
 				switch {
 				case i < 0:
-					return fmt.Errorf("scheduler %q is unknown; there are %s", name, strings.Join(all, ", "))
+					return usageErrorf("scheduler %q is unknown; there are %s", name, strings.Join(all, ", "))
 				case i == 0:
 					o.Contenders = append(o.Contenders, Kumiki(classMiB<<20))
 				default:
@@ -109,16 +109,16 @@ and a node, and how much of the 99th percentile of a decision's time it is.`,
 // check refuses what cannot be measured.
 func (o *Options) check() error {
 	if o.Pods < 1 || o.Runs < 1 || o.Warmup < 0 || len(o.Contenders) == 0 {
-		return fmt.Errorf("pods, runs and schedulers must be at least 1 and warmup at least 0, not %d, %d, %d and %d", o.Pods, o.Runs, len(o.Contenders), o.Warmup)
+		return usageErrorf("pods, runs and schedulers must be at least 1 and warmup at least 0, not %d, %d, %d and %d", o.Pods, o.Runs, len(o.Contenders), o.Warmup)
 	}
 	for i, c := range o.Contenders {
 		if slices.ContainsFunc(o.Contenders[:i], func(d Contender) bool { return d.Name == c.Name }) {
-			return fmt.Errorf("scheduler %s is named twice", c.Name)
+			return usageErrorf("scheduler %s is named twice", c.Name)
 		}
 	}
 	for _, n := range o.Nodes {
 		if n < leastNodes {
-			return fmt.Errorf("%d nodes are too few, the families need %d", n, leastNodes)
+			return usageErrorf("%d nodes are too few, the families need %d", n, leastNodes)
 		}
 	}
 	return nil
