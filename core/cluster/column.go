@@ -6,22 +6,153 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
+	"slices"
 )
 
 // column sums amounts per row. A cell holds the exact sum where int64 can, and the nearest end of int64 where it
 // cannot; wide then holds the exact one, so that taking an amount out again restores what was there before.
+//
+// A column begins thin: it lists the rows that have something, so that where every node offers a resource of its own
+// the columns take as much as there are amounts, not nodes times resources. One that many rows have becomes full and
+// stays so. Where v is, at and some are empty.
 type column struct {
-	v    []int64
+	v    []int64              // row -> amount, 0 from its end on; nil while the column is thin
+	at   []NodeIdx            // rows that have something, or had; ascending
+	some []int64              // their amounts
 	wide map[NodeIdx]*big.Int // row -> exact sum, for the rows whose sum int64 cannot hold
 }
 
+// A column is full when one row in thinShare has something, and more rows than thinRows.
+const (
+	thinShare = 16
+	thinRows  = 16
+)
+
+// get is a row's amount.
+func (c *column) get(row NodeIdx) int64 {
+	if int(row) < len(c.v) {
+		return c.v[row]
+	}
+	if len(c.at) == 0 {
+		return 0
+	}
+	if i, has := slices.BinarySearch(c.at, row); has {
+		return c.some[i]
+	}
+	return 0
+}
+
+// put sets a row's amount.
+func (c *column) put(row NodeIdx, amount int64) {
+	switch {
+	case int(row) < len(c.v):
+		c.v[row] = amount
+		return
+	case c.v != nil && amount != 0:
+		c.grow(int(row) + 1)
+		c.v[row] = amount
+		return
+	case c.v != nil:
+		return
+	}
+	i, has := slices.BinarySearch(c.at, row)
+	switch {
+	case has:
+		c.some[i] = amount
+	case amount != 0 && c.fills(row):
+		c.put(row, amount)
+	case amount != 0:
+		i, _ = slices.BinarySearch(c.at, row) // fills may have given up some
+		c.at, c.some = slices.Insert(c.at, i, row), slices.Insert(c.some, i, amount)
+	}
+}
+
+// fills makes a thin column full if it has no place for one more row.
+func (c *column) fills(row NodeIdx) bool {
+	if len(c.at) < thinRows {
+		return false
+	}
+	most := max(thinRows, int(max(row, c.at[len(c.at)-1]))/thinShare)
+	if len(c.at) < most {
+		return false
+	}
+	kept := 0
+	for i, amount := range c.some {
+		if amount != 0 {
+			c.at[kept], c.some[kept] = c.at[i], amount
+			kept++
+		}
+	}
+	c.at, c.some = c.at[:kept], c.some[:kept]
+	if kept < most-most/4 {
+		return false
+	}
+	c.v = make([]int64, c.at[kept-1]+1, max(c.at[kept-1], row)+1)
+	for i, n := range c.at {
+		c.v[n] = c.some[i]
+	}
+	c.at, c.some = nil, nil
+	return true
+}
+
+// size is how many bytes the amounts take.
+func (c *column) size() int { return 8*len(c.v) + 16*len(c.at) }
+
+// drop gives up the first rows; the others move up.
+func (c *column) drop(rows NodeIdx) {
+	if c.v != nil {
+		c.v = c.v[:copy(c.v, c.v[min(int(rows), len(c.v)):])]
+		if len(c.v) == 0 {
+			c.v = nil
+		}
+		return
+	}
+	i, _ := slices.BinarySearch(c.at, rows)
+	c.at, c.some = c.at[:copy(c.at, c.at[i:])], c.some[:copy(c.some, c.some[i:])]
+	for i := range c.at {
+		c.at[i] -= rows
+	}
+}
+
+// Column shows the amounts of one resource by row. It is good for as long as the Snapshot it is from.
+type Column struct{ c *column }
+
+// At is a row's amount.
+func (c Column) At(row NodeIdx) int64 { return c.c.get(row) }
+
+// Cut is the amounts of rows lo to hi-1. They belong to the store, or are written into space where the store has them in
+// another form: read them, and do not keep them.
+func (c Column) Cut(lo, hi NodeIdx, space *[]int64) []int64 {
+	if int(hi) <= len(c.c.v) {
+		return c.c.v[lo:hi]
+	}
+	*space = slices.Grow((*space)[:0], int(hi-lo))[:hi-lo]
+	out := *space
+	if int(lo) < len(c.c.v) {
+		clear(out[copy(out, c.c.v[lo:]):])
+		return out
+	}
+	clear(out)
+	i, _ := slices.BinarySearch(c.c.at, lo)
+	for ; i < len(c.c.at) && c.c.at[i] < hi; i++ {
+		out[c.c.at[i]-lo] = c.c.some[i]
+	}
+	return out
+}
+
 func (c *column) add(row NodeIdx, delta int64) {
-	old := c.v[row]
+	if int(row) < len(c.v) && len(c.wide) == 0 {
+		if sum := c.v[row] + delta; (delta >= 0) == (sum >= c.v[row]) {
+			c.v[row] = sum
+			return
+		}
+	}
+	old := c.get(row)
 	exact, isWide := c.wide[row]
 	if !isWide {
 		sum := old + delta
 		if (delta >= 0) == (sum >= old) {
-			c.v[row] = sum
+			c.put(row, sum)
 			return
 		}
 		exact = big.NewInt(old)
@@ -33,12 +164,12 @@ func (c *column) add(row NodeIdx, delta int64) {
 	exact.Add(exact, big.NewInt(delta))
 	switch {
 	case exact.IsInt64():
-		c.v[row] = exact.Int64()
+		c.put(row, exact.Int64())
 		delete(c.wide, row)
 	case exact.Sign() > 0:
-		c.v[row] = math.MaxInt64
+		c.put(row, math.MaxInt64)
 	default:
-		c.v[row] = math.MinInt64
+		c.put(row, math.MinInt64)
 	}
 }
 

@@ -184,6 +184,9 @@ func (s *Store) count(e *entry, n NodeIdx, sign int64) {
 }
 
 func (s *Store) countOne(id resource.ID, n NodeIdx, delta int64, assumed bool) {
+	if id >= resource.Fixed && s.requested[id].get(n) == 0 {
+		s.rows[n].has(id)
+	}
 	s.requested[id].add(n, delta)
 	if assumed {
 		s.assumed[id].add(n, delta)

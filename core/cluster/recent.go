@@ -2,20 +2,32 @@
 
 package cluster
 
+import (
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/resource"
+)
+
 // A Recent holds so many bytes, and so many changes: half of them are dropped when it is full.
 const (
 	recentBytes   = 16 << 20
 	recentAtLeast = 1 << 12
 	recentAtMost  = 1 << 16
+
+	// placeBytes is what a change takes apart from scalars: its row, and an amount in each column that all rows have.
+	placeBytes = 4 + 8*(2*int(resource.Fixed)+2)
 )
 
 // Recent holds the amounts of rows in the order in which the rows changed, as they were when Follow came by. Whoever
 // catches up on some thousand changes reads its columns from one position to another, in place of as many rows here and
 // there: many readers that come by now and then find the same stretch in the cache.
 //
-// A row that changes again stands once more; its place before that is given up.
+// A row that changes again stands once more; its place before that is given up. A change costs what the row has, however
+// many resources there are in the cluster.
 type Recent struct {
-	columns Store // of amounts alone, by position
+	columns Store         // of amounts alone, by position
+	scalars []resource.ID // those whose columns have something
+	bytes   int           // of the columns of scalars
 	rows    []NodeIdx
 	base    uint64   // sequence number of position 0
 	newest  []uint64 // row -> sequence number of its last place, plus 1; 0 for none
@@ -43,74 +55,89 @@ func (r *Recent) Follow(s Snapshot) {
 // restart gives up all places: every reader is behind then.
 func (r *Recent) restart(s Snapshot) {
 	r.base, r.begun = r.Next()+1, true
-	r.rows, r.columns.names = r.rows[:0], s.s.names
+	r.columns.names = s.s.names
 	clear(r.newest)
-	r.cut(0)
 	r.grow(s)
+	r.cut(len(r.rows))
+	r.rows = r.rows[:0]
 }
 
-// grow makes room for rows and resources that are new; what is not known of a resource is 0, as it was on rows that did
-// not change.
+// grow makes room for rows and resources that are new.
 func (r *Recent) grow(s Snapshot) {
 	for len(r.newest) < len(s.s.rows) {
 		r.newest = append(r.newest, 0)
 	}
 	for _, cols := range []*[]column{&r.columns.allocatable, &r.columns.requested} {
 		for len(*cols) < len(s.s.requested) {
-			*cols = append(*cols, column{v: make([]int64, len(r.rows))})
+			*cols = append(*cols, column{})
 		}
 	}
 }
 
 func (r *Recent) add(s *Store, n NodeIdx) {
-	if len(r.rows) >= r.room() {
+	if r.full() {
 		r.drop((len(r.rows) + 1) / 2)
 	}
 	if at := r.newest[n]; at > r.base {
 		r.rows[at-1-r.base] = NoNode
 	}
+	at := NodeIdx(len(r.rows))
 	r.rows = append(r.rows, n)
 	r.newest[n] = r.Next()
-	for id := range s.requested {
+	for id := range resource.Fixed {
 		r.columns.allocatable[id].v = append(r.columns.allocatable[id].v, s.allocatable[id].v[n])
 		r.columns.requested[id].v = append(r.columns.requested[id].v, s.requested[id].v[n])
 	}
 	for i := range s.nonZero {
 		r.columns.nonZero[i].v = append(r.columns.nonZero[i].v, s.nonZero[i].v[n])
 	}
+	for _, id := range s.rows[n].scalars {
+		offered, requested := &r.columns.allocatable[id], &r.columns.requested[id]
+		before := offered.size() + requested.size()
+		offered.put(at, s.allocatable[id].get(n))
+		requested.put(at, s.requested[id].get(n))
+		after := offered.size() + requested.size()
+		if before == 0 && after > 0 {
+			r.scalars = append(r.scalars, id)
+		}
+		r.bytes += after - before
+	}
 }
 
-// room is how many changes to hold.
-func (r *Recent) room() int {
+// full tells whether there is no place for one more change.
+func (r *Recent) full() bool {
+	places := len(r.rows)
 	if r.keep > 0 {
-		return r.keep
+		return places >= r.keep
 	}
-	cell := 8 * (2*len(r.columns.requested) + len(r.columns.nonZero))
-	return max(recentAtLeast, min(recentAtMost, recentBytes/cell))
+	return places >= recentAtMost || places >= recentAtLeast && places*placeBytes+r.bytes >= recentBytes
 }
 
 // drop gives up the oldest places.
 func (r *Recent) drop(places int) {
 	r.base += uint64(places)
-	r.rows = r.rows[:copy(r.rows, r.rows[places:])]
 	r.cut(places)
+	r.rows = r.rows[:copy(r.rows, r.rows[places:])]
 }
 
-// cut keeps of each column what stands from one position on, as long as rows.
-func (r *Recent) cut(from int) {
-	cut := func(c *column) {
-		if from <= len(c.v) {
-			copy(c.v, c.v[from:])
-		}
-		c.v = c.v[:len(r.rows)]
-	}
-	for i := range r.columns.allocatable {
-		cut(&r.columns.allocatable[i])
-		cut(&r.columns.requested[i])
+// cut gives up the first places of the columns.
+func (r *Recent) cut(places int) {
+	for id := range resource.Fixed {
+		r.columns.allocatable[id].drop(NodeIdx(places))
+		r.columns.requested[id].drop(NodeIdx(places))
 	}
 	for i := range r.columns.nonZero {
-		cut(&r.columns.nonZero[i])
+		r.columns.nonZero[i].drop(NodeIdx(places))
 	}
+	r.bytes = 0
+	r.scalars = slices.DeleteFunc(r.scalars, func(id resource.ID) bool {
+		offered, requested := &r.columns.allocatable[id], &r.columns.requested[id]
+		offered.drop(NodeIdx(places))
+		requested.drop(NodeIdx(places))
+		size := offered.size() + requested.size()
+		r.bytes += size
+		return size == 0
+	})
 }
 
 // Next is the sequence number to ask from next time.

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
 // TestRecentIsTheStoreForWhoeverFollowsIt changes a store at random. Readers that come by now and then copy what a Recent
@@ -42,7 +44,7 @@ type follower struct {
 func amounts(s Snapshot, n NodeIdx) []int64 {
 	all := []int64{s.NonZero(0)[n], s.NonZero(1)[n]}
 	for id := range s.s.requested {
-		all = append(all, s.s.requested[id].v[n], s.s.allocatable[id].v[n])
+		all = append(all, s.Requested(resource.ID(id)).At(n), s.Allocatable(resource.ID(id)).At(n))
 	}
 	return all
 }
@@ -140,17 +142,101 @@ func TestConfirmingAPodChangesNoRow(t *testing.T) {
 	if after != before || !ok || assumed || n != 0 || now.ResourceVersion != "2" {
 		t.Errorf("%d changes of rows; pod %+v on row %d, assumed %v", after-before, now, n, assumed)
 	}
-	if cpu, left := s.Snapshot().Requested(0)[0], s.Snapshot().Assumed(0)[0]; cpu != 2000 || left != 0 {
+	if cpu, left := s.Snapshot().Requested(0).At(0), s.Snapshot().Assumed(0).At(0); cpu != 2000 || left != 0 {
 		t.Errorf("requested %d, assumed of that %d", cpu, left)
 	}
 }
 
-// TestRecentTakesBoundedMemory: many resources mean many columns, and fewer changes are held. Mutant: a fixed number.
+// TestRecentTakesBoundedMemory: rows with many resources take more, and fewer changes are held. Mutant: a fixed number.
 func TestRecentTakesBoundedMemory(t *testing.T) {
-	for _, resources := range []int{4, 40, 300} {
-		r := Recent{columns: Store{requested: make([]column, resources)}}
-		if bytes := r.room() * 16 * resources; bytes > 2*recentBytes || r.room() < recentAtLeast {
-			t.Errorf("%d resources: %d changes in %d bytes", resources, r.room(), bytes)
+	for _, resources := range []int{0, 40, 300} {
+		s, in := NewStore(), NewIntake()
+		offers := v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("1")}
+		for i := range resources {
+			offers[v1.ResourceName(fmt.Sprint("example.com/x", i))] = apiresource.MustParse("1")
+		}
+		s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: v1.NodeStatus{Allocatable: offers}}))
+		r, most := &Recent{}, 0
+		r.Follow(s.Snapshot())
+		for range recentAtMost + 2 {
+			r.add(s, 0)
+			most = max(most, len(r.rows))
+			if bytes := len(r.rows)*placeBytes + r.bytes; bytes > 2*recentBytes && len(r.rows) > recentAtLeast {
+				t.Fatalf("%d resources: %d changes in %d bytes", resources, len(r.rows), bytes)
+			}
+			if len(r.rows) < most {
+				break // half of them were dropped
+			}
+		}
+		if most < recentAtLeast || resources == 0 && most != recentAtMost {
+			t.Errorf("%d resources: at most %d changes held", resources, most)
 		}
 	}
+}
+
+// TestAChangeCostsWhatTheRowHas: every node offers a resource of its own; a change of one takes two amounts of scalars, whatever
+// there is elsewhere, in the store as in what is recent. Mutant: a column of all rows for each resource.
+func TestAChangeCostsWhatTheRowHas(t *testing.T) {
+	s, in := NewStore(), NewIntake()
+	const nodes = 400
+	for i := range nodes {
+		offers := v1.ResourceList{v1.ResourceName(fmt.Sprint("example.com/x", i)): apiresource.MustParse("2")}
+		s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)}, Status: v1.NodeStatus{Allocatable: offers}}))
+	}
+	r := &Recent{}
+	r.Follow(s.Snapshot())
+	for i := range 50 {
+		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: types.UID(fmt.Sprint(i))}, Spec: v1.PodSpec{NodeName: fmt.Sprint("n", i)}}
+		ask := v1.ResourceList{v1.ResourceName(fmt.Sprint("example.com/x", i)): apiresource.MustParse("1")}
+		pod.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{Requests: ask}}}
+		s.SetPod(in.Pod(pod))
+	}
+	r.Follow(s.Snapshot())
+	var cells column
+	cells.put(0, 1)
+	if want := 50 * 2 * cells.size(); r.bytes != want || len(r.rows) != 50 {
+		t.Errorf("%d changes take %d bytes of scalars, they have %d", len(r.rows), r.bytes, want)
+	}
+	held := 0
+	for id := resource.Fixed; int(id) < len(s.requested); id++ {
+		held += s.allocatable[id].size() + s.requested[id].size()
+	}
+	if want := (nodes + 50) * cells.size(); held != want {
+		t.Errorf("the store takes %d bytes for scalars, there are %d", held, want)
+	}
+}
+
+// TestAThinColumnIsAFullOne puts amounts at random into a column and into a plain slice, cuts both and gives up rows of both.
+// Mutants: rows that are lost when a column becomes full, or when places of rows that have nothing any more are given up; a
+// row that is not moved by drop; a cut that leaves what its space held before.
+func TestAThinColumnIsAFullOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var c column
+		plain := make([]int64, rapid.IntRange(1, 600).Draw(t, "rows"))
+		space := []int64{}
+		for range rapid.IntRange(1, 120).Draw(t, "steps") {
+			switch rapid.IntRange(0, 9).Draw(t, "what") {
+			case 0:
+				gone := rapid.IntRange(0, min(3, len(plain)-1)).Draw(t, "gone")
+				c.drop(NodeIdx(gone))
+				plain = plain[gone:]
+			case 1, 2:
+				lo := rapid.IntRange(0, len(plain)).Draw(t, "lo")
+				hi := rapid.IntRange(lo, len(plain)).Draw(t, "hi")
+				if got := (Column{&c}).Cut(NodeIdx(lo), NodeIdx(hi), &space); !slices.Equal(got, plain[lo:hi]) {
+					t.Fatalf("rows %d to %d: %v, want %v", lo, hi, got, plain[lo:hi])
+				}
+			default:
+				n := rapid.IntRange(0, len(plain)-1).Draw(t, "row")
+				amount := rapid.SampledFrom([]int64{0, 0, 1, 7}).Draw(t, "amount")
+				c.put(NodeIdx(n), amount)
+				plain[n] = amount
+			}
+		}
+		for n, want := range plain {
+			if got := c.get(NodeIdx(n)); got != want {
+				t.Fatalf("row %d: %d, want %d", n, got, want)
+			}
+		}
+	})
 }

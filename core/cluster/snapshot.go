@@ -3,8 +3,6 @@
 package cluster
 
 import (
-	"slices"
-
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/resource"
@@ -65,13 +63,17 @@ func (v Snapshot) Find(name string) (NodeIdx, bool) {
 func (v Snapshot) Names() *resource.Names { return v.s.names }
 
 // Allocatable is the column of what nodes offer of a resource.
-func (v Snapshot) Allocatable(id resource.ID) []int64 { return v.s.allocatable[id].v }
+func (v Snapshot) Allocatable(id resource.ID) Column { return Column{&v.s.allocatable[id]} }
 
 // Requested is the column of what pods hold of a resource: confirmed plus assumed.
-func (v Snapshot) Requested(id resource.ID) []int64 { return v.s.requested[id].v }
+func (v Snapshot) Requested(id resource.ID) Column { return Column{&v.s.requested[id]} }
 
 // Assumed is the assumed part of Requested.
-func (v Snapshot) Assumed(id resource.ID) []int64 { return v.s.assumed[id].v }
+func (v Snapshot) Assumed(id resource.ID) Column { return Column{&v.s.assumed[id]} }
+
+// Scalars lists every resource beyond resource.Fixed of which a row is offered or holds something, once, in no order of
+// meaning.
+func (v Snapshot) Scalars(n NodeIdx) []resource.ID { return v.s.rows[n].scalars }
 
 // NonZero is the column of requested CPU (0) or memory (1) with defaults for silent containers.
 func (v Snapshot) NonZero(i int) []int64 { return v.s.nonZero[i].v }
@@ -156,20 +158,7 @@ func (v Snapshot) EachPod(n NodeIdx, f func(p *Pod, assumed bool)) {
 // View copies one node for the plain forms of plugins.
 func (v Snapshot) View(n NodeIdx) *NodeView {
 	r := &v.s.rows[n]
-	view := &NodeView{
-		Row:     n,
-		Node:    r.node,
-		NonZero: [2]int64{v.s.nonZero[0].v[n], v.s.nonZero[1].v[n]},
-		Pods:    make([]*Pod, len(r.pods)),
-		Ports:   slices.Clone(r.ports),
-		names:   v.s.names,
-	}
-	for i, e := range r.pods {
-		view.Pods[i] = e.pod
-	}
-	view.requested = make([]int64, len(v.s.requested))
-	for id := range v.s.requested {
-		view.requested[id] = v.s.requested[id].v[n]
-	}
+	view := &NodeView{Pods: make([]*Pod, 0, len(r.pods)), Ports: make([]HostPort, 0, len(r.ports))}
+	v.ViewInto(n, view)
 	return view
 }

@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -25,8 +26,8 @@ type Store struct {
 	objects map[Kind]*table // kind -> its objects
 	volumes volumeUse
 
-	// Columns by resource.ID; every column is as long as rows. requested = confirmed + assumed; only the sum and the
-	// assumed part are stored.
+	// Columns by resource.ID; those of resource.Fixed are as long as rows. requested = confirmed + assumed; only the sum
+	// and the assumed part are stored.
 	allocatable []column
 	requested   []column
 	assumed     []column
@@ -64,6 +65,8 @@ type row struct {
 	node  *Node // nil while the node object is missing
 	pods  []*entry
 	ports []HostPort // of all pods on the node; a port taken twice stands twice
+	// scalars has every resource beyond resource.Fixed of which the row is offered or holds something, once.
+	scalars []resource.ID
 }
 
 // entry is one pod in the ledger.
@@ -167,7 +170,7 @@ func (s *Store) growColumns() {
 		for len(*cols) < s.names.Len() {
 			*cols = append(*cols, column{})
 		}
-		for i := range *cols {
+		for i := range resource.Fixed {
 			(*cols)[i].grow(len(s.rows))
 		}
 	}
@@ -230,7 +233,7 @@ func (s *Store) freeRow(n NodeIdx) {
 		panic(Broken(fmt.Sprintf("freeing row %d of node %q with %d pods, node object %v", n, r.name, len(r.pods), r.node != nil)))
 	}
 	delete(s.index, r.name)
-	r.name = ""
+	r.name, r.scalars = "", r.scalars[:0]
 	s.free = append(s.free, n)
 }
 
@@ -285,20 +288,30 @@ func (s *Store) putNode(n NodeIdx, node *Node) {
 }
 
 func (s *Store) putAllocatable(n NodeIdx, node *Node) {
-	for id := range s.allocatable {
-		s.allocatable[id].v[n] = 0
+	var a resource.Amounts
+	if node != nil {
+		a = node.Allocatable
 	}
-	if node == nil {
-		return
-	}
-	a := &node.Allocatable
-	s.allocatable[resource.CPU].v[n] = a.MilliCPU
-	s.allocatable[resource.Memory].v[n] = a.Memory
-	s.allocatable[resource.Ephemeral].v[n] = a.Ephemeral
-	s.allocatable[resource.Pods].v[n] = a.Pods
+	s.allocatable[resource.CPU].put(n, a.MilliCPU)
+	s.allocatable[resource.Memory].put(n, a.Memory)
+	s.allocatable[resource.Ephemeral].put(n, a.Ephemeral)
+	s.allocatable[resource.Pods].put(n, a.Pods)
+	r := &s.rows[n]
+	r.scalars = slices.DeleteFunc(r.scalars, func(id resource.ID) bool {
+		s.allocatable[id].put(n, 0)
+		return s.requested[id].get(n) == 0
+	})
 	for _, sc := range a.Scalars {
 		id := s.columnOf(sc.Name)
-		s.allocatable[id].v[n] = sc.Value
+		s.allocatable[id].put(n, sc.Value)
+		r.has(id)
+	}
+}
+
+// has notes that the row is offered or holds something of a resource.
+func (r *row) has(id resource.ID) {
+	if id >= resource.Fixed && !slices.Contains(r.scalars, id) {
+		r.scalars = append(r.scalars, id)
 	}
 }
 

@@ -63,6 +63,26 @@ func (m *model) sum(node string, name v1.ResourceName, assumedOnly bool) int64 {
 
 var resources = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, v1.ResourcePods, "example.com/gpu", "hugepages-2Mi"}
 
+// compareScalars: the list of a row has all that its columns have, and nothing twice. Mutants: a pod's resource that its node
+// does not offer is not listed; a list that outlives its node's row.
+func compareScalars(t *rapid.T, snap cluster.Snapshot, n cluster.NodeIdx) {
+	listed := map[resource.ID]bool{}
+	for _, id := range snap.Scalars(n) {
+		if listed[id] || id < resource.Fixed {
+			t.Fatalf("scalars of node %q: %v", snap.NodeName(n), snap.Scalars(n))
+		}
+		listed[id] = true
+	}
+	for id := resource.Fixed; int(id) < snap.Names().Len(); id++ {
+		if has := snap.Allocatable(id).At(n) != 0 || snap.Requested(id).At(n) != 0; has && !listed[id] {
+			t.Fatalf("scalars of node %q: %v, it has %s", snap.NodeName(n), snap.Scalars(n), snap.Names().Name(id))
+		}
+	}
+	if snap.NodeName(n) == "" && len(listed) > 0 {
+		t.Fatalf("row %d is free and lists %v", n, snap.Scalars(n))
+	}
+}
+
 // compare reads the whole store and the whole model.
 func compare(t *rapid.T, s *cluster.Store, m *model) {
 	snap := s.Snapshot()
@@ -108,20 +128,21 @@ func compare(t *rapid.T, s *cluster.Store, m *model) {
 			if !known {
 				continue
 			}
-			if got, want := snap.Requested(id)[n], m.sum(name, r, false); got != want {
+			if got, want := snap.Requested(id).At(n), m.sum(name, r, false); got != want {
 				t.Fatalf("node %q requested %s: store %d, model %d", name, r, got, want)
 			}
-			if got, want := snap.Assumed(id)[n], m.sum(name, r, true); got != want {
+			if got, want := snap.Assumed(id).At(n), m.sum(name, r, true); got != want {
 				t.Fatalf("node %q assumed %s: store %d, model %d", name, r, got, want)
 			}
 			var want int64
 			if node := m.nodes[name]; node != nil {
 				want = node.Allocatable.Get(r)
 			}
-			if got := snap.Allocatable(id)[n]; got != want {
+			if got := snap.Allocatable(id).At(n); got != want {
 				t.Fatalf("node %q allocatable %s: store %d, model %d", name, r, got, want)
 			}
 		}
+		compareScalars(t, snap, n)
 		ports := 0
 		snap.EachPod(n, func(p *cluster.Pod, assumed bool) {
 			ports += len(p.Spec.Ports)

@@ -2,7 +2,11 @@
 
 package cluster
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/kumiki-scheduler/kumiki/core/resource"
+)
 
 // Supposition is a transaction for questions: whatever is done to the store inside, nodes that come and go included, End
 // takes back, and leaves nothing behind that a later decision could show. Revision, journals and the number of rows are as
@@ -59,7 +63,8 @@ func (s *Store) shrink(rows int) {
 	}
 	clear(s.rows[rows:])
 	s.rows = s.rows[:rows]
-	for _, columns := range [][]column{s.allocatable, s.requested, s.assumed, s.nonZero[:]} {
+	// What the others have of these rows is 0, as it is where a column has nothing.
+	for _, columns := range [][]column{s.allocatable[:resource.Fixed], s.requested[:resource.Fixed], s.assumed[:resource.Fixed], s.nonZero[:]} {
 		for i := range columns {
 			columns[i].v = columns[i].v[:rows]
 		}

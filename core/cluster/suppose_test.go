@@ -25,7 +25,7 @@ func trace(s cluster.Snapshot) string {
 		s.EachPod(n, func(p *cluster.Pod, assumed bool) { text += fmt.Sprintf(" %p/%v", p, assumed) })
 		for _, name := range resources {
 			if id, ok := s.Names().Lookup(name); ok {
-				text += fmt.Sprintf(" %d/%d/%d", s.Allocatable(id)[n], s.Requested(id)[n], s.Assumed(id)[n])
+				text += fmt.Sprintf(" %d/%d/%d", s.Allocatable(id).At(n), s.Requested(id).At(n), s.Assumed(id).At(n))
 			}
 		}
 		text += "\n"

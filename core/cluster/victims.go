@@ -39,8 +39,13 @@ func (v Snapshot) ViewInto(n NodeIdx, view *NodeView) {
 	for _, e := range r.pods {
 		view.Pods = append(view.Pods, e.pod)
 	}
-	view.requested = view.requested[:0]
-	for id := range v.s.requested {
-		view.requested = append(view.requested, v.s.requested[id].v[n])
+	for id := range view.fixed {
+		view.fixed[id] = v.s.requested[id].v[n]
+	}
+	view.scalars = view.scalars[:0]
+	for _, id := range r.scalars {
+		if held := v.s.requested[id].get(n); held != 0 {
+			view.scalars = append(view.scalars, scalar{id, held})
+		}
 	}
 }

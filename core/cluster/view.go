@@ -20,8 +20,16 @@ type NodeView struct {
 	Pods    []*Pod
 	Ports   []HostPort
 
-	requested []int64 // by resource.ID
-	names     *resource.Names
+	// What the pods hold.
+	fixed   [resource.Fixed]int64
+	scalars []scalar // of each resource at most one
+	names   *resource.Names
+}
+
+// scalar is an amount of a resource beyond resource.Fixed.
+type scalar struct {
+	id     resource.ID
+	amount int64
 }
 
 // Allocatable is what the node offers of a resource.
@@ -30,10 +38,18 @@ func (v *NodeView) Allocatable(name v1.ResourceName) int64 { return v.Node.Alloc
 // Requested is what the pods of the view hold of a resource. For v1.ResourcePods it is their number.
 func (v *NodeView) Requested(name v1.ResourceName) int64 {
 	id, ok := v.names.Lookup(name)
-	if !ok || int(id) >= len(v.requested) {
+	switch {
+	case !ok:
 		return 0
+	case id < resource.Fixed:
+		return v.fixed[id]
 	}
-	return v.requested[id]
+	for i := range v.scalars {
+		if v.scalars[i].id == id {
+			return v.scalars[i].amount
+		}
+	}
+	return 0
 }
 
 // HasImage tells whether the node holds an image.
@@ -85,8 +101,15 @@ func (v *NodeView) add(name v1.ResourceName, delta int64) {
 	if !ok {
 		return // no node offers it and no pod holds it; Fit refuses the pod by its request
 	}
-	for int(id) >= len(v.requested) {
-		v.requested = append(v.requested, 0)
+	if id < resource.Fixed {
+		v.fixed[id] = resource.Add(v.fixed[id], delta)
+		return
 	}
-	v.requested[id] = resource.Add(v.requested[id], delta)
+	for i := range v.scalars {
+		if s := &v.scalars[i]; s.id == id {
+			s.amount = resource.Add(s.amount, delta)
+			return
+		}
+	}
+	v.scalars = append(v.scalars, scalar{id, delta})
 }

@@ -44,7 +44,7 @@ func (e *Engine) recheck(found *cluster.Pod) {
 func (e *Engine) headed(node string) []*flight {
 	s := e.store.Snapshot()
 	n, ok := s.Find(node)
-	if !ok || s.Assumed(resource.Pods)[n] == 0 {
+	if !ok || s.Assumed(resource.Pods).At(n) == 0 {
 		return nil
 	}
 	var flights []*flight

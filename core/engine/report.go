@@ -60,9 +60,9 @@ func accounts(s cluster.Snapshot, n cluster.NodeIdx) []record.NodeResource {
 		id := resource.ID(i)
 		row := record.NodeResource{
 			Resource:    string(s.Names().Name(id)),
-			Allocatable: s.Allocatable(id)[n],
-			Requested:   s.Requested(id)[n],
-			Assumed:     s.Assumed(id)[n],
+			Allocatable: s.Allocatable(id).At(n),
+			Requested:   s.Requested(id).At(n),
+			Assumed:     s.Assumed(id).At(n),
 		}
 		if row.Allocatable == 0 && row.Requested == 0 && id > resource.Pods {
 			continue
@@ -111,16 +111,17 @@ func (e *Engine) EachPod(visit func(pod record.PodRef, node string, assumed bool
 // or because a node became smaller.
 func (e *Engine) Oversold(visit func(node string)) {
 	s := e.store.Snapshot()
-	over := make([]bool, s.Rows())
-	// Column by column: where every node has resources of its own, there are as many columns as nodes.
-	for i := range s.Names().Len() {
-		requested, offered := s.Requested(resource.ID(i)), s.Allocatable(resource.ID(i))
-		for n := range over {
-			over[n] = over[n] || requested[n] > offered[n]
-		}
-	}
+	over := func(n cluster.NodeIdx, id resource.ID) bool { return s.Requested(id).At(n) > s.Allocatable(id).At(n) }
 	for n := range cluster.NodeIdx(s.Rows()) {
-		if over[n] && s.Node(n) != nil {
+		if s.Node(n) == nil {
+			continue
+		}
+		// What the row has, not all there is: where every node has resources of its own, there are as many as nodes.
+		has := slices.ContainsFunc(s.Scalars(n), func(id resource.ID) bool { return over(n, id) })
+		for id := resource.ID(0); id < resource.Fixed && !has; id++ {
+			has = over(n, id)
+		}
+		if has {
 			visit(s.NodeName(n))
 		}
 	}

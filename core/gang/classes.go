@@ -56,7 +56,7 @@ func (ks *kinds) classify(rows []cluster.NodeIdx) *classes {
 				break
 			}
 			key = binary.AppendVarint(key, ks.free(at, n))
-			key = binary.AppendVarint(key, ks.state.Allocatable(ks.resources[at])[n])
+			key = binary.AppendVarint(key, ks.state.Allocatable(ks.resources[at]).At(n))
 		}
 		for _, label := range keys {
 			key = binary.AppendVarint(key, int64(ks.state.Topology(label).Column()[n]))

@@ -187,7 +187,7 @@ func fingerprint(s cluster.Snapshot) string {
 		fmt.Fprintf(&b, "%s ports %v:", s.NodeName(n), s.Ports(n))
 		s.EachPod(n, func(p *cluster.Pod, assumed bool) { fmt.Fprintf(&b, " %s/%v", p.Key(), assumed) })
 		for id := range s.Names().Len() {
-			fmt.Fprintf(&b, " %d+%d", s.Requested(resource.ID(id))[n], s.Assumed(resource.ID(id))[n])
+			fmt.Fprintf(&b, " %d+%d", s.Requested(resource.ID(id)).At(n), s.Assumed(resource.ID(id)).At(n))
 		}
 		fmt.Fprintf(&b, " %d %d", s.NonZero(0)[n], s.NonZero(1)[n])
 		b.WriteByte('\n')

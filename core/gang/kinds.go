@@ -103,7 +103,7 @@ func (ks *kinds) offered(at int, n cluster.NodeIdx) int64 {
 	if all := ks.offers[at]; all > 0 && mutant != offeredIgnored {
 		return all
 	}
-	return ks.state.Allocatable(ks.resources[at])[n]
+	return ks.state.Allocatable(ks.resources[at]).At(n)
 }
 
 // uniform tells whether no member differs from another.
@@ -111,7 +111,7 @@ func (ks *kinds) uniform() bool { return len(ks.all) == 1 }
 
 // free is how much of a resource, by position, a row has left.
 func (ks *kinds) free(at int, n cluster.NodeIdx) int64 {
-	return resource.Sub(ks.offered(at, n), ks.state.Requested(ks.resources[at])[n])
+	return resource.Sub(ks.offered(at, n), ks.state.Requested(ks.resources[at]).At(n))
 }
 
 // copies is how many members of a kind a row has room for now, at most most; never less than the truth.

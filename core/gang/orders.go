@@ -124,7 +124,7 @@ func (ks *kinds) near() [][]int {
 func (ks *kinds) tightness(k *kind, n cluster.NodeIdx) int64 {
 	var left int64
 	for at := range ks.resources {
-		offers := ks.state.Allocatable(ks.resources[at])[n]
+		offers := ks.state.Allocatable(ks.resources[at]).At(n)
 		if offers > 0 {
 			left += int64(float64(resource.Sub(ks.free(at, n), k.amounts[at])) / float64(offers) * 1e6)
 		}

@@ -60,7 +60,7 @@ func (pl *NodeResourcesBalancedAllocation) PrepareScore(_ cluster.Snapshot, p *c
 	if !asks {
 		return nil
 	}
-	return &balancedScore{list: list, held: &p.Spec.Held}
+	return &balancedScore{list: list, held: &p.Spec.Held, space: &pl.scorer.space}
 }
 
 // Normal leaves the scores alone.
@@ -70,6 +70,8 @@ type balancedScore struct {
 	list []scored
 	held *resource.Amounts // of the pod, for Explain
 	buf  []scoredColumns
+	// space is the plugin's.
+	space *spaces
 	// with and without hold the fractions of one node.
 	with, without []float64
 }
@@ -134,7 +136,7 @@ func (f *balancedScore) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out [
 		rowByRow(s, lo, hi, out, f.Plain)
 		return
 	}
-	f.buf = columns(s, lo, hi, f.list, f.buf)
+	f.buf = columns(s, lo, hi, f.list, f.space, f.buf)
 	out = out[lo:hi]
 	if len(f.buf) == 2 {
 		balanceOfTwo(&f.buf[0], &f.buf[1], out)

@@ -49,11 +49,12 @@ func (slotFilter) Plain(_ cluster.Snapshot, v *cluster.NodeView) Code {
 }
 
 func (slotFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, out []Verdict) {
-	held := s.Requested(resource.Pods)
+	var space []int64
+	held := s.Requested(resource.Pods).Cut(0, hi, &space)
 	if mutated(slotsColumnConfirmed) {
 		held = make([]int64, len(held))
 		for n := range held {
-			held[n] = s.Requested(resource.Pods)[n] - s.Assumed(resource.Pods)[n]
+			held[n] = s.Requested(resource.Pods).At(cluster.NodeIdx(n)) - s.Assumed(resource.Pods).At(cluster.NodeIdx(n))
 		}
 	}
 	for n := lo; n < hi; n++ {

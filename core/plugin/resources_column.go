@@ -14,7 +14,7 @@ func (f *fitScore) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int6
 		rowByRow(s, lo, hi, out, f.Plain)
 		return
 	}
-	f.buf = columns(s, lo, hi, f.list, f.buf)
+	f.buf = columns(s, lo, hi, f.list, f.space, f.buf)
 	out = out[lo:hi]
 	var weights int64
 	for i := range f.buf {

@@ -25,6 +25,7 @@ type NodeResourcesFit struct {
 	ignored       map[string]bool // resource name -> not checked by the filter
 	ignoredGroups map[string]bool // part of the name before the slash -> not checked by the filter
 	scorer        allocationScorer
+	space         spaces // for one call of the filter
 }
 
 // NodeResourcesFitName is its name in configurations.
@@ -195,8 +196,19 @@ func (pl *NodeResourcesFit) PrepareFilter(s cluster.Snapshot, p *cluster.Pod) Fi
 			f.needs[i].code = 0
 		}
 	}
-	f.columns = make([]needColumn, len(f.needs))
+	f.columns, f.space = make([]needColumn, len(f.needs)), &pl.space
 	return FilterPlan{Filter: f}
+}
+
+// spaces are where columns of resources that few nodes have are written out for one call.
+type spaces [][]int64
+
+// at is the i-th of them. What was said of another stays.
+func (sp *spaces) at(i int) *[]int64 {
+	for len(*sp) <= i {
+		*sp = append(*sp, nil)
+	}
+	return &(*sp)[i]
 }
 
 type fitFilter struct {
@@ -207,6 +219,7 @@ type fitFilter struct {
 	classes uint64       // revision of the device classes
 	book    *codebook    // nil unless there are more needs than bits in a Code
 	columns []needColumn // per need, valid within one call
+	space   *spaces      // the plugin's: those of a thousand pods would be larger than all columns
 }
 
 // needColumn is where a need is compared: it is met on rows with used <= alloc-compared. Allocatable amounts are never
@@ -271,7 +284,8 @@ func (f *fitFilter) resolve(s cluster.Snapshot, lo, hi cluster.NodeIdx) (ok bool
 			}
 			nd.id = id
 		}
-		f.columns[i] = needColumn{s.Requested(nd.id)[lo:hi], s.Allocatable(nd.id)[lo:hi], nd.compared(), nd.amount, nd.code, nd.hard()}
+		used, alloc := s.Requested(nd.id).Cut(lo, hi, f.space.at(2*i)), s.Allocatable(nd.id).Cut(lo, hi, f.space.at(2*i+1))
+		f.columns[i] = needColumn{used, alloc, nd.compared(), nd.amount, nd.code, nd.hard()}
 	}
 	return ok
 }

@@ -48,6 +48,7 @@ type allocationScorer struct {
 	real      bool
 	ratio     [101]int64   // utilisation in percent -> score; for RequestedToCapacityRatio
 	devices   DeviceCounts // nil when nobody counts devices
+	space     spaces       // for one call of a score
 }
 
 func newAllocationScorer(args FitArgs) (allocationScorer, error) {
@@ -208,8 +209,8 @@ type scoredColumns struct {
 	pod, weight int64
 }
 
-// columns cuts the columns of list to a range, into buf. Resources that no node offers are left out.
-func columns(s cluster.Snapshot, lo, hi cluster.NodeIdx, list []scored, buf []scoredColumns) []scoredColumns {
+// columns cuts the columns of list to a range, into buf, with space for those that stand in another form. Resources that no node offers are left out.
+func columns(s cluster.Snapshot, lo, hi cluster.NodeIdx, list []scored, space *spaces, buf []scoredColumns) []scoredColumns {
 	buf = buf[:0]
 	for i := range list {
 		r := &list[i]
@@ -220,11 +221,14 @@ func columns(s cluster.Snapshot, lo, hi cluster.NodeIdx, list []scored, buf []sc
 			}
 			r.id = id
 		}
-		used := s.Requested(r.id)
+		var used []int64
 		if r.silent >= 0 {
-			used = s.NonZero(r.silent)
+			used = s.NonZero(r.silent)[lo:hi]
+		} else {
+			used = s.Requested(r.id).Cut(lo, hi, space.at(2*i))
 		}
-		buf = append(buf, scoredColumns{s.Allocatable(r.id)[lo:hi], used[lo:hi], r.pod, r.weight})
+		alloc := s.Allocatable(r.id).Cut(lo, hi, space.at(2*i+1))
+		buf = append(buf, scoredColumns{alloc, used, r.pod, r.weight})
 	}
 	return buf
 }
@@ -285,7 +289,7 @@ func (m *mean) of(sc *allocationScorer) int64 {
 
 // PrepareScore scores every pod.
 func (pl *NodeResourcesFit) PrepareScore(_ cluster.Snapshot, p *cluster.Pod) PodScore {
-	return &fitScore{scorer: &pl.scorer, list: pl.scorer.prepare(p), held: &p.Spec.Held}
+	return &fitScore{scorer: &pl.scorer, list: pl.scorer.prepare(p), held: &p.Spec.Held, space: &pl.scorer.space}
 }
 
 // Normal leaves the scores alone.
@@ -296,6 +300,7 @@ type fitScore struct {
 	list   []scored
 	held   *resource.Amounts // of the pod, for Explain
 	buf    []scoredColumns
+	space  *spaces // the plugin's
 }
 
 func (f *fitScore) Plain(s cluster.Snapshot, v *cluster.NodeView) int64 {

@@ -24,8 +24,9 @@ type sums struct {
 type need struct {
 	plugin.Amount
 	of                 amount
-	requested, offered []int64 // the columns; nil where no node offers the resource
-	lacks              int64   // of the row in hand: what must be freed, negative where there is more than enough
+	known              bool           // some node offers the resource, or some pod holds it
+	requested, offered cluster.Column // if it is known
+	lacks              int64          // of the row in hand: what must be freed, negative where there is more than enough
 }
 
 // amount tells where cells have what they hold of a resource.
@@ -64,7 +65,7 @@ func (sm *sums) begin(s cluster.Snapshot, q *Question) {
 		}
 		nd := need{Amount: a, of: amountOf(a.Name)}
 		if id, known := s.Names().Lookup(a.Name); known {
-			nd.requested, nd.offered = s.Requested(id), s.Allocatable(id)
+			nd.known, nd.requested, nd.offered = true, s.Requested(id), s.Allocatable(id)
 		}
 		sm.needs = append(sm.needs, nd)
 	}
@@ -77,9 +78,9 @@ func (sm *sums) look(n cluster.NodeIdx) {
 		nd.lacks = nd.Amount.Amount
 		switch {
 		case nd.Offered > 0 && mutant != offeredIgnored:
-			nd.lacks -= nd.Offered - nd.requested[n]
-		case nd.requested != nil:
-			nd.lacks -= nd.offered[n] - nd.requested[n]
+			nd.lacks -= nd.Offered - nd.requested.At(n)
+		case nd.known:
+			nd.lacks -= nd.offered.At(n) - nd.requested.At(n)
 		}
 	}
 }

@@ -329,7 +329,7 @@ func (w *gangWorld) listed() string {
 		fmt.Fprint(&b, s.NodeName(n), ports)
 		s.EachPod(n, func(p *cluster.Pod, assumed bool) { fmt.Fprint(&b, " ", p.Name, assumed) })
 		for id := range s.Names().Len() {
-			fmt.Fprint(&b, " ", s.Requested(resource.ID(id))[n])
+			fmt.Fprint(&b, " ", s.Requested(resource.ID(id)).At(n))
 		}
 		b.WriteByte('\n')
 	}

@@ -336,7 +336,9 @@ func (r *room) amount(s cluster.Snapshot, need plugin.Amount) int {
 	}
 	a := roomAmount{name: name, of: amountOf(name), free: make([]int64, s.Rows()), counted: make([]int64, s.Rows())}
 	if id, known := s.Names().Lookup(name); known {
-		offered, requested := s.Allocatable(id), s.Requested(id)
+		var space [2][]int64
+		rows := cluster.NodeIdx(s.Rows())
+		offered, requested := s.Allocatable(id).Cut(0, rows, &space[0]), s.Requested(id).Cut(0, rows, &space[1])
 		for n := range a.free {
 			a.free[n] = offered[n] - requested[n]
 			if need.Offered > 0 && mutant != offeredIgnored {

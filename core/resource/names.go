@@ -13,6 +13,8 @@ const (
 	Memory
 	Ephemeral
 	Pods
+	// Fixed is how many these are. The others are scalars: nodes have them or not.
+	Fixed
 )
 
 // Names gives resource names their column. IDs are handed out in the order in which names are first seen and never
