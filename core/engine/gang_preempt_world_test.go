@@ -37,14 +37,7 @@ func newGangArena(t *rapid.T, how preempt.Config, holdAfter record.Time) *arena 
 
 // newSessionArena is one whose scheduler works in sessions, if period is above 0.
 func newSessionArena(t *rapid.T, how preempt.Config, holdAfter, period record.Time) *arena {
-	a := &arena{t: t, how: how, intake: cluster.NewIntake(), now: 1000 * record.Second, pods: map[string]*v1.Pod{}, nodes: map[string]bool{},
-		last: map[string]*underWay{}, landed: map[string]bool{},
-		gangs: &gangArena{sizes: map[string]int{}, holdAfter: holdAfter, period: period, doomed: map[string][]string{}, begun: map[string]bool{}}}
-	a.start()
-	for i := range 2 {
-		a.setNode(fmt.Sprint("n", i))
-	}
-	return a
+	return newArenaOf(t, how, &gangArena{sizes: map[string]int{}, holdAfter: holdAfter, period: period, doomed: map[string][]string{}, begun: map[string]bool{}})
 }
 
 func gangPreemptingEngine(how preempt.Config, holdAfter, period record.Time) *engine.Engine {

@@ -3,7 +3,6 @@
 package engine_test
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,28 +24,16 @@ import (
 // arena is an API server on which pods are evicted for others: the watch lags, evictions take their time, victim by victim,
 // and fail, victims take long to end, nodes vanish, the scheduler is killed. It knows the truth and checks the engine by it.
 type arena struct {
-	t      *rapid.T
-	how    preempt.Config
-	engine *engine.Engine
-	intake *cluster.Intake
-	now    record.Time
-	rv     int
+	stage
+	how   preempt.Config
+	nodes map[string]bool // node name -> it exists
 
-	pods  map[string]*v1.Pod // UID -> the API server's version
-	nodes map[string]bool    // node name -> it exists
-
-	watch     []engine.Event
-	binds     []engine.Bind
 	evictions []*underWay
-	answers   []engine.Event
-	calm      bool
 
 	last      map[string]*underWay // preemptor -> its last eviction
 	landed    map[string]bool      // preemptor that evicted -> it got a place
 	recreated int
 	gangs     *gangArena // nil where there are none
-
-	taped, played []byte
 }
 
 // underWay is one eviction.
@@ -58,9 +45,12 @@ type underWay struct {
 	marked   bool // its victims have the condition, all of them
 }
 
-func newArena(t *rapid.T, how preempt.Config) *arena {
-	a := &arena{t: t, how: how, intake: cluster.NewIntake(), now: 1000 * record.Second, pods: map[string]*v1.Pod{}, nodes: map[string]bool{},
-		last: map[string]*underWay{}, landed: map[string]bool{}}
+func newArena(t *rapid.T, how preempt.Config) *arena { return newArenaOf(t, how, nil) }
+
+// newArenaOf is an arena with room on two nodes, for gangs too if there are any.
+func newArenaOf(t *rapid.T, how preempt.Config, gangs *gangArena) *arena {
+	a := &arena{how: how, nodes: map[string]bool{}, last: map[string]*underWay{}, landed: map[string]bool{}, gangs: gangs}
+	a.stage = newStage(t, a)
 	a.start()
 	for i := range 2 {
 		a.setNode(fmt.Sprint("n", i))
@@ -70,8 +60,7 @@ func newArena(t *rapid.T, how preempt.Config) *arena {
 
 // start begins a scheduler that knows nothing, and shows it what there is.
 func (a *arena) start() {
-	a.engine, a.taped, a.played = a.fresh(), nil, nil
-	a.send(engine.Tick{Now: a.now})
+	a.restarted()
 	for _, name := range sortedKeys(a.nodes) {
 		a.send(engine.NodeSet{Node: a.node(name)})
 	}
@@ -82,9 +71,7 @@ func (a *arena) start() {
 }
 
 func (a *arena) send(ev engine.Event) {
-	effects := a.engine.Step(ev)
-	a.taped, a.played = engine.AppendEvent(a.taped, ev), engine.AppendEffects(a.played, effects)
-	for _, f := range effects {
+	for _, f := range a.step(ev) {
 		switch f := f.(type) {
 		case engine.Bind:
 			a.binds = append(a.binds, f)
@@ -206,12 +193,6 @@ func (a *arena) terminate(p *v1.Pod) {
 	a.changed(p)
 }
 
-func (a *arena) changed(p *v1.Pod) {
-	a.rv++
-	p.ResourceVersion = fmt.Sprint(a.rv)
-	a.watch = append(a.watch, engine.PodSet{Pod: a.compact(p)})
-}
-
 // compact is a pod as the engine is shown it.
 func (a *arena) compact(p *v1.Pod) *cluster.Pod {
 	c := a.intake.Pod(p.DeepCopy())
@@ -226,11 +207,6 @@ func (a *arena) fresh() *engine.Engine {
 		return gangPreemptingEngine(a.how, a.gangs.holdAfter, a.gangs.period)
 	}
 	return preemptingEngine(a.how)
-}
-
-func (a *arena) remove(p *v1.Pod) {
-	delete(a.pods, string(p.UID))
-	a.watch = append(a.watch, engine.PodGone{Pod: record.PodRef{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}})
 }
 
 // create makes a pending pod.
@@ -253,23 +229,6 @@ func (a *arena) node(name string) *cluster.Node {
 func (a *arena) setNode(name string) {
 	a.nodes[name] = true
 	a.watch = append(a.watch, engine.NodeSet{Node: a.node(name)})
-}
-
-func (a *arena) deliver() {
-	if len(a.watch) > 0 {
-		ev := a.watch[0]
-		a.watch = a.watch[1:]
-		a.send(ev)
-	}
-}
-
-func (a *arena) answer() {
-	if len(a.answers) > 0 {
-		i := rapid.IntRange(0, len(a.answers)-1).Draw(a.t, "which answer")
-		ev := a.answers[i]
-		a.answers = slices.Delete(a.answers, i, i+1)
-		a.send(ev)
-	}
 }
 
 // bind lets the API server handle one bind.
@@ -395,13 +354,9 @@ func (a *arena) settle() {
 		if a.end(); len(a.watch) > 0 {
 			continue
 		}
-		if !a.engine.Ready() {
+		if a.decideOrWait() {
 			round++
-			a.now += 2 * record.Second
-			a.send(engine.Tick{Now: a.now})
-			continue
 		}
-		a.send(engine.Cycle{})
 	}
 }
 
@@ -463,22 +418,6 @@ func (a *arena) checkNobodyStarves() {
 				a.t.Fatalf("pod %s of priority %d waits in %s, nominated to %q, though evictions on %s would make room", p.Name, *p.Spec.Priority, r.Where, r.Nominated, node)
 			}
 		}
-	}
-}
-
-// checkReplay plays the tape and compares the effects byte for byte.
-func (a *arena) checkReplay() {
-	again, tape := a.fresh(), engine.NewTape()
-	var played []byte
-	for _, raw := range bytes.Split(bytes.TrimSuffix(a.taped, []byte("\n")), []byte("\n")) {
-		ev, ok, err := tape.Event(raw)
-		if err != nil || !ok {
-			a.t.Fatalf("tape: %v (event %v) in %s", err, ok, raw)
-		}
-		played = engine.AppendEffects(played, again.Step(ev))
-	}
-	if !bytes.Equal(played, a.played) {
-		a.t.Fatalf("the tape plays otherwise:\n%s", diff(string(a.played), string(played)))
 	}
 }
 

@@ -3,8 +3,6 @@
 package engine_test
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -50,19 +48,7 @@ func preemptingEngine(how preempt.Config) *engine.Engine {
 	})
 }
 
-func (s robbing) play(script []byte) []byte {
-	for sc := bufio.NewScanner(bytes.NewReader(script)); sc.Scan(); {
-		text := sc.Text()
-		if strings.HasPrefix(text, "  ") {
-			continue
-		}
-		s.out.WriteString(text + "\n")
-		if fields := strings.Fields(text); len(fields) > 0 && fields[0] != "#" {
-			s.tell(fields[0], fields[1:])
-		}
-	}
-	return s.out.Bytes()
-}
+func (s robbing) play(script []byte) []byte { return s.playBy(script, s.tell) }
 
 func (s robbing) tell(verb string, args []string) {
 	switch verb {

@@ -3,11 +3,8 @@
 package engine_test
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"regexp"
-	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -56,19 +53,7 @@ func sessionEngine(period record.Time) *engine.Engine {
 	})
 }
 
-func (s sitting) play(script []byte) []byte {
-	for sc := bufio.NewScanner(bytes.NewReader(script)); sc.Scan(); {
-		text := sc.Text()
-		if strings.HasPrefix(text, "  ") {
-			continue
-		}
-		s.out.WriteString(text + "\n")
-		if fields := strings.Fields(text); len(fields) > 0 && fields[0] != "#" {
-			s.tell(fields[0], fields[1:])
-		}
-	}
-	return s.out.Bytes()
-}
+func (s sitting) play(script []byte) []byte { return s.playBy(script, s.tell) }
 
 func (s sitting) tell(verb string, args []string) {
 	switch verb {

@@ -23,6 +23,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/internal/probe"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -81,6 +82,29 @@ func playStories(t *testing.T, pattern string, play func(t *testing.T, script []
 	}
 }
 
+// goesAnotherWay tells whether one of the stories of files goes otherwise than it is written. Play is called once for each.
+func goesAnotherWay(t *testing.T, pattern string, play func(script []byte) []byte) bool {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no stories %s: %v", pattern, err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if probe.Fails(func(*probe.T) {
+			if !bytes.Equal(play(raw), raw) {
+				panic("differs")
+			}
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
 // diff shows the first lines that differ, with what led to them.
 func diff(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
@@ -133,7 +157,10 @@ func (s *story) compact(p *v1.Pod, gang *cluster.GangMark, bound *cluster.BoundM
 	return c
 }
 
-func (s *story) play(script []byte) []byte {
+func (s *story) play(script []byte) []byte { return s.playBy(script, s.command) }
+
+// playBy plays a story in which tell does what a line says: its first word, and the others. It returns the story as it went.
+func (s *story) playBy(script []byte, tell func(verb string, args []string)) []byte {
 	for sc := bufio.NewScanner(bytes.NewReader(script)); sc.Scan(); {
 		text := sc.Text()
 		if strings.HasPrefix(text, "  ") {
@@ -141,7 +168,7 @@ func (s *story) play(script []byte) []byte {
 		}
 		s.out.WriteString(text + "\n")
 		if fields := strings.Fields(text); len(fields) > 0 && fields[0] != "#" {
-			s.command(fields[0], fields[1:])
+			tell(fields[0], fields[1:])
 		}
 	}
 	return s.out.Bytes()

@@ -55,14 +55,3 @@ func styleHistory(t *rapid.T) {
 	w.checkLedger()
 	w.checkReplay()
 }
-
-// drain lets everything happen that is on its way.
-func (w *world) drain() {
-	for len(w.watch) > 0 || len(w.binds) > 0 || len(w.writes) > 0 || len(w.answers) > 0 {
-		w.deliver()
-		w.write()
-		w.turnLock()
-		w.carryOut()
-		w.answer()
-	}
-}

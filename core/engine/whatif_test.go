@@ -3,32 +3,24 @@
 package engine_test
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
-	"github.com/kumiki-scheduler/kumiki/internal/probe"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // TestWhatIf runs testdata/whatif/*.txt, stories of questions. They are told as those of TestPreemption, with these words
 // more:
 //
-//	pod … [daemon] [owned]         it belongs to its node; a controller makes it again
 //	if pod|gang NAME: CONDITION; CONDITION …
 func TestWhatIf(t *testing.T) {
 	playStories(t, "testdata/whatif/*.txt", func(t *testing.T, script []byte) []byte { return newAsking(t).play(script) })
@@ -39,51 +31,15 @@ type asking struct{ robbing }
 
 func newAsking(t *testing.T) asking { return asking{newRobbing(t)} }
 
-func (s asking) play(script []byte) []byte {
-	for sc := bufio.NewScanner(bytes.NewReader(script)); sc.Scan(); {
-		text := sc.Text()
-		if strings.HasPrefix(text, "  ") {
-			continue
-		}
-		s.out.WriteString(text + "\n")
-		fields := strings.Fields(text)
-		switch {
-		case len(fields) == 0 || fields[0] == "#":
-		case fields[0] == "if":
-			about, conditions, _ := strings.Cut(strings.TrimPrefix(text, "if "), ":")
-			s.ask(strings.Fields(about), strings.Split(conditions, ";"))
-		case fields[0] == "pod":
-			s.make(fields[1:])
-		default:
-			s.tell(fields[0], fields[1:])
-		}
-	}
-	return s.out.Bytes()
-}
+func (s asking) play(script []byte) []byte { return s.playBy(script, s.tell) }
 
-// make tells of a pod.
-func (s asking) make(args []string) {
-	args, gang, bound := gangWords(args)
-	owner := ""
-	args = slices.DeleteFunc(args, func(a string) bool {
-		switch a {
-		case "daemon":
-			owner = "DaemonSet"
-		case "owned":
-			owner = "ReplicaSet"
-		default:
-			return false
-		}
-		return true
-	})
-	p := s.victim(args)
-	if owner != "" {
-		yes := true
-		p.OwnerReferences = []metav1.OwnerReference{{Kind: owner, Name: "owner", Controller: &yes}}
+func (s asking) tell(verb string, args []string) {
+	if verb != "if" {
+		s.robbing.tell(verb, args)
+		return
 	}
-	compact := s.intake.Pod(p)
-	compact.Gang, compact.Bound = gang, bound
-	s.stepped(engine.PodSet{Pod: compact})
+	about, conditions, _ := strings.Cut(strings.Join(args, " "), ":")
+	s.ask(strings.Fields(about), strings.Split(conditions, ";"))
 }
 
 // ask asks twice: the second answer is the first, and the revision stays.
@@ -157,25 +113,6 @@ func (s asking) prospect(when string, p record.Prospect) {
 		}
 	}
 	s.out.WriteByte('\n')
-}
-
-// questionsDiffer tells whether a story of questions goes another way with a fault.
-func questionsDiffer(t *testing.T) bool {
-	files, _ := filepath.Glob("testdata/whatif/*.txt")
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if probe.Fails(func(*probe.T) {
-			if !bytes.Equal(newAsking(t).play(raw), raw) {
-				panic("differs")
-			}
-		}) {
-			return true
-		}
-	}
-	return false
 }
 
 // question asks what becomes of a pod or a gang if things happen.

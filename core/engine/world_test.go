@@ -3,7 +3,6 @@
 package engine_test
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,21 +22,11 @@ import (
 // world is an API server as far as the engine can tell: objects, a watch that lags, binds that fail or whose answer
 // comes late. It knows the truth and checks the engine against it.
 type world struct {
-	t      *rapid.T
-	engine *engine.Engine
-	intake *cluster.Intake
-	now    record.Time
-	rv     int
-
-	pods  map[string]*v1.Pod  // UID -> the API server's version
+	stage
 	nodes map[string]*v1.Node // node name -> the API server's version
 
-	watch    []engine.Event // on their way to the engine, oldest first, per kind in order
-	binds    []engine.Bind  // asked for, not yet carried out
 	writes   []engine.Prepare
-	answers  []engine.Event                  // BindDone, WritesDone
 	locks    map[string]*v1.PersistentVolume // name -> the API server's version
-	calm     bool                            // faults have ended
 	recalled map[uint64]bool                 // decision -> its bind was recalled
 	period   record.Time                     // of sessions; 0 for none
 	deaf     bool                            // a session was under way before the last step, and keeps what it is told
@@ -45,23 +34,20 @@ type world struct {
 
 	gangs *gangWorld // nil where there are none
 	style *engine.Style
-
-	taped  []byte // events as recorded
-	played []byte // effects as they came
 }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{t: t, intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}, nodes: map[string]*v1.Node{}, locks: map[string]*v1.PersistentVolume{},
-		recalled: map[uint64]bool{}, now: 1000 * record.Second}
+	w := &world{nodes: map[string]*v1.Node{}, locks: map[string]*v1.PersistentVolume{},
+		recalled: map[uint64]bool{}}
+	w.stage = newStage(t, w)
 	w.begin(0)
 	return w
 }
 
 // begin starts the scheduler, which knows nothing.
 func (w *world) begin(sessions record.Time) {
-	w.period, w.taped, w.played = sessions, nil, nil
-	w.engine = w.fresh()
-	w.send(engine.Tick{Now: w.now})
+	w.period = sessions
+	w.restarted()
 	w.send(engine.Synced{})
 }
 
@@ -87,12 +73,10 @@ func (w *world) send(ev engine.Event) {
 	if _, cycle := ev.(engine.Cycle); cycle && w.gangs != nil {
 		tryable = engine.TryableUnits(w.engine)
 	}
-	effects := w.engine.Step(ev)
+	effects := w.step(ev)
 	if stranger != "" {
 		w.checkRechecked(stranger, flights)
 	}
-	w.taped = engine.AppendEvent(w.taped, ev)
-	w.played = engine.AppendEffects(w.played, effects)
 	if w.gangs != nil {
 		w.checkGangs(effects)
 		w.checkExtras(effects, tryable)
@@ -140,13 +124,6 @@ func (w *world) setCondition(p *v1.Pod, f engine.Condition) {
 	}
 	p.Status.Conditions = []v1.PodCondition{c}
 	w.changed(p)
-}
-
-// changed gives a pod a new version and shows it to the watch.
-func (w *world) changed(p *v1.Pod) {
-	w.rv++
-	p.ResourceVersion = fmt.Sprint(w.rv)
-	w.watch = append(w.watch, engine.PodSet{Pod: w.compact(p)})
 }
 
 func (w *world) createPod(name string) { w.changed(w.newPod(name)) }
@@ -280,20 +257,6 @@ func (w *world) do(move string) {
 	}
 }
 
-func (w *world) remove(p *v1.Pod) {
-	delete(w.pods, string(p.UID))
-	w.watch = append(w.watch, engine.PodGone{Pod: record.PodRef{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}})
-}
-
-// deliver shows the engine the next change.
-func (w *world) deliver() {
-	if len(w.watch) > 0 {
-		ev := w.watch[0]
-		w.watch = w.watch[1:]
-		w.send(ev)
-	}
-}
-
 // carryOut lets the API server handle one of the binds, in any order.
 func (w *world) carryOut() {
 	if len(w.binds) == 0 {
@@ -325,16 +288,6 @@ func (w *world) carryOut() {
 		w.checkRoom(b.Node)
 	}
 	w.answers = append(w.answers, done)
-}
-
-func (w *world) answer() {
-	if len(w.answers) == 0 {
-		return
-	}
-	i := rapid.IntRange(0, len(w.answers)-1).Draw(w.t, "which answer")
-	a := w.answers[i]
-	w.answers = slices.Delete(w.answers, i, i+1)
-	w.send(a)
 }
 
 // checkRoom: no node holds more than it offers, by the API server's own books.
@@ -374,8 +327,7 @@ func (w *world) restart() {
 		}
 	}
 	w.answers, w.watch, w.recalled = nil, nil, map[uint64]bool{}
-	w.engine, w.taped, w.played = w.fresh(), nil, nil
-	w.send(engine.Tick{Now: w.now})
+	w.restarted()
 	for _, name := range sortedKeys(w.locks) {
 		w.send(engine.ObjectSet{Object: w.locks[name].DeepCopy()})
 	}
@@ -402,23 +354,24 @@ func sortedKeys[V any](m map[string]V) []string {
 func (w *world) settle() {
 	w.calm = true
 	for round := 0; round < 30; {
-		for len(w.watch) > 0 || len(w.binds) > 0 || len(w.writes) > 0 || len(w.answers) > 0 {
-			w.deliver()
-			w.write()
-			w.turnLock()
-			w.carryOut()
-			w.answer()
-		}
+		w.drain()
 		if w.turnLock(); len(w.watch) > 0 {
 			continue
 		}
-		if !w.engine.Ready() {
+		if w.decideOrWait() {
 			round++
-			w.now += 2 * record.Second
-			w.send(engine.Tick{Now: w.now})
-			continue
 		}
-		w.send(engine.Cycle{})
+	}
+}
+
+// drain lets everything happen that is on its way.
+func (w *world) drain() {
+	for len(w.watch) > 0 || len(w.binds) > 0 || len(w.writes) > 0 || len(w.answers) > 0 {
+		w.deliver()
+		w.write()
+		w.turnLock()
+		w.carryOut()
+		w.answer()
 	}
 }
 
@@ -492,21 +445,5 @@ func (w *world) checkWaiting() {
 		if fit.Pod.UID == uid && fit.Fit != nil && fit.Fit.Feasible > 0 {
 			w.t.Fatalf("pod %s waits in %s and %v would take it", p.Name, where[uid], fit.Fit.FeasibleExamples)
 		}
-	}
-}
-
-// checkReplay plays the tape and compares the effects byte for byte.
-func (w *world) checkReplay() {
-	again, tape := w.fresh(), engine.NewTape()
-	var played []byte
-	for _, raw := range bytes.Split(bytes.TrimSuffix(w.taped, []byte("\n")), []byte("\n")) {
-		ev, ok, err := tape.Event(raw)
-		if err != nil || !ok {
-			w.t.Fatalf("tape: %v (event %v) in %s", err, ok, raw)
-		}
-		played = engine.AppendEffects(played, again.Step(ev))
-	}
-	if !bytes.Equal(played, w.played) {
-		w.t.Fatalf("the tape plays otherwise:\n%s", diff(string(w.played), string(played)))
 	}
 }
