@@ -80,6 +80,8 @@ type Engine struct {
 	gangs map[cluster.GangKey]*gangState
 	// evictions are those asked for by pods that are pending, and those that have no answer yet.
 	evictions map[cluster.UID]*eviction // preemptor -> its last eviction
+	// victimsOf are the victims of evictions. An entry is there exactly as long as that eviction is.
+	victimsOf map[cluster.UID][]cluster.UID // victim -> the pods that it is to make room for
 	// clearances are what gangs asked for that wait, and those that have no answer yet.
 	clearances map[cluster.GangKey]*clearance // gang -> its last eviction
 	victims    preempt.Finder
@@ -136,6 +138,7 @@ func New(cfg Config) *Engine {
 		window:   place.NewWindow(),
 
 		evictions:  map[cluster.UID]*eviction{},
+		victimsOf:  map[cluster.UID][]cluster.UID{},
 		clearances: map[cluster.GangKey]*clearance{},
 		departures: map[cluster.GangKey]*departure{},
 		thrash:     map[thrashKey]*thrash{},
@@ -289,7 +292,7 @@ func (e *Engine) contain(ev Event, inHand *queue.Unit, cause string) {
 		e.profiles[m.Spec.SchedulerName].placer.Drop(m)
 	}
 	delete(e.clearances, inHand.Gang)
-	delete(e.evictions, p.UID) // what was asked for has been asked for; nothing must hold the pod back
+	e.endEviction(p.UID) // what was asked for has been asked for; nothing must hold the pod back
 	message := "set aside until the pod changes: handling it panicked: " + cause
 	e.queue.SetAside(inHand, message)
 	e.decided(record.Decision{

@@ -71,6 +71,8 @@ const (
 	notNominated                // a node that is being freed is free for all
 	nominationsStay             // pods of lower priority go on to count on a node that is freed for another
 	failureUnheard              // a pod whose evictions failed waits for an event
+	doneOpens                   // a gate opens with the answer although victims are not seen to go
+	lastGoesUnheard             // a gate that the last victim opens as it goes tries nobody
 	gatedForgotten              // what woke a pod behind its gate is forgotten
 	strongestCounts             // a gang has others evicted by its most important pod
 	weakestProtects             // a gang is protected by its least important pod

@@ -89,6 +89,9 @@ func (e *Engine) setBound(p *cluster.Pod) {
 			e.roomFreed(onNode(seen.Old, seen.Elsewhere), nil)
 		}
 	}
+	if p.Terminating && (seen.Old == nil || !seen.Old.Terminating) {
+		e.victimGoes(p.UID)
+	}
 	if p.Preempted && seen.Old != nil && !seen.Old.Preempted {
 		e.evictedByOthers(p)
 	}
@@ -152,6 +155,7 @@ func (e *Engine) release(uid cluster.UID) bool {
 		e.store.Forget(uid)
 	}
 	e.roomFreed(left, nil)
+	e.victimGoes(uid)
 	e.gangLost(key)
 	return true
 }
@@ -200,6 +204,7 @@ func (e *Engine) deletePod(uid cluster.UID) {
 		key, inGang := s.HeldGang(uid)
 		e.store.DeletePod(uid)
 		e.roomFreed(left, nil)
+		e.victimGoes(uid)
 		if inGang {
 			e.gangLost(key)
 		}

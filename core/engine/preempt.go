@@ -17,8 +17,12 @@ import (
 
 // A pod that fits nowhere may have others evicted. The evictions run beside the loop: the Evict effect asks for them, and
 // EvictDone answers. Meanwhile the pod is nominated to the node, so that no other of its priority or less takes the room,
-// and a gate keeps it from being tried. The gate opens with the answer, or once every victim is seen to go: the last end
-// of a victim, which wakes the pod, must not find it closed.
+// and a gate keeps it from being tried. The gate opens with an answer that says that it failed, or once every victim is seen to
+// go: the last end of a victim, which wakes the pod, must not find it closed. An answer that all were deleted does not open it:
+// the watch is behind the answer, and until it shows the victims going there is nothing to be tried.
+//
+// No event asks the gate. Of a hundred pods that wait for their victims each end of a victim is of use to one, and would wake
+// all. What opens a gate tries the pod behind it, if anything wanted to wake it meanwhile.
 //
 // Until all victims are seen to go the pod evicts nobody else, whatever wakes it.
 //
@@ -57,10 +61,54 @@ func (e *Engine) awaited(uid cluster.UID) bool {
 		slices.ContainsFunc(ev.turned, func(uid cluster.UID) bool { return e.binding[uid] != nil && e.binding[uid].recalled != "" }))
 }
 
-// preempting tells whether evictions for a pod are under way.
+// preempting tells whether evictions for a pod are under way, or not seen yet.
 func (e *Engine) preempting(uid cluster.UID) bool {
 	ev := e.evictions[uid]
-	return ev != nil && !ev.done && (mutant == gateOpensLate || slices.ContainsFunc(ev.victims, e.stays)) && mutant != gateOpen
+	if ev == nil || mutant == gateOpen || ev.done && mutant == doneOpens {
+		return false
+	}
+	return slices.ContainsFunc(ev.victims, e.stays) || !ev.done && mutant == gateOpensLate
+}
+
+// beginEviction notes what was asked for, in the place of what was before.
+func (e *Engine) beginEviction(uid cluster.UID, ev *eviction) {
+	e.endEviction(uid)
+	e.evictions[uid] = ev
+	for _, v := range ev.victims {
+		e.victimsOf[v] = append(e.victimsOf[v], uid)
+	}
+}
+
+// endEviction forgets it.
+func (e *Engine) endEviction(uid cluster.UID) {
+	ev := e.evictions[uid]
+	if ev == nil {
+		return
+	}
+	delete(e.evictions, uid)
+	for _, v := range ev.victims {
+		left := slices.DeleteFunc(e.victimsOf[v], func(preemptor cluster.UID) bool { return preemptor == uid })
+		if e.victimsOf[v] = left; len(left) == 0 {
+			delete(e.victimsOf, v)
+		}
+	}
+}
+
+// victimGoes is told that a pod is seen to go, or is gone.
+func (e *Engine) victimGoes(uid cluster.UID) {
+	for _, preemptor := range e.victimsOf[uid] {
+		if mutant != lastGoesUnheard {
+			e.knocked(e.evictions[preemptor].preemptor)
+		}
+	}
+}
+
+// knocked tries a pod whose gate has opened, if something wanted to wake it while it was closed.
+func (e *Engine) knocked(pod record.PodRef) {
+	u, _, _ := e.queue.Lookup(cluster.UID(pod.UID))
+	if u != nil && u.Gate == plugin.DefaultPreemptionName && !e.preempting(cluster.UID(pod.UID)) && mutant != gatedForgotten {
+		e.queue.Activate([]record.PodRef{pod})
+	}
 }
 
 // seekVictims looks for pods to evict so that p gets a place, and closes the gate behind p if there are any. The zero
@@ -102,7 +150,7 @@ func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) f
 				ev.victims = append(ev.victims, v.UID)
 			}
 		}
-		e.evictions[p.UID] = ev
+		e.beginEviction(p.UID, ev)
 	}
 	return a
 }
@@ -288,18 +336,16 @@ func (e *Engine) evictionDone(done EvictDone) (known bool) {
 		return false
 	}
 	ev.done = true
-	u, _, _ := e.queue.Lookup(uid)
 	switch {
 	case ev.needless:
-		delete(e.evictions, uid)
+		e.endEviction(uid)
 	case done.Message != "":
-		delete(e.evictions, uid)
+		e.endEviction(uid)
 		if mutant != failureUnheard {
 			e.queue.Activate([]record.PodRef{done.For})
 		}
-	case u != nil && u.Gate == plugin.DefaultPreemptionName && mutant != gatedForgotten:
-		// Something woke the pod while its gate was closed.
-		e.queue.Activate([]record.PodRef{done.For})
+	default:
+		e.knocked(done.For)
 	}
 	return true
 }
@@ -312,7 +358,7 @@ func (e *Engine) needsNoRoom(uid cluster.UID) {
 	}
 	e.miss(uid, "it is gone, or somebody else bound it")
 	if ev.needless = true; ev.done || len(ev.victims) == 0 {
-		delete(e.evictions, uid)
+		e.endEviction(uid)
 	}
 }
 

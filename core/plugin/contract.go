@@ -23,6 +23,12 @@ type Gate interface {
 	Gated(s cluster.Snapshot, p *cluster.Pod) (reason string, ok bool)
 }
 
+// SelfOpening is a Gate whose owner brings pods back by itself as it opens: no event makes the queue ask it again, but for gangs.
+type SelfOpening interface {
+	Gate
+	OpensItself()
+}
+
 // Less orders the active queue (upstream: QueueSort). The engine breaks what remains equal by age.
 type Less interface {
 	Plugin

@@ -25,6 +25,9 @@ func (d DefaultPreemption) Gated(_ cluster.Snapshot, p *cluster.Pod) (reason str
 	return "", true
 }
 
+// OpensItself says that the engine tries the pods itself whose gate opens.
+func (DefaultPreemption) OpensItself() {}
+
 // Wakes registers for pods that go, so that the gate is asked again then. Whether that helps the pod is for the plugins to
 // say that rejected it.
 func (DefaultPreemption) Wakes() []Wake {

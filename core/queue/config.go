@@ -3,6 +3,8 @@
 package queue
 
 import (
+	"slices"
+
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -65,6 +67,14 @@ type profile struct {
 	name  string
 	gates []plugin.Gate
 	wakes []registration // in plugin order
+}
+
+// selfOpening tells whether whoever owns the gate of this name brings back what waits behind it.
+func (p *profile) selfOpening(gate string) bool {
+	return slices.ContainsFunc(p.gates, func(g plugin.Gate) bool {
+		_, is := g.(plugin.SelfOpening)
+		return is && g.Name() == gate
+	})
 }
 
 // registration is one wake of one plugin.

@@ -277,3 +277,34 @@ func TestHintsSeeTheCluster(t *testing.T) {
 		t.Error("asked about what happened in flight, it does not see the cluster")
 	}
 }
+
+// patientGate holds all pods and opens by itself; asked counts the questions.
+type patientGate struct{ asked *int }
+
+func (patientGate) Name() string { return "Patient" }
+func (patientGate) OpensItself() {}
+
+func (g patientGate) Gated(cluster.Snapshot, *cluster.Pod) (string, bool) {
+	*g.asked++
+	return "not yet", false
+}
+
+// Catches: events that ask a gate whose owner brings the pod back, once for each pod that waits and each that goes.
+func TestEventsDoNotAskAGateThatOpensItself(t *testing.T) {
+	asked := 0
+	q := New(Config{Less: byPriority{}, Profiles: map[string]Profile{"": {
+		Gates: []plugin.Gate{patientGate{&asked}}, Wakes: []PluginWakes{wakesOf("Patient", "Pod/Delete", "")}}}})
+	q.Tick(epoch)
+	q.Add(podNamed("p", 1000))
+	if asked != 1 {
+		t.Fatalf("the gate was asked %d times, want once", asked)
+	}
+	q.Happened(happened("AssignedPod/Delete", 0))
+	if asked != 1 {
+		t.Errorf("an event asked the gate")
+	}
+	q.Activate([]record.PodRef{{UID: string(podNamed("p", 1000).UID)}})
+	if asked != 2 {
+		t.Errorf("who brings the pod back does not ask the gate: %d questions", asked)
+	}
+}

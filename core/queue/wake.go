@@ -36,6 +36,7 @@ type group struct {
 	plugins, pending []string // sorted
 	gate             string
 	gateWakes        []plugin.Event // what the gate's plugin registered for
+	selfOpening      bool           // whoever owns the gate brings units by themselves back
 	waitsFor         string         // the plugins, for people
 
 	n        int                       // units
@@ -153,8 +154,9 @@ func (q *Queue) groupFor(u *Unit) *group {
 		g = &group{
 			profile: u.profile, plugins: slices.Clone(u.Plugins), pending: slices.Clone(u.Pending),
 			gate: u.Gate, gateWakes: q.gateWakes[u.Gate],
-			waitsFor: strings.Join(append(slices.Clone(u.Plugins), u.Pending...), ", "),
-			meanings: map[plugin.Event]*meaning{},
+			selfOpening: u.profile.selfOpening(u.Gate),
+			waitsFor:    strings.Join(append(slices.Clone(u.Plugins), u.Pending...), ", "),
+			meanings:    map[plugin.Event]*meaning{},
 		}
 		q.groupOf[key] = g
 		q.groups = append(q.groups, g)
@@ -211,6 +213,9 @@ func (q *Queue) judgeGroup(g *group, ch plugin.Change, movers []mover) []mover {
 	once := g.of(ch.Event).once
 	own := q.changedUnit(ch)
 	for _, a := range g.alike {
+		if g.selfOpening && a.gang == (cluster.GangKey{}) {
+			continue
+		}
 		var all verdict // for those that are alike
 		asked := false
 		for _, u := range a.units {
