@@ -33,8 +33,8 @@ const (
 	StepBind
 )
 
-// cycle tries to place one unit.
-func (e *Engine) cycle(inHand **queue.Unit) {
+// cycle tries to place one unit. looked is what the cycle before it left, if nothing has happened since.
+func (e *Engine) cycle(inHand **queue.Unit, looked barren) {
 	if !e.Ready() {
 		return
 	}
@@ -58,6 +58,11 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 	}
 	prof := e.profiles[p.Spec.SchedulerName]
 	e.decisions++
+	if looked.covers(e, unit) {
+		e.barren = looked
+		e.queue.Rest(unit, looked.plugins)
+		return
+	}
 	if e.checkLobby(unit) {
 		return
 	}
@@ -164,7 +169,7 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	}
 	texts, remedied := e.remedies(prof, p, out, asked, victims)
 	if unit.Early() && !remedied && e.changesNothing(p, victims) && mutant != earlyTriesTold {
-		e.queue.Rest(unit, why.Plugins)
+		e.rest(unit, prof, why.Plugins)
 		return
 	}
 	e.queue.Requeue(unit, queue.Rejection{Plugins: why.Plugins})
@@ -182,18 +187,6 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	e.decided(d)
 	e.tellWith(p, ReasonUnschedulable, d.Message, promise)
 	e.lobby.failed(p, true, promise.node != "")
-}
-
-// changesNothing tells whether an attempt that ended without a place has no effect but to say so again.
-func (e *Engine) changesNothing(p *cluster.Pod, a found) bool {
-	held := e.queue.NominationOf(p.UID)
-	switch {
-	case a.Verdict == preempt.Evict || a.paused != 0 || e.lobby.seats(p):
-		return false
-	case a.Verdict == preempt.NotEligible || a.Verdict == preempt.Failed:
-		return held != "" || p.Nominated == ""
-	}
-	return held == "" && p.Nominated == ""
 }
 
 // remedies are what plugins have to say that could remedy something, and whether one of them did.

@@ -100,6 +100,8 @@ type Engine struct {
 	lobby *lobby
 	// window is the order in which searches that do not look at all nodes go about them.
 	window *place.Window
+	barren barren
+	plain  bool // of tests: no look stands for another, see barren
 
 	now       record.Time
 	decisions uint64
@@ -246,6 +248,7 @@ func (e *Engine) step(ev Event) {
 		e.store.Abort()
 		e.contain(ev, inHand, fmt.Sprint(r))
 	}()
+	looked := e.forgetBarren()
 	switch ev := ev.(type) {
 	case NodeSet:
 		e.setNode(ev.Node)
@@ -274,7 +277,7 @@ func (e *Engine) step(ev Event) {
 		e.findDepartures()
 		e.findClearances()
 	case Cycle:
-		e.cycle(&inHand)
+		e.cycle(&inHand, looked)
 	default:
 		panic(fmt.Sprintf("engine: event of type %T", ev))
 	}

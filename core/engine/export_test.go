@@ -78,7 +78,13 @@ var MutantNamed = map[string]int{ // name -> mutant
 // GangsRemembered is how many gangs something is remembered of.
 func GangsRemembered(e *Engine) int { return len(e.gangs) }
 
-// Tryable is a unit that may be tried now, or that backs off after a rejection.
+// Plain is an engine whose looks all go over the nodes: the slow twin of the memory of the last look in vain.
+func Plain(e *Engine) *Engine {
+	e.plain = true
+	return e
+}
+
+// Tryable is a unit that may be tried now, or that backs off after a rejection and may fit.
 type Tryable struct {
 	Gang, Key string // Gang is empty for a pod by itself
 	Priority  int32
@@ -89,7 +95,7 @@ type Tryable struct {
 func TryableUnits(e *Engine) (units []Tryable) {
 	for _, sub := range []record.SubQueue{record.Active, record.Backoff} {
 		e.queue.Each(sub, func(u *queue.Unit) {
-			if sub == record.Backoff && u.ErrorCount > 0 {
+			if u.Resting() || sub == record.Backoff && u.ErrorCount > 0 {
 				return
 			}
 			t := Tryable{Key: u.Key, Priority: u.Priority()}

@@ -115,6 +115,7 @@ const (
 	heldUnasked                 // room is held although the configuration says that none is
 	gainUnheard                 // pods of a gang that wait do not hear that somebody else gave another one a place
 	earlyTriesTold              // an attempt before its time that comes to nothing is counted and told
+	barrenForEver               // a look in vain counts for pods of its kind whatever happens
 	moreIsOther                 // evictions on a node count as in vain when more must go there
 	mutations
 )

@@ -105,9 +105,9 @@ func (s *stage) decideOrWait() (waited bool) {
 	return true
 }
 
-// checkReplay plays the tape and compares the effects byte for byte.
+// checkReplay plays the tape to the slow twin and compares the effects byte for byte.
 func (s *stage) checkReplay() {
-	again, tape := s.world.fresh(), engine.NewTape()
+	again, tape := engine.Plain(s.world.fresh()), engine.NewTape()
 	var played []byte
 	for _, raw := range bytes.Split(bytes.TrimSuffix(s.taped, []byte("\n")), []byte("\n")) {
 		ev, ok, err := tape.Event(raw)

@@ -111,6 +111,9 @@ func (u *Unit) Extra() bool { return u.extra }
 // Early tells of a unit in flight that it was popped before its backoff was over.
 func (u *Unit) Early() bool { return u.early }
 
+// Resting tells that the unit backs off, and fits nowhere as far as the queue has heard; see Rest.
+func (u *Unit) Resting() bool { return u.at == resting }
+
 // hears tells whether events are put to the hints of the plugins that rejected the unit.
 func (u *Unit) hears() bool { return u.at == waiting || u.at == resting }
 
