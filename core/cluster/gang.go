@@ -61,6 +61,16 @@ type GangMark struct {
 	Unread *GangMark `json:"-"`
 }
 
+// Same tells whether two pods say the same of their gang, apart from Unread; nil is that they are in none.
+func (m *GangMark) Same(other *GangMark) bool {
+	if m == nil || other == nil {
+		return m == other
+	}
+	a, b := *m, *other
+	a.Unread, b.Unread = nil, nil
+	return a == b
+}
+
 // BoundMark is what the binding of a gang's member left on the pod, so that whoever starts next can tell a gang that was
 // being bound from one that has lost members.
 type BoundMark struct {

@@ -71,6 +71,8 @@ type Engine struct {
 	// pending holds the newest version of each pod that waits, is in flight or is assumed; a pod leaves when it is seen
 	// bound or gone.
 	pending map[cluster.UID]*cluster.Pod
+	// edited holds those of pending that say that they are in another gang than the one in which they are kept; see keepGang.
+	edited map[cluster.UID]*cluster.Pod // pod -> its newest version, as it says
 	// binding holds the decided pods whose bind has no outcome yet; the same UID may be in the store as assumed, as
 	// confirmed (the watch was faster) or not at all (the pod was deleted meanwhile).
 	binding map[cluster.UID]*flight
@@ -143,6 +145,7 @@ func New(cfg Config) *Engine {
 		victimsOf:  map[cluster.UID][]cluster.UID{},
 		clearances: map[cluster.GangKey]*clearance{},
 		departures: map[cluster.GangKey]*departure{},
+		edited:     map[cluster.UID]*cluster.Pod{},
 		thrash:     map[thrashKey]*thrash{},
 		settled:    map[cluster.UID]bool{},
 		asked:      map[cluster.UID]bool{},

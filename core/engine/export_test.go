@@ -4,9 +4,11 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -106,4 +108,41 @@ func TryableUnits(e *Engine) (units []Tryable) {
 		})
 	}
 	return units
+}
+
+// Stale is what the queue knows of a unit in a gang that is not so any more; empty for nothing. It asks anew all that the queue
+// keeps: the slow twin of who is told to look again when.
+func Stale(e *Engine) string {
+	if _, is := e.pace.(*sessions); is || e.lobby != nil {
+		return ""
+	}
+	rules, stale := gangRules{e}, ""
+	e.queue.EachGang(func(u *queue.Unit) {
+		_, where, _ := e.queue.Lookup(u.UID())
+		if where == record.InFlight || u.Aside != "" {
+			return
+		}
+		if extra := rules.Extra(u); extra != u.Extra() {
+			stale += fmt.Sprintf("gang %s in %s is taken to be extra: %v, and is: %v; ", u.Key, where, u.Extra(), extra)
+		}
+		if priority := rules.Priority(u); priority != u.Priority() {
+			stale += fmt.Sprintf("gang %s in %s is taken to be of priority %d, and is of %d; ", u.Key, where, u.Priority(), priority)
+		}
+		if c := e.clearances[u.Gang]; where == record.Unschedulable || u.Gate == plugin.DefaultPreemptionName && c != nil && !c.done {
+			return // its gates are asked when it is woken, or with EvictDone
+		}
+		if gate, reason, _, _ := rules.Ready(u); gate != u.Gate || reason != u.GateReason {
+			stale += fmt.Sprintf("gang %s in %s is taken to wait behind %q (%s), and waits behind %q (%s); ", u.Key, where, u.Gate, u.GateReason, gate, reason)
+		}
+	})
+	return stale
+}
+
+// KeptIn is the gang in which a pod is kept though it says otherwise now, and how many pods of that have a place.
+func KeptIn(e *Engine, p *cluster.Pod) (gang string, holds int) {
+	known := e.pending[p.UID]
+	if known == nil || known.Gang == nil || p.Gang != nil && p.Gang.Key == known.Gang.Key {
+		return "", 0
+	}
+	return known.Gang.Key.String(), e.store.Snapshot().GangHolds(known.Gang.Key)
 }

@@ -308,6 +308,7 @@ func (e *Engine) gangLost(key cluster.GangKey) {
 	if mutant != lossUnheard {
 		e.queue.Reconsider(key, "one of its pods lost its place")
 	}
+	e.letEdited(key)
 }
 
 // gangGained follows a pod of a gang that somebody else gave a place, or that is listed behind those that wait: they may be enough
@@ -364,20 +365,6 @@ func (e *Engine) tellWaiting() {
 			e.tellGang(u.Gang, GangStatus{Reason: ReasonUnschedulable, Message: u.GateReason})
 		}
 	}
-}
-
-// keepGang is p, in the gang in which it was while another of that gang has a place: an edit of the annotations counts only
-// before that (answer A19).
-func (e *Engine) keepGang(old, p *cluster.Pod) *cluster.Pod {
-	if old == nil || old.Gang == nil || old.Gang == p.Gang || p.Gang != nil && p.Gang.Key == old.Gang.Key {
-		return p
-	}
-	if e.store.Snapshot().GangHolds(old.Gang.Key) == 0 || mutant == regroupedLate {
-		return p
-	}
-	kept := *p
-	kept.Gang = old.Gang
-	return &kept
 }
 
 // retryBind sends the bind of a gang's member again after a while: its gang has its places, and a bind that failed for a

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
@@ -29,20 +30,33 @@ type badWorld struct {
 	rv     int
 	pods   map[string]*v1.Pod // name -> the API server's version
 	said   map[string]string  // name -> the reason that the pod was told last
+	groups map[cluster.ObjectKey]*cluster.Gang
 	rules  cluster.GangRules
 }
+
+var (
+	badSources = []cluster.GangSource{cluster.GangOfGroup, cluster.GangOfSigs, cluster.GangOfVolcano}
+	badGangs   = []string{"g", "h"}
+)
 
 var badProfiles = []string{"default-scheduler", "second"}
 
 func newBadWorld(t *rapid.T) *badWorld {
-	w := &badWorld{t: t, intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}, said: map[string]string{}, now: 1000 * record.Second}
+	w := &badWorld{t: t, pods: map[string]*v1.Pod{}, said: map[string]string{}, groups: map[cluster.ObjectKey]*cluster.Gang{}, now: 1000 * record.Second}
+	w.rules = cluster.GangRules{Group: true, Annotation: true, Sigs: true, Volcano: true, Pfnet: "pf.example/gang"}
+	w.start()
+	return w
+}
+
+// start begins a scheduler that knows nothing, and lists what there is in any order: kinds that are installed late come behind pods.
+func (w *badWorld) start() {
 	var profiles []engine.Profile
 	for _, name := range badProfiles {
 		profiles = append(profiles, engine.DefaultProfile(name))
 	}
 	w.engine = engine.New(engine.Config{Seed: 7, Profiles: profiles, Less: plugin.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second})
-	w.rules = cluster.GangRules{Group: true, Annotation: true, Sigs: true, Volcano: true, Pfnet: "pf.example/gang"}
+	w.intake = cluster.NewIntake()
 	w.intake.DeclareGangs(w.rules)
 	w.send(engine.Tick{Now: w.now})
 	for i := range 3 {
@@ -50,8 +64,21 @@ func newBadWorld(t *rapid.T) *badWorld {
 		n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("3"), v1.ResourcePods: apiresource.MustParse("10")}
 		w.send(engine.NodeSet{Node: w.intake.Node(n)})
 	}
+	var list []engine.Event
+	for _, source := range badSources {
+		for _, name := range badGangs {
+			if g := w.groups[(cluster.GangKey{Source: source, Namespace: "default", Name: name}).Object()]; g != nil {
+				list = append(list, engine.ObjectSet{Object: g})
+			}
+		}
+	}
+	for _, name := range sortedKeys(w.pods) {
+		list = append(list, w.shown(w.pods[name]))
+	}
+	for _, ev := range rapid.Permutation(list).Draw(w.t, "listed") {
+		w.send(ev)
+	}
 	w.send(engine.Synced{})
-	return w
 }
 
 // send feeds an event; binds are carried out at once, or fail for a while.
@@ -60,7 +87,9 @@ func (w *badWorld) send(ev engine.Event) {
 	for _, f := range w.engine.Step(ev) {
 		switch f := f.(type) {
 		case engine.Trouble:
-			w.t.Fatalf("%s on %s: %s", f.What, f.Object, f.Details)
+			if strings.Contains(f.What, "panic") {
+				w.t.Fatalf("%s on %s: %s", f.What, f.Object, f.Details)
+			}
 		case engine.WriteEvent:
 			if f.Reason == "FailedScheduling" {
 				w.said[f.Pod.Name] = f.Note
@@ -69,6 +98,10 @@ func (w *badWorld) send(ev engine.Event) {
 			p := w.pods[f.Pod.Name]
 			if p == nil || string(p.UID) != f.Pod.UID {
 				then = append(then, engine.BindDone{Pod: f.Pod, Node: f.Node, Outcome: engine.PodVanished})
+				continue
+			}
+			if p.Spec.NodeName != "" && p.Spec.NodeName != f.Node {
+				then = append(then, engine.BindDone{Pod: f.Pod, Node: p.Spec.NodeName, Outcome: engine.BoundElsewhere})
 				continue
 			}
 			if rapid.IntRange(0, 3).Draw(w.t, "the bind fails") == 0 {
@@ -88,6 +121,9 @@ func (w *badWorld) send(ev engine.Event) {
 			}
 			then = append(then, engine.EvictDone{For: f.For, Decision: f.Decision})
 		}
+	}
+	if stale := engine.Stale(w.engine); stale != "" {
+		w.t.Fatalf("after %T %+v: %s", ev, ev, stale)
 	}
 	for _, ev := range then {
 		w.send(ev)
@@ -115,6 +151,20 @@ func (w *badWorld) shown(p *v1.Pod) engine.PodSet {
 func (w *badWorld) create(name string) {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: rapid.SampledFrom([]string{"default", "default", "other"}).Draw(w.t, "namespace"), Name: name,
 		UID: types.UID(fmt.Sprintf("%s-%d", name, w.rv)), Labels: map[string]string{}, Annotations: map[string]string{}}}
+	w.joinAny(p)
+	p.Spec.SchedulerName = rapid.SampledFrom([]string{"default-scheduler", "default-scheduler", "default-scheduler", "second", "nobody"}).Draw(w.t, "scheduler")
+	cpu := rapid.SampledFrom([]string{"1", "1", "2", "9"}).Draw(w.t, "cpu")
+	p.Spec.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse(cpu)}}}}
+	if rapid.Bool().Draw(w.t, "owned") {
+		yes := true
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", Controller: &yes}}
+	}
+	w.pods[name] = p
+	w.send(w.shown(p))
+}
+
+// joinAny lets a pod say anything of its gang.
+func (w *badWorld) joinAny(p *v1.Pod) {
 	gangs := rapid.SampledFrom([]string{"g", "g", "h"})
 	sizes := rapid.SampledFrom([]string{"", "1", "2", "3", "3", "0", "-4", "x", "999999", "200"})
 	for _, source := range rapid.SliceOfN(rapid.IntRange(0, 4), 0, 2).Draw(w.t, "sources") {
@@ -133,25 +183,17 @@ func (w *badWorld) create(name string) {
 			p.Annotations["pf.example/gang-name"], p.Annotations["pf.example/gang-size"] = g, sizes.Draw(w.t, "size")
 		}
 	}
-	p.Spec.SchedulerName = rapid.SampledFrom([]string{"default-scheduler", "default-scheduler", "default-scheduler", "second", "nobody"}).Draw(w.t, "scheduler")
-	cpu := rapid.SampledFrom([]string{"1", "1", "2", "9"}).Draw(w.t, "cpu")
-	p.Spec.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse(cpu)}}}}
-	if rapid.Bool().Draw(w.t, "owned") {
-		yes := true
-		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", Controller: &yes}}
-	}
-	w.pods[name] = p
-	w.send(w.shown(p))
 }
 
 // declare sets or deletes an object that declares a gang.
 func (w *badWorld) declare() {
-	source := rapid.SampledFrom([]cluster.GangSource{cluster.GangOfGroup, cluster.GangOfSigs, cluster.GangOfVolcano}).Draw(w.t, "source")
-	g := &cluster.Gang{Key: cluster.GangKey{Source: source, Namespace: "default", Name: rapid.SampledFrom([]string{"g", "h"}).Draw(w.t, "gang")}}
+	source := rapid.SampledFrom(badSources).Draw(w.t, "source")
+	g := &cluster.Gang{Key: cluster.GangKey{Source: source, Namespace: "default", Name: rapid.SampledFrom(badGangs).Draw(w.t, "gang")}}
 	at := g.Key.Object()
 	g.Namespace, g.Name, g.UID = at.Namespace, at.Name, types.UID(at.Name)
 	switch rapid.IntRange(0, 5).Draw(w.t, "object") {
 	case 0:
+		delete(w.groups, at)
 		w.send(engine.ObjectGone{Kind: cluster.KindGang, Key: at})
 		return
 	case 1:
@@ -164,11 +206,45 @@ func (w *badWorld) declare() {
 	default:
 		g.MinCount = rapid.IntRange(1, 3).Draw(w.t, "minCount")
 	}
+	w.groups[at] = g
 	w.send(engine.ObjectSet{Object: g})
 }
 
+// anyPod draws a pod that satisfies ok; nil if there is none.
+func (w *badWorld) anyPod(ok func(*v1.Pod) bool) *v1.Pod {
+	names := slices.DeleteFunc(sortedKeys(w.pods), func(name string) bool { return !ok(w.pods[name]) })
+	if len(names) == 0 {
+		return nil
+	}
+	return w.pods[rapid.SampledFrom(names).Draw(w.t, "which")]
+}
+
+// befall lets something happen to a pod that is there: somebody else binds it, it is deleted but stays for a while, people say
+// something else of its gang.
+func (w *badWorld) befall() {
+	switch rapid.IntRange(0, 2).Draw(w.t, "what") {
+	case 0:
+		if p := w.anyPod(pending); p != nil {
+			p.Spec.NodeName = "n0"
+			w.send(w.shown(p))
+		}
+	case 1:
+		if p := w.anyPod(func(p *v1.Pod) bool { return p.DeletionTimestamp == nil }); p != nil {
+			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(5000, 0)}
+			w.send(w.shown(p))
+		}
+	case 2:
+		if p := w.anyPod(func(*v1.Pod) bool { return true }); p != nil {
+			p.Labels, p.Annotations = map[string]string{}, map[string]string{}
+			w.joinAny(p)
+			w.send(w.shown(p))
+		}
+	}
+}
+
 // TestBadDeclarationsHoldNothing: pods that come over minutes and say anything of their gangs, and objects that say anything,
-// change and go at any time, also while pods are being bound. At rest nothing is on its way, no node is promised to anybody whose
+// change and go at any time, also while pods are being bound. Others bind pods, pods end slowly, people edit what pods say, and the
+// scheduler starts anew, with lists in any order. After every event what the queue keeps of a gang is what asking anew gives. At rest nothing is on its way, no node is promised to anybody whose
 // hold has ended, each pod that waits was told why, all that is assumed is bound, and a pod in no gang that has room is placed.
 // Catches a gate without a reason, a hold that outlives its gang, and a gang that is remembered after its last pod.
 func TestBadDeclarationsHoldNothing(t *testing.T) { rapid.Check(t, badDeclarations) }
@@ -176,7 +252,11 @@ func TestBadDeclarationsHoldNothing(t *testing.T) { rapid.Check(t, badDeclaratio
 func badDeclarations(t *rapid.T) {
 	w := newBadWorld(t)
 	for range rapid.IntRange(1, 40).Draw(t, "moves") {
-		switch rapid.IntRange(0, 9).Draw(t, "move") {
+		switch rapid.IntRange(0, 12).Draw(t, "move") {
+		case 10, 11:
+			w.befall()
+		case 12:
+			w.start()
 		case 0, 1, 2, 3:
 			name := fmt.Sprintf("p%d", rapid.IntRange(0, 11).Draw(t, "pod"))
 			if w.pods[name] == nil {
@@ -204,8 +284,8 @@ func badDeclarations(t *rapid.T) {
 		delete(w.pods, name)
 		w.send(engine.PodGone{Pod: ref})
 	}
-	for _, source := range []cluster.GangSource{cluster.GangOfGroup, cluster.GangOfSigs, cluster.GangOfVolcano} {
-		for _, name := range []string{"g", "h"} {
+	for _, source := range badSources {
+		for _, name := range badGangs {
 			w.send(engine.ObjectGone{Kind: cluster.KindGang, Key: cluster.GangKey{Source: source, Namespace: "default", Name: name}.Object()})
 		}
 	}
@@ -254,7 +334,7 @@ func (w *badWorld) checkBad() {
 			bound++
 			continue
 		}
-		mine := slices.Contains(badProfiles, p.Spec.SchedulerName)
+		mine := slices.Contains(badProfiles, p.Spec.SchedulerName) && p.DeletionTimestamp == nil
 		switch where := waits[string(p.UID)]; {
 		case mine && where == "":
 			w.t.Fatalf("pod %s waits nowhere", name)
@@ -264,8 +344,12 @@ func (w *badWorld) checkBad() {
 		if strings.Contains(w.said[name], "%!") {
 			w.t.Fatalf("pod %s was told: %s", name, w.said[name])
 		}
+		kept, holds := engine.KeptIn(w.engine, w.intake.Pod(p.DeepCopy()))
+		if kept != "" && holds == 0 {
+			w.t.Fatalf("pod %s is kept in gang %s, of which no pod has a place", name, kept)
+		}
 		fit, _ := w.engine.ExplainPod(p.Namespace, p.Name)
-		if mine && w.intake.Pod(p.DeepCopy()).Gang == nil && fit.Fit != nil && fit.Fit.Feasible > 0 {
+		if mine && kept == "" && w.intake.Pod(p.DeepCopy()).Gang == nil && fit.Fit != nil && fit.Fit.Feasible > 0 {
 			w.t.Fatalf("pod %s is in no gang, and waits although %v would take it", name, fit.Fit.FeasibleExamples)
 		}
 	}

@@ -117,6 +117,9 @@ const (
 	earlyTriesTold              // an attempt before its time that comes to nothing is counted and told
 	barrenForEver               // a look in vain counts for pods of its kind whatever happens
 	moreIsOther                 // evictions on a node count as in vain when more must go there
+	marksUnread                 // what a pod that waits says of its gang may change without a look at the gang
+	keptForEver                 // a pod stays in a gang of which nothing is left, though it names another one
+	leftUnheard                 // nobody hears that what was promised to a pod is free when it leaves its gang
 	mutations
 )
 

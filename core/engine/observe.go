@@ -59,13 +59,14 @@ func (e *Engine) setPod(p *cluster.Pod) {
 }
 
 func (e *Engine) setBound(p *cluster.Pod) {
+	before, _ := e.store.Snapshot().HeldGang(p.UID)
 	seen := e.store.SetPod(p)
 	if key, is := e.store.Snapshot().HeldGang(p.UID); is {
 		if seen.WasAssumed {
 			defer e.lastBound(key) // after what follows
 		}
 		switch {
-		case seen.Old == nil:
+		case before != key: // its group may have been learnt late, too
 			defer e.gangGained(key)
 		case p.Terminating && !seen.Old.Terminating:
 			defer e.gangLost(key)
@@ -77,6 +78,7 @@ func (e *Engine) setBound(p *cluster.Pod) {
 	e.needsNoRoom(p.UID)
 	if waiting := e.pending[p.UID]; waiting != nil {
 		delete(e.pending, p.UID)
+		delete(e.edited, p.UID)
 		if mutant != boundKeptQueued {
 			e.queue.Delete(waiting)
 		}
@@ -116,7 +118,7 @@ func (e *Engine) setPending(p *cluster.Pod) {
 		if !assumed {
 			return // an old version arrives after the bound one
 		}
-		e.pending[p.UID] = p
+		e.pending[p.UID] = e.keepGang(old, p)
 		if p.Terminating && !on.Terminating && old != nil && !old.Terminating {
 			// The pod goes away before it is bound: its room is free now. A bind that is on the way will fail on its own.
 			e.release(p.UID)
@@ -130,13 +132,16 @@ func (e *Engine) setPending(p *cluster.Pod) {
 		e.queue.Add(p)
 		return
 	}
-	if old.ResourceVersion != "" && old.ResourceVersion == p.ResourceVersion {
+	switch regrouped := !old.Gang.Same(p.Gang) && mutant != marksUnread; {
+	case old.ResourceVersion != "" && old.ResourceVersion == p.ResourceVersion && !regrouped:
 		return
-	}
-	if e.binding[p.UID] != nil {
+	case e.binding[p.UID] != nil:
 		return // released while its bind is on the way; the outcome decides
+	case regrouped:
+		e.regroup(old, p)
+	default:
+		e.queue.Update(old, p)
 	}
-	e.queue.Update(old, p)
 	if old.Nominated != "" && old.Nominated != p.Nominated {
 		e.roomFreed(old, &old.Spec.Priority)
 	}
@@ -185,6 +190,7 @@ func (e *Engine) deletePod(uid cluster.UID) {
 	waiting := e.pending[uid]
 	if waiting != nil {
 		delete(e.pending, uid)
+		delete(e.edited, uid)
 		e.queue.Delete(waiting)
 		if waiting.Gang != nil {
 			defer e.forgetGang(waiting.Gang.Key)

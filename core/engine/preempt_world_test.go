@@ -64,7 +64,7 @@ func (a *arena) start() {
 	for _, name := range sortedKeys(a.nodes) {
 		a.send(engine.NodeSet{Node: a.node(name)})
 	}
-	for _, uid := range sortedKeys(a.pods) {
+	for _, uid := range listed(a.t, a.pods) {
 		a.send(engine.PodSet{Pod: a.compact(a.pods[uid])})
 	}
 	a.send(engine.Synced{})

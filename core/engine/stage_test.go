@@ -56,10 +56,13 @@ func (s *stage) restarted() {
 	s.world.send(engine.Tick{Now: s.now})
 }
 
-// step feeds the engine one event and records both sides.
+// step feeds the engine one event and records both sides. After each what the queue keeps of gangs is what asking anew gives.
 func (s *stage) step(ev engine.Event) []engine.Effect {
 	effects := s.engine.Step(ev)
 	s.taped, s.played = engine.AppendEvent(s.taped, ev), engine.AppendEffects(s.played, effects)
+	if stale := engine.Stale(s.engine); stale != "" {
+		s.t.Fatalf("after %T %+v: %s", ev, ev, stale)
+	}
 	return effects
 }
 

@@ -334,10 +334,15 @@ func (w *world) restart() {
 	for _, name := range sortedKeys(w.nodes) {
 		w.send(engine.NodeSet{Node: w.intake.Node(w.nodes[name])})
 	}
-	for _, uid := range sortedKeys(w.pods) {
+	for _, uid := range listed(w.t, w.pods) {
 		w.send(engine.PodSet{Pod: w.compact(w.pods[uid])})
 	}
 	w.send(engine.Synced{})
+}
+
+// listed are the UIDs of pods in the order of an initial list: any, for they are sorted by names, which can be any.
+func listed(t *rapid.T, pods map[string]*v1.Pod) []string {
+	return rapid.Permutation(sortedKeys(pods)).Draw(t, "listed")
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -149,8 +149,12 @@ func (q *Queue) regrouped(u *Unit, n note) {
 }
 
 // Reconsider asks the gates of a gang again: something that they read of it has changed.
-func (q *Queue) Reconsider(key cluster.GangKey, cause string) {
-	u := q.gangs[key]
+func (q *Queue) Reconsider(key cluster.GangKey, cause string) { q.reconsider(q.gangs[key], cause) }
+
+// ReconsiderPod asks the gates of the unit of a pod again, which may be by itself.
+func (q *Queue) ReconsiderPod(uid cluster.UID, cause string) { q.reconsider(q.units[uid], cause) }
+
+func (q *Queue) reconsider(u *Unit, cause string) {
 	if u == nil || u.at == inFlight || u.at == aside {
 		return
 	}
