@@ -95,21 +95,7 @@ func (b *burst) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, role := range []testcluster.Role{testcluster.Controllers, testcluster.Nodes} {
-		if err := b.cluster.Kill(role); err != nil {
-			return err
-		}
-	}
-	children, err := b.cluster.Status()
-	if err != nil {
-		return err
-	}
-	for _, child := range children {
-		if child.Role == testcluster.APIServer || child.Role == testcluster.Etcd {
-			b.servers = append(b.servers, child.PID)
-		}
-	}
-	return nil
+	return b.clear(false)
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -192,15 +192,7 @@ func TestBindsRunSideBySideUpToTheLimit(t *testing.T) {
 			<-release
 			return nil
 		}
-		answers := make(chan engine.BindDone, 50)
-		m, _ := counted()
-		b := NewBinder(t.Context(), api, 7, m, func(done engine.BindDone) { answers <- done })
-		for i := range 50 {
-			p := pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
-			api.put(p)
-			b.Bind(engine.Bind{Pod: ref(p), Node: "a"})
-		}
-		synctest.Wait()
+		b, answers := asked(t, api, 7, 50)
 		if arrived != 7 {
 			t.Errorf("%d binds are under way, want 7", arrived)
 		}
@@ -212,6 +204,20 @@ func TestBindsRunSideBySideUpToTheLimit(t *testing.T) {
 	})
 }
 
+// asked is a binder that sends so many binds at once, has been asked for count of them, and is as far as it gets.
+func asked(t *testing.T, api *apiServer, atOnce, count int) (*Binder, <-chan engine.BindDone) {
+	answers := make(chan engine.BindDone, count)
+	m, _ := counted()
+	b := NewBinder(t.Context(), api, atOnce, m, func(done engine.BindDone) { answers <- done })
+	for i := range count {
+		p := pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
+		api.put(p)
+		b.Bind(engine.Bind{Pod: ref(p), Node: "a"})
+	}
+	synctest.Wait()
+	return b, answers
+}
+
 // TestDrainLetsBindsInFlightEndAndDropsTheRest is the hand-over: the next leader finds either a bound pod or a pending
 // one.
 func TestDrainLetsBindsInFlightEndAndDropsTheRest(t *testing.T) {
@@ -221,15 +227,7 @@ func TestDrainLetsBindsInFlightEndAndDropsTheRest(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			return nil
 		}
-		answers := make(chan engine.BindDone, 50)
-		m, _ := counted()
-		b := NewBinder(t.Context(), api, 2, m, func(done engine.BindDone) { answers <- done })
-		for i := range 5 {
-			p := pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
-			api.put(p)
-			b.Bind(engine.Bind{Pod: ref(p), Node: "a"})
-		}
-		synctest.Wait()
+		b, answers := asked(t, api, 2, 5)
 		patience, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		b.Drain(patience)

@@ -160,11 +160,7 @@ func TestWritesCountUntilTheyAreAnswered(t *testing.T) {
 		return nil
 	}
 	loopStory(t, LoopConfig{Engine: s, DecidedAhead: 1}, func(t *testing.T, l *Loop, kept *keptEffects, pods podStore) {
-		pods.Add(pendingPod("p", "u"))
-		synctest.Wait()
-		l.Ask(t.Context(), func() { s.ready = 1 })
-		l.Decide(true)
-		synctest.Wait()
+		decideWith(t, l, s, pods)
 		if len(kept.prepares) != 1 || kept.prepares[0].Decision != 7 || len(kept.binds) != 0 {
 			t.Fatalf("%d prepared, %d bound, want one prepared and nothing decided beside it", len(kept.prepares), len(kept.binds))
 		}
@@ -186,6 +182,15 @@ func TestWritesCountUntilTheyAreAnswered(t *testing.T) {
 	})
 }
 
+// decideWith lets a scripted engine, which is told of a pod first, decide once.
+func decideWith(t *testing.T, l *Loop, s *script, pods podStore) {
+	pods.Add(pendingPod("p", "u"))
+	synctest.Wait()
+	l.Ask(t.Context(), func() { s.ready = 1 })
+	l.Decide(true)
+	synctest.Wait()
+}
+
 // TestEvictionsCountUntilTheyAreAnswered: nobody decides on while too many are under way. They are no pods on the way to a
 // node.
 func TestEvictionsCountUntilTheyAreAnswered(t *testing.T) {
@@ -197,11 +202,7 @@ func TestEvictionsCountUntilTheyAreAnswered(t *testing.T) {
 		return nil
 	}
 	loopStory(t, LoopConfig{Engine: s, DecidedAhead: 1}, func(t *testing.T, l *Loop, kept *keptEffects, pods podStore) {
-		pods.Add(pendingPod("p", "u"))
-		synctest.Wait()
-		l.Ask(t.Context(), func() { s.ready = 1 })
-		l.Decide(true)
-		synctest.Wait()
+		decideWith(t, l, s, pods)
 		if len(kept.evicts) != 1 || kept.evicts[0].Decision != 7 || len(kept.binds) != 0 || l.unanswered != 0 {
 			t.Fatalf("%d evictions, %d binds, %d pods on their way", len(kept.evicts), len(kept.binds), l.unanswered)
 		}

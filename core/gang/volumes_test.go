@@ -13,27 +13,14 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/place"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
 // withDisks is a world of nodes with one local disk each, and the default profile with its reservers.
 func withDisks(t tester, nodes int) *world {
 	w := newWorld(t)
-	var prof place.Profile
-	for _, enabled := range plugin.DefaultProfile() {
-		reg, _ := plugin.Lookup(enabled.Name)
-		pl, err := reg.New(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f, ok := pl.(plugin.Filter); ok {
-			prof.Filters = append(prof.Filters, f)
-		}
-		if r, ok := pl.(plugin.Reserver); ok {
-			w.reservers = append(w.reservers, r)
-		}
-	}
-	w.placer = place.New(prof, noMeter{}, place.DefaultClassBytes)
+	prof, reservers := defaults(t)
+	w.reservers = reservers
+	w.placer = place.New(place.Profile{Filters: prof.Filters}, noMeter{}, place.DefaultClassBytes)
 	later := storagev1.VolumeBindingWaitForFirstConsumer
 	w.store.SetObject(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "local"}, Provisioner: "kubernetes.io/no-provisioner", VolumeBindingMode: &later})
 	for i := range nodes {

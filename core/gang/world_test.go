@@ -51,8 +51,14 @@ func (p promised) NominatedOn(node string) (pods []*cluster.Pod) {
 	return pods
 }
 
+// profile is the default profile, as far as a search asks it.
 func profile(t interface{ Fatal(...any) }) place.Profile {
-	var prof place.Profile
+	prof, _ := defaults(t)
+	return prof
+}
+
+// defaults are the default profile and its reservers.
+func defaults(t interface{ Fatal(...any) }) (prof place.Profile, reservers []plugin.Reserver) {
 	for _, enabled := range plugin.DefaultProfile() {
 		reg, _ := plugin.Lookup(enabled.Name)
 		pl, err := reg.New(nil)
@@ -65,8 +71,11 @@ func profile(t interface{ Fatal(...any) }) place.Profile {
 		if sc, ok := pl.(plugin.Scorer); ok {
 			prof.Scorers = append(prof.Scorers, place.Scorer{Scorer: sc, Weight: enabled.Weight})
 		}
+		if r, ok := pl.(plugin.Reserver); ok {
+			reservers = append(reservers, r)
+		}
 	}
-	return prof
+	return prof, reservers
 }
 
 func newWorld(t interface{ Fatal(...any) }) *world {

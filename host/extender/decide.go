@@ -73,13 +73,18 @@ func (x *Extenders) Filter(p *cluster.Pod, nodes []string) (map[string]place.For
 	return rejected, nil
 }
 
-// filter asks one extender, and returns what it leaves, each node once, in its order.
-func (x *Extenders) filter(c *client, p *cluster.Pod, nodes []string, told map[string]place.ForeignRejection) (kept []string, err error) {
+// question is what an extender is asked about a pod and nodes.
+func (x *Extenders) question(c *client, p *cluster.Pod, nodes []string) (*extenderv1.ExtenderArgs, error) {
 	pod, err := x.pod(p.Ref())
 	if err != nil {
 		return nil, err
 	}
-	question, err := c.question(pod, nodes, x.objects)
+	return c.question(pod, nodes, x.objects)
+}
+
+// filter asks one extender, and returns what it leaves, each node once, in its order.
+func (x *Extenders) filter(c *client, p *cluster.Pod, nodes []string, told map[string]place.ForeignRejection) (kept []string, err error) {
+	question, err := x.question(c, p, nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -144,11 +149,7 @@ const scale = plugin.MaxScore / extenderv1.MaxExtenderPriority
 
 // score asks one extender. A node that is named twice gets both scores, a node that was not asked about none.
 func (x *Extenders) score(ctx context.Context, c *client, p *cluster.Pod, nodes []string) ([]int64, error) {
-	pod, err := x.pod(p.Ref())
-	if err != nil {
-		return nil, err
-	}
-	question, err := c.question(pod, nodes, x.objects)
+	question, err := x.question(c, p, nodes)
 	if err != nil {
 		return nil, err
 	}

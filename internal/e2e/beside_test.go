@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"testing"
@@ -38,19 +37,10 @@ func neighbour(t *testing.T, kubeconfig, name string, rules *fault.Rules) metric
 	}
 	registry := metrics.NewKubeRegistry()
 	o.Rest, o.Serve.Secure, o.Metrics = cfg, nil, kube.NewMetrics(registry)
-	ctx, cancel := context.WithCancel(t.Context())
-	scheduler, err := app.NewScheduler(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- scheduler.Run(ctx) }()
+	_, stop := runInside(t.Context(), t, o)
 	t.Cleanup(func() {
 		rules.Clear()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("scheduler %s ended: %v", name, err)
-		}
+		stop()
 	})
 	return registry
 }

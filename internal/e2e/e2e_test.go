@@ -92,6 +92,25 @@ type process struct {
 	ended      chan struct{}
 }
 
+// runInside runs a scheduler in this process until end is called, which waits for it and demands that it ended without an
+// error.
+func runInside(ctx context.Context, t *testing.T, o app.Options) (s *app.Scheduler, end func()) {
+	t.Helper()
+	ctx, stop := context.WithCancel(ctx)
+	s, err := app.NewScheduler(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	return s, func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the scheduler %v ended: %v", o.Config.Profiles[0].SchedulerName, err)
+		}
+	}
+}
+
 // lines is what a process writes while others read it.
 type lines struct {
 	mu  sync.Mutex

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -178,7 +177,6 @@ func (d *declared) schedule(cluster *testcluster.Cluster) (end func()) {
 	d.Helper()
 	log := ktesting.NewLogger(d, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
 	d.log = log.GetSink().(ktesting.Underlier).GetBuffer()
-	ctx, stop := context.WithCancel(klog.NewContext(d.Context(), log))
 	o := app.DefaultOptions()
 	var err error
 	if o.Rest, err = kube.RestConfig(kube.ClientOptions{Kubeconfig: cluster.SchedulerKubeconfig}); err != nil {
@@ -197,18 +195,8 @@ func (d *declared) schedule(cluster *testcluster.Cluster) (end func()) {
 			d.mu.Unlock()
 		}
 	})
-	s, err := app.NewScheduler(ctx, o)
-	if err != nil {
-		d.Fatal(err)
-	}
-	over := make(chan error, 1)
-	go func() { over <- s.Run(ctx) }()
-	return func() {
-		stop()
-		if err := <-over; err != nil {
-			d.Errorf("the scheduler ended: %v", err)
-		}
-	}
+	_, end = runInside(klog.NewContext(d.Context(), log), d.T, o)
+	return end
 }
 
 // isPlaced tells what is missing until the four pods of a job are bound by one decision, and the engine knows their gang.

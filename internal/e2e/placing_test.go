@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -19,7 +18,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/internal/e2e/checker"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 	"github.com/kumiki-scheduler/kumiki/kube"
@@ -103,13 +101,7 @@ func TestARunLeavesNothingBehind(t *testing.T) {
 	create(t, client, pod("first", "100m"))
 	before := goleak.IgnoreCurrent()
 
-	ctx, end := context.WithCancel(t.Context())
-	scheduler, err := app.NewScheduler(ctx, options(cluster.SchedulerKubeconfig))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error)
-	go func() { ended <- scheduler.Run(ctx) }()
+	scheduler, end := runInside(t.Context(), t, options(cluster.SchedulerKubeconfig))
 	allBound(t, client, 1)
 
 	cfg, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig)
@@ -137,9 +129,6 @@ func TestARunLeavesNothingBehind(t *testing.T) {
 	}
 	asker.CloseIdleConnections()
 	end()
-	if err := <-ended; err != nil {
-		t.Errorf("the end was %v", err)
-	}
 	// The connections for token and access reviews are k8s.io/apiserver's; they close when they have idled for a while.
 	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"))
 	lease, err := client.CoordinationV1().Leases("kube-system").Get(t.Context(), "kube-scheduler", metav1.GetOptions{})

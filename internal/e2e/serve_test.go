@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
@@ -21,7 +20,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
-	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
@@ -68,21 +66,10 @@ func TestEndpointsOfAScheduler(t *testing.T) {
 
 	var log lines
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))
-	ctx, end := context.WithCancel(klog.NewContext(t.Context(), logger))
 	o := options(cluster.SchedulerKubeconfig)
 	o.Serve.Flags = shownFlags{"leader-elect": "true"}
-	scheduler, err := app.NewScheduler(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- scheduler.Run(ctx) }()
-	defer func() {
-		end()
-		if err := <-ended; err != nil {
-			t.Errorf("the scheduler ended: %v", err)
-		}
-	}()
+	scheduler, end := runInside(klog.NewContext(t.Context(), logger), t, o)
+	defer end()
 
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(scheduler.Endpoint().CA) {
@@ -92,7 +79,7 @@ func TestEndpointsOfAScheduler(t *testing.T) {
 	defer transport.CloseIdleConnections()
 	ask := func(method, path, token, body string) (int, string) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(ctx, method, "https://"+scheduler.Endpoint().Address+path, strings.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), method, "https://"+scheduler.Endpoint().Address+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}

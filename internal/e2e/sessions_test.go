@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -107,7 +106,6 @@ func (a *sessionArena) run(cluster *testcluster.Cluster) (end func()) {
 	if bytes.Equal(text, shorter) {
 		a.Fatal("config.yaml does not say the period")
 	}
-	ctx, stop := context.WithCancel(a.Context())
 	o := app.DefaultOptions()
 	var err error
 	if o.Config, err = config.Parse(shorter); err != nil {
@@ -120,18 +118,8 @@ func (a *sessionArena) run(cluster *testcluster.Cluster) (end func()) {
 	o.Metrics = kube.NewMetrics(metrics.NewKubeRegistry())
 	o.Observers = append(o.Observers, func(_ engine.Event, effects []engine.Effect) { a.see(effects) })
 	a.over()
-	s, err := app.NewScheduler(ctx, o)
-	if err != nil {
-		a.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	return func() {
-		stop()
-		if err := <-ended; err != nil {
-			a.Errorf("the scheduler ended: %v", err)
-		}
-	}
+	_, end = runInside(a.Context(), a.T, o)
+	return end
 }
 
 func (a *sessionArena) see(effects []engine.Effect) {

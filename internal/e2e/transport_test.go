@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -69,19 +68,10 @@ func (l *line) schedule(t *testing.T, kubeconfig string, audit time.Duration) (e
 	o.Rest, o.Serve.Secure, o.AuditPeriod = cfg, nil, audit
 	o.Config.LeaderElection.Enabled = false
 	o.Metrics = kube.NewMetrics(metrics.NewKubeRegistry())
-	ctx, cancel := context.WithCancel(t.Context())
-	scheduler, err := app.NewScheduler(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- scheduler.Run(ctx) }()
+	_, stop := runInside(t.Context(), t, o)
 	return func() {
 		l.rules.Clear()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the scheduler ended: %v", err)
-		}
+		stop()
 	}
 }
 

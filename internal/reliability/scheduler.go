@@ -21,6 +21,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport"
+
+	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
 // The schedulers that can be judged.
@@ -159,7 +161,7 @@ func (s *Scheduler) start() error {
 	cmd := exec.Command(s.line[0], s.line[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = s.env, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := onSpawner(cmd.Start); err != nil {
+	if err := testcluster.Spawn(cmd); err != nil {
 		return errors.Join(fmt.Errorf("start scheduler: %w", err), log.Close())
 	}
 	ended := make(chan struct{})

@@ -173,9 +173,7 @@ func (c *Cluster) removeSpec() {
 	}
 }
 
-// spawn starts processes from one OS thread that lives as long as this
-// process: the signal at the parent's death comes when the thread that forked
-// ends.
+// spawn is where Spawn's thread takes its work from.
 var spawn = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {
@@ -186,6 +184,15 @@ var spawn = sync.OnceValue(func() chan<- func() {
 	}()
 	return work
 })
+
+// Spawn starts a process from one OS thread that lives as long as this
+// process: the signal at the parent's death (Pdeathsig) comes when the thread
+// that forked ends.
+func Spawn(cmd *exec.Cmd) error {
+	started := make(chan error, 1)
+	spawn() <- func() { started <- cmd.Start() }
+	return <-started
+}
 
 func (c *Cluster) start(opts Options) (io.Reader, error) {
 	c.cmd = exec.Command(c.binary, opts.args(c.specFile)...)
@@ -204,9 +211,7 @@ func (c *Cluster) start(opts Options) (io.Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", BinaryName, err)
 	}
-	started := make(chan error, 1)
-	spawn() <- func() { started <- c.cmd.Start() }
-	if err := <-started; err != nil {
+	if err := Spawn(c.cmd); err != nil {
 		return nil, fmt.Errorf("start %s: %w", BinaryName, err)
 	}
 	go func() {
