@@ -53,7 +53,7 @@ type EventWriter struct {
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
-	waiting []*eventsv1.Event // oldest first
+	waiting []letter // oldest first
 	running int
 	closed  bool
 	series  map[seriesKey]*series
@@ -64,12 +64,20 @@ type EventWriter struct {
 // seriesKey tells which events are the same. The note is part of it: a series says one thing often.
 type seriesKey struct{ uid, kind, action, reason, note string }
 
+// letter is one write of an event.
+type letter struct {
+	event *eventsv1.Event
+	of    *series // nil for an event that cannot come again
+}
+
 // series is one event that came again.
 type series struct {
 	event    *eventsv1.Event // as created
 	count    int32
 	last     time.Time
 	reported time.Time // when the count was last given to be written
+	// onTheWay: a write of it waits or is under way; the next one must find the event there. owed: there is to be a next one.
+	onTheWay, owed bool
 }
 
 // NewEventWriter returns an EventWriter. Calls end when ctx does. controller and hostname name the reporter.
@@ -127,10 +135,13 @@ func (w *EventWriter) write(e engine.WriteEvent, ev *eventsv1.Event, now time.Ti
 			w.endSeriesLocked(now)
 		}
 		if len(w.series) < seriesKept {
-			w.series[key] = &series{event: ev, count: 1, last: now, reported: now}
+			s := &series{event: ev, count: 1, last: now, reported: now}
+			w.series[key] = s
+			w.push(letter{ev, s})
+			return
 		}
 	}
-	w.push(ev)
+	w.push(letter{event: ev})
 }
 
 // again counts one more of a series. The second is written at once; later ones when the series is refreshed or ends.
@@ -142,11 +153,15 @@ func (w *EventWriter) again(s *series, now time.Time) {
 	}
 }
 
+// report has the count of a series written, behind what is on the way of it.
 func (w *EventWriter) report(s *series, now time.Time) {
 	s.reported = now
+	if s.owed = s.onTheWay; s.owed {
+		return
+	}
 	ev := s.event.DeepCopy()
 	ev.Series = &eventsv1.EventSeries{Count: s.count, LastObservedTime: metav1.NewMicroTime(s.last)}
-	w.push(ev)
+	w.push(letter{ev, s})
 }
 
 // EndSeries writes the last count of series that have ended. Call it about once a minute.
@@ -171,13 +186,19 @@ func (w *EventWriter) endSeriesLocked(now time.Time) {
 }
 
 // push queues an event to be written.
-func (w *EventWriter) push(ev *eventsv1.Event) {
+func (w *EventWriter) push(l letter) {
 	if len(w.waiting) >= eventsWaiting {
-		w.waiting[0] = nil
+		if lost := w.waiting[0].of; lost != nil {
+			lost.onTheWay = false
+		}
+		w.waiting[0] = letter{}
 		w.waiting = w.waiting[1:]
 		w.metrics.eventsDropped.Inc()
 	}
-	w.waiting = append(w.waiting, ev)
+	if l.of != nil {
+		l.of.onTheWay = true
+	}
+	w.waiting = append(w.waiting, l)
 	if w.running < eventsInFlight {
 		w.running++
 		w.workers.Add(1)
@@ -235,10 +256,22 @@ func (w *EventWriter) work() {
 			return
 		}
 		next := w.waiting[0]
-		w.waiting[0] = nil
+		w.waiting[0] = letter{}
 		w.waiting = w.waiting[1:]
 		w.mu.Unlock()
-		w.deliver(next)
+		w.deliver(next.event)
+		if next.of != nil {
+			w.arrived(next.of)
+		}
+	}
+}
+
+// arrived writes what a series still owes, now that its last write is over.
+func (w *EventWriter) arrived(s *series) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s.onTheWay = false; s.owed && !w.closed {
+		w.report(s, time.Now())
 	}
 }
 

@@ -138,6 +138,34 @@ func TestTheSameAgainIsASeries(t *testing.T) {
 }
 
 // TestASlowAPIServerCostsTheOldestEvents and never the caller's time: in this test time stands still while it writes.
+// TestASeriesIsWrittenBehindItsEvent: a patch that overtakes the create would find nothing, and create it a second time.
+func TestASeriesIsWrittenBehindItsEvent(t *testing.T) {
+	eventStory(t, func(t *testing.T, w *EventWriter, api *fake.Clientset, dropped func() float64) {
+		api.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+			time.Sleep(3 * time.Second)
+			return false, nil, nil
+		})
+		for range 4 {
+			w.Write(rejected("no room"))
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(5 * time.Second)
+		got := events(t, api)
+		if len(got) != 1 || got[0].Series == nil || got[0].Series.Count != 4 {
+			t.Errorf("events %+v", got)
+		}
+		var calls []string
+		for _, a := range api.Actions() {
+			if a.GetVerb() != "list" {
+				calls = append(calls, a.GetVerb())
+			}
+		}
+		if strings.Join(calls, " ") != "create patch" || dropped() != 0 {
+			t.Errorf("calls %v, %v dropped", calls, dropped())
+		}
+	})
+}
+
 func TestASlowAPIServerCostsTheOldestEvents(t *testing.T) {
 	eventStory(t, func(t *testing.T, w *EventWriter, api *fake.Clientset, dropped func() float64) {
 		api.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
