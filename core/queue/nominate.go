@@ -97,6 +97,3 @@ func (q *Queue) NominatedNodes() []string { return q.nominated.nodes }
 
 // NominationOf is the node nominated for a pod, empty for none.
 func (q *Queue) NominationOf(uid cluster.UID) string { return q.nominated.of[uid] }
-
-// HasNominations tells whether any pod is nominated anywhere.
-func (q *Queue) HasNominations() bool { return len(q.nominated.of) > 0 }

@@ -226,7 +226,7 @@ func (s *story) act(verb string, args []string) error {
 		for _, p := range s.q.NominatedOn(name) {
 			names = append(names, p.Name+"@"+p.ResourceVersion)
 		}
-		s.say("on %s: %s; any: %v %v", name, strings.Join(names, " "), s.q.HasNominations(), s.q.NominatedNodes())
+		s.say("on %s: %s; all: %v", name, strings.Join(names, " "), s.q.NominatedNodes())
 	case "show":
 		s.show()
 	case "look":

@@ -346,12 +346,6 @@ func (s *Scheduler) WaitReady(ctx context.Context) error {
 	})
 }
 
-// LastWords is the end of what the process said.
-func (s *Scheduler) LastWords(n int) string {
-	lines := s.said()
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
-}
-
 func (s *Scheduler) said() []string {
 	text, err := os.ReadFile(s.log)
 	if err != nil {

@@ -147,11 +147,6 @@ func (g *Ground) Pods(ctx context.Context) (map[string]v1.Pod, error) {
 	return out, nil
 }
 
-// Eventually asks until nothing is wrong, or the case has no time left.
-func (g *Ground) Eventually(ctx context.Context, what string, wrong func() string) error {
-	return eventually(ctx, what, wrong)
-}
-
 // unaffected is how long an ordinary pod of somebody else may wait.
 const unaffected = 15 * time.Second
 

@@ -11,7 +11,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -39,19 +38,6 @@ func (p Pair) Write(dir, name string) error {
 		return fmt.Errorf("write key %s: %w", name, err)
 	}
 	return nil
-}
-
-// ReadPair loads what Write stored.
-func ReadPair(dir, name string) (Pair, error) {
-	cert, err := os.ReadFile(filepath.Join(dir, name+".crt"))
-	if err != nil {
-		return Pair{}, fmt.Errorf("read certificate %s: %w", name, err)
-	}
-	key, err := os.ReadFile(filepath.Join(dir, name+".key"))
-	if err != nil {
-		return Pair{}, fmt.Errorf("read key %s: %w", name, err)
-	}
-	return Pair{CertPEM: cert, KeyPEM: key}, nil
 }
 
 // Authority signs certificates.
@@ -87,31 +73,6 @@ func NewAuthority(commonName string) (*Authority, error) {
 		return nil, err
 	}
 	return &Authority{Pair: Pair{CertPEM: encodeCert(der), KeyPEM: keyPEM}, cert: cert, key: key}, nil
-}
-
-// LoadAuthority turns a stored pair back into an authority that can sign.
-func LoadAuthority(p Pair) (*Authority, error) {
-	block, _ := pem.Decode(p.CertPEM)
-	if block == nil {
-		return nil, errors.New("load authority: no certificate in PEM")
-	}
-	cert, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("load authority: %w", err)
-	}
-	block, _ = pem.Decode(p.KeyPEM)
-	if block == nil {
-		return nil, errors.New("load authority: no key in PEM")
-	}
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("load authority key: %w", err)
-	}
-	signer, ok := key.(crypto.Signer)
-	if !ok {
-		return nil, fmt.Errorf("load authority key: %T cannot sign", key)
-	}
-	return &Authority{Pair: p, cert: cert, key: signer}, nil
 }
 
 // Client issues a client certificate: the API server reads commonName as the
