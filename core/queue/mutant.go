@@ -51,5 +51,6 @@ const (
 	restCounts
 	restDeaf
 	restForEver
+	unknownApart
 	mutations // their number
 )

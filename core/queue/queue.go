@@ -154,12 +154,17 @@ func (q *Queue) Add(p *cluster.Pod) {
 		q.Update(u.latest(p.UID), p)
 		return
 	}
-	if u := q.gangs[q.gangOf(p)]; u != nil {
-		q.join(u, p, note{event: podAdd, cause: "a pod came to the gang"})
+	q.enter(p, podAdd, "the pod is new")
+}
+
+// enter takes in a pod that is not known: to its gang if that waits, or else as a unit of its own.
+func (q *Queue) enter(p *cluster.Pod, event, cause string) {
+	if u := q.gangs[q.gangOf(p)]; u != nil && (event != podUpdate || mutant != unknownApart) {
+		q.join(u, p, note{event: event, cause: "a pod came to the gang"})
 		return
 	}
 	u := q.newUnit(p)
-	q.toActive(u, note{event: podAdd, cause: "the pod is new"}, false)
+	q.toActive(u, note{event: event, cause: cause}, false)
 	if u.Gang != (cluster.GangKey{}) {
 		q.NominateAsStatus(p) // room that was made for the gang before a restart is kept while its other pods are listed
 	}
@@ -203,7 +208,7 @@ func (q *Queue) Update(old, p *cluster.Pod) {
 	case old != nil && old.ResourceVersion == p.ResourceVersion && p.ResourceVersion != "":
 		return
 	case u == nil:
-		q.toActive(q.newUnit(p), note{event: podUpdate, cause: "the pod was not known"}, false)
+		q.enter(p, podUpdate, "the pod was not known")
 		return
 	}
 	if old == nil {
