@@ -202,6 +202,9 @@ func preemptionText(c *preempt.Config) string {
 	if c.Sync {
 		out += "; a pod may be tried again before its victims are deleted"
 	}
+	if c.Strict {
+		out += "; never against a disruption budget"
+	}
 	return out
 }
 

@@ -131,7 +131,11 @@ func preemption(p config.Profile) *preempt.Config {
 	if !p.Runs(config.PostFilter, config.DefaultPreemption) {
 		return nil
 	}
-	out := &preempt.Config{Sync: p.SyncPreemption || !p.Runs(config.PreEnqueue, config.DefaultPreemption)}
+	out := &preempt.Config{
+		Sync:          p.SyncPreemption || !p.Runs(config.PreEnqueue, config.DefaultPreemption),
+		Strict:        p.Preemption.Budgets == config.Strict,
+		VictimTimeout: record.Time(p.Preemption.VictimTimeout),
+	}
 	if a := p.Args.DefaultPreemption; *a.MinCandidateNodesPercentage < 100 {
 		out.Limit = &preempt.Limit{MinPercentage: *a.MinCandidateNodesPercentage, MinAbsolute: *a.MinCandidateNodesAbsolute}
 	}

@@ -216,6 +216,8 @@ func TestHowAProfilePreempts(t *testing.T) {
 		{"pluginConfig: [{name: Kumiki, args: {syncPreemption: true}}]", &preempt.Config{Sync: true},
 			"all: the smallest loss on any node; a pod may be tried again before its victims are deleted"},
 		{args("minCandidateNodesPercentage: 100"), &preempt.Config{}, "all: the smallest loss on any node"},
+		{"pluginConfig: [{name: Kumiki, args: {preemption: {budgets: Strict}}}]", &preempt.Config{Strict: true},
+			"all: the smallest loss on any node; never against a disruption budget"},
 	} {
 		c, err := config.Parse([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{" + tt.profile + "}]"))
 		if err != nil {
@@ -224,6 +226,9 @@ func TestHowAProfilePreempts(t *testing.T) {
 		made, err := EngineConfig(c)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if tt.want != nil {
+			tt.want.VictimTimeout = 300 * record.Second
 		}
 		if got := made.Profiles[0].Preemption; !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: got %+v, want %+v", tt.profile, got, tt.want)

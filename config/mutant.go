@@ -36,6 +36,7 @@ const (
 	anySessionPeriod             // sessions may follow each other without a pause
 	slotsNowhere                 // slots may be asked for where nothing filters by them
 	holdUnbounded                // room may be held for ever
+	victimsUnbounded             // victims that do not go may be waited for longer than a day
 	mutations
 )
 

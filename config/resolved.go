@@ -71,6 +71,7 @@ type Profile struct {
 	// SyncPreemption lets a pod be tried again before the evictions for it are carried out (upstream without
 	// SchedulerAsyncPreemption).
 	SyncPreemption bool
+	Preemption     Preemption
 }
 
 // Args are the arguments of the plugins that take any, defaulted whether the plugin is enabled or not. No pointer to a

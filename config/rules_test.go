@@ -164,6 +164,20 @@ func sessionRules(t tb) {
 		"because it holds for the whole process; got continuous")
 	expect(t, fmt.Sprintf(two, "{cycle: sessions, sessionPeriod: 6s}"), "profiles[1].pluginConfig[0].args.cycle: must be the same as in profiles[0]")
 
+	for body, want := range map[string]Preemption{
+		"":                                     {BestEffort, 5 * time.Minute},
+		own("{preemption: {}}"):                {BestEffort, 5 * time.Minute},
+		own("{preemption: {budgets: Strict}}"): {Strict, 5 * time.Minute},
+		own("{preemption: {budgets: BestEffort, victimTimeout: 0s}}"): {BestEffort, 0},
+	} {
+		if got := parse(t, body).Profiles[0].Preemption; got != want {
+			t.Errorf("%s: %v, want %v", body, got, want)
+		}
+	}
+	expect(t, own("{preemption: {budgets: Never}}"), first+`preemption.budgets: must be one of [BestEffort Strict], got "Never"`)
+	expect(t, own("{preemption: {victimTimeout: 25h}}"), first+"preemption.victimTimeout: must be at least 0s and at most 24h0m0s, got 25h0m0s")
+	expect(t, own("{preemption: {victimTimeout: -1s}}"), first+"preemption.victimTimeout: must be at least 0s")
+
 	c := parse(t, "profiles:\n- schedulerName: a\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {fit: slots}}]\n")
 	if c.Profiles[0].Fit != Resources || c.Profiles[1].Fit != Slots {
 		t.Errorf("fits: %s, %s", c.Profiles[0].Fit, c.Profiles[1].Fit)

@@ -105,7 +105,8 @@ type KumikiArgs struct {
 	FitScoresReal bool       `json:"fitScoresReal,omitempty"`
 	Gangs         *GangsArgs `json:"gangs,omitempty"`
 	// SyncPreemption is as in Profile.
-	SyncPreemption bool `json:"syncPreemption,omitempty"`
+	SyncPreemption bool            `json:"syncPreemption,omitempty"`
+	Preemption     *PreemptionArgs `json:"preemption,omitempty"`
 
 	Cycle         *Cycle           `json:"cycle,omitempty"`
 	SessionPeriod *metav1.Duration `json:"sessionPeriod,omitempty"`
@@ -141,6 +142,7 @@ func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolve
 		}
 		out.Profiles[i].Fit = r.fit(path, args, out.Profiles[i])
 		out.Profiles[i].FitScoresReal, out.Profiles[i].SyncPreemption = args.FitScoresReal, args.SyncPreemption
+		out.Profiles[i].Preemption = r.preemption(path+".preemption", args.Preemption)
 		out.Profiles[i].Search = r.search(path, args, out.Profiles[i].PercentageOfNodesToScore)
 	}
 	if out.Kumiki.Cycle == InSessions && out.Kumiki.Gangs.Style != Transaction && mutant != stylesInSessions {

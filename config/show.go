@@ -89,7 +89,7 @@ func (c Resolved) wireProfile(p Profile) (configv1.KubeSchedulerProfile, error) 
 func (c Resolved) wireSettings(p Profile) KumikiArgs {
 	binds := int32(c.Kumiki.InFlightBinds)
 	args := KumikiArgs{Seed: &c.Kumiki.Seed, InFlightBinds: &binds, Strategy: &p.Search.Strategy, FitScoresReal: p.FitScoresReal, SyncPreemption: p.SyncPreemption,
-		Gangs: c.Kumiki.Gangs.wire(), Cycle: &c.Kumiki.Cycle, Fit: &p.Fit}
+		Gangs: c.Kumiki.Gangs.wire(), Cycle: &c.Kumiki.Cycle, Fit: &p.Fit, Preemption: p.Preemption.wire()}
 	if c.Kumiki.Cycle == InSessions {
 		args.SessionPeriod = &metav1.Duration{Duration: c.Kumiki.SessionPeriod}
 	}

@@ -48,6 +48,7 @@ type Metrics struct {
 	conditionPatches *metrics.CounterVec
 	evictionsWasted  *metrics.Counter
 	victimsUnproved  *metrics.Counter
+	victimsStuck     *metrics.Counter
 	preemptionPauses *metrics.Counter
 	gangStatuses     *metrics.CounterVec
 	gangsPart        *metrics.Histogram
@@ -179,6 +180,8 @@ func (m *Metrics) own() {
 		"Pods evicted for a pod or a gang that did not get a place by it: others took the room, a node went, it found another place, or is gone."))
 	m.victimsUnproved = m.counter(a("evictions_unproved_total",
 		"Gangs, and pods by themselves, that were evicted for a gang without its having been shown that it does not fit beside them, because that takes too long."))
+	m.victimsStuck = m.counter(a("victims_stuck_total",
+		"Pods that were to make room, and were there long after the end of their grace period, so that other room was looked for."))
 	m.preemptionPauses = m.counter(a("preemption_pauses_total",
 		"How often nobody was evicted for an owner of pods any more for a while, because other schedulers took the room that was made."))
 	m.gangStatuses = m.counters(a("gang_statuses_total",

@@ -99,6 +99,8 @@ func (t *tally) step(ev engine.Event, effects []engine.Effect, began time.Time) 
 			t.m.troubles.Inc()
 		case engine.Wasted:
 			t.m.evictionsWasted.Add(float64(f.Pods))
+		case engine.VictimsStuck:
+			t.m.victimsStuck.Add(float64(len(f.Pods)))
 		case engine.PreemptionPaused:
 			t.m.preemptionPauses.Inc()
 		case engine.GangWhole:

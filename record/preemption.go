@@ -36,6 +36,8 @@ type Preemption struct {
 	Places []Nomination `json:"places,omitempty"`
 	// Awaited are pods that go already and whose room is enough, so that nobody is evicted; not all where there are many.
 	Awaited []PodRef `json:"awaited,omitempty"`
+	// Stuck are pods that should be gone for long and are not: their room is not counted on. Not all where there are many.
+	Stuck []PodRef `json:"stuck,omitempty"`
 	// Wasted counts the pods that were evicted for the same gang or pod before, in vain: it did not get a place on any of
 	// their nodes.
 	Wasted int `json:"wasted,omitempty"`

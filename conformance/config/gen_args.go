@@ -45,6 +45,9 @@ func kumikiArgs(r *gen.Rand, seed int) object {
 	maybe(r, o, "inFlightBinds", 30, func() any { return 100 })
 	maybe(r, o, "fitScoresReal", 30, func() any { return r.Chance(50) })
 	maybe(r, o, "syncPreemption", 30, func() any { return r.Chance(50) })
+	maybe(r, o, "preemption", 20, func() any {
+		return object{"budgets": gen.Pick(r, "BestEffort", "Strict"), "victimTimeout": gen.Pick(r, "0s", "90s")}
+	})
 	maybe(r, o, "strategy", 60, func() any { return gen.Pick(r, "all", "window", "randomSubset", "powerOfTwo") })
 	maybe(r, o, "gangs", 20, func() any { // the same in all profiles of a file, too
 		return object{"podgroup": []string{"Auto", "On", "Off"}[seed%3], "sigs": true, "pfnet": object{"prefix": "example.com/gang"}}

@@ -51,6 +51,7 @@ func (in *Intake) Pod(p *v1.Pod) *Pod {
 		NodeName:        p.Spec.NodeName,
 		Nominated:       p.Status.NominatedNodeName,
 		Terminating:     p.DeletionTimestamp != nil,
+		GoneBy:          timeOf(p.DeletionTimestamp),
 		Created:         timeOf(&p.CreationTimestamp),
 		Start:           timeOf(p.Status.StartTime),
 		Owned:           metav1.GetControllerOfNoCopy(p) != nil,

@@ -33,6 +33,9 @@ type Pod struct {
 	Nominated string
 	// Terminating pods keep their room until they are gone.
 	Terminating bool
+	// GoneBy is when a terminating pod should be gone: the end of its grace period (metadata.deletionTimestamp); 0 for a pod
+	// that stays.
+	GoneBy record.Time `json:",omitempty"`
 	// Preempted tells that a terminating pod goes because a scheduler evicted it for another (condition DisruptionTarget,
 	// reason PreemptionByScheduler).
 	Preempted bool `json:",omitempty"`

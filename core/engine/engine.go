@@ -98,6 +98,10 @@ type Engine struct {
 	thrashSwept record.Time
 	// hold is the room held for a blocked gang; nil for none.
 	hold *hold
+	// barred are pods, or the first ones of gangs, that evict nobody because of strict budgets.
+	barred []record.PodRef
+	// looks are when victims in units are looked at, whether they go; the first is the next.
+	looks []look
 	// lobby is where members of gangs wait for each other, where a Style has them decided one by one; nil otherwise.
 	lobby *lobby
 	// window is the order in which searches that do not look at all nodes go about them.
@@ -220,6 +224,9 @@ func (e *Engine) Step(ev Event) []Effect {
 	}
 	if end := e.nextPauseEnd(); end != 0 && (!ok || end < at) {
 		at, ok = end, true
+	}
+	if look := e.nextLook(); look != 0 && (!ok || look < at) {
+		at, ok = look, true
 	}
 	if ask := e.nextAsk(); ask != 0 && (!ok || ask < at) {
 		at, ok = ask, true
@@ -370,6 +377,7 @@ func (e *Engine) tick(now record.Time) {
 	e.endPauses()
 	e.finishDepartures()
 	e.endStalled()
+	e.lookAtVictims()
 	e.askAgain(false)
 	e.lobby.tick()
 }

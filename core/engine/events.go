@@ -198,6 +198,14 @@ type (
 		Until record.Time
 	}
 
+	// VictimsStuck tells of pods that were to make room for a pod or a gang, are being deleted, and do not go. Other room is
+	// looked for.
+	VictimsStuck struct {
+		For  record.PodRef
+		Gang string `json:",omitempty"`
+		Pods []record.PodRef
+	}
+
 	// Recall asks that a Bind be taken back if it was not sent yet: BindDone answers the Bind with BindRecalled then. Nothing
 	// answers a Recall that comes too late; the Bind is answered with its outcome.
 	Recall struct {
@@ -285,6 +293,7 @@ func (Evict) effect()     {}
 func (Wasted) effect()    {}
 
 func (PreemptionPaused) effect() {}
+func (VictimsStuck) effect()     {}
 func (GangStatus) effect()       {}
 func (GangWhole) effect()        {}
 func (GangHeld) effect()         {}

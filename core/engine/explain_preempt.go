@@ -35,18 +35,18 @@ func (e *Engine) victimsNow(prof *profile, p *cluster.Pod, out place.Outcome) (r
 		}
 		return r
 	}
-	return e.victimsOnNodes(prof.placer, e.queue, &e.victims, p, out)
+	return e.victimsOnNodes(prof, prof.placer, e.queue, &e.victims, p, out)
 }
 
 // victimsOnNodes is the search of upstream, with what other nodes would cost.
-func (e *Engine) victimsOnNodes(pl *place.Placer, noms place.Nominations, finder *preempt.Finder, p *cluster.Pod, out place.Outcome) *record.Preemption {
+func (e *Engine) victimsOnNodes(prof *profile, pl *place.Placer, noms place.Nominations, finder *preempt.Finder, p *cluster.Pod, out place.Outcome) *record.Preemption {
 	if r := e.pausedFor(thrashKeyOf(p)); r != nil {
 		return r
 	}
 	s := e.store.Snapshot()
 	a := finder.Find(s, preempt.Question{
 		Pod: p, Nominated: cmp.Or(e.queue.NominationOf(p.UID), p.Nominated), Awaited: e.awaited(p.UID),
-		Relief: pl.Relief(s, out, noms), Best: candidatesShown,
+		Relief: pl.Relief(s, out, noms), Best: candidatesShown, Strict: prof.Preemption.Strict,
 	})
 	r := &record.Preemption{Nodes: a.Nodes, Tried: a.Tried, Message: a.Message, Wasted: e.wastedFor(thrashKeyOf(p))}
 	if a.Verdict == preempt.Evict {

@@ -17,13 +17,16 @@ func (w *supposing) unitsForPod(prof *profile, p *cluster.Pod) *record.Preemptio
 	switch {
 	case p.Spec.NeverPreempts:
 		return &record.Preemption{Message: "preemption: not eligible due to preemptionPolicy=Never."}
-	case e.awaited(p.UID) || e.goingFor(e.queue.NominationOf(p.UID), p.Spec.Priority):
+	case e.awaited(p.UID) || e.goingFor(prof, e.queue.NominationOf(p.UID), p.Spec.Priority, e.gaveUpFor(p.UID)):
 		return &record.Preemption{Message: "preemption: not eligible due to a terminating pod on the nominated node."}
 	}
 	if r := e.pausedFor(thrashKeyOf(p)); r != nil {
 		return r
 	}
-	r := w.units(prof, gang.Need{Members: []*cluster.Pod{p}, Quorum: 1}, cluster.GangKey{}, p.Spec.Priority, string(p.UID))
+	r := w.units(prof, gang.Need{Members: []*cluster.Pod{p}, Quorum: 1}, cluster.GangKey{}, p.Spec.Priority, string(p.UID), e.sparedFor(p.UID))
+	if len(e.stuckFor(prof, p, e.gaveUpFor(p.UID))) > 0 && r.Node == "" {
+		r.Message = noOther
+	}
 	r.Wasted = e.wastedFor(thrashKeyOf(p))
 	return r
 }
@@ -38,11 +41,11 @@ func (w *supposing) unitsForGang(key cluster.GangKey, prof *profile, need gang.N
 	}
 	obj, c, power := e.gangObject(key), e.clearances[key], e.power(key, members)
 	never := obj != nil && obj.NeverPreempts || slices.ContainsFunc(members, func(p *cluster.Pod) bool { return p.Spec.NeverPreempts })
-	going := func(p *cluster.Pod) bool { return e.goingFor(e.queue.NominationOf(p.UID), power) }
+	going := func(p *cluster.Pod) bool { return e.goingFor(prof, e.queue.NominationOf(p.UID), power, 0) }
 	switch {
 	case never:
 		return &record.Preemption{Message: "preemption: not eligible due to preemptionPolicy=Never."}
-	case e.leftBehind(c):
+	case e.leftBehind(prof, c):
 		return &record.Preemption{Message: "preemption: pods that make room for the gang are not gone yet."}
 	case c == nil && slices.ContainsFunc(members, going):
 		return &record.Preemption{Message: "preemption: pods on the nominated nodes that were evicted are not gone yet."}
@@ -50,7 +53,10 @@ func (w *supposing) unitsForGang(key cluster.GangKey, prof *profile, need gang.N
 	if r := e.pausedFor(thrashKey{gang: key}); r != nil {
 		return r
 	}
-	r := w.units(prof, need, key, power, key.String())
+	r := w.units(prof, need, key, power, key.String(), c.sparedNodes())
+	if len(e.stuckLeft(prof, c)) > 0 && r.Node == "" {
+		r.Message = noOther
+	}
 	r.Wasted = e.wastedFor(thrashKey{gang: key})
 	return r
 }
@@ -65,7 +71,7 @@ func (e *Engine) pausedFor(key thrashKey) *record.Preemption {
 }
 
 // units searches for victims in units, and leaves the supposition as it was.
-func (w *supposing) units(prof *profile, need gang.Need, own cluster.GangKey, power int32, draw string) *record.Preemption {
+func (w *supposing) units(prof *profile, need gang.Need, own cluster.GangKey, power int32, draw string, spared map[string]bool) *record.Preemption {
 	e := w.e
 	run := dryRun{need, func() *gang.Ground {
 		return &gang.Ground{Trial: w.trial, Placer: w.placer(prof), Nominations: w, Draw: w.draw(draw), Reservers: prof.Reservers, Meter: NoMeter{}}
@@ -78,7 +84,7 @@ func (w *supposing) units(prof *profile, need gang.Need, own cluster.GangKey, po
 	}
 	a := w.finder.FindUnits(preempt.UnitsQuestion{
 		Members: need.Members, Quorum: need.Quorum, Own: own, Power: power, Trial: w.trial, Fits: run.fits,
-		Unit: e.marks(own != (cluster.GangKey{})), Ground: ground, Runs: prof.Preemption.Runs,
+		Unit: e.sparingNodes(e.marks(own != (cluster.GangKey{})), spared), Stuck: e.stuckOn(prof), Ground: ground, Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
 	})
 	r := &record.Preemption{Message: a.Message}
 	tellUnits(r, &a)

@@ -48,6 +48,7 @@ type clearance struct {
 	lost bool
 	// robbed: a pod was bound to a node of it by somebody else meanwhile.
 	robbed bool
+	stuck
 	// stalled is since when the gang cannot be tried because of its own pods, 0 for not so.
 	stalled record.Time
 }
@@ -95,8 +96,8 @@ func (c *clearance) any(is func(cluster.UID, leaving) bool) bool {
 }
 
 // leftBehind tells whether victims of a gang have their room still, and go: nobody else is evicted for it until then. Those
-// on a node that is gone are not waited for.
-func (e *Engine) leftBehind(c *clearance) bool {
+// on a node that is gone are not waited for, nor those that should be gone for long.
+func (e *Engine) leftBehind(prof *profile, c *clearance) bool {
 	if c == nil || mutant == evictedTwice {
 		return false
 	}
@@ -109,7 +110,7 @@ func (e *Engine) leftBehind(c *clearance) bool {
 		case !there || s.Node(n) == nil || how == awaited:
 			return false
 		}
-		return p.Terminating || !c.failed
+		return p.Terminating && !e.overdue(prof, p, c.gaveUp) || !p.Terminating && !c.failed
 	})
 }
 
@@ -124,8 +125,16 @@ type room struct {
 	paused  record.Time
 }
 
+// orWait keeps the room of before, if there is none that evictions could make and some of its victims do not go.
+func (r room) orWait(late []*cluster.Pod) room {
+	if len(late) > 0 && r.verdict == preempt.NotHelpful && mutant != stuckLetGo {
+		r.verdict, r.message = preempt.NotEligible, noOther
+	}
+	return r
+}
+
 // seekRoom looks for units to evict so that a gang gets its places. The zero room is that of a gang that may not ask.
-func (e *Engine) seekRoom(unit *queue.Unit, prof *profile, need gang.Need, held int, ans gang.Answer) room {
+func (e *Engine) seekRoom(unit *queue.Unit, prof *profile, need gang.Need, held int, ans gang.Answer) (r room) {
 	if prof.Preemption == nil || ans.Verdict != gang.NoRoom && ans.Verdict != gang.GaveUp && mutant != hopelessAsk {
 		return room{} // a gang that never fits evicts nobody (rule R17)
 	}
@@ -143,7 +152,7 @@ func (e *Engine) seekRoom(unit *queue.Unit, prof *profile, need gang.Need, held 
 			return r
 		}
 	}
-	if e.leftBehind(c) {
+	if e.leftBehind(prof, c) {
 		return room{verdict: preempt.NotEligible, message: "preemption: pods that make room for the gang are not gone yet."}
 	}
 	key, who := thrashKey{gang: unit.Gang}, need.Members[0].Ref()
@@ -154,7 +163,12 @@ func (e *Engine) seekRoom(unit *queue.Unit, prof *profile, need gang.Need, held 
 	if until := e.pausedUntil(key, who); until != 0 {
 		return room{verdict: preempt.NotHelpful, paused: until, message: pausedMessage}
 	}
-	return e.searchUnits(unit, prof, need, power)
+	defer func() { e.barredBy(unit.Pod().Ref(), r.message) }()
+	late := e.stuckLeft(prof, c)
+	if len(late) > 0 {
+		e.giveUpOn(&c.stuck, late, who, unit.Gang.String())
+	}
+	return e.searchUnits(unit, prof, need, power).orWait(late)
 }
 
 // neverPreempts tells whether a pod of the gang, or its object, says that it does not (answer A13).
@@ -175,8 +189,9 @@ func (e *Engine) searchUnits(unit *queue.Unit, prof *profile, need gang.Need, po
 		}
 	}
 	a := e.victims.FindUnits(preempt.UnitsQuestion{
-		Members: need.Members, Quorum: need.Quorum, Own: unit.Gang, Power: power, Trial: trial, Fits: run.fits, Where: run.place, Unit: e.marks(true), Ground: ground,
-		Runs: prof.Preemption.Runs,
+		Members: need.Members, Quorum: need.Quorum, Own: unit.Gang, Power: power, Trial: trial, Fits: run.fits, Where: run.place, Unit: e.sparingNodes(e.marks(true), e.clearances[unit.Gang].sparedNodes()),
+		Stuck: e.stuckOn(prof), Ground: ground,
+		Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
 	})
 	r := room{verdict: a.Verdict, message: a.Message, units: &a}
 	if a.Verdict == preempt.NotHelpful {
@@ -333,9 +348,15 @@ func (e *Engine) clear(unit *queue.Unit, need gang.Need, r room, d *record.Decis
 	ask.Denominate = e.denominate(power, unit.Gang, nodes)
 	d.Preemption.Denominated = ask.Denominate
 	if len(ask.Victims)+len(ask.Denominate) > 0 {
+		if !r.same {
+			e.spend(e.profiles[unit.Pod().Spec.SchedulerName], ask.Victims)
+		}
 		e.emit(ask)
 	}
 	e.seenOff(c)
+	if len(c.left) > 0 {
+		e.watchVictims(e.profiles[unit.Pod().Spec.SchedulerName], c.gaveUp, look{gang: unit.Gang, decision: c.decision})
+	}
 }
 
 // renewClearance is the clearance of a gang for another set of victims. The rest of the same set, and room that comes
@@ -343,10 +364,12 @@ func (e *Engine) clear(unit *queue.Unit, need gang.Need, r room, d *record.Decis
 func (e *Engine) renewClearance(key cluster.GangKey, need gang.Need, r room, decision uint64) *clearance {
 	c := e.clearances[key]
 	if c == nil || !r.same && len(r.victims) > 0 {
+		var st stuck
 		if c != nil {
-			e.wasted(c, "it did not get the room")
+			e.wasted(c, c.why("it did not get the room"))
+			st = c.after()
 		}
-		c = &clearance{gang: key, left: map[cluster.UID]leaving{}, from: map[string]bool{}}
+		c = &clearance{gang: key, stuck: st, left: map[cluster.UID]leaving{}, from: map[string]bool{}}
 		e.clearances[key] = c
 	}
 	c.asked, c.decision, c.draw, c.failed, c.lost = need.Members[0].Ref(), decision, decision, false, false
@@ -504,7 +527,7 @@ func (e *Engine) wasted(c *clearance, why string) {
 func (e *Engine) nodeLost(name string) {
 	for _, c := range e.clearancesInOrder() {
 		u := e.queue.Gang(c.gang)
-		if u == nil || e.leftBehind(c) || mutant == lostNodeUnheard {
+		if u == nil || e.leftBehind(e.profiles[u.Pod().Spec.SchedulerName], c) || mutant == lostNodeUnheard {
 			continue
 		}
 		if slices.ContainsFunc(u.Members, func(p *cluster.Pod) bool { return e.queue.NominationOf(p.UID) == name }) {
@@ -560,6 +583,7 @@ func (e *Engine) findClearances() {
 	s := e.store.Snapshot()
 	take := func(u *queue.Unit) {
 		if u.Gang == (cluster.GangKey{}) {
+			e.findLooks(u)
 			return
 		}
 		c := &clearance{gang: u.Gang, asked: u.Pod().Ref(), done: true, left: map[cluster.UID]leaving{}, from: map[string]bool{}}
@@ -578,6 +602,9 @@ func (e *Engine) findClearances() {
 		}
 		if found && mutant != restartForgets {
 			e.clearances[u.Gang] = c
+			if prof := e.profiles[u.Pod().Spec.SchedulerName]; prof != nil && prof.Preemption != nil {
+				e.watchVictims(prof, 0, look{gang: u.Gang})
+			}
 		}
 	}
 	for _, sub := range []record.SubQueue{record.Active, record.Backoff, record.Gated, record.Unschedulable} {

@@ -111,6 +111,14 @@ const (
 	terminatingCounts           // pods that go away count as members
 	laterReasonsUntold          // a gang whose gate shuts late is not told why
 	timeoutUnread               // room is held for a gang for longer than its members may wait
+	stuckForEver                // a pod that does not go is waited for without end
+	patienceEqual               // who has given up on victims is as impatient with the next ones
+	stuckCounted                // a pod that does not go is counted on as room to come
+	stuckNodeRobbed             // more pods are evicted from a node on which one does not go
+	stuckUnheard                // who waits for a pod that does not go is not tried
+	stuckLetGo                  // a gang loses the room that it waits for when there is no other
+	nothingSpent                // what strict budgets allow is not less after evictions until their controller says so
+	budgetsUnheard              // who evicts nobody because of strict budgets is not tried when they allow more
 	unprovedUntold              // it is not told of how many victims it was not asked whether they are needed
 	heldUnasked                 // room is held although the configuration says that none is
 	gainUnheard                 // pods of a gang that wait do not hear that somebody else gave another one a place

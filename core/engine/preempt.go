@@ -46,6 +46,8 @@ type eviction struct {
 	counted bool
 	// robbed: a pod was bound to the node by somebody else meanwhile.
 	robbed bool
+	// stuck is set where victims are sought in units.
+	stuck
 }
 
 // stays tells whether a victim is not seen to go yet.
@@ -133,12 +135,17 @@ func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) f
 	} else {
 		a.Answer = e.seekOnNodes(prof, p, out)
 	}
+	e.barredBy(p.Ref(), a.Message)
 	if a.Verdict == preempt.Evict {
+		last = e.evictions[p.UID]
 		ev := &eviction{preemptor: p.Ref(), key: thrashKeyOf(p), node: e.store.Snapshot().NodeName(a.Best.Node), from: map[string]bool{}, decision: e.decisions}
+		if last != nil {
+			ev.stuck = last.after()
+		}
 		if last != nil && last.node == ev.node && !last.counted && mutant != moreIsOther {
 			ev.victims = slices.Clone(last.victims) // more has to go there
-		} else {
-			e.miss(p.UID, "it needs other room")
+		} else if last != nil {
+			e.miss(p.UID, last.why("it needs other room"))
 		}
 		for _, v := range a.Best.Victims {
 			if _, n, _, there := e.store.Snapshot().PodOn(v.UID); there {
@@ -160,7 +167,7 @@ func (e *Engine) seekOnNodes(prof *profile, p *cluster.Pod, out place.Outcome) p
 	q := preempt.Question{
 		Pod: p, Nominated: cmp.Or(e.queue.NominationOf(p.UID), p.Nominated), Awaited: e.awaited(p.UID),
 		Relief: prof.placer.Relief(e.store.Snapshot(), out, e.queue),
-		Limit:  prof.Preemption.Limit, Draw: place.Draw(e.cfg.Seed, math.MaxUint64-e.decisions),
+		Limit:  prof.Preemption.Limit, Draw: place.Draw(e.cfg.Seed, math.MaxUint64-e.decisions), Strict: prof.Preemption.Strict,
 	}
 	q.All = prof.Foreign != nil && prof.Foreign.Preempts(p)
 	a := e.victims.Find(e.store.Snapshot(), q)
@@ -191,6 +198,9 @@ func (e *Engine) askAboutVictims(prof *profile, p *cluster.Pod, a preempt.Answer
 	}
 	var candidates []preempt.Candidate
 	for _, of := range chosen {
+		if prof.Preemption.Strict && of.PDBViolations > 0 {
+			continue
+		}
 		n, known := s.Find(of.Node)
 		var pods []*cluster.Pod
 		for _, ref := range of.Pods {
@@ -258,6 +268,9 @@ func (e *Engine) evict(p *cluster.Pod, a found, d *record.Decision) promise {
 	if mutant != notNominated {
 		e.queue.Nominate(p, node)
 	}
+	if ev := e.evictions[p.UID]; a.units != nil && ev != nil {
+		e.watchVictims(e.profiles[p.Spec.SchedulerName], ev.gaveUp, look{pod: p.UID, decision: ev.decision})
+	}
 	ask := Evict{For: p.Ref(), Node: node, Decision: d.Number}
 	worked := false // upstream leaves nominations alone when all victims were going anyway
 	for _, v := range a.Best.Victims {
@@ -279,6 +292,7 @@ func (e *Engine) evict(p *cluster.Pod, a found, d *record.Decision) promise {
 		d.Preemption.Denominated = ask.Denominate
 	}
 	if len(ask.Victims)+len(ask.Denominate) > 0 {
+		e.spend(e.profiles[p.Spec.SchedulerName], ask.Victims)
 		e.emit(ask)
 	}
 	return promise{node: node}

@@ -354,12 +354,14 @@ func (e *Engine) setObject(obj cluster.Object) {
 		e.setGang(g)
 		e.lobby.changed(g.Key)
 	}
+	e.budgetChanged(old, obj)
 	e.askAgain(true)
 }
 
 func (e *Engine) deleteObject(kind cluster.Kind, key cluster.ObjectKey) {
 	if old := e.store.DeleteObject(kind, key); old != nil {
 		e.objectHappened(kind, plugin.Delete, old, nil)
+		e.budgetChanged(old, nil)
 		if g, is := old.(*cluster.Gang); is {
 			e.queue.Reconsider(g.Key, "its pod group is gone")
 			e.forgetGang(g.Key)

@@ -27,7 +27,10 @@ import (
 //	pod … [daemon]                                  a DaemonSet's
 //	group NAME …                                    a pod group, as in TestScenarios
 //	budget NAME ALLOWED KEY=VALUE                   a disruption budget of the pods with a label
+//	pod … [gone-by=SECONDS]                         it is being deleted, and its grace period ends then
 //	evict-done NAME DECISION [message]
+//	strict                                          starts anew: nobody is evicted against a disruption budget
+//	patience SECONDS                                starts anew: for so long after that, victims in units are waited for
 func TestPreemption(t *testing.T) {
 	playStories(t, "testdata/preempt/*.txt", func(t *testing.T, script []byte) []byte { return newRobbing(t).play(script) })
 }
@@ -67,6 +70,10 @@ func (s robbing) tell(verb string, args []string) {
 		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
 		b.Status.DisruptionsAllowed = int32(s.number(args[1]))
 		s.stepped(engine.ObjectSet{Object: b})
+	case "strict":
+		s.engine = preemptingEngine(preempt.Config{Strict: true})
+	case "patience":
+		s.engine = preemptingEngine(preempt.Config{VictimTimeout: record.Time(s.number(args[0])) * record.Second})
 	case "evict-done":
 		s.stepped(engine.EvictDone{For: s.ref(args), Decision: uint64(s.number(args[1])), Message: message(args[2:])})
 	case "cycle":
@@ -90,9 +97,13 @@ func (s robbing) tell(verb string, args []string) {
 func (s robbing) victim(args []string) *v1.Pod {
 	var rest []string
 	var start *metav1.Time
+	var goneBy *metav1.Time
 	never, preempted, doomed, daemon := false, false, false, false
 	for _, a := range args {
+		end, ends := strings.CutPrefix(a, "gone-by=")
 		switch at, isStart := strings.CutPrefix(a, "start="); {
+		case ends:
+			goneBy = &metav1.Time{Time: time.Unix(s.number(end), 0)}
 		case isStart:
 			start = &metav1.Time{Time: time.Unix(s.number(at), 0)}
 		case a == "never":
@@ -119,6 +130,9 @@ func (s robbing) victim(args []string) *v1.Pod {
 	}
 	if preempted {
 		p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	}
+	if goneBy != nil {
+		p.DeletionTimestamp = goneBy
 	}
 	if preempted || doomed {
 		p.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler}}
@@ -156,6 +170,8 @@ func describeEviction(f engine.Effect) string {
 		return line
 	case engine.Wasted:
 		return fmt.Sprintf("%d evicted in vain for %s%s: %s", f.Pods, f.For.Name, inGang(f.Gang), f.Why)
+	case engine.VictimsStuck:
+		return fmt.Sprintf("%v do not go for %s%s", named(f.Pods), f.For.Name, inGang(f.Gang))
 	case engine.PreemptionPaused:
 		return fmt.Sprintf("no evictions for %s%s until %gs: room was lost %d times", f.For.Name, inGang(f.Gang), float64(f.Until)/float64(record.Second), f.Times)
 	case engine.Condition:
@@ -178,6 +194,9 @@ func describeEviction(f engine.Effect) string {
 				}
 				if p.Message != "" {
 					line += "; " + p.Message
+				}
+				if len(p.Stuck) > 0 {
+					line += fmt.Sprintf(", not counting on %v", named(p.Stuck))
 				}
 				line += ", without"
 				for _, u := range p.Units {

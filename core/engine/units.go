@@ -163,18 +163,23 @@ func (e *Engine) seekUnits(prof *profile, p *cluster.Pod, out place.Outcome) fou
 	switch nominated := e.queue.NominationOf(p.UID); {
 	case p.Spec.NeverPreempts:
 		return found{Answer: preempt.Answer{Verdict: preempt.NotEligible, Message: "preemption: not eligible due to preemptionPolicy=Never."}}
-	case e.awaited(p.UID) || e.goingFor(nominated, p.Spec.Priority):
+	case e.awaited(p.UID) || e.goingFor(prof, nominated, p.Spec.Priority, e.gaveUpFor(p.UID)):
 		return found{Answer: preempt.Answer{Verdict: preempt.NotEligible, Message: "preemption: not eligible due to a terminating pod on the nominated node."}}
 	}
+	late := e.giveUpFor(prof, p)
 	trial := e.store.Trial()
 	defer trial.Discard()
 	run := e.dryRun(prof, trial, gang.Need{Members: []*cluster.Pod{p}, Quorum: 1}, e.decisions)
 	ans := e.victims.FindUnits(preempt.UnitsQuestion{
-		Members: run.need.Members, Quorum: 1, Power: p.Spec.Priority, Trial: trial, Fits: run.fits, Where: run.place, Unit: e.marks(false), Runs: prof.Preemption.Runs,
+		Members: run.need.Members, Quorum: 1, Power: p.Spec.Priority, Trial: trial, Fits: run.fits, Where: run.place, Unit: e.sparingNodes(e.marks(false), e.sparedFor(p.UID)), Stuck: e.stuckOn(prof), Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
 		Ground: preempt.UnitsGround{Placer: prof.placer, Nominations: e.queue},
 	})
 	f := found{Answer: preempt.Answer{Verdict: ans.Verdict, Tried: ans.Tried, Message: ans.Message}, units: &ans}
-	if ans.Verdict == preempt.NotHelpful {
+	switch {
+	case ans.Verdict == preempt.NotHelpful && late && mutant != stuckLetGo:
+		f.Verdict, f.Message = preempt.NotEligible, noOther
+		return f
+	case ans.Verdict == preempt.NotHelpful:
 		return f
 	}
 	gone := victimPods(&ans)
@@ -196,8 +201,9 @@ func (e *Engine) seekUnits(prof *profile, p *cluster.Pod, out place.Outcome) fou
 // notAgain is told when a dry run does not find again what it found with the same state.
 const notAgain = "preemption: no places were found again with the victims gone."
 
-// goingFor tells whether pods below a priority are going from a node because they were evicted.
-func (e *Engine) goingFor(node string, power int32) bool {
+// goingFor tells whether pods below a priority are going from a node because they were evicted, but for those that should be
+// gone for long.
+func (e *Engine) goingFor(prof *profile, node string, power int32, gaveUp int) bool {
 	s := e.store.Snapshot()
 	n, ok := s.Find(node)
 	if node == "" || !ok {
@@ -205,7 +211,7 @@ func (e *Engine) goingFor(node string, power int32) bool {
 	}
 	going := false
 	s.EachPod(n, func(other *cluster.Pod, _ bool) {
-		going = going || other.Preempted && other.Spec.Priority < power
+		going = going || other.Preempted && other.Spec.Priority < power && !e.overdue(prof, other, gaveUp)
 	})
 	return going
 }
@@ -239,6 +245,9 @@ func tellUnits(d *record.Preemption, a *preempt.UnitsAnswer) {
 		if l.Oldest < maxTime {
 			d.Loss.Oldest = l.Oldest
 		}
+	}
+	for _, p := range a.Stuck[:min(len(a.Stuck), preempt.MostConsidered)] {
+		d.Stuck = append(d.Stuck, p.Ref())
 	}
 	for _, p := range a.Going[:min(len(a.Going), preempt.MostConsidered)] {
 		d.Awaited = append(d.Awaited, p.Ref())

@@ -205,7 +205,7 @@ func (w *supposing) pod(p *cluster.Pod) (r record.Prospect) {
 		case e.goesByUnits(p):
 			r.Preemption = w.unitsForPod(prof, p)
 		default:
-			r.Preemption = e.victimsOnNodes(pl, w, &w.finder, p, out)
+			r.Preemption = e.victimsOnNodes(prof, pl, w, &w.finder, p, out)
 		}
 		if r.Preemption != nil && r.Preemption.Node != "" {
 			r.Outcome, r.Node = record.FitsEvict, r.Preemption.Node

@@ -25,6 +25,7 @@ type budget struct {
 	selector  labels.Selector
 	allowed   int32
 	disrupted map[string]metav1.Time // pod name -> when its eviction was granted
+	of        *policyv1.PodDisruptionBudget
 }
 
 // covered are the budgets, by index in list, that are about pods of a namespace.
@@ -41,11 +42,19 @@ func (b *budgets) follow(s cluster.Snapshot) {
 	} else {
 		b.revision, b.known = rev, true
 	}
+	before := map[*policyv1.PodDisruptionBudget]int32{} // budget -> what it allows, less what was spent
+	for i := range b.list {
+		before[b.list[i].of] = b.list[i].allowed
+	}
 	b.list, b.covering = b.list[:0], map[*cluster.PodSpec]covered{}
 	cluster.Each(s, func(o *policyv1.PodDisruptionBudget) bool {
 		selector, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
 		if err == nil && !selector.Empty() && mutant != budgetsUnread {
-			b.list = append(b.list, budget{o.Namespace, selector, o.Status.DisruptionsAllowed, o.Status.DisruptedPods})
+			allowed, same := before[o]
+			if !same {
+				allowed = o.Status.DisruptionsAllowed
+			}
+			b.list = append(b.list, budget{o.Namespace, selector, allowed, o.Status.DisruptedPods, o})
 		}
 		return true
 	})

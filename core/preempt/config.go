@@ -2,6 +2,8 @@
 
 package preempt
 
+import "github.com/kumiki-scheduler/kumiki/record"
+
 // Config is how a profile preempts.
 type Config struct {
 	// Limit bounds how many candidates are found before the search for more ends; nil looks at every node. It is what
@@ -10,6 +12,12 @@ type Config struct {
 	// Sync tells that a pod that evicts others may be tried again before the evictions are carried out (upstream without
 	// SchedulerAsyncPreemption).
 	Sync bool
+	// Strict never has pods evicted against a disruption budget (answer A12); otherwise it is done where there is no other room
+	// (upstream).
+	Strict bool
+	// VictimTimeout is for how long after the end of its grace period a pod that is being deleted is counted on as room to
+	// come, where victims are sought in units; 0 for as long as it is there (upstream).
+	VictimTimeout record.Time
 	// Runs is about how many dry runs of one pod a search in units may take; 0 is for DefaultRuns.
 	Runs int
 }

@@ -57,6 +57,8 @@ type Question struct {
 	// Best, when not 0, lists so many candidates of the smallest losses, the smallest first: for people, who ask what else
 	// was thought of. Limit and All must be unset.
 	Best int
+	// Strict lets nobody go against a disruption budget.
+	Strict bool
 }
 
 // Verdict is how a search ended.
@@ -144,6 +146,9 @@ func (f *Finder) Find(s cluster.Snapshot, q Question) Answer {
 		a.Verdict, a.Message = Failed, heading+f.histo.failure()
 	default:
 		a.Verdict, a.Message = NotHelpful, heading+f.histo.message()
+	}
+	if q.Strict && mutant != budgetsAdvise {
+		return strictly(a)
 	}
 	return a
 }

@@ -28,6 +28,7 @@ const (
 	restIgnored                 // what is told of nodes that were not tried is left out
 	listCutShort                // of the cheapest candidates the last is left out
 	offeredIgnored              // nodes count with what they say that they offer
+	budgetsAdvise               // strict budgets do not bind
 	unitEquals                  // units of the same priority may go
 	gangBroken                  // a gang goes without its pods on other nodes
 	ownGangGoes                 // the preemptor's own gang may go
@@ -53,6 +54,7 @@ const (
 	thriftForgotten             // only the plain form's order is tried
 	wayUnknown                  // all go that are on the rows of the places
 	uselessGo                   // nobody is left out beforehand
+	unitBudgetsAdvise           // strict budgets do not bind where units go
 	mutations
 )
 

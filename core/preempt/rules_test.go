@@ -67,6 +67,18 @@ var rules = []struct {
 		w.on("n0", started(labelled(bare("b", 2, 2), "web"), 1))
 		w.on("n1", bare("own", 10, 4))
 	}, 4, nil, "n0 [a b] 2"},
+	{"A12: against strict budgets nobody goes", func(w *world) {
+		w.budget("web", 0, map[string]string{"app": "web"})
+		w.on("n0", started(labelled(bare("a", 6, 2), "web"), 1))
+		w.on("n0", started(bare("b", 2, 2), 1))
+		w.on("n1", bare("own", 10, 4))
+	}, 4, func(_ *v1.Pod, q *preempt.Question) { q.Strict = true },
+		"preemption: disruption budgets protect pods that would have to go, and they are strict."},
+	{"A12: strict budgets let go what they allow", func(w *world) {
+		w.budget("web", 1, map[string]string{"app": "web"})
+		w.on("n0", started(labelled(bare("a", 6, 4), "web"), 1))
+		w.on("n1", bare("own", 10, 4))
+	}, 4, func(_ *v1.Pod, q *preempt.Question) { q.Strict = true }, "n0 [a] 0"},
 	{"the lowest of the highest priorities", func(w *world) {
 		w.on("n0", started(bare("six", 6, 4), 1))
 		w.on("n1", started(bare("five", 5, 2), 1))
@@ -166,7 +178,7 @@ func play(name string) string {
 			}
 			a, ok := w.ask(&w.finder, pod, func(ask *preempt.Question) {
 				ask.All = all
-				ask.Limit, ask.Awaited = q.Limit, q.Awaited
+				ask.Limit, ask.Awaited, ask.Strict = q.Limit, q.Awaited, q.Strict
 			})
 			if got := w.told(a); !ok || got != r.want {
 				return fmt.Sprintf("%s (all nodes tried: %v): %s, want %s", name, all, got, r.want)

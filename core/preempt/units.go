@@ -32,6 +32,10 @@ type UnitsQuestion struct {
 	Where func() []cluster.NodeIdx
 	// Unit tells how a pod that holds room may go.
 	Unit func(p *cluster.Pod) UnitMark
+	// Strict lets nobody go against a disruption budget.
+	Strict bool
+	// Stuck tells of a terminating pod that it is not to be counted on, because it should be gone for long; nil counts on all.
+	Stuck func(p *cluster.Pod) bool
 	// Ground is what bounds are made of, so that most sets of units are never tried. The zero value lends none.
 	Ground UnitsGround
 	// Limit is how many dry runs may be spent on finding a smaller loss than the first one found; 0 is for
@@ -83,6 +87,8 @@ type UnitsAnswer struct {
 	// dry runs (UnitsQuestion.Runs): for a preemptor of hundreds of members that differ, or that other filters than that of amounts reject. All of them
 	// are in the way of the places that were found. Mostly 0.
 	Unproved int
+	// Stuck are those of the terminating pods whose room is not counted on.
+	Stuck []*cluster.Pod
 	// Considered are units that are not among the victims, and why; at most MostConsidered.
 	Considered []ConsideredUnit
 	// Units is how many units might have gone, Tried how many dry runs were made.

@@ -18,9 +18,21 @@ func (us *units) considered(list []int, found bool) (told []ConsideredUnit) {
 		case u.idle:
 			why = "nothing that it holds is where it would help"
 		case !found:
-			why = "its going, and that of all others, would not be enough"
+			why = notEnough
 		}
 		told = append(told, ConsideredUnit{Gang: u.gang, Pod: us.pods[u.lo].pod, Pods: int(u.hi - u.lo), Priority: u.priority, Why: why})
 	}
 	return append(told, us.kept[:min(len(us.kept), MostConsidered-len(told))]...)
+}
+
+// notEnough is why a unit stays if no set of units would do.
+const notEnough = "its going, and that of all others, would not be enough"
+
+// protected words why units stay where the sets that would do go against budgets.
+func protected(stay []ConsideredUnit) {
+	for i := range stay {
+		if stay[i].Why == notEnough {
+			stay[i].Why = "those that would have to go with it, or it, are protected by disruption budgets"
+		}
+	}
 }

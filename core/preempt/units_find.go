@@ -22,9 +22,10 @@ func (f *Finder) FindUnits(q UnitsQuestion) UnitsAnswer {
 	f.budgets.follow(s)
 	us := &f.units
 	us.gather(s, &q, &f.budgets)
+	stuck := us.notGoing(&q)
 	d := &dryRuns{q: &q, us: us, base: q.Trial.Checkpoint(), most: cmp.Or(q.Runs, f.scale.runs, DefaultRuns)}
 	defer d.end()
-	a := UnitsAnswer{Verdict: NotHelpful, Going: us.going, Units: len(us.all)}
+	a := UnitsAnswer{Verdict: NotHelpful, Going: us.going, Stuck: stuck, Units: len(us.all)}
 	d.begin()
 	var list []int // who goes
 	found := false
@@ -39,6 +40,9 @@ func (f *Finder) FindUnits(q UnitsQuestion) UnitsAnswer {
 		list, found, a.Minimum = f.seek(s, d)
 	}
 	a.Tried, a.Unproved = d.tried, d.unproved
+	if q.Strict && found && us.violations(list, nil) > 0 && mutant != unitBudgetsAdvise {
+		list, found, a.Message, a.Minimum, a.Unproved = nil, false, AllProtected, false, 0
+	}
 	switch {
 	case found && len(list) == 0:
 		a.Verdict, a.Message, a.Minimum = NotEligible, heading+"there is room already.", false
@@ -50,6 +54,9 @@ func (f *Finder) FindUnits(q UnitsQuestion) UnitsAnswer {
 		a.Message = heading + fmt.Sprintf("there is no room with all %d units of lower priority gone either.", len(us.all))
 	}
 	a.Considered = us.considered(list, found)
+	if a.Message == AllProtected {
+		protected(a.Considered)
+	}
 	return a
 }
 

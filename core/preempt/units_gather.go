@@ -122,6 +122,21 @@ func (us *units) enter(q *UnitsQuestion, u unit, never string, pods ...placed) {
 	us.all = append(us.all, u)
 }
 
+// notGoing takes those out of the terminating pods that are not to be counted on.
+func (us *units) notGoing(q *UnitsQuestion) (stuck []*cluster.Pod) {
+	if q.Stuck == nil {
+		return nil
+	}
+	us.going = slices.DeleteFunc(us.going, func(p *cluster.Pod) bool {
+		is := q.Stuck(p)
+		if is {
+			stuck = append(stuck, p)
+		}
+		return is
+	})
+	return stuck
+}
+
 // tooMuch tells whether amounts are more than sums are safe with.
 func tooMuch(held *resource.Amounts) bool {
 	if max(held.MilliCPU, held.Memory, held.Ephemeral) > safeAmount {

@@ -73,6 +73,20 @@ var unitRules = []struct {
 		w.on("n2", bare("c", 9, 4))
 		w.on("n3", bare("own", 10, 4))
 	}, nil, "b c"},
+	{"A12: against strict budgets nobody goes", func(w *gangWorld) {
+		w.world.budget("web", 0, map[string]string{"app": "web"})
+		w.on("n0", labelled(bare("a", 1, 4), "web"))
+		w.on("n1", bare("b", 9, 4))
+		w.on("n2", bare("own2", 10, 4))
+		w.on("n3", bare("own", 10, 4))
+	}, func(ask *wish) { ask.strict = true }, "preemption: disruption budgets protect pods that would have to go, and they are strict."},
+	{"A12: strict budgets let go what they allow", func(w *gangWorld) {
+		w.world.budget("web", 1, map[string]string{"app": "web"})
+		w.on("n0", labelled(bare("a", 1, 4), "web"))
+		w.on("n1", bare("b", 9, 4))
+		w.on("n2", labelled(bare("c", 8, 4), "web"))
+		w.on("n3", bare("own", 10, 4))
+	}, func(ask *wish) { ask.strict = true }, "b c"},
 	{"A11: the lowest of the highest priorities", func(w *gangWorld) {
 		w.on("n0", of("g", bare("g0", 5, 4)))
 		w.on("n1", of("g", bare("g1", 5, 4)))

@@ -73,6 +73,7 @@ type wish struct {
 	topology []cluster.GangTopology
 	bound    []cluster.NodeIdx
 	notPlain bool // the plain form's answer costs more
+	strict   bool
 }
 
 // times is a pod several times over.
@@ -122,7 +123,7 @@ func (w *gangWorld) units(f *preempt.Finder, ask wish, more func(*preempt.UnitsQ
 		return a, false
 	}
 	q := preempt.UnitsQuestion{
-		Members: need.Members, Quorum: need.Quorum, Power: ask.power, Trial: trial,
+		Members: need.Members, Quorum: need.Quorum, Power: ask.power, Trial: trial, Strict: ask.strict,
 		Fits: func() bool { return w.fits(trial, need) }, Where: func() []cluster.NodeIdx { return w.where(trial, need) }, Unit: w.mark,
 		Ground: preempt.UnitsGround{Placer: w.placer, Nominations: w.noms, Bound: ask.bound},
 	}

@@ -47,6 +47,9 @@ func (p *page) preemption(title string, r *record.Preemption, at record.Time) {
 	if r.Wasted > 0 {
 		p.printf("  %s evicted for it before, in vain.\n", were(r.Wasted, "pod was", "pods were"))
 	}
+	if len(r.Stuck) > 0 {
+		p.printf("  Does not count on %s that should be gone for long: %s\n", count(len(r.Stuck), "pod"), keys(r.Stuck, p.wide))
+	}
 	if len(r.Awaited) > 0 {
 		p.printf("  Waits for the room of %s, going already: %s\n", count(len(r.Awaited), "pod"), keys(r.Awaited, p.wide))
 	}

@@ -34,7 +34,7 @@ func together() *record.Preemption {
 		Node: "node-1", Victims: []record.Victim{victim("low-0", 1), victim("low-1", 1), victim("lone", 2)},
 		Places: []record.Nomination{{Pod: pod("train-0"), Node: "node-1"}, {Pod: pod("train-1"), Node: "node-1"}, {Pod: pod("train-2"), Node: "node-2"}},
 		Loss:   &record.UnitsLoss{Highest: 2, Units: 2, Pods: 3}, Unproved: 1,
-		Units:  []record.VictimUnit{{Name: "shop/low", Gang: true, Priority: 1, Pods: 2}, {Name: "shop/lone", Priority: 2, Pods: 1}},
+		Units: []record.VictimUnit{{Name: "shop/low", Gang: true, Priority: 1, Pods: 2}, {Name: "shop/lone", Priority: 2, Pods: 1}},
 		Considered: []record.VictimUnit{{Name: "shop/other", Gang: true, Priority: 1, Pods: 4, Why: "spared: it fits beside it"},
 			{Name: "shop/agent", Priority: 0, Pods: 1, Why: "it belongs to its node"}},
 		Awaited: []record.PodRef{pod("old-1")},

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preempt
+
+import "github.com/kumiki-scheduler/kumiki/core/cluster"
+
+// With strict budgets (answer A12) nobody is evicted against a disruption budget. Violations are what losses are compared by
+// first, and those that a budget protects are spared first, so where a search finds only sets that violate one there is no
+// other; what remains is to refuse them.
+//
+// Rejected: to leave those out from the start that a budget protects when all of lower priority go. Of two pods of which a
+// budget allows one, it refuses to evict either, or the less important.
+
+// AllProtected is told when all that could go would go against a budget.
+const AllProtected = heading + "disruption budgets protect pods that would have to go, and they are strict."
+
+// strictly takes those candidates out of an answer whose victims a budget protects.
+func strictly(a Answer) Answer {
+	sound := a.Candidates[:0]
+	for _, c := range a.Candidates {
+		if c.Loss.Violations == 0 {
+			sound = append(sound, c)
+		}
+	}
+	if a.Candidates = sound; a.Verdict == Evict && a.Best.Loss.Violations > 0 {
+		return Answer{Verdict: NotHelpful, Message: AllProtected, Nodes: a.Nodes, Tried: a.Tried}
+	}
+	return a
+}
+
+// Spend counts pods that are to be evicted against what budgets allow, each until the budget's object is another: the
+// controller that keeps it has seen to it then.
+func (f *Finder) Spend(s cluster.Snapshot, pods []*cluster.Pod) {
+	f.budgets.follow(s)
+	for _, p := range pods {
+		for _, i := range f.budgets.about(p) {
+			f.budgets.list[i].allowed--
+		}
+	}
+}
