@@ -76,6 +76,7 @@ func NewInbox(trouble func(object string, problem any), kinds ...cluster.Kind) *
 	for i, kind := range kinds {
 		t := newRows(rank(i), sameObject)
 		t.kind = kind
+		keepUnwritten(t)
 		in.objects = append(in.objects, t)
 	}
 	return in

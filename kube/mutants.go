@@ -6,7 +6,7 @@ package kube
 // kumiki_mutants hold none of them: mutated is then constantly false and the compiler drops the faulty paths.
 type mutant int
 
-// The faults, in what reads and writes declarations of gangs; mutants (mutants_on.go) says what each breaks.
+// The faults, in what reads and writes declarations of gangs and in what is written before binds; mutants (mutants_on.go) says what each breaks.
 const (
 	admissionTakenBack mutant = iota
 	waitsAgain
@@ -22,4 +22,6 @@ const (
 	prefixForgotten
 	basicIsGang
 	endedTold
+	allocatedKept
+	knownForEver
 )

@@ -26,5 +26,7 @@ var mutants = []mutation{
 	unreadCounts:       {"unread-counts", "pod groups count before they can be read", "TestPodGroupsCountOnceTheyCanBeRead"},
 	prefixForgotten:    {"prefix-forgotten", "an object that is gone is looked for under the name of another API", "TestSeveralAPIsDeclareGangs"},
 	basicIsGang:        {"basic-is-gang", "a basic group is a gang of one", "TestNativePodGroups"},
+	allocatedKept:      {"allocated-kept", "claims that have devices are kept in full", "TestWhatMayBeWrittenIsKeptInFull"},
+	knownForEver:       {"known-for-ever", "after a conflict the object is not read", "TestWhatIsKnownIsNotReadFirst"},
 	endedTold:          {"ended-told", "pods that have ended are told as pods that run", "TestPodsThatHaveEndedAreGone"},
 }

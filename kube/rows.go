@@ -46,9 +46,11 @@ type rows[R comparable] struct {
 	keep  func(rec R)          // called before a record is kept; may be nil
 	// onList is called under the lock with each full list; may be nil.
 	onList func()
-	// whole are the full objects, kept only when foreign code is to see them; nil otherwise. An object that is gone stays
-	// until the engine has been told.
+	// whole are the full objects, kept only when foreign code is to see them or they may be written; nil otherwise. An object
+	// that is gone stays until the engine has been told.
 	whole map[objectKey]metav1.Object // namespace and name -> newest
+	// wanted tells which of them to keep; nil for all.
+	wanted func(metav1.Object) bool
 	// versions are the newest resource versions, also of objects from which the engine learned nothing; nil for kinds that
 	// are not audited.
 	versions map[objectKey]string // namespace and name -> resource version
@@ -71,8 +73,11 @@ func (t *rows[R]) setLocked(in *Inbox, k *keyed[R]) {
 	var none R
 	key, rec := k.key, k.rec
 	r := t.rows[key]
-	if t.whole != nil {
+	switch {
+	case k.whole != nil:
 		t.whole[key] = k.whole
+	case t.whole != nil:
+		delete(t.whole, key)
 	}
 	if t.versions != nil {
 		t.versions[key] = k.version

@@ -73,7 +73,7 @@ func (s store[O, R]) Update(obj any) error {
 
 func (s store[O, R]) keyed(o O) keyed[R] {
 	k := keyed[R]{key: objectKey{o.GetNamespace(), s.prefix + o.GetName()}, version: o.GetResourceVersion(), rec: s.convert(o)}
-	if s.rows.whole != nil {
+	if s.rows.whole != nil && (s.rows.wanted == nil || s.rows.wanted(o)) {
 		o.SetManagedFields(nil)
 		k.whole = o
 	}

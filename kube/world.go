@@ -54,7 +54,7 @@ func NewWorld(ctx context.Context, c WorldConfig) *World {
 		Events:  NewEventWriter(ctx, c.Events, c.Inbox.Pod, c.Metrics, c.Reporter, c.Hostname),
 	}
 	w.Evictor = NewEvictor(ctx, c.Binds, c.Inbox.Pod, c.Metrics, w.Events.WriteAbout, func(done engine.EvictDone) { c.Answer(done) })
-	w.Binder.via = c.BindVia
+	w.Binder.via, w.Writer.unwritten = c.BindVia, c.Inbox.Unwritten
 	w.Binder.profile, w.Writer.profile = c.Inbox.profileOf, c.Inbox.profileOf
 	return w
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
@@ -27,6 +28,8 @@ type Writer struct {
 	*crew[job]
 	answer func(engine.WritesDone)
 	turns  turns[resourceapi.ResourceClaim]
+	// unwritten is Inbox.Unwritten; nil where everything is read before it is written.
+	unwritten func(cluster.Kind, cluster.Target) metav1.Object
 }
 
 // job is a Prepare or a Release.
@@ -97,7 +100,7 @@ func (w *Writer) write(wr cluster.Write) error {
 	case cluster.SelectNode:
 		return w.selectNode(wr)
 	case cluster.AllocateClaim:
-		return w.allocateClaim(wr)
+		return w.allocateClaim(wr, watched[*resourceapi.ResourceClaim](w, cluster.KindDeviceClaim, wr.Target))
 	case cluster.CreateClaim:
 		return w.createClaim(wr)
 	case cluster.ReleaseClaim:

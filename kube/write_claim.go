@@ -44,14 +44,16 @@ func usable(t cluster.Target, claim *resourceapi.ResourceClaim) error {
 	return nil
 }
 
-func (w *Writer) allocateClaim(a cluster.AllocateClaim) error {
+// allocateClaim begins with have, where that is not nil and no other write has left the claim in another state.
+func (w *Writer) allocateClaim(a cluster.AllocateClaim, have *resourceapi.ResourceClaim) error {
 	turn := w.turns.take(a.UID)
 	defer w.turns.give(a.UID, turn)
-	have := turn.last // as the last write left it; read before the first
-	turn.last = nil
+	if turn.last != nil {
+		have, turn.last = turn.last, nil
+	}
 	if a.Allocation != nil {
 		var err error
-		if have, err = w.protectClaim(a.Target); err != nil {
+		if have, err = w.protectClaim(a.Target, have); err != nil {
 			return err
 		}
 	}
@@ -60,14 +62,8 @@ func (w *Writer) allocateClaim(a cluster.AllocateClaim) error {
 		what = "adding allocation and reservation to claim " + targetName(a.Target)
 	}
 	return carry(w, change[*resourceapi.ResourceClaim]{
-		what: what,
-		read: func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
-			if claim := have; claim != nil {
-				have = nil
-				return claim, nil
-			}
-			return w.readClaim(a.Target)(ctx)
-		},
+		what:  what,
+		read:  atFirst(have, w.readClaim(a.Target)),
 		judge: func(claim *resourceapi.ResourceClaim) (bool, error) { return judgeAllocation(a, claim) },
 		send: func(ctx context.Context, claim *resourceapi.ResourceClaim) error {
 			claim = claim.DeepCopy()
@@ -106,28 +102,22 @@ func judgeAllocation(a cluster.AllocateClaim, claim *resourceapi.ResourceClaim) 
 	return false, nil
 }
 
-// protectClaim puts the finalizer on a claim that keeps it while it is allocated, and returns the claim; nil when it
-// must be read.
-func (w *Writer) protectClaim(t cluster.Target) (after *resourceapi.ResourceClaim, err error) {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.UID, "finalizers": []string{resourceapi.Finalizer}}})
-	if err != nil {
-		return nil, fmt.Errorf("adding the finalizer to claim %s: %w", targetName(t), err)
-	}
-	patch := func(ctx context.Context) (err error) {
-		after, err = w.claims(t.Namespace).Patch(ctx, t.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{})
-		return err
-	}
+// protectClaim puts the finalizer on a claim that keeps it while it is allocated, by an update as upstream does, and returns
+// the claim as it is then. It begins with have, where that is not nil.
+func (w *Writer) protectClaim(t cluster.Target, have *resourceapi.ResourceClaim) (after *resourceapi.ResourceClaim, err error) {
 	err = carry(w, change[*resourceapi.ResourceClaim]{
-		what:  "adding the finalizer to claim " + targetName(t),
-		blind: patch,
-		read: func(ctx context.Context) (*resourceapi.ResourceClaim, error) {
-			after = nil
-			return w.readClaim(t)(ctx)
-		},
+		what: "adding the finalizer to claim " + targetName(t),
+		read: atFirst(have, w.readClaim(t)),
 		judge: func(claim *resourceapi.ResourceClaim) (bool, error) {
+			after = claim
 			return slices.Contains(claim.Finalizers, resourceapi.Finalizer), usable(t, claim)
 		},
-		send: func(ctx context.Context, _ *resourceapi.ResourceClaim) error { return patch(ctx) },
+		send: func(ctx context.Context, claim *resourceapi.ResourceClaim) (err error) {
+			claim = claim.DeepCopy()
+			claim.Finalizers = append(claim.Finalizers, resourceapi.Finalizer)
+			after, err = w.claims(t.Namespace).Update(ctx, claim, metav1.UpdateOptions{})
+			return err
+		},
 	})
 	return after, err
 }
@@ -141,7 +131,7 @@ func (w *Writer) createClaim(c cluster.CreateClaim) error {
 	if len(c.Claim.Status.ReservedFor) == 0 || c.Claim.Status.Allocation == nil {
 		panic(fmt.Sprintf("kube: claim %s is to be made without allocation or consumer", targetName(target)))
 	}
-	err = w.allocateClaim(cluster.AllocateClaim{Target: target, Allocation: c.Claim.Status.Allocation, ReservedFor: c.Claim.Status.ReservedFor[0]})
+	err = w.allocateClaim(cluster.AllocateClaim{Target: target, Allocation: c.Claim.Status.Allocation, ReservedFor: c.Claim.Status.ReservedFor[0]}, claim)
 	if err != nil {
 		return err
 	}

@@ -188,8 +188,9 @@ type writeStory struct {
 	name  string
 	write cluster.Write
 	there []metav1.Object
-	// verb and resource are the write whose reply is lost.
+	// verb and resource are the write whose reply is lost, the first or, by skip, a later one.
 	verb, resource string
+	skip           int
 	// holds tells what is wrong with the end, empty when nothing is.
 	holds func(t *testing.T, s *objectServer) string
 }
@@ -220,7 +221,7 @@ func writeStories() []writeStory {
 		}
 	}
 	return []writeStory{
-		{"bind a volume", cluster.BindVolume{Target: volume, Claim: pvc, ByController: true}, []metav1.Object{writtenVolume()}, "patch", "persistentvolumes",
+		{"bind a volume", cluster.BindVolume{Target: volume, Claim: pvc, ByController: true}, []metav1.Object{writtenVolume()}, "update", "persistentvolumes", 0,
 			func(t *testing.T, s *objectServer) string {
 				v, _ := kept[*v1.PersistentVolume](t, s, volumeResource, "", "v")
 				want := v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "ns", Name: "c", UID: "uc", ResourceVersion: "6"}
@@ -229,7 +230,7 @@ func writeStories() []writeStory {
 				}
 				return ""
 			}},
-		{"select a node", cluster.SelectNode{Target: pvc, Node: "n"}, []metav1.Object{claim("c", "uc", "6")}, "patch", "persistentvolumeclaims",
+		{"select a node", cluster.SelectNode{Target: pvc, Node: "n"}, []metav1.Object{claim("c", "uc", "6")}, "update", "persistentvolumeclaims", 0,
 			func(t *testing.T, s *objectServer) string {
 				c, _ := kept[*v1.PersistentVolumeClaim](t, s, claimResource, "ns", "c")
 				if c.Annotations[selectedNode] != "n" {
@@ -238,13 +239,13 @@ func writeStories() []writeStory {
 				return ""
 			}},
 		{"allocate a claim", cluster.AllocateClaim{Target: device, Allocation: allocation(), ReservedFor: consumer("up")},
-			[]metav1.Object{deviceClaim("5")}, "update", "resourceclaims", isAllocated("d")},
+			[]metav1.Object{deviceClaim("5")}, "update", "resourceclaims", 1, isAllocated("d")},
 		{"allocate a claim, lost on the way to the finalizer", cluster.AllocateClaim{Target: device, Allocation: allocation(), ReservedFor: consumer("up")},
-			[]metav1.Object{deviceClaim("5")}, "patch", "resourceclaims", isAllocated("d")},
+			[]metav1.Object{deviceClaim("5")}, "update", "resourceclaims", 0, isAllocated("d")},
 		{"reserve a claim", cluster.AllocateClaim{Target: device, ReservedFor: consumer("up")}, []metav1.Object{allocated("5")},
-			"update", "resourceclaims", isAllocated("d")},
+			"update", "resourceclaims", 0, isAllocated("d")},
 		{"create a claim", cluster.CreateClaim{Claim: forPod, Pod: pod, Mappings: []cluster.ExtendedMapping{{Container: "c", Resource: "r", Request: "q"}}},
-			[]metav1.Object{pendingPod("p", "up")}, "create", "resourceclaims",
+			[]metav1.Object{pendingPod("p", "up")}, "create", "resourceclaims", 0,
 			func(t *testing.T, s *objectServer) string {
 				p, _ := kept[*v1.Pod](t, s, podsResource, "ns", "p")
 				is := p.Status.ExtendedResourceClaimStatus
@@ -253,7 +254,7 @@ func writeStories() []writeStory {
 				}
 				return isAllocated("x")(t, s)
 			}},
-		{"release a claim", cluster.ReleaseClaim{Target: device, Consumer: "up"}, []metav1.Object{allocated("5", "other", "up")}, "patch", "resourceclaims",
+		{"release a claim", cluster.ReleaseClaim{Target: device, Consumer: "up"}, []metav1.Object{allocated("5", "other", "up")}, "patch", "resourceclaims", 0,
 			func(t *testing.T, s *objectServer) string {
 				c, _ := kept[*resourceapi.ResourceClaim](t, s, deviceResource, "ns", "d")
 				if len(c.Status.ReservedFor) != 1 || c.Status.ReservedFor[0].UID != "other" || c.Status.Allocation == nil {
@@ -261,7 +262,7 @@ func writeStories() []writeStory {
 				}
 				return ""
 			}},
-		{"deallocate a claim", cluster.ReleaseClaim{Target: versioned, Deallocate: true}, []metav1.Object{allocated("5", "up")}, "update", "resourceclaims",
+		{"deallocate a claim", cluster.ReleaseClaim{Target: versioned, Deallocate: true}, []metav1.Object{allocated("5", "up")}, "update", "resourceclaims", 0,
 			func(t *testing.T, s *objectServer) string {
 				c, _ := kept[*resourceapi.ResourceClaim](t, s, deviceResource, "ns", "d")
 				if len(c.Status.ReservedFor) != 0 || c.Status.Allocation != nil || len(c.Status.Devices) != 0 {
@@ -270,7 +271,7 @@ func writeStories() []writeStory {
 				return ""
 			}},
 		{"delete a claim", cluster.DeleteClaim{Target: cluster.Target{Namespace: "ns", Name: "d"}, Pod: pod},
-			[]metav1.Object{ownedBy(allocated("5"), "up")}, "delete", "resourceclaims",
+			[]metav1.Object{ownedBy(allocated("5"), "up")}, "delete", "resourceclaims", 0,
 			func(t *testing.T, s *objectServer) string {
 				if _, is := kept[*resourceapi.ResourceClaim](t, s, deviceResource, "ns", "d"); is {
 					return "still there"
@@ -305,11 +306,13 @@ func TestAWriteIsDoneOnceAndTrulyAnswered(t *testing.T) {
 		oneTime := func(err error) func(string, string) error {
 			n := 0
 			return func(verb, resource string) error {
-				if verb == story.verb && resource == story.resource && n == 0 {
-					n++
-					return err
+				if verb != story.verb || resource != story.resource {
+					return nil
 				}
-				return nil
+				if n++; n != story.skip+1 {
+					return nil
+				}
+				return err
 			}
 		}
 		for _, way := range []struct {
@@ -397,9 +400,15 @@ func TestAWriteThatCannotBeIsAnErrorWithTheObject(t *testing.T) {
 				return apierrors.NewForbidden(deviceResource.GroupResource(), "d", errors.New("quota"))
 			}
 			return nil
-		}, "adding allocation and reservation to claim ns/d"},
+		}, "adding the finalizer to claim ns/d"},
+		{"reserve a claim", []metav1.Object{allocated("5")}, func(verb, _ string) error {
+			if verb == "update" {
+				return apierrors.NewForbidden(deviceResource.GroupResource(), "d", errors.New("quota"))
+			}
+			return nil
+		}, "adding reservation to claim ns/d"},
 		{"bind a volume", []metav1.Object{writtenVolume()}, func(verb, _ string) error {
-			if verb == "patch" {
+			if verb == "update" {
 				return apierrors.NewInternalError(errors.New("webhook down"))
 			}
 			return nil

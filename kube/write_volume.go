@@ -4,7 +4,6 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -37,38 +36,15 @@ func sameVersion(t cluster.Target, is metav1.Object) error {
 	return nil
 }
 
-// preconditions are the metadata of a patch that only the version of a target takes.
-func preconditions(t cluster.Target) map[string]any {
-	m := map[string]any{"uid": t.UID}
-	if t.ResourceVersion != "" {
-		m["resourceVersion"] = t.ResourceVersion
-	}
-	return m
-}
-
+// bindVolume updates the volume, as upstream does; its version is the precondition.
 func (w *Writer) bindVolume(b cluster.BindVolume) error {
-	metadata := preconditions(b.Target)
-	if b.ByController {
-		metadata["annotations"] = map[string]any{boundByController: "yes"}
-	}
-	body, err := json.Marshal(map[string]any{"metadata": metadata, "spec": map[string]any{"claimRef": map[string]any{
-		"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": b.Claim.Namespace, "name": b.Claim.Name, "uid": b.Claim.UID,
-		"resourceVersion": b.Claim.ResourceVersion, "fieldPath": nil,
-	}}})
-	if err != nil {
-		return fmt.Errorf("binding volume %s: %w", b.Name, err)
-	}
 	api := w.client.CoreV1().PersistentVolumes()
-	patch := func(ctx context.Context) error {
-		_, err := api.Patch(ctx, b.Name, types.MergePatchType, body, metav1.PatchOptions{})
-		return err
+	read := func(ctx context.Context) (*v1.PersistentVolume, error) {
+		return api.Get(ctx, b.Name, metav1.GetOptions{})
 	}
 	return carry(w, change[*v1.PersistentVolume]{
-		what:  fmt.Sprintf("binding volume %s to claim %s", b.Name, targetName(b.Claim)),
-		blind: patch,
-		read: func(ctx context.Context) (*v1.PersistentVolume, error) {
-			return api.Get(ctx, b.Name, metav1.GetOptions{})
-		},
+		what: fmt.Sprintf("binding volume %s to claim %s", b.Name, targetName(b.Claim)),
+		read: atFirst(ofVersion(b.Target, watched[*v1.PersistentVolume](w, cluster.KindVolume, b.Target)), read),
 		judge: func(pv *v1.PersistentVolume) (bool, error) {
 			ref := pv.Spec.ClaimRef
 			if string(pv.UID) == string(b.UID) && ref != nil && string(ref.UID) == string(b.Claim.UID) &&
@@ -77,34 +53,51 @@ func (w *Writer) bindVolume(b cluster.BindVolume) error {
 			}
 			return false, sameVersion(b.Target, pv)
 		},
-		send: func(ctx context.Context, _ *v1.PersistentVolume) error { return patch(ctx) },
+		send: func(ctx context.Context, pv *v1.PersistentVolume) error {
+			pv = pv.DeepCopy()
+			pv.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: b.Claim.Namespace,
+				Name: b.Claim.Name, UID: types.UID(b.Claim.UID), ResourceVersion: b.Claim.ResourceVersion}
+			if b.ByController {
+				metav1.SetMetaDataAnnotation(&pv.ObjectMeta, boundByController, "yes")
+			}
+			_, err := api.Update(ctx, pv, metav1.UpdateOptions{})
+			return err
+		},
 	})
 }
 
+// selectNode updates the claim, as upstream does; its version is the precondition.
 func (w *Writer) selectNode(s cluster.SelectNode) error {
-	metadata := preconditions(s.Target)
-	metadata["annotations"] = map[string]any{selectedNode: s.Node}
-	body, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return fmt.Errorf("choosing a node for claim %s: %w", targetName(s.Target), err)
-	}
 	api := w.client.CoreV1().PersistentVolumeClaims(s.Namespace)
-	patch := func(ctx context.Context) error {
-		_, err := api.Patch(ctx, s.Name, types.MergePatchType, body, metav1.PatchOptions{})
-		return err
+	read := func(ctx context.Context) (*v1.PersistentVolumeClaim, error) {
+		return api.Get(ctx, s.Name, metav1.GetOptions{})
 	}
 	return carry(w, change[*v1.PersistentVolumeClaim]{
-		what:  fmt.Sprintf("choosing node %s for the volume of claim %s", s.Node, targetName(s.Target)),
-		blind: patch,
-		read: func(ctx context.Context) (*v1.PersistentVolumeClaim, error) {
-			return api.Get(ctx, s.Name, metav1.GetOptions{})
-		},
+		what: fmt.Sprintf("choosing node %s for the volume of claim %s", s.Node, targetName(s.Target)),
+		read: atFirst(ofVersion(s.Target, watched[*v1.PersistentVolumeClaim](w, cluster.KindClaim, s.Target)), read),
 		judge: func(claim *v1.PersistentVolumeClaim) (bool, error) {
 			if string(claim.UID) == string(s.UID) && claim.Annotations[selectedNode] == s.Node {
 				return true, nil
 			}
 			return false, sameVersion(s.Target, claim)
 		},
-		send: func(ctx context.Context, _ *v1.PersistentVolumeClaim) error { return patch(ctx) },
+		send: func(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
+			claim = claim.DeepCopy()
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, selectedNode, s.Node)
+			_, err := api.Update(ctx, claim, metav1.UpdateOptions{})
+			return err
+		},
 	})
+}
+
+// ofVersion is what is known of an object if it is the version that is to be written: another may be older than that one.
+func ofVersion[T interface {
+	comparable
+	metav1.Object
+}](t cluster.Target, have T) T {
+	var none T
+	if have == none || have.GetResourceVersion() != t.ResourceVersion {
+		return none
+	}
+	return have
 }

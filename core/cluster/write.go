@@ -25,11 +25,11 @@ type (
 	// scheduler waits for it (upstream: component-helpers, volume.GetBindVolumeToClaim, and
 	// plugins/volumebinding/binder.go, bindAPIUpdate).
 	//
-	// It is one update or patch of the volume (not of a subresource), with UID and ResourceVersion of Target as
-	// preconditions; a conflict fails it, and the pod is tried again. The kept object is trimmed, so it must not be sent
-	// back whole: a merge patch names metadata.uid, metadata.resourceVersion and
+	// It is one update of the volume (not of a subresource), with UID and ResourceVersion of Target as preconditions; a
+	// conflict fails it, and the pod is tried again. The kept object is trimmed, so it must not be sent back: the whole one
+	// with other
 	//   - spec.claimRef, replaced as a whole: kind PersistentVolumeClaim, apiVersion v1, and namespace, name, uid and
-	//     resourceVersion of Claim; fieldPath and whatever else stood in it is removed (null in a merge patch);
+	//     resourceVersion of Claim; fieldPath and whatever else stood in it is removed;
 	//   - metadata.annotations["pv.kubernetes.io/bound-by-controller"] = "yes", if ByController is set. Without
 	//     ByController the annotation is left as it is: the user named the claim, and the binding stays the user's.
 	//
@@ -47,7 +47,7 @@ type (
 	// (metadata.annotations["volume.kubernetes.io/selected-node"] = Node); its provisioner acts on that, and takes the
 	// annotation off again when it cannot make the volume there.
 	//
-	// It is one update or patch of the claim (not of a subresource), with UID and ResourceVersion of Target as
+	// It is one update of the claim (not of a subresource), with UID and ResourceVersion of Target as
 	// preconditions, and touches no other field. Writing what stands there already is no error. Nothing takes a
 	// SelectNode back.
 	SelectNode struct {
@@ -63,8 +63,8 @@ type (
 	// when it is being deleted. With an Allocation:
 	//   - fail when status.allocation is set ("claim ns/name got allocated elsewhere in the meantime"), unless
 	//     status.reservedFor has the consumer: then this write was done before, and nothing is left to do;
-	//   - put resource.kubernetes.io/delete-protection into metadata.finalizers, if it is not there, by a write of the
-	//     claim; a strategic merge patch with metadata.uid and the finalizer saves the first read;
+	//   - put resource.kubernetes.io/delete-protection into metadata.finalizers, if it is not there, by an update of the
+	//     claim, of the whole object as the watch has it where that is known;
 	//   - set status.allocation by a write of the status subresource.
 	// Without: fail when status.allocation is not set ("claim ns/name got deallocated elsewhere in the meantime").
 	// With both, in the same write of the status: append ReservedFor to status.reservedFor unless an entry has its UID,
