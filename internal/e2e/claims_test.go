@@ -87,6 +87,13 @@ func boundPods(t *testing.T, client *kubernetes.Clientset) int {
 	return n
 }
 
+// madeKnown tells whether the managed fields of an object still name whoever set its spec: an update that names none keeps them.
+func madeKnown(fields []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool {
+		return f.FieldsV1 != nil && strings.Contains(string(f.FieldsV1.GetRawBytes()), `"f:spec"`)
+	})
+}
+
 // judgeClaims holds what was given out against the rules.
 func judgeClaims(t *testing.T, client *kubernetes.Clientset) {
 	t.Helper()
@@ -106,6 +113,9 @@ func judgeClaims(t *testing.T, client *kubernetes.Clientset) {
 	}
 	given := map[string]string{} // pool/device -> claim
 	for _, c := range devices.Items {
+		if !madeKnown(c.ManagedFields) {
+			t.Errorf("claim %s does not tell any more who made it: %v", c.Name, c.ManagedFields)
+		}
 		if c.Status.Allocation == nil || len(c.Status.ReservedFor) != 1 {
 			t.Errorf("claim %s: allocation %+v, reserved for %+v", c.Name, c.Status.Allocation, c.Status.ReservedFor)
 			continue
@@ -125,6 +135,9 @@ func judgeClaims(t *testing.T, client *kubernetes.Clientset) {
 		t.Fatal(err)
 	}
 	for _, c := range volumes.Items {
+		if !madeKnown(c.ManagedFields) {
+			t.Errorf("claim %s does not tell any more who made it: %v", c.Name, c.ManagedFields)
+		}
 		if c.Status.Phase != v1.ClaimBound {
 			t.Errorf("claim %s of a pod on %s is %s", c.Name, claims[c.Name], c.Status.Phase)
 			continue
