@@ -16,17 +16,24 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 )
 
-// TestAnAPIServerThatIsDownIsWaitedFor: nothing ends, and the end leaves nothing behind.
-func TestAnAPIServerThatIsDownIsWaitedFor(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+// ofNobody are options with an API server that is down.
+func ofNobody(t *testing.T) Options {
+	t.Helper()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer closed.Close()
 	o := DefaultOptions()
 	o.Rest = &rest.Config{Host: closed.Addr().String(), QPS: -1}
-	closed.Close()
 	o.Serve.Secure.BindPort = 0
+	return o
+}
+
+// TestAnAPIServerThatIsDownIsWaitedFor: nothing ends, and the end leaves nothing behind.
+func TestAnAPIServerThatIsDownIsWaitedFor(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	o := ofNobody(t)
 	for _, elect := range []bool{true, false} {
 		o.Config.LeaderElection.Enabled = elect
 		s, err := NewScheduler(t.Context(), o)

@@ -5,7 +5,6 @@ package app
 import (
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,8 +14,6 @@ import (
 
 	"go.uber.org/goleak"
 	configv1 "k8s.io/kube-scheduler/config/v1"
-
-	"k8s.io/client-go/rest"
 
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
@@ -45,14 +42,7 @@ func TestWhoJudges(t *testing.T) {
 // Faults: an empty report that reads like agreement; goroutines that stay.
 func TestAShadowOfAClusterThatIsDown(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := DefaultOptions()
-	o.Rest = &rest.Config{Host: closed.Addr().String(), QPS: -1}
-	closed.Close()
-	o.Serve.Secure.BindPort = 0
+	o := ofNobody(t)
 	s, err := NewShadow(t.Context(), o, ShadowOptions{Scheduler: "x", For: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)

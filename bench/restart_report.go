@@ -3,7 +3,6 @@
 package bench
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -94,9 +93,7 @@ func summarizeStarts(o Options, starts []Start) RestartReport {
 
 func (r RestartReport) write(w io.Writer, format string) error {
 	if format == "json" {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(r)
+		return indented(w, r)
 	}
 	fmt.Fprintf(w, "%d nodes, %d bound pods, %d CPUs for everything; seconds from the start of the process; medians (min..max)\n\n", r.Nodes, r.Pods, r.CPUs)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)

@@ -4,7 +4,6 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -253,9 +252,7 @@ func (f *faked) change(ctx context.Context, o waitingOptions, s *scheduler, kind
 
 func (r WaitedReport) write(w io.Writer, format string) error {
 	if format == "json" {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(r)
+		return indented(w, r)
 	}
 	fmt.Fprintf(w, "%d nodes, %d bound pods, %d pods that fit nowhere\n\n", r.Nodes, r.Pods, r.Waiting)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)

@@ -42,7 +42,7 @@ type GangWriter struct {
 	objects dynamic.Interface                   // nil where no objects of resource definitions declare gangs
 	newest  func(cluster.GangKey) *cluster.Gang // from the watch; nil when the object is gone
 
-	mu sync.Mutex // also of what Set and giveWay do in several steps
+	mu sync.Mutex // also of what join does in several steps
 	// whole are the APIs whose status is part of the object and no resource of its own, as far as is known.
 	whole map[cluster.GangSource]bool
 }
@@ -63,13 +63,24 @@ func gangLane(s engine.GangStatus) string {
 
 // Set wishes for a status. It takes the place of one that was not begun; what that one had reached stays reached.
 func (w *GangWriter) Set(s engine.GangStatus) {
+	w.join(s, func(was engine.GangStatus) engine.GangStatus { return reached(s, was) })
+}
+
+// giveWay puts a status that could not be written behind those of other gangs. A newer one of the gang takes its place.
+func (w *GangWriter) giveWay(s engine.GangStatus) {
+	w.join(s, func(newer engine.GangStatus) engine.GangStatus { return reached(newer, s) })
+}
+
+// join asks for a status, or, when one of the gang waits already, for both of them in one, at the end of the line.
+func (w *GangWriter) join(s engine.GangStatus, with func(waiting engine.GangStatus) engine.GangStatus) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.takeBack(gangLane(s), func(was engine.GangStatus) bool {
-		s = reached(s, was)
+	lane := gangLane(s)
+	w.takeBack(lane, func(waiting engine.GangStatus) bool {
+		s = with(waiting)
 		return true
 	})
-	w.add(gangLane(s), s)
+	w.add(lane, s)
 }
 
 // reached is a status after one before it: an admission stays, and a gang that had its place.
@@ -79,17 +90,6 @@ func reached(s, was engine.GangStatus) engine.GangStatus {
 		s.Scheduled, s.Reason, s.Message = true, "", ""
 	}
 	return s
-}
-
-// giveWay puts a status that could not be written behind those of other gangs. A newer one of the gang takes its place.
-func (w *GangWriter) giveWay(s engine.GangStatus) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.takeBack(gangLane(s), func(newer engine.GangStatus) bool {
-		s = reached(newer, s)
-		return true
-	})
-	w.add(gangLane(s), s)
 }
 
 // Drain drops the statuses that were not begun, which the next leader writes, and waits for those under way until patience

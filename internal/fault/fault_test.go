@@ -18,11 +18,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// ways are how Rules come between a client and a server: by name, a configuration of a client and its rules.
-func ways(t *testing.T, s *apiServer) map[string]struct {
-	*rest.Config
-	rules *Rules
-} {
+// behind is a proxy before a server until the test ends, and how clients reach it.
+func behind(t *testing.T, s *apiServer) (*Proxy, *rest.Config) {
 	t.Helper()
 	proxy, err := StartFor(t.TempDir(), s.direct())
 	if err != nil {
@@ -37,6 +34,16 @@ func ways(t *testing.T, s *apiServer) map[string]struct {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return proxy, through
+}
+
+// ways are how Rules come between a client and a server: by name, a configuration of a client and its rules.
+func ways(t *testing.T, s *apiServer) map[string]struct {
+	*rest.Config
+	rules *Rules
+} {
+	t.Helper()
+	proxy, through := behind(t, s)
 	inside, rules := s.direct(), &Rules{}
 	inside.Wrap(func(next http.RoundTripper) http.RoundTripper { return NewTransport(rules, next) })
 	return map[string]struct {
@@ -251,15 +258,7 @@ func TestWatchesEnd(t *testing.T) {
 // TestAPartedClientGoesOnAfterwards fails when a partition breaks connections or lets bytes through.
 func TestAPartedClientGoesOnAfterwards(t *testing.T) {
 	server := newServer(t)
-	proxy, err := StartFor(t.TempDir(), server.direct())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer proxy.Close()
-	cfg, err := clientcmd.BuildConfigFromFlags("", proxy.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	proxy, cfg := behind(t, server)
 	set := client(t, cfg)
 	heard := listen(t, set)
 	server.tell("+a")
@@ -288,15 +287,7 @@ func TestAPartedClientGoesOnAfterwards(t *testing.T) {
 // TestTheProxyHasItsOwnCredentials fails when the proxy serves anyone on this machine, or passes on its own token.
 func TestTheProxyHasItsOwnCredentials(t *testing.T) {
 	server := newServer(t)
-	proxy, err := StartFor(t.TempDir(), server.direct())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer proxy.Close()
-	cfg, err := clientcmd.BuildConfigFromFlags("", proxy.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	proxy, cfg := behind(t, server)
 	if err := bind(t.Context(), client(t, cfg), "a"); err != nil {
 		t.Fatal(err)
 	}
@@ -308,14 +299,14 @@ func TestTheProxyHasItsOwnCredentials(t *testing.T) {
 		t.Errorf("a stranger was told %v", err)
 	}
 	// The API server is gone: nobody answers for it.
-	cfg, err = clientcmd.BuildConfigFromFlags("", proxy.Kubeconfig())
+	own, err := clientcmd.BuildConfigFromFlags("", proxy.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	server.CloseClientConnections()
 	server.Listener.Close()
 	var said apierrors.APIStatus
-	if err := bind(t.Context(), client(t, cfg), "a"); err == nil || errors.As(err, &said) {
+	if err := bind(t.Context(), client(t, own), "a"); err == nil || errors.As(err, &said) {
 		t.Errorf("without an API server the client was told %v", err)
 	}
 }
