@@ -85,10 +85,10 @@ func (v *NodeView) RemovePod(uid UID) {
 }
 
 func (v *NodeView) count(p *Pod, sign int64) {
-	v.add(v1.ResourceCPU, sign*p.Spec.Held.MilliCPU)
-	v.add(v1.ResourceMemory, sign*p.Spec.Held.Memory)
-	v.add(v1.ResourceEphemeralStorage, sign*p.Spec.Held.Ephemeral)
-	v.add(v1.ResourcePods, sign)
+	for id, held := range [resource.Fixed]int64{resource.CPU: p.Spec.Held.MilliCPU, resource.Memory: p.Spec.Held.Memory,
+		resource.Ephemeral: p.Spec.Held.Ephemeral, resource.Pods: 1} {
+		v.fixed[id] = resource.Add(v.fixed[id], sign*held)
+	}
 	for _, sc := range p.Spec.Held.Scalars {
 		v.add(sc.Name, sign*sc.Value)
 	}

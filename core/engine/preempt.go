@@ -166,7 +166,7 @@ func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) f
 func (e *Engine) seekOnNodes(prof *profile, p *cluster.Pod, out place.Outcome) preempt.Answer {
 	q := preempt.Question{
 		Pod: p, Nominated: cmp.Or(e.queue.NominationOf(p.UID), p.Nominated), Awaited: e.awaited(p.UID),
-		Relief: prof.placer.Relief(e.store.Snapshot(), out, e.queue),
+		Relief: prof.placer.Relief(e.store.Snapshot(), out),
 		Limit:  prof.Preemption.Limit, Draw: place.Draw(e.cfg.Seed, math.MaxUint64-e.decisions), Strict: prof.Preemption.Strict,
 	}
 	q.All = prof.Foreign != nil && prof.Foreign.Preempts(p)

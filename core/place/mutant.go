@@ -9,6 +9,7 @@ type mutation int
 const (
 	noMutation        mutation = iota
 	nominationStays            // a verdict under nominations outlives the decision
+	ownAlone                   // a pod goes where it is nominated though others expected there leave no room
 	rowMissed                  // a changed row is not judged again
 	scoreMissed                // a changed row is not scored again
 	epochIgnored               // scores stay though something besides their row changed

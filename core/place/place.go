@@ -60,6 +60,8 @@ type Placer struct {
 	recent cluster.Recent
 	narrow bool // totals fit a code
 
+	view cluster.NodeView // of the row in hand
+
 	scratch  kept     // for pods that are judged on a few nodes only
 	unfolded unfolded // of a class in its short form, where a search needs it
 
@@ -154,7 +156,11 @@ func (pl *Placer) place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, dr
 	if pl.profile.Search.Strategy == FixedWindow {
 		pl.profile.Window.refresh(s) // also for a pod that no node is looked at for: upstream takes a snapshot for it
 	}
-	sr := pl.find(s, p, noms)
+	sr := pl.begin(s, p)
+	if n, ok := pl.ownFirst(s, sr, noms); ok {
+		return Outcome{Nodes: s.Nodes(), Node: n, RunnerUp: cluster.NoNode, Feasible: 1, Tied: 1, look: sr}
+	}
+	pl.nominated(s, sr, noms)
 	if sr.err == nil && !sr.nowhere() && !pl.group(s, sr) {
 		pl.lateFilters(s, sr)
 	}
@@ -224,6 +230,13 @@ func (pl *Placer) look(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *se
 
 // find is look, with verdicts that may have to be unfolded before rows are looked at.
 func (pl *Placer) find(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *search {
+	sr := pl.begin(s, p)
+	pl.nominated(s, sr, noms)
+	return sr
+}
+
+// begin is find before nominations.
+func (pl *Placer) begin(s cluster.Snapshot, p *cluster.Pod) *search {
 	sr := &pl.search
 	sr.begin(pl, s, p)
 	key := alike(p)
@@ -269,8 +282,6 @@ func (pl *Placer) find(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *se
 	if pl.within != nil {
 		sr.stayWithin(pl.within)
 	}
-	// Promised pods come first: a filter that would fail on a node is not asked where they leave no room.
-	pl.nominated(s, sr, noms)
 	return sr
 }
 

@@ -190,6 +190,23 @@ func twins(t *rapid.T, prof place.Profile) {
 			noms["n1"] = []*cluster.Pod{in.Pod(somePod(t, 110))}
 		}
 		compare(t, prof, pl, s.Snapshot(), p, noms)
+		compareOwn(t, prof, pl, s.Snapshot(), p, noms)
+	}
+}
+
+// compareOwn nominates p to the node to which others may be: it goes there if it fits beside them, and anywhere else if not.
+// What plans leave out is judged there all the same, which is told elsewhere. Mutant: ownAlone.
+func compareOwn(t *rapid.T, prof place.Profile, pl *place.Placer, s cluster.Snapshot, p *cluster.Pod, noms promised) {
+	p.Nominated = "n1"
+	want := slowPlace(prof, s, p, noms)
+	got := pl.Place(s, p, noms, func(n int) int { return n - 1 })
+	_, fits := want.fits["n1"]
+	switch {
+	case want.codes["n1"] == "excluded" || got.Err != nil:
+	case fits && (got.Node == cluster.NoNode || s.NodeName(got.Node) != "n1" || got.Feasible != 1 || got.Tied != 1):
+		t.Fatalf("nominated to n1, where it fits, it goes to %d of %d nodes", got.Node, got.Feasible)
+	case !fits && got.Feasible != len(want.fits):
+		t.Fatalf("nominated to n1, where it does not fit (%s), %d nodes fit, slow twin %d", want.codes["n1"], got.Feasible, len(want.fits))
 	}
 }
 

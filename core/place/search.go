@@ -44,6 +44,10 @@ type search struct {
 	totals  []int64           // by position in fit
 	parts   []part            // what each scorer gave, when ranked was by parts
 	foreign map[cluster.NodeIdx]ForeignRejection
+
+	// expected are the rows with pods that this one has to reckon with, in no order; their pods lie in expectedPods.
+	expected     []expectation
+	expectedPods []*cluster.Pod
 }
 
 // part is what one scorer that is no column of the class gave to each row of fit.
@@ -56,7 +60,8 @@ type part struct {
 
 func (sr *search) begin(pl *Placer, s cluster.Snapshot, p *cluster.Pod) {
 	*sr = search{placer: pl, state: s, pod: p, reject: -1, plans: sr.plans[:0], narrowed: sr.narrowed[:0], copied: sr.copied[:0], rowSpace: sr.rowSpace[:0],
-		fit: sr.fit[:0], totals: sr.totals[:0], parts: sr.parts[:0], names: sr.names[:0], grouped: sr.grouped}
+		fit: sr.fit[:0], totals: sr.totals[:0], parts: sr.parts[:0], names: sr.names[:0], grouped: sr.grouped,
+		expected: sr.expected[:0], expectedPods: sr.expectedPods[:0]}
 	sr.grouped.grouping = nil
 }
 
@@ -151,34 +156,24 @@ func filterError(f plugin.Filter, err error) error {
 }
 
 // nominated judges the rows anew that have nominated pods of p's priority or more: with them, and, where p still fits,
-// without (upstream: RunFilterPluginsWithNominatedPods).
+// without (upstream: RunFilterPluginsWithNominatedPods). Promised pods come before wide filters: one that would fail on a node
+// is not asked where they leave no room.
 func (pl *Placer) nominated(s cluster.Snapshot, sr *search, noms Nominations) {
+	if !sr.judged {
+		return
+	}
 	for _, name := range noms.NominatedNodes() {
 		sr.unfold()
 		n, ok := s.Find(name)
 		if !ok || sr.rows != nil && !slices.Contains(sr.rows, n) || sr.verdicts[n] == plugin.Excluded {
 			continue
 		}
-		view := s.View(n)
-		var added []*cluster.Pod
-		for _, other := range noms.NominatedOn(name) {
-			if other.UID != sr.pod.UID && other.Spec.Priority >= sr.pod.Spec.Priority {
-				added = append(added, other)
-			}
-		}
+		added := sr.expect(n, noms.NominatedOn(name))
 		if len(added) == 0 {
 			continue
 		}
-		for _, other := range added {
-			view.AddPod(other)
-			sr.suppose(s, other, view, true)
-		}
 		// The first pass has the first word: when it rejects, its reasons are the ones that are told.
-		v := pl.plain(s, sr, view)
-		for _, other := range slices.Backward(added) {
-			view.RemovePod(other.UID)
-			sr.suppose(s, other, view, false)
-		}
+		v := pl.plainWith(s, sr, n, added)
 		if v == plugin.Fits {
 			continue
 		}
@@ -187,6 +182,43 @@ func (pl *Placer) nominated(s cluster.Snapshot, sr *search, noms Nominations) {
 		}
 		sr.verdicts[n] = v
 	}
+}
+
+// expectation is the pods of the priority of the pod in hand or more that are nominated to a row.
+type expectation struct {
+	row  cluster.NodeIdx
+	pods []*cluster.Pod
+}
+
+// expect notes and returns those of the pods nominated to a row that the pod in hand has to reckon with.
+func (sr *search) expect(n cluster.NodeIdx, nominated []*cluster.Pod) []*cluster.Pod {
+	first := len(sr.expectedPods)
+	for _, other := range nominated {
+		if other.UID != sr.pod.UID && other.Spec.Priority >= sr.pod.Spec.Priority {
+			sr.expectedPods = append(sr.expectedPods, other)
+		}
+	}
+	pods := sr.expectedPods[first:len(sr.expectedPods):len(sr.expectedPods)]
+	if len(pods) > 0 {
+		sr.expected = append(sr.expected, expectation{n, pods})
+	}
+	return pods
+}
+
+// plainWith is the verdict on a row on which pods are supposed besides its own.
+func (pl *Placer) plainWith(s cluster.Snapshot, sr *search, n cluster.NodeIdx, added []*cluster.Pod) plugin.Verdict {
+	view := &pl.view
+	s.ViewInto(n, view)
+	for _, other := range added {
+		view.AddPod(other)
+		sr.suppose(s, other, view, true)
+	}
+	v := pl.plain(s, sr, view)
+	for _, other := range slices.Backward(added) {
+		view.RemovePod(other.UID)
+		sr.suppose(s, other, view, false)
+	}
+	return v
 }
 
 // suppose tells the filters that count pods of other rows that a pod is there, or gone again.
@@ -216,6 +248,30 @@ func (pl *Placer) plain(s cluster.Snapshot, sr *search, v *cluster.NodeView) plu
 	}
 	return plugin.Fits
 }
+
+// ownFirst is own before any other node with nominated pods is looked at, of which there may be as many as pods for which
+// others were evicted. False says nothing.
+func (pl *Placer) ownFirst(s cluster.Snapshot, sr *search, noms Nominations) (cluster.NodeIdx, bool) {
+	n, ok := s.Find(sr.pod.Nominated)
+	switch f := pl.profile.Foreign; {
+	case sr.pod.Nominated == "" || !ok || sr.err != nil || sr.nowhere() || sr.rows != nil || pl.eachRow:
+		return cluster.NoNode, false
+	case pl.profile.Search.Strategy == FixedWindow || f != nil && f.Takes(sr.pod):
+		return cluster.NoNode, false
+	}
+	if _, left := sr.only[sr.pod.Nominated]; sr.only != nil && !left {
+		return cluster.NoNode, false
+	}
+	added := sr.expect(n, noms.NominatedOn(sr.pod.Nominated))
+	if mutant == ownAlone {
+		added = nil
+	}
+	fits := sr.fits(pl.plainWith(s, sr, n, added)) && (len(added) == 0 || sr.fits(pl.plainWith(s, sr, n, nil)))
+	sr.err, sr.expected, sr.expectedPods = nil, sr.expected[:0], sr.expectedPods[:0]
+	return n, fits
+}
+
+func (sr *search) fits(v plugin.Verdict) bool { return v == plugin.Fits && sr.err == nil }
 
 // own tries the node that p is itself nominated to, ahead of all others (upstream: evaluateNominatedNode).
 func (pl *Placer) own(s cluster.Snapshot, sr *search) (cluster.NodeIdx, bool) {

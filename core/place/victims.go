@@ -15,8 +15,8 @@ type Relief struct {
 	pl    *Placer
 	state cluster.Snapshot
 	sr    *search
-	// expected: row -> the pods of the same priority or more that are nominated there; few rows have any.
-	expected map[cluster.NodeIdx][]*cluster.Pod
+	// expected: row -> 1 + index in the search's expected rows, 0 for none; nil where there are none.
+	expected []int32
 	// amounts are the needs of the one filter that looks at nothing but how much pods hold; byAmounts is its index, -1
 	// where there is none, or where another filter may have a say on what it rejects.
 	amounts   []plugin.Amount
@@ -39,26 +39,18 @@ type mattering struct {
 	to          uint64
 }
 
-// Relief prepares for questions about an outcome for which no node was found. noms are those of the search.
-func (pl *Placer) Relief(s cluster.Snapshot, out Outcome, noms Nominations) *Relief {
+// Relief prepares for questions about an outcome for which no node was found.
+func (pl *Placer) Relief(s cluster.Snapshot, out Outcome) *Relief {
 	r := &Relief{pl: pl, state: s, sr: out.look, byAmounts: -1}
 	if out.look.nowhere() {
 		return r
 	}
 	pl.complete(s, r.sr)
 	r.sr.unfold()
-	for _, name := range noms.NominatedNodes() {
-		n, ok := s.Find(name)
-		if !ok {
-			continue
-		}
-		for _, other := range noms.NominatedOn(name) {
-			if other.UID != r.sr.pod.UID && other.Spec.Priority >= r.sr.pod.Spec.Priority {
-				if r.expected == nil {
-					r.expected = map[cluster.NodeIdx][]*cluster.Pod{}
-				}
-				r.expected[n] = append(r.expected[n], other)
-			}
+	if len(r.sr.expected) > 0 {
+		r.expected = make([]int32, s.Rows())
+		for i := range r.sr.expected {
+			r.expected[r.sr.expected[i].row] = int32(i + 1)
 		}
 	}
 	for i := range r.sr.plans {
@@ -80,7 +72,7 @@ func (pl *Placer) Relief(s cluster.Snapshot, out Outcome, noms Nominations) *Rel
 }
 
 // Selective tells whether on a row no pod makes a difference but by what it holds, or by mattering to a filter.
-func (r *Relief) Selective(n cluster.NodeIdx) bool { return r.selective && len(r.expected[n]) == 0 }
+func (r *Relief) Selective(n cluster.NodeIdx) bool { return r.selective && !r.Expected(n) }
 
 // Matters tells whether a pod matters to any filter besides by what it holds.
 func (r *Relief) Matters(p *cluster.Pod) bool { return r.mattering(p) != 0 }
@@ -193,7 +185,7 @@ func (r *Relief) Needs() []plugin.Amount { return r.amounts }
 // AmountsAlone says so, Needs alone decide then whether the pod fits once pods have gone.
 func (r *Relief) ByAmounts(n cluster.NodeIdx) bool {
 	at, rejected := r.sr.verdicts[n].Filter()
-	return rejected && at == r.byAmounts && len(r.expected[n]) == 0
+	return rejected && at == r.byAmounts && !r.Expected(n)
 }
 
 // AmountsAlone tells whether Needs decide wherever ByAmounts holds: no filter behind has a say, and none before can turn
@@ -229,7 +221,7 @@ func (r *Relief) Add(p *cluster.Pod) {
 // Verdict judges the pod on the open node as it is supposed: with the pods that are expected there, and where it fits
 // with them, without them too. The error is that of a filter.
 func (r *Relief) Verdict() (plugin.Verdict, error) {
-	expected := r.expected[r.view.Row]
+	expected := r.ExpectedOn(r.view.Row)
 	for _, other := range expected {
 		r.Add(other)
 	}
@@ -262,7 +254,15 @@ func (r *Relief) FitsBesides() bool {
 }
 
 // Expected tells whether pods of the same priority or more are nominated to a row.
-func (r *Relief) Expected(n cluster.NodeIdx) bool { return len(r.expected[n]) > 0 }
+func (r *Relief) Expected(n cluster.NodeIdx) bool { return r.expected != nil && r.expected[n] != 0 }
+
+// ExpectedOn are those pods.
+func (r *Relief) ExpectedOn(n cluster.NodeIdx) []*cluster.Pod {
+	if !r.Expected(n) {
+		return nil
+	}
+	return r.sr.expected[r.expected[n]-1].pods
+}
 
 // Reasons are the texts of a verdict.
 func (r *Relief) Reasons(v plugin.Verdict) []string {

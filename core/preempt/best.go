@@ -133,6 +133,9 @@ func (f *Finder) survey() {
 		cut := len(lower) - 1
 		if !shelf.huge {
 			f.sums.look(n)
+			for _, other := range f.q.Relief.ExpectedOn(n) { // whoever goes makes room for them too
+				f.sums.expect(&other.Spec.Held)
+			}
 			var enough bool
 			if cut, enough = f.sums.level(lower); !enough {
 				f.out(n)

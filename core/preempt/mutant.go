@@ -22,6 +22,7 @@ const (
 	nobodySpared                // all pods of lower priority go
 	shelfMissed                 // a changed row is not looked at again
 	ageMissed                   // a start that is learnt later is missed
+	expectedTwice               // pods that are expected on a node count twice there
 	boundHigh                   // a bound counts a victim that need not go
 	lastRow                     // of equal losses the last row is taken
 	limitIgnored                // all nodes are tried whatever the limit

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
 // sums work out on a row what the pod lacks and who holds it.
@@ -81,6 +82,23 @@ func (sm *sums) look(n cluster.NodeIdx) {
 			nd.lacks -= nd.Offered - nd.requested.At(n)
 		case nd.known:
 			nd.lacks -= nd.offered.At(n) - nd.requested.At(n)
+		}
+	}
+}
+
+// expect supposes that a pod is on the row besides its own. One that holds more than sums are safe with is left out.
+func (sm *sums) expect(held *resource.Amounts) {
+	if tooMuch(held) {
+		return
+	}
+	for i := range sm.needs {
+		nd := &sm.needs[i]
+		more := held.Get(nd.Name)
+		if nd.of == ofPods {
+			more = 1
+		}
+		if nd.lacks += more; mutant == expectedTwice {
+			nd.lacks += more
 		}
 	}
 }

@@ -142,7 +142,7 @@ func (r *room) anyKind(s cluster.Snapshot, q *UnitsQuestion) (ok bool) {
 		return false
 	}
 	k := roomKind{count: len(q.Members), most: 1 << 30, use: make([]use, s.Rows()), slots: make([]int32, s.Rows())}
-	for _, need := range q.Ground.Placer.Relief(s, out, elsewhere(q)).Needs() {
+	for _, need := range q.Ground.Placer.Relief(s, out).Needs() {
 		at := r.amount(s, need)
 		k.grow(at + 1)
 		least := r.amounts[at].held(q.Members[0])
@@ -276,7 +276,7 @@ func (r *room) kind(s cluster.Snapshot, q *UnitsQuestion, noms place.Nominations
 	if out.Err != nil {
 		return false
 	}
-	rel := q.Ground.Placer.Relief(s, out, noms)
+	rel := q.Ground.Placer.Relief(s, out)
 	if len(rel.Needs()) == 0 {
 		return false
 	}
