@@ -125,6 +125,21 @@ var stories = []story{
 	{"KumikiForeignConflicts", "all were called back", `kumiki_foreign_conflicts_total{job="kumiki",instance="a",result="recalled"} 0+1x60
 		kumiki_foreign_conflicts_total{job="kumiki",instance="a",result="too_late"} 0x60`, "5m", nil},
 
+	{"KumikiPreemptionPaused", "once", `kumiki_preemption_pauses_total{job="kumiki",instance="a"} 0 0 1x60`, "5m",
+		[]string{"kumiki and another scheduler rob each other."}},
+	{"KumikiPreemptionPaused", "long ago", `kumiki_preemption_pauses_total{job="kumiki",instance="a"} 0 0 1x60`, "20m", nil},
+	{"KumikiPreemptionPaused", "never", `kumiki_preemption_pauses_total{job="kumiki",instance="a"} 0x60`, "5m", nil},
+
+	{"KumikiEvictionsWasted", "each second one", `kumiki_evictions_wasted_total{job="kumiki",instance="a"} 0+1x60
+		scheduler_preemption_victims_sum{job="kumiki",instance="a"} 0+2x60`, "25m", []string{"Pods are evicted in vain by kumiki."}},
+	{"KumikiEvictionsWasted", "some of very many", `kumiki_evictions_wasted_total{job="kumiki",instance="a"} 0+1x60
+		scheduler_preemption_victims_sum{job="kumiki",instance="a"} 0+20x60`, "25m", nil},
+	{"KumikiEvictionsWasted", "a few", `kumiki_evictions_wasted_total{job="kumiki",instance="a"} 0 1 2 4x60
+		scheduler_preemption_victims_sum{job="kumiki",instance="a"} 0 1 2 4x60`, "25m", nil},
+
+	{"KumikiVictimsStuck", "one", `kumiki_victims_stuck_total{job="kumiki",instance="a"} 0 0 1x60`, "5m", []string{"Pods that kumiki evicted do not go."}},
+	{"KumikiVictimsStuck", "long ago", `kumiki_victims_stuck_total{job="kumiki",instance="a"} 0 0 1x60`, "20m", nil},
+
 	{"KumikiWatchStale", "pods are not heard of", `kumiki_watch_staleness_seconds{job="kumiki",instance="a",watch="pods"} 0+30x60
 		kumiki_watch_staleness_seconds{job="kumiki",instance="a",watch="nodes"} 59x60`, "8m", []string{"a hears nothing about pods."}},
 	{"KumikiWatchStale", "bookmarks come", `kumiki_watch_staleness_seconds{job="kumiki",instance="a",watch="pods"} 59x60`, "8m", nil},
