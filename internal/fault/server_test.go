@@ -3,6 +3,7 @@
 package fault
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -35,6 +36,10 @@ type apiServer struct {
 	bound  []string // pods in the order of their bindings
 	agents []string // Authorization of each request
 	events chan metav1.WatchEvent
+
+	// There is one watch, the newest: one whose client has gone without the server's knowing would take its events.
+	endWatch context.CancelFunc
+	ended    chan struct{} // closed when the watch has ended
 }
 
 func newServer(t *testing.T) *apiServer {
@@ -64,7 +69,27 @@ func answer(w http.ResponseWriter, code int, said any) {
 	_ = json.NewEncoder(w).Encode(said)
 }
 
+// takeOver ends the watch before and makes this one the newest, until over is called.
+func (s *apiServer) takeOver(ctx context.Context) (watching context.Context, over func()) {
+	watching, end := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	s.mu.Lock()
+	endBefore, before := s.endWatch, s.ended
+	s.endWatch, s.ended = end, ended
+	s.mu.Unlock()
+	if endBefore != nil {
+		endBefore()
+		<-before
+	}
+	return watching, func() {
+		end()
+		close(ended)
+	}
+}
+
 func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
+	ctx, over := s.takeOver(r.Context())
+	defer over()
 	media := asJSON
 	if strings.Contains(r.Header.Get("Accept"), asProto) {
 		media = asProto
@@ -80,7 +105,7 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 	inner := scheme.Codecs.EncoderForVersion(info.Serializer, v1.SchemeGroupVersion)
 	for {
 		select {
-		case <-r.Context().Done():
+		case <-ctx.Done():
 			return
 		case e := <-s.events:
 			if e.Type == "" {
