@@ -3,6 +3,9 @@
 package cluster
 
 import (
+	"cmp"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -120,4 +123,9 @@ type GangCondition struct {
 	Scheduled       bool
 	Reason, Message string
 	Generation      int64
+}
+
+// Compare orders keys for good.
+func (k GangKey) Compare(other GangKey) int {
+	return cmp.Or(strings.Compare(k.Namespace, other.Namespace), strings.Compare(k.Name, other.Name), cmp.Compare(k.Source, other.Source))
 }

@@ -93,6 +93,24 @@ func (v Snapshot) HeldGang(uid UID) (GangKey, bool) {
 	return e.gang.Key, true
 }
 
+// EachInGang calls f for each pod of a gang that holds room, in the order in which they came.
+func (v Snapshot) EachInGang(key GangKey, f func(p *Pod, n NodeIdx)) {
+	for _, e := range v.s.gangs[key] {
+		f(e.pod, e.row)
+	}
+}
+
+// EachHeld calls f for each pod of a row, in the order of the ledger, with the gang in which it counts; nil for none.
+func (v Snapshot) EachHeld(n NodeIdx, f func(p *Pod, gang *GangKey)) {
+	for _, e := range v.s.rows[n].pods {
+		if e.gang == nil || e.gang.Bad != "" {
+			f(e.pod, nil)
+		} else {
+			f(e.pod, &e.gang.Key)
+		}
+	}
+}
+
 // AnyGangPod tells whether is holds of any pod that holds room as one of a gang; holds is how many of the gang do.
 func (v Snapshot) AnyGangPod(is func(key GangKey, holds int, p *Pod) bool) bool {
 	for key, held := range v.s.gangs { // order: any match will do

@@ -57,6 +57,9 @@ func (s *Store) settle(e *entry, p *Pod) {
 	e.pod = p
 	s.renewed(e, was)
 	learnt := s.gangLearn(e)
+	if learnt {
+		s.renewal.add(e.row)
+	}
 	if wasAssumed {
 		e.assumed = false
 		s.countAssumed(e.row, p.Spec, -1)
@@ -65,6 +68,7 @@ func (s *Store) settle(e *entry, p *Pod) {
 		if learnt {
 			s.gangLeave(e)
 			e.gang = nil
+			s.renewal.add(e.row)
 		}
 		e.pod = was
 		s.renewed(e, p)

@@ -22,8 +22,8 @@ func (s *Store) renewed(e *entry, was *Pod) {
 	}
 }
 
-// Renewals are the rows, repeats included, on which since sequence number seq a pod's start time was learnt without any
-// other change: Changes does not name them for it, since no verdict depends on it. ok is as for Changes.
+// Renewals are the rows, repeats included, on which since sequence number seq a pod's start time or its native group was learnt
+// without any other change: Changes does not name them for it, since no verdict depends on it. ok is as for Changes.
 func (v Snapshot) Renewals(seq uint64) (rows []NodeIdx, next uint64, ok bool) {
 	rows, ok = v.s.renewal.since(seq)
 	return rows, v.s.renewal.next(), ok

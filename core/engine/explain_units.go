@@ -82,9 +82,13 @@ func (w *supposing) units(prof *profile, need gang.Need, own cluster.GangKey, po
 			ground.Keys = append(ground.Keys, level.Key)
 		}
 	}
+	var never func(*cluster.Pod) string
+	if own != (cluster.GangKey{}) {
+		never = e.neverForGang
+	}
 	a := w.finder.FindUnits(preempt.UnitsQuestion{
 		Members: need.Members, Quorum: need.Quorum, Own: own, Power: power, Trial: w.trial, Fits: run.fits,
-		Unit: e.sparingNodes(e.marks(own != (cluster.GangKey{})), spared), Stuck: e.stuckOn(prof), Ground: ground, Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
+		Rule: e.ruleOf, Never: e.sparingNodes(never, spared), Stuck: e.stuckOn(prof), Ground: ground, Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
 	})
 	r := &record.Preemption{Message: a.Message}
 	tellUnits(r, &a)

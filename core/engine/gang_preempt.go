@@ -189,7 +189,8 @@ func (e *Engine) searchUnits(unit *queue.Unit, prof *profile, need gang.Need, po
 		}
 	}
 	a := e.victims.FindUnits(preempt.UnitsQuestion{
-		Members: need.Members, Quorum: need.Quorum, Own: unit.Gang, Power: power, Trial: trial, Fits: run.fits, Where: run.place, Unit: e.sparingNodes(e.marks(true), e.clearances[unit.Gang].sparedNodes()),
+		Members: need.Members, Quorum: need.Quorum, Own: unit.Gang, Power: power, Trial: trial, Fits: run.fits, Where: run.place,
+		Rule: e.ruleOf, Never: e.sparingNodes(e.neverForGang, e.clearances[unit.Gang].sparedNodes()),
 		Stuck: e.stuckOn(prof), Ground: ground,
 		Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
 	})

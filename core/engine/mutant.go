@@ -75,7 +75,6 @@ const (
 	lastGoesUnheard             // a gate that the last victim opens as it goes tries nobody
 	gatedForgotten              // what woke a pod behind its gate is forgotten
 	strongestCounts             // a gang has others evicted by its most important pod
-	weakestProtects             // a gang is protected by its least important pod
 	gangsBroken                 // pods of gangs that go whole are evicted one by one
 	strangersEvicted            // pods of other schedulers, and those of their nodes, are evicted for gangs
 	hopelessAsk                 // a gang that never fits evicts others

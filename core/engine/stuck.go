@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
-	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -55,18 +54,22 @@ func (e *Engine) stuckOn(prof *profile) func(*cluster.Pod) bool {
 // stuckNode is why nobody more goes from a node.
 const stuckNode = "a pod that was evicted from its node does not go"
 
-// sparingNodes keeps pods on some nodes from being evicted.
-func (e *Engine) sparingNodes(mark func(*cluster.Pod) preempt.UnitMark, nodes map[string]bool) func(*cluster.Pod) preempt.UnitMark {
+// sparingNodes keeps pods on some nodes from being evicted, and those that never tells of; nil for none.
+func (e *Engine) sparingNodes(never func(*cluster.Pod) string, nodes map[string]bool) func(*cluster.Pod) string {
 	if len(nodes) == 0 || mutant == stuckNodeRobbed {
-		return mark
+		return never
 	}
 	s := e.store.Snapshot()
-	return func(p *cluster.Pod) preempt.UnitMark {
-		m := mark(p)
-		if _, n, _, there := s.PodOn(p.UID); m.Never == "" && there && nodes[s.NodeName(n)] {
-			m.Never = stuckNode
+	return func(p *cluster.Pod) string {
+		if never != nil {
+			if why := never(p); why != "" {
+				return why
+			}
 		}
-		return m
+		if _, n, _, there := s.PodOn(p.UID); there && nodes[s.NodeName(n)] {
+			return stuckNode
+		}
+		return ""
 	}
 }
 

@@ -43,54 +43,26 @@ func (e *Engine) power(key cluster.GangKey, waiting []*cluster.Pod) int32 {
 	return least
 }
 
-// marks tells the search of each pod that holds room how it may go. For a gang, pods that belong to their node and those of
-// other schedulers never do (rule R16); for a pod by itself they may, as upstream has it.
-func (e *Engine) marks(forGang bool) func(*cluster.Pod) preempt.UnitMark {
-	s := e.store.Snapshot()
-	whole := map[cluster.GangKey]preempt.UnitMark{} // gang that goes whole -> its mark
-	gangs := s.AnyGangPod(func(cluster.GangKey, int, *cluster.Pod) bool { return true })
-	return func(p *cluster.Pod) preempt.UnitMark {
-		m := preempt.UnitMark{Priority: p.Spec.Priority}
-		if gangs {
-			if key, in := s.HeldGang(p.UID); in {
-				m = e.markOf(key, p, whole)
-			}
-		}
-		switch {
-		case !forGang || mutant == strangersEvicted:
-		case p.OfNode:
-			m.Never = "it belongs to its node"
-		case e.profiles[p.Spec.SchedulerName] == nil:
-			m.Never = "it is another scheduler's"
-		}
-		return m
+// ruleOf tells the search for victims how the pods of a gang go, and what protects them.
+func (e *Engine) ruleOf(key cluster.GangKey) (r preempt.UnitRule) {
+	if obj := e.gangObject(key); obj != nil && obj.Priority != nil {
+		r.Declared, r.Priority = true, *obj.Priority
 	}
+	r.Whole = e.goesWhole(key) && mutant != gangsBroken
+	return r
 }
 
-func (e *Engine) markOf(key cluster.GangKey, p *cluster.Pod, known map[cluster.GangKey]preempt.UnitMark) preempt.UnitMark {
-	if m, ok := known[key]; ok {
-		return m
+// neverForGang is why a pod is never evicted for a gang, empty if it may be: those that belong to their node and those of
+// other schedulers are not (rule R16). For a pod by itself they are, as upstream has it.
+func (e *Engine) neverForGang(p *cluster.Pod) string {
+	switch {
+	case mutant == strangersEvicted:
+	case p.OfNode:
+		return "it belongs to its node"
+	case e.profiles[p.Spec.SchedulerName] == nil:
+		return "it is another scheduler's"
 	}
-	m := preempt.UnitMark{Priority: p.Spec.Priority}
-	obj := e.gangObject(key)
-	if obj != nil && obj.Priority != nil {
-		m.Priority = *obj.Priority
-	}
-	if !e.goesWhole(key) || mutant == gangsBroken {
-		return m
-	}
-	m.Whole = key
-	if obj == nil || obj.Priority == nil {
-		for _, member := range e.store.Snapshot().GangMembers(key) {
-			if mutant == weakestProtects {
-				m.Priority = min(m.Priority, member.Pod.Spec.Priority)
-			} else {
-				m.Priority = max(m.Priority, member.Pod.Spec.Priority)
-			}
-		}
-	}
-	known[key] = m
-	return m
+	return ""
 }
 
 // goesByUnits tells whether a pod by itself must look for victims in units: one of lower priority is in a gang that goes
@@ -171,7 +143,8 @@ func (e *Engine) seekUnits(prof *profile, p *cluster.Pod, out place.Outcome) fou
 	defer trial.Discard()
 	run := e.dryRun(prof, trial, gang.Need{Members: []*cluster.Pod{p}, Quorum: 1}, e.decisions)
 	ans := e.victims.FindUnits(preempt.UnitsQuestion{
-		Members: run.need.Members, Quorum: 1, Power: p.Spec.Priority, Trial: trial, Fits: run.fits, Where: run.place, Unit: e.sparingNodes(e.marks(false), e.sparedFor(p.UID)), Stuck: e.stuckOn(prof), Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
+		Members: run.need.Members, Quorum: 1, Power: p.Spec.Priority, Trial: trial, Fits: run.fits, Where: run.place,
+		Rule: e.ruleOf, Never: e.sparingNodes(nil, e.sparedFor(p.UID)), Stuck: e.stuckOn(prof), Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
 		Ground: preempt.UnitsGround{Placer: prof.placer, Nominations: e.queue},
 	})
 	f := found{Answer: preempt.Answer{Verdict: ans.Verdict, Tried: ans.Tried, Message: ans.Message}, units: &ans}
@@ -183,7 +156,10 @@ func (e *Engine) seekUnits(prof *profile, p *cluster.Pod, out place.Outcome) fou
 		return f
 	}
 	gone := victimPods(&ans)
-	nodes := run.without(append(slices.Clone(gone), ans.Going...))
+	nodes := ans.Places
+	if nodes == nil {
+		nodes = run.without(append(slices.Clone(gone), ans.Going...))
+	}
 	if nodes == nil { // foreign code has changed its mind
 		f.Verdict, f.Message, f.units = preempt.NotHelpful, notAgain, nil
 		return f

@@ -47,10 +47,7 @@ func (pl *Placer) Bound(s cluster.Snapshot, p *cluster.Pod) (b Bounds, ok bool) 
 		}
 	}
 	b.Against = pl.mayReject(sr, rejects)
-	b.Alone = pl.profile.Foreign == nil || !pl.profile.Foreign.Takes(p)
-	for i := pl.firstLate; i < len(sr.plans); i++ {
-		b.Alone = b.Alone && sr.plans[i].Filter == nil
-	}
+	b.Alone = pl.alone(sr)
 	b.Demands, b.Apart = pl.demands(s, p), nil
 	for _, f := range pl.profile.Filters {
 		if r, repels := f.(plugin.Repeller); repels {
@@ -58,6 +55,21 @@ func (pl *Placer) Bound(s cluster.Snapshot, p *cluster.Pod) (b Bounds, ok bool) 
 		}
 	}
 	return b, true
+}
+
+// Alone tells whether in a search that rejected some rows none but filters that look at one node alone had a say.
+func (pl *Placer) Alone(out Outcome) bool { return !out.look.nowhere() && pl.alone(out.look) }
+
+func (pl *Placer) alone(sr *search) bool {
+	if pl.profile.Foreign != nil && pl.profile.Foreign.Takes(sr.pod) {
+		return false
+	}
+	for i := pl.firstLate; i < len(sr.plans); i++ {
+		if sr.plans[i].Filter != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // mayReject names the filters that reject some row so far, or may come to.

@@ -184,8 +184,13 @@ func (r *Relief) Needs() []plugin.Amount { return r.amounts }
 // ByAmounts tells whether a row was rejected for what its pods hold together, and no other pod is expected there. Where
 // AmountsAlone says so, Needs alone decide then whether the pod fits once pods have gone.
 func (r *Relief) ByAmounts(n cluster.NodeIdx) bool {
+	return r.AmountsReject(n) && !r.Expected(n)
+}
+
+// AmountsReject is ByAmounts, whoever is expected on the row.
+func (r *Relief) AmountsReject(n cluster.NodeIdx) bool {
 	at, rejected := r.sr.verdicts[n].Filter()
-	return rejected && at == r.byAmounts && !r.Expected(n)
+	return rejected && at == r.byAmounts
 }
 
 // AmountsAlone tells whether Needs decide wherever ByAmounts holds: no filter behind has a say, and none before can turn
@@ -256,7 +261,7 @@ func (r *Relief) FitsBesides() bool {
 // Expected tells whether pods of the same priority or more are nominated to a row.
 func (r *Relief) Expected(n cluster.NodeIdx) bool { return r.expected != nil && r.expected[n] != 0 }
 
-// ExpectedOn are those pods.
+// ExpectedOn are those pods. Where AmountsReject and AmountsAlone say so, the pod fits if there is what Needs say beside them.
 func (r *Relief) ExpectedOn(n cluster.NodeIdx) []*cluster.Pod {
 	if !r.Expected(n) {
 		return nil

@@ -23,3 +23,11 @@ func (f *Finder) PlacesFirst() { f.scale.many, f.scale.kinds = 1, 1 }
 
 // Tire makes a search for units stop asking after so many dry runs of one pod.
 func (f *Finder) Tire(runs int) { f.scale.many, f.scale.runs = 1, runs }
+
+// AsForGangs makes a search for units go the way that gangs need for one pod, too.
+func (f *Finder) AsForGangs() { f.scale.general = true }
+
+// Lone tells whether the last search for units was by sums for one pod, and Refuted whether a dry run has ever said otherwise
+// than such a search.
+func (f *Finder) Lone() bool    { return f.byLone }
+func (f *Finder) Refuted() bool { return f.refuted }

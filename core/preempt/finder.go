@@ -15,8 +15,9 @@ import (
 // Finder searches for victims. It keeps what it knows of pods and budgets between searches, in line with one store. It
 // belongs to one goroutine.
 type Finder struct {
-	shelves shelves
-	budgets budgets
+	shelves  shelves
+	unitRows unitRows
+	budgets  budgets
 
 	// Of the search in hand.
 	state    cluster.Snapshot
@@ -36,7 +37,11 @@ type Finder struct {
 	// Of the search for units in hand.
 	units units
 	room  room
-	scale unitsScale
+	lone  lone
+	// byLone tells that the last search was lone's, refuted that a dry run once did not confirm one: a fault, for which the
+	// search that gangs need steps in. Tests read them.
+	byLone, refuted bool
+	scale           unitsScale
 }
 
 // Question is what a search for victims is asked.
@@ -118,7 +123,7 @@ func (f *Finder) Find(s cluster.Snapshot, q Question) Answer {
 	}
 	f.shelves.follow(s)
 	f.budgets.follow(s)
-	f.sums.begin(s, &q)
+	f.sums.begin(s, q.Relief)
 
 	var a Answer
 	found := false

@@ -56,6 +56,17 @@ const (
 	wayUnknown                  // all go that are on the rows of the places
 	uselessGo                   // nobody is left out beforehand
 	unitBudgetsAdvise           // strict budgets do not bind where units go
+	unitRowMissed               // a changed row is not looked at again for its units
+	unitAgeMissed               // nor one on which something was learnt
+	gangObjectMissed            // a gang's object that changes is missed
+	leaverMissed                // a gang that a pod has left is as before
+	gangRowsStay                // a gang's rows keep the priority and the manner in which it went before
+	weakestProtects             // a gang is protected by its least important pod
+	expectedUncounted           // the room of pods that are expected on a row is free for one pod
+	oneRowEnough                // the first row on which somebody's going helps one pod is taken
+	singlesOnly                 // a row's cheapest set is taken to be of one unit
+	boundTight                  // a row is thought to cost at least one unit more
+	budgetHarms                 // who is one of two that a budget is about is thought to break it alone
 	mutations
 )
 

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
@@ -56,10 +57,10 @@ func amountOf(name v1.ResourceName) amount {
 	return ofScalar
 }
 
-func (sm *sums) begin(s cluster.Snapshot, q *Question) {
+func (sm *sums) begin(s cluster.Snapshot, rel *place.Relief) {
 	sm.needs = sm.needs[:0]
-	sm.exact, sm.known = q.Relief.AmountsAlone(), len(q.Relief.Needs()) > 0
-	for _, a := range q.Relief.Needs() {
+	sm.exact, sm.known = rel.AmountsAlone(), len(rel.Needs()) > 0
+	for _, a := range rel.Needs() {
 		if a.Amount > safeAmount {
 			sm.needs, sm.exact, sm.known = sm.needs[:0], false, false
 			return
@@ -116,6 +117,36 @@ func (nd *need) held(c *cell) int64 {
 		return c.ephemeral
 	}
 	return c.pod.Spec.Held.Get(nd.Name)
+}
+
+// heldBy is what a pod holds of the need.
+func (nd *need) heldBy(p *cluster.Pod) int64 {
+	h := &p.Spec.Held
+	switch nd.of {
+	case ofPods:
+		return 1
+	case ofCPU:
+		return h.MilliCPU
+	case ofMemory:
+		return h.Memory
+	case ofEphemeral:
+		return h.Ephemeral
+	}
+	return h.Get(nd.Name)
+}
+
+// heldByAll is what pods hold of the need that are added up in c; no pods stand for the one of c.
+func (nd *need) heldByAll(c *cell, pods []*cluster.Pod) (sum int64) {
+	switch {
+	case len(pods) == 0 || nd.of != ofPods && nd.of != ofScalar:
+		return nd.held(c)
+	case nd.of == ofPods:
+		return int64(len(pods))
+	}
+	for _, p := range pods {
+		sum += p.Spec.Held.Get(nd.Name)
+	}
+	return sum
 }
 
 // level returns how many of the pods, from the most important on, need not go so that those behind them hold what is

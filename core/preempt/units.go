@@ -30,8 +30,11 @@ type UnitsQuestion struct {
 	// Where is Fits that tells the rows of the places by member, cluster.NoNode for one beyond the quorum; nil for no places.
 	// It may be nil: then many units among which the room is no guide take many dry runs.
 	Where func() []cluster.NodeIdx
-	// Unit tells how a pod that holds room may go.
-	Unit func(p *cluster.Pod) UnitMark
+	// Rule tells how the pods of a gang that hold room go. What it says of a gang changes with the gang's object alone.
+	Rule func(key cluster.GangKey) UnitRule
+	// Never is why a pod may not be evicted at all, as "a DaemonSet's pod"; empty if it may (rule R16). A gang that goes whole
+	// is kept by one such member. Nil keeps nobody.
+	Never func(p *cluster.Pod) string
 	// Strict lets nobody go against a disruption budget.
 	Strict bool
 	// Stuck tells of a terminating pod that it is not to be counted on, because it should be gone for long; nil counts on all.
@@ -60,14 +63,13 @@ type UnitsGround struct {
 	Bound []cluster.NodeIdx
 }
 
-// UnitMark is how a pod that holds room may go.
-type UnitMark struct {
-	// Never is why the pod may not be evicted at all, as "a DaemonSet's pod"; empty if it may (rule R16). A gang that goes
-	// whole is kept by one such member.
-	Never string
-	// Whole is the gang all of which goes with the pod (rule R5); zero for one that goes by itself.
-	Whole cluster.GangKey
-	// Priority protects the pod, or its whole gang, of which each pod has the same: what the gang declares, or the highest of its members' (answer A3).
+// UnitRule is how the pods of a gang go.
+type UnitRule struct {
+	// Whole tells that none goes without all others (rule R5).
+	Whole bool
+	// Priority protects the gang's pods if it is Declared. Otherwise each pod's own does, or for a gang that goes whole the
+	// highest of its members' (answer A3).
+	Declared bool
 	Priority int32
 }
 
@@ -79,6 +81,8 @@ type UnitsAnswer struct {
 	// with any one of them kept it does not (rules R6, R7).
 	Victims []VictimUnit
 	Loss    UnitsLoss
+	// Places are the rows of the places by member that a dry run found with the victims gone; nil where that was not kept.
+	Places []cluster.NodeIdx
 	// Going are the pods that are terminating already (answer A9). They are never victims; the answer counts on their room.
 	Going []*cluster.Pod
 	// Minimum tells that no other set of units has a smaller loss: it is proved. Otherwise there may be one.

@@ -45,6 +45,11 @@ func solo(int, int) string { return "" }
 // eights are gangs of eight whose pods are on eight nodes.
 func eights(i, k int) string { return fmt.Sprint("g", i/8*4+k) }
 
+// loner is one pod of so many cores.
+func loner(cores int64) func() wish {
+	return func() wish { return wish{pods: []*v1.Pod{bare("boss", 10, cores)}, power: 10} }
+}
+
 // BenchmarkUnits is the search for the units that must go at 5,000 nodes that 20,000 pods fill, with the search for places that
 // it is lent. The goals are 25 ms for a gang of 500 over pods, and 250 ms over gangs of eight.
 func BenchmarkUnits(b *testing.B) {
@@ -107,7 +112,24 @@ func BenchmarkUnits(b *testing.B) {
 			p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: v1.DoNotSchedule,
 				LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}}}
 		}), nil},
-		{"one pod over gangs of 8", eights, func() wish { return wish{pods: []*v1.Pod{bare("boss", 10, 2)}, power: 10} }, nil},
+		{"one pod over gangs of 8", eights, loner(2), nil},
+		{"one pod over pods and a gang", func(i, k int) string {
+			if i < 8 && k == 0 {
+				return "g"
+			}
+			return ""
+		}, loner(2), nil},
+		{"one core over pods and a gang", func(i, k int) string {
+			if i < 8 && k == 0 {
+				return "g"
+			}
+			return ""
+		}, loner(1), nil},
+		{"one pod over gangs of 8 with budgets", eights, loner(2), func(w *gangWorld) {
+			w.world.budget("a", 0, map[string]string{"app": "a"})
+			w.world.budget("b", 100, map[string]string{"app": "b"})
+		}},
+		{"one pod too large", eights, loner(5), nil},
 		{"too large for all", solo, alike(20_001, nil), nil},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -124,7 +146,7 @@ func BenchmarkUnits(b *testing.B) {
 			var f preempt.Finder
 			q := preempt.UnitsQuestion{
 				Members: need.Members, Quorum: need.Quorum, Power: ask.power, Trial: trial,
-				Fits: func() bool { return w.fits(trial, need) }, Where: func() []cluster.NodeIdx { return w.where(trial, need) }, Unit: w.mark,
+				Fits: func() bool { return w.fits(trial, need) }, Where: func() []cluster.NodeIdx { return w.where(trial, need) }, Rule: w.rule,
 				Ground: preempt.UnitsGround{Placer: w.placer, Nominations: w.noms},
 			}
 			if len(ask.topology) > 0 {

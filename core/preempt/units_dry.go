@@ -52,6 +52,22 @@ func (d *dryRuns) fitsWithout(list []int) bool {
 	return d.fits()
 }
 
+// placesWithout makes a dry run with the units of a list and other pods gone. places is nil where it is not told of them.
+func (d *dryRuns) placesWithout(list []int, others []*cluster.Pod) (places []cluster.NodeIdx, fits bool) {
+	for _, p := range others {
+		d.q.Trial.Evict(p.UID)
+	}
+	for _, i := range list {
+		d.evict(i)
+	}
+	if d.q.Where == nil {
+		return nil, d.fits()
+	}
+	d.tried++
+	places = d.q.Where()
+	return places, places != nil
+}
+
 func (d *dryRuns) evict(i int) {
 	u := &d.us.all[i]
 	for _, pl := range d.us.pods[u.lo:u.hi] {

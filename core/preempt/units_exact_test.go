@@ -32,7 +32,7 @@ func (w *gangWorld) parties(ask wish) (list []party) {
 			switch {
 			case p.Terminating || in && ask.isOwn(key):
 			case !in || w.byPods[key.Name]:
-				list = append(list, party{[]*cluster.Pod{p}, w.mark(p).Priority})
+				list = append(list, party{[]*cluster.Pod{p}, w.protection(p)})
 			default:
 				if byGang[key] == nil {
 					keys = append(keys, key)
@@ -42,7 +42,7 @@ func (w *gangWorld) parties(ask wish) (list []party) {
 		})
 	}
 	for _, key := range keys {
-		list = append(list, party{byGang[key], w.mark(byGang[key][0]).Priority})
+		list = append(list, party{byGang[key], w.protection(byGang[key][0])})
 	}
 	return slices.DeleteFunc(list, func(u party) bool {
 		return u.priority >= ask.power || slices.ContainsFunc(u.pods, func(p *cluster.Pod) bool { return w.never[p.Name] != "" })
@@ -123,7 +123,7 @@ func (w *gangWorld) roomWithout(ask wish, gone []party) bool {
 	s := trial.Snapshot()
 	for n := range cluster.NodeIdx(s.Rows()) {
 		s.EachPod(n, func(p *cluster.Pod, _ bool) {
-			if p.Terminating {
+			if p.Terminating && !w.stuck[p.Name] {
 				uids = append(uids, p.UID)
 			}
 		})

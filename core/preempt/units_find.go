@@ -14,18 +14,25 @@ type unitsScale struct {
 	many  int // manyUnits
 	kinds int // fewKinds
 	runs  int // DefaultRuns
+	// general searches for one pod as for a gang.
+	general bool
 }
 
 // FindUnits answers a question about units. The trial is as it was afterwards.
 func (f *Finder) FindUnits(q UnitsQuestion) UnitsAnswer {
 	s := q.Trial.Snapshot()
 	f.budgets.follow(s)
+	f.unitRows.follow(s, q.Rule)
+	a, done := f.one(s, &q)
+	if f.byLone = done; done {
+		return a
+	}
 	us := &f.units
-	us.gather(s, &q, &f.budgets)
+	us.gather(s, &q, &f.unitRows, &f.budgets)
 	stuck := us.notGoing(&q)
 	d := &dryRuns{q: &q, us: us, base: q.Trial.Checkpoint(), most: cmp.Or(q.Runs, f.scale.runs, DefaultRuns)}
 	defer d.end()
-	a := UnitsAnswer{Verdict: NotHelpful, Going: us.going, Stuck: stuck, Units: len(us.all)}
+	a = UnitsAnswer{Verdict: NotHelpful, Going: us.going, Stuck: stuck, Units: len(us.all)}
 	d.begin()
 	var list []int // who goes
 	found := false

@@ -45,69 +45,80 @@ type placed struct {
 	row cluster.NodeIdx
 }
 
+// reset forgets the units of the search before.
+func (us *units) reset() {
+	*us = units{all: us.all[:0], pods: us.pods[:0], guarded: us.guarded[:0], turn: us.turn, allowed: us.allowed, left: us.left}
+}
+
 // gather finds the units that may go for a question.
-func (us *units) gather(s cluster.Snapshot, q *UnitsQuestion, b *budgets) {
-	*us = units{all: us.all[:0], pods: us.pods[:0], guarded: us.guarded, turn: us.turn, allowed: us.allowed, left: us.left}
-	seen := map[cluster.GangKey]bool{} // a gang that goes whole -> it was met
-	for n := range cluster.NodeIdx(s.Rows()) {
-		s.EachPod(n, func(p *cluster.Pod, _ bool) {
-			if p.Terminating && mutant != goingAgain {
-				us.going = append(us.going, p)
-				return
+func (us *units) gather(s cluster.Snapshot, q *UnitsQuestion, ur *unitRows, b *budgets) {
+	us.reset()
+	own := int32(noGang)
+	if id, is := ur.ids[q.Own]; is && mutant != ownGangGoes {
+		own = id
+	}
+	seen := make([]bool, len(ur.gangs)) // id of a gang that goes whole -> it was met
+	for n := range ur.rows {
+		row := &ur.rows[n]
+		us.going = append(us.going, row.going...)
+		some := own != noGang && slices.Contains(row.gangs, own) // of the preemptor's own
+		for i := range row.alone {
+			c := &row.alone[i]
+			if some {
+				if key, in := s.HeldGang(c.pod.UID); in && key == q.Own {
+					continue
+				}
 			}
-			mark := q.Unit(p)
-			switch {
-			case mark.Whole == cluster.GangKey{}:
-				us.alone(s, q, p, n, mark)
-			case !seen[mark.Whole]:
-				seen[mark.Whole] = true
-				us.whole(s, q, mark.Whole)
+			never := ""
+			if q.Never != nil {
+				never = q.Never(c.pod)
 			}
-		})
+			us.enter(q, unit{priority: c.priority, oldest: c.start}, never, placed{c.pod, cluster.NodeIdx(n)})
+		}
+		for i := range row.parts {
+			if id := row.parts[i].gang; id != own && !seen[id] {
+				seen[id] = true
+				us.whole(q, ur, id)
+			}
+		}
 	}
 	us.guard(b)
 	us.order()
 }
 
-// alone enters a pod that goes by itself.
-func (us *units) alone(s cluster.Snapshot, q *UnitsQuestion, p *cluster.Pod, n cluster.NodeIdx, mark UnitMark) {
-	if key, in := s.HeldGang(p.UID); q.Own != (cluster.GangKey{}) && in && key == q.Own && mutant != ownGangGoes {
-		return
-	}
-	us.enter(q, unit{priority: mark.Priority, oldest: startOf(p)}, mark.Never, placed{p, n})
-}
+// noGang is the id of none.
+const noGang = -1
 
 // whole enters a gang all of which goes.
-func (us *units) whole(s cluster.Snapshot, q *UnitsQuestion, key cluster.GangKey) {
-	if key == q.Own && mutant != ownGangGoes {
-		return
+func (us *units) whole(q *UnitsQuestion, ur *unitRows, id int32) {
+	g, pods := &ur.gangs[id], ur.live(id)
+	us.enter(q, unit{gang: g.key, priority: g.priority, oldest: g.oldest}, keeps(q, pods), goesWith(pods)...)
+}
+
+// keeps is why a gang that goes whole may not go: one of its members may not. It is empty if it may.
+func keeps(q *UnitsQuestion, pods []placed) string {
+	if q.Never == nil {
+		return ""
 	}
-	u, never := unit{gang: key, oldest: notStarted}, ""
-	var pods []placed
-	for _, m := range s.GangMembers(key) {
-		if m.Pod.Terminating && mutant != goingAgain || mutant == gangBroken && len(pods) > 0 && m.Row != pods[0].row {
-			continue
+	for _, pl := range pods {
+		if why := q.Never(pl.pod); why != "" {
+			return "it only goes whole, and " + pl.pod.Name + " may not: " + why
 		}
-		mark := q.Unit(m.Pod)
-		if never == "" && mark.Never != "" {
-			never = "it only goes whole, and " + m.Pod.Name + " may not: " + mark.Never
-		}
-		u.priority = mark.Priority // that of the gang, the same for each
-		u.oldest = min(u.oldest, startOf(m.Pod))
-		pods = append(pods, placed{m.Pod, m.Row})
 	}
-	us.enter(q, u, never, pods...)
+	return ""
+}
+
+// goesWith are the members of a gang that go with each other: all.
+func goesWith(pods []placed) []placed {
+	if mutant == gangBroken {
+		return slices.DeleteFunc(slices.Clone(pods), func(pl placed) bool { return pl.row != pods[0].row })
+	}
+	return pods
 }
 
 // enter keeps a unit among those that may go, or among those of which it is told why not.
 func (us *units) enter(q *UnitsQuestion, u unit, never string, pods ...placed) {
-	if mutant == neverGoes {
-		never = ""
-	}
-	if never == "" && u.priority >= q.Power && (mutant != unitEquals || u.priority > q.Power) {
-		never = "it is of no lower priority"
-	}
-	if never != "" {
+	if never = stays(q, u.priority, never); never != "" {
 		if len(us.kept) < MostConsidered {
 			us.kept = append(us.kept, ConsideredUnit{Gang: u.gang, Pod: pods[0].pod, Pods: len(pods), Priority: u.priority, Why: never})
 		}
@@ -135,6 +146,17 @@ func (us *units) notGoing(q *UnitsQuestion) (stuck []*cluster.Pod) {
 		return is
 	})
 	return stuck
+}
+
+// stays is why a unit may not go, from what was said of its pods and its priority; empty if it may.
+func stays(q *UnitsQuestion, priority int32, never string) string {
+	if mutant == neverGoes {
+		never = ""
+	}
+	if never == "" && priority >= q.Power && (mutant != unitEquals || priority > q.Power) {
+		return "it is of no lower priority"
+	}
+	return never
 }
 
 // tooMuch tells whether amounts are more than sums are safe with.

@@ -71,6 +71,9 @@ func (m unitsMix) settle(c pick) *gangWorld {
 		}
 	}
 	w.byPods["g3"], w.byPods["boss"] = c.oneIn(3, "g3 by pods"), c.oneIn(2, "boss by pods")
+	if m.onePod && c.oneIn(3, "expected") {
+		w.promise(c, m, "n0")
+	}
 	for b := range c("budgets", 3) {
 		w.world.budget(fmt.Sprint("b", b), int32(c("allowed", 3)), map[string]string{"app": []string{"a", "b"}[c("app", 2)]})
 	}
@@ -285,7 +288,7 @@ func (w *gangWorld) unlawful(ask wish, a preempt.UnitsAnswer) string {
 			case in:
 				return "H23: " + p.Name + " is of the preemptor's own gang"
 			}
-			if w.mark(p).Priority != v.Priority {
+			if w.protection(p) != v.Priority {
 				return "A3: " + p.Name + " is protected otherwise"
 			}
 		}

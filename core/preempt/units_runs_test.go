@@ -154,22 +154,25 @@ func staysAreTold(t fataler) {
 	w.on("n1", bare("low", 1, 2))
 	w.on("n0", bare("daemon", 1, 0))
 	w.on("n0", bare("equal", 10, 0))
-	var f preempt.Finder
 	node := v1.Affinity{NodeAffinity: &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{
 		{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"z1"}}}}}}}}
-	a, _ := w.units(&f, alikes(1, 2, func(p *v1.Pod) { p.Spec.Affinity = &node }), nil)
-	told := map[string]string{}
-	for _, c := range a.Considered {
-		told[c.Pod.Name] = fmt.Sprint(c.Gang.Name, c.Pods, " of ", c.Priority, ": ", c.Why)
-	}
 	want := map[string]string{
 		"small":  "1 of 1: nothing that it holds is where it would help",
 		"g0":     "g2 of 2: there is room for all without its going",
 		"daemon": "1 of 1: a DaemonSet's pod",
 		"equal":  "1 of 10: it is of no lower priority",
 	}
-	if got := toldUnits(a); got != "low" || !maps.Equal(told, want) {
-		t.Fatalf("%s goes, and %v, want %v", got, told, want)
+	var lone, asGang preempt.Finder
+	asGang.AsForGangs()
+	for _, f := range []*preempt.Finder{&lone, &asGang} {
+		a, _ := w.units(f, alikes(1, 2, func(p *v1.Pod) { p.Spec.Affinity = &node }), nil)
+		told := map[string]string{}
+		for _, c := range a.Considered {
+			told[c.Pod.Name] = fmt.Sprint(c.Gang.Name, c.Pods, " of ", c.Priority, ": ", c.Why)
+		}
+		if got := toldUnits(a); got != "low" || !maps.Equal(told, want) {
+			t.Fatalf("%s goes, and %v, want %v", got, told, want)
+		}
 	}
 }
 
@@ -211,6 +214,11 @@ func whoSeesUnits() string {
 	}
 	if probe.Fails(func(p *probe.T) { staysAreTold(p) }) {
 		return "what is told of who stays"
+	}
+	for name, m := range historyMixes {
+		if probe.Fails(func(p *probe.T) { histories(p, m, 200, map[string]int{}) }) {
+			return "histories, " + name
+		}
 	}
 	for name, m := range unitsMixes {
 		if probe.Fails(func(p *probe.T) { evenly(p, m, 0, 1000, map[string]int{}) }) {

@@ -24,13 +24,14 @@ type gangWorld struct {
 	never    map[string]string
 	declared map[string]int32
 	byPods   map[string]bool // gangs whose pods go one by one
+	stuck    map[string]bool // terminating pods that are not counted on
 	budget   int             // of one search for places; 0 for the default
 }
 
 func newGangWorld() *gangWorld {
 	w := newWorld()
 	w.intake.DeclareGangs(cluster.GangRules{Annotation: true})
-	return &gangWorld{world: w, never: map[string]string{}, declared: map[string]int32{}, byPods: map[string]bool{}}
+	return &gangWorld{world: w, never: map[string]string{}, declared: map[string]int32{}, byPods: map[string]bool{}, stuck: map[string]bool{}}
 }
 
 // of puts a pod into a gang.
@@ -45,24 +46,31 @@ func going(p *v1.Pod) *v1.Pod {
 	return p
 }
 
-// mark tells how a pod may go: with its gang, protected by what that declares or by the highest of its members'.
-func (w *gangWorld) mark(p *cluster.Pod) preempt.UnitMark {
+// rule tells how the pods of a gang go.
+func (w *gangWorld) rule(key cluster.GangKey) preempt.UnitRule {
+	own, declared := w.declared[key.Name]
+	return preempt.UnitRule{Whole: !w.byPods[key.Name], Declared: declared, Priority: own}
+}
+
+func (w *gangWorld) staysOn(p *cluster.Pod) bool { return w.stuck[p.Name] }
+
+func (w *gangWorld) mayNot(p *cluster.Pod) string { return w.never[p.Name] }
+
+// protection is the priority that protects a pod: what its gang declares, or the highest of its members' where it goes whole.
+func (w *gangWorld) protection(p *cluster.Pod) int32 {
 	s := w.store.Snapshot()
-	m := preempt.UnitMark{Never: w.never[p.Name], Priority: p.Spec.Priority}
 	key, in := s.HeldGang(p.UID)
-	if !in {
-		return m
-	}
-	if !w.byPods[key.Name] {
-		m.Whole = key
+	own, declared := w.declared[key.Name]
+	highest := p.Spec.Priority
+	switch {
+	case in && declared:
+		return own
+	case in && !w.byPods[key.Name]:
 		for _, other := range s.GangMembers(key) {
-			m.Priority = max(m.Priority, other.Pod.Spec.Priority)
+			highest = max(highest, other.Pod.Spec.Priority)
 		}
 	}
-	if own, ok := w.declared[key.Name]; ok {
-		m.Priority = own
-	}
-	return m
+	return highest
 }
 
 // wish is a preemptor: its pods, and where they must be together.
@@ -124,7 +132,7 @@ func (w *gangWorld) units(f *preempt.Finder, ask wish, more func(*preempt.UnitsQ
 	}
 	q := preempt.UnitsQuestion{
 		Members: need.Members, Quorum: need.Quorum, Power: ask.power, Trial: trial, Strict: ask.strict,
-		Fits: func() bool { return w.fits(trial, need) }, Where: func() []cluster.NodeIdx { return w.where(trial, need) }, Unit: w.mark,
+		Fits: func() bool { return w.fits(trial, need) }, Where: func() []cluster.NodeIdx { return w.where(trial, need) }, Rule: w.rule, Never: w.mayNot, Stuck: w.staysOn,
 		Ground: preempt.UnitsGround{Placer: w.placer, Nominations: w.noms, Bound: ask.bound},
 	}
 	if g := need.Members[0].Gang; g != nil {
