@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -45,7 +44,7 @@ func (e *Engine) victimsOnNodes(prof *profile, pl *place.Placer, noms place.Nomi
 	}
 	s := e.store.Snapshot()
 	a := finder.Find(s, preempt.Question{
-		Pod: p, Nominated: cmp.Or(e.queue.NominationOf(p.UID), p.Nominated), Awaited: e.awaited(p.UID),
+		Pod: p, Nominated: e.countsOn(p), Awaited: e.awaited(p.UID),
 		Relief: pl.Relief(s, out), Best: candidatesShown, Strict: prof.Preemption.Strict,
 	})
 	r := &record.Preemption{Nodes: a.Nodes, Tried: a.Tried, Message: a.Message, Wasted: e.wastedFor(thrashKeyOf(p))}

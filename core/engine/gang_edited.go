@@ -12,6 +12,13 @@ import (
 // counts while no pod of the gang has a place (answer A19). After that the pod is kept in its gang, and goes to the other one
 // when the last of those with a place has gone: a scheduler that starts then finds it there, too.
 
+// gangReread follows a pod with a place that says something else of its gang. It is in it still, but what it says may have been
+// how many pods are needed.
+func (e *Engine) gangReread(key cluster.GangKey) {
+	e.gangProgress(key)
+	e.queue.Reconsider(key, "one of its pods says something else of it")
+}
+
 // keepGang is p, in the gang in which it was while another of that gang has a place.
 func (e *Engine) keepGang(old, p *cluster.Pod) *cluster.Pod {
 	delete(e.edited, p.UID)

@@ -127,6 +127,7 @@ const (
 	marksUnread                 // what a pod that waits says of its gang may change without a look at the gang
 	keptForEver                 // a pod stays in a gang of which nothing is left, though it names another one
 	leftUnheard                 // nobody hears that what was promised to a pod is free when it leaves its gang
+	robbedEvictsAgain           // a pod without a gate evicts its victims again when another takes its nomination
 	mutations
 )
 

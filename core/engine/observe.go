@@ -70,6 +70,8 @@ func (e *Engine) setBound(p *cluster.Pod) {
 			defer e.gangGained(key)
 		case p.Terminating && !seen.Old.Terminating:
 			defer e.gangLost(key)
+		case !seen.Old.Gang.Same(p.Gang) && mutant != marksUnread:
+			defer e.gangReread(key)
 		default:
 			defer e.gangProgress(key)
 		}

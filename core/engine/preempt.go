@@ -63,6 +63,16 @@ func (e *Engine) awaited(uid cluster.UID) bool {
 		slices.ContainsFunc(ev.turned, func(uid cluster.UID) bool { return e.binding[uid] != nil && e.binding[uid].recalled != "" }))
 }
 
+// countsOn is the node on which a pod counts: where it is nominated, or where its victims have their room still although a pod of
+// higher priority took the nomination. Its gate keeps it from being tried then, but for profiles that have none.
+func (e *Engine) countsOn(p *cluster.Pod) string {
+	node := cmp.Or(e.queue.NominationOf(p.UID), p.Nominated)
+	if node == "" && e.awaited(p.UID) && mutant != robbedEvictsAgain {
+		return e.evictions[p.UID].node
+	}
+	return node
+}
+
 // preempting tells whether evictions for a pod are under way, or not seen yet.
 func (e *Engine) preempting(uid cluster.UID) bool {
 	ev := e.evictions[uid]
@@ -165,7 +175,7 @@ func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) f
 // seekOnNodes is the search of upstream: for the node on which the loss is smallest.
 func (e *Engine) seekOnNodes(prof *profile, p *cluster.Pod, out place.Outcome) preempt.Answer {
 	q := preempt.Question{
-		Pod: p, Nominated: cmp.Or(e.queue.NominationOf(p.UID), p.Nominated), Awaited: e.awaited(p.UID),
+		Pod: p, Nominated: e.countsOn(p), Awaited: e.awaited(p.UID),
 		Relief: prof.placer.Relief(e.store.Snapshot(), out),
 		Limit:  prof.Preemption.Limit, Draw: place.Draw(e.cfg.Seed, math.MaxUint64-e.decisions), Strict: prof.Preemption.Strict,
 	}

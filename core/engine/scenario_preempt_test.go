@@ -28,6 +28,7 @@ import (
 //	group NAME …                                    a pod group, as in TestScenarios
 //	budget NAME ALLOWED KEY=VALUE                   a disruption budget of the pods with a label
 //	pod … [gone-by=SECONDS]                         it is being deleted, and its grace period ends then
+//	sync                                            starts anew, with evictions that no gate is for
 //	evict-done NAME DECISION [message]
 //	strict                                          starts anew: nobody is evicted against a disruption budget
 //	patience SECONDS                                starts anew: for so long after that, victims in units are waited for
@@ -74,6 +75,8 @@ func (s robbing) tell(verb string, args []string) {
 		s.engine = preemptingEngine(preempt.Config{Strict: true})
 	case "patience":
 		s.engine = preemptingEngine(preempt.Config{VictimTimeout: record.Time(s.number(args[0])) * record.Second})
+	case "sync":
+		s.engine, s.intake, s.pods = preemptingEngine(preempt.Config{Sync: true}), cluster.NewIntake(), map[string]*v1.Pod{}
 	case "evict-done":
 		s.stepped(engine.EvictDone{For: s.ref(args), Decision: uint64(s.number(args[1])), Message: message(args[2:])})
 	case "cycle":
