@@ -27,6 +27,8 @@ func TestMutants(t *testing.T) {
 				t.Log("seen by stories of sessions")
 			case goesAnotherWay(t, "testdata/whatif/*.txt", func(script []byte) []byte { return newAsking(t).play(script) }):
 				t.Log("seen by stories of questions")
+			case probe.Fails(func(p *probe.T) { askedAboutUnits(p) }):
+				t.Log("seen by TestForeignCodeIsAskedAboutUnits")
 			case probe.Fails(func(p *probe.T) { unprovedIsTold(p) }):
 				t.Log("seen by TestUnprovedIsTold")
 			case probe.Fails(func(p *probe.T) { rapid.Check(p, history) }):

@@ -88,9 +88,14 @@ type dryRun struct {
 
 // dryRun makes one. Each search has the same draws, by the number of a decision: what it finds depends on the trial alone.
 func (e *Engine) dryRun(prof *profile, trial *cluster.Trial, need gang.Need, decision uint64) dryRun {
+	return e.dryRunBeside(prof, trial, need, decision, e.queue)
+}
+
+// dryRunBeside is dryRun with other nominations than those that there are.
+func (e *Engine) dryRunBeside(prof *profile, trial *cluster.Trial, need gang.Need, decision uint64, noms place.Nominations) dryRun {
 	return dryRun{need, func() *gang.Ground {
 		draw := place.Draw(e.cfg.Seed, decision)
-		return &gang.Ground{Trial: trial, Placer: prof.placer, Nominations: e.queue, Draw: draw, Reservers: prof.Reservers, Meter: e.meter}
+		return &gang.Ground{Trial: trial, Placer: prof.placer, Nominations: noms, Draw: draw, Reservers: prof.Reservers, Meter: e.meter}
 	}, trial}
 }
 
@@ -139,14 +144,7 @@ func (e *Engine) seekUnits(prof *profile, p *cluster.Pod, out place.Outcome) fou
 		return found{Answer: preempt.Answer{Verdict: preempt.NotEligible, Message: "preemption: not eligible due to a terminating pod on the nominated node."}}
 	}
 	late := e.giveUpFor(prof, p)
-	trial := e.store.Trial()
-	defer trial.Discard()
-	run := e.dryRun(prof, trial, gang.Need{Members: []*cluster.Pod{p}, Quorum: 1}, e.decisions)
-	ans := e.victims.FindUnits(preempt.UnitsQuestion{
-		Members: run.need.Members, Quorum: 1, Power: p.Spec.Priority, Trial: trial, Fits: run.fits, Where: run.place,
-		Rule: e.ruleOf, Never: e.sparingNodes(nil, e.sparedFor(p.UID)), Stuck: e.stuckOn(prof), Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
-		Ground: preempt.UnitsGround{Placer: prof.placer, Nominations: e.queue},
-	})
+	ans, node := e.unitsFor(prof, p, e.queue)
 	f := found{Answer: preempt.Answer{Verdict: ans.Verdict, Tried: ans.Tried, Message: ans.Message}, units: &ans}
 	switch {
 	case ans.Verdict == preempt.NotHelpful && late && mutant != stuckLetGo:
@@ -156,22 +154,42 @@ func (e *Engine) seekUnits(prof *profile, p *cluster.Pod, out place.Outcome) fou
 		return f
 	}
 	gone := victimPods(&ans)
-	nodes := ans.Places
-	if nodes == nil {
-		nodes = run.without(append(slices.Clone(gone), ans.Going...))
-	}
-	if nodes == nil { // foreign code has changed its mind
+	if node == cluster.NoNode { // foreign code has changed its mind
 		f.Verdict, f.Message, f.units = preempt.NotHelpful, notAgain, nil
 		return f
 	}
 	if len(gone) == 0 { // as upstream: what goes already is waited for, nominated
 		gone = slices.DeleteFunc(slices.Clone(ans.Going), func(v *cluster.Pod) bool {
 			_, n, _, _ := e.store.Snapshot().PodOn(v.UID)
-			return n != nodes[0]
+			return n != node
 		})
+	} else if prof.Foreign != nil && prof.Foreign.Preempts(p) && mutant != unitsUnasked {
+		return e.askAboutUnits(prof, p, ans, node)
 	}
-	f.Verdict, f.Best = preempt.Evict, preempt.Candidate{Node: nodes[0], Victims: gone, Loss: preempt.Loss{Violations: ans.Loss.Violations}}
+	f.Verdict, f.Best = preempt.Evict, preempt.Candidate{Node: node, Victims: gone, Loss: preempt.Loss{Violations: ans.Loss.Violations}}
 	return f
+}
+
+// unitsFor searches victims for a pod by itself, and where it fits without them: cluster.NoNode if that is not found again.
+func (e *Engine) unitsFor(prof *profile, p *cluster.Pod, noms place.Nominations) (preempt.UnitsAnswer, cluster.NodeIdx) {
+	trial := e.store.Trial()
+	defer trial.Discard()
+	run := e.dryRunBeside(prof, trial, gang.Need{Members: []*cluster.Pod{p}, Quorum: 1}, e.decisions, noms)
+	ans := e.victims.FindUnits(preempt.UnitsQuestion{
+		Members: run.need.Members, Quorum: 1, Power: p.Spec.Priority, Trial: trial, Fits: run.fits, Where: run.place,
+		Rule: e.ruleOf, Never: e.sparingNodes(nil, e.sparedFor(p.UID)), Stuck: e.stuckOn(prof), Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
+		Ground: preempt.UnitsGround{Placer: prof.placer, Nominations: noms},
+	})
+	switch {
+	case ans.Verdict == preempt.NotHelpful:
+	case ans.Places != nil:
+		return ans, ans.Places[0]
+	default:
+		if nodes := run.without(append(victimPods(&ans), ans.Going...)); nodes != nil {
+			return ans, nodes[0]
+		}
+	}
+	return ans, cluster.NoNode
 }
 
 // notAgain is told when a dry run does not find again what it found with the same state.
