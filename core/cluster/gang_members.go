@@ -20,12 +20,27 @@ func (s *Store) gangEnter(e *entry) {
 	s.gangs[e.gang.Key] = append(s.gangs[e.gang.Key], e)
 }
 
+// noGang is that of a pod which was in none when it got its room.
+var noGang = &GangMark{Bad: "it was in no gang when it got its room"}
+
+// gangKept is the gang in which a pod counts that is entered anew, for its amounts have changed; nil for the one that it says now.
+func (e *entry) gangKept(p *Pod) *GangMark {
+	switch {
+	case e.gang != nil && e.gang != noGang:
+		return e.gang
+	case p.Gang == nil || p.Gang.Key.Source == GangOfGroup || mutated(editLearnt):
+		return nil
+	}
+	return noGang
+}
+
 // gangLearn lets a pod count in its native group although it was in none when it got its room: that part of its spec never
 // changes, so the group could not be read then. It tells whether the pod is new in it.
 func (s *Store) gangLearn(e *entry) bool {
-	if mutated(groupNotLearnt) || e.gang != nil || e.pod.Gang == nil || e.pod.Gang.Key.Source != GangOfGroup && !mutated(editLearnt) {
+	if mutated(groupNotLearnt) || e.gang != nil && e.gang != noGang || e.pod.Gang == nil || e.pod.Gang.Key.Source != GangOfGroup && !mutated(editLearnt) {
 		return false
 	}
+	e.gang = nil
 	s.gangEnter(e)
 	return true
 }

@@ -250,21 +250,32 @@ func TestNothingInAPodBreaksTheMark(t *testing.T) {
 // is not learnt; an edit is.
 func TestABoundPodCountsInItsGroupOnceThatCanBeRead(t *testing.T) {
 	for source, want := range map[GangSource]int{GangOfGroup: 1, GangOfAnnotation: 0, GangOfSigs: 0} {
-		s, in := NewStore(), NewIntake()
-		s.SetNode(&Node{Name: "n"})
-		before := in.Pod(declaring("node=n"))
-		s.SetPod(before)
-		after := *before
-		key := GangKey{source, "ns", "g"}
-		after.Gang = &GangMark{Key: key}
-		s.SetPod(&after)
-		s.SetPod(&after)
-		if got := s.Snapshot().GangHolds(key); got != want {
-			t.Errorf("%s: %d pods of the gang hold room, want %d", source, got, want)
-		}
-		s.DeletePod(before.UID)
-		if got := s.Snapshot().GangHolds(key); got != 0 {
-			t.Errorf("%s: %d pods that are gone hold room", source, got)
-		}
+		boundBefore(t, source, want, func(*Pod) {})
+		boundBefore(t, source, want, func(p *Pod) { // its amounts change with it
+			spec := *p.Spec
+			p.Spec = &spec
+		})
+	}
+}
+
+// boundBefore binds a pod that says nothing of a gang, and lets it say so after.
+func boundBefore(t *testing.T, source GangSource, want int, change func(*Pod)) {
+	t.Helper()
+	s, in := NewStore(), NewIntake()
+	s.SetNode(&Node{Name: "n"})
+	before := in.Pod(declaring("node=n"))
+	s.SetPod(before)
+	after := *before
+	key := GangKey{source, "ns", "g"}
+	after.Gang = &GangMark{Key: key}
+	change(&after)
+	s.SetPod(&after)
+	s.SetPod(&after)
+	if got := s.Snapshot().GangHolds(key); got != want {
+		t.Errorf("%s: %d pods of the gang hold room, want %d", source, got, want)
+	}
+	s.DeletePod(before.UID)
+	if got := s.Snapshot().GangHolds(key); got != 0 {
+		t.Errorf("%s: %d pods that are gone hold room", source, got)
 	}
 }

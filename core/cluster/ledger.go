@@ -36,7 +36,7 @@ func (s *Store) SetPod(p *Pod) Seen {
 			return seen
 		}
 		s.remove(e)
-		s.insert(p, s.rowFor(p.NodeName), false, e.gang)
+		s.insert(p, s.rowFor(p.NodeName), false, e.gangKept(p))
 		return seen
 	}
 	s.insert(p, s.rowFor(p.NodeName), false, nil)
@@ -56,6 +56,7 @@ func (s *Store) settle(e *entry, p *Pod) {
 	s.rev++
 	e.pod = p
 	s.renewed(e, was)
+	gang := e.gang
 	learnt := s.gangLearn(e)
 	if learnt {
 		s.renewal.add(e.row)
@@ -67,7 +68,7 @@ func (s *Store) settle(e *entry, p *Pod) {
 	s.did(func() {
 		if learnt {
 			s.gangLeave(e)
-			e.gang = nil
+			e.gang = gang
 			s.renewal.add(e.row)
 		}
 		e.pod = was
