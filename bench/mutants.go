@@ -30,4 +30,5 @@ const (
 	roundsInRow
 	settingsShared
 	interruptForgets
+	leaderIgnored
 )

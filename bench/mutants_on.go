@@ -21,6 +21,7 @@ var mutants = []mutation{
 	victimsOwn:       {"victims-own", "what was done to a victim is in its own script", "TestARecordingSaysWhoMadeRoom"},
 	sharedToFirst:    {"shared-to-first", "all statuses of a shared claim are the first pod's", "TestARecordingSaysWhoseClaim"},
 	bindToldTwice:    {"bind-told-twice", "the event of a bind is played twice", "TestARecordingSaysWhoMadeRoom"},
+	leaderIgnored:    {"leader-ignored", "null does not wait for the bind of another pod", "TestTheNullBinderWaits"},
 	needsBefore:      {"needs-before", "a pod waits for what happened before it was refused", "TestWhatAPodWaitedFor"},
 	pendingSteady:    {"pending-steady", "pods of a steady state that are pending at its end count", "TestWhichPodsAreMeasured"},
 	gangHalfBound:    {"gang-half-bound", "a gang of which a pod has no node looks bound", "TestGangsAreBoundWhenAllPodsAre"},

@@ -50,6 +50,7 @@ type player struct {
 type podNow struct {
 	uid        types.UID
 	generation int64
+	bound      bool
 	gone       bool
 }
 
@@ -160,7 +161,7 @@ func (pl *player) unmet(need Need) string {
 		return ""
 	}
 	p, known := pl.pods[need.Pod]
-	if known && !(need.Gone && !p.gone) && p.generation >= need.Generation {
+	if known && !(need.Gone && !p.gone) && p.generation >= need.Generation && (p.bound || !need.Bound || mutated(leaderIgnored)) {
 		return ""
 	}
 	return podKey(need.Pod)
@@ -192,7 +193,7 @@ func (pl *player) podSeen(p *corev1.Pod) {
 	pl.mu.Lock()
 	defer pl.mu.Unlock()
 	key := keyOf(p)
-	pl.pods[key] = podNow{uid: p.UID, generation: p.Generation}
+	pl.pods[key] = podNow{uid: p.UID, generation: p.Generation, bound: p.Spec.NodeName != ""}
 	for _, j := range pl.parked[podKey(key)] {
 		if j.pod.UID == p.UID {
 			j.pod = p

@@ -85,11 +85,15 @@ func TestTheNullBinderWaits(t *testing.T) {
 			grown.Generation = 2
 			pl.podSeen(grown)
 		}},
+		{"before the pod that it follows is bound", func(pl *player) { pl.podSeen(decided("leads", "b")) }},
 	}
 	for last := range happens {
 		pl := playerOf(newNull(), Recording{Scripts: map[string]Script{
-			"ns/high": bindsTo("a", Need{Node: "a", Updates: 1}, Need{Pod: "ns/low", Gone: true}, Need{Pod: "ns/grows", Generation: 2})}})
+			"ns/high": bindsTo("a", Need{Node: "a", Updates: 1}, Need{Pod: "ns/low", Gone: true}, Need{Pod: "ns/grows", Generation: 2},
+				Need{Pod: "ns/leads", Bound: true})}})
 		pl.podSeen(decided("low", "a"))
+		pl.podSeen(decided("leads", ""))
+		wantBegun(t, pl, "a pod without a script", "leads", "")
 		pl.podSeen(decided("high", ""))
 		wantNone(t, pl, "without its node")
 		there(pl, "a")

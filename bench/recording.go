@@ -71,7 +71,7 @@ type Write struct {
 }
 
 // Need is what must have happened before a pod can be bound where it was: what others than the scheduler did between its
-// refusal and its bind. Exactly one of Node and Pod is set; an empty Need is always met.
+// refusal and its bind, or that a pod which came meanwhile is bound. Exactly one of Node and Pod is set; an empty Need is always met.
 type Need struct {
 	Node    string `json:"node,omitempty"` // is there
 	Updates int    `json:"updates,omitempty"`
@@ -79,6 +79,7 @@ type Need struct {
 	Gone    bool   `json:"gone,omitempty"`
 	// Generation of Pod is at least this.
 	Generation int64 `json:"generation,omitempty"`
+	Bound      bool  `json:"bound,omitempty"`
 }
 
 func (r Recording) write(path string) error {

@@ -163,4 +163,17 @@ func TestWhatAPodWaitedFor(t *testing.T) {
 	if got := s.needs("ns/neighbour", "a"); !reflect.DeepEqual(got, []Need{{Node: "a"}}) {
 		t.Errorf("a pod that was never refused waits for %+v", got)
 	}
+
+	s = newSightings()
+	s.podSeen(at(3, decided("older", "")))
+	s.podSeen(at(5, decided("follows", "", no)))
+	for version, name := range map[int]string{6: "leads", 7: "next", 8: "never"} {
+		s.podSeen(at(version, decided(name, "")))
+	}
+	for i, name := range []string{"older", "next", "leads", "follows", "never"} {
+		s.podSeen(at(10+i, decided(name, "a")))
+	}
+	if got, want := s.needs("ns/follows", "a"), []Need{{Node: "a"}, {Pod: "ns/next", Bound: true}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("it waits for %+v, want %+v: the first bind of a pod that came after its refusal", got, want)
+	}
 }

@@ -30,6 +30,7 @@ type sightings struct {
 type podSight struct {
 	node                 string
 	generation           int64 // the last before the bind, or 0
+	came                 uint64
 	refused, bound, gone uint64
 	// changed: generation -> since when, for a pod that has a node.
 	changed map[int64]uint64
@@ -59,7 +60,7 @@ func (s *sightings) podSeen(p *corev1.Pod) {
 	now := versionOf(p)
 	seen := s.pods[keyOf(p)]
 	if seen == nil {
-		seen = &podSight{changed: map[int64]uint64{}}
+		seen = &podSight{changed: map[int64]uint64{}, came: now}
 		s.pods[keyOf(p)] = seen
 	}
 	if p.Spec.NodeName == "" {
@@ -92,7 +93,8 @@ func refused(p *corev1.Pod) bool {
 }
 
 // needs are what a pod has to wait for before it is bound to a node: that the node is there, and if the pod was refused
-// before, what others did to the node, to the pods on it and to the pod from then until it was bound.
+// before, what others did to the node, to the pods on it and to the pod from then until it was bound. Where they did nothing
+// of that, it waited for pods to come: for the first of them that was bound, since which of them it was nobody tells.
 func (s *sightings) needs(pod, node string) []Need {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +129,23 @@ func (s *sightings) needs(pod, node string) []Need {
 		}
 	}
 	slices.SortFunc(out[1:], func(a, b Need) int { return cmp.Compare(a.Pod, b.Pod) })
+	if len(out) > 1 || out[0].Updates > 0 {
+		return out
+	}
+	if first := s.firstOf(func(other *podSight) bool { return meanwhile(other.came) && meanwhile(other.bound) }); first != "" {
+		out = append(out, Need{Pod: first, Bound: true})
+	}
 	return out
+}
+
+// firstOf is the pod, of some, that was bound first; mu is held.
+func (s *sightings) firstOf(some func(*podSight) bool) (first string) {
+	for key, p := range s.pods { // order: no two were bound at one version
+		if some(p) && (first == "" || p.bound < s.pods[first].bound) {
+			first = key
+		}
+	}
+	return first
 }
 
 // after calls do at the nth call.
