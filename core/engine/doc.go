@@ -2,14 +2,18 @@
 
 // Package engine owns the scheduling loop as a function: Step takes one event and returns the effects it asks for.
 //
+// A cycle is about one unit, which is a pod or a gang, and ends with places for it, with evictions that make room for it, or
+// with the reason why it waits. In sessions (Config.SessionPeriod) what comes in is kept until the session ends, so that all
+// units of a session are decided on one picture. Questions (Explain, Judge, WhatIf) change nothing.
+//
 // The caller's duties, in order:
 //
-//  1. Before the first Cycle, feed one NodeSet per node and one PodSet per pod of the initial lists, each list sorted
-//     by name, then Synced.
+//  1. Before the first Cycle, feed one ObjectSet per other object, one NodeSet per node and one PodSet per pod of the
+//     initial lists, each list sorted by name, then Synced.
 //  2. Call Step from one goroutine only. Give time by Tick, never otherwise; it must not go back.
 //  3. Alternate bounded batches of events with Cycle events, by count and never by clock.
-//  4. Carry out every effect. For each Bind answer with exactly one BindDone, after re-reading the pod when the answer of
-//     the API server was lost.
+//  4. Carry out every effect. Answer each Prepare with exactly one WritesDone, each Evict with exactly one EvictDone, and
+//     each Bind with exactly one BindDone, after re-reading the pod when the answer of the API server was lost.
 //  5. Keep no reference to slices in effects after the next Step.
 //
 // A Step is a transaction over the cluster.Store: a panic inside rolls back to its start, the pod or node in hand is set
