@@ -56,28 +56,8 @@ and a node, and how much of the 99th percentile of a decision's time it is.`,
 				}
 				return r.write(cmd.OutOrStdout(), format)
 			}
-			o.Contenders = nil
-			for _, name := range schedulers {
-				i := slices.Index(all, name)
-				switch {
-				case i < 0:
-					return usageErrorf("scheduler %q is unknown; there are %s", name, strings.Join(all, ", "))
-				case i == 0:
-					o.Contenders = append(o.Contenders, Kumiki(classMiB<<20))
-				default:
-					o.Contenders = append(o.Contenders, others[i-1])
-				}
-			}
-			if len(ablate) > 0 {
-				if err := CheckAblatable(ablate); err != nil {
-					return err
-				}
-				schedulers = []string{KumikiName}
-				o.Contenders = []Contender{Kumiki(classMiB << 20)}
-				for _, name := range ablate {
-					schedulers = append(schedulers, withoutPrefix+name)
-					o.Contenders = append(o.Contenders, Without(name, classMiB<<20))
-				}
+			if schedulers, o.Contenders, err = chosen(schedulers, ablate, others, classMiB<<20); err != nil {
+				return err
 			}
 			if err := o.check(); err != nil {
 				return err
@@ -104,6 +84,37 @@ and a node, and how much of the 99th percentile of a decision's time it is.`,
 	fs.StringVarP(&format, "output", "o", "table", "table, json, or svg (the cost of a pod by the number of nodes)")
 	fs.StringVar(&from, "from", "", "measure nothing, and show the report in this JSON `file`")
 	return cmd
+}
+
+// chosen are the names and contenders of the schedulers that are named; with plugins to ablate, kumiki with and without each of
+// them.
+func chosen(names, ablate []string, others []Contender, classBytes int) ([]string, []Contender, error) {
+	kumiki := Kumiki(classBytes)
+	if len(ablate) > 0 {
+		if err := CheckAblatable(ablate); err != nil {
+			return nil, nil, err
+		}
+		names, contenders := []string{KumikiName}, []Contender{kumiki}
+		for _, name := range ablate {
+			names = append(names, withoutPrefix+name)
+			contenders = append(contenders, Without(name, classBytes))
+		}
+		return names, contenders, nil
+	}
+	all := append([]Contender{kumiki}, others...)
+	var contenders []Contender
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(c Contender) bool { return c.Name == name })
+		if i < 0 {
+			var known []string
+			for _, c := range all {
+				known = append(known, c.Name)
+			}
+			return nil, nil, usageErrorf("scheduler %q is unknown; there are %s", name, strings.Join(known, ", "))
+		}
+		contenders = append(contenders, all[i])
+	}
+	return names, contenders, nil
 }
 
 // check refuses what cannot be measured.

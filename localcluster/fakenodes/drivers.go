@@ -12,11 +12,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/kumiki-scheduler/kumiki/localcluster/nodespec"
@@ -82,25 +79,9 @@ func provisionVolumes(ctx context.Context, client kubernetes.Interface, drivers 
 	p := &provisioner{client: client, drivers: drivers, queue: workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, longestRetry))}
 	claims := client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll)
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return claims.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return claims.Watch(ctx, o)
-		},
-	}
-	go cache.NewReflectorWithOptions(lw, &v1.PersistentVolumeClaim{}, claimStore{p}, cache.ReflectorOptions{Name: "claims"}).RunWithContext(ctx)
+	go reflector("claims", &v1.PersistentVolumeClaim{}, claims.List, claims.Watch, "", shown[*v1.PersistentVolumeClaim](p.claimed)).RunWithContext(ctx)
 	volumes := client.CoreV1().PersistentVolumes()
-	volumeLW := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return volumes.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return volumes.Watch(ctx, o)
-		},
-	}
-	go cache.NewReflectorWithOptions(volumeLW, &v1.PersistentVolume{}, volumeStore{p}, cache.ReflectorOptions{Name: "volumes"}).RunWithContext(ctx)
+	go reflector("volumes", &v1.PersistentVolume{}, volumes.List, volumes.Watch, "", shown[*v1.PersistentVolume](p.freed)).RunWithContext(ctx)
 	for range provisionCount {
 		go p.work(ctx)
 	}
@@ -110,52 +91,19 @@ func provisionVolumes(ctx context.Context, client kubernetes.Interface, drivers 
 	}()
 }
 
-// claimStore hands a reflector's claims to the provisioner.
-type claimStore struct{ p *provisioner }
-
-func (s claimStore) Add(obj any) error { return s.Update(obj) }
-func (s claimStore) Delete(any) error  { return nil }
-func (s claimStore) Resync() error     { return nil }
-
-func (s claimStore) Update(obj any) error {
-	claim := obj.(*v1.PersistentVolumeClaim)
-	if claim.Spec.VolumeName == "" && slices.Contains(s.p.drivers, claim.Annotations[provisionedBy]) {
-		s.p.queue.Add(types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name})
+// claimed queues a claim that waits for one of our drivers.
+func (p *provisioner) claimed(claim *v1.PersistentVolumeClaim) {
+	if claim.Spec.VolumeName == "" && slices.Contains(p.drivers, claim.Annotations[provisionedBy]) {
+		p.queue.Add(types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name})
 	}
-	return nil
 }
 
-func (s claimStore) Replace(list []any, _ string) error {
-	for _, obj := range list {
-		if err := s.Update(obj); err != nil {
-			return err
-		}
+// freed queues a volume that is to be deleted. A volume has no namespace; that
+// is how a key tells the two apart.
+func (p *provisioner) freed(pv *v1.PersistentVolume) {
+	if p.done(pv) {
+		p.queue.Add(types.NamespacedName{Name: pv.Name})
 	}
-	return nil
-}
-
-// volumeStore hands a reflector's volumes to the provisioner. A volume has no
-// namespace; that is how a key tells the two apart.
-type volumeStore struct{ p *provisioner }
-
-func (s volumeStore) Add(obj any) error { return s.Update(obj) }
-func (s volumeStore) Delete(any) error  { return nil }
-func (s volumeStore) Resync() error     { return nil }
-
-func (s volumeStore) Update(obj any) error {
-	if pv := obj.(*v1.PersistentVolume); s.p.done(pv) {
-		s.p.queue.Add(types.NamespacedName{Name: pv.Name})
-	}
-	return nil
-}
-
-func (s volumeStore) Replace(list []any, _ string) error {
-	for _, obj := range list {
-		if err := s.Update(obj); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // done tells whether a volume of ours is to be deleted: its claim is gone.

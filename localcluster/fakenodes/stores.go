@@ -87,37 +87,52 @@ func (s nodeStore) Replace(list []any, _ string) error {
 	return nil
 }
 
+// shown is a store of a reflector that shows each object when it comes or
+// changes, and keeps none.
+type shown[T any] func(T)
+
+func (s shown[T]) Add(obj any) error    { return s.Update(obj) }
+func (s shown[T]) Update(obj any) error { s(obj.(T)); return nil }
+func (s shown[T]) Delete(any) error     { return nil }
+func (s shown[T]) Resync() error        { return nil }
+
+func (s shown[T]) Replace(list []any, _ string) error {
+	for _, obj := range list {
+		s(obj.(T))
+	}
+	return nil
+}
+
+// reflector feeds a store from one kind of objects, those whose fields match.
+func reflector[L runtime.Object](name string, kind runtime.Object, list func(context.Context, metav1.ListOptions) (L, error),
+	follow func(context.Context, metav1.ListOptions) (watch.Interface, error), match string, to cache.ReflectorStore) *cache.Reflector {
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = match
+			return list(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = match
+			return follow(ctx, o)
+		},
+	}
+	return cache.NewReflectorWithOptions(lw, kind, to, cache.ReflectorOptions{Name: name})
+}
+
 // watchCluster feeds the ledger until ctx ends.
 func watchCluster(ctx context.Context, client kubernetes.Interface, l *ledger) {
 	nodes := nodeStore{l: l, listed: make(chan struct{})}
-	nodeLW := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return client.CoreV1().Nodes().List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return client.CoreV1().Nodes().Watch(ctx, o)
-		},
-	}
-	go cache.NewReflectorWithOptions(nodeLW, &v1.Node{}, nodes, cache.ReflectorOptions{Name: "nodes"}).RunWithContext(ctx)
+	go reflector("nodes", &v1.Node{}, client.CoreV1().Nodes().List, client.CoreV1().Nodes().Watch, "", nodes).RunWithContext(ctx)
 
+	pods := client.CoreV1().Pods(metav1.NamespaceAll)
 	bound := fields.OneTermNotEqualSelector("spec.nodeName", "").String()
-	podLW := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = bound
-			return client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = bound
-			return client.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, o)
-		},
-	}
 	go func() {
 		select {
 		case <-nodes.listed:
 		case <-ctx.Done():
 			return
 		}
-		cache.NewReflectorWithOptions(podLW, &v1.Pod{}, podStore{l: l}, cache.ReflectorOptions{Name: "pods"}).RunWithContext(ctx)
+		reflector("pods", &v1.Pod{}, pods.List, pods.Watch, bound, podStore{l: l}).RunWithContext(ctx)
 	}()
 }
 
