@@ -126,6 +126,9 @@ func (v Snapshot) EachHeld(n NodeIdx, f func(p *Pod, gang *GangKey)) {
 	}
 }
 
+// AnyGang tells whether any pod that holds room is one of a gang.
+func (v Snapshot) AnyGang() bool { return len(v.s.gangs) > 0 }
+
 // AnyGangPod tells whether is holds of any pod that holds room as one of a gang; holds is how many of the gang do.
 func (v Snapshot) AnyGangPod(is func(key GangKey, holds int, p *Pod) bool) bool {
 	for key, held := range v.s.gangs { // order: any match will do

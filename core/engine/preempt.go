@@ -140,7 +140,7 @@ func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) f
 		return found{Answer: preempt.Answer{Verdict: preempt.NotHelpful, Message: pausedMessage}, paused: until}
 	}
 	var a found
-	if e.goesByUnits(p) {
+	if e.goesByUnits(&e.victims, p) {
 		a = e.seekUnits(prof, p, out)
 	} else {
 		a.Answer = e.seekOnNodes(prof, p, out)

@@ -19,9 +19,27 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// BenchmarkPreemption is the cycle that evicts, at 5,000 nodes of four cores that four pods hold each. After it the victim
-// goes and the pod is placed; that is not counted.
+// BenchmarkPreemption is the cycle that evicts, at 5,000 nodes of four cores that four pods hold each: none of them in a gang,
+// eight, or each in one of eight. After it the victims go and the pod is placed; that is not counted.
 func BenchmarkPreemption(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		gang func(i, k int) string
+	}{
+		{"pods", func(int, int) string { return "" }},
+		{"pods and a gang", func(i, k int) string {
+			if i >= 4992 && k == 3 {
+				return "g"
+			}
+			return ""
+		}},
+		{"gangs of 8", func(i, k int) string { return fmt.Sprint("g", i/8*4+k) }},
+	} {
+		b.Run(c.name, func(b *testing.B) { preemptions(b, c.gang) })
+	}
+}
+
+func preemptions(b *testing.B, gang func(i, k int) string) {
 	prof := engine.DefaultProfile("default-scheduler")
 	prof.Preemption = &preempt.Config{}
 	e := engine.New(engine.Config{
@@ -29,6 +47,8 @@ func BenchmarkPreemption(b *testing.B) {
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
 	in, low := cluster.NewIntake(), int32(1)
+	in.DeclareGangs(cluster.GangRules{Annotation: true})
+	pods := map[string]*v1.Pod{} // uid -> pod
 	e.Step(engine.Tick{Now: record.Second})
 	for i := range 5000 {
 		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%05d", i)}}
@@ -38,12 +58,17 @@ func BenchmarkPreemption(b *testing.B) {
 			p := benchPod(4*i+k, 0)
 			p.Spec.Priority, p.Spec.NodeName = &low, node.Name
 			p.Status.StartTime = &metav1.Time{Time: time.Unix(int64(i*7%1000), 0)}
+			if g := gang(i, k); g != "" {
+				metav1.SetMetaDataAnnotation(&p.ObjectMeta, "pod_group", g)
+			}
+			pods[string(p.UID)] = p
 			e.Step(engine.PodSet{Pod: in.Pod(p)})
 		}
 	}
 	e.Step(engine.Synced{})
 	high := int32(10)
 	took := make([]time.Duration, 0, b.N)
+	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
 		b.StopTimer()
@@ -55,10 +80,14 @@ func BenchmarkPreemption(b *testing.B) {
 		effects := slices.Clone(e.Step(engine.Cycle{}))
 		took = append(took, time.Since(began))
 		b.StopTimer()
+		var gone []record.PodRef
 		for _, f := range effects {
 			if f, is := f.(engine.Evict); is {
 				e.Step(engine.EvictDone{For: f.For, Decision: f.Decision})
-				e.Step(engine.PodGone{Pod: f.Victims[0]})
+				for _, v := range f.Victims {
+					e.Step(engine.PodGone{Pod: v})
+				}
+				gone = f.Victims
 			}
 		}
 		e.Step(engine.Tick{Now: record.Time(10*(i+1)) * record.Second})
@@ -67,7 +96,13 @@ func BenchmarkPreemption(b *testing.B) {
 				boss.Spec.NodeName = f.Node
 				e.Step(engine.BindDone{Pod: f.Pod, Node: f.Node})
 				boss.Spec.Priority = &low // so that there is always somebody to evict
+				pods[string(boss.UID)] = boss
 				e.Step(engine.PodSet{Pod: in.Pod(boss)})
+			}
+		}
+		for _, v := range gone { // the others of a gang are made again, so that all nodes are full
+			if p := pods[v.UID]; p.Spec.NodeName != boss.Spec.NodeName {
+				e.Step(engine.PodSet{Pod: in.Pod(p)})
 			}
 		}
 		if boss.Spec.NodeName == "" {

@@ -67,16 +67,8 @@ func (e *Engine) neverForGang(p *cluster.Pod) string {
 
 // goesByUnits tells whether a pod by itself must look for victims in units: one of lower priority is in a gang that goes
 // whole, or is protected by what its gang declares. Otherwise units are pods, and the search by nodes does as upstream.
-func (e *Engine) goesByUnits(p *cluster.Pod) bool {
-	s := e.store.Snapshot()
-	return mutant != gangsBroken && s.AnyGangPod(func(key cluster.GangKey, holds int, other *cluster.Pod) bool {
-		obj := e.gangObject(key)
-		least, declared := other.Spec.Priority, obj != nil && obj.Priority != nil
-		if declared {
-			least = min(least, *obj.Priority)
-		}
-		return least < p.Spec.Priority && (declared && *obj.Priority != other.Spec.Priority || holds > 1 && e.goesWhole(key))
-	})
+func (e *Engine) goesByUnits(finder *preempt.Finder, p *cluster.Pod) bool {
+	return mutant != gangsBroken && finder.GoesByUnits(e.store.Snapshot(), p.Spec.Priority, e.ruleOf)
 }
 
 // dryRun places the preemptor in a trial as it is, and takes it off again.

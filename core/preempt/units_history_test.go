@@ -87,6 +87,16 @@ func (w *gangWorld) stirUnits(c pick, m unitsMix) {
 	}
 }
 
+// mustGoByUnits tells pod by pod whether one of a lower priority than this goes with others, or is protected otherwise than it
+// says itself.
+func (w *gangWorld) mustGoByUnits(priority int32) bool {
+	return w.store.Snapshot().AnyGangPod(func(key cluster.GangKey, holds int, p *cluster.Pod) bool {
+		own, declared := w.declared[key.Name]
+		lower := p.Spec.Priority < priority || declared && own < priority
+		return lower && (declared && own != p.Spec.Priority || holds > 1 && !w.byPods[key.Name])
+	})
+}
+
 // promise lets a pod be expected on a node, or nobody.
 func (w *gangWorld) promise(c pick, m unitsMix, node string) {
 	if delete(w.noms, node); c("nobody", 2) != 0 {
@@ -102,6 +112,11 @@ func historyHolds(t fataler, m unitsMix, c pick, seen map[string]int) {
 	for round := range 6 {
 		for range 1 + c("changes", 5) {
 			w.stirUnits(c, m)
+		}
+		for priority := range int32(6) {
+			if got, want := f.GoesByUnits(w.store.Snapshot(), priority, w.rule), w.mustGoByUnits(priority); got != want {
+				t.Fatalf("round %d: a pod of priority %d goes by units: %v, want %v", round, priority, got, want)
+			}
 		}
 		ask := m.wish(w, c)
 		ask.strict = c("strict", 4) == 0

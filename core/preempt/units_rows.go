@@ -58,9 +58,11 @@ type unitGang struct {
 	// priority protects it where it goes whole: what it declares, or the highest of its members' (answer A3).
 	priority int32
 	oldest   record.Time // the start of the pod that has run longest
-	members  []placed    // those that are not terminating
-	sorted   bool        // members are by name
-	bound    bool        // rule is set; not so for an id that no gang has
+	// above: a pod by itself of a priority above this would break the gang, or what protects it, by going for pods one by one.
+	above   int32
+	members []placed // those that are not terminating
+	sorted  bool     // members are by name
+	bound   bool     // rule is set; not so for an id that no gang has
 }
 
 // goesWhole tells whether there is anybody of the gang to go, and all at once.
@@ -111,6 +113,21 @@ func (ur *unitRows) follow(s cluster.Snapshot, rule func(cluster.GangKey) UnitRu
 		ur.fill(s, n)
 	}
 	ur.due = ur.due[:0]
+}
+
+// GoesByUnits tells whether a pod by itself of a priority must look for victims in units: one of lower priority is in a gang
+// that goes whole, or is protected by what its gang declares. Otherwise units are pods.
+func (f *Finder) GoesByUnits(s cluster.Snapshot, priority int32, rule func(cluster.GangKey) UnitRule) bool {
+	if !s.AnyGang() {
+		return false
+	}
+	f.unitRows.follow(s, rule)
+	for id := range f.unitRows.gangs {
+		if g := &f.unitRows.gangs[id]; g.bound && g.above < priority {
+			return true
+		}
+	}
+	return false
 }
 
 // anew forgets everything.
@@ -184,9 +201,15 @@ func (ur *unitRows) judge(s cluster.Snapshot, id int32, rule func(cluster.GangKe
 		return
 	}
 	g.rule, g.bound = rule(g.key), true
-	weakest := int32(math.MaxInt32)
+	weakest, together := int32(math.MaxInt32), s.GangHolds(g.key) > 1 && g.rule.Whole
+	g.above = math.MaxInt32
 	s.EachInGang(g.key, func(p *cluster.Pod, n cluster.NodeIdx) {
 		g.priority, weakest = max(g.priority, p.Spec.Priority), min(weakest, p.Spec.Priority)
+		if g.rule.Declared && g.rule.Priority != p.Spec.Priority {
+			g.above = min(g.above, p.Spec.Priority, g.rule.Priority)
+		} else if together {
+			g.above = min(g.above, p.Spec.Priority)
+		}
 		if p.Terminating && mutant != goingAgain {
 			return
 		}
