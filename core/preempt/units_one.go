@@ -301,9 +301,12 @@ func (o *lone) newest(units int, priority int32) record.Time {
 // costs is taken for the row's least, or, where a budget has a say, the row is kept for later.
 func (o *lone) single(l lead) (done bool) {
 	at := -1
+	better := func(c *choice, ties bool) bool {
+		was := &o.pool[at]
+		return c.pods < was.pods || c.pods == was.pods && (c.oldest > was.oldest || ties && c.oldest == was.oldest && o.smaller(c, was))
+	}
 	for k := range o.pool {
-		c := &o.pool[k]
-		if o.isEnough(c) && (at < 0 || o.smaller(c, &o.pool[at])) {
+		if c := &o.pool[k]; o.isEnough(c) && (at < 0 || better(c, false)) {
 			at = k
 		}
 	}
@@ -314,6 +317,11 @@ func (o *lone) single(l lead) (done bool) {
 	exact.loss.Pods, exact.loss.Oldest = o.pool[at].pods, o.pool[at].oldest
 	if o.found && o.noLess(exact) && len(o.budgets.list) == 0 {
 		return true
+	}
+	for k := range o.pool {
+		if c := &o.pool[k]; o.isEnough(c) && better(c, true) {
+			at = k
+		}
 	}
 	if !o.offer(o.pool[at:at+1], exact) {
 		l.loss.Pods, l.loss.Oldest = 1, notStarted
