@@ -100,6 +100,8 @@ type Engine struct {
 	hold *hold
 	// barred are pods, or the first ones of gangs, that evict nobody because of strict budgets.
 	barred []record.PodRef
+	// failures is how often in a row evictions for a pod failed.
+	failures map[cluster.UID]int // preemptor -> failures
 	// looks are when victims in units are looked at, whether they go; the first is the next.
 	looks []look
 	// lobby is where members of gangs wait for each other, where a Style has them decided one by one; nil otherwise.
@@ -146,6 +148,7 @@ func New(cfg Config) *Engine {
 		window:   place.NewWindow(),
 
 		evictions:  map[cluster.UID]*eviction{},
+		failures:   map[cluster.UID]int{},
 		victimsOf:  map[cluster.UID][]cluster.UID{},
 		clearances: map[cluster.GangKey]*clearance{},
 		departures: map[cluster.GangKey]*departure{},

@@ -365,17 +365,32 @@ func (e *Engine) evictionDone(done EvictDone) (known bool) {
 		e.endEviction(uid)
 	case done.Message != "":
 		e.endEviction(uid)
-		if mutant != failureUnheard {
-			e.queue.Activate([]record.PodRef{done.For})
-		}
+		e.tryAfterRefusal(uid, done)
 	default:
+		delete(e.failures, uid)
 		e.knocked(done.For)
 	}
 	return true
 }
 
+// tryAfterRefusal tries a pod again for which pods could not be evicted: at once (upstream), and when that fails again after 1, 2, 4 and
+// at last every 32 seconds. What refuses deletes, as a policy of the API server, would be asked a hundred times a second.
+func (e *Engine) tryAfterRefusal(uid cluster.UID, done EvictDone) {
+	if mutant == failureUnheard || e.pending[uid] == nil {
+		return
+	}
+	failed := e.failures[uid]
+	e.failures[uid]++
+	if failed == 0 || mutant == refusedAtOnce {
+		e.queue.Activate([]record.PodRef{done.For})
+		return
+	}
+	e.lookAt(look{pod: uid, again: true, at: e.now + record.Second<<min(failed-1, 5)})
+}
+
 // needsNoRoom is told that a pod is bound or gone.
 func (e *Engine) needsNoRoom(uid cluster.UID) {
+	delete(e.failures, uid)
 	ev := e.evictions[uid]
 	if ev == nil {
 		return

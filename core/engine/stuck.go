@@ -13,7 +13,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// A victim may never die: a finalizer that nobody takes off, a node whose kubelet is gone. upstream's preemptor waits for it
+// A victim may never die: a node whose kubelet is gone, a container that cannot be killed. upstream's preemptor waits for it
 // without end, and so does ours where it does as upstream. In units there is a bound: a pod that is there for longer than
 // preempt.Config.VictimTimeout after the end of its grace period is not counted on any more. Who waits for it looks for other
 // room, and has nobody evicted from the node where it stays. If there is no other room the gang keeps what it has: the pod
@@ -211,6 +211,8 @@ type look struct {
 	pod  cluster.UID
 	// decision asked for the victims; a later one has a look of its own.
 	decision uint64
+	// again tries the pod whatever its victims do: evictions for it were refused.
+	again bool
 }
 
 // lookAt notes a time to look. The looks are in the order of their times.
@@ -237,7 +239,11 @@ func (e *Engine) lookAtVictims() {
 		l := e.looks[0]
 		e.looks = slices.Delete(e.looks, 0, 1)
 		u, prof := e.lookedFor(l)
-		if u == nil {
+		switch {
+		case u == nil:
+			continue
+		case l.again:
+			e.queue.Activate([]record.PodRef{u.Pod().Ref()})
 			continue
 		}
 		at := e.nextOverdue(prof, l)
