@@ -10,10 +10,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/kumiki-scheduler/kumiki/conformance/hints"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
@@ -196,30 +196,11 @@ func TestHintsLikeUpstream(t *testing.T) {
 		for range 10 {
 			c := w.change()
 			c.ours.Event = plugin.Event{Resource: plugin.Resource(c.event.Resource), Action: plugin.Action(c.event.ActionType)}
-			up, kumiki := "unheard", "unheard"
-			for _, r := range registered {
-				if !framework.MatchClusterEvents(r.Event, c.event) || up == "queue" {
-					continue
-				}
-				up = "skip"
-				if r.QueueingHintFn == nil {
-					up = "queue"
-				} else if hint, err := r.QueueingHintFn(klog.Background(), pod, c.old, c.new); err != nil || hint == fwk.Queue {
-					up = "queue"
-				}
-			}
-			for _, wk := range w.ours.Wakes() {
-				if !wk.Event.Matches(c.ours.Event) || kumiki == "queue" {
-					continue
-				}
-				if kumiki = "skip"; wk.Hint == nil || wk.Hint(ours, c.ours) == plugin.QueueHint {
-					kumiki = "queue"
-				}
-			}
+			up, kumiki := hints.Upstream(registered, c.event, pod, c.old, c.new), hints.Kumiki(w.ours.Wakes(), c.ours, ours)
 			if up != kumiki {
 				t.Fatalf("case %d of seed %d, about %s: upstream %s, kumiki %s\npod %+v\nold %+v\nnew %+v", i, seed+1, c.event.Label(), up, kumiki, pod.Spec.Volumes, c.old, c.new)
 			}
-			seen[string(c.event.Resource)+" "+up]++
+			seen[string(c.event.Resource)+" "+string(up)]++
 		}
 	}
 	t.Logf("%d cases of seed %d:\n%s", cases, seed+1, tally(seen))

@@ -24,6 +24,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone"
 
+	"github.com/kumiki-scheduler/kumiki/conformance/hints"
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -395,31 +396,11 @@ func TestHintsLikeUpstream(t *testing.T) {
 			for range 6 {
 				c := w.change()
 				c.ours.Event = plugin.Event{Resource: plugin.Resource(c.event.Resource), Action: plugin.Action(c.event.ActionType)}
-				up, kumiki := "unheard", "unheard"
-				for _, r := range registered {
-					if !framework.MatchClusterEvents(r.Event, c.event) || up == "queue" {
-						continue
-					}
-					up = "skip"
-					if r.QueueingHintFn == nil {
-						up = "queue"
-					} else if hint, err := r.QueueingHintFn(klog.Background(), pod, c.old, c.new); err != nil || hint == fwk.Queue {
-						up = "queue"
-					}
-				}
-				for _, wk := range wakes {
-					if !wk.Event.Matches(c.ours.Event) || kumiki == "queue" {
-						continue
-					}
-					kumiki = "skip"
-					if wk.Hint == nil || wk.Hint(ours, c.ours) == plugin.QueueHint {
-						kumiki = "queue"
-					}
-				}
+				up, kumiki := hints.Upstream(registered, c.event, pod, c.old, c.new), hints.Kumiki(wakes, c.ours, ours)
 				if up != kumiki {
 					t.Fatalf("case %d of seed %d, %s about %s: upstream %s, kumiki %s\npod %+v\nold %+v\nnew %+v", i, seed+1, p.ours.Name(), c.event.Label(), up, kumiki, pod.Spec, c.old, c.new)
 				}
-				seen[p.ours.Name()+" "+string(c.event.Resource)+" "+up]++
+				seen[p.ours.Name()+" "+string(c.event.Resource)+" "+string(up)]++
 			}
 		}
 	}
