@@ -311,6 +311,7 @@ func (e *Engine) contain(ev Event, inHand *queue.Unit, cause string) {
 	e.endEviction(p.UID) // what was asked for has been asked for; nothing must hold the pod back
 	message := "set aside until the pod changes: handling it panicked: " + cause
 	e.queue.SetAside(inHand, message)
+	e.otherWaits(inHand.Gang)
 	e.decided(record.Decision{
 		Number: e.decisions, At: e.now, Revision: e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
 		Attempt: inHand.Attempts, Verdict: record.SetAside, Message: message,

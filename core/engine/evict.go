@@ -12,6 +12,6 @@ func (e *Engine) evictDone(ev EvictDone) {
 		return
 	}
 	if p := e.pending[cluster.UID(ev.For.UID)]; p != nil && p.Gang != nil {
-		e.queue.Reconsider(p.Gang.Key, "its other pods were taken back")
+		e.reconsider(p.Gang.Key, "its other pods were taken back")
 	}
 }

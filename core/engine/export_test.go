@@ -117,6 +117,11 @@ func Stale(e *Engine) string {
 		return ""
 	}
 	rules, stale := gangRules{e}, ""
+	for key, st := range e.gangs { // order: any message will do
+		if u := e.queue.Gang(key); len(st.spared) > 0 && (u == nil || u.Gate != "" || u.Aside != "" || u.Extra()) {
+			stale += fmt.Sprintf("room is kept from extras for gang %s, which does not wait for it; ", key)
+		}
+	}
 	e.queue.EachGang(func(u *queue.Unit) {
 		_, where, _ := e.queue.Lookup(u.UID())
 		if where == record.InFlight || u.Aside != "" {

@@ -83,6 +83,8 @@ func (e *Engine) tellAt(u *queue.Unit, reason string) record.Time {
 		return at
 	case u.GateReason != reason && mutant != laterReasonsUntold:
 		return e.now + record.Second
+	case u.AskAt() > e.now && mutant != toldTooSeldom:
+		return u.AskAt() // it was asked again before they were told
 	}
 	return 0
 }
@@ -299,14 +301,14 @@ func (e *Engine) lastBound(key cluster.GangKey) {
 	if st == nil || st.partialSince == 0 || e.gangBound(key) < e.gangLive(key) || mutant == partForgotten {
 		return
 	}
-	e.queue.Reconsider(key, "all others of its pods are bound, and these are needed")
+	e.reconsider(key, "all others of its pods are bound, and these are needed")
 }
 
 // gangLost follows the loss of a pod's place: those of its gang that wait may be needed now.
 func (e *Engine) gangLost(key cluster.GangKey) {
 	e.gangProgress(key)
 	if mutant != lossUnheard {
-		e.queue.Reconsider(key, "one of its pods lost its place")
+		e.reconsider(key, "one of its pods lost its place")
 	}
 	e.letEdited(key)
 }
@@ -316,7 +318,7 @@ func (e *Engine) gangLost(key cluster.GangKey) {
 func (e *Engine) gangGained(key cluster.GangKey) {
 	e.gangProgress(key)
 	if mutant != gainUnheard {
-		e.queue.Reconsider(key, "another of its pods has a place")
+		e.reconsider(key, "another of its pods has a place")
 	}
 }
 
@@ -346,8 +348,7 @@ func (e *Engine) setGang(obj *cluster.Gang) {
 	if obj.Key.Source == cluster.GangOfVolcano && (obj.Phase == "" || obj.Phase == "Pending") && obj.Bad == "" {
 		e.tellGang(obj.Key, GangStatus{Admitted: true}) // its controller makes the pods only then
 	}
-	e.queue.Reconsider(obj.Key, "its pod group has changed")
-	e.fewerWait(obj.Key)
+	e.reconsider(obj.Key, "its pod group has changed")
 	if e.store.Snapshot().GangHolds(obj.Key) > 0 {
 		e.gangProgress(obj.Key)
 	}
@@ -383,7 +384,7 @@ func (e *Engine) retryBind(f *flight, message string) {
 func (e *Engine) backToGang(p *cluster.Pod, failed bool, cause string) {
 	e.queue.Rejoin(p, failed, cause)
 	if u, _, ok := e.queue.Lookup(p.UID); ok {
-		e.queue.Reconsider(u.Gang, "one of its pods lost its place")
+		e.reconsider(u.Gang, "one of its pods lost its place")
 	}
 }
 

@@ -169,6 +169,9 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, need gang.Need, hel
 	to := e.actOnRoom(unit, need, r, &d)
 	e.decided(d)
 	waits := r.verdict == preempt.Evict || r.verdict == preempt.NotEligible
+	if waits { // for the room that is made for it
+		e.unspare(unit.Gang)
+	}
 	if !waits && (!unit.Extra() || mutant == extrasHold) {
 		e.holdFor(unit, need, ans)
 		e.spare(st, unit, need, ans)

@@ -16,7 +16,7 @@ import (
 // how many pods are needed.
 func (e *Engine) gangReread(key cluster.GangKey) {
 	e.gangProgress(key)
-	e.queue.Reconsider(key, "one of its pods says something else of it")
+	e.reconsider(key, "one of its pods says something else of it")
 }
 
 // keepGang is p, in the gang in which it was while another of that gang has a place.

@@ -93,16 +93,26 @@ func (e *Engine) unspare(key cluster.GangKey) {
 	}
 }
 
-// fewerWait follows a gang of which less waits than before, or behind another gate.
-func (e *Engine) fewerWait(key cluster.GangKey) {
-	if u := e.queue.Gang(key); u == nil || u.Gate != "" {
+// reconsider asks the gates of a gang again: something that they read of it has changed.
+func (e *Engine) reconsider(key cluster.GangKey, cause string) {
+	e.queue.Reconsider(key, cause)
+	e.otherWaits(key)
+}
+
+// otherWaits follows a gang of which less or more waits than before, or behind another gate: what does not wait for room must not
+// keep any.
+func (e *Engine) otherWaits(key cluster.GangKey) {
+	if mutant == sparedForNobody {
+		return
+	}
+	if u := e.queue.Gang(key); u == nil || u.Gate != "" || u.Aside != "" || u.Extra() {
 		e.unspare(key)
 	}
 }
 
 // forgetGang follows the end of a pod that waited in a gang, or of its object. What is remembered goes with the last of them.
 func (e *Engine) forgetGang(key cluster.GangKey) {
-	e.fewerWait(key)
+	e.otherWaits(key)
 	if e.store.Snapshot().GangHolds(key) == 0 && !e.queue.HasGang(key) {
 		delete(e.gangs, key)
 	}

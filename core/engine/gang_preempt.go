@@ -427,7 +427,7 @@ func (e *Engine) clearanceDone(done EvictDone) (known bool) {
 		case u == nil:
 			e.endClearance(c.gang, "the gang is gone")
 		case c.failed && mutant != failureUnheard:
-			e.queue.Reconsider(c.gang, "pods could not be evicted for it")
+			e.reconsider(c.gang, "pods could not be evicted for it")
 		case u.Gate == plugin.DefaultPreemptionName:
 			e.queue.Activate([]record.PodRef{u.Pod().Ref()}) // something woke it while its gate was shut
 		}

@@ -131,6 +131,8 @@ const (
 	keptForEver                 // a pod stays in a gang of which nothing is left, though it names another one
 	leftUnheard                 // nobody hears that what was promised to a pod is free when it leaves its gang
 	robbedEvictsAgain           // a pod without a gate evicts its victims again when another takes its nomination
+	sparedForNobody             // a gang that does not wait for room keeps some from the extras of others
+	toldTooSeldom               // that a gang waits is not told when its gate is asked again before that
 	mutations
 )
 

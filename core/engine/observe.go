@@ -85,6 +85,9 @@ func (e *Engine) setBound(p *cluster.Pod) {
 			e.queue.Delete(waiting)
 		}
 		e.gangLeft(waiting)
+		if waiting.Gang != nil {
+			defer e.forgetGang(waiting.Gang.Key)
+		}
 	}
 	if seen.Elsewhere != "" {
 		e.emit(Trouble{p.Key(), "pod is bound to another node than the ledger had it on",
@@ -130,6 +133,9 @@ func (e *Engine) setPending(p *cluster.Pod) {
 	}
 	p = e.keepGang(old, p)
 	e.pending[p.UID] = p
+	if p.Gang != nil {
+		defer e.otherWaits(p.Gang.Key)
+	}
 	if old == nil {
 		e.queue.Add(p)
 		return

@@ -363,7 +363,7 @@ func (e *Engine) deleteObject(kind cluster.Kind, key cluster.ObjectKey) {
 		e.objectHappened(kind, plugin.Delete, old, nil)
 		e.budgetChanged(old, nil)
 		if g, is := old.(*cluster.Gang); is {
-			e.queue.Reconsider(g.Key, "its pod group is gone")
+			e.reconsider(g.Key, "its pod group is gone")
 			e.forgetGang(g.Key)
 		}
 	}

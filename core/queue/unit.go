@@ -108,6 +108,9 @@ func (u *Unit) Priority() int32 { return u.rank.Spec.Priority }
 // Extra tells that the unit's gang has what it needs without it.
 func (u *Unit) Extra() bool { return u.extra }
 
+// AskAt is when the gate of a gang is to be asked again, 0 for no time.
+func (u *Unit) AskAt() record.Time { return u.ask }
+
 // Early tells of a unit in flight that it was popped before its backoff was over.
 func (u *Unit) Early() bool { return u.early }
 
