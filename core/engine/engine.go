@@ -102,6 +102,8 @@ type Engine struct {
 	barred []record.PodRef
 	// failures is how often in a row evictions for a pod failed.
 	failures map[cluster.UID]int // preemptor -> failures
+	// rests are the victims in units of evictions that failed: the rest of them is asked for first (answer A15).
+	rests map[cluster.UID][]cluster.UID // preemptor -> victims
 	// looks are when victims in units are looked at, whether they go; the first is the next.
 	looks []look
 	// lobby is where members of gangs wait for each other, where a Style has them decided one by one; nil otherwise.
@@ -148,6 +150,7 @@ func New(cfg Config) *Engine {
 		window:   place.NewWindow(),
 
 		evictions:  map[cluster.UID]*eviction{},
+		rests:      map[cluster.UID][]cluster.UID{},
 		failures:   map[cluster.UID]int{},
 		victimsOf:  map[cluster.UID][]cluster.UID{},
 		clearances: map[cluster.GangKey]*clearance{},

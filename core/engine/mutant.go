@@ -117,6 +117,7 @@ const (
 	stuckUnheard                // who waits for a pod that does not go is not tried
 	stuckLetGo                  // a gang loses the room that it waits for when there is no other
 	refusedAtOnce               // who cannot have pods evicted tries so without a pause
+	newUnits                    // when an eviction for a pod by itself fails midway, other victims are chosen
 	unitsUnasked                // foreign code is not asked where units go
 	askedInPart                 // what foreign code leaves of a gang goes without the rest
 	nothingSpent                // what strict budgets allow is not less after evictions until their controller says so

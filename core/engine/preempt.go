@@ -46,7 +46,8 @@ type eviction struct {
 	counted bool
 	// robbed: a pod was bound to the node by somebody else meanwhile.
 	robbed bool
-	// stuck is set where victims are sought in units.
+	// inUnits: the victims were sought in units. stuck is set only then.
+	inUnits bool
 	stuck
 }
 
@@ -149,7 +150,7 @@ func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) f
 	if a.Verdict == preempt.Evict {
 		last = e.evictions[p.UID]
 		ev := &eviction{preemptor: p.Ref(), key: thrashKeyOf(p), node: e.store.Snapshot().NodeName(a.Best.Node), from: map[string]bool{}, decision: e.decisions}
-		if last != nil {
+		if ev.inUnits = a.units != nil; last != nil {
 			ev.stuck = last.after()
 		}
 		if last != nil && last.node == ev.node && !last.counted && mutant != moreIsOther {
@@ -364,6 +365,9 @@ func (e *Engine) evictionDone(done EvictDone) (known bool) {
 	case ev.needless:
 		e.endEviction(uid)
 	case done.Message != "":
+		if ev.inUnits {
+			e.rests[uid] = ev.victims
+		}
 		e.endEviction(uid)
 		e.tryAfterRefusal(uid, done)
 	default:
@@ -391,6 +395,7 @@ func (e *Engine) tryAfterRefusal(uid cluster.UID, done EvictDone) {
 // needsNoRoom is told that a pod is bound or gone.
 func (e *Engine) needsNoRoom(uid cluster.UID) {
 	delete(e.failures, uid)
+	delete(e.rests, uid)
 	ev := e.evictions[uid]
 	if ev == nil {
 		return

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -135,6 +136,9 @@ func (e *Engine) seekUnits(prof *profile, p *cluster.Pod, out place.Outcome) fou
 	case e.awaited(p.UID) || e.goingFor(prof, nominated, p.Spec.Priority, e.gaveUpFor(p.UID)):
 		return found{Answer: preempt.Answer{Verdict: preempt.NotEligible, Message: "preemption: not eligible due to a terminating pod on the nominated node."}}
 	}
+	if f, same := e.sameUnits(prof, p); same {
+		return f
+	}
 	late := e.giveUpFor(prof, p)
 	ans, node := e.unitsFor(prof, p, e.queue)
 	f := found{Answer: preempt.Answer{Verdict: ans.Verdict, Tried: ans.Tried, Message: ans.Message}, units: &ans}
@@ -160,6 +164,38 @@ func (e *Engine) seekUnits(prof *profile, p *cluster.Pod, out place.Outcome) fou
 	}
 	f.Verdict, f.Best = preempt.Evict, preempt.Candidate{Node: node, Victims: gone, Loss: preempt.Loss{Violations: ans.Loss.Violations}}
 	return f
+}
+
+// sameUnits is the rest of victims for a pod by itself of which some could not be evicted (answer A15): false if none are gone
+// yet, none are left, or the pod does not fit without them any more.
+func (e *Engine) sameUnits(prof *profile, p *cluster.Pod) (f found, same bool) {
+	all := e.rests[p.UID]
+	delete(e.rests, p.UID)
+	ans := preempt.UnitsAnswer{Verdict: preempt.Evict, Loss: preempt.UnitsLoss{Highest: math.MinInt32, Oldest: maxTime}}
+	var rest, going []*cluster.Pod
+	for _, uid := range all {
+		v, _, _, there := e.store.Snapshot().PodOn(uid)
+		switch {
+		case !there:
+		case v.Terminating:
+			going = append(going, v)
+		default:
+			rest = append(rest, v)
+			ans.Victims = append(ans.Victims, preempt.VictimUnit{Pods: []*cluster.Pod{v}, Priority: v.Spec.Priority})
+			ans.Loss.Units, ans.Loss.Pods, ans.Loss.Highest = ans.Loss.Units+1, ans.Loss.Pods+1, max(ans.Loss.Highest, v.Spec.Priority)
+		}
+	}
+	if len(rest) == 0 || len(rest) == len(all) || mutant == newUnits {
+		return found{}, false
+	}
+	trial := e.store.Trial()
+	defer trial.Discard()
+	need := gang.Need{Members: []*cluster.Pod{p}, Quorum: 1}
+	nodes := e.dryRun(prof, trial, need, e.decisions).without(append(slices.Clone(rest), going...))
+	if nodes == nil {
+		return found{}, false
+	}
+	return found{units: &ans, Answer: preempt.Answer{Verdict: preempt.Evict, Best: preempt.Candidate{Node: nodes[0], Victims: rest}}}, true
 }
 
 // unitsFor searches victims for a pod by itself, and where it fits without them: cluster.NoNode if that is not found again.
