@@ -31,6 +31,9 @@
 // larger loss than the plain form's. Among many of which the room is no guide, places come first and then who is in their way
 // (units_places.go); that one may cost more than the plain form's, which would take thousands of dry runs.
 //
+// One pod for which amounts alone decide needs one row with room (units_one.go): rows are bounded from below by what their
+// units hold, which is kept between searches (units_rows.go), and the cheapest set of all is found and proved.
+//
 // Rejected: trying a sample of the nodes as upstream's default does, where a smaller loss may stand on a node that was not
 // looked at; sets of victims smaller than sparing one by one finds, where upstream's answer is expected; and sums per
 // priority level, which would have to be searched for the pods themselves in the end.
