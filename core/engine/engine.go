@@ -84,6 +84,8 @@ type Engine struct {
 	evictions map[cluster.UID]*eviction // preemptor -> its last eviction
 	// victimsOf are the victims of evictions. An entry is there exactly as long as that eviction is.
 	victimsOf map[cluster.UID][]cluster.UID // victim -> the pods that it is to make room for
+	// knocks are in the order of their times.
+	knocks []knock
 	// clearances are what gangs asked for that wait, and those that have no answer yet.
 	clearances map[cluster.GangKey]*clearance // gang -> its last eviction
 	victims    preempt.Finder
@@ -224,6 +226,9 @@ func (e *Engine) Step(ev Event) []Effect {
 	}
 	if end := e.nextStall(); end != 0 && (!ok || end < at) {
 		at, ok = end, true
+	}
+	if hear := e.nextKnock(); hear != 0 && (!ok || hear < at) {
+		at, ok = hear, true
 	}
 	if look := e.nextFinish(); look != 0 && (!ok || look < at) {
 		at, ok = look, true
@@ -384,6 +389,7 @@ func (e *Engine) tick(now record.Time) {
 	e.endPauses()
 	e.finishDepartures()
 	e.endStalled()
+	e.hearKnocks()
 	e.lookAtVictims()
 	e.askAgain(false)
 	e.lobby.tick()

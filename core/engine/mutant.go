@@ -72,6 +72,8 @@ const (
 	nominationsStay             // pods of lower priority go on to count on a node that is freed for another
 	failureUnheard              // a pod whose evictions failed waits for an event
 	doneOpens                   // a gate opens with the answer although victims are not seen to go
+	knocksAtOnce                // a pod is tried as its victims begin to go
+	knocksUnheard               // what wanted to wake a pod is forgotten while its victims take long to end
 	lastGoesUnheard             // a gate that the last victim opens as it goes tries nobody
 	gatedForgotten              // what woke a pod behind its gate is forgotten
 	strongestCounts             // a gang has others evicted by its most important pod

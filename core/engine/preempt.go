@@ -22,7 +22,9 @@ import (
 // the watch is behind the answer, and until it shows the victims going there is nothing to be tried.
 //
 // No event asks the gate. Of a hundred pods that wait for their victims each end of a victim is of use to one, and would wake
-// all. What opens a gate tries the pod behind it, if anything wanted to wake it meanwhile.
+// all. What opens a gate tries the pod behind it, if anything wanted to wake it meanwhile: at once when all victims are gone, and
+// a little later while some of them are going. Mostly what wanted to wake it was the end of others' victims, and the end of its
+// own is near.
 //
 // Until all victims are seen to go the pod evicts nobody else, whatever wakes it.
 //
@@ -40,6 +42,8 @@ type eviction struct {
 	victims, turned []cluster.UID
 	// done: EvictDone has come.
 	done bool
+	// knock: it is in the engine's knocks, or was.
+	knock bool
 	// needless: the pod has a place, or is gone.
 	needless bool
 	// counted: whether it got a place by the evictions is settled.
@@ -118,10 +122,58 @@ func (e *Engine) victimGoes(uid cluster.UID) {
 
 // knocked tries a pod whose gate has opened, if something wanted to wake it while it was closed.
 func (e *Engine) knocked(pod record.PodRef) {
-	u, _, _ := e.queue.Lookup(cluster.UID(pod.UID))
-	if u != nil && u.Gate == plugin.DefaultPreemptionName && !e.preempting(cluster.UID(pod.UID)) && mutant != gatedForgotten {
-		e.queue.Activate([]record.PodRef{pod})
+	uid := cluster.UID(pod.UID)
+	if !e.knocking(uid) {
+		return
 	}
+	if ev := e.evictions[uid]; ev != nil && slices.ContainsFunc(ev.victims, e.there) && mutant != knocksAtOnce {
+		if !ev.knock {
+			ev.knock = true
+			e.knocks = append(e.knocks, knock{e.now + knockPatience, pod})
+		}
+		return
+	}
+	e.queue.Activate([]record.PodRef{pod})
+}
+
+// knocking tells whether a pod waits behind a gate that is open, and something wanted to wake it.
+func (e *Engine) knocking(uid cluster.UID) bool {
+	u, _, _ := e.queue.Lookup(uid)
+	return u != nil && u.Gate == plugin.DefaultPreemptionName && !e.preempting(uid) && mutant != gatedForgotten
+}
+
+// there tells whether a pod has its room.
+func (e *Engine) there(uid cluster.UID) bool {
+	_, _, _, there := e.store.Snapshot().PodOn(uid)
+	return there
+}
+
+// knockPatience is how long the end of victims that are going is waited for before a pod is tried that something else wanted to
+// wake.
+const knockPatience = record.Second
+
+// knock is a pod to be tried if it still waits then.
+type knock struct {
+	at  record.Time
+	pod record.PodRef
+}
+
+// hearKnocks tries the pods whose victims were waited for long enough.
+func (e *Engine) hearKnocks() {
+	for len(e.knocks) > 0 && e.knocks[0].at <= e.now {
+		pod := e.knocks[0].pod
+		if e.knocks = e.knocks[1:]; e.knocking(cluster.UID(pod.UID)) && mutant != knocksUnheard {
+			e.queue.Activate([]record.PodRef{pod})
+		}
+	}
+}
+
+// nextKnock is when the next of them is due; 0 for no time.
+func (e *Engine) nextKnock() record.Time {
+	if len(e.knocks) == 0 {
+		return 0
+	}
+	return e.knocks[0].at
 }
 
 // seekVictims looks for pods to evict so that p gets a place, and closes the gate behind p if there are any. The zero

@@ -135,6 +135,11 @@ func (s *storm) run(pods int) {
 
 func (s *storm) call(line int, do func()) { s.calls[line] = append(s.calls[line], do) }
 
+// next lets the worker that evicts go on with a victim: its delete marks it and removes it.
+func (s *storm) next(mark, remove func()) {
+	s.calls[victims] = append([]func(){mark, remove}, s.calls[victims]...)
+}
+
 // answer lets one of the calls in flight through.
 func (s *storm) answer() {
 	all := 0
@@ -214,7 +219,7 @@ func (s *storm) evict(f engine.Evict) {
 			p := s.pods[f.Victims[i].UID]
 			p.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler}}
 			s.changed(p)
-			s.calls[victims] = append([]func(){func() { // the same worker goes on
+			s.next(func() { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}; s.changed(p) }, func() {
 				s.show(engine.PodGone{Pod: f.Victims[i]})
 				s.call(events, func() {})
 				if open--; open == 0 {
@@ -222,7 +227,7 @@ func (s *storm) evict(f engine.Evict) {
 				} else if open < 0 {
 					s.answers = append(s.answers, engine.EvictDone{For: f.For, Decision: f.Decision})
 				}
-			}}, s.calls[victims]...)
+			})
 		})
 	}
 	if open == 0 {
