@@ -238,7 +238,16 @@ func (q *Queue) Needed(u *Unit) bool {
 	left := *u
 	left.extra = true
 	head := q.active.head()
-	return head != nil && !head.extra && q.before(head, &left) || q.needed(&left) != nil
+	switch {
+	case head == nil || !q.before(head, &left):
+	case !head.extra:
+		return true
+	default: // extras of a higher priority, that are active again in a session which has others to try
+		if slices.ContainsFunc(q.active.units, func(u *Unit) bool { return !u.extra && q.before(u, &left) }) && mutant != headSpeaks {
+			return true
+		}
+	}
+	return q.needed(&left) != nil
 }
 
 // ReconsiderExtras tries the rejected extras of gangs again: what was kept for others may be free.

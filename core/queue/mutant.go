@@ -52,5 +52,6 @@ const (
 	restDeaf
 	restForEver
 	unknownApart
+	headSpeaks
 	mutations // their number
 )

@@ -46,6 +46,7 @@ var mutants = [mutations]struct{ breaks, story string }{
 	restDeaf:                  {breaks: "what helps during an attempt before its time is not heard", story: "23-early"},
 	restForEver:               {breaks: "a unit that was tried before its time waits for an event", story: "23-early"},
 	unknownApart:              {breaks: "an update of a pod that is not known makes a second unit of its gang", story: "20-gang"},
+	headSpeaks:                {breaks: "extras of a higher priority hide who is needed behind them", story: "22-extras"},
 	alikeForEver:              {breaks: "a pod that has changed is still asked about as one of those it was alike", story: "21-alike"},
 	ageIgnored:                {breaks: "age does not count among equals", story: "22-sessions"},
 	errorsNotMustered:         {breaks: "units that back off after an error miss the session", story: "22-sessions"},
