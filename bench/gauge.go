@@ -44,7 +44,7 @@ type gauge struct {
 type span struct {
 	ops.Collection
 	from, to time.Time // to is zero while it lasts
-	settled  time.Time // when the last event could be read
+	settled  time.Time // when the last event could be read; to, where they never stood still
 	events   int64
 	used     usage
 	// What was read at the beginning.
@@ -126,12 +126,24 @@ func wasRefused(p *ops.Pod) bool {
 func (g *gauge) end(ctx context.Context) error {
 	s := &g.spans[len(g.spans)-1]
 	s.to = time.Now()
-	if err := g.settle(ctx, s); err != nil {
+	atEnd, err := usageNow(g.pid(), g.servers)
+	if err != nil {
 		return err
 	}
 	calls, err := callsNow(ctx, g.client)
 	if err != nil {
 		return err
+	}
+	stood, err := g.settle(ctx, s)
+	switch {
+	case err != nil:
+		return err
+	case !stood: // something else goes on making events, and what it cost was not for the pods that are measured
+		s.settled, s.used = s.to, atEnd.since(s.usageThen)
+	default:
+		if calls, err = callsNow(ctx, g.client); err != nil {
+			return err
+		}
 	}
 	if g.calls == nil {
 		g.calls = Calls{}
@@ -152,8 +164,9 @@ func (g *gauge) end(ctx context.Context) error {
 
 // settle returns when there is an event for each pod that was bound, or when their number stands still: for as long as it
 // takes to be sure where pods were refused, of which nobody knows how many events there will be. What the machine used is
-// read when their number last changed, so that the wait itself is not counted.
-func (g *gauge) settle(ctx context.Context, s *span) error {
+// read when their number last changed, so that the wait itself is not counted. stood is false when their number never stood
+// still: where pods are made and refused beside those that are measured, most of the machine was idle in that time.
+func (g *gauge) settle(ctx context.Context, s *span) (stood bool, err error) {
 	bound, refused := int64(0), false
 	for _, p := range g.watch.Pods(nil, nil) {
 		if within(p.Bound, s.from, s.to) {
@@ -165,20 +178,23 @@ func (g *gauge) settle(ctx context.Context, s *span) error {
 	for {
 		n, err := countEvents(ctx, g.client)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if n -= s.eventsThen; n != s.events {
 			now, err := usageNow(g.pid(), g.servers)
 			if err != nil {
-				return err
+				return false, err
 			}
 			s.events, s.settled, s.used = n, time.Now(), now.since(s.usageThen)
 		}
-		if g.s == nil || s.events >= bound && !refused || time.Since(s.settled) > settledAfter || time.Since(s.to) > settleMost {
-			return nil
+		if g.s == nil || s.events >= bound && !refused || time.Since(s.settled) > settledAfter {
+			return true, nil
+		}
+		if time.Since(s.to) > settleMost {
+			return false, nil
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			return err
+			return false, err
 		}
 	}
 }
