@@ -69,6 +69,9 @@ func (r *run) createNodes(ctx context.Context, op *workload.CreateNodes) error {
 			}
 		}
 		maps.Copy(node.Status.Allocatable, offers)
+		if len(op.Features) > 0 {
+			node.Status.DeclaredFeatures = op.Features
+		}
 		created, err := r.Client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("create node %s: %w", node.Name, err)

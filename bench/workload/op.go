@@ -27,6 +27,7 @@ type (
 		Allocatable *NodeAllocatable
 		Label       *NodeLabel
 		UniqueLabel *NodeUniqueLabel
+		Features    []string // that their status declares; none for those of the template
 	}
 
 	// CreateNamespaces creates Prefix-0 to Prefix-(Count-1).

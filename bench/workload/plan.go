@@ -90,6 +90,7 @@ func (c *Case) Plan(w *Workload) (Plan, error) {
 			p.Ops = append(p.Ops, op)
 		}
 	}
+	r.declareFeatures(&p)
 	r.unused()
 	if err := r.found.err(); err != nil {
 		return Plan{}, err

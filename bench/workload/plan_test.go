@@ -235,3 +235,30 @@ func TestArithmeticOfTemplates(t *testing.T) {
 		}
 	}
 }
+
+// Catches: upstream's file of declared features, which cannot be measured for a parameter that only a hook in Go reads; features
+// where the gate is off, in an order that the API server refuses, or of a parameter that is no number.
+func TestNodesDeclareWhatAHookOfUpstreamLetsThem(t *testing.T) {
+	const with = "    threshold: 270\n    featureGates: {NodeDeclaredFeatures: GATE}\n"
+	of := func(gate, value string) ([]Plan, error) {
+		text := strings.Replace(small, "    threshold: 270\n", strings.Replace(with, "GATE", gate, 1), 1)
+		return planned(strings.Replace(text, "pods: 10", "pods: 10\n      numNodeDeclaredFeatures: "+value, 1), nil)
+	}
+	on, err := of("true", "11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	features := on[0].Ops[0].(*CreateNodes).Features
+	if len(features) != 11 || features[0] != "Feature1" || features[1] != "Feature10" || features[3] != "Feature2" {
+		t.Errorf("nodes declare %q", features)
+	}
+	if off, err := of("false", "11"); err != nil || off[0].Ops[0].(*CreateNodes).Features != nil {
+		t.Errorf("without the gate: %v", err)
+	}
+	if _, err := of("true", "many"); err == nil || !strings.Contains(err.Error(), "whole number") {
+		t.Errorf("many features: %v", err)
+	}
+	if _, err := planned(strings.Replace(small, "pods: 10", "pods: 10\n      numNodeDeclaredFeatures: 1", 1), nil); err == nil {
+		t.Error("a parameter that nobody uses, and nobody says so")
+	}
+}

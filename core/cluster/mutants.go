@@ -6,7 +6,7 @@ package cluster
 // the tag kumiki_mutants hold none of them: mutated is then constantly false and the compiler drops the faulty paths.
 type mutant int
 
-// The faults, in what is read of gangs; Mutants (mutants_on.go) says what each breaks.
+// The faults, in what is read of gangs and in what is kept of changes; Mutants (mutants_on.go) says what each breaks.
 const (
 	emptyIsGang mutant = iota
 	switchOfAnother
@@ -22,4 +22,6 @@ const (
 	endedStays
 	priorityAbsent
 	priorityClaimed
+	asidesUncut
+	asidesMadeOnce
 )

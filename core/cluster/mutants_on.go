@@ -34,4 +34,6 @@ var Mutants = []Mutation{
 	endedStays:          {"ended-stays", "a pod that has ended stays a member of its gang", "TestABoundPodCountsInItsGroupOnceThatCanBeRead"},
 	priorityAbsent:      {"priority-absent", "a pod without a priority is the least important", "TestWhereAPriorityComesFrom"},
 	priorityClaimed:     {"priority-claimed", "an annotation sets the priority", "TestWhereAPriorityComesFrom"},
+	asidesUncut:         {"asides-uncut", "figures of changes stay where they stood when old changes are dropped", "TestRecentIsTheStoreForWhoeverFollowsIt"},
+	asidesMadeOnce:      {"asides-made-once", "figures of changes are not made for changes that come later", "TestRecentIsTheStoreForWhoeverFollowsIt"},
 }

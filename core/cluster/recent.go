@@ -31,9 +31,35 @@ type Recent struct {
 	rows    []NodeIdx
 	base    uint64   // sequence number of position 0
 	newest  []uint64 // row -> sequence number of its last place, plus 1; 0 for none
+	asides  []aside  // made up to some position each
 	seq     uint64   // the journal of the store is followed up to here
 	keep    int      // how many changes to hold at most, if not as many as the constants say
 	begun   bool
+}
+
+// aside is a column of figures that are made of the amounts of a row alone.
+type aside struct {
+	of any
+	v  []int64
+}
+
+// Aside is the column of figures of a kind, made by fill from the amounts of rows: each once, when a reader first asks for it, and not
+// once for each of many readers. Kinds are few and comparable; what fill makes of equal amounts must be equal.
+func (r *Recent) Aside(of any, fill func(s Snapshot, lo, hi NodeIdx, out []int64)) []int64 {
+	at := slices.IndexFunc(r.asides, func(a aside) bool { return a.of == of })
+	if at < 0 {
+		at = len(r.asides)
+		r.asides = append(r.asides, aside{of: of})
+	}
+	a := &r.asides[at]
+	if made := len(a.v); made < len(r.rows) {
+		a.v = slices.Grow(a.v, len(r.rows)-made)[:len(r.rows)]
+		if made > 0 && mutated(asidesMadeOnce) {
+			return a.v
+		}
+		fill(r.Columns(), NodeIdx(made), NodeIdx(len(r.rows)), a.v)
+	}
+	return a.v
 }
 
 // Follow takes in what changed since it was last called.
@@ -138,6 +164,11 @@ func (r *Recent) cut(places int) {
 		r.bytes += size
 		return size == 0
 	})
+	for i := range r.asides {
+		if a := &r.asides[i]; !mutated(asidesUncut) { // made up to some place, perhaps not as far as the columns
+			a.v = a.v[:copy(a.v, a.v[min(places, len(a.v)):])]
+		}
+	}
 }
 
 // Next is the sequence number to ask from next time.

@@ -18,7 +18,8 @@ import (
 
 // TestRecentIsTheStoreForWhoeverFollowsIt changes a store at random. Readers that come by now and then copy what a Recent
 // has of the rows that changed since; their copies must be the store's columns, and a row may stand but once in what one of
-// them reads. Mutants: a row that stands twice, a new resource whose column is short, places that are not cut after a drop.
+// them reads. Mutants: a row that stands twice, a new resource whose column is short, places that are not cut after a drop, asides-uncut,
+// asides-made-once.
 func TestRecentIsTheStoreForWhoeverFollowsIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, in := NewStore(), NewIntake()
@@ -49,6 +50,15 @@ func amounts(s Snapshot, n NodeIdx) []int64 {
 	return all
 }
 
+// cpuTimes is a figure made of what pods on a row ask for.
+func cpuTimes(by int64) func(Snapshot, NodeIdx, NodeIdx, []int64) {
+	return func(s Snapshot, lo, hi NodeIdx, out []int64) {
+		for n := lo; n < hi; n++ {
+			out[n] = by * s.NonZero(0)[n]
+		}
+	}
+}
+
 func (f *follower) read(t *rapid.T, s Snapshot, r *Recent) {
 	rows, lo, ok := r.Since(f.seq)
 	f.seq = r.Next()
@@ -70,6 +80,11 @@ func (f *follower) read(t *rapid.T, s Snapshot, r *Recent) {
 		seen[n] = true
 		at := lo + NodeIdx(i)
 		f.rows[n] = amounts(r.Columns(), at)
+		for _, by := range []int64{1, 3} {
+			if got, want := r.Aside(by, cpuTimes(by))[at], by*f.rows[n][0]; got != want {
+				t.Fatalf("row %d: %d times its CPU is %d, want %d", n, by, got, want)
+			}
+		}
 	}
 	for n := range s.Rows() {
 		want, got := amounts(s, NodeIdx(n)), f.rows[NodeIdx(n)]

@@ -3,6 +3,8 @@
 package place
 
 import (
+	"math"
+
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
@@ -40,6 +42,9 @@ func (c *coded) len() int { return len(c.codes) }
 func (c *coded) set(n cluster.NodeIdx, is code) {
 	was := c.codes[n]
 	c.codes[n] = is
+	if was|is >= 0 && c.moved(int(n)/fanout, int64(was), int64(is)) {
+		return
+	}
 	if was < 0 && is < 0 {
 		return // it did not fit and does not
 	}
@@ -114,7 +119,7 @@ func (pl *Placer) encodeRows(s cluster.Snapshot, c *class) bool {
 	pl.recent.Follow(s)
 	d.seq, d.made = pl.recent.Next(), d.kin.made
 	pl.meter.Plugin(plugin.AtFilter, "")
-	d.judge(pl, s, 0, cluster.NodeIdx(s.Rows()))
+	d.judge(pl, s, 0, cluster.NodeIdx(s.Rows()), false)
 	d.codes = append(d.codes[:0], d.kin.codes...)
 	for n := range d.codes {
 		d.codes[n] = d.kin.join(d.codes[n], pl.verdicts[n], pl.sums[n])
@@ -127,8 +132,8 @@ func (pl *Placer) encodeRows(s cluster.Snapshot, c *class) bool {
 	return !d.kin.closed
 }
 
-// judge brings what the class has for itself of rows lo to hi-1, or of so many changes, into the Placer's columns.
-func (c *coded) judge(pl *Placer, s cluster.Snapshot, lo, hi cluster.NodeIdx) {
+// judge brings what the class has for itself of rows lo to hi-1, or of so many recent changes, into the Placer's columns.
+func (c *coded) judge(pl *Placer, s cluster.Snapshot, lo, hi cluster.NodeIdx, recent bool) {
 	pl.makeRoom(int(hi))
 	verdicts, sums, column := pl.verdicts[:hi], pl.sums[:hi], pl.column[:hi]
 	clear(verdicts[lo:hi])
@@ -139,12 +144,19 @@ func (c *coded) judge(pl *Placer, s cluster.Snapshot, lo, hi cluster.NodeIdx) {
 		clear(sums[lo:hi])
 	}
 	for i, score := range c.own.scores {
+		into := column
+		if i == 0 {
+			into = sums
+		}
+		if h := c.own.halves[i]; recent && h.is != nil {
+			h.is.ColumnWith(s, lo, hi, pl.recent.Aside(h.of, h.fill), into)
+		} else {
+			score.Column(s, lo, hi, into)
+		}
 		if i > 0 {
-			score.Column(s, lo, hi, column)
 			addWeighted(sums[lo:hi], column[lo:hi], c.own.scorers[i].Weight)
 			continue
 		}
-		score.Column(s, lo, hi, sums)
 		if weight := c.own.scorers[i].Weight; weight != 1 {
 			for n := lo; n < hi; n++ {
 				sums[n] *= weight
@@ -181,7 +193,7 @@ func (pl *Placer) followCoded(s cluster.Snapshot, c *class) bool {
 	for len(changed) > 0 {
 		part := changed[:min(stride, len(changed))]
 		changed = changed[len(part):]
-		d.judge(pl, columns, lo, lo+cluster.NodeIdx(len(part)))
+		d.judge(pl, columns, lo, lo+cluster.NodeIdx(len(part)), true)
 		d.take(pl, part, lo)
 		lo += cluster.NodeIdx(len(part))
 	}
@@ -228,18 +240,23 @@ func (c *coded) take(pl *Placer, rows []cluster.NodeIdx, lo cluster.NodeIdx) {
 		}
 	}
 	verdicts, sums := pl.verdicts[lo:][:len(rows)], pl.sums[lo:][:len(rows)]
-	if flat := c.prices[0]; len(c.kin.sets) > 1 {
+	flat := c.prices[0]
+	if len(c.kin.sets) > 1 {
 		c.addPrices(rows, sums)
-	} else if flat != 0 {
-		for i := range sums {
-			sums[i] += flat
-		}
+		flat = 0 // it is among them
 	}
+	faulty := mutant == rowMissed || mutant == rankMissed
 	for i, n := range rows {
 		if n == cluster.NoNode {
 			continue
 		}
-		if is := c.kin.join(shared[i], verdicts[i], sums[i]); is != was[i] && mutant != rowMissed && mutant != rankMissed {
+		is := shared[i]
+		if total := int64(is) + sums[i] + flat; is >= 0 && verdicts[i] == plugin.Fits && uint64(total) <= math.MaxInt16 {
+			is = code(total) // as join does it, for most rows
+		} else {
+			is = c.kin.join(is, verdicts[i], sums[i]+flat)
+		}
+		if is != was[i] && !faulty {
 			c.set(n, is)
 		}
 	}

@@ -65,7 +65,24 @@ type sized struct {
 	filters []ofNode
 	scorers []Scorer
 	scores  []plugin.PodScore
-	rawAt   []int // kin.raws -> index in the scorers of the class
+	halves  []half // of scores, in their order
+	rawAt   []int  // kin.raws -> index in the scorers of the class
+}
+
+// half is the part of a score that is the same for all classes; is is nil for a score without one.
+type half struct {
+	is   plugin.Halved
+	of   any // its name
+	fill func(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int64)
+}
+
+func halfOf(score plugin.PodScore) half {
+	if h, can := score.(plugin.Halved); can {
+		if of := h.Half(); of != nil {
+			return half{h, of, h.HalfColumn}
+		}
+	}
+	return half{}
 }
 
 // split sorts what a class has prepared into what its kin shares and what it has for itself; ok is false when there is
@@ -99,7 +116,7 @@ func (pl *Placer) split(k *kept) (shared *kin, own sized, ok bool) {
 				own.rawAt = append(own.rawAt, i)
 			}
 		} else if a, can := sc.score.(plugin.OfAmounts); can && a.OfAmounts() && sc.Normal() == plugin.AsIs {
-			own.scorers, own.scores = append(own.scorers, sc.Scorer), append(own.scores, sc.score)
+			own.scorers, own.scores, own.halves = append(own.scorers, sc.Scorer), append(own.scores, sc.score), append(own.halves, halfOf(sc.score))
 		} else {
 			return nil, own, false
 		}

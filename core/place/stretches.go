@@ -69,6 +69,30 @@ func (s *stretches) count(old, total int64) {
 	}
 }
 
+// moved counts a row of block b that had one total and has another now, where that is easily done: the best of the block stays
+// what it is. It tells whether it was.
+func (s *stretches) moved(b int, old, total int64) bool {
+	block := &s.blocks[b]
+	if old > block.best || total > block.best || mutant == wingsKept {
+		return false
+	}
+	by := int32(0)
+	if total == block.best {
+		by = 1
+	}
+	if old == block.best {
+		by--
+	}
+	if block.rows+by == 0 {
+		return false // the second best is the best now
+	}
+	block.rows += by
+	if wing := &s.wings[b/fanout]; wing.best == block.best {
+		wing.rows += by
+	}
+	return true
+}
+
 // wingOf sums up anew after block b has changed.
 func (s *stretches) wingOf(b int, before summary) {
 	after := s.blocks[b]

@@ -171,6 +171,57 @@ func balanceOfTwo(a, b *scoredColumns, out []int64) {
 	}
 }
 
+// balancedHalf names how even two resources are in use without a pod.
+type balancedHalf [2]resource.ID
+
+var _ Halved = (*balancedScore)(nil)
+
+// Half is how even the usual two resources, which all nodes have, are in use without the pod.
+func (f *balancedScore) Half() any {
+	if len(f.list) != 2 || countsDevices(f.list) != nil {
+		return nil
+	}
+	a, b := &f.list[0], &f.list[1]
+	if a.id == noColumn || b.id == noColumn || a.id >= resource.Fixed || b.id >= resource.Fixed || a.silent >= 0 || b.silent >= 0 {
+		return nil
+	}
+	return balancedHalf{a.id, b.id}
+}
+
+// HalfColumn makes it.
+func (f *balancedScore) HalfColumn(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int64) {
+	f.buf = columns(s, lo, hi, f.list, f.space, f.buf)
+	out = out[lo:hi]
+	n := len(out)
+	allocA, usedA, allocB, usedB := f.buf[0].alloc[:n], f.buf[0].used[:n], f.buf[1].alloc[:n], f.buf[1].used[:n]
+	var pod int64
+	if mutated(balancedHalfOfPod) {
+		pod = f.buf[0].pod
+	}
+	for i := range out {
+		out[i] = MaxScore
+		if allocA[i] != 0 && allocB[i] != 0 {
+			out[i] = evennessOfTwo(float64(usedA[i]+pod)/float64(allocA[i]), float64(usedB[i])/float64(allocB[i]))
+		}
+	}
+}
+
+// ColumnWith is Column with half of the divisions.
+func (f *balancedScore) ColumnWith(s cluster.Snapshot, lo, hi cluster.NodeIdx, half, out []int64) {
+	f.buf = columns(s, lo, hi, f.list, f.space, f.buf)
+	out, half = out[lo:hi], half[lo:hi]
+	n := len(out)
+	a, b := f.buf[0].pod, f.buf[1].pod
+	allocA, usedA, allocB, usedB := f.buf[0].alloc[:n], f.buf[0].used[:n], f.buf[1].alloc[:n], f.buf[1].used[:n]
+	for i := range out {
+		with := MaxScore
+		if allocA[i] != 0 && allocB[i] != 0 {
+			with = evennessOfTwo(float64(resource.Add(usedA[i], a))/float64(allocA[i]), float64(resource.Add(usedB[i], b))/float64(allocB[i]))
+		}
+		out[i] = balance(with, half[i])
+	}
+}
+
 func evennessOfTwo(a, b float64) int64 {
 	if a > 1 {
 		a = 1

@@ -296,6 +296,11 @@ func sameForms(t failer, s cluster.Snapshot, all []preparedPlugin, lo, hi cluste
 		}
 		if pp.score != nil {
 			pp.score.Column(s, lo, hi, scores)
+			if h, can := pp.score.(Halved); can && h.Half() != nil && (lo+hi)%2 == 0 {
+				half := make([]int64, s.Rows())
+				h.HalfColumn(s, lo, hi, half)
+				h.ColumnWith(s, lo, hi, half, scores)
+			}
 			for n := range scores {
 				row := cluster.NodeIdx(n)
 				switch {

@@ -36,6 +36,7 @@ const (
 	balancedSample
 	balancedNonZero
 	balancedBestEffort
+	balancedHalfOfPod
 	taintEffectIgnored
 	taintNoExecuteFree
 	taintEmptyKeyEqual
@@ -254,6 +255,7 @@ var Mutants = []Mutation{
 	balancedSample:            {"balanced-sample", "the deviation of three or more resources divides by n-1"},
 	balancedNonZero:           {"balanced-non-zero", "balance counts defaults for silent containers"},
 	balancedBestEffort:        {"balanced-best-effort", "pods without requests are scored for balance"},
+	balancedHalfOfPod:         {"balanced-half-of-pod", "the half of the balance that all pods share counts the pod"},
 	taintEffectIgnored:        {"taint-effect-ignored", "a toleration covers every effect"},
 	taintNoExecuteFree:        {"taint-no-execute-free", "NoExecute taints do not reject"},
 	taintEmptyKeyEqual:        {"taint-empty-key-equal", "a toleration without a key matches nothing"},

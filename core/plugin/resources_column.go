@@ -26,6 +26,10 @@ func (f *fitScore) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int6
 		}
 		return
 	}
+	if f.scorer.strategy == LeastAllocated && len(f.buf) == 2 {
+		f.leastOfTwo(uint64(weights), out)
+		return
+	}
 	clear(out)
 	for i := range f.buf {
 		switch c := &f.buf[i]; f.scorer.strategy {
@@ -68,6 +72,30 @@ func (c *scoredColumns) addLeast(out []int64) {
 		} else if asked >= 0 && asked <= whole {
 			out[i] += percentFast(whole-asked, whole) * c.weight
 		}
+	}
+}
+
+// leastOfTwo is addLeast and divide of the usual two resources, in one go.
+func (f *fitScore) leastOfTwo(weights uint64, out []int64) {
+	n := len(out)
+	a, b := &f.buf[0], &f.buf[1]
+	allocA, usedA, allocB, usedB := a.alloc[:n], a.used[:n], b.alloc[:n], b.used[:n]
+	podA, podB, weightA, weightB := a.pod, b.pod, a.weight, b.weight
+	inverse := (1<<32 + weights - 1) / weights
+	for i := range out {
+		wholeA, wholeB := allocA[i], allocB[i]
+		if vast(wholeA) || vast(wholeB) {
+			out[i] = f.single(i)
+			continue
+		}
+		var sum int64
+		if asked := usedA[i] + podA; asked >= 0 && asked <= wholeA {
+			sum = percentFast(wholeA-asked, wholeA) * weightA
+		}
+		if asked := usedB[i] + podB; asked >= 0 && asked <= wholeB {
+			sum += percentFast(wholeB-asked, wholeB) * weightB
+		}
+		out[i] = int64(uint64(sum) * inverse >> 32)
 	}
 }
 
