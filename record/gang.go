@@ -41,6 +41,8 @@ type GangReport struct {
 	Preemption *Preemption `json:"preemption,omitempty"`
 	// Last is the newest decision about it, nil when it has not been tried or the record is gone.
 	Last *Decision `json:"last,omitempty"`
+	// Evicted is the newest decision by which others were evicted for it, where that is an older one than Last.
+	Evicted *Decision `json:"evicted,omitempty"`
 	// Holds is the room held for this gang, HeldByOther that for another, which this one cannot have.
 	Holds       *GangHold `json:"holds,omitempty"`
 	HeldByOther *GangHold `json:"heldByOther,omitempty"`

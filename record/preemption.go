@@ -25,7 +25,7 @@ type Preemption struct {
 
 	// Units are the victims as they go together, in the order of Victims: whole gangs, and pods by themselves.
 	Units []VictimUnit `json:"units,omitempty"`
-	// Loss is what they cost. For a pod that others make room for one by one it is told when somebody asks.
+	// Loss is what they cost; nil where units only wait for those that go already.
 	Loss *UnitsLoss `json:"loss,omitempty"`
 	// Unproved is of how many of the units it was not shown that the preemptor does not fit beside them: that would have taken
 	// too many dry runs. They are all in the way of the places that were found. Mostly 0.
@@ -69,6 +69,9 @@ type VictimUnit struct {
 	// Why says why it stays; empty for a victim.
 	Why string `json:"why,omitempty"`
 }
+
+// Evicts tells whether somebody goes, or is waited for on a node that is nominated; nobody does where it is nil.
+func (p *Preemption) Evicts() bool { return p != nil && p.Node != "" }
 
 // UnitsLoss is what evictions in units cost, in the order in which losses are compared (answer A11 of the gang rules).
 type UnitsLoss struct {

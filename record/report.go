@@ -51,6 +51,8 @@ type PodReport struct {
 
 	// Last is the newest decision about the pod, nil when it has not been tried or the record is gone.
 	Last *Decision `json:"last,omitempty"`
+	// Evicted is the newest decision by which others were evicted for the pod, where that is an older one than Last.
+	Evicted *Decision `json:"evicted,omitempty"`
 	// Fit is what the filters say now. Nil for a pod that has a node, and for one of a foreign scheduler.
 	Fit *Fit `json:"fit,omitempty"`
 	// Preemption is whom the pod would evict if it were tried now, or why nobody; nil for a pod that fits, and where nobody is

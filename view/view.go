@@ -71,6 +71,7 @@ type View struct {
 		moves     ring[record.QueueMove]
 		decisions ring[record.Decision]
 		lastOf    map[string]uint64          // pod UID -> number of its newest decision in the ring
+		evictedBy map[string]uint64          // pod UID -> number of the newest one in the ring by which others were evicted for it
 		watchers  map[chan struct{}]struct{} // one slot each: "there is something new" -> nothing
 	}
 }
@@ -91,7 +92,7 @@ func New(o Options) *View {
 	v := &View{asker: o.Asker, paused: o.Paused, epoch: hex.EncodeToString(id[:])}
 	v.mu.moves = newRing[record.QueueMove](o.Moves)
 	v.mu.decisions = newRing[record.Decision](o.Decisions)
-	v.mu.lastOf = map[string]uint64{}
+	v.mu.lastOf, v.mu.evictedBy = map[string]uint64{}, map[string]uint64{}
 	v.mu.watchers = map[chan struct{}]struct{}{}
 	return v
 }
@@ -115,10 +116,29 @@ func (v *View) Decided(d record.Decision) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	number, fell := v.mu.decisions.add(d)
-	if old := fell.Pod.UID; old != "" && v.mu.lastOf[old] < v.mu.decisions.first() {
-		delete(v.mu.lastOf, old)
+	for _, of := range []map[string]uint64{v.mu.lastOf, v.mu.evictedBy} {
+		if old := fell.Pod.UID; old != "" && of[old] < v.mu.decisions.first() {
+			delete(of, old)
+		}
 	}
 	v.mu.lastOf[d.Pod.UID] = number
+	if d.Preemption.Evicts() {
+		v.mu.evictedBy[d.Pod.UID] = number
+	}
+}
+
+// evictedLocked is the newest decision by which others were evicted for one of some pods; nil for none, and for that of a
+// number.
+func (v *View) evictedLocked(but uint64, uids ...string) *record.Decision {
+	var newest uint64
+	for _, uid := range uids {
+		newest = max(newest, v.mu.evictedBy[uid])
+	}
+	if newest == 0 || newest == but {
+		return nil
+	}
+	d := v.mu.decisions.at(newest)
+	return &d
 }
 
 // clone copies the parts of a decision that the engine may use again.
@@ -154,7 +174,7 @@ func (v *View) Pod(ctx context.Context, namespace, name string) (report record.P
 	defer v.mu.Unlock()
 	if number, ok := v.mu.lastOf[report.Pod.UID]; ok && report.Last == nil {
 		d := v.mu.decisions.at(number)
-		report.Last = &d
+		report.Last, report.Evicted = &d, v.evictedLocked(number, report.Pod.UID)
 	}
 	if report.Moves == nil {
 		report.Moves = v.movesOfLocked(report.Pod.UID)
@@ -190,12 +210,13 @@ func (v *View) Gang(ctx context.Context, namespace, name string) (report record.
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var newest uint64
+	var uids []string
 	for _, p := range report.Pods {
-		newest = max(newest, v.mu.lastOf[p.Pod.UID])
+		newest, uids = max(newest, v.mu.lastOf[p.Pod.UID]), append(uids, p.Pod.UID)
 	}
 	if newest > 0 {
 		d := v.mu.decisions.at(newest)
-		report.Last = &d
+		report.Last, report.Evicted = &d, v.evictedLocked(newest, uids...)
 	}
 	return report, found, err
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -83,13 +84,19 @@ func get(t *testing.T, h http.Handler, path string, into any) int {
 	return w.Code
 }
 
-// TestPastOfPod: a report gets the newest decision and the moves of that pod, and of no other.
+// TestPastOfPod: a report gets the newest decision and the moves of that pod, and of no other; and beside the newest the one
+// that evicted others for it, as long as it is another. Mutants: that of a pod is forgotten with the next decision; the same
+// decision is told twice.
 func TestPastOfPod(t *testing.T) {
 	v := New(Options{Asker: asks(engineOf{"a", "n1"})})
 	v.Moved(move("a"))
 	v.Moved(move("b"))
 	for i, name := range []string{"a", "a", "b"} {
-		v.Decided(record.Decision{Number: uint64(i + 1), Pod: ref(name)})
+		d := record.Decision{Number: uint64(i + 1), Pod: ref(name)}
+		if i != 1 {
+			d.Preemption = &record.Preemption{Node: "n1"}
+		}
+		v.Decided(d)
 	}
 	var got record.PodReport
 	if code := get(t, v.Handler(), "/kumiki/v1/why/pod/default/a", &got); code != 200 {
@@ -97,6 +104,13 @@ func TestPastOfPod(t *testing.T) {
 	}
 	if got.Last == nil || got.Last.Number != 2 || len(got.Moves) != 1 || got.Moves[0].Pod.Name != "a" {
 		t.Errorf("got last %+v, moves %+v", got.Last, got.Moves)
+	}
+	if got.Evicted == nil || got.Evicted.Number != 1 {
+		t.Errorf("evicted for it: %+v, want decision 1", got.Evicted)
+	}
+	v.asker = asks(engineOf{"b", "n1"})
+	if b, _, _ := v.Pod(t.Context(), "default", "b"); b.Last == nil || b.Last.Number != 3 || b.Evicted != nil {
+		t.Errorf("of b: %+v, evicted for it %+v", b.Last, b.Evicted)
 	}
 	var list DecisionList
 	get(t, v.Handler(), "/kumiki/v1/decisions?pod=default/a&limit=1", &list)
@@ -309,13 +323,18 @@ func TestRingAgainstSlice(t *testing.T) {
 		var all []record.Decision
 		for range rapid.IntRange(0, 20).Draw(t, "decisions") {
 			d := record.Decision{Number: uint64(len(all) + 1), Pod: ref(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "pod"))}
+			if rapid.Bool().Draw(t, "evicts") {
+				d.Preemption = &record.Preemption{Node: "n"}
+			}
 			v.Decided(d)
 			all = append(all, d)
 		}
 		kept := all[max(0, len(all)-size):]
-		last := map[string]uint64{} // UID -> number of the newest kept decision
+		last, evicts := map[string]uint64{}, map[string]uint64{} // UID -> number of the newest kept decision, and that which evicts
 		for _, d := range kept {
-			last[d.Pod.UID] = d.Number
+			if last[d.Pod.UID] = d.Number; d.Preemption.Evicts() {
+				evicts[d.Pod.UID] = d.Number
+			}
 		}
 		got := v.Decisions("", 100)
 		if len(got) != len(kept) {
@@ -326,13 +345,8 @@ func TestRingAgainstSlice(t *testing.T) {
 				t.Fatalf("decision %d is number %d, want %d", i, d.Number, want.Number)
 			}
 		}
-		if len(v.mu.lastOf) != len(last) {
-			t.Fatalf("index %v, want %v", v.mu.lastOf, last)
-		}
-		for uid, n := range last {
-			if v.mu.lastOf[uid] != n {
-				t.Fatalf("index %v, want %v", v.mu.lastOf, last)
-			}
+		if !maps.Equal(v.mu.lastOf, last) || !maps.Equal(v.mu.evictedBy, evicts) {
+			t.Fatalf("indexes %v and %v, want %v and %v", v.mu.lastOf, v.mu.evictedBy, last, evicts)
 		}
 	})
 }

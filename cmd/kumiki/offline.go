@@ -32,6 +32,8 @@ type offline struct {
 	configFile string
 	// last are the newest decisions that a recording holds: pod UID -> decision.
 	last map[string]record.Decision
+	// evicted are the newest of them by which others were evicted: pod UID -> decision.
+	evicted map[string]record.Decision
 }
 
 func (o *offline) addFlags(c *cobra.Command) {
@@ -103,12 +105,15 @@ func (o *offline) picture() (last *engine.Engine, err error) {
 		return nil, fmt.Errorf("reading the picture: %w", err)
 	}
 	defer file.Close()
-	o.last = map[string]record.Decision{}
+	o.last, o.evicted = map[string]record.Decision{}, map[string]record.Decision{}
 	err = tape.Play(file, func(e *engine.Engine, step tape.Step) error {
 		last = e
 		for _, f := range step.Effects {
 			if d, is := f.(engine.Decided); is {
 				o.last[d.Decision.Pod.UID] = d.Decision
+				if d.Decision.Preemption.Evicts() {
+					o.evicted[d.Decision.Pod.UID] = d.Decision
+				}
 			}
 		}
 		return nil
@@ -151,6 +156,9 @@ func (o *offline) why(ctx context.Context, io streams, find *finder, out output,
 			if d, ok := o.last[p.Pod.UID]; ok && (report.Last == nil || d.Number > report.Last.Number) {
 				report.Last = &d
 			}
+			if d, ok := o.evicted[p.Pod.UID]; ok && (report.Evicted == nil || d.Number > report.Evicted.Number) {
+				report.Evicted = &d
+			}
 		}
 		return out.print(io.Out, report, func(wide bool) error { return text.Gang(io.Out, report, wide) })
 	}
@@ -162,6 +170,9 @@ func (o *offline) why(ctx context.Context, io streams, find *finder, out output,
 	report.Where, report.Since, report.FlushAt = record.Gone, 0, 0
 	if d, ok := o.last[report.Pod.UID]; ok {
 		report.Last = &d
+	}
+	if d, ok := o.evicted[report.Pod.UID]; ok {
+		report.Evicted = &d
 	}
 	return out.print(io.Out, report, func(wide bool) error { return text.Pod(io.Out, report, wide) })
 }

@@ -93,6 +93,7 @@ const (
 	restStays                   // what is left of a gang whose eviction failed midway stays
 	restartLeavesRest           // what a scheduler before left of a gang stays
 	wasteUncounted              // evictions in vain are not told of
+	costUntold                  // it is not told what the victims on a node cost
 	sessionsLeak                // what comes in during a session takes effect at once
 	sessionsHang                // a session that nobody goes on with does not end
 	sessionsUnspaced            // sessions follow each other without a pause

@@ -328,6 +328,9 @@ func (e *Engine) evict(p *cluster.Pod, a found, d *record.Decision) promise {
 	}
 	node := e.store.Snapshot().NodeName(a.Best.Node)
 	d.Preemption = &record.Preemption{Node: node, Violations: a.Best.Loss.Violations, Nodes: a.Nodes, Tried: a.Tried}
+	if a.units == nil && mutant != costUntold {
+		d.Preemption.Loss = lossOf(a.Best.Loss)
+	}
 	if mutant != notNominated {
 		e.queue.Nominate(p, node)
 	}

@@ -219,6 +219,9 @@ func describeEviction(f engine.Effect) string {
 					line += " (going already)"
 				}
 			}
+			if p.Loss != nil {
+				line += fmt.Sprintf(", highest %d of %d", p.Loss.Highest, p.Loss.Pods)
+			}
 			if p.Violations > 0 {
 				line += fmt.Sprintf(", %d against a budget", p.Violations)
 			}

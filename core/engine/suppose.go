@@ -134,7 +134,7 @@ func (w *supposing) deletePod(c *condition, done *record.Supposed) (missing stri
 		done.Does = "it was supposed gone already"
 	case !holds:
 		w.gone[p.UID] = true
-		done.Does = "it waits and holds no room: nothing changes"
+		done.Does = "it waits no more; it holds no room"
 		if node := w.e.queue.NominationOf(p.UID); node != "" {
 			done.Does = "it waits; the room that is kept for it on " + node + " is free"
 		}

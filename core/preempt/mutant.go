@@ -67,6 +67,7 @@ const (
 	singlesOnly                 // a row's cheapest set is taken to be of one unit
 	boundTight                  // a row is thought to cost at least one unit more
 	budgetHarms                 // who is one of two that a budget is about is thought to break it alone
+	roomToComeUntold            // where the room of those who go already is enough, those who stay are told to be too few
 	mutations
 )
 

@@ -5,8 +5,8 @@ package preempt
 import "slices"
 
 // considered tells of units that stay, and why: of those that might have gone the least important first, since of these it is
-// asked most; then of those that may not go.
-func (us *units) considered(list []int, found bool) (told []ConsideredUnit) {
+// asked most; then of those that may not go. room tells that there is enough without them.
+func (us *units) considered(list []int, room bool) (told []ConsideredUnit) {
 	most := MostConsidered - min(len(us.kept), MostConsidered/2)
 	for i := len(us.all) - 1; i >= 0 && len(told) < most; i-- {
 		if slices.Contains(list, i) {
@@ -17,7 +17,7 @@ func (us *units) considered(list []int, found bool) (told []ConsideredUnit) {
 		switch {
 		case u.idle:
 			why = "nothing that it holds is where it would help"
-		case !found:
+		case !room:
 			why = notEnough
 		}
 		told = append(told, ConsideredUnit{Gang: u.gang, Pod: us.pods[u.lo].pod, Pods: int(u.hi - u.lo), Priority: u.priority, Why: why})

@@ -35,9 +35,10 @@ func (f *Finder) FindUnits(q UnitsQuestion) UnitsAnswer {
 	a = UnitsAnswer{Verdict: NotHelpful, Going: us.going, Stuck: stuck, Units: len(us.all)}
 	d.begin()
 	var list []int // who goes
-	found := false
+	found, comes := false, false
 	switch {
 	case len(us.going) > 0 && d.fits():
+		comes = mutant != roomToComeUntold
 		a.Verdict, a.Message = NotEligible, heading+fmt.Sprintf("there is room once %d pods that are terminating have gone.", len(us.going))
 	case len(us.all) == 0:
 		a.Message = heading + "nobody of lower priority may be evicted."
@@ -60,7 +61,7 @@ func (f *Finder) FindUnits(q UnitsQuestion) UnitsAnswer {
 	case a.Message == "":
 		a.Message = heading + fmt.Sprintf("there is no room with all %d units of lower priority gone either.", len(us.all))
 	}
-	a.Considered = us.considered(list, found)
+	a.Considered = us.considered(list, found || comes)
 	if a.Message == AllProtected {
 		protected(a.Considered)
 	}

@@ -48,7 +48,8 @@ func Gang(w io.Writer, r record.GangReport, wide bool) error {
 	}
 	p.table(rows)
 	p.gangFit(r)
-	p.evictions(r.Last, r.Preemption, r.At)
+	p.evictions(r.Last, r.Evicted, r.At)
+	p.wouldEvict(nil, r.Preemption, r.At) // this page does not say what the last try said
 	p.gangHolds(r)
 	p.gangPods(r)
 	return p.err

@@ -116,7 +116,8 @@ func (p *page) pending(r record.PodReport) {
 		p.reasons(f)
 		p.remedies(f)
 	}
-	p.evictions(r.Last, r.Preemption, r.At)
+	p.evictions(r.Last, r.Evicted, r.At)
+	p.wouldEvict(r.Last, r.Preemption, r.At)
 	if len(r.WaitsFor) > 0 {
 		p.section("Waits for any of:")
 		var rows [][]string
@@ -236,6 +237,7 @@ func (p *page) placed(r record.PodReport) {
 		rows = append(rows, []string{"Requests:", Amounts(r.Requests)})
 	}
 	p.table(rows)
+	p.evictions(d, r.Evicted, r.At)
 }
 
 // because says in words how the node won.

@@ -12,16 +12,24 @@ import (
 // victimsShown is how many victims and other choices the plain page lists; -o wide lists all.
 const victimsShown = 8
 
-// evictions tells of what was evicted by the last decision, and what would be if another were made now.
-func (p *page) evictions(last *record.Decision, now *record.Preemption, at record.Time) {
-	if last != nil && last.Preemption != nil && last.Preemption.Node != "" {
-		p.preemption(fmt.Sprintf("Evicted for it %s ago, %s (decision %d):", Ago(last.At, at), roomOn(last.Preemption), last.Number), last.Preemption, at)
+// evictions tells of whom a decision had evicted: the last one, or one before it.
+func (p *page) evictions(last, before *record.Decision, at record.Time) {
+	d := before
+	if last != nil && last.Preemption.Evicts() {
+		d = last
 	}
+	if d != nil {
+		p.preemption(fmt.Sprintf("Evicted for it %s ago, %s (decision %d):", Ago(d.At, at), roomOn(d.Preemption), d.Number), d.Preemption, at)
+	}
+}
+
+// wouldEvict tells of whom a decision would have evicted now, and who stays, and why. What last said is not said again.
+func (p *page) wouldEvict(last *record.Decision, now *record.Preemption, at record.Time) {
 	switch {
 	case now == nil:
 	case now.Node != "":
 		p.preemption("If tried now, it evicts, "+roomOn(now)+":", now, at)
-	case last == nil || now.Message == "" || !strings.Contains(last.Message, now.Message) || p.wide: // else the last try says it
+	case last == nil || now.Message == "" || len(now.Considered) > 0 || !strings.Contains(last.Message, now.Message) || p.wide:
 		p.preemption("Preemption, if tried now:", now, at)
 	}
 }

@@ -80,6 +80,12 @@ func TestQuestions(t *testing.T) {
 	evicted.Nominated = "node-3"
 	evicted.Last = &record.Decision{Number: 12, At: now - 3*record.Second, Verdict: record.DoesNotFit, Message: "0/100 nodes are available: 100 Insufficient cpu.", Preemption: cheapest()}
 	evicted.Preemption = &record.Preemption{Message: "preemption: not eligible due to a terminating pod on the nominated node."}
+	// It was tried again since, and the page says still whom the decision before evicted.
+	again := evicted
+	again.Evicted, again.Last = evicted.Last, &record.Decision{Number: 15, At: now - record.Second, Verdict: record.DoesNotFit,
+		Message: "0/100 nodes are available: 100 Insufficient cpu. " + evicted.Preemption.Message}
+	landed := record.PodReport{At: now, Pod: pod("big"), Node: "node-3", Evicted: evicted.Last,
+		Last: &record.Decision{Number: 16, At: now - record.Second, Verdict: record.Placed, Attempt: 3, Nodes: 100, Feasible: 1, Winner: &record.Candidate{Node: "node-3"}}}
 	crowd := tooBig()
 	crowd.Preemption = &record.Preemption{Node: "node-3", Loss: &record.UnitsLoss{Highest: 1, Units: 30, Pods: 30}, PausedUntil: now + 20*record.Second}
 	for i := range 30 {
@@ -87,6 +93,12 @@ func TestQuestions(t *testing.T) {
 	}
 	gangWaits := record.GangReport{At: now, Name: "shop/train", Source: "annotation", Quorum: 3, Stated: true, Waiting: 3, Priority: 5, Where: record.Unschedulable,
 		Fit: gang.Now.Gang, Preemption: together()}
+	// Nobody goes for it, and its page says who was thought of, whatever the last try said.
+	gangAlone := gangWaits
+	gangAlone.Preemption = &record.Preemption{Message: "preemption: there is no room with all 1 units of lower priority gone either.",
+		Considered: []record.VictimUnit{{Name: "shop/low", Gang: true, Pods: 2, Priority: 1, Why: "its going, and that of all others, would not be enough"}}}
+	gangAlone.Last = &record.Decision{Number: 20, At: now - record.Second, Verdict: record.DoesNotFit, Message: "gang shop/train does not fit now. " + gangAlone.Preemption.Message,
+		Preemption: gangAlone.Preemption}
 
 	for name, write := range map[string]func(io.Writer) error{
 		"if-fits":         func(w io.Writer) error { return WhatIf(w, drained(), false) },
@@ -99,6 +111,9 @@ func TestQuestions(t *testing.T) {
 		"evicts":          func(w io.Writer) error { return Pod(w, waiting, false) },
 		"evicts-nobody":   func(w io.Writer) error { return Pod(w, nobodys, false) },
 		"evicted":         func(w io.Writer) error { return Pod(w, evicted, false) },
+		"evicted-again":   func(w io.Writer) error { return Pod(w, again, false) },
+		"evicted-landed":  func(w io.Writer) error { return Pod(w, landed, false) },
+		"evicts-nothing":  func(w io.Writer) error { return Gang(w, gangAlone, false) },
 		"evicts-crowd":    func(w io.Writer) error { return Pod(w, crowd, false) },
 		"evicts-gang":     func(w io.Writer) error { return Gang(w, gangWaits, false) },
 		"decision-evicts": func(w io.Writer) error { return Decision(w, *evicted.Last) },
