@@ -176,10 +176,12 @@ func staysAreTold(t fataler) {
 	}
 	w.node("n1", 6, 10, "z1")
 	w.on("n1", going(bare("leaves", 1, 2)))
-	a, _ = w.units(&f, alikes(1, 2, func(p *v1.Pod) { p.Spec.Affinity = &node }), nil)
-	for _, c := range a.Considered {
-		if c.Pod.Name == "low" && c.Why != "there is room for all without its going" {
-			t.Fatalf("of low, which stays since there is room to come: %s", c.Why)
+	for _, f := range []*preempt.Finder{&lone, &asGang} {
+		a, _ := w.units(f, alikes(1, 2, func(p *v1.Pod) { p.Spec.Affinity = &node }), nil)
+		for _, c := range a.Considered {
+			if c.Pod.Name == "low" && c.Why != "there is room for all without its going" {
+				t.Fatalf("of low, which stays since there is room to come: %s", c.Why)
+			}
 		}
 	}
 }
