@@ -91,6 +91,8 @@ type Engine struct {
 	victims    preempt.Finder
 	// departures are gangs that go whole and whose eviction was asked for, until all of it was carried out.
 	departures map[cluster.GangKey]*departure // victim -> how far it is
+	doomed     map[cluster.UID]doomed         // pod of a gang -> the eviction that was asked for
+	doomedOf   map[cluster.GangKey]int        // gang -> how many of doomed are of it, never 0
 	// thrash is what befell room that was made by evictions; settled are pods that got their place by them, asked those
 	// that were to be evicted. Both as long as the pods are there.
 	thrash         map[thrashKey]*thrash // owner -> its losses
@@ -161,6 +163,8 @@ func New(cfg Config) *Engine {
 		thrash:     map[thrashKey]*thrash{},
 		settled:    map[cluster.UID]bool{},
 		asked:      map[cluster.UID]bool{},
+		doomed:     map[cluster.UID]doomed{},
+		doomedOf:   map[cluster.GangKey]int{},
 	}
 	e.lobby = newLobby(e, cfg.Style)
 	waking := map[string]queue.Profile{}
@@ -365,9 +369,10 @@ func (e *Engine) emit(f Effect) {
 		}
 		if !f.Undo && !f.Finish {
 			f.Whole = e.departing(f)
-			e.effects = append(e.effects, f)
-			return
 		}
+		e.effects = append(e.effects, f)
+		e.doom(f)
+		return
 	}
 	e.effects = append(e.effects, f)
 }

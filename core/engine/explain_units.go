@@ -35,7 +35,7 @@ func (w *supposing) unitsForPod(prof *profile, p *cluster.Pod) *record.Preemptio
 // it, and without acting on it.
 func (w *supposing) unitsForGang(key cluster.GangKey, prof *profile, need gang.Need, ans gang.Answer) *record.Preemption {
 	e, members := w.e, need.Members
-	late := e.gangLive(key) >= e.quorumOf(key, members).pods
+	late := e.gangStaying(key) >= e.quorumOf(key, members).pods
 	if prof.Preemption == nil || late || ans.Verdict != gang.NoRoom && ans.Verdict != gang.GaveUp {
 		return nil
 	}

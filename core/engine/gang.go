@@ -50,7 +50,7 @@ func (r gangRules) Ready(u *queue.Unit) (gate, reason string, again record.Time,
 		return shut, why, 0, false
 	}
 	q := e.quorumOf(u.Gang, u.Members)
-	held := e.gangLive(u.Gang)
+	held := e.gangStaying(u.Gang)
 	switch missing := q.pods - held - len(ready); {
 	case q.open && u.Gang.Source == cluster.GangOfAnnotation && (held == 0 || missing > 0):
 		// More pods may come: nobody has said how many there will be. Of a gang that has lost some, those come back who come.

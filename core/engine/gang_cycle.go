@@ -64,7 +64,7 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 // gangNeed is what is asked of the search, and how many members hold room already.
 func (e *Engine) gangNeed(unit *queue.Unit) (need gang.Need, held int) {
 	need.Members, _, _ = e.openMembers(unit.Members)
-	held = e.gangLive(unit.Gang)
+	held = e.gangStaying(unit.Gang)
 	q := e.quorumOf(unit.Gang, unit.Members)
 	need.Quorum = q.pods - held
 	if q.open && held > 0 {

@@ -137,6 +137,8 @@ const (
 	robbedEvictsAgain           // a pod without a gate evicts its victims again when another takes its nomination
 	sparedForNobody             // a gang that does not wait for room keeps some from the extras of others
 	toldTooSeldom               // that a gang waits is not told when its gate is asked again before that
+	doomedCount                 // pods that are asked to go count for those of their gang that wait
+	doomedForEver               // they do not count although their eviction failed
 	mutations
 )
 

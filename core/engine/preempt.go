@@ -113,6 +113,7 @@ func (e *Engine) endEviction(uid cluster.UID) {
 
 // victimGoes is told that a pod is seen to go, or is gone.
 func (e *Engine) victimGoes(uid cluster.UID) {
+	e.spareDoomed(uid)
 	for _, preemptor := range e.victimsOf[uid] {
 		if mutant != lastGoesUnheard {
 			e.knocked(e.evictions[preemptor].preemptor)

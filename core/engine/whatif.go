@@ -284,7 +284,7 @@ func (w *supposing) need(key cluster.GangKey, waiting []*cluster.Pod) gang.Need 
 	slices.SortStableFunc(need.Members, func(a, b *cluster.Pod) int {
 		return cmp.Or(cmp.Compare(b.Spec.Priority, a.Spec.Priority), cmp.Compare(a.Created, b.Created), cmp.Compare(a.Name, b.Name))
 	})
-	q, held := e.quorumOf(key, waiting), e.gangLive(key)
+	q, held := e.quorumOf(key, waiting), e.gangStaying(key)
 	need.Quorum = q.pods - held
 	if q.open && held > 0 {
 		need.Quorum = min(need.Quorum, len(need.Members))
