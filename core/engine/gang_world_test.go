@@ -92,6 +92,11 @@ func (w *world) checkGangs(effects []engine.Effect) {
 			w.t.Fatalf("decision %d places %d pods of gang %s, which has %d and needs %d", number, placed[number], name, g.Held, w.gangs.sizes[name])
 		}
 	}
+	w.noteWhole()
+}
+
+// noteWhole notes the gangs of which enough are bound. A pod may go before the engine hears of anything.
+func (w *world) noteWhole() {
 	for name, size := range w.gangs.sizes {
 		if n, _ := w.countGang(name); n >= size {
 			w.gangs.whole[name] = true

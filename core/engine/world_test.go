@@ -283,6 +283,7 @@ func (w *world) carryOut() {
 		p.Spec.NodeName = b.Node
 		p.Status.Conditions = nil
 		w.gangs.bound(p, b)
+		w.noteWhole()
 		w.changed(p)
 		done.Outcome = engine.Bound
 		w.checkRoom(b.Node)
