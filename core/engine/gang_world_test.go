@@ -97,6 +97,9 @@ func (w *world) checkGangs(effects []engine.Effect) {
 
 // noteWhole notes the gangs of which enough are bound. A pod may go before the engine hears of anything.
 func (w *world) noteWhole() {
+	if w.gangs == nil {
+		return
+	}
 	for name, size := range w.gangs.sizes {
 		if n, _ := w.countGang(name); n >= size {
 			w.gangs.whole[name] = true
