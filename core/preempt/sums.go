@@ -120,20 +120,7 @@ func (nd *need) held(c *cell) int64 {
 }
 
 // heldBy is what a pod holds of the need.
-func (nd *need) heldBy(p *cluster.Pod) int64 {
-	h := &p.Spec.Held
-	switch nd.of {
-	case ofPods:
-		return 1
-	case ofCPU:
-		return h.MilliCPU
-	case ofMemory:
-		return h.Memory
-	case ofEphemeral:
-		return h.Ephemeral
-	}
-	return h.Get(nd.Name)
-}
+func (nd *need) heldBy(p *cluster.Pod) int64 { return heldOf(p, nd.of, nd.Name) }
 
 // heldByAll is what pods hold of the need that are added up in c; no pods stand for the one of c.
 func (nd *need) heldByAll(c *cell, pods []*cluster.Pod) (sum int64) {
@@ -221,4 +208,20 @@ func (sm *sums) tell(h *histogram) {
 		}
 	}
 	h.nodes++
+}
+
+// heldOf is what a pod holds of an amount; name counts where no field has it.
+func heldOf(p *cluster.Pod, of amount, name v1.ResourceName) int64 {
+	h := &p.Spec.Held
+	switch of {
+	case ofPods:
+		return 1
+	case ofCPU:
+		return h.MilliCPU
+	case ofMemory:
+		return h.Memory
+	case ofEphemeral:
+		return h.Ephemeral
+	}
+	return h.Get(name)
 }

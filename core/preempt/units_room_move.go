@@ -143,20 +143,7 @@ func (r *room) suppose(list []int) {
 }
 
 // held is what a pod holds of an amount.
-func (a *roomAmount) held(p *cluster.Pod) int64 {
-	h := &p.Spec.Held
-	switch a.of {
-	case ofPods:
-		return 1
-	case ofCPU:
-		return h.MilliCPU
-	case ofMemory:
-		return h.Memory
-	case ofEphemeral:
-		return h.Ephemeral
-	}
-	return h.Get(a.name)
-}
+func (a *roomAmount) held(p *cluster.Pod) int64 { return heldOf(p, a.of, a.name) }
 
 // slots are the rows' room for members of all kinds, one kind at a time.
 func (r *room) slots() []int32 {
