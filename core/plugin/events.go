@@ -76,6 +76,8 @@ type Change struct {
 	OldObject, NewObject cluster.Object
 	// State is the cluster when a hint is asked; the queue fills it in.
 	State cluster.Snapshot
+	// OnlyOthers says that the change is of no use to the pod that it is about, nor to its gang.
+	OnlyOthers bool
 	// OnlyUpTo, when not nil, is the highest priority that the change is of use to: room that was held by a nomination
 	// is free for pods of that priority or less.
 	OnlyUpTo *int32

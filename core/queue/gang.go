@@ -13,15 +13,27 @@ import (
 
 // Gangs tells the queue what it cannot know of units of several pods: how many there must be, and what they rank as.
 type Gangs interface {
-	// Ready tells whether a unit whose pods say that they are in a gang may be tried. When it may not, gate and reason
-	// say why, and again is when to ask again at the latest; 0 means when the unit changes, or on Reconsider. It must
-	// not change the unit.
-	Ready(u *Unit) (gate, reason string, again record.Time, ok bool)
+	// Admit reports whether a unit whose pods name a gang may be tried. It must not change the unit.
+	Admit(u *Unit) Admission
+	// Apart reports whether the pods of a group are scheduled one by one, each as a unit of its own. When the answer
+	// changes, Regroup must be called.
+	Apart(key cluster.GangKey) bool
 	// Priority is what the unit ranks as in the queue.
 	Priority(u *Unit) int32
 	// Extra tells that the unit's gang has what it needs without the unit's pods. They go after all of their priority that
 	// are needed by somebody.
 	Extra(u *Unit) bool
+}
+
+// Admission is whether a unit of a gang may be tried. The zero value admits it.
+type Admission struct {
+	// Gate is the plugin that keeps the unit out of the active queue, empty for none, and Reason why.
+	Gate, Reason string
+	// Members are the gates that keep single members back, by plugin name: an event that such a plugin registered for may
+	// admit the unit.
+	Members []string
+	// Again is when to ask again at the latest; 0 means when the unit changes, or on Reconsider.
+	Again record.Time
 }
 
 // compareMembers orders the pods of a unit: by priority, by age, by name (rule R13).
@@ -36,6 +48,15 @@ func compareMembers(a, b *cluster.Pod) int {
 
 // gangOf is the gang that a pod waits with, zero for none. One with a declaration that cannot be used waits by itself.
 func (q *Queue) gangOf(p *cluster.Pod) cluster.GangKey {
+	key := q.named(p)
+	if key != (cluster.GangKey{}) && q.cfg.Gangs.Apart(key) && mutant != apartTogether {
+		return cluster.GangKey{}
+	}
+	return key
+}
+
+// named is the gang that a pod names, zero for none or one whose declaration cannot be used.
+func (q *Queue) named(p *cluster.Pod) cluster.GangKey {
 	if q.cfg.Gangs == nil || p.Gang == nil || p.Gang.Bad != "" {
 		return cluster.GangKey{}
 	}
@@ -68,6 +89,9 @@ func (q *Queue) changed(u *Unit) {
 	spec.Priority = q.cfg.Gangs.Priority(u)
 	rank.Spec = &spec
 	u.rank, u.extra = &rank, q.cfg.Gangs.Extra(u) && mutant != extrasFirst
+	for _, p := range u.Members {
+		q.nominated.rank(p, u.rankOf(p))
+	}
 	switch u.at {
 	case active:
 		q.active.fix(u)
@@ -80,7 +104,10 @@ func (q *Queue) changed(u *Unit) {
 
 // replace puts a newer version of a pod in the place of the older one.
 func (q *Queue) replace(u *Unit, p *cluster.Pod) {
-	u.Members[u.index(p.UID)] = p
+	at := u.index(p.UID)
+	q.apart.remove(q.named(u.Members[at]), u)
+	u.Members[at] = p
+	q.apart.add(q.named(p), u)
 	q.changed(u)
 	if u.alike != nil {
 		u.group.changed(u)
@@ -175,8 +202,10 @@ func (q *Queue) EachGang(visit func(*Unit)) {
 	}
 }
 
-// HasGang tells whether pods of a gang wait.
-func (q *Queue) HasGang(key cluster.GangKey) bool { return q.gangs[key] != nil }
+// HasGang reports whether pods of a gang wait, together or one by one.
+func (q *Queue) HasGang(key cluster.GangKey) bool {
+	return q.gangs[key] != nil || len(q.apart[key]) > 0
+}
 
 // Before tells whether a unit goes before another in the active queue.
 func (q *Queue) Before(a, b *Unit) bool { return q.before(a, b) }
@@ -220,6 +249,15 @@ func (q *Queue) Stay(u *Unit) {
 	}
 	u.Plugins, u.Pending, u.Message = u.Plugins[:0], u.Pending[:0], ""
 	q.toActive(u, note{event: gangChanged, cause: "its gang has what it needs; these are tried after what others need"}, false)
+}
+
+// Readmit takes back a unit in flight that a gate holds by now, as if it had not been tried.
+func (q *Queue) Readmit(u *Unit) {
+	if !q.refresh(u) {
+		return
+	}
+	u.Attempts--
+	q.toActive(u, note{event: gangChanged, cause: "its gate is open again"}, false)
 }
 
 // needed is the first unit that backs off after a rejection and goes before an extra one; nil for none. Extras are not tried
@@ -317,17 +355,18 @@ func (q *Queue) settle(u *Unit) bool {
 
 // gangGate asks what keeps a unit of a gang out of the active queue, and notes when to ask again.
 func (q *Queue) gangGate(u *Unit) (gate, reason string) {
-	gate, reason, again, ok := q.cfg.Gangs.Ready(u)
+	a := q.cfg.Gangs.Admit(u)
 	u.ask = 0
-	if ok || mutant == quorumIgnored {
+	u.memberGates = setOf(u.memberGates, a.Members)
+	if a.Gate == "" || mutant == quorumIgnored {
 		return "", ""
 	}
-	if again != 0 {
-		u.ask = again
-		at, _ := slices.BinarySearchFunc(q.asks, again+1, func(a gangAsk, t record.Time) int { return cmp.Compare(a.at, t) })
-		q.asks = slices.Insert(q.asks, at, gangAsk{again, u})
+	if a.Again != 0 {
+		u.ask = a.Again
+		at, _ := slices.BinarySearchFunc(q.asks, a.Again+1, func(a gangAsk, t record.Time) int { return cmp.Compare(a.at, t) })
+		q.asks = slices.Insert(q.asks, at, gangAsk{a.Again, u})
 	}
-	return gate, reason
+	return a.Gate, a.Reason
 }
 
 // askGangs asks the gates again whose time has come.
@@ -357,14 +396,19 @@ type gangAsk struct {
 	unit *Unit
 }
 
-// judgeUnit decides what a change means for a unit: whatever helps one of its members may help it.
+// judgeUnit decides what a change means for a unit: whatever helps one of its members may help it. Hints that read more of
+// a pod than its spec are asked about each member.
 func (q *Queue) judgeUnit(g *group, u *Unit, ch plugin.Change) verdict {
-	if len(u.kinds) == 0 {
+	pods := u.kinds
+	switch {
+	case len(pods) == 0:
 		return q.judge(g, u.Pod(), ch)
+	case !g.of(ch.Event).once && mutant != oneOfEachSpec:
+		pods = u.Members
 	}
 	best := verdict{how: stay}
-	for _, p := range u.kinds {
-		if v := q.judge(g, p, ch); v.how > best.how && mutant != firstMemberJudges || v.how > best.how && p == u.kinds[0] {
+	for _, p := range pods {
+		if v := q.judge(g, p, ch); v.how > best.how && mutant != firstMemberJudges || v.how > best.how && p == pods[0] {
 			best = v
 		}
 	}

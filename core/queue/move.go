@@ -86,6 +86,9 @@ func (q *Queue) admit(u *Unit, n note) bool {
 	}
 	u.Gate, u.GateReason = gate, reason
 	u.Plugins = insert(u.Plugins, gate)
+	for _, name := range u.memberGates {
+		u.Plugins = insert(u.Plugins, name)
+	}
 	n.hint, n.cause = gate, gate+": "+reason
 	q.put(u, waiting, n)
 	return false
@@ -160,6 +163,7 @@ func (q *Queue) put(u *Unit, to place, n note) {
 func (q *Queue) know(u *Unit) {
 	for _, p := range u.Members {
 		q.units[p.UID] = u
+		q.apart.add(q.named(p), u)
 	}
 	if u.Gang != (cluster.GangKey{}) {
 		q.gangs[u.Gang] = u
@@ -169,6 +173,7 @@ func (q *Queue) know(u *Unit) {
 func (q *Queue) forget(u *Unit) {
 	for _, p := range u.Members {
 		delete(q.units, p.UID)
+		q.apart.remove(q.named(p), u)
 	}
 	if q.gangs[u.Gang] == u {
 		delete(q.gangs, u.Gang)

@@ -53,5 +53,9 @@ const (
 	restForEver
 	unknownApart
 	headSpeaks
+	apartTogether
+	oneOfEachSpec
+	memberGatesUnheard
+	freedUnheard
 	mutations // their number
 )

@@ -10,32 +10,65 @@ import (
 
 // nominations are the nodes that pending pods count on, possibly ahead of what the API server holds.
 type nominations struct {
-	on map[string][]*cluster.Pod // node -> pods, in order of nomination; never an empty list
-	of map[cluster.UID]string    // pod -> node
+	on map[string][]*cluster.Pod     // node -> pods, in order of nomination; never an empty list
+	of map[cluster.UID]nominatedNode // pod -> its nomination
 	// nodes are the keys of on, sorted.
 	nodes []string
+	// freed are those that have ended since TakeFreed, made those that were made since; both in order.
+	freed, made []Freed
+}
+
+// nominatedNode is a node that a pod counts on.
+type nominatedNode struct {
+	node string
+	// priority is up to which other pods keep away from the capacity: the pod's, or that of its unit where that is higher.
+	priority int32
+}
+
+// Freed is a nomination that has ended, or counts less than before: pods up to a priority kept away from the node for it.
+type Freed struct {
+	Pod      *cluster.Pod
+	Node     string
+	Priority int32
 }
 
 func (n *nominations) remove(uid cluster.UID) {
-	node, ok := n.of[uid]
+	was, ok := n.of[uid]
 	if !ok {
 		return
 	}
 	delete(n.of, uid)
-	left := slices.DeleteFunc(n.on[node], func(p *cluster.Pod) bool { return p.UID == uid })
+	at := slices.IndexFunc(n.on[was.node], func(p *cluster.Pod) bool { return p.UID == uid })
+	if mutant != freedUnheard {
+		n.freed = append(n.freed, Freed{n.on[was.node][at], was.node, was.priority})
+	}
+	left := slices.Delete(n.on[was.node], at, at+1)
 	if len(left) == 0 {
-		delete(n.on, node)
-		i, _ := slices.BinarySearch(n.nodes, node)
+		delete(n.on, was.node)
+		i, _ := slices.BinarySearch(n.nodes, was.node)
 		n.nodes = slices.Delete(n.nodes, i, i+1)
 		return
 	}
-	n.on[node] = left
+	n.on[was.node] = left
 }
 
-func (n *nominations) add(p *cluster.Pod, node string) {
-	n.of[p.UID] = node
+func (n *nominations) add(p *cluster.Pod, node string, priority int32) {
+	n.of[p.UID] = nominatedNode{node, priority}
+	n.made = append(n.made, Freed{p, node, priority})
 	n.nodes = insert(n.nodes, node)
 	n.on[node] = append(n.on[node], p)
+}
+
+// rank follows a change of the priority as which a nominated pod counts. Nothing happens to one that is not nominated.
+func (n *nominations) rank(p *cluster.Pod, priority int32) {
+	was, ok := n.of[p.UID]
+	if !ok || was.priority == priority {
+		return
+	}
+	n.of[p.UID] = nominatedNode{was.node, priority}
+	if priority < was.priority && mutant != freedUnheard {
+		n.freed = append(n.freed, Freed{p, was.node, was.priority})
+	}
 }
 
 // Nominate reserves a node for a pod in memory, in the place of any nomination it has. An empty node takes the
@@ -46,7 +79,7 @@ func (q *Queue) Nominate(p *cluster.Pod, node string) {
 	if node == "" || u == nil || u.gone[p.UID] || p.NodeName != "" {
 		return
 	}
-	q.nominated.add(p, node)
+	q.nominated.add(p, node, u.rankOf(p))
 }
 
 // NominateAsStatus makes the nomination what the pod's status says.
@@ -55,12 +88,34 @@ func (q *Queue) NominateAsStatus(p *cluster.Pod) { q.Nominate(p, p.Nominated) }
 // Unnominate takes a pod's nomination away.
 func (q *Queue) Unnominate(uid cluster.UID) { q.nominated.remove(uid) }
 
+// TakeFreed returns the nominations that have ended since the last call, in order, but for those in whose place an equal one
+// was made: of the same pod, or of one with the same spec, as when members of a gang change places.
+func (q *Queue) TakeFreed() []Freed {
+	n := &q.nominated
+	freed, made := n.freed, n.made
+	n.freed, n.made = nil, made[:0]
+	if len(freed) == 0 {
+		return nil
+	}
+	made = slices.DeleteFunc(made, func(m Freed) bool { return n.of[m.Pod.UID].node != m.Node })
+	return slices.DeleteFunc(freed, func(f Freed) bool {
+		at := slices.IndexFunc(made, func(m Freed) bool {
+			same := m.Pod.UID == f.Pod.UID || m.Pod.Spec == f.Pod.Spec && m.Pod.Namespace == f.Pod.Namespace
+			return same && m.Node == f.Node && m.Priority >= f.Priority
+		})
+		if at >= 0 {
+			made = slices.Delete(made, at, at+1)
+		}
+		return at >= 0
+	})
+}
+
 // renominate follows an update of a pod. The nomination in memory may be ahead of the API: an update that says nothing
 // of it, before or after, keeps it.
 func (q *Queue) renominate(old, p *cluster.Pod) {
 	node := p.Nominated
 	if old.Nominated == "" && node == "" && mutant != updateDropsNomination {
-		node = q.nominated.of[old.UID]
+		node = q.NominationOf(old.UID)
 	}
 	q.Nominate(p, node)
 }
@@ -92,8 +147,16 @@ func (u *Unit) rankedAs(p *cluster.Pod) *cluster.Pod {
 	return &raised
 }
 
+// rankOf is the priority as which a nominated pod of the unit counts.
+func (u *Unit) rankOf(p *cluster.Pod) int32 {
+	if u.Gang == (cluster.GangKey{}) {
+		return p.Spec.Priority
+	}
+	return max(u.Priority(), p.Spec.Priority)
+}
+
 // NominatedNodes are the nodes with nominated pods, sorted by name; good until a nomination changes.
 func (q *Queue) NominatedNodes() []string { return q.nominated.nodes }
 
 // NominationOf is the node nominated for a pod, empty for none.
-func (q *Queue) NominationOf(uid cluster.UID) string { return q.nominated.of[uid] }
+func (q *Queue) NominationOf(uid cluster.UID) string { return q.nominated.of[uid].node }

@@ -41,8 +41,9 @@ type Queue struct {
 
 	units map[cluster.UID]*Unit     // pod -> its unit; every unit that is somewhere
 	gangs map[cluster.GangKey]*Unit // gang -> its unit; those of units that are in a gang
-	asks  []gangAsk                 // by time
-	asked []*Unit                   // see TakeAsked
+	apart apartUnits
+	asks  []gangAsk // by time
+	asked []*Unit   // see TakeAsked
 
 	ties    func(a, b *Unit) bool // see before
 	active  heap
@@ -77,10 +78,11 @@ func New(cfg Config) *Queue {
 		profiles:  map[string]*profile{},
 		units:     map[cluster.UID]*Unit{},
 		gangs:     map[cluster.GangKey]*Unit{},
+		apart:     apartUnits{},
 		groupOf:   map[string]*group{},
 		interest:  map[plugin.Event]bool{},
 		gateWakes: map[string][]plugin.Event{},
-		nominated: nominations{on: map[string][]*cluster.Pod{}, of: map[cluster.UID]string{}},
+		nominated: nominations{on: map[string][]*cluster.Pod{}, of: map[cluster.UID]nominatedNode{}},
 	}
 	for name, p := range cfg.Profiles { // order: profiles stand apart, and of gateWakes only membership counts
 		ready := newProfile(name, p)

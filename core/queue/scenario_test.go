@@ -32,6 +32,9 @@ var update = flag.Bool("update", false, "write what stories tell into their file
 //	event EVENT [pod=POD] [node=NODE cpu=N] [upto=PRIORITY]
 //	activate POD... · nominate POD NODE · unnominate POD · nominated NODE
 //	place POD MEMBER... · stay POD · extras · rejoin POD [failed] · reconsider POD    POD names a gang by its first or any pod: gang= size= all= bad=
+//	apart POD · together POD · pods POD      the pods of its group are scheduled one by one, or together; those that wait one by one
+//	open GATE                         the gate holds no pod any more, which nothing reports
+//	freed                             nominations that have ended since
 //	show · look POD
 type story struct {
 	cfg      Config
@@ -42,6 +45,7 @@ type story struct {
 	versions int
 	popped   map[string]*Unit // name of the first pod -> unit
 	quorum   *quorum
+	opened   map[string]bool // gate -> it holds no pod any more
 	out      strings.Builder
 }
 
@@ -52,7 +56,7 @@ func tell(text string) (told string, err error) {
 			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 			PopFromBackoff: true, Less: byPriority{},
 		},
-		pods: map[string]*cluster.Pod{}, known: map[string]attributes{}, popped: map[string]*Unit{},
+		pods: map[string]*cluster.Pod{}, known: map[string]attributes{}, popped: map[string]*Unit{}, opened: map[string]bool{},
 	}
 	for i, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 		words := strings.Fields(line)
@@ -78,7 +82,7 @@ func (s *story) do(words []string) error {
 			return err
 		}
 		s.cfg.Profiles = map[string]Profile{"": s.profile}
-		s.quorum = &quorum{placed: map[string]int{}, now: func() record.Time { return s.q.now }}
+		s.quorum = &quorum{placed: map[string]int{}, now: func() record.Time { return s.q.now }, apart: map[string]bool{}, gates: s.profile.Gates}
 		s.cfg.Gangs = s.quorum
 		s.q = New(s.cfg)
 		s.q.Tick(epoch)
@@ -115,7 +119,7 @@ func (s *story) prepare(words []string) (done bool, err error) {
 	case "config":
 		return true, s.configure(parseAttributes(words[1:]))
 	case "gate":
-		s.profile.Gates = append(s.profile.Gates, namedGate(words[1]))
+		s.profile.Gates = append(s.profile.Gates, openable{namedGate(words[1]), s.opened})
 	case "wake":
 		e, err := parseEvent(words[2])
 		if err != nil {
@@ -203,6 +207,22 @@ func (s *story) act(verb string, args []string) error {
 		s.q.ReconsiderExtras("what was kept for others may be free")
 	case "rejoin":
 		s.q.Rejoin(s.pods[name], len(args) > 1, "it lost its place")
+	case "apart", "together":
+		key := s.pods[name].Gang.Key
+		s.quorum.apart[key.Name] = verb == "apart"
+		s.q.Regroup(key, "its pods are scheduled "+map[string]string{"apart": "one by one", "together": "together"}[verb])
+	case "open":
+		s.opened[name] = true
+	case "pods":
+		var names []string
+		for _, p := range s.q.Apart(s.pods[name].Gang.Key) {
+			names = append(names, p.Name)
+		}
+		s.say("one by one: %v; some wait: %v", names, s.q.HasGang(s.pods[name].Gang.Key))
+	case "freed":
+		for _, f := range s.q.TakeFreed() {
+			s.say("%s for pods up to %d, %s had it", f.Node, f.Priority, f.Pod.Name)
+		}
 	case "reconsider":
 		s.q.Reconsider(s.pods[name].Gang.Key, "the gang has changed")
 	case "done":

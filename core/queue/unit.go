@@ -38,6 +38,8 @@ type Unit struct {
 	Plugins, Pending []string
 	// Gate is the plugin that keeps the unit out of the active queue, with its reason.
 	Gate, GateReason string
+	// memberGates are the plugins that keep single members of a gang back, sorted; see Admission.
+	memberGates []string
 	// Message is that of the last rejection.
 	Message string
 	// Aside is why the unit is set aside; empty when it is not.

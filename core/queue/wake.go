@@ -35,7 +35,8 @@ type group struct {
 	profile          *profile // nil for the units set aside
 	plugins, pending []string // sorted
 	gate             string
-	gateWakes        []plugin.Event // what the gate's plugin registered for
+	memberGates      []string       // sorted
+	gateWakes        []plugin.Event // what the plugins of the gate, and of those of members, registered for
 	selfOpening      bool           // whoever owns the gate brings units by themselves back
 	waitsFor         string         // the plugins, for people
 
@@ -144,19 +145,24 @@ func (g *group) each(visit func(*Unit)) {
 // groupFor is the group in which a unit that waits nowhere would wait, as it is now.
 func (q *Queue) groupFor(u *Unit) *group {
 	if g := u.group; g != nil && g.profile == u.profile && g.gate == u.Gate &&
-		slices.Equal(g.plugins, u.Plugins) && slices.Equal(g.pending, u.Pending) {
+		slices.Equal(g.plugins, u.Plugins) && slices.Equal(g.pending, u.Pending) && slices.Equal(g.memberGates, u.memberGates) {
 		return g
 	}
 	plugins, pending := strings.Join(u.Plugins, ", "), strings.Join(u.Pending, ", ")
-	key := strings.Join([]string{u.profile.name, u.Gate, plugins, pending}, "\x00")
+	key := strings.Join([]string{u.profile.name, u.Gate, plugins, pending, strings.Join(u.memberGates, ", ")}, "\x00")
 	g := q.groupOf[key]
 	if g == nil {
 		g = &group{
 			profile: u.profile, plugins: slices.Clone(u.Plugins), pending: slices.Clone(u.Pending),
-			gate: u.Gate, gateWakes: q.gateWakes[u.Gate],
+			gate: u.Gate, memberGates: slices.Clone(u.memberGates), gateWakes: slices.Clone(q.gateWakes[u.Gate]),
 			selfOpening: u.profile.selfOpening(u.Gate),
 			waitsFor:    strings.Join(append(slices.Clone(u.Plugins), u.Pending...), ", "),
 			meanings:    map[plugin.Event]*meaning{},
+		}
+		for _, name := range u.memberGates {
+			if mutant != memberGatesUnheard {
+				g.gateWakes = append(g.gateWakes, q.gateWakes[name]...)
+			}
 		}
 		q.groupOf[key] = g
 		q.groups = append(q.groups, g)
@@ -219,7 +225,7 @@ func (q *Queue) judgeGroup(g *group, ch plugin.Change, movers []mover) []mover {
 		var all verdict // for those that are alike
 		asked := false
 		for _, u := range a.units {
-			if ch.OnlyUpTo != nil && u.Priority() > *ch.OnlyUpTo {
+			if ch.OnlyUpTo != nil && u.Priority() > *ch.OnlyUpTo || ch.OnlyOthers && u == own {
 				continue
 			}
 			v := all

@@ -36,27 +36,56 @@ func (g namedGate) Gated(_ cluster.Snapshot, p *cluster.Pod) (string, bool) {
 	return "", true
 }
 
+// openable is a gate that holds no pod any more once it is opened.
+type openable struct {
+	namedGate
+	opened map[string]bool // gate -> true
+}
+
+func (g openable) Gated(s cluster.Snapshot, p *cluster.Pod) (string, bool) {
+	if g.opened[g.Name()] {
+		return "", true
+	}
+	return g.namedGate.Gated(s, p)
+}
+
 // quorum holds gangs until there are as many pods as they say, or, if they say nothing, until none came for five
 // seconds, thirty at most. placed are pods of the gang that have a place.
 type quorum struct {
 	placed map[string]int // gang -> pods
 	now    func() record.Time
+	// apart are the groups whose pods are scheduled one by one, gates what may hold a member.
+	apart map[string]bool // gang -> true
+	gates []plugin.Gate
 }
 
-func (g *quorum) Ready(u *Unit) (gate, reason string, again record.Time, ok bool) {
+func (g *quorum) Apart(key cluster.GangKey) bool { return g.apart[key.Name] }
+
+func (g *quorum) Admit(u *Unit) (a Admission) {
 	m := u.Pod().Gang
-	switch {
+	ready := 0
+	for _, p := range u.Members {
+		open := true
+		for _, gate := range g.gates {
+			if _, ok := gate.Gated(cluster.Snapshot{}, p); !ok {
+				open, a.Members = false, append(a.Members, gate.Name())
+			}
+		}
+		ready += int(when(open))
+	}
+	switch quiet := min(u.Joined+5*record.Second, u.First+30*record.Second); {
 	case m.Bad != "":
-		return "Gang", m.Bad, 0, false
+		return Admission{Gate: "Gang", Reason: m.Bad}
+	case g.apart[m.Key.Name]:
+		return Admission{}
 	case m.Size > 0:
-		have := len(u.Members) + g.placed[u.Gang.Name]
-		return "Gang", fmt.Sprintf("%d of %d pods", have, m.Size), 0, have >= m.Size
+		if have := ready + g.placed[u.Gang.Name]; have < m.Size {
+			a.Gate, a.Reason = "Gang", fmt.Sprintf("%d of %d pods", have, m.Size)
+		}
+	case g.now() < quiet:
+		return Admission{Gate: "Gang", Reason: "more may come", Again: quiet}
 	}
-	quiet := min(u.Joined+5*record.Second, u.First+30*record.Second)
-	if now := g.now(); now < quiet {
-		return "Gang", "more may come", quiet, false
-	}
-	return "", "", 0, true
+	return a
 }
 
 func (g *quorum) Priority(u *Unit) int32 {
@@ -80,6 +109,9 @@ var hints = map[string]func(*cluster.Pod, plugin.Change) plugin.Hint{ // word in
 	"panic": func(*cluster.Pod, plugin.Change) plugin.Hint { panic("a hint that breaks") },
 	"fits": func(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 		return when(ch.NewNode != nil && ch.NewNode.Allocatable.MilliCPU >= p.Spec.Request.MilliCPU)
+	},
+	"name": func(p *cluster.Pod, ch plugin.Change) plugin.Hint {
+		return when(ch.NewNode != nil && ch.NewNode.Name == p.Name)
 	},
 	"own": func(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 		return when(ch.NewPod != nil && ch.NewPod.UID == p.UID)
