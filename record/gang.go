@@ -13,6 +13,8 @@ type GangReport struct {
 	// from the pods that are there.
 	Quorum int  `json:"quorum"`
 	Stated bool `json:"stated"`
+	// OneByOne is true for a group whose pods are scheduled one by one: the report on each of them says why it waits.
+	OneByOne bool `json:"oneByOne,omitempty"`
 	// Desired is how many pods there shall be: as many as is stated, or as there are. Those beyond Quorum are extras.
 	Desired int `json:"desired,omitempty"`
 	// SparedFor is the first of the gangs whose best try found places that the extras must leave to them.

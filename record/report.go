@@ -11,6 +11,8 @@ type PodReport struct {
 	Pod      PodRef `json:"pod"`
 	// Gang is namespace/name of the gang that the pod says it is in.
 	Gang string `json:"gang,omitempty"`
+	// Group is the pod group whose pods are scheduled one by one that the pod is in, namespace/name.
+	Group string `json:"group,omitempty"`
 	// Profile is the scheduler name the pod asks for.
 	Profile  string `json:"profile"`
 	Priority int32  `json:"priority"`

@@ -48,6 +48,10 @@ func (e *Engine) cycle(inHand **queue.Unit, looked barren) {
 	}
 	*inHand = unit
 	if unit.Gang != (cluster.GangKey{}) {
+		if shut := (gangRules{e}).Admit(unit).Gate; shut != "" && mutant != gateAskedOnce {
+			e.queue.Readmit(unit) // an object that the gates of its pods read has changed since it became active
+			return
+		}
 		e.gangCycle(unit)
 		return
 	}
@@ -102,7 +106,7 @@ func (e *Engine) cycle(inHand **queue.Unit, looked barren) {
 	if mutant != neverDone && !f.queued {
 		e.queue.Done(p.UID)
 	}
-	e.freeNomination(p, d.Winner.Node)
+	e.queue.Unnominate(p.UID)
 	e.landed(p, d.Winner.Node)
 	e.decided(d)
 	e.depart(f)
@@ -125,20 +129,6 @@ func (e *Engine) skip(p *cluster.Pod) bool {
 		return true
 	}
 	return false
-}
-
-// freeNomination ends the nomination of a pod that is placed. When it went elsewhere, pods of its priority or less that
-// kept away from its nominated node may go there now. Upstream tells nobody (kubernetes#134859), and they wait for the
-// flush.
-func (e *Engine) freeNomination(p *cluster.Pod, placedOn string) {
-	node := e.queue.NominationOf(p.UID)
-	e.queue.Unnominate(p.UID)
-	if node == "" || node == placedOn {
-		return
-	}
-	was := *p
-	was.Nominated = node
-	e.roomFreed(&was, &was.Spec.Priority)
 }
 
 // placed records a decision for a node.
@@ -186,6 +176,7 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	}
 	e.decided(d)
 	e.tellWith(p, ReasonUnschedulable, d.Message, promise)
+	e.tellApart(p, d.Message)
 	e.lobby.failed(p, true, promise.node != "")
 }
 

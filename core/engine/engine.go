@@ -104,6 +104,8 @@ type Engine struct {
 	hold *hold
 	// barred are pods, or the first ones of gangs, that evict nobody because of strict budgets.
 	barred []record.PodRef
+	// charges are the victims that strict budgets were charged with. An entry is there until the eviction has its answer.
+	charges map[charged][]cluster.UID // eviction -> victims
 	// failures is how often in a row evictions for a pod failed.
 	failures map[cluster.UID]int // preemptor -> failures
 	// rests are the victims in units of evictions that failed: the rest of them is asked for first (answer A15).
@@ -163,6 +165,7 @@ func New(cfg Config) *Engine {
 		thrash:     map[thrashKey]*thrash{},
 		settled:    map[cluster.UID]bool{},
 		asked:      map[cluster.UID]bool{},
+		charges:    map[charged][]cluster.UID{},
 		doomed:     map[cluster.UID]doomed{},
 		doomedOf:   map[cluster.GangKey]int{},
 	}
@@ -223,6 +226,7 @@ func (e *Engine) Step(ev Event) []Effect {
 	e.effects = e.effects[:0]
 	e.pace.take(ev)
 	e.endHold()
+	e.reportFreed()
 	e.tellMoves()
 	at, ok := e.queue.NextTick()
 	if e.hold != nil && (!ok || e.hold.until < at) {
@@ -306,6 +310,7 @@ func (e *Engine) step(ev Event) {
 	default:
 		panic(fmt.Sprintf("engine: event of type %T", ev))
 	}
+	e.reportFreed()
 	e.lobby.settle()
 }
 

@@ -68,6 +68,7 @@ func (e *Engine) gangStaying(key cluster.GangKey) int {
 // evictDone learns what became of an Evict. Pods that could not be evicted to undo a gang are still there, and the gang's
 // next attempt asks again.
 func (e *Engine) evictDone(ev EvictDone) {
+	e.refund(ev)
 	if ev.Message != "" {
 		e.reprieve(ev)
 	}

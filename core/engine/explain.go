@@ -31,7 +31,11 @@ func (e *Engine) ExplainPod(namespace, name string) (record.PodReport, bool) {
 		Created: p.Created, Where: record.Gone, Terminating: p.Terminating, Nominated: p.Nominated, Gates: p.Spec.Gates,
 		Requests: amounts(&p.Spec.Request),
 	}
-	if p.Gang != nil && p.Gang.Bad == "" {
+	switch {
+	case p.Gang == nil || p.Gang.Bad != "":
+	case e.apart(p.Gang.Key):
+		r.Group = p.Gang.Key.String()
+	default:
 		r.Gang = p.Gang.Key.String()
 	}
 	if _, n, assumed, ok := s.PodOn(p.UID); ok {

@@ -72,6 +72,8 @@ func (e *Engine) explainGang(key cluster.GangKey, u *queue.Unit) record.GangRepo
 	r.Desired = max(q.pods, e.desired(key, waiting, r.Bound+r.Coming))
 	if u != nil {
 		e.explainWaiting(&r, u)
+	} else if r.OneByOne = e.apart(key); r.OneByOne {
+		e.explainApart(&r, key)
 	}
 	r.Holds, r.HeldByOther = e.explainHold(key)
 	return r
@@ -91,6 +93,26 @@ func (e *Engine) desired(key cluster.GangKey, waiting []*cluster.Pod, live int) 
 	return most
 }
 
+// explainApart lists the pods of a group that wait one by one.
+func (e *Engine) explainApart(r *record.GangReport, key cluster.GangKey) {
+	for _, p := range e.queue.Apart(key) {
+		u, where, _ := e.queue.Lookup(p.UID)
+		one := record.GangPod{Pod: p.Ref(), State: "waiting", Note: u.GateReason}
+		switch {
+		case p.Terminating:
+			one.State = "terminating"
+		case where == record.Gated:
+			one.State = "gated"
+		}
+		r.Pods = append(r.Pods, one)
+		r.Where = where
+		r.Waiting++
+	}
+	if obj := e.gangObject(key); obj.Priority != nil {
+		r.Priority = *obj.Priority
+	}
+}
+
 func (e *Engine) explainWaiting(r *record.GangReport, u *queue.Unit) {
 	_, r.Where, _ = e.queue.Lookup(u.UID())
 	r.Since, r.Attempts, r.Priority = u.Since, u.Attempts, u.Priority()
@@ -104,7 +126,7 @@ func (e *Engine) explainWaiting(r *record.GangReport, u *queue.Unit) {
 	if r.Where == record.Backoff {
 		r.BackoffUntil = u.BackoffUntil
 	}
-	ready, _, _ := e.openMembers(u.Members)
+	ready, _, _, _ := e.openMembers(u.Members)
 	r.Missing = max(0, r.Quorum-r.Bound-r.Coming-len(ready))
 	at := len(r.Pods)
 	for _, p := range u.Members {
@@ -114,7 +136,7 @@ func (e *Engine) explainWaiting(r *record.GangReport, u *queue.Unit) {
 			one.State = "terminating"
 		case !slices.Contains(ready, p):
 			one.State = "gated"
-			_, _, one.Note = e.openMembers([]*cluster.Pod{p})
+			_, _, one.Note, _ = e.openMembers([]*cluster.Pod{p})
 		}
 		r.Pods = append(r.Pods, one)
 	}

@@ -39,7 +39,7 @@ func (e *Engine) victimsNow(prof *profile, p *cluster.Pod, out place.Outcome) (r
 
 // victimsOnNodes is the search of upstream, with what other nodes would cost.
 func (e *Engine) victimsOnNodes(prof *profile, pl *place.Placer, noms place.Nominations, finder *preempt.Finder, p *cluster.Pod, out place.Outcome) *record.Preemption {
-	if r := e.pausedFor(thrashKeyOf(p)); r != nil {
+	if r := e.pausedFor(e.thrashKeyOf(p)); r != nil {
 		return r
 	}
 	s := e.store.Snapshot()
@@ -47,7 +47,7 @@ func (e *Engine) victimsOnNodes(prof *profile, pl *place.Placer, noms place.Nomi
 		Pod: p, Nominated: e.countsOn(p), Awaited: e.awaited(p.UID),
 		Relief: pl.Relief(s, out), Best: candidatesShown, Strict: prof.Preemption.Strict,
 	})
-	r := &record.Preemption{Nodes: a.Nodes, Tried: a.Tried, Message: a.Message, Wasted: e.wastedFor(thrashKeyOf(p))}
+	r := &record.Preemption{Nodes: a.Nodes, Tried: a.Tried, Message: a.Message, Wasted: e.wastedFor(e.thrashKeyOf(p))}
 	if a.Verdict == preempt.Evict {
 		e.tellCandidates(r, a)
 	}

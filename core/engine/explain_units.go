@@ -20,14 +20,14 @@ func (w *supposing) unitsForPod(prof *profile, p *cluster.Pod) *record.Preemptio
 	case e.awaited(p.UID) || e.goingFor(prof, e.queue.NominationOf(p.UID), p.Spec.Priority, e.gaveUpFor(p.UID)):
 		return &record.Preemption{Message: "preemption: not eligible due to a terminating pod on the nominated node."}
 	}
-	if r := e.pausedFor(thrashKeyOf(p)); r != nil {
+	if r := e.pausedFor(e.thrashKeyOf(p)); r != nil {
 		return r
 	}
 	r := w.units(prof, gang.Need{Members: []*cluster.Pod{p}, Quorum: 1}, cluster.GangKey{}, p.Spec.Priority, string(p.UID), e.sparedFor(p.UID))
 	if len(e.stuckFor(prof, p, e.gaveUpFor(p.UID))) > 0 && r.Node == "" {
 		r.Message = noOther
 	}
-	r.Wasted = e.wastedFor(thrashKeyOf(p))
+	r.Wasted = e.wastedFor(e.thrashKeyOf(p))
 	return r
 }
 
@@ -35,25 +35,33 @@ func (w *supposing) unitsForPod(prof *profile, p *cluster.Pod) *record.Preemptio
 // it, and without acting on it.
 func (w *supposing) unitsForGang(key cluster.GangKey, prof *profile, need gang.Need, ans gang.Answer) *record.Preemption {
 	e, members := w.e, need.Members
-	late := e.gangStaying(key) >= e.quorumOf(key, members).pods
+	late := e.gangStaying(key) >= e.quorumOf(key, members).pods && !e.surplusEvicts(key)
 	if prof.Preemption == nil || late || ans.Verdict != gang.NoRoom && ans.Verdict != gang.GaveUp {
 		return nil
 	}
-	obj, c, power := e.gangObject(key), e.clearances[key], e.power(key, members)
-	never := obj != nil && obj.NeverPreempts || slices.ContainsFunc(members, func(p *cluster.Pod) bool { return p.Spec.NeverPreempts })
-	going := func(p *cluster.Pod) bool { return e.goingFor(prof, e.queue.NominationOf(p.UID), power, 0) }
+	c, sets := e.clearances[key], e.preemptors(key, need)
+	going := func(p *cluster.Pod) bool {
+		return e.goingFor(prof, e.queue.NominationOf(p.UID), sets[0].power, 0)
+	}
 	switch {
-	case never:
-		return &record.Preemption{Message: "preemption: not eligible due to preemptionPolicy=Never."}
+	case len(sets) == 0:
+		return &record.Preemption{Message: neverMessage}
 	case e.leftBehind(prof, c):
-		return &record.Preemption{Message: "preemption: pods that make room for the gang are not gone yet."}
+		return &record.Preemption{Message: notGoneMessage}
 	case c == nil && slices.ContainsFunc(members, going):
 		return &record.Preemption{Message: "preemption: pods on the nominated nodes that were evicted are not gone yet."}
 	}
 	if r := e.pausedFor(thrashKey{gang: key}); r != nil {
 		return r
 	}
-	r := w.units(prof, need, key, power, key.String(), c.sparedNodes())
+	var r *record.Preemption
+	for _, by := range sets {
+		for _, quorum := range e.quorums(key, e.queue.Gang(key), by.need) {
+			if by.need.Quorum = quorum; r == nil || r.Node == "" {
+				r = w.units(prof, by.need, key, by.power, key.String(), c.sparedNodes())
+			}
+		}
+	}
 	if len(e.stuckLeft(prof, c)) > 0 && r.Node == "" {
 		r.Message = noOther
 	}

@@ -136,8 +136,8 @@ func Stale(e *Engine) string {
 		if c := e.clearances[u.Gang]; where == record.Unschedulable || u.Gate == plugin.DefaultPreemptionName && c != nil && !c.done {
 			return // its gates are asked when it is woken, or with EvictDone
 		}
-		if gate, reason, _, _ := rules.Ready(u); gate != u.Gate || reason != u.GateReason {
-			stale += fmt.Sprintf("gang %s in %s is taken to wait behind %q (%s), and waits behind %q (%s); ", u.Key, where, u.Gate, u.GateReason, gate, reason)
+		if a := rules.Admit(u); a.Gate != u.Gate || a.Reason != u.GateReason {
+			stale += fmt.Sprintf("gang %s in %s is taken to wait behind %q (%s), and waits behind %q (%s); ", u.Key, where, u.Gate, u.GateReason, a.Gate, a.Reason)
 		}
 	})
 	return stale

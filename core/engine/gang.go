@@ -39,16 +39,42 @@ func (r gangRules) Priority(u *queue.Unit) int32 {
 	return least
 }
 
-// Ready tells whether enough pods of a gang are there, and why not.
-func (r gangRules) Ready(u *queue.Unit) (gate, reason string, again record.Time, ok bool) {
+// Apart reports whether the pods of a group are scheduled one by one: those of a basic group, but for one with a topology
+// constraint, whose pods have to choose one domain together.
+func (r gangRules) Apart(key cluster.GangKey) bool { return r.e.apart(key) }
+
+func (e *Engine) apart(key cluster.GangKey) bool {
+	obj := e.gangObject(key)
+	return obj != nil && obj.Basic && len(obj.Topology) == 0 && obj.Bad == "" && obj.DeletionTimestamp == nil
+}
+
+// Admit reports whether enough pods of a gang are there, and why not.
+func (r gangRules) Admit(u *queue.Unit) queue.Admission {
 	e := r.e
 	if bad := e.badGang(u); bad != "" {
-		return GangGate, bad, e.tellAt(u, bad), false
+		return queue.Admission{Gate: GangGate, Reason: bad, Again: e.tellAt(u, bad)}
 	}
-	ready, shut, why := e.openMembers(u.Members)
+	if u.Gang == (cluster.GangKey{}) {
+		return queue.Admission{} // a pod that is scheduled alone; the gates of its profile are asked as for any
+	}
+	ready, shut, why, gates := e.openMembers(u.Members)
+	a := queue.Admission{Members: gates}
 	if len(ready) == 0 {
-		return shut, why, 0, false
+		a.Gate, a.Reason = shut, why
+		return a
 	}
+	a.Gate, a.Reason, a.Again = e.incomplete(u, ready, shut, why)
+	if a.Gate == "" {
+		if reason, again, shut := e.clearing(u.Gang); shut {
+			a.Gate, a.Reason, a.Again = plugin.DefaultPreemptionName, reason, again
+		}
+	}
+	return a
+}
+
+// incomplete is the gate of a gang of which too few pods may be tried, with why; empty if there are enough. shut and why are
+// those of the first gate that keeps a member back.
+func (e *Engine) incomplete(u *queue.Unit, ready []*cluster.Pod, shut, why string) (gate, reason string, again record.Time) {
 	q := e.quorumOf(u.Gang, u.Members)
 	held := e.gangStaying(u.Gang)
 	switch missing := q.pods - held - len(ready); {
@@ -57,22 +83,19 @@ func (r gangRules) Ready(u *queue.Unit) (gate, reason string, again record.Time,
 		quiet := min(u.Joined+e.quietPeriod(), u.First+quietCap*e.quietPeriod())
 		if e.now < quiet && mutant != quietSkipped {
 			return GangGate, fmt.Sprintf("%d pods of gang %s are there, and more may come until none came for %g s",
-				len(u.Members), u.Gang, float64(e.quietPeriod())/float64(record.Second)), quiet, false
+				len(u.Members), u.Gang, float64(e.quietPeriod())/float64(record.Second)), quiet
 		}
 		if len(ready) < len(u.Members) && held == 0 {
-			return shut, why, 0, false
+			return shut, why, 0
 		}
 	case missing > 0:
 		reason = fmt.Sprintf("gang %s needs %d pods, %d are there", u.Gang, q.pods, held+len(ready))
 		if n := len(u.Members) - len(ready); n > 0 {
 			reason += fmt.Sprintf(", and %d that must wait: %s: %s", n, shut, why)
 		}
-		return GangGate, reason, e.tellAt(u, reason), false
+		return GangGate, reason, e.tellAt(u, reason)
 	}
-	if reason, again, shut := e.clearing(u.Gang); shut {
-		return plugin.DefaultPreemptionName, reason, again, false
-	}
-	return "", "", 0, true
+	return "", "", 0
 }
 
 // tellAt is when the pods of a unit are to be told that it waits at its gate: once no pod has come for a while, or soon, when it
@@ -131,9 +154,9 @@ func (e *Engine) badGang(u *queue.Unit) string {
 	return ""
 }
 
-// openMembers are those that may be scheduled now: no gate of their profile holds them, and they are not going away. For
-// the others, the first gate with its reason.
-func (e *Engine) openMembers(members []*cluster.Pod) (ready []*cluster.Pod, gate, reason string) {
+// openMembers returns the members that may be scheduled now: no gate of their profile holds them, and they are not going
+// away. For the others it returns the first gate with its reason, and the names of all gates that hold one.
+func (e *Engine) openMembers(members []*cluster.Pod) (ready []*cluster.Pod, gate, reason string, gates []string) {
 	s := e.store.Snapshot()
 	gate, reason = GangGate, "its pods are being deleted"
 	first := true
@@ -147,6 +170,9 @@ func (e *Engine) openMembers(members []*cluster.Pod) (ready []*cluster.Pod, gate
 			if shut = !ok; !shut {
 				continue
 			}
+			if !slices.Contains(gates, g.Name()) {
+				gates = append(gates, g.Name())
+			}
 			if first {
 				gate, reason, first = g.Name(), fmt.Sprintf("%s: %s", p.Key(), why), false
 			}
@@ -156,7 +182,7 @@ func (e *Engine) openMembers(members []*cluster.Pod) (ready []*cluster.Pod, gate
 			ready = append(ready, p)
 		}
 	}
-	return ready, gate, reason
+	return ready, gate, reason, gates
 }
 
 // quorum is how many pods of a gang must have a place for any to get one. It is open when nobody has said.
@@ -331,9 +357,7 @@ func (e *Engine) tellGang(key cluster.GangKey, want GangStatus) {
 	}
 	want.Gang, want.UID, want.Generation = key, cluster.UID(obj.UID), obj.Generation
 	want.Bound = e.gangBound(key)
-	if u := e.queue.Gang(key); u != nil {
-		want.Pending = len(u.Members)
-	}
+	want.Pending = len(e.waitingOf(key))
 	have := cluster.GangCondition{Scheduled: want.Scheduled, Reason: want.Reason, Message: want.Message, Generation: want.Generation}
 	st := e.stateOf(key)
 	if st.told == want && mutant != statusRepeated || !want.Admitted && have == obj.Condition {
@@ -343,11 +367,40 @@ func (e *Engine) tellGang(key cluster.GangKey, want GangStatus) {
 	e.emit(want)
 }
 
+// waitingOf returns the pods of a gang that wait, together or one by one.
+func (e *Engine) waitingOf(key cluster.GangKey) []*cluster.Pod {
+	if u := e.queue.Gang(key); u != nil {
+		return u.Members
+	}
+	return e.queue.Apart(key)
+}
+
+// regroupGang follows a change of whether the pods of a group are scheduled one by one.
+func (e *Engine) regroupGang(key cluster.GangKey) {
+	e.queue.Regroup(key, "whether the pods of the group are scheduled one by one has changed")
+	if e.queue.Gang(key) == nil && e.clearances[key] != nil {
+		e.endClearance(key, "its pods are scheduled one by one")
+	}
+}
+
+// tellApart shows in the status of a group whose pods are scheduled one by one that one of them does not fit, as long as none
+// has a place. The first one that does not fit is shown: a message for each pod would be written again and again.
+func (e *Engine) tellApart(p *cluster.Pod, message string) {
+	if p.Gang == nil || !e.apart(p.Gang.Key) || e.gangLive(p.Gang.Key) > 0 || mutant == basicUntold {
+		return
+	}
+	obj, st := e.gangObject(p.Gang.Key), e.stateOf(p.Gang.Key)
+	if obj.Condition.Reason != ReasonUnschedulable && st.told.Reason != ReasonUnschedulable {
+		e.tellGang(p.Gang.Key, GangStatus{Reason: ReasonUnschedulable, Message: fmt.Sprintf("%s: %s", p.Name, message)})
+	}
+}
+
 // setGang follows a new version of an object that declares a gang.
 func (e *Engine) setGang(obj *cluster.Gang) {
 	if obj.Key.Source == cluster.GangOfVolcano && (obj.Phase == "" || obj.Phase == "Pending") && obj.Bad == "" {
 		e.tellGang(obj.Key, GangStatus{Admitted: true}) // its controller makes the pods only then
 	}
+	e.regroupGang(obj.Key)
 	e.reconsider(obj.Key, "its pod group has changed")
 	if e.store.Snapshot().GangHolds(obj.Key) > 0 {
 		e.gangProgress(obj.Key)

@@ -3,7 +3,9 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
@@ -54,7 +56,7 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 	e.useHold(unit.Gang)
 	e.useClearance(unit.Gang, need.Members, ans.Nodes)
 	switch {
-	case left && ans.Cut > 0:
+	case left && (ans.Cut > 0 || e.surplusEvicts(unit.Gang) && prof.Preemption != nil):
 		e.queue.Stay(unit)
 	case left:
 		e.leaveExtras(unit, need, ans)
@@ -63,7 +65,13 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 
 // gangNeed is what is asked of the search, and how many members hold room already.
 func (e *Engine) gangNeed(unit *queue.Unit) (need gang.Need, held int) {
-	need.Members, _, _ = e.openMembers(unit.Members)
+	need.Members, _, _, _ = e.openMembers(unit.Members)
+	if e.clearances[unit.Gang] != nil && mutant != unnominatedFirst {
+		// Those for which others were evicted go first: a member that never preempts must not take their places.
+		slices.SortStableFunc(need.Members, func(a, b *cluster.Pod) int {
+			return cmp.Compare(b2i(e.queue.NominationOf(b.UID) != ""), b2i(e.queue.NominationOf(a.UID) != ""))
+		})
+	}
 	held = e.gangStaying(unit.Gang)
 	q := e.quorumOf(unit.Gang, unit.Members)
 	need.Quorum = q.pods - held
@@ -86,10 +94,31 @@ func (e *Engine) gangNeed(unit *queue.Unit) (need gang.Need, held int) {
 
 // promises are what a search for places for a unit is to keep away from.
 func (e *Engine) promises(unit *queue.Unit) place.Nominations {
+	var noms place.Nominations = e.queue
 	if unit.Extra() && mutant != extrasTakeAll {
-		return e.sparing()
+		noms = e.sparing()
 	}
-	return e.queue
+	if obj := e.gangObject(unit.Gang); obj != nil && obj.Priority != nil && mutant != declaredUncounted {
+		noms = outranking{noms, *obj.Priority}
+	}
+	return noms
+}
+
+// outranking are nominations without those of a lower priority than a gang declares. Its pods' own priority may be lower
+// still, and would leave the capacity to them.
+type outranking struct {
+	place.Nominations
+	priority int32
+}
+
+// NominatedOn returns the pods that count for the gang.
+func (o outranking) NominatedOn(node string) []*cluster.Pod {
+	pods := o.Nominations.NominatedOn(node)
+	lower := func(p *cluster.Pod) bool { return p.Spec.Priority < o.priority }
+	if !slices.ContainsFunc(pods, lower) {
+		return pods
+	}
+	return slices.DeleteFunc(slices.Clone(pods), lower)
 }
 
 // partGang lets the members go that have a place.
@@ -129,7 +158,8 @@ func (e *Engine) departGang(unit *queue.Unit, prof *profile, need gang.Need, hel
 		for _, h := range ans.Holds[i] {
 			f.holds = append(f.holds, holdOf(h))
 		}
-		e.freeNomination(p, d.Winner.Node)
+		e.queue.Unnominate(p.UID)
+		e.landed(p, d.Winner.Node)
 		e.decided(d)
 		e.depart(f)
 	}
@@ -158,7 +188,7 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, need gang.Need, hel
 			Members: len(need.Members), Placed: ans.Most, Tried: ans.Tried, Domains: ans.Domains, Verdict: ans.Verdict.String(), Proof: ans.Proof,
 		},
 	}
-	reason, why := ReasonUnschedulable, queue.Rejection{Plugins: rejecting(ans)}
+	reason, why := ReasonUnschedulable, queue.Rejection{Plugins: e.withGates(rejecting(ans), unit)}
 	if ans.Verdict == gang.Failed {
 		d.Verdict, reason, why = record.AttemptFailed, ReasonError, failed
 	}
@@ -182,6 +212,15 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, need gang.Need, hel
 	} else if !waits && ans.Verdict != gang.Failed && held < e.quorumOf(unit.Gang, unit.Members).pods {
 		e.undo(unit.Gang, blocked, number)
 	}
+}
+
+// withGates adds the gates that keep members of a unit back: these members may have a place where the others have none.
+func (e *Engine) withGates(plugins []string, unit *queue.Unit) []string {
+	_, _, _, gates := e.openMembers(unit.Members)
+	if len(gates) == 0 || mutant == gatedMembersUnheard {
+		return plugins
+	}
+	return slices.Concat(plugins, gates)
 }
 
 // rejecting are the plugins whose events may help a gang, or those of its members that were left over.
@@ -219,7 +258,15 @@ func noExtras(unit *queue.Unit, count int) string {
 
 // leaveExtras puts the members back that found no place although the gang has what it needs.
 func (e *Engine) leaveExtras(unit *queue.Unit, need gang.Need, ans gang.Answer) {
-	e.queue.Requeue(unit, queue.Rejection{Plugins: rejecting(ans)})
+	if open, _, _, _ := e.openMembers(unit.Members); len(open) == 0 {
+		e.queue.Stay(unit) // behind the gate of its members
+		return
+	}
+	plugins := rejecting(ans)
+	if mutant == firstLeftSpeaks {
+		plugins = ans.Why.Plugins
+	}
+	e.queue.Requeue(unit, queue.Rejection{Plugins: e.withGates(plugins, unit)})
 	for _, p := range unit.Members {
 		e.queue.Unnominate(p.UID)
 	}

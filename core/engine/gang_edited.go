@@ -59,14 +59,10 @@ func (e *Engine) letEdited(key cluster.GangKey) {
 // regroup follows a pod that waits and says something else of its gang: it goes to the gang that it names now, or to itself, or asks
 // the gates again where it is. Its version may be the one that is known: its group could not be read before.
 func (e *Engine) regroup(old, p *cluster.Pod) {
-	promised := e.queue.NominationOf(p.UID)
 	e.queue.Update(nil, p)
 	e.queue.ReconsiderPod(p.UID, "one of its pods says something else of it")
 	if old.Gang == nil || p.Gang != nil && p.Gang.Key == old.Gang.Key {
 		return
-	}
-	if promised != "" && promised != e.queue.NominationOf(p.UID) && mutant != leftUnheard {
-		e.wakeFor([]*cluster.Pod{p}, []string{promised}) // it was promised to the gang
 	}
 	e.gangLeft(old)
 	e.forgetGang(old.Gang.Key)

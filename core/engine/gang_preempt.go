@@ -114,133 +114,6 @@ func (e *Engine) leftBehind(prof *profile, c *clearance) bool {
 	})
 }
 
-// room is what came of looking for victims for a gang.
-type room struct {
-	verdict preempt.Verdict // Evict, NotEligible: what it has been nominated to stands, NotHelpful: it does not
-	message string
-	units   *preempt.UnitsAnswer
-	victims []*cluster.Pod
-	nodes   []cluster.NodeIdx // by member of the need
-	same    bool              // the rest of the victims of before
-	paused  record.Time
-}
-
-// orWait keeps the room of before, if there is none that evictions could make and some of its victims do not go.
-func (r room) orWait(late []*cluster.Pod) room {
-	if len(late) > 0 && r.verdict == preempt.NotHelpful && mutant != stuckLetGo {
-		r.verdict, r.message = preempt.NotEligible, noOther
-	}
-	return r
-}
-
-// seekRoom looks for units to evict so that a gang gets its places. The zero room is that of a gang that may not ask.
-func (e *Engine) seekRoom(unit *queue.Unit, prof *profile, need gang.Need, held int, ans gang.Answer) (r room) {
-	if prof.Preemption == nil || ans.Verdict != gang.NoRoom && ans.Verdict != gang.GaveUp && mutant != hopelessAsk {
-		return room{} // a gang that never fits evicts nobody (rule R17)
-	}
-	if held >= e.quorumOf(unit.Gang, unit.Members).pods && mutant != lateEvict {
-		return room{} // who comes late to a gang that has what it needs evicts nobody (answer A6)
-	}
-	e.meter.Plugin(plugin.AtPostFilter, plugin.DefaultPreemptionName)
-	if e.neverPreempts(unit) {
-		return room{verdict: preempt.NotHelpful, message: "preemption: not eligible due to preemptionPolicy=Never."}
-	}
-	c := e.clearances[unit.Gang]
-	power := e.power(unit.Gang, unit.Members)
-	if c != nil && c.failed {
-		if r, same := e.sameVictims(prof, need, c); same {
-			return r
-		}
-	}
-	if e.leftBehind(prof, c) {
-		return room{verdict: preempt.NotEligible, message: "preemption: pods that make room for the gang are not gone yet."}
-	}
-	key, who := thrashKey{gang: unit.Gang}, need.Members[0].Ref()
-	if c != nil && c.robbed {
-		c.robbed = false
-		e.robbedAgain(key, who)
-	}
-	if until := e.pausedUntil(key, who); until != 0 {
-		return room{verdict: preempt.NotHelpful, paused: until, message: pausedMessage}
-	}
-	defer func() { e.barredBy(unit.Pod().Ref(), r.message) }()
-	late := e.stuckLeft(prof, c)
-	if len(late) > 0 {
-		e.giveUpOn(&c.stuck, late, who, unit.Gang.String())
-	}
-	return e.searchUnits(unit, prof, need, power).orWait(late)
-}
-
-// neverPreempts tells whether a pod of the gang, or its object, says that it does not (answer A13).
-func (e *Engine) neverPreempts(unit *queue.Unit) bool {
-	obj := e.gangObject(unit.Gang)
-	return mutant != neverIgnored && (obj != nil && obj.NeverPreempts ||
-		slices.ContainsFunc(unit.Members, func(p *cluster.Pod) bool { return p.Spec.NeverPreempts }))
-}
-
-func (e *Engine) searchUnits(unit *queue.Unit, prof *profile, need gang.Need, power int32) room {
-	trial := e.store.Trial()
-	defer trial.Discard()
-	run := e.dryRun(prof, trial, need, e.decisions)
-	ground := preempt.UnitsGround{Placer: prof.placer, Nominations: e.queue, Bound: need.Bound}
-	for _, level := range need.Topology {
-		if level.Required {
-			ground.Keys = append(ground.Keys, level.Key)
-		}
-	}
-	a := e.victims.FindUnits(preempt.UnitsQuestion{
-		Members: need.Members, Quorum: need.Quorum, Own: unit.Gang, Power: power, Trial: trial, Fits: run.fits, Where: run.place,
-		Rule: e.ruleOf, Never: e.sparingNodes(e.neverForGang, e.clearances[unit.Gang].sparedNodes()),
-		Stuck: e.stuckOn(prof), Ground: ground,
-		Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
-	})
-	r := room{verdict: a.Verdict, message: a.Message, units: &a}
-	if a.Verdict == preempt.NotHelpful {
-		return r
-	}
-	r.victims = victimPods(&a)
-	r.nodes = run.without(append(slices.Clone(r.victims), a.Going...))
-	if r.nodes == nil {
-		return room{verdict: preempt.NotHelpful, message: notAgain} // foreign code has changed its mind
-	}
-	return r
-}
-
-// sameVictims is the rest of a set of victims of which some could not be evicted: false if they are none, or do not help any
-// more.
-func (e *Engine) sameVictims(prof *profile, need gang.Need, c *clearance) (r room, same bool) {
-	trial := e.store.Trial()
-	defer trial.Discard()
-	run := e.dryRun(prof, trial, need, c.draw)
-	s := e.store.Snapshot()
-	begun := len(c.left) < c.evicted
-	var rest, going []*cluster.Pod
-	for uid, how := range c.left { // order: sorted below
-		p, n, _, there := s.PodOn(uid)
-		switch {
-		case !there || how != deleted || s.Node(n) == nil:
-		case p.Terminating:
-			begun = true
-			going = append(going, p)
-		default:
-			rest = append(rest, p)
-		}
-	}
-	if len(rest) == 0 || !begun || mutant == newVictims {
-		return room{}, false
-	}
-	slices.SortFunc(rest, byKey)
-	slices.SortFunc(going, byKey)
-	if nodes := run.without(slices.Concat(rest, going)); nodes != nil {
-		return room{verdict: preempt.Evict, victims: rest, nodes: nodes, same: true}, true
-	}
-	return room{}, false
-}
-
-func byKey(a, b *cluster.Pod) int {
-	return cmp.Or(cmp.Compare(a.Key(), b.Key()), cmp.Compare(a.UID, b.UID))
-}
-
 // actOnRoom does what was found for a gang that is back in the queue. It returns what becomes of the nominations in its pods'
 // status.
 func (e *Engine) actOnRoom(unit *queue.Unit, need gang.Need, r room, d *record.Decision) (to map[cluster.UID]promise) {
@@ -253,7 +126,12 @@ func (e *Engine) actOnRoom(unit *queue.Unit, need gang.Need, r room, d *record.D
 	to = map[cluster.UID]promise{}
 	switch {
 	case r.verdict == preempt.Evict || r.nodes != nil:
-		e.clear(unit, need, r, d)
+		for _, p := range need.Members {
+			if !slices.Contains(r.need.Members, p) {
+				e.queue.Unnominate(p.UID)
+			}
+		}
+		e.clear(unit, r.need, r, d)
 	case r.verdict != preempt.NotEligible:
 		had := map[cluster.UID]bool{}
 		if e.clearances[unit.Gang] != nil {
@@ -293,7 +171,11 @@ func (e *Engine) clear(unit *queue.Unit, need gang.Need, r room, d *record.Decis
 	if e.hold != nil && e.hold.gang == unit.Gang {
 		e.dropHold("pods are evicted for it")
 	}
-	c, power := e.renewClearance(unit.Gang, need, r, d.Number), e.power(unit.Gang, unit.Members)
+	c, power := e.renewClearance(unit.Gang, need, r, d.Number), e.power(unit.Gang, need.Members)
+	for _, p := range r.spared {
+		delete(c.left, p.UID)
+		c.evicted--
+	}
 	ask := Evict{For: c.asked, Decision: d.Number, Gang: unit.Gang.String()}
 	for i, p := range need.Members {
 		if r.nodes[i] == cluster.NoNode {
@@ -350,7 +232,7 @@ func (e *Engine) clear(unit *queue.Unit, need gang.Need, r room, d *record.Decis
 	d.Preemption.Denominated = ask.Denominate
 	if len(ask.Victims)+len(ask.Denominate) > 0 {
 		if !r.same {
-			e.spend(e.profiles[unit.Pod().Spec.SchedulerName], ask.Victims)
+			e.spend(e.profiles[unit.Pod().Spec.SchedulerName], charged{cluster.UID(c.asked.UID), d.Number}, ask.Victims)
 		}
 		e.emit(ask)
 	}
@@ -366,11 +248,12 @@ func (e *Engine) renewClearance(key cluster.GangKey, need gang.Need, r room, dec
 	c := e.clearances[key]
 	if c == nil || !r.same && len(r.victims) > 0 {
 		var st stuck
+		failures := 0
 		if c != nil {
 			e.wasted(c, c.why("it did not get the room"))
-			st = c.after()
+			st, failures = c.after(), c.failures
 		}
-		c = &clearance{gang: key, stuck: st, left: map[cluster.UID]leaving{}, from: map[string]bool{}}
+		c = &clearance{gang: key, stuck: st, failures: failures, left: map[cluster.UID]leaving{}, from: map[string]bool{}}
 		e.clearances[key] = c
 	}
 	c.asked, c.decision, c.draw, c.failed, c.lost = need.Members[0].Ref(), decision, decision, false, false
@@ -446,41 +329,30 @@ func (e *Engine) gangDraw(key cluster.GangKey, decision uint64) func(n int) int 
 }
 
 // loseRoom ends the nominations of a gang whose room goes to another (answer A17). It returns its pods that had one.
-func (e *Engine) loseRoom(key cluster.GangKey) (lost []*cluster.Pod, nodes []string) {
+func (e *Engine) loseRoom(key cluster.GangKey) (lost []*cluster.Pod) {
 	u := e.queue.Gang(key)
 	if u == nil {
-		return nil, nil
+		return nil
 	}
 	if c := e.clearances[key]; c != nil {
 		c.lost = true
 	}
 	for _, p := range u.Members {
-		if node := e.queue.NominationOf(p.UID); node != "" {
+		if e.queue.NominationOf(p.UID) != "" {
 			e.queue.Unnominate(p.UID)
-			lost, nodes = append(lost, p), append(nodes, node)
+			lost = append(lost, p)
 		}
 	}
-	return lost, nodes
+	return lost
 }
 
-// freePlaces ends the nominations of a gang for which no room can be made, and tells the pods that kept away from them.
+// freePlaces ends the nominations of a gang for which no room can be made.
 func (e *Engine) freePlaces(key cluster.GangKey) (had map[cluster.UID]bool) {
-	lost, nodes := e.loseRoom(key)
-	e.wakeFor(lost, nodes)
 	had = map[cluster.UID]bool{}
-	for _, p := range lost {
+	for _, p := range e.loseRoom(key) {
 		had[p.UID] = true
 	}
 	return had
-}
-
-// wakeFor tells pods of a priority or less that they need not keep away any more from where others were nominated.
-func (e *Engine) wakeFor(pods []*cluster.Pod, nodes []string) {
-	for i, p := range pods {
-		was := *p
-		was.Nominated = nodes[i]
-		e.roomFreed(&was, &was.Spec.Priority)
-	}
 }
 
 // useClearance ends the clearance of a gang that has its places.
@@ -517,11 +389,15 @@ func (e *Engine) endClearance(key cluster.GangKey, why string) {
 
 // wasted counts evictions for a gang that did not get a place by them.
 func (e *Engine) wasted(c *clearance, why string) {
-	if c.evicted == 0 {
-		return
+	gone := c.evicted
+	for uid, how := range c.left { // order: each is counted alone, so the order cannot matter
+		if c.failed && how == deleted && e.stays(uid) {
+			gone-- // it could not be evicted
+		}
 	}
-	e.waste(thrashKey{gang: c.gang}, Wasted{For: c.asked, Gang: c.gang.String(), Pods: c.evicted, Why: why})
-	c.evicted = 0
+	if c.evicted = 0; gone > 0 {
+		e.waste(thrashKey{gang: c.gang}, Wasted{For: c.asked, Gang: c.gang.String(), Pods: gone, Why: why})
+	}
 }
 
 // nodeLost tries gangs again that count on a node which is gone (answer A24).
@@ -590,6 +466,10 @@ func (e *Engine) findClearances() {
 		c := &clearance{gang: u.Gang, asked: u.Pod().Ref(), done: true, left: map[cluster.UID]leaving{}, from: map[string]bool{}}
 		found := false
 		power := e.power(u.Gang, u.Members)
+		need, _ := e.gangNeed(u)
+		if sets := e.preemptors(u.Gang, need); len(sets) > 0 {
+			power = sets[0].power // as which it may have asked for evictions
+		}
 		for _, p := range u.Members {
 			node := e.queue.NominationOf(p.UID)
 			found = found || node != ""

@@ -124,14 +124,7 @@ func (e *Engine) dropHold(why string) {
 		st.noHoldUntil = e.now + e.now - h.since
 	}
 	for _, p := range h.pods {
-		node := e.queue.NominationOf(p.UID)
-		if node == "" {
-			continue
-		}
 		e.queue.Unnominate(p.UID)
-		was := *p
-		was.Nominated = node
-		e.roomFreed(&was, &was.Spec.Priority)
 	}
 	if len(h.pods) > 0 {
 		e.emit(WriteEvent{h.pods[0].Ref(), "Normal", "RoomReleased", "Scheduling", fmt.Sprintf("room is not held any more for gang %s: %s", h.gang, why)})

@@ -23,6 +23,8 @@ func TestMutants(t *testing.T) {
 			case goesAnotherWay(t, "testdata/*.txt", func(script []byte) []byte { return newStory(t).play(script) }),
 				goesAnotherWay(t, "testdata/preempt/*.txt", func(script []byte) []byte { return newRobbing(t).play(script) }):
 				t.Log("seen by stories")
+			case goesAnotherWay(t, "testdata/simulated/*.txt", func(script []byte) []byte { return newSimulation(t).play(script) }):
+				t.Log("seen by scenarios on a simulated cluster")
 			case goesAnotherWay(t, "testdata/sessions/*.txt", func(script []byte) []byte { return newSitting(t).play(script) }):
 				t.Log("seen by stories of sessions")
 			case goesAnotherWay(t, "testdata/whatif/*.txt", func(script []byte) []byte { return newAsking(t).play(script) }):

@@ -76,6 +76,9 @@ func (e *Engine) setBound(p *cluster.Pod) {
 			defer e.gangProgress(key)
 		}
 	}
+	if f := e.binding[p.UID]; f != nil && f.recalled != "" {
+		defer e.turnedBound(p.UID)
+	}
 	e.abandon(p.UID, "it was bound meanwhile")
 	e.needsNoRoom(p.UID)
 	if waiting := e.pending[p.UID]; waiting != nil {
@@ -115,6 +118,7 @@ func (e *Engine) setBound(p *cluster.Pod) {
 	for _, ev := range plugin.PodChanges(seen.Old, p) {
 		e.queue.Happened(plugin.Change{Event: ev, OldPod: seen.Old, NewPod: p})
 	}
+	e.relabelled(seen.Old, p)
 }
 
 func (e *Engine) setPending(p *cluster.Pod) {
@@ -150,9 +154,6 @@ func (e *Engine) setPending(p *cluster.Pod) {
 	default:
 		e.queue.Update(old, p)
 	}
-	if old.Nominated != "" && old.Nominated != p.Nominated {
-		e.roomFreed(old, &old.Spec.Priority)
-	}
 }
 
 // release takes an assumed pod out of the ledger and wakes the pods that its room may help.
@@ -182,6 +183,29 @@ func onNode(p *cluster.Pod, node string) *cluster.Pod {
 	bound := *p
 	bound.NodeName = node
 	return &bound
+}
+
+// reportFreed tells the queue of capacity that nominations kept and keep no more, for pods up to the priority as which they
+// counted. A pod that got its place where it was nominated frees nothing.
+func (e *Engine) reportFreed() {
+	freed := e.queue.TakeFreed()
+	if !e.pace.wakes() {
+		return
+	}
+	for _, f := range freed {
+		s := e.store.Snapshot()
+		if _, n, _, there := s.PodOn(f.Pod.UID); there && s.NodeName(n) == f.Node {
+			continue
+		}
+		was := *f.Pod
+		was.Nominated, was.NodeName = f.Node, ""
+		up := f.Priority
+		if mutant == freedByOwnPriority {
+			up = f.Pod.Spec.Priority
+		}
+		freed := plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}
+		e.queue.Happened(plugin.Change{Event: freed, OldPod: &was, OnlyUpTo: &up, OnlyOthers: true})
+	}
 }
 
 // roomFreed tells the queue that what p held is free, for pods up to a priority if one is given.
@@ -222,10 +246,6 @@ func (e *Engine) deletePod(uid cluster.UID) {
 		if inGang {
 			e.gangLost(key)
 		}
-		return
-	}
-	if waiting != nil && waiting.Nominated != "" {
-		e.roomFreed(waiting, &waiting.Spec.Priority)
 	}
 }
 

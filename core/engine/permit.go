@@ -140,16 +140,11 @@ func (r *lobby) turnAway(t *party, why string) {
 // denominate clears the nominations of a gang's members.
 func (r *lobby) denominate(t *party) {
 	for _, uid := range t.waiting {
-		p, node := r.e.pending[uid], r.e.queue.NominationOf(uid)
+		p := r.e.pending[uid]
 		if p == nil {
 			continue
 		}
-		if node != "" {
-			r.e.queue.Unnominate(uid)
-			was := *p
-			was.Nominated = node
-			r.e.roomFreed(&was, &was.Spec.Priority)
-		}
+		r.e.queue.Unnominate(uid)
 		if p.Nominated != "" {
 			reason := cmp.Or(p.Condition.Reason, ReasonUnschedulable)
 			message := cmp.Or(p.Condition.Message, fmt.Sprintf("another pod of gang %s has no place", t.key))

@@ -91,7 +91,7 @@ func (e *Engine) preempting(uid cluster.UID) bool {
 func (e *Engine) beginEviction(uid cluster.UID, ev *eviction) {
 	e.endEviction(uid)
 	e.evictions[uid] = ev
-	for _, v := range ev.victims {
+	for _, v := range slices.Concat(ev.victims, ev.turned) {
 		e.victimsOf[v] = append(e.victimsOf[v], uid)
 	}
 }
@@ -103,7 +103,7 @@ func (e *Engine) endEviction(uid cluster.UID) {
 		return
 	}
 	delete(e.evictions, uid)
-	for _, v := range ev.victims {
+	for _, v := range slices.Concat(ev.victims, ev.turned) {
 		left := slices.DeleteFunc(e.victimsOf[v], func(preemptor cluster.UID) bool { return preemptor == uid })
 		if e.victimsOf[v] = left; len(left) == 0 {
 			delete(e.victimsOf, v)
@@ -115,8 +115,27 @@ func (e *Engine) endEviction(uid cluster.UID) {
 func (e *Engine) victimGoes(uid cluster.UID) {
 	e.spareDoomed(uid)
 	for _, preemptor := range e.victimsOf[uid] {
-		if mutant != lastGoesUnheard {
-			e.knocked(e.evictions[preemptor].preemptor)
+		if ev := e.evictions[preemptor]; slices.Contains(ev.victims, uid) && mutant != lastGoesUnheard {
+			e.knocked(ev.preemptor)
+		}
+	}
+}
+
+// turnedBound follows a pod that was to be turned back and that somebody bound all the same: those that counted on its capacity
+// are tried again.
+func (e *Engine) turnedBound(uid cluster.UID) {
+	if mutant == turnedUnheard {
+		return
+	}
+	for _, preemptor := range e.victimsOf[uid] {
+		if ev := e.evictions[preemptor]; slices.Contains(ev.turned, uid) {
+			e.queue.Activate([]record.PodRef{ev.preemptor})
+		}
+	}
+	for _, c := range e.clearancesInOrder() {
+		if c.left[uid] == turned {
+			delete(c.left, uid)
+			e.seenOff(c)
 		}
 	}
 }
@@ -124,6 +143,7 @@ func (e *Engine) victimGoes(uid cluster.UID) {
 // knocked tries a pod whose gate has opened, if something wanted to wake it while it was closed.
 func (e *Engine) knocked(pod record.PodRef) {
 	uid := cluster.UID(pod.UID)
+	e.memberGateOpens(uid)
 	if !e.knocking(uid) {
 		return
 	}
@@ -135,6 +155,14 @@ func (e *Engine) knocked(pod record.PodRef) {
 		return
 	}
 	e.queue.Activate([]record.PodRef{pod})
+}
+
+// memberGateOpens asks the gates of a gang again if the evictions for one of its pods kept it back: the pod asked for them before
+// it was in the gang.
+func (e *Engine) memberGateOpens(uid cluster.UID) {
+	if u, _, _ := e.queue.Lookup(uid); u != nil && u.Gang != (cluster.GangKey{}) && !e.preempting(uid) && mutant != memberGateKept {
+		e.reconsider(u.Gang, "the evictions for one of its pods are carried out")
+	}
 }
 
 // knocking tells whether a pod waits behind a gate that is open, and something wanted to wake it.
@@ -188,9 +216,9 @@ func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) f
 	if last != nil && last.robbed && !e.awaited(p.UID) {
 		last.robbed = false
 		e.miss(p.UID, "others took the room")
-		e.robbedAgain(thrashKeyOf(p), p.Ref())
+		e.robbedAgain(e.thrashKeyOf(p), p.Ref())
 	}
-	if until := e.pausedUntil(thrashKeyOf(p), p.Ref()); until != 0 {
+	if until := e.pausedUntil(e.thrashKeyOf(p), p.Ref()); until != 0 {
 		return found{Answer: preempt.Answer{Verdict: preempt.NotHelpful, Message: pausedMessage}, paused: until}
 	}
 	var a found
@@ -202,7 +230,7 @@ func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) f
 	e.barredBy(p.Ref(), a.Message)
 	if a.Verdict == preempt.Evict {
 		last = e.evictions[p.UID]
-		ev := &eviction{preemptor: p.Ref(), key: thrashKeyOf(p), node: e.store.Snapshot().NodeName(a.Best.Node), from: map[string]bool{}, decision: e.decisions}
+		ev := &eviction{preemptor: p.Ref(), key: e.thrashKeyOf(p), node: e.store.Snapshot().NodeName(a.Best.Node), from: map[string]bool{}, decision: e.decisions}
 		if ev.inUnits = a.units != nil; last != nil {
 			ev.stuck = last.after()
 		}
@@ -306,7 +334,7 @@ func (e *Engine) evict(p *cluster.Pod, a found, d *record.Decision) promise {
 			tellUnits(d.Preemption, a.units)
 		}
 		if d.Preemption != nil {
-			d.Preemption.PausedUntil, d.Preemption.Wasted = a.paused, e.wastedFor(thrashKeyOf(p))
+			d.Preemption.PausedUntil, d.Preemption.Wasted = a.paused, e.wastedFor(e.thrashKeyOf(p))
 		}
 	}()
 	held := e.queue.NominationOf(p.UID)
@@ -359,7 +387,7 @@ func (e *Engine) evict(p *cluster.Pod, a found, d *record.Decision) promise {
 		d.Preemption.Denominated = ask.Denominate
 	}
 	if len(ask.Victims)+len(ask.Denominate) > 0 {
-		e.spend(e.profiles[p.Spec.SchedulerName], ask.Victims)
+		e.spend(e.profiles[p.Spec.SchedulerName], charged{p.UID, d.Number}, ask.Victims)
 		e.emit(ask)
 	}
 	return promise{node: node}
@@ -380,11 +408,9 @@ func (e *Engine) yield(f *flight, by, to, node string) {
 // place at once. A gang for which room is made loses all of its nominations with one (answer A17).
 func (e *Engine) denominate(priority int32, own cluster.GangKey, nodes []string) []record.PodRef {
 	var out []record.PodRef
-	var lower []*cluster.Pod
-	var from []string
-	lose := func(p *cluster.Pod, node string) {
+	lose := func(p *cluster.Pod) {
 		e.queue.Unnominate(p.UID)
-		lower, from, out = append(lower, p), append(from, node), append(out, p.Ref())
+		out = append(out, p.Ref())
 	}
 	for _, node := range nodes {
 		for _, other := range e.queue.NominatedOn(node) {
@@ -392,19 +418,17 @@ func (e *Engine) denominate(priority int32, own cluster.GangKey, nodes []string)
 				continue
 			}
 			if other.Gang == nil || e.clearances[other.Gang.Key] == nil {
-				lose(other, node)
+				lose(other)
 				continue
 			}
 			if other.Gang.Key == own {
 				continue
 			}
-			pods, places := e.loseRoom(other.Gang.Key)
-			for i, p := range pods {
-				lose(p, places[i])
+			for _, p := range e.loseRoom(other.Gang.Key) {
+				lose(p)
 			}
 		}
 	}
-	e.wakeFor(lower, from)
 	return out
 }
 
@@ -425,6 +449,7 @@ func (e *Engine) evictionDone(done EvictDone) (known bool) {
 			e.rests[uid] = ev.victims
 		}
 		e.endEviction(uid)
+		e.memberGateOpens(uid)
 		e.tryAfterRefusal(uid, done)
 	default:
 		delete(e.failures, uid)

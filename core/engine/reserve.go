@@ -363,6 +363,7 @@ func (e *Engine) deleteObject(kind cluster.Kind, key cluster.ObjectKey) {
 		e.objectHappened(kind, plugin.Delete, old, nil)
 		e.budgetChanged(old, nil)
 		if g, is := old.(*cluster.Gang); is {
+			e.regroupGang(g.Key)
 			e.reconsider(g.Key, "its pod group is gone")
 			e.forgetGang(g.Key)
 		}

@@ -72,6 +72,8 @@ func group(args []string) *cluster.Gang {
 			g.Key.Source = cluster.GangSource(value)
 		case "rack":
 			g.Topology = []cluster.GangTopology{{Key: "rack", Required: true}}
+		case "whole":
+			g.EvictWhole = true
 		case "deleting":
 			g.DeletionTimestamp = &metav1.Time{}
 		}

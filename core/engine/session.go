@@ -28,6 +28,8 @@ type pace interface {
 	ready() bool
 	// next takes the unit out that is to be tried.
 	next() (*queue.Unit, bool)
+	// wakes reports whether units wait to be woken. Where it is false, each is tried again whatever happens.
+	wakes() bool
 	// wake is when a Tick is wanted at the latest, given when others want one; ok is false for never.
 	wake(at record.Time, ok bool) (record.Time, bool)
 }
@@ -38,6 +40,7 @@ type steady struct{ e *Engine }
 func (s steady) take(ev Event)                                    { s.e.step(ev) }
 func (s steady) ready() bool                                      { return s.e.queue.Ready() }
 func (s steady) next() (*queue.Unit, bool)                        { return s.e.queue.Pop() }
+func (s steady) wakes() bool                                      { return true }
 func (s steady) wake(at record.Time, ok bool) (record.Time, bool) { return at, ok }
 
 // DefaultSessionPeriod is the pause between two sessions of the model that they come from.
@@ -124,6 +127,8 @@ func (s *sessions) next() (*queue.Unit, bool) {
 	}
 	return nil, false
 }
+
+func (s *sessions) wakes() bool { return false }
 
 func (s *sessions) wake(at record.Time, ok bool) (record.Time, bool) {
 	if s.open {

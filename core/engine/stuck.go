@@ -181,7 +181,7 @@ func (e *Engine) giveUpFor(prof *profile, p *cluster.Pod) bool {
 	}
 	ev := e.evictions[p.UID]
 	if ev == nil { // a scheduler before this one asked for them
-		ev = &eviction{preemptor: p.Ref(), key: thrashKeyOf(p), node: e.queue.NominationOf(p.UID), from: map[string]bool{}, done: true, counted: true}
+		ev = &eviction{preemptor: p.Ref(), key: e.thrashKeyOf(p), node: e.queue.NominationOf(p.UID), from: map[string]bool{}, done: true, counted: true}
 		e.evictions[p.UID] = ev
 	}
 	e.giveUpOn(&ev.stuck, late, p.Ref(), "")

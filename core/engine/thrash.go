@@ -37,9 +37,9 @@ type thrashKey struct {
 	pod   cluster.UID
 }
 
-func thrashKeyOf(p *cluster.Pod) thrashKey {
+func (e *Engine) thrashKeyOf(p *cluster.Pod) thrashKey {
 	switch {
-	case p.Gang != nil && p.Gang.Bad == "":
+	case p.Gang != nil && p.Gang.Bad == "" && !e.apart(p.Gang.Key):
 		return thrashKey{gang: p.Gang.Key}
 	case p.Owner != 0:
 		return thrashKey{owner: p.Owner}
@@ -133,7 +133,7 @@ func (e *Engine) evictedByOthers(p *cluster.Pod) {
 		return
 	}
 	delete(e.settled, p.UID)
-	e.robbedAgain(thrashKeyOf(p), p.Ref())
+	e.robbedAgain(e.thrashKeyOf(p), p.Ref())
 }
 
 // endPauses tries those again whose pause is over, and now and then forgets owners that have been quiet for long.

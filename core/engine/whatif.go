@@ -33,7 +33,7 @@ func (e *Engine) WhatIfPod(namespace, name string, conditions []string) (record.
 	ref := p.Ref()
 	r := record.WhatIf{At: e.now, Revision: e.store.Snapshot().Revision(), Pod: &ref, Priority: p.Spec.Priority}
 	err := e.supposed(p, func(w *supposing) {
-		if p.Gang != nil && p.Gang.Bad == "" {
+		if p.Gang != nil && p.Gang.Bad == "" && !e.apart(p.Gang.Key) {
 			w.note(fmt.Sprintf("it is judged alone, and gets its place with gang %s: ask kumiki why gang/%s", p.Gang.Key, p.Gang.Key.Name))
 		}
 		mark := w.trial.Checkpoint()
@@ -230,6 +230,8 @@ func (w *supposing) gang(key cluster.GangKey) (r record.Prospect) {
 		}
 	}
 	switch {
+	case e.apart(key) && len(e.queue.Apart(key))+cameBack > 0:
+		return record.Prospect{Outcome: record.MayNot, Reason: "its pods are scheduled one by one: ask about each of them"}
 	case len(waiting) == 0 && e.gangLive(key) > 0:
 		return record.Prospect{Outcome: record.HasPlace}
 	case len(waiting) == 0:
@@ -280,7 +282,7 @@ func (w *supposing) placeGang(key string, prof *profile, need gang.Need) gang.An
 func (w *supposing) need(key cluster.GangKey, waiting []*cluster.Pod) gang.Need {
 	e := w.e
 	var need gang.Need
-	need.Members, _, _ = e.openMembers(waiting)
+	need.Members, _, _, _ = e.openMembers(waiting)
 	slices.SortStableFunc(need.Members, func(a, b *cluster.Pod) int {
 		return cmp.Or(cmp.Compare(b.Spec.Priority, a.Spec.Priority), cmp.Compare(a.Created, b.Created), cmp.Compare(a.Name, b.Name))
 	})

@@ -90,7 +90,8 @@ type Answer struct {
 	Blocked int
 	Why     place.Rejection
 	// Plugins are the names of all plugins that keep some member from some node, or that members themselves may bring up
-	// against each other, sorted: an event that one of them waits for may help the gang.
+	// against each other, sorted: an event that one of them waits for may help the gang. Of a gang that is placed they are
+	// known only when members were left without a place, none of which gave one back.
 	Plugins []string
 	// Proof says in words why the gang never fits.
 	Proof string

@@ -30,7 +30,10 @@ func Place(need Need, g *Ground) Answer {
 		cut = sr.cutTo(max(need.Keep, need.Quorum))
 	}
 	a := sr.answer(v)
-	a.Cut = cut
+	if a.Cut = cut; v == Placed && cut == 0 && a.Most < len(need.Members) {
+		sr.sort() // what may help the members that are left, whichever is the first of them
+		a.Plugins = sr.kinds.against()
+	}
 	return a
 }
 

@@ -18,6 +18,8 @@ type budgets struct {
 	// covering: pods that share a spec -> the budgets that are about them.
 	covering map[*cluster.PodSpec]covered
 	left     []int32 // of the node in hand, by index in list
+	// spent are the pods whose eviction was asked for since the object was changed last.
+	spent map[*policyv1.PodDisruptionBudget]map[cluster.UID]bool // budget -> pod -> true
 }
 
 type budget struct {
@@ -42,22 +44,28 @@ func (b *budgets) follow(s cluster.Snapshot) {
 	} else {
 		b.revision, b.known = rev, true
 	}
-	before := map[*policyv1.PodDisruptionBudget]int32{} // budget -> what it allows, less what was spent
-	for i := range b.list {
-		before[b.list[i].of] = b.list[i].allowed
-	}
+	spent := b.spent
+	b.spent = nil
 	b.list, b.covering = b.list[:0], map[*cluster.PodSpec]covered{}
 	cluster.Each(s, func(o *policyv1.PodDisruptionBudget) bool {
 		selector, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
 		if err == nil && !selector.Empty() && mutant != budgetsUnread {
-			allowed, same := before[o]
-			if !same {
-				allowed = o.Status.DisruptionsAllowed
+			if pods := spent[o]; pods != nil {
+				b.charge(o, pods)
 			}
+			allowed := o.Status.DisruptionsAllowed - int32(len(spent[o]))
 			b.list = append(b.list, budget{o.Namespace, selector, allowed, o.Status.DisruptedPods, o})
 		}
 		return true
 	})
+}
+
+// charge notes pods whose eviction a budget is charged with.
+func (b *budgets) charge(o *policyv1.PodDisruptionBudget, pods map[cluster.UID]bool) {
+	if b.spent == nil {
+		b.spent = map[*policyv1.PodDisruptionBudget]map[cluster.UID]bool{}
+	}
+	b.spent[o] = pods
 }
 
 // protect tells for each of the pods that may go from a node, the most important first, whether its eviction would violate

@@ -28,13 +28,33 @@ func strictly(a Answer) Answer {
 	return a
 }
 
-// Spend counts pods that are to be evicted against what budgets allow, each until the budget's object is another: the
+// Spend counts pods that are to be evicted against what budgets allow, each once and until the budget's object is another: the
 // controller that keeps it has seen to it then.
 func (f *Finder) Spend(s cluster.Snapshot, pods []*cluster.Pod) {
-	f.budgets.follow(s)
+	b := &f.budgets
+	b.follow(s)
 	for _, p := range pods {
-		for _, i := range f.budgets.about(p) {
-			f.budgets.list[i].allowed--
+		for _, i := range b.about(p) {
+			of := b.list[i].of
+			if b.spent[of] == nil {
+				b.charge(of, map[cluster.UID]bool{})
+			}
+			if !b.spent[of][p.UID] {
+				b.spent[of][p.UID] = true
+				b.list[i].allowed--
+			}
+		}
+	}
+}
+
+// Refund takes back that a pod was to be evicted: it was not. Budgets allow again what was spent on it.
+func (f *Finder) Refund(s cluster.Snapshot, uid cluster.UID) {
+	b := &f.budgets
+	b.follow(s)
+	for i := range b.list {
+		if spent := b.spent[b.list[i].of]; spent[uid] {
+			delete(spent, uid)
+			b.list[i].allowed++
 		}
 	}
 }

@@ -46,6 +46,10 @@ func Gang(w io.Writer, r record.GangReport, wide bool) error {
 	if r.PartialSince != 0 {
 		rows = append(rows, []string{"In part:", "some but not enough of its pods are bound, for " + span(r.At-r.PartialSince)})
 	}
+	if r.OneByOne {
+		rows[0][1] = "nothing: its pods are scheduled one by one"
+		rows = append(rows, []string{"Ask:", "kumiki why pod/NAME for each pod that waits"})
+	}
 	p.table(rows)
 	p.gangFit(r)
 	p.evictions(r.Last, r.Evicted, r.At)
@@ -57,6 +61,8 @@ func Gang(w io.Writer, r record.GangReport, wide bool) error {
 
 func gangState(r record.GangReport) string {
 	switch {
+	case r.OneByOne && r.Waiting > 0:
+		return fmt.Sprintf("scheduled one by one; %s", count(r.Waiting, "pod")+" waiting")
 	case r.Waiting == 0 && r.Bound >= r.Quorum && r.Quorum > 0:
 		return "running"
 	case r.Where == record.Gated:

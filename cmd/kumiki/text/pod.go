@@ -198,6 +198,9 @@ func waitRows(r record.PodReport) [][]string {
 	if r.Nominated != "" {
 		rows = append(rows, []string{"Nominated:", r.Nominated})
 	}
+	if r.Group != "" {
+		rows = append(rows, []string{"In a group:", r.Group + ", whose pods are scheduled one by one"})
+	}
 	if r.Gang != "" {
 		rows = append(rows, []string{"In a gang:", r.Gang + ", whose pods get a place together (kumiki why gang/" + strings.TrimPrefix(r.Gang, r.Pod.Namespace+"/") + ")"})
 	}
