@@ -55,6 +55,47 @@ func Gate(e *Engine, name string) (gate, reason string) {
 	return "", ""
 }
 
+// ClosedGate is the gate behind which the unit of a pod waits, and whether it, or another one, holds the unit if it is asked now.
+func ClosedGate(e *Engine, uid string) (gate string, closed bool) {
+	u, _, _ := e.queue.Lookup(cluster.UID(uid))
+	if u.Gang != (cluster.GangKey{}) {
+		a := gangRules{e}.Admit(u)
+		return cmp.Or(a.Gate, u.Gate), a.Gate != ""
+	}
+	if u.Pod().Gang != nil {
+		if a := (gangRules{e}).Admit(u); a.Gate != "" {
+			return a.Gate, true
+		}
+	}
+	for _, g := range e.profiles[u.Pod().Spec.SchedulerName].Gates {
+		if _, open := g.Gated(e.store.Snapshot(), u.Pod()); !open {
+			return g.Name(), true
+		}
+	}
+	return u.Gate, false
+}
+
+// AnswerFor is what the engine would do with a pod that waits by itself if it were tried now.
+func AnswerFor(e *Engine, uid string) (*record.Fit, *record.Preemption) {
+	p := e.pending[cluster.UID(uid)]
+	return e.fit(e.store.Snapshot(), e.profiles[p.Spec.SchedulerName], p)
+}
+
+// WorksInSessions reports whether every unit is tried again and again, whatever wakes it.
+func WorksInSessions(e *Engine) bool { return !e.pace.wakes() }
+
+// UnderWay is what the engine is in the middle of: whether it holds capacity, how many gangs and pods by themselves have victims
+// that are not gone, and how many preemptors budgets bar.
+func UnderWay(e *Engine) (holds bool, gangs, pods, barred int) {
+	for _, c := range e.clearances { // order: only their number counts
+		gangs += b2i(len(c.left) > 0)
+	}
+	for _, ev := range e.evictions { // order: only their number counts
+		pods += b2i(slices.ContainsFunc(ev.victims, e.there))
+	}
+	return e.hold != nil, gangs, pods, len(e.barred)
+}
+
 // InSession tells whether a session is under way.
 func InSession(e *Engine) bool {
 	s, is := e.pace.(*sessions)
@@ -130,13 +171,18 @@ func Stale(e *Engine) string {
 		if extra := rules.Extra(u); extra != u.Extra() {
 			stale += fmt.Sprintf("gang %s in %s is taken to be extra: %v, and is: %v; ", u.Key, where, u.Extra(), extra)
 		}
-		if priority := rules.Priority(u); priority != u.Priority() {
+		if priority, _ := rules.Priority(u); priority != u.Priority() {
 			stale += fmt.Sprintf("gang %s in %s is taken to be of priority %d, and is of %d; ", u.Key, where, u.Priority(), priority)
 		}
 		if c := e.clearances[u.Gang]; where == record.Unschedulable || u.Gate == plugin.DefaultPreemptionName && c != nil && !c.done {
 			return // its gates are asked when it is woken, or with EvictDone
 		}
-		if a := rules.Admit(u); a.Gate != u.Gate || a.Reason != u.GateReason {
+		a := rules.Admit(u)
+		more := slices.ContainsFunc(a.Members, func(name string) bool { return !slices.Contains(u.MemberGates(), name) })
+		if a.Gate != "" && len(a.Members) > 0 && (u.Gate == "" || more) {
+			return // an object that a member's gate reads is gone: it is asked when the unit is tried, or when it is woken
+		}
+		if a.Gate != u.Gate || a.Reason != u.GateReason {
 			stale += fmt.Sprintf("gang %s in %s is taken to wait behind %q (%s), and waits behind %q (%s); ", u.Key, where, u.Gate, u.GateReason, a.Gate, a.Reason)
 		}
 	})

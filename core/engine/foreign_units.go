@@ -129,9 +129,7 @@ func (e *Engine) unitOf(p *cluster.Pod) preempt.VictimUnit {
 		}
 		slices.SortFunc(unit.Pods, byKey)
 	}
-	if rule.Declared {
-		unit.Priority = rule.Priority
-	}
+	unit.Priority = rule.Protects(unit.Priority)
 	return unit
 }
 

@@ -28,15 +28,15 @@ func (e *Engine) quietPeriod() record.Time { return cmp.Or(e.cfg.SessionPeriod, 
 type gangRules struct{ e *Engine }
 
 // Priority is what the gang declares, or else the least of its members' (answer A3).
-func (r gangRules) Priority(u *queue.Unit) int32 {
+func (r gangRules) Priority(u *queue.Unit) (priority int32, declared bool) {
 	if obj := r.e.gangObject(u.Gang); obj != nil && obj.Priority != nil {
-		return *obj.Priority
+		return *obj.Priority, true
 	}
 	least := u.Members[0].Spec.Priority
 	for _, p := range u.Members[1:] {
 		least = min(least, p.Spec.Priority)
 	}
-	return least
+	return least, false
 }
 
 // Apart reports whether the pods of a group are scheduled one by one: those of a basic group, but for one with a topology
@@ -45,7 +45,7 @@ func (r gangRules) Apart(key cluster.GangKey) bool { return r.e.apart(key) }
 
 func (e *Engine) apart(key cluster.GangKey) bool {
 	obj := e.gangObject(key)
-	return obj != nil && obj.Basic && len(obj.Topology) == 0 && obj.Bad == "" && obj.DeletionTimestamp == nil
+	return obj != nil && obj.Basic && mutant != basicTogether && len(obj.Topology) == 0 && obj.Bad == "" && obj.DeletionTimestamp == nil
 }
 
 // Admit reports whether enough pods of a gang are there, and why not.
@@ -139,7 +139,7 @@ func (e *Engine) badGang(u *queue.Unit) string {
 		}
 		size = max(size, p.Gang.Size)
 	}
-	if len(profiles) > 1 {
+	if len(profiles) > 1 && mutant != profilesMixed {
 		slices.Sort(profiles)
 		return fmt.Sprintf("the pods of gang %s ask for different schedulers: %s", m.Key, strings.Join(profiles, ", "))
 	}

@@ -5,6 +5,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -104,8 +105,8 @@ func (e *Engine) promises(unit *queue.Unit) place.Nominations {
 	return noms
 }
 
-// outranking are nominations without those of a lower priority than a gang declares. Its pods' own priority may be lower
-// still, and would leave the capacity to them.
+// outranking are nominations as they count for a gang that declares a priority, whatever its pods' own is: those of a lower one
+// are not there, and all others count against any of its pods.
 type outranking struct {
 	place.Nominations
 	priority int32
@@ -113,12 +114,17 @@ type outranking struct {
 
 // NominatedOn returns the pods that count for the gang.
 func (o outranking) NominatedOn(node string) []*cluster.Pod {
-	pods := o.Nominations.NominatedOn(node)
-	lower := func(p *cluster.Pod) bool { return p.Spec.Priority < o.priority }
-	if !slices.ContainsFunc(pods, lower) {
-		return pods
+	var pods []*cluster.Pod
+	for _, p := range o.Nominations.NominatedOn(node) {
+		if p.Spec.Priority < o.priority {
+			continue
+		}
+		ahead, spec := *p, *p.Spec
+		spec.Priority = math.MaxInt32
+		ahead.Spec = &spec
+		pods = append(pods, &ahead)
 	}
-	return slices.DeleteFunc(slices.Clone(pods), lower)
+	return pods
 }
 
 // partGang lets the members go that have a place.

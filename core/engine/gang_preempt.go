@@ -251,7 +251,9 @@ func (e *Engine) renewClearance(key cluster.GangKey, need gang.Need, r room, dec
 		failures := 0
 		if c != nil {
 			e.wasted(c, c.why("it did not get the room"))
-			st, failures = c.after(), c.failures
+			if st = c.after(); mutant != refusedEachSecond {
+				failures = c.failures
+			}
 		}
 		c = &clearance{gang: key, stuck: st, failures: failures, left: map[cluster.UID]leaving{}, from: map[string]bool{}}
 		e.clearances[key] = c

@@ -45,7 +45,7 @@ func gangPreemptingEngine(how preempt.Config, holdAfter, period record.Time) *en
 	p.Preemption = &how
 	return engine.New(engine.Config{
 		Seed: 1, Profiles: []engine.Profile{p}, Less: plugin.PrioritySort{}, Hold: &engine.Hold{After: holdAfter, For: 20 * record.Second}, SessionPeriod: period,
-		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
+		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: noFlush,
 	})
 }
 
@@ -211,7 +211,7 @@ func (a *arena) seen(p *v1.Pod) bool {
 }
 
 // needless tells whether the evictor finds that nobody needs the room any more.
-func (g *gangArena) needless(a *arena, e *underWay) bool {
+func (a *arena) needless(e *underWay) bool {
 	if e.Undo || e.Finish {
 		return false
 	}

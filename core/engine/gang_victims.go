@@ -113,8 +113,12 @@ func (e *Engine) preemptors(key cluster.GangKey, need gang.Need) (sets []preempt
 	}
 	declared := obj != nil && obj.Priority != nil
 	may := slices.DeleteFunc(slices.Clone(need.Members), func(p *cluster.Pod) bool { return p.Spec.NeverPreempts && mutant != neverIgnored })
-	if mutant == surplusCounts && len(may) < len(need.Members) {
-		return nil
+	if mutant == surplusCounts {
+		waiting := e.waitingOf(key)
+		if slices.ContainsFunc(waiting, func(p *cluster.Pod) bool { return p.Spec.NeverPreempts }) {
+			return nil
+		}
+		return []preemptor{{need, e.power(key, waiting)}}
 	}
 	bound := int32(math.MaxInt32) // the lowest priority of its pods that have a place
 	for _, m := range e.store.Snapshot().GangMembers(key) {
@@ -124,7 +128,7 @@ func (e *Engine) preemptors(key cluster.GangKey, need gang.Need) (sets []preempt
 	for n := need.Quorum; n <= len(may); n++ {
 		lowest := may[n-1].Spec.Priority
 		last := n == len(may)
-		if !last && (declared || may[n].Spec.Priority == lowest || bound <= lowest || len(sets) == mostPreemptors-1 || mutant == surplusCounts) {
+		if !last && (declared || may[n].Spec.Priority == lowest || bound <= lowest || len(sets) == mostPreemptors-1) {
 			continue // the set with the next member evicts as much
 		}
 		by := preemptor{need, min(lowest, bound)}

@@ -150,6 +150,11 @@ const (
 	lostNotRegained              // a gang that lost its nominations does not get them again while its victims go
 	needlessGo                   // victims that are not needed any more are asked for again
 	unnominatedFirst             // a member that never preempts takes the place that others were evicted for a sibling
+	basicTogether                // the pods of a basic group are one unit
+	profilesMixed                // a gang whose pods ask for different schedulers is tried
+	freedUnheard                 // capacity that a nomination kept is not reported when the nomination ends
+	refusedEachSecond            // a gang whose one victim cannot be deleted asks again each second
+	siblingsEvict                // pods of a basic group evict each other where it declares less than they have
 	nativeSurplusWaits           // surplus members of native groups evict nobody
 	basicUntold                  // the status of a basic group does not show that its pods do not fit
 	freedByOwnPriority           // capacity that a gang kept by its declared priority is reported to pods up to its pods' own

@@ -39,6 +39,8 @@ func TestMutants(t *testing.T) {
 				t.Log("seen by random histories of gangs")
 			case probe.Fails(func(p *probe.T) { rapid.Check(p, gangEviction) }):
 				t.Log("seen by random histories of evictions in units")
+			case probe.Fails(func(p *probe.T) { rapid.Check(p, func(t *rapid.T) { groupHistory(t) }) }):
+				t.Log("seen by random histories of groups")
 			case probe.Fails(func(p *probe.T) { rapid.Check(p, besideStrangers) }):
 				t.Log("seen by random histories beside strangers")
 			default:

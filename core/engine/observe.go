@@ -189,7 +189,7 @@ func onNode(p *cluster.Pod, node string) *cluster.Pod {
 // counted. A pod that got its place where it was nominated frees nothing.
 func (e *Engine) reportFreed() {
 	freed := e.queue.TakeFreed()
-	if !e.pace.wakes() {
+	if !e.pace.wakes() || mutant == freedUnheard {
 		return
 	}
 	for _, f := range freed {

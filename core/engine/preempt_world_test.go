@@ -34,6 +34,7 @@ type arena struct {
 	landed    map[string]bool      // preemptor that evicted -> it got a place
 	recreated int
 	gangs     *gangArena // nil where there are none
+	groups    *groups    // nil where there are none; not with gangs
 }
 
 // underWay is one eviction.
@@ -61,6 +62,11 @@ func newArenaOf(t *rapid.T, how preempt.Config, gangs *gangArena) *arena {
 // start begins a scheduler that knows nothing, and shows it what there is.
 func (a *arena) start() {
 	a.restarted()
+	if a.groups != nil {
+		for _, ev := range a.groups.list() {
+			a.send(ev)
+		}
+	}
 	for _, name := range sortedKeys(a.nodes) {
 		a.send(engine.NodeSet{Node: a.node(name)})
 	}
@@ -106,7 +112,11 @@ func isScheduled(c v1.PodCondition) bool { return c.Type == v1.PodScheduled }
 // evict takes an eviction in hand, and holds it against the rules: strictly lower priority (R4, R14), and nothing more for the
 // same pod while its victims are going (R12).
 func (a *arena) evict(f engine.Evict) {
-	if f.Gang != "" || a.gangs != nil {
+	switch {
+	case a.groups != nil:
+		a.evictForGroups(f)
+		return
+	case f.Gang != "" || a.gangs != nil:
 		a.evictUnits(f)
 		return
 	}
@@ -144,7 +154,7 @@ func (a *arena) work() {
 	}
 	i := rapid.IntRange(0, len(a.evictions)-1).Draw(a.t, "which eviction")
 	e := a.evictions[i]
-	if a.gangs != nil && !e.marked {
+	if (a.gangs != nil || a.groups != nil) && !e.marked {
 		e.marked = true
 		for _, v := range e.todo {
 			if p := a.pods[v.UID]; p != nil && p.DeletionTimestamp == nil {
@@ -160,7 +170,7 @@ func (a *arena) work() {
 		}
 		v := e.todo[k]
 		e.todo = slices.Delete(e.todo, k, k+1)
-		if a.gangs != nil && a.gangs.needless(a, e) {
+		if (a.gangs != nil || a.groups != nil) && a.needless(e) {
 			e.failed, e.todo = "nobody needs the room", nil
 		} else if !a.calm && rapid.IntRange(0, 7).Draw(a.t, "refused") == 0 {
 			e.failed = "refused"
@@ -189,6 +199,9 @@ func (a *arena) terminate(p *v1.Pod) {
 	a.changed(p)
 	if p.DeletionTimestamp == nil {
 		p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		if a.groups != nil {
+			*p.DeletionTimestamp = a.wallClock()
+		}
 	}
 	a.changed(p)
 }
@@ -199,14 +212,20 @@ func (a *arena) compact(p *v1.Pod) *cluster.Pod {
 	if a.gangs != nil {
 		a.gangs.mark(p, c)
 	}
+	if a.groups != nil {
+		a.groups.mark(p, c)
+	}
 	return c
 }
 
 func (a *arena) fresh() *engine.Engine {
+	if a.groups != nil {
+		return a.groups.engine(a.how)
+	}
 	if a.gangs != nil {
 		return gangPreemptingEngine(a.how, a.gangs.holdAfter, a.gangs.period)
 	}
-	return preemptingEngine(a.how)
+	return preemptingEngineFlushing(a.how, noFlush)
 }
 
 // create makes a pending pod.
@@ -254,6 +273,9 @@ func (a *arena) bind() {
 		if a.gangs != nil {
 			a.gangs.bound(a, p, b)
 		}
+		if a.groups != nil && b.Gang != nil {
+			p.Annotations[quorumAnnotation] = fmt.Sprint(b.Gang.Quorum)
+		}
 	}
 	a.answers = append(a.answers, done)
 }
@@ -266,11 +288,15 @@ func (a *arena) end() {
 			continue
 		}
 		a.remove(p)
+		if a.groups != nil {
+			a.budgetsFollow(p)
+		}
 		if a.recreated < 6 && rapid.Bool().Draw(a.t, "made again") {
 			a.recreated++
 			cpu := p.Spec.Containers[0].Resources.Requests[v1.ResourceCPU]
 			again := a.create(p.Name+"+", *p.Spec.Priority, cpu.Value())
-			if a.gangs != nil {
+			if a.gangs != nil || a.groups != nil {
+				again.Labels = p.Labels
 				again.Annotations = map[string]string{gangAnnotation: p.Annotations[gangAnnotation]}
 				again.OwnerReferences = p.OwnerReferences
 				a.changed(again)
@@ -297,6 +323,9 @@ func (a *arena) restart() {
 
 // do makes one thing happen.
 func (a *arena) do(move string) {
+	if a.groups != nil && a.disturb(move) {
+		return
+	}
 	switch move {
 	case "pod":
 		a.create(fmt.Sprint("p", len(a.pods)), int32(rapid.IntRange(0, 3).Draw(a.t, "priority")), int64(rapid.IntRange(1, 4).Draw(a.t, "cores")))
@@ -341,22 +370,27 @@ func (a *arena) settle() {
 	if len(a.nodes) == 0 {
 		a.setNode("n0") // without nodes pods are tried again for ever
 	}
-	for round, steps := 0, 0; round < 40 || a.gangs != nil && a.busy(); steps++ {
+	for round, steps := 0, 0; round < 40 || (a.gangs != nil || a.groups != nil) && a.busy(); steps++ {
 		if steps > 5000 {
 			a.t.Fatal("it never comes to rest")
 		}
-		for len(a.watch)+len(a.binds)+len(a.evictions)+len(a.answers) > 0 {
-			a.deliver()
-			a.bind()
-			a.work()
-			a.answer()
-		}
-		if a.end(); len(a.watch) > 0 {
-			continue
-		}
+		a.drain()
 		if a.decideOrWait() {
 			round++
 		}
+	}
+}
+
+// drain lets everything happen that is on its way, the ends of victims too.
+func (a *arena) drain() {
+	for len(a.watch)+len(a.binds)+len(a.evictions)+len(a.answers) > 0 {
+		a.deliver()
+		a.bind()
+		a.work()
+		a.answer()
+	}
+	if a.end(); len(a.watch) > 0 {
+		a.drain()
 	}
 }
 
@@ -393,6 +427,7 @@ func (a *arena) checkRest() {
 	if c.Gated+c.Active+c.Backoff+c.InFlight > 0 {
 		a.t.Fatalf("at rest %+v", c)
 	}
+	a.checkLive(neverRefused)
 }
 
 // checkNobodyStarves: no pod waits that a node would take without its pods of lower priority, so no wake was lost.

@@ -44,11 +44,16 @@ func newRobbing(t *testing.T) robbing {
 }
 
 func preemptingEngine(how preempt.Config) *engine.Engine {
+	return preemptingEngineFlushing(how, 300*record.Second)
+}
+
+// preemptingEngineFlushing is one that tries units again that have waited for so long.
+func preemptingEngineFlushing(how preempt.Config, flush record.Time) *engine.Engine {
 	p := locked()
 	p.Preemption = &how
 	return engine.New(engine.Config{
 		Seed: 1, Profiles: []engine.Profile{p}, Less: plugin.PrioritySort{},
-		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
+		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: flush,
 	})
 }
 

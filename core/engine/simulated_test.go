@@ -3,7 +3,11 @@
 package engine_test
 
 import (
+	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +21,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/internal/probe"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -41,10 +46,98 @@ import (
 //	run SECONDS              lets everything happen that falls due, second by second
 //	rest                     lists each unit that waits, and whether the engine would place it or evict pods for it if it were tried now
 //
-// A file names the faults that it catches on a line "# Catches: NAME...". After each "run" the liveness property holds (see
-// liveness_test.go), unless the file says why not on a line "# Not live: REASON".
+// A line "# Catches: NAME..." names the faults of mutant.go with which the scenario goes another way; TestScenariosCatchFaults
+// holds it to that.
 func TestSimulatedScenarios(t *testing.T) {
 	playStories(t, "testdata/simulated/*.txt", func(t *testing.T, script []byte) []byte { return newSimulation(t).play(script) })
+}
+
+// TestSimulatedScenariosAreLive: played without the flush that hides a lost wake-up, no scenario ends with a unit that could start
+// (see liveness_test.go).
+func TestSimulatedScenariosAreLive(t *testing.T) {
+	for name, script := range simulatedScripts(t) {
+		t.Run(name, func(t *testing.T) {
+			s := newSimulation(t)
+			s.noFlush = true
+			s.play(script)
+			s.quiesce()
+			if why := unlive(s.engine, neverRefused); why != "" {
+				t.Error(why)
+			}
+		})
+	}
+}
+
+// simulatedScripts are the scenarios by name.
+func simulatedScripts(t *testing.T) map[string][]byte { // name -> script
+	files, err := filepath.Glob("testdata/simulated/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	scripts := map[string][]byte{}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts[strings.TrimSuffix(filepath.Base(file), ".txt")] = raw
+	}
+	return scripts
+}
+
+var catchesLine = regexp.MustCompile(`(?m)^# Catches: (.*)$`)
+
+// TestScenariosCatchFaults: each scenario names a fault that it catches, and goes another way with each fault that it names.
+func TestScenariosCatchFaults(t *testing.T) {
+	numbers := mutantNumbers(t)
+	for name, script := range simulatedScripts(t) {
+		t.Run(name, func(t *testing.T) {
+			m := catchesLine.FindSubmatch(script)
+			if m == nil {
+				t.Fatal("the scenario names no fault that it catches")
+			}
+			for _, fault := range strings.Fields(string(m[1])) {
+				n, known := numbers[fault]
+				if !known {
+					t.Errorf("there is no fault %s in mutant.go", fault)
+				} else if !caught(t, n, script) {
+					t.Errorf("the scenario does not catch %s", fault)
+				}
+			}
+		})
+	}
+}
+
+// caught reports whether a scenario goes another way with a fault.
+func caught(t *testing.T, fault int, script []byte) bool {
+	defer engine.SetMutant(fault)()
+	return probe.Fails(func(*probe.T) {
+		if !bytes.Equal(newSimulation(t).play(script), script) {
+			panic("differs")
+		}
+	})
+}
+
+var mutantLine = regexp.MustCompile(`^\t([a-z][A-Za-z]+)\b`)
+
+// mutantNumbers are the faults of mutant.go by name.
+func mutantNumbers(t *testing.T) map[string]int { // name -> number
+	raw, err := os.ReadFile("mutant.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(raw), "noMutation")
+	numbers, n := map[string]int{}, 0
+	for _, line := range strings.Split(list, "\n") {
+		if m := mutantLine.FindStringSubmatch(line); m != nil {
+			n++
+			numbers[m[1]] = n
+		}
+	}
+	if n != engine.Mutations {
+		t.Fatalf("mutant.go lists %d faults, and there are %d", n-1, engine.Mutations-1)
+	}
+	return numbers
 }
 
 // simulation is a scenario on a simulated cluster.
@@ -60,7 +153,8 @@ type simulation struct {
 	objects     []engine.ObjectSet
 	outstanding []engine.Effect
 	ends        []simulatedEnd
-	printed     int // lines
+	printed     int  // lines
+	noFlush     bool // units are never tried because they have waited for long
 }
 
 // simulatedEnd is a victim whose grace period ends.
@@ -114,6 +208,9 @@ func (s *simulation) fresh() *engine.Engine {
 		case "flush":
 			flush = record.Time(s.number(value)) * record.Second
 		}
+	}
+	if s.noFlush {
+		flush = noFlush
 	}
 	var profiles []engine.Profile
 	for _, name := range names {
@@ -471,6 +568,15 @@ func (s *simulation) run(seconds int) {
 			s.print(fmt.Sprintf("-- that was at %ds", s.now/record.Second))
 		}
 	}
+}
+
+// quiesce lets all timers run.
+func (s *simulation) quiesce() {
+	for _, wait := range []record.Time{30, 60, 300, 300, 600, 3600, 3600, 7200} {
+		s.settle()
+		s.pass(wait * record.Second)
+	}
+	s.settle()
 }
 
 // rest lists what waits: pods by themselves first, then gangs.

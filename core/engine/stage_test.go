@@ -44,6 +44,8 @@ type onStage interface {
 	compact(*v1.Pod) *cluster.Pod
 	// fresh is an engine as the world wants it.
 	fresh() *engine.Engine
+	// drain lets everything happen that is on its way.
+	drain()
 }
 
 func newStage(t *rapid.T, world onStage) stage {

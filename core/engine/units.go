@@ -47,7 +47,7 @@ func (e *Engine) power(key cluster.GangKey, waiting []*cluster.Pod) int32 {
 // ruleOf tells the search for victims how the pods of a gang go, and what protects them.
 func (e *Engine) ruleOf(key cluster.GangKey) (r preempt.UnitRule) {
 	if obj := e.gangObject(key); obj != nil && obj.Priority != nil {
-		r.Declared, r.Priority = true, *obj.Priority
+		r.Declared, r.Priority, r.OwnToo = true, *obj.Priority, e.apart(key) && mutant != siblingsEvict
 	}
 	r.Whole = e.goesWhole(key) && mutant != gangsBroken
 	return r

@@ -60,7 +60,7 @@ func (w *world) fresh() *engine.Engine { return engineOf(w.period, w.style) }
 func engineOf(period record.Time, style *engine.Style) *engine.Engine {
 	return engine.New(engine.Config{
 		Seed: 7, Profiles: []engine.Profile{locked()}, Less: plugin.PrioritySort{}, SessionPeriod: period, Style: style,
-		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
+		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: noFlush,
 	})
 }
 
@@ -379,6 +379,9 @@ func (w *world) drain() {
 		w.carryOut()
 		w.answer()
 	}
+	if w.turnLock(); len(w.watch) > 0 {
+		w.drain()
+	}
 }
 
 // checkRest compares the engine at rest with the truth.
@@ -386,6 +389,13 @@ func (w *world) checkRest() {
 	w.checkLedger()
 	w.checkLocks()
 	w.checkWaiting()
+	w.checkLive(w.refused)
+}
+
+// refused reports whether the latch of a pod is refused while it is reserved, which no answer about the pod knows.
+func (w *world) refused(uid string) bool {
+	p := w.pods[uid]
+	return p != nil && trouble(w.engine.Snapshot(), w.intake.Pod(p), p.Labels["latch"]) != ""
 }
 
 // checkLedger: the ledger has what the API server has, and nothing is on its way.

@@ -71,6 +71,20 @@ type UnitRule struct {
 	// highest of its members' (answer A3).
 	Declared bool
 	Priority int32
+	// OwnToo is for pods that have others evicted by their own priority: that protects them, too, where it is higher than what
+	// is declared. Otherwise pods of one group could evict each other in turns (rule R14).
+	OwnToo bool
+}
+
+// Protects is the priority that protects a pod with a priority of its own, or the highest of a gang that goes whole.
+func (r UnitRule) Protects(own int32) int32 {
+	switch {
+	case !r.Declared:
+		return own
+	case r.OwnToo:
+		return max(own, r.Priority)
+	}
+	return r.Priority
 }
 
 // UnitsAnswer is what came of a search for units.

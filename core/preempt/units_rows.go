@@ -205,8 +205,8 @@ func (ur *unitRows) judge(s cluster.Snapshot, id int32, rule func(cluster.GangKe
 	g.above = math.MaxInt32
 	s.EachInGang(g.key, func(p *cluster.Pod, n cluster.NodeIdx) {
 		g.priority, weakest = max(g.priority, p.Spec.Priority), min(weakest, p.Spec.Priority)
-		if g.rule.Declared && g.rule.Priority != p.Spec.Priority {
-			g.above = min(g.above, p.Spec.Priority, g.rule.Priority)
+		if guard := g.rule.Protects(p.Spec.Priority); guard != p.Spec.Priority {
+			g.above = min(g.above, p.Spec.Priority, guard)
 		} else if together {
 			g.above = min(g.above, p.Spec.Priority)
 		}
@@ -219,9 +219,7 @@ func (ur *unitRows) judge(s cluster.Snapshot, id int32, rule func(cluster.GangKe
 	if mutant == weakestProtects {
 		g.priority = weakest
 	}
-	if g.rule.Declared {
-		g.priority = g.rule.Priority
-	}
+	g.priority = g.rule.Protects(g.priority)
 	if was.bound && was.rule == g.rule && was.priority == g.priority || mutant == gangRowsStay && was.bound {
 		return
 	}
@@ -246,9 +244,7 @@ func (ur *unitRows) fill(s cluster.Snapshot, n cluster.NodeIdx) {
 		}
 		id := ur.ids[*key]
 		g := &ur.gangs[id]
-		if g.rule.Declared {
-			c.priority = g.priority
-		}
+		c.priority = g.rule.Protects(c.priority)
 		if !g.rule.Whole {
 			row.alone = append(row.alone, c)
 			return

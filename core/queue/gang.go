@@ -18,8 +18,9 @@ type Gangs interface {
 	// Apart reports whether the pods of a group are scheduled one by one, each as a unit of its own. When the answer
 	// changes, Regroup must be called.
 	Apart(key cluster.GangKey) bool
-	// Priority is what the unit ranks as in the queue.
-	Priority(u *Unit) int32
+	// Priority is what the unit ranks as in the queue. It is declared if the gang states it, and not its pods: then it is also
+	// what its nominated pods count as.
+	Priority(u *Unit) (priority int32, declared bool)
 	// Extra tells that the unit's gang has what it needs without the unit's pods. They go after all of their priority that
 	// are needed by somebody.
 	Extra(u *Unit) bool
@@ -86,7 +87,7 @@ func (q *Queue) changed(u *Unit) {
 		}
 	}
 	rank, spec := *u.Members[0], *u.Members[0].Spec
-	spec.Priority = q.cfg.Gangs.Priority(u)
+	spec.Priority, u.declared = q.cfg.Gangs.Priority(u)
 	rank.Spec = &spec
 	u.rank, u.extra = &rank, q.cfg.Gangs.Extra(u) && mutant != extrasFirst
 	for _, p := range u.Members {

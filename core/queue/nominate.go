@@ -135,24 +135,25 @@ func (q *Queue) NominatedOn(node string) []*cluster.Pod {
 	return pods
 }
 
-// rankedAs is a pod of the unit with the unit's priority where that is higher: what a gang declares keeps room for all of its
-// pods (answer A3 of the gang rules).
+// rankedAs is a pod of the unit with the priority as which it counts while it is nominated: what its gang declares, or its own
+// (answer A3 of the gang rules).
 func (u *Unit) rankedAs(p *cluster.Pod) *cluster.Pod {
-	if u.Gang == (cluster.GangKey{}) || u.Priority() <= p.Spec.Priority {
+	rank := u.rankOf(p)
+	if rank == p.Spec.Priority {
 		return p
 	}
-	raised, spec := *p, *p.Spec
-	spec.Priority = u.Priority()
-	raised.Spec = &spec
-	return &raised
+	ranked, spec := *p, *p.Spec
+	spec.Priority = rank
+	ranked.Spec = &spec
+	return &ranked
 }
 
 // rankOf is the priority as which a nominated pod of the unit counts.
 func (u *Unit) rankOf(p *cluster.Pod) int32 {
-	if u.Gang == (cluster.GangKey{}) {
+	if !u.declared {
 		return p.Spec.Priority
 	}
-	return max(u.Priority(), p.Spec.Priority)
+	return u.Priority()
 }
 
 // NominatedNodes are the nodes with nominated pods, sorted by name; good until a nomination changes.

@@ -52,14 +52,16 @@ type Unit struct {
 	turn    uint64 // among equals: seq, or for a gang its first
 	urgent  bool   // see Queue.Hurry
 	extra   bool   // see Gangs.Extra
-	early   bool   // in flight: it was popped before its backoff was over
-	at      place
-	sub     record.SubQueue // as last reported in a move
-	pos     int             // in the heap of its place
-	group   *group          // where it waits, or waited last
-	alike   *alike          // those it waits among that are alike; nil while it waits in no group
-	slot    int             // in alike.units
-	marker  entry           // in the in-flight list
+	// declared: see Gangs.Priority.
+	declared bool
+	early    bool // in flight: it was popped before its backoff was over
+	at       place
+	sub      record.SubQueue // as last reported in a move
+	pos      int             // in the heap of its place
+	group    *group          // where it waits, or waited last
+	alike    *alike          // those it waits among that are alike; nil while it waits in no group
+	slot     int             // in alike.units
+	marker   entry           // in the in-flight list
 
 	rank *cluster.Pod // what stands for the unit in the order of the queue
 	// oldest is when the oldest of the pods was created.
@@ -109,6 +111,9 @@ func (u *Unit) Priority() int32 { return u.rank.Spec.Priority }
 
 // Extra tells that the unit's gang has what it needs without it.
 func (u *Unit) Extra() bool { return u.extra }
+
+// MemberGates are the plugins that keep single members of a gang back, as they were asked last; sorted.
+func (u *Unit) MemberGates() []string { return u.memberGates }
 
 // AskAt is when the gate of a gang is to be asked again, 0 for no time.
 func (u *Unit) AskAt() record.Time { return u.ask }

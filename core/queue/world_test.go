@@ -88,12 +88,12 @@ func (g *quorum) Admit(u *Unit) (a Admission) {
 	return a
 }
 
-func (g *quorum) Priority(u *Unit) int32 {
+func (g *quorum) Priority(u *Unit) (priority int32, declared bool) {
 	least := u.Members[0].Spec.Priority
 	for _, p := range u.Members {
 		least = min(least, p.Spec.Priority)
 	}
-	return least
+	return least, false
 }
 
 func (g *quorum) Extra(u *Unit) bool {
