@@ -39,7 +39,7 @@ func (w *supposing) unitsForGang(key cluster.GangKey, prof *profile, need gang.N
 	if prof.Preemption == nil || late || ans.Verdict != gang.NoRoom && ans.Verdict != gang.GaveUp {
 		return nil
 	}
-	c, sets := e.clearances[key], e.preemptors(key, need)
+	c, sets := e.clearances[key], e.preemptors(key, e.queue.Gang(key), need)
 	going := func(p *cluster.Pod) bool {
 		return e.goingFor(prof, e.queue.NominationOf(p.UID), sets[0].power, 0)
 	}
@@ -56,10 +56,12 @@ func (w *supposing) unitsForGang(key cluster.GangKey, prof *profile, need gang.N
 	}
 	var r *record.Preemption
 	for _, by := range sets {
-		for _, quorum := range e.quorums(key, e.queue.Gang(key), by.need) {
-			if by.need.Quorum = quorum; r == nil || r.Node == "" {
-				r = w.units(prof, by.need, key, by.power, key.String(), c.sparedNodes())
-			}
+		found := w.units(prof, by.need, key, by.power, key.String(), c.sparedNodes())
+		if r == nil || found.Node != "" || r.Message != preempt.AllProtected {
+			r = found
+		}
+		if r.Node != "" {
+			break
 		}
 	}
 	if len(e.stuckLeft(prof, c)) > 0 && r.Node == "" {

@@ -45,7 +45,11 @@ func (r gangRules) Apart(key cluster.GangKey) bool { return r.e.apart(key) }
 
 func (e *Engine) apart(key cluster.GangKey) bool {
 	obj := e.gangObject(key)
-	return obj != nil && obj.Basic && mutant != basicTogether && len(obj.Topology) == 0 && obj.Bad == "" && obj.DeletionTimestamp == nil
+	return obj != nil && isApart(obj)
+}
+
+func isApart(obj *cluster.Gang) bool {
+	return obj.Basic && mutant != basicTogether && len(obj.Topology) == 0 && obj.Bad == "" && obj.DeletionTimestamp == nil
 }
 
 // Admit reports whether enough pods of a gang are there, and why not.

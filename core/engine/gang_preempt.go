@@ -281,7 +281,7 @@ func (e *Engine) victimGone(uid cluster.UID) {
 	}
 }
 
-// clearancesInOrder are all of them by decision.
+// clearancesInOrder are all of them by decision; those that a scheduler before this one asked for have none, and go by name.
 func (e *Engine) clearancesInOrder() []*clearance {
 	if len(e.clearances) == 0 {
 		return nil
@@ -290,7 +290,7 @@ func (e *Engine) clearancesInOrder() []*clearance {
 	for _, c := range e.clearances { // order: sorted below
 		list = append(list, c)
 	}
-	slices.SortFunc(list, func(a, b *clearance) int { return cmp.Compare(a.decision, b.decision) })
+	slices.SortFunc(list, func(a, b *clearance) int { return cmp.Or(cmp.Compare(a.decision, b.decision), a.gang.Compare(b.gang)) })
 	return list
 }
 
@@ -469,7 +469,7 @@ func (e *Engine) findClearances() {
 		found := false
 		power := e.power(u.Gang, u.Members)
 		need, _ := e.gangNeed(u)
-		if sets := e.preemptors(u.Gang, need); len(sets) > 0 {
+		if sets := e.preemptors(u.Gang, u, need); len(sets) > 0 {
 			power = sets[0].power // as which it may have asked for evictions
 		}
 		for _, p := range u.Members {

@@ -51,7 +51,7 @@ func (e *Engine) seekRoom(unit *queue.Unit, prof *profile, need gang.Need, held 
 		return room{} // who comes late to a gang that has what it needs evicts nobody (answer A6)
 	}
 	e.meter.Plugin(plugin.AtPostFilter, plugin.DefaultPreemptionName)
-	sets := e.preemptors(unit.Gang, need)
+	sets := e.preemptors(unit.Gang, unit, need)
 	if len(sets) == 0 && len(need.Members) >= need.Quorum {
 		return room{verdict: preempt.NotHelpful, message: neverMessage}
 	}
@@ -78,8 +78,12 @@ func (e *Engine) seekRoom(unit *queue.Unit, prof *profile, need gang.Need, held 
 		e.giveUpOn(&c.stuck, late, who, unit.Gang.String())
 	}
 	for _, by := range sets {
-		if r = e.searchUnits(unit, prof, by); r.verdict != preempt.NotHelpful {
-			return r
+		found := e.searchUnits(unit, prof, by)
+		if found.verdict != preempt.NotHelpful {
+			return found
+		}
+		if r.message != preempt.AllProtected || mutant == barredUnsaid {
+			r = found // what is said of the last search, unless budgets ended one: they may allow more later
 		}
 	}
 	return r.orWait(late)
@@ -99,14 +103,14 @@ type preemptor struct {
 	power int32
 }
 
-// mostPreemptors bounds the sets of members of one gang that a search for victims is made for.
+// mostPreemptors bounds how many sets of members of one gang a search for victims is made for, about.
 const mostPreemptors = 4
 
 // preemptors are the sets of a gang's members for which it may have others evicted, the strongest first: members that never
 // preempt are not among them, and where the gang declares no priority a set evicts by the lowest of its members' priorities
-// (answers A3, A13). A member that the gang does not need can so not keep it from evicting. Of a native group more members than
-// the minimum are asked for first, if nothing else waits for capacity. There is no set if too few members may preempt.
-func (e *Engine) preemptors(key cluster.GangKey, need gang.Need) (sets []preemptor) {
+// (answers A3, A13). So a member that the gang does not need does not keep it from evicting. There is no set if too few members
+// may preempt. The unit may be nil.
+func (e *Engine) preemptors(key cluster.GangKey, unit *queue.Unit, need gang.Need) (sets []preemptor) {
 	obj := e.gangObject(key)
 	if obj != nil && obj.NeverPreempts && mutant != neverIgnored {
 		return nil
@@ -128,7 +132,7 @@ func (e *Engine) preemptors(key cluster.GangKey, need gang.Need) (sets []preempt
 	for n := need.Quorum; n <= len(may); n++ {
 		lowest := may[n-1].Spec.Priority
 		last := n == len(may)
-		if !last && (declared || may[n].Spec.Priority == lowest || bound <= lowest || len(sets) == mostPreemptors-1) {
+		if !last && (declared || may[n].Spec.Priority == lowest || bound <= lowest || len(sets) >= mostPreemptors-1) {
 			continue // the set with the next member evicts as much
 		}
 		by := preemptor{need, min(lowest, bound)}
@@ -140,7 +144,9 @@ func (e *Engine) preemptors(key cluster.GangKey, need gang.Need) (sets []preempt
 		if by.need.Members = need.Members; n < len(need.Members) {
 			by.need.Members = among(need.Members, may[:n])
 		}
-		sets = append(sets, by)
+		for _, by.need.Quorum = range e.quorums(key, unit, by.need) {
+			sets = append(sets, by)
+		}
 	}
 	return sets
 }
@@ -155,8 +161,8 @@ func among(members, chosen []*cluster.Pod) (list []*cluster.Pod) {
 	return list
 }
 
-// quorums are the numbers of members that are asked for in turn: of a native group all of them, then as many as it needs. The
-// unit may be nil.
+// quorums are the numbers of members that are asked for in turn: of a native group all of them if nothing else waits for capacity,
+// then as many as it needs.
 func (e *Engine) quorums(key cluster.GangKey, unit *queue.Unit, need gang.Need) []int {
 	if !e.surplusEvicts(key) || len(need.Members) <= need.Quorum || unit != nil && (e.queue.Needed(unit) || len(e.blocked()) > 0) {
 		return []int{need.Quorum}
@@ -191,17 +197,7 @@ func (e *Engine) regain(unit *queue.Unit, prof *profile, need gang.Need, c *clea
 }
 
 // searchUnits looks for units to evict for a set of members.
-func (e *Engine) searchUnits(unit *queue.Unit, prof *profile, by preemptor) (r room) {
-	for _, quorum := range e.quorums(unit.Gang, unit, by.need) {
-		by.need.Quorum = quorum
-		if r = e.searchUnitsFor(unit, prof, by); r.verdict != preempt.NotHelpful {
-			return r
-		}
-	}
-	return r
-}
-
-func (e *Engine) searchUnitsFor(unit *queue.Unit, prof *profile, by preemptor) room {
+func (e *Engine) searchUnits(unit *queue.Unit, prof *profile, by preemptor) room {
 	need, noms := by.need, e.promises(unit)
 	trial := e.store.Trial()
 	defer trial.Discard()

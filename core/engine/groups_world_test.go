@@ -281,6 +281,12 @@ func (a *arena) disturb(move string) bool {
 		a.rv++
 		g.claims[name] = &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: fmt.Sprint(a.rv)}}
 		a.watch = append(a.watch, engine.ObjectSet{Object: g.claims[name].DeepCopy()})
+	case "catch up":
+		a.catchUp()
+	case "activate":
+		if p := a.somePod(isWaiting); p != nil {
+			a.send(engine.Activate{Pods: []record.PodRef{{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}}})
+		}
 	case "clock jump":
 		a.now += record.Time(rapid.SampledFrom([]int{30, 600, 7200}).Draw(a.t, "seconds")) * record.Second
 		a.send(engine.Tick{Now: a.now})
@@ -288,6 +294,39 @@ func (a *arena) disturb(move string) bool {
 		return false
 	}
 	return true
+}
+
+// catchUp shows the engine all that there is and lets it decide. Evictions stay where they are.
+func (a *arena) catchUp() {
+	for steps := 0; steps < 200 && (len(a.watch)+len(a.binds) > 0 || a.engine.Ready()); steps++ {
+		switch {
+		case len(a.watch) > 0:
+			a.deliver()
+		case len(a.binds) > 0:
+			a.bind()
+		default:
+			a.send(engine.Cycle{})
+		}
+	}
+}
+
+// fill puts pods on the nodes, most of them of low priority, and sometimes a budget over them.
+func (a *arena) fill() {
+	for i := range rapid.IntRange(0, 8).Draw(a.t, "fill") {
+		p := a.create(fmt.Sprint("f", i), int32(rapid.SampledFrom([]int{0, 0, 0, 1, 1, 2, 9}).Draw(a.t, "priority")), int64(rapid.IntRange(1, 2).Draw(a.t, "cores")))
+		p.Labels = map[string]string{"app": "x"}
+		a.watch = a.watch[:len(a.watch)-1]
+		a.changed(p)
+	}
+	if rapid.Bool().Draw(a.t, "guarded") {
+		a.setBudget("b0", int32(rapid.IntRange(0, 1).Draw(a.t, "allowed")), "x")
+	}
+	for range 3 {
+		a.catchUp()
+		for len(a.answers) > 0 {
+			a.answer()
+		}
+	}
 }
 
 // declared is the priority that a pod's group declares, nil for none.
@@ -408,8 +447,9 @@ func TestGroupsDoNotWaitInVain(t *testing.T) { rapid.Check(t, func(t *rapid.T) {
 
 func groupHistory(t *rapid.T) *arena {
 	a := newGroupArena(t)
-	moves := append([]string{"group", "group", "group", "pod", "member", "watch", "watch", "watch", "watch", "watch", "watch", "watch", "cycle", "cycle", "cycle", "cycle",
-		"bind", "bind", "bind", "answer", "answer", "work", "work", "work", "end", "tick", "tick"}, disturbances...)
+	a.fill()
+	moves := append([]string{"group", "group", "pod", "member", "watch", "watch", "watch", "watch", "cycle", "cycle", "catch up", "catch up", "catch up", "catch up",
+		"bind", "answer", "answer", "work", "work", "end", "tick", "tick", "tick", "activate", "activate"}, disturbances...)
 	for range rapid.IntRange(1, 100).Draw(t, "moves") {
 		move := rapid.SampledFrom(moves).Draw(t, "move")
 		if slices.Contains(disturbances, move) {

@@ -351,7 +351,9 @@ func (e *Engine) setObject(obj cluster.Object) {
 	}
 	e.objectHappened(cluster.KindOf(obj), action, old, obj)
 	if g, is := obj.(*cluster.Gang); is {
+		was, _ := old.(*cluster.Gang)
 		e.setGang(g)
+		e.protectionChanged(g.Key, was, g)
 		e.lobby.changed(g.Key)
 	}
 	e.budgetChanged(old, obj)
@@ -365,6 +367,7 @@ func (e *Engine) deleteObject(kind cluster.Kind, key cluster.ObjectKey) {
 		if g, is := old.(*cluster.Gang); is {
 			e.regroupGang(g.Key)
 			e.reconsider(g.Key, "its pod group is gone")
+			e.protectionChanged(g.Key, g, nil)
 			e.forgetGang(g.Key)
 		}
 	}

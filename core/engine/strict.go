@@ -57,6 +57,8 @@ func (e *Engine) budgetChanged(was, is cluster.Object) {
 	case !had: // one budget more does not allow more
 	case !has, now.Status.DisruptionsAllowed > old.Status.DisruptionsAllowed:
 		e.wakeBarred()
+	case now.Status.DisruptionsAllowed > e.victims.Left(old) && mutant != chargesUncleared: // what was spent is forgotten
+		e.wakeBarred()
 	case mutant == selectorsUnheard:
 	case !reflect.DeepEqual(now.Spec.Selector, old.Spec.Selector), !maps.Equal(now.Status.DisruptedPods, old.Status.DisruptedPods):
 		e.wakeBarred()

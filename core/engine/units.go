@@ -19,11 +19,11 @@ import (
 // goesWhole tells whether no pod of a gang is evicted without all others (rule R5). The pods of a native pod group go one by
 // one unless the group says otherwise.
 func (e *Engine) goesWhole(key cluster.GangKey) bool {
-	if key.Source != cluster.GangOfGroup {
-		return true
-	}
-	obj := e.gangObject(key)
-	return obj != nil && obj.EvictWhole
+	return wholeBy(key, e.gangObject(key))
+}
+
+func wholeBy(key cluster.GangKey, obj *cluster.Gang) bool {
+	return key.Source != cluster.GangOfGroup || obj != nil && obj.EvictWhole
 }
 
 // power is the priority below which a gang may have others evicted: what it declares, or the least of its pods' (answer A3).
@@ -45,12 +45,27 @@ func (e *Engine) power(key cluster.GangKey, waiting []*cluster.Pod) int32 {
 }
 
 // ruleOf tells the search for victims how the pods of a gang go, and what protects them.
-func (e *Engine) ruleOf(key cluster.GangKey) (r preempt.UnitRule) {
-	if obj := e.gangObject(key); obj != nil && obj.Priority != nil {
-		r.Declared, r.Priority, r.OwnToo = true, *obj.Priority, e.apart(key) && mutant != siblingsEvict
+func (e *Engine) ruleOf(key cluster.GangKey) preempt.UnitRule { return ruleBy(key, e.gangObject(key)) }
+
+// ruleBy is ruleOf for an object of the gang, which may be nil.
+func ruleBy(key cluster.GangKey, obj *cluster.Gang) (r preempt.UnitRule) {
+	if obj != nil && obj.Priority != nil {
+		r.Declared, r.Priority, r.OwnToo = true, *obj.Priority, isApart(obj) && mutant != siblingsEvict
 	}
-	r.Whole = e.goesWhole(key) && mutant != gangsBroken
+	r.Whole = wholeBy(key, obj) && mutant != gangsBroken
 	return r
+}
+
+// protectionChanged follows a change of the object of a gang, of which either version may be nil: what protects its pods may be
+// less than before, so those that they are in the way of are tried again, as if the pods had gone.
+func (e *Engine) protectionChanged(key cluster.GangKey, was, is *cluster.Gang) {
+	if ruleBy(key, was) == ruleBy(key, is) || mutant == protectionUnheard {
+		return
+	}
+	s := e.store.Snapshot()
+	for _, m := range s.GangMembers(key) {
+		e.roomFreed(onNode(m.Pod, s.NodeName(m.Row)), nil)
+	}
 }
 
 // neverForGang is why a pod is never evicted for a gang, empty if it may be: those that belong to their node and those of

@@ -2,7 +2,13 @@
 
 package preempt
 
-import "github.com/kumiki-scheduler/kumiki/core/cluster"
+import (
+	"maps"
+
+	policyv1 "k8s.io/api/policy/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
 
 // With strict budgets (answer A12) nobody is evicted against a disruption budget. Violations are what losses are compared by
 // first, and those that a budget protects are spared first, so where a search finds only sets that violate one there is no
@@ -57,4 +63,18 @@ func (f *Finder) Refund(s cluster.Snapshot, uid cluster.UID) {
 			b.list[i].allowed++
 		}
 	}
+}
+
+// Left is what a budget allows, less what was spent, as of the last search or charge.
+func (f *Finder) Left(o *policyv1.PodDisruptionBudget) int32 {
+	return o.Status.DisruptionsAllowed - int32(len(f.budgets.spent[o]))
+}
+
+// ForQuestion is a Finder of its own for the same budgets with what was spent of them: what it finds and spends changes nothing.
+func (f *Finder) ForQuestion() Finder {
+	var q Finder
+	for o, pods := range f.budgets.spent { // order: a map is made of a map
+		q.budgets.charge(o, maps.Clone(pods))
+	}
+	return q
 }
