@@ -64,6 +64,9 @@ func (e *Engine) cycle(inHand **queue.Unit, looked barren) {
 	e.decisions++
 	if looked.covers(e, unit) {
 		e.barren = looked
+		if prof.Preemption != nil {
+			e.barredBy(p.Ref(), looked.message)
+		}
 		e.queue.Rest(unit, looked.plugins)
 		return
 	}
@@ -159,7 +162,7 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	}
 	texts, remedied := e.remedies(prof, p, out, asked, victims)
 	if unit.Early() && !remedied && e.changesNothing(p, victims) && mutant != earlyTriesTold {
-		e.rest(unit, prof, why.Plugins)
+		e.rest(unit, prof, why.Plugins, victims)
 		return
 	}
 	e.queue.Requeue(unit, queue.Rejection{Plugins: why.Plugins})

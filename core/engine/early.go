@@ -34,6 +34,7 @@ type barren struct {
 	spec      *cluster.PodSpec // nil for none
 	claims    uint64
 	plugins   []string
+	message   string // of the search for victims
 }
 
 // forgetBarren is called by every step.
@@ -46,11 +47,11 @@ func (e *Engine) forgetBarren() (was barren) {
 }
 
 // rest lets a pod rest that was looked for in vain.
-func (e *Engine) rest(unit *queue.Unit, prof *profile, plugins []string) {
+func (e *Engine) rest(unit *queue.Unit, prof *profile, plugins []string, a found) {
 	p := unit.Members[0]
 	// Others may be answered otherwise: by foreign code, from a sample of nodes, or for what the pod is promised.
 	if prof.Foreign == nil && prof.Search.Strategy == place.AllNodes && e.hasNoPromise(p) && !e.plain {
-		e.barren = barren{namespace: p.Namespace, spec: p.Spec, claims: p.ClaimsHash, plugins: plugins}
+		e.barren = barren{namespace: p.Namespace, spec: p.Spec, claims: p.ClaimsHash, plugins: plugins, message: a.Message}
 	}
 	e.queue.Rest(unit, plugins)
 }

@@ -28,7 +28,7 @@ func (e *Engine) victimsNow(prof *profile, p *cluster.Pod, out place.Outcome) (r
 	switch {
 	case !mayEvict(prof, prof.placer, out):
 		return nil
-	case e.goesByUnits(&e.victims, p):
+	case e.goesByUnits(prof, &e.victims, p):
 		if err := e.supposed(p, func(w *supposing) { r = w.unitsForPod(prof, p) }); err != nil {
 			return &record.Preemption{Message: err.Error()}
 		}

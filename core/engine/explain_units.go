@@ -56,7 +56,7 @@ func (w *supposing) unitsForGang(key cluster.GangKey, prof *profile, need gang.N
 	}
 	var r *record.Preemption
 	for _, by := range sets {
-		found := w.units(prof, by.need, key, by.power, key.String(), c.sparedNodes())
+		found := w.units(prof, by.need, key, by.power, key.String(), e.sparedNodes(c))
 		if r == nil || found.Node != "" || r.Message != preempt.AllProtected {
 			r = found
 		}

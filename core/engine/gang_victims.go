@@ -210,7 +210,7 @@ func (e *Engine) searchUnits(unit *queue.Unit, prof *profile, by preemptor) room
 	}
 	a := e.victims.FindUnits(preempt.UnitsQuestion{
 		Members: need.Members, Quorum: need.Quorum, Own: unit.Gang, Power: by.power, Trial: trial, Fits: run.fits, Where: run.place,
-		Rule: e.ruleOf, Never: e.sparingNodes(e.neverForGang, e.clearances[unit.Gang].sparedNodes()),
+		Rule: e.ruleOf, Never: e.sparingNodes(e.neverForGang, e.sparedNodes(e.clearances[unit.Gang])),
 		Stuck: e.stuckOn(prof), Ground: ground,
 		Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
 	})

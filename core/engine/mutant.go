@@ -157,6 +157,7 @@ const (
 	protectionUnheard            // preemptors are not tried when the object that protects a gang's pods changes
 	barredUnsaid                 // a gang of several sets of preemptors that budgets bar is not tried when they allow more
 	chargesUncleared             // preemptors that a budget bars are not tried when what was spent of it is forgotten
+	strictByNodes                // with strict budgets a pod evicts nobody where upstream's search ends with protected pods
 	siblingsEvict                // pods of a basic group evict each other where it declares less than they have
 	nativeSurplusWaits           // surplus members of native groups evict nobody
 	basicUntold                  // the status of a basic group does not show that its pods do not fit

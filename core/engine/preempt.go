@@ -222,7 +222,7 @@ func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) f
 		return found{Answer: preempt.Answer{Verdict: preempt.NotHelpful, Message: pausedMessage}, paused: until}
 	}
 	var a found
-	if len(e.rests[p.UID]) > 0 || e.goesByUnits(&e.victims, p) {
+	if len(e.rests[p.UID]) > 0 || e.goesByUnits(prof, &e.victims, p) {
 		a = e.seekUnits(prof, p, out)
 	} else {
 		a.Answer = e.seekOnNodes(prof, p, out)

@@ -77,9 +77,10 @@ func (e *Engine) sparingNodes(never func(*cluster.Pod) string, nodes map[string]
 type stuck struct {
 	// gaveUp is how many sets of victims before were given up on.
 	gaveUp int
-	// told are the pods of which it was told that they do not go; spared the nodes that they are on, or were.
-	told   map[cluster.UID]bool // pod -> true
-	spared map[string]bool      // node -> true
+	// told are the pods of which it was told that they do not go; spared those of all sets of victims: nobody else is evicted from
+	// their nodes for as long as they are there.
+	told   map[cluster.UID]bool   // pod -> true
+	spared map[cluster.UID]string // pod -> its node
 }
 
 // after is the same for the next set of victims.
@@ -112,9 +113,9 @@ func (e *Engine) giveUpOn(st *stuck, pods []*cluster.Pod, who record.PodRef, gan
 			st.told = map[cluster.UID]bool{}
 		}
 		if st.spared == nil {
-			st.spared = map[string]bool{}
+			st.spared = map[cluster.UID]string{}
 		}
-		st.told[p.UID], st.spared[s.NodeName(n)] = true, true
+		st.told[p.UID], st.spared[p.UID] = true, s.NodeName(n)
 		refs, names = append(refs, p.Ref()), append(names, fmt.Sprintf("%s on %s", p.Key(), s.NodeName(n)))
 	}
 	if len(refs) == 0 {
@@ -149,12 +150,26 @@ func (e *Engine) stuckLeft(prof *profile, c *clearance) (pods []*cluster.Pod) {
 	return pods
 }
 
-// sparedNodes are the nodes from which nobody is evicted for a gang.
-func (c *clearance) sparedNodes() map[string]bool {
+// sparedNodes are the nodes from which nobody is evicted for a gang, whose clearance may be nil.
+func (e *Engine) sparedNodes(c *clearance) map[string]bool {
 	if c == nil {
 		return nil
 	}
-	return c.spared
+	return e.nodesOf(c.spared)
+}
+
+// nodesOf are the nodes of pods that are still there.
+func (e *Engine) nodesOf(stuck map[cluster.UID]string) (nodes map[string]bool) { // stuck: pod -> its node
+	s := e.store.Snapshot()
+	for uid, node := range stuck { // order: a set is made
+		if _, n, _, there := s.PodOn(uid); there && s.NodeName(n) == node {
+			if nodes == nil {
+				nodes = map[string]bool{}
+			}
+			nodes[node] = true
+		}
+	}
+	return nodes
 }
 
 // stuckFor are the pods on the node for which a pod by itself is nominated, evicted and of lower priority, that do not go.
@@ -191,7 +206,7 @@ func (e *Engine) giveUpFor(prof *profile, p *cluster.Pod) bool {
 // sparedFor are the nodes from which nobody is evicted for a pod by itself.
 func (e *Engine) sparedFor(uid cluster.UID) map[string]bool {
 	if ev := e.evictions[uid]; ev != nil {
-		return ev.spared
+		return e.nodesOf(ev.spared)
 	}
 	return nil
 }

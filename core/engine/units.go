@@ -82,8 +82,13 @@ func (e *Engine) neverForGang(p *cluster.Pod) string {
 }
 
 // goesByUnits tells whether a pod by itself must look for victims in units: one of lower priority is in a gang that goes
-// whole, or is protected by what its gang declares. Otherwise units are pods, and the search by nodes does as upstream.
-func (e *Engine) goesByUnits(finder *preempt.Finder, p *cluster.Pod) bool {
+// whole, or is protected by what its gang declares. Otherwise units are pods, and the search by nodes does as upstream. With
+// strict budgets it always does: upstream's search keeps the most important pods of a node, and so may end with pods that a budget
+// protects where others could go.
+func (e *Engine) goesByUnits(prof *profile, finder *preempt.Finder, p *cluster.Pod) bool {
+	if prof.Preemption.Strict && mutant != strictByNodes {
+		return true
+	}
 	return mutant != gangsBroken && finder.GoesByUnits(e.store.Snapshot(), p.Spec.Priority, e.ruleOf)
 }
 

@@ -202,7 +202,7 @@ func (w *supposing) pod(p *cluster.Pod) (r record.Prospect) {
 		r.Outcome = record.FitsNot
 		switch {
 		case !mayEvict(prof, pl, out):
-		case e.goesByUnits(&w.finder, p):
+		case e.goesByUnits(prof, &w.finder, p):
 			r.Preemption = w.unitsForPod(prof, p)
 		default:
 			r.Preemption = e.victimsOnNodes(prof, pl, w, &w.finder, p, out)

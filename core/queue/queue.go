@@ -279,9 +279,7 @@ func (q *Queue) updateWaiting(u *Unit, old, p *cluster.Pod) {
 // explainGate renews the reason why a gated unit must wait.
 func (q *Queue) explainGate(u *Unit) {
 	if u.Gang != (cluster.GangKey{}) {
-		if a := q.cfg.Gangs.Admit(u); a.Gate == u.Gate {
-			u.GateReason = a.Reason
-		}
+		q.regrouped(u, note{event: gangChanged, cause: "its gates are asked again"})
 		return
 	}
 	for _, g := range u.profile.gates {
