@@ -310,6 +310,9 @@ func (e *Engine) step(ev Event) {
 	default:
 		panic(fmt.Sprintf("engine: event of type %T", ev))
 	}
+	for _, key := range e.queue.TakeShut() {
+		e.otherWaits(key)
+	}
 	e.reportFreed()
 	e.lobby.settle()
 }

@@ -246,7 +246,7 @@ func (e *Engine) sameVictims(unit *queue.Unit, prof *profile, need gang.Need, c 
 			rest = append(rest, p)
 		}
 	}
-	if len(rest) == 0 || !begun || mutant == newVictims {
+	if len(rest) == 0 || !begun || mutant == newVictims || e.protectedNow(rest, e.power(unit.Gang, need.Members)) {
 		return room{}, false
 	}
 	slices.SortFunc(rest, byKey)
@@ -258,6 +258,15 @@ func (e *Engine) sameVictims(unit *queue.Unit, prof *profile, need gang.Need, c 
 		return room{verdict: preempt.Evict, victims: rest, need: need, nodes: nodes, same: true}, true
 	}
 	return room{}, false
+}
+
+// protectedNow reports whether one of some victims may not be evicted any more by a power: its group declares more than before. A
+// gang that goes whole and of which some are gone goes to its end all the same (rule R5).
+func (e *Engine) protectedNow(victims []*cluster.Pod, power int32) bool {
+	return slices.ContainsFunc(victims, func(p *cluster.Pod) bool {
+		key, in := e.store.Snapshot().HeldGang(p.UID)
+		return in && !e.goesWhole(key) && e.ruleOf(key).Protects(p.Spec.Priority) >= power && mutant != protectedGo
+	})
 }
 
 func byKey(a, b *cluster.Pod) int {

@@ -33,6 +33,7 @@ type groups struct {
 	holdAfter record.Time
 	reached   map[string]bool // combination -> this history has reached it
 	evicted   map[string]int  // group -> evictions for it
+	begun     map[string]bool // group -> an eviction of one of its pods was asked for
 }
 
 // newGroupArena is an arena with pod groups of both policies on two nodes.
@@ -46,7 +47,7 @@ func newGroupArena(t *rapid.T) *arena {
 	a.groups = &groups{
 		objects: map[string]*cluster.Gang{}, budgets: map[string]*policyv1.PodDisruptionBudget{}, claims: map[string]*v1.PersistentVolume{},
 		holdAfter: rapid.SampledFrom([]record.Time{record.Second, 1_000_000 * record.Second}).Draw(t, "holds after"),
-		reached:   map[string]bool{}, evicted: map[string]int{},
+		reached:   map[string]bool{}, evicted: map[string]int{}, begun: map[string]bool{},
 	}
 	a.stage = newStage(t, a)
 	a.start()
@@ -348,6 +349,13 @@ func (a *arena) evictForGroups(f engine.Evict) {
 			a.changed(p)
 		}
 	}
+	defer func() {
+		for _, v := range f.Victims {
+			if p := a.pods[v.UID]; p != nil {
+				a.groups.begun[p.Annotations[gangAnnotation]] = true
+			}
+		}
+	}()
 	boss := a.pods[f.For.UID]
 	if f.Undo || f.Finish || boss == nil || len(f.Victims) == 0 {
 		return
@@ -386,10 +394,14 @@ func (a *arena) evictForGroups(f engine.Evict) {
 		default:
 			guard = *o.Priority
 		}
+		o := a.groups.objects[p.Annotations[gangAnnotation]]
+		if o != nil && o.EvictWhole && a.groups.begun[o.Key.Name] {
+			continue // what was begun is ended, whatever protects it by now
+		}
 		if guard >= power {
 			a.t.Fatalf("pod %s, guarded by %d, is evicted for %s of %d", p.Name, guard, boss.Name, power)
 		}
-		if o := a.groups.objects[p.Annotations[gangAnnotation]]; o != nil && o.EvictWhole {
+		if o != nil && o.EvictWhole {
 			for _, m := range s.GangMembers(o.Key) {
 				if !m.Pod.Terminating && !slices.ContainsFunc(f.Victims, func(r record.PodRef) bool { return r.UID == string(m.Pod.UID) }) {
 					a.t.Fatalf("pod %s of group %s is evicted for %s, and %s stays", v.Name, o.Key, boss.Name, m.Pod.Name)

@@ -391,6 +391,13 @@ func (q *Queue) TakeAsked() []*Unit {
 	return taken
 }
 
+// TakeShut returns the gangs that a gate holds since the last call and did not hold before, in order.
+func (q *Queue) TakeShut() []cluster.GangKey {
+	taken := q.shut
+	q.shut = nil
+	return taken
+}
+
 // gangAsk is when the gate of a unit is to be asked again. It counts only while the unit still has that time.
 type gangAsk struct {
 	at   record.Time

@@ -84,6 +84,9 @@ func (q *Queue) admit(u *Unit, n note) bool {
 		u.Gate, u.GateReason = "", ""
 		return true
 	}
+	if u.Gang != (cluster.GangKey{}) && u.Gate == "" {
+		q.shut = append(q.shut, u.Gang)
+	}
 	u.Gate, u.GateReason = gate, reason
 	u.Plugins = insert(u.Plugins, gate)
 	for _, name := range u.memberGates {

@@ -42,8 +42,9 @@ type Queue struct {
 	units map[cluster.UID]*Unit     // pod -> its unit; every unit that is somewhere
 	gangs map[cluster.GangKey]*Unit // gang -> its unit; those of units that are in a gang
 	apart apartUnits
-	asks  []gangAsk // by time
-	asked []*Unit   // see TakeAsked
+	asks  []gangAsk         // by time
+	asked []*Unit           // see TakeAsked
+	shut  []cluster.GangKey // see TakeShut
 
 	ties    func(a, b *Unit) bool // see before
 	active  heap
