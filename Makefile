@@ -155,6 +155,14 @@ mutants: ## faults put into the engine on purpose; each must make a test fail
 	$(GO) test -tags kumiki_mutants -run Mutant ./core/... ./host/... ./config ./kube ./shadow ./bench
 	$(GO) -C conformance test -tags kumiki_mutants -run Mutant -timeout 60m ./...
 
+# Families of random histories that end with the liveness property, see docs/design/0008-liveness.md.
+HISTORIES ?= 20000
+FAMILIES   = NoHistoryBreaksTheEngine|StrangersAreMadeRoomFor|GangsAreBoundWholeOrNotAtAll|EvictionsHoldTheRules|EvictorsLand
+FAMILIES  := $(FAMILIES)|EvictionsInUnitsHoldTheRules|GangsThatEvictLand|GroupsDoNotWaitInVain|EvictionsInSessionsHoldTheRules|ASessionIsOneMoment
+.PHONY: histories
+histories: ## random histories of the engine, of each family (HISTORIES=20000 SEED=2); about 40 minutes
+	$(GO) test ./core/engine -count 1 -timeout 4h -run '^Test($(FAMILIES))$$' -rapid.checks=$(HISTORIES) -rapid.seed=$(SEED) -v
+
 .PHONY: upstream-patches
 upstream-patches: ## the patches of docs/upstream apply to upstream's source, and their tests pass there
 	@GO="$(GO)" sh tools/upstream-patches.sh

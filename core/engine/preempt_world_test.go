@@ -370,7 +370,7 @@ func (a *arena) settle() {
 	if len(a.nodes) == 0 {
 		a.setNode("n0") // without nodes pods are tried again for ever
 	}
-	for round, steps := 0, 0; round < 40 || (a.gangs != nil || a.groups != nil) && a.busy(); steps++ {
+	for round, steps := 0, 0; round < a.rounds() || (a.gangs != nil || a.groups != nil) && a.busy(); steps++ {
 		if steps > 5000 {
 			a.t.Fatal("it never comes to rest")
 		}
@@ -379,6 +379,14 @@ func (a *arena) settle() {
 			round++
 		}
 	}
+}
+
+// rounds is how often time goes on until there is rest. In sessions, which try every unit each time, it is less.
+func (a *arena) rounds() int {
+	if a.gangs != nil && a.gangs.period > 0 {
+		return 15
+	}
+	return 40
 }
 
 // drain lets everything happen that is on its way, the ends of victims too.

@@ -359,7 +359,11 @@ func sortedKeys[V any](m map[string]V) []string {
 // hide a wake that was lost.
 func (w *world) settle() {
 	w.calm = true
-	for round := 0; round < 30; {
+	rounds := 30
+	if w.period > 0 {
+		rounds = 12 // each session tries every unit
+	}
+	for round := 0; round < rounds; {
 		w.drain()
 		if w.turnLock(); len(w.watch) > 0 {
 			continue
