@@ -95,34 +95,43 @@ func (e *Engine) gangNeed(unit *queue.Unit) (need gang.Need, held int) {
 
 // promises are what a search for places for a unit is to keep away from.
 func (e *Engine) promises(unit *queue.Unit) place.Nominations {
-	var noms place.Nominations = e.queue
+	view := gangView{Nominations: e.queue, gang: unit.Gang}
 	if unit.Extra() && mutant != extrasTakeAll {
-		noms = e.sparing()
+		view.Nominations = e.sparing()
 	}
-	if obj := e.gangObject(unit.Gang); obj != nil && obj.Priority != nil && mutant != declaredUncounted {
-		noms = outranking{noms, *obj.Priority}
+	if obj := e.gangObject(unit.Gang); obj != nil && mutant != declaredUncounted {
+		view.declared = obj.Priority
 	}
-	return noms
+	return view
 }
 
-// outranking are nominations as they count for a gang that declares a priority, whatever its pods' own is: those of a lower one
-// are not there, and all others count against any of its pods.
-type outranking struct {
+// gangView are nominations as they count for a gang. Those of its own pods do not, also of pods that wait behind a gate. If it
+// declares a priority, whatever its pods' own is, those of a lower one are not there, and all others count against any of its pods.
+type gangView struct {
 	place.Nominations
-	priority int32
+	gang     cluster.GangKey
+	declared *int32 // nil for no priority
 }
 
 // NominatedOn returns the pods that count for the gang.
-func (o outranking) NominatedOn(node string) []*cluster.Pod {
+func (v gangView) NominatedOn(node string) []*cluster.Pod {
+	all := v.Nominations.NominatedOn(node)
+	own := func(p *cluster.Pod) bool { return p.Gang != nil && p.Gang.Key == v.gang && mutant != siblingsKeepAway }
+	if v.declared == nil && !slices.ContainsFunc(all, own) {
+		return all
+	}
 	var pods []*cluster.Pod
-	for _, p := range o.Nominations.NominatedOn(node) {
-		if p.Spec.Priority < o.priority {
-			continue
+	for _, p := range all {
+		switch {
+		case own(p):
+		case v.declared == nil:
+			pods = append(pods, p)
+		case p.Spec.Priority >= *v.declared:
+			ahead, spec := *p, *p.Spec
+			spec.Priority = math.MaxInt32
+			ahead.Spec = &spec
+			pods = append(pods, &ahead)
 		}
-		ahead, spec := *p, *p.Spec
-		spec.Priority = math.MaxInt32
-		ahead.Spec = &spec
-		pods = append(pods, &ahead)
 	}
 	return pods
 }

@@ -159,6 +159,7 @@ const (
 	chargesUncleared             // preemptors that a budget bars are not tried when what was spent of it is forgotten
 	strictByNodes                // with strict budgets a pod evicts nobody where upstream's search ends with protected pods
 	protectedGo                  // the rest of a set of victims goes although it is protected by now
+	siblingsKeepAway             // the nomination of a member behind a gate keeps its siblings away
 	siblingsEvict                // pods of a basic group evict each other where it declares less than they have
 	nativeSurplusWaits           // surplus members of native groups evict nobody
 	basicUntold                  // the status of a basic group does not show that its pods do not fit
