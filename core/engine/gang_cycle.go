@@ -186,7 +186,7 @@ func holdOf(h gang.Hold) held { return held{by: h.By, hold: h.Hold} }
 func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, need gang.Need, held int, ans gang.Answer, number uint64) {
 	blocked := need.Members[max(ans.Blocked, 0)]
 	message := gangMessage(unit, need, held, ans, blocked)
-	if e.hold != nil && e.hold.gang != unit.Gang && ans.Verdict == gang.NoRoom {
+	if e.hold != nil && len(e.hold.pods) > 0 && e.hold.gang != unit.Gang && ans.Verdict == gang.NoRoom {
 		message += fmt.Sprintf(" Room for %d pods is held for gang %s.", len(e.hold.pods), e.hold.gang)
 	}
 	if unit.Extra() {
