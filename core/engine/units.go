@@ -187,7 +187,7 @@ func (e *Engine) seekUnits(prof *profile, p *cluster.Pod, out place.Outcome) fou
 }
 
 // sameUnits is the rest of victims for a pod by itself of which some could not be evicted (answer A15): false if none are gone
-// yet, none are left, or the pod does not fit without them any more.
+// yet, none are left, one is protected by now, or the pod does not fit without them any more.
 func (e *Engine) sameUnits(prof *profile, p *cluster.Pod) (f found, same bool) {
 	all := e.rests[p.UID]
 	delete(e.rests, p.UID)
@@ -205,7 +205,7 @@ func (e *Engine) sameUnits(prof *profile, p *cluster.Pod) (f found, same bool) {
 			ans.Loss.Units, ans.Loss.Pods, ans.Loss.Highest = ans.Loss.Units+1, ans.Loss.Pods+1, max(ans.Loss.Highest, v.Spec.Priority)
 		}
 	}
-	if len(rest) == 0 || len(rest) == len(all) || mutant == newUnits {
+	if len(rest) == 0 || len(rest) == len(all) || mutant == newUnits || e.protectedNow(rest, p.Spec.Priority) {
 		return found{}, false
 	}
 	trial := e.store.Trial()

@@ -35,6 +35,7 @@ const (
 	hopeIgnoresSlack          // members that may be left out are needed too
 	unprovedNever             // what is not known for sure is called never
 	offeredIgnored            // nodes count with what they say that they offer
+	refusersUnheard           // plugins that refuse a member while reserving are not told
 	keepIgnored               // members keep places that they were to give back
 	mutations
 )

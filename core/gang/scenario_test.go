@@ -30,6 +30,7 @@ var stories = map[string]func(t tester){
 	"extras":              extrasComeAfter,
 	"promises":            promisesToMembers,
 	"refused":             refusedRowsAreLeft,
+	"refusers told":       refusersAreTold,
 	"holds":               holdsBelongToMembers,
 	"holds given back":    holdsAreGivenBack,
 	"large ones first":    largeOnesFirst,
@@ -168,6 +169,19 @@ func refusedRowsAreLeft(t tester) {
 	}
 	if a = w.answer(all(w.members(3, pod("m", cores(2))))); a.Verdict != gang.GaveUp {
 		t.Errorf("%v, though nobody knows what the plugin looks at", a.Verdict)
+	}
+}
+
+// refusersAreTold: no seat is left, and once a member was refused the second node is too small too. Events of both plugins may help.
+// Mutant: refusersUnheard.
+func refusersAreTold(t tester) {
+	w, left := newWorld(t), 0
+	w.node("n0", nil, nil)
+	w.node("n1", nil, cores(1))
+	w.reservers = []plugin.Reserver{seats{"", &left}}
+	a := w.answer(all(w.members(1, pod("m", cores(2)))))
+	if a.Verdict != gang.GaveUp || !slices.Equal(a.Plugins, []string{"NodeResourcesFit", "Seats"}) {
+		t.Errorf("%v, and %v are told", a.Verdict, a.Plugins)
 	}
 }
 

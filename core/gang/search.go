@@ -32,9 +32,20 @@ func Place(need Need, g *Ground) Answer {
 	a := sr.answer(v)
 	if a.Cut = cut; v == Placed && cut == 0 && a.Most < len(need.Members) {
 		sr.sort() // what may help the members that are left, whichever is the first of them
-		a.Plugins = sr.kinds.against()
+		a.Plugins = sr.against()
 	}
 	return a
+}
+
+// against are the names of the plugins that may have something against a member somewhere, or refused one while reserving. The
+// first member without a place is not enough: another try may have kept it off a row in another way.
+func (sr *search) against() []string {
+	names := sr.kinds.against()
+	if mutant != refusersUnheard {
+		names = append(names, sr.refusers...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // cutTo takes the members that were placed last off their rows until so many are left.
@@ -61,7 +72,8 @@ type search struct {
 	best  partial
 	proof string
 	err   error
-	held  bool // a plugin refused a member while reserving: what it looks at is not known
+
+	refusers []string // the names of the plugins that refused a member while reserving: what they look at is not known
 
 	fit []cluster.NodeIdx // space
 }
@@ -129,7 +141,7 @@ func (sr *search) solve(rows []cluster.NodeIdx) result {
 	switch {
 	case tooFew(sr.kinds, sr.kinds, fitting, sr.need.Quorum) != "":
 		return none
-	case sr.kinds.uniform() && sr.kinds.alone && !sr.held:
+	case sr.kinds.uniform() && sr.kinds.alone && len(sr.refusers) == 0:
 		return none // a row that one member leaves is as good for any other
 	}
 	ways := sr.kinds.ways(fitting, sr.slack)
@@ -274,7 +286,9 @@ func (sr *search) fail(i int, err error) {
 // take puts a member on the row of its search.
 func (sr *search) take(i int, out place.Outcome) *refusal {
 	if no := sr.g.take(i, sr.need.Members[i], out.Node); no != nil {
-		sr.held = true
+		if !slices.Contains(sr.refusers, no.by) {
+			sr.refusers = append(sr.refusers, no.by)
+		}
 		return no
 	}
 	sr.now.nodes[i], sr.now.outs[i] = out.Node, out
@@ -338,7 +352,7 @@ func (sr *search) answer(v Verdict) Answer {
 	a.Domains = sr.where(sr.best.nodes)
 	if v != Placed {
 		if sr.kinds != nil {
-			a.Plugins = sr.kinds.against()
+			a.Plugins = sr.against()
 		}
 		return a
 	}
