@@ -131,6 +131,14 @@ func (a *arena) guard(p *v1.Pod) int32 {
 	return most
 }
 
+// nodeLost reports whether a node of some victims is gone: what the others leave need not be enough for a gang any more.
+func (a *arena) nodeLost(victims []record.PodRef) bool {
+	return slices.ContainsFunc(victims, func(v record.PodRef) bool {
+		p := a.pods[v.UID]
+		return p != nil && !a.nodes[p.Spec.NodeName]
+	})
+}
+
 // evictUnits takes an eviction in hand and holds it against the rules: strictly lower priority by what a unit's pods have
 // (R4, R14, A3), whole gangs (R5), nothing more for the same unit while its victims are going (R12), places for all that it
 // needs (R6).
@@ -167,7 +175,7 @@ func (a *arena) evictUnits(f engine.Evict) {
 		}
 		a.gangs.doomed[held.Name] = append(a.gangs.doomed[held.Name], v.UID)
 	}
-	if before := a.last[key]; before != nil && before.failed == "" {
+	if before := a.last[key]; before != nil && before.failed == "" && (f.Gang == "" || !a.nodeLost(before.Victims)) {
 		for _, v := range before.Victims {
 			if p := a.pods[v.UID]; p != nil && a.nodes[p.Spec.NodeName] && len(f.Victims) > 0 && (p.DeletionTimestamp != nil || !before.answered) &&
 				(f.Gang != "" || before.Node == boss.Status.NominatedNodeName) {
