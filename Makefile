@@ -159,6 +159,7 @@ mutants: ## faults put into the engine on purpose; each must make a test fail
 HISTORIES ?= 20000
 FAMILIES   = NoHistoryBreaksTheEngine|StrangersAreMadeRoomFor|GangsAreBoundWholeOrNotAtAll|EvictionsHoldTheRules|EvictorsLand
 FAMILIES  := $(FAMILIES)|EvictionsInUnitsHoldTheRules|GangsThatEvictLand|GroupsDoNotWaitInVain|EvictionsInSessionsHoldTheRules|ASessionIsOneMoment
+FAMILIES  := $(FAMILIES)|BadDeclarationsHoldNothing
 .PHONY: histories
 histories: ## random histories of the engine, of each family (HISTORIES=20000 SEED=2); about 40 minutes
 	$(GO) test ./core/engine -count 1 -timeout 4h -run '^Test($(FAMILIES))$$' -rapid.checks=$(HISTORIES) -rapid.seed=$(SEED) -v
