@@ -22,8 +22,11 @@ func (q *Queue) Muster() []*Unit {
 }
 
 // Take takes out a unit as Pop does the first one. It is false where the unit does not wait to be tried: it is gone, in
-// flight or behind a gate.
+// flight or behind a gate; or it is what a gang has beyond its needs, and a unit that goes before it backs off after its own try.
 func (q *Queue) Take(u *Unit) bool {
+	if u.extra && u.at == active && mutant != extrasOvertake && q.needed(u) != nil {
+		return false
+	}
 	switch u.at {
 	case active, backoff, resting, errorBackoff:
 		q.fly(u)
