@@ -36,7 +36,7 @@ func (r room) orWait(late []*cluster.Pod) room {
 	return r
 }
 
-// The messages of a gang for which nobody is evicted.
+// The messages of a gang that evicts no pods.
 const (
 	neverMessage   = "preemption: not eligible due to preemptionPolicy=Never."
 	notGoneMessage = "preemption: pods that make room for the gang are not gone yet."
@@ -45,10 +45,10 @@ const (
 // seekRoom looks for units to evict so that a gang gets its places. The zero room is that of a gang that may not ask.
 func (e *Engine) seekRoom(unit *queue.Unit, prof *profile, need gang.Need, held int, ans gang.Answer) (r room) {
 	if prof.Preemption == nil || ans.Verdict != gang.NoRoom && ans.Verdict != gang.GaveUp && mutant != hopelessAsk {
-		return room{} // a gang that never fits evicts nobody (rule R17)
+		return room{} // a gang that can never fit evicts no pods (rule R17)
 	}
 	if held >= e.quorumOf(unit.Gang, unit.Members).pods && !e.surplusEvicts(unit.Gang) && mutant != lateEvict {
-		return room{} // who comes late to a gang that has what it needs evicts nobody (answer A6)
+		return room{} // a surplus member evicts no pods, except in a native group (answer A6)
 	}
 	e.meter.Plugin(plugin.AtPostFilter, plugin.DefaultPreemptionName)
 	sets := e.preemptors(unit.Gang, unit, need)

@@ -412,17 +412,8 @@ func (a *arena) checkRest() {
 	if engine.WorksInSessions(a.engine) {
 		a.quiesce() // what comes free during a session is not tried before the next one
 	}
-	s := a.engine.Snapshot()
-	held := map[string]int64{}
+	a.checkBooks()
 	for uid, p := range a.pods {
-		_, n, assumed, ok := s.PodOn(cluster.UID(uid))
-		if p.Spec.NodeName != "" && (!ok || assumed || s.NodeName(n) != p.Spec.NodeName) || p.Spec.NodeName == "" && ok {
-			a.t.Fatalf("pod %s is on %q, the ledger has it: %v", p.Name, p.Spec.NodeName, ok)
-		}
-		cpu := p.Spec.Containers[0].Resources.Requests[v1.ResourceCPU]
-		if held[p.Spec.NodeName] += cpu.Value(); p.Spec.NodeName != "" && held[p.Spec.NodeName] > 4 {
-			a.t.Fatalf("node %s is oversold", p.Spec.NodeName)
-		}
 		if p.Spec.NodeName != "" {
 			continue
 		}

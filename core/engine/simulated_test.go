@@ -606,7 +606,7 @@ func (s *simulation) rest() {
 		s.restOfGang(strings.TrimPrefix(g, "default/"))
 	}
 	if !some {
-		s.print("nobody waits")
+		s.print("no unit waits")
 	}
 }
 
