@@ -46,6 +46,8 @@ func TestGoFilesAreAsGofmtWritesThem(t *testing.T) { report(t, Formatted(load(t)
 
 func TestNoTextOfOneMachineOrOneDay(t *testing.T) { report(t, Text(load(t))) }
 
+func TestCitedRulesAreDefined(t *testing.T) { report(t, Citations(load(t))) }
+
 func TestNoTestSkipsItself(t *testing.T) { report(t, Skips(load(t))) }
 
 func TestGoroutinesStartInFewPlaces(t *testing.T) {

@@ -234,3 +234,14 @@ func TestSampleGoroutines(t *testing.T) {
 	expect(t, count("localcluster/pki", "go f()"))
 	expect(t, count("view", strings.Repeat("go f()\n", goroutines["view"].most+1)), "number 5 of view, agreed are 4")
 }
+
+func TestSampleCitations(t *testing.T) {
+	page := "| # | rule |\n|---|---|\n| R5 | whole gangs |\n"
+	cite := func(path, text string) []Finding { return Citations(sample(t, rulesPage, page, path, text)) }
+	expect(t, cite("core/engine/a.go", "package engine\n\n// x goes whole (rule R5).\n"))
+	expect(t, cite("core/engine/a.go", "package engine\n\n// x (rules R5, R6).\n"), "core/engine/a.go:3 cites R6, which is not defined")
+	expect(t, cite("core/engine/testdata/a.txt", "# it fails midway (A15)\n"), "core/engine/testdata/a.txt:1 cites A15")
+	expect(t, cite("docs/a.md", "see H22\n"), "docs/a.md:1 cites H22")
+	expect(t, cite("record/a.go", "package record\n\nvar R6 = 1\n"))
+	expect(t, Citations(sample(t, rulesPage, page+"| R5 | again |\n")), "defines R5 again")
+}

@@ -71,7 +71,7 @@ func Load() (*Tree, error) {
 			return err
 		case d.IsDir() && skippedDirs[name]:
 			return fs.SkipDir
-		case !d.Type().IsRegular():
+		case !d.Type().IsRegular(), name == ".git": // a file in a worktree
 			return nil
 		}
 		src, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
