@@ -48,6 +48,8 @@ func TestNoTextOfOneMachineOrOneDay(t *testing.T) { report(t, Text(load(t))) }
 
 func TestCitedRulesAreDefined(t *testing.T) { report(t, Citations(load(t))) }
 
+func TestDocumentsAreListedDatedAndLinked(t *testing.T) { report(t, Documents(load(t))) }
+
 func TestNoTestSkipsItself(t *testing.T) { report(t, Skips(load(t))) }
 
 func TestGoroutinesStartInFewPlaces(t *testing.T) {

@@ -245,3 +245,23 @@ func TestSampleCitations(t *testing.T) {
 	expect(t, cite("record/a.go", "package record\n\nvar R6 = 1\n"))
 	expect(t, Citations(sample(t, rulesPage, page+"| R5 | again |\n")), "defines R5 again")
 }
+
+func TestSampleDocuments(t *testing.T) {
+	const note = "# 0001: Title\n\nStatus: accepted, 20 November 2026.\n"
+	index := func(text string, more ...string) []Finding {
+		return Documents(sample(t, append([]string{docsIndex, text}, more...)...))
+	}
+	expect(t, index("[a](a.md)\n", "docs/a.md", "# A\n"))
+	expect(t, index("", "docs/a.md", "# A\n"), "docs/a.md is not in docs/README.md")
+	expect(t, index("[a](a.md#two-words)\n", "docs/a.md", "# A\n\n## Two words!\n"))
+	expect(t, index("[a](a.md#b)\n", "docs/a.md", "# A\n"), "which has no such heading")
+	expect(t, index("[a](a.md#a-1)\n", "docs/a.md", "# A\n\n## A\n"))
+	expect(t, index("[a](../core) [b](https://example.org/x)\n", "core/a.go", "package core\n"))
+	expect(t, index("[a](gone.md)\n"), "docs/README.md:1 links to gone.md, which does not exist")
+	expect(t, index("```\n[a](gone.md)\n```\n"))
+	expect(t, index("[n](design/0001-a.md)\n", "docs/design/0001-a.md", note))
+	expect(t, index("[n](design/0002-a.md)\n", "docs/design/0002-a.md", note), "does not start with `# 0002: `")
+	expect(t, index("[n](design/0001-a.md)\n", "docs/design/0001-a.md", "# 0001: Title\n"), "has no line `Status:")
+	expect(t, index("[n](design/a.md)\n", "docs/design/a.md", note), "is not named NNNN-title.md")
+	expect(t, Documents(sample(t, "README.md", "[x](docs/gone.md)\n")), "README.md:1 links to docs/gone.md")
+}
