@@ -30,7 +30,7 @@ func run(t *testing.T, scenario string) map[string]Result {
 
 const ours = "transaction (kumiki)"
 
-// TestWoundsShow holds what docs/gangs.md says of each workload: whom it hurts and whom it does not.
+// TestWoundsShow holds what docs/gangs-compared.md says of each workload: whom it hurts and whom it does not.
 func TestWoundsShow(t *testing.T) {
 	r := run(t, "interleaving")
 	if got := r["coscheduling"].Idle; got < 200*time.Second {
@@ -76,7 +76,7 @@ func TestWoundsShow(t *testing.T) {
 	}
 }
 
-// TestTableStandsInTheDocs: docs/gangs.md shows what `kumiki bench gangs` prints, and a run gives the same each time.
+// TestTableStandsInTheDocs: docs/gangs-compared.md shows what `kumiki bench gangs` prints, and a run gives the same each time.
 func TestTableStandsInTheDocs(t *testing.T) {
 	var table bytes.Buffer
 	var results []Result
@@ -86,12 +86,12 @@ func TestTableStandsInTheDocs(t *testing.T) {
 		}
 	}
 	Table(&table, results)
-	page, err := os.ReadFile("../../docs/gangs.md")
+	page, err := os.ReadFile("../../docs/gangs-compared.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(page), table.String()) {
-		t.Errorf("docs/gangs.md does not hold this table, as `kumiki bench gangs` prints it:\n%s", table.String())
+		t.Errorf("docs/gangs-compared.md does not hold this table, as `kumiki bench gangs` prints it:\n%s", table.String())
 	}
 }
 
