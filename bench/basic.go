@@ -48,7 +48,7 @@ node is promised more than it has is a failure.`,
 	fs := cmd.Flags()
 	fs.IntVar(&nodes, "nodes", 5000, "number of nodes")
 	fs.IntVar(&pods, "pods", 10000, "number of pods")
-	m.addFlags(fs, 3, []string{Kumiki, Upstream, Null}, 10*time.Minute)
+	addFlags(fs, &m.Options, 3, []string{Kumiki, Upstream, Null}, 10*time.Minute)
 	addFormat(fs, &format)
 	return cmd
 }

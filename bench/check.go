@@ -3,12 +3,14 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
@@ -56,4 +58,23 @@ func oversold(nodes []corev1.Node, pods []corev1.Pod) []string {
 	}
 	slices.Sort(found)
 	return found
+}
+
+// sold reads what nodes were promised.
+func sold(ctx context.Context, b *burst, t *Trial) error {
+	nodes, err := b.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	pods, err := b.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	t.Oversold = oversold(nodes.Items, pods.Items)
+	claims, err := b.client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list ResourceClaims: %w", err)
+	}
+	t.Oversold = append(t.Oversold, soldTwice(claims.Items, pods.Items)...)
+	return nil
 }

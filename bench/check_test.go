@@ -20,10 +20,22 @@ func checkNode(name, cpu, pods string) corev1.Node {
 	}}}
 }
 
+// testPod asks for a tenth of a core.
+func testPod(name string) *corev1.Pod {
+	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("500Mi")}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests}}}}}
+}
+
+// placedPod is a pod of namespace ns whose UID is its name.
+func placedPod(name, node string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}, Spec: corev1.PodSpec{NodeName: node}}
+}
+
 func podsOn(node string, n int) []corev1.Pod {
 	var out []corev1.Pod
 	for i := range n {
-		p := pod(fmt.Sprintf("%s-%d", node, i))
+		p := testPod(fmt.Sprintf("%s-%d", node, i))
 		p.Spec.NodeName = node
 		out = append(out, *p)
 	}
@@ -92,7 +104,7 @@ func TestAClaimThatAControllerMadeTwice(t *testing.T) {
 		return c
 	}
 	user := func(name, made string) corev1.Pod {
-		p := decided(name, "node")
+		p := placedPod(name, "node")
 		p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: &made}}
 		return *p
 	}
@@ -126,7 +138,7 @@ func TestDevicesSoldTwice(t *testing.T) {
 		return c
 	}
 	user := func(name string, claim string) corev1.Pod {
-		p := decided(name, "node")
+		p := placedPod(name, "node")
 		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "x", ResourceClaimName: &claim}}
 		return *p
 	}

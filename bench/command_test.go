@@ -147,17 +147,6 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// The one file that all schedulers get is a configuration, and says what the flags say.
-func TestSettingsAreAConfiguration(t *testing.T) {
-	c, err := config.Parse([]byte(settings("/tmp/kube config", 5000, 4000)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := c.ClientConnection; got.Kubeconfig != "/tmp/kube config" || got.QPS != 5000 || got.Burst != 4000 || c.LeaderElection.Enabled {
-		t.Errorf("got %+v, leader election %v", got, c.LeaderElection.Enabled)
-	}
-}
-
 func TestSchedulerThatDiesIsReported(t *testing.T) {
 	dir := t.TempDir()
 	s, err := startScheduler(t.Context(), Options{KumikiBinary: os.Args[0]}, Null, filepath.Join(dir, "no-kubeconfig"), dir)

@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -317,4 +318,27 @@ func thresholdOf(s workload.MetricSelector, want float64, items []DataItem) *Thr
 		}
 	}
 	return t
+}
+
+// verdict is what a comparison ends with: what went wrong, or missed its threshold. The report has said which.
+func (c *Comparison) verdict() error {
+	bad, missed := 0, 0
+	for i := range c.Trials {
+		if !c.Trials[i].good() {
+			bad++
+		}
+	}
+	for i := range c.Rows {
+		if t := c.Rows[i].Threshold; t != nil && t.Missed {
+			missed++
+		}
+	}
+	var errs []error
+	if bad > 0 {
+		errs = append(errs, fmt.Errorf("%d runs failed or promised nodes more than they have", bad))
+	}
+	if missed > 0 {
+		errs = append(errs, fmt.Errorf("%d thresholds were missed", missed))
+	}
+	return errors.Join(errs...)
 }

@@ -4,13 +4,13 @@ package bench
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kumiki-scheduler/kumiki/bench/core"
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 	"github.com/kumiki-scheduler/kumiki/bench/workloads"
 )
@@ -56,7 +56,7 @@ over. The exit code is 1 when a run failed, a threshold was missed or not all ru
 	fs.StringVar(&f.name, "workload", "", "workload of this program, by its case's `name`; without it and --file all of them are meant")
 	fs.StringVar(&f.match, "match", "", "only those whose case/workload matches the `regexp`")
 	fs.StringVar(&f.labels, "labels", "", "only those with these labels (performance,-large)")
-	o.addFlags(fs, 5, []string{Kumiki, Upstream, Null}, 30*time.Minute)
+	addFlags(fs, &o, 5, []string{Kumiki, Upstream, Null}, 30*time.Minute)
 	fs.Float64Var(&f.rate, "rate", 0, "pods asked for per second, however slowly they are taken; 0: as fast as they are taken")
 	fs.StringVar(&f.topic, "topic", "", "`name` whose thresholds apply where a workload has some of its own for it")
 	fs.StringSliceVar(&f.ablate, "ablate", nil, "measure kumiki without each of these `plugins` as well: what they cost")
@@ -70,7 +70,7 @@ func (f *fileFlags) run(cmd *cobra.Command, o Options) error {
 	if f.rate < 0 {
 		return usageErrorf("rate %g: it must not be below 0", f.rate)
 	}
-	if err := o.ablate(f.ablate); err != nil {
+	if err := ablate(&o, f.ablate); err != nil {
 		return err
 	}
 	plans, err := f.plans()
@@ -92,29 +92,6 @@ func (m *matrix) report(cmd *cobra.Command, format string) error {
 		return err
 	}
 	return c.verdict()
-}
-
-// verdict is what a comparison ends with: what went wrong, or missed its threshold. The report has said which.
-func (c *Comparison) verdict() error {
-	bad, missed := 0, 0
-	for i := range c.Trials {
-		if !c.Trials[i].good() {
-			bad++
-		}
-	}
-	for i := range c.Rows {
-		if t := c.Rows[i].Threshold; t != nil && t.Missed {
-			missed++
-		}
-	}
-	var errs []error
-	if bad > 0 {
-		errs = append(errs, fmt.Errorf("%d runs failed or promised nodes more than they have", bad))
-	}
-	if missed > 0 {
-		errs = append(errs, fmt.Errorf("%d thresholds were missed", missed))
-	}
-	return errors.Join(errs...)
 }
 
 // plans reads the workloads that are asked for.
@@ -172,4 +149,26 @@ func chosenOf(files []*workload.File, match *regexp.Regexp, labels string) ([]wo
 		others = append(others[:some], "and so on")
 	}
 	return nil, usageErrorf("no workload matches %q and has the labels %q; there are %s", match, labels, strings.Join(others, ", "))
+}
+
+// ablate adds kumiki without each of the plugins to those that are measured, and kumiki itself if it is missing.
+func ablate(o *Options, plugins []string) error {
+	if err := core.CheckAblatable(plugins); err != nil {
+		return err
+	}
+	add := func(name string) {
+		for _, s := range o.Schedulers {
+			if s == name {
+				return
+			}
+		}
+		o.Schedulers = append(o.Schedulers, name)
+	}
+	if len(plugins) > 0 {
+		add(Kumiki)
+	}
+	for _, p := range plugins {
+		add(Kumiki + "~" + p)
+	}
+	return nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // addFlags are the flags of all commands that run workloads.
-func (o *Options) addFlags(fs *pflag.FlagSet, runs int, schedulers []string, timeout time.Duration) {
+func addFlags(fs *pflag.FlagSet, o *Options, runs int, schedulers []string, timeout time.Duration) {
 	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "schedulers" { // its name in the first version
 			name = "scheduler"

@@ -4,7 +4,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kumiki-scheduler/kumiki/bench/ops"
@@ -21,6 +19,9 @@ import (
 
 // calmAfter is how long no event may come before measuring begins, unless there is one for each pod.
 const calmAfter = time.Second
+
+// settledAfter is how long the number of events must not change, where a scheduler does not write one for each pod.
+const settledAfter = 3 * time.Second
 
 // settleMost is how long events are waited for in a workload that never stops making some.
 const settleMost = 15 * time.Second
@@ -72,7 +73,7 @@ func (g *gauge) pid() int {
 func (g *gauge) begin(ctx context.Context, c ops.Collection) (func(context.Context) error, error) {
 	s := span{Collection: c}
 	var err error
-	if s.seenThen, err = g.s.scrape(ctx, g.metrics); err != nil {
+	if s.seenThen, err = scrape(ctx, g.s, g.metrics); err != nil {
 		return nil, err
 	}
 	if s.eventsThen, err = g.calm(ctx); err != nil {
@@ -151,7 +152,7 @@ func (g *gauge) end(ctx context.Context) error {
 	for what, n := range calls.since(s.callsThen) { // order: sums
 		g.calls[what] += n
 	}
-	seen, err := g.s.scrape(ctx, g.metrics)
+	seen, err := scrape(ctx, g.s, g.metrics)
 	if err != nil {
 		return err
 	}
@@ -199,19 +200,6 @@ func (g *gauge) settle(ctx context.Context, s *span) (stood bool, err error) {
 	}
 }
 
-// countEvents asks for one event and how many more there are, which costs the API server little.
-func countEvents(ctx context.Context, client *kubernetes.Clientset) (int64, error) {
-	list, err := client.EventsV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		return 0, fmt.Errorf("count events: %w", err)
-	}
-	n := int64(len(list.Items))
-	if list.RemainingItemCount != nil {
-		n += *list.RemainingItemCount
-	}
-	return n, nil
-}
-
 // follow samples the scheduler's process each second until ctx ends.
 func (g *gauge) follow(ctx context.Context) {
 	if g.s == nil {
@@ -257,7 +245,7 @@ func (g *gauge) fill(t *Trial, p *workload.Plan) error {
 		t.SettleSeconds += Seconds(math.Max(v.last.Sub(v.first).Seconds(), s.settled.Sub(v.first).Seconds()))
 		t.Events += max(0, s.events)
 		took, samples = append(took, v.took...), append(samples, throughput(v.boundBy)...)
-		used = usage{used.busy + s.used.busy, used.idle + s.used.idle, used.scheduler + s.used.scheduler, used.servers + s.used.servers, used.self + s.used.self}
+		used = used.plus(s.used)
 	}
 	t.Latency = latencyOf(took)
 	done := t.Bound

@@ -4,8 +4,6 @@ package bench
 
 import (
 	"fmt"
-	"os"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -110,25 +108,4 @@ func (b *burst) clear(controllers bool) error {
 		}
 	}
 	return nil
-}
-
-// GoLimits are what every scheduler's process is told about Go's runtime, whatever this program was told itself.
-type GoLimits struct {
-	Procs     int `json:"gomaxprocs"`
-	GCPercent int `json:"gogc"`
-}
-
-// goLimits are those of this machine: all processors, and the collector as Go has it without being told.
-func goLimits() GoLimits { return GoLimits{Procs: runtime.NumCPU(), GCPercent: 100} }
-
-// text is how they stand in a report.
-func (l GoLimits) text() string { return fmt.Sprintf("GOMAXPROCS=%d, GOGC=%d", l.Procs, l.GCPercent) }
-
-// environment is that of this program with the limits in place of its own.
-func (l GoLimits) environment() []string {
-	env := slices.DeleteFunc(os.Environ(), func(s string) bool {
-		name, _, _ := strings.Cut(s, "=")
-		return slices.Contains([]string{"GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG"}, name)
-	})
-	return append(env, fmt.Sprintf("GOMAXPROCS=%d", l.Procs), fmt.Sprintf("GOGC=%d", l.GCPercent))
 }

@@ -65,14 +65,9 @@ func parseMetrics(text string, wanted []workload.Metric) (scraped, error) {
 		if err != nil {
 			return nil, fmt.Errorf("metric %q: %w", row, err)
 		}
-		labels, le := map[string]string{}, "" // label -> value
-		for _, m := range label.FindAllStringSubmatch(row[end:at], -1) {
-			if m[1] == "le" {
-				le = m[2]
-			} else {
-				labels[m[1]] = m[2]
-			}
-		}
+		labels := metricLabels(row[end:at])
+		le := labels["le"]
+		delete(labels, "le")
 		key := fmt.Sprint(labels) // fmt sorts the keys
 		s := out[name][key]
 		if s == nil {
@@ -206,7 +201,7 @@ func (s *series) quantile(q float64) float64 {
 }
 
 // scrape asks a scheduler for its metrics; one that serves nothing has none.
-func (s *scheduler) scrape(ctx context.Context, wanted []workload.Metric) (scraped, error) {
+func scrape(ctx context.Context, s *scheduler, wanted []workload.Metric) (scraped, error) {
 	if s == nil || s.port == 0 {
 		return scraped{}, nil
 	}

@@ -169,7 +169,7 @@ func TestTheTableIsPutBetweenItsMarkers(t *testing.T) {
 	}
 	f := tableFlags{into: file}
 	for range 2 {
-		if err := f.show(io.Discard, someTrials()); err != nil {
+		if err := f.show(io.Discard, someReport(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -178,7 +178,7 @@ func TestTheTableIsPutBetweenItsMarkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var table bytes.Buffer
-	if err := someTrials().markdown(&table); err != nil {
+	if err := someReport(t).markdown(&table); err != nil {
 		t.Fatal(err)
 	}
 	if want := "# Before\n" + tableBegins + table.String() + tableEnds + "after\n"; string(got) != want {
@@ -187,7 +187,7 @@ func TestTheTableIsPutBetweenItsMarkers(t *testing.T) {
 	if err := os.WriteFile(file, []byte("no table\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.show(io.Discard, someTrials()); err == nil || !strings.Contains(err.Error(), "bench table begins") {
+	if err := f.show(io.Discard, someReport(t)); err == nil || !strings.Contains(err.Error(), "bench table begins") {
 		t.Errorf("without markers: %v", err)
 	}
 }

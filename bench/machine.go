@@ -102,3 +102,10 @@ func sizeOf(p *workload.Plan) WorkloadSize {
 	}
 	return s
 }
+
+func (s *WorkloadSize) seed() string {
+	if s.Seed == nil {
+		return "-"
+	}
+	return fmt.Sprint(*s.Seed)
+}

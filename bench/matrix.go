@@ -11,9 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
 	"golang.org/x/term"
@@ -23,11 +21,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 	"github.com/kumiki-scheduler/kumiki/kube"
 )
-
-// defaultPatience is how long none of the pods that are waited for may come further before a run is given up: longer than
-// schedulers leave a pod alone that has failed (podMaxBackoffSeconds, 10 s by default). The pods that are left count as
-// infinite.
-const defaultPatience = 30 * time.Second
 
 // matrix is workloads times schedulers times rounds.
 type matrix struct {
@@ -88,7 +81,7 @@ func (m *matrix) recordOf(ctx context.Context, p *workload.Plan, by string) play
 	if err != nil {
 		return played{cannot: "a place for the recording: " + err.Error()}
 	}
-	r := &recorder{dir: dir, seen: newSightings()}
+	r := newRecorder(dir)
 	defer r.tidy()
 	t := m.trial(ctx, p, by, 0, "", r)
 	if !t.good() {
@@ -152,7 +145,7 @@ func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *Trial, play s
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	b, err := newBurst(m.Options, c)
+	b, err := newBurst(c)
 	if err != nil {
 		return err
 	}
@@ -200,7 +193,7 @@ func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *Trial, play s
 		default:
 		}
 	}
-	return errors.Join(err, g.fill(t, &plan), b.sold(ctx, t))
+	return errors.Join(err, g.fill(t, &plan), sold(ctx, b, t))
 }
 
 // startFor starts a scheduler with what a workload wants of it and waits until it is ready.
@@ -241,7 +234,7 @@ func (m *matrix) follow(ctx context.Context, g *gauge, env ops.Env, plan workloa
 	}
 	if r != nil {
 		listed := make(chan struct{})
-		beside.Go(func() { r.seen.watch(ctx, b.clients.Watches, func() { close(listed) }) })
+		beside.Go(func() { r.watch(ctx, b.clients.Watches, func() { close(listed) }) })
 		select {
 		case <-listed:
 		case <-ctx.Done():
@@ -250,26 +243,7 @@ func (m *matrix) follow(ctx context.Context, g *gauge, env ops.Env, plan workloa
 	}
 	_, err := ops.Run(ctx, env, plan)
 	if err == nil && r != nil {
-		return r.finish(ctx, b, g.watch, &plan)
+		return r.finish(ctx, b.client, g.watch, &plan)
 	}
 	return err
-}
-
-// sold reads what nodes were promised.
-func (b *burst) sold(ctx context.Context, t *Trial) error {
-	nodes, err := b.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("list nodes: %w", err)
-	}
-	pods, err := b.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("list pods: %w", err)
-	}
-	t.Oversold = oversold(nodes.Items, pods.Items)
-	claims, err := b.client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("list ResourceClaims: %w", err)
-	}
-	t.Oversold = append(t.Oversold, soldTwice(claims.Items, pods.Items)...)
-	return nil
 }

@@ -24,9 +24,6 @@ import (
 // nullEventsInFlight is how many events the null binder writes at once: as many as kumiki.
 const nullEventsInFlight = 16
 
-// nullReady is the line that tells that the null binder knows nodes and pods.
-const nullReady = "ready"
-
 // nullOptions make a null binder.
 type nullOptions struct {
 	kubeconfig string

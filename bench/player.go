@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -83,13 +82,9 @@ type job struct {
 }
 
 func newPlayer(n *null, file string) (*player, error) {
-	text, err := os.ReadFile(file)
+	r, err := readRecording(file)
 	if err != nil {
 		return nil, err
-	}
-	var r Recording
-	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return playerOf(n, r), nil
 }

@@ -160,6 +160,11 @@ func (u usage) since(b usage) usage {
 	return usage{u.busy - b.busy, u.idle - b.idle, u.scheduler - b.scheduler, u.servers - b.servers, u.self - b.self}
 }
 
+// plus adds the use of two times.
+func (u usage) plus(b usage) usage {
+	return usage{u.busy + b.busy, u.idle + b.idle, u.scheduler + b.scheduler, u.servers + b.servers, u.self + b.self}
+}
+
 // idleShare is the part of the machine that did nothing.
 func (u usage) idleShare() float64 { return u.idle / (u.busy + u.idle) }
 

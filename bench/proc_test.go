@@ -67,3 +67,15 @@ func TestThisProcess(t *testing.T) {
 		t.Errorf("memory is %d now and %d at most: %v", now, peak, err)
 	}
 }
+
+func TestBytesReadOfAProcess(t *testing.T) {
+	n, err := parseRead([]byte("rchar: 1234\nwchar: 5\nsyscr: 6\n"))
+	if err != nil || n != 1234 {
+		t.Errorf("%d, %v", n, err)
+	}
+	for _, text := range []string{"", "wchar: 5\n", "rchar: x\n"} {
+		if _, err := parseRead([]byte(text)); err == nil {
+			t.Errorf("%q was taken", text)
+		}
+	}
+}

@@ -24,15 +24,6 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// The schedulers that can be measured.
-const (
-	Kumiki   = "kumiki"
-	Upstream = "kube-scheduler"
-	Null     = "null"
-	// CreateOnly is no scheduler: it is what the creation of the pods takes when nobody binds them.
-	CreateOnly = "create-only"
-)
-
 // scheduler is a scheduler's process.
 type scheduler struct {
 	name   string
@@ -128,7 +119,7 @@ func startScheduler(ctx context.Context, o Options, name, kubeconfig, dir string
 	ctx, s.stop = context.WithCancel(ctx)
 	s.cmd = exec.CommandContext(ctx, line[0], line[1:]...)
 	s.cmd.Stderr = log
-	s.cmd.Env = goLimits().environment()
+	s.cmd.Env = environment(goLimits())
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
 	s.cmd.WaitDelay = 20 * time.Second
@@ -265,3 +256,15 @@ func (s *scheduler) close() {
 		s.client.CloseIdleConnections()
 	}
 }
+
+// environment returns the environment of this program with the limits in place of its own.
+func environment(l GoLimits) []string {
+	env := slices.DeleteFunc(os.Environ(), func(s string) bool {
+		name, _, _ := strings.Cut(s, "=")
+		return slices.Contains([]string{"GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG"}, name)
+	})
+	return append(env, fmt.Sprintf("GOMAXPROCS=%d", l.Procs), fmt.Sprintf("GOGC=%d", l.GCPercent))
+}
+
+// nullReady is the line that tells that the null binder knows nodes and pods.
+const nullReady = "ready"

@@ -3,15 +3,10 @@
 package bench
 
 import (
-	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"pgregory.net/rapid"
 )
 
@@ -142,58 +137,4 @@ func TestTwoRoundsProveNothing(t *testing.T) {
 	if c := change(t, against(someTrials(), b), "Basic/50Nodes", Kumiki); c.Lost || c.verdict() != "fewer than 3 rounds" {
 		t.Errorf("two rounds: %+v, %s", c, c.verdict())
 	}
-}
-
-// Catches: an exit code that says all is well after a loss or a missed threshold, and one that says otherwise when it is.
-func TestCompareCommand(t *testing.T) {
-	dir := t.TempDir()
-	file := func(name string, c *Comparison) string {
-		for i := range c.Rows {
-			if name != "missed" && c.Rows[i].Threshold != nil {
-				c.Rows[i].Threshold.Missed = false
-			}
-		}
-		text, err := json.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(dir, name+".json")
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	before := file("before", someTrials())
-	for name, c := range map[string]struct {
-		after string
-		err   string
-		says  string
-	}{
-		"same":       {file("same", someTrials()), "", "no difference"},
-		"lost":       {file("lost", slower(0.5, 1)), errWorse.Error(), "LOST"},
-		"missed":     {file("missed", someTrials()), errWorse.Error(), "threshold missed"},
-		"no report":  {file("empty", &Comparison{}), "a report without rows", ""},
-		"nothing":    {filepath.Join(dir, "none.json"), "no such file", ""},
-		"not shared": {file("other", otherWorkload()), "have no workload with the same scheduler in common", ""},
-	} {
-		var out strings.Builder
-		cmd := &cobra.Command{Use: "bench", SilenceErrors: true, SilenceUsage: true}
-		cmd.AddCommand(compareCommand())
-		cmd.SetArgs([]string{"compare", before, c.after})
-		cmd.SetOut(&out)
-		err := cmd.Execute()
-		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%s: got %v, want %q", name, err, c.err)
-		}
-		if !strings.Contains(out.String(), c.says) {
-			t.Errorf("%s: the table does not say %q:\n%s", name, c.says, out.String())
-		}
-	}
-}
-
-func otherWorkload() *Comparison {
-	c := someTrials()
-	c.Rows = c.Rows[:1]
-	c.Rows[0].Workload = "Other"
-	return c
 }

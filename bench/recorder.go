@@ -11,6 +11,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/ops"
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
+	"k8s.io/client-go/kubernetes"
 )
 
 // recorder notes what a scheduler writes while a workload runs, and what happens around it. A nil recorder notes nothing.
@@ -22,6 +23,14 @@ type recorder struct {
 	// them comes is another matter in each run, so what was right for them is not right again. steady: their namespaces.
 	surplus map[string]bool
 	steady  map[string]bool
+}
+
+// newRecorder makes a recorder whose files are in dir.
+func newRecorder(dir string) *recorder { return &recorder{dir: dir, seen: newSightings()} }
+
+// watch follows nodes and pods until ctx ends. It calls listed when both have been listed.
+func (r *recorder) watch(ctx context.Context, client kubernetes.Interface, listed func()) {
+	r.seen.watch(ctx, client, listed)
 }
 
 // prepare lets the API server of a cluster note writes.
@@ -42,7 +51,7 @@ func (r *recorder) tidy() { _ = os.Remove(r.log) }
 const writtenAfter = time.Second
 
 // finish waits until the scheduler has written what it writes, and notes what pods a steady state had.
-func (r *recorder) finish(ctx context.Context, b *burst, w *ops.Watch, plan *workload.Plan) error {
+func (r *recorder) finish(ctx context.Context, client kubernetes.Interface, w *ops.Watch, plan *workload.Plan) error {
 	r.surplus, r.steady = map[string]bool{}, map[string]bool{}
 	for index, op := range plan.Ops {
 		create, is := op.(*workload.CreatePods)
@@ -62,7 +71,7 @@ func (r *recorder) finish(ctx context.Context, b *burst, w *ops.Watch, plan *wor
 	}
 	events, since := int64(-1), time.Now()
 	for {
-		n, err := countEvents(ctx, b.client)
+		n, err := countEvents(ctx, client)
 		if err != nil {
 			return err
 		}

@@ -90,6 +90,19 @@ func (r Recording) write(path string) error {
 	return os.WriteFile(path, text, 0o600)
 }
 
+// readRecording reads what write has written.
+func readRecording(path string) (Recording, error) {
+	var r Recording
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
 // scribe sorts the writes of a scheduler by the pods that they were made for.
 type scribe struct {
 	out     Recording

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // wrote is a line of the API server's log: verb, resource, namespace/name and what was sent.
@@ -176,4 +177,9 @@ func TestWhatAPodWaitedFor(t *testing.T) {
 	if got, want := s.needs("ns/follows", "a"), []Need{{Node: "a"}, {Pod: "ns/next", Bound: true}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("it waits for %+v, want %+v: the first bind of a pod that came after its refusal", got, want)
 	}
+}
+
+func decided(name, node string, conditions ...corev1.PodCondition) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
+		Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Conditions: conditions}}
 }

@@ -19,6 +19,8 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
@@ -121,7 +123,7 @@ func Restart(ctx context.Context, o Options) (_ RestartReport, err error) {
 	if o.launch == nil {
 		o.launch = testcluster.Launch
 	}
-	if err := o.completeRestart(); err != nil {
+	if err := completeRestart(&o); err != nil {
 		return RestartReport{}, err
 	}
 	fmt.Fprintf(o.Progress, "starting a cluster of %d nodes\n", o.Nodes)
@@ -132,27 +134,19 @@ func Restart(ctx context.Context, o Options) (_ RestartReport, err error) {
 		return RestartReport{}, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	b, err := newBurst(o, c)
+	b, err := newBurst(c)
 	if err != nil {
 		return RestartReport{}, err
 	}
 	defer b.clients.Close()
-	f := &filled{burst: b}
-	if err := f.prepare(ctx); err != nil {
+	f := &filled{burst: b, o: o}
+	if err := prepare(ctx, b); err != nil {
 		return RestartReport{}, err
 	}
 	if err := f.fill(ctx); err != nil {
 		return RestartReport{}, err
 	}
 	return startAll(ctx, o, f)
-}
-
-// completeRestart fills in the programs and refuses what cannot be started in a full cluster.
-func (o *Options) completeRestart() error {
-	if slices.Contains(o.Schedulers, Null) {
-		return usageErrorf("the null binder knows nothing of bound pods: it cannot be measured here")
-	}
-	return o.complete()
 }
 
 // ground is a cluster full of bound pods.
@@ -194,7 +188,10 @@ func startAll(ctx context.Context, o Options, g ground) (RestartReport, error) {
 }
 
 // filled is a local cluster with bound pods.
-type filled struct{ *burst }
+type filled struct {
+	*burst
+	o Options
+}
 
 func (f *filled) kubeconfigs() (scheduler, admin string) {
 	return f.cluster.SchedulerKubeconfig, f.cluster.Kubeconfig
@@ -250,10 +247,10 @@ func (f *filled) fill(ctx context.Context) error {
 		creating.Go(func() {
 			for failed.Load() == nil {
 				i := int(next.Add(1)) - 1
-				if i >= len(f.names) {
+				if i >= f.o.Pods {
 					return
 				}
-				p := boundPod(f.names[i], nodes.Items[i%len(nodes.Items)].Name, i)
+				p := boundPod(podName(i), nodes.Items[i%len(nodes.Items)].Name, i)
 				if _, err := pods.Create(ctx, p, metav1.CreateOptions{}); err != nil {
 					err = fmt.Errorf("create pod %s: %w", p.Name, err)
 					failed.Store(&err)
@@ -337,7 +334,7 @@ func (f *starts) start(ctx context.Context, name, dir string) (Start, error) {
 	}
 	if at := f.listed(); at.After(began) {
 		st.AfterListsSeconds = st.BoundSeconds - at.Sub(began).Seconds()
-	} else if told, ok := s.sinceLists(); ok {
+	} else if told, ok := sinceLists(s); ok {
 		st.AfterListsSeconds = told + st.BoundSeconds - st.ReadySeconds
 	}
 	used := after.since(before)
@@ -363,7 +360,7 @@ func (f *starts) start(ctx context.Context, name, dir string) (Start, error) {
 }
 
 // sinceLists is what the scheduler said of the time from its last list until it knew the cluster. Only kumiki says that.
-func (s *scheduler) sinceLists() (seconds float64, ok bool) {
+func sinceLists(s *scheduler) (seconds float64, ok bool) {
 	text, err := os.ReadFile(s.log)
 	if err != nil {
 		return 0, false
@@ -431,4 +428,68 @@ func (f *starts) awaitBoth(ctx context.Context, s *scheduler, name string, began
 		}
 	}
 	return ready, bound, nil
+}
+
+// completeRestart fills in the programs and refuses what cannot be started in a full cluster.
+func completeRestart(o *Options) error {
+	if slices.Contains(o.Schedulers, Null) {
+		return usageErrorf("the null binder knows nothing of bound pods: it cannot be measured here")
+	}
+	return o.complete()
+}
+
+const (
+	namespace = "bench"
+	// creators is how many pods are being created at once (upstream: scheduler_perf creates with 30).
+	creators = 30
+)
+
+// nodeSpec is scheduler_perf's node: 4 cores, 32Gi, 110 pods.
+const nodeSpec = `shapes:
+- name: node
+  count: %d
+  capacity: {cpu: "4", memory: 32Gi, pods: "110"}
+`
+
+// podName is the name of a bound pod.
+func podName(i int) string { return fmt.Sprintf("pod-%06d", i) }
+
+// pod is scheduler_perf's pod: one container that asks for 100m and 500Mi.
+func pod(name string) *corev1.Pod {
+	noToken := false
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec: corev1.PodSpec{
+			AutomountServiceAccountToken: &noToken,
+			Containers: []corev1.Container{{
+				Name: "pause", Image: "registry.k8s.io/pause:3.10.1",
+				Ports: []corev1.ContainerPort{{ContainerPort: 80}},
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+					corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("500Mi"),
+				}},
+			}},
+		},
+	}
+}
+
+// prepare makes the namespace and then ends all that is not API server and etcd, so that nothing else works while the
+// scheduler is measured.
+func prepare(ctx context.Context, b *burst) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	if _, err := b.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create namespace: %w", err)
+	}
+	for {
+		_, err := b.client.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		if err == nil {
+			break
+		}
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("wait for the service account: %w", err)
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return b.clear(false)
 }

@@ -24,7 +24,7 @@ func RestartFake(ctx context.Context, o Options) (_ RestartReport, err error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	if err := o.completeRestart(); err != nil {
+	if err := completeRestart(&o); err != nil {
 		return RestartReport{}, err
 	}
 	f, err := newFaked(o)
@@ -61,7 +61,7 @@ func newFaked(o Options) (*faked, error) {
 		server.AddNode(fakeNode(i))
 	}
 	for i := range o.Pods {
-		p := boundPod(fmt.Sprintf("pod-%06d", i), nodeName(i%o.Nodes), i)
+		p := boundPod(podName(i), nodeName(i%o.Nodes), i)
 		asStored(p)
 		server.AddPod(p)
 	}

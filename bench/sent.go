@@ -36,12 +36,7 @@ func parseSent(text string) (Sent, error) {
 		if !found || err != nil {
 			return nil, fmt.Errorf("metric %q: no number", line)
 		}
-		of := ""
-		for _, m := range label.FindAllStringSubmatch(labels, -1) {
-			if m[1] == "resource" {
-				of = m[2]
-			}
-		}
+		of := metricLabels(labels)["resource"]
 		v := sent[of]
 		if name == "apiserver_watch_events_total" {
 			v.Events += int64(n)
@@ -92,5 +87,3 @@ func (s Sent) text(most int) string {
 	}
 	return strings.Join(parts, ", ")
 }
-
-func mebi(bytes int64) float64 { return float64(bytes) / (1 << 20) }

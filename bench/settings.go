@@ -137,3 +137,37 @@ func (o *Options) settingsOf(name, kubeconfig string) (string, error) {
 func fileName(name string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(name, string(filepath.Separator)), string(filepath.Separator), "_")
 }
+
+// disable takes a plugin out of all profiles of a configuration; one that has none gets the default one.
+func disable(config, plugin string) (string, error) {
+	var c map[string]any // field -> value
+	if err := yaml.Unmarshal([]byte(config), &c); err != nil {
+		return "", err
+	}
+	profiles, _ := c["profiles"].([]any)
+	if len(profiles) == 0 {
+		profiles = []any{map[string]any{"schedulerName": "default-scheduler"}}
+	}
+	for _, p := range profiles {
+		profile, ok := p.(map[string]any)
+		if !ok {
+			return "", fmt.Errorf("a profile of the configuration is %v", p)
+		}
+		multiPoint := under(under(profile, "plugins"), "multiPoint")
+		disabled, _ := multiPoint["disabled"].([]any)
+		multiPoint["disabled"] = append(disabled, map[string]any{"name": plugin})
+	}
+	c["profiles"] = profiles
+	text, err := yaml.Marshal(c)
+	return string(text), err
+}
+
+// under is a mapping in a field of another, made when it is missing.
+func under(m map[string]any, field string) map[string]any {
+	inner, ok := m[field].(map[string]any)
+	if !ok {
+		inner = map[string]any{}
+		m[field] = inner
+	}
+	return inner
+}

@@ -204,3 +204,5 @@ func buckets(samples []float64) map[string]float64 {
 		"Perc95": quantile(sorted, 0.95), "Perc99": quantile(sorted, 0.99),
 	}
 }
+
+func mebi(bytes int64) float64 { return float64(bytes) / (1 << 20) }

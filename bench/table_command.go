@@ -72,7 +72,7 @@ is shown, or put --into a Markdown file.`,
 	fs.StringVar(&f.again, "again", "", "with --resume: measure those whose case/workload matches the `regexp` again")
 	addFormat(fs, &f.format)
 	fs.StringVar(&f.into, "into", "", "with a report: put the table into this Markdown `file`, between its markers")
-	o.addFlags(fs, 3, []string{Kumiki, Upstream, Upstream + "@100", Null, CreateOnly}, 10*time.Minute)
+	addFlags(fs, &o, 3, []string{Kumiki, Upstream, Upstream + "@100", Null, CreateOnly}, 10*time.Minute)
 	return cmd
 }
 
@@ -188,13 +188,6 @@ func dashed(s string) string {
 	return s
 }
 
-func (s *WorkloadSize) seed() string {
-	if s.Seed == nil {
-		return "-"
-	}
-	return fmt.Sprint(*s.Seed)
-}
-
 // start checks the options and runs.
 func (m *matrix) start(ctx context.Context) (*Comparison, error) {
 	m.Nodes, m.Pods = 1, 1 // the workload says how many
@@ -204,7 +197,6 @@ func (m *matrix) start(ctx context.Context) (*Comparison, error) {
 	if err := m.complete(); err != nil {
 		return nil, err
 	}
-	m.Pods = 0 // no burst beside the workload
 	if m.launch == nil {
 		m.launch = testcluster.Launch
 	}

@@ -116,7 +116,7 @@ type WaitedReport struct {
 // waitWhileNodesChange measures all schedulers, one after the other.
 func waitWhileNodesChange(ctx context.Context, o waitingOptions) (WaitedReport, error) {
 	r := WaitedReport{Nodes: o.Nodes, Pods: o.Pods, Waiting: o.waiting}
-	if err := o.completeRestart(); err != nil {
+	if err := completeRestart(&o.Options); err != nil {
 		return r, err
 	}
 	for _, name := range o.Schedulers {

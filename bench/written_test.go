@@ -34,7 +34,7 @@ func plansOf(t *testing.T, name, match string) []workload.Plan {
 }
 
 // kinds counts what a script does.
-func (s Script) kinds() map[Deed]int {
+func kinds(s Script) map[Deed]int {
 	out := map[Deed]int{}
 	for _, w := range s {
 		out[w.Do]++
@@ -94,11 +94,11 @@ func nullWrites(t *testing.T, kumiki, name string, deeds []Deed) {
 	if play.cannot != "" {
 		t.Fatal(play.cannot)
 	}
-	was, err := newPlayer(newNull(), play.file)
+	was, err := readRecording(play.file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &recorder{dir: t.TempDir(), seen: newSightings()}
+	r := newRecorder(t.TempDir())
 	trial := m.trial(t.Context(), &plans[0], Null, 1, play.file, r)
 	if !trial.good() || trial.Bound != trial.Pods {
 		t.Fatalf("null bound %d of %d pods: %s %v", trial.Bound, trial.Pods, trial.Failure, trial.Oversold)
@@ -109,9 +109,9 @@ func nullWrites(t *testing.T, kumiki, name string, deeds []Deed) {
 	}
 	seen, had := map[Deed]int{}, map[Deed]int{}
 	for _, scripts := range []struct{ was, is map[string]Script }{
-		{was.recording.Scripts, is.Scripts}, {was.recording.Groups, is.Groups}, {was.recording.Volumes, is.Volumes}} {
+		{was.Scripts, is.Scripts}, {was.Groups, is.Groups}, {was.Volumes, is.Volumes}} {
 		for _, key := range slices.Sorted(maps.Keys(scripts.was)) {
-			want, got := scripts.was[key].kinds(), scripts.is[key].kinds()
+			want, got := kinds(scripts.was[key]), kinds(scripts.is[key])
 			if len(got) == 0 && strings.Contains(key, "too-big") {
 				continue // a churn makes as many as there is time for
 			}
@@ -134,7 +134,7 @@ func nullWrites(t *testing.T, kumiki, name string, deeds []Deed) {
 			t.Errorf("nobody made a write of the kind %s", of)
 		}
 	}
-	if unplayed := is.Left; len(unplayed) > 0 && !maps.Equal(unplayed, was.recording.Left) {
-		t.Errorf("null writes %v that no script has, and there were %v", unplayed, was.recording.Left)
+	if unplayed := is.Left; len(unplayed) > 0 && !maps.Equal(unplayed, was.Left) {
+		t.Errorf("null writes %v that no script has, and there were %v", unplayed, was.Left)
 	}
 }

@@ -10,17 +10,35 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/kumiki-scheduler/kumiki/bench/workload"
 	"github.com/kumiki-scheduler/kumiki/config"
 )
 
-func decided(name, node string, conditions ...corev1.PodCondition) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
-		Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Conditions: conditions}}
+// Catches: a plugin that stays at a point of its own, a profile that is forgotten, and what a workload's configuration says
+// of other plugins lost on the way.
+func TestAPluginIsTakenOutOfEveryProfile(t *testing.T) {
+	for _, before := range []string{
+		settings("/kubeconfig", 5, 5),
+		settings("/kubeconfig", 5, 5) + "profiles:\n- schedulerName: a\n- schedulerName: b\n  plugins: {multiPoint: {disabled: [{name: ImageLocality}]}}\n",
+	} {
+		text, err := disable(before, "PodTopologySpread")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Parse([]byte(text))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		for _, p := range c.Profiles {
+			for point, names := range p.Enabled {
+				if slices.Contains(names, "PodTopologySpread") {
+					t.Errorf("profile %s has it at %s", p.SchedulerName, point)
+				}
+				if has := slices.Contains(names, "ImageLocality"); point == config.Score && has == (p.SchedulerName == "b") {
+					t.Errorf("profile %s scores images: %v", p.SchedulerName, has)
+				}
+			}
+		}
+	}
 }
 
 // Catches: a workload's configuration that loses its profiles to ours, or that sends the scheduler to another API server.
@@ -131,40 +149,13 @@ func TestSettingsThatComeAlong(t *testing.T) {
 	}
 }
 
-// Catches: what happened before measuring counted, a quantile that is no interpolation, series of other labels mixed in.
-func TestHistogramsAreThoseOfTheTimeBetween(t *testing.T) {
-	wanted := []workload.Metric{{Name: "m_seconds", Labels: []workload.MetricLabel{{Label: "result", Values: []string{"ok"}}}}}
-	parse := func(text string) scraped {
-		s, err := parseMetrics(text, wanted)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
+// The one file that all schedulers get is a configuration, and says what the flags say.
+func TestSettingsAreAConfiguration(t *testing.T) {
+	c, err := config.Parse([]byte(settings("/tmp/kube config", 5000, 4000)))
+	if err != nil {
+		t.Fatal(err)
 	}
-	before := parse(`m_seconds_bucket{result="ok",le="1"} 5
-m_seconds_bucket{result="ok",le="2"} 5
-m_seconds_bucket{result="ok",le="+Inf"} 5
-m_seconds_sum{result="ok"} 2
-m_seconds_count{result="ok"} 5
-scheduler_schedule_attempts_total{profile="p",result="ok"} 5
-`)
-	after := parse(`# HELP m_seconds of no interest
-m_seconds_bucket{result="ok",le="1"} 15
-m_seconds_bucket{result="ok",le="2"} 25
-m_seconds_bucket{result="ok",le="+Inf"} 25
-m_seconds_sum{result="ok"} 22
-m_seconds_count{result="ok"} 25
-m_seconds_count{result="bad"} 99
-other_seconds_count 3
-scheduler_schedule_attempts_total{profile="p",result="ok"} 27
-`)
-	got := scraped{}
-	got.add(before, after)
-	items := got.items(wanted)
-	if len(items) != 1 || got.attempts() != 22 {
-		t.Fatalf("%d attempts, items %v", got.attempts(), items)
-	}
-	if d := items[0].Data; d["Average"] != 1000 || d["Perc50"] != 1000 || d["Perc90"] != 1800 {
-		t.Errorf("20 samples of 20 seconds, half of them above 1: %v", d)
+	if got := c.ClientConnection; got.Kubeconfig != "/tmp/kube config" || got.QPS != 5000 || got.Burst != 4000 || c.LeaderElection.Enabled {
+		t.Errorf("got %+v, leader election %v", got, c.LeaderElection.Enabled)
 	}
 }

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// errWorse is what a comparison that found something ends with; the table has said what.
+var errWorse = errors.New("something was lost or a threshold missed")
+
+func compareCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "compare A.json B.json",
+		Short: "Compare two reports of bench -o json: what B gained and lost against A",
+		Long: `Compare two reports of bench -o json: what B gained and lost against A.
+
+The figures of B are divided by those of A: medians, with the interval that holds the ratio with 95 % confidence. Where both
+reports have a null binder that counts, speed is pods/s divided by null's of the same round, so that the hour and the machine
+drop out. The exit code is 1 when a scheduler lost more than 5 % with its whole interval, or missed a threshold in B.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usageErrorf("compare takes two reports, not %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if format != "table" && format != "json" {
+				return usageErrorf("output %q is unknown; there are table, json", format)
+			}
+			var reports [2]*Comparison
+			for i, path := range args {
+				var err error
+				if reports[i], err = readComparison(path); err != nil {
+					return usageError{err} // and no loss, which is what 1 means
+				}
+			}
+			changes := against(reports[0], reports[1])
+			if len(changes) == 0 {
+				return usageErrorf("%s and %s have no workload with the same scheduler in common", args[0], args[1])
+			}
+			write := writeChanges
+			if format == "json" {
+				write = func(w io.Writer, c []Change) error { return indented(w, c) }
+			}
+			if err := write(cmd.OutOrStdout(), changes); err != nil {
+				return err
+			}
+			for _, c := range changes {
+				if c.Lost || c.Missed {
+					cmd.SilenceUsage = true
+					return errWorse
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
+	return cmd
+}
