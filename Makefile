@@ -164,6 +164,18 @@ FAMILIES  := $(FAMILIES)|BadDeclarationsHoldNothing
 histories: ## random histories of the engine, of each family (HISTORIES=20000 SEED=2); about 40 minutes
 	$(GO) test ./core/engine -count 1 -timeout 4h -run '^Test($(FAMILIES))$$' -rapid.checks=$(HISTORIES) -rapid.seed=$(SEED) -v
 
+# Recordings of the engine show that a change of its structure changes no effect; see CONTRIBUTING.md. DIR is outside the repository.
+DIR ?=
+.PHONY: recordings-write
+recordings-write: ## write recordings of the engine's effects (DIR=../recordings)
+	@test -n "$(DIR)" || { echo "make $@ DIR=../recordings" >&2; exit 2; }
+	$(GO) test ./core/engine -count 1 -run '^TestRecordings$$' -v -recordings '$(abspath $(DIR))' -write
+
+.PHONY: recordings
+recordings: ## compare the engine with recordings of an earlier commit (DIR=../recordings)
+	@test -n "$(DIR)" || { echo "make $@ DIR=../recordings" >&2; exit 2; }
+	$(GO) test ./core/engine -count 1 -run '^TestRecordings$$' -v -recordings '$(abspath $(DIR))'
+
 .PHONY: upstream-patches
 upstream-patches: ## the patches of docs/upstream apply to upstream's source, and their tests pass there
 	@GO="$(GO)" sh tools/upstream-patches.sh

@@ -197,3 +197,9 @@ func KeptIn(e *Engine, p *cluster.Pod) (gang string, holds int) {
 	}
 	return known.Gang.Key.String(), e.store.Snapshot().GangHolds(known.Gang.Key)
 }
+
+// ConfigOf is the configuration with which an engine was made.
+func ConfigOf(e *Engine) Config { return e.cfg }
+
+// IsPlain reports whether Plain has made an engine the slow twin.
+func IsPlain(e *Engine) bool { return e.plain }

@@ -84,7 +84,7 @@ func (w *badWorld) start() {
 // send feeds an event; binds are carried out at once, or fail for a while.
 func (w *badWorld) send(ev engine.Event) {
 	var then []engine.Event
-	for _, f := range w.engine.Step(ev) {
+	for _, f := range recordedStep(w.engine, ev) {
 		switch f := f.(type) {
 		case engine.Trouble:
 			if strings.Contains(f.What, "panic") {
@@ -199,7 +199,7 @@ func (w *badWorld) declare() {
 	case 1:
 		g.Bad = "spec.minMember must be above 0, it is -1"
 	case 2:
-		g.DeletionTimestamp = &metav1.Time{}
+		g.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		g.MinCount = 2
 	case 3:
 		g.MinCount = 100_000

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -75,7 +76,7 @@ func group(args []string) *cluster.Gang {
 		case "whole":
 			g.EvictWhole = true
 		case "deleting":
-			g.DeletionTimestamp = &metav1.Time{}
+			g.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		}
 	}
 	at := g.Key.Object()

@@ -150,7 +150,7 @@ func (s robbing) victim(args []string) *v1.Pod {
 }
 
 func (s robbing) stepped(ev engine.Event) {
-	for _, f := range s.engine.Step(ev) {
+	for _, f := range recordedStep(s.engine, ev) {
 		if line := describeEviction(f); line != "" {
 			s.out.WriteString("  " + line + "\n")
 		}

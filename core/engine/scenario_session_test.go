@@ -123,7 +123,7 @@ func (s sitting) known(name string) *cluster.Pod {
 }
 
 func (s sitting) stepped(ev engine.Event) {
-	for _, f := range s.engine.Step(ev) {
+	for _, f := range recordedStep(s.engine, ev) {
 		switch f := f.(type) {
 		case engine.Bind:
 			s.at[f.Pod.Name] = f.Node

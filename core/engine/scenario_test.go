@@ -272,7 +272,7 @@ func (s *story) account(node string) {
 }
 
 func (s *story) step(ev engine.Event) {
-	for _, f := range s.engine.Step(ev) {
+	for _, f := range recordedStep(s.engine, ev) {
 		if line := describe(f); line != "" {
 			s.out.WriteString("  " + line + "\n")
 		}

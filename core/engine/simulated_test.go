@@ -322,7 +322,7 @@ func (s *simulation) print(line string) {
 
 // feed gives the engine an event. What it asks for is outstanding.
 func (s *simulation) feed(ev engine.Event) {
-	for _, f := range s.engine.Step(ev) {
+	for _, f := range recordedStep(s.engine, ev) {
 		s.outstanding = append(s.outstanding, f)
 		switch f := f.(type) {
 		case engine.GangStatus:

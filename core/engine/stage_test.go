@@ -60,7 +60,7 @@ func (s *stage) restarted() {
 
 // step feeds the engine one event and records both sides. After each what the queue keeps of gangs is what asking anew gives.
 func (s *stage) step(ev engine.Event) []engine.Effect {
-	effects := s.engine.Step(ev)
+	effects := recordedStep(s.engine, ev)
 	s.taped, s.played = engine.AppendEvent(s.taped, ev), engine.AppendEffects(s.played, effects)
 	if stale := engine.Stale(s.engine); stale != "" {
 		s.t.Fatalf("after %T %+v: %s", ev, ev, stale)

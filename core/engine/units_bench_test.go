@@ -59,17 +59,17 @@ func fullCluster(nodes, perNode, gang int) *engine.Engine {
 
 func fill(e *engine.Engine, in *cluster.Intake, nodes, perNode, gang int) {
 	for n := range nodes {
-		e.Step(engine.NodeSet{Node: in.Node(benchNode(fmt.Sprintf("n%04d", n), perNode))})
+		recordedStep(e, engine.NodeSet{Node: in.Node(benchNode(fmt.Sprintf("n%04d", n), perNode))})
 	}
 	for i := range nodes * perNode {
 		p := in.Pod(lowOrBoss(fmt.Sprint("low-", i), fmt.Sprintf("n%04d", i%nodes), 1, 1000))
 		if gang > 1 {
 			p.Gang = &cluster.GangMark{Key: cluster.GangKey{Source: cluster.GangOfAnnotation, Namespace: "default", Name: fmt.Sprint("low", i/gang)}, Size: gang}
 		}
-		e.Step(engine.PodSet{Pod: p})
+		recordedStep(e, engine.PodSet{Pod: p})
 	}
-	e.Step(engine.Synced{})
-	e.Step(engine.Tick{Now: 1000 * record.Second})
+	recordedStep(e, engine.Synced{})
+	recordedStep(e, engine.Tick{Now: 1000 * record.Second})
 }
 
 func benchNode(name string, cores int) *v1.Node {

@@ -24,10 +24,10 @@ func unprovedIsTold(t interface{ Fatalf(string, ...any) }) {
 		for i := range 20 {
 			p := in.Pod(lowOrBoss(fmt.Sprint("boss-", i), "", 100, int64(900+i+1000*(i%2))))
 			p.Gang = &cluster.GangMark{Key: cluster.GangKey{Source: cluster.GangOfAnnotation, Namespace: "default", Name: "boss"}, Size: 20}
-			e.Step(engine.PodSet{Pod: p})
+			recordedStep(e, engine.PodSet{Pod: p})
 		}
 		var made *record.Preemption
-		for _, f := range e.Step(engine.Cycle{}) {
+		for _, f := range recordedStep(e, engine.Cycle{}) {
 			if d, is := f.(engine.Decided); is {
 				made = d.Decision.Preemption
 			}

@@ -53,6 +53,7 @@ func (s asking) ask(about, conditions []string) {
 	}
 	revision := s.engine.Snapshot().Revision()
 	r, err := ask("default", about[1], conditions)
+	recordQuestion(s.engine, append([]string{"if", about[0], "default", about[1]}, conditions...))
 	again, _ := ask("default", about[1], conditions)
 	if !reflect.DeepEqual(r, again) {
 		panic(fmt.Sprintf("asked twice: %+v\nand %+v", r, again))
@@ -138,6 +139,11 @@ func question(t *rapid.T, e *engine.Engine, pods map[string]*v1.Pod) {
 		return e.WhatIfPod(p.Namespace, p.Name, conditions)
 	}
 	r, err := ask()
+	if gang := p.Annotations[gangAnnotation]; gang != "" {
+		recordQuestion(e, append([]string{"if", "gang", p.Namespace, gang}, conditions...))
+	} else {
+		recordQuestion(e, append([]string{"if", "pod", p.Namespace, p.Name}, conditions...))
+	}
 	again, _ := ask()
 	if !reflect.DeepEqual(r, again) {
 		t.Fatalf("asked twice about %s if %q: %+v\n%+v", p.Name, conditions, r, again)
