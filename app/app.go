@@ -16,6 +16,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
+	"github.com/kumiki-scheduler/kumiki/kube/serve"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -26,7 +28,7 @@ type Options struct {
 	Master, Kubeconfig string
 	// Rest, when set, is how the API server is reached, and the kubeconfig is not read.
 	Rest  *rest.Config
-	Serve kube.ServeOptions
+	Serve serve.Options
 	// UnschedulableTimeout is how long a rejected pod waits for an event before it is tried anyway.
 	UnschedulableTimeout time.Duration
 	// AuditPeriod is how often the watches are checked against lists; 0 for never.
@@ -41,12 +43,12 @@ type Options struct {
 	// CoordinatedElection lets the API server choose who leads (KEP-4355, gate CoordinatedLeaderElection).
 	CoordinatedElection bool
 	// Metrics is where to count; nil means the metrics that /metrics of this process serves.
-	Metrics *kube.Metrics
+	Metrics *metrics.Metrics
 }
 
 // DefaultOptions are those of kube-scheduler without flags.
 func DefaultOptions() Options {
-	return Options{Config: config.Default(), Serve: kube.DefaultServeOptions(), UnschedulableTimeout: 5 * time.Minute, AuditPeriod: kube.DefaultAuditPeriod}
+	return Options{Config: config.Default(), Serve: serve.DefaultOptions(), UnschedulableTimeout: 5 * time.Minute, AuditPeriod: kube.DefaultAuditPeriod}
 }
 
 // Scheduler is a scheduler that is put together and does not run yet.
@@ -54,7 +56,7 @@ type Scheduler struct {
 	engine  *engine.Engine
 	inner   *kube.Scheduler
 	clients *kube.Clients
-	server  *kube.Server // nil when serving is off
+	server  *serve.Server // nil when serving is off
 	opts    Options
 	drop    context.CancelFunc // ends calls that are still under way
 }
@@ -75,7 +77,7 @@ func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
 		return nil, err
 	}
 	engineConfig.UnschedulableTimeout = record.Time(o.UnschedulableTimeout)
-	meter := kube.NewMeter()
+	meter := metrics.NewMeter()
 	engineConfig.Meter = meter
 	inbox := newInbox(ctx, o.Config)
 	via, err := extend(ctx, o.Config.Extenders, inbox, &engineConfig)
@@ -111,7 +113,7 @@ func (s *Scheduler) rest() (*rest.Config, error) {
 
 // serve binds the port. Who may ask is looked up with the scheduler's own kubeconfig unless another is named: upstream
 // then treats everyone as anonymous, which would leave a scheduler outside the cluster that nobody can ask.
-func (s *Scheduler) serve() (*kube.Server, error) {
+func (s *Scheduler) serve() (*serve.Server, error) {
 	o := s.opts.Serve
 	if o.Secure == nil {
 		return nil, nil
@@ -134,17 +136,17 @@ func (s *Scheduler) serve() (*kube.Server, error) {
 		return nil, err
 	}
 	o.Config = wire
-	return kube.NewServer(o)
+	return serve.NewServer(o)
 }
 
-func (s *Scheduler) assemble(ctx context.Context, meter *kube.Meter, inbox *kube.Inbox, via kube.BindVia) error {
+func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *kube.Inbox, via kube.BindVia) error {
 	hostname, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("host name, for events and the lease: %w", err)
 	}
-	metrics := s.opts.Metrics
-	if metrics == nil {
-		metrics = kube.ProcessMetrics()
+	counts := s.opts.Metrics
+	if counts == nil {
+		counts = metrics.Process()
 	}
 	// Calls outlive ctx: what is under way when it ends is handed over.
 	calls, drop := context.WithCancel(context.WithoutCancel(ctx))
@@ -153,12 +155,12 @@ func (s *Scheduler) assemble(ctx context.Context, meter *kube.Meter, inbox *kube
 	world := kube.NewWorld(calls, kube.WorldConfig{
 		// Patches and the lease go with the watches, which send little: under a qps, neither may wait behind binds or events.
 		Binds: s.clients.Binds, Patches: s.clients.Watches, Events: s.clients.Events, Objects: s.clients.Dynamic,
-		BindsInFlight: s.opts.Config.Kumiki.InFlightBinds, BindVia: via, Inbox: inbox, Metrics: metrics,
+		BindsInFlight: s.opts.Config.Kumiki.InFlightBinds, BindVia: via, Known: inbox, Metrics: counts,
 		Answer:   func(done engine.Event) { loop.Answer(done) },
 		Reporter: s.opts.Config.Profiles[0].SchedulerName, Hostname: hostname,
 	})
 	loop = kube.NewLoop(kube.LoopConfig{
-		Engine: s.engine, Inbox: inbox, Carrier: world, Metrics: metrics, Meter: meter, Observers: s.opts.Observers,
+		Engine: s.engine, Inbox: inbox, Carrier: world, Metrics: counts, Meter: meter, Observers: s.opts.Observers,
 	})
 	informers := kube.NewInformers(s.clients.Watches, inbox)
 	informers.Dynamic = s.clients.Dynamic
@@ -183,9 +185,9 @@ func (s *Scheduler) assemble(ctx context.Context, meter *kube.Meter, inbox *kube
 }
 
 // Endpoint is where the scheduler answers; its address is empty when serving is off.
-func (s *Scheduler) Endpoint() kube.Endpoint {
+func (s *Scheduler) Endpoint() serve.Endpoint {
 	if s.server == nil {
-		return kube.Endpoint{}
+		return serve.Endpoint{}
 	}
 	return s.server.Endpoint()
 }
@@ -211,7 +213,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		if s.opts.Handlers != nil {
 			handlers = s.opts.Handlers(s)
 		}
-		health := kube.Health{Election: s.inner.Election, Loop: s.inner.Loop, Ending: ctx.Done()}
+		health := s.inner.Health(ctx.Done())
 		if err := s.server.Serve(health, handlers); err != nil {
 			s.server.Stop()
 			return err

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/component-base/metrics"
+	componentmetrics "k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -41,7 +41,7 @@ func startWith(t *testing.T, api *apiServer, change func(*Options)) *running {
 	o.Rest = api.config()
 	o.Serve.Secure = nil
 	o.Config.LeaderElection.Enabled = false
-	o.Metrics = kube.NewMetrics(metrics.NewKubeRegistry())
+	o.Metrics = metrics.New(componentmetrics.NewKubeRegistry())
 	change(&o)
 	s, err := NewScheduler(ctx, o)
 	if err != nil {

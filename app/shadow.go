@@ -19,6 +19,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
+	"github.com/kumiki-scheduler/kumiki/kube/serve"
 	"github.com/kumiki-scheduler/kumiki/record"
 	"github.com/kumiki-scheduler/kumiki/shadow"
 )
@@ -59,7 +61,7 @@ type Shadow struct {
 	judge    *shadow.Shadow
 	onlooker kube.Onlooker
 	clients  *kube.Clients
-	server   *kube.Server // nil when serving is off
+	server   *serve.Server // nil when serving is off
 	opts     Options
 	shadow   ShadowOptions
 }
@@ -89,16 +91,16 @@ func NewShadow(ctx context.Context, o Options, so ShadowOptions) (*Shadow, error
 	if s.clients, err = kube.NewClients(cfg); err != nil {
 		return nil, err
 	}
-	metrics := o.Metrics
-	if metrics == nil {
-		metrics = kube.ProcessMetrics()
+	counts := o.Metrics
+	if counts == nil {
+		counts = metrics.Process()
 	}
 	inbox := newInbox(ctx, o.Config)
 	informers := kube.NewInformers(s.clients.Watches, inbox)
 	informers.Dynamic = s.clients.Dynamic
 	s.onlooker = kube.Onlooker{
 		Informers: informers,
-		Loop: kube.NewLoop(kube.LoopConfig{Engine: s.judge, Inbox: inbox, Carrier: handless{}, Metrics: metrics,
+		Loop: kube.NewLoop(kube.LoopConfig{Engine: s.judge, Inbox: inbox, Carrier: handless{}, Metrics: counts,
 			Observers: o.Observers}),
 	}
 	if s.server, err = common.serve(); err != nil {
@@ -146,9 +148,9 @@ func (s *Shadow) Report(ctx context.Context) (r record.ShadowReport, err error) 
 }
 
 // Endpoint is where the shadow answers; its address is empty when serving is off.
-func (s *Shadow) Endpoint() kube.Endpoint {
+func (s *Shadow) Endpoint() serve.Endpoint {
 	if s.server == nil {
-		return kube.Endpoint{}
+		return serve.Endpoint{}
 	}
 	return s.server.Endpoint()
 }
@@ -177,7 +179,7 @@ func (s *Shadow) Run(ctx context.Context) (record.ShadowReport, error) {
 		if s.shadow.Handlers != nil {
 			handlers = s.shadow.Handlers(s)
 		}
-		if err := s.server.Serve(kube.Health{Loop: s.onlooker.Loop, Ending: ctx.Done()}, handlers); err != nil {
+		if err := s.server.Serve(s.onlooker.Health(ctx.Done()), handlers); err != nil {
 			s.server.Stop()
 			return record.ShadowReport{}, err
 		}

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/component-base/metrics"
+	componentmetrics "k8s.io/component-base/metrics"
 
-	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 )
 
 var update = flag.Bool("update", false, "write monitoring/metrics.txt instead of comparing it")
@@ -42,22 +42,22 @@ var described = regexp.MustCompile(`fqName: "(\w+)".* variableLabels: \{([^}]*)\
 
 // registered collects what is registered, as lines of the list.
 type registered struct {
-	metrics.KubeRegistry
+	componentmetrics.KubeRegistry
 	lines []string
 }
 
 // Register takes a metric in.
-func (r *registered) Register(m metrics.Registerable) error {
+func (r *registered) Register(m componentmetrics.Registerable) error {
 	if err := r.KubeRegistry.Register(m); err != nil {
 		return err
 	}
 	kind := ""
 	switch m.(type) {
-	case *metrics.Counter, *metrics.CounterVec:
+	case *componentmetrics.Counter, *componentmetrics.CounterVec:
 		kind = "counter"
-	case *metrics.Gauge, *metrics.GaugeVec:
+	case *componentmetrics.Gauge, *componentmetrics.GaugeVec:
 		kind = "gauge"
-	case *metrics.Histogram, *metrics.HistogramVec:
+	case *componentmetrics.Histogram, *componentmetrics.HistogramVec:
 		kind = "histogram"
 	default:
 		return fmt.Errorf("a %T is not known here", m)
@@ -81,8 +81,8 @@ func firstOf[D any](describe func(chan<- D)) D {
 // TestMetricsListIsWhatIsServed compares the list with what package kube registers; the test on a cluster compares it
 // with what a running kumiki serves. It catches a metric that was renamed, or lost a label, while alerts ask for it.
 func TestMetricsListIsWhatIsServed(t *testing.T) {
-	r := &registered{KubeRegistry: metrics.NewKubeRegistry()}
-	kube.NewMetrics(r)
+	r := &registered{KubeRegistry: componentmetrics.NewKubeRegistry()}
+	metrics.New(r)
 	slices.Sort(r.lines)
 	want := listHead + strings.Join(append(r.lines, metricsOfTheProcess...), "\n") + "\n"
 	if *update {

@@ -16,6 +16,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+
+	"github.com/kumiki-scheduler/kumiki/kube/call"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 )
 
 // DefaultAuditPeriod is how often the watches are checked: often enough that a pod of which nothing was told waits a
@@ -42,7 +45,7 @@ type auditor struct {
 	list func(ctx context.Context, resource string, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
 	// relist lists everything afresh.
 	relist         func()
-	metrics        *Metrics
+	metrics        *metrics.Metrics
 	period, settle time.Duration
 }
 
@@ -56,20 +59,17 @@ type seenKey struct {
 // versions are how an object is known here and at the API server; here is 0 for one that is not known.
 type versions struct{ here, there uint64 }
 
-// audit checks the watches until ctx ends.
-func (s *Scheduler) audit(ctx context.Context) {
-	if s.AuditPeriod <= 0 {
-		return
-	}
-	a := &auditor{
-		inbox: s.Informers.inbox, list: metadataOf(s.Informers.client), metrics: s.Loop.cfg.Metrics, period: s.AuditPeriod,
-		settle: min(s.AuditPeriod, 5*time.Second), relist: func() { s.Informers.Start(ctx) },
-	}
-	a.run(ctx)
+// newAuditor returns an auditor of these watches. relist lists everything afresh.
+func newAuditor(inf *Informers, metrics *metrics.Metrics, period time.Duration, relist func()) *auditor {
+	return &auditor{inbox: inf.inbox, list: metadataOf(inf.client), metrics: metrics, period: period, settle: min(period, 5*time.Second), relist: relist}
 }
 
+// run checks the watches once a period until ctx ends. A period of 0 means never.
 func (a *auditor) run(ctx context.Context) {
-	for sleep(ctx, a.period) {
+	if a.period <= 0 {
+		return
+	}
+	for call.Sleep(ctx, a.period) {
 		lost, err := a.look(ctx)
 		switch {
 		case err != nil:
@@ -77,7 +77,7 @@ func (a *auditor) run(ctx context.Context) {
 		case len(lost) > 0:
 			a.tell(ctx, lost)
 			a.relist()
-			if !sleep(ctx, auditRest*a.period) {
+			if !call.Sleep(ctx, auditRest*a.period) {
 				return
 			}
 		}
@@ -87,7 +87,7 @@ func (a *auditor) run(ctx context.Context) {
 func (a *auditor) tell(ctx context.Context, lost []seenKey) {
 	names := make([]string, 0, 5)
 	for _, k := range lost {
-		a.metrics.watchGaps.WithLabelValues(k.watch).Inc()
+		a.metrics.WatchGaps.WithLabelValues(k.watch).Inc()
 		if len(names) < cap(names) {
 			names = append(names, k.watch+" "+k.namespace+"/"+k.name)
 		}
@@ -101,7 +101,7 @@ func (a *auditor) look(ctx context.Context) ([]seenKey, error) {
 		return nil, nil // it is being listed just now
 	}
 	first, err := a.differences(ctx)
-	if err != nil || len(first) == 0 || !sleep(ctx, a.settle) {
+	if err != nil || len(first) == 0 || !call.Sleep(ctx, a.settle) {
 		return nil, err
 	}
 	again, err := a.differences(ctx)
@@ -171,7 +171,7 @@ func metadataOf(client kubernetes.Interface) func(context.Context, string, metav
 		if !ok || core == nil {
 			return &metav1.PartialObjectMetadataList{}, nil // a client for tests, which keeps no versions
 		}
-		ctx, cancel := context.WithTimeout(ctx, bindTimeout)
+		ctx, cancel := context.WithTimeout(ctx, call.Timeout)
 		defer cancel()
 		raw, err := core.Get().Resource(resource).VersionedParams(&o, scheme.ParameterCodec).SetHeader("Accept", metadata).Do(ctx).Raw()
 		if err != nil {
@@ -183,23 +183,4 @@ func metadataOf(client kubernetes.Interface) func(context.Context, string, metav
 		}
 		return out, nil
 	}
-}
-
-// nodeVersion is the version of a node that was heard of last, empty for one that is not known.
-func (in *Inbox) nodeVersion(name string) string {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.nodes.versions[objectKey{name: name}]
-}
-
-// waitingVersion is the version of a pod that waits, empty for one that is not known. Of a pod that is known to be bound
-// later versions do not matter.
-func (in *Inbox) waitingVersion(m metav1.PartialObjectMetadata) (version string, matters bool) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	p := in.pods.rows[objectKey{m.Namespace, m.Name}].newest
-	if p == nil || string(p.UID) != string(m.UID) {
-		return "", true
-	}
-	return p.ResourceVersion, p.NodeName == ""
 }

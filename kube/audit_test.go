@@ -10,9 +10,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/component-base/metrics"
+	componentmetrics "k8s.io/component-base/metrics"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 )
 
 func metaOf(namespace, name, version string) metav1.ObjectMeta {
@@ -65,7 +66,7 @@ func TestAnAuditFindsWhatAWatchDidNotTell(t *testing.T) {
 				}
 			}
 			looks := 0
-			a := &auditor{inbox: in, settle: time.Nanosecond, metrics: NewMetrics(metrics.NewKubeRegistry()),
+			a := &auditor{inbox: in, settle: time.Nanosecond, metrics: metrics.New(componentmetrics.NewKubeRegistry()),
 				list: func(_ context.Context, resource string, _ metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 					if looks++; looks == 3 && c.meanwhile != nil {
 						c.meanwhile(nodes, pods, there)
@@ -105,7 +106,7 @@ func TestAnAuditListsAfresh(t *testing.T) {
 	in.Take(nil, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	relists, looked := 0, 0
-	a := &auditor{inbox: in, period: time.Nanosecond, settle: time.Nanosecond, metrics: NewMetrics(metrics.NewKubeRegistry()),
+	a := &auditor{inbox: in, period: time.Nanosecond, settle: time.Nanosecond, metrics: metrics.New(componentmetrics.NewKubeRegistry()),
 		relist: func() {
 			if relists++; relists == 2 {
 				stop()

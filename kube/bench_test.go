@@ -16,6 +16,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 )
 
 // ordinaryPod is a pod of a deployment as a cluster has them: labels, a token volume, tolerations, status.
@@ -68,7 +69,7 @@ func BenchmarkBoundPodMemory(b *testing.B) {
 	for b.Loop() {
 		in, store, nodeStore := newTestInbox(b)
 		for i := range nodes {
-			nodeStore.Add(node(fmt.Sprintf("node-%04d.zone-a.example.internal", i)))
+			nodeStore.Add(kubetest.Node(fmt.Sprintf("node-%04d.zone-a.example.internal", i)))
 		}
 		store.Replace(nil, "1")
 		nodeStore.Replace(nodeObjects(nodes), "1")
@@ -89,7 +90,7 @@ func BenchmarkBoundPodMemory(b *testing.B) {
 func nodeObjects(n int) []any {
 	objs := make([]any, n)
 	for i := range objs {
-		objs[i] = node(fmt.Sprintf("node-%04d.zone-a.example.internal", i))
+		objs[i] = kubetest.Node(fmt.Sprintf("node-%04d.zone-a.example.internal", i))
 	}
 	return objs
 }
@@ -144,7 +145,7 @@ func BenchmarkNodeIntake(b *testing.B) {
 			in, store, nodeStore := newTestInbox(b)
 			store.Replace(nil, "1")
 			nodeStore.Replace(nil, "1")
-			n := node("node")
+			n := kubetest.Node("node")
 			n.Labels = map[string]string{"kubernetes.io/hostname": "node", "topology.kubernetes.io/zone": "a", "kubernetes.io/arch": "amd64"}
 			for i := range 20 {
 				n.Status.Images = append(n.Status.Images, v1.ContainerImage{Names: []string{fmt.Sprint("image:", i)}, SizeBytes: 1})

@@ -19,6 +19,8 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/call"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -27,8 +29,6 @@ import (
 const DefaultBindsInFlight = 100
 
 const (
-	// bindTimeout ends a bind whose answer does not come; the pod is re-read then.
-	bindTimeout = 30 * time.Second
 	// bindTries is how often a bind is sent when its outcome was unknown and the pod turned out to be unbound. The same
 	// bind again, to the same node, is also what makes a late arrival of the first one harmless.
 	bindTries = 3
@@ -38,8 +38,6 @@ const (
 	lateness = 60 * time.Second
 	// viaPatience is the longest wait for a bind that foreign code says it has done.
 	viaPatience = 2 * time.Second
-	// rereadTimeout ends one re-read; re-reads go on until one succeeds.
-	rereadTimeout = 10 * time.Second
 )
 
 // Binder carries out binds side by side and answers each exactly once, unless it is stopped before.
@@ -58,7 +56,7 @@ type BindVia func(ctx context.Context, name string, pod record.PodRef, node stri
 var ErrUseAPI = errors.New("bind with the API server")
 
 // NewBinder returns a Binder that sends at most limit binds at once. Calls end when ctx does.
-func NewBinder(ctx context.Context, client kubernetes.Interface, limit int, metrics *Metrics, answer func(engine.BindDone)) *Binder {
+func NewBinder(ctx context.Context, client kubernetes.Interface, limit int, metrics *metrics.Metrics, answer func(engine.BindDone)) *Binder {
 	if limit <= 0 {
 		limit = DefaultBindsInFlight
 	}
@@ -128,7 +126,7 @@ func (b *Binder) carryOut(bind engine.Bind) (done engine.BindDone, known bool) {
 		}
 		began := time.Now()
 		err := b.send(bind)
-		b.metrics.passed("Bind", b.profile(bind.Pod), err, time.Since(began))
+		b.metrics.Passed("Bind", b.profile(bind.Pod), err, time.Since(began))
 		if err == nil {
 			done.Outcome, done.Message = engine.Bound, ""
 			return done, true
@@ -156,15 +154,15 @@ func (b *Binder) carryOut(bind engine.Bind) (done engine.BindDone, known bool) {
 		}
 		done.Message = message
 		b.found(bind, pod, &done)
-		b.metrics.unknownBinds.WithLabelValues(outcomeLabel(done.Outcome)).Inc()
-		klog.FromContext(b.ctx).V(2).Info("Bind outcome read back", "pod", podName(bind.Pod), "node", bind.Node,
+		b.metrics.UnknownBinds.WithLabelValues(outcomeLabel(done.Outcome)).Inc()
+		klog.FromContext(b.ctx).V(2).Info("Bind outcome read back", "pod", call.PodName(bind.Pod), "node", bind.Node,
 			"decision", bind.Decision, "try", try, "outcome", outcomeLabel(done.Outcome), "err", err)
 		// Only an unbound pod that may still be bound is worth another try.
 		final := apierrors.IsConflict(err) || refusal(err) != notRefused || try >= bindTries
 		if done.Outcome != engine.BindFailed || final && time.Now().After(late) || pod.DeletionTimestamp != nil {
 			return done, true
 		}
-		if !sleep(b.ctx, wait) {
+		if !call.Sleep(b.ctx, wait) {
 			return done, false
 		}
 		wait = min(2*wait, 5*time.Second)
@@ -185,11 +183,11 @@ func (b *Binder) carryVia(bind engine.Bind, done *engine.BindDone) (known, ended
 	if !b.awaitLease() {
 		return false, true
 	}
-	ctx, cancel := b.writing(bindTimeout)
+	ctx, cancel := b.writing(call.Timeout)
 	defer cancel()
 	began := time.Now()
 	err := b.via(ctx, bind.Via, bind.Pod, bind.Node)
-	b.metrics.passed("Bind", b.profile(bind.Pod), err, time.Since(began))
+	b.metrics.Passed("Bind", b.profile(bind.Pod), err, time.Since(began))
 	if errors.Is(err, ErrUseAPI) {
 		return false, false
 	}
@@ -207,7 +205,7 @@ func (b *Binder) carryVia(bind engine.Bind, done *engine.BindDone) (known, ended
 		if done.Outcome != engine.BindFailed || err != nil || wait > viaPatience {
 			return true, true
 		}
-		if !sleep(b.ctx, wait) {
+		if !call.Sleep(b.ctx, wait) {
 			return false, true
 		}
 	}
@@ -216,7 +214,7 @@ func (b *Binder) carryVia(bind engine.Bind, done *engine.BindDone) (known, ended
 // send sends a bind once. The UID is its only precondition; docs/design/0003-fencing.md says why, and what stops a leader
 // whose time is over.
 func (b *Binder) send(bind engine.Bind) error {
-	ctx, cancel := b.writing(bindTimeout)
+	ctx, cancel := b.writing(call.Timeout)
 	defer cancel()
 	return b.client.CoreV1().Pods(bind.Pod.Namespace).Bind(ctx, &v1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: bind.Pod.Namespace, Name: bind.Pod.Name, UID: types.UID(bind.Pod.UID), Annotations: leaves(bind)},
@@ -241,7 +239,7 @@ func leaves(bind engine.Bind) map[string]string {
 func (b *Binder) reread(bind engine.Bind) (pod *v1.Pod, alive bool) {
 	wait := b.patience
 	for {
-		ctx, cancel := context.WithTimeout(b.ctx, rereadTimeout)
+		ctx, cancel := context.WithTimeout(b.ctx, call.RereadTimeout)
 		pod, err := b.client.CoreV1().Pods(bind.Pod.Namespace).Get(ctx, bind.Pod.Name, metav1.GetOptions{})
 		cancel()
 		switch {
@@ -251,9 +249,9 @@ func (b *Binder) reread(bind engine.Bind) (pod *v1.Pod, alive bool) {
 			return nil, true
 		}
 		if wait >= time.Second {
-			klog.FromContext(b.ctx).Info("Bind outcome still unknown", "pod", podName(bind.Pod), "node", bind.Node, "err", err)
+			klog.FromContext(b.ctx).Info("Bind outcome still unknown", "pod", call.PodName(bind.Pod), "node", bind.Node, "err", err)
 		}
-		if !sleep(b.ctx, wait) {
+		if !call.Sleep(b.ctx, wait) {
 			return nil, false
 		}
 		wait = min(2*wait, 5*time.Second)
@@ -297,13 +295,6 @@ func refusal(err error) refusalKind {
 	return notRefused
 }
 
-func statusLabel(err error) string {
-	if err != nil {
-		return "Error"
-	}
-	return "Success"
-}
-
 func outcomeLabel(o engine.BindOutcome) string {
 	switch o {
 	case engine.Bound:
@@ -316,17 +307,5 @@ func outcomeLabel(o engine.BindOutcome) string {
 		return "recalled"
 	default:
 		return "unbound"
-	}
-}
-
-// sleep waits, and tells whether ctx still lives.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil // of two that are ready, a select takes any
-	case <-ctx.Done():
-		return false
 	}
 }

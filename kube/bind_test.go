@@ -19,6 +19,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 )
 
 var errLost = errors.New("http2: connection lost")
@@ -45,47 +46,47 @@ func TestEachBindIsAnsweredOnceAndTruly(t *testing.T) {
 	webhookDown := apierrors.NewInternalError(errors.New("failed calling webhook: connection refused"))
 	cases := []struct {
 		name    string
-		prepare func(a *apiServer)
+		prepare func(a *kubetest.APIServer)
 		want    engine.BindOutcome
 		node    string // answered; "a" is asked for
 		applied int    // binds that the API server did for us
 		unknown bool   // the outcome had to be read back
 	}{
 		{name: "done", want: engine.Bound, applied: 1},
-		{name: "pod is gone", prepare: func(a *apiServer) { a.remove("ns/p") }, want: engine.PodVanished},
-		{name: "another pod has the name", prepare: func(a *apiServer) { a.put(pendingPod("p", "u2")) }, want: engine.PodVanished, unknown: true},
-		{name: "bound by someone, same node", prepare: func(a *apiServer) { a.put(boundPod("p", "u1", "a")) }, want: engine.Bound, unknown: true},
-		{name: "bound by someone, another node", prepare: func(a *apiServer) { a.put(boundPod("p", "u1", "b")) },
+		{name: "pod is gone", prepare: func(a *kubetest.APIServer) { a.Remove("ns/p") }, want: engine.PodVanished},
+		{name: "another pod has the name", prepare: func(a *kubetest.APIServer) { a.Put(kubetest.PendingPod("p", "u2")) }, want: engine.PodVanished, unknown: true},
+		{name: "bound by someone, same node", prepare: func(a *kubetest.APIServer) { a.Put(kubetest.BoundPod("p", "u1", "a")) }, want: engine.Bound, unknown: true},
+		{name: "bound by someone, another node", prepare: func(a *kubetest.APIServer) { a.Put(kubetest.BoundPod("p", "u1", "b")) },
 			want: engine.BoundElsewhere, node: "b", unknown: true},
-		{name: "pod is being deleted", prepare: func(a *apiServer) {
-			p := pendingPod("p", "u1")
+		{name: "pod is being deleted", prepare: func(a *kubetest.APIServer) {
+			p := kubetest.PendingPod("p", "u1")
 			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-			a.put(p)
+			a.Put(p)
 		}, want: engine.BindFailed, unknown: true},
-		{name: "refused", prepare: func(a *apiServer) {
-			a.before = once("bind", apierrors.NewForbidden(podResource, "p", errors.New("quota")))
+		{name: "refused", prepare: func(a *kubetest.APIServer) {
+			a.Before = once("bind", apierrors.NewForbidden(kubetest.PodResource, "p", errors.New("quota")))
 		}, want: engine.BindFailed},
-		{name: "reply lost, was done", prepare: func(a *apiServer) { a.after = once("bind", errLost) },
+		{name: "reply lost, was done", prepare: func(a *kubetest.APIServer) { a.After = once("bind", errLost) },
 			want: engine.Bound, applied: 1, unknown: true},
-		{name: "reply lost, was not done, done again", prepare: func(a *apiServer) { a.before = once("bind", errLost) },
+		{name: "reply lost, was not done, done again", prepare: func(a *kubetest.APIServer) { a.Before = once("bind", errLost) },
 			want: engine.Bound, applied: 1, unknown: true},
-		{name: "timeout of the server, was done", prepare: func(a *apiServer) {
-			a.after = once("bind", apierrors.NewTimeoutError("etcd", 1))
+		{name: "timeout of the server, was done", prepare: func(a *kubetest.APIServer) {
+			a.After = once("bind", apierrors.NewTimeoutError("etcd", 1))
 		}, want: engine.Bound, applied: 1, unknown: true},
-		{name: "never goes through", prepare: func(a *apiServer) { a.before = times(100, "bind", webhookDown) },
+		{name: "never goes through", prepare: func(a *kubetest.APIServer) { a.Before = times(100, "bind", webhookDown) },
 			want: engine.BindFailed, unknown: true},
-		{name: "done, then the server is down for a while", prepare: func(a *apiServer) {
-			a.after = once("bind", errLost)
-			a.before = times(9, "get", errLost)
+		{name: "done, then the server is down for a while", prepare: func(a *kubetest.APIServer) {
+			a.After = once("bind", errLost)
+			a.Before = times(9, "get", errLost)
 		}, want: engine.Bound, applied: 1, unknown: true},
-		{name: "not done three times, then the server is down for a while", prepare: func(a *apiServer) {
+		{name: "not done three times, then the server is down for a while", prepare: func(a *kubetest.APIServer) {
 			down := times(9, "get", errLost)
 			lost := times(3, "bind", errLost)
-			a.before = func(verb, pod string) error { return errors.Join(down(verb, pod), lost(verb, pod)) }
+			a.Before = func(verb, pod string) error { return errors.Join(down(verb, pod), lost(verb, pod)) }
 		}, want: engine.Bound, applied: 1, unknown: true},
-		{name: "the lost bind arrives late", prepare: func(a *apiServer) {
+		{name: "the lost bind arrives late", prepare: func(a *kubetest.APIServer) {
 			tries := 0
-			a.before = func(verb, _ string) error {
+			a.Before = func(verb, _ string) error {
 				if verb != "bind" {
 					return nil
 				}
@@ -93,52 +94,52 @@ func TestEachBindIsAnsweredOnceAndTruly(t *testing.T) {
 					return errLost
 				}
 				// Before the second arrives, the first one does.
-				return a.bind(&v1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Target: v1.ObjectReference{Name: "a"}})
+				return a.Bind(&v1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Target: v1.ObjectReference{Name: "a"}})
 			}
 		}, want: engine.Bound, applied: 1, unknown: true},
-		{name: "all tries are lost, and arrive half a minute later", prepare: func(a *apiServer) {
-			a.before = func(verb, _ string) error {
+		{name: "all tries are lost, and arrive half a minute later", prepare: func(a *kubetest.APIServer) {
+			a.Before = func(verb, _ string) error {
 				if verb != "bind" {
 					return nil
 				}
 				time.AfterFunc(30*time.Second, func() {
-					a.bind(&v1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Target: v1.ObjectReference{Name: "a"}})
+					a.Bind(&v1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Target: v1.ObjectReference{Name: "a"}})
 				})
 				return errLost
 			}
 		}, want: engine.Bound, applied: 1, unknown: true},
-		{name: "time was up for all tries, then the pod is deleted", prepare: func(a *apiServer) {
-			a.before = times(1000, "bind", apierrors.NewTimeoutError("etcd", 1))
-			time.AfterFunc(30*time.Second, func() { a.remove("ns/p") })
+		{name: "time was up for all tries, then the pod is deleted", prepare: func(a *kubetest.APIServer) {
+			a.Before = times(1000, "bind", apierrors.NewTimeoutError("etcd", 1))
+			time.AfterFunc(30*time.Second, func() { a.Remove("ns/p") })
 		}, want: engine.PodVanished, unknown: true},
-		{name: "time was up once, and then a webhook is down", prepare: func(a *apiServer) {
+		{name: "time was up once, and then a webhook is down", prepare: func(a *kubetest.APIServer) {
 			timeout, down := times(1, "bind", apierrors.NewTimeoutError("etcd", 1)), times(1000, "bind", webhookDown)
-			a.before = func(verb, pod string) error {
+			a.Before = func(verb, pod string) error {
 				if err := timeout(verb, pod); err != nil {
 					return err
 				}
 				return down(verb, pod)
 			}
 		}, want: engine.BindFailed, unknown: true},
-		{name: "refused at the second try, after the first arrived late", prepare: func(a *apiServer) {
+		{name: "refused at the second try, after the first arrived late", prepare: func(a *kubetest.APIServer) {
 			tries := 0
-			a.before = func(verb, _ string) error {
+			a.Before = func(verb, _ string) error {
 				if verb != "bind" {
 					return nil
 				}
 				if tries++; tries == 1 {
 					return errLost
 				}
-				a.bind(&v1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Target: v1.ObjectReference{Name: "a"}})
-				return apierrors.NewForbidden(podResource, "p", errors.New("a policy has changed"))
+				a.Bind(&v1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Target: v1.ObjectReference{Name: "a"}})
+				return apierrors.NewForbidden(kubetest.PodResource, "p", errors.New("a policy has changed"))
 			}
 		}, want: engine.Bound, applied: 1, unknown: true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pod := pendingPod("p", "u1")
-				api := newAPIServer(pod)
+				pod := kubetest.PendingPod("p", "u1")
+				api := kubetest.NewAPIServer(pod)
 				if c.prepare != nil {
 					c.prepare(api)
 				}
@@ -150,7 +151,7 @@ func TestEachBindIsAnsweredOnceAndTruly(t *testing.T) {
 					defer mu.Unlock()
 					answers = append(answers, done)
 				})
-				b.Bind(engine.Bind{Pod: ref(pod), Node: "a", Decision: 7})
+				b.Bind(engine.Bind{Pod: kubetest.Ref(pod), Node: "a", Decision: 7})
 				time.Sleep(time.Hour)
 				synctest.Wait()
 				b.Drain(t.Context())
@@ -161,16 +162,16 @@ func TestEachBindIsAnsweredOnceAndTruly(t *testing.T) {
 				if c.node == "" {
 					c.node = "a"
 				}
-				if got.Outcome != c.want || got.Node != c.node || got.Pod != ref(pod) {
+				if got.Outcome != c.want || got.Node != c.node || got.Pod != kubetest.Ref(pod) {
 					t.Errorf("got %+v, want outcome %d on node %s", got, c.want, c.node)
 				}
 				if (got.Message == "") != (c.want == engine.Bound) {
 					t.Errorf("message %q with outcome %d", got.Message, got.Outcome)
 				}
-				if api.binds != c.applied {
-					t.Errorf("%d binds were applied, want %d", api.binds, c.applied)
+				if api.Bound() != c.applied {
+					t.Errorf("%d binds were applied, want %d", api.Bound(), c.applied)
 				}
-				if read := value(t, reg, "kumiki_bind_unknown_outcomes_total") > 0; read != c.unknown {
+				if read := kubetest.Value(t, reg, "kumiki_bind_unknown_outcomes_total") > 0; read != c.unknown {
 					t.Errorf("read back: %v, want %v", read, c.unknown)
 				}
 			})
@@ -181,11 +182,11 @@ func TestEachBindIsAnsweredOnceAndTruly(t *testing.T) {
 // TestBindsRunSideBySideUpToTheLimit holds every bind back and looks how many have arrived.
 func TestBindsRunSideBySideUpToTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newAPIServer()
+		api := kubetest.NewAPIServer()
 		release := make(chan struct{})
 		arrived := 0
 		var mu sync.Mutex
-		api.before = func(verb, _ string) error {
+		api.Before = func(verb, _ string) error {
 			mu.Lock()
 			arrived++
 			mu.Unlock()
@@ -205,14 +206,14 @@ func TestBindsRunSideBySideUpToTheLimit(t *testing.T) {
 }
 
 // asked is a binder that sends so many binds at once, has been asked for count of them, and is as far as it gets.
-func asked(t *testing.T, api *apiServer, atOnce, count int) (*Binder, <-chan engine.BindDone) {
+func asked(t *testing.T, api *kubetest.APIServer, atOnce, count int) (*Binder, <-chan engine.BindDone) {
 	answers := make(chan engine.BindDone, count)
 	m, _ := counted()
 	b := NewBinder(t.Context(), api, atOnce, m, func(done engine.BindDone) { answers <- done })
 	for i := range count {
-		p := pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
-		api.put(p)
-		b.Bind(engine.Bind{Pod: ref(p), Node: "a"})
+		p := kubetest.PendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
+		api.Put(p)
+		b.Bind(engine.Bind{Pod: kubetest.Ref(p), Node: "a"})
 	}
 	synctest.Wait()
 	return b, answers
@@ -222,8 +223,8 @@ func asked(t *testing.T, api *apiServer, atOnce, count int) (*Binder, <-chan eng
 // one.
 func TestDrainLetsBindsInFlightEndAndDropsTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newAPIServer()
-		api.before = func(verb, pod string) error {
+		api := kubetest.NewAPIServer()
+		api.Before = func(verb, pod string) error {
 			time.Sleep(3 * time.Second)
 			return nil
 		}
@@ -231,8 +232,8 @@ func TestDrainLetsBindsInFlightEndAndDropsTheRest(t *testing.T) {
 		patience, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		b.Drain(patience)
-		if len(answers) != 2 || api.binds != 2 {
-			t.Errorf("%d answers and %d binds, want 2 of each", len(answers), api.binds)
+		if len(answers) != 2 || api.Bound() != 2 {
+			t.Errorf("%d answers and %d binds, want 2 of each", len(answers), api.Bound())
 		}
 		b.Bind(engine.Bind{})
 		b.workers.Wait() // nothing was started
@@ -242,12 +243,12 @@ func TestDrainLetsBindsInFlightEndAndDropsTheRest(t *testing.T) {
 // TestDrainGivesUpOnAnAPIServerThatIsDown ends although an outcome stays unknown, and then does not answer.
 func TestDrainGivesUpOnAnAPIServerThatIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pod := pendingPod("p", "u1")
-		api := newAPIServer(pod)
-		api.before = func(string, string) error { return errLost }
+		pod := kubetest.PendingPod("p", "u1")
+		api := kubetest.NewAPIServer(pod)
+		api.Before = func(string, string) error { return errLost }
 		m, _ := counted()
 		b := NewBinder(t.Context(), api, 0, m, func(done engine.BindDone) { t.Errorf("answered %+v", done) })
-		b.Bind(engine.Bind{Pod: ref(pod), Node: "a"})
+		b.Bind(engine.Bind{Pod: kubetest.Ref(pod), Node: "a"})
 		patience, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		b.Drain(patience)
@@ -257,17 +258,17 @@ func TestDrainGivesUpOnAnAPIServerThatIsDown(t *testing.T) {
 // TestNoBindIsSentWhileAnotherMayLead: it waits for the renewal.
 func TestNoBindIsSentWhileAnotherMayLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pod := pendingPod("p", "u1")
-		api := newAPIServer(pod)
+		pod := kubetest.PendingPod("p", "u1")
+		api := kubetest.NewAPIServer(pod)
 		answers := make(chan engine.BindDone, 1)
 		m, _ := counted()
 		b := NewBinder(t.Context(), api, 0, m, func(done engine.BindDone) { answers <- done })
 		renewal := time.Now().Add(time.Minute)
 		b.lead = func() bool { return !time.Now().Before(renewal) }
-		b.Bind(engine.Bind{Pod: ref(pod), Node: "a"})
+		b.Bind(engine.Bind{Pod: kubetest.Ref(pod), Node: "a"})
 		time.Sleep(time.Minute - time.Millisecond)
 		synctest.Wait()
-		if api.bound() != 0 {
+		if api.Bound() != 0 {
 			t.Error("a bind was sent without the lease")
 		}
 		if done := <-answers; done.Outcome != engine.Bound {
@@ -293,10 +294,10 @@ func TestABindEndsWithTheLease(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pod := pendingPod("p", "u1")
-				api := newAPIServer(pod)
+				pod := kubetest.PendingPod("p", "u1")
+				api := kubetest.NewAPIServer(pod)
 				start, sent := time.Now(), 0
-				api.held = func(ctx context.Context) error { // a connection that stands still
+				api.Held = func(ctx context.Context) error { // a connection that stands still
 					sent++
 					if sent > 1 {
 						return nil
@@ -320,11 +321,11 @@ func TestABindEndsWithTheLease(t *testing.T) {
 					return 15*time.Second - time.Since(start)
 				}
 				b.lead = func() bool { return b.left() > 0 }
-				b.Bind(engine.Bind{Pod: ref(pod), Node: "a"})
+				b.Bind(engine.Bind{Pod: kubetest.Ref(pod), Node: "a"})
 				time.Sleep(50 * time.Second)
 				synctest.Wait()
-				if sent != c.sent || (api.bound() == 1) != (c.renewal < time.Hour) {
-					t.Errorf("%d calls, %d bound", sent, api.bound())
+				if sent != c.sent || (api.Bound() == 1) != (c.renewal < time.Hour) {
+					t.Errorf("%d calls, %d bound", sent, api.Bound())
 				}
 				b.Drain(expired())
 			})
@@ -336,8 +337,8 @@ func TestABindEndsWithTheLease(t *testing.T) {
 // another decision is left alone. Catches a Recall that answers for a bind that was sent: the pod would be decided again.
 func TestABindIsRecalledUntilItIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newAPIServer()
-		api.before = func(verb, _ string) error {
+		api := kubetest.NewAPIServer()
+		api.Before = func(verb, _ string) error {
 			time.Sleep(time.Second)
 			return nil
 		}
@@ -356,14 +357,14 @@ func TestABindIsRecalledUntilItIsSent(t *testing.T) {
 		}
 		var pods []*v1.Pod
 		for i := range 3 {
-			p := pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
-			api.put(p)
+			p := kubetest.PendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
+			api.Put(p)
 			pods = append(pods, p)
-			b.Bind(engine.Bind{Pod: ref(p), Node: "a", Decision: uint64(i)})
+			b.Bind(engine.Bind{Pod: kubetest.Ref(p), Node: "a", Decision: uint64(i)})
 		}
 		synctest.Wait()
 		recall := func(i, decision int) {
-			b.Recall(engine.Recall{Pod: ref(pods[i]), Node: "a", Decision: uint64(decision)})
+			b.Recall(engine.Recall{Pod: kubetest.Ref(pods[i]), Node: "a", Decision: uint64(decision)})
 		}
 		recall(0, 0) // on its way
 		recall(1, 9) // of another decision
@@ -372,16 +373,16 @@ func TestABindIsRecalledUntilItIsSent(t *testing.T) {
 		}
 		recall(2, 2)
 		recall(2, 2)
-		want := []engine.BindDone{{Pod: ref(pods[2]), Node: "a", Outcome: engine.BindRecalled}}
+		want := []engine.BindDone{{Pod: kubetest.Ref(pods[2]), Node: "a", Outcome: engine.BindRecalled}}
 		if got := answered(); !slices.Equal(got, want) {
 			t.Fatalf("answered %+v, want %+v", got, want)
 		}
 		b.workers.Wait()
 		for _, p := range pods[:2] {
-			want = append(want, engine.BindDone{Pod: ref(p), Node: "a", Outcome: engine.Bound})
+			want = append(want, engine.BindDone{Pod: kubetest.Ref(p), Node: "a", Outcome: engine.Bound})
 		}
-		if got := answered(); !slices.Equal(got, want) || api.binds != 2 {
-			t.Errorf("answered %+v, want %+v; %d binds", got, want, api.binds)
+		if got := answered(); !slices.Equal(got, want) || api.Bound() != 2 {
+			t.Errorf("answered %+v, want %+v; %d binds", got, want, api.Bound())
 		}
 	})
 }
@@ -389,14 +390,14 @@ func TestABindIsRecalledUntilItIsSent(t *testing.T) {
 // TestABindNamesThePodByItsUIDAlone: see docs/design/0003-fencing.md. Our own status patches change the resourceVersion.
 func TestABindNamesThePodByItsUIDAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pod := pendingPod("p", "u1")
-		api := newAPIServer(pod)
-		api.put(pod) // a newer version than was decided on
+		pod := kubetest.PendingPod("p", "u1")
+		api := kubetest.NewAPIServer(pod)
+		api.Put(pod) // a newer version than was decided on
 		m, _ := counted()
 		b := NewBinder(t.Context(), api, 0, m, func(engine.BindDone) {})
-		b.Bind(engine.Bind{Pod: ref(pod), Node: "a"})
+		b.Bind(engine.Bind{Pod: kubetest.Ref(pod), Node: "a"})
 		b.workers.Wait()
-		if last := api.lastBind; last == nil || last.UID != "u1" || last.ResourceVersion != "" || api.binds != 1 {
+		if last := api.LastBinding(); last == nil || last.UID != "u1" || last.ResourceVersion != "" || api.Bound() != 1 {
 			t.Errorf("sent %+v", last)
 		}
 	})
@@ -406,26 +407,26 @@ func TestABindNamesThePodByItsUIDAlone(t *testing.T) {
 // read back by the intake. Catches a bind that leaves nothing, and one of a pod by itself that leaves something.
 func TestWhatABindLeavesOnAMember(t *testing.T) {
 	for _, gang := range []*engine.GangBind{nil, {Name: "a", Quorum: 3, Decision: 7}} {
-		api := newAPIServer(pendingPod("p", "u1"))
+		api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
 		m, _ := counted()
 		done := make(chan engine.BindDone, 1)
 		b := NewBinder(t.Context(), api, 1, m, func(d engine.BindDone) { done <- d })
-		b.Bind(engine.Bind{Pod: ref(api.pod("ns/p")), Node: "n", Decision: 9, Gang: gang})
+		b.Bind(engine.Bind{Pod: kubetest.Ref(api.Pod("ns/p")), Node: "n", Decision: 9, Gang: gang})
 		if got := <-done; got.Outcome != engine.Bound {
 			t.Fatalf("outcome %+v", got)
 		}
-		p := boundPod("p", "u1", "n")
+		p := kubetest.BoundPod("p", "u1", "n")
 		p.Annotations = map[string]string{"pod_group": "a"}
-		for key, value := range api.lastBind.Annotations {
+		for key, value := range api.LastBinding().Annotations {
 			p.Annotations[key] = value
 		}
 		in := cluster.NewIntake()
 		in.DeclareGangs(cluster.GangRules{Annotation: true})
 		switch got := in.Pod(p).Bound; {
-		case gang == nil && len(api.lastBind.Annotations) > 0:
-			t.Errorf("left %v", api.lastBind.Annotations)
+		case gang == nil && len(api.LastBinding().Annotations) > 0:
+			t.Errorf("left %v", api.LastBinding().Annotations)
 		case gang != nil && (got == nil || *got != cluster.BoundMark{Decision: 7, Quorum: 3}):
-			t.Errorf("left %v, read as %+v", api.lastBind.Annotations, got)
+			t.Errorf("left %v, read as %+v", api.LastBinding().Annotations, got)
 		}
 	}
 }

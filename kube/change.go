@@ -10,6 +10,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
+
+	"github.com/kumiki-scheduler/kumiki/kube/call"
 )
 
 // changeTries is how often a change is sent when it met a conflict or its outcome was unknown.
@@ -62,7 +64,7 @@ func carry[T any](w sender, c change[T]) error {
 		}
 		klog.FromContext(w.calls()).V(2).Info("Write is tried again", "write", c.what, "try", try, "err", err)
 		last = err
-		if !sleep(w.calls(), wait) {
+		if !call.Sleep(w.calls(), wait) {
 			return errStopped
 		}
 		wait = min(2*wait, time.Second)
@@ -98,7 +100,7 @@ func attempt[T any](w sender, c change[T], try int, last error) error {
 
 // inLease gives a write as long as a bind has.
 func inLease(w sender, do func(context.Context) error) error {
-	ctx, cancel := w.writing(bindTimeout)
+	ctx, cancel := w.writing(call.Timeout)
 	defer cancel()
 	return do(ctx)
 }
@@ -112,8 +114,8 @@ func timed(w sender, limit time.Duration, do func(context.Context) error) error 
 // surely reads until the API server answers. The error is then its answer: there is no such object, or we may not see it.
 func surely[T any](w sender, read func(context.Context) (T, error)) (got T, err error) {
 	for wait := w.firstWait(); ; wait = min(2*wait, 5*time.Second) {
-		err = timed(w, rereadTimeout, func(ctx context.Context) (err error) { got, err = read(ctx); return err })
-		if err == nil || apierrors.IsNotFound(err) || refusal(err) != notRefused || !sleep(w.calls(), wait) {
+		err = timed(w, call.RereadTimeout, func(ctx context.Context) (err error) { got, err = read(ctx); return err })
+		if err == nil || apierrors.IsNotFound(err) || refusal(err) != notRefused || !call.Sleep(w.calls(), wait) {
 			return got, err
 		}
 		if wait == 5*time.Second {

@@ -19,6 +19,8 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/call"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -33,7 +35,7 @@ const patchesInFlight = 16
 type Patcher struct {
 	client  kubernetes.Interface
 	newest  func(record.PodRef) *cluster.Pod // from the watch; nil when the pod is gone
-	metrics *Metrics
+	metrics *metrics.Metrics
 	// patience is the first wait between tries; it doubles up to half a minute.
 	patience time.Duration
 
@@ -87,7 +89,7 @@ type known struct {
 }
 
 // NewPatcher returns a Patcher. Calls end when ctx does.
-func NewPatcher(ctx context.Context, client kubernetes.Interface, newest func(record.PodRef) *cluster.Pod, metrics *Metrics) *Patcher {
+func NewPatcher(ctx context.Context, client kubernetes.Interface, newest func(record.PodRef) *cluster.Pod, metrics *metrics.Metrics) *Patcher {
 	p := &Patcher{
 		client: client, newest: newest, metrics: metrics, patience: 100 * time.Millisecond,
 		states: map[string]*patchState{}, sweep: 1024,
@@ -211,7 +213,7 @@ func (p *Patcher) settle(s *patchState) {
 		have = nil
 		switch result {
 		case "retry":
-			if !sleep(p.ctx, wait) {
+			if !call.Sleep(p.ctx, wait) {
 				continue // closed, seen above
 			}
 			wait = min(2*wait, 30*time.Second)
@@ -223,14 +225,14 @@ func (p *Patcher) settle(s *patchState) {
 			}
 			if have != nil {
 				// The first conflicts are only our view that lags; later ones are somebody's who writes all the time.
-				if conflicts++; conflicts > 3 && sleep(p.ctx, wait) {
+				if conflicts++; conflicts > 3 && call.Sleep(p.ctx, wait) {
 					have, wait = nil, min(2*wait, 30*time.Second)
 				}
 				continue
 			}
 			result = "moot"
 		}
-		p.metrics.conditionPatches.WithLabelValues(result).Inc()
+		p.metrics.ConditionPatches.WithLabelValues(result).Inc()
 		p.mu.Lock()
 		if next != nil {
 			s.written = next
@@ -271,10 +273,10 @@ func (p *Patcher) write(want wish, base *known) (result string, next *known) {
 	}
 	body, err := patchBody(want, base, nominates)
 	if err != nil {
-		klog.FromContext(p.ctx).Error(err, "Condition not written", "pod", podName(want.Pod))
+		klog.FromContext(p.ctx).Error(err, "Condition not written", "pod", call.PodName(want.Pod))
 		return "refused", nil
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, bindTimeout)
+	ctx, cancel := context.WithTimeout(p.ctx, call.Timeout)
 	defer cancel()
 	got, err := p.client.CoreV1().Pods(want.Pod.Namespace).Patch(ctx, want.Pod.Name, types.StrategicMergePatchType, body,
 		metav1.PatchOptions{}, "status")
@@ -286,7 +288,7 @@ func (p *Patcher) write(want wish, base *known) (result string, next *known) {
 	case apierrors.IsConflict(err):
 		return "reread", nil
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
-		klog.FromContext(p.ctx).Error(err, "Condition refused", "pod", podName(want.Pod), "reason", want.Reason)
+		klog.FromContext(p.ctx).Error(err, "Condition refused", "pod", call.PodName(want.Pod), "reason", want.Reason)
 		return "refused", nil
 	}
 	return "retry", nil
@@ -294,14 +296,14 @@ func (p *Patcher) write(want wish, base *known) (result string, next *known) {
 
 // reread asks for the pod; nil when it is bound, gone or replaced. alive is false when the answer did not come.
 func (p *Patcher) reread(pod record.PodRef, wait *time.Duration) (got *known, alive bool) {
-	ctx, cancel := context.WithTimeout(p.ctx, rereadTimeout)
+	ctx, cancel := context.WithTimeout(p.ctx, call.RereadTimeout)
 	defer cancel()
 	obj, err := p.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, true
 	case err != nil:
-		sleep(p.ctx, *wait)
+		call.Sleep(p.ctx, *wait)
 		*wait = min(2**wait, 30*time.Second)
 		return nil, false
 	case string(obj.UID) != pod.UID, obj.Spec.NodeName != "":

@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kumiki-scheduler/kumiki/kube/call"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -18,7 +20,7 @@ import (
 // they were asked for. A job is begun once: until then it can be taken back, from then on only its outcome decides.
 type crew[J any] struct {
 	client  kubernetes.Interface
-	metrics *Metrics
+	metrics *metrics.Metrics
 	// patience is the first wait between tries; it doubles.
 	patience time.Duration
 	// lead tells whether the lease is certainly ours, at once; set before the first job. No job is begun without it.
@@ -52,12 +54,15 @@ type lane[J any] struct {
 }
 
 // newCrew returns a crew at rest. Its calls end when ctx does.
-func newCrew[J any](ctx context.Context, client kubernetes.Interface, metrics *Metrics, what string, limit int) *crew[J] {
+func newCrew[J any](ctx context.Context, client kubernetes.Interface, metrics *metrics.Metrics, what string, limit int) *crew[J] {
 	c := &crew[J]{client: client, metrics: metrics, what: what, limit: limit, patience: 50 * time.Millisecond,
-		lead: always, left: forever, profile: noProfile, lanes: map[string]*lane[J]{}}
+		lead: func() bool { return true }, left: forever, profile: noProfile, lanes: map[string]*lane[J]{}}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c
 }
+
+// noProfile is for who makes a part alone.
+func noProfile(record.PodRef) string { return "" }
 
 // add asks for a job for a pod.
 func (c *crew[J]) add(uid string, job J) {
@@ -86,7 +91,7 @@ func (c *crew[J]) start(lanes int) {
 		c.workers.Add(1)
 		go c.work()
 	}
-	c.metrics.goroutines.WithLabelValues(c.what).Set(float64(c.running))
+	c.metrics.Goroutines.WithLabelValues(c.what).Set(float64(c.running))
 }
 
 // Hold keeps jobs that were not begun from being begun, or lets them go. Those that were begun go on.
@@ -171,7 +176,7 @@ func (c *crew[J]) work() {
 		}
 	}
 	c.running--
-	c.metrics.goroutines.WithLabelValues(c.what).Set(float64(c.running))
+	c.metrics.Goroutines.WithLabelValues(c.what).Set(float64(c.running))
 }
 
 // mayBegin waits until a job may be begun: there is one and nobody else can lead. It is false when there is none, or no
@@ -185,7 +190,7 @@ func (c *crew[J]) mayBegin() bool {
 			return true
 		}
 		c.mu.Unlock()
-		alive := sleep(c.ctx, c.patience)
+		alive := call.Sleep(c.ctx, c.patience)
 		c.mu.Lock()
 		if !alive {
 			return false
@@ -196,7 +201,7 @@ func (c *crew[J]) mayBegin() bool {
 // awaitLease waits until nobody else can lead: either the lease is renewed, or this process ends.
 func (c *crew[J]) awaitLease() bool {
 	for !c.lead() {
-		if !sleep(c.ctx, c.patience) {
+		if !call.Sleep(c.ctx, c.patience) {
 			return false
 		}
 	}

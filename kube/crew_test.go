@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/kumiki-scheduler/kumiki/kube/call"
 )
 
 // shift is a crew whose jobs are numbers of a pod, and which notes what it begins and ends.
@@ -33,7 +35,7 @@ func newShift(ctx context.Context, limit int) *shift {
 		s.under++
 		s.most = max(s.most, s.under)
 		s.mu.Unlock()
-		sleep(s.ctx, time.Second)
+		call.Sleep(s.ctx, time.Second)
 		s.mu.Lock()
 		s.under--
 		s.mu.Unlock()

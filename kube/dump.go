@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -50,18 +51,13 @@ func DumpSignals() (told <-chan os.Signal, stop func()) {
 	return signals, func() { signal.Stop(signals) }
 }
 
-// dumpWhenTold dumps for each value of Dumps, until ctx ends.
-func (s *Scheduler) dumpWhenTold(ctx context.Context) {
-	e, can := s.Loop.cfg.Engine.(inspected)
-	if !can {
-		return
-	}
-	d := &dumper{s.Loop, e, s.Informers.client, settle}
+// run dumps for each value of signals, until ctx ends.
+func (d *dumper) run(ctx context.Context, signals <-chan os.Signal) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.Dumps:
+		case <-signals:
 			d.dump(ctx)
 		}
 	}
@@ -98,7 +94,7 @@ func (d *dumper) compare(ctx context.Context, log klog.Logger) error {
 		return err
 	}
 	if !first.none() {
-		if !sleep(ctx, d.settle) {
+		if !call.Sleep(ctx, d.settle) {
 			return ctx.Err()
 		}
 		second, _, _, err := d.look(ctx)

@@ -14,7 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2/ktesting"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // TestHowTwoSidesDiffer is the table of what a dump can find.
@@ -53,25 +57,29 @@ func TestHowTwoSidesDiffer(t *testing.T) {
 // has a alone, and one more pod.
 func TestADumpTellsWhatIsHeldAndWhatIsWrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCounting()
-		api := newAPIServer(boundPod("held", "1", "a"), boundPod("unknown", "2", "a"))
-		foreign := pendingPod("foreign", "3")
+		eng := engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: plugin.PrioritySort{},
+			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second})
+		api := kubetest.NewAPIServer(kubetest.BoundPod("held", "1", "a"), kubetest.BoundPod("unknown", "2", "a"))
+		foreign := kubetest.PendingPod("foreign", "3")
 		foreign.Spec.SchedulerName = "another"
-		api.put(foreign)
+		api.Put(foreign)
 		if _, err := api.CoreV1().Nodes().Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		large := pendingPod("waits", "4")
-		c.step(c.node("a", "4"), c.node("b", "500m"), c.pod(boundPod("held", "1", "a")), c.pod(large), engine.Synced{})
+		intake := cluster.NewIntake()
+		for _, ev := range []engine.Event{engine.Tick{Now: record.Second}, engine.NodeSet{Node: intake.Node(kubetest.Node("a"))}, engine.NodeSet{Node: intake.Node(kubetest.Node("b"))},
+			engine.PodSet{Pod: kubetest.NewRecord(kubetest.BoundPod("held", "1", "a"))}, engine.PodSet{Pod: kubetest.NewRecord(kubetest.PendingPod("waits", "4"))}, engine.Synced{}} {
+			eng.Step(ev)
+		}
 		in, _, _ := newTestInbox(t)
 		m, _ := counted()
-		loop := NewLoop(LoopConfig{Engine: c.Engine, Inbox: in, Carrier: &keptEffects{}, Metrics: m})
+		loop := NewLoop(LoopConfig{Engine: eng, Inbox: in, Carrier: &keptEffects{}, Metrics: m})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); loop.Run(ctx) }()
 
 		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
-		d := &dumper{loop, c.Engine, api, time.Second}
+		d := &dumper{loop, eng, api, time.Second}
 		if err := d.compare(ctx, logger); err != nil {
 			t.Error(err)
 		}

@@ -20,6 +20,8 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/call"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -43,7 +45,7 @@ const (
 type EventWriter struct {
 	client  kubernetes.Interface
 	newest  func(record.PodRef) *cluster.Pod
-	metrics *Metrics
+	metrics *metrics.Metrics
 	// controller is reported for pods that are not known any more.
 	controller string
 	hostname   string
@@ -81,7 +83,7 @@ type series struct {
 }
 
 // NewEventWriter returns an EventWriter. Calls end when ctx does. controller and hostname name the reporter.
-func NewEventWriter(ctx context.Context, client kubernetes.Interface, newest func(record.PodRef) *cluster.Pod, metrics *Metrics, controller, hostname string) *EventWriter {
+func NewEventWriter(ctx context.Context, client kubernetes.Interface, newest func(record.PodRef) *cluster.Pod, metrics *metrics.Metrics, controller, hostname string) *EventWriter {
 	w := &EventWriter{
 		client: client, newest: newest, metrics: metrics, controller: controller, hostname: hostname,
 		patience: time.Second, series: map[seriesKey]*series{},
@@ -193,7 +195,7 @@ func (w *EventWriter) push(l letter) {
 		}
 		w.waiting[0] = letter{}
 		w.waiting = w.waiting[1:]
-		w.metrics.eventsDropped.Inc()
+		w.metrics.EventsDropped.Inc()
 	}
 	if l.of != nil {
 		l.of.onTheWay = true
@@ -284,12 +286,12 @@ func (w *EventWriter) deliver(ev *eventsv1.Event) {
 			return
 		}
 		if definite(err) || try == eventTries {
-			w.metrics.eventsDropped.Inc()
+			w.metrics.EventsDropped.Inc()
 			klog.FromContext(w.ctx).V(2).Info("Event not written", "pod", klog.KRef(ev.Regarding.Namespace, ev.Regarding.Name),
 				"reason", ev.Reason, "tries", try, "err", err)
 			return
 		}
-		if !sleep(w.ctx, wait) {
+		if !call.Sleep(w.ctx, wait) {
 			return
 		}
 		wait = min(2*wait, 10*time.Second)
@@ -303,7 +305,7 @@ func definite(err error) bool {
 }
 
 func (w *EventWriter) send(ev *eventsv1.Event) error {
-	ctx, cancel := context.WithTimeout(w.ctx, bindTimeout)
+	ctx, cancel := context.WithTimeout(w.ctx, call.Timeout)
 	defer cancel()
 	api := w.client.EventsV1().Events(ev.Namespace)
 	if ev.Series != nil {
@@ -332,7 +334,7 @@ func (w *EventWriter) Stop(patience context.Context) {
 			break
 		}
 		w.mu.Unlock()
-		sleep(patience, 10*time.Millisecond)
+		call.Sleep(patience, 10*time.Millisecond)
 	}
 	w.cancel()
 	w.workers.Wait()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -26,7 +27,7 @@ func eventStory(t *testing.T, story func(t *testing.T, w *EventWriter, api *fake
 	synctest.Test(t, func(t *testing.T) {
 		api := fake.NewClientset()
 		m, reg := counted()
-		pod := pendingPod("p", "u1")
+		pod := kubetest.PendingPod("p", "u1")
 		pod.ResourceVersion = "42"
 		pod.Spec.SchedulerName = "mine"
 		rec := cluster.NewIntake().Pod(pod)
@@ -36,7 +37,7 @@ func eventStory(t *testing.T, story func(t *testing.T, w *EventWriter, api *fake
 			}
 			return nil
 		}, m, "default-scheduler", "host")
-		story(t, w, api, func() float64 { return value(t, reg, "kumiki_events_dropped_total") })
+		story(t, w, api, func() float64 { return kubetest.Value(t, reg, "kumiki_events_dropped_total") })
 		w.Stop(t.Context())
 	})
 }
@@ -54,8 +55,8 @@ func events(t *testing.T, api *fake.Clientset) []eventsv1.Event {
 // TestAnEventAboutAVictimIsReportedByThePreemptorsScheduler, and names the pod for which it was evicted.
 func TestAnEventAboutAVictimIsReportedByThePreemptorsScheduler(t *testing.T) {
 	eventStory(t, func(t *testing.T, w *EventWriter, api *fake.Clientset, _ func() float64) {
-		victim := engine.WriteEvent{Pod: ref(boundPod("v", "u2", "a")), Type: "Normal", Reason: "Preempted", Action: "Preempting", Note: "n"}
-		w.WriteAbout(victim, ref(pendingPod("p", "u1")))
+		victim := engine.WriteEvent{Pod: kubetest.Ref(kubetest.BoundPod("v", "u2", "a")), Type: "Normal", Reason: "Preempted", Action: "Preempting", Note: "n"}
+		w.WriteAbout(victim, kubetest.Ref(kubetest.PendingPod("p", "u1")))
 		got := events(t, api)[0]
 		if got.ReportingController != "mine" || got.ReportingInstance != "mine-host" {
 			t.Errorf("reported by %s, %s", got.ReportingController, got.ReportingInstance)
@@ -70,12 +71,12 @@ func TestAnEventAboutAVictimIsReportedByThePreemptorsScheduler(t *testing.T) {
 }
 
 func rejected(note string) engine.WriteEvent {
-	return engine.WriteEvent{Pod: ref(pendingPod("p", "u1")), Type: "Warning", Reason: "FailedScheduling", Action: "Scheduling", Note: note}
+	return engine.WriteEvent{Pod: kubetest.Ref(kubetest.PendingPod("p", "u1")), Type: "Warning", Reason: "FailedScheduling", Action: "Scheduling", Note: note}
 }
 
 func TestAnEventIsUpstreams(t *testing.T) {
 	eventStory(t, func(t *testing.T, w *EventWriter, api *fake.Clientset, _ func() float64) {
-		w.Write(engine.WriteEvent{Pod: ref(pendingPod("p", "u1")), Type: "Normal", Reason: "Scheduled", Action: "Binding",
+		w.Write(engine.WriteEvent{Pod: kubetest.Ref(kubetest.PendingPod("p", "u1")), Type: "Normal", Reason: "Scheduled", Action: "Binding",
 			Note: "Successfully assigned ns/p to n"})
 		got := events(t, api)
 		if len(got) != 1 {
@@ -173,11 +174,11 @@ func TestASlowAPIServerCostsTheOldestEvents(t *testing.T) {
 		})
 		const more = 1000
 		for range eventsInFlight {
-			w.Write(engine.WriteEvent{Pod: ref(pendingPod("p", "u1")), Type: "Normal", Reason: "Scheduled"})
+			w.Write(engine.WriteEvent{Pod: kubetest.Ref(kubetest.PendingPod("p", "u1")), Type: "Normal", Reason: "Scheduled"})
 			synctest.Wait()
 		}
 		for range eventsWaiting + more {
-			w.Write(engine.WriteEvent{Pod: ref(pendingPod("p", "u1")), Type: "Normal", Reason: "Scheduled"})
+			w.Write(engine.WriteEvent{Pod: kubetest.Ref(kubetest.PendingPod("p", "u1")), Type: "Normal", Reason: "Scheduled"})
 		}
 		if got := dropped(); got != more {
 			t.Errorf("%v events dropped, want %d", got, more)
@@ -191,7 +192,7 @@ func TestARefusedEventIsNotTriedAgain(t *testing.T) {
 		calls := 0
 		api.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
 			calls++
-			return true, nil, apierrors.NewForbidden(podResource, "p", errors.New("namespace is terminating"))
+			return true, nil, apierrors.NewForbidden(kubetest.PodResource, "p", errors.New("namespace is terminating"))
 		})
 		w.Write(rejected("no fit"))
 		time.Sleep(time.Hour)

@@ -20,6 +20,8 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/call"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -28,9 +30,6 @@ const evictionsInFlight = 50
 
 // gangUndone is the reason of what befalls pods of a gang that is taken back.
 const gangUndone = "GangUndone"
-
-// preempting names the work in metrics, as upstream names it: by the plugin.
-const preempting = "DefaultPreemption"
 
 var (
 	// errGone says that a victim is gone, or that another pod has its name.
@@ -83,9 +82,9 @@ func (v victim) ref() record.PodRef { return v.of.Victims[v.at] }
 func (v victim) last() bool         { return !v.marks && v.at == len(v.of.Victims)-1 }
 
 // NewEvictor returns an Evictor. Calls end when ctx does. tell writes events.
-func NewEvictor(ctx context.Context, client kubernetes.Interface, newest func(record.PodRef) *cluster.Pod, metrics *Metrics,
+func NewEvictor(ctx context.Context, client kubernetes.Interface, newest func(record.PodRef) *cluster.Pod, m *metrics.Metrics,
 	tell func(about engine.WriteEvent, other record.PodRef), answer func(engine.EvictDone)) *Evictor {
-	e := &Evictor{crew: newCrew[victim](ctx, client, metrics, preempting, evictionsInFlight), newest: newest, tell: tell, answer: answer}
+	e := &Evictor{crew: newCrew[victim](ctx, client, m, metrics.Preempting, evictionsInFlight), newest: newest, tell: tell, answer: answer}
 	e.do = func(v victim) {
 		if err := e.carryOut(v); !errors.Is(err, errStopped) {
 			e.settle(v, err)
@@ -98,7 +97,7 @@ func NewEvictor(ctx context.Context, client kubernetes.Interface, newest func(re
 func (e *Evictor) Evict(f engine.Evict) {
 	of := &eviction{Evict: f, began: time.Now(), open: len(f.Victims) - 1}
 	if !f.Undo && !f.Finish {
-		e.metrics.victims.Observe(float64(len(f.Victims)))
+		e.metrics.Victims.Observe(float64(len(f.Victims)))
 	}
 	for _, ref := range append([]record.PodRef{f.For}, f.Beside...) {
 		if p := e.newest(ref); p != nil && of.scheduler == "" {
@@ -191,11 +190,11 @@ func (e *Evictor) finish(of *eviction) {
 	result := "success"
 	if of.failed != nil {
 		result, done.Message = "error", of.failed.Error()
-		klog.FromContext(e.ctx).Info("Eviction failed", "for", podName(of.For), "node", of.Node, "decision", of.Decision, "err", of.failed)
+		klog.FromContext(e.ctx).Info("Eviction failed", "for", call.PodName(of.For), "node", of.Node, "decision", of.Decision, "err", of.failed)
 	}
 	if !of.Undo && !of.Finish {
-		e.metrics.evictions.WithLabelValues(result).Inc()
-		e.metrics.evictionTime.WithLabelValues(result).Observe(time.Since(of.began).Seconds())
+		e.metrics.Evictions.WithLabelValues(result).Inc()
+		e.metrics.EvictionTime.WithLabelValues(result).Observe(time.Since(of.began).Seconds())
 	}
 	e.answer(done)
 }
@@ -238,7 +237,7 @@ func (e *Evictor) carryOut(v victim) error {
 		return v.spared(err)
 	}
 	if ours {
-		klog.FromContext(e.ctx).V(2).Info("Evicted", "pod", podName(pod), "node", of.Node, "for", podName(of.For), "decision", of.Decision)
+		klog.FromContext(e.ctx).V(2).Info("Evicted", "pod", call.PodName(pod), "node", of.Node, "for", call.PodName(of.For), "decision", of.Decision)
 		e.tell(of.event(pod), of.For)
 	}
 	return err

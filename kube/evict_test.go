@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,10 +16,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/component-base/metrics"
+	componentmetrics "k8s.io/component-base/metrics"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -29,8 +30,8 @@ import (
 type evictions struct {
 	*Evictor
 	t       *testing.T
-	api     *apiServer
-	reg     metrics.KubeRegistry
+	api     *kubetest.APIServer
+	reg     componentmetrics.KubeRegistry
 	request engine.Evict
 
 	mu      sync.Mutex
@@ -40,17 +41,17 @@ type evictions struct {
 }
 
 func newEvictions(t *testing.T, victims int) *evictions {
-	high := pendingPod("p", "high")
-	s := &evictions{t: t, api: newAPIServer(high), known: map[string]*cluster.Pod{"high": newRecord(high)},
-		request: engine.Evict{For: ref(high), Node: "a", Decision: 7}}
+	high := kubetest.PendingPod("p", "high")
+	s := &evictions{t: t, api: kubetest.NewAPIServer(high), known: map[string]*cluster.Pod{"high": kubetest.NewRecord(high)},
+		request: engine.Evict{For: kubetest.Ref(high), Node: "a", Decision: 7}}
 	for i := range victims {
-		low := boundPod(fmt.Sprint("v", i), types.UID(fmt.Sprint("u", i)), "a")
+		low := kubetest.BoundPod(fmt.Sprint("v", i), types.UID(fmt.Sprint("u", i)), "a")
 		low.Generation = 3
-		s.api.put(low)
-		s.known[string(low.UID)] = newRecord(low)
-		s.request.Victims = append(s.request.Victims, ref(low))
+		s.api.Put(low)
+		s.known[string(low.UID)] = kubetest.NewRecord(low)
+		s.request.Victims = append(s.request.Victims, kubetest.Ref(low))
 	}
-	var m *Metrics
+	var m *metrics.Metrics
 	m, s.reg = counted()
 	s.Evictor = NewEvictor(t.Context(), s.api, s.pod, m, func(e engine.WriteEvent, other record.PodRef) {
 		s.mu.Lock()
@@ -101,9 +102,7 @@ func (s *evictions) answered() string {
 }
 
 func (s *evictions) deleted() []string {
-	s.api.mu.Lock()
-	defer s.api.mu.Unlock()
-	return slices.Clone(s.api.deleted)
+	return s.api.Deletes()
 }
 
 // TestAnEvictionMarksDeletesAndTells: each victim gets the condition, is deleted with its own grace period and its UID as
@@ -113,12 +112,12 @@ func TestAnEvictionMarksDeletesAndTells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newEvictions(t, 4)
 		conditions := map[string]v1.PodCondition{} // pod -> as it was deleted
-		s.api.before = func(verb, pod string) error {
+		s.api.Before = func(verb, pod string) error {
 			if verb == "delete" {
 				if pod == "ns/v3" && len(s.deleted()) != 3 {
 					t.Errorf("the last victim was deleted after %v", s.deleted())
 				}
-				is := s.api.pod(pod)
+				is := s.api.Pod(pod)
 				s.mu.Lock()
 				conditions[pod] = is.Status.Conditions[0]
 				s.mu.Unlock()
@@ -146,10 +145,10 @@ func TestAnEvictionMarksDeletesAndTells(t *testing.T) {
 			s.told[0].Note != "Preempted by pod high on node a" {
 			t.Errorf("events: %+v", s.told)
 		}
-		if n := value(t, s.reg, "scheduler_preemption_victims"); n != 1 {
+		if n := kubetest.Value(t, s.reg, "scheduler_preemption_victims"); n != 1 {
 			t.Errorf("preemption_victims has %v samples", n)
 		}
-		if n := value(t, s.reg, "scheduler_preemption_goroutines_execution_total", "result=success"); n != 1 {
+		if n := kubetest.Value(t, s.reg, "scheduler_preemption_goroutines_execution_total", "result=success"); n != 1 {
 			t.Errorf("%v successes counted", n)
 		}
 	})
@@ -161,13 +160,13 @@ func TestAnEvictionMarksDeletesAndTells(t *testing.T) {
 func TestGangsAreMarkedBeforeOneIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newEvictions(t, 3)
-		other := pendingPod("p2", "high2")
-		s.learn("high2", newRecord(other))
+		other := kubetest.PendingPod("p2", "high2")
+		s.learn("high2", kubetest.NewRecord(other))
 		s.learn("high", nil)
-		s.request.Gang, s.request.Beside, s.request.Whole = "ns/big", []record.PodRef{ref(other)}, true
-		s.api.before = func(verb, _ string) error {
+		s.request.Gang, s.request.Beside, s.request.Whole = "ns/big", []record.PodRef{kubetest.Ref(other)}, true
+		s.api.Before = func(verb, _ string) error {
 			for i := range 3 {
-				if is := s.api.pod(fmt.Sprint("ns/v", i)); verb == "delete" && is != nil && len(is.Status.Conditions) == 0 {
+				if is := s.api.Pod(fmt.Sprint("ns/v", i)); verb == "delete" && is != nil && len(is.Status.Conditions) == 0 {
 					t.Errorf("a victim is deleted, and v%d is not marked", i)
 				}
 			}
@@ -203,7 +202,7 @@ func TestTheRestOfAGangGoesInAnyCase(t *testing.T) {
 // going is no failure, whoever did it; one that stays is, and then the last victim is spared. Catches a lost reply taken
 // for a failure, which would have another pod evicted, and a delete that reaches another pod of the same name.
 func TestEachEvictionIsAnsweredOnceAndTruly(t *testing.T) {
-	forbidden := apierrors.NewForbidden(podResource, "v0", errors.New("no"))
+	forbidden := apierrors.NewForbidden(kubetest.PodResource, "v0", errors.New("no"))
 	first := func(f func(verb, pod string) error) func(string, string) error {
 		return func(verb, pod string) error {
 			if pod == "ns/v0" {
@@ -220,66 +219,66 @@ func TestEachEvictionIsAnsweredOnceAndTruly(t *testing.T) {
 		told    int
 	}{
 		{name: "done", deleted: "[u0 u1]", told: 2},
-		{name: "the first is gone", prepare: func(s *evictions) { s.api.remove("ns/v0") }, deleted: "[u1]", told: 1},
+		{name: "the first is gone", prepare: func(s *evictions) { s.api.Remove("ns/v0") }, deleted: "[u1]", told: 1},
 		{name: "the watch knows that it is gone", prepare: func(s *evictions) { s.learn("u0", nil) }, deleted: "[u1]", told: 1},
 		{name: "the watch knows that it is going", prepare: func(s *evictions) {
 			going := *s.pod(s.request.Victims[0])
 			going.Terminating = true
 			s.learn("u0", &going)
 		}, deleted: "[u1]", told: 1},
-		{name: "another pod has its name", prepare: func(s *evictions) { s.api.put(boundPod("v0", "other", "a")) }, deleted: "[u1]", told: 1},
+		{name: "another pod has its name", prepare: func(s *evictions) { s.api.Put(kubetest.BoundPod("v0", "other", "a")) }, deleted: "[u1]", told: 1},
 		{name: "another pod gets its name before the delete", prepare: func(s *evictions) {
-			s.api.before = first(func(verb, _ string) error {
+			s.api.Before = first(func(verb, _ string) error {
 				if verb == "delete" {
-					s.api.put(boundPod("v0", "other", "a"))
+					s.api.Put(kubetest.BoundPod("v0", "other", "a"))
 				}
 				return nil
 			})
 		}, deleted: "[u1]", told: 1},
 		{name: "it is gone after the condition", prepare: func(s *evictions) {
-			s.api.before = first(func(verb, _ string) error {
+			s.api.Before = first(func(verb, _ string) error {
 				if verb == "delete" {
-					s.api.remove("ns/v0")
+					s.api.Remove("ns/v0")
 				}
 				return nil
 			})
 		}, deleted: "[u1]", told: 1},
 		{name: "it takes its time to die", prepare: func(s *evictions) {
-			slow := boundPod("v0", "u0", "a")
+			slow := kubetest.BoundPod("v0", "u0", "a")
 			slow.Finalizers = []string{"example.com/slow"}
-			s.api.put(slow)
+			s.api.Put(slow)
 		}, deleted: "[u0 u1]", told: 2},
-		{name: "the patch is refused", prepare: func(s *evictions) { s.api.before = first(times(9, "patch", forbidden)) },
+		{name: "the patch is refused", prepare: func(s *evictions) { s.api.Before = first(times(9, "patch", forbidden)) },
 			failed: "evicting pod ns/v0 for pod ns/p: setting its condition DisruptionTarget: ", deleted: "[]"},
-		{name: "the patch fails twice", prepare: func(s *evictions) { s.api.before = first(times(2, "patch", errLost)) }, deleted: "[u0 u1]", told: 2},
-		{name: "the reply to the patch is lost", prepare: func(s *evictions) { s.api.after = first(once("patch", errLost)) }, deleted: "[u0 u1]", told: 2},
-		{name: "the delete is refused", prepare: func(s *evictions) { s.api.before = first(times(9, "delete", forbidden)) },
+		{name: "the patch fails twice", prepare: func(s *evictions) { s.api.Before = first(times(2, "patch", errLost)) }, deleted: "[u0 u1]", told: 2},
+		{name: "the reply to the patch is lost", prepare: func(s *evictions) { s.api.After = first(once("patch", errLost)) }, deleted: "[u0 u1]", told: 2},
+		{name: "the delete is refused", prepare: func(s *evictions) { s.api.Before = first(times(9, "delete", forbidden)) },
 			failed: "deleting it: ", deleted: "[]"},
 		{name: "the time for the delete is up, it was done", prepare: func(s *evictions) {
-			s.api.after = first(once("delete", apierrors.NewTimeoutError("etcd", 1)))
+			s.api.After = first(once("delete", apierrors.NewTimeoutError("etcd", 1)))
 		}, deleted: "[u0 u1]", told: 2},
 		{name: "the time for the delete is up, it was not done", prepare: func(s *evictions) {
-			s.api.before = first(once("delete", apierrors.NewTimeoutError("etcd", 1)))
+			s.api.Before = first(once("delete", apierrors.NewTimeoutError("etcd", 1)))
 		}, deleted: "[u0 u1]", told: 2},
 		{name: "the reply to the delete is lost, and the victim takes its time", prepare: func(s *evictions) {
-			slow := boundPod("v0", "u0", "a")
+			slow := kubetest.BoundPod("v0", "u0", "a")
 			slow.Finalizers = []string{"example.com/slow"}
-			s.api.put(slow)
-			s.api.after = first(once("delete", errLost))
+			s.api.Put(slow)
+			s.api.After = first(once("delete", errLost))
 		}, deleted: "[u0 u1]", told: 2},
 		{name: "too many requests for a while", prepare: func(s *evictions) {
-			s.api.before = first(times(3, "delete", apierrors.NewTooManyRequests("later", 1)))
+			s.api.Before = first(times(3, "delete", apierrors.NewTooManyRequests("later", 1)))
 		}, deleted: "[u0 u1]", told: 2},
 		{name: "a conflict that is about something else", prepare: func(s *evictions) {
-			s.api.before = first(once("delete", conflict("v0", "the object has been modified")))
+			s.api.Before = first(once("delete", kubetest.Conflict("v0", "the object has been modified")))
 		}, deleted: "[u0 u1]", told: 2},
 		{name: "the delete never goes through", prepare: func(s *evictions) {
-			s.api.before = first(times(100, "delete", apierrors.NewInternalError(errors.New("webhook"))))
+			s.api.Before = first(times(100, "delete", apierrors.NewInternalError(errors.New("webhook"))))
 		}, failed: "webhook", deleted: "[]"},
 		{name: "the API server is down for a while", prepare: func(s *evictions) {
 			down := true
 			time.AfterFunc(10*time.Minute, func() { down = false })
-			s.api.before = func(string, string) error {
+			s.api.Before = func(string, string) error {
 				if down {
 					return errLost
 				}
@@ -287,7 +286,7 @@ func TestEachEvictionIsAnsweredOnceAndTruly(t *testing.T) {
 			}
 		}, deleted: "[u0 u1]", told: 2},
 		{name: "nobody needs the room any more", prepare: func(s *evictions) { s.learn("high", nil) }, failed: errNeedless.Error(), deleted: "[]"},
-		{name: "the pod has found a place", prepare: func(s *evictions) { s.learn("high", newRecord(boundPod("p", "high", "b"))) },
+		{name: "the pod has found a place", prepare: func(s *evictions) { s.learn("high", kubetest.NewRecord(kubetest.BoundPod("p", "high", "b"))) },
 			failed: errNeedless.Error(), deleted: "[]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -308,7 +307,7 @@ func TestEachEvictionIsAnsweredOnceAndTruly(t *testing.T) {
 				if len(s.told) != c.told {
 					t.Errorf("%d events, want %d: %+v", len(s.told), c.told, s.told)
 				}
-				if p := s.api.pod("ns/v0"); p != nil && p.UID == "other" && (p.DeletionTimestamp != nil || len(p.Status.Conditions) > 0) {
+				if p := s.api.Pod("ns/v0"); p != nil && p.UID == "other" && (p.DeletionTimestamp != nil || len(p.Status.Conditions) > 0) {
 					t.Errorf("another pod was touched: %+v", p)
 				}
 			})
@@ -322,9 +321,9 @@ func TestAGangThatIsTakenBackIsNoPreemption(t *testing.T) {
 		s := newEvictions(t, 1)
 		s.request.Undo, s.request.Node = true, ""
 		var mark v1.PodCondition
-		s.api.before = func(verb, pod string) error {
+		s.api.Before = func(verb, pod string) error {
 			if verb == "delete" {
-				mark = s.api.pod(pod).Status.Conditions[0]
+				mark = s.api.Pod(pod).Status.Conditions[0]
 			}
 			return nil
 		}
@@ -336,7 +335,7 @@ func TestAGangThatIsTakenBackIsNoPreemption(t *testing.T) {
 		if len(s.told) != 1 || s.told[0].Reason != "GangUndone" || !strings.Contains(s.told[0].Note, "pod ns/p has no place") {
 			t.Errorf("events: %+v", s.told)
 		}
-		if n := value(t, s.reg, "scheduler_preemption_victims") + value(t, s.reg, "scheduler_preemption_goroutines_execution_total"); n != 0 {
+		if n := kubetest.Value(t, s.reg, "scheduler_preemption_victims") + kubetest.Value(t, s.reg, "scheduler_preemption_goroutines_execution_total"); n != 0 {
 			t.Errorf("%v preemptions were counted", n)
 		}
 	})
@@ -375,21 +374,21 @@ func TestNothingIsDeletedWhilePausedOrWithoutTheLease(t *testing.T) {
 		{name: "paused before", play: func(s *evictions) { s.Hold(true); s.Evict(s.request) }, deleted: "[]", answered: true},
 		{name: "paused while victims wait for their turn", play: func(s *evictions) {
 			s.limit = 1
-			s.api.before = at("patch", "ns/v0", func() { s.Hold(true) })
+			s.api.Before = at("patch", "ns/v0", func() { s.Hold(true) })
 			s.Evict(s.request)
 		}, deleted: "[]", answered: true, patched: 1},
 		{name: "paused before the last", play: func(s *evictions) {
-			s.api.before = at("delete", "ns/v1", func() { time.Sleep(time.Second); s.Hold(true) })
+			s.api.Before = at("delete", "ns/v1", func() { time.Sleep(time.Second); s.Hold(true) })
 			s.Evict(s.request)
 		}, deleted: "[u0 u1]", answered: true, patched: 2},
 		{name: "paused between condition and delete", play: func(s *evictions) {
 			s.request.Victims = s.request.Victims[:1]
-			s.api.before = at("patch", "ns/v0", func() { s.Hold(true) })
+			s.api.Before = at("patch", "ns/v0", func() { s.Hold(true) })
 			s.Evict(s.request)
 		}, deleted: "[]", answered: true, patched: 1},
 		{name: "paused between two tries", play: func(s *evictions) {
 			s.request.Victims = s.request.Victims[:1]
-			s.api.before = func(verb, _ string) error {
+			s.api.Before = func(verb, _ string) error {
 				if verb == "delete" {
 					s.Hold(true)
 					return errLost
@@ -406,14 +405,14 @@ func TestNothingIsDeletedWhilePausedOrWithoutTheLease(t *testing.T) {
 			held := true
 			s.lead = func() bool { return held }
 			s.request.Victims = s.request.Victims[:2]
-			s.api.before = at("delete", "ns/v0", func() { held = false })
+			s.api.Before = at("delete", "ns/v0", func() { held = false })
 			s.Evict(s.request)
 		}, deleted: "[u0]", patched: 1},
 		{name: "the lease ends between condition and delete", play: func(s *evictions) {
 			held := true
 			s.lead = func() bool { return held }
 			s.request.Victims = s.request.Victims[:1]
-			s.api.before = at("patch", "ns/v0", func() { held = false })
+			s.api.Before = at("patch", "ns/v0", func() { held = false })
 			s.Evict(s.request)
 		}, deleted: "[]", patched: 1},
 		{name: "the process ends", play: func(s *evictions) {
@@ -437,7 +436,7 @@ func TestNothingIsDeletedWhilePausedOrWithoutTheLease(t *testing.T) {
 				} else if !strings.Contains(s.answered(), "scheduling was paused before it was sent") {
 					t.Errorf("answered %q", s.answered())
 				}
-				if n := len(s.api.patched()); n != c.patched {
+				if n := len(s.api.Patched()); n != c.patched {
 					t.Errorf("%d victims were marked, want %d", n, c.patched)
 				}
 			})
@@ -449,7 +448,7 @@ func TestNothingIsDeletedWhilePausedOrWithoutTheLease(t *testing.T) {
 func TestDeletesUnderWayEndBeforeAHandOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newEvictions(t, 3)
-		s.api.before = func(verb, _ string) error {
+		s.api.Before = func(verb, _ string) error {
 			if verb == "delete" {
 				time.Sleep(3 * time.Second)
 			}
@@ -473,7 +472,7 @@ func TestVictimsGoSideBySideUpToTheLimit(t *testing.T) {
 		release := make(chan struct{})
 		arrived := 0
 		var mu sync.Mutex
-		s.api.before = func(verb, _ string) error {
+		s.api.Before = func(verb, _ string) error {
 			if verb == "delete" {
 				mu.Lock()
 				arrived++

@@ -21,6 +21,8 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/call"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 )
 
 const (
@@ -49,7 +51,7 @@ type GangWriter struct {
 
 // NewGangWriter returns a GangWriter. Calls end when ctx does.
 func NewGangWriter(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface, newest func(cluster.GangKey) *cluster.Gang,
-	metrics *Metrics) *GangWriter {
+	metrics *metrics.Metrics) *GangWriter {
 	w := &GangWriter{crew: newCrew[engine.GangStatus](ctx, client, metrics, "gangStatus", gangsInFlight), objects: objects, newest: newest,
 		whole: map[cluster.GangSource]bool{}}
 	w.do = w.carryOut
@@ -107,13 +109,13 @@ func (w *GangWriter) carryOut(s engine.GangStatus) {
 		result, err := w.write(s, fresh)
 		switch {
 		case err == nil:
-			w.metrics.gangStatuses.WithLabelValues(string(s.Gang.Source), result).Inc()
+			w.metrics.GangStatuses.WithLabelValues(string(s.Gang.Source), result).Inc()
 			return
 		case w.ctx.Err() != nil:
 			return
 		case refusal(err) == refused:
 			klog.FromContext(w.ctx).Error(err, "Status of a gang refused", "gang", s.Gang.String(), "source", s.Gang.Source)
-			w.metrics.gangStatuses.WithLabelValues(string(s.Gang.Source), "refused").Inc()
+			w.metrics.GangStatuses.WithLabelValues(string(s.Gang.Source), "refused").Inc()
 			return
 		}
 		fresh = fresh || apierrors.IsConflict(err) && !mutated(notReadAgain)
@@ -122,7 +124,7 @@ func (w *GangWriter) carryOut(s engine.GangStatus) {
 			return
 		}
 		klog.FromContext(w.ctx).V(2).Info("Status of a gang is tried again", "gang", s.Gang.String(), "try", try, "err", err)
-		if !sleep(w.ctx, wait) {
+		if !call.Sleep(w.ctx, wait) {
 			return
 		}
 		wait = min(2*wait, 5*time.Second)
@@ -154,7 +156,7 @@ func (w *GangWriter) writeGroup(s engine.GangStatus, fresh bool) (string, error)
 	groups := w.client.SchedulingV1alpha2().PodGroups(s.Gang.Namespace)
 	have := w.newest(s.Gang)
 	if fresh {
-		ctx, cancel := context.WithTimeout(w.ctx, rereadTimeout)
+		ctx, cancel := context.WithTimeout(w.ctx, call.RereadTimeout)
 		defer cancel()
 		got, err := groups.Get(ctx, s.Gang.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -182,7 +184,7 @@ func (w *GangWriter) writeGroup(s engine.GangStatus, fresh bool) (string, error)
 	if err != nil {
 		panic(fmt.Sprintf("kube: condition of pod group %s: %v", s.Gang, err)) // plain data always marshals
 	}
-	ctx, cancel := w.writing(bindTimeout)
+	ctx, cancel := w.writing(call.Timeout)
 	defer cancel()
 	_, err = groups.Patch(ctx, s.Gang.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) {
@@ -229,7 +231,7 @@ var errNoSubresource = errors.New("the status is not a resource of its own")
 func (w *GangWriter) writeObject(s engine.GangStatus, api gangAPI) (string, error) {
 	objects := w.objects.Resource(api.resource).Namespace(s.Gang.Namespace)
 	read := func() (*unstructured.Unstructured, error) {
-		ctx, cancel := context.WithTimeout(w.ctx, rereadTimeout)
+		ctx, cancel := context.WithTimeout(w.ctx, call.RereadTimeout)
 		defer cancel()
 		return objects.Get(ctx, s.Gang.Name, metav1.GetOptions{})
 	}
@@ -247,7 +249,7 @@ func (w *GangWriter) writeObject(s engine.GangStatus, api gangAPI) (string, erro
 	if err != nil {
 		panic(fmt.Sprintf("kube: status of gang %s: %v", s.Gang, err)) // plain data always marshals
 	}
-	ctx, cancel := w.writing(bindTimeout)
+	ctx, cancel := w.writing(call.Timeout)
 	defer cancel()
 	err = w.patch(ctx, objects, s, body)
 	if apierrors.IsNotFound(err) {

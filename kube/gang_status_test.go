@@ -21,17 +21,19 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/component-base/metrics"
+	componentmetrics "k8s.io/component-base/metrics"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 )
 
 // statuses is a GangWriter with an API server of our own making that has one object, ns/g, of one source. It keeps the rules
 // about versions and subresources.
 type statuses struct {
 	*GangWriter
-	reg metrics.KubeRegistry
+	reg componentmetrics.KubeRegistry
 
 	mu      sync.Mutex
 	source  cluster.GangSource
@@ -74,7 +76,7 @@ func writing(t *testing.T, source cluster.GangSource, story func(s *statuses)) {
 			o, err := s.answer(a)
 			return true, o, err
 		})
-		var m *Metrics
+		var m *metrics.Metrics
 		m, s.reg = counted()
 		s.GangWriter = NewGangWriter(t.Context(), typed, objects, s.watched, m)
 		story(s)
@@ -260,7 +262,7 @@ func TestANativeGroupShowsHowItStands(t *testing.T) {
 		s.expect(t, 3, "PodGroupScheduled=True(Scheduled: )")
 		s.waitsFor("an extra has no room")
 		s.expect(t, 3, "PodGroupScheduled=True(Scheduled: )")
-		if n := value(t, s.reg, "kumiki_gang_statuses_total", "source=podgroup", "result=written"); n != 3 {
+		if n := kubetest.Value(t, s.reg, "kumiki_gang_statuses_total", "source=podgroup", "result=written"); n != 3 {
 			t.Errorf("counted %v", n)
 		}
 	})
@@ -371,7 +373,7 @@ func TestAStatusIsWrittenWhateverHappens(t *testing.T) {
 			s.fail = func(int) error { return apierrors.NewForbidden(groupResource, "g", errors.New("no right")) }
 			s.placed(3)
 			s.expect(t, 0, "")
-			if s.calls > 2 || value(t, s.reg, "kumiki_gang_statuses_total", "result=refused") != 1 {
+			if s.calls > 2 || kubetest.Value(t, s.reg, "kumiki_gang_statuses_total", "result=refused") != 1 {
 				t.Errorf("%s: a refusal was asked for %d times", source, s.calls)
 			}
 		})

@@ -25,6 +25,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -150,7 +151,7 @@ func TestGangsOfResourceDefinitions(t *testing.T) {
 
 // member is a pending pod of a native group.
 func member(name, of string) *v1.Pod {
-	p := pendingPod(name, types.UID("uid-"+name))
+	p := kubetest.PendingPod(name, types.UID("uid-"+name))
 	p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &of}
 	return p
 }
@@ -178,7 +179,7 @@ func marks(events []engine.Event) string {
 func TestPodGroupsCountOnceTheyCanBeRead(t *testing.T) {
 	for _, always := range []bool{false, true} {
 		var allowed atomic.Bool
-		api := newAPIServer(member("a", "g"), pendingPod("solo", "u"))
+		api := kubetest.NewAPIServer(member("a", "g"), kubetest.PendingPod("solo", "u"))
 		api.PrependReactor("list", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return !allowed.Load(), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "podgroups"}, "", nil)
 		})
@@ -224,7 +225,7 @@ func TestPodsThatHaveEndedAreGone(t *testing.T) {
 		p.Spec.NodeName, p.Status.Phase = "n1", phase
 		return p
 	}
-	api := newAPIServer(ended("a", v1.PodSucceeded), ended("b", v1.PodFailed), ended("c", v1.PodRunning), ended("d", v1.PodRunning))
+	api := kubetest.NewAPIServer(ended("a", v1.PodSucceeded), ended("b", v1.PodFailed), ended("c", v1.PodRunning), ended("d", v1.PodRunning))
 	synctest.Test(t, func(t *testing.T) {
 		in, _, _ := newTestInbox(t)
 		in.ReadGangs(cluster.GangRules{Group: true, GroupIfRead: true})
@@ -237,7 +238,7 @@ func TestPodsThatHaveEndedAreGone(t *testing.T) {
 			t.Errorf("told at the start of %q, want those that run", told)
 		}
 		for name, phase := range map[string]v1.PodPhase{"c": v1.PodSucceeded, "d": v1.PodFailed} {
-			api.put(ended(name, phase))
+			api.Put(ended(name, phase))
 			synctest.Wait()
 			events, _ = in.Take(nil, 100)
 			told := ""
@@ -256,7 +257,7 @@ func TestPodsThatHaveEndedAreGone(t *testing.T) {
 // TestSeveralAPIsDeclareGangs: a name in two APIs is two gangs, and each goes by itself. Mutants: one API's end of an object
 // takes the other's; the objects of resource definitions are not watched.
 func TestSeveralAPIsDeclareGangs(t *testing.T) {
-	api := newAPIServer()
+	api := kubetest.NewAPIServer()
 	sigs := crd(t, "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, spec: {minMember: 2}}")
 	volcano := crd(t, "{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, spec: {minMember: 3}}")
 	resources := api.Discovery().(*fake.FakeDiscovery)

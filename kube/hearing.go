@@ -49,20 +49,13 @@ func (h *hearing) miss(watch string) {
 	}
 }
 
-// tell reports the age of what each watch brought last. Nobody having listened is nothing to tell.
-func (h *hearing) tell(m *Metrics) {
-	if h == nil {
-		return
-	}
+// ages visits each watch with the time since it last brought anything; known is false for one that cannot be had.
+func (h *hearing) ages(visit func(watch string, age time.Duration, known bool)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for watch, at := range h.last { // order: each for itself
 		heard := at.Load()
-		if heard == absent {
-			m.staleness.Delete(map[string]string{"watch": watch})
-			continue
-		}
-		m.staleness.WithLabelValues(watch).Set((time.Since(h.began) - time.Duration(heard)).Seconds())
+		visit(watch, time.Since(h.began)-time.Duration(heard), heard != absent)
 	}
 }
 

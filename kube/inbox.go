@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
@@ -314,4 +315,36 @@ func tellObject(into []engine.Event, t *rows[cluster.Object], key objectKey) []e
 		into = append(into, engine.ObjectSet{Object: is})
 	}
 	return into
+}
+
+// nodeVersion is the version of a node that was heard of last, empty for one that is not known.
+func (in *Inbox) nodeVersion(name string) string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.nodes.versions[objectKey{name: name}]
+}
+
+// waitingVersion is the version of a pod that waits, empty for one that is not known. Of a pod that is known to be bound
+// later versions do not matter.
+func (in *Inbox) waitingVersion(m metav1.PartialObjectMetadata) (version string, matters bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	p := in.pods.rows[objectKey{m.Namespace, m.Name}].newest
+	if p == nil || string(p.UID) != string(m.UID) {
+		return "", true
+	}
+	return p.ResourceVersion, p.NodeName == ""
+}
+
+// Pods are the records of all pods. The slice is a copy, so that the loop does not wait for its reader.
+func (in *Inbox) Pods() []*cluster.Pod {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	list := make([]*cluster.Pod, 0, len(in.pods.rows))
+	for _, r := range in.pods.rows { // order: a registry sorts what it gathers
+		if r.newest != nil {
+			list = append(list, r.newest)
+		}
+	}
+	return list
 }

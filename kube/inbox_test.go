@@ -16,6 +16,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 )
 
 type (
@@ -78,13 +79,13 @@ func version(p *v1.Pod, rv string) *v1.Pod {
 // bound pods look like an empty cluster.
 func TestNothingIsToldBeforeBothListsAreIn(t *testing.T) {
 	in, pods, nodes := newTestInbox(t)
-	nodes.Replace([]any{node("n2"), node("n1")}, "1")
+	nodes.Replace([]any{kubetest.Node("n2"), kubetest.Node("n1")}, "1")
 	expectTold(t, in, "")
 	if !in.Behind() || !in.Listed().IsZero() {
 		t.Error("not behind although the pods are not listed")
 	}
-	nodes.Add(node("n0")) // a watch event between the lists
-	pods.Replace([]any{boundPod("b", "u1", "n1"), pendingPod("a", "u2")}, "1")
+	nodes.Add(kubetest.Node("n0")) // a watch event between the lists
+	pods.Replace([]any{kubetest.BoundPod("b", "u1", "n1"), kubetest.PendingPod("a", "u2")}, "1")
 	if got := told(in, 3); got != "+n0 +n1 +n2" {
 		t.Errorf("first told %q", got)
 	}
@@ -103,16 +104,16 @@ func TestNothingIsToldBeforeBothListsAreIn(t *testing.T) {
 // TestManyVersionsOfAPodAreOne keeps the backlog bounded by the objects there are.
 func TestManyVersionsOfAPodAreOne(t *testing.T) {
 	in, pods, _ := opened(t)
-	pods.Add(version(pendingPod("p", "u1"), "2"))
-	pods.Update(version(pendingPod("p", "u1"), "3"))
-	pods.Update(version(boundPod("p", "u1", "n"), "4"))
+	pods.Add(version(kubetest.PendingPod("p", "u1"), "2"))
+	pods.Update(version(kubetest.PendingPod("p", "u1"), "3"))
+	pods.Update(version(kubetest.BoundPod("p", "u1", "n"), "4"))
 	expectTold(t, in, "+p/u1@n")
 }
 
 func TestAPodThatCameAndWentIsNotTold(t *testing.T) {
 	in, pods, _ := opened(t)
-	pods.Add(pendingPod("p", "u1"))
-	pods.Delete(pendingPod("p", "u1"))
+	pods.Add(kubetest.PendingPod("p", "u1"))
+	pods.Delete(kubetest.PendingPod("p", "u1"))
 	expectTold(t, in, "")
 	if len(in.pods.rows) != 0 {
 		t.Errorf("%d pods are kept", len(in.pods.rows))
@@ -123,22 +124,22 @@ func TestAPodThatCameAndWentIsNotTold(t *testing.T) {
 // before, or forget the new one.
 func TestANameThatComesAgainIsAnotherPod(t *testing.T) {
 	in, pods, _ := opened(t)
-	pods.Add(boundPod("p", "u1", "n"))
+	pods.Add(kubetest.BoundPod("p", "u1", "n"))
 	expectTold(t, in, "+p/u1@n")
-	pods.Delete(boundPod("p", "u1", "n"))
-	pods.Add(pendingPod("p", "u2"))
+	pods.Delete(kubetest.BoundPod("p", "u1", "n"))
+	pods.Add(kubetest.PendingPod("p", "u2"))
 	expectTold(t, in, "-p/u1 +p/u2@")
-	pods.Update(pendingPod("p", "u3")) // the delete was never seen
+	pods.Update(kubetest.PendingPod("p", "u3")) // the delete was never seen
 	expectTold(t, in, "-p/u2 +p/u3@")
 }
 
 func TestAnUpdateBeforeTheAddIsAnAdd(t *testing.T) {
 	in, pods, nodes := opened(t)
-	pods.Update(pendingPod("p", "u1"))
-	nodes.Update(node("n"))
+	pods.Update(kubetest.PendingPod("p", "u1"))
+	nodes.Update(kubetest.Node("n"))
 	expectTold(t, in, "+p/u1@ +n")
-	pods.Delete(pendingPod("other", "u9"))
-	nodes.Delete(node("other"))
+	pods.Delete(kubetest.PendingPod("other", "u9"))
+	nodes.Delete(kubetest.Node("other"))
 	expectTold(t, in, "")
 }
 
@@ -146,12 +147,12 @@ func TestAnUpdateBeforeTheAddIsAnAdd(t *testing.T) {
 func TestAListWithoutAPodIsItsEnd(t *testing.T) {
 	in, pods, nodes := opened(t)
 	for _, name := range []string{"a", "b", "c"} {
-		pods.Add(boundPod(name, types.UID("u"+name), "n"))
-		nodes.Add(node("n" + name))
+		pods.Add(kubetest.BoundPod(name, types.UID("u"+name), "n"))
+		nodes.Add(kubetest.Node("n" + name))
 	}
 	told(in, 1000)
-	pods.Replace([]any{boundPod("b", "ub", "n")}, "9")
-	nodes.Replace([]any{node("nc")}, "9")
+	pods.Replace([]any{kubetest.BoundPod("b", "ub", "n")}, "9")
+	nodes.Replace([]any{kubetest.Node("nc")}, "9")
 	expectTold(t, in, "-a/ua -c/uc -na -nb")
 }
 
@@ -159,20 +160,20 @@ func TestAListWithoutAPodIsItsEnd(t *testing.T) {
 func TestAListThatStreamedInIsTheSameList(t *testing.T) {
 	in, pods, nodes := newTestInbox(t)
 	store := cache.NewStore(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.WithTransformer(pods.Transformer()))
-	store.Add(pendingPod("p", "u1"))
-	store.Add(boundPod("q", "u2", "n"))
-	store.Delete(boundPod("q", "u2", "n"))
+	store.Add(kubetest.PendingPod("p", "u1"))
+	store.Add(kubetest.BoundPod("q", "u2", "n"))
+	store.Delete(kubetest.BoundPod("q", "u2", "n"))
 	pods.Replace(store.List(), "1")
 	store = cache.NewStore(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.WithTransformer(nodes.Transformer()))
-	store.Add(node("n"))
+	store.Add(kubetest.Node("n"))
 	nodes.Replace(store.List(), "1")
 	expectTold(t, in, "+n +p/u1@ synced")
 }
 
 func TestADeleteWhoseObjectIsUnknownGoesByName(t *testing.T) {
 	in, pods, nodes := opened(t)
-	pods.Add(boundPod("p", "u1", "n"))
-	nodes.Add(node("n"))
+	pods.Add(kubetest.BoundPod("p", "u1", "n"))
+	nodes.Add(kubetest.Node("n"))
 	told(in, 1000)
 	pods.Delete(cache.DeletedFinalStateUnknown{Key: "ns/p"})
 	nodes.Delete(cache.DeletedFinalStateUnknown{Key: "n"})
@@ -183,23 +184,23 @@ func TestADeleteWhoseObjectIsUnknownGoesByName(t *testing.T) {
 // still reach the patcher.
 func TestWhatTheEngineDoesNotReadIsNotTold(t *testing.T) {
 	in, pods, nodes := opened(t)
-	pods.Add(version(boundPod("p", "u1", "n"), "2"))
-	nodes.Add(node("n"))
-	pods.Add(version(pendingPod("q", "u2"), "3"))
+	pods.Add(version(kubetest.BoundPod("p", "u1", "n"), "2"))
+	nodes.Add(kubetest.Node("n"))
+	pods.Add(version(kubetest.PendingPod("q", "u2"), "3"))
 	told(in, 1000)
 
-	running := version(boundPod("p", "u1", "n"), "4")
+	running := version(kubetest.BoundPod("p", "u1", "n"), "4")
 	running.Status.Phase = v1.PodRunning
 	running.Status.PodIP = "10.0.0.1"
 	pods.Update(running)
-	beat := node("n")
+	beat := kubetest.Node("n")
 	beat.ResourceVersion = "5"
 	beat.Status.Conditions = nil
 	nodes.Update(beat)
 	expectTold(t, in, "")
 
-	pods.Update(version(pendingPod("q", "u2"), "6"))
-	if got := in.Pod(ref(pendingPod("q", "u2"))).ResourceVersion; got != "6" {
+	pods.Update(version(kubetest.PendingPod("q", "u2"), "6"))
+	if got := in.Pod(kubetest.Ref(kubetest.PendingPod("q", "u2"))).ResourceVersion; got != "6" {
 		t.Errorf("newest version of the pending pod is %s, want 6", got)
 	}
 	expectTold(t, in, "+q/u2@")
@@ -208,10 +209,10 @@ func TestWhatTheEngineDoesNotReadIsNotTold(t *testing.T) {
 // TestAFreshListHoldsEverythingBack is the new leader's: it must not decide on the view of a standby.
 func TestAFreshListHoldsEverythingBack(t *testing.T) {
 	in, pods, nodes := opened(t)
-	pods.Add(pendingPod("p", "u1"))
+	pods.Add(kubetest.PendingPod("p", "u1"))
 	in.awaitLists()
 	expectTold(t, in, "")
-	pods.Replace([]any{boundPod("p", "u1", "n")}, "5")
+	pods.Replace([]any{kubetest.BoundPod("p", "u1", "n")}, "5")
 	expectTold(t, in, "")
 	if !in.Behind() {
 		t.Error("not behind although the nodes are not listed")
@@ -238,7 +239,7 @@ func TestToldIsAlwaysTheTruth(t *testing.T) {
 			var objs []any
 			for name, state := range truth {
 				uid, on, _ := strings.Cut(state, "@")
-				objs = append(objs, boundPod(name, types.UID(uid), on))
+				objs = append(objs, kubetest.BoundPod(name, types.UID(uid), on))
 			}
 			pods.Replace(objs, "1")
 			nodes.Replace(nil, "1")
@@ -271,14 +272,14 @@ func TestToldIsAlwaysTheTruth(t *testing.T) {
 				next++
 				uid := fmt.Sprint("u", next)
 				truth[name] = uid + "@"
-				pods.Add(pendingPod(name, types.UID(uid))) // over another UID: its delete was missed
+				pods.Add(kubetest.PendingPod(name, types.UID(uid))) // over another UID: its delete was missed
 			},
 			"bind": func(rt *rapid.T) {
 				name := names.Draw(rt, "name")
 				uid, on, ok := strings.Cut(truth[name], "@")
 				if ok && on == "" {
 					truth[name] = uid + "@n"
-					pods.Update(boundPod(name, types.UID(uid), "n"))
+					pods.Update(kubetest.BoundPod(name, types.UID(uid), "n"))
 				}
 			},
 			"delete": func(rt *rapid.T) {

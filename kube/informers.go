@@ -5,6 +5,7 @@ package kube
 import (
 	"context"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
@@ -82,6 +83,11 @@ func (inf *Informers) Start(ctx context.Context) {
 		lw, kind := source(inf.client, t.kind)
 		inf.run(ctx, string(t.kind), kind, newObjectStore(inf.inbox, t), inf.patient(ctx, lw, t, absence{kind: string(t.kind), so: consequence(t.kind)}))
 	}
+}
+
+// WatchAges visits each watch with the time since it last brought anything; known is false for one that cannot be had.
+func (inf *Informers) WatchAges(visit func(watch string, age time.Duration, known bool)) {
+	inf.heard.ages(visit)
 }
 
 // runGangs watches the objects of an API that declare gangs.

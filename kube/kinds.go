@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/kube/call"
 )
 
 // kindOrder is the order in which the initial lists of objects are told: what others name comes first.
@@ -192,7 +193,7 @@ func (p *patience) ask(do func() error) {
 			p.told = true
 			p.absent()
 		}
-		if !sleep(p.ctx, wait) {
+		if !call.Sleep(p.ctx, wait) {
 			return
 		}
 		waited += wait

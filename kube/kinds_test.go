@@ -24,6 +24,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 )
 
 func claim(name, uid, rv string) *v1.PersistentVolumeClaim {
@@ -42,8 +43,8 @@ func TestObjectsAreToldBeforeNodesAndNodesBeforePods(t *testing.T) {
 		t.Fatalf("kinds %v", kinds)
 	}
 	namespaces, claims := newObjectStore(in, in.objects[0]), newObjectStore(in, in.objects[1])
-	pods.Replace([]any{pendingPod("a", "u1")}, "1")
-	nodes.Replace([]any{node("z"), node("b")}, "1")
+	pods.Replace([]any{kubetest.PendingPod("a", "u1")}, "1")
+	nodes.Replace([]any{kubetest.Node("z"), kubetest.Node("b")}, "1")
 	claims.Replace([]any{claim("d", "u", "1"), claim("c", "u", "1")}, "1")
 	expectTold(t, in, "")
 	namespaces.Replace([]any{namespace("y", "1", nil)}, "1")
@@ -180,7 +181,7 @@ func TestABudgetIsWhatPreemptionReads(t *testing.T) {
 // let us read namespaces: pods are placed all the same, and both kinds come when they can. Catches a start that hangs on
 // a list that never comes.
 func TestAKindThatCannotBeReadCountsAsEmpty(t *testing.T) {
-	api := newAPIServer(pendingPod("p", "u1"))
+	api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
 	var served atomic.Bool
 	refuse := func(err error) clienttesting.ReactionFunc {
 		return func(clienttesting.Action) (bool, runtime.Object, error) { return !served.Load(), nil, err }

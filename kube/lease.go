@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	compbasecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/klog/v2"
+
+	"github.com/kumiki-scheduler/kumiki/kube/serve"
 )
 
 // The annotations on the lease by which the command line finds the running scheduler.
@@ -35,15 +37,9 @@ const (
 	HolderAnnotation = "kumiki.dev/holder"
 )
 
-// Endpoint is where a scheduler answers.
-type Endpoint struct {
-	Address string // host:port
-	CA      []byte // PEM; empty when the certificate is signed by someone the system knows
-}
-
 // EndpointOf reads the endpoint from a lease.
-func EndpointOf(lease *coordinationv1.Lease) (Endpoint, error) {
-	e := Endpoint{Address: lease.Annotations[EndpointAnnotation]}
+func EndpointOf(lease *coordinationv1.Lease) (serve.Endpoint, error) {
+	e := serve.Endpoint{Address: lease.Annotations[EndpointAnnotation]}
 	if e.Address == "" {
 		return e, fmt.Errorf("lease %s/%s: no annotation %s: no kumiki leads", lease.Namespace, lease.Name, EndpointAnnotation)
 	}
@@ -60,7 +56,7 @@ type leaseLock struct {
 	client          coordinationclient.LeasesGetter
 	namespace, name string
 	identity        string
-	endpoint        Endpoint
+	endpoint        serve.Endpoint
 	// patience bounds one request, so that one that hangs does not use up the time for renewing.
 	patience time.Duration
 	lease    *coordinationv1.Lease // as last read or written
@@ -197,7 +193,7 @@ type LeaseConfig struct {
 	Hostname string
 	// The periods of client-go's leader election.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-	Endpoint                                  Endpoint
+	Endpoint                                  serve.Endpoint
 	// Candidates, when set, is how this process tells the API server that it stands for the lease, which then chooses: the
 	// oldest Version leads (KEP-4355).
 	Candidates kubernetes.Interface

@@ -6,6 +6,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -18,13 +19,13 @@ func logStep(log klog.Logger, effects []engine.Effect) {
 		case engine.Decided:
 			logDecision(log, &f.Decision)
 		case engine.Evict:
-			log.V(2).Info("Evicting", "decision", f.Decision, "for", podName(f.For), "node", f.Node, "victims", len(f.Victims), "undo", f.Undo)
+			log.V(2).Info("Evicting", "decision", f.Decision, "for", call.PodName(f.For), "node", f.Node, "victims", len(f.Victims), "undo", f.Undo)
 		case engine.Rechecked:
-			log.V(2).Info("Judged again after a bind by someone else", "found", podName(f.Found), "node", f.Node, "pods", f.Pods, "conflicts", f.Conflicts)
+			log.V(2).Info("Judged again after a bind by someone else", "found", call.PodName(f.Found), "node", f.Node, "pods", f.Pods, "conflicts", f.Conflicts)
 		case engine.Moved:
 			if v := log.V(4); v.Enabled() {
 				m := &f.Move
-				v.Info("Moved", "pod", podName(m.Pod), "from", m.From, "to", m.To, "event", m.Event, "plugin", m.Hint, "cause", m.Cause)
+				v.Info("Moved", "pod", call.PodName(m.Pod), "from", m.From, "to", m.To, "event", m.Event, "plugin", m.Hint, "cause", m.Cause)
 			}
 		}
 	}
@@ -35,7 +36,7 @@ func logDecision(log klog.Logger, d *record.Decision) {
 	if !v.Enabled() {
 		return
 	}
-	pod := podName(d.Pod)
+	pod := call.PodName(d.Pod)
 	switch d.Verdict {
 	case record.Placed:
 		v.Info("Decided", "decision", d.Number, "pod", pod, "attempt", d.Attempt, "node", d.Winner.Node,
@@ -52,5 +53,3 @@ func logDecision(log klog.Logger, d *record.Decision) {
 			"nodes", d.Nodes, "plugins", d.Plugins, "message", d.Message)
 	}
 }
-
-func podName(p record.PodRef) klog.ObjectRef { return klog.KRef(p.Namespace, p.Name) }

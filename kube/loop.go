@@ -12,6 +12,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
+	"github.com/kumiki-scheduler/kumiki/kube/serve"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -47,6 +49,8 @@ type Carrier interface {
 	WriteEvent(engine.WriteEvent)
 }
 
+var _ Carrier = (*World)(nil)
+
 // Observer sees every event with its effects, in order, on the loop's goroutine. It must not keep the effects. The
 // recorder of --record is one, the page is another.
 type Observer func(engine.Event, []engine.Effect)
@@ -71,9 +75,9 @@ type LoopConfig struct {
 	Engine  Stepper
 	Inbox   *Inbox
 	Carrier Carrier
-	Metrics *Metrics
+	Metrics *metrics.Metrics
 	// Meter is the one the engine was made with; nil when it measures nothing.
-	Meter *Meter
+	Meter *metrics.Meter
 	// Observers are called for each step, in order.
 	Observers []Observer
 	// Batch, Cycles and DecidedAhead are the defaults above when 0.
@@ -104,7 +108,7 @@ type Loop struct {
 
 	news   chan struct{} // one slot: outcomes, asks or a change of deciding
 	events []engine.Event
-	told   tally
+	tally  *metrics.Tally
 }
 
 type ask struct {
@@ -127,7 +131,7 @@ func NewLoop(cfg LoopConfig) *Loop {
 		cfg.DecidedAhead = DefaultDecidedAhead
 	}
 	l := &Loop{cfg: cfg, start: time.Now(), lead: always, synced: make(chan struct{}), news: make(chan struct{}, 1)}
-	l.told = newTally(cfg.Metrics, cfg.Meter, l.start)
+	l.tally = metrics.NewTally(cfg.Metrics, cfg.Meter, l.start)
 	return l
 }
 
@@ -151,6 +155,11 @@ func (l *Loop) Synced() <-chan struct{} { return l.synced }
 
 // Stalled is how long ago the last turn was. A sleeping loop turns once a second.
 func (l *Loop) Stalled() time.Duration { return time.Since(l.start) - time.Duration(l.beat.Load()) }
+
+// health is the state that a server shows of a loop without leader election.
+func (l *Loop) health(ending <-chan struct{}) serve.Health {
+	return serve.Health{Leads: func() bool { return true }, Stalled: l.Stalled, Synced: l.Synced(), Pods: l.cfg.Inbox.Pods, Ending: ending}
+}
 
 // Answer gives the outcome of a bind, of writes or of evictions to the engine: a BindDone, WritesDone or EvictDone.
 func (l *Loop) Answer(done engine.Event) {
@@ -251,7 +260,7 @@ func (l *Loop) rest() time.Duration {
 // turn runs one batch of events and one round of cycles. It tells whether there is more to do at once.
 func (l *Loop) turn(log klog.Logger) (more bool) {
 	l.beat.Store(int64(time.Since(l.start)))
-	l.cfg.Metrics.heartbeat.SetToCurrentTime()
+	l.cfg.Metrics.Heartbeat.SetToCurrentTime()
 	now := l.now()
 	if l.wake != 0 && now >= l.wake {
 		l.wake = 0
@@ -286,8 +295,9 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 			l.step(log, engine.Cycle{})
 		}
 	}
-	l.told.sizes(l.cfg.Inbox, l.unanswered, l.cfg.Engine.InFlightEvents())
-	l.told.slowly(l.cfg.Engine)
+	nodes, bound := l.cfg.Inbox.Told()
+	l.tally.Sizes(nodes, bound, l.unanswered, l.cfg.Engine.InFlightEvents())
+	l.tally.Refresh(l.cfg.Engine)
 	l.answerAsks()
 	return taken == l.cfg.Batch || cycles == l.cfg.Cycles
 }
@@ -325,7 +335,7 @@ func (l *Loop) step(log klog.Logger, ev engine.Event) {
 	for _, see := range l.cfg.Observers {
 		see(ev, effects)
 	}
-	l.told.step(ev, effects, began)
+	l.tally.Step(ev, effects, began)
 	logStep(log, effects)
 	for _, f := range effects {
 		switch f := f.(type) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -184,7 +185,7 @@ func TestWritesCountUntilTheyAreAnswered(t *testing.T) {
 
 // decideWith lets a scripted engine, which is told of a pod first, decide once.
 func decideWith(t *testing.T, l *Loop, s *script, pods podStore) {
-	pods.Add(pendingPod("p", "u"))
+	pods.Add(kubetest.PendingPod("p", "u"))
 	synctest.Wait()
 	l.Ask(t.Context(), func() { s.ready = 1 })
 	l.Decide(true)
@@ -245,7 +246,7 @@ func TestTheEngineIsWokenWhenItAsked(t *testing.T) {
 			}
 			s.ticks = nil
 		})
-		pods.Add(pendingPod("p", "u1"))
+		pods.Add(kubetest.PendingPod("p", "u1"))
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if n := len(s.ticks); n < 11 || n > 20 {
@@ -286,6 +287,6 @@ func TestAnAskIsAnsweredOrTakenBack(t *testing.T) {
 
 // numbered is one of many pods.
 func numbered(i int) *cluster.Pod {
-	p := pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
-	return newRecord(p)
+	p := kubetest.PendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
+	return kubetest.NewRecord(p)
 }

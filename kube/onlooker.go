@@ -2,7 +2,11 @@
 
 package kube
 
-import "context"
+import (
+	"context"
+
+	"github.com/kumiki-scheduler/kumiki/kube/serve"
+)
 
 // Onlooker is a loop that is told of the cluster and decides nothing: rights to list and watch are all it needs.
 type Onlooker struct {
@@ -10,9 +14,12 @@ type Onlooker struct {
 	Loop      *Loop
 }
 
+// Health is the state that a server shows of this loop. ending is closed when the process begins to end.
+func (o *Onlooker) Health(ending <-chan struct{}) serve.Health { return o.Loop.health(ending) }
+
 // Run looks on until ctx ends. All goroutines have ended when it returns.
 func (o *Onlooker) Run(ctx context.Context) {
-	o.Loop.told.heard = &o.Informers.heard
+	o.Loop.tally.Watches = o.Informers
 	o.Informers.Start(ctx)
 	defer o.Informers.Stop()
 	o.Loop.Run(ctx)

@@ -20,6 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -29,7 +30,7 @@ type leases struct {
 	now *coordinationv1.Lease // nil: there is none
 }
 
-func keepLeases(api *apiServer, first *coordinationv1.Lease) *leases {
+func keepLeases(api *kubetest.APIServer, first *coordinationv1.Lease) *leases {
 	l := &leases{}
 	if first != nil {
 		l.write(first)
@@ -103,9 +104,9 @@ func (l *leases) state() PauseState {
 // answers when what it had sent has an outcome, and goes on when the pause ends. It would fail with a leader that forgets
 // the annotation when it renews, that answers before its binds have ended, or that decides although it is paused.
 func TestAPauseEndsWhatIsUnderWayAndBeginsNothing(t *testing.T) {
-	api := newAPIServer(pendingPod("sent", "u1"))
+	api := kubetest.NewAPIServer(kubetest.PendingPod("sent", "u1"))
 	kept := keepLeases(api, nil)
-	api.before = func(verb, pod string) error {
+	api.Before = func(verb, pod string) error {
 		if verb == "bind" && pod == "ns/sent" {
 			time.Sleep(10 * time.Second)
 		}
@@ -121,7 +122,7 @@ func TestAPauseEndsWhatIsUnderWayAndBeginsNothing(t *testing.T) {
 		if p := w.Paused(); p == nil || p.Reason != "storage" || p.By != "ann" {
 			t.Errorf("paused: %+v", p)
 		}
-		api.put(pendingPod("late", "u2"))
+		api.Put(kubetest.PendingPod("late", "u2"))
 		w.after(time.Minute)
 		if w.on("ns/sent") == "" {
 			t.Error("the bind that was sent has not ended")
@@ -129,13 +130,13 @@ func TestAPauseEndsWhatIsUnderWayAndBeginsNothing(t *testing.T) {
 		if w.on("ns/late") != "" {
 			t.Error("a pod was bound in a pause")
 		}
-		if got := value(t, w.reg, "scheduler_pending_pods", "queue=active"); got != 1 {
+		if got := kubetest.Value(t, w.reg, "scheduler_pending_pods", "queue=active"); got != 1 {
 			t.Errorf("%v pods wait to be tried, want 1: nothing is decided in a pause", got)
 		}
 		if s := kept.state(); !s.Paused || s.InFlight != 0 {
 			t.Errorf("the leader says %+v, want paused", s)
 		}
-		if got := value(t, w.reg, "kumiki_paused"); got != 1 {
+		if got := kubetest.Value(t, w.reg, "kumiki_paused"); got != 1 {
 			t.Errorf("kumiki_paused is %v", got)
 		}
 		if still := w.Loop.Stalled(); still > 2*time.Second {
@@ -146,7 +147,7 @@ func TestAPauseEndsWhatIsUnderWayAndBeginsNothing(t *testing.T) {
 		if w.on("ns/late") == "" {
 			t.Error("the pod still waits after the pause")
 		}
-		if _, left := kept.notes()[PauseStateAnnotation]; left || w.Paused() != nil || value(t, w.reg, "kumiki_paused") != 0 {
+		if _, left := kept.notes()[PauseStateAnnotation]; left || w.Paused() != nil || kubetest.Value(t, w.reg, "kumiki_paused") != 0 {
 			t.Errorf("after the pause: annotations %v", kept.notes())
 		}
 	})
@@ -155,10 +156,9 @@ func TestAPauseEndsWhatIsUnderWayAndBeginsNothing(t *testing.T) {
 // TestNothingGoesToANodeThatWasCordonedInThePause: a pod that was decided on and not sent is decided on anew. It would fail
 // with binds that are kept over a pause.
 func TestNothingGoesToANodeThatWasCordonedInThePause(t *testing.T) {
-	api := newAPIServer(pendingPod("sent", "u0"))
+	api := kubetest.NewAPIServer(kubetest.PendingPod("sent", "u0"))
 	kept := keepLeases(api, nil)
-	api.limit = 1
-	api.before = func(verb, pod string) error {
+	api.Before = func(verb, pod string) error {
 		if verb == "bind" && pod == "ns/sent" {
 			time.Sleep(10 * time.Second)
 		}
@@ -167,18 +167,18 @@ func TestNothingGoesToANodeThatWasCordonedInThePause(t *testing.T) {
 	wholeStory(t, true, api, func(t *testing.T, w *whole) {
 		w.after(time.Second)
 		for i := range 4 {
-			api.put(pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i+1))))
+			api.Put(kubetest.PendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i+1))))
 		}
 		w.after(time.Second) // decided on, and waiting for the bind before
 		kept.note(PausedAnnotation, "maintenance")
 		w.after(5 * time.Second)
-		if got := value(t, w.reg, "scheduler_pending_pods", "queue=active"); got != 4 {
+		if got := kubetest.Value(t, w.reg, "scheduler_pending_pods", "queue=active"); got != 4 {
 			t.Errorf("%v pods wait to be tried, want the 4 that were recalled", got)
 		}
-		if got := value(t, w.reg, "kumiki_foreign_conflicts_total"); got != 0 {
+		if got := kubetest.Value(t, w.reg, "kumiki_foreign_conflicts_total"); got != 0 {
 			t.Errorf("%v conflicts with other schedulers were counted", got)
 		}
-		cordoned := node("n1")
+		cordoned := kubetest.Node("n1")
 		cordoned.Spec.Unschedulable = true
 		if _, err := api.Clientset.CoreV1().Nodes().Update(t.Context(), cordoned, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
@@ -198,14 +198,14 @@ func TestNothingGoesToANodeThatWasCordonedInThePause(t *testing.T) {
 		if onN2 < 3 {
 			t.Errorf("%d pods were bound after the pause, want 3 or 4", onN2)
 		}
-	})
+	}, func(o *wholeOptions) { o.binds = 1 })
 }
 
 // TestAPauseOutlivesItsLeader: one who starts, or takes over, finds the pause on the lease before it decides. It would
 // fail with a leader that reads the annotation only when it renews.
 func TestAPauseOutlivesItsLeader(t *testing.T) {
 	other, seconds := "other", int32(15)
-	api := newAPIServer(pendingPod("p", "u1"))
+	api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
 	kept := keepLeases(api, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-scheduler", Annotations: map[string]string{
 			PausedAnnotation:     "a plain reason",
@@ -217,7 +217,7 @@ func TestAPauseOutlivesItsLeader(t *testing.T) {
 		if p := w.Paused(); p == nil || p.Reason != "a plain reason" {
 			t.Errorf("the standby knows of the pause %+v", p)
 		}
-		if got := value(t, w.reg, "kumiki_paused"); got != 0 {
+		if got := kubetest.Value(t, w.reg, "kumiki_paused"); got != 0 {
 			t.Errorf("kumiki_paused of a standby is %v", got)
 		}
 		w.after(time.Minute)
@@ -240,8 +240,8 @@ func TestAPauseOutlivesItsLeader(t *testing.T) {
 // binder that keeps what waits and sends it after the pause, to a node that may have been cordoned meanwhile.
 func TestWhatWasNotSentIsRecalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newAPIServer(pendingPod("a", "u1"), pendingPod("b", "u2"), pendingPod("c", "u3"))
-		api.before = func(string, string) error { time.Sleep(time.Second); return nil }
+		api := kubetest.NewAPIServer(kubetest.PendingPod("a", "u1"), kubetest.PendingPod("b", "u2"), kubetest.PendingPod("c", "u3"))
+		api.Before = func(string, string) error { time.Sleep(time.Second); return nil }
 		m, _ := counted()
 		var mu sync.Mutex
 		all := map[string]engine.BindOutcome{} // pod -> outcome
@@ -269,8 +269,8 @@ func TestWhatWasNotSentIsRecalled(t *testing.T) {
 		time.Sleep(time.Minute)
 		b.Hold(false)
 		time.Sleep(time.Minute)
-		if answers := outcomes(); api.bound() != 1 || answers["a"] != engine.Bound || len(answers) != 3 || b.InFlight() != 0 {
-			t.Errorf("%d binds, answers %v; want a alone bound", api.bound(), answers)
+		if answers := outcomes(); api.Bound() != 1 || answers["a"] != engine.Bound || len(answers) != 3 || b.InFlight() != 0 {
+			t.Errorf("%d binds, answers %v; want a alone bound", api.Bound(), answers)
 		}
 		bind("b", "u2")
 		time.Sleep(time.Minute)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/kumiki-scheduler/kumiki/kube/serve"
 )
 
 // ErrLeaseLost is why Run ended when another scheduler may lead now. The process must end with it: what was decided is
@@ -41,12 +43,10 @@ type Scheduler struct {
 func (s *Scheduler) Run(ctx context.Context) error {
 	if s.Election != nil {
 		s.Loop.lead = s.Election.Holds
-		s.World.Binder.lead, s.World.Writer.lead, s.World.Evictor.lead = s.Election.Holds, s.Election.Holds, s.Election.Holds
-		s.World.Binder.left, s.World.Writer.left, s.World.Evictor.left = s.Election.Left, s.Election.Left, s.Election.Left
-		s.World.Gangs.lead, s.World.Gangs.left = s.Election.Holds, s.Election.Left
+		s.World.Fence(s.Election.Left)
 		s.obeyPauses(&s.Election.lock.pausing)
 	}
-	s.Loop.told.heard = &s.Informers.heard
+	s.Loop.tally.Watches = s.Informers
 	s.Loop.mayDecide = func() { s.tookOver(ctx) }
 	inside, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var parts sync.WaitGroup
@@ -56,7 +56,9 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer s.Informers.Stop()
 	parts.Go(func() { s.Loop.Run(inside) })
 	parts.Go(func() { s.World.Tend(inside) })
-	parts.Go(func() { s.dumpWhenTold(inside) })
+	if e, can := s.Loop.cfg.Engine.(inspected); can {
+		parts.Go(func() { (&dumper{s.Loop, e, s.Informers.client, settle}).run(inside, s.Dumps) })
+	}
 
 	elected, resign := context.WithCancel(inside)
 	defer resign()
@@ -75,7 +77,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		}
 	}
 	s.Loop.Decide(true)
-	parts.Go(func() { s.audit(inside) })
+	audit := newAuditor(s.Informers, s.Loop.cfg.Metrics, s.AuditPeriod, func() { s.Informers.Start(inside) })
+	parts.Go(func() { audit.run(inside) })
 
 	select {
 	case <-over:
@@ -129,7 +132,7 @@ func (s *Scheduler) tookOver(ctx context.Context) {
 		return
 	}
 	took := time.Since(s.Election.wonAt())
-	s.Loop.cfg.Metrics.takeover.Set(took.Seconds())
+	s.Loop.cfg.Metrics.Takeover.Set(took.Seconds())
 	nodes, pods := s.Loop.cfg.Inbox.Told()
 	klog.FromContext(ctx).Info("Took over: the cluster is known as it was when the lease was won, or later", "seconds", took.Seconds(),
 		"listedAgain", s.Election.Contested(), "nodes", nodes, "boundPods", pods)
@@ -139,16 +142,28 @@ func (s *Scheduler) tookOver(ctx context.Context) {
 // when a pause is read: what a turn under way still decides is recalled by the binder and the evictor, and held by the writer.
 func (s *Scheduler) obeyPauses(p *pausing) {
 	p.hold = func(on bool) {
-		s.World.Binder.Hold(on)
-		s.World.Writer.Hold(on)
-		s.World.Evictor.Hold(on)
-		s.World.Gangs.Hold(on)
+		s.World.Hold(on)
 		s.Loop.Hold(on)
 	}
-	p.inFlight = func() int {
-		return s.World.Binder.InFlight() + s.World.Writer.InFlight() + s.World.Evictor.InFlight() + s.World.Gangs.InFlight()
+	p.inFlight = s.World.InFlight
+	p.tell = s.Loop.cfg.Metrics.SetPaused
+}
+
+// Health is the state that a server shows of this scheduler. ending is closed when the process begins to end.
+func (s *Scheduler) Health(ending <-chan struct{}) serve.Health {
+	h := s.Loop.health(ending)
+	if e := s.Election; e != nil {
+		h.Lease, h.Candidate = e.Health(), e.synced
+		h.Leads = func() bool {
+			select {
+			case <-e.Won():
+				return true
+			default:
+				return false
+			}
+		}
 	}
-	p.tell = s.Loop.cfg.Metrics.tellPaused
+	return h
 }
 
 // Paused is the pause that the lease asks for, nil when it asks for none or when there is no election.

@@ -19,48 +19,64 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"k8s.io/component-base/metrics"
+	componentmetrics "k8s.io/component-base/metrics"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
+	"github.com/kumiki-scheduler/kumiki/kube/serve"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // whole is a scheduler with the real engine against an API server of our own making.
 type whole struct {
 	*Scheduler
-	api     *apiServer
-	reg     metrics.KubeRegistry
+	api     *kubetest.APIServer
+	reg     componentmetrics.KubeRegistry
 	end     context.CancelFunc
 	outcome chan error
 }
 
+// wholeOptions change the scheduler of a wholeStory.
+type wholeOptions struct {
+	kinds     []cluster.Kind // watched besides pods and nodes
+	observers []Observer
+	binds     int           // in flight at most; 0 is the default
+	slowLease time.Duration // that the lease takes to read
+}
+
 // wholeStory runs a scheduler until the story ends. The bubble of synctest fails the test when a goroutine is left.
-func wholeStory(t *testing.T, elect bool, api *apiServer, story func(t *testing.T, w *whole)) {
+func wholeStory(t *testing.T, elect bool, api *kubetest.APIServer, story func(t *testing.T, w *whole), change ...func(*wholeOptions)) {
+	var options wholeOptions
+	for _, c := range change {
+		c(&options)
+	}
 	synctest.Test(t, func(t *testing.T) {
 		for _, name := range []string{"n1", "n2"} {
-			if _, err := api.Clientset.CoreV1().Nodes().Create(t.Context(), node(name), metav1.CreateOptions{}); err != nil {
+			if _, err := api.Clientset.CoreV1().Nodes().Create(t.Context(), kubetest.Node(name), metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		w := &whole{api: api, outcome: make(chan error, 1)}
-		var m *Metrics
+		var m *metrics.Metrics
 		m, w.reg = counted()
-		meter := NewMeter()
+		meter := metrics.NewMeter()
 		eng := engine.New(engine.Config{
 			Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: plugin.PrioritySort{},
 			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, Meter: meter,
 		})
-		in := NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) }, api.kinds...)
-		world := NewWorld(t.Context(), WorldConfig{Binds: api, Patches: api, Events: api, Inbox: in, Metrics: m, BindsInFlight: api.limit,
+		in := NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) }, options.kinds...)
+		world := NewWorld(t.Context(), WorldConfig{Binds: api, Patches: api, Events: api, Known: in, Metrics: m, BindsInFlight: options.binds,
 			Answer: func(done engine.Event) { w.Loop.Answer(done) }, Reporter: v1.DefaultSchedulerName, Hostname: "host"})
 		w.Scheduler = &Scheduler{Informers: NewInformers(api, in), World: world,
-			Loop: NewLoop(LoopConfig{Engine: eng, Inbox: in, Carrier: world, Metrics: m, Meter: meter, Observers: api.observers})}
+			Loop: NewLoop(LoopConfig{Engine: eng, Inbox: in, Carrier: world, Metrics: m, Meter: meter, Observers: options.observers})}
 		if elect {
 			election, err := NewElection(LeaseConfig{
-				Client: slowLeases{api.CoordinationV1(), api.slowLease}, Namespace: "kube-system", Name: "kube-scheduler", Hostname: "host",
+				Client: slowLeases{api.CoordinationV1(), options.slowLease}, Namespace: "kube-system", Name: "kube-scheduler", Hostname: "host",
 				LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
-				Endpoint: Endpoint{Address: "10.0.0.1:10259", CA: []byte("certificate")},
+				Endpoint: serve.Endpoint{Address: "10.0.0.1:10259", CA: []byte("certificate")},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -82,53 +98,53 @@ func (w *whole) after(d time.Duration) {
 }
 
 // on is the node of a pod, empty while it waits.
-func (w *whole) on(key string) string { return w.api.pod(key).Spec.NodeName }
+func (w *whole) on(key string) string { return w.api.Pod(key).Spec.NodeName }
 
 func TestPodsAreBoundAndTheRestWaitsForRoom(t *testing.T) {
-	api := newAPIServer()
+	api := kubetest.NewAPIServer()
 	for i := range 9 { // two nodes of 4 cores
-		api.put(pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i))))
+		api.Put(kubetest.PendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i))))
 	}
 	wholeStory(t, false, api, func(t *testing.T, w *whole) {
 		w.after(time.Second)
-		if api.binds != 8 {
-			t.Fatalf("%d binds, want 8", api.binds)
+		if api.Bound() != 8 {
+			t.Fatalf("%d binds, want 8", api.Bound())
 		}
 		var waits *v1.Pod
-		for key := range api.pods {
+		for key := range api.All() {
 			if w.on(key) == "" {
-				waits = api.pod(key)
+				waits = api.Pod(key)
 			}
 		}
 		if c := waits.Status.Conditions; len(c) != 1 || c[0].Reason != "Unschedulable" || c[0].Status != v1.ConditionFalse {
 			t.Errorf("conditions of the pod that waits: %+v", c)
 		}
 		for label, want := range map[string]float64{"result=scheduled": 8, "result=unschedulable": 1, "result=error": 0} {
-			if got := value(t, w.reg, "scheduler_schedule_attempts_total", label); got != want {
+			if got := kubetest.Value(t, w.reg, "scheduler_schedule_attempts_total", label); got != want {
 				t.Errorf("attempts with %s: %v, want %v", label, got, want)
 			}
 		}
-		if got := value(t, w.reg, "scheduler_unschedulable_pods", "plugin=NodeResourcesFit"); got != 1 {
+		if got := kubetest.Value(t, w.reg, "scheduler_unschedulable_pods", "plugin=NodeResourcesFit"); got != 1 {
 			t.Errorf("%v pods rejected by NodeResourcesFit, want 1", got)
 		}
-		if got := value(t, w.reg, "scheduler_pending_pods", "queue=unschedulable"); got != 1 {
+		if got := kubetest.Value(t, w.reg, "scheduler_pending_pods", "queue=unschedulable"); got != 1 {
 			t.Errorf("%v pods unschedulable, want 1", got)
 		}
 		for _, name := range []string{"scheduler_pod_scheduling_sli_duration_seconds", "scheduler_pod_scheduling_attempts"} {
-			if got := value(t, w.reg, name); got != 8 {
+			if got := kubetest.Value(t, w.reg, name); got != 8 {
 				t.Errorf("%s counts %v, want 8", name, got)
 			}
 		}
-		if got := value(t, w.reg, "scheduler_cache_size", "type=nodes"); got != 2 {
+		if got := kubetest.Value(t, w.reg, "scheduler_cache_size", "type=nodes"); got != 2 {
 			t.Errorf("cache_size of nodes: %v", got)
 		}
 		if got := len(events(t, api.Clientset)); got != 9 {
 			t.Errorf("%d events, want 9", got)
 		}
 
-		for key := range api.pods {
+		for key := range api.All() {
 			if w.on(key) != "" {
-				api.remove(key)
+				api.Remove(key)
 				break
 			}
 		}
@@ -136,20 +152,20 @@ func TestPodsAreBoundAndTheRestWaitsForRoom(t *testing.T) {
 		if w.on(waits.Namespace+"/"+waits.Name) == "" {
 			t.Error("the pod still waits although there is room")
 		}
-		if got := value(t, w.reg, "scheduler_unschedulable_pods"); got != 0 {
+		if got := kubetest.Value(t, w.reg, "scheduler_unschedulable_pods"); got != 0 {
 			t.Errorf("%v pods counted as rejected, want none", got)
 		}
-		api.put(pendingPod("ends", "u99"))
+		api.Put(kubetest.PendingPod("ends", "u99"))
 		w.after(time.Second)
-		if got := value(t, w.reg, "scheduler_unschedulable_pods"); got != 1 {
+		if got := kubetest.Value(t, w.reg, "scheduler_unschedulable_pods"); got != 1 {
 			t.Errorf("%v pods counted as rejected, want 1", got)
 		}
-		api.remove("ns/ends")
+		api.Remove("ns/ends")
 		w.after(time.Second)
-		if got := value(t, w.reg, "scheduler_unschedulable_pods"); got != 0 {
+		if got := kubetest.Value(t, w.reg, "scheduler_unschedulable_pods"); got != 0 {
 			t.Errorf("%v pods counted as rejected after the pod has ended, want none", got)
 		}
-		if n := len(w.Loop.told.pods); n != 0 {
+		if n := w.Loop.tally.Pods(); n != 0 {
 			t.Errorf("the tally still holds %d pods", n)
 		}
 	})
@@ -157,30 +173,30 @@ func TestPodsAreBoundAndTheRestWaitsForRoom(t *testing.T) {
 
 // TestALostReplyDoesNotPlaceAPodTwice is the whole way of a bind that was done and whose answer was lost.
 func TestALostReplyDoesNotPlaceAPodTwice(t *testing.T) {
-	api := newAPIServer(pendingPod("p", "u1"))
-	api.after = once("bind", errLost)
+	api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
+	api.After = once("bind", errLost)
 	wholeStory(t, false, api, func(t *testing.T, w *whole) {
 		w.after(time.Minute)
-		if api.binds != 1 || w.on("ns/p") == "" {
-			t.Errorf("%d binds, pod on %q", api.binds, w.on("ns/p"))
+		if api.Bound() != 1 || w.on("ns/p") == "" {
+			t.Errorf("%d binds, pod on %q", api.Bound(), w.on("ns/p"))
 		}
 	})
 }
 
 // TestARefusedBindIsTriedAgainAfterABackoff and the condition says so meanwhile.
 func TestARefusedBindIsTriedAgainAfterABackoff(t *testing.T) {
-	api := newAPIServer(pendingPod("p", "u1"))
-	api.before = once("bind", apierrors.NewForbidden(podResource, "p", errors.New("not now")))
+	api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
+	api.Before = once("bind", apierrors.NewForbidden(kubetest.PodResource, "p", errors.New("not now")))
 	wholeStory(t, false, api, func(t *testing.T, w *whole) {
 		w.after(500 * time.Millisecond)
-		if c := api.pod("ns/p").Status.Conditions; len(c) != 1 || c[0].Reason != "SchedulerError" {
+		if c := api.Pod("ns/p").Status.Conditions; len(c) != 1 || c[0].Reason != "SchedulerError" {
 			t.Errorf("conditions: %+v", c)
 		}
 		w.after(time.Minute)
-		if api.binds != 1 {
-			t.Errorf("%d binds, want 1", api.binds)
+		if api.Bound() != 1 {
+			t.Errorf("%d binds, want 1", api.Bound())
 		}
-		if got := value(t, w.reg, "scheduler_schedule_attempts_total", "result=error"); got != 1 {
+		if got := kubetest.Value(t, w.reg, "scheduler_schedule_attempts_total", "result=error"); got != 1 {
 			t.Errorf("%v attempts with an error, want 1", got)
 		}
 	})
@@ -188,8 +204,8 @@ func TestARefusedBindIsTriedAgainAfterABackoff(t *testing.T) {
 
 // TestTheEndHandsOver keeps the lease until the last bind has ended, and leaves what was not sent to the next leader.
 func TestTheEndHandsOver(t *testing.T) {
-	api := newAPIServer(pendingPod("p", "u1"))
-	api.before = func(verb, _ string) error {
+	api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
+	api.Before = func(verb, _ string) error {
 		if verb == "bind" {
 			time.Sleep(5 * time.Second)
 		}
@@ -206,7 +222,7 @@ func TestTheEndHandsOver(t *testing.T) {
 		if lease := holder(t, api); *lease.Spec.HolderIdentity == "" {
 			t.Error("the lease was given back while a bind was under way")
 		}
-		api.put(pendingPod("late", "u2"))
+		api.Put(kubetest.PendingPod("late", "u2"))
 		w.after(10 * time.Second)
 		if err := <-w.outcome; err != nil {
 			t.Errorf("the end was %v", err)
@@ -231,7 +247,7 @@ func TestTheEndHandsOver(t *testing.T) {
 // TestTheNextLeaderDoesNotWaitForEvents: an API server that takes no events holds up the end, and not the lease. It would
 // fail with a hand-over that writes events first.
 func TestTheNextLeaderDoesNotWaitForEvents(t *testing.T) {
-	wholeStory(t, true, newAPIServer(pendingPod("p", "u1")), func(t *testing.T, w *whole) {
+	wholeStory(t, true, kubetest.NewAPIServer(kubetest.PendingPod("p", "u1")), func(t *testing.T, w *whole) {
 		w.after(time.Second)
 		under := func(n int) {
 			w.World.Events.mu.Lock()
@@ -248,7 +264,7 @@ func TestTheNextLeaderDoesNotWaitForEvents(t *testing.T) {
 	})
 }
 
-func holder(t *testing.T, api *apiServer) *coordinationv1.Lease {
+func holder(t *testing.T, api *kubetest.APIServer) *coordinationv1.Lease {
 	t.Helper()
 	lease, err := api.CoordinationV1().Leases("kube-system").Get(t.Context(), "kube-scheduler", metav1.GetOptions{})
 	if err != nil {
@@ -259,7 +275,7 @@ func holder(t *testing.T, api *apiServer) *coordinationv1.Lease {
 
 // TestALostLeaseEndsTheProcess at once and with an error: another may decide now.
 func TestALostLeaseEndsTheProcess(t *testing.T) {
-	api := newAPIServer(pendingPod("p", "u1"))
+	api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
 	var down atomic.Bool
 	api.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return down.Load(), nil, errors.New("connection refused")
@@ -277,7 +293,7 @@ func TestALostLeaseEndsTheProcess(t *testing.T) {
 
 // TestAStandbyListsAfreshBeforeItDecides: what the leader before has bound last may not have reached the standby's watch.
 func TestAStandbyListsAfreshBeforeItDecides(t *testing.T) {
-	api := newAPIServer(pendingPod("p", "u1"))
+	api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
 	wholeStoryWithHolder := func(story func(t *testing.T, w *whole)) {
 		other, seconds, now := "other", int32(15), metav1.NowMicro()
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-scheduler"},
@@ -289,29 +305,25 @@ func TestAStandbyListsAfreshBeforeItDecides(t *testing.T) {
 	}
 	wholeStoryWithHolder(func(t *testing.T, w *whole) {
 		w.after(5 * time.Second)
-		if api.binds != 0 {
+		if api.Bound() != 0 {
 			t.Fatal("a standby has bound a pod")
 		}
 		// The leader binds, and the watch does not tell.
-		api.mu.Lock()
-		watches := api.watches
-		api.watches = nil
-		api.mu.Unlock()
-		if err := api.bind(&v1.Binding{ObjectMeta: pendingPod("p", "u1").ObjectMeta, Target: v1.ObjectReference{Name: "n2"}}); err != nil {
+		api.Silence()
+		if err := api.Bind(&v1.Binding{ObjectMeta: kubetest.PendingPod("p", "u1").ObjectMeta, Target: v1.ObjectReference{Name: "n2"}}); err != nil {
 			t.Fatal(err)
 		}
-		api.put(pendingPod("q", "u3"))
+		api.Put(kubetest.PendingPod("q", "u3"))
 		w.after(time.Minute)
 		if w.on("ns/q") == "" {
 			t.Error("the new leader does not decide")
 		}
-		if api.binds != 2 {
-			t.Errorf("%d binds, want 2: one of each leader", api.binds)
+		if api.Bound() != 2 {
+			t.Errorf("%d binds, want 2: one of each leader", api.Bound())
 		}
-		if got := value(t, w.reg, "kumiki_bind_unknown_outcomes_total"); got != 0 {
+		if got := kubetest.Value(t, w.reg, "kumiki_bind_unknown_outcomes_total"); got != 0 {
 			t.Errorf("the new leader tried to bind what was bound (%v conflicts)", got)
 		}
-		_ = watches
 	})
 }
 
@@ -320,7 +332,7 @@ func TestAStandbyListsAfreshBeforeItDecides(t *testing.T) {
 // goes by the time alone.
 func TestTheLeaseIsHeldFromItsLastRenewalOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newAPIServer()
+		api := kubetest.NewAPIServer()
 		e, err := NewElection(LeaseConfig{Client: api.CoordinationV1(), Namespace: "kube-system", Name: "kube-scheduler", Hostname: "host",
 			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second})
 		if err != nil {

@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/call"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 )
 
 // laggingServer is an API server with two ages of the truth: what a quorum knows, and what an old cache says to whoever
@@ -98,7 +100,7 @@ func TestListsAreNotOlderThanTheQuestion(t *testing.T) {
 	for name, streams := range map[string]bool{"streamed": true, "listed": false} {
 		t.Run(name, func(t *testing.T) {
 			pod := func(node string) v1.Pod {
-				p := *boundPod("p", "u1", node)
+				p := *kubetest.BoundPod("p", "u1", node)
 				p.TypeMeta, p.ResourceVersion = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, "5"
 				return p
 			}
@@ -161,27 +163,24 @@ func (o *hearsay) since(n int) []string {
 // TestATakeOverTellsTheEngineOnlyWhatIsNew: a standby has kept the cluster; of the fresh lists it takes the difference. It
 // would fail with an inbox that forgets what it has told when lists are awaited, and with a take-over that does not list.
 func TestATakeOverTellsTheEngineOnlyWhatIsNew(t *testing.T) {
-	api := newAPIServer()
+	api := kubetest.NewAPIServer()
 	for i := range 6 {
-		api.put(boundPod(fmt.Sprint("old", i), types.UID(fmt.Sprint("o", i)), "n1"))
+		api.Put(kubetest.BoundPod(fmt.Sprint("old", i), types.UID(fmt.Sprint("o", i)), "n1"))
 	}
-	api.put(pendingPod("missed", "m"))
+	api.Put(kubetest.PendingPod("missed", "m"))
 	keepLeases(api, othersLease())
 	seen := &hearsay{}
-	api.observers = []Observer{seen.observe}
 	wholeStory(t, true, api, func(t *testing.T, w *whole) {
 		w.after(5 * time.Second)
 		before := len(seen.since(0))
 		if before != 2+7 {
 			t.Fatalf("the standby was told %q", seen.since(0))
 		}
-		if got := value(t, w.reg, "kumiki_takeover_seconds"); got != 0 {
+		if got := kubetest.Value(t, w.reg, "kumiki_takeover_seconds"); got != 0 {
 			t.Errorf("a standby took over in %v seconds", got)
 		}
-		api.mu.Lock()
-		api.watches = nil // the watch tells nothing any more
-		api.mu.Unlock()
-		if err := api.bind(&v1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "missed", UID: "m"}, Target: v1.ObjectReference{Name: "n2"}}); err != nil {
+		api.Silence()
+		if err := api.Bind(&v1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "missed", UID: "m"}, Target: v1.ObjectReference{Name: "n2"}}); err != nil {
 			t.Fatal(err)
 		}
 		w.after(time.Minute)
@@ -191,7 +190,7 @@ func TestATakeOverTellsTheEngineOnlyWhatIsNew(t *testing.T) {
 		if !w.Election.Contested() {
 			t.Error("a lease that another held counts as never held")
 		}
-	})
+	}, func(o *wholeOptions) { o.observers = []Observer{seen.observe} })
 }
 
 // TestALeaseThatWasFreeNeedsNoSecondList: who finds the lease free and takes it on top of that has listed after anyone else
@@ -206,17 +205,17 @@ func TestALeaseThatWasFreeNeedsNoSecondList(t *testing.T) {
 		"left over": {othersLease(), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := newAPIServer(pendingPod("p", "u1"))
+			api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
 			keepLeases(api, tt.lease)
 			wholeStory(t, true, api, func(t *testing.T, w *whole) {
 				w.after(time.Minute)
 				if w.on("ns/p") == "" {
 					t.Error("the pod was not bound")
 				}
-				if got := api.listed(); got != tt.lists {
+				if got := api.Listed(); got != tt.lists {
 					t.Errorf("pods were listed %d times, want %d", got, tt.lists)
 				}
-				if got := value(t, w.reg, "kumiki_takeover_seconds"); got < 0 || got > 1 {
+				if got := kubetest.Value(t, w.reg, "kumiki_takeover_seconds"); got < 0 || got > 1 {
 					t.Errorf("kumiki_takeover_seconds is %v", got)
 				}
 			})
@@ -240,7 +239,7 @@ type slowLease struct {
 }
 
 func (s slowLease) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
-	if !sleep(ctx, s.wait) {
+	if !call.Sleep(ctx, s.wait) {
 		return nil, ctx.Err()
 	}
 	return s.LeaseInterface.Get(ctx, name, o)
@@ -249,24 +248,22 @@ func (s slowLease) Get(ctx context.Context, name string, o metav1.GetOptions) (*
 // TestTheListsComeAfterTheFirstLookAtTheLease: what is listed before might miss the last bind of one who then gives the
 // lease back. It would fail with a scheduler that lists at once, and with one that waits for a lease that cannot be read.
 func TestTheListsComeAfterTheFirstLookAtTheLease(t *testing.T) {
-	api := newAPIServer(pendingPod("p", "u1"))
-	api.slowLease = 3 * time.Second
+	api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
 	wholeStory(t, true, api, func(t *testing.T, w *whole) {
 		w.after(2 * time.Second)
-		if api.listed() != 0 {
+		if api.Listed() != 0 {
 			t.Errorf("pods were listed before the lease was read")
 		}
 		w.after(2 * time.Second)
-		if api.listed() != 1 || w.on("ns/p") == "" {
-			t.Errorf("%d lists, pod on %q", api.listed(), w.on("ns/p"))
+		if api.Listed() != 1 || w.on("ns/p") == "" {
+			t.Errorf("%d lists, pod on %q", api.Listed(), w.on("ns/p"))
 		}
-	})
-	api = newAPIServer()
-	api.slowLease = time.Hour
+	}, func(o *wholeOptions) { o.slowLease = 3 * time.Second })
+	api = kubetest.NewAPIServer()
 	wholeStory(t, true, api, func(t *testing.T, w *whole) {
 		w.after(time.Minute)
-		if api.listed() != 1 {
-			t.Errorf("%d lists although the lease cannot be read: a standby follows the cluster", api.listed())
+		if api.Listed() != 1 {
+			t.Errorf("%d lists although the lease cannot be read: a standby follows the cluster", api.Listed())
 		}
-	})
+	}, func(o *wholeOptions) { o.slowLease = time.Hour })
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -39,21 +40,21 @@ func TestABindByForeignCodeIsWhatTheAPIServerHas(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pod := pendingPod("p", "u1")
-				api := newAPIServer(pod)
+				pod := kubetest.PendingPod("p", "u1")
+				api := kubetest.NewAPIServer(pod)
 				var answers []engine.BindDone
 				m, _ := counted()
 				b := NewBinder(t.Context(), api, 0, m, func(done engine.BindDone) { answers = append(answers, done) })
 				asked := 0
 				b.via = func(_ context.Context, name string, p record.PodRef, node string) error {
 					asked++
-					if name != "http://x" || p != ref(pod) || node != "a" {
+					if name != "http://x" || p != kubetest.Ref(pod) || node != "a" {
 						t.Errorf("asked %s to bind %v to %s", name, p, node)
 					}
 					if c.after >= 0 {
 						go func() {
 							time.Sleep(c.after)
-							err := api.bind(&v1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Target: v1.ObjectReference{Name: c.node}})
+							err := api.Bind(&v1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Target: v1.ObjectReference{Name: c.node}})
 							if err != nil {
 								t.Error(err)
 							}
@@ -62,7 +63,7 @@ func TestABindByForeignCodeIsWhatTheAPIServerHas(t *testing.T) {
 					}
 					return c.answer
 				}
-				b.Bind(engine.Bind{Pod: ref(pod), Node: "a", Via: "http://x"})
+				b.Bind(engine.Bind{Pod: kubetest.Ref(pod), Node: "a", Via: "http://x"})
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				b.Drain(t.Context())
@@ -82,7 +83,7 @@ func TestABindByForeignCodeIsWhatTheAPIServerHas(t *testing.T) {
 func TestWholeObjectsStayUntilTheEngineKnowsTheyAreGone(t *testing.T) {
 	in, pods, nodes := newTestInbox(t)
 	whole := in.KeepWhole()
-	p := pendingPod("p", "u1")
+	p := kubetest.PendingPod("p", "u1")
 	p.Spec.Containers[0].Env = []v1.EnvVar{{Name: "only whole pods have this"}}
 	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
 	streamed, err := pods.Transformer()(p)
@@ -90,12 +91,12 @@ func TestWholeObjectsStayUntilTheEngineKnowsTheyAreGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	pods.Replace([]any{streamed}, "1")
-	nodes.Replace([]any{node("n")}, "1")
+	nodes.Replace([]any{kubetest.Node("n")}, "1")
 	told(in, 1000)
-	if got := whole.Pod(ref(p)); got == nil || len(got.Spec.Containers[0].Env) != 1 || got.ManagedFields != nil {
+	if got := whole.Pod(kubetest.Ref(p)); got == nil || len(got.Spec.Containers[0].Env) != 1 || got.ManagedFields != nil {
 		t.Errorf("whole pod %v", got)
 	}
-	beat := node("n")
+	beat := kubetest.Node("n")
 	beat.ResourceVersion = "9" // a change that no record shows
 	nodes.Update(beat)
 	if got := whole.Node("n"); got == nil || got.ResourceVersion != "9" {
@@ -103,15 +104,15 @@ func TestWholeObjectsStayUntilTheEngineKnowsTheyAreGone(t *testing.T) {
 	}
 	pods.Delete(p)
 	nodes.Delete(beat)
-	if whole.Pod(ref(p)) == nil || whole.Node("n") == nil {
+	if whole.Pod(kubetest.Ref(p)) == nil || whole.Node("n") == nil {
 		t.Error("gone before the engine was told")
 	}
 	told(in, 1000)
-	if whole.Pod(ref(p)) != nil || whole.Node("n") != nil {
+	if whole.Pod(kubetest.Ref(p)) != nil || whole.Node("n") != nil {
 		t.Error("kept although the engine was told")
 	}
-	pods.Add(pendingPod("p", "u2"))
-	if whole.Pod(ref(p)) != nil {
+	pods.Add(kubetest.PendingPod("p", "u2"))
+	if whole.Pod(kubetest.Ref(p)) != nil {
 		t.Error("a pod of the same name was taken for it")
 	}
 	if plain, _, _ := newTestInbox(t); (Whole{plain}).Node("n") != nil {

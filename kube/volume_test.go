@@ -11,17 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 )
 
 // TestAVolumeIsAskedForAndWaitedFor goes the way of a claim whose volume is made where its pod goes: the node is written
 // on the claim, nothing is bound before the volume is there, and then the pod is bound to that node, whatever time it
 // took. The next leader finds nothing to undo.
 func TestAVolumeIsAskedForAndWaitedFor(t *testing.T) {
-	pod := pendingPod("p", "u1")
+	pod := kubetest.PendingPod("p", "u1")
 	pod.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}}}
-	api := newAPIServer(pod)
-	api.kinds = []cluster.Kind{cluster.KindClaim, cluster.KindVolume, cluster.KindStorageClass, cluster.KindCSINode, cluster.KindCSIDriver, cluster.KindCapacity,
-		cluster.KindAttachment}
+	api := kubetest.NewAPIServer(pod)
 	mode, class := storagev1.VolumeBindingWaitForFirstConsumer, "late"
 	c := claim("c", "uc", "5")
 	c.Spec.StorageClassName = &class
@@ -44,7 +43,7 @@ func TestAVolumeIsAskedForAndWaitedFor(t *testing.T) {
 		if node == "" || w.on("ns/p") != "" {
 			t.Fatalf("the claim is told node %q, the pod is on %q", node, w.on("ns/p"))
 		}
-		if got := value(t, w.reg, "scheduler_schedule_attempts_total"); got != 0 {
+		if got := kubetest.Value(t, w.reg, "scheduler_schedule_attempts_total"); got != 0 {
 			t.Errorf("%v attempts have ended, want none: this one waits", got)
 		}
 
@@ -62,11 +61,14 @@ func TestAVolumeIsAskedForAndWaitedFor(t *testing.T) {
 		if w.on("ns/p") != node {
 			t.Errorf("the pod is on %q, its volume on %q", w.on("ns/p"), node)
 		}
-		if got := value(t, w.reg, "scheduler_framework_extension_point_duration_seconds", "extension_point=PreBind", "status=Success"); got != 1 {
+		if got := kubetest.Value(t, w.reg, "scheduler_framework_extension_point_duration_seconds", "extension_point=PreBind", "status=Success"); got != 1 {
 			t.Errorf("%v runs of PreBind are counted, want 1", got)
 		}
-		if got := value(t, w.reg, "scheduler_pod_scheduling_attempts"); got != 1 {
+		if got := kubetest.Value(t, w.reg, "scheduler_pod_scheduling_attempts"); got != 1 {
 			t.Errorf("%v pods are counted with their attempts, want 1", got)
 		}
+	}, func(o *wholeOptions) {
+		o.kinds = []cluster.Kind{cluster.KindClaim, cluster.KindVolume, cluster.KindStorageClass, cluster.KindCSINode, cluster.KindCSIDriver,
+			cluster.KindCapacity, cluster.KindAttachment}
 	})
 }

@@ -6,10 +6,15 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/call"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // World carries effects to the API server. Binds, writes before binds, evictions, status patches, statuses of gangs and
@@ -23,7 +28,16 @@ type World struct {
 	Events  *EventWriter
 }
 
-var _ Carrier = (*World)(nil)
+// Known is what the watches brought last. Any goroutine may ask.
+type Known interface {
+	// Pod is nil when there is no pod of this UID.
+	Pod(record.PodRef) *cluster.Pod
+	// Gang is nil when there is no object that declares the gang.
+	Gang(cluster.GangKey) *cluster.Gang
+	// Unwritten is the newest full version of an object that may yet be written; nil where there is none. It must not be
+	// changed.
+	Unwritten(cluster.Kind, cluster.Target) metav1.Object
+}
 
 // WorldConfig makes a World.
 type WorldConfig struct {
@@ -36,8 +50,9 @@ type WorldConfig struct {
 	BindsInFlight int
 	// BindVia lets foreign code bind; nil where no profile has foreign code that does.
 	BindVia BindVia
-	Inbox   *Inbox
-	Metrics *Metrics
+	// Known is what the watches brought last.
+	Known   Known
+	Metrics *metrics.Metrics
 	// Answer takes the outcome of each bind, of the writes before it, and of evictions: BindDone, WritesDone and EvictDone.
 	Answer func(engine.Event)
 	// Reporter is the name that events carry when the pod is not known any more; Hostname is where it runs.
@@ -49,14 +64,35 @@ func NewWorld(ctx context.Context, c WorldConfig) *World {
 	w := &World{
 		Binder:  NewBinder(ctx, c.Binds, c.BindsInFlight, c.Metrics, func(done engine.BindDone) { c.Answer(done) }),
 		Writer:  NewWriter(ctx, c.Binds, 0, c.Metrics, func(done engine.WritesDone) { c.Answer(done) }),
-		Patcher: NewPatcher(ctx, c.Patches, c.Inbox.Pod, c.Metrics),
-		Gangs:   NewGangWriter(ctx, c.Patches, c.Objects, c.Inbox.Gang, c.Metrics),
-		Events:  NewEventWriter(ctx, c.Events, c.Inbox.Pod, c.Metrics, c.Reporter, c.Hostname),
+		Patcher: NewPatcher(ctx, c.Patches, c.Known.Pod, c.Metrics),
+		Gangs:   NewGangWriter(ctx, c.Patches, c.Objects, c.Known.Gang, c.Metrics),
+		Events:  NewEventWriter(ctx, c.Events, c.Known.Pod, c.Metrics, c.Reporter, c.Hostname),
 	}
-	w.Evictor = NewEvictor(ctx, c.Binds, c.Inbox.Pod, c.Metrics, w.Events.WriteAbout, func(done engine.EvictDone) { c.Answer(done) })
-	w.Binder.via, w.Writer.unwritten = c.BindVia, c.Inbox.Unwritten
-	w.Binder.profile, w.Writer.profile = c.Inbox.profileOf, c.Inbox.profileOf
+	w.Evictor = NewEvictor(ctx, c.Binds, c.Known.Pod, c.Metrics, w.Events.WriteAbout, func(done engine.EvictDone) { c.Answer(done) })
+	w.Binder.via, w.Writer.unwritten = c.BindVia, c.Known.Unwritten
+	w.Binder.profile, w.Writer.profile = profileOf(c.Known), profileOf(c.Known)
 	return w
+}
+
+// Fence ties all writes but status patches and events to a lease: left is how long it is certainly ours if it is not renewed.
+// No write is begun without the lease, and one on its way ends with it. Must be called before the first effect.
+func (w *World) Fence(left func() time.Duration) {
+	lead := func() bool { return left() > 0 }
+	w.Binder.lead, w.Writer.lead, w.Evictor.lead, w.Gangs.lead = lead, lead, lead, lead
+	w.Binder.left, w.Writer.left, w.Evictor.left, w.Gangs.left = left, left, left, left
+}
+
+// Hold keeps writes that Fence ties to the lease from being begun, or lets them go on: a pause.
+func (w *World) Hold(on bool) {
+	w.Binder.Hold(on)
+	w.Writer.Hold(on)
+	w.Evictor.Hold(on)
+	w.Gangs.Hold(on)
+}
+
+// InFlight is the number of pods and gangs for which a write was begun and has not ended.
+func (w *World) InFlight() int {
+	return w.Binder.InFlight() + w.Writer.InFlight() + w.Evictor.InFlight() + w.Gangs.InFlight()
 }
 
 // Bind starts a bind. A condition of the pod that is not written yet is not wished for any more.
@@ -99,7 +135,7 @@ func (w *World) WriteEvent(e engine.WriteEvent) { w.Events.Write(e) }
 
 // Tend ends series of events, once a minute, until ctx ends.
 func (w *World) Tend(ctx context.Context) {
-	for sleep(ctx, time.Minute) {
+	for call.Sleep(ctx, time.Minute) {
 		w.Events.EndSeries()
 	}
 }
@@ -112,4 +148,15 @@ func (w *World) Stop(patience context.Context) {
 	w.Gangs.Drain(patience)
 	w.Patcher.Stop()
 	w.Events.Stop(patience)
+}
+
+// profileOf returns a function that names the profile of a pod: the scheduler name that the pod asks for, empty when the
+// pod is gone.
+func profileOf(known Known) func(record.PodRef) string {
+	return func(ref record.PodRef) string {
+		if p := known.Pod(ref); p != nil {
+			return p.Spec.SchedulerName
+		}
+		return ""
+	}
 }

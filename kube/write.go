@@ -15,6 +15,8 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/call"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -41,7 +43,7 @@ type job struct {
 }
 
 // NewWriter returns a Writer that works for at most limit pods at once. Calls end when ctx does.
-func NewWriter(ctx context.Context, client kubernetes.Interface, limit int, metrics *Metrics, answer func(engine.WritesDone)) *Writer {
+func NewWriter(ctx context.Context, client kubernetes.Interface, limit int, metrics *metrics.Metrics, answer func(engine.WritesDone)) *Writer {
 	if limit <= 0 {
 		limit = DefaultWritesInFlight
 	}
@@ -74,7 +76,7 @@ func (w *Writer) carryOut(j job) {
 		}
 		if err != nil && j.release {
 			// What was not taken back is found again: by the next attempt, or by whoever controls the object.
-			klog.FromContext(w.ctx).Error(err, "Not taken back", "pod", podName(j.pod))
+			klog.FromContext(w.ctx).Error(err, "Not taken back", "pod", call.PodName(j.pod))
 			continue
 		}
 		if failed = err; failed != nil {
@@ -84,7 +86,7 @@ func (w *Writer) carryOut(j job) {
 	if j.release {
 		return
 	}
-	w.metrics.passed("PreBind", w.profile(j.pod), failed, time.Since(began))
+	w.metrics.Passed("PreBind", w.profile(j.pod), failed, time.Since(began))
 	done := engine.WritesDone{Pod: j.pod, Decision: j.decision}
 	if failed != nil {
 		done.Message = failed.Error()

@@ -149,7 +149,7 @@ func (w *Writer) makeClaim(c cluster.CreateClaim) (made *resourceapi.ResourceCla
 	api := w.claims(c.Claim.Namespace)
 	create := func(ctx context.Context) (err error) {
 		made, err = api.Create(ctx, bare, metav1.CreateOptions{})
-		w.metrics.claimCreates.WithLabelValues(createLabel(err)).Inc()
+		w.metrics.ClaimCreates.WithLabelValues(createLabel(err)).Inc()
 		return err
 	}
 	// A claim of that name is read like one that our own lost request has made: nil stands for none.
@@ -291,4 +291,12 @@ func (w *Writer) deleteClaim(d cluster.DeleteClaim) error {
 			return w.claims(d.Namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 		},
 	}))
+}
+
+// createLabel is the status of resourceclaim_creates_total.
+func createLabel(err error) string {
+	if err != nil {
+		return "failure"
+	}
+	return "success"
 }

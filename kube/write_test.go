@@ -26,6 +26,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -245,7 +246,7 @@ func writeStories() []writeStory {
 		{"reserve a claim", cluster.AllocateClaim{Target: device, ReservedFor: consumer("up")}, []metav1.Object{allocated("5")},
 			"update", "resourceclaims", 0, isAllocated("d")},
 		{"create a claim", cluster.CreateClaim{Claim: forPod, Pod: pod, Mappings: []cluster.ExtendedMapping{{Container: "c", Resource: "r", Request: "q"}}},
-			[]metav1.Object{pendingPod("p", "up")}, "create", "resourceclaims", 0,
+			[]metav1.Object{kubetest.PendingPod("p", "up")}, "create", "resourceclaims", 0,
 			func(t *testing.T, s *objectServer) string {
 				p, _ := kept[*v1.Pod](t, s, podsResource, "ns", "p")
 				is := p.Status.ExtendedResourceClaimStatus

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/component-base/metrics"
+	componentmetrics "k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 	upstreamvolume "k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/metrics"
 	upstream "k8s.io/kubernetes/pkg/scheduler/metrics"
 
-	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 )
 
 // Metric is what a registry says of a metric.
@@ -33,8 +33,8 @@ func Upstream() ([]Metric, error) {
 
 // Kumiki is what kumiki registers, by name.
 func Kumiki() ([]Metric, error) {
-	reg := &keeping{KubeRegistry: metrics.NewKubeRegistry()}
-	kube.NewMetrics(reg)
+	reg := &keeping{KubeRegistry: componentmetrics.NewKubeRegistry()}
+	metrics.New(reg)
 	for _, m := range reg.all {
 		touch(m)
 	}
@@ -43,12 +43,12 @@ func Kumiki() ([]Metric, error) {
 
 // keeping is a registry that remembers what was registered.
 type keeping struct {
-	metrics.KubeRegistry
-	all []metrics.Registerable
+	componentmetrics.KubeRegistry
+	all []componentmetrics.Registerable
 }
 
 // Register registers and remembers.
-func (k *keeping) Register(m metrics.Registerable) error {
+func (k *keeping) Register(m componentmetrics.Registerable) error {
 	k.all = append(k.all, m)
 	return k.KubeRegistry.Register(m)
 }
@@ -60,11 +60,11 @@ func touch(m any) {
 		func() {
 			defer func() { _ = recover() }()
 			switch m := m.(type) {
-			case *metrics.CounterVec:
+			case *componentmetrics.CounterVec:
 				m.WithLabelValues(values...).Inc()
-			case *metrics.GaugeVec:
+			case *componentmetrics.GaugeVec:
 				m.WithLabelValues(values...).Set(1)
-			case *metrics.HistogramVec:
+			case *componentmetrics.HistogramVec:
 				m.WithLabelValues(values...).Observe(1)
 			}
 		}()
@@ -100,9 +100,9 @@ var described = regexp.MustCompile(`fqName: "(\w+)"`)
 
 // read says what a registry holds under the prefixes scheduler_ and kumiki_. A metric that has no value yet is an error:
 // nothing could be said of it.
-func read(registerer any, gatherer metrics.Gatherer) ([]Metric, error) {
+func read(registerer any, gatherer componentmetrics.Gatherer) ([]Metric, error) {
 	names := map[string]bool{} // name -> it has a value
-	holder, can := registerer.(metrics.Collector)
+	holder, can := registerer.(componentmetrics.Collector)
 	if !can {
 		return nil, fmt.Errorf("a %T does not describe itself", registerer)
 	}

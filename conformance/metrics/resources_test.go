@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/serve"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -71,7 +72,7 @@ func TestWhatPodsAskForIsTheSame(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
-	ours, theirs := answer(kube.PodResources(inbox)), answer(resources.Handler(corelisters.NewPodLister(indexer)))
+	ours, theirs := answer(serve.PodResources(inbox.Pods)), answer(resources.Handler(corelisters.NewPodLister(indexer)))
 	if ours != theirs || len(theirs) < 1000 {
 		t.Errorf("here:\n%s\nupstream:\n%s", ours, theirs)
 	}

@@ -11,7 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/component-base/metrics"
+	componentmetrics "k8s.io/component-base/metrics"
 
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/config"
@@ -19,10 +19,11 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/fault"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 )
 
 // neighbour runs a scheduler of this name in this process, behind rules, until the test ends. It returns its metrics.
-func neighbour(t *testing.T, kubeconfig, name string, rules *fault.Rules) metrics.KubeRegistry {
+func neighbour(t *testing.T, kubeconfig, name string, rules *fault.Rules) componentmetrics.KubeRegistry {
 	t.Helper()
 	cfg, err := kube.RestConfig(kube.ClientOptions{Kubeconfig: kubeconfig})
 	if err != nil {
@@ -35,8 +36,8 @@ func neighbour(t *testing.T, kubeconfig, name string, rules *fault.Rules) metric
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry := metrics.NewKubeRegistry()
-	o.Rest, o.Serve.Secure, o.Metrics = cfg, nil, kube.NewMetrics(registry)
+	registry := componentmetrics.NewKubeRegistry()
+	o.Rest, o.Serve.Secure, o.Metrics = cfg, nil, metrics.New(registry)
 	_, stop := runInside(t.Context(), t, o)
 	t.Cleanup(func() {
 		rules.Clear()
@@ -46,7 +47,7 @@ func neighbour(t *testing.T, kubeconfig, name string, rules *fault.Rules) metric
 }
 
 // reads is one metric, summed over what has the label.
-func reads(t *testing.T, registry metrics.Gatherer, name, label string) (sum float64) {
+func reads(t *testing.T, registry componentmetrics.Gatherer, name, label string) (sum float64) {
 	t.Helper()
 	families, err := registry.Gather()
 	if err != nil {

@@ -31,7 +31,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/component-base/metrics"
+	componentmetrics "k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
@@ -41,6 +41,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/examples/gangs"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 )
 
 // declared is a cluster with every API that declares gangs, and a scheduler that reads all of them.
@@ -187,7 +188,7 @@ func (d *declared) schedule(cluster *testcluster.Cluster) (end func()) {
 		d.Fatal(err)
 	}
 	o.Serve.Secure = nil
-	o.Metrics = kube.NewMetrics(metrics.NewKubeRegistry())
+	o.Metrics = metrics.New(componentmetrics.NewKubeRegistry())
 	o.Observers = append(o.Observers, func(ev engine.Event, _ []engine.Effect) {
 		if set, is := ev.(engine.PodSet); is && set.Pod.Gang != nil {
 			d.mu.Lock()

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/component-base/metrics"
+	componentmetrics "k8s.io/component-base/metrics"
 
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/config"
@@ -26,6 +26,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/examples/sessions"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -115,7 +116,7 @@ func (a *sessionArena) run(cluster *testcluster.Cluster) (end func()) {
 		a.Fatal(err)
 	}
 	o.Serve.Secure = nil
-	o.Metrics = kube.NewMetrics(metrics.NewKubeRegistry())
+	o.Metrics = metrics.New(componentmetrics.NewKubeRegistry())
 	o.Observers = append(o.Observers, func(_ engine.Event, effects []engine.Effect) { a.see(effects) })
 	a.over()
 	_, end = runInside(a.Context(), a.T, o)

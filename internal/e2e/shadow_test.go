@@ -20,12 +20,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/component-base/metrics"
+	componentmetrics "k8s.io/component-base/metrics"
 
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
-	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -132,7 +132,7 @@ func quietly(kubeconfig string, c config.Resolved) app.Options {
 	o := app.DefaultOptions()
 	o.Kubeconfig, o.Config = kubeconfig, c
 	o.Serve.Secure = nil
-	o.Metrics = kube.NewMetrics(metrics.NewKubeRegistry())
+	o.Metrics = metrics.New(componentmetrics.NewKubeRegistry())
 	return o
 }
 

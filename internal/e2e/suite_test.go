@@ -21,13 +21,14 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/component-base/metrics"
+	componentmetrics "k8s.io/component-base/metrics"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 )
 
 // A story is a little cluster of its own inside the one cluster of the suite: nodes that only its pods select, and a
@@ -108,7 +109,7 @@ func tellStaged(t *testing.T, stages string, configurations []string, stories []
 			t.Fatal(err)
 		}
 		o.Serve.Secure = nil
-		o.Metrics = kube.NewMetrics(metrics.NewKubeRegistry())
+		o.Metrics = metrics.New(componentmetrics.NewKubeRegistry())
 		scheduler, err := app.NewScheduler(ctx, o)
 		if err != nil {
 			t.Fatal(err)

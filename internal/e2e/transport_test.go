@@ -13,13 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/component-base/metrics"
+	componentmetrics "k8s.io/component-base/metrics"
 
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/internal/e2e/checker"
 	"github.com/kumiki-scheduler/kumiki/internal/fault"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 )
 
 // line is what runs between a scheduler in this process and its API server.
@@ -67,7 +68,7 @@ func (l *line) schedule(t *testing.T, kubeconfig string, audit time.Duration) (e
 	o := app.DefaultOptions()
 	o.Rest, o.Serve.Secure, o.AuditPeriod = cfg, nil, audit
 	o.Config.LeaderElection.Enabled = false
-	o.Metrics = kube.NewMetrics(metrics.NewKubeRegistry())
+	o.Metrics = metrics.New(componentmetrics.NewKubeRegistry())
 	_, stop := runInside(t.Context(), t, o)
 	return func() {
 		l.rules.Clear()

@@ -25,7 +25,8 @@ var (
 	upToPlace   = below(upToPlugin, []string{"core/queue", "core/place"})
 	upToGang    = below(upToPlace, []string{"core/gang", "core/preempt", "core/shard"})
 	upToEngine  = below(upToGang, []string{"core/engine"})
-	edges       = below(upToEngine, []string{"config", "host/...", "kube", "shadow", "sim", "view"})
+	partsOfKube = []string{"kube/call", "kube/metrics", "kube/serve"}
+	edges       = below(upToEngine, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "view"})
 )
 
 // graph is the import graph of kumiki: package -> what it may import directly. Arrows point down; packages of one
@@ -46,10 +47,15 @@ var graph = map[string]layer{
 	"core/engine":   {upToGang, "joins the core; knows nothing of the world outside"},
 
 	"host/...": {below(upToEngine, []string{"config", "host/..."}), "runs foreign plugins; the one side where their contract is known"},
-	"kube":     {below(upToEngine, []string{"config"}), "the edge to the API server"},
+	"kube":     {below(upToEngine, partsOfKube), "the edge to the API server: the loop and the lease join the parts below"},
 	"shadow":   {upToEngine, "stands where the engine stands in the loop, and knows no more of the world than it does"},
 	"sim":      {below(upToEngine, []string{"config"}), "the edge to a virtual clock"},
 	"view":     {[]string{"record"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
+
+	"kube/call":     {[]string{"record"}, "limits and waits of calls to the API server; every part of kube has them"},
+	"kube/metrics":  {upToEngine, "counts what the engine does; every part of kube counts in it"},
+	"kube/serve":    {[]string{"core/resource", "core/cluster"}, "shows what it is given; it knows neither the loop nor the lease"},
+	"kube/kubetest": {[]string{"record", "core/cluster"}, "a fake API server, for tests; knows no part of kube"},
 
 	"app":             {edges, "wires core, kube, host and view; people build their own scheduler with it"},
 	"bench":           {below(edges, []string{"app", "internal/testcluster", "bench/workload", "bench/workloads", "bench/ops", "bench/core", "bench/standin", "bench/gangs"}), "measures from outside"},
@@ -61,7 +67,7 @@ var graph = map[string]layer{
 	"bench/gangs":     {upToEngine, "compares ways to schedule gangs: the engine on virtual time, or whoever schedules a cluster"},
 	"cmd/kumiki/...": {below(edges, []string{"app", "bench", "internal/testcluster", "examples/demo", "examples/gangs", "cmd/kumiki/..."}),
 		"flags and wiring; nothing imports a command"},
-	"cmd/kumiki/ask":  {[]string{"record", "kube", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
+	"cmd/kumiki/ask":  {[]string{"record", "kube", "kube/serve", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
 	"cmd/kumiki/text": {[]string{"record"}, "how records look at a terminal; depends on nothing else"},
 
 	"examples/demo":     {nil, "manifests, embedded"},
@@ -79,7 +85,7 @@ var graph = map[string]layer{
 
 	"localcluster/...": {[]string{"localcluster/..."}, "a module of its own: upstream's servers must not meet the scheduler in one binary"},
 	"tools/...":        {nil, "a module of its own: what builds and packs the others must not move their versions"},
-	"conformance/...": {below(upToEngine, []string{"config", "host/...", "kube", "app", "bench/core", "conformance/...", "internal/testcluster"}),
+	"conformance/...": {below(upToEngine, partsOfKube, []string{"config", "host/...", "kube", "app", "bench/core", "conformance/...", "internal/testcluster"}),
 		"a module of its own: the oracle is upstream's scheduler, which kumiki must not be linked with"},
 }
 

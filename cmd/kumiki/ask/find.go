@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/serve"
 )
 
 // Where says how the scheduler is found.
@@ -92,7 +93,7 @@ func usable(lease *coordinationv1.Lease, now time.Time) error {
 }
 
 // dial makes the client: the user's credentials, the scheduler's address and certificate.
-func dial(cfg *rest.Config, endpoint kube.Endpoint, holder, through string) (*Client, error) {
+func dial(cfg *rest.Config, endpoint serve.Endpoint, holder, through string) (*Client, error) {
 	ours := rest.CopyConfig(cfg)
 	host, _, err := net.SplitHostPort(endpoint.Address)
 	if err != nil {

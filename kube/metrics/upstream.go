@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package metrics
 
 import "k8s.io/component-base/metrics"
 
@@ -40,20 +40,20 @@ func (m *Metrics) upstream() {
 		"Number of pods added to scheduling queues by event and queue type.", metrics.STABLE}, "queue", "event")
 	m.inflightEvents = m.gauges(what{subsystem, "inflight_events",
 		"Number of events currently tracked in the scheduling queue.", metrics.ALPHA}, "event")
-	m.goroutines = m.gauges(what{subsystem, "goroutines",
+	m.Goroutines = m.gauges(what{subsystem, "goroutines",
 		"Number of running goroutines split by the work they do such as binding.", metrics.BETA}, "operation")
 	m.cacheSize = m.gauges(what{subsystem, "cache_size",
 		"Number of nodes, pods, and assumed (bound) pods in the scheduler cache.", metrics.ALPHA}, "type")
 	m.unschedulable = m.gauges(what{subsystem, "unschedulable_pods",
 		"The number of unschedulable pods broken down by plugin name. A pod will increment the gauge for all plugins that caused it to not schedule and so this metric have meaning only when broken down by plugin.",
 		metrics.BETA}, "plugin", "profile")
-	m.claimCreates = m.counters(what{subsystem, "resourceclaim_creates_total",
+	m.ClaimCreates = m.counters(what{subsystem, "resourceclaim_creates_total",
 		"Number of ResourceClaims creation requests within scheduler", metrics.ALPHA}, "status")
-	m.victims = m.histogram(what{subsystem, "preemption_victims", "Number of selected preemption victims", metrics.STABLE}, buckets{1, 2, 7})
+	m.Victims = m.histogram(what{subsystem, "preemption_victims", "Number of selected preemption victims", metrics.STABLE}, buckets{1, 2, 7})
 	m.preemptions = m.counter(what{subsystem, "preemption_attempts_total", "Total preemption attempts in the cluster till now", metrics.STABLE})
-	m.evictionTime = m.histograms(what{subsystem, "preemption_goroutines_duration_seconds",
+	m.EvictionTime = m.histograms(what{subsystem, "preemption_goroutines_duration_seconds",
 		"Duration in seconds for running goroutines for the preemption.", metrics.ALPHA}, buckets{0.01, 2, 20}, "result")
-	m.evictions = m.counters(what{subsystem, "preemption_goroutines_execution_total",
+	m.Evictions = m.counters(what{subsystem, "preemption_goroutines_execution_total",
 		"Number of preemption goroutines executed.", metrics.ALPHA}, "result")
 }
 

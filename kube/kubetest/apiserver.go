@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+// Package kubetest owns the fake API server of the tests of kube and its packages, and the objects that they begin with.
+package kubetest
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -24,13 +27,12 @@ import (
 	"k8s.io/component-base/metrics"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
-	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// apiServer is an API server of our own making: it keeps the rules about binds, status patches and versions that the fake
+// APIServer is an API server of our own making: it keeps the rules about binds, status patches and versions that the fake
 // clientset does not, and it can fail in the ways that matter.
-type apiServer struct {
+type APIServer struct {
 	*fake.Clientset
 	mu      sync.Mutex
 	pods    map[string]*v1.Pod // namespace/name -> pod
@@ -40,20 +42,11 @@ type apiServer struct {
 	lists   int      // of pods
 	patches []map[string]any
 	watches []podWatch
-	// kinds are what the scheduler of a story watches besides pods and nodes.
-	kinds []cluster.Kind
-	// observers see what the engine of a story is told.
-	observers []Observer
-	// limit is how many binds a story's scheduler sends at once; 0 is the default.
-	limit int
-	// slowLease is how long the lease takes to read in a story.
-	slowLease time.Duration
-
-	// before is asked before each call of a verb (bind, get, patch); an error is the answer. after is asked when the call
+	// Before is asked before each call of a verb (bind, get, patch); an error is the answer. after is asked when the call
 	// has been applied, and its error takes the place of the answer: a lost reply.
-	before, after func(verb, pod string) error
-	// held keeps a bind waiting on its way; its error is the answer.
-	held func(ctx context.Context) error
+	Before, After func(verb, pod string) error
+	// Held keeps a bind waiting on its way; its error is the answer.
+	Held func(ctx context.Context) error
 	// lastBind is the newest bind that arrived.
 	lastBind *v1.Binding
 }
@@ -69,22 +62,22 @@ func picks(of fields.Selector, p *v1.Pod) bool {
 	return of.Matches(fields.Set{"status.phase": string(p.Status.Phase)})
 }
 
-var podResource = schema.GroupResource{Resource: "pods"}
+var PodResource = schema.GroupResource{Resource: "pods"}
 
-func newAPIServer(pods ...*v1.Pod) *apiServer {
-	a := &apiServer{Clientset: fake.NewClientset(), pods: map[string]*v1.Pod{}}
+func NewAPIServer(pods ...*v1.Pod) *APIServer {
+	a := &APIServer{Clientset: fake.NewClientset(), pods: map[string]*v1.Pod{}}
 	for _, p := range pods {
-		a.put(p)
+		a.Put(p)
 	}
 	return a
 }
 
 // CoreV1 answers for pods itself: the fake clientset would make calls wait for each other.
-func (a *apiServer) CoreV1() typedcorev1.CoreV1Interface { return coreClient{a.Clientset.CoreV1(), a} }
+func (a *APIServer) CoreV1() typedcorev1.CoreV1Interface { return coreClient{a.Clientset.CoreV1(), a} }
 
 type coreClient struct {
 	typedcorev1.CoreV1Interface
-	a *apiServer
+	a *APIServer
 }
 
 func (c coreClient) Pods(namespace string) typedcorev1.PodInterface {
@@ -93,22 +86,22 @@ func (c coreClient) Pods(namespace string) typedcorev1.PodInterface {
 
 type podClient struct {
 	typedcorev1.PodInterface
-	a         *apiServer
+	a         *APIServer
 	namespace string
 }
 
 func (c podClient) Bind(ctx context.Context, b *v1.Binding, _ metav1.CreateOptions) error {
-	if c.a.held != nil {
-		if err := c.a.held(ctx); err != nil {
+	if c.a.Held != nil {
+		if err := c.a.Held(ctx); err != nil {
 			return err
 		}
 	}
-	_, err := call(c, "bind", b.Name, func() (*v1.Pod, error) { return nil, c.a.bind(b) })
+	_, err := call(c, "bind", b.Name, func() (*v1.Pod, error) { return nil, c.a.Bind(b) })
 	return err
 }
 
 func (c podClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*v1.Pod, error) {
-	return call(c, "get", name, func() (*v1.Pod, error) { return c.a.get(c.namespace, name) })
+	return call(c, "get", name, func() (*v1.Pod, error) { return c.a.Get(c.namespace, name) })
 }
 
 func (c podClient) Patch(_ context.Context, name string, _ types.PatchType, body []byte, _ metav1.PatchOptions, _ ...string) (*v1.Pod, error) {
@@ -152,14 +145,14 @@ func (c podClient) Watch(_ context.Context, o metav1.ListOptions) (watch.Interfa
 
 func call(c podClient, verb, name string, do func() (*v1.Pod, error)) (*v1.Pod, error) {
 	key := c.namespace + "/" + name
-	if c.a.before != nil {
-		if err := c.a.before(verb, key); err != nil {
+	if c.a.Before != nil {
+		if err := c.a.Before(verb, key); err != nil {
 			return nil, err
 		}
 	}
 	p, err := do()
-	if c.a.after != nil && err == nil {
-		if lost := c.a.after(verb, key); lost != nil {
+	if c.a.After != nil && err == nil {
+		if lost := c.a.After(verb, key); lost != nil {
 			return nil, lost
 		}
 	}
@@ -167,7 +160,7 @@ func call(c podClient, verb, name string, do func() (*v1.Pod, error)) (*v1.Pod, 
 }
 
 // tell sends a change to whoever watches. A pod that a watch does not pick any more is gone for it.
-func (a *apiServer) tell(kind watch.EventType, p *v1.Pod) {
+func (a *APIServer) tell(kind watch.EventType, p *v1.Pod) {
 	for _, w := range a.watches {
 		if picks(w.of, p) {
 			w.Action(kind, p.DeepCopy())
@@ -177,7 +170,7 @@ func (a *apiServer) tell(kind watch.EventType, p *v1.Pod) {
 	}
 }
 
-func (a *apiServer) put(p *v1.Pod) *v1.Pod {
+func (a *APIServer) Put(p *v1.Pod) *v1.Pod {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.version++
@@ -187,7 +180,7 @@ func (a *apiServer) put(p *v1.Pod) *v1.Pod {
 	return p
 }
 
-func (a *apiServer) remove(key string) {
+func (a *APIServer) Remove(key string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p := a.pods[key]; p != nil {
@@ -196,50 +189,50 @@ func (a *apiServer) remove(key string) {
 	delete(a.pods, key)
 }
 
-func (a *apiServer) pod(key string) *v1.Pod {
+func (a *APIServer) Pod(key string) *v1.Pod {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.pods[key].DeepCopy()
 }
 
-// listed counts the lists of pods.
-func (a *apiServer) listed() int {
+// Listed counts the lists of pods.
+func (a *APIServer) Listed() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.lists
 }
 
-// bound counts the binds that were carried out.
-func (a *apiServer) bound() int {
+// Bound counts the binds that were carried out.
+func (a *APIServer) Bound() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.binds
 }
 
-func (a *apiServer) get(namespace, name string) (*v1.Pod, error) {
+func (a *APIServer) Get(namespace, name string) (*v1.Pod, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := a.pods[namespace+"/"+name]
 	if p == nil {
-		return nil, apierrors.NewNotFound(podResource, name)
+		return nil, apierrors.NewNotFound(PodResource, name)
 	}
 	return p.DeepCopy(), nil
 }
 
-func (a *apiServer) bind(b *v1.Binding) error {
+func (a *APIServer) Bind(b *v1.Binding) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lastBind = b
 	p := a.pods[b.Namespace+"/"+b.Name]
 	switch {
 	case p == nil:
-		return apierrors.NewNotFound(podResource, b.Name)
+		return apierrors.NewNotFound(PodResource, b.Name)
 	case b.UID != "" && b.UID != p.UID:
-		return conflict(b.Name, "the UID in the precondition is another")
+		return Conflict(b.Name, "the UID in the precondition is another")
 	case p.DeletionTimestamp != nil:
-		return conflict(b.Name, "the pod is being deleted")
+		return Conflict(b.Name, "the pod is being deleted")
 	case p.Spec.NodeName != "":
-		return conflict(b.Name, "the pod is already assigned to node "+p.Spec.NodeName)
+		return Conflict(b.Name, "the pod is already assigned to node "+p.Spec.NodeName)
 	}
 	a.version++
 	p.ResourceVersion = strconv.Itoa(a.version)
@@ -260,23 +253,23 @@ func setCondition(p *v1.Pod, c v1.PodCondition) {
 	p.Status.Conditions = append(p.Status.Conditions, c)
 }
 
-func conflict(name, why string) error {
-	return apierrors.NewConflict(podResource, name, fmt.Errorf("%s", why))
+func Conflict(name, why string) error {
+	return apierrors.NewConflict(PodResource, name, fmt.Errorf("%s", why))
 }
 
 // delete deletes a pod at once, or, if it has a finalizer, marks it.
-func (a *apiServer) delete(namespace, name string, o metav1.DeleteOptions) error {
+func (a *APIServer) delete(namespace, name string, o metav1.DeleteOptions) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	key := namespace + "/" + name
 	p := a.pods[key]
 	switch {
 	case p == nil:
-		return apierrors.NewNotFound(podResource, name)
+		return apierrors.NewNotFound(PodResource, name)
 	case o.Preconditions == nil || o.Preconditions.UID == nil || o.GracePeriodSeconds != nil:
 		return apierrors.NewBadRequest("a delete without precondition, or with a grace period of its own")
 	case *o.Preconditions.UID != p.UID:
-		return conflict(name, "the UID in the precondition is another")
+		return Conflict(name, "the UID in the precondition is another")
 	}
 	a.version++
 	p.ResourceVersion = strconv.Itoa(a.version)
@@ -292,7 +285,7 @@ func (a *apiServer) delete(namespace, name string, o metav1.DeleteOptions) error
 }
 
 // patch takes the patches of this package: preconditions, one condition, a cleared nomination.
-func (a *apiServer) patch(namespace, name string, raw []byte) (*v1.Pod, error) {
+func (a *APIServer) patch(namespace, name string, raw []byte) (*v1.Pod, error) {
 	var body struct {
 		Metadata struct {
 			UID             types.UID
@@ -312,10 +305,10 @@ func (a *apiServer) patch(namespace, name string, raw []byte) (*v1.Pod, error) {
 	p := a.pods[namespace+"/"+name]
 	switch {
 	case p == nil:
-		return nil, apierrors.NewNotFound(podResource, name)
+		return nil, apierrors.NewNotFound(PodResource, name)
 	case body.Metadata.UID != "" && body.Metadata.UID != p.UID,
 		body.Metadata.ResourceVersion != "" && body.Metadata.ResourceVersion != p.ResourceVersion:
-		return nil, conflict(name, "a precondition does not hold")
+		return nil, Conflict(name, "a precondition does not hold")
 	}
 	a.version++
 	p.ResourceVersion = strconv.Itoa(a.version)
@@ -330,14 +323,42 @@ func (a *apiServer) patch(namespace, name string, raw []byte) (*v1.Pod, error) {
 	return p.DeepCopy(), nil
 }
 
-// patched are the patches that were applied.
-func (a *apiServer) patched() []map[string]any {
+// Deletes are the UIDs of deleted pods, in the order in which deletes were applied.
+func (a *APIServer) Deletes() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.deleted)
+}
+
+// LastBinding is the newest binding that arrived, nil before the first.
+func (a *APIServer) LastBinding() *v1.Binding {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.lastBind
+}
+
+// All are the pods: namespace/name -> pod.
+func (a *APIServer) All() map[string]*v1.Pod {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.pods)
+}
+
+// Silence ends the sending of changes over the watches that were begun. They stay up.
+func (a *APIServer) Silence() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.watches = nil
+}
+
+// Patched are the patches that were applied.
+func (a *APIServer) Patched() []map[string]any {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.patches
 }
 
-func pendingPod(name string, uid types.UID) *v1.Pod {
+func PendingPod(name string, uid types.UID) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: uid, Generation: 1},
 		Spec: v1.PodSpec{
@@ -349,13 +370,13 @@ func pendingPod(name string, uid types.UID) *v1.Pod {
 	}
 }
 
-func boundPod(name string, uid types.UID, node string) *v1.Pod {
-	p := pendingPod(name, uid)
+func BoundPod(name string, uid types.UID, node string) *v1.Pod {
+	p := PendingPod(name, uid)
 	p.Spec.NodeName = node
 	return p
 }
 
-func node(name string) *v1.Node {
+func Node(name string) *v1.Node {
 	return &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)},
 		Status: v1.NodeStatus{Allocatable: v1.ResourceList{
@@ -365,18 +386,12 @@ func node(name string) *v1.Node {
 	}
 }
 
-func ref(p *v1.Pod) record.PodRef {
+func Ref(p *v1.Pod) record.PodRef {
 	return record.PodRef{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
 }
 
-// counted is a set of metrics of a test's own.
-func counted() (*Metrics, metrics.KubeRegistry) {
-	reg := metrics.NewKubeRegistry()
-	return NewMetrics(reg), reg
-}
-
-// value reads one metric: the name and a part of its labels as in label="x". It sums what matches.
-func value(t *testing.T, reg metrics.Gatherer, name string, labels ...string) float64 {
+// Value reads one metric: the name and a part of its labels as in label="x". It sums what matches.
+func Value(t *testing.T, reg metrics.Gatherer, name string, labels ...string) float64 {
 	t.Helper()
 	families, err := reg.Gather()
 	if err != nil {
@@ -404,72 +419,7 @@ func value(t *testing.T, reg metrics.Gatherer, name string, labels ...string) fl
 	return sum
 }
 
-// keptEffects is a carrier that keeps what it was given.
-type keptEffects struct {
-	mu         sync.Mutex
-	binds      []engine.Bind
-	conditions []engine.Condition
-	events     []engine.WriteEvent
-	prepares   []engine.Prepare
-	releases   []engine.Release
-	evicts     []engine.Evict
-	statuses   []engine.GangStatus
-}
-
-func (k *keptEffects) SetGangStatus(s engine.GangStatus) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.statuses = append(k.statuses, s)
-}
-
-func (k *keptEffects) Evict(e engine.Evict) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.evicts = append(k.evicts, e)
-}
-
-func (k *keptEffects) Prepare(p engine.Prepare) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.prepares = append(k.prepares, p)
-}
-
-func (k *keptEffects) Release(r engine.Release) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.releases = append(k.releases, r)
-}
-
-func (k *keptEffects) Bind(b engine.Bind) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.binds = append(k.binds, b)
-}
-
-func (k *keptEffects) Recall(engine.Recall) {}
-
-func (k *keptEffects) SetCondition(c engine.Condition) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.conditions = append(k.conditions, c)
-}
-
-func (k *keptEffects) Nominate(engine.Nominate) {}
-
-func (k *keptEffects) WriteEvent(e engine.WriteEvent) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.events = append(k.events, e)
-}
-
-// bound counts the binds that were asked for.
-func (k *keptEffects) bound() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(k.binds)
-}
-
 var recordIntake = cluster.NewIntake()
 
-// newRecord is the compact record of a pod, made in tests that run one after the other.
-func newRecord(p *v1.Pod) *cluster.Pod { return recordIntake.Pod(p) }
+// NewRecord is the compact record of a pod, made in tests that run one after the other.
+func NewRecord(p *v1.Pod) *cluster.Pod { return recordIntake.Pod(p) }

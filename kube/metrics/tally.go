@@ -1,35 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package metrics
 
 import (
 	"strconv"
 	"time"
 
-	"k8s.io/component-base/metrics"
-
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// tally turns steps into metrics. It belongs to the loop's goroutine.
-type tally struct {
+// Tally turns the steps of an engine into metrics. It belongs to the goroutine that owns the engine.
+type Tally struct {
+	// Watches gives the age of each watch; nil where there is none. Set before the first Refresh.
+	Watches Watches
+
 	m     *Metrics
 	meter *Meter // nil: nothing is sampled
 	start time.Time
 	// decided is set with the first decision.
-	decided bool
-	pods    map[string]*tallied     // UID -> what is known of a pod that waits or is being bound
-	queues  map[record.SubQueue]int // sub-queue -> pods in it
-	aside   int                     // pods set aside
-	looked  time.Time               // when slow things were last looked at
-	// oversold tells which nodes are known to be: node -> the round in which it was last found so.
-	oversold map[string]uint64
-	round    uint64
-	handling map[plugin.Event]metrics.ObserverMetric // what happened -> durations of events that it came with
-	heard    *hearing                                // nil: nobody watches
-	touched  []string                                // UIDs of the present step
+	decided  bool
+	pods     map[string]*tallied     // UID -> what is known of a pod that waits or is being bound
+	queues   map[record.SubQueue]int // sub-queue -> pods in it
+	aside    int                     // pods set aside
+	handling eventHandling
+	periodic periodic
+	touched  []string // UIDs of the present step
+}
+
+// holdResult labels the end of a hold of capacity for a gang.
+func holdResult(placed bool) string {
+	if placed {
+		return "placed"
+	}
+	return "given_up"
 }
 
 // tallied is one pod on its way.
@@ -47,17 +51,19 @@ type tallied struct {
 	before    []string // plugins when the last attempt started
 }
 
-func newTally(m *Metrics, meter *Meter, start time.Time) tally {
-	return tally{m: m, meter: meter, start: start, pods: map[string]*tallied{}, queues: map[record.SubQueue]int{},
-		oversold: map[string]uint64{}, handling: map[plugin.Event]metrics.ObserverMetric{}}
+// NewTally returns a Tally of an engine that started at the given time. meter is the one the engine was made with; nil when
+// it measures nothing.
+func NewTally(m *Metrics, meter *Meter, start time.Time) *Tally {
+	return &Tally{m: m, meter: meter, start: start, pods: map[string]*tallied{}, queues: map[record.SubQueue]int{},
+		handling: newEventHandling(m), periodic: newPeriodic(m)}
 }
 
-// step counts one step, which began at the given time. Moves come first: the last decision about a pod stands after
+// Step counts one step, which began at the given time. Moves come first: the last decision about a pod stands after
 // the move that began the attempt.
-func (t *tally) step(ev engine.Event, effects []engine.Effect, began time.Time) {
+func (t *Tally) Step(ev engine.Event, effects []engine.Effect, began time.Time) {
 	took := time.Since(began)
 	_, cycle := ev.(engine.Cycle)
-	queuedBefore := t.queued(ev)
+	waited := t.queued(ev)
 	switch ev := ev.(type) {
 	case engine.BindDone:
 		t.bindDone(ev)
@@ -106,7 +112,7 @@ func (t *tally) step(ev engine.Event, effects []engine.Effect, began time.Time) 
 		case engine.GangWhole:
 			t.m.gangsPart.Observe(seconds(f.Took))
 		case engine.GangHeld:
-			t.m.gangHold.WithLabelValues(heldResult[f.Placed]).Observe(seconds(f.Took))
+			t.m.gangHold.WithLabelValues(holdResult(f.Placed)).Observe(seconds(f.Took))
 		}
 	}
 	for _, uid := range t.touched {
@@ -115,11 +121,14 @@ func (t *tally) step(ev engine.Event, effects []engine.Effect, began time.Time) 
 		}
 	}
 	t.touched = t.touched[:0]
-	t.handled(ev, took, queuedBefore)
+	t.handling.observe(ev, took, waited, t.queued(ev), t.meter.stepEvents())
 	t.meter.flushStep(t.m)
 }
 
-func (t *tally) pod(uid string) *tallied {
+// Pods is the number of pods of which something is kept: those that wait or are being bound.
+func (t *Tally) Pods() int { return len(t.pods) }
+
+func (t *Tally) pod(uid string) *tallied {
 	p := t.pods[uid]
 	if p == nil {
 		p = &tallied{}
@@ -128,7 +137,7 @@ func (t *tally) pod(uid string) *tallied {
 	return p
 }
 
-func (t *tally) bindDone(done engine.BindDone) {
+func (t *Tally) bindDone(done engine.BindDone) {
 	p := t.pods[done.Pod.UID]
 	if p == nil {
 		return
@@ -159,7 +168,7 @@ func (t *tally) bindDone(done engine.BindDone) {
 
 // cameBack counts a pod that was taken back before its bind was asked for; bindDone counts the others. The attempt neither
 // failed nor placed the pod, so it is no attempt of upstream's.
-func (t *tally) cameBack(because engine.Event) {
+func (t *Tally) cameBack(because engine.Event) {
 	if _, answered := because.(engine.BindDone); !answered {
 		t.m.conflicts.WithLabelValues("released").Inc()
 	}
@@ -172,7 +181,7 @@ func attemptsLabel(n int) string {
 	return strconv.Itoa(n)
 }
 
-func (t *tally) moved(m *record.QueueMove, began time.Time) {
+func (t *Tally) moved(m *record.QueueMove, began time.Time) {
 	p := t.pod(m.Pod.UID)
 	t.touched = append(t.touched, m.Pod.UID)
 	t.count(m.From, -1)
@@ -210,7 +219,7 @@ func (t *tally) moved(m *record.QueueMove, began time.Time) {
 	}
 }
 
-func (t *tally) setAside(p *tallied, is bool) {
+func (t *Tally) setAside(p *tallied, is bool) {
 	if p.aside == is {
 		return
 	}
@@ -223,7 +232,7 @@ func (t *tally) setAside(p *tallied, is bool) {
 	t.m.setAsideNow.Set(float64(t.aside))
 }
 
-func (t *tally) count(q record.SubQueue, by int) {
+func (t *Tally) count(q record.SubQueue, by int) {
 	switch q {
 	case record.Active, record.Backoff, record.Unschedulable, record.Gated:
 		t.queues[q] += by
@@ -232,7 +241,7 @@ func (t *tally) count(q record.SubQueue, by int) {
 }
 
 // blame counts the pod under these plugins instead of those before.
-func (t *tally) blame(p *tallied, plugins []string) {
+func (t *Tally) blame(p *tallied, plugins []string) {
 	for _, name := range p.plugins {
 		t.m.unschedulable.WithLabelValues(name, p.profile).Dec()
 	}
@@ -242,7 +251,7 @@ func (t *tally) blame(p *tallied, plugins []string) {
 	}
 }
 
-func (t *tally) decision(d *record.Decision, began time.Time, cycle bool) {
+func (t *Tally) decision(d *record.Decision, began time.Time, cycle bool) {
 	p := t.pod(d.Pod.UID)
 	t.touched = append(t.touched, d.Pod.UID)
 	t.blame(p, nil)
@@ -276,16 +285,43 @@ func (t *tally) decision(d *record.Decision, began time.Time, cycle bool) {
 	}
 }
 
-func (t *tally) attempted(result string, p *tallied, now time.Time) {
+func (t *Tally) attempted(result string, p *tallied, now time.Time) {
 	t.m.attempts.WithLabelValues(result, p.profile).Inc()
 	t.m.attemptDuration.WithLabelValues(result, p.profile).Observe(now.Sub(p.began).Seconds())
 }
 
-// sizes reports how much is known.
-func (t *tally) sizes(inbox *Inbox, assumed, inflightEvents int) {
-	nodes, bound := inbox.Told()
+// Sizes sets how many nodes and bound pods the engine knows, how many pods it assumes, and how many events it keeps for pods
+// that are being decided on.
+func (t *Tally) Sizes(nodes, bound, assumed, inflightEvents int) {
 	t.m.inflightEvents.WithLabelValues("all").Set(float64(inflightEvents))
 	t.m.cacheSize.WithLabelValues("nodes").Set(float64(nodes))
 	t.m.cacheSize.WithLabelValues("pods").Set(float64(bound + assumed))
 	t.m.cacheSize.WithLabelValues("assumed_pods").Set(float64(assumed))
+}
+
+// queued reports whether the pod of an event waits.
+func (t *Tally) queued(ev engine.Event) bool {
+	uid := ""
+	switch ev := ev.(type) {
+	case engine.PodSet:
+		uid = string(ev.Pod.UID)
+	case engine.PodGone:
+		uid = ev.Pod.UID
+	default:
+		return false
+	}
+	p := t.pods[uid]
+	return p != nil && p.queued
+}
+
+// Refresh sets the gauges that need a pass over all watches, nodes or gangs. It does nothing when the last pass is less than
+// a second ago. engine is asked for what it offers of oversoldNodes and gangCensus.
+func (t *Tally) Refresh(engine any) {
+	now := time.Now()
+	if !t.periodic.due(now) {
+		return
+	}
+	t.meter.forget()
+	t.handling.forget()
+	t.periodic.set(engine, t.Watches, now)
 }

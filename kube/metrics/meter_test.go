@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package metrics
 
 import (
 	"fmt"
@@ -17,16 +17,23 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // counting is an engine whose steps are counted.
 type counting struct {
 	*engine.Engine
-	tally  tally
+	tally  *Tally
 	reg    metrics.KubeRegistry
 	intake *cluster.Intake
 	now    record.Time
+}
+
+// counted is a set of metrics of a test's own.
+func counted() (*Metrics, metrics.KubeRegistry) {
+	reg := metrics.NewKubeRegistry()
+	return New(reg), reg
 }
 
 func newCounting(change ...func(*engine.Profile)) *counting {
@@ -36,7 +43,7 @@ func newCounting(change ...func(*engine.Profile)) *counting {
 	}
 	meter := NewMeter()
 	m, reg := counted()
-	c := &counting{reg: reg, intake: cluster.NewIntake(), tally: newTally(m, meter, time.Now()), Engine: engine.New(engine.Config{
+	c := &counting{reg: reg, intake: cluster.NewIntake(), tally: NewTally(m, meter, time.Now()), Engine: engine.New(engine.Config{
 		Seed: 1, Profiles: []engine.Profile{profile}, Less: plugin.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, Meter: meter,
 	})}
@@ -47,7 +54,7 @@ func newCounting(change ...func(*engine.Profile)) *counting {
 func (c *counting) step(events ...engine.Event) {
 	for _, ev := range events {
 		began := time.Now()
-		c.tally.step(ev, c.Step(ev), began)
+		c.tally.Step(ev, c.Step(ev), began)
 	}
 }
 
@@ -60,7 +67,7 @@ func (c *counting) pass(by record.Time) {
 func (c *counting) pod(p *v1.Pod) engine.PodSet { return engine.PodSet{Pod: c.intake.Pod(p)} }
 
 func (c *counting) node(name, cpu string) engine.NodeSet {
-	n := node(name)
+	n := kubetest.Node(name)
 	n.Status.Allocatable[v1.ResourceCPU] = apiresource.MustParse(cpu)
 	return engine.NodeSet{Node: c.intake.Node(n)}
 }
@@ -75,7 +82,7 @@ type count struct {
 func (c *counting) check(t *testing.T, when string, counts ...count) {
 	t.Helper()
 	for _, x := range counts {
-		if got := value(t, c.reg, x.name, x.labels...); got != x.want {
+		if got := kubetest.Value(t, c.reg, x.name, x.labels...); got != x.want {
 			t.Errorf("%s: %s%v is %v, want %v", when, x.name, x.labels, got, x.want)
 		}
 	}
@@ -86,7 +93,7 @@ const points, plugins = "scheduler_framework_extension_point_duration_seconds", 
 // TestAPodThatFitsNowhereAndThenSomewhere: every part of its way is counted where upstream counts it.
 func TestAPodThatFitsNowhereAndThenSomewhere(t *testing.T) {
 	c := newCounting()
-	p := pendingPod("p", "1")
+	p := kubetest.PendingPod("p", "1")
 	c.step(c.node("small", "500m"), engine.Synced{}, c.pod(p), engine.Cycle{})
 	c.check(t, "rejected",
 		count{1, "scheduler_schedule_attempts_total", []string{"result=unschedulable", "profile=default-scheduler"}},
@@ -109,7 +116,7 @@ func TestAPodThatFitsNowhereAndThenSomewhere(t *testing.T) {
 
 	c.pass(2 * record.Second)
 	c.step(engine.Cycle{})
-	c.step(engine.BindDone{Pod: ref(p), Node: "big"}, engine.PodSet{Pod: c.pod(boundPod("p", "1", "big")).Pod})
+	c.step(engine.BindDone{Pod: kubetest.Ref(p), Node: "big"}, engine.PodSet{Pod: c.pod(kubetest.BoundPod("p", "1", "big")).Pod})
 	c.check(t, "bound",
 		count{1, "scheduler_schedule_attempts_total", []string{"result=scheduled"}},
 		count{1, points, []string{"extension_point=Reserve", "status=Success"}},
@@ -118,18 +125,18 @@ func TestAPodThatFitsNowhereAndThenSomewhere(t *testing.T) {
 		count{0, "scheduler_unschedulable_pods", nil},
 		count{0, "scheduler_pod_scheduled_after_flush_total", nil},
 	)
-	c.step(engine.PodGone{Pod: ref(p)})
+	c.step(engine.PodGone{Pod: kubetest.Ref(p)})
 	c.check(t, "gone", count{1, "scheduler_event_handling_duration_seconds", []string{"event=AssignedPodDelete"}})
 }
 
 // TestAttemptsToPreemptAreCounted, whether they find somebody or not; how the point ended tells which.
 func TestAttemptsToPreemptAreCounted(t *testing.T) {
 	c := newCounting(func(p *engine.Profile) { p.Preemption = &preempt.Config{} })
-	high, huge := pendingPod("high", "2"), pendingPod("huge", "3")
+	high, huge := kubetest.PendingPod("high", "2"), kubetest.PendingPod("huge", "3")
 	priority := int32(100)
 	high.Spec.Priority = &priority
 	huge.Spec.Containers[0].Resources.Requests[v1.ResourceCPU] = apiresource.MustParse("64")
-	c.step(c.node("n", "1"), c.pod(boundPod("low", "1", "n")), engine.Synced{}, c.pod(high), engine.Cycle{}, c.pod(huge), engine.Cycle{})
+	c.step(c.node("n", "1"), c.pod(kubetest.BoundPod("low", "1", "n")), engine.Synced{}, c.pod(high), engine.Cycle{}, c.pod(huge), engine.Cycle{})
 	c.check(t, "two attempts",
 		count{2, "scheduler_preemption_attempts_total", nil},
 		count{1, points, []string{"extension_point=PostFilter", "status=Success"}},
@@ -142,13 +149,13 @@ func TestHintsAreMeasured(t *testing.T) {
 	c := newCounting()
 	c.step(engine.Synced{}, c.node("small", "500m"))
 	for i := range 3 * maxHints {
-		c.step(c.pod(pendingPod("p", types.UID(fmt.Sprint(i)))), engine.Cycle{})
+		c.step(c.pod(kubetest.PendingPod("p", types.UID(fmt.Sprint(i)))), engine.Cycle{})
 	}
 	for range 2 * sampleOne {
 		c.step(c.node("small", "600m"), c.node("small", "500m"))
 	}
 	const name = "scheduler_queueing_hint_execution_duration_seconds"
-	got := value(t, c.reg, name, "plugin=NodeResourcesFit", "event=NodeUpdateNodeAllocatable", "hint=QueueSkip")
+	got := kubetest.Value(t, c.reg, name, "plugin=NodeResourcesFit", "event=NodeUpdateNodeAllocatable", "hint=QueueSkip")
 	if got == 0 || got > 4*maxHints {
 		t.Errorf("%v hints were measured of %d events with %d pods", got, 4*sampleOne, 3*maxHints)
 	}
@@ -165,7 +172,7 @@ func TestAPodThatOnlyTimeWoke(t *testing.T) {
 	}{{"bound at once", false, 1}, {"refused once more", true, 0}} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newCounting()
-			p := pendingPod("p", "1")
+			p := kubetest.PendingPod("p", "1")
 			w.step(engine.Synced{}, w.node("small", "500m"), w.pod(p), engine.Cycle{})
 			w.pass(301 * record.Second)
 			w.pass(60 * record.Second) // the flush comes every 30 seconds
@@ -178,7 +185,7 @@ func TestAPodThatOnlyTimeWoke(t *testing.T) {
 				w.tally.m.attempts.Reset()
 				w.step(w.node("big", "4"))
 			}
-			w.step(engine.Cycle{}, engine.BindDone{Pod: ref(p), Node: "big"})
+			w.step(engine.Cycle{}, engine.BindDone{Pod: kubetest.Ref(p), Node: "big"})
 			w.check(t, c.name, count{1, "scheduler_schedule_attempts_total", []string{"result=scheduled"}},
 				count{c.want, "scheduler_pod_scheduled_after_flush_total", nil})
 		})
@@ -188,24 +195,44 @@ func TestAPodThatOnlyTimeWoke(t *testing.T) {
 // TestNodesThatAreOversold are counted while they are so, and once each time they become so.
 func TestNodesThatAreOversold(t *testing.T) {
 	c := newCounting()
-	c.step(c.node("a", "1"), c.node("b", "2"), c.pod(boundPod("p", "1", "a")), c.pod(boundPod("q", "2", "b")), engine.Synced{})
+	c.step(c.node("a", "1"), c.node("b", "2"), c.pod(kubetest.BoundPod("p", "1", "a")), c.pod(kubetest.BoundPod("q", "2", "b")), engine.Synced{})
 	for _, s := range []struct {
 		when       string
 		then       []engine.Event
 		nodes, all float64
 	}{
 		{"nothing wrong", nil, 0, 0},
-		{"another scheduler binds", []engine.Event{c.pod(boundPod("r", "3", "a"))}, 1, 1},
+		{"another scheduler binds", []engine.Event{c.pod(kubetest.BoundPod("r", "3", "a"))}, 1, 1},
 		{"a node shrinks", []engine.Event{c.node("b", "500m")}, 2, 2},
 		{"nothing new", nil, 2, 2},
-		{"a pod ends", []engine.Event{engine.PodGone{Pod: ref(boundPod("r", "3", "a"))}}, 1, 2},
-		{"and another comes", []engine.Event{c.pod(boundPod("s", "4", "a"))}, 2, 3},
+		{"a pod ends", []engine.Event{engine.PodGone{Pod: kubetest.Ref(kubetest.BoundPod("r", "3", "a"))}}, 1, 2},
+		{"and another comes", []engine.Event{c.pod(kubetest.BoundPod("s", "4", "a"))}, 2, 3},
 		{"nodes end", []engine.Event{engine.NodeGone{Name: "a"}, engine.NodeGone{Name: "b"}}, 0, 3},
 	} {
 		c.step(s.then...)
-		c.tally.oversee(c.Engine)
+		c.tally.periodic.oversell(c.Engine)
 		c.check(t, s.when, count{s.nodes, "kumiki_oversold_nodes", nil}, count{s.all, "kumiki_oversells_seen_total", nil})
 	}
+}
+
+// watchAges are the seconds since each watch brought anything; negative for a watch that cannot be had.
+type watchAges map[string]int
+
+func (w watchAges) WatchAges(visit func(watch string, age time.Duration, known bool)) {
+	for watch, age := range w {
+		visit(watch, time.Duration(age)*time.Second, age >= 0)
+	}
+}
+
+// TestAWatchThatCannotBeHadHasNoAge catches an alert about stale watches that rings for good on a cluster without resource
+// claims.
+func TestAWatchThatCannotBeHadHasNoAge(t *testing.T) {
+	c := newCounting()
+	const staleness = "kumiki_watch_staleness_seconds"
+	c.tally.periodic.staleness(watchAges{"pods": 3, "resourceclaims": 7})
+	c.check(t, "both can be had", count{3, staleness, []string{"watch=pods"}}, count{7, staleness, []string{"watch=resourceclaims"}})
+	c.tally.periodic.staleness(watchAges{"pods": 4, "resourceclaims": -1})
+	c.check(t, "one cannot", count{4, staleness, []string{"watch=pods"}}, count{0, staleness, []string{"watch=resourceclaims"}})
 }
 
 // TestGangsInPartAreCounted: from the first bound pod to the one that makes the gang whole, and while that has not come. Gangs
@@ -219,29 +246,29 @@ func TestGangsInPartAreCounted(t *testing.T) {
 		return p
 	}
 	c.step(c.node("n", "4"), engine.Synced{})
-	c.step(c.pod(of(pendingPod("a1", "a1"), "a", "2")))
-	look := func() { c.tally.gangs(c.GangCensus(), c.now) }
+	c.step(c.pod(of(kubetest.PendingPod("a1", "a1"), "a", "2")))
+	look := func() { c.tally.periodic.gangs(c.GangCensus(), c.now) }
 	const whole, now, longest, waiting = "kumiki_gang_partially_bound_seconds", "kumiki_gangs_partially_bound", "kumiki_gang_partially_bound_longest_seconds", "kumiki_gangs_waiting"
 	look()
 	c.check(t, "a pod is missing", count{1, waiting, []string{"for=pods"}}, count{1, waiting, nil})
-	c.step(c.pod(of(pendingPod("a2", "a2"), "a", "2")))
+	c.step(c.pod(of(kubetest.PendingPod("a2", "a2"), "a", "2")))
 	look()
 	c.check(t, "none is", count{1, waiting, []string{"for=turn"}}, count{1, waiting, nil})
-	c.step(engine.Cycle{}, c.pod(of(boundPod("a1", "a1", "n"), "a", "2")))
+	c.step(engine.Cycle{}, c.pod(of(kubetest.BoundPod("a1", "a1", "n"), "a", "2")))
 	c.pass(3 * record.Second)
 	look()
 	c.check(t, "one is bound", count{0, whole, nil}, count{1, now, nil}, count{3, longest, nil}, count{0, waiting, nil})
-	c.step(c.pod(of(boundPod("a2", "a2", "n"), "a", "2")))
+	c.step(c.pod(of(kubetest.BoundPod("a2", "a2", "n"), "a", "2")))
 	look()
 	c.check(t, "both are", count{1, whole, nil}, count{0, now, nil}, count{0, longest, nil})
 	for _, name := range []string{"b1", "b2", "b3", "b4", "b5"} {
-		c.step(c.pod(of(pendingPod(name, types.UID(name)), "b", "5")))
+		c.step(c.pod(of(kubetest.PendingPod(name, types.UID(name)), "b", "5")))
 	}
 	c.step(engine.Cycle{})
 	look()
 	c.check(t, "another one is too large", count{1, waiting, []string{"for=never"}}, count{1, waiting, nil})
 	for _, name := range []string{"b1", "b2", "b3", "b4", "b5"} {
-		c.step(engine.PodGone{Pod: ref(pendingPod(name, types.UID(name)))})
+		c.step(engine.PodGone{Pod: kubetest.Ref(kubetest.PendingPod(name, types.UID(name)))})
 	}
 	look()
 	c.check(t, "it went away", count{0, waiting, nil})
@@ -253,17 +280,17 @@ func TestForeignConflictsAreCountedByHowTheyEnd(t *testing.T) {
 	c := newCounting()
 	c.step(c.node("n", "4"), engine.Synced{})
 	for i := range 3 {
-		c.step(c.pod(pendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))), engine.Cycle{})
+		c.step(c.pod(kubetest.PendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))), engine.Cycle{})
 	}
-	stranger := boundPod("stranger", "other", "n")
+	stranger := kubetest.BoundPod("stranger", "other", "n")
 	stranger.Spec.SchedulerName = "other"
 	stranger.Spec.Containers[0].Resources.Requests[v1.ResourceCPU] = apiresource.MustParse("3")
 	c.step(c.pod(stranger))
 	const rechecked, conflicts, attempts = "kumiki_foreign_binds_rechecked_total", "kumiki_foreign_conflicts_total", "scheduler_schedule_attempts_total"
 	c.check(t, "found", count{1, rechecked, nil}, count{0, conflicts, nil})
-	c.step(engine.BindDone{Pod: ref(pendingPod("p2", "u2")), Node: "n", Outcome: engine.BindRecalled})
+	c.step(engine.BindDone{Pod: kubetest.Ref(kubetest.PendingPod("p2", "u2")), Node: "n", Outcome: engine.BindRecalled})
 	c.check(t, "taken back", count{1, conflicts, []string{"result=recalled"}}, count{1, conflicts, nil}, count{0, attempts, nil})
-	c.step(engine.BindDone{Pod: ref(pendingPod("p1", "u1")), Node: "n", Outcome: engine.Bound})
+	c.step(engine.BindDone{Pod: kubetest.Ref(kubetest.PendingPod("p1", "u1")), Node: "n", Outcome: engine.Bound})
 	c.check(t, "came through", count{1, conflicts, []string{"result=too_late"}}, count{2, conflicts, nil}, count{2, rechecked, nil},
 		count{1, attempts, nil}, count{1, attempts, []string{"result=scheduled"}})
 }
@@ -277,7 +304,7 @@ func TestSearchesAreCountedByTheWayTheyGo(t *testing.T) {
 	c.step(n, engine.Synced{})
 	const decisions = "kumiki_decisions_total"
 	decide := func(name string, shape func(*v1.Pod)) {
-		p := pendingPod(name, types.UID(name))
+		p := kubetest.PendingPod(name, types.UID(name))
 		shape(p)
 		c.step(c.pod(p), engine.Cycle{})
 	}
@@ -306,14 +333,14 @@ func TestSearchesAreCountedByTheWayTheyGo(t *testing.T) {
 	check("named", 1, 1, 1)
 	decide("nowhere", named("n", "other"))
 	check("nowhere", 1, 1, 1)
-	c.step(engine.BindDone{Pod: ref(pendingPod("plain", "plain")), Node: "n", Outcome: engine.BindFailed})
+	c.step(engine.BindDone{Pod: kubetest.Ref(kubetest.PendingPod("plain", "plain")), Node: "n", Outcome: engine.BindFailed})
 	check("a bind failed", 1, 1, 1)
 }
 
 // TestPodsSetAsideAreCountedUntilTheyChange.
 func TestPodsSetAsideAreCountedUntilTheyChange(t *testing.T) {
 	m, reg := counted()
-	tl := newTally(m, nil, time.Now())
+	tl := NewTally(m, nil, time.Now())
 	pod := record.PodRef{Namespace: "ns", Name: "p", UID: "1"}
 	move := func(from, to record.SubQueue) engine.Effect {
 		return engine.Moved{Move: record.QueueMove{Pod: pod, From: from, To: to, Event: "x"}}
@@ -330,12 +357,12 @@ func TestPodsSetAsideAreCountedUntilTheyChange(t *testing.T) {
 		{"it panics again", []engine.Effect{move(record.Active, record.InFlight), move(record.InFlight, record.Unschedulable), aside}, 1},
 		{"it is deleted", []engine.Effect{move(record.Unschedulable, record.Gone)}, 0},
 	} {
-		tl.step(engine.Cycle{}, s.effects, time.Now())
-		if got := value(t, reg, "kumiki_pods_set_aside"); got != s.now {
+		tl.Step(engine.Cycle{}, s.effects, time.Now())
+		if got := kubetest.Value(t, reg, "kumiki_pods_set_aside"); got != s.now {
 			t.Errorf("%s: %v pods are set aside, want %v", s.when, got, s.now)
 		}
 	}
-	if got := value(t, reg, "kumiki_pods_set_aside_total"); got != 2 {
+	if got := kubetest.Value(t, reg, "kumiki_pods_set_aside_total"); got != 2 {
 		t.Errorf("%v times in all, want 2", got)
 	}
 }
@@ -343,7 +370,7 @@ func TestPodsSetAsideAreCountedUntilTheyChange(t *testing.T) {
 // BenchmarkMeteredCycle is what the meter and the tally add to a decision, at the default plugins.
 func BenchmarkMeteredCycle(b *testing.B) {
 	c := newCounting()
-	c.step(c.node("small", "500m"), engine.Synced{}, c.pod(pendingPod("p", "1")), engine.Cycle{})
+	c.step(c.node("small", "500m"), engine.Synced{}, c.pod(kubetest.PendingPod("p", "1")), engine.Cycle{})
 	m := c.tally.meter
 	ran := append([]run(nil), m.ran...)
 	d := &record.Decision{Profile: v1.DefaultSchedulerName}

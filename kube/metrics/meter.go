@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package metrics
 
 import (
 	"time"
@@ -183,14 +183,6 @@ var stepNames = [8]string{
 	engine.StepBind: "bind",
 }
 
-// The status labels of upstream's framework (kube-scheduler/framework, Code).
-const (
-	statusSuccess      = "Success"
-	statusError        = "Error"
-	statusRejected     = "Unschedulable"
-	statusUnresolvable = "UnschedulableAndUnresolvable"
-)
-
 // status is the label of a point of the last cycle. An error came up at the point the cycle got to.
 func (m *Meter) status(at plugin.Point, d *record.Decision) string {
 	switch {
@@ -216,6 +208,9 @@ func (m *Meter) last() plugin.Point {
 	return 0
 }
 
+// Preempting names the work of preemption in metrics, as upstream names it: by the plugin.
+const Preempting = "DefaultPreemption"
+
 // flush reports the last cycle, which came to this decision, if it was not reported yet.
 func (m *Meter) flush(to *Metrics, d *record.Decision) {
 	if m == nil || !m.pending {
@@ -239,7 +234,7 @@ func (m *Meter) flush(to *Metrics, d *record.Decision) {
 		if of.runs != nil {
 			of.runs.Inc()
 		}
-		if r.at == plugin.AtPostFilter && r.name == preempting {
+		if r.at == plugin.AtPostFilter && r.name == Preempting {
 			to.preemptions.Inc()
 		}
 		if sampled {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package serve
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	goruntime "runtime"
-	"strconv"
 	"strings"
 	"time"
 
@@ -40,8 +39,8 @@ const DefaultPort = 10259
 // component is the name under which the endpoints know the process.
 const component = "kube-scheduler"
 
-// ServeOptions say where and to whom the scheduler answers. They are the options of kube-scheduler.
-type ServeOptions struct {
+// Options say where and to whom the scheduler answers. They are the options of kube-scheduler.
+type Options struct {
 	Secure         *options.SecureServingOptions
 	Authentication *options.DelegatingAuthenticationOptions
 	Authorization  *options.DelegatingAuthorizationOptions
@@ -57,10 +56,10 @@ type ServeOptions struct {
 	Flags flagz.Reader
 }
 
-// DefaultServeOptions are kube-scheduler's: 0.0.0.0:10259, a certificate made at start, and life goes on when the cluster
+// DefaultOptions are kube-scheduler's: 0.0.0.0:10259, a certificate made at start, and life goes on when the cluster
 // does not tell how to authenticate.
-func DefaultServeOptions() ServeOptions {
-	o := ServeOptions{
+func DefaultOptions() Options {
+	o := Options{
 		Secure:         options.NewSecureServingOptions(),
 		Authentication: options.NewDelegatingAuthenticationOptions(),
 		Authorization:  options.NewDelegatingAuthorizationOptions(),
@@ -81,7 +80,7 @@ type Server struct {
 	info     *server.SecureServingInfo
 	authn    server.AuthenticationInfo
 	authz    server.AuthorizationInfo
-	opts     ServeOptions
+	opts     Options
 	endpoint Endpoint
 	stop     chan struct{}
 	stopped  <-chan struct{}
@@ -90,7 +89,7 @@ type Server struct {
 
 // NewServer binds the port and makes a certificate where none is given. It returns nil when the port is 0, which turns
 // serving off.
-func NewServer(o ServeOptions) (*Server, error) {
+func NewServer(o Options) (*Server, error) {
 	if o.Secure.BindPort == 0 && o.Secure.Listener == nil {
 		return nil, nil
 	}
@@ -138,44 +137,6 @@ func (s *Server) delegate() error {
 // Endpoint is where the server answers; its CA is empty when the certificate came from files.
 func (s *Server) Endpoint() Endpoint { return s.endpoint }
 
-// Health is what the endpoints of health ask.
-type Health struct {
-	// Election is nil without leader election.
-	Election *Election
-	Loop     *Loop
-	// Ending is closed when the process has been told to end.
-	Ending <-chan struct{}
-}
-
-// stalledAfter is how long the loop may stand still before the process is better restarted.
-const stalledAfter = time.Minute
-
-func (h Health) checks() (health, live, ready []healthz.HealthChecker) {
-	if h.Election != nil {
-		health = append(health, h.Election.Health())
-		ready = append(ready, h.Election.Health())
-	}
-	live = append(live, healthz.NamedCheck("scheduling-loop", func(*http.Request) error {
-		if still := h.Loop.Stalled(); still > stalledAfter {
-			return fmt.Errorf("the scheduling loop has stood still for %s", still.Round(time.Second))
-		}
-		return nil
-	}))
-	ready = append(ready, healthz.NewShutdownHealthz(h.Ending),
-		healthz.NamedCheck("sched-handler-sync", func(*http.Request) error {
-			select {
-			case <-h.Loop.Synced():
-				return nil
-			default:
-				return fmt.Errorf("the initial lists of pods and nodes are not in yet")
-			}
-		}))
-	if h.Election != nil && h.Election.synced != nil {
-		ready = append(ready, healthz.NewInformerSyncHealthz(h.Election.synced))
-	}
-	return health, live, ready
-}
-
 // Serve begins to answer. extra are further handlers by path; a path that ends in a slash takes everything below.
 func (s *Server) Serve(h Health, extra map[string]http.Handler) error {
 	m := mux.NewPathRecorderMux(component)
@@ -184,7 +145,7 @@ func (s *Server) Serve(h Health, extra map[string]http.Handler) error {
 	healthz.InstallLivezHandler(m, live...)
 	healthz.InstallReadyzHandler(m, ready...)
 	m.Handle("/metrics", legacyregistry.HandlerWithReset())
-	m.Handle("/metrics/resources", h.resources())
+	m.Handle("/metrics/resources", ofLeader(PodResources(h.Pods), h.Leads))
 	m.Handle("/configz", configz(s.opts.Config))
 	m.Handle("/version", versionOf(s.version()))
 	slis.SLIMetricsWithReset{}.Install(m)
@@ -251,11 +212,4 @@ func (s *Server) Stop() {
 	}
 	<-s.closed
 	<-s.stopped
-}
-
-// Port is the port of the endpoint.
-func (e Endpoint) Port() int {
-	_, text, _ := net.SplitHostPort(e.Address)
-	port, _ := strconv.Atoi(text)
-	return port
 }

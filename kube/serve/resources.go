@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package serve
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"unique"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
-	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/resource"
@@ -27,39 +25,17 @@ func perPod(name, help string) *metrics.Desc {
 	return metrics.NewDesc(name, help, []string{"namespace", "pod", "node", "scheduler", "priority", "resource", "unit"}, nil, metrics.STABLE, "")
 }
 
-// resources answers with what each pod asks for. It says nothing while another leads.
-func (h Health) resources() http.Handler {
-	handler := PodResources(h.Loop.cfg.Inbox)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if h.leads() {
-			handler.ServeHTTP(w, r)
-		}
-	})
-}
-
-// PodResources answers with what each pod of an inbox asks for, and what it may use at most.
-func PodResources(in *Inbox) http.Handler {
+// PodResources answers with what each pod requests, and with its limits. pods gives the newest records of all pods.
+func PodResources(pods func() []*cluster.Pod) http.Handler {
 	registry := metrics.NewKubeRegistry()
-	registry.CustomMustRegister(&podResources{inbox: in})
+	registry.CustomMustRegister(&podResources{pods: pods})
 	return metrics.HandlerWithReset(registry, metrics.HandlerOpts{})
 }
 
-func (h Health) leads() bool {
-	if h.Election == nil {
-		return true
-	}
-	select {
-	case <-h.Election.Won():
-		return true
-	default:
-		return false
-	}
-}
-
-// podResources reads the newest records of an inbox.
+// podResources collects from the newest records of pods.
 type podResources struct {
 	metrics.BaseStableCollector
-	inbox *Inbox
+	pods func() []*cluster.Pod
 }
 
 // DescribeWithStability tells which metrics there are.
@@ -70,7 +46,7 @@ func (*podResources) DescribeWithStability(to chan<- *metrics.Desc) {
 
 // CollectWithStability tells of all pods.
 func (c *podResources) CollectWithStability(to chan<- metrics.Metric) {
-	for _, p := range c.inbox.newestPods() {
+	for _, p := range c.pods() {
 		tell := func(of *metrics.Desc, name string, value float64) {
 			if value != 0 {
 				to <- metrics.NewLazyConstMetric(of, metrics.GaugeValue, value, p.Namespace, p.Name, p.NodeName, p.Spec.SchedulerName,
@@ -82,19 +58,6 @@ func (c *podResources) CollectWithStability(to chan<- metrics.Metric) {
 	}
 }
 
-// newestPods are the records of all pods. They are copied out, so that the loop does not wait for who reads them.
-func (in *Inbox) newestPods() []*cluster.Pod {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	list := make([]*cluster.Pod, 0, len(in.pods.rows))
-	for _, r := range in.pods.rows { // order: a registry sorts what it gathers
-		if r.newest != nil {
-			list = append(list, r.newest)
-		}
-	}
-	return list
-}
-
 func eachRequest(a *resource.Amounts, visit func(name string, value float64)) {
 	visit(string(v1.ResourceCPU), float64(a.MilliCPU)/1000)
 	visit(string(v1.ResourceMemory), float64(a.Memory))
@@ -104,21 +67,7 @@ func eachRequest(a *resource.Amounts, visit func(name string, value float64)) {
 	}
 }
 
-// limitsOf is what a pod may use at most, as text that all pods with the same limits share.
-func limitsOf(p *v1.Pod) unique.Handle[string] {
-	limits := resourcehelper.PodLimits(p, resourcehelper.PodResourcesOptions{})
-	if len(limits) == 0 {
-		return unique.Handle[string]{}
-	}
-	parts := make([]string, 0, len(limits))
-	for name, q := range limits { // order: sorted below
-		parts = append(parts, string(name)+"="+strconv.FormatFloat(q.AsApproximateFloat64(), 'g', -1, 64))
-	}
-	slices.Sort(parts)
-	return unique.Make(strings.Join(parts, ","))
-}
-
-// eachLimit reads what limitsOf wrote.
+// eachLimit reads the limits of a record of a pod, as intake writes them.
 func eachLimit(text unique.Handle[string], visit func(name string, value float64)) {
 	if text == (unique.Handle[string]{}) {
 		return

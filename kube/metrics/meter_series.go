@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package metrics
 
 import (
-	"time"
-
 	"k8s.io/component-base/metrics"
 
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
-	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // profileSeries are the metrics of one profile that each decision counts in, looked up once.
@@ -17,30 +14,6 @@ type profileSeries struct {
 	points  [plugin.Points]metrics.ObserverMetric // point -> durations of those that went well; nil before the first
 	plugins []pluginSeries
 	next    int // where to look first: plugins work in the same order again and again
-}
-
-// passed counts a point of a pod on its way to the API server.
-func (m *Metrics) passed(at, profile string, err error, took time.Duration) {
-	m.extensionPoint.WithLabelValues(at, statusLabel(err), profile).Observe(took.Seconds())
-}
-
-// profileOf is the scheduler name that a pod asks for; empty when the pod is gone.
-func (in *Inbox) profileOf(ref record.PodRef) string {
-	if p := in.Pod(ref); p != nil {
-		return p.Spec.SchedulerName
-	}
-	return ""
-}
-
-// noProfile is for who makes a part alone.
-func noProfile(record.PodRef) string { return "" }
-
-// createLabel is the status of resourceclaim_creates_total.
-func createLabel(err error) string {
-	if err != nil {
-		return "failure"
-	}
-	return "success"
 }
 
 // pluginSeries are the metrics of a plugin at a point.

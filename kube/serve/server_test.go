@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package serve
 
 import (
 	"crypto/tls"
@@ -16,16 +16,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unique"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
-	v1 "k8s.io/api/core/v1"
-	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"go.uber.org/goleak"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 )
 
 // flags are shown by /flagz: name -> value.
@@ -68,13 +71,13 @@ func reviewer(t *testing.T) (kubeconfig string, close func()) {
 // TestHealthIsForAllAndTheRestForWhomTheAPIServerLetsIn starts a server the way a scheduler does, with a configuration of
 // authentication that cannot be read.
 func TestHealthIsForAllAndTheRestForWhomTheAPIServerLetsIn(t *testing.T) {
-	ProcessMetrics()
+	metrics.Process()
 	// k8s.io/apiserver drops the controller of a configuration that it cannot read, with its queues.
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent(),
 		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*Typed[...]).updateUnfinishedWorkLoop"),
 		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*delayingType[...]).waitingLoop"))
 	kubeconfig, closeReviewer := reviewer(t)
-	o := DefaultServeOptions()
+	o := DefaultOptions()
 	o.Secure.BindAddress = net.IPv4(127, 0, 0, 1)
 	var err error
 	if o.Secure.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -89,14 +92,12 @@ func TestHealthIsForAllAndTheRestForWhomTheAPIServerLetsIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, pods, _ := newTestInbox(t)
-	one := boundPod("p", "1", "a")
-	one.Spec.Containers[0].Resources.Limits = v1.ResourceList{v1.ResourceMemory: apiresource.MustParse("1Gi"), "example.com/gpu": apiresource.MustParse("2")}
-	pods.Replace([]any{one}, "1")
-	m, _ := counted()
-	loop := NewLoop(LoopConfig{Engine: &script{}, Inbox: in, Carrier: &keptEffects{}, Metrics: m})
-	ending := make(chan struct{})
-	err = s.Serve(Health{Loop: loop, Ending: ending}, map[string]http.Handler{
+	one := kubetest.NewRecord(kubetest.BoundPod("p", "1", "a"))
+	one.Limits = unique.Make("example.com/gpu=2,memory=1.073741824e+09")
+	synced, ending := make(chan struct{}), make(chan struct{})
+	health := Health{Leads: func() bool { return true }, Stalled: func() time.Duration { return 0 }, Synced: synced, Ending: ending,
+		Pods: func() []*cluster.Pod { return []*cluster.Pod{one} }}
+	err = s.Serve(health, map[string]http.Handler{
 		"/kumiki/": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "asked "+r.URL.Path) }),
 	})
 	if err != nil {
@@ -163,7 +164,7 @@ func TestHealthIsForAllAndTheRestForWhomTheAPIServerLetsIn(t *testing.T) {
 			t.Errorf("GET %s with token %q: %d %.300s, want %d and %q", c.path, c.token, code, body, c.code, c.body)
 		}
 	}
-	close(loop.synced)
+	close(synced)
 	if code, body := ask("/readyz", ""); code != 200 {
 		t.Errorf("readyz after the lists: %d %s", code, body)
 	}
@@ -177,7 +178,7 @@ func TestHealthIsForAllAndTheRestForWhomTheAPIServerLetsIn(t *testing.T) {
 }
 
 func TestServingCanBeSwitchedOff(t *testing.T) {
-	o := DefaultServeOptions()
+	o := DefaultOptions()
 	o.Secure.BindPort = 0
 	if s, err := NewServer(o); s != nil || err != nil {
 		t.Errorf("got %v, %v", s, err)
@@ -190,23 +191,10 @@ func TestATakenPortIsAClearError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	o := DefaultServeOptions()
+	o := DefaultOptions()
 	o.Secure.BindAddress = net.IPv4(127, 0, 0, 1)
 	o.Secure.BindPort = l.Addr().(*net.TCPAddr).Port
 	if _, err := NewServer(o); err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestAnUnreadableKubeconfigIsNamed: the errors of a start name the file that is wrong.
-func TestAnUnreadableKubeconfigIsNamed(t *testing.T) {
-	bad := filepath.Join(t.TempDir(), "bad")
-	if err := os.WriteFile(bad, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{bad, filepath.Join(t.TempDir(), "missing")} {
-		if _, err := RestConfig(ClientOptions{Kubeconfig: path}); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("kubeconfig %s: %v", path, err)
-		}
 	}
 }

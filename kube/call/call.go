@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package call owns what all calls to the API server have in common: their time limits, the wait between two of them, and
+// the name of a pod in logs.
+package call
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+const (
+	// Timeout bounds one call to the API server. After a write that ended so, the object is read again.
+	Timeout = 30 * time.Second
+	// RereadTimeout bounds one read that finds out what became of a write. Such reads are repeated until one succeeds.
+	RereadTimeout = 10 * time.Second
+)
+
+// Sleep waits for d, and reports whether ctx is still alive.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil // of two that are ready, a select takes any
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// PodName is a pod as log lines name it.
+func PodName(p record.PodRef) klog.ObjectRef { return klog.KRef(p.Namespace, p.Name) }
