@@ -56,7 +56,7 @@ func (sr *search) keptTotals() totals {
 func (sr *search) largest(raw []int64) int64 {
 	var top int64
 	for i := range sr.len() {
-		if n := sr.at(i); (sr.verdicts[n] == plugin.Fits || mutant == normalOverAll) && raw[n] > top {
+		if n := sr.at(i); sr.verdicts[n] == plugin.Fits && raw[n] > top {
 			top = raw[n]
 		}
 	}
@@ -108,7 +108,7 @@ func (pl *Placer) choose(s cluster.Snapshot, sr *search, out *Outcome, draw func
 	if out.RunnerUp = top.second; out.RunnerUp != cluster.NoNode {
 		out.RunnerUpTotal = top.next
 	}
-	if out.Tied > 1 && mutant != tieToFirst {
+	if out.Tied > 1 {
 		sr.breakTie(out, sum, checkedDraw(draw, out.Tied))
 	}
 }
@@ -176,9 +176,7 @@ func (sr *search) scoreWide(s cluster.Snapshot, sc Scorer, at int, score plugin.
 	raw, normalised := raw[:len(fit):len(fit)], raw[len(fit):]
 	score.Rows(s, fit, raw)
 	copy(normalised, raw)
-	if mutant != rawScores {
-		score.Normalize(s, fit, normalised)
-	}
+	score.Normalize(s, fit, normalised)
 	for i, v := range normalised {
 		if v < 0 || v > plugin.MaxScore {
 			panic(fmt.Sprintf("place: %s scores node %q with %d, which is not in 0..%d", sc.Name(), s.NodeName(fit[i]), v, plugin.MaxScore))

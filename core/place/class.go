@@ -36,12 +36,12 @@ func (pl *Placer) newClass(spec *cluster.PodSpec) *class {
 // stale tells whether verdicts or scores of rows may have changed that the journal does not name.
 func (c *class) stale(s cluster.Snapshot) bool {
 	for i := range c.plans {
-		if f, ages := c.plans[i].Filter.(plugin.Aging); ages && f.Stale(s) && mutant != epochIgnored {
+		if f, ages := c.plans[i].Filter.(plugin.Aging); ages && f.Stale(s) {
 			return true
 		}
 	}
 	for i := range c.scorers {
-		if c.scorers[i].score.Epoch(s) != c.scorers[i].epoch && mutant != epochIgnored {
+		if c.scorers[i].score.Epoch(s) != c.scorers[i].epoch {
 			return true
 		}
 	}
@@ -95,12 +95,8 @@ func (c *class) catchUp(s cluster.Snapshot) {
 		if i > 0 && changes[i-1] == n {
 			continue // a bind touches its row several times
 		}
-		if mutant != rowMissed {
-			c.judge(s, n, n+1)
-		}
-		if mutant != scoreMissed {
-			c.score(s, n, n+1)
-		}
+		c.judge(s, n, n+1)
+		c.score(s, n, n+1)
 	}
 	c.rerank(changes)
 }
@@ -142,7 +138,7 @@ func (pl *Placer) remember(c *class) {
 	pl.bytes += c.size
 	pl.classes[c.spec] = c
 	pl.pushNewest(c)
-	for pl.bytes > pl.budget && pl.oldest != c && mutant != budgetIgnored {
+	for pl.bytes > pl.budget && pl.oldest != c {
 		pl.drop(pl.oldest)
 	}
 }

@@ -197,7 +197,7 @@ func (pl *Placer) followCoded(s cluster.Snapshot, c *class) bool {
 		d.take(pl, part, lo)
 		lo += cluster.NodeIdx(len(part))
 	}
-	if d.remeasure() && mutant != measureKept {
+	if d.remeasure() {
 		d.price()
 		c.order.made++
 		c.order.by = d.by(c.order.by.extra[:0])
@@ -245,7 +245,7 @@ func (c *coded) take(pl *Placer, rows []cluster.NodeIdx, lo cluster.NodeIdx) {
 		c.addPrices(rows, sums)
 		flat = 0 // it is among them
 	}
-	faulty := mutant == rowMissed || mutant == rankMissed
+	faulty := false
 	for i, n := range rows {
 		if n == cluster.NoNode {
 			continue

@@ -2,15 +2,6 @@
 
 package place
 
-// Mutations is the number of faults, counting from 1.
-const Mutations = int(mutations)
-
-// SetMutant puts a fault in until restore is called.
-func SetMutant(n int) (restore func()) {
-	mutant = mutation(n)
-	return func() { mutant = noMutation }
-}
-
 // LookAtEachRow keeps a Placer from grouping and ranking rows.
 func LookAtEachRow(pl *Placer) { pl.eachRow = true }
 

@@ -287,7 +287,7 @@ func (g *grouping) update(c *class, changes []cluster.NodeIdx) bool {
 				g.free = append(g.free, was)
 			}
 		}
-		if is != noGroup && mutant != regroupMissed {
+		if is != noGroup {
 			g.groups[is].rank.changed(n, unranked, total)
 		}
 	}
@@ -324,7 +324,7 @@ func (pl *Placer) judgeGroups(s cluster.Snapshot, sr *search) {
 		}
 		n := rank.some()
 		for i := pl.firstLate; i < len(sr.plans); i++ {
-			if f := sr.plans[i].Filter; f != nil && mutant != groupsUnjudged {
+			if f := sr.plans[i].Filter; f != nil {
 				f.Column(s, n, n+1, plugin.TagOf(i), pl.judged)
 			}
 		}
@@ -402,7 +402,7 @@ func (g *grouped) best(out *Outcome, draw func(n int) int) {
 		top.add(m.best+g.groups[id].added, m.rows)
 	}
 	out.Total, out.Tied = top.best, int(top.rows)
-	if out.Tied == 1 || mutant == tieToFirst {
+	if out.Tied == 1 {
 		out.Node = g.kth(top.best, 0)
 		out.RunnerUp, out.RunnerUpTotal = g.next(out.Node)
 		return

@@ -45,9 +45,6 @@ type prepared struct {
 // prepareFilters runs PreFilter of the local filters.
 func (pl *Placer) prepareFilters(s cluster.Snapshot, p *cluster.Pod, k *kept) {
 	k.plans, k.only, k.covers = k.plans[:0], nil, pl.firstLate
-	if mutant == lateFirst {
-		k.covers = len(pl.profile.Filters)
-	}
 	q := reduced(p)
 	for i, f := range pl.profile.Filters {
 		var plan plugin.FilterPlan
@@ -146,7 +143,7 @@ func (k *kept) score(s cluster.Snapshot, lo, hi cluster.NodeIdx) {
 			continue
 		}
 		raw := sc.raw[lo:hi]
-		if sc.counted || mutant == leftoversRead {
+		if sc.counted {
 			sc.nonZero -= nonZero(raw)
 		}
 		sc.score.Column(s, lo, hi, sc.raw)

@@ -195,21 +195,19 @@ func (k *kin) follow(s cluster.Snapshot, pl *Placer) {
 		return
 	}
 	for _, n := range changes {
-		if mutant != kinMissed {
-			k.judge(s, pl, n, n+1)
-		}
+		k.judge(s, pl, n, n+1)
 	}
 }
 
 // stale tells whether scores of rows may have changed whose node did not.
 func (k *kin) stale(s cluster.Snapshot) bool {
 	for i, score := range k.scores {
-		if score.Epoch(s) != k.epochs[i] && mutant != epochIgnored {
+		if score.Epoch(s) != k.epochs[i] {
 			return true
 		}
 	}
 	for i, score := range k.raws {
-		if score.Epoch(s) != k.epochs[len(k.scores)+i] && mutant != epochIgnored {
+		if score.Epoch(s) != k.epochs[len(k.scores)+i] {
 			return true
 		}
 	}
@@ -282,7 +280,7 @@ func (k *kin) join(shared code, v plugin.Verdict, sum int64) code {
 	}
 	// The first filter that rejects has the word; without one, the row has no node.
 	was := k.book[^shared]
-	if v == plugin.Fits || was < v && mutant != lastRejects {
+	if v == plugin.Fits || was < v {
 		return shared
 	}
 	return k.codeOf(v)

@@ -10,7 +10,7 @@ import (
 )
 
 // counts tells whether what a row has of scores that are normalised counts for what others are measured by.
-func (c *coded) counts(n int) bool { return c.codes[n] >= 0 || mutant == normalOverAll }
+func (c *coded) counts(n int) bool { return c.codes[n] >= 0 }
 
 // measure looks at each row for what scores that are normalised are measured by.
 func (c *coded) measure() {

@@ -50,7 +50,7 @@ func (c *class) rankAll() {
 
 // measured is a row's raw score if it counts for what others are measured by.
 func (c *class) measured(sc *prepared, n cluster.NodeIdx) int64 {
-	if c.verdicts[n] != plugin.Fits && mutant != normalOverAll {
+	if c.verdicts[n] != plugin.Fits {
 		return unranked
 	}
 	return sc.raw[n]
@@ -72,14 +72,12 @@ func (c *class) rerank(rows []cluster.NodeIdx) {
 			raws.set(n, c.measured(&c.scorers[e.at], n))
 		}
 	}
-	if c.measuresChanged() && mutant != measureKept {
+	if c.measuresChanged() {
 		c.rankAll()
 		return
 	}
 	for _, n := range rows {
-		if mutant != rankMissed {
-			o.rank.set(n, c.totalOf(n))
-		}
+		o.rank.set(n, c.totalOf(n))
 	}
 }
 
@@ -119,7 +117,7 @@ func (c *class) chooseRanked(sr *search, out *Outcome, draw func(n int) int) {
 		return
 	}
 	out.Total, out.Tied = top.best, int(top.rows)
-	if out.Tied == 1 || mutant == tieToFirst {
+	if out.Tied == 1 {
 		out.Node = sums.kthOf(rows, top.best, 0)
 		out.RunnerUp, out.RunnerUpTotal = sums.nextOf(rows, out.Node)
 		return

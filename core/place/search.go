@@ -118,7 +118,7 @@ func (sr *search) exclude(s cluster.Snapshot) {
 func (pl *Placer) lateFilters(s cluster.Snapshot, sr *search) {
 	for i := pl.firstLate; i < len(sr.plans); i++ {
 		f := sr.plans[i].Filter
-		if f == nil || mutant == wideSkipped || pl.quiet(s, f) {
+		if f == nil || pl.quiet(s, f) {
 			continue
 		}
 		sr.ownVerdicts()
@@ -141,7 +141,7 @@ func (pl *Placer) lateFilters(s cluster.Snapshot, sr *search) {
 // quiet tells whether a filter has no word on any row. The class's ranking holds where all late filters are.
 func (pl *Placer) quiet(s cluster.Snapshot, f plugin.PodFilter) bool {
 	q, can := f.(plugin.Quiet)
-	return can && !pl.eachRow && (q.Quiet(s) || mutant == quietTaken)
+	return can && !pl.eachRow && q.Quiet(s)
 }
 
 // checkFailed is due after each use of a filter: the next one forgets what failed.
@@ -177,9 +177,7 @@ func (pl *Placer) nominated(s cluster.Snapshot, sr *search, noms Nominations) {
 		if v == plugin.Fits {
 			continue
 		}
-		if mutant != nominationStays {
-			sr.ownVerdicts()
-		}
+		sr.ownVerdicts()
 		sr.verdicts[n] = v
 	}
 }
@@ -226,7 +224,7 @@ func (sr *search) suppose(s cluster.Snapshot, other *cluster.Pod, v *cluster.Nod
 	for i := range sr.plans {
 		f, counts := sr.plans[i].Filter.(plugin.Supposing)
 		switch {
-		case !counts || mutant == supposedUncounted:
+		case !counts:
 		case there:
 			f.AddPod(s, other, v)
 		default:
@@ -263,9 +261,6 @@ func (pl *Placer) ownFirst(s cluster.Snapshot, sr *search, noms Nominations) (cl
 		return cluster.NoNode, false
 	}
 	added := sr.expect(n, noms.NominatedOn(sr.pod.Nominated))
-	if mutant == ownAlone {
-		added = nil
-	}
 	fits := sr.fits(pl.plainWith(s, sr, n, added)) && (len(added) == 0 || sr.fits(pl.plainWith(s, sr, n, nil)))
 	sr.err, sr.expected, sr.expectedPods = nil, sr.expected[:0], sr.expectedPods[:0]
 	return n, fits
@@ -354,7 +349,7 @@ func (pl *Placer) askForeign(s cluster.Snapshot, sr *search) {
 		return
 	}
 	for _, name := range sr.names {
-		if why, no := rejected[name]; no && mutant != foreignIgnored {
+		if why, no := rejected[name]; no {
 			n, _ := s.Find(name)
 			sr.ownVerdicts()
 			sr.verdicts[n] = plugin.Foreign

@@ -54,10 +54,8 @@ func (sr *search) sample(by Search, draw func(n int) int) (fits int) {
 	}
 	sr.ownVerdicts()
 	for i := range want { // the first steps of a shuffle
-		if mutant != sampleFirst {
-			k := i + draw(len(rows)-i)
-			rows[i], rows[k] = rows[k], rows[i]
-		}
+		k := i + draw(len(rows)-i)
+		rows[i], rows[k] = rows[k], rows[i]
 	}
 	for _, n := range rows[want:] {
 		sr.verdicts[n] = plugin.Unseen

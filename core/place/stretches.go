@@ -73,7 +73,7 @@ func (s *stretches) count(old, total int64) {
 // what it is. It tells whether it was.
 func (s *stretches) moved(b int, old, total int64) bool {
 	block := &s.blocks[b]
-	if old > block.best || total > block.best || mutant == wingsKept {
+	if old > block.best || total > block.best {
 		return false
 	}
 	by := int32(0)
@@ -96,7 +96,7 @@ func (s *stretches) moved(b int, old, total int64) bool {
 // wingOf sums up anew after block b has changed.
 func (s *stretches) wingOf(b int, before summary) {
 	after := s.blocks[b]
-	if after == before || mutant == wingsKept {
+	if after == before {
 		return
 	}
 	wing := &s.wings[b/fanout]
@@ -201,7 +201,7 @@ func (s *stretches) first(rows byRow, total int64, winner cluster.NodeIdx) clust
 				continue
 			}
 			for n := b * fanout; n < min(rows.len(), (b+1)*fanout); n++ {
-				if (rows.at(n) == total || mutant == nextFirst) && cluster.NodeIdx(n) != winner {
+				if rows.at(n) == total && cluster.NodeIdx(n) != winner {
 					return cluster.NodeIdx(n)
 				}
 			}

@@ -128,7 +128,7 @@ func (w *Window) changed() bool {
 
 // Advance moves the beginning of the next search on by the nodes that an outcome's search looked at.
 func (w *Window) Advance(out Outcome) {
-	if out.Nodes > 0 && mutant != windowStands {
+	if out.Nodes > 0 {
 		w.start = (w.start + out.Looked) % out.Nodes
 	}
 }
@@ -169,9 +169,6 @@ func (pl *Placer) lookThrough(s cluster.Snapshot, sr *search) (looked int) {
 	if len(pl.profile.Scorers) == 0 && pl.profile.Foreign == nil {
 		quota = 1 // nothing ranks, so the first one will do
 	}
-	if mutant == quotaShort {
-		quota--
-	}
 	sr.ownVerdicts()
 	fits, rejected, over := 0, 0, false
 	for i := range order {
@@ -191,9 +188,6 @@ func (pl *Placer) lookThrough(s cluster.Snapshot, sr *search) (looked int) {
 		default:
 			fits++
 		}
-	}
-	if mutant == rejectsUncounted {
-		return fits
 	}
 	if singly && pl.failsOnOwn(s, sr) {
 		return fits + rejected
