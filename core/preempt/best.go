@@ -20,7 +20,7 @@ func (b *bound) before(other *bound) bool {
 	if d := b.least.compare(other.least); d != 0 {
 		return d < 0
 	}
-	return b.row < other.row != (mutant == lastRow)
+	return b.row < other.row
 }
 
 // bounds are a heap by before.
@@ -101,9 +101,7 @@ func (f *Finder) cheapest(count int) (found []Candidate) {
 			at = len(found)
 		}
 		found = slices.Insert(found, at, candidate(next.row, f.gone, f.loss))
-		if found = found[:min(len(found), count)]; mutant == listCutShort && len(found) > 1 {
-			found = found[:len(found)-1]
-		}
+		found = found[:min(len(found), count)]
 	}
 	if len(found) == 0 {
 		for _, n := range f.hopeless {
@@ -116,7 +114,7 @@ func (f *Finder) cheapest(count int) (found []Candidate) {
 // survey looks at every row once and leaves bounds.
 func (f *Finder) survey() {
 	f.bounds, f.hopeless = f.bounds[:0], f.hopeless[:0]
-	if f.q.Pod.Spec.Priority <= f.shelves.floor && mutant != equalsEvicted {
+	if f.q.Pod.Spec.Priority <= f.shelves.floor {
 		f.histo.counts[nobodyToEvict] += len(f.rows)
 		f.histo.nodes += len(f.rows)
 		return
@@ -214,9 +212,6 @@ func least(pods []cell, highest int32) Loss {
 		if pods[i].priority == highest {
 			l.Oldest = max(l.Oldest, pods[i].start)
 		}
-	}
-	if mutant == boundHigh {
-		l.Victims++
 	}
 	return l
 }

@@ -49,7 +49,7 @@ func (b *budgets) follow(s cluster.Snapshot) {
 	b.list, b.covering = b.list[:0], map[*cluster.PodSpec]covered{}
 	cluster.Each(s, func(o *policyv1.PodDisruptionBudget) bool {
 		selector, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
-		if err == nil && !selector.Empty() && mutant != budgetsUnread {
+		if err == nil && !selector.Empty() {
 			if pods := spent[o]; pods != nil {
 				b.charge(o, pods)
 			}

@@ -128,7 +128,7 @@ func (f *Finder) Find(s cluster.Snapshot, q Question) Answer {
 	var a Answer
 	found := false
 	switch {
-	case q.Limit != nil && mutant != limitIgnored:
+	case q.Limit != nil:
 		a.Candidates = f.all(q.Limit.of(len(f.rows)), q.Draw(len(f.rows)))
 	case q.All:
 		a.Candidates = f.all(len(f.rows), 0)
@@ -136,9 +136,6 @@ func (f *Finder) Find(s cluster.Snapshot, q Question) Answer {
 		a.Candidates = f.cheapest(q.Best)
 	default:
 		a.Best, found = f.best()
-	}
-	if mutant == restIgnored {
-		f.histo.all = f.histo.nodes
 	}
 	if len(a.Candidates) > 0 {
 		a.Best, found = Choose(a.Candidates), true
@@ -152,7 +149,7 @@ func (f *Finder) Find(s cluster.Snapshot, q Question) Answer {
 	default:
 		a.Verdict, a.Message = NotHelpful, heading+f.histo.message()
 	}
-	if q.Strict && mutant != budgetsAdvise {
+	if q.Strict {
 		return strictly(a)
 	}
 	return a
@@ -164,11 +161,11 @@ const heading = "preemption: "
 // notEligible is why the pod may evict nobody; empty when it may (upstream: PodEligibleToPreemptOthers).
 func (f *Finder) notEligible() string {
 	p := f.q.Pod
-	if p.Spec.NeverPreempts && mutant != neverIgnored {
+	if p.Spec.NeverPreempts {
 		return "not eligible due to preemptionPolicy=Never."
 	}
 	n, ok := f.state.Find(f.q.Nominated)
-	if f.q.Nominated == "" || !ok || f.q.Relief.Hopeless(n) || mutant == awaitedIgnored {
+	if f.q.Nominated == "" || !ok || f.q.Relief.Hopeless(n) {
 		return ""
 	}
 	going := f.q.Awaited
@@ -185,7 +182,7 @@ func (f *Finder) notEligible() string {
 func Choose(candidates []Candidate) Candidate {
 	best := candidates[0]
 	for _, c := range candidates[1:] {
-		if d := c.Loss.compare(best.Loss); d < 0 || d == 0 && mutant == lastRow {
+		if d := c.Loss.compare(best.Loss); d < 0 {
 			best = c
 		}
 	}
@@ -279,10 +276,10 @@ func (f *Finder) spare(lower []cell, back func(i int) bool) {
 	f.gone, f.loss = f.gone[:0], Loss{Highest: math.MinInt32, Oldest: notStarted}
 	for _, turn := range [...]bool{true, false} {
 		for i := range lower {
-			if f.shielded[i] != turn && mutant != sparedByPlace || mutant == sparedByPlace && turn {
+			if f.shielded[i] != turn {
 				continue
 			}
-			if mutant != nobodySpared && back(i) {
+			if back(i) {
 				continue
 			}
 			f.gone = append(f.gone, lower[i])

@@ -33,7 +33,7 @@ const notStarted record.Time = math.MaxInt64
 
 // startOf is when a pod started, as it counts here.
 func startOf(p *cluster.Pod) record.Time {
-	if p.Start == 0 && mutant != unstartedOldest {
+	if p.Start == 0 {
 		return notStarted
 	}
 	return p.Start
@@ -54,23 +54,14 @@ func (l *Loss) add(priority int32, start record.Time) {
 	switch {
 	case priority > l.Highest:
 		l.Highest, l.Oldest = priority, start
-	case priority == l.Highest || mutant == oldestOfAll:
+	case priority == l.Highest:
 		l.Oldest = min(l.Oldest, start)
 	}
 }
 
 // compare is negative when l is the smaller loss.
 func (l Loss) compare(other Loss) int {
-	if mutant == violationsIgnored {
-		other.Violations = l.Violations
-	}
-	if mutant == sumIgnored {
-		other.Sum = l.Sum
-	}
 	oldest := cmp.Compare(other.Oldest, l.Oldest)
-	if mutant == youngestKept {
-		oldest = -oldest
-	}
 	return cmp.Or(cmp.Compare(l.Violations, other.Violations), cmp.Compare(l.Highest, other.Highest), cmp.Compare(l.Sum, other.Sum),
 		cmp.Compare(l.Victims, other.Victims), oldest)
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
-	"github.com/kumiki-scheduler/kumiki/internal/probe"
 )
 
 // rules are upstream's, each with an example small enough to follow by hand: nodes of four cores, and a pod of priority 10
@@ -205,23 +204,6 @@ func startsLater(t interface{ Fatalf(string, ...any) }) {
 
 // TestStartIsLearntLater: what the finder remembers of a pod follows its start.
 func TestStartIsLearntLater(t *testing.T) { startsLater(t) }
-
-// TestMutants puts each fault of mutant.go into the search and demands that the rules or the twins see it.
-func TestMutants(t *testing.T) {
-	probe.QuickRapid(t, 3000)
-	for m := 1; m < preempt.FirstUnitMutation; m++ {
-		t.Run(fmt.Sprint(m), func(t *testing.T) {
-			defer preempt.SetMutant(m)()
-			seen := probe.Fails(func(p *probe.T) { startsLater(p) })
-			for _, r := range rules {
-				seen = seen || play(r.name) != ""
-			}
-			if !seen && !probe.Fails(func(p *probe.T) { rapid.Check(p, func(t *rapid.T) { twins(t, map[preempt.Verdict]int{}) }) }) {
-				t.Errorf("nothing sees mutant %d of core/preempt/mutant.go", m)
-			}
-		})
-	}
-}
 
 // TestVictimsAreNeeded: with any one of the victims spared the pod does not fit (rule R7 for one pod).
 func TestVictimsAreNeeded(t *testing.T) {

@@ -47,9 +47,6 @@ func (sh *shelves) follow(s cluster.Snapshot) {
 	changed, changes, ok := s.Changes(sh.changes)
 	renewed, renewals, ok2 := s.Renewals(sh.renewals)
 	sh.changes, sh.renewals = changes, renewals
-	if mutant == ageMissed {
-		renewed = nil
-	}
 	before := len(sh.rows)
 	for len(sh.rows) < s.Rows() {
 		sh.rows = append(sh.rows, shelf{})
@@ -60,9 +57,6 @@ func (sh *shelves) follow(s cluster.Snapshot) {
 			sh.fill(s, cluster.NodeIdx(n))
 		}
 		return
-	}
-	if mutant == shelfMissed {
-		changed = nil
 	}
 	for n := before; n < len(sh.rows); n++ {
 		sh.fill(s, cluster.NodeIdx(n))
@@ -97,17 +91,11 @@ func (sf *shelf) fill(s cluster.Snapshot, n cluster.NodeIdx) {
 
 // moreImportant is negative when a is spared before b.
 func moreImportant(a, b cell) int {
-	if mutant == youngestFirst {
-		a.start, b.start = b.start, a.start
-	}
 	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.start, b.start))
 }
 
 // below are the pods of less than a priority.
 func (sf *shelf) below(priority int32) []cell {
-	if mutant == equalsEvicted {
-		priority++
-	}
 	lo, hi := 0, len(sf.cells)
 	for lo < hi {
 		if mid := (lo + hi) / 2; sf.cells[mid].priority >= priority {

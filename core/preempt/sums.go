@@ -79,7 +79,7 @@ func (sm *sums) look(n cluster.NodeIdx) {
 		nd := &sm.needs[i]
 		nd.lacks = nd.Amount.Amount
 		switch {
-		case nd.Offered > 0 && mutant != offeredIgnored:
+		case nd.Offered > 0:
 			nd.lacks -= nd.Offered - nd.requested.At(n)
 		case nd.known:
 			nd.lacks -= nd.offered.At(n) - nd.requested.At(n)
@@ -98,9 +98,7 @@ func (sm *sums) expect(held *resource.Amounts) {
 		if nd.of == ofPods {
 			more = 1
 		}
-		if nd.lacks += more; mutant == expectedTwice {
-			nd.lacks += more
-		}
+		nd.lacks += more
 	}
 }
 
@@ -192,7 +190,7 @@ func (sm *sums) back(c *cell) bool {
 func (sm *sums) loss(behind []cell) Loss {
 	l := Loss{Highest: math.MinInt32, Oldest: notStarted}
 	for i := range behind {
-		if mutant == nobodySpared || !sm.back(&behind[i]) {
+		if !sm.back(&behind[i]) {
 			l.Victims++
 			l.add(behind[i].priority, behind[i].start)
 		}

@@ -23,18 +23,13 @@ type dryRuns struct {
 
 func (d *dryRuns) begin() {
 	for _, p := range d.us.going {
-		if mutant == goingUncounted {
-			break
-		}
 		d.q.Trial.Evict(p.UID)
 	}
 	d.start = d.q.Trial.Checkpoint()
 }
 
 func (d *dryRuns) end() {
-	if mutant != trialKept {
-		d.q.Trial.Rollback(d.base)
-	}
+	d.q.Trial.Rollback(d.base)
 }
 
 // fits makes a dry run with the trial as it is.

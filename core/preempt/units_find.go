@@ -38,7 +38,7 @@ func (f *Finder) FindUnits(q UnitsQuestion) UnitsAnswer {
 	found, comes := false, false
 	switch {
 	case len(us.going) > 0 && d.fits():
-		comes = mutant != roomToComeUntold
+		comes = true
 		a.Verdict, a.Message = NotEligible, heading+fmt.Sprintf("there is room once %d pods that are terminating have gone.", len(us.going))
 	case len(us.all) == 0:
 		a.Message = heading + "nobody of lower priority may be evicted."
@@ -48,7 +48,7 @@ func (f *Finder) FindUnits(q UnitsQuestion) UnitsAnswer {
 		list, found, a.Minimum = f.seek(s, d)
 	}
 	a.Tried, a.Unproved = d.tried, d.unproved
-	if q.Strict && found && us.violations(list, nil) > 0 && mutant != unitBudgetsAdvise {
+	if q.Strict && found && us.violations(list, nil) > 0 {
 		list, found, a.Message, a.Minimum, a.Unproved = nil, false, AllProtected, false, 0
 	}
 	switch {

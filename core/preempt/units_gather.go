@@ -54,7 +54,7 @@ func (us *units) reset() {
 func (us *units) gather(s cluster.Snapshot, q *UnitsQuestion, ur *unitRows, b *budgets) {
 	us.reset()
 	own := int32(noGang)
-	if id, is := ur.ids[q.Own]; is && mutant != ownGangGoes {
+	if id, is := ur.ids[q.Own]; is {
 		own = id
 	}
 	seen := make([]bool, len(ur.gangs)) // id of a gang that goes whole -> it was met
@@ -110,9 +110,6 @@ func keeps(q *UnitsQuestion, pods []placed) string {
 
 // goesWith are the members of a gang that go with each other: all.
 func goesWith(pods []placed) []placed {
-	if mutant == gangBroken {
-		return slices.DeleteFunc(slices.Clone(pods), func(pl placed) bool { return pl.row != pods[0].row })
-	}
 	return pods
 }
 
@@ -150,10 +147,7 @@ func (us *units) notGoing(q *UnitsQuestion) (stuck []*cluster.Pod) {
 
 // stays is why a unit may not go, from what was said of its pods and its priority; empty if it may.
 func stays(q *UnitsQuestion, priority int32, never string) string {
-	if mutant == neverGoes {
-		never = ""
-	}
-	if never == "" && priority >= q.Power && (mutant != unitEquals || priority > q.Power) {
+	if never == "" && priority >= q.Power {
 		return "it is of no lower priority"
 	}
 	return never

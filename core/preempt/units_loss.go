@@ -12,18 +12,7 @@ import (
 
 // Compare is negative when l is the smaller loss.
 func (l UnitsLoss) Compare(other UnitsLoss) int {
-	switch mutant {
-	case unitBudgetsIgnored:
-		other.Violations = l.Violations
-	case unitHighestIgnored:
-		other.Highest = l.Highest
-	case unitCountIgnored:
-		other.Units = l.Units
-	case podCountIgnored:
-		other.Pods = l.Pods
-	case oldestUnitsGo:
-		l.Oldest, other.Oldest = other.Oldest, l.Oldest
-	}
+
 	return cmp.Or(cmp.Compare(l.Violations, other.Violations), cmp.Compare(l.Highest, other.Highest), cmp.Compare(l.Units, other.Units),
 		cmp.Compare(l.Pods, other.Pods), cmp.Compare(other.Oldest, l.Oldest))
 }

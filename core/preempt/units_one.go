@@ -106,7 +106,7 @@ func (f *Finder) one(s cluster.Snapshot, q *UnitsQuestion) (a UnitsAnswer, done 
 		return a, false
 	case !o.found:
 		a.Message = heading + fmt.Sprintf("there is no room with all %d units of lower priority gone either.", a.Units)
-	case q.Strict && o.best.loss.Violations > 0 && mutant != unitBudgetsAdvise: // no set on any row has none
+	case q.Strict && o.best.loss.Violations > 0: // no set on any row has none
 		a.Message, o.set = AllProtected, o.set[:0]
 	default:
 		a.Verdict = Evict
@@ -157,7 +157,7 @@ func (o *lone) begin() (ok bool) {
 		return false
 	}
 	o.own = noGang
-	if id, is := o.ur.ids[o.q.Own]; is && mutant != ownGangGoes {
+	if id, is := o.ur.ids[o.q.Own]; is {
 		o.own = id
 	}
 	o.picky = o.own != noGang || o.q.Never != nil
@@ -218,14 +218,12 @@ func (o *lone) look(n cluster.NodeIdx) bool {
 			return false
 		}
 		for i := range o.sums.needs {
-			if mutant != expectedUncounted {
-				o.lacks[i] += o.sums.needs[i].heldBy(p)
-			}
+			o.lacks[i] += o.sums.needs[i].heldBy(p)
 		}
 	}
 	for _, p := range o.ur.rows[n].going {
 		for i := range o.sums.needs {
-			if mutant != goingUncounted && !o.isStuck(p) {
+			if !o.isStuck(p) {
 				o.lacks[i] -= o.sums.needs[i].heldBy(p)
 			}
 		}
@@ -261,9 +259,6 @@ func (o *lone) bound(n cluster.NodeIdx) {
 	}
 	least.Highest = o.pool[len(o.pool)-1].priority
 	least.Units = o.fewest(o.pool, &o.lacks)
-	if mutant == boundTight {
-		least.Units++
-	}
 	if o.found && o.noLess(lead{UnitsLoss{least.Violations, least.Highest, least.Units, 0, notStarted}, n}) {
 		return
 	}

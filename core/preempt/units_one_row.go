@@ -49,7 +49,7 @@ func (o *lone) cheapest() bool {
 	o.queue.order()
 	for len(o.queue) > 0 {
 		next := o.queue.pop()
-		if o.found && o.noLess(next) || mutant == oneRowEnough && o.found {
+		if o.found && o.noLess(next) {
 			return true
 		}
 		if o.row(next.row); o.left < 0 {
@@ -130,7 +130,7 @@ func (r *rowSets) from(at int, so UnitsLoss, lacks [mostNeeds]int64) {
 				for _, k := range r.chosen {
 					r.set = append(r.set, r.list[k])
 				}
-			case mutant != singlesOnly:
+			default:
 				r.from(at+1, with, less)
 			}
 		}
@@ -182,9 +182,6 @@ func (o *lone) loadInto(set []choice) {
 
 // goingWith are the terminating pods on the row of the best set.
 func (o *lone) goingWith() []*cluster.Pod {
-	if mutant == goingUncounted {
-		return nil
-	}
 	return slices.DeleteFunc(slices.Clone(o.ur.rows[o.best.row].going), o.isStuck)
 }
 
@@ -220,7 +217,7 @@ func (o *lone) gangMayGo(id int32) bool {
 func (o *lone) harm(p *cluster.Pod) bool {
 	for _, at := range o.budgets.about(p) {
 		b := &o.budgets.list[at]
-		if _, granted := b.disrupted[p.Name]; !granted && (b.allowed < 1 || mutant == budgetHarms && b.allowed < 2) {
+		if _, granted := b.disrupted[p.Name]; !granted && b.allowed < 1 {
 			return true
 		}
 	}

@@ -101,7 +101,7 @@ func (sk *seeker) inTheWay(list []int, where []cluster.NodeIdx) (left []int) {
 	for _, i := range list {
 		sk.r.back(i)
 		u := &sk.us.all[i]
-		if mutant == wayUnknown || slices.ContainsFunc(sk.us.pods[u.lo:u.hi], func(pl placed) bool {
+		if slices.ContainsFunc(sk.us.pods[u.lo:u.hi], func(pl placed) bool {
 			for at := range need {
 				if takes := need[at][pl.row]; takes > 0 && sk.r.amounts[at].free[pl.row] < takes {
 					return true

@@ -214,7 +214,7 @@ func elsewhere(q *UnitsQuestion) place.Nominations {
 // split sorts rows into domains by the values of the question's keys.
 func (r *room) split(s cluster.Snapshot, q *UnitsQuestion) {
 	r.domain = make([]int32, s.Rows())
-	if len(q.Ground.Keys) == 0 || mutant == keysUnread {
+	if len(q.Ground.Keys) == 0 {
 		r.domains = make([]roomDomain, 1)
 		return
 	}
@@ -249,7 +249,7 @@ func (r *room) split(s cluster.Snapshot, q *UnitsQuestion) {
 
 // keepBound leaves the domains alone in which members are already.
 func (r *room) keepBound(bound []cluster.NodeIdx) {
-	if len(bound) == 0 || mutant == boundUnread {
+	if len(bound) == 0 {
 		return
 	}
 	allowed := make([]bool, len(r.domains))
@@ -303,7 +303,7 @@ func (r *room) kind(s cluster.Snapshot, q *UnitsQuestion, noms place.Nominations
 		k.asks[at], k.takes[at] = need.Amount, takes
 	}
 	var empty *place.Emptied
-	if (!b.Alone || !simple) && mutant != hopelessForGood {
+	if !b.Alone || !simple {
 		empty = q.Ground.Placer.Empty(s, p)
 	}
 	for n := range k.use {
@@ -341,7 +341,7 @@ func (r *room) amount(s cluster.Snapshot, need plugin.Amount) int {
 		offered, requested := s.Allocatable(id).Cut(0, rows, &space[0]), s.Requested(id).Cut(0, rows, &space[1])
 		for n := range a.free {
 			a.free[n] = offered[n] - requested[n]
-			if need.Offered > 0 && mutant != offeredIgnored {
+			if need.Offered > 0 {
 				a.free[n] = need.Offered - requested[n]
 			}
 			a.huge = a.huge || offered[n] > safeSum

@@ -18,9 +18,6 @@ func (r *room) fits(k *roomKind, n cluster.NodeIdx) int32 {
 			return 0
 		case takes > 0:
 			slots = min(slots, (free-asks)/takes+1)
-			if mutant == roomShort {
-				slots--
-			}
 		}
 	}
 	return int32(slots)
@@ -163,7 +160,7 @@ func (r *room) slotsOn(n cluster.NodeIdx) (slots int32) {
 
 // unsure tells whether filters besides the room, or members of other kinds, may have a say on a row.
 func (r *room) unsure(n cluster.NodeIdx) bool {
-	if r.mixed() && mutant != kindsApart {
+	if r.mixed() {
 		return true
 	}
 	for i := range r.kinds {

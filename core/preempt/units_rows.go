@@ -81,14 +81,7 @@ func (ur *unitRows) follow(s cluster.Snapshot, rule func(cluster.GangKey) UnitRu
 		ur.rows, ur.isDue = append(ur.rows, unitRow{}), append(ur.isDue, false)
 		ur.dueRow(cluster.NodeIdx(n))
 	}
-	switch mutant {
-	case unitRowMissed:
-		changed = nil
-	case unitAgeMissed:
-		renewed = nil
-	case gangObjectMissed:
-		objects = nil
-	}
+
 	for _, n := range changed {
 		ur.dueRow(n)
 	}
@@ -154,9 +147,7 @@ func (ur *unitRows) touch(id int32) {
 func (ur *unitRows) members(s cluster.Snapshot, n cluster.NodeIdx) {
 	row := &ur.rows[n]
 	for _, id := range row.gangs {
-		if mutant != leaverMissed {
-			ur.touch(id)
-		}
+		ur.touch(id)
 	}
 	row.gangs = row.gangs[:0]
 	s.EachHeld(n, func(_ *cluster.Pod, key *cluster.GangKey) {
@@ -210,17 +201,14 @@ func (ur *unitRows) judge(s cluster.Snapshot, id int32, rule func(cluster.GangKe
 		} else if together {
 			g.above = min(g.above, p.Spec.Priority)
 		}
-		if p.Terminating && mutant != goingAgain {
+		if p.Terminating {
 			return
 		}
 		g.oldest = min(g.oldest, startOf(p))
 		g.members = append(g.members, placed{p, n})
 	})
-	if mutant == weakestProtects {
-		g.priority = weakest
-	}
 	g.priority = g.rule.Protects(g.priority)
-	if was.bound && was.rule == g.rule && was.priority == g.priority || mutant == gangRowsStay && was.bound {
+	if was.bound && was.rule == g.rule && was.priority == g.priority {
 		return
 	}
 	s.EachInGang(g.key, func(_ *cluster.Pod, n cluster.NodeIdx) { ur.dueRow(n) })
@@ -231,7 +219,7 @@ func (ur *unitRows) fill(s cluster.Snapshot, n cluster.NodeIdx) {
 	row := &ur.rows[n]
 	row.alone, row.parts, row.going, row.huge = row.alone[:0], row.parts[:0], row.going[:0], false
 	s.EachHeld(n, func(p *cluster.Pod, key *cluster.GangKey) {
-		if p.Terminating && mutant != goingAgain {
+		if p.Terminating {
 			row.going = append(row.going, p)
 			return
 		}

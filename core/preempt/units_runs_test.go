@@ -12,7 +12,6 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
-	"github.com/kumiki-scheduler/kumiki/internal/probe"
 )
 
 // unitRuns are questions about 200 nodes of four cores in ten zones, each full of pods by themselves, with what the answer
@@ -188,52 +187,3 @@ func staysAreTold(t fataler) {
 
 // TestStaysAreTold: see staysAreTold.
 func TestStaysAreTold(t *testing.T) { staysAreTold(t) }
-
-// TestUnitMutants puts each fault that is about units into the search and names the test that sees it.
-func TestUnitMutants(t *testing.T) {
-	for m := preempt.FirstUnitMutation; m < preempt.Mutations; m++ {
-		t.Run(fmt.Sprint(m), func(t *testing.T) {
-			defer preempt.SetMutant(m)()
-			if by := whoSeesUnits(); by != "" {
-				t.Log("seen by", by)
-			} else {
-				t.Errorf("nothing sees mutant %d of core/preempt/mutant.go", m)
-			}
-		})
-	}
-}
-
-func whoSeesUnits() string {
-	for _, r := range unitRules {
-		if probe.Fails(func(p *probe.T) {
-			if playUnits(r.name) != "" {
-				p.Fail()
-			}
-		}) {
-			return "the rule " + r.name
-		}
-	}
-	for _, r := range unitRuns {
-		if probe.Fails(func(p *probe.T) {
-			if playRuns(r.name) != "" {
-				p.Fail()
-			}
-		}) {
-			return "the count of dry runs, " + r.name
-		}
-	}
-	if probe.Fails(func(p *probe.T) { staysAreTold(p) }) {
-		return "what is told of who stays"
-	}
-	for name, m := range historyMixes {
-		if probe.Fails(func(p *probe.T) { histories(p, m, 200, map[string]int{}) }) {
-			return "histories, " + name
-		}
-	}
-	for name, m := range unitsMixes {
-		if probe.Fails(func(p *probe.T) { evenly(p, m, 0, 1000, map[string]int{}) }) {
-			return "random clusters, " + name
-		}
-	}
-	return ""
-}

@@ -25,7 +25,7 @@ type seeker struct {
 // fits there, those do not help that are on no row which has more room for members with all units gone.
 func (sk *seeker) pool() {
 	us, r := sk.us, sk.r
-	if !r.known || !r.local || mutant == uselessGo {
+	if !r.known || !r.local {
 		sk.useful = us.every()
 		r.suppose(sk.useful)
 		return
@@ -77,14 +77,10 @@ func (sk *seeker) first() bool {
 // form would not find another answer than the room does.
 func (sk *seeker) byRoom() bool {
 	plain := sk.sift(sk.useful)
-	if mutant == roomBelieved {
-		sk.offer(plain, sk.us.loss(plain))
-		return true
-	}
 	sk.r.suppose(nil)
 	other := sk.sift(sk.frugal(sk.useful, plain))
 	costs, less := sk.us.loss(plain), sk.us.loss(other)
-	better := less.Compare(costs) < 0 && mutant != thriftForgotten
+	better := less.Compare(costs) < 0
 	if better && sk.fitsWithout(other) {
 		sk.offer(other, less)
 		if sk.r.exact {
@@ -103,7 +99,7 @@ func (sk *seeker) byRoom() bool {
 func (sk *seeker) sift(list []int) (left []int) {
 	sk.r.suppose(list)
 	for _, i := range list {
-		if mutant == unitsUnspared || !sk.r.spare(i) {
+		if !sk.r.spare(i) {
 			left = append(left, i)
 		}
 	}
@@ -181,7 +177,7 @@ func (sk *seeker) gallop(list []int) bool {
 // needed spares units of an answer until each that is left is needed: by the room, or by a dry run.
 func (sk *seeker) needed(list []int) []int {
 	sk.r.suppose(list)
-	for spared := mutant != unneededGo; spared; {
+	for spared := true; spared; {
 		spared, sk.open = false, 0
 		for _, i := range slices.Clone(list) {
 			if !sk.r.spare(i) {

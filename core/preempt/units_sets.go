@@ -64,19 +64,19 @@ func (sk *seeker) improve() (proved bool) {
 
 // proved tells whether the best answer is the least, unless something was left out.
 func (sk *seeker) proved(cut bool) bool {
-	return (!cut || mutant == cutUntold) && sk.found
+	return !cut && sk.found
 }
 
 // regions are the useful units by where they are, where it takes one row, or one domain, to hold all that is asked;
 // otherwise they are together.
 func (sk *seeker) regions() [][]int {
 	r := sk.r
-	if !r.known || !r.local || r.quorum > 1 && len(r.domains) == 1 && mutant != rowsForAll {
+	if !r.known || !r.local || r.quorum > 1 && len(r.domains) == 1 {
 		return [][]int{sk.useful}
 	}
 	r.suppose(sk.useful)
 	of, count := func(n cluster.NodeIdx) int { return int(r.domain[n]) }, len(r.domains)
-	if r.quorum == 1 || mutant == rowsForAll {
+	if r.quorum == 1 {
 		of, count = func(n cluster.NodeIdx) int { return int(n) }, len(r.domain)
 	}
 	regions := make([][]int, count)
