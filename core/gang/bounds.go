@@ -87,10 +87,6 @@ func (ks *kinds) hold(k *kind, r room, rows []cluster.NodeIdx) int {
 		if have == 0 {
 			break
 		}
-		if mutant == apartByNode {
-			have = min(have, len(rows))
-			continue
-		}
 		have = min(have, ks.domainsWith(k, r, rows, key, have))
 	}
 	return have
@@ -121,9 +117,6 @@ func (ks *kinds) tooMuch(at int, r room, rows []cluster.NodeIdx, quorum int) str
 		amounts = append(amounts, ks.all[k].amounts[at])
 	}
 	slices.Sort(amounts)
-	if mutant == extrasCounted {
-		slices.Reverse(amounts)
-	}
 	var need, have int64
 	for _, a := range amounts[:quorum] {
 		need = resource.Add(need, a)
@@ -153,9 +146,6 @@ func (ks *kinds) tooLarge(at int, r room, rows []cluster.NodeIdx, quorum int) st
 			}
 		}
 		need := int64(asking - (len(ks.of) - quorum)) // if all that go without were among them
-		if mutant == slackForgotten {
-			need = int64(asking)
-		}
 		if have := ks.places(at, amount, r, rows, need); have < need {
 			return fmt.Sprintf("%d members ask for %d of %s or more, and there is room for %d such", asking, amount, ks.state.Names().Name(ks.resources[at]), have)
 		}

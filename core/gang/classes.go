@@ -52,9 +52,6 @@ func (ks *kinds) classify(rows []cluster.NodeIdx) *classes {
 		}
 		key = append(key, 0)
 		for at := range ks.resources {
-			if mutant == amountsMerged {
-				break
-			}
 			key = binary.AppendVarint(key, ks.free(at, n))
 			key = binary.AppendVarint(key, ks.state.Allocatable(ks.resources[at]).At(n))
 		}
@@ -130,7 +127,7 @@ func (c *classes) touch(now *partial) {
 
 // of is the class of a row in this look.
 func (c *classes) of(n cluster.NodeIdx) int32 {
-	if c.stamp[n] == c.look && mutant != touchedMerged {
+	if c.stamp[n] == c.look {
 		return touched
 	}
 	return c.base[n]

@@ -242,7 +242,7 @@ func (d *dig) lookAhead() {
 // hopeless proves that the members from a position on, none of which may be left out any more, ask for more of a resource
 // than the rows have together that still fit one of them.
 func (d *dig) hopeless(pos int) bool {
-	if d.rest == nil || d.missing < d.slack && mutant != hopeIgnoresSlack {
+	if d.rest == nil || d.missing < d.slack {
 		return false
 	}
 	have := d.have[:0]
@@ -319,7 +319,7 @@ func (d *dig) blameFor(k *kind, blames *blame) {
 	}
 	for pos, i := range d.order[:blames.before] {
 		n := d.now.nodes[i]
-		if n == cluster.NoNode && mutant != slackBlameless || n != cluster.NoNode && k.fits.Has(n) && mutant != blameNobody {
+		if n == cluster.NoNode || n != cluster.NoNode && k.fits.Has(n) {
 			blames.add(pos)
 		}
 	}

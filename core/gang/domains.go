@@ -155,9 +155,6 @@ rows:
 		}
 	}
 	slices.SortFunc(domains, func(a, b domain) int {
-		if mutant == roomiestFirst {
-			return roomiest(a, b)
-		}
 		return cmp.Or(cmp.Compare(a.parts, b.parts), cmp.Compare(a.room, b.room), strings.Compare(a.name, b.name))
 	})
 	return domains
@@ -212,7 +209,7 @@ func roomiest(a, b domain) int {
 
 // ofBound leaves the domains in which members are already, where the topology is required; all when none is bound.
 func (sr *search) ofBound(domains []domain, required []string) []domain {
-	if len(sr.need.Bound) == 0 || len(required) == 0 || mutant == boundElsewhere {
+	if len(sr.need.Bound) == 0 || len(required) == 0 {
 		return domains
 	}
 	names := map[string]bool{} // of the domains of bound members
@@ -243,11 +240,8 @@ const unions = 8
 
 // gather makes passes in as few domains of preferred keys as it can, the widest key first, and at last in all rows.
 func (sr *search) gather(rows []cluster.NodeIdx, preferred []string) bool {
-	if len(preferred) == 0 || mutant == preferredIgnored {
+	if len(preferred) == 0 {
 		return sr.pass(nil, rows, false)
-	}
-	if mutant == levelsIgnored {
-		preferred = preferred[:1]
 	}
 	domains := sr.split(rows, preferred[:1], preferred[1:])
 	sr.boundFirst(domains, preferred[:1])
@@ -318,7 +312,7 @@ func (sr *search) together(order []int, rows []cluster.NodeIdx) bool {
 			if sr.spent() || sr.err != nil {
 				return false
 			}
-			if mutant != nobodyTogether && tooFew(sr.kinds, sr.kinds, d.rows, sr.need.Quorum) == "" && sr.pass(order, d.rows, false) {
+			if tooFew(sr.kinds, sr.kinds, d.rows, sr.need.Quorum) == "" && sr.pass(order, d.rows, false) {
 				return true
 			}
 		}
@@ -329,16 +323,10 @@ func (sr *search) together(order []int, rows []cluster.NodeIdx) bool {
 // never proves that there are no places even if all pods of the cluster were gone, and returns the proof in words.
 func (sr *search) never() string {
 	sr.sort()
-	if mutant == unprovedNever {
-		return "it seems so"
-	}
 	if !sr.kinds.known || sr.kinds.state.Nodes() == 0 {
 		return ""
 	}
 	var r room = emptyRoom{sr.kinds, sr.g}
-	if mutant == neverIsNow {
-		r = sr.kinds
-	}
 	required, _ := sr.levels()
 	if len(required) == 0 {
 		return tooFew(sr.kinds, r, everyRow(sr.kinds.state), sr.need.Quorum)

@@ -62,7 +62,7 @@ func (o others) isMember(p *cluster.Pod) bool {
 // begin readies the ground for the members of one gang.
 func (g *Ground) begin(members []*cluster.Pod) {
 	g.noms = others{Nominations: g.Nominations}
-	if len(g.Nominations.NominatedNodes()) == 0 || mutant == siblingsPromised {
+	if len(g.Nominations.NominatedNodes()) == 0 {
 		return
 	}
 	g.noms.members = make(map[cluster.UID]struct{}, len(members))
@@ -108,9 +108,6 @@ func (g *Ground) take(member int, p *cluster.Pod, n cluster.NodeIdx) *refusal {
 // giveBack takes a member off its row; the ones after it must be gone already.
 func (g *Ground) giveBack(t *taken) {
 	for _, h := range slices.Backward(t.holds) {
-		if mutant == holdsKept {
-			break
-		}
 		h.Hold.Release(g.Trial, false)
 	}
 	g.Trial.Rollback(t.mark)

@@ -100,7 +100,7 @@ func (ks *kinds) resource(d plugin.Demand) int {
 
 // offered is how much of a resource, by position, a row counts as offering.
 func (ks *kinds) offered(at int, n cluster.NodeIdx) int64 {
-	if all := ks.offers[at]; all > 0 && mutant != offeredIgnored {
+	if all := ks.offers[at]; all > 0 {
 		return all
 	}
 	return ks.state.Allocatable(ks.resources[at]).At(n)

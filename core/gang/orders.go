@@ -87,9 +87,6 @@ func (ks *kinds) depths() []int {
 	for range ks.all {
 		for i, others := range near {
 			for _, other := range others {
-				if mutant == affinityFirst {
-					i, other = other, i
-				}
 				depths[i] = max(depths[i], min(depths[other]+1, len(ks.all)))
 			}
 		}

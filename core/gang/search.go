@@ -16,9 +16,6 @@ func Place(need Need, g *Ground) Answer {
 		need.Budget = max(DefaultBudget, SeveralPasses*len(need.Members))
 	}
 	sr := &search{need: need, g: g, slack: len(need.Members) - need.Quorum, limit: need.Budget, best: partial{count: -1, blocked: -1}}
-	if mutant == quorumShort {
-		sr.slack++
-	}
 	g.begin(need.Members)
 	if sr.slack < 0 || len(need.Members) == 0 {
 		sr.best.why.Message = fmt.Sprintf("%d members are there, %d are needed", len(need.Members), need.Quorum)
@@ -26,7 +23,7 @@ func Place(need Need, g *Ground) Answer {
 	}
 	v := sr.run()
 	cut := 0
-	if v == Placed && need.Keep > 0 && mutant != keepIgnored {
+	if v == Placed && need.Keep > 0 {
 		cut = sr.cutTo(max(need.Keep, need.Quorum))
 	}
 	a := sr.answer(v)
@@ -41,9 +38,7 @@ func Place(need Need, g *Ground) Answer {
 // first member without a place is not enough: another try may have kept it off a row in another way.
 func (sr *search) against() []string {
 	names := sr.kinds.against()
-	if mutant != refusersUnheard {
-		names = append(names, sr.refusers...)
-	}
+	names = append(names, sr.refusers...)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -145,9 +140,6 @@ func (sr *search) solve(rows []cluster.NodeIdx) result {
 		return none // a row that one member leaves is as good for any other
 	}
 	ways := sr.kinds.ways(fitting, sr.slack)
-	if mutant == unitOrderOnly {
-		ways = ways[:1]
-	}
 	for i, way := range ways {
 		for _, tight := range []bool{false, true} {
 			if i == 0 && !tight {
@@ -170,22 +162,16 @@ func (sr *search) solve(rows []cluster.NodeIdx) result {
 	if sr.err != nil {
 		return broken
 	}
-	if mutant == neverDig {
-		return unknown
-	}
 	return sr.digAll(ways, rows, fitting)
 }
 
 // spent tells whether the budget is.
-func (sr *search) spent() bool { return sr.tried >= sr.limit && mutant != budgetIgnored }
+func (sr *search) spent() bool { return sr.tried >= sr.limit }
 
 // pass places members one after the other, on their best rows of those given, or on those that they fill the most. A nil
 // order is the unit's, nil rows are all. It tells whether enough found a place; if not, none has one.
 func (sr *search) pass(order []int, rows []cluster.NodeIdx, tight bool) bool {
 	sr.start()
-	if mutant == domainsLeft {
-		rows = nil
-	}
 	missing, twin := 0, -1
 	for at := range sr.need.Members {
 		i := at
@@ -203,9 +189,7 @@ func (sr *search) pass(order []int, rows []cluster.NodeIdx, tight bool) bool {
 		}
 		if sr.err != nil || missing > sr.slack {
 			sr.keepBest()
-			if mutant != triesKept {
-				sr.g.rollback(0)
-			}
+			sr.g.rollback(0)
 			return false
 		}
 	}
@@ -248,7 +232,7 @@ func (sr *search) put(i int, rows []cluster.NodeIdx, tight bool) bool {
 		if first == nil {
 			first = no
 		}
-		if no.err != nil || try == refusals || sr.spent() || mutant == refusalFinal {
+		if no.err != nil || try == refusals || sr.spent() {
 			sr.refused(i, no)
 			return false
 		}
@@ -358,12 +342,8 @@ func (sr *search) answer(v Verdict) Answer {
 	}
 	a.Nodes, a.Outcomes = sr.best.nodes, sr.best.outs
 	a.Holds = make([][]Hold, len(sr.need.Members))
-	for i, t := range sr.g.taken {
-		if mutant == holdsMixed {
-			a.Holds[i] = t.holds
-		} else {
-			a.Holds[t.member] = t.holds
-		}
+	for _, t := range sr.g.taken {
+		a.Holds[t.member] = t.holds
 		a.Order = append(a.Order, t.member)
 	}
 	return a
