@@ -56,7 +56,7 @@ func (q *Queue) Apart(key cluster.GangKey) (pods []*cluster.Pod) {
 func (q *Queue) Regroup(key cluster.GangKey, cause string) {
 	var units []*Unit
 	switch u := q.gangs[key]; {
-	case !q.cfg.Gangs.Apart(key) || mutant == apartTogether:
+	case !q.cfg.Gangs.Apart(key):
 		units = q.apart.inOrder(key)
 	case u != nil:
 		units = []*Unit{u}

@@ -20,7 +20,7 @@ func floor(t, period record.Time) record.Time { return t - t%period }
 
 // align is t as backoffs see it.
 func (q *Queue) align(t record.Time) record.Time {
-	if !q.cfg.PopFromBackoff || mutant == backoffNotAligned {
+	if !q.cfg.PopFromBackoff {
 		return t
 	}
 	return floor(t, window)
@@ -30,9 +30,6 @@ func (q *Queue) align(t record.Time) record.Time {
 // backend/queue/backoff_queue.go, getBackoffTime and calculateBackoffDuration).
 func (q *Queue) backoffEnd(u *Unit) record.Time {
 	count := u.UnschedulableCount
-	if mutant == backoffByAttempts {
-		count = u.Attempts
-	}
 	if u.ErrorCount > 0 {
 		count = u.ErrorCount
 	}
@@ -53,9 +50,6 @@ func (q *Queue) backingOff(u *Unit) bool {
 		return false
 	}
 	now := q.align(q.now)
-	if mutant == equalityEndsBackoff {
-		return u.BackoffUntil > now
-	}
 	return u.BackoffUntil >= now
 }
 
@@ -105,22 +99,17 @@ func (q *Queue) wakeLeftover() {
 	movers := q.movers[:0]
 	for _, u := range old {
 		m := u.group.of(ch.Event)
-		if m.closed && mutant != timeoutFlushesGated {
+		if m.closed {
 			continue
 		}
 		movers = append(movers, mover{u, verdict{how: afterBackoff, cause: m.cause}})
 	}
 	q.move(movers, ch)
-	if mutant != timeoutNotRecorded {
-		q.flight.happened(ch)
-	}
+	q.flight.happened(ch)
 }
 
 func (q *Queue) tooOld(u *Unit) bool {
 	age := q.now - u.Since
-	if mutant == timeoutInclusive {
-		return age >= q.cfg.UnschedulableTimeout
-	}
 	return age > q.cfg.UnschedulableTimeout
 }
 

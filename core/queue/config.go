@@ -96,7 +96,7 @@ func newProfile(name string, p Profile) *profile {
 		}
 		// A node is often added with a taint that goes later. Upstream registers the second event for whoever
 		// asked for the first only (pkg/scheduler/scheduler.go, buildQueueingHintMap).
-		if nodeAdd && !nodeTaint && mutant != noTaintAfterAdd {
+		if nodeAdd && !nodeTaint {
 			ready.wakes = append(ready.wakes, registration{pw.Plugin, plugin.Wake{
 				Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.UpdateNodeTaint},
 			}})

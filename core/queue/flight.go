@@ -58,9 +58,6 @@ func (f *flight) enter(u *Unit) {
 func (f *flight) leave(u *Unit) {
 	f.unlink(&u.marker)
 	f.units--
-	if mutant == doneKeepsEvents {
-		return
-	}
 	for f.first != nil && f.first.change != nil {
 		f.unlink(f.first)
 	}
@@ -68,7 +65,7 @@ func (f *flight) leave(u *Unit) {
 
 // happened keeps an event if anyone is in flight.
 func (f *flight) happened(ch plugin.Change) {
-	if f.units > 0 || mutant == eventsWithoutFlight {
+	if f.units > 0 {
 		kept := ch // so that only a change that is kept is allocated
 		f.append(&entry{change: &kept})
 	}

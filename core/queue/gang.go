@@ -50,7 +50,7 @@ func compareMembers(a, b *cluster.Pod) int {
 // gangOf is the gang that a pod waits with, zero for none. One with a declaration that cannot be used waits by itself.
 func (q *Queue) gangOf(p *cluster.Pod) cluster.GangKey {
 	key := q.named(p)
-	if key != (cluster.GangKey{}) && q.cfg.Gangs.Apart(key) && mutant != apartTogether {
+	if key != (cluster.GangKey{}) && q.cfg.Gangs.Apart(key) {
 		return cluster.GangKey{}
 	}
 	return key
@@ -89,7 +89,7 @@ func (q *Queue) changed(u *Unit) {
 	rank, spec := *u.Members[0], *u.Members[0].Spec
 	spec.Priority, u.declared = q.cfg.Gangs.Priority(u)
 	rank.Spec = &spec
-	u.rank, u.extra = &rank, q.cfg.Gangs.Extra(u) && mutant != extrasFirst
+	u.rank, u.extra = &rank, q.cfg.Gangs.Extra(u)
 	for _, p := range u.Members {
 		q.nominated.rank(p, u.rankOf(p))
 	}
@@ -144,9 +144,7 @@ func (q *Queue) join(u *Unit, p *cluster.Pod, n note) {
 	q.units[p.UID] = u
 	u.Joined = q.now
 	if u.at == inFlight {
-		if mutant != lateMemberLost {
-			u.joining = append(u.joining, p)
-		}
+		u.joining = append(u.joining, p)
 		return
 	}
 	u.Members = append(u.Members, p)
@@ -187,9 +185,6 @@ func (q *Queue) reconsider(u *Unit, cause string) {
 		return
 	}
 	q.changed(u)
-	if u.at == waiting && u.Gate == "" && mutant == rejectedGangSleeps {
-		return
-	}
 	q.requeueAs(u, afterBackoff, note{event: gangChanged, cause: cause})
 }
 
@@ -282,7 +277,7 @@ func (q *Queue) Needed(u *Unit) bool {
 	case !head.extra:
 		return true
 	default: // extras of a higher priority, that are active again in a session which has others to try
-		if slices.ContainsFunc(q.active.units, func(u *Unit) bool { return !u.extra && q.before(u, &left) }) && mutant != headSpeaks {
+		if slices.ContainsFunc(q.active.units, func(u *Unit) bool { return !u.extra && q.before(u, &left) }) {
 			return true
 		}
 	}
@@ -359,7 +354,7 @@ func (q *Queue) gangGate(u *Unit) (gate, reason string) {
 	a := q.cfg.Gangs.Admit(u)
 	u.ask = 0
 	u.memberGates = setOf(u.memberGates, a.Members)
-	if a.Gate == "" || mutant == quorumIgnored {
+	if a.Gate == "" {
 		return "", ""
 	}
 	if a.Again != 0 {
@@ -411,12 +406,12 @@ func (q *Queue) judgeUnit(g *group, u *Unit, ch plugin.Change) verdict {
 	switch {
 	case len(pods) == 0:
 		return q.judge(g, u.Pod(), ch)
-	case !g.of(ch.Event).once && mutant != oneOfEachSpec:
+	case !g.of(ch.Event).once:
 		pods = u.Members
 	}
 	best := verdict{how: stay}
 	for _, p := range pods {
-		if v := q.judge(g, p, ch); v.how > best.how && mutant != firstMemberJudges || v.how > best.how && p == pods[0] {
+		if v := q.judge(g, p, ch); v.how > best.how || v.how > best.how && p == pods[0] {
 			best = v
 		}
 	}

@@ -104,7 +104,7 @@ func (q *Queue) closedGate(u *Unit) (name, reason string) {
 			return name, reason // which of its members may go is asked when it is tried
 		}
 	}
-	if u.Gate != "" && mutant != gateForgotten {
+	if u.Gate != "" {
 		for _, g := range u.profile.gates {
 			if g.Name() != u.Gate {
 				continue
@@ -115,7 +115,7 @@ func (q *Queue) closedGate(u *Unit) (name, reason string) {
 		}
 	}
 	for _, g := range u.profile.gates {
-		if g.Name() == u.Gate && mutant != gateForgotten {
+		if g.Name() == u.Gate {
 			continue
 		}
 		if reason, ok := g.Gated(q.cfg.State, u.Pod()); !ok {

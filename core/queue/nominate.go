@@ -39,9 +39,7 @@ func (n *nominations) remove(uid cluster.UID) {
 	}
 	delete(n.of, uid)
 	at := slices.IndexFunc(n.on[was.node], func(p *cluster.Pod) bool { return p.UID == uid })
-	if mutant != freedUnheard {
-		n.freed = append(n.freed, Freed{n.on[was.node][at], was.node, was.priority})
-	}
+	n.freed = append(n.freed, Freed{n.on[was.node][at], was.node, was.priority})
 	left := slices.Delete(n.on[was.node], at, at+1)
 	if len(left) == 0 {
 		delete(n.on, was.node)
@@ -66,7 +64,7 @@ func (n *nominations) rank(p *cluster.Pod, priority int32) {
 		return
 	}
 	n.of[p.UID] = nominatedNode{was.node, priority}
-	if priority < was.priority && mutant != freedUnheard {
+	if priority < was.priority {
 		n.freed = append(n.freed, Freed{p, was.node, was.priority})
 	}
 }
@@ -114,7 +112,7 @@ func (q *Queue) TakeFreed() []Freed {
 // of it, before or after, keeps it.
 func (q *Queue) renominate(old, p *cluster.Pod) {
 	node := p.Nominated
-	if old.Nominated == "" && node == "" && mutant != updateDropsNomination {
+	if old.Nominated == "" && node == "" {
 		node = q.NominationOf(old.UID)
 	}
 	q.Nominate(p, node)

@@ -132,7 +132,7 @@ func firstComer(a, b *Unit) bool { return a.turn < b.turn }
 
 // oldestPod compares by the oldest pods, then by name.
 func oldestPod(a, b *Unit) bool {
-	if a.oldest != b.oldest && mutant != ageIgnored {
+	if a.oldest != b.oldest {
 		return a.oldest < b.oldest
 	}
 	if a.Key != b.Key {
@@ -162,7 +162,7 @@ func (q *Queue) Add(p *cluster.Pod) {
 
 // enter takes in a pod that is not known: to its gang if that waits, or else as a unit of its own.
 func (q *Queue) enter(p *cluster.Pod, event, cause string) {
-	if u := q.gangs[q.gangOf(p)]; u != nil && (event != podUpdate || mutant != unknownApart) {
+	if u := q.gangs[q.gangOf(p)]; u != nil {
 		q.join(u, p, note{event: event, cause: "a pod came to the gang"})
 		return
 	}
@@ -190,14 +190,11 @@ func (q *Queue) newUnit(p *cluster.Pod) *Unit {
 // arrive starts the unit's time in the queue.
 func (q *Queue) arrive(u *Unit) {
 	u.Since = q.now
-	if mutant == orderByFirstArrival && u.seq != 0 {
-		return
-	}
 	q.seq++
 	u.seq = q.seq
 	// A gang keeps its turn however often it is rejected: pods by themselves that came later must not always find room
 	// before it does (rule R13).
-	if u.turn == 0 || u.Gang == (cluster.GangKey{}) || mutant == gangLosesTurn {
+	if u.turn == 0 || u.Gang == (cluster.GangKey{}) {
 		u.turn = q.seq
 	}
 }
@@ -225,9 +222,6 @@ func (q *Queue) Update(old, p *cluster.Pod) {
 	switch u.at {
 	case inFlight:
 		u.seen(p)
-		if mutant == inFlightUpdateIgnored {
-			return
-		}
 		for _, ev := range plugin.PodChanges(old, p) {
 			q.flight.happened(plugin.Change{Event: ev, OldPod: old, NewPod: p})
 		}
@@ -295,9 +289,7 @@ func (q *Queue) explainGate(u *Unit) {
 
 // Delete removes a pod and its nomination. In flight the unit stays until Done or Requeue, which then lets it go.
 func (q *Queue) Delete(p *cluster.Pod) {
-	if mutant != deleteKeepsNomination {
-		q.Unnominate(p.UID)
-	}
+	q.Unnominate(p.UID)
 	u := q.units[p.UID]
 	switch {
 	case u == nil:
@@ -319,15 +311,12 @@ func (q *Queue) Pop() (*Unit, bool) {
 	u, early := q.active.head(), false
 	if u == nil && q.cfg.PopFromBackoff {
 		u = q.backoff.head()
-		if u == nil && mutant == errorsPoppedFromBackoff {
-			u = q.errors.head()
-		}
 		if u != nil {
 			early = true
 			q.put(u, active, note{event: popFromBackoffQ, cause: "nothing else was active"})
 		}
 	}
-	if u != nil && u.extra && q.cfg.PopFromBackoff && mutant != extrasOvertake {
+	if u != nil && u.extra && q.cfg.PopFromBackoff {
 		if first := q.needed(u); first != nil {
 			u, early = first, true
 			q.put(u, active, note{event: popFromBackoffQ, cause: "only what other gangs have beyond their needs was active"})
@@ -367,11 +356,7 @@ func (q *Queue) Requeue(u *Unit, why Rejection) {
 	switch {
 	case !u.failed():
 		u.UnschedulableCount++
-		if mutant != errorCountStays {
-			u.ErrorCount = 0
-		}
-	case mutant == errorsCountAsRejections:
-		u.UnschedulableCount++
+		u.ErrorCount = 0
 	default:
 		u.ErrorCount++
 	}
@@ -402,17 +387,13 @@ func (q *Queue) Rest(u *Unit, plugins []string) {
 	if held := q.units[u.UID()]; held != u || u.at != inFlight || !q.refresh(u) {
 		return
 	}
-	if mutant != restCounts {
-		u.Attempts--
-	}
+	u.Attempts--
 	u.Plugins, u.Pending = setOf(u.Plugins, plugins), u.Pending[:0]
 	n := note{event: triedEarly}
 	v := q.replay(u)
 	n.hint, n.cause = v.by, v.cause
 	switch {
-	case mutant == restForEver:
-		q.put(u, waiting, n)
-	case v.how == stay && q.backingOff(u) || mutant == restDeaf:
+	case v.how == stay && q.backingOff(u):
 		n.cause = "it fits nowhere yet; its backoff goes on"
 		q.put(u, resting, n)
 	default:
@@ -444,9 +425,6 @@ func (q *Queue) Return(u *Unit) {
 		return // a newer unit has its pod, or nobody has
 	}
 	u.Plugins, u.Pending, u.Message = u.Plugins[:0], u.Pending[:0], ""
-	if mutant == returnedLast {
-		q.arrive(u)
-	}
 	q.toActive(u, note{event: returned, cause: "its placement was taken back before it was bound"}, false)
 }
 
@@ -464,10 +442,6 @@ func (q *Queue) SetAside(u *Unit, cause string) {
 	u.ErrorCount++
 	q.arrive(u)
 	u.BackoffUntil = q.backoffEnd(u)
-	if mutant == asideWakes {
-		q.put(u, errorBackoff, note{event: setAside, cause: cause})
-		return
-	}
 	q.put(u, aside, note{event: setAside, cause: cause})
 }
 
@@ -503,9 +477,7 @@ func (q *Queue) Activate(pods []record.PodRef) {
 		case backoff, errorBackoff:
 			q.toActive(u, n, q.cfg.PopFromBackoff)
 		case inFlight:
-			if mutant != inFlightActivationIgnored {
-				q.flight.happened(plugin.Change{Event: plugin.ForceActivate, NewPod: u.latest(cluster.UID(ref.UID))})
-			}
+			q.flight.happened(plugin.Change{Event: plugin.ForceActivate, NewPod: u.latest(cluster.UID(ref.UID))})
 		}
 	}
 }

@@ -6,13 +6,9 @@ package queue
 // queue. Gates are asked again. Units that are set aside stay so, and units in flight.
 func (q *Queue) Muster() []*Unit {
 	units := append([]*Unit(nil), q.backoff.units...)
-	if mutant != errorsNotMustered {
-		units = append(units, q.errors.units...)
-	}
+	units = append(units, q.errors.units...)
 	for _, g := range q.groups {
-		if g.gate == "" || mutant != gatedNotMustered {
-			g.each(func(u *Unit) { units = append(units, u) })
-		}
+		g.each(func(u *Unit) { units = append(units, u) })
 	}
 	n := note{event: sessionStart, cause: "a session starts"}
 	for _, u := range sorted(units, older) {
@@ -24,7 +20,7 @@ func (q *Queue) Muster() []*Unit {
 // Take takes out a unit as Pop does the first one. It is false where the unit does not wait to be tried: it is gone, in
 // flight or behind a gate; or it is what a gang has beyond its needs, and a unit that goes before it backs off after its own try.
 func (q *Queue) Take(u *Unit) bool {
-	if u.extra && u.at == active && mutant != extrasOvertake && q.needed(u) != nil {
+	if u.extra && u.at == active && q.needed(u) != nil {
 		return false
 	}
 	switch u.at {

@@ -127,7 +127,7 @@ func (g *group) remove(u *Unit) {
 
 // changed brings a unit that waits to those it is alike now.
 func (g *group) changed(u *Unit) {
-	if u.alike.alikeKey != u.alikeKey() && mutant != alikeForEver {
+	if u.alike.alikeKey != u.alikeKey() {
 		g.remove(u)
 		g.add(u)
 	}
@@ -160,9 +160,7 @@ func (q *Queue) groupFor(u *Unit) *group {
 			meanings:    map[plugin.Event]*meaning{},
 		}
 		for _, name := range u.memberGates {
-			if mutant != memberGatesUnheard {
-				g.gateWakes = append(g.gateWakes, q.gateWakes[name]...)
-			}
+			g.gateWakes = append(g.gateWakes, q.gateWakes[name]...)
 		}
 		q.groupOf[key] = g
 		q.groups = append(q.groups, g)
@@ -185,13 +183,10 @@ func (g *group) of(ev plugin.Event) *meaning {
 		if !pending && !slices.Contains(g.plugins, r.plugin) || !r.Event.Matches(ev) {
 			continue
 		}
-		if pending && mutant == pendingNotIndexed {
-			continue
-		}
 		m.once = m.once && (r.Hint == nil || r.Alike)
-		m.asks = append(m.asks, ask{r.plugin, r.Hint, pending && mutant != pendingWaitsForBackoff, label + " may help " + r.plugin})
+		m.asks = append(m.asks, ask{r.plugin, r.Hint, pending, label + " may help " + r.plugin})
 	}
-	if g.gate != "" && mutant != gateOpenToAnyEvent {
+	if g.gate != "" {
 		m.closed = !slices.ContainsFunc(g.gateWakes, func(w plugin.Event) bool { return w.Matches(ev) })
 	}
 	g.meanings[ev] = m
@@ -266,7 +261,7 @@ func (q *Queue) judge(g *group, p *cluster.Pod, ch plugin.Change) verdict {
 	if m.any {
 		// A wildcard that names an object is meant for that pod alone.
 		other := ch.NewNode != nil || ch.NewPod != nil && ch.NewPod.UID != p.UID
-		if ch.Event.IsWildcard() && len(g.plugins)+len(g.pending) > 0 && other && mutant != wildcardWakesOthers {
+		if ch.Event.IsWildcard() && len(g.plugins)+len(g.pending) > 0 && other {
 			return verdict{how: stay}
 		}
 		return verdict{how: afterBackoff, cause: m.cause}
@@ -302,9 +297,6 @@ func (q *Queue) judge(g *group, p *cluster.Pod, ch plugin.Change) verdict {
 // of asks the hint. One that panics must not keep the pod waiting.
 func (a *ask) of(p *cluster.Pod, ch plugin.Change) (hint plugin.Hint, panicked bool) {
 	if a.hint == nil {
-		if mutant == nilHintSkips {
-			return plugin.SkipHint, false
-		}
 		return plugin.QueueHint, false
 	}
 	defer func() {
@@ -312,9 +304,6 @@ func (a *ask) of(p *cluster.Pod, ch plugin.Change) (hint plugin.Hint, panicked b
 			return
 		}
 		hint, panicked = plugin.QueueHint, true
-		if mutant == panicSkips {
-			hint = plugin.SkipHint
-		}
 	}()
 	return a.hint(p, ch), false
 }
@@ -323,9 +312,6 @@ func (a *ask) of(p *cluster.Pod, ch plugin.Change) (hint plugin.Hint, panicked b
 func (q *Queue) replay(u *Unit) verdict {
 	g := q.groupFor(u)
 	best := verdict{how: stay, cause: "rejected by " + g.waitsFor + "; waits for what could help"}
-	if mutant == inFlightEventsIgnored {
-		return best
-	}
 	for e := u.marker.next; e != nil; e = e.next {
 		if e.change == nil {
 			continue
