@@ -77,14 +77,14 @@ func (in *Intake) gangMark(p *v1.Pod) *GangMark {
 // claims lists what the sources that count say, those with objects first: their object says more than a pod can.
 func (in *Intake) claims(p *v1.Pod) (all []claimed) {
 	say := func(c claimed) {
-		if c.name != "" || c.bad != "" || mutated(emptyIsGang) {
+		if c.name != "" || c.bad != "" {
 			all = append(all, c)
 		}
 	}
 	if g := p.Spec.SchedulingGroup; in.gangs.Group && g != nil && g.PodGroupName != nil {
 		say(claimed{source: GangOfGroup, name: *g.PodGroupName})
 	}
-	if in.gangs.Sigs || mutated(switchOfAnother) && in.gangs.Volcano {
+	if in.gangs.Sigs {
 		say(claimed{source: GangOfSigs, name: p.Labels[sigsLabel]})
 	}
 	if in.gangs.Volcano {
@@ -113,7 +113,7 @@ func sized(p *v1.Pod, c claimed, key string) claimed {
 	switch {
 	case err != nil:
 		c.bad = fmt.Sprintf("annotation %s is no number of pods: %q", key, short(text))
-	case n < 1 && !mutated(sizeOfNone):
+	case n < 1:
 		c.bad = fmt.Sprintf("annotation %s must be above 0, it is %d", key, n)
 	case n > MaxGangSize:
 		c.bad = fmt.Sprintf("annotation %s must be at most %d, it is %d", key, MaxGangSize, n)
@@ -162,9 +162,6 @@ func patient(p *v1.Pod, c claimed, key string) claimed {
 func markOf(namespace string, all []claimed) GangMark {
 	first := all[0]
 	mark := GangMark{Key: GangKey{first.source, namespace, first.name}}
-	if mutated(namespacesShared) {
-		mark.Key.Namespace = ""
-	}
 	if len(first.name) > maxGangName {
 		mark.Key.Name = short(first.name)
 		mark.Bad = fmt.Sprintf("the name of its gang (%s) is %d bytes long, at most %d are allowed", first.source, len(first.name), maxGangName)
@@ -175,7 +172,7 @@ func markOf(namespace string, all []claimed) GangMark {
 		switch {
 		case c.bad != "":
 			mark.Bad = c.bad
-		case c.name != first.name && !mutated(disagreementUnheard):
+		case c.name != first.name:
 			mark.Bad = fmt.Sprintf("two declarations disagree: its gang is %q by %s and %q by %s", first.name, first.source, short(c.name), c.source)
 		case c.size != 0 && mark.Size != 0 && c.size != mark.Size:
 			mark.Bad = fmt.Sprintf("two declarations disagree: gang %q needs %d pods by %s and %d by %s", first.name, mark.Size, sizer.source, c.size, c.source)
@@ -202,12 +199,12 @@ func short(text string) string {
 
 // boundMark reads what our binding left on a member; nil when there is nothing that can be understood.
 func (in *Intake) boundMark(p *v1.Pod, mark *GangMark) *BoundMark {
-	if mark == nil || p.Spec.NodeName == "" && !mutated(pendingLeft) || p.Annotations[GangBoundAnnotation] != mark.Key.Name && !mutated(anyGangLeft) {
+	if mark == nil || p.Spec.NodeName == "" || p.Annotations[GangBoundAnnotation] != mark.Key.Name {
 		return nil
 	}
 	decision, err := strconv.ParseUint(p.Annotations[GangDecisionAnnotation], 10, 64)
 	quorum, err2 := strconv.ParseInt(p.Annotations[GangQuorumAnnotation], 10, 64)
-	if err != nil || err2 != nil || quorum < 1 && !mutated(quorumOfNone) || quorum > MaxGangSize {
+	if err != nil || err2 != nil || quorum < 1 || quorum > MaxGangSize {
 		return nil
 	}
 	return in.bounds.share(BoundMark{Decision: decision, Quorum: int(quorum)})
@@ -222,7 +219,7 @@ type sharing[T comparable] struct {
 func newSharing[T comparable]() sharing[T] { return sharing[T]{map[T]weak.Pointer[T]{}, 1024} }
 
 func (s *sharing[T]) share(value T) *T {
-	if known := s.known[value].Value(); known != nil && !mutated(marksApart) {
+	if known := s.known[value].Value(); known != nil {
 		return known
 	}
 	if len(s.known) >= s.sweep {

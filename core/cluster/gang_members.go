@@ -28,7 +28,7 @@ func (e *entry) gangKept(p *Pod) *GangMark {
 	switch {
 	case e.gang != nil && e.gang != noGang:
 		return e.gang
-	case p.Gang == nil || p.Gang.Key.Source == GangOfGroup || mutated(editLearnt):
+	case p.Gang == nil || p.Gang.Key.Source == GangOfGroup:
 		return nil
 	}
 	return noGang
@@ -37,7 +37,7 @@ func (e *entry) gangKept(p *Pod) *GangMark {
 // gangLearn lets a pod count in its native group although it was in none when it got its room: that part of its spec never
 // changes, so the group could not be read then. It tells whether the pod is new in it.
 func (s *Store) gangLearn(e *entry) bool {
-	if mutated(groupNotLearnt) || e.gang != nil && e.gang != noGang || e.pod.Gang == nil || e.pod.Gang.Key.Source != GangOfGroup && !mutated(editLearnt) {
+	if e.gang != nil && e.gang != noGang || e.pod.Gang == nil || e.pod.Gang.Key.Source != GangOfGroup {
 		return false
 	}
 	e.gang = nil
@@ -46,7 +46,7 @@ func (s *Store) gangLearn(e *entry) bool {
 }
 
 func (s *Store) gangLeave(e *entry) {
-	if e.gang == nil || e.gang.Bad != "" || mutated(endedStays) {
+	if e.gang == nil || e.gang.Bad != "" {
 		return
 	}
 	held := s.gangs[e.gang.Key]

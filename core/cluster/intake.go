@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"weak"
 
@@ -236,15 +234,8 @@ func (s *PodSpec) read(p *v1.Pod) {
 // priorityOf is what the API server resolved from the priority class, 0 where it has not; nothing else that is written on
 // a pod counts (answer A18 of the gang rules).
 func priorityOf(p *v1.Pod) int32 {
-	if mutated(priorityClaimed) && p.Annotations["priority"] != "" {
-		n, _ := strconv.Atoi(p.Annotations["priority"])
-		return int32(n)
-	}
 	if p.Spec.Priority != nil {
 		return *p.Spec.Priority
-	}
-	if mutated(priorityAbsent) {
-		return math.MinInt32
 	}
 	return 0
 }

@@ -54,9 +54,6 @@ func (r *Recent) Aside(of any, fill func(s Snapshot, lo, hi NodeIdx, out []int64
 	a := &r.asides[at]
 	if made := len(a.v); made < len(r.rows) {
 		a.v = slices.Grow(a.v, len(r.rows)-made)[:len(r.rows)]
-		if made > 0 && mutated(asidesMadeOnce) {
-			return a.v
-		}
 		fill(r.Columns(), NodeIdx(made), NodeIdx(len(r.rows)), a.v)
 	}
 	return a.v
@@ -165,9 +162,9 @@ func (r *Recent) cut(places int) {
 		return size == 0
 	})
 	for i := range r.asides {
-		if a := &r.asides[i]; !mutated(asidesUncut) { // made up to some place, perhaps not as far as the columns
-			a.v = a.v[:copy(a.v, a.v[min(places, len(a.v)):])]
-		}
+		a := &r.asides[i]
+		// made up to some place, perhaps not as far as the columns
+		a.v = a.v[:copy(a.v, a.v[min(places, len(a.v)):])]
 	}
 }
 
