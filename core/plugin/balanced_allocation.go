@@ -42,7 +42,7 @@ func NewNodeResourcesBalancedAllocation(args BalancedArgs) (*NodeResourcesBalanc
 			}
 		}
 	}
-	real := !mutated(balancedNonZero)
+	real := true
 	return &NodeResourcesBalancedAllocation{allocationScorer{resources: args.Resources, real: real}}, nil
 }
 
@@ -52,7 +52,7 @@ func (*NodeResourcesBalancedAllocation) Name() string { return NodeResourcesBala
 // PrepareScore skips pods that ask for none of the resources, so that they do not pile up on one node
 // (kubernetes#129138).
 func (pl *NodeResourcesBalancedAllocation) PrepareScore(_ cluster.Snapshot, p *cluster.Pod) PodScore {
-	asks := mutated(balancedBestEffort)
+	asks := false
 	list := pl.scorer.prepare(p)
 	for i := range list {
 		asks = asks || list[i].pod != 0
@@ -102,18 +102,12 @@ func evenness(fractions []float64) int64 {
 		for _, f := range fractions {
 			sum += float64((f - mean) * (f - mean))
 		}
-		if mutated(balancedSample) {
-			n--
-		}
 		deviation = math.Sqrt(sum / float64(n))
 	}
 	return int64((1 - deviation) * float64(MaxScore))
 }
 
 func balance(with, without int64) int64 {
-	if mutated(balancedFinalOnly) {
-		return with
-	}
 	return MaxScore/2 + (MaxScore/2+with-without)/2
 }
 
@@ -195,9 +189,6 @@ func (f *balancedScore) HalfColumn(s cluster.Snapshot, lo, hi cluster.NodeIdx, o
 	n := len(out)
 	allocA, usedA, allocB, usedB := f.buf[0].alloc[:n], f.buf[0].used[:n], f.buf[1].alloc[:n], f.buf[1].used[:n]
 	var pod int64
-	if mutated(balancedHalfOfPod) {
-		pod = f.buf[0].pod
-	}
 	for i := range out {
 		out[i] = MaxScore
 		if allocA[i] != 0 && allocB[i] != 0 {

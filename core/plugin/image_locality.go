@@ -40,21 +40,12 @@ type imageScore struct {
 
 // imageWorth is what an image counts on a node that has it.
 func imageWorth(size int64, holders, nodes int) int64 {
-	if mutated(imageNoSpread) {
-		return size
-	}
 	spread := float64(holders) / float64(nodes)
 	return int64(float64(size) * spread)
 }
 
 func (f *imageScore) of(sum int64) int64 {
 	floor, ceiling := imageFloor, imageCeiling*f.containers
-	if mutated(imageNoFloor) {
-		floor = 0
-	}
-	if mutated(imageOneContainer) {
-		ceiling = imageCeiling
-	}
 	if sum < floor {
 		sum = floor
 	} else if sum > ceiling {

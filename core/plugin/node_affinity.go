@@ -36,7 +36,7 @@ type NodeAffinityArgs struct {
 // NewNodeAffinity returns the plugin, or what is wrong with its arguments.
 func NewNodeAffinity(args NodeAffinityArgs) (*NodeAffinity, error) {
 	pl := &NodeAffinity{}
-	if args.AddedAffinity == nil || mutated(affinityAddedIgnored) {
+	if args.AddedAffinity == nil {
 		return pl, nil
 	}
 	var err error
@@ -115,7 +115,7 @@ func pinnedByTerm(t *v1.NodeSelectorTerm) map[string]struct{} {
 		}
 		these := map[string]struct{}{}
 		for _, v := range f.Values {
-			if _, both := names[v]; names == nil || both || mutated(affinityNamesUnion) {
+			if _, both := names[v]; names == nil || both {
 				these[v] = struct{}{}
 			}
 		}
@@ -227,9 +227,6 @@ func (f *affinityScore) compile(terms []v1.PreferredSchedulingTerm) {
 			continue
 		}
 		weight := int64(terms[i].Weight)
-		if mutated(affinityWeightOne) {
-			weight = 1
-		}
 		f.terms = append(f.terms, preferredTerm{weight, nodeAnd{anyOf: []selectorTerm{t}, hasTerms: true}})
 	}
 }
@@ -286,7 +283,7 @@ func (pl *NodeAffinity) nodeHint(p *cluster.Pod, ch Change) Hint {
 	if !now {
 		return SkipHint
 	}
-	if ch.OldNode == nil || mutated(affinityHintMatchedBefore) {
+	if ch.OldNode == nil {
 		return QueueHint
 	}
 	if before, err := own.Match(asObject(ch.OldNode)); before && err == nil {

@@ -42,21 +42,15 @@ func (f featureFilter) judge(node *cluster.Node) Code {
 	has := node.Features
 	for _, name := range f.need {
 		i, ok := slices.BinarySearch(has, name)
-		if ok == mutated(featuresReversed) {
+		if !(ok) {
 			return featureCode()
 		}
 		has = has[i:]
-		if mutated(featuresFirstOnly) {
-			break
-		}
 	}
 	return Fit
 }
 
 func featureCode() Code {
-	if mutated(featuresResolvable) {
-		return featureMissing
-	}
 	return featureMissing | Unresolvable
 }
 
@@ -81,13 +75,13 @@ func (featureFilter) Reasons(Code) []string {
 func (NodeDeclaredFeatures) Wakes() []Wake {
 	return []Wake{
 		{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeDeclaredFeature}, Alike: true, Hint: func(_ *cluster.Pod, ch Change) Hint {
-			if ch.OldNode != nil && slices.Equal(ch.OldNode.Features, ch.NewNode.Features) && !mutated(featuresHintAnyNode) {
+			if ch.OldNode != nil && slices.Equal(ch.OldNode.Features, ch.NewNode.Features) {
 				return SkipHint
 			}
 			return QueueHint
 		}},
 		{Event: Event{Resource: Pod, Action: Update}, Hint: func(p *cluster.Pod, ch Change) Hint {
-			if ch.NewPod.UID != p.UID && !mutated(featuresHintAnyPod) {
+			if ch.NewPod.UID != p.UID {
 				return SkipHint
 			}
 			was, is := ch.OldPod.Spec, ch.NewPod.Spec

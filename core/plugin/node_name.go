@@ -16,7 +16,7 @@ func (NodeName) Name() string { return NodeNameName }
 
 // PrepareFilter has nothing to say about pods that do not insist.
 func (NodeName) PrepareFilter(_ cluster.Snapshot, p *cluster.Pod) FilterPlan {
-	if p.Spec.NodeName == "" || mutated(nameAnyNode) {
+	if p.Spec.NodeName == "" {
 		return FilterPlan{}
 	}
 	return FilterPlan{Filter: nameFilter{p.Spec.NodeName}}

@@ -37,12 +37,6 @@ func collide(want, taken []cluster.HostPort) bool {
 }
 
 func portsConflict(a, b cluster.HostPort) bool {
-	switch {
-	case mutated(portsNoWildcard):
-		return a == b
-	case mutated(portsNoProtocol):
-		b.Protocol = a.Protocol
-	}
 	return a.Conflicts(b)
 }
 
@@ -72,7 +66,7 @@ func (NodePorts) Wakes() []Wake {
 			if onNoNode(ch.OldPod) || len(ch.OldPod.Spec.Ports) == 0 {
 				return SkipHint
 			}
-			if collide(p.Spec.Ports, ch.OldPod.Spec.Ports) || mutated(portsHintAnyDelete) {
+			if collide(p.Spec.Ports, ch.OldPod.Spec.Ports) {
 				return QueueHint
 			}
 			return SkipHint

@@ -53,9 +53,6 @@ func compileTerm(t *v1.NodeSelectorTerm) (term selectorTerm, ok bool) {
 	for i := range t.MatchExpressions {
 		rule, ok := compileRule(&t.MatchExpressions[i])
 		if !ok {
-			if mutated(affinityBrokenTermKept) {
-				continue
-			}
 			return term, false
 		}
 		term.labels = append(term.labels, rule)
@@ -122,9 +119,6 @@ func (r *labelRule) matches(node *cluster.Node) bool {
 	case v1.NodeSelectorOpIn:
 		return has && slices.Contains(r.values, got)
 	case v1.NodeSelectorOpNotIn:
-		if mutated(affinityNotInNeedsKey) && !has {
-			return false
-		}
 		return !has || !slices.Contains(r.values, got)
 	case v1.NodeSelectorOpExists:
 		return has
@@ -136,7 +130,7 @@ func (r *labelRule) matches(node *cluster.Node) bool {
 	case !has || err != nil:
 		return false
 	case n == r.number:
-		return mutated(affinityGtOrEqual)
+		return false
 	}
 	return (n > r.number) == (r.op == v1.NodeSelectorOpGt)
 }
@@ -168,9 +162,6 @@ func (a *nodeAnd) matches(node *cluster.Node) bool {
 		if !a.pairs[i].matches(node) {
 			return false
 		}
-	}
-	if mutated(affinityTermsAnded) {
-		return !slices.ContainsFunc(a.anyOf, func(t selectorTerm) bool { return !t.matches(node) })
 	}
 	return !a.hasTerms || slices.ContainsFunc(a.anyOf, func(t selectorTerm) bool { return t.matches(node) })
 }

@@ -32,13 +32,7 @@ const slotTaken Code = 1
 
 // taken judges by how many pods hold room on a node.
 func taken(pods int64) Code {
-	if mutated(slotsHoldTwo) {
-		pods--
-	}
 	if pods > 0 {
-		if mutated(slotsUnresolvable) {
-			return slotTaken | Unresolvable
-		}
 		return slotTaken
 	}
 	return Fit
@@ -51,12 +45,6 @@ func (slotFilter) Plain(_ cluster.Snapshot, v *cluster.NodeView) Code {
 func (slotFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, out []Verdict) {
 	var space []int64
 	held := s.Requested(resource.Pods).Cut(0, hi, &space)
-	if mutated(slotsColumnConfirmed) {
-		held = make([]int64, len(held))
-		for n := range held {
-			held[n] = s.Requested(resource.Pods).At(cluster.NodeIdx(n)) - s.Assumed(resource.Pods).At(cluster.NodeIdx(n))
-		}
-	}
 	for n := lo; n < hi; n++ {
 		if out[n] != Fits {
 			continue
@@ -85,7 +73,7 @@ func (NodeSlots) Demands(cluster.Snapshot, *cluster.Pod) []Demand {
 func (NodeSlots) Wakes() []Wake {
 	return []Wake{
 		{Event: Event{Resource: Pod, Action: Delete}, Alike: true, Hint: func(_ *cluster.Pod, ch Change) Hint {
-			if onNoNode(ch.OldPod) && !mutated(slotsHintPendingDelete) {
+			if onNoNode(ch.OldPod) {
 				return SkipHint
 			}
 			return QueueHint

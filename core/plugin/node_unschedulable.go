@@ -21,9 +21,6 @@ func (NodeUnschedulable) Name() string { return NodeUnschedulableName }
 var cordonTaint = v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}
 
 func toleratesCordon(p *cluster.Pod) bool {
-	if mutated(cordonAlwaysTolerated) {
-		return len(p.Spec.Tolerations) > 0
-	}
 	return tolerated(p.Spec.Tolerations, &cordonTaint)
 }
 

@@ -86,9 +86,6 @@ func podAffinityReasons(c Code) []string {
 // own is what the plugin knows of a pod.
 func (pl *InterPodAffinity) own(p *cluster.Pod) *ownTerms {
 	key := podKind{p.Spec, p.Namespace}
-	if mutated(podAffinityKnownByTemplate) {
-		key.namespace = ""
-	}
 	known := pl.known[key]
 	if known == nil {
 		if len(pl.known) >= maxKnownPods {
@@ -121,7 +118,7 @@ func (pl *InterPodAffinity) Skips(s cluster.Snapshot, p *cluster.Pod) bool {
 
 // ignores goes by the fields, also of pods whose terms cannot be read.
 func (pl *InterPodAffinity) ignores(p *cluster.Pod) bool {
-	if !pl.args.IgnorePreferredTermsOfExistingPods || mutated(podAffinityIgnoreNothing) {
+	if !pl.args.IgnorePreferredTermsOfExistingPods {
 		return false
 	}
 	near, far := p.Spec.PodAffinity, p.Spec.PodAntiAffinity

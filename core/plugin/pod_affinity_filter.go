@@ -43,7 +43,7 @@ type carriers struct {
 func (pl *InterPodAffinity) filter(s cluster.Snapshot, p *cluster.Pod) *podAffinityFilter {
 	own := pl.own(p)
 	others := carriersFor(s, p)
-	if len(own.attract) == 0 && len(own.repel) == 0 && len(others) == 0 && !mutated(podAffinityNeverSkips) {
+	if len(own.attract) == 0 && len(own.repel) == 0 && len(others) == 0 {
 		return nil
 	}
 	f := &podAffinityFilter{pl: pl, pod: p, labels: namespaceLabels(s, p.Namespace), others: others}
@@ -56,9 +56,6 @@ func (pl *InterPodAffinity) filter(s cluster.Snapshot, p *cluster.Pod) *podAffin
 		}
 	}
 	for i := range own.repel {
-		if i > 0 && mutated(podAffinityAntiFirstTerm) {
-			break
-		}
 		f.far = append(f.far, farTerm{pods: s.Counter(own.farPods[i]), by: s.Topology(own.repel[i].TopologyKey), more: tally{}})
 	}
 	return f
@@ -67,7 +64,7 @@ func (pl *InterPodAffinity) filter(s cluster.Snapshot, p *cluster.Pod) *podAffin
 // carriersFor lists the anti-affinity terms that are about p and that pods carry on nodes with the term's label.
 func carriersFor(s cluster.Snapshot, p *cluster.Pod) (to []carriers) {
 	for _, term := range s.CarriedFor(cluster.RequiredAntiAffinity, p) {
-		if term.Placed() == 0 || mutated(podAffinityAsymmetric) {
+		if term.Placed() == 0 {
 			continue
 		}
 		i := slices.IndexFunc(to, func(c carriers) bool { return c.by == term.Topology() })
@@ -111,12 +108,6 @@ func (f *podAffinityFilter) isFirst() bool {
 	for _, pods := range f.nearMore { // order: a sum is the same in any
 		placed += pods
 	}
-	switch {
-	case mutated(podAffinityFirstNever):
-		return false
-	case mutated(podAffinityFirstAnyPod):
-		return placed == 0
-	}
 	return placed == 0 && f.near.Counts(f.pod)
 }
 
@@ -126,14 +117,8 @@ func (f *podAffinityFilter) Plain(_ cluster.Snapshot, v *cluster.NodeView) Code 
 }
 
 func (f *podAffinityFilter) of(node *cluster.Node, first bool) Code {
-	if mutated(podAffinityAntiFirst) && f.repels(node) {
-		return repelledByOwn
-	}
 	for _, by := range f.nearBy {
 		value, ok := node.Labels[by.Key()]
-		if !ok && (mutated(podAffinityNoKeyFits) || first && mutated(podAffinityFirstAnywhere)) {
-			continue
-		}
 		if !ok || !first && podsOn(f.near, by, value)+f.nearMore[domain{by.Key(), value}] <= 0 {
 			return farFromOwn()
 		}
@@ -169,9 +154,6 @@ func (f *podAffinityFilter) repels(node *cluster.Node) bool {
 
 // farFromOwn is the code of missing affinity: no eviction brings pods near.
 func farFromOwn() Code {
-	if mutated(podAffinityAlwaysResolvable) {
-		return notAttracted
-	}
 	return notAttracted | Unresolvable
 }
 
@@ -191,10 +173,7 @@ func (f *podAffinityFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, t
 		return
 	}
 	out = out[lo:hi]
-	for k, by := range f.nearBy {
-		if k > 0 && mutated(podAffinityColumnOneKey) {
-			break
-		}
+	for _, by := range f.nearBy {
 		byValue, _ := f.near.Totals(by)
 		wrong := tag.With(farFromOwn())
 		for i, id := range by.Column()[lo:hi] {
@@ -227,9 +206,7 @@ func (f *podAffinityFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, t
 func (pl *InterPodAffinity) mark(c *carriers) []bool {
 	size := c.by.Size()
 	pl.marks = slices.Grow(pl.marks[:0], size)[:size]
-	if !mutated(podAffinityStaleMarks) {
-		clear(pl.marks)
-	}
+	clear(pl.marks)
 	for _, term := range c.terms {
 		term.EachValue(func(id, _ int32) { pl.marks[id] = true })
 	}
@@ -239,9 +216,6 @@ func (pl *InterPodAffinity) mark(c *carriers) []bool {
 func (*podAffinityFilter) Reasons(c Code) []string { return podAffinityReasons(c) }
 
 func (f *podAffinityFilter) AddPod(_ cluster.Snapshot, other *cluster.Pod, v *cluster.NodeView) {
-	if mutated(podAffinitySupposedForgotten) {
-		return
-	}
 	f.suppose(other, v.Node, 1)
 }
 
@@ -264,12 +238,9 @@ func (f *podAffinityFilter) suppose(other *cluster.Pod, node *cluster.Node, sign
 		}
 	}
 	theirs, spaceLabels := f.pl.own(other), f.labels
-	if mutated(podAffinitySupposedNoLabels) {
-		spaceLabels = nil
-	}
 	for i := range theirs.repel {
 		t := &theirs.repel[i]
-		if t.Matches(f.pod.Namespace, spaceLabels, f.pod.Spec.Labels) && !mutated(podAffinitySupposedOneWay) {
+		if t.Matches(f.pod.Namespace, spaceLabels, f.pod.Spec.Labels) {
 			f.othersMore.add(node, t.TopologyKey, sign)
 		}
 	}

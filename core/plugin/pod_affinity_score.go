@@ -48,9 +48,6 @@ func (pl *InterPodAffinity) score(s cluster.Snapshot, p *cluster.Pod) *podAffini
 	}
 	carried := func(kind cluster.TermKind, weight func(t *cluster.Carried) int64) {
 		for _, t := range s.CarriedFor(kind, p) {
-			if mutated(podAffinityScoreOneWay) || pl.args.IgnorePreferredTermsOfExistingPods && mutated(podAffinityIgnoreAll) {
-				continue
-			}
 			if t.Placed() != 0 {
 				g := f.group(s.Topology(t.TopologyKey))
 				g.carried = append(g.carried, carriedPreference{t, weight(t)})
@@ -60,10 +57,7 @@ func (pl *InterPodAffinity) score(s cluster.Snapshot, p *cluster.Pod) *podAffini
 	prefer(own.prefer, own.preferPods, 1)
 	prefer(own.avoid, own.avoidPods, -1)
 	hard := int64(pl.args.HardPodAffinityWeight)
-	if mutated(podAffinityHardAlways) {
-		hard = max(hard, 1)
-	}
-	if hard > 0 && !mutated(podAffinityHardNever) {
+	if hard > 0 {
 		carried(cluster.RequiredAffinity, func(*cluster.Carried) int64 { return hard })
 	}
 	carried(cluster.PreferredAffinity, func(t *cluster.Carried) int64 { return worth(&t.PodTerm, 1) })
@@ -76,12 +70,6 @@ func (pl *InterPodAffinity) score(s cluster.Snapshot, p *cluster.Pod) *podAffini
 
 // worth is signed for a preferred term.
 func worth(t *cluster.PodTerm, sign int32) int64 {
-	switch {
-	case mutated(podAffinityWeightOne):
-		return signed(1, sign)
-	case mutated(podAffinityScoreSign):
-		return signed(t.Weight, 1)
-	}
 	return signed(t.Weight, sign)
 }
 
@@ -98,10 +86,6 @@ func (f *podAffinityScore) group(by *cluster.Topology) *scoreGroup {
 func (g *scoreGroup) of(id int32) (sum int64) {
 	for _, p := range g.own {
 		byValue, _ := p.pods.Totals(g.by)
-		if mutated(podAffinityScoreOnce) {
-			sum += p.weight * int64(min(byValue[id], 1))
-			continue
-		}
 		sum += p.weight * int64(byValue[id])
 	}
 	for _, c := range g.carried {

@@ -49,7 +49,7 @@ func termsOf(p *cluster.Pod) podTerms {
 func (t *podTerms) err() error {
 	var all []error
 	for kind, err := range t.errs {
-		if err != nil && !(mutated(podAffinityBrokenKept) && kind >= int(cluster.PreferredAffinity)) {
+		if err != nil {
 			all = append(all, fmt.Errorf("%s: %w", termKindNames[kind], err))
 		}
 	}
@@ -61,9 +61,6 @@ func (t *podTerms) err() error {
 
 // unreadable tells whether required terms cannot be read.
 func (t *podTerms) unreadable() bool {
-	if mutated(podAffinityHintBroken) {
-		return false
-	}
 	return t.errs[cluster.RequiredAffinity] != nil || t.errs[cluster.RequiredAntiAffinity] != nil
 }
 
@@ -73,9 +70,6 @@ func coversAll(terms []cluster.PodTerm, p *cluster.Pod) bool {
 	for i := range terms {
 		if !terms[i].Matches(p.Namespace, nil, p.Spec.Labels) {
 			return false
-		}
-		if mutated(podAffinityHintAnyTerm) {
-			return true
 		}
 	}
 	return len(terms) != 0
@@ -106,11 +100,9 @@ func readOwn(p *cluster.Pod) *ownTerms {
 	}
 	var all []cluster.Term
 	for i := range own.attract {
-		if i == 0 || !mutated(podAffinityAnyTerm) {
-			all = append(all, selects(&own.attract[i]))
-		}
+		all = append(all, selects(&own.attract[i]))
 	}
-	terminating := !mutated(podAffinityTerminatingGone)
+	terminating := true
 	each := func(terms []cluster.PodTerm) (list []cluster.Selection) {
 		for i := range terms {
 			list = append(list, cluster.Select(terminating, selects(&terms[i])))
@@ -125,15 +117,7 @@ func readOwn(p *cluster.Pod) *ownTerms {
 // selects is the selection of a term of a pod that waits.
 func selects(t *cluster.PodTerm) cluster.Term {
 	sel := cluster.Term{Namespaces: t.Namespaces, Labels: t.Labels, Everywhere: anySpace(t)}
-	switch {
-	case mutated(podAffinityAllNamespaces):
-		sel.Everywhere = true
-	case mutated(podAffinityEmptySelectsNone) && t.Matching.Empty():
-		return cluster.Term{Namespaces: t.Namespaces, Labels: t.Labels}
-	case mutated(podAffinityStrictSelector):
-		sel.Everywhere = t.Matching.Empty()
-	}
-	if _, some := t.Matching.Requirements(); some && !sel.Everywhere && !mutated(podAffinityNoNamespaceSelector) {
+	if _, some := t.Matching.Requirements(); some && !sel.Everywhere {
 		sel.Matching = t.Matching
 	}
 	return sel
@@ -176,17 +160,11 @@ func spread100(scores []int64) {
 	for _, raw := range scores {
 		least, greatest = min(least, raw), max(greatest, raw)
 	}
-	if mutated(podAffinityNormalFromZero) {
-		least = min(least, 0)
-	}
 	span := greatest - least
 	for i, raw := range scores {
 		scores[i] = 0
 		if span > 0 {
 			scores[i] = int64(float64(MaxScore) * (float64(raw-least) / float64(span)))
-			if mutated(podAffinityNormalRounds) {
-				scores[i] = (MaxScore*(raw-least) + span/2) / span
-			}
 		}
 	}
 }

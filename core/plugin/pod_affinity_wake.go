@@ -26,7 +26,7 @@ func (pl *InterPodAffinity) podHint(p *cluster.Pod, ch Change) Hint {
 	if was != nil && is != nil && is.UID == p.UID {
 		return QueueHint
 	}
-	if (was != nil && !placed(was) || is != nil && !placed(is)) && !mutated(podAffinityHintPending) {
+	if was != nil && !placed(was) || is != nil && !placed(is) {
 		return SkipHint
 	}
 	// Only the required terms count. One that cannot be read wakes the pod.
@@ -40,12 +40,9 @@ func (pl *InterPodAffinity) podHint(p *cluster.Pod, ch Change) Hint {
 		useful = coversAll(terms.attract, is)
 	case is == nil:
 		theirs := pl.own(was)
-		if mutated(podAffinityHintOneWay) {
-			theirs = &ownTerms{}
-		}
-		useful = mutated(podAffinityHintAnyDelete) && len(theirs.repel) != 0 || coversAll(terms.repel, was) || theirs.errs[cluster.RequiredAntiAffinity] != nil || coversAll(theirs.repel, p)
+		useful = coversAll(terms.repel, was) || theirs.errs[cluster.RequiredAntiAffinity] != nil || coversAll(theirs.repel, p)
 	default:
-		useful = (!coversAll(terms.attract, was) || mutated(podAffinityHintMatched)) && coversAll(terms.attract, is) ||
+		useful = !coversAll(terms.attract, was) && coversAll(terms.attract, is) ||
 			coversAll(terms.repel, was) && !coversAll(terms.repel, is)
 	}
 	if useful {
@@ -69,14 +66,14 @@ func (pl *InterPodAffinity) nodeHint(p *cluster.Pod, ch Change) Hint {
 		return !had && has, had && !has, had && has && before != after
 	}
 	if slices.ContainsFunc(terms.attract, func(t cluster.PodTerm) bool {
-		gained, lost, other := moved(t)
-		return gained || other || lost && mutated(podAffinityHintLost) || ch.OldNode == nil && mutated(podAffinityHintAnyNode)
+		gained, _, other := moved(t)
+		return gained || other
 	}) {
 		return QueueHint
 	}
 	if slices.ContainsFunc(terms.repel, func(t cluster.PodTerm) bool {
-		gained, lost, other := moved(t)
-		return ch.OldNode == nil || lost || other || gained && mutated(podAffinityHintGained)
+		_, lost, other := moved(t)
+		return ch.OldNode == nil || lost || other
 	}) {
 		return QueueHint
 	}

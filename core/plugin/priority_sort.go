@@ -15,8 +15,5 @@ func (PrioritySort) Name() string { return PrioritySortName }
 
 // Before compares priorities.
 func (PrioritySort) Before(a, b *cluster.Pod) bool {
-	if mutated(priorityReversed) {
-		return a.Spec.Priority < b.Spec.Priority
-	}
 	return a.Spec.Priority > b.Spec.Priority
 }

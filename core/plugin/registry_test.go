@@ -45,19 +45,3 @@ func TestRegistryRefusesWrongArguments(t *testing.T) {
 		t.Errorf("a bad strategy gives %v, %v", p, err)
 	}
 }
-
-// Every mutant has a name of its own and says what it breaks.
-func TestMutantsAreDescribed(t *testing.T) {
-	seen := map[string]bool{}
-	for i, m := range Mutants {
-		if m.Name == "" || m.Breaks == "" || seen[m.Name] {
-			t.Errorf("mutant %d: %+v", i, m)
-		}
-		seen[m.Name] = true
-	}
-	restore := SetMutant(0)
-	if mutated(0) != MutantsBuilt {
-		t.Errorf("SetMutant(0) takes effect: %v, built with mutants: %v", mutated(0), MutantsBuilt)
-	}
-	restore()
-}

@@ -23,7 +23,7 @@ func markBacked(s cluster.Snapshot, needs []need) (any bool) {
 		case v1.ResourcePods, v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage:
 			continue
 		}
-		nd.backed = classBacks(s, nd.name) && !mutated(fitBackedChecked)
+		nd.backed = classBacks(s, nd.name)
 		any = any || nd.backed
 	}
 	return any
@@ -78,7 +78,7 @@ func fitClassHint(p *cluster.Pod, ch Change) Hint {
 	}
 	asked := &p.Spec.Request
 	if was, _ := ch.OldObject.(*resourceapi.DeviceClass); was != nil {
-		if statedResource(was) == statedResource(class) && !mutated(fitHintAnyClass) {
+		if statedResource(was) == statedResource(class) {
 			return SkipHint
 		}
 	} else if asked.Has(v1.ResourceName(resourceapi.ResourceDeviceClassPrefix + class.Name)) {

@@ -20,7 +20,7 @@ func (f *fitScore) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int6
 	for i := range f.buf {
 		weights += f.buf[i].weight
 	}
-	if weights == 0 || weights > mostWeights || mutated(scoreRoundsUp) || mutated(mostUnclamped) || mutated(ratioTruncates) || mutated(ratioZeroCounts) {
+	if weights == 0 || weights > mostWeights {
 		for i := range out {
 			out[i] = f.single(i)
 		}

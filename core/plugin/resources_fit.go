@@ -113,12 +113,10 @@ func (pl *NodeResourcesFit) needsOf(r *resource.Amounts) []need {
 	}
 	add(v1.ResourceCPU, resource.CPU, r.MilliCPU, shortOfCPU)
 	add(v1.ResourceMemory, resource.Memory, r.Memory, shortOfMemory)
-	if !mutated(fitEphemeralFree) {
-		add(v1.ResourceEphemeralStorage, resource.Ephemeral, r.Ephemeral, shortOfEphemeral)
-	}
+	add(v1.ResourceEphemeralStorage, resource.Ephemeral, r.Ephemeral, shortOfEphemeral)
 	code := shortOfScalar
 	for _, sc := range r.Scalars {
-		if !pl.ignores(sc.Name) && !mutated(fitScalarFree) {
+		if !pl.ignores(sc.Name) {
 			add(sc.Name, noColumn, sc.Value, code)
 			code <<= 1
 		}
@@ -128,40 +126,27 @@ func (pl *NodeResourcesFit) needsOf(r *resource.Amounts) []need {
 
 // ignores tells whether the filter passes over a resource; only extended resources can be ignored.
 func (pl *NodeResourcesFit) ignores(name v1.ResourceName) bool {
-	if len(pl.ignored)+len(pl.ignoredGroups) == 0 || !resource.IsExtended(name) || mutated(fitIgnoredCounts) {
+	if len(pl.ignored)+len(pl.ignoredGroups) == 0 || !resource.IsExtended(name) {
 		return false
 	}
 	group, _, _ := strings.Cut(string(name), "/")
-	if mutated(fitGroupByPrefix) {
-		for g := range pl.ignoredGroups { // order: any of them will do
-			if strings.HasPrefix(group, g) {
-				return true
-			}
-		}
-	}
 	return pl.ignored[string(name)] || pl.ignoredGroups[group]
 }
 
 // compared is the amount as both forms compare it.
 func (nd *need) compared() int64 {
-	switch {
-	case nd.name == v1.ResourcePods && mutated(fitPodsOffByOne):
-		return nd.amount - 1
-	case nd.name != v1.ResourcePods && mutated(fitExactRejected):
-		return nd.amount + 1
-	}
 	return nd.amount
 }
 
 // overflowed needs are met nowhere.
 func (nd *need) overflowed() bool {
-	return nd.amount == resource.Overflowed && !mutated(fitOverflowLands)
+	return nd.amount == resource.Overflowed
 }
 
 // hard is set for needs that evictions cannot meet on a node that offers too little. Room for one more pod can be
 // made by evicting one, so upstream never calls a node that allows few pods unresolvable.
 func (nd *need) hard() Code {
-	if nd.name == v1.ResourcePods || mutated(fitAlwaysResolvable) {
+	if nd.name == v1.ResourcePods {
 		return 0
 	}
 	return Unresolvable
@@ -263,9 +248,6 @@ func (f *fitFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag, 
 	if !f.resolve(s, lo, hi) || f.never || f.backed || f.book != nil {
 		f.scanSlow(tag, out)
 		return
-	}
-	if mutated(fitColumnSkipsMemory) && len(f.columns) > 2 {
-		f.columns[2] = f.columns[0]
 	}
 	f.scan(tag, out)
 }
@@ -374,9 +356,6 @@ func (f *fitFilter) Reasons(c Code) []string {
 			}
 		}
 	}
-	if mutated(fitOneReason) {
-		texts = texts[:1]
-	}
 	return texts
 }
 
@@ -411,7 +390,7 @@ func (pl *NodeResourcesFit) Wakes() []Wake {
 
 func fitPodHint(p *cluster.Pod, ch Change) Hint {
 	if ch.NewPod == nil {
-		if onNoNode(ch.OldPod) && !mutated(fitHintPendingDelete) {
+		if onNoNode(ch.OldPod) {
 			return SkipHint
 		}
 		return QueueHint
@@ -427,9 +406,6 @@ func fitPodHint(p *cluster.Pod, ch Change) Hint {
 		if before.Get(name) > after.Get(name) {
 			return QueueHint
 		}
-	}
-	if mutated(fitHintAnyScaleDown) {
-		return QueueHint
 	}
 	return SkipHint
 }
@@ -458,7 +434,7 @@ func fitNodeHint(p *cluster.Pod, ch Change) Hint {
 	if slices.ContainsFunc(needs, func(nd need) bool {
 		short, _ := nd.judge(0, ch.NewNode.Allocatable.Get(nd.name))
 		return short
-	}) && !mutated(fitHintAnyNode) {
+	}) {
 		return SkipHint
 	}
 	if ch.OldNode == nil {

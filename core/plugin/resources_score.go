@@ -130,7 +130,7 @@ func (sc *allocationScorer) prepare(p *cluster.Pod) []scored {
 	if sc.real {
 		ask = &p.Spec.Held
 	}
-	for i, r := range sc.resources {
+	for _, r := range sc.resources {
 		item := scored{name: r.Name, id: noColumn, weight: r.Weight, pod: ask.Get(r.Name), silent: -1}
 		switch {
 		case r.Name == v1.ResourceCPU:
@@ -139,22 +139,14 @@ func (sc *allocationScorer) prepare(p *cluster.Pod) []scored {
 			item.id, item.silent = resource.Memory, 1
 		case r.Name == v1.ResourceEphemeralStorage:
 			item.id = resource.Ephemeral
-		case !resource.IsScalar(r.Name), item.pod == 0 && !mutated(scoreUnaskedScalar):
+		case !resource.IsScalar(r.Name), item.pod == 0:
 			continue
-		case !mutated(scoreDevicesUncounted):
+		default:
 			item.devices = sc.devices
 		}
-		if mutated(scoreWeightsSwapped) {
-			item.weight = sc.resources[len(sc.resources)-1-i].Weight
-		}
 		if item.silent >= 0 && !sc.real {
-			if !mutated(scorePodRealRequest) {
-				item.pod = p.Spec.ScoreNonZero[item.silent]
-			}
+			item.pod = p.Spec.ScoreNonZero[item.silent]
 		} else {
-			item.silent = -1
-		}
-		if mutated(scoreRealRequests) {
 			item.silent = -1
 		}
 		list = append(list, item)
@@ -250,12 +242,9 @@ func (sc *allocationScorer) part(requested, capacity int64) int64 {
 		if requested > capacity {
 			return 0
 		}
-		if mutated(scoreRoundsUp) {
-			return 100 - percent(requested, capacity)
-		}
 		return percent(capacity-requested, capacity)
 	case MostAllocated:
-		if requested > capacity && !mutated(mostUnclamped) {
+		if requested > capacity {
 			requested = capacity
 		}
 		return percent(requested, capacity)
@@ -270,7 +259,7 @@ func (sc *allocationScorer) part(requested, capacity int64) int64 {
 type mean struct{ sum, weights int64 }
 
 func (m *mean) add(sc *allocationScorer, part, weight int64) {
-	if part == 0 && sc.strategy == RequestedToCapacityRatio && !mutated(ratioZeroCounts) {
+	if part == 0 && sc.strategy == RequestedToCapacityRatio {
 		return
 	}
 	m.sum += part * weight
@@ -281,7 +270,7 @@ func (m *mean) of(sc *allocationScorer) int64 {
 	switch {
 	case m.weights == 0:
 		return 0
-	case sc.strategy == RequestedToCapacityRatio && !mutated(ratioTruncates):
+	case sc.strategy == RequestedToCapacityRatio:
 		return int64(math.Round(float64(m.sum) / float64(m.weights)))
 	}
 	return m.sum / m.weights

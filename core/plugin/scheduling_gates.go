@@ -20,7 +20,7 @@ func (SchedulingGates) Name() string { return SchedulingGatesName }
 
 // Gated names the gates.
 func (SchedulingGates) Gated(_ cluster.Snapshot, p *cluster.Pod) (reason string, ok bool) {
-	if len(p.Spec.Gates) == 0 || mutated(gatesOpen) {
+	if len(p.Spec.Gates) == 0 {
 		return "", true
 	}
 	return fmt.Sprintf("waiting for scheduling gates: %v", p.Spec.Gates), false

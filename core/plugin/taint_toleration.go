@@ -22,10 +22,10 @@ func (TaintToleration) Name() string { return TaintTolerationName }
 // tolerates tells whether t covers taint. An empty effect covers all effects and an empty key all keys; with operator
 // Equal the value must then still be the same (upstream: k8s.io/api/core/v1, Toleration.ToleratesTaint).
 func tolerates(t *v1.Toleration, taint *v1.Taint) bool {
-	if t.Effect != "" && t.Effect != taint.Effect && !mutated(taintEffectIgnored) {
+	if t.Effect != "" && t.Effect != taint.Effect {
 		return false
 	}
-	if t.Key != taint.Key && (t.Key != "" || mutated(taintEmptyKeyEqual)) {
+	if t.Key != taint.Key && t.Key != "" {
 		return false
 	}
 	switch t.Operator {
@@ -50,7 +50,7 @@ func tolerated(tolerations []v1.Toleration, taint *v1.Taint) bool {
 func repelled(tolerations []v1.Toleration, taints []v1.Taint) bool {
 	for i := range taints {
 		t := &taints[i]
-		repels := t.Effect == v1.TaintEffectNoSchedule || t.Effect == v1.TaintEffectNoExecute && !mutated(taintNoExecuteFree)
+		repels := t.Effect == v1.TaintEffectNoSchedule || t.Effect == v1.TaintEffectNoExecute
 		if repels && !tolerated(tolerations, t) {
 			return true
 		}
@@ -63,7 +63,7 @@ func disliked(tolerations []v1.Toleration, taints []v1.Taint) int64 {
 	var n int64
 	for i := range taints {
 		t := &taints[i]
-		counts := t.Effect == v1.TaintEffectPreferNoSchedule || mutated(taintScoreAllEffects)
+		counts := t.Effect == v1.TaintEffectPreferNoSchedule
 		if counts && !tolerated(tolerations, t) {
 			n++
 		}
@@ -167,7 +167,7 @@ func (*taintScore) Epoch(cluster.Snapshot) uint64 { return 0 }
 func (TaintToleration) Wakes() []Wake {
 	return []Wake{
 		{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeTaint}, Alike: true, Hint: func(p *cluster.Pod, ch Change) Hint {
-			was := ch.OldNode == nil || repelled(p.Spec.Tolerations, ch.OldNode.Taints) || mutated(taintHintAnyNode)
+			was := ch.OldNode == nil || repelled(p.Spec.Tolerations, ch.OldNode.Taints)
 			if was && !repelled(p.Spec.Tolerations, ch.NewNode.Taints) {
 				return QueueHint
 			}

@@ -134,7 +134,7 @@ func (pl *PodTopologySpread) plan(s cluster.Snapshot, p *cluster.Pod) *spreadPla
 
 func (pl *PodTopologySpread) makePlan(s cluster.Snapshot, p *cluster.Pod) *spreadPlan {
 	plan := &spreadPlan{
-		needsKeys:   len(p.Spec.Spread) > 0 || !pl.system || mutated(spreadSystemNeedsKeys),
+		needsKeys:   len(p.Spec.Spread) > 0 || !pl.system,
 		tolerations: p.Spec.Tolerations,
 		selects:     len(p.Spec.NodeSelector) > 0 || p.Spec.Required != nil,
 	}
@@ -168,7 +168,7 @@ func spreadConstraints(list []v1.TopologySpreadConstraint, p *cluster.Pod, kind 
 	var out []spreadConstraint
 	for i := range list {
 		from := &list[i]
-		if from.WhenUnsatisfiable != kind && !(mutated(spreadSoftFilters) && kind == v1.DoNotSchedule) {
+		if from.WhenUnsatisfiable != kind {
 			continue
 		}
 		c := spreadConstraint{key: from.TopologyKey, maxSkew: from.MaxSkew, minDomains: 1, selector: selector, honorsAffinity: true}
@@ -179,7 +179,7 @@ func spreadConstraints(list []v1.TopologySpreadConstraint, p *cluster.Pod, kind 
 			}
 			c.selector = withLabelsOf(own, from.MatchLabelKeys, p)
 		}
-		if from.MinDomains != nil && !mutated(spreadMinDomainsIgnored) {
+		if from.MinDomains != nil {
 			c.minDomains = *from.MinDomains
 		}
 		if from.NodeAffinityPolicy != nil {
@@ -188,18 +188,12 @@ func spreadConstraints(list []v1.TopologySpreadConstraint, p *cluster.Pod, kind 
 		if from.NodeTaintsPolicy != nil {
 			c.honorsTaints = *from.NodeTaintsPolicy == v1.NodeInclusionPolicyHonor
 		}
-		if mutated(spreadAffinityIgnored) {
-			c.honorsAffinity = false
-		}
-		if mutated(spreadTaintsIgnored) {
-			c.honorsTaints = false
-		}
-		if c.selector.Matches(labels.Set(p.Spec.Labels)) && !mutated(spreadSelfIgnored) {
+		if c.selector.Matches(labels.Set(p.Spec.Labels)) {
 			c.self = 1
 		}
-		if c.counted = !c.selector.Empty() || mutated(spreadEmptyCounts); c.counted {
-			term := cluster.Term{Namespaces: []string{p.Namespace}, Labels: c.selector, Everywhere: mutated(spreadAnyNamespace)}
-			c.counts = cluster.Select(mutated(spreadTerminatingCounts), term)
+		if c.counted = !c.selector.Empty(); c.counted {
+			term := cluster.Term{Namespaces: []string{p.Namespace}, Labels: c.selector, Everywhere: false}
+			c.counts = cluster.Select(false, term)
 		}
 		out = append(out, c)
 	}
@@ -211,7 +205,7 @@ func spreadConstraints(list []v1.TopologySpreadConstraint, p *cluster.Pod, kind 
 func withLabelsOf(s labels.Selector, keys []string, p *cluster.Pod) labels.Selector {
 	same := labels.Set{}
 	for _, key := range keys {
-		if value, ok := p.Spec.Labels[key]; ok && !mutated(spreadLabelKeysIgnored) {
+		if value, ok := p.Spec.Labels[key]; ok {
 			same[key] = value
 		}
 	}

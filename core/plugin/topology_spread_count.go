@@ -35,9 +35,6 @@ func nodesWithKeys(s cluster.Snapshot, plan *spreadPlan, constraints []spreadCon
 	}
 	ones(e.keyed)
 	for i := range constraints {
-		if i > 0 && mutated(spreadFirstKeyWill) {
-			break
-		}
 		with := s.WithLabelKey(constraints[i].key)
 		for w := range e.keyed {
 			if w < len(with) {
@@ -135,7 +132,7 @@ func (e *spreadNodes) domains(s cluster.Snapshot, c *spreadConstraint) domains {
 	d := domains{topology: s.Topology(c.key), stale: true}
 	size := d.topology.Size()
 	words, all := e.of(s, c)
-	if all && e.count == d.topology.Nodes() || mutated(spreadAllNodesCount) {
+	if all && e.count == d.topology.Nodes() {
 		// Every node with the key has a part: the sums are known.
 		d.nodes, d.number, d.whole = d.topology.NodesWith(), d.topology.Domains(), true
 		if c.counted {
@@ -197,7 +194,7 @@ func (d *domains) add(id, delta int32) {
 	was := d.pods[id]
 	d.pods[id] += delta
 	switch {
-	case d.stale || mutated(spreadLeastStays):
+	case d.stale:
 	case delta < 0:
 		d.least = min(d.least, d.pods[id])
 	default:

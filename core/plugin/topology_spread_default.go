@@ -26,7 +26,7 @@ func defaultSelector(s cluster.Snapshot, p *cluster.Pod) labels.Selector {
 	all := labels.Set{}
 	cluster.EachIn(s, p.Namespace, func(svc *v1.Service) bool {
 		// A service without a selector selects no pod, whatever its endpoints are.
-		if sel := svc.Spec.Selector; sel != nil && !mutated(spreadNoServices) && selectsAll(sel, p.Spec.Labels) {
+		if sel := svc.Spec.Selector; sel != nil && selectsAll(sel, p.Spec.Labels) {
 			maps.Copy(all, sel)
 		}
 		return true
@@ -34,7 +34,7 @@ func defaultSelector(s cluster.Snapshot, p *cluster.Pod) labels.Selector {
 	selector := labels.SelectorFromSet(all)
 	controller := p.Spec.Controller
 	gv, err := schema.ParseGroupVersion(controller.APIVersion)
-	if controller.Name == "" || err != nil || mutated(spreadNoControllers) {
+	if controller.Name == "" || err != nil {
 		return selector
 	}
 	var of *metav1.LabelSelector

@@ -39,9 +39,6 @@ func (f *spreadFilter) most(i int) int64 {
 		fewest = 0
 	}
 	most := int64(c.maxSkew) + fewest - c.self
-	if mutated(spreadSkewOffByOne) {
-		most++
-	}
 	return most
 }
 
@@ -63,9 +60,6 @@ func (f *spreadFilter) Plain(_ cluster.Snapshot, v *cluster.NodeView) Code {
 }
 
 func (f *spreadFilter) noKey() Code {
-	if mutated(spreadNoKeyResolvable) {
-		return spreadNoKey
-	}
 	return spreadNoKey | Unresolvable
 }
 

@@ -66,9 +66,6 @@ func newSpreadScore(s cluster.Snapshot, plan *spreadPlan, namespace string, fit 
 		part.topology = s.Topology(part.c.key)
 		if part.isHost = part.c.key == v1.LabelHostname; part.isHost {
 			size := ranked
-			if mutated(spreadHostsAllFit) {
-				size = all
-			}
 			part.weight = spreadWeight(size)
 			if part.c.counted {
 				part.rows = s.Counter(part.c.counts).Rows()
@@ -82,9 +79,6 @@ func newSpreadScore(s cluster.Snapshot, plan *spreadPlan, namespace string, fit 
 
 // spreadWeight keeps the counts of keys with few values from drowning beside those with many.
 func spreadWeight(values int) float64 {
-	if mutated(spreadWeightsAlike) {
-		return 1
-	}
 	return math.Log(float64(values + 2))
 }
 
@@ -143,9 +137,6 @@ func (f *spreadScore) addKeyless(s cluster.Snapshot, part *spreadPart, d *domain
 // of is what a number of pods adds.
 func (part *spreadPart) of(pods int32) float64 {
 	slack := part.c.maxSkew - 1
-	if mutated(spreadSkewUnscored) {
-		slack = 0
-	}
 	return float64(float64(pods)*part.weight) + float64(slack)
 }
 
@@ -176,7 +167,7 @@ func (f *spreadScore) Plain(_ cluster.Snapshot, v *cluster.NodeView) int64 {
 }
 
 func (f *spreadScore) leftOut(n cluster.NodeIdx) bool {
-	return !f.whole && !f.nodes.has(n) && !mutated(spreadKeylessRanked)
+	return !f.whole && !f.nodes.has(n)
 }
 
 func (f *spreadScore) Rows(_ cluster.Snapshot, fit []cluster.NodeIdx, out []int64) {
@@ -212,9 +203,6 @@ func (f *spreadScore) Normalize(_ cluster.Snapshot, fit []cluster.NodeIdx, score
 			continue
 		}
 		least, greatest = min(least, scores[i]), max(greatest, scores[i])
-	}
-	if mutated(spreadLeastIgnored) {
-		least = 0
 	}
 	for i, raw := range scores {
 		switch {

@@ -29,7 +29,7 @@ func concerns(p, other *cluster.Pod) bool {
 	if other == nil || other.UID == p.UID {
 		return true
 	}
-	return (other.NodeName != "" || other.Nominated != "") && (other.Namespace == p.Namespace || mutated(spreadHintAnyNamespace))
+	return (other.NodeName != "" || other.Nominated != "") && other.Namespace == p.Namespace
 }
 
 // podHint wakes p when a pod comes or goes that a constraint matches, when another's labels change which constraints
@@ -49,12 +49,12 @@ func (pl *PodTopologySpread) podHint(p *cluster.Pod, ch Change) Hint {
 	wake := false
 	switch {
 	case was != nil && is != nil:
-		if is.UID == p.UID && !mutated(spreadHintNoToleration) && !equality.Semantic.DeepEqual(was.Spec.Tolerations, is.Spec.Tolerations) &&
+		if is.UID == p.UID && !equality.Semantic.DeepEqual(was.Spec.Tolerations, is.Spec.Tolerations) &&
 			slices.ContainsFunc(plan.hard, func(c spreadConstraint) bool { return c.honorsTaints }) {
 			return QueueHint
 		}
 		wake = !maps.Equal(was.Spec.Labels, is.Spec.Labels) && slices.ContainsFunc(plan.hard, func(c spreadConstraint) bool {
-			return matches(&c, was) != matches(&c, is) || mutated(spreadHintAnyLabels)
+			return matches(&c, was) != matches(&c, is)
 		})
 	case is != nil:
 		wake = slices.ContainsFunc(plan.hard, func(c spreadConstraint) bool { return matches(&c, is) })
@@ -75,7 +75,7 @@ func (pl *PodTopologySpread) nodeHint(p *cluster.Pod, ch Change) Hint {
 		return QueueHint
 	}
 	keyed := func(n *cluster.Node) bool {
-		return n != nil && (mutated(spreadHintAnyNode) || !slices.ContainsFunc(plan.hard, func(c spreadConstraint) bool { _, ok := n.Labels[c.key]; return !ok }))
+		return n != nil && !slices.ContainsFunc(plan.hard, func(c spreadConstraint) bool { _, ok := n.Labels[c.key]; return !ok })
 	}
 	was, is := keyed(ch.OldNode), keyed(ch.NewNode)
 	if was != is {

@@ -86,7 +86,7 @@ func (pl *VolumeBinding) PrepareFilter(s cluster.Snapshot, p *cluster.Pod) Filte
 	if err != nil {
 		return FilterPlan{Err: err}
 	}
-	if claims.immediate > 0 && !mutated(volumeImmediateIgnored) {
+	if claims.immediate > 0 {
 		return FilterPlan{Reject: "pod has unbound immediate PersistentVolumeClaims"}
 	}
 	pl.last = pl.prepare(s, p, claims)

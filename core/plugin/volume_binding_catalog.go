@@ -50,7 +50,7 @@ func (pl *VolumeBinding) ofClass(s cluster.Snapshot, class string) []catalogued 
 		for _, volumes := range c.classes { // order: each is sorted alone
 			slices.SortFunc(volumes, compareCatalogued)
 		}
-	} else if !mutated(volumeCatalogStale) {
+	} else {
 		for _, key := range changed {
 			pl.refile(s, key.Name)
 		}

@@ -53,11 +53,11 @@ func unusableClaim(s cluster.Snapshot, p *cluster.Pod) (reject string, any bool)
 			return fmt.Sprintf("waiting for ephemeral volume controller to create the persistentvolumeclaim %q", name), true
 		case !ok:
 			return fmt.Sprintf("persistentvolumeclaim %q not found", name), true
-		case claim.Status.Phase == v1.ClaimLost && !mutated(volumeLostUsable):
+		case claim.Status.Phase == v1.ClaimLost:
 			return fmt.Sprintf("persistentvolumeclaim %q bound to non-existent persistentvolume %q", name, claim.Spec.VolumeName), true
-		case claim.DeletionTimestamp != nil && !mutated(volumeDeletedUsable):
+		case claim.DeletionTimestamp != nil:
 			return fmt.Sprintf("persistentvolumeclaim %q is being deleted", name), true
-		case ephemeral && !ownsClaim(p, claim) && !mutated(volumeOwnerIgnored):
+		case ephemeral && !ownsClaim(p, claim):
 			return fmt.Sprintf("PVC %s/%s was not created for pod %s/%s (pod is not owner)", claim.Namespace, claim.Name, p.Namespace, p.Name), true
 		}
 	}
@@ -109,9 +109,6 @@ func claimsOf(s cluster.Snapshot, p *cluster.Pod) (c podClaims, err error) {
 
 // fullyBound tells that the volume controller is done with a claim.
 func fullyBound(claim *v1.PersistentVolumeClaim) bool {
-	if mutated(volumeHalfBound) {
-		return claim.Spec.VolumeName != ""
-	}
 	return claim.Spec.VolumeName != "" && metav1.HasAnnotation(claim.ObjectMeta, annBindCompleted)
 }
 
@@ -134,7 +131,7 @@ func waitsForConsumer(s cluster.Snapshot, claim *v1.PersistentVolumeClaim) (bool
 
 // volumeClass is the storage class of a volume. The annotation is older than the field and wins.
 func volumeClass(pv *v1.PersistentVolume) string {
-	if class, found := pv.Annotations[v1.BetaStorageClassAnnotation]; found && !mutated(volumeNoBetaClass) {
+	if class, found := pv.Annotations[v1.BetaStorageClassAnnotation]; found {
 		return class
 	}
 	return pv.Spec.StorageClassName

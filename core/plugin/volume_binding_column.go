@@ -124,9 +124,7 @@ func volumeRules(a *v1.VolumeNodeAffinity) nodeAnd {
 	}
 	and := compileAnd(nil, a.Required)
 	for i := range and.anyOf {
-		if !mutated(volumeNameCounts) {
-			and.anyOf[i].fields = nil
-		}
+		and.anyOf[i].fields = nil
 	}
 	return and
 }
@@ -193,10 +191,6 @@ func (f *volumeFilter) sift(s cluster.Snapshot, to *searching, rules *claimRules
 		}
 	}
 	slices.SortFunc(to.prebound, func(a, b candidate) int { return strings.Compare(a.pv.Name, b.pv.Name) })
-	if mutated(volumeLargestFirst) {
-		slices.Reverse(to.free)
-		slices.Reverse(under)
-	}
 	to.index = indexLabels(under)
 }
 
@@ -304,7 +298,7 @@ func (c *volumeColumns) anywhere() bool {
 func (f *volumeFilter) Quiet(s cluster.Snapshot) bool {
 	c := f.columns(s)
 	return c.anywhere() && !slices.ContainsFunc(c.bound, func(b reachable) bool {
-		return b.gone || b.rules.hasTerms && !mutated(volumeQuietBound) || b.plugin != "" && (b.csiErr != nil || b.csiRules.hasTerms)
+		return b.gone || b.rules.hasTerms || b.plugin != "" && (b.csiErr != nil || b.csiRules.hasTerms)
 	})
 }
 
@@ -339,7 +333,7 @@ func (f *volumeFilter) quickly(s cluster.Snapshot, node *cluster.Node) Code {
 	if len(f.claims.delayed) == 0 {
 		return code
 	}
-	if c.chosen && (c.only == "" || c.only != node.Name) && !mutated(volumeSelectedIgnored) {
+	if c.chosen && (c.only == "" || c.only != node.Name) {
 		return code | volumeNoMatch | Unresolvable
 	}
 	if c.err != nil {
@@ -359,7 +353,7 @@ func (f *volumeFilter) quickly(s cluster.Snapshot, node *cluster.Node) Code {
 	}
 	for _, m := range c.left {
 		switch {
-		case m.never, !m.topology.matches(node) && !mutated(volumeTopologyIgnored):
+		case m.never, !m.topology.matches(node):
 			return code | volumeNoMatch | Unresolvable
 		case m.told && m.room.first(node, nil) < 0:
 			return code | volumeNoRoom | Unresolvable
@@ -383,7 +377,7 @@ func (c *volumeColumns) reached(s cluster.Snapshot, node *cluster.Node) (Code, e
 			}
 			rules = &b.csiRules
 		}
-		if !rules.matches(node) && !mutated(volumeReachIgnored) {
+		if !rules.matches(node) {
 			return volumeElsewhere | Unresolvable, nil
 		}
 	}
@@ -393,14 +387,13 @@ func (c *volumeColumns) reached(s cluster.Snapshot, node *cluster.Node) (Code, e
 // pick is claimRules.match from what was worked out beforehand; see there.
 func (sg *searching) pick(node *cluster.Node, taken []taking) *v1.PersistentVolume {
 	isTaken := func(pv *v1.PersistentVolume) bool {
-		return !mutated(volumeTakenTwice) && slices.ContainsFunc(taken, func(t taking) bool { return t.pv == pv })
+		return slices.ContainsFunc(taken, func(t taking) bool { return t.pv == pv })
 	}
 	for i := range sg.prebound {
 		switch pre := &sg.prebound[i]; {
 		case isTaken(pre.pv):
-		case pre.rules.matches(node), mutated(volumePreboundAnywhere):
+		case pre.rules.matches(node):
 			return pre.pv
-		case mutated(volumePreboundOptional):
 		default:
 			return nil
 		}

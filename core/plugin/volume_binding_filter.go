@@ -71,7 +71,7 @@ func (f *volumeFilter) slowly(s cluster.Snapshot, node *cluster.Node) (on foundO
 	for _, claim := range f.claims.delayed {
 		selected, ok := claim.Annotations[annSelectedNode]
 		switch {
-		case ok && selected != node.Name && !mutated(volumeSelectedIgnored):
+		case ok && selected != node.Name:
 			on.code, on.make = on.code|volumeNoMatch|Unresolvable, nil
 			return on, nil
 		case ok:
@@ -95,9 +95,7 @@ func (f *volumeFilter) slowly(s cluster.Snapshot, node *cluster.Node) (on foundO
 			continue
 		}
 		on.take = append(on.take, taking{pv, claim})
-		if !mutated(volumeTakenTwice) {
-			taken = append(taken, pv)
-		}
+		taken = append(taken, pv)
 	}
 	for _, claim := range on.make {
 		if code := canMake(s, claim, node); code != Fit {
@@ -119,7 +117,7 @@ func (f *volumeFilter) boundSlowly(s cluster.Snapshot, node *cluster.Node) (Code
 		if err != nil {
 			return Fit, err
 		}
-		if reach(affinity, node) != nil && !mutated(volumeReachIgnored) {
+		if reach(affinity, node) != nil {
 			return volumeElsewhere | Unresolvable, nil
 		}
 	}
@@ -153,11 +151,11 @@ func (pl *VolumeBinding) affinityOn(s cluster.Snapshot, pv *v1.PersistentVolume,
 // migrated is the CSI form of a volume; ok is false for one that has none, and for those of Azure files and vSphere disks,
 // whose affinity counts as it is.
 func (pl *VolumeBinding) migrated(pv *v1.PersistentVolume) (m Migrated, ok bool) {
-	if pl.migration == nil || mutated(volumeMigrationIgnored) {
+	if pl.migration == nil {
 		return m, false
 	}
 	m, ok = pl.migration.Volume(pv)
-	return m, ok && (countedPlugins[m.Plugin] || mutated(volumeMigrationAnyPlugin))
+	return m, ok && countedPlugins[m.Plugin]
 }
 
 // handedOver tells whether a node says that it has handed an in-tree kind over to CSI.
@@ -171,5 +169,5 @@ func handedOver(s cluster.Snapshot, nodeName, plugin string) bool {
 			return true
 		}
 	}
-	return mutated(volumeMigrationAnyNode)
+	return false
 }

@@ -26,7 +26,7 @@ type claimRules struct {
 // rulesOf reads a claim. Its selector may be one that does not convert.
 func rulesOf(claim *v1.PersistentVolumeClaim) (r claimRules, err error) {
 	r = claimRules{claim: claim, size: claim.Spec.Resources.Requests[v1.ResourceStorage]}
-	if claim.Spec.Selector != nil && !mutated(volumeSelectorIgnored) {
+	if claim.Spec.Selector != nil {
 		if r.selector, err = metav1.LabelSelectorAsSelector(claim.Spec.Selector); err != nil {
 			return r, fmt.Errorf("error creating internal label selector for claim: %s/%s: %w", claim.Namespace, claim.Name, err)
 		}
@@ -42,24 +42,24 @@ func (r *claimRules) couldHold(pv *v1.PersistentVolume) bool {
 	}
 	size := pv.Spec.Capacity[v1.ResourceStorage]
 	switch c := size.Cmp(r.size); {
-	case c < 0 && !mutated(volumeSizeIgnored), c == 0 && mutated(volumeExactRejected):
+	case c < 0:
 		return false
 	}
-	return (volumeMode(pv.Spec.VolumeMode) == volumeMode(r.claim.Spec.VolumeMode) || mutated(volumeModeIgnored)) &&
-		(deref(pv.Spec.VolumeAttributesClassName) == deref(r.claim.Spec.VolumeAttributesClassName) || mutated(volumeAttributesIgnored)) &&
-		(pv.DeletionTimestamp == nil || mutated(volumeLeavingTaken))
+	return volumeMode(pv.Spec.VolumeMode) == volumeMode(r.claim.Spec.VolumeMode) &&
+		deref(pv.Spec.VolumeAttributesClassName) == deref(r.claim.Spec.VolumeAttributesClassName) &&
+		pv.DeletionTimestamp == nil
 }
 
 // couldTake tells whether a volume that nobody claims, and that couldHold, can be the claim's.
 func (r *claimRules) couldTake(pv *v1.PersistentVolume) bool {
-	if pv.Status.Phase != v1.VolumeAvailable && !mutated(volumePhaseIgnored) {
+	if pv.Status.Phase != v1.VolumeAvailable {
 		return false // its binding would most likely meet a conflict
 	}
 	if r.selector != nil && !r.selector.Matches(labels.Set(pv.Labels)) {
 		return false
 	}
 	for _, mode := range r.claim.Spec.AccessModes {
-		if !slices.Contains(pv.Spec.AccessModes, mode) && !mutated(volumeAccessIgnored) {
+		if !slices.Contains(pv.Spec.AccessModes, mode) {
 			return false
 		}
 	}
@@ -79,10 +79,8 @@ func (r *claimRules) match(volumes, taken []*v1.PersistentVolume, reaches func(*
 			continue
 		case pv.Spec.ClaimRef != nil:
 			switch {
-			case reaches(pv), mutated(volumePreboundAnywhere):
+			case reaches(pv):
 				return pv
-			case mutated(volumePreboundOptional):
-				continue
 			}
 			return nil
 		case !r.couldTake(pv), !reaches(pv):
@@ -96,9 +94,6 @@ func (r *claimRules) match(volumes, taken []*v1.PersistentVolume, reaches func(*
 }
 
 func smaller(a, b apiresource.Quantity) bool {
-	if mutated(volumeLargestFirst) {
-		return b.Cmp(a) < 0
-	}
 	return a.Cmp(b) < 0
 }
 
@@ -106,7 +101,7 @@ func smaller(a, b apiresource.Quantity) bool {
 func boundTo(pv *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
 	ref := pv.Spec.ClaimRef
 	return ref != nil && ref.Name == claim.Name && ref.Namespace == claim.Namespace &&
-		(ref.UID == "" || ref.UID == claim.UID || mutated(volumeClaimUIDIgnored))
+		(ref.UID == "" || ref.UID == claim.UID)
 }
 
 func volumeMode(m *v1.PersistentVolumeMode) v1.PersistentVolumeMode {
@@ -138,9 +133,6 @@ var errNoTerm = errors.New("no matching NodeSelectorTerms")
 // lets is reach for an affinity that is parsed.
 func lets(affinity *nodeaffinity.LazyErrorNodeSelector, node *cluster.Node) error {
 	seen := &v1.Node{ObjectMeta: metav1.ObjectMeta{Labels: node.Labels}}
-	if mutated(volumeNameCounts) {
-		seen.Name = node.Name
-	}
 	ok, err := affinity.Match(seen)
 	if err == nil && !ok {
 		err = errNoTerm
@@ -151,9 +143,6 @@ func lets(affinity *nodeaffinity.LazyErrorNodeSelector, node *cluster.Node) erro
 // bySize sorts claims by what they ask for, smallest first, so that large claims do not go without for small ones. Claims
 // of one size stay in order.
 func bySize(claims []*v1.PersistentVolumeClaim) {
-	if mutated(volumeClaimsUnsorted) {
-		return
-	}
 	slices.SortStableFunc(claims, func(a, b *v1.PersistentVolumeClaim) int {
 		x, y := a.Spec.Resources.Requests[v1.ResourceStorage], b.Spec.Resources.Requests[v1.ResourceStorage]
 		return x.Cmp(y)

@@ -17,7 +17,7 @@ import (
 func canMake(s cluster.Snapshot, claim *v1.PersistentVolumeClaim, node *cluster.Node) Code {
 	class := provisioningClass(s, claim)
 	switch {
-	case class == nil, !allows(class.AllowedTopologies, node.Labels) && !mutated(volumeTopologyIgnored):
+	case class == nil, !allows(class.AllowedTopologies, node.Labels):
 		return volumeNoMatch | Unresolvable
 	case !hasRoom(s, claim, class, node.Labels):
 		return volumeNoRoom | Unresolvable
@@ -28,7 +28,7 @@ func canMake(s cluster.Snapshot, claim *v1.PersistentVolumeClaim, node *cluster.
 // provisioningClass is the class of a claim, nil when it makes no volumes.
 func provisioningClass(s cluster.Snapshot, claim *v1.PersistentVolumeClaim) *storagev1.StorageClass {
 	class, ok := cluster.Find[*storagev1.StorageClass](s, "", classOfClaim(claim))
-	if !ok || class.Provisioner == "" || class.Provisioner == noProvisioner && !mutated(volumeNoProvisionerMakes) {
+	if !ok || class.Provisioner == "" || class.Provisioner == noProvisioner {
 		return nil
 	}
 	return class
@@ -77,7 +77,7 @@ func roomToCheck(s cluster.Snapshot, claim *v1.PersistentVolumeClaim, class *sto
 		return 0, false
 	}
 	driver, ok := cluster.Find[*storagev1.CSIDriver](s, "", class.Provisioner)
-	if !ok || !tellsRoom(driver) || mutated(volumeCapacityIgnored) {
+	if !ok || !tellsRoom(driver) {
 		return 0, false
 	}
 	return quantity.Value(), true
@@ -91,7 +91,7 @@ func holdsVolume(c *storagev1.CSIStorageCapacity, class string, size int64) bool
 
 // volumeLimit is the size of the largest volume that some storage can hold, nil when it does not say.
 func volumeLimit(c *storagev1.CSIStorageCapacity) *apiresource.Quantity {
-	if c.MaximumVolumeSize != nil && !mutated(volumeMaximumIgnored) {
+	if c.MaximumVolumeSize != nil {
 		return c.MaximumVolumeSize
 	}
 	return c.Capacity

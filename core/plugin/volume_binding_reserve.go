@@ -85,7 +85,7 @@ type heldClaim struct {
 func (h *heldVolumes) take(t *cluster.Trial, found taking) {
 	pv, claim := found.pv, found.claim
 	is := *pv
-	held := heldVolume{claim: claim, is: &is, byController: !boundTo(pv, claim) || mutated(volumeAlwaysByController)}
+	held := heldVolume{claim: claim, is: &is, byController: !boundTo(pv, claim)}
 	if ref := pv.Spec.ClaimRef; ref == nil || ref.UID != claim.UID {
 		is.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace, Name: claim.Name,
 			UID: claim.UID, ResourceVersion: claim.ResourceVersion}
@@ -95,7 +95,7 @@ func (h *heldVolumes) take(t *cluster.Trial, found taking) {
 		is.Annotations = with(pv.Annotations, annBoundByController, "yes")
 		held.written = true
 	}
-	if held.written && !mutated(volumeNotAssumed) {
+	if held.written {
 		t.AssumeObject(&is)
 	}
 	h.taken = append(h.taken, held)
@@ -107,9 +107,7 @@ func (h *heldVolumes) make(t *cluster.Trial, claim *v1.PersistentVolumeClaim) {
 	}
 	is := *claim
 	is.Annotations = with(claim.Annotations, annSelectedNode, h.node)
-	if !mutated(volumeNodeNotAssumed) {
-		t.AssumeObject(&is)
-	}
+	t.AssumeObject(&is)
 	h.made = append(h.made, heldClaim{&is, claim.Annotations[annSelectedNode] != h.node})
 }
 
@@ -147,9 +145,6 @@ func (h *heldVolumes) Ready(s cluster.Snapshot, now record.Time) Readiness {
 		h.waits, h.started = true, now
 	}
 	deadline := h.started + h.pl.timeout
-	if mutated(volumeNoTimeout) {
-		deadline = now + 1
-	}
 	if now >= deadline {
 		return Readiness{Err: errors.New("binding volumes: context deadline exceeded")}
 	}
@@ -165,7 +160,7 @@ func (h *heldVolumes) Ready(s cluster.Snapshot, now record.Time) Readiness {
 // check looks at objects as the API server has them, for what other decisions assume about them is not yet so.
 func (h *heldVolumes) check(s cluster.Snapshot) (ready bool, err error) {
 	n, ok := s.Find(h.node)
-	if !ok && !mutated(volumeNodeGoneIgnored) {
+	if !ok {
 		return false, fmt.Errorf("failed to get node %q: node %q not found", h.node, h.node)
 	}
 	node := &cluster.Node{Name: h.node}
@@ -194,7 +189,7 @@ func (v *heldVolume) check(s cluster.Snapshot, pl *VolumeBinding, node *cluster.
 	if !ok {
 		return false, fmt.Errorf("failed to check binding: persistentvolumeclaims %q not found", v.claim.Namespace+"/"+v.claim.Name)
 	}
-	if v.written && pv.ResourceVersion == v.is.ResourceVersion && !mutated(volumeStaleCounts) {
+	if v.written && pv.ResourceVersion == v.is.ResourceVersion {
 		return false, nil // our own write has not come back yet
 	}
 	affinity, err := pl.affinityOn(s, pv, node.Name)
@@ -204,7 +199,7 @@ func (v *heldVolume) check(s cluster.Snapshot, pl *VolumeBinding, node *cluster.
 	if err := conflict(pv.Name, affinity, node); err != nil {
 		return false, err
 	}
-	if ref := pv.Spec.ClaimRef; (ref == nil || ref.UID == "") && !mutated(volumeUnbindIgnored) {
+	if ref := pv.Spec.ClaimRef; ref == nil || ref.UID == "" {
 		return false, fmt.Errorf("ClaimRef got reset for pv %q", pv.Name)
 	}
 	return fullyBound(claim), nil
@@ -216,9 +211,8 @@ func (c *heldClaim) check(s cluster.Snapshot, pl *VolumeBinding, node *cluster.N
 		return false, fmt.Errorf("failed to check provisioning pvc: persistentvolumeclaims %q not found", c.is.Namespace+"/"+c.is.Name)
 	}
 	switch selected := claim.Annotations[annSelectedNode]; {
-	case c.written && claim.ResourceVersion == c.is.ResourceVersion && !mutated(volumeStaleCounts):
+	case c.written && claim.ResourceVersion == c.is.ResourceVersion:
 		return false, nil // our own write has not come back yet
-	case mutated(volumeDeselectIgnored):
 	case claim.Annotations == nil:
 		return false, fmt.Errorf("selectedNode annotation reset for PVC %q", claim.Name)
 	case selected != node.Name:
@@ -242,7 +236,7 @@ func (c *heldClaim) check(s cluster.Snapshot, pl *VolumeBinding, node *cluster.N
 
 // conflict tells why a volume that came to be cannot be reached after all.
 func conflict(name string, affinity *v1.VolumeNodeAffinity, node *cluster.Node) error {
-	if err := reach(affinity, node); err != nil && !mutated(volumeConflictIgnored) {
+	if err := reach(affinity, node); err != nil {
 		return fmt.Errorf("pv %q node affinity doesn't match node %q: %w", name, node.Name, err)
 	}
 	return nil
@@ -252,9 +246,6 @@ func conflict(name string, affinity *v1.VolumeNodeAffinity, node *cluster.Node) 
 // looks free, and whoever takes it then meets a conflict. Nothing is written back; the volume controller keeps what has
 // been bound, and a claim keeps its node until its provisioner gives up.
 func (h *heldVolumes) Release(t *cluster.Trial, _ bool) []cluster.Write {
-	if mutated(volumeNotRestored) {
-		return nil
-	}
 	s := t.Snapshot()
 	for _, v := range h.taken {
 		if now, _ := cluster.Find[*v1.PersistentVolume](s, "", v.is.Name); now == v.is {

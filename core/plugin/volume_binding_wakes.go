@@ -33,7 +33,7 @@ func versions[T cluster.Object](ch Change) (old, now T) {
 // volumeClassHint: of a class that exists only the allowed topologies can change to any effect.
 func volumeClassHint(_ *cluster.Pod, ch Change) Hint {
 	old, now := versions[*storagev1.StorageClass](ch)
-	if old == nil || !equality.Semantic.DeepEqual(old.AllowedTopologies, now.AllowedTopologies) || mutated(volumeHintAnyClass) {
+	if old == nil || !equality.Semantic.DeepEqual(old.AllowedTopologies, now.AllowedTopologies) {
 		return QueueHint
 	}
 	return SkipHint
@@ -42,12 +42,12 @@ func volumeClassHint(_ *cluster.Pod, ch Change) Hint {
 // volumeClaimHint: any change of one of the pod's own claims.
 func volumeClaimHint(p *cluster.Pod, ch Change) Hint {
 	_, now := versions[*v1.PersistentVolumeClaim](ch)
-	if p.Namespace != now.Namespace && !mutated(volumeHintAnyNamespace) {
+	if p.Namespace != now.Namespace {
 		return SkipHint
 	}
 	for i := range p.Spec.Volumes {
 		vol := &p.Spec.Volumes[i]
-		if name, _ := claimName(p, vol); hasClaim(vol) && (name == now.Name || mutated(volumeHintAnyClaim)) {
+		if name, _ := claimName(p, vol); hasClaim(vol) && name == now.Name {
 			return QueueHint
 		}
 	}
@@ -57,7 +57,7 @@ func volumeClaimHint(p *cluster.Pod, ch Change) Hint {
 // volumeCSINodeHint: on which nodes a volume counts in its CSI form.
 func volumeCSINodeHint(_ *cluster.Pod, ch Change) Hint {
 	old, now := versions[*storagev1.CSINode](ch)
-	if old == nil || old.Annotations[v1.MigratedPluginsAnnotationKey] != now.Annotations[v1.MigratedPluginsAnnotationKey] || mutated(volumeHintAnyCSINode) {
+	if old == nil || old.Annotations[v1.MigratedPluginsAnnotationKey] != now.Annotations[v1.MigratedPluginsAnnotationKey] {
 		return QueueHint
 	}
 	return SkipHint
@@ -68,7 +68,7 @@ func volumeCSINodeHint(_ *cluster.Pod, ch Change) Hint {
 func volumeDriverHint(p *cluster.Pod, ch Change) Hint {
 	old, now := versions[*storagev1.CSIDriver](ch)
 	for i := range p.Spec.Volumes {
-		if csi := p.Spec.Volumes[i].CSI; csi != nil && csi.Driver == now.Name && (tellsRoom(old) && !tellsRoom(now) || mutated(volumeHintAnyDriver)) {
+		if csi := p.Spec.Volumes[i].CSI; csi != nil && csi.Driver == now.Name && (tellsRoom(old) && !tellsRoom(now)) {
 			return QueueHint
 		}
 	}
@@ -86,7 +86,7 @@ func volumeCapacityHint(_ *cluster.Pod, ch Change) Hint {
 		return QueueHint
 	}
 	was, is := volumeLimit(old), volumeLimit(now)
-	if is != nil && (was == nil || is.Value() > was.Value()) || mutated(volumeHintShrunk) {
+	if is != nil && (was == nil || is.Value() > was.Value()) {
 		return QueueHint
 	}
 	return SkipHint

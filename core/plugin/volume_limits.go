@@ -165,7 +165,7 @@ func (pl *NodeVolumeLimits) eachVolume(s cluster.Snapshot, p *cluster.Pod, hasCS
 		switch {
 		case v.PersistentVolumeClaim != nil:
 			name = v.PersistentVolumeClaim.ClaimName
-		case v.Ephemeral != nil && !mutated(limitsNoEphemeral):
+		case v.Ephemeral != nil:
 			name = p.EphemeralClaim(v.Name)
 		default:
 			if err := pl.inlineVolume(v, p, hasCSINode, found); err != nil {
@@ -219,9 +219,6 @@ func (pl *NodeVolumeLimits) isBroken(s cluster.Snapshot, p *cluster.Pod) bool {
 
 // madeFor tells whether a claim was made for a generic ephemeral volume of p.
 func madeFor(claim *v1.PersistentVolumeClaim, p *cluster.Pod) bool {
-	if mutated(limitsAnyOwner) {
-		return true
-	}
 	for _, owner := range claim.OwnerReferences {
 		if owner.Controller != nil && *owner.Controller {
 			return string(owner.UID) == string(p.UID) && claim.Namespace == p.Namespace
@@ -252,9 +249,6 @@ func (pl *NodeVolumeLimits) inlineVolume(v *v1.Volume, p *cluster.Pod, hasCSINod
 // counts tells whether volumes of an in-tree plugin count for the driver that took over, on a node with or without a
 // CSINode object.
 func counts(plugin string, hasCSINode bool) bool {
-	if mutated(limitsEveryPlugin) {
-		return hasCSINode
-	}
 	return hasCSINode && countedPlugins[plugin]
 }
 
@@ -285,7 +279,7 @@ func (pl *NodeVolumeLimits) claimed(s cluster.Snapshot, claim *v1.PersistentVolu
 // exists has its handle.
 func (pl *NodeVolumeLimits) promised(s cluster.Snapshot, claim *v1.PersistentVolumeClaim, hasCSINode bool) (a attachable, ok bool) {
 	class, found := cluster.FindAPI[*storagev1.StorageClass](s, "", classOfClaim(claim))
-	if !found || mutated(limitsBoundOnly) {
+	if !found {
 		return attachable{}, false
 	}
 	driver := class.Provisioner

@@ -75,9 +75,6 @@ func (f *limitFilter) Quiet(s cluster.Snapshot) bool {
 	column, looked := f.pl.nodes.of(s), 0
 	return f.suspects(s, 0, cluster.NodeIdx(s.Rows()), func(n cluster.NodeIdx) bool {
 		looked++
-		if looked > 1 && mutated(limitsQuietFew) {
-			return true
-		}
 		return looked <= fewSuspects && f.hasRoom(s, n, column[n])
 	})
 }
@@ -89,9 +86,7 @@ func (f *limitFilter) suspects(s cluster.Snapshot, lo, hi cluster.NodeIdx, look 
 	sets := append(f.sets[:0], s.SpecialVolumes())
 	for driver, wanted := range f.csi.perDriver { // order: a union of sets
 		sure = sure && wanted <= cluster.SureRoom
-		if !mutated(limitsShortUnseen) {
-			sets = append(sets, s.ShortOfVolumes(driver))
-		}
+		sets = append(sets, s.ShortOfVolumes(driver))
 	}
 	f.sets = sets
 	if !sure {
@@ -132,11 +127,11 @@ func (f *limitFilter) hasRoom(s cluster.Snapshot, n cluster.NodeIdx, csi *storag
 	most := int64(volumes + len(s.AttachmentsOn(s.NodeName(n))))
 	for i := range csi.Spec.Drivers {
 		wanted := d.perDriver[csi.Spec.Drivers[i].Name]
-		if limit, ok := limitOf(&csi.Spec.Drivers[i]); ok && wanted > 0 && most+wanted > limit && !mutated(limitsColumnBlind) {
+		if limit, ok := limitOf(&csi.Spec.Drivers[i]); ok && wanted > 0 && most+wanted > limit {
 			return false
 		}
 	}
-	return special == 0 || mutated(limitsSpecialFree) || !f.hasBroken(s, n)
+	return special == 0 || !f.hasBroken(s, n)
 }
 
 // hasBroken tells whether a pod of row n has a volume that fails the attempt.
@@ -188,7 +183,7 @@ func (f *limitFilter) judge(s cluster.Snapshot, node string, csi *storagev1.CSIN
 		}
 		held := count(f.inUse, driver.Name) + count(f.attached, driver.Name)
 		for a := range d.volumes { // order: a count is the same in any
-			if _, shared := f.inUse[a]; shared && a.driver == driver.Name && !mutated(limitsSharedTwice) {
+			if _, shared := f.inUse[a]; shared && a.driver == driver.Name {
 				wanted--
 			}
 		}
@@ -207,7 +202,7 @@ func ignoreMissing(string) error { return nil }
 func (f *limitFilter) attach(s cluster.Snapshot, node string) {
 	clear(f.attached)
 	for _, va := range s.AttachmentsOn(node) {
-		if va.Spec.Attacher == "" || va.Spec.Source.PersistentVolumeName == nil || mutated(limitsNoAttachments) {
+		if va.Spec.Attacher == "" || va.Spec.Source.PersistentVolumeName == nil {
 			continue
 		}
 		pv, ok := cluster.FindAPI[*v1.PersistentVolume](s, "", *va.Spec.Source.PersistentVolumeName)
@@ -215,7 +210,7 @@ func (f *limitFilter) attach(s cluster.Snapshot, node string) {
 			continue
 		}
 		a := attachable{va.Spec.Attacher, pv.Spec.CSI.VolumeHandle}
-		if _, known := f.inUse[a]; !known || mutated(limitsAttachedTwice) {
+		if _, known := f.inUse[a]; !known {
 			f.attached[a] = struct{}{}
 		}
 	}
@@ -223,7 +218,7 @@ func (f *limitFilter) attach(s cluster.Snapshot, node string) {
 
 func count(volumes map[attachable]struct{}, driver string) (n int64) {
 	for a := range volumes { // order: a count is the same in any
-		if a.driver == driver || mutated(limitsAllDrivers) {
+		if a.driver == driver {
 			n++
 		}
 	}

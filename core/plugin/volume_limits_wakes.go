@@ -19,7 +19,7 @@ func (pl *NodeVolumeLimits) Wakes() []Wake {
 		{Event: Event{Resource: CSINodeObject, Action: Add}},
 		{Event: Event{Resource: CSINodeObject, Action: Update}, Hint: limitRaised},
 		{Event: Event{Resource: Pod, Action: Delete}, Hint: func(_ *cluster.Pod, ch Change) Hint {
-			if !onNoNode(ch.OldPod) && pl.attaches(ch.OldPod) || mutated(limitsHintAnyPod) {
+			if !onNoNode(ch.OldPod) && pl.attaches(ch.OldPod) {
 				return QueueHint
 			}
 			return SkipHint
@@ -49,7 +49,7 @@ func limitRaised(_ *cluster.Pod, ch Change) Hint {
 	}
 	for i := range after.Spec.Drivers {
 		driver := &after.Spec.Drivers[i]
-		if limit, _ := limitOf(driver); limit > was[driver.Name] || mutated(limitsHintAnyUpdate) && limit != was[driver.Name] {
+		if limit, _ := limitOf(driver); limit > was[driver.Name] {
 			return QueueHint
 		}
 	}
@@ -73,7 +73,7 @@ func (pl *NodeVolumeLimits) detached(p *cluster.Pod, ch Change) Hint {
 		case !migrated:
 		case m.Err != nil || m.PV == nil:
 			return QueueHint
-		case m.PV.Spec.CSI != nil && (m.PV.Spec.CSI.Driver == va.Spec.Attacher || mutated(limitsHintAnyAttacher)):
+		case m.PV.Spec.CSI != nil && m.PV.Spec.CSI.Driver == va.Spec.Attacher:
 			return QueueHint
 		}
 	}

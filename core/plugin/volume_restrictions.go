@@ -42,7 +42,7 @@ func (VolumeRestrictions) PrepareFilter(s cluster.Snapshot, p *cluster.Pod) Filt
 		if !ok {
 			return FilterPlan{Reject: notFound("persistentvolumeclaim", name)}
 		}
-		if !slices.Contains(claim.Spec.AccessModes, v1.ReadWriteOncePod) && !mutated(restrictAllModes) || slices.Contains(f.claims, name) {
+		if !slices.Contains(claim.Spec.AccessModes, v1.ReadWriteOncePod) || slices.Contains(f.claims, name) {
 			continue
 		}
 		f.claims = append(f.claims, name)
@@ -88,9 +88,6 @@ func (f *restrictionFilter) Plain(_ cluster.Snapshot, v *cluster.NodeView) Code 
 }
 
 func (*restrictionFilter) claimCode() Code {
-	if mutated(restrictClaimUnresolvable) {
-		return claimTaken | Unresolvable
-	}
 	return claimTaken
 }
 
@@ -139,9 +136,6 @@ func (f *restrictionFilter) uses(p *cluster.Pod) (n int) {
 			n++
 		}
 	}
-	if mutated(restrictOncePerPod) {
-		n = min(n, 1)
-	}
 	return n
 }
 
@@ -164,7 +158,7 @@ func oneDisk(a, b *v1.Volume) bool {
 		return true
 	}
 	if x, y := a.AWSElasticBlockStore, b.AWSElasticBlockStore; x != nil && y != nil && x.VolumeID == y.VolumeID {
-		return !mutated(restrictReadOnlyEBS) || !bothRead(x.ReadOnly, y.ReadOnly)
+		return true
 	}
 	if x, y := a.ISCSI, b.ISCSI; x != nil && y != nil && x.IQN == y.IQN && !bothRead(x.ReadOnly, y.ReadOnly) {
 		return true
@@ -174,13 +168,10 @@ func oneDisk(a, b *v1.Volume) bool {
 		return false
 	}
 	shared := slices.ContainsFunc(x.CephMonitors, func(m string) bool { return slices.Contains(y.CephMonitors, m) })
-	return shared || mutated(restrictAnyMonitor)
+	return shared
 }
 
 func bothRead(a, b bool) bool {
-	if mutated(restrictOneReader) {
-		return a || b
-	}
 	return a && b
 }
 
@@ -191,7 +182,7 @@ func (VolumeRestrictions) Wakes() []Wake {
 		{Event: Event{Resource: NodeObject, Action: Add}},
 		{Event: Event{Resource: ClaimObject, Action: Add}, Hint: func(p *cluster.Pod, ch Change) Hint {
 			claim, ok := ch.NewObject.(*v1.PersistentVolumeClaim)
-			if !ok || usesClaim(p, claim, mutated(restrictHintEphemeral)) {
+			if !ok || usesClaim(p, claim, false) {
 				return QueueHint
 			}
 			return SkipHint
@@ -203,7 +194,7 @@ func (VolumeRestrictions) Wakes() []Wake {
 // conflict, do not wake p: upstream has it so.
 func volumesFreed(p *cluster.Pod, ch Change) Hint {
 	gone := ch.OldPod
-	if gone.Namespace != p.Namespace && !mutated(restrictHintAnyNamespace) {
+	if gone.Namespace != p.Namespace {
 		return SkipHint
 	}
 	for i := range p.Spec.Volumes {

@@ -61,9 +61,6 @@ func placesOf(pv *v1.PersistentVolume) []volumePlace {
 		for _, part := range strings.Split(value, "__") {
 			set[strings.TrimSpace(part)] = struct{}{}
 		}
-		if mutated(zoneOneValue) {
-			set = map[string]struct{}{value: {}}
-		}
 		if _, broken := set[""]; !broken {
 			places = append(places, volumePlace{label, slices.Sorted(maps.Keys(set))})
 		}
@@ -119,7 +116,7 @@ func boundVolume(s cluster.Snapshot, namespace, name string) (pv *v1.PersistentV
 		return nil, notFound("storageclass.storage.k8s.io", className)
 	case class.VolumeBindingMode == nil:
 		return nil, fmt.Sprintf("VolumeBindingMode not set for StorageClass %q", className)
-	case *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer || mutated(zoneUnboundWaits):
+	case *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer:
 		return nil, ""
 	}
 	return nil, "PersistentVolume had no name"
@@ -136,12 +133,12 @@ const wrongZone Code = 1
 
 func (f *zoneFilter) Plain(_ cluster.Snapshot, v *cluster.NodeView) Code {
 	isPlaced := slices.ContainsFunc(zoneLabels, func(label string) bool { _, ok := v.Node.Labels[label]; return ok })
-	if !isPlaced && !mutated(zoneUnlabelledRejected) {
+	if !isPlaced {
 		return Fit // a cluster in one zone has no need of such labels
 	}
 	for _, place := range f.places {
 		value, ok := v.Node.Labels[place.label]
-		if !ok && !mutated(zoneNoHeir) {
+		if !ok {
 			value, ok = v.Node.Labels[heirOf(place.label)]
 		}
 		if !ok || !slices.Contains(place.values, value) {
@@ -152,9 +149,6 @@ func (f *zoneFilter) Plain(_ cluster.Snapshot, v *cluster.NodeView) Code {
 }
 
 func zoneCode() Code {
-	if mutated(zoneResolvable) {
-		return wrongZone
-	}
 	return wrongZone | Unresolvable
 }
 
@@ -181,10 +175,8 @@ func (f *zoneFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag Tag,
 			}
 			without(set.rule, s.WithLabelKey(place.label), first)
 		}
-		if !mutated(zoneColumnHeirOnly) {
-			for _, value := range place.values {
-				or(set.rule, s.WithLabel(place.label, value), first)
-			}
+		for _, value := range place.values {
+			or(set.rule, s.WithLabel(place.label, value), first)
 		}
 		for w := range set.words {
 			set.words[w] &= set.rule[w]
@@ -218,7 +210,7 @@ func (VolumeZone) Wakes() []Wake {
 		{Event: Event{Resource: StorageClassObject, Action: Add}, Hint: func(_ *cluster.Pod, ch Change) Hint {
 			class, ok := ch.NewObject.(*storagev1.StorageClass)
 			waits := ok && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
-			if !ok || waits || mutated(zoneHintAnyClass) {
+			if !ok || waits {
 				return QueueHint
 			}
 			return SkipHint
@@ -226,7 +218,7 @@ func (VolumeZone) Wakes() []Wake {
 		{Event: Event{Resource: NodeObject, Action: Add | UpdateNodeLabel}},
 		{Event: Event{Resource: ClaimObject, Action: Add | Update}, Hint: func(p *cluster.Pod, ch Change) Hint {
 			claim, ok := ch.NewObject.(*v1.PersistentVolumeClaim)
-			if !ok || usesClaim(p, claim, false) || mutated(zoneHintAnyClaim) {
+			if !ok || usesClaim(p, claim, false) {
 				return QueueHint
 			}
 			return SkipHint
@@ -234,7 +226,7 @@ func (VolumeZone) Wakes() []Wake {
 		{Event: Event{Resource: VolumeObject, Action: Add | Update}, Hint: func(_ *cluster.Pod, ch Change) Hint {
 			before, okBefore := ch.OldObject.(*v1.PersistentVolume)
 			after, okAfter := ch.NewObject.(*v1.PersistentVolume)
-			if okBefore && okAfter && slices.EqualFunc(placesOf(before), placesOf(after), samePlace) && !mutated(zoneHintAnyVolume) {
+			if okBefore && okAfter && slices.EqualFunc(placesOf(before), placesOf(after), samePlace) {
 				return SkipHint
 			}
 			return QueueHint
