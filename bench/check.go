@@ -31,7 +31,7 @@ func oversold(nodes []corev1.Node, pods []corev1.Pod) []string {
 		}
 		devices := byClaim(p)
 		for name, q := range resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{}) {
-			if devices[name] && !mutated(devicesOfNodes) {
+			if devices[name] {
 				continue
 			}
 			total := sum[name]

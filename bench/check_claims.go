@@ -46,7 +46,7 @@ func soldTwice(claims []resourceapi.ResourceClaim, pods []corev1.Pod) []string {
 				continue
 			}
 			device := d.Driver + "/" + d.Pool + "/" + d.Device
-			if other, taken := owner[device]; taken && !mutated(deviceTwice) {
+			if other, taken := owner[device]; taken {
 				found = append(found, fmt.Sprintf("device %s: claims %s and %s have it", device, other, name))
 			}
 			owner[device] = name

@@ -164,7 +164,7 @@ func counts(null, of []Trial) (bool, string) {
 		return false, fmt.Sprintf("null left %.0f%% of the machine idle", 100*idle)
 	case others(null) >= othersMost:
 		return false, fmt.Sprintf("others took %.0f%% of the machine beside null", 100*others(null))
-	case others(of) >= othersMost && !mutated(othersIgnored):
+	case others(of) >= othersMost:
 		return false, fmt.Sprintf("others took %.0f%% of the machine", 100*others(of))
 	}
 	return true, ""

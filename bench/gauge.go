@@ -336,7 +336,7 @@ func measured(p *ops.Pod, s *span, plan *workload.Plan) bool {
 		return false
 	}
 	create, _ := plan.Ops[p.Op].(*workload.CreatePods)
-	return create == nil || create.Steady == 0 || within(p.Bound, s.from, s.to) || mutated(pendingSteady)
+	return create == nil || create.Steady == 0 || within(p.Bound, s.from, s.to)
 }
 
 func viewOf(s *span, pods []ops.Pod, plan *workload.Plan, gangs map[string]*gang) view {
@@ -374,9 +374,6 @@ func viewOf(s *span, pods []ops.Pod, plan *workload.Plan, gangs map[string]*gang
 		v.last = v.first
 	}
 	sum := 0
-	if mutated(lastSecond) {
-		seconds++
-	}
 	for _, n := range boundIn[:seconds-1] { // the last second is not a whole one
 		sum += n
 		v.boundBy = append(v.boundBy, sum)
@@ -392,7 +389,7 @@ func (g *gang) with(p *ops.Pod) *gang {
 	if p.Asked.Before(g.first) {
 		g.first = p.Asked
 	}
-	if p.Bound.IsZero() && !mutated(gangHalfBound) {
+	if p.Bound.IsZero() {
 		g.last = time.Time{}
 	} else if !g.last.IsZero() && p.Bound.After(g.last) {
 		g.last = p.Bound

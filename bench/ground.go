@@ -30,7 +30,7 @@ var volumeControllers = []string{"persistentvolume-binder-controller"}
 // controllersOf are the controllers that run beside a workload, for every scheduler the same; none for most.
 func controllersOf(p *workload.Plan) []string {
 	var out []string
-	if p.Gates[claimsGate] && !mutated(noControllers) {
+	if p.Gates[claimsGate] {
 		out = append(out, claimControllers...)
 	}
 	if makesStorageClass(p) {

@@ -39,13 +39,13 @@ func (k *keeper) begin(c *Comparison) error {
 		return os.Rename(k.path, k.path+".old")
 	case err != nil:
 		return fmt.Errorf("go on with what was measured: %w", err)
-	case before.QPS != c.QPS || before.Burst != c.Burst || before.Rate != c.Rate || before.Machine != c.Machine || before.Limits != c.Limits && !mutated(limitsIgnored):
+	case before.QPS != c.QPS || before.Burst != c.Burst || before.Rate != c.Rate || before.Machine != c.Machine || before.Limits != c.Limits:
 		return fmt.Errorf("%s was measured on another machine or with other limits or another rate: it cannot be gone on with", k.path)
 	}
 	c.Date, c.Workloads = before.Date, before.Workloads
 	c.Rows = before.Rows
 	c.Trials = slices.DeleteFunc(before.Trials, func(t Trial) bool {
-		return !t.good() && !mutated(failedKept) || k.again != nil && k.again.MatchString(t.Workload)
+		return !t.good() || k.again != nil && k.again.MatchString(t.Workload)
 	})
 	return nil
 }

@@ -150,13 +150,13 @@ func (pl *player) lacks(j *job) string {
 
 func (pl *player) unmet(need Need) string {
 	if need.Node != "" {
-		if seen, there := pl.nodes[need.Node]; !there || seen < need.Updates && !mutated(updatesIgnored) {
+		if seen, there := pl.nodes[need.Node]; !there || seen < need.Updates {
 			return nodeKey(need.Node)
 		}
 		return ""
 	}
 	p, known := pl.pods[need.Pod]
-	if known && !(need.Gone && !p.gone) && p.generation >= need.Generation && (p.bound || !need.Bound || mutated(leaderIgnored)) {
+	if known && !(need.Gone && !p.gone) && p.generation >= need.Generation && (p.bound || !need.Bound) {
 		return ""
 	}
 	return podKey(need.Pod)
@@ -194,7 +194,7 @@ func (pl *player) podSeen(p *corev1.Pod) {
 			j.pod = p
 		}
 	}
-	if p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && p.DeletionTimestamp == nil && (!pl.begun[p.UID] || mutated(podTwice)) {
+	if p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && p.DeletionTimestamp == nil && !pl.begun[p.UID] {
 		pl.begun[p.UID] = true
 		pl.begin(p)
 	}
@@ -220,7 +220,7 @@ func (pl *player) podGone(p *corev1.Pod) {
 
 // giveBack frees a script whose pod is gone and whose claims hold nothing; mu is held.
 func (pl *player) giveBack(l *loan) {
-	if !l.gone || len(l.claims) > 0 && !mutated(claimedReused) {
+	if !l.gone || len(l.claims) > 0 {
 		return
 	}
 	for len(pl.wanting[l.namespace]) > 0 {
@@ -262,7 +262,7 @@ func (pl *player) job(p *corev1.Pod, script Script, others bool) *job {
 	script = pl.withVolumes(p, script)
 	if p.Spec.SchedulingGroup != nil && p.Spec.SchedulingGroup.PodGroupName != nil {
 		group := p.Namespace + "/" + *p.Spec.SchedulingGroup.PodGroupName
-		if !pl.groups[group] || mutated(groupPerPod) {
+		if !pl.groups[group] {
 			pl.groups[group] = true
 			script = slices.Concat(pl.groupScript(group), script)
 		}
@@ -287,7 +287,7 @@ func (pl *player) withVolumes(p *corev1.Pod, script Script) Script {
 			volumes = append(volumes, pl.recording.Volumes[p.Namespace+"/"+v.PersistentVolumeClaim.ClaimName]...)
 		}
 	}
-	if at := script.bind(); len(volumes) > 0 && at >= 0 && !mutated(volumesUnwritten) {
+	if at := script.bind(); len(volumes) > 0 && at >= 0 {
 		return slices.Concat(script[:at], volumes, script[at:])
 	}
 	return script

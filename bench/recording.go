@@ -252,9 +252,6 @@ func (s *scribe) add(pod string, w Write) { s.out.Scripts[pod] = append(s.out.Sc
 // addVictim puts what was done to a pod into the script of the one that it made room for.
 func (s *scribe) addVictim(a *audited, w Write) {
 	if by, known := s.uids[s.preempt[a.key()]]; known {
-		if mutated(victimsOwn) {
-			by = a.key()
-		}
 		s.add(by, w)
 		return
 	}
@@ -301,7 +298,7 @@ func (s *scribe) sortEvent(a *audited) error {
 	about := e.Regarding.Namespace + "/" + e.Regarding.Name
 	w := Write{Do: doEvent, Name: a.ObjectRef.Name, Body: a.RequestObject}
 	switch by, victim := s.uids[s.preempt[about]]; {
-	case e.Reason == "Scheduled" && !mutated(bindToldTwice):
+	case e.Reason == "Scheduled":
 		return nil // the bind knows
 	case e.Reason == "Preempted" && victim:
 		w.Pod = about
@@ -338,9 +335,7 @@ func (s *scribe) sortClaim(a *audited) error {
 			return err
 		}
 		w.Do, w.Body = doClaimStatus, allocation
-		if !mutated(sharedToFirst) {
-			fact.users = fact.users[1:]
-		}
+		fact.users = fact.users[1:]
 	}
 	s.add(user, w)
 	return nil

@@ -47,7 +47,7 @@ func (m *matrix) run(ctx context.Context) (*Comparison, error) {
 
 // unfinished is what an error leaves: after an interrupt, what was over by then, if anything was.
 func (m *matrix) unfinished(ctx context.Context, c *Comparison, f *forecast, err error) (*Comparison, error) {
-	if ctx.Err() == nil || mutated(interruptForgets) {
+	if ctx.Err() == nil {
 		return nil, err
 	}
 	left, _ := f.left(c)
@@ -64,7 +64,7 @@ type played struct{ file, cannot string }
 
 // round makes the trials of one round of a workload. The run that null plays is recorded when it is needed first.
 func (m *matrix) round(ctx context.Context, c *Comparison, f *forecast, p *workload.Plan, round int) error {
-	turns := slices.DeleteFunc(m.missing(c, p), func(t turn) bool { return t.round != round && !mutated(roundsInRow) })
+	turns := slices.DeleteFunc(m.missing(c, p), func(t turn) bool { return t.round != round })
 	play, known := m.played[p.Name]
 	if !known && slices.ContainsFunc(turns, func(t turn) bool { return t.scheduler == Null }) {
 		if play = m.record(ctx, p); ctx.Err() != nil {

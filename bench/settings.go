@@ -116,10 +116,6 @@ func (o *Options) settingsOf(name, kubeconfig string) (string, error) {
 		return "", err
 	}
 	theirs := o.config
-	if c.settings == "" && mutated(settingsShared) {
-		for c.settings = range o.settings { // order: whichever
-		}
-	}
 	if c.settings != "" {
 		if strings.TrimSpace(theirs) != "" {
 			return "", fmt.Errorf("scheduler %q: the workload has a configuration for its scheduler, and two are not put together", name)

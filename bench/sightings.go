@@ -103,7 +103,7 @@ func (s *sightings) needs(pod, node string) []Need {
 	if me == nil || me.refused == 0 || me.bound == 0 {
 		return out
 	}
-	meanwhile := func(version uint64) bool { return (me.refused < version || mutated(needsBefore)) && version < me.bound }
+	meanwhile := func(version uint64) bool { return me.refused < version && version < me.bound }
 	for i, version := range s.updates[node] {
 		if meanwhile(version) {
 			out[0].Updates = i + 1

@@ -46,9 +46,6 @@ func (r *report) args(path string, in []configv1.PluginConfig) Args {
 	var out Args
 	var given []entry
 	seen := map[string]bool{} // plugin -> given
-	if mutant == defaultsFirst {
-		out.setDefaults()
-	}
 	for i, pc := range in {
 		here := fmt.Sprintf("%s[%d]", path, i)
 		into := &out
@@ -120,7 +117,7 @@ func defaultResources() []configv1.ResourceSpec {
 
 func (a *Args) setDefaults() {
 	preemption := &a.DefaultPreemption
-	if preemption.MinCandidateNodesPercentage == nil && preemption.MinCandidateNodesAbsolute == nil && mutant != sampledCandidates {
+	if preemption.MinCandidateNodesPercentage == nil && preemption.MinCandidateNodesAbsolute == nil {
 		fill(&preemption.MinCandidateNodesPercentage, allCandidates)
 	}
 	fill(&preemption.MinCandidateNodesPercentage, defaultCandidatesPercent)
@@ -129,7 +126,7 @@ func (a *Args) setDefaults() {
 	fill(&a.DynamicResources.BindingTimeout, metav1.Duration{Duration: configv1.DynamicResourcesBindingTimeoutDefault})
 	fill(&a.InterPodAffinity.HardPodAffinityWeight, defaultHardAffinityWeight)
 	fill(&a.VolumeBinding.BindTimeoutSeconds, defaultBindTimeoutSeconds)
-	if a.PodTopologySpread.DefaultingType == "" && mutant != listDefaulting {
+	if a.PodTopologySpread.DefaultingType == "" {
 		a.PodTopologySpread.DefaultingType = configv1.SystemDefaulting
 	}
 	fit := &a.NodeResourcesFit
@@ -143,8 +140,7 @@ func (a *Args) setDefaults() {
 
 // fill sets a value that a file leaves out. A zero that the file says stays.
 func fill[T comparable](p **T, value T) {
-	var zero T
-	if *p == nil || mutant == zeroIsAbsent && **p == zero {
+	if *p == nil {
 		*p = &value
 	}
 }
@@ -156,7 +152,7 @@ func defaultWeights(in []configv1.ResourceSpec) []configv1.ResourceSpec {
 	}
 	out := slices.Clone(in)
 	for i := range out {
-		if out[i].Weight == 0 && mutant != weightStaysZero {
+		if out[i].Weight == 0 {
 			out[i].Weight = 1
 		}
 	}

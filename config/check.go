@@ -50,7 +50,7 @@ func (r *report) checkPreemption(path *field.Path, a *configv1.DefaultPreemption
 	if least < 0 {
 		r.add(path.Child("minCandidateNodesAbsolute").String(), "must not be negative, got %d", least)
 	}
-	if percent == 0 && least == 0 && mutant != noCandidates {
+	if percent == 0 && least == 0 {
 		r.add(path.Child("minCandidateNodesPercentage").String(), "must not be 0 while minCandidateNodesAbsolute is 0 too")
 		r.add(path.Child("minCandidateNodesAbsolute").String(), "must not be 0 while minCandidateNodesPercentage is 0 too")
 	}
@@ -61,9 +61,6 @@ func (r *report) checkDevices(path *field.Path, a *configv1.DynamicResourcesArgs
 		r.add(path.Child("filterTimeout").String(), "must not be negative, got %v; 0 is no time-out", d)
 	}
 	least := time.Second
-	if mutant == anyBindingTimeout {
-		least = 0
-	}
 	if d := a.BindingTimeout.Duration; d < least {
 		r.add(path.Child("bindingTimeout").String(), "must be at least 1s, got %v", d)
 	}
@@ -102,7 +99,7 @@ func (r *report) checkSpread(path *field.Path, a *configv1.PodTopologySpreadArgs
 	switch kind := path.Child("defaultingType"); {
 	case !slices.Contains(kinds, a.DefaultingType):
 		r.field(field.NotSupported(kind, a.DefaultingType, kinds))
-	case a.DefaultingType == configv1.SystemDefaulting && len(a.DefaultConstraints) > 0 && mutant != systemWithList:
+	case a.DefaultingType == configv1.SystemDefaulting && len(a.DefaultConstraints) > 0:
 		r.add(kind.String(), "must be %s where defaultConstraints are given", configv1.ListDefaulting)
 	}
 	for i := range a.DefaultConstraints {
@@ -131,7 +128,7 @@ func (r *report) checkConstraint(path *field.Path, all []v1.TopologySpreadConstr
 		r.add(path.Child("labelSelector").String(), "must be absent: the selector comes from what the pod belongs to")
 	}
 	same := func(other v1.TopologySpreadConstraint) bool {
-		return other.TopologyKey == c.TopologyKey && (other.WhenUnsatisfiable == c.WhenUnsatisfiable || mutant == oneConstraintPerKey)
+		return other.TopologyKey == c.TopologyKey && other.WhenUnsatisfiable == c.WhenUnsatisfiable
 	}
 	if j := slices.IndexFunc(all[:i], same); j >= 0 {
 		r.add(path.String(), "repeats topologyKey and whenUnsatisfiable of defaultConstraints[%d]", j)
@@ -145,7 +142,7 @@ func (r *report) checkFit(path *field.Path, a *configv1.NodeResourcesFitArgs) {
 	}
 	for i, group := range a.IgnoredResourceGroups {
 		here := path.Child("ignoredResourceGroups").Index(i)
-		if strings.Contains(group, "/") && mutant != groupWithSlash {
+		if strings.Contains(group, "/") {
 			errs = append(errs, field.Invalid(here, group, "a resource group is the part before the slash"))
 			continue
 		}
@@ -186,7 +183,7 @@ func (r *report) checkShape(path *field.Path, shape []configv1.UtilizationShapeP
 	}
 	for i, p := range shape {
 		here := path.Index(i)
-		if i > 0 && p.Utilization <= shape[i-1].Utilization && !(mutant == flatShape && p.Utilization == shape[i-1].Utilization) {
+		if i > 0 && p.Utilization <= shape[i-1].Utilization {
 			r.add(here.Child("utilization").String(), "must be above the point before (%d), got %d",
 				shape[i-1].Utilization, p.Utilization)
 		}

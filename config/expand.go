@@ -141,7 +141,7 @@ func expand(at Point, multi []configv1.Plugin, own *configv1.PluginSet) []string
 		return slices.ContainsFunc(own.Disabled, func(p configv1.Plugin) bool { return p.Name == name })
 	}
 	var viaMulti []string
-	if !disabled(all) || mutant == starKeepsMulti {
+	if !disabled(all) {
 		for _, p := range multi {
 			if d, _ := describe(p.Name); d.runsAt(at) && !disabled(p.Name) {
 				viaMulti = append(viaMulti, p.Name)
@@ -157,9 +157,6 @@ func expand(at Point, multi []configv1.Plugin, own *configv1.PluginSet) []string
 		}
 	}
 	viaMulti = slices.DeleteFunc(viaMulti, func(name string) bool { return slices.Contains(both, name) })
-	if mutant == overrideLast {
-		return slices.Concat(viaMulti, both, rest)
-	}
 	return slices.Concat(both, viaMulti, rest)
 }
 
@@ -210,9 +207,6 @@ func (r *report) checkReserve(path string, d descriptor, enabled map[Point][]str
 // the file, so total scores of 64 bits cannot overflow.
 func weights(enabled map[Point][]string, score, multi []configv1.Plugin) map[string]int64 {
 	sources := slices.Concat(score, multi)
-	if mutant == multiWeightWins {
-		sources = slices.Concat(multi, score)
-	}
 	out := map[string]int64{} // plugin -> weight
 	for _, name := range enabled[Score] {
 		var weight int64

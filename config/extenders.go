@@ -42,14 +42,14 @@ func (r *report) extenders(in []configv1.Extender) []configv1.Extender {
 			r.checkManaged(fmt.Sprintf("%s.managedResources[%d].name", path, j), resource.Name, managed)
 		}
 	}
-	if binders > 1 && mutant != twoBinders {
+	if binders > 1 {
 		r.add("extenders", "only one extender can bind, got %d", binders)
 	}
 	return out
 }
 
 func (r *report) checkExtender(path string, e *configv1.Extender) {
-	if e.PrioritizeVerb != "" && e.Weight <= 0 && mutant != weightlessExtender {
+	if e.PrioritizeVerb != "" && e.Weight <= 0 {
 		r.add(path+".weight", "must be above 0 for an extender that prioritizes, got %d", e.Weight)
 	}
 	if e.HTTPTimeout.Duration < 0 {
@@ -88,10 +88,10 @@ func (r *report) checkTLS(path string, t *configv1.ExtenderTLSConfig) {
 func (r *report) checkManaged(path, name string, managed map[string]bool) {
 	if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {
 		r.add(path, "%q is no resource name: %s", name, strings.Join(wrong, "; "))
-	} else if !extended(name) && mutant != nativeManaged {
+	} else if !extended(name) {
 		r.add(path, "%q is no extended resource", name)
 	}
-	if managed[name] && mutant != resourceTwice {
+	if managed[name] {
 		r.add(path, "%q is managed twice", name)
 	}
 	managed[name] = true
@@ -113,7 +113,7 @@ func ignoreManaged(profiles []Profile, extenders []configv1.Extender) {
 	var ignored []string
 	for _, e := range extenders {
 		for _, resource := range e.ManagedResources {
-			if resource.IgnoredByScheduler && mutant != ignoredAreChecked {
+			if resource.IgnoredByScheduler {
 				ignored = append(ignored, resource.Name)
 			}
 		}

@@ -169,7 +169,7 @@ func (r *report) hold(path string, args *HoldArgs, out *Hold) {
 	}{{"after", args.After, &out.After}, {"for", args.For, &out.For}} {
 		switch {
 		case one.said == nil:
-		case (one.said.Duration < 0 || one.said.Duration > longestHold) && mutant != holdUnbounded:
+		case (one.said.Duration < 0 || one.said.Duration > longestHold):
 			r.add(path+"."+one.name, "must be at least 0s and at most %v, got %v", longestHold, one.said.Duration)
 		default:
 			*one.into = one.said.Duration

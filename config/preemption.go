@@ -64,7 +64,7 @@ func (r *report) preemption(path string, args *PreemptionArgs) Preemption {
 	}
 	switch {
 	case args.VictimTimeout == nil:
-	case (args.VictimTimeout.Duration < 0 || args.VictimTimeout.Duration > longestVictimTimeout) && mutant != victimsUnbounded:
+	case (args.VictimTimeout.Duration < 0 || args.VictimTimeout.Duration > longestVictimTimeout):
 		r.add(path+".victimTimeout", "must be at least 0s and at most %v, got %v", longestVictimTimeout, args.VictimTimeout.Duration)
 	default:
 		out.VictimTimeout = args.VictimTimeout.Duration

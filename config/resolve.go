@@ -100,7 +100,7 @@ func (r *report) leaderElection(w componentbase.LeaderElectionConfiguration) Lea
 	r.above0("leaderElection.leaseDuration", out.LeaseDuration)
 	r.above0("leaderElection.renewDeadline", out.RenewDeadline)
 	r.above0("leaderElection.retryPeriod", out.RetryPeriod)
-	if out.LeaseDuration <= out.RenewDeadline && mutant != leaseAnyOrder {
+	if out.LeaseDuration <= out.RenewDeadline {
 		r.add("leaderElection.leaseDuration", "must be longer than renewDeadline (%v), got %v",
 			out.RenewDeadline, out.LeaseDuration)
 	}
@@ -183,7 +183,7 @@ func sameQueueSort(a, b *configv1.Plugins) bool {
 func (r *report) profile(path string, wire *configv1.KubeSchedulerConfiguration, p *configv1.KubeSchedulerProfile) Profile {
 	out := Profile{SchedulerName: orDefault(p.SchedulerName, "")}
 	r.percentage(path+".percentageOfNodesToScore", p.PercentageOfNodesToScore)
-	if share := p.PercentageOfNodesToScore; share != nil && mutant != profileShareIgnored {
+	if share := p.PercentageOfNodesToScore; share != nil {
 		out.PercentageOfNodesToScore = *share
 	} else {
 		out.PercentageOfNodesToScore = orDefault(wire.PercentageOfNodesToScore, 0)

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	configv1 "k8s.io/kube-scheduler/config/v1"
-
-	"github.com/kumiki-scheduler/kumiki/internal/probe"
 )
 
 // with is a file with the arguments of one plugin; they begin on line 6.
@@ -223,21 +221,4 @@ func process(t tb) {
 	expect(t, "leaderElection: {leaseDuration: 5s}\n", "line 3: leaderElection.leaseDuration: must be longer than renewDeadline (10s), got 5s")
 	expect(t, "profiles:\n- {schedulerName: a, plugins: {queueSort: {enabled: [{name: PrioritySort}]}}}\n- {schedulerName: b}\n",
 		"line 5: profiles[1].plugins.queueSort: must be the same in all profiles")
-}
-
-// TestMutants puts each fault of mutant.go into the rules and demands that a test sees it.
-func TestMutants(t *testing.T) {
-	rules := []func(tb){pluginSets, weightRules, arguments, search, sessionRules, gangRules, extenderRules, process}
-	for m := noMutation + 1; m < mutations; m++ {
-		t.Run(fmt.Sprint(int(m)), func(t *testing.T) {
-			mutant = m
-			defer func() { mutant = noMutation }()
-			for _, rule := range rules {
-				if probe.Fails(func(p *probe.T) { rule(p) }) {
-					return
-				}
-			}
-			t.Errorf("nothing sees mutant %d of config/mutant.go", m)
-		})
-	}
 }

@@ -145,7 +145,7 @@ func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolve
 		out.Profiles[i].Preemption = r.preemption(path+".preemption", args.Preemption)
 		out.Profiles[i].Search = r.search(path, args, out.Profiles[i].PercentageOfNodesToScore)
 	}
-	if out.Kumiki.Cycle == InSessions && out.Kumiki.Gangs.Style != Transaction && mutant != stylesInSessions {
+	if out.Kumiki.Cycle == InSessions && out.Kumiki.Gangs.Style != Transaction {
 		r.add(gangs.path+".style", "style %s decides pods one by one as they come, which sessions do not: it needs cycle: %s", out.Kumiki.Gangs.Style, Continuous)
 	}
 }
@@ -168,7 +168,7 @@ type said[T comparable] struct {
 
 // agree adds a problem when two profiles contradict each other about the process.
 func agree[T comparable](r *report, before *said[T], path string, value T) {
-	if before.path != "" && before.value != value && mutant != seedPerProfile {
+	if before.path != "" && before.value != value {
 		r.add(path, "must be the same as in %s (%v), because it holds for the whole process; got %v", before.path, before.value, value)
 	}
 	if before.path == "" {
@@ -182,7 +182,7 @@ func (r *report) search(path string, args KumikiArgs, percentage int32) Search {
 	switch {
 	case args.Strategy != nil:
 		out.Strategy = *args.Strategy
-	case percentage != 0 && mutant != shareIsNoWindow:
+	case percentage != 0:
 		out.Strategy = Window
 	}
 	if !slices.Contains(Strategies(), out.Strategy) {
@@ -190,7 +190,7 @@ func (r *report) search(path string, args KumikiArgs, percentage int32) Search {
 		return out
 	}
 	switch subset := orDefault(args.Subset, 0); {
-	case out.Strategy == RandomSubset && subset <= 0 && mutant != subsetUnbounded:
+	case out.Strategy == RandomSubset && subset <= 0:
 		r.add(path+".subset", "strategy %s needs a number of nodes above 0, got %d", RandomSubset, subset)
 	case out.Strategy == RandomSubset:
 		out.Subset = int(subset)
@@ -224,7 +224,7 @@ func (r *report) cycle(path string, args KumikiArgs) turn {
 	switch period := orDefault(args.SessionPeriod, metav1.Duration{Duration: DefaultSessionPeriod}).Duration; {
 	case !slices.Contains(Cycles(), out.Cycle):
 		r.add(path+".cycle", "must be one of %v, got %q", Cycles(), out.Cycle)
-	case out.Cycle == InSessions && (period < shortestSessionPeriod || period > longestSessionPeriod) && mutant != anySessionPeriod:
+	case out.Cycle == InSessions && (period < shortestSessionPeriod || period > longestSessionPeriod):
 		r.add(path+".sessionPeriod", "must be at least %v and at most %v, got %v", shortestSessionPeriod, longestSessionPeriod, period)
 	case out.Cycle == InSessions:
 		out.period = period
@@ -240,7 +240,7 @@ func (r *report) fit(path string, args KumikiArgs, p Profile) Fit {
 	switch {
 	case !slices.Contains(Fits(), out):
 		r.add(path+".fit", "must be one of %v, got %q", Fits(), out)
-	case out == Slots && !p.Runs(Filter, NodeResourcesFit) && mutant != slotsNowhere:
+	case out == Slots && !p.Runs(Filter, NodeResourcesFit):
 		r.add(path+".fit", "%s stands where %s filters, and this profile has switched that off", Slots, NodeResourcesFit)
 	}
 	return out

@@ -87,7 +87,7 @@ func (w *GangWriter) join(s engine.GangStatus, with func(waiting engine.GangStat
 
 // reached is a status after one before it: an admission stays, and a gang that had its place.
 func reached(s, was engine.GangStatus) engine.GangStatus {
-	s.Admitted = s.Admitted || was.Admitted && !mutated(admissionTakenBack)
+	s.Admitted = s.Admitted || was.Admitted
 	if was.Scheduled && !s.Scheduled {
 		s.Scheduled, s.Reason, s.Message = true, "", ""
 	}
@@ -118,8 +118,8 @@ func (w *GangWriter) carryOut(s engine.GangStatus) {
 			w.metrics.GangStatuses.WithLabelValues(string(s.Gang.Source), "refused").Inc()
 			return
 		}
-		fresh = fresh || apierrors.IsConflict(err) && !mutated(notReadAgain)
-		if (try >= gangTries || w.waits(gangLane(s))) && !mutated(neverGivesWay) {
+		fresh = fresh || apierrors.IsConflict(err)
+		if try >= gangTries || w.waits(gangLane(s)) {
 			w.giveWay(s)
 			return
 		}
@@ -166,7 +166,7 @@ func (w *GangWriter) writeGroup(s engine.GangStatus, fresh bool) (string, error)
 		}
 		have = groupGang(got)
 	}
-	if have == nil || have.UID != types.UID(s.UID) && !mutated(otherGroup) {
+	if have == nil || have.UID != types.UID(s.UID) {
 		return gangMoot, nil
 	}
 	// A group that was placed once is never shown as waiting again (upstream: updatePodGroupCondition).
@@ -175,7 +175,7 @@ func (w *GangWriter) writeGroup(s engine.GangStatus, fresh bool) (string, error)
 	if want.Scheduled {
 		want.Reason, want.Message = "Scheduled", ""
 	}
-	if was == want || was.Scheduled && !mutated(waitsAgain) || want.Reason == "" {
+	if was == want || was.Scheduled || want.Reason == "" {
 		return gangEqual, nil
 	}
 	body, err := json.Marshal(map[string]any{
@@ -236,7 +236,7 @@ func (w *GangWriter) writeObject(s engine.GangStatus, api gangAPI) (string, erro
 		return objects.Get(ctx, s.Gang.Name, metav1.GetOptions{})
 	}
 	got, err := read()
-	if apierrors.IsNotFound(err) || err == nil && got.GetUID() != types.UID(s.UID) && !mutated(otherObject) {
+	if apierrors.IsNotFound(err) || err == nil && got.GetUID() != types.UID(s.UID) {
 		return gangMoot, nil
 	} else if err != nil {
 		return "", fmt.Errorf("reading %s %s: %w", api.watchName(), s.Gang, err)
@@ -281,7 +281,7 @@ func (w *GangWriter) patch(ctx context.Context, objects dynamic.ResourceInterfac
 		return err
 	}
 	if phase := phaseOf(got); sent.Status.Phase != "" && phase != sent.Status.Phase {
-		w.setWhole(s.Gang.Source, mutated(wholeForEver))
+		w.setWhole(s.Gang.Source, false)
 		return fmt.Errorf("the phase stayed %q, the status is a resource of its own now", phase)
 	}
 	return nil

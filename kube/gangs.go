@@ -86,15 +86,13 @@ func (in *Inbox) readGroupsLocked() {
 	}
 	slices.SortFunc(members, compareKeys)
 	for _, key := range members {
-		if !mutated(membersNotRetold) {
-			in.pods.enqueue(in, key, in.pods.rows[key])
-		}
+		in.pods.enqueue(in, key, in.pods.rows[key])
 	}
 }
 
 // asRead is a pod as it counts while pod groups can be read or not.
 func (in *Inbox) asRead(p *cluster.Pod) *cluster.Pod {
-	if p == nil || in.groupsRead || mutated(unreadCounts) || p.Gang == nil || p.Gang.Key.Source != cluster.GangOfGroup {
+	if p == nil || in.groupsRead || p.Gang == nil || p.Gang.Key.Source != cluster.GangOfGroup {
 		return p
 	}
 	other := *p
@@ -182,7 +180,7 @@ func groupGang(o *schedulingv1alpha2.PodGroup) *cluster.Gang {
 	case policy.Basic != nil && policy.Gang != nil:
 		g.Bad = "spec.schedulingPolicy is both basic and gang"
 	case policy.Basic != nil:
-		g.Basic, g.MinCount = !mutated(basicIsGang), 1
+		g.Basic, g.MinCount = true, 1
 	case policy.Gang != nil:
 		setMinCount(g, "spec.schedulingPolicy.gang.minCount", int64(policy.Gang.MinCount))
 	default:

@@ -95,7 +95,7 @@ func advance(now, want string, order ...string) string {
 	if now == "" || now == phaseUnknown {
 		return want
 	}
-	if at := slices.Index(order, now); at < 0 && !mutated(finishedReopened) || at > slices.Index(order, want) {
+	if at := slices.Index(order, now); at < 0 || at > slices.Index(order, want) {
 		return now
 	}
 	return want
@@ -140,7 +140,7 @@ func volcanoStatus(o *unstructured.Unstructured, s engine.GangStatus, now metav1
 	switch {
 	case s.Scheduled:
 		want = phaseRunning
-	case s.Admitted && !mutated(admittedIgnored), s.Pending+s.Bound > 0: // where there are pods, somebody did not wait to be let in
+	case s.Admitted, s.Pending+s.Bound > 0: // where there are pods, somebody did not wait to be let in
 		want = phaseInqueue
 	}
 	status := map[string]any{}

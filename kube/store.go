@@ -86,9 +86,7 @@ func (s store[O, R]) Delete(obj any) error {
 	if err != nil {
 		return fmt.Errorf("store of %T: %w", *new(O), err)
 	}
-	if !mutated(prefixForgotten) {
-		key.name = s.prefix + key.name
-	}
+	key.name = s.prefix + key.name
 	s.rows.gone(s.inbox, key)
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 func unwritten(obj metav1.Object) bool {
 	switch o := obj.(type) {
 	case *resourceapi.ResourceClaim:
-		return o.Status.Allocation == nil || mutated(allocatedKept)
+		return o.Status.Allocation == nil
 	case *v1.PersistentVolumeClaim:
 		return o.Spec.VolumeName == ""
 	case *v1.PersistentVolume:
@@ -64,9 +64,7 @@ func atFirst[T comparable](have T, ask func(context.Context) (T, error)) func(co
 	var none T
 	return func(ctx context.Context) (T, error) {
 		if obj := have; obj != none {
-			if !mutated(knownForEver) {
-				have = none
-			}
+			have = none
 			return obj, nil
 		}
 		return ask(ctx)

@@ -35,7 +35,7 @@ type doubt struct {
 
 // reject opens a dispute about a node that our filters do not allow.
 func (s *Shadow) reject(j record.Judgement, quiet bool) {
-	if at, known := s.changed[j.Theirs.Node]; known && s.Now()-at < nodeSettles && mutant != changeIgnored {
+	if at, known := s.changed[j.Theirs.Node]; known && s.Now()-at < nodeSettles {
 		s.rejected.settled++ // they may have decided before the change
 		return
 	}
@@ -48,7 +48,7 @@ func (s *Shadow) refuse(p *cluster.Pod, w *waiting) {
 		s.doubts[i].said = p.Condition // they have tried again and say the same
 		return
 	}
-	if w.disputed && mutant != refusedTwice {
+	if w.disputed {
 		return
 	}
 	j, known := s.judge(p.UID, "")
@@ -70,7 +70,7 @@ func (s *Shadow) of(d *doubt) *dispute {
 }
 
 func (s *Shadow) open(d *doubt) {
-	if len(s.doubts) == maxDoubts && mutant != openUnlimited {
+	if len(s.doubts) == maxDoubts {
 		s.of(d).lost++
 		return
 	}
@@ -81,11 +81,7 @@ func (s *Shadow) open(d *doubt) {
 // lose ends the dispute about a pod that is gone: it cannot be looked at again.
 func (s *Shadow) lose(uid cluster.UID) {
 	if i := s.findDoubt(uid); i >= 0 {
-		if mutant == goneSettles {
-			s.of(s.doubts[i]).settled++
-		} else {
-			s.of(s.doubts[i]).lost++
-		}
+		s.of(s.doubts[i]).lost++
 		s.doubts = slices.Delete(s.doubts, i, i+1)
 	}
 }
@@ -99,12 +95,12 @@ func (s *Shadow) lookAgain() {
 			due = true
 		}
 		switch {
-		case !due && mutant != believedAtOnce:
+		case !due:
 			return false
-		case mutant != neverSettled && mutant != believedAtOnce && s.settled(d):
+		case s.settled(d):
 			s.of(d).settled++
 			return true
-		case d.looks < len(looks) && mutant != believedAtOnce:
+		case d.looks < len(looks):
 			return false
 		}
 		s.confirm(d)

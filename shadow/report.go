@@ -137,7 +137,7 @@ func (d *dispute) blame(j *record.Judgement) {
 	}
 	for _, reason := range j.Reasons {
 		key := [2]string{j.Plugin, reason}
-		if _, known := d.reasons[key]; !known && len(d.reasons) >= maxReasons && mutant != reasonsUnlimited {
+		if _, known := d.reasons[key]; !known && len(d.reasons) >= maxReasons {
 			key = [2]string{"", otherReasons}
 		}
 		d.reasons[key]++
@@ -173,9 +173,6 @@ func worse(a, b record.ShadowExample) int {
 
 // mild turns the order round when a test wants it so.
 func mild() int {
-	if mutant == mildFirst {
-		return -1
-	}
 	return 1
 }
 

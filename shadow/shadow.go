@@ -112,7 +112,7 @@ func (s *Shadow) pending(p *cluster.Pod) {
 		w = &waiting{early: !s.synced, gated: true}
 		s.waiting[p.UID] = w
 	}
-	if w.gated && (mutant != gatesTimed || w.seen == 0) {
+	if w.gated {
 		w.seen, w.revision = s.Now(), s.revision()
 	}
 	w.gated = gated
@@ -140,11 +140,8 @@ const (
 // isQuiet tells whether the other scheduler certainly saw what we see when it decided on a pod: nothing has changed since
 // the pod was seen pending, and no other pod can have been decided and not be seen bound.
 func (s *Shadow) isQuiet(uid cluster.UID, w *waiting) bool {
-	if w.early || w.revision != s.revision() && mutant != quietInChange || len(s.waiting) > fewWaiting {
+	if w.early || w.revision != s.revision() || len(s.waiting) > fewWaiting {
 		return false
-	}
-	if mutant == quietInBursts {
-		return true
 	}
 	var tried []cluster.UID
 	for other, o := range s.waiting { // order: all must be at rest
@@ -159,7 +156,7 @@ func (s *Shadow) isQuiet(uid cluster.UID, w *waiting) bool {
 	return !slices.ContainsFunc(tried, func(other cluster.UID) bool {
 		// It may have been tried again since, if it fits by now.
 		j, known := s.judge(other, "")
-		return known && j.Feasible > 0 && mutant != triedRest
+		return known && j.Feasible > 0
 	})
 }
 
@@ -177,7 +174,7 @@ func (s *Shadow) bound(p *cluster.Pod) {
 		s.refused.settled++ // they have found a node after all
 		s.doubts = slices.Delete(s.doubts, i, i+1)
 	}
-	if !s.synced && mutant != earlyJudged {
+	if !s.synced {
 		return
 	}
 	quiet := s.isQuiet(p.UID, w)
@@ -186,7 +183,7 @@ func (s *Shadow) bound(p *cluster.Pod) {
 		panic(fmt.Sprintf("shadow: pod %s (%s) waits here and not in the engine", p.Key(), p.UID))
 	}
 	s.pods.Judged++
-	if !w.early && (!w.tried() || mutant == retriesTimed) {
+	if !w.early && !w.tried() {
 		s.theirs.add(int64(s.Now() - w.seen))
 	}
 	switch j.Match {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/internal/probe"
@@ -277,29 +276,6 @@ var stories = map[string]func(t failer){
 func TestStories(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) { story(t) })
-	}
-}
-
-// TestMutants puts each fault of mutant.go in and demands that a story sees it, and that random clusters see those that
-// TestWhoFollowsItselfHasNoQuarrel names.
-func TestMutants(t *testing.T) {
-	probe.QuickRapid(t, 3000)
-	for m := 1; m < shadow.Mutations; m++ {
-		restore := shadow.SetMutant(m)
-		if m <= shadow.SeenAtRandom && !probe.Fails(func(p *probe.T) { rapid.Check(p, func(t *rapid.T) { itself(t) }) }) {
-			t.Errorf("random clusters do not see mutant %d of shadow/mutant.go", m)
-		}
-		seen := ""
-		for name, story := range stories {
-			if probe.Fails(func(p *probe.T) { story(p) }) {
-				seen = name
-			}
-		}
-		restore()
-		if seen == "" {
-			t.Errorf("nothing sees mutant %d of shadow/mutant.go", m)
-		}
-		t.Logf("mutant %d is seen by: %s", m, seen)
 	}
 }
 

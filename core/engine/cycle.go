@@ -48,7 +48,7 @@ func (e *Engine) cycle(inHand **queue.Unit, looked barren) {
 	}
 	*inHand = unit
 	if unit.Gang != (cluster.GangKey{}) {
-		if shut := (gangRules{e}).Admit(unit).Gate; shut != "" && mutant != gateAskedOnce {
+		if shut := (gangRules{e}).Admit(unit).Gate; shut != "" {
 			e.queue.Readmit(unit) // an object that the gates of its pods read has changed since it became active
 			return
 		}
@@ -106,7 +106,7 @@ func (e *Engine) cycle(inHand **queue.Unit, looked barren) {
 	// 5. Ask for the writes that come first, or for the bind. Their outcomes come back as events.
 	e.meter.Enter(StepBind)
 	f := &flight{unit: unit, pod: p, node: d.Winner.Node, decision: d.Number, holds: holds, queued: e.lobby.seats(p)}
-	if mutant != neverDone && !f.queued {
+	if !f.queued {
 		e.queue.Done(p.UID)
 	}
 	e.queue.Unnominate(p.UID)
@@ -127,7 +127,7 @@ func (e *Engine) refused(unit *queue.Unit, d record.Decision, node string, why r
 // skip tells whether a popped pod needs no decision, because it is going away. A pod that is assumed or bound is not in
 // the queue; the ledger would panic.
 func (e *Engine) skip(p *cluster.Pod) bool {
-	if p.Terminating && mutant != deletingPlaced {
+	if p.Terminating {
 		e.emit(WriteEvent{p.Ref(), "Warning", "FailedScheduling", "Scheduling", "skip schedule deleting pod: " + p.Key()})
 		return true
 	}
@@ -161,7 +161,7 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 		victims.Verdict = preempt.Failed
 	}
 	texts, remedied := e.remedies(prof, p, out, asked, victims)
-	if unit.Early() && !remedied && e.changesNothing(p, victims) && mutant != earlyTriesTold {
+	if unit.Early() && !remedied && e.changesNothing(p, victims) {
 		e.rest(unit, prof, why.Plugins, victims)
 		return
 	}
@@ -213,7 +213,7 @@ func (e *Engine) remedy(prof *profile, p *cluster.Pod) (texts []string, done boo
 		e.meter.Plugin(plugin.AtPostFilter, r.Name())
 		writes, text := r.Remedy(e.store.Snapshot(), p)
 		texts = append(texts, text)
-		if len(writes) > 0 && mutant != remedyKept {
+		if len(writes) > 0 {
 			e.emit(Release{p.Ref(), writes})
 			return texts, true
 		}
@@ -262,7 +262,7 @@ func (e *Engine) decided(d record.Decision) { e.emit(Decided{d}) }
 // already has it so. shown says that a node was shown for the pod: the version of the pod that is known may be older than
 // that, and the node must not stay promised until another attempt.
 func (e *Engine) tell(p *cluster.Pod, reason, message string, shown bool) {
-	e.tellWith(p, reason, message, promise{cleared: shown && mutant != promiseKept || p.Nominated != ""})
+	e.tellWith(p, reason, message, promise{cleared: shown || p.Nominated != ""})
 }
 
 // promise is what becomes of the node that was nominated for a pod: nothing, or cleared, or another one.
@@ -275,7 +275,7 @@ func (e *Engine) tellWith(p *cluster.Pod, reason, message string, to promise) {
 	e.emit(WriteEvent{p.Ref(), "Warning", "FailedScheduling", "Scheduling", message})
 	want := cluster.Condition{Reason: reason, Message: message, Generation: p.Generation}
 	renamed := to.cleared || to.node != "" && to.node != p.Nominated
-	if p.Condition != want || renamed || mutant == conditionAlways {
+	if p.Condition != want || renamed {
 		e.emit(Condition{Pod: p.Ref(), Reason: reason, Message: message, Generation: p.Generation, ClearNomination: to.cleared, Nominate: to.node})
 	}
 }

@@ -40,9 +40,7 @@ type barren struct {
 // forgetBarren is called by every step.
 func (e *Engine) forgetBarren() (was barren) {
 	was = e.barren
-	if mutant != barrenForEver {
-		e.barren = barren{}
-	}
+	e.barren = barren{}
 	return was
 }
 

@@ -19,9 +19,6 @@ type doomed struct {
 // doom notes whose eviction is asked for. They do not count any more where their gang is asked how many of it have a place:
 // otherwise a pod of it that waits would be placed beside them, and stay alone when they have gone (rule R5).
 func (e *Engine) doom(f Evict) {
-	if mutant == doomedCount {
-		return
-	}
 	s := e.store.Snapshot()
 	var heard []cluster.GangKey
 	for _, v := range f.Victims {
@@ -85,7 +82,7 @@ func (e *Engine) evictDone(ev EvictDone) {
 func (e *Engine) reprieve(failed EvictDone) {
 	var heard []cluster.GangKey
 	for uid, d := range e.doomed { // order: each stands apart, and retell sorts
-		if d.of == failed.For.UID && d.decision == failed.Decision && mutant != doomedForEver {
+		if d.of == failed.For.UID && d.decision == failed.Decision {
 			e.spareDoomed(uid)
 			heard = append(heard, d.gang)
 		}

@@ -13,15 +13,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Mutations is the number of faults, counting from 1.
-const Mutations = int(mutations)
-
-// SetMutant puts a fault in until restore is called.
-func SetMutant(n int) (restore func()) {
-	mutant = mutation(n)
-	return func() { mutant = noMutation }
-}
-
 // EventNames is what people read of a registration.
 var EventNames = eventNames
 
@@ -108,14 +99,6 @@ func EndSessionWith(e, other *Engine) {
 		panic("the session goes on")
 	}
 	e.pace.(*sessions).due = other.pace.(*sessions).due
-}
-
-// MutantNamed are the mutants that stories name.
-var MutantNamed = map[string]int{ // name -> mutant
-	"halfGangs": int(halfGangs), "everybodyHolds": int(everybodyHolds), "heldForever": int(heldForever), "nobodyWoken": int(nobodyWoken),
-	"staleKept": int(staleKept), "memberGivenUp": int(memberGivenUp), "waitsUntold": int(waitsUntold), "terminatingCounts": int(terminatingCounts),
-	"extrasWithMinimum": int(extrasWithMinimum), "extrasTakeAll": int(extrasTakeAll), "raiseBreaks": int(raiseBreaks),
-	"pastRemembered": int(pastRemembered), "partForgotten": int(partForgotten), "timeoutUnread": int(timeoutUnread),
 }
 
 // GangsRemembered is how many gangs something is remembered of.

@@ -54,7 +54,7 @@ func (e *Engine) departed(done EvictDone) {
 	for _, d := range e.departuresInOrder() {
 		switch {
 		case d.decision != done.Decision || d.asked.UID != done.For.UID:
-		case done.Message == "" || mutant == restStays:
+		case done.Message == "":
 			delete(e.departures, d.gang)
 		default:
 			d.underWay = false
@@ -138,7 +138,7 @@ func (e *Engine) findDepartures() {
 	})
 	for key := range marked { // order: departuresInOrder sorts them
 		rest, whole := e.restOf(key)
-		if len(rest) > 0 && !whole && mutant != restartLeavesRest {
+		if len(rest) > 0 && !whole {
 			e.departures[key] = &departure{gang: key, asked: rest[0], retry: e.now}
 		}
 	}

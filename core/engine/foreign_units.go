@@ -119,7 +119,7 @@ func (e *Engine) unitOf(p *cluster.Pod) preempt.VictimUnit {
 		return unit
 	}
 	rule := e.ruleOf(key)
-	if rule.Whole && mutant != askedInPart {
+	if rule.Whole {
 		unit.Gang, unit.Pods = key, nil
 		for _, m := range s.GangMembers(key) {
 			if !m.Pod.Terminating {

@@ -49,7 +49,7 @@ func (e *Engine) apart(key cluster.GangKey) bool {
 }
 
 func isApart(obj *cluster.Gang) bool {
-	return obj.Basic && mutant != basicTogether && len(obj.Topology) == 0 && obj.Bad == "" && obj.DeletionTimestamp == nil
+	return obj.Basic && len(obj.Topology) == 0 && obj.Bad == "" && obj.DeletionTimestamp == nil
 }
 
 // Admit reports whether enough pods of a gang are there, and why not.
@@ -85,7 +85,7 @@ func (e *Engine) incomplete(u *queue.Unit, ready []*cluster.Pod, shut, why strin
 	case q.open && u.Gang.Source == cluster.GangOfAnnotation && (held == 0 || missing > 0):
 		// More pods may come: nobody has said how many there will be. Of a gang that has lost some, those come back who come.
 		quiet := min(u.Joined+e.quietPeriod(), u.First+quietCap*e.quietPeriod())
-		if e.now < quiet && mutant != quietSkipped {
+		if e.now < quiet {
 			return GangGate, fmt.Sprintf("%d pods of gang %s are there, and more may come until none came for %g s",
 				len(u.Members), u.Gang, float64(e.quietPeriod())/float64(record.Second)), quiet
 		}
@@ -108,9 +108,9 @@ func (e *Engine) tellAt(u *queue.Unit, reason string) record.Time {
 	switch at := u.Joined + e.quietPeriod(); {
 	case at > e.now:
 		return at
-	case u.GateReason != reason && mutant != laterReasonsUntold:
+	case u.GateReason != reason:
 		return e.now + record.Second
-	case u.AskAt() > e.now && mutant != toldTooSeldom:
+	case u.AskAt() > e.now:
 		return u.AskAt() // it was asked again before they were told
 	}
 	return 0
@@ -138,12 +138,12 @@ func (e *Engine) badGang(u *queue.Unit) string {
 		if !slices.Contains(profiles, p.Spec.SchedulerName) {
 			profiles = append(profiles, p.Spec.SchedulerName)
 		}
-		if p.Gang.Size > 0 && size > 0 && p.Gang.Size != size && mutant != sizesMixed {
+		if p.Gang.Size > 0 && size > 0 && p.Gang.Size != size {
 			return fmt.Sprintf("the pods of gang %s disagree on its size: %d and %d", m.Key, min(size, p.Gang.Size), max(size, p.Gang.Size))
 		}
 		size = max(size, p.Gang.Size)
 	}
-	if len(profiles) > 1 && mutant != profilesMixed {
+	if len(profiles) > 1 {
 		slices.Sort(profiles)
 		return fmt.Sprintf("the pods of gang %s ask for different schedulers: %s", m.Key, strings.Join(profiles, ", "))
 	}
@@ -211,7 +211,7 @@ func (e *Engine) quorumOf(key cluster.GangKey, waiting []*cluster.Pod) quorum {
 	}
 	decided := 0
 	for _, m := range e.store.Snapshot().GangMembers(key) {
-		if m.Pod.Terminating && mutant != pastRemembered {
+		if m.Pod.Terminating {
 			continue
 		}
 		if m.Pod.Gang != nil && m.Pod.Gang.Size > 0 {
@@ -244,9 +244,6 @@ func (e *Engine) gangObject(key cluster.GangKey) *cluster.Gang {
 
 // gangLive is how many pods of a gang hold room and are not going away.
 func (e *Engine) gangLive(key cluster.GangKey) int {
-	if mutant == terminatingCounts {
-		return e.store.Snapshot().GangHolds(key)
-	}
 	live, _ := e.store.Snapshot().GangCounts(key)
 	return live
 }
@@ -300,7 +297,7 @@ func (e *Engine) gangProgress(key cluster.GangKey) {
 		return
 	}
 	st := e.stateOf(key)
-	if e.gangLive(key) == 0 && mutant != pastRemembered {
+	if e.gangLive(key) == 0 {
 		// Nothing is left of it: what its controller makes again is another gang, which starts whole.
 		st.quorum, st.complete, st.partialSince = 0, false, 0
 		return
@@ -328,7 +325,7 @@ func (e *Engine) gangProgress(key cluster.GangKey) {
 // rejected while it could not be taken back are tried once more, so that the gang is finished or undone.
 func (e *Engine) lastBound(key cluster.GangKey) {
 	st := e.gangs[key]
-	if st == nil || st.partialSince == 0 || e.gangBound(key) < e.gangLive(key) || mutant == partForgotten {
+	if st == nil || st.partialSince == 0 || e.gangBound(key) < e.gangLive(key) {
 		return
 	}
 	e.reconsider(key, "all others of its pods are bound, and these are needed")
@@ -337,9 +334,7 @@ func (e *Engine) lastBound(key cluster.GangKey) {
 // gangLost follows the loss of a pod's place: those of its gang that wait may be needed now.
 func (e *Engine) gangLost(key cluster.GangKey) {
 	e.gangProgress(key)
-	if mutant != lossUnheard {
-		e.reconsider(key, "one of its pods lost its place")
-	}
+	e.reconsider(key, "one of its pods lost its place")
 	e.letEdited(key)
 }
 
@@ -347,9 +342,7 @@ func (e *Engine) gangLost(key cluster.GangKey) {
 // now, fewer of them need a place, or none.
 func (e *Engine) gangGained(key cluster.GangKey) {
 	e.gangProgress(key)
-	if mutant != gainUnheard {
-		e.reconsider(key, "another of its pods has a place")
-	}
+	e.reconsider(key, "another of its pods has a place")
 }
 
 // tellGang asks that the status of a gang's object show how it stands, if it does not. What was scheduled once stays so
@@ -364,7 +357,7 @@ func (e *Engine) tellGang(key cluster.GangKey, want GangStatus) {
 	want.Pending = len(e.waitingOf(key))
 	have := cluster.GangCondition{Scheduled: want.Scheduled, Reason: want.Reason, Message: want.Message, Generation: want.Generation}
 	st := e.stateOf(key)
-	if st.told == want && mutant != statusRepeated || !want.Admitted && have == obj.Condition {
+	if st.told == want || !want.Admitted && have == obj.Condition {
 		return
 	}
 	st.told = want
@@ -390,7 +383,7 @@ func (e *Engine) regroupGang(key cluster.GangKey) {
 // tellApart shows in the status of a group whose pods are scheduled one by one that one of them does not fit, as long as none
 // has a place. The first one that does not fit is shown: a message for each pod would be written again and again.
 func (e *Engine) tellApart(p *cluster.Pod, message string) {
-	if p.Gang == nil || !e.apart(p.Gang.Key) || e.gangLive(p.Gang.Key) > 0 || mutant == basicUntold {
+	if p.Gang == nil || !e.apart(p.Gang.Key) || e.gangLive(p.Gang.Key) > 0 {
 		return
 	}
 	obj, st := e.gangObject(p.Gang.Key), e.stateOf(p.Gang.Key)
@@ -415,9 +408,6 @@ func (e *Engine) setGang(obj *cluster.Gang) {
 // autoscalers leave alone: more room would not help them.
 func (e *Engine) tellWaiting() {
 	for _, u := range e.queue.TakeAsked() {
-		if mutant == waitsUntold {
-			continue
-		}
 		e.tellMembers(u.Members, ReasonGated, u.GateReason, e.keptPromises(u.Members))
 		if u.Gate == GangGate && u.Gang != (cluster.GangKey{}) && e.gangLive(u.Gang) == 0 {
 			e.tellGang(u.Gang, GangStatus{Reason: ReasonUnschedulable, Message: u.GateReason})
@@ -462,7 +452,7 @@ func (e *Engine) wasWhole(key cluster.GangKey, members []cluster.GangMember) boo
 			bound++
 		}
 	}
-	if decided > 0 && bound >= decided && mutant != raiseBreaks {
+	if decided > 0 && bound >= decided {
 		return true // more may be asked of it now than when it got its places
 	}
 	if obj := e.gangObject(key); obj != nil && obj.Condition.Scheduled {
@@ -488,7 +478,7 @@ func (e *Engine) undo(key cluster.GangKey, first *cluster.Pod, decision uint64) 
 	}
 	var victims []record.PodRef
 	for _, m := range members {
-		if !m.Pod.Owned && mutant != orphansUndone {
+		if !m.Pod.Owned {
 			return false
 		}
 		if !m.Assumed && !m.Pod.Terminating {

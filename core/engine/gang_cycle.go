@@ -67,7 +67,7 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 // gangNeed is what is asked of the search, and how many members hold room already.
 func (e *Engine) gangNeed(unit *queue.Unit) (need gang.Need, held int) {
 	need.Members, _, _, _ = e.openMembers(unit.Members)
-	if e.clearances[unit.Gang] != nil && mutant != unnominatedFirst {
+	if e.clearances[unit.Gang] != nil {
 		// Those for which others were evicted go first: a member that never preempts must not take their places.
 		slices.SortStableFunc(need.Members, func(a, b *cluster.Pod) int {
 			return cmp.Compare(b2i(e.queue.NominationOf(b.UID) != ""), b2i(e.queue.NominationOf(a.UID) != ""))
@@ -78,9 +78,6 @@ func (e *Engine) gangNeed(unit *queue.Unit) (need gang.Need, held int) {
 	need.Quorum = q.pods - held
 	if q.open && held > 0 {
 		need.Quorum = min(need.Quorum, len(need.Members)) // nobody has said that so many come back
-	}
-	if mutant == halfGangs {
-		need.Quorum = 1
 	}
 	// Members that come late to a gang that has what it needs get a place each as there is room (answers A2, A6).
 	need.Quorum = max(need.Quorum, 1)
@@ -96,10 +93,10 @@ func (e *Engine) gangNeed(unit *queue.Unit) (need gang.Need, held int) {
 // promises are what a search for places for a unit is to keep away from.
 func (e *Engine) promises(unit *queue.Unit) place.Nominations {
 	view := gangView{Nominations: e.queue, gang: unit.Gang}
-	if unit.Extra() && mutant != extrasTakeAll {
+	if unit.Extra() {
 		view.Nominations = e.sparing()
 	}
-	if obj := e.gangObject(unit.Gang); obj != nil && mutant != declaredUncounted {
+	if obj := e.gangObject(unit.Gang); obj != nil {
 		view.declared = obj.Priority
 	}
 	return view
@@ -116,7 +113,7 @@ type gangView struct {
 // NominatedOn returns the pods that count for the gang.
 func (v gangView) NominatedOn(node string) []*cluster.Pod {
 	all := v.Nominations.NominatedOn(node)
-	own := func(p *cluster.Pod) bool { return p.Gang != nil && p.Gang.Key == v.gang && mutant != siblingsKeepAway }
+	own := func(p *cluster.Pod) bool { return p.Gang != nil && p.Gang.Key == v.gang }
 	if v.declared == nil && !slices.ContainsFunc(all, own) {
 		return all
 	}
@@ -217,7 +214,7 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, need gang.Need, hel
 	if waits { // for the room that is made for it
 		e.unspare(unit.Gang)
 	}
-	if !waits && (!unit.Extra() || mutant == extrasHold) {
+	if !waits && !unit.Extra() {
 		e.holdFor(unit, need, ans)
 		e.spare(st, unit, need, ans)
 	}
@@ -232,7 +229,7 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, need gang.Need, hel
 // withGates adds the gates that keep members of a unit back: these members may have a place where the others have none.
 func (e *Engine) withGates(plugins []string, unit *queue.Unit) []string {
 	_, _, _, gates := e.openMembers(unit.Members)
-	if len(gates) == 0 || mutant == gatedMembersUnheard {
+	if len(gates) == 0 {
 		return plugins
 	}
 	return slices.Concat(plugins, gates)
@@ -278,9 +275,6 @@ func (e *Engine) leaveExtras(unit *queue.Unit, need gang.Need, ans gang.Answer) 
 		return
 	}
 	plugins := rejecting(ans)
-	if mutant == firstLeftSpeaks {
-		plugins = ans.Why.Plugins
-	}
 	e.queue.Requeue(unit, queue.Rejection{Plugins: e.withGates(plugins, unit)})
 	for _, p := range unit.Members {
 		e.queue.Unnominate(p.UID)

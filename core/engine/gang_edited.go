@@ -25,7 +25,7 @@ func (e *Engine) keepGang(old, p *cluster.Pod) *cluster.Pod {
 	if old == nil || old.Gang == nil || old.Gang == p.Gang || p.Gang != nil && p.Gang.Key == old.Gang.Key {
 		return p
 	}
-	if e.store.Snapshot().GangHolds(old.Gang.Key) == 0 || mutant == regroupedLate {
+	if e.store.Snapshot().GangHolds(old.Gang.Key) == 0 {
 		return p
 	}
 	e.edited[p.UID] = p
@@ -36,7 +36,7 @@ func (e *Engine) keepGang(old, p *cluster.Pod) *cluster.Pod {
 
 // letEdited lets pods go to the gangs that they name by now, when nothing of the one in which they were kept has a place.
 func (e *Engine) letEdited(key cluster.GangKey) {
-	if len(e.edited) == 0 || e.store.Snapshot().GangHolds(key) > 0 || mutant == keptForEver {
+	if len(e.edited) == 0 || e.store.Snapshot().GangHolds(key) > 0 {
 		return
 	}
 	var let []*cluster.Pod

@@ -39,7 +39,7 @@ func (e *Engine) isBasic(key cluster.GangKey) bool {
 
 // keepOf is how many members of a unit may keep a place: 0 for all, else as many as the gang needs.
 func (e *Engine) keepOf(unit *queue.Unit, need gang.Need) int {
-	if unit.Extra() || e.isBasic(unit.Gang) || len(need.Members) <= need.Quorum || !e.queue.Needed(unit) && len(e.blocked()) == 0 || mutant == extrasWithMinimum {
+	if unit.Extra() || e.isBasic(unit.Gang) || len(need.Members) <= need.Quorum || !e.queue.Needed(unit) && len(e.blocked()) == 0 {
 		return 0
 	}
 	return need.Quorum
@@ -102,9 +102,6 @@ func (e *Engine) reconsider(key cluster.GangKey, cause string) {
 // otherWaits follows a gang of which less or more waits than before, or behind another gate: what does not wait for room must not
 // keep any.
 func (e *Engine) otherWaits(key cluster.GangKey) {
-	if mutant == sparedForNobody {
-		return
-	}
 	if u := e.queue.Gang(key); u == nil || u.Gate != "" || u.Aside != "" || u.Extra() {
 		e.unspare(key)
 	}

@@ -67,7 +67,7 @@ const (
 func (e *Engine) clearing(key cluster.GangKey) (reason string, until record.Time, shut bool) {
 	c := e.clearances[key]
 	switch {
-	case c == nil || mutant == gateOpen || !e.evictsAside(c):
+	case c == nil || !e.evictsAside(c):
 	case c.failed && c.retry > e.now:
 		return "pods could not be evicted for this gang; it is tried again soon", c.retry, true
 	case !c.done && c.any(func(uid cluster.UID, how leaving) bool { return how == deleted && e.stays(uid) }):
@@ -98,7 +98,7 @@ func (c *clearance) any(is func(cluster.UID, leaving) bool) bool {
 // leftBehind tells whether victims of a gang have their room still, and go: nobody else is evicted for it until then. Those
 // on a node that is gone are not waited for, nor those that should be gone for long.
 func (e *Engine) leftBehind(prof *profile, c *clearance) bool {
-	if c == nil || mutant == evictedTwice {
+	if c == nil {
 		return false
 	}
 	s := e.store.Snapshot()
@@ -140,7 +140,7 @@ func (e *Engine) actOnRoom(unit *queue.Unit, need gang.Need, r room, d *record.D
 		e.endClearance(unit.Gang, "no room can be made for it now")
 		for _, p := range need.Members {
 			e.queue.Unnominate(p.UID)
-			to[p.UID] = promise{cleared: had[p.UID] || p.Nominated != "" && mutant != staleKept}
+			to[p.UID] = promise{cleared: had[p.UID] || p.Nominated != ""}
 		}
 	}
 	if d.Preemption != nil {
@@ -183,9 +183,7 @@ func (e *Engine) clear(unit *queue.Unit, need gang.Need, r room, d *record.Decis
 			continue
 		}
 		node := e.store.Snapshot().NodeName(r.nodes[i])
-		if mutant != notNominated {
-			e.queue.Nominate(p, node)
-		}
+		e.queue.Nominate(p, node)
 		d.Preemption.Places = append(d.Preemption.Places, record.Nomination{Pod: p.Ref(), Node: node})
 		if p.Ref() != c.asked {
 			ask.Beside = append(ask.Beside, p.Ref())
@@ -251,9 +249,8 @@ func (e *Engine) renewClearance(key cluster.GangKey, need gang.Need, r room, dec
 		failures := 0
 		if c != nil {
 			e.wasted(c, c.why("it did not get the room"))
-			if st = c.after(); mutant != refusedEachSecond {
-				failures = c.failures
-			}
+			st = c.after()
+			failures = c.failures
 		}
 		c = &clearance{gang: key, stuck: st, failures: failures, left: map[cluster.UID]leaving{}, from: map[string]bool{}}
 		e.clearances[key] = c
@@ -264,7 +261,7 @@ func (e *Engine) renewClearance(key cluster.GangKey, need gang.Need, r room, dec
 
 // seenOff tries a gang at once whose last victim is gone: room that was made for it must not stay empty.
 func (e *Engine) seenOff(c *clearance) {
-	if len(c.left) == 0 && mutant != lastEndUnheard {
+	if len(c.left) == 0 {
 		if u := e.queue.Gang(c.gang); u != nil {
 			e.queue.Activate([]record.PodRef{u.Pod().Ref()})
 		}
@@ -311,7 +308,7 @@ func (e *Engine) clearanceDone(done EvictDone) (known bool) {
 		switch {
 		case u == nil:
 			e.endClearance(c.gang, "the gang is gone")
-		case c.failed && mutant != failureUnheard:
+		case c.failed:
 			e.reconsider(c.gang, "pods could not be evicted for it")
 		case u.Gate == plugin.DefaultPreemptionName:
 			e.queue.Activate([]record.PodRef{u.Pod().Ref()}) // something woke it while its gate was shut
@@ -406,7 +403,7 @@ func (e *Engine) wasted(c *clearance, why string) {
 func (e *Engine) nodeLost(name string) {
 	for _, c := range e.clearancesInOrder() {
 		u := e.queue.Gang(c.gang)
-		if u == nil || e.leftBehind(e.profiles[u.Pod().Spec.SchedulerName], c) || mutant == lostNodeUnheard {
+		if u == nil || e.leftBehind(e.profiles[u.Pod().Spec.SchedulerName], c) {
 			continue
 		}
 		if slices.ContainsFunc(u.Members, func(p *cluster.Pod) bool { return e.queue.NominationOf(p.UID) == name }) {
@@ -431,7 +428,7 @@ func (e *Engine) endStalled() {
 			c.stalled = 0
 		case c.stalled == 0:
 			c.stalled = e.now
-		case e.now >= c.stalled+e.stallTime() && mutant != stalledForEver:
+		case e.now >= c.stalled+e.stallTime():
 			had := e.freePlaces(c.gang)
 			e.endClearance(c.gang, "too few of its pods are there")
 			for _, p := range u.Members {
@@ -483,7 +480,7 @@ func (e *Engine) findClearances() {
 				})
 			}
 		}
-		if found && mutant != restartForgets {
+		if found {
 			e.clearances[u.Gang] = c
 			if prof := e.profiles[u.Pod().Spec.SchedulerName]; prof != nil && prof.Preemption != nil {
 				e.watchVictims(prof, 0, look{gang: u.Gang})

@@ -30,7 +30,7 @@ type room struct {
 
 // orWait keeps the room of before, if there is none that evictions could make and some of its victims do not go.
 func (r room) orWait(late []*cluster.Pod) room {
-	if len(late) > 0 && r.verdict == preempt.NotHelpful && mutant != stuckLetGo {
+	if len(late) > 0 && r.verdict == preempt.NotHelpful {
 		r.verdict, r.message = preempt.NotEligible, noOther
 	}
 	return r
@@ -44,10 +44,10 @@ const (
 
 // seekRoom looks for units to evict so that a gang gets its places. The zero room is that of a gang that may not ask.
 func (e *Engine) seekRoom(unit *queue.Unit, prof *profile, need gang.Need, held int, ans gang.Answer) (r room) {
-	if prof.Preemption == nil || ans.Verdict != gang.NoRoom && ans.Verdict != gang.GaveUp && mutant != hopelessAsk {
+	if prof.Preemption == nil || ans.Verdict != gang.NoRoom && ans.Verdict != gang.GaveUp {
 		return room{} // a gang that can never fit evicts no pods (rule R17)
 	}
-	if held >= e.quorumOf(unit.Gang, unit.Members).pods && !e.surplusEvicts(unit.Gang) && mutant != lateEvict {
+	if held >= e.quorumOf(unit.Gang, unit.Members).pods && !e.surplusEvicts(unit.Gang) {
 		return room{} // a surplus member evicts no pods, except in a native group (answer A6)
 	}
 	e.meter.Plugin(plugin.AtPostFilter, plugin.DefaultPreemptionName)
@@ -82,7 +82,7 @@ func (e *Engine) seekRoom(unit *queue.Unit, prof *profile, need gang.Need, held 
 		if found.verdict != preempt.NotHelpful {
 			return found
 		}
-		if r.message != preempt.AllProtected || mutant == barredUnsaid {
+		if r.message != preempt.AllProtected {
 			r = found // what is said of the last search, unless budgets ended one: they may allow more later
 		}
 	}
@@ -93,7 +93,7 @@ func (e *Engine) seekRoom(unit *queue.Unit, prof *profile, need gang.Need, held 
 // groups: all of their pods are wanted, and the minimum is what the group cannot run without. Where other declarations have a
 // minimum and a desired size, what is beyond the minimum gets what is left (answer A2).
 func (e *Engine) surplusEvicts(key cluster.GangKey) bool {
-	return key.Source == cluster.GangOfGroup && mutant != nativeSurplusWaits
+	return key.Source == cluster.GangOfGroup
 }
 
 // preemptor is a set of members for which a gang may have others evicted.
@@ -112,18 +112,11 @@ const mostPreemptors = 4
 // may preempt. The unit may be nil.
 func (e *Engine) preemptors(key cluster.GangKey, unit *queue.Unit, need gang.Need) (sets []preemptor) {
 	obj := e.gangObject(key)
-	if obj != nil && obj.NeverPreempts && mutant != neverIgnored {
+	if obj != nil && obj.NeverPreempts {
 		return nil
 	}
 	declared := obj != nil && obj.Priority != nil
-	may := slices.DeleteFunc(slices.Clone(need.Members), func(p *cluster.Pod) bool { return p.Spec.NeverPreempts && mutant != neverIgnored })
-	if mutant == surplusCounts {
-		waiting := e.waitingOf(key)
-		if slices.ContainsFunc(waiting, func(p *cluster.Pod) bool { return p.Spec.NeverPreempts }) {
-			return nil
-		}
-		return []preemptor{{need, e.power(key, waiting)}}
-	}
+	may := slices.DeleteFunc(slices.Clone(need.Members), func(p *cluster.Pod) bool { return p.Spec.NeverPreempts })
 	bound := int32(math.MaxInt32) // the lowest priority of its pods that have a place
 	for _, m := range e.store.Snapshot().GangMembers(key) {
 		bound = min(bound, m.Pod.Spec.Priority)
@@ -138,8 +131,6 @@ func (e *Engine) preemptors(key cluster.GangKey, unit *queue.Unit, need gang.Nee
 		by := preemptor{need, min(lowest, bound)}
 		if declared {
 			by.power = *obj.Priority
-		} else if mutant == strongestCounts {
-			by.power = may[0].Spec.Priority
 		}
 		if by.need.Members = need.Members; n < len(need.Members) {
 			by.need.Members = among(need.Members, may[:n])
@@ -180,7 +171,7 @@ func (e *Engine) regain(unit *queue.Unit, prof *profile, need gang.Need, c *clea
 			nominated++
 		}
 	}
-	if nominated >= need.Quorum || mutant == lostNotRegained {
+	if nominated >= need.Quorum {
 		return r
 	}
 	trial := e.store.Trial()
@@ -246,12 +237,12 @@ func (e *Engine) sameVictims(unit *queue.Unit, prof *profile, need gang.Need, c 
 			rest = append(rest, p)
 		}
 	}
-	if len(rest) == 0 || !begun || mutant == newVictims || e.protectedNow(rest, e.power(unit.Gang, need.Members)) {
+	if len(rest) == 0 || !begun || e.protectedNow(rest, e.power(unit.Gang, need.Members)) {
 		return room{}, false
 	}
 	slices.SortFunc(rest, byKey)
 	slices.SortFunc(going, byKey)
-	if nodes := run.without(going); nodes != nil && mutant != needlessGo {
+	if nodes := run.without(going); nodes != nil {
 		return room{verdict: preempt.NotEligible, message: notGoneMessage, need: need, nodes: nodes, same: true, spared: rest}, true
 	}
 	if nodes := run.without(slices.Concat(rest, going)); nodes != nil {
@@ -265,7 +256,7 @@ func (e *Engine) sameVictims(unit *queue.Unit, prof *profile, need gang.Need, c 
 func (e *Engine) protectedNow(victims []*cluster.Pod, power int32) bool {
 	return slices.ContainsFunc(victims, func(p *cluster.Pod) bool {
 		key, in := e.store.Snapshot().HeldGang(p.UID)
-		return in && !e.goesWhole(key) && e.ruleOf(key).Protects(p.Spec.Priority) >= power && mutant != protectedGo
+		return in && !e.goesWhole(key) && e.ruleOf(key).Protects(p.Spec.Priority) >= power
 	})
 }
 

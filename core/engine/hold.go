@@ -53,22 +53,20 @@ func (e *Engine) holdFor(unit *queue.Unit, need gang.Need, ans gang.Answer) {
 		st.blocked, st.firstMost = e.now, ans.Most
 	}
 	mine := e.hold != nil && e.hold.gang == unit.Gang
-	if ans.Verdict != gang.NoRoom && ans.Verdict != gang.GaveUp || mutant == nothingHeld {
+	if ans.Verdict != gang.NoRoom && ans.Verdict != gang.GaveUp {
 		if mine {
 			e.dropHold("it cannot be placed by waiting")
 		}
 		return
 	}
 	if !mine {
-		if e.cfg.Hold.For == 0 && mutant != heldUnasked || e.now < st.blocked+e.cfg.Hold.After || e.now < st.noHoldUntil {
+		if e.cfg.Hold.For == 0 || e.now < st.blocked+e.cfg.Hold.After || e.now < st.noHoldUntil {
 			return
 		}
-		if other := e.holder(); other != nil && (!e.queue.Before(unit, other) && mutant != everybodyHolds) {
+		if other := e.holder(); other != nil && !e.queue.Before(unit, other) {
 			return
 		}
-		if mutant != everybodyHolds {
-			e.dropHold("a gang goes before it")
-		}
+		e.dropHold("a gang goes before it")
 		long := e.holdTime(unit)
 		e.hold = &hold{gang: unit.Gang, since: e.now, until: e.now + long}
 		e.queue.Hurry(unit.Gang, true)
@@ -90,7 +88,7 @@ func (e *Engine) holdFor(unit *queue.Unit, need gang.Need, ans gang.Answer) {
 func (e *Engine) holdTime(unit *queue.Unit) record.Time {
 	long := e.cfg.Hold.For
 	shorten := func(timeout record.Time) {
-		if timeout > 0 && mutant != timeoutUnread {
+		if timeout > 0 {
 			long = min(long, timeout)
 		}
 	}
@@ -146,7 +144,7 @@ func (e *Engine) endHold() {
 	case e.hold == nil:
 	case e.holder() == nil || e.holder().Gate != "" || e.holder().Extra():
 		e.dropHold("it does not wait for room")
-	case e.now >= e.hold.until && mutant != heldForever:
+	case e.now >= e.hold.until:
 		e.dropHold("its time is over")
 	}
 }

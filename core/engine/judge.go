@@ -46,7 +46,7 @@ func (e *Engine) Judge(uid cluster.UID, node string) (j record.Judgement, ok boo
 		prof.placer.Drop(p)
 		j.Match, j.Message = record.Unjudged, fmt.Sprintf("judging the pod panicked: %v", r)
 	}()
-	if placed && mutant != judgedOnItself {
+	if placed {
 		e.store.DeletePod(uid)
 	}
 	e.judge(&j, prof, p, node)
@@ -97,14 +97,14 @@ func compare(j *record.Judgement, out place.Outcome, n cluster.NodeIdx, scores [
 	for _, sc := range scores {
 		j.Theirs.Total += sc.Weighted
 	}
-	if j.Theirs.Total == out.Total && mutant != tieRegretted {
+	if j.Theirs.Total == out.Total {
 		j.Match = record.Tied
 		return
 	}
 	j.Match, j.Regret = record.Worse, out.Total-j.Theirs.Total
 	var most int64
 	for i, sc := range j.Ours.Scores {
-		if by := sc.Weighted - scores[i].Weighted; mutant == firstBlamed && i == 0 || mutant != firstBlamed && by > most {
+		if by := sc.Weighted - scores[i].Weighted; by > most {
 			j.Cause, most = sc.Plugin, by
 		}
 	}

@@ -70,7 +70,7 @@ func (e *Engine) setBound(p *cluster.Pod) {
 			defer e.gangGained(key)
 		case p.Terminating && !seen.Old.Terminating:
 			defer e.gangLost(key)
-		case !seen.Old.Gang.Same(p.Gang) && mutant != marksUnread:
+		case !seen.Old.Gang.Same(p.Gang):
 			defer e.gangReread(key)
 		default:
 			defer e.gangProgress(key)
@@ -84,9 +84,7 @@ func (e *Engine) setBound(p *cluster.Pod) {
 	if waiting := e.pending[p.UID]; waiting != nil {
 		delete(e.pending, p.UID)
 		delete(e.edited, p.UID)
-		if mutant != boundKeptQueued {
-			e.queue.Delete(waiting)
-		}
+		e.queue.Delete(waiting)
 		e.gangLeft(waiting)
 		if waiting.Gang != nil {
 			defer e.forgetGang(waiting.Gang.Key)
@@ -95,9 +93,7 @@ func (e *Engine) setBound(p *cluster.Pod) {
 	if seen.Elsewhere != "" {
 		e.emit(Trouble{p.Key(), "pod is bound to another node than the ledger had it on",
 			fmt.Sprintf("ledger %q, API server %q, was assumed %v", seen.Elsewhere, p.NodeName, seen.WasAssumed)})
-		if mutant != elsewhereStays {
-			e.roomFreed(onNode(seen.Old, seen.Elsewhere), nil)
-		}
+		e.roomFreed(onNode(seen.Old, seen.Elsewhere), nil)
 	}
 	if p.Terminating && (seen.Old == nil || !seen.Old.Terminating) {
 		e.victimGoes(p.UID)
@@ -144,7 +140,7 @@ func (e *Engine) setPending(p *cluster.Pod) {
 		e.queue.Add(p)
 		return
 	}
-	switch regrouped := !old.Gang.Same(p.Gang) && mutant != marksUnread; {
+	switch regrouped := !old.Gang.Same(p.Gang); {
 	case old.ResourceVersion != "" && old.ResourceVersion == p.ResourceVersion && !regrouped:
 		return
 	case e.binding[p.UID] != nil:
@@ -165,9 +161,7 @@ func (e *Engine) release(uid cluster.UID) bool {
 	}
 	left := onNode(p, s.NodeName(n))
 	key, _ := s.HeldGang(uid)
-	if mutant != roomKept {
-		e.store.Forget(uid)
-	}
+	e.store.Forget(uid)
 	e.roomFreed(left, nil)
 	e.victimGoes(uid)
 	e.gangLost(key)
@@ -177,7 +171,7 @@ func (e *Engine) release(uid cluster.UID) bool {
 // onNode is p as bound to a node. The record of an assumed pod names none, and a hint that reads it would take the pod
 // for one that never held room.
 func onNode(p *cluster.Pod, node string) *cluster.Pod {
-	if p.NodeName == node || mutant == freedNowhere {
+	if p.NodeName == node {
 		return p
 	}
 	bound := *p
@@ -189,7 +183,7 @@ func onNode(p *cluster.Pod, node string) *cluster.Pod {
 // counted. A pod that got its place where it was nominated frees nothing.
 func (e *Engine) reportFreed() {
 	freed := e.queue.TakeFreed()
-	if !e.pace.wakes() || mutant == freedUnheard {
+	if !e.pace.wakes() {
 		return
 	}
 	for _, f := range freed {
@@ -200,9 +194,6 @@ func (e *Engine) reportFreed() {
 		was := *f.Pod
 		was.Nominated, was.NodeName = f.Node, ""
 		up := f.Priority
-		if mutant == freedByOwnPriority {
-			up = f.Pod.Spec.Priority
-		}
 		freed := plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}
 		e.queue.Happened(plugin.Change{Event: freed, OldPod: &was, OnlyUpTo: &up, OnlyOthers: true})
 	}
@@ -210,9 +201,6 @@ func (e *Engine) reportFreed() {
 
 // roomFreed tells the queue that what p held is free, for pods up to a priority if one is given.
 func (e *Engine) roomFreed(p *cluster.Pod, upTo *int32) {
-	if mutant == nobodyWoken {
-		return
-	}
 	freed := plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}
 	e.queue.Happened(plugin.Change{Event: freed, OldPod: p, OnlyUpTo: upTo})
 }
@@ -267,7 +255,7 @@ func (e *Engine) bindDone(ev BindDone) {
 	case ev.Outcome == Bound, confirmed:
 		e.emit(WriteEvent{ev.Pod, "Normal", "Scheduled", "Binding",
 			fmt.Sprintf("Successfully assigned %s/%s to %s", ev.Pod.Namespace, ev.Pod.Name, f.node)})
-		if f.recalled != "" && mutant != lateUnheard {
+		if f.recalled != "" {
 			e.recheck(onNode(f.pod, f.node)) // the Recall came too late, and the pod takes room that others were left
 		}
 	case ev.Outcome == BindRecalled:
@@ -275,7 +263,7 @@ func (e *Engine) bindDone(ev BindDone) {
 			f.recalled = ev.Message // not we asked
 		}
 		e.comeBack(f)
-	case ev.Outcome == BindFailed && f.gang != nil && f.recalled == "" && assumed && e.pending[uid] != nil && mutant != memberGivenUp:
+	case ev.Outcome == BindFailed && f.gang != nil && f.recalled == "" && assumed && e.pending[uid] != nil:
 		e.retryBind(f, ev.Message)
 	case ev.Outcome == BindFailed:
 		e.letGo(f)
@@ -295,7 +283,7 @@ func (e *Engine) bindDone(ev BindDone) {
 // takeRoom counts a pod on the node where the API server has it, until the watch shows it there.
 func (e *Engine) takeRoom(p *cluster.Pod, node string) {
 	n, ok := e.store.Snapshot().Find(node)
-	if !ok || e.pending[p.UID] == nil || mutant == elsewhereFree {
+	if !ok || e.pending[p.UID] == nil {
 		return
 	}
 	trial := e.store.Trial()
@@ -310,10 +298,7 @@ func (e *Engine) takeRoom(p *cluster.Pod, node string) {
 // retryAfterError puts a pod whose bind failed back into the queue, unless it has gone meanwhile.
 func (e *Engine) retryAfterError(f *flight, message string) {
 	p := e.pending[f.pod.UID]
-	if p == nil && mutant == ghostRequeued {
-		p = f.pod
-	}
-	if p == nil || mutant == failedDropped {
+	if p == nil {
 		return
 	}
 	if f.gang != nil {

@@ -46,12 +46,12 @@ func (u usher) Reserve(trial *cluster.Trial, p *cluster.Pod, _ cluster.NodeIdx) 
 	case r.Exact:
 		enough = len(t.seats) == q || bound > 0
 		r.permit(t, enough)
-	case r.Replaces && r.e.gangs[t.key] != nil && r.e.gangs[t.key].complete && mutant != nobodyReplaced:
+	case r.Replaces && r.e.gangs[t.key] != nil && r.e.gangs[t.key].complete:
 		r.permit(t, true)
 	default:
-		r.permit(t, enough || mutant == quorumNotAwaited)
+		r.permit(t, enough)
 	}
-	if r.FirstActivates && n == 1 && !s.allowed && mutant != siblingsSleep {
+	if r.FirstActivates && n == 1 && !s.allowed {
 		r.rouse(t, p.UID)
 	}
 	r.letReady()
@@ -92,7 +92,7 @@ func (s *seat) Ready(_ cluster.Snapshot, now record.Time) plugin.Readiness {
 		return plugin.Readiness{Ready: true}
 	case s.out != "":
 		return plugin.Readiness{Reject: s.out}
-	case now >= s.t.until && mutant != seatForEver:
+	case now >= s.t.until:
 		return plugin.Readiness{Reject: fmt.Sprintf("gang %s did not get places for all in time", s.t.key)}
 	}
 	return plugin.Readiness{Again: s.t.until}
@@ -131,7 +131,7 @@ func (r *lobby) turnAway(t *party, why string) {
 	if len(t.let) > 0 {
 		clear(t.let)
 	}
-	if r.Denominates && mutant != promisesKept {
+	if r.Denominates {
 		r.denominate(t)
 	}
 	r.touch(t)
@@ -164,7 +164,7 @@ func (r *lobby) failed(p *cluster.Pod, tried, nominated bool) {
 	r.touch(t)
 	q := r.quorum(t)
 	n, _ := r.placed(r.e.store.Snapshot(), t)
-	if !r.Gated && (n >= q || (q-n)*100 <= r.Tolerated*q && mutant != nothingTolerated) {
+	if !r.Gated && (n >= q || (q-n)*100 <= r.Tolerated*q) {
 		return
 	}
 	if tried || !r.Gated {
@@ -256,7 +256,7 @@ func (r *lobby) consider(t *party) {
 			continue
 		}
 		at, can := r.canBeTried(uid)
-		if !can && mutant != someAreReady {
+		if !can {
 			return
 		}
 		n, look = n+1, max(look, at)
@@ -265,7 +265,7 @@ func (r *lobby) consider(t *party) {
 	case n == 0:
 	case r.now() < look:
 		t.look = look
-	case r.OnPermit && mutant != readyAtOnce:
+	case r.OnPermit:
 		r.ready = append(r.ready, t)
 	default:
 		r.let(t)

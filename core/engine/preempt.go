@@ -64,7 +64,7 @@ func (e *Engine) stays(uid cluster.UID) bool {
 // awaited tells whether pods that were to make room for another still have it, and nothing on them says that they go.
 func (e *Engine) awaited(uid cluster.UID) bool {
 	ev := e.evictions[uid]
-	return ev != nil && mutant != evictedTwice && (slices.ContainsFunc(ev.victims, e.stays) ||
+	return ev != nil && (slices.ContainsFunc(ev.victims, e.stays) ||
 		slices.ContainsFunc(ev.turned, func(uid cluster.UID) bool { return e.binding[uid] != nil && e.binding[uid].recalled != "" }))
 }
 
@@ -72,7 +72,7 @@ func (e *Engine) awaited(uid cluster.UID) bool {
 // higher priority took the nomination. Its gate keeps it from being tried then, but for profiles that have none.
 func (e *Engine) countsOn(p *cluster.Pod) string {
 	node := cmp.Or(e.queue.NominationOf(p.UID), p.Nominated)
-	if node == "" && e.awaited(p.UID) && mutant != robbedEvictsAgain {
+	if node == "" && e.awaited(p.UID) {
 		return e.evictions[p.UID].node
 	}
 	return node
@@ -81,10 +81,10 @@ func (e *Engine) countsOn(p *cluster.Pod) string {
 // preempting tells whether evictions for a pod are under way, or not seen yet.
 func (e *Engine) preempting(uid cluster.UID) bool {
 	ev := e.evictions[uid]
-	if ev == nil || mutant == gateOpen || ev.done && mutant == doneOpens {
+	if ev == nil {
 		return false
 	}
-	return slices.ContainsFunc(ev.victims, e.stays) || !ev.done && mutant == gateOpensLate
+	return slices.ContainsFunc(ev.victims, e.stays)
 }
 
 // beginEviction notes what was asked for, in the place of what was before.
@@ -115,7 +115,7 @@ func (e *Engine) endEviction(uid cluster.UID) {
 func (e *Engine) victimGoes(uid cluster.UID) {
 	e.spareDoomed(uid)
 	for _, preemptor := range e.victimsOf[uid] {
-		if ev := e.evictions[preemptor]; slices.Contains(ev.victims, uid) && mutant != lastGoesUnheard {
+		if ev := e.evictions[preemptor]; slices.Contains(ev.victims, uid) {
 			e.knocked(ev.preemptor)
 		}
 	}
@@ -124,9 +124,6 @@ func (e *Engine) victimGoes(uid cluster.UID) {
 // turnedBound follows a pod that was to be turned back and that somebody bound all the same: those that counted on its capacity
 // are tried again.
 func (e *Engine) turnedBound(uid cluster.UID) {
-	if mutant == turnedUnheard {
-		return
-	}
 	for _, preemptor := range e.victimsOf[uid] {
 		if ev := e.evictions[preemptor]; slices.Contains(ev.turned, uid) {
 			e.queue.Activate([]record.PodRef{ev.preemptor})
@@ -147,7 +144,7 @@ func (e *Engine) knocked(pod record.PodRef) {
 	if !e.knocking(uid) {
 		return
 	}
-	if ev := e.evictions[uid]; ev != nil && slices.ContainsFunc(ev.victims, e.there) && mutant != knocksAtOnce {
+	if ev := e.evictions[uid]; ev != nil && slices.ContainsFunc(ev.victims, e.there) {
 		if !ev.knock {
 			ev.knock = true
 			e.knocks = append(e.knocks, knock{e.now + knockPatience, pod})
@@ -160,7 +157,7 @@ func (e *Engine) knocked(pod record.PodRef) {
 // memberGateOpens asks the gates of a gang again if the evictions for one of its pods kept it back: the pod asked for them before
 // it was in the gang.
 func (e *Engine) memberGateOpens(uid cluster.UID) {
-	if u, _, _ := e.queue.Lookup(uid); u != nil && u.Gang != (cluster.GangKey{}) && !e.preempting(uid) && mutant != memberGateKept {
+	if u, _, _ := e.queue.Lookup(uid); u != nil && u.Gang != (cluster.GangKey{}) && !e.preempting(uid) {
 		e.reconsider(u.Gang, "the evictions for one of its pods are carried out")
 	}
 }
@@ -168,7 +165,7 @@ func (e *Engine) memberGateOpens(uid cluster.UID) {
 // knocking tells whether a pod waits behind a gate that is open, and something wanted to wake it.
 func (e *Engine) knocking(uid cluster.UID) bool {
 	u, _, _ := e.queue.Lookup(uid)
-	return u != nil && u.Gate == plugin.DefaultPreemptionName && !e.preempting(uid) && mutant != gatedForgotten
+	return u != nil && u.Gate == plugin.DefaultPreemptionName && !e.preempting(uid)
 }
 
 // there tells whether a pod has its room.
@@ -191,7 +188,7 @@ type knock struct {
 func (e *Engine) hearKnocks() {
 	for len(e.knocks) > 0 && e.knocks[0].at <= e.now {
 		pod := e.knocks[0].pod
-		if e.knocks = e.knocks[1:]; e.knocking(cluster.UID(pod.UID)) && mutant != knocksUnheard {
+		if e.knocks = e.knocks[1:]; e.knocking(cluster.UID(pod.UID)) {
 			e.queue.Activate([]record.PodRef{pod})
 		}
 	}
@@ -234,7 +231,7 @@ func (e *Engine) seekVictims(prof *profile, p *cluster.Pod, out place.Outcome) f
 		if ev.inUnits = a.units != nil; last != nil {
 			ev.stuck = last.after()
 		}
-		if last != nil && last.node == ev.node && !last.counted && mutant != moreIsOther {
+		if last != nil && last.node == ev.node && !last.counted {
 			ev.victims = slices.Clone(last.victims) // more has to go there
 		} else if last != nil {
 			e.miss(p.UID, last.why("it needs other room"))
@@ -320,7 +317,7 @@ func refs(pods []*cluster.Pod) (list []record.PodRef) {
 
 // turnable is the flight of a pod that can be turned back before it is bound, nil if there is none.
 func (e *Engine) turnable(uid cluster.UID) *flight {
-	if f := e.binding[uid]; f != nil && f.stage != binding && mutant != flightsDeleted {
+	if f := e.binding[uid]; f != nil && f.stage != binding {
 		return f
 	}
 	return nil
@@ -357,12 +354,10 @@ func (e *Engine) evict(p *cluster.Pod, a found, d *record.Decision) promise {
 	}
 	node := e.store.Snapshot().NodeName(a.Best.Node)
 	d.Preemption = &record.Preemption{Node: node, Violations: a.Best.Loss.Violations, Nodes: a.Nodes, Tried: a.Tried}
-	if a.units == nil && mutant != costUntold {
+	if a.units == nil {
 		d.Preemption.Loss = lossOf(a.Best.Loss)
 	}
-	if mutant != notNominated {
-		e.queue.Nominate(p, node)
-	}
+	e.queue.Nominate(p, node)
 	if ev := e.evictions[p.UID]; a.units != nil && ev != nil {
 		e.watchVictims(e.profiles[p.Spec.SchedulerName], ev.gaveUp, look{pod: p.UID, decision: ev.decision})
 	}
@@ -414,7 +409,7 @@ func (e *Engine) denominate(priority int32, own cluster.GangKey, nodes []string)
 	}
 	for _, node := range nodes {
 		for _, other := range e.queue.NominatedOn(node) {
-			if other.Spec.Priority >= priority || mutant == nominationsStay {
+			if other.Spec.Priority >= priority {
 				continue
 			}
 			if other.Gang == nil || e.clearances[other.Gang.Key] == nil {
@@ -461,12 +456,12 @@ func (e *Engine) evictionDone(done EvictDone) (known bool) {
 // tryAfterRefusal tries a pod again for which pods could not be evicted: at once (upstream), and when that fails again after 1, 2, 4 and
 // at last every 32 seconds. What refuses deletes, as a policy of the API server, would be asked a hundred times a second.
 func (e *Engine) tryAfterRefusal(uid cluster.UID, done EvictDone) {
-	if mutant == failureUnheard || e.pending[uid] == nil {
+	if e.pending[uid] == nil {
 		return
 	}
 	failed := e.failures[uid]
 	e.failures[uid]++
-	if failed == 0 || mutant == refusedAtOnce {
+	if failed == 0 {
 		e.queue.Activate([]record.PodRef{done.For})
 		return
 	}

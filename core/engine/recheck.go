@@ -26,9 +26,6 @@ import (
 
 // recheck judges the pods on their way to the node of found again; found was not decided to be there.
 func (e *Engine) recheck(found *cluster.Pod) {
-	if mutant == foreignTrusted {
-		return
-	}
 	flights := e.headed(found.NodeName)
 	if len(flights) == 0 {
 		return
@@ -49,14 +46,11 @@ func (e *Engine) headed(node string) []*flight {
 	}
 	var flights []*flight
 	s.EachPod(n, func(p *cluster.Pod, assumed bool) {
-		if f := e.binding[p.UID]; assumed && f != nil && f.node == node && (f.recalled == "" || mutant == recalledTwice) {
+		if f := e.binding[p.UID]; assumed && f != nil && f.node == node && f.recalled == "" {
 			flights = append(flights, f)
 		}
 	})
 	slices.SortFunc(flights, func(a, b *flight) int {
-		if mutant == newestKept {
-			a, b = b, a
-		}
 		return cmp.Compare(a.decision, b.decision)
 	})
 	return flights
@@ -77,9 +71,7 @@ func (e *Engine) conflicts(flights []*flight, found *cluster.Pod) (out []*flight
 		for _, lost := range out {
 			trial.Evict(lost.pod.UID)
 		}
-		if mutant != judgedWithItself {
-			trial.Evict(f.pod.UID)
-		}
+		trial.Evict(f.pod.UID)
 		if no := e.judgeAgain(f); no != nil {
 			f.recalled = fmt.Sprintf("taken back from node %s: pod %s was bound there meanwhile, and now %s says: %s",
 				f.node, found.Key(), no.Plugin, no.Reason)
@@ -147,9 +139,7 @@ func (e *Engine) comeBack(f *flight) {
 	delete(e.binding, uid)
 	e.leaveQueue(f)
 	e.letGo(f)
-	if mutant != recalledHeld {
-		e.release(uid)
-	}
+	e.release(uid)
 	defer e.victimGone(uid)
 	p := e.pending[uid]
 	if p == nil {

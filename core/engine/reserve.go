@@ -64,9 +64,7 @@ type refusal struct {
 // reserve puts a pod on its node and lets plugins take what else it needs. When one refuses, nothing is left of it all.
 func (e *Engine) reserve(prof *profile, p *cluster.Pod, n cluster.NodeIdx) (holds []held, no *refusal) {
 	trial := e.store.Trial()
-	if mutant != bindWithoutRoom {
-		trial.Assume(p, n)
-	}
+	trial.Assume(p, n)
 	for _, r := range prof.Reservers {
 		e.meter.Plugin(plugin.AtReserve, r.Name())
 		got := r.Reserve(trial, p, n)
@@ -114,7 +112,7 @@ func (e *Engine) writesDone(ev WritesDone) {
 	switch {
 	case f.cancelled != "":
 		e.cancel(f)
-	case f.recalled != "" && mutant != recalledGoesOn:
+	case f.recalled != "":
 		e.comeBack(f)
 	case ev.Message != "":
 		e.turnBack(f, refusal{plugin: f.writer(), err: errors.New(ev.Message)})
@@ -138,7 +136,7 @@ func (f *flight) writer() string {
 func (e *Engine) proceed(f *flight) {
 	f.again, f.before = 0, nil
 	s, ready := e.store.Snapshot(), true
-	if _, there := s.Find(f.node); !there && mutant != boundNowhere {
+	if _, there := s.Find(f.node); !there {
 		// The API server would take the bind: it does not ask for the node.
 		e.endFlight(f)
 		e.retryAfterError(f, fmt.Sprintf("node %q is gone", f.node))
@@ -151,7 +149,7 @@ func (e *Engine) proceed(f *flight) {
 		case r.Err != nil || r.Reject != "":
 			e.turnBack(f, refusal{h.by, r.Reject, r.Err})
 			return
-		case !r.Ready && mutant != boundUnready:
+		case !r.Ready:
 			ready = false
 			f.before = append(f.before, h.by)
 			e.announce(f, h)
@@ -177,7 +175,7 @@ func (e *Engine) proceed(f *flight) {
 // expect shows once where a pod that is not bound at once is about to go, so that nobody takes the node away meanwhile.
 // A bind that fails clears it, with the condition.
 func (e *Engine) expect(f *flight) {
-	if !f.expected && f.pod.Nominated != f.node && mutant != nobodyExpects {
+	if !f.expected && f.pod.Nominated != f.node {
 		e.emit(Nominate{f.pod.Ref(), f.node})
 	}
 	f.expected = true
@@ -189,7 +187,7 @@ func (e *Engine) announce(f *flight, h *held) {
 	if !tells || h.announced {
 		return
 	}
-	h.announced = mutant != announcedAgain
+	h.announced = true
 	n := a.Announce()
 	e.emit(WriteEvent{f.pod.Ref(), "Normal", n.Reason, n.Action, n.Note})
 }
@@ -242,16 +240,11 @@ func (e *Engine) letGo(f *flight) {
 	var writes []cluster.Write
 	trial := e.store.Trial()
 	for _, h := range slices.Backward(f.holds) {
-		if mutant != holdsKept {
-			writes = append(writes, h.hold.Release(trial, f.wrote)...)
-		}
+		writes = append(writes, h.hold.Release(trial, f.wrote)...)
 	}
 	trial.Commit()
 	f.holds = nil
 	for _, r := range trial.Restored() {
-		if mutant == restoredSilently {
-			break
-		}
 		// What was taken by assumption is free: pods that saw it taken may have it. Upstream leaves pods that volume
 		// binding rejected for that to wait for the flush.
 		if r.Is == nil {
@@ -389,7 +382,7 @@ var eventKinds = map[cluster.Kind]plugin.Resource{ // kind -> as plugins registe
 }
 
 func (e *Engine) objectHappened(kind cluster.Kind, action plugin.Action, old, obj cluster.Object) {
-	if about, wakes := eventKinds[kind]; wakes && mutant != objectsWakeNobody {
+	if about, wakes := eventKinds[kind]; wakes {
 		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: about, Action: action}, OldObject: old, NewObject: obj})
 	}
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
-	"github.com/kumiki-scheduler/kumiki/internal/probe"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -80,29 +79,6 @@ func playStories(t *testing.T, pattern string, play func(t *testing.T, script []
 			}
 		})
 	}
-}
-
-// goesAnotherWay tells whether one of the stories of files goes otherwise than it is written. Play is called once for each.
-func goesAnotherWay(t *testing.T, pattern string, play func(script []byte) []byte) bool {
-	t.Helper()
-	files, err := filepath.Glob(pattern)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no stories %s: %v", pattern, err)
-	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if probe.Fails(func(*probe.T) {
-			if !bytes.Equal(play(raw), raw) {
-				panic("differs")
-			}
-		}) {
-			return true
-		}
-	}
-	return false
 }
 
 // diff shows the first lines that differ, with what led to them.

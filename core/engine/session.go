@@ -70,15 +70,15 @@ func (s *sessions) take(ev Event) {
 	if _, is := ev.(Cycle); is {
 		s.tried = s.clock
 		s.e.step(ev)
-		if s.open && len(s.left) == 0 && (mutant != sessionsRepeat || !s.e.queue.Ready()) {
+		if s.open && len(s.left) == 0 {
 			s.end()
 		}
 		return
 	}
-	if s.open && mutant != sessionsLeak {
+	if s.open {
 		s.kept = append(s.kept, ev)
 		// Nobody may keep the cluster out for long: a scheduler that is paused, or that has lost its lease.
-		if s.clock > s.tried+s.period && mutant != sessionsHang {
+		if s.clock > s.tried+s.period {
 			s.end()
 		}
 		return
@@ -97,9 +97,6 @@ func (s *sessions) end() {
 	kept := s.kept
 	s.open, s.left, s.kept = false, nil, nil
 	s.due = s.clock + s.period
-	if mutant == sessionsUnspaced {
-		s.due = s.clock
-	}
 	for _, ev := range kept {
 		s.e.step(ev)
 	}
@@ -121,9 +118,6 @@ func (s *sessions) next() (*queue.Unit, bool) {
 		if s.e.queue.Take(u) {
 			return u, true
 		}
-	}
-	if mutant == sessionsRepeat {
-		return s.e.queue.Pop()
 	}
 	return nil, false
 }

@@ -3,11 +3,9 @@
 package engine_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +19,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
-	"github.com/kumiki-scheduler/kumiki/internal/probe"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -46,8 +43,8 @@ import (
 //	run SECONDS              lets everything happen that falls due, second by second
 //	rest                     lists each unit that waits, and whether the engine would place it or evict pods for it if it were tried now
 //
-// A line "# Catches: NAME..." names the faults of mutant.go with which the scenario goes another way; TestScenariosCatchFaults
-// holds it to that.
+// A line "# Catches: NAME..." names faults of testdata/faults that the scenario detects. TestScenariosNameFaults compares these
+// lines with the patches, and `make mutants` shows that each fault makes the scenario fail.
 func TestSimulatedScenarios(t *testing.T) {
 	playStories(t, "testdata/simulated/*.txt", func(t *testing.T, script []byte) []byte { return newSimulation(t).play(script) })
 }
@@ -83,61 +80,6 @@ func simulatedScripts(t *testing.T) map[string][]byte { // name -> script
 		scripts[strings.TrimSuffix(filepath.Base(file), ".txt")] = raw
 	}
 	return scripts
-}
-
-var catchesLine = regexp.MustCompile(`(?m)^# Catches: (.*)$`)
-
-// TestScenariosCatchFaults: each scenario names a fault that it catches, and goes another way with each fault that it names.
-func TestScenariosCatchFaults(t *testing.T) {
-	numbers := mutantNumbers(t)
-	for name, script := range simulatedScripts(t) {
-		t.Run(name, func(t *testing.T) {
-			m := catchesLine.FindSubmatch(script)
-			if m == nil {
-				t.Fatal("the scenario names no fault that it catches")
-			}
-			for _, fault := range strings.Fields(string(m[1])) {
-				n, known := numbers[fault]
-				if !known {
-					t.Errorf("there is no fault %s in mutant.go", fault)
-				} else if !caught(t, n, script) {
-					t.Errorf("the scenario does not catch %s", fault)
-				}
-			}
-		})
-	}
-}
-
-// caught reports whether a scenario goes another way with a fault.
-func caught(t *testing.T, fault int, script []byte) bool {
-	defer engine.SetMutant(fault)()
-	return probe.Fails(func(*probe.T) {
-		if !bytes.Equal(newSimulation(t).play(script), script) {
-			panic("differs")
-		}
-	})
-}
-
-var mutantLine = regexp.MustCompile(`^\t([a-z][A-Za-z]+)\b`)
-
-// mutantNumbers are the faults of mutant.go by name.
-func mutantNumbers(t *testing.T) map[string]int { // name -> number
-	raw, err := os.ReadFile("mutant.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, list, _ := strings.Cut(string(raw), "noMutation")
-	numbers, n := map[string]int{}, 0
-	for _, line := range strings.Split(list, "\n") {
-		if m := mutantLine.FindStringSubmatch(line); m != nil {
-			n++
-			numbers[m[1]] = n
-		}
-	}
-	if n != engine.Mutations {
-		t.Fatalf("mutant.go lists %d faults, and there are %d", n-1, engine.Mutations-1)
-	}
-	return numbers
 }
 
 // simulation is a scenario on a simulated cluster.

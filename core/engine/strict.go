@@ -29,7 +29,7 @@ type charged struct {
 // barredBy notes a pod for which nobody is evicted because of budgets, or forgets it.
 func (e *Engine) barredBy(p record.PodRef, message string) {
 	at := slices.Index(e.barred, p)
-	switch barred := message == preempt.AllProtected && mutant != budgetsUnheard; {
+	switch barred := message == preempt.AllProtected; {
 	case barred && at < 0:
 		if len(e.barred) > 2*len(e.pending) {
 			e.barred = slices.DeleteFunc(e.barred, func(ref record.PodRef) bool { return e.pending[cluster.UID(ref.UID)] == nil })
@@ -57,9 +57,8 @@ func (e *Engine) budgetChanged(was, is cluster.Object) {
 	case !had: // one budget more does not allow more
 	case !has, now.Status.DisruptionsAllowed > old.Status.DisruptionsAllowed:
 		e.wakeBarred()
-	case now.Status.DisruptionsAllowed > e.victims.Left(old) && mutant != chargesUncleared: // what was spent is forgotten
+	case now.Status.DisruptionsAllowed > e.victims.Left(old): // what was spent is forgotten
 		e.wakeBarred()
-	case mutant == selectorsUnheard:
 	case !reflect.DeepEqual(now.Spec.Selector, old.Spec.Selector), !maps.Equal(now.Status.DisruptedPods, old.Status.DisruptedPods):
 		e.wakeBarred()
 	}
@@ -67,14 +66,14 @@ func (e *Engine) budgetChanged(was, is cluster.Object) {
 
 // relabelled follows a change of a bound pod: budgets may protect it no more.
 func (e *Engine) relabelled(old, p *cluster.Pod) {
-	if len(e.barred) > 0 && old.Spec != p.Spec && !maps.Equal(old.Spec.Labels, p.Spec.Labels) && mutant != labelsUnheard {
+	if len(e.barred) > 0 && old.Spec != p.Spec && !maps.Equal(old.Spec.Labels, p.Spec.Labels) {
 		e.wakeBarred()
 	}
 }
 
 // spend counts pods that are to be evicted against what budgets allow.
 func (e *Engine) spend(prof *profile, by charged, victims []record.PodRef) {
-	if prof == nil || prof.Preemption == nil || !prof.Preemption.Strict || len(victims) == 0 || mutant == nothingSpent {
+	if prof == nil || prof.Preemption == nil || !prof.Preemption.Strict || len(victims) == 0 {
 		return
 	}
 	s := e.store.Snapshot()
@@ -93,7 +92,7 @@ func (e *Engine) refund(done EvictDone) {
 	by := charged{cluster.UID(done.For.UID), done.Decision}
 	pods := e.charges[by]
 	delete(e.charges, by)
-	if done.Message == "" || mutant == refundForgotten {
+	if done.Message == "" {
 		return
 	}
 	again := false

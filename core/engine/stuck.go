@@ -32,7 +32,7 @@ const mostPatience = 4
 // many times.
 func (e *Engine) overdue(prof *profile, p *cluster.Pod, gaveUp int) bool {
 	at := overdueAt(prof, p, gaveUp)
-	return at != 0 && e.now >= at && mutant != stuckForEver
+	return at != 0 && e.now >= at
 }
 
 // overdueAt is from when on a pod that goes is not counted on; 0 for never.
@@ -40,15 +40,12 @@ func overdueAt(prof *profile, p *cluster.Pod, gaveUp int) record.Time {
 	if !p.Terminating || p.GoneBy == 0 || prof.Preemption.VictimTimeout == 0 {
 		return 0
 	}
-	if mutant == patienceEqual {
-		gaveUp = 0
-	}
 	return p.GoneBy + prof.Preemption.VictimTimeout<<min(gaveUp, mostPatience)
 }
 
 // stuckOn tells a search for victims which pods that go are no room to come.
 func (e *Engine) stuckOn(prof *profile) func(*cluster.Pod) bool {
-	return func(p *cluster.Pod) bool { return e.overdue(prof, p, 0) && mutant != stuckCounted }
+	return func(p *cluster.Pod) bool { return e.overdue(prof, p, 0) }
 }
 
 // stuckNode is why nobody more goes from a node.
@@ -56,7 +53,7 @@ const stuckNode = "a pod that was evicted from its node does not go"
 
 // sparingNodes keeps pods on some nodes from being evicted, and those that never tells of; nil for none.
 func (e *Engine) sparingNodes(never func(*cluster.Pod) string, nodes map[string]bool) func(*cluster.Pod) string {
-	if len(nodes) == 0 || mutant == stuckNodeRobbed {
+	if len(nodes) == 0 {
 		return never
 	}
 	s := e.store.Snapshot()
@@ -263,7 +260,7 @@ func (e *Engine) lookAtVictims() {
 		}
 		at := e.nextOverdue(prof, l)
 		switch {
-		case at == 0 || mutant == stuckUnheard: // nothing of it is seen to go, or it was told of all that is
+		case at == 0: // nothing of it is seen to go, or it was told of all that is
 			at = e.now + prof.Preemption.VictimTimeout
 		case at <= e.now:
 			e.queue.Activate([]record.PodRef{u.Pod().Ref()})

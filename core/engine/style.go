@@ -118,7 +118,7 @@ func (r *lobby) join(p *Profile) {
 
 // order is the order of the queue under the style.
 func (r *lobby) order(base plugin.Less) plugin.Less {
-	if r == nil || !r.Adjacent || mutant == membersApart {
+	if r == nil || !r.Adjacent {
 		return base
 	}
 	return adjacent{base, r}
@@ -228,7 +228,7 @@ func (r *lobby) quorum(t *party) int {
 func (r *lobby) placed(s cluster.Snapshot, t *party) (n, bound int) {
 	names := map[string]bool{} // pod -> counted
 	for _, m := range s.GangMembers(t.key) {
-		if r.ByName && mutant != countedByUID {
+		if r.ByName {
 			names[m.Pod.Name] = true
 		} else if !m.Pod.Terminating {
 			n++
@@ -267,9 +267,7 @@ func (u usher) Gated(_ cluster.Snapshot, p *cluster.Pod) (reason string, ok bool
 	if !u.r.Gated || t == nil || t.let[p.UID] {
 		return "", true
 	}
-	if mutant != wakesUnheard {
-		u.r.touch(t)
-	}
+	u.r.touch(t)
 	if there, q := u.r.there(t), u.r.quorum(t); there < q {
 		return fmt.Sprintf("gang %s needs %d pods, %d are there", t.key, q, there), false
 	}
@@ -302,7 +300,7 @@ func (r *lobby) check(p *cluster.Pod) string {
 		return p.Gang.Bad
 	case p.Gang.Key.Source.HasObject() && r.e.gangObject(p.Gang.Key) == nil:
 		return fmt.Sprintf("there is no pod group %s", p.Gang.Key)
-	case t == nil || mutant == checkedNever:
+	case t == nil:
 	case r.Gated && !t.let[p.UID]:
 		return fmt.Sprintf("another pod of gang %s was turned back", t.key)
 	case r.Gated:

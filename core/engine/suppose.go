@@ -41,11 +41,7 @@ type supposing struct {
 // broken invariant.
 func (e *Engine) supposed(about *cluster.Pod, answer func(w *supposing)) (err error) {
 	end := func() { e.store.Abort() }
-	if mutant == questionsShow {
-		e.store.Begin()
-	} else {
-		end = e.store.Suppose().End
-	}
+	end = e.store.Suppose().End
 	defer func() {
 		r := recover()
 		if broken, is := r.(cluster.Broken); is {
@@ -78,7 +74,7 @@ func (w *supposing) NominatedNodes() []string { return w.promised.NominatedNodes
 // NominatedOn leaves out pods that are supposed gone.
 func (w *supposing) NominatedOn(node string) []*cluster.Pod {
 	pods := w.promised.NominatedOn(node)
-	if len(w.gone) == 0 || mutant == gonePromised {
+	if len(w.gone) == 0 {
 		return pods
 	}
 	return slices.DeleteFunc(slices.Clone(pods), func(p *cluster.Pod) bool { return w.gone[p.UID] })
@@ -265,7 +261,7 @@ func (w *supposing) empty(n cluster.NodeIdx, done *record.Supposed, all bool) {
 	var leave []*cluster.Pod
 	lost := 0
 	s.EachPod(n, func(p *cluster.Pod, _ bool) {
-		if p.OfNode && !all && mutant != drainsAll {
+		if p.OfNode && !all {
 			done.Stay++
 			return
 		}
@@ -368,7 +364,7 @@ func (w *supposing) nodeLike(s cluster.Snapshot, model *cluster.Node) *cluster.N
 	for k, v := range model.Labels { // order: a map is made of a map
 		node.Labels[k] = v
 	}
-	if _, has := node.Labels[v1.LabelHostname]; has && mutant != hostsShared {
+	if _, has := node.Labels[v1.LabelHostname]; has {
 		node.Labels[v1.LabelHostname] = node.Name
 	}
 	node.Taints = slices.DeleteFunc(slices.Clone(model.Taints), func(t v1.Taint) bool { return strings.HasPrefix(t.Key, "node.kubernetes.io/") })

@@ -72,13 +72,10 @@ func (e *Engine) robbedAgain(key thrashKey, who record.PodRef) {
 	t := e.thrashOf(key)
 	t.times = slices.DeleteFunc(t.times, func(at record.Time) bool { return at+thrashWindow < e.now })
 	t.times = append(t.times, e.now)
-	if len(t.times) < thrashTimes || mutant == thrashUnseen {
+	if len(t.times) < thrashTimes {
 		return
 	}
 	pause := min(pauseFirst<<min(t.pauses, 10), pauseMost)
-	if mutant == pausesEqual {
-		pause = pauseFirst
-	}
 	t.until, t.times = e.now+pause, nil
 	t.pauses++
 	e.emit(PreemptionPaused{For: who, Gang: gangName(key.gang), Times: thrashTimes, Until: t.until})
@@ -148,9 +145,7 @@ func (e *Engine) endPauses() {
 		}
 		waits := t.waits
 		t.waits = nil
-		if mutant != pauseForEver {
-			e.queue.Activate(waits)
-		}
+		e.queue.Activate(waits)
 	}
 	if e.now < e.thrashSwept+thrashWindow {
 		return
@@ -176,9 +171,7 @@ func (e *Engine) nextPauseEnd() (at record.Time) {
 // waste counts evictions for somebody who did not get a place by them.
 func (e *Engine) waste(key thrashKey, w Wasted) {
 	e.thrashOf(key).wasted += w.Pods
-	if mutant != wasteUncounted {
-		e.emit(w)
-	}
+	e.emit(w)
 }
 
 // wastedFor is how many pods were evicted in vain for an owner.

@@ -38,9 +38,6 @@ func (e *Engine) power(key cluster.GangKey, waiting []*cluster.Pod) int32 {
 	for _, m := range e.store.Snapshot().GangMembers(key) {
 		least = min(least, m.Pod.Spec.Priority)
 	}
-	if mutant == strongestCounts {
-		least = waiting[0].Spec.Priority
-	}
 	return least
 }
 
@@ -50,16 +47,16 @@ func (e *Engine) ruleOf(key cluster.GangKey) preempt.UnitRule { return ruleBy(ke
 // ruleBy is ruleOf for an object of the gang, which may be nil.
 func ruleBy(key cluster.GangKey, obj *cluster.Gang) (r preempt.UnitRule) {
 	if obj != nil && obj.Priority != nil {
-		r.Declared, r.Priority, r.OwnToo = true, *obj.Priority, isApart(obj) && mutant != siblingsEvict
+		r.Declared, r.Priority, r.OwnToo = true, *obj.Priority, isApart(obj)
 	}
-	r.Whole = wholeBy(key, obj) && mutant != gangsBroken
+	r.Whole = wholeBy(key, obj)
 	return r
 }
 
 // protectionChanged follows a change of the object of a gang, of which either version may be nil: what protects its pods may be
 // less than before, so those that they are in the way of are tried again, as if the pods had gone.
 func (e *Engine) protectionChanged(key cluster.GangKey, was, is *cluster.Gang) {
-	if ruleBy(key, was) == ruleBy(key, is) || mutant == protectionUnheard {
+	if ruleBy(key, was) == ruleBy(key, is) {
 		return
 	}
 	s := e.store.Snapshot()
@@ -72,7 +69,6 @@ func (e *Engine) protectionChanged(key cluster.GangKey, was, is *cluster.Gang) {
 // other schedulers are not (rule R16). For a pod by itself they are, as upstream has it.
 func (e *Engine) neverForGang(p *cluster.Pod) string {
 	switch {
-	case mutant == strangersEvicted:
 	case p.OfNode:
 		return "it belongs to its node"
 	case e.profiles[p.Spec.SchedulerName] == nil:
@@ -86,10 +82,10 @@ func (e *Engine) neverForGang(p *cluster.Pod) string {
 // strict budgets it always does: upstream's search keeps the most important pods of a node, and so may end with pods that a budget
 // protects where others could go.
 func (e *Engine) goesByUnits(prof *profile, finder *preempt.Finder, p *cluster.Pod) bool {
-	if prof.Preemption.Strict && mutant != strictByNodes {
+	if prof.Preemption.Strict {
 		return true
 	}
-	return mutant != gangsBroken && finder.GoesByUnits(e.store.Snapshot(), p.Spec.Priority, e.ruleOf)
+	return finder.GoesByUnits(e.store.Snapshot(), p.Spec.Priority, e.ruleOf)
 }
 
 // dryRun places the preemptor in a trial as it is, and takes it off again.
@@ -163,7 +159,7 @@ func (e *Engine) seekUnits(prof *profile, p *cluster.Pod, out place.Outcome) fou
 	ans, node := e.unitsFor(prof, p, e.queue)
 	f := found{Answer: preempt.Answer{Verdict: ans.Verdict, Tried: ans.Tried, Message: ans.Message}, units: &ans}
 	switch {
-	case ans.Verdict == preempt.NotHelpful && late && mutant != stuckLetGo:
+	case ans.Verdict == preempt.NotHelpful && late:
 		f.Verdict, f.Message = preempt.NotEligible, noOther
 		return f
 	case ans.Verdict == preempt.NotHelpful:
@@ -179,7 +175,7 @@ func (e *Engine) seekUnits(prof *profile, p *cluster.Pod, out place.Outcome) fou
 			_, n, _, _ := e.store.Snapshot().PodOn(v.UID)
 			return n != node
 		})
-	} else if prof.Foreign != nil && prof.Foreign.Preempts(p) && mutant != unitsUnasked {
+	} else if prof.Foreign != nil && prof.Foreign.Preempts(p) {
 		return e.askAboutUnits(prof, p, ans, node)
 	}
 	f.Verdict, f.Best = preempt.Evict, preempt.Candidate{Node: node, Victims: gone, Loss: preempt.Loss{Violations: ans.Loss.Violations}}
@@ -205,7 +201,7 @@ func (e *Engine) sameUnits(prof *profile, p *cluster.Pod) (f found, same bool) {
 			ans.Loss.Units, ans.Loss.Pods, ans.Loss.Highest = ans.Loss.Units+1, ans.Loss.Pods+1, max(ans.Loss.Highest, v.Spec.Priority)
 		}
 	}
-	if len(rest) == 0 || len(rest) == len(all) || mutant == newUnits || e.protectedNow(rest, p.Spec.Priority) {
+	if len(rest) == 0 || len(rest) == len(all) || e.protectedNow(rest, p.Spec.Priority) {
 		return found{}, false
 	}
 	trial := e.store.Trial()
@@ -268,9 +264,7 @@ func victimPods(a *preempt.UnitsAnswer) (pods []*cluster.Pod) {
 // tellUnits records what a search by units found.
 func tellUnits(d *record.Preemption, a *preempt.UnitsAnswer) {
 	d.Nodes, d.Tried, d.Violations = 0, a.Tried, a.Loss.Violations
-	if mutant != unprovedUntold {
-		d.Unproved = a.Unproved
-	}
+	d.Unproved = a.Unproved
 	for i := range a.Victims {
 		v := &a.Victims[i]
 		d.Units = append(d.Units, record.VictimUnit{

@@ -134,7 +134,7 @@ func (w *supposing) answer(r *record.WhatIf, self func(*cluster.Pod) bool, judge
 		w.note(fmt.Sprintf("of %d pods that are made again the first %d are judged", len(again), movedTried))
 		again = again[:movedTried]
 	}
-	for len(again) > 0 && again[0].Spec.Priority > r.Priority && mutant != movedAfter {
+	for len(again) > 0 && again[0].Spec.Priority > r.Priority {
 		w.tryAgain(again[0], m)
 		m.First++
 		again = again[1:]

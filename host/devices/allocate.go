@@ -126,7 +126,7 @@ func (pr *prepared) askRemembered(n cluster.NodeIdx, node *cluster.Node, v *vari
 		}
 		r.node, r.pools, r.layout = node, pools, inv.layout
 	}
-	if r.out != nil && r.epoch == inv.epoch && (r.at >= touched(r.pools) || mutated(answerStale)) && r.at >= pr.shared {
+	if r.out != nil && r.epoch == inv.epoch && r.at >= touched(r.pools) && r.at >= pr.shared {
 		return r.out, nil
 	}
 	out, err := pr.askKind(sh, n, node, r.pools, v)
@@ -226,7 +226,7 @@ func shareID(owner types.UID, r *resourceapi.DeviceRequestAllocationResult, inde
 func own(a *resourceapi.AllocationResult, owner types.UID) *resourceapi.AllocationResult {
 	a = a.DeepCopy()
 	for i := range a.Devices.Results {
-		if r := &a.Devices.Results[i]; r.ShareID != nil && !mutated(shareIDsRandom) {
+		if r := &a.Devices.Results[i]; r.ShareID != nil {
 			r.ShareID = shareID(owner, r, i)
 		}
 	}

@@ -56,10 +56,10 @@ func claimsOf(s cluster.Snapshot, p *cluster.Pod) ([]*resourceapi.ResourceClaim,
 		if err != nil {
 			return nil, err
 		}
-		if claim.DeletionTimestamp != nil && !mutated(claimDeletedUsed) {
+		if claim.DeletionTimestamp != nil {
 			return nil, fmt.Errorf("resourceclaim %q is being deleted", claim.Name)
 		}
-		if mustOwn && !mutated(claimOfOthersUsed) {
+		if mustOwn {
 			if err := resourceclaim.IsForPod(pod, claim, false); err != nil {
 				return nil, err
 			}
@@ -107,7 +107,7 @@ func void(s cluster.Snapshot, assumed *resourceapi.ResourceClaim) bool {
 		return s.Now() >= record.Time(assumed.Status.Allocation.AllocationTimestamp.UnixNano())+leftFor
 	}
 	_, _, _, there := s.PodOn(cluster.UID(assumed.Status.ReservedFor[n-1].UID))
-	return !there && !mutated(voidCounts)
+	return !there
 }
 
 // reservedFor tells whether a claim lists a pod among its consumers.
@@ -135,7 +135,7 @@ func bindable(claim *resourceapi.ResourceClaim) (bool, error) {
 	}
 	for i := range claim.Status.Allocation.Devices.Results {
 		r := &claim.Status.Allocation.Devices.Results[i]
-		if len(r.BindingConditions) == 0 || mutated(conditionsIgnored) {
+		if len(r.BindingConditions) == 0 {
 			continue
 		}
 		status := statusOf(claim, r)
@@ -143,7 +143,7 @@ func bindable(claim *resourceapi.ResourceClaim) (bool, error) {
 			return false, nil
 		}
 		for _, name := range r.BindingFailureConditions {
-			if c := apimeta.FindStatusCondition(status.Conditions, name); c != nil && c.Status == metav1.ConditionTrue && !mutated(failureIgnored) {
+			if c := apimeta.FindStatusCondition(status.Conditions, name); c != nil && c.Status == metav1.ConditionTrue {
 				return false, fmt.Errorf("%w: claim=%s, reason=%s, message=%q", errBindingFailed, claim.Name, c.Reason, c.Message)
 			}
 		}

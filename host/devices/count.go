@@ -81,9 +81,6 @@ func (c *Counter) Count(s cluster.Snapshot, n cluster.NodeIdx, resource v1.Resou
 
 // lastChange is when a device that the node might use was last changed, taken or given back.
 func (c *Counter) lastChange(node *cluster.Node) uint64 {
-	if mutated(countsStale) {
-		return 0
-	}
 	return max(touched(c.inv.poolsOf[node.Name]), touched(c.inv.sharedPools))
 }
 
@@ -126,7 +123,7 @@ func (c *Counter) inSlice(node *v1.Node, slice *resourceapi.ResourceSlice, class
 		}
 		part.devices++
 		id := structured.MakeDeviceID(spec.Driver, spec.Pool.Name, d.Name)
-		if (c.inv.state.AllocatedDevices.Has(id) || c.inv.sharers[id] > 0) && !mutated(countTakenFree) {
+		if c.inv.state.AllocatedDevices.Has(id) || c.inv.sharers[id] > 0 {
 			part.taken++
 		}
 	}
@@ -156,7 +153,7 @@ func valueOf(s *string) string {
 
 func (c *Counter) matches(d *resourceapi.Device, driver string, class *resourceapi.DeviceClass) (bool, error) {
 	for _, sel := range class.Spec.Selectors {
-		if sel.CEL == nil || mutated(countAnyDevice) {
+		if sel.CEL == nil {
 			continue
 		}
 		expr := c.cel.GetOrCompile(sel.CEL.Expression)

@@ -58,7 +58,7 @@ func (pl *Plugin) extendedOf(s cluster.Snapshot, p *cluster.Pod) *extended {
 		any = any || class != nil
 		e.asked = append(e.asked, askedResource{sc.Name, sc.Value, class})
 	}
-	if !any || mutated(extendedIgnored) {
+	if !any {
 		return nil
 	}
 	if key, ok := pl.inv.madeFor[p.UID]; ok {
@@ -87,14 +87,14 @@ func (e *extended) made() bool { return e.claim.Name != inMemory }
 // on is the claim that a node needs. None is nil: the node offers all there is to offer itself. The reason is why the
 // node cannot do it.
 func (e *extended) on(p *cluster.Pod, node *cluster.Node, onlyExtended bool) (v *variant, reason string) {
-	if e.stale && !mutated(staleUsed) {
+	if e.stale {
 		return nil, "cannot schedule extended resource claim"
 	}
 	var names []string
 	for i := range e.asked {
 		a := &e.asked[i]
 		switch {
-		case a.class != nil && (node.Allocatable.Get(a.name) == 0 || mutated(pluginPassedOver)):
+		case a.class != nil && node.Allocatable.Get(a.name) == 0:
 			names = append(names, string(a.name))
 		case !node.Allocatable.Has(a.name):
 			return nil, "cannot fit resource"
@@ -167,9 +167,6 @@ func (b *backer) requests() (requests []resourceapi.DeviceRequest, mappings []cl
 			continue
 		}
 		later := b.own[i:]
-		if mutated(initDevicesApart) {
-			later = nil
-		}
 		r, m := b.request(i, later)
 		if r != nil {
 			briefNames[r.Name] = true

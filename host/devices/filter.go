@@ -84,7 +84,7 @@ func (pr *prepared) outOfReach(n cluster.NodeIdx, node *cluster.Node) bool {
 	any := false
 	for i := range pr.claims {
 		c := &pr.claims[i]
-		if c.reach != nil && !c.reach.Match(pr.pl.apiNode(n, node)) || c.stuck && !mutated(stuckPasses) {
+		if c.reach != nil && !c.reach.Match(pr.pl.apiNode(n, node)) || c.stuck {
 			pr.unavailable[i] = true
 			any = true
 		}
@@ -98,9 +98,6 @@ func (pr *prepared) code(reason string) plugin.Code {
 	if i < 0 {
 		i = len(pr.texts)
 		pr.texts = append(pr.texts, reason)
-	}
-	if mutated(resolvable) {
-		return plugin.Code(i + 1)
 	}
 	return plugin.Code(i+1) | plugin.Unresolvable
 }

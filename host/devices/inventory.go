@@ -74,7 +74,7 @@ func (inv *Inventory) sync(s cluster.Snapshot) {
 	inv.sliceSeq = next
 	if !inv.seen || !ok {
 		inv.indexAll(s)
-	} else if !mutated(slicesStale) {
+	} else {
 		for _, key := range slices {
 			inv.reindex(s, key)
 		}
@@ -84,12 +84,12 @@ func (inv *Inventory) sync(s cluster.Snapshot) {
 	switch {
 	case !inv.seen || !ok:
 		inv.countAll(s)
-	case !mutated(inventoryStale):
+	default:
 		for _, key := range claims {
 			inv.recount(s, key)
 		}
 		for key, was := range inv.unseen { // order: each claim is judged alone
-			if void(s, was.claim) != was.void && !mutated(unseenStale) {
+			if void(s, was.claim) != was.void {
 				inv.recount(s, key)
 			}
 		}
@@ -129,7 +129,7 @@ func (inv *Inventory) recount(s cluster.Snapshot, key cluster.ObjectKey) {
 		if waits {
 			inv.unseen[key] = unseen{claim, isVoid}
 		}
-		if !isVoid && !(waits && mutated(unseenFree)) {
+		if !isVoid {
 			is = holds(claim)
 		}
 		is.madeFor = madeForPod(claim)
@@ -180,7 +180,7 @@ func holds(claim *resourceapi.ResourceClaim) *holding {
 	}
 	for i := range claim.Status.Allocation.Devices.Results {
 		r := &claim.Status.Allocation.Devices.Results[i]
-		if r.AdminAccess != nil && *r.AdminAccess && !mutated(adminTakes) {
+		if r.AdminAccess != nil && *r.AdminAccess {
 			continue
 		}
 		h.pools = append(h.pools, poolID{r.Driver, r.Pool})
@@ -190,7 +190,7 @@ func holds(claim *resourceapi.ResourceClaim) *holding {
 			continue
 		}
 		h.shares = append(h.shares, structured.MakeSharedDeviceID(id, r.ShareID))
-		if r.ConsumedCapacity != nil && !mutated(capacityFree) {
+		if r.ConsumedCapacity != nil {
 			h.capacity = append(h.capacity, structured.NewDeviceConsumedCapacity(id, r.ConsumedCapacity))
 		}
 	}
@@ -282,9 +282,6 @@ func backingClasses(s cluster.Snapshot) map[v1.ResourceName]*resourceapi.DeviceC
 
 func newer(a, b *resourceapi.DeviceClass) bool {
 	age := cmp.Compare(a.CreationTimestamp.UnixNano(), b.CreationTimestamp.UnixNano())
-	if mutated(olderClassWins) {
-		age = -age
-	}
 	return age > 0 || age == 0 && a.Name < b.Name
 }
 

@@ -151,7 +151,6 @@ func (k *poolKinds) takenOf(inv *Inventory, p *pool) string {
 		for i := range slice.Spec.Devices {
 			id := structured.MakeDeviceID(p.id.driver, p.id.name, slice.Spec.Devices[i].Name)
 			switch used := inv.state.AggregatedCapacity[id]; {
-			case mutated(kindTakenBlind):
 			case inv.state.AllocatedDevices.Has(id):
 				b.WriteByte('1')
 			case inv.sharers[id] == 0:
@@ -190,14 +189,12 @@ var (
 // taken to read all of them.
 func (rel *relevance) read(expression string) {
 	for _, m := range plainAttribute.FindAllStringSubmatch(expression, -1) {
-		if !mutated(kindBlind) {
-			rel.ids[m[1]] = true
-		}
+		rel.ids[m[1]] = true
 	}
 	rest := plainAttribute.ReplaceAllString(expression, " ")
 	rest = plainOther.ReplaceAllString(rest, " ")
 	rest = plainText.ReplaceAllString(rest, " ")
-	rel.all = rel.all || anyDevice.MatchString(rest) && !mutated(kindHalfBlind)
+	rel.all = rel.all || anyDevice.MatchString(rest)
 }
 
 // attributes are those that are read.
@@ -255,7 +252,7 @@ func (pr *prepared) relevant(v *variant) relevance {
 		}
 		for _, constraint := range c.Spec.Devices.Constraints {
 			for _, name := range []*resourceapi.FullyQualifiedName{constraint.MatchAttribute, constraint.DistinctAttribute} {
-				if name != nil && !mutated(kindConstraintBlind) {
+				if name != nil {
 					rel.ids[attributeID(string(*name))] = true
 				}
 			}
@@ -272,7 +269,7 @@ func (pr *prepared) relevant(v *variant) relevance {
 
 // at is what was found on one node of a kind, in the terms of another one.
 func (o *outcome) at(node string, pools []*pool) []resourceapi.AllocationResult {
-	if o.node == node || len(o.pools) == 0 || mutated(kindUntranslated) { // shared devices are the same anywhere
+	if o.node == node || len(o.pools) == 0 { // shared devices are the same anywhere
 		return o.results
 	}
 	results := make([]resourceapi.AllocationResult, len(o.results))

@@ -90,7 +90,7 @@ func (*Plugin) Gated(s cluster.Snapshot, p *cluster.Pod) (reason string, ok bool
 	if p.Spec.Devices == nil {
 		return "", true
 	}
-	if _, err := claimsOf(s, p); err != nil && !mutated(gateOpen) {
+	if _, err := claimsOf(s, p); err != nil {
 		return err.Error(), false
 	}
 	return "", true

@@ -175,7 +175,7 @@ func reach(list []*resourceapi.ResourceSlice) (homes []string, shared bool) {
 		homes = append(homes, *slice.Spec.NodeName)
 	}
 	slices.Sort(homes)
-	return slices.Compact(homes), shared || counters && !sound(list) && !mutated(unsoundLocal)
+	return slices.Compact(homes), shared || counters && !sound(list)
 }
 
 // sound tells whether a pool is surely neither incomplete nor invalid in the eyes of the allocator (upstream:

@@ -99,7 +99,7 @@ func (pl *Plugin) prepare(s cluster.Snapshot, p *cluster.Pod) (pr *prepared, rej
 	pr.unavailable = make([]bool, len(pr.claims))
 	for i := range pr.claims {
 		c := &pr.claims[i]
-		if i < len(named) && pending(s, c.ResourceClaim) && !mutated(pendingShared) {
+		if i < len(named) && pending(s, c.ResourceClaim) {
 			if len(c.Status.ReservedFor) == 0 {
 				// Nothing may ever show that could wake the pod, so it comes back by itself.
 				return nil, "", fmt.Errorf("resource claim %s may have been allocated by an attempt that failed", keyOf(c.ResourceClaim))
@@ -125,7 +125,7 @@ func (pl *Plugin) prepare(s cluster.Snapshot, p *cluster.Pod) (pr *prepared, rej
 
 // inspect reads what matters of an allocated claim.
 func (pr *prepared) inspect(s cluster.Snapshot, c *podClaim) error {
-	if sel := c.Status.Allocation.NodeSelector; sel != nil && !mutated(selectorIgnored) {
+	if sel := c.Status.Allocation.NodeSelector; sel != nil {
 		reach, err := nodeaffinity.NewNodeSelector(sel)
 		if err != nil {
 			return err
@@ -141,7 +141,7 @@ func (pr *prepared) inspect(s cluster.Snapshot, c *podClaim) error {
 func (pr *prepared) classesExist(s cluster.Snapshot, c *podClaim) (reject string, err error) {
 	class := func(name, request string) {
 		switch {
-		case reject != "" || err != nil || mutated(classMissingPasses):
+		case reject != "" || err != nil:
 		case name == "":
 			err = fmt.Errorf("request %s: unsupported request type", request)
 		default:

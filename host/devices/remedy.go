@@ -15,10 +15,10 @@ func (pl *Plugin) Remedy(s cluster.Snapshot, p *cluster.Pod) (writes []cluster.W
 	}
 	for i := range pr.claims {
 		c := &pr.claims[i]
-		if !pr.unavailable[i] && !(mutated(remedyBlind) && c.allocated()) || pr.extended != nil && i == len(pr.claims)-1 {
+		if !pr.unavailable[i] || pr.extended != nil && i == len(pr.claims)-1 {
 			continue
 		}
-		if n := len(c.Status.ReservedFor); n == 0 || n == 1 && reservedFor(p, c.ResourceClaim) || mutated(remedyTakesUsed) {
+		if n := len(c.Status.ReservedFor); n == 0 || n == 1 && reservedFor(p, c.ResourceClaim) {
 			target := targetOf(c.ResourceClaim)
 			target.ResourceVersion = c.ResourceVersion
 			return []cluster.Write{cluster.ReleaseClaim{Target: target, Deallocate: true}}, "deallocation of ResourceClaim completed"

@@ -113,9 +113,6 @@ func (h *hold) take(t *cluster.Trial, c *resourceapi.ResourceClaim, result *reso
 		}
 	}
 	h.claims = append(h.claims, hc)
-	if mutated(assumesNothing) {
-		return
-	}
 	assumed := *c
 	assumed.Status.Allocation = hc.allocation
 	assumed.Status.ReservedFor = append(assumed.Status.ReservedFor[:len(assumed.Status.ReservedFor):len(assumed.Status.ReservedFor)], consumer(h.pod))
@@ -136,9 +133,7 @@ func (h *hold) make(t *cluster.Trial, e *extended, v *variant, result *resourcea
 	claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{consumer(h.pod)}
 	h.create = &cluster.CreateClaim{Claim: claim, Pod: h.pod.Ref(), Mappings: v.mappings}
 	h.claims = append(h.claims, heldClaim{target: targetOf(claim), allocation: claim.Status.Allocation, create: true})
-	if !mutated(assumesNothing) {
-		t.AssumeObject(claim)
-	}
+	t.AssumeObject(claim)
 	return nil
 }
 
@@ -172,7 +167,7 @@ func (h *hold) Writes() []cluster.Write {
 		switch {
 		case c.create:
 			writes = append(writes, *h.create)
-		case !c.reserved || mutated(reservedAgain):
+		case !c.reserved:
 			writes = append(writes, cluster.AllocateClaim{Target: c.target, Allocation: c.allocation, ReservedFor: consumer(h.pod)})
 		}
 	}
@@ -211,16 +206,16 @@ func (h *hold) Ready(s cluster.Snapshot, now record.Time) plugin.Readiness {
 		}
 		ready = false
 		if at, ok := h.pl.overdueAt(claim); ok {
-			if at < now && !mutated(waitsForever) {
+			if at < now {
 				return plugin.Readiness{Err: fmt.Errorf("%w: claim=%s", errBindingTimeout, claim.Name)}
 			}
 			again = min(again, at+1)
 		}
 	}
 	switch {
-	case !needed || ready || mutated(noWait):
+	case !needed || ready:
 		return plugin.Readiness{Ready: true}
-	case now >= h.since+record.Time(h.pl.args.BindingTimeout) && !mutated(waitsForever):
+	case now >= h.since+record.Time(h.pl.args.BindingTimeout):
 		return plugin.Readiness{Err: fmt.Errorf("%w: %w", errBindingTimeout, errDeadline)}
 	}
 	return plugin.Readiness{Again: max(again, now+1)}
@@ -238,8 +233,8 @@ func (h *hold) Release(t *cluster.Trial, _ bool) []cluster.Write {
 	for i := range h.claims {
 		c := &h.claims[i]
 		switch {
-		case c.allocation == nil || mutated(releaseKeeps):
-		case h.asked && !c.create && !mutated(releaseForgets):
+		case c.allocation == nil:
+		case h.asked && !c.create:
 			h.leave(t, c)
 		default:
 			t.RestoreObject(cluster.KindDeviceClaim, c.key())
@@ -247,7 +242,7 @@ func (h *hold) Release(t *cluster.Trial, _ bool) []cluster.Write {
 		switch {
 		case c.create && h.asked:
 			writes = append(writes, cluster.DeleteClaim{Target: c.target, Pod: h.pod.Ref()})
-		case !c.create && (h.asked || c.reserved) && !mutated(consumerStays):
+		case !c.create && (h.asked || c.reserved):
 			writes = append(writes, cluster.ReleaseClaim{Target: c.target, Consumer: h.pod.UID})
 		}
 	}

@@ -72,9 +72,6 @@ func (pr *prepared) rank(n cluster.NodeIdx) int64 {
 			next++
 		}
 		sum += worth(&c.Spec.Devices, allocation)
-		if mutated(scoreFirstClaimOnly) {
-			break
-		}
 	}
 	return sum
 }
@@ -86,10 +83,6 @@ func worth(asked *resourceapi.DeviceClaim, got *resourceapi.AllocationResult) in
 		for j := range r.FirstAvailable {
 			ref := resourceclaim.CreateSubRequestRef(r.Name, r.FirstAvailable[j].Name)
 			if slices.ContainsFunc(got.Devices.Results, func(d resourceapi.DeviceRequestAllocationResult) bool { return d.Request == ref }) {
-				if mutated(scoreReversed) {
-					sum += int64(j)
-					continue
-				}
 				sum += int64(resourceapi.FirstAvailableDeviceRequestMaxSize - j)
 			}
 		}

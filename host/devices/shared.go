@@ -39,7 +39,7 @@ func (pr *prepared) askReach(sh *shape, n cluster.NodeIdx, node *cluster.Node, v
 		return nil, false, nil
 	}
 	k := &sh.shared
-	if k.said == nil || k.epoch != pr.pl.inv.epoch || k.at != pr.shared && !mutated(sharedStale) {
+	if k.said == nil || k.epoch != pr.pl.inv.epoch || k.at != pr.shared {
 		*k = sharedOutcomes{pr.pl.inv.epoch, pr.shared, map[string]*outcome{}}
 	}
 	if out := k.said[reach]; out != nil {
@@ -55,7 +55,7 @@ func (pr *prepared) askReach(sh *shape, n cluster.NodeIdx, node *cluster.Node, v
 // reachOf tells which selectors of shared slices match a node, one character for each.
 func (pl *Plugin) reachOf(n cluster.NodeIdx, node *cluster.Node) (reach string, ok bool) {
 	r := pl.inv.reaches()
-	if r.broken || r.named[node.Name] && !mutated(sharedNames) {
+	if r.broken || r.named[node.Name] {
 		return "", false
 	}
 	api := pl.apiNode(n, node)
@@ -64,7 +64,7 @@ func (pl *Plugin) reachOf(n cluster.NodeIdx, node *cluster.Node) (reach string, 
 		text := make([]byte, len(r.selectors))
 		for i, sel := range r.selectors {
 			text[i] = '0'
-			if sel.Match(api) && !mutated(sharedBlind) {
+			if sel.Match(api) {
 				text[i] = '1'
 			}
 		}

@@ -64,9 +64,6 @@ func (inv *Inventory) nothingLeft(p *pool) bool {
 			several := d.AllowMultipleAllocations != nil && *d.AllowMultipleAllocations
 			switch {
 			case inv.state.AllocatedDevices.Has(id):
-				if mutated(spentOfSome) {
-					return true
-				}
 			case several && len(d.ConsumesCounters) > 0:
 				return false // its first user pays for all
 			case several && inv.partLeft(id, d):
@@ -113,7 +110,7 @@ func covers(left map[string]map[string]apiresource.Quantity, takes []resourceapi
 	for _, set := range takes {
 		for name, c := range set.Counters { // order: all must do
 			q := left[set.CounterSet][name]
-			if order := q.Cmp(c.Value); order < 0 || order == 0 && mutated(spentAtLast) {
+			if order := q.Cmp(c.Value); order < 0 {
 				return false
 			}
 		}
@@ -131,7 +128,7 @@ func (inv *Inventory) partLeft(id structured.DeviceID, d *resourceapi.Device) bo
 		}
 		rest := c.Value.DeepCopy()
 		rest.Sub(*is)
-		if least := leastPart(&c); least != nil && (rest.Cmp(*least) < 0 || rest.Cmp(*least) == 0 && mutated(spentAtLast)) {
+		if least := leastPart(&c); least != nil && rest.Cmp(*least) < 0 {
 			return false
 		}
 	}
@@ -177,7 +174,7 @@ func (pr *prepared) hides(v *variant, claims []*resourceapi.ResourceClaim) func(
 		}
 		r := sh.read[p.id]
 		if r.epoch != inv.epoch || r.slices != p.slicesAt {
-			r = soundlyRead{inv.epoch, p.slicesAt, pr.readable(p, requests) || mutated(spentErrors)}
+			r = soundlyRead{inv.epoch, p.slicesAt, pr.readable(p, requests)}
 			sh.read[p.id] = r
 		}
 		return r.is
@@ -198,7 +195,7 @@ func (pr *prepared) plainRequests(claims []*resourceapi.ResourceClaim) (out []pl
 	add := func(class string, mode resourceapi.DeviceAllocationMode, admin *bool, selectors []resourceapi.DeviceSelector, capacity *resourceapi.CapacityRequirements) {
 		c, _ := cluster.Find[*resourceapi.DeviceClass](pr.s, "", class)
 		out = append(out, plainRequest{c, selectors, capacity})
-		if (mode == resourceapi.DeviceAllocationModeAll || admin != nil && *admin) && !mutated(spentUnseen) {
+		if mode == resourceapi.DeviceAllocationModeAll || admin != nil && *admin {
 			freeOnly = false
 		}
 	}

@@ -31,11 +31,11 @@ func (pl *Plugin) Wakes() []plugin.Wake {
 // found out by name.
 func claimHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 	shown, ok := ch.NewObject.(*resourceapi.ResourceClaim)
-	if !ok || mutated(hintAnyClaim) {
+	if !ok {
 		return plugin.QueueHint
 	}
 	was, _ := ch.OldObject.(*resourceapi.ResourceClaim)
-	freed := was != nil && was.Status.Allocation != nil && shown.Status.Allocation == nil && !mutated(hintNoDeallocation)
+	freed := was != nil && was.Status.Allocation != nil && shown.Status.Allocation == nil
 	if freed {
 		freed = now(ch.State, shown).Status.Allocation == nil
 	}
@@ -57,7 +57,7 @@ func claimHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 		return plugin.SkipHint
 	case was == nil:
 		return plugin.QueueHint
-	case apiequality.Semantic.DeepEqual(&was.Status, &now(ch.State, shown).Status) && !mutated(hintUnchangedStatus):
+	case apiequality.Semantic.DeepEqual(&was.Status, &now(ch.State, shown).Status):
 		return plugin.SkipHint
 	}
 	return plugin.QueueHint
@@ -94,7 +94,7 @@ func podHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 	switch {
 	case ch.NewPod == nil:
 		return plugin.QueueHint
-	case ch.NewPod.UID != p.UID && !mutated(hintAnyPod):
+	case ch.NewPod.UID != p.UID:
 		return plugin.SkipHint
 	case ch.NewPod.Spec.Devices == nil:
 		return plugin.QueueHint

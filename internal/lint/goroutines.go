@@ -25,6 +25,7 @@ var goroutines = map[string]budget{
 	"bench/ops":            {4, "creators, churn, deletions and the watch of pods; Run ends and awaits all of them"},
 	"cmd/kumiki/...":       {6, "signals and child processes; they end with the command"},
 	"internal/probe":       {1, "runs one test that may fail; waited for at once"},
+	"internal/mutation":    {1, "runs test processes side by side; waited for before it returns"},
 	"internal/e2e/checker": {2, "keeps the history of bindings; ends with the test"},
 	"internal/fault":       {4, "two for each watch, one for late requests, one that serves; they end with the watch, the request or the proxy"},
 	"internal/learntest":   {4, "commands in the background of a chapter; they end with the chapter"},
