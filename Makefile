@@ -89,7 +89,6 @@ lint: ## vet and staticcheck on all modules, the rules of internal/lint (formatt
 		echo "==> vet and staticcheck $$m"; GOWORK=off $(GO) -C $$m vet ./... || bad=1; \
 		(cd $$m && GOWORK=off "$(CURDIR)/bin/staticcheck" ./...) || bad=1; \
 	done; \
-	echo "==> vet and staticcheck with mutants"; $(GO) vet -tags kumiki_mutants ./core/... ./host/... ./kube ./bench || bad=1; bin/staticcheck -tags kumiki_mutants ./core/... ./host/... ./kube ./bench || bad=1; \
 	echo "==> rules"; $(GO) test ./internal/lint || bad=1; \
 	if [ $$bad = 0 ]; then echo "lint ok"; else echo "lint FAILED"; exit 1; fi
 
@@ -151,9 +150,12 @@ reliability: build conformance-upstream ## bad inputs and faults, for kumiki and
 	@bin/reliability --cases '$(CASES)' $(ARGS)
 
 .PHONY: mutants
-mutants: ## faults put into the engine on purpose; each must make a test fail
-	$(GO) test -tags kumiki_mutants -run Mutant ./core/... ./host/... ./config ./kube ./shadow ./bench
-	$(GO) -C conformance test -tags kumiki_mutants -run Mutant -timeout 60m ./...
+mutants: ## run the tests with each fault of testdata/faults put in; each must be detected (FAULTS=core/queue)
+	$(GO) run ./internal/mutation/mutants $(FAULTS)
+
+.PHONY: mutants-conformance
+mutants-conformance: ## count how many faults the comparison with kube-scheduler detects by itself; at least 75 percent
+	$(GO) run ./internal/mutation/mutants -search '^TestFaultIsDetected$$' -in conformance/kumiki -least 75 core/plugin host/devices
 
 # Families of random histories that end with the liveness property, see docs/design/0008-liveness.md.
 HISTORIES ?= 20000

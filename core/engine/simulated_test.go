@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -605,5 +606,26 @@ func (s *simulation) restOfGang(name string) {
 			line += fmt.Sprintf("; alone it EVICTS %v", victimNames(one.Preemption))
 		}
 		s.print(line)
+	}
+}
+
+var catchesLine = regexp.MustCompile(`(?m)^# Catches: (.*)$`)
+
+// TestScenariosNameFaults: each scenario names a fault that it detects, and the patch of the fault names the scenario.
+func TestScenariosNameFaults(t *testing.T) {
+	for name, script := range simulatedScripts(t) {
+		m := catchesLine.FindSubmatch(script)
+		if m == nil {
+			t.Errorf("the scenario %s names no fault", name)
+			continue
+		}
+		for _, fault := range strings.Fields(string(m[1])) {
+			patch, err := os.ReadFile("testdata/faults/" + fault + ".patch")
+			if err != nil {
+				t.Errorf("the scenario %s: %v", name, err)
+			} else if !strings.Contains(string(patch), "TestSimulatedScenarios/"+name) {
+				t.Errorf("the patch of %s does not name the scenario %s", fault, name)
+			}
+		}
 	}
 }

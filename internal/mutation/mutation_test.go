@@ -171,6 +171,13 @@ func TestPatchesAreRefused(t *testing.T) {
 	if _, err := f.Files[0].Apply("b\n"); err == nil {
 		t.Error("applies to another text")
 	}
+	near := FilePatch{Name: "p.go", Hunks: []Hunk{{Line: 1, Old: []string{"1", "2", "3", "x"}, New: []string{"1", "2", "y", "x"}}}}
+	if got, err := near.Apply("one\n2\n3\nx"); err != nil || got != "one\n2\ny\nx" {
+		t.Errorf("a changed line of context: %q, %v", got, err)
+	}
+	if got, err := near.Apply("1\n2\nthree\nx"); err == nil {
+		t.Errorf("a line to replace that has changed: %q", got)
+	}
 	src, err := newSchema("p.go", "package p\n\nvar a = 1\n")
 	if err != nil {
 		t.Fatal(err)

@@ -42,6 +42,8 @@ type FilePatch struct {
 type Hunk struct {
 	Line     int // where Old is expected, from 1
 	Old, New []string
+
+	trimmed int // lines of context dropped at each end, because they differ from the text
 }
 
 // Load reads the faults of the package in root/dir, sorted by name. A package without faults has none.
@@ -221,13 +223,16 @@ func parseHunk(lines []string, at int) (Hunk, int, error) {
 	return h, at, nil
 }
 
-// Apply returns text with the hunks applied. The lines of a hunk must occur in the text; of several occurrences it takes the
-// one nearest to the stated line.
+// Apply returns text with the hunks applied. The lines of a hunk must occur in the text, except that up to two lines of context
+// at its ends may have changed. Of several occurrences it takes the one nearest to the stated line.
 func (p FilePatch) Apply(text string) (string, error) {
 	lines := strings.Split(text, "\n")
 	shift := 0
 	for n, h := range p.Hunks {
 		at := nearest(lines, h.Old, h.Line-1+shift)
+		for at < 0 && h.trim() {
+			at = nearest(lines, h.Old, h.Line-1+shift)
+		}
 		if at < 0 {
 			return "", fmt.Errorf("hunk %d does not apply to %s: these lines are not there:\n%s", n+1, p.Name, strings.Join(h.Old, "\n"))
 		}
@@ -235,6 +240,24 @@ func (p FilePatch) Apply(text string) (string, error) {
 		shift += len(h.New) - len(h.Old)
 	}
 	return strings.Join(lines, "\n"), nil
+}
+
+// maxTrimmed is how many lines of context at each end of a hunk may differ from the text, as with patch(1).
+const maxTrimmed = 2
+
+// trim drops one more line of context at each end, and reports whether there was one to drop.
+func (h *Hunk) trim() bool {
+	if h.trimmed++; h.trimmed > maxTrimmed {
+		return false
+	}
+	did := false
+	if len(h.Old) > 1 && len(h.New) > 1 && h.Old[0] == h.New[0] {
+		h.Old, h.New, h.Line, did = h.Old[1:], h.New[1:], h.Line+1, true
+	}
+	if o, n := len(h.Old)-1, len(h.New)-1; o > 0 && n > 0 && h.Old[o] == h.New[n] {
+		h.Old, h.New, did = h.Old[:o], h.New[:n], true
+	}
+	return did
 }
 
 // nearest is where want occurs in lines, nearest to at; -1 if nowhere.

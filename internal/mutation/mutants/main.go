@@ -33,9 +33,10 @@ Without arguments all faults of the repository are run. Call it in the root of t
 	search := flag.String("search", "", "instead of the tests that the patches name, run tests that match this `pattern` and print which fail first")
 	within := flag.String("in", "", "the `directory` of the package whose tests -search runs; the package of each fault by default")
 	checks := flag.Int("checks", 0, "`number` of random cases of each property test that -search runs; 0 is the default of the test")
+	least := flag.Int("least", 0, "fail if -search finds a failing test for less than this `percent` of the faults")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *workers, *timeout, *search, *within, *checks, flag.Args())
+	err := run(ctx, *workers, *timeout, *search, *within, *checks, *least, flag.Args())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -43,7 +44,7 @@ Without arguments all faults of the repository are run. Call it in the root of t
 	}
 }
 
-func run(ctx context.Context, workers int, timeout time.Duration, search, within string, checks int, only []string) error {
+func run(ctx context.Context, workers int, timeout time.Duration, search, within string, checks, least int, only []string) error {
 	all, err := mutation.LoadAll(".")
 	if err != nil {
 		return err
@@ -61,7 +62,10 @@ func run(ctx context.Context, workers int, timeout time.Duration, search, within
 	r := mutation.Runner{Root: ".", Temp: temp, Timeout: timeout, Workers: workers, Checks: checks, Report: t.add}
 	fmt.Fprintf(os.Stderr, "compiling the tests with %d faults ...\n", len(faults))
 	if search != "" {
-		return searchIn(ctx, &r, faults, search, within)
+		if err := searchIn(ctx, &r, faults, search, within); err != nil {
+			return err
+		}
+		return t.share(least)
 	}
 	if err := r.Build(ctx, faults); err != nil {
 		return err
@@ -116,17 +120,17 @@ type table struct {
 	dirs         []string
 	of, count    int
 	search       bool
-	start        time.Time
 }
 
 func (t *table) add(r mutation.Result) {
 	if t.search {
+		if t.count++; len(r.Found) == 0 {
+			t.missed[r.Dir]++
+		}
 		fmt.Printf("%s\t%s\t%s\n", r.ID(), strings.Join(r.Found, " "), r.Took.Round(time.Millisecond))
 		return
 	}
-	if t.count++; t.count == 1 {
-		t.start = time.Now()
-	}
+	t.count++
 	if t.done[r.Dir] == 0 {
 		t.dirs = append(t.dirs, r.Dir)
 	}
@@ -141,6 +145,20 @@ func (t *table) add(r mutation.Result) {
 	if t.count%25 == 0 || t.count == t.of {
 		fmt.Fprintf(os.Stderr, "%d of %d faults\n", t.count, t.of)
 	}
+}
+
+// share prints how many faults a search found a failing test for.
+func (t *table) share(least int) error {
+	found := t.count
+	for _, n := range t.missed { // order: a sum is the same in any
+		found -= n
+	}
+	percent := 100 * found / max(t.count, 1)
+	fmt.Fprintf(os.Stderr, "%d of %d faults make a test fail, %d %%\n", found, t.count, percent)
+	if percent < least {
+		return fmt.Errorf("%d %% of the faults make a test fail, want %d %%", percent, least)
+	}
+	return nil
 }
 
 func (t *table) print() error {
