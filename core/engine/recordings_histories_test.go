@@ -96,11 +96,14 @@ func extenderHistory(t *rapid.T) {
 }
 
 // extendedArena is an arena whose profile has an extender that takes part in preemption.
-type extendedArena struct{ *arena }
+type extendedArena struct {
+	*arena
+	takes bool
+}
 
 func (a extendedArena) fresh() *engine.Engine {
 	p := locked()
-	p.Preemption, p.Foreign = &a.how, &extender{setup: foreignSetup{Takes: a.how.Sync, Preempts: true}}
+	p.Preemption, p.Foreign = &a.how, &extender{setup: foreignSetup{Takes: a.takes, Preempts: true}}
 	return engine.New(engine.Config{
 		Seed: 1, Profiles: []engine.Profile{p}, Less: plugin.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: noFlush,
@@ -110,11 +113,28 @@ func (a extendedArena) fresh() *engine.Engine {
 // extenderEviction is a history of evictions with an extender that takes part in preemption.
 func extenderEviction(t *rapid.T) {
 	a := newArena(t, preempt.Config{Sync: rapid.IntRange(0, 4).Draw(t, "sync") == 0})
-	a.stage.world = extendedArena{a}
+	a.stage.world = extendedArena{a, a.how.Sync}
 	a.start()
 	for range rapid.IntRange(20, 80).Draw(t, "moves") {
 		a.do(rapid.SampledFrom([]string{"pod", "pod", "watch", "watch", "watch", "watch", "cycle", "cycle", "cycle", "bind", "bind", "answer", "answer",
 			"work", "work", "end", "tick", "tick", "delete", "node", "restart"}).Draw(t, "move"))
+	}
+	a.settle()
+	a.checkReplay()
+}
+
+// extenderGangEviction is a history of evictions of and for gangs with an extender that takes part in preemption.
+func extenderGangEviction(t *rapid.T) {
+	a := newGangArena(t, preempt.Config{Sync: rapid.IntRange(0, 4).Draw(t, "sync") == 0}, 1_000_000*record.Second)
+	a.stage.world = extendedArena{a, false}
+	a.start()
+	for range rapid.IntRange(20, 80).Draw(t, "moves") {
+		if rapid.IntRange(0, 5).Draw(t, "gang") == 0 {
+			a.anyGang()
+			continue
+		}
+		a.do(rapid.SampledFrom([]string{"pod", "watch", "watch", "watch", "watch", "watch", "cycle", "cycle", "cycle", "bind", "bind", "bind", "answer", "answer",
+			"work", "work", "end", "tick", "delete", "node", "restart"}).Draw(t, "move"))
 	}
 	a.settle()
 	a.checkReplay()

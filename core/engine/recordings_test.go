@@ -77,6 +77,7 @@ func recordingSources() []recordingSource {
 		{name: "questions", histories: 15, history: func(t *rapid.T) { askedHistory(t, newWorld(t)) }},
 		{name: "extenders", histories: 20, history: extenderHistory},
 		{name: "extenders-evictions", histories: 20, history: extenderEviction},
+		{name: "extenders-units", histories: 20, history: extenderGangEviction},
 		{name: "large-clusters", histories: 15, history: largeClusterHistory},
 		{name: "foreign-code", play: func(t *testing.T, _ []byte) { askedAboutUnits(t) }},
 		{name: "binding-extender", play: func(t *testing.T, _ []byte) { TestGangsThatAnExtenderBinds(t) }},
