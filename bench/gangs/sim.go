@@ -23,32 +23,41 @@ import (
 // is tried as a whole takes as much for each placement that was looked at.
 const AttemptCost = 5 * time.Millisecond
 
-// Named is a style with its name in configurations.
+// Named is a way to schedule gangs with its name in tables.
 type Named struct {
 	Name  string
-	Style *engine.Style // nil: one decision for all members
-	// NoHold tells that no room is held for a blocked gang.
+	Style *Style // nil: the engine, which places a gang in one decision
+	// NoHold: the engine holds no capacity for a blocked gang.
 	NoHold bool
 }
 
-// Styles are all ways that the engine knows.
+// Styles are all ways that are compared.
 func Styles() []Named {
-	co, pfnet, improved := engine.Coscheduling(), engine.Pfnet(), engine.ImprovedCoscheduling()
+	co, pfnet, improved := Coscheduling(), Pfnet(), ImprovedCoscheduling()
 	return []Named{{Name: "coscheduling", Style: &co}, {Name: "pfnet", Style: &pfnet}, {Name: "improvedCoscheduling", Style: &improved},
 		{Name: "transaction, nothing held", NoHold: true}, {Name: "transaction (kumiki)"}}
 }
 
-// simulation is a run of the engine on virtual time. Binds take no time.
+// subject is a scheduler that a simulation runs: the engine, or a model of another scheduler.
+type subject interface {
+	Step(engine.Event) []engine.Effect
+	// Ready reports whether a Cycle would try something.
+	Ready() bool
+	// Binding returns how many pods have a node and are not seen bound.
+	Binding() int
+}
+
+// simulation is a run of a scheduler on virtual time. Binds take no time.
 type simulation struct {
 	s        Scenario
-	engine   *engine.Engine
+	subject  subject
 	intake   *cluster.Intake
 	tally    *Tally
 	now      time.Duration
 	due      []event
 	seq      int
 	pods     map[string]*pod // UID -> pod
-	wake     time.Duration   // as the engine asked
+	wake     time.Duration   // as the scheduler asked
 	attempts int
 }
 
@@ -70,16 +79,31 @@ const start = 1000 * record.Second
 
 // Simulate runs a scenario under a style.
 func Simulate(s Scenario, style Named) Result {
-	m := &simulation{s: s, intake: cluster.NewIntake(), tally: NewTally(s, style.Name), pods: map[string]*pod{}}
+	return newSimulation(s, style).run()
+}
+
+func newSimulation(s Scenario, style Named) *simulation {
+	return &simulation{s: s, subject: style.start(), intake: cluster.NewIntake(), tally: NewTally(s, style.Name), pods: map[string]*pod{}}
+}
+
+// start makes the scheduler, which knows no nodes and no pods.
+func (n Named) start() subject {
+	if n.Style != nil {
+		return newScheduler(*n.Style)
+	}
 	var hold *engine.Hold // the default
-	if style.NoHold {
+	if n.NoHold {
 		hold = &engine.Hold{}
 	}
-	m.engine = engine.New(engine.Config{
-		Hold: hold,
-		Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: plugin.PrioritySort{}, Style: style.Style,
-		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
+	return engine.New(engine.Config{
+		Seed: seed, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: plugin.PrioritySort{}, Hold: hold,
+		InitialBackoff: initialBackoff, MaxBackoff: maxBackoff, UnschedulableTimeout: unschedulableTimeout,
 	})
+}
+
+// run plays the scenario to its end.
+func (m *simulation) run() Result {
+	s := m.s
 	for i := range s.Nodes {
 		n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)}}
 		n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: *apiresource.NewQuantity(int64(s.Cores), apiresource.DecimalSI), v1.ResourcePods: apiresource.MustParse("110")}
@@ -118,7 +142,7 @@ func (m *simulation) turn() {
 		e := m.due[0]
 		m.due = m.due[1:]
 		e.do()
-	case m.engine.Ready():
+	case m.subject.Ready():
 		m.step(engine.Cycle{})
 	default:
 		next := m.s.Until
@@ -141,12 +165,12 @@ func (m *simulation) pass(to time.Duration) {
 }
 
 // holding is how many pods have a place in the engine and wait for others.
-func (m *simulation) holding() int { return m.engine.Binding() }
+func (m *simulation) holding() int { return m.subject.Binding() }
 
 func (m *simulation) step(ev engine.Event) {
 	tried := 0
 	var binds []engine.Bind
-	for _, f := range m.engine.Step(ev) {
+	for _, f := range m.subject.Step(ev) {
 		switch f := f.(type) {
 		case engine.Wake:
 			m.wake = time.Duration(f.At - start)
