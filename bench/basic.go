@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kumiki-scheduler/kumiki/bench/ops"
+	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/bench/usage"
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 	"github.com/kumiki-scheduler/kumiki/bench/workloads"
 )
@@ -48,7 +50,7 @@ node is promised more than it has is a failure.`,
 	fs := cmd.Flags()
 	fs.IntVar(&nodes, "nodes", 5000, "number of nodes")
 	fs.IntVar(&pods, "pods", 10000, "number of pods")
-	addFlags(fs, &m.Options, 3, []string{Kumiki, Upstream, Null}, 10*time.Minute)
+	addFlags(fs, &m.Options, 3, []string{report.Kumiki, report.Upstream, report.Null}, 10*time.Minute)
 	addFormat(fs, &format)
 	return cmd
 }
@@ -56,7 +58,7 @@ node is promised more than it has is a failure.`,
 // basicPlan is the workload basic with other numbers.
 func basicPlan(nodes, pods int) (workload.Plan, error) {
 	if nodes < 1 || pods < 1 {
-		return workload.Plan{}, usageErrorf("nodes and pods must be at least 1, not %d and %d", nodes, pods)
+		return workload.Plan{}, usage.Errorf("nodes and pods must be at least 1, not %d and %d", nodes, pods)
 	}
 	c, err := workloads.Case("basic")
 	if err != nil {
@@ -79,7 +81,7 @@ func (m *matrix) collect(g *gauge) func(context.Context, ops.Collection) (func(c
 			return nil, err
 		}
 		profiled := make(chan error, 1)
-		go func() { profiled <- g.s.profile(ctx, m.ProfileDir, m.ProfileSeconds) }()
+		go func() { profiled <- g.s.Profile(ctx, m.ProfileDir, m.ProfileSeconds) }()
 		return func(ctx context.Context) error { return errors.Join(end(ctx), <-profiled) }, nil
 	}
 }

@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 )
 
 // oversold lists, sorted, what nodes were promised beyond what they have, from what the API server says at the end.
@@ -61,17 +64,17 @@ func oversold(nodes []corev1.Node, pods []corev1.Pod) []string {
 }
 
 // sold reads what nodes were promised.
-func sold(ctx context.Context, b *burst, t *Trial) error {
-	nodes, err := b.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+func sold(ctx context.Context, b *testbed.Cluster, t *report.Trial) error {
+	nodes, err := b.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
-	pods, err := b.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	pods, err := b.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	t.Oversold = oversold(nodes.Items, pods.Items)
-	claims, err := b.client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	claims, err := b.Client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list ResourceClaims: %w", err)
 	}

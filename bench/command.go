@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kumiki-scheduler/kumiki/bench/core"
+	"github.com/kumiki-scheduler/kumiki/bench/noop"
+	"github.com/kumiki-scheduler/kumiki/bench/restart"
 )
 
 // NewCommand is `kumiki bench`.
@@ -15,7 +17,7 @@ func NewCommand() *cobra.Command {
 		Short: "Measure schedulers against each other on this machine",
 	}
 	runsWorkloads(cmd)
-	cmd.AddCommand(basicCommand(), tableCommand(), restartCommand(), waitingCommand(), compareCommand(), nullCommand(), gangsCommand(), core.NewCommand())
+	cmd.AddCommand(basicCommand(), tableCommand(), restart.NewCommand(), restart.NewWaitingCommand(), compareCommand(), noop.NewCommand(), gangsCommand(), core.NewCommand())
 	endsWhenInterrupted(cmd)
 	return cmd
 }

@@ -18,6 +18,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kumiki-scheduler/kumiki/app"
+	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
@@ -68,23 +70,23 @@ func TestSmallRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	profiles := t.TempDir()
-	m := &matrix{plans: []workload.Plan{plan}, tell: newTeller(io.Discard), Options: Options{
-		Rounds: 1, Schedulers: []string{Kumiki, Null, CreateOnly}, QPS: defaultQPS, Burst: defaultBurst, Timeout: 3 * time.Minute,
+	m := &matrix{plans: []workload.Plan{plan}, tell: newTeller(io.Discard), Options: testbed.Options{
+		Rounds: 1, Schedulers: []string{report.Kumiki, report.Null, report.CreateOnly}, QPS: testbed.DefaultQPS, Burst: testbed.DefaultBurst, Timeout: 3 * time.Minute,
 		ProfileDir: profiles, ProfileSeconds: 1,
 	}}
 	c, err := m.start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.verdict(); err != nil {
-		t.Fatal(err, c.failures(plan.Name))
+	if err := c.Verdict(); err != nil {
+		t.Fatal(err, c.Failures(plan.Name))
 	}
 	for i := range c.Trials {
 		run := &c.Trials[i]
 		if run.Pods != pods || run.Calls["POST pods 201"] != pods {
 			t.Errorf("%s: %d pods, calls %v, want %d", run.Scheduler, run.Pods, run.Calls, pods)
 		}
-		if run.Scheduler == CreateOnly {
+		if run.Scheduler == report.CreateOnly {
 			if run.Bound != 0 || run.PeakRSS != 0 || len(run.Items) != 1 {
 				t.Errorf("nobody was there, and bound %d, had %d bytes, and tells %v", run.Bound, run.PeakRSS, run.Items)
 			}
@@ -99,17 +101,17 @@ func TestSmallRun(t *testing.T) {
 		if run.PeakRSS < run.SteadyRSS || run.SteadyRSS == 0 {
 			t.Errorf("%s: memory is %d at the end and %d at most", run.Scheduler, run.SteadyRSS, run.PeakRSS)
 		}
-		if item := findItem(run.Items, workload.Throughput, map[string]string{"Name": "basic/10Nodes_50Pods/namespace-2"}); item == nil || item.Data["Average"] <= 0 {
+		if item := report.FindItem(run.Items, workload.Throughput, map[string]string{"Name": "basic/10Nodes_50Pods/namespace-2"}); item == nil || item.Data["Average"] <= 0 {
 			t.Errorf("%s: a run of less than two seconds has no throughput among %v", run.Scheduler, run.Items)
 		}
 		if n := len(run.Spectrum); n < 5 || run.Spectrum[n-1].Seconds != run.Latency.Max {
 			t.Errorf("%s: the distribution of latencies is %v", run.Scheduler, run.Spectrum)
 		}
 	}
-	if r := c.row(plan.Name, Kumiki); r.OfNull == nil || r.OfNull.Estimate <= 0 {
+	if r := c.Row(plan.Name, report.Kumiki); r.OfNull == nil || r.OfNull.Estimate <= 0 {
 		t.Errorf("the ratio to null is %+v", r.OfNull)
 	}
-	for _, name := range []string{Kumiki + ".pprof", Kumiki + ".allocs.pprof"} {
+	for _, name := range []string{report.Kumiki + ".pprof", report.Kumiki + ".allocs.pprof"} {
 		if info, err := os.Stat(filepath.Join(profiles, name)); err != nil || info.Size() == 0 {
 			t.Errorf("profile %s: %v", name, err)
 		}
@@ -149,12 +151,12 @@ func TestBadInput(t *testing.T) {
 
 func TestSchedulerThatDiesIsReported(t *testing.T) {
 	dir := t.TempDir()
-	s, err := startScheduler(t.Context(), Options{KumikiBinary: os.Args[0]}, Null, filepath.Join(dir, "no-kubeconfig"), dir)
+	s, err := testbed.Start(t.Context(), testbed.Options{KumikiBinary: os.Args[0]}, report.Null, filepath.Join(dir, "no-kubeconfig"), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
-	err = s.waitReady(t.Context())
+	defer s.Close()
+	err = s.WaitReady(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "ended before it was ready") || !strings.Contains(err.Error(), "no-kubeconfig") {
 		t.Errorf("got %v, want the program's own words", err)
 	}

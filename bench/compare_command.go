@@ -7,6 +7,9 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/bench/usage"
 )
 
 // errWorse is what a comparison that found something ends with; the table has said what.
@@ -24,28 +27,28 @@ reports have a null binder that counts, speed is pods/s divided by null's of the
 drop out. The exit code is 1 when a scheduler lost more than 5 % with its whole interval, or missed a threshold in B.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usageErrorf("compare takes two reports, not %d", len(args))
+				return usage.Errorf("compare takes two reports, not %d", len(args))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "table" && format != "json" {
-				return usageErrorf("output %q is unknown; there are table, json", format)
+				return usage.Errorf("output %q is unknown; there are table, json", format)
 			}
-			var reports [2]*Comparison
+			var reports [2]*report.Comparison
 			for i, path := range args {
 				var err error
-				if reports[i], err = readComparison(path); err != nil {
-					return usageError{err} // and no loss, which is what 1 means
+				if reports[i], err = report.Read(path); err != nil {
+					return usage.Wrap(err) // and no loss, which is what 1 means
 				}
 			}
-			changes := against(reports[0], reports[1])
+			changes := report.Compare(reports[0], reports[1])
 			if len(changes) == 0 {
-				return usageErrorf("%s and %s have no workload with the same scheduler in common", args[0], args[1])
+				return usage.Errorf("%s and %s have no workload with the same scheduler in common", args[0], args[1])
 			}
-			write := writeChanges
+			write := report.WriteChanges
 			if format == "json" {
-				write = func(w io.Writer, c []Change) error { return indented(w, c) }
+				write = func(w io.Writer, c []report.Change) error { return report.WriteJSON(w, c) }
 			}
 			if err := write(cmd.OutOrStdout(), changes); err != nil {
 				return err

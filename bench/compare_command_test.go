@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kumiki-scheduler/kumiki/bench/report"
 )
 
 // Catches: an exit code that says all is well after a loss or a missed threshold, and one that says otherwise when it is.
 func TestCompareCommand(t *testing.T) {
 	dir := t.TempDir()
-	file := func(name string, c *Comparison) string {
+	file := func(name string, c *report.Comparison) string {
 		for i := range c.Rows {
 			if name != "missed" && c.Rows[i].Threshold != nil {
 				c.Rows[i].Threshold.Missed = false
@@ -40,7 +42,7 @@ func TestCompareCommand(t *testing.T) {
 		"same":       {file("same", someReport(t)), "", "no difference"},
 		"lost":       {file("lost", slowerReport(t)), errWorse.Error(), "LOST"},
 		"missed":     {file("missed", someReport(t)), errWorse.Error(), "threshold missed"},
-		"no report":  {file("empty", &Comparison{}), "a report without rows", ""},
+		"no report":  {file("empty", &report.Comparison{}), "a report without rows", ""},
 		"nothing":    {filepath.Join(dir, "none.json"), "no such file", ""},
 		"not shared": {file("other", otherReport(t)), "have no workload with the same scheduler in common", ""},
 	} {
@@ -60,9 +62,9 @@ func TestCompareCommand(t *testing.T) {
 }
 
 // someReport reads a report of two workloads, three schedulers and three rounds.
-func someReport(t *testing.T) *Comparison {
+func someReport(t *testing.T) *report.Comparison {
 	t.Helper()
-	c, err := readComparison("testdata/comparison.json")
+	c, err := report.Read("report/testdata/comparison.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,10 +72,10 @@ func someReport(t *testing.T) *Comparison {
 }
 
 // slowerReport is someReport with half the throughput of kumiki.
-func slowerReport(t *testing.T) *Comparison {
+func slowerReport(t *testing.T) *report.Comparison {
 	c := someReport(t)
 	for i := range c.Trials {
-		if c.Trials[i].Scheduler == Kumiki {
+		if c.Trials[i].Scheduler == report.Kumiki {
 			c.Trials[i].PodsPerSecond *= 0.5
 		}
 	}
@@ -81,7 +83,7 @@ func slowerReport(t *testing.T) *Comparison {
 }
 
 // otherReport has no workload in common with someReport.
-func otherReport(t *testing.T) *Comparison {
+func otherReport(t *testing.T) *report.Comparison {
 	c := someReport(t)
 	c.Rows = c.Rows[:1]
 	c.Rows[0].Workload = "Other"

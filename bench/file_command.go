@@ -11,6 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kumiki-scheduler/kumiki/bench/core"
+	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/bench/testbed"
+	"github.com/kumiki-scheduler/kumiki/bench/usage"
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 	"github.com/kumiki-scheduler/kumiki/bench/workloads"
 )
@@ -25,7 +28,7 @@ type fileFlags struct {
 
 // runsWorkloads makes bench itself a command that runs workloads.
 func runsWorkloads(cmd *cobra.Command) {
-	var o Options
+	var o testbed.Options
 	var f fileFlags
 	cmd.Long = `Measure schedulers against each other on this machine.
 
@@ -45,7 +48,7 @@ over. The exit code is 1 when a run failed, a threshold was missed or not all ru
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if f.file == "" && f.name == "" && f.match == "" && f.labels == "" {
 			if cmd.Flags().NFlag() > 0 {
-				return usageErrorf("which workloads? give --file, --workload, --match or --labels; 'kumiki bench table --labels= --list' has those of this program")
+				return usage.Errorf("which workloads? give --file, --workload, --match or --labels; 'kumiki bench table --labels= --list' has those of this program")
 			}
 			return cmd.Help()
 		}
@@ -56,19 +59,19 @@ over. The exit code is 1 when a run failed, a threshold was missed or not all ru
 	fs.StringVar(&f.name, "workload", "", "workload of this program, by its case's `name`; without it and --file all of them are meant")
 	fs.StringVar(&f.match, "match", "", "only those whose case/workload matches the `regexp`")
 	fs.StringVar(&f.labels, "labels", "", "only those with these labels (performance,-large)")
-	addFlags(fs, &o, 5, []string{Kumiki, Upstream, Null}, 30*time.Minute)
+	addFlags(fs, &o, 5, []string{report.Kumiki, report.Upstream, report.Null}, 30*time.Minute)
 	fs.Float64Var(&f.rate, "rate", 0, "pods asked for per second, however slowly they are taken; 0: as fast as they are taken")
 	fs.StringVar(&f.topic, "topic", "", "`name` whose thresholds apply where a workload has some of its own for it")
 	fs.StringSliceVar(&f.ablate, "ablate", nil, "measure kumiki without each of these `plugins` as well: what they cost")
 	addFormat(fs, &f.format)
 }
 
-func (f *fileFlags) run(cmd *cobra.Command, o Options) error {
+func (f *fileFlags) run(cmd *cobra.Command, o testbed.Options) error {
 	if err := knownFormat(f.format); err != nil {
 		return err
 	}
 	if f.rate < 0 {
-		return usageErrorf("rate %g: it must not be below 0", f.rate)
+		return usage.Errorf("rate %g: it must not be below 0", f.rate)
 	}
 	if err := ablate(&o, f.ablate); err != nil {
 		return err
@@ -88,33 +91,33 @@ func (m *matrix) report(cmd *cobra.Command, format string) error {
 	if c == nil {
 		return err
 	}
-	if err := errors.Join(c.write(cmd.OutOrStdout(), format), err); err != nil {
+	if err := errors.Join(c.Write(cmd.OutOrStdout(), format), err); err != nil {
 		return err
 	}
-	return c.verdict()
+	return c.Verdict()
 }
 
 // plans reads the workloads that are asked for.
 func (f *fileFlags) plans() ([]workload.Plan, error) {
 	if f.file != "" && f.name != "" {
-		return nil, usageErrorf("--file and --workload: give one of them")
+		return nil, usage.Errorf("--file and --workload: give one of them")
 	}
 	match, err := regexp.Compile(f.match)
 	if err != nil {
-		return nil, usageErrorf("--match: %w", err)
+		return nil, usage.Errorf("--match: %w", err)
 	}
 	var files []*workload.File
 	switch {
 	case f.file != "":
 		file, err := workload.Load(f.file)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, usage.Wrap(err)
 		}
 		files = []*workload.File{file}
 	case f.name != "":
 		c, err := workloads.Case(f.name)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, usage.Wrap(err)
 		}
 		files = []*workload.File{{Cases: []*workload.Case{c}}}
 	default:
@@ -132,7 +135,7 @@ func chosenOf(files []*workload.File, match *regexp.Regexp, labels string) ([]wo
 	for _, file := range files {
 		some, err := file.Plans(match, labels)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, usage.Wrap(err)
 		}
 		plans = append(plans, some...)
 		for _, c := range file.Cases {
@@ -148,11 +151,11 @@ func chosenOf(files []*workload.File, match *regexp.Regexp, labels string) ([]wo
 	if len(others) > some {
 		others = append(others[:some], "and so on")
 	}
-	return nil, usageErrorf("no workload matches %q and has the labels %q; there are %s", match, labels, strings.Join(others, ", "))
+	return nil, usage.Errorf("no workload matches %q and has the labels %q; there are %s", match, labels, strings.Join(others, ", "))
 }
 
 // ablate adds kumiki without each of the plugins to those that are measured, and kumiki itself if it is missing.
-func ablate(o *Options, plugins []string) error {
+func ablate(o *testbed.Options, plugins []string) error {
 	if err := core.CheckAblatable(plugins); err != nil {
 		return err
 	}
@@ -165,10 +168,10 @@ func ablate(o *Options, plugins []string) error {
 		o.Schedulers = append(o.Schedulers, name)
 	}
 	if len(plugins) > 0 {
-		add(Kumiki)
+		add(report.Kumiki)
 	}
 	for _, p := range plugins {
-		add(Kumiki + "~" + p)
+		add(report.Kumiki + "~" + p)
 	}
 	return nil
 }

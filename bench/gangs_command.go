@@ -18,12 +18,15 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/bench/gangs"
 	"github.com/kumiki-scheduler/kumiki/bench/ops"
+	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/bench/testbed"
+	"github.com/kumiki-scheduler/kumiki/bench/usage"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
 // gangOptions say what to compare.
 type gangOptions struct {
-	Options
+	testbed.Options
 	live      bool
 	scenarios []string // names; empty for all
 	until     time.Duration
@@ -64,11 +67,11 @@ some minutes for each, and nothing else should be at work on the machine.`,
 	fs := cmd.Flags()
 	fs.BoolVar(&o.live, "live", false, "on a local cluster, in real time")
 	fs.StringSliceVar(&o.scenarios, "scenario", nil, "only these `names`")
-	fs.StringSliceVar(&o.Schedulers, "scheduler", []string{Upstream, Kumiki}, "with --live: what to measure, in this order")
+	fs.StringSliceVar(&o.Schedulers, "scheduler", []string{report.Upstream, report.Kumiki}, "with --live: what to measure, in this order")
 	fs.DurationVar(&o.until, "until", 0, "with --live: end a workload after this time, where it does not end before")
 	fs.StringVar(&o.KumikiBinary, "kumiki", "", "kumiki's `program`; empty: this one")
 	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "upstream's `program`; empty: kube-scheduler beside this one")
-	o.QPS, o.Burst, o.Rounds, o.Nodes, o.Pods, o.Timeout = defaultQPS, defaultBurst, 1, 1, 1, time.Hour
+	o.QPS, o.Burst, o.Rounds, o.Nodes, o.Pods, o.Timeout = testbed.DefaultQPS, testbed.DefaultBurst, 1, 1, 1, time.Hour
 	return cmd
 }
 
@@ -87,7 +90,7 @@ func (o *gangOptions) chosen() ([]gangs.Scenario, error) {
 	}
 	for _, name := range o.scenarios {
 		if !slices.Contains(names, name) {
-			return nil, usageErrorf("scenario %q is unknown; there are %q", name, names)
+			return nil, usage.Errorf("scenario %q is unknown; there are %q", name, names)
 		}
 	}
 	return todo, nil
@@ -98,8 +101,8 @@ var nativeGangs = map[string]bool{"GenericWorkload": true, "GangScheduling": tru
 
 // playAll plays the scenarios for each scheduler on a cluster of its own.
 func (o *gangOptions) playAll(ctx context.Context, to io.Writer, todo []gangs.Scenario) error {
-	o.gates = nativeGangs
-	if err := o.complete(); err != nil {
+	o.Gates = nativeGangs
+	if err := o.Complete(); err != nil {
 		return err
 	}
 	var results []gangs.Result
@@ -122,7 +125,7 @@ func indexOf(todo []gangs.Scenario, name string) int {
 
 func (o *gangOptions) playOn(ctx context.Context, name string, todo []gangs.Scenario) (results []gangs.Result, err error) {
 	c, err := testcluster.Launch(ctx, testcluster.Options{Nodes: -1, PodStages: "none", NoKubeletAdmission: true, NoHeartbeats: true, Args: ops.ClusterArgs(),
-		FeatureGates: gateList(o.gates), RuntimeConfig: "api/all=true"})
+		FeatureGates: testbed.GateList(o.Gates), RuntimeConfig: "api/all=true"})
 	if err != nil {
 		return nil, err
 	}
@@ -135,12 +138,12 @@ func (o *gangOptions) playOn(ctx context.Context, name string, todo []gangs.Scen
 		return nil, fmt.Errorf("directory for the scheduler: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	s, err := startScheduler(ctx, o.Options, name, c.SchedulerKubeconfig, dir)
+	s, err := testbed.Start(ctx, o.Options, name, c.SchedulerKubeconfig, dir)
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
-	if err := errors.Join(s.connect(c.Kubeconfig), s.waitReady(ctx)); err != nil {
+	defer s.Close()
+	if err := errors.Join(s.Connect(c.Kubeconfig), s.WaitReady(ctx)); err != nil {
 		return nil, err
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)

@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kumiki-scheduler/kumiki/bench/ops"
+	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
@@ -30,11 +32,11 @@ const settleMost = 15 * time.Second
 type gauge struct {
 	client  *kubernetes.Clientset
 	watch   *ops.Watch
-	s       *scheduler // nil when nobody schedules
-	servers []int      // processes of API server and etcd
+	s       *testbed.Scheduler // nil when nobody schedules
+	servers []int              // processes of API server and etcd
 	metrics []workload.Metric
 	spans   []span
-	calls   Calls
+	calls   report.Calls
 	seen    scraped
 
 	mu      sync.Mutex
@@ -47,10 +49,10 @@ type span struct {
 	from, to time.Time // to is zero while it lasts
 	settled  time.Time // when the last event could be read; to, where they never stood still
 	events   int64
-	used     usage
+	used     testbed.Usage
 	// What was read at the beginning.
-	usageThen  usage
-	callsThen  Calls
+	usageThen  testbed.Usage
+	callsThen  report.Calls
 	seenThen   scraped
 	eventsThen int64
 }
@@ -66,7 +68,7 @@ func (g *gauge) pid() int {
 	if g.s == nil {
 		return 0
 	}
-	return g.s.cmd.Process.Pid
+	return g.s.Cmd.Process.Pid
 }
 
 // begin is the hook of a workload that begins to collect.
@@ -79,10 +81,10 @@ func (g *gauge) begin(ctx context.Context, c ops.Collection) (func(context.Conte
 	if s.eventsThen, err = g.calm(ctx); err != nil {
 		return nil, err
 	}
-	if s.callsThen, err = callsNow(ctx, g.client); err != nil {
+	if s.callsThen, err = testbed.ReadCalls(ctx, g.client); err != nil {
 		return nil, err
 	}
-	if s.usageThen, err = usageNow(g.pid(), g.servers); err != nil {
+	if s.usageThen, err = testbed.ReadUsage(g.pid(), g.servers); err != nil {
 		return nil, err
 	}
 	s.from = time.Now()
@@ -95,7 +97,7 @@ func (g *gauge) begin(ctx context.Context, c ops.Collection) (func(context.Conte
 func (g *gauge) calm(ctx context.Context) (int64, error) {
 	began, events, changed := time.Now(), int64(-1), time.Now()
 	for {
-		n, err := countEvents(ctx, g.client)
+		n, err := testbed.CountEvents(ctx, g.client)
 		if err != nil {
 			return 0, err
 		}
@@ -112,7 +114,7 @@ func (g *gauge) calm(ctx context.Context) (int64, error) {
 		if g.s == nil || events >= bound && !refused || time.Since(changed) > calmAfter || time.Since(began) > settledAfter {
 			return events, nil
 		}
-		if err := pause(ctx, calmAfter/20); err != nil {
+		if err := testbed.Pause(ctx, calmAfter/20); err != nil {
 			return 0, err
 		}
 	}
@@ -127,11 +129,11 @@ func wasRefused(p *ops.Pod) bool {
 func (g *gauge) end(ctx context.Context) error {
 	s := &g.spans[len(g.spans)-1]
 	s.to = time.Now()
-	atEnd, err := usageNow(g.pid(), g.servers)
+	atEnd, err := testbed.ReadUsage(g.pid(), g.servers)
 	if err != nil {
 		return err
 	}
-	calls, err := callsNow(ctx, g.client)
+	calls, err := testbed.ReadCalls(ctx, g.client)
 	if err != nil {
 		return err
 	}
@@ -140,16 +142,16 @@ func (g *gauge) end(ctx context.Context) error {
 	case err != nil:
 		return err
 	case !stood: // something else goes on making events, and what it cost was not for the pods that are measured
-		s.settled, s.used = s.to, atEnd.since(s.usageThen)
+		s.settled, s.used = s.to, atEnd.Since(s.usageThen)
 	default:
-		if calls, err = callsNow(ctx, g.client); err != nil {
+		if calls, err = testbed.ReadCalls(ctx, g.client); err != nil {
 			return err
 		}
 	}
 	if g.calls == nil {
-		g.calls = Calls{}
+		g.calls = report.Calls{}
 	}
-	for what, n := range calls.since(s.callsThen) { // order: sums
+	for what, n := range calls.Since(s.callsThen) { // order: sums
 		g.calls[what] += n
 	}
 	seen, err := scrape(ctx, g.s, g.metrics)
@@ -177,16 +179,16 @@ func (g *gauge) settle(ctx context.Context, s *span) (stood bool, err error) {
 	}
 	s.events = -1
 	for {
-		n, err := countEvents(ctx, g.client)
+		n, err := testbed.CountEvents(ctx, g.client)
 		if err != nil {
 			return false, err
 		}
 		if n -= s.eventsThen; n != s.events {
-			now, err := usageNow(g.pid(), g.servers)
+			now, err := testbed.ReadUsage(g.pid(), g.servers)
 			if err != nil {
 				return false, err
 			}
-			s.events, s.settled, s.used = n, time.Now(), now.since(s.usageThen)
+			s.events, s.settled, s.used = n, time.Now(), now.Since(s.usageThen)
 		}
 		if g.s == nil || s.events >= bound && !refused || time.Since(s.settled) > settledAfter {
 			return true, nil
@@ -194,7 +196,7 @@ func (g *gauge) settle(ctx context.Context, s *span) (stood bool, err error) {
 		if time.Since(s.to) > settleMost {
 			return false, nil
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := testbed.Pause(ctx, 50*time.Millisecond); err != nil {
 			return false, err
 		}
 	}
@@ -205,9 +207,9 @@ func (g *gauge) follow(ctx context.Context) {
 	if g.s == nil {
 		return
 	}
-	for pause(ctx, time.Second) == nil {
-		rss, _, memoryErr := memoryOf(g.pid())
-		cpu, cpuErr := cpuOf(g.pid())
+	for testbed.Pause(ctx, time.Second) == nil {
+		rss, _, memoryErr := testbed.Memory(g.pid())
+		cpu, cpuErr := testbed.CPU(g.pid())
 		if memoryErr != nil || cpuErr != nil {
 			return // it ended, which others tell
 		}
@@ -220,20 +222,20 @@ func (g *gauge) follow(ctx context.Context) {
 func within(t, from, to time.Time) bool { return !t.IsZero() && !t.Before(from) && !t.After(to) }
 
 // fill puts what was measured into a trial.
-func (g *gauge) fill(t *Trial, p *workload.Plan) error {
+func (g *gauge) fill(t *report.Trial, p *workload.Plan) error {
 	for i := range g.spans { // one that an error cut short ends now
 		if s := &g.spans[i]; s.to.IsZero() {
 			s.to = time.Now()
 			s.settled = s.to
-			now, err := usageNow(g.pid(), g.servers)
+			now, err := testbed.ReadUsage(g.pid(), g.servers)
 			if err != nil {
 				return nil // it ended; the trial says so
 			}
-			s.used = now.since(s.usageThen)
+			s.used = now.Since(s.usageThen)
 		}
 	}
 	var took, samples []float64
-	var used usage
+	var used testbed.Usage
 	gangs := map[string]*gang{} // namespace/name of a pod group -> its times
 	for i := range g.spans {
 		s := &g.spans[i]
@@ -241,30 +243,30 @@ func (g *gauge) fill(t *Trial, p *workload.Plan) error {
 		v := viewOf(s, pods, p, gangs)
 		t.Pods += v.pods
 		t.Bound += v.bound
-		t.BindSeconds += Seconds(v.last.Sub(v.first).Seconds())
-		t.SettleSeconds += Seconds(math.Max(v.last.Sub(v.first).Seconds(), s.settled.Sub(v.first).Seconds()))
+		t.BindSeconds += report.Seconds(v.last.Sub(v.first).Seconds())
+		t.SettleSeconds += report.Seconds(math.Max(v.last.Sub(v.first).Seconds(), s.settled.Sub(v.first).Seconds()))
 		t.Events += max(0, s.events)
-		took, samples = append(took, v.took...), append(samples, throughput(v.boundBy)...)
-		used = used.plus(s.used)
+		took, samples = append(took, v.took...), append(samples, report.Throughput(v.boundBy)...)
+		used = used.Plus(s.used)
 	}
-	t.Latency = latencyOf(took)
+	t.Latency = report.LatencyOf(took)
 	done := t.Bound
 	if g.s == nil {
-		done, t.Latency = t.Pods, latencyOf(nil)
+		done, t.Latency = t.Pods, report.LatencyOf(nil)
 	}
 	if t.BindSeconds > 0 {
 		t.PodsPerSecond = float64(done) / float64(t.BindSeconds)
 	}
-	t.Spectrum = spectrumOf(took)
+	t.Spectrum = report.SpectrumOf(took)
 	t.Items = g.items(p.Name, samples, t.PodsPerSecond)
 	t.Attempts = g.seen.attempts()
 	if len(gangs) > 0 {
 		l := gangLatency(gangs)
 		t.Gangs = &l
 	}
-	t.SchedulerCPU, t.ServersCPU, t.BenchCPU = used.scheduler, used.servers, used.self
-	if used.busy+used.idle > 0 {
-		t.Idle, t.Others = used.idleShare(), used.othersShare()
+	t.SchedulerCPU, t.ServersCPU, t.BenchCPU = used.Scheduler, used.Servers, used.Self
+	if used.Busy+used.Idle > 0 {
+		t.Idle, t.Others = used.IdleShare(), used.OthersShare()
 	}
 	t.Calls = g.calls
 	if len(g.spans) > 0 {
@@ -274,7 +276,7 @@ func (g *gauge) fill(t *Trial, p *workload.Plan) error {
 		return nil
 	}
 	var err error
-	t.SteadyRSS, t.PeakRSS, err = memoryOf(g.pid())
+	t.SteadyRSS, t.PeakRSS, err = testbed.Memory(g.pid())
 	return err
 }
 
@@ -282,7 +284,7 @@ func (g *gauge) fill(t *Trial, p *workload.Plan) error {
 // its process is API server, scheduler and test in one. The name is that of the workload and of what was collected. A run in
 // which less than two seconds bound anything has no samples of throughput; its one figure is that of the whole run, where
 // scheduler_perf gives none.
-func (g *gauge) items(workloadName string, samples []float64, perSecond float64) []DataItem {
+func (g *gauge) items(workloadName string, samples []float64, perSecond float64) []report.DataItem {
 	if len(samples) == 0 && perSecond > 0 && g.s != nil {
 		samples = []float64{perSecond}
 	}
@@ -292,13 +294,13 @@ func (g *gauge) items(workloadName string, samples []float64, perSecond float64)
 		duration += g.spans[i].to.Sub(g.spans[i].from).Seconds()
 		collected = append(collected, g.spans[i].Name)
 	}
-	var out []DataItem
+	var out []report.DataItem
 	if len(samples) > 0 {
-		out = append(out, DataItem{Data: buckets(samples), Unit: "pods/s", Labels: map[string]string{"Metric": workload.Throughput}})
+		out = append(out, report.DataItem{Data: report.Buckets(samples), Unit: "pods/s", Labels: map[string]string{"Metric": workload.Throughput}})
 	}
 	out = append(out, g.seen.items(g.metrics)...)
 	if len(g.spans) > 0 {
-		out = append(out, DataItem{Data: map[string]float64{"Duration": duration}, Unit: "s", Labels: map[string]string{"Metric": "SchedulingDuration"}})
+		out = append(out, report.DataItem{Data: map[string]float64{"Duration": duration}, Unit: "s", Labels: map[string]string{"Metric": "SchedulingDuration"}})
 	}
 	for i := range out {
 		out[i].Labels["Name"] = workloadName + "/" + strings.Join(collected, "+")
@@ -309,7 +311,7 @@ func (g *gauge) items(workloadName string, samples []float64, perSecond float64)
 // gang is a pod group that is measured.
 type gang struct{ first, last time.Time } // last is zero when one of its pods is not bound
 
-func gangLatency(gangs map[string]*gang) Latency {
+func gangLatency(gangs map[string]*gang) report.Latency {
 	var took []float64
 	for _, name := range slices.Sorted(maps.Keys(gangs)) {
 		if g := gangs[name]; g.last.IsZero() {
@@ -318,7 +320,7 @@ func gangLatency(gangs map[string]*gang) Latency {
 			took = append(took, g.last.Sub(g.first).Seconds())
 		}
 	}
-	return latencyOf(took)
+	return report.LatencyOf(took)
 }
 
 // view is what a span shows of its pods.
@@ -398,8 +400,8 @@ func (g *gang) with(p *ops.Pod) *gang {
 }
 
 // timeline cuts the time from the first span to the end of the last into seconds.
-func (g *gauge) timeline(from time.Time, last span, plan *workload.Plan) []Moment {
-	out := make([]Moment, int(last.to.Sub(from)/time.Second)+1)
+func (g *gauge) timeline(from time.Time, last span, plan *workload.Plan) []report.Moment {
+	out := make([]report.Moment, int(last.to.Sub(from)/time.Second)+1)
 	slowest := make([]float64, len(out))
 	for i := range out {
 		out[i].At, slowest[i] = i+1, math.NaN()
@@ -434,7 +436,7 @@ func (g *gauge) timeline(from time.Time, last span, plan *workload.Plan) []Momen
 		}
 	}
 	for i := range out {
-		out[i].Slowest = Seconds(slowest[i])
+		out[i].Slowest = report.Seconds(slowest[i])
 	}
 	return out
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
@@ -65,7 +67,7 @@ func parseMetrics(text string, wanted []workload.Metric) (scraped, error) {
 		if err != nil {
 			return nil, fmt.Errorf("metric %q: %w", row, err)
 		}
-		labels := metricLabels(row[end:at])
+		labels := testbed.MetricLabels(row[end:at])
 		le := labels["le"]
 		delete(labels, "le")
 		key := fmt.Sprint(labels) // fmt sorts the keys
@@ -141,8 +143,8 @@ func (s scraped) attempts() int64 {
 
 // items are the histograms as scheduler_perf reports them, in milliseconds: one for each combination of the values of a
 // metric's labels that has any samples.
-func (s scraped) items(metrics []workload.Metric) []DataItem {
-	var out []DataItem
+func (s scraped) items(metrics []workload.Metric) []report.DataItem {
+	var out []report.DataItem
 	for _, m := range metrics {
 		groups := map[string]*series{} // values of the labels -> sum of the series that have them
 		for _, key := range slices.Sorted(maps.Keys(s[m.Name])) {
@@ -170,7 +172,7 @@ func (s scraped) items(metrics []workload.Metric) []DataItem {
 		for _, key := range slices.Sorted(maps.Keys(groups)) {
 			if g := groups[key]; g.count > 0 {
 				g.labels["Metric"] = m.Name
-				out = append(out, DataItem{Unit: "ms", Labels: g.labels, Data: map[string]float64{
+				out = append(out, report.DataItem{Unit: "ms", Labels: g.labels, Data: map[string]float64{
 					"Average": 1000 * g.sum / g.count, "Perc50": 1000 * g.quantile(0.5), "Perc90": 1000 * g.quantile(0.9),
 					"Perc95": 1000 * g.quantile(0.95), "Perc99": 1000 * g.quantile(0.99)}})
 			}
@@ -201,12 +203,12 @@ func (s *series) quantile(q float64) float64 {
 }
 
 // scrape asks a scheduler for its metrics; one that serves nothing has none.
-func scrape(ctx context.Context, s *scheduler, wanted []workload.Metric) (scraped, error) {
-	if s == nil || s.port == 0 {
+func scrape(ctx context.Context, s *testbed.Scheduler, wanted []workload.Metric) (scraped, error) {
+	if s == nil || s.Port == 0 {
 		return scraped{}, nil
 	}
 	var text bytes.Buffer
-	if err := s.get(ctx, "/metrics", &text); err != nil {
+	if err := s.Get(ctx, "/metrics", &text); err != nil {
 		return nil, err
 	}
 	return parseMetrics(text.String(), wanted)

@@ -6,6 +6,8 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kumiki-scheduler/kumiki/bench/report"
 )
 
 // interruptedError is what a measurement that a signal cut short ends with. It is no context.Canceled, which programs take
@@ -21,7 +23,7 @@ func endsWhenInterrupted(cmd *cobra.Command) {
 		endsWhenInterrupted(sub)
 	}
 	run := cmd.RunE
-	if run == nil || cmd.Name() == Null {
+	if run == nil || cmd.Name() == report.Null {
 		return
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

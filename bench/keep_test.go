@@ -17,23 +17,25 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
 // halfDone is a comparison of two workloads and two schedulers of which half was measured, and the matrix that makes it.
-func halfDone(t *testing.T) (*matrix, *Comparison) {
+func halfDone(t *testing.T) (*matrix, *report.Comparison) {
 	t.Helper()
-	c := &Comparison{Date: "2026-11-21T05:00:00Z", QPS: 1, Burst: 1, Machine: Machine{CPUs: 2}}
-	m := &matrix{Options: Options{QPS: 1, Burst: 1, Rounds: 2, Schedulers: []string{Kumiki, Null}}, tell: newTeller(io.Discard),
-		plans: []workload.Plan{{Name: "a/1"}, {Name: "b/1"}}, kept: &keeper{path: filepath.Join(t.TempDir(), "deep", "table.json"), resume: true}}
-	if err := m.kept.begin(c); err != nil {
+	c := &report.Comparison{Date: "2026-11-21T05:00:00Z", QPS: 1, Burst: 1, Machine: report.Machine{CPUs: 2}}
+	m := &matrix{Options: testbed.Options{QPS: 1, Burst: 1, Rounds: 2, Schedulers: []string{report.Kumiki, report.Null}}, tell: newTeller(io.Discard),
+		plans: []workload.Plan{{Name: "a/1"}, {Name: "b/1"}}, kept: &report.Keeper{Path: filepath.Join(t.TempDir(), "deep", "table.json"), Resume: true}}
+	if err := m.kept.Begin(c); err != nil {
 		t.Fatal(err)
 	}
-	for _, trial := range []Trial{
-		{Workload: "a/1", Scheduler: Kumiki, Round: 1, PodsPerSecond: 5, TookSeconds: 10},
-		{Workload: "a/1", Scheduler: Null, Round: 1, Failure: "it ended"},
-		{Workload: "b/1", Scheduler: Null, Round: 2, PodsPerSecond: 7, TookSeconds: 20},
+	for _, trial := range []report.Trial{
+		{Workload: "a/1", Scheduler: report.Kumiki, Round: 1, PodsPerSecond: 5, TookSeconds: 10},
+		{Workload: "a/1", Scheduler: report.Null, Round: 1, Failure: "it ended"},
+		{Workload: "b/1", Scheduler: report.Null, Round: 2, PodsPerSecond: 7, TookSeconds: 20},
 	} {
 		c.Trials = append(c.Trials, trial)
 		if err := m.put(c); err != nil {
@@ -47,15 +49,15 @@ func halfDone(t *testing.T) (*matrix, *Comparison) {
 // not again after it failed.
 func TestWhatWasMeasuredIsKeptAndGoneOnWith(t *testing.T) {
 	m, c := halfDone(t)
-	kept, err := readComparison(m.kept.path)
+	kept, err := report.Read(m.kept.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(kept.Trials) != 3 || len(kept.Rows) != 4 || len(kept.Workloads) != 2 {
 		t.Errorf("kept are %d trials, %d rows, %d workloads", len(kept.Trials), len(kept.Rows), len(kept.Workloads))
 	}
-	next := &Comparison{QPS: 1, Burst: 1, Machine: c.Machine}
-	if err := m.kept.begin(next); err != nil {
+	next := &report.Comparison{QPS: 1, Burst: 1, Machine: c.Machine}
+	if err := m.kept.Begin(next); err != nil {
 		t.Fatal(err)
 	}
 	var missing []string
@@ -75,12 +77,12 @@ func TestWhatWasMeasuredIsKeptAndGoneOnWith(t *testing.T) {
 	if err := m.put(next); err != nil || len(next.Rows) != 4 {
 		t.Errorf("rows of a workload whose turn has not come: %v, %d rows", err, len(next.Rows))
 	}
-	m.kept.again = regexp.MustCompile("^b/")
-	next = &Comparison{QPS: 1, Burst: 1, Machine: c.Machine}
-	if err := m.kept.begin(next); err != nil || len(next.Trials) != 1 {
+	m.kept.Again = regexp.MustCompile("^b/")
+	next = &report.Comparison{QPS: 1, Burst: 1, Machine: c.Machine}
+	if err := m.kept.Begin(next); err != nil || len(next.Trials) != 1 {
 		t.Errorf("b is to be measured again: %v, %+v", err, next.Trials)
 	}
-	if files, err := os.ReadDir(filepath.Dir(m.kept.path)); err != nil || len(files) != 1 {
+	if files, err := os.ReadDir(filepath.Dir(m.kept.Path)); err != nil || len(files) != 1 {
 		t.Errorf("beside the report there are %v, %v", files, err)
 	}
 }
@@ -88,16 +90,16 @@ func TestWhatWasMeasuredIsKeptAndGoneOnWith(t *testing.T) {
 // Catches: runs of two machines, or with two limits, that become one report, and a report of hours that is overwritten.
 func TestReportsOfAnotherKindAreNotGoneOnWith(t *testing.T) {
 	m, c := halfDone(t)
-	for _, other := range []*Comparison{{QPS: 2, Burst: 1, Machine: c.Machine}, {QPS: 1, Burst: 1, Machine: Machine{CPUs: 4}}, {QPS: 1, Burst: 1, Machine: c.Machine, Rate: 3}, {QPS: 1, Burst: 1, Machine: c.Machine, Limits: GoLimits{Procs: 1}}} {
-		if err := m.kept.begin(other); err == nil || !strings.Contains(err.Error(), "cannot be gone on with") {
+	for _, other := range []*report.Comparison{{QPS: 2, Burst: 1, Machine: c.Machine}, {QPS: 1, Burst: 1, Machine: report.Machine{CPUs: 4}}, {QPS: 1, Burst: 1, Machine: c.Machine, Rate: 3}, {QPS: 1, Burst: 1, Machine: c.Machine, Limits: report.GoLimits{Procs: 1}}} {
+		if err := m.kept.Begin(other); err == nil || !strings.Contains(err.Error(), "cannot be gone on with") {
 			t.Errorf("gone on with %+v: %v", other, err)
 		}
 	}
-	m.kept.resume = false
-	if err := m.kept.begin(&Comparison{}); err != nil {
+	m.kept.Resume = false
+	if err := m.kept.Begin(&report.Comparison{}); err != nil {
 		t.Fatal(err)
 	}
-	if old, err := readComparison(m.kept.path + ".old"); err != nil || len(old.Trials) != 3 {
+	if old, err := report.Read(m.kept.Path + ".old"); err != nil || len(old.Trials) != 3 {
 		t.Errorf("what was there before: %v, %v", old, err)
 	}
 }
@@ -106,11 +108,11 @@ func TestReportsOfAnotherKindAreNotGoneOnWith(t *testing.T) {
 // that is not kept, null that plays nothing without a word, and what null plays recorded again for each round.
 func TestEveryWorkloadHasItsTurnBeforeTheSecondRound(t *testing.T) {
 	launched := 0
-	m := &matrix{Options: Options{Rounds: 2, Schedulers: []string{Kumiki, Null}, UpstreamBinary: "/no/kube-scheduler", Timeout: time.Minute,
-		launch: func(context.Context, testcluster.Options) (*testcluster.Cluster, error) {
+	m := &matrix{Options: testbed.Options{Rounds: 2, Schedulers: []string{report.Kumiki, report.Null}, UpstreamBinary: "/no/kube-scheduler", Timeout: time.Minute,
+		Launch: func(context.Context, testcluster.Options) (*testcluster.Cluster, error) {
 			launched++
 			return nil, errors.New("no room")
-		}}, tell: newTeller(io.Discard), plans: []workload.Plan{{Name: "a/1"}, {Name: "b/1"}}, kept: &keeper{path: filepath.Join(t.TempDir(), "table.json")}}
+		}}, tell: newTeller(io.Discard), plans: []workload.Plan{{Name: "a/1"}, {Name: "b/1"}}, kept: &report.Keeper{Path: filepath.Join(t.TempDir(), "table.json")}}
 	c, err := m.run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +131,7 @@ func TestEveryWorkloadHasItsTurnBeforeTheSecondRound(t *testing.T) {
 	if launched != 6 {
 		t.Errorf("%d clusters were started, want one for each run of kumiki and one for each workload's recording", launched)
 	}
-	if kept, err := readComparison(m.kept.path); err != nil || len(kept.Trials) != 8 || kept.verdict() == nil {
+	if kept, err := report.Read(m.kept.Path); err != nil || len(kept.Trials) != 8 || kept.Verdict() == nil {
 		t.Errorf("kept are %v, %v", kept, err)
 	}
 	if left, err := filepath.Glob(filepath.Join(m.dir, "*")); err != nil || len(left) != 0 {
@@ -154,7 +156,7 @@ func TestTheForecastIsOfWhatIsMissing(t *testing.T) {
 	if got, want := f.text(c), "3 of 8 runs are over, about 2 min to go"; got != want {
 		t.Errorf("told %q, want %q", got, want)
 	}
-	all, seconds := f.left(&Comparison{})
+	all, seconds := f.left(&report.Comparison{})
 	if all != 8 || seconds != 9*(8+2) {
 		t.Errorf("from nothing: %d trials in %g s, want 8 and two runs that are recorded", all, seconds)
 	}
@@ -178,7 +180,7 @@ func TestTheTableIsPutBetweenItsMarkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var table bytes.Buffer
-	if err := someReport(t).markdown(&table); err != nil {
+	if err := someReport(t).Markdown(&table); err != nil {
 		t.Fatal(err)
 	}
 	if want := "# Before\n" + tableBegins + table.String() + tableEnds + "after\n"; string(got) != want {
@@ -196,8 +198,8 @@ func TestTheTableIsPutBetweenItsMarkers(t *testing.T) {
 func TestAnInterruptLeavesWhatWasOver(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	launched := 0
-	m := &matrix{Options: Options{Rounds: 2, Schedulers: []string{Kumiki}, QPS: 1, Burst: 1, Timeout: time.Minute,
-		launch: func(context.Context, testcluster.Options) (*testcluster.Cluster, error) {
+	m := &matrix{Options: testbed.Options{Rounds: 2, Schedulers: []string{report.Kumiki}, QPS: 1, Burst: 1, Timeout: time.Minute,
+		Launch: func(context.Context, testcluster.Options) (*testcluster.Cluster, error) {
 			if launched++; launched == 3 {
 				interrupt()
 			}
@@ -223,7 +225,7 @@ func TestAnInterruptLeavesWhatWasOver(t *testing.T) {
 func TestACommandThatIsInterruptedSaysSo(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	for name, want := range map[string]string{"restart": "interrupted", Null: context.Canceled.Error()} {
+	for name, want := range map[string]string{"restart": "interrupted", report.Null: context.Canceled.Error()} {
 		cmd := &cobra.Command{Use: name, RunE: func(cmd *cobra.Command, _ []string) error { return context.Cause(cmd.Context()) }}
 		cmd.SetArgs(nil)
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true

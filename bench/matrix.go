@@ -16,7 +16,10 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/kumiki-scheduler/kumiki/bench/noop"
 	"github.com/kumiki-scheduler/kumiki/bench/ops"
+	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 	"github.com/kumiki-scheduler/kumiki/kube"
@@ -24,7 +27,7 @@ import (
 
 // matrix is workloads times schedulers times rounds.
 type matrix struct {
-	Options
+	testbed.Options
 	plans []workload.Plan
 	rate  float64
 	topic string
@@ -32,7 +35,7 @@ type matrix struct {
 	dir   string // of recordings
 	// played: workload -> what null plays, for those that were recorded by this process.
 	played map[string]played
-	kept   *keeper // nil when nothing is kept before the end
+	kept   *report.Keeper // nil when nothing is kept before the end
 }
 
 // teller tells people how far it is: lines, and on a terminal one that changes.
@@ -67,13 +70,13 @@ func (t *teller) status(format string, args ...any) {
 // writes is what has to be written. Where its run is no good, kumiki's is taken.
 func (m *matrix) record(ctx context.Context, p *workload.Plan) played {
 	if _, err := os.Stat(m.UpstreamBinary); err == nil {
-		play := m.recordOf(ctx, p, Upstream)
+		play := m.recordOf(ctx, p, report.Upstream)
 		if play.cannot == "" || ctx.Err() != nil {
 			return play
 		}
-		m.tell.line("%s: %s; %s is recorded", p.Name, play.cannot, Kumiki)
+		m.tell.line("%s: %s; %s is recorded", p.Name, play.cannot, report.Kumiki)
 	}
-	return m.recordOf(ctx, p, Kumiki)
+	return m.recordOf(ctx, p, report.Kumiki)
 }
 
 func (m *matrix) recordOf(ctx context.Context, p *workload.Plan, by string) played {
@@ -81,16 +84,16 @@ func (m *matrix) recordOf(ctx context.Context, p *workload.Plan, by string) play
 	if err != nil {
 		return played{cannot: "a place for the recording: " + err.Error()}
 	}
-	r := newRecorder(dir)
-	defer r.tidy()
+	r := noop.NewRecorder(dir)
+	defer r.Tidy()
 	t := m.trial(ctx, p, by, 0, "", r)
-	if !t.good() {
+	if !t.Good() {
 		return played{cannot: fmt.Sprintf("the run of %s to be played failed: %s%s", by, t.Failure, strings.Join(t.Oversold, "; "))}
 	}
-	recording, err := r.recording()
+	recording, err := r.Recording()
 	if err == nil {
 		file := filepath.Join(dir, "play.json")
-		if err = recording.write(file); err == nil {
+		if err = recording.Write(file); err == nil {
 			return played{file: file}
 		}
 	}
@@ -120,8 +123,8 @@ func withoutScheduler(p workload.Plan) workload.Plan {
 }
 
 // trial makes one run on a cluster of its own. What goes wrong is the trial's failure.
-func (m *matrix) trial(ctx context.Context, p *workload.Plan, name string, round int, play string, r *recorder) Trial {
-	t := Trial{Workload: p.Name, Scheduler: name, Round: round}
+func (m *matrix) trial(ctx context.Context, p *workload.Plan, name string, round int, play string, r *noop.Recorder) report.Trial {
+	t := report.Trial{Workload: p.Name, Scheduler: name, Round: round}
 	ctx, cancel := context.WithTimeoutCause(ctx, m.Timeout, fmt.Errorf("it was not over after %s", m.Timeout))
 	defer cancel()
 	if err := m.measure(ctx, p, &t, play, r); err != nil {
@@ -130,27 +133,27 @@ func (m *matrix) trial(ctx context.Context, p *workload.Plan, name string, round
 	return t
 }
 
-func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *Trial, play string, r *recorder) (err error) {
+func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *report.Trial, play string, r *noop.Recorder) (err error) {
 	where := fmt.Sprintf("%s, %s, round %d", p.Name, t.Scheduler, t.Round)
-	if _, refused := gatesOf(p); len(refused) > 0 && t.Round == 1 && t.Scheduler == m.Schedulers[0] { // once
+	if _, refused := testbed.Gates(p); len(refused) > 0 && t.Round == 1 && t.Scheduler == m.Schedulers[0] { // once
 		m.tell.line("%s: without %s, which this release does not let anybody set", p.Name, strings.Join(refused, ", "))
 	}
 	m.tell.status("%s: starting a cluster", where)
-	ground := groundOf(p)
-	if err := r.prepare(&ground); err != nil {
+	ground := testbed.ClusterOptions(p)
+	if err := r.Prepare(&ground); err != nil {
 		return err
 	}
-	c, err := m.launch(ctx, ground)
+	c, err := m.Launch(ctx, ground)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	b, err := newBurst(c)
+	b, err := testbed.NewCluster(c)
 	if err != nil {
 		return err
 	}
-	defer b.clients.Close()
-	if err := b.clear(len(controllersOf(p)) > 0); err != nil {
+	defer b.Clients.Close()
+	if err := b.Quiesce(len(testbed.Controllers(p)) > 0); err != nil {
 		return err
 	}
 	cfg, err := kube.RestConfig(kube.ClientOptions{Kubeconfig: c.Kubeconfig, QPS: -1})
@@ -161,12 +164,12 @@ func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *Trial, play s
 	if err != nil {
 		return err
 	}
-	g := &gauge{client: b.client, watch: ops.NewWatch(nil), servers: b.servers, metrics: p.Metrics}
+	g := &gauge{client: b.Client, watch: ops.NewWatch(nil), servers: b.Servers, metrics: p.Metrics}
 	if len(g.metrics) == 0 {
 		g.metrics = usualMetrics
 	}
 	plan := *p
-	if t.Scheduler == CreateOnly {
+	if t.Scheduler == report.CreateOnly {
 		plan = withoutScheduler(plan)
 	} else {
 		stop, err := m.startFor(ctx, p, t.Scheduler, play, c)
@@ -174,22 +177,22 @@ func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *Trial, play s
 			return err
 		}
 		defer func() {
-			stop.close()
-			_ = os.RemoveAll(filepath.Dir(stop.log))
+			stop.Close()
+			_ = os.RemoveAll(filepath.Dir(stop.Log))
 		}()
 		g.s = stop
 	}
-	env := ops.Env{Client: b.client, Dynamic: objects, Watch: g.watch, Collect: m.collect(g), Rate: m.rate, Patience: m.Patience, Progress: func(at ops.Progress) {
+	env := ops.Env{Client: b.Client, Dynamic: objects, Watch: g.watch, Collect: m.collect(g), Rate: m.rate, Patience: m.Patience, Progress: func(at ops.Progress) {
 		m.tell.status("%s: %d/%d %s, %d of %d pods", where, at.Op+1, at.Ops, at.Opcode, at.Done, at.Total)
 	}}
 	err = m.follow(ctx, g, env, plan, b, r)
 	if err != nil && g.s != nil && !errors.Is(ctx.Err(), context.Canceled) {
-		m.tell.line("%s, last words of the scheduler:\n%s", where, g.s.lastWords())
+		m.tell.line("%s, last words of the scheduler:\n%s", where, g.s.LogTail())
 	}
 	if g.s != nil {
 		select {
-		case <-g.s.ended:
-			return errors.Join(err, fmt.Errorf("the scheduler ended: %v", g.s.exit))
+		case <-g.s.Ended:
+			return errors.Join(err, fmt.Errorf("the scheduler ended: %v", g.s.ExitErr))
 		default:
 		}
 	}
@@ -197,27 +200,27 @@ func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *Trial, play s
 }
 
 // startFor starts a scheduler with what a workload wants of it and waits until it is ready.
-func (m *matrix) startFor(ctx context.Context, p *workload.Plan, name, play string, c *testcluster.Cluster) (*scheduler, error) {
+func (m *matrix) startFor(ctx context.Context, p *workload.Plan, name, play string, c *testcluster.Cluster) (*testbed.Scheduler, error) {
 	o := m.Options
-	o.config, o.play = p.SchedulerConfig, play
-	o.gates, _ = gatesOf(p)
+	o.Config, o.Play = p.SchedulerConfig, play
+	o.Gates, _ = testbed.Gates(p)
 	dir, err := os.MkdirTemp(m.dir, "run-")
 	if err != nil {
 		return nil, err
 	}
-	s, err := startScheduler(ctx, o, name, c.SchedulerKubeconfig, dir)
+	s, err := testbed.Start(ctx, o, name, c.SchedulerKubeconfig, dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.connect(c.Kubeconfig), s.waitReady(ctx)); err != nil {
-		s.close()
+	if err := errors.Join(s.Connect(c.Kubeconfig), s.WaitReady(ctx)); err != nil {
+		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
 // follow runs a plan with those who look on, and ends it when the scheduler does.
-func (m *matrix) follow(ctx context.Context, g *gauge, env ops.Env, plan workload.Plan, b *burst, r *recorder) error {
+func (m *matrix) follow(ctx context.Context, g *gauge, env ops.Env, plan workload.Plan, b *testbed.Cluster, r *noop.Recorder) error {
 	ctx, end := context.WithCancelCause(ctx)
 	var beside sync.WaitGroup
 	defer beside.Wait()
@@ -226,15 +229,15 @@ func (m *matrix) follow(ctx context.Context, g *gauge, env ops.Env, plan workloa
 		beside.Go(func() { g.follow(ctx) })
 		beside.Go(func() {
 			select {
-			case <-g.s.ended:
-				end(fmt.Errorf("the scheduler ended: %v", g.s.exit))
+			case <-g.s.Ended:
+				end(fmt.Errorf("the scheduler ended: %v", g.s.ExitErr))
 			case <-ctx.Done():
 			}
 		})
 	}
 	if r != nil {
 		listed := make(chan struct{})
-		beside.Go(func() { r.watch(ctx, b.clients.Watches, func() { close(listed) }) })
+		beside.Go(func() { r.Watch(ctx, b.Clients.Watches, func() { close(listed) }) })
 		select {
 		case <-listed:
 		case <-ctx.Done():
@@ -243,7 +246,7 @@ func (m *matrix) follow(ctx context.Context, g *gauge, env ops.Env, plan workloa
 	}
 	_, err := ops.Run(ctx, env, plan)
 	if err == nil && r != nil {
-		return r.finish(ctx, b.client, g.watch, &plan)
+		return r.Finish(ctx, b.Client, g.watch, &plan)
 	}
 	return err
 }

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/bench/restart"
+	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
@@ -17,16 +20,16 @@ import (
 // lists are in, and one that finds the pod of the start before.
 func TestSmallRestart(t *testing.T) {
 	const nodes, pods = 5, 40
-	r, err := Restart(t.Context(), Options{
-		Nodes: nodes, Pods: pods, Rounds: 1, Schedulers: []string{Kumiki}, QPS: defaultQPS, Burst: defaultBurst, Timeout: 3 * time.Minute,
-		launch: func(_ context.Context, opts testcluster.Options) (*testcluster.Cluster, error) {
+	r, err := restart.Run(t.Context(), testbed.Options{
+		Nodes: nodes, Pods: pods, Rounds: 1, Schedulers: []string{report.Kumiki}, QPS: testbed.DefaultQPS, Burst: testbed.DefaultBurst, Timeout: 3 * time.Minute,
+		Launch: func(_ context.Context, opts testcluster.Options) (*testcluster.Cluster, error) {
 			return testcluster.Start(t, opts), nil
 		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Starts) != 2 || r.Starts[0].How != FirstStart || r.Starts[1].How != AfterKill {
+	if len(r.Starts) != 2 || r.Starts[0].How != restart.FirstStart || r.Starts[1].How != restart.AfterKill {
 		t.Fatalf("starts %+v", r.Starts)
 	}
 	for i, s := range r.Starts {
@@ -37,8 +40,8 @@ func TestSmallRestart(t *testing.T) {
 		if sent := s.Lists["pods"].Events; sent < int64(pods+i+1) || sent > int64(pods+i+6) || s.Lists["nodes"].Events < nodes {
 			t.Errorf("%s: the API server sent %v", s.How, s.Lists)
 		}
-		if s.ReadBytes < s.Lists.total().Bytes {
-			t.Errorf("%s: %d bytes read of %d that were sent", s.How, s.ReadBytes, s.Lists.total().Bytes)
+		if s.ReadBytes < s.Lists.Total().Bytes {
+			t.Errorf("%s: %d bytes read of %d that were sent", s.How, s.ReadBytes, s.Lists.Total().Bytes)
 		}
 	}
 }
@@ -47,8 +50,8 @@ func TestSmallRestart(t *testing.T) {
 // time after the lists that counts from somewhere else.
 func TestSmallRestartAgainstAStandIn(t *testing.T) {
 	const nodes, pods = 5, 40
-	r, err := RestartFake(t.Context(), Options{
-		Nodes: nodes, Pods: pods, Rounds: 1, Schedulers: []string{Kumiki}, QPS: defaultQPS, Burst: defaultBurst, Timeout: 3 * time.Minute,
+	r, err := restart.RunStandin(t.Context(), testbed.Options{
+		Nodes: nodes, Pods: pods, Rounds: 1, Schedulers: []string{report.Kumiki}, QPS: testbed.DefaultQPS, Burst: testbed.DefaultBurst, Timeout: 3 * time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -93,10 +96,10 @@ func TestRestartRefusesWhatItCannotMeasure(t *testing.T) {
 // Catches changes that are not told, and pods that are counted as bound and are not.
 func TestSmallClusterThatChanges(t *testing.T) {
 	const rate = 100
-	o := waitingOptions{waiting: 20, rate: rate, kinds: []string{"heartbeat", "label", "room"}, length: time.Second}
-	o.Options = Options{Nodes: 5, Pods: 10, Rounds: 1, Schedulers: []string{Kumiki}, QPS: defaultQPS, Burst: defaultBurst, Timeout: 3 * time.Minute,
+	o := restart.WaitingOptions{Waiting: 20, Rate: rate, Kinds: []string{"heartbeat", "label", "room"}, Length: time.Second}
+	o.Options = testbed.Options{Nodes: 5, Pods: 10, Rounds: 1, Schedulers: []string{report.Kumiki}, QPS: testbed.DefaultQPS, Burst: testbed.DefaultBurst, Timeout: 3 * time.Minute,
 		Progress: t.Output()}
-	r, err := waitWhileNodesChange(t.Context(), o)
+	r, err := restart.RunWaiting(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +107,7 @@ func TestSmallClusterThatChanges(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	for i, row := range r.Waited {
-		if row.Scheduler != Kumiki || row.Change != o.kinds[i] || row.Rate < rate/10 || row.Rate > 1.1*rate || row.PeakRSS == 0 {
+		if row.Scheduler != report.Kumiki || row.Change != o.Kinds[i] || row.Rate < rate/10 || row.Rate > 1.1*rate || row.PeakRSS == 0 {
 			t.Errorf("%+v", row)
 		}
 		if row.Probes == 0 || row.Bound != row.Probes || row.P50 <= 0 || row.Max < row.P50 {
@@ -112,7 +115,7 @@ func TestSmallClusterThatChanges(t *testing.T) {
 		}
 	}
 	var table bytes.Buffer
-	if err := r.write(&table, "table"); err != nil || !strings.Contains(table.String(), "heartbeat") {
+	if err := r.Write(&table, "table"); err != nil || !strings.Contains(table.String(), "heartbeat") {
 		t.Errorf("%v: %s", err, table.String())
 	}
 }

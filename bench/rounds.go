@@ -10,20 +10,21 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kumiki-scheduler/kumiki/bench/report"
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
 // run makes all trials that are not kept from before: a round of every workload before the second round of any, so that a run
 // that is cut short has something of each. The schedulers take turns within a round of a workload, so that a machine that gets
 // slower does so for all. When ctx ends, so does run; what was over by then is kept.
-func (m *matrix) run(ctx context.Context) (*Comparison, error) {
-	c := &Comparison{Date: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version(), CPUs: runtime.NumCPU(), QPS: m.QPS, Burst: m.Burst,
-		Rate: m.rate, Topic: m.topic, Limits: goLimits()}
+func (m *matrix) run(ctx context.Context) (*report.Comparison, error) {
+	c := &report.Comparison{Date: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version(), CPUs: runtime.NumCPU(), QPS: m.QPS, Burst: m.Burst,
+		Rate: m.rate, Topic: m.topic, Limits: report.DefaultGoLimits()}
 	var err error
-	if c.Machine, err = thisMachine(); err != nil {
+	if c.Machine, err = report.ThisMachine(); err != nil {
 		return nil, err
 	}
-	if err := m.kept.begin(c); err != nil {
+	if err := m.kept.Begin(c); err != nil {
 		return nil, err
 	}
 	if m.dir, err = os.MkdirTemp("", "kumiki-bench-"); err != nil {
@@ -46,7 +47,7 @@ func (m *matrix) run(ctx context.Context) (*Comparison, error) {
 }
 
 // unfinished is what an error leaves: after an interrupt, what was over by then, if anything was.
-func (m *matrix) unfinished(ctx context.Context, c *Comparison, f *forecast, err error) (*Comparison, error) {
+func (m *matrix) unfinished(ctx context.Context, c *report.Comparison, f *forecast, err error) (*report.Comparison, error) {
 	if ctx.Err() == nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (m *matrix) unfinished(ctx context.Context, c *Comparison, f *forecast, err
 	if len(c.Trials) == 0 {
 		return nil, over
 	}
-	c.compare(spec{plans: m.plans, schedulers: m.Schedulers})
+	c.MakeRows(report.Spec{Plans: m.plans, Schedulers: m.Schedulers})
 	return c, over
 }
 
@@ -63,18 +64,18 @@ func (m *matrix) unfinished(ctx context.Context, c *Comparison, f *forecast, err
 type played struct{ file, cannot string }
 
 // round makes the trials of one round of a workload. The run that null plays is recorded when it is needed first.
-func (m *matrix) round(ctx context.Context, c *Comparison, f *forecast, p *workload.Plan, round int) error {
+func (m *matrix) round(ctx context.Context, c *report.Comparison, f *forecast, p *workload.Plan, round int) error {
 	turns := slices.DeleteFunc(m.missing(c, p), func(t turn) bool { return t.round != round })
 	play, known := m.played[p.Name]
-	if !known && slices.ContainsFunc(turns, func(t turn) bool { return t.scheduler == Null }) {
+	if !known && slices.ContainsFunc(turns, func(t turn) bool { return t.scheduler == report.Null }) {
 		if play = m.record(ctx, p); ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		m.played[p.Name] = play
 	}
 	for _, next := range turns {
-		t := Trial{Workload: p.Name, Scheduler: next.scheduler, Round: next.round, Failure: play.cannot}
-		if next.scheduler != Null || play.cannot == "" {
+		t := report.Trial{Workload: p.Name, Scheduler: next.scheduler, Round: next.round, Failure: play.cannot}
+		if next.scheduler != report.Null || play.cannot == "" {
 			began := time.Now()
 			t = m.trial(ctx, p, next.scheduler, next.round, play.file, nil)
 			t.TookSeconds = time.Since(began).Seconds()
@@ -97,19 +98,19 @@ func (m *matrix) round(ctx context.Context, c *Comparison, f *forecast, p *workl
 }
 
 // told says what a trial gave.
-func (m *matrix) told(t *Trial) {
+func (m *matrix) told(t *report.Trial) {
 	if t.Failure != "" {
 		m.tell.line("%s, %s, round %d: %s", t.Workload, t.Scheduler, t.Round, t.Failure)
 		return
 	}
 	m.tell.line("%s, %s, round %d: %d of %d pods, %.0f pods/s, p99 %s, idle %.0f%%, others %.0f%%", t.Workload, t.Scheduler, t.Round,
-		t.Bound, t.Pods, t.PodsPerSecond, t.Latency.P99.text(), 100*t.Idle, 100*t.Others)
+		t.Bound, t.Pods, t.PodsPerSecond, t.Latency.P99.Text(), 100*t.Idle, 100*t.Others)
 }
 
 // put makes the rows of what there is, and keeps it.
-func (m *matrix) put(c *Comparison) error {
-	c.compare(spec{plans: m.plans, schedulers: m.Schedulers})
-	return m.kept.put(c)
+func (m *matrix) put(c *report.Comparison) error {
+	c.MakeRows(report.Spec{Plans: m.plans, Schedulers: m.Schedulers})
+	return m.kept.Put(c)
 }
 
 // turn is a trial that is to be made.
@@ -119,11 +120,11 @@ type turn struct {
 }
 
 // missing are the trials of a workload that are not there yet, round by round.
-func (m *matrix) missing(c *Comparison, p *workload.Plan) []turn {
+func (m *matrix) missing(c *report.Comparison, p *workload.Plan) []turn {
 	var out []turn
 	for round := 1; round <= m.Rounds; round++ {
 		for _, name := range m.Schedulers {
-			if !slices.ContainsFunc(c.trialsOf(p.Name, name), func(t Trial) bool { return t.Round == round }) {
+			if !slices.ContainsFunc(c.TrialsOf(p.Name, name), func(t report.Trial) bool { return t.Round == round }) {
 				out = append(out, turn{name, round})
 			}
 		}
@@ -138,7 +139,7 @@ type forecast struct {
 	had   int // trials that were kept from before
 }
 
-func (m *matrix) forecast(c *Comparison) *forecast {
+func (m *matrix) forecast(c *report.Comparison) *forecast {
 	return &forecast{m: m, began: time.Now(), had: len(c.Trials)}
 }
 
@@ -151,13 +152,13 @@ const (
 )
 
 func guess(p *workload.Plan) float64 {
-	s := sizeOf(p)
+	s := report.SizeOf(p)
 	return guessStart.Seconds() + float64(s.Nodes)/guessNodes + float64(s.Pods)/guessPods
 }
 
 // left is how many trials are missing, and the seconds that they will take: as long as those of the same workload and
 // scheduler, else as the guess, times what guesses were wrong by so far.
-func (f *forecast) left(c *Comparison) (trials int, seconds float64) {
+func (f *forecast) left(c *report.Comparison) (trials int, seconds float64) {
 	took, guessed := 0.0, 0.0
 	for i := range f.m.plans {
 		p := &f.m.plans[i]
@@ -177,13 +178,13 @@ func (f *forecast) left(c *Comparison) (trials int, seconds float64) {
 		_, recorded := f.m.played[p.Name] // a run that is recorded for null comes first
 		plays := false
 		for _, next := range turns {
-			one := median(over(c.trialsOf(p.Name, next.scheduler), func(t *Trial) float64 { return t.TookSeconds }))
+			one := report.Median(report.Figures(c.TrialsOf(p.Name, next.scheduler), func(t *report.Trial) float64 { return t.TookSeconds }))
 			if !(one > 0) {
 				one = off * guess(p)
 			}
 			trials++
 			seconds += one
-			plays = plays || next.scheduler == Null
+			plays = plays || next.scheduler == report.Null
 		}
 		if plays && !recorded {
 			seconds += off * guess(p)
@@ -196,13 +197,13 @@ func (f *forecast) left(c *Comparison) (trials int, seconds float64) {
 func (f *forecast) all() int {
 	all := 0
 	for i := range f.m.plans {
-		all += len(f.m.missing(&Comparison{}, &f.m.plans[i]))
+		all += len(f.m.missing(&report.Comparison{}, &f.m.plans[i]))
 	}
 	return all
 }
 
 // text is how far it is.
-func (f *forecast) text(c *Comparison) string {
+func (f *forecast) text(c *report.Comparison) string {
 	trials, seconds := f.left(c)
 	all := f.all()
 	done := fmt.Sprintf("%d of %d runs are over", all-trials, all)

@@ -17,6 +17,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/bench/testbed"
+	"github.com/kumiki-scheduler/kumiki/bench/usage"
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 	"github.com/kumiki-scheduler/kumiki/bench/workloads"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
@@ -34,7 +37,7 @@ type tableFlags struct {
 }
 
 func tableCommand() *cobra.Command {
-	var o Options
+	var o testbed.Options
 	var f tableFlags
 	cmd := &cobra.Command{
 		Use:   "table [REPORT.json]",
@@ -54,7 +57,7 @@ is shown, or put --into a Markdown file.`,
 				return err
 			}
 			if len(args) == 1 {
-				c, err := readComparison(args[0])
+				c, err := report.Read(args[0])
 				if err != nil {
 					return err
 				}
@@ -72,27 +75,27 @@ is shown, or put --into a Markdown file.`,
 	fs.StringVar(&f.again, "again", "", "with --resume: measure those whose case/workload matches the `regexp` again")
 	addFormat(fs, &f.format)
 	fs.StringVar(&f.into, "into", "", "with a report: put the table into this Markdown `file`, between its markers")
-	addFlags(fs, &o, 3, []string{Kumiki, Upstream, Upstream + "@100", Null, CreateOnly}, 10*time.Minute)
+	addFlags(fs, &o, 3, []string{report.Kumiki, report.Upstream, report.Upstream + "@100", report.Null, report.CreateOnly}, 10*time.Minute)
 	return cmd
 }
 
 // show writes a report that was measured before.
-func (f *tableFlags) show(w io.Writer, c *Comparison) error {
+func (f *tableFlags) show(w io.Writer, c *report.Comparison) error {
 	if f.into == "" {
-		return c.write(w, f.format)
+		return c.Write(w, f.format)
 	}
 	text, err := os.ReadFile(f.into)
 	if err != nil {
 		return err
 	}
 	var table bytes.Buffer
-	if err := c.markdown(&table); err != nil {
+	if err := c.Markdown(&table); err != nil {
 		return err
 	}
 	if text, err = between(text, table.Bytes()); err != nil {
 		return fmt.Errorf("%s: %w", f.into, err)
 	}
-	return replace(f.into, text)
+	return report.ReplaceFile(f.into, text)
 }
 
 // The lines between which a Markdown file has the table.
@@ -108,21 +111,21 @@ func between(text, table []byte) ([]byte, error) {
 	return slices.Concat(before, []byte(tableBegins), table, []byte(tableEnds), after), nil
 }
 
-func (f *tableFlags) measure(cmd *cobra.Command, o Options) error {
+func (f *tableFlags) measure(cmd *cobra.Command, o testbed.Options) error {
 	if f.into != "" {
-		return usageErrorf("--into needs a report")
+		return usage.Errorf("--into needs a report")
 	}
-	k := &keeper{path: f.to, resume: f.resume}
+	k := &report.Keeper{Path: f.to, Resume: f.resume}
 	match, err := regexp.Compile(f.match)
 	if err != nil {
-		return usageErrorf("--match: %w", err)
+		return usage.Errorf("--match: %w", err)
 	}
 	if f.again != "" {
 		if !f.resume {
-			return usageErrorf("--again: of a table that is made anew, all is measured anyway; it goes with --resume")
+			return usage.Errorf("--again: of a table that is made anew, all is measured anyway; it goes with --resume")
 		}
-		if k.again, err = regexp.Compile(f.again); err != nil {
-			return usageErrorf("--again: %w", err)
+		if k.Again, err = regexp.Compile(f.again); err != nil {
+			return usage.Errorf("--again: %w", err)
 		}
 	}
 	plans, err := embedded(match, f.labels)
@@ -142,18 +145,18 @@ func (f *tableFlags) measure(cmd *cobra.Command, o Options) error {
 		return err
 	}
 	var page bytes.Buffer
-	if err := c.write(&page, "html"); err != nil {
+	if err := c.Write(&page, "html"); err != nil {
 		return err
 	}
 	beside := strings.TrimSuffix(f.to, ".json") + ".html"
-	if err := replace(beside, page.Bytes()); err != nil {
+	if err := report.ReplaceFile(beside, page.Bytes()); err != nil {
 		return err
 	}
 	m.tell.line("see %s and %s", f.to, beside)
-	if err := c.write(cmd.OutOrStdout(), f.format); err != nil {
+	if err := c.Write(cmd.OutOrStdout(), f.format); err != nil {
 		return err
 	}
-	return c.verdict()
+	return c.Verdict()
 }
 
 // embedded are the plans of this program's workloads that match and have the labels, in the order of their files.
@@ -170,13 +173,13 @@ func (m *matrix) list(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "WORKLOAD\tUPSTREAM'S\tNODES\tPODS\tSEED")
 	for i := range m.plans {
-		s := sizeOf(&m.plans[i])
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\n", s.Name, dashed(s.Upstream), s.Nodes, s.Pods, s.seed())
+		s := report.SizeOf(&m.plans[i])
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\n", s.Name, dashed(s.Upstream), s.Nodes, s.Pods, s.SeedText())
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	c := &Comparison{}
+	c := &report.Comparison{}
 	_, err := fmt.Fprintln(w, m.forecast(c).text(c))
 	return err
 }
@@ -189,16 +192,16 @@ func dashed(s string) string {
 }
 
 // start checks the options and runs.
-func (m *matrix) start(ctx context.Context) (*Comparison, error) {
+func (m *matrix) start(ctx context.Context) (*report.Comparison, error) {
 	m.Nodes, m.Pods = 1, 1 // the workload says how many
 	if m.ProfileDir != "" && m.ProfileSeconds < 1 {
-		return nil, usageErrorf("profile-seconds must be at least 1, not %d", m.ProfileSeconds)
+		return nil, usage.Errorf("profile-seconds must be at least 1, not %d", m.ProfileSeconds)
 	}
-	if err := m.complete(); err != nil {
+	if err := m.Complete(); err != nil {
 		return nil, err
 	}
-	if m.launch == nil {
-		m.launch = testcluster.Launch
+	if m.Launch == nil {
+		m.Launch = testcluster.Launch
 	}
 	return m.run(ctx)
 }

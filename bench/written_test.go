@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kumiki-scheduler/kumiki/bench/noop"
+	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 	"github.com/kumiki-scheduler/kumiki/bench/workloads"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
@@ -34,12 +37,12 @@ func plansOf(t *testing.T, name, match string) []workload.Plan {
 }
 
 // kinds counts what a script does.
-func kinds(s Script) map[Deed]int {
-	out := map[Deed]int{}
+func kinds(s noop.Script) map[noop.WriteKind]int {
+	out := map[noop.WriteKind]int{}
 	for _, w := range s {
 		out[w.Do]++
 		if w.Told {
-			out[doEvent]++
+			out[noop.CreateEvent]++
 		}
 	}
 	return out
@@ -61,54 +64,54 @@ func TestNullWritesWhatWasWritten(t *testing.T) {
 	}
 	type family struct {
 		name  string
-		deeds []Deed // that both must have made
+		deeds []noop.WriteKind // that both must have made
 	}
 	families := []family{ // which have every kind of write between them
-		{"mix", []Deed{doBind, doEvent, doPatchPod, doDeletePod, doChangeClaim, doClaimStatus, doGroup}},
-		{"volumes-late", []Deed{doBind, doEvent, doVolume}},
-		{"devices-as-resources", []Deed{doBind, doEvent, doCreateClaim, doClaimStatus, doPatchPod}},
+		{"mix", []noop.WriteKind{noop.BindPod, noop.CreateEvent, noop.PatchPod, noop.DeletePod, noop.ChangeClaim, noop.SetClaimStatus, noop.PatchGroup}},
+		{"volumes-late", []noop.WriteKind{noop.BindPod, noop.CreateEvent, noop.WriteVolume}},
+		{"devices-as-resources", []noop.WriteKind{noop.BindPod, noop.CreateEvent, noop.CreateClaim, noop.SetClaimStatus, noop.PatchPod}},
 	}
 	if *everyFamily {
 		families = append(families,
-			family{"volumes", []Deed{doBind, doEvent}}, // bound already: nothing is to be written of them
-			family{"claims", []Deed{doBind, doEvent, doChangeClaim, doClaimStatus}},
-			family{"claims-shared", []Deed{doBind, doEvent, doChangeClaim, doClaimStatus}},
-			family{"preemption", []Deed{doBind, doEvent, doPatchPod, doDeletePod}},
-			family{"gangs", []Deed{doBind, doEvent, doGroup}})
+			family{"volumes", []noop.WriteKind{noop.BindPod, noop.CreateEvent}}, // bound already: nothing is to be written of them
+			family{"claims", []noop.WriteKind{noop.BindPod, noop.CreateEvent, noop.ChangeClaim, noop.SetClaimStatus}},
+			family{"claims-shared", []noop.WriteKind{noop.BindPod, noop.CreateEvent, noop.ChangeClaim, noop.SetClaimStatus}},
+			family{"preemption", []noop.WriteKind{noop.BindPod, noop.CreateEvent, noop.PatchPod, noop.DeletePod}},
+			family{"gangs", []noop.WriteKind{noop.BindPod, noop.CreateEvent, noop.PatchGroup}})
 	}
 	for _, c := range families {
 		t.Run(c.name, func(t *testing.T) { nullWrites(t, kumiki, c.name, c.deeds) })
 	}
 }
 
-func nullWrites(t *testing.T, kumiki, name string, deeds []Deed) {
+func nullWrites(t *testing.T, kumiki, name string, deeds []noop.WriteKind) {
 	testcluster.Reserve(t)
 	dir := t.TempDir()
 	plans := plansOf(t, name, "/small$")
 	m := &matrix{plans: plans, tell: newTeller(io.Discard), dir: dir,
-		Options: Options{KumikiBinary: kumiki, UpstreamBinary: filepath.Join(dir, "none"), Schedulers: []string{Null}, QPS: defaultQPS, Burst: defaultBurst,
-			Timeout: 5 * time.Minute, Patience: defaultPatience, launch: func(ctx context.Context, o testcluster.Options) (*testcluster.Cluster, error) {
+		Options: testbed.Options{KumikiBinary: kumiki, UpstreamBinary: filepath.Join(dir, "none"), Schedulers: []string{report.Null}, QPS: testbed.DefaultQPS, Burst: testbed.DefaultBurst,
+			Timeout: 5 * time.Minute, Patience: testbed.DefaultPatience, Launch: func(ctx context.Context, o testcluster.Options) (*testcluster.Cluster, error) {
 				return testcluster.Launch(ctx, o)
 			}}}
 	play := m.record(t.Context(), &plans[0])
 	if play.cannot != "" {
 		t.Fatal(play.cannot)
 	}
-	was, err := readRecording(play.file)
+	was, err := noop.ReadRecording(play.file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRecorder(t.TempDir())
-	trial := m.trial(t.Context(), &plans[0], Null, 1, play.file, r)
-	if !trial.good() || trial.Bound != trial.Pods {
+	r := noop.NewRecorder(t.TempDir())
+	trial := m.trial(t.Context(), &plans[0], report.Null, 1, play.file, r)
+	if !trial.Good() || trial.Bound != trial.Pods {
 		t.Fatalf("null bound %d of %d pods: %s %v", trial.Bound, trial.Pods, trial.Failure, trial.Oversold)
 	}
-	is, err := r.recording()
+	is, err := r.Recording()
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, had := map[Deed]int{}, map[Deed]int{}
-	for _, scripts := range []struct{ was, is map[string]Script }{
+	seen, had := map[noop.WriteKind]int{}, map[noop.WriteKind]int{}
+	for _, scripts := range []struct{ was, is map[string]noop.Script }{
 		{was.Scripts, is.Scripts}, {was.Groups, is.Groups}, {was.Volumes, is.Volumes}} {
 		for _, key := range slices.Sorted(maps.Keys(scripts.was)) {
 			want, got := kinds(scripts.was[key]), kinds(scripts.is[key])

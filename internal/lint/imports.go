@@ -26,6 +26,7 @@ var (
 	upToGang    = below(upToPlace, []string{"core/gang", "core/preempt", "core/shard"})
 	upToEngine  = below(upToGang, []string{"core/engine"})
 	partsOfKube = []string{"kube/call", "kube/metrics", "kube/serve"}
+	benchmarks  = []string{"bench/usage", "bench/report", "bench/testbed"}
 	edges       = below(upToEngine, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "view"})
 )
 
@@ -57,8 +58,14 @@ var graph = map[string]layer{
 	"kube/serve":    {[]string{"core/resource", "core/cluster"}, "shows what it is given; it knows neither the loop nor the lease"},
 	"kube/kubetest": {[]string{"record", "core/cluster"}, "a fake API server, for tests; knows no part of kube"},
 
-	"app":             {edges, "wires core, kube, host and view; people build their own scheduler with it"},
-	"bench":           {below(edges, []string{"app", "internal/testcluster", "bench/workload", "bench/workloads", "bench/ops", "bench/core", "bench/standin", "bench/gangs"}), "measures from outside"},
+	"app": {edges, "wires core, kube, host and view; people build their own scheduler with it"},
+	"bench": {below(edges, benchmarks, []string{"app", "internal/testcluster", "bench/workload", "bench/workloads", "bench/ops", "bench/core", "bench/gangs", "bench/restart", "bench/noop"}),
+		"has the commands and the runs of workloads"},
+	"bench/usage":     {nil, "marks mistakes on the command line; a leaf, so that every benchmark can"},
+	"bench/report":    {[]string{"bench/workload"}, "compares what was measured; it starts and measures nothing"},
+	"bench/testbed":   {[]string{"kube", "internal/testcluster", "bench/workload", "bench/ops", "bench/report", "bench/usage"}, "starts clusters and schedulers; it knows no workload's course"},
+	"bench/noop":      {[]string{"kube", "internal/testcluster", "bench/workload", "bench/ops", "bench/testbed"}, "one of the schedulers that are measured; it knows no other"},
+	"bench/restart":   {below(benchmarks, []string{"internal/testcluster", "bench/standin"}), "measures starts; it runs no workload"},
 	"bench/workload":  {nil, "reads files; whoever runs them is above it"},
 	"bench/workloads": {[]string{"bench/workload"}, "our workload files, embedded; whoever runs them is above it"},
 	"bench/ops":       {[]string{"bench/workload", "internal/testcluster"}, "works on an API server; it knows no scheduler"},

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+// The schedulers that can be measured.
+const (
+	Kumiki   = "kumiki"
+	Upstream = "kube-scheduler"
+	Null     = "null"
+	// CreateOnly is no scheduler: it is what the creation of the pods takes when nobody binds them.
+	CreateOnly = "create-only"
+)
