@@ -153,6 +153,10 @@ reliability: build conformance-upstream ## bad inputs and faults, for kumiki and
 mutants: ## run the tests with each fault of testdata/faults put in; each must be detected (FAULTS=core/queue)
 	$(GO) run ./internal/mutation/mutants $(FAULTS)
 
+.PHONY: measures
+measures: ## print how the code is structured: sizes, dependencies between files, bool parameters
+	$(GO) run ./internal/measure
+
 .PHONY: mutants-conformance
 mutants-conformance: ## count how many faults the comparison with kube-scheduler detects by itself; at least 75 percent
 	$(GO) run ./internal/mutation/mutants -search '^TestFaultIsDetected$$' -in conformance/kumiki -least 75 core/plugin host/devices

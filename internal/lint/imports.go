@@ -83,6 +83,7 @@ var graph = map[string]layer{
 
 	"internal/lint":             {nil, "judges the others, so depends on none"},
 	"internal/probe":            {nil, "runs a test that is expected to fail, for tests of any layer"},
+	"internal/measure":          {nil, "measures the structure of the others, so depends on none"},
 	"internal/mutation":         {nil, "puts faults into copies of packages and runs their tests"},
 	"internal/mutation/mutants": {[]string{"internal/mutation"}, "the command of internal/mutation"},
 	"internal/e2e/checker":      {nil, "judges placements by the API server alone, so shares no code with what it judges"},
