@@ -24,6 +24,7 @@ var ratchets = []struct {
 	{"retired-words", retiredComments},
 	{"reports-whether", boolDocs},
 	{"long-lines", longLines},
+	{"unexplained", unexplainedTypes},
 }
 
 // Violations returns what each ratchet counts: name of the rule -> package -> findings.

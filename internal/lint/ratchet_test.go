@@ -119,3 +119,13 @@ func TestSampleRatchet(t *testing.T) {
 		t.Error("a line without a number is accepted")
 	}
 }
+
+func TestSampleUnexplainedTypes(t *testing.T) {
+	judge := func(src string) []Finding {
+		tree := sample(t, "core/p/a.go", "package p\n\n"+src, glossaryPage, "- **relief**, **dry run**: a check.\n")
+		return Violations(tree)["unexplained"]["core/p"]
+	}
+	expect(t, judge("type Relief struct{}\n\ntype PodUIDs []string\n\ntype UIDSet map[string]bool\n"))
+	expect(t, judge("type GangParty struct{}\n"), "the type GangParty has the word party")
+	expect(t, judge("type party struct{}\n"))
+}
