@@ -140,3 +140,16 @@ func (v Snapshot) AnyGangPod(is func(key GangKey, holds int, p *Pod) bool) bool 
 	}
 	return false
 }
+
+// GangObject returns the object that declares a gang; nil if there is none, or none is needed.
+func (v Snapshot) GangObject(key GangKey) *Gang {
+	if !key.Source.HasObject() {
+		return nil
+	}
+	at := key.Object()
+	obj, ok := Find[*Gang](v, at.Namespace, at.Name)
+	if !ok {
+		return nil
+	}
+	return obj
+}

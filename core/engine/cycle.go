@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/evict"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
@@ -65,7 +66,7 @@ func (e *Engine) cycle(inHand **queue.Unit, looked barren) {
 	if looked.covers(e, unit) {
 		e.barren = looked
 		if prof.Preemption != nil {
-			e.barredBy(p.Ref(), looked.message)
+			e.evictions.NoteBarred(p.Ref(), looked.message)
 		}
 		e.queue.Rest(unit, looked.plugins)
 		return
@@ -110,7 +111,7 @@ func (e *Engine) cycle(inHand **queue.Unit, looked barren) {
 		e.queue.Done(p.UID)
 	}
 	e.queue.Unnominate(p.UID)
-	e.landed(p, d.Winner.Node)
+	e.evictions.Placed(p, d.Winner.Node)
 	e.decided(d)
 	e.depart(f)
 }
@@ -152,11 +153,11 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	p := unit.Members[0]
 	why := prof.placer.Why(e.store.Snapshot(), out)
 	d := e.decision(unit, out)
-	var victims found
+	var victims evict.Plan
 	asked := prepared(prof, out)
 	switch {
 	case asked: // before the queue takes the unit back: a gate may close behind it
-		victims = e.seekVictims(prof, p, out)
+		victims = e.evictions.ForPod(&prof.evicts, p, out, e.decisions)
 	case prof.Preemption != nil:
 		victims.Verdict = preempt.Failed
 	}
@@ -171,20 +172,20 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	if d.Nodes == 0 || d.PreFilter != "" {
 		d.Path = "" // no node was looked at
 	}
-	promise := e.evict(p, victims, &d)
+	shown := e.evictions.ActForPod(p, victims, &d)
 	if victims.Verdict != preempt.Evict { // upstream drops what was said before when evictions help
 		for _, text := range texts {
 			d.Message = join(d.Message, why.Message, text)
 		}
 	}
 	e.decided(d)
-	e.tellWith(p, ReasonUnschedulable, d.Message, promise)
+	e.tellWith(p, ReasonUnschedulable, d.Message, shown)
 	e.tellApart(p, d.Message)
-	e.lobby.failed(p, true, promise.node != "")
+	e.lobby.failed(p, true, shown.Node != "")
 }
 
 // remedies are what plugins have to say that could remedy something, and whether one of them did.
-func (e *Engine) remedies(prof *profile, p *cluster.Pod, out place.Outcome, asked bool, victims found) (texts []string, done bool) {
+func (e *Engine) remedies(prof *profile, p *cluster.Pod, out place.Outcome, asked bool, victims evict.Plan) (texts []string, done bool) {
 	switch {
 	case out.Nodes == 0:
 		return nil, false
@@ -262,20 +263,14 @@ func (e *Engine) decided(d record.Decision) { e.emit(Decided{d}) }
 // already has it so. shown says that a node was shown for the pod: the version of the pod that is known may be older than
 // that, and the node must not stay promised until another attempt.
 func (e *Engine) tell(p *cluster.Pod, reason, message string, shown bool) {
-	e.tellWith(p, reason, message, promise{cleared: shown || p.Nominated != ""})
+	e.tellWith(p, reason, message, evict.Shown{Cleared: shown || p.Nominated != ""})
 }
 
-// promise is what becomes of the node that was nominated for a pod: nothing, or cleared, or another one.
-type promise struct {
-	cleared bool
-	node    string
-}
-
-func (e *Engine) tellWith(p *cluster.Pod, reason, message string, to promise) {
+func (e *Engine) tellWith(p *cluster.Pod, reason, message string, to evict.Shown) {
 	e.emit(WriteEvent{p.Ref(), "Warning", "FailedScheduling", "Scheduling", message})
 	want := cluster.Condition{Reason: reason, Message: message, Generation: p.Generation}
-	renamed := to.cleared || to.node != "" && to.node != p.Nominated
+	renamed := to.Cleared || to.Node != "" && to.Node != p.Nominated
 	if p.Condition != want || renamed {
-		e.emit(Condition{Pod: p.Ref(), Reason: reason, Message: message, Generation: p.Generation, ClearNomination: to.cleared, Nominate: to.node})
+		e.emit(Condition{Pod: p.Ref(), Reason: reason, Message: message, Generation: p.Generation, ClearNomination: to.Cleared, Nominate: to.Node})
 	}
 }

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/evict"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
@@ -16,10 +17,10 @@ import (
 // gives up) it takes.
 
 // changesNothing tells whether an attempt that ended without a place has no effect but to say so again.
-func (e *Engine) changesNothing(p *cluster.Pod, a found) bool {
+func (e *Engine) changesNothing(p *cluster.Pod, a evict.Plan) bool {
 	held := e.queue.NominationOf(p.UID)
 	switch {
-	case a.Verdict == preempt.Evict || a.paused != 0 || e.lobby.seats(p):
+	case a.Verdict == preempt.Evict || a.Paused != 0 || e.lobby.seats(p):
 		return false
 	case a.Verdict == preempt.NotEligible || a.Verdict == preempt.Failed:
 		return held != "" || p.Nominated == ""
@@ -45,7 +46,7 @@ func (e *Engine) forgetBarren() (was barren) {
 }
 
 // rest lets a pod rest that was looked for in vain.
-func (e *Engine) rest(unit *queue.Unit, prof *profile, plugins []string, a found) {
+func (e *Engine) rest(unit *queue.Unit, prof *profile, plugins []string, a evict.Plan) {
 	p := unit.Members[0]
 	// Others may be answered otherwise: by foreign code, from a sample of nodes, or for what the pod is promised.
 	if prof.Foreign == nil && prof.Search.Strategy == place.AllNodes && e.hasNoPromise(p) && !e.plain {
@@ -62,5 +63,5 @@ func (b *barren) covers(e *Engine, unit *queue.Unit) bool {
 
 // hasNoPromise tells that no node is promised to a pod and nobody was evicted for it.
 func (e *Engine) hasNoPromise(p *cluster.Pod) bool {
-	return p.Nominated == "" && e.queue.NominationOf(p.UID) == "" && e.evictions[p.UID] == nil && !e.lobby.seats(p)
+	return p.Nominated == "" && e.queue.NominationOf(p.UID) == "" && !e.evictions.HasEvicted(p.UID) && !e.lobby.seats(p)
 }

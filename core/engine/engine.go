@@ -3,10 +3,12 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/evict"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
@@ -79,39 +81,10 @@ type Engine struct {
 	// waiters holds those of binding that wait for something before they are bound, and some that did.
 	waiters map[cluster.UID]*flight // pod -> its flight
 	// gangs is what is remembered of gangs with a place, and of those whose object was told something.
-	gangs map[cluster.GangKey]*gangState
-	// evictions are those asked for by pods that are pending, and those that have no answer yet.
-	evictions map[cluster.UID]*eviction // preemptor -> its last eviction
-	// victimsOf are the victims of evictions. An entry is there exactly as long as that eviction is.
-	victimsOf map[cluster.UID][]cluster.UID // victim -> the pods that it is to make room for
-	// knocks are in the order of their times.
-	knocks []knock
-	// clearances are what gangs asked for that wait, and those that have no answer yet.
-	clearances map[cluster.GangKey]*clearance // gang -> its last eviction
-	victims    preempt.Finder
-	// departures are gangs that go whole and whose eviction was asked for, until all of it was carried out.
-	departures map[cluster.GangKey]*departure // victim -> how far it is
-	doomed     map[cluster.UID]doomed         // pod of a gang -> the eviction that was asked for
-	doomedOf   map[cluster.GangKey]int        // gang -> how many of doomed are of it, never 0
-	// thrash is what befell room that was made by evictions; settled are pods that got their place by them, asked those
-	// that were to be evicted. Both as long as the pods are there.
-	thrash         map[thrashKey]*thrash // owner -> its losses
-	settled, asked map[cluster.UID]bool  // pod -> true
-	// paused are the owners for whose pause's end somebody waits; thrashSwept is when owners were last forgotten.
-	paused      []thrashKey
-	thrashSwept record.Time
+	gangs     map[cluster.GangKey]*gangState
+	evictions *evict.Manager
 	// hold is the room held for a blocked gang; nil for none.
 	hold *hold
-	// barred are pods, or the first ones of gangs, that evict nobody because of strict budgets.
-	barred []record.PodRef
-	// charges are the victims that strict budgets were charged with. An entry is there until the eviction has its answer.
-	charges map[charged][]cluster.UID // eviction -> victims
-	// failures is how often in a row evictions for a pod failed.
-	failures map[cluster.UID]int // preemptor -> failures
-	// rests are the victims in units of evictions that failed: the rest of them is asked for first (answer A15).
-	rests map[cluster.UID][]cluster.UID // preemptor -> victims
-	// looks are when victims in units are looked at, whether they go; the first is the next.
-	looks []look
 	// lobby is where members of gangs wait for each other, where a Style has them decided one by one; nil otherwise.
 	lobby *lobby
 	// window is the order in which searches that do not look at all nodes go about them.
@@ -131,6 +104,7 @@ type Engine struct {
 type profile struct {
 	Profile
 	placer *place.Placer
+	evicts evict.Profile // what core/evict needs of it
 }
 
 // New makes an engine that knows no nodes and no pods.
@@ -155,19 +129,7 @@ func New(cfg Config) *Engine {
 		gangs:    map[cluster.GangKey]*gangState{},
 		window:   place.NewWindow(),
 
-		evictions:  map[cluster.UID]*eviction{},
-		rests:      map[cluster.UID][]cluster.UID{},
-		failures:   map[cluster.UID]int{},
-		victimsOf:  map[cluster.UID][]cluster.UID{},
-		clearances: map[cluster.GangKey]*clearance{},
-		departures: map[cluster.GangKey]*departure{},
-		edited:     map[cluster.UID]*cluster.Pod{},
-		thrash:     map[thrashKey]*thrash{},
-		settled:    map[cluster.UID]bool{},
-		asked:      map[cluster.UID]bool{},
-		charges:    map[charged][]cluster.UID{},
-		doomed:     map[cluster.UID]doomed{},
-		doomedOf:   map[cluster.GangKey]int{},
+		edited: map[cluster.UID]*cluster.Pod{},
 	}
 	e.lobby = newLobby(e, cfg.Style)
 	waking := map[string]queue.Profile{}
@@ -180,13 +142,16 @@ func New(cfg Config) *Engine {
 			p.Wakers = append(slices.Clone(p.Wakers), foreignWakes{})
 		}
 		if p.Preemption != nil && !p.Preemption.Sync {
-			gate := plugin.DefaultPreemption{Preempting: e.preempting}
+			gate := plugin.DefaultPreemption{Preempting: func(uid cluster.UID) bool { return e.evictions.Preempting(uid) }}
 			p.Gates, p.Wakers = append(slices.Clone(p.Gates), gate), append(slices.Clone(p.Wakers), gate)
 		}
 		e.lobby.join(&p)
-		e.profiles[p.Name] = &profile{p, place.New(place.Profile{
+		placer := place.New(place.Profile{
 			Filters: p.Filters, Scorers: p.Scorers, Search: p.Search, Window: e.window, Foreign: p.Foreign,
-		}, e.meter, cfg.ClassBytes)}
+		}, e.meter, cfg.ClassBytes)
+		e.profiles[p.Name] = &profile{p, placer, evict.Profile{
+			Placer: placer, Preemption: p.Preemption, Reservers: p.Reservers, Foreign: p.Foreign,
+		}}
 		waking[p.Name] = wakes(p)
 	}
 	var gangs queue.Gangs = gangRules{e}
@@ -204,6 +169,10 @@ func New(cfg Config) *Engine {
 		Gangs:                gangs,
 		State:                e.store.Snapshot(),
 		Meter:                e.meter,
+	})
+	e.evictions = evict.New(evict.Config{
+		Store: e.store, Queue: e.queue, Host: evictHost{e}, Meter: e.meter, Seed: cfg.Seed,
+		StallTime: cmp.Or(cfg.Hold.For, DefaultHoldFor), // as long as a hold, also where none is made
 	})
 	e.pace = steady{e}
 	if cfg.SessionPeriod > 0 {
@@ -232,20 +201,8 @@ func (e *Engine) Step(ev Event) []Effect {
 	if e.hold != nil && (!ok || e.hold.until < at) {
 		at, ok = e.hold.until, true
 	}
-	if end := e.nextStall(); end != 0 && (!ok || end < at) {
-		at, ok = end, true
-	}
-	if hear := e.nextKnock(); hear != 0 && (!ok || hear < at) {
-		at, ok = hear, true
-	}
-	if look := e.nextFinish(); look != 0 && (!ok || look < at) {
-		at, ok = look, true
-	}
-	if end := e.nextPauseEnd(); end != 0 && (!ok || end < at) {
-		at, ok = end, true
-	}
-	if look := e.nextLook(); look != 0 && (!ok || look < at) {
-		at, ok = look, true
+	if next := e.evictions.Next(); next != 0 && (!ok || next < at) {
+		at, ok = next, true
 	}
 	if ask := e.nextAsk(); ask != 0 && (!ok || ask < at) {
 		at, ok = ask, true
@@ -303,8 +260,7 @@ func (e *Engine) step(ev Event) {
 		e.tick(ev.Now)
 	case Synced:
 		e.synced = true
-		e.findDepartures()
-		e.findClearances()
+		e.evictions.TakeOver()
 	case Cycle:
 		e.cycle(&inHand, looked)
 	default:
@@ -327,8 +283,8 @@ func (e *Engine) contain(ev Event, inHand *queue.Unit, cause string) {
 	for _, m := range inHand.Members {
 		e.profiles[m.Spec.SchedulerName].placer.Drop(m)
 	}
-	delete(e.clearances, inHand.Gang)
-	e.endEviction(p.UID) // what was asked for has been asked for; nothing must hold the pod back
+	e.evictions.Abandon(evict.Unit{Gang: inHand.Gang})
+	e.evictions.Abandon(evict.Unit{Pod: p.UID}) // what was requested was requested; nothing must hold the pod back
 	message := "set aside until the pod changes: handling it panicked: " + cause
 	e.queue.SetAside(inHand, message)
 	e.otherWaits(inHand.Gang)
@@ -368,20 +324,9 @@ func objectOf(ev Event, inHand *queue.Unit) string {
 	return ""
 }
 
-// emit asks for an effect, after telling of the moves that came before it.
+// emit appends an effect, after the moves that came before it.
 func (e *Engine) emit(f Effect) {
 	e.tellMoves()
-	if f, is := f.(Evict); is {
-		for _, v := range f.Victims {
-			e.asked[cluster.UID(v.UID)] = true
-		}
-		if !f.Undo && !f.Finish {
-			f.Whole = e.departing(f)
-		}
-		e.effects = append(e.effects, f)
-		e.doom(f)
-		return
-	}
 	e.effects = append(e.effects, f)
 }
 
@@ -399,11 +344,7 @@ func (e *Engine) tick(now record.Time) {
 	e.store.SetNow(now)
 	e.queue.Tick(now)
 	e.tellWaiting()
-	e.endPauses()
-	e.finishDepartures()
-	e.endStalled()
-	e.hearKnocks()
-	e.lookAtVictims()
+	e.evictions.Tick()
 	e.askAgain(false)
 	e.lobby.tick()
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/evict"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
@@ -28,26 +29,26 @@ func (e *Engine) victimsNow(prof *profile, p *cluster.Pod, out place.Outcome) (r
 	switch {
 	case !mayEvict(prof, prof.placer, out):
 		return nil
-	case e.goesByUnits(prof, &e.victims, p):
+	case e.evictions.GoesByUnits(&prof.evicts, e.evictions.Finder(), p):
 		if err := e.supposed(p, func(w *supposing) { r = w.unitsForPod(prof, p) }); err != nil {
 			return &record.Preemption{Message: err.Error()}
 		}
 		return r
 	}
-	return e.victimsOnNodes(prof, prof.placer, e.queue, &e.victims, p, out)
+	return e.victimsOnNodes(prof, prof.placer, e.queue, e.evictions.Finder(), p, out)
 }
 
 // victimsOnNodes is the search of upstream, with what other nodes would cost.
 func (e *Engine) victimsOnNodes(prof *profile, pl *place.Placer, noms place.Nominations, finder *preempt.Finder, p *cluster.Pod, out place.Outcome) *record.Preemption {
-	if r := e.pausedFor(e.thrashKeyOf(p)); r != nil {
+	if r := e.evictions.PauseOf(evict.OwnerOf(e.store.Snapshot(), p)); r != nil {
 		return r
 	}
 	s := e.store.Snapshot()
 	a := finder.Find(s, preempt.Question{
-		Pod: p, Nominated: e.countsOn(p), Awaited: e.awaited(p.UID),
+		Pod: p, Nominated: e.evictions.CountsOn(p), Awaited: e.evictions.Awaited(p.UID),
 		Relief: pl.Relief(s, out), Best: candidatesShown, Strict: prof.Preemption.Strict,
 	})
-	r := &record.Preemption{Nodes: a.Nodes, Tried: a.Tried, Message: a.Message, Wasted: e.wastedFor(e.thrashKeyOf(p))}
+	r := &record.Preemption{Nodes: a.Nodes, Tried: a.Tried, Message: a.Message, Wasted: e.evictions.WastedFor(evict.OwnerOf(s, p))}
 	if a.Verdict == preempt.Evict {
 		e.tellCandidates(r, a)
 	}
@@ -57,9 +58,9 @@ func (e *Engine) victimsOnNodes(prof *profile, pl *place.Placer, noms place.Nomi
 // tellCandidates tells of the best candidate, and why it is not one of the others.
 func (e *Engine) tellCandidates(r *record.Preemption, a preempt.Answer) {
 	s, best := e.store.Snapshot(), &a.Best
-	r.Node, r.Violations, r.Loss = s.NodeName(best.Node), best.Loss.Violations, lossOf(best.Loss)
+	r.Node, r.Violations, r.Loss = s.NodeName(best.Node), best.Loss.Violations, evict.LossOf(best.Loss)
 	for i, v := range best.Victims {
-		f := e.turnable(v.UID)
+		f := e.withdrawable(v.UID)
 		r.Victims = append(r.Victims, record.Victim{
 			Pod: v.Ref(), Priority: v.Spec.Priority, TurnedBack: f != nil, Going: v.Terminating && f == nil, Shielded: best.Shielded(i)})
 	}
@@ -70,14 +71,6 @@ func (e *Engine) tellCandidates(r *record.Preemption, a preempt.Answer) {
 		r.Others = append(r.Others, record.VictimNode{
 			Node: s.NodeName(c.Node), Victims: c.Loss.Victims, Violations: c.Loss.Violations, Highest: c.Loss.Highest, Why: whyNot(c.Loss, best.Loss)})
 	}
-}
-
-func lossOf(l preempt.Loss) *record.UnitsLoss {
-	out := &record.UnitsLoss{Violations: l.Violations, Highest: l.Highest, Units: l.Victims, Pods: l.Victims}
-	if at, ok := l.HasStarted(); ok {
-		out.Oldest = at
-	}
-	return out
 }
 
 // whyNot says by what a loss is larger than the one that was chosen.

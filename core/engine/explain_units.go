@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/evict"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -14,20 +15,21 @@ import (
 // unitsForPod is whom a pod by itself would evict, where gangs are among those that may go.
 func (w *supposing) unitsForPod(prof *profile, p *cluster.Pod) *record.Preemption {
 	e := w.e
+	owner := evict.OwnerOf(e.store.Snapshot(), p)
 	switch {
 	case p.Spec.NeverPreempts:
-		return &record.Preemption{Message: "preemption: not eligible due to preemptionPolicy=Never."}
-	case e.awaited(p.UID) || e.goingFor(prof, e.queue.NominationOf(p.UID), p.Spec.Priority, e.gaveUpFor(p.UID)):
-		return &record.Preemption{Message: "preemption: not eligible due to a terminating pod on the nominated node."}
+		return &record.Preemption{Message: evict.NeverMessage}
+	case e.evictions.Awaited(p.UID) || e.evictions.GoingFor(&prof.evicts, e.queue.NominationOf(p.UID), p.Spec.Priority, e.evictions.GaveUp(p.UID)):
+		return &record.Preemption{Message: evict.TerminatingMessage}
 	}
-	if r := e.pausedFor(e.thrashKeyOf(p)); r != nil {
+	if r := e.evictions.PauseOf(owner); r != nil {
 		return r
 	}
-	r := w.units(prof, gang.Need{Members: []*cluster.Pod{p}, Quorum: 1}, cluster.GangKey{}, p.Spec.Priority, string(p.UID), e.sparedFor(p.UID))
-	if len(e.stuckFor(prof, p, e.gaveUpFor(p.UID))) > 0 && r.Node == "" {
-		r.Message = noOther
+	r := w.units(prof, gang.Need{Members: []*cluster.Pod{p}, Quorum: 1}, cluster.GangKey{}, p.Spec.Priority, string(p.UID), e.evictions.Spared(evict.Unit{Pod: p.UID}))
+	if len(e.evictions.StuckOfPod(&prof.evicts, p)) > 0 && r.Node == "" {
+		r.Message = evict.NoOther
 	}
-	r.Wasted = e.wastedFor(e.thrashKeyOf(p))
+	r.Wasted = e.evictions.WastedFor(owner)
 	return r
 }
 
@@ -35,28 +37,28 @@ func (w *supposing) unitsForPod(prof *profile, p *cluster.Pod) *record.Preemptio
 // it, and without acting on it.
 func (w *supposing) unitsForGang(key cluster.GangKey, prof *profile, need gang.Need, ans gang.Answer) *record.Preemption {
 	e, members := w.e, need.Members
-	late := e.gangStaying(key) >= e.quorumOf(key, members).pods && !e.surplusEvicts(key)
+	late := e.evictions.Staying(key) >= e.quorumOf(key, members).pods && !evict.SurplusEvicts(key)
 	if prof.Preemption == nil || late || ans.Verdict != gang.NoRoom && ans.Verdict != gang.GaveUp {
 		return nil
 	}
-	c, sets := e.clearances[key], e.preemptors(key, e.queue.Gang(key), need)
+	sets, unit := e.evictions.Preemptors(key, e.queue.Gang(key), need), evict.Unit{Gang: key}
 	going := func(p *cluster.Pod) bool {
-		return e.goingFor(prof, e.queue.NominationOf(p.UID), sets[0].power, 0)
+		return e.evictions.GoingFor(&prof.evicts, e.queue.NominationOf(p.UID), sets[0].Priority, 0)
 	}
 	switch {
 	case len(sets) == 0:
-		return &record.Preemption{Message: neverMessage}
-	case e.leftBehind(prof, c):
-		return &record.Preemption{Message: notGoneMessage}
-	case c == nil && slices.ContainsFunc(members, going):
+		return &record.Preemption{Message: evict.NeverMessage}
+	case e.evictions.Remaining(&prof.evicts, key):
+		return &record.Preemption{Message: evict.RemainingMessage}
+	case !e.evictions.Known(unit) && slices.ContainsFunc(members, going):
 		return &record.Preemption{Message: "preemption: pods on the nominated nodes that were evicted are not gone yet."}
 	}
-	if r := e.pausedFor(thrashKey{gang: key}); r != nil {
+	if r := e.evictions.PauseOf(evict.OwnerOfGang(key)); r != nil {
 		return r
 	}
 	var r *record.Preemption
 	for _, by := range sets {
-		found := w.units(prof, by.need, key, by.power, key.String(), e.sparedNodes(c))
+		found := w.units(prof, by.Need, key, by.Priority, key.String(), e.evictions.Spared(unit))
 		if r == nil || found.Node != "" || r.Message != preempt.AllProtected {
 			r = found
 		}
@@ -64,49 +66,35 @@ func (w *supposing) unitsForGang(key cluster.GangKey, prof *profile, need gang.N
 			break
 		}
 	}
-	if len(e.stuckLeft(prof, c)) > 0 && r.Node == "" {
-		r.Message = noOther
+	if len(e.evictions.StuckOfGang(&prof.evicts, key)) > 0 && r.Node == "" {
+		r.Message = evict.NoOther
 	}
-	r.Wasted = e.wastedFor(thrashKey{gang: key})
+	r.Wasted = e.evictions.WastedFor(evict.OwnerOfGang(key))
 	return r
-}
-
-// pausedFor tells of the pause in which nobody is evicted for somebody; nil for none.
-func (e *Engine) pausedFor(key thrashKey) *record.Preemption {
-	t := e.thrash[key]
-	if t == nil || t.until <= e.now {
-		return nil
-	}
-	return &record.Preemption{Message: pausedMessage, PausedUntil: t.until, Wasted: t.wasted}
 }
 
 // units searches for victims in units, and leaves the supposition as it was.
 func (w *supposing) units(prof *profile, need gang.Need, own cluster.GangKey, power int32, draw string, spared map[string]bool) *record.Preemption {
 	e := w.e
-	run := dryRun{need, func() *gang.Ground {
+	run := evict.DryRun{Need: need, Ground: func() *gang.Ground {
 		return &gang.Ground{Trial: w.trial, Placer: w.placer(prof), Nominations: w, Draw: w.draw(draw), Reservers: prof.Reservers, Meter: NoMeter{}}
-	}, w.trial}
-	ground := preempt.UnitsGround{Placer: w.placer(prof), Nominations: w, Bound: need.Bound}
-	for _, level := range need.Topology {
-		if level.Required {
-			ground.Keys = append(ground.Keys, level.Key)
-		}
-	}
+	}, Trial: w.trial}
+	ground := preempt.UnitsGround{Placer: w.placer(prof), Nominations: w, Bound: need.Bound, Keys: evict.RequiredKeys(need)}
 	var never func(*cluster.Pod) string
 	if own != (cluster.GangKey{}) {
-		never = e.neverForGang
+		never = e.evictions.NeverForGang
 	}
 	a := w.finder.FindUnits(preempt.UnitsQuestion{
-		Members: need.Members, Quorum: need.Quorum, Own: own, Power: power, Trial: w.trial, Fits: run.fits,
-		Rule: e.ruleOf, Never: e.sparingNodes(never, spared), Stuck: e.stuckOn(prof), Ground: ground, Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
+		Members: need.Members, Quorum: need.Quorum, Own: own, Power: power, Trial: w.trial, Fits: run.Fits,
+		Rule: e.evictions.RuleOf, Never: e.evictions.SparingNodes(never, spared), Stuck: e.evictions.OverdueOn(&prof.evicts), Ground: ground, Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
 	})
 	r := &record.Preemption{Message: a.Message}
-	tellUnits(r, &a)
+	evict.RecordUnits(r, &a)
 	if a.Verdict == preempt.NotHelpful {
 		return r
 	}
-	victims := victimPods(&a)
-	nodes := run.without(append(slices.Clone(victims), a.Going...))
+	victims := evict.VictimPods(&a)
+	nodes := run.Without(append(slices.Clone(victims), a.Going...))
 	s := e.store.Snapshot()
 	for i := range nodes {
 		if nodes[i] != cluster.NoNode {
@@ -118,7 +106,7 @@ func (w *supposing) units(prof *profile, need gang.Need, own cluster.GangKey, po
 	}
 	r.Node = r.Places[0].Node
 	for _, v := range victims {
-		r.Victims = append(r.Victims, record.Victim{Pod: v.Ref(), Priority: v.Spec.Priority, TurnedBack: e.turnable(v.UID) != nil})
+		r.Victims = append(r.Victims, record.Victim{Pod: v.Ref(), Priority: v.Spec.Priority, TurnedBack: e.withdrawable(v.UID) != nil})
 	}
 	return r
 }

@@ -78,13 +78,8 @@ func WorksInSessions(e *Engine) bool { return !e.pace.wakes() }
 // UnderWay is what the engine is in the middle of: whether it holds capacity, how many gangs and pods by themselves have victims
 // that are not gone, and how many preemptors budgets bar.
 func UnderWay(e *Engine) (holds bool, gangs, pods, barred int) {
-	for _, c := range e.clearances { // order: only their number counts
-		gangs += b2i(len(c.left) > 0)
-	}
-	for _, ev := range e.evictions { // order: only their number counts
-		pods += b2i(slices.ContainsFunc(ev.victims, e.there))
-	}
-	return e.hold != nil, gangs, pods, len(e.barred)
+	gangs, pods, barred = e.evictions.UnderWay()
+	return e.hold != nil, gangs, pods, barred
 }
 
 // InSession tells whether a session is under way.
@@ -157,7 +152,7 @@ func Stale(e *Engine) string {
 		if priority, _ := rules.Priority(u); priority != u.Priority() {
 			stale += fmt.Sprintf("gang %s in %s is taken to be of priority %d, and is of %d; ", u.Key, where, u.Priority(), priority)
 		}
-		if c := e.clearances[u.Gang]; where == record.Unschedulable || u.Gate == plugin.DefaultPreemptionName && c != nil && !c.done {
+		if where == record.Unschedulable || u.Gate == plugin.DefaultPreemptionName && e.evictions.Unanswered(u.Gang) {
 			return // its gates are asked when it is woken, or with EvictDone
 		}
 		a := rules.Admit(u)

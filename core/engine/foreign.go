@@ -45,7 +45,7 @@ func (l *listener) Score(p *cluster.Pod, nodes []string) []place.ForeignScore {
 	return scores
 }
 
-// Preempt asks and notes.
+// Preempt asks, notes, and puts what was noted among the effects.
 func (l *listener) Preempt(p *cluster.Pod, candidates []place.ForeignVictims, on func(string) ([]record.PodRef, bool)) ([]place.ForeignVictims, error) {
 	chosen, err := l.Foreign.Preempt(p, candidates, on)
 	a := Answer{Victims: chosen}
@@ -53,6 +53,7 @@ func (l *listener) Preempt(p *cluster.Pod, candidates []place.ForeignVictims, on
 		a.Err = err.Error()
 	}
 	l.e.heard = append(l.e.heard, a)
+	l.e.tellHeard()
 	return chosen, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/evict"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
@@ -45,11 +46,7 @@ func (r gangRules) Apart(key cluster.GangKey) bool { return r.e.apart(key) }
 
 func (e *Engine) apart(key cluster.GangKey) bool {
 	obj := e.gangObject(key)
-	return obj != nil && isApart(obj)
-}
-
-func isApart(obj *cluster.Gang) bool {
-	return obj.Basic && len(obj.Topology) == 0 && obj.Bad == "" && obj.DeletionTimestamp == nil
+	return obj != nil && evict.OneByOne(obj)
 }
 
 // Admit reports whether enough pods of a gang are there, and why not.
@@ -69,7 +66,7 @@ func (r gangRules) Admit(u *queue.Unit) queue.Admission {
 	}
 	a.Gate, a.Reason, a.Again = e.incomplete(u, ready, shut, why)
 	if a.Gate == "" {
-		if reason, again, shut := e.clearing(u.Gang); shut {
+		if reason, again, shut := e.evictions.GangGate(u.Gang); shut {
 			a.Gate, a.Reason, a.Again = plugin.DefaultPreemptionName, reason, again
 		}
 	}
@@ -80,7 +77,7 @@ func (r gangRules) Admit(u *queue.Unit) queue.Admission {
 // those of the first gate that keeps a member back.
 func (e *Engine) incomplete(u *queue.Unit, ready []*cluster.Pod, shut, why string) (gate, reason string, again record.Time) {
 	q := e.quorumOf(u.Gang, u.Members)
-	held := e.gangStaying(u.Gang)
+	held := e.evictions.Staying(u.Gang)
 	switch missing := q.pods - held - len(ready); {
 	case q.open && u.Gang.Source == cluster.GangOfAnnotation && (held == 0 || missing > 0):
 		// More pods may come: nobody has said how many there will be. Of a gang that has lost some, those come back who come.
@@ -231,15 +228,7 @@ func (e *Engine) quorumOf(key cluster.GangKey, waiting []*cluster.Pod) quorum {
 }
 
 func (e *Engine) gangObject(key cluster.GangKey) *cluster.Gang {
-	if !key.Source.HasObject() {
-		return nil
-	}
-	at := key.Object()
-	obj, ok := cluster.Find[*cluster.Gang](e.store.Snapshot(), at.Namespace, at.Name)
-	if !ok {
-		return nil
-	}
-	return obj
+	return e.store.Snapshot().GangObject(key)
 }
 
 // gangLive is how many pods of a gang hold room and are not going away.
@@ -375,8 +364,8 @@ func (e *Engine) waitingOf(key cluster.GangKey) []*cluster.Pod {
 // regroupGang follows a change of whether the pods of a group are scheduled one by one.
 func (e *Engine) regroupGang(key cluster.GangKey) {
 	e.queue.Regroup(key, "whether the pods of the group are scheduled one by one has changed")
-	if e.queue.Gang(key) == nil && e.clearances[key] != nil {
-		e.endClearance(key, "its pods are scheduled one by one")
+	if e.queue.Gang(key) == nil {
+		e.evictions.EndGang(key, "its pods are scheduled one by one")
 	}
 }
 
@@ -408,7 +397,7 @@ func (e *Engine) setGang(obj *cluster.Gang) {
 // autoscalers leave alone: more room would not help them.
 func (e *Engine) tellWaiting() {
 	for _, u := range e.queue.TakeAsked() {
-		e.tellMembers(u.Members, ReasonGated, u.GateReason, e.keptPromises(u.Members))
+		e.tellMembers(u.Members, ReasonGated, u.GateReason, e.evictions.Shown(u.Members))
 		if u.Gate == GangGate && u.Gang != (cluster.GangKey{}) && e.gangLive(u.Gang) == 0 {
 			e.tellGang(u.Gang, GangStatus{Reason: ReasonUnschedulable, Message: u.GateReason})
 		}
@@ -489,6 +478,6 @@ func (e *Engine) undo(key cluster.GangKey, first *cluster.Pod, decision uint64) 
 		return false
 	}
 	slices.SortFunc(victims, func(a, b record.PodRef) int { return cmp.Compare(a.Key(), b.Key()) })
-	e.emit(Evict{For: first.Ref(), Decision: decision, Victims: victims, Undo: true})
+	e.evictions.Request(evict.Request{For: first.Ref(), Decision: decision, Victims: victims, Undo: true})
 	return true
 }

@@ -82,6 +82,6 @@ func (e *Engine) waitOf(u *queue.Unit) GangWait {
 
 // hasQuorum tells whether the gang of a unit has what it needs without the unit's pods.
 func (e *Engine) hasQuorum(u *queue.Unit) bool {
-	live := e.gangStaying(u.Gang)
+	live := e.evictions.Staying(u.Gang)
 	return live > 0 && live >= e.quorumOf(u.Gang, u.Members).pods
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/evict"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
@@ -29,7 +30,7 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 	trial := e.store.Trial()
 	need.Keep = e.keepOf(unit, need)
 	ans := gang.Place(need, &gang.Ground{
-		Trial: trial, Placer: prof.placer, Nominations: e.promises(unit), Draw: e.gangDraw(unit.Gang, number), Reservers: prof.Reservers, Meter: e.meter,
+		Trial: trial, Placer: prof.placer, Nominations: e.promises(unit), Draw: place.Draw(e.cfg.Seed, e.evictions.GangDraw(unit.Gang, number)), Reservers: prof.Reservers, Meter: e.meter,
 	})
 	e.tellHeard()
 
@@ -55,9 +56,9 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 	e.meter.Enter(StepBind)
 	e.departGang(unit, prof, need, held, ans, number)
 	e.useHold(unit.Gang)
-	e.useClearance(unit.Gang, need.Members, ans.Nodes)
+	e.evictions.GangPlaced(unit.Gang, need.Members, ans.Nodes)
 	switch {
-	case left && (ans.Cut > 0 || e.surplusEvicts(unit.Gang) && prof.Preemption != nil):
+	case left && (ans.Cut > 0 || evict.SurplusEvicts(unit.Gang) && prof.Preemption != nil):
 		e.queue.Stay(unit)
 	case left:
 		e.leaveExtras(unit, need, ans)
@@ -67,13 +68,13 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 // gangNeed is what is asked of the search, and how many members hold room already.
 func (e *Engine) gangNeed(unit *queue.Unit) (need gang.Need, held int) {
 	need.Members, _, _, _ = e.openMembers(unit.Members)
-	if e.clearances[unit.Gang] != nil {
+	if e.evictions.Known(evict.Unit{Gang: unit.Gang}) {
 		// Those for which others were evicted go first: a member that never preempts must not take their places.
 		slices.SortStableFunc(need.Members, func(a, b *cluster.Pod) int {
 			return cmp.Compare(b2i(e.queue.NominationOf(b.UID) != ""), b2i(e.queue.NominationOf(a.UID) != ""))
 		})
 	}
-	held = e.gangStaying(unit.Gang)
+	held = e.evictions.Staying(unit.Gang)
 	q := e.quorumOf(unit.Gang, unit.Members)
 	need.Quorum = q.pods - held
 	if q.open && held > 0 {
@@ -171,7 +172,7 @@ func (e *Engine) departGang(unit *queue.Unit, prof *profile, need gang.Need, hel
 			f.holds = append(f.holds, holdOf(h))
 		}
 		e.queue.Unnominate(p.UID)
-		e.landed(p, d.Winner.Node)
+		e.evictions.Placed(p, d.Winner.Node)
 		e.decided(d)
 		e.depart(f)
 	}
@@ -206,11 +207,11 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, need gang.Need, hel
 	}
 	st := e.stateOf(unit.Gang)
 	st.verdict = ans.Verdict
-	r := e.seekRoom(unit, prof, need, held, ans) // before the queue takes the unit back: a gate may close behind it
+	plan := e.evictions.ForGang(unit, &prof.evicts, need, held, ans, number) // before the queue takes the unit back: a gate may close behind it
 	e.queue.Requeue(unit, why)
-	to := e.actOnRoom(unit, need, r, &d)
+	shown := e.evictions.ActForGang(unit, need.Members, plan, &d)
 	e.decided(d)
-	waits := r.verdict == preempt.Evict || r.verdict == preempt.NotEligible
+	waits := plan.Verdict == preempt.Evict || plan.Verdict == preempt.NotEligible
 	if waits { // for the room that is made for it
 		e.unspare(unit.Gang)
 	}
@@ -218,7 +219,7 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, need gang.Need, hel
 		e.holdFor(unit, need, ans)
 		e.spare(st, unit, need, ans)
 	}
-	e.tellMembers(need.Members, reason, d.Message, to)
+	e.tellMembers(need.Members, reason, d.Message, shown)
 	if held == 0 {
 		e.tellGang(unit.Gang, GangStatus{Reason: reason, Message: message})
 	} else if !waits && ans.Verdict != gang.Failed && held < e.quorumOf(unit.Gang, unit.Members).pods {
@@ -296,13 +297,13 @@ func (e *Engine) leaveExtras(unit *queue.Unit, need gang.Need, ans gang.Answer) 
 
 // tellMembers tells each pod of a gang why it waits. A gang has many pods: what the API server shows of one already is not
 // told again. What is not in to is promised no node any more.
-func (e *Engine) tellMembers(members []*cluster.Pod, reason, message string, to map[cluster.UID]promise) {
+func (e *Engine) tellMembers(members []*cluster.Pod, reason, message string, to map[cluster.UID]evict.Shown) {
 	for _, p := range members {
 		what, ok := to[p.UID]
 		if !ok {
-			what.cleared = p.Nominated != ""
+			what.Cleared = p.Nominated != ""
 		}
-		if p.Condition.Reason == reason && p.Condition.Message == message && !what.cleared && (what.node == "" || what.node == p.Nominated) {
+		if p.Condition.Reason == reason && p.Condition.Message == message && !what.Cleared && (what.Node == "" || what.Node == p.Nominated) {
 			continue
 		}
 		e.tellWith(p, reason, message, what)

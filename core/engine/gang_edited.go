@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -64,6 +65,10 @@ func (e *Engine) regroup(old, p *cluster.Pod) {
 	if old.Gang == nil || p.Gang != nil && p.Gang.Key == old.Gang.Key {
 		return
 	}
-	e.gangLeft(old)
+	e.evictions.GangLeft(old)
 	e.forgetGang(old.Gang.Key)
+}
+
+func byKey(a, b *cluster.Pod) int {
+	return cmp.Or(cmp.Compare(a.Key(), b.Key()), cmp.Compare(a.UID, b.UID))
 }

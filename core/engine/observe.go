@@ -42,7 +42,7 @@ func (e *Engine) deleteNode(name string) {
 		e.window.DeleteNode(old)
 		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Delete}, OldNode: old})
 		e.askAgain(true) // those who wait for something on it need not
-		e.nodeLost(name)
+		e.evictions.NodeGone(name)
 	}
 }
 
@@ -77,15 +77,15 @@ func (e *Engine) setBound(p *cluster.Pod) {
 		}
 	}
 	if f := e.binding[p.UID]; f != nil && f.recalled != "" {
-		defer e.turnedBound(p.UID)
+		defer e.evictions.WithdrawnBound(p.UID)
 	}
 	e.abandon(p.UID, "it was bound meanwhile")
-	e.needsNoRoom(p.UID)
+	e.evictions.NeedsNone(p.UID)
 	if waiting := e.pending[p.UID]; waiting != nil {
 		delete(e.pending, p.UID)
 		delete(e.edited, p.UID)
 		e.queue.Delete(waiting)
-		e.gangLeft(waiting)
+		e.evictions.GangLeft(waiting)
 		if waiting.Gang != nil {
 			defer e.forgetGang(waiting.Gang.Key)
 		}
@@ -96,13 +96,13 @@ func (e *Engine) setBound(p *cluster.Pod) {
 		e.roomFreed(onNode(seen.Old, seen.Elsewhere), nil)
 	}
 	if p.Terminating && (seen.Old == nil || !seen.Old.Terminating) {
-		e.victimGoes(p.UID)
+		e.evictions.Terminates(p.UID)
 	}
 	if p.Preempted && seen.Old != nil && !seen.Old.Preempted {
-		e.evictedByOthers(p)
+		e.evictions.EvictedByOthers(p)
 	}
 	if seen.Old == nil || seen.Elsewhere != "" {
-		e.foreignBound(p)
+		e.evictions.Bound(p)
 	}
 	if seen.Old == nil || seen.WasAssumed {
 		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Add}, NewPod: p})
@@ -114,7 +114,7 @@ func (e *Engine) setBound(p *cluster.Pod) {
 	for _, ev := range plugin.PodChanges(seen.Old, p) {
 		e.queue.Happened(plugin.Change{Event: ev, OldPod: seen.Old, NewPod: p})
 	}
-	e.relabelled(seen.Old, p)
+	e.evictions.Relabelled(seen.Old, p)
 }
 
 func (e *Engine) setPending(p *cluster.Pod) {
@@ -163,7 +163,7 @@ func (e *Engine) release(uid cluster.UID) bool {
 	key, _ := s.HeldGang(uid)
 	e.store.Forget(uid)
 	e.roomFreed(left, nil)
-	e.victimGoes(uid)
+	e.evictions.Terminates(uid)
 	e.gangLost(key)
 	return true
 }
@@ -217,20 +217,19 @@ func (e *Engine) deletePod(uid cluster.UID) {
 		}
 	}
 	if waiting != nil {
-		e.gangLeft(waiting)
+		e.evictions.GangLeft(waiting)
 	}
 	e.abandon(uid, "it is gone")
-	e.needsNoRoom(uid)
-	delete(e.settled, uid)
-	delete(e.asked, uid)
-	defer e.victimGone(uid)
+	e.evictions.NeedsNone(uid)
+	e.evictions.Deleted(uid)
+	defer e.evictions.Gone(uid)
 	s := e.store.Snapshot()
 	if old, n, _, ok := s.PodOn(uid); ok {
 		left := onNode(old, s.NodeName(n))
 		key, inGang := s.HeldGang(uid)
 		e.store.DeletePod(uid)
 		e.roomFreed(left, nil)
-		e.victimGoes(uid)
+		e.evictions.Terminates(uid)
 		if inGang {
 			e.gangLost(key)
 		}

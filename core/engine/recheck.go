@@ -140,7 +140,7 @@ func (e *Engine) comeBack(f *flight) {
 	e.leaveQueue(f)
 	e.letGo(f)
 	e.release(uid)
-	defer e.victimGone(uid)
+	defer e.evictions.Gone(uid)
 	p := e.pending[uid]
 	if p == nil {
 		return

@@ -349,14 +349,14 @@ func (e *Engine) setObject(obj cluster.Object) {
 		e.protectionChanged(g.Key, was, g)
 		e.lobby.changed(g.Key)
 	}
-	e.budgetChanged(old, obj)
+	e.evictions.ObjectChanged(old, obj)
 	e.askAgain(true)
 }
 
 func (e *Engine) deleteObject(kind cluster.Kind, key cluster.ObjectKey) {
 	if old := e.store.DeleteObject(kind, key); old != nil {
 		e.objectHappened(kind, plugin.Delete, old, nil)
-		e.budgetChanged(old, nil)
+		e.evictions.ObjectChanged(old, nil)
 		if g, is := old.(*cluster.Gang); is {
 			e.regroupGang(g.Key)
 			e.reconsider(g.Key, "its pod group is gone")

@@ -53,7 +53,7 @@ func (e *Engine) supposed(about *cluster.Pod, answer func(w *supposing)) (err er
 		}
 	}()
 	answer(&supposing{
-		e: e, promised: e.queue, finder: e.victims.ForQuestion(), trial: e.store.Trial(), placers: map[string]*place.Placer{}, gone: map[cluster.UID]bool{}, named: map[string]int{},
+		e: e, promised: e.queue, finder: e.evictions.Finder().ForQuestion(), trial: e.store.Trial(), placers: map[string]*place.Placer{}, gone: map[cluster.UID]bool{}, named: map[string]int{},
 	})
 	return nil
 }

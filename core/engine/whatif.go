@@ -202,7 +202,7 @@ func (w *supposing) pod(p *cluster.Pod) (r record.Prospect) {
 		r.Outcome = record.FitsNot
 		switch {
 		case !mayEvict(prof, pl, out):
-		case e.goesByUnits(prof, &w.finder, p):
+		case e.evictions.GoesByUnits(&prof.evicts, &w.finder, p):
 			r.Preemption = w.unitsForPod(prof, p)
 		default:
 			r.Preemption = e.victimsOnNodes(prof, pl, w, &w.finder, p, out)
@@ -286,7 +286,7 @@ func (w *supposing) need(key cluster.GangKey, waiting []*cluster.Pod) gang.Need 
 	slices.SortStableFunc(need.Members, func(a, b *cluster.Pod) int {
 		return cmp.Or(cmp.Compare(b.Spec.Priority, a.Spec.Priority), cmp.Compare(a.Created, b.Created), cmp.Compare(a.Name, b.Name))
 	})
-	q, held := e.quorumOf(key, waiting), e.gangStaying(key)
+	q, held := e.quorumOf(key, waiting), e.evictions.Staying(key)
 	need.Quorum = q.pods - held
 	if q.open && held > 0 {
 		need.Quorum = min(need.Quorum, len(need.Members))

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package evict
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/queue"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Two schedulers can evict each other's pods without end (kubernetes#130429): this one frees capacity, the controller
+// makes the victim again, the other scheduler does not know the nomination and binds the victim where it was. Within
+// one scheduler that cannot happen, since priorities are strictly ordered and nominations are kept (rules R11, R14).
+// So what counts is what others did: another scheduler bound a pod to capacity that was freed for a unit before the
+// unit got there, or evicted a pod that was placed by preemption. If that happened lossesToPause times within
+// lossWindow, preemption pauses for the owner, twice as long each time.
+//
+// Rejected: to evict no pods of other schedulers at all, which upstream does and people rely on; to count evictions,
+// which a deployment that scales up causes without any harm; to stop for good, as the other scheduler may be gone
+// tomorrow.
+
+// The measures of pauses.
+const (
+	lossesToPause = 3
+	lossWindow    = 600 * record.Second
+	// ownerMemory is how long a quiet owner is remembered after its last pause.
+	ownerMemory = 2 * 3600 * record.Second
+)
+
+var pauseBackoff = Backoff{First: 60 * record.Second, Most: 3600 * record.Second}
+
+// PausedMessage has no time in it: a condition that changes with the time would be written each time.
+const PausedMessage = "preemption: nobody is evicted for it for a while, because other schedulers take the room."
+
+// Owner is for whom capacity is freed, again and again: a gang, the controller of pods that come and go, or a pod.
+type Owner struct {
+	gang       cluster.GangKey
+	controller uint64
+	pod        cluster.UID
+}
+
+// OwnerOf returns the owner of a pod.
+func OwnerOf(s cluster.Snapshot, p *cluster.Pod) Owner {
+	switch {
+	case p.Gang != nil && p.Gang.Bad == "" && !oneByOne(s, p.Gang.Key):
+		return Owner{gang: p.Gang.Key}
+	case p.Owner != 0:
+		return Owner{controller: p.Owner}
+	}
+	return Owner{pod: p.UID}
+}
+
+func oneByOne(s cluster.Snapshot, key cluster.GangKey) bool {
+	obj := s.GangObject(key)
+	return obj != nil && OneByOne(obj)
+}
+
+// OwnerOfGang returns the owner that a gang is.
+func OwnerOfGang(key cluster.GangKey) Owner { return Owner{gang: key} }
+
+// losses is what became of the capacity that was freed for one owner.
+type losses struct {
+	times  []record.Time // when it was lost to other schedulers, within the window
+	pauses int           // in a row
+	until  record.Time   // of the pause
+	waits  []record.PodRef
+	wasted int         // useless evictions, in pods
+	last   record.Time // when anything of it was noted
+}
+
+// pauses knows the owners whose capacity went to other schedulers.
+type pauses struct {
+	queue *queue.Queue
+	emit  func(Effect)
+	of    map[Owner]*losses
+	// waited are the owners for the end of whose pause a pod waits. Invariant: of[o].waits is not empty for each.
+	waited []Owner
+	swept  record.Time // when owners were last forgotten
+}
+
+func (ps *pauses) note(o Owner, now record.Time) *losses {
+	l := ps.of[o]
+	if l == nil {
+		l = &losses{}
+		ps.of[o] = l
+	}
+	l.last = now
+	return l
+}
+
+// lost notes that capacity which was freed for an owner went to other schedulers.
+func (ps *pauses) lost(o Owner, who record.PodRef, now record.Time) {
+	l := ps.note(o, now)
+	l.times = slices.DeleteFunc(l.times, func(at record.Time) bool { return at+lossWindow < now })
+	l.times = append(l.times, now)
+	if len(l.times) < lossesToPause {
+		return
+	}
+	l.pauses++
+	pause := pauseBackoff.After(l.pauses)
+	l.until, l.times = now+pause, nil
+	ps.emit(Pause{For: who, Gang: gangName(o.gang), Times: lossesToPause, Until: l.until})
+	ps.emit(Warning{who, "PreemptionPaused", fmt.Sprintf(
+		"room was made for it %d times within %d s, and pods that other schedulers bound took it, or evicted it again: nobody is evicted for it for %d s",
+		lossesToPause, lossWindow/record.Second, pause/record.Second)})
+}
+
+func gangName(key cluster.GangKey) string {
+	if key == (cluster.GangKey{}) {
+		return ""
+	}
+	return key.String()
+}
+
+// until returns the end of an owner's pause, 0 if preemption is not paused for it.
+func (ps *pauses) until(o Owner, now record.Time) record.Time {
+	if l := ps.of[o]; l != nil && l.until > now {
+		return l.until
+	}
+	return 0
+}
+
+// wait has a pod tried again at the end of its owner's pause. The owner must be paused.
+func (ps *pauses) wait(o Owner, who record.PodRef) {
+	l := ps.of[o]
+	if len(l.waits) == 0 {
+		ps.waited = append(ps.waited, o)
+	}
+	if !slices.Contains(l.waits, who) {
+		l.waits = append(l.waits, who)
+	}
+}
+
+// tick tries the pods again whose pause is over, and now and then forgets owners that have been quiet for long.
+func (ps *pauses) tick(now record.Time) {
+	due := ps.waited
+	ps.waited = nil
+	for _, o := range due {
+		l := ps.of[o]
+		if l.until > now {
+			ps.waited = append(ps.waited, o)
+			continue
+		}
+		waits := l.waits
+		l.waits = nil
+		ps.queue.Activate(waits)
+	}
+	if now < ps.swept+lossWindow {
+		return
+	}
+	ps.swept = now
+	for o, l := range ps.of { // order: each stands apart
+		if len(l.waits) == 0 && max(l.last, l.until)+ownerMemory < now {
+			delete(ps.of, o)
+		}
+	}
+}
+
+// next returns when the first pause ends for which a pod waits; 0 for no time.
+func (ps *pauses) next() (at record.Time) {
+	for _, o := range ps.waited {
+		if l := ps.of[o]; at == 0 || l.until < at {
+			at = l.until
+		}
+	}
+	return at
+}
+
+// waste counts useless evictions.
+func (ps *pauses) waste(o Owner, w Waste, now record.Time) {
+	ps.note(o, now).wasted += w.Pods
+	ps.emit(w)
+}
+
+// wasted returns how many pods were evicted for an owner without use.
+func (ps *pauses) wasted(o Owner) int {
+	if l := ps.of[o]; l != nil {
+		return l.wasted
+	}
+	return 0
+}
