@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// releases say what API servers serve, by release: the part of upstream's discovery documents that a scheduler could ask
-// for. Each file names where it is from.
+// releases say what API servers serve, by release: the part of upstream's discovery documents that a scheduler could
+// ask for. Each file names where it is from.
 //
 //go:embed testdata/discovery
 var releases embed.FS
@@ -39,7 +39,7 @@ type discovery struct {
 	}
 }
 
-// preview tells whether a version of an API is off unless it is asked for (upstream: pkg/controlplane/instance.go,
+// preview reports whether a version of an API is off unless it is asked for (upstream: pkg/controlplane/instance.go,
 // DefaultAPIResourceConfigSource).
 func preview(version string) bool {
 	return strings.Contains(version, "alpha") || strings.Contains(version, "beta")
@@ -87,7 +87,8 @@ func newAPIServer(t *testing.T) *apiServer {
 	return a
 }
 
-// serve makes the API server one of a release, with previews or without. What is stored stays, as it does in an upgrade.
+// serve makes the API server one of a release, with previews or without. What is stored stays, as it does in an
+// upgrade.
 func (a *apiServer) serve(t *testing.T, release string, previews bool) {
 	t.Helper()
 	text, err := releases.ReadFile("testdata/discovery/" + release + ".json")
@@ -114,7 +115,8 @@ func (a *apiServer) serve(t *testing.T, release string, previews bool) {
 			path := root + "/" + r.Resource
 			a.collections[path] = was[path]
 			if a.collections[path] == nil {
-				a.collections[path] = &collection{apiVersion: apiVersion, kind: r.Kind, subresources: r.Subresources, objects: map[string]object{}}
+				a.collections[path] = &collection{apiVersion: apiVersion, kind: r.Kind, subresources: r.Subresources,
+					objects: map[string]object{}}
 			}
 		}
 	}
@@ -126,7 +128,8 @@ func (a *apiServer) define(path, kind string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	group := strings.Split(strings.TrimPrefix(path, "/apis/"), "/")
-	a.collections[path] = &collection{apiVersion: group[0] + "/" + group[1], kind: kind, subresources: []string{"status"}, objects: map[string]object{}}
+	a.collections[path] = &collection{apiVersion: group[0] + "/" + group[1], kind: kind,
+		subresources: []string{"status"}, objects: map[string]object{}}
 	a.tellAll()
 }
 
@@ -263,7 +266,8 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // discover tells what a version of a group has. To ask for one that is not served is how to find that out.
 func (a *apiServer) discover(w http.ResponseWriter, root string) {
-	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: strings.TrimPrefix(root, "/apis/")}
+	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"},
+		GroupVersion: strings.TrimPrefix(root, "/apis/")}
 	for _, path := range a.served() {
 		if resource, in := strings.CutPrefix(path, root+"/"); in {
 			list.APIResources = append(list.APIResources, metav1.APIResource{Name: resource})
@@ -277,7 +281,8 @@ func (a *apiServer) discover(w http.ResponseWriter, root string) {
 }
 
 func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
-	answer(w, code, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+	answer(w, code, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status: metav1.StatusFailure,
 		Reason: reason, Code: int32(code), Message: string(reason)})
 }
 
@@ -323,7 +328,8 @@ func (a *apiServer) watch(w http.ResponseWriter, r *http.Request, path string, c
 				send("ADDED", c.objects[key])
 			}
 			send("BOOKMARK", object{"apiVersion": c.apiVersion, "kind": c.kind, "metadata": object{
-				"resourceVersion": strconv.Itoa(a.version), "annotations": object{metav1.InitialEventsAnnotationKey: "true"}}})
+				"resourceVersion": strconv.Itoa(a.version),
+				"annotations":     object{metav1.InitialEventsAnnotationKey: "true"}}})
 			seen, initial = a.version, false
 		}
 		for _, ch := range c.history {
@@ -373,12 +379,14 @@ func (a *apiServer) write(w http.ResponseWriter, r *http.Request, c *collection,
 	spec["nodeName"] = body["target"].(object)["name"]
 	pod["spec"], pod["metadata"] = spec, maps.Clone(pod["metadata"].(object))
 	a.store(c, pod)
-	answer(w, http.StatusCreated, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})
+	answer(w, http.StatusCreated, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status: metav1.StatusSuccess})
 }
 
 // config is how a client reaches the API server: in JSON, which is what it speaks.
 func (a *apiServer) config() *rest.Config {
-	return &rest.Config{Host: a.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"}}
+	return &rest.Config{Host: a.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json",
+		AcceptContentTypes: "application/json"}}
 }
 
 func (a *apiServer) node(t *testing.T, name string) {

@@ -48,7 +48,8 @@ type Options struct {
 
 // DefaultOptions are those of kube-scheduler without flags.
 func DefaultOptions() Options {
-	return Options{Config: config.Default(), Serve: serve.DefaultOptions(), UnschedulableTimeout: 5 * time.Minute, AuditPeriod: kube.DefaultAuditPeriod}
+	return Options{Config: config.Default(), Serve: serve.DefaultOptions(), UnschedulableTimeout: 5 * time.Minute,
+		AuditPeriod: kube.DefaultAuditPeriod}
 }
 
 // Scheduler is a scheduler that is put together and does not run yet.
@@ -106,8 +107,9 @@ func (s *Scheduler) rest() (*rest.Config, error) {
 		c.Kubeconfig = s.opts.Kubeconfig
 	}
 	return kube.RestConfig(kube.ClientOptions{
-		Kubeconfig: c.Kubeconfig, Master: s.opts.Master, AcceptContentTypes: c.AcceptContentTypes, ContentType: c.ContentType,
-		QPS: c.QPS, Burst: int(c.Burst),
+		Kubeconfig: c.Kubeconfig, Master: s.opts.Master, AcceptContentTypes: c.AcceptContentTypes,
+		ContentType: c.ContentType,
+		QPS:         c.QPS, Burst: int(c.Burst),
 	})
 }
 
@@ -153,7 +155,8 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *k
 	s.drop = drop
 	var loop *kube.Loop
 	world := kube.NewWorld(calls, kube.WorldConfig{
-		// Patches and the lease go with the watches, which send little: under a qps, neither may wait behind binds or events.
+		// Patches and the lease go with the watches, which send little: under a qps, neither may wait behind binds or
+		// events.
 		Binds: s.clients.Binds, Patches: s.clients.Watches, Events: s.clients.Events, Objects: s.clients.Dynamic,
 		BindsInFlight: s.opts.Config.Kumiki.InFlightBinds, BindVia: via, Known: inbox, Metrics: counts,
 		Answer:   func(done engine.Event) { loop.Answer(done) },
@@ -192,8 +195,8 @@ func (s *Scheduler) Endpoint() serve.Endpoint {
 	return s.server.Endpoint()
 }
 
-// Ask runs f on the goroutine that owns the engine, between two batches, and returns when f has run. f must not keep the
-// engine or what it got from it.
+// Ask runs f on the goroutine that owns the engine, between two batches, and returns when f has run. f must not keep
+// the engine or what it got from it.
 func (s *Scheduler) Ask(ctx context.Context, f func(*engine.Engine)) error {
 	return s.inner.Loop.Ask(ctx, func() { f(s.engine) })
 }

@@ -42,17 +42,18 @@ type PluginDescription struct {
 	// Acting is false for a plugin that can be configured and is not built; Why says so.
 	Acting bool   `json:"acting"`
 	Why    string `json:"why,omitempty"`
-	// Filter and Score tell whether what the plugin says of a node is kept while the node stays as it is; nil where the
-	// plugin does neither.
+	// Filter and Score report whether what the plugin says of a node is kept while the node stays as it is; nil where
+	// the plugin does neither.
 	Filter *FastPath `json:"filter,omitempty"`
 	Score  *FastPath `json:"score,omitempty"`
 }
 
-// FastPath tells whether a plugin works from what is kept of earlier decisions.
+// FastPath reports whether a plugin works from what is kept of earlier decisions.
 type FastPath struct {
 	On bool `json:"on"`
-	// OffBy is the plugin that turned it off, which may be the plugin itself; Why is the reason, and Pods for which pods.
-	// Groups tells that pods which leave the fast path are judged by groups of nodes, as long as there are few of them.
+	// OffBy is the plugin that turned it off, which may be the plugin itself; Why is the reason, and Pods for which
+	// pods. Groups tells that pods which leave the fast path are judged by groups of nodes, as long as there are few
+	// of them.
 	Groups bool   `json:"groups,omitempty"`
 	OffBy  string `json:"offBy,omitempty"`
 	Why    string `json:"why,omitempty"`
@@ -71,13 +72,16 @@ type ExtenderDescription struct {
 // perDecision says of a plugin that is asked anew for each decision why that is, and for which pods: plugin -> text.
 // Other pods it skips.
 var perDecision = map[string]struct{ pods, why string }{
-	config.InterPodAffinity:   {"pods with affinity to pods, and pods that such pods mean", "counts pods on other nodes"},
-	config.PodTopologySpread:  {"pods with spread constraints, of their own or by default", "counts pods on other nodes"},
+	config.InterPodAffinity: {"pods with affinity to pods, and pods that such pods mean",
+		"counts pods on other nodes"},
+	config.PodTopologySpread: {"pods with spread constraints, of their own or by default",
+		"counts pods on other nodes"},
 	config.VolumeRestrictions: {"pods with volumes", "looks at who else uses a claim"},
 	config.NodeVolumeLimits:   {"pods with volumes", "looks at claims, volumes and attachments"},
 	config.VolumeBinding:      {"pods with claims", "looks at claims, volumes and storage classes"},
 	config.VolumeZone:         {"pods with claims", "looks at claims and volumes"},
-	config.DynamicResources:   {"pods with resource claims, or extended resources that devices back", "asks the allocator of devices node by node"},
+	config.DynamicResources: {"pods with resource claims, or extended resources that devices back",
+		"asks the allocator of devices node by node"},
 }
 
 // Describe tells how the profiles of a configuration decide, without starting anything.
@@ -88,20 +92,25 @@ func Describe(c config.Resolved) (Description, error) {
 	}
 	var out Description
 	for i, p := range c.Profiles {
-		d := ProfileDescription{SchedulerName: p.SchedulerName, Search: searchText(p.Search), Fit: fitText(p.Fit), Preemption: preemptionText(made.Profiles[i].Preemption)}
+		d := ProfileDescription{SchedulerName: p.SchedulerName, Search: searchText(p.Search), Fit: fitText(p.Fit),
+			Preemption: preemptionText(made.Profiles[i].Preemption)}
 		filters, scores := fastFilters(made.Profiles[i]), fastScores(made.Profiles[i])
 		for _, name := range config.Plugins() {
 			points := pointsOf(p, name)
 			if len(points) == 0 {
 				continue
 			}
-			about := PluginDescription{Name: name, Points: points, Weight: p.Weights[name], Acting: built(name), Filter: filters[name], Score: scores[name]}
+			about := PluginDescription{Name: name, Points: points, Weight: p.Weights[name], Acting: built(name),
+				Filter: filters[name], Score: scores[name]}
 			if !about.Acting {
 				about.Why = "not built in this version"
 			}
 			if name == config.NodeResourcesFit && p.Fit == config.Slots {
-				d.Plugins = append(d.Plugins, PluginDescription{Name: plugin.NodeSlotsName, Points: []config.Point{config.Filter}, Acting: true, Filter: filters[plugin.NodeSlotsName]})
-				about.Points = slices.DeleteFunc(points, func(at config.Point) bool { return at == config.PreFilter || at == config.Filter })
+				d.Plugins = append(d.Plugins, PluginDescription{Name: plugin.NodeSlotsName,
+					Points: []config.Point{config.Filter}, Acting: true, Filter: filters[plugin.NodeSlotsName]})
+				about.Points = slices.DeleteFunc(points, func(at config.Point) bool {
+					return at == config.PreFilter || at == config.Filter
+				})
 			}
 			if len(about.Points) > 0 {
 				d.Plugins = append(d.Plugins, about)
@@ -138,7 +147,8 @@ func fastFilters(p engine.Profile) map[string]*FastPath {
 			_, groups := f.(plugin.GroupScorer) // whoever scores by groups filters by groups
 			out[name] = off(name, groups)
 		case first != "":
-			out[name] = &FastPath{OffBy: first, Why: "comes after " + first + ", which is asked anew for each decision", Pods: "pods that it does not skip"}
+			out[name] = &FastPath{OffBy: first, Why: "comes after " + first +
+				", which is asked anew for each decision", Pods: "pods that it does not skip"}
 		default:
 			out[name] = &FastPath{On: true}
 		}

@@ -12,7 +12,8 @@ import (
 
 func describe(t *testing.T, body string) Description {
 	t.Helper()
-	c, err := config.Parse([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" + body))
+	c, err := config.Parse([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" +
+		body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,14 +42,18 @@ func TestWhoTurnsTheFastPathOff(t *testing.T) {
 	if len(p.Plugins) != len(config.Plugins()) {
 		t.Errorf("%d plugins, want %d", len(p.Plugins), len(config.Plugins()))
 	}
-	if fit := about(t, p, config.NodeResourcesFit); !reflect.DeepEqual(fit.Filter, on) || !reflect.DeepEqual(fit.Score, on) || fit.Weight != 1 || !fit.Acting {
+	if fit := about(t, p, config.NodeResourcesFit); !reflect.DeepEqual(fit.Filter, on) ||
+		!reflect.DeepEqual(fit.Score, on) || fit.Weight != 1 || !fit.Acting {
 		t.Errorf("NodeResourcesFit: %+v", fit)
 	}
 	spread := about(t, p, config.PodTopologySpread)
-	if spread.Filter.On || !spread.Filter.Groups || !spread.Score.Groups || spread.Filter.OffBy != config.PodTopologySpread || spread.Score.On || spread.Filter.Why != "counts pods on other nodes" {
+	if spread.Filter.On || !spread.Filter.Groups || !spread.Score.Groups ||
+		spread.Filter.OffBy != config.PodTopologySpread || spread.Score.On ||
+		spread.Filter.Why != "counts pods on other nodes" {
 		t.Errorf("PodTopologySpread: %+v, %+v", spread.Filter, spread.Score)
 	}
-	if behind := about(t, p, config.NodeDeclaredFeatures).Filter; behind.On || behind.OffBy != config.VolumeRestrictions {
+	if behind := about(t, p, config.NodeDeclaredFeatures).Filter; behind.On ||
+		behind.OffBy != config.VolumeRestrictions {
 		t.Errorf("NodeDeclaredFeatures: %+v", behind)
 	}
 	if evicts := about(t, p, config.DefaultPreemption); !evicts.Acting || evicts.Why != "" || evicts.Filter != nil {
@@ -102,7 +107,8 @@ profiles:
 `)
 	want := []ExtenderDescription{
 		{"http://all", []string{"filter", "bind"}, "all pods", "is sent the name of every node that fits"},
-		{"http://some", []string{"prioritize"}, "pods that ask for e.com/a or e.com/b", "is sent the name of every node that fits"},
+		{"http://some", []string{"prioritize"}, "pods that ask for e.com/a or e.com/b",
+			"is sent the name of every node that fits"},
 		{"http://none", []string{"preempt"}, "no pods", "takes no part in the choice of a node"},
 	}
 	for _, p := range d.Profiles {
@@ -110,7 +116,8 @@ profiles:
 			t.Errorf("extenders of %s: %+v", p.SchedulerName, p.Extenders)
 		}
 	}
-	if d.Profiles[0].Search != "window: nodes in turn, until 30% of them fit" || d.Profiles[1].Search != "powerOfTwo: the better of two random nodes that fit" {
+	if d.Profiles[0].Search != "window: nodes in turn, until 30% of them fit" ||
+		d.Profiles[1].Search != "powerOfTwo: the better of two random nodes that fit" {
 		t.Errorf("searches %q, %q", d.Profiles[0].Search, d.Profiles[1].Search)
 	}
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// What is done about an API that is missing: the scheduler asks again after 1, 2, 4 and at last every 60 seconds, goes on
-// as if the kind had no objects (a right may come 5 seconds late, as it does while an API server starts), and says once
-// what does not work meanwhile. When the API comes, or the right, its objects are used; when it goes, those that were
-// known stay. Pods and nodes are waited for.
+// What is done about an API that is missing: the scheduler asks again after 1, 2, 4 and at last every 60 seconds,
+// goes on as if the kind had no objects (a right may come 5 seconds late, as it does while an API server starts), and
+// says once what does not work meanwhile. When the API comes, or the right, its objects are used; when it goes, those
+// that were known stay. Pods and nodes are waited for.
 
 // running is a scheduler at work against an API server of a test.
 type running struct {
@@ -99,13 +99,14 @@ func (r *running) binds(t *testing.T, api *apiServer, pod string) {
 	eventually(t, r, pod+" is bound", func() bool { return api.nodeOf(pod) != "" })
 }
 
-// TestEveryReleaseIsServed starts against what API servers of several releases serve, as they come and with every preview
-// switched on, and with watches that begin with a list or without: a pod is bound, and what is not there is said, once.
-// Catches a kind that is asked for in a version that a release does not have.
+// TestEveryReleaseIsServed starts against what API servers of several releases serve, as they come and with every
+// preview switched on, and with watches that begin with a list or without: a pod is bound, and what is not there is
+// said, once. Catches a kind that is asked for in a version that a release does not have.
 func TestEveryReleaseIsServed(t *testing.T) {
 	t.Parallel()
 	devices := []string{"DeviceClass", "ResourceClaim", "ResourceSlice"} // resource.k8s.io/v1 came with 1.34
-	for release, missing := range map[string][]string{"1.33": devices, "1.34": nil, "1.35": nil, "1.36": nil, "1.37": nil} {
+	for release, missing := range map[string][]string{"1.33": devices, "1.34": nil, "1.35": nil, "1.36": nil,
+		"1.37": nil} {
 		for _, all := range []bool{false, true} {
 			name := release
 			if all {
@@ -144,8 +145,8 @@ func theRest(api *apiServer) []string {
 	return slices.DeleteFunc(api.served(), func(path string) bool { return slices.Contains(bare, path) })
 }
 
-// TestPodsAndNodesAreEnough: whatever else is not served, or may not be read, has a line in the log, and pods are bound.
-// Catches a start that waits for a list that never comes.
+// TestPodsAndNodesAreEnough: whatever else is not served, or may not be read, has a line in the log, and pods are
+// bound. Catches a start that waits for a list that never comes.
 func TestPodsAndNodesAreEnough(t *testing.T) {
 	t.Parallel()
 	var all []string
@@ -173,8 +174,8 @@ func TestPodsAndNodesAreEnough(t *testing.T) {
 	}
 }
 
-// TestWithoutPodsOrNodesNothingIsDecided, and the process waits: it says so, is not synced, and goes on when it may read
-// them. Catches decisions about a cluster that looks empty.
+// TestWithoutPodsOrNodesNothingIsDecided, and the process waits: it says so, is not synced, and goes on when it may
+// read them. Catches decisions about a cluster that looks empty.
 func TestWithoutPodsOrNodesNothingIsDecided(t *testing.T) {
 	t.Parallel()
 	for _, path := range bare[:2] {
@@ -212,7 +213,7 @@ const (
 	ofClaim = "resourceClaims: [{name: gpu, resourceClaimName: gpu}], "
 )
 
-// rejected tells whether the scheduler says of a pod that it waits.
+// rejected reports whether the scheduler says of a pod that it waits.
 func (r *running) rejected(t *testing.T, pod string) bool {
 	t.Helper()
 	waits := false
@@ -241,11 +242,13 @@ func TestAnAPIThatComesLaterIsUsed(t *testing.T) {
 	api.serve(t, "1.34", false)
 	api.put(t, claimPath, allocatedClaim)
 	r.binds(t, api, "late")
-	eventually(t, r, "three kinds are said to be there", func() bool { return len(r.lines("Objects of a kind can be read now")) == 3 })
+	eventually(t, r, "three kinds are said to be there", func() bool {
+		return len(r.lines("Objects of a kind can be read now")) == 3
+	})
 }
 
-// TestAnAPIThatGoesIsDoneWithout: an upgrade is taken back below a scheduler that runs. What it knew it still knows, it says
-// once that no more comes, and pods are bound. Catches a watch that ends and takes everything with it.
+// TestAnAPIThatGoesIsDoneWithout: an upgrade is taken back below a scheduler that runs. What it knew it still knows,
+// it says once that no more comes, and pods are bound. Catches a watch that ends and takes everything with it.
 func TestAnAPIThatGoesIsDoneWithout(t *testing.T) {
 	t.Parallel()
 	api := newAPIServer(t)

@@ -28,13 +28,15 @@ func newInbox(ctx context.Context, c config.Resolved) *kube.Inbox {
 
 // extend lets the extenders of a configuration take part in the decisions of all profiles, and returns how they bind;
 // nil when there are none. Only then the inbox keeps whole objects.
-func extend(ctx context.Context, extenders []configv1.Extender, inbox *kube.Inbox, to *engine.Config) (kube.BindVia, error) {
+func extend(ctx context.Context, extenders []configv1.Extender, inbox *kube.Inbox,
+	to *engine.Config) (kube.BindVia, error) {
 	if len(extenders) == 0 {
 		return nil, nil
 	}
 	log := klog.FromContext(ctx).WithName("extender")
 	all, err := extender.New(ctx, extenders, inbox.KeepWhole(), func(i extender.Ignored) {
-		log.Error(i.Err, "Extender ignored", "extender", i.Extender, "verb", i.Verb, "pod", klog.KRef(i.Pod.Namespace, i.Pod.Name))
+		log.Error(i.Err, "Extender ignored", "extender", i.Extender, "verb", i.Verb, "pod",
+			klog.KRef(i.Pod.Namespace, i.Pod.Name))
 	})
 	if err != nil {
 		return nil, err

@@ -17,10 +17,10 @@ const (
 	inGroup   = "schedulingGroup: {podGroupName: g}, "
 )
 
-// TestADropInTakesPodGroupsInWhenTheyCome: pods that name a group are placed one by one, as by a scheduler that does not
-// know groups, until the API server serves them; from then on they wait for their group and its pods. Nobody is told of an
-// API that a drop-in does not need. Catches members that wait for ever for what cannot be read, and a group that is passed
-// over once it can.
+// TestADropInTakesPodGroupsInWhenTheyCome: pods that name a group are placed one by one, as by a scheduler that does
+// not know groups, until the API server serves them; from then on they wait for their group and its pods. Nobody is
+// told of an API that a drop-in does not need. Catches members that wait for ever for what cannot be read, and a
+// group that is passed over once it can.
 func TestADropInTakesPodGroupsInWhenTheyCome(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]func(*testing.T, *apiServer){
@@ -43,7 +43,9 @@ func TestADropInTakesPodGroupsInWhenTheyCome(t *testing.T) {
 			}
 			api.serve(t, "1.36", true)
 			api.forbid()
-			eventually(t, r, "pod groups are read", func() bool { return len(r.lines("Objects of a kind can be read now")) > 0 })
+			eventually(t, r, "pod groups are read", func() bool {
+				return len(r.lines("Objects of a kind can be read now")) > 0
+			})
 			api.pod(t, "late", inGroup)
 			eventually(t, r, "the pod waits for its group", func() bool { return r.rejected(t, "late") })
 			api.put(t, groupPath, "{metadata: {namespace: default, name: g}, spec: {schedulingPolicy: {gang: {minCount: 2}}}}")
@@ -52,9 +54,9 @@ func TestADropInTakesPodGroupsInWhenTheyCome(t *testing.T) {
 	}
 }
 
-// TestAKindOfGangsThatComesLater: the switch is on and the resource is not defined yet. The pods wait, the log says once
-// what is missing, others are placed, and when the definition and the object come, the pods are placed without a restart.
-// Catches a start that waits for a definition.
+// TestAKindOfGangsThatComesLater: the switch is on and the resource is not defined yet. The pods wait, the log says
+// once what is missing, others are placed, and when the definition and the object come, the pods are placed without a
+// restart. Catches a start that waits for a definition.
 func TestAKindOfGangsThatComesLater(t *testing.T) {
 	t.Parallel()
 	api := newAPIServer(t)
@@ -67,7 +69,8 @@ func TestAKindOfGangsThatComesLater(t *testing.T) {
 	api.pod(t, "solo", "")
 	r := startWith(t, api, func(o *Options) { o.Config.Kumiki.Gangs.Sigs = config.On })
 	r.binds(t, api, "solo")
-	if missing := r.lines("podgroups.scheduling.x-k8s.io"); len(missing) != 1 || !strings.Contains(missing[0], "pods of the gangs that they declare wait") {
+	if missing := r.lines("podgroups.scheduling.x-k8s.io"); len(missing) != 1 ||
+		!strings.Contains(missing[0], "pods of the gangs that they declare wait") {
 		t.Errorf("said of what is missing: %q", missing)
 	}
 	eventually(t, r, "the pods wait", func() bool { return r.rejected(t, "a") && r.rejected(t, "b") })
@@ -84,11 +87,16 @@ func TestSwitchesOfGangs(t *testing.T) {
 		want cluster.GangRules
 	}{
 		{config.DefaultGangs(), cluster.GangRules{Group: true, GroupIfRead: true}},
-		{config.Gangs{PodGroup: config.Off, Annotation: config.Off, Sigs: config.Off, Volcano: config.Off}, cluster.GangRules{}},
-		{config.Gangs{PodGroup: config.On, Annotation: config.Off, Sigs: config.Off, Volcano: config.Off}, cluster.GangRules{Group: true}},
-		{config.Gangs{PodGroup: config.Off, Annotation: config.On, Sigs: config.Off, Volcano: config.Off}, cluster.GangRules{Annotation: true}},
-		{config.Gangs{PodGroup: config.Off, Annotation: config.Off, Sigs: config.On, Volcano: config.Off}, cluster.GangRules{Sigs: true}},
-		{config.Gangs{PodGroup: config.Off, Annotation: config.Off, Sigs: config.Off, Volcano: config.On, Pfnet: "a.b/c"}, cluster.GangRules{Volcano: true, Pfnet: "a.b/c"}},
+		{config.Gangs{PodGroup: config.Off, Annotation: config.Off, Sigs: config.Off, Volcano: config.Off},
+			cluster.GangRules{}},
+		{config.Gangs{PodGroup: config.On, Annotation: config.Off, Sigs: config.Off, Volcano: config.Off},
+			cluster.GangRules{Group: true}},
+		{config.Gangs{PodGroup: config.Off, Annotation: config.On, Sigs: config.Off, Volcano: config.Off},
+			cluster.GangRules{Annotation: true}},
+		{config.Gangs{PodGroup: config.Off, Annotation: config.Off, Sigs: config.On, Volcano: config.Off},
+			cluster.GangRules{Sigs: true}},
+		{config.Gangs{PodGroup: config.Off, Annotation: config.Off, Sigs: config.Off, Volcano: config.On,
+			Pfnet: "a.b/c"}, cluster.GangRules{Volcano: true, Pfnet: "a.b/c"}},
 	} {
 		if got := gangRules(c.say); got != c.want {
 			t.Errorf("%v: got %+v, want %+v", c.say, got, c.want)

@@ -14,17 +14,20 @@ var reads = map[string][]cluster.Kind{
 	config.NodeResourcesFit:   {cluster.KindDeviceClass}, // a class may back an extended resource
 	config.InterPodAffinity:   {cluster.KindNamespace},
 	config.VolumeRestrictions: {cluster.KindClaim},
-	config.VolumeBinding: {cluster.KindClaim, cluster.KindVolume, cluster.KindStorageClass, cluster.KindCSINode, cluster.KindCSIDriver,
+	config.VolumeBinding: {cluster.KindClaim, cluster.KindVolume, cluster.KindStorageClass, cluster.KindCSINode,
+		cluster.KindCSIDriver,
 		cluster.KindCapacity},
 	config.VolumeZone: {cluster.KindClaim, cluster.KindVolume, cluster.KindStorageClass},
-	config.NodeVolumeLimits: {cluster.KindClaim, cluster.KindVolume, cluster.KindStorageClass, cluster.KindCSINode, cluster.KindCSIDriver,
+	config.NodeVolumeLimits: {cluster.KindClaim, cluster.KindVolume, cluster.KindStorageClass, cluster.KindCSINode,
+		cluster.KindCSIDriver,
 		cluster.KindAttachment},
 	config.DefaultPreemption: {cluster.KindBudget},
 	config.DynamicResources:  {cluster.KindDeviceClaim, cluster.KindResourceSlice, cluster.KindDeviceClass},
 }
 
 // owners are what PodTopologySpread takes the selectors of default constraints from.
-var owners = []cluster.Kind{cluster.KindService, cluster.KindController, cluster.KindReplicaSet, cluster.KindStatefulSet}
+var owners = []cluster.Kind{cluster.KindService, cluster.KindController, cluster.KindReplicaSet,
+	cluster.KindStatefulSet}
 
 // Kinds lists the kinds of objects besides pods and nodes that the plugins of a configuration look at, sorted. Nothing
 // else is watched.
@@ -48,7 +51,8 @@ func Kinds(c config.Resolved) []cluster.Kind {
 func gangRules(g config.Gangs) cluster.GangRules {
 	return cluster.GangRules{
 		Group: g.PodGroup != config.Off, GroupIfRead: g.PodGroup == config.Auto,
-		Annotation: g.Annotation == config.On, Sigs: g.Sigs == config.On, Volcano: g.Volcano == config.On, Pfnet: g.Pfnet,
+		Annotation: g.Annotation == config.On, Sigs: g.Sigs == config.On, Volcano: g.Volcano == config.On,
+		Pfnet: g.Pfnet,
 	}
 }
 

@@ -13,11 +13,12 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// TestOnlyWhatPluginsReadIsWatched: a cluster of a hundred thousand replica sets costs a scheduler nothing that does not
-// spread by default.
+// TestOnlyWhatPluginsReadIsWatched: a cluster of a hundred thousand replica sets costs a scheduler nothing that does
+// not spread by default.
 func TestOnlyWhatPluginsReadIsWatched(t *testing.T) {
 	with := func(spread configv1.PodTopologySpreadArgs, names ...string) config.Resolved {
-		p := config.Profile{SchedulerName: "s", Enabled: map[config.Point][]string{config.Filter: names, config.Score: names}}
+		p := config.Profile{SchedulerName: "s", Enabled: map[config.Point][]string{config.Filter: names,
+			config.Score: names}}
 		p.Args.PodTopologySpread = spread
 		return config.Resolved{Profiles: []config.Profile{p, {SchedulerName: "other"}}}
 	}

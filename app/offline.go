@@ -17,14 +17,15 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Picture lists a cluster, whichever scheduler runs it: the events that tell an engine of the configuration about it. It
-// only reads.
-func Picture(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface, c config.Resolved) ([]engine.Event, error) {
+// Picture lists a cluster, whichever scheduler runs it: the events that tell an engine of the configuration about it.
+// It only reads.
+func Picture(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface,
+	c config.Resolved) ([]engine.Event, error) {
 	return kube.Picture(ctx, client, objects, newInbox(ctx, c))
 }
 
-// Offline makes an engine that knows what events tell, and asks nobody: extenders have no part in what it says. Pods that
-// ask for a scheduler which the configuration does not have are judged by its first profile; others lists those
+// Offline makes an engine that knows what events tell, and asks nobody: extenders have no part in what it says. Pods
+// that ask for a scheduler which the configuration does not have are judged by its first profile; others lists those
 // schedulers.
 func Offline(c config.Resolved, events []engine.Event, now time.Time) (e *engine.Engine, others []string, err error) {
 	known := map[string]bool{} // scheduler name -> there is a profile of it

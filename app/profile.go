@@ -20,8 +20,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// EngineConfig resolves a configuration to what the engine runs: plugins made, in the order in which they run. Extenders
-// are left out: they need a connection to the world.
+// EngineConfig resolves a configuration to what the engine runs: plugins made, in the order in which they run.
+// Extenders are left out: they need a connection to the world.
 func EngineConfig(c config.Resolved) (engine.Config, error) {
 	out := engine.Config{
 		Seed:           c.Kumiki.Seed,
@@ -45,7 +45,8 @@ func EngineConfig(c config.Resolved) (engine.Config, error) {
 
 // styles: how gangs get their places by the file -> the same in the engine; nil is its own way.
 var styles = map[config.GangStyle]*engine.Style{
-	config.Coscheduling: ref(engine.Coscheduling()), config.PfnetGang: ref(engine.Pfnet()), config.ImprovedCoscheduling: ref(engine.ImprovedCoscheduling()),
+	config.Coscheduling: ref(engine.Coscheduling()), config.PfnetGang: ref(engine.Pfnet()),
+	config.ImprovedCoscheduling: ref(engine.ImprovedCoscheduling()),
 }
 
 func ref(s engine.Style) *engine.Style { return &s }
@@ -119,14 +120,15 @@ func (b *builder) make(name string) (plugin.Plugin, error) {
 	return pl, err
 }
 
-// built tells whether there is code behind the name of a plugin that a profile can enable.
+// built reports whether there is code behind the name of a plugin that a profile can enable.
 func built(name string) bool {
 	_, native := plugin.Lookup(name)
 	return native || name == devices.Name || name == config.DefaultPreemption
 }
 
-// preemption is how a profile evicts pods for others; nil for not at all. DefaultPreemption is part of the engine. Its gate
-// keeps a pod waiting until the evictions for it are carried out; a profile that leaves it out at preEnqueue does without.
+// preemption is how a profile evicts pods for others; nil for not at all. DefaultPreemption is part of the engine.
+// Its gate keeps a pod waiting until the evictions for it are carried out; a profile that leaves it out at preEnqueue
+// does without.
 func preemption(p config.Profile) *preempt.Config {
 	if !p.Runs(config.PostFilter, config.DefaultPreemption) {
 		return nil
@@ -137,7 +139,8 @@ func preemption(p config.Profile) *preempt.Config {
 		VictimTimeout: record.Time(p.Preemption.VictimTimeout),
 	}
 	if a := p.Args.DefaultPreemption; *a.MinCandidateNodesPercentage < 100 {
-		out.Limit = &preempt.Limit{MinPercentage: *a.MinCandidateNodesPercentage, MinAbsolute: *a.MinCandidateNodesAbsolute}
+		out.Limit = &preempt.Limit{MinPercentage: *a.MinCandidateNodesPercentage,
+			MinAbsolute: *a.MinCandidateNodesAbsolute}
 	}
 	return out
 }
@@ -166,7 +169,8 @@ func (b *builder) enable(point config.Point, pl plugin.Plugin) {
 
 // strategies: a strategy of the file -> that of the search.
 var strategies = map[config.Strategy]place.Strategy{
-	config.All: place.AllNodes, config.Window: place.FixedWindow, config.RandomSubset: place.RandomSubset, config.PowerOfTwo: place.PowerOfTwo,
+	config.All: place.AllNodes, config.Window: place.FixedWindow, config.RandomSubset: place.RandomSubset,
+	config.PowerOfTwo: place.PowerOfTwo,
 }
 
 func searchBy(s config.Search) place.Search {
@@ -193,7 +197,8 @@ func arguments(name string, p config.Profile) any {
 		return plugin.VolumeBindingArgs{BindTimeout: record.Time(*a.VolumeBinding.BindTimeoutSeconds) * record.Second}
 	case plugin.PodTopologySpreadName:
 		spread := a.PodTopologySpread
-		return plugin.PodTopologySpreadArgs{DefaultConstraints: spread.DefaultConstraints, System: spread.DefaultingType == configv1.SystemDefaulting}
+		return plugin.PodTopologySpreadArgs{DefaultConstraints: spread.DefaultConstraints,
+			System: spread.DefaultingType == configv1.SystemDefaulting}
 	case plugin.InterPodAffinityName:
 		return plugin.InterPodAffinityArgs{
 			HardPodAffinityWeight:              *a.InterPodAffinity.HardPodAffinityWeight,
@@ -215,7 +220,8 @@ func fitArguments(a configv1.NodeResourcesFitArgs) plugin.FitArgs {
 		out.Resources = weighted(s.Resources)
 		if s.RequestedToCapacityRatio != nil {
 			for _, point := range s.RequestedToCapacityRatio.Shape {
-				out.Shape = append(out.Shape, plugin.ShapePoint{Utilization: int64(point.Utilization), Score: int64(point.Score)})
+				out.Shape = append(out.Shape, plugin.ShapePoint{Utilization: int64(point.Utilization),
+					Score: int64(point.Score)})
 			}
 		}
 	}

@@ -60,7 +60,8 @@ func TestEveryDefaultPluginIsMade(t *testing.T) {
 		}
 	}
 	have, p := names(got.Profiles[0]), c.Profiles[0]
-	for _, point := range []config.Point{config.PreEnqueue, config.Filter, config.PostFilter, config.Score, config.Reserve} {
+	for _, point := range []config.Point{config.PreEnqueue, config.Filter, config.PostFilter, config.Score,
+		config.Reserve} {
 		var want []string
 		for _, name := range p.Enabled[point] {
 			switch {
@@ -165,17 +166,21 @@ profiles:
 		t.Errorf("got %+v", got)
 	}
 	p := names(got.Profiles[0])
-	if strings.Contains(p[config.Score], "ImageLocality") || !strings.HasPrefix(p[config.Score], "NodeResourcesFit=5 ") ||
-		strings.Contains(p[config.Filter], "NodePorts") || p[config.Reserve] != devices.Name || p[config.PostFilter] != "" {
+	if strings.Contains(p[config.Score], "ImageLocality") ||
+		!strings.HasPrefix(p[config.Score], "NodeResourcesFit=5 ") ||
+		strings.Contains(p[config.Filter], "NodePorts") || p[config.Reserve] != devices.Name ||
+		p[config.PostFilter] != "" {
 		t.Errorf("plugins %v", p)
 	}
-	if a, b := got.Profiles[0].Search, got.Profiles[1].Search; a != (place.Search{Strategy: place.RandomSubset, Subset: 9}) ||
+	if a, b := got.Profiles[0].Search, got.Profiles[1].Search; a != (place.Search{Strategy: place.RandomSubset,
+		Subset: 9}) ||
 		b != (place.Search{Strategy: place.FixedWindow, Percentage: 40}) {
 		t.Errorf("searches %+v and %+v", a, b)
 	}
 	args := func(name string) any { return arguments(name, c.Profiles[0]) }
 	fit := args(plugin.NodeResourcesFitName).(plugin.FitArgs)
-	if fit.Strategy != plugin.MostAllocated || len(fit.Resources) != 1 || fit.Resources[0] != (plugin.WeightedResource{Name: "cpu", Weight: 2}) || !fit.ScoreReal ||
+	if fit.Strategy != plugin.MostAllocated || len(fit.Resources) != 1 ||
+		fit.Resources[0] != (plugin.WeightedResource{Name: "cpu", Weight: 2}) || !fit.ScoreReal ||
 		!slices.Equal(fit.IgnoredResources, []string{"e.com/mine"}) {
 		t.Errorf("arguments of NodeResourcesFit: %+v", fit)
 	}
@@ -194,7 +199,8 @@ profiles:
 	}
 }
 
-// TestHowAProfilePreempts: on unless its PostFilter is off, for all nodes unless the file bounds them, and told in words.
+// TestHowAProfilePreempts: on unless its PostFilter is off, for all nodes unless the file bounds them, and told in
+// words.
 func TestHowAProfilePreempts(t *testing.T) {
 	off := func(at string) string { return "plugins: {" + at + ": {disabled: [{name: DefaultPreemption}]}}" }
 	args := func(a string) string { return "pluginConfig: [{name: DefaultPreemption, args: {" + a + "}}]" }
@@ -206,12 +212,15 @@ func TestHowAProfilePreempts(t *testing.T) {
 		{"", &preempt.Config{}, "all: the smallest loss on any node"},
 		{off("multiPoint"), nil, "off: nobody is evicted"},
 		{off("postFilter"), nil, "off: nobody is evicted"},
-		{off("preEnqueue"), &preempt.Config{Sync: true}, "all: the smallest loss on any node; a pod may be tried again before its victims are deleted"},
+		{off("preEnqueue"), &preempt.Config{Sync: true},
+			"all: the smallest loss on any node; a pod may be tried again before its victims are deleted"},
 		{"plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}, postFilter: {enabled: [{name: DefaultPreemption}]}}",
 			&preempt.Config{Sync: true}, "all: the smallest loss on any node; a pod may be tried again before its victims are deleted"},
-		{args("minCandidateNodesPercentage: 20"), &preempt.Config{Limit: &preempt.Limit{MinPercentage: 20, MinAbsolute: 100}},
+		{args("minCandidateNodesPercentage: 20"),
+			&preempt.Config{Limit: &preempt.Limit{MinPercentage: 20, MinAbsolute: 100}},
 			"the smallest loss on the first nodes found, 20% of those where evictions may help and at least 100"},
-		{args("minCandidateNodesAbsolute: 7"), &preempt.Config{Limit: &preempt.Limit{MinPercentage: 10, MinAbsolute: 7}},
+		{args("minCandidateNodesAbsolute: 7"),
+			&preempt.Config{Limit: &preempt.Limit{MinPercentage: 10, MinAbsolute: 7}},
 			"the smallest loss on the first nodes found, 10% of those where evictions may help and at least 7"},
 		{"pluginConfig: [{name: Kumiki, args: {syncPreemption: true}}]", &preempt.Config{Sync: true},
 			"all: the smallest loss on any node; a pod may be tried again before its victims are deleted"},
@@ -239,8 +248,8 @@ func TestHowAProfilePreempts(t *testing.T) {
 	}
 }
 
-// TestSessionsAndSlots: what the founding model needs reaches the engine: its pause, and a filter in the place of another, at
-// whose other points nothing changes.
+// TestSessionsAndSlots: what the founding model needs reaches the engine: its pause, and a filter in the place of
+// another, at whose other points nothing changes.
 func TestSessionsAndSlots(t *testing.T) {
 	c, err := config.Parse([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" +
 		"profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {cycle: sessions, sessionPeriod: 7s, fit: slots}}]\n- schedulerName: b\n"))
@@ -266,15 +275,18 @@ func TestSessionsAndSlots(t *testing.T) {
 	if got := filters(made.Profiles[0]); !slices.Equal(got, want) || !slices.Contains(got, plugin.NodeSlotsName) {
 		t.Errorf("filters %v, want %v", got, want)
 	}
-	if !slices.ContainsFunc(made.Profiles[0].Wakers, func(w plugin.Waker) bool { return w.Name() == plugin.NodeSlotsName }) ||
-		!slices.ContainsFunc(made.Profiles[0].Scorers, func(s place.Scorer) bool { return s.Name() == plugin.NodeResourcesFitName }) {
+	if !slices.ContainsFunc(made.Profiles[0].Wakers,
+		func(w plugin.Waker) bool { return w.Name() == plugin.NodeSlotsName }) ||
+		!slices.ContainsFunc(made.Profiles[0].Scorers,
+			func(s place.Scorer) bool { return s.Name() == plugin.NodeResourcesFitName }) {
 		t.Error("slots wake nobody, or nodes are not scored")
 	}
 	d, err := Describe(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := d.Profiles[0], d.Profiles[1]; a.Fit != "slots: each node takes one pod, whatever it asks for" || !about(t, a, plugin.NodeSlotsName).Filter.On ||
+	if a, b := d.Profiles[0], d.Profiles[1]; a.Fit != "slots: each node takes one pod, whatever it asks for" ||
+		!about(t, a, plugin.NodeSlotsName).Filter.On ||
 		about(t, a, config.NodeResourcesFit).Filter != nil || about(t, b, config.NodeResourcesFit).Filter == nil {
 		t.Errorf("told: %+v", d)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/host/extender"
 )
 
-// Replayed lets a recording answer in place of the extenders of a configuration. Which pods they take part in deciding
-// about, and which of them binds, follows from the configuration. Tell what is returned the answers of each cycle; it is
-// nil when there are no extenders.
+// Replayed lets a recording answer in place of the extenders of a configuration. Which pods they take part in
+// deciding about, and which of them binds, follows from the configuration. Tell what is returned the answers of each
+// cycle; it is nil when there are no extenders.
 func Replayed(ctx context.Context, c config.Resolved, to *engine.Config) (*engine.Recorded, error) {
 	if len(c.Extenders) == 0 {
 		return nil, nil

@@ -135,8 +135,8 @@ func (handless) SetCondition(c engine.Condition) { panic(fmt.Sprintf("a shadow w
 func (handless) Nominate(n engine.Nominate)      { panic(fmt.Sprintf("a shadow was to write: %+v", n)) }
 func (handless) WriteEvent(e engine.WriteEvent)  { panic(fmt.Sprintf("a shadow was to write: %+v", e)) }
 
-// Ask runs f on the goroutine that owns the engine, between two batches, and returns when f has run. f must not keep the
-// engine or what it got from it.
+// Ask runs f on the goroutine that owns the engine, between two batches, and returns when f has run. f must not keep
+// the engine or what it got from it.
 func (s *Shadow) Ask(ctx context.Context, f func(*engine.Engine)) error {
 	return s.onlooker.Loop.Ask(ctx, func() { f(s.judge.Engine) })
 }

@@ -29,7 +29,8 @@ func TestWhoJudges(t *testing.T) {
 	c.Profiles = []config.Profile{{SchedulerName: "a"}, {SchedulerName: "b"}}
 	for scheduler, want := range map[string]string{"a": "a", "b": "b", "c": "a"} {
 		got, profile := ShadowConfig(c, scheduler)
-		if profile != want || len(got.Profiles) != 1 || got.Profiles[0].SchedulerName != scheduler || got.Extenders != nil || got.LeaderElection.Enabled {
+		if profile != want || len(got.Profiles) != 1 || got.Profiles[0].SchedulerName != scheduler ||
+			got.Extenders != nil || got.LeaderElection.Enabled {
 			t.Errorf("of %s: judged by %s, %+v", scheduler, profile, got)
 		}
 	}
@@ -51,7 +52,8 @@ func TestAShadowOfAClusterThatIsDown(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	o.Serve.Secure.BindPort = 0
-	missing, err := NewShadow(t.Context(), o, ShadowOptions{Scheduler: "x", ReportFile: filepath.Join(t.TempDir(), "missing", "report.json")})
+	missing, err := NewShadow(t.Context(), o, ShadowOptions{Scheduler: "x",
+		ReportFile: filepath.Join(t.TempDir(), "missing", "report.json")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +106,8 @@ func (p *passed) RoundTrip(*http.Request) (*http.Response, error) { *p++; return
 // TestTheConnectionRefusesToWrite, whatever the account may do.
 // Fault: a method that is let through.
 func TestTheConnectionRefusesToWrite(t *testing.T) {
-	for method, may := range map[string]bool{"GET": true, "HEAD": true, "POST": false, "PUT": false, "PATCH": false, "DELETE": false} {
+	for method, may := range map[string]bool{"GET": true, "HEAD": true, "POST": false, "PUT": false, "PATCH": false,
+		"DELETE": false} {
 		var through passed
 		r, err := http.NewRequestWithContext(t.Context(), method, "http://x/api/v1/pods", nil)
 		if err != nil {

@@ -28,15 +28,16 @@ func (a *Args) list() []argument {
 		{DynamicResources, &a.DynamicResources, &a.DynamicResources.TypeMeta},
 		{InterPodAffinity, &a.InterPodAffinity, &a.InterPodAffinity.TypeMeta},
 		{NodeAffinity, &a.NodeAffinity, &a.NodeAffinity.TypeMeta},
-		{NodeResourcesBalancedAllocation, &a.NodeResourcesBalancedAllocation, &a.NodeResourcesBalancedAllocation.TypeMeta},
+		{NodeResourcesBalancedAllocation, &a.NodeResourcesBalancedAllocation,
+			&a.NodeResourcesBalancedAllocation.TypeMeta},
 		{NodeResourcesFit, &a.NodeResourcesFit, &a.NodeResourcesFit.TypeMeta},
 		{PodTopologySpread, &a.PodTopologySpread, &a.PodTopologySpread.TypeMeta},
 		{VolumeBinding, &a.VolumeBinding, &a.VolumeBinding.TypeMeta},
 	}
 }
 
-// args decodes, defaults and validates the arguments of one profile's plugins. A second entry for a plugin is a problem,
-// and is looked at all the same.
+// args decodes, defaults and validates the arguments of one profile's plugins. A second entry for a plugin is a
+// problem, and is looked at all the same.
 func (r *report) args(path string, in []configv1.PluginConfig) Args {
 	type entry struct {
 		path   *field.Path
@@ -112,7 +113,8 @@ const (
 
 // defaultResources is what resources are weighed when a file names none.
 func defaultResources() []configv1.ResourceSpec {
-	return []configv1.ResourceSpec{{Name: string(v1.ResourceCPU), Weight: 1}, {Name: string(v1.ResourceMemory), Weight: 1}}
+	return []configv1.ResourceSpec{{Name: string(v1.ResourceCPU), Weight: 1},
+		{Name: string(v1.ResourceMemory), Weight: 1}}
 }
 
 func (a *Args) setDefaults() {

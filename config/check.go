@@ -51,8 +51,10 @@ func (r *report) checkPreemption(path *field.Path, a *configv1.DefaultPreemption
 		r.add(path.Child("minCandidateNodesAbsolute").String(), "must not be negative, got %d", least)
 	}
 	if percent == 0 && least == 0 {
-		r.add(path.Child("minCandidateNodesPercentage").String(), "must not be 0 while minCandidateNodesAbsolute is 0 too")
-		r.add(path.Child("minCandidateNodesAbsolute").String(), "must not be 0 while minCandidateNodesPercentage is 0 too")
+		r.add(path.Child("minCandidateNodesPercentage").String(),
+			"must not be 0 while minCandidateNodesAbsolute is 0 too")
+		r.add(path.Child("minCandidateNodesAbsolute").String(),
+			"must not be 0 while minCandidateNodesPercentage is 0 too")
 	}
 }
 
@@ -70,10 +72,12 @@ func (r *report) checkVolumeBinding(path *field.Path, a *configv1.VolumeBindingA
 	if *a.BindTimeoutSeconds < 0 {
 		r.add(path.Child("bindTimeoutSeconds").String(), "must not be negative, got %d", *a.BindTimeoutSeconds)
 	} else if *a.BindTimeoutSeconds > maxSeconds {
-		r.add(path.Child("bindTimeoutSeconds").String(), "must be at most %d, got %d", maxSeconds, *a.BindTimeoutSeconds)
+		r.add(path.Child("bindTimeoutSeconds").String(), "must be at most %d, got %d", maxSeconds,
+			*a.BindTimeoutSeconds)
 	}
 	if a.Shape != nil {
-		r.add(path.Child("shape").String(), "belongs to the feature gate StorageCapacityScoring, which is off by default and not available in this version")
+		r.add(path.Child("shape").String(),
+			"belongs to the feature gate StorageCapacityScoring, which is off by default and not available in this version")
 	}
 }
 

@@ -24,7 +24,8 @@ func TestProblems(t *testing.T) {
 		{"unknown field", "paralelism: 3\n", []string{"line 3: paralelism: unknown field"}},
 		{"unknown field deep", "profiles:\n- plugins:\n    score:\n      enabled:\n      - name: ImageLocality\n        wait: 3\n",
 			[]string{"line 8: profiles[0].plugins.score.enabled[0].wait: unknown field"}},
-		{"two unknown fields", "foo: 1\nbar: 2\n", []string{"line 4: bar: unknown field", "line 3: foo: unknown field"}},
+		{"two unknown fields", "foo: 1\nbar: 2\n", []string{"line 4: bar: unknown field",
+			"line 3: foo: unknown field"}},
 		{"field twice", "parallelism: 1\nparallelism: 2\n", []string{`line 4: key "parallelism" already set in map`}},
 		{"wrong type", "parallelism: many\n", []string{"line 3: parallelism: want a whole number, got string"}},
 		{"wrong type deep", "profiles:\n- schedulerName: a\n- schedulerName: [b]\n",
@@ -35,7 +36,8 @@ func TestProblems(t *testing.T) {
 			[]string{"line 8: profiles[0].plugins.score.enabled[0].weight: want a whole number, got number 99999999999"}},
 		{"weight negative", "profiles:\n- plugins: {score: {enabled: [{name: ImageLocality, weight: -1}]}}\n",
 			[]string{"line 4: profiles[0].plugins.score.enabled[0].weight: must not be negative, got -1"}},
-		{"bad duration", "leaderElection:\n  leaseDuration: soon\n", []string{`line 4: leaderElection.leaseDuration: time: invalid duration "soon"`}},
+		{"bad duration", "leaderElection:\n  leaseDuration: soon\n",
+			[]string{`line 4: leaderElection.leaseDuration: time: invalid duration "soon"`}},
 		{"bad yaml", "profiles: [\n", []string{"line 3: did not find expected node content"}},
 		{"two documents", "---\nkind: Other\n", []string{"line 3: a second document begins; the file must hold one"}},
 		{"unknown plugin", "profiles:\n- plugins: {filter: {enabled: [{name: nodename}]}}\n",
@@ -54,13 +56,18 @@ func TestProblems(t *testing.T) {
 			[]string{"profiles[0].plugins.bind: at least one plugin must bind"}},
 		{"same name twice", "profiles:\n- schedulerName: a\n- schedulerName: a\n",
 			[]string{`line 5: profiles[1].schedulerName: "a" is already the name of profiles[0]`}},
-		{"no name among several", "profiles:\n- schedulerName: a\n- {}\n", []string{"profiles[1].schedulerName: a name is required"}},
+		{"no name among several", "profiles:\n- schedulerName: a\n- {}\n",
+			[]string{"profiles[1].schedulerName: a name is required"}},
 		{"backoff", "podInitialBackoffSeconds: 0\n", []string{"line 3: podInitialBackoffSeconds: must be above 0"}},
-		{"backoff order", "podInitialBackoffSeconds: 20\n", []string{"podMaxBackoffSeconds: must be at least podInitialBackoffSeconds (20)"}},
-		{"percentage", "percentageOfNodesToScore: 101\n", []string{"line 3: percentageOfNodesToScore: must be between 0 and 100, got 101"}},
+		{"backoff order", "podInitialBackoffSeconds: 20\n",
+			[]string{"podMaxBackoffSeconds: must be at least podInitialBackoffSeconds (20)"}},
+		{"percentage", "percentageOfNodesToScore: 101\n",
+			[]string{"line 3: percentageOfNodesToScore: must be between 0 and 100, got 101"}},
 		{"parallelism", "parallelism: 0\n", []string{"parallelism: must be above 0, got 0"}},
-		{"lease order", "leaderElection:\n  leaseDuration: 5s\n", []string{"line 4: leaderElection.leaseDuration: must be longer than renewDeadline (10s), got 5s"}},
-		{"lease lock", "leaderElection:\n  resourceLock: endpoints\n", []string{`line 4: leaderElection.resourceLock: must be "leases", got "endpoints"`}},
+		{"lease order", "leaderElection:\n  leaseDuration: 5s\n",
+			[]string{"line 4: leaderElection.leaseDuration: must be longer than renewDeadline (10s), got 5s"}},
+		{"lease lock", "leaderElection:\n  resourceLock: endpoints\n",
+			[]string{`line 4: leaderElection.resourceLock: must be "leases", got "endpoints"`}},
 		{"args of unknown", "profiles:\n- pluginConfig:\n  - name: NodeResourceFit\n    args: {}\n",
 			[]string{`line 5: profiles[0].pluginConfig[0].name: unknown plugin "NodeResourceFit", did you mean`}},
 		{"args twice", "profiles:\n- pluginConfig:\n  - name: NodeAffinity\n  - name: NodeAffinity\n",
@@ -76,14 +83,17 @@ func TestProblems(t *testing.T) {
 		{"shape missing", "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args: {scoringStrategy: {type: RequestedToCapacityRatio}}\n",
 			[]string{"requestedToCapacityRatio: required when type is RequestedToCapacityRatio"}},
 		{"shape order", "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args: {scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 5, score: 1}, {utilization: 5, score: 11}]}}}\n",
-			[]string{"shape[1].utilization: must be above the point before (5), got 5", "shape[1].score: must be between 0 and 10, got 11"}},
+			[]string{"shape[1].utilization: must be above the point before (5), got 5",
+				"shape[1].score: must be between 0 and 10, got 11"}},
 		{"balanced weight", "profiles:\n- pluginConfig:\n  - name: NodeResourcesBalancedAllocation\n    args: {resources: [{name: cpu, weight: 2}, {name: cpu}]}\n",
 			[]string{"resources[0].weight: must be 1, got 2", `resources[1].name: resource "cpu" is given twice`}},
 		{"affinity operator", "profiles:\n- pluginConfig:\n  - name: NodeAffinity\n    args:\n      addedAffinity:\n        requiredDuringSchedulingIgnoredDuringExecution:\n          nodeSelectorTerms:\n          - matchExpressions: [{key: a, operator: Like}]\n",
 			[]string{`line 10: profiles[0].pluginConfig[0].args.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator: Unsupported value: "Like"`}},
 		{"own setting", "profiles:\n- pluginConfig:\n  - name: Kumiki\n    args: {inFlightBinds: 0, speed: 1}\n",
-			[]string{"profiles[0].pluginConfig[0].args.speed: unknown field", "args.inFlightBinds: must be above 0, got 0"}},
-		{"own strategy", own("{strategy: best}"), []string{`line 6: profiles[0].pluginConfig[0].args.strategy: must be one of [all window randomSubset powerOfTwo], got "best"`}},
+			[]string{"profiles[0].pluginConfig[0].args.speed: unknown field",
+				"args.inFlightBinds: must be above 0, got 0"}},
+		{"own strategy", own("{strategy: best}"),
+			[]string{`line 6: profiles[0].pluginConfig[0].args.strategy: must be one of [all window randomSubset powerOfTwo], got "best"`}},
 		{"own settings differ", "profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {seed: 1}}]\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {seed: 2}}]\n",
 			[]string{"profiles[1].pluginConfig[0].args.seed: must be the same as in profiles[0].pluginConfig[0].args.seed (1), because it holds for the whole process; got 2"}},
 	} {
@@ -108,7 +118,8 @@ func expect(t tb, body string, want ...string) {
 
 // TestWrongKind: a file of another kind is told so, whatever else it holds.
 func TestWrongKind(t *testing.T) {
-	for _, text := range []string{"", "# nothing\n", "- a\n", "kind: Pod\n", "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n"} {
+	for _, text := range []string{"", "# nothing\n", "- a\n", "kind: Pod\n",
+		"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n"} {
 		if _, err := Parse([]byte(text)); err == nil {
 			t.Errorf("%q was read without an error", text)
 		}
@@ -118,7 +129,8 @@ func TestWrongKind(t *testing.T) {
 // TestWarnings: what works but may not be meant is said and does not stop the start.
 func TestWarnings(t *testing.T) {
 	for body, want := range map[string]string{
-		"percentageOfNodesToScore: 30\n" + own("{strategy: all}"):                    "line 7: profiles[0].pluginConfig[0].args.strategy: strategy all wins over percentageOfNodesToScore: 30",
+		"percentageOfNodesToScore: 30\n" +
+			own("{strategy: all}"): "line 7: profiles[0].pluginConfig[0].args.strategy: strategy all wins over percentageOfNodesToScore: 30",
 		"profiles:\n- plugins: {preBind: {disabled: [{name: VolumeBinding}]}}\n":     `plugin "VolumeBinding" reserves, so it writes what it reserved at preBind too`,
 		"profiles:\n- plugins: {reserve: {disabled: [{name: VolumeBinding}]}}\n":     "it has nothing to write at preBind",
 		"extenders: [{urlPrefix: 'localhost:80', filterVerb: f}]\n":                  "line 3: extenders[0].urlPrefix: \"localhost:80\" is no URL",

@@ -59,7 +59,8 @@ func (r *report) checkSet(path string, at Point, s *configv1.PluginSet) {
 	}
 	for i, p := range s.Disabled {
 		// A name that upstream has may be switched off here; a name that nobody has is more likely a typing error.
-		if _, known := describe(p.Name); !known && p.Name != all && gated[p.Name] == "" && !slices.Contains(removed, p.Name) {
+		if _, known := describe(p.Name); !known && p.Name != all && gated[p.Name] == "" &&
+			!slices.Contains(removed, p.Name) {
 			r.warn(fmt.Sprintf("%s.disabled[%d].name", path, i), "there is no plugin %q to disable", p.Name)
 		}
 	}
@@ -112,7 +113,9 @@ func pointList(list []Point) string {
 // (upstream: mergePluginSet in pkg/scheduler/apis/config/v1/default_plugins.go).
 func mergeDefaults(custom configv1.PluginSet) []configv1.Plugin {
 	off := func(name string) bool {
-		return slices.ContainsFunc(custom.Disabled, func(p configv1.Plugin) bool { return p.Name == all || p.Name == name })
+		return slices.ContainsFunc(custom.Disabled, func(p configv1.Plugin) bool {
+			return p.Name == all || p.Name == name
+		})
 	}
 	var out []configv1.Plugin
 	for _, d := range builtin {
@@ -185,7 +188,8 @@ func (r *report) checkPair(path string, d descriptor, pre, main Point, enabled m
 	case mainOn && !preOn:
 		r.warn(path+"."+string(pre), "plugin %q runs at %s, so it prepares at %s too", d.name, main, pre)
 	case preOn && !mainOn:
-		r.warn(path+"."+string(main), "plugin %q is off at %s, so what it prepares at %s has no effect", d.name, main, pre)
+		r.warn(path+"."+string(main), "plugin %q is off at %s, so what it prepares at %s has no effect", d.name, main,
+			pre)
 	}
 }
 
@@ -199,7 +203,8 @@ func (r *report) checkReserve(path string, d descriptor, enabled map[Point][]str
 	case reserves && !writes:
 		r.warn(path+"."+string(PreBind), "plugin %q reserves, so it writes what it reserved at %s too", d.name, PreBind)
 	case writes && !reserves:
-		r.warn(path+"."+string(Reserve), "plugin %q is off at %s, so it has nothing to write at %s", d.name, Reserve, PreBind)
+		r.warn(path+"."+string(Reserve), "plugin %q is off at %s, so it has nothing to write at %s", d.name, Reserve,
+			PreBind)
 	}
 }
 

@@ -97,7 +97,7 @@ func (r *report) checkManaged(path, name string, managed map[string]bool) {
 	managed[name] = true
 }
 
-// extended tells whether a qualified name is that of an extended resource: of somebody else's domain, and fit to be
+// extended reports whether a qualified name is that of an extended resource: of somebody else's domain, and fit to be
 // counted in a quota (upstream: IsExtendedResourceName in pkg/apis/core/v1/helper).
 func extended(name string) bool {
 	native := !strings.Contains(name, "/") || strings.Contains(name, v1.ResourceDefaultNamespacePrefix)

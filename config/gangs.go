@@ -24,8 +24,8 @@ const (
 	Auto Switch = "Auto"
 )
 
-// UnmarshalJSON takes true and false too: YAML reads On and Off so unless they are quoted. What is no switch is told later,
-// with the place where it stands.
+// UnmarshalJSON takes true and false too: YAML reads On and Off so unless they are quoted. What is no switch is told
+// later, with the place where it stands.
 func (s *Switch) UnmarshalJSON(raw []byte) error {
 	var on bool
 	if json.Unmarshal(raw, &on) == nil {
@@ -54,8 +54,8 @@ type Gangs struct {
 	Hold Hold
 }
 
-// Hold is for how long a gang must have been blocked before room is held for it, and for how long it is held at most; For
-// is 0 where none is held.
+// Hold is for how long a gang must have been blocked before room is held for it, and for how long it is held at most;
+// For is 0 where none is held.
 type Hold struct{ After, For time.Duration }
 
 // The default and the bounds of Hold.
@@ -65,16 +65,16 @@ const (
 	longestHold      = 24 * time.Hour
 )
 
-// GangStyle is a way in which gangs get their places. All but Transaction are there to compare and to learn from, not for
-// production: see docs/gangs.md.
+// GangStyle is a way in which gangs get their places. All but Transaction are there to compare and to learn from, not
+// for production: see docs/gangs.md.
 type GangStyle string
 
 // The styles.
 const (
 	// Transaction gives places to all that a gang needs by one decision, or to none.
 	Transaction GangStyle = "transaction"
-	// Coscheduling and PfnetGang do what the plugins of sigs and of pfnet do: pods are decided one by one, hold their places
-	// and wait for each other.
+	// Coscheduling and PfnetGang do what the plugins of sigs and of pfnet do: pods are decided one by one, hold their
+	// places and wait for each other.
 	Coscheduling GangStyle = "coscheduling"
 	PfnetGang    GangStyle = "pfnet"
 	// ImprovedCoscheduling does the same with what coscheduling lacks.
@@ -88,7 +88,8 @@ func GangStyles() []GangStyle {
 
 // DefaultGangs is what a drop-in does: native pod groups where there are any, and nothing else.
 func DefaultGangs() Gangs {
-	return Gangs{PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off, Style: Transaction, Hold: Hold{DefaultHoldAfter, DefaultHoldFor}}
+	return Gangs{PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off, Style: Transaction,
+		Hold: Hold{DefaultHoldAfter, DefaultHoldFor}}
 }
 
 // DefaultPfnetPrefix is the prefix in the documentation of pfnet's plugin, which itself has no default.
@@ -141,7 +142,8 @@ func (r *report) gangs(path string, args *GangsArgs) Gangs {
 	if args.Pfnet != nil {
 		out.Pfnet = orDefault(args.Pfnet.Prefix, DefaultPfnetPrefix)
 		if problems := validation.IsQualifiedName(out.Pfnet + "-name"); len(problems) > 0 || out.Pfnet == "" {
-			r.add(path+".pfnet.prefix", "is not what the name of an annotation can begin with, got %q: %s", out.Pfnet, strings.Join(problems, "; "))
+			r.add(path+".pfnet.prefix", "is not what the name of an annotation can begin with, got %q: %s", out.Pfnet,
+				strings.Join(problems, "; "))
 		}
 	}
 	if args.Hold != nil {
@@ -179,7 +181,8 @@ func (r *report) hold(path string, args *HoldArgs, out *Hold) {
 
 // String is how Gangs is written in a file, on one line.
 func (g Gangs) String() string {
-	text := fmt.Sprintf("podgroup: %s, annotation: %s, sigs: %s, volcano: %s", g.PodGroup, g.Annotation, g.Sigs, g.Volcano)
+	text := fmt.Sprintf("podgroup: %s, annotation: %s, sigs: %s, volcano: %s", g.PodGroup, g.Annotation, g.Sigs,
+		g.Volcano)
 	if g.Pfnet != "" {
 		text += fmt.Sprintf(", pfnet: {prefix: %s}", g.Pfnet)
 	}
@@ -193,8 +196,9 @@ func (g Gangs) String() string {
 }
 
 func (g Gangs) wire() *GangsArgs {
-	out := &GangsArgs{PodGroup: &g.PodGroup, Annotation: &g.Annotation, Sigs: &g.Sigs, Volcano: &g.Volcano, Style: &g.Style,
-		Hold: &HoldArgs{After: &metav1.Duration{Duration: g.Hold.After}, For: &metav1.Duration{Duration: g.Hold.For}}}
+	out := &GangsArgs{PodGroup: &g.PodGroup, Annotation: &g.Annotation, Sigs: &g.Sigs, Volcano: &g.Volcano,
+		Style: &g.Style,
+		Hold:  &HoldArgs{After: &metav1.Duration{Duration: g.Hold.After}, For: &metav1.Duration{Duration: g.Hold.For}}}
 	if g.Pfnet != "" {
 		out.Pfnet = &PfnetArgs{&g.Pfnet}
 	}

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// TestGangs: what counts as the declaration of a gang, and how a file may say so. On and Off are booleans to YAML where they
-// stand without quotes. Catches seedPerProfile, holdUnbounded, and a default that would make a drop-in do more than kube-scheduler.
+// TestGangs: what counts as the declaration of a gang, and how a file may say so. On and Off are booleans to YAML
+// where they stand without quotes. Catches seedPerProfile, holdUnbounded, and a default that would make a drop-in do
+// more than kube-scheduler.
 func TestGangs(t *testing.T) { gangRules(t) }
 
 func gangRules(t tb) {
@@ -19,7 +20,8 @@ func gangRules(t tb) {
 		return g
 	}
 	for body, want := range map[string]Gangs{
-		"":                                       {PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off, Style: Transaction, Hold: Hold{10 * time.Second, 5 * time.Minute}},
+		"": {PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off,
+			Style: Transaction, Hold: Hold{10 * time.Second, 5 * time.Minute}},
 		own("{gangs: {}}"):                       usual,
 		own("{gangs: {podgroup: Off}}"):          changed(func(g *Gangs) { g.PodGroup = Off }),
 		own("{gangs: {podgroup: 'On'}}"):         changed(func(g *Gangs) { g.PodGroup = On }),
@@ -42,10 +44,12 @@ func gangRules(t tb) {
 	expect(t, own("{gangs: {podgroup: Maybe}}"), at+`podgroup: must be Auto, On or Off, got "Maybe"`)
 	expect(t, own("{gangs: {sigs: Auto}}"), at+`sigs: must be On or Off, got "Auto"`)
 	expect(t, own("{gangs: {volcano: 3}}"), at+`volcano: must be On or Off, got "3"`)
-	expect(t, own("{gangs: {pfnet: {prefix: 'a b'}}}"), at+`pfnet.prefix: is not what the name of an annotation can begin with, got "a b"`)
+	expect(t, own("{gangs: {pfnet: {prefix: 'a b'}}}"),
+		at+`pfnet.prefix: is not what the name of an annotation can begin with, got "a b"`)
 	expect(t, own("{gangs: {pfnet: {prefix: ''}}}"), at+"pfnet.prefix: is not")
 	expect(t, own("{gangs: {pfnet: {size: 3}}}"), at+"pfnet.size: unknown field")
-	expect(t, own("{gangs: {style: volcano}}"), at+`style: must be one of [transaction coscheduling pfnet improvedCoscheduling], got "volcano"`)
+	expect(t, own("{gangs: {style: volcano}}"),
+		at+`style: must be one of [transaction coscheduling pfnet improvedCoscheduling], got "volcano"`)
 	expect(t, own("{gangs: {hold: {for: 25h}}}"), at+"hold.for: must be at least 0s and at most 24h0m0s, got 25h0m0s")
 	expect(t, own("{gangs: {hold: {after: -1s}}}"), at+"hold.after: must be at least 0s and at most 24h0m0s, got -1s")
 	expect(t, own("{gangs: {lws: On}}"), at+"lws: unknown field")

@@ -13,8 +13,8 @@ import (
 type Preemption struct {
 	// Budgets is what disruption budgets count for.
 	Budgets Budgets
-	// VictimTimeout is for how long after the end of its grace period a pod that is being deleted is counted on as room to come,
-	// where gangs take part; 0 for as long as it is there, as kube-scheduler does everywhere.
+	// VictimTimeout is for how long after the end of its grace period a pod that is being deleted is counted on as
+	// room to come, where gangs take part; 0 for as long as it is there, as kube-scheduler does everywhere.
 	VictimTimeout time.Duration
 }
 
@@ -65,7 +65,8 @@ func (r *report) preemption(path string, args *PreemptionArgs) Preemption {
 	switch {
 	case args.VictimTimeout == nil:
 	case (args.VictimTimeout.Duration < 0 || args.VictimTimeout.Duration > longestVictimTimeout):
-		r.add(path+".victimTimeout", "must be at least 0s and at most %v, got %v", longestVictimTimeout, args.VictimTimeout.Duration)
+		r.add(path+".victimTimeout", "must be at least 0s and at most %v, got %v", longestVictimTimeout,
+			args.VictimTimeout.Duration)
 	default:
 		out.VictimTimeout = args.VictimTimeout.Duration
 	}

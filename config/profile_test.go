@@ -81,16 +81,20 @@ func TestDefaultProfile(t *testing.T) {
 		}
 	}
 	weights := map[string]int64{ // plugin -> weight
-		TaintToleration: 3, NodeAffinity: 2, NodeResourcesFit: 1, VolumeBinding: 1, PodTopologySpread: 2, InterPodAffinity: 2,
+		TaintToleration: 3, NodeAffinity: 2, NodeResourcesFit: 1, VolumeBinding: 1, PodTopologySpread: 2,
+		InterPodAffinity: 2,
 		DynamicResources: 2, NodeResourcesBalancedAllocation: 1, ImageLocality: 1,
 	}
 	if !reflect.DeepEqual(p.Weights, weights) {
 		t.Errorf("weights: got %v, want %v", p.Weights, weights)
 	}
-	if p.Search != (Search{Strategy: All}) || p.FitScoresReal || c.Kumiki != (Settings{Seed: DefaultSeed, InFlightBinds: DefaultInFlightBinds, Gangs: DefaultGangs(), Cycle: Continuous}) {
+	if p.Search != (Search{Strategy: All}) || p.FitScoresReal ||
+		c.Kumiki != (Settings{Seed: DefaultSeed, InFlightBinds: DefaultInFlightBinds, Gangs: DefaultGangs(),
+			Cycle: Continuous}) {
 		t.Errorf("our settings: %+v, %v, %+v", p.Search, p.FitScoresReal, c.Kumiki)
 	}
-	if c.PodInitialBackoff != time.Second || c.PodMaxBackoff != 10*time.Second || c.Parallelism != 16 || !c.LeaderElection.Enabled ||
+	if c.PodInitialBackoff != time.Second || c.PodMaxBackoff != 10*time.Second || c.Parallelism != 16 ||
+		!c.LeaderElection.Enabled ||
 		c.LeaderElection.Namespace != "kube-system" || c.LeaderElection.Name != "kube-scheduler" ||
 		c.LeaderElection.LeaseDuration != 15*time.Second || c.ClientConnection.QPS != 0 || len(c.Warnings) != 0 {
 		t.Errorf("defaults: %+v", c)
@@ -106,15 +110,22 @@ func pluginSets(t tb) {
 		at            Point
 		want          string
 	}{
-		{"star at one point keeps multiPoint out", "score: {disabled: [{name: '*'}], enabled: [{name: ImageLocality}]}", Score, "ImageLocality"},
-		{"star at multiPoint drops every default", "multiPoint: {disabled: [{name: '*'}], enabled: [{name: PrioritySort}, {name: DefaultBinder}, {name: NodeName}]}", Filter, "NodeName"},
-		{"disabling at one point leaves the others", "score: {disabled: [{name: NodeAffinity}]}\n      preScore: {disabled: [{name: NodeAffinity}]}", Filter, defaultFilters},
+		{"star at one point keeps multiPoint out",
+			"score: {disabled: [{name: '*'}], enabled: [{name: ImageLocality}]}", Score, "ImageLocality"},
+		{"star at multiPoint drops every default",
+			"multiPoint: {disabled: [{name: '*'}], enabled: [{name: PrioritySort}, {name: DefaultBinder}, {name: NodeName}]}", Filter, "NodeName"},
+		{"disabling at one point leaves the others",
+			"score: {disabled: [{name: NodeAffinity}]}\n      preScore: {disabled: [{name: NodeAffinity}]}", Filter,
+			defaultFilters},
 		{"a point's own comes first when it overrides", "score: {enabled: [{name: ImageLocality, weight: 5}]}", Score,
 			"ImageLocality " + strings.TrimSuffix(defaultScorers, " ImageLocality")},
-		{"a default enabled again keeps its place", "multiPoint: {enabled: [{name: NodeName}]}", Filter, defaultFilters},
-		{"disabled and enabled goes to the end", "multiPoint: {disabled: [{name: NodeName}], enabled: [{name: NodeName}]}", Filter,
+		{"a default enabled again keeps its place", "multiPoint: {enabled: [{name: NodeName}]}", Filter,
+			defaultFilters},
+		{"disabled and enabled goes to the end",
+			"multiPoint: {disabled: [{name: NodeName}], enabled: [{name: NodeName}]}", Filter,
 			strings.Replace(defaultFilters, " NodeName", "", 1) + " NodeName"},
-		{"a point may add what multiPoint lost", "multiPoint: {disabled: [{name: NodeName}]}\n      filter: {enabled: [{name: NodeName}]}", Filter,
+		{"a point may add what multiPoint lost",
+			"multiPoint: {disabled: [{name: NodeName}]}\n      filter: {enabled: [{name: NodeName}]}", Filter,
 			strings.Replace(defaultFilters, " NodeName", "", 1) + " NodeName"},
 		{"plugins behind a gate may be off", "multiPoint: {disabled: [{name: GangScheduling}]}", Bind, "DefaultBinder"},
 	} {

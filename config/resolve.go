@@ -33,7 +33,8 @@ func (r *report) resolve(wire *configv1.KubeSchedulerConfiguration) Resolved {
 		ClientConnection:      r.clientConnection(wire.ClientConnection),
 		Profiling:             orDefault(wire.EnableProfiling, true),
 		DelayCacheUntilActive: wire.DelayCacheUntilActive,
-		Kumiki:                Settings{Seed: DefaultSeed, InFlightBinds: DefaultInFlightBinds, Gangs: DefaultGangs(), Cycle: Continuous},
+		Kumiki: Settings{Seed: DefaultSeed, InFlightBinds: DefaultInFlightBinds, Gangs: DefaultGangs(),
+			Cycle: Continuous},
 	}
 	out.ContentionProfiling = orDefault(wire.EnableContentionProfiling, out.Profiling)
 	if out.Parallelism <= 0 {
@@ -180,7 +181,8 @@ func sameQueueSort(a, b *configv1.Plugins) bool {
 		slices.EqualFunc(a.QueueSort.Disabled, b.QueueSort.Disabled, sameName)
 }
 
-func (r *report) profile(path string, wire *configv1.KubeSchedulerConfiguration, p *configv1.KubeSchedulerProfile) Profile {
+func (r *report) profile(path string, wire *configv1.KubeSchedulerConfiguration,
+	p *configv1.KubeSchedulerProfile) Profile {
 	out := Profile{SchedulerName: orDefault(p.SchedulerName, "")}
 	r.percentage(path+".percentageOfNodesToScore", p.PercentageOfNodesToScore)
 	if share := p.PercentageOfNodesToScore; share != nil {

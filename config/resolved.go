@@ -16,8 +16,8 @@ type Resolved struct {
 	Extenders []configv1.Extender
 	// PodInitialBackoff <= PodMaxBackoff, both above 0.
 	PodInitialBackoff, PodMaxBackoff time.Duration
-	// Parallelism is how many goroutines upstream spreads one decision over, and above 0. It changes nothing here: the core
-	// decides on one goroutine, and equal decisions do not depend on how many there are.
+	// Parallelism is how many goroutines upstream spreads one decision over, and above 0. It changes nothing here:
+	// the core decides on one goroutine, and equal decisions do not depend on how many there are.
 	Parallelism int32
 
 	LeaderElection   LeaderElection
@@ -65,8 +65,8 @@ type Profile struct {
 	Search                   Search
 	// Fit is what makes a node full.
 	Fit Fit
-	// FitScoresReal makes NodeResourcesFit score what containers request, without upstream's assumptions about those that
-	// request nothing (kubernetes#130445).
+	// FitScoresReal makes NodeResourcesFit score what containers request, without upstream's assumptions about those
+	// that request nothing (kubernetes#130445).
 	FitScoresReal bool
 	// SyncPreemption lets a pod be tried again before the evictions for it are carried out (upstream without
 	// SchedulerAsyncPreemption).
@@ -88,7 +88,7 @@ type Args struct {
 	VolumeBinding configv1.VolumeBindingArgs
 }
 
-// Runs tells whether a plugin is enabled at a point.
+// Runs reports whether a plugin is enabled at a point.
 func (p Profile) Runs(at Point, plugin string) bool {
 	for _, name := range p.Enabled[at] {
 		if name == plugin {

@@ -7,6 +7,6 @@ import _ "embed"
 //go:embed schema.json
 var schema []byte
 
-// Schema is a JSON schema (draft 7) of configuration files, for editors. conformance/config generates it from upstream's
-// types and ours.
+// Schema is a JSON schema (draft 7) of configuration files, for editors. conformance/config generates it from
+// upstream's types and ours.
 func Schema() []byte { return schema }

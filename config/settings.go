@@ -45,7 +45,8 @@ type Fit string
 
 // The fits.
 const (
-	// Resources compares what pods ask for with what nodes offer, how many pods there may be included. It is the default.
+	// Resources compares what pods ask for with what nodes offer, how many pods there may be included. It is the
+	// default.
 	Resources Fit = "resources"
 	// Slots gives each node one pod, whatever it asks for.
 	Slots Fit = "slots"
@@ -75,8 +76,8 @@ type Strategy string
 const (
 	// All looks at every node. It is the default unless percentageOfNodesToScore is above 0.
 	All Strategy = "all"
-	// Window is upstream's search: nodes in turn from where the last search stopped, until a share of them fit. The share
-	// is percentageOfNodesToScore; 0 is upstream's own, which shrinks as clusters grow.
+	// Window is upstream's search: nodes in turn from where the last search stopped, until a share of them fit. The
+	// share is percentageOfNodesToScore; 0 is upstream's own, which shrinks as clusters grow.
 	Window Strategy = "window"
 	// RandomSubset ranks so many of the nodes that fit, drawn at random.
 	RandomSubset Strategy = "randomSubset"
@@ -169,7 +170,8 @@ type said[T comparable] struct {
 // agree adds a problem when two profiles contradict each other about the process.
 func agree[T comparable](r *report, before *said[T], path string, value T) {
 	if before.path != "" && before.value != value {
-		r.add(path, "must be the same as in %s (%v), because it holds for the whole process; got %v", before.path, before.value, value)
+		r.add(path, "must be the same as in %s (%v), because it holds for the whole process; got %v", before.path,
+			before.value, value)
 	}
 	if before.path == "" {
 		*before = said[T]{path, value}
@@ -225,7 +227,8 @@ func (r *report) cycle(path string, args KumikiArgs) turn {
 	case !slices.Contains(Cycles(), out.Cycle):
 		r.add(path+".cycle", "must be one of %v, got %q", Cycles(), out.Cycle)
 	case out.Cycle == InSessions && (period < shortestSessionPeriod || period > longestSessionPeriod):
-		r.add(path+".sessionPeriod", "must be at least %v and at most %v, got %v", shortestSessionPeriod, longestSessionPeriod, period)
+		r.add(path+".sessionPeriod", "must be at least %v and at most %v, got %v", shortestSessionPeriod,
+			longestSessionPeriod, period)
 	case out.Cycle == InSessions:
 		out.period = period
 	case args.SessionPeriod != nil:
@@ -241,7 +244,8 @@ func (r *report) fit(path string, args KumikiArgs, p Profile) Fit {
 	case !slices.Contains(Fits(), out):
 		r.add(path+".fit", "must be one of %v, got %q", Fits(), out)
 	case out == Slots && !p.Runs(Filter, NodeResourcesFit):
-		r.add(path+".fit", "%s stands where %s filters, and this profile has switched that off", Slots, NodeResourcesFit)
+		r.add(path+".fit", "%s stands where %s filters, and this profile has switched that off", Slots,
+			NodeResourcesFit)
 	}
 	return out
 }

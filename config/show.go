@@ -88,7 +88,8 @@ func (c Resolved) wireProfile(p Profile) (configv1.KubeSchedulerProfile, error) 
 
 func (c Resolved) wireSettings(p Profile) KumikiArgs {
 	binds := int32(c.Kumiki.InFlightBinds)
-	args := KumikiArgs{Seed: &c.Kumiki.Seed, InFlightBinds: &binds, Strategy: &p.Search.Strategy, FitScoresReal: p.FitScoresReal, SyncPreemption: p.SyncPreemption,
+	args := KumikiArgs{Seed: &c.Kumiki.Seed, InFlightBinds: &binds, Strategy: &p.Search.Strategy,
+		FitScoresReal: p.FitScoresReal, SyncPreemption: p.SyncPreemption,
 		Gangs: c.Kumiki.Gangs.wire(), Cycle: &c.Kumiki.Cycle, Fit: &p.Fit, Preemption: p.Preemption.wire()}
 	if c.Kumiki.Cycle == InSessions {
 		args.SessionPeriod = &metav1.Duration{Duration: c.Kumiki.SessionPeriod}
@@ -100,8 +101,8 @@ func (c Resolved) wireSettings(p Profile) KumikiArgs {
 	return args
 }
 
-// WithoutSecrets is the configuration without what must not leave the machine: how the scheduler proves to extenders who
-// it is, and whom it trusts.
+// WithoutSecrets is the configuration without what must not leave the machine: how the scheduler proves to extenders
+// who it is, and whom it trusts.
 func (c Resolved) WithoutSecrets() Resolved {
 	c.Extenders = slices.Clone(c.Extenders)
 	for i := range c.Extenders {
@@ -110,8 +111,8 @@ func (c Resolved) WithoutSecrets() Resolved {
 	return c
 }
 
-// WithoutKeys is the configuration without private keys that stand in it in full, for showing. It says whether there were
-// any.
+// WithoutKeys is the configuration without private keys that stand in it in full, for showing. It says whether there
+// were any.
 func (c Resolved) WithoutKeys() (shown Resolved, hidden bool) {
 	c.Extenders = slices.Clone(c.Extenders)
 	for i := range c.Extenders {

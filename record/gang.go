@@ -9,8 +9,8 @@ type GangReport struct {
 	Name     string `json:"name"`     // namespace/name
 	// Source is how the gang is declared.
 	Source string `json:"source"`
-	// Quorum is how many pods must have a place for any to get one. Stated is false when nobody has said and it is taken
-	// from the pods that are there.
+	// Quorum is how many pods must have a place for any to get one. Stated is false when nobody has said and it is
+	// taken from the pods that are there.
 	Quorum int  `json:"quorum"`
 	Stated bool `json:"stated"`
 	// OneByOne is true for a group whose pods are scheduled one by one: the report on each of them says why it waits.

@@ -16,7 +16,8 @@ type Preemption struct {
 	Tried int `json:"tried,omitempty"`
 	// Denominated are pods of lower priority that do not count on the node any more.
 	Denominated []PodRef `json:"denominated,omitempty"`
-	// Others are the next best nodes, the cheapest first: they are found when somebody asks, and not kept with decisions.
+	// Others are the next best nodes, the cheapest first: they are found when somebody asks, and not kept with
+	// decisions.
 	Others []VictimNode `json:"others,omitempty"`
 	// Message is why nobody is evicted.
 	Message string `json:"message,omitempty"`
@@ -27,19 +28,21 @@ type Preemption struct {
 	Units []VictimUnit `json:"units,omitempty"`
 	// Loss is what they cost; nil where units only wait for those that go already.
 	Loss *UnitsLoss `json:"loss,omitempty"`
-	// Unproved is of how many of the units it was not shown that the preemptor does not fit beside them: that would have taken
-	// too many dry runs. They are all in the way of the places that were found. Mostly 0.
+	// Unproved is of how many of the units it was not shown that the preemptor does not fit beside them: that would
+	// have taken too many dry runs. They are all in the way of the places that were found. Mostly 0.
 	Unproved int `json:"unproved,omitempty"`
 	// Considered are units of lower priority that stay, with why; not all of them where there are many.
 	Considered []VictimUnit `json:"considered,omitempty"`
 	// Places are the nodes that are nominated for the pods of a gang; Node is that of the first of them.
 	Places []Nomination `json:"places,omitempty"`
-	// Awaited are pods that go already and whose room is enough, so that nobody is evicted; not all where there are many.
+	// Awaited are pods that go already and whose room is enough, so that nobody is evicted; not all where there are
+	// many.
 	Awaited []PodRef `json:"awaited,omitempty"`
-	// Stuck are pods that should be gone for long and are not: their room is not counted on. Not all where there are many.
+	// Stuck are pods that should be gone for long and are not: their room is not counted on. Not all where there are
+	// many.
 	Stuck []PodRef `json:"stuck,omitempty"`
-	// Wasted counts the pods that were evicted for the same gang or pod before, in vain: it did not get a place on any of
-	// their nodes.
+	// Wasted counts the pods that were evicted for the same gang or pod before, in vain: it did not get a place on
+	// any of their nodes.
 	Wasted int `json:"wasted,omitempty"`
 	// PausedUntil is until when nobody is evicted for it, because room that was made for it went to others; 0 for no
 	// such time.
@@ -70,7 +73,7 @@ type VictimUnit struct {
 	Why string `json:"why,omitempty"`
 }
 
-// Evicts tells whether somebody goes, or is waited for on a node that is nominated; nobody does where it is nil.
+// Evicts reports whether somebody goes, or is waited for on a node that is nominated; nobody does where it is nil.
 func (p *Preemption) Evicts() bool { return p != nil && p.Node != "" }
 
 // UnitsLoss is what evictions in units cost, in the order in which losses are compared (answer A11 of the gang rules).

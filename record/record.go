@@ -83,7 +83,8 @@ const (
 	DoesNotFit    Verdict = "unschedulable" // no node fits; events may change that
 	AttemptFailed Verdict = "error"         // something broke; tried again after a backoff
 	SetAside      Verdict = "set-aside"     // handling the pod panicked; it waits until it changes
-	Recalled      Verdict = "recalled"      // placed, and taken back because someone else took the room; tried again at once
+	// placed, and taken back because someone else took the room; tried again at once
+	Recalled Verdict = "recalled"
 )
 
 // Path is the way on which a search went over the nodes. All ways come to the same; they differ in what they cost.
@@ -102,8 +103,8 @@ type GangPart struct {
 	Source string `json:"source"` // how it is declared
 	// Decision is the number of the decision on the gang, the same for all its pods.
 	Decision uint64 `json:"decision"`
-	// Quorum is how many pods must have a place, Held how many had one before, Members how many were tried and Placed how
-	// many found one: when the gang did not fit, in the best try.
+	// Quorum is how many pods must have a place, Held how many had one before, Members how many were tried and Placed
+	// how many found one: when the gang did not fit, in the best try.
 	Quorum  int `json:"quorum"`
 	Held    int `json:"held,omitempty"`
 	Members int `json:"members"`

@@ -57,8 +57,8 @@ type PodReport struct {
 	Evicted *Decision `json:"evicted,omitempty"`
 	// Fit is what the filters say now. Nil for a pod that has a node, and for one of a foreign scheduler.
 	Fit *Fit `json:"fit,omitempty"`
-	// Preemption is whom the pod would evict if it were tried now, or why nobody; nil for a pod that fits, and where nobody is
-	// evicted for it.
+	// Preemption is whom the pod would evict if it were tried now, or why nobody; nil for a pod that fits, and where
+	// nobody is evicted for it.
 	Preemption *Preemption `json:"preemption,omitempty"`
 	// WaitsFor are the events that would wake the pod, by rejecting plugin.
 	WaitsFor []WaitsFor `json:"waitsFor,omitempty"`
@@ -197,7 +197,8 @@ type QueueCounts struct {
 // QueueEntry is one waiting pod.
 type QueueEntry struct {
 	Pod PodRef `json:"pod"`
-	// Gang is namespace/name of the gang whose pods wait together, and Members the UIDs of all of them; Pod is the first.
+	// Gang is namespace/name of the gang whose pods wait together, and Members the UIDs of all of them; Pod is the
+	// first.
 	Gang     string   `json:"gang,omitempty"`
 	Members  []string `json:"members,omitempty"`
 	Where    SubQueue `json:"where"`

@@ -25,8 +25,8 @@ type Judgement struct {
 	// Feasible is how many nodes fit, by our filters; Tied is how many share the best score.
 	Feasible int `json:"feasible"`
 	Tied     int `json:"tied,omitempty"`
-	// Ours is what we would choose; nil when no node fits. Theirs is the other scheduler's choice; without scores unless
-	// it fits. Scores per plugin are there when two nodes or more fit.
+	// Ours is what we would choose; nil when no node fits. Theirs is the other scheduler's choice; without scores
+	// unless it fits. Scores per plugin are there when two nodes or more fit.
 	Ours   *Candidate `json:"ours,omitempty"`
 	Theirs *Candidate `json:"theirs,omitempty"`
 	// Regret is by how much the total of Theirs is below the best, when Match is Worse or Nominated.
@@ -51,14 +51,14 @@ type ShadowReport struct {
 	Synced bool       `json:"synced"`
 	Nodes  int        `json:"nodes"`
 	Pods   ShadowPods `json:"pods"`
-	// Agreement is over all pods that were judged. Quiet is over those alone in whose case nothing else happened between
-	// the moment when the pod was seen pending and the moment when it was seen bound, and no other pod was on its way:
-	// there both schedulers certainly looked at the same cluster. In a burst they do not: binds are seen in the order in
-	// which they were written, which is not quite the order in which they were decided.
+	// Agreement is over all pods that were judged. Quiet is over those alone in whose case nothing else happened
+	// between the moment when the pod was seen pending and the moment when it was seen bound, and no other pod was on
+	// its way: there both schedulers certainly looked at the same cluster. In a burst they do not: binds are seen in
+	// the order in which they were written, which is not quite the order in which they were decided.
 	Agreement ShadowAgreement `json:"agreement"`
 	Quiet     ShadowAgreement `json:"quiet"`
-	// RejectedByUs are picks that our filters do not allow; RefusedByThem are pods that they call unschedulable while we
-	// see a node that fits.
+	// RejectedByUs are picks that our filters do not allow; RefusedByThem are pods that they call unschedulable while
+	// we see a node that fits.
 	RejectedByUs  ShadowDispute `json:"rejectedByUs"`
 	RefusedByThem ShadowDispute `json:"refusedByThem"`
 	Latency       ShadowLatency `json:"latency"`
@@ -68,8 +68,8 @@ type ShadowReport struct {
 
 // ShadowPods counts pods of the scheduler that is followed.
 type ShadowPods struct {
-	// Judged binds are those of pods that were seen pending before. Disputes that are open, settled or lost are among them
-	// and not in ShadowReport.Agreement.
+	// Judged binds are those of pods that were seen pending before. Disputes that are open, settled or lost are among
+	// them and not in ShadowReport.Agreement.
 	Judged int `json:"judged"`
 	// Unseen pods were first seen when they were bound: made with spec.nodeName, or bound faster than they were told.
 	Unseen int `json:"unseen"`
@@ -89,8 +89,8 @@ type ShadowAgreement struct {
 	Rejected  int `json:"rejected"`
 	// Share is (Same + Tied + Nominated) / Pods; 0 without pods.
 	Share float64 `json:"share"`
-	// Regret is by how much the total of their node is below the best, over the pods whose node fits; 0 for those on which
-	// we agree, nominated ones included. Ours is 0 by construction.
+	// Regret is by how much the total of their node is below the best, over the pods whose node fits; 0 for those on
+	// which we agree, nominated ones included. Ours is 0 by construction.
 	Regret ShadowRegret `json:"regret"`
 }
 
@@ -106,13 +106,14 @@ type PluginRegret struct {
 	Plugin string `json:"plugin"`
 	// Pods is for how many pods it contributes most.
 	Pods int `json:"pods"`
-	// Sum adds up, over all pods with regret, by how much it scores our node higher than theirs; negative when it prefers
-	// theirs.
+	// Sum adds up, over all pods with regret, by how much it scores our node higher than theirs; negative when it
+	// prefers theirs.
 	Sum int64 `json:"sum"`
 }
 
-// ShadowDispute counts the pods about which the two schedulers are not of one opinion on what fits. A case is open until
-// it has been looked at again for some seconds: what is in flight on one side and unseen on the other settles by then.
+// ShadowDispute counts the pods about which the two schedulers are not of one opinion on what fits. A case is open
+// until it has been looked at again for some seconds: what is in flight on one side and unseen on the other settles
+// by then.
 type ShadowDispute struct {
 	// Pods are cases that stayed.
 	Pods int `json:"pods"`

@@ -90,8 +90,8 @@ type BlockedPod struct {
 
 // Refusal is why a question has no answer.
 type Refusal struct {
-	// Missing tells that something that a condition names is not there, About that what is asked about is not; with neither the
-	// question itself cannot be read.
+	// Missing tells that something that a condition names is not there, About that what is asked about is not; with
+	// neither the question itself cannot be read.
 	Missing, About bool
 	Message        string
 }

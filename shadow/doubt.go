@@ -10,9 +10,11 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// looks are when a dispute is looked at again, after the first look. The last look decides. It is later than the longest
-// backoff of a scheduler with default settings, so that an event which makes a pod fit has had its effect on both sides.
-var looks = []record.Time{record.Second / 10, record.Second / 2, record.Second, 3 * record.Second, 6 * record.Second, 12 * record.Second}
+// looks are when a dispute is looked at again, after the first look. The last look decides. It is later than the
+// longest backoff of a scheduler with default settings, so that an event which makes a pod fit has had its effect on
+// both sides.
+var looks = []record.Time{record.Second / 10, record.Second / 2, record.Second, 3 * record.Second, 6 * record.Second,
+	12 * record.Second}
 
 const (
 	// maxDoubts bounds the disputes that are open at once.
@@ -108,7 +110,7 @@ func (s *Shadow) lookAgain() {
 	})
 }
 
-// settled tells whether both schedulers are of one opinion by now.
+// settled reports whether both schedulers are of one opinion by now.
 func (s *Shadow) settled(d *doubt) bool {
 	if d.kind == record.ShadowRejected {
 		j, known := s.judge(d.uid, d.first.Theirs.Node)

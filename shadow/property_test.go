@@ -21,8 +21,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/shadow"
 )
 
-// leading is a cluster that an engine runs: its binds are written in any order, and a shadow of the same weights follows.
-// Both read one log of what the API server has, each at its own pace.
+// leading is a cluster that an engine runs: its binds are written in any order, and a shadow of the same weights
+// follows. Both read one log of what the API server has, each at its own pace.
 type leading struct {
 	t      *rapid.T
 	leader *engine.Engine
@@ -37,14 +37,15 @@ type leading struct {
 }
 
 func weights() engine.Config {
-	return engine.Config{Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile("theirs")}, Less: plugin.PrioritySort{},
+	return engine.Config{Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile("theirs")},
+		Less:           plugin.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second}
 }
 
-// TestWhoFollowsItselfHasNoQuarrel: whatever overtakes whatever, the shadow of a scheduler with the same weights ends with
-// no dispute that stayed, and where it calls a case quiet the pick is one of the best.
-// It catches: a dispute that is believed at once, one that is never settled, a case that is called quiet while other pods
-// are on their way or while the cluster changes (the first of mutant.go).
+// TestWhoFollowsItselfHasNoQuarrel: whatever overtakes whatever, the shadow of a scheduler with the same weights ends
+// with no dispute that stayed, and where it calls a case quiet the pick is one of the best. It catches: a dispute
+// that is believed at once, one that is never settled, a case that is called quiet while other pods are on their way
+// or while the cluster changes (the first of mutant.go).
 func TestWhoFollowsItselfHasNoQuarrel(t *testing.T) {
 	quiet, settled := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -57,8 +58,10 @@ func TestWhoFollowsItselfHasNoQuarrel(t *testing.T) {
 }
 
 func itself(t *rapid.T) record.ShadowReport {
-	w := &leading{t: t, leader: engine.New(weights()), intake: cluster.NewIntake(), now: 1000 * record.Second, pods: map[string]*v1.Pod{}}
-	w.shadow = shadow.New(shadow.Config{Engine: engine.New(weights()), Scheduler: "theirs", Clock: func() time.Duration { return 0 }})
+	w := &leading{t: t, leader: engine.New(weights()), intake: cluster.NewIntake(), now: 1000 * record.Second,
+		pods: map[string]*v1.Pod{}}
+	w.shadow = shadow.New(shadow.Config{Engine: engine.New(weights()), Scheduler: "theirs",
+		Clock: func() time.Duration { return 0 }})
 	w.pass(0)
 	for i := range 4 {
 		w.setNode(i, "4")
@@ -74,7 +77,8 @@ func itself(t *rapid.T) record.ShadowReport {
 		w.pass(record.Second)
 	}
 	r := w.shadow.Report()
-	if r.RejectedByUs.Pods != 0 || r.RefusedByThem.Pods != 0 || r.RejectedByUs.Open+r.RefusedByThem.Open != 0 || r.Pods.Unjudged != 0 {
+	if r.RejectedByUs.Pods != 0 || r.RefusedByThem.Pods != 0 || r.RejectedByUs.Open+r.RefusedByThem.Open != 0 ||
+		r.Pods.Unjudged != 0 {
 		t.Fatalf("disputes about what fits: %+v", r)
 	}
 	if r.Quiet.Regret.Max != 0 || r.Quiet.Worse != 0 {
@@ -84,7 +88,8 @@ func itself(t *rapid.T) record.ShadowReport {
 }
 
 func (w *leading) happen() {
-	switch rapid.SampledFrom([]string{"pod", "pod", "cycle", "cycle", "bind", "leader reads", "leader reads", "shadow reads", "shadow reads", "time", "catch up", "node"}).Draw(w.t, "move") {
+	switch rapid.SampledFrom([]string{"pod", "pod", "cycle", "cycle", "bind", "leader reads", "leader reads",
+		"shadow reads", "shadow reads", "time", "catch up", "node"}).Draw(w.t, "move") {
 	case "pod":
 		w.create()
 	case "cycle":
@@ -101,7 +106,8 @@ func (w *leading) happen() {
 		w.catchUp()
 	case "node": // seen by the leader before it decides again; what is on its way was decided before
 		if len(w.binds) == 0 {
-			w.setNode(rapid.IntRange(0, 5).Draw(w.t, "node"), rapid.SampledFrom([]string{"4", "5", "6"}).Draw(w.t, "cores"))
+			w.setNode(rapid.IntRange(0, 5).Draw(w.t, "node"), rapid.SampledFrom([]string{"4", "5", "6"}).Draw(w.t,
+				"cores"))
 			for w.told < len(w.log) {
 				w.leaderReads()
 			}
@@ -110,8 +116,10 @@ func (w *leading) happen() {
 }
 
 func (w *leading) setNode(i int, cpu string) {
-	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i), Labels: map[string]string{"zone": fmt.Sprint(i % 2), "host": fmt.Sprint(i)}}}
-	n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourcePods: resource.MustParse("110")}
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i),
+		Labels: map[string]string{"zone": fmt.Sprint(i % 2), "host": fmt.Sprint(i)}}}
+	n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu),
+		v1.ResourcePods: resource.MustParse("110")}
 	w.log = append(w.log, engine.NodeSet{Node: w.intake.Node(n)})
 }
 
@@ -127,10 +135,12 @@ func (w *leading) create() {
 	alike := &metav1.LabelSelector{MatchLabels: p.Labels}
 	switch kind {
 	case "spread":
-		p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: alike}}
+		p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone",
+			WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: alike}}
 	case "alone":
 		p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{TopologyKey: "host", LabelSelector: alike}}}}
+			RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{TopologyKey: "host",
+				LabelSelector: alike}}}}
 	case "port":
 		c.Ports = []v1.ContainerPort{{HostPort: 80}}
 	}
@@ -152,7 +162,8 @@ func (w *leading) lead(ev engine.Event) {
 			w.binds = append(w.binds, f)
 		case engine.Condition:
 			p := w.pods[f.Pod.UID]
-			p.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: f.Reason, Message: f.Message}}
+			p.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse,
+				Reason: f.Reason, Message: f.Message}}
 			w.changed(p)
 		}
 	}

@@ -167,7 +167,8 @@ func worse(a, b record.ShadowExample) int {
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(slices.Index(severity, a.Kind), slices.Index(severity, b.Kind)), cmp.Compare(quiet(a), quiet(b)),
+	return cmp.Or(cmp.Compare(slices.Index(severity, a.Kind), slices.Index(severity, b.Kind)),
+		cmp.Compare(quiet(a), quiet(b)),
 		cmp.Compare(b.Judgement.Regret, a.Judgement.Regret)*mild(), cmp.Compare(a.Judgement.At, b.Judgement.At))
 }
 
@@ -178,7 +179,9 @@ func mild() int {
 
 // show keeps an example if it is among the worst.
 func (s *Shadow) show(e record.ShadowExample) {
-	at, _ := slices.BinarySearchFunc(s.examples, e, func(a, b record.ShadowExample) int { return cmp.Or(worse(a, b), -1) })
+	at, _ := slices.BinarySearchFunc(s.examples, e, func(a, b record.ShadowExample) int {
+		return cmp.Or(worse(a, b), -1)
+	})
 	if at < maxExamples {
 		s.examples = slices.Insert(s.examples, at, e)
 		s.examples = s.examples[:min(len(s.examples), maxExamples)]
@@ -191,7 +194,8 @@ func (s *Shadow) Report() record.ShadowReport {
 		Scheduler: s.cfg.Scheduler, Profile: s.cfg.Profile, Started: s.started, At: s.Now(), Synced: s.synced,
 		Nodes: s.Snapshot().Nodes(), Pods: s.pods, Agreement: s.all.report(), Quiet: s.quiet.report(),
 		RejectedByUs: s.rejected.report(), RefusedByThem: s.refused.report(),
-		Latency:  record.ShadowLatency{Ours: s.ours.quantiles(float64(record.Second)), Theirs: s.theirs.quantiles(float64(record.Second))},
+		Latency: record.ShadowLatency{Ours: s.ours.quantiles(float64(record.Second)),
+			Theirs: s.theirs.quantiles(float64(record.Second))},
 		Examples: slices.Clone(s.examples),
 	}
 	r.Pods.Pending = len(s.waiting)

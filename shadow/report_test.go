@@ -14,7 +14,8 @@ import (
 // It catches: buckets that overlap, a rank that is off by one, a middle outside its bucket.
 func TestQuantilesAreThoseOfASortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		values := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 300), rapid.Int64Range(0, math.MaxInt64)), 1, 200).Draw(t, "values")
+		values := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 300), rapid.Int64Range(0, math.MaxInt64)), 1,
+			200).Draw(t, "values")
 		var d distribution
 		for _, v := range values {
 			d.add(v)

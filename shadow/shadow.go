@@ -125,20 +125,20 @@ func (s *Shadow) pending(p *cluster.Pod) {
 	}
 }
 
-// tried tells whether the other scheduler has tried the pod in vain.
+// tried reports whether the other scheduler has tried the pod in vain.
 func (w *waiting) tried() bool {
 	return w.condition.Reason == engine.ReasonUnschedulable || w.condition.Reason == engine.ReasonError
 }
 
 const (
-	// fewWaiting is up to how many pending pods it is found out whether others may be on their way, and fewTried up to how
-	// many pods that were tried in vain are judged for that.
+	// fewWaiting is up to how many pending pods it is found out whether others may be on their way, and fewTried up
+	// to how many pods that were tried in vain are judged for that.
 	fewWaiting = 256
 	fewTried   = 8
 )
 
-// isQuiet tells whether the other scheduler certainly saw what we see when it decided on a pod: nothing has changed since
-// the pod was seen pending, and no other pod can have been decided and not be seen bound.
+// isQuiet reports whether the other scheduler certainly saw what we see when it decided on a pod: nothing has changed
+// since the pod was seen pending, and no other pod can have been decided and not be seen bound.
 func (s *Shadow) isQuiet(uid cluster.UID, w *waiting) bool {
 	if w.early || w.revision != s.revision() || len(s.waiting) > fewWaiting {
 		return false

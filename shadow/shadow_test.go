@@ -23,10 +23,12 @@ var stories = map[string]func(t failer){
 		w.pass(20 * time.Millisecond)
 		w.bind("a", "n1")
 		r := w.are("judged 1, compared 1, same 1, quiet 1, timed 1, pending 0, examples 0")
-		if r.Agreement.Share != 1 || r.Agreement.Regret.Max != 0 || r.Latency.Theirs.Max != 0.02 || r.Latency.Ours.Max != 0.001 {
+		if r.Agreement.Share != 1 || r.Agreement.Regret.Max != 0 || r.Latency.Theirs.Max != 0.02 ||
+			r.Latency.Ours.Max != 0.001 {
 			t.Errorf("%+v, %+v", r.Agreement, r.Latency)
 		}
-		if r.Scheduler != "theirs" || r.Profile != "ours" || !r.Synced || r.Nodes != 2 || r.Started != 1000*record.Second {
+		if r.Scheduler != "theirs" || r.Profile != "ours" || !r.Synced || r.Nodes != 2 ||
+			r.Started != 1000*record.Second {
 			t.Errorf("%+v", r)
 		}
 	},
@@ -39,7 +41,8 @@ var stories = map[string]func(t failer){
 			w.bind(name, []string{"n1", "n3"}[i%2])
 			w.gone(name)
 		}
-		if r := w.are("compared 12, worse 0, rejected 0"); r.Agreement.Same == 0 || r.Agreement.Tied == 0 || r.Agreement.Share != 1 {
+		if r := w.are("compared 12, worse 0, rejected 0"); r.Agreement.Same == 0 || r.Agreement.Tied == 0 ||
+			r.Agreement.Share != 1 {
 			t.Errorf("%+v", r.Agreement)
 		}
 	},
@@ -52,11 +55,13 @@ var stories = map[string]func(t failer){
 		if g.Max == 0 || g.P50 != g.Max || r.Agreement.Share != 0 {
 			t.Errorf("%+v", r.Agreement)
 		}
-		if len(g.ByPlugin) == 0 || g.ByPlugin[0].Plugin != "NodeResourcesFit" || g.ByPlugin[0].Pods != 1 || g.ByPlugin[0].Sum < int64(g.Max) {
+		if len(g.ByPlugin) == 0 || g.ByPlugin[0].Plugin != "NodeResourcesFit" || g.ByPlugin[0].Pods != 1 ||
+			g.ByPlugin[0].Sum < int64(g.Max) {
 			t.Errorf("%+v", g.ByPlugin)
 		}
 		e := r.Examples[0]
-		if e.Kind != record.ShadowWorse || !e.Quiet || e.Judgement.Ours.Node != "n1" || e.Judgement.Theirs.Node != "n2" || e.Judgement.Cause != "NodeResourcesFit" {
+		if e.Kind != record.ShadowWorse || !e.Quiet || e.Judgement.Ours.Node != "n1" ||
+			e.Judgement.Theirs.Node != "n2" || e.Judgement.Cause != "NodeResourcesFit" {
 			t.Errorf("%+v", e)
 		}
 	},
@@ -77,10 +82,12 @@ var stories = map[string]func(t failer){
 		w.are("open 1, disallowed 0")
 		w.pass(time.Second)
 		r := w.are("open 0, compared 1, rejected 1, disallowed 1, nowhere 0, examples 1")
-		if why := r.RejectedByUs.Reasons; len(why) != 1 || why[0] != (record.ShadowReason{Plugin: "NodeResourcesFit", Reason: "Insufficient cpu", Pods: 1}) {
+		if why := r.RejectedByUs.Reasons; len(why) != 1 ||
+			why[0] != (record.ShadowReason{Plugin: "NodeResourcesFit", Reason: "Insufficient cpu", Pods: 1}) {
 			t.Errorf("%+v", why)
 		}
-		if e := r.Examples[0]; e.Kind != record.ShadowRejected || e.Judgement.Ours == nil || e.Judgement.Theirs.Node != "n2" {
+		if e := r.Examples[0]; e.Kind != record.ShadowRejected || e.Judgement.Ours == nil ||
+			e.Judgement.Theirs.Node != "n2" {
 			t.Errorf("%+v", e)
 		}
 	},
@@ -131,7 +138,8 @@ var stories = map[string]func(t failer){
 		w.refuse("a", "0/2 nodes are available: still no")
 		w.pass(6 * time.Second)
 		r := w.are("refused-open 0, refused 1, refused-settled 0, pending 1, examples 1")
-		if e := r.Examples[0]; e.Kind != record.ShadowRefused || e.Judgement.Feasible != 2 || e.TheirMessage != "0/2 nodes are available: still no" {
+		if e := r.Examples[0]; e.Kind != record.ShadowRefused || e.Judgement.Feasible != 2 ||
+			e.TheirMessage != "0/2 nodes are available: still no" {
 			t.Errorf("%+v", e)
 		}
 		w.refuse("a", "0/2 nodes are available: once more") // each pod counts once
@@ -240,7 +248,8 @@ var stories = map[string]func(t failer){
 		for i := range shadow.MaxReasons + 10 {
 			name := fmt.Sprint("a", i)
 			w.pod(name, fmt.Sprint(5+i), func(p *v1.Pod) {
-				p.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
+				p.Spec.Volumes = []v1.Volume{{Name: "v",
+					VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
 			})
 			w.bind(name, "n2")
 		}
@@ -260,13 +269,16 @@ var stories = map[string]func(t failer){
 			w.gone(name)
 		}
 		r := w.are(fmt.Sprintf("examples %d", shadow.MaxExamples))
-		if first, last := r.Examples[0].Judgement.Regret, r.Examples[shadow.MaxExamples-1].Judgement.Regret; float64(first) != r.Agreement.Regret.Max || last >= first {
+		if first, last := r.Examples[0].Judgement.Regret,
+			r.Examples[shadow.MaxExamples-1].Judgement.Regret; float64(first) != r.Agreement.Regret.Max ||
+			last >= first {
 			t.Errorf("from %d to %d of at most %v", first, last, r.Agreement.Regret.Max)
 		}
 		w.pod("b", "9")
 		w.bind("b", "n1")
 		w.pass(12 * time.Second)
-		if r := w.shadow.Report(); r.Examples[0].Kind != record.ShadowRejected || len(r.Examples) != shadow.MaxExamples {
+		if r := w.shadow.Report(); r.Examples[0].Kind != record.ShadowRejected ||
+			len(r.Examples) != shadow.MaxExamples {
 			t.Errorf("%+v", r.Examples[0])
 		}
 	},

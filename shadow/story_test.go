@@ -51,7 +51,8 @@ func tell(t failer) *told {
 func bare(t failer) *told {
 	w := &told{failer: t, intake: cluster.NewIntake(), now: 1000 * record.Second, pods: map[string]*v1.Pod{}}
 	w.shadow = shadow.New(shadow.Config{
-		Engine: engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile("theirs")}, Less: plugin.PrioritySort{},
+		Engine: engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile("theirs")},
+			Less:           plugin.PrioritySort{},
 			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second}),
 		Scheduler: "theirs", Profile: "ours",
 		Clock: func() time.Duration { w.clock += time.Millisecond; return w.clock },
@@ -67,7 +68,8 @@ func (w *told) pass(d time.Duration) {
 
 func (w *told) node(name, cpu string, change ...func(*v1.Node)) {
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourcePods: resource.MustParse("110")}
+	n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu),
+		v1.ResourcePods: resource.MustParse("110")}
 	for _, c := range change {
 		c(n)
 	}
@@ -80,7 +82,8 @@ func (w *told) pod(name, cpu string, change ...func(*v1.Pod)) {
 	if p == nil {
 		p = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name)}}
 		p.Spec.SchedulerName = "theirs"
-		p.Spec.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)}}}}
+		p.Spec.Containers = []v1.Container{{Name: "c",
+			Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)}}}}
 		w.pods[name] = p
 	}
 	for _, c := range change {
@@ -98,7 +101,8 @@ func (w *told) bind(name, node string) {
 // refuse is the other thing it does.
 func (w *told) refuse(name, message string) {
 	w.pod(name, "", func(p *v1.Pod) {
-		p.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: v1.PodReasonUnschedulable, Message: message}}
+		p.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse,
+			Reason: v1.PodReasonUnschedulable, Message: message}}
 	})
 }
 
@@ -114,8 +118,9 @@ func (w *told) are(want string) record.ShadowReport {
 	a, q, d, f := r.Agreement, r.Quiet, r.RejectedByUs, r.RefusedByThem
 	is := map[string]int{ // as in want -> in the report
 		"judged": r.Pods.Judged, "unseen": r.Pods.Unseen, "unjudged": r.Pods.Unjudged, "pending": r.Pods.Pending,
-		"compared": a.Pods, "same": a.Same, "tied": a.Tied, "nominated": a.Nominated, "worse": a.Worse, "rejected": a.Rejected,
-		"quiet": q.Pods, "quietly-worse": q.Worse,
+		"compared": a.Pods, "same": a.Same, "tied": a.Tied, "nominated": a.Nominated, "worse": a.Worse,
+		"rejected": a.Rejected,
+		"quiet":    q.Pods, "quietly-worse": q.Worse,
 		"disallowed": d.Pods, "nowhere": d.Nowhere, "open": d.Open, "settled": d.Settled, "lost": d.Lost,
 		"refused": f.Pods, "refused-open": f.Open, "refused-settled": f.Settled, "refused-lost": f.Lost,
 		"timed": r.Latency.Theirs.Count, "examples": len(r.Examples),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package view owns the HTTP API over records: what the running scheduler says of pods, gangs, nodes and its queue, and
-// of what would be if something else were, under /kumiki/v1/. Serving, authentication and authorization are kube's; view
-// gives it a handler.
+// Package view owns the HTTP API over records: what the running scheduler says of pods, gangs, nodes and its queue,
+// and of what would be if something else were, under /kumiki/v1/. Serving, authentication and authorization are
+// kube's; view gives it a handler.
 //
 // Questions about the present are put to the engine through Asker, between two of its steps. The past is two bounded
 // rings, of queue moves and of decisions, which Moved and Decided fill from the engine's effects.

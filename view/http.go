@@ -62,7 +62,8 @@ func (v *View) serveGang(w http.ResponseWriter, r *http.Request) {
 func (v *View) serveWhatIf(w http.ResponseWriter, r *http.Request) {
 	kind, namespace, name := r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name")
 	if kind != "pod" && kind != "gang" {
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "can suppose something about pods and gangs, not "+strconv.Quote(kind))
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound,
+			"can suppose something about pods and gangs, not "+strconv.Quote(kind))
 		return
 	}
 	report, unanswered, err := v.WhatIf(r.Context(), kind == "gang", namespace, name, r.URL.Query()["if"])
@@ -104,7 +105,8 @@ func (v *View) serveDecisions(w http.ResponseWriter, r *http.Request) {
 func answer(w http.ResponseWriter, report any, found bool, err error, missing string) {
 	switch {
 	case err != nil:
-		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "the scheduler does not answer: "+err.Error())
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable,
+			"the scheduler does not answer: "+err.Error())
 	case !found:
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, missing)
 	default:
@@ -133,7 +135,8 @@ func (v *View) serveMoves(w http.ResponseWriter, r *http.Request) {
 	if text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "since must be a number, got "+strconv.Quote(text))
+			refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest,
+				"since must be a number, got "+strconv.Quote(text))
 			return
 		}
 		since = n

@@ -22,8 +22,8 @@ type Explainer interface {
 	ExplainGang(namespace, name string) (record.GangReport, bool)
 	// QueueReport reports on everything that waits.
 	QueueReport() record.QueueReport
-	// WhatIfPod and WhatIfGang tell how a pod or a gang would stand under conditions. The error is a *record.Refusal when
-	// the question is at fault.
+	// WhatIfPod and WhatIfGang tell how a pod or a gang would stand under conditions. The error is a *record.Refusal
+	// when the question is at fault.
 	WhatIfPod(namespace, name string, conditions []string) (record.WhatIf, error)
 	WhatIfGang(namespace, name string, conditions []string) (record.WhatIf, error)
 }
@@ -52,7 +52,8 @@ const movesOfPod = 16
 // Options make a View.
 type Options struct {
 	Asker Asker
-	// Paused tells of the pause of the scheduler, nil while there is none; a nil function means that there is never one.
+	// Paused tells of the pause of the scheduler, nil while there is none; a nil function means that there is never
+	// one.
 	Paused func() *record.Pause
 	// Moves and Decisions bound the past; the defaults above when 0.
 	Moves, Decisions int
@@ -70,8 +71,9 @@ type View struct {
 		sync.Mutex
 		moves     ring[record.QueueMove]
 		decisions ring[record.Decision]
-		lastOf    map[string]uint64          // pod UID -> number of its newest decision in the ring
-		evictedBy map[string]uint64          // pod UID -> number of the newest one in the ring by which others were evicted for it
+		lastOf    map[string]uint64 // pod UID -> number of its newest decision in the ring
+		// pod UID -> number of the newest one in the ring by which others were evicted for it
+		evictedBy map[string]uint64
 		watchers  map[chan struct{}]struct{} // one slot each: "there is something new" -> nothing
 	}
 }
@@ -127,8 +129,8 @@ func (v *View) Decided(d record.Decision) {
 	}
 }
 
-// evictedLocked is the newest decision by which others were evicted for one of some pods; nil for none, and for that of a
-// number.
+// evictedLocked is the newest decision by which others were evicted for one of some pods; nil for none, and for that
+// of a number.
 func (v *View) evictedLocked(but uint64, uids ...string) *record.Decision {
 	var newest uint64
 	for _, uid := range uids {
@@ -221,9 +223,10 @@ func (v *View) Gang(ctx context.Context, namespace, name string) (report record.
 	return report, found, err
 }
 
-// WhatIf tells how a pod, or with gang set a gang, would stand under conditions. unanswered is why there is no answer, err why
-// the scheduler gave none.
-func (v *View) WhatIf(ctx context.Context, gang bool, namespace, name string, conditions []string) (report record.WhatIf, unanswered, err error) {
+// WhatIf tells how a pod, or with gang set a gang, would stand under conditions. unanswered is why there is no
+// answer, err why the scheduler gave none.
+func (v *View) WhatIf(ctx context.Context, gang bool, namespace, name string,
+	conditions []string) (report record.WhatIf, unanswered, err error) {
 	err = v.asker.Ask(ctx, func(e Explainer) {
 		if gang {
 			report, unanswered = e.WhatIfGang(namespace, name, conditions)

@@ -84,9 +84,9 @@ func get(t *testing.T, h http.Handler, path string, into any) int {
 	return w.Code
 }
 
-// TestPastOfPod: a report gets the newest decision and the moves of that pod, and of no other; and beside the newest the one
-// that evicted others for it, as long as it is another. Mutants: that of a pod is forgotten with the next decision; the same
-// decision is told twice.
+// TestPastOfPod: a report gets the newest decision and the moves of that pod, and of no other; and beside the newest
+// the one that evicted others for it, as long as it is another. Mutants: that of a pod is forgotten with the next
+// decision; the same decision is told twice.
 func TestPastOfPod(t *testing.T) {
 	v := New(Options{Asker: asks(engineOf{"a", "n1"})})
 	v.Moved(move("a"))
@@ -131,7 +131,8 @@ func TestWhatIf(t *testing.T) {
 
 // TestAPauseIsTold with what waits, and not with a pod that has its node. It would fail with reports that leave it out.
 func TestAPauseIsTold(t *testing.T) {
-	h := New(Options{Asker: asks(engineOf{"p", "n"}), Paused: func() *record.Pause { return &record.Pause{Reason: "upgrade"} }}).Handler()
+	h := New(Options{Asker: asks(engineOf{"p", "n"}),
+		Paused: func() *record.Pause { return &record.Pause{Reason: "upgrade"} }}).Handler()
 	var queue record.QueueReport
 	var pod record.PodReport
 	get(t, h, Prefix+"queue", &queue)
@@ -164,9 +165,13 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: got %d %+v", path, code, s)
 		}
 	}
-	stopped := New(Options{Asker: AskFunc(func(context.Context, func(Explainer)) error { return errors.New("the loop has ended") })})
+	stopped := New(Options{Asker: AskFunc(func(context.Context,
+		func(Explainer)) error {
+		return errors.New("the loop has ended")
+	})})
 	var s metav1.Status
-	if code := get(t, stopped.Handler(), "/kumiki/v1/queue", &s); code != 503 || s.Message != "the scheduler does not answer: the loop has ended" {
+	if code := get(t, stopped.Handler(), "/kumiki/v1/queue", &s); code != 503 ||
+		s.Message != "the scheduler does not answer: the loop has ended" {
 		t.Errorf("stopped: %d %+v", code, s)
 	}
 }
@@ -175,7 +180,10 @@ func TestRefusals(t *testing.T) {
 // Fault: an error that reads like an empty report.
 func TestReport(t *testing.T) {
 	var failed error
-	server := httptest.NewServer(Report(func(context.Context) (any, error) { return map[string]int{"pods": 3}, failed }))
+	server := httptest.NewServer(Report(func(context.Context) (any, error) {
+		return map[string]int{"pods": 3},
+			failed
+	}))
 	t.Cleanup(server.Close)
 	for _, tt := range []struct {
 		method string
@@ -322,7 +330,8 @@ func TestRingAgainstSlice(t *testing.T) {
 		v := New(Options{Decisions: size})
 		var all []record.Decision
 		for range rapid.IntRange(0, 20).Draw(t, "decisions") {
-			d := record.Decision{Number: uint64(len(all) + 1), Pod: ref(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "pod"))}
+			d := record.Decision{Number: uint64(len(all) + 1),
+				Pod: ref(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "pod"))}
 			if rapid.Bool().Draw(t, "evicts") {
 				d.Preemption = &record.Preemption{Node: "n"}
 			}
@@ -330,7 +339,8 @@ func TestRingAgainstSlice(t *testing.T) {
 			all = append(all, d)
 		}
 		kept := all[max(0, len(all)-size):]
-		last, evicts := map[string]uint64{}, map[string]uint64{} // UID -> number of the newest kept decision, and that which evicts
+		// UID -> number of the newest kept decision, and that which evicts
+		last, evicts := map[string]uint64{}, map[string]uint64{}
 		for _, d := range kept {
 			if last[d.Pod.UID] = d.Number; d.Preemption.Evicts() {
 				evicts[d.Pod.UID] = d.Number

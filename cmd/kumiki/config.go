@@ -82,11 +82,14 @@ As yaml or json: a file that can be used, by kube-scheduler too. With --fast-pat
 					return err
 				}
 			}
-			return out.print(io.Out, data, func(wide bool) error { return describeConfig(io.Out, resolved, description, wide) })
+			return out.print(io.Out, data, func(wide bool) error {
+				return describeConfig(io.Out, resolved, description, wide)
+			})
 		},
 	}
 	out.addFlag(c)
-	c.Flags().BoolVar(&fastPath, "fast-path", false, "with -o yaml or json: how each plugin decides, instead of a configuration file")
+	c.Flags().BoolVar(&fastPath, "fast-path", false,
+		"with -o yaml or json: how each plugin decides, instead of a configuration file")
 	return c
 }
 
@@ -125,7 +128,8 @@ func warn(io streams, c config.Resolved) {
 func describeConfig(w io.Writer, c config.Resolved, d app.Description, wide bool) error {
 	processText(w, c)
 	for _, p := range d.Profiles {
-		fmt.Fprintf(w, "\nprofile %s\n  search    %s\n  fit       %s\n  evictions %s\n\n", p.SchedulerName, p.Search, p.Fit, p.Preemption)
+		fmt.Fprintf(w, "\nprofile %s\n  search    %s\n  fit       %s\n  evictions %s\n\n", p.SchedulerName, p.Search,
+			p.Fit, p.Preemption)
 		table := printers.GetNewTabWriter(w)
 		points := ""
 		if wide {
@@ -152,7 +156,8 @@ func processText(w io.Writer, c config.Resolved) {
 	}
 	election := "off"
 	if l := c.LeaderElection; l.Enabled {
-		election = fmt.Sprintf("lease %s/%s: lasts %s, renewed within %s, tried every %s", l.Namespace, l.Name, l.LeaseDuration, l.RenewDeadline, l.RetryPeriod)
+		election = fmt.Sprintf("lease %s/%s: lasts %s, renewed within %s, tried every %s", l.Namespace, l.Name,
+			l.LeaseDuration, l.RenewDeadline, l.RetryPeriod)
 	}
 	cycle := "continuous: pods are tried as soon as something may help them"
 	if c.Kumiki.Cycle == config.InSessions {

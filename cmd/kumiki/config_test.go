@@ -26,7 +26,8 @@ profiles:
 	if code != 1 || out != "" {
 		t.Errorf("code %d, stdout %q", code, out)
 	}
-	for _, want := range []string{"3 problems", "line 3: parallelism: must be above 0, got 0", "line 5: extenders[0].weight:",
+	for _, want := range []string{"3 problems", "line 3: parallelism: must be above 0, got 0",
+		"line 5: extenders[0].weight:",
 		"line 10: profiles[0].pluginConfig[0].args.subset: strategy randomSubset needs a number"} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("stderr lacks %q:\n%s", want, errs)
@@ -46,8 +47,11 @@ profiles:
 	if code != 0 {
 		t.Fatalf("code %d", code)
 	}
-	for _, want := range []string{"profile mine", "window: nodes in turn, until 20% of them fit", "PLUGIN", "ImageLocality", "counts pods on other nodes",
-		"comes after VolumeRestrictions", "extender http://e (filter): off for all pods: it is sent the name of every node that fits", "backoff          1s to 10s"} {
+	for _, want := range []string{"profile mine", "window: nodes in turn, until 20% of them fit", "PLUGIN",
+		"ImageLocality", "counts pods on other nodes",
+		"comes after VolumeRestrictions",
+		"extender http://e (filter): off for all pods: it is sent the name of every node that fits",
+		"backoff          1s to 10s"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the table lacks %q:\n%s", want, out)
 		}

@@ -25,8 +25,10 @@ func (f *finder) addFlags(c *cobra.Command) {
 	f.kube = genericclioptions.NewConfigFlags(true)
 	f.kube.AddFlags(c.Flags())
 	d := ask.Default()
-	c.Flags().StringVar(&f.lease, "scheduler-lease", d.Namespace+"/"+d.Lease, "lease by which the running scheduler is found, as namespace/name")
-	c.Flags().StringVar(&f.endpoint, "scheduler-endpoint", "", "host:port to ask in place of the address in the lease, such as a forwarded port")
+	c.Flags().StringVar(&f.lease, "scheduler-lease", d.Namespace+"/"+d.Lease,
+		"lease by which the running scheduler is found, as namespace/name")
+	c.Flags().StringVar(&f.endpoint, "scheduler-endpoint", "",
+		"host:port to ask in place of the address in the lease, such as a forwarded port")
 }
 
 // rest is how the user reaches the API server.

@@ -45,18 +45,23 @@ type schedulerFlags struct {
 
 // newSchedulerFlags makes the flags of a command of the given name, in the sections and the order of upstream's help.
 func newSchedulerFlags(command string) *schedulerFlags {
-	f := &schedulerFlags{app: app.DefaultOptions(), logs: logsapi.NewLoggingConfiguration(), metrics: metrics.NewOptions(), gates: gates.New()}
+	f := &schedulerFlags{app: app.DefaultOptions(), logs: logsapi.NewLoggingConfiguration(),
+		metrics: metrics.NewOptions(), gates: gates.New()}
 	defaults := config.Default()
 	f.leader = defaults.LeaderElection
 
 	fs := f.sets.FlagSet("misc")
 	fs.StringVar(&f.configFile, "config", "", "The path to the configuration file.")
-	fs.StringVar(&f.writeConfigTo, "write-config-to", "", "If set, write the configuration that results to this file and exit.")
-	fs.StringVar(&f.app.Master, "master", "", "The address of the Kubernetes API server (overrides any value in kubeconfig).")
+	fs.StringVar(&f.writeConfigTo, "write-config-to", "",
+		"If set, write the configuration that results to this file and exit.")
+	fs.StringVar(&f.app.Master, "master", "",
+		"The address of the Kubernetes API server (overrides any value in kubeconfig).")
 
 	fs = f.sets.FlagSet("kumiki")
-	fs.StringVar(&f.record, "record", "", "Write every event and effect to this file, to be played again with `kumiki replay`. It holds no environment values, secrets or annotations.")
-	fs.Int64Var(&f.recordMax, "record-max-bytes", tape.DefaultMaxBytes, "Size at which --record stops writing; scheduling goes on.")
+	fs.StringVar(&f.record, "record", "",
+		"Write every event and effect to this file, to be played again with `kumiki replay`. It holds no environment values, secrets or annotations.")
+	fs.Int64Var(&f.recordMax, "record-max-bytes", tape.DefaultMaxBytes,
+		"Size at which --record stops writing; scheduling goes on.")
 	f.shadow.addFlags(fs)
 
 	f.app.Serve.Secure.AddFlags(f.sets.FlagSet("secure serving"))
@@ -75,22 +80,34 @@ func newSchedulerFlags(command string) *schedulerFlags {
 }
 
 func (f *schedulerFlags) addDeprecated(fs *pflag.FlagSet) {
-	fs.BoolVar(&f.profiling, "profiling", true, "DEPRECATED: profiling via web interface host:port/debug/pprof/. Ignored with --config.")
-	fs.BoolVar(&f.contentionProfiling, "contention-profiling", true, "DEPRECATED: block profiling, if profiling is on. Ignored with --config.")
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "DEPRECATED: path to a kubeconfig file. With --config it counts only if that file names none.")
-	fs.StringVar(&f.contentType, "kube-api-content-type", "application/vnd.kubernetes.protobuf", "DEPRECATED: content type of requests sent to the API server. Ignored with --config.")
-	fs.Float32Var(&f.qps, "kube-api-qps", 0, "DEPRECATED: requests per second to the API server; 0 is no limit but the number of requests in flight. Ignored with --config.")
-	fs.Int32Var(&f.burst, "kube-api-burst", 0, "DEPRECATED: requests in a burst over --kube-api-qps. Ignored with --config.")
-	fs.DurationVar(&f.app.UnschedulableTimeout, "pod-max-in-unschedulable-pods-duration", 5*time.Minute, "DEPRECATED: how long a pod that fits nowhere waits for an event before it is tried anyway.")
+	fs.BoolVar(&f.profiling, "profiling", true,
+		"DEPRECATED: profiling via web interface host:port/debug/pprof/. Ignored with --config.")
+	fs.BoolVar(&f.contentionProfiling, "contention-profiling", true,
+		"DEPRECATED: block profiling, if profiling is on. Ignored with --config.")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "",
+		"DEPRECATED: path to a kubeconfig file. With --config it counts only if that file names none.")
+	fs.StringVar(&f.contentType, "kube-api-content-type", "application/vnd.kubernetes.protobuf",
+		"DEPRECATED: content type of requests sent to the API server. Ignored with --config.")
+	fs.Float32Var(&f.qps, "kube-api-qps", 0,
+		"DEPRECATED: requests per second to the API server; 0 is no limit but the number of requests in flight. Ignored with --config.")
+	fs.Int32Var(&f.burst, "kube-api-burst", 0,
+		"DEPRECATED: requests in a burst over --kube-api-qps. Ignored with --config.")
+	fs.DurationVar(&f.app.UnschedulableTimeout, "pod-max-in-unschedulable-pods-duration", 5*time.Minute,
+		"DEPRECATED: how long a pod that fits nowhere waits for an event before it is tried anyway.")
 }
 
 func (f *schedulerFlags) addLeaderElection(fs *pflag.FlagSet) {
 	l := &f.leader
-	fs.BoolVar(&l.Enabled, "leader-elect", l.Enabled, "Gain the lease before scheduling. Enable this when several replicas run.")
-	fs.DurationVar(&l.LeaseDuration, "leader-elect-lease-duration", l.LeaseDuration, "How long others wait after the last renewal they saw before they take the lease.")
-	fs.DurationVar(&l.RenewDeadline, "leader-elect-renew-deadline", l.RenewDeadline, "How long the leader tries to renew before it gives up. Must be less than the lease duration.")
-	fs.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", l.RetryPeriod, "How long to wait between tries to gain or renew the lease.")
-	fs.StringVar(&f.resourceLock, "leader-elect-resource-lock", "leases", "The kind of object used for locking; only 'leases'.")
+	fs.BoolVar(&l.Enabled, "leader-elect", l.Enabled,
+		"Gain the lease before scheduling. Enable this when several replicas run.")
+	fs.DurationVar(&l.LeaseDuration, "leader-elect-lease-duration", l.LeaseDuration,
+		"How long others wait after the last renewal they saw before they take the lease.")
+	fs.DurationVar(&l.RenewDeadline, "leader-elect-renew-deadline", l.RenewDeadline,
+		"How long the leader tries to renew before it gives up. Must be less than the lease duration.")
+	fs.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", l.RetryPeriod,
+		"How long to wait between tries to gain or renew the lease.")
+	fs.StringVar(&f.resourceLock, "leader-elect-resource-lock", "leases",
+		"The kind of object used for locking; only 'leases'.")
 	fs.StringVar(&l.Name, "leader-elect-resource-name", l.Name, "The name of the lease.")
 	fs.StringVar(&l.Namespace, "leader-elect-resource-namespace", l.Namespace, "The namespace of the lease.")
 }
@@ -104,8 +121,8 @@ func (f *schedulerFlags) changed(name string) bool {
 	return false
 }
 
-// deprecated flags, in the order in which they are named -> the field of the configuration file that takes their place, if
-// there is one, and whether --config makes them count for nothing.
+// deprecated flags, in the order in which they are named -> the field of the configuration file that takes their
+// place, if there is one, and whether --config makes them count for nothing.
 var deprecated = []struct {
 	flag, field string
 	ignored     bool
@@ -127,7 +144,8 @@ func (f *schedulerFlags) warnings(c config.Resolved) []string {
 			continue
 		}
 		name := "--" + d.flag
-		if f.configFile != "" && (d.ignored || d.flag == "kubeconfig" && c.ClientConnection.Kubeconfig != f.kubeconfig) {
+		if f.configFile != "" && (d.ignored || d.flag == "kubeconfig" &&
+			c.ClientConnection.Kubeconfig != f.kubeconfig) {
 			ignored = append(ignored, name)
 			continue
 		}
@@ -140,7 +158,8 @@ func (f *schedulerFlags) warnings(c config.Resolved) []string {
 		out = append(out, "deprecated flags: "+strings.Join(old, ", "))
 	}
 	if len(ignored) > 0 {
-		out = append(out, fmt.Sprintf("flags that count for nothing because --config is given: %s", strings.Join(ignored, ", ")))
+		out = append(out, fmt.Sprintf("flags that count for nothing because --config is given: %s",
+			strings.Join(ignored, ", ")))
 	}
 	if idle := f.gates.Warning(); idle != "" {
 		out = append(out, idle)

@@ -63,7 +63,8 @@ func TestFlagsAreThoseOfUpstream(t *testing.T) {
 				t.Errorf("%v: no flag --%s", line, u.Name)
 				continue
 			}
-			got := upstreamFlag{u.Section, f.Name, f.Shorthand, f.Value.Type(), f.DefValue, f.NoOptDefVal, f.Deprecated, f.Hidden}
+			got := upstreamFlag{u.Section, f.Name, f.Shorthand, f.Value.Type(), f.DefValue, f.NoOptDefVal,
+				f.Deprecated, f.Hidden}
 			if got != u {
 				t.Errorf("%v: upstream's flag is %+v, ours %+v", line, u, got)
 			}
@@ -88,9 +89,11 @@ func TestFlagsAreThoseOfUpstream(t *testing.T) {
 
 // values: type of a flag -> a value that such a flag takes.
 var values = map[string]string{
-	"bool": "true", "string": "words", "stringSlice": "a,b", "int": "3", "int32": "3", "int32Slice": "29,23", "float32": "1.5", "duration": "7s", "ip": "127.0.0.1",
-	"namedCertKey": "a.crt,a.key:example.com", "stringToString": "m,l=v", "colonSeparatedMultimapStringString": "kube:PodLevelResources=true",
-	"quantity": "1Ki", "Level": "3", "pattern=N,...": "loop=2", "version": "raw",
+	"bool": "true", "string": "words", "stringSlice": "a,b", "int": "3", "int32": "3", "int32Slice": "29,23",
+	"float32": "1.5", "duration": "7s", "ip": "127.0.0.1",
+	"namedCertKey": "a.crt,a.key:example.com", "stringToString": "m,l=v",
+	"colonSeparatedMultimapStringString": "kube:PodLevelResources=true",
+	"quantity":                           "1Ki", "Level": "3", "pattern=N,...": "loop=2", "version": "raw",
 }
 
 // TestEveryFlagIsAccepted sets each flag of upstream's, with hyphens and with underscores.
@@ -101,7 +104,8 @@ func TestEveryFlagIsAccepted(t *testing.T) {
 		}
 		for _, name := range []string{u.Name, strings.ReplaceAll(u.Name, "-", "_")} {
 			c := newSchedulerCommand(streams{}, kubeScheduler)
-			if err := c.ParseFlags([]string{"--" + name + "=" + values[u.Type]}); err != nil || !c.Flags().Changed(u.Name) {
+			if err := c.ParseFlags([]string{"--" + name + "=" + values[u.Type]}); err != nil ||
+				!c.Flags().Changed(u.Name) {
 				t.Errorf("--%s=%s: %v", name, values[u.Type], err)
 			}
 		}
@@ -142,10 +146,13 @@ func TestFlagsOverFile(t *testing.T) {
 		{"--config=" + path, func(c config.Resolved) bool {
 			return !c.LeaderElection.Enabled && c.LeaderElection.Name == "mine" && c.ClientConnection.QPS == 7
 		}},
-		{"--config=" + path + " --kube-api-qps=9 --leader-elect --leader-elect-retry-period=1s", func(c config.Resolved) bool {
-			return c.LeaderElection.Enabled && c.LeaderElection.Name == "mine" && c.ClientConnection.QPS == 7 && c.LeaderElection.RetryPeriod == time.Second
-		}},
-		{"--config=" + path + " --kubeconfig=/k", func(c config.Resolved) bool { return c.ClientConnection.Kubeconfig == "/k" }},
+		{"--config=" + path + " --kube-api-qps=9 --leader-elect --leader-elect-retry-period=1s",
+			func(c config.Resolved) bool {
+				return c.LeaderElection.Enabled && c.LeaderElection.Name == "mine" && c.ClientConnection.QPS == 7 &&
+					c.LeaderElection.RetryPeriod == time.Second
+			}},
+		{"--config=" + path + " --kubeconfig=/k",
+			func(c config.Resolved) bool { return c.ClientConnection.Kubeconfig == "/k" }},
 	} {
 		got, err := parsed(t, tt.line).configuration()
 		if err != nil || !tt.check(got) {
@@ -167,7 +174,8 @@ func TestUnschedulableTimeout(t *testing.T) {
 	}
 }
 
-// TestWarnings: one line about deprecated flags, one about flags that --config makes count for nothing, one about gates.
+// TestWarnings: one line about deprecated flags, one about flags that --config makes count for nothing, one about
+// gates.
 func TestWarnings(t *testing.T) {
 	plain, named := file(t, head), file(t, head+"clientConnection: {kubeconfig: /in-file}\n")
 	for _, tt := range []struct {
@@ -175,11 +183,16 @@ func TestWarnings(t *testing.T) {
 		want []string // starts of lines
 	}{
 		{"--leader-elect --bind-address=127.0.0.1", nil},
-		{"--kubeconfig=/k --kube-api-qps=5", []string{"deprecated flags: --kubeconfig (in the file of --config: clientConnection.kubeconfig), --kube-api-qps ("}},
-		{"--profiling=false --contention-profiling --kube-api-content-type=a --kube-api-burst=3", []string{"deprecated flags: --profiling ("}},
-		{"--pod-max-in-unschedulable-pods-duration=1m --config=" + plain, []string{"deprecated flags: --pod-max-in-unschedulable-pods-duration"}},
-		{"--kubeconfig=/k --kube-api-qps=5 --config=" + plain, []string{"deprecated flags: --kubeconfig", "flags that count for nothing because --config is given: --kube-api-qps"}},
-		{"--kubeconfig=/k --config=" + named, []string{"flags that count for nothing because --config is given: --kubeconfig"}},
+		{"--kubeconfig=/k --kube-api-qps=5",
+			[]string{"deprecated flags: --kubeconfig (in the file of --config: clientConnection.kubeconfig), --kube-api-qps ("}},
+		{"--profiling=false --contention-profiling --kube-api-content-type=a --kube-api-burst=3",
+			[]string{"deprecated flags: --profiling ("}},
+		{"--pod-max-in-unschedulable-pods-duration=1m --config=" + plain,
+			[]string{"deprecated flags: --pod-max-in-unschedulable-pods-duration"}},
+		{"--kubeconfig=/k --kube-api-qps=5 --config=" + plain, []string{"deprecated flags: --kubeconfig",
+			"flags that count for nothing because --config is given: --kube-api-qps"}},
+		{"--kubeconfig=/k --config=" + named,
+			[]string{"flags that count for nothing because --config is given: --kubeconfig"}},
 		{"--kubeconfig=/in-file --config=" + named, []string{"deprecated flags: --kubeconfig"}},
 		{"--feature-gates=OpportunisticBatching=true,PodLevelResources=true,DRADeviceTaints=false",
 			[]string{"these feature gates change nothing here (docs/compatibility.md says how kumiki behaves): DRADeviceTaints=false, OpportunisticBatching=true"}},
@@ -233,7 +246,8 @@ func TestWriteConfig(t *testing.T) {
 		}},
 	} {
 		path := filepath.Join(t.TempDir(), "out.yaml")
-		if code, _, errs := command(t, append([]string{"kube-scheduler", "--write-config-to", path}, tt.line...)...); code != 0 {
+		if code, _, errs := command(t, append([]string{"kube-scheduler", "--write-config-to", path},
+			tt.line...)...); code != 0 {
 			t.Errorf("%v: code %d: %s", tt.line, code, errs)
 			continue
 		}
@@ -241,7 +255,8 @@ func TestWriteConfig(t *testing.T) {
 			t.Errorf("%v: read back: %+v, %v", tt.line, c, err)
 		}
 	}
-	if code, _, errs := command(t, "kube-scheduler", "--write-config-to=/does/not/exist/file"); code != 1 || !strings.Contains(errs, "writing the configuration") {
+	if code, _, errs := command(t, "kube-scheduler", "--write-config-to=/does/not/exist/file"); code != 1 ||
+		!strings.Contains(errs, "writing the configuration") {
 		t.Errorf("a file that cannot be written: code %d: %s", code, errs)
 	}
 }
@@ -253,7 +268,8 @@ func TestHelp(t *testing.T) {
 		t.Fatalf("code %d: %s", code, errs)
 	}
 	at := 0
-	for _, section := range []string{"Misc flags:", "Kumiki flags:", "Secure serving flags:", "Authentication flags:", "Authorization flags:", "Deprecated flags:",
+	for _, section := range []string{"Misc flags:", "Kumiki flags:", "Secure serving flags:", "Authentication flags:",
+		"Authorization flags:", "Deprecated flags:",
 		"Leader election flags:", "Feature gate flags:", "Metrics flags:", "Logs flags:", "Global flags:"} {
 		next := strings.Index(out[at:], section)
 		if next < 0 {
@@ -261,7 +277,8 @@ func TestHelp(t *testing.T) {
 		}
 		at += next
 	}
-	for _, part := range []string{"kube:GangScheduling=true|false (ALPHA - default=false)", "kube=1.33..1.36(default:1.36)", "help for kube-scheduler", "--version version[=true]"} {
+	for _, part := range []string{"kube:GangScheduling=true|false (ALPHA - default=false)",
+		"kube=1.33..1.36(default:1.36)", "help for kube-scheduler", "--version version[=true]"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("the help does not say %q", part)
 		}

@@ -33,7 +33,8 @@ func (s *leaseServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	fail := func(code int, reason metav1.StatusReason) {
 		w.WriteHeader(code)
-		json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(code), Reason: reason})
+		json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+			Status: "Failure", Code: int32(code), Reason: reason})
 	}
 	switch ours := strings.Contains(r.URL.Path, "/namespaces/kube-system/leases"); {
 	case s.down:
@@ -59,9 +60,10 @@ func (s *leaseServer) holder() string {
 	return *s.lease.Spec.HolderIdentity
 }
 
-// TestHowALeaderEnds: one who is told to end gives the lease back and ends with 0; one who loses it ends with 1, and so is
-// started again (upstream: cmd/kube-scheduler/app/server.go, OnStoppedLeading). A standby that is told to end ends with 0.
-// It would fail with a process that goes on without the lease, and with one that ends well although it lost it.
+// TestHowALeaderEnds: one who is told to end gives the lease back and ends with 0; one who loses it ends with 1, and
+// so is started again (upstream: cmd/kube-scheduler/app/server.go, OnStoppedLeading). A standby that is told to end
+// ends with 0. It would fail with a process that goes on without the lease, and with one that ends well although it
+// lost it.
 func TestHowALeaderEnds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		standby bool
@@ -70,21 +72,26 @@ func TestHowALeaderEnds(t *testing.T) {
 		says    string
 		left    string // the holder afterwards; * for the one before
 	}{
-		"told":    {end: func(_ *leaseServer, p *os.Process) { p.Signal(syscall.SIGTERM) }, says: "Handing over: done"},
-		"lost":    {end: func(s *leaseServer, _ *os.Process) { s.mu.Lock(); s.down = true; s.mu.Unlock() }, code: 1, says: "leader election lost", left: "*"},
+		"told": {end: func(_ *leaseServer, p *os.Process) { p.Signal(syscall.SIGTERM) }, says: "Handing over: done"},
+		"lost": {end: func(s *leaseServer, _ *os.Process) { s.mu.Lock(); s.down = true; s.mu.Unlock() }, code: 1,
+			says: "leader election lost", left: "*"},
 		"standby": {standby: true, end: func(_ *leaseServer, p *os.Process) { p.Signal(syscall.SIGTERM) }, left: "*"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &leaseServer{}
 			if other, seconds, now := "other", int32(3600), metav1.NowMicro(); tt.standby {
-				s.lease = &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
-					Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, RenewTime: &now}}
+				s.lease = &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1",
+					Kind: "Lease"},
+					Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds,
+						RenewTime: &now}}
 			}
 			server := httptest.NewServer(s)
 			defer server.Close()
-			c := program("kube-scheduler", "--kubeconfig="+kubeconfigAt(t, server.URL), "--secure-port=0", "--kube-api-content-type=application/json",
-				"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms")
+			c := program("kube-scheduler", "--kubeconfig="+kubeconfigAt(t, server.URL), "--secure-port=0",
+				"--kube-api-content-type=application/json",
+				"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s",
+				"--leader-elect-retry-period=200ms")
 			var errs bytes.Buffer
 			c.Stderr = &errs
 			if err := c.Start(); err != nil {

@@ -113,7 +113,8 @@ Place nothing for a while:   kumiki pause
 Run it in a cluster:         kumiki scheduler --config FILE`,
 	}
 	root.AddCommand(
-		newUpCommand(io), newSchedulerCommand(io, "scheduler"), newWhyCommand(io), newCaptureCommand(io), newShadowCommand(io), newQueueCommand(io), newReplayCommand(io), newPauseCommand(io), newResumeCommand(io),
+		newUpCommand(io), newSchedulerCommand(io, "scheduler"), newWhyCommand(io), newCaptureCommand(io),
+		newShadowCommand(io), newQueueCommand(io), newReplayCommand(io), newPauseCommand(io), newResumeCommand(io),
 		bench.NewCommand(), newConfigCommand(io), newVersionCommand(io),
 	)
 	return root
@@ -129,5 +130,5 @@ func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// unknown tells whether an error means that the thing asked about is not there.
+// unknown reports whether an error means that the thing asked about is not there.
 func unknown(err error) bool { return errors.Is(err, ask.ErrUnknown) }

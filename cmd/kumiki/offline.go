@@ -37,13 +37,16 @@ type offline struct {
 }
 
 func (o *offline) addFlags(c *cobra.Command) {
-	c.Flags().BoolVar(&o.on, "offline", false, "list the cluster and judge it here; no kumiki has to run, and nothing is written")
-	c.Flags().StringVar(&o.from, "from", "", "judge a picture that kumiki capture has written, or a recording, instead of a cluster; means --offline")
+	c.Flags().BoolVar(&o.on, "offline", false,
+		"list the cluster and judge it here; no kumiki has to run, and nothing is written")
+	c.Flags().StringVar(&o.from, "from", "",
+		"judge a picture that kumiki capture has written, or a recording, instead of a cluster; means --offline")
 	o.addConfig(c)
 }
 
 func (o *offline) addConfig(c *cobra.Command) {
-	c.Flags().StringVar(&o.configFile, "config", "", "scheduler configuration to judge by; the default configuration when there is none")
+	c.Flags().StringVar(&o.configFile, "config", "",
+		"scheduler configuration to judge by; the default configuration when there is none")
 }
 
 func (o *offline) configuration() (config.Resolved, error) {
@@ -90,7 +93,8 @@ func (o *offline) engine(ctx context.Context, io streams, find *finder) (*engine
 		return nil, err
 	}
 	if len(others) > 0 {
-		fmt.Fprintf(io.Err, "note: pods of %s are judged by the profile %q\n", strings.Join(others, ", "), c.Profiles[0].SchedulerName)
+		fmt.Fprintf(io.Err, "note: pods of %s are judged by the profile %q\n", strings.Join(others, ", "),
+			c.Profiles[0].SchedulerName)
 	}
 	if len(c.Extenders) > 0 {
 		fmt.Fprintln(io.Err, "note: extenders are not asked")
@@ -128,7 +132,8 @@ func (o *offline) picture() (last *engine.Engine, err error) {
 }
 
 // why answers from here.
-func (o *offline) why(ctx context.Context, io streams, find *finder, out output, what subject, conditions []string) error {
+func (o *offline) why(ctx context.Context, io streams, find *finder, out output, what subject,
+	conditions []string) error {
 	e, err := o.engine(ctx, io, find)
 	if err != nil {
 		return err

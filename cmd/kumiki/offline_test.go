@@ -31,7 +31,8 @@ func captured(t *testing.T) string {
 	file := filepath.Join(t.TempDir(), "picture")
 	nodes, pods, err := tape.Keep(file, config.Default(), time.Unix(1000, 0), []engine.Event{
 		engine.NodeSet{Node: in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"},
-			Status: v1.NodeStatus{Allocatable: v1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("4Gi"), "pods": resource.MustParse("10")}}})},
+			Status: v1.NodeStatus{Allocatable: v1.ResourceList{"cpu": resource.MustParse("4"),
+				"memory": resource.MustParse("4Gi"), "pods": resource.MustParse("10")}}})},
 		engine.PodSet{Pod: in.Pod(big)}, engine.Synced{},
 	})
 	if err != nil || nodes != 1 || pods != 1 {
@@ -44,12 +45,13 @@ func captured(t *testing.T) string {
 func why(t *testing.T, a ...string) (stdout string, code int) {
 	t.Helper()
 	var out, complaints bytes.Buffer
-	code = run(t.Context(), append([]string{"kumiki", "why"}, a...), streams{In: strings.NewReader(""), Out: &out, Err: &complaints})
+	code = run(t.Context(), append([]string{"kumiki", "why"}, a...), streams{In: strings.NewReader(""), Out: &out,
+		Err: &complaints})
 	return out.String() + complaints.String(), code
 }
 
-// TestWhyFromAPicture: a picture answers on a machine without the cluster, with the verdict of the filters and without a
-// place in a queue that nobody runs. It holds no environment values.
+// TestWhyFromAPicture: a picture answers on a machine without the cluster, with the verdict of the filters and
+// without a place in a queue that nobody runs. It holds no environment values.
 func TestWhyFromAPicture(t *testing.T) {
 	file := captured(t)
 	text, err := os.ReadFile(file)
@@ -60,16 +62,19 @@ func TestWhyFromAPicture(t *testing.T) {
 		t.Error("the picture holds environment values")
 	}
 	got, code := why(t, "pod/big", "-n", "shop", "--from", file)
-	if code != 0 || !strings.Contains(got, "pod shop/big: Pending, 1/1 nodes fit") || strings.Contains(got, "next in line") {
+	if code != 0 || !strings.Contains(got, "pod shop/big: Pending, 1/1 nodes fit") ||
+		strings.Contains(got, "next in line") {
 		t.Errorf("exit %d:\n%s", code, got)
 	}
 	if got, code = why(t, "node/n1", "--from", file); code != 0 || !strings.Contains(got, "n1") {
 		t.Errorf("exit %d:\n%s", code, got)
 	}
-	if got, code = why(t, "pod/none", "-n", "shop", "--from", file); code != 1 || !strings.Contains(got, "there is no pod shop/none") {
+	if got, code = why(t, "pod/none", "-n", "shop", "--from", file); code != 1 ||
+		!strings.Contains(got, "there is no pod shop/none") {
 		t.Errorf("exit %d:\n%s", code, got)
 	}
-	if got, code = why(t, "pod/big", "--from", file+".not"); code != 1 || !strings.Contains(got, "reading the picture") {
+	if got, code = why(t, "pod/big", "--from", file+".not"); code != 1 ||
+		!strings.Contains(got, "reading the picture") {
 		t.Errorf("exit %d:\n%s", code, got)
 	}
 	if _, _, err := tape.Keep(file, config.Default(), time.Unix(1, 0), nil); err == nil {
@@ -77,17 +82,20 @@ func TestWhyFromAPicture(t *testing.T) {
 	}
 }
 
-// TestWhatIfFromAPicture: conditions are supposed one after the other; mistakes in them end with the exit code of usage,
-// things that are not there with that of a negative answer.
+// TestWhatIfFromAPicture: conditions are supposed one after the other; mistakes in them end with the exit code of
+// usage, things that are not there with that of a negative answer.
 func TestWhatIfFromAPicture(t *testing.T) {
 	file := captured(t)
-	got, code := why(t, "pod/big", "-n", "shop", "--from", file, "--if", "drain node/n1", "--if", "add-nodes 2 like node/n1")
-	for _, part := range []string{"pod shop/big: would be placed on n1-if-", "now it fits\n", "n1-if-1, n1-if-2", "Then   2 of 3 nodes", "Nothing was changed."} {
+	got, code := why(t, "pod/big", "-n", "shop", "--from", file, "--if", "drain node/n1", "--if",
+		"add-nodes 2 like node/n1")
+	for _, part := range []string{"pod shop/big: would be placed on n1-if-", "now it fits\n", "n1-if-1, n1-if-2",
+		"Then   2 of 3 nodes", "Nothing was changed."} {
 		if code != 0 || !strings.Contains(got, part) {
 			t.Fatalf("exit %d, no %q in\n%s", code, part, got)
 		}
 	}
-	if got, code = why(t, "pod/big", "-n", "shop", "--from", file, "--if", "cordon n1", "-o", "yaml"); code != 0 || !strings.Contains(got, "outcome: fits-not") {
+	if got, code = why(t, "pod/big", "-n", "shop", "--from", file, "--if", "cordon n1", "-o", "yaml"); code != 0 ||
+		!strings.Contains(got, "outcome: fits-not") {
 		t.Errorf("exit %d:\n%s", code, got)
 	}
 	for name, tt := range map[string]struct {
@@ -104,7 +112,8 @@ func TestWhatIfFromAPicture(t *testing.T) {
 		"of another":     {"pod/big", "delete pod/web/front", 1, "there is no pod web/front"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, code := why(t, tt.about, "-n", "shop", "--from", file, "--if", tt.condition); code != tt.code || !strings.Contains(got, tt.want) {
+			if got, code := why(t, tt.about, "-n", "shop", "--from", file, "--if", tt.condition); code != tt.code ||
+				!strings.Contains(got, tt.want) {
 				t.Errorf("exit %d, want %d and %q:\n%s", code, tt.code, tt.want, got)
 			}
 		})

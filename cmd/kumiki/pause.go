@@ -81,7 +81,8 @@ lease.`,
 func (p *pauser) addFlags(c *cobra.Command) {
 	p.find.addFlags(c)
 	p.out.addFlag(c)
-	c.Flags().DurationVar(&p.timeout, "timeout", pauseTimeout, "how long to wait for the scheduler's answer; 0 does not wait")
+	c.Flags().DurationVar(&p.timeout, "timeout", pauseTimeout,
+		"how long to wait for the scheduler's answer; 0 does not wait")
 }
 
 // run writes the wish, waits, and prints how it stands.
@@ -109,7 +110,10 @@ func (p *pauser) run(ctx context.Context, io streams, pause bool) error {
 		now, answer = p.await(ctx, written, pause)
 	}
 	state := standing(now)
-	if err := p.out.print(io.Out, state, func(bool) error { return text.Pausing(io.Out, state, time.Now()) }); err != nil {
+	if err := p.out.print(io.Out, state, func(bool) error {
+		return text.Pausing(io.Out, state,
+			time.Now())
+	}); err != nil {
 		return err
 	}
 	return answer
@@ -119,7 +123,8 @@ func (p *pauser) lease(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease, err := p.api.CoordinationV1().Leases(p.where.Namespace).Get(ctx, p.where.Lease, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("no scheduler runs: there is no lease %s/%s; a pause is kept there", p.where.Namespace, p.where.Lease)
+		return nil, fmt.Errorf("no scheduler runs: there is no lease %s/%s; a pause is kept there", p.where.Namespace,
+			p.where.Lease)
 	case err != nil:
 		return nil, fmt.Errorf("reading lease %s/%s: %w", p.where.Namespace, p.where.Lease, err)
 	}
@@ -145,11 +150,13 @@ func (p *pauser) write(ctx context.Context, pause bool) (*coordinationv1.Lease, 
 			}
 			notes = map[string]any{kube.PausedAnnotation: wish.Text()}
 		}
-		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": lease.ResourceVersion, "annotations": notes}})
+		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": lease.ResourceVersion,
+			"annotations": notes}})
 		if err != nil {
 			return nil, fmt.Errorf("writing the pause: %w", err)
 		}
-		written, err := p.api.CoordinationV1().Leases(p.where.Namespace).Patch(ctx, p.where.Lease, types.MergePatchType, body,
+		written, err := p.api.CoordinationV1().Leases(p.where.Namespace).Patch(ctx, p.where.Lease,
+			types.MergePatchType, body,
 			metav1.PatchOptions{FieldManager: "kumiki-pause"})
 		switch {
 		case apierrors.IsConflict(err) && ctx.Err() == nil:
@@ -166,15 +173,18 @@ func (p *pauser) write(ctx context.Context, pause bool) (*coordinationv1.Lease, 
 
 // self is who asks, empty when the API server does not tell.
 func (p *pauser) self(ctx context.Context) string {
-	review, err := p.api.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := p.api.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+		metav1.CreateOptions{})
 	if err != nil {
 		return ""
 	}
 	return review.Status.UserInfo.Username
 }
 
-// await waits until a leader has written the lease on top of our version: it has read the wish then, and its answer is of now.
-func (p *pauser) await(ctx context.Context, written *coordinationv1.Lease, pause bool) (now *coordinationv1.Lease, err error) {
+// await waits until a leader has written the lease on top of our version: it has read the wish then, and its answer
+// is of now.
+func (p *pauser) await(ctx context.Context, written *coordinationv1.Lease,
+	pause bool) (now *coordinationv1.Lease, err error) {
 	now = written
 	for limit := time.Now().Add(p.timeout); ; {
 		lease, err := p.lease(ctx)
@@ -212,7 +222,7 @@ func holderOf(lease *coordinationv1.Lease) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// renewed tells whether a leader has written the lease after our write.
+// renewed reports whether a leader has written the lease after our write.
 func renewed(written, now *coordinationv1.Lease) bool {
 	return now.ResourceVersion != written.ResourceVersion && holderOf(now) != "" && now.Spec.RenewTime != nil &&
 		(written.Spec.RenewTime == nil || !now.Spec.RenewTime.Equal(written.Spec.RenewTime))

@@ -54,7 +54,8 @@ func kumiki(lease *coordinationv1.Lease, n int) {
 	renew(lease, n)
 	delete(lease.Annotations, kube.PauseStateAnnotation)
 	if kube.PauseOf(lease) != nil {
-		state, _ := json.Marshal(kube.PauseState{Paused: n > 1, InFlight: max(0, 2-n), Holder: *lease.Spec.HolderIdentity})
+		state, _ := json.Marshal(kube.PauseState{Paused: n > 1, InFlight: max(0, 2-n),
+			Holder: *lease.Spec.HolderIdentity})
 		lease.Annotations[kube.PauseStateAnnotation] = string(state)
 	}
 }
@@ -65,7 +66,8 @@ func (p *pausable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	fail := func(code int, reason metav1.StatusReason) {
 		w.WriteHeader(code)
-		json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(code), Reason: reason})
+		json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+			Status: "Failure", Code: int32(code), Reason: reason})
 	}
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectreviews"):
@@ -84,7 +86,8 @@ func (p *pausable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				Annotations     map[string]*string
 			}
 		}
-		if json.NewDecoder(r.Body).Decode(&patch) != nil || patch.Metadata.ResourceVersion != p.lease.ResourceVersion || p.conflicts > 0 {
+		if json.NewDecoder(r.Body).Decode(&patch) != nil ||
+			patch.Metadata.ResourceVersion != p.lease.ResourceVersion || p.conflicts > 0 {
 			p.conflicts--
 			fail(http.StatusConflict, metav1.StatusReasonConflict)
 			return
@@ -113,21 +116,25 @@ func (p *pausable) do(t *testing.T, a ...string) (stdout, stderr string, code in
 	server := httptest.NewServer(p)
 	defer server.Close()
 	var out, complaints bytes.Buffer
-	code = run(t.Context(), append(append([]string{"kumiki"}, a...), "--kubeconfig", kubeconfigAt(t, server.URL)), streams{In: strings.NewReader(""), Out: &out, Err: &complaints})
+	code = run(t.Context(), append(append([]string{"kumiki"}, a...), "--kubeconfig", kubeconfigAt(t, server.URL)),
+		streams{In: strings.NewReader(""), Out: &out, Err: &complaints})
 	return out.String(), complaints.String(), code
 }
 
-// TestPauseWaitsForTheAnswer and resume too. It would fail with a command that takes an answer of before its own write for one.
+// TestPauseWaitsForTheAnswer and resume too. It would fail with a command that takes an answer of before its own
+// write for one.
 func TestPauseWaitsForTheAnswer(t *testing.T) {
 	p := newPausable("host_1")
 	p.leader, p.conflicts = kumiki, 2
-	p.lease.Annotations = map[string]string{kube.PauseStateAnnotation: `{"paused":true,"holder":"host_1"}`} // of an earlier pause
+	// of an earlier pause
+	p.lease.Annotations = map[string]string{kube.PauseStateAnnotation: `{"paused":true,"holder":"host_1"}`}
 	out, complaints, code := p.do(t, "pause", "--reason", "storage upgrade", "-o", "json")
 	var got text.Pause
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || complaints != "" {
 		t.Fatalf("exit %d, %v, stdout %s, stderr %s", code, err, out, complaints)
 	}
-	if got.State != "paused" || got.Holder != "host_1" || got.Reason != "storage upgrade" || got.By != "ann" || got.Since == nil || got.Lease != "kube-system/kube-scheduler" {
+	if got.State != "paused" || got.Holder != "host_1" || got.Reason != "storage upgrade" || got.By != "ann" ||
+		got.Since == nil || got.Lease != "kube-system/kube-scheduler" {
 		t.Errorf("answer %s", out)
 	}
 	if p.reads < 2 {
@@ -135,7 +142,8 @@ func TestPauseWaitsForTheAnswer(t *testing.T) {
 	}
 
 	first := kube.PauseOf(p.lease).Since
-	if out, complaints, code = p.do(t, "pause"); code != 0 || !strings.Contains(out, "storage upgrade") || strings.Count(out, "\n") != 2 {
+	if out, complaints, code = p.do(t, "pause"); code != 0 || !strings.Contains(out, "storage upgrade") ||
+		strings.Count(out, "\n") != 2 {
 		t.Errorf("paused again: exit %d, stdout %s, stderr %s", code, out, complaints)
 	}
 	if again := kube.PauseOf(p.lease); !again.Since.Equal(first) || again.Reason != "storage upgrade" {
@@ -156,8 +164,10 @@ func TestNoAnswerSaysWhatToLookAt(t *testing.T) {
 		want            string
 	}{
 		"nobody leads": {"pause", "", func(*pausable) {}, "nobody holds lease kube-system/kube-scheduler"},
-		"it is dead":   {"pause", "host_1", func(*pausable) {}, "host_1 holds lease kube-system/kube-scheduler and has not renewed it"},
-		"upstream":     {"pause", "host_1", func(p *pausable) { p.leader = renew }, "host_1 leads and does not answer a pause: it is kube-scheduler"},
+		"it is dead": {"pause", "host_1", func(*pausable) {},
+			"host_1 holds lease kube-system/kube-scheduler and has not renewed it"},
+		"upstream": {"pause", "host_1", func(p *pausable) { p.leader = renew },
+			"host_1 leads and does not answer a pause: it is kube-scheduler"},
 		"in flight": {"pause", "host_1", func(p *pausable) {
 			p.leader = func(lease *coordinationv1.Lease, n int) {
 				renew(lease, n)
@@ -172,8 +182,10 @@ func TestNoAnswerSaysWhatToLookAt(t *testing.T) {
 			p.leader = func(lease *coordinationv1.Lease, _ int) { lease.Annotations[kube.PausedAnnotation] = "mine" }
 		}, "paused again meanwhile"},
 		"dead, resumed": {"resume", "host_1", func(*pausable) {}, "has not renewed it since"},
-		"no lease":      {"pause", "", func(p *pausable) { p.lease = nil }, "there is no lease kube-system/kube-scheduler"},
-		"forbidden":     {"pause", "host_1", func(p *pausable) { p.refuse = http.StatusForbidden }, "grant patch on leases.coordination.k8s.io"},
+		"no lease": {"pause", "", func(p *pausable) { p.lease = nil },
+			"there is no lease kube-system/kube-scheduler"},
+		"forbidden": {"pause", "host_1", func(p *pausable) { p.refuse = http.StatusForbidden },
+			"grant patch on leases.coordination.k8s.io"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPausable(tt.holder)

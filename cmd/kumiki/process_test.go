@@ -42,8 +42,8 @@ func program(line ...string) *exec.Cmd {
 	}
 }
 
-// TestWrongFlagsEndTheProcess: with exit code 1 and upstream's words (conformance/flags compares both), before anything is
-// asked of the cluster.
+// TestWrongFlagsEndTheProcess: with exit code 1 and upstream's words (conformance/flags compares both), before
+// anything is asked of the cluster.
 func TestWrongFlagsEndTheProcess(t *testing.T) {
 	for _, tt := range []struct{ line, wrong string }{
 		{"--bogus", "unknown flag: --bogus"},
@@ -51,18 +51,21 @@ func TestWrongFlagsEndTheProcess(t *testing.T) {
 		{"extra", `"kube-scheduler" does not take any arguments, got ["extra"]`},
 		{"--secure-port=-3", "--secure-port -3 must be between 0 and 65535, inclusive. 0 for turning off secure port"},
 		{"--feature-gates=Nope=true", "unrecognized feature gate: Nope"},
-		{"--feature-gates=SidecarContainers=false", "cannot set feature gate SidecarContainers to false, feature is locked to true"},
+		{"--feature-gates=SidecarContainers=false",
+			"cannot set feature gate SidecarContainers to false, feature is locked to true"},
 		{"--emulated-version=1.30", "emulation version 1.30 is not between [1.33, 1.36.0]"},
 		{"--logging-format=xml", `Invalid value: "xml": Unsupported log format`},
 		{"--vmodule=a=1 --logging-format=json", "vmodule: Forbidden: Only supported for text log format"},
 		{"--log-text-split-stream", "Feature LoggingAlphaOptions is disabled"},
-		{"--show-hidden-metrics-for-version=1.30", "must be omitted or have the value '1.35'; only the previous minor version is allowed"},
+		{"--show-hidden-metrics-for-version=1.30",
+			"must be omitted or have the value '1.35'; only the previous minor version is allowed"},
 		{"--allow-metric-labels=a=b", "metrics.allowListMapping: Invalid value"},
 		{"--version=v1.30.0", `version "v1.30.0" must match major/minor/patch of default version "v1.36.3"`},
 		{"--tls-min-version=VersionTLS09 --kubeconfig=KUBECONFIG", "unknown tls version"},
 		{"--tls-cipher-suites=NOPE --kubeconfig=KUBECONFIG", "Cipher suite NOPE not supported or doesn't exist"},
 	} {
-		c := program(append([]string{"kube-scheduler"}, strings.Fields(strings.ReplaceAll(tt.line, "KUBECONFIG", nobody(t)))...)...)
+		c := program(append([]string{"kube-scheduler"},
+			strings.Fields(strings.ReplaceAll(tt.line, "KUBECONFIG", nobody(t)))...)...)
 		var errs bytes.Buffer
 		c.Stderr = &errs
 		err := c.Run()
@@ -76,8 +79,9 @@ func TestWrongFlagsEndTheProcess(t *testing.T) {
 // TestVersion: upstream's line, with our version behind the word that scripts read.
 func TestVersion(t *testing.T) {
 	for line, want := range map[string]string{
-		"--version": "Kubernetes v1.36.3 (kumiki development)\n", "--version=true": "Kubernetes v1.36.3 (", "--version=v1.36.3-mine --version": "Kubernetes v1.36.3-mine (",
-		"--version=raw": `version.Info{Major:"1", Minor:"36", EmulationMajor:"", EmulationMinor:"", MinCompatibilityMajor:"", MinCompatibilityMinor:"", GitVersion:"v1.36.3",`,
+		"--version": "Kubernetes v1.36.3 (kumiki development)\n", "--version=true": "Kubernetes v1.36.3 (",
+		"--version=v1.36.3-mine --version": "Kubernetes v1.36.3-mine (",
+		"--version=raw":                    `version.Info{Major:"1", Minor:"36", EmulationMajor:"", EmulationMinor:"", MinCompatibilityMajor:"", MinCompatibilityMinor:"", GitVersion:"v1.36.3",`,
 	} {
 		out, err := program(append([]string{"kube-scheduler"}, strings.Fields(line)...)...).Output()
 		if err != nil || !strings.HasPrefix(string(out), want) {
@@ -118,8 +122,10 @@ func serveWith(t *testing.T, line ...string) *served {
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
 	s := &served{t: t, gone: make(chan error, 1), url: fmt.Sprintf("https://127.0.0.1:%d", port)}
-	s.cmd = program(append([]string{"kube-scheduler", "--kubeconfig=" + nobody(t), "--leader-elect=false", "--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", port), "--authentication-skip-lookup", "--authorization-always-allow-paths=/livez,/metrics,/flagz,/statusz"}, line...)...)
+	s.cmd = program(append([]string{"kube-scheduler", "--kubeconfig=" + nobody(t), "--leader-elect=false",
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", port), "--authentication-skip-lookup",
+		"--authorization-always-allow-paths=/livez,/metrics,/flagz,/statusz"}, line...)...)
 	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.errs
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -167,9 +173,12 @@ func (s *served) end() string {
 // TestJSONLogsAndTLS13: --logging-format=json leaves no other line, warnings included; --v tells the flags;
 // --tls-min-version, --disabled-metrics and --feature-gates count.
 func TestJSONLogsAndTLS13(t *testing.T) {
-	s := serveWith(t, "--logging-format=json", "-v=1", "--tls-min-version=VersionTLS13", "--disabled-metrics=scheduler_cache_size",
-		"--feature-gates=OpportunisticBatching=true,DRADeviceTaints=false,ComponentStatusz=false", "--tls-cipher-suites=")
-	if _, err := s.get("/livez", &tls.Config{MaxVersion: tls.VersionTLS12}); err == nil || !strings.Contains(err.Error(), "protocol version") {
+	s := serveWith(t, "--logging-format=json", "-v=1", "--tls-min-version=VersionTLS13",
+		"--disabled-metrics=scheduler_cache_size",
+		"--feature-gates=OpportunisticBatching=true,DRADeviceTaints=false,ComponentStatusz=false",
+		"--tls-cipher-suites=")
+	if _, err := s.get("/livez", &tls.Config{MaxVersion: tls.VersionTLS12}); err == nil ||
+		!strings.Contains(err.Error(), "protocol version") {
 		t.Errorf("with TLS 1.2 the answer was %v", err)
 	}
 	text, err := s.get("/metrics", &tls.Config{})
@@ -177,7 +186,8 @@ func TestJSONLogsAndTLS13(t *testing.T) {
 		t.Errorf("a metric that was turned off is there, or none is: %v", err)
 	}
 	// /metrics tells what holds here, not what was asked for.
-	for _, series := range []string{`kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} 1`, `kubernetes_feature_enabled{name="OpportunisticBatching",stage="BETA"} 0`} {
+	for _, series := range []string{`kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} 1`,
+		`kubernetes_feature_enabled{name="OpportunisticBatching",stage="BETA"} 0`} {
 		if !strings.Contains(text, series) {
 			t.Errorf("/metrics lacks %s", series)
 		}
@@ -196,7 +206,8 @@ func TestJSONLogsAndTLS13(t *testing.T) {
 			t.Errorf("not JSON: %s", line)
 		}
 	}
-	for _, part := range []string{"Warning: deprecated flags: --kubeconfig", "Warning: these feature gates change nothing here", `FLAG: --tls-min-version=\"VersionTLS13\"`} {
+	for _, part := range []string{"Warning: deprecated flags: --kubeconfig",
+		"Warning: these feature gates change nothing here", `FLAG: --tls-min-version=\"VersionTLS13\"`} {
 		if !strings.Contains(said, part) {
 			t.Errorf("the log lacks %q:\n%s", part, said)
 		}
@@ -206,7 +217,8 @@ func TestJSONLogsAndTLS13(t *testing.T) {
 // TestCiphersAndVmodule: --tls-cipher-suites is all that TLS 1.2 may use, --vmodule makes one file talk, and
 // --show-hidden-metrics-for-version takes the version before.
 func TestCiphersAndVmodule(t *testing.T) {
-	s := serveWith(t, "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "--vmodule=flags=1", "--show-hidden-metrics-for-version=1.35")
+	s := serveWith(t, "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "--vmodule=flags=1",
+		"--show-hidden-metrics-for-version=1.35")
 	only := func(suite uint16) *tls.Config {
 		return &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite}}
 	}
@@ -226,14 +238,17 @@ func TestCiphersAndVmodule(t *testing.T) {
 	if !strings.Contains(said, `flags.go`) || !strings.Contains(said, `FLAG: --vmodule="flags=1"`) {
 		t.Errorf("--vmodule did nothing:\n%s", said)
 	}
-	if !strings.Contains(said, "\nwarning: deprecated flags: --kubeconfig") && !strings.HasPrefix(said, "warning: deprecated flags: --kubeconfig") {
+	if !strings.Contains(said, "\nwarning: deprecated flags: --kubeconfig") &&
+		!strings.HasPrefix(said, "warning: deprecated flags: --kubeconfig") {
 		t.Errorf("no warning:\n%s", said)
 	}
 }
 
-// TestTheEmulatedVersionIsTold by /statusz and /version. It would fail with pages that tell the version of the libraries.
+// TestTheEmulatedVersionIsTold by /statusz and /version. It would fail with pages that tell the version of the
+// libraries.
 func TestTheEmulatedVersionIsTold(t *testing.T) {
-	s := serveWith(t, "--emulated-version=1.35", "--feature-gates=ComponentStatusz=true", "--authorization-always-allow-paths=/version")
+	s := serveWith(t, "--emulated-version=1.35", "--feature-gates=ComponentStatusz=true",
+		"--authorization-always-allow-paths=/version")
 	page := regexp.MustCompile(`(?s)Binary version\W+1\.36\.3.*Emulation version\W+1\.35`)
 	if text, err := s.get("/statusz", &tls.Config{}); err != nil || !page.MatchString(text) {
 		t.Errorf("/statusz: %v: %s", err, text)

@@ -49,7 +49,8 @@ func newQueueCommand(io streams) *cobra.Command {
 	}
 	find.addFlags(c)
 	out.addFlag(c)
-	c.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "list waiting pods of all namespaces; the counts are always of all")
+	c.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false,
+		"list waiting pods of all namespaces; the counts are always of all")
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "follow the moves of pods between the sub-queues")
 	return c
 }
@@ -72,8 +73,8 @@ func showQueue(ctx context.Context, io streams, find *finder, out output, namesp
 	return out.print(io.Out, report, func(wide bool) error { return text.Queue(io.Out, report, wide) })
 }
 
-// followQueue prints moves until it is interrupted. When the scheduler goes away it looks for the one that leads now, and
-// goes on where it was if that is the same process.
+// followQueue prints moves until it is interrupted. When the scheduler goes away it looks for the one that leads now,
+// and goes on where it was if that is the same process.
 func followQueue(ctx context.Context, io streams, find *finder, out output, namespace string) error {
 	if out.format != "json" && out.format != "yaml" {
 		fmt.Fprint(io.Out, "\n"+text.MoveHead)

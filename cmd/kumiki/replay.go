@@ -74,7 +74,8 @@ func (p *player) step(_ *engine.Engine, s tape.Step) error {
 	if s.Differs() {
 		p.different++
 		if p.different <= differencesShown {
-			fmt.Fprintf(p.io.Out, "event %d differs: %s\n  then: %s\n  now:  %s\n", s.Number, s.EventLine, joined(s.Then), joined(s.Now))
+			fmt.Fprintf(p.io.Out, "event %d differs: %s\n  then: %s\n  now:  %s\n", s.Number, s.EventLine,
+				joined(s.Then), joined(s.Now))
 		}
 	}
 	if t, ok := s.Event.(engine.Tick); ok {

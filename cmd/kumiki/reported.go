@@ -56,11 +56,13 @@ func (r *reported) report(s string) error {
 	if err != nil {
 		return err
 	}
-	if own := utilversion.MustParseSemantic(compatible); given.Major() != own.Major() || given.Minor() != own.Minor() || given.Patch() != own.Patch() {
+	if own := utilversion.MustParseSemantic(compatible); given.Major() != own.Major() ||
+		given.Minor() != own.Minor() || given.Patch() != own.Patch() {
 		return fmt.Errorf("version %q must match major/minor/patch of default version %q", s, compatible)
 	}
 	r.as, r.mode = s, ""
-	// Only a binary that was linked as this version takes it; others go on to tell /metrics that they are from no release.
+	// Only a binary that was linked as this version takes it; others go on to tell /metrics that they are from no
+	// release.
 	_ = baseversion.SetDynamicVersion(s)
 	return nil
 }

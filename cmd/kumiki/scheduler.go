@@ -156,7 +156,8 @@ func (f *schedulerFlags) schedule(ctx context.Context, io streams) error {
 	o.Config = resolved
 	asked := f.gates.Switches()
 	o.Version, o.CoordinatedElection = f.gates.Version(), asked.Coordinated
-	o.Serve.Flagz, o.Serve.Statusz, o.Serve.Flags = asked.Flagz, asked.Statusz, flagz.NamedFlagSetsReader{FlagSets: f.sets}
+	o.Serve.Flagz, o.Serve.Statusz, o.Serve.Flags = asked.Flagz, asked.Statusz,
+		flagz.NamedFlagSetsReader{FlagSets: f.sets}
 	if following {
 		return f.shadow.follow(ctx, io, o)
 	}
@@ -190,7 +191,8 @@ func (f *schedulerFlags) validate() error {
 	errs = append(errs, f.app.Serve.Authentication.Validate()...)
 	errs = append(errs, f.app.Serve.Authorization.Validate()...)
 	// The options of metrics would compare with the version that this binary was linked as.
-	if wrong := metricsv1.Validate(&f.metrics.MetricsConfiguration, semver.MustParse(strings.TrimPrefix(compatible, "v")), field.NewPath("metrics")); len(wrong) > 0 {
+	if wrong := metricsv1.Validate(&f.metrics.MetricsConfiguration,
+		semver.MustParse(strings.TrimPrefix(compatible, "v")), field.NewPath("metrics")); len(wrong) > 0 {
 		errs = append(errs, wrong.ToAggregate().Errors()...)
 	}
 	if len(errs) > 0 {

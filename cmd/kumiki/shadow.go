@@ -23,8 +23,10 @@ import (
 type shadowFlags struct{ app.ShadowOptions }
 
 func (f *shadowFlags) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&f.Scheduler, "shadow", "", "Follow the scheduler of this name instead of scheduling: judge its binds, write nothing. The profile of that name judges, or else the first one. Rights to list and watch are enough.")
-	fs.StringVar(&f.ReportFile, "shadow-report", "", "With --shadow: keep the report in this file as JSON, to be shown with `kumiki shadow show`.")
+	fs.StringVar(&f.Scheduler, "shadow", "",
+		"Follow the scheduler of this name instead of scheduling: judge its binds, write nothing. The profile of that name judges, or else the first one. Rights to list and watch are enough.")
+	fs.StringVar(&f.ReportFile, "shadow-report", "",
+		"With --shadow: keep the report in this file as JSON, to be shown with `kumiki shadow show`.")
 	fs.DurationVar(&f.For, "shadow-for", 0, "With --shadow: end after this time and print the report; 0 is never.")
 }
 

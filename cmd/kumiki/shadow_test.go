@@ -27,7 +27,8 @@ func TestShadowFlags(t *testing.T) {
 		"--shadow=s --kubeconfig=/does/not/exist ": "/does/not/exist",
 	} {
 		t.Setenv("KUBECONFIG", "/does/not/exist")
-		code, out, errs := command(t, append([]string{"kumiki", "scheduler", "--secure-port=0"}, strings.Fields(line)...)...)
+		code, out, errs := command(t, append([]string{"kumiki", "scheduler", "--secure-port=0"},
+			strings.Fields(line)...)...)
 		if code == 0 || out != "" || !strings.Contains(errs, want) {
 			t.Errorf("%s: code %d, stdout %q, stderr %s", line, code, out, errs)
 		}
@@ -76,20 +77,23 @@ func TestShadowShow(t *testing.T) {
 	}
 }
 
-// TestTheShadowAnswers: the report stands beside the other answers, also before there is anything to tell; at the end the
-// page is the only thing on standard output.
-// Faults: a report that hides behind the other answers; a page that is mixed with the log.
+// TestTheShadowAnswers: the report stands beside the other answers, also before there is anything to tell; at the end
+// the page is the only thing on standard output. Faults: a report that hides behind the other answers; a page that is
+// mixed with the log.
 func TestTheShadowAnswers(t *testing.T) {
 	s := serveWith(t, "--shadow=theirs", "--authorization-always-allow-paths=/livez,/kumiki/v1/shadow,/kumiki/v1/queue")
 	var report record.ShadowReport
-	if text, err := s.get("/kumiki/v1/shadow", &tls.Config{}); err != nil || json.Unmarshal([]byte(text), &report) != nil || report.Scheduler != "theirs" || report.Profile != "default-scheduler" {
+	if text, err := s.get("/kumiki/v1/shadow", &tls.Config{}); err != nil ||
+		json.Unmarshal([]byte(text), &report) != nil || report.Scheduler != "theirs" ||
+		report.Profile != "default-scheduler" {
 		t.Errorf("%v: %s", err, text)
 	}
 	if text, err := s.get("/kumiki/v1/queue", &tls.Config{}); err != nil || !strings.Contains(text, `"counts"`) {
 		t.Errorf("%v: %s", err, text)
 	}
 	said := s.end()
-	if page := s.out.String(); !strings.HasPrefix(page, "Shadow of theirs for ") || !strings.Contains(page, "nothing was judged") {
+	if page := s.out.String(); !strings.HasPrefix(page, "Shadow of theirs for ") ||
+		!strings.Contains(page, "nothing was judged") {
 		t.Errorf("at its end it prints %q", page)
 	}
 	if !strings.Contains(said, "nothing is written") {

@@ -16,7 +16,7 @@ import (
 // clock writes a time of a recording. It is UTC, so that a recording reads the same everywhere.
 func clock(t record.Time) string { return time.Unix(0, int64(t)).UTC().Format("15:04:05.000") }
 
-// shown tells whether a step is worth a look: it means something for the pod, or without a pod, it does something.
+// shown reports whether a step is worth a look: it means something for the pod, or without a pod, it does something.
 func shown(s tape.Step, pod string) bool {
 	if pod == "" {
 		_, tick := s.Event.(engine.Tick)

@@ -29,10 +29,12 @@ func TestOfOnePodTheStepsThatMeanSomethingForItAreShown(t *testing.T) {
 		want bool
 	}{
 		{"it goes", tape.Step{Event: engine.PodGone{Pod: mine}}, "shop/web", true},
-		{"another goes and wakes it", tape.Step{Event: engine.PodGone{Pod: theirs}, Effects: moved(mine)}, "shop/web", true},
+		{"another goes and wakes it", tape.Step{Event: engine.PodGone{Pod: theirs}, Effects: moved(mine)}, "shop/web",
+			true},
 		{"another goes", tape.Step{Event: engine.PodGone{Pod: theirs}, Effects: moved(theirs)}, "shop/web", false},
 		{"its bind", tape.Step{Event: engine.BindDone{Pod: mine}}, "shop/web", true},
-		{"its decision", tape.Step{Event: engine.Cycle{}, Effects: []engine.Effect{engine.Decided{Decision: record.Decision{Pod: mine}}}}, "shop/web", true},
+		{"its decision", tape.Step{Event: engine.Cycle{},
+			Effects: []engine.Effect{engine.Decided{Decision: record.Decision{Pod: mine}}}}, "shop/web", true},
 		{"a tick", tape.Step{Event: engine.Tick{}}, "shop/web", false},
 		{"an idle tick, of all", tape.Step{Event: engine.Tick{}}, "", false},
 		{"an idle cycle, of all", tape.Step{Event: engine.Cycle{}}, "", false},
@@ -47,8 +49,10 @@ func TestOfOnePodTheStepsThatMeanSomethingForItAreShown(t *testing.T) {
 
 func TestAStepIsToldInWords(t *testing.T) {
 	var out bytes.Buffer
-	err := show(&out, tape.Step{Number: 7, Event: engine.BindDone{Pod: mine, Node: "n1", Outcome: engine.BindFailed, Message: "refused"}, Effects: []engine.Effect{
-		engine.Moved{Move: record.QueueMove{Pod: mine, From: record.Gone, To: record.Backoff, Event: "ScheduleAttemptFailure", Cause: "it failed"}},
+	err := show(&out, tape.Step{Number: 7, Event: engine.BindDone{Pod: mine, Node: "n1", Outcome: engine.BindFailed,
+		Message: "refused"}, Effects: []engine.Effect{
+		engine.Moved{Move: record.QueueMove{Pod: mine, From: record.Gone, To: record.Backoff,
+			Event: "ScheduleAttemptFailure", Cause: "it failed"}},
 		engine.WriteEvent{Pod: mine, Type: "Warning", Reason: "FailedScheduling"},
 		engine.Condition{Pod: mine, Reason: "SchedulerError"},
 		engine.Wake{At: 2 * record.Second},

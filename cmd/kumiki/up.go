@@ -40,8 +40,10 @@ func newUpCommand(io streams) *cobra.Command {
 	}
 	c.Flags().IntVar(&o.Nodes, "nodes", 100, "how many nodes")
 	c.Flags().StringVarP(&o.File, "filename", "f", "", "manifests to apply in place of the demonstration")
-	c.Flags().BoolVar(&o.Gangs, "gangs", false, "with all APIs that declare gangs, all declarations on, and an example of each unless there are manifests")
-	c.Flags().BoolVar(&o.Once, "once", false, "check that every pod that can run does, exit 0 or 1, and leave nothing behind")
+	c.Flags().BoolVar(&o.Gangs, "gangs", false,
+		"with all APIs that declare gangs, all declarations on, and an example of each unless there are manifests")
+	c.Flags().BoolVar(&o.Once, "once", false,
+		"check that every pod that can run does, exit 0 or 1, and leave nothing behind")
 	c.Flags().DurationVar(&o.Timeout, "timeout", 5*time.Minute, "how long the pods may take to settle")
 	return c
 }

@@ -36,7 +36,8 @@ func parseSubject(a []string) (subject, error) {
 		name = a[0]
 	}
 	if name == "" || strings.Contains(name, "/") {
-		return subject{}, usageError{fmt.Errorf("want one name, as in pod/NAME, node/NAME or gang/NAME, got %q", strings.Join(a, " "))}
+		return subject{}, usageError{fmt.Errorf("want one name, as in pod/NAME, node/NAME or gang/NAME, got %q",
+			strings.Join(a, " "))}
 	}
 	switch strings.ToLower(kind) {
 	case "pod", "pods", "po":
@@ -118,8 +119,10 @@ Pods and gangs are of the namespace of -n; pod/NAMESPACE/NAME is one of another.
 	find.addFlags(c)
 	off.addFlags(c)
 	out.addFlag(c)
-	c.Flags().StringArrayVar(&conditions, "if", nil, "suppose something, such as 'delete pod/NAME' or 'drain node/NAME'; may be repeated, and is supposed in that order")
-	c.RegisterFlagCompletionFunc("if", cobra.FixedCompletions(engine.ConditionForms, cobra.ShellCompDirectiveNoFileComp))
+	c.Flags().StringArrayVar(&conditions, "if", nil,
+		"suppose something, such as 'delete pod/NAME' or 'drain node/NAME'; may be repeated, and is supposed in that order")
+	c.RegisterFlagCompletionFunc("if", cobra.FixedCompletions(engine.ConditionForms,
+		cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -135,7 +138,8 @@ func checkConditions(what subject, conditions []string) error {
 }
 
 // whatIf asks the running scheduler what would be.
-func whatIf(ctx context.Context, io streams, client *ask.Client, find *finder, out output, namespace string, what subject, conditions []string) error {
+func whatIf(ctx context.Context, io streams, client *ask.Client, find *finder, out output, namespace string,
+	what subject, conditions []string) error {
 	report, err := client.WhatIf(ctx, what.kind == "gang", namespace, what.name, conditions)
 	switch {
 	case unknown(err) && what.kind == "gang":
@@ -171,7 +175,8 @@ func whyGang(ctx context.Context, io streams, client *ask.Client, out output, na
 	return out.print(io.Out, report, func(wide bool) error { return text.Gang(io.Out, report, wide) })
 }
 
-func whyPod(ctx context.Context, io streams, client *ask.Client, find *finder, out output, namespace, name string) error {
+func whyPod(ctx context.Context, io streams, client *ask.Client, find *finder, out output, namespace,
+	name string) error {
 	report, err := client.Pod(ctx, namespace, name)
 	if unknown(err) {
 		return stranger(ctx, find, namespace, name, err)
@@ -199,9 +204,11 @@ func stranger(ctx context.Context, find *finder, namespace, name string, otherwi
 	case err != nil:
 		return otherwise
 	case pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed:
-		return fmt.Errorf("pod %s/%s has ended (%s) and holds no room any more; it was on %q", namespace, name, pod.Status.Phase, pod.Spec.NodeName)
+		return fmt.Errorf("pod %s/%s has ended (%s) and holds no room any more; it was on %q", namespace, name,
+			pod.Status.Phase, pod.Spec.NodeName)
 	case pod.Spec.NodeName == "":
-		return fmt.Errorf("pod %s/%s asks for scheduler %q, which this one is not", namespace, name, pod.Spec.SchedulerName)
+		return fmt.Errorf("pod %s/%s asks for scheduler %q, which this one is not", namespace, name,
+			pod.Spec.SchedulerName)
 	}
 	return otherwise
 }

@@ -142,7 +142,7 @@ func (s *Store) volumesObject(old, now Object) {
 	}
 }
 
-// ClaimUsed tells whether a pod on some node, confirmed or assumed, has a volume that names this claim (upstream:
+// ClaimUsed reports whether a pod on some node, confirmed or assumed, has a volume that names this claim (upstream:
 // StorageInfoLister.IsPVCUsedByPods).
 func (v Snapshot) ClaimUsed(claim ObjectKey) bool { return v.s.volumes.claims[claim] > 0 }
 
@@ -156,7 +156,8 @@ func (v Snapshot) VolumesOn(n NodeIdx) (volumes, special int) {
 	return r.volumes, r.special
 }
 
-// EachPodWithVolumes calls f for the pods of a row that have volumes, in the order of the ledger, until f returns false.
+// EachPodWithVolumes calls f for the pods of a row that have volumes, in the order of the ledger, until f returns
+// false.
 func (v Snapshot) EachPodWithVolumes(n NodeIdx, f func(p *Pod) bool) {
 	if int(n) >= len(v.s.volumes.rows) {
 		return

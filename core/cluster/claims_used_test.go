@@ -54,12 +54,14 @@ func compareVolumes(t *rapid.T, snap cluster.Snapshot) {
 			}
 		})
 		if gotVolumes, gotSpecial := snap.VolumesOn(n); gotVolumes != volumes || gotSpecial != special {
-			t.Fatalf("row %d: store counts %d volumes, %d special, there are %d and %d", n, gotVolumes, gotSpecial, volumes, special)
+			t.Fatalf("row %d: store counts %d volumes, %d special, there are %d and %d", n, gotVolumes, gotSpecial,
+				volumes, special)
 		}
 		var got []*cluster.Pod
 		snap.EachPodWithVolumes(n, func(p *cluster.Pod) bool { got = append(got, p); return true })
 		if !slices.Equal(got, with) {
-			t.Fatalf("row %d: store lists %d pods with volumes, there are %d, or in another order", n, len(got), len(with))
+			t.Fatalf("row %d: store lists %d pods with volumes, there are %d, or in another order", n, len(got),
+				len(with))
 		}
 	}
 	for _, claim := range []string{"c0", "c1", ""} {
@@ -84,8 +86,10 @@ func TestAttachmentsAreThoseOfTheNode(t *testing.T) {
 				if rapid.Bool().Draw(t, "delete") {
 					s.DeleteObject(cluster.KindAttachment, cluster.ObjectKey{Name: name})
 				} else {
-					s.SetObject(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: fmt.Sprint(version)},
-						Spec: storagev1.VolumeAttachmentSpec{NodeName: fmt.Sprint("n", rapid.IntRange(0, 2).Draw(t, "node"))}})
+					s.SetObject(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name,
+						ResourceVersion: fmt.Sprint(version)},
+						Spec: storagev1.VolumeAttachmentSpec{NodeName: fmt.Sprint("n",
+							rapid.IntRange(0, 2).Draw(t, "node"))}})
 				}
 			}
 			if rapid.Bool().Draw(t, "abort") {

@@ -120,8 +120,8 @@ type Column struct{ c *column }
 // At is a row's amount.
 func (c Column) At(row NodeIdx) int64 { return c.c.get(row) }
 
-// Cut is the amounts of rows lo to hi-1. They belong to the store, or are written into space where the store has them in
-// another form: read them, and do not keep them.
+// Cut is the amounts of rows lo to hi-1. They belong to the store, or are written into space where the store has them
+// in another form: read them, and do not keep them.
 func (c Column) Cut(lo, hi NodeIdx, space *[]int64) []int64 {
 	if int(hi) <= len(c.c.v) {
 		return c.c.v[lo:hi]
@@ -182,7 +182,7 @@ func (c *column) grow(rows int) {
 // Bitmap is a set of rows.
 type Bitmap []uint64
 
-// Has tells whether row is in the set.
+// Has reports whether row is in the set.
 func (b Bitmap) Has(row NodeIdx) bool {
 	w := int(row) / 64
 	return w < len(b) && b[w]&(1<<(uint(row)%64)) != 0

@@ -33,7 +33,7 @@ type Selection struct {
 	key         string
 }
 
-// Select makes a Selection. terminating tells whether pods count that are being deleted.
+// Select makes a Selection. terminating reports whether pods count that are being deleted.
 func Select(terminating bool, terms ...Term) Selection {
 	var b strings.Builder
 	b.WriteString(strconv.FormatBool(terminating))
@@ -164,7 +164,7 @@ func (c *Counter) Least(t *Topology) int32 {
 	return sum.least
 }
 
-// Counts tells whether a pod is one of those that are counted, wherever it is.
+// Counts reports whether a pod is one of those that are counted, wherever it is.
 func (c *Counter) Counts(p *Pod) bool {
 	return (c.sel.terminating || !p.Terminating) && c.matches(p.Namespace, p.Spec.Labels)
 }
@@ -284,8 +284,8 @@ func (c *counters) counter(s *Store, sel Selection) *Counter {
 	return k
 }
 
-// resolve brings the namespaces of the terms in line with the namespaces that there are, and tells whether that changed
-// any.
+// resolve brings the namespaces of the terms in line with the namespaces that there are, and reports whether that
+// changed any.
 func (k *Counter) resolve(s *Store) (changed bool) {
 	rev := s.table(KindNamespace).rev
 	if k.in != nil && k.resolved == rev {

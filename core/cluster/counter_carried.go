@@ -38,10 +38,11 @@ type PodTerm struct {
 	Weight      int32 // of a preferred term, 0 for a required one
 }
 
-// Matches tells whether the term selects pods in a namespace with these pod labels. namespaceLabels are those of the
+// Matches reports whether the term selects pods in a namespace with these pod labels. namespaceLabels are those of the
 // namespace, nil where it is not known.
 func (t *PodTerm) Matches(namespace string, namespaceLabels, podLabels map[string]string) bool {
-	if _, named := slices.BinarySearch(t.Namespaces, namespace); !named && !t.Matching.Matches(labels.Set(namespaceLabels)) {
+	if _, named := slices.BinarySearch(t.Namespaces, namespace); !named &&
+		!t.Matching.Matches(labels.Set(namespaceLabels)) {
 		return false
 	}
 	return t.Labels.Matches(labels.Set(podLabels))
@@ -137,7 +138,8 @@ func (c *Carried) Topology() *Topology { return c.topology }
 // Pods is how many pods carry the term, on all rows.
 func (c *Carried) Pods() int { return c.pods }
 
-// EachValue calls f, by rising id, for the values of the topology on whose nodes pods carry the term, with their number.
+// EachValue calls f, by rising id, for the values of the topology on whose nodes pods carry the term, with their
+// number.
 func (c *Carried) EachValue(f func(id, pods int32)) { c.values.each(f) }
 
 // OnValue is how many pods on the nodes with a value of the topology carry the term.
@@ -177,8 +179,8 @@ type answer struct {
 	terms    [termKinds][]*Carried
 }
 
-// CarriedFor returns the terms of a kind that pods in the ledger carry and that match p, in a fixed order. Among them may
-// be terms that nobody carries any more. The list is not to be changed.
+// CarriedFor returns the terms of a kind that pods in the ledger carry and that match p, in a fixed order. Among them
+// may be terms that nobody carries any more. The list is not to be changed.
 func (v Snapshot) CarriedFor(kind TermKind, p *Pod) []*Carried {
 	s := v.s
 	c := &s.counters.carried

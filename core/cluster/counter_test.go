@@ -36,10 +36,12 @@ func drawSelector(t *rapid.T, what string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{}
 	case 2:
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: one(t, podKeys, "key"), Operator: metav1.LabelSelectorOpNotIn, Values: []string{one(t, podValues, "value")}}}}
+			{Key: one(t, podKeys, "key"), Operator: metav1.LabelSelectorOpNotIn,
+				Values: []string{one(t, podValues, "value")}}}}
 	case 3:
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: one(t, podKeys, "key"), Operator: metav1.LabelSelectorOpIn, Values: []string{one(t, podValues, "value"), one(t, podValues, "value")}}}}
+			{Key: one(t, podKeys, "key"), Operator: metav1.LabelSelectorOpIn,
+				Values: []string{one(t, podValues, "value"), one(t, podValues, "value")}}}}
 	}
 	return &metav1.LabelSelector{MatchLabels: map[string]string{one(t, podKeys, "key"): one(t, podValues, "value")}}
 }
@@ -145,7 +147,8 @@ func recount(t *rapid.T, s cluster.Snapshot, q *asked) {
 			t.Fatalf("%+v: at least %d pods on a value of %s, the counter says %d", q, least, key, got)
 		}
 		if len(totals) != topology.Size() || sum != wantSum {
-			t.Fatalf("%+v: %d values and %d pods of %s, the counter says %d and %d", q, topology.Size(), wantSum, key, len(totals), sum)
+			t.Fatalf("%+v: %d values and %d pods of %s, the counter says %d and %d", q, topology.Size(), wantSum, key,
+				len(totals), sum)
 		}
 	}
 }
@@ -173,7 +176,8 @@ func redraw(t *rapid.T, s cluster.Snapshot) {
 			}
 		}
 		if topology.Domains() != len(nodes) || topology.Nodes() != total || topology.Key() != key {
-			t.Fatalf("%s: %d values on %d nodes, the dictionary says %d on %d", key, len(nodes), total, topology.Domains(), topology.Nodes())
+			t.Fatalf("%s: %d values on %d nodes, the dictionary says %d on %d", key, len(nodes), total,
+				topology.Domains(), topology.Nodes())
 		}
 		for value, n := range nodes {
 			if got := topology.NodesWith()[topology.ID(value)]; int(got) != n {
@@ -189,7 +193,8 @@ func retell(t *rapid.T, s cluster.Snapshot, p *cluster.Pod) {
 	if ns, ok := cluster.Find[*v1.Namespace](s, "", p.Namespace); ok {
 		of = ns.Labels
 	}
-	for _, kind := range []cluster.TermKind{cluster.RequiredAffinity, cluster.RequiredAntiAffinity, cluster.PreferredAffinity, cluster.PreferredAntiAffinity} {
+	for _, kind := range []cluster.TermKind{cluster.RequiredAffinity, cluster.RequiredAntiAffinity,
+		cluster.PreferredAffinity, cluster.PreferredAntiAffinity} {
 		want := map[string]int{} // weight, topology key and value, and row -> terms carried there
 		for row := range s.Rows() {
 			n := cluster.NodeIdx(row)
@@ -219,7 +224,8 @@ func retell(t *rapid.T, s cluster.Snapshot, p *cluster.Pod) {
 				got[fmt.Sprint(term.Weight, term.TopologyKey, "=", term.Topology().Value(id))] += int(pods)
 				placed += int(pods)
 				if term.OnValue(id) != pods {
-					t.Fatalf("term on %s: %d pods on value %d, asked alone %d", term.TopologyKey, pods, id, term.OnValue(id))
+					t.Fatalf("term on %s: %d pods on value %d, asked alone %d", term.TopologyKey, pods, id,
+						term.OnValue(id))
 				}
 			})
 			if term.Placed() != placed {
@@ -238,7 +244,8 @@ func retell(t *rapid.T, s cluster.Snapshot, p *cluster.Pod) {
 }
 
 func drawCountedNode(t *rapid.T, in *cluster.Intake) *cluster.Node {
-	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", rapid.IntRange(0, 5).Draw(t, "node")), Labels: map[string]string{}}}
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", rapid.IntRange(0, 5).Draw(t, "node")),
+		Labels: map[string]string{}}}
 	if rapid.IntRange(0, 3).Draw(t, "in a zone") > 0 {
 		n.Labels["zone"] = one(t, podValues, "zone")
 	}
@@ -258,13 +265,15 @@ func drawTerm(t *rapid.T) v1.PodAffinityTerm {
 		term.NamespaceSelector = drawSelector(t, "namespace selector")
 	}
 	if rapid.IntRange(0, 19).Draw(t, "broken term") == 0 {
-		term.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Near"}}}
+		term.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "x",
+			Operator: "Near"}}}
 	}
 	return term
 }
 
 func drawCountedPod(t *rapid.T, in *cluster.Intake, uid int) *cluster.Pod {
-	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", uid), Namespace: one(t, namespaceList, "namespace"), Labels: map[string]string{}}}
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", uid),
+		Namespace: one(t, namespaceList, "namespace"), Labels: map[string]string{}}}
 	p.UID = types.UID(fmt.Sprintf("uid-%d", uid))
 	for _, key := range podKeys {
 		if rapid.Bool().Draw(t, key) {
@@ -329,7 +338,8 @@ func (w *counted) step(t *rapid.T, inTrial *cluster.Trial) {
 	case 3:
 		s.DeletePod(uid)
 	case 4:
-		s.SetObject(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: one(t, namespaceList, "namespace"), Labels: map[string]string{one(t, podKeys, "key"): one(t, podValues, "value")}}})
+		s.SetObject(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: one(t, namespaceList, "namespace"),
+			Labels: map[string]string{one(t, podKeys, "key"): one(t, podValues, "value")}}})
 	case 5:
 		s.DeleteObject(cluster.KindNamespace, cluster.ObjectKey{Name: one(t, namespaceList, "namespace")})
 	default:
@@ -426,7 +436,8 @@ func TestManySelectorsAndTerms(t *testing.T) {
 	}
 	view := s.Snapshot()
 	ask := func(app string) (pods, onHosts, carrying, carryingValues int) {
-		c := view.Counter(cluster.Select(true, cluster.Term{Namespaces: []string{"ns"}, Labels: labels.SelectorFromSet(labels.Set{"app": app})}))
+		c := view.Counter(cluster.Select(true, cluster.Term{Namespaces: []string{"ns"},
+			Labels: labels.SelectorFromSet(labels.Set{"app": app})}))
 		_, sum := c.Totals(view.Topology("host"))
 		for _, term := range view.CarriedFor(cluster.RequiredAntiAffinity, in.Pod(workload(app, false))) {
 			carrying += term.Pods()
@@ -442,15 +453,19 @@ func TestManySelectorsAndTerms(t *testing.T) {
 		view.Topology(fmt.Sprintf("key-%d", i))
 	}
 	for i := range workloads {
-		if pods, onHosts, carrying, values := ask(fmt.Sprintf("app-%d", i)); pods != 1 || onHosts != 1 || carrying != 1 || values != 1 {
-			t.Fatalf("app-%d has one pod; counted %d, on hosts %d, carrying %d, on hosts %d", i, pods, onHosts, carrying, values)
+		if pods, onHosts, carrying, values := ask(fmt.Sprintf("app-%d", i)); pods != 1 || onHosts != 1 ||
+			carrying != 1 || values != 1 {
+			t.Fatalf("app-%d has one pod; counted %d, on hosts %d, carrying %d, on hosts %d", i, pods, onHosts,
+				carrying, values)
 		}
 	}
 	for i := range nodes { // one workload on every node
 		bind(workload("app-7", true), fmt.Sprintf("more-%d", i), i)
 	}
-	if pods, onHosts, carrying, values := ask("app-7"); pods != nodes+1 || onHosts != nodes+1 || carrying != nodes+1 || values != nodes+1 {
-		t.Fatalf("app-7 has %d pods; counted %d, on hosts %d, carrying %d, on hosts %d", nodes+1, pods, onHosts, carrying, values)
+	if pods, onHosts, carrying, values := ask("app-7"); pods != nodes+1 || onHosts != nodes+1 ||
+		carrying != nodes+1 || values != nodes+1 {
+		t.Fatalf("app-7 has %d pods; counted %d, on hosts %d, carrying %d, on hosts %d", nodes+1, pods, onHosts,
+			carrying, values)
 	}
 	for i := range workloads {
 		s.DeletePod(cluster.UID(fmt.Sprintf("first-%d", i)))
@@ -460,8 +475,10 @@ func TestManySelectorsAndTerms(t *testing.T) {
 		if i == 7 {
 			want = nodes
 		}
-		if pods, onHosts, carrying, values := ask(fmt.Sprintf("app-%d", i)); pods != want || onHosts != want || carrying != want || values != want {
-			t.Fatalf("app-%d has %d pods; counted %d, on hosts %d, carrying %d, on hosts %d", i, want, pods, onHosts, carrying, values)
+		if pods, onHosts, carrying, values := ask(fmt.Sprintf("app-%d", i)); pods != want || onHosts != want ||
+			carrying != want || values != want {
+			t.Fatalf("app-%d has %d pods; counted %d, on hosts %d, carrying %d, on hosts %d", i, want, pods, onHosts,
+				carrying, values)
 		}
 	}
 	if got := len(view.CarriedFor(cluster.RequiredAntiAffinity, in.Pod(workload("app-8", false)))); got != 0 {
@@ -469,10 +486,12 @@ func TestManySelectorsAndTerms(t *testing.T) {
 	}
 	bind(workload("app-8", true), "again", 3)
 	if pods, onHosts, carrying, values := ask("app-8"); pods != 1 || onHosts != 1 || carrying != 1 || values != 1 {
-		t.Fatalf("app-8 is back with one pod; counted %d, on hosts %d, carrying %d, on hosts %d", pods, onHosts, carrying, values)
+		t.Fatalf("app-8 is back with one pod; counted %d, on hosts %d, carrying %d, on hosts %d", pods, onHosts,
+			carrying, values)
 	}
 	for app, want := range map[string]int{"app-7": nodes, "app-8": 1} {
-		fresh := view.Counter(cluster.Select(true, cluster.Term{Namespaces: []string{"ns", "new"}, Labels: labels.SelectorFromSet(labels.Set{"app": app})}))
+		fresh := view.Counter(cluster.Select(true, cluster.Term{Namespaces: []string{"ns", "new"},
+			Labels: labels.SelectorFromSet(labels.Set{"app": app})}))
 		if fresh.Pods() != want {
 			t.Errorf("%s has %d pods; a counter made after many workloads went counts %d", app, want, fresh.Pods())
 		}
@@ -517,9 +536,11 @@ func TestSelectionsAreToldApart(t *testing.T) {
 // Mutant: answers that are kept across changes of namespaces.
 func TestCarriedTermsFollowNamespaceLabels(t *testing.T) {
 	in, s := cluster.NewIntake(), cluster.NewStore()
-	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Namespace: "ns1"}, Spec: v1.PodSpec{NodeName: "n", Affinity: &v1.Affinity{
-		PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{TopologyKey: "host",
-			LabelSelector: &metav1.LabelSelector{}, NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}}}}}}}
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Namespace: "ns1"},
+		Spec: v1.PodSpec{NodeName: "n", Affinity: &v1.Affinity{
+			PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{TopologyKey: "host",
+				LabelSelector:     &metav1.LabelSelector{},
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}}}}}}}
 	s.SetPod(in.Pod(p))
 	asker := in.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "asker", Namespace: "ns2"}})
 	team := func(name string) {

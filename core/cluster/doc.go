@@ -12,6 +12,7 @@
 // and removes exactly those, whatever the object says later.
 //
 // Rejected: a copied snapshot per cycle (the copy costs what changed plus a tree walk, and nobody but the loop reads
-// it); a column as long as the rows for every resource (where each of 3,000 nodes offers one of its own, 0.7 GB of zeros,
-// and each change of a row looks at all of them); timeouts on assumed pods (a pod leaves by an outcome or a watch event, never because time passed).
+// it); a column as long as the rows for every resource (where each of 3,000 nodes offers one of its own, 0.7 GB of
+// zeros, and each change of a row looks at all of them); timeouts on assumed pods (a pod leaves by an outcome or a
+// watch event, never because time passed).
 package cluster

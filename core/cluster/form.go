@@ -13,8 +13,9 @@ import (
 	res "github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// form is a value written out so that equal values, and no others, have equal forms; what is absent differs from what is
-// empty. What most pods have is written by hand, the rest as JSON: a spec is looked up by its form in each event of a pod.
+// form is a value written out so that equal values, and no others, have equal forms; what is absent differs from what
+// is empty. What most pods have is written by hand, the rest as JSON: a spec is looked up by its form in each event
+// of a pod.
 type form []byte
 
 func (f form) number(v int64) form { return binary.AppendVarint(f, v) }
@@ -31,7 +32,7 @@ func (f form) flag(b bool) form {
 	return f.number(0)
 }
 
-// length is that of a list or map, and tells whether it is there at all.
+// length is that of a list or map, and reports whether it is there at all.
 func (f form) length(n int, absent bool) form {
 	if absent {
 		n = -1

@@ -10,8 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFormTellsSpecsApart sets one thing after the other in a spec, down to each field that the JSON of it shows; no two of
-// the specs may have the same form. Mutants: any field of PodSpec, HostPort, Toleration, Amounts that form.spec leaves out.
+// TestFormTellsSpecsApart sets one thing after the other in a spec, down to each field that the JSON of it shows; no
+// two of the specs may have the same form. Mutants: any field of PodSpec, HostPort, Toleration, Amounts that
+// form.spec leaves out.
 func TestFormTellsSpecsApart(t *testing.T) {
 	var s PodSpec
 	seen := map[string]string{} // form -> what is set
@@ -58,7 +59,8 @@ func eachLeaf(v reflect.Value, path string, depth int, look func(path string)) {
 	case reflect.Map:
 		if v.Type().Elem().Kind() == reflect.String {
 			v.Set(reflect.MakeMap(v.Type()))
-			v.SetMapIndex(reflect.ValueOf("key").Convert(v.Type().Key()), reflect.ValueOf("value").Convert(v.Type().Elem()))
+			v.SetMapIndex(reflect.ValueOf("key").Convert(v.Type().Key()),
+				reflect.ValueOf("value").Convert(v.Type().Elem()))
 			look(path)
 		}
 	case reflect.String:
@@ -76,11 +78,13 @@ func eachLeaf(v reflect.Value, path string, depth int, look func(path string)) {
 	}
 }
 
-// TestFormsOfListsDoNotRunTogether: parts of a form say how long they are. Mutants: text without a length, absent as empty.
+// TestFormsOfListsDoNotRunTogether: parts of a form say how long they are. Mutants: text without a length, absent as
+// empty.
 func TestFormsOfListsDoNotRunTogether(t *testing.T) {
 	some := rapid.OneOf(rapid.Just([]string(nil)), rapid.SliceOfN(rapid.StringMatching("[ab]{0,2}"), 0, 3))
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := PodSpec{Gates: some.Draw(t, "gates"), Images: some.Draw(t, "images")}, PodSpec{Gates: some.Draw(t, "gates"), Images: some.Draw(t, "images")}
+		a, b := PodSpec{Gates: some.Draw(t, "gates"), Images: some.Draw(t, "images")},
+			PodSpec{Gates: some.Draw(t, "gates"), Images: some.Draw(t, "images")}
 		f, g := form(nil).spec(&a), form(nil).spec(&b)
 		if same := reflect.DeepEqual(a, b); same != (string(f) == string(g)) {
 			t.Fatalf("%+v and %+v: the same %v, the same form %v", a, b, same, !same)

@@ -28,13 +28,13 @@ const (
 	GangOfPfnet GangSource = "pfnet"
 )
 
-// HasObject tells whether an object of the API declares a gang of this source: its members wait until it exists.
+// HasObject reports whether an object of the API declares a gang of this source: its members wait until it exists.
 func (s GangSource) HasObject() bool {
 	return s == GangOfGroup || s == GangOfSigs || s == GangOfVolcano
 }
 
-// GangKey names a gang. The same name from two sources, or in two namespaces, is two gangs. The zero key is that of a pod
-// in no gang, which is a gang of one.
+// GangKey names a gang. The same name from two sources, or in two namespaces, is two gangs. The zero key is that of a
+// pod in no gang, which is a gang of one.
 type GangKey struct {
 	Source          GangSource
 	Namespace, Name string
@@ -51,20 +51,20 @@ type GangMark struct {
 	Key GangKey
 	// Size is how many pods the gang needs as the pod states it, 0 when it does not: the least with which it starts.
 	Size int
-	// Desired is how many pods there shall be when that is stated besides Size, 0 otherwise. Those beyond Size get places as
-	// there is room.
+	// Desired is how many pods there shall be when that is stated besides Size, 0 otherwise. Those beyond Size get
+	// places as there is room.
 	Desired int `json:",omitempty"`
 	// Timeout is how long members may wait for each other as the pod states it, 0 when it does not.
 	Timeout record.Time `json:",omitempty"`
 	// Bad is why the pod cannot be in a gang as it says: two declarations that disagree, a size that is no number. Such
 	// a pod waits, and is told this.
 	Bad string
-	// Unread is what the pod says of a gang apart from its pod group, for whoever cannot read pod groups; nil for nothing.
-	// Only kube reads it.
+	// Unread is what the pod says of a gang apart from its pod group, for whoever cannot read pod groups; nil for
+	// nothing. Only kube reads it.
 	Unread *GangMark `json:"-"`
 }
 
-// Same tells whether two pods say the same of their gang, apart from Unread; nil is that they are in none.
+// Same reports whether two pods say the same of their gang, apart from Unread; nil is that they are in none.
 func (m *GangMark) Same(other *GangMark) bool {
 	if m == nil || other == nil {
 		return m == other
@@ -74,8 +74,8 @@ func (m *GangMark) Same(other *GangMark) bool {
 	return a == b
 }
 
-// BoundMark is what the binding of a gang's member left on the pod, so that whoever starts next can tell a gang that was
-// being bound from one that has lost members.
+// BoundMark is what the binding of a gang's member left on the pod, so that whoever starts next can tell a gang that
+// was being bound from one that has lost members.
 type BoundMark struct {
 	Decision uint64
 	// Quorum is how many members had to be bound by that decision and those before it.
@@ -100,8 +100,8 @@ type Gang struct {
 	EvictWhole bool
 	// Topology are the domains in which the members must, or should, be together, the widest first.
 	Topology []GangTopology
-	// Timeout is how long members may wait for each other, 0 when that is not stated. Nobody holds room while it waits here;
-	// it bounds for how long room is held for a blocked gang.
+	// Timeout is how long members may wait for each other, 0 when that is not stated. Nobody holds room while it
+	// waits here; it bounds for how long room is held for a blocked gang.
 	Timeout record.Time
 	// Bad is why the declaration cannot be used.
 	Bad string
@@ -127,5 +127,6 @@ type GangCondition struct {
 
 // Compare orders keys for good.
 func (k GangKey) Compare(other GangKey) int {
-	return cmp.Or(strings.Compare(k.Namespace, other.Namespace), strings.Compare(k.Name, other.Name), cmp.Compare(k.Source, other.Source))
+	return cmp.Or(strings.Compare(k.Namespace, other.Namespace), strings.Compare(k.Name, other.Name),
+		cmp.Compare(k.Source, other.Source))
 }

@@ -29,8 +29,8 @@ const (
 	GangQuorumAnnotation   = "kumiki.dev/gang-quorum"
 )
 
-// MaxGangSize bounds the number of pods that a gang may ask for: those of the largest cluster that Kubernetes is made for.
-// More is a slip or malice, and is told as such.
+// MaxGangSize bounds the number of pods that a gang may ask for: those of the largest cluster that Kubernetes is made
+// for. More is a slip or malice, and is told as such.
 const MaxGangSize = 150_000
 
 // maxGangName is how long a name of an object may be; a gang's is no longer, whatever declares it.
@@ -94,7 +94,8 @@ func (in *Intake) claims(p *v1.Pod) (all []claimed) {
 		say(elastic(p, claimed{source: GangOfAnnotation, name: p.Annotations[gangAnnotation]}))
 	}
 	if prefix := in.gangs.Pfnet; prefix != "" {
-		// Without a size, and with a size of one, the pod is in no gang (upstream: pfnet/scheduler-plugins, name_spec.go).
+		// Without a size, and with a size of one, the pod is in no gang (upstream: pfnet/scheduler-plugins,
+		// name_spec.go).
 		c := sized(p, claimed{source: GangOfPfnet, name: p.Annotations[prefix+"-name"]}, prefix+"-size")
 		if c.size > 1 || c.bad != "" {
 			say(patient(p, c, prefix+"-schedule-timeout-seconds"))
@@ -123,8 +124,8 @@ func sized(p *v1.Pod, c claimed, key string) claimed {
 	return c
 }
 
-// elastic reads the sizes of a gang that is declared by annotations alone. With two of them the lesser one is what it needs, and
-// the other how many pods there shall be.
+// elastic reads the sizes of a gang that is declared by annotations alone. With two of them the lesser one is what it
+// needs, and the other how many pods there shall be.
 func elastic(p *v1.Pod, c claimed) claimed {
 	c = sized(p, c, gangSizeAnnotation)
 	least := sized(p, claimed{name: c.name}, gangMinAnnotation)
@@ -133,7 +134,8 @@ func elastic(p *v1.Pod, c claimed) claimed {
 	case least.bad != "":
 		c.bad = least.bad
 	case c.size != 0 && least.size > c.size:
-		c.bad = fmt.Sprintf("annotation %s must be at most %d, as %s says, it is %d", gangMinAnnotation, c.size, gangSizeAnnotation, least.size)
+		c.bad = fmt.Sprintf("annotation %s must be at most %d, as %s says, it is %d", gangMinAnnotation, c.size,
+			gangSizeAnnotation, least.size)
 	default:
 		c.size, c.all = least.size, c.size
 	}
@@ -164,7 +166,8 @@ func markOf(namespace string, all []claimed) GangMark {
 	mark := GangMark{Key: GangKey{first.source, namespace, first.name}}
 	if len(first.name) > maxGangName {
 		mark.Key.Name = short(first.name)
-		mark.Bad = fmt.Sprintf("the name of its gang (%s) is %d bytes long, at most %d are allowed", first.source, len(first.name), maxGangName)
+		mark.Bad = fmt.Sprintf("the name of its gang (%s) is %d bytes long, at most %d are allowed", first.source,
+			len(first.name), maxGangName)
 		return mark
 	}
 	sizer := first
@@ -173,9 +176,11 @@ func markOf(namespace string, all []claimed) GangMark {
 		case c.bad != "":
 			mark.Bad = c.bad
 		case c.name != first.name:
-			mark.Bad = fmt.Sprintf("two declarations disagree: its gang is %q by %s and %q by %s", first.name, first.source, short(c.name), c.source)
+			mark.Bad = fmt.Sprintf("two declarations disagree: its gang is %q by %s and %q by %s", first.name,
+				first.source, short(c.name), c.source)
 		case c.size != 0 && mark.Size != 0 && c.size != mark.Size:
-			mark.Bad = fmt.Sprintf("two declarations disagree: gang %q needs %d pods by %s and %d by %s", first.name, mark.Size, sizer.source, c.size, c.source)
+			mark.Bad = fmt.Sprintf("two declarations disagree: gang %q needs %d pods by %s and %d by %s", first.name,
+				mark.Size, sizer.source, c.size, c.source)
 		case c.size != 0:
 			mark.Size, sizer = c.size, c
 		}

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// A pod that holds room counts as a member of the gang that it was in when it got it, whatever its annotations say later
-// (answer A19 of the gang rules: an edit counts only while no member has a place).
+// A pod that holds room counts as a member of the gang that it was in when it got it, whatever its annotations say
+// later (answer A19 of the gang rules: an edit counts only while no member has a place).
 
 func (s *Store) gangEnter(e *entry) {
 	if e.gang == nil {
@@ -23,7 +23,8 @@ func (s *Store) gangEnter(e *entry) {
 // noGang is that of a pod which was in none when it got its room.
 var noGang = &GangMark{Bad: "it was in no gang when it got its room"}
 
-// gangKept is the gang in which a pod counts that is entered anew, for its amounts have changed; nil for the one that it says now.
+// gangKept is the gang in which a pod counts that is entered anew, for its amounts have changed; nil for the one that
+// it says now.
 func (e *entry) gangKept(p *Pod) *GangMark {
 	switch {
 	case e.gang != nil && e.gang != noGang:
@@ -34,8 +35,8 @@ func (e *entry) gangKept(p *Pod) *GangMark {
 	return noGang
 }
 
-// gangLearn lets a pod count in its native group although it was in none when it got its room: that part of its spec never
-// changes, so the group could not be read then. It tells whether the pod is new in it.
+// gangLearn lets a pod count in its native group although it was in none when it got its room: that part of its spec
+// never changes, so the group could not be read then. It reports whether the pod is new in it.
 func (s *Store) gangLearn(e *entry) bool {
 	if e.gang != nil && e.gang != noGang || e.pod.Gang == nil || e.pod.Gang.Key.Source != GangOfGroup {
 		return false
@@ -126,10 +127,10 @@ func (v Snapshot) EachHeld(n NodeIdx, f func(p *Pod, gang *GangKey)) {
 	}
 }
 
-// AnyGang tells whether any pod that holds room is one of a gang.
+// AnyGang reports whether any pod that holds room is one of a gang.
 func (v Snapshot) AnyGang() bool { return len(v.s.gangs) > 0 }
 
-// AnyGangPod tells whether is holds of any pod that holds room as one of a gang; holds is how many of the gang do.
+// AnyGangPod reports whether is holds of any pod that holds room as one of a gang; holds is how many of the gang do.
 func (v Snapshot) AnyGangPod(is func(key GangKey, holds int, p *Pod) bool) bool {
 	for key, held := range v.s.gangs { // order: any match will do
 		for _, e := range held {

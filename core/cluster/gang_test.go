@@ -18,7 +18,8 @@ var allGangs = GangRules{Group: true, Annotation: true, Sigs: true, Volcano: tru
 
 // declaring is a pod with labels and annotations as key=value; group= is spec.schedulingGroup, label: begins a label.
 func declaring(said ...string) *v1.Pod {
-	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", Labels: map[string]string{}, Annotations: map[string]string{}}}
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", Labels: map[string]string{},
+		Annotations: map[string]string{}}}
 	for _, s := range said {
 		key, value, _ := strings.Cut(s, "=")
 		switch label, isLabel := strings.CutPrefix(key, "label:"); {
@@ -42,8 +43,8 @@ const (
 	sizePfnet = "pf.example/gang-size="
 )
 
-// TestWhatAPodSaysOfItsGang: each source, alone and against others. Mutants: an empty name is a gang; a source that is off
-// counts; the last declaration wins; a size of 0 is none; a size that is no number is none.
+// TestWhatAPodSaysOfItsGang: each source, alone and against others. Mutants: an empty name is a gang; a source that
+// is off counts; the last declaration wins; a size of 0 is none; a size that is no number is none.
 func TestWhatAPodSaysOfItsGang(t *testing.T) {
 	long := strings.Repeat("é", 200)
 	for _, c := range []struct {
@@ -68,8 +69,10 @@ func TestWhatAPodSaysOfItsGang(t *testing.T) {
 		{"pod_group=a pod_group_min_size=4", "annotation a 4"},
 		{"pod_group=a pod_group_size=4 pod_group_min_size=", "annotation a 4"},
 		{"pod_group=a pod_group_size=4 pod_group_min_size=4", "annotation a 4 of 4"},
-		{"pod_group=a pod_group_size=4 pod_group_min_size=5", "bad: annotation pod_group_min_size must be at most 4, as pod_group_size says, it is 5"},
-		{"pod_group=a pod_group_size=4 pod_group_min_size=0", "bad: annotation pod_group_min_size must be above 0, it is 0"},
+		{"pod_group=a pod_group_size=4 pod_group_min_size=5",
+			"bad: annotation pod_group_min_size must be at most 4, as pod_group_size says, it is 5"},
+		{"pod_group=a pod_group_size=4 pod_group_min_size=0",
+			"bad: annotation pod_group_min_size must be above 0, it is 0"},
 		{"pod_group=a pod_group_min_size=few", `bad: annotation pod_group_min_size is no number of pods: "few"`},
 		{"pod_group_min_size=4", ""},
 		{"pod_group=" + long, "bad: the name of its gang (annotation) is 400 bytes long, at most 253 are allowed"},
@@ -81,8 +84,10 @@ func TestWhatAPodSaysOfItsGang(t *testing.T) {
 		{byPfnet + "a", ""},
 		{byPfnet + "a " + sizePfnet + "1", ""},
 		{byPfnet + "a " + sizePfnet + "3 pf.example/gang-schedule-timeout-seconds=20", "pfnet a 3 for 20"},
-		{byPfnet + "a " + sizePfnet + "3 pf.example/gang-schedule-timeout-seconds=0", `bad: must be a number of seconds from 1 to 86400, it is "0"`},
-		{byPfnet + "a " + sizePfnet + "3 pf.example/gang-schedule-timeout-seconds=90000", `bad: from 1 to 86400, it is "90000"`},
+		{byPfnet + "a " + sizePfnet + "3 pf.example/gang-schedule-timeout-seconds=0",
+			`bad: must be a number of seconds from 1 to 86400, it is "0"`},
+		{byPfnet + "a " + sizePfnet + "3 pf.example/gang-schedule-timeout-seconds=90000",
+			`bad: from 1 to 86400, it is "90000"`},
 		{byPfnet + "a " + sizePfnet + "3 pf.example/gang-schedule-timeout-seconds=1m", `bad: it is "1m"`},
 		{byPfnet + "a " + sizePfnet + "0", "bad: annotation pf.example/gang-size must be above 0, it is 0"},
 		// Two that say the same are one: that with an object counts, and the size that any of them states.
@@ -92,8 +97,10 @@ func TestWhatAPodSaysOfItsGang(t *testing.T) {
 		{"pod_group=a " + byPfnet + "a " + sizePfnet + "4", "annotation a 4"},
 		{"group=a pod_group=b", `bad: two declarations disagree: its gang is "a" by podgroup and "b" by annotation`},
 		{bySigs + "a " + byVolcano + "b", `bad: its gang is "a" by sigs and "b" by volcano`},
-		{"pod_group=a pod_group_size=4 " + byPfnet + "a " + sizePfnet + "5", `bad: two declarations disagree: gang "a" needs 4 pods by annotation and 5 by pfnet`},
-		{"pod_group=a pod_group_size=6 pod_group_min_size=4 " + byPfnet + "a " + sizePfnet + "6", `bad: gang "a" needs 4 pods by annotation and 6 by pfnet`},
+		{"pod_group=a pod_group_size=4 " + byPfnet + "a " + sizePfnet + "5",
+			`bad: two declarations disagree: gang "a" needs 4 pods by annotation and 5 by pfnet`},
+		{"pod_group=a pod_group_size=6 pod_group_min_size=4 " + byPfnet + "a " + sizePfnet + "6",
+			`bad: gang "a" needs 4 pods by annotation and 6 by pfnet`},
 		{"group=a pod_group=a pod_group_size=0", "bad: annotation pod_group_size must be above 0"},
 	} {
 		in := NewIntake()
@@ -118,7 +125,8 @@ func TestWhatAPodSaysOfItsGang(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", c.says, got, c.want)
 		}
 		if mark != nil && (mark.Key.Namespace != "ns" || len(mark.Key.Name) > 253 || len(mark.Bad) > 400) {
-			t.Errorf("%s: %d bytes of name, %d of reason, namespace %q", c.says, len(mark.Key.Name), len(mark.Bad), mark.Key.Namespace)
+			t.Errorf("%s: %d bytes of name, %d of reason, namespace %q", c.says, len(mark.Key.Name), len(mark.Bad),
+				mark.Key.Namespace)
 		}
 		if off := NewIntake().Pod(declaring(strings.Fields(c.says)...)); off.Gang != nil {
 			t.Errorf("%s: in a gang although nothing counts: %+v", c.says, off.Gang)
@@ -130,8 +138,9 @@ func TestWhatAPodSaysOfItsGang(t *testing.T) {
 func TestOnlySourcesThatAreOnCount(t *testing.T) {
 	p := declaring("group=g", bySigs+"s", byVolcano+"v", "pod_group=a", byPfnet+"f", sizePfnet+"2")
 	for want, rules := range map[string]GangRules{
-		"podgroup/g": {Group: true}, "sigs/s": {Sigs: true}, "volcano/v": {Volcano: true}, "annotation/a": {Annotation: true},
-		"pfnet/f": {Pfnet: "pf.example/gang"},
+		"podgroup/g": {Group: true}, "sigs/s": {Sigs: true}, "volcano/v": {Volcano: true},
+		"annotation/a": {Annotation: true},
+		"pfnet/f":      {Pfnet: "pf.example/gang"},
 	} {
 		in := NewIntake()
 		in.DeclareGangs(rules)
@@ -151,12 +160,13 @@ func TestOnlySourcesThatAreOnCount(t *testing.T) {
 	}
 }
 
-// TestMarksAreShared: pods that say the same share one mark, so that records of them are equal, and nothing is kept of marks
-// that nobody has any more. Mutant: each pod has its own.
+// TestMarksAreShared: pods that say the same share one mark, so that records of them are equal, and nothing is kept
+// of marks that nobody has any more. Mutant: each pod has its own.
 func TestMarksAreShared(t *testing.T) {
 	in := NewIntake()
 	in.DeclareGangs(allGangs)
-	bound := []string{"pod_group=a", "node=n", GangBoundAnnotation + "=a", GangDecisionAnnotation + "=7", GangQuorumAnnotation + "=3"}
+	bound := []string{"pod_group=a", "node=n", GangBoundAnnotation + "=a", GangDecisionAnnotation + "=7",
+		GangQuorumAnnotation + "=3"}
 	a, b := in.Pod(declaring(bound...)), in.Pod(declaring(bound...))
 	if a.Gang == nil || a.Gang != b.Gang || a.Bound == nil || a.Bound != b.Bound {
 		t.Fatalf("marks %p %p, %p %p", a.Gang, b.Gang, a.Bound, b.Bound)
@@ -177,13 +187,15 @@ func TestMarksAreShared(t *testing.T) {
 	runtime.KeepAlive(a)
 }
 
-// TestWhatABindingLeft is read from bound members only, and only when it was about the gang that the pod is in. Anybody who
-// may edit a pod may write there. Mutants: a pending pod counts; another gang's quorum counts; a quorum of 0 counts.
+// TestWhatABindingLeft is read from bound members only, and only when it was about the gang that the pod is in.
+// Anybody who may edit a pod may write there. Mutants: a pending pod counts; another gang's quorum counts; a quorum
+// of 0 counts.
 func TestWhatABindingLeft(t *testing.T) {
 	in := NewIntake()
 	in.DeclareGangs(allGangs)
 	left := func(gang, decision, quorum string) []string {
-		return []string{GangBoundAnnotation + "=" + gang, GangDecisionAnnotation + "=" + decision, GangQuorumAnnotation + "=" + quorum}
+		return []string{GangBoundAnnotation + "=" + gang, GangDecisionAnnotation + "=" + decision,
+			GangQuorumAnnotation + "=" + quorum}
 	}
 	for _, c := range []struct {
 		says []string
@@ -208,8 +220,8 @@ func TestWhatABindingLeft(t *testing.T) {
 	}
 }
 
-// TestWhereAPriorityComesFrom: from the spec alone, into which the API server has resolved the priority class; a pod without one
-// has 0 (answer A18).
+// TestWhereAPriorityComesFrom: from the spec alone, into which the API server has resolved the priority class; a pod
+// without one has 0 (answer A18).
 func TestWhereAPriorityComesFrom(t *testing.T) {
 	five, less := int32(5), int32(-1)
 	for _, c := range []struct {
@@ -228,26 +240,30 @@ func TestWhereAPriorityComesFrom(t *testing.T) {
 // TestNothingInAPodBreaksTheMark: whatever stands there, a mark is bounded, and bad marks have no size.
 func TestNothingInAPodBreaksTheMark(t *testing.T) {
 	in := NewIntake()
-	in.DeclareGangs(GangRules{Group: true, GroupIfRead: true, Annotation: true, Sigs: true, Volcano: true, Pfnet: "pf.example/gang"})
+	in.DeclareGangs(GangRules{Group: true, GroupIfRead: true, Annotation: true, Sigs: true, Volcano: true,
+		Pfnet: "pf.example/gang"})
 	rapid.Check(t, func(t *rapid.T) {
 		var says []string
-		for _, key := range []string{"group", "label:" + sigsLabel, volcanoAnnotation, gangAnnotation, gangSizeAnnotation, gangMinAnnotation, "pf.example/gang-name", "pf.example/gang-size", "node"} {
+		for _, key := range []string{"group", "label:" + sigsLabel, volcanoAnnotation, gangAnnotation,
+			gangSizeAnnotation, gangMinAnnotation, "pf.example/gang-name", "pf.example/gang-size", "node"} {
 			if rapid.Bool().Draw(t, key) {
-				says = append(says, key+"="+rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"a", "b", "", "3", "4", strings.Repeat("x", 300)})).Draw(t, "value"))
+				says = append(says, key+"="+rapid.OneOf(rapid.String(),
+					rapid.SampledFrom([]string{"a", "b", "", "3", "4", strings.Repeat("x", 300)})).Draw(t, "value"))
 			}
 		}
 		m := in.Pod(declaring(says...)).Gang
 		for ; m != nil; m = m.Unread {
-			if m.Key.Name == "" && m.Bad == "" || len(m.Key.Name) > 253 || m.Size < 0 || m.Size > MaxGangSize || m.Bad != "" && m.Size != 0 || len(m.Bad) > 1000 {
+			if m.Key.Name == "" && m.Bad == "" || len(m.Key.Name) > 253 || m.Size < 0 || m.Size > MaxGangSize ||
+				m.Bad != "" && m.Size != 0 || len(m.Bad) > 1000 {
 				t.Fatalf("%q became %+v", says, m)
 			}
 		}
 	})
 }
 
-// TestABoundPodCountsInItsGroupOnceThatCanBeRead: pods of a drop-in are bound one by one before pod groups can be read, and
-// count in their group after. An annotation that is edited on a bound pod makes it no member (answer A19). Mutants: the group
-// is not learnt; an edit is.
+// TestABoundPodCountsInItsGroupOnceThatCanBeRead: pods of a drop-in are bound one by one before pod groups can be
+// read, and count in their group after. An annotation that is edited on a bound pod makes it no member (answer A19).
+// Mutants: the group is not learnt; an edit is.
 func TestABoundPodCountsInItsGroupOnceThatCanBeRead(t *testing.T) {
 	for source, want := range map[GangSource]int{GangOfGroup: 1, GangOfAnnotation: 0, GangOfSigs: 0} {
 		boundBefore(t, source, want, func(*Pod) {})

@@ -35,7 +35,8 @@ type Intake struct {
 
 // NewIntake returns an Intake that remembers nothing.
 func NewIntake() *Intake {
-	return &Intake{specs: map[string]weak.Pointer[PodSpec]{}, sweep: 1024, marks: newSharing[GangMark](), bounds: newSharing[BoundMark]()}
+	return &Intake{specs: map[string]weak.Pointer[PodSpec]{}, sweep: 1024, marks: newSharing[GangMark](),
+		bounds: newSharing[BoundMark]()}
 }
 
 // Pod records one version of a pod. It takes any object the API could hold, nil fields included.
@@ -98,7 +99,7 @@ func ownerOf(p *v1.Pod) uint64 {
 	return h.Sum64()
 }
 
-// ofNode tells whether a pod is a DaemonSet's or a static one's mirror, which its node owns.
+// ofNode reports whether a pod is a DaemonSet's or a static one's mirror, which its node owns.
 func ofNode(p *v1.Pod) bool {
 	if _, mirror := p.Annotations[v1.MirrorPodAnnotationKey]; mirror {
 		return true
@@ -231,8 +232,8 @@ func (s *PodSpec) read(p *v1.Pod) {
 	requests(p, s)
 }
 
-// priorityOf is what the API server resolved from the priority class, 0 where it has not; nothing else that is written on
-// a pod counts (answer A18 of the gang rules).
+// priorityOf is what the API server resolved from the priority class, 0 where it has not; nothing else that is
+// written on a pod counts (answer A18 of the gang rules).
 func priorityOf(p *v1.Pod) int32 {
 	if p.Spec.Priority != nil {
 		return *p.Spec.Priority
@@ -268,7 +269,8 @@ func requests(p *v1.Pod, s *PodSpec) {
 	scored.NonMissingContainerRequests = defaults
 	s.ScoreNonZero = cpuAndMemory(resource.PodRequests(p, scored))
 
-	resized := resource.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}
+	resized := resource.PodResourcesOptions{UseStatusResources: true,
+		InPlacePodLevelResourcesVerticalScalingEnabled: true}
 	held := resource.PodRequests(p, resized)
 	s.Held = res.FromList(held)
 	s.Held.Pods = 0
@@ -287,15 +289,17 @@ func requests(p *v1.Pod, s *PodSpec) {
 
 // askedBy is what a pod asks for: most have one container, and ask for what that asks for.
 func askedBy(p *v1.Pod) v1.ResourceList {
-	if len(p.Spec.Containers) == 1 && len(p.Spec.InitContainers) == 0 && p.Spec.Overhead == nil && !resource.IsPodLevelRequestsSet(p) {
+	if len(p.Spec.Containers) == 1 && len(p.Spec.InitContainers) == 0 && p.Spec.Overhead == nil &&
+		!resource.IsPodLevelRequestsSet(p) {
 		return p.Spec.Containers[0].Resources.Requests
 	}
 	return resource.PodRequests(p, resource.PodResourcesOptions{})
 }
 
-// settled tells whether no container's status has another amount than its spec: no resize is under way.
+// settled reports whether no container's status has another amount than its spec: no resize is under way.
 func settled(p *v1.Pod) bool {
-	return sameAmounts(p.Spec.Containers, p.Status.ContainerStatuses) && sameAmounts(p.Spec.InitContainers, p.Status.InitContainerStatuses)
+	return sameAmounts(p.Spec.Containers, p.Status.ContainerStatuses) &&
+		sameAmounts(p.Spec.InitContainers, p.Status.InitContainerStatuses)
 }
 
 func sameAmounts(containers []v1.Container, statuses []v1.ContainerStatus) bool {
@@ -309,7 +313,8 @@ func sameAmounts(containers []v1.Container, statuses []v1.ContainerStatus) bool 
 			return false
 		}
 		asked := containers[at].Resources.Requests
-		if !sameList(asked, status.Resources.Requests) || status.AllocatedResources != nil && !sameList(asked, status.AllocatedResources) {
+		if !sameList(asked, status.Resources.Requests) || status.AllocatedResources != nil &&
+			!sameList(asked, status.AllocatedResources) {
 			return false
 		}
 	}
@@ -320,7 +325,7 @@ func sameList(a, b v1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(x, y apiresource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
-// statesCPUAndMemory tells whether every container says how much of both it wants, so that no default takes part.
+// statesCPUAndMemory reports whether every container says how much of both it wants, so that no default takes part.
 func statesCPUAndMemory(p *v1.Pod) bool {
 	for _, list := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {
@@ -426,13 +431,15 @@ func notNegative(a res.Amounts) res.Amounts {
 	return a
 }
 
-// conditionsHash covers types and status of conditions. A type that stands twice counts as it stands last, as in the map
-// that upstream compares.
+// conditionsHash covers types and status of conditions. A type that stands twice counts as it stands last, as in the
+// map that upstream compares.
 func conditionsHash(n *v1.Node) uint64 {
 	var sum uint64
 	for i := range n.Status.Conditions {
 		c := &n.Status.Conditions[i]
-		again := slices.ContainsFunc(n.Status.Conditions[i+1:], func(later v1.NodeCondition) bool { return later.Type == c.Type })
+		again := slices.ContainsFunc(n.Status.Conditions[i+1:], func(later v1.NodeCondition) bool {
+			return later.Type == c.Type
+		})
 		if !again {
 			sum += pairHash(string(c.Type), string(c.Status))
 		}

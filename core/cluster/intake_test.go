@@ -24,7 +24,8 @@ func TestDefaultsOfScoresAgreeWithTheSlowTwin(t *testing.T) {
 			requests := v1.ResourceList{}
 			for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage} {
 				if rapid.Bool().Draw(t, "states "+string(name)) {
-					requests[name] = *apiresource.NewMilliQuantity(rapid.Int64Range(0, 400_000_000_000).Draw(t, string(name)), apiresource.DecimalSI)
+					requests[name] = *apiresource.NewMilliQuantity(rapid.Int64Range(0, 400_000_000_000).Draw(t,
+						string(name)), apiresource.DecimalSI)
 				}
 			}
 			list[i].Resources.Requests = requests
@@ -33,13 +34,15 @@ func TestDefaultsOfScoresAgreeWithTheSlowTwin(t *testing.T) {
 	})
 	always := v1.ContainerRestartPolicyAlways
 	rapid.Check(t, func(t *rapid.T) {
-		p := &v1.Pod{Spec: v1.PodSpec{Containers: containers.Draw(t, "containers"), InitContainers: containers.Draw(t, "init containers")}}
+		p := &v1.Pod{Spec: v1.PodSpec{Containers: containers.Draw(t, "containers"),
+			InitContainers: containers.Draw(t, "init containers")}}
 		for i := range p.Spec.InitContainers {
 			if rapid.Bool().Draw(t, "sidecar") {
 				p.Spec.InitContainers[i].RestartPolicy = &always
 			}
 		}
-		want := cpuAndMemory(resource.PodRequests(p, resource.PodResourcesOptions{NonMissingContainerRequests: defaults}))
+		want := cpuAndMemory(resource.PodRequests(p,
+			resource.PodResourcesOptions{NonMissingContainerRequests: defaults}))
 		s := &PodSpec{}
 		if s.read(p); s.ScoreNonZero != want || s.HeldNonZero != want {
 			t.Fatalf("scored with %v, held with %v, want %v", s.ScoreNonZero, s.HeldNonZero, want)
@@ -47,9 +50,9 @@ func TestDefaultsOfScoresAgreeWithTheSlowTwin(t *testing.T) {
 	})
 }
 
-// What a pod asks for and holds is read off its containers where their status says the same; the slow twin always adds up,
-// with upstream's function. Mutants: settled looks at names alone, or leaves out what is allocated, or init containers;
-// askedBy forgets the overhead.
+// What a pod asks for and holds is read off its containers where their status says the same; the slow twin always
+// adds up, with upstream's function. Mutants: settled looks at names alone, or leaves out what is allocated, or init
+// containers; askedBy forgets the overhead.
 func TestRequestsAgreeWithTheSlowTwin(t *testing.T) {
 	always := v1.ContainerRestartPolicyAlways
 	list := func(t *rapid.T) v1.ResourceList {
@@ -81,26 +84,33 @@ func TestRequestsAgreeWithTheSlowTwin(t *testing.T) {
 		}
 		for i := range rapid.IntRange(1, 2).Draw(t, "containers") {
 			c := v1.Container{Name: string(rune('a' + i)), Resources: v1.ResourceRequirements{Requests: list(t)}}
-			p.Spec.Containers, p.Status.ContainerStatuses = append(p.Spec.Containers, c), append(p.Status.ContainerStatuses, status(&c))
+			p.Spec.Containers, p.Status.ContainerStatuses = append(p.Spec.Containers, c),
+				append(p.Status.ContainerStatuses, status(&c))
 		}
 		if rapid.IntRange(0, 2).Draw(t, "sidecar") == 0 {
 			c := v1.Container{Name: "s", RestartPolicy: &always, Resources: v1.ResourceRequirements{Requests: list(t)}}
-			p.Spec.InitContainers, p.Status.InitContainerStatuses = append(p.Spec.InitContainers, c), append(p.Status.InitContainerStatuses, status(&c))
+			p.Spec.InitContainers, p.Status.InitContainerStatuses = append(p.Spec.InitContainers, c),
+				append(p.Status.InitContainerStatuses, status(&c))
 		}
 		if rapid.IntRange(0, 3).Draw(t, "overhead") == 0 {
 			p.Spec.Overhead = list(t)
 		}
 		if rapid.IntRange(0, 3).Draw(t, "infeasible") == 0 {
-			p.Status.Conditions = []v1.PodCondition{{Type: v1.PodResizePending, Status: v1.ConditionTrue, Reason: v1.PodReasonInfeasible}}
+			p.Status.Conditions = []v1.PodCondition{{Type: v1.PodResizePending, Status: v1.ConditionTrue,
+				Reason: v1.PodReasonInfeasible}}
 		}
-		resized := resource.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}
-		asks, holds := res.FromList(resource.PodRequests(p, resource.PodResourcesOptions{})), res.FromList(resource.PodRequests(p, resized))
+		resized := resource.PodResourcesOptions{UseStatusResources: true,
+			InPlacePodLevelResourcesVerticalScalingEnabled: true}
+		asks, holds := res.FromList(resource.PodRequests(p, resource.PodResourcesOptions{})),
+			res.FromList(resource.PodRequests(p, resized))
 		withDefaults := resized
 		withDefaults.NonMissingContainerRequests = defaults
 		nonZero := cpuAndMemory(resource.PodRequests(p, withDefaults))
 		s := &PodSpec{}
-		if s.read(p); !s.Request.Equal(&asks) || !s.Scored.Equal(&asks) || !s.Held.Equal(&holds) || s.HeldNonZero != nonZero {
-			t.Fatalf("asks for %+v, holds %+v and with defaults %v; slow twin %+v, %+v and %v", s.Request, s.Held, s.HeldNonZero, asks, holds, nonZero)
+		if s.read(p); !s.Request.Equal(&asks) || !s.Scored.Equal(&asks) || !s.Held.Equal(&holds) ||
+			s.HeldNonZero != nonZero {
+			t.Fatalf("asks for %+v, holds %+v and with defaults %v; slow twin %+v, %+v and %v", s.Request, s.Held,
+				s.HeldNonZero, asks, holds, nonZero)
 		}
 	})
 }

@@ -72,10 +72,12 @@ func volumes(p *v1.Pod) []v1.Volume {
 
 // devices is nil for a pod without claims whose containers ask for nothing that a device class could back.
 func devices(p *v1.Pod) *Devices {
-	if len(p.Spec.ResourceClaims) == 0 && !asksForExtended(p.Spec.InitContainers) && !asksForExtended(p.Spec.Containers) {
+	if len(p.Spec.ResourceClaims) == 0 && !asksForExtended(p.Spec.InitContainers) &&
+		!asksForExtended(p.Spec.Containers) {
 		return nil
 	}
-	return &Devices{Claims: p.Spec.ResourceClaims, Init: trimmed(p.Spec.InitContainers), Main: trimmed(p.Spec.Containers)}
+	return &Devices{Claims: p.Spec.ResourceClaims, Init: trimmed(p.Spec.InitContainers),
+		Main: trimmed(p.Spec.Containers)}
 }
 
 func asksForExtended(containers []v1.Container) bool {

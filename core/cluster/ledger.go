@@ -43,14 +43,14 @@ func (s *Store) SetPod(p *Pod) Seen {
 	return seen
 }
 
-// countsAs tells whether another version of the pod holds the same on its node and counts in the same counters.
+// countsAs reports whether another version of the pod holds the same on its node and counts in the same counters.
 func (e *entry) countsAs(p *Pod) bool {
 	was := e.pod
 	return was.Spec == p.Spec && was.Terminating == p.Terminating && was.Namespace == p.Namespace && was.Name == p.Name
 }
 
-// settle makes p the version that is known and confirms it. What the row has is not changed by that, so no cache needs to
-// hear of it.
+// settle makes p the version that is known and confirms it. What the row has is not changed by that, so no cache
+// needs to hear of it.
 func (s *Store) settle(e *entry, p *Pod) {
 	was, wasAssumed := e.pod, e.assumed
 	s.rev++
@@ -115,7 +115,8 @@ func (s *Store) Forget(uid UID) bool {
 // assume puts a decided pod on a row.
 func (s *Store) assume(p *Pod, n NodeIdx) {
 	if e := s.pods[p.UID]; e != nil {
-		panic(Broken(fmt.Sprintf("assuming pod %s (%s) on %q, the ledger has it on %q", p.Key(), p.UID, s.rows[n].name, s.rows[e.row].name)))
+		panic(Broken(fmt.Sprintf("assuming pod %s (%s) on %q, the ledger has it on %q", p.Key(), p.UID,
+			s.rows[n].name, s.rows[e.row].name)))
 	}
 	s.insert(p, n, true, nil)
 }

@@ -33,7 +33,7 @@ type Node struct {
 	AnnotationsHash uint64
 }
 
-// Equal tells whether two records say the same of a node.
+// Equal reports whether two records say the same of a node.
 func (n *Node) Equal(o *Node) bool {
 	return n.Name == o.Name && n.UID == o.UID && n.Unschedulable == o.Unschedulable &&
 		n.ConditionsHash == o.ConditionsHash && n.AnnotationsHash == o.AnnotationsHash &&
@@ -41,7 +41,9 @@ func (n *Node) Equal(o *Node) bool {
 		slices.EqualFunc(n.Taints, o.Taints, func(a, b v1.Taint) bool {
 			return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect && a.TimeAdded.Equal(b.TimeAdded)
 		}) &&
-		slices.EqualFunc(n.Images, o.Images, func(a, b Image) bool { return a.Size == b.Size && slices.Equal(a.Names, b.Names) })
+		slices.EqualFunc(n.Images, o.Images, func(a, b Image) bool {
+			return a.Size == b.Size && slices.Equal(a.Names, b.Names)
+		})
 }
 
 // Image is one image present on a node.

@@ -210,7 +210,9 @@ func (t *table) resort(key ObjectKey, now Object) {
 	if t.sorted == nil {
 		return
 	}
-	i, found := slices.BinarySearchFunc(t.sorted, key, func(obj Object, k ObjectKey) int { return compareObjectKeys(KeyOf(obj), k) })
+	i, found := slices.BinarySearchFunc(t.sorted, key, func(obj Object, k ObjectKey) int {
+		return compareObjectKeys(KeyOf(obj), k)
+	})
 	switch {
 	case found && now != nil:
 		t.sorted[i] = now
@@ -261,8 +263,8 @@ func carried(assumed, obj Object) Object {
 	return &claim
 }
 
-// sameClaim tells whether the API server shows the claim that was assumed. One that was yet to be made had no UID, but
-// an owner.
+// sameClaim reports whether the API server shows the claim that was assumed. One that was yet to be made had no UID,
+// but an owner.
 func sameClaim(assumed, seen *resourceapi.ResourceClaim) bool {
 	if assumed.ResourceVersion != "" {
 		return assumed.UID == seen.UID
@@ -292,7 +294,8 @@ func (t *Trial) AssumeObject(obj Object) {
 		known = was.api.GetResourceVersion()
 	}
 	if known != obj.GetResourceVersion() {
-		panic(Broken(fmt.Sprintf("assuming %s %v at resourceVersion %q, known is %q", k, key, obj.GetResourceVersion(), known)))
+		panic(Broken(fmt.Sprintf("assuming %s %v at resourceVersion %q, known is %q", k, key,
+			obj.GetResourceVersion(), known)))
 	}
 	t.s.put(k, key, slot{api: was.api, assumed: obj})
 }
@@ -349,7 +352,9 @@ func Each[T Object](v Snapshot, f func(T) bool) {
 func EachIn[T Object](v Snapshot, namespace string, f func(T) bool) {
 	var zero T
 	list := v.s.table(KindOf(zero)).list()
-	lo, _ := slices.BinarySearchFunc(list, namespace, func(obj Object, ns string) int { return cmp.Compare(obj.GetNamespace(), ns) })
+	lo, _ := slices.BinarySearchFunc(list, namespace, func(obj Object, ns string) int {
+		return cmp.Compare(obj.GetNamespace(), ns)
+	})
 	for _, obj := range list[lo:] {
 		if obj.GetNamespace() != namespace || !f(obj.(T)) {
 			return

@@ -14,7 +14,8 @@ import (
 )
 
 func claimAt(name, version string, uid types.UID) *resourceapi.ResourceClaim {
-	return &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: uid, ResourceVersion: version}}
+	return &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: uid,
+		ResourceVersion: version}}
 }
 
 func allocated(c *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {

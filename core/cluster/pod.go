@@ -33,21 +33,21 @@ type Pod struct {
 	Nominated string
 	// Terminating pods keep their room until they are gone.
 	Terminating bool
-	// GoneBy is when a terminating pod should be gone: the end of its grace period (metadata.deletionTimestamp); 0 for a pod
-	// that stays.
+	// GoneBy is when a terminating pod should be gone: the end of its grace period (metadata.deletionTimestamp); 0
+	// for a pod that stays.
 	GoneBy record.Time `json:",omitempty"`
-	// Preempted tells that a terminating pod goes because a scheduler evicted it for another (condition DisruptionTarget,
-	// reason PreemptionByScheduler).
+	// Preempted tells that a terminating pod goes because a scheduler evicted it for another (condition
+	// DisruptionTarget, reason PreemptionByScheduler).
 	Preempted bool `json:",omitempty"`
 	// Doomed tells that the same stands on a pod that is not deleted yet: a scheduler was about to.
 	Doomed  bool `json:",omitempty"`
 	Created record.Time
 	// Start is status.startTime, 0 when unset.
 	Start record.Time
-	// Owned tells whether a controller would make the pod again.
+	// Owned reports whether a controller would make the pod again.
 	Owned bool
-	// OfNode tells that the pod belongs to its node: a DaemonSet makes it there, or the kubelet does (static pods, of which the
-	// API server has a mirror). Whoever takes it away gains nothing: it comes back where it was.
+	// OfNode tells that the pod belongs to its node: a DaemonSet makes it there, or the kubelet does (static pods, of
+	// which the API server has a mirror). Whoever takes it away gains nothing: it comes back where it was.
 	OfNode bool `json:",omitempty"`
 	// Owner stands for the controller that makes the pod again, the same for all its pods; 0 when there is none.
 	Owner uint64 `json:",omitempty"`
@@ -93,8 +93,8 @@ type PodSpec struct {
 	// Alike is this spec reduced to what node-local filters and scorers may read; the same pointer for all pods that
 	// they cannot tell apart, so that what they say is kept once for all of them. Set by Intake.Share.
 	Alike *PodSpec `json:"-"`
-	// Kin is Alike without amounts of resources; the same pointer for all pods that differ in nothing else to node-local
-	// filters and scorers. Set by Intake.Share on specs that are Alike of themselves.
+	// Kin is Alike without amounts of resources; the same pointer for all pods that differ in nothing else to
+	// node-local filters and scorers. Set by Intake.Share on specs that are Alike of themselves.
 	Kin *PodSpec `json:"-"`
 
 	SchedulerName string
@@ -152,8 +152,8 @@ type PodSpec struct {
 // Controller names a controlling owner.
 type Controller struct{ APIVersion, Kind, Name string }
 
-// Devices is the part of a pod that asks for devices: by resource claims, or by extended resources, which device classes
-// may back.
+// Devices is the part of a pod that asks for devices: by resource claims, or by extended resources, which device
+// classes may back.
 type Devices struct {
 	Claims []v1.PodResourceClaim
 	// Init and Main are the init containers and the containers, trimmed to name, restart policy and resources.
@@ -170,7 +170,7 @@ type HostPort struct {
 	Port     int32
 }
 
-// Conflicts tells whether two pods with these ports cannot share a node: same port and protocol, and the same
+// Conflicts reports whether two pods with these ports cannot share a node: same port and protocol, and the same
 // address or one of them all addresses.
 func (a HostPort) Conflicts(b HostPort) bool {
 	return a.Port == b.Port && a.Protocol == b.Protocol && (a.IP == b.IP || a.IP == anyIP || b.IP == anyIP)

@@ -22,8 +22,8 @@ const (
 // catches up on some thousand changes reads its columns from one position to another, in place of as many rows here and
 // there: many readers that come by now and then find the same stretch in the cache.
 //
-// A row that changes again stands once more; its place before that is given up. A change costs what the row has, however
-// many resources there are in the cluster.
+// A row that changes again stands once more; its place before that is given up. A change costs what the row has,
+// however many resources there are in the cluster.
 type Recent struct {
 	columns Store         // of amounts alone, by position
 	scalars []resource.ID // those whose columns have something
@@ -43,8 +43,9 @@ type aside struct {
 	v  []int64
 }
 
-// Aside is the column of figures of a kind, made by fill from the amounts of rows: each once, when a reader first asks for it, and not
-// once for each of many readers. Kinds are few and comparable; what fill makes of equal amounts must be equal.
+// Aside is the column of figures of a kind, made by fill from the amounts of rows: each once, when a reader first
+// asks for it, and not once for each of many readers. Kinds are few and comparable; what fill makes of equal amounts
+// must be equal.
 func (r *Recent) Aside(of any, fill func(s Snapshot, lo, hi NodeIdx, out []int64)) []int64 {
 	at := slices.IndexFunc(r.asides, func(a aside) bool { return a.of == of })
 	if at < 0 {
@@ -127,7 +128,7 @@ func (r *Recent) add(s *Store, n NodeIdx) {
 	}
 }
 
-// full tells whether there is no place for one more change.
+// full reports whether there is no place for one more change.
 func (r *Recent) full() bool {
 	places := len(r.rows)
 	if r.keep > 0 {

@@ -16,10 +16,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// TestRecentIsTheStoreForWhoeverFollowsIt changes a store at random. Readers that come by now and then copy what a Recent
-// has of the rows that changed since; their copies must be the store's columns, and a row may stand but once in what one of
-// them reads. Mutants: a row that stands twice, a new resource whose column is short, places that are not cut after a drop, asides-uncut,
-// asides-made-once.
+// TestRecentIsTheStoreForWhoeverFollowsIt changes a store at random. Readers that come by now and then copy what a
+// Recent has of the rows that changed since; their copies must be the store's columns, and a row may stand but once
+// in what one of them reads. Mutants: a row that stands twice, a new resource whose column is short, places that are
+// not cut after a drop, asides-uncut, asides-made-once.
 func TestRecentIsTheStoreForWhoeverFollowsIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, in := NewStore(), NewIntake()
@@ -99,14 +99,16 @@ func (f *follower) read(t *rapid.T, s Snapshot, r *Recent) {
 
 func change(t *rapid.T, s *Store, in *Intake) {
 	name := fmt.Sprint("n", rapid.IntRange(0, 4).Draw(t, "node"))
-	amount := v1.ResourceList{v1.ResourceCPU: *apiresource.NewQuantity(int64(rapid.IntRange(1, 9).Draw(t, "cores")), apiresource.DecimalSI)}
+	amount := v1.ResourceList{v1.ResourceCPU: *apiresource.NewQuantity(int64(rapid.IntRange(1, 9).Draw(t, "cores")),
+		apiresource.DecimalSI)}
 	if extended := rapid.IntRange(0, 12).Draw(t, "extended"); extended < 3 {
 		amount[v1.ResourceName(fmt.Sprint("example.com/x", extended))] = apiresource.MustParse("1")
 	}
 	uid := types.UID(fmt.Sprint("u", rapid.IntRange(0, 9).Draw(t, "pod")))
 	switch rapid.IntRange(0, 4).Draw(t, "change") {
 	case 0:
-		s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1.NodeStatus{Allocatable: amount}}))
+		s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status: v1.NodeStatus{Allocatable: amount}}))
 	case 1:
 		s.DeleteNode(name)
 	case 2:
@@ -122,23 +124,26 @@ func change(t *rapid.T, s *Store, in *Intake) {
 func TestPodsOfOneShapeAreKin(t *testing.T) {
 	in := NewIntake()
 	spec := func(cpu, selector string) *PodSpec {
-		p := &v1.Pod{Spec: v1.PodSpec{NodeSelector: map[string]string{"disk": selector}, Containers: []v1.Container{{}}}}
+		p := &v1.Pod{Spec: v1.PodSpec{NodeSelector: map[string]string{"disk": selector},
+			Containers: []v1.Container{{}}}}
 		if cpu != "" {
-			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: apiresource.MustParse(cpu), "example.com/x": apiresource.MustParse("1")}
+			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: apiresource.MustParse(cpu),
+				"example.com/x": apiresource.MustParse("1")}
 		}
 		return in.Pod(p).Spec.Alike
 	}
 	small, large, silent, other := spec("1", "ssd"), spec("2", "ssd"), spec("", "ssd"), spec("1", "hdd")
 	if small == large || small.Kin != large.Kin || small.Kin != silent.Kin {
-		t.Errorf("pods that differ in requests alone: specs %p and %p, kin %p, %p and %p", small, large, small.Kin, large.Kin, silent.Kin)
+		t.Errorf("pods that differ in requests alone: specs %p and %p, kin %p, %p and %p", small, large, small.Kin,
+			large.Kin, silent.Kin)
 	}
 	if small.Kin == other.Kin || small.Kin == nil || small.Kin.Kin != small.Kin || small.Kin.Alike != small.Kin {
 		t.Errorf("pods of another selector: kin %p and %p", small.Kin, other.Kin)
 	}
 }
 
-// TestConfirmingAPodChangesNoRow: the watch's word on a pod that was assumed where it is now costs no cache anything, and
-// leaves nothing assumed. Mutants: a row that is touched, an assumed amount that stays.
+// TestConfirmingAPodChangesNoRow: the watch's word on a pod that was assumed where it is now costs no cache anything,
+// and leaves nothing assumed. Mutants: a row that is touched, an assumed amount that stays.
 func TestConfirmingAPodChangesNoRow(t *testing.T) {
 	s, in := NewStore(), NewIntake()
 	s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}))
@@ -170,7 +175,8 @@ func TestRecentTakesBoundedMemory(t *testing.T) {
 		for i := range resources {
 			offers[v1.ResourceName(fmt.Sprint("example.com/x", i))] = apiresource.MustParse("1")
 		}
-		s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: v1.NodeStatus{Allocatable: offers}}))
+		s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"},
+			Status: v1.NodeStatus{Allocatable: offers}}))
 		r, most := &Recent{}, 0
 		r.Follow(s.Snapshot())
 		for range recentAtMost + 2 {
@@ -189,19 +195,22 @@ func TestRecentTakesBoundedMemory(t *testing.T) {
 	}
 }
 
-// TestAChangeCostsWhatTheRowHas: every node offers a resource of its own; a change of one takes two amounts of scalars, whatever
-// there is elsewhere, in the store as in what is recent. Mutant: a column of all rows for each resource.
+// TestAChangeCostsWhatTheRowHas: every node offers a resource of its own; a change of one takes two amounts of
+// scalars, whatever there is elsewhere, in the store as in what is recent. Mutant: a column of all rows for each
+// resource.
 func TestAChangeCostsWhatTheRowHas(t *testing.T) {
 	s, in := NewStore(), NewIntake()
 	const nodes = 400
 	for i := range nodes {
 		offers := v1.ResourceList{v1.ResourceName(fmt.Sprint("example.com/x", i)): apiresource.MustParse("2")}
-		s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)}, Status: v1.NodeStatus{Allocatable: offers}}))
+		s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)},
+			Status: v1.NodeStatus{Allocatable: offers}}))
 	}
 	r := &Recent{}
 	r.Follow(s.Snapshot())
 	for i := range 50 {
-		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: types.UID(fmt.Sprint(i))}, Spec: v1.PodSpec{NodeName: fmt.Sprint("n", i)}}
+		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: types.UID(fmt.Sprint(i))},
+			Spec: v1.PodSpec{NodeName: fmt.Sprint("n", i)}}
 		ask := v1.ResourceList{v1.ResourceName(fmt.Sprint("example.com/x", i)): apiresource.MustParse("1")}
 		pod.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{Requests: ask}}}
 		s.SetPod(in.Pod(pod))
@@ -221,9 +230,9 @@ func TestAChangeCostsWhatTheRowHas(t *testing.T) {
 	}
 }
 
-// TestAThinColumnIsAFullOne puts amounts at random into a column and into a plain slice, cuts both and gives up rows of both.
-// Mutants: rows that are lost when a column becomes full, or when places of rows that have nothing any more are given up; a
-// row that is not moved by drop; a cut that leaves what its space held before.
+// TestAThinColumnIsAFullOne puts amounts at random into a column and into a plain slice, cuts both and gives up rows
+// of both. Mutants: rows that are lost when a column becomes full, or when places of rows that have nothing any more
+// are given up; a row that is not moved by drop; a cut that leaves what its space held before.
 func TestAThinColumnIsAFullOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var c column
@@ -242,7 +251,8 @@ func TestAThinColumnIsAFullOne(t *testing.T) {
 					t.Fatalf("rows %d to %d: %v, want %v", lo, hi, got, plain[lo:hi])
 				}
 			default:
-				// Some rows at once, every second, third or fourth of them to nothing, so that columns become full or nearly.
+				// Some rows at once, every second, third or fourth of them to nothing, so that columns become full or
+				// nearly.
 				n, stride := rapid.IntRange(0, len(plain)-1).Draw(t, "row"), rapid.IntRange(1, 7).Draw(t, "stride")
 				none := rapid.IntRange(1, 4).Draw(t, "none")
 				for range rapid.IntRange(1, 12).Draw(t, "count") {

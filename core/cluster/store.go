@@ -26,8 +26,8 @@ type Store struct {
 	objects map[Kind]*table // kind -> its objects
 	volumes volumeUse
 
-	// Columns by resource.ID; those of resource.Fixed are as long as rows. requested = confirmed + assumed; only the sum
-	// and the assumed part are stored.
+	// Columns by resource.ID; those of resource.Fixed are as long as rows. requested = confirmed + assumed; only the
+	// sum and the assumed part are stored.
 	allocatable []column
 	requested   []column
 	assumed     []column
@@ -230,7 +230,8 @@ func (s *Store) releaseIfEmpty(n NodeIdx) {
 func (s *Store) freeRow(n NodeIdx) {
 	r := &s.rows[n]
 	if len(r.pods) != 0 || r.node != nil || len(r.ports) != 0 {
-		panic(Broken(fmt.Sprintf("freeing row %d of node %q with %d pods, node object %v", n, r.name, len(r.pods), r.node != nil)))
+		panic(Broken(fmt.Sprintf("freeing row %d of node %q with %d pods, node object %v", n, r.name, len(r.pods),
+			r.node != nil)))
 	}
 	delete(s.index, r.name)
 	r.name, r.scalars = "", r.scalars[:0]

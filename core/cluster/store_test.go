@@ -61,10 +61,11 @@ func (m *model) sum(node string, name v1.ResourceName, assumedOnly bool) int64 {
 	return total.Int64()
 }
 
-var resources = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, v1.ResourcePods, "example.com/gpu", "hugepages-2Mi"}
+var resources = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, v1.ResourcePods,
+	"example.com/gpu", "hugepages-2Mi"}
 
-// compareScalars: the list of a row has all that its columns have, and nothing twice. Mutants: a pod's resource that its node
-// does not offer is not listed; a list that outlives its node's row.
+// compareScalars: the list of a row has all that its columns have, and nothing twice. Mutants: a pod's resource that
+// its node does not offer is not listed; a list that outlives its node's row.
 func compareScalars(t *rapid.T, snap cluster.Snapshot, n cluster.NodeIdx) {
 	listed := map[resource.ID]bool{}
 	for _, id := range snap.Scalars(n) {
@@ -147,7 +148,8 @@ func compare(t *rapid.T, s *cluster.Store, m *model) {
 		snap.EachPod(n, func(p *cluster.Pod, assumed bool) {
 			ports += len(p.Spec.Ports)
 			if m.pods[p.UID].node != name || m.pods[p.UID].assumed != assumed {
-				t.Fatalf("pod %s is on %q (assumed %v) in the store, on %+v in the model", p.UID, name, assumed, m.pods[p.UID])
+				t.Fatalf("pod %s is on %q (assumed %v) in the store, on %+v in the model", p.UID, name, assumed,
+					m.pods[p.UID])
 			}
 		})
 		if len(snap.Ports(n)) != ports {
@@ -175,7 +177,8 @@ func drawList(t *rapid.T, what string, names []v1.ResourceName) v1.ResourceList 
 	list := v1.ResourceList{}
 	for _, name := range names {
 		if rapid.Bool().Draw(t, what+" has "+string(name)) {
-			q := rapid.SampledFrom([]string{"0", "1", "3", "100m", "2Gi", "8E", "9E", "50E"}).Draw(t, what+" "+string(name))
+			q := rapid.SampledFrom([]string{"0", "1", "3", "100m", "2Gi", "8E", "9E", "50E"}).Draw(t,
+				what+" "+string(name))
 			list[name] = apiresource.MustParse(q)
 		}
 	}
@@ -187,7 +190,8 @@ func drawPod(t *rapid.T, in *cluster.Intake, uid int) *cluster.Pod {
 	p.UID = types.UID(fmt.Sprintf("uid-%d", uid))
 	c := v1.Container{Name: "c", Resources: v1.ResourceRequirements{Requests: drawList(t, "request", resources)}}
 	if rapid.Bool().Draw(t, "port") {
-		c.Ports = []v1.ContainerPort{{HostPort: int32(rapid.IntRange(80, 82).Draw(t, "hostPort")), Protocol: v1.ProtocolTCP}}
+		c.Ports = []v1.ContainerPort{{HostPort: int32(rapid.IntRange(80, 82).Draw(t, "hostPort")),
+			Protocol: v1.ProtocolTCP}}
 	}
 	p.Spec.Containers = []v1.Container{c}
 	p.Spec.NodeName = fmt.Sprintf("n%d", rapid.IntRange(0, 6).Draw(t, "bound to"))
@@ -196,10 +200,10 @@ func drawPod(t *rapid.T, in *cluster.Intake, uid int) *cluster.Pod {
 }
 
 // TestStoreIsItsModel runs random histories, with transactions that are aborted and trials that are rolled back, and
-// compares every sum with the slow twin after each step.
-// Mutants it catches: detach without the ledger's record (update a pod with other requests, then delete it); a sum that
-// saturates for good (50E bound, then gone); rollback that leaves a row taken; a confirmed pod still counted as assumed;
-// claims of a pod whose node is gone, or that left the ledger, still in use.
+// compares every sum with the slow twin after each step. Mutants it catches: detach without the ledger's record
+// (update a pod with other requests, then delete it); a sum that saturates for good (50E bound, then gone); rollback
+// that leaves a row taken; a confirmed pod still counted as assumed; claims of a pod whose node is gone, or that left
+// the ledger, still in use.
 func TestStoreIsItsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in, s := cluster.NewIntake(), cluster.NewStore()
@@ -293,7 +297,8 @@ func trial(t *rapid.T, in *cluster.Intake, s *cluster.Store, m *model) {
 func TestJournalNamesEveryChangedRow(t *testing.T) {
 	in, s := cluster.NewIntake(), cluster.NewStore()
 	node := func(name string) *cluster.Node {
-		return in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1.NodeStatus{Allocatable: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("4")}}})
+		return in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status: v1.NodeStatus{Allocatable: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("4")}}})
 	}
 	pod := in.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}})
 	s.SetNode(node("a"))

@@ -8,16 +8,16 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// Supposition is a transaction for questions: whatever is done to the store inside, nodes that come and go included, End
-// takes back, and leaves nothing behind that a later decision could show. Revision, journals and the number of rows are as
-// before, so that a scheduler that is asked decides as one that is not, record for record.
+// Supposition is a transaction for questions: whatever is done to the store inside, nodes that come and go included,
+// End takes back, and leaves nothing behind that a later decision could show. Revision, journals and the number of
+// rows are as before, so that a scheduler that is asked decides as one that is not, record for record.
 //
-// Caches that follow the store must be new ones inside, and must not live on: the journals of a supposition are its own, and
-// its rows go. What is counted by NodeSet or KindRevision may be kept; those two go on, so that nothing supposed passes for
-// what is.
+// Caches that follow the store must be new ones inside, and must not live on: the journals of a supposition are its
+// own, and its rows go. What is counted by NodeSet or KindRevision may be kept; those two go on, so that nothing
+// supposed passes for what is.
 //
-// Rejected: a copy of the store (tens of milliseconds and as much memory again, for a question that touches a few rows), and
-// an ordinary transaction, whose undo stands in the journals and in the revision, and whose rows stay.
+// Rejected: a copy of the store (tens of milliseconds and as much memory again, for a question that touches a few
+// rows), and an ordinary transaction, whose undo stands in the journals and in the revision, and whose rows stay.
 type Supposition struct {
 	s                         *Store
 	rows                      int
@@ -64,7 +64,8 @@ func (s *Store) shrink(rows int) {
 	clear(s.rows[rows:])
 	s.rows = s.rows[:rows]
 	// What the others have of these rows is 0, as it is where a column has nothing.
-	for _, columns := range [][]column{s.allocatable[:resource.Fixed], s.requested[:resource.Fixed], s.assumed[:resource.Fixed], s.nonZero[:]} {
+	for _, columns := range [][]column{s.allocatable[:resource.Fixed], s.requested[:resource.Fixed],
+		s.assumed[:resource.Fixed], s.nonZero[:]} {
 		for i := range columns {
 			columns[i].v = columns[i].v[:rows]
 		}

@@ -19,7 +19,8 @@ func trace(s cluster.Snapshot) string {
 	_, changes, _ := s.Changes(0)
 	_, nodes, _ := s.NodeChanges(0)
 	_, renewals, _ := s.Renewals(0)
-	text := fmt.Sprintf("revision %d, changes %d, of nodes %d, renewals %d, rows %d\n", s.Revision(), changes, nodes, renewals, s.Rows())
+	text := fmt.Sprintf("revision %d, changes %d, of nodes %d, renewals %d, rows %d\n", s.Revision(), changes, nodes,
+		renewals, s.Rows())
 	for n := range cluster.NodeIdx(s.Rows()) {
 		text += fmt.Sprintf("%d %q %p taints %d", n, s.NodeName(n), s.Node(n), first(s.TaintSets())[n])
 		s.EachPod(n, func(p *cluster.Pod, assumed bool) { text += fmt.Sprintf(" %p/%v", p, assumed) })
@@ -35,11 +36,11 @@ func trace(s cluster.Snapshot) string {
 
 func first[A, B any](a A, _ B) A { return a }
 
-// TestASuppositionLeavesNoTrace runs two stores through the same random history. One of them is asked questions in between:
-// nodes come and go in them, pods leave, trials are made, counters are read. Both stay the same, row for row, and what comes
-// later takes the same rows. Counters, dictionaries and terms that live through questions stay a recount.
-// Mutants: a supposition that is an ordinary transaction (revision and journals go on, rows stay); rows that are given up
-// in another order than they were taken; a counter or a dictionary that keeps the rows of a question.
+// TestASuppositionLeavesNoTrace runs two stores through the same random history. One of them is asked questions in
+// between: nodes come and go in them, pods leave, trials are made, counters are read. Both stay the same, row for
+// row, and what comes later takes the same rows. Counters, dictionaries and terms that live through questions stay a
+// recount. Mutants: a supposition that is an ordinary transaction (revision and journals go on, rows stay); rows that
+// are given up in another order than they were taken; a counter or a dictionary that keeps the rows of a question.
 func TestASuppositionLeavesNoTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := cluster.NewIntake()
@@ -92,9 +93,12 @@ func suppose(t *rapid.T, w *counted) {
 	defer p.End()
 	for i := range rapid.IntRange(0, 6).Draw(t, "suppositions") {
 		if rapid.Bool().Draw(t, "new node") {
-			labels := map[string]string{"kubernetes.io/hostname": fmt.Sprintf("new-%d", i), "zone": rapid.SampledFrom([]string{"a", "b", "new"}).Draw(t, "zone")}
-			w.s.SetNode(w.in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("new-%d", i), Labels: labels},
-				Status: v1.NodeStatus{Allocatable: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("4"), "example.com/new": apiresource.MustParse("1")}}}))
+			labels := map[string]string{"kubernetes.io/hostname": fmt.Sprintf("new-%d", i),
+				"zone": rapid.SampledFrom([]string{"a", "b", "new"}).Draw(t, "zone")}
+			w.s.SetNode(w.in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("new-%d", i),
+				Labels: labels},
+				Status: v1.NodeStatus{Allocatable: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("4"),
+					"example.com/new": apiresource.MustParse("1")}}}))
 		} else {
 			w.step(t, nil)
 		}

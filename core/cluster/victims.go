@@ -4,7 +4,7 @@ package cluster
 
 import v1 "k8s.io/api/core/v1"
 
-// preempted tells whether a pod's status says that a scheduler evicted it (upstream: plugins/defaultpreemption,
+// preempted reports whether a pod's status says that a scheduler evicted it (upstream: plugins/defaultpreemption,
 // podTerminatingByPreemption).
 func preempted(p *v1.Pod) bool {
 	for i := range p.Status.Conditions {
@@ -15,15 +15,17 @@ func preempted(p *v1.Pod) bool {
 	return false
 }
 
-// renewed notes that a row has another version of a pod which holds what the one before held, but started at another time.
+// renewed notes that a row has another version of a pod which holds what the one before held, but started at another
+// time.
 func (s *Store) renewed(e *entry, was *Pod) {
 	if was.Start != e.pod.Start {
 		s.renewal.add(e.row)
 	}
 }
 
-// Renewals are the rows, repeats included, on which since sequence number seq a pod's start time or its native group was learnt
-// without any other change: Changes does not name them for it, since no verdict depends on it. ok is as for Changes.
+// Renewals are the rows, repeats included, on which since sequence number seq a pod's start time or its native group
+// was learnt without any other change: Changes does not name them for it, since no verdict depends on it. ok is as
+// for Changes.
 func (v Snapshot) Renewals(seq uint64) (rows []NodeIdx, next uint64, ok bool) {
 	rows, ok = v.s.renewal.since(seq)
 	return rows, v.s.renewal.next(), ok

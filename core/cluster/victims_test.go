@@ -21,13 +21,18 @@ func TestPreempted(t *testing.T) {
 		condition v1.PodCondition
 		want      bool
 	}{
-		{"goes for another", true, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler}, true},
-		{"is marked and not deleted yet", false, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler}, false},
-		{"goes because of a taint", true, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: "DeletionByTaintManager"}, false},
-		{"was marked once", true, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionFalse, Reason: v1.PodReasonPreemptionByScheduler}, false},
+		{"goes for another", true, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue,
+			Reason: v1.PodReasonPreemptionByScheduler}, true},
+		{"is marked and not deleted yet", false, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue,
+			Reason: v1.PodReasonPreemptionByScheduler}, false},
+		{"goes because of a taint", true, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue,
+			Reason: "DeletionByTaintManager"}, false},
+		{"was marked once", true, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionFalse,
+			Reason: v1.PodReasonPreemptionByScheduler}, false},
 		{"goes by itself", true, v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue}, false},
 	} {
-		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}, Status: v1.PodStatus{Conditions: []v1.PodCondition{c.condition}}}
+		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"},
+			Status: v1.PodStatus{Conditions: []v1.PodCondition{c.condition}}}
 		if c.going {
 			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		}

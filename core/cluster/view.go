@@ -52,7 +52,7 @@ func (v *NodeView) Requested(name v1.ResourceName) int64 {
 	return 0
 }
 
-// HasImage tells whether the node holds an image.
+// HasImage reports whether the node holds an image.
 func (v *NodeView) HasImage(name string) bool {
 	for _, img := range v.Node.Images {
 		if slices.Contains(img.Names, name) {

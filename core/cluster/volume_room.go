@@ -9,8 +9,8 @@ const SureRoom = 4
 
 // driverRows are the rows that a driver limits.
 type driverRows struct {
-	// short are those on which all volumes and attachments, taken for different ones of this driver, leave room for less than
-	// SureRoom.
+	// short are those on which all volumes and attachments, taken for different ones of this driver, leave room for
+	// less than SureRoom.
 	short Bitmap
 }
 
@@ -95,8 +95,8 @@ func (s *Store) volumesAttached(node string) {
 	}
 }
 
-// ShortOfVolumes are the rows that have a node to which a driver may be unable to attach SureRoom more volumes; none for a
-// driver that nobody limits. Rows with special volumes are not told apart from others in it.
+// ShortOfVolumes are the rows that have a node to which a driver may be unable to attach SureRoom more volumes; none
+// for a driver that nobody limits. Rows with special volumes are not told apart from others in it.
 func (v Snapshot) ShortOfVolumes(driver string) Bitmap {
 	if of := v.s.volumes.drivers[driver]; of != nil {
 		return of.short

@@ -38,7 +38,8 @@ func changeRoom(t *rapid.T, s *cluster.Store, in *cluster.Intake, version int) {
 	case 5:
 		s.DeleteObject(cluster.KindCSINode, cluster.ObjectKey{Name: node})
 	case 6:
-		s.SetObject(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: meta.ResourceVersion},
+		s.SetObject(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name,
+			ResourceVersion: meta.ResourceVersion},
 			Spec: storagev1.VolumeAttachmentSpec{NodeName: node}})
 	case 7:
 		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}}
@@ -50,9 +51,9 @@ func changeRoom(t *rapid.T, s *cluster.Store, in *cluster.Intake, version int) {
 	}
 }
 
-// TestRowsThatAreShortOfVolumes runs random histories, some taken back and some only supposed, and compares the rows that
-// are short of room with a look at each node. Mutants: an undo, an attachment, a node that comes later than what its drivers
-// say, or one that goes, which does not reach the sets.
+// TestRowsThatAreShortOfVolumes runs random histories, some taken back and some only supposed, and compares the rows
+// that are short of room with a look at each node. Mutants: an undo, an attachment, a node that comes later than what
+// its drivers say, or one that goes, which does not reach the sets.
 func TestRowsThatAreShortOfVolumes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, in := cluster.NewStore(), cluster.NewIntake()
@@ -102,7 +103,8 @@ func isShort(snap cluster.Snapshot, driver string, n cluster.NodeIdx) bool {
 	}
 	volumes, _ := snap.VolumesOn(n)
 	for _, d := range csi.Spec.Drivers {
-		if d.Name == driver && d.Allocatable != nil && volumes+len(snap.AttachmentsOn(snap.NodeName(n)))+cluster.SureRoom > int(*d.Allocatable.Count) {
+		if d.Name == driver && d.Allocatable != nil &&
+			volumes+len(snap.AttachmentsOn(snap.NodeName(n)))+cluster.SureRoom > int(*d.Allocatable.Count) {
 			return true
 		}
 	}

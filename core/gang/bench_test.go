@@ -18,7 +18,8 @@ import (
 func farm(b *testing.B) *world {
 	w := newWorld(b)
 	for i := range 5000 {
-		w.node(fmt.Sprintf("n%05d", i), map[string]string{host: fmt.Sprintf("n%05d", i), rack: fmt.Sprintf("r%03d", i/50), zone: fmt.Sprintf("z%d", i/500)}, nil)
+		w.node(fmt.Sprintf("n%05d", i), map[string]string{host: fmt.Sprintf("n%05d", i),
+			rack: fmt.Sprintf("r%03d", i/50), zone: fmt.Sprintf("z%d", i/500)}, nil)
 	}
 	return w
 }
@@ -33,7 +34,8 @@ func fill(w *world, but int) {
 	}
 }
 
-// measure tells what an answer costs: the time that passes, and that of the processor, which a busy machine changes least.
+// measure tells what an answer costs: the time that passes, and that of the processor, which a busy machine changes
+// least.
 func measure(b *testing.B, w *world, want gang.Verdict, gangs ...gang.Need) {
 	once := func() {
 		w.store.Begin()
@@ -80,13 +82,14 @@ func BenchmarkManyGangs(b *testing.B) {
 func different(w *world) []*cluster.Pod {
 	var members []*cluster.Pod
 	for k := range 16 {
-		members = append(members, w.members(4, pod(fmt.Sprintf("k%d", k), map[string]string{"cpu": fmt.Sprintf("%dm", 250*(k+1)), "memory": fmt.Sprintf("%dGi", 1+(k*7)%16)}))...)
+		members = append(members, w.members(4, pod(fmt.Sprintf("k%d", k),
+			map[string]string{"cpu": fmt.Sprintf("%dm", 250*(k+1)), "memory": fmt.Sprintf("%dGi", 1+(k*7)%16)}))...)
 	}
 	return members
 }
 
-// BenchmarkDifferent places a gang of 64 members of 16 kinds on 5,000 nodes that are empty, and where all but 50 are nearly
-// full.
+// BenchmarkDifferent places a gang of 64 members of 16 kinds on 5,000 nodes that are empty, and where all but 50 are
+// nearly full.
 func BenchmarkDifferent(b *testing.B) {
 	for name, but := range map[string]int{"empty": 5000, "full": 50} {
 		b.Run(name, func(b *testing.B) {
@@ -97,7 +100,8 @@ func BenchmarkDifferent(b *testing.B) {
 	}
 }
 
-// templates are members each of which is made from a template of its own: other labels, and, if so wished, other amounts.
+// templates are members each of which is made from a template of its own: other labels, and, if so wished, other
+// amounts.
 func templates(w *world, n int, amounts bool) (members []*cluster.Pod) {
 	for i := range n {
 		like := asks("1")
@@ -111,15 +115,16 @@ func templates(w *world, n int, amounts bool) (members []*cluster.Pod) {
 	return members
 }
 
-// BenchmarkTemplates places 500 members each of which has a template of its own, on empty nodes and where all but 400 are nearly
-// full, and finds that there is no place for them; the goal is 100 ms.
+// BenchmarkTemplates places 500 members each of which has a template of its own, on empty nodes and where all but 400
+// are nearly full, and finds that there is no place for them; the goal is 100 ms.
 func BenchmarkTemplates(b *testing.B) {
 	for _, c := range []struct {
 		name    string
 		amounts bool
 		free    int
 		want    gang.Verdict
-	}{{"labels", false, 5000, gang.Placed}, {"amounts", true, 5000, gang.Placed}, {"full", true, 400, gang.Placed}, {"blocked", true, 40, gang.NoRoom}} {
+	}{{"labels", false, 5000, gang.Placed}, {"amounts", true, 5000, gang.Placed}, {"full", true, 400, gang.Placed},
+		{"blocked", true, 40, gang.NoRoom}} {
 		b.Run(c.name, func(b *testing.B) {
 			w := farm(b)
 			fill(w, c.free)
@@ -145,8 +150,9 @@ func onePerNode() *v1.Pod {
 func BenchmarkWide(b *testing.B) {
 	spread := asks("1")
 	spread.Labels = map[string]string{"app": "s"}
-	spread.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: zone, WhenUnsatisfiable: v1.DoNotSchedule,
-		LabelSelector: &metav1.LabelSelector{MatchLabels: spread.Labels}}}
+	spread.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: zone,
+		WhenUnsatisfiable: v1.DoNotSchedule,
+		LabelSelector:     &metav1.LabelSelector{MatchLabels: spread.Labels}}}
 	for name, like := range map[string]*v1.Pod{"apart": onePerNode(), "spread": spread} {
 		b.Run(name, func(b *testing.B) {
 			w := farm(b)
@@ -155,8 +161,8 @@ func BenchmarkWide(b *testing.B) {
 	}
 }
 
-// BenchmarkRack places gangs of 64 where all members must be in one of 100 racks of 50 nodes, most of which are nearly full,
-// or should be; and one of 500 in one of 10 zones.
+// BenchmarkRack places gangs of 64 where all members must be in one of 100 racks of 50 nodes, most of which are
+// nearly full, or should be; and one of 500 in one of 10 zones.
 func BenchmarkRack(b *testing.B) {
 	w := farm(b)
 	fill(w, 200)

@@ -39,8 +39,8 @@ func (r emptyRoom) free(at int, n cluster.NodeIdx) int64 {
 	return r.offered(at, n)
 }
 
-// tooFew proves that fewer members than the quorum have room on rows, and returns the proof in words; empty without one.
-// All its bounds hold whatever other plugins say, for those only leave less room:
+// tooFew proves that fewer members than the quorum have room on rows, and returns the proof in words; empty without
+// one. All its bounds hold whatever other plugins say, for those only leave less room:
 //
 //   - kind by kind, rows hold so many copies, and no two members that repel each other share a domain;
 //   - the members that demand least of a resource demand more than there is;
@@ -59,7 +59,8 @@ func tooFew(ks *kinds, r room, rows []cluster.NodeIdx, quorum int) string {
 		}
 	}
 	if most < quorum {
-		return fmt.Sprintf("there is room for at most %d members, %d are needed; pods like %s have too few nodes", most, quorum, short.pod.Key())
+		return fmt.Sprintf("there is room for at most %d members, %d are needed; pods like %s have too few nodes",
+			most, quorum, short.pod.Key())
 	}
 	if ks.uniform() {
 		return "" // the bounds below say nothing more
@@ -126,7 +127,8 @@ func (ks *kinds) tooMuch(at int, r room, rows []cluster.NodeIdx, quorum int) str
 			return ""
 		}
 	}
-	return fmt.Sprintf("%d members ask for at least %d of %s, and there is %d", quorum, need, ks.state.Names().Name(ks.resources[at]), have)
+	return fmt.Sprintf("%d members ask for at least %d of %s, and there is %d", quorum, need,
+		ks.state.Names().Name(ks.resources[at]), have)
 }
 
 // tooLarge counts, for each amount that is demanded, the members that demand as much and the places for them.
@@ -147,7 +149,8 @@ func (ks *kinds) tooLarge(at int, r room, rows []cluster.NodeIdx, quorum int) st
 		}
 		need := int64(asking - (len(ks.of) - quorum)) // if all that go without were among them
 		if have := ks.places(at, amount, r, rows, need); have < need {
-			return fmt.Sprintf("%d members ask for %d of %s or more, and there is room for %d such", asking, amount, ks.state.Names().Name(ks.resources[at]), have)
+			return fmt.Sprintf("%d members ask for %d of %s or more, and there is room for %d such", asking, amount,
+				ks.state.Names().Name(ks.resources[at]), have)
 		}
 	}
 	return ""

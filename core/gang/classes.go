@@ -26,9 +26,9 @@ const touched int32 = -1
 // singly is up to how many rows are told apart where members have to do with pods on other nodes.
 const singly = 64
 
-// classify sorts rows into classes: by which kinds fit, and by what is left of all that is asked for. Where members have
-// to do with pods on other nodes, few rows are all told apart, and many by their domains besides; then rows of one class
-// are alike at first sight only.
+// classify sorts rows into classes: by which kinds fit, and by what is left of all that is asked for. Where members
+// have to do with pods on other nodes, few rows are all told apart, and many by their domains besides; then rows of
+// one class are alike at first sight only.
 func (ks *kinds) classify(rows []cluster.NodeIdx) *classes {
 	c := &classes{base: make([]int32, ks.state.Rows()), stamp: make([]int, ks.state.Rows())}
 	for n := range c.base {
@@ -107,7 +107,8 @@ func (ks *kinds) nearKeys() []string {
 			continue
 		}
 		for _, t := range a.RequiredDuringSchedulingIgnoredDuringExecution {
-			if by := ks.state.Topology(t.TopologyKey); by.Domains() < by.Nodes() && !slices.Contains(keys, t.TopologyKey) {
+			if by := ks.state.Topology(t.TopologyKey); by.Domains() < by.Nodes() &&
+				!slices.Contains(keys, t.TopologyKey) {
 				keys = append(keys, t.TopologyKey)
 			}
 		}
@@ -133,7 +134,7 @@ func (c *classes) of(n cluster.NodeIdx) int32 {
 	return c.base[n]
 }
 
-// first tells whether no row of the class was met in this look.
+// first reports whether no row of the class was met in this look.
 func (c *classes) first(class int32) bool {
 	if class == touched {
 		return true

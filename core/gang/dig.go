@@ -11,8 +11,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// dig is a search through other rows than the first choice, member by member in one order (limited discrepancy search,
-// Harvey and Ginsberg 1995; a dead end goes back to a member that has a part in it, conflict-directed backjumping, Prosser
+// dig is a search through other rows than the first choice, member by member in one order (limited discrepancy
+// search, Harvey and Ginsberg 1995; a dead end goes back to a member that has a part in it, conflict-directed
+// backjumping, Prosser
 // 1993). The first choice is the row that the member fills the most.
 type dig struct {
 	*search
@@ -46,7 +47,8 @@ const anyNumber = math.MaxInt32
 
 // digAll digs in each order, from few discrepancies to any number.
 //
-// rows are those to search, nil for all; fitting are the ones among them that fit some member, which are all that count.
+// rows are those to search, nil for all; fitting are the ones among them that fit some member, which are all that
+// count.
 func (sr *search) digAll(ways [][]int, rows, fitting []cluster.NodeIdx) result {
 	classes, of := sr.kinds.classify(fitting), make([][]cluster.NodeIdx, len(sr.kinds.all))
 	for k := range of {
@@ -55,7 +57,8 @@ func (sr *search) digAll(ways [][]int, rows, fitting []cluster.NodeIdx) result {
 	exact := sr.kinds.alone && sr.kinds.known
 	for _, left := range []int{1, 2, 4, anyNumber} {
 		for w := len(ways) - 1; w >= 0; w-- { // the unit's order, the least promising, last
-			d := &dig{search: sr, order: ways[w], rows: fitting, of: of, all: rows, classes: classes, width: narrow, banned: make([][]ban, len(sr.kinds.all))}
+			d := &dig{search: sr, order: ways[w], rows: fitting, of: of, all: rows, classes: classes, width: narrow,
+				banned: make([][]ban, len(sr.kinds.all))}
 			d.lookAhead()
 			if left == anyNumber {
 				d.width = wide
@@ -239,8 +242,8 @@ func (d *dig) lookAhead() {
 	}
 }
 
-// hopeless proves that the members from a position on, none of which may be left out any more, ask for more of a resource
-// than the rows have together that still fit one of them.
+// hopeless proves that the members from a position on, none of which may be left out any more, ask for more of a
+// resource than the rows have together that still fit one of them.
 func (d *dig) hopeless(pos int) bool {
 	if d.rest == nil || d.missing < d.slack {
 		return false
@@ -266,7 +269,7 @@ func (d *dig) hopeless(pos int) bool {
 	return false
 }
 
-// useful tells whether a row has room for one of the members from a position on.
+// useful reports whether a row has room for one of the members from a position on.
 func (d *dig) useful(pos int, n cluster.NodeIdx) bool {
 	for _, k := range d.rest[pos] {
 		if d.kinds.copies(&d.kinds.all[k], n, 1) > 0 {

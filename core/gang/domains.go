@@ -36,8 +36,8 @@ func (sr *search) levels() (required, preferred []string) {
 
 // inDomains looks for places in one domain of each required key, and in as few domains of the others as it can.
 //
-// Domains that bounds rule out are not looked at. The others are tried the smallest first that may hold the gang, so that
-// larger ones stay whole: each with one pass, then each with all there is of search.
+// Domains that bounds rule out are not looked at. The others are tried the smallest first that may hold the gang, so
+// that larger ones stay whole: each with one pass, then each with all there is of search.
 func (sr *search) inDomains() result {
 	sr.sort()
 	required, preferred := sr.levels()
@@ -105,9 +105,9 @@ func (sr *search) keys() (keys []string) {
 	return keys
 }
 
-// split sorts rows into domains by the values of keys; rows that lack one are in none. Those with the least room for the
-// gang come first, or, when there are narrower keys, those in which it would be in the fewest domains of these. Without
-// keys all rows are one domain.
+// split sorts rows into domains by the values of keys; rows that lack one are in none. Those with the least room for
+// the gang come first, or, when there are narrower keys, those in which it would be in the fewest domains of these.
+// Without keys all rows are one domain.
 func (sr *search) split(rows []cluster.NodeIdx, keys, narrower []string) []domain {
 	if len(keys) == 0 {
 		return []domain{{rows: rows, room: sr.room(rows)}}
@@ -304,8 +304,8 @@ func union(domains []domain, count int, room int64) []cluster.NodeIdx {
 	return rows
 }
 
-// together makes passes in single domains of the keys of required affinity: the first of the members that must be near each
-// other chooses the domain for all, and knows nothing of how many follow.
+// together makes passes in single domains of the keys of required affinity: the first of the members that must be
+// near each other chooses the domain for all, and knows nothing of how many follow.
 func (sr *search) together(order []int, rows []cluster.NodeIdx) bool {
 	for _, key := range sr.kinds.nearKeys() {
 		for _, d := range sr.split(rows, []string{key}, nil) {

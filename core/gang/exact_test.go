@@ -14,8 +14,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// exact is the solver to compare with: it tries every member on every row in every order, each judged by the plain forms
-// of the filters with those before it in place. What it has seen once in one constellation it does not try again.
+// exact is the solver to compare with: it tries every member on every row in every order, each judged by the plain
+// forms of the filters with those before it in place. What it has seen once in one constellation it does not try
+// again.
 type exact struct {
 	w    *world
 	prof place.Profile
@@ -25,7 +26,7 @@ type exact struct {
 	left int // how many judgements it may still make
 }
 
-// feasible tells whether there are places for the quorum; known is false when the solver ran out of judgements.
+// feasible reports whether there are places for the quorum; known is false when the solver ran out of judgements.
 func feasible(w *world, prof place.Profile, need gang.Need, judgements int) (is, known bool) {
 	e := &exact{w: w, prof: prof, need: need, left: judgements}
 	w.store.Begin()

@@ -15,7 +15,8 @@ import (
 type Ground struct {
 	Trial  *cluster.Trial
 	Placer *place.Placer
-	// Nominations tells where pods are expected. Promises to members of the gang in hand do not keep other members away.
+	// Nominations tells where pods are expected. Promises to members of the gang in hand do not keep other members
+	// away.
 	Nominations place.Nominations
 	// Draw chooses among tied nodes.
 	Draw      func(n int) int

@@ -49,8 +49,9 @@ func instance(w *world, c pick, m mix) gang.Need {
 			labels["disk"] = "ssd"
 		}
 		w.node(fmt.Sprintf("n%d", i), labels, map[string]string{
-			"cpu": fmt.Sprint(1 + c("cores", 6)), "memory": fmt.Sprintf("%dGi", 1+c("memory", 6)), "example.com/gpu": fmt.Sprint(c("gpus", 3)),
-			"pods": fmt.Sprint(2 + c("pods", 5))})
+			"cpu": fmt.Sprint(1 + c("cores", 6)), "memory": fmt.Sprintf("%dGi", 1+c("memory", 6)),
+			"example.com/gpu": fmt.Sprint(c("gpus", 3)),
+			"pods":            fmt.Sprint(2 + c("pods", 5))})
 	}
 	if m.used {
 		for i := range c("used", 4) {
@@ -67,7 +68,8 @@ func instance(w *world, c pick, m mix) gang.Need {
 	}
 	if m.domains {
 		need.Topology = [][]cluster.GangTopology{
-			{{Key: rack, Required: true}}, {{Key: zone, Required: true}}, {{Key: zone, Required: true}, {Key: rack}}, {{Key: rack}}, {{Key: zone}, {Key: rack}},
+			{{Key: rack, Required: true}}, {{Key: zone, Required: true}}, {{Key: zone, Required: true}, {Key: rack}},
+			{{Key: rack}}, {{Key: zone}, {Key: rack}},
 		}[c("topology", 5)]
 		if c.oneIn("bound", 4) {
 			need.Bound = []cluster.NodeIdx{0}
@@ -94,7 +96,8 @@ func (m mix) gang(w *world, c pick) []*cluster.Pod {
 
 // kind makes one kind of member.
 func (m mix) kind(c pick, k int) *v1.Pod {
-	amounts := map[string]string{"cpu": fmt.Sprint(1 + c("asks cores", 4)), "memory": fmt.Sprintf("%dGi", 1+c("asks memory", 4))}
+	amounts := map[string]string{"cpu": fmt.Sprint(1 + c("asks cores", 4)),
+		"memory": fmt.Sprintf("%dGi", 1+c("asks memory", 4))}
 	if c.oneIn("asks gpu", 3) {
 		amounts["example.com/gpu"] = "1"
 	}
@@ -129,6 +132,7 @@ func (m mix) widen(c pick, p *v1.Pod, k int) {
 		p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
 			{LabelSelector: about(c("far", m.kinds)), TopologyKey: key}}}}
 	case 3:
-		p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: about(k)}}
+		p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: key,
+			WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: about(k)}}
 	}
 }

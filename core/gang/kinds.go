@@ -37,8 +37,8 @@ type kinds struct {
 	known bool
 }
 
-// same tells whether no plugin can tell two members apart. Where a member is promised a node, it is tried there first; what
-// fits does not depend on that.
+// same reports whether no plugin can tell two members apart. Where a member is promised a node, it is tried there
+// first; what fits does not depend on that.
 func same(p, q *cluster.Pod) bool {
 	return p.Spec == q.Spec && p.Namespace == q.Namespace && len(p.Spec.Volumes) == 0 && p.Spec.Devices == nil
 }
@@ -106,7 +106,7 @@ func (ks *kinds) offered(at int, n cluster.NodeIdx) int64 {
 	return ks.state.Allocatable(ks.resources[at]).At(n)
 }
 
-// uniform tells whether no member differs from another.
+// uniform reports whether no member differs from another.
 func (ks *kinds) uniform() bool { return len(ks.all) == 1 }
 
 // free is how much of a resource, by position, a row has left.

@@ -12,8 +12,8 @@ import (
 )
 
 // ways are the orders in which members are tried, the unit's first. Greedy placement in one order fails where another
-// one finds room: the large ones first, say, or those with few nodes. Members that must be near others come after those.
-// Orders that differ by members that are alike are one.
+// one finds room: the large ones first, say, or those with few nodes. Members that must be near others come after
+// those. Orders that differ by members that are alike are one.
 func (ks *kinds) ways(rows []cluster.NodeIdx, slack int) [][]int {
 	share, scarce, depth := ks.shares(rows), ks.scarcity(rows), ks.depths()
 	given := make([]int, len(ks.of))
@@ -24,7 +24,8 @@ func (ks *kinds) ways(rows []cluster.NodeIdx, slack int) [][]int {
 	add := func(before func(a, b int) int) {
 		order := slices.Clone(given)
 		slices.SortStableFunc(order, func(a, b int) int {
-			return cmp.Or(cmp.Compare(depth[ks.of[a]], depth[ks.of[b]]), before(ks.of[a], ks.of[b]), cmp.Compare(ks.of[a], ks.of[b]))
+			return cmp.Or(cmp.Compare(depth[ks.of[a]], depth[ks.of[b]]), before(ks.of[a], ks.of[b]),
+				cmp.Compare(ks.of[a], ks.of[b]))
 		})
 		if !slices.ContainsFunc(ways, func(way []int) bool { return ks.alike(way, order) }) {
 			ways = append(ways, order)

@@ -30,8 +30,8 @@ func drawn(t *rapid.T) pick {
 }
 
 // TestAnswersHold compares answers with the exact solver on small clusters: what is placed fits, one member after the
-// other, and in one domain; what does not fit now has no places, and what never fits has none on the empty cluster either;
-// and after any other verdict than placed the store is as it was. Asked again, the answer is the same.
+// other, and in one domain; what does not fit now has no places, and what never fits has none on the empty cluster
+// either; and after any other verdict than placed the store is as it was. Asked again, the answer is the same.
 // Mutants: triesKept, quorumShort, domainsLeft, boundElsewhere, extrasCounted, slackForgotten, neverIsNow,
 // budgetIgnored, hopeIgnoresSlack, unprovedNever, keepIgnored.
 func TestAnswersHold(t *testing.T) {
@@ -48,8 +48,10 @@ func answerHolds(t *rapid.T, m mix) {
 	if rapid.IntRange(0, 2).Draw(t, "keep") == 0 {
 		all := w.answer(need)
 		need.Keep = need.Quorum
-		if kept := w.answer(need); kept.Verdict != all.Verdict || kept.Verdict == gang.Placed && (kept.Most != max(need.Quorum, 0) || kept.Most+kept.Cut != all.Most) {
-			t.Fatalf("%v, %d placed; and when %d may stay %v, %d placed and %d cut", all.Verdict, all.Most, need.Keep, kept.Verdict, kept.Most, kept.Cut)
+		if kept := w.answer(need); kept.Verdict != all.Verdict || kept.Verdict == gang.Placed &&
+			(kept.Most != max(need.Quorum, 0) || kept.Most+kept.Cut != all.Most) {
+			t.Fatalf("%v, %d placed; and when %d may stay %v, %d placed and %d cut", all.Verdict, all.Most, need.Keep,
+				kept.Verdict, kept.Most, kept.Cut)
 		}
 	}
 	before := fingerprint(w.store.Snapshot())
@@ -62,7 +64,8 @@ func answerHolds(t *rapid.T, m mix) {
 	if fingerprint(w.store.Snapshot()) != before {
 		t.Fatal("an answer outlives its trial")
 	}
-	if again := w.answer(need); again.Verdict != a.Verdict || !slices.Equal(again.Nodes, a.Nodes) || again.Tried != a.Tried || again.Why.Message != a.Why.Message {
+	if again := w.answer(need); again.Verdict != a.Verdict || !slices.Equal(again.Nodes, a.Nodes) ||
+		again.Tried != a.Tried || again.Why.Message != a.Why.Message {
 		t.Fatalf("asked again: %v on %v after %d searches (%s), before %v on %v after %d (%s)",
 			again.Verdict, again.Nodes, again.Tried, again.Why.Message, a.Verdict, a.Nodes, a.Tried, a.Why.Message)
 	}
@@ -84,7 +87,9 @@ func answerHolds(t *rapid.T, m mix) {
 	case gang.NeverFits:
 		for row := range w.store.Snapshot().Rows() {
 			var gone []cluster.UID
-			w.store.Snapshot().EachPod(cluster.NodeIdx(row), func(p *cluster.Pod, _ bool) { gone = append(gone, p.UID) })
+			w.store.Snapshot().EachPod(cluster.NodeIdx(row), func(p *cluster.Pod, _ bool) {
+				gone = append(gone, p.UID)
+			})
 			for _, uid := range gone {
 				w.store.DeletePod(uid)
 			}
@@ -101,10 +106,9 @@ func answerHolds(t *rapid.T, m mix) {
 	}
 }
 
-// TestRoomIsNotDenied searches for places of gangs that were cut out of the nodes, so that there are some, with members
-// beyond the quorum strewn in for which there are none: nobody may say that there are none for the gang. Few of them are
-// placed by passes.
-// Mutants: blameNobody, slackBlameless, amountsMerged, touchedMerged, neverDig.
+// TestRoomIsNotDenied searches for places of gangs that were cut out of the nodes, so that there are some, with
+// members beyond the quorum strewn in for which there are none: nobody may say that there are none for the gang. Few
+// of them are placed by passes. Mutants: blameNobody, slackBlameless, amountsMerged, touchedMerged, neverDig.
 func TestRoomIsNotDenied(t *testing.T) { rapid.Check(t, roomIsNotDenied) }
 
 func roomIsNotDenied(t *rapid.T) {
@@ -117,7 +121,8 @@ func roomIsNotDenied(t *rapid.T) {
 	for i := range 2 + c("nodes", 3) {
 		cores, gibs := 6+c("cores", 8), 6+c("gibs", 8)
 		disk := []string{"a", "b"}[c("disk", 2)]
-		w.node(fmt.Sprintf("n%d", i), map[string]string{host: fmt.Sprintf("n%d", i), "disk": disk}, map[string]string{"cpu": fmt.Sprint(cores), "memory": fmt.Sprintf("%dGi", gibs)})
+		w.node(fmt.Sprintf("n%d", i), map[string]string{host: fmt.Sprintf("n%d", i), "disk": disk},
+			map[string]string{"cpu": fmt.Sprint(cores), "memory": fmt.Sprintf("%dGi", gibs)})
 		count := 2 + c("parts", 3)
 		byCore, byGib := cut(c, cores, count), cut(c, gibs, count)
 		for k := range count {
@@ -126,10 +131,12 @@ func roomIsNotDenied(t *rapid.T) {
 	}
 	need.Quorum = len(parts)
 	for range c("extras", 3) {
-		parts = append(parts, part{1 + c("extra cores", 6), 1 + c("extra gibs", 6), []string{"a", "b", ""}[c("extra disk", 3)]})
+		parts = append(parts, part{1 + c("extra cores", 6), 1 + c("extra gibs", 6),
+			[]string{"a", "b", ""}[c("extra disk", 3)]})
 	}
 	for i, part := range rapid.Permutation(parts).Draw(t, "order") {
-		p := pod(fmt.Sprintf("m%d", i), map[string]string{"cpu": fmt.Sprint(part.cores), "memory": fmt.Sprintf("%dGi", part.gibs)})
+		p := pod(fmt.Sprintf("m%d", i), map[string]string{"cpu": fmt.Sprint(part.cores),
+			"memory": fmt.Sprintf("%dGi", part.gibs)})
 		if part.disk != "" {
 			p.Spec.NodeSelector = map[string]string{"disk": part.disk}
 		}
@@ -149,9 +156,8 @@ func roomIsNotDenied(t *rapid.T) {
 	}
 }
 
-// TestFewestRacks: members that are alike are in the smallest rack that holds them all, and otherwise in as few racks as can
-// be, whether the rack is required or preferred.
-// Mutants: roomiestFirst, preferredIgnored.
+// TestFewestRacks: members that are alike are in the smallest rack that holds them all, and otherwise in as few racks
+// as can be, whether the rack is required or preferred. Mutants: roomiestFirst, preferredIgnored.
 func TestFewestRacks(t *testing.T) { rapid.Check(t, fewestRacks) }
 
 func fewestRacks(t *rapid.T) {

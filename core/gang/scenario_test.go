@@ -66,8 +66,8 @@ func all(members []*cluster.Pod, topology ...cluster.GangTopology) gang.Need {
 
 func cores(n int) map[string]string { return map[string]string{"cpu": fmt.Sprint(n)} }
 
-// allOrNothing: eight members of two cores each have room on four nodes of four cores; nine have not, and of those nothing
-// is left. Mutants: triesKept, quorumShort.
+// allOrNothing: eight members of two cores each have room on four nodes of four cores; nine have not, and of those
+// nothing is left. Mutants: triesKept, quorumShort.
 func allOrNothing(t tester) {
 	w := newWorld(t)
 	for i := range 4 {
@@ -81,7 +81,8 @@ func allOrNothing(t tester) {
 	})
 	w.try(all(members), func(a gang.Answer) {
 		if a.Verdict != gang.NeverFits || w.store.Snapshot().PodCount() != 0 || a.Most != 8 || a.Blocked != 8 {
-			t.Errorf("%v with %d pods left; %d were placed, then %d was blocked", a.Verdict, w.store.Snapshot().PodCount(), a.Most, a.Blocked)
+			t.Errorf("%v with %d pods left; %d were placed, then %d was blocked", a.Verdict,
+				w.store.Snapshot().PodCount(), a.Most, a.Blocked)
 		}
 		if want := "0/4 nodes are available: 4 Insufficient cpu."; a.Why.Message != want {
 			t.Errorf("told %q, want %q", a.Why.Message, want)
@@ -92,15 +93,16 @@ func allOrNothing(t tester) {
 	})
 }
 
-// extrasComeAfter: of three members two are needed; the one that has no room goes without, wherever it stands in the order,
-// and the large one goes without when it would take the room of two.
+// extrasComeAfter: of three members two are needed; the one that has no room goes without, wherever it stands in the
+// order, and the large one goes without when it would take the room of two.
 func extrasComeAfter(t tester) {
 	w := newWorld(t)
 	w.node("n0", nil, nil)
 	small, large := w.members(2, pod("s", cores(2))), w.members(1, pod("l", cores(4)))
 	for at := range 3 {
 		need := gang.Need{Members: slices.Insert(slices.Clone(small), at, large[0]), Quorum: 2}
-		if a := w.answer(need); a.Verdict != gang.Placed || a.Most != 2 || a.Nodes[at] != cluster.NoNode || a.Blocked != at {
+		if a := w.answer(need); a.Verdict != gang.Placed || a.Most != 2 || a.Nodes[at] != cluster.NoNode ||
+			a.Blocked != at {
 			t.Errorf("large one at %d: %v, %v, blocked %d", at, a.Verdict, a.Nodes, a.Blocked)
 		}
 	}
@@ -156,8 +158,8 @@ func (s seat) Release(*cluster.Trial, bool) []cluster.Write {
 	return nil
 }
 
-// refusedRowsAreLeft: the node that all members like best is refused by a plugin while it reserves; they go to the other.
-// Mutant: refusalFinal.
+// refusedRowsAreLeft: the node that all members like best is refused by a plugin while it reserves; they go to the
+// other. Mutant: refusalFinal.
 func refusedRowsAreLeft(t tester) {
 	w, left := newWorld(t), 9
 	w.node("n0", nil, cores(64))
@@ -172,8 +174,8 @@ func refusedRowsAreLeft(t tester) {
 	}
 }
 
-// refusersAreTold: no seat is left, and once a member was refused the second node is too small too. Events of both plugins may help.
-// Mutant: refusersUnheard.
+// refusersAreTold: no seat is left, and once a member was refused the second node is too small too. Events of both
+// plugins may help. Mutant: refusersUnheard.
 func refusersAreTold(t tester) {
 	w, left := newWorld(t), 0
 	w.node("n0", nil, nil)
@@ -219,12 +221,12 @@ func holdsAreGivenBack(t tester) {
 
 // stairs are members of one, two, two and three cores, which two nodes of four cores hold in one way alone.
 func (w *world) stairs() []*cluster.Pod {
-	return append(append(w.members(1, pod("a", cores(1))), w.members(2, pod("b", cores(2)))...), w.members(1, pod("c", cores(3)))...)
+	return append(append(w.members(1, pod("a", cores(1))), w.members(2, pod("b", cores(2)))...),
+		w.members(1, pod("c", cores(3)))...)
 }
 
-// largeOnesFirst: in the order of the unit the small ones take both nodes, and the large one has none (H16). The third pass
-// finds the places.
-// Mutant: unitOrderOnly.
+// largeOnesFirst: in the order of the unit the small ones take both nodes, and the large one has none (H16). The
+// third pass finds the places. Mutant: unitOrderOnly.
 func largeOnesFirst(t tester) {
 	w := newWorld(t)
 	w.node("n0", nil, nil)
@@ -249,9 +251,8 @@ func apart(p *v1.Pod, app string) *v1.Pod {
 	return p
 }
 
-// nearOthers: workers must be near their leader, who comes after them in the unit; and the leader must not take the zone
-// that is too small for them.
-// Mutant: affinityFirst.
+// nearOthers: workers must be near their leader, who comes after them in the unit; and the leader must not take the
+// zone that is too small for them. Mutant: affinityFirst.
 func nearOthers(t tester) {
 	w := newWorld(t)
 	w.node("n0", map[string]string{zone: "a"}, cores(8))
@@ -286,7 +287,8 @@ func (w *world) racks(sizes map[string]int) {
 	for name, size := range sizes {
 		z, _, _ := strings.Cut(name, "/")
 		for i := range size {
-			w.node(fmt.Sprintf("%s-%d", strings.ReplaceAll(name, "/", "-"), i), map[string]string{zone: z, rack: name}, cores(1))
+			w.node(fmt.Sprintf("%s-%d", strings.ReplaceAll(name, "/", "-"), i),
+				map[string]string{zone: z, rack: name}, cores(1))
 		}
 	}
 }
@@ -311,7 +313,8 @@ func fewestDomains(t tester) {
 	if a.Verdict != gang.Placed || !slices.Equal(a.Domains, []string{"a/2", "a/3"}) {
 		t.Errorf("%v in %v", a.Verdict, a.Domains)
 	}
-	if a = w.answer(all(w.members(10, pod("m", cores(1))), cluster.GangTopology{Key: rack})); a.Verdict != gang.Placed || len(a.Domains) != 4 {
+	if a = w.answer(all(w.members(10, pod("m", cores(1))),
+		cluster.GangTopology{Key: rack})); a.Verdict != gang.Placed || len(a.Domains) != 4 {
 		t.Errorf("all of them: %v in %v", a.Verdict, a.Domains)
 	}
 }
@@ -321,7 +324,8 @@ func fewestDomains(t tester) {
 func fewestOnAllLevels(t tester) {
 	w := newWorld(t)
 	w.racks(map[string]int{"a/1": 3, "a/2": 3, "b/1": 6, "b/2": 6})
-	a := w.answer(all(w.members(6, pod("m", cores(1))), cluster.GangTopology{Key: zone}, cluster.GangTopology{Key: rack}))
+	a := w.answer(all(w.members(6, pod("m", cores(1))), cluster.GangTopology{Key: zone},
+		cluster.GangTopology{Key: rack}))
 	if a.Verdict != gang.Placed || len(a.Domains) != 1 {
 		t.Errorf("%v in %v", a.Verdict, a.Domains)
 	}
@@ -387,14 +391,18 @@ func neverFits(t tester) {
 		need  gang.Need
 		proof string // empty when nothing is proved
 	}{
-		"one member too large": {all(w.members(1, pod("m", cores(9)))), "there is room for at most 0 members, 1 are needed; pods like ns/m-0 have too few nodes"},
-		"too many large ones":  {all(mixed(2, 1)), "there is room for at most 2 members, 3 are needed; pods like ns/l-0 have too few nodes"},
-		"too much in all":      {all(mixed(1, 10)), "11 members ask for at least 15000 of cpu, and there is 14000"},
-		"apart":                {all(w.members(3, apart(pod("m", cores(1)), "x"))), "there is room for at most 2 members, 3 are needed; pods like ns/m-0 have too few nodes"},
+		"one member too large": {all(w.members(1, pod("m", cores(9)))),
+			"there is room for at most 0 members, 1 are needed; pods like ns/m-0 have too few nodes"},
+		"too many large ones": {all(mixed(2, 1)),
+			"there is room for at most 2 members, 3 are needed; pods like ns/l-0 have too few nodes"},
+		"too much in all": {all(mixed(1, 10)), "11 members ask for at least 15000 of cpu, and there is 14000"},
+		"apart": {all(w.members(3, apart(pod("m", cores(1)), "x"))),
+			"there is room for at most 2 members, 3 are needed; pods like ns/m-0 have too few nodes"},
 		"no rack": {all(w.members(11, pod("m", cores(1))), required),
 			"no domain of rack is large enough; in b/1 there is room for at most 10 members, 11 are needed; pods like ns/m-0 have too few nodes"},
-		"no label": {all(w.members(1, pod("m", cores(1))), cluster.GangTopology{Key: "block", Required: true}), "no node has the labels block"},
-		"room":     {all(mixed(1, 9)), ""},
+		"no label": {all(w.members(1, pod("m", cores(1))), cluster.GangTopology{Key: "block", Required: true}),
+			"no node has the labels block"},
+		"room": {all(mixed(1, 9)), ""},
 	} {
 		if a := w.answer(c.need); a.Proof != c.proof || (a.Verdict == gang.NeverFits) != (c.proof != "") {
 			t.Errorf("%s: %v, %q", name, a.Verdict, a.Proof)
@@ -403,7 +411,8 @@ func neverFits(t tester) {
 	old := pod("old", cores(8))
 	old.Spec.NodeName = "big"
 	w.store.SetPod(w.intake.Pod(old))
-	for name, need := range map[string]gang.Need{"full": all(mixed(1, 6)), "full rack": all(w.members(5, pod("m", cores(1))), required)} {
+	for name, need := range map[string]gang.Need{"full": all(mixed(1, 6)),
+		"full rack": all(w.members(5, pod("m", cores(1))), required)} {
 		if a := w.answer(need); a.Verdict != gang.NoRoom || a.Why.Message == "" || a.Blocked < 0 {
 			t.Errorf("%s: %v, %d blocked: %s %s", name, a.Verdict, a.Blocked, a.Why.Message, a.Proof)
 		}
@@ -433,7 +442,8 @@ func failedSearch(t tester) {
 	w := newWorld(t)
 	w.node("n0", nil, nil)
 	w.reservers = []plugin.Reserver{breaks{}}
-	if a := w.answer(all(w.members(2, pod("m", cores(1))))); a.Verdict != gang.Failed || a.Err == nil || a.Err.Error() != `member ns/m-0: running Reserve plugin "Breaks": it broke` {
+	if a := w.answer(all(w.members(2, pod("m", cores(1))))); a.Verdict != gang.Failed || a.Err == nil ||
+		a.Err.Error() != `member ns/m-0: running Reserve plugin "Breaks": it broke` {
 		t.Errorf("%v: %v", a.Verdict, a.Err)
 	}
 }

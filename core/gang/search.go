@@ -15,7 +15,8 @@ func Place(need Need, g *Ground) Answer {
 	if need.Budget == 0 {
 		need.Budget = max(DefaultBudget, SeveralPasses*len(need.Members))
 	}
-	sr := &search{need: need, g: g, slack: len(need.Members) - need.Quorum, limit: need.Budget, best: partial{count: -1, blocked: -1}}
+	sr := &search{need: need, g: g, slack: len(need.Members) - need.Quorum, limit: need.Budget,
+		best: partial{count: -1, blocked: -1}}
 	g.begin(need.Members)
 	if sr.slack < 0 || len(need.Members) == 0 {
 		sr.best.why.Message = fmt.Sprintf("%d members are there, %d are needed", len(need.Members), need.Quorum)
@@ -34,8 +35,8 @@ func Place(need Need, g *Ground) Answer {
 	return a
 }
 
-// against are the names of the plugins that may have something against a member somewhere, or refused one while reserving. The
-// first member without a place is not enough: another try may have kept it off a row in another way.
+// against are the names of the plugins that may have something against a member somewhere, or refused one while
+// reserving. The first member without a place is not enough: another try may have kept it off a row in another way.
 func (sr *search) against() []string {
 	names := sr.kinds.against()
 	names = append(names, sr.refusers...)
@@ -165,11 +166,11 @@ func (sr *search) solve(rows []cluster.NodeIdx) result {
 	return sr.digAll(ways, rows, fitting)
 }
 
-// spent tells whether the budget is.
+// spent reports whether the budget is.
 func (sr *search) spent() bool { return sr.tried >= sr.limit }
 
-// pass places members one after the other, on their best rows of those given, or on those that they fill the most. A nil
-// order is the unit's, nil rows are all. It tells whether enough found a place; if not, none has one.
+// pass places members one after the other, on their best rows of those given, or on those that they fill the most. A
+// nil order is the unit's, nil rows are all. It reports whether enough found a place; if not, none has one.
 func (sr *search) pass(order []int, rows []cluster.NodeIdx, tight bool) bool {
 	sr.start()
 	missing, twin := 0, -1
@@ -179,7 +180,8 @@ func (sr *search) pass(order []int, rows []cluster.NodeIdx, tight bool) bool {
 			i = order[at]
 		}
 		switch {
-		case twin >= 0 && same(sr.need.Members[twin], sr.need.Members[i]): // the state is as it was when its twin found nothing
+		// the state is as it was when its twin found nothing
+		case twin >= 0 && same(sr.need.Members[twin], sr.need.Members[i]):
 			missing++
 		case sr.put(i, rows, tight):
 			twin = -1
@@ -313,7 +315,8 @@ func (sr *search) refused(i int, no *refusal) {
 		sr.fail(i, fmt.Errorf("running Reserve plugin %q: %w", no.by, no.err))
 		return
 	}
-	sr.block(i, place.Rejection{Plugins: []string{no.by}, Message: fmt.Sprintf("0/1 nodes are available: 1 %s.", no.reject)})
+	sr.block(i, place.Rejection{Plugins: []string{no.by}, Message: fmt.Sprintf("0/1 nodes are available: 1 %s.",
+		no.reject)})
 }
 
 func (sr *search) block(i int, why place.Rejection) {
@@ -332,7 +335,8 @@ func (sr *search) keepBest() {
 }
 
 func (sr *search) answer(v Verdict) Answer {
-	a := Answer{Verdict: v, Most: max(sr.best.count, 0), Partial: sr.best.nodes, Blocked: sr.best.blocked, Why: sr.best.why, Proof: sr.proof, Err: sr.err, Tried: sr.tried}
+	a := Answer{Verdict: v, Most: max(sr.best.count, 0), Partial: sr.best.nodes, Blocked: sr.best.blocked,
+		Why: sr.best.why, Proof: sr.proof, Err: sr.err, Tried: sr.tried}
 	a.Domains = sr.where(sr.best.nodes)
 	if v != Placed {
 		if sr.kinds != nil {

@@ -37,8 +37,10 @@ func families() []family {
 		}
 	}
 	return []family{
-		{"small", "2 to 6 nodes, 2 to 6 members of up to 3 kinds, 3 resources", small(mix{nodes: 6, members: 6, kinds: 3, used: true}), 0.999},
-		{"picky", "the same with node selectors, host ports and extras", small(mix{nodes: 6, members: 6, kinds: 3, used: true, picky: true, extras: true}), 0.999},
+		{"small", "2 to 6 nodes, 2 to 6 members of up to 3 kinds, 3 resources",
+			small(mix{nodes: 6, members: 6, kinds: 3, used: true}), 0.999},
+		{"picky", "the same with node selectors, host ports and extras",
+			small(mix{nodes: 6, members: 6, kinds: 3, used: true, picky: true, extras: true}), 0.999},
 		{"wide", "up to 5 nodes and members, with affinity, anti-affinity and spread", small(mixes["wide"]), 0.97},
 		{"domains", "up to 6 nodes, 4 members, with a topology", small(mixes["domains"]), 0.99},
 		{"full 8", "8 members that fill 4 nodes to the last core and byte", full(4, 8, 0), 0.9},
@@ -55,14 +57,16 @@ func full(nodes, members, spare int) func(*world, pick, place.Profile) (gang.Nee
 		const cpu, memory = 32, 128 // cores and GiB of a node
 		more := func(n int) string { return fmt.Sprint(n * (1000 + spare)) }
 		for i := range nodes {
-			w.node(fmt.Sprintf("n%d", i), map[string]string{host: fmt.Sprintf("n%d", i)}, map[string]string{"cpu": more(cpu) + "m", "memory": more(memory*1<<20) + "Ki"})
+			w.node(fmt.Sprintf("n%d", i), map[string]string{host: fmt.Sprintf("n%d", i)},
+				map[string]string{"cpu": more(cpu) + "m", "memory": more(memory*1<<20) + "Ki"})
 		}
 		var pods []*v1.Pod
 		for i := range nodes {
 			parts := members*(i+1)/nodes - members*i/nodes
 			cores, gibs := cut(c, cpu, parts), cut(c, memory, parts)
 			for k := range parts {
-				pods = append(pods, pod("m", map[string]string{"cpu": fmt.Sprint(cores[k]), "memory": fmt.Sprintf("%dMi", gibs[k]*1000)}))
+				pods = append(pods, pod("m", map[string]string{"cpu": fmt.Sprint(cores[k]),
+					"memory": fmt.Sprintf("%dMi", gibs[k]*1000)}))
 			}
 		}
 		var need gang.Need
@@ -90,9 +94,9 @@ func cut(c pick, amount, parts int) []int {
 	return cuts
 }
 
-// TestShareByBudget counts the instances with places that a search finds, by its budget. With -share 1000 -v it prints the
-// table of docs/bench/gangs.md. A budget never makes things worse: the same try comes first.
-// Mutants: neverDig, unitOrderOnly.
+// TestShareByBudget counts the instances with places that a search finds, by its budget. With -share 1000 -v it
+// prints the table of docs/bench/gangs.md. A budget never makes things worse: the same try comes first. Mutants:
+// neverDig, unitOrderOnly.
 func TestShareByBudget(t *testing.T) {
 	prof := profile(t)
 	for _, f := range families() {
@@ -129,7 +133,8 @@ func (f family) solve(t tester, prof place.Profile, instances int) (solved []int
 				case a.Verdict == gang.Placed:
 					solved[b]++
 				case before:
-					t.Errorf("%s, seed %d: solved with a budget of %d and not with %d", f.name, seed, budgets[b-1], budget)
+					t.Errorf("%s, seed %d: solved with a budget of %d and not with %d", f.name, seed, budgets[b-1],
+						budget)
 				case a.Verdict != gang.GaveUp:
 					t.Errorf("%s, seed %d: %v, and there are places: %s", f.name, seed, a.Verdict, a.Proof)
 				}
@@ -141,14 +146,15 @@ func (f family) solve(t tester, prof place.Profile, instances int) (solved []int
 	}
 	for b, budget := range budgets {
 		if part := float64(solved[b]) / float64(instances); budget == gang.DefaultBudget && part < f.least {
-			t.Errorf("%s: %.3f of the instances are solved with the default budget, %.3f are wanted", f.name, part, f.least)
+			t.Errorf("%s: %.3f of the instances are solved with the default budget, %.3f are wanted", f.name, part,
+				f.least)
 		}
 	}
 	return solved, tries
 }
 
-// TestDenials counts how gangs without places are answered with the default budget: by a proof that there are none, now or
-// ever, or by giving up. With -share 1000 -v it prints the second table of docs/bench/gangs.md.
+// TestDenials counts how gangs without places are answered with the default budget: by a proof that there are none,
+// now or ever, or by giving up. With -share 1000 -v it prints the second table of docs/bench/gangs.md.
 func TestDenials(t *testing.T) {
 	prof := profile(t)
 	for _, name := range []string{"resources", "picky", "wide", "domains", "all"} {
@@ -173,7 +179,8 @@ func TestDenials(t *testing.T) {
 			part := func(v gang.Verdict) string {
 				return fmt.Sprintf("%.1f %%", 100*float64(verdicts[v])/float64(instances))
 			}
-			t.Logf("| %s | %s | %s | %s | %d |", name, part(gang.NeverFits), part(gang.NoRoom), part(gang.GaveUp), tries/instances)
+			t.Logf("| %s | %s | %s | %s | %d |", name, part(gang.NeverFits), part(gang.NoRoom), part(gang.GaveUp),
+				tries/instances)
 		}
 	}
 }

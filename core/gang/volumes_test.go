@@ -22,15 +22,19 @@ func withDisks(t tester, nodes int) *world {
 	w.reservers = reservers
 	w.placer = place.New(place.Profile{Filters: prof.Filters}, noMeter{}, place.DefaultClassBytes)
 	later := storagev1.VolumeBindingWaitForFirstConsumer
-	w.store.SetObject(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "local"}, Provisioner: "kubernetes.io/no-provisioner", VolumeBindingMode: &later})
+	w.store.SetObject(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "local"},
+		Provisioner: "kubernetes.io/no-provisioner", VolumeBindingMode: &later})
 	for i := range nodes {
 		name := fmt.Sprintf("n%d", i)
 		w.node(name, map[string]string{host: name}, nil)
-		w.store.SetObject(&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk-" + name, UID: types.UID("disk-" + name)}, Spec: v1.PersistentVolumeSpec{
-			StorageClassName: "local", Capacity: list(map[string]string{"storage": "10Gi"}), AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+		w.store.SetObject(&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk-" + name,
+			UID: types.UID("disk-" + name)}, Spec: v1.PersistentVolumeSpec{
+			StorageClassName: "local", Capacity: list(map[string]string{"storage": "10Gi"}),
+			AccessModes:            []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
 			PersistentVolumeSource: v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: "/disk"}},
 			NodeAffinity: &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-				MatchExpressions: []v1.NodeSelectorRequirement{{Key: host, Operator: v1.NodeSelectorOpIn, Values: []string{name}}}}}}}},
+				MatchExpressions: []v1.NodeSelectorRequirement{{Key: host, Operator: v1.NodeSelectorOpIn,
+					Values: []string{name}}}}}}}},
 			Status: v1.PersistentVolumeStatus{Phase: v1.VolumeAvailable}})
 	}
 	return w
@@ -39,11 +43,14 @@ func withDisks(t tester, nodes int) *world {
 // withClaim is a member with a claim of its own, which a local disk must satisfy.
 func (w *world) withClaim(i int) *cluster.Pod {
 	name, class := fmt.Sprintf("m%d", i), "local"
-	w.store.SetObject(&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("claim-" + name)},
-		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
-			Resources: v1.VolumeResourceRequirements{Requests: list(map[string]string{"storage": "5Gi"})}}})
+	w.store.SetObject(&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name,
+		UID: types.UID("claim-" + name)},
+		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class,
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+			Resources:   v1.VolumeResourceRequirements{Requests: list(map[string]string{"storage": "5Gi"})}}})
 	p := pod(name, cores(1))
-	p.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
+	p.Spec.Volumes = []v1.Volume{{Name: "v",
+		VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
 	return w.intake.Pod(p)
 }
 
@@ -58,9 +65,9 @@ func (w *world) taken() (names []string) {
 	return names
 }
 
-// disksOfMembers: each member takes the disk of its node, so that the next one goes elsewhere (A21); one member too many, and
-// no disk is taken. Nobody says that it could never be.
-// Mutant: holdsKept is about what plugins hold outside of the store; what they suppose about objects goes with the trial.
+// disksOfMembers: each member takes the disk of its node, so that the next one goes elsewhere (A21); one member too
+// many, and no disk is taken. Nobody says that it could never be. Mutant: holdsKept is about what plugins hold
+// outside of the store; what they suppose about objects goes with the trial.
 func disksOfMembers(t tester) {
 	w := withDisks(t, 3)
 	var members []*cluster.Pod
@@ -68,7 +75,8 @@ func disksOfMembers(t tester) {
 		members = append(members, w.withClaim(i))
 	}
 	w.try(all(members[:3]), func(a gang.Answer) {
-		if a.Verdict != gang.Placed || len(w.taken()) != 3 || len(a.Holds[2]) != 1 || len(a.Holds[2][0].Hold.Writes()) != 1 {
+		if a.Verdict != gang.Placed || len(w.taken()) != 3 || len(a.Holds[2]) != 1 ||
+			len(a.Holds[2][0].Hold.Writes()) != 1 {
 			t.Errorf("%v on %v: %s; disks taken: %v", a.Verdict, a.Nodes, a.Why.Message, w.taken())
 		}
 	})

@@ -80,7 +80,8 @@ func defaults(t interface{ Fatal(...any) }) (prof place.Profile, reservers []plu
 
 func newWorld(t interface{ Fatal(...any) }) *world {
 	prof := profile(t)
-	return &world{store: cluster.NewStore(), intake: cluster.NewIntake(), placer: place.New(prof, noMeter{}, place.DefaultClassBytes), profile: prof}
+	return &world{store: cluster.NewStore(), intake: cluster.NewIntake(),
+		placer: place.New(prof, noMeter{}, place.DefaultClassBytes), profile: prof}
 }
 
 // list reads amounts such as "cpu=4,memory=8Gi".
@@ -98,13 +99,15 @@ func (w *world) node(name string, labels map[string]string, amounts map[string]s
 	for k, v := range amounts {
 		all[k] = v
 	}
-	w.store.SetNode(w.intake.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Status: v1.NodeStatus{Allocatable: list(all)}}))
+	w.store.SetNode(w.intake.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Status: v1.NodeStatus{Allocatable: list(all)}}))
 }
 
 // pod is a pod that asks for amounts.
 func pod(name string, amounts map[string]string) *v1.Pod {
 	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}, Spec: v1.PodSpec{
-		Containers: []v1.Container{{Name: "c", Image: "i", Resources: v1.ResourceRequirements{Requests: list(amounts)}}}}}
+		Containers: []v1.Container{{Name: "c", Image: "i",
+			Resources: v1.ResourceRequirements{Requests: list(amounts)}}}}}
 }
 
 // members are n alike pods.
@@ -132,7 +135,8 @@ func (w *world) place(need gang.Need) gang.Answer {
 		w.placer = place.New(w.profile, noMeter{}, place.DefaultClassBytes)
 	}
 	trial := w.store.Trial()
-	g := &gang.Ground{Trial: trial, Placer: w.placer, Nominations: w.noms, Draw: place.Draw(1, 1), Reservers: w.reservers, Meter: noMeter{}}
+	g := &gang.Ground{Trial: trial, Placer: w.placer, Nominations: w.noms, Draw: place.Draw(1, 1),
+		Reservers: w.reservers, Meter: noMeter{}}
 	a := gang.Place(need, g)
 	trial.Commit()
 	return a

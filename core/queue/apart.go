@@ -51,8 +51,8 @@ func (q *Queue) Apart(key cluster.GangKey) (pods []*cluster.Pod) {
 	return pods
 }
 
-// Regroup follows a change of whether the pods of a group are scheduled one by one: those that wait together become units of
-// their own, or the other way round. Their nominations stay. A unit in flight is left alone.
+// Regroup follows a change of whether the pods of a group are scheduled one by one: those that wait together become
+// units of their own, or the other way round. Their nominations stay. A unit in flight is left alone.
 func (q *Queue) Regroup(key cluster.GangKey, cause string) {
 	var units []*Unit
 	switch u := q.gangs[key]; {

@@ -44,7 +44,7 @@ func (q *Queue) backoffEnd(u *Unit) record.Time {
 	return q.align(u.Since + wait)
 }
 
-// backingOff tells whether the unit's backoff still runs. Its end itself still belongs to it.
+// backingOff reports whether the unit's backoff still runs. Its end itself still belongs to it.
 func (q *Queue) backingOff(u *Unit) bool {
 	if u.BackoffUntil == 0 {
 		return false
@@ -78,7 +78,8 @@ func (q *Queue) Tick(now record.Time) {
 func (q *Queue) endBackoffs(h *heap) {
 	for u := h.head(); u != nil && !q.backingOff(u); u = h.head() {
 		// With PopFromBackoff the gates ran when the unit came to backoff; a unit that rests came there past them.
-		q.toActive(u, note{event: backoffComplete, cause: "its backoff has ended"}, q.cfg.PopFromBackoff && u.at != resting)
+		q.toActive(u, note{event: backoffComplete, cause: "its backoff has ended"}, q.cfg.PopFromBackoff &&
+			u.at != resting)
 	}
 }
 

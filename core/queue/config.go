@@ -69,7 +69,7 @@ type profile struct {
 	wakes []registration // in plugin order
 }
 
-// selfOpening tells whether whoever owns the gate of this name brings back what waits behind it.
+// selfOpening reports whether whoever owns the gate of this name brings back what waits behind it.
 func (p *profile) selfOpening(gate string) bool {
 	return slices.ContainsFunc(p.gates, func(g plugin.Gate) bool {
 		_, is := g.(plugin.SelfOpening)

@@ -4,9 +4,9 @@
 // backoff ends, which nodes are nominated for it.
 //
 // It is a plain data structure, driven by calls and ticks. A unit is in exactly one place: active, backoff (after a
-// rejection or after an error, ordered apart, or resting: back from a try before its time), waiting (shown as unschedulable or gated), set aside, or in flight
-// between Pop and Requeue or Done. The semantics are those of upstream's pkg/scheduler/backend/queue at 1.36.3 with
-// queueing hints on.
+// rejection or after an error, ordered apart, or resting: back from a try before its time), waiting (shown as
+// unschedulable or gated), set aside, or in flight between Pop and Requeue or Done. The semantics are those of
+// upstream's pkg/scheduler/backend/queue at 1.36.3 with queueing hints on.
 //
 // Waiting units stand in groups: same profile, same rejecting plugins, same gate. What an event means is worked out
 // once per group; a group none of whose plugins registered for the event is skipped whole, which is what asking each

@@ -18,11 +18,11 @@ type Gangs interface {
 	// Apart reports whether the pods of a group are scheduled one by one, each as a unit of its own. When the answer
 	// changes, Regroup must be called.
 	Apart(key cluster.GangKey) bool
-	// Priority is what the unit ranks as in the queue. It is declared if the gang states it, and not its pods: then it is also
-	// what its nominated pods count as.
+	// Priority is what the unit ranks as in the queue. It is declared if the gang states it, and not its pods: then
+	// it is also what its nominated pods count as.
 	Priority(u *Unit) (priority int32, declared bool)
-	// Extra tells that the unit's gang has what it needs without the unit's pods. They go after all of their priority that
-	// are needed by somebody.
+	// Extra tells that the unit's gang has what it needs without the unit's pods. They go after all of their priority
+	// that are needed by somebody.
 	Extra(u *Unit) bool
 }
 
@@ -30,8 +30,8 @@ type Gangs interface {
 type Admission struct {
 	// Gate is the plugin that keeps the unit out of the active queue, empty for none, and Reason why.
 	Gate, Reason string
-	// Members are the gates that keep single members back, by plugin name: an event that such a plugin registered for may
-	// admit the unit.
+	// Members are the gates that keep single members back, by plugin name: an event that such a plugin registered for
+	// may admit the unit.
 	Members []string
 	// Again is when to ask again at the latest; 0 means when the unit changes, or on Reconsider.
 	Again record.Time
@@ -203,19 +203,19 @@ func (q *Queue) HasGang(key cluster.GangKey) bool {
 	return q.gangs[key] != nil || len(q.apart[key]) > 0
 }
 
-// Before tells whether a unit goes before another in the active queue.
+// Before reports whether a unit goes before another in the active queue.
 func (q *Queue) Before(a, b *Unit) bool { return q.before(a, b) }
 
-// Hurry makes a gang skip its backoff whenever an event may help it, or no longer: room is held for it, and must not stay
-// empty.
+// Hurry makes a gang skip its backoff whenever an event may help it, or no longer: room is held for it, and must not
+// stay empty.
 func (q *Queue) Hurry(key cluster.GangKey, on bool) {
 	if u := q.gangs[key]; u != nil {
 		u.urgent = on
 	}
 }
 
-// Part lets the members go that have a place, while the unit is in flight. It tells whether any is left; if none is, the
-// unit is gone as after Done.
+// Part lets the members go that have a place, while the unit is in flight. It reports whether any is left; if none
+// is, the unit is gone as after Done.
 func (q *Queue) Part(u *Unit, placed func(cluster.UID) bool) (left bool) {
 	stay := u.Members[:0:0]
 	for _, p := range u.Members {
@@ -237,14 +237,15 @@ func (q *Queue) Part(u *Unit, placed func(cluster.UID) bool) (left bool) {
 	return true
 }
 
-// Stay takes back what Part left of a unit whose others have a place: nothing is wrong with it, so it is active at once, and no
-// failure is counted.
+// Stay takes back what Part left of a unit whose others have a place: nothing is wrong with it, so it is active at
+// once, and no failure is counted.
 func (q *Queue) Stay(u *Unit) {
 	if !q.refresh(u) {
 		return
 	}
 	u.Plugins, u.Pending, u.Message = u.Plugins[:0], u.Pending[:0], ""
-	q.toActive(u, note{event: gangChanged, cause: "its gang has what it needs; these are tried after what others need"}, false)
+	q.toActive(u, note{event: gangChanged,
+		cause: "its gang has what it needs; these are tried after what others need"}, false)
 }
 
 // Readmit takes back a unit in flight that a gate holds by now, as if it had not been tried.
@@ -256,8 +257,9 @@ func (q *Queue) Readmit(u *Unit) {
 	q.toActive(u, note{event: gangChanged, cause: "its gate is open again"}, false)
 }
 
-// needed is the first unit that backs off after a rejection and goes before an extra one; nil for none. Extras are not tried
-// before it, as nothing is tried before an active one: room that has just come free is for those first who need it.
+// needed is the first unit that backs off after a rejection and goes before an extra one; nil for none. Extras are
+// not tried before it, as nothing is tried before an active one: room that has just come free is for those first who
+// need it.
 func (q *Queue) needed(extra *Unit) (first *Unit) {
 	for _, u := range q.backoff.units {
 		if !u.extra && q.before(u, extra) && (first == nil || q.before(u, first)) {
@@ -267,7 +269,7 @@ func (q *Queue) needed(extra *Unit) (first *Unit) {
 	return first
 }
 
-// Needed tells whether a unit waits to be tried that goes before what is left of a gang when it has what it needs.
+// Needed reports whether a unit waits to be tried that goes before what is left of a gang when it has what it needs.
 func (q *Queue) Needed(u *Unit) bool {
 	left := *u
 	left.extra = true
@@ -318,8 +320,8 @@ func (q *Queue) Rejoin(p *cluster.Pod, failed bool, cause string) {
 	q.requeueAs(u, afterBackoff, n)
 }
 
-// settle applies to a unit that comes back from flight what happened to its members meanwhile. It is false, and the unit
-// as it was, when no member is left.
+// settle applies to a unit that comes back from flight what happened to its members meanwhile. It is false, and the
+// unit as it was, when no member is left.
 func (q *Queue) settle(u *Unit) bool {
 	left := len(u.joining)
 	for _, p := range u.Members {
@@ -359,7 +361,9 @@ func (q *Queue) gangGate(u *Unit) (gate, reason string) {
 	}
 	if a.Again != 0 {
 		u.ask = a.Again
-		at, _ := slices.BinarySearchFunc(q.asks, a.Again+1, func(a gangAsk, t record.Time) int { return cmp.Compare(a.at, t) })
+		at, _ := slices.BinarySearchFunc(q.asks, a.Again+1, func(a gangAsk, t record.Time) int {
+			return cmp.Compare(a.at, t)
+		})
 		q.asks = slices.Insert(q.asks, at, gangAsk{a.Again, u})
 	}
 	return a.Gate, a.Reason
@@ -399,8 +403,8 @@ type gangAsk struct {
 	unit *Unit
 }
 
-// judgeUnit decides what a change means for a unit: whatever helps one of its members may help it. Hints that read more of
-// a pod than its spec are asked about each member.
+// judgeUnit decides what a change means for a unit: whatever helps one of its members may help it. Hints that read
+// more of a pod than its spec are asked about each member.
 func (q *Queue) judgeUnit(g *group, u *Unit, ch plugin.Change) verdict {
 	pods := u.kinds
 	switch {

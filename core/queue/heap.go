@@ -57,7 +57,7 @@ func (h *heap) up(i int) {
 	}
 }
 
-// down tells whether anything moved.
+// down reports whether anything moved.
 func (h *heap) down(i int) bool {
 	start := i
 	for {

@@ -62,7 +62,7 @@ func (m *model) hold(x *modelPod, sub record.SubQueue) {
 	}
 }
 
-// first tells whether x is popped before y out of the active queue.
+// first reports whether x is popped before y out of the active queue.
 func (m *model) first(x, y *modelPod) bool {
 	if x.pod.Spec.Priority != y.pod.Spec.Priority {
 		return x.pod.Spec.Priority > y.pod.Spec.Priority
@@ -186,13 +186,14 @@ func registered(p Profile, name string) []plugin.Wake {
 			taint = taint || node && w.Event.Action&plugin.UpdateNodeTaint != 0
 		}
 		if add && !taint {
-			wakes = append(wakes, plugin.Wake{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.UpdateNodeTaint}})
+			wakes = append(wakes, plugin.Wake{Event: plugin.Event{Resource: plugin.NodeObject,
+				Action: plugin.UpdateNodeTaint}})
 		}
 	}
 	return wakes
 }
 
-// gateHears tells whether the gate's plugin asked for the event in any profile.
+// gateHears reports whether the gate's plugin asked for the event in any profile.
 func (m *model) gateHears(x *modelPod, ev plugin.Event) bool {
 	for _, p := range m.cfg.Profiles { // in any order, any will do
 		for _, w := range registered(p, x.gate) {

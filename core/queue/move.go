@@ -156,7 +156,8 @@ func (q *Queue) put(u *Unit, to place, n note) {
 	}
 	if sub := u.shown(); sub != u.sub {
 		q.moves = append(q.moves, record.QueueMove{
-			At: q.now, Pod: u.Pod().Ref(), Gang: u.gangName(), From: u.sub, To: sub, Event: n.event, Hint: n.hint, Cause: n.cause,
+			At: q.now, Pod: u.Pod().Ref(), Gang: u.gangName(), From: u.sub, To: sub, Event: n.event, Hint: n.hint,
+			Cause: n.cause,
 		})
 		u.sub = sub
 	}
@@ -205,8 +206,8 @@ func (q *Queue) take(u *Unit) {
 	}
 }
 
-// concernsScheduling tells whether an update changed more than status: otherwise our own condition would wake the unit
-// that it is about (upstream: isPodUpdated).
+// concernsScheduling reports whether an update changed more than status: otherwise our own condition would wake the
+// unit that it is about (upstream: isPodUpdated).
 func concernsScheduling(old, p *cluster.Pod) bool {
 	return old.Generation != p.Generation || old.ClaimsHash != p.ClaimsHash || old.Terminating != p.Terminating ||
 		old.Spec != p.Spec && !reflect.DeepEqual(old.Spec, p.Spec)

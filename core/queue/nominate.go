@@ -21,11 +21,13 @@ type nominations struct {
 // nominatedNode is a node that a pod counts on.
 type nominatedNode struct {
 	node string
-	// priority is up to which other pods keep away from the capacity: the pod's, or that of its unit where that is higher.
+	// priority is up to which other pods keep away from the capacity: the pod's, or that of its unit where that is
+	// higher.
 	priority int32
 }
 
-// Freed is a nomination that has ended, or counts less than before: pods up to a priority kept away from the node for it.
+// Freed is a nomination that has ended, or counts less than before: pods up to a priority kept away from the node for
+// it.
 type Freed struct {
 	Pod      *cluster.Pod
 	Node     string
@@ -86,8 +88,8 @@ func (q *Queue) NominateAsStatus(p *cluster.Pod) { q.Nominate(p, p.Nominated) }
 // Unnominate takes a pod's nomination away.
 func (q *Queue) Unnominate(uid cluster.UID) { q.nominated.remove(uid) }
 
-// TakeFreed returns the nominations that have ended since the last call, in order, but for those in whose place an equal one
-// was made: of the same pod, or of one with the same spec, as when members of a gang change places.
+// TakeFreed returns the nominations that have ended since the last call, in order, but for those in whose place an
+// equal one was made: of the same pod, or of one with the same spec, as when members of a gang change places.
 func (q *Queue) TakeFreed() []Freed {
 	n := &q.nominated
 	freed, made := n.freed, n.made
@@ -133,8 +135,8 @@ func (q *Queue) NominatedOn(node string) []*cluster.Pod {
 	return pods
 }
 
-// rankedAs is a pod of the unit with the priority as which it counts while it is nominated: what its gang declares, or its own
-// (answer A3 of the gang rules).
+// rankedAs is a pod of the unit with the priority as which it counts while it is nominated: what its gang declares,
+// or its own (answer A3 of the gang rules).
 func (u *Unit) rankedAs(p *cluster.Pod) *cluster.Pod {
 	rank := u.rankOf(p)
 	if rank == p.Spec.Priority {

@@ -27,17 +27,21 @@ const podsInHistories = 7
 var (
 	// kinds of steps, as often as they should come.
 	kinds = []string{
-		"tick", "tick", "tick", "long tick", "half minute", "add", "add", "add", "update", "update", "update", "delete", "pop", "pop", "pop", "pop",
-		"reject", "reject", "reject", "reject", "rest", "rest", "rest", "fail", "fail", "done", "aside", "late", "return", "event", "event", "event", "event", "event",
+		"tick", "tick", "tick", "long tick", "half minute", "add", "add", "add", "update", "update", "update",
+		"delete", "pop", "pop", "pop", "pop",
+		"reject", "reject", "reject", "reject", "rest", "rest", "rest", "fail", "fail", "done", "aside", "late",
+		"return", "event", "event", "event", "event", "event",
 		"own event", "activate", "nominate", "unnominate",
 	}
 	rejecters = []string{"Fit", "Affinity", "Deaf", "Permit", "Broken", "All"}
 	happens   = []string{
-		"Node/Add", "Node/UpdateNodeLabel", "Node/UpdateNodeTaint", "Node/UpdateNodeCondition", "Node/UpdateNodeAllocatable", "Node/Delete",
+		"Node/Add", "Node/UpdateNodeLabel", "Node/UpdateNodeTaint", "Node/UpdateNodeCondition",
+		"Node/UpdateNodeAllocatable", "Node/Delete",
 		"AssignedPod/Add", "AssignedPod/Delete", "AssignedPod/Update", "UnschedulablePod/Add", "*",
 	}
 	steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) op {
-		return op{Kind: kinds[number(t, len(kinds))], Pod: number(t, podsInHistories), A: number(t, 40), B: number(t, 10), Set: number(t, 1<<len(rejecters))}
+		return op{Kind: kinds[number(t, len(kinds))], Pod: number(t, podsInHistories), A: number(t, 40),
+			B: number(t, 10), Set: number(t, 1<<len(rejecters))}
 	}), 60, 160)
 	configs = rapid.IntRange(0, 5)
 )
@@ -77,7 +81,8 @@ func configOf(n int) Config {
 					wakesOf("Gates", "Pod/UpdatePodSchedulingGatesEliminated", "own"),
 					wakesOf("Quota", "Pod/UpdatePodLabel", "own", "Node/UpdateNodeLabel", ""),
 					wakesOf("Open", "*", ""),
-					wakesOf("Fit", "Node/Add+UpdateNodeAllocatable", "fits", "Pod/Delete", "", "Pod/UpdatePodScaleDown", "own"),
+					wakesOf("Fit", "Node/Add+UpdateNodeAllocatable", "fits", "Pod/Delete", "",
+						"Pod/UpdatePodScaleDown", "own"),
 					wakesOf("Affinity", "Node/Add+UpdateNodeLabel", "queue", "Pod/UpdatePodLabel", "skip"),
 					wakesOf("Permit", "Pod/Add", "", "Node/UpdateNodeTaint", "skip", "Node/UpdateNodeLabel", "queue"),
 					wakesOf("Broken", "Node/UpdateNodeCondition", "panic"),
@@ -359,7 +364,8 @@ func (h *history) check() error {
 	}
 	total := 0
 	for sub, first := range map[record.SubQueue]func(x, y *modelPod) bool{
-		record.Active: h.m.first, record.Backoff: h.m.firstInBackoff, record.Unschedulable: byArrival, record.Gated: byArrival,
+		record.Active: h.m.first, record.Backoff: h.m.firstInBackoff, record.Unschedulable: byArrival,
+		record.Gated:    byArrival,
 		record.InFlight: func(x, y *modelPod) bool { return true },
 	} {
 		want := h.m.in(sub, first)
@@ -397,7 +403,8 @@ func (h *history) check() error {
 func (h *history) same(u *Unit, x *modelPod) error {
 	found, sub, ok := h.q.Lookup(u.UID())
 	if !ok || found != u || sub != x.sub || h.seen[string(u.UID())] != sub {
-		return fmt.Errorf("Lookup of %s: %v in %s; moves say %s, model %s", u.Key, ok, sub, h.seen[string(u.UID())], x.sub)
+		return fmt.Errorf("Lookup of %s: %v in %s; moves say %s, model %s", u.Key, ok, sub, h.seen[string(u.UID())],
+			x.sub)
 	}
 	type facts struct {
 		attempts, rejected, errors int
@@ -406,7 +413,8 @@ func (h *history) same(u *Unit, x *modelPod) error {
 		aside                      bool
 		version                    string
 	}
-	got := facts{u.Attempts, u.UnschedulableCount, u.ErrorCount, u.Since, u.Gate, u.Aside != "", u.latest(u.UID()).ResourceVersion}
+	got := facts{u.Attempts, u.UnschedulableCount, u.ErrorCount, u.Since, u.Gate, u.Aside != "",
+		u.latest(u.UID()).ResourceVersion}
 	want := facts{x.attempts, x.rejected, x.errors, x.since, x.gate, x.aside, x.pod.ResourceVersion}
 	if x.sub == record.InFlight {
 		got.gate, want.gate = "", ""
@@ -432,7 +440,8 @@ func (h *history) checkNominations() error {
 		for _, p := range h.q.NominatedOn(node) {
 			got = append(got, p.UID)
 			if p != h.pods[p.Name] && h.m.find(p.UID) != nil {
-				return fmt.Errorf("%s nominated on %s in version %s, latest is %s", p.Name, node, p.ResourceVersion, h.pods[p.Name].ResourceVersion)
+				return fmt.Errorf("%s nominated on %s in version %s, latest is %s", p.Name, node, p.ResourceVersion,
+					h.pods[p.Name].ResourceVersion)
 			}
 		}
 		if !slices.Equal(want, got) {

@@ -11,8 +11,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Labels of what moves units besides events of plugins (upstream: framework/events.go; Pop, Done, SetAside, Recall and TriedEarly are ours,
-// for moves that upstream does not count).
+// Labels of what moves units besides events of plugins (upstream: framework/events.go; Pop, Done, SetAside, Recall
+// and TriedEarly are ours, for moves that upstream does not count).
 const (
 	scheduleAttemptFailure = "ScheduleAttemptFailure"
 	backoffComplete        = "BackoffComplete"
@@ -169,14 +169,16 @@ func (q *Queue) enter(p *cluster.Pod, event, cause string) {
 	u := q.newUnit(p)
 	q.toActive(u, note{event: event, cause: cause}, false)
 	if u.Gang != (cluster.GangKey{}) {
-		q.NominateAsStatus(p) // room that was made for the gang before a restart is kept while its other pods are listed
+		// room that was made for the gang before a restart is kept while its other pods are listed
+		q.NominateAsStatus(p)
 	}
 }
 
 func (q *Queue) newUnit(p *cluster.Pod) *Unit {
 	prof := q.profiles[p.Spec.SchedulerName]
 	if prof == nil {
-		panic(fmt.Sprintf("queue: pod %s (%s) is of profile %q, which there is not", p.Key(), p.UID, p.Spec.SchedulerName))
+		panic(fmt.Sprintf("queue: pod %s (%s) is of profile %q, which there is not", p.Key(), p.UID,
+			p.Spec.SchedulerName))
 	}
 	u := &Unit{Key: p.Key(), Members: []*cluster.Pod{p}, profile: prof, sub: record.Gone, First: q.now, Joined: q.now}
 	if u.Gang = q.gangOf(p); u.Gang != (cluster.GangKey{}) {
@@ -300,7 +302,7 @@ func (q *Queue) Delete(p *cluster.Pod) {
 	}
 }
 
-// Ready tells whether Pop would return a unit.
+// Ready reports whether Pop would return a unit.
 func (q *Queue) Ready() bool {
 	return q.active.len() > 0 || q.cfg.PopFromBackoff && q.backoff.len() > 0
 }
@@ -319,7 +321,8 @@ func (q *Queue) Pop() (*Unit, bool) {
 	if u != nil && u.extra && q.cfg.PopFromBackoff {
 		if first := q.needed(u); first != nil {
 			u, early = first, true
-			q.put(u, active, note{event: popFromBackoffQ, cause: "only what other gangs have beyond their needs was active"})
+			q.put(u, active, note{event: popFromBackoffQ,
+				cause: "only what other gangs have beyond their needs was active"})
 		}
 	}
 	if u == nil {
@@ -378,11 +381,11 @@ func (q *Queue) Requeue(u *Unit, why Rejection) {
 	}
 }
 
-// Rest takes a unit back that was popped before its backoff was over and fits nowhere yet, as if it had not been tried: no
-// attempt is counted, its backoff goes on, and it keeps its turn. The end of the backoff makes it active in any case. Before
-// that it may be popped again only when something happens that may help the plugins that reject it now. So a unit whose
-// room comes is placed at once, and one whose room does not is not told so more often than backoffs allow. (Upstream counts
-// and reports each of these attempts.)
+// Rest takes a unit back that was popped before its backoff was over and fits nowhere yet, as if it had not been
+// tried: no attempt is counted, its backoff goes on, and it keeps its turn. The end of the backoff makes it active in
+// any case. Before that it may be popped again only when something happens that may help the plugins that reject it
+// now. So a unit whose room comes is placed at once, and one whose room does not is not told so more often than
+// backoffs allow. (Upstream counts and reports each of these attempts.)
 func (q *Queue) Rest(u *Unit, plugins []string) {
 	if held := q.units[u.UID()]; held != u || u.at != inFlight || !q.refresh(u) {
 		return
@@ -418,8 +421,8 @@ func (q *Queue) Done(uid cluster.UID) {
 	}
 }
 
-// Return takes back a unit that Done let go and whose placement was undone though nothing was wrong with it: it is active
-// at once, among its equals where it stood before, and no failure is counted.
+// Return takes back a unit that Done let go and whose placement was undone though nothing was wrong with it: it is
+// active at once, among its equals where it stood before, and no failure is counted.
 func (q *Queue) Return(u *Unit) {
 	if q.units[u.UID()] != nil || !q.refresh(u) {
 		return // a newer unit has its pod, or nobody has
@@ -462,8 +465,8 @@ func (q *Queue) Happened(ch plugin.Change) {
 	q.flight.happened(ch)
 }
 
-// Activate makes waiting units active whatever their backoff; the gates still count. A unit in flight skips waiting when
-// it comes back, though not its backoff. Unknown pods and units set aside are passed over.
+// Activate makes waiting units active whatever their backoff; the gates still count. A unit in flight skips waiting
+// when it comes back, though not its backoff. Unknown pods and units set aside are passed over.
 func (q *Queue) Activate(pods []record.PodRef) {
 	n := note{event: plugin.ForceActivate.Label, cause: "asked for"}
 	for _, ref := range pods {

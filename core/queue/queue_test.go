@@ -236,21 +236,23 @@ func TestHintsSeeTheCluster(t *testing.T) {
 	store := cluster.NewStore()
 	store.SetNode(&cluster.Node{Name: "n"})
 	wake := func(happens func(q *Queue, p *cluster.Pod)) bool {
-		q := New(Config{State: store.Snapshot(), Profiles: map[string]Profile{"": {Wakes: []PluginWakes{{Plugin: "Reader", Wakes: []plugin.Wake{{
-			Event: plugin.Event{Resource: plugin.Pod, Action: plugin.All},
-			Hint: func(_ *cluster.Pod, ch plugin.Change) plugin.Hint {
-				if ch.State == (cluster.Snapshot{}) || ch.State.Nodes() != 1 {
-					return plugin.SkipHint
-				}
-				return plugin.QueueHint
-			},
-		}}}}}}})
+		q := New(Config{State: store.Snapshot(),
+			Profiles: map[string]Profile{"": {Wakes: []PluginWakes{{Plugin: "Reader", Wakes: []plugin.Wake{{
+				Event: plugin.Event{Resource: plugin.Pod, Action: plugin.All},
+				Hint: func(_ *cluster.Pod, ch plugin.Change) plugin.Hint {
+					if ch.State == (cluster.Snapshot{}) || ch.State.Nodes() != 1 {
+						return plugin.SkipHint
+					}
+					return plugin.QueueHint
+				},
+			}}}}}}})
 		q.Tick(epoch)
 		p := podNamed("p", 1)
 		q.Add(p)
 		u, _ := q.Pop()
 		if happens == nil {
-			q.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}, OldPod: podNamed("other", 1)})
+			q.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete},
+				OldPod: podNamed("other", 1)})
 		}
 		q.Requeue(u, Rejection{Plugins: []string{"Reader"}})
 		if happens != nil {
@@ -260,7 +262,8 @@ func TestHintsSeeTheCluster(t *testing.T) {
 		return sub != record.Unschedulable
 	}
 	if !wake(func(q *Queue, _ *cluster.Pod) {
-		q.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}, OldPod: podNamed("other", 1)})
+		q.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete},
+			OldPod: podNamed("other", 1)})
 	}) {
 		t.Error("asked about another pod, it does not see the cluster")
 	}

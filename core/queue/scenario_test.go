@@ -56,7 +56,8 @@ func tell(text string) (told string, err error) {
 			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 			PopFromBackoff: true, Less: byPriority{},
 		},
-		pods: map[string]*cluster.Pod{}, known: map[string]attributes{}, popped: map[string]*Unit{}, opened: map[string]bool{},
+		pods: map[string]*cluster.Pod{}, known: map[string]attributes{}, popped: map[string]*Unit{},
+		opened: map[string]bool{},
 	}
 	for i, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 		words := strings.Fields(line)
@@ -82,7 +83,8 @@ func (s *story) do(words []string) error {
 			return err
 		}
 		s.cfg.Profiles = map[string]Profile{"": s.profile}
-		s.quorum = &quorum{placed: map[string]int{}, now: func() record.Time { return s.q.now }, apart: map[string]bool{}, gates: s.profile.Gates}
+		s.quorum = &quorum{placed: map[string]int{}, now: func() record.Time { return s.q.now },
+			apart: map[string]bool{}, gates: s.profile.Gates}
 		s.cfg.Gangs = s.quorum
 		s.q = New(s.cfg)
 		s.q.Tick(epoch)
@@ -134,7 +136,8 @@ func (s *story) prepare(words []string) (done bool, err error) {
 			i = len(s.profile.Wakes)
 			s.profile.Wakes = append(s.profile.Wakes, PluginWakes{Plugin: words[1]})
 		}
-		s.profile.Wakes[i].Wakes = append(s.profile.Wakes[i].Wakes, plugin.Wake{Event: e, Hint: hints[hint], Alike: alikeHints[hint]})
+		s.profile.Wakes[i].Wakes = append(s.profile.Wakes[i].Wakes, plugin.Wake{Event: e, Hint: hints[hint],
+			Alike: alikeHints[hint]})
 	default:
 		return false, nil
 	}
@@ -210,7 +213,8 @@ func (s *story) act(verb string, args []string) error {
 	case "apart", "together":
 		key := s.pods[name].Gang.Key
 		s.quorum.apart[key.Name] = verb == "apart"
-		s.q.Regroup(key, "its pods are scheduled "+map[string]string{"apart": "one by one", "together": "together"}[verb])
+		s.q.Regroup(key, "its pods are scheduled "+map[string]string{"apart": "one by one",
+			"together": "together"}[verb])
 	case "open":
 		s.opened[name] = true
 	case "pods":
@@ -283,7 +287,9 @@ func (s *story) place(name string, members []string) error {
 		return fmt.Errorf("%s was not popped", name)
 	}
 	s.quorum.placed[u.Gang.Name] += len(members)
-	left := s.q.Part(u, func(uid cluster.UID) bool { return slices.Contains(members, strings.TrimPrefix(string(uid), "uid-")) })
+	left := s.q.Part(u, func(uid cluster.UID) bool {
+		return slices.Contains(members, strings.TrimPrefix(string(uid), "uid-"))
+	})
 	s.say("some are left: %v", left)
 	return nil
 }
@@ -347,7 +353,8 @@ func (s *story) happen(args []string) error {
 
 func (s *story) show() {
 	counts := s.q.Counts()
-	for _, sub := range []record.SubQueue{record.Active, record.Backoff, record.Unschedulable, record.Gated, record.InFlight} {
+	for _, sub := range []record.SubQueue{record.Active, record.Backoff, record.Unschedulable, record.Gated,
+		record.InFlight} {
 		if counts[sub] == 0 {
 			continue
 		}
@@ -427,7 +434,8 @@ func TestStories(t *testing.T) {
 				return
 			}
 			if !*update {
-				t.Fatalf("%s happens differently (run with -update to take it over):\n%s", file, firstDifference(string(text), told))
+				t.Fatalf("%s happens differently (run with -update to take it over):\n%s", file,
+					firstDifference(string(text), told))
 			}
 			if err := os.WriteFile(file, []byte(told), 0o644); err != nil {
 				t.Fatal(err)

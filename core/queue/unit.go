@@ -9,15 +9,16 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Unit is what is scheduled as a whole: the pods of a gang that have no place yet, or a pod by itself, which is a gang of
-// one. Outside this package its fields are only read, but for Members of a unit that Done let go and Requeue takes back.
+// Unit is what is scheduled as a whole: the pods of a gang that have no place yet, or a pod by itself, which is a
+// gang of one. Outside this package its fields are only read, but for Members of a unit that Done let go and Requeue
+// takes back.
 type Unit struct {
 	// Key is namespace/name, of the gang or the pod.
 	Key string
 	// Gang is zero for a pod by itself.
 	Gang cluster.GangKey
-	// Members are the pods as they were popped, in the order of compareMembers; a newer version seen in flight enters with
-	// Requeue. Never empty.
+	// Members are the pods as they were popped, in the order of compareMembers; a newer version seen in flight enters
+	// with Requeue. Never empty.
 	Members []*cluster.Pod
 	// First and Joined are when the first and the last of the pods came.
 	First, Joined record.Time
@@ -124,7 +125,7 @@ func (u *Unit) Early() bool { return u.early }
 // Resting tells that the unit backs off, and fits nowhere as far as the queue has heard; see Rest.
 func (u *Unit) Resting() bool { return u.at == resting }
 
-// hears tells whether events are put to the hints of the plugins that rejected the unit.
+// hears reports whether events are put to the hints of the plugins that rejected the unit.
 func (u *Unit) hears() bool { return u.at == waiting || u.at == resting }
 
 // latest is the newest version known of a pod of the unit.
@@ -163,7 +164,7 @@ func (u *Unit) shown() record.SubQueue {
 	return record.Gone
 }
 
-// failed tells whether the last attempt ended without a rejecting plugin.
+// failed reports whether the last attempt ended without a rejecting plugin.
 func (u *Unit) failed() bool { return len(u.Plugins) == 0 && len(u.Pending) == 0 }
 
 // setOf is a sorted copy without repeats, in the room of old.

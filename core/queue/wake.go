@@ -79,7 +79,7 @@ type meaning struct {
 	closed bool   // it is nothing to the gate
 }
 
-// wakes tells whether the event can wake a unit of the group at all. False is what asking each hint would come to.
+// wakes reports whether the event can wake a unit of the group at all. False is what asking each hint would come to.
 func (m *meaning) wakes() bool { return !m.closed && (m.any || len(m.asks) > 0) }
 
 // ask is a hint to be asked.
@@ -145,7 +145,8 @@ func (g *group) each(visit func(*Unit)) {
 // groupFor is the group in which a unit that waits nowhere would wait, as it is now.
 func (q *Queue) groupFor(u *Unit) *group {
 	if g := u.group; g != nil && g.profile == u.profile && g.gate == u.Gate &&
-		slices.Equal(g.plugins, u.Plugins) && slices.Equal(g.pending, u.Pending) && slices.Equal(g.memberGates, u.memberGates) {
+		slices.Equal(g.plugins, u.Plugins) && slices.Equal(g.pending, u.Pending) &&
+		slices.Equal(g.memberGates, u.memberGates) {
 		return g
 	}
 	plugins, pending := strings.Join(u.Plugins, ", "), strings.Join(u.Pending, ", ")
@@ -193,7 +194,7 @@ func (g *group) of(ev plugin.Event) *meaning {
 	return m
 }
 
-// interesting tells whether any plugin of any profile registered for the event.
+// interesting reports whether any plugin of any profile registered for the event.
 func (q *Queue) interesting(ev plugin.Event) bool {
 	if ev.IsWildcard() {
 		return true

@@ -119,7 +119,8 @@ var hints = map[string]func(*cluster.Pod, plugin.Change) plugin.Hint{ // word in
 }
 
 // alikeHints are those of hints that read of a pod only what pods that are alike have in common.
-var alikeHints = map[string]bool{"queue": true, "skip": true, "panic": true, "fits": true, "own": true} // word in a story -> it does
+// word in a story -> it does
+var alikeHints = map[string]bool{"queue": true, "skip": true, "panic": true, "fits": true, "own": true}
 
 func when(queue bool) plugin.Hint {
 	if queue {

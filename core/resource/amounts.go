@@ -77,7 +77,7 @@ func (a *Amounts) Get(name v1.ResourceName) int64 {
 	return a.Scalars[i].Value
 }
 
-// Has tells whether a scalar is listed at all, even with 0.
+// Has reports whether a scalar is listed at all, even with 0.
 func (a *Amounts) Has(name v1.ResourceName) bool {
 	_, ok := a.find(name)
 	return ok
@@ -89,13 +89,13 @@ func (a *Amounts) find(name v1.ResourceName) (int, bool) {
 	})
 }
 
-// Equal tells whether both hold the same amounts under the same names.
+// Equal reports whether both hold the same amounts under the same names.
 func (a *Amounts) Equal(b *Amounts) bool {
 	return a.MilliCPU == b.MilliCPU && a.Memory == b.Memory && a.Ephemeral == b.Ephemeral && a.Pods == b.Pods &&
 		slices.Equal(a.Scalars, b.Scalars)
 }
 
-// IsZero tells whether nothing is asked for.
+// IsZero reports whether nothing is asked for.
 func (a *Amounts) IsZero() bool {
 	if a.MilliCPU != 0 || a.Memory != 0 || a.Ephemeral != 0 || a.Pods != 0 {
 		return false
@@ -165,7 +165,7 @@ func Sub(a, b int64) int64 {
 	return Add(a, -b)
 }
 
-// IsScalar tells whether the scheduler counts a resource of this name beside CPU, memory, ephemeral storage and
+// IsScalar reports whether the scheduler counts a resource of this name beside CPU, memory, ephemeral storage and
 // pods: extended resources, huge pages, names in a kubernetes.io domain, attachable volumes (upstream:
 // pkg/scheduler/util, IsScalarResourceName).
 func IsScalar(name v1.ResourceName) bool {
@@ -176,7 +176,7 @@ func IsScalar(name v1.ResourceName) bool {
 		IsExtended(name)
 }
 
-// IsExtended tells whether name is an extended resource: a qualified name outside kubernetes.io that stays
+// IsExtended reports whether name is an extended resource: a qualified name outside kubernetes.io that stays
 // qualified when quota puts "requests." before it.
 func IsExtended(name v1.ResourceName) bool {
 	s := string(name)

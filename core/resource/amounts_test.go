@@ -59,8 +59,9 @@ func TestConversionIsExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		scale := map[string]*big.Rat{"": rat(1), "m": big.NewRat(1, 1000), "k": rat(1000), "Ki": rat(1 << 10), "Mi": rat(1 << 20),
-			"G": rat(1_000_000_000), "Ti": rat(1 << 40), "P": rat(1_000_000_000_000_000), "Ei": rat(1 << 60)}[suffix]
+		scale := map[string]*big.Rat{"": rat(1), "m": big.NewRat(1, 1000), "k": rat(1000), "Ki": rat(1 << 10),
+			"Mi": rat(1 << 20),
+			"G":  rat(1_000_000_000), "Ti": rat(1 << 40), "P": rat(1_000_000_000_000_000), "Ei": rat(1 << 60)}[suffix]
 		n, _ := new(big.Int).SetString(digits, 10)
 		exact := new(big.Rat).Mul(new(big.Rat).SetInt(n), scale)
 		if got, want := resource.Whole(q), ceiling(exact); got != want {
@@ -89,7 +90,8 @@ func ceiling(r *big.Rat) int64 {
 // TestArithmeticSaturates: Add and Sub against arbitrary precision, with the ends of int64 drawn often.
 // Mutant: a plain + or -.
 func TestArithmeticSaturates(t *testing.T) {
-	number := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, 1, -1, math.MaxInt64, math.MinInt64, math.MaxInt64 - 1, math.MinInt64 + 1}))
+	number := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, 1, -1, math.MaxInt64, math.MinInt64,
+		math.MaxInt64 - 1, math.MinInt64 + 1}))
 	clamp := func(x *big.Int) int64 {
 		switch {
 		case x.IsInt64():
@@ -143,10 +145,13 @@ func long(n int) string {
 // TestAmountsByName: a list comes back by name, sorted, absent as 0, and absent told from an explicit 0.
 func TestAmountsByName(t *testing.T) {
 	a := resource.FromList(v1.ResourceList{
-		"cpu": apiresource.MustParse("1500m"), "memory": apiresource.MustParse("1Gi"), "ephemeral-storage": apiresource.MustParse("2Gi"),
-		"pods": apiresource.MustParse("10"), "z.example/b": apiresource.MustParse("2"), "a.example/b": apiresource.MustParse("0"), "nonsense": apiresource.MustParse("1"),
+		"cpu": apiresource.MustParse("1500m"), "memory": apiresource.MustParse("1Gi"),
+		"ephemeral-storage": apiresource.MustParse("2Gi"),
+		"pods":              apiresource.MustParse("10"), "z.example/b": apiresource.MustParse("2"),
+		"a.example/b": apiresource.MustParse("0"), "nonsense": apiresource.MustParse("1"),
 	})
-	for name, want := range map[v1.ResourceName]int64{"cpu": 1500, "memory": 1 << 30, "ephemeral-storage": 2 << 30, "pods": 10, "z.example/b": 2, "a.example/b": 0, "nonsense": 0} {
+	for name, want := range map[v1.ResourceName]int64{"cpu": 1500, "memory": 1 << 30, "ephemeral-storage": 2 << 30,
+		"pods": 10, "z.example/b": 2, "a.example/b": 0, "nonsense": 0} {
 		if got := a.Get(name); got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)
 		}

@@ -27,7 +27,8 @@ type Names struct {
 // NewNames returns the dictionary with the four fixed columns.
 func NewNames() *Names {
 	n := &Names{ids: map[v1.ResourceName]ID{}}
-	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, v1.ResourcePods} {
+	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage,
+		v1.ResourcePods} {
 		n.Intern(name)
 	}
 	return n

@@ -40,8 +40,8 @@ type shape struct {
 	read   map[poolID]soundlyRead // of pools that were spent
 }
 
-// rowOutcome is good as long as the node is the same version, classes are the same, and of its pools and the shared ones
-// no slice has changed and no device was taken or given back.
+// rowOutcome is good as long as the node is the same version, classes are the same, and of its pools and the shared
+// ones no slice has changed and no device was taken or given back.
 type rowOutcome struct {
 	node   *cluster.Node
 	pools  []*pool
@@ -145,7 +145,8 @@ func (pr *prepared) askWhole(_ cluster.NodeIdx, node *cluster.Node, v *variant) 
 			all = append(all, slice)
 			return true
 		})
-		whole, err := structured.NewAllocator(context.Background(), Gates, pr.pl.inv.state, lister{pr.s}, all, pr.pl.cel)
+		whole, err := structured.NewAllocator(context.Background(), Gates, pr.pl.inv.state, lister{pr.s}, all,
+			pr.pl.cel)
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +158,8 @@ func (pr *prepared) askWhole(_ cluster.NodeIdx, node *cluster.Node, v *variant) 
 // askPools asks an allocator that knows the pools of one node only, and the shared ones.
 func (pr *prepared) askPools(n cluster.NodeIdx, node *cluster.Node, pools []*pool, v *variant) (*outcome, error) {
 	pl, claims := pr.pl, pr.toAllocate(v)
-	a, err := structured.NewAllocator(context.Background(), Gates, pl.inv.state, lister{pr.s}, pl.inv.slicesFor(pools, pr.hides(v, claims)), pl.cel)
+	a, err := structured.NewAllocator(context.Background(), Gates, pl.inv.state, lister{pr.s},
+		pl.inv.slicesFor(pools, pr.hides(v, claims)), pl.cel)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +218,8 @@ func (l lister) Get(name string) (*resourceapi.DeviceClass, error) {
 // a UUID, and no two shares have the same, because no two claims have the same UID, nor the same share of a device
 // twice.
 func shareID(owner types.UID, r *resourceapi.DeviceRequestAllocationResult, index int) *types.UID {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s\x00%s\x00%d", owner, r.Driver, r.Pool, r.Device, r.Request, index))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s\x00%s\x00%d", owner, r.Driver, r.Pool, r.Device,
+		r.Request, index))
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // version 8: made up by its maker
 	id := types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
 	return &id

@@ -46,8 +46,8 @@ func BenchmarkFirstLook(b *testing.B) {
 	}
 }
 
-// BenchmarkBurst decides about one pod after the other, each with a claim of its own, as a burst from one template does:
-// filter, reserve, and half of the decisions seen as written.
+// BenchmarkBurst decides about one pod after the other, each with a claim of its own, as a burst from one template
+// does: filter, reserve, and half of the decisions seen as written.
 func BenchmarkBurst(b *testing.B) {
 	const burst = 2000
 	w := benchWorld(b, burst)
@@ -117,8 +117,8 @@ func BenchmarkGate(b *testing.B) {
 	}
 }
 
-// BenchmarkHint asks whether a change of a claim is of use to a pod that waits for another one. It is asked of every pod
-// that waits, for every change.
+// BenchmarkHint asks whether a change of a claim is of use to a pod that waits for another one. It is asked of every
+// pod that waits, for every change.
 func BenchmarkHint(b *testing.B) {
 	w := benchWorld(b, 2)
 	p := w.pod("p", uses("c0"))

@@ -86,7 +86,7 @@ func claimNow(s cluster.Snapshot, namespace, name string) (*resourceapi.Resource
 	return claim, nil
 }
 
-// pending tells whether a claim, as claimNow gives it, is allocated by a decision that does not show yet.
+// pending reports whether a claim, as claimNow gives it, is allocated by a decision that does not show yet.
 func pending(s cluster.Snapshot, claim *resourceapi.ResourceClaim) bool {
 	if claim.Status.Allocation == nil {
 		return false
@@ -99,7 +99,7 @@ func pending(s cluster.Snapshot, claim *resourceapi.ResourceClaim) bool {
 // does not show. Watches are behind by milliseconds, so this is long.
 const leftFor = record.Time(10 * time.Second)
 
-// void tells whether an assumed allocation does not count: it is for a pod that is not in the ledger any more, or for
+// void reports whether an assumed allocation does not count: it is for a pod that is not in the ledger any more, or for
 // nobody (see hold.leave), and should have shown by now.
 func void(s cluster.Snapshot, assumed *resourceapi.ResourceClaim) bool {
 	n := len(assumed.Status.ReservedFor)
@@ -110,7 +110,7 @@ func void(s cluster.Snapshot, assumed *resourceapi.ResourceClaim) bool {
 	return !there
 }
 
-// reservedFor tells whether a claim lists a pod among its consumers.
+// reservedFor reports whether a claim lists a pod among its consumers.
 func reservedFor(p *cluster.Pod, claim *resourceapi.ResourceClaim) bool {
 	for i := range claim.Status.ReservedFor {
 		if claim.Status.ReservedFor[i].UID == types.UID(p.UID) {
@@ -127,7 +127,7 @@ func consumer(p *cluster.Pod) resourceapi.ResourceClaimConsumerReference {
 // keyOf is namespace/name, as messages have it.
 func keyOf(claim *resourceapi.ResourceClaim) string { return claim.Namespace + "/" + claim.Name }
 
-// bindable tells whether all binding conditions of an allocated claim are met. A failure condition that is met is an
+// bindable reports whether all binding conditions of an allocated claim are met. A failure condition that is met is an
 // error.
 func bindable(claim *resourceapi.ResourceClaim) (bool, error) {
 	if claim.Status.Allocation == nil {
@@ -144,7 +144,8 @@ func bindable(claim *resourceapi.ResourceClaim) (bool, error) {
 		}
 		for _, name := range r.BindingFailureConditions {
 			if c := apimeta.FindStatusCondition(status.Conditions, name); c != nil && c.Status == metav1.ConditionTrue {
-				return false, fmt.Errorf("%w: claim=%s, reason=%s, message=%q", errBindingFailed, claim.Name, c.Reason, c.Message)
+				return false, fmt.Errorf("%w: claim=%s, reason=%s, message=%q", errBindingFailed, claim.Name,
+					c.Reason, c.Message)
 			}
 		}
 		for _, name := range r.BindingConditions {
@@ -157,7 +158,8 @@ func bindable(claim *resourceapi.ResourceClaim) (bool, error) {
 }
 
 // statusOf is what a driver says of an allocated device, nil when it has said nothing.
-func statusOf(claim *resourceapi.ResourceClaim, r *resourceapi.DeviceRequestAllocationResult) *resourceapi.AllocatedDeviceStatus {
+func statusOf(claim *resourceapi.ResourceClaim,
+	r *resourceapi.DeviceRequestAllocationResult) *resourceapi.AllocatedDeviceStatus {
 	for i := range claim.Status.Devices {
 		d := &claim.Status.Devices[i]
 		if d.Driver == r.Driver && d.Pool == r.Pool && d.Device == r.Device {
@@ -167,7 +169,7 @@ func statusOf(claim *resourceapi.ResourceClaim, r *resourceapi.DeviceRequestAllo
 	return nil
 }
 
-// waits tells whether some device of an allocated claim has binding conditions.
+// waits reports whether some device of an allocated claim has binding conditions.
 func waits(a *resourceapi.AllocationResult) bool {
 	if a == nil {
 		return false

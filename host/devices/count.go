@@ -38,8 +38,8 @@ type countKey struct {
 
 type count struct{ devices, taken int64 }
 
-// counted is a count, good while the node, the classes and which pools are whose stay the same and nothing in those pools
-// changes. A decision changes one node's pools, and the other nodes need not be counted anew.
+// counted is a count, good while the node, the classes and which pools are whose stay the same and nothing in those
+// pools changes. A decision changes one node's pools, and the other nodes need not be counted anew.
 type counted struct {
 	count
 	node              *cluster.Node
@@ -50,7 +50,8 @@ var _ plugin.DeviceCounts = (*Counter)(nil)
 
 // NewCounter returns a Counter over an inventory.
 func NewCounter(inv *Inventory) *Counter {
-	return &Counter{inv: inv, cel: cel.NewCache(celExpressions, cel.Features{EnableConsumableCapacity: Gates.ConsumableCapacity})}
+	return &Counter{inv: inv, cel: cel.NewCache(celExpressions,
+		cel.Features{EnableConsumableCapacity: Gates.ConsumableCapacity})}
 }
 
 // Revision changes with slices, classes, and what is allocated.
@@ -69,7 +70,8 @@ func (c *Counter) Count(s cluster.Snapshot, n cluster.NodeIdx, resource v1.Resou
 	node := s.Node(n)
 	key := countKey{node.Name, resource}
 	got, known := c.counted[key]
-	if !known || got.node != node || got.epoch != c.inv.epoch || got.layout != c.inv.layout || got.at < c.lastChange(node) {
+	if !known || got.node != node || got.epoch != c.inv.epoch || got.layout != c.inv.layout ||
+		got.at < c.lastChange(node) {
 		if c.counted == nil || len(c.counted) >= maxCounted {
 			c.counted = map[countKey]counted{}
 		}
@@ -97,7 +99,8 @@ func (c *Counter) count(node *cluster.Node, class *resourceapi.DeviceClass) (tot
 	return total
 }
 
-func (c *Counter) inSlice(node *v1.Node, slice *resourceapi.ResourceSlice, class *resourceapi.DeviceClass) (part count, err error) {
+func (c *Counter) inSlice(node *v1.Node, slice *resourceapi.ResourceSlice,
+	class *resourceapi.DeviceClass) (part count, err error) {
 	spec := &slice.Spec
 	perDevice := spec.PerDeviceNodeSelection != nil && *spec.PerDeviceNodeSelection
 	if !perDevice {
@@ -130,8 +133,8 @@ func (c *Counter) inSlice(node *v1.Node, slice *resourceapi.ResourceSlice, class
 	return part, nil
 }
 
-// here tells whether a node can use a slice or a device. Upstream lets a slice that says nothing count everywhere, and a
-// device that says nothing nowhere.
+// here reports whether a node can use a slice or a device. Upstream lets a slice that says nothing count everywhere,
+// and a device that says nothing nowhere.
 func here(node *v1.Node, name *string, all *bool, selector *v1.NodeSelector, silent bool) (bool, error) {
 	switch {
 	case all != nil && *all:
@@ -160,7 +163,8 @@ func (c *Counter) matches(d *resourceapi.Device, driver string, class *resourcea
 		if expr.Error != nil {
 			return false, expr.Error
 		}
-		ok, _, err := expr.DeviceMatches(context.Background(), cel.Device{Driver: driver, Attributes: d.Attributes, Capacity: d.Capacity})
+		ok, _, err := expr.DeviceMatches(context.Background(), cel.Device{Driver: driver, Attributes: d.Attributes,
+			Capacity: d.Capacity})
 		if err != nil || !ok {
 			return false, err
 		}

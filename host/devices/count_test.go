@@ -36,11 +36,13 @@ func TestDevicesAreCountedForScores(t *testing.T) {
 	w.set(allocated(newClaim("x"), "b", "d0", "d1"))
 	expect(t, "one is taken", w.counts(c), map[string][2]int64{"a": {0, 0}, "b": {2, 1}, "plain": {0, 0}})
 
-	w.set(&resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "fabric"}, Spec: resourceapi.ResourceSliceSpec{Driver: driver,
-		NodeSelector: selector("zone", "z"), Devices: []resourceapi.Device{device("f0", "new")},
-		Pool: resourceapi.ResourcePool{Name: "fabric", Generation: 1, ResourceSliceCount: 7}}})
+	w.set(&resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "fabric"},
+		Spec: resourceapi.ResourceSliceSpec{Driver: driver,
+			NodeSelector: selector("zone", "z"), Devices: []resourceapi.Device{device("f0", "new")},
+			Pool: resourceapi.ResourcePool{Name: "fabric", Generation: 1, ResourceSliceCount: 7}}})
 	w.node("plain", label("zone", "z"))
-	expect(t, "a device of the network, though its pool is not whole", w.counts(c), map[string][2]int64{"a": {0, 0}, "b": {2, 1}, "plain": {1, 0}})
+	expect(t, "a device of the network, though its pool is not whole", w.counts(c),
+		map[string][2]int64{"a": {0, 0}, "b": {2, 1}, "plain": {1, 0}})
 
 	w.class("gpu", backs(gpuResource), func(c *resourceapi.DeviceClass) {
 		c.Spec.Selectors = []resourceapi.DeviceSelector{expr(`device.attributes["` + driver + `"].missing == "x"`)}

@@ -39,11 +39,13 @@ func newScheduler(t *testing.T) *scheduler {
 	s := &scheduler{world: w, written: map[string][]cluster.Write{}, last: map[string]engine.Prepare{}}
 	s.e = engine.New(engine.Config{
 		Profiles: []engine.Profile{{
-			Gates: []plugin.Gate{pl}, Filters: []plugin.Filter{fit, pl}, Scorers: []place.Scorer{{Scorer: pl, Weight: 2}},
-			Wakers: []plugin.Waker{fit, pl}, Reservers: []plugin.Reserver{pl}, Remediers: []plugin.Remedier{pl},
+			Gates: []plugin.Gate{pl}, Filters: []plugin.Filter{fit, pl},
+			Scorers: []place.Scorer{{Scorer: pl, Weight: 2}},
+			Wakers:  []plugin.Waker{fit, pl}, Reservers: []plugin.Reserver{pl}, Remediers: []plugin.Remedier{pl},
 		}},
 		Less:           plugin.PrioritySort{},
-		InitialBackoff: record.Time(time.Second), MaxBackoff: record.Time(10 * time.Second), UnschedulableTimeout: record.Time(5 * time.Minute),
+		InitialBackoff: record.Time(time.Second), MaxBackoff: record.Time(10 * time.Second),
+		UnschedulableTimeout: record.Time(5 * time.Minute),
 	})
 	s.step(engine.Tick{Now: w.now})
 	s.step(engine.Synced{})
@@ -56,14 +58,16 @@ func (s *scheduler) step(ev engine.Event) {
 		switch effect := effect.(type) {
 		case engine.Prepare:
 			s.written[effect.Pod.Name], s.last[effect.Pod.Name] = effect.Writes, effect
-			s.log = append(s.log, fmt.Sprintf("%s gets %s", effect.Pod.Name, strings.Join(devicesOf(effect.Writes), " ")))
+			s.log = append(s.log, fmt.Sprintf("%s gets %s", effect.Pod.Name,
+				strings.Join(devicesOf(effect.Writes), " ")))
 		case engine.Bind:
 			s.log = append(s.log, effect.Pod.Name+" to "+effect.Node)
 		case engine.Condition:
 			why, _, _ := strings.Cut(effect.Message+" ", ". ") // what remedies say comes behind
 			s.log = append(s.log, effect.Pod.Name+": "+why)
 		case engine.Rechecked:
-			s.log = append(s.log, fmt.Sprintf("%d judged again on %s, %d do not fit", effect.Pods, effect.Node, effect.Conflicts))
+			s.log = append(s.log, fmt.Sprintf("%d judged again on %s, %d do not fit", effect.Pods, effect.Node,
+				effect.Conflicts))
 		case engine.Release:
 			s.carryOut(effect.Writes)
 			s.tell()
@@ -159,7 +163,8 @@ func TestABurstThroughTheEngine(t *testing.T) {
 	expect(t, "p0 is written", s.log, []string{"p0 to b"})
 	s.write("p1", "claim ns/c1 got deleted in the meantime")
 	s.later(time.Minute)
-	expect(t, "p1 is not, and another may have its device", s.run(), []string{"p2 gets a/d0", "p1: 0/2 nodes are available: 2 cannot allocate all claims"})
+	expect(t, "p1 is not, and another may have its device", s.run(), []string{"p2 gets a/d0",
+		"p1: 0/2 nodes are available: 2 cannot allocate all claims"})
 
 	// p1 waits for devices; p0's claim gives one back.
 	c := s.api("c0")
@@ -211,8 +216,9 @@ func (s *scheduler) strangers() []string {
 }
 
 // TestDevicesOfAPodAreNotAgainstIt: pods on their way are judged again when another scheduler binds beside them. The
-// devices that they have been given are free for themselves, be it that the claim was there or is made for the pod, before
-// it is written and after. Catches an engine that judges a pod again with its claims still assumed to be allocated.
+// devices that they have been given are free for themselves, be it that the claim was there or is made for the pod,
+// before it is written and after. Catches an engine that judges a pod again with its claims still assumed to be
+// allocated.
 func TestDevicesOfAPodAreNotAgainstIt(t *testing.T) {
 	s := newTwoGPUs(t)
 	s.tell()

@@ -71,17 +71,18 @@ func (pl *Plugin) extendedOf(s cluster.Snapshot, p *cluster.Pod) *extended {
 	controller := true
 	e.claim = &resourceapi.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       p.Namespace,
-			Name:            inMemory,
-			GenerateName:    p.Name + "-extended-resources-",
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: types.UID(p.UID), Controller: &controller}},
-			Annotations:     map[string]string{resourceapi.ExtendedResourceClaimAnnotation: "true"},
+			Namespace:    p.Namespace,
+			Name:         inMemory,
+			GenerateName: p.Name + "-extended-resources-",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: p.Name,
+				UID: types.UID(p.UID), Controller: &controller}},
+			Annotations: map[string]string{resourceapi.ExtendedResourceClaimAnnotation: "true"},
 		},
 	}
 	return e
 }
 
-// made tells whether the claim exists already.
+// made reports whether the claim exists already.
 func (e *extended) made() bool { return e.claim.Name != inMemory }
 
 // on is the claim that a node needs. None is nil: the node offers all there is to offer itself. The reason is why the
@@ -127,7 +128,9 @@ func (e *extended) variant(p *cluster.Pod, names []string) *variant {
 		v.claim.Spec.Devices.Requests = append(v.claim.Spec.Devices.Requests, requests...)
 		v.mappings = append(v.mappings, mappings...)
 	}
-	slices.SortFunc(v.claim.Spec.Devices.Requests, func(a, b resourceapi.DeviceRequest) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(v.claim.Spec.Devices.Requests, func(a, b resourceapi.DeviceRequest) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
 	return v
 }
 
@@ -141,7 +144,7 @@ type backer struct {
 	own []*resourceapi.DeviceRequest // container -> the request of one that runs until the end; nil when it has none
 }
 
-// brief tells whether a container ends before the next one starts: an init container that is no sidecar.
+// brief reports whether a container ends before the next one starts: an init container that is no sidecar.
 func (b *backer) brief(i int) bool {
 	policy := b.containers[i].RestartPolicy
 	sidecar := policy != nil && *policy == v1.ContainerRestartPolicyAlways
@@ -194,7 +197,8 @@ func (b *backer) requests() (requests []resourceapi.DeviceRequest, mappings []cl
 
 // request is what one container needs beyond the requests it can use too; nil when those are enough, or it asks for
 // nothing. The mappings tell where its devices come from.
-func (b *backer) request(i int, usable []*resourceapi.DeviceRequest) (*resourceapi.DeviceRequest, []cluster.ExtendedMapping) {
+func (b *backer) request(i int,
+	usable []*resourceapi.DeviceRequest) (*resourceapi.DeviceRequest, []cluster.ExtendedMapping) {
 	c := &b.containers[i]
 	q, ok := c.Resources.Requests[b.resource]
 	if !ok {
@@ -211,7 +215,8 @@ func (b *backer) request(i int, usable []*resourceapi.DeviceRequest) (*resourcea
 			continue
 		}
 		have += r.Exactly.Count
-		mappings = append(mappings, cluster.ExtendedMapping{Container: c.Name, Resource: string(b.resource), Request: r.Name})
+		mappings = append(mappings, cluster.ExtendedMapping{Container: c.Name, Resource: string(b.resource),
+			Request: r.Name})
 		if have >= need {
 			return nil, mappings
 		}

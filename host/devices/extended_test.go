@@ -45,11 +45,14 @@ func TestExtendedResourcesAreBackedByDevices(t *testing.T) {
 	hold, writes = w.place(p, "a")
 	expect(t, "devices", devicesOf(writes), []string{"a/d0", "a/d1"})
 	made := writes[0].(cluster.CreateClaim)
-	expect(t, "mappings", made.Mappings, []cluster.ExtendedMapping{{Container: "c0", Resource: gpuResource, Request: "container-0-request-0"}})
-	if n := made.Claim.Name; !strings.HasPrefix(n, "p-extended-resources-") || len(n) != len("p-extended-resources-")+5 {
+	expect(t, "mappings", made.Mappings, []cluster.ExtendedMapping{{Container: "c0", Resource: gpuResource,
+		Request: "container-0-request-0"}})
+	if n := made.Claim.Name; !strings.HasPrefix(n, "p-extended-resources-") ||
+		len(n) != len("p-extended-resources-")+5 {
 		t.Fatalf("name %q", n)
 	}
-	if o := metav1.GetControllerOf(made.Claim); o == nil || o.UID != "uid-p" || made.Claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] != "true" {
+	if o := metav1.GetControllerOf(made.Claim); o == nil || o.UID != "uid-p" ||
+		made.Claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] != "true" {
 		t.Fatalf("claim %+v", made.Claim.ObjectMeta)
 	}
 	q := w.pod("q", asks(gpuResource, "1"))
@@ -68,7 +71,8 @@ func TestAnAttemptThatFailsBeforeTheClaimIsMadeLeavesNothing(t *testing.T) {
 	w.release(p, hold, false)
 	expect(t, "left", w.fits(w.pod("q", asks(gpuResource, "2"))), []string{"a", "b"})
 	_, second := w.place(p, "a")
-	expect(t, "the name of the second attempt is that of the first", second[0].(cluster.CreateClaim).Claim.Name, first[0].(cluster.CreateClaim).Claim.Name)
+	expect(t, "the name of the second attempt is that of the first", second[0].(cluster.CreateClaim).Claim.Name,
+		first[0].(cluster.CreateClaim).Claim.Name)
 }
 
 func TestTheImplicitNameOfAClass(t *testing.T) {
@@ -78,7 +82,8 @@ func TestTheImplicitNameOfAClass(t *testing.T) {
 	// No class backs it and no node offers it: the claims of the pod are not what is wrong.
 	byNode, _, _ := w.verdicts(w.pod("q", asks("deviceclass.resource.kubernetes.io/tpu", "1", gpuResource, "1")))
 	expect(t, "half", byNode["a"], "cannot fit resource")
-	expect(t, "none backed", w.fits(w.pod("r", asks("deviceclass.resource.kubernetes.io/tpu", "1"))), []string{"a", "b", "c"})
+	expect(t, "none backed", w.fits(w.pod("r", asks("deviceclass.resource.kubernetes.io/tpu", "1"))),
+		[]string{"a", "b", "c"})
 	expect(t, "zero of it", w.fits(w.pod("z", asks(gpuResource, "0"))), []string{"a", "b", "c"})
 }
 
@@ -98,7 +103,8 @@ func TestAClaimLeftFromAnEarlierAttemptIsDeletedFirst(t *testing.T) {
 	controller := true
 	stale := newClaim("p-extended-resources-x", want("container-0-request-0", 1))
 	stale.Annotations = map[string]string{resourceapi.ExtendedResourceClaimAnnotation: "true"}
-	stale.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "uid-p", Controller: &controller}}
+	stale.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "uid-p",
+		Controller: &controller}}
 	w.set(stale)
 	p := w.pod("p", asks(gpuResource, "1"))
 	expect(t, "nowhere", w.fits(p), []string{})
@@ -120,8 +126,8 @@ func TestClaimsAndExtendedResourcesTogether(t *testing.T) {
 	_, writes := w.place(p, "a")
 	expect(t, "devices", devicesOf(writes), []string{"a/d0", "a/d1"})
 
-	// Where the node offers the resource and has a device too, only the claim is written. Upstream makes a claim without
-	// requests there, and then fails for want of mappings.
+	// Where the node offers the resource and has a device too, only the claim is written. Upstream makes a claim
+	// without requests there, and then fails for want of mappings.
 	w.slice("b", device("d0", "x"))
 	q := w.pod("q", uses("two"), asks(gpuResource, "1"))
 	w.claim("two", want("r", 1))
@@ -139,7 +145,8 @@ func TestInitContainersUseTheDevicesOfThoseAfterThem(t *testing.T) {
 		requests []string
 		mappings string // container>request
 	}{
-		{"one container", []podOption{asks(gpuResource, "2")}, []string{request("container-0-request-0", 2)}, "c0>container-0-request-0"},
+		{"one container", []podOption{asks(gpuResource, "2")}, []string{request("container-0-request-0", 2)},
+			"c0>container-0-request-0"},
 		{"rank among the container's resources", []podOption{asks("cpu", "1", gpuResource, "1", "memory", "1Gi")},
 			[]string{request("container-0-request-1", 1)}, "c0>container-0-request-1"},
 		{"an init container that needs less", []podOption{initAsks(false, gpuResource, "1"), asks(gpuResource, "2")},
@@ -147,15 +154,20 @@ func TestInitContainersUseTheDevicesOfThoseAfterThem(t *testing.T) {
 		{"one that needs more", []podOption{initAsks(false, gpuResource, "3"), asks(gpuResource, "2")},
 			[]string{request("container-0-request-0", 1), request("container-1-request-0", 2)},
 			"c0>container-1-request-0 i0>container-1-request-0 i0>container-0-request-0"},
-		{"two that need more share the most", []podOption{initAsks(false, gpuResource, "2"), initAsks(false, gpuResource, "3"), asks(gpuResource, "1")},
+		{"two that need more share the most", []podOption{initAsks(false, gpuResource, "2"),
+			initAsks(false, gpuResource, "3"), asks(gpuResource, "1")},
 			[]string{request("container-1-request-0", 2), request("container-2-request-0", 1)},
 			"c0>container-2-request-0 i0>container-2-request-0 i0>container-1-request-0 i1>container-2-request-0 i1>container-1-request-0"},
 		{"a sidecar keeps what it has", []podOption{initAsks(true, gpuResource, "1"), asks(gpuResource, "1")},
-			[]string{request("container-0-request-0", 1), request("container-1-request-0", 1)}, "i0>container-0-request-0 c0>container-1-request-0"},
-		{"a sidecar that started before is not for init containers after it", []podOption{initAsks(true, gpuResource, "1"), initAsks(false, gpuResource, "1")},
-			[]string{request("container-0-request-0", 1), request("container-1-request-0", 1)}, "i0>container-0-request-0 i1>container-1-request-0"},
+			[]string{request("container-0-request-0", 1), request("container-1-request-0", 1)},
+			"i0>container-0-request-0 c0>container-1-request-0"},
+		{"a sidecar that started before is not for init containers after it",
+			[]podOption{initAsks(true, gpuResource, "1"), initAsks(false, gpuResource, "1")},
+			[]string{request("container-0-request-0", 1), request("container-1-request-0", 1)},
+			"i0>container-0-request-0 i1>container-1-request-0"},
 		{"several containers", []podOption{asks(gpuResource, "1"), asks("cpu", "1"), asks(gpuResource, "2")},
-			[]string{request("container-0-request-0", 1), request("container-2-request-0", 2)}, "c0>container-0-request-0 c2>container-2-request-0"},
+			[]string{request("container-0-request-0", 1), request("container-2-request-0", 2)},
+			"c0>container-0-request-0 c2>container-2-request-0"},
 	} {
 		w := backed(t)
 		w.slice("a", device("d0", "x"), device("d1", "x"), device("d2", "x"), device("d3", "x"))

@@ -79,7 +79,7 @@ func (pr *prepared) judge(n cluster.NodeIdx, node *cluster.Node, ask asker) plug
 	return plugin.Fit
 }
 
-// outOfReach tells whether some allocated claim cannot be used on the node, and remembers which.
+// outOfReach reports whether some allocated claim cannot be used on the node, and remembers which.
 func (pr *prepared) outOfReach(n cluster.NodeIdx, node *cluster.Node) bool {
 	any := false
 	for i := range pr.claims {

@@ -33,7 +33,8 @@ func TestAPodIsKeptBackUntilItsClaimsAreThere(t *testing.T) {
 	w.claim("there", want("r", 1))
 	owned := newClaim("p-gpu")
 	controller := true
-	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "uid-p", Controller: &controller}}
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "uid-p",
+		Controller: &controller}}
 	w.set(owned)
 
 	for _, c := range []struct {
@@ -121,7 +122,8 @@ func TestAnAllocatedClaimIsUsedWhereItReaches(t *testing.T) {
 	w := twoGPUs(t)
 	w.set(usedBy(allocated(newClaim("shared", want("r", 1)), "a", "d0"), "other"))
 	byNode, _, _ := w.verdicts(w.pod("p", uses("shared")))
-	expect(t, "verdicts", byNode, map[string]string{"a": "", "b": "resourceclaim not available on the node", "plain": "resourceclaim not available on the node"})
+	expect(t, "verdicts", byNode, map[string]string{"a": "", "b": "resourceclaim not available on the node",
+		"plain": "resourceclaim not available on the node"})
 
 	w.claim("more", want("r", 1))
 	expect(t, "with another device on the same node", w.fits(w.pod("p", uses("shared"), uses("more"))), []string{})
@@ -176,7 +178,8 @@ func TestTaintedDevicesNeedAToleration(t *testing.T) {
 	w.claim("plain", want("r", 1))
 	expect(t, "without", w.fits(w.pod("p", uses("plain"))), []string{"b"})
 	brave := want("r", 1)
-	brave.Exactly.Tolerations = []resourceapi.DeviceToleration{{Key: "broken", Operator: resourceapi.DeviceTolerationOpExists}}
+	brave.Exactly.Tolerations = []resourceapi.DeviceToleration{{Key: "broken",
+		Operator: resourceapi.DeviceTolerationOpExists}}
 	w.claim("brave", brave)
 	expect(t, "with", w.fits(w.pod("p", uses("brave"))), []string{"a", "b"})
 }
@@ -188,15 +191,19 @@ func TestPartitionsShareCounters(t *testing.T) {
 	w.node("a")
 	draws := func(memory string) func(*resourceapi.Device) {
 		return func(d *resourceapi.Device) {
-			d.ConsumesCounters = []resourceapi.DeviceCounterConsumption{{CounterSet: "card", Counters: counters(memory)}}
+			d.ConsumesCounters = []resourceapi.DeviceCounterConsumption{{CounterSet: "card",
+				Counters: counters(memory)}}
 		}
 	}
 	node := "a"
 	pool := resourceapi.ResourcePool{Name: "a", Generation: 1, ResourceSliceCount: 2}
-	w.set(&resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "counters"}, Spec: resourceapi.ResourceSliceSpec{Driver: driver, NodeName: &node, Pool: pool,
-		SharedCounters: []resourceapi.CounterSet{{Name: "card", Counters: counters("80Gi")}}}})
-	w.set(&resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "devices"}, Spec: resourceapi.ResourceSliceSpec{Driver: driver, NodeName: &node, Pool: pool,
-		Devices: []resourceapi.Device{device("whole", "whole", draws("80Gi")), device("half-0", "half", draws("40Gi")), device("half-1", "half", draws("40Gi"))}}})
+	w.set(&resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "counters"},
+		Spec: resourceapi.ResourceSliceSpec{Driver: driver, NodeName: &node, Pool: pool,
+			SharedCounters: []resourceapi.CounterSet{{Name: "card", Counters: counters("80Gi")}}}})
+	w.set(&resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "devices"},
+		Spec: resourceapi.ResourceSliceSpec{Driver: driver, NodeName: &node, Pool: pool,
+			Devices: []resourceapi.Device{device("whole", "whole", draws("80Gi")),
+				device("half-0", "half", draws("40Gi")), device("half-1", "half", draws("40Gi"))}}})
 	w.claim("whole", want("r", 1, model("whole")))
 	w.claim("half", want("r", 1, model("half")))
 	w.claim("halves", want("r", 2, model("half")))
@@ -264,7 +271,8 @@ func TestABrokenSelectorFailsTheAttempt(t *testing.T) {
 	w := twoGPUs(t)
 	w.claim("broken", want("r", 1, expr("device.attributes[")))
 	_, reject, err := w.verdicts(w.pod("p", uses("broken")))
-	if err == nil || !strings.HasPrefix(err.Error(), "claim ns/broken: selector #0: CEL compile error: ") || reject != "" {
+	if err == nil || !strings.HasPrefix(err.Error(), "claim ns/broken: selector #0: CEL compile error: ") ||
+		reject != "" {
 		t.Fatalf("%q %v", reject, err)
 	}
 	w.claim("sound", want("r", 1))
@@ -274,8 +282,10 @@ func TestABrokenSelectorFailsTheAttempt(t *testing.T) {
 func TestAPoolThatIsBeingReplacedIsNotUsed(t *testing.T) {
 	w := twoGPUs(t)
 	node := "a"
-	half := &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice-a"}, Spec: resourceapi.ResourceSliceSpec{Driver: driver, NodeName: &node,
-		Devices: []resourceapi.Device{device("d0", "old")}, Pool: resourceapi.ResourcePool{Name: "a", Generation: 2, ResourceSliceCount: 2}}}
+	half := &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice-a"},
+		Spec: resourceapi.ResourceSliceSpec{Driver: driver, NodeName: &node,
+			Devices: []resourceapi.Device{device("d0", "old")},
+			Pool:    resourceapi.ResourcePool{Name: "a", Generation: 2, ResourceSliceCount: 2}}}
 	w.set(half)
 	w.claim("one", want("r", 1))
 	expect(t, "incomplete", w.fits(w.pod("p", uses("one"))), []string{"b"})
@@ -283,7 +293,8 @@ func TestAPoolThatIsBeingReplacedIsNotUsed(t *testing.T) {
 	all.Exactly.AllocationMode = resourceapi.DeviceAllocationModeAll
 	w.claim("all", all)
 	_, _, err := w.verdicts(w.pod("p", uses("all")))
-	expect(t, "all of them", err.Error(), "claim ns/all, request r: asks for all devices, but resource pool gpu.example.com/a is currently being updated")
+	expect(t, "all of them", err.Error(),
+		"claim ns/all, request r: asks for all devices, but resource pool gpu.example.com/a is currently being updated")
 	twice := half.DeepCopy()
 	twice.Name = "slice-a-2"
 	w.set(twice)
@@ -294,9 +305,10 @@ func TestAPoolThatIsBeingReplacedIsNotUsed(t *testing.T) {
 func TestDevicesOfTheNetworkFollowLabels(t *testing.T) {
 	w := twoGPUs(t)
 	w.node("z1", label("zone", "z"))
-	w.set(&resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "fabric"}, Spec: resourceapi.ResourceSliceSpec{Driver: driver,
-		NodeSelector: selector("zone", "z"), Devices: []resourceapi.Device{device("f0", "fabric")},
-		Pool: resourceapi.ResourcePool{Name: "fabric", Generation: 1, ResourceSliceCount: 1}}})
+	w.set(&resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "fabric"},
+		Spec: resourceapi.ResourceSliceSpec{Driver: driver,
+			NodeSelector: selector("zone", "z"), Devices: []resourceapi.Device{device("f0", "fabric")},
+			Pool: resourceapi.ResourcePool{Name: "fabric", Generation: 1, ResourceSliceCount: 1}}})
 	w.claim("f", want("r", 1, model("fabric")))
 	p := w.pod("p", uses("f"))
 	expect(t, "zone", w.fits(p), []string{"z1"})

@@ -136,7 +136,8 @@ func (h *history) request(name string) resourceapi.DeviceRequest {
 	var r resourceapi.DeviceRequest
 	if h.dice("odd selector", 5) {
 		at := `device.attributes["` + driver + `"]`
-		return want(name, 1, expr(h.pick("odd", []string{at + `.serial == "n1-0"`, `cel.bind(a, ` + at + `, a.serial == "n0-1")`, `"model" in ` + at,
+		return want(name, 1, expr(h.pick("odd", []string{at + `.serial == "n1-0"`, `cel.bind(a, ` + at +
+			`, a.serial == "n0-1")`, `"model" in ` + at,
 			`["n2-0", "n0-0"].exists(s, s == ` + at + `.serial)`, `device.driver == "` + driver + `"`})))
 	}
 	if h.coin("model matters") {
@@ -148,7 +149,8 @@ func (h *history) request(name string) resourceapi.DeviceRequest {
 	case h.dice("all", 8):
 		r.Exactly.AllocationMode, r.Exactly.Count = resourceapi.DeviceAllocationModeAll, 0
 	case h.dice("capacity", 3):
-		r.Exactly.Capacity = &resourceapi.CapacityRequirements{Requests: capacity(h.pick("memory", []string{"1Gi", "2Gi", "3Gi"}))}
+		r.Exactly.Capacity = &resourceapi.CapacityRequirements{Requests: capacity(h.pick("memory",
+			[]string{"1Gi", "2Gi", "3Gi"}))}
 	}
 	if h.dice("admin", 8) {
 		admin := true
@@ -224,7 +226,8 @@ func (h *history) happen() {
 	case 6:
 		var all []string
 		cluster.Each(h.s(), func(c *resourceapi.ResourceClaim) bool {
-			if api, ok := cluster.FindAPI[*resourceapi.ResourceClaim](h.s(), c.Namespace, c.Name); ok && api.Status.Allocation != nil {
+			if api, ok := cluster.FindAPI[*resourceapi.ResourceClaim](h.s(), c.Namespace, c.Name); ok &&
+				api.Status.Allocation != nil {
 				all = append(all, c.Name)
 			}
 			return true
@@ -343,7 +346,8 @@ func (h *history) counted() {
 	fresh.sync(h.s())
 	h.pl.inv.sync(h.s())
 	text := func(inv *Inventory) string {
-		return fmt.Sprintf("%v %v %v made %v", sorted(inv.state.AllocatedDevices), sorted(inv.state.AllocatedSharedDeviceIDs), consumed(inv.state), inv.madeFor)
+		return fmt.Sprintf("%v %v %v made %v", sorted(inv.state.AllocatedDevices),
+			sorted(inv.state.AllocatedSharedDeviceIDs), consumed(inv.state), inv.madeFor)
 	}
 	if got, want := text(h.pl.inv), text(fresh); got != want {
 		h.t.Fatalf("kept up:   %s\ncounted anew: %s", got, want)

@@ -33,8 +33,8 @@ type Inventory struct {
 	// unseen are the claims among held whose allocation the API server does not show yet.
 	unseen map[cluster.ObjectKey]unseen // claim -> as it was counted
 	state  structured.AllocatedState
-	// times counts how often a device is taken, where that is more than once; only claims that somebody wrote by hand do
-	// that.
+	// times counts how often a device is taken, where that is more than once; only claims that somebody wrote by hand
+	// do that.
 	times map[structured.DeviceID]int // device -> claims that take it, from 2
 	// sharers counts the shares of a device.
 	sharers map[structured.DeviceID]int // device -> shares
@@ -54,7 +54,8 @@ type holding struct {
 	madeFor  cluster.UID
 }
 
-// unseen is a claim as it is assumed. Whether that counts can change though the claim does not: with its pod, or by time.
+// unseen is a claim as it is assumed. Whether that counts can change though the claim does not: with its pod, or by
+// time.
 type unseen struct {
 	claim *resourceapi.ResourceClaim
 	void  bool
@@ -155,7 +156,8 @@ func (inv *Inventory) recount(s cluster.Snapshot, key cluster.ObjectKey) {
 }
 
 func (h *holding) equal(o *holding) bool {
-	if h.madeFor != o.madeFor || len(h.devices) != len(o.devices) || len(h.shares) != len(o.shares) || len(h.capacity) != len(o.capacity) {
+	if h.madeFor != o.madeFor || len(h.devices) != len(o.devices) || len(h.shares) != len(o.shares) ||
+		len(h.capacity) != len(o.capacity) {
 		return false
 	}
 	for i := range h.devices {
@@ -285,7 +287,7 @@ func newer(a, b *resourceapi.DeviceClass) bool {
 	return age > 0 || age == 0 && a.Name < b.Name
 }
 
-// mayBeBacked tells whether a device class can back a resource of this name at all (upstream:
+// mayBeBacked reports whether a device class can back a resource of this name at all (upstream:
 // scheduler/util.IsDRAExtendedResourceName).
 func mayBeBacked(name v1.ResourceName) bool {
 	return strings.HasPrefix(string(name), resourceapi.ResourceDeviceClassPrefix) || resource.IsExtended(name)

@@ -21,9 +21,9 @@ import (
 // are, as far as the shape reads it, and which of them are taken. Devices often carry a serial number or an address;
 // what no selector and no constraint of the shape names does not make a kind of its own.
 //
-// A node has a kind only if all it can use is its own: pools of which every slice names this node, with all their slices
-// there, in a cluster without devices for any node. One that has none of its own is like those that reach the same devices
-// (shared.go). Else it is asked about alone.
+// A node has a kind only if all it can use is its own: pools of which every slice names this node, with all their
+// slices there, in a cluster without devices for any node. One that has none of its own is like those that reach the
+// same devices (shared.go). Else it is asked about alone.
 
 // kindOutcomes is what the allocator has said about nodes of each kind; good for one state of the device classes.
 type kindOutcomes struct {
@@ -36,7 +36,8 @@ type kindOutcomes struct {
 const maxKinds = 1 << 14
 
 // askKind asks the allocator about one node, unless it has been asked about one of its kind.
-func (pr *prepared) askKind(sh *shape, n cluster.NodeIdx, node *cluster.Node, pools []*pool, v *variant) (*outcome, error) {
+func (pr *prepared) askKind(sh *shape, n cluster.NodeIdx, node *cluster.Node, pools []*pool,
+	v *variant) (*outcome, error) {
 	inv, k := pr.pl.inv, &sh.kinds
 	if k.said == nil || k.epoch != inv.epoch || len(k.said) >= maxKinds {
 		*k = kindOutcomes{inv.epoch, pr.relevant(v), map[string]*outcome{}}
@@ -119,7 +120,8 @@ func digestOf(p *pool, rel *relevance) string {
 	c := content{Driver: p.id.driver}
 	for _, slice := range p.slices {
 		spec := &slice.Spec
-		if spec.Pool.Generation != p.slices[0].Spec.Pool.Generation || spec.Pool.ResourceSliceCount != int64(len(p.slices)) ||
+		if spec.Pool.Generation != p.slices[0].Spec.Pool.Generation ||
+			spec.Pool.ResourceSliceCount != int64(len(p.slices)) ||
 			spec.PerDeviceNodeSelection != nil {
 			return ""
 		}

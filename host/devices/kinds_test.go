@@ -103,13 +103,15 @@ func TestASliceChangesItsNodeOnly(t *testing.T) {
 
 // counted publishes a node's devices with counters, in two slices of which one may be missing.
 func (w *world) counted(node string, whole bool) {
-	spec := resourceapi.ResourceSliceSpec{Driver: driver, NodeName: &node, Pool: resourceapi.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 2}}
+	spec := resourceapi.ResourceSliceSpec{Driver: driver, NodeName: &node,
+		Pool: resourceapi.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 2}}
 	sets := spec
 	sets.SharedCounters = []resourceapi.CounterSet{{Name: "card", Counters: counters("80Gi")}}
 	w.set(&resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "counters-" + node}, Spec: sets})
 	if whole {
 		spec.Devices = []resourceapi.Device{device("d0", "x", func(d *resourceapi.Device) {
-			d.ConsumesCounters = []resourceapi.DeviceCounterConsumption{{CounterSet: "card", Counters: counters("80Gi")}}
+			d.ConsumesCounters = []resourceapi.DeviceCounterConsumption{{CounterSet: "card",
+				Counters: counters("80Gi")}}
 		})}
 		w.set(&resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice-" + node}, Spec: spec})
 	}
@@ -125,11 +127,13 @@ func TestNodesThatReachTheSameAreAskedAboutOnce(t *testing.T) {
 		w.node(n, label("zone", []string{"z", "w"}[i/3]))
 	}
 	own := "e"
-	only := resourceapi.ResourceSliceSpec{Driver: driver, NodeName: &own, Pool: resourceapi.ResourcePool{Name: "own", Generation: 1, ResourceSliceCount: 1}}
+	only := resourceapi.ResourceSliceSpec{Driver: driver, NodeName: &own,
+		Pool: resourceapi.ResourcePool{Name: "own", Generation: 1, ResourceSliceCount: 1}}
 	w.set(&resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Spec: only})
 	yes := true
-	each := resourceapi.ResourceSliceSpec{Driver: driver, PerDeviceNodeSelection: &yes, Devices: []resourceapi.Device{device("of-z", "x"), device("of-b", "x")},
-		Pool: resourceapi.ResourcePool{Name: "fabric", Generation: 1, ResourceSliceCount: 1}}
+	each := resourceapi.ResourceSliceSpec{Driver: driver, PerDeviceNodeSelection: &yes,
+		Devices: []resourceapi.Device{device("of-z", "x"), device("of-b", "x")},
+		Pool:    resourceapi.ResourcePool{Name: "fabric", Generation: 1, ResourceSliceCount: 1}}
 	b := "b"
 	each.Devices[0].NodeSelector, each.Devices[1].NodeName = selector("zone", "z"), &b
 	w.set(&resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "fabric"}, Spec: each})
@@ -163,9 +167,10 @@ func TestCountersOfASoundPoolAreItsNodesBusiness(t *testing.T) {
 	p := w.pod("p", uses("all"))
 	expect(t, "all devices", w.fits(p), []string{"a", "b"})
 	expect(t, "asked", w.asked(), 1)
-	// Upstream's allocator sees the counters of an unfinished pool on every node, and stops at all of them; even where the
-	// node of the pool is not there.
+	// Upstream's allocator sees the counters of an unfinished pool on every node, and stops at all of them; even
+	// where the node of the pool is not there.
 	w.counted("c", false)
 	_, _, err := w.verdicts(p)
-	expect(t, "unfinished", fmt.Sprint(err), "claim ns/all, request r: asks for all devices, but resource pool gpu.example.com/c is currently being updated")
+	expect(t, "unfinished", fmt.Sprint(err),
+		"claim ns/all, request r: asks for all devices, but resource pool gpu.example.com/c is currently being updated")
 }

@@ -35,11 +35,12 @@ func (a poolID) compare(b poolID) int {
 
 // pool is the devices of one driver under one name.
 type pool struct {
-	id      poolID
-	slices  []*resourceapi.ResourceSlice // sorted by name
-	homes   []string                     // the nodes for which it is in poolsOf, sorted
-	shared  bool                         // it is in sharedPools
-	changed uint64                       // Inventory.clock when a slice of it changed, or a device was taken or given back
+	id     poolID
+	slices []*resourceapi.ResourceSlice // sorted by name
+	homes  []string                     // the nodes for which it is in poolsOf, sorted
+	shared bool                         // it is in sharedPools
+	// Inventory.clock when a slice of it changed, or a device was taken or given back
+	changed uint64
 	// slicesAt is Inventory.clock when a slice of it last changed.
 	slicesAt uint64
 	kinds    poolKinds
@@ -92,7 +93,9 @@ func (inv *Inventory) reindex(s cluster.Snapshot, key cluster.ObjectKey) {
 		if p := inv.pools[id]; p != nil {
 			list = p.slices
 		}
-		i, _ := slices.BinarySearchFunc(list, is.Name, func(slice *resourceapi.ResourceSlice, name string) int { return cmp.Compare(slice.Name, name) })
+		i, _ := slices.BinarySearchFunc(list, is.Name, func(slice *resourceapi.ResourceSlice, name string) int {
+			return cmp.Compare(slice.Name, name)
+		})
 		inv.setPool(id, slices.Insert(slices.Clone(list), i, is))
 	}
 }
@@ -178,12 +181,13 @@ func reach(list []*resourceapi.ResourceSlice) (homes []string, shared bool) {
 	return slices.Compact(homes), shared || counters && !sound(list)
 }
 
-// sound tells whether a pool is surely neither incomplete nor invalid in the eyes of the allocator (upstream:
+// sound reports whether a pool is surely neither incomplete nor invalid in the eyes of the allocator (upstream:
 // structured/internal, GatherPools), looked at from a node for which it has no devices.
 func sound(list []*resourceapi.ResourceSlice) bool {
 	counters := map[string]map[string]resourceapi.Counter{} // counter set -> its counters
 	for _, slice := range list {
-		if slice.Spec.Pool.Generation != list[0].Spec.Pool.Generation || slice.Spec.Pool.ResourceSliceCount != int64(len(list)) {
+		if slice.Spec.Pool.Generation != list[0].Spec.Pool.Generation ||
+			slice.Spec.Pool.ResourceSliceCount != int64(len(list)) {
 			return false
 		}
 		for _, set := range slice.Spec.SharedCounters {
@@ -210,9 +214,9 @@ func sound(list []*resourceapi.ResourceSlice) bool {
 	return true
 }
 
-// slicesFor are the slices that the allocator needs to judge a node with these pools: those that it would look at, and
-// the others of their pools, by which it knows whether a pool is complete and what of its counters is in use. Those of pools
-// that are hidden are left out.
+// slicesFor are the slices that the allocator needs to judge a node with these pools: those that it would look at,
+// and the others of their pools, by which it knows whether a pool is complete and what of its counters is in use.
+// Those of pools that are hidden are left out.
 func (inv *Inventory) slicesFor(own []*pool, hidden func(*pool) bool) []*resourceapi.ResourceSlice {
 	var out []*resourceapi.ResourceSlice
 	add := func(p *pool) {

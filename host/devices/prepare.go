@@ -25,7 +25,7 @@ type prepared struct {
 	// claims are those that the pod names, in its order; the one for its extended resources, if any, comes last.
 	claims   []podClaim
 	extended *extended // nil when nothing the pod asks for is backed by a class
-	// allocate tells whether some claim has to be allocated: the allocator works.
+	// allocate reports whether some claim has to be allocated: the allocator works.
 	allocate bool
 
 	whole structured.Allocator // over the whole cluster, for the plain form; nil until needed
@@ -78,13 +78,15 @@ func (pl *Plugin) blank(rows int) []answer {
 }
 
 func revisions(s cluster.Snapshot) [3]uint64 {
-	return [3]uint64{s.KindRevision(cluster.KindDeviceClaim), s.KindRevision(cluster.KindResourceSlice), s.KindRevision(cluster.KindDeviceClass)}
+	return [3]uint64{s.KindRevision(cluster.KindDeviceClaim), s.KindRevision(cluster.KindResourceSlice),
+		s.KindRevision(cluster.KindDeviceClass)}
 }
 
 // prepare finds out what a pod needs, or why it can have it on no node.
 func (pl *Plugin) prepare(s cluster.Snapshot, p *cluster.Pod) (pr *prepared, reject string, err error) {
 	pl.inv.sync(s)
-	pr = &prepared{pl: pl, s: s, pod: p, at: revisions(s), shapes: map[*variant]*shape{}, shared: max(pl.inv.sharedAt, touched(pl.inv.sharedPools)),
+	pr = &prepared{pl: pl, s: s, pod: p, at: revisions(s), shapes: map[*variant]*shape{},
+		shared:  max(pl.inv.sharedAt, touched(pl.inv.sharedPools)),
 		answers: pl.blank(s.Rows())}
 	named, err := claimsOf(s, p)
 	if err != nil {
@@ -102,9 +104,11 @@ func (pl *Plugin) prepare(s cluster.Snapshot, p *cluster.Pod) (pr *prepared, rej
 		if i < len(named) && pending(s, c.ResourceClaim) {
 			if len(c.Status.ReservedFor) == 0 {
 				// Nothing may ever show that could wake the pod, so it comes back by itself.
-				return nil, "", fmt.Errorf("resource claim %s may have been allocated by an attempt that failed", keyOf(c.ResourceClaim))
+				return nil, "", fmt.Errorf("resource claim %s may have been allocated by an attempt that failed",
+					keyOf(c.ResourceClaim))
 			}
-			return nil, fmt.Sprintf("resource claim %s is in the process of being allocated", keyOf(c.ResourceClaim)), nil
+			return nil, fmt.Sprintf("resource claim %s is in the process of being allocated", keyOf(c.ResourceClaim)),
+				nil
 		}
 		if c.allocated() {
 			if err := pr.inspect(s, c); err != nil {
@@ -157,7 +161,8 @@ func (pr *prepared) classesExist(s cluster.Snapshot, c *podClaim) (reject string
 			class(r.Exactly.DeviceClassName, r.Name)
 		case len(r.FirstAvailable) > 0:
 			for j := range r.FirstAvailable {
-				class(r.FirstAvailable[j].DeviceClassName, resourceclaim.CreateSubRequestRef(r.Name, r.FirstAvailable[j].Name))
+				class(r.FirstAvailable[j].DeviceClassName, resourceclaim.CreateSubRequestRef(r.Name,
+					r.FirstAvailable[j].Name))
 			}
 		case reject == "" && err == nil:
 			reject = fmt.Sprintf("resource claim %s, request %s: unknown request type", keyOf(c.ResourceClaim), r.Name)

@@ -21,11 +21,13 @@ func (pl *Plugin) Remedy(s cluster.Snapshot, p *cluster.Pod) (writes []cluster.W
 		if n := len(c.Status.ReservedFor); n == 0 || n == 1 && reservedFor(p, c.ResourceClaim) {
 			target := targetOf(c.ResourceClaim)
 			target.ResourceVersion = c.ResourceVersion
-			return []cluster.Write{cluster.ReleaseClaim{Target: target, Deallocate: true}}, "deallocation of ResourceClaim completed"
+			return []cluster.Write{cluster.ReleaseClaim{Target: target, Deallocate: true}},
+				"deallocation of ResourceClaim completed"
 		}
 	}
 	if pr.extended != nil && pr.extended.made() {
-		return []cluster.Write{cluster.DeleteClaim{Target: targetOf(pr.extended.claim), Pod: p.Ref()}}, "deletion of ResourceClaim completed"
+		return []cluster.Write{cluster.DeleteClaim{Target: targetOf(pr.extended.claim), Pod: p.Ref()}},
+			"deletion of ResourceClaim completed"
 	}
 	return nil, "still not schedulable"
 }

@@ -42,7 +42,8 @@ func TestAClaimInUseIsNotFreed(t *testing.T) {
 	p := w.pod("p", uses("x"), uses("y"))
 	w.fits(p)
 	writes, _ := w.pl.Remedy(w.s(), p)
-	expect(t, "only its own", writes, []cluster.Write{cluster.ReleaseClaim{Target: versioned(w, "y"), Deallocate: true}})
+	expect(t, "only its own", writes, []cluster.Write{cluster.ReleaseClaim{Target: versioned(w, "y"),
+		Deallocate: true}})
 
 	w.set(usedBy(allocated(newClaim("y", want("r", 1)), "b", "d0"), "p", "another"))
 	w.fits(p)

@@ -64,7 +64,8 @@ func (pl *Plugin) Reserve(t *cluster.Trial, p *cluster.Pod, n cluster.NodeIdx) p
 		c := &pr.claims[i]
 		switch {
 		case c.allocated():
-			h.claims = append(h.claims, heldClaim{target: targetOf(c.ResourceClaim), reserved: reservedFor(p, c.ResourceClaim)})
+			h.claims = append(h.claims, heldClaim{target: targetOf(c.ResourceClaim),
+				reserved: reservedFor(p, c.ResourceClaim)})
 			continue
 		case a.out == nil:
 			continue // for extended resources that the node itself offers
@@ -87,7 +88,8 @@ func (pl *Plugin) Reserve(t *cluster.Trial, p *cluster.Pod, n cluster.NodeIdx) p
 
 // judged is what was found for a pod on a row, found anew when the last decision was about another pod, or something
 // has changed since.
-func (pl *Plugin) judged(s cluster.Snapshot, p *cluster.Pod, n cluster.NodeIdx) (pr *prepared, reject string, err error) {
+func (pl *Plugin) judged(s cluster.Snapshot, p *cluster.Pod,
+	n cluster.NodeIdx) (pr *prepared, reject string, err error) {
 	if pr = pl.last; pr != nil && pr.pod == p && pr.at == revisions(s) && (pr.found(n).out != nil || !pr.allocate) {
 		return pr, "", nil
 	}
@@ -168,7 +170,8 @@ func (h *hold) Writes() []cluster.Write {
 		case c.create:
 			writes = append(writes, *h.create)
 		case !c.reserved:
-			writes = append(writes, cluster.AllocateClaim{Target: c.target, Allocation: c.allocation, ReservedFor: consumer(h.pod)})
+			writes = append(writes, cluster.AllocateClaim{Target: c.target, Allocation: c.allocation,
+				ReservedFor: consumer(h.pod)})
 		}
 	}
 	return writes
@@ -176,7 +179,8 @@ func (h *hold) Writes() []cluster.Write {
 
 // Announce tells that the pod waits for its devices.
 func (h *hold) Announce() plugin.Notice {
-	return plugin.Notice{Reason: "BindingConditionsPending", Action: "Scheduling", Note: "waiting for binding conditions for device on node " + h.node}
+	return plugin.Notice{Reason: "BindingConditionsPending", Action: "Scheduling",
+		Note: "waiting for binding conditions for device on node " + h.node}
 }
 
 // Ready waits until all binding conditions of the pod's devices are met (KEP-5007). Upstream looks every five seconds;
@@ -192,7 +196,8 @@ func (h *hold) Ready(s cluster.Snapshot, now record.Time) plugin.Readiness {
 		claim, ok := cluster.Find[*resourceapi.ResourceClaim](s, c.target.Namespace, c.target.Name)
 		if !ok {
 			if needed || waits(c.allocation) {
-				return plugin.Readiness{Err: fmt.Errorf("could not find ResourceClaim %q", c.target.Namespace+"/"+c.target.Name)}
+				return plugin.Readiness{Err: fmt.Errorf("could not find ResourceClaim %q",
+					c.target.Namespace+"/"+c.target.Name)}
 			}
 			continue
 		}

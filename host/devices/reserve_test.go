@@ -107,7 +107,8 @@ func TestWhatWasWrittenStaysAllocatedForNobody(t *testing.T) {
 	expect(t, "its device is not free", w.fits(q), []string{"b"})
 	expect(t, "p can use it where it is", w.fits(p), []string{"a"})
 	_, again := w.place(p, "a")
-	expect(t, "and only has to be a consumer again", again, []cluster.Write{cluster.AllocateClaim{Target: targetOf(c), ReservedFor: consumer(p)}})
+	expect(t, "and only has to be a consumer again", again,
+		[]cluster.Write{cluster.AllocateClaim{Target: targetOf(c), ReservedFor: consumer(p)}})
 }
 
 // release-forgets
@@ -223,7 +224,8 @@ func (w *world) says(claim, condition string) {
 	c := w.api(claim)
 	r := c.Status.Allocation.Devices.Results[0]
 	c.Status.Devices = []resourceapi.AllocatedDeviceStatus{{Driver: r.Driver, Pool: r.Pool, Device: r.Device,
-		Conditions: []metav1.Condition{{Type: condition, Status: metav1.ConditionTrue, Reason: "Driver", Message: "so it is"}}}}
+		Conditions: []metav1.Condition{{Type: condition, Status: metav1.ConditionTrue, Reason: "Driver",
+			Message: "so it is"}}}}
 	w.set(c)
 }
 
@@ -235,8 +237,9 @@ func TestAPodWaitsForItsDeviceToBeAttached(t *testing.T) {
 	if r.Ready || r.Err != nil || r.Again <= w.now {
 		t.Fatalf("at first: %+v", r)
 	}
-	expect(t, "told", hold.(plugin.Announcer).Announce(), plugin.Notice{Reason: "BindingConditionsPending", Action: "Scheduling",
-		Note: "waiting for binding conditions for device on node a"})
+	expect(t, "told", hold.(plugin.Announcer).Announce(), plugin.Notice{Reason: "BindingConditionsPending",
+		Action: "Scheduling",
+		Note:   "waiting for binding conditions for device on node a"})
 	w.now += record.Time(time.Minute)
 	w.says("c", "attached")
 	expect(t, "then", hold.Ready(w.s(), w.now), plugin.Readiness{Ready: true})
@@ -267,7 +270,8 @@ func TestBindingConditionsHaveATimeLimit(t *testing.T) {
 	w, p, hold := fabric(t)
 	r := hold.Ready(w.s(), w.now)
 	w.now = r.Again
-	if late := hold.Ready(w.s(), w.now); late.Err == nil || late.Err.Error() != "device binding timeout: context deadline exceeded" {
+	if late := hold.Ready(w.s(), w.now); late.Err == nil ||
+		late.Err.Error() != "device binding timeout: context deadline exceeded" {
 		t.Fatalf("at %v: %+v", w.now, late)
 	}
 	w.now++

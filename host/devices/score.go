@@ -31,9 +31,11 @@ func (pl *Plugin) PrepareWide(_ cluster.Snapshot, p *cluster.Pod, _ []cluster.No
 	return ranking{pr}, nil
 }
 
-// prioritized tells whether a request of the claim has alternatives.
+// prioritized reports whether a request of the claim has alternatives.
 func prioritized(c podClaim) bool {
-	return slices.ContainsFunc(c.Spec.Devices.Requests, func(r resourceapi.DeviceRequest) bool { return len(r.FirstAvailable) > 0 })
+	return slices.ContainsFunc(c.Spec.Devices.Requests, func(r resourceapi.DeviceRequest) bool {
+		return len(r.FirstAvailable) > 0
+	})
 }
 
 type ranking struct{ pr *prepared }
@@ -82,7 +84,8 @@ func worth(asked *resourceapi.DeviceClaim, got *resourceapi.AllocationResult) in
 		r := &asked.Requests[i]
 		for j := range r.FirstAvailable {
 			ref := resourceclaim.CreateSubRequestRef(r.Name, r.FirstAvailable[j].Name)
-			if slices.ContainsFunc(got.Devices.Results, func(d resourceapi.DeviceRequestAllocationResult) bool { return d.Request == ref }) {
+			if slices.ContainsFunc(got.Devices.Results,
+				func(d resourceapi.DeviceRequestAllocationResult) bool { return d.Request == ref }) {
 				sum += int64(resourceapi.FirstAvailableDeviceRequestMaxSize - j)
 			}
 		}

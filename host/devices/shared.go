@@ -12,9 +12,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// A node without pools of its own has shared devices only. What the allocator says of it depends on which of them it can
-// use, and that on the node selectors of their slices: nodes that the same selectors match get one answer, and the very same
-// devices in it. A node that a shared device names is asked about alone.
+// A node without pools of its own has shared devices only. What the allocator says of it depends on which of them it
+// can use, and that on the node selectors of their slices: nodes that the same selectors match get one answer, and
+// the very same devices in it. A node that a shared device names is asked about alone.
 
 // reaches is how shared devices choose their nodes. It is made when a slice of a shared pool has changed.
 type reaches struct {
@@ -24,8 +24,8 @@ type reaches struct {
 	broken    bool            // some selector cannot be read, which the allocator has to say
 }
 
-// sharedOutcomes is what the allocator has said about nodes that reach the same devices; good for one state of the classes and
-// of the shared pools.
+// sharedOutcomes is what the allocator has said about nodes that reach the same devices; good for one state of the
+// classes and of the shared pools.
 type sharedOutcomes struct {
 	epoch, at uint64
 	said      map[string]*outcome // which selectors match -> what it says
@@ -33,7 +33,8 @@ type sharedOutcomes struct {
 
 // askReach asks the allocator about a node without pools of its own, unless it has been asked about one that the same
 // selectors match. It is not told when the node has to be asked about alone.
-func (pr *prepared) askReach(sh *shape, n cluster.NodeIdx, node *cluster.Node, v *variant) (out *outcome, told bool, err error) {
+func (pr *prepared) askReach(sh *shape, n cluster.NodeIdx, node *cluster.Node,
+	v *variant) (out *outcome, told bool, err error) {
 	reach, ok := pr.pl.reachOf(n, node)
 	if !ok {
 		return nil, false, nil

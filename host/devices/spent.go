@@ -14,10 +14,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// The allocator walks through pools in order and looks at every device, also of the pools that were used up long ago: a
-// cluster that fills up gets slower with each claim. A pool of which nothing can be had any more is not shown to it, where
-// that cannot change what it says: not to a claim that wants all devices or admin access, and not where looking at a device
-// is an error, which the allocator reports though it could go on.
+// The allocator walks through pools in order and looks at every device, also of the pools that were used up long ago:
+// a cluster that fills up gets slower with each claim. A pool of which nothing can be had any more is not shown to
+// it, where that cannot change what it says: not to a claim that wants all devices or admin access, and not where
+// looking at a device is an error, which the allocator reports though it could go on.
 
 // spentNow is whether a pool is spent, worked out when asked for.
 type spentNow struct {
@@ -25,8 +25,8 @@ type spentNow struct {
 	at uint64 // pool.changed when it was worked out; 0 for never
 }
 
-// spent tells whether no request for free devices can get anything of a pool. A pool that is not whole, or shares its name
-// with another one (by which the allocator keeps counters), is never taken for that.
+// spent reports whether no request for free devices can get anything of a pool. A pool that is not whole, or shares
+// its name with another one (by which the allocator keeps counters), is never taken for that.
 func (inv *Inventory) spent(p *pool) bool {
 	if p.spent.at != p.changed {
 		p.spent = spentNow{sound(p.slices) && faultless(p.slices) && inv.nothingLeft(p), p.changed}
@@ -34,8 +34,8 @@ func (inv *Inventory) spent(p *pool) bool {
 	return p.spent.is && inv.names[p.id.name] == 1
 }
 
-// faultless tells whether the allocator would find nothing wrong with a pool on any node, beside what makes it sound: devices
-// have names of their own, and where they can be used can be read.
+// faultless reports whether the allocator would find nothing wrong with a pool on any node, beside what makes it
+// sound: devices have names of their own, and where they can be used can be read.
 func faultless(list []*resourceapi.ResourceSlice) bool {
 	names := map[string]bool{} // device -> is there
 	for _, slice := range list {
@@ -118,7 +118,7 @@ func covers(left map[string]map[string]apiresource.Quantity, takes []resourceapi
 	return true
 }
 
-// partLeft tells whether the smallest part of a device that a claim can have is still there.
+// partLeft reports whether the smallest part of a device that a claim can have is still there.
 func (inv *Inventory) partLeft(id structured.DeviceID, d *resourceapi.Device) bool {
 	used := inv.state.AggregatedCapacity[id]
 	for name, c := range d.Capacity { // order: any that is short will do
@@ -188,11 +188,12 @@ type plainRequest struct {
 	capacity  *resourceapi.CapacityRequirements
 }
 
-// plainRequests lists all requests and alternatives of claims. They are for free devices only when none asks for all that match,
-// free or not, nor for access to devices that others have.
+// plainRequests lists all requests and alternatives of claims. They are for free devices only when none asks for all
+// that match, free or not, nor for access to devices that others have.
 func (pr *prepared) plainRequests(claims []*resourceapi.ResourceClaim) (out []plainRequest, freeOnly bool) {
 	freeOnly = true
-	add := func(class string, mode resourceapi.DeviceAllocationMode, admin *bool, selectors []resourceapi.DeviceSelector, capacity *resourceapi.CapacityRequirements) {
+	add := func(class string, mode resourceapi.DeviceAllocationMode, admin *bool,
+		selectors []resourceapi.DeviceSelector, capacity *resourceapi.CapacityRequirements) {
 		c, _ := cluster.Find[*resourceapi.DeviceClass](pr.s, "", class)
 		out = append(out, plainRequest{c, selectors, capacity})
 		if mode == resourceapi.DeviceAllocationModeAll || admin != nil && *admin {
@@ -232,7 +233,7 @@ func (pr *prepared) readable(p *pool, requests []plainRequest) bool {
 	return true
 }
 
-// reads tells whether a request can be held against a device without an error.
+// reads reports whether a request can be held against a device without an error.
 func (pr *prepared) reads(d *resourceapi.Device, driver string, r *plainRequest) bool {
 	if r.capacity != nil {
 		for name := range r.capacity.Requests { // order: all must be there
@@ -250,8 +251,9 @@ func (pr *prepared) reads(d *resourceapi.Device, driver string, r *plainRequest)
 			if expr.Error != nil {
 				return false
 			}
-			ok, _, err := expr.DeviceMatches(context.Background(), cel.Device{Driver: driver, AllowMultipleAllocations: d.AllowMultipleAllocations,
-				Attributes: d.Attributes, Capacity: d.Capacity})
+			ok, _, err := expr.DeviceMatches(context.Background(), cel.Device{Driver: driver,
+				AllowMultipleAllocations: d.AllowMultipleAllocations,
+				Attributes:               d.Attributes, Capacity: d.Capacity})
 			if err != nil {
 				return false
 			}

@@ -45,8 +45,8 @@ func (w *world) hidden(p *cluster.Pod) (names []string) {
 	return names
 }
 
-// Three pools are used up, one by whole devices, one by counters, one by parts: each to the last of it, and then no longer
-// looked at.
+// Three pools are used up, one by whole devices, one by counters, one by parts: each to the last of it, and then no
+// longer looked at.
 //
 // spent-at-last, spent-of-some
 func TestPoolsAreUsedUpAndThenHidden(t *testing.T) {
@@ -94,7 +94,8 @@ func TestWhoMustSeeSpentPools(t *testing.T) {
 	w.class("gpu")
 	w.node("a")
 	w.fabric("1", nil, device("d0", "x"))
-	w.fabric("2", []resourceapi.CounterSet{{Name: "card", Counters: counters("80Gi")}}, device("d0", "x", draws("80Gi"), serial("1")), device("d1", "x", draws("80Gi")))
+	w.fabric("2", []resourceapi.CounterSet{{Name: "card", Counters: counters("80Gi")}},
+		device("d0", "x", draws("80Gi"), serial("1")), device("d1", "x", draws("80Gi")))
 	w.fabric("3", nil, device("d0", "x", serial("1")))
 	for _, pool := range []string{"1", "2"} {
 		w.claim("of-"+pool, want("r", 1))
@@ -116,7 +117,8 @@ func TestWhoMustSeeSpentPools(t *testing.T) {
 
 	// d1 of pool 2 cannot be had, and has no serial number: the allocator stops at it before it comes to pool 3.
 	w.claim("numbered", want("r", 1, expr(`device.attributes["`+driver+`"].serial == "1"`)))
-	if _, _, err := w.verdicts(w.pod("numbered", uses("numbered"))); err == nil || !strings.Contains(err.Error(), "no such key: serial") {
+	if _, _, err := w.verdicts(w.pod("numbered", uses("numbered"))); err == nil ||
+		!strings.Contains(err.Error(), "no such key: serial") {
 		t.Fatalf("a selector that fails: %v", err)
 	}
 }

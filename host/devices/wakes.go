@@ -17,7 +17,8 @@ import (
 // backs), on claims, on claims made for the pod, and on anything new about classes and slices.
 func (pl *Plugin) Wakes() []plugin.Wake {
 	return []plugin.Wake{
-		{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add | plugin.UpdateNodeLabel | plugin.UpdateNodeAllocatable}},
+		{Event: plugin.Event{Resource: plugin.NodeObject,
+			Action: plugin.Add | plugin.UpdateNodeLabel | plugin.UpdateNodeAllocatable}},
 		{Event: plugin.Event{Resource: plugin.DeviceClaimObject, Action: plugin.Add | plugin.Update}, Hint: claimHint},
 		{Event: plugin.Event{Resource: plugin.Pod, Action: plugin.UpdatePodGeneratedResourceClaim}, Hint: podHint},
 		{Event: plugin.Event{Resource: plugin.DeviceClassObject, Action: plugin.Add | plugin.Update}},
@@ -26,9 +27,9 @@ func (pl *Plugin) Wakes() []plugin.Wake {
 }
 
 // claimHint wakes pods whose claim has come or has got another status, and all others when devices become free. The
-// first version seen with an allocation differs from what was assumed by its timestamp, so that those who wait for it to
-// be written wake. It is asked about every pod that waits, on every change of any claim, so what concerns another pod is
-// found out by name.
+// first version seen with an allocation differs from what was assumed by its timestamp, so that those who wait for it
+// to be written wake. It is asked about every pod that waits, on every change of any claim, so what concerns another
+// pod is found out by name.
 func claimHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 	shown, ok := ch.NewObject.(*resourceapi.ResourceClaim)
 	if !ok {
@@ -71,7 +72,7 @@ func now(s cluster.Snapshot, shown *resourceapi.ResourceClaim) *resourceapi.Reso
 	return shown
 }
 
-// names tells whether a pod names a claim of this name.
+// names reports whether a pod names a claim of this name.
 func names(p *cluster.Pod, claim *resourceapi.ResourceClaim) bool {
 	if p.Spec.Devices == nil || p.Namespace != claim.Namespace {
 		return false

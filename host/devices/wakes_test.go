@@ -19,7 +19,8 @@ func TestEventsThatAreRegistered(t *testing.T) {
 		if wk.Hint != nil {
 			hint = "hint"
 		}
-		for _, a := range []plugin.Action{plugin.Add, plugin.Delete, plugin.Update, plugin.UpdateNodeLabel, plugin.UpdateNodeTaint,
+		for _, a := range []plugin.Action{plugin.Add, plugin.Delete, plugin.Update, plugin.UpdateNodeLabel,
+			plugin.UpdateNodeTaint,
 			plugin.UpdateNodeAllocatable, plugin.UpdatePodGeneratedResourceClaim, plugin.UpdatePodLabel} {
 			if e := (plugin.Event{Resource: wk.Event.Resource, Action: a}); wk.Event.Matches(e) {
 				got = append(got, string(e.Resource)+a.String()+" "+hint)
@@ -30,16 +31,19 @@ func TestEventsThatAreRegistered(t *testing.T) {
 		"NodeAdd always", "NodeUpdateNodeLabel always", "NodeUpdateNodeAllocatable always",
 		"resource.k8s.io/ResourceClaimAdd hint", "resource.k8s.io/ResourceClaimUpdate hint",
 		"resource.k8s.io/ResourceClaimUpdateNodeLabel hint", "resource.k8s.io/ResourceClaimUpdateNodeTaint hint",
-		"resource.k8s.io/ResourceClaimUpdateNodeAllocatable hint", "resource.k8s.io/ResourceClaimUpdatePodGeneratedResourceClaim hint",
+		"resource.k8s.io/ResourceClaimUpdateNodeAllocatable hint",
+		"resource.k8s.io/ResourceClaimUpdatePodGeneratedResourceClaim hint",
 		"resource.k8s.io/ResourceClaimUpdatePodLabel hint",
 		"PodUpdatePodGeneratedResourceClaim hint",
 		"resource.k8s.io/DeviceClassAdd always", "resource.k8s.io/DeviceClassUpdate always",
 		"resource.k8s.io/DeviceClassUpdateNodeLabel always", "resource.k8s.io/DeviceClassUpdateNodeTaint always",
-		"resource.k8s.io/DeviceClassUpdateNodeAllocatable always", "resource.k8s.io/DeviceClassUpdatePodGeneratedResourceClaim always",
+		"resource.k8s.io/DeviceClassUpdateNodeAllocatable always",
+		"resource.k8s.io/DeviceClassUpdatePodGeneratedResourceClaim always",
 		"resource.k8s.io/DeviceClassUpdatePodLabel always",
 		"resource.k8s.io/ResourceSliceAdd always", "resource.k8s.io/ResourceSliceUpdate always",
 		"resource.k8s.io/ResourceSliceUpdateNodeLabel always", "resource.k8s.io/ResourceSliceUpdateNodeTaint always",
-		"resource.k8s.io/ResourceSliceUpdateNodeAllocatable always", "resource.k8s.io/ResourceSliceUpdatePodGeneratedResourceClaim always",
+		"resource.k8s.io/ResourceSliceUpdateNodeAllocatable always",
+		"resource.k8s.io/ResourceSliceUpdatePodGeneratedResourceClaim always",
 		"resource.k8s.io/ResourceSliceUpdatePodLabel always",
 	})
 }
@@ -92,7 +96,8 @@ func TestClaimsMadeForAPodWakeIt(t *testing.T) {
 	expect(t, "named, not seen", hint(before, after), plugin.SkipHint)
 	owned := newClaim("p-gpu", want("r", 1))
 	controller := true
-	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "uid-p", Controller: &controller}}
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "uid-p",
+		Controller: &controller}}
 	w.set(owned)
 	expect(t, "named and seen", hint(before, after), plugin.QueueHint)
 	expect(t, "named for another pod", hint(other, after), plugin.SkipHint)

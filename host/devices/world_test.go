@@ -37,7 +37,8 @@ type world struct {
 }
 
 func newWorld(t fataler) *world {
-	w := &world{t: t, store: cluster.NewStore(), intake: cluster.NewIntake(), now: record.Time(time.Hour), pods: map[string]*v1.Pod{}}
+	w := &world{t: t, store: cluster.NewStore(), intake: cluster.NewIntake(), now: record.Time(time.Hour),
+		pods: map[string]*v1.Pod{}}
 	w.pl = w.plugin(DefaultArgs(), NewInventory())
 	return w
 }
@@ -70,7 +71,8 @@ func (w *world) set(obj cluster.Object) (old cluster.Object) {
 }
 
 func (w *world) node(name string, options ...func(*v1.Node)) {
-	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"kubernetes.io/hostname": name}}}
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name),
+		Labels: map[string]string{"kubernetes.io/hostname": name}}}
 	for _, o := range options {
 		o(n)
 	}
@@ -115,7 +117,8 @@ func (w *world) slice(node string, devices ...resourceapi.Device) {
 
 func (w *world) class(name string, options ...func(*resourceapi.DeviceClass)) {
 	c := &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: resourceapi.DeviceClassSpec{Selectors: []resourceapi.DeviceSelector{expr(`device.driver == "` + driver + `"`)}}}
+		Spec: resourceapi.DeviceClassSpec{Selectors: []resourceapi.DeviceSelector{expr(`device.driver == "` + driver +
+			`"`)}}}
 	for _, o := range options {
 		o(c)
 	}
@@ -140,7 +143,8 @@ func model(name string) resourceapi.DeviceSelector {
 
 // want is a request for some devices of the class gpu.
 func want(name string, count int64, selectors ...resourceapi.DeviceSelector) resourceapi.DeviceRequest {
-	return resourceapi.DeviceRequest{Name: name, Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "gpu", Count: count,
+	return resourceapi.DeviceRequest{Name: name, Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "gpu",
+		Count:          count,
 		AllocationMode: resourceapi.DeviceAllocationModeExactCount, Selectors: selectors}}
 }
 
@@ -148,14 +152,17 @@ func want(name string, count int64, selectors ...resourceapi.DeviceSelector) res
 func either(name string, models ...string) resourceapi.DeviceRequest {
 	r := resourceapi.DeviceRequest{Name: name}
 	for _, m := range models {
-		r.FirstAvailable = append(r.FirstAvailable, resourceapi.DeviceSubRequest{Name: "sub-" + m, DeviceClassName: "gpu", Count: 1,
-			AllocationMode: resourceapi.DeviceAllocationModeExactCount, Selectors: []resourceapi.DeviceSelector{model(m)}})
+		r.FirstAvailable = append(r.FirstAvailable, resourceapi.DeviceSubRequest{Name: "sub-" + m,
+			DeviceClassName: "gpu", Count: 1,
+			AllocationMode: resourceapi.DeviceAllocationModeExactCount,
+			Selectors:      []resourceapi.DeviceSelector{model(m)}})
 	}
 	return r
 }
 
 func newClaim(name string, requests ...resourceapi.DeviceRequest) *resourceapi.ResourceClaim {
-	return &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name)},
+	return &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name,
+		UID: types.UID("uid-" + name)},
 		Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: requests}}}
 }
 
@@ -176,9 +183,11 @@ func (w *world) api(name string) *resourceapi.ResourceClaim {
 // allocated is a claim with devices of the pool of a node, usable there only.
 func allocated(c *resourceapi.ResourceClaim, node string, devices ...string) *resourceapi.ResourceClaim {
 	a := &resourceapi.AllocationResult{NodeSelector: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-		MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{node}}}}}}}
+		MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn,
+			Values: []string{node}}}}}}}
 	for _, d := range devices {
-		a.Devices.Results = append(a.Devices.Results, resourceapi.DeviceRequestAllocationResult{Request: "r", Driver: driver, Pool: node, Device: d})
+		a.Devices.Results = append(a.Devices.Results, resourceapi.DeviceRequestAllocationResult{Request: "r",
+			Driver: driver, Pool: node, Device: d})
 	}
 	c.Status.Allocation = a
 	return c
@@ -186,7 +195,8 @@ func allocated(c *resourceapi.ResourceClaim, node string, devices ...string) *re
 
 func usedBy(c *resourceapi.ResourceClaim, pods ...string) *resourceapi.ResourceClaim {
 	for _, p := range pods {
-		c.Status.ReservedFor = append(c.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: p, UID: types.UID("uid-" + p)})
+		c.Status.ReservedFor = append(c.Status.ReservedFor,
+			resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: p, UID: types.UID("uid-" + p)})
 	}
 	return c
 }
@@ -195,7 +205,8 @@ type podOption func(*v1.Pod)
 
 func uses(claim string) podOption {
 	return func(p *v1.Pod) {
-		p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, v1.PodResourceClaim{Name: "c-" + claim, ResourceClaimName: &claim})
+		p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, v1.PodResourceClaim{Name: "c-" + claim,
+			ResourceClaimName: &claim})
 	}
 }
 
@@ -203,9 +214,11 @@ func uses(claim string) podOption {
 func generated(name, made string) podOption {
 	return func(p *v1.Pod) {
 		template := "template"
-		p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, v1.PodResourceClaim{Name: name, ResourceClaimTemplateName: &template})
+		p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, v1.PodResourceClaim{Name: name,
+			ResourceClaimTemplateName: &template})
 		if made != "" {
-			p.Status.ResourceClaimStatuses = append(p.Status.ResourceClaimStatuses, v1.PodResourceClaimStatus{Name: name, ResourceClaimName: &made})
+			p.Status.ResourceClaimStatuses = append(p.Status.ResourceClaimStatuses,
+				v1.PodResourceClaimStatus{Name: name, ResourceClaimName: &made})
 		}
 	}
 }
@@ -219,7 +232,8 @@ func asks(pairs ...string) podOption {
 
 func initAsks(sidecar bool, pairs ...string) podOption {
 	return func(p *v1.Pod) {
-		c := v1.Container{Name: fmt.Sprintf("i%d", len(p.Spec.InitContainers)), Resources: v1.ResourceRequirements{Requests: list(pairs...)}}
+		c := v1.Container{Name: fmt.Sprintf("i%d", len(p.Spec.InitContainers)),
+			Resources: v1.ResourceRequirements{Requests: list(pairs...)}}
 		if sidecar {
 			always := v1.ContainerRestartPolicyAlways
 			c.RestartPolicy = &always
@@ -229,7 +243,8 @@ func initAsks(sidecar bool, pairs ...string) podOption {
 }
 
 func (w *world) pod(name string, options ...podOption) *cluster.Pod {
-	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1"}}
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name),
+		ResourceVersion: "1"}}
 	for _, o := range options {
 		o(p)
 	}
@@ -354,7 +369,8 @@ func (w *world) carryOut(writes []cluster.Write) {
 	}
 }
 
-func (w *world) write(c *resourceapi.ResourceClaim, a *resourceapi.AllocationResult, r resourceapi.ResourceClaimConsumerReference) {
+func (w *world) write(c *resourceapi.ResourceClaim, a *resourceapi.AllocationResult,
+	r resourceapi.ResourceClaimConsumerReference) {
 	if a != nil {
 		c.Status.Allocation = a.DeepCopy()
 		at := metav1.NewTime(time.Unix(0, int64(w.now)))
@@ -406,13 +422,15 @@ func sharable(memory string) func(*resourceapi.Device) {
 		yes, one := true, quantity("1Gi")
 		d.AllowMultipleAllocations = &yes
 		d.Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: quantity(memory),
-			RequestPolicy: &resourceapi.CapacityRequestPolicy{Default: &one, ValidRange: &resourceapi.CapacityRequestPolicyRange{Min: &one}}}}
+			RequestPolicy: &resourceapi.CapacityRequestPolicy{Default: &one,
+				ValidRange: &resourceapi.CapacityRequestPolicyRange{Min: &one}}}}
 	}
 }
 
 func selector(key, value string) *v1.NodeSelector {
 	return &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-		MatchExpressions: []v1.NodeSelectorRequirement{{Key: key, Operator: v1.NodeSelectorOpIn, Values: []string{value}}}}}}
+		MatchExpressions: []v1.NodeSelectorRequirement{{Key: key, Operator: v1.NodeSelectorOpIn,
+			Values: []string{value}}}}}}
 }
 
 type (

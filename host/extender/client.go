@@ -40,7 +40,8 @@ func newClient(config configv1.Extender) (*client, error) {
 	if timeout == 0 {
 		timeout = defaultTimeout
 	}
-	c := &client{Extender: config, http: &http.Client{Transport: transport, Timeout: timeout}, managed: map[string]bool{}}
+	c := &client{Extender: config, http: &http.Client{Transport: transport, Timeout: timeout},
+		managed: map[string]bool{}}
 	for _, r := range config.ManagedResources {
 		c.managed[r.Name] = true
 	}
@@ -52,7 +53,8 @@ func transportFor(config *configv1.Extender) (*http.Transport, error) {
 	var settings rest.Config
 	if t := config.TLSConfig; t != nil {
 		settings.TLSClientConfig = rest.TLSClientConfig{Insecure: t.Insecure, ServerName: t.ServerName,
-			CertFile: t.CertFile, KeyFile: t.KeyFile, CAFile: t.CAFile, CertData: t.CertData, KeyData: t.KeyData, CAData: t.CAData}
+			CertFile: t.CertFile, KeyFile: t.KeyFile, CAFile: t.CAFile, CertData: t.CertData, KeyData: t.KeyData,
+			CAData: t.CAData}
 	}
 	if config.EnableHTTPS && settings.CAFile == "" && len(settings.CAData) == 0 {
 		settings.Insecure = true

@@ -83,7 +83,8 @@ func (x *Extenders) question(c *client, p *cluster.Pod, nodes []string) (*extend
 }
 
 // filter asks one extender, and returns what it leaves, each node once, in its order.
-func (x *Extenders) filter(c *client, p *cluster.Pod, nodes []string, told map[string]place.ForeignRejection) (kept []string, err error) {
+func (x *Extenders) filter(c *client, p *cluster.Pod, nodes []string,
+	told map[string]place.ForeignRejection) (kept []string, err error) {
 	question, err := x.question(c, p, nodes)
 	if err != nil {
 		return nil, err
@@ -110,7 +111,8 @@ func (x *Extenders) filter(c *client, p *cluster.Pod, nodes []string, told map[s
 	for _, name := range names {
 		first, asked := open[name]
 		if !asked {
-			return nil, fmt.Errorf("extender %q claims a filtered node %q which is not found in the input node list", c.URLPrefix, name)
+			return nil, fmt.Errorf("extender %q claims a filtered node %q which is not found in the input node list",
+				c.URLPrefix, name)
 		}
 		if first {
 			open[name] = false

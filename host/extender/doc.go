@@ -8,11 +8,11 @@
 // of them leaves is what the next is asked about. It implements place.Foreign; binding is a method of its own,
 // for whoever carries it out.
 //
-// An extender can answer anything, or nothing. An answer that cannot be read, that is too long or too late, or that names
-// a node that was not asked about, is an error, which fails the attempt unless the extender may be ignored. It never
-// leads to a placement. Two things differ from upstream on purpose: upstream takes a node that was not asked about from
-// an extender that answers with whole nodes, and fails later; and it lets scores of an extender overflow. Reasons for
-// nodes that were not asked about are dropped, where upstream would count them in its message.
+// An extender can answer anything, or nothing. An answer that cannot be read, that is too long or too late, or that
+// names a node that was not asked about, is an error, which fails the attempt unless the extender may be ignored. It
+// never leads to a placement. Two things differ from upstream on purpose: upstream takes a node that was not asked
+// about from an extender that answers with whole nodes, and fails later; and it lets scores of an extender overflow.
+// Reasons for nodes that were not asked about are dropped, where upstream would count them in its message.
 //
 // Rejected: asking several extenders at once to rank nodes, as upstream does. Nearly all configurations have one; each
 // call ends with its time-out; and the package starts no goroutines.

@@ -66,7 +66,7 @@ func New(ctx context.Context, configs []configv1.Extender, objects Objects, igno
 	return x, nil
 }
 
-// takes tells whether the extender takes part in deciding about p: one that manages no resources takes part in all
+// takes reports whether the extender takes part in deciding about p: one that manages no resources takes part in all
 // decisions. Managed are extended resources only, so that whatever PodSpec.Devices leaves out asks for none of them.
 func (c *client) takes(p *cluster.Pod) bool {
 	if len(c.managed) == 0 {
@@ -89,7 +89,7 @@ func (c *client) manages(containers []v1.Container) bool {
 	return false
 }
 
-// Takes tells whether an extender filters or ranks nodes for p.
+// Takes reports whether an extender filters or ranks nodes for p.
 func (x *Extenders) Takes(p *cluster.Pod) bool {
 	for _, c := range x.clients {
 		if (c.FilterVerb != "" || c.PrioritizeVerb != "") && c.takes(p) {
@@ -125,7 +125,8 @@ func (x *Extenders) Bind(ctx context.Context, ref record.PodRef, node string) er
 	if c == nil {
 		return fmt.Errorf("binding pod %s/%s: no extender binds", ref.Namespace, ref.Name)
 	}
-	question := &extenderv1.ExtenderBindingArgs{PodName: ref.Name, PodNamespace: ref.Namespace, PodUID: types.UID(ref.UID), Node: node}
+	question := &extenderv1.ExtenderBindingArgs{PodName: ref.Name, PodNamespace: ref.Namespace,
+		PodUID: types.UID(ref.UID), Node: node}
 	var answer extenderv1.ExtenderBindingResult
 	err := c.call(ctx, c.BindVerb, question, &answer)
 	if err == nil && answer.Error != "" {
@@ -143,5 +144,6 @@ func (x *Extenders) pod(ref record.PodRef) (*v1.Pod, error) {
 	if p := x.objects.Pod(ref); p != nil {
 		return p, nil
 	}
-	return nil, fmt.Errorf("asking extenders about pod %s/%s (%s): the pod is not known", ref.Namespace, ref.Name, ref.UID)
+	return nil, fmt.Errorf("asking extenders about pod %s/%s (%s): the pod is not known", ref.Namespace, ref.Name,
+		ref.UID)
 }

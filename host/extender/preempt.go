@@ -18,14 +18,16 @@ import (
 // podsOn lists the pods of a node; ok is false for a node that does not exist.
 type podsOn = func(node string) (pods []record.PodRef, ok bool)
 
-// Preempts tells whether an extender has a say in whom to evict for p.
+// Preempts reports whether an extender has a say in whom to evict for p.
 func (x *Extenders) Preempts(p *cluster.Pod) bool {
 	return slices.ContainsFunc(x.clients, func(c *client) bool { return c.PreemptVerb != "" && c.takes(p) })
 }
 
-// Preempt lets the extenders that have a say in it reduce, and change, the candidates for making room for p. What one of
-// them answers is what the next is asked about. Victims must be pods of the node (upstream: preemption.go, callExtenders).
-func (x *Extenders) Preempt(p *cluster.Pod, candidates []place.ForeignVictims, on podsOn) ([]place.ForeignVictims, error) {
+// Preempt lets the extenders that have a say in it reduce, and change, the candidates for making room for p. What one
+// of them answers is what the next is asked about. Victims must be pods of the node (upstream: preemption.go,
+// callExtenders).
+func (x *Extenders) Preempt(p *cluster.Pod, candidates []place.ForeignVictims,
+	on podsOn) ([]place.ForeignVictims, error) {
 	for _, c := range x.clients {
 		if len(candidates) == 0 {
 			break
@@ -55,7 +57,8 @@ func (x *Extenders) Preempt(p *cluster.Pod, candidates []place.ForeignVictims, o
 }
 
 // preempt asks one extender. What it chose is in the order of the nodes' names.
-func (x *Extenders) preempt(c *client, p *cluster.Pod, candidates []place.ForeignVictims, on podsOn) ([]place.ForeignVictims, error) {
+func (x *Extenders) preempt(c *client, p *cluster.Pod, candidates []place.ForeignVictims,
+	on podsOn) ([]place.ForeignVictims, error) {
 	pod, err := x.pod(p.Ref())
 	if err != nil {
 		return nil, err
@@ -86,7 +89,8 @@ func (x *Extenders) preempt(c *client, p *cluster.Pod, candidates []place.Foreig
 }
 
 // victims finds the pods of a node that an extender means.
-func (c *client) victims(node string, meant *extenderv1.MetaVictims, pods []record.PodRef) (place.ForeignVictims, error) {
+func (c *client) victims(node string, meant *extenderv1.MetaVictims,
+	pods []record.PodRef) (place.ForeignVictims, error) {
 	v := place.ForeignVictims{Node: node}
 	if meant == nil {
 		return v, nil

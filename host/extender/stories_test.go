@@ -43,14 +43,16 @@ func (f *fixture) Node(name string) *v1.Node     { return f.nodes[name] }
 func newFixture(t *testing.T) *fixture {
 	f := &fixture{t: t, pods: map[string]*v1.Pod{}, nodes: map[string]*v1.Node{}}
 	for _, name := range []string{"a", "b", "c"} {
-		f.nodes[name] = &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": "z-" + name}}}
+		f.nodes[name] = &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+			Labels: map[string]string{"zone": "z-" + name}}}
 	}
 	return f
 }
 
 // pod makes a pod that asks for these extended resources.
 func (f *fixture) pod(name string, resources ...string) *cluster.Pod {
-	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), Annotations: map[string]string{"kept": "yes"}}}
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name),
+		Annotations: map[string]string{"kept": "yes"}}}
 	list := v1.ResourceList{}
 	for _, r := range resources {
 		list[v1.ResourceName(r)] = apiresource.MustParse("1")
@@ -148,22 +150,30 @@ func TestFilterReadsTheAnswer(t *testing.T) {
 		{"it keeps one and says nothing", true, result{NodeNames: names("b")}, "a: !, c: !"},
 		{"it keeps none", true, result{NodeNames: names()}, "a: !, b: !, c: !"},
 		{"it says nothing at all", true, result{}, "a: !, b: !, c: !"},
-		{"it says why", true, result{NodeNames: names("b"), FailedNodes: failed{"a": "busy"}, FailedAndUnresolvableNodes: failed{"c": "broken"}}, "a: busy, c: !broken"},
-		{"both ways", true, result{NodeNames: names("b", "c"), FailedNodes: failed{"a": "busy"}, FailedAndUnresolvableNodes: failed{"a": "broken"}}, "a: !broken"},
-		{"a node that it keeps has failed", true, result{NodeNames: names("a", "b", "c"), FailedNodes: failed{"a": "busy"}}, ""},
-		{"a node that nobody asked about has failed", true, result{NodeNames: names("a", "b", "c"), FailedNodes: failed{"z": "busy"}}, ""},
-		{"a node that nobody knows", true, result{NodeNames: names("a", "z")}, `error: extender "URL" claims a filtered node "z" which is not found in the input node list`},
+		{"it says why", true, result{NodeNames: names("b"), FailedNodes: failed{"a": "busy"},
+			FailedAndUnresolvableNodes: failed{"c": "broken"}}, "a: busy, c: !broken"},
+		{"both ways", true, result{NodeNames: names("b", "c"), FailedNodes: failed{"a": "busy"},
+			FailedAndUnresolvableNodes: failed{"a": "broken"}}, "a: !broken"},
+		{"a node that it keeps has failed", true, result{NodeNames: names("a", "b", "c"),
+			FailedNodes: failed{"a": "busy"}}, ""},
+		{"a node that nobody asked about has failed", true, result{NodeNames: names("a", "b", "c"),
+			FailedNodes: failed{"z": "busy"}}, ""},
+		{"a node that nobody knows", true, result{NodeNames: names("a", "z")},
+			`error: extender "URL" claims a filtered node "z" which is not found in the input node list`},
 		{"an error", true, result{NodeNames: names("a"), Error: "out of order"}, "error: out of order"},
 		{"whole nodes", false, result{Nodes: whole("a", "c")}, "b: !"},
-		{"whole nodes, one that nobody knows", false, result{Nodes: whole("a", "z")}, `error: extender "URL" claims a filtered node "z" which is not found in the input node list`},
+		{"whole nodes, one that nobody knows", false, result{Nodes: whole("a", "z")},
+			`error: extender "URL" claims a filtered node "z" which is not found in the input node list`},
 		{"names to whom wants whole nodes", false, result{NodeNames: names("a", "b", "c")}, "a: !, b: !, c: !"},
 		{"whole nodes to whom wants names", true, result{Nodes: whole("a", "c")}, "b: !"},
 		{"names come first", true, result{NodeNames: names("a"), Nodes: whole("b")}, "b: !, c: !"},
-		{"a code that is not 200", true, http.StatusServiceUnavailable, "error: failed filter with extender at URL URL/filter, code 503"},
+		{"a code that is not 200", true, http.StatusServiceUnavailable,
+			"error: failed filter with extender at URL URL/filter, code 503"},
 		{"no JSON", true, "<html>", "error: invalid character '<' looking for beginning of value"},
 		{"half an answer", true, `{"NodeNames": ["a"`, "error: unexpected EOF"},
 		{"nothing", true, "", "error: EOF"},
-		{"JSON of another kind", true, `[1, 2]`, "error: json: cannot unmarshal array into Go value of type v1.ExtenderFilterResult"},
+		{"JSON of another kind", true, `[1, 2]`,
+			"error: json: cannot unmarshal array into Go value of type v1.ExtenderFilterResult"},
 		{"text after the answer", true, `{"NodeNames": ["a", "b", "c"]} and more`, ""},
 	} {
 		t.Run(story.name, func(t *testing.T) {
@@ -176,7 +186,8 @@ func TestFilterReadsTheAnswer(t *testing.T) {
 			if err != nil {
 				got = "error: " + err.Error()
 			}
-			if want := strings.ReplaceAll(story.want, "URL/", s.URL+"/"); got != strings.ReplaceAll(want, `"URL"`, `"`+s.URL+`"`) {
+			if want := strings.ReplaceAll(story.want, "URL/", s.URL+"/"); got != strings.ReplaceAll(want, `"URL"`,
+				`"`+s.URL+`"`) {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		})
@@ -185,7 +196,8 @@ func TestFilterReadsTheAnswer(t *testing.T) {
 
 // An extender that may be ignored changes nothing when it fails. Fault: its half answer is used.
 func TestFilterPassesOverWhoMayBeIgnored(t *testing.T) {
-	for _, answer := range []any{http.StatusBadGateway, "no JSON", result{Error: "out of order"}, result{NodeNames: names("a", "z"), FailedNodes: failed{"b": "no"}}} {
+	for _, answer := range []any{http.StatusBadGateway, "no JSON", result{Error: "out of order"},
+		result{NodeNames: names("a", "z"), FailedNodes: failed{"b": "no"}}} {
 		f := newFixture(t)
 		config := filters(f.server(func(string, []byte) any { return answer }))
 		config.Ignorable = true
@@ -193,7 +205,8 @@ func TestFilterPassesOverWhoMayBeIgnored(t *testing.T) {
 		if err != nil || len(rejected) != 0 {
 			t.Errorf("%v: rejects %v, error %v", answer, rejected, err)
 		}
-		if len(f.ignored) != 1 || f.ignored[0].Verb != "filter" || f.ignored[0].Extender != config.URLPrefix || f.ignored[0].Err == nil {
+		if len(f.ignored) != 1 || f.ignored[0].Verb != "filter" || f.ignored[0].Extender != config.URLPrefix ||
+			f.ignored[0].Err == nil {
 			t.Errorf("%v: told of %+v", answer, f.ignored)
 		}
 	}
@@ -269,7 +282,8 @@ func TestFilterSendsPodAndNodes(t *testing.T) {
 func TestManagedResources(t *testing.T) {
 	f := newFixture(t)
 	config := filters(f.server(func(string, []byte) any { return result{} }))
-	config.BindVerb, config.ManagedResources = "bind", []configv1.ExtenderManagedResource{{Name: "example.com/a"}, {Name: "example.com/b", IgnoredByScheduler: true}}
+	config.BindVerb, config.ManagedResources = "bind",
+		[]configv1.ExtenderManagedResource{{Name: "example.com/a"}, {Name: "example.com/b", IgnoredByScheduler: true}}
 	x := f.with(config)
 	f.pod("init")
 	f.pods["uid-init"].Spec.InitContainers = []v1.Container{{Resources: v1.ResourceRequirements{Limits: v1.ResourceList{"example.com/b": apiresource.MustParse("1")},
@@ -319,7 +333,8 @@ func TestHangingExtender(t *testing.T) {
 		t.Cleanup(func() { close(release) })
 		config := filters(s)
 		config.HTTPTimeout = metav1.Duration{Duration: 50 * time.Millisecond}
-		if _, err := f.with(config).Filter(f.pod("p"), []string{"a"}); err == nil || !strings.Contains(err.Error(), "Client.Timeout") {
+		if _, err := f.with(config).Filter(f.pod("p"), []string{"a"}); err == nil ||
+			!strings.Contains(err.Error(), "Client.Timeout") {
 			t.Errorf("%s: error %v", where, err)
 		}
 		config.HTTPTimeout = metav1.Duration{}
@@ -329,7 +344,8 @@ func TestHangingExtender(t *testing.T) {
 			t.Fatal(err)
 		}
 		stop()
-		if _, err := x.Filter(f.pod("p"), []string{"a"}); err == nil || !strings.Contains(err.Error(), "context canceled") {
+		if _, err := x.Filter(f.pod("p"), []string{"a"}); err == nil ||
+			!strings.Contains(err.Error(), "context canceled") {
 			t.Errorf("%s, scheduler stops: error %v", where, err)
 		}
 		if x.clients[0].http.Timeout != defaultTimeout {
@@ -352,7 +368,8 @@ func TestEndlessAnswer(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	_, err := f.with(filters(s)).Filter(f.pod("p"), []string{"a"})
-	if want := fmt.Sprintf("the answer of the extender at URL %s/filter is too long", s.URL); err == nil || err.Error() != want {
+	if want := fmt.Sprintf("the answer of the extender at URL %s/filter is too long", s.URL); err == nil ||
+		err.Error() != want {
 		t.Errorf("error %v, want %q", err, want)
 	}
 }
@@ -363,14 +380,16 @@ func TestObjectsThatAreNotKnown(t *testing.T) {
 	config := filters(f.server(func(string, []byte) any { t.Error("asked"); return result{} }))
 	config.NodeCacheCapable, config.PrioritizeVerb, config.Weight = false, "prioritize", 1
 	x, p := f.with(config), f.pod("p")
-	if _, err := x.Filter(p, []string{"a", "z"}); err == nil || !strings.Contains(err.Error(), `node "z": the node is not known`) {
+	if _, err := x.Filter(p, []string{"a", "z"}); err == nil ||
+		!strings.Contains(err.Error(), `node "z": the node is not known`) {
 		t.Errorf("a node that is gone: %v", err)
 	}
 	if scores := x.Score(p, []string{"a", "z"}); len(scores) != 0 || len(f.ignored) != 1 {
 		t.Errorf("a node that is gone: scores %v, ignored %v", scores, f.ignored)
 	}
 	delete(f.pods, "uid-p")
-	if _, err := x.Filter(p, []string{"a"}); err == nil || !strings.Contains(err.Error(), "pod ns/p (uid-p): the pod is not known") {
+	if _, err := x.Filter(p, []string{"a"}); err == nil ||
+		!strings.Contains(err.Error(), "pod ns/p (uid-p): the pod is not known") {
 		t.Errorf("a pod that is gone: %v", err)
 	}
 }

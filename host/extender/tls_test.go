@@ -51,7 +51,8 @@ func TestHTTPS(t *testing.T) {
 		{"the authority", plain, true, &settings{CAData: ca}, ""},
 		{"the authority in a file", plain, true, &settings{CAFile: caFile}, ""},
 		{"another name", plain, true, &settings{CAData: ca, ServerName: "example.com"}, ""},
-		{"a name that the server does not have", plain, true, &settings{CAData: ca, ServerName: "other.example.org"}, "not other.example.org"},
+		{"a name that the server does not have", plain, true, &settings{CAData: ca, ServerName: "other.example.org"},
+			"not other.example.org"},
 		{"another authority", plain, true, &settings{CAData: cert}, "certificate signed by unknown authority"},
 		{"not to be verified", plain, true, &settings{Insecure: true}, ""},
 		{"HTTPS not enabled, no settings", plain, false, nil, "certificate signed by unknown authority"},
@@ -63,7 +64,8 @@ func TestHTTPS(t *testing.T) {
 			config := filters(story.server)
 			config.EnableHTTPS, config.TLSConfig = story.https, story.tls
 			_, err := f.with(config).Filter(f.pod("p"), []string{"a"})
-			if story.want == "" && err != nil || story.want != "" && (err == nil || !strings.Contains(err.Error(), story.want)) {
+			if story.want == "" && err != nil || story.want != "" &&
+				(err == nil || !strings.Contains(err.Error(), story.want)) {
 				t.Errorf("error %v, want %q", err, story.want)
 			}
 		})
@@ -74,7 +76,8 @@ func TestHTTPS(t *testing.T) {
 		{CertData: []byte("none"), KeyData: key},
 	} {
 		config := configv1.Extender{URLPrefix: "https://extender", EnableHTTPS: true, TLSConfig: &bad}
-		if _, err := New(context.Background(), []configv1.Extender{config}, f, nil); err == nil || !strings.Contains(err.Error(), `extender "https://extender": `) {
+		if _, err := New(context.Background(), []configv1.Extender{config}, f, nil); err == nil ||
+			!strings.Contains(err.Error(), `extender "https://extender": `) {
 			t.Errorf("%+v: error %v", bad, err)
 		}
 	}
@@ -87,7 +90,8 @@ func TestHTTPSToPlainServer(t *testing.T) {
 	config := filters(s)
 	config.URLPrefix = strings.Replace(s.URL, "http:", "https:", 1)
 	config.EnableHTTPS = true
-	if _, err := f.with(config).Filter(f.pod("p"), []string{"a"}); err == nil || !strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+	if _, err := f.with(config).Filter(f.pod("p"), []string{"a"}); err == nil ||
+		!strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -44,7 +44,8 @@ func TestScoreScalesAndWeighs(t *testing.T) {
 		{"a node twice", 1, hosts{{Host: "b", Score: 2}, {Host: "b", Score: 3}}, []int64{0, 50}},
 		{"a node that nobody asked about", 1, hosts{{Host: "z", Score: 9}, {Host: "a", Score: 1}}, []int64{10, 0}},
 		{"scores out of range", 1, hosts{{Host: "a", Score: 11}, {Host: "b", Score: -1}}, []int64{110, -10}},
-		{"scores without measure", math.MaxInt64, hosts{{Host: "a", Score: math.MaxInt64}, {Host: "b", Score: math.MinInt64}, {Host: "a", Score: 5}}, []int64{mostAdded, -mostAdded}},
+		{"scores without measure", math.MaxInt64, hosts{{Host: "a", Score: math.MaxInt64},
+			{Host: "b", Score: math.MinInt64}, {Host: "a", Score: 5}}, []int64{mostAdded, -mostAdded}},
 		{"no scores", 1, hosts{}, []int64{0, 0}},
 		{"null", 1, "null", []int64{0, 0}},
 		{"a score that is no number", 1, `[{"Host": "a", "Score": "high"}]`, nil},
@@ -60,7 +61,8 @@ func TestScoreScalesAndWeighs(t *testing.T) {
 				if len(scores) != 0 || len(f.ignored) != 1 || f.ignored[0].Verb != "prioritize" {
 					t.Errorf("scores %v, told of %v", scores, f.ignored)
 				}
-			} else if len(scores) != 1 || scores[0].By != config.URLPrefix || !slices.Equal(scores[0].Added, story.want) {
+			} else if len(scores) != 1 || scores[0].By != config.URLPrefix ||
+				!slices.Equal(scores[0].Added, story.want) {
 				t.Errorf("scores %v, want %v", scores, story.want)
 			}
 		})
@@ -74,7 +76,8 @@ func TestScoreOfSeveral(t *testing.T) {
 	bad := f.server(func(string, []byte) any { return http.StatusTeapot })
 	managed := ranks(good, 5)
 	managed.ManagedResources = []configv1.ExtenderManagedResource{{Name: "example.com/a"}}
-	x := f.with(ranks(good, 1), ranks(bad, 1), configv1.Extender{URLPrefix: good.URL, FilterVerb: "filter", Weight: 9}, managed, ranks(good, 2))
+	x := f.with(ranks(good, 1), ranks(bad, 1), configv1.Extender{URLPrefix: good.URL, FilterVerb: "filter",
+		Weight: 9}, managed, ranks(good, 2))
 	scores := x.Score(f.pod("p"), []string{"a"})
 	if len(scores) != 2 || scores[0].Added[0] != 10 || scores[1].Added[0] != 20 {
 		t.Errorf("scores %v", scores)
@@ -115,7 +118,8 @@ func TestBind(t *testing.T) {
 		{"refused", false, extenderv1.ExtenderBindingResult{Error: "no such pod"}, "no such pod"},
 		{"a code that is not 200", false, http.StatusConflict, "failed bind with extender at URL URL/bind, code 409"},
 		{"no JSON", false, "done", "invalid character 'd' looking for beginning of value"},
-		{"refused, and may be ignored", true, extenderv1.ExtenderBindingResult{Error: "no such pod"}, ErrNotBound.Error()},
+		{"refused, and may be ignored", true, extenderv1.ExtenderBindingResult{Error: "no such pod"},
+			ErrNotBound.Error()},
 		{"bound, and may be ignored", true, extenderv1.ExtenderBindingResult{}, ""},
 	} {
 		t.Run(story.name, func(t *testing.T) {
@@ -125,7 +129,8 @@ func TestBind(t *testing.T) {
 				if err := json.Unmarshal(body, &args); err != nil {
 					t.Error(err)
 				}
-				if want := (extenderv1.ExtenderBindingArgs{PodName: "p", PodNamespace: "ns", PodUID: "uid-p", Node: "a"}); verb != "bind" || args != want {
+				if want := (extenderv1.ExtenderBindingArgs{PodName: "p", PodNamespace: "ns", PodUID: "uid-p",
+					Node: "a"}); verb != "bind" || args != want {
 					t.Errorf("%s with %+v", verb, args)
 				}
 				return story.answer
@@ -155,8 +160,8 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// Preempt lets extenders choose among the candidates, and other pods of their nodes. Faults: a victim that is not on the
-// node; a node without victims; the second extender asked about what the first left out.
+// Preempt lets extenders choose among the candidates, and other pods of their nodes. Faults: a victim that is not on
+// the node; a node without victims; the second extender asked about what the first left out.
 func TestPreempt(t *testing.T) {
 	ref := func(name string) record.PodRef { return record.PodRef{Namespace: "ns", Name: name, UID: "uid-" + name} }
 	meta := func(uids ...string) *extenderv1.MetaVictims {
@@ -190,13 +195,19 @@ func TestPreempt(t *testing.T) {
 		{"two nodes, in the order of their names", false, answer(metas{"b": meta("v3"), "a": meta("v2", "v1")}),
 			victims{of("a", 1, ref("v2"), ref("v1")), of("b", 1, ref("v3"))}, ""},
 		{"no node", false, answer(nil), nil, ""},
-		{"a node that nobody knows", false, answer(metas{"z": meta("v1")}), nil, `nodeinfo not found for node name "z"`},
-		{"a victim on another node", false, answer(metas{"b": meta("v1")}), nil, "extender: URL claims to preempt pod (UID: uid-v1) on node: b, but the pod is not found on that node"},
-		{"a node without victims", false, answer(metas{"a": meta("v1"), "b": meta()}), nil, `expected at least one victim pod on node "b"`},
+		{"a node that nobody knows", false, answer(metas{"z": meta("v1")}), nil,
+			`nodeinfo not found for node name "z"`},
+		{"a victim on another node", false, answer(metas{"b": meta("v1")}), nil,
+			"extender: URL claims to preempt pod (UID: uid-v1) on node: b, but the pod is not found on that node"},
+		{"a node without victims", false, answer(metas{"a": meta("v1"), "b": meta()}), nil,
+			`expected at least one victim pod on node "b"`},
 		{"null for victims", false, answer(metas{"a": nil}), nil, `expected at least one victim pod on node "a"`},
-		{"null for a victim", false, `{"NodeNameToMetaVictims": {"a": {"Pods": [null]}}}`, nil, "extender: URL claims to preempt pod (UID: ) on node: a, but the pod is not found on that node"},
-		{"a node without victims, and may be ignored", true, answer(metas{"a": meta("v1"), "b": meta()}), victims{of("a", 1, ref("v1"))}, ""},
-		{"fails, and may be ignored", true, http.StatusBadGateway, victims{of("a", 0, ref("v1")), of("b", 2, ref("v3"))}, ""},
+		{"null for a victim", false, `{"NodeNameToMetaVictims": {"a": {"Pods": [null]}}}`, nil,
+			"extender: URL claims to preempt pod (UID: ) on node: a, but the pod is not found on that node"},
+		{"a node without victims, and may be ignored", true, answer(metas{"a": meta("v1"), "b": meta()}),
+			victims{of("a", 1, ref("v1"))}, ""},
+		{"fails, and may be ignored", true, http.StatusBadGateway, victims{of("a", 0, ref("v1")),
+			of("b", 2, ref("v3"))}, ""},
 		{"fails", false, http.StatusBadGateway, nil, "failed preempt with extender at URL URL/preempt, code 502"},
 	} {
 		for _, caches := range []bool{true, false} {
@@ -209,10 +220,12 @@ func TestPreempt(t *testing.T) {
 					if err := json.Unmarshal(body, &args); err != nil {
 						t.Error(err)
 					}
-					if args.Pod == nil || len(args.NodeNameToMetaVictims)+len(args.NodeNameToVictims) != 2 || caches != (args.NodeNameToVictims == nil) {
+					if args.Pod == nil || len(args.NodeNameToMetaVictims)+len(args.NodeNameToVictims) != 2 ||
+						caches != (args.NodeNameToVictims == nil) {
 						t.Errorf("asked %s", body)
 					}
-					if caches && args.NodeNameToMetaVictims["b"].Pods[0].UID != "uid-v3" || !caches && args.NodeNameToVictims["b"].Pods[0].Name != "v3" {
+					if caches && args.NodeNameToMetaVictims["b"].Pods[0].UID != "uid-v3" || !caches &&
+						args.NodeNameToVictims["b"].Pods[0].Name != "v3" {
 						t.Errorf("asked %s", body)
 					}
 					return story.answer
@@ -220,14 +233,16 @@ func TestPreempt(t *testing.T) {
 				if x := f.with(filters(s)); x.Preempts(f.pod("p")) {
 					t.Error("an extender without the verb has a say")
 				}
-				x := f.with(filters(s), configv1.Extender{URLPrefix: s.URL, PreemptVerb: "preempt", NodeCacheCapable: caches, Ignorable: story.ignorable})
+				x := f.with(filters(s), configv1.Extender{URLPrefix: s.URL, PreemptVerb: "preempt",
+					NodeCacheCapable: caches, Ignorable: story.ignorable})
 				candidates := victims{of("a", 0, ref("v1")), of("b", 2, ref("v3"))}
 				if !x.Preempts(f.pod("p")) {
 					t.Error("nobody has a say")
 				}
 				got, err := x.Preempt(f.pod("p"), candidates, on)
 				if story.err != "" {
-					want := strings.ReplaceAll(strings.ReplaceAll(story.err, "URL/", s.URL+"/"), "extender: URL", "extender: "+s.URL)
+					want := strings.ReplaceAll(strings.ReplaceAll(story.err, "URL/", s.URL+"/"), "extender: URL",
+						"extender: "+s.URL)
 					if err == nil || err.Error() != want {
 						t.Errorf("error %v, want %q", err, want)
 					}

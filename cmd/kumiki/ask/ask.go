@@ -38,7 +38,8 @@ func (c *Client) Gang(ctx context.Context, namespace, name string) (r record.Gan
 }
 
 // WhatIf asks how a pod, or with gang set a gang, would stand under conditions.
-func (c *Client) WhatIf(ctx context.Context, gang bool, namespace, name string, conditions []string) (r record.WhatIf, err error) {
+func (c *Client) WhatIf(ctx context.Context, gang bool, namespace, name string,
+	conditions []string) (r record.WhatIf, err error) {
 	kind := "pod"
 	if gang {
 		kind = "gang"
@@ -98,7 +99,8 @@ func refusal(resp *http.Response, path string) error {
 		return fmt.Errorf("the scheduler serves no %s: it is older than this command line, or started without the page", path)
 	case resp.StatusCode == http.StatusNotFound:
 		return fmt.Errorf("%w: %s", ErrUnknown, message)
-	case status.Message != "" && (resp.StatusCode == http.StatusUnprocessableEntity || resp.StatusCode == http.StatusBadRequest):
+	case status.Message != "" && (resp.StatusCode == http.StatusUnprocessableEntity ||
+		resp.StatusCode == http.StatusBadRequest):
 		return errors.New(message)
 	}
 	return fmt.Errorf("the scheduler answered %s: %s", resp.Status, message)
@@ -106,7 +108,8 @@ func refusal(resp *http.Response, path string) error {
 
 // Moves streams queue moves to f, the ones behind since of the given epoch first; with an empty epoch only new ones. It
 // returns when ctx ends, when f fails, or when the stream breaks, with the place to go on from.
-func (c *Client) Moves(ctx context.Context, epoch string, since uint64, f func(view.MoveLine) error) (string, uint64, error) {
+func (c *Client) Moves(ctx context.Context, epoch string, since uint64,
+	f func(view.MoveLine) error) (string, uint64, error) {
 	path := "queue/watch"
 	if epoch != "" {
 		path += "?epoch=" + url.QueryEscape(epoch) + "&since=" + strconv.FormatUint(since, 10)

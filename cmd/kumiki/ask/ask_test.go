@@ -79,7 +79,8 @@ func newWorld(t *testing.T) *world {
 			handler.ServeHTTP(rw, r)
 		case "Bearer stranger":
 			rw.WriteHeader(http.StatusForbidden)
-			json.NewEncoder(rw).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"}, Message: `User "stranger" cannot get path`})
+			json.NewEncoder(rw).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"},
+				Message: `User "stranger" cannot get path`})
 		default:
 			rw.WriteHeader(http.StatusUnauthorized)
 		}
@@ -93,20 +94,23 @@ func newWorld(t *testing.T) *world {
 			kube.EndpointAnnotation: w.scheduler.Listener.Addr().String(),
 			kube.CAAnnotation:       base64.StdEncoding.EncodeToString(ca),
 		}},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: time.Now()}},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds,
+			RenewTime: &metav1.MicroTime{Time: time.Now()}},
 	}
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", "application/json")
 		if w.lease == nil || r.URL.Path != "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler" {
 			rw.WriteHeader(http.StatusNotFound)
-			json.NewEncoder(rw).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: 404, Reason: metav1.StatusReasonNotFound})
+			json.NewEncoder(rw).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+				Status: "Failure", Code: 404, Reason: metav1.StatusReasonNotFound})
 			return
 		}
 		json.NewEncoder(rw).Encode(w.lease)
 	}))
 	t.Cleanup(api.Close)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	w.cfg = &rest.Config{Host: api.URL, BearerToken: token, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+	w.cfg = &rest.Config{Host: api.URL, BearerToken: token,
+		ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
 	return w
 }
 
@@ -146,19 +150,23 @@ func TestWhatIf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := c.WhatIf(t.Context(), false, "shop", "web", []string{"drain n1", "cordon n2"}); err != nil || r.Priority != 7 {
+	if r, err := c.WhatIf(t.Context(), false, "shop", "web", []string{"drain n1", "cordon n2"}); err != nil ||
+		r.Priority != 7 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if _, err := c.WhatIf(t.Context(), false, "shop", "other", []string{"drain n1"}); !errors.Is(err, ErrUnknown) {
 		t.Errorf("a pod that is not known: %v", err)
 	}
-	if _, err := c.WhatIf(t.Context(), false, "shop", "web", []string{"drain n,1&"}); err == nil || err.Error() != "there is no node n,1&" {
+	if _, err := c.WhatIf(t.Context(), false, "shop", "web", []string{"drain n,1&"}); err == nil ||
+		err.Error() != "there is no node n,1&" {
 		t.Errorf("a node that is not known: %v", err)
 	}
-	if _, err := c.WhatIf(t.Context(), true, "shop", "web", []string{"drian n1"}); err == nil || err.Error() != "cannot be read" {
+	if _, err := c.WhatIf(t.Context(), true, "shop", "web", []string{"drian n1"}); err == nil ||
+		err.Error() != "cannot be read" {
 		t.Errorf("a condition that cannot be read: %v", err)
 	}
-	if _, err := c.WhatIf(t.Context(), false, "shop", "web", []string{"panic"}); err == nil || !strings.Contains(err.Error(), "it panicked") {
+	if _, err := c.WhatIf(t.Context(), false, "shop", "web", []string{"panic"}); err == nil ||
+		!strings.Contains(err.Error(), "it panicked") {
 		t.Errorf("a question that fails: %v", err)
 	}
 }
@@ -168,7 +176,8 @@ func TestForwardedPort(t *testing.T) {
 	w := newWorld(t)
 	address := w.lease.Annotations[kube.EndpointAnnotation]
 	w.lease.Annotations[kube.EndpointAnnotation] = "example.com:10259" // a name of httptest's certificate
-	c, err := Find(context.Background(), w.cfg, Where{Namespace: "kube-system", Lease: "kube-scheduler", Endpoint: address})
+	c, err := Find(context.Background(), w.cfg, Where{Namespace: "kube-system", Lease: "kube-scheduler",
+		Endpoint: address})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +186,8 @@ func TestForwardedPort(t *testing.T) {
 		t.Error(err)
 	}
 	w.lease.Annotations[kube.EndpointAnnotation] = "elsewhere.test:10259"
-	c, err = Find(context.Background(), w.cfg, Where{Namespace: "kube-system", Lease: "kube-scheduler", Endpoint: address})
+	c, err = Find(context.Background(), w.cfg, Where{Namespace: "kube-system", Lease: "kube-scheduler",
+		Endpoint: address})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,19 +203,26 @@ func TestWhyNot(t *testing.T) {
 		change func(*world)
 		want   string
 	}{
-		"no lease":          {func(w *world) { w.lease = nil }, "no scheduler runs: there is no lease kube-system/kube-scheduler"},
-		"nobody":            {func(w *world) { w.lease.Spec.HolderIdentity = nil }, "nobody holds lease"},
-		"upstream":          {func(w *world) { w.lease.Annotations = nil }, `is "host_1" and not kumiki`},
-		"upstream after us": {func(w *world) { w.lease.Annotations[kube.HolderAnnotation] = "host_0" }, `left there by "host_0"`},
-		"left behind":       {func(w *world) { w.lease.Spec.RenewTime.Time = time.Now().Add(-time.Hour) }, "has not renewed it for 1h0m0s"},
-		"bad address":       {func(w *world) { w.lease.Annotations[kube.EndpointAnnotation] = "nonsense" }, "missing port"},
-		"bad ca":            {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "!" }, "annotation kumiki.dev/ca"},
-		"wrong ca":          {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "" }, "certificate"},
-		"forbidden":         {func(w *world) { w.cfg.BearerToken = "stranger" }, `nonResourceURLs ["/kumiki/*"]`},
-		"anonymous":         {func(w *world) { w.cfg.BearerToken = "" }, "could not tell who you are"},
-		"does not run":      {func(w *world) { w.scheduler.Close() }, "does not answer"},
-		"api down":          {func(w *world) { w.cfg.Host = "http://127.0.0.1:1" }, "reading lease kube-system/kube-scheduler"},
-		"bad client ca":     {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "bm9wZQ==" }, "client of the scheduler"},
+		"no lease": {func(w *world) { w.lease = nil },
+			"no scheduler runs: there is no lease kube-system/kube-scheduler"},
+		"nobody":   {func(w *world) { w.lease.Spec.HolderIdentity = nil }, "nobody holds lease"},
+		"upstream": {func(w *world) { w.lease.Annotations = nil }, `is "host_1" and not kumiki`},
+		"upstream after us": {func(w *world) { w.lease.Annotations[kube.HolderAnnotation] = "host_0" },
+			`left there by "host_0"`},
+		"left behind": {func(w *world) { w.lease.Spec.RenewTime.Time = time.Now().Add(-time.Hour) },
+			"has not renewed it for 1h0m0s"},
+		"bad address": {func(w *world) { w.lease.Annotations[kube.EndpointAnnotation] = "nonsense" },
+			"missing port"},
+		"bad ca": {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "!" },
+			"annotation kumiki.dev/ca"},
+		"wrong ca":     {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "" }, "certificate"},
+		"forbidden":    {func(w *world) { w.cfg.BearerToken = "stranger" }, `nonResourceURLs ["/kumiki/*"]`},
+		"anonymous":    {func(w *world) { w.cfg.BearerToken = "" }, "could not tell who you are"},
+		"does not run": {func(w *world) { w.scheduler.Close() }, "does not answer"},
+		"api down": {func(w *world) { w.cfg.Host = "http://127.0.0.1:1" },
+			"reading lease kube-system/kube-scheduler"},
+		"bad client ca": {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "bm9wZQ==" },
+			"client of the scheduler"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -65,7 +65,7 @@ func Find(ctx context.Context, cfg *rest.Config, w Where) (*Client, error) {
 	return dial(cfg, endpoint, *lease.Spec.HolderIdentity, w.Endpoint)
 }
 
-// usable tells whether a kumiki that lives holds the lease.
+// usable reports whether a kumiki that lives holds the lease.
 func usable(lease *coordinationv1.Lease, now time.Time) error {
 	name := lease.Namespace + "/" + lease.Name
 	holder := ""
@@ -86,7 +86,8 @@ func usable(lease *coordinationv1.Lease, now time.Time) error {
 	s := lease.Spec
 	if s.RenewTime != nil && s.LeaseDurationSeconds != nil {
 		if late := now.Sub(s.RenewTime.Time); late > 4*time.Duration(*s.LeaseDurationSeconds)*time.Second {
-			return fmt.Errorf("no scheduler runs: %q holds lease %s, but has not renewed it for %s", holder, name, late.Round(time.Second))
+			return fmt.Errorf("no scheduler runs: %q holds lease %s, but has not renewed it for %s", holder, name,
+				late.Round(time.Second))
 		}
 	}
 	return nil

@@ -66,9 +66,9 @@ func (g *Gates) Enabled(name string) bool {
 	return g.gate.Enabled(featuregate.Feature(name))
 }
 
-// Idle names the gates, sorted, that would change what upstream's scheduler does, were set otherwise than kumiki behaves, and
-// so change nothing here. Set means by name, by AllAlpha or AllBeta, or by the version to emulate. Gates of other components
-// are not named: clusters give all components one list.
+// Idle names the gates, sorted, that would change what upstream's scheduler does, were set otherwise than kumiki
+// behaves, and so change nothing here. Set means by name, by AllAlpha or AllBeta, or by the version to emulate. Gates
+// of other components are not named: clusters give all components one list.
 func (g *Gates) Idle() []string {
 	fresh := New()
 	var out []string
@@ -89,21 +89,24 @@ func (g *Gates) Warning() string {
 	if len(idle) == 0 {
 		return ""
 	}
-	return "these feature gates change nothing here (docs/compatibility.md says how kumiki behaves): " + strings.Join(idle, ", ")
+	return "these feature gates change nothing here (docs/compatibility.md says how kumiki behaves): " +
+		strings.Join(idle, ", ")
 }
 
-// Apply hands the gates to the libraries of this process: those of serving, of clients and of metrics. It comes before any
-// of them is used.
+// Apply hands the gates to the libraries of this process: those of serving, of clients and of metrics. It comes
+// before any of them is used.
 func (g *Gates) Apply() error {
 	serving := utilfeature.DefaultMutableFeatureGate
-	err := serving.SetEmulationVersionAndMinCompatibilityVersion(g.version.EmulationVersion(), g.version.MinCompatibilityVersion())
+	err := serving.SetEmulationVersionAndMinCompatibilityVersion(g.version.EmulationVersion(),
+		g.version.MinCompatibilityVersion())
 	if err != nil {
 		return fmt.Errorf("feature gates of serving: %w", err)
 	}
 	ours := g.gate.GetAll()
 	differs := map[string]bool{}                    // gate -> what it is set to
 	for name := range maps.Keys(serving.GetAll()) { // order: into a map
-		if _, is := ours[name]; is && name != "AllAlpha" && name != "AllBeta" && serving.Enabled(name) != g.gate.Enabled(name) {
+		if _, is := ours[name]; is && name != "AllAlpha" && name != "AllBeta" &&
+			serving.Enabled(name) != g.gate.Enabled(name) {
 			differs[string(name)] = g.gate.Enabled(name)
 		}
 	}
@@ -121,7 +124,8 @@ func (g *Gates) Apply() error {
 // (kubernetes_feature_enabled, version_info).
 func (g *Gates) Count() {
 	for name, spec := range g.gate.GetAll() { // order: each is a series of its own
-		featuremetrics.RecordFeatureInfo(context.Background(), string(name), string(spec.PreRelease), g.Enabled(string(name)))
+		featuremetrics.RecordFeatureInfo(context.Background(), string(name), string(spec.PreRelease),
+			g.Enabled(string(name)))
 	}
 	g.registry.AddMetrics()
 }

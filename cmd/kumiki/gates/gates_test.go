@@ -33,18 +33,24 @@ func TestWhatIsRefused(t *testing.T) {
 		{"--feature-gates=kube:Nope=true", "unrecognized feature gate: Nope"},
 		{"--feature-gates=wardle:GangScheduling=true", "component not registered: wardle"},
 		{"--feature-gates=GangScheduling", "missing bool value for GangScheduling"},
-		{"--feature-gates=GangScheduling=maybe", `invalid value of GangScheduling=maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax`},
-		{"--feature-gates=DRAAdminAccess=false", "cannot set feature gate DRAAdminAccess to false, feature is locked to true"},
-		{"--feature-gates=GangScheduling=true", "GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]"},
-		{"--feature-gates=PodLevelResources=true,kube:AllBeta=false", "set kube feature gates with default empty prefix or kube: prefix consistently"},
+		{"--feature-gates=GangScheduling=maybe",
+			`invalid value of GangScheduling=maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax`},
+		{"--feature-gates=DRAAdminAccess=false",
+			"cannot set feature gate DRAAdminAccess to false, feature is locked to true"},
+		{"--feature-gates=GangScheduling=true",
+			"GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]"},
+		{"--feature-gates=PodLevelResources=true,kube:AllBeta=false",
+			"set kube feature gates with default empty prefix or kube: prefix consistently"},
 		{"--emulated-version=1.32", "emulation version 1.32 is not between [1.33, 1.36.0]"},
 		{"--emulated-version=1.37", "emulation version 1.37 is not between [1.33, 1.36.0]"},
 		{"--emulated-version=1.35.1", "patch version not allowed, got: kube=1.35.1"},
 		{"--emulated-version=wardle=1.35", "component not registered: wardle"},
 		{"--emulated-version=new", `could not parse "new" as version`},
 		{"--emulated-version=1.34,kube=1.35", "duplicate version flag, kube=1.34 and kube=1.35"},
-		{"--feature-gates=AllAlpha=true,GangScheduling=false", "WorkloadAwarePreemption is enabled, but depends on features that are disabled: [GangScheduling]"},
-		{"--emulated-version=1.33 --feature-gates=GenericWorkload=true", "feature is PreAlpha at emulated version 1.33"},
+		{"--feature-gates=AllAlpha=true,GangScheduling=false",
+			"WorkloadAwarePreemption is enabled, but depends on features that are disabled: [GangScheduling]"},
+		{"--emulated-version=1.33 --feature-gates=GenericWorkload=true",
+			"feature is PreAlpha at emulated version 1.33"},
 		{"--min-compatibility-version=1.32", "minCompatibilityVersion version 1.32 is not between [1.33, 1.36]"},
 	} {
 		if _, err := parse(t, tt.line); err == nil || !strings.Contains(err.Error(), tt.wrong) {
@@ -61,16 +67,23 @@ func TestWhatGatesComeTo(t *testing.T) {
 		idle    string          // with spaces; "*NAME" if that must be among others
 		enabled map[string]bool // gate -> what it comes to here
 	}{
-		{"", map[string]bool{"WatchListClient": true, "NativeHistograms": false}, "", map[string]bool{"GangScheduling": false, "SchedulerAsyncAPICalls": true}},
-		{"--feature-gates=WatchListClient=false,NativeHistograms=true", map[string]bool{"WatchListClient": false, "NativeHistograms": true}, "", nil},
+		{"", map[string]bool{"WatchListClient": true, "NativeHistograms": false}, "",
+			map[string]bool{"GangScheduling": false, "SchedulerAsyncAPICalls": true}},
+		{"--feature-gates=WatchListClient=false,NativeHistograms=true",
+			map[string]bool{"WatchListClient": false, "NativeHistograms": true}, "", nil},
 		{"--feature-gates=kube:GenericWorkload=true --feature-gates=kube:GangScheduling=true --feature-gates=kube:WorkloadAwarePreemption=true", map[string]bool{"GangScheduling": true},
-			"WorkloadAwarePreemption=true", map[string]bool{"WorkloadAwarePreemption": false}}, // a setting decides about the other two
+			// a setting decides about the other two
+			"WorkloadAwarePreemption=true", map[string]bool{"WorkloadAwarePreemption": false}},
 		{"--feature-gates=PodLevelResources=true,DRAAdminAccess=true", nil, "", nil},
-		{"--feature-gates=DRADeviceTaints=false", map[string]bool{"DRADeviceTaints": false}, "DRADeviceTaints=false", map[string]bool{"DRADeviceTaints": true}},
+		{"--feature-gates=DRADeviceTaints=false", map[string]bool{"DRADeviceTaints": false}, "DRADeviceTaints=false",
+			map[string]bool{"DRADeviceTaints": true}},
 		{"--feature-gates=OpportunisticBatching=true", nil, "OpportunisticBatching=true", nil},
 		{"--feature-gates=OpportunisticBatching=false,SchedulerAsyncAPICalls=true", nil, "", nil},
-		{"--feature-gates=AllAlpha=true,VolumeLimitScaling=true,StorageCapacityScoring=false", map[string]bool{"GenericWorkload": true, "StorageCapacityScoring": false, "NativeHistograms": true}, "*VolumeLimitScaling=true", nil},
-		{"--feature-gates=AllBeta=false", map[string]bool{"WatchListClient": false}, "*PodLevelResources=false", map[string]bool{"PodLevelResources": true}},
+		{"--feature-gates=AllAlpha=true,VolumeLimitScaling=true,StorageCapacityScoring=false",
+			map[string]bool{"GenericWorkload": true, "StorageCapacityScoring": false, "NativeHistograms": true},
+			"*VolumeLimitScaling=true", nil},
+		{"--feature-gates=AllBeta=false", map[string]bool{"WatchListClient": false}, "*PodLevelResources=false",
+			map[string]bool{"PodLevelResources": true}},
 		{"--emulated-version=1.33", map[string]bool{"WatchListClient": false}, "*DRAConsumableCapacity=false", nil},
 		{"--emulated-version=kube=1.36 --min-compatibility-version=1.36", nil, "", nil},
 		{"--feature-gates=WindowsGracefulNodeShutdown=false", nil, "", nil}, // of nodes
@@ -91,7 +104,8 @@ func TestWhatGatesComeTo(t *testing.T) {
 			}
 		}
 		got := strings.Join(g.Idle(), " ")
-		if part, among := strings.CutPrefix(tt.idle, "*"); among && !strings.Contains(got, part) || !among && got != tt.idle {
+		if part, among := strings.CutPrefix(tt.idle, "*"); among && !strings.Contains(got, part) || !among &&
+			got != tt.idle {
 			t.Errorf("%q: change nothing: %s; want %s", tt.line, got, tt.idle)
 		}
 		if (g.Warning() == "") != (got == "") || strings.Contains(g.Warning(), "\n") {
@@ -103,11 +117,13 @@ func TestWhatGatesComeTo(t *testing.T) {
 // TestSwitches: a gate that kumiki asks is no longer named as one that changes nothing.
 func TestSwitches(t *testing.T) {
 	for line, want := range map[string]Switches{
-		"": {true, true, false}, "--feature-gates=ComponentFlagz=false": {false, true, false}, "--feature-gates=ComponentStatusz=false": {true, false, false},
-		"--emulated-version=1.35": {}, "--feature-gates=CoordinatedLeaderElection=true": {true, true, true},
+		"": {true, true, false}, "--feature-gates=ComponentFlagz=false": {false, true, false},
+		"--feature-gates=ComponentStatusz=false": {true, false, false},
+		"--emulated-version=1.35":                {}, "--feature-gates=CoordinatedLeaderElection=true": {true, true, true},
 	} {
 		g, err := parse(t, line)
-		if err != nil || g.Switches() != want || strings.Contains(g.Warning(), "Component") || strings.Contains(g.Warning(), "Coordinated") {
+		if err != nil || g.Switches() != want || strings.Contains(g.Warning(), "Component") ||
+			strings.Contains(g.Warning(), "Coordinated") {
 			t.Errorf("%q: got %+v, %v, %q", line, g.Switches(), err, g.Warning())
 		}
 	}
@@ -141,8 +157,8 @@ func TestTheTableIsTheOneInTheDocs(t *testing.T) {
 	}
 }
 
-// TestTheLibrariesFindTheirGates: what client-go and k8s.io/apiserver may ask is in the table, with the stages that it has
-// there; a library of another version makes this fail.
+// TestTheLibrariesFindTheirGates: what client-go and k8s.io/apiserver may ask is in the table, with the stages that
+// it has there; a library of another version makes this fail.
 func TestTheLibrariesFindTheirGates(t *testing.T) {
 	have := New().gate.GetAllVersioned()
 	if len(utilfeature.DefaultMutableFeatureGate.GetAll()) < 20 {
@@ -164,7 +180,8 @@ func TestTheLibrariesFindTheirGates(t *testing.T) {
 			continue
 		}
 		for i, s := range specs {
-			if of[i].Default != s.Default || of[i].LockToDefault != s.LockToDefault || !of[i].Version.EqualTo(s.Version) {
+			if of[i].Default != s.Default || of[i].LockToDefault != s.LockToDefault ||
+				!of[i].Version.EqualTo(s.Version) {
 				t.Errorf("client-go has %s as %v, the table as %v", name, specs, of)
 			}
 		}

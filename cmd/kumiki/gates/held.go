@@ -2,8 +2,8 @@
 
 package gates
 
-// held are the gates that upstream's scheduler asks and kumiki does not: gate -> the state it behaves as. They are the table
-// in docs/compatibility.md, by a test. A gate that comes to be asked leaves both.
+// held are the gates that upstream's scheduler asks and kumiki does not: gate -> the state it behaves as. They are
+// the table in docs/compatibility.md, by a test. A gate that comes to be asked leaves both.
 var held = map[string]bool{
 	"DRAAdminAccess":                          true,
 	"DRAConsumableCapacity":                   true,

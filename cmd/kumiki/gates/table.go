@@ -35,8 +35,9 @@ type entry struct {
 
 // stages: how the table names a stage -> the stage. The type has no exported name.
 var stages = map[string]featuregate.FeatureSpec{
-	"PRE-ALPHA": {PreRelease: featuregate.PreAlpha}, "ALPHA": {PreRelease: featuregate.Alpha}, "BETA": {PreRelease: featuregate.Beta},
-	"": {PreRelease: featuregate.GA}, "DEPRECATED": {PreRelease: featuregate.Deprecated},
+	"PRE-ALPHA": {PreRelease: featuregate.PreAlpha}, "ALPHA": {PreRelease: featuregate.Alpha},
+	"BETA": {PreRelease: featuregate.Beta},
+	"":     {PreRelease: featuregate.GA}, "DEPRECATED": {PreRelease: featuregate.Deprecated},
 }
 
 // known makes the gates of the table, at their defaults.

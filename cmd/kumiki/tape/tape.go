@@ -35,8 +35,8 @@ type header struct {
 
 const format = "tape/v1"
 
-// Recorder writes a recording. It is an observer of the loop, which is one goroutine, and so needs no lock. Its buffer is
-// written at the latest when the loop next comes to it after flushEvery.
+// Recorder writes a recording. It is an observer of the loop, which is one goroutine, and so needs no lock. Its
+// buffer is written at the latest when the loop next comes to it after flushEvery.
 type Recorder struct {
 	file    *os.File
 	out     *bufio.Writer
@@ -127,7 +127,7 @@ type Step struct {
 	Effects   []engine.Effect // as now
 }
 
-// Differs tells whether the engine does something else now.
+// Differs reports whether the engine does something else now.
 func (s Step) Differs() bool {
 	return !bytes.Equal(bytes.Join(s.Then, []byte("\n")), bytes.Join(s.Now, []byte("\n")))
 }

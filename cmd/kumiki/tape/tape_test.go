@@ -23,14 +23,16 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// recorded plays a short story to an engine and returns the recording: two nodes, a pod that fits and one that does not.
+// recorded plays a short story to an engine and returns the recording: two nodes, a pod that fits and one that does
+// not.
 func recorded(t *testing.T, maxBytes int64) string {
 	t.Helper()
 	return recordedWith(t, maxBytes, config.Default(), nil)
 }
 
 // recordedWith is recorded for a configuration and foreign code; more happens at the end.
-func recordedWith(t *testing.T, maxBytes int64, c config.Resolved, foreign engine.Foreign, more ...engine.Event) string {
+func recordedWith(t *testing.T, maxBytes int64, c config.Resolved, foreign engine.Foreign,
+	more ...engine.Event) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tape")
 	r, err := Create(path, maxBytes, c, 5*time.Minute)
@@ -51,14 +53,18 @@ func recordedWith(t *testing.T, maxBytes int64, c config.Resolved, foreign engin
 	intake := cluster.NewIntake()
 	for _, name := range []string{"n1", "n2"} {
 		step(engine.NodeSet{Node: intake.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
-			Status: v1.NodeStatus{Allocatable: v1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi"), "pods": resource.MustParse("10")}}})})
+			Status: v1.NodeStatus{Allocatable: v1.ResourceList{"cpu": resource.MustParse("2"),
+				"memory": resource.MustParse("4Gi"), "pods": resource.MustParse("10")}}})})
 	}
 	for _, cpu := range []string{"1", "3"} {
-		step(engine.PodSet{Pod: intake.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p" + cpu, UID: types.UID("u" + cpu)},
-			Spec: v1.PodSpec{SchedulerName: "default-scheduler", Containers: []v1.Container{{Resources: v1.ResourceRequirements{
-				Requests: v1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}})})
+		step(engine.PodSet{Pod: intake.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p" +
+			cpu, UID: types.UID("u" + cpu)},
+			Spec: v1.PodSpec{SchedulerName: "default-scheduler",
+				Containers: []v1.Container{{Resources: v1.ResourceRequirements{
+					Requests: v1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}})})
 	}
-	for _, ev := range append([]engine.Event{engine.Synced{}, engine.Tick{Now: record.Second}, engine.Cycle{}, engine.Cycle{}}, more...) {
+	for _, ev := range append([]engine.Event{engine.Synced{}, engine.Tick{Now: record.Second}, engine.Cycle{},
+		engine.Cycle{}}, more...) {
 		step(ev)
 	}
 	if err := r.Close(); err != nil {
@@ -129,8 +135,9 @@ func TestNotARecording(t *testing.T) {
 		"":     "not a recording",
 		"{}\n": "not a recording",
 		rest:   "not a recording",
-		first + "\n" + `{"effect":"Bind","data":{}}` + "\n":    "line 2: an effect before the first event",
-		first + "\n" + `{"event":"Nonsense","data":{}}` + "\n": `line 2: reading a line of a tape: unknown event "Nonsense"`,
+		first + "\n" + `{"effect":"Bind","data":{}}` + "\n": "line 2: an effect before the first event",
+		first + "\n" + `{"event":"Nonsense","data":{}}` +
+			"\n": `line 2: reading a line of a tape: unknown event "Nonsense"`,
 	} {
 		if _, _, err := play(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: got %v, want %s", text, err, want)
@@ -157,7 +164,8 @@ func (picky) Binder(*cluster.Pod) string { return "" }
 
 func (picky) Preempts(*cluster.Pod) bool { return false }
 
-func (picky) Preempt(*cluster.Pod, []place.ForeignVictims, func(string) ([]record.PodRef, bool)) ([]place.ForeignVictims, error) {
+func (picky) Preempt(*cluster.Pod, []place.ForeignVictims,
+	func(string) ([]record.PodRef, bool)) ([]place.ForeignVictims, error) {
 	panic("nobody evicts here")
 }
 
@@ -165,8 +173,8 @@ func (picky) Filter(*cluster.Pod, []string) (map[string]place.ForeignRejection, 
 	return map[string]place.ForeignRejection{"n1": {By: "http://127.0.0.1:1", Reason: "dislikes it"}}, nil
 }
 
-// TestForeignAnswersFromTheRecording: a replay asks no extender; what it answered at the time stands in the recording. The
-// one of this configuration does not even listen.
+// TestForeignAnswersFromTheRecording: a replay asks no extender; what it answered at the time stands in the
+// recording. The one of this configuration does not even listen.
 func TestForeignAnswersFromTheRecording(t *testing.T) {
 	c, err := config.Parse([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" +
 		"extenders: [{urlPrefix: 'http://127.0.0.1:1', filterVerb: filter, weight: 1}]\n"))
@@ -180,9 +188,11 @@ func TestForeignAnswersFromTheRecording(t *testing.T) {
 	if events, different, err := play(text); err != nil || events != 8 || different != 0 {
 		t.Errorf("%d events, %d different, %v", events, different, err)
 	}
-	deaf := strings.ReplaceAll(text, `"By":"http://127.0.0.1:1","Reason":"dislikes it"`, `"By":"http://127.0.0.1:1","Reason":"dislikes it much"`)
+	deaf := strings.ReplaceAll(text, `"By":"http://127.0.0.1:1","Reason":"dislikes it"`,
+		`"By":"http://127.0.0.1:1","Reason":"dislikes it much"`)
 	if _, different, err := play(deaf); err != nil || different != 0 {
-		t.Errorf("another answer: %d different, %v; a reason of a node that was not needed changes nothing else", different, err)
+		t.Errorf("another answer: %d different, %v; a reason of a node that was not needed changes nothing else",
+			different, err)
 	}
 }
 
@@ -192,7 +202,8 @@ type choosy struct{ picky }
 func (choosy) Takes(*cluster.Pod) bool    { return false }
 func (choosy) Preempts(*cluster.Pod) bool { return true }
 
-func (choosy) Preempt(_ *cluster.Pod, asked []place.ForeignVictims, _ func(string) ([]record.PodRef, bool)) ([]place.ForeignVictims, error) {
+func (choosy) Preempt(_ *cluster.Pod, asked []place.ForeignVictims,
+	_ func(string) ([]record.PodRef, bool)) ([]place.ForeignVictims, error) {
 	return asked[len(asked)-1:], nil
 }
 
@@ -205,12 +216,16 @@ func TestVictimsFromTheRecording(t *testing.T) {
 	}
 	intake := cluster.NewIntake()
 	pod := func(name, node, cpu string, priority int32) engine.Event {
-		return engine.PodSet{Pod: intake.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("u-" + name)},
-			Spec: v1.PodSpec{SchedulerName: "default-scheduler", NodeName: node, Priority: &priority, Containers: []v1.Container{{
-				Resources: v1.ResourceRequirements{Requests: v1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}})}
+		return engine.PodSet{Pod: intake.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name,
+			UID: types.UID("u-" + name)},
+			Spec: v1.PodSpec{SchedulerName: "default-scheduler", NodeName: node, Priority: &priority,
+				Containers: []v1.Container{{
+					Resources: v1.ResourceRequirements{Requests: v1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}})}
 	}
-	text := recordedWith(t, DefaultMaxBytes, c, choosy{}, pod("low1", "n1", "1", 0), pod("low2", "n2", "1", 0), pod("high", "", "2", 10), engine.Cycle{})
-	if !strings.Contains(text, `"Victims":[{"Node":"n2"`) || !strings.Contains(text, `"effect":"Evict"`) || !strings.Contains(text, `"Nominate":"n2"`) {
+	text := recordedWith(t, DefaultMaxBytes, c, choosy{}, pod("low1", "n1", "1", 0), pod("low2", "n2", "1", 0),
+		pod("high", "", "2", 10), engine.Cycle{})
+	if !strings.Contains(text, `"Victims":[{"Node":"n2"`) || !strings.Contains(text, `"effect":"Evict"`) ||
+		!strings.Contains(text, `"Nominate":"n2"`) {
 		t.Fatalf("nobody was asked, or nobody is evicted from n2:\n%s", text)
 	}
 	if events, different, err := play(text); err != nil || events != 12 || different != 0 {
@@ -220,13 +235,15 @@ func TestVictimsFromTheRecording(t *testing.T) {
 
 // TestObjectsAndWritesOnTheTape: volumes stand in a recording, and what is written about them, too.
 func TestObjectsAndWritesOnTheTape(t *testing.T) {
-	ev := engine.ObjectSet{Object: &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv", ResourceVersion: "7"}}}
+	ev := engine.ObjectSet{Object: &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv",
+		ResourceVersion: "7"}}}
 	line := engine.AppendEvent(nil, ev)
 	back, ok, err := engine.NewTape().Event(bytes.TrimSpace(line))
 	if err != nil || !ok {
 		t.Fatal(err, ok)
 	}
-	if pv, is := back.(engine.ObjectSet).Object.(*v1.PersistentVolume); !is || pv.Name != "pv" || pv.ResourceVersion != "7" {
+	if pv, is := back.(engine.ObjectSet).Object.(*v1.PersistentVolume); !is || pv.Name != "pv" ||
+		pv.ResourceVersion != "7" {
 		t.Errorf("came back as %#v", back)
 	}
 	effects := engine.AppendEffects(nil, []engine.Effect{engine.Prepare{Node: "n1", Writes: []cluster.Write{

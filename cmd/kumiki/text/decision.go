@@ -21,7 +21,8 @@ func Decision(w io.Writer, d record.Decision) error {
 		}
 	}
 	if g := d.Gang; g != nil {
-		p.printf(", in gang %s: %d of %s placed, %d needed (decision %d)", g.Name, g.Placed, count(g.Members, "pod"), g.Quorum, g.Decision)
+		p.printf(", in gang %s: %d of %s placed, %d needed (decision %d)", g.Name, g.Placed, count(g.Members, "pod"),
+			g.Quorum, g.Decision)
 	}
 	p.printf("\n")
 	for _, r := range d.Reasons {

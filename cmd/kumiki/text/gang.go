@@ -41,10 +41,12 @@ func Gang(w io.Writer, r record.GangReport, wide bool) error {
 		rows = append(rows, []string{"Tried:", count(r.Attempts, "time")})
 	}
 	if r.SparedFor != "" {
-		rows = append(rows, []string{"Leaves:", "places that gang " + r.SparedFor + " could use, which has not what it needs"})
+		rows = append(rows, []string{"Leaves:", "places that gang " + r.SparedFor +
+			" could use, which has not what it needs"})
 	}
 	if r.PartialSince != 0 {
-		rows = append(rows, []string{"In part:", "some but not enough of its pods are bound, for " + span(r.At-r.PartialSince)})
+		rows = append(rows, []string{"In part:", "some but not enough of its pods are bound, for " +
+			span(r.At-r.PartialSince)})
 	}
 	if r.OneByOne {
 		rows[0][1] = "nothing: its pods are scheduled one by one"
@@ -83,9 +85,11 @@ func (p *page) gangFit(r record.GangReport) {
 		return
 	}
 	p.section("If it were tried now:")
-	line := fmt.Sprintf("  %s: the best try places %d, %d are needed (%s looked at)", f.Verdict, f.Placed, f.Needed, count(f.Tried, "placement"))
+	line := fmt.Sprintf("  %s: the best try places %d, %d are needed (%s looked at)", f.Verdict, f.Placed, f.Needed,
+		count(f.Tried, "placement"))
 	if r.Bound+r.Coming >= r.Quorum && r.Quorum > 0 {
-		line = fmt.Sprintf("  the best try places %d of the %s that wait (%s looked at)", f.Placed, count(r.Waiting, "pod"), count(f.Tried, "placement"))
+		line = fmt.Sprintf("  the best try places %d of the %s that wait (%s looked at)", f.Placed,
+			count(r.Waiting, "pod"), count(f.Tried, "placement"))
 	}
 	p.printf("%s\n", line)
 	if f.Blocked != "" && f.Message != "" {
@@ -108,11 +112,13 @@ func (p *page) gangFit(r record.GangReport) {
 func (p *page) gangHolds(r record.GangReport) {
 	if h := r.Holds; h != nil {
 		p.section("")
-		p.printf("Room for %s is held for it on %s, for %s more.\n", count(h.Pods, "pod"), list(h.Nodes), span(h.Until-r.At))
+		p.printf("Room for %s is held for it on %s, for %s more.\n", count(h.Pods, "pod"), list(h.Nodes),
+			span(h.Until-r.At))
 	}
 	if h := r.HeldByOther; h != nil {
 		p.section("")
-		p.printf("Room for %s is held for gang %s on %s, for %s more; this gang cannot have it.\n", count(h.Pods, "pod"), h.Gang, list(h.Nodes), span(h.Until-r.At))
+		p.printf("Room for %s is held for gang %s on %s, for %s more; this gang cannot have it.\n",
+			count(h.Pods, "pod"), h.Gang, list(h.Nodes), span(h.Until-r.At))
 	}
 }
 

@@ -85,7 +85,8 @@ func (p *page) podsOnNode(r record.NodeReport) {
 		case pod.Assumed:
 			state = "assumed"
 		}
-		rows = append(rows, []string{pod.Pod.Namespace, pod.Pod.Name, state, fmt.Sprint(pod.Priority), dash(Amounts(pod.Holds))})
+		rows = append(rows, []string{pod.Pod.Namespace, pod.Pod.Name, state, fmt.Sprint(pod.Priority),
+			dash(Amounts(pod.Holds))})
 	}
 	p.table(rows)
 	if more := len(r.Pods) - len(shown); more > 0 {

@@ -14,8 +14,8 @@ import (
 type Pause struct {
 	// Lease is namespace/name.
 	Lease string `json:"lease"`
-	// State is scheduling (no pause), asked (nobody has answered), pausing (nothing new is sent, something has no outcome
-	// yet) or paused.
+	// State is scheduling (no pause), asked (nobody has answered), pausing (nothing new is sent, something has no
+	// outcome yet) or paused.
 	State string `json:"state"`
 	// Holder is who leads, by its identity in the lease.
 	Holder string `json:"holder,omitempty"`

@@ -80,7 +80,8 @@ func Headline(r record.PodReport) string {
 	case r.Node != "":
 		return fmt.Sprintf("pod %s: Placed on %s", name, r.Node)
 	case len(r.Gates) > 0:
-		return fmt.Sprintf("pod %s: Gated, waiting for %s to be removed: %s", name, count(len(r.Gates), "scheduling gate"), strings.Join(r.Gates, ", "))
+		return fmt.Sprintf("pod %s: Gated, waiting for %s to be removed: %s", name,
+			count(len(r.Gates), "scheduling gate"), strings.Join(r.Gates, ", "))
 	case r.Fit == nil:
 		return fmt.Sprintf("pod %s: Pending, %s", name, place(r))
 	case r.Fit.PreFilterReason != "":
@@ -89,7 +90,8 @@ func Headline(r record.PodReport) string {
 		return fmt.Sprintf("pod %s: Pending, the cluster has no nodes", name)
 	}
 	if r.Gang != "" {
-		return fmt.Sprintf("pod %s: Pending with gang %s; %d/%d nodes fit it alone", name, r.Gang, r.Fit.Feasible, r.Fit.Nodes)
+		return fmt.Sprintf("pod %s: Pending with gang %s; %d/%d nodes fit it alone", name, r.Gang, r.Fit.Feasible,
+			r.Fit.Nodes)
 	}
 	return fmt.Sprintf("pod %s: Pending, %d/%d nodes fit", name, r.Fit.Feasible, r.Fit.Nodes)
 }
@@ -164,7 +166,8 @@ func (p *page) remedies(f *record.Fit) {
 	for _, r := range f.Remedies {
 		line := "  - " + r.Do
 		if r.Short > 0 {
-			line += fmt.Sprintf(" (needs %s %s, %s free)", r.Resource, Amount(r.Resource, r.Need), Amount(r.Resource, r.Free))
+			line += fmt.Sprintf(" (needs %s %s, %s free)", r.Resource, Amount(r.Resource, r.Need),
+				Amount(r.Resource, r.Free))
 		}
 		switch {
 		case len(r.Also) > 0:
@@ -190,7 +193,8 @@ func waitRows(r record.PodReport) [][]string {
 	case r.BackoffUntil > r.At:
 		rows = append(rows, []string{"Next try:", "in " + Ago(r.At, r.BackoffUntil) + ", when the backoff ends"})
 	case r.FlushAt > r.At:
-		rows = append(rows, []string{"Next try:", "on a change that helps, in " + Ago(r.At, r.FlushAt) + " at the latest"})
+		rows = append(rows, []string{"Next try:", "on a change that helps, in " + Ago(r.At, r.FlushAt) +
+			" at the latest"})
 	}
 	if r.Gate != "" && len(r.Gates) == 0 {
 		rows = append(rows, []string{"Held by:", r.Gate})
@@ -202,7 +206,8 @@ func waitRows(r record.PodReport) [][]string {
 		rows = append(rows, []string{"In a group:", r.Group + ", whose pods are scheduled one by one"})
 	}
 	if r.Gang != "" {
-		rows = append(rows, []string{"In a gang:", r.Gang + ", whose pods get a place together (kumiki why gang/" + strings.TrimPrefix(r.Gang, r.Pod.Namespace+"/") + ")"})
+		rows = append(rows, []string{"In a gang:", r.Gang + ", whose pods get a place together (kumiki why gang/" +
+			strings.TrimPrefix(r.Gang, r.Pod.Namespace+"/") + ")"})
 	}
 	if len(r.Requests) > 0 {
 		rows = append(rows, []string{"Requests:", Amounts(r.Requests)})
@@ -235,7 +240,8 @@ func (p *page) placed(r record.PodReport) {
 		p.table(scoreRows(d, p.wide))
 	}
 	p.section("")
-	rows := [][]string{{"Decided:", fmt.Sprintf("%s ago, decision %d, attempt %d", Ago(d.At, r.At), d.Number, d.Attempt)}}
+	rows := [][]string{{"Decided:", fmt.Sprintf("%s ago, decision %d, attempt %d", Ago(d.At, r.At), d.Number,
+		d.Attempt)}}
 	if len(r.Requests) > 0 {
 		rows = append(rows, []string{"Requests:", Amounts(r.Requests)})
 	}
@@ -251,9 +257,11 @@ func because(d *record.Decision) string {
 	case d.Feasible == 1:
 		return fmt.Sprintf("it is the only one of %s that fits", count(d.Nodes, "node"))
 	case d.Tied > 1:
-		return fmt.Sprintf("%d of %d nodes fit, %d had the best score of %d, and it was drawn among them", d.Feasible, d.Nodes, d.Tied, d.Winner.Total)
+		return fmt.Sprintf("%d of %d nodes fit, %d had the best score of %d, and it was drawn among them", d.Feasible,
+			d.Nodes, d.Tied, d.Winner.Total)
 	case d.RunnerUp != nil:
-		return fmt.Sprintf("%d of %d nodes fit and its score is the best: %d, the next has %d", d.Feasible, d.Nodes, d.Winner.Total, d.RunnerUp.Total)
+		return fmt.Sprintf("%d of %d nodes fit and its score is the best: %d, the next has %d", d.Feasible, d.Nodes,
+			d.Winner.Total, d.RunnerUp.Total)
 	}
 	return fmt.Sprintf("%d of %d nodes fit and its score is the best: %d", d.Feasible, d.Nodes, d.Winner.Total)
 }
@@ -319,7 +327,8 @@ func (p *page) details(r record.PodReport) {
 	p.section("Moves:")
 	moves := [][]string{{"  AGO", "FROM", "TO", "EVENT", "HINT", "CAUSE"}}
 	for _, m := range r.Moves {
-		moves = append(moves, []string{"  " + Ago(m.At, r.At), string(m.From), string(m.To), m.Event, dash(m.Hint), m.Cause})
+		moves = append(moves, []string{"  " + Ago(m.At, r.At), string(m.From), string(m.To), m.Event, dash(m.Hint),
+			m.Cause})
 	}
 	p.table(moves)
 }

@@ -19,7 +19,8 @@ func (p *page) evictions(last, before *record.Decision, at record.Time) {
 		d = last
 	}
 	if d != nil {
-		p.preemption(fmt.Sprintf("Evicted for it %s ago, %s (decision %d):", Ago(d.At, at), roomOn(d.Preemption), d.Number), d.Preemption, at)
+		p.preemption(fmt.Sprintf("Evicted for it %s ago, %s (decision %d):", Ago(d.At, at), roomOn(d.Preemption),
+			d.Number), d.Preemption, at)
 	}
 }
 
@@ -29,7 +30,8 @@ func (p *page) wouldEvict(last *record.Decision, now *record.Preemption, at reco
 	case now == nil:
 	case now.Node != "":
 		p.preemption("If tried now, it evicts, "+roomOn(now)+":", now, at)
-	case last == nil || now.Message == "" || len(now.Considered) > 0 || !strings.Contains(last.Message, now.Message) || p.wide:
+	case last == nil || now.Message == "" || len(now.Considered) > 0 ||
+		!strings.Contains(last.Message, now.Message) || p.wide:
 		p.preemption("Preemption, if tried now:", now, at)
 	}
 }
@@ -47,19 +49,23 @@ func (p *page) preemption(title string, r *record.Preemption, at record.Time) {
 		p.victims(r)
 	}
 	if r.Unproved > 0 {
-		p.printf("  %s not shown to be needed: that takes more trials than there is time for.\n", were(r.Unproved, "unit was", "units were"))
+		p.printf("  %s not shown to be needed: that takes more trials than there is time for.\n",
+			were(r.Unproved, "unit was", "units were"))
 	}
 	if r.PausedUntil > at {
-		p.printf("  Room that was made before went to others, so nobody is evicted for %s more.\n", span(r.PausedUntil-at))
+		p.printf("  Room that was made before went to others, so nobody is evicted for %s more.\n",
+			span(r.PausedUntil-at))
 	}
 	if r.Wasted > 0 {
 		p.printf("  %s evicted for it before, in vain.\n", were(r.Wasted, "pod was", "pods were"))
 	}
 	if len(r.Stuck) > 0 {
-		p.printf("  Does not count on %s that should be gone for long: %s\n", count(len(r.Stuck), "pod"), keys(r.Stuck, p.wide))
+		p.printf("  Does not count on %s that should be gone for long: %s\n", count(len(r.Stuck), "pod"),
+			keys(r.Stuck, p.wide))
 	}
 	if len(r.Awaited) > 0 {
-		p.printf("  Waits for the room of %s, going already: %s\n", count(len(r.Awaited), "pod"), keys(r.Awaited, p.wide))
+		p.printf("  Waits for the room of %s, going already: %s\n", count(len(r.Awaited), "pod"),
+			keys(r.Awaited, p.wide))
 	}
 	p.others(r)
 }
@@ -147,7 +153,8 @@ func (p *page) others(r *record.Preemption) {
 			if i == victimsShown && !p.wide && len(r.Others) > victimsShown+1 {
 				break
 			}
-			rows = append(rows, []string{"  " + o.Node, fmt.Sprint(o.Victims), fmt.Sprint(o.Violations), fmt.Sprint(o.Highest), o.Why})
+			rows = append(rows, []string{"  " + o.Node, fmt.Sprint(o.Victims), fmt.Sprint(o.Violations),
+				fmt.Sprint(o.Highest), o.Why})
 		}
 		p.table(rows)
 	}

@@ -20,7 +20,8 @@ func Queue(w io.Writer, r record.QueueReport, wide bool) error {
 	c := r.Counts
 	p.table([][]string{
 		{"ACTIVE", "IN FLIGHT", "BACKOFF", "UNSCHEDULABLE", "GATED"},
-		{fmt.Sprint(c.Active), fmt.Sprint(c.InFlight), fmt.Sprint(c.Backoff), fmt.Sprint(c.Unschedulable), fmt.Sprint(c.Gated)},
+		{fmt.Sprint(c.Active), fmt.Sprint(c.InFlight), fmt.Sprint(c.Backoff), fmt.Sprint(c.Unschedulable),
+			fmt.Sprint(c.Gated)},
 	})
 	if len(r.Entries) == 0 {
 		return p.err
@@ -38,7 +39,8 @@ func Queue(w io.Writer, r record.QueueReport, wide bool) error {
 		}
 		name := e.Pod.Name
 		if e.Gang != "" {
-			name = fmt.Sprintf("gang/%s (%s)", strings.TrimPrefix(e.Gang, e.Pod.Namespace+"/"), count(len(e.Members), "pod"))
+			name = fmt.Sprintf("gang/%s (%s)", strings.TrimPrefix(e.Gang, e.Pod.Namespace+"/"),
+				count(len(e.Members), "pod"))
 		}
 		row := []string{e.Pod.Namespace, name, string(e.Where), fmt.Sprint(e.Priority), fmt.Sprint(e.Attempts),
 			Ago(e.Since, r.At), until, dash(strings.Join(e.Plugins, ","))}
@@ -68,7 +70,8 @@ func Move(w io.Writer, m record.QueueMove, in *time.Location) error {
 	if m.Gang != "" {
 		who = "gang " + m.Gang
 	}
-	line := fmt.Sprintf("%-13s %-36s %-14s %-14s %-25s %s", time.Unix(0, int64(m.At)).In(in).Format("15:04:05.000"), who, m.From, m.To, m.Event, cause)
+	line := fmt.Sprintf("%-13s %-36s %-14s %-14s %-25s %s", time.Unix(0, int64(m.At)).In(in).Format("15:04:05.000"),
+		who, m.From, m.To, m.Event, cause)
 	_, err := fmt.Fprintln(w, strings.TrimRight(line, " "))
 	return err
 }

@@ -18,7 +18,8 @@ const examplesShown = 5
 // Shadow writes how another scheduler's choices compare with ours.
 func Shadow(w io.Writer, r record.ShadowReport, wide bool) error {
 	p := &page{w: w, wide: wide}
-	p.printf("Shadow of %s for %s, judged by the profile %s, %s\n", r.Scheduler, Ago(r.Started, r.At), r.Profile, count(r.Nodes, "node"))
+	p.printf("Shadow of %s for %s, judged by the profile %s, %s\n", r.Scheduler, Ago(r.Started, r.At), r.Profile,
+		count(r.Nodes, "node"))
 	if !r.Synced {
 		p.printf("The cluster is not listed yet: nothing was judged.\n")
 		return p.err

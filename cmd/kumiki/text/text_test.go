@@ -27,26 +27,33 @@ func tooBig() record.PodReport {
 		At: now, Revision: 77, Pod: pod("big"), Profile: "default-scheduler", Created: now - 60*record.Second,
 		Where: record.Unschedulable, Since: now - 12*record.Second, FlushAt: now + 288*record.Second,
 		Attempts: 3, Unschedulable: 3,
-		Requests: []record.ResourceAmount{{Resource: "cpu", Value: 64000}, {Resource: "memory", Value: 300 << 30}, {Resource: "hugepages-2Mi", Value: 100 << 20}},
+		Requests: []record.ResourceAmount{{Resource: "cpu", Value: 64000}, {Resource: "memory", Value: 300 << 30},
+			{Resource: "hugepages-2Mi", Value: 100 << 20}},
 		Fit: &record.Fit{
 			Nodes: 100,
 			Reasons: []record.Reason{
-				{Plugin: "NodeResourcesFit", Reason: "Insufficient cpu", Nodes: 90, Examples: []string{"node-0", "node-1", "node-2"}},
-				{Plugin: "TaintToleration", Reason: "node(s) had untolerated taint(s)", Nodes: 10, Unresolvable: 10, Examples: []string{"gpu-0"}},
+				{Plugin: "NodeResourcesFit", Reason: "Insufficient cpu", Nodes: 90,
+					Examples: []string{"node-0", "node-1", "node-2"}},
+				{Plugin: "TaintToleration", Reason: "node(s) had untolerated taint(s)", Nodes: 10, Unresolvable: 10,
+					Examples: []string{"gpu-0"}},
 			},
 			Remedies: []record.Remedy{
-				{Plugin: "NodeResourcesFit", Do: "free cpu on node-7", Node: "node-7", Resource: "cpu", Need: 64000, Free: 6500, Short: 57500, Nodes: 90},
-				{Plugin: "TaintToleration", Do: "tolerate the taint dedicated=gpu:NoSchedule", Node: "gpu-0", Nodes: 10, Also: []string{"NodeResourcesFit"}},
+				{Plugin: "NodeResourcesFit", Do: "free cpu on node-7", Node: "node-7", Resource: "cpu", Need: 64000,
+					Free: 6500, Short: 57500, Nodes: 90},
+				{Plugin: "TaintToleration", Do: "tolerate the taint dedicated=gpu:NoSchedule", Node: "gpu-0",
+					Nodes: 10, Also: []string{"NodeResourcesFit"}},
 			},
 		},
 		WaitsFor: []record.WaitsFor{
 			{Plugin: "NodeResourcesFit", Events: []string{"AssignedPodDelete", "NodeAdd"}},
 			{Plugin: "TaintToleration", Events: []string{"NodeAdd", "NodeUpdateNodeTaint"}},
 		},
-		Last: &record.Decision{At: now - 12*record.Second, Verdict: record.DoesNotFit, Message: "0/100 nodes are available: 10 node(s) had untolerated taint(s), 90 Insufficient cpu."},
+		Last: &record.Decision{At: now - 12*record.Second, Verdict: record.DoesNotFit,
+			Message: "0/100 nodes are available: 10 node(s) had untolerated taint(s), 90 Insufficient cpu."},
 		Moves: []record.QueueMove{
 			{At: now - 60*record.Second, Pod: pod("big"), From: record.Gone, To: record.Active, Event: "PodAdd"},
-			{At: now - 12*record.Second, Pod: pod("big"), From: record.InFlight, To: record.Unschedulable, Event: "ScheduleAttemptFailure", Cause: "no node fits"},
+			{At: now - 12*record.Second, Pod: pod("big"), From: record.InFlight, To: record.Unschedulable,
+				Event: "ScheduleAttemptFailure", Cause: "no node fits"},
 		},
 	}
 }
@@ -56,11 +63,14 @@ func placed() record.PodReport {
 		At: now, Pod: pod("web"), Profile: "default-scheduler", Where: record.Gone, Node: "node-4",
 		Requests: []record.ResourceAmount{{Resource: "cpu", Value: 500}},
 		Last: &record.Decision{
-			Number: 9, At: now - 500*record.Second/1000, Verdict: record.Placed, Attempt: 1, Nodes: 100, Feasible: 97, Path: record.Ranked,
+			Number: 9, At: now - 500*record.Second/1000, Verdict: record.Placed, Attempt: 1, Nodes: 100, Feasible: 97,
+			Path: record.Ranked,
 			Winner: &record.Candidate{Node: "node-4", Total: 387, Scores: []record.PluginScore{
-				{Plugin: "TaintToleration", Raw: 0, Weighted: 300}, {Plugin: "NodeResourcesFit", Raw: 87, Weighted: 87}}},
+				{Plugin: "TaintToleration", Raw: 0, Weighted: 300},
+				{Plugin: "NodeResourcesFit", Raw: 87, Weighted: 87}}},
 			RunnerUp: &record.Candidate{Node: "node-9", Total: 380, Scores: []record.PluginScore{
-				{Plugin: "TaintToleration", Raw: 0, Weighted: 300}, {Plugin: "NodeResourcesFit", Raw: 80, Weighted: 80}}},
+				{Plugin: "TaintToleration", Raw: 0, Weighted: 300},
+				{Plugin: "NodeResourcesFit", Raw: 80, Weighted: 80}}},
 		},
 	}
 }
@@ -68,46 +78,75 @@ func placed() record.PodReport {
 // TestPages holds whole pages for canned reports. Run with -update after a change that is meant, and read the diff.
 func TestPages(t *testing.T) {
 	pause := &record.Pause{Since: now - 90*record.Second, Reason: "storage upgrade", By: "ann"}
-	pausedPod := record.PodReport{At: now, Pod: pod("web"), Where: record.Active, Since: now - 5*record.Second, Paused: pause}
+	pausedPod := record.PodReport{At: now, Pod: pod("web"), Where: record.Active, Since: now - 5*record.Second,
+		Paused: pause}
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	standing := Pause{Lease: "kube-system/kube-scheduler", State: "pausing", Holder: "host_1", InFlight: 7, Since: &since, Reason: "storage upgrade", By: "ann"}
-	backoff := record.PodReport{At: now, Pod: pod("retry"), Where: record.Backoff, Since: now - record.Second, BackoffUntil: now + 3*record.Second,
-		Attempts: 2, Errors: 2, Nominated: "node-3", Fit: &record.Fit{Nodes: 5, Feasible: 2, FeasibleExamples: []string{"node-1", "node-2"}}}
-	gated := record.PodReport{At: now, Pod: pod("later"), Where: record.Gated, Since: now - 90*record.Second, Gates: []string{"example.com/quota"},
-		WaitsFor: []record.WaitsFor{{Plugin: "SchedulingGates", Events: []string{"PodUpdatePodSchedulingGatesEliminated"}}}}
-	refused := record.PodReport{At: now, Pod: pod("pinned"), Where: record.Unschedulable, Fit: &record.Fit{Nodes: 5, PreFilter: "NodeAffinity",
-		PreFilterReason: "node(s) didn't match Pod's node affinity/selector"}}
+	standing := Pause{Lease: "kube-system/kube-scheduler", State: "pausing", Holder: "host_1", InFlight: 7,
+		Since: &since, Reason: "storage upgrade", By: "ann"}
+	backoff := record.PodReport{At: now, Pod: pod("retry"), Where: record.Backoff, Since: now - record.Second,
+		BackoffUntil: now + 3*record.Second,
+		Attempts:     2, Errors: 2, Nominated: "node-3",
+		Fit: &record.Fit{Nodes: 5, Feasible: 2, FeasibleExamples: []string{"node-1", "node-2"}}}
+	gated := record.PodReport{At: now, Pod: pod("later"), Where: record.Gated, Since: now - 90*record.Second,
+		Gates: []string{"example.com/quota"},
+		WaitsFor: []record.WaitsFor{{Plugin: "SchedulingGates",
+			Events: []string{"PodUpdatePodSchedulingGatesEliminated"}}}}
+	refused := record.PodReport{At: now, Pod: pod("pinned"), Where: record.Unschedulable,
+		Fit: &record.Fit{Nodes: 5, PreFilter: "NodeAffinity",
+			PreFilterReason: "node(s) didn't match Pod's node affinity/selector"}}
 	forgotten := record.PodReport{At: now, Pod: pod("old"), Node: "node-1"}
-	overflowed := record.PodReport{At: now, Pod: pod("huge"), Where: record.Active, Requests: []record.ResourceAmount{{Resource: "memory", Value: 1<<63 - 1, Overflowed: true}}}
+	overflowed := record.PodReport{At: now, Pod: pod("huge"), Where: record.Active,
+		Requests: []record.ResourceAmount{{Resource: "memory", Value: 1<<63 - 1, Overflowed: true}}}
 	node := record.NodeReport{At: now, Revision: 5, Name: "node-4", Unschedulable: true, PodCount: 2, Assumed: 1,
-		Labels: []record.Label{{Key: "zone", Value: "a"}}, Taints: []string{"dedicated=gpu:NoSchedule"}, Ports: []string{"TCP/0.0.0.0:80"},
+		Labels: []record.Label{{Key: "zone", Value: "a"}}, Taints: []string{"dedicated=gpu:NoSchedule"},
+		Ports: []string{"TCP/0.0.0.0:80"},
 		Resources: []record.NodeResource{
-			{Resource: "cpu", Allocatable: 8000, Confirmed: 335, Assumed: 200, Requested: 535, Free: 7465, Scored: 630, HasScored: true},
-			{Resource: "memory", Allocatable: 32 << 30, Confirmed: 40 << 30, Requested: 40 << 30, Free: -8 << 30, Scored: 41 << 30, HasScored: true},
+			{Resource: "cpu", Allocatable: 8000, Confirmed: 335, Assumed: 200, Requested: 535, Free: 7465,
+				Scored: 630, HasScored: true},
+			{Resource: "memory", Allocatable: 32 << 30, Confirmed: 40 << 30, Requested: 40 << 30, Free: -8 << 30,
+				Scored: 41 << 30, HasScored: true},
 			{Resource: "hugepages-1Gi", Allocatable: 4 << 30, Free: 4 << 30},
 			{Resource: "pods", Allocatable: 110, Confirmed: 1, Assumed: 1, Requested: 2, Free: 108}},
-		Scores: []record.ScoreReadings{{Plugin: "NodeResourcesFit", Reads: "scored", Resources: []string{"cpu", "memory"}},
+		Scores: []record.ScoreReadings{{Plugin: "NodeResourcesFit", Reads: "scored",
+			Resources: []string{"cpu", "memory"}},
 			{Plugin: "NodeResourcesBalancedAllocation", Reads: "requested", Resources: []string{"cpu", "memory"}}},
-		Pods: []record.PodOnNode{{Pod: pod("web"), Assumed: true, Holds: []record.ResourceAmount{{Resource: "cpu", Value: 200}}},
+		Pods: []record.PodOnNode{{Pod: pod("web"), Assumed: true,
+			Holds: []record.ResourceAmount{{Resource: "cpu", Value: 200}}},
 			{Pod: pod("silent"), Terminating: true, Priority: 1000}}}
-	queue := record.QueueReport{At: now, Counts: record.QueueCounts{Active: 1, Backoff: 1, Unschedulable: 1, Gated: 1}, Entries: []record.QueueEntry{
-		{Pod: pod("web"), Where: record.Active, Profile: "default-scheduler", Priority: 5, Since: now - record.Second/4},
-		{Pod: pod("train-0"), Gang: "default/train", Members: []string{"a", "b", "c"}, Where: record.Active, Priority: 2, Since: now - record.Second},
-		{Pod: pod("retry"), Where: record.Backoff, Attempts: 2, Since: now - record.Second, Until: now + 3*record.Second},
-		{Pod: pod("big"), Where: record.Unschedulable, Attempts: 3, Since: now - 12*record.Second, Until: now + 288*record.Second, Created: now - 60*record.Second,
+	queue := record.QueueReport{At: now, Counts: record.QueueCounts{Active: 1, Backoff: 1, Unschedulable: 1,
+		Gated: 1}, Entries: []record.QueueEntry{
+		{Pod: pod("web"), Where: record.Active, Profile: "default-scheduler", Priority: 5,
+			Since: now - record.Second/4},
+		{Pod: pod("train-0"), Gang: "default/train", Members: []string{"a", "b", "c"}, Where: record.Active,
+			Priority: 2, Since: now - record.Second},
+		{Pod: pod("retry"), Where: record.Backoff, Attempts: 2, Since: now - record.Second, Until: now +
+			3*record.Second},
+		{Pod: pod("big"), Where: record.Unschedulable, Attempts: 3, Since: now - 12*record.Second, Until: now +
+			288*record.Second, Created: now - 60*record.Second,
 			Plugins: []string{"NodeResourcesFit", "TaintToleration"}}}}
-	gang := record.GangReport{At: now, Name: "ml/train", Source: "podgroup", Quorum: 4, Stated: true, Bound: 0, Waiting: 4, Priority: 10, Where: record.Unschedulable,
-		Attempts: 3, Since: now - 12*record.Second, Estimate: now + 90*record.Second, Basis: "its best try grew from 1 to 2 of 4 pods in 45 s, and may go on so",
-		Pods: []record.GangPod{{Pod: pod("train-0"), State: "waiting", Node: "node-1"}, {Pod: pod("train-1"), State: "waiting", Node: "node-2"},
-			{Pod: pod("train-2"), State: "waiting"}, {Pod: pod("train-3"), State: "gated", Note: "ml/train-3: waiting for scheduling gates: [example.com/quota]"}},
-		Fit:         &record.GangFit{Verdict: "does not fit now", Placed: 2, Needed: 4, Tried: 9, Blocked: "train-2", Message: "0/5 nodes are available: 5 Insufficient nvidia.com/gpu."},
-		HeldByOther: &record.GangHold{Gang: "ml/other", Pods: 2, Nodes: []string{"node-3", "node-4"}, Since: now - 30*record.Second, Until: now + 270*record.Second}}
-	gathering := record.GangReport{At: now, Name: "ml/slow", Source: "annotation", Quorum: 2, Waiting: 2, Where: record.Gated, Missing: 1, Gate: "GangScheduling",
-		Reason: "gang ml/slow needs 3 pods, 2 are there", Pods: []record.GangPod{{Pod: pod("slow-0"), State: "waiting"}}}
-	elastic := record.GangReport{At: now, Name: "ml/wide", Source: "annotation", Quorum: 2, Stated: true, Desired: 4, Bound: 2, Waiting: 1, Where: record.Unschedulable,
+	gang := record.GangReport{At: now, Name: "ml/train", Source: "podgroup", Quorum: 4, Stated: true, Bound: 0,
+		Waiting: 4, Priority: 10, Where: record.Unschedulable,
+		Attempts: 3, Since: now - 12*record.Second, Estimate: now + 90*record.Second,
+		Basis: "its best try grew from 1 to 2 of 4 pods in 45 s, and may go on so",
+		Pods: []record.GangPod{{Pod: pod("train-0"), State: "waiting", Node: "node-1"},
+			{Pod: pod("train-1"), State: "waiting", Node: "node-2"},
+			{Pod: pod("train-2"), State: "waiting"},
+			{Pod: pod("train-3"), State: "gated",
+				Note: "ml/train-3: waiting for scheduling gates: [example.com/quota]"}},
+		Fit: &record.GangFit{Verdict: "does not fit now", Placed: 2, Needed: 4, Tried: 9, Blocked: "train-2",
+			Message: "0/5 nodes are available: 5 Insufficient nvidia.com/gpu."},
+		HeldByOther: &record.GangHold{Gang: "ml/other", Pods: 2, Nodes: []string{"node-3", "node-4"},
+			Since: now - 30*record.Second, Until: now + 270*record.Second}}
+	gathering := record.GangReport{At: now, Name: "ml/slow", Source: "annotation", Quorum: 2, Waiting: 2,
+		Where: record.Gated, Missing: 1, Gate: "GangScheduling",
+		Reason: "gang ml/slow needs 3 pods, 2 are there",
+		Pods:   []record.GangPod{{Pod: pod("slow-0"), State: "waiting"}}}
+	elastic := record.GangReport{At: now, Name: "ml/wide", Source: "annotation", Quorum: 2, Stated: true, Desired: 4,
+		Bound: 2, Waiting: 1, Where: record.Unschedulable,
 		Attempts: 2, SparedFor: "ml/train", Pods: []record.GangPod{{Pod: pod("wide-0"), State: "bound", Node: "node-1"},
 			{Pod: pod("wide-1"), State: "bound", Node: "node-2"}, {Pod: pod("wide-2"), State: "waiting"}},
-		Fit: &record.GangFit{Verdict: "does not fit now", Needed: 1, Tried: 1, Blocked: "wide-2", Message: "0/5 nodes are available: 5 Insufficient nvidia.com/gpu."}}
+		Fit: &record.GangFit{Verdict: "does not fit now", Needed: 1, Tried: 1, Blocked: "wide-2",
+			Message: "0/5 nodes are available: 5 Insufficient nvidia.com/gpu."}}
 	for name, write := range map[string]func(io.Writer) error{
 		"gang-elastic":     func(w io.Writer) error { return Gang(w, elastic, false) },
 		"gang":             func(w io.Writer) error { return Gang(w, gang, false) },
@@ -126,9 +165,12 @@ func TestPages(t *testing.T) {
 		"queue":            func(w io.Writer) error { return Queue(w, queue, false) },
 		"queue-wide":       func(w io.Writer) error { return Queue(w, queue, true) },
 		"queue-empty":      func(w io.Writer) error { return Queue(w, record.QueueReport{}, false) },
-		"queue-paused":     func(w io.Writer) error { return Queue(w, record.QueueReport{At: now, Paused: pause}, false) },
-		"pod-paused":       func(w io.Writer) error { return Pod(w, pausedPod, false) },
-		"pause":            func(w io.Writer) error { return Pausing(w, standing, since.Add(90*time.Second)) },
+		"queue-paused": func(w io.Writer) error {
+			return Queue(w, record.QueueReport{At: now, Paused: pause},
+				false)
+		},
+		"pod-paused": func(w io.Writer) error { return Pod(w, pausedPod, false) },
+		"pause":      func(w io.Writer) error { return Pausing(w, standing, since.Add(90*time.Second)) },
 		"pause-none": func(w io.Writer) error {
 			return Pausing(w, Pause{Lease: "kube-system/kube-scheduler", State: "scheduling"}, since)
 		},
@@ -178,7 +220,8 @@ func TestAmounts(t *testing.T) {
 	}{
 		{"cpu", 2000, "2"}, {"cpu", 1500, "1500m"}, {"cpu", 0, "0"}, {"cpu", -500, "-500m"},
 		{"memory", 0, "0"}, {"memory", 1023, "1023"}, {"memory", 512 << 20, "512Mi"}, {"memory", 3<<30 + 1, "3.0Gi"},
-		{"memory", -1 << 30, "-1Gi"}, {"memory", 1<<63 - 1, "too large to count"}, {"memory", 1<<63 - 2, "8.0Ei"}, {"memory", -1 << 63, "-8.0Ei"},
+		{"memory", -1 << 30, "-1Gi"}, {"memory", 1<<63 - 1, "too large to count"}, {"memory", 1<<63 - 2, "8.0Ei"},
+		{"memory", -1 << 63, "-8.0Ei"},
 		{"hugepages-1Gi", 2 << 30, "2Gi"}, {"pods", 110, "110"}, {"example.com/gpu", 8, "8"},
 	} {
 		if got := Amount(tt.resource, tt.value); got != tt.want {

@@ -58,7 +58,8 @@ func wouldBe(r record.WhatIf) string {
 	case record.Fits:
 		return "would be placed on " + where(then)
 	case record.FitsEvict:
-		return fmt.Sprintf("would be placed on %s once %s evicted", where(then), were(len(then.Preemption.Victims), "pod is", "pods are"))
+		return fmt.Sprintf("would be placed on %s once %s evicted", where(then),
+			were(len(then.Preemption.Victims), "pod is", "pods are"))
 	case record.HasPlace:
 		return "would keep its place"
 	case record.NoneLeft:
@@ -71,7 +72,8 @@ func wouldBe(r record.WhatIf) string {
 			still = "still "
 		}
 		if g := then.Gang; g != nil {
-			return fmt.Sprintf("would %snot fit, with places for %d of the %d pods that it needs", still, g.Placed, g.Needed)
+			return fmt.Sprintf("would %snot fit, with places for %d of the %d pods that it needs", still, g.Placed,
+				g.Needed)
 		}
 		return "would " + still + "fit no node"
 	}
@@ -115,7 +117,9 @@ func where(p record.Prospect) string {
 			nodes = append(nodes, at.Node)
 		}
 	}
-	slices.SortStableFunc(nodes, func(a, b string) int { return cmp.Or(cmp.Compare(pods[b], pods[a]), cmp.Compare(a, b)) })
+	slices.SortStableFunc(nodes, func(a, b string) int {
+		return cmp.Or(cmp.Compare(pods[b], pods[a]), cmp.Compare(a, b))
+	})
 	var parts []string
 	for i, node := range nodes {
 		if i == victimsShown && len(nodes) > victimsShown+1 {
@@ -160,7 +164,8 @@ func (p *page) blocked(r record.WhatIf) {
 			p.section("Then, what keeps it off nodes:")
 			rows := [][]string{{"  NODES", "PLUGIN", "REASON", "EXAMPLES"}}
 			for _, reason := range then.Fit.Reasons {
-				rows = append(rows, []string{"  " + fmt.Sprint(reason.Nodes), reason.Plugin, reason.Reason, examples(reason)})
+				rows = append(rows, []string{"  " + fmt.Sprint(reason.Nodes), reason.Plugin, reason.Reason,
+					examples(reason)})
 			}
 			p.table(rows)
 		}
@@ -217,14 +222,17 @@ func (p *page) moved(m *record.Moved) {
 		parts = append(parts, fmt.Sprintf("%d %s gone for good (no controller)", m.Lost, verb(m.Lost, "is", "are")))
 	}
 	if m.Tried > 0 {
-		parts = append(parts, fmt.Sprintf("%d %s another place, %d %s none", m.Fit, verb(m.Fit, "finds", "find"), m.Tried-m.Fit, verb(m.Tried-m.Fit, "finds", "find")))
+		parts = append(parts, fmt.Sprintf("%d %s another place, %d %s none", m.Fit, verb(m.Fit, "finds", "find"),
+			m.Tried-m.Fit, verb(m.Tried-m.Fit, "finds", "find")))
 	}
 	if m.Strangers > 0 {
-		parts = append(parts, fmt.Sprintf("%d %s placed by other schedulers", m.Strangers, verb(m.Strangers, "is", "are")))
+		parts = append(parts, fmt.Sprintf("%d %s placed by other schedulers", m.Strangers,
+			verb(m.Strangers, "is", "are")))
 	}
 	p.printf(" %s.", strings.Join(parts, "; "))
 	if m.First > 0 {
-		p.printf(" %s higher priority, and %s first.", were(m.First, "of them has", "of them have"), verb(m.First, "goes", "go"))
+		p.printf(" %s higher priority, and %s first.", were(m.First, "of them has", "of them have"),
+			verb(m.First, "goes", "go"))
 	}
 	p.printf("\n")
 	for _, b := range m.Blocked {

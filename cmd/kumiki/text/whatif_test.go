@@ -23,7 +23,8 @@ func cheapest() *record.Preemption {
 		Loss: &record.UnitsLoss{Violations: 1, Highest: 5, Units: 2, Pods: 2}, Wasted: 1,
 		Others: []record.VictimNode{
 			{Node: "node-8", Victims: 1, Violations: 1, Highest: 7, Why: "a victim has priority 7, not at most 5"},
-			{Node: "node-1", Victims: 2, Violations: 2, Highest: 1, Why: "disruption budgets protect 2 of its victims, not 1"},
+			{Node: "node-1", Victims: 2, Violations: 2, Highest: 1,
+				Why: "disruption budgets protect 2 of its victims, not 1"},
 		},
 	}
 }
@@ -32,10 +33,13 @@ func cheapest() *record.Preemption {
 func together() *record.Preemption {
 	return &record.Preemption{
 		Node: "node-1", Victims: []record.Victim{victim("low-0", 1), victim("low-1", 1), victim("lone", 2)},
-		Places: []record.Nomination{{Pod: pod("train-0"), Node: "node-1"}, {Pod: pod("train-1"), Node: "node-1"}, {Pod: pod("train-2"), Node: "node-2"}},
-		Loss:   &record.UnitsLoss{Highest: 2, Units: 2, Pods: 3}, Unproved: 1,
-		Units: []record.VictimUnit{{Name: "shop/low", Gang: true, Priority: 1, Pods: 2}, {Name: "shop/lone", Priority: 2, Pods: 1}},
-		Considered: []record.VictimUnit{{Name: "shop/other", Gang: true, Priority: 1, Pods: 4, Why: "spared: it fits beside it"},
+		Places: []record.Nomination{{Pod: pod("train-0"), Node: "node-1"}, {Pod: pod("train-1"), Node: "node-1"},
+			{Pod: pod("train-2"), Node: "node-2"}},
+		Loss: &record.UnitsLoss{Highest: 2, Units: 2, Pods: 3}, Unproved: 1,
+		Units: []record.VictimUnit{{Name: "shop/low", Gang: true, Priority: 1, Pods: 2},
+			{Name: "shop/lone", Priority: 2, Pods: 1}},
+		Considered: []record.VictimUnit{{Name: "shop/other", Gang: true, Priority: 1, Pods: 4,
+			Why: "spared: it fits beside it"},
 			{Name: "shop/agent", Priority: 0, Pods: 1, Why: "it belongs to its node"}},
 		Awaited: []record.PodRef{pod("old-1")},
 	}
@@ -49,28 +53,38 @@ func drained() record.WhatIf {
 			{If: "drain node/node-1", Does: "5 pods leave, 2 belong to the node (DaemonSet, static); the node takes no pods", Leave: 5, Stay: 2},
 			{If: "add-nodes 3 like node/node-2", Does: "node-2-if-1, node-2-if-2, node-2-if-3", Added: 3},
 		},
-		Now:   record.Prospect{Outcome: record.FitsNot, Fit: tooBig().Fit, Preemption: &record.Preemption{Message: "preemption: not eligible due to preemptionPolicy=Never."}},
-		Then:  record.Prospect{Outcome: record.Fits, Node: "node-2-if-1", Fit: &record.Fit{Nodes: 103, Feasible: 3}},
-		Moved: &record.Moved{Pods: 5, Lost: 1, Tried: 4, Fit: 3, Blocked: []record.BlockedPod{{Pod: pod("db-0"), Message: "0/103 nodes are available: 103 Insufficient memory."}}},
+		Now: record.Prospect{Outcome: record.FitsNot, Fit: tooBig().Fit,
+			Preemption: &record.Preemption{Message: "preemption: not eligible due to preemptionPolicy=Never."}},
+		Then: record.Prospect{Outcome: record.Fits, Node: "node-2-if-1", Fit: &record.Fit{Nodes: 103, Feasible: 3}},
+		Moved: &record.Moved{Pods: 5, Lost: 1, Tried: 4, Fit: 3,
+			Blocked: []record.BlockedPod{{Pod: pod("db-0"),
+				Message: "0/103 nodes are available: 103 Insufficient memory."}}},
 	}
 }
 
 // TestQuestions holds the pages of questions and of evictions.
 func TestQuestions(t *testing.T) {
 	ref := pod("big")
-	still := record.WhatIf{At: now, Pod: &ref, If: []record.Supposed{{If: "cordon node/node-3", Does: "the node takes no pods"}},
-		Now:   record.Prospect{Outcome: record.FitsEvict, Node: "node-3", Fit: tooBig().Fit, Preemption: cheapest()},
-		Then:  record.Prospect{Outcome: record.FitsNot, Fit: tooBig().Fit, Preemption: &record.Preemption{Message: "preemption: 0/100 nodes are available: 100 No preemption victims found for incoming pod."}},
+	still := record.WhatIf{At: now, Pod: &ref,
+		If:  []record.Supposed{{If: "cordon node/node-3", Does: "the node takes no pods"}},
+		Now: record.Prospect{Outcome: record.FitsEvict, Node: "node-3", Fit: tooBig().Fit, Preemption: cheapest()},
+		Then: record.Prospect{Outcome: record.FitsNot, Fit: tooBig().Fit,
+			Preemption: &record.Preemption{Message: "preemption: 0/100 nodes are available: 100 No preemption victims found for incoming pod."}},
 		Notes: []string{"the added nodes have no devices of drivers: those of node-2 are not copied"}}
 	evicts := drained()
-	evicts.Then, evicts.Moved = record.Prospect{Outcome: record.FitsEvict, Node: "node-3", Fit: &record.Fit{Nodes: 103}, Preemption: cheapest()}, nil
-	gang := record.WhatIf{At: now, Gang: "shop/train", If: []record.Supposed{{If: "delete gang/shop/low", Does: "2 pods leave 1 node"}},
-		Now:  record.Prospect{Outcome: record.FitsNot, Gang: &record.GangFit{Verdict: "does not fit now", Placed: 1, Needed: 3, Blocked: "train-1", Message: "0/2 nodes are available: 2 Insufficient cpu."}},
-		Then: record.Prospect{Outcome: record.Fits, Places: together().Places, Gang: &record.GangFit{Verdict: "placed", Placed: 3, Needed: 3}}}
+	evicts.Then, evicts.Moved = record.Prospect{Outcome: record.FitsEvict, Node: "node-3",
+		Fit: &record.Fit{Nodes: 103}, Preemption: cheapest()}, nil
+	gang := record.WhatIf{At: now, Gang: "shop/train",
+		If: []record.Supposed{{If: "delete gang/shop/low", Does: "2 pods leave 1 node"}},
+		Now: record.Prospect{Outcome: record.FitsNot, Gang: &record.GangFit{Verdict: "does not fit now", Placed: 1,
+			Needed: 3, Blocked: "train-1", Message: "0/2 nodes are available: 2 Insufficient cpu."}},
+		Then: record.Prospect{Outcome: record.Fits, Places: together().Places,
+			Gang: &record.GangFit{Verdict: "placed", Placed: 3, Needed: 3}}}
 	gangNot := gang
 	gangNot.Then = gang.Now
 	gangEvicts := gang
-	gangEvicts.Then = record.Prospect{Outcome: record.FitsEvict, Places: together().Places, Gang: gang.Now.Gang, Preemption: together()}
+	gangEvicts.Then = record.Prospect{Outcome: record.FitsEvict, Places: together().Places, Gang: gang.Now.Gang,
+		Preemption: together()}
 
 	waiting := tooBig()
 	waiting.Preemption = cheapest()
@@ -78,26 +92,33 @@ func TestQuestions(t *testing.T) {
 	nobodys.Preemption = &record.Preemption{Message: "preemption: not eligible due to preemptionPolicy=Never."}
 	evicted := tooBig()
 	evicted.Nominated = "node-3"
-	evicted.Last = &record.Decision{Number: 12, At: now - 3*record.Second, Verdict: record.DoesNotFit, Message: "0/100 nodes are available: 100 Insufficient cpu.", Preemption: cheapest()}
+	evicted.Last = &record.Decision{Number: 12, At: now - 3*record.Second, Verdict: record.DoesNotFit,
+		Message: "0/100 nodes are available: 100 Insufficient cpu.", Preemption: cheapest()}
 	evicted.Preemption = &record.Preemption{Message: "preemption: not eligible due to a terminating pod on the nominated node."}
 	// It was tried again since, and the page says still whom the decision before evicted.
 	again := evicted
-	again.Evicted, again.Last = evicted.Last, &record.Decision{Number: 15, At: now - record.Second, Verdict: record.DoesNotFit,
-		Message: "0/100 nodes are available: 100 Insufficient cpu. " + evicted.Preemption.Message}
+	again.Evicted, again.Last = evicted.Last,
+		&record.Decision{Number: 15, At: now - record.Second, Verdict: record.DoesNotFit,
+			Message: "0/100 nodes are available: 100 Insufficient cpu. " + evicted.Preemption.Message}
 	landed := record.PodReport{At: now, Pod: pod("big"), Node: "node-3", Evicted: evicted.Last,
-		Last: &record.Decision{Number: 16, At: now - record.Second, Verdict: record.Placed, Attempt: 3, Nodes: 100, Feasible: 1, Winner: &record.Candidate{Node: "node-3"}}}
+		Last: &record.Decision{Number: 16, At: now - record.Second, Verdict: record.Placed, Attempt: 3, Nodes: 100,
+			Feasible: 1, Winner: &record.Candidate{Node: "node-3"}}}
 	crowd := tooBig()
-	crowd.Preemption = &record.Preemption{Node: "node-3", Loss: &record.UnitsLoss{Highest: 1, Units: 30, Pods: 30}, PausedUntil: now + 20*record.Second}
+	crowd.Preemption = &record.Preemption{Node: "node-3", Loss: &record.UnitsLoss{Highest: 1, Units: 30, Pods: 30},
+		PausedUntil: now + 20*record.Second}
 	for i := range 30 {
 		crowd.Preemption.Victims = append(crowd.Preemption.Victims, victim(fmt.Sprintf("batch-%d", i), 1))
 	}
-	gangWaits := record.GangReport{At: now, Name: "shop/train", Source: "annotation", Quorum: 3, Stated: true, Waiting: 3, Priority: 5, Where: record.Unschedulable,
+	gangWaits := record.GangReport{At: now, Name: "shop/train", Source: "annotation", Quorum: 3, Stated: true,
+		Waiting: 3, Priority: 5, Where: record.Unschedulable,
 		Fit: gang.Now.Gang, Preemption: together()}
 	// Nobody goes for it, and its page says who was thought of, whatever the last try said.
 	gangAlone := gangWaits
 	gangAlone.Preemption = &record.Preemption{Message: "preemption: there is no room with all 1 units of lower priority gone either.",
-		Considered: []record.VictimUnit{{Name: "shop/low", Gang: true, Pods: 2, Priority: 1, Why: "its going, and that of all others, would not be enough"}}}
-	gangAlone.Last = &record.Decision{Number: 20, At: now - record.Second, Verdict: record.DoesNotFit, Message: "gang shop/train does not fit now. " + gangAlone.Preemption.Message,
+		Considered: []record.VictimUnit{{Name: "shop/low", Gang: true, Pods: 2, Priority: 1,
+			Why: "its going, and that of all others, would not be enough"}}}
+	gangAlone.Last = &record.Decision{Number: 20, At: now - record.Second, Verdict: record.DoesNotFit,
+		Message:    "gang shop/train does not fit now. " + gangAlone.Preemption.Message,
 		Preemption: gangAlone.Preemption}
 
 	for name, write := range map[string]func(io.Writer) error{

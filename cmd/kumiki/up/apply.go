@@ -198,16 +198,17 @@ func (a *applier) mapping(ctx context.Context, kind schema.GroupKind, version st
 // create tries again while the namespace's service account is not there yet, which admission wants for pods.
 func create(ctx context.Context, resource dynamic.ResourceInterface, o *unstructured.Unstructured) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		_, last = resource.Create(ctx, o, metav1.CreateOptions{FieldManager: "kumiki-up"})
-		switch {
-		case last == nil, apierrors.IsAlreadyExists(last):
-			return true, nil
-		case apierrors.IsForbidden(last), apierrors.IsServerTimeout(last), apierrors.IsTooManyRequests(last):
-			return false, nil
-		}
-		return false, last
-	})
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true,
+		func(ctx context.Context) (bool, error) {
+			_, last = resource.Create(ctx, o, metav1.CreateOptions{FieldManager: "kumiki-up"})
+			switch {
+			case last == nil, apierrors.IsAlreadyExists(last):
+				return true, nil
+			case apierrors.IsForbidden(last), apierrors.IsServerTimeout(last), apierrors.IsTooManyRequests(last):
+				return false, nil
+			}
+			return false, last
+		})
 	if err != nil && last != nil {
 		return last
 	}

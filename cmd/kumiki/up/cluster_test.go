@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-// TestUpOnce runs the demonstration on a real cluster: everything that can run does, what waits is explained, and nothing
-// is left behind.
+// TestUpOnce runs the demonstration on a real cluster: everything that can run does, what waits is explained, and
+// nothing is left behind.
 func TestUpOnce(t *testing.T) {
 	var out, progress bytes.Buffer
-	err := Run(context.Background(), Options{Nodes: 10, Once: true, Timeout: 2 * time.Minute, Out: &out, Err: &progress})
+	err := Run(context.Background(), Options{Nodes: 10, Once: true, Timeout: 2 * time.Minute, Out: &out,
+		Err: &progress})
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out.String(), progress.String())
 	}
@@ -63,7 +64,8 @@ spec:
 		t.Fatal(err)
 	}
 	var out, progress bytes.Buffer
-	err := Run(context.Background(), Options{Nodes: 2, File: path, Once: true, Timeout: 2 * time.Minute, Out: &out, Err: &progress})
+	err := Run(context.Background(), Options{Nodes: 2, File: path, Once: true, Timeout: 2 * time.Minute, Out: &out,
+		Err: &progress})
 	if err == nil || !strings.Contains(out.String(), "wrong: pod default/forced failed on node node-0000") {
 		t.Errorf("err %v\n%s\n%s", err, out.String(), progress.String())
 	}
@@ -72,7 +74,8 @@ spec:
 // TestGangsComeUp: every example of a gang is placed, and its pods run.
 func TestGangsComeUp(t *testing.T) {
 	var out, progress bytes.Buffer
-	err := Run(context.Background(), Options{Nodes: 4, Gangs: true, Once: true, Timeout: 2 * time.Minute, Out: &out, Err: &progress})
+	err := Run(context.Background(), Options{Nodes: 4, Gangs: true, Once: true, Timeout: 2 * time.Minute, Out: &out,
+		Err: &progress})
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out.String(), progress.String())
 	}

@@ -26,7 +26,8 @@ func (o Options) report(ctx context.Context, cfg *rest.Config, s summary, settle
 	table := printers.GetNewTabWriter(o.Out)
 	fmt.Fprintln(table, "NAMESPACE\tWORKLOAD\tPODS\tBOUND\tRUNNING\tDONE\tFAILED\tNODES")
 	for _, w := range s.workloads {
-		fmt.Fprintf(table, "%s\t%s/%s\t%d\t%d\t%d\t%d\t%d\t%d\n", w.namespace, w.kind, w.name, w.pods, w.bound, w.running, w.done, w.failed, w.nodes)
+		fmt.Fprintf(table, "%s\t%s/%s\t%d\t%d\t%d\t%d\t%d\t%d\n", w.namespace, w.kind, w.name, w.pods, w.bound,
+			w.running, w.done, w.failed, w.nodes)
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing the report: %w", err)

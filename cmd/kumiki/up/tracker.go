@@ -76,7 +76,8 @@ func (t *tracker) see(p *v1.Pod) {
 	now := t.now()
 	w := t.mu.pods[p.UID]
 	if w == nil {
-		w = &watched{workload: workloadOf(p), namespace: p.Namespace, name: p.Name, first: now, expected: p.Labels[expectLabel] == "pending"}
+		w = &watched{workload: workloadOf(p), namespace: p.Namespace, name: p.Name, first: now,
+			expected: p.Labels[expectLabel] == "pending"}
 		t.mu.pods[p.UID] = w
 		t.mu.changed = now
 	}

@@ -35,8 +35,8 @@ type Options struct {
 	Nodes int
 	// File holds manifests to apply in place of the demonstration.
 	File string
-	// Gangs serves all APIs that declare gangs, lets all declarations count, and applies an example of each unless there is a
-	// File.
+	// Gangs serves all APIs that declare gangs, lets all declarations count, and applies an example of each unless
+	// there is a File.
 	Gangs bool
 	// Once ends after the check instead of waiting to be interrupted.
 	Once bool
@@ -97,8 +97,8 @@ func (o Options) objects() ([]*unstructured.Unstructured, error) {
 	return demoObjects(o.Nodes)
 }
 
-// launch starts the cluster. It outlives ctx, so that what runs in it can be stopped before it; but while it starts, ctx
-// ends it.
+// launch starts the cluster. It outlives ctx, so that what runs in it can be stopped before it; but while it starts,
+// ctx ends it.
 func launch(ctx context.Context, o Options) (*testcluster.Cluster, error) {
 	fmt.Fprintf(o.Err, "starting a cluster of %d nodes; the first time, its parts are built, which takes some minutes\n", o.Nodes)
 	begin := time.Now()
@@ -114,7 +114,8 @@ func launch(ctx context.Context, o Options) (*testcluster.Cluster, error) {
 		end()
 		return nil, fmt.Errorf("local cluster: %w", err)
 	}
-	fmt.Fprintf(o.Err, "the cluster is ready after %.1fs (%.1fs without the build)\n", time.Since(begin).Seconds(), cluster.StartupSeconds)
+	fmt.Fprintf(o.Err, "the cluster is ready after %.1fs (%.1fs without the build)\n", time.Since(begin).Seconds(),
+		cluster.StartupSeconds)
 	return cluster, nil
 }
 
@@ -223,7 +224,8 @@ func (up Options) startScheduler(ctx context.Context, cluster *testcluster.Clust
 	o := app.DefaultOptions()
 	o.Kubeconfig = cluster.SchedulerKubeconfig
 	if up.Gangs {
-		o.Config.Kumiki.Gangs = config.Gangs{PodGroup: config.On, Annotation: config.On, Sigs: config.On, Volcano: config.On, Pfnet: config.DefaultPfnetPrefix,
+		o.Config.Kumiki.Gangs = config.Gangs{PodGroup: config.On, Annotation: config.On, Sigs: config.On,
+			Volcano: config.On, Pfnet: config.DefaultPfnetPrefix,
 			Style: config.Transaction}
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -275,7 +277,8 @@ const (
 )
 
 // settle waits until every pod has a node and runs, or an answer why not. After the timeout it gives what there is.
-func (o Options) settle(ctx context.Context, api kubernetes.Interface, pods *tracker, want wanted, scheduler *running) (summary, bool, error) {
+func (o Options) settle(ctx context.Context, api kubernetes.Interface, pods *tracker, want wanted,
+	scheduler *running) (summary, bool, error) {
 	begin, said := time.Now(), time.Time{}
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -293,10 +296,12 @@ func (o Options) settle(ctx context.Context, api kubernetes.Interface, pods *tra
 		s := pods.summary()
 		total, _ := want.total()
 		if o.Live {
-			fmt.Fprintf(o.Err, "\r%d of %d pods bound, %d running, %d waiting, %.0f pods/s   ", s.bound, max(total, s.pods), s.running, s.waiting, s.perSecond)
+			fmt.Fprintf(o.Err, "\r%d of %d pods bound, %d running, %d waiting, %.0f pods/s   ", s.bound,
+				max(total, s.pods), s.running, s.waiting, s.perSecond)
 		} else if time.Since(said) > sayEvery {
 			said = time.Now()
-			fmt.Fprintf(o.Err, "%d of %d pods bound, %d running, %d waiting, %.0f pods/s\n", s.bound, max(total, s.pods), s.running, s.waiting, s.perSecond)
+			fmt.Fprintf(o.Err, "%d of %d pods bound, %d running, %d waiting, %.0f pods/s\n", s.bound,
+				max(total, s.pods), s.running, s.waiting, s.perSecond)
 		}
 		done := want.reached(s) && s.settled && s.quiet > quietFor
 		if done || time.Since(begin) > o.Timeout {

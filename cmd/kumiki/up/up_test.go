@@ -12,14 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestDemoScales: the demonstration fits the nodes it is made for. The mutant is a decoder that reads numbers as floats,
-// which scale then does not find.
+// TestDemoScales: the demonstration fits the nodes it is made for. The mutant is a decoder that reads numbers as
+// floats, which scale then does not find.
 func TestDemoScales(t *testing.T) {
 	for n, want := range map[int]wanted{
-		100: {{"Deployment", "demo", "web"}: 240, {"Deployment", "demo", "cache"}: 80, {"Job", "demo", "report"}: 60, {"Job", "demo", "train"}: 20,
-			{"DaemonSet", "demo", "agent"}: -1, {"Pod", "demo", "huge-pages"}: 1, {"Pod", "demo", "too-big"}: 1, {"Pod", "demo", "gated"}: 1},
-		5: {{"Deployment", "demo", "web"}: 12, {"Deployment", "demo", "cache"}: 4, {"Job", "demo", "report"}: 3, {"Job", "demo", "train"}: 1,
-			{"DaemonSet", "demo", "agent"}: -1, {"Pod", "demo", "huge-pages"}: 1, {"Pod", "demo", "too-big"}: 1, {"Pod", "demo", "gated"}: 1},
+		100: {{"Deployment", "demo", "web"}: 240, {"Deployment", "demo", "cache"}: 80, {"Job", "demo", "report"}: 60,
+			{"Job", "demo", "train"}:       20,
+			{"DaemonSet", "demo", "agent"}: -1, {"Pod", "demo", "huge-pages"}: 1, {"Pod", "demo", "too-big"}: 1,
+			{"Pod", "demo", "gated"}: 1},
+		5: {{"Deployment", "demo", "web"}: 12, {"Deployment", "demo", "cache"}: 4, {"Job", "demo", "report"}: 3,
+			{"Job", "demo", "train"}:       1,
+			{"DaemonSet", "demo", "agent"}: -1, {"Pod", "demo", "huge-pages"}: 1, {"Pod", "demo", "too-big"}: 1,
+			{"Pod", "demo", "gated"}: 1},
 	} {
 		objects, err := demoObjects(n)
 		if err != nil {
@@ -78,7 +82,8 @@ func newStory() *story {
 func (s *story) after(d time.Duration, name, node string, phase v1.PodPhase, change ...func(*v1.Pod)) {
 	s.at = s.at.Add(d)
 	controller := true
-	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name, UID: types.UID(name), Labels: map[string]string{"pod-template-hash": "77"},
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name, UID: types.UID(name),
+		Labels:          map[string]string{"pod-template-hash": "77"},
 		OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-77", Controller: &controller}}}}
 	p.Spec.NodeName, p.Status.Phase = node, phase
 	for _, c := range change {
@@ -110,13 +115,15 @@ func TestTracker(t *testing.T) {
 	s.after(time.Second, "c", "", v1.PodPending, unschedulable)
 	s.at = s.at.Add(5 * time.Second)
 	sum := s.summary()
-	if !sum.settled || !want.reached(sum) || sum.quiet != 5*time.Second || len(sum.pending) != 1 || sum.pending[0].name != "c" {
+	if !sum.settled || !want.reached(sum) || sum.quiet != 5*time.Second || len(sum.pending) != 1 ||
+		sum.pending[0].name != "c" {
 		t.Errorf("settled: %+v", sum)
 	}
 	if sum.p50 != 10*time.Millisecond || sum.p99 != 20*time.Millisecond || sum.perSecond != 100 {
 		t.Errorf("latency %s %s, %f pods/s", sum.p50, sum.p99, sum.perSecond)
 	}
-	if row := sum.workloads[0]; row.workload != (workload{"Deployment", "demo", "web"}) || row.pods != 3 || row.running != 2 || row.nodes != 2 {
+	if row := sum.workloads[0]; row.workload != (workload{"Deployment", "demo", "web"}) || row.pods != 3 ||
+		row.running != 2 || row.nodes != 2 {
 		t.Errorf("row: %+v", row)
 	}
 	// A pod that the kubelet refuses is a failure, and one that is deleted while it waits is forgotten.
@@ -133,7 +140,8 @@ func TestQuantile(t *testing.T) {
 	for i := range 200 {
 		values = append(values, time.Duration(i+1))
 	}
-	if quantile(nil, 99) != 0 || quantile(values[:1], 99) != 1 || quantile(values, 50) != 100 || quantile(values, 99) != 198 {
+	if quantile(nil, 99) != 0 || quantile(values[:1], 99) != 1 || quantile(values, 50) != 100 ||
+		quantile(values, 99) != 198 {
 		t.Error("quantiles are off")
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// wanted is how many pods each applied workload makes: workload -> pods. A daemon set's number is -1 until its controller
-// has counted the nodes.
+// wanted is how many pods each applied workload makes: workload -> pods. A daemon set's number is -1 until its
+// controller has counted the nodes.
 type wanted map[workload]int
 
 // wantedOf reads it off the manifests. Kinds that make pods at a time of their own, such as cron jobs, are not in it.
@@ -67,7 +67,7 @@ func (w wanted) total() (n int, complete bool) {
 	return n, complete
 }
 
-// reached tells whether every workload has its pods.
+// reached reports whether every workload has its pods.
 func (w wanted) reached(s summary) bool {
 	have := map[workload]int{} // workload -> pods seen
 	for _, row := range s.workloads {
