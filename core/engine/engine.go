@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/core/evict"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
@@ -83,6 +84,8 @@ type Engine struct {
 	// gangs is what is remembered of gangs with a place, and of those whose object was told something.
 	gangs     map[cluster.GangKey]*gangState
 	evictions *evict.Manager
+	// deadlines are all times at which something is to happen, but for those of the queue and of sessions.
+	deadlines deadline.Heap
 	// hold is the room held for a blocked gang; nil for none.
 	hold *hold
 	// lobby is where members of gangs wait for each other, where a Style has them decided one by one; nil otherwise.
@@ -99,6 +102,12 @@ type Engine struct {
 	heard     []Answer    // what foreign code answered in this cycle
 	effects   []Effect
 }
+
+// The phases of a tick that handle deadlines; those of evictions come first.
+const (
+	phaseBinds = evict.Phases + iota // decided pods that wait for something
+	phaseHold                        // held capacity; endHold follows each event
+)
 
 // profile is a Profile at work.
 type profile struct {
@@ -171,7 +180,7 @@ func New(cfg Config) *Engine {
 		Meter:                e.meter,
 	})
 	e.evictions = evict.New(evict.Config{
-		Store: e.store, Queue: e.queue, Host: evictHost{e}, Meter: e.meter, Seed: cfg.Seed,
+		Store: e.store, Queue: e.queue, Host: evictHost{e}, Meter: e.meter, Deadlines: &e.deadlines, Seed: cfg.Seed,
 		StallTime: cmp.Or(cfg.Hold.For, DefaultHoldFor), // as long as a hold, also where none is made
 	})
 	e.pace = steady{e}
@@ -198,14 +207,8 @@ func (e *Engine) Step(ev Event) []Effect {
 	e.reportFreed()
 	e.tellMoves()
 	at, ok := e.queue.NextTick()
-	if e.hold != nil && (!ok || e.hold.until < at) {
-		at, ok = e.hold.until, true
-	}
-	if next := e.evictions.Next(); next != 0 && (!ok || next < at) {
+	if next := e.deadlines.Next(); next != 0 && (!ok || next < at) {
 		at, ok = next, true
-	}
-	if ask := e.nextAsk(); ask != 0 && (!ok || ask < at) {
-		at, ok = ask, true
 	}
 	if look := e.lobby.nextLook(); look != 0 && (!ok || look < at) {
 		at, ok = look, true
@@ -344,8 +347,11 @@ func (e *Engine) tick(now record.Time) {
 	e.store.SetNow(now)
 	e.queue.Tick(now)
 	e.tellWaiting()
-	e.evictions.Tick()
-	e.askAgain(false)
+	due := e.deadlines.Due(now)
+	e.evictions.Tick(due)
+	if due&(1<<phaseBinds) != 0 {
+		e.askAgain(false)
+	}
 	e.lobby.tick()
 }
 

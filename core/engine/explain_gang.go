@@ -204,7 +204,7 @@ func (e *Engine) explainHold(key cluster.GangKey) (mine, other *record.GangHold)
 	if e.hold == nil {
 		return nil, nil
 	}
-	h := &record.GangHold{Gang: e.hold.gang.String(), Pods: len(e.hold.pods), Since: e.hold.since, Until: e.hold.until}
+	h := &record.GangHold{Gang: e.hold.gang.String(), Pods: len(e.hold.pods), Since: e.hold.since, Until: e.hold.until.At()}
 	for _, p := range e.hold.pods {
 		if node := e.queue.NominationOf(p.UID); node != "" {
 			h.Nodes = append(h.Nodes, node)

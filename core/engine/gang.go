@@ -404,12 +404,16 @@ func (e *Engine) tellWaiting() {
 	}
 }
 
+// bindBackoff is the wait before the bind of a gang's member is sent again.
+var bindBackoff = evict.Backoff{First: record.Second, Most: 10 * record.Second}
+
 // retryBind sends the bind of a gang's member again after a while: its gang has its places, and a bind that failed for a
 // reason that goes away must not cost them (rule R8).
 func (e *Engine) retryBind(f *flight, message string) {
 	f.retries++
-	wait := min(record.Second<<min(f.retries-1, 4), 10*record.Second)
-	f.stage, f.again = waiting, e.now+wait
+	wait := bindBackoff.After(f.retries)
+	f.stage = waiting
+	e.deadlines.Set(&f.again, e.now+wait)
 	f.before = []string{"the bind to be tried again: " + message}
 	e.binding[f.pod.UID], e.waiters[f.pod.UID] = f, f
 	e.emit(WriteEvent{f.pod.Ref(), "Warning", "FailedScheduling", "Binding",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -42,7 +43,7 @@ type Hold struct {
 type hold struct {
 	gang  cluster.GangKey
 	since record.Time
-	until record.Time
+	until deadline.Entry
 	pods  []*cluster.Pod // that are nominated for it
 }
 
@@ -68,7 +69,8 @@ func (e *Engine) holdFor(unit *queue.Unit, need gang.Need, ans gang.Answer) {
 		}
 		e.dropHold("a gang goes before it")
 		long := e.holdTime(unit)
-		e.hold = &hold{gang: unit.Gang, since: e.now, until: e.now + long}
+		e.hold = &hold{gang: unit.Gang, since: e.now, until: deadline.Entry{Phase: phaseHold}}
+		e.deadlines.Set(&e.hold.until, e.now+long)
 		e.queue.Hurry(unit.Gang, true)
 		e.emit(WriteEvent{unit.Pod().Ref(), "Normal", "HoldingRoom", "Scheduling",
 			fmt.Sprintf("room for %d of %d pods of gang %s is held for it, for %d s at most", ans.Most, need.Quorum, unit.Gang, long/record.Second)})
@@ -116,6 +118,7 @@ func (e *Engine) dropHold(why string) {
 		return
 	}
 	e.hold = nil
+	e.deadlines.Stop(&h.until)
 	e.queue.Hurry(h.gang, false)
 	e.emit(GangHeld{Gang: h.gang, Took: e.now - h.since})
 	if st := e.gangs[h.gang]; st != nil {
@@ -133,6 +136,7 @@ func (e *Engine) dropHold(why string) {
 func (e *Engine) useHold(key cluster.GangKey) {
 	if e.hold != nil && e.hold.gang == key {
 		e.emit(GangHeld{Gang: key, Took: e.now - e.hold.since, Placed: true})
+		e.deadlines.Stop(&e.hold.until)
 		e.hold = nil
 		e.queue.Hurry(key, false)
 	}
@@ -144,7 +148,7 @@ func (e *Engine) endHold() {
 	case e.hold == nil:
 	case e.holder() == nil || e.holder().Gate != "" || e.holder().Extra():
 		e.dropHold("it does not wait for room")
-	case e.now >= e.hold.until:
+	case e.now >= e.hold.until.At():
 		e.dropHold("its time is over")
 	}
 }

@@ -244,7 +244,7 @@ func (e *Engine) bindDone(ev BindDone) {
 		e.emit(Trouble{ev.Pod.Key(), "outcome of a bind that was not asked for", fmt.Sprintf("node %q, outcome %d", ev.Node, ev.Outcome)})
 		return
 	}
-	delete(e.binding, uid)
+	e.leaveBinding(f)
 	s := e.store.Snapshot()
 	_, n, assumed, inLedger := s.PodOn(uid)
 	confirmed := inLedger && !assumed

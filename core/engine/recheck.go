@@ -136,7 +136,7 @@ func (e *Engine) recall(f *flight) {
 // was wrong with it.
 func (e *Engine) comeBack(f *flight) {
 	uid := f.pod.UID
-	delete(e.binding, uid)
+	e.leaveBinding(f)
 	e.leaveQueue(f)
 	e.letGo(f)
 	e.release(uid)

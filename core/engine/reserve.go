@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
@@ -39,11 +40,12 @@ type flight struct {
 	decision uint64
 	stage    stage
 	holds    []held
-	wrote    bool        // Prepare was asked for
-	again    record.Time // when to ask again whether it can be bound; 0 for no time
-	gang     *GangBind   // nil for a pod by itself
-	queued   bool        // the queue counts it as in flight until it may be bound
-	retries  int         // of the bind of a gang's member
+	wrote    bool // Prepare was asked for
+	// again is when to ask again whether it can be bound. Invariant: it is not set unless the stage is waiting.
+	again   deadline.Entry
+	gang    *GangBind // nil for a pod by itself
+	queued  bool      // the queue counts it as in flight until it may be bound
+	retries int       // of the bind of a gang's member
 	// before are the plugins that the pod waits for.
 	before   []string
 	expected bool // its node was shown as the nominated one
@@ -90,6 +92,10 @@ func (e *Engine) depart(f *flight) {
 	for _, h := range f.holds {
 		writes = append(writes, h.hold.Writes()...)
 	}
+	if old := e.binding[f.pod.UID]; old != nil {
+		e.leaveBinding(old)
+	}
+	f.again.Phase = phaseBinds
 	e.binding[f.pod.UID] = f
 	if len(writes) > 0 {
 		f.stage, f.wrote = preparing, true
@@ -134,8 +140,10 @@ func (f *flight) writer() string {
 
 // proceed binds a pod whose writes are done, if all that it needs is ready.
 func (e *Engine) proceed(f *flight) {
-	f.again, f.before = 0, nil
+	e.deadlines.Stop(&f.again)
+	f.before = nil
 	s, ready := e.store.Snapshot(), true
+	var again record.Time
 	if _, there := s.Find(f.node); !there {
 		// The API server would take the bind: it does not ask for the node.
 		e.endFlight(f)
@@ -153,17 +161,18 @@ func (e *Engine) proceed(f *flight) {
 			ready = false
 			f.before = append(f.before, h.by)
 			e.announce(f, h)
-			if r.Again != 0 && (f.again == 0 || r.Again < f.again) {
-				f.again = r.Again
+			if r.Again != 0 && (again == 0 || r.Again < again) {
+				again = r.Again
 			}
 		}
 	}
 	if !ready {
 		e.waiters[f.pod.UID] = f
+		e.deadlines.Set(&f.again, again)
 		e.expect(f)
 		return
 	}
-	f.stage, f.again = binding, 0
+	f.stage = binding
 	e.leaveQueue(f)
 	bind := Bind{Pod: f.pod.Ref(), Node: f.node, Decision: f.decision, Gang: f.gang}
 	if foreign := e.profiles[f.pod.Spec.SchedulerName].Foreign; foreign != nil {
@@ -197,7 +206,7 @@ func (e *Engine) announce(f *flight, h *held) {
 func (e *Engine) askAgain(all bool) {
 	var due []*flight
 	e.eachWaiting(func(f *flight) { // sorted below
-		if all || f.again != 0 && f.again <= e.now {
+		if at := f.again.At(); all || at != 0 && at <= e.now {
 			due = append(due, f)
 		}
 	})
@@ -207,17 +216,6 @@ func (e *Engine) askAgain(all bool) {
 			e.proceed(f)
 		}
 	}
-}
-
-// nextAsk is when the first waiting flight is to be asked again; 0 for no time.
-func (e *Engine) nextAsk() record.Time {
-	var at record.Time
-	e.eachWaiting(func(f *flight) { // the least of all
-		if f.again != 0 && (at == 0 || f.again < at) {
-			at = f.again
-		}
-	})
-	return at
 }
 
 // eachWaiting visits the flights that wait, in no order. Most flights never do, so they are kept apart; those that do not wait
@@ -292,9 +290,15 @@ func (e *Engine) leaveQueue(f *flight) {
 	}
 }
 
+// leaveBinding takes a pod off its way to its node.
+func (e *Engine) leaveBinding(f *flight) {
+	delete(e.binding, f.pod.UID)
+	e.deadlines.Stop(&f.again)
+}
+
 // endFlight takes a pod off its way and gives back what it held.
 func (e *Engine) endFlight(f *flight) {
-	delete(e.binding, f.pod.UID)
+	e.leaveBinding(f)
 	e.letGo(f)
 	e.release(f.pod.UID)
 	if e.pending[f.pod.UID] == nil {
@@ -317,7 +321,7 @@ func (e *Engine) refuse(unit *queue.Unit, d record.Decision, node string, why re
 
 // cancel ends the way of a pod that is gone, going, or bound by someone else.
 func (e *Engine) cancel(f *flight) {
-	delete(e.binding, f.pod.UID)
+	e.leaveBinding(f)
 	e.leaveQueue(f)
 	e.letGo(f)
 }

@@ -7,10 +7,42 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
+
+// The phases of a tick that handle deadlines, in the order in which they are run.
+const (
+	phasePauses deadline.Phase = iota // pauses end
+	phaseWhole                        // the rest of gangs that go whole is requested
+	phaseStalls                       // gangs that cannot be tried give up their capacity
+	phaseWakes                        // deferred wake-ups
+	phaseChecks                       // victims that do not terminate
+	// Phases is how many there are.
+	Phases
+)
+
+// Tick follows the time. due are the phases that have a deadline, as bits; what only a deadline can change is not
+// looked at otherwise.
+func (m *Manager) Tick(due uint64) {
+	is := func(p deadline.Phase) bool { return due&(1<<p) != 0 }
+	if is(phasePauses) {
+		m.pauses.wake(m.host.Now())
+	}
+	m.pauses.sweep(m.host.Now())
+	if is(phaseWhole) {
+		m.finishWhole()
+	}
+	m.endStalled() // at each tick, since it observes gates
+	if is(phaseWakes) {
+		m.wakeDeferred()
+	}
+	if is(phaseChecks) {
+		m.checkVictims()
+	}
+}
 
 // victimCheck is when the victims of a unit are checked, whether they terminate.
 type victimCheck struct {
@@ -26,6 +58,7 @@ type victimCheck struct {
 func (m *Manager) checkAt(c victimCheck) {
 	at, _ := slices.BinarySearchFunc(m.checks, c, func(a, b victimCheck) int { return cmp.Or(cmp.Compare(a.at, b.at), -1) })
 	m.checks = slices.Insert(m.checks, at, c)
+	m.deadlines.Set(&m.checkDue, m.checks[0].at)
 }
 
 // watchVictims has the victims of a unit checked when they could first be overdue. Those that were evicted now have no
@@ -63,6 +96,10 @@ func (m *Manager) checkVictims() {
 		}
 		c.at = at
 		m.checkAt(c)
+	}
+	m.deadlines.Stop(&m.checkDue)
+	if len(m.checks) > 0 {
+		m.deadlines.Set(&m.checkDue, m.checks[0].at)
 	}
 }
 
@@ -122,53 +159,15 @@ func (m *Manager) endStalled() {
 		switch {
 		case u == nil || u.Gate == "" || u.Gate == plugin.DefaultPreemptionName:
 			ev.stalled = 0
+			m.deadlines.Stop(&ev.stallEnd)
 		case ev.stalled == 0:
 			ev.stalled = m.host.Now()
+			ev.stallEnd.Phase = phaseStalls
+			m.deadlines.Set(&ev.stallEnd, ev.stalled+m.stallTime)
 		case m.host.Now() >= ev.stalled+m.stallTime:
 			lost := m.denominateGang(ev.unit.Gang)
 			m.EndGang(ev.unit.Gang, "too few of its pods are there")
 			m.host.Denominated(lost, u.GateReason)
 		}
 	}
-}
-
-// nextStall returns when the first of them gives its capacity up; 0 for no time.
-func (m *Manager) nextStall() (at record.Time) {
-	if m.gangs == 0 {
-		return 0
-	}
-	for _, ev := range m.of { // order: the least of all
-		if end := ev.stalled + m.stallTime; ev.stalled != 0 && (at == 0 || end < at) {
-			at = end
-		}
-	}
-	return at
-}
-
-// Tick follows the time. Each deadline that has come is handled, in this order.
-func (m *Manager) Tick() {
-	m.pauses.tick(m.host.Now()) // 1. pauses end
-	m.finishWhole()             // 2. the rest of gangs that go whole is requested
-	m.endStalled()              // 3. gangs that cannot be tried give up their capacity
-	m.wakeDeferred()            // 4. deferred wake-ups
-	m.checkVictims()            // 5. victims that do not terminate
-}
-
-// Next returns when Tick is wanted at the latest; 0 for no time.
-func (m *Manager) Next() (at record.Time) {
-	least := func(t record.Time) {
-		if t != 0 && (at == 0 || t < at) {
-			at = t
-		}
-	}
-	least(m.nextStall())
-	if len(m.deferred) > 0 {
-		least(m.deferred[0].at)
-	}
-	least(m.nextFinish())
-	least(m.pauses.next())
-	if len(m.checks) > 0 {
-		least(m.checks[0].at)
-	}
-	return at
 }

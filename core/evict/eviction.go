@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -80,6 +81,8 @@ type Eviction struct {
 	stuck
 	// stalled is since when a gang cannot be tried because of its own pods, 0 for not so.
 	stalled record.Time
+	// stallEnd is set while stalled is: then the gang gives its capacity up.
+	stallEnd deadline.Entry
 }
 
 // leaving is how a victim goes.
@@ -160,6 +163,7 @@ func (m *Manager) remove(u Unit) {
 		return
 	}
 	delete(m.of, u)
+	m.deadlines.Stop(&ev.stallEnd)
 	if u.isGang() {
 		m.gangs--
 	}

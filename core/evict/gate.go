@@ -93,6 +93,7 @@ func (m *Manager) wakeOpened(pod record.PodRef) {
 		if ev.wakeAt == 0 {
 			ev.wakeAt = m.host.Now() + wakePatience
 			m.deferred = append(m.deferred, deferredWakeup{ev.wakeAt, pod})
+			m.deadlines.Set(&m.wakeDue, m.deferred[0].at)
 		}
 		return
 	}
@@ -130,6 +131,10 @@ func (m *Manager) wakeDeferred() {
 		if m.deferred = m.deferred[1:]; m.waitsAtOpenGate(cluster.UID(pod.UID)) {
 			m.queue.Activate([]record.PodRef{pod})
 		}
+	}
+	m.deadlines.Stop(&m.wakeDue)
+	if len(m.deferred) > 0 {
+		m.deadlines.Set(&m.wakeDue, m.deferred[0].at)
 	}
 }
 

@@ -4,6 +4,7 @@ package evict
 
 import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
@@ -63,6 +64,8 @@ type Config struct {
 	Queue *queue.Queue
 	Host  Host
 	Meter place.Meter
+	// Deadlines are those of the engine.
+	Deadlines *deadline.Heap
 	// Seed keys the draws among tied nodes.
 	Seed uint64
 	// StallTime is for how long the capacity of a gang is kept that cannot be tried.
@@ -74,6 +77,7 @@ type Manager struct {
 	store     *cluster.Store
 	queue     *queue.Queue
 	host      Host
+	deadlines *deadline.Heap
 	meter     place.Meter
 	seed      uint64
 	stallTime record.Time
@@ -95,9 +99,13 @@ type Manager struct {
 	// evicted. Both as long as the pods are there.
 	placedByPreemption, evictionRequested map[cluster.UID]bool // pod -> true
 	// deferred are the wake-ups that wait a little for victims that terminate, in the order of their times.
+	// Invariant: wakeDue is at the first of them.
 	deferred []deferredWakeup
+	wakeDue  deadline.Entry
 	// checks are when victims in units are checked, whether they terminate; the first is the next.
-	checks []victimCheck
+	// Invariant: checkDue is at the first of them.
+	checks   []victimCheck
+	checkDue deadline.Entry
 
 	synced bool
 }
@@ -105,14 +113,16 @@ type Manager struct {
 // New makes a manager that knows of no evictions.
 func New(cfg Config) *Manager {
 	m := &Manager{
-		store: cfg.Store, queue: cfg.Queue, host: cfg.Host, meter: cfg.Meter, seed: cfg.Seed, stallTime: cfg.StallTime,
+		store: cfg.Store, queue: cfg.Queue, host: cfg.Host, deadlines: cfg.Deadlines, meter: cfg.Meter, seed: cfg.Seed, stallTime: cfg.StallTime,
 		of:                 map[Unit]*Eviction{},
 		byVictim:           map[cluster.UID][]*Eviction{},
 		whole:              map[cluster.GangKey]*wholeEviction{},
 		pending:            pendingEvictions{of: map[cluster.UID]pending{}, count: map[cluster.GangKey]int{}},
-		pauses:             pauses{queue: cfg.Queue, emit: cfg.Host.Emit, of: map[Owner]*losses{}},
+		pauses:             pauses{queue: cfg.Queue, emit: cfg.Host.Emit, deadlines: cfg.Deadlines, of: map[Owner]*losses{}},
 		placedByPreemption: map[cluster.UID]bool{},
 		evictionRequested:  map[cluster.UID]bool{},
+		wakeDue:            deadline.Entry{Phase: phaseWakes},
+		checkDue:           deadline.Entry{Phase: phaseChecks},
 	}
 	m.budgets = budgets{queue: cfg.Queue, finder: &m.finder, charges: map[charge][]cluster.UID{}}
 	return m

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -69,13 +70,16 @@ type losses struct {
 	waits  []record.PodRef
 	wasted int         // useless evictions, in pods
 	last   record.Time // when anything of it was noted
+	// end is set to until while a pod waits for the end of the pause.
+	end deadline.Entry
 }
 
 // pauses knows the owners whose capacity went to other schedulers.
 type pauses struct {
-	queue *queue.Queue
-	emit  func(Effect)
-	of    map[Owner]*losses
+	queue     *queue.Queue
+	emit      func(Effect)
+	deadlines *deadline.Heap
+	of        map[Owner]*losses
 	// waited are the owners for the end of whose pause a pod waits. Invariant: of[o].waits is not empty for each.
 	waited []Owner
 	swept  record.Time // when owners were last forgotten
@@ -84,7 +88,7 @@ type pauses struct {
 func (ps *pauses) note(o Owner, now record.Time) *losses {
 	l := ps.of[o]
 	if l == nil {
-		l = &losses{}
+		l = &losses{end: deadline.Entry{Phase: phasePauses}}
 		ps.of[o] = l
 	}
 	l.last = now
@@ -102,6 +106,9 @@ func (ps *pauses) lost(o Owner, who record.PodRef, now record.Time) {
 	l.pauses++
 	pause := pauseBackoff.After(l.pauses)
 	l.until, l.times = now+pause, nil
+	if len(l.waits) > 0 {
+		ps.deadlines.Set(&l.end, l.until)
+	}
 	ps.emit(Pause{For: who, Gang: gangName(o.gang), Times: lossesToPause, Until: l.until})
 	ps.emit(Warning{who, "PreemptionPaused", fmt.Sprintf(
 		"room was made for it %d times within %d s, and pods that other schedulers bound took it, or evicted it again: nobody is evicted for it for %d s",
@@ -128,14 +135,15 @@ func (ps *pauses) wait(o Owner, who record.PodRef) {
 	l := ps.of[o]
 	if len(l.waits) == 0 {
 		ps.waited = append(ps.waited, o)
+		ps.deadlines.Set(&l.end, l.until)
 	}
 	if !slices.Contains(l.waits, who) {
 		l.waits = append(l.waits, who)
 	}
 }
 
-// tick tries the pods again whose pause is over, and now and then forgets owners that have been quiet for long.
-func (ps *pauses) tick(now record.Time) {
+// wake tries the pods again whose pause is over.
+func (ps *pauses) wake(now record.Time) {
 	due := ps.waited
 	ps.waited = nil
 	for _, o := range due {
@@ -146,8 +154,13 @@ func (ps *pauses) tick(now record.Time) {
 		}
 		waits := l.waits
 		l.waits = nil
+		ps.deadlines.Stop(&l.end)
 		ps.queue.Activate(waits)
 	}
+}
+
+// sweep forgets, now and then, owners that have been quiet for long.
+func (ps *pauses) sweep(now record.Time) {
 	if now < ps.swept+lossWindow {
 		return
 	}
@@ -157,16 +170,6 @@ func (ps *pauses) tick(now record.Time) {
 			delete(ps.of, o)
 		}
 	}
-}
-
-// next returns when the first pause ends for which a pod waits; 0 for no time.
-func (ps *pauses) next() (at record.Time) {
-	for _, o := range ps.waited {
-		if l := ps.of[o]; at == 0 || l.until < at {
-			at = l.until
-		}
-	}
-	return at
 }
 
 // waste counts useless evictions.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -27,7 +28,8 @@ type wholeEviction struct {
 	// state is requested until the answer, or failed: then the gang is checked again at retry.
 	state    State
 	failures int
-	retry    record.Time
+	// retry is when it is checked again. Invariant: it is set while the state is failed, and not otherwise.
+	retry deadline.Entry
 }
 
 // finishTries is how often a gang is checked whose eviction failed and of which enough pods seem to be there.
@@ -36,10 +38,21 @@ const finishTries = 6
 // gangBackoff is the wait before the rest of a gang's eviction, or of the victims of a gang, is requested again.
 var gangBackoff = Backoff{First: record.Second, Most: 30 * record.Second}
 
-func (w *wholeEviction) fail(now record.Time) {
+// failWhole has the eviction of a gang checked again after a while.
+func (m *Manager) failWhole(w *wholeEviction) {
 	w.state = Failed
 	w.failures++
-	w.retry = now + gangBackoff.After(w.failures)
+	m.deadlines.Set(&w.retry, m.host.Now()+gangBackoff.After(w.failures))
+}
+
+// setWhole puts the eviction of a gang in the place of the last one; nil forgets it.
+func (m *Manager) setWhole(key cluster.GangKey, w *wholeEviction) {
+	if old := m.whole[key]; old != nil {
+		m.deadlines.Stop(&old.retry)
+	}
+	if m.whole[key] = w; w == nil {
+		delete(m.whole, key)
+	}
 }
 
 // beginWhole notes the gangs that go whole and whose pods are among the victims of a request. It reports whether there
@@ -52,7 +65,8 @@ func (m *Manager) beginWhole(r Request) (any bool) {
 			continue
 		}
 		if w := m.whole[key]; w == nil || w.decision != r.Decision || w.state != Requested {
-			m.whole[key] = &wholeEviction{gang: key, asked: r.For, node: r.Node, decision: r.Decision, state: Requested}
+			m.setWhole(key, &wholeEviction{gang: key, asked: r.For, node: r.Node, decision: r.Decision, state: Requested,
+				retry: deadline.Entry{Phase: phaseWhole}})
 		}
 		any = true
 	}
@@ -65,9 +79,9 @@ func (m *Manager) wholeAnswered(a Answer) {
 		switch {
 		case w.decision != a.Decision || w.asked.UID != a.For.UID:
 		case a.Message == "":
-			delete(m.whole, w.gang)
+			m.setWhole(w.gang, nil)
 		default:
-			w.fail(m.host.Now())
+			m.failWhole(w)
 		}
 	}
 }
@@ -89,17 +103,18 @@ func (m *Manager) wholeInOrder() []*wholeEviction {
 // finishWhole requests what is left of gangs whose eviction failed.
 func (m *Manager) finishWhole() {
 	for _, w := range m.wholeInOrder() {
-		if w.state != Failed || w.retry > m.host.Now() {
+		if w.state != Failed || w.retry.At() > m.host.Now() {
 			continue
 		}
 		rest, enough := m.restOf(w.gang)
 		switch {
 		case len(rest) == 0 || enough && w.failures >= finishTries:
-			delete(m.whole, w.gang)
+			m.setWhole(w.gang, nil)
 		case enough || m.requestsItself(w.gang):
-			w.fail(m.host.Now())
+			m.failWhole(w)
 		default:
 			w.state = Requested
+			m.deadlines.Stop(&w.retry)
 			m.Request(Request{For: w.asked, Node: w.node, Decision: w.decision, Victims: rest, Finish: true})
 		}
 	}
@@ -142,18 +157,10 @@ func (m *Manager) findWhole() {
 	for key := range marked { // order: wholeInOrder sorts them
 		rest, enough := m.restOf(key)
 		if len(rest) > 0 && !enough {
-			m.whole[key] = &wholeEviction{gang: key, asked: rest[0], state: Failed, retry: m.host.Now()}
+			w := &wholeEviction{gang: key, asked: rest[0], state: Failed, retry: deadline.Entry{Phase: phaseWhole}}
+			m.setWhole(key, w)
+			m.deadlines.Set(&w.retry, m.host.Now())
 		}
 	}
 	m.finishWhole()
-}
-
-// nextFinish returns when the first gang is to be checked again; 0 for no time.
-func (m *Manager) nextFinish() (at record.Time) {
-	for _, w := range m.whole { // order: the least of all
-		if w.state == Failed && (at == 0 || w.retry < at) {
-			at = w.retry
-		}
-	}
-	return at
 }

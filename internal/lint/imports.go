@@ -24,7 +24,7 @@ var (
 	upToPlugin  = below(upToCluster, []string{"core/plugin"})
 	upToPlace   = below(upToPlugin, []string{"core/queue", "core/place"})
 	upToGang    = below(upToPlace, []string{"core/gang", "core/preempt", "core/shard"})
-	upToEvict   = below(upToGang, []string{"core/evict"})
+	upToEvict   = below(upToGang, []string{"core/deadline", "core/evict"})
 	upToEngine  = below(upToEvict, []string{"core/engine"})
 	partsOfKube = []string{"kube/call", "kube/metrics", "kube/serve"}
 	benchmarks  = []string{"bench/usage", "bench/report", "bench/testbed"}
@@ -46,7 +46,8 @@ var graph = map[string]layer{
 	"core/gang":     {upToPlace, "works through cluster.Trial; knows neither preemption nor shards"},
 	"core/preempt":  {upToPlace, "works through cluster.Trial; knows neither gangs nor shards"},
 	"core/shard":    {upToPlace, "ownership is independent of gangs and preemption"},
-	"core/evict":    {upToGang, "the life of an eviction; what it needs of the engine is an interface that it declares"},
+	"core/deadline": {[]string{"record"}, "times alone; what happens at them is decided by those who set them"},
+	"core/evict":    {below(upToGang, []string{"core/deadline"}), "the life of an eviction; what it needs of the engine is an interface that it declares"},
 	"core/engine":   {upToEvict, "joins the core; knows nothing of the world outside"},
 
 	"host/...": {below(upToEngine, []string{"config", "host/..."}), "runs foreign plugins; the one side where their contract is known"},
