@@ -50,7 +50,7 @@ is shown, or put --into a Markdown file.`,
 		Example: `  kumiki bench table --list
   kumiki bench table --match 'spread' --runs 1
   kumiki bench table --resume --again '^affinity/'
-  kumiki bench table out/bench/table.json --into docs/bench/README.md`,
+  kumiki bench table out/bench/table.json --into docs/bench/table.md`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := knownFormat(f.format); err != nil {

@@ -34,8 +34,14 @@ func takesAway(command string) bool {
 	return strings.HasPrefix(command, "kubectl delete ") || strings.HasPrefix(command, "kubectl patch ")
 }
 
-// play types all commands of a page.
+// play types all commands of a page in the directory of the repository.
 func play(t tester, page Page, env []string, patience time.Duration) {
+	t.Helper()
+	playIn(t, page, root, env, patience)
+}
+
+// playIn types all commands of a page in a directory, and creates the files that it shows as new.
+func playIn(t tester, page Page, root string, env []string, patience time.Duration) {
 	t.Helper()
 	// The thread that starts a process must outlive it: see command.
 	runtime.LockOSThread()
@@ -50,6 +56,7 @@ func play(t tester, page Page, env []string, patience time.Duration) {
 	for _, block := range page.Blocks {
 		name, ok := block.Console()
 		if !ok {
+			block.create(t, root)
 			continue
 		}
 		w := open[name]
