@@ -92,6 +92,10 @@ lint: ## vet and staticcheck on all modules, the rules of internal/lint (formatt
 	echo "==> rules"; $(GO) test ./internal/lint || bad=1; \
 	if [ $$bad = 0 ]; then echo "lint ok"; else echo "lint FAILED"; exit 1; fi
 
+.PHONY: architecture
+architecture: ## write the diagram of packages in docs/architecture.md
+	$(GO) run ./internal/lint/architecture
+
 .PHONY: race
 race: ## the tests of the root module and the local cluster under the race detector
 	$(GO) test -race -p 1 -timeout 30m ./...
