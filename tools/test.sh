@@ -71,6 +71,8 @@ step "rules of the repository" $GO test ./internal/lint
 # shellcheck disable=SC2046,SC2086
 step "root module, without a cluster" $GO test $(echo "$root_fast" | tr ' ' '\n' | grep -v '/internal/lint$')
 
+step "faults that tests must detect" $GO run ./internal/mutation/mutants
+
 conf_cluster=$(cluster_packages conformance | words)
 conf_fast=$(other_packages conformance "$conf_cluster" | words)
 # The comparison of command lines runs a program that it builds, which the test cache cannot see.
