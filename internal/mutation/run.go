@@ -189,7 +189,8 @@ func (r *Runner) run(ctx context.Context, dir, tests, fault string, checks int) 
 	}
 	args := []string{"-test.run=" + tests, "-test.failfast", "-test.timeout=" + r.Timeout.String()}
 	if b.rapid {
-		args = append(args, "-rapid.nofailfile", "-rapid.shrinktime=0s")
+		// A fixed seed: whether a fault is detected must not depend on chance.
+		args = append(args, "-rapid.nofailfile", "-rapid.shrinktime=0s", "-rapid.seed=1")
 		if checks > 0 {
 			args = append(args, "-rapid.checks="+strconv.Itoa(checks))
 		}
