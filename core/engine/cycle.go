@@ -34,8 +34,8 @@ const (
 	StepBind
 )
 
-// cycle tries to place one unit. looked is what the cycle before it left, if nothing has happened since.
-func (e *Engine) cycle(inHand **queue.Unit, looked barren) {
+// cycle tries to place one unit.
+func (e *Engine) cycle(inHand **queue.Unit) {
 	if !e.Ready() {
 		return
 	}
@@ -63,12 +63,12 @@ func (e *Engine) cycle(inHand **queue.Unit, looked barren) {
 	}
 	prof := e.profiles[p.Spec.SchedulerName]
 	e.decisions++
-	if looked.covers(e, unit) {
-		e.barren = looked
+	if e.negative.covers(e, unit) {
+		e.negative.step = e.steps
 		if prof.Preemption != nil {
-			e.evictions.NoteBarred(p.Ref(), looked.message)
+			e.evictions.NoteBarred(p.Ref(), e.negative.message)
 		}
-		e.queue.Rest(unit, looked.plugins)
+		e.queue.Rest(unit, e.negative.plugins)
 		return
 	}
 	if e.checkLobby(unit) {

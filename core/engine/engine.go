@@ -76,11 +76,7 @@ type Engine struct {
 	pending map[cluster.UID]*cluster.Pod
 	// edited holds those of pending that say that they are in another gang than the one in which they are kept; see keepGang.
 	edited map[cluster.UID]*cluster.Pod // pod -> its newest version, as it says
-	// binding holds the decided pods whose bind has no outcome yet; the same UID may be in the store as assumed, as
-	// confirmed (the watch was faster) or not at all (the pod was deleted meanwhile).
-	binding map[cluster.UID]*flight
-	// waiters holds those of binding that wait for something before they are bound, and some that did.
-	waiters map[cluster.UID]*flight // pod -> its flight
+	binds  binds
 	// gangs is what is remembered of gangs with a place, and of those whose object was told something.
 	gangs     map[cluster.GangKey]*gangState
 	evictions *evict.Manager
@@ -91,12 +87,12 @@ type Engine struct {
 	// lobby is where members of gangs wait for each other, where a Style has them decided one by one; nil otherwise.
 	lobby *lobby
 	// window is the order in which searches that do not look at all nodes go about them.
-	window *place.Window
-	barren barren
-	plain  bool // of tests: no look stands for another, see barren
+	window   *place.Window
+	negative negativeResult
 
 	now       record.Time
 	decisions uint64
+	steps     uint64 // events handled
 	synced    bool
 	wake      record.Time // the last Wake asked for, 0 none
 	heard     []Answer    // what foreign code answered in this cycle
@@ -133,13 +129,12 @@ func New(cfg Config) *Engine {
 		store:    cluster.NewStore(),
 		profiles: map[string]*profile{},
 		pending:  map[cluster.UID]*cluster.Pod{},
-		binding:  map[cluster.UID]*flight{},
-		waiters:  map[cluster.UID]*flight{},
 		gangs:    map[cluster.GangKey]*gangState{},
 		window:   place.NewWindow(),
 
 		edited: map[cluster.UID]*cluster.Pod{},
 	}
+	e.binds = binds{map[cluster.UID]*flight{}, map[cluster.UID]*flight{}, &e.deadlines}
 	e.lobby = newLobby(e, cfg.Style)
 	waking := map[string]queue.Profile{}
 	for _, p := range cfg.Profiles {
@@ -237,7 +232,7 @@ func (e *Engine) step(ev Event) {
 		e.store.Abort()
 		e.contain(ev, inHand, fmt.Sprint(r))
 	}()
-	looked := e.forgetBarren()
+	e.steps++
 	switch ev := ev.(type) {
 	case NodeSet:
 		e.setNode(ev.Node)
@@ -265,7 +260,7 @@ func (e *Engine) step(ev Event) {
 		e.synced = true
 		e.evictions.TakeOver()
 	case Cycle:
-		e.cycle(&inHand, looked)
+		e.cycle(&inHand)
 	default:
 		panic(fmt.Sprintf("engine: event of type %T", ev))
 	}
@@ -350,7 +345,7 @@ func (e *Engine) tick(now record.Time) {
 	due := e.deadlines.Due(now)
 	e.evictions.Tick(due)
 	if due&(1<<phaseBinds) != 0 {
-		e.askAgain(false)
+		e.askAgain(e.binds.due(now))
 	}
 	e.lobby.tick()
 }
@@ -362,7 +357,7 @@ func (e *Engine) Now() record.Time { return e.now }
 func (e *Engine) Ready() bool { return e.synced && e.pace.ready() }
 
 // Binding is the number of decided pods whose bind has no outcome.
-func (e *Engine) Binding() int { return len(e.binding) }
+func (e *Engine) Binding() int { return len(e.binds.of) }
 
 // Snapshot reads the store; good until the next Step.
 func (e *Engine) Snapshot() cluster.Snapshot { return e.store.Snapshot() }

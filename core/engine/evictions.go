@@ -81,7 +81,7 @@ func (h evictHost) Denominated(pods []*cluster.Pod, reason string) {
 
 // withdrawable returns the flight of a decided pod whose bind was not sent yet, nil if there is none.
 func (e *Engine) withdrawable(uid cluster.UID) *flight {
-	if f := e.binding[uid]; f != nil && f.stage != binding {
+	if f := e.binds.of[uid]; f != nil && f.stage != binding {
 		return f
 	}
 	return nil
@@ -90,7 +90,7 @@ func (e *Engine) withdrawable(uid cluster.UID) *flight {
 func (h evictHost) Withdrawable(uid cluster.UID) bool { return h.e.withdrawable(uid) != nil }
 
 func (h evictHost) Withdrawn(uid cluster.UID) bool {
-	f := h.e.binding[uid]
+	f := h.e.binds.of[uid]
 	return f != nil && f.recalled != ""
 }
 

@@ -40,7 +40,7 @@ func (e *Engine) ExplainPod(namespace, name string) (record.PodReport, bool) {
 	}
 	if _, n, assumed, ok := s.PodOn(p.UID); ok {
 		r.Node, r.Assumed = s.NodeName(n), assumed
-		if f := e.binding[p.UID]; f != nil {
+		if f := e.binds.of[p.UID]; f != nil {
 			r.Before = f.before
 		}
 		return r, true

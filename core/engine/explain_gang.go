@@ -51,7 +51,7 @@ func (e *Engine) explainGang(key cluster.GangKey, u *queue.Unit) record.GangRepo
 	}
 	for _, m := range s.GangMembers(key) {
 		p := record.GangPod{Pod: m.Pod.Ref(), State: "bound", Node: s.NodeName(m.Row)}
-		switch f := e.binding[m.Pod.UID]; {
+		switch f := e.binds.of[m.Pod.UID]; {
 		case m.Pod.Terminating:
 			p.State = "terminating"
 		case m.Assumed:

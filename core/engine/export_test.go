@@ -27,7 +27,7 @@ type Flight struct {
 // Flights lists the decided pods on their way, by their decisions.
 func Flights(e *Engine) []Flight {
 	var list []Flight
-	for _, f := range e.binding { // order: sorted below
+	for _, f := range e.binds.of { // order: sorted below
 		list = append(list, Flight{f.pod, f.node, f.decision, f.stage == preparing, f.recalled != ""})
 	}
 	slices.SortFunc(list, func(a, b Flight) int { return cmp.Compare(a.Decision, b.Decision) })
@@ -101,7 +101,7 @@ func GangsRemembered(e *Engine) int { return len(e.gangs) }
 
 // Plain is an engine whose looks all go over the nodes: the slow twin of the memory of the last look in vain.
 func Plain(e *Engine) *Engine {
-	e.plain = true
+	e.negative.off = true
 	return e
 }
 
@@ -180,4 +180,4 @@ func KeptIn(e *Engine, p *cluster.Pod) (gang string, holds int) {
 func ConfigOf(e *Engine) Config { return e.cfg }
 
 // IsPlain reports whether Plain has made an engine the slow twin.
-func IsPlain(e *Engine) bool { return e.plain }
+func IsPlain(e *Engine) bool { return e.negative.off }

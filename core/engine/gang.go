@@ -412,10 +412,9 @@ var bindBackoff = evict.Backoff{First: record.Second, Most: 10 * record.Second}
 func (e *Engine) retryBind(f *flight, message string) {
 	f.retries++
 	wait := bindBackoff.After(f.retries)
-	f.stage = waiting
-	e.deadlines.Set(&f.again, e.now+wait)
 	f.before = []string{"the bind to be tried again: " + message}
-	e.binding[f.pod.UID], e.waiters[f.pod.UID] = f, f
+	e.binds.add(f)
+	e.binds.wait(f, e.now+wait)
 	e.emit(WriteEvent{f.pod.Ref(), "Warning", "FailedScheduling", "Binding",
 		fmt.Sprintf("gang %s: binding to %s failed and is tried again: %s", f.gang.Name, f.node, message)})
 }

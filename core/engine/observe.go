@@ -41,7 +41,7 @@ func (e *Engine) deleteNode(name string) {
 	if old := e.store.DeleteNode(name); old != nil {
 		e.window.DeleteNode(old)
 		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Delete}, OldNode: old})
-		e.askAgain(true) // those who wait for something on it need not
+		e.askAgain(e.binds.allWaiting()) // those who wait for something on it need not
 		e.evictions.NodeGone(name)
 	}
 }
@@ -58,63 +58,141 @@ func (e *Engine) setPod(p *cluster.Pod) {
 	}
 }
 
+// boundChange is what a version of a bound pod changes, collected before anything follows from it.
+type boundChange struct {
+	pod  *cluster.Pod
+	seen cluster.Seen
+	// waiting is the pod as it waited until now, nil if it did not.
+	waiting *cluster.Pod
+	// withdrawn: it was to come back to the queue, and is bound all the same.
+	withdrawn bool
+	// gang is the one in which it has a place, zero for none; change is what that means to the gang.
+	gang   cluster.GangKey
+	change gangChange
+}
+
+// gangChange is what a change of one of its pods means to a gang.
+type gangChange uint8
+
+const (
+	gangProgressed gangChange = iota // nothing but how far it is bound
+	gangGained                       // a place
+	gangLost                         // a place
+	gangReread                       // another declaration
+)
+
+// setBound records a bound pod, in numbered steps.
 func (e *Engine) setBound(p *cluster.Pod) {
-	before, _ := e.store.Snapshot().HeldGang(p.UID)
-	seen := e.store.SetPod(p)
-	if key, is := e.store.Snapshot().HeldGang(p.UID); is {
-		if seen.WasAssumed {
-			defer e.lastBound(key) // after what follows
-		}
-		switch {
-		case before != key: // its group may have been learnt late, too
-			defer e.gangGained(key)
-		case p.Terminating && !seen.Old.Terminating:
-			defer e.gangLost(key)
-		case !seen.Old.Gang.Same(p.Gang):
-			defer e.gangReread(key)
-		default:
-			defer e.gangProgress(key)
-		}
-	}
-	if f := e.binding[p.UID]; f != nil && f.recalled != "" {
-		defer e.evictions.WithdrawnBound(p.UID)
-	}
+	// 1. Record it, and collect what it changes.
+	ch := e.recordBound(p)
+
+	// 2. It does not wait any more.
 	e.abandon(p.UID, "it was bound meanwhile")
 	e.evictions.NeedsNone(p.UID)
-	if waiting := e.pending[p.UID]; waiting != nil {
-		delete(e.pending, p.UID)
-		delete(e.edited, p.UID)
-		e.queue.Delete(waiting)
-		e.evictions.GangLeft(waiting)
-		if waiting.Gang != nil {
-			defer e.forgetGang(waiting.Gang.Key)
-		}
+	if ch.waiting != nil {
+		e.stopWaiting(ch.waiting)
+		e.evictions.GangLeft(ch.waiting)
 	}
-	if seen.Elsewhere != "" {
+
+	// 3. Report what the ledger did not expect, and follow evictions.
+	if ch.seen.Elsewhere != "" {
 		e.emit(Trouble{p.Key(), "pod is bound to another node than the ledger had it on",
-			fmt.Sprintf("ledger %q, API server %q, was assumed %v", seen.Elsewhere, p.NodeName, seen.WasAssumed)})
-		e.roomFreed(onNode(seen.Old, seen.Elsewhere), nil)
+			fmt.Sprintf("ledger %q, API server %q, was assumed %v", ch.seen.Elsewhere, p.NodeName, ch.seen.WasAssumed)})
+		e.roomFreed(onNode(ch.seen.Old, ch.seen.Elsewhere), nil)
 	}
-	if p.Terminating && (seen.Old == nil || !seen.Old.Terminating) {
+	e.observeEviction(ch)
+
+	// 4. Wake the pods that it may help.
+	e.wakeAfter(ch)
+
+	// 5. Follow in its gang, the one that it waited in first.
+	if ch.waiting != nil && ch.waiting.Gang != nil {
+		e.forgetGang(ch.waiting.Gang.Key)
+	}
+	if ch.withdrawn {
+		e.evictions.WithdrawnBound(p.UID)
+	}
+	e.followInGang(ch)
+}
+
+// recordBound records a bound pod and returns what it changes.
+func (e *Engine) recordBound(p *cluster.Pod) boundChange {
+	before, _ := e.store.Snapshot().HeldGang(p.UID)
+	ch := boundChange{pod: p, seen: e.store.SetPod(p), waiting: e.pending[p.UID]}
+	if f := e.binds.of[p.UID]; f != nil {
+		ch.withdrawn = f.recalled != ""
+	}
+	key, in := e.store.Snapshot().HeldGang(p.UID)
+	if !in {
+		return ch
+	}
+	ch.gang = key
+	switch {
+	case before != key: // its group may have been learnt late, too
+		ch.change = gangGained
+	case p.Terminating && !ch.seen.Old.Terminating:
+		ch.change = gangLost
+	case !ch.seen.Old.Gang.Same(p.Gang):
+		ch.change = gangReread
+	}
+	return ch
+}
+
+// stopWaiting forgets a pod that waited.
+func (e *Engine) stopWaiting(p *cluster.Pod) {
+	delete(e.pending, p.UID)
+	delete(e.edited, p.UID)
+	e.queue.Delete(p)
+}
+
+// observeEviction follows a bound pod that terminates, was evicted, or was bound by another scheduler.
+func (e *Engine) observeEviction(ch boundChange) {
+	p, old := ch.pod, ch.seen.Old
+	if p.Terminating && (old == nil || !old.Terminating) {
 		e.evictions.Terminates(p.UID)
 	}
-	if p.Preempted && seen.Old != nil && !seen.Old.Preempted {
+	if p.Preempted && old != nil && !old.Preempted {
 		e.evictions.EvictedByOthers(p)
 	}
-	if seen.Old == nil || seen.Elsewhere != "" {
+	if old == nil || ch.seen.Elsewhere != "" {
 		e.evictions.Bound(p)
 	}
-	if seen.Old == nil || seen.WasAssumed {
+}
+
+// wakeAfter wakes the pods that a change of a bound pod may help.
+func (e *Engine) wakeAfter(ch boundChange) {
+	p, old := ch.pod, ch.seen.Old
+	if old == nil || ch.seen.WasAssumed {
 		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Add}, NewPod: p})
-		if seen.Old == nil || seen.Elsewhere != "" {
+		if old == nil || ch.seen.Elsewhere != "" {
 			e.recheck(p)
 		}
 		return
 	}
-	for _, ev := range plugin.PodChanges(seen.Old, p) {
-		e.queue.Happened(plugin.Change{Event: ev, OldPod: seen.Old, NewPod: p})
+	for _, ev := range plugin.PodChanges(old, p) {
+		e.queue.Happened(plugin.Change{Event: ev, OldPod: old, NewPod: p})
 	}
-	e.evictions.Relabelled(seen.Old, p)
+	e.evictions.Relabelled(old, p)
+}
+
+// followInGang follows a change of a bound pod in its gang.
+func (e *Engine) followInGang(ch boundChange) {
+	if ch.gang == (cluster.GangKey{}) {
+		return
+	}
+	switch ch.change {
+	case gangGained:
+		e.gangGained(ch.gang)
+	case gangLost:
+		e.gangLost(ch.gang)
+	case gangReread:
+		e.gangReread(ch.gang)
+	case gangProgressed:
+		e.gangProgress(ch.gang)
+	}
+	if ch.seen.WasAssumed {
+		e.lastBound(ch.gang)
+	}
 }
 
 func (e *Engine) setPending(p *cluster.Pod) {
@@ -133,18 +211,21 @@ func (e *Engine) setPending(p *cluster.Pod) {
 	}
 	p = e.keepGang(old, p)
 	e.pending[p.UID] = p
+	e.queuePending(old, p)
 	if p.Gang != nil {
-		defer e.otherWaits(p.Gang.Key)
+		e.otherWaits(p.Gang.Key)
 	}
+}
+
+// queuePending brings a version of a pending pod to the queue; old is the one before, nil for none.
+func (e *Engine) queuePending(old, p *cluster.Pod) {
 	if old == nil {
 		e.queue.Add(p)
 		return
 	}
 	switch regrouped := !old.Gang.Same(p.Gang); {
 	case old.ResourceVersion != "" && old.ResourceVersion == p.ResourceVersion && !regrouped:
-		return
-	case e.binding[p.UID] != nil:
-		return // released while its bind is on the way; the outcome decides
+	case e.binds.of[p.UID] != nil: // released while its bind is on the way; the outcome decides
 	case regrouped:
 		e.regroup(old, p)
 	default:
@@ -205,24 +286,20 @@ func (e *Engine) roomFreed(p *cluster.Pod, upTo *int32) {
 	e.queue.Happened(plugin.Change{Event: freed, OldPod: p, OnlyUpTo: upTo})
 }
 
+// deletePod follows the end of a pod, in numbered steps.
 func (e *Engine) deletePod(uid cluster.UID) {
+	// 1. It does not wait any more.
 	e.lobby.gone(uid)
 	waiting := e.pending[uid]
 	if waiting != nil {
-		delete(e.pending, uid)
-		delete(e.edited, uid)
-		e.queue.Delete(waiting)
-		if waiting.Gang != nil {
-			defer e.forgetGang(waiting.Gang.Key)
-		}
-	}
-	if waiting != nil {
+		e.stopWaiting(waiting)
 		e.evictions.GangLeft(waiting)
 	}
 	e.abandon(uid, "it is gone")
 	e.evictions.NeedsNone(uid)
 	e.evictions.Deleted(uid)
-	defer e.evictions.Gone(uid)
+
+	// 2. Free its capacity, and follow in its gang.
 	s := e.store.Snapshot()
 	if old, n, _, ok := s.PodOn(uid); ok {
 		left := onNode(old, s.NodeName(n))
@@ -234,17 +311,23 @@ func (e *Engine) deletePod(uid cluster.UID) {
 			e.gangLost(key)
 		}
 	}
+
+	// 3. Follow in evictions that it was a victim of, and in the gang that it waited in.
+	e.evictions.Gone(uid)
+	if waiting != nil && waiting.Gang != nil {
+		e.forgetGang(waiting.Gang.Key)
+	}
 }
 
 // bindDone learns what became of a bind.
 func (e *Engine) bindDone(ev BindDone) {
 	uid := cluster.UID(ev.Pod.UID)
-	f := e.binding[uid]
+	f := e.binds.of[uid]
 	if f == nil || f.stage != binding {
 		e.emit(Trouble{ev.Pod.Key(), "outcome of a bind that was not asked for", fmt.Sprintf("node %q, outcome %d", ev.Node, ev.Outcome)})
 		return
 	}
-	e.leaveBinding(f)
+	e.binds.remove(f)
 	s := e.store.Snapshot()
 	_, n, assumed, inLedger := s.PodOn(uid)
 	confirmed := inLedger && !assumed

@@ -76,7 +76,7 @@ func (r *lobby) permit(t *party, enough bool) {
 // rouse makes the members of a gang active that have no place, but for one.
 func (r *lobby) rouse(t *party, but cluster.UID) {
 	for _, uid := range t.waiting {
-		if p := r.e.pending[uid]; p != nil && uid != but && r.e.binding[uid] == nil {
+		if p := r.e.pending[uid]; p != nil && uid != but && r.e.binds.of[uid] == nil {
 			r.wake = append(r.wake, p.Ref())
 		}
 	}
@@ -225,7 +225,7 @@ func (r *lobby) settle() {
 	for r.news || len(r.touched)+len(r.wake) > 0 {
 		if r.news {
 			r.news = false
-			r.e.askAgain(true)
+			r.e.askAgain(r.e.binds.allWaiting())
 		}
 		for len(r.touched) > 0 {
 			t := r.touched[0]
@@ -252,7 +252,7 @@ func (r *lobby) consider(t *party) {
 	}
 	n, look := 0, t.notBefore
 	for _, uid := range t.waiting {
-		if r.e.binding[uid] != nil {
+		if r.e.binds.of[uid] != nil {
 			continue
 		}
 		at, can := r.canBeTried(uid)

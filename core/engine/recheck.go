@@ -46,7 +46,7 @@ func (e *Engine) headed(node string) []*flight {
 	}
 	var flights []*flight
 	s.EachPod(n, func(p *cluster.Pod, assumed bool) {
-		if f := e.binding[p.UID]; assumed && f != nil && f.node == node && f.recalled == "" {
+		if f := e.binds.of[p.UID]; assumed && f != nil && f.node == node && f.recalled == "" {
 			flights = append(flights, f)
 		}
 	})
@@ -88,7 +88,7 @@ func (e *Engine) supposeRecalled(trial *cluster.Trial, node string) {
 	var leaving []*flight
 	n, _ := e.store.Snapshot().Find(node)
 	e.store.Snapshot().EachPod(n, func(p *cluster.Pod, assumed bool) {
-		if f := e.binding[p.UID]; assumed && f != nil && f.recalled != "" && f.stage == preparing {
+		if f := e.binds.of[p.UID]; assumed && f != nil && f.recalled != "" && f.stage == preparing {
 			leaving = append(leaving, f)
 		}
 	})
@@ -136,15 +136,18 @@ func (e *Engine) recall(f *flight) {
 // was wrong with it.
 func (e *Engine) comeBack(f *flight) {
 	uid := f.pod.UID
-	e.leaveBinding(f)
+	e.binds.remove(f)
 	e.leaveQueue(f)
 	e.letGo(f)
 	e.release(uid)
-	defer e.evictions.Gone(uid)
-	p := e.pending[uid]
-	if p == nil {
-		return
+	if p := e.pending[uid]; p != nil {
+		e.tryRecalled(f, p)
 	}
+	e.evictions.Gone(uid)
+}
+
+// tryRecalled puts a recalled pod back into the queue.
+func (e *Engine) tryRecalled(f *flight, p *cluster.Pod) {
 	f.unit.Members[0] = p
 	if f.gang != nil {
 		e.backToGang(p, false, f.recalled)

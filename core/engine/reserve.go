@@ -3,58 +3,16 @@
 package engine
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
-	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
-
-// stage is how far a decided pod has come.
-type stage uint8
-
-const (
-	preparing stage = iota // its writes are on the way; WritesDone answers
-	waiting                // its writes are done; something it needs is not ready
-	binding                // its bind is on the way; BindDone answers
-)
-
-// held is what one plugin holds for a pod.
-type held struct {
-	by        string
-	hold      plugin.Reservation
-	announced bool // that the pod must wait
-}
-
-// flight is a decided pod on its way to its node.
-type flight struct {
-	unit     *queue.Unit
-	pod      *cluster.Pod // as assumed
-	node     string
-	decision uint64
-	stage    stage
-	holds    []held
-	wrote    bool // Prepare was asked for
-	// again is when to ask again whether it can be bound. Invariant: it is not set unless the stage is waiting.
-	again   deadline.Entry
-	gang    *GangBind // nil for a pod by itself
-	queued  bool      // the queue counts it as in flight until it may be bound
-	retries int       // of the bind of a gang's member
-	// before are the plugins that the pod waits for.
-	before   []string
-	expected bool // its node was shown as the nominated one
-	// cancelled is why the pod is not to be bound any more, though the answer to its writes is still to come.
-	cancelled string
-	// recalled is why the pod does not fit its node any more, though the answer to its writes or its bind is still to
-	// come. A bind that is on its way decides; otherwise the pod is tried again.
-	recalled string
-}
 
 // refusal is why a decided pod cannot go to its node after all.
 type refusal struct {
@@ -92,11 +50,7 @@ func (e *Engine) depart(f *flight) {
 	for _, h := range f.holds {
 		writes = append(writes, h.hold.Writes()...)
 	}
-	if old := e.binding[f.pod.UID]; old != nil {
-		e.leaveBinding(old)
-	}
-	f.again.Phase = phaseBinds
-	e.binding[f.pod.UID] = f
+	e.binds.add(f)
 	if len(writes) > 0 {
 		f.stage, f.wrote = preparing, true
 		f.before = []string{"writes of " + f.writer()}
@@ -110,7 +64,7 @@ func (e *Engine) depart(f *flight) {
 
 // writesDone learns what became of a pod's writes.
 func (e *Engine) writesDone(ev WritesDone) {
-	f := e.binding[cluster.UID(ev.Pod.UID)]
+	f := e.binds.of[cluster.UID(ev.Pod.UID)]
 	if f == nil || f.stage != preparing || f.decision != ev.Decision {
 		e.emit(Trouble{ev.Pod.Key(), "outcome of writes that were not asked for", fmt.Sprintf("decision %d: %q", ev.Decision, ev.Message)})
 		return
@@ -140,7 +94,7 @@ func (f *flight) writer() string {
 
 // proceed binds a pod whose writes are done, if all that it needs is ready.
 func (e *Engine) proceed(f *flight) {
-	e.deadlines.Stop(&f.again)
+	e.binds.resume(f)
 	f.before = nil
 	s, ready := e.store.Snapshot(), true
 	var again record.Time
@@ -167,8 +121,7 @@ func (e *Engine) proceed(f *flight) {
 		}
 	}
 	if !ready {
-		e.waiters[f.pod.UID] = f
-		e.deadlines.Set(&f.again, again)
+		e.binds.wait(f, again)
 		e.expect(f)
 		return
 	}
@@ -201,32 +154,12 @@ func (e *Engine) announce(f *flight, h *held) {
 	e.emit(WriteEvent{f.pod.Ref(), "Normal", n.Reason, n.Action, n.Note})
 }
 
-// askAgain asks the flights that wait, in the order of their decisions: all of them after a change of objects, those
-// whose time has come on a tick.
-func (e *Engine) askAgain(all bool) {
-	var due []*flight
-	e.eachWaiting(func(f *flight) { // sorted below
-		if at := f.again.At(); all || at != 0 && at <= e.now {
-			due = append(due, f)
-		}
-	})
-	slices.SortFunc(due, func(a, b *flight) int { return cmp.Compare(a.decision, b.decision) })
-	for _, f := range due {
-		if e.binding[f.pod.UID] == f {
+// askAgain asks decided pods that wait whether they can be bound now.
+func (e *Engine) askAgain(flights []*flight) {
+	for _, f := range flights {
+		if e.binds.of[f.pod.UID] == f {
 			e.proceed(f)
 		}
-	}
-}
-
-// eachWaiting visits the flights that wait, in no order. Most flights never do, so they are kept apart; those that do not wait
-// any more are let go here.
-func (e *Engine) eachWaiting(visit func(*flight)) {
-	for uid, f := range e.waiters { // order: the visitor's affair
-		if e.binding[uid] != f || f.stage != waiting {
-			delete(e.waiters, uid)
-			continue
-		}
-		visit(f)
 	}
 }
 
@@ -290,15 +223,9 @@ func (e *Engine) leaveQueue(f *flight) {
 	}
 }
 
-// leaveBinding takes a pod off its way to its node.
-func (e *Engine) leaveBinding(f *flight) {
-	delete(e.binding, f.pod.UID)
-	e.deadlines.Stop(&f.again)
-}
-
 // endFlight takes a pod off its way and gives back what it held.
 func (e *Engine) endFlight(f *flight) {
-	e.leaveBinding(f)
+	e.binds.remove(f)
 	e.letGo(f)
 	e.release(f.pod.UID)
 	if e.pending[f.pod.UID] == nil {
@@ -321,7 +248,7 @@ func (e *Engine) refuse(unit *queue.Unit, d record.Decision, node string, why re
 
 // cancel ends the way of a pod that is gone, going, or bound by someone else.
 func (e *Engine) cancel(f *flight) {
-	e.leaveBinding(f)
+	e.binds.remove(f)
 	e.leaveQueue(f)
 	e.letGo(f)
 }
@@ -329,7 +256,7 @@ func (e *Engine) cancel(f *flight) {
 // abandon is told that a pod is not to be bound any more, wherever it is on its way. What is on the way to the API
 // server comes to its end first.
 func (e *Engine) abandon(uid cluster.UID, why string) {
-	f := e.binding[uid]
+	f := e.binds.of[uid]
 	switch {
 	case f == nil || f.stage == binding:
 	case f.stage == preparing:
@@ -354,7 +281,7 @@ func (e *Engine) setObject(obj cluster.Object) {
 		e.lobby.changed(g.Key)
 	}
 	e.evictions.ObjectChanged(old, obj)
-	e.askAgain(true)
+	e.askAgain(e.binds.allWaiting())
 }
 
 func (e *Engine) deleteObject(kind cluster.Kind, key cluster.ObjectKey) {
@@ -368,7 +295,7 @@ func (e *Engine) deleteObject(kind cluster.Kind, key cluster.ObjectKey) {
 			e.forgetGang(g.Key)
 		}
 	}
-	e.askAgain(true)
+	e.askAgain(e.binds.allWaiting())
 }
 
 // eventKinds are the kinds whose changes wake pods (upstream: eventhandlers.go).

@@ -28,40 +28,37 @@ func (e *Engine) changesNothing(p *cluster.Pod, a evict.Plan) bool {
 	return held == "" && p.Nominated == ""
 }
 
-// barren is the kind of the pod that was looked for last, in vain, and the plugins that rejected it. It is forgotten when
-// anything else happens, be it only that time goes on, so others of the kind behind it need not be looked for.
-type barren struct {
+// negativeResult is the kind of the pod that was searched for last without success, and the plugins that rejected it. It answers for
+// others of the kind behind it, which need not be searched for, until anything else happens, be it only that time goes on.
+type negativeResult struct {
+	step      uint64 // of the event that it was found or used with; it is valid for the next event only
 	namespace string
 	spec      *cluster.PodSpec // nil for none
 	claims    uint64
 	plugins   []string
 	message   string // of the search for victims
-}
-
-// forgetBarren is called by every step.
-func (e *Engine) forgetBarren() (was barren) {
-	was = e.barren
-	e.barren = barren{}
-	return was
+	off       bool   // of tests: no result is kept
 }
 
 // rest lets a pod rest that was looked for in vain.
 func (e *Engine) rest(unit *queue.Unit, prof *profile, plugins []string, a evict.Plan) {
 	p := unit.Members[0]
 	// Others may be answered otherwise: by foreign code, from a sample of nodes, or for what the pod is promised.
-	if prof.Foreign == nil && prof.Search.Strategy == place.AllNodes && e.hasNoPromise(p) && !e.plain {
-		e.barren = barren{namespace: p.Namespace, spec: p.Spec, claims: p.ClaimsHash, plugins: plugins, message: a.Message}
+	if prof.Foreign == nil && prof.Search.Strategy == place.AllNodes && e.hasNoPromise(p) && !e.negative.off {
+		e.negative = negativeResult{
+			step: e.steps, namespace: p.Namespace, spec: p.Spec, claims: p.ClaimsHash, plugins: plugins, message: a.Message}
 	}
 	e.queue.Rest(unit, plugins)
 }
 
-// covers tells whether a look for the unit's pod would end as the last one did.
-func (b *barren) covers(e *Engine, unit *queue.Unit) bool {
+// covers reports whether a search for the unit's pod would end as the last one did.
+func (r *negativeResult) covers(e *Engine, unit *queue.Unit) bool {
 	p := unit.Members[0]
-	return b.spec != nil && unit.Early() && b.spec == p.Spec && b.namespace == p.Namespace && b.claims == p.ClaimsHash && e.hasNoPromise(p)
+	return r.step+1 == e.steps && r.spec != nil && unit.Early() &&
+		r.spec == p.Spec && r.namespace == p.Namespace && r.claims == p.ClaimsHash && e.hasNoPromise(p)
 }
 
-// hasNoPromise tells that no node is promised to a pod and nobody was evicted for it.
+// hasNoPromise reports whether no node is nominated for a pod and no pods were evicted for it.
 func (e *Engine) hasNoPromise(p *cluster.Pod) bool {
 	return p.Nominated == "" && e.queue.NominationOf(p.UID) == "" && !e.evictions.HasEvicted(p.UID) && !e.lobby.seats(p)
 }
