@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/question"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -218,7 +219,7 @@ func (r *running) rejected(t *testing.T, pod string) bool {
 	t.Helper()
 	waits := false
 	if err := r.Ask(t.Context(), func(e *engine.Engine) {
-		report, known := e.ExplainPod("default", pod)
+		report, known := question.New(e.View()).ExplainPod("default", pod)
 		waits = known && (report.Where == record.Gated || report.Where == record.Unschedulable)
 	}); err != nil {
 		t.Fatal(err)

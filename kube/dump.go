@@ -17,11 +17,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// inspected is an engine that can be looked into. All but Takes is asked on the loop's goroutine.
+// viewed is an engine about which questions can be asked: *engine.Engine.
+type viewed interface{ View() engine.View }
+
+// inspected answers questions about the engine. All but Takes must be called on the loop's goroutine.
 type inspected interface {
 	Takes(schedulerName string) bool
 	EachNode(visit func(name string))

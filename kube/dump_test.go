@@ -17,6 +17,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/question"
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -79,7 +80,7 @@ func TestADumpTellsWhatIsHeldAndWhatIsWrong(t *testing.T) {
 		go func() { defer close(ended); loop.Run(ctx) }()
 
 		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
-		d := &dumper{loop, eng, api, time.Second}
+		d := &dumper{loop, question.New(eng.View()), api, time.Second}
 		if err := d.compare(ctx, logger); err != nil {
 			t.Error(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kumiki-scheduler/kumiki/core/question"
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
 )
 
@@ -56,8 +57,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer s.Informers.Stop()
 	parts.Go(func() { s.Loop.Run(inside) })
 	parts.Go(func() { s.World.Tend(inside) })
-	if e, can := s.Loop.cfg.Engine.(inspected); can {
-		parts.Go(func() { (&dumper{s.Loop, e, s.Informers.client, settle}).run(inside, s.Dumps) })
+	if e, can := s.Loop.cfg.Engine.(viewed); can {
+		parts.Go(func() { (&dumper{s.Loop, question.New(e.View()), s.Informers.client, settle}).run(inside, s.Dumps) })
 	}
 
 	elected, resign := context.WithCancel(inside)

@@ -2,10 +2,10 @@
 
 // Package shadow owns the comparison of another scheduler's choices with ours, while that scheduler runs the cluster.
 //
-// A Shadow stands where the engine stands in the loop and passes on every event. It never lets the engine decide: it
-// asks engine.Judge at the moment when a bind of the other scheduler comes in, before the engine learns of it, on the
-// state of binds that were seen. What it says is a record.ShadowReport; what it keeps is bounded but for one small
-// record per pending pod.
+// A Shadow takes the engine's place in the loop and passes on every event. It never lets the engine decide. When a bind
+// of the other scheduler comes in, it asks question.Inspector.Judge before the engine learns of the bind, on the state
+// of binds that were seen. What it says is a record.ShadowReport; what it keeps is bounded but for one small record per
+// pending pod.
 //
 // The two schedulers never look at quite the same cluster: the other one knows what it has decided and not yet bound,
 // and binds are not written in the order of the decisions. So a dispute about what fits is not believed at once. It

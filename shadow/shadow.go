@@ -9,6 +9,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/question"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -25,9 +26,10 @@ type Config struct {
 // Shadow is an engine that judges and does not decide. It belongs to the goroutine of the loop.
 type Shadow struct {
 	*engine.Engine
-	cfg     Config
-	started record.Time // of the first tick
-	synced  bool
+	inspector question.Inspector // of the engine
+	cfg       Config
+	started   record.Time // of the first tick
+	synced    bool
 
 	waiting map[cluster.UID]*waiting // pod -> since it was seen pending
 	changed map[string]record.Time   // node -> when it last changed after the initial lists
@@ -55,7 +57,10 @@ type waiting struct {
 
 // New returns a Shadow that has seen nothing.
 func New(cfg Config) *Shadow {
-	return &Shadow{Engine: cfg.Engine, cfg: cfg, waiting: map[cluster.UID]*waiting{}, changed: map[string]record.Time{}}
+	return &Shadow{
+		Engine: cfg.Engine, inspector: question.New(cfg.Engine.View()), cfg: cfg,
+		waiting: map[cluster.UID]*waiting{}, changed: map[string]record.Time{},
+	}
 }
 
 // Ready is false: a shadow has nothing to decide.
@@ -67,7 +72,7 @@ func (s *Shadow) Step(ev engine.Event) []engine.Effect {
 	case engine.Cycle:
 		panic("shadow: asked to decide")
 	case engine.PodSet:
-		if ev.Pod.NodeName != "" && s.Takes(ev.Pod.Spec.SchedulerName) {
+		if ev.Pod.NodeName != "" && s.inspector.Takes(ev.Pod.Spec.SchedulerName) {
 			s.bound(ev.Pod)
 		}
 	case engine.PodGone:
@@ -80,7 +85,7 @@ func (s *Shadow) Step(ev engine.Event) []engine.Effect {
 	effects := s.Engine.Step(ev)
 	switch ev := ev.(type) {
 	case engine.PodSet:
-		if ev.Pod.NodeName == "" && s.Takes(ev.Pod.Spec.SchedulerName) {
+		if ev.Pod.NodeName == "" && s.inspector.Takes(ev.Pod.Spec.SchedulerName) {
 			s.pending(ev.Pod)
 		}
 	case engine.Synced:
@@ -199,7 +204,7 @@ func (s *Shadow) bound(p *cluster.Pod) {
 // judge asks the engine and measures how long it takes.
 func (s *Shadow) judge(uid cluster.UID, node string) (record.Judgement, bool) {
 	began := s.cfg.Clock()
-	j, known := s.Engine.Judge(uid, node)
+	j, known := s.inspector.Judge(uid, node)
 	if known && node != "" {
 		s.ours.add(int64(s.cfg.Clock() - began))
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Explainer is what view asks of the engine: *engine.Engine.
+// Explainer is what view asks about the engine: question.Inspector.
 type Explainer interface {
 	// ExplainPod reports on a pod.
 	ExplainPod(namespace, name string) (record.PodReport, bool)

@@ -19,6 +19,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/text"
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/question"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -139,7 +140,7 @@ func (o *offline) why(ctx context.Context, io streams, find *finder, out output,
 		return err
 	}
 	if what.kind == "node" {
-		report, ok := e.ExplainNode(what.name)
+		report, ok := question.New(e.View()).ExplainNode(what.name)
 		if !ok {
 			return fmt.Errorf("there is no node %s", what.name)
 		}
@@ -153,7 +154,7 @@ func (o *offline) why(ctx context.Context, io streams, find *finder, out output,
 		return offlineIf(io, e, out, namespace, what, conditions)
 	}
 	if what.kind == "gang" {
-		report, ok := e.ExplainGang(namespace, what.name)
+		report, ok := question.New(e.View()).ExplainGang(namespace, what.name)
 		if !ok {
 			return noGang(namespace, what.name)
 		}
@@ -167,7 +168,7 @@ func (o *offline) why(ctx context.Context, io streams, find *finder, out output,
 		}
 		return out.print(io.Out, report, func(wide bool) error { return text.Gang(io.Out, report, wide) })
 	}
-	report, ok := e.ExplainPod(namespace, what.name)
+	report, ok := question.New(e.View()).ExplainPod(namespace, what.name)
 	if !ok {
 		return fmt.Errorf("there is no pod %s/%s, or it has ended", namespace, what.name)
 	}
@@ -184,9 +185,10 @@ func (o *offline) why(ctx context.Context, io streams, find *finder, out output,
 
 // offlineIf tells what would be.
 func offlineIf(io streams, e *engine.Engine, out output, namespace string, what subject, conditions []string) error {
-	ask := e.WhatIfPod
+	inspector := question.New(e.View())
+	ask := inspector.WhatIfPod
 	if what.kind == "gang" {
-		ask = e.WhatIfGang
+		ask = inspector.WhatIfGang
 	}
 	report, err := ask(namespace, what.name, conditions)
 	var no *record.Refusal

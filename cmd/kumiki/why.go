@@ -15,7 +15,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/ask"
 	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/text"
-	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/question"
 )
 
 // subject is what why is asked about.
@@ -121,14 +121,14 @@ Pods and gangs are of the namespace of -n; pod/NAMESPACE/NAME is one of another.
 	out.addFlag(c)
 	c.Flags().StringArrayVar(&conditions, "if", nil,
 		"suppose something, such as 'delete pod/NAME' or 'drain node/NAME'; may be repeated, and is supposed in that order")
-	c.RegisterFlagCompletionFunc("if", cobra.FixedCompletions(engine.ConditionForms,
+	c.RegisterFlagCompletionFunc("if", cobra.FixedCompletions(question.ConditionForms,
 		cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
 // checkConditions finds mistakes in what is typed before anybody is asked.
 func checkConditions(what subject, conditions []string) error {
-	switch err := engine.CheckConditions(conditions); {
+	switch err := question.CheckConditions(conditions); {
 	case err != nil:
 		return usageError{fmt.Errorf("--if: %w", err)}
 	case len(conditions) > 0 && what.kind == "node":

@@ -40,6 +40,29 @@ func (s *Store) Suppose() *Supposition {
 	return p
 }
 
+// Trial opens a trial inside the supposition.
+func (p *Supposition) Trial() *Trial { return p.open().Trial() }
+
+// SetNode supposes that a node exists in this version.
+func (p *Supposition) SetNode(n *Node) { p.open().SetNode(n) }
+
+// DeleteNode supposes that a node is gone.
+func (p *Supposition) DeleteNode(name string) { p.open().DeleteNode(name) }
+
+// SetObject supposes that an object exists in this version.
+func (p *Supposition) SetObject(o Object) { p.open().SetObject(o) }
+
+// SetPod supposes that a pod is bound in this version.
+func (p *Supposition) SetPod(pod *Pod) { p.open().SetPod(pod) }
+
+// open returns the store of a supposition that has not ended.
+func (p *Supposition) open() *Store {
+	if p.s.supposed != p {
+		panic(Broken("use of a supposition that is not open"))
+	}
+	return p.s
+}
+
 // End takes everything back. An open trial ends with it.
 func (p *Supposition) End() {
 	s := p.s

@@ -69,7 +69,7 @@ queue
 	}
 	again := mined(t, "boom")
 	again.play([]byte("node n1 cpu=4\nsynced\ntick 10\npod bad select.bomb=yes\ncycle\n"))
-	why, _ := again.engine.ExplainPod("default", "bad")
+	why, _ := inspect(again.engine).ExplainPod("default", "bad")
 	if why.Fit == nil || !strings.Contains(why.Fit.PreFilterReason, "boom") {
 		t.Errorf("asking why the bad pod waits gives %+v", why.Fit)
 	}

@@ -4,7 +4,7 @@
 //
 // A cycle is about one unit, which is a pod or a gang, and ends with places for it, with evictions that make room for it, or
 // with the reason why it waits. In sessions (Config.SessionPeriod) what comes in is kept until the session ends, so that all
-// units of a session are decided on one picture. Questions (Explain, Judge, WhatIf) change nothing.
+// units of a session are decided on one picture. Questions (core/question) read the engine through its View and change nothing.
 //
 // The caller's duties, in order:
 //

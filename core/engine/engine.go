@@ -359,5 +359,8 @@ func (e *Engine) Ready() bool { return e.synced && e.pace.ready() }
 // Binding is the number of decided pods whose bind has no outcome.
 func (e *Engine) Binding() int { return len(e.binds.of) }
 
+// InFlightEvents returns the number of events kept for units in flight; 0 at rest.
+func (e *Engine) InFlightEvents() int { return e.queue.InFlightEvents() }
+
 // Snapshot reads the store; good until the next Step.
 func (e *Engine) Snapshot() cluster.Snapshot { return e.store.Snapshot() }

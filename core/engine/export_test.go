@@ -13,9 +13,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// EventNames is what people read of a registration.
-var EventNames = eventNames
-
 // Flight is a decided pod on its way.
 type Flight struct {
 	Pod                 *cluster.Pod
@@ -64,12 +61,6 @@ func ClosedGate(e *Engine, uid string) (gate string, closed bool) {
 		}
 	}
 	return u.Gate, false
-}
-
-// AnswerFor is what the engine would do with a pod that waits by itself if it were tried now.
-func AnswerFor(e *Engine, uid string) (*record.Fit, *record.Preemption) {
-	p := e.pending[cluster.UID(uid)]
-	return e.fit(e.store.Snapshot(), e.profiles[p.Spec.SchedulerName], p)
 }
 
 // WorksInSessions reports whether every unit is tried again and again, whatever wakes it.

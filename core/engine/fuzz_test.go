@@ -65,7 +65,7 @@ func FuzzPodIntake(f *testing.F) {
 		node, neighbour := bystander(in)
 		rec := in.Pod(p)
 		calm(t, e, engine.Tick{Now: record.Second}, node, engine.Synced{}, engine.PodSet{Pod: rec}, engine.Cycle{})
-		e.ExplainPod(p.Namespace, p.Name)
+		inspect(e).ExplainPod(p.Namespace, p.Name)
 		calm(t, e, engine.PodGone{Pod: rec.Ref()}, neighbour, engine.Cycle{})
 		if _, _, _, ok := e.Snapshot().PodOn("bystander"); !ok {
 			t.Error("the neighbour was not placed")
@@ -88,7 +88,7 @@ func FuzzNodeIntake(f *testing.F) {
 		e, in := freshEngine(), cluster.NewIntake()
 		node, neighbour := bystander(in)
 		calm(t, e, engine.Tick{Now: record.Second}, node, engine.NodeSet{Node: in.Node(n)}, engine.Synced{}, neighbour, engine.Cycle{})
-		e.ExplainNode(n.Name)
+		inspect(e).ExplainNode(n.Name)
 		if _, _, _, ok := e.Snapshot().PodOn("bystander"); !ok {
 			t.Error("the neighbour was not placed")
 		}

@@ -323,7 +323,7 @@ func (w *badWorld) rest() {
 }
 
 func (w *badWorld) checkBad() {
-	report := w.engine.QueueReport()
+	report := inspect(w.engine).QueueReport()
 	waits := map[string]record.SubQueue{}
 	for _, e := range report.Entries {
 		waits[e.Pod.UID] = e.Where
@@ -352,7 +352,7 @@ func (w *badWorld) checkBad() {
 		if kept != "" && holds == 0 {
 			w.t.Fatalf("pod %s is kept in gang %s, of which no pod has a place", name, kept)
 		}
-		fit, _ := w.engine.ExplainPod(p.Namespace, p.Name)
+		fit, _ := inspect(w.engine).ExplainPod(p.Namespace, p.Name)
 		if mine && kept == "" && w.intake.Pod(p.DeepCopy()).Gang == nil && fit.Fit != nil && fit.Fit.Feasible > 0 {
 			w.t.Fatalf("pod %s is in no gang, and waits although %v would take it", name, fit.Fit.FeasibleExamples)
 		}

@@ -91,6 +91,13 @@ func (e *Engine) gangNeed(unit *queue.Unit) (need gang.Need, held int) {
 	return need, held
 }
 
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // promises are what a search for places for a unit is to keep away from.
 func (e *Engine) promises(unit *queue.Unit) place.Nominations {
 	view := gangView{Nominations: e.queue, gang: unit.Gang}

@@ -31,6 +31,12 @@ const mostSpared = 1024
 // Extra tells that a unit's gang has what it needs without it.
 func (r gangRules) Extra(u *queue.Unit) bool { return r.e.hasQuorum(u) && !r.e.isBasic(u.Gang) }
 
+// hasQuorum reports whether the gang of a unit has what it needs without the unit's pods.
+func (e *Engine) hasQuorum(u *queue.Unit) bool {
+	live := e.evictions.Staying(u.Gang)
+	return live > 0 && live >= e.quorumOf(u.Gang, u.Members).pods
+}
+
 // isBasic tells whether the pods of a gang are scheduled one by one: none of them is an extra.
 func (e *Engine) isBasic(key cluster.GangKey) bool {
 	obj := e.gangObject(key)

@@ -278,7 +278,7 @@ func (g *gangArena) checkNobodyStarves(a *arena) {
 			room += max(0, min(int(free/cpu.Value()), slots))
 		}
 		if room >= need {
-			r, _ := a.engine.ExplainPod(p.Namespace, p.Name)
+			r, _ := inspect(a.engine).ExplainPod(p.Namespace, p.Name)
 			a.t.Fatalf("pod %s of gang %q waits in %s, nominated to %q, though evictions would make room for %d of %d; %+v", p.Name, name, r.Where, r.Nominated, room, need, r)
 		}
 	}
@@ -287,7 +287,7 @@ func (g *gangArena) checkNobodyStarves(a *arena) {
 // gated is how many gangs wait behind the gate of evictions. Those behind that of their pods have too few.
 func (g *gangArena) gated(a *arena) (n int) {
 	for name := range g.sizes {
-		if r, ok := a.engine.ExplainGang("default", name); ok && r.Gate == plugin.DefaultPreemptionName {
+		if r, ok := inspect(a.engine).ExplainGang("default", name); ok && r.Gate == plugin.DefaultPreemptionName {
 			n++
 		}
 	}

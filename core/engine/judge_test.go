@@ -29,7 +29,7 @@ func (w *world) checkJudge(end bool) {
 			}
 			continue
 		}
-		r, known := w.engine.ExplainPod(p.Namespace, p.Name)
+		r, known := inspect(w.engine).ExplainPod(p.Namespace, p.Name)
 		if !known || r.Pod.UID != uid || r.Fit == nil {
 			continue
 		}
@@ -39,13 +39,13 @@ func (w *world) checkJudge(end bool) {
 
 // checkAnswers: what is said of all nodes holds together.
 func (w *world) checkAnswers(e *engine.Engine, uid string, feasible int) map[string]record.Judgement {
-	asked, known := e.Judge(cluster.UID(uid), "")
+	asked, known := inspect(e).Judge(cluster.UID(uid), "")
 	if !known || asked.Feasible != feasible || asked.Match != record.Unjudged || (asked.Ours == nil) != (feasible == 0) || (asked.Message == "") != (feasible > 0) {
 		w.t.Fatalf("%d nodes fit pod %s; judged: %+v, known %v", feasible, uid, asked, known)
 	}
 	answers, matches := map[string]record.Judgement{}, map[record.Match]int{}
-	e.EachNode(func(node string) {
-		j, _ := e.Judge(cluster.UID(uid), node)
+	inspect(e).EachNode(func(node string) {
+		j, _ := inspect(e).Judge(cluster.UID(uid), node)
 		answers[node] = j
 		matches[j.Match]++
 		if j.Feasible != feasible || j.Theirs == nil || j.Theirs.Node != node || j.Tied != asked.Tied {
@@ -130,7 +130,7 @@ func (w *world) checkJudgeOf(uid string) {
 		p.Spec.NodeName = ""
 		twin.Step(engine.PodSet{Pod: w.intake.Pod(p)})
 	}
-	asked, _ := twin.Judge(cluster.UID(uid), "")
+	asked, _ := inspect(twin).Judge(cluster.UID(uid), "")
 	want := w.checkAnswers(twin, uid, asked.Feasible)
 	for node, j := range w.checkAnswers(w.engine, uid, asked.Feasible) {
 		is := want[node]
@@ -146,11 +146,11 @@ func TestJudgeKnowsNoStrangers(t *testing.T) {
 	s := newStory(t)
 	s.play([]byte("node n1 cpu=4\nsynced\npod other other-scheduler on=n1\npod waits\n"))
 	for _, uid := range []cluster.UID{"nobody", "other"} {
-		if j, known := s.engine.Judge(uid, "n1"); known {
+		if j, known := inspect(s.engine).Judge(uid, "n1"); known {
 			t.Errorf("pod %s is judged: %+v", uid, j)
 		}
 	}
-	if j, _ := s.engine.Judge("waits", "n9"); j.Match != record.Rejected || j.Feasible != 1 || j.Ours == nil {
+	if j, _ := inspect(s.engine).Judge("waits", "n9"); j.Match != record.Rejected || j.Feasible != 1 || j.Ours == nil {
 		t.Errorf("on a node that is not there: %+v", j)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -33,7 +34,7 @@ func unlive(e *engine.Engine, refused func(uid string) bool) string {
 	if e.Snapshot().Nodes() == 0 {
 		return ""
 	}
-	for _, entry := range e.QueueReport().Entries {
+	for _, entry := range inspect(e).QueueReport().Entries {
 		why := ""
 		switch {
 		case entry.Where != record.Unschedulable && entry.Where != record.Gated && !engine.WorksInSessions(e):
@@ -61,7 +62,7 @@ func unlivePod(e *engine.Engine, entry record.QueueEntry) string {
 	if entry.Where == record.Gated {
 		return openGate(e, entry)
 	}
-	fit, preemption := engine.AnswerFor(e, entry.Pod.UID)
+	fit, preemption := inspect(e).Fit(cluster.UID(entry.Pod.UID))
 	if fit.Feasible > 0 {
 		return fmt.Sprintf("waits and fits on %v", fit.FeasibleExamples)
 	}
@@ -70,7 +71,7 @@ func unlivePod(e *engine.Engine, entry record.QueueEntry) string {
 
 func unliveGang(e *engine.Engine, entry record.QueueEntry) string {
 	namespace, name, _ := strings.Cut(entry.Gang, "/")
-	r, known := e.ExplainGang(namespace, name)
+	r, known := inspect(e).ExplainGang(namespace, name)
 	now := e.Now()
 	switch {
 	case !known:

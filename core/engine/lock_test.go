@@ -219,7 +219,7 @@ func (w *world) checkLocks() {
 			w.t.Fatalf("lock %s at rest: now %v, seen %v, true %v", name, now, api, w.locks[name])
 		}
 		if ref := api.Spec.ClaimRef; ref != nil {
-			if p := w.pods[string(ref.UID)]; p != nil && pending(p) && !strings.Contains(fmt.Sprint(w.engine.QueueReport().Entries), p.Name) {
+			if p := w.pods[string(ref.UID)]; p != nil && pending(p) && !strings.Contains(fmt.Sprint(inspect(w.engine).QueueReport().Entries), p.Name) {
 				w.t.Fatalf("lock %s is held for %s, which waits nowhere", name, p.Name)
 			}
 		}

@@ -417,12 +417,12 @@ func (a *arena) checkRest() {
 		if p.Spec.NodeName != "" {
 			continue
 		}
-		if fit, _ := a.engine.ExplainPod(p.Namespace, p.Name); p.Annotations[gangAnnotation] == "" && fit.Pod.UID == uid && fit.Fit != nil && fit.Fit.Feasible > 0 {
+		if fit, _ := inspect(a.engine).ExplainPod(p.Namespace, p.Name); p.Annotations[gangAnnotation] == "" && fit.Pod.UID == uid && fit.Fit != nil && fit.Fit.Feasible > 0 {
 			a.t.Fatalf("pod %s waits in %s and %v would take it", p.Name, fit.Where, fit.Fit.FeasibleExamples)
 		}
 	}
 	a.checkNobodyStarves()
-	c := a.engine.QueueReport().Counts
+	c := inspect(a.engine).QueueReport().Counts
 	if a.gangs != nil {
 		c.Gated = a.gangs.gated(a)
 	}
@@ -454,7 +454,7 @@ func (a *arena) checkNobodyStarves() {
 				}
 			}
 			if cpu.Value() <= 4 && count <= 4 {
-				r, _ := a.engine.ExplainPod(p.Namespace, p.Name)
+				r, _ := inspect(a.engine).ExplainPod(p.Namespace, p.Name)
 				a.t.Fatalf("pod %s of priority %d waits in %s, nominated to %q, though evictions on %s would make room", p.Name, *p.Spec.Priority, r.Where, r.Nominated, node)
 			}
 		}

@@ -129,35 +129,35 @@ func answerTo(e *engine.Engine, question []string) any {
 	what, of := question[0], question[1:]
 	switch what {
 	case "queue":
-		return map[string]any{"queue": e.QueueReport(), "inFlightEvents": e.InFlightEvents(), "binding": e.Binding(), "ready": e.Ready(),
+		return map[string]any{"queue": inspect(e).QueueReport(), "inFlightEvents": e.InFlightEvents(), "binding": e.Binding(), "ready": e.Ready(),
 			"now": e.Now(), "revision": e.Snapshot().Revision()}
 	case "pods":
 		var list []string
-		e.EachPod(func(pod record.PodRef, node string, assumed bool) {
+		inspect(e).EachPod(func(pod record.PodRef, node string, assumed bool) {
 			list = append(list, fmt.Sprintf("%s %s on %q, assumed %v", pod.Key(), pod.UID, node, assumed))
 		})
 		return list
 	case "pod":
-		report, known := e.ExplainPod(of[0], of[1])
+		report, known := inspect(e).ExplainPod(of[0], of[1])
 		answer := map[string]any{"known": known, "report": report}
 		var nodes []string
-		e.EachNode(func(name string) { nodes = append(nodes, name) })
+		inspect(e).EachNode(func(name string) { nodes = append(nodes, name) })
 		for _, node := range nodes[:min(len(nodes), 4)] {
-			if j, judged := e.Judge(cluster.UID(of[2]), node); judged {
+			if j, judged := inspect(e).Judge(cluster.UID(of[2]), node); judged {
 				answer["on "+node] = j
 			}
 		}
 		return answer
 	case "node":
-		report, known := e.ExplainNode(of[0])
+		report, known := inspect(e).ExplainNode(of[0])
 		return map[string]any{"known": known, "report": report}
 	case "gang":
-		report, known := e.ExplainGang(of[0], of[1])
+		report, known := inspect(e).ExplainGang(of[0], of[1])
 		return map[string]any{"known": known, "report": report}
 	case "if":
-		ask := e.WhatIfPod
+		ask := inspect(e).WhatIfPod
 		if of[0] == "gang" {
-			ask = e.WhatIfGang
+			ask = inspect(e).WhatIfGang
 		}
 		report, err := ask(of[1], of[2], of[3:])
 		var no *record.Refusal

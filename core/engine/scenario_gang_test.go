@@ -94,8 +94,8 @@ func names(pods []record.PodRef) []string {
 
 // whyGang prints what kumiki why tells of a gang. Asking twice must give the same.
 func (s *story) whyGang(name string) {
-	r, ok := s.engine.ExplainGang("default", name)
-	if again, _ := s.engine.ExplainGang("default", name); fmt.Sprintf("%+v", again.Fit) != fmt.Sprintf("%+v", r.Fit) {
+	r, ok := inspect(s.engine).ExplainGang("default", name)
+	if again, _ := inspect(s.engine).ExplainGang("default", name); fmt.Sprintf("%+v", again.Fit) != fmt.Sprintf("%+v", r.Fit) {
 		s.t.Errorf("asked about gang %s twice: %+v and %+v", name, r.Fit, again.Fit)
 	}
 	if !ok {

@@ -214,7 +214,7 @@ func (s *story) command(verb string, args []string) {
 	case "unheld":
 		s.begin(nil, &engine.Hold{})
 	case "queue":
-		c := s.engine.QueueReport().Counts
+		c := inspect(s.engine).QueueReport().Counts
 		fmt.Fprintf(&s.out, "  active %d, in flight %d, backoff %d, unschedulable %d, gated %d; events kept %d\n",
 			c.Active, c.InFlight, c.Backoff, c.Unschedulable, c.Gated, s.engine.InFlightEvents())
 	case "account":
@@ -222,7 +222,7 @@ func (s *story) command(verb string, args []string) {
 	case "why":
 		s.whyGang(args[0])
 	case "where":
-		r, _ := s.engine.ExplainPod("default", args[0])
+		r, _ := inspect(s.engine).ExplainPod("default", args[0])
 		fmt.Fprintf(&s.out, "  %q, on %q, before it is bound %q\n", r.Where, r.Node, r.Before)
 		if gate, reason := engine.Gate(s.engine, args[0]); gate != "" {
 			fmt.Fprintf(&s.out, "  %s: %s\n", gate, reason)
@@ -233,7 +233,7 @@ func (s *story) command(verb string, args []string) {
 }
 
 func (s *story) account(node string) {
-	r, ok := s.engine.ExplainNode(node)
+	r, ok := inspect(s.engine).ExplainNode(node)
 	if !ok {
 		fmt.Fprintf(&s.out, "  no node %s\n", node)
 		return

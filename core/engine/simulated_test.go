@@ -251,7 +251,7 @@ func (s *simulation) tell(verb string, args []string) {
 	case "rest":
 		s.rest()
 	case "where":
-		r, _ := s.engine.ExplainPod("default", args[0])
+		r, _ := inspect(s.engine).ExplainPod("default", args[0])
 		s.print(fmt.Sprintf("%q gate %q nominated %q", r.Where, r.Gate, r.Nominated))
 	default:
 		s.t.Fatalf("no command %q", verb)
@@ -530,7 +530,7 @@ func (s *simulation) rest() {
 		if s.pods[name].Spec.NodeName != "" {
 			continue
 		}
-		r, known := s.engine.ExplainPod("default", name)
+		r, known := inspect(s.engine).ExplainPod("default", name)
 		switch {
 		case !known:
 			s.print(fmt.Sprintf("pod %s is not known", name))
@@ -574,7 +574,7 @@ func victimNames(p *record.Preemption) (list []string) {
 }
 
 func (s *simulation) restOfGang(name string) {
-	r, _ := s.engine.ExplainGang("default", name)
+	r, _ := inspect(s.engine).ExplainGang("default", name)
 	line := fmt.Sprintf("gang %s: %s gate %q %s; needs %d, %d bound, %d coming, %d waiting", name, r.Where, r.Gate, r.Reason, r.Quorum, r.Bound, r.Coming, r.Waiting)
 	if f := r.Fit; f != nil {
 		line += fmt.Sprintf("; %s %d of %d", f.Verdict, f.Placed, f.Needed)
@@ -598,7 +598,7 @@ func (s *simulation) restOfGang(name string) {
 			continue
 		}
 		line := fmt.Sprintf("  %s %s %s", p.Pod.Name, p.State, p.Note)
-		one, _ := s.engine.ExplainPod("default", p.Pod.Name)
+		one, _ := inspect(s.engine).ExplainPod("default", p.Pod.Name)
 		switch {
 		case one.Fit != nil && one.Fit.Feasible > 0:
 			line += fmt.Sprintf("; alone it FITS on %v", one.Fit.FeasibleExamples)

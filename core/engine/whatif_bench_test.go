@@ -58,7 +58,7 @@ func BenchmarkWhatIf(b *testing.B) {
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			for range b.N {
-				if _, err := e.WhatIfPod(waits.Namespace, waits.Name, bm.conditions); err != nil {
+				if _, err := inspect(e).WhatIfPod(waits.Namespace, waits.Name, bm.conditions); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -66,7 +66,7 @@ func BenchmarkWhatIf(b *testing.B) {
 	}
 	b.Run("why", func(b *testing.B) {
 		for range b.N {
-			e.ExplainPod(waits.Namespace, waits.Name)
+			inspect(e).ExplainPod(waits.Namespace, waits.Name)
 		}
 	})
 }

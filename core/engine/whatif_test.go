@@ -47,9 +47,9 @@ func (s asking) ask(about, conditions []string) {
 	if len(conditions) == 1 && strings.TrimSpace(conditions[0]) == "" {
 		conditions = nil
 	}
-	ask := s.engine.WhatIfPod
+	ask := inspect(s.engine).WhatIfPod
 	if about[0] == "gang" {
-		ask = s.engine.WhatIfGang
+		ask = inspect(s.engine).WhatIfGang
 	}
 	revision := s.engine.Snapshot().Revision()
 	r, err := ask("default", about[1], conditions)
@@ -116,8 +116,8 @@ func (s asking) prospect(when string, p record.Prospect) {
 	s.out.WriteByte('\n')
 }
 
-// question asks what becomes of a pod or a gang if things happen.
-func question(t *rapid.T, e *engine.Engine, pods map[string]*v1.Pod) {
+// askAtRandom asks what becomes of a pod or a gang if things happen.
+func askAtRandom(t *rapid.T, e *engine.Engine, pods map[string]*v1.Pod) {
 	names := sortedKeys(pods)
 	if len(names) == 0 || rapid.IntRange(0, 3).Draw(t, "ask") != 0 {
 		return
@@ -134,9 +134,9 @@ func question(t *rapid.T, e *engine.Engine, pods map[string]*v1.Pod) {
 	before := stateOf(e.Snapshot())
 	ask := func() (record.WhatIf, error) {
 		if gang := p.Annotations[gangAnnotation]; gang != "" {
-			return e.WhatIfGang(p.Namespace, gang, conditions)
+			return inspect(e).WhatIfGang(p.Namespace, gang, conditions)
 		}
-		return e.WhatIfPod(p.Namespace, p.Name, conditions)
+		return inspect(e).WhatIfPod(p.Namespace, p.Name, conditions)
 	}
 	r, err := ask()
 	if gang := p.Annotations[gangAnnotation]; gang != "" {
@@ -189,7 +189,7 @@ func TestQuestionsChangeNothing(t *testing.T) {
 			a := newArena(t, preempt.Config{})
 			for range rapid.IntRange(1, 40).Draw(t, "moves") {
 				a.do(rapid.SampledFrom([]string{"pod", "pod", "watch", "watch", "watch", "cycle", "cycle", "bind", "answer", "work", "end", "tick", "delete", "node"}).Draw(t, "move"))
-				question(t, a.engine, a.pods)
+				askAtRandom(t, a.engine, a.pods)
 			}
 			a.settle()
 			a.checkReplay()
@@ -205,7 +205,7 @@ func askedHistory(t *rapid.T, w *world) {
 			w.createGang()
 		}
 		w.happen()
-		question(t, w.engine, w.pods)
+		askAtRandom(t, w.engine, w.pods)
 	}
 	w.settle()
 	w.checkReplay()

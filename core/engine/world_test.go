@@ -16,6 +16,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/question"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -431,7 +432,7 @@ func (w *world) checkLedger() {
 // checkWaiting: each pending pod waits in exactly one place, none waits that a node has room for, and none that was refused
 // is still promised a node.
 func (w *world) checkWaiting() {
-	report := w.engine.QueueReport()
+	report := inspect(w.engine).QueueReport()
 	where := map[string]record.SubQueue{}
 	for _, e := range report.Entries {
 		if where[e.Pod.UID] != "" {
@@ -461,9 +462,12 @@ func (w *world) checkWaiting() {
 		if p.Annotations[gangAnnotation] != "" {
 			continue // it waits for the others
 		}
-		fit, _ := w.engine.ExplainPod(p.Namespace, p.Name)
+		fit, _ := inspect(w.engine).ExplainPod(p.Namespace, p.Name)
 		if fit.Pod.UID == uid && fit.Fit != nil && fit.Fit.Feasible > 0 {
 			w.t.Fatalf("pod %s waits in %s and %v would take it", p.Name, where[uid], fit.Fit.FeasibleExamples)
 		}
 	}
 }
+
+// inspect returns what answers questions about an engine.
+func inspect(e *engine.Engine) question.Inspector { return question.New(e.View()) }

@@ -41,32 +41,32 @@ type extenders struct {
 	authority []byte
 
 	mu       sync.Mutex
-	heard    map[string][]question // path -> what was asked, in order
-	relented map[string]bool       // namespace/name of a pod -> its extender stands in its way no more
-	client   kubernetes.Interface  // who binds; nil before the first story that needs it
+	heard    map[string][]extenderCall // path -> what was asked, in order
+	relented map[string]bool           // namespace/name of a pod -> its extender stands in its way no more
+	client   kubernetes.Interface      // who binds; nil before the first story that needs it
 }
 
-// question is what an extender is asked, whatever the verb.
-type question struct {
+// extenderCall is a call of an extender, whatever the verb.
+type extenderCall struct {
 	extenderv1.ExtenderArgs
 	extenderv1.ExtenderBindingArgs
 	preemption extenderv1.ExtenderPreemptionArgs
 }
 
-// pod is namespace/name of the pod that a question is about.
-func (q question) pod() string {
+// pod is namespace/name of the pod that a call is about.
+func (q extenderCall) pod() string {
 	if q.Pod != nil {
 		return q.Pod.Namespace + "/" + q.Pod.Name
 	}
 	return q.PodNamespace + "/" + q.PodName
 }
 
-func (q question) String() string {
+func (q extenderCall) String() string {
 	return fmt.Sprintf("about %s: by name %t, whole %t, nodes %v, to bind to %q", q.pod(), q.NodeNames != nil, q.Nodes != nil, q.names(), q.Node)
 }
 
-// names are the nodes that a question is about.
-func (q question) names() []string {
+// names are the nodes that a call is about.
+func (q extenderCall) names() []string {
 	if q.NodeNames != nil {
 		return *q.NodeNames
 	}
@@ -80,7 +80,7 @@ func (q question) names() []string {
 }
 
 // An answer is a body in JSON, or raw text, or nil for no answer at all.
-type answerer func(x *extenders, q question) any
+type answerer func(x *extenders, q extenderCall) any
 
 type raw string
 
@@ -154,7 +154,7 @@ func managing() configv1.Extender {
 var answers = map[string]answerer{
 	// All pods but those called never go to node 2; node 0 is busy for them and node 1 is broken, as the stronger of its
 	// two reasons says.
-	"/names/filter": func(x *extenders, q question) any {
+	"/names/filter": func(x *extenders, q extenderCall) any {
 		out := extenderv1.ExtenderFilterResult{NodeNames: &[]string{}, FailedNodes: extenderv1.FailedNodesMap{},
 			FailedAndUnresolvableNodes: extenderv1.FailedNodesMap{}}
 		never := q.Pod.Name == "never" && !x.relents(q.pod())
@@ -171,7 +171,7 @@ var answers = map[string]answerer{
 		return out
 	},
 	// Pods go to nodes that carry the label named like them.
-	"/nodes/filter": func(_ *extenders, q question) any {
+	"/nodes/filter": func(_ *extenders, q extenderCall) any {
 		out := extenderv1.ExtenderFilterResult{Nodes: &v1.NodeList{}, FailedNodes: extenderv1.FailedNodesMap{}}
 		if q.Nodes == nil {
 			return out
@@ -187,7 +187,7 @@ var answers = map[string]answerer{
 	},
 	"/light/rank": likesNode0,
 	"/heavy/rank": likesNode0,
-	"/binder/bind": func(x *extenders, q question) any {
+	"/binder/bind": func(x *extenders, q extenderCall) any {
 		switch relents := x.relents(q.pod()); {
 		case q.PodName == "refused" && !relents:
 			return extenderv1.ExtenderBindingResult{Error: "not today"}
@@ -211,7 +211,7 @@ var answers = map[string]answerer{
 		return extenderv1.ExtenderBindingResult{}
 	},
 	// Nobody is evicted but from nodes 1.
-	"/victims/preempt": func(_ *extenders, q question) any {
+	"/victims/preempt": func(_ *extenders, q extenderCall) any {
 		out := extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
 		for node, victims := range q.preemption.NodeNameToMetaVictims {
 			if strings.HasSuffix(node, "1") {
@@ -221,7 +221,7 @@ var answers = map[string]answerer{
 		return out
 	},
 	// Nobody is evicted but from nodes 2, where pods must have the name of an example.
-	"/whole-victims/preempt": func(_ *extenders, q question) any {
+	"/whole-victims/preempt": func(_ *extenders, q extenderCall) any {
 		out := extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
 		for node, victims := range q.preemption.NodeNameToVictims {
 			if strings.HasSuffix(node, "2") && victims.Pods[0].Name == "v2" && victims.Pods[0].Spec.NodeName == node {
@@ -230,14 +230,14 @@ var answers = map[string]answerer{
 		}
 		return out
 	},
-	"/victims-fail/preempt": func(x *extenders, q question) any {
+	"/victims-fail/preempt": func(x *extenders, q extenderCall) any {
 		if x.relents(q.pod()) {
 			return extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: q.preemption.NodeNameToMetaVictims}
 		}
 		return raw("")
 	},
-	"/victims-fail-ignorable/preempt": func(*extenders, question) any { return raw("") },
-	"/fails/filter": func(x *extenders, q question) any {
+	"/victims-fail-ignorable/preempt": func(*extenders, extenderCall) any { return raw("") },
+	"/fails/filter": func(x *extenders, q extenderCall) any {
 		if x.relents(q.pod()) {
 			return extenderv1.ExtenderFilterResult{NodeNames: q.NodeNames}
 		}
@@ -251,19 +251,21 @@ var answers = map[string]answerer{
 	"/m-known/filter":      keepsNode1,
 	"/m-nameless/filter":   keepsNode1,
 
-	"/hangs/filter":           func(*extenders, question) any { return nil },
-	"/hangs-ignorable/filter": func(*extenders, question) any { return nil },
-	"/unknown-nodes/filter": func(_ *extenders, q question) any {
+	"/hangs/filter":           func(*extenders, extenderCall) any { return nil },
+	"/hangs-ignorable/filter": func(*extenders, extenderCall) any { return nil },
+	"/unknown-nodes/filter": func(_ *extenders, q extenderCall) any {
 		names := append(q.names(), "no-such-node")
 		return extenderv1.ExtenderFilterResult{NodeNames: &names}
 	},
-	"/unknown-whole-nodes/filter": func(*extenders, question) any {
+	"/unknown-whole-nodes/filter": func(*extenders, extenderCall) any {
 		return extenderv1.ExtenderFilterResult{Nodes: &v1.NodeList{Items: []v1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "no-such-node"}}}}}
 	},
-	"/garbage/filter":   func(*extenders, question) any { return raw("\x00<html>") },
-	"/complains/filter": func(*extenders, question) any { return extenderv1.ExtenderFilterResult{Error: "the disk is on fire"} },
+	"/garbage/filter": func(*extenders, extenderCall) any { return raw("\x00<html>") },
+	"/complains/filter": func(*extenders, extenderCall) any {
+		return extenderv1.ExtenderFilterResult{Error: "the disk is on fire"}
+	},
 	// Scores far outside of the range, which with the weight are more than 64 bits hold, of nodes that are there and others.
-	"/boasts/rank": func(_ *extenders, q question) any {
+	"/boasts/rank": func(_ *extenders, q extenderCall) any {
 		out := extenderv1.HostPriorityList{{Host: "no-such-node", Score: 1 << 62}}
 		for _, name := range q.names() {
 			score := int64(-1) << 20
@@ -276,7 +278,7 @@ var answers = map[string]answerer{
 	},
 }
 
-func likesNode0(_ *extenders, q question) any {
+func likesNode0(_ *extenders, q extenderCall) any {
 	var out extenderv1.HostPriorityList
 	for _, name := range q.names() {
 		if strings.HasSuffix(name, "0") {
@@ -286,7 +288,7 @@ func likesNode0(_ *extenders, q question) any {
 	return out
 }
 
-func keepsNode1(_ *extenders, q question) any {
+func keepsNode1(_ *extenders, q extenderCall) any {
 	kept := []string{}
 	for _, name := range q.names() {
 		if strings.HasSuffix(name, "1") {
@@ -299,7 +301,7 @@ func keepsNode1(_ *extenders, q question) any {
 // startExtenders serves all extenders until the test ends.
 func startExtenders(t *testing.T) *extenders {
 	t.Helper()
-	x := &extenders{heard: map[string][]question{}, relented: map[string]bool{}}
+	x := &extenders{heard: map[string][]extenderCall{}, relented: map[string]bool{}}
 	server := func() *httptest.Server {
 		s := httptest.NewUnstartedServer(x)
 		s.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -317,7 +319,7 @@ func startExtenders(t *testing.T) *extenders {
 
 // ServeHTTP answers; a path without an answer fails.
 func (x *extenders) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var q question
+	var q extenderCall
 	body, err := io.ReadAll(r.Body)
 	if err == nil {
 		err = json.Unmarshal(body, &q.ExtenderArgs)
@@ -346,11 +348,11 @@ func (x *extenders) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// about are the questions about a pod that came to a path.
-func (x *extenders) about(path, pod string) []question {
+// about are the calls about a pod that came to a path.
+func (x *extenders) about(path, pod string) []extenderCall {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var found []question
+	var found []extenderCall
 	for _, q := range x.heard[path] {
 		if q.pod() == pod {
 			found = append(found, q)

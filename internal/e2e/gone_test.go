@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/question"
 )
 
 // promised waits until a pod shows where it is about to go, and its claim c which node was chosen for its volume.
@@ -76,7 +77,7 @@ func replace(pod, text string) func(context.Context, *stage) error {
 func (s *stage) attempts(ctx context.Context, pod string) (n int, err error) {
 	for _, scheduler := range s.schedulers {
 		if err := scheduler.Ask(ctx, func(e *engine.Engine) {
-			if report, known := e.ExplainPod(s.story, pod); known {
+			if report, known := question.New(e.View()).ExplainPod(s.story, pod); known {
 				n += report.Attempts
 			}
 		}); err != nil {

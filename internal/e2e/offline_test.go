@@ -17,6 +17,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/question"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
@@ -53,7 +54,7 @@ func TestOffline(t *testing.T) {
 	if len(others) != 1 || others[0] != "somebody-else" {
 		t.Errorf("foreign schedulers %q", others)
 	}
-	report, ok := e.ExplainPod("default", "stranger")
+	report, ok := question.New(e.View()).ExplainPod("default", "stranger")
 	if !ok || report.Fit == nil || report.Fit.Nodes != 3 || report.Fit.Feasible != 0 {
 		t.Fatalf("known %v, report %+v", ok, report)
 	}

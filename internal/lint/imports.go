@@ -26,9 +26,10 @@ var (
 	upToGang    = below(upToPlace, []string{"core/gang", "core/preempt", "core/shard"})
 	upToEvict   = below(upToGang, []string{"core/deadline", "core/evict"})
 	upToEngine  = below(upToEvict, []string{"core/engine"})
+	upToAnswers = below(upToEngine, []string{"core/question"})
 	partsOfKube = []string{"kube/call", "kube/metrics", "kube/serve"}
 	benchmarks  = []string{"bench/usage", "bench/report", "bench/testbed"}
-	edges       = below(upToEngine, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "view"})
+	edges       = below(upToAnswers, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "view"})
 )
 
 // graph is the import graph of kumiki: package -> what it may import directly. Arrows point down; packages of one
@@ -49,15 +50,16 @@ var graph = map[string]layer{
 	"core/deadline": {[]string{"record"}, "times alone; what happens at them is decided by those who set them"},
 	"core/evict":    {below(upToGang, []string{"core/deadline"}), "the life of an eviction; what it needs of the engine is an interface that it declares"},
 	"core/engine":   {upToEvict, "joins the core; knows nothing of the world outside"},
+	"core/question": {upToEngine, "reads an engine through its view; the engine does not know it"},
 
 	"host/...": {below(upToEngine, []string{"config", "host/..."}), "runs foreign plugins; the one side where their contract is known"},
-	"kube":     {below(upToEngine, partsOfKube), "the edge to the API server: the loop and the lease join the parts below"},
-	"shadow":   {upToEngine, "stands where the engine stands in the loop, and knows no more of the world than it does"},
+	"kube":     {below(upToAnswers, partsOfKube), "the edge to the API server: the loop and the lease join the parts below"},
+	"shadow":   {upToAnswers, "stands where the engine stands in the loop, and knows no more of the world than it does"},
 	"sim":      {below(upToEngine, []string{"config"}), "the edge to a virtual clock"},
 	"view":     {[]string{"record"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
 
 	"kube/call":     {[]string{"record"}, "limits and waits of calls to the API server; every part of kube has them"},
-	"kube/metrics":  {upToEngine, "counts what the engine does; every part of kube counts in it"},
+	"kube/metrics":  {upToAnswers, "counts what the engine does; every part of kube counts in it"},
 	"kube/serve":    {[]string{"core/resource", "core/cluster"}, "shows what it is given; it knows neither the loop nor the lease"},
 	"kube/kubetest": {[]string{"record", "core/cluster"}, "a fake API server, for tests; knows no part of kube"},
 

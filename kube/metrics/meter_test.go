@@ -17,6 +17,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/question"
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -210,7 +211,7 @@ func TestNodesThatAreOversold(t *testing.T) {
 		{"nodes end", []engine.Event{engine.NodeGone{Name: "a"}, engine.NodeGone{Name: "b"}}, 0, 3},
 	} {
 		c.step(s.then...)
-		c.tally.periodic.oversell(c.Engine)
+		c.tally.periodic.oversell(question.New(c.View()))
 		c.check(t, s.when, count{s.nodes, "kumiki_oversold_nodes", nil}, count{s.all, "kumiki_oversells_seen_total", nil})
 	}
 }
@@ -247,7 +248,7 @@ func TestGangsInPartAreCounted(t *testing.T) {
 	}
 	c.step(c.node("n", "4"), engine.Synced{})
 	c.step(c.pod(of(kubetest.PendingPod("a1", "a1"), "a", "2")))
-	look := func() { c.tally.periodic.gangs(c.GangCensus(), c.now) }
+	look := func() { c.tally.periodic.gangs(question.New(c.View()).GangCensus(), c.now) }
 	const whole, now, longest, waiting = "kumiki_gang_partially_bound_seconds", "kumiki_gangs_partially_bound", "kumiki_gang_partially_bound_longest_seconds", "kumiki_gangs_waiting"
 	look()
 	c.check(t, "a pod is missing", count{1, waiting, []string{"for=pods"}}, count{1, waiting, nil})

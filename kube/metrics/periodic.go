@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/question"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -15,11 +16,8 @@ type Watches interface {
 	WatchAges(visit func(watch string, age time.Duration, known bool))
 }
 
-// oversoldNodes is an engine that finds nodes on which pods hold more than there is.
-type oversoldNodes interface{ Oversold(visit func(node string)) }
-
-// gangCensus is an engine that counts gangs.
-type gangCensus interface{ GangCensus() engine.GangCensus }
+// viewed is an engine about which questions can be asked: *engine.Engine.
+type viewed interface{ View() engine.View }
 
 // period is the least time between two passes.
 const period = time.Second
@@ -49,11 +47,10 @@ func (p *periodic) set(of any, watches Watches, now time.Time) {
 	if watches != nil {
 		p.staleness(watches)
 	}
-	if e, can := of.(oversoldNodes); can {
-		p.oversell(e)
-	}
-	if e, can := of.(gangCensus); can {
-		p.gangs(e.GangCensus(), record.Time(now.UnixNano()))
+	if e, can := of.(viewed); can {
+		inspector := question.New(e.View())
+		p.oversell(inspector)
+		p.gangs(inspector.GangCensus(), record.Time(now.UnixNano()))
 	}
 }
 
@@ -67,7 +64,7 @@ func (p *periodic) staleness(watches Watches) {
 	})
 }
 
-func (p *periodic) gangs(c engine.GangCensus, now record.Time) {
+func (p *periodic) gangs(c question.GangCensus, now record.Time) {
 	longest := record.Time(0)
 	if c.Part > 0 {
 		longest = max(0, now-c.Since)
@@ -76,14 +73,14 @@ func (p *periodic) gangs(c engine.GangCensus, now record.Time) {
 	p.m.gangsPartLongest.Set(seconds(longest))
 	p.m.gangHeldPods.Set(float64(c.Held))
 	for w, count := range c.Waiting {
-		p.m.gangsWaiting.WithLabelValues(engine.GangWait(w).String()).Set(float64(count))
+		p.m.gangsWaiting.WithLabelValues(question.GangWait(w).String()).Set(float64(count))
 	}
 }
 
-func (p *periodic) oversell(of oversoldNodes) {
+func (p *periodic) oversell(inspector question.Inspector) {
 	p.round++
 	count := 0
-	of.Oversold(func(node string) {
+	inspector.Oversold(func(node string) {
 		count++
 		if _, known := p.oversold[node]; !known {
 			p.m.oversells.Inc()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/question"
 	"github.com/kumiki-scheduler/kumiki/record"
 	"github.com/kumiki-scheduler/kumiki/view"
 )
@@ -18,7 +19,7 @@ import (
 func View(o *app.Options) {
 	var scheduler *app.Scheduler // set before anyone can ask
 	v := view.New(view.Options{Asker: view.AskFunc(func(ctx context.Context, f func(view.Explainer)) error {
-		return scheduler.Ask(ctx, func(e *engine.Engine) { f(e) })
+		return scheduler.Ask(ctx, func(e *engine.Engine) { f(question.New(e.View())) })
 	}), Paused: func() *record.Pause { return scheduler.Paused() }})
 	o.Observers = append(o.Observers, func(_ engine.Event, effects []engine.Effect) { feed(v, effects) })
 	o.Handlers = func(s *app.Scheduler) map[string]http.Handler {
@@ -42,7 +43,7 @@ func feed(v *view.View, effects []engine.Effect) {
 func Shadow(o *app.Options, so *app.ShadowOptions) {
 	var s *app.Shadow // set before anyone can ask
 	v := view.New(view.Options{Asker: view.AskFunc(func(ctx context.Context, f func(view.Explainer)) error {
-		return s.Ask(ctx, func(e *engine.Engine) { f(e) })
+		return s.Ask(ctx, func(e *engine.Engine) { f(question.New(e.View())) })
 	})})
 	o.Observers = append(o.Observers, func(_ engine.Event, effects []engine.Effect) { feed(v, effects) })
 	so.Handlers = func(made *app.Shadow) map[string]http.Handler {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package engine_test
+package question
 
 import (
 	"slices"
 	"testing"
 
-	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// TestEventNames: what a pod waits for is told in few words: all updates of an object are one.
+// TestEventNames: the events that a pod waits for are few words; all updates of an object are one.
 // Mutant: a name for each kind of update.
 func TestEventNames(t *testing.T) {
 	for _, c := range []struct {
@@ -20,9 +19,11 @@ func TestEventNames(t *testing.T) {
 		{plugin.All, []string{"resource.k8s.io/DeviceClassAll"}},
 		{plugin.Update, []string{"resource.k8s.io/DeviceClassUpdate"}},
 		{plugin.Add | plugin.Update, []string{"resource.k8s.io/DeviceClassAdd", "resource.k8s.io/DeviceClassUpdate"}},
-		{plugin.Delete | plugin.UpdateNodeLabel, []string{"resource.k8s.io/DeviceClassDelete", "resource.k8s.io/DeviceClassUpdateNodeLabel"}},
+		{plugin.Delete | plugin.UpdateNodeLabel,
+			[]string{"resource.k8s.io/DeviceClassDelete", "resource.k8s.io/DeviceClassUpdateNodeLabel"}},
 	} {
-		if got := engine.EventNames(plugin.Event{Resource: plugin.DeviceClassObject, Action: c.action}); !slices.Equal(got, c.want) {
+		got := eventNames(plugin.Event{Resource: plugin.DeviceClassObject, Action: c.action})
+		if !slices.Equal(got, c.want) {
 			t.Errorf("%v: %q, want %q", c.action, got, c.want)
 		}
 	}

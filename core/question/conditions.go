@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package question
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Bounds of one question: it is answered between two steps of the scheduling loop.
+// The limits of one question, which is answered between two steps of the scheduling loop.
 const (
 	MaxConditions    = 32
 	MaxAddedNodes    = 5000
-	maxConditionSize = 1024
+	maxConditionSize = 1024 // bytes
 )
 
 // ConditionForms are the conditions that a question may state, for help texts and errors.
 var ConditionForms = []string{
-	"delete pod/NAME", "delete gang/NAME", "delete node/NAME", "drain node/NAME", "cordon node/NAME", "uncordon node/NAME",
-	"add-nodes COUNT like node/NAME",
+	"delete pod/NAME", "delete gang/NAME", "delete node/NAME", "drain node/NAME", "cordon node/NAME",
+	"uncordon node/NAME", "add-nodes COUNT like node/NAME",
 }
+
+const addNodes = "add-nodes"
 
 // condition is one "if".
 type condition struct {
@@ -29,7 +32,7 @@ type condition struct {
 	count                       int // of nodes to add
 }
 
-// String is the condition with its namespace.
+// String returns the condition with its namespace.
 func (c *condition) String() string {
 	name := c.kind + "/" + c.name
 	if c.namespace != "" {
@@ -41,18 +44,16 @@ func (c *condition) String() string {
 	return c.verb + " " + name
 }
 
-const addNodes = "add-nodes"
-
-// CheckConditions tells what is wrong with conditions as they are written; nil when they can be read.
+// CheckConditions returns what is wrong with conditions as they are written, nil if they can be read.
 func CheckConditions(conditions []string) error {
-	if _, err := readConditions("default", conditions); err != nil {
+	if _, err := parseConditions("default", conditions); err != nil {
 		return err
 	}
 	return nil
 }
 
-// readConditions reads them all. Names without a namespace are of the one given.
-func readConditions(namespace string, texts []string) ([]condition, *record.Refusal) {
+// parseConditions parses them all. Names without a namespace are of the one given.
+func parseConditions(namespace string, texts []string) ([]condition, *record.Refusal) {
 	if len(texts) > MaxConditions {
 		return nil, unreadable("at most %d conditions, got %d", MaxConditions, len(texts))
 	}
@@ -60,7 +61,7 @@ func readConditions(namespace string, texts []string) ([]condition, *record.Refu
 	added := 0
 	for _, text := range texts {
 		text = strings.TrimSpace(text)
-		c, why := readCondition(namespace, text)
+		c, why := parseCondition(namespace, text)
 		if why != "" {
 			return nil, unreadable("condition %q: %s", clip(text), why)
 		}
@@ -84,8 +85,8 @@ func clip(text string) string {
 	return text
 }
 
-// readCondition reads one; why is empty when it can be read.
-func readCondition(namespace, text string) (c condition, why string) {
+// parseCondition parses one; why is empty if it can be read.
+func parseCondition(namespace, text string) (c condition, why string) {
 	words := strings.Fields(text)
 	if len(words) == 0 || len(text) > maxConditionSize {
 		return c, "want one of: " + strings.Join(ConditionForms, "; ")
@@ -110,11 +111,11 @@ func readCondition(namespace, text string) (c condition, why string) {
 	default:
 		return c, "want one of: " + strings.Join(ConditionForms, "; ")
 	}
-	return c, c.readName(namespace, words, kinds)
+	return c, c.parseName(namespace, words, kinds)
 }
 
-// readName reads KIND/NAME, KIND NAME or KIND/NAMESPACE/NAME; of a node, which can be the only kind, NAME alone.
-func (c *condition) readName(namespace string, words, kinds []string) (why string) {
+// parseName parses KIND/NAME, KIND NAME or KIND/NAMESPACE/NAME; where a node is the only possible kind, NAME alone.
+func (c *condition) parseName(namespace string, words, kinds []string) (why string) {
 	want := "want " + c.verb + " " + strings.Join(kinds, "/NAME, "+c.verb+" ") + "/NAME"
 	if c.verb == addNodes {
 		want = "want add-nodes COUNT like node/NAME"
@@ -123,18 +124,11 @@ func (c *condition) readName(namespace string, words, kinds []string) (why strin
 	if len(words) == 1 && len(parts) == 1 && len(kinds) == 1 {
 		parts = []string{kinds[0], parts[0]}
 	}
-	for _, part := range parts {
-		if part == "" {
-			return want
-		}
-	}
-	if len(words) == 0 || len(words) > 2 || len(parts) < 2 || len(parts) > 3 {
+	if slices.Contains(parts, "") || len(words) == 0 || len(words) > 2 || len(parts) < 2 || len(parts) > 3 {
 		return want
 	}
-	for _, kind := range kinds {
-		if kindOf(parts[0]) == kind {
-			c.kind = kind
-		}
+	if kind := kindOf(parts[0]); slices.Contains(kinds, kind) {
+		c.kind = kind
 	}
 	c.name = parts[len(parts)-1]
 	switch {
@@ -149,7 +143,7 @@ func (c *condition) readName(namespace string, words, kinds []string) (why strin
 	return ""
 }
 
-// kindOf is the kind that a word names, as kubectl has short and plural forms.
+// kindOf returns the kind that a word names, in the short and plural forms of kubectl; empty for none.
 func kindOf(word string) string {
 	switch strings.ToLower(word) {
 	case "pod", "pods", "po":
