@@ -28,7 +28,6 @@ func EngineConfig(c config.Resolved) (engine.Config, error) {
 		InitialBackoff: record.Time(c.PodInitialBackoff),
 		MaxBackoff:     record.Time(c.PodMaxBackoff),
 		SessionPeriod:  record.Time(c.Kumiki.SessionPeriod),
-		Style:          styles[c.Kumiki.Gangs.Style],
 		Hold:           holdOf(c.Kumiki.Gangs.Hold),
 	}
 	inventory, migration := devices.NewInventory(), kube.NewMigration(klog.Background())
@@ -42,14 +41,6 @@ func EngineConfig(c config.Resolved) (engine.Config, error) {
 	}
 	return out, nil
 }
-
-// styles: how gangs get their places by the file -> the same in the engine; nil is its own way.
-var styles = map[config.GangStyle]*engine.Style{
-	config.Coscheduling: ref(engine.Coscheduling()), config.PfnetGang: ref(engine.Pfnet()),
-	config.ImprovedCoscheduling: ref(engine.ImprovedCoscheduling()),
-}
-
-func ref(s engine.Style) *engine.Style { return &s }
 
 func holdOf(h config.Hold) *engine.Hold {
 	return &engine.Hold{After: record.Time(h.After), For: record.Time(h.For)}

@@ -139,6 +139,12 @@ func (r *report) unmarshal(text []byte, path string, out any) bool {
 	return true
 }
 
+// removedFields are fields that our settings had once: path below args -> what a file that has one is told.
+var removedFields = map[string]string{
+	"gangs.style": "was removed: kumiki always places a gang in one decision, which was style transaction; delete the field. " +
+		"'kumiki bench gangs' compares the other styles (docs/gangs-compared.md)",
+}
+
 // unknownField names a field that the type does not have, or that is there twice.
 func (r *report) unknownField(path string, fe kjson.FieldError) {
 	at := strings.TrimPrefix(fe.FieldPath(), ".")
@@ -148,6 +154,8 @@ func (r *report) unknownField(path string, fe kjson.FieldError) {
 	message := "unknown field"
 	if strings.HasPrefix(fe.Error(), "duplicate") {
 		message = "duplicate field"
+	} else if _, args, ours := strings.Cut(at, "].args."); ours && removedFields[args] != "" {
+		message = removedFields[args]
 	}
 	r.add(at, "%s", message)
 }

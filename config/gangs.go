@@ -5,7 +5,6 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -48,8 +47,6 @@ type Gangs struct {
 	Annotation, Sigs, Volcano Switch
 	// Pfnet is what the names of the annotations of pfnet's gangs begin with; empty when they do not count.
 	Pfnet string
-	// Style is how gangs get their places.
-	Style GangStyle
 	// Hold says when room is held for a blocked gang.
 	Hold Hold
 }
@@ -65,30 +62,9 @@ const (
 	longestHold      = 24 * time.Hour
 )
 
-// GangStyle is a way in which gangs get their places. All but Transaction are there to compare and to learn from, not
-// for production: see docs/gangs.md.
-type GangStyle string
-
-// The styles.
-const (
-	// Transaction gives places to all that a gang needs by one decision, or to none.
-	Transaction GangStyle = "transaction"
-	// Coscheduling and PfnetGang do what the plugins of sigs and of pfnet do: pods are decided one by one, hold their
-	// places and wait for each other.
-	Coscheduling GangStyle = "coscheduling"
-	PfnetGang    GangStyle = "pfnet"
-	// ImprovedCoscheduling does the same with what coscheduling lacks.
-	ImprovedCoscheduling GangStyle = "improvedCoscheduling"
-)
-
-// GangStyles lists the styles.
-func GangStyles() []GangStyle {
-	return []GangStyle{Transaction, Coscheduling, PfnetGang, ImprovedCoscheduling}
-}
-
 // DefaultGangs is what a drop-in does: native pod groups where there are any, and nothing else.
 func DefaultGangs() Gangs {
-	return Gangs{PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off, Style: Transaction,
+	return Gangs{PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off,
 		Hold: Hold{DefaultHoldAfter, DefaultHoldFor}}
 }
 
@@ -102,7 +78,6 @@ type GangsArgs struct {
 	Sigs       *Switch    `json:"sigs,omitempty"`
 	Volcano    *Switch    `json:"volcano,omitempty"`
 	Pfnet      *PfnetArgs `json:"pfnet,omitempty"`
-	Style      *GangStyle `json:"style,omitempty"`
 	Hold       *HoldArgs  `json:"hold,omitempty"`
 }
 
@@ -149,16 +124,6 @@ func (r *report) gangs(path string, args *GangsArgs) Gangs {
 	if args.Hold != nil {
 		r.hold(path+".hold", args.Hold, &out.Hold)
 	}
-	switch {
-	case args.Style == nil:
-	case slices.Contains(GangStyles(), *args.Style):
-		out.Style = *args.Style
-	default:
-		r.add(path+".style", "must be one of %v, got %q", GangStyles(), *args.Style)
-	}
-	if out.Style != Transaction {
-		r.warn(path+".style", "style %s is for comparison, not for production: pods of gangs hold room while they wait for each other", out.Style)
-	}
 	return out
 }
 
@@ -186,9 +151,6 @@ func (g Gangs) String() string {
 	if g.Pfnet != "" {
 		text += fmt.Sprintf(", pfnet: {prefix: %s}", g.Pfnet)
 	}
-	if g.Style != Transaction {
-		text += fmt.Sprintf(", style: %s", g.Style)
-	}
 	if g.Hold != DefaultGangs().Hold {
 		text += fmt.Sprintf(", hold: {after: %s, for: %s}", g.Hold.After, g.Hold.For)
 	}
@@ -197,8 +159,7 @@ func (g Gangs) String() string {
 
 func (g Gangs) wire() *GangsArgs {
 	out := &GangsArgs{PodGroup: &g.PodGroup, Annotation: &g.Annotation, Sigs: &g.Sigs, Volcano: &g.Volcano,
-		Style: &g.Style,
-		Hold:  &HoldArgs{After: &metav1.Duration{Duration: g.Hold.After}, For: &metav1.Duration{Duration: g.Hold.For}}}
+		Hold: &HoldArgs{After: &metav1.Duration{Duration: g.Hold.After}, For: &metav1.Duration{Duration: g.Hold.For}}}
 	if g.Pfnet != "" {
 		out.Pfnet = &PfnetArgs{&g.Pfnet}
 	}

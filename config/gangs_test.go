@@ -21,7 +21,7 @@ func gangRules(t tb) {
 	}
 	for body, want := range map[string]Gangs{
 		"": {PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off,
-			Style: Transaction, Hold: Hold{10 * time.Second, 5 * time.Minute}},
+			Hold: Hold{10 * time.Second, 5 * time.Minute}},
 		own("{gangs: {}}"):                       usual,
 		own("{gangs: {podgroup: Off}}"):          changed(func(g *Gangs) { g.PodGroup = Off }),
 		own("{gangs: {podgroup: 'On'}}"):         changed(func(g *Gangs) { g.PodGroup = On }),
@@ -31,8 +31,6 @@ func gangRules(t tb) {
 		own("{gangs: {volcano: true}}"):          changed(func(g *Gangs) { g.Volcano = On }),
 		own("{gangs: {pfnet: {}}}"):              changed(func(g *Gangs) { g.Pfnet = "gang-scheduling.preferred.jp/gang" }),
 		own("{gangs: {pfnet: {prefix: a.b/c}}}"): changed(func(g *Gangs) { g.Pfnet = "a.b/c" }),
-		own("{gangs: {style: pfnet}}"):           changed(func(g *Gangs) { g.Style = PfnetGang }),
-		own("{gangs: {style: transaction}}"):     usual,
 		own("{gangs: {hold: {after: 1m}}}"):      changed(func(g *Gangs) { g.Hold.After = time.Minute }),
 		own("{gangs: {hold: {for: 0s}}}"):        changed(func(g *Gangs) { g.Hold.For = 0 }),
 	} {
@@ -48,8 +46,9 @@ func gangRules(t tb) {
 		at+`pfnet.prefix: is not what the name of an annotation can begin with, got "a b"`)
 	expect(t, own("{gangs: {pfnet: {prefix: ''}}}"), at+"pfnet.prefix: is not")
 	expect(t, own("{gangs: {pfnet: {size: 3}}}"), at+"pfnet.size: unknown field")
-	expect(t, own("{gangs: {style: volcano}}"),
-		at+`style: must be one of [transaction coscheduling pfnet improvedCoscheduling], got "volcano"`)
+	for _, style := range []string{"transaction", "pfnet"} {
+		expect(t, own("{gangs: {style: "+style+"}}"), at+"style: was removed: kumiki always places a gang in one decision")
+	}
 	expect(t, own("{gangs: {hold: {for: 25h}}}"), at+"hold.for: must be at least 0s and at most 24h0m0s, got 25h0m0s")
 	expect(t, own("{gangs: {hold: {after: -1s}}}"), at+"hold.after: must be at least 0s and at most 24h0m0s, got -1s")
 	expect(t, own("{gangs: {lws: On}}"), at+"lws: unknown field")

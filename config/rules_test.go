@@ -157,7 +157,7 @@ func search(t tb) {
 		"profiles[1].pluginConfig[0].args.inFlightBinds: must be the same as in profiles[0]")
 }
 
-// TestSessions: when units are tried, and what makes a node full. It catches anySessionPeriod, stylesInSessions and
+// TestSessions: when units are tried, and what makes a node full. It catches anySessionPeriod and
 // slotsNowhere.
 func TestSessions(t *testing.T) { sessionRules(t) }
 
@@ -179,8 +179,6 @@ func sessionRules(t tb) {
 	expect(t, own("{cycle: sessions, sessionPeriod: 61m}"),
 		first+"sessionPeriod: must be at least 100ms and at most 1h0m0s, got 1h1m0s")
 	expect(t, own("{cycle: sessions, sessionPeriod: soon}"), first+"sessionPeriod: ")
-	expect(t, own("{cycle: sessions, gangs: {style: pfnet}}"),
-		first+"gangs.style: style pfnet decides pods one by one as they come, which sessions do not: it needs cycle: continuous")
 	expect(t, own("{sessionPeriod: 5s}"), first+"sessionPeriod: only allowed with cycle sessions, it is continuous")
 	two := "profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {cycle: sessions}}]\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: %s}]\n"
 	expect(t, fmt.Sprintf(two, "{cycle: continuous}"),

@@ -146,9 +146,6 @@ func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolve
 		out.Profiles[i].Preemption = r.preemption(path+".preemption", args.Preemption)
 		out.Profiles[i].Search = r.search(path, args, out.Profiles[i].PercentageOfNodesToScore)
 	}
-	if out.Kumiki.Cycle == InSessions && out.Kumiki.Gangs.Style != Transaction {
-		r.add(gangs.path+".style", "style %s decides pods one by one as they come, which sessions do not: it needs cycle: %s", out.Kumiki.Gangs.Style, Continuous)
-	}
 }
 
 // kumikiArgs finds our settings in a profile. The path is where they stand.

@@ -30,8 +30,9 @@ func run(t *testing.T, scenario string) map[string]Result {
 
 const ours = "transaction (kumiki)"
 
-// TestWoundsShow holds what docs/gangs-compared.md says of each workload: whom it hurts and whom it does not.
-func TestWoundsShow(t *testing.T) {
+// TestKnownFailuresShow: each workload shows the failure that docs/gangs-compared.md describes, in the styles that have it and in no
+// other.
+func TestKnownFailuresShow(t *testing.T) {
 	r := run(t, "interleaving")
 	if got := r["coscheduling"].Idle; got < 200*time.Second {
 		t.Errorf("two gangs that hold parts of each other's room: %v", got)

@@ -41,7 +41,6 @@ type flight struct {
 	// again is when to ask again whether it can be bound. Invariant: it is not set unless the stage is waiting.
 	again   deadline.Entry
 	gang    *GangBind // nil for a pod by itself
-	queued  bool      // the queue counts it as in flight until it may be bound
 	retries int       // of the bind of a gang's member
 	// before are the plugins that the pod waits for.
 	before   []string

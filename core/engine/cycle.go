@@ -71,9 +71,6 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 		e.queue.Rest(unit, e.negative.plugins)
 		return
 	}
-	if e.checkLobby(unit) {
-		return
-	}
 
 	// 2. Look at every node: filter, score, choose; ties by a draw keyed by the decision.
 	e.meter.Enter(StepSearch)
@@ -106,10 +103,8 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 
 	// 5. Ask for the writes that come first, or for the bind. Their outcomes come back as events.
 	e.meter.Enter(StepBind)
-	f := &flight{unit: unit, pod: p, node: d.Winner.Node, decision: d.Number, holds: holds, queued: e.lobby.seats(p)}
-	if !f.queued {
-		e.queue.Done(p.UID)
-	}
+	f := &flight{unit: unit, pod: p, node: d.Winner.Node, decision: d.Number, holds: holds}
+	e.queue.Done(p.UID)
 	e.queue.Unnominate(p.UID)
 	e.evictions.Placed(p, d.Winner.Node)
 	e.decided(d)
@@ -181,7 +176,6 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	e.decided(d)
 	e.tellWith(p, ReasonUnschedulable, d.Message, shown)
 	e.tellApart(p, d.Message)
-	e.lobby.failed(p, true, shown.Node != "")
 }
 
 // remedies are what plugins have to say that could remedy something, and whether one of them did.

@@ -56,8 +56,6 @@ type Config struct {
 	// SessionPeriod is the time from the end of a session to the start of the next; 0 means that there are no sessions, and
 	// units are tried as soon as they are ready.
 	SessionPeriod record.Time
-	// Style is how gangs get their places, for comparison; nil is one decision for all members.
-	Style *Style
 	// Meter may be nil.
 	Meter Meter
 }
@@ -84,8 +82,6 @@ type Engine struct {
 	deadlines deadline.Heap
 	// hold is the room held for a blocked gang; nil for none.
 	hold *hold
-	// lobby is where members of gangs wait for each other, where a Style has them decided one by one; nil otherwise.
-	lobby *lobby
 	// window is the order in which searches that do not look at all nodes go about them.
 	window   *place.Window
 	negative negativeResult
@@ -135,7 +131,6 @@ func New(cfg Config) *Engine {
 		edited: map[cluster.UID]*cluster.Pod{},
 	}
 	e.binds = binds{map[cluster.UID]*flight{}, map[cluster.UID]*flight{}, &e.deadlines}
-	e.lobby = newLobby(e, cfg.Style)
 	waking := map[string]queue.Profile{}
 	for _, p := range cfg.Profiles {
 		if e.profiles[p.Name] != nil {
@@ -149,7 +144,6 @@ func New(cfg Config) *Engine {
 			gate := plugin.DefaultPreemption{Preempting: func(uid cluster.UID) bool { return e.evictions.Preempting(uid) }}
 			p.Gates, p.Wakers = append(slices.Clone(p.Gates), gate), append(slices.Clone(p.Wakers), gate)
 		}
-		e.lobby.join(&p)
 		placer := place.New(place.Profile{
 			Filters: p.Filters, Scorers: p.Scorers, Search: p.Search, Window: e.window, Foreign: p.Foreign,
 		}, e.meter, cfg.ClassBytes)
@@ -158,19 +152,15 @@ func New(cfg Config) *Engine {
 		}}
 		waking[p.Name] = wakes(p)
 	}
-	var gangs queue.Gangs = gangRules{e}
-	if e.lobby != nil {
-		gangs = nil // each pod is queued by itself
-	}
 	e.queue = queue.New(queue.Config{
 		InitialBackoff:       cfg.InitialBackoff,
 		MaxBackoff:           cfg.MaxBackoff,
 		UnschedulableTimeout: cfg.UnschedulableTimeout,
 		PopFromBackoff:       true,
-		Less:                 e.lobby.order(cfg.Less),
+		Less:                 cfg.Less,
 		OldestFirst:          cfg.SessionPeriod > 0,
 		Profiles:             waking,
-		Gangs:                gangs,
+		Gangs:                gangRules{e},
 		State:                e.store.Snapshot(),
 		Meter:                e.meter,
 	})
@@ -204,9 +194,6 @@ func (e *Engine) Step(ev Event) []Effect {
 	at, ok := e.queue.NextTick()
 	if next := e.deadlines.Next(); next != 0 && (!ok || next < at) {
 		at, ok = next, true
-	}
-	if look := e.lobby.nextLook(); look != 0 && (!ok || look < at) {
-		at, ok = look, true
 	}
 	if at, ok = e.pace.wake(at, ok); ok && at != e.wake {
 		e.wake = at
@@ -268,7 +255,6 @@ func (e *Engine) step(ev Event) {
 		e.otherWaits(key)
 	}
 	e.reportFreed()
-	e.lobby.settle()
 }
 
 // contain deals with a panic while an event was handled: the pod in hand waits until it changes, and the world is told.
@@ -347,7 +333,6 @@ func (e *Engine) tick(now record.Time) {
 	if due&(1<<phaseBinds) != 0 {
 		e.askAgain(e.binds.due(now))
 	}
-	e.lobby.tick()
 }
 
 // Now is the time of the last tick, or that of the session under way.

@@ -123,7 +123,7 @@ func TryableUnits(e *Engine) (units []Tryable) {
 // Stale is what the queue knows of a unit in a gang that is not so any more; empty for nothing. It asks anew all that the queue
 // keeps: the slow twin of who is told to look again when.
 func Stale(e *Engine) string {
-	if _, is := e.pace.(*sessions); is || e.lobby != nil {
+	if _, is := e.pace.(*sessions); is {
 		return ""
 	}
 	rules, stale := gangRules{e}, ""

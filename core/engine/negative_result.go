@@ -20,7 +20,7 @@ import (
 func (e *Engine) changesNothing(p *cluster.Pod, a evict.Plan) bool {
 	held := e.queue.NominationOf(p.UID)
 	switch {
-	case a.Verdict == preempt.Evict || a.Paused != 0 || e.lobby.seats(p):
+	case a.Verdict == preempt.Evict || a.Paused != 0:
 		return false
 	case a.Verdict == preempt.NotEligible || a.Verdict == preempt.Failed:
 		return held != "" || p.Nominated == ""
@@ -60,5 +60,5 @@ func (r *negativeResult) covers(e *Engine, unit *queue.Unit) bool {
 
 // hasNoPromise reports whether no node is nominated for a pod and no pods were evicted for it.
 func (e *Engine) hasNoPromise(p *cluster.Pod) bool {
-	return p.Nominated == "" && e.queue.NominationOf(p.UID) == "" && !e.evictions.HasEvicted(p.UID) && !e.lobby.seats(p)
+	return p.Nominated == "" && e.queue.NominationOf(p.UID) == "" && !e.evictions.HasEvicted(p.UID)
 }

@@ -51,9 +51,7 @@ func (e *Engine) setPod(p *cluster.Pod) {
 	switch {
 	case p.NodeName != "":
 		e.setBound(p)
-		e.lobby.seen(p)
 	case e.profiles[p.Spec.SchedulerName] != nil:
-		e.lobby.seen(p)
 		e.setPending(p)
 	}
 }
@@ -289,7 +287,6 @@ func (e *Engine) roomFreed(p *cluster.Pod, upTo *int32) {
 // deletePod follows the end of a pod, in numbered steps.
 func (e *Engine) deletePod(uid cluster.UID) {
 	// 1. It does not wait any more.
-	e.lobby.gone(uid)
 	waiting := e.pending[uid]
 	if waiting != nil {
 		e.stopWaiting(waiting)

@@ -137,7 +137,6 @@ func (e *Engine) recall(f *flight) {
 func (e *Engine) comeBack(f *flight) {
 	uid := f.pod.UID
 	e.binds.remove(f)
-	e.leaveQueue(f)
 	e.letGo(f)
 	e.release(uid)
 	if p := e.pending[uid]; p != nil {

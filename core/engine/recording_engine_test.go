@@ -15,20 +15,21 @@ import (
 )
 
 // engineSetup describes an engine in a recording. Its names belong to the file format and not to the code: plugins have their names
-// in configurations, strategies and styles the names given here.
+// in configurations, strategies the names given here.
 type engineSetup struct {
-	Seed       uint64         `json:"seed"`
-	Order      string         `json:"order,omitempty"`
-	Backoff    record.Time    `json:"backoff"`
-	MaxBackoff record.Time    `json:"maxBackoff"`
-	Flush      record.Time    `json:"unschedulableTimeout"`
-	ClassBytes int            `json:"classBytes"`
-	HoldAfter  record.Time    `json:"holdAfter"`
-	HoldFor    record.Time    `json:"holdFor"`
-	Period     record.Time    `json:"sessionPeriod,omitempty"`
-	Style      string         `json:"style,omitempty"`
-	Plain      bool           `json:"slowTwin,omitempty"` // without the cache of negative results
-	Profiles   []profileSetup `json:"profiles"`
+	Seed       uint64      `json:"seed"`
+	Order      string      `json:"order,omitempty"`
+	Backoff    record.Time `json:"backoff"`
+	MaxBackoff record.Time `json:"maxBackoff"`
+	Flush      record.Time `json:"unschedulableTimeout"`
+	ClassBytes int         `json:"classBytes"`
+	HoldAfter  record.Time `json:"holdAfter"`
+	HoldFor    record.Time `json:"holdFor"`
+	Period     record.Time `json:"sessionPeriod,omitempty"`
+	// Style names a model of another scheduler, which the engine had once: such an engine is left out of comparisons.
+	Style    string         `json:"style,omitempty"`
+	Plain    bool           `json:"slowTwin,omitempty"` // without the cache of negative results
+	Profiles []profileSetup `json:"profiles"`
 }
 
 // profileSetup names the plugins of a profile by extension point, in order.
@@ -69,10 +70,7 @@ type foreignSetup struct {
 	Binder   string `json:"binder,omitempty"`
 }
 
-var (
-	strategyNames = map[place.Strategy]string{place.AllNodes: "all", place.FixedWindow: "window", place.RandomSubset: "subset", place.PowerOfTwo: "two"}
-	styleNames    = []string{"coscheduling", "pfnet", "improvedCoscheduling"}
-)
+var strategyNames = map[place.Strategy]string{place.AllNodes: "all", place.FixedWindow: "window", place.RandomSubset: "subset", place.PowerOfTwo: "two"}
 
 // setupOf describes an engine.
 func setupOf(e *engine.Engine) engineSetup {
@@ -83,16 +81,6 @@ func setupOf(e *engine.Engine) engineSetup {
 	}
 	if cfg.Less != nil {
 		s.Order = cfg.Less.Name()
-	}
-	if cfg.Style != nil {
-		for _, name := range styleNames {
-			if reflect.DeepEqual(styleOf(name), cfg.Style) {
-				s.Style = name
-			}
-		}
-		if s.Style == "" {
-			panic(fmt.Sprintf("recording an engine: the style %+v has no name", *cfg.Style))
-		}
 	}
 	for _, p := range cfg.Profiles {
 		s.Profiles = append(s.Profiles, profileSetupOf(p))
@@ -172,9 +160,6 @@ func (s *engineSetup) engine(foreign *recordedForeign) (*engine.Engine, error) {
 		cfg.Less = plugin.PrioritySort{}
 	default:
 		return nil, fmt.Errorf("no order %q", s.Order)
-	}
-	if s.Style != "" {
-		cfg.Style = styleOf(s.Style)
 	}
 	for i := range s.Profiles {
 		p, err := s.Profiles[i].profile(known, foreign)

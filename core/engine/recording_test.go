@@ -37,6 +37,12 @@ func (s *recordingStep) event() bool { return bytes.HasPrefix(s.input, []byte(`{
 
 func (s *recordingStep) restart() bool { return bytes.HasPrefix(s.input, []byte(`{"engine":`)) }
 
+// models reports whether s begins a recording of a model of another scheduler. The engine has none of them: see bench/gangs.
+func (s *recordingStep) models() bool {
+	var l struct{ Engine engineSetup }
+	return json.Unmarshal(s.input, &l) == nil && l.Engine.Style != "" && l.Engine.Style != "transaction"
+}
+
 // readRecording splits a recording.
 func readRecording(raw []byte) (source string, steps []recordingStep, err error) {
 	first, rest, _ := bytes.Cut(raw, []byte("\n"))

@@ -126,7 +126,6 @@ func (e *Engine) proceed(f *flight) {
 		return
 	}
 	f.stage = binding
-	e.leaveQueue(f)
 	bind := Bind{Pod: f.pod.Ref(), Node: f.node, Decision: f.decision, Gang: f.gang}
 	if foreign := e.profiles[f.pod.Spec.SchedulerName].Foreign; foreign != nil {
 		bind.Via = foreign.Binder(f.pod)
@@ -215,22 +214,11 @@ func (e *Engine) turnBack(f *flight, why refusal) {
 	e.refuse(f.unit, d, f.node, why, f.expected)
 }
 
-// leaveQueue tells the queue that a pod that waited for others of its gang does not come back.
-func (e *Engine) leaveQueue(f *flight) {
-	if f.queued {
-		f.queued = false
-		e.queue.Done(f.pod.UID)
-	}
-}
-
 // endFlight takes a pod off its way and gives back what it held.
 func (e *Engine) endFlight(f *flight) {
 	e.binds.remove(f)
 	e.letGo(f)
 	e.release(f.pod.UID)
-	if e.pending[f.pod.UID] == nil {
-		e.leaveQueue(f)
-	}
 }
 
 // refuse puts a unit back that one plugin refused on the node that was chosen for it (upstream words it as if the
@@ -249,7 +237,6 @@ func (e *Engine) refuse(unit *queue.Unit, d record.Decision, node string, why re
 // cancel ends the way of a pod that is gone, going, or bound by someone else.
 func (e *Engine) cancel(f *flight) {
 	e.binds.remove(f)
-	e.leaveQueue(f)
 	e.letGo(f)
 }
 
@@ -278,7 +265,6 @@ func (e *Engine) setObject(obj cluster.Object) {
 		was, _ := old.(*cluster.Gang)
 		e.setGang(g)
 		e.protectionChanged(g.Key, was, g)
-		e.lobby.changed(g.Key)
 	}
 	e.evictions.ObjectChanged(old, obj)
 	e.askAgain(e.binds.allWaiting())

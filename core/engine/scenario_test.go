@@ -44,7 +44,6 @@ var rewrite = flag.Bool("rewrite", false, "write the effects found into the scen
 //	         pods say gang=NAME [size=N] [all=N] [timeout=S] [source=annotation] [owned], and bound ones what they were bound as: [quorum=N]
 //	writes-done NAME DECISION [uid=U] [message]
 //	bind-done NAME bound|failed|elsewhere|vanished|recalled [on=NODE] [uid=U] [message]
-//	style NAME          starts anew, with gangs decided as another scheduler does; see style_test.go
 //	unheld              starts anew, with a configuration in which room is held for no gang
 //	queue               prints counts
 //	where POD           prints where a pod is
@@ -104,14 +103,14 @@ type story struct {
 
 func newStory(t *testing.T) *story {
 	s := &story{t: t}
-	s.begin(nil, nil)
+	s.begin(nil)
 	return s
 }
 
-// begin starts anew, with a style of gangs and times of holds if they are given.
-func (s *story) begin(style *engine.Style, hold *engine.Hold) {
+// begin starts anew, with times of holds if they are given.
+func (s *story) begin(hold *engine.Hold) {
 	s.engine = engine.New(engine.Config{
-		Seed: 1, Profiles: []engine.Profile{locked()}, Less: plugin.PrioritySort{}, Style: style, Hold: hold,
+		Seed: 1, Profiles: []engine.Profile{locked()}, Less: plugin.PrioritySort{}, Hold: hold,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
 	s.intake, s.pods = readingIntake(), map[string]*v1.Pod{}
@@ -209,10 +208,8 @@ func (s *story) command(verb string, args []string) {
 			}
 		}
 		s.step(done)
-	case "style":
-		s.begin(styleOf(args[0]), nil)
 	case "unheld":
-		s.begin(nil, &engine.Hold{})
+		s.begin(&engine.Hold{})
 	case "queue":
 		c := inspect(s.engine).QueueReport().Counts
 		fmt.Fprintf(&s.out, "  active %d, in flight %d, backoff %d, unschedulable %d, gated %d; events kept %d\n",

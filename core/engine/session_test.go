@@ -51,7 +51,7 @@ func sessionHistory(t *rapid.T) {
 // checkMoments plays the tape twice side by side: as it came, and with what came in during a session behind it. A session ends
 // when it did; only when people are woken may differ.
 func (w *world) checkMoments() {
-	came, behind, tape := engineOf(w.period, nil), engineOf(w.period, nil), engine.NewTape()
+	came, behind, tape := engineOf(w.period), engineOf(w.period), engine.NewTape()
 	var one, other []byte
 	var during []engine.Event
 	for _, raw := range bytes.Split(bytes.TrimSuffix(w.taped, []byte("\n")), []byte("\n")) {

@@ -34,7 +34,6 @@ type world struct {
 	oursOnly bool                            // nobody else binds and no node shrinks, so oversell is ours
 
 	gangs *gangWorld // nil where there are none
-	style *engine.Style
 }
 
 func newWorld(t *rapid.T) *world {
@@ -52,15 +51,15 @@ func (w *world) begin(sessions record.Time) {
 	w.send(engine.Synced{})
 }
 
-func freshEngine() *engine.Engine { return engineOf(0, nil) }
+func freshEngine() *engine.Engine { return engineOf(0) }
 
 // fresh is an engine as this world wants it.
-func (w *world) fresh() *engine.Engine { return engineOf(w.period, w.style) }
+func (w *world) fresh() *engine.Engine { return engineOf(w.period) }
 
-// engineOf works in sessions if period is above 0, and decides gangs in a style if there is one.
-func engineOf(period record.Time, style *engine.Style) *engine.Engine {
+// engineOf works in sessions if period is above 0.
+func engineOf(period record.Time) *engine.Engine {
 	return engine.New(engine.Config{
-		Seed: 7, Profiles: []engine.Profile{locked()}, Less: plugin.PrioritySort{}, SessionPeriod: period, Style: style,
+		Seed: 7, Profiles: []engine.Profile{locked()}, Less: plugin.PrioritySort{}, SessionPeriod: period,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: noFlush,
 	})
 }

@@ -225,8 +225,7 @@ func (up Options) startScheduler(ctx context.Context, cluster *testcluster.Clust
 	o.Kubeconfig = cluster.SchedulerKubeconfig
 	if up.Gangs {
 		o.Config.Kumiki.Gangs = config.Gangs{PodGroup: config.On, Annotation: config.On, Sigs: config.On,
-			Volcano: config.On, Pfnet: config.DefaultPfnetPrefix,
-			Style: config.Transaction}
+			Volcano: config.On, Pfnet: config.DefaultPfnetPrefix}
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
