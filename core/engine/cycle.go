@@ -15,13 +15,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// The reasons of the PodScheduled condition.
-const (
-	ReasonUnschedulable = "Unschedulable"
-	ReasonError         = "SchedulerError"
-	ReasonGated         = "SchedulingGated"
-)
-
 // failed is why a unit comes back after an error: nobody rejected it, so no event can wake it; time does.
 var failed = queue.Rejection{Err: true}
 
@@ -39,10 +32,10 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 	if !e.Ready() {
 		return
 	}
-	defer e.meter.Leave()
+	defer e.cfg.Meter.Leave()
 
 	// 1. Take the unit that is next, and leave it if there is nothing to decide.
-	e.meter.Enter(StepPop)
+	e.cfg.Meter.Enter(StepPop)
 	unit, ok := e.pace.next()
 	if !ok {
 		return
@@ -62,53 +55,53 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 		return
 	}
 	prof := e.profiles[p.Spec.SchedulerName]
-	e.decisions++
-	if e.negative.covers(e, unit) {
-		e.negative.step = e.steps
+	e.count.decisions++
+	if e.search.last.covers(e, unit) {
+		e.search.last.step = e.count.events
 		if prof.Preemption != nil {
-			e.evictions.NoteBarred(p.Ref(), e.negative.message)
+			e.evictions.NoteBarred(p.Ref(), e.search.last.message)
 		}
-		e.queue.Rest(unit, e.negative.plugins)
+		e.queue.Rest(unit, e.search.last.plugins)
 		return
 	}
 
 	// 2. Look at every node: filter, score, choose; ties by a draw keyed by the decision.
-	e.meter.Enter(StepSearch)
+	e.cfg.Meter.Enter(StepSearch)
 	s := e.store.Snapshot()
-	out := prof.placer.Place(s, p, e.queue, place.Draw(e.cfg.Seed, e.decisions))
-	e.window.Advance(out)
+	out := prof.placer.Place(s, p, e.queue, place.Draw(e.cfg.Seed, e.count.decisions))
+	e.search.window.Advance(out)
 	e.tellHeard()
 
 	// 3. No node fits, or none can be chosen: say why, and wait for what may change that.
 	if out.Err != nil {
-		e.meter.Enter(StepReject)
+		e.cfg.Meter.Enter(StepReject)
 		e.fail(unit, e.decision(unit, out), out.Err.Error(), false)
 		return
 	}
 	if out.Node == cluster.NoNode {
-		e.meter.Enter(StepReject)
+		e.cfg.Meter.Enter(StepReject)
 		e.reject(unit, prof, out)
 		return
 	}
 
 	// 4. Take the room, and what plugins reserve, at once, so that the next decision sees it taken.
-	e.meter.Enter(StepAssume)
+	e.cfg.Meter.Enter(StepAssume)
 	d := e.placed(unit, prof, out)
-	holds, no := e.reserve(prof, p, out.Node)
+	holds, no := e.binds.reserve(prof, p, out.Node)
 	if no != nil {
-		e.meter.Enter(StepReject)
+		e.cfg.Meter.Enter(StepReject)
 		e.refused(unit, e.decision(unit, out), d.Winner.Node, *no)
 		return
 	}
 
 	// 5. Ask for the writes that come first, or for the bind. Their outcomes come back as events.
-	e.meter.Enter(StepBind)
+	e.cfg.Meter.Enter(StepBind)
 	f := &flight{unit: unit, pod: p, node: d.Winner.Node, decision: d.Number, holds: holds}
 	e.queue.Done(p.UID)
 	e.queue.Unnominate(p.UID)
 	e.evictions.Placed(p, d.Winner.Node)
 	e.decided(d)
-	e.depart(f)
+	e.binds.depart(f)
 }
 
 // refused puts a unit back that a plugin refused while reserving.
@@ -118,6 +111,19 @@ func (e *Engine) refused(unit *queue.Unit, d record.Decision, node string, why r
 		return
 	}
 	e.refuse(unit, d, node, why, false)
+}
+
+// refuse puts a unit back that one plugin refused on the node that was chosen for it (upstream words it as if the
+// cluster had this one node). See tell for shown.
+func (e *Engine) refuse(unit *queue.Unit, d record.Decision, node string, why refusal, shown bool) {
+	p := unit.Members[0]
+	message := fmt.Sprintf("0/1 nodes are available: 1 %s.", why.reject)
+	e.queue.Requeue(unit, queue.Rejection{Plugins: []string{why.plugin}})
+	e.queue.Unnominate(p.UID)
+	d.Verdict, d.Message, d.Plugins = record.DoesNotFit, message, []string{why.plugin}
+	d.Reasons = []record.Reason{{Plugin: why.plugin, Reason: why.reject, Nodes: 1, Examples: []string{node}}}
+	e.decided(d)
+	e.tell(p, ReasonUnschedulable, message, shown)
 }
 
 // skip tells whether a popped pod needs no decision, because it is going away. A pod that is assumed or bound is not in
@@ -152,7 +158,7 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	asked := prepared(prof, out)
 	switch {
 	case asked: // before the queue takes the unit back: a gate may close behind it
-		victims = e.evictions.ForPod(&prof.evicts, p, out, e.decisions)
+		victims = e.evictions.ForPod(&prof.evicts, p, out, e.count.decisions)
 	case prof.Preemption != nil:
 		victims.Verdict = preempt.Failed
 	}
@@ -205,7 +211,7 @@ func join(message, bare, text string) string {
 // message, as upstream words it. Nothing answers the writes: what they change comes back as an event, and wakes p.
 func (e *Engine) remedy(prof *profile, p *cluster.Pod) (texts []string, done bool) {
 	for _, r := range prof.Remediers {
-		e.meter.Plugin(plugin.AtPostFilter, r.Name())
+		e.cfg.Meter.Plugin(plugin.AtPostFilter, r.Name())
 		writes, text := r.Remedy(e.store.Snapshot(), p)
 		texts = append(texts, text)
 		if len(writes) > 0 {
@@ -236,7 +242,7 @@ func (e *Engine) fail(unit *queue.Unit, d record.Decision, message string, shown
 func (e *Engine) decision(unit *queue.Unit, out place.Outcome) record.Decision {
 	p := unit.Members[0]
 	return record.Decision{
-		Number:   e.decisions,
+		Number:   e.count.decisions,
 		At:       e.now,
 		Revision: e.store.Snapshot().Revision(),
 		Pod:      p.Ref(),
@@ -250,21 +256,3 @@ func (e *Engine) decision(unit *queue.Unit, out place.Outcome) record.Decision {
 
 // paths: how a search went over the nodes -> as decisions tell of it.
 var paths = [...]record.Path{place.Scanned: record.Scanned, place.Grouped: record.Grouped, place.Ranked: record.Ranked}
-
-func (e *Engine) decided(d record.Decision) { e.emit(Decided{d}) }
-
-// tell writes the event and the condition of a pod that was not placed. The condition is left alone when the API server
-// already has it so. shown says that a node was shown for the pod: the version of the pod that is known may be older than
-// that, and the node must not stay promised until another attempt.
-func (e *Engine) tell(p *cluster.Pod, reason, message string, shown bool) {
-	e.tellWith(p, reason, message, evict.Shown{Cleared: shown || p.Nominated != ""})
-}
-
-func (e *Engine) tellWith(p *cluster.Pod, reason, message string, to evict.Shown) {
-	e.emit(WriteEvent{p.Ref(), "Warning", "FailedScheduling", "Scheduling", message})
-	want := cluster.Condition{Reason: reason, Message: message, Generation: p.Generation}
-	renamed := to.Cleared || to.Node != "" && to.Node != p.Nominated
-	if p.Condition != want || renamed {
-		e.emit(Condition{Pod: p.Ref(), Reason: reason, Message: message, Generation: p.Generation, ClearNomination: to.Cleared, Nominate: to.Node})
-	}
-}

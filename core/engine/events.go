@@ -4,6 +4,7 @@ package engine
 
 import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -345,3 +346,11 @@ func (NoMeter) Ask() {}
 
 // Answered does nothing.
 func (NoMeter) Answered(string, plugin.Event, plugin.Hint, bool) {}
+
+// Answer is one answer of foreign code, as it stands in a recording.
+type Answer struct {
+	Rejected map[string]place.ForeignRejection `json:",omitempty"` // of Filter: node name -> why it does not fit
+	Scores   []place.ForeignScore              `json:",omitempty"` // of Score
+	Victims  []place.ForeignVictims            `json:",omitempty"` // of Preempt
+	Err      string                            `json:",omitempty"` // of Filter and Preempt
+}

@@ -51,7 +51,7 @@ func (h evictHost) Quorum(key cluster.GangKey, waiting []*cluster.Pod) int {
 }
 
 func (h evictHost) DecidedQuorum(key cluster.GangKey) int {
-	if st := h.e.gangs[key]; st != nil {
+	if st := h.e.gangs.of[key]; st != nil {
 		return st.quorum
 	}
 	return 0
@@ -68,8 +68,8 @@ func (h evictHost) GangsBlocked() bool                          { return len(h.e
 func (h evictHost) Reconsider(key cluster.GangKey, cause string) { h.e.reconsider(key, cause) }
 
 func (h evictHost) EndHold(key cluster.GangKey, why string) {
-	if h.e.hold != nil && h.e.hold.gang == key {
-		h.e.dropHold(why)
+	if h.e.held.hold != nil && h.e.held.hold.gang == key {
+		h.e.held.dropHold(why)
 	}
 }
 
@@ -102,7 +102,7 @@ func (h evictHost) Withdraw(uid cluster.UID, by, to, node string) {
 		f.recalled = fmt.Sprintf("taken back from node %s: %s gets the room", f.node, to)
 	}
 	if f.stage == waiting {
-		h.e.comeBack(f)
+		h.e.binds.comeBack(f)
 	} // else it comes back with the outcome of its writes
 }
 

@@ -70,7 +70,7 @@ func WorksInSessions(e *Engine) bool { return !e.pace.wakes() }
 // that are not gone, and how many preemptors budgets bar.
 func UnderWay(e *Engine) (holds bool, gangs, pods, barred int) {
 	gangs, pods, barred = e.evictions.UnderWay()
-	return e.hold != nil, gangs, pods, barred
+	return e.held.hold != nil, gangs, pods, barred
 }
 
 // InSession tells whether a session is under way.
@@ -88,11 +88,11 @@ func EndSessionWith(e, other *Engine) {
 }
 
 // GangsRemembered is how many gangs something is remembered of.
-func GangsRemembered(e *Engine) int { return len(e.gangs) }
+func GangsRemembered(e *Engine) int { return len(e.gangs.of) }
 
 // Plain is an engine whose looks all go over the nodes: the slow twin of the memory of the last look in vain.
 func Plain(e *Engine) *Engine {
-	e.negative.off = true
+	e.search.last.off = true
 	return e
 }
 
@@ -127,7 +127,7 @@ func Stale(e *Engine) string {
 		return ""
 	}
 	rules, stale := gangRules{e}, ""
-	for key, st := range e.gangs { // order: any message will do
+	for key, st := range e.gangs.of { // order: any message will do
 		if u := e.queue.Gang(key); len(st.spared) > 0 && (u == nil || u.Gate != "" || u.Aside != "" || u.Extra()) {
 			stale += fmt.Sprintf("room is kept from extras for gang %s, which does not wait for it; ", key)
 		}
@@ -171,4 +171,4 @@ func KeptIn(e *Engine, p *cluster.Pod) (gang string, holds int) {
 func ConfigOf(e *Engine) Config { return e.cfg }
 
 // IsPlain reports whether Plain has made an engine the slow twin.
-func IsPlain(e *Engine) bool { return e.negative.off }
+func IsPlain(e *Engine) bool { return e.search.last.off }

@@ -13,14 +13,6 @@ import (
 // Foreign is the port through which code that is not native takes part in a decision.
 type Foreign = place.Foreign
 
-// Answer is one answer of foreign code, as it stands in a recording.
-type Answer struct {
-	Rejected map[string]place.ForeignRejection `json:",omitempty"` // of Filter: node name -> why it does not fit
-	Scores   []place.ForeignScore              `json:",omitempty"` // of Score
-	Victims  []place.ForeignVictims            `json:",omitempty"` // of Preempt
-	Err      string                            `json:",omitempty"` // of Filter and Preempt
-}
-
 // listener notes what foreign code answers.
 type listener struct {
 	Foreign
@@ -34,14 +26,14 @@ func (l *listener) Filter(p *cluster.Pod, nodes []string) (map[string]place.Fore
 	if err != nil {
 		a.Err = err.Error()
 	}
-	l.e.heard = append(l.e.heard, a)
+	l.e.out.heard = append(l.e.out.heard, a)
 	return rejected, err
 }
 
 // Score asks and notes.
 func (l *listener) Score(p *cluster.Pod, nodes []string) []place.ForeignScore {
 	scores := l.Foreign.Score(p, nodes)
-	l.e.heard = append(l.e.heard, Answer{Scores: scores})
+	l.e.out.heard = append(l.e.out.heard, Answer{Scores: scores})
 	return scores
 }
 
@@ -52,16 +44,16 @@ func (l *listener) Preempt(p *cluster.Pod, candidates []place.ForeignVictims, on
 	if err != nil {
 		a.Err = err.Error()
 	}
-	l.e.heard = append(l.e.heard, a)
+	l.e.out.heard = append(l.e.out.heard, a)
 	l.e.tellHeard()
 	return chosen, err
 }
 
 // tellHeard puts what foreign code answered among the effects.
 func (e *Engine) tellHeard() {
-	if len(e.heard) > 0 {
-		e.emit(Heard{e.heard})
-		e.heard = nil
+	if len(e.out.heard) > 0 {
+		e.emit(Heard{e.out.heard})
+		e.out.heard = nil
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/evict"
-	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -218,7 +217,7 @@ func (e *Engine) quorumOf(key cluster.GangKey, waiting []*cluster.Pod) quorum {
 			decided = max(decided, m.Pod.Bound.Quorum)
 		}
 	}
-	if st := e.gangs[key]; st != nil {
+	if st := e.gangs.of[key]; st != nil {
 		decided = max(decided, st.quorum)
 	}
 	if decided > 0 {
@@ -243,34 +242,11 @@ func (e *Engine) gangBound(key cluster.GangKey) int {
 	return bound
 }
 
-// gangState is what the engine remembers of a gang with a place. It is made by the gang's first decision and goes with its
-// last pod.
-type gangState struct {
-	// quorum is how many pods had to have a place by the last decision.
-	quorum int
-	// partialSince is when the first of its pods was seen bound while fewer than the quorum were; 0 when none or enough
-	// are.
-	partialSince record.Time
-	// complete tells that the quorum was bound once. A gang that loses pods after that is kept (answer A7).
-	complete bool
-	// spared is where the best try of a gang that is blocked put its pods.
-	spared []sparedPlace
-	// blocked is when it was first rejected since it last had a place, 0 for never; noHoldUntil is when it may hold room
-	// again.
-	blocked, noHoldUntil record.Time
-	// firstMost is how many pods its best try placed then.
-	firstMost int
-	// verdict is how its last search ended; Placed before the first.
-	verdict gang.Verdict
-	// told is what its status was last asked to show.
-	told GangStatus
-}
-
 func (e *Engine) stateOf(key cluster.GangKey) *gangState {
-	st := e.gangs[key]
+	st := e.gangs.of[key]
 	if st == nil {
 		st = &gangState{}
-		e.gangs[key] = st
+		e.gangs.of[key] = st
 	}
 	return st
 }
@@ -282,7 +258,7 @@ func (e *Engine) gangProgress(key cluster.GangKey) {
 	}
 	s := e.store.Snapshot()
 	if s.GangHolds(key) == 0 && !e.queue.HasGang(key) {
-		delete(e.gangs, key)
+		delete(e.gangs.of, key)
 		return
 	}
 	st := e.stateOf(key)
@@ -313,7 +289,7 @@ func (e *Engine) gangProgress(key cluster.GangKey) {
 // lastBound follows a pod that is seen bound. When it was the last one on its way and the gang is in part, those that were
 // rejected while it could not be taken back are tried once more, so that the gang is finished or undone.
 func (e *Engine) lastBound(key cluster.GangKey) {
-	st := e.gangs[key]
+	st := e.gangs.of[key]
 	if st == nil || st.partialSince == 0 || e.gangBound(key) < e.gangLive(key) {
 		return
 	}
@@ -324,7 +300,7 @@ func (e *Engine) lastBound(key cluster.GangKey) {
 func (e *Engine) gangLost(key cluster.GangKey) {
 	e.gangProgress(key)
 	e.reconsider(key, "one of its pods lost its place")
-	e.letEdited(key)
+	e.gangs.letEdited(key)
 }
 
 // gangGained follows a pod of a gang that somebody else gave a place, or that is listed behind those that wait: they may be enough
@@ -404,21 +380,6 @@ func (e *Engine) tellWaiting() {
 	}
 }
 
-// bindBackoff is the wait before the bind of a gang's member is sent again.
-var bindBackoff = evict.Backoff{First: record.Second, Most: 10 * record.Second}
-
-// retryBind sends the bind of a gang's member again after a while: its gang has its places, and a bind that failed for a
-// reason that goes away must not cost them (rule R8).
-func (e *Engine) retryBind(f *flight, message string) {
-	f.retries++
-	wait := bindBackoff.After(f.retries)
-	f.before = []string{"the bind to be tried again: " + message}
-	e.binds.add(f)
-	e.binds.wait(f, e.now+wait)
-	e.emit(WriteEvent{f.pod.Ref(), "Warning", "FailedScheduling", "Binding",
-		fmt.Sprintf("gang %s: binding to %s failed and is tried again: %s", f.gang.Name, f.node, message)})
-}
-
 // backToGang brings a member back whose place is lost to the others of its gang that wait, or to wait alone.
 func (e *Engine) backToGang(p *cluster.Pod, failed bool, cause string) {
 	e.queue.Rejoin(p, failed, cause)
@@ -431,7 +392,7 @@ func (e *Engine) backToGang(p *cluster.Pod, failed bool, cause string) {
 // process, by the object's condition, or, when a process before this one bound its pods, by how long they have run. One that
 // is new enough to have been bound just before the restart counts as being bound.
 func (e *Engine) wasWhole(key cluster.GangKey, members []cluster.GangMember) bool {
-	st := e.gangs[key]
+	st := e.gangs.of[key]
 	if st != nil && st.complete {
 		return true
 	}

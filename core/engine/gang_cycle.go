@@ -21,41 +21,41 @@ import (
 // have the same numbers.
 func (e *Engine) gangCycle(unit *queue.Unit) {
 	prof := e.profiles[unit.Pod().Spec.SchedulerName]
-	e.decisions++
-	number := e.decisions
+	e.count.decisions++
+	number := e.count.decisions
 
 	// 2. Look for places for its members, one after the other and in other orders, in one trial.
-	e.meter.Enter(StepSearch)
+	e.cfg.Meter.Enter(StepSearch)
 	need, held := e.gangNeed(unit)
 	trial := e.store.Trial()
-	need.Keep = e.keepOf(unit, need)
+	need.Keep = e.gangs.keepOf(unit, need)
 	ans := gang.Place(need, &gang.Ground{
-		Trial: trial, Placer: prof.placer, Nominations: e.promises(unit), Draw: place.Draw(e.cfg.Seed, e.evictions.GangDraw(unit.Gang, number)), Reservers: prof.Reservers, Meter: e.meter,
+		Trial: trial, Placer: prof.placer, Nominations: e.promises(unit), Draw: place.Draw(e.cfg.Seed, e.evictions.GangDraw(unit.Gang, number)), Reservers: prof.Reservers, Meter: e.cfg.Meter,
 	})
 	e.tellHeard()
 
 	// 3. There are not enough places: say why, and wait for what may change that.
 	if ans.Verdict != gang.Placed {
 		trial.Discard()
-		e.meter.Enter(StepReject)
+		e.cfg.Meter.Enter(StepReject)
 		e.rejectGang(unit, prof, need, held, ans, number)
 		return
 	}
 
 	// 4. The places are taken, and what plugins reserve; keep them.
-	e.meter.Enter(StepAssume)
+	e.cfg.Meter.Enter(StepAssume)
 	st := e.stateOf(unit.Gang)
 	st.complete = st.complete || held > 0 && e.wasWhole(unit.Gang, e.store.Snapshot().GangMembers(unit.Gang))
 	trial.Commit()
 	st.blocked, st.verdict = 0, gang.Placed
-	e.unspare(unit.Gang)
+	e.gangs.unspare(unit.Gang)
 	st.quorum = e.quorumOf(unit.Gang, unit.Members).pods
 	left := e.partGang(unit, need, ans)
 
 	// 5. Ask for the writes and binds of all.
-	e.meter.Enter(StepBind)
+	e.cfg.Meter.Enter(StepBind)
 	e.departGang(unit, prof, need, held, ans, number)
-	e.useHold(unit.Gang)
+	e.held.useHold(unit.Gang)
 	e.evictions.GangPlaced(unit.Gang, need.Members, ans.Nodes)
 	switch {
 	case left && (ans.Cut > 0 || evict.SurplusEvicts(unit.Gang) && prof.Preemption != nil):
@@ -102,7 +102,7 @@ func b2i(b bool) int {
 func (e *Engine) promises(unit *queue.Unit) place.Nominations {
 	view := gangView{Nominations: e.queue, gang: unit.Gang}
 	if unit.Extra() {
-		view.Nominations = e.sparing()
+		view.Nominations = e.gangs.sparing()
 	}
 	if obj := e.gangObject(unit.Gang); obj != nil {
 		view.declared = obj.Priority
@@ -156,14 +156,14 @@ func (e *Engine) partGang(unit *queue.Unit, need gang.Need, ans gang.Answer) (le
 func (e *Engine) departGang(unit *queue.Unit, prof *profile, need gang.Need, held int, ans gang.Answer, number uint64) {
 	s := e.store.Snapshot()
 	part := record.GangPart{
-		Name: unit.Gang.String(), Source: string(unit.Gang.Source), Decision: number, Quorum: e.gangs[unit.Gang].quorum, Held: held,
+		Name: unit.Gang.String(), Source: string(unit.Gang.Source), Decision: number, Quorum: e.gangs.of[unit.Gang].quorum, Held: held,
 		Members: len(need.Members), Placed: ans.Most, Tried: ans.Tried, Domains: ans.Domains,
 	}
 	first := true
 	for _, i := range ans.Order {
 		p, n := need.Members[i], ans.Nodes[i]
 		if !first {
-			e.decisions++
+			e.count.decisions++
 		}
 		first = false
 		mine := part
@@ -181,7 +181,7 @@ func (e *Engine) departGang(unit *queue.Unit, prof *profile, need gang.Need, hel
 		e.queue.Unnominate(p.UID)
 		e.evictions.Placed(p, d.Winner.Node)
 		e.decided(d)
-		e.depart(f)
+		e.binds.depart(f)
 	}
 }
 
@@ -191,8 +191,8 @@ func holdOf(h gang.Hold) held { return held{by: h.By, hold: h.Hold} }
 func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, need gang.Need, held int, ans gang.Answer, number uint64) {
 	blocked := need.Members[max(ans.Blocked, 0)]
 	message := gangMessage(unit, need, held, ans, blocked)
-	if e.hold != nil && len(e.hold.pods) > 0 && e.hold.gang != unit.Gang && ans.Verdict == gang.NoRoom {
-		message += fmt.Sprintf(" Room for %d pods is held for gang %s.", len(e.hold.pods), e.hold.gang)
+	if e.held.hold != nil && len(e.held.hold.pods) > 0 && e.held.hold.gang != unit.Gang && ans.Verdict == gang.NoRoom {
+		message += fmt.Sprintf(" Room for %d pods is held for gang %s.", len(e.held.hold.pods), e.held.hold.gang)
 	}
 	if unit.Extra() {
 		if first := e.blocked(); len(first) > 0 {
@@ -220,11 +220,11 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, need gang.Need, hel
 	e.decided(d)
 	waits := plan.Verdict == preempt.Evict || plan.Verdict == preempt.NotEligible
 	if waits { // for the room that is made for it
-		e.unspare(unit.Gang)
+		e.gangs.unspare(unit.Gang)
 	}
 	if !waits && !unit.Extra() {
-		e.holdFor(unit, need, ans)
-		e.spare(st, unit, need, ans)
+		e.held.holdFor(unit, need, ans)
+		e.gangs.spare(st, unit, need, ans)
 	}
 	e.tellMembers(need.Members, reason, d.Message, shown)
 	if held == 0 {
@@ -299,20 +299,5 @@ func (e *Engine) leaveExtras(unit *queue.Unit, need gang.Need, ans gang.Answer) 
 			message = fmt.Sprintf("%s. %s: %s", noExtras(unit, len(extras)), need.Members[max(ans.Blocked, 0)].Name, message)
 		}
 		e.tellMembers(extras, ReasonUnschedulable, message, nil)
-	}
-}
-
-// tellMembers tells each pod of a gang why it waits. A gang has many pods: what the API server shows of one already is not
-// told again. What is not in to is promised no node any more.
-func (e *Engine) tellMembers(members []*cluster.Pod, reason, message string, to map[cluster.UID]evict.Shown) {
-	for _, p := range members {
-		what, ok := to[p.UID]
-		if !ok {
-			what.Cleared = p.Nominated != ""
-		}
-		if p.Condition.Reason == reason && p.Condition.Message == message && !what.Cleared && (what.Node == "" || what.Node == p.Nominated) {
-			continue
-		}
-		e.tellWith(p, reason, message, what)
 	}
 }

@@ -15,58 +15,58 @@ import (
 
 // gangReread follows a pod with a place that says something else of its gang. It is in it still, but what it says may have been
 // how many pods are needed.
-func (e *Engine) gangReread(key cluster.GangKey) {
-	e.gangProgress(key)
-	e.reconsider(key, "one of its pods says something else of it")
+func (g *gangs) gangReread(key cluster.GangKey) {
+	g.e.gangProgress(key)
+	g.e.reconsider(key, "one of its pods says something else of it")
 }
 
 // keepGang is p, in the gang in which it was while another of that gang has a place.
-func (e *Engine) keepGang(old, p *cluster.Pod) *cluster.Pod {
-	delete(e.edited, p.UID)
+func (g *gangs) keepGang(old, p *cluster.Pod) *cluster.Pod {
+	delete(g.edited, p.UID)
 	if old == nil || old.Gang == nil || old.Gang == p.Gang || p.Gang != nil && p.Gang.Key == old.Gang.Key {
 		return p
 	}
-	if e.store.Snapshot().GangHolds(old.Gang.Key) == 0 {
+	if g.e.store.Snapshot().GangHolds(old.Gang.Key) == 0 {
 		return p
 	}
-	e.edited[p.UID] = p
+	g.edited[p.UID] = p
 	kept := *p
 	kept.Gang = old.Gang
 	return &kept
 }
 
 // letEdited lets pods go to the gangs that they name by now, when nothing of the one in which they were kept has a place.
-func (e *Engine) letEdited(key cluster.GangKey) {
-	if len(e.edited) == 0 || e.store.Snapshot().GangHolds(key) > 0 {
+func (g *gangs) letEdited(key cluster.GangKey) {
+	if len(g.edited) == 0 || g.e.store.Snapshot().GangHolds(key) > 0 {
 		return
 	}
 	var let []*cluster.Pod
-	for uid, p := range e.edited { // order: sorted below
-		if e.pending[uid].Gang.Key == key {
+	for uid, p := range g.edited { // order: sorted below
+		if g.e.pending[uid].Gang.Key == key {
 			let = append(let, p)
 		}
 	}
 	slices.SortFunc(let, byKey)
 	for _, p := range let {
-		old := e.pending[p.UID]
-		delete(e.edited, p.UID)
-		e.pending[p.UID] = p
-		if _, _, waits := e.queue.Lookup(p.UID); waits {
-			e.regroup(old, p)
+		old := g.e.pending[p.UID]
+		delete(g.edited, p.UID)
+		g.e.pending[p.UID] = p
+		if _, _, waits := g.e.queue.Lookup(p.UID); waits {
+			g.regroup(old, p)
 		}
 	}
 }
 
 // regroup follows a pod that waits and says something else of its gang: it goes to the gang that it names now, or to itself, or asks
 // the gates again where it is. Its version may be the one that is known: its group could not be read before.
-func (e *Engine) regroup(old, p *cluster.Pod) {
-	e.queue.Update(nil, p)
-	e.queue.ReconsiderPod(p.UID, "one of its pods says something else of it")
+func (g *gangs) regroup(old, p *cluster.Pod) {
+	g.e.queue.Update(nil, p)
+	g.e.queue.ReconsiderPod(p.UID, "one of its pods says something else of it")
 	if old.Gang == nil || p.Gang != nil && p.Gang.Key == old.Gang.Key {
 		return
 	}
-	e.evictions.GangLeft(old)
-	e.forgetGang(old.Gang.Key)
+	g.e.evictions.GangLeft(old)
+	g.e.forgetGang(old.Gang.Key)
 }
 
 func byKey(a, b *cluster.Pod) int {

@@ -44,8 +44,8 @@ func (e *Engine) isBasic(key cluster.GangKey) bool {
 }
 
 // keepOf is how many members of a unit may keep a place: 0 for all, else as many as the gang needs.
-func (e *Engine) keepOf(unit *queue.Unit, need gang.Need) int {
-	if unit.Extra() || e.isBasic(unit.Gang) || len(need.Members) <= need.Quorum || !e.queue.Needed(unit) && len(e.blocked()) == 0 {
+func (g *gangs) keepOf(unit *queue.Unit, need gang.Need) int {
+	if unit.Extra() || g.e.isBasic(unit.Gang) || len(need.Members) <= need.Quorum || !g.e.queue.Needed(unit) && len(g.e.blocked()) == 0 {
 		return 0
 	}
 	return need.Quorum
@@ -53,8 +53,8 @@ func (e *Engine) keepOf(unit *queue.Unit, need gang.Need) int {
 
 // blocked are the gangs that were rejected for want of room and wait, in the queue's order, but for the one that holds room.
 func (e *Engine) blocked() (units []*queue.Unit) {
-	for key, st := range e.gangs { // order: sorted below
-		if len(st.spared) == 0 || e.hold != nil && e.hold.gang == key {
+	for key, st := range e.gangs.of { // order: sorted below
+		if len(st.spared) == 0 || e.held.hold != nil && e.held.hold.gang == key {
 			continue
 		}
 		if u := e.queue.Gang(key); u != nil && u.Gate == "" && u.Aside == "" {
@@ -71,10 +71,10 @@ func (e *Engine) blocked() (units []*queue.Unit) {
 }
 
 // spare keeps in mind where the best try of a rejected gang put its pods. What it kept before may be had by the extras of others.
-func (e *Engine) spare(st *gangState, unit *queue.Unit, need gang.Need, ans gang.Answer) {
+func (g *gangs) spare(st *gangState, unit *queue.Unit, need gang.Need, ans gang.Answer) {
 	var places []sparedPlace
 	if ans.Verdict == gang.NoRoom || ans.Verdict == gang.GaveUp {
-		s := e.store.Snapshot()
+		s := g.e.store.Snapshot()
 		for i, p := range need.Members {
 			if i < len(ans.Partial) && ans.Partial[i] != cluster.NoNode && len(places) < mostSpared {
 				places = append(places, sparedPlace{p, s.NodeName(ans.Partial[i])})
@@ -87,15 +87,15 @@ func (e *Engine) spare(st *gangState, unit *queue.Unit, need gang.Need, ans gang
 	had := len(st.spared) > 0
 	st.spared = places
 	if had {
-		e.queue.ReconsiderExtras("gang " + unit.Gang.String() + " leaves other room free")
+		g.e.queue.ReconsiderExtras("gang " + unit.Gang.String() + " leaves other room free")
 	}
 }
 
 // unspare lets extras have what a gang's best try found: it has its places, or does not wait any more.
-func (e *Engine) unspare(key cluster.GangKey) {
-	if st := e.gangs[key]; st != nil && len(st.spared) > 0 {
+func (g *gangs) unspare(key cluster.GangKey) {
+	if st := g.of[key]; st != nil && len(st.spared) > 0 {
 		st.spared = nil
-		e.queue.ReconsiderExtras("gang " + key.String() + " is not blocked any more")
+		g.e.queue.ReconsiderExtras("gang " + key.String() + " is not blocked any more")
 	}
 }
 
@@ -109,7 +109,7 @@ func (e *Engine) reconsider(key cluster.GangKey, cause string) {
 // keep any.
 func (e *Engine) otherWaits(key cluster.GangKey) {
 	if u := e.queue.Gang(key); u == nil || u.Gate != "" || u.Aside != "" || u.Extra() {
-		e.unspare(key)
+		e.gangs.unspare(key)
 	}
 }
 
@@ -117,14 +117,8 @@ func (e *Engine) otherWaits(key cluster.GangKey) {
 func (e *Engine) forgetGang(key cluster.GangKey) {
 	e.otherWaits(key)
 	if e.store.Snapshot().GangHolds(key) == 0 && !e.queue.HasGang(key) {
-		delete(e.gangs, key)
+		delete(e.gangs.of, key)
 	}
-}
-
-// sparedPlace is a place that a blocked gang could use.
-type sparedPlace struct {
-	pod  *cluster.Pod
-	node string
 }
 
 // spared are the nominations that there are, and the places that blocked gangs could use. Immutable.
@@ -135,12 +129,12 @@ type spared struct {
 }
 
 // sparing is what a search for a place for extras is to see as promised.
-func (e *Engine) sparing() spared {
-	s := spared{e.queue, slices.Clone(e.queue.NominatedNodes()), map[string][]*cluster.Pod{}}
+func (g *gangs) sparing() spared {
+	s := spared{g.e.queue, slices.Clone(g.e.queue.NominatedNodes()), map[string][]*cluster.Pod{}}
 	count := 0
-	for _, u := range e.blocked() {
-		for _, place := range e.gangs[u.Gang].spared {
-			if e.pending[place.pod.UID] == nil || e.queue.NominationOf(place.pod.UID) != "" || count == mostSpared {
+	for _, u := range g.e.blocked() {
+		for _, place := range g.of[u.Gang].spared {
+			if g.e.pending[place.pod.UID] == nil || g.e.queue.NominationOf(place.pod.UID) != "" || count == mostSpared {
 				continue
 			}
 			count++

@@ -28,25 +28,13 @@ func (e *Engine) changesNothing(p *cluster.Pod, a evict.Plan) bool {
 	return held == "" && p.Nominated == ""
 }
 
-// negativeResult is the kind of the pod that was searched for last without success, and the plugins that rejected it. It answers for
-// others of the kind behind it, which need not be searched for, until anything else happens, be it only that time goes on.
-type negativeResult struct {
-	step      uint64 // of the event that it was found or used with; it is valid for the next event only
-	namespace string
-	spec      *cluster.PodSpec // nil for none
-	claims    uint64
-	plugins   []string
-	message   string // of the search for victims
-	off       bool   // of tests: no result is kept
-}
-
 // rest lets a pod rest that was looked for in vain.
 func (e *Engine) rest(unit *queue.Unit, prof *profile, plugins []string, a evict.Plan) {
 	p := unit.Members[0]
 	// Others may be answered otherwise: by foreign code, from a sample of nodes, or for what the pod is promised.
-	if prof.Foreign == nil && prof.Search.Strategy == place.AllNodes && e.hasNoPromise(p) && !e.negative.off {
-		e.negative = negativeResult{
-			step: e.steps, namespace: p.Namespace, spec: p.Spec, claims: p.ClaimsHash, plugins: plugins, message: a.Message}
+	if prof.Foreign == nil && prof.Search.Strategy == place.AllNodes && e.hasNoPromise(p) && !e.search.last.off {
+		e.search.last = negativeResult{
+			step: e.count.events, namespace: p.Namespace, spec: p.Spec, claims: p.ClaimsHash, plugins: plugins, message: a.Message}
 	}
 	e.queue.Rest(unit, plugins)
 }
@@ -54,7 +42,7 @@ func (e *Engine) rest(unit *queue.Unit, prof *profile, plugins []string, a evict
 // covers reports whether a search for the unit's pod would end as the last one did.
 func (r *negativeResult) covers(e *Engine, unit *queue.Unit) bool {
 	p := unit.Members[0]
-	return r.step+1 == e.steps && r.spec != nil && unit.Early() &&
+	return r.step+1 == e.count.events && r.spec != nil && unit.Early() &&
 		r.spec == p.Spec && r.namespace == p.Namespace && r.claims == p.ClaimsHash && e.hasNoPromise(p)
 }
 

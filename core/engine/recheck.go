@@ -25,28 +25,28 @@ import (
 // judge with the room of taken-back pods still counted (the oldest would lose to the newest).
 
 // recheck judges the pods on their way to the node of found again; found was not decided to be there.
-func (e *Engine) recheck(found *cluster.Pod) {
-	flights := e.headed(found.NodeName)
+func (b *binds) recheck(found *cluster.Pod) {
+	flights := b.headed(found.NodeName)
 	if len(flights) == 0 {
 		return
 	}
-	conflicts := e.conflicts(flights, found)
-	e.emit(Rechecked{Found: found.Ref(), Node: found.NodeName, Pods: len(flights), Conflicts: len(conflicts)})
+	conflicts := b.conflicts(flights, found)
+	b.e.emit(Rechecked{Found: found.Ref(), Node: found.NodeName, Pods: len(flights), Conflicts: len(conflicts)})
 	for _, f := range conflicts {
-		e.recall(f)
+		b.recall(f)
 	}
 }
 
 // headed are the flights that have taken room on a node and may still be taken back, by their decisions.
-func (e *Engine) headed(node string) []*flight {
-	s := e.store.Snapshot()
+func (b *binds) headed(node string) []*flight {
+	s := b.e.store.Snapshot()
 	n, ok := s.Find(node)
 	if !ok || s.Assumed(resource.Pods).At(n) == 0 {
 		return nil
 	}
 	var flights []*flight
 	s.EachPod(n, func(p *cluster.Pod, assumed bool) {
-		if f := e.binds.of[p.UID]; assumed && f != nil && f.node == node && f.recalled == "" {
+		if f := b.of[p.UID]; assumed && f != nil && f.node == node && f.recalled == "" {
 			flights = append(flights, f)
 		}
 	})
@@ -58,9 +58,9 @@ func (e *Engine) headed(node string) []*flight {
 
 // conflicts judges flights to one node, oldest first, each without itself and what is newer, and without those that were
 // found not to fit. It returns these, with why.
-func (e *Engine) conflicts(flights []*flight, found *cluster.Pod) (out []*flight) {
-	trial := e.store.Trial()
-	e.supposeRecalled(trial, found.NodeName)
+func (b *binds) conflicts(flights []*flight, found *cluster.Pod) (out []*flight) {
+	trial := b.e.store.Trial()
+	b.supposeRecalled(trial, found.NodeName)
 	marks := make([]cluster.Mark, len(flights)) // flight i and the older ones are there, newer ones are not
 	for i, f := range slices.Backward(flights) {
 		marks[i] = trial.Checkpoint()
@@ -72,7 +72,7 @@ func (e *Engine) conflicts(flights []*flight, found *cluster.Pod) (out []*flight
 			trial.Evict(lost.pod.UID)
 		}
 		trial.Evict(f.pod.UID)
-		if no := e.judgeAgain(f); no != nil {
+		if no := b.judgeAgain(f); no != nil {
 			f.recalled = fmt.Sprintf("taken back from node %s: pod %s was bound there meanwhile, and now %s says: %s",
 				f.node, found.Key(), no.Plugin, no.Reason)
 			out = append(out, f)
@@ -84,11 +84,11 @@ func (e *Engine) conflicts(flights []*flight, found *cluster.Pod) (out []*flight
 
 // supposeRecalled takes pods off a node that are to leave it once their writes have an outcome. Those whose Recall has no
 // answer stay: it may have come too late.
-func (e *Engine) supposeRecalled(trial *cluster.Trial, node string) {
+func (b *binds) supposeRecalled(trial *cluster.Trial, node string) {
 	var leaving []*flight
-	n, _ := e.store.Snapshot().Find(node)
-	e.store.Snapshot().EachPod(n, func(p *cluster.Pod, assumed bool) {
-		if f := e.binds.of[p.UID]; assumed && f != nil && f.recalled != "" && f.stage == preparing {
+	n, _ := b.e.store.Snapshot().Find(node)
+	b.e.store.Snapshot().EachPod(n, func(p *cluster.Pod, assumed bool) {
+		if f := b.of[p.UID]; assumed && f != nil && f.recalled != "" && f.stage == preparing {
 			leaving = append(leaving, f)
 		}
 	})
@@ -98,7 +98,7 @@ func (e *Engine) supposeRecalled(trial *cluster.Trial, node string) {
 }
 
 // judgeAgain judges one flight on its node. One whose judging panics stands: it was decided, and nobody else may suffer.
-func (e *Engine) judgeAgain(f *flight) (no *place.Refused) {
+func (b *binds) judgeAgain(f *flight) (no *place.Refused) {
 	defer func() {
 		r := recover()
 		if r == nil {
@@ -107,12 +107,12 @@ func (e *Engine) judgeAgain(f *flight) (no *place.Refused) {
 		if broken, ok := r.(cluster.Broken); ok {
 			panic(broken)
 		}
-		e.emit(Trouble{f.pod.Key(), "panic while judging a decided pod again", fmt.Sprint(r)})
+		b.e.emit(Trouble{f.pod.Key(), "panic while judging a decided pod again", fmt.Sprint(r)})
 		no = nil
 	}()
-	s := e.store.Snapshot()
+	s := b.e.store.Snapshot()
 	n, _ := s.Find(f.node)
-	return e.profiles[f.pod.Spec.SchedulerName].placer.Refuse(s, f.pod, n, f.holdsBy)
+	return b.e.profiles[f.pod.Spec.SchedulerName].placer.Refuse(s, f.pod, n, f.holdsBy)
 }
 
 // holdsBy tells whether a plugin holds something for the pod. Nobody takes that by binding a pod, and Ready tells when it is
@@ -123,38 +123,38 @@ func (f *flight) holdsBy(plugin string) bool {
 
 // recall takes back a flight that does not fit its node any more. A bind may have been sent: its answer decides. Writes
 // under way come to their end first.
-func (e *Engine) recall(f *flight) {
+func (b *binds) recall(f *flight) {
 	switch f.stage {
 	case binding:
-		e.emit(Recall{f.pod.Ref(), f.node, f.decision})
+		b.e.emit(Recall{f.pod.Ref(), f.node, f.decision})
 	case waiting:
-		e.comeBack(f)
+		b.comeBack(f)
 	}
 }
 
 // comeBack ends the way of a recalled flight: all that it holds is given back, and it is tried again at once, for nothing
 // was wrong with it.
-func (e *Engine) comeBack(f *flight) {
+func (b *binds) comeBack(f *flight) {
 	uid := f.pod.UID
-	e.binds.remove(f)
-	e.letGo(f)
-	e.release(uid)
-	if p := e.pending[uid]; p != nil {
-		e.tryRecalled(f, p)
+	b.remove(f)
+	b.letGo(f)
+	b.e.release(uid)
+	if p := b.e.pending[uid]; p != nil {
+		b.tryRecalled(f, p)
 	}
-	e.evictions.Gone(uid)
+	b.e.evictions.Gone(uid)
 }
 
 // tryRecalled puts a recalled pod back into the queue.
-func (e *Engine) tryRecalled(f *flight, p *cluster.Pod) {
+func (b *binds) tryRecalled(f *flight, p *cluster.Pod) {
 	f.unit.Members[0] = p
 	if f.gang != nil {
-		e.backToGang(p, false, f.recalled)
+		b.e.backToGang(p, false, f.recalled)
 	} else {
-		e.queue.Return(f.unit)
+		b.e.queue.Return(f.unit)
 	}
-	e.decided(record.Decision{
-		Number: f.decision, At: e.now, Revision: e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
+	b.e.decided(record.Decision{
+		Number: f.decision, At: b.e.now, Revision: b.e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
 		Attempt: f.unit.Attempts, Verdict: record.Recalled, Message: f.recalled,
 	})
 }

@@ -20,20 +20,6 @@ import (
 // before it left); to keep events outside, in the loop (each driver would have to, and a replay or a simulation that does not
 // would decide otherwise); to let answers through (a bind that fails frees room, and the units behind would see it).
 
-// pace decides when units are tried and which is next, and when events count.
-type pace interface {
-	// take takes an event in, now or later.
-	take(ev Event)
-	// ready tells whether a Cycle would find something to do.
-	ready() bool
-	// next takes the unit out that is to be tried.
-	next() (*queue.Unit, bool)
-	// wakes reports whether units wait to be woken. Where it is false, each is tried again whatever happens.
-	wakes() bool
-	// wake is when a Tick is wanted at the latest, given when others want one; ok is false for never.
-	wake(at record.Time, ok bool) (record.Time, bool)
-}
-
 // steady tries units as soon as they are ready. Each event counts when it comes.
 type steady struct{ e *Engine }
 
@@ -87,7 +73,7 @@ func (s *sessions) take(ev Event) {
 	switch _, synced := ev.(Synced); {
 	case synced:
 		s.due = s.clock
-	case isTick && s.clock >= s.due && s.e.synced && !s.e.queue.Waiting():
+	case isTick && s.clock >= s.due && s.e.count.synced && !s.e.queue.Waiting():
 		s.due += s.period * ((s.clock-s.due)/s.period + 1) // sessions without a unit
 	}
 }

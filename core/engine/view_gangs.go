@@ -59,7 +59,7 @@ type GangHistory struct {
 
 // History returns what is remembered of a gang; the zero value for nothing.
 func (v GangView) History(key cluster.GangKey) GangHistory {
-	st := v.e.gangs[key]
+	st := v.e.gangs.of[key]
 	if st == nil {
 		return GangHistory{}
 	}
@@ -71,7 +71,7 @@ func (v GangView) History(key cluster.GangKey) GangHistory {
 // EachPartial visits, in no order, the gangs of which fewer pods than the quorum are bound and that never had their
 // quorum, with the time since when that is so.
 func (v GangView) EachPartial(visit func(since record.Time)) {
-	for key, st := range v.e.gangs { // order: the caller expects none
+	for key, st := range v.e.gangs.of { // order: the caller expects none
 		if st.partialSince != 0 && !v.e.wasWhole(key, v.e.store.Snapshot().GangMembers(key)) {
 			visit(st.partialSince)
 		}
@@ -95,7 +95,7 @@ type HeldCapacity struct {
 
 // Held returns the capacity that is held now.
 func (v GangView) Held() (held HeldCapacity, ok bool) {
-	h := v.e.hold
+	h := v.e.held.hold
 	if h == nil {
 		return HeldCapacity{}, false
 	}

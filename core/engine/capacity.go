@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+)
+
+// release takes an assumed pod out of the ledger and wakes the pods that its room may help.
+func (e *Engine) release(uid cluster.UID) bool {
+	s := e.store.Snapshot()
+	p, n, assumed, ok := s.PodOn(uid)
+	if !ok || !assumed {
+		return false
+	}
+	left := onNode(p, s.NodeName(n))
+	key, _ := s.HeldGang(uid)
+	e.store.Forget(uid)
+	e.roomFreed(left, nil)
+	e.evictions.Terminates(uid)
+	e.gangLost(key)
+	return true
+}
+
+// onNode is p as bound to a node. The record of an assumed pod names none, and a hint that reads it would take the pod
+// for one that never held room.
+func onNode(p *cluster.Pod, node string) *cluster.Pod {
+	if p.NodeName == node {
+		return p
+	}
+	bound := *p
+	bound.NodeName = node
+	return &bound
+}
+
+// reportFreed tells the queue of capacity that nominations kept and keep no more, for pods up to the priority as which they
+// counted. A pod that got its place where it was nominated frees nothing.
+func (e *Engine) reportFreed() {
+	freed := e.queue.TakeFreed()
+	if !e.pace.wakes() {
+		return
+	}
+	for _, f := range freed {
+		s := e.store.Snapshot()
+		if _, n, _, there := s.PodOn(f.Pod.UID); there && s.NodeName(n) == f.Node {
+			continue
+		}
+		was := *f.Pod
+		was.Nominated, was.NodeName = f.Node, ""
+		up := f.Priority
+		freed := plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}
+		e.queue.Happened(plugin.Change{Event: freed, OldPod: &was, OnlyUpTo: &up, OnlyOthers: true})
+	}
+}
+
+// roomFreed tells the queue that what p held is free, for pods up to a priority if one is given.
+func (e *Engine) roomFreed(p *cluster.Pod, upTo *int32) {
+	freed := plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}
+	e.queue.Happened(plugin.Change{Event: freed, OldPod: p, OnlyUpTo: upTo})
+}
+
+func (e *Engine) objectHappened(kind cluster.Kind, action plugin.Action, old, obj cluster.Object) {
+	if about, wakes := eventKinds[kind]; wakes {
+		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: about, Action: action}, OldObject: old, NewObject: obj})
+	}
+}
+
+// eventKinds are the kinds whose changes wake pods (upstream: eventhandlers.go).
+var eventKinds = map[cluster.Kind]plugin.Resource{ // kind -> as plugins register for it
+	cluster.KindClaim:         plugin.ClaimObject,
+	cluster.KindVolume:        plugin.VolumeObject,
+	cluster.KindStorageClass:  plugin.StorageClassObject,
+	cluster.KindCSINode:       plugin.CSINodeObject,
+	cluster.KindCSIDriver:     plugin.CSIDriverObject,
+	cluster.KindCapacity:      plugin.CapacityObject,
+	cluster.KindAttachment:    plugin.AttachmentObject,
+	cluster.KindDeviceClaim:   plugin.DeviceClaimObject,
+	cluster.KindResourceSlice: plugin.ResourceSliceObject,
+	cluster.KindDeviceClass:   plugin.DeviceClassObject,
+}

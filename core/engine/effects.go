@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/evict"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// The reasons of the PodScheduled condition.
+const (
+	ReasonUnschedulable = "Unschedulable"
+	ReasonError         = "SchedulerError"
+	ReasonGated         = "SchedulingGated"
+)
+
+// emit appends an effect, after the moves that came before it.
+func (e *Engine) emit(f Effect) {
+	e.tellMoves()
+	e.out.effects = append(e.out.effects, f)
+}
+
+func (e *Engine) tellMoves() {
+	for _, m := range e.queue.TakeMoves() {
+		e.out.effects = append(e.out.effects, Moved{m})
+	}
+}
+
+func (e *Engine) decided(d record.Decision) { e.emit(Decided{d}) }
+
+// tell writes the event and the condition of a pod that was not placed. The condition is left alone when the API server
+// already has it so. shown says that a node was shown for the pod: the version of the pod that is known may be older than
+// that, and the node must not stay promised until another attempt.
+func (e *Engine) tell(p *cluster.Pod, reason, message string, shown bool) {
+	e.tellWith(p, reason, message, evict.Shown{Cleared: shown || p.Nominated != ""})
+}
+
+func (e *Engine) tellWith(p *cluster.Pod, reason, message string, to evict.Shown) {
+	e.emit(WriteEvent{p.Ref(), "Warning", "FailedScheduling", "Scheduling", message})
+	want := cluster.Condition{Reason: reason, Message: message, Generation: p.Generation}
+	renamed := to.Cleared || to.Node != "" && to.Node != p.Nominated
+	if p.Condition != want || renamed {
+		e.emit(Condition{Pod: p.Ref(), Reason: reason, Message: message, Generation: p.Generation, ClearNomination: to.Cleared, Nominate: to.Node})
+	}
+}
+
+// tellMembers tells each pod of a gang why it waits. A gang has many pods: what the API server shows of one already is not
+// told again. What is not in to is promised no node any more.
+func (e *Engine) tellMembers(members []*cluster.Pod, reason, message string, to map[cluster.UID]evict.Shown) {
+	for _, p := range members {
+		what, ok := to[p.UID]
+		if !ok {
+			what.Cleared = p.Nominated != ""
+		}
+		if p.Condition.Reason == reason && p.Condition.Message == message && !what.Cleared && (what.Node == "" || what.Node == p.Nominated) {
+			continue
+		}
+		e.tellWith(p, reason, message, what)
+	}
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/deadline"
+	"github.com/kumiki-scheduler/kumiki/core/evict"
+	"github.com/kumiki-scheduler/kumiki/core/gang"
+	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/queue"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Profile is a scheduling profile with its plugins made and ordered.
+type Profile struct {
+	// Name is the schedulerName of the pods it takes.
+	Name    string
+	Gates   []plugin.Gate
+	Filters []plugin.Filter
+	Scorers []place.Scorer
+	// Wakers are the plugins whose events wake the pods they rejected.
+	Wakers []plugin.Waker
+	// Reservers take what a pod needs besides room, in this order.
+	Reservers []plugin.Reserver
+	// Remediers are asked, in this order, when a pod fits nowhere; the first that can do something is the last asked.
+	Remediers []plugin.Remedier
+	// Preemption is asked after the Remediers; nil evicts nobody.
+	Preemption *preempt.Config
+	// Search says which of the nodes that fit are ranked.
+	Search place.Search
+	// Foreign is code that is not native and takes part in this profile's decisions; nil for none.
+	Foreign Foreign
+}
+
+// Config makes an Engine. All switches are resolved here.
+type Config struct {
+	// Seed keys the draws among tied nodes.
+	Seed     uint64
+	Profiles []Profile
+	// Less orders the queue of all profiles.
+	Less plugin.Less
+	// The first and the longest backoff; a longest of 0 turns backoff off.
+	InitialBackoff, MaxBackoff record.Time
+	// UnschedulableTimeout is how long a rejected pod waits for an event before it is tried anyway.
+	UnschedulableTimeout record.Time
+	// ClassBytes bounds the memory of classes per profile; 0 means place.DefaultClassBytes.
+	ClassBytes int
+	// Hold says when room is held for a gang that is blocked; nil means the default.
+	Hold *Hold
+	// SessionPeriod is the time from the end of a session to the start of the next; 0 means that there are no sessions, and
+	// units are tried as soon as they are ready.
+	SessionPeriod record.Time
+	// Meter may be nil.
+	Meter Meter
+}
+
+// Engine is the scheduling loop as a state machine. It belongs to one goroutine.
+type Engine struct {
+	cfg       Config
+	store     *cluster.Store
+	queue     *queue.Queue
+	pace      pace
+	profiles  map[string]*profile // schedulerName -> profile
+	search    searches
+	evictions *evict.Manager
+	// deadlines are all times at which something is to happen, but for those of the queue and of sessions.
+	deadlines deadline.Heap
+
+	// pending holds the newest version of each pod that waits, is in flight or is assumed; a pod leaves when it is seen
+	// bound or gone.
+	pending map[cluster.UID]*cluster.Pod
+	binds   binds
+	gangs   gangs
+	held    heldCapacity
+	now     record.Time
+	count   counters
+	out     output
+}
+
+// counters are how far the engine is.
+type counters struct {
+	decisions, events uint64
+	synced            bool // the initial lists are complete
+}
+
+// output is what the engine has said.
+type output struct {
+	effects []Effect    // of the event in hand
+	wake    record.Time // the last Wake asked for, 0 none
+	heard   []Answer    // what foreign code answered in this cycle
+}
+
+// searches is what searches for a node leave to the next ones.
+type searches struct {
+	// window is the order in which searches that do not scan all nodes go about them.
+	window *place.Window
+	last   negativeResult
+}
+
+// gangs is what is remembered of gangs.
+type gangs struct {
+	e *Engine
+	// of holds the gangs with a place, and those whose object was told something.
+	of map[cluster.GangKey]*gangState
+	// edited holds those pending pods that say that they are in another gang than the one in which they are kept; see keepGang.
+	edited map[cluster.UID]*cluster.Pod // pod -> its newest version, as it says
+}
+
+// heldCapacity is the capacity that is held for a blocked gang.
+type heldCapacity struct {
+	e *Engine
+	// hold is nil for none.
+	hold *hold
+}
+
+// profile is a Profile at work.
+type profile struct {
+	Profile
+	placer *place.Placer
+	evicts evict.Profile // what core/evict needs of it
+}
+
+// stage is how far a decided pod has come.
+type stage uint8
+
+const (
+	preparing stage = iota // its writes are on the way; WritesDone answers
+	waiting                // its writes are done; something it needs is not ready
+	binding                // its bind is on the way; BindDone answers
+)
+
+// held is what one plugin holds for a pod.
+type held struct {
+	by        string
+	hold      plugin.Reservation
+	announced bool // that the pod must wait
+}
+
+// flight is a decided pod on its way to its node.
+type flight struct {
+	unit     *queue.Unit
+	pod      *cluster.Pod // as assumed
+	node     string
+	decision uint64
+	stage    stage
+	holds    []held
+	wrote    bool // Prepare was asked for
+	// again is when to ask again whether it can be bound. Invariant: it is not set unless the stage is waiting.
+	again   deadline.Entry
+	gang    *GangBind // nil for a pod by itself
+	retries int       // of the bind of a gang's member
+	// before are the plugins that the pod waits for.
+	before   []string
+	expected bool // its node was shown as the nominated one
+	// cancelled is why the pod is not to be bound any more, though the answer to its writes is still to come.
+	cancelled string
+	// recalled is why the pod does not fit its node any more, though the answer to its writes or its bind is still to
+	// come. A bind that is on its way decides; otherwise the pod is tried again.
+	recalled string
+}
+
+// binds are the decided pods whose bind has no outcome yet.
+type binds struct {
+	e *Engine
+	// of holds all of them; the same UID may be in the store as assumed, as confirmed (the watch was faster) or not at all (the
+	// pod was deleted meanwhile).
+	of map[cluster.UID]*flight // pod -> its flight
+	// waiting holds those that wait for something before they are bound. Invariant: each is in of, in the stage waiting.
+	waiting   map[cluster.UID]*flight // pod -> its flight
+	deadlines *deadline.Heap
+}
+
+// hold is room that is held for a gang.
+type hold struct {
+	gang  cluster.GangKey
+	since record.Time
+	until deadline.Entry
+	pods  []*cluster.Pod // that are nominated for it
+}
+
+// Hold says when room is held.
+type Hold struct {
+	// After is how long a gang must have been blocked.
+	After record.Time
+	// For is how long it is held at most; 0 where none ever is.
+	For record.Time
+}
+
+// gangState is what the engine remembers of a gang with a place. It is made by the gang's first decision and goes with its
+// last pod.
+type gangState struct {
+	// quorum is how many pods had to have a place by the last decision.
+	quorum int
+	// partialSince is when the first of its pods was seen bound while fewer than the quorum were; 0 when none or enough
+	// are.
+	partialSince record.Time
+	// complete tells that the quorum was bound once. A gang that loses pods after that is kept (answer A7).
+	complete bool
+	// spared is where the best try of a gang that is blocked put its pods.
+	spared []sparedPlace
+	// blocked is when it was first rejected since it last had a place, 0 for never; noHoldUntil is when it may hold room
+	// again.
+	blocked, noHoldUntil record.Time
+	// firstMost is how many pods its best try placed then.
+	firstMost int
+	// verdict is how its last search ended; Placed before the first.
+	verdict gang.Verdict
+	// told is what its status was last asked to show.
+	told GangStatus
+}
+
+// sparedPlace is a place that a blocked gang could use.
+type sparedPlace struct {
+	pod  *cluster.Pod
+	node string
+}
+
+// negativeResult is the kind of the pod that was searched for last without success, and the plugins that rejected it. It answers for
+// others of the kind behind it, which need not be searched for, until anything else happens, be it only that time goes on.
+type negativeResult struct {
+	step      uint64 // of the event that it was found or used with; it is valid for the next event only
+	namespace string
+	spec      *cluster.PodSpec // nil for none
+	claims    uint64
+	plugins   []string
+	message   string // of the search for victims
+	off       bool   // of tests: no result is kept
+}
+
+// pace decides when units are tried and which is next, and when events count.
+type pace interface {
+	// take takes an event in, now or later.
+	take(ev Event)
+	// ready tells whether a Cycle would find something to do.
+	ready() bool
+	// next takes the unit out that is to be tried.
+	next() (*queue.Unit, bool)
+	// wakes reports whether units wait to be woken. Where it is false, each is tried again whatever happens.
+	wakes() bool
+	// wake is when a Tick is wanted at the latest, given when others want one; ok is false for never.
+	wake(at record.Time, ok bool) (record.Time, bool)
+}
+
+// The phases of a tick that handle deadlines; those of evictions come first.
+const (
+	phaseBinds = evict.Phases + iota // decided pods that wait for something
+	phaseHold                        // held capacity; endHold follows each event
+)
