@@ -6,7 +6,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"testing"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
@@ -137,20 +136,5 @@ func (w *world) checkJudgeOf(uid string) {
 		if (j.Match == record.Rejected) != (is.Match == record.Rejected) || j.Regret != is.Regret || !reflect.DeepEqual(j.Reasons, is.Reasons) {
 			w.t.Fatalf("bound pod %s on %s: judged %+v, pending %+v", uid, node, j, is)
 		}
-	}
-}
-
-// TestJudgeKnowsNoStrangers: pods that are not known or not of a profile are not judged, and a node that is not known fits
-// nobody.
-func TestJudgeKnowsNoStrangers(t *testing.T) {
-	s := newStory(t)
-	s.play([]byte("node n1 cpu=4\nsynced\npod other other-scheduler on=n1\npod waits\n"))
-	for _, uid := range []cluster.UID{"nobody", "other"} {
-		if j, known := inspect(s.engine).Judge(uid, "n1"); known {
-			t.Errorf("pod %s is judged: %+v", uid, j)
-		}
-	}
-	if j, _ := inspect(s.engine).Judge("waits", "n9"); j.Match != record.Rejected || j.Feasible != 1 || j.Ours == nil {
-		t.Errorf("on a node that is not there: %+v", j)
 	}
 }
