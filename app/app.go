@@ -16,6 +16,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/effects"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -49,7 +51,7 @@ type Options struct {
 // DefaultOptions are those of kube-scheduler without flags.
 func DefaultOptions() Options {
 	return Options{Config: config.Default(), Serve: serve.DefaultOptions(), UnschedulableTimeout: 5 * time.Minute,
-		AuditPeriod: kube.DefaultAuditPeriod}
+		AuditPeriod: intake.DefaultAuditPeriod}
 }
 
 // Scheduler is a scheduler that is put together and does not run yet.
@@ -141,7 +143,7 @@ func (s *Scheduler) serve() (*serve.Server, error) {
 	return serve.NewServer(o)
 }
 
-func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *kube.Inbox, via kube.BindVia) error {
+func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *intake.Inbox, via effects.BindVia) error {
 	hostname, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("host name, for events and the lease: %w", err)
@@ -154,7 +156,7 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *k
 	calls, drop := context.WithCancel(context.WithoutCancel(ctx))
 	s.drop = drop
 	var loop *kube.Loop
-	world := kube.NewWorld(calls, kube.WorldConfig{
+	executor := effects.NewExecutor(calls, effects.Config{
 		// Patches and the lease go with the watches, which send little: under a qps, neither may wait behind binds or
 		// events.
 		Binds: s.clients.Binds, Patches: s.clients.Watches, Events: s.clients.Events, Objects: s.clients.Dynamic,
@@ -163,11 +165,11 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *k
 		Reporter: s.opts.Config.Profiles[0].SchedulerName, Hostname: hostname,
 	})
 	loop = kube.NewLoop(kube.LoopConfig{
-		Engine: s.engine, Inbox: inbox, Carrier: world, Metrics: counts, Meter: meter, Observers: s.opts.Observers,
+		Engine: s.engine, Inbox: inbox, Carrier: executor, Metrics: counts, Meter: meter, Observers: s.opts.Observers,
 	})
-	informers := kube.NewInformers(s.clients.Watches, inbox)
+	informers := intake.NewInformers(s.clients.Watches, inbox)
 	informers.Dynamic = s.clients.Dynamic
-	s.inner = &kube.Scheduler{Informers: informers, Loop: loop, World: world,
+	s.inner = &kube.Scheduler{Informers: informers, Loop: loop, Executor: executor,
 		DelayWatches: s.opts.Config.DelayCacheUntilActive, AuditPeriod: s.opts.AuditPeriod}
 	if c := s.opts.Config.LeaderElection; c.Enabled {
 		lease := kube.LeaseConfig{

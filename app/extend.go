@@ -13,13 +13,14 @@ import (
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/host/extender"
-	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/effects"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-func newInbox(ctx context.Context, c config.Resolved) *kube.Inbox {
+func newInbox(ctx context.Context, c config.Resolved) *intake.Inbox {
 	log := klog.FromContext(ctx)
-	in := kube.NewInbox(func(object string, problem any) {
+	in := intake.NewInbox(func(object string, problem any) {
 		log.Error(nil, "Object could not be read and is left as it was", "object", object, "problem", problem)
 	}, Kinds(c)...)
 	in.ReadGangs(gangRules(c.Kumiki.Gangs))
@@ -28,13 +29,13 @@ func newInbox(ctx context.Context, c config.Resolved) *kube.Inbox {
 
 // extend lets the extenders of a configuration take part in the decisions of all profiles, and returns how they bind;
 // nil when there are none. Only then the inbox keeps whole objects.
-func extend(ctx context.Context, extenders []configv1.Extender, inbox *kube.Inbox,
-	to *engine.Config) (kube.BindVia, error) {
+func extend(ctx context.Context, extenders []configv1.Extender, inbox *intake.Inbox,
+	to *engine.Config) (effects.BindVia, error) {
 	if len(extenders) == 0 {
 		return nil, nil
 	}
 	log := klog.FromContext(ctx).WithName("extender")
-	all, err := extender.New(ctx, extenders, inbox.KeepWhole(), func(i extender.Ignored) {
+	all, err := extender.New(ctx, extenders, inbox.KeepFull(), func(i extender.Ignored) {
 		log.Error(i.Err, "Extender ignored", "extender", i.Extender, "verb", i.Verb, "pod",
 			klog.KRef(i.Pod.Namespace, i.Pod.Name))
 	})
@@ -47,7 +48,7 @@ func extend(ctx context.Context, extenders []configv1.Extender, inbox *kube.Inbo
 	return func(ctx context.Context, _ string, pod record.PodRef, node string) error {
 		err := all.Bind(ctx, pod, node)
 		if errors.Is(err, extender.ErrNotBound) {
-			return kube.ErrUseAPI
+			return effects.ErrUseAPI
 		}
 		return err
 	}, nil

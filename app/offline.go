@@ -13,7 +13,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -21,7 +21,7 @@ import (
 // It only reads.
 func Picture(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface,
 	c config.Resolved) ([]engine.Event, error) {
-	return kube.Picture(ctx, client, objects, newInbox(ctx, c))
+	return intake.Snapshot(ctx, client, objects, newInbox(ctx, c))
 }
 
 // Offline makes an engine that knows what events tell, and asks nobody: extenders have no part in what it says. Pods

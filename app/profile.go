@@ -16,7 +16,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/host/devices"
-	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -30,7 +30,7 @@ func EngineConfig(c config.Resolved) (engine.Config, error) {
 		SessionPeriod:  record.Time(c.Kumiki.SessionPeriod),
 		Hold:           holdOf(c.Kumiki.Gangs.Hold),
 	}
-	inventory, migration := devices.NewInventory(), kube.NewMigration(klog.Background())
+	inventory, migration := devices.NewInventory(), intake.NewMigration(klog.Background())
 	for _, p := range c.Profiles {
 		b := builder{from: p, inventory: inventory, migration: migration, made: map[string]plugin.Plugin{}}
 		if err := b.build(); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -96,7 +97,7 @@ func NewShadow(ctx context.Context, o Options, so ShadowOptions) (*Shadow, error
 		counts = metrics.Process()
 	}
 	inbox := newInbox(ctx, o.Config)
-	informers := kube.NewInformers(s.clients.Watches, inbox)
+	informers := intake.NewInformers(s.clients.Watches, inbox)
 	informers.Dynamic = s.clients.Dynamic
 	s.onlooker = kube.Onlooker{
 		Informers: informers,

@@ -14,8 +14,9 @@ import (
 	"k8s.io/component-base/compatibility"
 )
 
-// TestTheAPIServerChooses: with coordinated election a process stands, and takes the lease only when it is given to it. It
-// would fail with an elector that takes a lease that is free, and with a candidate of another version than the one emulated.
+// TestTheAPIServerChooses: with coordinated election a process stands, and takes the lease only when it is given to it.
+// It would fail with an elector that takes a lease that is free, and with a candidate of another version than the one
+// emulated.
 func TestTheAPIServerChooses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := fake.NewClientset()

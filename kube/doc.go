@@ -1,27 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kube owns the edge between the engine and the API server: objects become compact events, effects become
-// API calls, and each outcome comes back as an event. It holds all of client-go and nearly all goroutines.
+// Package kube owns the scheduling loop, which is the one goroutine that drives the engine, and the lease, which says
+// whether this process may act. Its packages own the edge between the engine and the API server:
 //
-// Who owns what:
+//	intake   API objects to engine events
+//	effects  engine effects to API calls
+//	gangapi  the APIs that declare gangs, for both
+//	metrics  what is counted
+//	serve    the https endpoints
+//	call     limits and waits of API calls
 //
-//   - Inbox: the newest compact record of every pod and node and of the other objects that the plugins in use read, and
-//     what the engine was told of each. Level-triggered: a key waits at most once, and what is told is the difference
-//     between newest and told. So the backlog is bounded by the number of objects, whatever the API server sends.
-//   - Loop: the engine. One goroutine; batches of events alternate with cycles, by count.
-//   - Binder: the binds under way, and the duty to answer each exactly once. One that was not begun can be recalled.
-//   - Writer: the writes before binds, and what takes them back, one pod after another for itself; the duty to answer each
-//     Prepare exactly once.
-//   - Evictor: the evictions under way, one victim of an eviction after all others; the duty to answer each Evict exactly
-//     once.
-//   - GangWriter: the statuses of objects that declare gangs under way; the newest of a gang wins.
-//   - Patcher: the PodScheduled conditions under way; the newest of a pod wins.
-//   - Election: the lease: whether nobody else can lead at this moment, and the pause that people keep on it.
-//   - EventWriter: the events under way; the oldest go when there are too many.
+// Together they hold all of client-go and nearly all goroutines.
 //
-// Rejected: shared informers, because they keep the API objects, about 4 KiB for each bound pod where a compact record
-// costs a tenth, and because their handlers would need a second queue to coalesce in. Rejected: a bind with the pod's
-// resourceVersion as precondition, because our own status patches would refuse our own binds
-// (docs/design/0003-fencing.md). Rejected: patching the condition without that precondition, because a late patch of
-// PodScheduled=False would overwrite the True that a bind sets.
+//   - Loop: batches of events alternate with cycles, by count.
+//   - Election: the lease, whether another process can lead at this moment, and the pause that operators keep on the lease.
+//   - Scheduler: joins all parts, and hands over to the next leader.
 package kube

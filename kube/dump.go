@@ -19,6 +19,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube/call"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -136,8 +137,8 @@ func (d *dumper) look(ctx context.Context) (m mismatch, nodes, pods int, err err
 
 func podID(namespace, name, uid string) string { return namespace + "/" + name + " " + uid }
 
-// listed is what the API server has of what the engine should know: all nodes, all bound pods, and pods that are ours to
-// place.
+// listed is what the API server has of what the engine should know: all nodes, all bound pods, and pods that are ours
+// to place.
 func (d *dumper) listed(ctx context.Context) (holding, error) {
 	have := newHolding()
 	page := metav1.ListOptions{Limit: 500}
@@ -153,7 +154,7 @@ func (d *dumper) listed(ctx context.Context) (holding, error) {
 			break
 		}
 	}
-	page.FieldSelector = unfinished
+	page.FieldSelector = intake.Unfinished
 	for {
 		list, err := d.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, page)
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/question"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -54,8 +55,8 @@ func TestHowTwoSidesDiffer(t *testing.T) {
 	}
 }
 
-// TestADumpTellsWhatIsHeldAndWhatIsWrong: the engine knows nodes a and b, a bound pod and one that waits; the API server
-// has a alone, and one more pod.
+// TestADumpTellsWhatIsHeldAndWhatIsWrong: the engine knows nodes a and b, a bound pod and one that waits; the API
+// server has a alone, and one more pod.
 func TestADumpTellsWhatIsHeldAndWhatIsWrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		eng := engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: plugin.PrioritySort{},
@@ -67,12 +68,12 @@ func TestADumpTellsWhatIsHeldAndWhatIsWrong(t *testing.T) {
 		if _, err := api.CoreV1().Nodes().Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		intake := cluster.NewIntake()
-		for _, ev := range []engine.Event{engine.Tick{Now: record.Second}, engine.NodeSet{Node: intake.Node(kubetest.Node("a"))}, engine.NodeSet{Node: intake.Node(kubetest.Node("b"))},
+		records := cluster.NewIntake()
+		for _, ev := range []engine.Event{engine.Tick{Now: record.Second}, engine.NodeSet{Node: records.Node(kubetest.Node("a"))}, engine.NodeSet{Node: records.Node(kubetest.Node("b"))},
 			engine.PodSet{Pod: kubetest.NewRecord(kubetest.BoundPod("held", "1", "a"))}, engine.PodSet{Pod: kubetest.NewRecord(kubetest.PendingPod("waits", "4"))}, engine.Synced{}} {
 			eng.Step(ev)
 		}
-		in, _, _ := newTestInbox(t)
+		in := intake.NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) })
 		m, _ := counted()
 		loop := NewLoop(LoopConfig{Engine: eng, Inbox: in, Carrier: &keptEffects{}, Metrics: m})
 		ctx, cancel := context.WithCancel(t.Context())

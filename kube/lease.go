@@ -32,8 +32,8 @@ const (
 	EndpointAnnotation = "kumiki.dev/endpoint"
 	// CAAnnotation is the PEM of what the endpoint's certificate is checked against, in base64.
 	CAAnnotation = "kumiki.dev/ca"
-	// HolderAnnotation is the identity of the kumiki that wrote the others: another scheduler that takes the lease leaves
-	// them where they are.
+	// HolderAnnotation is the identity of the kumiki that wrote the others: another scheduler that takes the lease
+	// leaves them where they are.
 	HolderAnnotation = "kumiki.dev/holder"
 )
 
@@ -154,8 +154,8 @@ func (l *leaseLock) wrote(held bool, began time.Time) {
 	}
 }
 
-// annotate publishes the endpoint, and what becomes of a pause, when the lease is given to us, which it tells, and takes
-// both down when we release it.
+// annotate publishes the endpoint, and what becomes of a pause, when the lease is given to us, which it tells, and
+// takes both down when we release it.
 func (l *leaseLock) annotate(lease *coordinationv1.Lease) (held bool) {
 	held = lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == l.identity
 	l.pausing.answer(lease, held)
@@ -194,8 +194,8 @@ type LeaseConfig struct {
 	// The periods of client-go's leader election.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	Endpoint                                  serve.Endpoint
-	// Candidates, when set, is how this process tells the API server that it stands for the lease, which then chooses: the
-	// oldest Version leads (KEP-4355).
+	// Candidates, when set, is how this process tells the API server that it stands for the lease, which then chooses:
+	// the oldest Version leads (KEP-4355).
 	Candidates kubernetes.Interface
 	// Version is the version that stands; nil is that of the libraries. It counts only with Candidates.
 	Version compbasecompatibility.EffectiveVersion
@@ -277,8 +277,8 @@ func (e *Election) Run(ctx context.Context) {
 // Won is closed when the lease is held.
 func (e *Election) Won() <-chan struct{} { return e.won }
 
-// Holds tells whether nobody else can have the lease at this moment: our last renewal was begun less than a lease ago. A
-// process that was stopped and goes on learns from it, before the elector does, that its time is over.
+// Holds tells whether nobody else can have the lease at this moment: our last renewal was begun less than a lease ago.
+// A process that was stopped and goes on learns from it, before the elector does, that its time is over.
 func (e *Election) Holds() bool { return e.Left() > 0 }
 
 // Left is how long that holds if no renewal comes; 0 or less when it does not.
@@ -296,8 +296,8 @@ func (e *Election) Paused() *Pause { return e.lock.pausing.asked.Load() }
 // Looked is closed when the lease was read for the first time, or could not be.
 func (e *Election) Looked() <-chan struct{} { return e.lock.looked }
 
-// Contested tells, once the lease is held, whether another may have held it since we looked first: its last binds may not
-// be in what was listed since.
+// Contested tells, once the lease is held, whether another may have held it since we looked first: its last binds may
+// not be in what was listed since.
 func (e *Election) Contested() bool {
 	t := e.lock.won.Load()
 	return t == nil || !t.alone

@@ -12,6 +12,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/effects"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -49,7 +51,7 @@ type Carrier interface {
 	WriteEvent(engine.WriteEvent)
 }
 
-var _ Carrier = (*World)(nil)
+var _ Carrier = (*effects.Executor)(nil)
 
 // Observer sees every event with its effects, in order, on the loop's goroutine. It must not keep the effects. The
 // recorder of --record is one, the page is another.
@@ -59,11 +61,12 @@ type Observer func(engine.Event, []engine.Effect)
 const (
 	// DefaultBatch is how many objects are told between two rounds of cycles.
 	DefaultBatch = 512
-	// DefaultCycles is how many cycles run between two batches. With 5,000 nodes a scan takes about 50 µs, so news waits
-	// for less than 2 ms.
+	// DefaultCycles is how many cycles run between two batches. With 5,000 nodes a scan takes about 50 µs, so news
+	// waits for less than 2 ms.
 	DefaultCycles = 32
-	// DefaultDecidedAhead is how many binds, writes and evictions may be without an outcome before the loop stops deciding: far more than are
-	// in flight at once, so that the binder never starves, and few enough that a restart has little to decide again.
+	// DefaultDecidedAhead is how many binds, writes and evictions may be without an outcome before the loop stops
+	// deciding: far more than are in flight at once, so that the binder never starves, and few enough that a restart
+	// has little to decide again.
 	DefaultDecidedAhead = 2048
 )
 
@@ -73,7 +76,7 @@ const heartbeat = time.Second
 // LoopConfig makes a Loop.
 type LoopConfig struct {
 	Engine  Stepper
-	Inbox   *Inbox
+	Inbox   *intake.Inbox
 	Carrier Carrier
 	Metrics *metrics.Metrics
 	// Meter is the one the engine was made with; nil when it measures nothing.
@@ -233,7 +236,7 @@ func (l *Loop) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-l.news:
-		case <-l.cfg.Inbox.ready:
+		case <-l.cfg.Inbox.Ready():
 		case <-timer.C:
 		}
 	}

@@ -11,10 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -68,11 +70,12 @@ func (s *script) runs() string {
 }
 
 // loopStory runs a loop on an opened inbox until the story ends.
-func loopStory(t *testing.T, cfg LoopConfig, story func(t *testing.T, l *Loop, kept *keptEffects, pods podStore)) {
+func loopStory(t *testing.T, cfg LoopConfig, story func(t *testing.T, l *Loop, kept *keptEffects, pods cache.ReflectorStore)) {
 	synctest.Test(t, func(t *testing.T) {
-		in, pods, nodes := newTestInbox(t)
+		in := intake.NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) })
+		pods := in.PodStore()
 		pods.Replace(nil, "1")
-		nodes.Replace(nil, "1")
+		in.NodeStore().Replace(nil, "1")
 		kept := &keptEffects{}
 		cfg.Inbox, cfg.Carrier = in, kept
 		cfg.Metrics, _ = counted()
@@ -95,27 +98,22 @@ func loopStory(t *testing.T, cfg LoopConfig, story func(t *testing.T, l *Loop, k
 
 func TestBatchesAndCyclesAlternateByCount(t *testing.T) {
 	s := &script{}
-	loopStory(t, LoopConfig{Engine: s, Batch: 3, Cycles: 2}, func(t *testing.T, l *Loop, _ *keptEffects, pods podStore) {
+	loopStory(t, LoopConfig{Engine: s, Batch: 3, Cycles: 2}, func(t *testing.T, l *Loop, _ *keptEffects, pods cache.ReflectorStore) {
 		l.Ask(t.Context(), func() { s.log, s.ready = nil, 7 })
 		for i := range 8 {
-			pods.inbox.mu.Lock() // so that all come at once
-			rec := *numbered(i)
-			pods.rows.setLocked(pods.inbox, &keyed[*cluster.Pod]{key: objectKey{rec.Namespace, rec.Name}, rec: &rec})
-			pods.inbox.mu.Unlock()
+			pods.Add(numbered(i, "1"))
 		}
 		synctest.Wait()
 		if len(s.log) != 8 {
 			t.Fatalf("a loop that may not decide did %s", s.runs())
 		}
 		l.Ask(t.Context(), func() { s.log = nil })
-		l.cfg.Inbox.mu.Lock()
+		var list []any // so that all come at once
 		for i := range 8 {
-			rec := *numbered(i)
-			rec.ResourceVersion = "2"
-			pods.rows.setLocked(pods.inbox, &keyed[*cluster.Pod]{key: objectKey{rec.Namespace, rec.Name}, rec: &rec})
+			list = append(list, numbered(i, "2"))
 		}
 		l.deciding.Store(true)
-		l.cfg.Inbox.mu.Unlock()
+		pods.Replace(list, "2")
 		synctest.Wait()
 		if got, want := s.runs(), "PodSet*3 cycle*2 PodSet*3 cycle*2 PodSet*2 cycle*3"; got != want {
 			t.Errorf("the loop did %s, want %s", got, want)
@@ -126,7 +124,7 @@ func TestBatchesAndCyclesAlternateByCount(t *testing.T) {
 // TestDecisionsStopWhenTooManyBindsHaveNoOutcome and go on with the answers.
 func TestDecisionsStopWhenTooManyBindsHaveNoOutcome(t *testing.T) {
 	s := &script{}
-	loopStory(t, LoopConfig{Engine: s, DecidedAhead: 5}, func(t *testing.T, l *Loop, kept *keptEffects, _ podStore) {
+	loopStory(t, LoopConfig{Engine: s, DecidedAhead: 5}, func(t *testing.T, l *Loop, kept *keptEffects, _ cache.ReflectorStore) {
 		l.Ask(t.Context(), func() { s.ready = 12 })
 		l.Decide(true)
 		synctest.Wait()
@@ -160,7 +158,7 @@ func TestWritesCountUntilTheyAreAnswered(t *testing.T) {
 		}
 		return nil
 	}
-	loopStory(t, LoopConfig{Engine: s, DecidedAhead: 1}, func(t *testing.T, l *Loop, kept *keptEffects, pods podStore) {
+	loopStory(t, LoopConfig{Engine: s, DecidedAhead: 1}, func(t *testing.T, l *Loop, kept *keptEffects, pods cache.ReflectorStore) {
 		decideWith(t, l, s, pods)
 		if len(kept.prepares) != 1 || kept.prepares[0].Decision != 7 || len(kept.binds) != 0 {
 			t.Fatalf("%d prepared, %d bound, want one prepared and nothing decided beside it", len(kept.prepares), len(kept.binds))
@@ -184,7 +182,7 @@ func TestWritesCountUntilTheyAreAnswered(t *testing.T) {
 }
 
 // decideWith lets a scripted engine, which is told of a pod first, decide once.
-func decideWith(t *testing.T, l *Loop, s *script, pods podStore) {
+func decideWith(t *testing.T, l *Loop, s *script, pods cache.ReflectorStore) {
 	pods.Add(kubetest.PendingPod("p", "u"))
 	synctest.Wait()
 	l.Ask(t.Context(), func() { s.ready = 1 })
@@ -192,8 +190,8 @@ func decideWith(t *testing.T, l *Loop, s *script, pods podStore) {
 	synctest.Wait()
 }
 
-// TestEvictionsCountUntilTheyAreAnswered: nobody decides on while too many are under way. They are no pods on the way to a
-// node.
+// TestEvictionsCountUntilTheyAreAnswered: nobody decides on while too many are under way. They are no pods on the way
+// to a node.
 func TestEvictionsCountUntilTheyAreAnswered(t *testing.T) {
 	s := &script{}
 	s.onAny = func(ev engine.Event) []engine.Effect {
@@ -202,7 +200,7 @@ func TestEvictionsCountUntilTheyAreAnswered(t *testing.T) {
 		}
 		return nil
 	}
-	loopStory(t, LoopConfig{Engine: s, DecidedAhead: 1}, func(t *testing.T, l *Loop, kept *keptEffects, pods podStore) {
+	loopStory(t, LoopConfig{Engine: s, DecidedAhead: 1}, func(t *testing.T, l *Loop, kept *keptEffects, pods cache.ReflectorStore) {
 		decideWith(t, l, s, pods)
 		if len(kept.evicts) != 1 || kept.evicts[0].Decision != 7 || len(kept.binds) != 0 || l.unanswered != 0 {
 			t.Fatalf("%d evictions, %d binds, %d pods on their way", len(kept.evicts), len(kept.binds), l.unanswered)
@@ -218,7 +216,7 @@ func TestEvictionsCountUntilTheyAreAnswered(t *testing.T) {
 // TestNothingIsDecidedWhileAnotherMayLead, although the election has not noticed yet.
 func TestNothingIsDecidedWhileAnotherMayLead(t *testing.T) {
 	s := &script{}
-	loopStory(t, LoopConfig{Engine: s}, func(t *testing.T, l *Loop, kept *keptEffects, _ podStore) {
+	loopStory(t, LoopConfig{Engine: s}, func(t *testing.T, l *Loop, kept *keptEffects, _ cache.ReflectorStore) {
 		leads := false
 		l.Ask(t.Context(), func() { s.ready, l.lead = 3, func() bool { return leads } })
 		l.Decide(true)
@@ -237,7 +235,7 @@ func TestNothingIsDecidedWhileAnotherMayLead(t *testing.T) {
 // TestTheEngineIsWokenWhenItAsked and at least once a second, and its time never goes back.
 func TestTheEngineIsWokenWhenItAsked(t *testing.T) {
 	s := &script{}
-	loopStory(t, LoopConfig{Engine: s}, func(t *testing.T, l *Loop, _ *keptEffects, pods podStore) {
+	loopStory(t, LoopConfig{Engine: s}, func(t *testing.T, l *Loop, _ *keptEffects, pods cache.ReflectorStore) {
 		var asked record.Time
 		l.Ask(t.Context(), func() {
 			s.onAny = func(engine.Event) []engine.Effect {
@@ -271,7 +269,7 @@ func TestTheEngineIsWokenWhenItAsked(t *testing.T) {
 // TestAnAskIsAnsweredOrTakenBack: once Ask has returned an error, its function does not run.
 func TestAnAskIsAnsweredOrTakenBack(t *testing.T) {
 	s := &script{}
-	loopStory(t, LoopConfig{Engine: s}, func(t *testing.T, l *Loop, _ *keptEffects, pods podStore) {
+	loopStory(t, LoopConfig{Engine: s}, func(t *testing.T, l *Loop, _ *keptEffects, pods cache.ReflectorStore) {
 		blocked, release := make(chan struct{}), make(chan struct{})
 		go l.Ask(context.Background(), func() { close(blocked); <-release })
 		<-blocked
@@ -285,8 +283,9 @@ func TestAnAskIsAnsweredOrTakenBack(t *testing.T) {
 	})
 }
 
-// numbered is one of many pods.
-func numbered(i int) *cluster.Pod {
+// numbered is one of many pods, in a version.
+func numbered(i int, version string) *v1.Pod {
 	p := kubetest.PendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
-	return kubetest.NewRecord(p)
+	p.ResourceVersion = version
+	return p
 }

@@ -5,12 +5,13 @@ package kube
 import (
 	"context"
 
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
 )
 
 // Onlooker is a loop that is told of the cluster and decides nothing: rights to list and watch are all it needs.
 type Onlooker struct {
-	Informers *Informers
+	Informers *intake.Informers
 	Loop      *Loop
 }
 

@@ -13,13 +13,15 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// A pause is kept on the lease, because it must outlive any process: whoever leads next reads it there before it decides.
-// Rejected: an endpoint that switches the leader, because a restart or a take-over would end the pause without a word.
+// A pause is kept on the lease, because it must outlive any process: whoever leads next reads it there before it
+// decides. Rejected: an endpoint that switches the leader, because a restart or a take-over would end the pause without
+// a word.
 const (
 	// PausedAnnotation asks whoever leads to bind and evict nothing. Its value is a Pause in JSON, or a reason in plain
 	// words; "false" asks for nothing.
 	PausedAnnotation = "kumiki.dev/paused"
-	// PauseStateAnnotation is the leader's answer, a PauseState in JSON; a leader that is not asked to pause takes it down.
+	// PauseStateAnnotation is the leader's answer, a PauseState in JSON; a leader that is not asked to pause takes it
+	// down.
 	PauseStateAnnotation = "kumiki.dev/pause-state"
 )
 
@@ -41,8 +43,8 @@ type PauseState struct {
 	InFlight int `json:"inFlight,omitempty"`
 }
 
-// PauseOf reads the pause that a lease asks for, nil when it asks for none. A text that is not a Pause is a reason: people
-// write annotations by hand, and it is safer to stop.
+// PauseOf reads the pause that a lease asks for, nil when it asks for none. A text that is not a Pause is a reason:
+// people write annotations by hand, and it is safer to stop.
 func PauseOf(lease *coordinationv1.Lease) *Pause {
 	text, asked := lease.Annotations[PausedAnnotation]
 	if !asked || text == "false" {
@@ -119,7 +121,8 @@ func (p *pausing) read(lease *coordinationv1.Lease) {
 	}
 }
 
-// answer puts what the leader says about the pause on a lease that is given to us, and takes it down when we release it.
+// answer puts what the leader says about the pause on a lease that is given to us, and takes it down when we release
+// it.
 func (p *pausing) answer(lease *coordinationv1.Lease, held bool) {
 	paused := held && PauseOf(lease) != nil
 	if p.tell != nil {

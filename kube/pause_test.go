@@ -20,6 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/effects"
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -100,9 +101,10 @@ func (l *leases) state() PauseState {
 	return PauseStateOf(l.now)
 }
 
-// TestAPauseEndsWhatIsUnderWayAndBeginsNothing: the leader learns of a pause with its next renewal, decides nothing more,
-// answers when what it had sent has an outcome, and goes on when the pause ends. It would fail with a leader that forgets
-// the annotation when it renews, that answers before its binds have ended, or that decides although it is paused.
+// TestAPauseEndsWhatIsUnderWayAndBeginsNothing: the leader learns of a pause with its next renewal, decides nothing
+// more, answers when what it had sent has an outcome, and goes on when the pause ends. It would fail with a leader that
+// forgets the annotation when it renews, that answers before its binds have ended, or that decides although it is
+// paused.
 func TestAPauseEndsWhatIsUnderWayAndBeginsNothing(t *testing.T) {
 	api := kubetest.NewAPIServer(kubetest.PendingPod("sent", "u1"))
 	kept := keepLeases(api, nil)
@@ -153,8 +155,8 @@ func TestAPauseEndsWhatIsUnderWayAndBeginsNothing(t *testing.T) {
 	})
 }
 
-// TestNothingGoesToANodeThatWasCordonedInThePause: a pod that was decided on and not sent is decided on anew. It would fail
-// with binds that are kept over a pause.
+// TestNothingGoesToANodeThatWasCordonedInThePause: a pod that was decided on and not sent is decided on anew. It would
+// fail with binds that are kept over a pause.
 func TestNothingGoesToANodeThatWasCordonedInThePause(t *testing.T) {
 	api := kubetest.NewAPIServer(kubetest.PendingPod("sent", "u0"))
 	kept := keepLeases(api, nil)
@@ -236,8 +238,8 @@ func TestAPauseOutlivesItsLeader(t *testing.T) {
 	})
 }
 
-// TestWhatWasNotSentIsRecalled: of two binds, one is sent before the pause; a third is asked for in it. It would fail with a
-// binder that keeps what waits and sends it after the pause, to a node that may have been cordoned meanwhile.
+// TestWhatWasNotSentIsRecalled: of two binds, one is sent before the pause; a third is asked for in it. It would fail
+// with a binder that keeps what waits and sends it after the pause, to a node that may have been cordoned meanwhile.
 func TestWhatWasNotSentIsRecalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := kubetest.NewAPIServer(kubetest.PendingPod("a", "u1"), kubetest.PendingPod("b", "u2"), kubetest.PendingPod("c", "u3"))
@@ -245,7 +247,7 @@ func TestWhatWasNotSentIsRecalled(t *testing.T) {
 		m, _ := counted()
 		var mu sync.Mutex
 		all := map[string]engine.BindOutcome{} // pod -> outcome
-		b := NewBinder(t.Context(), api, 1, m, func(done engine.BindDone) {
+		b := effects.NewBinder(t.Context(), api, 1, m, func(done engine.BindDone) {
 			mu.Lock()
 			defer mu.Unlock()
 			all[done.Pod.Name] = done.Outcome

@@ -12,6 +12,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kumiki-scheduler/kumiki/core/question"
+	"github.com/kumiki-scheduler/kumiki/kube/call"
+	"github.com/kumiki-scheduler/kumiki/kube/effects"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
 )
 
@@ -24,9 +27,9 @@ const handOver = 10 * time.Second
 
 // Scheduler is the parts of this package put together.
 type Scheduler struct {
-	Informers *Informers
+	Informers *intake.Informers
 	Loop      *Loop
-	World     *World
+	Executor  *effects.Executor
 	// Election is nil when leader election is off.
 	Election *Election
 	// Dumps asks for a dump with each value; nil for never. See DumpSignals.
@@ -44,7 +47,7 @@ type Scheduler struct {
 func (s *Scheduler) Run(ctx context.Context) error {
 	if s.Election != nil {
 		s.Loop.lead = s.Election.Holds
-		s.World.Fence(s.Election.Left)
+		s.Executor.Fence(s.Election.Left)
 		s.obeyPauses(&s.Election.lock.pausing)
 	}
 	s.Loop.tally.Watches = s.Informers
@@ -56,9 +59,9 @@ func (s *Scheduler) Run(ctx context.Context) error {
 
 	defer s.Informers.Stop()
 	parts.Go(func() { s.Loop.Run(inside) })
-	parts.Go(func() { s.World.Tend(inside) })
+	parts.Go(func() { s.Executor.Tend(inside) })
 	if e, can := s.Loop.cfg.Engine.(viewed); can {
-		parts.Go(func() { (&dumper{s.Loop, question.New(e.View()), s.Informers.client, settle}).run(inside, s.Dumps) })
+		parts.Go(func() { (&dumper{s.Loop, question.New(e.View()), s.Informers.Client, settle}).run(inside, s.Dumps) })
 	}
 
 	elected, resign := context.WithCancel(inside)
@@ -73,17 +76,17 @@ func (s *Scheduler) Run(ctx context.Context) error {
 			s.Election.Run(elected)
 		})
 		if !s.stand(ctx, inside) {
-			s.World.Stop(expired())
+			s.Executor.Stop(call.Expired())
 			return nil
 		}
 	}
 	s.Loop.Decide(true)
-	audit := newAuditor(s.Informers, s.Loop.cfg.Metrics, s.AuditPeriod, func() { s.Informers.Start(inside) })
-	parts.Go(func() { audit.run(inside) })
+	audit := intake.NewAuditor(s.Informers, s.Loop.cfg.Metrics, s.AuditPeriod, func() { s.Informers.Start(inside) })
+	parts.Go(func() { audit.Run(inside) })
 
 	select {
 	case <-over:
-		s.World.Stop(expired())
+		s.Executor.Stop(call.Expired())
 		return ErrLeaseLost
 	case <-ctx.Done():
 	}
@@ -98,8 +101,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 
 // stand follows the cluster until the lease is held; it returns false when ctx ended before.
 //
-// The lists begin after the first look at the lease: where that look finds it free and the lease is won on top of it, no
-// one has bound anything since, and the lists are good. In any other case another may have bound after them, and
+// The lists begin after the first look at the lease: where that look finds it free and the lease is won on top of it,
+// no one has bound anything since, and the lists are good. In any other case another may have bound after them, and
 // everything is listed once more.
 func (s *Scheduler) stand(ctx, inside context.Context) bool {
 	if !happened(ctx, s.Election.Looked()) {
@@ -140,13 +143,14 @@ func (s *Scheduler) tookOver(ctx context.Context) {
 }
 
 // obeyPauses lets the lease stop and start what acts. It comes before the election begins. Nothing has to be waited for
-// when a pause is read: what a turn under way still decides is recalled by the binder and the evictor, and held by the writer.
+// when a pause is read: what a turn under way still decides is recalled by the binder and the evictor, and held by the
+// writer.
 func (s *Scheduler) obeyPauses(p *pausing) {
 	p.hold = func(on bool) {
-		s.World.Hold(on)
+		s.Executor.Hold(on)
 		s.Loop.Hold(on)
 	}
-	p.inFlight = s.World.InFlight
+	p.inFlight = s.Executor.InFlight
 	p.tell = s.Loop.cfg.Metrics.SetPaused
 }
 
@@ -175,8 +179,8 @@ func (s *Scheduler) Paused() *Pause {
 	return s.Election.Paused()
 }
 
-// retire stops deciding and lets what is under way end, while the lease is still ours. Events are written when it is given
-// back: the next leader need not wait for them.
+// retire stops deciding and lets what is under way end, while the lease is still ours. Events are written when it is
+// given back: the next leader need not wait for them.
 func (s *Scheduler) retire(ctx context.Context, giveBack func()) {
 	log := klog.FromContext(ctx)
 	log.Info("Handing over: no more decisions")
@@ -189,21 +193,14 @@ func (s *Scheduler) retire(ctx context.Context, giveBack func()) {
 		}
 	}
 	settle() // the turn that decides at this moment ends first, so that its writes are known to the writer
-	s.World.Evictor.Drain(patience)
-	s.World.Writer.Drain(patience)
+	s.Executor.Evictor.Drain(patience)
+	s.Executor.Writer.Drain(patience)
 	settle() // outcomes of the last writes become binds
-	s.World.Binder.Drain(patience)
+	s.Executor.Binder.Drain(patience)
 	settle() // outcomes of the last binds become events
-	s.World.Gangs.Drain(patience)
-	s.World.Patcher.Stop()
+	s.Executor.Gangs.Drain(patience)
+	s.Executor.Patcher.Stop()
 	giveBack()
 	log.Info("Handing over: done")
-	s.World.Events.Stop(patience)
-}
-
-// expired is a context without patience.
-func expired() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
+	s.Executor.Events.Stop(patience)
 }

@@ -13,10 +13,13 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	componentmetrics "k8s.io/component-base/metrics"
@@ -24,6 +27,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/kube/effects"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
@@ -45,6 +50,8 @@ type wholeOptions struct {
 	observers []Observer
 	binds     int           // in flight at most; 0 is the default
 	slowLease time.Duration // that the lease takes to read
+	// hungEvents keeps writes of events without an answer.
+	hungEvents bool
 }
 
 // wholeStory runs a scheduler until the story ends. The bubble of synctest fails the test when a goroutine is left.
@@ -67,10 +74,14 @@ func wholeStory(t *testing.T, elect bool, api *kubetest.APIServer, story func(t 
 			Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: plugin.PrioritySort{},
 			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, Meter: meter,
 		})
-		in := NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) }, options.kinds...)
-		world := NewWorld(t.Context(), WorldConfig{Binds: api, Patches: api, Events: api, Known: in, Metrics: m, BindsInFlight: options.binds,
+		in := intake.NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) }, options.kinds...)
+		var events kubernetes.Interface = api
+		if options.hungEvents {
+			events = hungEvents{api}
+		}
+		world := effects.NewExecutor(t.Context(), effects.Config{Binds: api, Patches: api, Events: events, Known: in, Metrics: m, BindsInFlight: options.binds,
 			Answer: func(done engine.Event) { w.Loop.Answer(done) }, Reporter: v1.DefaultSchedulerName, Hostname: "host"})
-		w.Scheduler = &Scheduler{Informers: NewInformers(api, in), World: world,
+		w.Scheduler = &Scheduler{Informers: intake.NewInformers(api, in), Executor: world,
 			Loop: NewLoop(LoopConfig{Engine: eng, Inbox: in, Carrier: world, Metrics: m, Meter: meter, Observers: options.observers})}
 		if elect {
 			election, err := NewElection(LeaseConfig{
@@ -138,7 +149,7 @@ func TestPodsAreBoundAndTheRestWaitsForRoom(t *testing.T) {
 		if got := kubetest.Value(t, w.reg, "scheduler_cache_size", "type=nodes"); got != 2 {
 			t.Errorf("cache_size of nodes: %v", got)
 		}
-		if got := len(events(t, api.Clientset)); got != 9 {
+		if got := len(kubetest.Events(t, api.Clientset)); got != 9 {
 			t.Errorf("%d events, want 9", got)
 		}
 
@@ -174,7 +185,7 @@ func TestPodsAreBoundAndTheRestWaitsForRoom(t *testing.T) {
 // TestALostReplyDoesNotPlaceAPodTwice is the whole way of a bind that was done and whose answer was lost.
 func TestALostReplyDoesNotPlaceAPodTwice(t *testing.T) {
 	api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
-	api.After = once("bind", errLost)
+	api.After = kubetest.Once("bind", kubetest.ErrLost)
 	wholeStory(t, false, api, func(t *testing.T, w *whole) {
 		w.after(time.Minute)
 		if api.Bound() != 1 || w.on("ns/p") == "" {
@@ -186,7 +197,7 @@ func TestALostReplyDoesNotPlaceAPodTwice(t *testing.T) {
 // TestARefusedBindIsTriedAgainAfterABackoff and the condition says so meanwhile.
 func TestARefusedBindIsTriedAgainAfterABackoff(t *testing.T) {
 	api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
-	api.Before = once("bind", apierrors.NewForbidden(kubetest.PodResource, "p", errors.New("not now")))
+	api.Before = kubetest.Once("bind", apierrors.NewForbidden(kubetest.PodResource, "p", errors.New("not now")))
 	wholeStory(t, false, api, func(t *testing.T, w *whole) {
 		w.after(500 * time.Millisecond)
 		if c := api.Pod("ns/p").Status.Conditions; len(c) != 1 || c[0].Reason != "SchedulerError" {
@@ -238,30 +249,50 @@ func TestTheEndHandsOver(t *testing.T) {
 		if len(lease.Annotations) != 0 {
 			t.Errorf("the lease still shows %v", lease.Annotations)
 		}
-		if got := len(events(t, api.Clientset)); got != 1 {
+		if got := len(kubetest.Events(t, api.Clientset)); got != 1 {
 			t.Errorf("%d events, want that of the last bind", got)
 		}
 	})
 }
 
-// TestTheNextLeaderDoesNotWaitForEvents: an API server that takes no events holds up the end, and not the lease. It would
-// fail with a hand-over that writes events first.
+// TestTheNextLeaderDoesNotWaitForEvents: an API server that takes no events holds up the end, and not the lease. It
+// would fail with a hand-over that writes events first.
 func TestTheNextLeaderDoesNotWaitForEvents(t *testing.T) {
 	wholeStory(t, true, kubetest.NewAPIServer(kubetest.PendingPod("p", "u1")), func(t *testing.T, w *whole) {
 		w.after(time.Second)
-		under := func(n int) {
-			w.World.Events.mu.Lock()
-			defer w.World.Events.mu.Unlock()
-			w.World.Events.running += n
+		if w.on("ns/p") == "" {
+			t.Fatal("the pod is not bound, so there is no event")
 		}
-		under(1) // an event whose answer does not come
 		w.end()
 		w.after(2 * time.Second)
 		if left := *holder(t, w.api).Spec.HolderIdentity; left != "" {
 			t.Errorf("the lease is still held by %s", left)
 		}
-		under(-1)
-	})
+		if len(w.outcome) > 0 {
+			t.Error("the scheduler ended without waiting for its event")
+		}
+	}, func(o *wholeOptions) { o.hungEvents = true })
+}
+
+// hungEvents is an API server that takes no events.
+type hungEvents struct{ kubernetes.Interface }
+
+func (h hungEvents) EventsV1() eventsclient.EventsV1Interface {
+	return hungEventsV1{h.Interface.EventsV1()}
+}
+
+type hungEventsV1 struct{ eventsclient.EventsV1Interface }
+
+func (h hungEventsV1) Events(namespace string) eventsclient.EventInterface {
+	return hungEventsOf{h.EventsV1Interface.Events(namespace)}
+}
+
+type hungEventsOf struct{ eventsclient.EventInterface }
+
+// Create does not answer before ctx ends.
+func (hungEventsOf) Create(ctx context.Context, _ *eventsv1.Event, _ metav1.CreateOptions) (*eventsv1.Event, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
 }
 
 func holder(t *testing.T, api *kubetest.APIServer) *coordinationv1.Lease {
@@ -291,7 +322,8 @@ func TestALostLeaseEndsTheProcess(t *testing.T) {
 	})
 }
 
-// TestAStandbyListsAfreshBeforeItDecides: what the leader before has bound last may not have reached the standby's watch.
+// TestAStandbyListsAfreshBeforeItDecides: what the leader before has bound last may not have reached the standby's
+// watch.
 func TestAStandbyListsAfreshBeforeItDecides(t *testing.T) {
 	api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
 	wholeStoryWithHolder := func(story func(t *testing.T, w *whole)) {
@@ -328,8 +360,8 @@ func TestAStandbyListsAfreshBeforeItDecides(t *testing.T) {
 }
 
 // TestTheLeaseIsHeldFromItsLastRenewalOn: a process that was stopped for longer than a lease does not hold it when it
-// goes on, whatever its elector believes; nor does one that has read another's name on it. It would fail with a lock that
-// goes by the time alone.
+// goes on, whatever its elector believes; nor does one that has read another's name on it. It would fail with a lock
+// that goes by the time alone.
 func TestTheLeaseIsHeldFromItsLastRenewalOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := kubetest.NewAPIServer()

@@ -4,129 +4,21 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 )
-
-// laggingServer is an API server with two ages of the truth: what a quorum knows, and what an old cache says to whoever
-// asks with resourceVersion=0.
-type laggingServer struct {
-	// streams tells whether lists may be asked for as a watch (upstream: gate WatchList).
-	streams   bool
-	now, then []v1.Pod
-
-	mu    sync.Mutex
-	stale int // answers that came from the cache
-	asked []string
-}
-
-// answer picks the age of the truth for a resource version.
-func (s *laggingServer) answer(version string) (pods []v1.Pod, revision string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if version == "0" {
-		s.stale++
-		return s.then, "10"
-	}
-	return s.now, "20"
-}
-
-func (s *laggingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	query, pods := r.URL.Query(), r.URL.Path == "/api/v1/pods"
-	s.mu.Lock()
-	s.asked = append(s.asked, r.URL.String())
-	s.mu.Unlock()
-	switch {
-	case query.Get("watch") == "":
-		items, revision := s.answer(query.Get("resourceVersion"))
-		if meta := (metav1.ListMeta{ResourceVersion: revision}); pods {
-			json.NewEncoder(w).Encode(v1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: meta, Items: items})
-		} else {
-			json.NewEncoder(w).Encode(v1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}, ListMeta: meta})
-		}
-		return
-	case query.Get("sendInitialEvents") == "true" && !s.streams:
-		refusal := apierrors.NewInvalid(v1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil).ErrStatus
-		refusal.APIVersion, refusal.Kind = "v1", "Status"
-		w.WriteHeader(http.StatusUnprocessableEntity)
-		json.NewEncoder(w).Encode(refusal)
-		return
-	case query.Get("sendInitialEvents") == "true":
-		items, revision := s.answer(query.Get("resourceVersion"))
-		event := func(kind string, object any) {
-			raw, _ := json.Marshal(object)
-			json.NewEncoder(w).Encode(metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: raw}})
-		}
-		for i := range items {
-			if pods {
-				event("ADDED", &items[i])
-			}
-		}
-		end := metav1.ObjectMeta{ResourceVersion: revision, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}
-		if pods {
-			event("BOOKMARK", &v1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: end})
-		} else {
-			event("BOOKMARK", &v1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: end})
-		}
-	}
-	http.NewResponseController(w).Flush()
-	<-r.Context().Done()
-}
-
-// TestListsAreNotOlderThanTheQuestion: an API server with an old cache has the last bind of the scheduler before us only
-// where a quorum is asked. It would fail with reflectors whose first list is of resourceVersion=0, as client-go's is where
-// lists cannot be streamed.
-func TestListsAreNotOlderThanTheQuestion(t *testing.T) {
-	for name, streams := range map[string]bool{"streamed": true, "listed": false} {
-		t.Run(name, func(t *testing.T) {
-			pod := func(node string) v1.Pod {
-				p := *kubetest.BoundPod("p", "u1", node)
-				p.TypeMeta, p.ResourceVersion = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, "5"
-				return p
-			}
-			lagging := &laggingServer{streams: streams, now: []v1.Pod{pod("n1")}, then: []v1.Pod{pod("")}}
-			server := httptest.NewServer(lagging)
-			defer server.Close()
-			defer server.CloseClientConnections()
-			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
-			if err != nil {
-				t.Fatal(err)
-			}
-			in := NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) })
-			events, err := Picture(t.Context(), client, nil, in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			set, is := events[0].(engine.PodSet)
-			if !is || set.Pod.NodeName != "n1" {
-				t.Errorf("told %+v, want the pod on n1; asked %q", events[0], lagging.asked)
-			}
-			if lagging.stale > 0 {
-				t.Errorf("%d answers came from an old cache; asked %q", lagging.stale, lagging.asked)
-			}
-		})
-	}
-}
 
 // othersLease is a lease that another holds and does not renew.
 func othersLease() *coordinationv1.Lease {
@@ -160,8 +52,9 @@ func (o *hearsay) since(n int) []string {
 	return append([]string(nil), o.events[n:]...)
 }
 
-// TestATakeOverTellsTheEngineOnlyWhatIsNew: a standby has kept the cluster; of the fresh lists it takes the difference. It
-// would fail with an inbox that forgets what it has told when lists are awaited, and with a take-over that does not list.
+// TestATakeOverTellsTheEngineOnlyWhatIsNew: a standby has kept the cluster; of the fresh lists it takes the difference.
+// It would fail with an inbox that forgets what it has told when lists are awaited, and with a take-over that does not
+// list.
 func TestATakeOverTellsTheEngineOnlyWhatIsNew(t *testing.T) {
 	api := kubetest.NewAPIServer()
 	for i := range 6 {
@@ -193,8 +86,8 @@ func TestATakeOverTellsTheEngineOnlyWhatIsNew(t *testing.T) {
 	}, func(o *wholeOptions) { o.observers = []Observer{seen.observe} })
 }
 
-// TestALeaseThatWasFreeNeedsNoSecondList: who finds the lease free and takes it on top of that has listed after anyone else
-// could bind. It would fail with an election that takes every lease for a contested one, or none.
+// TestALeaseThatWasFreeNeedsNoSecondList: who finds the lease free and takes it on top of that has listed after anyone
+// else could bind. It would fail with an election that takes every lease for a contested one, or none.
 func TestALeaseThatWasFreeNeedsNoSecondList(t *testing.T) {
 	for name, tt := range map[string]struct {
 		lease *coordinationv1.Lease
@@ -246,7 +139,8 @@ func (s slowLease) Get(ctx context.Context, name string, o metav1.GetOptions) (*
 }
 
 // TestTheListsComeAfterTheFirstLookAtTheLease: what is listed before might miss the last bind of one who then gives the
-// lease back. It would fail with a scheduler that lists at once, and with one that waits for a lease that cannot be read.
+// lease back. It would fail with a scheduler that lists at once, and with one that waits for a lease that cannot be
+// read.
 func TestTheListsComeAfterTheFirstLookAtTheLease(t *testing.T) {
 	api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
 	wholeStory(t, true, api, func(t *testing.T, w *whole) {

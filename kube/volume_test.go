@@ -14,15 +14,15 @@ import (
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 )
 
-// TestAVolumeIsAskedForAndWaitedFor goes the way of a claim whose volume is made where its pod goes: the node is written
-// on the claim, nothing is bound before the volume is there, and then the pod is bound to that node, whatever time it
-// took. The next leader finds nothing to undo.
+// TestAVolumeIsAskedForAndWaitedFor goes the way of a claim whose volume is made where its pod goes: the node is
+// written on the claim, nothing is bound before the volume is there, and then the pod is bound to that node, whatever
+// time it took. The next leader finds nothing to undo.
 func TestAVolumeIsAskedForAndWaitedFor(t *testing.T) {
 	pod := kubetest.PendingPod("p", "u1")
 	pod.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}}}
 	api := kubetest.NewAPIServer(pod)
 	mode, class := storagev1.VolumeBindingWaitForFirstConsumer, "late"
-	c := claim("c", "uc", "5")
+	c := kubetest.VolumeClaim("c", "uc", "5")
 	c.Spec.StorageClassName = &class
 	c.Status.Phase = v1.ClaimPending
 	if err := api.Tracker().Add(c); err != nil {
@@ -39,7 +39,7 @@ func TestAVolumeIsAskedForAndWaitedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		node := got.Annotations[selectedNode]
+		node := got.Annotations["volume.kubernetes.io/selected-node"]
 		if node == "" || w.on("ns/p") != "" {
 			t.Fatalf("the claim is told node %q, the pod is on %q", node, w.on("ns/p"))
 		}

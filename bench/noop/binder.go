@@ -20,6 +20,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/effects"
 )
 
 // eventsInFlight is how many events the null binder writes at once: as many as kumiki.
@@ -49,7 +50,7 @@ func NewCommand() *cobra.Command {
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file`")
 	fs.Float32Var(&o.qps, "qps", testbed.DefaultQPS, "calls per second of each client")
 	fs.IntVar(&o.burst, "burst", testbed.DefaultBurst, "calls at once of each client")
-	fs.IntVar(&o.inFlight, "in-flight", kube.DefaultBindsInFlight, "binds under way at once")
+	fs.IntVar(&o.inFlight, "in-flight", effects.DefaultBindsInFlight, "binds under way at once")
 	fs.StringVar(&o.play, "play", "", "`file` with a recorded run whose decisions are made again; empty: nodes in turn")
 	fs.StringVar(&o.cpuProfile, "cpuprofile", "", "`file` for a CPU profile")
 	return cmd

@@ -16,7 +16,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
-	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 )
 
 // Subject answers with kumiki's search.
@@ -89,7 +89,7 @@ func (c *searched) Bind(p *v1.Pod) {
 
 // SetObject implements diff.Cluster.
 func (c *searched) SetObject(o scenario.APIObject) {
-	c.change(func() { c.store.SetObject(kube.Trim(o)) })
+	c.change(func() { c.store.SetObject(intake.Trim(o)) })
 }
 
 // DeleteObject implements diff.Cluster.

@@ -16,7 +16,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -69,7 +69,7 @@ func NewStory(o *oracle.Oracle, s *scenario.Scenario, seed uint64, n int) (*Stor
 		world: gen.NewWorld(seed, n), now: record.Second * 1_800_000_000, nodes: slices.Clone(s.Nodes), running: slices.Clone(s.Bound), pods: map[string]*v1.Pod{}, refused: map[string]bool{}, version: 1_000_000}
 	st.eng.Step(engine.Tick{Now: st.now})
 	for _, o := range s.Objects {
-		st.eng.Step(engine.ObjectSet{Object: kube.Trim(o.APIObject)})
+		st.eng.Step(engine.ObjectSet{Object: intake.Trim(o.APIObject)})
 	}
 	for _, node := range s.Nodes {
 		st.eng.Step(engine.NodeSet{Node: st.intake.Node(node)})

@@ -15,7 +15,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	corequeue "github.com/kumiki-scheduler/kumiki/core/queue"
-	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -134,7 +134,7 @@ func (w *waiting) PodGone(pod *v1.Pod) {
 
 // ObjectSet implements queue.Queue.
 func (w *waiting) ObjectSet(old, obj scenario.APIObject) {
-	w.change(func() { w.store.SetObject(kube.Trim(obj)) })
+	w.change(func() { w.store.SetObject(intake.Trim(obj)) })
 	w.objectHappened(queue.ObjectChanges(old, obj))
 }
 
@@ -151,10 +151,10 @@ func (w *waiting) objectHappened(changes []queue.Change) {
 	for _, c := range changes {
 		ch := plugin.Change{Event: plugin.Event{Resource: resourceOf(c.Event.Resource), Action: plugin.Action(c.Event.ActionType)}}
 		if c.OldObject != nil {
-			ch.OldObject = kube.Trim(c.OldObject)
+			ch.OldObject = intake.Trim(c.OldObject)
 		}
 		if c.NewObject != nil {
-			ch.NewObject = kube.Trim(c.NewObject)
+			ch.NewObject = intake.Trim(c.NewObject)
 		}
 		w.happened(ch)
 	}

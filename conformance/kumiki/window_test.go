@@ -17,7 +17,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
-	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 )
 
 // march plays a long sequence of pods on both schedulers, which both look at a share
@@ -72,7 +72,7 @@ func (m *march) change(f func()) {
 func (m *march) setObjects(objects []scenario.Object) {
 	for _, o := range objects {
 		m.up.Set(o.APIObject)
-		m.change(func() { m.store.SetObject(kube.Trim(o.APIObject)) })
+		m.change(func() { m.store.SetObject(intake.Trim(o.APIObject)) })
 	}
 }
 

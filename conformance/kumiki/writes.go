@@ -15,7 +15,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -78,7 +78,7 @@ func (st *Story) set(o scenario.APIObject) {
 	st.version++
 	o.SetResourceVersion(strconv.Itoa(st.version))
 	st.up.SetObject(o)
-	st.tell(engine.ObjectSet{Object: kube.Trim(o)})
+	st.tell(engine.ObjectSet{Object: intake.Trim(o)})
 }
 
 // current is a copy of an object as it is now.

@@ -18,7 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics/resources"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -63,8 +63,8 @@ func TestWhatPodsAskForIsTheSame(t *testing.T) {
 		}
 		objects = append(objects, p)
 	}
-	inbox := kube.NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) })
-	informers := kube.NewInformers(fake.NewClientset(objects...), inbox)
+	inbox := intake.NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) })
+	informers := intake.NewInformers(fake.NewClientset(objects...), inbox)
 	informers.Start(t.Context())
 	defer informers.Stop()
 	for name := range askers { // order: all are awaited

@@ -20,7 +20,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
-	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 )
 
 var everything = labels.Everything()
@@ -191,7 +191,7 @@ func newOurs(w *scene) *ours {
 		o.store.SetPod(o.intake.Pod(p))
 	}
 	for _, b := range w.budgets {
-		o.store.SetObject(kube.Trim(b))
+		o.store.SetObject(intake.Trim(b))
 	}
 	o.store.Commit()
 	for _, p := range w.nominated {

@@ -27,7 +27,7 @@ var (
 	upToEvict   = below(upToGang, []string{"core/deadline", "core/evict"})
 	upToEngine  = below(upToEvict, []string{"core/engine"})
 	upToAnswers = below(upToEngine, []string{"core/question"})
-	partsOfKube = []string{"kube/call", "kube/metrics", "kube/serve"}
+	partsOfKube = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve"}
 	benchmarks  = []string{"bench/usage", "bench/report", "bench/testbed"}
 	edges       = below(upToAnswers, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "view"})
 )
@@ -60,6 +60,9 @@ var graph = map[string]layer{
 
 	"kube/call":     {[]string{"record"}, "limits and waits of calls to the API server; every part of kube has them"},
 	"kube/metrics":  {upToAnswers, "counts what the engine does; every part of kube counts in it"},
+	"kube/gangapi":  {upToEngine, "reads and writes declarations of gangs; intake and effects need the same formats"},
+	"kube/intake":   {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics"}), "objects to events; knows nothing of effects"},
+	"kube/effects":  {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics"}), "effects to calls; what the watches brought is given to it"},
 	"kube/serve":    {[]string{"core/resource", "core/cluster"}, "shows what it is given; it knows neither the loop nor the lease"},
 	"kube/kubetest": {[]string{"record", "core/cluster"}, "a fake API server, for tests; knows no part of kube"},
 
@@ -69,7 +72,7 @@ var graph = map[string]layer{
 	"bench/usage":     {nil, "marks mistakes on the command line; a leaf, so that every benchmark can"},
 	"bench/report":    {[]string{"bench/workload"}, "compares what was measured; it starts and measures nothing"},
 	"bench/testbed":   {[]string{"kube", "internal/testcluster", "bench/workload", "bench/ops", "bench/report", "bench/usage"}, "starts clusters and schedulers; it knows no workload's course"},
-	"bench/noop":      {[]string{"kube", "internal/testcluster", "bench/workload", "bench/ops", "bench/testbed"}, "one of the schedulers that are measured; it knows no other"},
+	"bench/noop":      {[]string{"kube", "kube/effects", "internal/testcluster", "bench/workload", "bench/ops", "bench/testbed"}, "one of the schedulers that are measured; it knows no other"},
 	"bench/restart":   {below(benchmarks, []string{"internal/testcluster", "bench/standin"}), "measures starts; it runs no workload"},
 	"bench/workload":  {nil, "reads files; whoever runs them is above it"},
 	"bench/workloads": {[]string{"bench/workload"}, "our workload files, embedded; whoever runs them is above it"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package call owns what all calls to the API server have in common: their time limits, the wait between two of them, and
-// the name of a pod in logs.
+// Package call owns what all calls to the API server have in common: their time limits, the wait between two of them,
+// and the name of a pod in logs.
 package call
 
 import (
@@ -30,6 +30,13 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// Expired returns a context that has ended: no time to wait.
+func Expired() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
 }
 
 // PodName is a pod as log lines name it.

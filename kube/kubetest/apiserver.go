@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubetest owns the fake API server of the tests of kube and its packages, and the objects that they begin with.
 package kubetest
 
 import (
@@ -30,8 +29,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// APIServer is an API server of our own making: it keeps the rules about binds, status patches and versions that the fake
-// clientset does not, and it can fail in the ways that matter.
+// APIServer is an API server of our own making: it keeps the rules about binds, status patches and versions that the
+// fake clientset does not, and it can fail in the ways that matter.
 type APIServer struct {
 	*fake.Clientset
 	mu      sync.Mutex
@@ -42,8 +41,8 @@ type APIServer struct {
 	lists   int      // of pods
 	patches []map[string]any
 	watches []podWatch
-	// Before is asked before each call of a verb (bind, get, patch); an error is the answer. after is asked when the call
-	// has been applied, and its error takes the place of the answer: a lost reply.
+	// Before is asked before each call of a verb (bind, get, patch); an error is the answer. after is asked when the
+	// call has been applied, and its error takes the place of the answer: a lost reply.
 	Before, After func(verb, pod string) error
 	// Held keeps a bind waiting on its way; its error is the answer.
 	Held func(ctx context.Context) error

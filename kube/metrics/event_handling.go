@@ -28,8 +28,8 @@ func newEventHandling(m *Metrics) eventHandling {
 	return eventHandling{m, map[plugin.Event]metrics.ObserverMetric{}}
 }
 
-// observe counts one event under all labels that the engine made of it. waited and waits report whether the pod of the event
-// was in the queue before the step, and is in it now.
+// observe counts one event under all labels that the engine made of it. waited and waits report whether the pod of the
+// event was in the queue before the step, and is in it now.
 func (h *eventHandling) observe(ev engine.Event, took time.Duration, waited, waits bool, labels []plugin.Event) {
 	switch ev := ev.(type) {
 	case engine.NodeSet, engine.NodeGone, engine.ObjectSet, engine.ObjectGone:

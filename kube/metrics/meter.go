@@ -20,8 +20,8 @@ const (
 	maxEvents = 8  // labels of one event of the watch
 )
 
-// Meter measures where a cycle spends its time: by extension point in each cycle, by plugin in one of ten. It belongs to
-// the loop's goroutine. What it has seen goes to Metrics when the loop has ended the step.
+// Meter measures where a cycle spends its time: by extension point in each cycle, by plugin in one of ten. It belongs
+// to the loop's goroutine. What it has seen goes to Metrics when the loop has ended the step.
 type Meter struct {
 	cycles    uint64
 	inCycle   bool

@@ -225,8 +225,8 @@ func (w watchAges) WatchAges(visit func(watch string, age time.Duration, known b
 	}
 }
 
-// TestAWatchThatCannotBeHadHasNoAge catches an alert about stale watches that rings for good on a cluster without resource
-// claims.
+// TestAWatchThatCannotBeHadHasNoAge catches an alert about stale watches that rings for good on a cluster without
+// resource claims.
 func TestAWatchThatCannotBeHadHasNoAge(t *testing.T) {
 	c := newCounting()
 	const staleness = "kumiki_watch_staleness_seconds"
@@ -236,9 +236,9 @@ func TestAWatchThatCannotBeHadHasNoAge(t *testing.T) {
 	c.check(t, "one cannot", count{4, staleness, []string{"watch=pods"}}, count{0, staleness, []string{"watch=resourceclaims"}})
 }
 
-// TestGangsInPartAreCounted: from the first bound pod to the one that makes the gang whole, and while that has not come. Gangs
-// that wait are counted by what they wait for, and are not any more when they are gone. Catches a gang that is forgotten
-// while it is in part, and one that is remembered after its last pod.
+// TestGangsInPartAreCounted: from the first bound pod to the one that makes the gang whole, and while that has not
+// come. Gangs that wait are counted by what they wait for, and are not any more when they are gone. Catches a gang that
+// is forgotten while it is in part, and one that is remembered after its last pod.
 func TestGangsInPartAreCounted(t *testing.T) {
 	c := newCounting()
 	c.intake.DeclareGangs(cluster.GangRules{Annotation: true})
@@ -275,8 +275,8 @@ func TestGangsInPartAreCounted(t *testing.T) {
 	c.check(t, "it went away", count{0, waiting, nil})
 }
 
-// TestForeignConflictsAreCountedByHowTheyEnd: one pod is taken back, one cannot be any more, and neither is an attempt that
-// failed. Catches too_late counted when a bind is asked back, before anyone knows.
+// TestForeignConflictsAreCountedByHowTheyEnd: one pod is taken back, one cannot be any more, and neither is an attempt
+// that failed. Catches too_late counted when a bind is asked back, before anyone knows.
 func TestForeignConflictsAreCountedByHowTheyEnd(t *testing.T) {
 	c := newCounting()
 	c.step(c.node("n", "4"), engine.Synced{})
@@ -296,8 +296,8 @@ func TestForeignConflictsAreCountedByHowTheyEnd(t *testing.T) {
 		count{1, attempts, nil}, count{1, attempts, []string{"result=scheduled"}})
 }
 
-// TestSearchesAreCountedByTheWayTheyGo: a plain pod, one that keeps away from its like, one that names its node, and one that
-// names two at once, for which none is looked at. Catches decisions that lose the path of their search, a
+// TestSearchesAreCountedByTheWayTheyGo: a plain pod, one that keeps away from its like, one that names its node, and
+// one that names two at once, for which none is looked at. Catches decisions that lose the path of their search, a
 // refusal before the search counted as a scan, and a decision counted again when its bind fails.
 func TestSearchesAreCountedByTheWayTheyGo(t *testing.T) {
 	c := newCounting()

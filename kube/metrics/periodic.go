@@ -12,7 +12,8 @@ import (
 
 // Watches gives the age of each watch.
 type Watches interface {
-	// WatchAges visits each watch with the time since it last brought anything; known is false for one that cannot be had.
+	// WatchAges visits each watch with the time since it last brought anything; known is false for one that cannot be
+	// had.
 	WatchAges(visit func(watch string, age time.Duration, known bool))
 }
 

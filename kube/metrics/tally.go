@@ -51,8 +51,8 @@ type tallied struct {
 	before    []string // plugins when the last attempt started
 }
 
-// NewTally returns a Tally of an engine that started at the given time. meter is the one the engine was made with; nil when
-// it measures nothing.
+// NewTally returns a Tally of an engine that started at the given time. meter is the one the engine was made with; nil
+// when it measures nothing.
 func NewTally(m *Metrics, meter *Meter, start time.Time) *Tally {
 	return &Tally{m: m, meter: meter, start: start, pods: map[string]*tallied{}, queues: map[record.SubQueue]int{},
 		handling: newEventHandling(m), periodic: newPeriodic(m)}
@@ -166,8 +166,8 @@ func (t *Tally) bindDone(done engine.BindDone) {
 	}
 }
 
-// cameBack counts a pod that was taken back before its bind was asked for; bindDone counts the others. The attempt neither
-// failed nor placed the pod, so it is no attempt of upstream's.
+// cameBack counts a pod that was taken back before its bind was asked for; bindDone counts the others. The attempt
+// neither failed nor placed the pod, so it is no attempt of upstream's.
 func (t *Tally) cameBack(because engine.Event) {
 	if _, answered := because.(engine.BindDone); !answered {
 		t.m.conflicts.WithLabelValues("released").Inc()
@@ -290,8 +290,8 @@ func (t *Tally) attempted(result string, p *tallied, now time.Time) {
 	t.m.attemptDuration.WithLabelValues(result, p.profile).Observe(now.Sub(p.began).Seconds())
 }
 
-// Sizes sets how many nodes and bound pods the engine knows, how many pods it assumes, and how many events it keeps for pods
-// that are being decided on.
+// Sizes sets how many nodes and bound pods the engine knows, how many pods it assumes, and how many events it keeps for
+// pods that are being decided on.
 func (t *Tally) Sizes(nodes, bound, assumed, inflightEvents int) {
 	t.m.inflightEvents.WithLabelValues("all").Set(float64(inflightEvents))
 	t.m.cacheSize.WithLabelValues("nodes").Set(float64(nodes))
@@ -314,8 +314,8 @@ func (t *Tally) queued(ev engine.Event) bool {
 	return p != nil && p.queued
 }
 
-// Refresh sets the gauges that need a pass over all watches, nodes or gangs. It does nothing when the last pass is less than
-// a second ago. engine is asked for what it offers of oversoldNodes and gangCensus.
+// Refresh sets the gauges that need a pass over all watches, nodes or gangs. It does nothing when the last pass is less
+// than a second ago. engine is asked for what it offers of oversoldNodes and gangCensus.
 func (t *Tally) Refresh(engine any) {
 	now := time.Now()
 	if !t.periodic.due(now) {

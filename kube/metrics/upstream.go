@@ -57,8 +57,8 @@ func (m *Metrics) upstream() {
 		"Number of preemption goroutines executed.", metrics.ALPHA}, "result")
 }
 
-// upstreamUncounted makes the metrics whose subject does not exist here: they are there for dashboards, at zero where they
-// have no labels.
+// upstreamUncounted makes the metrics whose subject does not exist here: they are there for dashboards, at zero where
+// they have no labels.
 func (m *Metrics) upstreamUncounted() {
 	a := func(name, help string) what { return what{subsystem, name, help, metrics.ALPHA} }
 	m.histograms(what{subsystem, "permit_wait_duration_seconds", "Duration of waiting on permit.", metrics.BETA},

@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// configz answers with the configuration under the name that upstream gives it. Rejected: component-base's configz, whose
-// register is one for the process, so that a second scheduler in it would have to show the configuration of the first.
+// configz answers with the configuration under the name that upstream gives it. Rejected: component-base's configz,
+// whose register is one for the process, so that a second scheduler in it would have to show the configuration of the
+// first.
 func configz(config runtime.Object) http.Handler {
 	shown := map[string]runtime.Object{} // name -> configuration
 	if config != nil {

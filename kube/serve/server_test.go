@@ -36,8 +36,8 @@ type flags map[string]string
 
 func (f flags) GetFlagz() map[string]string { return f }
 
-// reviewer answers token and access reviews as an API server does: token "good" is user viewer, who may read all but what
-// is under /debug, token "admin" may do everything; nobody may read the configuration of authentication.
+// reviewer answers token and access reviews as an API server does: token "good" is user viewer, who may read all but
+// what is under /debug, token "admin" may do everything; nobody may read the configuration of authentication.
 func reviewer(t *testing.T) (kubeconfig string, close func()) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -68,8 +68,8 @@ func reviewer(t *testing.T) (kubeconfig string, close func()) {
 	return kubeconfig, server.Close
 }
 
-// TestHealthIsForAllAndTheRestForWhomTheAPIServerLetsIn starts a server the way a scheduler does, with a configuration of
-// authentication that cannot be read.
+// TestHealthIsForAllAndTheRestForWhomTheAPIServerLetsIn starts a server the way a scheduler does, with a configuration
+// of authentication that cannot be read.
 func TestHealthIsForAllAndTheRestForWhomTheAPIServerLetsIn(t *testing.T) {
 	metrics.Process()
 	// k8s.io/apiserver drops the controller of a configuration that it cannot read, with its queues.
