@@ -5,10 +5,9 @@ package app
 import (
 	"fmt"
 
-	configv1 "k8s.io/kube-scheduler/config/v1"
-
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"

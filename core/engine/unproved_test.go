@@ -9,6 +9,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -18,7 +19,7 @@ func unprovedIsTold(t interface{ Fatalf(string, ...any) }) {
 	for _, c := range []struct {
 		runs int
 		told bool
-	}{{12, true}, {preempt.DefaultRuns, false}} {
+	}{{12, true}, {units.DefaultDryRuns, false}} {
 		e, in := preemptingEngine(preempt.Config{Runs: c.runs}), cluster.NewIntake()
 		fill(e, in, 150, 4, 1)
 		for i := range 20 {

@@ -6,7 +6,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/evict"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
-	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
 )
 
 // PreemptionView is the part of a View that concerns evictions: those in progress, and the limits of new ones.
@@ -17,10 +17,10 @@ func (v View) Preemption() PreemptionView { return PreemptionView(v) }
 
 // Finder returns the search for victims with the caches of the scheduling cycle. It must not be used inside a
 // supposition.
-func (v PreemptionView) Finder() *preempt.Finder { return v.e.evictions.Finder() }
+func (v PreemptionView) Finder() *units.Finder { return v.e.evictions.Finder() }
 
 // GoesByUnits reports whether a finder must look for victims of a pod in units. The pod's profile must evict.
-func (v PreemptionView) GoesByUnits(finder *preempt.Finder, p *cluster.Pod) bool {
+func (v PreemptionView) GoesByUnits(finder *units.Finder, p *cluster.Pod) bool {
 	return v.e.evictions.GoesByUnits(&v.e.profiles[p.Spec.SchedulerName].evicts, finder, p)
 }
 

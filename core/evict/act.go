@@ -274,7 +274,7 @@ func (m *Manager) actForGang(unit *queue.Unit, plan Plan, d *record.Decision) {
 		m.addVictim(ev, v.UID, deleted)
 	}
 	if plan.units != nil {
-		for _, p := range plan.units.Going {
+		for _, p := range plan.units.Terminating {
 			if ev.left[p.UID] == 0 {
 				m.addVictim(ev, p.UID, awaited)
 			}

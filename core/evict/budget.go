@@ -11,6 +11,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -31,7 +32,7 @@ type charge struct {
 // budgets is what strict disruption budgets allow, and which preemptors they bar.
 type budgets struct {
 	queue  *queue.Queue
-	finder *preempt.Finder
+	finder *units.Finder
 	// barred are pods, or the first ones of gangs, that evict no pods because of strict budgets.
 	barred []record.PodRef
 	// charges are the victims that budgets were charged with. An entry is there until the eviction has its answer.
@@ -70,7 +71,7 @@ func (b *budgets) changed(was, is cluster.Object) {
 	case !had: // one budget more does not allow more
 	case !has, now.Status.DisruptionsAllowed > old.Status.DisruptionsAllowed:
 		b.wake()
-	case now.Status.DisruptionsAllowed > b.finder.Left(old): // what was spent is forgotten
+	case now.Status.DisruptionsAllowed > b.finder.Budgets.Left(old): // what was spent is forgotten
 		b.wake()
 	case !reflect.DeepEqual(now.Spec.Selector, old.Spec.Selector), !maps.Equal(now.Status.DisruptedPods, old.Status.DisruptedPods):
 		b.wake()
@@ -96,7 +97,7 @@ func (b *budgets) spend(s cluster.Snapshot, by charge, victims []record.PodRef) 
 			b.charges[by] = append(b.charges[by], p.UID)
 		}
 	}
-	b.finder.Spend(s, pods)
+	b.finder.Budgets.Spend(s, pods)
 }
 
 // answered follows the answer to an eviction: if it failed, what was spent on pods that stay is free again.
@@ -109,7 +110,7 @@ func (b *budgets) answered(s cluster.Snapshot, by charge, failed bool) {
 	again := false
 	for _, uid := range pods {
 		if stays(s, uid) {
-			b.finder.Refund(s, uid)
+			b.finder.Budgets.Refund(s, uid)
 			again = true
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/place"
-	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
 )
 
 // DryRun places the preemptor in a trial as it is, and takes it off again.
@@ -67,7 +67,7 @@ func RequiredKeys(need gang.Need) (keys []string) {
 }
 
 // VictimPods returns the pods of the victims of a search.
-func VictimPods(a *preempt.UnitsAnswer) (pods []*cluster.Pod) {
+func VictimPods(a *units.Answer) (pods []*cluster.Pod) {
 	for i := range a.Victims {
 		pods = append(pods, a.Victims[i].Pods...)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -83,11 +84,11 @@ func refs(pods []*cluster.Pod) (list []record.PodRef) {
 // choice is a node with the units that would go for it.
 type choice struct {
 	node cluster.NodeIdx
-	ans  preempt.UnitsAnswer
+	ans  units.Answer
 }
 
 // askAboutUnits lets foreign code choose among nodes with the units that would go there, of which the first is known.
-func (m *Manager) askAboutUnits(prof *Profile, p *cluster.Pod, first preempt.UnitsAnswer, node cluster.NodeIdx, decision uint64) Plan {
+func (m *Manager) askAboutUnits(prof *Profile, p *cluster.Pod, first units.Answer, node cluster.NodeIdx, decision uint64) Plan {
 	noms, tried := &beside{Nominations: m.queue, s: m.store.Snapshot(), full: map[string]bool{}}, 0
 	next, more := choice{node, first}, true
 	for batch, asked := askedFirst, 0; more && asked < askedMost; batch *= 2 {
@@ -102,7 +103,7 @@ func (m *Manager) askAboutUnits(prof *Profile, p *cluster.Pod, first preempt.Uni
 		if err != nil {
 			return Plan{Verdict: preempt.Failed, Message: "preemption: " + err.Error(), tried: tried}
 		}
-		if best, ok := m.bestOf(prof, p, chosen, first.Going, decision); ok {
+		if best, ok := m.bestOf(prof, p, chosen, first.Terminating, decision); ok {
 			best.ans.Tried, best.ans.Considered, best.ans.Stuck = tried, first.Considered, first.Stuck
 			plan := onNode(p, best.node, VictimPods(&best.ans))
 			plan.units, plan.tried, plan.loss.Violations = &best.ans, tried, best.ans.Loss.Violations
@@ -132,9 +133,9 @@ func (m *Manager) bestOf(prof *Profile, p *cluster.Pod, chosen []place.ForeignVi
 
 // wholeUnits makes units of the pods that foreign code has chosen, each with all its pods. It is false if a pod is
 // among them that may not go.
-func (m *Manager) wholeUnits(p *cluster.Pod, of place.ForeignVictims) (ans preempt.UnitsAnswer, lawful bool) {
+func (m *Manager) wholeUnits(p *cluster.Pod, of place.ForeignVictims) (ans units.Answer, lawful bool) {
 	s := m.store.Snapshot()
-	ans = preempt.UnitsAnswer{Verdict: preempt.Evict, Loss: preempt.UnitsLoss{Violations: int(of.PDBViolations), Highest: math.MinInt32, Oldest: maxTime}}
+	ans = units.Answer{Verdict: preempt.Evict, Loss: units.Loss{Violations: int(of.PDBViolations), Highest: math.MinInt32, Oldest: maxTime}}
 	seen := map[cluster.UID]bool{}
 	for _, ref := range of.Pods {
 		v, _, _, there := s.PodOn(cluster.UID(ref.UID))
@@ -154,14 +155,14 @@ func (m *Manager) wholeUnits(p *cluster.Pod, of place.ForeignVictims) (ans preem
 		ans.Loss.Units, ans.Loss.Pods, ans.Loss.Highest = ans.Loss.Units+1, ans.Loss.Pods+len(unit.Pods), max(ans.Loss.Highest, unit.Priority)
 		ans.Victims = append(ans.Victims, unit)
 	}
-	slices.SortStableFunc(ans.Victims, func(a, b preempt.VictimUnit) int { return cmp.Compare(b.Priority, a.Priority) })
+	slices.SortStableFunc(ans.Victims, func(a, b units.Victim) int { return cmp.Compare(b.Priority, a.Priority) })
 	return ans, len(ans.Victims) > 0
 }
 
 // victimUnit is what goes with a pod.
-func (m *Manager) victimUnit(p *cluster.Pod) preempt.VictimUnit {
+func (m *Manager) victimUnit(p *cluster.Pod) units.Victim {
 	s := m.store.Snapshot()
-	unit := preempt.VictimUnit{Pods: []*cluster.Pod{p}, Priority: p.Spec.Priority}
+	unit := units.Victim{Pods: []*cluster.Pod{p}, Priority: p.Spec.Priority}
 	key, in := s.HeldGang(p.UID)
 	if !in {
 		return unit
@@ -183,7 +184,7 @@ func (m *Manager) victimUnit(p *cluster.Pod) preempt.VictimUnit {
 
 // fitsOn makes a dry run with the victims gone, and those that go anyway, in which no other of their nodes has
 // capacity.
-func (m *Manager) fitsOn(prof *Profile, p *cluster.Pod, n cluster.NodeIdx, ans preempt.UnitsAnswer, going []*cluster.Pod, decision uint64) bool {
+func (m *Manager) fitsOn(prof *Profile, p *cluster.Pod, n cluster.NodeIdx, ans units.Answer, going []*cluster.Pod, decision uint64) bool {
 	only := &beside{Nominations: m.queue, s: m.store.Snapshot(), full: map[string]bool{}}
 	gone := append(VictimPods(&ans), going...)
 	for _, v := range gone {

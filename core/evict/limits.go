@@ -8,6 +8,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -25,7 +26,7 @@ type Limits struct {
 	// Sets are the members for which pods may be evicted, to be tried in this order.
 	Sets []Preemptor
 	// Units holds the limits of a search in units: Own, Rule, Never, Stuck, Runs and Strict.
-	Units preempt.UnitsQuestion
+	Units units.Question
 	// Node holds the limits of a search on one node, for a pod by itself: Pod, Nominated, Awaited and Strict.
 	Node preempt.Question
 }
@@ -78,8 +79,8 @@ func (m *Manager) LimitsOfGang(prof *Profile, key cluster.GangKey, need gang.Nee
 }
 
 // unitLimits returns the limits of a search in units for a unit: never keeps pods from being evicted, nil none.
-func (m *Manager) unitLimits(prof *Profile, never func(*cluster.Pod) string, u Unit) preempt.UnitsQuestion {
-	return preempt.UnitsQuestion{
+func (m *Manager) unitLimits(prof *Profile, never func(*cluster.Pod) string, u Unit) units.Question {
+	return units.Question{
 		Rule: m.RuleOf, Never: m.SparingNodes(never, m.Spared(u)), Stuck: m.OverdueOn(prof),
 		Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -81,7 +82,7 @@ type Manager struct {
 	meter     place.Meter
 	seed      uint64
 	stallTime record.Time
-	finder    preempt.Finder
+	finder    units.Finder
 
 	// of are the evictions requested by units that wait, and those that have no answer yet; gangs is how many are of
 	// gangs.

@@ -11,6 +11,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -34,7 +35,7 @@ type Plan struct {
 	// same: Victims are the rest of those of before.
 	same bool
 	// units is what a search by preemption units found, nil where pods of one node were searched.
-	units *preempt.UnitsAnswer
+	units *units.Answer
 	// loss, nodes and tried are of a search by nodes.
 	loss         preempt.Loss
 	nodes, tried int
@@ -107,7 +108,7 @@ func (m *Manager) ForPod(prof *Profile, p *cluster.Pod, out place.Outcome, decis
 // gang that goes whole, or is protected by what its gang declares. Otherwise units are pods, and the search by nodes
 // does as upstream. With strict budgets it always does: upstream's search keeps the most important pods of a node, and
 // so may end with pods that a budget protects where others could go.
-func (m *Manager) GoesByUnits(prof *Profile, finder *preempt.Finder, p *cluster.Pod) bool {
+func (m *Manager) GoesByUnits(prof *Profile, finder *units.Finder, p *cluster.Pod) bool {
 	return prof.Preemption.Strict || finder.GoesByUnits(m.store.Snapshot(), p.Spec.Priority, m.RuleOf)
 }
 
@@ -157,7 +158,7 @@ func (m *Manager) planByUnits(prof *Profile, p *cluster.Pod, decision uint64) Pl
 		return Plan{Verdict: preempt.NotHelpful, Message: notAgainMessage, tried: ans.Tried}
 	}
 	if len(gone) == 0 { // as upstream: what terminates already is waited for, nominated
-		gone = slices.DeleteFunc(slices.Clone(ans.Going), func(v *cluster.Pod) bool {
+		gone = slices.DeleteFunc(slices.Clone(ans.Terminating), func(v *cluster.Pod) bool {
 			_, n, _, _ := m.store.Snapshot().PodOn(v.UID)
 			return n != node
 		})
@@ -188,7 +189,7 @@ func (m *Manager) takeRest(uid cluster.UID) (rest []cluster.UID) {
 // planRest is the rest of victims for a pod by itself of which some could not be evicted (answer A15): false if none
 // are gone yet, none are left, one is protected by now, or the pod does not fit without them any more.
 func (m *Manager) planRest(prof *Profile, p *cluster.Pod, all []cluster.UID, decision uint64) (plan Plan, same bool) {
-	ans := preempt.UnitsAnswer{Verdict: preempt.Evict, Loss: preempt.UnitsLoss{Highest: math.MinInt32, Oldest: maxTime}}
+	ans := units.Answer{Verdict: preempt.Evict, Loss: units.Loss{Highest: math.MinInt32, Oldest: maxTime}}
 	var rest, going []*cluster.Pod
 	for _, uid := range all {
 		v, _, _, there := m.store.Snapshot().PodOn(uid)
@@ -198,7 +199,7 @@ func (m *Manager) planRest(prof *Profile, p *cluster.Pod, all []cluster.UID, dec
 			going = append(going, v)
 		default:
 			rest = append(rest, v)
-			ans.Victims = append(ans.Victims, preempt.VictimUnit{Pods: []*cluster.Pod{v}, Priority: v.Spec.Priority})
+			ans.Victims = append(ans.Victims, units.Victim{Pods: []*cluster.Pod{v}, Priority: v.Spec.Priority})
 			ans.Loss.Units, ans.Loss.Pods, ans.Loss.Highest = ans.Loss.Units+1, ans.Loss.Pods+1, max(ans.Loss.Highest, v.Spec.Priority)
 		}
 	}
@@ -218,22 +219,22 @@ func (m *Manager) planRest(prof *Profile, p *cluster.Pod, all []cluster.UID, dec
 
 // searchForPod searches victims for a pod by itself, and where it fits without them: cluster.NoNode if that is not
 // found again.
-func (m *Manager) searchForPod(prof *Profile, p *cluster.Pod, noms place.Nominations, decision uint64) (preempt.UnitsAnswer, cluster.NodeIdx) {
+func (m *Manager) searchForPod(prof *Profile, p *cluster.Pod, noms place.Nominations, decision uint64) (units.Answer, cluster.NodeIdx) {
 	trial := m.store.Trial()
 	defer trial.Discard()
 	run := m.dryRun(prof, trial, needOf(p), decision, noms)
-	ans := m.finder.FindUnits(preempt.UnitsQuestion{
-		Members: run.Need.Members, Quorum: 1, Power: p.Spec.Priority, Trial: trial, Fits: run.Fits, Where: run.Where,
+	ans := m.finder.FindUnits(units.Question{
+		Members: run.Need.Members, Quorum: 1, Priority: p.Spec.Priority, Trial: trial, Fits: run.Fits, Rows: run.Where,
 		Rule: m.RuleOf, Never: m.SparingNodes(nil, m.Spared(Unit{Pod: p.UID})), Stuck: m.OverdueOn(prof),
 		Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
-		Ground: preempt.UnitsGround{Placer: prof.Placer, Nominations: noms},
+		Placement: units.Placement{Placer: prof.Placer, Nominations: noms},
 	})
 	switch {
 	case ans.Verdict == preempt.NotHelpful:
-	case ans.Places != nil:
-		return ans, ans.Places[0]
+	case ans.Rows != nil:
+		return ans, ans.Rows[0]
 	default:
-		if rows := run.Without(append(VictimPods(&ans), ans.Going...)); rows != nil {
+		if rows := run.Without(append(VictimPods(&ans), ans.Terminating...)); rows != nil {
 			return ans, rows[0]
 		}
 	}
@@ -311,18 +312,18 @@ func (m *Manager) planSet(unit *queue.Unit, prof *Profile, by Preemptor, decisio
 	trial := m.store.Trial()
 	defer trial.Discard()
 	run := m.dryRun(prof, trial, need, decision, noms)
-	a := m.finder.FindUnits(preempt.UnitsQuestion{
-		Members: need.Members, Quorum: need.Quorum, Own: unit.Gang, Power: by.Priority, Trial: trial, Fits: run.Fits, Where: run.Where,
+	a := m.finder.FindUnits(units.Question{
+		Members: need.Members, Quorum: need.Quorum, Own: unit.Gang, Priority: by.Priority, Trial: trial, Fits: run.Fits, Rows: run.Where,
 		Rule: m.RuleOf, Never: m.SparingNodes(m.NeverForGang, m.Spared(Unit{Gang: unit.Gang})), Stuck: m.OverdueOn(prof),
-		Ground: preempt.UnitsGround{Placer: prof.Placer, Nominations: noms, Bound: need.Bound, Keys: RequiredKeys(need)},
-		Runs:   prof.Preemption.Runs, Strict: prof.Preemption.Strict,
+		Placement: units.Placement{Placer: prof.Placer, Nominations: noms, Bound: need.Bound, TopologyKeys: RequiredKeys(need)},
+		Runs:      prof.Preemption.Runs, Strict: prof.Preemption.Strict,
 	})
 	plan := Plan{Verdict: a.Verdict, Message: a.Message, units: &a, Need: need}
 	if a.Verdict == preempt.NotHelpful {
 		return plan
 	}
 	plan.Victims = VictimPods(&a)
-	plan.Rows = run.Without(append(slices.Clone(plan.Victims), a.Going...))
+	plan.Rows = run.Without(append(slices.Clone(plan.Victims), a.Terminating...))
 	if plan.Rows == nil {
 		return Plan{Verdict: preempt.NotHelpful, Message: notAgainMessage}
 	}

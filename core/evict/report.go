@@ -5,11 +5,12 @@ package evict
 import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // RecordUnits records what a search by preemption units found.
-func RecordUnits(d *record.Preemption, a *preempt.UnitsAnswer) {
+func RecordUnits(d *record.Preemption, a *units.Answer) {
 	d.Nodes, d.Tried, d.Violations = 0, a.Tried, a.Loss.Violations
 	d.Unproved = a.Unproved
 	for i := range a.Victims {
@@ -29,10 +30,10 @@ func RecordUnits(d *record.Preemption, a *preempt.UnitsAnswer) {
 			d.Loss.Oldest = l.Oldest
 		}
 	}
-	for _, p := range a.Stuck[:min(len(a.Stuck), preempt.MostConsidered)] {
+	for _, p := range a.Stuck[:min(len(a.Stuck), units.MaxConsidered)] {
 		d.Stuck = append(d.Stuck, p.Ref())
 	}
-	for _, p := range a.Going[:min(len(a.Going), preempt.MostConsidered)] {
+	for _, p := range a.Terminating[:min(len(a.Terminating), units.MaxConsidered)] {
 		d.Awaited = append(d.Awaited, p.Ref())
 	}
 }
@@ -65,8 +66,8 @@ func (m *Manager) PauseOf(o Owner) *record.Preemption {
 // WastedFor returns how many pods were evicted for an owner without use.
 func (m *Manager) WastedFor(o Owner) int { return m.pauses.wasted(o) }
 
-// Finder returns the search for victims, for questions: they work on a copy (preempt.Finder.ForQuestion).
-func (m *Manager) Finder() *preempt.Finder { return &m.finder }
+// Finder returns the search for victims, for questions: they work on a copy (units.Finder.ForQuestion).
+func (m *Manager) Finder() *units.Finder { return &m.finder }
 
 // NoteBarred notes a pod for which no pods are evicted because of budgets, or forgets it, by the message of its search.
 func (m *Manager) NoteBarred(p record.PodRef, message string) {

@@ -9,12 +9,12 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
-	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 )
 
 // Which pods go together, what protects them, and by which priority a unit may have others evicted. The search for
-// victims (preempt.UnitsQuestion) knows neither gangs' objects nor how gangs are placed.
+// victims (units.Question) knows neither gangs' objects nor how gangs are placed.
 
 // GoesWhole reports whether no pod of a gang is evicted without all others (rule R5). The pods of a native pod group
 // go one by one unless the group says otherwise.
@@ -27,7 +27,7 @@ func wholeBy(key cluster.GangKey, obj *cluster.Gang) bool {
 }
 
 // RuleBy says how the pods of a gang go and what protects them, by the gang's object, which may be nil.
-func RuleBy(key cluster.GangKey, obj *cluster.Gang) (r preempt.UnitRule) {
+func RuleBy(key cluster.GangKey, obj *cluster.Gang) (r units.Rule) {
 	if obj != nil && obj.Priority != nil {
 		r.Declared, r.Priority, r.OwnToo = true, *obj.Priority, OneByOne(obj)
 	}
@@ -36,7 +36,7 @@ func RuleBy(key cluster.GangKey, obj *cluster.Gang) (r preempt.UnitRule) {
 }
 
 // RuleOf is RuleBy for the object that is known.
-func (m *Manager) RuleOf(key cluster.GangKey) preempt.UnitRule {
+func (m *Manager) RuleOf(key cluster.GangKey) units.Rule {
 	return RuleBy(key, m.store.Snapshot().GangObject(key))
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/simulated"
 )
 
 const benchNodes, benchPods = 5000, 10 // pods on each node
@@ -22,15 +23,15 @@ func full(b *testing.B) *world {
 	w := newWorld()
 	for i := range benchNodes {
 		name := fmt.Sprint("n", i)
-		w.node(name, benchPods, 2*benchPods, fmt.Sprint("z", i%3))
+		w.SetNode(name, benchPods, 2*benchPods, fmt.Sprint("z", i%3))
 		for k := range benchPods {
-			p := started(bare(fmt.Sprint("p", i, "-", k), int32(k%3), 1), int64(1+(i*31+k*17)%1000))
+			p := simulated.Started(simulated.Pod(fmt.Sprint("p", i, "-", k), int32(k%3), 1), int64(1+(i*31+k*17)%1000))
 			p.Labels = map[string]string{"app": "b"}
 			if k == i%3*3+2 { // of the highest priority
 				p.Labels["app"] = "a"
 				p.Spec.Containers[0].Ports = []v1.ContainerPort{{HostPort: 80}}
 			}
-			w.on(name, p)
+			w.Bind(name, p)
 		}
 	}
 	return w
@@ -48,15 +49,15 @@ func BenchmarkFind(b *testing.B) {
 	}{
 		{"resources", func(*v1.Pod) {}, nil},
 		{"four cores", func(p *v1.Pod) {
-			p.Spec.Containers[0].Resources.Requests = bare("", 0, 4).Spec.Containers[0].Resources.Requests
+			p.Spec.Containers[0].Resources.Requests = simulated.Pod("", 0, 4).Spec.Containers[0].Resources.Requests
 		}, nil},
 		{"budgets", func(*v1.Pod) {}, func(w *world) {
-			w.budget("all", 1000, map[string]string{"app": "a"})
-			w.budget("b", 0, map[string]string{"app": "b"})
+			w.SetBudget("all", 1000, map[string]string{"app": "a"})
+			w.SetBudget("b", 0, map[string]string{"app": "b"})
 		}},
 		{"nothing helps", func(p *v1.Pod) {
 			*p.Spec.Priority = 1
-			p.Spec.Containers[0].Resources.Requests = bare("", 0, 9).Spec.Containers[0].Resources.Requests
+			p.Spec.Containers[0].Resources.Requests = simulated.Pod("", 0, 9).Spec.Containers[0].Resources.Requests
 		}, nil},
 		{"ports", func(p *v1.Pod) { none(p); p.Spec.Containers[0].Ports = []v1.ContainerPort{{HostPort: 80}} }, nil},
 		{"affinity", func(p *v1.Pod) {
@@ -68,7 +69,7 @@ func BenchmarkFind(b *testing.B) {
 			p.Labels = map[string]string{"app": "a"}
 			p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: v1.LabelHostname,
 				WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: about}}
-		}, func(w *world) { w.node("empty", 0, 1, "z0") }},
+		}, func(w *world) { w.SetNode("empty", 0, 1, "z0") }},
 		{"ports of others' betters", func(p *v1.Pod) { // each node is tried, in vain
 			none(p)
 			*p.Spec.Priority = 2
@@ -80,23 +81,23 @@ func BenchmarkFind(b *testing.B) {
 			if c.with != nil {
 				c.with(w)
 			}
-			boss := bare("boss", 10, 1)
+			boss := simulated.Pod("boss", 10, 1)
 			c.wish(boss)
-			p, s := w.intake.Pod(boss), w.store.Snapshot()
+			p, s := w.Intake.Pod(boss), w.Store.Snapshot()
 			took := make([]time.Duration, 0, b.N)
 			tried := 0
 			b.ResetTimer()
 			for i := range b.N {
 				b.StopTimer()
 				one, _, _, _ := s.PodOn(cluster.UID(fmt.Sprint("p", i*37%benchNodes, "-", i%benchPods)))
-				w.change(func() { w.store.DeletePod(one.UID); w.store.SetPod(one) })
-				out := w.placer.Place(s, p, w.noms, func(int) int { return 0 })
+				w.Change(func() { w.Store.DeletePod(one.UID); w.Store.SetPod(one) })
+				out := w.Placer.Place(s, p, w.Nominations, func(int) int { return 0 })
 				if out.Node != cluster.NoNode || out.Err != nil {
 					b.Fatalf("fits %s: %v", s.NodeName(out.Node), out.Err)
 				}
 				b.StartTimer()
 				began := time.Now()
-				a := w.finder.Find(s, preempt.Question{Pod: p, Relief: w.placer.Relief(s, out)})
+				a := w.finder.Find(s, preempt.Question{Pod: p, Relief: w.Placer.Relief(s, out)})
 				took = append(took, time.Since(began))
 				tried += a.Tried
 			}

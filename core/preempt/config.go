@@ -6,32 +6,33 @@ import "github.com/kumiki-scheduler/kumiki/record"
 
 // Config is how a profile preempts.
 type Config struct {
-	// Limit bounds how many candidates are found before the search for more ends; nil looks at every node. It is what
-	// DefaultPreemptionArgs say where the configuration file has them written.
+	// Limit bounds how many candidates a search finds before it ends; nil means all nodes are searched. It is set if
+	// the configuration file states DefaultPreemptionArgs.
 	Limit *Limit
-	// Sync tells that a pod that evicts others may be tried again before the evictions are carried out (upstream without
+	// Sync allows a pod to be tried again before its evictions are carried out (upstream without
 	// SchedulerAsyncPreemption).
 	Sync bool
-	// Strict never has pods evicted against a disruption budget (answer A12); otherwise it is done where there is no other room
-	// (upstream).
+	// Strict forbids evictions against a disruption budget (answer A12). Without it they happen if there is no other
+	// way (upstream).
 	Strict bool
-	// VictimTimeout is for how long after the end of its grace period a pod that is being deleted is counted on as room to
-	// come, where victims are sought in units; 0 for as long as it is there (upstream).
+	// VictimTimeout is how long after the end of its grace period a terminating pod still counts as capacity to come,
+	// in a search by preemption units; 0 counts it for as long as it exists (upstream).
 	VictimTimeout record.Time
-	// Runs is about how many dry runs of one pod a search in units may take; 0 is for DefaultRuns.
+	// Runs bounds the dry runs of one pod in a search by preemption units, approximately; 0 stands for
+	// units.DefaultDryRuns.
 	Runs int
 }
 
-// Limit is how many candidates are enough: the larger of the two, at most as many as there are nodes to look at (upstream:
-// DefaultPreemptionArgs).
+// Limit is how many candidates are enough: the larger of both fields, at most the number of nodes to search
+// (upstream: DefaultPreemptionArgs).
 type Limit struct {
-	// MinPercentage is of the nodes on which evictions might help, 0 to 100 (minCandidateNodesPercentage).
+	// MinPercentage is a share of the nodes on which evictions may help, 0 to 100 (minCandidateNodesPercentage).
 	MinPercentage int32
 	// MinAbsolute is a number of nodes (minCandidateNodesAbsolute).
 	MinAbsolute int32
 }
 
-// of is how many candidates are enough among n nodes.
+// of returns how many candidates are enough among n nodes.
 func (l *Limit) of(n int) int {
 	if l == nil {
 		return n

@@ -7,48 +7,39 @@ import (
 	"math"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/victim"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Loss is what evictions cost, compared field by field in this order (upstream: preemption.go, pickOneNodeForPreemption).
+// Loss is what evictions cost. Losses are compared field by field in this order (upstream: preemption.go,
+// pickOneNodeForPreemption).
 type Loss struct {
-	// Violations are the victims that a disruption budget protects.
+	// Violations is the number of victims that a disruption budget protects.
 	Violations int
 	// Highest is the highest priority among the victims.
 	Highest int32
-	// Sum adds up the victims' priorities, each raised so that none is negative: otherwise a crowd of negative priority
-	// would count as cheaper than one pod of it.
+	// Sum adds up the victims' priorities, each raised so that none is negative. Otherwise many pods of negative
+	// priority would cost less than one.
 	Sum int64
-	// Victims is their number.
+	// Victims is the number of victims.
 	Victims int
-	// Oldest is when the oldest of those with the highest priority started; the later, the smaller is the loss.
+	// Oldest is the earliest start among the victims of the highest priority; the later, the smaller the loss.
 	Oldest record.Time
 }
 
 // raise makes the lowest priority count 0.
 const raise = math.MaxInt32 + 1
 
-// notStarted stands for the start of a pod that has not started: upstream takes the present, which is later than any.
-const notStarted record.Time = math.MaxInt64
-
-// startOf is when a pod started, as it counts here.
-func startOf(p *cluster.Pod) record.Time {
-	if p.Start == 0 {
-		return notStarted
-	}
-	return p.Start
-}
-
-// lossOf is what it costs to evict pods, which is at least one.
+// lossOf returns the loss of evicting pods. There must be at least one.
 func lossOf(victims []*cluster.Pod, violations int) Loss {
-	l := Loss{Violations: violations, Highest: math.MinInt32, Victims: len(victims), Oldest: notStarted}
+	l := Loss{Violations: violations, Highest: math.MinInt32, Victims: len(victims), Oldest: victim.NotStarted}
 	for _, p := range victims {
-		l.add(p.Spec.Priority, startOf(p))
+		l.add(p.Spec.Priority, victim.StartOf(p))
 	}
 	return l
 }
 
-// add counts a victim but for its number.
+// add counts a victim, except for the number of victims.
 func (l *Loss) add(priority int32, start record.Time) {
 	l.Sum += int64(priority) + raise
 	switch {
@@ -59,22 +50,17 @@ func (l *Loss) add(priority int32, start record.Time) {
 	}
 }
 
-// compare is negative when l is the smaller loss.
-func (l Loss) compare(other Loss) int {
+// Compare is negative when l is the smaller loss.
+func (l Loss) Compare(other Loss) int {
 	oldest := cmp.Compare(other.Oldest, l.Oldest)
 	return cmp.Or(cmp.Compare(l.Violations, other.Violations), cmp.Compare(l.Highest, other.Highest), cmp.Compare(l.Sum, other.Sum),
 		cmp.Compare(l.Victims, other.Victims), oldest)
 }
 
-// NewCandidate is a candidate that foreign code has chosen.
-func NewCandidate(n cluster.NodeIdx, victims []*cluster.Pod, violations int) Candidate {
-	return Candidate{Node: n, Victims: victims, Loss: lossOf(victims, violations)}
-}
-
-// Differs names the first thing in which l is a larger loss than another, empty when it is none.
+// Differs returns the first field by which l is the larger loss, empty if it is not larger.
 func (l Loss) Differs(other Loss) Difference {
 	switch {
-	case l.compare(other) <= 0:
+	case l.Compare(other) <= 0:
 		return ""
 	case l.Violations != other.Violations:
 		return MoreViolations
@@ -88,10 +74,10 @@ func (l Loss) Differs(other Loss) Difference {
 	return RanLonger
 }
 
-// Difference is by what one loss is larger than another, in the order in which losses are compared.
+// Difference is the field by which one loss is larger than another, in the order of comparison.
 type Difference string
 
-// The differences. A larger sum of priorities reads as more victims where there are more.
+// The differences. If there are more victims too, a larger sum of priorities is reported as more victims.
 const (
 	MoreViolations Difference = "violations"
 	HigherPriority Difference = "priority"
@@ -100,7 +86,7 @@ const (
 	RanLonger      Difference = "age"
 )
 
-// HasStarted tells when the oldest of the most important victims started; ok is false if it has not.
+// HasStarted returns the earliest start of the most important victims; ok is false if none has started.
 func (l Loss) HasStarted() (at record.Time, ok bool) {
-	return l.Oldest, l.Oldest != notStarted
+	return l.Oldest, l.Oldest != victim.NotStarted
 }

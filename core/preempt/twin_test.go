@@ -29,7 +29,7 @@ func TestTwins(t *testing.T) {
 func twins(t *rapid.T, seen map[preempt.Verdict]int) {
 	w, plain := newWorld(), rapid.Bool().Draw(t, "plain pods")
 	if rapid.IntRange(0, 4).Draw(t, "slots") == 0 {
-		w.slots()
+		w.OnePodPerNode()
 	}
 	for range rapid.IntRange(1, 6).Draw(t, "rounds") {
 		for range rapid.IntRange(1, 20).Draw(t, "changes") {
@@ -63,7 +63,7 @@ func (w *world) listed(t *rapid.T, pod *v1.Pod, slow preempt.Answer) {
 	some, _ := w.ask(&w.finder, pod, func(q *preempt.Question) { q.Best = count })
 	all := slices.Clone(slow.Candidates)
 	slices.SortFunc(all, func(a, b preempt.Candidate) int {
-		return cmp.Or(preempt.Compare(a.Loss, b.Loss), cmp.Compare(a.Node, b.Node))
+		return cmp.Or(a.Loss.Compare(b.Loss), cmp.Compare(a.Node, b.Node))
 	})
 	all = all[:min(len(all), count)]
 	same := slices.EqualFunc(some.Candidates, all, func(a, b preempt.Candidate) bool {
@@ -76,7 +76,7 @@ func (w *world) listed(t *rapid.T, pod *v1.Pod, slow preempt.Answer) {
 
 func shields(c preempt.Candidate) (n int) {
 	for i := range c.Victims {
-		if c.Shielded(i) {
+		if c.Protected(i) {
 			n++
 		}
 	}
@@ -85,7 +85,7 @@ func shields(c preempt.Candidate) (n int) {
 
 // sane: victims have lower priority, each stands once, and on the candidate's node (rule R4).
 func (w *world) sane(t *rapid.T, priority int32, a preempt.Answer) {
-	s := w.store.Snapshot()
+	s := w.Store.Snapshot()
 	for _, c := range a.Candidates {
 		seen := map[cluster.UID]bool{}
 		for _, v := range c.Victims {

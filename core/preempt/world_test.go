@@ -4,130 +4,34 @@ package preempt_test
 
 import (
 	"fmt"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
-	"github.com/kumiki-scheduler/kumiki/core/place"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/simulated"
 )
 
-// world is a cluster, with a search for nodes and one for victims that are kept from question to question.
+// world is a simulated cluster, with a search for victims that is kept from question to question.
 type world struct {
-	store  *cluster.Store
-	intake *cluster.Intake
-	placer *place.Placer
+	*simulated.Cluster
 	finder preempt.Finder
-	noms   promised
 	serial int
 }
 
-// promised: node name -> pods nominated there.
-type promised map[string][]*cluster.Pod
-
-func (p promised) NominatedOn(node string) []*cluster.Pod { return p[node] }
-
-func (p promised) NominatedNodes() (nodes []string) {
-	for name := range p {
-		nodes = append(nodes, name)
-	}
-	slices.Sort(nodes)
-	return nodes
-}
-
-type noMeter struct{}
-
-func (noMeter) Plugin(plugin.Point, string) {}
-
-func newWorld() *world {
-	w := &world{store: cluster.NewStore(), intake: cluster.NewIntake(), noms: promised{}}
-	w.placer = place.New(filters(), noMeter{}, place.DefaultClassBytes)
-	return w
-}
-
-// slots makes each node take one pod, whatever it asks for.
-func (w *world) slots() {
-	prof := filters()
-	for i, f := range prof.Filters {
-		if f.Name() == plugin.NodeResourcesFitName {
-			prof.Filters[i] = plugin.NodeSlots{}
-		}
-	}
-	w.placer = place.New(prof, noMeter{}, place.DefaultClassBytes)
-}
-
-func filters() place.Profile {
-	var prof place.Profile
-	for _, enabled := range plugin.DefaultProfile() {
-		reg, _ := plugin.Lookup(enabled.Name)
-		pl, err := reg.New(nil)
-		if err != nil {
-			panic(err)
-		}
-		if f, ok := pl.(plugin.Filter); ok {
-			prof.Filters = append(prof.Filters, f)
-		}
-	}
-	return prof
-}
-
-func (w *world) change(f func()) {
-	w.store.Begin()
-	f()
-	w.store.Commit()
-}
-
-// node sets a node of so many cores and pods in a zone.
-func (w *world) node(name string, cores, pods int64, zone string) {
-	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": zone, v1.LabelHostname: name}}}
-	n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: *apiresource.NewQuantity(cores, apiresource.DecimalSI),
-		v1.ResourceMemory: *apiresource.NewQuantity(16<<30, apiresource.BinarySI), v1.ResourcePods: *apiresource.NewQuantity(pods, apiresource.DecimalSI)}
-	w.change(func() { w.store.SetNode(w.intake.Node(n)) })
-}
-
-// bare is a pod that asks for cores.
-func bare(name string, priority int32, cores int64) *v1.Pod {
-	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name)}}
-	p.Spec.Priority = &priority
-	p.Spec.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{
-		v1.ResourceCPU: *apiresource.NewQuantity(cores, apiresource.DecimalSI)}}}}
-	return p
-}
-
-// started is when a pod began, in seconds.
-func started(p *v1.Pod, at int64) *v1.Pod {
-	p.Status.StartTime = &metav1.Time{Time: metav1.Unix(at, 0).Time}
-	return p
-}
-
-// on binds a pod.
-func (w *world) on(node string, p *v1.Pod) {
-	p.Spec.NodeName = node
-	w.change(func() { w.store.SetPod(w.intake.Pod(p)) })
-}
-
-func (w *world) budget(name string, allowed int32, labels map[string]string) {
-	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
-	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
-	b.Status.DisruptionsAllowed = allowed
-	w.change(func() { w.store.SetObject(b) })
-}
+func newWorld() *world { return &world{Cluster: simulated.NewCluster()} }
 
 // ask searches for a node, and where there is none for victims; ok is false where there is one.
 func (w *world) ask(f *preempt.Finder, pod *v1.Pod, more func(*preempt.Question)) (a preempt.Answer, ok bool) {
-	p, s := w.intake.Pod(pod), w.store.Snapshot()
-	out := w.placer.Place(s, p, w.noms, func(int) int { return 0 })
+	p, s := w.Intake.Pod(pod), w.Store.Snapshot()
+	out := w.Placer.Place(s, p, w.Nominations, func(int) int { return 0 })
 	if out.Node != cluster.NoNode || out.Err != nil {
 		return a, false
 	}
-	q := preempt.Question{Pod: p, Nominated: p.Nominated, Relief: w.placer.Relief(s, out), Draw: func(int) int { return 0 }}
+	q := preempt.Question{Pod: p, Nominated: p.Nominated, Relief: w.Placer.Relief(s, out), Draw: func(int) int { return 0 }}
 	if more != nil {
 		more(&q)
 	}
@@ -147,15 +51,15 @@ func (w *world) named(c preempt.Candidate) string {
 	for _, p := range c.Victims {
 		names = append(names, p.Name)
 	}
-	return fmt.Sprint(w.store.Snapshot().NodeName(c.Node), " ", names, " ", c.Loss.Violations)
+	return fmt.Sprint(w.Store.Snapshot().NodeName(c.Node), " ", names, " ", c.Loss.Violations)
 }
 
 // drawPod draws a pod with whatever makes filters reject.
 func (w *world) drawPod(t *rapid.T, plain bool) *v1.Pod {
 	w.serial++
-	p := bare(fmt.Sprint("p", w.serial), int32(rapid.IntRange(0, 3).Draw(t, "priority")), int64(rapid.IntRange(0, 3).Draw(t, "cores")))
+	p := simulated.Pod(fmt.Sprint("p", w.serial), int32(rapid.IntRange(0, 3).Draw(t, "priority")), int64(rapid.IntRange(0, 3).Draw(t, "cores")))
 	if at := rapid.IntRange(0, 6).Draw(t, "start"); at > 0 {
-		started(p, int64(at))
+		simulated.Started(p, int64(at))
 	}
 	if app := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "app"); app != "" {
 		p.Labels = map[string]string{"app": app}
@@ -191,34 +95,34 @@ func (w *world) stir(t *rapid.T, plain bool) {
 	name := fmt.Sprint("n", rapid.IntRange(0, 5).Draw(t, "node"))
 	switch rapid.SampledFrom([]string{"node", "pod", "pod", "pod", "pod", "gone", "start", "budget", "nominate", "going"}).Draw(t, "what") {
 	case "node":
-		w.node(name, int64(rapid.IntRange(1, 6).Draw(t, "cores")), int64(rapid.IntRange(2, 6).Draw(t, "pods")), fmt.Sprint("z", rapid.IntRange(0, 2).Draw(t, "zone")))
+		w.SetNode(name, int64(rapid.IntRange(1, 6).Draw(t, "cores")), int64(rapid.IntRange(2, 6).Draw(t, "pods")), fmt.Sprint("z", rapid.IntRange(0, 2).Draw(t, "zone")))
 	case "pod":
-		w.on(name, w.drawPod(t, plain))
+		w.Bind(name, w.drawPod(t, plain))
 	case "gone":
 		if p := w.anyPod(t); p != nil {
-			w.change(func() { w.store.DeletePod(p.UID) })
+			w.Change(func() { w.Store.DeletePod(p.UID) })
 		}
 	case "start", "going":
 		if p := w.anyPod(t); p != nil {
 			q := *p
 			q.Start = 1e9 * 60
-			w.change(func() { w.store.SetPod(&q) })
+			w.Change(func() { w.Store.SetPod(&q) })
 		}
 	case "budget":
-		w.budget(fmt.Sprint("b", rapid.IntRange(0, 1).Draw(t, "which")), int32(rapid.IntRange(0, 2).Draw(t, "allowed")),
+		w.SetBudget(fmt.Sprint("b", rapid.IntRange(0, 1).Draw(t, "which")), int32(rapid.IntRange(0, 2).Draw(t, "allowed")),
 			map[string]string{"app": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "app")})
 	case "nominate":
 		if rapid.Bool().Draw(t, "off") {
-			delete(w.noms, name)
+			delete(w.Nominations, name)
 		} else {
-			w.noms[name] = []*cluster.Pod{w.intake.Pod(w.drawPod(t, plain))}
+			w.Nominations[name] = []*cluster.Pod{w.Intake.Pod(w.drawPod(t, plain))}
 		}
 	}
 }
 
 func (w *world) anyPod(t *rapid.T) *cluster.Pod {
 	var pods []*cluster.Pod
-	s := w.store.Snapshot()
+	s := w.Store.Snapshot()
 	for n := range cluster.NodeIdx(s.Rows()) {
 		s.EachPod(n, func(p *cluster.Pod, _ bool) { pods = append(pods, p) })
 	}

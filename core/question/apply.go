@@ -13,7 +13,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
-	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/victim"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -164,7 +164,7 @@ func (w *supposition) drain(n cluster.NodeIdx, done *record.Supposed) {
 		}
 		leave = append(leave, p)
 	})
-	shielded := preempt.Shielded(s, byKey(leave))
+	shielded := victim.CountProtected(s, byKey(leave))
 	w.displaceAll(leave, done)
 	if done.Stay > 0 {
 		belong := verb(done.Stay, "belongs", "belong")

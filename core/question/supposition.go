@@ -9,7 +9,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
-	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
 )
 
 // supposition is the state of one question about a changed cluster. What it does to the store ends with the
@@ -21,7 +21,7 @@ type supposition struct {
 	trial   *cluster.Trial
 	// placers: schedulerName -> its search, as that profile has it but for the strategy and foreign code.
 	placers map[string]*place.Placer
-	finder  preempt.Finder
+	finder  units.Finder
 	// nominations are those of the queue, or as the gang in question sees them.
 	nominations place.Nominations
 	// deleted are waiting pods that are supposed deleted. Their nominations do not count.
@@ -40,7 +40,7 @@ func (i Inspector) suppose(about *cluster.Pod, answer func(*supposition)) (err e
 	defer contain(func(cause any) { err = fmt.Errorf("judging %s panicked: %v", about.Key(), cause) })
 	answer(&supposition{
 		Inspector: i, cluster: c, trial: c.Trial(), nominations: i.view.Queue(),
-		placers: map[string]*place.Placer{}, finder: i.view.Preemption().Finder().ForQuestion(),
+		placers: map[string]*place.Placer{}, finder: i.view.Preemption().Finder().Fork(),
 		deleted: map[cluster.UID]bool{}, added: map[string]int{},
 	})
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/evict"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -62,13 +63,13 @@ func (w *supposition) unitVictims(
 
 // searchUnits searches victims for one set of preemptors, and leaves the supposition as it was.
 func (w *supposition) searchUnits(
-	prof *engine.Profile, q preempt.UnitsQuestion, set evict.Preemptor, draw string,
+	prof *engine.Profile, q units.Question, set evict.Preemptor, draw string,
 ) *record.Preemption {
 	need := set.Need
 	run := evict.DryRun{Need: need, Trial: w.trial, Ground: func() *gang.Ground { return w.ground(draw, prof) }}
-	q.Members, q.Quorum, q.Power, q.Trial, q.Fits = need.Members, need.Quorum, set.Priority, w.trial, run.Fits
-	q.Ground = preempt.UnitsGround{
-		Placer: w.placer(prof), Nominations: w, Bound: need.Bound, Keys: evict.RequiredKeys(need),
+	q.Members, q.Quorum, q.Priority, q.Trial, q.Fits = need.Members, need.Quorum, set.Priority, w.trial, run.Fits
+	q.Placement = units.Placement{
+		Placer: w.placer(prof), Nominations: w, Bound: need.Bound, TopologyKeys: evict.RequiredKeys(need),
 	}
 	a := w.finder.FindUnits(q)
 	r := &record.Preemption{Message: a.Message}
@@ -77,7 +78,7 @@ func (w *supposition) searchUnits(
 		return r
 	}
 	victims := evict.VictimPods(&a)
-	nodes := run.Without(append(slices.Clone(victims), a.Going...))
+	nodes := run.Without(append(slices.Clone(victims), a.Terminating...))
 	s := w.view.Snapshot()
 	for k := range nodes {
 		if nodes[k] != cluster.NoNode {

@@ -12,6 +12,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -42,7 +43,7 @@ func (i Inspector) victimsNow(prof *engine.Profile, p *cluster.Pod, out place.Ou
 
 // nodeVictims searches the node on which the victims of a pod are the smallest loss, with what other nodes would
 // cost (as upstream does).
-func (i Inspector) nodeVictims(relief *place.Relief, finder *preempt.Finder, p *cluster.Pod) *record.Preemption {
+func (i Inspector) nodeVictims(relief *place.Relief, finder *units.Finder, p *cluster.Pod) *record.Preemption {
 	limits := i.view.Preemption().LimitsOfPod(p)
 	if limits.Pause != nil {
 		return limits.Pause
@@ -65,7 +66,7 @@ func (i Inspector) addCandidates(r *record.Preemption, a preempt.Answer) {
 		withdrawable := i.view.Preemption().Withdrawable(v.UID)
 		r.Victims = append(r.Victims, record.Victim{
 			Pod: v.Ref(), Priority: v.Spec.Priority, TurnedBack: withdrawable, Going: v.Terminating && !withdrawable,
-			Shielded: best.Shielded(k),
+			Shielded: best.Protected(k),
 		})
 	}
 	for _, c := range a.Candidates {

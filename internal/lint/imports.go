@@ -23,7 +23,7 @@ var (
 	upToCluster = []string{"record", "core/resource", "core/cluster"}
 	upToPlugin  = below(upToCluster, []string{"core/plugin"})
 	upToPlace   = below(upToPlugin, []string{"core/queue", "core/place"})
-	upToGang    = below(upToPlace, []string{"core/gang", "core/preempt", "core/shard"})
+	upToGang    = below(upToPlace, []string{"core/gang", "core/preempt", "core/preempt/victim", "core/preempt/units", "core/shard"})
 	upToEvict   = below(upToGang, []string{"core/deadline", "core/evict"})
 	upToEngine  = below(upToEvict, []string{"core/engine"})
 	upToAnswers = below(upToEngine, []string{"core/question"})
@@ -39,18 +39,22 @@ var graph = map[string]layer{
 	"record": {nil, "what the scheduler says of itself; a leaf, so that everything may show it"},
 	"config": {nil, "reads KubeSchedulerConfiguration; a leaf, so that a tool can check a file without a scheduler"},
 
-	"core/resource": {[]string{"record"}, "quantities know nothing of pods and nodes"},
-	"core/cluster":  {[]string{"record", "core/resource"}, "the state, with one writer; it knows no policy"},
-	"core/plugin":   {upToCluster, "policy reads the state; it does not know who asks"},
-	"core/queue":    {upToPlugin, "waiting is independent of the search for nodes"},
-	"core/place":    {upToPlugin, "the search is independent of waiting"},
-	"core/gang":     {upToPlace, "works through cluster.Trial; knows neither preemption nor shards"},
-	"core/preempt":  {upToPlace, "works through cluster.Trial; knows neither gangs nor shards"},
-	"core/shard":    {upToPlace, "ownership is independent of gangs and preemption"},
-	"core/deadline": {[]string{"record"}, "times alone; what happens at them is decided by those who set them"},
-	"core/evict":    {below(upToGang, []string{"core/deadline"}), "the life of an eviction; what it needs of the engine is an interface that it declares"},
-	"core/engine":   {upToEvict, "joins the core; knows nothing of the world outside"},
-	"core/question": {upToEngine, "reads an engine through its view; the engine does not know it"},
+	"core/resource":       {[]string{"record"}, "quantities know nothing of pods and nodes"},
+	"core/cluster":        {[]string{"record", "core/resource"}, "the state, with one writer; it knows no policy"},
+	"core/plugin":         {upToCluster, "policy reads the state; it does not know who asks"},
+	"core/queue":          {upToPlugin, "waiting is independent of the search for nodes"},
+	"core/place":          {upToPlugin, "the search is independent of waiting"},
+	"core/gang":           {upToPlace, "works through cluster.Trial; knows neither preemption nor shards"},
+	"core/preempt":        {below(upToPlace, []string{"core/preempt/victim"}), "works through cluster.Trial; knows neither gangs nor shards"},
+	"core/preempt/victim": {upToPlace, "what both searches for victims share; it knows neither of them"},
+	"core/preempt/units": {below(upToPlace, []string{"core/preempt", "core/preempt/victim"}),
+		"whole gangs as victims; the search for one pod on one node does not know it"},
+	"core/preempt/simulated": {upToPlace, "a cluster in memory for the tests of core/preempt"},
+	"core/shard":             {upToPlace, "ownership is independent of gangs and preemption"},
+	"core/deadline":          {[]string{"record"}, "times alone; what happens at them is decided by those who set them"},
+	"core/evict":             {below(upToGang, []string{"core/deadline"}), "the life of an eviction; what it needs of the engine is an interface that it declares"},
+	"core/engine":            {upToEvict, "joins the core; knows nothing of the world outside"},
+	"core/question":          {upToEngine, "reads an engine through its view; the engine does not know it"},
 
 	"host/...": {below(upToEngine, []string{"config", "host/..."}), "runs foreign plugins; the one side where their contract is known"},
 	"kube":     {below(upToAnswers, partsOfKube), "the edge to the API server: the loop and the lease join the parts below"},
