@@ -10,31 +10,32 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// volumeUse tells who uses volumes where, so that no decision looks at all pods for it. It follows the ledger, the node
-// objects and the volume attachments, undo included, because each way to change those comes through here.
+// volumeUse indexes which pods use which volumes on which nodes, so that no decision scans all pods for it. It
+// follows the ledger, the node objects and the volume attachments, undo included, because every change of those calls
+// it.
 type volumeUse struct {
-	// claims counts the volumes that name a claim: claim -> volumes of pods on rows that have a node. Upstream, too,
-	// does not see pods whose node object is gone. Claims of generic ephemeral volumes are not in it.
+	// claims counts the volumes that name a claim: claim -> volumes of pods on rows that have a node. Like upstream,
+	// it leaves out pods whose node object is gone. Claims of generic ephemeral volumes are not in it.
 	claims map[ObjectKey]int
 	rows   []rowVolumes // row -> its pods with volumes; as long as the highest row that ever had one
 	// attachments lists the objects that attach a volume to a node: node name -> attachments, in no order.
 	attachments map[string][]*storagev1.VolumeAttachment
 
 	drivers map[string]*driverRows // CSI driver -> the rows that it limits
-	// special are the rows with special volumes.
+	// special is the set of rows with special volumes.
 	special Bitmap
 }
 
 type rowVolumes struct {
-	pods    []*entry // with volumes that filters read; in the order of the ledger once somebody has asked
+	pods    []*entry // with volumes that filters read; in the order of the ledger after the first query
 	volumes int      // of these pods
-	// special counts those of them that are neither named claims nor disks that nobody attaches: telling what such a
-	// volume is takes more than its claim.
+	// special counts those of them that are neither named claims nor disks that no driver attaches: classifying such
+	// a volume takes more than its claim.
 	special int
 	limits  []driverLimit // of the drivers on the row's node that have one
 }
 
-// volumesEnter and volumesLeave follow a pod that has come to row n, or is about to go from it.
+// volumesEnter adds a pod that was placed on row n; volumesLeave removes a pod that is about to leave it.
 func (s *Store) volumesEnter(e *entry, n NodeIdx) {
 	if len(e.pod.Spec.Volumes) == 0 {
 		return
@@ -94,7 +95,7 @@ func (s *Store) countClaims(p *Pod, sign int) {
 	}
 }
 
-// volumesNode follows the node object of row n, which was old and is node.
+// volumesNode updates the index after the node object of row n changed from old to node.
 func (s *Store) volumesNode(n NodeIdx, old, node *Node) {
 	if (old == nil) == (node == nil) {
 		return
@@ -112,7 +113,7 @@ func (s *Store) volumesNode(n NodeIdx, old, node *Node) {
 	}
 }
 
-// volumesObject follows the volume attachments and what drivers say of nodes.
+// volumesObject updates the index after a change of a VolumeAttachment or a CSINode.
 func (s *Store) volumesObject(old, now Object) {
 	for _, obj := range []Object{old, now} {
 		if csi, ok := obj.(*storagev1.CSINode); ok {
@@ -146,8 +147,8 @@ func (s *Store) volumesObject(old, now Object) {
 // StorageInfoLister.IsPVCUsedByPods).
 func (v Snapshot) ClaimUsed(claim ObjectKey) bool { return v.s.volumes.claims[claim] > 0 }
 
-// VolumesOn is how many volumes that filters read the pods of a row have, and how many of them are special: neither
-// named claims nor disks that nobody attaches.
+// VolumesOn returns the number of volumes that filters read of a row's pods, and how many of them are special:
+// neither named claims nor disks that no driver attaches.
 func (v Snapshot) VolumesOn(n NodeIdx) (volumes, special int) {
 	if int(n) >= len(v.s.volumes.rows) {
 		return 0, 0
@@ -171,7 +172,7 @@ func (v Snapshot) EachPodWithVolumes(n NodeIdx, f func(p *Pod) bool) {
 	}
 }
 
-// AttachmentsOn lists the VolumeAttachments of a node, in no order.
+// AttachmentsOn returns the VolumeAttachments of a node, in no order.
 func (v Snapshot) AttachmentsOn(node string) []*storagev1.VolumeAttachment {
 	return v.s.volumes.attachments[node]
 }

@@ -26,7 +26,8 @@ func drawVolumes(t *rapid.T) []v1.Volume {
 		case 1:
 			v.ISCSI = &v1.ISCSIVolumeSource{IQN: "iqn"}
 		default:
-			v.PersistentVolumeClaim = &v1.PersistentVolumeClaimVolumeSource{ClaimName: rapid.SampledFrom([]string{"c0", "c1", ""}).Draw(t, "claim")}
+			v.PersistentVolumeClaim = &v1.PersistentVolumeClaimVolumeSource{
+				ClaimName: rapid.SampledFrom([]string{"c0", "c1", ""}).Draw(t, "claim")}
 		}
 		volumes = append(volumes, v)
 	}
@@ -74,8 +75,8 @@ func compareVolumes(t *rapid.T, snap cluster.Snapshot) {
 	}
 }
 
-// TestAttachmentsAreThoseOfTheNode runs random histories of attachments, some taken back, and compares the lists with a
-// look at all objects. Mutant: an undo that does not reach the lists.
+// TestAttachmentsAreThoseOfTheNode runs random histories of attachments, some rolled back, and compares the lists
+// with a scan of all objects. Mutant: an undo that does not reach the lists.
 func TestAttachmentsAreThoseOfTheNode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := cluster.NewStore()

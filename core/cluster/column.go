@@ -9,26 +9,26 @@ import (
 	"slices"
 )
 
-// column sums amounts per row. A cell holds the exact sum where int64 can, and the nearest end of int64 where it
-// cannot; wide then holds the exact one, so that taking an amount out again restores what was there before.
+// column holds the sum of amounts for each row. A cell holds the exact sum if int64 can represent it, and the nearest
+// limit of int64 otherwise; wide then holds the exact sum, so that subtracting an amount restores the earlier value.
 //
-// A column begins thin: it lists the rows that have something, so that where every node offers a resource of its own
-// the columns take as much as there are amounts, not nodes times resources. One that many rows have becomes full and
-// stays so. Where v is, at and some are empty.
+// A column starts sparse: it lists only the rows with an amount. If every node offers a resource of its own, the
+// columns take memory by amounts, not by nodes times resources. A column with amounts in many rows becomes dense and
+// stays dense; at and some are then empty.
 type column struct {
-	v    []int64              // row -> amount, 0 from its end on; nil while the column is thin
-	at   []NodeIdx            // rows that have something, or had; ascending
+	v    []int64              // row -> amount, 0 beyond its end; nil while the column is sparse
+	at   []NodeIdx            // rows that have or had an amount; ascending
 	some []int64              // their amounts
 	wide map[NodeIdx]*big.Int // row -> exact sum, for the rows whose sum int64 cannot hold
 }
 
-// A column is full when one row in thinShare has something, and more rows than thinRows.
+// A column becomes dense when one row in thinShare has an amount, and more rows than thinRows.
 const (
 	thinShare = 16
 	thinRows  = 16
 )
 
-// get is a row's amount.
+// get returns a row's amount.
 func (c *column) get(row NodeIdx) int64 {
 	if int(row) < len(c.v) {
 		return c.v[row]
@@ -67,7 +67,7 @@ func (c *column) put(row NodeIdx, amount int64) {
 	}
 }
 
-// fills makes a thin column full if it has no place for one more row.
+// fills makes a sparse column dense if it has no capacity for another row, and reports whether it is dense.
 func (c *column) fills(row NodeIdx) bool {
 	if len(c.at) < thinRows {
 		return false
@@ -95,10 +95,10 @@ func (c *column) fills(row NodeIdx) bool {
 	return true
 }
 
-// size is how many bytes the amounts take.
+// size returns the number of bytes that the amounts take.
 func (c *column) size() int { return 8*len(c.v) + 16*len(c.at) }
 
-// drop gives up the first rows; the others move up.
+// drop removes the first rows; the others move up.
 func (c *column) drop(rows NodeIdx) {
 	if c.v != nil {
 		c.v = c.v[:copy(c.v, c.v[min(int(rows), len(c.v)):])]
@@ -114,14 +114,14 @@ func (c *column) drop(rows NodeIdx) {
 	}
 }
 
-// Column shows the amounts of one resource by row. It is good for as long as the Snapshot it is from.
+// Column is a read-only view of the amounts of one resource by row. It is valid as long as its Snapshot.
 type Column struct{ c *column }
 
-// At is a row's amount.
+// At returns a row's amount.
 func (c Column) At(row NodeIdx) int64 { return c.c.get(row) }
 
-// Cut is the amounts of rows lo to hi-1. They belong to the store, or are written into space where the store has them
-// in another form: read them, and do not keep them.
+// Cut returns the amounts of rows lo to hi-1. The slice belongs to the store, or is written into space if the store
+// keeps the amounts in another form: read it, and do not keep it.
 func (c Column) Cut(lo, hi NodeIdx, space *[]int64) []int64 {
 	if int(hi) <= len(c.c.v) {
 		return c.c.v[lo:hi]
@@ -188,7 +188,7 @@ func (b Bitmap) Has(row NodeIdx) bool {
 	return w < len(b) && b[w]&(1<<(uint(row)%64)) != 0
 }
 
-// Set puts row in.
+// Set adds a row.
 func (b *Bitmap) Set(row NodeIdx) {
 	for int(row)/64 >= len(*b) {
 		*b = append(*b, 0)
@@ -196,14 +196,14 @@ func (b *Bitmap) Set(row NodeIdx) {
 	(*b)[row/64] |= 1 << (uint(row) % 64)
 }
 
-// Clear takes row out.
+// Clear removes a row.
 func (b Bitmap) Clear(row NodeIdx) {
 	if w := int(row) / 64; w < len(b) {
 		b[w] &^= 1 << (uint(row) % 64)
 	}
 }
 
-// Count is the number of rows in the set.
+// Count returns the number of rows in the set.
 func (b Bitmap) Count() int {
 	n := 0
 	for _, w := range b {

@@ -15,25 +15,25 @@ import (
 
 // Term selects pods by namespace and labels.
 type Term struct {
-	// Namespaces are names of namespaces, which need not be known.
+	// Namespaces are names of namespaces; they need not exist.
 	Namespaces []string
-	// Matching selects further namespaces, of those that are known, by their labels; nil selects none.
+	// Matching selects further namespaces by their labels, among those that exist; nil selects none.
 	Matching labels.Selector
-	// Everywhere selects all namespaces, known or not.
+	// Everywhere selects all namespaces, whether they exist or not.
 	Everywhere bool
 	// Labels selects pods by their labels.
 	Labels labels.Selector
 }
 
-// Selection names the pods that a Counter counts: those that all terms select. Without terms it names none. Make it
-// with Select, once for as many uses as possible: its canonical form is made then.
+// Selection defines which pods a Counter counts: those that all terms select; none without terms. Select makes a
+// Selection and computes its canonical form, so make it once and use it often.
 type Selection struct {
 	terms       []Term
 	terminating bool
 	key         string
 }
 
-// Select makes a Selection. terminating reports whether pods count that are being deleted.
+// Select makes a Selection. terminating includes pods that are being deleted.
 func Select(terminating bool, terms ...Term) Selection {
 	var b strings.Builder
 	b.WriteString(strconv.FormatBool(terminating))
@@ -67,7 +67,7 @@ func writeNames(b *strings.Builder, names []string) {
 	}
 }
 
-// writeSelector writes a form that equal selectors share; requirements stand sorted by key in a selector.
+// writeSelector writes a form that equal selectors share; a selector keeps its requirements sorted by key.
 func writeSelector(b *strings.Builder, s labels.Selector) {
 	requirements, selectable := s.Requirements()
 	if !selectable {
@@ -84,18 +84,18 @@ func writeSelector(b *strings.Builder, s labels.Selector) {
 	}
 }
 
-// Counter counts the pods of one Selection on every row, rows without a node included, kept up to date as pods come
-// and go, also inside trials. Ask the Snapshot for it in every decision: one that is not asked for may be dropped, and
-// does not follow the store from then on.
+// Counter counts the pods of one Selection on every row, including rows without a node. It follows every change of
+// pods, inside trials too. Get it from the Snapshot in every decision: a counter that is not requested may be
+// dropped, and then no longer follows the store.
 type Counter struct {
 	sel      Selection
 	in       []map[string]struct{} // term -> namespaces, resolved; nil for all
-	resolved uint64                // revision of the namespaces at which in was right
+	resolved uint64                // revision of the namespaces for which in was computed
 	rows     []int32               // row -> pods
 	pods     int
 	totals   []*totals
 	used     uint64
-	version  uint64 // how often it was counted anew
+	version  uint64 // number of recounts
 }
 
 // totals are a counter's sums over the nodes of each value of a topology.
@@ -105,25 +105,26 @@ type totals struct {
 	v        []int32 // value id -> pods
 	sum      int     // over all values
 
-	// least is the fewest pods on a value that nodes have, and on how many such values; 0 values when not known.
+	// least is the lowest number of pods on a value that some node has, and leastOn the number of such values;
+	// leastOn is 0 while least is unknown.
 	least   int32
 	leastOn int
 }
 
-// Rows is row -> pods. It is as long as there are rows.
+// Rows returns the pods by row. Its length is the number of rows.
 func (c *Counter) Rows() []int32 { return c.rows }
 
-// Pods is the number of pods on all rows.
+// Pods returns the number of pods on all rows.
 func (c *Counter) Pods() int { return c.pods }
 
-// Version changes when rows may have another number without their pods having changed.
+// Version changes when a recount may have changed rows although their pods did not change.
 func (c *Counter) Version() uint64 { return c.version }
 
-// Totals is value id -> pods on the nodes that have the value, and the sum over all values. It is as long as the
-// topology's Size.
+// Totals returns, by value id, the pods on the nodes that have the value, and the sum over all values. Its length is
+// the topology's Size.
 func (c *Counter) Totals(t *Topology) (byValue []int32, sum int) {
 	if t.keyed == 0 {
-		return make([]int32, len(t.values)), 0 // a key that nobody has is not worth keeping sums for
+		return make([]int32, len(t.values)), 0 // no node has the key: sums for it are not worth keeping
 	}
 	for _, have := range c.totals {
 		if have.topology == t {
@@ -141,7 +142,8 @@ func (c *Counter) Totals(t *Topology) (byValue []int32, sum int) {
 	return made.v, made.sum
 }
 
-// Least is the fewest pods on the nodes of a value, among the values that nodes have; math.MaxInt32 when there is none.
+// Least returns the lowest number of pods on the nodes of a value, over the values that some node has; math.MaxInt32
+// if there is no value.
 func (c *Counter) Least(t *Topology) int32 {
 	if t.keyed == 0 {
 		return math.MaxInt32
@@ -164,7 +166,7 @@ func (c *Counter) Least(t *Topology) int32 {
 	return sum.least
 }
 
-// Counts reports whether a pod is one of those that are counted, wherever it is.
+// Counts reports whether the selection includes a pod, on whatever row it is.
 func (c *Counter) Counts(p *Pod) bool {
 	return (c.sel.terminating || !p.Terminating) && c.matches(p.Namespace, p.Spec.Labels)
 }
@@ -202,7 +204,7 @@ func (t *totals) add(n NodeIdx, pods int32) {
 	}
 }
 
-// follow keeps least right when a value that nodes have changes.
+// follow updates least after the count of a value that some node has changed.
 func (t *totals) follow(was, is int32) {
 	if t.leastOn == 0 || was == is {
 		return
@@ -218,7 +220,7 @@ func (t *totals) follow(was, is int32) {
 	}
 }
 
-// move takes row n from one value to another.
+// move moves the pods of row n from one value to another.
 func (t *totals) move(n NodeIdx, was, is int32) {
 	if int(n) >= len(t.counter.rows) {
 		return
@@ -235,11 +237,11 @@ func (t *totals) move(n NodeIdx, was, is int32) {
 	}
 }
 
-// maxCounters bounds what is kept. The counter that has not been asked for the longest goes first; it is soon made
-// again, from what the audiences hold.
+// maxCounters bounds the number of counters. The least recently used counter is dropped first; the audiences make it
+// again without a scan of all pods.
 const maxCounters = 1024
 
-// counters are the sums over pods that selectors ask for.
+// counters are the sums over pods that selectors request.
 type counters struct {
 	tick       uint64              // numbers the uses
 	byKey      map[string]*Counter // canonical selection -> counter
@@ -249,7 +251,7 @@ type counters struct {
 	audiences  audiences
 }
 
-// Counter returns the counter of a selection, made from the audiences that it matches if there is none.
+// Counter returns the counter of a selection. A new one is computed from the audiences that it matches.
 func (v Snapshot) Counter(sel Selection) *Counter {
 	c := v.s.counters.counter(v.s, sel)
 	for len(c.rows) < len(v.s.rows) {
@@ -284,8 +286,7 @@ func (c *counters) counter(s *Store, sel Selection) *Counter {
 	return k
 }
 
-// resolve brings the namespaces of the terms in line with the namespaces that there are, and reports whether that
-// changed any.
+// resolve updates the namespaces of the terms to the existing namespaces, and reports whether that changed any.
 func (k *Counter) resolve(s *Store) (changed bool) {
 	rev := s.table(KindNamespace).rev
 	if k.in != nil && k.resolved == rev {
@@ -331,7 +332,7 @@ func sameSet(a, b map[string]struct{}) bool {
 	return true
 }
 
-// hook is a label that every pod of the selection has; ok is false if it asks for none.
+// hook returns a label that every pod of the selection has; ok is false if the selection requires none.
 func (k *Counter) hook() (pair labelPair, ok bool) {
 	for i := range k.sel.terms {
 		if pair, ok := hookOf(k.sel.terms[i].Labels); ok {
@@ -367,7 +368,7 @@ func (c *counters) drop(k *Counter) {
 	}
 }
 
-// count adds a pod to the counters that want it, or takes it out.
+// count adds a pod to the counters that select it (sign 1), or removes it (sign -1).
 func (c *counters) count(s *Store, p *Pod, n NodeIdx, sign int32) {
 	if !c.audiences.on {
 		return
@@ -392,20 +393,20 @@ func (c *counters) count(s *Store, p *Pod, n NodeIdx, sign int32) {
 	}
 }
 
-// relabel follows a change of the node (nil: none) of a row.
+// relabel updates the topologies after the node (nil: none) of a row changed.
 func (c *counters) relabel(n NodeIdx, node *Node) {
 	for _, t := range c.topologies { // order: each key has its own column
 		t.set(n, node)
 	}
 }
 
-// podIndex finds those among many selectors that may match a pod, by a label that they insist on.
+// podIndex finds, among many selectors, those that may match a pod, by one label that each of them requires.
 type podIndex[T comparable] struct {
-	hooked map[labelPair][]T // label -> who insists on it
-	loose  []T               // who insists on none
+	hooked map[labelPair][]T // label -> the selectors that require it
+	loose  []T               // the selectors that require no label
 }
 
-// hookOf is a label that a selector insists on, if there is one.
+// hookOf returns a label that a selector requires, if there is one.
 func hookOf(s labels.Selector) (labelPair, bool) {
 	requirements, _ := s.Requirements()
 	for i := range requirements {
@@ -445,9 +446,9 @@ func (x *podIndex[T]) remove(who T, pair labelPair, hooked bool) {
 	}
 }
 
-// each calls f for all that may match a pod with these labels.
+// each calls f for each entry that may match a pod with these labels.
 func (x *podIndex[T]) each(podLabels map[string]string, f func(T)) {
-	for key, value := range podLabels { // order: whoever collects them does not depend on it
+	for key, value := range podLabels { // order: callers do not depend on it
 		for _, who := range x.hooked[labelPair{key, value}] {
 			f(who)
 		}

@@ -4,16 +4,17 @@ package cluster
 
 import "slices"
 
-// audience is the pods of a spec in a namespace, which all selectors select alike: where they are and who counts them.
+// audience is the set of pods of one spec in one namespace, which all selectors treat alike: their rows, and the
+// counters that count them.
 type audience struct {
 	spec      *PodSpec
 	namespace string
 
 	rows        tally      // row -> pods
 	terminating tally      // row -> those of them that are being deleted
-	counters    []*Counter // who counts them
-	terms       []*Carried // what they carry; one stands as often as they carry it
-	carried     bool       // terms is known
+	counters    []*Counter // that count them
+	terms       []*Carried // that they carry; a term that they carry twice is listed twice
+	carried     bool       // terms is computed
 }
 
 type audienceKey struct {
@@ -21,16 +22,16 @@ type audienceKey struct {
 	namespace string
 }
 
-// audiences holds those of all pods in the ledger, and of some that have left it. They are kept from the first question
-// on. Through them a new counter finds its pods without a look at all pods.
+// audiences holds the audiences of all pods in the ledger, and of some pods that have left it, from the first query
+// on. A new counter finds its pods through them without a scan of all pods.
 type audiences struct {
 	on    bool
 	byKey map[audienceKey]*audience // spec and namespace of a pod -> audience
-	worn  map[labelPair][]*audience // label -> the audiences whose pods wear it
+	worn  map[labelPair][]*audience // label -> the audiences whose pods have it
 	empty int                       // audiences without pods
 }
 
-// turnOn enters the pods in the ledger, once.
+// turnOn adds the pods in the ledger, once.
 func (c *counters) turnOn(s *Store) {
 	if c.audiences.on {
 		return
@@ -43,7 +44,7 @@ func (c *counters) turnOn(s *Store) {
 	}
 }
 
-// audience is the audience of a pod, with everyone who counts it.
+// audience returns the audience of a pod, with all counters that count it.
 func (c *counters) audience(s *Store, p *Pod) *audience {
 	key := audienceKey{p.Spec, p.Namespace}
 	a := c.audiences.byKey[key]
@@ -84,7 +85,7 @@ func (x *audiences) count(a *audience, p *Pod, n NodeIdx, sign int32) {
 	}
 }
 
-// wearing calls f for the audiences whose pods wear a label; without one, for all of them, in no order.
+// wearing calls f for the audiences whose pods have a label; without a label, for all of them, in no order.
 func (x *audiences) wearing(pair labelPair, one bool, f func(a *audience)) {
 	if one {
 		for _, a := range x.worn[pair] {
@@ -92,12 +93,12 @@ func (x *audiences) wearing(pair labelPair, one bool, f func(a *audience)) {
 		}
 		return
 	}
-	for _, a := range x.byKey { // order: as promised, none
+	for _, a := range x.byKey { // order: documented as none
 		f(a)
 	}
 }
 
-// sweep drops the audiences without pods when there are many.
+// sweep drops audiences without pods when there are many.
 func (x *audiences) sweep() {
 	if x.empty <= keepEmpty+len(x.byKey)/2 {
 		return
@@ -113,7 +114,7 @@ func (x *audiences) sweep() {
 	}
 }
 
-// fill enters a counter with the audiences that belong to it, and with no other, and adds up their pods.
+// fill registers a counter with exactly the audiences that it counts, and adds up their pods.
 func (c *counters) fill(s *Store, k *Counter) {
 	k.version++
 	k.pods = 0

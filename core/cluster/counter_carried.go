@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// TermKind tells which list of a pod's inter-pod affinity a term stands in.
+// TermKind names the list of a pod's inter-pod affinity that contains a term.
 type TermKind uint8
 
-// The kinds.
+// The values of TermKind.
 const (
 	RequiredAffinity TermKind = iota
 	RequiredAntiAffinity
@@ -25,7 +25,7 @@ const (
 	termKinds
 )
 
-// PodTerm is a term of inter-pod affinity made ready (upstream: k8s.io/kube-scheduler/framework, AffinityTerm).
+// PodTerm is a parsed term of inter-pod affinity (upstream: k8s.io/kube-scheduler/framework, AffinityTerm).
 type PodTerm struct {
 	Kind TermKind
 	// Namespaces are sorted, without repeats: those that the term names, or the owner's if it names none and has no
@@ -38,8 +38,8 @@ type PodTerm struct {
 	Weight      int32 // of a preferred term, 0 for a required one
 }
 
-// Matches reports whether the term selects pods in a namespace with these pod labels. namespaceLabels are those of the
-// namespace, nil where it is not known.
+// Matches reports whether the term selects pods in a namespace with these pod labels. namespaceLabels are the labels
+// of the namespace, nil if it is unknown.
 func (t *PodTerm) Matches(namespace string, namespaceLabels, podLabels map[string]string) bool {
 	if _, named := slices.BinarySearch(t.Namespaces, namespace); !named &&
 		!t.Matching.Matches(labels.Set(namespaceLabels)) {
@@ -48,8 +48,8 @@ func (t *PodTerm) Matches(namespace string, namespaceLabels, podLabels map[strin
 	return t.Labels.Matches(labels.Set(podLabels))
 }
 
-// TermsOf makes the terms of one kind ready that a pod of this spec and namespace carries, in the order of the pod. One
-// that cannot be made ready spoils them all: there are none then, and the error is that of its selector.
+// TermsOf parses the terms of one kind of a pod of this spec and namespace, in the order of the pod. If one selector
+// is invalid it returns no terms and the error of that selector.
 func TermsOf(spec *PodSpec, namespace string, kind TermKind) ([]PodTerm, error) {
 	var terms []PodTerm
 	add := func(t *v1.PodAffinityTerm, weight int32) error {
@@ -106,7 +106,7 @@ func podTerm(t *v1.PodAffinityTerm, owner string) (PodTerm, error) {
 	return PodTerm{Namespaces: names, Matching: matching, Labels: byLabels, TopologyKey: t.TopologyKey}, nil
 }
 
-// key is a form that equal terms share.
+// key returns a form that equal terms share.
 func (t *PodTerm) key() string {
 	var b strings.Builder
 	b.WriteString(strconv.Itoa(int(t.Kind)))
@@ -120,8 +120,8 @@ func (t *PodTerm) key() string {
 	return b.String()
 }
 
-// Carried is a term that pods in the ledger carry, or carried a while ago, and where they are. A pod that carries it
-// twice counts twice; pods that are being deleted count.
+// Carried is a term that pods in the ledger carry, or carried recently, with the rows of these pods. A pod that
+// carries it twice counts twice; pods that are being deleted count.
 type Carried struct {
 	PodTerm
 	topology *Topology
@@ -132,23 +132,23 @@ type Carried struct {
 	seq      uint64
 }
 
-// Topology is the dictionary of the term's topology key.
+// Topology returns the dictionary of the term's topology key.
 func (c *Carried) Topology() *Topology { return c.topology }
 
-// Pods is how many pods carry the term, on all rows.
+// Pods returns the number of pods that carry the term, on all rows.
 func (c *Carried) Pods() int { return c.pods }
 
-// EachValue calls f, by rising id, for the values of the topology on whose nodes pods carry the term, with their
-// number.
+// EachValue calls f, by ascending id, for the topology values on whose nodes pods carry the term, with the number of
+// these pods.
 func (c *Carried) EachValue(f func(id, pods int32)) { c.values.each(f) }
 
-// OnValue is how many pods on the nodes with a value of the topology carry the term.
+// OnValue returns the number of pods that carry the term on the nodes with a topology value.
 func (c *Carried) OnValue(id int32) int32 { return c.values.get(id) }
 
-// Placed is how many pods carry the term on nodes that have the topology's label.
+// Placed returns the number of pods that carry the term on nodes that have the topology's label.
 func (c *Carried) Placed() int { return c.values.sum }
 
-// OnRow is how many pods of a row carry the term.
+// OnRow returns the number of pods of a row that carry the term.
 func (c *Carried) OnRow(n NodeIdx) int { return int(c.rows.get(int32(n))) }
 
 func (c *Carried) move(n NodeIdx, was, is int32) {
@@ -161,26 +161,26 @@ func (c *Carried) move(n NodeIdx, was, is int32) {
 	}
 }
 
-// carriedTerms are the terms that pods carry. They are kept from the first question on.
+// carriedTerms are the terms that pods carry, from the first query on.
 type carriedTerms struct {
 	on    bool
 	byKey map[string]*Carried // canonical form -> term
 	index podIndex[*Carried]
-	empty int    // terms that nobody carries
+	empty int    // terms that no pod carries
 	next  uint64 // numbers the terms
-	gen   uint64 // counts changes of which terms there are
-	// asked remembers answers of CarriedFor.
+	gen   uint64 // revision of the set of terms
+	// asked caches results of CarriedFor.
 	asked map[audienceKey]*answer // spec and namespace of a pod -> the terms that match it
 }
 
-// answer are the terms that match a pod, good for one generation of terms and one revision of the namespaces.
+// answer holds the terms that match a pod, valid for one generation of terms and one revision of the namespaces.
 type answer struct {
 	gen, rev uint64
 	terms    [termKinds][]*Carried
 }
 
-// CarriedFor returns the terms of a kind that pods in the ledger carry and that match p, in a fixed order. Among them
-// may be terms that nobody carries any more. The list is not to be changed.
+// CarriedFor returns the terms of a kind that pods in the ledger carry and that match p, in a fixed order. The list
+// may contain terms that no pod carries any more. It must not be changed.
 func (v Snapshot) CarriedFor(kind TermKind, p *Pod) []*Carried {
 	s := v.s
 	c := &s.counters.carried
@@ -215,10 +215,10 @@ func (v Snapshot) CarriedFor(kind TermKind, p *Pod) []*Carried {
 	return a.terms[kind]
 }
 
-// maxAnswers bounds carriedTerms.asked; past it, it starts anew.
+// maxAnswers bounds carriedTerms.asked; a larger cache is cleared.
 const maxAnswers = 8192
 
-// turnOn counts what the pods in the ledger carry, once.
+// turnOn counts the terms of the pods in the ledger, once.
 func (c *carriedTerms) turnOn(all *counters, s *Store) {
 	if c.on {
 		return
@@ -238,14 +238,14 @@ func (c *carriedTerms) turnOn(all *counters, s *Store) {
 	}
 }
 
-// file finds the terms that a pod's audience carries.
+// file computes the terms that a pod's audience carries.
 func (c *carriedTerms) file(all *counters, s *Store, p *Pod, a *audience) {
 	a.carried = true
 	if p.Spec.PodAffinity == nil && p.Spec.PodAntiAffinity == nil {
 		return
 	}
 	for kind := range termKinds {
-		// Terms with a selector that cannot be read do not count, as upstream's NodeInfo ignores the error.
+		// Terms with an invalid selector do not count, as upstream's NodeInfo ignores the error.
 		terms, _ := TermsOf(p.Spec, p.Namespace, kind)
 		for i := range terms {
 			a.terms = append(a.terms, c.term(all, s, &terms[i]))
@@ -285,17 +285,17 @@ func (c *carriedTerms) count(t *Carried, n NodeIdx, sign int32) {
 	}
 }
 
-// keepEmpty is how many terms may stay that nobody carries: the pods of one may come back, by undo for one.
+// keepEmpty is the number of terms without pods that are kept: an undo, for one, may bring their pods back.
 const keepEmpty = 256
 
-// sweep drops the terms that nobody carries when there are many.
+// sweep drops the terms that no pod carries when there are many.
 func (c *carriedTerms) sweep(all *counters) {
 	if c.empty <= keepEmpty+len(c.byKey)/2 {
 		return
 	}
 	c.gen++
 	c.empty = 0
-	for key, t := range c.byKey { // order: each term is judged alone
+	for key, t := range c.byKey { // order: each term is handled on its own
 		if t.pods != 0 {
 			continue
 		}
@@ -305,7 +305,7 @@ func (c *carriedTerms) sweep(all *counters) {
 		i := slices.Index(t.topology.terms, t)
 		t.topology.terms = slices.Delete(t.topology.terms, i, i+1)
 	}
-	for _, a := range all.audiences.byKey { // order: each audience is judged alone
+	for _, a := range all.audiences.byKey { // order: each audience is handled on its own
 		a.terms, a.carried = nil, false
 	}
 }

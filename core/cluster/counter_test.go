@@ -78,7 +78,7 @@ func drawAsked(t *rapid.T) asked {
 	return q
 }
 
-// wants tells by the definition whether a pod counts.
+// wants reports whether a pod counts by the definition.
 func (q *asked) wants(s cluster.Snapshot, p *cluster.Pod) bool {
 	for _, term := range q.terms {
 		in := term.Everywhere || slices.Contains(term.Namespaces, p.Namespace)
@@ -292,15 +292,22 @@ func drawCountedPod(t *rapid.T, in *cluster.Intake, uid int) *cluster.Pod {
 			switch rapid.IntRange(0, 3).Draw(t, "kind") {
 			case 0:
 				if rapid.IntRange(0, 3).Draw(t, "twice") == 0 {
-					with.RequiredDuringSchedulingIgnoredDuringExecution = append(with.RequiredDuringSchedulingIgnoredDuringExecution, term)
+					with.RequiredDuringSchedulingIgnoredDuringExecution = append(
+						with.RequiredDuringSchedulingIgnoredDuringExecution, term)
 				}
-				with.RequiredDuringSchedulingIgnoredDuringExecution = append(with.RequiredDuringSchedulingIgnoredDuringExecution, term)
+				with.RequiredDuringSchedulingIgnoredDuringExecution = append(
+					with.RequiredDuringSchedulingIgnoredDuringExecution, term)
 			case 1:
-				without.RequiredDuringSchedulingIgnoredDuringExecution = append(without.RequiredDuringSchedulingIgnoredDuringExecution, term)
+				without.RequiredDuringSchedulingIgnoredDuringExecution = append(
+					without.RequiredDuringSchedulingIgnoredDuringExecution, term)
 			case 2:
-				with.PreferredDuringSchedulingIgnoredDuringExecution = append(with.PreferredDuringSchedulingIgnoredDuringExecution, v1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: term})
+				with.PreferredDuringSchedulingIgnoredDuringExecution = append(
+					with.PreferredDuringSchedulingIgnoredDuringExecution,
+					v1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: term})
 			case 3:
-				without.PreferredDuringSchedulingIgnoredDuringExecution = append(without.PreferredDuringSchedulingIgnoredDuringExecution, v1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: term})
+				without.PreferredDuringSchedulingIgnoredDuringExecution = append(
+					without.PreferredDuringSchedulingIgnoredDuringExecution,
+					v1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: term})
 			}
 		}
 	}
@@ -411,9 +418,9 @@ func TestCountersAreARecount(t *testing.T) {
 	})
 }
 
-// TestManySelectorsAndTerms goes past every bound: more selections, topology keys, terms and pods on one term than are
-// kept, and back. What is asked for is right all the same.
-// Mutants: a tally that loses counts as it becomes a column; a pod counted for a term that was dropped when nobody
+// TestManySelectorsAndTerms exceeds every bound: more selections, topology keys, terms and pods on one term than are
+// kept, and then fewer. Queries stay correct.
+// Mutants: a tally that loses counts when it becomes a column; a pod counted for a term that was dropped when no pod
 // carried it; a sweep of audiences that loses the labels of those that stay, or drops them all.
 func TestManySelectorsAndTerms(t *testing.T) {
 	in, s := cluster.NewIntake(), cluster.NewStore()
@@ -425,8 +432,9 @@ func TestManySelectorsAndTerms(t *testing.T) {
 	workload := func(app string, anti bool) *v1.Pod {
 		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Labels: map[string]string{"app": app}}}
 		if anti {
-			p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
-				{TopologyKey: "host", LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}}}}}
+			p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
+					{TopologyKey: "host", LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}}}}}
 		}
 		return p
 	}
@@ -538,9 +546,10 @@ func TestCarriedTermsFollowNamespaceLabels(t *testing.T) {
 	in, s := cluster.NewIntake(), cluster.NewStore()
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Namespace: "ns1"},
 		Spec: v1.PodSpec{NodeName: "n", Affinity: &v1.Affinity{
-			PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{TopologyKey: "host",
-				LabelSelector:     &metav1.LabelSelector{},
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}}}}}}}
+			PodAntiAffinity: &v1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{TopologyKey: "host",
+					LabelSelector:     &metav1.LabelSelector{},
+					NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}}}}}}}
 	s.SetPod(in.Pod(p))
 	asker := in.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "asker", Namespace: "ns2"}})
 	team := func(name string) {

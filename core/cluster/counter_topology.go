@@ -4,37 +4,37 @@ package cluster
 
 import "slices"
 
-// NoValue stands in a Topology's column for a row whose node has no such label, or that has no node.
+// NoValue is the entry of a Topology's column for a row whose node lacks the label, or that has no node.
 const NoValue int32 = -1
 
-// Topology is the dictionary of the values that nodes have for one label key, and the column of who has which. Value
-// ids are small and dense; an id whose last node has gone is given to the next new value, so ids are good until a node
+// Topology is the dictionary of the values that nodes have for one label key, with the column of value ids by row.
+// Value ids are small and dense; the id of a value that its last node lost is reused, so ids are valid until a node
 // changes.
 type Topology struct {
 	key    string
 	ids    map[string]int32 // value -> id, for values that some node has
 	values []string         // id -> value
 	free   []int32          // ids without nodes, last freed first
-	nodes  []int32          // id -> how many nodes have the value
+	nodes  []int32          // id -> number of nodes with the value
 	of     []int32          // row -> id, or NoValue
 	keyed  int              // rows with the key
 
-	// totals and terms are the sums over the pods of each value that are kept up to date.
+	// totals and terms are the sums over the pods of each value that this topology keeps up to date.
 	totals []*totals
 	terms  []*Carried
 	used   uint64
 }
 
-// Key is the label key.
+// Key returns the label key.
 func (t *Topology) Key() string { return t.key }
 
-// Column is row -> value id, or NoValue. It is as long as there are rows.
+// Column returns the value id by row, or NoValue. Its length is the number of rows.
 func (t *Topology) Column() []int32 { return t.of }
 
-// Value is the value of an id that is in use.
+// Value returns the value of an id that is in use.
 func (t *Topology) Value(id int32) string { return t.values[id] }
 
-// ID is the id of a value, NoValue if no node has it.
+// ID returns the id of a value, NoValue if no node has it.
 func (t *Topology) ID(value string) int32 {
 	if id, ok := t.ids[value]; ok {
 		return id
@@ -42,22 +42,23 @@ func (t *Topology) ID(value string) int32 {
 	return NoValue
 }
 
-// Size is one more than the highest id; some ids below may be unused (NodesWith 0).
+// Size returns the highest id plus one; some lower ids may be unused (NodesWith 0).
 func (t *Topology) Size() int { return len(t.values) }
 
-// NodesWith is id -> how many nodes have the value.
+// NodesWith returns the number of nodes with the value, by id.
 func (t *Topology) NodesWith() []int32 { return t.nodes }
 
-// Domains is how many values nodes have.
+// Domains returns the number of values that nodes have.
 func (t *Topology) Domains() int { return len(t.ids) }
 
-// Nodes is how many nodes have the key.
+// Nodes returns the number of nodes that have the key.
 func (t *Topology) Nodes() int { return t.keyed }
 
-// maxTopologies bounds the dictionaries. Past it, one that no counter and no carried term uses is dropped.
+// maxTopologies bounds the number of dictionaries. Beyond it, one that no counter and no carried term uses is
+// dropped.
 const maxTopologies = 256
 
-// Topology returns the dictionary of a label key; it is built at first use and kept up to date from then on.
+// Topology returns the dictionary of a label key. It is built at the first use and kept up to date from then on.
 func (v Snapshot) Topology(key string) *Topology {
 	t := v.s.counters.topology(v.s, key)
 	t.grow(len(v.s.rows))
@@ -83,7 +84,7 @@ func (c *counters) topology(s *Store, key string) *Topology {
 	return t
 }
 
-// dropTopology makes room for one more, if there is one that nobody uses.
+// dropTopology drops the least recently used dictionary that no counter and no carried term uses, if there is one.
 func (c *counters) dropTopology() {
 	if len(c.topologies) < maxTopologies {
 		return
@@ -105,7 +106,7 @@ func (t *Topology) grow(rows int) {
 	}
 }
 
-// set records the node (nil: none) of a row. Sums move with it.
+// set records the node (nil: none) of a row and moves the sums with it.
 func (t *Topology) set(n NodeIdx, node *Node) {
 	t.grow(int(n) + 1)
 	was, is := t.of[n], NoValue
@@ -121,7 +122,7 @@ func (t *Topology) set(n NodeIdx, node *Node) {
 		return
 	}
 	for _, sum := range t.totals {
-		sum.leastOn = 0 // a value may have come or gone
+		sum.leastOn = 0 // a value may have been added or removed
 		sum.move(n, was, is)
 	}
 	for _, term := range t.terms {
@@ -160,16 +161,16 @@ func (t *Topology) intern(value string) int32 {
 	return id
 }
 
-// tally is a list of counts, most of them 0: short ones are kept as pairs in order, long ones as a column.
+// tally is a list of counts, most of them 0: a short one is kept as sorted pairs, a long one as a column.
 type tally struct {
 	pairs []idCount
-	dense []int32 // nil while pairs will do
+	dense []int32 // nil while pairs suffice
 	sum   int     // of all counts
 }
 
 type idCount struct{ id, n int32 }
 
-// maxPairs is up to how many counts other than 0 a tally keeps as pairs.
+// maxPairs is the number of non-zero counts up to which a tally uses pairs.
 const maxPairs = 64
 
 func (t *tally) get(id int32) int32 {
@@ -218,7 +219,7 @@ func (t *tally) add(id, delta int32) {
 	t.dense[id] += delta
 }
 
-// each calls f for the counts other than 0, by rising id.
+// each calls f for the non-zero counts, by ascending id.
 func (t *tally) each(f func(id, n int32)) {
 	for _, p := range t.pairs {
 		f(p.id, p.n)

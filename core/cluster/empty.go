@@ -4,7 +4,7 @@ package cluster
 
 import "github.com/kumiki-scheduler/kumiki/core/resource"
 
-// EmptyView is View as if no pod were on the node. It uses the memory of into, which may be nil.
+// EmptyView returns the view of a node as if it had no pods. It reuses the memory of into, which may be nil.
 func (v Snapshot) EmptyView(n NodeIdx, into *NodeView) *NodeView {
 	if into == nil {
 		into = &NodeView{}

@@ -13,9 +13,9 @@ import (
 	res "github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// form is a value written out so that equal values, and no others, have equal forms; what is absent differs from what
-// is empty. What most pods have is written by hand, the rest as JSON: a spec is looked up by its form in each event
-// of a pod.
+// form is a canonical encoding: equal values, and no others, have equal forms, and an absent value differs from an
+// empty one. Fields that most pods have are encoded by hand, the rest as JSON, because each event of a pod looks its
+// spec up by form.
 type form []byte
 
 func (f form) number(v int64) form { return binary.AppendVarint(f, v) }
@@ -32,7 +32,7 @@ func (f form) flag(b bool) form {
 	return f.number(0)
 }
 
-// length is that of a list or map, and reports whether it is there at all.
+// length writes the length of a list or map, or that it is absent.
 func (f form) length(n int, absent bool) form {
 	if absent {
 		n = -1
@@ -99,7 +99,7 @@ func (f form) ports(list []HostPort) form {
 	return f
 }
 
-// rest writes what few pods have.
+// rest writes a field that few pods have.
 func (f form) rest(absent bool, v any) form {
 	if f = f.flag(!absent); absent {
 		return f
@@ -112,7 +112,7 @@ func (f form) rest(absent bool, v any) form {
 	return f
 }
 
-// spec writes all but what Intake.Share sets.
+// spec writes all fields but those that Intake.Share sets.
 func (f form) spec(s *PodSpec) form {
 	f = f.text(s.SchedulerName)
 	f = f.number(int64(s.Priority))

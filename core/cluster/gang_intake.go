@@ -13,7 +13,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// What pods say of their gang, source by source.
+// The labels and annotations of pods that declare a gang, by source.
 const (
 	gangAnnotation     = "pod_group"
 	gangSizeAnnotation = "pod_group_size"
@@ -22,44 +22,44 @@ const (
 	volcanoAnnotation  = "scheduling.k8s.io/group-name"
 )
 
-// What our bindings leave on the members of a gang.
+// The annotations that a binding leaves on the members of a gang.
 const (
 	GangBoundAnnotation    = "kumiki.dev/gang"
 	GangDecisionAnnotation = "kumiki.dev/gang-decision"
 	GangQuorumAnnotation   = "kumiki.dev/gang-quorum"
 )
 
-// MaxGangSize bounds the number of pods that a gang may ask for: those of the largest cluster that Kubernetes is made
-// for. More is a slip or malice, and is told as such.
+// MaxGangSize bounds the number of pods that a gang may declare: the pods of the largest cluster that Kubernetes
+// supports. A larger size is invalid and is reported.
 const MaxGangSize = 150_000
 
-// maxGangName is how long a name of an object may be; a gang's is no longer, whatever declares it.
+// maxGangName is the maximum length of an object's name, and of a gang's name from any source.
 const maxGangName = 253
 
-// GangRules tell which declarations of gangs count. The zero value counts none: every pod is by itself.
+// GangRules define which declarations of gangs count. The zero value counts none: every pod is a gang of one.
 type GangRules struct {
 	Group, Annotation, Sigs, Volcano bool
-	// Pfnet is what the names of the annotations begin with; empty when they do not count.
+	// Pfnet is the prefix of the annotations; empty if they do not count.
 	Pfnet string
-	// GroupIfRead tells that Group counts only while its API can be read: each mark of it has in Unread what counts
-	// otherwise.
+	// GroupIfRead: Group counts only while the scheduler can read its API; the Unread field of each mark has what
+	// counts otherwise.
 	GroupIfRead bool
 }
 
 // DeclareGangs sets which declarations of gangs count. Call it before the first pod.
 func (in *Intake) DeclareGangs(r GangRules) { in.gangs = r }
 
-// claimed is what one source says of a pod.
+// claimed is the declaration of one source on a pod.
 type claimed struct {
 	source GangSource
 	name   string
-	size   int // how many pods it needs; 0: not stated
-	all    int // how many there shall be, where that is more than it needs; 0: not stated
+	size   int // minimum number of pods; 0: not declared
+	all    int // desired number of pods, if more than the minimum; 0: not declared
 	wait   record.Time
-	bad    string // why it cannot be used
+	bad    string // why it is invalid
 }
 
-// gangMark reads what a pod says of its gang, nil when it says nothing that counts.
+// gangMark returns a pod's declaration of its gang, nil if it has none that counts.
 func (in *Intake) gangMark(p *v1.Pod) *GangMark {
 	all := in.claims(p)
 	if len(all) == 0 {
@@ -74,7 +74,8 @@ func (in *Intake) gangMark(p *v1.Pod) *GangMark {
 	return in.marks.share(mark)
 }
 
-// claims lists what the sources that count say, those with objects first: their object says more than a pod can.
+// claims returns the declarations that count, those with objects first, because an object declares more than a pod
+// can.
 func (in *Intake) claims(p *v1.Pod) (all []claimed) {
 	say := func(c claimed) {
 		if c.name != "" || c.bad != "" {
@@ -104,7 +105,7 @@ func (in *Intake) claims(p *v1.Pod) (all []claimed) {
 	return all
 }
 
-// sized reads the size of a gang from an annotation. An empty one says nothing, as an empty name does.
+// sized reads the size of a gang from an annotation. An empty one declares nothing, as an empty name does.
 func sized(p *v1.Pod, c claimed, key string) claimed {
 	text := p.Annotations[key]
 	if c.name == "" || text == "" {
@@ -124,8 +125,8 @@ func sized(p *v1.Pod, c claimed, key string) claimed {
 	return c
 }
 
-// elastic reads the sizes of a gang that is declared by annotations alone. With two of them the lesser one is what it
-// needs, and the other how many pods there shall be.
+// elastic reads the sizes of a gang that annotations alone declare. With two sizes the smaller one is the minimum and
+// the other the desired number of pods.
 func elastic(p *v1.Pod, c claimed) claimed {
 	c = sized(p, c, gangSizeAnnotation)
 	least := sized(p, claimed{name: c.name}, gangMinAnnotation)
@@ -142,10 +143,10 @@ func elastic(p *v1.Pod, c claimed) claimed {
 	return c
 }
 
-// MaxGangTimeout bounds how long a gang may say that its members wait for each other.
+// MaxGangTimeout bounds the time for which a gang may declare that its members wait for each other.
 const MaxGangTimeout = 24 * 60 * 60 * record.Second
 
-// patient reads for how long members wait for each other.
+// patient reads how long members wait for each other.
 func patient(p *v1.Pod, c claimed, key string) claimed {
 	text := p.Annotations[key]
 	if c.bad != "" || text == "" {
@@ -160,7 +161,7 @@ func patient(p *v1.Pod, c claimed, key string) claimed {
 	return c
 }
 
-// markOf joins what the sources say. The first one names the gang; the others must not contradict it.
+// markOf joins the declarations of all sources. The first one names the gang; the others must not contradict it.
 func markOf(namespace string, all []claimed) GangMark {
 	first := all[0]
 	mark := GangMark{Key: GangKey{first.source, namespace, first.name}}
@@ -193,7 +194,7 @@ func markOf(namespace string, all []claimed) GangMark {
 	return mark
 }
 
-// short cuts text of unknown length, for messages.
+// short truncates text of unknown length for messages.
 func short(text string) string {
 	const most = 64
 	if len(text) <= most {
@@ -202,7 +203,7 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// boundMark reads what our binding left on a member; nil when there is nothing that can be understood.
+// boundMark reads the annotations that the binding left on a member; nil if there are none that can be parsed.
 func (in *Intake) boundMark(p *v1.Pod, mark *GangMark) *BoundMark {
 	if mark == nil || p.Spec.NodeName == "" || p.Annotations[GangBoundAnnotation] != mark.Key.Name {
 		return nil
@@ -215,7 +216,7 @@ func (in *Intake) boundMark(p *v1.Pod, mark *GangMark) *BoundMark {
 	return in.bounds.share(BoundMark{Decision: decision, Quorum: int(quorum)})
 }
 
-// sharing keeps one copy of each value for as long as somebody uses it.
+// sharing keeps one copy of each value while some pod uses it.
 type sharing[T comparable] struct {
 	known map[T]weak.Pointer[T] // value -> the copy in use, or a dead pointer until swept
 	sweep int                   // sweep dead pointers when known grows past this
@@ -228,7 +229,7 @@ func (s *sharing[T]) share(value T) *T {
 		return known
 	}
 	if len(s.known) >= s.sweep {
-		for v, p := range s.known { // order: each entry is judged alone
+		for v, p := range s.known { // order: each entry is handled on its own
 			if p.Value() == nil {
 				delete(s.known, v)
 			}
@@ -240,7 +241,8 @@ func (s *sharing[T]) share(value T) *T {
 	return fresh
 }
 
-// ShareMarks makes a pod that did not come through Pod, from a recording for instance, share its marks as one that did.
+// ShareMarks makes a pod that did not pass through Pod, for example one from a recording, share its marks like one
+// that did.
 func (in *Intake) ShareMarks(p *Pod) {
 	if p.Gang != nil {
 		p.Gang = in.marks.share(*p.Gang)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// A pod that holds room counts as a member of the gang that it was in when it got it, whatever its annotations say
-// later (answer A19 of the gang rules: an edit counts only while no member has a place).
+// A pod that holds capacity counts as a member of the gang in which it was when it was placed, whatever its
+// annotations say later (answer A19 of the gang rules: an edit counts only while no member has a node).
 
 func (s *Store) gangEnter(e *entry) {
 	if e.gang == nil {
@@ -20,11 +20,11 @@ func (s *Store) gangEnter(e *entry) {
 	s.gangs[e.gang.Key] = append(s.gangs[e.gang.Key], e)
 }
 
-// noGang is that of a pod which was in none when it got its room.
+// noGang is the mark of a pod that was in no gang when it was placed.
 var noGang = &GangMark{Bad: "it was in no gang when it got its room"}
 
-// gangKept is the gang in which a pod counts that is entered anew, for its amounts have changed; nil for the one that
-// it says now.
+// gangKept returns the gang in which a pod counts that is inserted again because its amounts changed; nil for the
+// gang that it declares now.
 func (e *entry) gangKept(p *Pod) *GangMark {
 	switch {
 	case e.gang != nil && e.gang != noGang:
@@ -35,8 +35,8 @@ func (e *entry) gangKept(p *Pod) *GangMark {
 	return noGang
 }
 
-// gangLearn lets a pod count in its native group although it was in none when it got its room: that part of its spec
-// never changes, so the group could not be read then. It reports whether the pod is new in it.
+// gangLearn counts a pod in its native group although it was in none when it was placed: that part of a spec never
+// changes, so the group could not be read at that time. It reports whether the pod is new in the group.
 func (s *Store) gangLearn(e *entry) bool {
 	if e.gang != nil && e.gang != noGang || e.pod.Gang == nil || e.pod.Gang.Key.Source != GangOfGroup {
 		return false
@@ -60,17 +60,18 @@ func (s *Store) gangLeave(e *entry) {
 	s.gangs[e.gang.Key] = held
 }
 
-// GangMember is a pod of a gang that holds room.
+// GangMember is a pod of a gang that holds capacity.
 type GangMember struct {
 	Pod     *Pod
 	Row     NodeIdx
-	Assumed bool // decided, and not seen bound yet
+	Assumed bool // decided, and not yet observed as bound
 }
 
-// GangHolds is the number of pods of a gang that hold room, terminating ones included.
+// GangHolds returns the number of pods of a gang that hold capacity, terminating ones included.
 func (v Snapshot) GangHolds(key GangKey) int { return len(v.s.gangs[key]) }
 
-// GangCounts is how many pods of a gang hold room and are not going away, and how many of these are seen bound.
+// GangCounts returns the number of pods of a gang that hold capacity and do not terminate, and how many of them are
+// observed as bound.
 func (v Snapshot) GangCounts(key GangKey) (live, bound int) {
 	for _, e := range v.s.gangs[key] {
 		if e.pod.Terminating {
@@ -84,7 +85,7 @@ func (v Snapshot) GangCounts(key GangKey) (live, bound int) {
 	return live, bound
 }
 
-// GangMembers are the pods of a gang that hold room, by name.
+// GangMembers returns the pods of a gang that hold capacity, sorted by name.
 func (v Snapshot) GangMembers(key GangKey) []GangMember {
 	held := v.s.gangs[key]
 	if len(held) == 0 {
@@ -100,7 +101,7 @@ func (v Snapshot) GangMembers(key GangKey) []GangMember {
 	return members
 }
 
-// HeldGang is the gang in which a pod that holds room counts; false when it holds none, or is in no gang.
+// HeldGang returns the gang in which a pod that holds capacity counts; false if it holds none, or is in no gang.
 func (v Snapshot) HeldGang(uid UID) (GangKey, bool) {
 	e := v.s.pods[uid]
 	if e == nil || e.gang == nil || e.gang.Bad != "" {
@@ -109,7 +110,7 @@ func (v Snapshot) HeldGang(uid UID) (GangKey, bool) {
 	return e.gang.Key, true
 }
 
-// EachInGang calls f for each pod of a gang that holds room, in the order in which they came.
+// EachInGang calls f for each pod of a gang that holds capacity, in the order in which they were placed.
 func (v Snapshot) EachInGang(key GangKey, f func(p *Pod, n NodeIdx)) {
 	for _, e := range v.s.gangs[key] {
 		f(e.pod, e.row)
@@ -127,12 +128,13 @@ func (v Snapshot) EachHeld(n NodeIdx, f func(p *Pod, gang *GangKey)) {
 	}
 }
 
-// AnyGang reports whether any pod that holds room is one of a gang.
+// AnyGang reports whether any pod that holds capacity is in a gang.
 func (v Snapshot) AnyGang() bool { return len(v.s.gangs) > 0 }
 
-// AnyGangPod reports whether is holds of any pod that holds room as one of a gang; holds is how many of the gang do.
+// AnyGangPod reports whether is returns true for a member of a gang that holds capacity; holds is the number of such
+// members of its gang.
 func (v Snapshot) AnyGangPod(is func(key GangKey, holds int, p *Pod) bool) bool {
-	for key, held := range v.s.gangs { // order: any match will do
+	for key, held := range v.s.gangs { // order: any match suffices
 		for _, e := range held {
 			if is(key, len(held), e.pod) {
 				return true

@@ -160,8 +160,8 @@ func TestOnlySourcesThatAreOnCount(t *testing.T) {
 	}
 }
 
-// TestMarksAreShared: pods that say the same share one mark, so that records of them are equal, and nothing is kept
-// of marks that nobody has any more. Mutant: each pod has its own.
+// TestMarksAreShared: pods with the same declaration share one mark, so that records of them are equal, and no mark
+// is kept that no pod has any more. Mutant: each pod has its own.
 func TestMarksAreShared(t *testing.T) {
 	in := NewIntake()
 	in.DeclareGangs(allGangs)

@@ -20,26 +20,26 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Intake turns API objects into compact records. It belongs to one goroutine. It remembers the PodSpecs it made for
-// as long as some pod uses them, so that pods of one template share one.
+// Intake converts API objects to compact records. Only one goroutine may use it. It keeps each PodSpec while some pod
+// uses it, so that pods of one template share one.
 type Intake struct {
 	specs map[string]weak.Pointer[PodSpec] // canonical form -> the spec in use, or a dead pointer until swept
 	sweep int                              // sweep dead pointers when specs grows past this
-	form  form                             // the one that is being looked up; kept for its memory
-	draft PodSpec                          // the one that is being read
+	form  form                             // of the last lookup; kept for its memory
+	draft PodSpec                          // the spec that is being read
 
 	gangs  GangRules
 	marks  sharing[GangMark]
 	bounds sharing[BoundMark]
 }
 
-// NewIntake returns an Intake that remembers nothing.
+// NewIntake returns an empty Intake.
 func NewIntake() *Intake {
 	return &Intake{specs: map[string]weak.Pointer[PodSpec]{}, sweep: 1024, marks: newSharing[GangMark](),
 		bounds: newSharing[BoundMark]()}
 }
 
-// Pod records one version of a pod. It takes any object the API could hold, nil fields included.
+// Pod records one version of a pod. It accepts any object that the API can hold, with nil fields too.
 func (in *Intake) Pod(p *v1.Pod) *Pod {
 	rec := &Pod{
 		UID:             UID(p.UID),
@@ -75,9 +75,9 @@ func (in *Intake) Pod(p *v1.Pod) *Pod {
 	return rec
 }
 
-// PendingPod records a pod that is not bound, whatever its spec.nodeName: that is then the node it insists on. Through
-// the API there is no such pod, because one with spec.nodeName is bound; generated clusters have them, as upstream's
-// NodeName plugin does.
+// PendingPod records a pod that is not bound, whatever its spec.nodeName: that is the node that it requires. The API
+// has no such pod, because a pod with spec.nodeName is bound; generated clusters have them, as upstream's NodeName
+// plugin supports them.
 func (in *Intake) PendingPod(p *v1.Pod) *Pod {
 	rec := in.Pod(p)
 	if rec.NodeName != "" {
@@ -88,7 +88,7 @@ func (in *Intake) PendingPod(p *v1.Pod) *Pod {
 	return rec
 }
 
-// ownerOf is the hash of the UID of a pod's controller.
+// ownerOf returns the hash of the UID of a pod's controller.
 func ownerOf(p *v1.Pod) uint64 {
 	owner := metav1.GetControllerOfNoCopy(p)
 	if owner == nil {
@@ -99,7 +99,7 @@ func ownerOf(p *v1.Pod) uint64 {
 	return h.Sum64()
 }
 
-// ofNode reports whether a pod is a DaemonSet's or a static one's mirror, which its node owns.
+// ofNode reports whether a pod belongs to its node: a DaemonSet's pod or the mirror of a static pod.
 func ofNode(p *v1.Pod) bool {
 	if _, mirror := p.Annotations[v1.MirrorPodAnnotationKey]; mirror {
 		return true
@@ -122,7 +122,7 @@ func claimsHash(p *v1.Pod) uint64 {
 	return hashOf(p.Status.ResourceClaimStatuses, p.Status.ExtendedResourceClaimStatus)
 }
 
-// hashOf hashes values by their JSON form, in which map keys are sorted.
+// hashOf hashes the JSON form of values, in which map keys are sorted.
 func hashOf(values ...any) uint64 {
 	h := fnv.New64a()
 	enc := json.NewEncoder(h)
@@ -134,7 +134,7 @@ func hashOf(values ...any) uint64 {
 	return h.Sum64()
 }
 
-// Share returns the one PodSpec in use that equals s, which is s if there was none.
+// Share returns the PodSpec in use that equals s, or s itself if there was none.
 func (in *Intake) Share(s *PodSpec) *PodSpec {
 	if known := in.known(s); known != nil {
 		return known
@@ -143,16 +143,16 @@ func (in *Intake) Share(s *PodSpec) *PodSpec {
 	return s
 }
 
-// known is the spec in use that equals s, nil if there is none. It leaves the form of s in in.form.
+// known returns the spec in use that equals s, nil if there is none. It leaves the form of s in in.form.
 func (in *Intake) known(s *PodSpec) *PodSpec {
 	in.form = in.form[:0].spec(s)
-	return in.specs[string(in.form)].Value() // looked up without a copy: most pods have a spec that is known
+	return in.specs[string(in.form)].Value() // no copy of the key: most specs are known
 }
 
-// keep puts a spec in use that was just found not to be known.
+// keep registers a spec that known did not find.
 func (in *Intake) keep(s *PodSpec) {
 	if len(in.specs) >= in.sweep {
-		for k, p := range in.specs { // order: each entry is judged alone
+		for k, p := range in.specs { // order: each entry is handled on its own
 			if p.Value() == nil {
 				delete(in.specs, k)
 			}
@@ -165,7 +165,7 @@ func (in *Intake) keep(s *PodSpec) {
 	}
 }
 
-// specFor is the spec in use for a pod.
+// specFor returns the spec in use for a pod.
 func (in *Intake) specFor(p *v1.Pod) *PodSpec {
 	in.draft.read(p)
 	if known := in.known(&in.draft); known != nil {
@@ -176,13 +176,13 @@ func (in *Intake) specFor(p *v1.Pod) *PodSpec {
 	return &s
 }
 
-// alike is s without what only cross-node filters and scorers, gates and the queue read.
+// alike returns s without the fields that only cross-node filters and scorers, gates and the queue read.
 func (in *Intake) alike(s *PodSpec) *PodSpec {
 	r := *s
 	r.SchedulerName, r.Priority, r.NeverPreempts = "", 0, false
 	r.Labels, r.Gates, r.Controller, r.Spread = nil, nil, Controller{}, nil
 	r.PodAffinity, r.PodAntiAffinity, r.Volumes, r.Devices = nil, nil, nil, nil
-	r.Alike = &r // nothing is left to take away
+	r.Alike = &r // already reduced
 	shared := in.Share(&r)
 	if shared.Kin == nil {
 		shared.Kin = in.kin(shared)
@@ -190,18 +190,18 @@ func (in *Intake) alike(s *PodSpec) *PodSpec {
 	return shared
 }
 
-// kin is a spec that is Alike of itself without what it asks for.
+// kin returns a spec that is its own Alike, without its requests.
 func (in *Intake) kin(s *PodSpec) *PodSpec {
 	r := *s
 	r.Request, r.Held, r.Scored = res.Amounts{}, res.Amounts{}, res.Amounts{}
 	r.HeldNonZero, r.ScoreNonZero = [2]int64{}, [2]int64{}
 	r.Alike = &r
-	shared := in.Share(&r) // s itself when it asks for nothing
+	shared := in.Share(&r) // s itself if it requests nothing
 	shared.Kin = shared
 	return shared
 }
 
-// read makes s the spec of a pod.
+// read fills s from a pod.
 func (s *PodSpec) read(p *v1.Pod) {
 	*s = PodSpec{
 		SchedulerName: p.Spec.SchedulerName,
@@ -232,8 +232,8 @@ func (s *PodSpec) read(p *v1.Pod) {
 	requests(p, s)
 }
 
-// priorityOf is what the API server resolved from the priority class, 0 where it has not; nothing else that is
-// written on a pod counts (answer A18 of the gang rules).
+// priorityOf returns the priority that the API server resolved from the priority class, 0 if it has not; no other
+// field of a pod counts (answer A18 of the gang rules).
 func priorityOf(p *v1.Pod) int32 {
 	if p.Spec.Priority != nil {
 		return *p.Spec.Priority
@@ -246,15 +246,15 @@ var defaults = v1.ResourceList{
 	v1.ResourceMemory: *apiresource.NewQuantity(DefaultMemory, apiresource.DecimalSI),
 }
 
-// requests fills the views of what the pod asks for. Which options each view takes follows upstream:
-// noderesources/fit.go (Request, Scored, ScoreNonZero), framework/types.go CalculateResource (Held, HeldNonZero).
+// requests fills the views of a pod's requests. Which options each view takes follows upstream: noderesources/fit.go
+// (Request, Scored, ScoreNonZero), framework/types.go CalculateResource (Held, HeldNonZero).
 func requests(p *v1.Pod, s *PodSpec) {
 	asked := askedBy(p)
 	s.Request = res.FromList(asked)
-	// A pod asks for no pods; the column of pods counts one each.
+	// A pod requests no pods; the column of pods counts one for each.
 	s.Request.Pods = 0
 	if !resource.IsPodLevelRequestsSet(p) && settled(p) {
-		// Nothing that the views below see differently: most pods.
+		// Most pods have nothing in which the views below differ.
 		s.Held, s.Scored = s.Request, s.Request
 		if !statesCPUAndMemory(p) {
 			asked = resource.PodRequests(p, resource.PodResourcesOptions{NonMissingContainerRequests: defaults})
@@ -287,7 +287,7 @@ func requests(p *v1.Pod, s *PodSpec) {
 	s.HeldNonZero = cpuAndMemory(resource.PodRequests(p, resized))
 }
 
-// askedBy is what a pod asks for: most have one container, and ask for what that asks for.
+// askedBy returns a pod's requests: most pods have one container, and request what it requests.
 func askedBy(p *v1.Pod) v1.ResourceList {
 	if len(p.Spec.Containers) == 1 && len(p.Spec.InitContainers) == 0 && p.Spec.Overhead == nil &&
 		!resource.IsPodLevelRequestsSet(p) {
@@ -296,7 +296,7 @@ func askedBy(p *v1.Pod) v1.ResourceList {
 	return resource.PodRequests(p, resource.PodResourcesOptions{})
 }
 
-// settled reports whether no container's status has another amount than its spec: no resize is under way.
+// settled reports whether no container's status differs in amounts from its spec: no resize is in progress.
 func settled(p *v1.Pod) bool {
 	return sameAmounts(p.Spec.Containers, p.Status.ContainerStatuses) &&
 		sameAmounts(p.Spec.InitContainers, p.Status.InitContainerStatuses)
@@ -325,7 +325,7 @@ func sameList(a, b v1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(x, y apiresource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
-// statesCPUAndMemory reports whether every container says how much of both it wants, so that no default takes part.
+// statesCPUAndMemory reports whether every container requests both, so that no default applies.
 func statesCPUAndMemory(p *v1.Pod) bool {
 	for _, list := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {
@@ -343,7 +343,7 @@ func cpuAndMemory(list v1.ResourceList) [2]int64 {
 	return [2]int64{res.Milli(list[v1.ResourceCPU]), res.Whole(list[v1.ResourceMemory])}
 }
 
-// hostPorts lists the node ports of containers and sidecars (upstream: pkg/scheduler/util, GetHostPorts).
+// hostPorts returns the node ports of containers and sidecars (upstream: pkg/scheduler/util, GetHostPorts).
 func hostPorts(p *v1.Pod) []HostPort {
 	var ports []HostPort
 	add := func(c *v1.Container) {
@@ -389,7 +389,7 @@ func images(p *v1.Pod) []string {
 	return names
 }
 
-// NormalImage adds the tag that a container runtime supposes when an image names none.
+// NormalImage adds the tag that a container runtime assumes if an image has none.
 func NormalImage(name string) string {
 	if strings.LastIndex(name, ":") <= strings.LastIndex(name, "/") {
 		return name + ":latest"
@@ -419,8 +419,8 @@ func (in *Intake) Node(n *v1.Node) *Node {
 	return rec
 }
 
-// notNegative reads amounts below 0, which the API server refuses, as 0: free room is then a difference that cannot
-// wrap.
+// notNegative replaces amounts below 0, which the API server rejects, by 0, so that computing the free capacity
+// cannot overflow.
 func notNegative(a res.Amounts) res.Amounts {
 	for _, v := range []*int64{&a.MilliCPU, &a.Memory, &a.Ephemeral, &a.Pods} {
 		*v = max(*v, 0)
@@ -431,8 +431,8 @@ func notNegative(a res.Amounts) res.Amounts {
 	return a
 }
 
-// conditionsHash covers types and status of conditions. A type that stands twice counts as it stands last, as in the
-// map that upstream compares.
+// conditionsHash covers types and status of conditions. If a type occurs twice the last one counts, as in the map
+// that upstream compares.
 func conditionsHash(n *v1.Node) uint64 {
 	var sum uint64
 	for i := range n.Status.Conditions {
@@ -447,16 +447,16 @@ func conditionsHash(n *v1.Node) uint64 {
 	return sum
 }
 
-// mapHash sums hashes of the pairs, so the order of iteration does not show.
+// mapHash sums the hashes of the pairs, so it does not depend on the order of iteration.
 func mapHash(m map[string]string) uint64 {
 	var sum uint64
-	for k, v := range m { // order: the sum of the hashes is the same in any
+	for k, v := range m { // order: addition commutes
 		sum += pairHash(k, v)
 	}
 	return sum
 }
 
-// pairHash is FNV-1a of the length of the key, in eight bytes, the key and the value.
+// pairHash returns FNV-1a of the length of the key, in eight bytes, the key and the value.
 func pairHash(k, v string) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h, size := uint64(offset), uint64(len(k))

@@ -131,8 +131,8 @@ func TestNodesAreEqualWhenNothingDiffers(t *testing.T) {
 	}
 }
 
-// Pods that belong to their node are told from those that a controller makes wherever there is room. Mutants: a mirror
-// without its owner is not known; every owner counts.
+// Pods that belong to their node are distinguished from those that a controller creates on any node. Mutants: a
+// mirror without its owner is not recognised; every owner counts.
 func TestPodsOfTheirNode(t *testing.T) {
 	yes := true
 	for name, tt := range map[string]struct {

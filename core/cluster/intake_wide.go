@@ -23,7 +23,7 @@ func controllerOf(p *v1.Pod) Controller {
 	return Controller{}
 }
 
-// volumes keeps the volumes that filters read, without what they do not.
+// volumes returns the volumes that filters read, without the fields that they do not read.
 func volumes(p *v1.Pod) []v1.Volume {
 	var kept []v1.Volume
 	for i := range p.Spec.Volumes {
@@ -70,7 +70,7 @@ func volumes(p *v1.Pod) []v1.Volume {
 	return kept
 }
 
-// devices is nil for a pod without claims whose containers ask for nothing that a device class could back.
+// devices returns nil for a pod without claims whose containers request nothing that a device class could back.
 func devices(p *v1.Pod) *Devices {
 	if len(p.Spec.ResourceClaims) == 0 && !asksForExtended(p.Spec.InitContainers) &&
 		!asksForExtended(p.Spec.Containers) {
@@ -82,7 +82,7 @@ func devices(p *v1.Pod) *Devices {
 
 func asksForExtended(containers []v1.Container) bool {
 	return slices.ContainsFunc(containers, func(c v1.Container) bool {
-		for name := range c.Resources.Requests { // order: any will do
+		for name := range c.Resources.Requests { // order: any match suffices
 			switch name {
 			case v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage:
 			default:
@@ -102,12 +102,13 @@ func trimmed(containers []v1.Container) []v1.Container {
 	return out
 }
 
-// release is the version of Kubernetes whose features are asked for.
+// release is the version of Kubernetes whose features are queried.
 var release = version.MustParseSemantic("1.36.3")
 
-// neededFeatures lists the declared features that a node must have.
+// neededFeatures returns the declared features that a node must have.
 func neededFeatures(p *v1.Pod) (names []string, problem string) {
-	need, err := nodedeclaredfeatures.DefaultFramework.InferForPodScheduling(&nodedeclaredfeatures.PodInfo{Spec: &p.Spec}, release)
+	info := &nodedeclaredfeatures.PodInfo{Spec: &p.Spec}
+	need, err := nodedeclaredfeatures.DefaultFramework.InferForPodScheduling(info, release)
 	if err != nil {
 		return nil, err.Error()
 	}

@@ -2,10 +2,10 @@
 
 package cluster
 
-// journalKeep bounds the journal: a cache that is further behind starts anew.
+// journalKeep bounds the journal: a cache that is further behind is rebuilt.
 const journalKeep = 1 << 16
 
-// journal lists the rows that changed, oldest first, so that a cache catches up on exactly those.
+// journal lists the rows that changed, oldest first, so that a cache updates exactly those.
 type journal struct {
 	base uint64 // sequence number of rows[0]
 	rows []NodeIdx
@@ -20,7 +20,8 @@ func (j *journal) add(n NodeIdx) {
 	j.rows = append(j.rows, n)
 }
 
-// since returns the rows that changed from sequence number seq on; ok is false when they are no longer all known.
+// since returns the rows that changed from sequence number seq on; ok is false if the journal no longer has all of
+// them.
 func (j *journal) since(seq uint64) (rows []NodeIdx, ok bool) {
 	if seq < j.base {
 		return nil, false

@@ -9,18 +9,18 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// Seen is what the store knew of a bound pod when a new version of it arrived.
+// Seen is what the store knew about a bound pod when a new version of it arrived.
 type Seen struct {
 	// Old is the version whose amounts were in the ledger, nil if the pod was new.
 	Old *Pod
-	// WasAssumed: the pod had been decided here and is now confirmed.
+	// WasAssumed: this scheduler had decided the pod's node, and the pod is now confirmed.
 	WasAssumed bool
-	// Elsewhere is the node the ledger had it on when that was not where the API server has it.
+	// Elsewhere is the node on which the ledger had the pod, if the API server has it on another one.
 	Elsewhere string
 }
 
 // SetPod records a pod that the API server has bound to p.NodeName. An assumed pod becomes confirmed; if it was bound
-// elsewhere, the API server is right.
+// to another node, the API server's node counts.
 func (s *Store) SetPod(p *Pod) Seen {
 	if p.NodeName == "" {
 		panic(Broken(fmt.Sprintf("SetPod of pod %s (%s), which is not bound", p.Key(), p.UID)))
@@ -49,8 +49,8 @@ func (e *entry) countsAs(p *Pod) bool {
 	return was.Spec == p.Spec && was.Terminating == p.Terminating && was.Namespace == p.Namespace && was.Name == p.Name
 }
 
-// settle makes p the version that is known and confirms it. What the row has is not changed by that, so no cache
-// needs to hear of it.
+// settle records p as the known version and confirms it. The amounts of the row do not change, so caches need no
+// notification.
 func (s *Store) settle(e *entry, p *Pod) {
 	was, wasAssumed := e.pod, e.assumed
 	s.rev++
@@ -80,7 +80,7 @@ func (s *Store) settle(e *entry, p *Pod) {
 	})
 }
 
-// countAssumed adds to the assumed part alone.
+// countAssumed adds to the assumed part only.
 func (s *Store) countAssumed(n NodeIdx, spec *PodSpec, sign int64) {
 	s.assumed[resource.CPU].add(n, sign*spec.Held.MilliCPU)
 	s.assumed[resource.Memory].add(n, sign*spec.Held.Memory)
@@ -91,7 +91,7 @@ func (s *Store) countAssumed(n NodeIdx, spec *PodSpec, sign int64) {
 	}
 }
 
-// DeletePod takes a pod, confirmed or assumed, out of the ledger.
+// DeletePod removes a pod, confirmed or assumed, from the ledger.
 func (s *Store) DeletePod(uid UID) (old *Pod, ok bool) {
 	e := s.pods[uid]
 	if e == nil {
@@ -101,7 +101,7 @@ func (s *Store) DeletePod(uid UID) (old *Pod, ok bool) {
 	return e.pod, true
 }
 
-// Forget takes an assumed pod out of the ledger at once, after its bind has failed. It says whether there was one: a
+// Forget removes an assumed pod from the ledger at once, after its bind failed. It reports whether there was one: a
 // pod that the watch has confirmed meanwhile stays.
 func (s *Store) Forget(uid UID) bool {
 	e := s.pods[uid]
@@ -121,7 +121,7 @@ func (s *Store) assume(p *Pod, n NodeIdx) {
 	s.insert(p, n, true, nil)
 }
 
-// insert enters a pod. gang is the one in which it counted before; nil leaves that to the pod.
+// insert adds a pod. gang is the gang in which it counted before; with nil the pod's declaration counts.
 func (s *Store) insert(p *Pod, n NodeIdx, assumed bool, gang *GangMark) {
 	e := &entry{pod: p, assumed: assumed, gang: gang}
 	s.attach(e, n, len(s.rows[n].pods))
@@ -135,7 +135,7 @@ func (s *Store) remove(e *entry) {
 	s.releaseIfEmpty(n)
 }
 
-// attach enters e at a position of its row: the last, or where detach took it from.
+// attach adds e at a position of its row: the last one, or the one from which detach removed it.
 func (s *Store) attach(e *entry, n NodeIdx, pos int) {
 	r := &s.rows[n]
 	e.row, e.pos = n, pos
@@ -152,7 +152,7 @@ func (s *Store) attach(e *entry, n NodeIdx, pos int) {
 	s.count(e, n, 1)
 }
 
-// detach takes e out of its row; the last pod of the row moves into its place.
+// detach removes e from its row; the last pod of the row takes its position.
 func (s *Store) detach(e *entry) {
 	r := &s.rows[e.row]
 	last := len(r.pods) - 1
@@ -173,7 +173,7 @@ func (s *Store) detach(e *entry) {
 	s.count(e, e.row, -1)
 }
 
-// count adds (sign 1) or takes out (sign -1) what the pod's record holds.
+// count adds (sign 1) or subtracts (sign -1) the amounts of the pod's record.
 func (s *Store) count(e *entry, n NodeIdx, sign int64) {
 	spec := e.pod.Spec
 	s.countOne(resource.CPU, n, sign*spec.Held.MilliCPU, e.assumed)

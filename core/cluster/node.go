@@ -11,7 +11,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// NodeIdx is a node's row. Rows are given in event order and reused after their node and its pods are gone.
+// NodeIdx is a node's row. Rows are assigned in the order of events and reused after their node and its pods are
+// gone.
 type NodeIdx int32
 
 // NoNode is no row.
@@ -28,12 +29,13 @@ type Node struct {
 	Images        []Image
 	// Features are the declared features, sorted.
 	Features []string
-	// ConditionsHash and AnnotationsHash cover what only wakes pods: condition types with their status, annotations.
+	// ConditionsHash and AnnotationsHash cover fields that only wake pods: condition types with their status,
+	// annotations.
 	ConditionsHash  uint64
 	AnnotationsHash uint64
 }
 
-// Equal reports whether two records say the same of a node.
+// Equal reports whether two records describe the same node state.
 func (n *Node) Equal(o *Node) bool {
 	return n.Name == o.Name && n.UID == o.UID && n.Unschedulable == o.Unschedulable &&
 		n.ConditionsHash == o.ConditionsHash && n.AnnotationsHash == o.AnnotationsHash &&

@@ -23,7 +23,7 @@ type Object interface{ metav1.Object }
 // Kind names a type of Object, as the API does.
 type Kind string
 
-// The kinds.
+// The kinds of objects.
 const (
 	KindNamespace     Kind = "Namespace"
 	KindService       Kind = "Service"
@@ -45,7 +45,7 @@ const (
 	KindGang          Kind = "Gang" // an object that declares a gang, of whichever API
 )
 
-// KindOf is the kind of an object. It panics with the type of one the store does not keep.
+// KindOf returns the kind of an object. It panics with the type of an object that the store does not keep.
 func KindOf(obj Object) Kind {
 	switch obj.(type) {
 	case *v1.Namespace:
@@ -88,7 +88,7 @@ func KindOf(obj Object) Kind {
 	panic(fmt.Sprintf("cluster: object of type %T", obj))
 }
 
-// EmptyObject is a new object of a kind, nil for a kind that is not known.
+// EmptyObject returns a new object of a kind, nil for an unknown kind.
 func EmptyObject(k Kind) Object {
 	switch k {
 	case KindNamespace:
@@ -131,20 +131,20 @@ func EmptyObject(k Kind) Object {
 	return nil
 }
 
-// ObjectKey names an object among those of its kind; Namespace is empty for kinds without namespaces.
+// ObjectKey identifies an object among those of its kind; Namespace is empty for kinds without namespaces.
 type ObjectKey struct{ Namespace, Name string }
 
-// KeyOf is an object's key.
+// KeyOf returns an object's key.
 func KeyOf(obj Object) ObjectKey { return ObjectKey{obj.GetNamespace(), obj.GetName()} }
 
 func compareObjectKeys(a, b ObjectKey) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// slot is one object: as the API server has it, and as it will be once writes that are decided have been carried out.
+// slot is one object: as the API server has it, and as it will be after the decided writes.
 type slot struct {
-	api     Object // nil while the object is to be made
-	assumed Object // nil when nothing is decided about it
+	api     Object // nil while the object is yet to be created
+	assumed Object // nil if no write of it is decided
 }
 
 func (sl slot) now() Object {
@@ -157,11 +157,11 @@ func (sl slot) now() Object {
 // table holds the objects of one kind.
 type table struct {
 	slots map[ObjectKey]slot // key -> object
-	// rev counts changes, assumptions included; it never goes back.
+	// rev counts changes, assumptions included; it never decreases.
 	rev uint64
-	// sorted are the objects as they are now, by key; nil until asked for.
+	// sorted holds the current objects, by key; nil until it is requested.
 	sorted []Object
-	// journal lists the keys that changed, oldest first; it holds those from sequence number base on.
+	// journal lists the keys that changed, oldest first, from sequence number base on.
 	journal []ObjectKey
 	base    uint64
 }
@@ -175,7 +175,7 @@ func (s *Store) table(k Kind) *table {
 	return t
 }
 
-// put makes sl what is known under a key; a zero slot means nothing.
+// put stores sl under a key; a zero slot means that there is no object.
 func (s *Store) put(k Kind, key ObjectKey, sl slot) {
 	t := s.table(k)
 	old := t.slots[key]
@@ -195,7 +195,7 @@ func (t *table) set(key ObjectKey, sl slot) {
 	t.resort(key, sl.now())
 }
 
-// note puts a key into the journal.
+// note adds a key to the journal.
 func (t *table) note(key ObjectKey) {
 	if len(t.journal) >= 2*journalKeep {
 		drop := len(t.journal) - journalKeep
@@ -205,7 +205,7 @@ func (t *table) note(key ObjectKey) {
 	t.journal = append(t.journal, key)
 }
 
-// resort keeps the sorted list, if there is one.
+// resort updates the sorted list, if there is one.
 func (t *table) resort(key ObjectKey, now Object) {
 	if t.sorted == nil {
 		return
@@ -223,9 +223,9 @@ func (t *table) resort(key ObjectKey, now Object) {
 	}
 }
 
-// SetObject records an object as the API server has it and returns what was known of it before, nil for a new one. A
-// new version ends what was assumed about the version before: whoever assumed it had its resourceVersion as the
-// precondition of the write. Allocations of resource claims are the exception (see carried).
+// SetObject records an object as the API server has it and returns the version known before, nil for a new one. A new
+// version ends what was assumed about the version before, because the decided write has that resourceVersion as its
+// precondition. Allocations of resource claims are the exception (see carried).
 func (s *Store) SetObject(obj Object) (old Object) {
 	k, key := KindOf(obj), KeyOf(obj)
 	was := s.table(k).slots[key]
@@ -242,10 +242,10 @@ func (s *Store) SetObject(obj Object) (old Object) {
 	return was.now()
 }
 
-// carried is what remains assumed about an object of which a new version is seen; nil for nothing. A resource claim is
-// allocated by several writes (made, finalizer, status), the first of which show before the last is done, and drivers
-// write it too; its devices would be free for others in between. So an allocation stays assumed until the API server
-// shows one, or RestoreObject.
+// carried returns what remains assumed about an object of which a new version was observed; nil for nothing. A
+// resource claim is allocated by several writes (create, finalizer, status), the first of which are observed before
+// the last is done, and drivers write it too; its devices would be free for other pods in between. So an allocation
+// stays assumed until the API server shows one, or until RestoreObject.
 func carried(assumed, obj Object) Object {
 	if assumed == nil {
 		return nil
@@ -263,8 +263,8 @@ func carried(assumed, obj Object) Object {
 	return &claim
 }
 
-// sameClaim reports whether the API server shows the claim that was assumed. One that was yet to be made had no UID,
-// but an owner.
+// sameClaim reports whether the API server shows the claim that was assumed. A claim that was yet to be created had
+// no UID, but an owner.
 func sameClaim(assumed, seen *resourceapi.ResourceClaim) bool {
 	if assumed.ResourceVersion != "" {
 		return assumed.UID == seen.UID
@@ -273,7 +273,7 @@ func sameClaim(assumed, seen *resourceapi.ResourceClaim) bool {
 	return a != nil && b != nil && a.UID == b.UID
 }
 
-// DeleteObject forgets an object and returns what was known of it, nil if nothing.
+// DeleteObject removes an object and returns the known version, nil if there was none.
 func (s *Store) DeleteObject(k Kind, key ObjectKey) (old Object) {
 	was := s.table(k).slots[key]
 	if was.api == nil {
@@ -283,8 +283,8 @@ func (s *Store) DeleteObject(k Kind, key ObjectKey) (old Object) {
 	return was.now()
 }
 
-// AssumeObject supposes that an object will be as obj is: a decision to write it so has been made. obj keeps the
-// resourceVersion that is known, or has none, if it is to be made and nothing is known under its name.
+// AssumeObject records that an object will be as obj is, because a decision to write it has been made. obj keeps the
+// known resourceVersion; it has none if it is yet to be created and no object has its name.
 func (t *Trial) AssumeObject(obj Object) {
 	t.mustBeOpen()
 	k, key := KindOf(obj), KeyOf(obj)
@@ -313,22 +313,22 @@ func (t *Trial) RestoreObject(k Kind, key ObjectKey) {
 type Restored struct {
 	Kind Kind
 	Was  Object // as it was assumed
-	Is   Object // as the API server has it, nil if it was to be made
+	Is   Object // as the API server has it, nil if it was to be created
 }
 
-// Restored lists what RestoreObject has done in this trial: what was taken by assumption may be free again.
+// Restored returns what RestoreObject has done in this trial: what was taken by assumption may be free again.
 func (t *Trial) Restored() []Restored { return t.restored }
 
-// Snapshot reads the store as this trial has made it.
+// Snapshot returns a view of the store with the changes of this trial.
 func (t *Trial) Snapshot() Snapshot { return t.s.Snapshot() }
 
-// Find returns an object of type T, a pointer type of KindOf, as it is now: what is assumed wins.
+// Find returns the current object of type T, a pointer type of KindOf: an assumed version takes precedence.
 func Find[T Object](v Snapshot, namespace, name string) (obj T, ok bool) {
 	obj, ok = v.s.table(KindOf(obj)).slots[ObjectKey{namespace, name}].now().(T)
 	return obj, ok
 }
 
-// FindAPI is Find for the version that the API server has, whatever is assumed.
+// FindAPI returns the version that the API server has, whatever is assumed.
 func FindAPI[T Object](v Snapshot, namespace, name string) (obj T, ok bool) {
 	sl := v.s.table(KindOf(obj)).slots[ObjectKey{namespace, name}]
 	if sl.api == nil {
@@ -337,8 +337,8 @@ func FindAPI[T Object](v Snapshot, namespace, name string) (obj T, ok bool) {
 	return sl.api.(T), true
 }
 
-// Each calls f for the objects of type T as they are now, sorted by namespace and name, until f returns false. f must
-// not change objects of that type.
+// Each calls f for the current objects of type T, sorted by namespace and name, until f returns false. f must not
+// change objects of that type.
 func Each[T Object](v Snapshot, f func(T) bool) {
 	var zero T
 	for _, obj := range v.s.table(KindOf(zero)).list() {
@@ -348,7 +348,7 @@ func Each[T Object](v Snapshot, f func(T) bool) {
 	}
 }
 
-// EachIn is Each for the objects of one namespace.
+// EachIn calls f for the current objects of one namespace, like Each.
 func EachIn[T Object](v Snapshot, namespace string, f func(T) bool) {
 	var zero T
 	list := v.s.table(KindOf(zero)).list()
@@ -362,11 +362,11 @@ func EachIn[T Object](v Snapshot, namespace string, f func(T) bool) {
 	}
 }
 
-// KindRevision counts the changes of objects of a kind; it never goes back.
+// KindRevision counts the changes of objects of a kind; it never decreases.
 func (v Snapshot) KindRevision(k Kind) uint64 { return v.s.table(k).rev }
 
-// KindChanges returns the objects of a kind that changed since sequence number seq, what is assumed and taken back
-// included, repeats too, and the number to ask from next time. ok is false when that is no longer all known.
+// KindChanges returns the objects of a kind that changed since sequence number seq, assumptions and their undo
+// included, with repetitions, and the number for the next call. ok is false if the journal no longer has all of them.
 func (v Snapshot) KindChanges(k Kind, seq uint64) (keys []ObjectKey, next uint64, ok bool) {
 	t := v.s.table(k)
 	next = t.base + uint64(len(t.journal))

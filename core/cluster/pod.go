@@ -11,14 +11,14 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// The requests that scoring supposes for a container that states none, so that silent pods do not pile up on one
-// node (upstream: pkg/scheduler/util/pod_resources.go).
+// The requests that scoring assumes for a container without requests, so that such pods do not pile up on one node
+// (upstream: pkg/scheduler/util/pod_resources.go).
 const (
 	DefaultMilliCPU int64 = 100
 	DefaultMemory   int64 = 200 << 20
 )
 
-// UID names a pod for good.
+// UID identifies a pod for all time.
 type UID string
 
 // Pod is a compact, immutable record of one version of a pod object.
@@ -27,74 +27,74 @@ type Pod struct {
 	Namespace, Name string
 	ResourceVersion string
 	Generation      int64
-	// NodeName is where the API server has it bound; empty while pending.
+	// NodeName is the node to which the API server has it bound; empty while pending.
 	NodeName string
 	// Nominated is status.nominatedNodeName.
 	Nominated string
-	// Terminating pods keep their room until they are gone.
+	// Terminating pods hold their capacity until they are gone.
 	Terminating bool
 	// GoneBy is when a terminating pod should be gone: the end of its grace period (metadata.deletionTimestamp); 0
-	// for a pod that stays.
+	// for a pod that does not terminate.
 	GoneBy record.Time `json:",omitempty"`
-	// Preempted tells that a terminating pod goes because a scheduler evicted it for another (condition
-	// DisruptionTarget, reason PreemptionByScheduler).
+	// Preempted: a terminating pod goes because a scheduler evicted it for another pod (condition DisruptionTarget,
+	// reason PreemptionByScheduler).
 	Preempted bool `json:",omitempty"`
-	// Doomed tells that the same stands on a pod that is not deleted yet: a scheduler was about to.
+	// Doomed means that a pod which is not deleted yet has the same condition: a scheduler was about to evict it.
 	Doomed  bool `json:",omitempty"`
 	Created record.Time
 	// Start is status.startTime, 0 when unset.
 	Start record.Time
-	// Owned reports whether a controller would make the pod again.
+	// Owned: a controller would create the pod again.
 	Owned bool
-	// OfNode tells that the pod belongs to its node: a DaemonSet makes it there, or the kubelet does (static pods, of
-	// which the API server has a mirror). Whoever takes it away gains nothing: it comes back where it was.
+	// OfNode: the pod belongs to its node, as a DaemonSet's pod or a static pod (of which the API server has a
+	// mirror). Evicting it gains nothing: it is created again on the same node.
 	OfNode bool `json:",omitempty"`
-	// Owner stands for the controller that makes the pod again, the same for all its pods; 0 when there is none.
+	// Owner identifies the controller that creates the pod again, the same for all its pods; 0 if there is none.
 	Owner uint64 `json:",omitempty"`
 	// ClaimsHash covers the generated resource claims in the status.
 	ClaimsHash uint64
 	// Claims are the generated resource claims in the status; nil when there are none.
 	Claims *PodClaims
-	// Condition is the PodScheduled condition as last seen, so that an unchanged one is not written again.
+	// Condition is the PodScheduled condition as last observed, so that an unchanged one is not written again.
 	Condition Condition
-	// Gang is what the pod says of the gang that it is in; nil for a pod by itself.
+	// Gang is the gang that the pod declares; nil for a pod in no gang.
 	Gang *GangMark `json:",omitempty"`
-	// Bound is what the binding of a gang's member left on it; nil for others, and while pending.
+	// Bound is the mark that the binding of a gang's member left on it; nil for other pods, and while pending.
 	Bound *BoundMark `json:",omitempty"`
-	// Spec is shared by pods that were made alike; never nil.
+	// Spec is shared by pods with equal specs; never nil.
 	Spec *PodSpec
 	// Limits are the limits of the pod as text, for a metric of kube, which alone sets and reads them.
 	Limits unique.Handle[string] `json:"-"`
 }
 
-// PodClaims are the names of resource claims that were made for a pod.
+// PodClaims are the names of the resource claims that were generated for a pod.
 type PodClaims struct {
 	Statuses []v1.PodResourceClaimStatus
 	Extended *v1.PodExtendedResourceClaimStatus
 }
 
-// Condition is what the API server holds as PodScheduled=False; empty when there is none.
+// Condition is PodScheduled=False as the API server holds it; empty if there is none.
 type Condition struct {
 	Reason, Message string
 	Generation      int64
 }
 
-// Ref is the pod's name in records.
+// Ref returns the pod's name in records.
 func (p *Pod) Ref() record.PodRef {
 	return record.PodRef{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
 }
 
-// Key is namespace/name.
+// Key returns namespace/name.
 func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
 
-// PodSpec is everything that filtering, scoring and accounting read of a pod besides its names. Pods stamped from one
-// template share one PodSpec, so that what is computed for it is computed once. Immutable.
+// PodSpec is everything that filtering, scoring and accounting read of a pod besides its names. Pods of one template
+// share one PodSpec, so that results for it are computed once. Immutable.
 type PodSpec struct {
 	// Alike is this spec reduced to what node-local filters and scorers may read; the same pointer for all pods that
-	// they cannot tell apart, so that what they say is kept once for all of them. Set by Intake.Share.
+	// they cannot distinguish, so that their results are cached once for all of them. Set by Intake.Share.
 	Alike *PodSpec `json:"-"`
-	// Kin is Alike without amounts of resources; the same pointer for all pods that differ in nothing else to
-	// node-local filters and scorers. Set by Intake.Share on specs that are Alike of themselves.
+	// Kin is the equivalence class of specs that differ only in requests: Alike without amounts of resources; the
+	// same pointer for all specs of the class. Set by Intake.Share on specs that are their own Alike.
 	Kin *PodSpec `json:"-"`
 
 	SchedulerName string
@@ -102,7 +102,7 @@ type PodSpec struct {
 	// NeverPreempts is preemptionPolicy Never.
 	NeverPreempts bool
 	Labels        map[string]string // label key -> value
-	// NodeName is the node that a pending pod insists on; only Intake.PendingPod sets it.
+	// NodeName is the node that a pending pod requires; only Intake.PendingPod sets it.
 	NodeName     string
 	NodeSelector map[string]string // label key -> wanted value; nil when the field is absent
 	Required     *v1.NodeSelector  // required node affinity
@@ -125,34 +125,34 @@ type PodSpec struct {
 	// Volumes are the volumes that filters read, as ordered in the pod; claims, generic ephemeral volumes (without
 	// their template), and the disks of in-tree and CSI drivers (without secret references).
 	Volumes []v1.Volume
-	// Devices is what the pod asks of device drivers; nil when it can ask for nothing.
+	// Devices is what the pod requests of device drivers; nil if it cannot request anything.
 	Devices *Devices
 	// Features are the declared features that a node must have to run the pod, sorted; FeaturesErr is why they cannot
-	// be told (upstream: component-helpers/nodedeclaredfeatures).
+	// be determined (upstream: component-helpers/nodedeclaredfeatures).
 	Features    []string
 	FeaturesErr string
 
-	// Request is what the pod asks for before it runs: max(sum of containers and sidecars, each init phase), pod-level
-	// resources over that, plus overhead.
+	// Request is what the pod requests before it runs: max(sum of containers and sidecars, each init phase),
+	// pod-level resources over that, plus overhead.
 	Request resource.Amounts
-	// Held is what the pod takes on its node: Request, with containers under in-place resize at the larger of desired,
-	// allocated and actual (KEP-1287); an infeasible desire does not count.
+	// Held is what the pod holds on its node: Request, with containers under in-place resize at the maximum of
+	// desired, allocated and actual (KEP-1287); an infeasible desired amount does not count.
 	Held resource.Amounts
-	// HeldNonZero is Held with the defaults above for silent containers: CPU in thousandths, memory in bytes. It is
-	// what scoring sums over the pods of a node.
+	// HeldNonZero is Held with the defaults above for containers without requests: CPU in thousandths, memory in
+	// bytes. Scoring sums it over the pods of a node.
 	HeldNonZero [2]int64
-	// Scored is the pod's own request as NodeResourcesFit scores it: that of its containers plus overhead. Pod-level
-	// resources and in-place resize do not enter: upstream's scorer is made without those two gates
+	// Scored is the pod's own request as NodeResourcesFit scores it: that of its containers plus overhead. It ignores
+	// pod-level resources and in-place resize: upstream's scorer is made without those two feature gates
 	// (noderesources/fit.go, NewFit), and its filter and the sums over nodes are made with them.
 	Scored resource.Amounts
-	// ScoreNonZero is CPU and memory of Scored with the defaults above for silent containers.
+	// ScoreNonZero is CPU and memory of Scored with the defaults above for containers without requests.
 	ScoreNonZero [2]int64
 }
 
-// Controller names a controlling owner.
+// Controller identifies a controlling owner.
 type Controller struct{ APIVersion, Kind, Name string }
 
-// Devices is the part of a pod that asks for devices: by resource claims, or by extended resources, which device
+// Devices is the part of a pod that requests devices: by resource claims, or by extended resources, which device
 // classes may back.
 type Devices struct {
 	Claims []v1.PodResourceClaim
@@ -160,18 +160,18 @@ type Devices struct {
 	Init, Main []v1.Container
 }
 
-// EphemeralClaim is the name of the claim that is made for a generic ephemeral volume of a pod.
+// EphemeralClaim returns the name of the claim that is created for a generic ephemeral volume of a pod.
 func (p *Pod) EphemeralClaim(volume string) string { return p.Name + "-" + volume }
 
-// HostPort is one port of the node that a pod takes.
+// HostPort is one port of the node that a pod uses.
 type HostPort struct {
-	IP       string // "0.0.0.0" when the pod names none
+	IP       string // "0.0.0.0" if the pod has none
 	Protocol v1.Protocol
 	Port     int32
 }
 
-// Conflicts reports whether two pods with these ports cannot share a node: same port and protocol, and the same
-// address or one of them all addresses.
+// Conflicts reports whether pods with these two ports cannot share a node: same port and protocol, and the same
+// address, or one of them all addresses.
 func (a HostPort) Conflicts(b HostPort) bool {
 	return a.Port == b.Port && a.Protocol == b.Protocol && (a.IP == b.IP || a.IP == anyIP || b.IP == anyIP)
 }

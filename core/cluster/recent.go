@@ -8,44 +8,45 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// A Recent holds so many bytes, and so many changes: half of them are dropped when it is full.
+// A Recent holds at most so many bytes and so many changes; when it is full, the older half is dropped.
 const (
 	recentBytes   = 16 << 20
 	recentAtLeast = 1 << 12
 	recentAtMost  = 1 << 16
 
-	// placeBytes is what a change takes apart from scalars: its row, and an amount in each column that all rows have.
+	// placeBytes is the size of a change apart from scalars: its row, and an amount in each column that all rows
+	// have.
 	placeBytes = 4 + 8*(2*int(resource.Fixed)+2)
 )
 
-// Recent holds the amounts of rows in the order in which the rows changed, as they were when Follow came by. Whoever
-// catches up on some thousand changes reads its columns from one position to another, in place of as many rows here and
-// there: many readers that come by now and then find the same stretch in the cache.
+// Recent is a log of the amounts of rows in the order in which the rows changed, as they were at the time of Follow.
+// A reader that catches up on thousands of changes reads its columns sequentially instead of as many scattered rows,
+// and many readers that catch up at about the same time find the same range in the CPU cache.
 //
-// A row that changes again stands once more; its place before that is given up. A change costs what the row has,
-// however many resources there are in the cluster.
+// A row that changes again gets another position, and its position before that becomes invalid. The cost of a change
+// depends on the amounts of the row, not on the number of resources in the cluster.
 type Recent struct {
 	columns Store         // of amounts alone, by position
-	scalars []resource.ID // those whose columns have something
+	scalars []resource.ID // those whose columns have an amount
 	bytes   int           // of the columns of scalars
 	rows    []NodeIdx
 	base    uint64   // sequence number of position 0
-	newest  []uint64 // row -> sequence number of its last place, plus 1; 0 for none
-	asides  []aside  // made up to some position each
-	seq     uint64   // the journal of the store is followed up to here
-	keep    int      // how many changes to hold at most, if not as many as the constants say
+	newest  []uint64 // row -> sequence number of its last position, plus 1; 0 for none
+	asides  []aside  // each computed up to some position
+	seq     uint64   // the journal of the store has been followed up to here
+	keep    int      // maximum number of changes; 0 for the constants
 	begun   bool
 }
 
-// aside is a column of figures that are made of the amounts of a row alone.
+// aside is a column of figures that depend only on the amounts of a row.
 type aside struct {
 	of any
 	v  []int64
 }
 
-// Aside is the column of figures of a kind, made by fill from the amounts of rows: each once, when a reader first
-// asks for it, and not once for each of many readers. Kinds are few and comparable; what fill makes of equal amounts
-// must be equal.
+// Aside returns the column of figures of a kind, which fill computes from the amounts of rows: once, when the first
+// reader requests it, not once for each reader. There are few kinds, and they are comparable; fill must compute equal
+// figures of equal amounts.
 func (r *Recent) Aside(of any, fill func(s Snapshot, lo, hi NodeIdx, out []int64)) []int64 {
 	at := slices.IndexFunc(r.asides, func(a aside) bool { return a.of == of })
 	if at < 0 {
@@ -60,7 +61,7 @@ func (r *Recent) Aside(of any, fill func(s Snapshot, lo, hi NodeIdx, out []int64
 	return a.v
 }
 
-// Follow takes in what changed since it was last called.
+// Follow adds what changed since the last call.
 func (r *Recent) Follow(s Snapshot) {
 	changes, next, ok := s.Changes(r.seq)
 	r.seq = next
@@ -76,7 +77,7 @@ func (r *Recent) Follow(s Snapshot) {
 	}
 }
 
-// restart gives up all places: every reader is behind then.
+// restart drops all positions: every reader then has to start over.
 func (r *Recent) restart(s Snapshot) {
 	r.base, r.begun = r.Next()+1, true
 	r.columns.names = s.s.names
@@ -86,7 +87,7 @@ func (r *Recent) restart(s Snapshot) {
 	r.rows = r.rows[:0]
 }
 
-// grow makes room for rows and resources that are new.
+// grow extends the columns to new rows and resources.
 func (r *Recent) grow(s Snapshot) {
 	for len(r.newest) < len(s.s.rows) {
 		r.newest = append(r.newest, 0)
@@ -128,7 +129,7 @@ func (r *Recent) add(s *Store, n NodeIdx) {
 	}
 }
 
-// full reports whether there is no place for one more change.
+// full reports whether there is no capacity for another change.
 func (r *Recent) full() bool {
 	places := len(r.rows)
 	if r.keep > 0 {
@@ -137,14 +138,14 @@ func (r *Recent) full() bool {
 	return places >= recentAtMost || places >= recentAtLeast && places*placeBytes+r.bytes >= recentBytes
 }
 
-// drop gives up the oldest places.
+// drop removes the oldest positions.
 func (r *Recent) drop(places int) {
 	r.base += uint64(places)
 	r.cut(places)
 	r.rows = r.rows[:copy(r.rows, r.rows[places:])]
 }
 
-// cut gives up the first places of the columns.
+// cut removes the first positions of the columns.
 func (r *Recent) cut(places int) {
 	for id := range resource.Fixed {
 		r.columns.allocatable[id].drop(NodeIdx(places))
@@ -164,16 +165,16 @@ func (r *Recent) cut(places int) {
 	})
 	for i := range r.asides {
 		a := &r.asides[i]
-		// made up to some place, perhaps not as far as the columns
+		// computed up to some position, perhaps not as far as the columns
 		a.v = a.v[:copy(a.v, a.v[min(places, len(a.v)):])]
 	}
 }
 
-// Next is the sequence number to ask from next time.
+// Next returns the sequence number for the next call of Since.
 func (r *Recent) Next() uint64 { return r.base + uint64(len(r.rows)) }
 
-// Since returns the rows that changed since a sequence number, by position from lo on: NoNode where a row stands again
-// later. ok is false when they are no longer all known.
+// Since returns the rows that changed since a sequence number, by position from lo on: NoNode if a row occurs again
+// later. ok is false if the log no longer has all of them.
 func (r *Recent) Since(seq uint64) (rows []NodeIdx, lo NodeIdx, ok bool) {
 	if seq < r.base {
 		return nil, 0, false
@@ -181,5 +182,5 @@ func (r *Recent) Since(seq uint64) (rows []NodeIdx, lo NodeIdx, ok bool) {
 	return r.rows[seq-r.base:], NodeIdx(seq - r.base), true
 }
 
-// Columns shows the amounts by position: Allocatable, Requested, NonZero and Names, and nothing else.
+// Columns returns the amounts by position: Allocatable, Requested, NonZero and Names, and nothing else.
 func (r *Recent) Columns() Snapshot { return Snapshot{&r.columns} }

@@ -120,7 +120,7 @@ func change(t *rapid.T, s *Store, in *Intake) {
 	}
 }
 
-// TestPodsOfOneShapeAreKin: specs that differ in requests alone have one kin, others do not.
+// TestPodsOfOneShapeAreKin: specs that differ in requests only are in one equivalence class, others are not.
 func TestPodsOfOneShapeAreKin(t *testing.T) {
 	in := NewIntake()
 	spec := func(cpu, selector string) *PodSpec {
@@ -148,7 +148,8 @@ func TestConfirmingAPodChangesNoRow(t *testing.T) {
 	s, in := NewStore(), NewIntake()
 	s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}))
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}
-	pod.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("2")}}}}
+	pod.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{
+		Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("2")}}}}
 	pending := in.Pod(pod)
 	s.assume(pending, 0)
 	_, before, _ := s.Snapshot().Changes(0)

@@ -9,45 +9,46 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Snapshot reads the store. It has no method that changes it. It shows the store as it is when a method is called,
-// so it is good for the step in which it was taken. Slices it returns belong to the store: read, do not keep.
+// Snapshot is a read-only view of the store. It shows the current state at each call, so it is valid for the step in
+// which it was taken. Slices that it returns belong to the store: read them, and do not keep them.
 type Snapshot struct{ s *Store }
 
 // Snapshot returns a view for readers.
 func (s *Store) Snapshot() Snapshot { return Snapshot{s} }
 
-// Rows is the number of rows, with or without a node. Column slices have this length.
+// Rows returns the number of rows, with or without a node. Column slices have this length.
 func (v Snapshot) Rows() int { return len(v.s.rows) }
 
-// Nodes is the number of nodes.
+// Nodes returns the number of nodes.
 func (v Snapshot) Nodes() int { return v.s.live }
 
-// Now is the time as of the last tick.
+// Now returns the time of the last tick.
 func (v Snapshot) Now() record.Time { return v.s.now }
 
-// Revision counts changes of rows; it never goes back.
+// Revision counts changes of rows; it never decreases.
 func (v Snapshot) Revision() uint64 { return v.s.rev }
 
 // NodeSet counts changes of which nodes exist and which images they hold.
 func (v Snapshot) NodeSet() uint64 { return v.s.nodeSet }
 
-// Changes returns the rows that changed since sequence number seq, repeats included, and the number to ask from next
-// time. ok is false when the journal no longer reaches back that far.
+// Changes returns the rows that changed since sequence number seq, with repetitions, and the number for the next
+// call. ok is false if the journal no longer reaches back that far.
 func (v Snapshot) Changes(seq uint64) (rows []NodeIdx, next uint64, ok bool) {
 	rows, ok = v.s.journal.since(seq)
 	return rows, v.s.journal.next(), ok
 }
 
-// NodeChanges is Changes for rows whose node object changed, came or went. It has sequence numbers of its own.
+// NodeChanges returns, like Changes, the rows whose node object changed, was added or removed. It has its own
+// sequence numbers.
 func (v Snapshot) NodeChanges(seq uint64) (rows []NodeIdx, next uint64, ok bool) {
 	rows, ok = v.s.nodeLog.since(seq)
 	return rows, v.s.nodeLog.next(), ok
 }
 
-// Node is the node of a row, nil when the row has none.
+// Node returns the node of a row, nil if the row has none.
 func (v Snapshot) Node(n NodeIdx) *Node { return v.s.rows[n].node }
 
-// NodeName is the name a row stands for, also while the node object is missing.
+// NodeName returns the node name of a row, also while the node object is missing.
 func (v Snapshot) NodeName(n NodeIdx) string { return v.s.rows[n].name }
 
 // Find returns the row of a node that exists.
@@ -59,35 +60,35 @@ func (v Snapshot) Find(name string) (NodeIdx, bool) {
 	return n, true
 }
 
-// Names is the dictionary of resources. It must not be added to.
+// Names returns the dictionary of resources. It must not be changed.
 func (v Snapshot) Names() *resource.Names { return v.s.names }
 
-// Allocatable is the column of what nodes offer of a resource.
+// Allocatable returns the column of allocatable amounts of a resource.
 func (v Snapshot) Allocatable(id resource.ID) Column { return Column{&v.s.allocatable[id]} }
 
-// Requested is the column of what pods hold of a resource: confirmed plus assumed.
+// Requested returns the column of the amounts that pods hold of a resource: confirmed plus assumed.
 func (v Snapshot) Requested(id resource.ID) Column { return Column{&v.s.requested[id]} }
 
-// Assumed is the assumed part of Requested.
+// Assumed returns the assumed part of Requested.
 func (v Snapshot) Assumed(id resource.ID) Column { return Column{&v.s.assumed[id]} }
 
-// Scalars lists every resource beyond resource.Fixed of which a row is offered or holds something, once, in no order of
-// meaning.
+// Scalars returns every resource beyond resource.Fixed of which a row is offered or holds an amount, once, in no
+// particular order.
 func (v Snapshot) Scalars(n NodeIdx) []resource.ID { return v.s.rows[n].scalars }
 
-// NonZero is the column of requested CPU (0) or memory (1) with defaults for silent containers.
+// NonZero returns the column of requested CPU (0) or memory (1) with defaults for containers without requests.
 func (v Snapshot) NonZero(i int) []int64 { return v.s.nonZero[i].v }
 
-// Unschedulable is the column of spec.unschedulable.
+// Unschedulable returns the column of spec.unschedulable.
 func (v Snapshot) Unschedulable() []bool { return v.s.unschedulable }
 
-// TaintSets is the column of taint set ids, and the sets by id.
+// TaintSets returns the column of taint set ids, and the sets by id.
 func (v Snapshot) TaintSets() (column []int32, sets [][]v1.Taint) { return v.s.taintSet, v.s.taintSets }
 
-// Ports lists the node ports that the pods of a row take.
+// Ports returns the node ports that the pods of a row use.
 func (v Snapshot) Ports(n NodeIdx) []HostPort { return v.s.rows[n].ports }
 
-// WithLabel is the set of rows whose node has this label value.
+// WithLabel returns the set of rows whose node has this label value.
 func (v Snapshot) WithLabel(key, value string) Bitmap {
 	pair := labelPair{key, value}
 	b := v.s.labelSets[pair]
@@ -98,7 +99,7 @@ func (v Snapshot) WithLabel(key, value string) Bitmap {
 	return *b
 }
 
-// WithLabelKey is the set of rows whose node has this label, whatever its value.
+// WithLabelKey returns the set of rows whose node has this label, whatever its value.
 func (v Snapshot) WithLabelKey(key string) Bitmap {
 	b := v.s.labelKeys[key]
 	if b == nil {
@@ -108,7 +109,7 @@ func (v Snapshot) WithLabelKey(key string) Bitmap {
 	return *b
 }
 
-// maxLabelSets bounds the label bitmaps; past it they are dropped and built again when asked for.
+// maxLabelSets bounds the number of label bitmaps; beyond it all are dropped and built again on demand.
 const maxLabelSets = 4096
 
 func (s *Store) buildLabelSet(in func(*Node) bool) *Bitmap {
@@ -127,7 +128,7 @@ func (s *Store) buildLabelSet(in func(*Node) bool) *Bitmap {
 	return &b
 }
 
-// Image tells the size of an image, on how many nodes it is, and on which.
+// Image returns the size of an image, the number of nodes that have it, and their rows.
 func (v Snapshot) Image(name string) (size int64, nodes int, on Bitmap, ok bool) {
 	st := v.s.images[name]
 	if st == nil {
@@ -136,7 +137,7 @@ func (v Snapshot) Image(name string) (size int64, nodes int, on Bitmap, ok bool)
 	return st.size, st.n, st.rows, true
 }
 
-// PodOn tells where the ledger has a pod, and whether it is only assumed there.
+// PodOn returns the row on which the ledger has a pod, and whether the pod is only assumed there.
 func (v Snapshot) PodOn(uid UID) (p *Pod, n NodeIdx, assumed, ok bool) {
 	e := v.s.pods[uid]
 	if e == nil {
@@ -145,7 +146,7 @@ func (v Snapshot) PodOn(uid UID) (p *Pod, n NodeIdx, assumed, ok bool) {
 	return e.pod, e.row, e.assumed, true
 }
 
-// PodCount is the number of pods in the ledger.
+// PodCount returns the number of pods in the ledger.
 func (v Snapshot) PodCount() int { return len(v.s.pods) }
 
 // EachPod calls f for each pod of a row, in the order of the ledger.
@@ -155,7 +156,7 @@ func (v Snapshot) EachPod(n NodeIdx, f func(p *Pod, assumed bool)) {
 	}
 }
 
-// View copies one node for the plain forms of plugins.
+// View returns a copy of one node for the plain forms of plugins.
 func (v Snapshot) View(n NodeIdx) *NodeView {
 	r := &v.s.rows[n]
 	view := &NodeView{Pods: make([]*Pod, 0, len(r.pods)), Ports: make([]HostPort, 0, len(r.ports))}

@@ -13,21 +13,22 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Store is the cluster as the engine knows it. The engine is its one writer.
+// Store is the cluster state of the engine, which is its only writer.
 type Store struct {
 	names *resource.Names
 	index map[string]NodeIdx // node name -> row, also for rows whose node object is missing
 	rows  []row
-	free  []NodeIdx // rows to use again, last freed first
+	free  []NodeIdx // rows to reuse, last freed first
 	live  int       // rows with a node object
 	pods  map[UID]*entry
-	gangs map[GangKey][]*entry // gang -> its pods that hold room; never an empty list
-	// objects holds what is known besides pods and nodes.
+	gangs map[GangKey][]*entry // gang -> its pods that hold capacity. Invariant: no list is empty.
+	// objects holds the objects other than pods and nodes.
 	objects map[Kind]*table // kind -> its objects
 	volumes volumeUse
 
-	// Columns by resource.ID; those of resource.Fixed are as long as rows. requested = confirmed + assumed; only the
-	// sum and the assumed part are stored.
+	// Columns by resource.ID; those of resource.Fixed are as long as rows. Only the sum and the assumed part are
+	// stored. Invariant: requested = confirmed + assumed, and requested and assumed of a row are the sums over its
+	// entries.
 	allocatable []column
 	requested   []column
 	assumed     []column
@@ -38,7 +39,7 @@ type Store struct {
 	taintSets     [][]v1.Taint
 	taintIDs      map[string]int32 // canonical form -> index in taintSets
 	images        map[string]*imageState
-	labelSets     map[labelPair]*Bitmap // built when first asked for, kept up to date from then on
+	labelSets     map[labelPair]*Bitmap // built on demand, kept up to date from then on
 	labelKeys     map[string]*Bitmap    // the same for "has this label key"
 
 	counters counters // sums over the pods that selectors ask for
@@ -47,25 +48,25 @@ type Store struct {
 	rev     uint64      // counts changes of rows
 	journal journal
 	renewal journal // see Snapshot.Renewals
-	nodeLog journal // the part of journal that is about node objects
+	nodeLog journal // the subset of journal that concerns node objects
 	nodeSet uint64  // counts changes of which nodes exist and which images they hold
 
-	undo  []func() // how to take back what the open transaction did, oldest first
+	undo  []func() // how to undo the steps of the open transaction, oldest first
 	inTxn bool
 	trial *Trial
-	// supposed is the open transaction's, if it is one that End must take back.
+	// supposed is the open transaction's, if it is one that End must undo.
 	supposed *Supposition
 }
 
 type labelPair struct{ key, value string }
 
-// row is what a node holds that is not a column.
+// row is the state of a node that is not in a column.
 type row struct {
 	name  string
 	node  *Node // nil while the node object is missing
 	pods  []*entry
-	ports []HostPort // of all pods on the node; a port taken twice stands twice
-	// scalars has every resource beyond resource.Fixed of which the row is offered or holds something, once.
+	ports []HostPort // of all pods on the node; a port that two pods use occurs twice
+	// scalars has every resource beyond resource.Fixed of which the row is offered or holds an amount, once.
 	scalars []resource.ID
 }
 
@@ -73,13 +74,13 @@ type row struct {
 type entry struct {
 	pod     *Pod // the record whose amounts are in the columns
 	row     NodeIdx
-	pos     int // in rows[row].pods
+	pos     int // Invariant: rows[row].pods[pos] is this entry.
 	assumed bool
 	gang    *GangMark // in which it counts; nil for none
 }
 
-// imageState follows upstream's cache: an image has the size under which it was first seen, for as long as some node
-// holds it.
+// imageState follows upstream's cache: an image keeps the size under which it was first observed while some node has
+// it.
 type imageState struct {
 	size int64
 	rows Bitmap
@@ -103,10 +104,10 @@ func NewStore() *Store {
 	return s
 }
 
-// SetNow tells what time it is. Time is no part of a transaction: it is not taken back.
+// SetNow sets the time. Time is not part of a transaction: Abort does not restore it.
 func (s *Store) SetNow(now record.Time) { s.now = now }
 
-// Begin opens a transaction: what happens from here can be taken back by Abort until Commit.
+// Begin opens a transaction: Abort undoes every later change until Commit. No transaction may be open.
 func (s *Store) Begin() {
 	if s.inTxn {
 		panic(Broken("Begin inside a transaction"))
@@ -114,7 +115,7 @@ func (s *Store) Begin() {
 	s.inTxn, s.undo = true, s.undo[:0]
 }
 
-// Commit makes the transaction final.
+// Commit makes the transaction final. Must be called after Begin.
 func (s *Store) Commit() {
 	s.mustBeInTxn("Commit")
 	if s.trial != nil {
@@ -127,7 +128,7 @@ func (s *Store) Commit() {
 	s.undo, s.inTxn = s.undo[:0], false
 }
 
-// Abort takes back everything since Begin, an open trial included.
+// Abort undoes everything since Begin, an open trial included.
 func (s *Store) Abort() {
 	s.mustBeInTxn("Abort")
 	s.trial = nil
@@ -152,14 +153,14 @@ func (s *Store) rollback(mark int) {
 	s.undo = s.undo[:mark]
 }
 
-// did notes how to take back a step that has just been taken.
+// did records how to undo a step that was just made.
 func (s *Store) did(undo func()) {
 	if s.inTxn {
 		s.undo = append(s.undo, undo)
 	}
 }
 
-// touch notes that a row changed.
+// touch records that a row changed.
 func (s *Store) touch(n NodeIdx) {
 	s.rev++
 	s.journal.add(n)
@@ -182,7 +183,7 @@ func (s *Store) growColumns() {
 	}
 }
 
-// column returns the column of a resource, making it at first sight.
+// columnOf returns the id of a resource and makes its column if it is new.
 func (s *Store) columnOf(name v1.ResourceName) resource.ID {
 	id := s.names.Intern(name)
 	if int(id) >= len(s.requested) {
@@ -191,7 +192,7 @@ func (s *Store) columnOf(name v1.ResourceName) resource.ID {
 	return id
 }
 
-// rowFor returns the row of a node name, taking one at first sight.
+// rowFor returns the row of a node name and assigns one if it is new.
 func (s *Store) rowFor(name string) NodeIdx {
 	if n, ok := s.index[name]; ok {
 		return n
@@ -211,7 +212,7 @@ func (s *Store) rowFor(name string) NodeIdx {
 	return n
 }
 
-// releaseIfEmpty gives a row back when neither node nor pods need it.
+// releaseIfEmpty frees a row that has neither a node nor pods.
 func (s *Store) releaseIfEmpty(n NodeIdx) {
 	r := &s.rows[n]
 	if r.node != nil || len(r.pods) > 0 {
@@ -223,7 +224,7 @@ func (s *Store) releaseIfEmpty(n NodeIdx) {
 		if got := s.rowFor(name); got != n {
 			panic(Broken(fmt.Sprintf("undo took row %d for node %q, it had %d", got, name, n)))
 		}
-		s.undo = s.undo[:len(s.undo)-1] // rowFor noted its own undo; this one is being undone
+		s.undo = s.undo[:len(s.undo)-1] // rowFor recorded its own undo, which runs now
 	})
 }
 
@@ -238,7 +239,7 @@ func (s *Store) freeRow(n NodeIdx) {
 	s.free = append(s.free, n)
 }
 
-// SetNode records a node and returns what was known of it before, nil for a new one.
+// SetNode records a node and returns the version known before, nil for a new one.
 func (s *Store) SetNode(node *Node) (old *Node) {
 	n := s.rowFor(node.Name)
 	old = s.rows[n].node
@@ -247,8 +248,8 @@ func (s *Store) SetNode(node *Node) (old *Node) {
 	return old
 }
 
-// DeleteNode forgets a node object. The row stays while pods are on it: their delete events may come later. Returns
-// what was known of it, nil if nothing.
+// DeleteNode removes a node object and returns the known version, nil if there was none. The row stays while pods are
+// on it: their delete events may arrive later.
 func (s *Store) DeleteNode(name string) (old *Node) {
 	n, ok := s.index[name]
 	if !ok || s.rows[n].node == nil {
@@ -261,7 +262,7 @@ func (s *Store) DeleteNode(name string) (old *Node) {
 	return old
 }
 
-// putNode makes node (nil: none) the object of row n and brings columns, bitmaps and images in line.
+// putNode sets node (nil: none) as the object of row n and updates columns, bitmaps and images.
 func (s *Store) putNode(n NodeIdx, node *Node) {
 	r := &s.rows[n]
 	old := r.node
@@ -309,7 +310,7 @@ func (s *Store) putAllocatable(n NodeIdx, node *Node) {
 	}
 }
 
-// has notes that the row is offered or holds something of a resource.
+// has records that the row is offered or holds an amount of a resource.
 func (r *row) has(id resource.ID) {
 	if id >= resource.Fixed && !slices.Contains(r.scalars, id) {
 		r.scalars = append(r.scalars, id)
@@ -360,7 +361,7 @@ func (s *Store) putImages(n NodeIdx, old, node *Node) {
 			for _, name := range img.Names {
 				st := s.images[name]
 				if st == nil || !st.rows.Has(n) {
-					continue // the image stood twice in the list
+					continue // the list contains the image twice
 				}
 				st.rows.Clear(n)
 				if st.n--; st.n == 0 {

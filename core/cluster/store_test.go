@@ -341,7 +341,8 @@ func TestPodsOfOneTemplateShareTheirSpec(t *testing.T) {
 	mk := func(name, cpu string) *cluster.Pod {
 		return in.Pod(&v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", Labels: map[string]string{"app": "web"}},
-			Spec:       v1.PodSpec{Containers: []v1.Container{{Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse(cpu)}}}}},
+			Spec: v1.PodSpec{Containers: []v1.Container{{Resources: v1.ResourceRequirements{
+				Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse(cpu)}}}}},
 		})
 	}
 	a, b, c := mk("a", "1"), mk("b", "1000m"), mk("c", "2")

@@ -8,16 +8,17 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// Supposition is a transaction for questions: whatever is done to the store inside, nodes that come and go included,
-// End takes back, and leaves nothing behind that a later decision could show. Revision, journals and the number of
-// rows are as before, so that a scheduler that is asked decides as one that is not, record for record.
+// Supposition is a transaction for what-if questions: End undoes every change of the store inside it, added and
+// removed nodes included, and leaves nothing behind that could affect a later decision. Revision, journals and the
+// number of rows are as before, so a scheduler that was asked makes the same decisions, record for record, as one
+// that was not.
 //
-// Caches that follow the store must be new ones inside, and must not live on: the journals of a supposition are its
-// own, and its rows go. What is counted by NodeSet or KindRevision may be kept; those two go on, so that nothing
-// supposed passes for what is.
+// Caches that follow the store must be new ones inside, and must be dropped at the end: a supposition has its own
+// journals, and its rows are removed. Results that are keyed by NodeSet or KindRevision may be kept; those two keep
+// increasing, so that a hypothetical state is never mistaken for the real one.
 //
-// Rejected: a copy of the store (tens of milliseconds and as much memory again, for a question that touches a few
-// rows), and an ordinary transaction, whose undo stands in the journals and in the revision, and whose rows stay.
+// Rejected: a copy of the store (tens of milliseconds and as much memory again, for a question that changes a few
+// rows), and an ordinary transaction, whose undo shows in the journals and in the revision, and whose rows stay.
 type Supposition struct {
 	s                         *Store
 	rows                      int
@@ -26,7 +27,7 @@ type Supposition struct {
 	journal, renewal, nodeLog journal
 }
 
-// Suppose opens a supposition. No transaction may be open, and none is committed until End.
+// Suppose opens a supposition. No transaction may be open, and none may be opened until End.
 func (s *Store) Suppose() *Supposition {
 	s.Begin()
 	p := &Supposition{
@@ -63,7 +64,7 @@ func (p *Supposition) open() *Store {
 	return p.s
 }
 
-// End takes everything back. An open trial ends with it.
+// End undoes everything. An open trial ends with it.
 func (p *Supposition) End() {
 	s := p.s
 	if s.supposed != p {
@@ -77,7 +78,7 @@ func (p *Supposition) End() {
 	s.free = p.free
 }
 
-// shrink gives up the rows from a number on. Nothing is on them.
+// shrink removes the rows from a number on. They must be empty.
 func (s *Store) shrink(rows int) {
 	for n := rows; n < len(s.rows); n++ {
 		if r := &s.rows[n]; r.name != "" || r.node != nil || len(r.pods) > 0 {
@@ -86,7 +87,7 @@ func (s *Store) shrink(rows int) {
 	}
 	clear(s.rows[rows:])
 	s.rows = s.rows[:rows]
-	// What the others have of these rows is 0, as it is where a column has nothing.
+	// The other columns are 0 in these rows, as beyond their ends.
 	for _, columns := range [][]column{s.allocatable[:resource.Fixed], s.requested[:resource.Fixed],
 		s.assumed[:resource.Fixed], s.nonZero[:]} {
 		for i := range columns {

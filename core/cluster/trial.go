@@ -4,19 +4,19 @@ package cluster
 
 import "fmt"
 
-// Trial tries placements on the store. What it does shows in the store's Snapshots at once and goes again with
-// Rollback or Discard; Commit leaves it to the enclosing transaction. One trial is open at a time.
+// Trial tries placements on the store. The store's Snapshots show its changes at once; Rollback or Discard undoes
+// them; Commit leaves them to the enclosing transaction. Invariant: at most one trial is open.
 type Trial struct {
 	s    *Store
 	base int
-	// restored lists the objects about which the trial has ended an assumption, oldest first.
+	// restored lists the objects whose assumption the trial has ended, oldest first.
 	restored []Restored
 }
 
-// Mark is a point of a trial to come back to.
+// Mark is a checkpoint of a trial.
 type Mark int
 
-// Trial opens a trial inside the current transaction.
+// Trial opens a trial inside the current transaction. Must be called after Begin.
 func (s *Store) Trial() *Trial {
 	s.mustBeInTxn("Trial")
 	if s.trial != nil {
@@ -32,13 +32,13 @@ func (t *Trial) mustBeOpen() {
 	}
 }
 
-// Assume puts a pod on a node as decided.
+// Assume places a pod on a node as decided.
 func (t *Trial) Assume(p *Pod, n NodeIdx) {
 	t.mustBeOpen()
 	t.s.assume(p, n)
 }
 
-// Evict takes a pod off its node, as if it were gone.
+// Evict removes a pod from its node, as if it were gone.
 func (t *Trial) Evict(uid UID) {
 	t.mustBeOpen()
 	if _, ok := t.s.DeletePod(uid); !ok {
@@ -46,7 +46,7 @@ func (t *Trial) Evict(uid UID) {
 	}
 }
 
-// Checkpoint marks the present state.
+// Checkpoint returns a mark of the present state.
 func (t *Trial) Checkpoint() Mark {
 	t.mustBeOpen()
 	return Mark(len(t.s.undo))
@@ -61,13 +61,13 @@ func (t *Trial) Rollback(m Mark) {
 	t.s.rollback(int(m))
 }
 
-// Discard closes the trial and takes back all it did.
+// Discard closes the trial and undoes its changes.
 func (t *Trial) Discard() {
 	t.Rollback(Mark(t.base))
 	t.s.trial = nil
 }
 
-// Commit closes the trial and keeps what it did.
+// Commit closes the trial and keeps its changes.
 func (t *Trial) Commit() {
 	t.mustBeOpen()
 	t.s.trial = nil

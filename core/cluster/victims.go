@@ -15,23 +15,22 @@ func preempted(p *v1.Pod) bool {
 	return false
 }
 
-// renewed notes that a row has another version of a pod which holds what the one before held, but started at another
-// time.
+// renewed records that a row has another version of a pod which holds the same amounts, but started at another time.
 func (s *Store) renewed(e *entry, was *Pod) {
 	if was.Start != e.pod.Start {
 		s.renewal.add(e.row)
 	}
 }
 
-// Renewals are the rows, repeats included, on which since sequence number seq a pod's start time or its native group
-// was learnt without any other change: Changes does not name them for it, since no verdict depends on it. ok is as
-// for Changes.
+// Renewals returns the rows, with repetitions, on which since sequence number seq a pod's start time or its native
+// group became known without any other change: Changes does not include them, because no verdict depends on it. ok is
+// as for Changes.
 func (v Snapshot) Renewals(seq uint64) (rows []NodeIdx, next uint64, ok bool) {
 	rows, ok = v.s.renewal.since(seq)
 	return rows, v.s.renewal.next(), ok
 }
 
-// ViewInto is View in the memory of an earlier one, for who looks at one node after the other.
+// ViewInto returns a View in the memory of an earlier one, for callers that view one node after the other.
 func (v Snapshot) ViewInto(n NodeIdx, view *NodeView) {
 	r := &v.s.rows[n]
 	view.Row, view.Node, view.names = n, r.node, v.s.names

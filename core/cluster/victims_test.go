@@ -42,7 +42,7 @@ func TestPreempted(t *testing.T) {
 	}
 }
 
-// A pod's start is learnt in a version that changes nothing else; whoever orders pods by age hears of it.
+// A pod's start becomes known in a version that changes nothing else; caches ordered by age are notified of it.
 func TestRenewals(t *testing.T) {
 	in, s := cluster.NewIntake(), cluster.NewStore()
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}, Spec: v1.PodSpec{NodeName: "n"}}

@@ -12,7 +12,7 @@ import (
 )
 
 // NodeView is one node as the plain forms of plugins see it: the node's record and the sums over its pods. It is a
-// copy; AddPod and RemovePod change the copy alone, which is how nominated pods and victims are supposed.
+// copy; AddPod and RemovePod change the copy alone, to model nominated pods and victims.
 type NodeView struct {
 	Row     NodeIdx
 	Node    *Node
@@ -20,9 +20,9 @@ type NodeView struct {
 	Pods    []*Pod
 	Ports   []HostPort
 
-	// What the pods hold.
+	// The amounts that the pods hold.
 	fixed   [resource.Fixed]int64
-	scalars []scalar // of each resource at most one
+	scalars []scalar // Invariant: at most one of each resource.
 	names   *resource.Names
 }
 
@@ -32,10 +32,10 @@ type scalar struct {
 	amount int64
 }
 
-// Allocatable is what the node offers of a resource.
+// Allocatable returns the node's allocatable amount of a resource.
 func (v *NodeView) Allocatable(name v1.ResourceName) int64 { return v.Node.Allocatable.Get(name) }
 
-// Requested is what the pods of the view hold of a resource. For v1.ResourcePods it is their number.
+// Requested returns the amount that the pods of the view hold of a resource. For v1.ResourcePods it is their number.
 func (v *NodeView) Requested(name v1.ResourceName) int64 {
 	id, ok := v.names.Lookup(name)
 	switch {
@@ -52,7 +52,7 @@ func (v *NodeView) Requested(name v1.ResourceName) int64 {
 	return 0
 }
 
-// HasImage reports whether the node holds an image.
+// HasImage reports whether the node has an image.
 func (v *NodeView) HasImage(name string) bool {
 	for _, img := range v.Node.Images {
 		if slices.Contains(img.Names, name) {
@@ -62,14 +62,14 @@ func (v *NodeView) HasImage(name string) bool {
 	return false
 }
 
-// AddPod supposes that a pod is on the node too.
+// AddPod adds a pod to the view.
 func (v *NodeView) AddPod(p *Pod) {
 	v.Pods = append(v.Pods, p)
 	v.Ports = append(v.Ports, p.Spec.Ports...)
 	v.count(p, 1)
 }
 
-// RemovePod supposes that a pod has gone. It panics if the view does not hold it.
+// RemovePod removes a pod from the view. It panics if the view does not have it.
 func (v *NodeView) RemovePod(uid UID) {
 	i := slices.IndexFunc(v.Pods, func(p *Pod) bool { return p.UID == uid })
 	if i < 0 {
@@ -99,7 +99,7 @@ func (v *NodeView) count(p *Pod, sign int64) {
 func (v *NodeView) add(name v1.ResourceName, delta int64) {
 	id, ok := v.names.Lookup(name)
 	if !ok {
-		return // no node offers it and no pod holds it; Fit refuses the pod by its request
+		return // no node offers it and no pod holds it; Fit rejects the pod by its request
 	}
 	if id < resource.Fixed {
 		v.fixed[id] = resource.Add(v.fixed[id], delta)

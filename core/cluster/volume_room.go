@@ -4,17 +4,17 @@ package cluster
 
 import storagev1 "k8s.io/api/storage/v1"
 
-// SureRoom is for how many volumes more of one driver a row has room that is not among ShortOfVolumes.
+// SureRoom is the number of further volumes of one driver that fit every row outside ShortOfVolumes.
 const SureRoom = 4
 
-// driverRows are the rows that a driver limits.
+// driverRows are the rows on which a driver limits the number of volumes.
 type driverRows struct {
-	// short are those on which all volumes and attachments, taken for different ones of this driver, leave room for
-	// less than SureRoom.
+	// short is the set of rows with capacity for fewer than SureRoom further volumes, if all volumes and attachments
+	// are counted as different volumes of this driver.
 	short Bitmap
 }
 
-// driverLimit is how many volumes a driver can attach to a node.
+// driverLimit is the maximum number of volumes that a driver can attach to a node.
 type driverLimit struct {
 	of    *driverRows
 	limit int64
@@ -27,7 +27,7 @@ func (s *Store) volumesRow(n NodeIdx) *rowVolumes {
 	return &s.volumes.rows[n]
 }
 
-// volumesLimits reads anew what drivers say of the node of row n.
+// volumesLimits reads the drivers' limits for the node of row n again.
 func (s *Store) volumesLimits(n NodeIdx) {
 	row := &s.rows[n]
 	csi, _ := s.table(KindCSINode).slots[ObjectKey{Name: row.name}].api.(*storagev1.CSINode)
@@ -66,7 +66,7 @@ func (s *Store) driverRows(driver string) *driverRows {
 	return of
 }
 
-// volumesRoom finds out whether row n, which has volumes or limits, is short of room.
+// volumesRoom computes whether row n, which has volumes or limits, is short of capacity.
 func (s *Store) volumesRoom(n NodeIdx) {
 	r := &s.volumes.rows[n]
 	if r.special > 0 {
@@ -88,15 +88,15 @@ func (s *Store) volumesRoom(n NodeIdx) {
 	}
 }
 
-// volumesAttached follows a node's attachments.
+// volumesAttached updates the row of a node after a change of its attachments.
 func (s *Store) volumesAttached(node string) {
 	if n, known := s.index[node]; known && int(n) < len(s.volumes.rows) {
 		s.volumesRoom(n)
 	}
 }
 
-// ShortOfVolumes are the rows that have a node to which a driver may be unable to attach SureRoom more volumes; none
-// for a driver that nobody limits. Rows with special volumes are not told apart from others in it.
+// ShortOfVolumes returns the rows whose node may be unable to attach SureRoom more volumes of a driver; none for a
+// driver without limits. Rows with special volumes are not distinguished in it.
 func (v Snapshot) ShortOfVolumes(driver string) Bitmap {
 	if of := v.s.volumes.drivers[driver]; of != nil {
 		return of.short
@@ -104,5 +104,5 @@ func (v Snapshot) ShortOfVolumes(driver string) Bitmap {
 	return nil
 }
 
-// SpecialVolumes are the rows on which pods have special volumes; see VolumesOn.
+// SpecialVolumes returns the rows on which pods have special volumes; see VolumesOn.
 func (v Snapshot) SpecialVolumes() Bitmap { return v.s.volumes.special }

@@ -15,7 +15,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// changeRoom does something small to the room that drivers have on nodes.
+// changeRoom makes a small change to the capacity for volumes that drivers have on nodes.
 func changeRoom(t *rapid.T, s *cluster.Store, in *cluster.Intake, version int) {
 	node := fmt.Sprint("n", rapid.IntRange(0, 2).Draw(t, "node"))
 	name := fmt.Sprint("x", rapid.IntRange(0, 4).Draw(t, "name"))
@@ -51,9 +51,9 @@ func changeRoom(t *rapid.T, s *cluster.Store, in *cluster.Intake, version int) {
 	}
 }
 
-// TestRowsThatAreShortOfVolumes runs random histories, some taken back and some only supposed, and compares the rows
-// that are short of room with a look at each node. Mutants: an undo, an attachment, a node that comes later than what
-// its drivers say, or one that goes, which does not reach the sets.
+// TestRowsThatAreShortOfVolumes runs random histories, some rolled back and some only supposed, and compares the rows
+// that are short of capacity with a check of each node. Mutants: an undo, an attachment, a node added after its
+// CSINode, or a deleted one, which does not reach the sets.
 func TestRowsThatAreShortOfVolumes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, in := cluster.NewStore(), cluster.NewIntake()

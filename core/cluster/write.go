@@ -8,8 +8,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Write is one change of an object that a decision asks for. It is carried out on the object as the API server has it
-// then, if that still has the UID and, where one is given, the ResourceVersion of Target; otherwise it fails.
+// Write is one change of an object that a decision requires. It is applied to the API server's current object if that
+// still has the UID and, if given, the ResourceVersion of Target; otherwise it fails.
 type Write interface{ write() }
 
 // Target is the object that is written.
@@ -17,11 +17,11 @@ type Target struct {
 	Kind            Kind
 	Namespace, Name string
 	UID             UID
-	ResourceVersion string // empty where any version will do
+	ResourceVersion string // empty if any version will do
 }
 
 type (
-	// BindVolume gives a PersistentVolume to a claim; the volume controller of the cluster does the rest, and the
+	// BindVolume binds a PersistentVolume to a claim; the volume controller of the cluster does the rest, and the
 	// scheduler waits for it (upstream: component-helpers, volume.GetBindVolumeToClaim, and
 	// plugins/volumebinding/binder.go, bindAPIUpdate).
 	//
@@ -33,8 +33,8 @@ type (
 	//   - metadata.annotations["pv.kubernetes.io/bound-by-controller"] = "yes", if ByController is set. Without
 	//     ByController the annotation is left as it is: the user named the claim, and the binding stays the user's.
 	//
-	// Writing what stands there already is no error: the API server keeps the ResourceVersion then. Nothing takes a
-	// BindVolume back: once carried out it stays, whatever becomes of the pod.
+	// Writing an unchanged object is no error: the API server keeps the ResourceVersion then. Nothing undoes a
+	// BindVolume: it stays, whatever happens to the pod.
 	BindVolume struct {
 		Target
 		// Claim has UID and ResourceVersion.
@@ -43,13 +43,12 @@ type (
 		ByController bool
 	}
 
-	// SelectNode annotates a PersistentVolumeClaim with the node for which its volume is to be made
-	// (metadata.annotations["volume.kubernetes.io/selected-node"] = Node); its provisioner acts on that, and takes the
-	// annotation off again when it cannot make the volume there.
+	// SelectNode annotates a PersistentVolumeClaim with the node for which its volume is to be provisioned
+	// (metadata.annotations["volume.kubernetes.io/selected-node"] = Node); its provisioner acts on that, and removes
+	// the annotation if it cannot provision the volume there.
 	//
-	// It is one update of the claim (not of a subresource), with UID and ResourceVersion of Target as
-	// preconditions, and touches no other field. Writing what stands there already is no error. Nothing takes a
-	// SelectNode back.
+	// It is one update of the claim (not of a subresource), with UID and ResourceVersion of Target as preconditions,
+	// and changes no other field. Writing an unchanged object is no error. Nothing undoes a SelectNode.
 	SelectNode struct {
 		Target
 		Node string
@@ -63,7 +62,7 @@ type (
 	// times. Fail when it is being deleted. With an Allocation:
 	//   - fail when status.allocation is set ("claim ns/name got allocated elsewhere in the meantime"), unless
 	//     status.reservedFor has the consumer: then this write was done before, and nothing is left to do;
-	//   - put resource.kubernetes.io/delete-protection into metadata.finalizers, if it is not there, by an update of the
+	//   - put resource.kubernetes.io/delete-protection into metadata.finalizers, if it is absent, by an update of the
 	//     claim, of the whole object as the watch has it where that is known;
 	//   - set status.allocation by a write of the status subresource.
 	// Without: fail when status.allocation is not set ("claim ns/name got deallocated elsewhere in the meantime").
@@ -85,8 +84,8 @@ type (
 	//   - create Claim, without its status and finalizers. Its name is decided already, so that doing this twice makes
 	//     one claim: if the name is taken by a claim whose controller has the UID of Pod, go on with that one;
 	//   - on it, what AllocateClaim does with status.allocation and status.reservedFor[0] of Claim;
-	//   - set status.extendedResourceClaimStatus of the pod (resourceClaimName, requestMappings) by a patch of its status
-	//     with metadata.uid.
+	//   - set status.extendedResourceClaimStatus of the pod (resourceClaimName, requestMappings) by a patch of its
+	//     status with metadata.uid.
 	CreateClaim struct {
 		Claim    *resourceapi.ResourceClaim // with its allocation and its consumer in the status
 		Pod      record.PodRef

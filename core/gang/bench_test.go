@@ -196,7 +196,7 @@ func BenchmarkBlocked(b *testing.B) {
 	}
 }
 
-// BenchmarkBlockedNear is the same for 64 members that must be in one zone, each of which has room for 40.
+// BenchmarkBlockedNear is the same for 64 members that must be in one zone, each of which has capacity for 40.
 func BenchmarkBlockedNear(b *testing.B) {
 	w := farm(b)
 	for row := range w.store.Snapshot().Rows() {

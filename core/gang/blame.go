@@ -2,7 +2,7 @@
 
 package gang
 
-// blame is a set of positions before one.
+// blame is a conflict set: positions before one whose choices contributed to a dead end.
 type blame struct {
 	before int
 	all    bool
@@ -23,7 +23,7 @@ func (b *blame) add(pos int) {
 
 func (b *blame) has(pos int) bool { return b.all || b.bits[pos/64]&(1<<(pos%64)) != 0 }
 
-// join adds the positions of another set, but for pos and those after it.
+// join adds the positions of another set, except pos and those after it.
 func (b *blame) join(other blame, pos int) {
 	if other.all {
 		*b = b.everyone()

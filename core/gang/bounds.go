@@ -11,15 +11,16 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// room is what members are held against: the rows as they are now, or as if no pod were on them.
+// room is the capacity against which bounds are computed: of the rows as they are now, or as if no pod were on them.
 type room interface {
-	// copies is how many members of a kind alone have room on a row, at most most; never less than the truth.
+	// copies returns how many members of a kind fit a row without other members, at most most. It never
+	// underestimates.
 	copies(k *kind, n cluster.NodeIdx, most int) int
-	// free is how much of a resource, by position, a row has left.
+	// free returns the free amount of a resource, by position, on a row.
 	free(at int, n cluster.NodeIdx) int64
 }
 
-// emptyRoom is the cluster without pods.
+// emptyRoom is the capacity of the cluster without pods.
 type emptyRoom struct {
 	*kinds
 	g *Ground
@@ -27,7 +28,7 @@ type emptyRoom struct {
 
 func (r emptyRoom) copies(k *kind, n cluster.NodeIdx, most int) int {
 	if now := r.kinds.copies(k, n, most); now == most {
-		return now // pods that go make no row worse
+		return now // removing pods makes no row worse
 	}
 	if k.emptied == nil {
 		k.emptied = r.g.Placer.Empty(r.state, k.pod)
@@ -39,12 +40,12 @@ func (r emptyRoom) free(at int, n cluster.NodeIdx) int64 {
 	return r.offered(at, n)
 }
 
-// tooFew proves that fewer members than the quorum have room on rows, and returns the proof in words; empty without
-// one. All its bounds hold whatever other plugins say, for those only leave less room:
+// tooFew proves that fewer members than the quorum fit rows, and returns the proof in words; empty without a proof.
+// All its bounds hold whatever other plugins do, because those only reduce the capacity:
 //
-//   - kind by kind, rows hold so many copies, and no two members that repel each other share a domain;
-//   - the members that demand least of a resource demand more than there is;
-//   - of the members that demand at least an amount, a row holds no more than the amount goes into what it has.
+//   - for each kind, the number of copies that rows hold, with no two members that repel each other in one domain;
+//   - the quorum's members with the smallest demands of a resource against the sum of its free amounts;
+//   - the members that demand at least an amount against the number of times that the amount fits into the rows.
 func tooFew(ks *kinds, r room, rows []cluster.NodeIdx, quorum int) string {
 	if !ks.known {
 		return ""
@@ -63,7 +64,7 @@ func tooFew(ks *kinds, r room, rows []cluster.NodeIdx, quorum int) string {
 			most, quorum, short.pod.Key())
 	}
 	if ks.uniform() {
-		return "" // the bounds below say nothing more
+		return "" // the bounds below do not apply
 	}
 	for at := range ks.resources {
 		if words := ks.tooMuch(at, r, rows, quorum); words != "" {
@@ -76,7 +77,7 @@ func tooFew(ks *kinds, r room, rows []cluster.NodeIdx, quorum int) string {
 	return ""
 }
 
-// hold is how many members of a kind have room on rows when all others are left out; never less than the truth.
+// hold returns how many members of a kind fit rows without other members. It never underestimates.
 func (ks *kinds) hold(k *kind, r room, rows []cluster.NodeIdx) int {
 	want, have := len(k.members), 0
 	for _, n := range rows {
@@ -93,7 +94,8 @@ func (ks *kinds) hold(k *kind, r room, rows []cluster.NodeIdx) int {
 	return have
 }
 
-// domainsWith counts the domains in which a kind has room, at most most; rows in no domain count by their copies.
+// domainsWith counts the domains that have capacity for a kind, at most most; rows in no domain count by their
+// copies.
 func (ks *kinds) domainsWith(k *kind, r room, rows []cluster.NodeIdx, key string, most int) int {
 	t := ks.state.Topology(key)
 	of, seen, count := t.Column(), make([]bool, t.Size()), 0
@@ -111,7 +113,7 @@ func (ks *kinds) domainsWith(k *kind, r room, rows []cluster.NodeIdx, key string
 	return count
 }
 
-// tooMuch compares the sum of what the least demanding members take with the sum of what rows have.
+// tooMuch compares the sum of the smallest demands with the sum of the free amounts of rows.
 func (ks *kinds) tooMuch(at int, r room, rows []cluster.NodeIdx, quorum int) string {
 	var amounts []int64
 	for _, k := range ks.of {
@@ -131,7 +133,7 @@ func (ks *kinds) tooMuch(at int, r room, rows []cluster.NodeIdx, quorum int) str
 		ks.state.Names().Name(ks.resources[at]), have)
 }
 
-// tooLarge counts, for each amount that is demanded, the members that demand as much and the places for them.
+// tooLarge counts, for each demanded amount, the members that demand at least as much and the placements for them.
 func (ks *kinds) tooLarge(at int, r room, rows []cluster.NodeIdx, quorum int) string {
 	var amounts []int64
 	for i := range ks.all {
@@ -147,7 +149,7 @@ func (ks *kinds) tooLarge(at int, r room, rows []cluster.NodeIdx, quorum int) st
 				asking += len(ks.all[i].members)
 			}
 		}
-		need := int64(asking - (len(ks.of) - quorum)) // if all that go without were among them
+		need := int64(asking - (len(ks.of) - quorum)) // if all members without a node were among them
 		if have := ks.places(at, amount, r, rows, need); have < need {
 			return fmt.Sprintf("%d members ask for %d of %s or more, and there is room for %d such", asking, amount,
 				ks.state.Names().Name(ks.resources[at]), have)
@@ -156,7 +158,7 @@ func (ks *kinds) tooLarge(at int, r room, rows []cluster.NodeIdx, quorum int) st
 	return ""
 }
 
-// places is how often an amount goes into what rows have, counted up to enough.
+// places returns how often an amount fits into the free amounts of rows, counted up to enough.
 func (ks *kinds) places(at int, amount int64, r room, rows []cluster.NodeIdx, enough int64) int64 {
 	var have int64
 	for _, n := range rows {

@@ -11,24 +11,25 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// classes are the rows that differ in nothing a member could notice, as they were before any member had a place: where
-// one of them does not help, another one does not either. A row with a member on it is in a class of its own.
+// classes are equivalence classes of rows: rows in which no member finds a difference, as they were before any member
+// was placed. If one row of a class does not help, the others do not either. A row with a member on it is in a class
+// of its own.
 type classes struct {
-	base  []int32 // row -> class; touched for rows that are not looked at
-	stamp []int   // row -> the look in which a member was on it
-	seen  []int   // class -> the look in which it was met
+	base  []int32 // row -> class; touched for rows that are not searched
+	stamp []int   // row -> the last scan in which a member was on it
+	seen  []int   // class -> the last scan in which it was found
 	look  int
 }
 
 // touched is the class of rows with members on them.
 const touched int32 = -1
 
-// singly is up to how many rows are told apart where members have to do with pods on other nodes.
+// singly is the number of rows up to which each is a class of its own if members depend on pods on other nodes.
 const singly = 64
 
-// classify sorts rows into classes: by which kinds fit, and by what is left of all that is asked for. Where members
-// have to do with pods on other nodes, few rows are all told apart, and many by their domains besides; then rows of
-// one class are alike at first sight only.
+// classify sorts rows into classes: by the kinds that fit, and by the free amounts of all demanded resources. If
+// members depend on pods on other nodes, few rows are all distinguished, and many rows by their domains in addition;
+// then rows of one class are only approximately equivalent.
 func (ks *kinds) classify(rows []cluster.NodeIdx) *classes {
 	c := &classes{base: make([]int32, ks.state.Rows()), stamp: make([]int, ks.state.Rows())}
 	for n := range c.base {
@@ -38,7 +39,7 @@ func (ks *kinds) classify(rows []cluster.NodeIdx) *classes {
 	if !ks.alone {
 		keys = ks.keys()
 	}
-	ids := map[string]int32{} // what rows of a class share -> class
+	ids := map[string]int32{} // common properties of a class -> class
 	var key []byte
 	for _, n := range rows {
 		key = key[:0]
@@ -69,7 +70,7 @@ func (ks *kinds) classify(rows []cluster.NodeIdx) *classes {
 	return c
 }
 
-// keys are the labels of nodes by which members tell domains of several nodes apart.
+// keys returns the node labels by which members distinguish domains of several nodes.
 func (ks *kinds) keys() []string {
 	var keys []string
 	add := func(key string) {
@@ -98,7 +99,7 @@ func (ks *kinds) keys() []string {
 	return keys
 }
 
-// nearKeys are the labels by which members tell whom they are near, where a value stands for several nodes.
+// nearKeys returns the labels of required affinity with a value that several nodes share.
 func (ks *kinds) nearKeys() []string {
 	var keys []string
 	for i := range ks.all {
@@ -116,7 +117,7 @@ func (ks *kinds) nearKeys() []string {
 	return keys
 }
 
-// touch begins a look at rows.
+// touch starts a scan of rows.
 func (c *classes) touch(now *partial) {
 	c.look++
 	for _, n := range now.nodes {
@@ -126,7 +127,7 @@ func (c *classes) touch(now *partial) {
 	}
 }
 
-// of is the class of a row in this look.
+// of returns the class of a row in this scan.
 func (c *classes) of(n cluster.NodeIdx) int32 {
 	if c.stamp[n] == c.look {
 		return touched
@@ -134,7 +135,7 @@ func (c *classes) of(n cluster.NodeIdx) int32 {
 	return c.base[n]
 }
 
-// first reports whether no row of the class was met in this look.
+// first reports whether this is the first row of the class in this scan.
 func (c *classes) first(class int32) bool {
 	if class == touched {
 		return true

@@ -11,44 +11,42 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// dig is a search through other rows than the first choice, member by member in one order (limited discrepancy
-// search, Harvey and Ginsberg 1995; a dead end goes back to a member that has a part in it, conflict-directed
-// backjumping, Prosser
-// 1993). The first choice is the row that the member fills the most.
+// dig is a backtracking search over rows other than the first choice, member by member in one order (limited
+// discrepancy search, Harvey and Ginsberg 1995; a dead end returns to a member that contributed to it,
+// conflict-directed backjumping, Prosser 1993). The first choice is the row with the least capacity left after the
+// member.
 type dig struct {
 	*search
 	order   []int
 	rows    []cluster.NodeIdx   // that fit some member
-	of      [][]cluster.NodeIdx // kind -> the rows among them that it fits
-	all     []cluster.NodeIdx   // that are searched, for what is told; nil for all
+	of      [][]cluster.NodeIdx // kind -> the rows among them that fit it
+	all     []cluster.NodeIdx   // the searched rows, for the reported reason; nil for all
 	classes *classes
 	width   int // how many rows of a member are tried at most
-	missing int // members passed over
-	// rest and ask are, by position, the kinds of the members from there on, and what they demand by resource. They are
-	// nil where there are too many rows to look at each time.
+	missing int // members without a node
+	// rest and ask are, by position, the kinds of the members from there on, and their demand by resource. They are
+	// nil if there are too many rows for a scan in each step.
 	rest [][]int
 	ask  [][]int64
-	have []int64 // space
-	// cut tells that something was left untried below the member in hand.
+	have []int64 // scratch
+	// cut: something was left untried below the current member.
 	cut    bool
-	banned [][]ban // kind -> where no member of it need be tried
+	banned [][]ban // kind -> where no member of it needs to be tried
 }
 
-// ban says that members of a kind need not be tried on rows of a class, or on a row that a member is on: another of the
-// kind was, at position pos, and that is refuted.
+// ban means that members of a kind need not be tried on rows of a class, or on a row that a member is on: another
+// member of the kind was tried there at position pos and refuted.
 type ban struct {
 	row   cluster.NodeIdx
 	class int32 // touched for a row that a member is on
 	pos   int
 }
 
-// without a limit
+// anyNumber means no limit.
 const anyNumber = math.MaxInt32
 
-// digAll digs in each order, from few discrepancies to any number.
-//
-// rows are those to search, nil for all; fitting are the ones among them that fit some member, which are all that
-// count.
+// digAll searches in each order, from few discrepancies to any number. rows are those to search, nil for all; fitting
+// are the ones among them that fit some member, and only these matter.
 func (sr *search) digAll(ways [][]int, rows, fitting []cluster.NodeIdx) result {
 	classes, of := sr.kinds.classify(fitting), make([][]cluster.NodeIdx, len(sr.kinds.all))
 	for k := range of {
@@ -56,7 +54,7 @@ func (sr *search) digAll(ways [][]int, rows, fitting []cluster.NodeIdx) result {
 	}
 	exact := sr.kinds.alone && sr.kinds.known
 	for _, left := range []int{1, 2, 4, anyNumber} {
-		for w := len(ways) - 1; w >= 0; w-- { // the unit's order, the least promising, last
+		for w := len(ways) - 1; w >= 0; w-- { // the unit's order, the least promising one, last
 			d := &dig{search: sr, order: ways[w], rows: fitting, of: of, all: rows, classes: classes, width: narrow,
 				banned: make([][]ban, len(sr.kinds.all))}
 			d.lookAhead()
@@ -82,14 +80,14 @@ func (sr *search) digAll(ways [][]int, rows, fitting []cluster.NodeIdx) result {
 	return unknown
 }
 
-// How many rows of one member are tried.
+// The numbers of rows of one member that are tried.
 const (
 	narrow = 4
 	wide   = 64
 )
 
-// from places the members from a position of the order on, with so many discrepancies left. When it fails, nothing from
-// there on is placed, and blame are the positions before that have a part in it.
+// from places the members from a position of the order on, with at most left discrepancies. If it fails, nothing from
+// there on is placed, and blame is the set of earlier positions that contributed.
 func (d *dig) from(pos, left int) (ok bool, blames blame) {
 	if pos == len(d.order) {
 		return true, blame{}
@@ -138,7 +136,7 @@ func (d *dig) from(pos, left int) (ok bool, blames blame) {
 	return d.passOver(pos, left-min(len(rows), 1), blames)
 }
 
-// passOver goes on without the member of a position.
+// passOver continues without the member of a position.
 func (d *dig) passOver(pos, left int, blames blame) (bool, blame) {
 	d.missing++
 	ok, theirs := d.from(pos+1, left)
@@ -153,7 +151,7 @@ func (d *dig) passOver(pos, left int, blames blame) (bool, blame) {
 	return false, blames
 }
 
-// on puts the member of a position on a row and goes on from there.
+// on places the member of a position on a row and continues from there.
 func (d *dig) on(pos int, row cluster.NodeIdx, left int) (ok bool, blames blame, tried bool) {
 	i := d.order[pos]
 	class := d.classes.base[row]
@@ -183,14 +181,14 @@ func (d *dig) on(pos int, row cluster.NodeIdx, left int) (ok bool, blames blame,
 	return false, blames, true
 }
 
-// candidates lists the rows to try a member on, those that it fills the most first, one of each class. more tells that
-// there are others. Who is to blame for rows that are not among them is noted.
+// candidates returns the rows on which to try a member, those with the least capacity left first, one of each class.
+// more reports that there are others. It adds to blames the members that took rows which are not candidates.
 func (d *dig) candidates(i int, blames *blame) (rows []cluster.NodeIdx, more bool) {
 	d.tried++
 	k := &d.kinds.all[d.kinds.of[i]]
 	rows = d.of[d.kinds.of[i]]
 	if d.all == nil && len(rows) > len(d.classes.base)/4 {
-		rows = nil // the same come of a look at all rows, which are looked at together then
+		rows = nil // a scan of all rows has the same result, and all rows are scanned at once
 	}
 	out, fit := d.g.Placer.FitWithin(d.g.state(), d.need.Members[i], d.g.noms, rows, d.fit[:0])
 	d.fit = fit
@@ -220,10 +218,10 @@ func (d *dig) candidates(i int, blames *blame) (rows []cluster.NodeIdx, more boo
 	return rows, more
 }
 
-// fewTests is up to how many rows and kinds are looked at in each step for what the remaining members need.
+// fewTests is the number of rows and kinds up to which each step checks the demand of the remaining members.
 const fewTests = 4096
 
-// lookAhead readies what hopeless reads.
+// lookAhead prepares what hopeless reads.
 func (d *dig) lookAhead() {
 	if len(d.rows)*len(d.kinds.all) > fewTests || !d.kinds.known {
 		return
@@ -242,8 +240,8 @@ func (d *dig) lookAhead() {
 	}
 }
 
-// hopeless proves that the members from a position on, none of which may be left out any more, ask for more of a
-// resource than the rows have together that still fit one of them.
+// hopeless reports whether it is proved that the members from a position on, if none of them may be left out any
+// more, demand more of a resource than the rows have together that still fit one of them.
 func (d *dig) hopeless(pos int) bool {
 	if d.rest == nil || d.missing < d.slack {
 		return false
@@ -269,7 +267,7 @@ func (d *dig) hopeless(pos int) bool {
 	return false
 }
 
-// useful reports whether a row has room for one of the members from a position on.
+// useful reports whether a row has capacity for one of the members from a position on.
 func (d *dig) useful(pos int, n cluster.NodeIdx) bool {
 	for _, k := range d.rest[pos] {
 		if d.kinds.copies(&d.kinds.all[k], n, 1) > 0 {
@@ -289,13 +287,13 @@ func (d *dig) isBanned(k int, n cluster.NodeIdx, class int32, blames *blame) boo
 	return false
 }
 
-// candidate is a row with its tightness.
+// candidate is a row with the capacity left after the member.
 type candidate struct {
 	row  cluster.NodeIdx
 	left int64
 }
 
-// keepTightest enters a candidate among the best so far, at most width.
+// keepTightest inserts a candidate among the best so far, at most width.
 func keepTightest(best []candidate, c candidate, width int, more bool) ([]candidate, bool) {
 	at, _ := slices.BinarySearchFunc(best, c.left+1, func(b candidate, left int64) int {
 		if b.left < left {
@@ -313,8 +311,8 @@ func keepTightest(best []candidate, c candidate, width int, more bool) ([]candid
 	return best, more
 }
 
-// blameFor notes who may have taken rows from a member: those that are on a row that it fitted at first, and those that
-// were passed over before it. Where members have to do with each other across rows, that may be anybody.
+// blameFor adds the members that may have taken rows from a member: those on a row that fitted it at first, and those
+// that were passed over before it. If members depend on each other across rows, that may be any of them.
 func (d *dig) blameFor(k *kind, blames *blame) {
 	if !d.kinds.alone {
 		*blames = blames.everyone()

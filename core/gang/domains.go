@@ -12,17 +12,17 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// domain is the rows that share the values of some label keys.
+// domain is the set of rows that share the values of some label keys.
 type domain struct {
 	name string // the values
 	rows []cluster.NodeIdx
-	// room is how much of the gang it could hold, in thousandths; never less than the truth for members that are alike.
+	// room is the share of the gang that fits, in thousandths; never underestimated if members are equivalent.
 	room int64
-	// parts is in how many domains of the narrower keys the gang would be here, at least.
+	// parts is the least number of domains of the narrower keys that the gang would occupy here.
 	parts int
 }
 
-// levels are the keys of the topology, required ones and others, the widest first.
+// levels returns the keys of the topology, required ones and others, the widest first.
 func (sr *search) levels() (required, preferred []string) {
 	for _, t := range sr.need.Topology {
 		if t.Required {
@@ -34,10 +34,10 @@ func (sr *search) levels() (required, preferred []string) {
 	return required, preferred
 }
 
-// inDomains looks for places in one domain of each required key, and in as few domains of the others as it can.
+// inDomains searches one domain of each required key, and as few domains of the others as possible.
 //
-// Domains that bounds rule out are not looked at. The others are tried the smallest first that may hold the gang, so
-// that larger ones stay whole: each with one pass, then each with all there is of search.
+// It skips domains that bounds rule out. It tries the others in the order of their capacity, the smallest that may
+// hold the gang first, so that larger ones stay whole: first each with one pass, then each with all search methods.
 func (sr *search) inDomains() result {
 	sr.sort()
 	required, preferred := sr.levels()
@@ -68,7 +68,7 @@ func (sr *search) orBroken(r result) result {
 	return r
 }
 
-// thoroughly searches domains with all there is, each with its share of what is left of the budget.
+// thoroughly searches domains with all methods, each with its share of the remaining budget.
 func (sr *search) thoroughly(domains []domain) result {
 	r, budget := none, sr.limit
 	for i, d := range domains {
@@ -85,7 +85,7 @@ func (sr *search) thoroughly(domains []domain) result {
 	return r
 }
 
-// tellBest makes one try in the domain with the most room, for what is told about it.
+// tellBest makes one try in the domain with the most capacity, for the reported reason.
 func (sr *search) tellBest(domains []domain) {
 	if len(domains) == 0 {
 		sr.best.why.Message = "no node has the labels " + strings.Join(sr.keys(), ", ")
@@ -105,9 +105,9 @@ func (sr *search) keys() (keys []string) {
 	return keys
 }
 
-// split sorts rows into domains by the values of keys; rows that lack one are in none. Those with the least room for
-// the gang come first, or, when there are narrower keys, those in which it would be in the fewest domains of these.
-// Without keys all rows are one domain.
+// split sorts rows into domains by the values of keys; rows that lack a key are in none. Domains with the least
+// capacity for the gang are first, or, if there are narrower keys, those in which it would occupy the fewest domains
+// of these. Without keys all rows are one domain.
 func (sr *search) split(rows []cluster.NodeIdx, keys, narrower []string) []domain {
 	if len(keys) == 0 {
 		return []domain{{rows: rows, room: sr.room(rows)}}
@@ -160,13 +160,13 @@ rows:
 	return domains
 }
 
-// whole is the room that the quorum takes, in thousandths of the gang.
+// whole returns the capacity that the quorum takes, in thousandths of the gang.
 func (sr *search) whole() int64 {
 	return int64(sr.need.Quorum) * 1000 / int64(len(sr.need.Members))
 }
 
-// room is how much of the gang rows could hold, in thousandths: by copies where members are alike, otherwise by the
-// resource of which there is the least.
+// room returns the share of the gang that rows could hold, in thousandths: by copies if members are equivalent,
+// otherwise by the scarcest resource.
 func (sr *search) room(rows []cluster.NodeIdx) int64 {
 	ks := sr.kinds
 	if ks.uniform() {
@@ -192,7 +192,7 @@ func (sr *search) room(rows []cluster.NodeIdx) int64 {
 	return room
 }
 
-// least is how many of the domains hold a room together, at least; all of them when they do not.
+// least returns the least number of the domains that together have a capacity; all of them if they have less.
 func least(domains []domain, room int64) int {
 	slices.SortFunc(domains, roomiest)
 	for i := range domains {
@@ -207,7 +207,8 @@ func roomiest(a, b domain) int {
 	return cmp.Or(cmp.Compare(b.room, a.room), strings.Compare(a.name, b.name))
 }
 
-// ofBound leaves the domains in which members are already, where the topology is required; all when none is bound.
+// ofBound returns the domains that already contain members, if the topology is required; all domains if none is
+// bound.
 func (sr *search) ofBound(domains []domain, required []string) []domain {
 	if len(sr.need.Bound) == 0 || len(required) == 0 {
 		return domains
@@ -221,7 +222,7 @@ func (sr *search) ofBound(domains []domain, required []string) []domain {
 	return slices.DeleteFunc(domains, func(d domain) bool { return !names[d.name] })
 }
 
-// nameOf is the domain of a row; ok is false when it lacks a key.
+// nameOf returns the domain of a row; ok is false if it lacks a key.
 func (sr *search) nameOf(n cluster.NodeIdx, keys []string) (name string, ok bool) {
 	var values []string
 	for _, key := range keys {
@@ -235,10 +236,11 @@ func (sr *search) nameOf(n cluster.NodeIdx, keys []string) (name string, ok bool
 	return strings.Join(values, "/"), true
 }
 
-// unions is how many sets of several domains of a preferred key are tried.
+// unions is the number of sets of several domains of a preferred key that are tried.
 const unions = 8
 
-// gather makes passes in as few domains of preferred keys as it can, the widest key first, and at last in all rows.
+// gather makes passes in as few domains of preferred keys as possible, the widest key first, and finally in all rows.
+// It reports whether one placed enough members.
 func (sr *search) gather(rows []cluster.NodeIdx, preferred []string) bool {
 	if len(preferred) == 0 {
 		return sr.pass(nil, rows, false)
@@ -270,7 +272,7 @@ func (sr *search) gather(rows []cluster.NodeIdx, preferred []string) bool {
 	return sr.err == nil && sr.gather(rows, preferred[1:])
 }
 
-// boundFirst moves the domains ahead in which members are already.
+// boundFirst moves the domains to the front that already contain members.
 func (sr *search) boundFirst(domains []domain, keys []string) {
 	if len(sr.need.Bound) == 0 {
 		return
@@ -286,8 +288,8 @@ func (sr *search) boundFirst(domains []domain, keys []string) {
 	slices.SortStableFunc(domains, func(a, b domain) int { return cmp.Compare(has(a), has(b)) })
 }
 
-// union is the rows of so many domains: the roomiest, and of those that hold the rest the one with the least room.
-// domains are sorted, the roomiest first.
+// union returns the rows of so many domains: the ones with the most capacity, and of those that hold the rest the one
+// with the least. domains are sorted by capacity, descending.
 func union(domains []domain, count int, room int64) []cluster.NodeIdx {
 	for _, d := range domains[:count-1] {
 		room -= d.room
@@ -304,8 +306,9 @@ func union(domains []domain, count int, room int64) []cluster.NodeIdx {
 	return rows
 }
 
-// together makes passes in single domains of the keys of required affinity: the first of the members that must be
-// near each other chooses the domain for all, and knows nothing of how many follow.
+// together makes passes in single domains of the keys of required affinity: otherwise the first of the members that
+// must be near each other chooses the domain for all, without regard to the number of followers. It reports whether
+// one placed enough members.
 func (sr *search) together(order []int, rows []cluster.NodeIdx) bool {
 	for _, key := range sr.kinds.nearKeys() {
 		for _, d := range sr.split(rows, []string{key}, nil) {
@@ -320,7 +323,7 @@ func (sr *search) together(order []int, rows []cluster.NodeIdx) bool {
 	return false
 }
 
-// never proves that there are no places even if all pods of the cluster were gone, and returns the proof in words.
+// never proves that the gang would not fit even if all pods of the cluster were gone, and returns the proof in words.
 func (sr *search) never() string {
 	sr.sort()
 	if !sr.kinds.known || sr.kinds.state.Nodes() == 0 {
@@ -348,7 +351,7 @@ func (sr *search) never() string {
 	return words
 }
 
-// where lists the domains of the topology's narrowest key in which members are, by name.
+// where returns the domains of the topology's narrowest key that contain members, by name.
 func (sr *search) where(nodes []cluster.NodeIdx) []string {
 	if len(sr.need.Topology) == 0 {
 		return nil

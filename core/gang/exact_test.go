@@ -78,7 +78,8 @@ func valuesOf(s cluster.Snapshot, need gang.Need, n cluster.NodeIdx) (string, bo
 	return strings.Join(values, "/"), true
 }
 
-// from goes on from a constellation: at holds 1 + the row of each member that is placed, 0 for the others.
+// from continues from a partial placement and reports whether it can be completed: at holds 1 + the row of each
+// placed member, 0 for the others.
 func (e *exact) from(trial *cluster.Trial, rows, at []cluster.NodeIdx, count int) bool {
 	if count == e.need.Quorum {
 		return true

@@ -7,48 +7,49 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/place"
 )
 
-// Need is what is asked: places for the pending members of one gang.
+// Need is the request of a search: placements for the pending members of one gang.
 type Need struct {
 	// Members are all of one profile, in the order of their unit: priority descending, oldest first, name.
 	Members []*cluster.Pod
-	// Quorum is how many of Members must get a place, whichever those are. The others get one where there is one left.
+	// Quorum is how many of Members must be placed, whichever those are. The others are placed as capacity allows.
 	Quorum int
-	// Keep is how many of Members keep a place at most when all are placed; 0 means all. The others are looked for,
-	// so that those who stay are where all could have been, and give their places back.
+	// Keep is how many of Members keep their placement at most if all are placed; 0 means all. The others are
+	// searched too, so that those that stay are where all could have been, and are then rolled back.
 	Keep int
-	// Topology are the domains in which the members must, or should, be together, the widest first.
+	// Topology lists the domains in which the members must, or should, be together, the widest first.
 	Topology []cluster.GangTopology
-	// Bound are the rows of members that have a node already: where a topology is required, its domain is theirs.
+	// Bound are the rows of members that have a node already: a required topology is confined to their domain.
 	Bound []cluster.NodeIdx
-	// Budget is how many searches for a node of one member the whole may take; 0 means DefaultBudget. One pass over all
+	// Budget is the maximum number of searches for a node of one member; 0 means DefaultBudget. One pass over all
 	// members is always made.
 	Budget int
 }
 
-// DefaultBudget is what a gang has at least; large ones have more, as much as SeveralPasses take (docs/bench/gangs.md).
+// DefaultBudget is the minimum budget of a gang; large gangs have as much as SeveralPasses take
+// (docs/bench/gangs.md).
 const (
 	DefaultBudget = 1024
 	SeveralPasses = 8
 )
 
-// Verdict is what came of a search.
+// Verdict is the result of a search.
 type Verdict uint8
 
 // The verdicts.
 const (
-	// Placed: enough members have a place, and hold it in the trial.
+	// Placed: enough members are placed, and their placements are in the trial.
 	Placed Verdict = iota
-	// NoRoom: there are no such places as the cluster is now; nothing was left untried that could have found them.
+	// NoRoom: the cluster as it is has no such placement; nothing was left untried that could have found one.
 	NoRoom
-	// NeverFits: there would be none if every pod of the cluster were gone, and the nodes as they are. It is proved.
+	// NeverFits: there would be none if every pod of the cluster were gone, with the nodes as they are. It is proved.
 	NeverFits
-	// GaveUp: the budget was spent, or the ways to search were, and there may be places that were not found.
+	// GaveUp: the budget or the search methods were exhausted, and there may be placements that were not found.
 	GaveUp
-	// Failed: a plugin or foreign code met an error.
+	// Failed: a plugin or an extender returned an error.
 	Failed
 )
 
-// String is the verdict for people.
+// String returns the verdict for display.
 func (v Verdict) String() string {
 	switch v {
 	case Placed:
@@ -65,41 +66,40 @@ func (v Verdict) String() string {
 	return ""
 }
 
-// Answer is what came of a search and what is known of why.
+// Answer is the result of a search with its reasons.
 type Answer struct {
 	Verdict Verdict
-	// Nodes are the rows by member when the gang is placed: cluster.NoNode for one beyond the quorum that found no
-	// place. Otherwise nil.
+	// Nodes are the rows by member if the gang is placed: cluster.NoNode for a member beyond the quorum that was not
+	// placed. Otherwise nil.
 	Nodes []cluster.NodeIdx
-	// Order lists the members that have a place in the order in which they were placed. Each fits with those before
-	// it in their places.
+	// Order lists the placed members in the order of their placement. Each fits with those before it in place.
 	Order []int
-	// Outcomes are, by member that has a place, the search that found it. Where a row was taken for what it has left,
-	// there is no total and no runner-up.
+	// Outcomes are, by placed member, the search that found its row. There is no total and no runner-up if the row
+	// was chosen by its remaining capacity.
 	Outcomes []place.Outcome
-	// Holds is what plugins hold, by member, when the gang is placed.
+	// Holds is what plugins reserved, by member, if the gang is placed.
 	Holds [][]Hold
-	// Cut is how many members found a place and gave it back.
+	// Cut is how many members were placed and rolled back because of Keep.
 	Cut int
-	// Most is how many members the best try placed, and Partial where, by member. When the gang is placed, the best
-	// try is the last one.
+	// Most is how many members the best try placed, and Partial their rows, by member. If the gang is placed, the
+	// best try is the last one.
 	Most    int
 	Partial []cluster.NodeIdx
-	// Blocked is the index of the first member that found no place in the best try, -1 when all did, and Why what
-	// kept it from every node, with the members placed before it in their places.
+	// Blocked is the index of the first member that the best try did not place, -1 if it placed all, and Why the
+	// reasons for which each node was rejected, with the members before it in place.
 	Blocked int
 	Why     place.Rejection
-	// Plugins are the names of all plugins that keep some member from some node, or that members themselves may bring
-	// up against each other, sorted: an event that one of them waits for may help the gang. Of a gang that is placed
-	// they are known only when members were left without a place, none of which gave one back.
+	// Plugins are the names of all plugins that reject some member on some node, or that members themselves may set
+	// against each other, sorted: an event for which one of them registered may help the gang. For a placed gang they
+	// are known only if members were left unplaced and none was rolled back.
 	Plugins []string
-	// Proof says in words why the gang never fits.
+	// Proof is the reason in words why the gang never fits.
 	Proof string
-	// Err is what failed the search.
+	// Err is the error that ended the search.
 	Err error
 	// Tried is how many searches for a node of one member were made.
 	Tried int
-	// Domains are the values of the topology's narrowest key in which the members are, by name; where there is no
-	// place, those that were tried.
+	// Domains are the values of the topology's narrowest key that contain the members, by name; without a placement,
+	// those that were tried.
 	Domains []string
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// Ground is what the engine lends for one search: an open trial, and the profile of the members. Its zero fields after
-// Reservers are its own.
+// Ground is the context of one search: an open trial, and the profile of the members. Fields after Meter belong to
+// the search.
 type Ground struct {
 	Trial  *cluster.Trial
 	Placer *place.Placer
-	// Nominations tells where pods are expected. Promises to members of the gang in hand do not keep other members
-	// away.
+	// Nominations are the nominated nodes of pods. Nominations of members of this gang do not reserve capacity
+	// against other members.
 	Nominations place.Nominations
-	// Draw chooses among tied nodes.
+	// Draw chooses among nodes with equal scores.
 	Draw      func(n int) int
 	Reservers []plugin.Reserver
 	Meter     place.Meter
@@ -34,19 +34,19 @@ type taken struct {
 	holds  []Hold
 }
 
-// Hold is what one plugin holds for a member.
+// Hold is what one plugin reserved for a member.
 type Hold struct {
 	By   string
 	Hold plugin.Reservation
 }
 
-// others are the promises to pods outside of the gang.
+// others are the nominations of pods outside of the gang.
 type others struct {
 	place.Nominations
-	members map[cluster.UID]struct{} // nil while no promise is to be left out
+	members map[cluster.UID]struct{} // nil while no nomination is to be left out
 }
 
-// NominatedOn leaves the gang's members out.
+// NominatedOn returns the pods nominated on a node, without the gang's members.
 func (o others) NominatedOn(node string) []*cluster.Pod {
 	pods := o.Nominations.NominatedOn(node)
 	if o.members == nil || !slices.ContainsFunc(pods, o.isMember) {
@@ -60,7 +60,7 @@ func (o others) isMember(p *cluster.Pod) bool {
 	return is
 }
 
-// begin readies the ground for the members of one gang.
+// begin prepares the context for the members of one gang.
 func (g *Ground) begin(members []*cluster.Pod) {
 	g.noms = others{Nominations: g.Nominations}
 	if len(g.Nominations.NominatedNodes()) == 0 {
@@ -74,18 +74,18 @@ func (g *Ground) begin(members []*cluster.Pod) {
 
 func (g *Ground) state() cluster.Snapshot { return g.Trial.Snapshot() }
 
-// place finds the best row for a member now; rows nil means all.
+// place returns the best row for a member now; nil rows means all.
 func (g *Ground) place(p *cluster.Pod, rows []cluster.NodeIdx) place.Outcome {
 	return g.Placer.PlaceWithin(g.state(), p, g.noms, g.Draw, rows)
 }
 
-// refusal is why a member cannot have a row that its search chose.
+// refusal is the reason for which a member cannot have the row that its search chose.
 type refusal struct {
 	by, reject string
 	err        error
 }
 
-// take puts a member on a row and lets plugins take what else it needs. When one refuses, nothing is left of it.
+// take places a member on a row and lets plugins reserve what else it needs. If one refuses, everything is undone.
 func (g *Ground) take(member int, p *cluster.Pod, n cluster.NodeIdx) *refusal {
 	t := taken{mark: g.Trial.Checkpoint(), member: member}
 	g.Trial.Assume(p, n)
@@ -106,7 +106,7 @@ func (g *Ground) take(member int, p *cluster.Pod, n cluster.NodeIdx) *refusal {
 	return nil
 }
 
-// giveBack takes a member off its row; the ones after it must be gone already.
+// giveBack removes a member from its row; the ones after it must have been removed before.
 func (g *Ground) giveBack(t *taken) {
 	for _, h := range slices.Backward(t.holds) {
 		h.Hold.Release(g.Trial, false)
@@ -114,7 +114,7 @@ func (g *Ground) giveBack(t *taken) {
 	g.Trial.Rollback(t.mark)
 }
 
-// rollback takes the newest members off their rows until count are left.
+// rollback removes the newest members from their rows until count are left.
 func (g *Ground) rollback(count int) {
 	for i := len(g.taken) - 1; i >= count; i-- {
 		g.giveBack(&g.taken[i])

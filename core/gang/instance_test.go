@@ -123,14 +123,17 @@ func (m mix) widen(c pick, p *v1.Pod, k int) {
 	key := []string{host, zone}[c("key", 2)]
 	switch c("wide", 6) {
 	case 0:
-		p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
-			{LabelSelector: about(k), TopologyKey: key}}}}
+		p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
+				{LabelSelector: about(k), TopologyKey: key}}}}
 	case 1:
-		p.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
-			{LabelSelector: about(c("near", m.kinds)), TopologyKey: key}}}}
+		p.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
+				{LabelSelector: about(c("near", m.kinds)), TopologyKey: key}}}}
 	case 2:
-		p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
-			{LabelSelector: about(c("far", m.kinds)), TopologyKey: key}}}}
+		p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
+				{LabelSelector: about(c("far", m.kinds)), TopologyKey: key}}}}
 	case 3:
 		p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: key,
 			WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: about(k)}}

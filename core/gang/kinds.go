@@ -11,7 +11,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// kind is the members that no plugin can tell apart.
+// kind is an equivalence class of members: no plugin distinguishes them.
 type kind struct {
 	pod     *cluster.Pod // one of them
 	members []int        // in the order of the unit
@@ -19,38 +19,38 @@ type kind struct {
 	fits cluster.Bitmap // Bounds.Rows
 	// amounts are its demands, by position in kinds.resources.
 	amounts []int64
-	emptied *place.Emptied // made when asked for
+	emptied *place.Emptied // made on demand
 }
 
-// kinds is what is known of a gang's members before any of them has a place.
+// kinds describes a gang's members before any of them is placed.
 type kinds struct {
 	state cluster.Snapshot
 	all   []kind
 	of    []int // member -> index in all
-	// resources are those of which some member demands some, in the order in which they are met.
+	// resources are those that some member demands, in the order of their first demand.
 	resources []resource.ID
 	offers    []int64 // resource -> see plugin.Demand.Offered
-	// alone tells that no member has anything to do with pods on other nodes, and so that a row which fits a member now
-	// fits it until a member is put on it, and no other row begins to fit.
+	// alone: no member depends on pods on other nodes, so a row that fits a member now fits it until a member is
+	// placed on it, and no other row begins to fit.
 	alone bool
-	// known is false when a filter failed: nothing is proved then.
+	// known is false if a filter failed: then nothing is proved.
 	known bool
 }
 
-// same reports whether no plugin can tell two members apart. Where a member is promised a node, it is tried there
-// first; what fits does not depend on that.
+// same reports whether no plugin distinguishes two members. A member's nominated node is only tried first; it does
+// not affect which rows fit.
 func same(p, q *cluster.Pod) bool {
 	return p.Spec == q.Spec && p.Namespace == q.Namespace && len(p.Spec.Volumes) == 0 && p.Spec.Devices == nil
 }
 
-// sortOut finds the kinds of a gang's members and what bounds their places.
+// sortOut computes the kinds of a gang's members and the bounds of their placement.
 func sortOut(g *Ground, members []*cluster.Pod) *kinds {
 	ks := &kinds{state: g.state(), of: make([]int, len(members)), alone: true, known: true}
 	type likeness struct {
 		spec      *cluster.PodSpec
 		namespace string
 	}
-	seen := map[likeness]int{} // what members share -> index of their kind
+	seen := map[likeness]int{} // common properties of members -> index of their kind
 	for i, p := range members {
 		like := likeness{p.Spec, p.Namespace}
 		at, ok := seen[like]
@@ -87,7 +87,7 @@ func (ks *kinds) bound(g *Ground, k *kind) {
 	}
 }
 
-// resource is the position of a resource, which it is given at first sight.
+// resource returns the position of a resource, and assigns one if it is new.
 func (ks *kinds) resource(d plugin.Demand) int {
 	for i, known := range ks.resources {
 		if known == d.Resource {
@@ -98,7 +98,7 @@ func (ks *kinds) resource(d plugin.Demand) int {
 	return len(ks.resources) - 1
 }
 
-// offered is how much of a resource, by position, a row counts as offering.
+// offered returns the amount of a resource, by position, that a row offers.
 func (ks *kinds) offered(at int, n cluster.NodeIdx) int64 {
 	if all := ks.offers[at]; all > 0 {
 		return all
@@ -106,15 +106,15 @@ func (ks *kinds) offered(at int, n cluster.NodeIdx) int64 {
 	return ks.state.Allocatable(ks.resources[at]).At(n)
 }
 
-// uniform reports whether no member differs from another.
+// uniform reports whether all members are equivalent.
 func (ks *kinds) uniform() bool { return len(ks.all) == 1 }
 
-// free is how much of a resource, by position, a row has left.
+// free returns the free amount of a resource, by position, on a row.
 func (ks *kinds) free(at int, n cluster.NodeIdx) int64 {
 	return resource.Sub(ks.offered(at, n), ks.state.Requested(ks.resources[at]).At(n))
 }
 
-// copies is how many members of a kind a row has room for now, at most most; never less than the truth.
+// copies returns how many members of a kind fit a row now, at most most. It never underestimates.
 func (ks *kinds) copies(k *kind, n cluster.NodeIdx, most int) int {
 	if !k.fits.Has(n) {
 		return 0
@@ -128,7 +128,7 @@ func (ks *kinds) copies(k *kind, n cluster.NodeIdx, most int) int {
 	return int(max(room, 0))
 }
 
-// fitting lists the rows that fit some member, of those given; nil means all.
+// fitting returns the rows that fit some member, of those given; nil means all.
 func (ks *kinds) fitting(rows []cluster.NodeIdx) []cluster.NodeIdx {
 	if rows == nil {
 		rows = everyRow(ks.state)
@@ -151,7 +151,7 @@ func (ks *kinds) fitting(rows []cluster.NodeIdx) []cluster.NodeIdx {
 	return fit
 }
 
-// against are the names of the plugins that may have something against a member somewhere.
+// against returns the names of the plugins that may reject a member on some row.
 func (ks *kinds) against() []string {
 	var names []string
 	for i := range ks.all {
@@ -161,7 +161,7 @@ func (ks *kinds) against() []string {
 	return slices.Compact(names)
 }
 
-// among lists the rows that fit a kind, of those given.
+// among returns the rows that fit a kind, of those given.
 func (ks *kinds) among(k int, rows []cluster.NodeIdx) []cluster.NodeIdx {
 	if !ks.known {
 		return rows

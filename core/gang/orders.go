@@ -11,9 +11,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// ways are the orders in which members are tried, the unit's first. Greedy placement in one order fails where another
-// one finds room: the large ones first, say, or those with few nodes. Members that must be near others come after
-// those. Orders that differ by members that are alike are one.
+// ways returns the orders in which members are tried, the unit's first. Greedy placement in one order fails where
+// another one succeeds: for example large members first, or those with few nodes. Members that must be near others
+// come after those. Orders that differ only in equivalent members are one.
 func (ks *kinds) ways(rows []cluster.NodeIdx, slack int) [][]int {
 	share, scarce, depth := ks.shares(rows), ks.scarcity(rows), ks.depths()
 	given := make([]int, len(ks.of))
@@ -43,7 +43,7 @@ func (ks *kinds) alike(a, b []int) bool {
 	return slices.EqualFunc(a, b, func(i, j int) bool { return ks.of[i] == ks.of[j] })
 }
 
-// shares are, by kind, the largest part of what rows have left that a member asks for, in millionths.
+// shares returns, by kind, the largest fraction of the rows' free amounts that a member demands, in millionths.
 func (ks *kinds) shares(rows []cluster.NodeIdx) []int64 {
 	shares := make([]int64, len(ks.all))
 	for at := range ks.resources {
@@ -58,10 +58,10 @@ func (ks *kinds) shares(rows []cluster.NodeIdx) []int64 {
 	return shares
 }
 
-// manyPlaces is up to how many places of a kind are counted.
+// manyPlaces is the number of placements of a kind up to which they are counted.
 const manyPlaces = 1024
 
-// scarcity is, by kind, how many places there are for each of its members, in hundredths.
+// scarcity returns, by kind, the number of placements for each of its members, in hundredths.
 func (ks *kinds) scarcity(rows []cluster.NodeIdx) []int {
 	scarce := make([]int, len(ks.all))
 	for i := range ks.all {
@@ -80,8 +80,8 @@ func (ks *kinds) scarcity(rows []cluster.NodeIdx) []int {
 	return scarce
 }
 
-// depths are, by kind, how long the longest chain of other kinds is that it must be near; kinds that want each other
-// are cut off at the number of kinds.
+// depths returns, by kind, the length of the longest chain of other kinds that it must be near; cycles are cut off at
+// the number of kinds.
 func (ks *kinds) depths() []int {
 	depths := make([]int, len(ks.all))
 	near := ks.near()
@@ -95,7 +95,7 @@ func (ks *kinds) depths() []int {
 	return depths
 }
 
-// near lists, by kind, the other kinds that its required affinity is about.
+// near returns, by kind, the other kinds that its required affinity selects.
 func (ks *kinds) near() [][]int {
 	near := make([][]int, len(ks.all))
 	for i := range ks.all {
@@ -118,7 +118,7 @@ func (ks *kinds) near() [][]int {
 	return near
 }
 
-// tightness tells how little a row would have left with one more member of a kind on it: the less, the tighter.
+// tightness returns how little capacity a row would have left with one more member of a kind: the less, the tighter.
 func (ks *kinds) tightness(k *kind, n cluster.NodeIdx) int64 {
 	var left int64
 	for at := range ks.resources {
@@ -130,7 +130,7 @@ func (ks *kinds) tightness(k *kind, n cluster.NodeIdx) int64 {
 	return left
 }
 
-// tightest is the row that a member of a kind would fill the most; NoNode of no rows.
+// tightest returns the row with the least capacity left after a member of a kind; NoNode without rows.
 func (ks *kinds) tightest(k *kind, rows []cluster.NodeIdx) cluster.NodeIdx {
 	best, least := cluster.NoNode, int64(math.MaxInt64)
 	for _, n := range rows {

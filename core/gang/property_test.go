@@ -106,9 +106,9 @@ func answerHolds(t *rapid.T, m mix) {
 	}
 }
 
-// TestRoomIsNotDenied searches for places of gangs that were cut out of the nodes, so that there are some, with
-// members beyond the quorum strewn in for which there are none: nobody may say that there are none for the gang. Few
-// of them are placed by passes. Mutants: blameNobody, slackBlameless, amountsMerged, touchedMerged, neverDig.
+// TestRoomIsNotDenied searches placements of gangs that were cut out of the nodes, so that there are some, with
+// additional members beyond the quorum that do not fit: the search must not report that there are none for the gang.
+// Passes place few of them. Mutants: blameNobody, slackBlameless, amountsMerged, touchedMerged, neverDig.
 func TestRoomIsNotDenied(t *testing.T) { rapid.Check(t, roomIsNotDenied) }
 
 func roomIsNotDenied(t *rapid.T) {

@@ -66,8 +66,8 @@ func all(members []*cluster.Pod, topology ...cluster.GangTopology) gang.Need {
 
 func cores(n int) map[string]string { return map[string]string{"cpu": fmt.Sprint(n)} }
 
-// allOrNothing: eight members of two cores each have room on four nodes of four cores; nine have not, and of those
-// nothing is left. Mutants: triesKept, quorumShort.
+// allOrNothing: eight members of two cores each fit four nodes of four cores; nine do not, and none of those is
+// placed. Mutants: triesKept, quorumShort.
 func allOrNothing(t tester) {
 	w := newWorld(t)
 	for i := range 4 {
@@ -87,14 +87,15 @@ func allOrNothing(t tester) {
 		if want := "0/4 nodes are available: 4 Insufficient cpu."; a.Why.Message != want {
 			t.Errorf("told %q, want %q", a.Why.Message, want)
 		}
-		if want := "there is room for at most 8 members, 9 are needed; pods like ns/m-0 have too few nodes"; a.Proof != want {
+		want := "there is room for at most 8 members, 9 are needed; pods like ns/m-0 have too few nodes"
+		if a.Proof != want {
 			t.Errorf("proved by %q, want %q", a.Proof, want)
 		}
 	})
 }
 
-// extrasComeAfter: of three members two are needed; the one that has no room goes without, wherever it stands in the
-// order, and the large one goes without when it would take the room of two.
+// extrasComeAfter: of three members two are required; the one that does not fit stays unplaced, wherever it is in the
+// order, and so does the large one if it would take the capacity of two.
 func extrasComeAfter(t tester) {
 	w := newWorld(t)
 	w.node("n0", nil, nil)
@@ -238,16 +239,18 @@ func largeOnesFirst(t tester) {
 
 // near makes a pod that must be in a zone with pods of an app.
 func near(p *v1.Pod, app string) *v1.Pod {
-	p.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
-		{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}, TopologyKey: zone}}}}
+	p.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
+			{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}, TopologyKey: zone}}}}
 	return p
 }
 
 // apart makes a pod that bears no other of its app in its zone.
 func apart(p *v1.Pod, app string) *v1.Pod {
 	p.Labels = map[string]string{"app": app}
-	p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
-		{LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}, TopologyKey: zone}}}}
+	p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
+			{LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}, TopologyKey: zone}}}}
 	return p
 }
 
@@ -399,7 +402,8 @@ func neverFits(t tester) {
 		"apart": {all(w.members(3, apart(pod("m", cores(1)), "x"))),
 			"there is room for at most 2 members, 3 are needed; pods like ns/m-0 have too few nodes"},
 		"no rack": {all(w.members(11, pod("m", cores(1))), required),
-			"no domain of rack is large enough; in b/1 there is room for at most 10 members, 11 are needed; pods like ns/m-0 have too few nodes"},
+			"no domain of rack is large enough; in b/1 there is room for at most 10 members, 11 are needed; " +
+				"pods like ns/m-0 have too few nodes"},
 		"no label": {all(w.members(1, pod("m", cores(1))), cluster.GangTopology{Key: "block", Required: true}),
 			"no node has the labels block"},
 		"room": {all(mixed(1, 9)), ""},
@@ -425,7 +429,7 @@ func neverFits(t tester) {
 	}
 }
 
-// gaveUp: there are places, but not by the few searches that are allowed; how many were made is told.
+// gaveUp: there are placements, but not within the few allowed searches; the number of searches is reported.
 func gaveUp(t tester) {
 	w := newWorld(t)
 	w.node("n0", nil, nil)

@@ -10,7 +10,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/place"
 )
 
-// Place looks for places for a gang. What it finds is taken in the ground's trial.
+// Place searches for a placement of a gang. What it finds is in the context's trial.
 func Place(need Need, g *Ground) Answer {
 	if need.Budget == 0 {
 		need.Budget = max(DefaultBudget, SeveralPasses*len(need.Members))
@@ -29,14 +29,14 @@ func Place(need Need, g *Ground) Answer {
 	}
 	a := sr.answer(v)
 	if a.Cut = cut; v == Placed && cut == 0 && a.Most < len(need.Members) {
-		sr.sort() // what may help the members that are left, whichever is the first of them
+		sr.sort() // what may help the unplaced members, whichever is the first of them
 		a.Plugins = sr.against()
 	}
 	return a
 }
 
-// against are the names of the plugins that may have something against a member somewhere, or refused one while
-// reserving. The first member without a place is not enough: another try may have kept it off a row in another way.
+// against returns the names of the plugins that may reject a member on some row, or that refused one during Reserve.
+// The first unplaced member is not enough: another try may have rejected it on a row for another reason.
 func (sr *search) against() []string {
 	names := sr.kinds.against()
 	names = append(names, sr.refusers...)
@@ -44,7 +44,7 @@ func (sr *search) against() []string {
 	return slices.Compact(names)
 }
 
-// cutTo takes the members that were placed last off their rows until so many are left.
+// cutTo removes the members that were placed last from their rows until so many are left.
 func (sr *search) cutTo(most int) (cut int) {
 	for sr.best.count > most {
 		i := sr.g.taken[len(sr.g.taken)-1].member
@@ -56,40 +56,40 @@ func (sr *search) cutTo(most int) (cut int) {
 	return cut
 }
 
-// search is one gang in hand.
+// search is the search for one gang.
 type search struct {
 	need  Need
 	g     *Ground
-	kinds *kinds // made when a first pass has failed, or a topology asks for it
-	slack int    // how many members may go without a place
+	kinds *kinds // made after a first pass has failed, or if a topology requires it
+	slack int    // how many members may stay unplaced
 	tried int
 	limit int     // of tried
-	now   partial // the try in hand
+	now   partial // the current try
 	best  partial
 	proof string
 	err   error
 
-	refusers []string // the names of the plugins that refused a member while reserving: what they look at is not known
+	refusers []string // the plugins that refused a member during Reserve: what they read is not known
 
-	fit []cluster.NodeIdx // space
+	fit []cluster.NodeIdx // scratch
 }
 
-// partial is a try: where members are.
+// partial is a try: the placements of members.
 type partial struct {
 	count   int
-	nodes   []cluster.NodeIdx // by member, NoNode for those without a place
+	nodes   []cluster.NodeIdx // by member, NoNode for unplaced ones
 	outs    []place.Outcome   // by member
-	blocked int               // the first member without a place, -1
+	blocked int               // the first unplaced member, -1
 	why     place.Rejection
 }
 
-// result is what came of looking for places among some rows.
+// result is the result of a search among some rows.
 type result uint8
 
 const (
 	found   result = iota
-	none           // there are no such places
-	unknown        // there may be some that were not found
+	none           // there is no placement
+	unknown        // there may be one that was not found
 	broken         // an error; see search.err
 )
 
@@ -107,14 +107,14 @@ func (sr *search) run() Verdict {
 	return sr.verdict(sr.solve(nil))
 }
 
-// sort finds the kinds of members, once.
+// sort computes the kinds of members, once.
 func (sr *search) sort() {
 	if sr.kinds == nil {
 		sr.kinds = sortOut(sr.g, sr.need.Members)
 	}
 }
 
-// verdict turns what came of the whole search into a verdict.
+// verdict converts the result of the whole search to a verdict.
 func (sr *search) verdict(r result) Verdict {
 	switch r {
 	case found:
@@ -131,14 +131,14 @@ func (sr *search) verdict(r result) Verdict {
 	return GaveUp
 }
 
-// solve looks for places among rows, nil for all, after the unit's order has been tried.
+// solve searches rows, nil for all, after the unit's order has been tried.
 func (sr *search) solve(rows []cluster.NodeIdx) result {
 	fitting := sr.kinds.fitting(rows)
 	switch {
 	case tooFew(sr.kinds, sr.kinds, fitting, sr.need.Quorum) != "":
 		return none
 	case sr.kinds.uniform() && sr.kinds.alone && len(sr.refusers) == 0:
-		return none // a row that one member leaves is as good for any other
+		return none // a row that one member leaves free is as good for any other
 	}
 	ways := sr.kinds.ways(fitting, sr.slack)
 	for i, way := range ways {
@@ -166,11 +166,11 @@ func (sr *search) solve(rows []cluster.NodeIdx) result {
 	return sr.digAll(ways, rows, fitting)
 }
 
-// spent reports whether the budget is.
+// spent reports whether the budget is exhausted.
 func (sr *search) spent() bool { return sr.tried >= sr.limit }
 
-// pass places members one after the other, on their best rows of those given, or on those that they fill the most. A
-// nil order is the unit's, nil rows are all. It reports whether enough found a place; if not, none has one.
+// pass places members one after the other, on their best rows of those given, or on those with the least capacity
+// left. A nil order is the unit's, nil rows are all. It reports whether enough were placed; if not, none is.
 func (sr *search) pass(order []int, rows []cluster.NodeIdx, tight bool) bool {
 	sr.start()
 	missing, twin := 0, -1
@@ -180,7 +180,7 @@ func (sr *search) pass(order []int, rows []cluster.NodeIdx, tight bool) bool {
 			i = order[at]
 		}
 		switch {
-		// the state is as it was when its twin found nothing
+		// the state is as it was when no row was found for an equivalent member
 		case twin >= 0 && same(sr.need.Members[twin], sr.need.Members[i]):
 			missing++
 		case sr.put(i, rows, tight):
@@ -199,7 +199,7 @@ func (sr *search) pass(order []int, rows []cluster.NodeIdx, tight bool) bool {
 	return true
 }
 
-// start begins a try.
+// start starts a try.
 func (sr *search) start() {
 	sr.g.rollback(0)
 	now := &sr.now
@@ -212,16 +212,16 @@ func (sr *search) start() {
 	}
 }
 
-// refusals is how many rows a member is tried on that plugins refuse while they reserve.
+// refusals is the number of rows on which a member is tried if plugins refuse them during Reserve.
 const refusals = 4
 
-// put gives one member a row.
+// put places one member, and reports whether it found a row.
 func (sr *search) put(i int, rows []cluster.NodeIdx, tight bool) bool {
 	var first *refusal
 	for try := 0; ; try++ {
 		out := sr.look(i, rows, tight)
 		if out.Node == cluster.NoNode {
-			if first != nil && sr.now.blocked == i && sr.err == nil { // the rows that are left are not why
+			if first != nil && sr.now.blocked == i && sr.err == nil { // the remaining rows are not the reason
 				sr.now.blocked = -1
 				sr.refused(i, first)
 			}
@@ -242,7 +242,7 @@ func (sr *search) put(i int, rows []cluster.NodeIdx, tight bool) bool {
 	}
 }
 
-// look searches for a row for one member.
+// look searches a row for one member.
 func (sr *search) look(i int, rows []cluster.NodeIdx, tight bool) place.Outcome {
 	var out place.Outcome
 	sr.tried++
@@ -269,7 +269,7 @@ func (sr *search) fail(i int, err error) {
 	sr.block(i, place.Rejection{Message: err.Error()})
 }
 
-// take puts a member on the row of its search.
+// take places a member on the row of its search.
 func (sr *search) take(i int, out place.Outcome) *refusal {
 	if no := sr.g.take(i, sr.need.Members[i], out.Node); no != nil {
 		if !slices.Contains(sr.refusers, no.by) {
@@ -282,14 +282,14 @@ func (sr *search) take(i int, out place.Outcome) *refusal {
 	return nil
 }
 
-// untake takes the newest member, i, off its row.
+// untake removes the newest member, i, from its row.
 func (sr *search) untake(i int) {
 	sr.g.rollback(len(sr.g.taken) - 1)
 	sr.now.nodes[i], sr.now.outs[i] = cluster.NoNode, place.Outcome{}
 	sr.now.count--
 }
 
-// without is rows but for one; nil rows are all.
+// without returns rows except one; nil rows are all.
 func (sr *search) without(rows []cluster.NodeIdx, n cluster.NodeIdx) []cluster.NodeIdx {
 	if rows == nil {
 		rows = everyRow(sr.g.state())
@@ -297,7 +297,7 @@ func (sr *search) without(rows []cluster.NodeIdx, n cluster.NodeIdx) []cluster.N
 	return slices.DeleteFunc(slices.Clone(rows), func(row cluster.NodeIdx) bool { return row == n })
 }
 
-// everyRow lists the rows that have a node.
+// everyRow returns the rows that have a node.
 func everyRow(s cluster.Snapshot) []cluster.NodeIdx {
 	rows := make([]cluster.NodeIdx, 0, s.Rows())
 	for n := range s.Rows() {
@@ -308,7 +308,7 @@ func everyRow(s cluster.Snapshot) []cluster.NodeIdx {
 	return rows
 }
 
-// refused notes that a plugin kept a member off the row that was chosen for it (upstream words it as if the cluster had
+// refused records that a plugin refused the row that was chosen for a member (upstream words it as if the cluster had
 // this one node).
 func (sr *search) refused(i int, no *refusal) {
 	if no.err != nil {
@@ -325,7 +325,7 @@ func (sr *search) block(i int, why place.Rejection) {
 	}
 }
 
-// keepBest remembers the try in hand if none before came further.
+// keepBest remembers the current try if none before placed more.
 func (sr *search) keepBest() {
 	if sr.now.count <= sr.best.count {
 		return

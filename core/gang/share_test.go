@@ -16,7 +16,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/place"
 )
 
-var share = flag.Int("share", 0, "instances of each family that TestShareByBudget reports on; 0 checks a few and reports nothing")
+var share = flag.Int("share", 0,
+	"instances of each family that TestShareByBudget reports on; 0 checks a few and reports nothing")
 
 // budgets are those that the share is reported by. With the first, nothing but the unit's order is tried.
 var budgets = []int{1, 32, 128, 512, gang.DefaultBudget, 4096}
@@ -51,7 +52,8 @@ func families() []family {
 	}
 }
 
-// full makes members that were cut out of nodes, and so have room; spare is what nodes have besides, in thousandths.
+// full makes members that were cut out of nodes, and so fit; spare is the additional capacity of nodes, in
+// thousandths.
 func full(nodes, members, spare int) func(*world, pick, place.Profile) (gang.Need, bool) {
 	return func(w *world, c pick, _ place.Profile) (gang.Need, bool) {
 		const cpu, memory = 32, 128 // cores and GiB of a node

@@ -65,9 +65,9 @@ func (w *world) taken() (names []string) {
 	return names
 }
 
-// disksOfMembers: each member takes the disk of its node, so that the next one goes elsewhere (A21); one member too
-// many, and no disk is taken. Nobody says that it could never be. Mutant: holdsKept is about what plugins hold
-// outside of the store; what they suppose about objects goes with the trial.
+// disksOfMembers: each member takes the disk of its node, so that the next one is placed elsewhere (A21); with one
+// member too many, no disk is taken, and the verdict is not NeverFits. Mutant: holdsKept concerns what plugins
+// reserve outside of the store; what they assume about objects ends with the trial.
 func disksOfMembers(t tester) {
 	w := withDisks(t, 3)
 	var members []*cluster.Pod
@@ -84,7 +84,8 @@ func disksOfMembers(t tester) {
 		if a.Verdict != gang.GaveUp || a.Most != 3 || len(w.taken()) != 0 || w.store.Snapshot().PodCount() != 0 {
 			t.Errorf("one too many: %v, %d placed; disks taken: %v", a.Verdict, a.Most, w.taken())
 		}
-		if want := "0/3 nodes are available: 3 node(s) didn't find available persistent volumes to bind."; a.Why.Message != want {
+		want := "0/3 nodes are available: 3 node(s) didn't find available persistent volumes to bind."
+		if a.Why.Message != want {
 			t.Errorf("told %q, want %q", a.Why.Message, want)
 		}
 	})

@@ -93,7 +93,7 @@ func list(amounts map[string]string) v1.ResourceList {
 	return out
 }
 
-// node adds a node with four cores, 32 GiB and room for 110 pods, unless amounts say otherwise.
+// node adds a node with four cores, 32 GiB and capacity for 110 pods, unless amounts say otherwise.
 func (w *world) node(name string, labels map[string]string, amounts map[string]string) {
 	all := map[string]string{"cpu": "4", "memory": "32Gi", "pods": "110"}
 	for k, v := range amounts {

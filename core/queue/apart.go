@@ -8,7 +8,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// apartUnits are the units of single pods that name a gang: those of a group whose pods are scheduled one by one.
+// apartUnits are the units of single pods that declare a gang: those of a group whose pods are scheduled one by one.
 type apartUnits map[cluster.GangKey]map[*Unit]bool // gang -> its units -> true; never an empty set
 
 func (a apartUnits) add(key cluster.GangKey, u *Unit) {
@@ -28,7 +28,7 @@ func (a apartUnits) remove(key cluster.GangKey, u *Unit) {
 	}
 }
 
-// inOrder lists the units of a group by arrival.
+// inOrder returns the units of a group by arrival.
 func (a apartUnits) inOrder(key cluster.GangKey) []*Unit {
 	units := make([]*Unit, 0, len(a[key]))
 	for u := range a[key] { // order: sorted below
@@ -43,7 +43,7 @@ func (a apartUnits) inOrder(key cluster.GangKey) []*Unit {
 	return units
 }
 
-// Apart returns the pods of a group that wait one by one, by arrival.
+// Apart returns the waiting pods of a group whose pods are scheduled one by one, by arrival.
 func (q *Queue) Apart(key cluster.GangKey) (pods []*cluster.Pod) {
 	for _, u := range q.apart.inOrder(key) {
 		pods = append(pods, u.Members...)
@@ -51,8 +51,8 @@ func (q *Queue) Apart(key cluster.GangKey) (pods []*cluster.Pod) {
 	return pods
 }
 
-// Regroup follows a change of whether the pods of a group are scheduled one by one: those that wait together become
-// units of their own, or the other way round. Their nominations stay. A unit in flight is left alone.
+// Regroup applies a change of whether the pods of a group are scheduled one by one: pods that wait together become
+// units of their own, or the reverse. Their nominations stay. A unit in flight is not changed.
 func (q *Queue) Regroup(key cluster.GangKey, cause string) {
 	var units []*Unit
 	switch u := q.gangs[key]; {

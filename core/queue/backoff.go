@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// window is how often ended backoffs are looked for; with PopFromBackoff also the grain of their ends, inside of
-	// which units keep the order of the active queue (KEP-5142).
+	// window is the period of the check for ended backoffs; with PopFromBackoff also the granularity of their ends,
+	// within which units keep the order of the active queue (KEP-5142).
 	window = record.Second
-	// leftoverPeriod is how often waiting units are looked through for those past the timeout.
+	// leftoverPeriod is the period of the check for units that have waited longer than the timeout.
 	leftoverPeriod = 30 * record.Second
 )
 
-// floor is the last multiple of period up to t.
+// floor returns the last multiple of period up to t.
 func floor(t, period record.Time) record.Time { return t - t%period }
 
-// align is t as backoffs see it.
+// align rounds t to the granularity of backoffs.
 func (q *Queue) align(t record.Time) record.Time {
 	if !q.cfg.PopFromBackoff {
 		return t
@@ -26,7 +26,7 @@ func (q *Queue) align(t record.Time) record.Time {
 	return floor(t, window)
 }
 
-// backoffEnd is when the backoff of a unit ends whose last attempt ended now; 0 means that there is none (upstream:
+// backoffEnd returns when the backoff of a unit ends whose last attempt ended now; 0 for no backoff (upstream:
 // backend/queue/backoff_queue.go, getBackoffTime and calculateBackoffDuration).
 func (q *Queue) backoffEnd(u *Unit) record.Time {
 	count := u.UnschedulableCount
@@ -37,14 +37,14 @@ func (q *Queue) backoffEnd(u *Unit) record.Time {
 		return 0
 	}
 	wait := q.cfg.MaxBackoff
-	// Compared before the shift, which could otherwise run over.
+	// Compared before the shift, which could otherwise overflow.
 	if shift := count - 1; q.cfg.InitialBackoff <= q.cfg.MaxBackoff>>shift {
 		wait = q.cfg.InitialBackoff << shift
 	}
 	return q.align(u.Since + wait)
 }
 
-// backingOff reports whether the unit's backoff still runs. Its end itself still belongs to it.
+// backingOff reports whether the unit's backoff has not ended. The end itself belongs to the backoff.
 func (q *Queue) backingOff(u *Unit) bool {
 	if u.BackoffUntil == 0 {
 		return false
@@ -53,11 +53,12 @@ func (q *Queue) backingOff(u *Unit) bool {
 	return u.BackoffUntil >= now
 }
 
-// Tick says what time it is. At a whole second the units whose backoff has ended become active; at a multiple of 30
-// seconds those that waited too long are woken. All that fell due since the last Tick happens at its own time, so it
-// does not matter how often Tick is called. A time before the last one counts as the last one.
+// Tick sets the time. At a whole second the units whose backoff has ended become active; at a multiple of 30 seconds
+// units that waited longer than the timeout are woken. Everything that fell due since the last Tick happens at its
+// own time, so the result does not depend on how often Tick is called. A time before the last one counts as the last
+// one.
 func (q *Queue) Tick(now record.Time) {
-	// Before the first Tick there was no time for anything to fall due.
+	// Before the first Tick nothing can have fallen due.
 	for q.now != 0 {
 		due, ok := q.NextTick()
 		if !ok || due > now {
@@ -77,14 +78,14 @@ func (q *Queue) Tick(now record.Time) {
 
 func (q *Queue) endBackoffs(h *heap) {
 	for u := h.head(); u != nil && !q.backingOff(u); u = h.head() {
-		// With PopFromBackoff the gates ran when the unit came to backoff; a unit that rests came there past them.
+		// With PopFromBackoff the gates ran when the unit entered backoff; a resting unit passed them before.
 		q.toActive(u, note{event: backoffComplete, cause: "its backoff has ended"}, q.cfg.PopFromBackoff &&
 			u.at != resting)
 	}
 }
 
-// wakeLeftover wakes the units that have waited longer than the timeout. A gated one moves only if its gate registered
-// for anything at all.
+// wakeLeftover wakes the units that have waited longer than the timeout. A gated unit moves only if its gate
+// registered for any event.
 func (q *Queue) wakeLeftover() {
 	var old []*Unit
 	for _, u := range q.aging.units {
@@ -114,7 +115,7 @@ func (q *Queue) tooOld(u *Unit) bool {
 	return age > q.cfg.UnschedulableTimeout
 }
 
-// NextTick is when a Tick could next change something; false when nothing waits for time.
+// NextTick returns when a Tick could next change something; false if nothing waits for time.
 func (q *Queue) NextTick() (record.Time, bool) {
 	var next record.Time
 	sooner := func(t record.Time) {
@@ -131,7 +132,7 @@ func (q *Queue) NextTick() (record.Time, bool) {
 		sooner(max(q.asks[0].at, q.now))
 	}
 	if u := q.aging.head(); u != nil {
-		// A gate may hold a unit that is past the timeout: then the next look counts.
+		// A gate may hold a unit that is past the timeout: then the next check counts.
 		sooner(floor(max(u.Since+q.cfg.UnschedulableTimeout, q.now), leftoverPeriod) + leftoverPeriod)
 	}
 	return next, next != 0

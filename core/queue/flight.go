@@ -11,14 +11,14 @@ type entry struct {
 	change     *plugin.Change // of an event
 }
 
-// flight is what happened while units were in flight: a list of markers and events in order of time. A unit that comes
-// back is asked about the events after its marker; none is lost between Pop and Requeue.
+// flight is the list of events that happened while units were in flight: markers of units and events in order of
+// time. A unit that returns is checked against the events after its marker, so none is lost between Pop and Requeue.
 //
-// Invariant: the list is empty or starts with a marker, so it holds no event that nobody in flight can ask for.
+// Invariant: the list is empty or starts with a marker, so every event in it is needed by a unit in flight.
 type flight struct {
 	first, last *entry
-	units       int // markers
-	entries     int // markers and events
+	units       int // Invariant: the number of markers.
+	entries     int // Invariant: the number of markers and events.
 }
 
 func (f *flight) append(e *entry) {
@@ -47,14 +47,14 @@ func (f *flight) unlink(e *entry) {
 	f.entries--
 }
 
-// enter marks the moment at which a unit was popped.
+// enter adds the marker of a unit that was popped.
 func (f *flight) enter(u *Unit) {
 	u.marker.unit = u
 	f.append(&u.marker)
 	f.units++
 }
 
-// leave takes a unit's marker away and the events that only it could ask for.
+// leave removes a unit's marker, and the events that no other unit needs.
 func (f *flight) leave(u *Unit) {
 	f.unlink(&u.marker)
 	f.units--
@@ -63,15 +63,15 @@ func (f *flight) leave(u *Unit) {
 	}
 }
 
-// happened keeps an event if anyone is in flight.
+// happened records an event if a unit is in flight.
 func (f *flight) happened(ch plugin.Change) {
 	if f.units > 0 {
-		kept := ch // so that only a change that is kept is allocated
+		kept := ch // only a recorded change is allocated
 		f.append(&entry{change: &kept})
 	}
 }
 
-// inOrder lists the units in flight in the order in which they were popped.
+// inOrder returns the units in flight in the order in which they were popped.
 func (f *flight) inOrder() []*Unit {
 	var units []*Unit
 	for e := f.first; e != nil; e = e.next {

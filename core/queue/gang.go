@@ -11,29 +11,29 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Gangs tells the queue what it cannot know of units of several pods: how many there must be, and what they rank as.
+// Gangs answers the queue's questions about units of several pods: the minimum number of pods, and their priority.
 type Gangs interface {
-	// Admit reports whether a unit whose pods name a gang may be tried. It must not change the unit.
+	// Admit returns whether a unit whose pods declare a gang may be tried. It must not change the unit.
 	Admit(u *Unit) Admission
 	// Apart reports whether the pods of a group are scheduled one by one, each as a unit of its own. When the answer
 	// changes, Regroup must be called.
 	Apart(key cluster.GangKey) bool
-	// Priority is what the unit ranks as in the queue. It is declared if the gang states it, and not its pods: then
-	// it is also what its nominated pods count as.
+	// Priority returns the unit's priority in the queue. declared: the gang's object declares it, and not its pods;
+	// then its nominated pods have this priority too.
 	Priority(u *Unit) (priority int32, declared bool)
-	// Extra tells that the unit's gang has what it needs without the unit's pods. They go after all of their priority
-	// that are needed by somebody.
+	// Extra reports whether the unit's gang has its minimum without the unit's pods. Such surplus members are tried
+	// after all required pods of the same priority.
 	Extra(u *Unit) bool
 }
 
-// Admission is whether a unit of a gang may be tried. The zero value admits it.
+// Admission is the result of Admit. The zero value admits the unit.
 type Admission struct {
-	// Gate is the plugin that keeps the unit out of the active queue, empty for none, and Reason why.
+	// Gate is the plugin that keeps the unit out of the active queue, empty for none, and Reason is its reason.
 	Gate, Reason string
-	// Members are the gates that keep single members back, by plugin name: an event that such a plugin registered for
-	// may admit the unit.
+	// Members are the gates that keep single members back, by plugin name: an event for which such a plugin
+	// registered may admit the unit.
 	Members []string
-	// Again is when to ask again at the latest; 0 means when the unit changes, or on Reconsider.
+	// Again is when to call Admit again at the latest; 0 means when the unit changes, or on Reconsider.
 	Again record.Time
 }
 
@@ -47,7 +47,7 @@ func compareMembers(a, b *cluster.Pod) int {
 	)
 }
 
-// gangOf is the gang that a pod waits with, zero for none. One with a declaration that cannot be used waits by itself.
+// gangOf returns the gang with which a pod waits, zero for none. A pod with an invalid declaration waits on its own.
 func (q *Queue) gangOf(p *cluster.Pod) cluster.GangKey {
 	key := q.named(p)
 	if key != (cluster.GangKey{}) && q.cfg.Gangs.Apart(key) {
@@ -56,7 +56,7 @@ func (q *Queue) gangOf(p *cluster.Pod) cluster.GangKey {
 	return key
 }
 
-// named is the gang that a pod names, zero for none or one whose declaration cannot be used.
+// named returns the gang that a pod declares, zero for none or an invalid declaration.
 func (q *Queue) named(p *cluster.Pod) cluster.GangKey {
 	if q.cfg.Gangs == nil || p.Gang == nil || p.Gang.Bad != "" {
 		return cluster.GangKey{}
@@ -64,12 +64,12 @@ func (q *Queue) named(p *cluster.Pod) cluster.GangKey {
 	return p.Gang.Key
 }
 
-// index is where a pod stands among the members, -1 if nowhere.
+// index returns the position of a pod among the members, -1 if it is none.
 func (u *Unit) index(uid cluster.UID) int {
 	return slices.IndexFunc(u.Members, func(p *cluster.Pod) bool { return p.UID == uid })
 }
 
-// changed brings in order what is derived from the members of a unit.
+// changed updates what is derived from the members of a unit.
 func (q *Queue) changed(u *Unit) {
 	u.oldest = u.Members[0].Created
 	if u.Gang == (cluster.GangKey{}) {
@@ -103,7 +103,7 @@ func (q *Queue) changed(u *Unit) {
 	}
 }
 
-// replace puts a newer version of a pod in the place of the older one.
+// replace replaces a pod by its newer version.
 func (q *Queue) replace(u *Unit, p *cluster.Pod) {
 	at := u.index(p.UID)
 	q.apart.remove(q.named(u.Members[at]), u)
@@ -115,7 +115,7 @@ func (q *Queue) replace(u *Unit, p *cluster.Pod) {
 	}
 }
 
-// seen notes a newer version of a member in flight, lost that it was deleted.
+// seen records a newer version of a member in flight, lost that it was deleted.
 func (u *Unit) seen(p *cluster.Pod) {
 	if u.next == nil {
 		u.next = map[cluster.UID]*cluster.Pod{}
@@ -131,7 +131,7 @@ func (u *Unit) lost(uid cluster.UID) {
 	u.gone[uid] = true
 }
 
-// gangName is the gang's name in records, empty for a pod by itself.
+// gangName returns the gang's name in records, empty for a pod in no gang.
 func (u *Unit) gangName() string {
 	if u.Gang == (cluster.GangKey{}) {
 		return ""
@@ -139,7 +139,7 @@ func (u *Unit) gangName() string {
 	return u.Key
 }
 
-// join takes a pod into a unit that is there already.
+// join adds a pod to an existing unit.
 func (q *Queue) join(u *Unit, p *cluster.Pod, n note) {
 	q.units[p.UID] = u
 	u.Joined = q.now
@@ -153,7 +153,7 @@ func (q *Queue) join(u *Unit, p *cluster.Pod, n note) {
 	q.regrouped(u, n)
 }
 
-// leave takes a pod out of a unit that is not in flight.
+// leave removes a pod from a unit that is not in flight.
 func (q *Queue) leave(u *Unit, uid cluster.UID, n note) {
 	if len(u.Members) == 1 {
 		q.put(u, nowhere, n)
@@ -165,8 +165,8 @@ func (q *Queue) leave(u *Unit, uid cluster.UID, n note) {
 	q.regrouped(u, n)
 }
 
-// regrouped brings a unit of other members than before to where it belongs now: a gate may have opened or closed, and
-// what rejected it may be gone.
+// regrouped moves a unit whose members changed to the state in which it belongs now: a gate may have opened or
+// closed, and the plugin that rejected it may not apply any more.
 func (q *Queue) regrouped(u *Unit, n note) {
 	if u.at == aside {
 		u.Aside = ""
@@ -174,10 +174,10 @@ func (q *Queue) regrouped(u *Unit, n note) {
 	q.requeueAs(u, afterBackoff, n)
 }
 
-// Reconsider asks the gates of a gang again: something that they read of it has changed.
+// Reconsider runs the gates of a gang again, because something that they read of it has changed.
 func (q *Queue) Reconsider(key cluster.GangKey, cause string) { q.reconsider(q.gangs[key], cause) }
 
-// ReconsiderPod asks the gates of the unit of a pod again, which may be by itself.
+// ReconsiderPod runs the gates of a pod's unit again; the pod may be in no gang.
 func (q *Queue) ReconsiderPod(uid cluster.UID, cause string) { q.reconsider(q.units[uid], cause) }
 
 func (q *Queue) reconsider(u *Unit, cause string) {
@@ -188,12 +188,12 @@ func (q *Queue) reconsider(u *Unit, cause string) {
 	q.requeueAs(u, afterBackoff, note{event: gangChanged, cause: cause})
 }
 
-// Gang is the unit of a gang's pods that wait; nil when none does.
+// Gang returns the unit of a gang's waiting pods; nil if none waits.
 func (q *Queue) Gang(key cluster.GangKey) *Unit { return q.gangs[key] }
 
 // EachGang visits the units of gangs, in no order.
 func (q *Queue) EachGang(visit func(*Unit)) {
-	for _, u := range q.gangs { // order: the visitor's affair
+	for _, u := range q.gangs { // order: documented as none
 		visit(u)
 	}
 }
@@ -203,19 +203,19 @@ func (q *Queue) HasGang(key cluster.GangKey) bool {
 	return q.gangs[key] != nil || len(q.apart[key]) > 0
 }
 
-// Before reports whether a unit goes before another in the active queue.
+// Before reports whether a unit is ordered before another in the active queue.
 func (q *Queue) Before(a, b *Unit) bool { return q.before(a, b) }
 
-// Hurry makes a gang skip its backoff whenever an event may help it, or no longer: room is held for it, and must not
-// stay empty.
+// Hurry makes a gang skip its backoff whenever an event may help it, or ends that: capacity is reserved for it and
+// must not stay idle.
 func (q *Queue) Hurry(key cluster.GangKey, on bool) {
 	if u := q.gangs[key]; u != nil {
 		u.urgent = on
 	}
 }
 
-// Part lets the members go that have a place, while the unit is in flight. It reports whether any is left; if none
-// is, the unit is gone as after Done.
+// Part removes the members that have a node from a unit in flight. It reports whether any is left; if none is, the
+// unit is gone as after Done.
 func (q *Queue) Part(u *Unit, placed func(cluster.UID) bool) (left bool) {
 	stay := u.Members[:0:0]
 	for _, p := range u.Members {
@@ -237,8 +237,8 @@ func (q *Queue) Part(u *Unit, placed func(cluster.UID) bool) (left bool) {
 	return true
 }
 
-// Stay takes back what Part left of a unit whose others have a place: nothing is wrong with it, so it is active at
-// once, and no failure is counted.
+// Stay requeues what Part left of a unit. Its attempt did not fail, so it is active at once, and no failure is
+// counted.
 func (q *Queue) Stay(u *Unit) {
 	if !q.refresh(u) {
 		return
@@ -248,7 +248,7 @@ func (q *Queue) Stay(u *Unit) {
 		cause: "its gang has what it needs; these are tried after what others need"}, false)
 }
 
-// Readmit takes back a unit in flight that a gate holds by now, as if it had not been tried.
+// Readmit requeues a unit in flight that a gate has closed meanwhile, as if it had not been tried.
 func (q *Queue) Readmit(u *Unit) {
 	if !q.refresh(u) {
 		return
@@ -257,9 +257,9 @@ func (q *Queue) Readmit(u *Unit) {
 	q.toActive(u, note{event: gangChanged, cause: "its gate is open again"}, false)
 }
 
-// needed is the first unit that backs off after a rejection and goes before an extra one; nil for none. Extras are
-// not tried before it, as nothing is tried before an active one: room that has just come free is for those first who
-// need it.
+// needed returns the first unit that backs off after a rejection and is ordered before a surplus one; nil for none.
+// Surplus members are not tried before it, as nothing is tried before an active unit: released capacity is first for
+// the units that require it.
 func (q *Queue) needed(extra *Unit) (first *Unit) {
 	for _, u := range q.backoff.units {
 		if !u.extra && q.before(u, extra) && (first == nil || q.before(u, first)) {
@@ -269,7 +269,7 @@ func (q *Queue) needed(extra *Unit) (first *Unit) {
 	return first
 }
 
-// Needed reports whether a unit waits to be tried that goes before what is left of a gang when it has what it needs.
+// Needed reports whether a waiting unit is ordered before the surplus members of a gang that has its minimum.
 func (q *Queue) Needed(u *Unit) bool {
 	left := *u
 	left.extra = true
@@ -278,7 +278,7 @@ func (q *Queue) Needed(u *Unit) bool {
 	case head == nil || !q.before(head, &left):
 	case !head.extra:
 		return true
-	default: // extras of a higher priority, that are active again in a session which has others to try
+	default: // surplus units of a higher priority, active again in a session that has others to try
 		if slices.ContainsFunc(q.active.units, func(u *Unit) bool { return !u.extra && q.before(u, &left) }) {
 			return true
 		}
@@ -286,7 +286,7 @@ func (q *Queue) Needed(u *Unit) bool {
 	return q.needed(&left) != nil
 }
 
-// ReconsiderExtras tries the rejected extras of gangs again: what was kept for others may be free.
+// ReconsiderExtras tries the rejected surplus units again: capacity that was reserved for others may be free.
 func (q *Queue) ReconsiderExtras(cause string) {
 	var extras []*Unit
 	for _, u := range q.gangs { // order: sorted below
@@ -300,8 +300,8 @@ func (q *Queue) ReconsiderExtras(cause string) {
 	}
 }
 
-// Rejoin takes a pod of a gang back that had a place and lost it. If its gang waits it joins it; otherwise it waits as
-// the gang's only member, after a backoff as for an error if it failed.
+// Rejoin requeues a pod of a gang that lost its node. If its gang waits it joins it; otherwise it waits as the gang's
+// only member, after a backoff as for an error if it failed.
 func (q *Queue) Rejoin(p *cluster.Pod, failed bool, cause string) {
 	if q.units[p.UID] != nil {
 		return
@@ -320,8 +320,8 @@ func (q *Queue) Rejoin(p *cluster.Pod, failed bool, cause string) {
 	q.requeueAs(u, afterBackoff, n)
 }
 
-// settle applies to a unit that comes back from flight what happened to its members meanwhile. It is false, and the
-// unit as it was, when no member is left.
+// settle applies what happened to the members of a unit while it was in flight. It reports whether a member is left;
+// if not, the unit is unchanged.
 func (q *Queue) settle(u *Unit) bool {
 	left := len(u.joining)
 	for _, p := range u.Members {
@@ -351,7 +351,7 @@ func (q *Queue) settle(u *Unit) bool {
 	return true
 }
 
-// gangGate asks what keeps a unit of a gang out of the active queue, and notes when to ask again.
+// gangGate returns the gate that keeps a unit of a gang out of the active queue, and schedules the next check.
 func (q *Queue) gangGate(u *Unit) (gate, reason string) {
 	a := q.cfg.Gangs.Admit(u)
 	u.ask = 0
@@ -369,7 +369,7 @@ func (q *Queue) gangGate(u *Unit) (gate, reason string) {
 	return a.Gate, a.Reason
 }
 
-// askGangs asks the gates again whose time has come.
+// askGangs runs the gates whose check is due.
 func (q *Queue) askGangs() {
 	for len(q.asks) > 0 && q.asks[0].at <= q.now {
 		due := q.asks[0]
@@ -383,28 +383,28 @@ func (q *Queue) askGangs() {
 	}
 }
 
-// TakeAsked returns the units whose gates were asked at their time since the last call and stayed shut.
+// TakeAsked returns the units whose gates were checked at their time since the last call and stayed closed.
 func (q *Queue) TakeAsked() []*Unit {
 	taken := q.asked
 	q.asked = nil
 	return taken
 }
 
-// TakeShut returns the gangs that a gate holds since the last call and did not hold before, in order.
+// TakeShut returns the gangs that a gate has closed since the last call, in order.
 func (q *Queue) TakeShut() []cluster.GangKey {
 	taken := q.shut
 	q.shut = nil
 	return taken
 }
 
-// gangAsk is when the gate of a unit is to be asked again. It counts only while the unit still has that time.
+// gangAsk is a scheduled check of a unit's gate. It is valid only while the unit still has that time.
 type gangAsk struct {
 	at   record.Time
 	unit *Unit
 }
 
-// judgeUnit decides what a change means for a unit: whatever helps one of its members may help it. Hints that read
-// more of a pod than its spec are asked about each member.
+// judgeUnit determines what a change means for a unit: a change that may help one of its members may help the unit.
+// Hints that read more of a pod than its spec are called for each member.
 func (q *Queue) judgeUnit(g *group, u *Unit, ch plugin.Change) verdict {
 	pods := u.kinds
 	switch {

@@ -2,15 +2,15 @@
 
 package queue
 
-// heap is a binary heap of units that know their position, so that any of them can leave.
+// heap is a binary heap of units that know their position, so that any of them can be removed.
 type heap struct {
-	units []*Unit // units[i].pos == i
+	units []*Unit // Invariant: units[i].pos == i, and no unit is less than its parent.
 	less  func(a, b *Unit) bool
 }
 
 func (h *heap) len() int { return len(h.units) }
 
-// head is the first unit, nil when there is none.
+// head returns the first unit, nil if there is none.
 func (h *heap) head() *Unit {
 	if len(h.units) == 0 {
 		return nil
@@ -34,7 +34,7 @@ func (h *heap) remove(u *Unit) {
 	}
 }
 
-// fix restores the order after what less reads of u has changed.
+// fix restores the order after a change of what less reads of u.
 func (h *heap) fix(u *Unit) {
 	if !h.down(u.pos) {
 		h.up(u.pos)
@@ -57,7 +57,7 @@ func (h *heap) up(i int) {
 	}
 }
 
-// down reports whether anything moved.
+// down reports whether it moved a unit.
 func (h *heap) down(i int) bool {
 	start := i
 	for {

@@ -10,8 +10,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// model is the queue told plainly: one list of pods, looked through for every question; time passes second by second;
-// every event ever is kept, and whoever is in flight remembers how many there were when it was popped.
+// model is the reference implementation: one list of pods, scanned for every question; time passes second by second;
+// every event is kept, and a pod in flight remembers how many there were when it was popped.
 type model struct {
 	cfg     Config
 	now     record.Time
@@ -70,7 +70,8 @@ func (m *model) first(x, y *modelPod) bool {
 	return x.arrival < y.arrival
 }
 
-// firstInBackoff is the same for the backoff queue; errors come after all others.
+// firstInBackoff reports whether x is before y in the backoff queue; errors are after
+// all others.
 func (m *model) firstInBackoff(x, y *modelPod) bool {
 	if x.afterError != y.afterError {
 		return !x.afterError

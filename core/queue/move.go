@@ -17,7 +17,7 @@ type mover struct {
 	verdict
 }
 
-// move carries out what an event asked for, in the order of arrival.
+// move applies the verdicts on an event, in the order of arrival.
 func (q *Queue) move(movers []mover, ch plugin.Change) {
 	if len(movers) == 0 {
 		return
@@ -36,7 +36,7 @@ func (q *Queue) move(movers []mover, ch plugin.Change) {
 	q.movers = movers[:0]
 }
 
-// requeueAs brings a unit to where an answer sends it.
+// requeueAs moves a unit as a verdict says.
 func (q *Queue) requeueAs(u *Unit, how strategy, n note) {
 	switch {
 	case how == stay:
@@ -48,7 +48,7 @@ func (q *Queue) requeueAs(u *Unit, how strategy, n note) {
 	}
 }
 
-// toActive makes a unit active unless a gate holds it; gatesPassed says that they were asked already.
+// toActive makes a unit active unless a gate holds it; gatesPassed skips the gates, which have run already.
 func (q *Queue) toActive(u *Unit, n note, gatesPassed bool) {
 	if !gatesPassed && !q.admit(u, n) {
 		return
@@ -64,7 +64,7 @@ func (q *Queue) toActive(u *Unit, n note, gatesPassed bool) {
 	}
 }
 
-// toBackoff makes a unit back off. With PopFromBackoff it could be popped from there, so the gates are asked here.
+// toBackoff makes a unit back off. With PopFromBackoff it could be popped from there, so the gates run here.
 func (q *Queue) toBackoff(u *Unit, n note) {
 	if q.cfg.PopFromBackoff && !q.admit(u, n) {
 		return
@@ -76,8 +76,8 @@ func (q *Queue) toBackoff(u *Unit, n note) {
 	}
 }
 
-// admit asks the gates, first the one that held the unit last. A unit that must wait is put with the waiting ones; the
-// plugin then counts among those that rejected it.
+// admit runs the gates, first the one that held the unit last, and reports whether all admit it. Otherwise the unit
+// waits, and the plugin counts among those that rejected it.
 func (q *Queue) admit(u *Unit, n note) bool {
 	gate, reason := q.closedGate(u)
 	if gate == "" {
@@ -97,11 +97,11 @@ func (q *Queue) admit(u *Unit, n note) bool {
 	return false
 }
 
-// closedGate is the first gate that holds the unit, with its reason.
+// closedGate returns the first gate that holds the unit, with its reason.
 func (q *Queue) closedGate(u *Unit) (name, reason string) {
 	if q.cfg.Gangs != nil && u.Pod().Gang != nil {
 		if name, reason := q.gangGate(u); name != "" || u.Gang != (cluster.GangKey{}) {
-			return name, reason // which of its members may go is asked when it is tried
+			return name, reason // the gates of its members run when it is tried
 		}
 	}
 	if u.Gate != "" {
@@ -125,7 +125,7 @@ func (q *Queue) closedGate(u *Unit) (name, reason string) {
 	return "", ""
 }
 
-// put takes a unit from where it is to another place and records the move if people would see one.
+// put moves a unit to another state and records the move if it changes the sub-queue that users see.
 func (q *Queue) put(u *Unit, to place, n note) {
 	q.take(u)
 	from := u.at
@@ -163,7 +163,7 @@ func (q *Queue) put(u *Unit, to place, n note) {
 	}
 }
 
-// know and forget keep by which pods a unit is found.
+// know registers a unit under its pods, and forget removes it.
 func (q *Queue) know(u *Unit) {
 	for _, p := range u.Members {
 		q.units[p.UID] = u
@@ -206,8 +206,8 @@ func (q *Queue) take(u *Unit) {
 	}
 }
 
-// concernsScheduling reports whether an update changed more than status: otherwise our own condition would wake the
-// unit that it is about (upstream: isPodUpdated).
+// concernsScheduling reports whether an update changed more than status: otherwise the condition that the scheduler
+// writes would wake the unit that it is about (upstream: isPodUpdated).
 func concernsScheduling(old, p *cluster.Pod) bool {
 	return old.Generation != p.Generation || old.ClaimsHash != p.ClaimsHash || old.Terminating != p.Terminating ||
 		old.Spec != p.Spec && !reflect.DeepEqual(old.Spec, p.Spec)

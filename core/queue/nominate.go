@@ -8,26 +8,26 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// nominations are the nodes that pending pods count on, possibly ahead of what the API server holds.
+// nominations are the nominated nodes of pending pods, possibly newer than what the API server holds.
 type nominations struct {
-	on map[string][]*cluster.Pod     // node -> pods, in order of nomination; never an empty list
-	of map[cluster.UID]nominatedNode // pod -> its nomination
-	// nodes are the keys of on, sorted.
+	on map[string][]*cluster.Pod // node -> pods, in order of nomination. Invariant: no list is empty.
+	// of maps a pod to its nomination. Invariant: on[of[uid].node] has the pod exactly once.
+	of map[cluster.UID]nominatedNode
+	// Invariant: nodes are the keys of on, sorted.
 	nodes []string
-	// freed are those that have ended since TakeFreed, made those that were made since; both in order.
+	// freed are the nominations that have ended since TakeFreed, made those that began since; both in order.
 	freed, made []Freed
 }
 
-// nominatedNode is a node that a pod counts on.
+// nominatedNode is the nominated node of a pod.
 type nominatedNode struct {
 	node string
-	// priority is up to which other pods keep away from the capacity: the pod's, or that of its unit where that is
-	// higher.
+	// priority is the highest priority of other pods that leave the capacity to the pod: the pod's own, or that of
+	// its unit if that is higher.
 	priority int32
 }
 
-// Freed is a nomination that has ended, or counts less than before: pods up to a priority kept away from the node for
-// it.
+// Freed is a nomination that has ended, or whose priority fell: pods up to Priority left capacity on the node to it.
 type Freed struct {
 	Pod      *cluster.Pod
 	Node     string
@@ -59,7 +59,7 @@ func (n *nominations) add(p *cluster.Pod, node string, priority int32) {
 	n.on[node] = append(n.on[node], p)
 }
 
-// rank follows a change of the priority as which a nominated pod counts. Nothing happens to one that is not nominated.
+// rank applies a change of a nominated pod's priority. A pod without a nomination is ignored.
 func (n *nominations) rank(p *cluster.Pod, priority int32) {
 	was, ok := n.of[p.UID]
 	if !ok || was.priority == priority {
@@ -71,8 +71,8 @@ func (n *nominations) rank(p *cluster.Pod, priority int32) {
 	}
 }
 
-// Nominate reserves a node for a pod in memory, in the place of any nomination it has. An empty node takes the
-// nomination away. A pod that the queue does not hold or that is already assigned is not nominated.
+// Nominate sets the nominated node of a pod in memory; an empty node removes the nomination. A pod that the queue
+// does not hold or that is already bound is not nominated.
 func (q *Queue) Nominate(p *cluster.Pod, node string) {
 	q.nominated.remove(p.UID)
 	u := q.units[p.UID]
@@ -82,14 +82,14 @@ func (q *Queue) Nominate(p *cluster.Pod, node string) {
 	q.nominated.add(p, node, u.rankOf(p))
 }
 
-// NominateAsStatus makes the nomination what the pod's status says.
+// NominateAsStatus sets the nomination to the pod's status.nominatedNodeName.
 func (q *Queue) NominateAsStatus(p *cluster.Pod) { q.Nominate(p, p.Nominated) }
 
-// Unnominate takes a pod's nomination away.
+// Unnominate removes a pod's nomination.
 func (q *Queue) Unnominate(uid cluster.UID) { q.nominated.remove(uid) }
 
-// TakeFreed returns the nominations that have ended since the last call, in order, but for those in whose place an
-// equal one was made: of the same pod, or of one with the same spec, as when members of a gang change places.
+// TakeFreed returns the nominations that have ended since the last call, in order, without those that an equal one
+// replaced: of the same pod, or of one with the same spec, as when members of a gang swap nodes.
 func (q *Queue) TakeFreed() []Freed {
 	n := &q.nominated
 	freed, made := n.freed, n.made
@@ -110,8 +110,8 @@ func (q *Queue) TakeFreed() []Freed {
 	})
 }
 
-// renominate follows an update of a pod. The nomination in memory may be ahead of the API: an update that says nothing
-// of it, before or after, keeps it.
+// renominate applies an update of a pod. The nomination in memory may be newer than the API: an update without one,
+// before and after, keeps it.
 func (q *Queue) renominate(old, p *cluster.Pod) {
 	node := p.Nominated
 	if old.Nominated == "" && node == "" {
@@ -135,8 +135,8 @@ func (q *Queue) NominatedOn(node string) []*cluster.Pod {
 	return pods
 }
 
-// rankedAs is a pod of the unit with the priority as which it counts while it is nominated: what its gang declares,
-// or its own (answer A3 of the gang rules).
+// rankedAs returns a pod of the unit with the priority that it has while it is nominated: the one that its gang
+// declares, or its own (answer A3 of the gang rules).
 func (u *Unit) rankedAs(p *cluster.Pod) *cluster.Pod {
 	rank := u.rankOf(p)
 	if rank == p.Spec.Priority {
@@ -148,7 +148,7 @@ func (u *Unit) rankedAs(p *cluster.Pod) *cluster.Pod {
 	return &ranked
 }
 
-// rankOf is the priority as which a nominated pod of the unit counts.
+// rankOf returns the priority that a nominated pod of the unit has.
 func (u *Unit) rankOf(p *cluster.Pod) int32 {
 	if !u.declared {
 		return p.Spec.Priority
@@ -156,8 +156,8 @@ func (u *Unit) rankOf(p *cluster.Pod) int32 {
 	return u.Priority()
 }
 
-// NominatedNodes are the nodes with nominated pods, sorted by name; good until a nomination changes.
+// NominatedNodes returns the nodes with nominated pods, sorted by name; valid until a nomination changes.
 func (q *Queue) NominatedNodes() []string { return q.nominated.nodes }
 
-// NominationOf is the node nominated for a pod, empty for none.
+// NominationOf returns the node nominated for a pod, empty for none.
 func (q *Queue) NominationOf(uid cluster.UID) string { return q.nominated.of[uid].node }

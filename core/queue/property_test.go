@@ -104,7 +104,7 @@ func configOf(n int) Config {
 		cfg.MaxBackoff = 0
 	case 4:
 		cfg.InitialBackoff, cfg.MaxBackoff = 3*record.Second/2, 100*record.Second
-	case 5: // without Open there are events that nobody asked for
+	case 5: // without Open there are events for which no plugin registered
 		p := cfg.Profiles[""]
 		p.Gates = p.Gates[:2]
 		p.Wakes = slices.Delete(p.Wakes, 2, 3)
@@ -467,8 +467,8 @@ func shorten(ops []op, fails func([]op) bool) []op {
 	return ops
 }
 
-// Whatever happens, each pod is in the same place as in the plain model, in the same order, with the same counts; it is
-// in one place only; and nothing stays in the in-flight list when nobody is in flight.
+// Each pod is always in the same state as in the model, in the same order, with the same counts; it is in one
+// structure only; and nothing stays in the in-flight list when no unit is in flight.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		config, ops := configs.Draw(t, "config"), steps.Draw(t, "steps")

@@ -11,8 +11,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Labels of what moves units besides events of plugins (upstream: framework/events.go; Pop, Done, SetAside, Recall
-// and TriedEarly are ours, for moves that upstream does not count).
+// Labels of moves other than those by plugin events (upstream: framework/events.go; Pop, Done, SetAside, Recall and
+// TriedEarly are ours, for moves that upstream does not count).
 const (
 	scheduleAttemptFailure = "ScheduleAttemptFailure"
 	backoffComplete        = "BackoffComplete"
@@ -39,25 +39,25 @@ type Queue struct {
 	now      record.Time
 	seq      uint64 // of the last arrival
 
-	units map[cluster.UID]*Unit     // pod -> its unit; every unit that is somewhere
-	gangs map[cluster.GangKey]*Unit // gang -> its unit; those of units that are in a gang
+	units map[cluster.UID]*Unit     // pod -> its unit. Invariant: no unit is in state nowhere.
+	gangs map[cluster.GangKey]*Unit // gang -> its unit; only units that are in a gang
 	apart apartUnits
-	asks  []gangAsk         // by time
+	asks  []gangAsk         // Invariant: sorted by time.
 	asked []*Unit           // see TakeAsked
 	shut  []cluster.GangKey // see TakeShut
 
 	ties    func(a, b *Unit) bool // see before
 	active  heap
 	backoff heap // after a rejection
-	rests   heap // after a rejection that was not counted, see Rest; each stands in its group, too
+	rests   heap // after a rejection that was not counted, see Rest; each is in its group, too
 	errors  heap // after an error
 	aging   heap // all waiting units, oldest first
 
-	groups    []*group          // in the order in which they were first needed
+	groups    []*group          // in the order in which they were created
 	groupOf   map[string]*group // see groupKey -> group
 	aside     group             // the units set aside
 	interest  map[plugin.Event]bool
-	gateWakes map[string][]plugin.Event // plugin -> events that let go of a unit it gates, over all profiles
+	gateWakes map[string][]plugin.Event // plugin -> events that may open its gate, over all profiles
 
 	flight    flight
 	nominated nominations
@@ -66,10 +66,10 @@ type Queue struct {
 	movers       []mover // reused by each event
 }
 
-// note says why a unit moves, for the record.
+// note is the reason of a move, for the record.
 type note struct{ event, hint, cause string }
 
-// New makes an empty queue.
+// New returns an empty queue.
 func New(cfg Config) *Queue {
 	if cfg.Meter == nil {
 		cfg.Meter = noMeter{}
@@ -85,7 +85,7 @@ func New(cfg Config) *Queue {
 		gateWakes: map[string][]plugin.Event{},
 		nominated: nominations{on: map[string][]*cluster.Pod{}, of: map[cluster.UID]nominatedNode{}},
 	}
-	for name, p := range cfg.Profiles { // order: profiles stand apart, and of gateWakes only membership counts
+	for name, p := range cfg.Profiles { // order: profiles are independent, and gateWakes is used as a set
 		ready := newProfile(name, p)
 		q.profiles[name] = ready
 		for _, r := range ready.wakes {
@@ -112,7 +112,8 @@ func New(cfg Config) *Queue {
 	return q
 }
 
-// before orders the active queue: by QueueSort, extras of gangs last, then by ties: last arrival, or age.
+// before reports whether a is ordered before b in the active queue: by QueueSort, surplus members of gangs last, then
+// by ties: last arrival, or age.
 func (q *Queue) before(a, b *Unit) bool {
 	if q.cfg.Less != nil {
 		if q.cfg.Less.Before(a.rank, b.rank) {
@@ -130,7 +131,7 @@ func (q *Queue) before(a, b *Unit) bool {
 
 func firstComer(a, b *Unit) bool { return a.turn < b.turn }
 
-// oldestPod compares by the oldest pods, then by name.
+// oldestPod reports whether a is before b by their oldest pods, then by name.
 func oldestPod(a, b *Unit) bool {
 	if a.oldest != b.oldest {
 		return a.oldest < b.oldest
@@ -148,10 +149,10 @@ func earlierEnd(a, b *Unit) bool {
 	return older(a, b)
 }
 
-// older compares by last arrival; the sequence rises with the time.
+// older reports whether a arrived before b; the sequence rises with the time.
 func older(a, b *Unit) bool { return a.seq < b.seq }
 
-// Add takes in a pending pod of one of the profiles. A pod that is known already is updated.
+// Add adds a pending pod of one of the profiles. A pod that is known already is updated.
 func (q *Queue) Add(p *cluster.Pod) {
 	if u := q.units[p.UID]; u != nil {
 		q.Update(u.latest(p.UID), p)
@@ -160,7 +161,7 @@ func (q *Queue) Add(p *cluster.Pod) {
 	q.enter(p, podAdd, "the pod is new")
 }
 
-// enter takes in a pod that is not known: to its gang if that waits, or else as a unit of its own.
+// enter adds an unknown pod: to its gang if that waits, or else as a unit of its own.
 func (q *Queue) enter(p *cluster.Pod, event, cause string) {
 	if u := q.gangs[q.gangOf(p)]; u != nil {
 		q.join(u, p, note{event: event, cause: "a pod came to the gang"})
@@ -169,7 +170,7 @@ func (q *Queue) enter(p *cluster.Pod, event, cause string) {
 	u := q.newUnit(p)
 	q.toActive(u, note{event: event, cause: cause}, false)
 	if u.Gang != (cluster.GangKey{}) {
-		// room that was made for the gang before a restart is kept while its other pods are listed
+		// capacity that was freed for the gang before a restart stays reserved while its other pods are listed
 		q.NominateAsStatus(p)
 	}
 }
@@ -194,16 +195,15 @@ func (q *Queue) arrive(u *Unit) {
 	u.Since = q.now
 	q.seq++
 	u.seq = q.seq
-	// A gang keeps its turn however often it is rejected: pods by themselves that came later must not always find room
-	// before it does (rule R13).
+	// A gang keeps its turn however often it is rejected: otherwise single pods that arrived later could always take
+	// the capacity before it does (rule R13).
 	if u.turn == 0 || u.Gang == (cluster.GangKey{}) {
 		u.turn = q.seq
 	}
 }
 
-// Update takes in a new version of a pod. An unknown pod is added. In flight the change is kept for when the unit
-// comes back. A waiting unit moves if the change wakes it, as any event would. Nothing happens when both versions are
-// the same.
+// Update records a new version of a pod. An unknown pod is added. In flight the change is kept until the unit
+// returns. A waiting unit moves if the change wakes it, as any event would. Equal versions change nothing.
 func (q *Queue) Update(old, p *cluster.Pod) {
 	u := q.units[p.UID]
 	switch {
@@ -256,7 +256,7 @@ func (q *Queue) Update(old, p *cluster.Pod) {
 	}
 }
 
-// updateWaiting asks what wakes the unit about each change of its own pod, until one does.
+// updateWaiting evaluates each change of a waiting unit's own pod until one wakes the unit.
 func (q *Queue) updateWaiting(u *Unit, old, p *cluster.Pod) {
 	for _, ev := range plugin.PodChanges(old, p) {
 		v := q.judge(u.group, p, plugin.Change{Event: ev, OldPod: old, NewPod: p})
@@ -273,7 +273,7 @@ func (q *Queue) updateWaiting(u *Unit, old, p *cluster.Pod) {
 	}
 }
 
-// explainGate renews the reason why a gated unit must wait.
+// explainGate updates the reason for which a gate holds a unit.
 func (q *Queue) explainGate(u *Unit) {
 	if u.Gang != (cluster.GangKey{}) {
 		q.regrouped(u, note{event: gangChanged, cause: "its gates are asked again"})
@@ -289,7 +289,7 @@ func (q *Queue) explainGate(u *Unit) {
 	}
 }
 
-// Delete removes a pod and its nomination. In flight the unit stays until Done or Requeue, which then lets it go.
+// Delete removes a pod and its nomination. A unit in flight stays until Done or Requeue, which then removes it.
 func (q *Queue) Delete(p *cluster.Pod) {
 	q.Unnominate(p.UID)
 	u := q.units[p.UID]
@@ -307,8 +307,8 @@ func (q *Queue) Ready() bool {
 	return q.active.len() > 0 || q.cfg.PopFromBackoff && q.backoff.len() > 0
 }
 
-// Pop takes the first unit out: of the active queue, or if that is empty and the configuration allows it of the backoff
-// queue, but never one that backs off after an error. The unit is in flight until Requeue, Done or SetAside.
+// Pop removes the first unit: of the active queue, or, if that is empty and the configuration allows it, of the
+// backoff queue, but never one that backs off after an error. The unit is in flight until Requeue, Done or SetAside.
 func (q *Queue) Pop() (*Unit, bool) {
 	u, early := q.active.head(), false
 	if u == nil && q.cfg.PopFromBackoff {
@@ -339,9 +339,9 @@ func (q *Queue) fly(u *Unit) {
 	q.put(u, inFlight, note{event: popped, cause: "an attempt starts"})
 }
 
-// Requeue takes a unit back whose attempt failed, with its newest version, and asks the plugins that rejected it about
-// the events that happened meanwhile. A unit that Done let go before (its bind failed later) comes back too. A unit
-// whose pod was deleted in flight does not, nor one whose pod is queued already.
+// Requeue returns a unit whose attempt failed, with its newest version, and evaluates the events that happened
+// meanwhile for the plugins that rejected it. A unit that Done removed before (its bind failed later) returns too. A
+// unit whose pod was deleted in flight does not, nor one whose pod is queued already.
 func (q *Queue) Requeue(u *Unit, why Rejection) {
 	held := q.units[u.UID()]
 	if held != nil && (held != u || u.at != inFlight) {
@@ -381,11 +381,11 @@ func (q *Queue) Requeue(u *Unit, why Rejection) {
 	}
 }
 
-// Rest takes a unit back that was popped before its backoff was over and fits nowhere yet, as if it had not been
-// tried: no attempt is counted, its backoff goes on, and it keeps its turn. The end of the backoff makes it active in
-// any case. Before that it may be popped again only when something happens that may help the plugins that reject it
-// now. So a unit whose room comes is placed at once, and one whose room does not is not told so more often than
-// backoffs allow. (Upstream counts and reports each of these attempts.)
+// Rest returns a unit that was popped before its backoff was over and fits no node yet, as if it had not been tried:
+// no attempt is counted, its backoff continues, and it keeps its turn. The end of the backoff makes it active in any
+// case. Before that it may be popped again only after an event that may help the plugins that reject it now. So a
+// unit is placed as soon as there is capacity for it, and its rejections are not reported more often than backoffs
+// allow. (Upstream counts and reports each of these attempts.)
 func (q *Queue) Rest(u *Unit, plugins []string) {
 	if held := q.units[u.UID()]; held != u || u.at != inFlight || !q.refresh(u) {
 		return
@@ -404,7 +404,8 @@ func (q *Queue) Rest(u *Unit, plugins []string) {
 	}
 }
 
-// refresh brings in what was seen of the members in flight. A unit whose pods are all gone is let go; then it is false.
+// refresh applies what was observed of the members in flight, and reports whether a member is left; without one it
+// removes the unit.
 func (q *Queue) refresh(u *Unit) bool {
 	if q.settle(u) {
 		q.changed(u)
@@ -414,24 +415,24 @@ func (q *Queue) refresh(u *Unit) bool {
 	return false
 }
 
-// Done lets go of a unit in flight; it is bound or no longer wanted.
+// Done removes a unit in flight; it is bound or not wanted any more.
 func (q *Queue) Done(uid cluster.UID) {
 	if u := q.units[uid]; u != nil && u.at == inFlight {
 		q.put(u, nowhere, note{event: done, cause: "the attempt is over"})
 	}
 }
 
-// Return takes back a unit that Done let go and whose placement was undone though nothing was wrong with it: it is
-// active at once, among its equals where it stood before, and no failure is counted.
+// Return requeues a unit that Done removed and whose placement was undone without a fault of its own: it is active at
+// once, at its former position among its equals, and no failure is counted.
 func (q *Queue) Return(u *Unit) {
 	if q.units[u.UID()] != nil || !q.refresh(u) {
-		return // a newer unit has its pod, or nobody has
+		return // its pod is in a newer unit, or deleted
 	}
 	u.Plugins, u.Pending, u.Message = u.Plugins[:0], u.Pending[:0], ""
 	q.toActive(u, note{event: returned, cause: "its placement was taken back before it was bound"}, false)
 }
 
-// SetAside takes a unit out of the round because handling it panicked: neither events nor time nor Activate wake it,
+// SetAside removes a unit from scheduling because handling it panicked: neither events nor time nor Activate wake it,
 // only a change of its pod that concerns scheduling, and then after a backoff as for an error.
 func (q *Queue) SetAside(u *Unit, cause string) {
 	if held := q.units[u.UID()]; held != nil {
@@ -448,8 +449,8 @@ func (q *Queue) SetAside(u *Unit, cause string) {
 	q.put(u, aside, note{event: setAside, cause: cause})
 }
 
-// Happened tells the queue that something changed: it wakes the units that the change may help, and is kept for those
-// in flight. These are told whatever their priority, as upstream does; OnlyUpTo counts for waiting units only.
+// Happened handles an event: it wakes the units that the change may help, and records the change for units in flight.
+// These see it whatever their priority, as in upstream; OnlyUpTo applies to waiting units only.
 func (q *Queue) Happened(ch plugin.Change) {
 	q.cfg.Meter.Happened(ch.Event)
 	if !q.interesting(ch.Event) {
@@ -465,8 +466,8 @@ func (q *Queue) Happened(ch plugin.Change) {
 	q.flight.happened(ch)
 }
 
-// Activate makes waiting units active whatever their backoff; the gates still count. A unit in flight skips waiting
-// when it comes back, though not its backoff. Unknown pods and units set aside are passed over.
+// Activate makes waiting units active whatever their backoff; the gates still apply. A unit in flight skips waiting
+// when it returns, but not its backoff. Unknown pods and units that are set aside are ignored.
 func (q *Queue) Activate(pods []record.PodRef) {
 	n := note{event: plugin.ForceActivate.Label, cause: "asked for"}
 	for _, ref := range pods {
@@ -485,14 +486,14 @@ func (q *Queue) Activate(pods []record.PodRef) {
 	}
 }
 
-// TakeMoves returns the moves since the last call, good until the next one.
+// TakeMoves returns the moves since the last call; the slice is valid until the next call.
 func (q *Queue) TakeMoves() []record.QueueMove {
 	taken := q.moves
 	q.moves, q.spare = q.spare[:0], taken
 	return taken
 }
 
-// Counts is the number of units in each sub-queue.
+// Counts returns the number of units in each sub-queue.
 func (q *Queue) Counts() map[record.SubQueue]int {
 	gated := 0
 	for _, g := range q.groups {
@@ -509,7 +510,7 @@ func (q *Queue) Counts() map[record.SubQueue]int {
 	}
 }
 
-// Lookup finds the unit of a pod and where it is.
+// Lookup returns the unit of a pod and its sub-queue.
 func (q *Queue) Lookup(uid cluster.UID) (*Unit, record.SubQueue, bool) {
 	u := q.units[uid]
 	if u == nil {
@@ -519,7 +520,8 @@ func (q *Queue) Lookup(uid cluster.UID) (*Unit, record.SubQueue, bool) {
 }
 
 // Each visits the units of a sub-queue: active and backing off in the order in which they would be popped, units that
-// back off after an error last; the others in the order of their last arrival, in flight of their Pop.
+// back off after an error last; the others in the order of their last arrival, units in flight in the order of their
+// Pop.
 func (q *Queue) Each(sub record.SubQueue, visit func(*Unit)) {
 	var units []*Unit
 	list := func(u *Unit) {
@@ -563,6 +565,6 @@ func sorted(units []*Unit, less func(a, b *Unit) bool) []*Unit {
 	return units
 }
 
-// InFlightEvents is the length of the in-flight list: one for each unit in flight and one for each event kept for them.
-// It is 0 when nothing is in flight.
+// InFlightEvents returns the length of the in-flight list: one for each unit in flight and one for each event kept
+// for them. It is 0 when nothing is in flight.
 func (q *Queue) InFlightEvents() int { return q.flight.entries }

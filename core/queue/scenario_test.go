@@ -17,23 +17,26 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-var update = flag.Bool("update", false, "write what stories tell into their files")
+var update = flag.Bool("update", false, "write the results of scenarios into their files")
 
-// A story is a text file: lines that start with > are what the queue did, all others are told to it. Words:
+// A scenario is a text file: lines that start with > are what the queue did, all others are its input. Words:
 //
-//	config backoff=1 max=10 timeout=300 popfrombackoff=no oldestfirst=yes   seconds; what is not named is as here, pop from backoff is
-//	                                  on, oldest first off
+//	config backoff=1 max=10 timeout=300 popfrombackoff=no oldestfirst=yes   seconds; these are the defaults, but pop
+//	                                  from backoff is on, oldest first off
 //	gate NAME                         a plugin that holds pods with gates=NAME or labels=NAME:shut
 //	wake PLUGIN EVENT [HINT]          EVENT is Resource/Action[+Action] or *; HINT is a key of hints
-//	tick SECONDS                      since the start of the story
-//	add|update POD [key=value...]     prio cpu gates labels tolerations generation created nominated on; update keeps the rest
+//	tick SECONDS                      since the start of the scenario
+//	add|update POD [key=value...]     prio cpu gates labels tolerations generation created nominated on; update keeps
+//	                                  the rest
 //	delete POD · pop · done POD · muster · take POD · waiting
 //	reject POD PLUGIN... [pending=P+P] · fail POD · return POD · aside POD CAUSE
 //	event EVENT [pod=POD] [node=NODE cpu=N] [upto=PRIORITY]
 //	activate POD... · nominate POD NODE · unnominate POD · nominated NODE
-//	place POD MEMBER... · stay POD · extras · rejoin POD [failed] · reconsider POD    POD names a gang by its first or any pod: gang= size= all= bad=
-//	apart POD · together POD · pods POD      the pods of its group are scheduled one by one, or together; those that wait one by one
-//	open GATE                         the gate holds no pod any more, which nothing reports
+//	place POD MEMBER... · stay POD · extras · rejoin POD [failed] · reconsider POD    POD names a gang by its first
+//	                                  or any pod: gang= size= all= bad=
+//	apart POD · together POD · pods POD      the pods of its group are scheduled one by one, or together; those that
+//	                                  wait one by one
+//	open GATE                         the gate holds no pod any more, without an event
 //	freed                             nominations that have ended since
 //	show · look POD
 type story struct {

@@ -2,8 +2,8 @@
 
 package queue
 
-// Muster makes every unit active that no gate holds, whatever it waits for, and returns all active ones in the order
-// of the queue. Gates are asked again. Units that are set aside stay so, and units in flight.
+// Muster makes every unit active that no gate holds, in whatever state it waits, and returns all active ones in the
+// order of the queue. Gates run again. Units that are set aside or in flight do not change.
 func (q *Queue) Muster() []*Unit {
 	units := append([]*Unit(nil), q.backoff.units...)
 	units = append(units, q.errors.units...)
@@ -17,9 +17,9 @@ func (q *Queue) Muster() []*Unit {
 	return sorted(q.active.units, q.active.less)
 }
 
-// Take takes out a unit as Pop does the first one. It is false where the unit does not wait to be tried: it is gone,
-// in flight or behind a gate; or it is what a gang has beyond its needs, and a unit that goes before it backs off
-// after its own try.
+// Take removes a unit as Pop removes the first one, and reports whether it did. It does not if the unit does not wait
+// to be tried: it is gone, in flight or behind a gate; or it is a surplus member, and a unit that is ordered before
+// it backs off after its own attempt.
 func (q *Queue) Take(u *Unit) bool {
 	if u.extra && u.at == active && q.needed(u) != nil {
 		return false
@@ -32,7 +32,7 @@ func (q *Queue) Take(u *Unit) bool {
 	return false
 }
 
-// Waiting reports whether Muster would find a unit that it knows no gate for.
+// Waiting reports whether Muster would return a unit without a known gate.
 func (q *Queue) Waiting() bool {
 	if q.active.len()+q.backoff.len()+q.errors.len() > 0 {
 		return true

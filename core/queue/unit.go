@@ -9,24 +9,23 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Unit is what is scheduled as a whole: the pods of a gang that have no place yet, or a pod by itself, which is a
-// gang of one. Outside this package its fields are only read, but for Members of a unit that Done let go and Requeue
-// takes back.
+// Unit is what is scheduled as a whole: the pods of a gang that have no node yet, or a single pod, which is a gang of
+// one. Other packages only read its fields, except Members of a unit that Done removed and Requeue returns.
 type Unit struct {
 	// Key is namespace/name, of the gang or the pod.
 	Key string
-	// Gang is zero for a pod by itself.
+	// Gang is zero for a pod in no gang.
 	Gang cluster.GangKey
-	// Members are the pods as they were popped, in the order of compareMembers; a newer version seen in flight enters
-	// with Requeue. Never empty.
+	// Members are the pods as they were popped, in the order of compareMembers; Requeue adopts newer versions that
+	// were observed in flight. Invariant: never empty.
 	Members []*cluster.Pod
-	// First and Joined are when the first and the last of the pods came.
+	// First and Joined are when the first and the last of the pods arrived.
 	First, Joined record.Time
 
 	// Attempts counts Pops.
 	Attempts int
-	// UnschedulableCount counts rejections; it never goes down. ErrorCount counts errors since the last rejection.
-	// The backoff follows ErrorCount if there is one.
+	// UnschedulableCount counts rejections; it never decreases. ErrorCount counts errors since the last rejection.
+	// The backoff depends on ErrorCount unless that is 0.
 	UnschedulableCount, ErrorCount int
 	// Since is the time of the last arrival: Add or Requeue (upstream: Timestamp).
 	Since record.Time
@@ -35,7 +34,8 @@ type Unit struct {
 	// BackoffUntil is when the backoff of the last failure ends, 0 for none.
 	BackoffUntil record.Time
 
-	// Plugins are those that rejected or gated the unit, sorted; Pending those that wait for something outside.
+	// Plugins are those that rejected or gated the unit, sorted; Pending those that wait for something outside the
+	// scheduler.
 	Plugins, Pending []string
 	// Gate is the plugin that keeps the unit out of the active queue, with its reason.
 	Gate, GateReason string
@@ -43,14 +43,14 @@ type Unit struct {
 	memberGates []string
 	// Message is that of the last rejection.
 	Message string
-	// Aside is why the unit is set aside; empty when it is not.
+	// Aside is why the unit is set aside; empty if it is not.
 	Aside string
-	// Flushed tells that since its last attempt the unit was found to wait longer than the timeout.
+	// Flushed: since its last attempt the unit was found to have waited longer than the timeout.
 	Flushed bool
 
 	profile *profile
 	seq     uint64 // of the last arrival; rises with Since
-	turn    uint64 // among equals: seq, or for a gang its first
+	turn    uint64 // order among equals: seq, or for a gang its first seq
 	urgent  bool   // see Queue.Hurry
 	extra   bool   // see Gangs.Extra
 	// declared: see Gangs.Priority.
@@ -59,24 +59,24 @@ type Unit struct {
 	at       place
 	sub      record.SubQueue // as last reported in a move
 	pos      int             // in the heap of its place
-	group    *group          // where it waits, or waited last
-	alike    *alike          // those it waits among that are alike; nil while it waits in no group
+	group    *group          // in which it waits, or waited last
+	alike    *alike          // the indistinguishable units of its group; nil while it waits in no group
 	slot     int             // in alike.units
 	marker   entry           // in the in-flight list
 
-	rank *cluster.Pod // what stands for the unit in the order of the queue
+	rank *cluster.Pod // represents the unit in the order of the queue
 	// oldest is when the oldest of the pods was created.
 	oldest record.Time
 	kinds  []*cluster.Pod // of a gang: a member of each spec
-	ask    record.Time    // when its gate is to be asked again, 0 for no time
+	ask    record.Time    // when its gate is to be checked again, 0 for no time
 
-	// What happened in flight; nil before.
+	// What happened in flight; nil if nothing did.
 	next    map[cluster.UID]*cluster.Pod // member -> its newer version
 	gone    map[cluster.UID]bool         // member -> it was deleted
-	joining []*cluster.Pod               // pods that came to the gang
+	joining []*cluster.Pod               // pods that joined the gang
 }
 
-// place is where the queue holds a unit.
+// place is the state of a unit: the structure of the queue that holds it.
 type place uint8
 
 const (
@@ -92,43 +92,44 @@ const (
 
 // Rejection is how an attempt ended.
 type Rejection struct {
-	// Plugins are those that rejected the unit; Pending those that wait for something outside and whose wake skips the
-	// backoff. With neither the attempt failed for another reason and is repeated after a backoff, without an event.
+	// Plugins are those that rejected the unit; Pending those that wait for something outside the scheduler and whose
+	// wake skips the backoff. With neither the attempt failed for another reason and is repeated after a backoff,
+	// without an event.
 	Plugins, Pending []string
-	// Err marks an error whatever the plugins said.
+	// Err marks an error regardless of the plugins.
 	Err bool
-	// Message is kept for people.
+	// Message is for users.
 	Message string
 }
 
-// Pod is the unit's pod, the first of a gang.
+// Pod returns the unit's pod, the first one of a gang.
 func (u *Unit) Pod() *cluster.Pod { return u.Members[0] }
 
-// UID is that of Pod.
+// UID returns the UID of Pod.
 func (u *Unit) UID() cluster.UID { return u.Members[0].UID }
 
-// Priority is what the unit ranks as.
+// Priority returns the unit's priority in the queue.
 func (u *Unit) Priority() int32 { return u.rank.Spec.Priority }
 
-// Extra tells that the unit's gang has what it needs without it.
+// Extra reports whether the unit's gang has its minimum without the unit, so that its pods are surplus members.
 func (u *Unit) Extra() bool { return u.extra }
 
-// MemberGates are the plugins that keep single members of a gang back, as they were asked last; sorted.
+// MemberGates returns the plugins that kept single members of a gang back at the last check; sorted.
 func (u *Unit) MemberGates() []string { return u.memberGates }
 
-// AskAt is when the gate of a gang is to be asked again, 0 for no time.
+// AskAt returns when the gate of a gang is to be checked again, 0 for no time.
 func (u *Unit) AskAt() record.Time { return u.ask }
 
-// Early tells of a unit in flight that it was popped before its backoff was over.
+// Early reports whether a unit in flight was popped before its backoff was over.
 func (u *Unit) Early() bool { return u.early }
 
-// Resting tells that the unit backs off, and fits nowhere as far as the queue has heard; see Rest.
+// Resting reports whether the unit backs off and fits no node as far as the queue knows; see Rest.
 func (u *Unit) Resting() bool { return u.at == resting }
 
-// hears reports whether events are put to the hints of the plugins that rejected the unit.
+// hears reports whether events are passed to the hints of the plugins that rejected the unit.
 func (u *Unit) hears() bool { return u.at == waiting || u.at == resting }
 
-// latest is the newest version known of a pod of the unit.
+// latest returns the newest known version of a pod of the unit.
 func (u *Unit) latest(uid cluster.UID) *cluster.Pod {
 	if newer := u.next[uid]; newer != nil {
 		return newer
@@ -144,7 +145,7 @@ func (u *Unit) latest(uid cluster.UID) *cluster.Pod {
 	panic(cluster.Broken("unit " + u.Key + " is asked for pod " + string(uid) + ", which it does not hold"))
 }
 
-// shown is the sub-queue that people see.
+// shown returns the sub-queue that users see.
 func (u *Unit) shown() record.SubQueue {
 	switch u.at {
 	case active:
@@ -167,14 +168,14 @@ func (u *Unit) shown() record.SubQueue {
 // failed reports whether the last attempt ended without a rejecting plugin.
 func (u *Unit) failed() bool { return len(u.Plugins) == 0 && len(u.Pending) == 0 }
 
-// setOf is a sorted copy without repeats, in the room of old.
+// setOf returns a sorted copy without repetitions, in the memory of old.
 func setOf(old, names []string) []string {
 	set := append(old[:0], names...)
 	slices.Sort(set)
 	return slices.Compact(set)
 }
 
-// insert puts one name into a sorted set.
+// insert adds one name to a sorted set.
 func insert(set []string, name string) []string {
 	i, known := slices.BinarySearch(set, name)
 	if known {

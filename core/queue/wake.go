@@ -10,13 +10,13 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// strategy is what an event means for a unit.
+// strategy is the effect of an event on a unit.
 type strategy uint8
 
 const (
 	stay         strategy = iota // it cannot help
 	afterBackoff                 // it may help once the backoff is over
-	atOnce                       // it may help, and the backoff does not count
+	atOnce                       // it may help, and the backoff is skipped
 )
 
 // verdict is a strategy with the plugin that decided, if one did.
@@ -26,37 +26,36 @@ type verdict struct {
 	cause string
 }
 
-// note is the verdict for the record.
+// note returns the verdict for the record.
 func (v verdict) note(event string) note { return note{event, v.by, v.cause} }
 
-// group is a set of waiting units to which every event means the same but for what hints say of the single pod: same
+// group is a set of waiting units for which every event means the same, except for the hints of single pods: same
 // profile, same rejecting plugins, same gate.
 type group struct {
 	profile          *profile // nil for the units set aside
 	plugins, pending []string // sorted
 	gate             string
 	memberGates      []string       // sorted
-	gateWakes        []plugin.Event // what the plugins of the gate, and of those of members, registered for
-	selfOpening      bool           // whoever owns the gate brings units by themselves back
-	waitsFor         string         // the plugins, for people
+	gateWakes        []plugin.Event // the registrations of the gate's plugin, and of those of member gates
+	selfOpening      bool           // the owner of the gate activates single pods itself
+	waitsFor         string         // the plugins, for display
 
 	n        int                       // units
-	alike    []*alike                  // alike[i].at == i, none without a unit; in no order
-	alikeOf  map[alikeKey]*alike       // what they have in common -> the same
-	meanings map[plugin.Event]*meaning // worked out when first needed
+	alike    []*alike                  // Invariant: alike[i].at == i, and none is empty. In no order.
+	alikeOf  map[alikeKey]*alike       // their common key -> the same
+	meanings map[plugin.Event]*meaning // computed on demand
 }
 
-// alike is units of a group that no hint can tell apart which reads of a pod only what they have in common: it is asked
-// once for all of them. With 10,000 pods of a hundred templates waiting, that makes a change of a node a hundred
-// questions.
+// alike is a set of units of a group that a hint cannot distinguish if it reads only the key: the hint is called once
+// for all of them. With 10,000 waiting pods of a hundred templates, a change of a node takes a hundred calls.
 type alike struct {
 	alikeKey
 	at    int     // in group.alike
-	units []*Unit // units[i].slot == i; in no order
+	units []*Unit // Invariant: units[i].slot == i. In no order.
 }
 
-// alikeKey is what units have in common: the namespace and the spec of their pod. A gang has pods of several specs and
-// stands alone.
+// alikeKey is the common key of units: the namespace and the spec of their pod. A gang has pods of several specs and
+// has its own key.
 type alikeKey struct {
 	namespace string
 	spec      *cluster.PodSpec
@@ -70,24 +69,24 @@ func (u *Unit) alikeKey() alikeKey {
 	return alikeKey{namespace: u.Pod().Namespace, spec: u.Pod().Spec}
 }
 
-// meaning is what an event is to a group.
+// meaning is the effect of a kind of event on a group.
 type meaning struct {
 	asks   []ask
-	cause  string // of moves when it wakes unasked
-	any    bool   // it wakes unasked: a wildcard, or no plugin has rejected
-	once   bool   // one answer holds for units that are alike
-	closed bool   // it is nothing to the gate
+	cause  string // of moves that need no hint
+	any    bool   // it wakes without a hint: a wildcard, or no plugin has rejected
+	once   bool   // one result holds for all indistinguishable units
+	closed bool   // it cannot open the gate
 }
 
-// wakes reports whether the event can wake a unit of the group at all. False is what asking each hint would come to.
+// wakes reports whether the event can wake a unit of the group at all. If not, no hint would wake one.
 func (m *meaning) wakes() bool { return !m.closed && (m.any || len(m.asks) > 0) }
 
-// ask is a hint to be asked.
+// ask is a hint to be called.
 type ask struct {
 	plugin  string
 	hint    func(*cluster.Pod, plugin.Change) plugin.Hint // nil: always QueueHint
 	pending bool
-	cause   string // of moves when the answer is QueueHint
+	cause   string // of moves when the result is QueueHint
 }
 
 func (g *group) add(u *Unit) {
@@ -125,7 +124,7 @@ func (g *group) remove(u *Unit) {
 	delete(g.alikeOf, a.alikeKey)
 }
 
-// changed brings a unit that waits to those it is alike now.
+// changed moves a waiting unit to the set of units with its present key.
 func (g *group) changed(u *Unit) {
 	if u.alike.alikeKey != u.alikeKey() {
 		g.remove(u)
@@ -142,7 +141,7 @@ func (g *group) each(visit func(*Unit)) {
 	}
 }
 
-// groupFor is the group in which a unit that waits nowhere would wait, as it is now.
+// groupFor returns the group in which a unit that is in no group would wait.
 func (q *Queue) groupFor(u *Unit) *group {
 	if g := u.group; g != nil && g.profile == u.profile && g.gate == u.Gate &&
 		slices.Equal(g.plugins, u.Plugins) && slices.Equal(g.pending, u.Pending) &&
@@ -170,7 +169,7 @@ func (q *Queue) groupFor(u *Unit) *group {
 	return g
 }
 
-// of works out once what a kind of event means to the group.
+// of returns the meaning of a kind of event for the group, computed once.
 func (g *group) of(ev plugin.Event) *meaning {
 	m := g.meanings[ev]
 	if m != nil {
@@ -203,7 +202,7 @@ func (q *Queue) interesting(ev plugin.Event) bool {
 	if ok {
 		return known
 	}
-	for _, p := range q.profiles { // order: any match will do
+	for _, p := range q.profiles { // order: any match suffices
 		known = known || slices.ContainsFunc(p.wakes, func(r registration) bool { return r.Event.Matches(ev) })
 	}
 	q.interest[ev] = known
@@ -218,7 +217,7 @@ func (q *Queue) judgeGroup(g *group, ch plugin.Change, movers []mover) []mover {
 		if g.selfOpening && a.gang == (cluster.GangKey{}) {
 			continue
 		}
-		var all verdict // for those that are alike
+		var all verdict // for the units of one key
 		asked := false
 		for _, u := range a.units {
 			if ch.OnlyUpTo != nil && u.Priority() > *ch.OnlyUpTo || ch.OnlyOthers && u == own {
@@ -244,7 +243,7 @@ func (q *Queue) judgeGroup(g *group, ch plugin.Change, movers []mover) []mover {
 	return movers
 }
 
-// changedUnit is the unit that a change is about, nil if it is about none. A hint may treat it unlike others.
+// changedUnit returns the unit that a change is about, nil if it is about none. A hint may treat it unlike others.
 func (q *Queue) changedUnit(ch plugin.Change) *Unit {
 	switch {
 	case ch.NewPod != nil:
@@ -255,12 +254,12 @@ func (q *Queue) changedUnit(ch plugin.Change) *Unit {
 	return nil
 }
 
-// judge decides what a change means for a pod that the plugins of a group rejected (upstream: isPodWorthRequeuing). A
-// gate is not its business.
+// judge determines what a change means for a pod that the plugins of a group rejected (upstream:
+// isPodWorthRequeuing). It ignores gates.
 func (q *Queue) judge(g *group, p *cluster.Pod, ch plugin.Change) verdict {
 	m := g.of(ch.Event)
 	if m.any {
-		// A wildcard that names an object is meant for that pod alone.
+		// A wildcard with an object concerns that pod only.
 		other := ch.NewNode != nil || ch.NewPod != nil && ch.NewPod.UID != p.UID
 		if ch.Event.IsWildcard() && len(g.plugins)+len(g.pending) > 0 && other {
 			return verdict{how: stay}
@@ -295,7 +294,7 @@ func (q *Queue) judge(g *group, p *cluster.Pod, ch plugin.Change) verdict {
 	return best
 }
 
-// of asks the hint. One that panics must not keep the pod waiting.
+// of calls the hint. A hint that panics must not keep the pod waiting.
 func (a *ask) of(p *cluster.Pod, ch plugin.Change) (hint plugin.Hint, panicked bool) {
 	if a.hint == nil {
 		return plugin.QueueHint, false
@@ -309,7 +308,7 @@ func (a *ask) of(p *cluster.Pod, ch plugin.Change) (hint plugin.Hint, panicked b
 	return a.hint(p, ch), false
 }
 
-// replay asks about all that happened while the unit was in flight.
+// replay evaluates all events that happened while the unit was in flight.
 func (q *Queue) replay(u *Unit) verdict {
 	g := q.groupFor(u)
 	best := verdict{how: stay, cause: "rejected by " + g.waitsFor + "; waits for what could help"}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Overflowed marks a quantity that int64 cannot hold. It is larger than every real amount, so comparisons keep
-// their sense, but a request that carries it must be refused even where capacity carries it too.
+// Overflowed marks a quantity that int64 cannot represent. It is larger than every real amount, so comparisons stay
+// correct, but a request with it must be rejected even if the capacity is Overflowed too.
 const Overflowed int64 = math.MaxInt64
 
 // Scalar is an amount of one resource other than the four with fields of their own: an extended resource, huge
@@ -29,13 +29,12 @@ type Amounts struct {
 	Memory    int64 // bytes
 	Ephemeral int64 // bytes of ephemeral storage
 	Pods      int64 // number of pods; only nodes offer it
-	// Scalars is sorted by name and has no duplicates. A scalar that is present with 0 counts as absent, except
-	// for Has.
+	// Scalars is sorted by name and has no duplicates. A scalar with value 0 counts as absent, except for Has.
 	Scalars []Scalar
 }
 
-// FromList reads a resource list. Names that are not schedulable resources (see IsScalar) are left out, as
-// upstream's framework.Resource does (pkg/scheduler/framework/types.go, Add).
+// FromList converts a resource list. It ignores names that are not schedulable resources (see IsScalar), like
+// upstream's framework.Resource (pkg/scheduler/framework/types.go, Add).
 func FromList(list v1.ResourceList) Amounts {
 	var a Amounts
 	for name, q := range list { // order: each name sets its own field, scalars are sorted below
@@ -58,7 +57,7 @@ func FromList(list v1.ResourceList) Amounts {
 	return a
 }
 
-// Get returns the amount under name, 0 when absent.
+// Get returns the amount of a resource, 0 if it is absent.
 func (a *Amounts) Get(name v1.ResourceName) int64 {
 	switch name {
 	case v1.ResourceCPU:
@@ -77,7 +76,7 @@ func (a *Amounts) Get(name v1.ResourceName) int64 {
 	return a.Scalars[i].Value
 }
 
-// Has reports whether a scalar is listed at all, even with 0.
+// Has reports whether a scalar is listed, even with 0.
 func (a *Amounts) Has(name v1.ResourceName) bool {
 	_, ok := a.find(name)
 	return ok
@@ -89,13 +88,13 @@ func (a *Amounts) find(name v1.ResourceName) (int, bool) {
 	})
 }
 
-// Equal reports whether both hold the same amounts under the same names.
+// Equal reports whether both have the same amounts under the same names.
 func (a *Amounts) Equal(b *Amounts) bool {
 	return a.MilliCPU == b.MilliCPU && a.Memory == b.Memory && a.Ephemeral == b.Ephemeral && a.Pods == b.Pods &&
 		slices.Equal(a.Scalars, b.Scalars)
 }
 
-// IsZero reports whether nothing is asked for.
+// IsZero reports whether all amounts are 0.
 func (a *Amounts) IsZero() bool {
 	if a.MilliCPU != 0 || a.Memory != 0 || a.Ephemeral != 0 || a.Pods != 0 {
 		return false
@@ -108,14 +107,14 @@ func (a *Amounts) IsZero() bool {
 	return true
 }
 
-// Whole is the quantity in whole units, rounded up, Overflowed when int64 cannot hold it, and
+// Whole returns the quantity in whole units, rounded up. It returns Overflowed if int64 cannot represent it, and
 // math.MinInt64 for its negative counterpart.
 func Whole(q apiresource.Quantity) int64 { return scaled(q, 0) }
 
-// Milli is the quantity in thousandths, rounded up, saturating as Whole does.
+// Milli returns the quantity in thousandths, rounded up; it saturates like Whole.
 func Milli(q apiresource.Quantity) int64 { return scaled(q, apiresource.Milli) }
 
-// The ends of what Quantity.ScaledValue computes without wrapping.
+// The limits of what Quantity.ScaledValue computes without overflow.
 var (
 	largestWhole  = *apiresource.NewQuantity(math.MaxInt64-1, apiresource.DecimalSI)
 	largestMilli  = *apiresource.NewMilliQuantity(math.MaxInt64-1, apiresource.DecimalSI)
@@ -124,7 +123,7 @@ var (
 )
 
 func scaled(q apiresource.Quantity, scale apiresource.Scale) int64 {
-	// Most quantities fit with room to spare; the comparison below goes through arbitrary precision and is slow.
+	// Most quantities fit by a wide margin; the comparison below uses arbitrary precision and is slow.
 	const small = math.MaxInt64 / 1000
 	if v, ok := q.AsInt64(); ok && v < small && v > -small {
 		if scale == apiresource.Milli {
@@ -145,7 +144,7 @@ func scaled(q apiresource.Quantity, scale apiresource.Scale) int64 {
 	return q.ScaledValue(scale)
 }
 
-// Add returns a+b, held at the ends of int64 instead of wrapping.
+// Add returns a+b; it saturates at the limits of int64.
 func Add(a, b int64) int64 {
 	s := a + b
 	if a > 0 && b > 0 && s < 0 {
@@ -157,7 +156,7 @@ func Add(a, b int64) int64 {
 	return s
 }
 
-// Sub returns a-b, held at the ends of int64 instead of wrapping.
+// Sub returns a-b; it saturates at the limits of int64.
 func Sub(a, b int64) int64 {
 	if b == math.MinInt64 {
 		return Add(Add(a, math.MaxInt64), 1)
@@ -165,7 +164,7 @@ func Sub(a, b int64) int64 {
 	return Add(a, -b)
 }
 
-// IsScalar reports whether the scheduler counts a resource of this name beside CPU, memory, ephemeral storage and
+// IsScalar reports whether the scheduler counts a resource of this name besides CPU, memory, ephemeral storage and
 // pods: extended resources, huge pages, names in a kubernetes.io domain, attachable volumes (upstream:
 // pkg/scheduler/util, IsScalarResourceName).
 func IsScalar(name v1.ResourceName) bool {
@@ -176,8 +175,8 @@ func IsScalar(name v1.ResourceName) bool {
 		IsExtended(name)
 }
 
-// IsExtended reports whether name is an extended resource: a qualified name outside kubernetes.io that stays
-// qualified when quota puts "requests." before it.
+// IsExtended reports whether name is an extended resource: a qualified name outside kubernetes.io that is still
+// qualified with the prefix "requests." of quota.
 func IsExtended(name v1.ResourceName) bool {
 	s := string(name)
 	if !strings.Contains(s, "/") || strings.Contains(s, v1.ResourceDefaultNamespacePrefix) ||

@@ -4,21 +4,21 @@ package resource
 
 import v1 "k8s.io/api/core/v1"
 
-// ID is the dense index of a resource name: the column it lives in.
+// ID is the dense index of a resource name: the index of its column.
 type ID int
 
-// The resources that every node has a column for.
+// The resources for which every node has a column.
 const (
 	CPU ID = iota
 	Memory
 	Ephemeral
 	Pods
-	// Fixed is how many these are. The others are scalars: nodes have them or not.
+	// Fixed is the number of these resources. The others are scalars, which a node may lack.
 	Fixed
 )
 
-// Names gives resource names their column. IDs are handed out in the order in which names are first seen and never
-// taken back.
+// Names maps resource names to columns. IDs are assigned in the order in which names are first seen. Invariant: an ID
+// keeps its name.
 type Names struct {
 	ids   map[v1.ResourceName]ID // name -> column
 	names []v1.ResourceName      // column -> name
@@ -34,7 +34,7 @@ func NewNames() *Names {
 	return n
 }
 
-// Intern returns the column of name, giving it the next free one at first sight.
+// Intern returns the column of name, and assigns the next one if the name is new.
 func (n *Names) Intern(name v1.ResourceName) ID {
 	if id, ok := n.ids[name]; ok {
 		return id
@@ -51,8 +51,8 @@ func (n *Names) Lookup(name v1.ResourceName) (ID, bool) {
 	return id, ok
 }
 
-// Name is the name of a column.
+// Name returns the name of a column.
 func (n *Names) Name(id ID) v1.ResourceName { return n.names[id] }
 
-// Len is the number of columns.
+// Len returns the number of columns.
 func (n *Names) Len() int { return len(n.names) }
