@@ -2,55 +2,57 @@
 
 package record
 
-// GangReport answers "why does this gang wait" and "how does it stand".
+// GangReport is the state of a gang and why it waits.
 type GangReport struct {
 	At       Time   `json:"at"`
 	Revision uint64 `json:"revision"` // of the store that was read
 	Name     string `json:"name"`     // namespace/name
-	// Source is how the gang is declared.
+	// Source is the API or annotation that declares the gang.
 	Source string `json:"source"`
-	// Quorum is how many pods must have a place for any to get one. Stated is false when nobody has said and it is
-	// taken from the pods that are there.
+	// Quorum is the minimum number of pods that must have a node before any is bound. Stated is false if it is not
+	// declared but derived from the existing pods.
 	Quorum int  `json:"quorum"`
 	Stated bool `json:"stated"`
-	// OneByOne is true for a group whose pods are scheduled one by one: the report on each of them says why it waits.
+	// OneByOne is true for a group whose pods are scheduled one by one: the reports on the pods have the reasons.
 	OneByOne bool `json:"oneByOne,omitempty"`
-	// Desired is how many pods there shall be: as many as is stated, or as there are. Those beyond Quorum are extras.
+	// Desired is the desired number of pods: as declared, or as many as exist. Pods beyond Quorum are surplus
+	// members.
 	Desired int `json:"desired,omitempty"`
-	// SparedFor is the first of the gangs whose best try found places that the extras must leave to them.
+	// SparedFor is the first of the gangs to which surplus members must leave the nodes that its best try found.
 	SparedFor string `json:"sparedFor,omitempty"`
-	// Bound pods are seen bound, Coming ones are decided, Waiting ones are neither.
+	// Bound pods are observed as bound, Coming ones are decided, Waiting ones are neither.
 	Bound   int `json:"bound"`
 	Coming  int `json:"coming,omitempty"`
 	Waiting int `json:"waiting,omitempty"`
-	// Missing is how many pods more must come before the gang is tried.
+	// Missing is the number of pods that must be created before the gang is tried.
 	Missing  int   `json:"missing,omitempty"`
 	Priority int32 `json:"priority"`
 
-	// Where is the sub-queue that holds its waiting pods, Since when, and Attempts how often they were tried.
+	// Where is the sub-queue of its waiting pods, Since its time of entry, and Attempts the number of tries.
 	Where        SubQueue `json:"where"`
 	Since        Time     `json:"since,omitempty"`
 	Attempts     int      `json:"attempts,omitempty"`
 	BackoffUntil Time     `json:"backoffUntil,omitempty"`
-	// Gate keeps the gang from being tried, with its reason.
+	// Gate is the plugin that keeps the gang from being tried, with its reason.
 	Gate   string `json:"gate,omitempty"`
 	Reason string `json:"reason,omitempty"`
 
 	Pods []GangPod `json:"pods"`
-	// Fit is what a search finds now; nil when nothing waits, or the gate is shut.
+	// Fit is what a search finds now; nil if no pod waits, or the gate is closed.
 	Fit *GangFit `json:"fit,omitempty"`
-	// Preemption is whom it would evict if it were tried now, or why nobody; nil when it fits, or never evicts anybody.
+	// Preemption is which pods the gang would evict if it were tried now, or why none; nil if it fits, or never
+	// evicts.
 	Preemption *Preemption `json:"preemption,omitempty"`
-	// Last is the newest decision about it, nil when it has not been tried or the record is gone.
+	// Last is the newest decision on the gang, nil if it has not been tried or the record is gone.
 	Last *Decision `json:"last,omitempty"`
-	// Evicted is the newest decision by which others were evicted for it, where that is an older one than Last.
+	// Evicted is the newest decision by which pods were evicted for the gang, if that is older than Last.
 	Evicted *Decision `json:"evicted,omitempty"`
-	// Holds is the room held for this gang, HeldByOther that for another, which this one cannot have.
+	// Holds is the capacity reserved for this gang, HeldByOther the capacity that another gang reserves.
 	Holds       *GangHold `json:"holds,omitempty"`
 	HeldByOther *GangHold `json:"heldByOther,omitempty"`
-	// PartialSince is since when some but not enough pods are bound, 0 when that is not so.
+	// PartialSince is the time since which some pods are bound, but fewer than the quorum; 0 if that is not the case.
 	PartialSince Time `json:"partialSince,omitempty"`
-	// Estimate is when the gang may start, 0 when nothing tells, and Basis what that rests on.
+	// Estimate is when the gang may start, 0 if unknown, and Basis is the basis of the estimate.
 	Estimate Time   `json:"estimate,omitempty"`
 	Basis    string `json:"basis,omitempty"`
 }
@@ -59,26 +61,26 @@ type GangReport struct {
 type GangPod struct {
 	Pod   PodRef `json:"pod"`
 	State string `json:"state"` // bound, coming, waiting, gated, terminating
-	// Node is where it is, or where the best try put it.
+	// Node is where the pod is, or where the best try placed it.
 	Node string `json:"node,omitempty"`
 	Note string `json:"note,omitempty"`
 }
 
-// GangFit is what a search for places finds.
+// GangFit is the result of a search for a placement.
 type GangFit struct {
-	// Verdict is "placed" when it would be placed now.
+	// Verdict is "placed" if the gang would be placed now.
 	Verdict string `json:"verdict"`
 	Placed  int    `json:"placed"` // in the best try
 	Needed  int    `json:"needed"`
 	Tried   int    `json:"tried"` // searches for a node of one pod
-	// Blocked is the first pod without a place, and Message why.
+	// Blocked is the first pod without a node, and Message the reason.
 	Blocked string   `json:"blocked,omitempty"`
 	Message string   `json:"message,omitempty"`
 	Proof   string   `json:"proof,omitempty"`
 	Domains []string `json:"domains,omitempty"`
 }
 
-// GangHold is room held for a blocked gang.
+// GangHold is capacity that is reserved for a blocked gang.
 type GangHold struct {
 	Gang  string   `json:"gang"`
 	Pods  int      `json:"pods"`

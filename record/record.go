@@ -2,26 +2,26 @@
 
 package record
 
-// Time is a moment in nanoseconds since the Unix epoch. core gets it only from ticks.
+// Time is a moment in nanoseconds since the Unix epoch. core receives it only from ticks.
 type Time int64
 
 // Second is one second of Time.
 const Second Time = 1_000_000_000
 
-// PodRef names one pod for good: the name may come again, the UID does not.
+// PodRef identifies one pod for all time: its name may be used again, its UID may not.
 type PodRef struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	UID       string `json:"uid"`
 }
 
-// Key is namespace/name.
+// Key returns namespace/name.
 func (r PodRef) Key() string { return r.Namespace + "/" + r.Name }
 
 // SubQueue is where a unit waits.
 type SubQueue string
 
-// The places a unit can be in. Gone means that the queue no longer holds it.
+// The states of a unit. Gone means that the queue no longer holds it.
 const (
 	Active        SubQueue = "active"
 	Backoff       SubQueue = "backoff"
@@ -39,12 +39,12 @@ type QueueMove struct {
 	Gang string   `json:"gang,omitempty"`
 	From SubQueue `json:"from"`
 	To   SubQueue `json:"to"`
-	// Event is the label of what moved it, as in upstream's queue_incoming_pods_total: UnschedulablePodAdd, NodeAdd,
+	// Event is the label of the cause, as in upstream's queue_incoming_pods_total: UnschedulablePodAdd, NodeAdd,
 	// AssignedPodDelete, ScheduleAttemptFailure, BackoffComplete, UnschedulableTimeout, ForceActivate and so on.
 	Event string `json:"event"`
-	// Hint names the plugin whose answer decided, empty when none was asked.
+	// Hint is the plugin whose hint decided, empty if no hint was called.
 	Hint string `json:"hint,omitempty"`
-	// Cause is one sentence for people.
+	// Cause is one sentence for users.
 	Cause string `json:"cause,omitempty"`
 }
 
@@ -53,13 +53,13 @@ type Reason struct {
 	Plugin string `json:"plugin"`
 	Reason string `json:"reason"`
 	Nodes  int    `json:"nodes"`
-	// Unresolvable is how many of Nodes no eviction would help.
+	// Unresolvable is the number of Nodes on which no eviction would help.
 	Unresolvable int `json:"unresolvable,omitempty"`
-	// Examples are up to three node names, in index order.
+	// Examples are up to three node names, in the order of rows.
 	Examples []string `json:"examples,omitempty"`
 }
 
-// PluginScore is one plugin's part in a node's total.
+// PluginScore is one plugin's contribution to a node's total score.
 type PluginScore struct {
 	Plugin string `json:"plugin"`
 	Raw    int64  `json:"raw"`
@@ -74,52 +74,52 @@ type Candidate struct {
 	Scores []PluginScore `json:"scores,omitempty"`
 }
 
-// Verdict is how an attempt ended.
+// Verdict is the result of an attempt.
 type Verdict string
 
-// The ends of an attempt.
+// The results of an attempt.
 const (
 	Placed        Verdict = "placed"        // a node was chosen
 	DoesNotFit    Verdict = "unschedulable" // no node fits; events may change that
-	AttemptFailed Verdict = "error"         // something broke; tried again after a backoff
+	AttemptFailed Verdict = "error"         // an internal error; tried again after a backoff
 	SetAside      Verdict = "set-aside"     // handling the pod panicked; it waits until it changes
-	// placed, and taken back because someone else took the room; tried again at once
+	// placed, and undone because another scheduler took the capacity; tried again at once
 	Recalled Verdict = "recalled"
 )
 
-// Path is the way on which a search went over the nodes. All ways come to the same; they differ in what they cost.
+// Path is the algorithm by which a search evaluated the nodes. All have the same result; they differ in cost.
 type Path string
 
-// The ways, the cheapest first.
+// The paths, the cheapest first.
 const (
-	Ranked  Path = "ranked"  // no node was looked at: pods like this one have them in order
-	Grouped Path = "grouped" // a node of each group was looked at that the pod cannot tell apart
-	Scanned Path = "scanned" // each node was looked at, or each of those that the pod names
+	Ranked  Path = "ranked"  // no node was evaluated: the ranking for equivalent pods was reused
+	Grouped Path = "grouped" // one node of each group was evaluated that the pod cannot distinguish
+	Scanned Path = "scanned" // each node was evaluated, or each of those that the pod names
 )
 
-// GangPart is a decision on a gang as the record of one of its pods tells of it.
+// GangPart is the part of a decision on a gang in the record of one of its pods.
 type GangPart struct {
 	Name   string `json:"name"`   // namespace/name
-	Source string `json:"source"` // how it is declared
+	Source string `json:"source"` // the API or annotation that declares it
 	// Decision is the number of the decision on the gang, the same for all its pods.
 	Decision uint64 `json:"decision"`
-	// Quorum is how many pods must have a place, Held how many had one before, Members how many were tried and Placed
-	// how many found one: when the gang did not fit, in the best try.
+	// Quorum is the minimum number of pods with a node, Held the number that had one before, Members the number that
+	// were tried and Placed the number that were placed: if the gang did not fit, in the best try.
 	Quorum  int `json:"quorum"`
 	Held    int `json:"held,omitempty"`
 	Members int `json:"members"`
 	Placed  int `json:"placed"`
 	Tried   int `json:"tried,omitempty"` // searches for a node of one pod
-	// Domains are the topology domains that the gang got or that were tried.
+	// Domains are the topology domains of the placement, or those that were tried.
 	Domains []string `json:"domains,omitempty"`
-	// Verdict says in words why the gang has no places, and Proof why it never will.
+	// Verdict is why the gang was not placed, in words, and Proof why it never will be.
 	Verdict string `json:"verdict,omitempty"`
 	Proof   string `json:"proof,omitempty"`
 }
 
 // Decision is one attempt to place one unit.
 type Decision struct {
-	// Number counts decisions since the start of the engine; it keys the draw among ties.
+	// Number counts decisions since the start of the engine; it is the key of the random choice among ties.
 	Number   uint64  `json:"number"`
 	At       Time    `json:"at"`
 	Revision uint64  `json:"revision"` // of the store the decision read
@@ -127,24 +127,24 @@ type Decision struct {
 	Profile  string  `json:"profile"`
 	Attempt  int     `json:"attempt"`
 	Verdict  Verdict `json:"verdict"`
-	Nodes    int     `json:"nodes"`    // nodes there were
+	Nodes    int     `json:"nodes"`    // nodes in the cluster
 	Feasible int     `json:"feasible"` // nodes that fit
 	Tied     int     `json:"tied,omitempty"`
-	// Path is how the nodes were looked at; empty when none was.
+	// Path is how the nodes were evaluated; empty if none was.
 	Path Path `json:"path,omitempty"`
 
-	// Gang is set when the pod was decided on as one of a gang.
+	// Gang is set if the decision was on the pod's gang.
 	Gang *GangPart `json:"gang,omitempty"`
 
 	Winner   *Candidate `json:"winner,omitempty"`
 	RunnerUp *Candidate `json:"runnerUp,omitempty"`
-	// PreFilter is set when a plugin rejected the pod before any node was looked at.
+	// PreFilter is set if a plugin rejected the pod before any node was evaluated.
 	PreFilter string   `json:"preFilter,omitempty"`
 	Reasons   []Reason `json:"reasons,omitempty"`
 	// Plugins are the rejecting plugins, sorted; their events wake the pod.
 	Plugins []string `json:"plugins,omitempty"`
 	// Message is the text of the event and of the PodScheduled condition.
 	Message string `json:"message,omitempty"`
-	// Preemption is set when the pod fits nowhere and pods were looked for that could make room.
+	// Preemption is set if no node fits and a search for victims was made.
 	Preemption *Preemption `json:"preemption,omitempty"`
 }

@@ -2,87 +2,88 @@
 
 package record
 
-// WhatIf answers "would it get a place if". Nothing was changed to find that out.
+// WhatIf is the answer to the question whether a pod or gang would be placed under conditions. Nothing is changed.
 type WhatIf struct {
 	At       Time   `json:"at"`
 	Revision uint64 `json:"revision"` // of the store that was read
-	// Pod or Gang (namespace/name) is what is asked about.
+	// Pod or Gang (namespace/name) is the subject of the question.
 	Pod      *PodRef `json:"pod,omitempty"`
 	Gang     string  `json:"gang,omitempty"`
 	Priority int32   `json:"priority"`
-	// If are the conditions, in the order in which they were supposed.
+	// If are the conditions, in the order in which they were applied.
 	If []Supposed `json:"if"`
-	// Now is how it stands, Then how it would stand under all the conditions, were it tried next.
+	// Now is the present prospect, Then the prospect under all conditions, if the subject were tried next.
 	Now  Prospect `json:"now"`
 	Then Prospect `json:"then"`
-	// Moved is what becomes of the pods that the conditions take from their nodes; nil when they take none.
+	// Moved is what happens to the pods that the conditions remove from their nodes; nil if they remove none.
 	Moved *Moved `json:"moved,omitempty"`
-	// Notes say what the answer leaves out.
+	// Notes are what the answer leaves out.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Supposed is one condition and what it does.
+// Supposed is one condition and its effect.
 type Supposed struct {
 	// If is the condition with all names in full.
 	If string `json:"if"`
-	// Does says for people what changes.
+	// Does is what changes, in words.
 	Does string `json:"does"`
-	// Leave are the pods that leave their nodes for it, Stay those on the node that do not, because they belong to it.
+	// Leave is the number of pods that leave their nodes, Stay of those that belong to the node and stay.
 	Leave int `json:"leave,omitempty"`
 	Stay  int `json:"stay,omitempty"`
-	// Nodes are the nodes that it adds; not all of them where there are many.
+	// Nodes are the nodes that it adds; not all of them if there are many.
 	Nodes []string `json:"nodes,omitempty"`
 	Added int      `json:"added,omitempty"`
 }
 
-// Outcome is how what is asked about stands in a WhatIf.
+// Outcome is the state of the subject of a WhatIf.
 type Outcome string
 
 // The outcomes.
 const (
 	HasPlace   Outcome = "has-place"  // it is on a node, or its gang is
-	Fits       Outcome = "fits"       // it would get a place
-	FitsEvict  Outcome = "fits-evict" // it would get a place once others are evicted
+	Fits       Outcome = "fits"       // it would be placed
+	FitsEvict  Outcome = "fits-evict" // it would be placed after evictions
 	FitsNot    Outcome = "fits-not"   // it waits
-	MayNot     Outcome = "may-not"    // it is not tried: a gate keeps it
+	MayNot     Outcome = "may-not"    // it is not tried: a gate holds it
 	Unanswered Outcome = "unanswered" // judging it failed
-	NoneLeft   Outcome = "none-left"  // the conditions leave nothing of it that waits
-	NotOurs    Outcome = "not-ours"   // it asks for another scheduler
+	NoneLeft   Outcome = "none-left"  // the conditions leave no waiting pod of it
+	NotOurs    Outcome = "not-ours"   // its scheduler name is another scheduler's
 )
 
-// Prospect is how a pod or a gang stands.
+// Prospect is what would happen to a pod or a gang.
 type Prospect struct {
 	Outcome Outcome `json:"outcome"`
-	// Node is where a pod is, or would go; where others are evicted, from which node.
+	// Node is where a pod is, or would be placed; with evictions, the node from which pods are evicted.
 	Node string `json:"node,omitempty"`
-	// Places are where the pods of a gang would go.
+	// Places are the nodes on which the pods of a gang would be placed.
 	Places []Nomination `json:"places,omitempty"`
-	// Fit is what the filters say of a pod, Gang what the search says of a gang.
+	// Fit is the result of the filters for a pod, Gang the result of the search for a gang.
 	Fit  *Fit     `json:"fit,omitempty"`
 	Gang *GangFit `json:"gang,omitempty"`
-	// Preemption is whom it would evict, or why nobody; nil where it needs to evict nobody, or its profile never does.
+	// Preemption is which pods it would evict, or why none; nil if it needs no evictions, or its profile never
+	// evicts.
 	Preemption *Preemption `json:"preemption,omitempty"`
 	// Reason is why it is not tried, or what failed.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Moved is what becomes of pods that were taken from their nodes. A controller makes most of them again, and those are
-// tried: of higher priority before what is asked about, the others after it.
+// Moved is what happens to pods that were removed from their nodes. Controllers create most of them again, and those
+// are tried: pods of higher priority before the subject of the question, the others after it.
 type Moved struct {
-	// Pods are all that leave; Lost of them nobody makes again.
+	// Pods are all that leave; no controller creates the Lost ones again.
 	Pods int `json:"pods"`
 	Lost int `json:"lost,omitempty"`
-	// Strangers of them are made again and are placed by other schedulers, so they are not judged.
+	// These are created again and are placed by other schedulers, so they are not judged.
 	Strangers int `json:"strangers,omitempty"`
-	// Tried of them were judged, one by one: First of these before what is asked about, and Fit of them found a place.
+	// Tried were judged, one by one: First of them before the subject of the question, and Fit of them were placed.
 	Tried int `json:"tried"`
 	First int `json:"first,omitempty"`
 	Fit   int `json:"fit"`
-	// Blocked are pods that found none, with why; not all of them where there are many.
+	// Blocked are pods that were not placed, with the reasons; not all of them if there are many.
 	Blocked []BlockedPod `json:"blocked,omitempty"`
 }
 
-// BlockedPod is a pod without a place.
+// BlockedPod is a pod that was not placed.
 type BlockedPod struct {
 	Pod     PodRef `json:"pod"`
 	Message string `json:"message"`
@@ -90,11 +91,11 @@ type BlockedPod struct {
 
 // Refusal is why a question has no answer.
 type Refusal struct {
-	// Missing tells that something that a condition names is not there, About that what is asked about is not; with
-	// neither the question itself cannot be read.
+	// Missing: an object that a condition names does not exist. About: the subject of the question does not exist.
+	// With neither the question itself is invalid.
 	Missing, About bool
 	Message        string
 }
 
-// Error is the message.
+// Error returns the message.
 func (r *Refusal) Error() string { return r.Message }

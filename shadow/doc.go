@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shadow owns the comparison of another scheduler's choices with ours, while that scheduler runs the cluster.
+// Package shadow owns the comparison of another scheduler's choices with kumiki's, while that scheduler runs the
+// cluster.
 //
-// A Shadow takes the engine's place in the loop and passes on every event. It never lets the engine decide. When a bind
-// of the other scheduler comes in, it asks question.Inspector.Judge before the engine learns of the bind, on the state
-// of binds that were seen. What it says is a record.ShadowReport; what it keeps is bounded but for one small record per
-// pending pod.
+// A Shadow replaces the engine in the loop and passes on every event. It never lets the engine decide: it calls
+// question.Inspector.Judge when a bind of the other scheduler arrives, before the engine receives it, on the state of
+// the binds observed so far. Its result is a record.ShadowReport; its memory is bounded except for one small record for
+// each pending pod.
 //
-// The two schedulers never look at quite the same cluster: the other one knows what it has decided and not yet bound,
-// and binds are not written in the order of the decisions. So a dispute about what fits is not believed at once. It
-// is looked at again for some seconds; it counts when it stays, and not when it settles. Scores are compared on the
-// state at the bind alone; the pods for which that was certainly the state of the decision too are counted apart as
-// quiet.
+// The two schedulers never see exactly the same cluster: the other one knows its decisions that are not bound yet,
+// and binds are not written in the order of the decisions. So a dispute about what fits is not final at once. It is
+// checked again for some seconds; it counts if it persists, and not if it settles. Scores are compared on the state
+// at the bind only; pods for which that was certainly the state of the decision too are counted separately as quiet.
 //
-// What the other scheduler writes before a bind is part of the state at the bind: a claim that it gave a volume or
-// devices of one node leaves no other choice, so that pods which wait for volumes agree by construction.
+// What the other scheduler writes before a bind is part of the state at the bind: a claim to which it gave a volume
+// or devices of one node leaves no other choice, so pods that wait for volumes agree by construction.
 //
-// Rejected: judging when the pod is first seen, on a state that may be minutes older than the decision; assuming our
-// own picks, after which the two clusters have nothing to do with each other any more.
+// Rejected: judging when the pod is first observed, on a state that may be minutes older than the decision; assuming
+// kumiki's own choices, after which the two clusters have nothing in common any more.
 package shadow

@@ -10,17 +10,15 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// looks are when a dispute is looked at again, after the first look. The last look decides. It is later than the
-// longest backoff of a scheduler with default settings, so that an event which makes a pod fit has had its effect on
-// both sides.
+// looks are the times of the later checks of a dispute. The last check decides. It is later than the longest backoff
+// of a scheduler with default settings, so that an event which makes a pod fit has had its effect on both sides.
 var looks = []record.Time{record.Second / 10, record.Second / 2, record.Second, 3 * record.Second, 6 * record.Second,
 	12 * record.Second}
 
 const (
 	// maxDoubts bounds the disputes that are open at once.
 	maxDoubts = 1024
-	// nodeSettles is how long a change of a node may be seen here before the other scheduler has it, and the other way
-	// round.
+	// nodeSettles is the maximum time between the observations of a node's change by the two schedulers.
 	nodeSettles = 2 * record.Second
 )
 
@@ -31,23 +29,23 @@ type doubt struct {
 	first record.Judgement
 	quiet bool
 	since record.Time
-	looks int // how many later looks it has had
+	looks int // number of later checks so far
 	said  cluster.Condition
 }
 
-// reject opens a dispute about a node that our filters do not allow.
+// reject opens a dispute about a node that kumiki's filters reject.
 func (s *Shadow) reject(j record.Judgement, quiet bool) {
 	if at, known := s.changed[j.Theirs.Node]; known && s.Now()-at < nodeSettles {
-		s.rejected.settled++ // they may have decided before the change
+		s.rejected.settled++ // the other scheduler may have decided before the change
 		return
 	}
 	s.open(&doubt{kind: record.ShadowRejected, uid: cluster.UID(j.Pod.UID), first: j, quiet: quiet})
 }
 
-// refuse opens a dispute about a pod that the other scheduler calls unschedulable, if we see a node for it.
+// refuse opens a dispute about a pod that the other scheduler reports as unschedulable, if a node fits for kumiki.
 func (s *Shadow) refuse(p *cluster.Pod, w *waiting) {
 	if i := s.findDoubt(p.UID); i >= 0 {
-		s.doubts[i].said = p.Condition // they have tried again and say the same
+		s.doubts[i].said = p.Condition // the other scheduler has tried again with the same result
 		return
 	}
 	if w.disputed {
@@ -80,7 +78,7 @@ func (s *Shadow) open(d *doubt) {
 	s.doubts = append(s.doubts, d)
 }
 
-// lose ends the dispute about a pod that is gone: it cannot be looked at again.
+// lose ends the dispute about a pod that is gone: it cannot be checked again.
 func (s *Shadow) lose(uid cluster.UID) {
 	if i := s.findDoubt(uid); i >= 0 {
 		s.of(s.doubts[i]).lost++
@@ -88,7 +86,7 @@ func (s *Shadow) lose(uid cluster.UID) {
 	}
 }
 
-// lookAgain looks at the disputes whose time has come.
+// lookAgain checks the disputes whose time has come.
 func (s *Shadow) lookAgain() {
 	s.doubts = slices.DeleteFunc(s.doubts, func(d *doubt) bool {
 		due := false
@@ -110,7 +108,7 @@ func (s *Shadow) lookAgain() {
 	})
 }
 
-// settled reports whether both schedulers are of one opinion by now.
+// settled reports whether both schedulers agree by now.
 func (s *Shadow) settled(d *doubt) bool {
 	if d.kind == record.ShadowRejected {
 		j, known := s.judge(d.uid, d.first.Theirs.Node)
@@ -118,13 +116,13 @@ func (s *Shadow) settled(d *doubt) bool {
 	}
 	w := s.waiting[d.uid]
 	if w.condition.Reason != engine.ReasonUnschedulable {
-		return true // tried again with another outcome
+		return true // tried again with another result
 	}
 	j, known := s.judge(d.uid, "")
 	return !known || j.Feasible == 0
 }
 
-// confirm counts a dispute that has stayed.
+// confirm counts a dispute that has persisted.
 func (s *Shadow) confirm(d *doubt) {
 	of := s.of(d)
 	of.pods++

@@ -197,7 +197,7 @@ func (w *leading) shadowReads() {
 	}
 }
 
-// catchUp lets everything come to its end.
+// catchUp runs everything to its end.
 func (w *leading) catchUp() {
 	for w.told < len(w.log) || w.showed < len(w.log) || len(w.binds) > 0 || w.leader.Ready() {
 		w.leaderReads()

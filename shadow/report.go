@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// maxExamples bounds the examples, and maxReasons the reasons that are told apart: some name objects.
+	// maxExamples bounds the examples, and maxReasons the number of distinct reasons: some name objects.
 	maxExamples = 20
 	maxReasons  = 64
-	// otherReasons is where reasons are counted beyond that.
+	// otherReasons is the reason under which those beyond maxReasons are counted.
 	otherReasons = "other reasons"
 )
 
-// distribution counts values of 0 and more in buckets: each value below 256 has its own, above there are 128 for each
-// power of two.
+// distribution is a histogram of values of 0 and more: each value below 256 has its own bucket, above there are 128
+// for each power of two.
 type distribution struct {
 	counts  map[int]int // bucket -> values in it; at most about 7,000
 	n       int
@@ -32,7 +32,7 @@ func bucketOf(v int64) int {
 	return shift*128 + int(v>>shift)
 }
 
-// middleOf is the value in the middle of a bucket.
+// middleOf returns the value in the middle of a bucket.
 func middleOf(bucket int) float64 {
 	if bucket < 256 {
 		return float64(bucket)
@@ -52,7 +52,7 @@ func (d *distribution) add(v int64) {
 	d.largest = max(d.largest, v)
 }
 
-// quantiles are given in a unit.
+// quantiles returns the quantiles in a unit.
 func (d *distribution) quantiles(unit float64) record.Quantiles {
 	q := record.Quantiles{Count: d.n, Max: float64(d.largest) / unit}
 	if d.n == 0 {
@@ -114,7 +114,7 @@ func (a *agreement) report() record.ShadowAgreement {
 		out.Share = float64(agreed) / float64(out.Pods)
 	}
 	out.Regret.Quantiles = a.regret.quantiles(1)
-	for _, p := range a.plugins { // order: sorted below by a key that no two share
+	for _, p := range a.plugins { // order: sorted below by a unique key
 		if p.Pods > 0 || p.Sum != 0 {
 			out.Regret.ByPlugin = append(out.Regret.ByPlugin, p)
 		}
@@ -146,7 +146,7 @@ func (d *dispute) blame(j *record.Judgement) {
 
 func (d *dispute) report() record.ShadowDispute {
 	out := record.ShadowDispute{Pods: d.pods, Nowhere: d.nowhere, Settled: d.settled, Lost: d.lost}
-	for key, pods := range d.reasons { // order: sorted below by a key that no two share
+	for key, pods := range d.reasons { // order: sorted below by a unique key
 		out.Reasons = append(out.Reasons, record.ShadowReason{Plugin: key[0], Reason: key[1], Pods: pods})
 	}
 	slices.SortFunc(out.Reasons, func(a, b record.ShadowReason) int {
@@ -158,8 +158,8 @@ func (d *dispute) report() record.ShadowDispute {
 // severity orders kinds of examples, worst first.
 var severity = []record.ShadowKind{record.ShadowRejected, record.ShadowRefused, record.ShadowWorse}
 
-// worse orders examples, worst first; quiet ones, which nothing can explain away, before others of their kind. Among
-// equals the older stands first.
+// worse orders examples, worst first; quiet ones, which have no other explanation, before others of their kind. Among
+// equals the older one is first.
 func worse(a, b record.ShadowExample) int {
 	quiet := func(e record.ShadowExample) int {
 		if e.Quiet {
@@ -169,12 +169,7 @@ func worse(a, b record.ShadowExample) int {
 	}
 	return cmp.Or(cmp.Compare(slices.Index(severity, a.Kind), slices.Index(severity, b.Kind)),
 		cmp.Compare(quiet(a), quiet(b)),
-		cmp.Compare(b.Judgement.Regret, a.Judgement.Regret)*mild(), cmp.Compare(a.Judgement.At, b.Judgement.At))
-}
-
-// mild turns the order round when a test wants it so.
-func mild() int {
-	return 1
+		cmp.Compare(b.Judgement.Regret, a.Judgement.Regret), cmp.Compare(a.Judgement.At, b.Judgement.At))
 }
 
 // show keeps an example if it is among the worst.
@@ -188,7 +183,7 @@ func (s *Shadow) show(e record.ShadowExample) {
 	}
 }
 
-// Report says what has been seen so far. It shares nothing that changes.
+// Report returns what has been observed so far. It shares nothing that changes.
 func (s *Shadow) Report() record.ShadowReport {
 	r := record.ShadowReport{
 		Scheduler: s.cfg.Scheduler, Profile: s.cfg.Profile, Started: s.started, At: s.Now(), Synced: s.synced,

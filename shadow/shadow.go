@@ -15,11 +15,11 @@ import (
 
 // Config makes a Shadow.
 type Config struct {
-	// Engine has one profile, whose name is Scheduler, and knows nothing yet.
+	// Engine has one profile, whose name is Scheduler, and is empty.
 	Engine *engine.Engine
 	// Scheduler is the scheduler name whose binds are judged. Profile is the name of the profile as it was configured.
 	Scheduler, Profile string
-	// Clock gives the time since some moment, for measuring; it has no part in any verdict.
+	// Clock returns the time since some moment, for measuring; it has no part in any verdict.
 	Clock func() time.Duration
 }
 
@@ -31,7 +31,7 @@ type Shadow struct {
 	started   record.Time // of the first tick
 	synced    bool
 
-	waiting map[cluster.UID]*waiting // pod -> since it was seen pending
+	waiting map[cluster.UID]*waiting // pod -> since it was observed pending
 	changed map[string]record.Time   // node -> when it last changed after the initial lists
 	doubts  []*doubt                 // oldest first
 
@@ -42,20 +42,20 @@ type Shadow struct {
 	examples          []record.ShadowExample // worst first
 }
 
-// waiting is a pod that pends.
+// waiting is a pending pod.
 type waiting struct {
-	// seen is when it was first seen without gates, and revision that of the store then.
+	// seen is when it was first observed without gates, and revision that of the store then.
 	seen     record.Time
 	revision uint64
 	gated    bool
-	// early pods pended before we looked: since when is not known.
+	// early pods were pending before the shadow started: since when is unknown.
 	early     bool
 	condition cluster.Condition
-	// disputed pods have been counted as refused by them; each counts once.
+	// disputed pods have been counted as refused by the other scheduler; each counts once.
 	disputed bool
 }
 
-// New returns a Shadow that has seen nothing.
+// New returns an empty Shadow.
 func New(cfg Config) *Shadow {
 	return &Shadow{
 		Engine: cfg.Engine, inspector: question.New(cfg.Engine.View()), cfg: cfg,
@@ -63,10 +63,10 @@ func New(cfg Config) *Shadow {
 	}
 }
 
-// Ready is false: a shadow has nothing to decide.
+// Ready reports whether there is something to decide: never.
 func (s *Shadow) Ready() bool { return false }
 
-// Step passes an event on to the engine and judges what it tells about the other scheduler.
+// Step passes an event on to the engine and judges what it shows about the other scheduler.
 func (s *Shadow) Step(ev engine.Event) []engine.Effect {
 	switch ev := ev.(type) {
 	case engine.Cycle:
@@ -107,7 +107,7 @@ func (s *Shadow) nodeChanged(name string) {
 
 func (s *Shadow) revision() uint64 { return s.Snapshot().Revision() }
 
-// pending takes note of a pod that waits, and of what the other scheduler says about it.
+// pending records a waiting pod, and the other scheduler's condition on it.
 func (s *Shadow) pending(p *cluster.Pod) {
 	if _, _, _, placed := s.Snapshot().PodOn(p.UID); placed {
 		return // an old version arrives after the bound one
@@ -130,20 +130,20 @@ func (s *Shadow) pending(p *cluster.Pod) {
 	}
 }
 
-// tried reports whether the other scheduler has tried the pod in vain.
+// tried reports whether the other scheduler has tried the pod without placing it.
 func (w *waiting) tried() bool {
 	return w.condition.Reason == engine.ReasonUnschedulable || w.condition.Reason == engine.ReasonError
 }
 
 const (
-	// fewWaiting is up to how many pending pods it is found out whether others may be on their way, and fewTried up
-	// to how many pods that were tried in vain are judged for that.
+	// fewWaiting is the number of pending pods up to which isQuiet checks the others, and fewTried the number of
+	// unsuccessfully tried pods up to which it judges them.
 	fewWaiting = 256
 	fewTried   = 8
 )
 
-// isQuiet reports whether the other scheduler certainly saw what we see when it decided on a pod: nothing has changed
-// since the pod was seen pending, and no other pod can have been decided and not be seen bound.
+// isQuiet reports whether the other scheduler certainly decided on the state that is known here: nothing has changed
+// since the pod was observed pending, and no other pod can have been decided and not observed as bound.
 func (s *Shadow) isQuiet(uid cluster.UID, w *waiting) bool {
 	if w.early || w.revision != s.revision() || len(s.waiting) > fewWaiting {
 		return false
@@ -165,7 +165,7 @@ func (s *Shadow) isQuiet(uid cluster.UID, w *waiting) bool {
 	})
 }
 
-// bound judges the other scheduler's choice, which the engine does not know yet.
+// bound judges the other scheduler's choice, which the engine has not received yet.
 func (s *Shadow) bound(p *cluster.Pod) {
 	w := s.waiting[p.UID]
 	if w == nil {
@@ -176,7 +176,7 @@ func (s *Shadow) bound(p *cluster.Pod) {
 	}
 	defer delete(s.waiting, p.UID)
 	if i := s.findDoubt(p.UID); i >= 0 {
-		s.refused.settled++ // they have found a node after all
+		s.refused.settled++ // the other scheduler has found a node after all
 		s.doubts = slices.Delete(s.doubts, i, i+1)
 	}
 	if !s.synced {
@@ -201,7 +201,7 @@ func (s *Shadow) bound(p *cluster.Pod) {
 	}
 }
 
-// judge asks the engine and measures how long it takes.
+// judge calls the engine and measures how long it takes.
 func (s *Shadow) judge(uid cluster.UID, node string) (record.Judgement, bool) {
 	began := s.cfg.Clock()
 	j, known := s.inspector.Judge(uid, node)
@@ -211,7 +211,7 @@ func (s *Shadow) judge(uid cluster.UID, node string) (record.Judgement, bool) {
 	return j, known
 }
 
-// count takes a judgement as final.
+// count counts a judgement as final.
 func (s *Shadow) count(j record.Judgement, quiet bool) {
 	s.all.add(&j)
 	if quiet {
@@ -222,7 +222,7 @@ func (s *Shadow) count(j record.Judgement, quiet bool) {
 	}
 }
 
-// gone forgets a pod that was deleted or has ended.
+// gone removes a pod that was deleted or has ended.
 func (s *Shadow) gone(uid cluster.UID) {
 	delete(s.waiting, uid)
 	s.lose(uid)

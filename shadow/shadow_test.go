@@ -15,7 +15,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/shadow"
 )
 
-// stories: what a reader of the report is told -> how it comes about. Each line of the report has one.
+// stories are scenarios: what the report shows -> how it is caused. Each line of the report has one.
 var stories = map[string]func(t failer){
 	"the best node is the same node": func(t failer) {
 		w := tell(t)
@@ -230,8 +230,10 @@ var stories = map[string]func(t failer){
 	"a pod that cannot be judged stops nobody": func(t failer) {
 		w := tell(t)
 		w.pod("a", "1", func(p *v1.Pod) {
-			p.Spec.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []v1.PreferredSchedulingTerm{{
-				Weight: 1, Preference: v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "size", Operator: v1.NodeSelectorOpGt, Values: []string{"large"}}}}}}}}
+			p.Spec.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []v1.PreferredSchedulingTerm{{
+					Weight: 1, Preference: v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{
+						{Key: "size", Operator: v1.NodeSelectorOpGt, Values: []string{"large"}}}}}}}}
 		})
 		w.bind("a", "n1")
 		w.are("judged 1, unjudged 1, compared 0")
@@ -249,7 +251,8 @@ var stories = map[string]func(t failer){
 			name := fmt.Sprint("a", i)
 			w.pod(name, fmt.Sprint(5+i), func(p *v1.Pod) {
 				p.Spec.Volumes = []v1.Volume{{Name: "v",
-					VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
+					VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{
+						ClaimName: name}}}}
 			})
 			w.bind(name, "n2")
 		}
@@ -284,14 +287,14 @@ var stories = map[string]func(t failer){
 	},
 }
 
-// TestStories: each line of the report, from what was told to what it says. They catch the mutants of mutant.go.
+// TestStories checks each line of the report by a scenario. They detect the faults in testdata/faults.
 func TestStories(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) { story(t) })
 	}
 }
 
-// TestAShadowNeverDecides: whoever asks it to has put it in the wrong place.
+// TestAShadowNeverDecides: a caller that asks it to decide has started it wrongly.
 func TestAShadowNeverDecides(t *testing.T) {
 	w := tell(t)
 	w.pod("a", "1")

@@ -23,11 +23,11 @@ const (
 	maxWatchers = 64
 	// linesAtOnce bounds how many moves are copied under the lock.
 	linesAtOnce = 512
-	// keepAlive is how often an empty line tells a silent stream's reader that it is alive.
+	// keepAlive is the period of empty lines by which the reader of an idle stream recognises that it is alive.
 	keepAlive = 15 * time.Second
 )
 
-// Handler serves the API. All of it is read-only: anything but GET and HEAD is refused.
+// Handler serves the API. All of it is read-only: it rejects all methods but GET and HEAD.
 func (v *View) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Prefix+"why/pod/{namespace}/{name}", v.servePod)
@@ -58,7 +58,7 @@ func (v *View) serveGang(w http.ResponseWriter, r *http.Request) {
 	answer(w, report, found, err, "gang "+namespace+"/"+name+" is not known to the scheduler")
 }
 
-// serveWhatIf answers what would be if each ?if came true, in that order.
+// serveWhatIf answers what would happen under each ?if, applied in the order given.
 func (v *View) serveWhatIf(w http.ResponseWriter, r *http.Request) {
 	kind, namespace, name := r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name")
 	if kind != "pod" && kind != "gang" {
@@ -153,7 +153,7 @@ func (v *View) serveMoves(w http.ResponseWriter, r *http.Request) {
 	case text == "":
 		since = last
 	case epoch != "" && epoch != v.epoch:
-		// The numbers are those of an earlier process: tell all that this one knows.
+		// The numbers are those of an earlier process: send all moves that this one knows.
 		since, first.Lost = 0, true
 	case since > last:
 		since = last
@@ -194,7 +194,7 @@ func (v *View) serveMoves(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// watch asks to be told of moves; last is the number of the newest so far.
+// watch registers for moves; last is the number of the newest so far.
 func (v *View) watch() (news chan struct{}, last uint64, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -212,7 +212,8 @@ func (v *View) unwatch(news chan struct{}) {
 	delete(v.mu.watchers, news)
 }
 
-// movesAfter copies some of the moves after a number, and says after which number to go on. A gap is a line of its own.
+// movesAfter copies some of the moves after a number, and returns the number after which to continue. A gap is a line
+// of its own.
 func (v *View) movesAfter(since uint64) (lines []MoveLine, next uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

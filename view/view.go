@@ -12,7 +12,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Explainer is what view asks about the engine: question.Inspector.
+// Explainer is the part of question.Inspector that view uses.
 type Explainer interface {
 	// ExplainPod reports on a pod.
 	ExplainPod(namespace, name string) (record.PodReport, bool)
@@ -22,8 +22,8 @@ type Explainer interface {
 	ExplainGang(namespace, name string) (record.GangReport, bool)
 	// QueueReport reports on everything that waits.
 	QueueReport() record.QueueReport
-	// WhatIfPod and WhatIfGang tell how a pod or a gang would stand under conditions. The error is a *record.Refusal
-	// when the question is at fault.
+	// WhatIfPod and WhatIfGang answer what would happen to a pod or a gang under conditions. The error is a
+	// *record.Refusal if the question is invalid.
 	WhatIfPod(namespace, name string, conditions []string) (record.WhatIf, error)
 	WhatIfGang(namespace, name string, conditions []string) (record.WhatIf, error)
 }
@@ -34,7 +34,7 @@ type Asker interface {
 	Ask(ctx context.Context, f func(Explainer)) error
 }
 
-// AskFunc is a function as an Asker.
+// AskFunc is a function that implements Asker.
 type AskFunc func(ctx context.Context, f func(Explainer)) error
 
 // Ask calls the function.
@@ -46,13 +46,13 @@ const (
 	DefaultDecisions = 8192
 )
 
-// movesOfPod is how many moves a PodReport shows at most.
+// movesOfPod is the maximum number of moves in a PodReport.
 const movesOfPod = 16
 
 // Options make a View.
 type Options struct {
 	Asker Asker
-	// Paused tells of the pause of the scheduler, nil while there is none; a nil function means that there is never
+	// Paused returns the pause of the scheduler, nil while there is none; a nil function means that there is never
 	// one.
 	Paused func() *record.Pause
 	// Moves and Decisions bound the past; the defaults above when 0.
@@ -64,7 +64,7 @@ type Options struct {
 type View struct {
 	asker  Asker
 	paused func() *record.Pause
-	// epoch names this process, because the numbers of moves begin again with each.
+	// epoch identifies this process, because the numbers of moves start again with each.
 	epoch string
 
 	mu struct {
@@ -72,7 +72,7 @@ type View struct {
 		moves     ring[record.QueueMove]
 		decisions ring[record.Decision]
 		lastOf    map[string]uint64 // pod UID -> number of its newest decision in the ring
-		// pod UID -> number of the newest one in the ring by which others were evicted for it
+		// pod UID -> number of the newest decision in the ring by which pods were evicted for it
 		evictedBy map[string]uint64
 		watchers  map[chan struct{}]struct{} // one slot each: "there is something new" -> nothing
 	}
@@ -99,7 +99,7 @@ func New(o Options) *View {
 	return v
 }
 
-// Moved takes note of a move. It does not block.
+// Moved records a move. It does not block.
 func (v *View) Moved(m record.QueueMove) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -112,7 +112,7 @@ func (v *View) Moved(m record.QueueMove) {
 	}
 }
 
-// Decided takes note of a decision. It copies what it keeps and does not block.
+// Decided records a decision. It copies what it keeps and does not block.
 func (v *View) Decided(d record.Decision) {
 	d = clone(d)
 	v.mu.Lock()
@@ -129,8 +129,8 @@ func (v *View) Decided(d record.Decision) {
 	}
 }
 
-// evictedLocked is the newest decision by which others were evicted for one of some pods; nil for none, and for that
-// of a number.
+// evictedLocked returns the newest decision by which pods were evicted for one of some pods, except the one with a
+// number; nil for none.
 func (v *View) evictedLocked(but uint64, uids ...string) *record.Decision {
 	var newest uint64
 	for _, uid := range uids {
@@ -184,7 +184,7 @@ func (v *View) Pod(ctx context.Context, namespace, name string) (report record.P
 	return report, true, nil
 }
 
-// movesOfLocked finds the newest moves of a pod, oldest first.
+// movesOfLocked returns the newest moves of a pod, oldest first.
 func (v *View) movesOfLocked(uid string) []record.QueueMove {
 	var out []record.QueueMove
 	first := v.mu.moves.first()
@@ -223,7 +223,7 @@ func (v *View) Gang(ctx context.Context, namespace, name string) (report record.
 	return report, found, err
 }
 
-// WhatIf tells how a pod, or with gang set a gang, would stand under conditions. unanswered is why there is no
+// WhatIf answers what would happen to a pod, or with gang set a gang, under conditions. unanswered is why there is no
 // answer, err why the scheduler gave none.
 func (v *View) WhatIf(ctx context.Context, gang bool, namespace, name string,
 	conditions []string) (report record.WhatIf, unanswered, err error) {

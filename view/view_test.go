@@ -84,9 +84,9 @@ func get(t *testing.T, h http.Handler, path string, into any) int {
 	return w.Code
 }
 
-// TestPastOfPod: a report gets the newest decision and the moves of that pod, and of no other; and beside the newest
-// the one that evicted others for it, as long as it is another. Mutants: that of a pod is forgotten with the next
-// decision; the same decision is told twice.
+// TestPastOfPod: a report gets the newest decision and the moves of that pod, and of no other; and besides the newest
+// the one that evicted others for it, if it is another. Mutants: that of a pod is forgotten with the next decision;
+// the same decision is returned twice.
 func TestPastOfPod(t *testing.T) {
 	v := New(Options{Asker: asks(engineOf{"a", "n1"})})
 	v.Moved(move("a"))
@@ -286,7 +286,7 @@ func TestStreamResumes(t *testing.T) {
 		t.Fatalf("after catching up: %+v", got)
 	}
 
-	// Another process gave that number: all that is kept, and the reader is told.
+	// Another process assigned that number: the reader gets all that is kept, and a notice of the gap.
 	other := stream(t, url+"?epoch=other&since=900")
 	if got := other(); !got.Lost || got.Epoch != hello.Epoch {
 		t.Fatalf("other epoch: %+v", got)

@@ -4,18 +4,18 @@ package view
 
 import "github.com/kumiki-scheduler/kumiki/record"
 
-// Prefix is where the API stands. A client needs the verb get on the nonResourceURL /kumiki/*.
+// Prefix is the path of the API. A client needs the verb get on the nonResourceURL /kumiki/*.
 const Prefix = "/kumiki/v1/"
 
-// MoveLine is one line of the stream of moves. A line holds a move, or tells that moves are missing.
+// MoveLine is one line of the stream of moves. A line holds a move, or reports that moves are missing.
 type MoveLine struct {
-	// Epoch names the process that gave the numbers; it stands on the first line.
+	// Epoch identifies the process that assigned the numbers; it is on the first line.
 	Epoch string `json:"epoch,omitempty"`
-	// Seq is the number of the move, or of the newest move so far on a line without one. Reading goes on behind it with
-	// ?epoch=EPOCH&since=SEQ.
+	// Seq is the number of the move, or of the newest move so far on a line without one. Reading continues after it
+	// with ?epoch=EPOCH&since=SEQ.
 	Seq  uint64            `json:"seq"`
 	Move *record.QueueMove `json:"move,omitempty"`
-	// Lost is set when moves after the asked number are no longer kept.
+	// Lost: moves after the requested number are no longer kept.
 	Lost bool `json:"lost,omitempty"`
 }
 

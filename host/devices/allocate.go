@@ -19,42 +19,42 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// outcome is what the allocator says of a list of claims on a node. Immutable: it may be remembered for other pods, and
+// outcome is the allocator's result for a list of claims on a node. Immutable: it may be cached for other pods, and
 // for other nodes of the kind.
 type outcome struct {
 	fits    bool
 	reason  string // when it does not fit
 	results []resourceapi.AllocationResult
-	// node and pools are where it was asked, by which results are put into the terms of another node.
+	// node and pools are those of the query; results are translated from them to another node.
 	node  string
 	pools []*pool
 }
 
-// shape is what the allocator has said about claims of the same specs, row by row and by kind of node.
+// shape caches the allocator's results for claims of the same specs, by row and by kind of node.
 type shape struct {
 	key   string
 	rows  []rowOutcome
 	kinds kindOutcomes
-	// shared is of nodes that have shared devices only.
+	// shared caches results for nodes that have shared devices only.
 	shared sharedOutcomes
 	read   map[poolID]soundlyRead // of pools that were spent
 }
 
-// rowOutcome is good as long as the node is the same version, classes are the same, and of its pools and the shared
-// ones no slice has changed and no device was taken or given back.
+// rowOutcome is valid while the node has the same version, the classes are the same, and no slice of its pools and
+// the shared ones has changed and no device of them was allocated or freed.
 type rowOutcome struct {
 	node   *cluster.Node
 	pools  []*pool
 	layout uint64 // Inventory.layout when pools were looked up
 	epoch  uint64
-	at     uint64 // Inventory.clock when it was asked
+	at     uint64 // Inventory.clock at the query
 	out    *outcome
 }
 
-// maxShapes bounds the shapes that are remembered; the one unused for longest goes.
+// maxShapes bounds the cached shapes; the least recently used one is dropped.
 const maxShapes = 16
 
-// answers are the remembered shapes, the last used at the end.
+// answers are the cached shapes, the most recently used at the end.
 type answers struct{ shapes []*shape }
 
 func (a *answers) of(key string) *shape {
@@ -80,7 +80,7 @@ func (sh *shape) row(n cluster.NodeIdx) *rowOutcome {
 	return &sh.rows[n]
 }
 
-// toAllocate lists the claims that have no allocation, with a variant in place of the extended one.
+// toAllocate returns the claims without an allocation, with a variant instead of the extended one.
 func (pr *prepared) toAllocate(v *variant) []*resourceapi.ResourceClaim {
 	var claims []*resourceapi.ResourceClaim
 	for i := range pr.claims {
@@ -96,7 +96,7 @@ func (pr *prepared) toAllocate(v *variant) []*resourceapi.ResourceClaim {
 	return claims
 }
 
-// shapeOf is where answers about the claims of this decision are remembered.
+// shapeOf returns the cache for the claims of this decision.
 func (pr *prepared) shapeOf(v *variant) *shape {
 	if sh := pr.shapes[v]; sh != nil {
 		return sh
@@ -114,8 +114,7 @@ func (pr *prepared) shapeOf(v *variant) *shape {
 	return sh
 }
 
-// askRemembered asks the allocator about one node, unless it has been asked about it, or one of its kind, and nothing
-// has changed since.
+// askRemembered queries the allocator for one node, unless a cached result for it, or for one of its kind, is valid.
 func (pr *prepared) askRemembered(n cluster.NodeIdx, node *cluster.Node, v *variant) (*outcome, error) {
 	inv, sh := pr.pl.inv, pr.shapeOf(v)
 	r := sh.row(n)
@@ -137,7 +136,7 @@ func (pr *prepared) askRemembered(n cluster.NodeIdx, node *cluster.Node, v *vari
 	return out, nil
 }
 
-// askWhole asks an allocator that knows the whole cluster, and remembers nothing.
+// askWhole queries an allocator with the state of the whole cluster, without a cache.
 func (pr *prepared) askWhole(_ cluster.NodeIdx, node *cluster.Node, v *variant) (*outcome, error) {
 	if pr.whole == nil {
 		var all []*resourceapi.ResourceSlice
@@ -155,7 +154,7 @@ func (pr *prepared) askWhole(_ cluster.NodeIdx, node *cluster.Node, v *variant) 
 	return pr.pl.ask(pr.whole, asNode(node), pr.toAllocate(v))
 }
 
-// askPools asks an allocator that knows the pools of one node only, and the shared ones.
+// askPools queries an allocator with the pools of one node and the shared ones only.
 func (pr *prepared) askPools(n cluster.NodeIdx, node *cluster.Node, pools []*pool, v *variant) (*outcome, error) {
 	pl, claims := pr.pl, pr.toAllocate(v)
 	a, err := structured.NewAllocator(context.Background(), Gates, pl.inv.state, lister{pr.s},
@@ -171,8 +170,8 @@ func (pr *prepared) askPools(n cluster.NodeIdx, node *cluster.Node, pools []*poo
 	return out, nil
 }
 
-// ask puts the question. An error fails the attempt on all nodes: something is wrong with a claim or a class, or the
-// time was up.
+// ask runs the allocator. An error fails the attempt on all nodes: a claim or a class is invalid, or the time-out
+// expired.
 func (pl *Plugin) ask(a structured.Allocator, node *v1.Node, claims []*resourceapi.ResourceClaim) (*outcome, error) {
 	ctx := context.Background()
 	if pl.args.FilterTimeout > 0 {
@@ -194,7 +193,7 @@ func (pl *Plugin) ask(a structured.Allocator, node *v1.Node, claims []*resourcea
 	return &outcome{node: node.Name, fits: true, results: results}, nil
 }
 
-// lister gives the allocator the device classes.
+// lister provides the device classes to the allocator.
 type lister struct{ s cluster.Snapshot }
 
 func (l lister) List() ([]*resourceapi.DeviceClass, error) {
@@ -214,18 +213,18 @@ func (l lister) Get(name string) (*resourceapi.DeviceClass, error) {
 	return class, nil
 }
 
-// shareID is the name of one share of a device, instead of the random one that the allocator draws: it has the form of
-// a UUID, and no two shares have the same, because no two claims have the same UID, nor the same share of a device
+// shareID returns the name of one share of a device, instead of the random one of the allocator: it has the form of a
+// UUID, and all are distinct, because no two claims have the same UID, nor one claim the same share of a device
 // twice.
 func shareID(owner types.UID, r *resourceapi.DeviceRequestAllocationResult, index int) *types.UID {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s\x00%s\x00%d", owner, r.Driver, r.Pool, r.Device,
 		r.Request, index))
-	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // version 8: made up by its maker
+	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // version 8: custom
 	id := types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
 	return &id
 }
 
-// own is an allocation to be kept for a claim: a copy, with share IDs that can be repeated.
+// own returns an allocation to be kept for a claim: a copy, with reproducible share IDs.
 func own(a *resourceapi.AllocationResult, owner types.UID) *resourceapi.AllocationResult {
 	a = a.DeepCopy()
 	for i := range a.Devices.Results {

@@ -117,8 +117,8 @@ func BenchmarkGate(b *testing.B) {
 	}
 }
 
-// BenchmarkHint asks whether a change of a claim is of use to a pod that waits for another one. It is asked of every
-// pod that waits, for every change.
+// BenchmarkHint asks whether a change of a claim may help a pod that waits for another one. Every change asks this of
+// every waiting pod.
 func BenchmarkHint(b *testing.B) {
 	w := benchWorld(b, 2)
 	p := w.pod("p", uses("c0"))

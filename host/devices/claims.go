@@ -18,13 +18,13 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// The ways in which binding conditions end badly (upstream: ErrDeviceBindingTimeout, ErrDeviceBindingFailed).
+// The failures of binding conditions (upstream: ErrDeviceBindingTimeout, ErrDeviceBindingFailed).
 var (
 	errBindingTimeout = errors.New("device binding timeout")
 	errBindingFailed  = errors.New("device binding failed")
 )
 
-// asPod is as much of a pod as naming its claims and owning them takes.
+// asPod returns the fields of a pod that are needed to name its claims and to own them.
 func asPod(p *cluster.Pod) *v1.Pod {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: types.UID(p.UID)}}
 	if p.Claims != nil {
@@ -33,11 +33,11 @@ func asPod(p *cluster.Pod) *v1.Pod {
 	return pod
 }
 
-// claimsOf finds the claims that a pod names, in its order. The error is why the pod must wait. A claim that was
-// deliberately not made for the pod is left out.
+// claimsOf returns the claims that a pod names, in its order. The error is why the pod must wait. A claim that was
+// deliberately not generated for the pod is left out.
 func claimsOf(s cluster.Snapshot, p *cluster.Pod) ([]*resourceapi.ResourceClaim, error) {
 	var claims []*resourceapi.ResourceClaim
-	var pod *v1.Pod // for claims that are made for it
+	var pod *v1.Pod // for claims that are generated for it
 	for i := range p.Spec.Devices.Claims {
 		name, mustOwn := p.Spec.Devices.Claims[i].ResourceClaimName, false
 		if name == nil {
@@ -69,8 +69,8 @@ func claimsOf(s cluster.Snapshot, p *cluster.Pod) ([]*resourceapi.ResourceClaim,
 	return claims, nil
 }
 
-// claimNow is a claim as the API server has it, or as it was decided since. An allocation that was decided for a pod
-// that is gone will not be written, or was written and taken back: it does not count.
+// claimNow returns a claim as the API server has it, or as it was decided since. An allocation that was decided for a
+// deleted pod will not be written, or was written and undone: it does not count.
 func claimNow(s cluster.Snapshot, namespace, name string) (*resourceapi.ResourceClaim, error) {
 	claim, ok := cluster.Find[*resourceapi.ResourceClaim](s, namespace, name)
 	if !ok {
@@ -86,7 +86,7 @@ func claimNow(s cluster.Snapshot, namespace, name string) (*resourceapi.Resource
 	return claim, nil
 }
 
-// pending reports whether a claim, as claimNow gives it, is allocated by a decision that does not show yet.
+// pending reports whether a claim, as claimNow returns it, is allocated by a decision that is not observed yet.
 func pending(s cluster.Snapshot, claim *resourceapi.ResourceClaim) bool {
 	if claim.Status.Allocation == nil {
 		return false
@@ -95,12 +95,12 @@ func pending(s cluster.Snapshot, claim *resourceapi.ResourceClaim) bool {
 	return !made || api.Status.Allocation == nil
 }
 
-// leftFor is how long the allocation of a claim counts that may have been written in an attempt that failed, when it
-// does not show. Watches are behind by milliseconds, so this is long.
+// leftFor is how long an allocation counts that a failed attempt may have written, while it is not observed. Watches
+// lag by milliseconds, so this is long.
 const leftFor = record.Time(10 * time.Second)
 
-// void reports whether an assumed allocation does not count: it is for a pod that is not in the ledger any more, or for
-// nobody (see hold.leave), and should have shown by now.
+// void reports whether an assumed allocation does not count: its pod is not in the ledger any more, or it has no
+// consumer (see hold.leave), and it should have been observed by now.
 func void(s cluster.Snapshot, assumed *resourceapi.ResourceClaim) bool {
 	n := len(assumed.Status.ReservedFor)
 	if n == 0 {
@@ -124,11 +124,11 @@ func consumer(p *cluster.Pod) resourceapi.ResourceClaimConsumerReference {
 	return resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: p.Name, UID: types.UID(p.UID)}
 }
 
-// keyOf is namespace/name, as messages have it.
+// keyOf returns namespace/name, as in messages.
 func keyOf(claim *resourceapi.ResourceClaim) string { return claim.Namespace + "/" + claim.Name }
 
-// bindable reports whether all binding conditions of an allocated claim are met. A failure condition that is met is an
-// error.
+// bindable reports whether all binding conditions of an allocated claim are met. A failure condition that is met is
+// an error.
 func bindable(claim *resourceapi.ResourceClaim) (bool, error) {
 	if claim.Status.Allocation == nil {
 		return false, nil
@@ -157,7 +157,7 @@ func bindable(claim *resourceapi.ResourceClaim) (bool, error) {
 	return true, nil
 }
 
-// statusOf is what a driver says of an allocated device, nil when it has said nothing.
+// statusOf returns the driver's status of an allocated device, nil if there is none.
 func statusOf(claim *resourceapi.ResourceClaim,
 	r *resourceapi.DeviceRequestAllocationResult) *resourceapi.AllocatedDeviceStatus {
 	for i := range claim.Status.Devices {
@@ -182,8 +182,8 @@ func waits(a *resourceapi.AllocationResult) bool {
 	return false
 }
 
-// overdueAt is the time after which the binding conditions of a claim have come too late; ok is false when it has none,
-// or does not say when it was allocated.
+// overdueAt returns the deadline of the binding conditions of a claim; ok is false if it has none, or no allocation
+// time.
 func (pl *Plugin) overdueAt(claim *resourceapi.ResourceClaim) (at record.Time, ok bool) {
 	a := claim.Status.Allocation
 	if a == nil || a.AllocationTimestamp == nil || !waits(a) {

@@ -14,21 +14,21 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// Counter counts devices for the scores of NodeResourcesFit and NodeResourcesBalancedAllocation, where their arguments
-// name a resource that a class backs (upstream: noderesources, calculateDRAResourceTotals). All slices count, also of
-// pools that are being replaced, and tainted devices too.
+// Counter counts devices for the scores of NodeResourcesFit and NodeResourcesBalancedAllocation, if their arguments
+// name a resource that a class backs (upstream: noderesources, calculateDRAResourceTotals). All slices count,
+// including those of pools that are being replaced, and tainted devices too.
 //
-// It always judges devices and nodes as they are now. Upstream remembers for good which devices match a class and which
-// nodes a selector, so that it scores by labels and attributes of the past; and its NodeResourcesBalancedAllocation
-// has no cache of compiled selectors, and crashes when a class with selectors backs one of its resources.
+// It always uses the current devices and nodes. Upstream caches without limit which devices match a class and which
+// nodes a selector, so that it scores by outdated labels and attributes; and its NodeResourcesBalancedAllocation has
+// no cache of compiled selectors, and crashes if a class with selectors backs one of its resources.
 type Counter struct {
 	inv *Inventory
 	cel *cel.Cache
 
-	counted map[countKey]counted // what was counted last; at most maxCounted
+	counted map[countKey]counted // the last counts; at most maxCounted
 }
 
-// maxCounted bounds what is remembered: nodes may come and go under new names for ever.
+// maxCounted bounds the cache: nodes may be added and removed under new names without limit.
 const maxCounted = 1 << 16
 
 type countKey struct {
@@ -38,8 +38,8 @@ type countKey struct {
 
 type count struct{ devices, taken int64 }
 
-// counted is a count, good while the node, the classes and which pools are whose stay the same and nothing in those
-// pools changes. A decision changes one node's pools, and the other nodes need not be counted anew.
+// counted is a count, valid while the node, the classes and the assignment of pools to nodes are the same and nothing
+// in those pools changes. A decision changes one node's pools, so the counts of the other nodes stay valid.
 type counted struct {
 	count
 	node              *cluster.Node
@@ -60,8 +60,8 @@ func (c *Counter) Revision(s cluster.Snapshot) uint64 {
 	return c.inv.clock + c.inv.epoch
 }
 
-// Count is how many devices of the class that backs a resource a node could use, and how many of them are taken. A
-// selector that fails makes it 0.
+// Count returns how many devices of the class that backs a resource a node could use, and how many of them are
+// allocated. A selector that fails makes both 0.
 func (c *Counter) Count(s cluster.Snapshot, n cluster.NodeIdx, resource v1.ResourceName) (devices, taken int64) {
 	class := c.inv.backing[resource]
 	if class == nil {
@@ -81,7 +81,7 @@ func (c *Counter) Count(s cluster.Snapshot, n cluster.NodeIdx, resource v1.Resou
 	return got.devices, got.taken
 }
 
-// lastChange is when a device that the node might use was last changed, taken or given back.
+// lastChange returns when a device that the node might use was last changed, allocated or freed.
 func (c *Counter) lastChange(node *cluster.Node) uint64 {
 	return max(touched(c.inv.poolsOf[node.Name]), touched(c.inv.sharedPools))
 }
@@ -133,8 +133,8 @@ func (c *Counter) inSlice(node *v1.Node, slice *resourceapi.ResourceSlice,
 	return part, nil
 }
 
-// here reports whether a node can use a slice or a device. Upstream lets a slice that says nothing count everywhere,
-// and a device that says nothing nowhere.
+// here reports whether a node can use a slice or a device. As in upstream, a slice without a node counts on every
+// node, and a device without a node on none.
 func here(node *v1.Node, name *string, all *bool, selector *v1.NodeSelector, silent bool) (bool, error) {
 	switch {
 	case all != nil && *all:

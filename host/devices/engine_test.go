@@ -18,15 +18,15 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// scheduler is the engine with NodeResourcesFit and DynamicResources. What happens to objects happens in a world,
-// whose store stands for the API server, and is told to the engine.
+// scheduler is the engine with NodeResourcesFit and DynamicResources. Objects change in a world, whose store stands
+// for the API server, and from there in the engine.
 type scheduler struct {
 	*world
 	e       *engine.Engine
 	written map[string][]cluster.Write // pod -> what the engine asked to be written, not yet done
 	last    map[string]engine.Prepare  // pod -> the newest Prepare
 	log     []string
-	strange int // rounds of strangers
+	strange int // rounds of another scheduler
 }
 
 func newScheduler(t *testing.T) *scheduler {
@@ -202,7 +202,7 @@ func TestExtendedResourcesThroughTheEngine(t *testing.T) {
 	}
 }
 
-// strangers lets another scheduler bind a pod that takes nothing to each node, and returns what came of it.
+// strangers lets another scheduler bind a pod without requests to each node, and returns what followed.
 func (s *scheduler) strangers() []string {
 	s.log = nil
 	for i, node := range []string{"a", "b"} {

@@ -16,19 +16,19 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// inMemory is the name of a claim for extended resources while it is only thought of. No claim can have it.
+// inMemory is the name of a claim for extended resources before it has its real name. No claim can have it.
 const inMemory = "<extended-resources>"
 
-// extended is how a pod's extended resources can be backed by devices (KEP-5004). On a node whose kubelet offers such a
-// resource (a device plugin) the pod takes it from there; elsewhere a claim is made for it. So each node may need
-// another claim: a variant, named by the resources it holds.
+// extended is how devices can back a pod's extended resources (KEP-5004). On a node whose kubelet offers such a
+// resource (a device plugin) the pod takes it from there; on other nodes a claim is created for it. So each node may
+// need another claim: a variant, identified by the resources in it.
 type extended struct {
-	// claim is the one that was made for the pod before, or one to be made, without requests.
+	// claim is the one that was created for the pod before, or one to be created, without requests.
 	claim *resourceapi.ResourceClaim
-	// stale is set for one that was made before and has requests: whether it would do now cannot be told, so it is
-	// deleted, and the pod tried again.
+	// stale: the claim was created before and has requests. Whether it would still do is unknown, so it is deleted,
+	// and the pod is tried again.
 	stale bool
-	// asked are the resources that can be backed in principle, sorted, with how much the pod asks for.
+	// asked are the resources that devices can back in principle, sorted, with the amounts that the pod requests.
 	asked []askedResource
 
 	variants map[string]*variant // the names of the resources it holds -> variant
@@ -40,13 +40,13 @@ type askedResource struct {
 	class  *resourceapi.DeviceClass // nil: no class backs it
 }
 
-// variant is the claim that a node needs.
+// variant is the claim that a node requires.
 type variant struct {
 	claim    *resourceapi.ResourceClaim
 	mappings []cluster.ExtendedMapping
 }
 
-// extendedOf is nil for a pod that asks for no extended resource that a class backs.
+// extendedOf returns nil for a pod that requests no extended resource that a class backs.
 func (pl *Plugin) extendedOf(s cluster.Snapshot, p *cluster.Pod) *extended {
 	e := &extended{variants: map[string]*variant{}}
 	any := false
@@ -85,8 +85,8 @@ func (pl *Plugin) extendedOf(s cluster.Snapshot, p *cluster.Pod) *extended {
 // made reports whether the claim exists already.
 func (e *extended) made() bool { return e.claim.Name != inMemory }
 
-// on is the claim that a node needs. None is nil: the node offers all there is to offer itself. The reason is why the
-// node cannot do it.
+// on returns the claim that a node requires; nil if the node itself offers everything. reason is why the node does
+// not fit.
 func (e *extended) on(p *cluster.Pod, node *cluster.Node, onlyExtended bool) (v *variant, reason string) {
 	if e.stale {
 		return nil, "cannot schedule extended resource claim"
@@ -113,7 +113,7 @@ func (e *extended) on(p *cluster.Pod, node *cluster.Node, onlyExtended bool) (v 
 	return v, ""
 }
 
-// variant makes the claim for some of the resources: a request for each container that asks for one (upstream:
+// variant makes the claim for some of the resources: a request for each container that requests one (upstream:
 // createRequestsAndMappings).
 func (e *extended) variant(p *cluster.Pod, names []string) *variant {
 	v := &variant{claim: e.claim.DeepCopy()}
@@ -141,18 +141,18 @@ type backer struct {
 	containers []v1.Container // init containers first
 	init       int            // how many of containers are init containers
 
-	own []*resourceapi.DeviceRequest // container -> the request of one that runs until the end; nil when it has none
+	own []*resourceapi.DeviceRequest // container -> the request of one that runs until the end; nil if it has none
 }
 
-// brief reports whether a container ends before the next one starts: an init container that is no sidecar.
+// brief reports whether a container ends before the next one starts: an init container that is not a sidecar.
 func (b *backer) brief(i int) bool {
 	policy := b.containers[i].RestartPolicy
 	sidecar := policy != nil && *policy == v1.ContainerRestartPolicyAlways
 	return i < b.init && !sidecar
 }
 
-// requests gives every container that runs until the end devices of its own. Init containers that end use the devices
-// of those that come after them, and share one request, for the most that any of them needs on top.
+// requests gives every container that runs until the end its own devices. Init containers that end use the devices of
+// later containers, and share one request for the maximum that any of them needs in addition.
 func (b *backer) requests() (requests []resourceapi.DeviceRequest, mappings []cluster.ExtendedMapping) {
 	b.own = make([]*resourceapi.DeviceRequest, len(b.containers))
 	for i := range b.containers {
@@ -195,8 +195,8 @@ func (b *backer) requests() (requests []resourceapi.DeviceRequest, mappings []cl
 	return requests, append(mappings, briefs...)
 }
 
-// request is what one container needs beyond the requests it can use too; nil when those are enough, or it asks for
-// nothing. The mappings tell where its devices come from.
+// request returns what one container needs beyond the requests that it can use too; nil if those suffice, or if it
+// requests nothing. The mappings are the requests of which it uses devices.
 func (b *backer) request(i int,
 	usable []*resourceapi.DeviceRequest) (*resourceapi.DeviceRequest, []cluster.ExtendedMapping) {
 	c := &b.containers[i]
@@ -227,7 +227,7 @@ func (b *backer) request(i int,
 	}}, append(mappings, cluster.ExtendedMapping{Container: c.Name, Resource: string(b.resource), Request: name})
 }
 
-// rank is the place of a resource among those that a container asks for, by name.
+// rank returns the position of a resource among those that a container requests, by name.
 func rank(list v1.ResourceList, name v1.ResourceName) int {
 	n := 0
 	for other := range list { // order: counts

@@ -157,7 +157,8 @@ func TestInitContainersUseTheDevicesOfThoseAfterThem(t *testing.T) {
 		{"two that need more share the most", []podOption{initAsks(false, gpuResource, "2"),
 			initAsks(false, gpuResource, "3"), asks(gpuResource, "1")},
 			[]string{request("container-1-request-0", 2), request("container-2-request-0", 1)},
-			"c0>container-2-request-0 i0>container-2-request-0 i0>container-1-request-0 i1>container-2-request-0 i1>container-1-request-0"},
+			"c0>container-2-request-0 i0>container-2-request-0 i0>container-1-request-0 " +
+				"i1>container-2-request-0 i1>container-1-request-0"},
 		{"a sidecar keeps what it has", []podOption{initAsks(true, gpuResource, "1"), asks(gpuResource, "1")},
 			[]string{request("container-0-request-0", 1), request("container-1-request-0", 1)},
 			"i0>container-0-request-0 c0>container-1-request-0"},

@@ -12,22 +12,21 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// answer is what was found for a pod on a row that fits.
+// answer is the result for a pod on a row that fits.
 type answer struct {
-	out     *outcome // what the allocator found; nil when nothing is known of the row
-	variant *variant // of the extended claim; nil when the node needs none
+	out     *outcome // the allocator's result; nil if nothing is known about the row
+	variant *variant // of the extended claim; nil if the node needs none
 }
 
-// asker puts the question to the allocator: the claims to allocate, with this variant of the extended one, on this
-// node.
+// asker queries the allocator for the claims to allocate, with this variant of the extended one, on this node.
 type asker func(n cluster.NodeIdx, node *cluster.Node, v *variant) (*outcome, error)
 
-// Plain is the verdict on one node. Supposed pods make no difference: devices are held by claims, not by pods.
+// Plain returns the verdict on one node. Supposed pods make no difference: claims hold devices, not pods.
 func (pr *prepared) Plain(_ cluster.Snapshot, v *cluster.NodeView) plugin.Code {
 	return pr.judge(v.Row, v.Node, pr.askWhole)
 }
 
-// Column gives the verdict on rows, up to the first one where it fails.
+// Column writes the verdicts on rows, up to the first failure.
 func (pr *prepared) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag plugin.Tag, out []plugin.Verdict) {
 	pr.failed = nil
 	for n := lo; n < hi && pr.failed == nil; n++ {
@@ -44,7 +43,7 @@ func (pr *prepared) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag plugi
 	}
 }
 
-// judge decides about one node. As upstream does, it tells what the allocator says before what allocated claims say.
+// judge decides about one node. As in upstream, the allocator's reason precedes that of allocated claims.
 func (pr *prepared) judge(n cluster.NodeIdx, node *cluster.Node, ask asker) plugin.Code {
 	pr.forget(n)
 	pr.failed = nil
@@ -79,7 +78,7 @@ func (pr *prepared) judge(n cluster.NodeIdx, node *cluster.Node, ask asker) plug
 	return plugin.Fit
 }
 
-// outOfReach reports whether some allocated claim cannot be used on the node, and remembers which.
+// outOfReach reports whether some allocated claim cannot be used on the node, and records which.
 func (pr *prepared) outOfReach(n cluster.NodeIdx, node *cluster.Node) bool {
 	any := false
 	for i := range pr.claims {
@@ -92,7 +91,7 @@ func (pr *prepared) outOfReach(n cluster.NodeIdx, node *cluster.Node) bool {
 	return any
 }
 
-// code is the code of a reason. No eviction helps against any of them.
+// code returns the code of a reason. No eviction helps against any of them.
 func (pr *prepared) code(reason string) plugin.Code {
 	i := slices.Index(pr.texts, reason)
 	if i < 0 {
@@ -102,12 +101,12 @@ func (pr *prepared) code(reason string) plugin.Code {
 	return plugin.Code(i+1) | plugin.Unresolvable
 }
 
-// Reasons is the one text of a code.
+// Reasons returns the text of a code.
 func (pr *prepared) Reasons(c plugin.Code) []string {
 	return []string{pr.texts[(c&plugin.CodeBits)-1]}
 }
 
-// Failed is the error that fails the attempt: a broken selector, say, or a search that took too long.
+// Failed returns the error that fails the attempt: for example an invalid selector, or a search that took too long.
 func (pr *prepared) Failed() error { return pr.failed }
 
 func (pr *prepared) remember(n cluster.NodeIdx, a answer) {
@@ -123,7 +122,7 @@ func (pr *prepared) forget(n cluster.NodeIdx) {
 	}
 }
 
-// found is what is remembered of a row.
+// found returns what is cached for a row.
 func (pr *prepared) found(n cluster.NodeIdx) answer {
 	if int(n) < len(pr.answers) {
 		return pr.answers[n]
@@ -131,7 +130,7 @@ func (pr *prepared) found(n cluster.NodeIdx) answer {
 	return answer{}
 }
 
-// nodeCopy is a node as the allocator and node selectors take it.
+// nodeCopy is a node in the form that the allocator and node selectors read.
 type nodeCopy struct {
 	of  *cluster.Node
 	api *v1.Node
@@ -144,7 +143,7 @@ func asNode(node *cluster.Node) *v1.Node {
 	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}}
 }
 
-// apiNode is a node with what selectors read of it.
+// apiNode returns a node with the fields that selectors read.
 func (pl *Plugin) apiNode(n cluster.NodeIdx, node *cluster.Node) *v1.Node {
 	for int(n) >= len(pl.nodes) {
 		pl.nodes = append(pl.nodes, nodeCopy{})

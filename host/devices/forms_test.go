@@ -377,7 +377,8 @@ func consumed(state structured.AllocatedState) []string {
 	return texts
 }
 
-// noDeviceTwice holds whatever happens: nobody gets what another holds, unless it can be shared or is only watched.
+// noDeviceTwice is an invariant: no claim gets a device that another holds, unless it can be shared or has admin
+// access.
 func (h *history) noDeviceTwice() {
 	owner := map[string]string{} // device -> claim
 	cluster.Each(h.s(), func(c *resourceapi.ResourceClaim) bool {

@@ -16,36 +16,35 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// Inventory is what can be derived of slices, claims and classes, and is kept from decision to decision: one per
-// scheduler, brought up to date (sync) before it is read.
+// Inventory is the state derived of slices, claims and classes, and is kept between decisions: one for each
+// scheduler, updated (sync) before it is read.
 type Inventory struct {
 	seen    bool   // sync has run
-	clock   uint64 // counts changes of what is published and of what is taken
+	clock   uint64 // counts changes of slices and of allocations
 	epoch   uint64 // counts changes of classes
 	classes uint64 // revision of the classes that are indexed
-	// sliceSeq and claimSeq are up to where the store's journals are applied.
+	// sliceSeq and claimSeq are the positions up to which the store's journals are applied.
 	sliceSeq, claimSeq uint64
 
 	published
 
-	// held is what each claim takes.
+	// held is the devices of each claim.
 	held map[cluster.ObjectKey]*holding // claim -> its devices
-	// unseen are the claims among held whose allocation the API server does not show yet.
+	// unseen are the claims in held whose allocation is not observed in the API server yet.
 	unseen map[cluster.ObjectKey]unseen // claim -> as it was counted
 	state  structured.AllocatedState
-	// times counts how often a device is taken, where that is more than once; only claims that somebody wrote by hand
-	// do that.
+	// times counts how often a device is allocated, if that is more than once; only claims written by hand do that.
 	times map[structured.DeviceID]int // device -> claims that take it, from 2
 	// sharers counts the shares of a device.
 	sharers map[structured.DeviceID]int // device -> shares
 
-	// madeFor are the claims that were made for extended resources.
+	// madeFor are the claims that were created for extended resources.
 	madeFor map[cluster.UID]cluster.ObjectKey // pod -> claim
 	// backing are the classes that back extended resources.
 	backing map[v1.ResourceName]*resourceapi.DeviceClass // resource -> class
 }
 
-// holding is what one claim takes.
+// holding is the devices of one claim.
 type holding struct {
 	devices  []structured.DeviceID
 	shares   []structured.SharedDeviceID
@@ -54,17 +53,16 @@ type holding struct {
 	madeFor  cluster.UID
 }
 
-// unseen is a claim as it is assumed. Whether that counts can change though the claim does not: with its pod, or by
-// time.
+// unseen is an assumed claim. Whether it counts can change although the claim does not: with its pod, or with time.
 type unseen struct {
 	claim *resourceapi.ResourceClaim
 	void  bool
 }
 
-// NewInventory returns one that has seen nothing.
+// NewInventory returns an empty inventory.
 func NewInventory() *Inventory { return &Inventory{} }
 
-// sync catches up with the store.
+// sync applies the changes of the store.
 func (inv *Inventory) sync(s cluster.Snapshot) {
 	if r := s.KindRevision(cluster.KindDeviceClass); !inv.seen || r != inv.classes {
 		inv.classes = r
@@ -89,7 +87,7 @@ func (inv *Inventory) sync(s cluster.Snapshot) {
 		for _, key := range claims {
 			inv.recount(s, key)
 		}
-		for key, was := range inv.unseen { // order: each claim is judged alone
+		for key, was := range inv.unseen { // order: each claim is handled on its own
 			if void(s, was.claim) != was.void {
 				inv.recount(s, key)
 			}
@@ -98,7 +96,7 @@ func (inv *Inventory) sync(s cluster.Snapshot) {
 	inv.seen = true
 }
 
-// countAll starts the count of what is allocated anew.
+// countAll counts all allocations again.
 func (inv *Inventory) countAll(s cluster.Snapshot) {
 	inv.held = map[cluster.ObjectKey]*holding{}
 	inv.unseen = map[cluster.ObjectKey]unseen{}
@@ -110,7 +108,7 @@ func (inv *Inventory) countAll(s cluster.Snapshot) {
 		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
 	}
 	inv.clock++
-	for _, p := range inv.pools { // order: each pool is marked alone
+	for _, p := range inv.pools { // order: each pool is marked on its own
 		p.changed = inv.clock
 	}
 	cluster.Each(s, func(claim *resourceapi.ResourceClaim) bool {
@@ -119,7 +117,7 @@ func (inv *Inventory) countAll(s cluster.Snapshot) {
 	})
 }
 
-// recount replaces what is counted of one claim.
+// recount replaces what is counted for one claim.
 func (inv *Inventory) recount(s cluster.Snapshot, key cluster.ObjectKey) {
 	claim, _ := cluster.Find[*resourceapi.ResourceClaim](s, key.Namespace, key.Name)
 	is := &holding{}
@@ -173,7 +171,7 @@ func (h *holding) equal(o *holding) bool {
 	return true
 }
 
-// holds lists what the allocation of a claim takes. Devices with admin access are not taken (upstream:
+// holds returns the devices of a claim's allocation. Devices with admin access are not allocated (upstream:
 // foreachAllocatedDevice).
 func holds(claim *resourceapi.ResourceClaim) *holding {
 	h := &holding{}
@@ -199,7 +197,7 @@ func holds(claim *resourceapi.ResourceClaim) *holding {
 	return h
 }
 
-// count adds (1) or takes away (-1) a holding.
+// count adds (1) or subtracts (-1) a holding.
 func (inv *Inventory) count(h *holding, sign int) {
 	if len(h.pools) == 0 {
 		return
@@ -251,7 +249,7 @@ func (inv *Inventory) countDevice(id structured.DeviceID, sign int) {
 	}
 }
 
-// madeForPod is the pod for whose extended resources a claim was made; empty for all other claims.
+// madeForPod returns the pod for whose extended resources a claim was created; empty for all other claims.
 func madeForPod(claim *resourceapi.ResourceClaim) cluster.UID {
 	if claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] != "true" {
 		return ""
@@ -263,9 +261,9 @@ func madeForPod(claim *resourceapi.ResourceClaim) cluster.UID {
 	return cluster.UID(owner.UID)
 }
 
-// backingClasses tells which class backs an extended resource: by its implicit name, or by the one it states, where the
-// newest class that states it wins, and of equally old ones the first by name. Upstream's cache depends on the order in
-// which it met the classes where two state one name; this does not.
+// backingClasses returns the class that backs each extended resource: by its implicit name, or by the one it
+// declares, with preference for the newest class, and among equally old ones for the first by name. If two classes
+// declare one name, upstream's cache depends on the order in which it observed them; this does not.
 func backingClasses(s cluster.Snapshot) map[v1.ResourceName]*resourceapi.DeviceClass {
 	backing := map[v1.ResourceName]*resourceapi.DeviceClass{}
 	cluster.Each(s, func(class *resourceapi.DeviceClass) bool {

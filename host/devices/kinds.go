@@ -16,26 +16,26 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// Nodes of one kind have devices that no request of a shape can tell apart, of which the same are taken: what the
-// allocator says of one of them it says of all. The kind of a node is a text: for each of its pools what the devices
-// are, as far as the shape reads it, and which of them are taken. Devices often carry a serial number or an address;
-// what no selector and no constraint of the shape names does not make a kind of its own.
+// Nodes of one kind have devices that no request of a shape distinguishes, with the same ones allocated: the
+// allocator's result for one of them holds for all. The kind of a node is a text: for each of its pools a description
+// of the devices, as far as the shape reads it, and which of them are allocated. Devices often carry a serial number
+// or an address; attributes that no selector and no constraint of the shape names are not part of the kind.
 //
-// A node has a kind only if all it can use is its own: pools of which every slice names this node, with all their
-// slices there, in a cluster without devices for any node. One that has none of its own is like those that reach the
-// same devices (shared.go). Else it is asked about alone.
+// A node has a kind only if all its devices are its own: every slice of its pools names this node, no pool has slices
+// elsewhere, and the cluster has no devices for any node. A node without pools of its own shares results with those
+// that reach the same devices (shared.go). Other nodes are queried on their own.
 
-// kindOutcomes is what the allocator has said about nodes of each kind; good for one state of the device classes.
+// kindOutcomes caches the allocator's results for nodes of each kind; valid for one state of the device classes.
 type kindOutcomes struct {
 	epoch    uint64
 	relevant relevance
 	said     map[string]*outcome // kind -> what it says
 }
 
-// maxKinds bounds the kinds that are remembered of a shape.
+// maxKinds bounds the cached kinds of a shape.
 const maxKinds = 1 << 14
 
-// askKind asks the allocator about one node, unless it has been asked about one of its kind.
+// askKind queries the allocator for one node, unless it has a result for one of its kind.
 func (pr *prepared) askKind(sh *shape, n cluster.NodeIdx, node *cluster.Node, pools []*pool,
 	v *variant) (*outcome, error) {
 	inv, k := pr.pl.inv, &sh.kinds
@@ -62,7 +62,7 @@ func (pr *prepared) askKind(sh *shape, n cluster.NodeIdx, node *cluster.Node, po
 	return out, nil
 }
 
-// kindOf is the kind of a node, as far as what is relevant tells.
+// kindOf returns the kind of a node with respect to the relevant attributes.
 func (inv *Inventory) kindOf(node string, pools []*pool, rel *relevance) (kind string, ok bool) {
 	if len(inv.sharedPools) > 0 {
 		return "", false
@@ -89,14 +89,14 @@ func (inv *Inventory) kindOf(node string, pools []*pool, rel *relevance) (kind s
 	return b.String(), true
 }
 
-// poolKinds is what of a pool goes into kinds, worked out when asked for. It is new when the slices of the pool change.
+// poolKinds is a pool's part of kinds, computed on demand. It is new when the slices of the pool change.
 type poolKinds struct {
 	contents map[string]string // relevance -> digest of the devices
-	taken    string            // which of the devices are taken
-	takenAt  uint64            // pool.changed when taken was worked out; 0 for never
+	taken    string            // which of the devices are allocated
+	takenAt  uint64            // pool.changed when taken was computed; 0 for never
 }
 
-// content is a digest of what a pool offers. It is not whole while slices are missing or being replaced.
+// content returns a digest of a pool's devices. It is not whole while slices are missing or being replaced.
 func (k *poolKinds) content(p *pool, rel *relevance) (digest string, whole bool) {
 	if d, known := k.contents[rel.key]; known {
 		return d, d != ""
@@ -115,7 +115,7 @@ type content struct {
 	Sets    [][]resourceapi.CounterSet
 }
 
-// digestOf is empty for a pool that is not whole.
+// digestOf returns an empty text for a pool that is not whole.
 func digestOf(p *pool, rel *relevance) string {
 	c := content{Driver: p.id.driver}
 	for _, slice := range p.slices {
@@ -143,7 +143,7 @@ func digestOf(p *pool, rel *relevance) string {
 	return string(sum[:])
 }
 
-// takenOf tells for each device whether it is free (0), taken (1), or shared, with what of it is in use.
+// takenOf encodes for each device whether it is free (0), allocated (1), or shared, with the amounts in use.
 func (k *poolKinds) takenOf(inv *Inventory, p *pool) string {
 	if k.takenAt == p.changed {
 		return k.taken
@@ -179,7 +179,7 @@ type relevance struct {
 	ids map[string]bool // name of an attribute, without domain -> it is read
 }
 
-// How a selector reads devices, if it does so plainly.
+// The forms in which a selector reads devices such that its attributes can be recognised.
 var (
 	plainAttribute = regexp.MustCompile(`device\.attributes\[(?:"[^"\\]*"|'[^'\\]*')\]\.\??([A-Za-z_][A-Za-z0-9_]*)`)
 	plainOther     = regexp.MustCompile(`device\.(?:driver|capacity|allowMultipleAllocations)\b`)
@@ -187,8 +187,8 @@ var (
 	anyDevice      = regexp.MustCompile(`\bdevice\b|["'\\` + "`" + `]`)
 )
 
-// read notes what an expression reads. One that does anything else with its device than name attributes plainly is
-// taken to read all of them.
+// read records what an expression reads. An expression that does anything else with its device than naming attributes
+// literally counts as reading all of them.
 func (rel *relevance) read(expression string) {
 	for _, m := range plainAttribute.FindAllStringSubmatch(expression, -1) {
 		rel.ids[m[1]] = true
@@ -199,8 +199,10 @@ func (rel *relevance) read(expression string) {
 	rel.all = rel.all || anyDevice.MatchString(rest)
 }
 
-// attributes are those that are read.
-func (rel *relevance) attributes(all map[resourceapi.QualifiedName]resourceapi.DeviceAttribute) map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
+// attributes returns those that are read.
+func (rel *relevance) attributes(
+	all map[resourceapi.QualifiedName]resourceapi.DeviceAttribute,
+) map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
 	if rel.all {
 		return all
 	}
@@ -216,7 +218,7 @@ func (rel *relevance) attributes(all map[resourceapi.QualifiedName]resourceapi.D
 	return some
 }
 
-// attributeID is a name without its domain.
+// attributeID returns a name without its domain.
 func attributeID(name string) string {
 	_, id, found := strings.Cut(name, "/")
 	if !found {
@@ -225,7 +227,7 @@ func attributeID(name string) string {
 	return id
 }
 
-// relevant is what the claims of this decision read of devices.
+// relevant returns which attributes of devices the claims of this decision read.
 func (pr *prepared) relevant(v *variant) relevance {
 	rel := relevance{ids: map[string]bool{}}
 	selectors := func(list []resourceapi.DeviceSelector) {
@@ -253,7 +255,8 @@ func (pr *prepared) relevant(v *variant) relevance {
 			}
 		}
 		for _, constraint := range c.Spec.Devices.Constraints {
-			for _, name := range []*resourceapi.FullyQualifiedName{constraint.MatchAttribute, constraint.DistinctAttribute} {
+			attributes := []*resourceapi.FullyQualifiedName{constraint.MatchAttribute, constraint.DistinctAttribute}
+			for _, name := range attributes {
 				if name != nil {
 					rel.ids[attributeID(string(*name))] = true
 				}
@@ -269,7 +272,7 @@ func (pr *prepared) relevant(v *variant) relevance {
 	return rel
 }
 
-// at is what was found on one node of a kind, in the terms of another one.
+// at translates a result for one node of a kind to another one.
 func (o *outcome) at(node string, pools []*pool) []resourceapi.AllocationResult {
 	if o.node == node || len(o.pools) == 0 { // shared devices are the same anywhere
 		return o.results
@@ -283,7 +286,7 @@ func (o *outcome) at(node string, pools []*pool) []resourceapi.AllocationResult 
 			d.Pool = pools[at].id.name
 		}
 		if sel := results[i].NodeSelector; sel != nil {
-			// Devices that name their node give this form: their node, by name.
+			// Devices that name their node have this form: their node, by name.
 			sel.NodeSelectorTerms[0].MatchFields[0].Values[0] = node
 		}
 	}

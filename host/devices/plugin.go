@@ -29,8 +29,7 @@ func DefaultArgs() Args {
 	return Args{FilterTimeout: 10 * time.Second, BindingTimeout: 10 * time.Minute}
 }
 
-// Gates are the allocator's switches with the feature gates of 1.36.3 as they are by default. DRAListTypeAttributes is
-// the one that is off.
+// Gates are the allocator's feature gates at the defaults of 1.36.3. Only DRAListTypeAttributes is off.
 var Gates = structured.Features{
 	AdminAccess:            true,
 	ConsumableCapacity:     true,
@@ -46,7 +45,7 @@ type Plugin struct {
 	inv  *Inventory
 	cel  *cel.Cache
 
-	last    *prepared // what the last PrepareFilter found, for the steps after it
+	last    *prepared // the result of the last PrepareFilter, for the later steps
 	answers answers
 	nodes   []nodeCopy // by row
 	space   []answer   // of the last decision, by row
@@ -61,7 +60,7 @@ var (
 	_ plugin.Waker      = (*Plugin)(nil)
 )
 
-// celExpressions is how many compiled selectors are kept.
+// celExpressions is the number of compiled selectors that are kept.
 const celExpressions = 128
 
 // New returns the plugin. Profiles of one scheduler share the inventory.
@@ -79,13 +78,14 @@ func New(args Args, inv *Inventory) (*Plugin, error) {
 	}, nil
 }
 
-// Name is the constant of this name.
+// Name returns the plugin's name.
 func (*Plugin) Name() string { return Name }
 
 // EachDecision marks the filter as one that reads objects.
 func (*Plugin) EachDecision() {}
 
-// Gated keeps a pod back while a claim it names is missing, is going away, or is somebody else's.
+// Gated reports whether a pod must wait because a claim that it names is missing, is being deleted, or belongs to
+// another owner.
 func (*Plugin) Gated(s cluster.Snapshot, p *cluster.Pod) (reason string, ok bool) {
 	if p.Spec.Devices == nil {
 		return "", true

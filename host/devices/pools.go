@@ -11,18 +11,19 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// published is what drivers offer: slices, in pools, at nodes.
+// published is what drivers publish: slices, grouped in pools, by node.
 type published struct {
 	slices map[cluster.ObjectKey]*resourceapi.ResourceSlice // name -> as it is indexed
 	pools  map[poolID]*pool
 	names  map[string]int // name of a pool -> pools that have it, of whatever driver
-	// poolsOf are the pools of which a node can use something of its own; sharedPools are those of which any node might
-	// use something. A pool can be both.
+	// poolsOf are the pools that have devices for one node; sharedPools are those that may have devices for any node.
+	// A pool can be both.
 	poolsOf     map[string][]*pool // node name -> pools, sorted
 	sharedPools []*pool            // sorted
-	layout      uint64             // counts changes of which pools are whose
-	sharedAt    uint64             // Inventory.clock when sharedPools last became others
-	// sharedSlices is Inventory.clock when a slice of a shared pool last changed, reach what was made of them then.
+	layout      uint64             // counts changes of poolsOf and sharedPools
+	sharedAt    uint64             // Inventory.clock when sharedPools last changed
+	// sharedSlices is Inventory.clock when a slice of a shared pool last changed, reach what was derived of them
+	// then.
 	sharedSlices uint64
 	reach        *reaches
 }
@@ -39,7 +40,7 @@ type pool struct {
 	slices []*resourceapi.ResourceSlice // sorted by name
 	homes  []string                     // the nodes for which it is in poolsOf, sorted
 	shared bool                         // it is in sharedPools
-	// Inventory.clock when a slice of it changed, or a device was taken or given back
+	// Inventory.clock when a slice of it changed, or a device was allocated or freed
 	changed uint64
 	// slicesAt is Inventory.clock when a slice of it last changed.
 	slicesAt uint64
@@ -65,7 +66,7 @@ func (inv *Inventory) indexAll(s cluster.Snapshot) {
 		byPool[id] = append(byPool[id], slice)
 		return true
 	})
-	for id, list := range byPool { // order: each pool is set alone
+	for id, list := range byPool { // order: each pool is set on its own
 		inv.setPool(id, list)
 	}
 }
@@ -104,7 +105,7 @@ func without(list []*resourceapi.ResourceSlice, gone *resourceapi.ResourceSlice)
 	return slices.DeleteFunc(slices.Clone(list), func(slice *resourceapi.ResourceSlice) bool { return slice == gone })
 }
 
-// setPool gives a pool its slices, sorted by name.
+// setPool sets the slices of a pool, sorted by name.
 func (inv *Inventory) setPool(id poolID, list []*resourceapi.ResourceSlice) {
 	inv.clock++
 	p := inv.pools[id]
@@ -149,7 +150,7 @@ func (inv *Inventory) setPool(id poolID, list []*resourceapi.ResourceSlice) {
 	}
 }
 
-// withPool and withoutPool return new lists: the old one may be remembered with an answer.
+// withPool and withoutPool return new lists: a cached result may hold the old one.
 func withPool(list []*pool, p *pool) []*pool {
 	i, found := slices.BinarySearchFunc(list, p, func(a, b *pool) int { return a.id.compare(b.id) })
 	if found {
@@ -162,11 +163,11 @@ func withoutPool(list []*pool, p *pool) []*pool {
 	return slices.DeleteFunc(slices.Clone(list), func(q *pool) bool { return q == p })
 }
 
-// reach tells for which nodes a pool has something of their own, and whether it may have something for any node.
+// reach returns for which nodes a pool has devices, and whether it may have devices for any node.
 //
-// Upstream's allocator looks at slices with counters whatever node they name. On a node for which a pool has no
-// devices, all that comes of that is a pool without devices, which changes nothing unless it is incomplete or invalid:
-// then it spoils requests for all devices, and words. So a sound pool is looked at where its devices are only.
+// Upstream's allocator reads slices with counters whatever node they name. On a node for which a pool has no devices,
+// that yields a pool without devices, which has no effect unless it is incomplete or invalid: then it affects
+// requests for all devices, and error texts. So a sound pool is read only on the nodes of its devices.
 func reach(list []*resourceapi.ResourceSlice) (homes []string, shared bool) {
 	counters := false
 	for _, slice := range list {
@@ -181,8 +182,8 @@ func reach(list []*resourceapi.ResourceSlice) (homes []string, shared bool) {
 	return slices.Compact(homes), shared || counters && !sound(list)
 }
 
-// sound reports whether a pool is surely neither incomplete nor invalid in the eyes of the allocator (upstream:
-// structured/internal, GatherPools), looked at from a node for which it has no devices.
+// sound reports whether a pool is certainly neither incomplete nor invalid for the allocator (upstream:
+// structured/internal, GatherPools), on a node for which it has no devices.
 func sound(list []*resourceapi.ResourceSlice) bool {
 	counters := map[string]map[string]resourceapi.Counter{} // counter set -> its counters
 	for _, slice := range list {
@@ -200,7 +201,7 @@ func sound(list []*resourceapi.ResourceSlice) bool {
 	for _, slice := range list {
 		for i := range slice.Spec.Devices {
 			for _, takes := range slice.Spec.Devices[i].ConsumesCounters {
-				for name := range takes.Counters { // order: any that is missing will do
+				for name := range takes.Counters { // order: any missing one suffices
 					if _, ok := counters[takes.CounterSet][name]; !ok {
 						return false
 					}
@@ -214,9 +215,9 @@ func sound(list []*resourceapi.ResourceSlice) bool {
 	return true
 }
 
-// slicesFor are the slices that the allocator needs to judge a node with these pools: those that it would look at,
-// and the others of their pools, by which it knows whether a pool is complete and what of its counters is in use.
-// Those of pools that are hidden are left out.
+// slicesFor returns the slices that the allocator needs to judge a node with these pools: those of the node, and the
+// others of their pools, from which it derives whether a pool is complete and which of its counters are in use.
+// Hidden pools are left out.
 func (inv *Inventory) slicesFor(own []*pool, hidden func(*pool) bool) []*resourceapi.ResourceSlice {
 	var out []*resourceapi.ResourceSlice
 	add := func(p *pool) {
@@ -235,7 +236,7 @@ func (inv *Inventory) slicesFor(own []*pool, hidden func(*pool) bool) []*resourc
 	return out
 }
 
-// touched is when a slice of some pools last changed, or a device of them was taken or given back.
+// touched returns when a slice of some pools last changed, or a device of them was allocated or freed.
 func touched(pools []*pool) uint64 {
 	var at uint64
 	for _, p := range pools {

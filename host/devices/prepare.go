@@ -14,29 +14,29 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// prepared is what the plugin knows of a pod for one decision.
+// prepared is the plugin's state for one pod and decision.
 type prepared struct {
 	pl  *Plugin
 	s   cluster.Snapshot
 	pod *cluster.Pod
-	// at are the revisions it was made from: of claims, slices and classes.
+	// at are the revisions on which it is based: of claims, slices and classes.
 	at [3]uint64
 
-	// claims are those that the pod names, in its order; the one for its extended resources, if any, comes last.
+	// claims are those that the pod names, in its order; the one for its extended resources, if any, is last.
 	claims   []podClaim
-	extended *extended // nil when nothing the pod asks for is backed by a class
-	// allocate reports whether some claim has to be allocated: the allocator works.
+	extended *extended // nil if no class backs a resource that the pod requests
+	// allocate is true if some claim has to be allocated, so that the allocator is needed.
 	allocate bool
 
 	whole structured.Allocator // over the whole cluster, for the plain form; nil until needed
-	// shapes are what the allocator has said about these claims, by variant of the extended one.
+	// shapes are the cached results for these claims, by variant of the extended one.
 	shapes map[*variant]*shape
-	shared uint64 // when something last changed about the shared pools
+	shared uint64 // when the shared pools last changed
 
 	texts   []string // the reason of code i+1
 	failed  error
-	answers []answer // by row: what was found where the pod fits
-	// unavailable are the claims whose allocation does not reach some node, or has failed there.
+	answers []answer // by row: the result where the pod fits
+	// unavailable are the claims whose allocation cannot be used on some node, or has failed there.
 	unavailable []bool // by index in claims
 }
 
@@ -44,13 +44,13 @@ type prepared struct {
 type podClaim struct {
 	*resourceapi.ResourceClaim
 	reach *nodeaffinity.NodeSelector // where its allocation can be used; nil for everywhere, or not allocated
-	// stuck is set when the binding conditions of its allocation have failed or come too late.
+	// stuck: the binding conditions of its allocation have failed or are overdue.
 	stuck bool
 }
 
 func (c *podClaim) allocated() bool { return c.Status.Allocation != nil }
 
-// PrepareFilter looks at the claims of a pod.
+// PrepareFilter reads the claims of a pod.
 func (pl *Plugin) PrepareFilter(s cluster.Snapshot, p *cluster.Pod) plugin.FilterPlan {
 	pl.last = nil
 	if p.Spec.Devices == nil {
@@ -67,7 +67,7 @@ func (pl *Plugin) PrepareFilter(s cluster.Snapshot, p *cluster.Pod) plugin.Filte
 	return plugin.FilterPlan{Filter: pr}
 }
 
-// blank is room for the answers of one decision; the one before loses its own.
+// blank returns memory for the answers of one decision; it reuses that of the decision before.
 func (pl *Plugin) blank(rows int) []answer {
 	pl.last = nil
 	if cap(pl.space) < rows {
@@ -82,7 +82,7 @@ func revisions(s cluster.Snapshot) [3]uint64 {
 		s.KindRevision(cluster.KindDeviceClass)}
 }
 
-// prepare finds out what a pod needs, or why it can have it on no node.
+// prepare determines what a pod needs, or why no node can have it.
 func (pl *Plugin) prepare(s cluster.Snapshot, p *cluster.Pod) (pr *prepared, reject string, err error) {
 	pl.inv.sync(s)
 	pr = &prepared{pl: pl, s: s, pod: p, at: revisions(s), shapes: map[*variant]*shape{},
@@ -103,7 +103,7 @@ func (pl *Plugin) prepare(s cluster.Snapshot, p *cluster.Pod) (pr *prepared, rej
 		c := &pr.claims[i]
 		if i < len(named) && pending(s, c.ResourceClaim) {
 			if len(c.Status.ReservedFor) == 0 {
-				// Nothing may ever show that could wake the pod, so it comes back by itself.
+				// No later event might wake the pod, so it is tried again after a backoff.
 				return nil, "", fmt.Errorf("resource claim %s may have been allocated by an attempt that failed",
 					keyOf(c.ResourceClaim))
 			}
@@ -118,7 +118,7 @@ func (pl *Plugin) prepare(s cluster.Snapshot, p *cluster.Pod) (pr *prepared, rej
 		}
 		pr.allocate = true
 		if i == len(named) {
-			continue // made here, or judged per node
+			continue // created here, or judged per node
 		}
 		if reject, err := pr.classesExist(s, c); reject != "" || err != nil {
 			return nil, reject, err
@@ -127,7 +127,7 @@ func (pl *Plugin) prepare(s cluster.Snapshot, p *cluster.Pod) (pr *prepared, rej
 	return pr, "", nil
 }
 
-// inspect reads what matters of an allocated claim.
+// inspect reads the relevant parts of an allocated claim.
 func (pr *prepared) inspect(s cluster.Snapshot, c *podClaim) error {
 	if sel := c.Status.Allocation.NodeSelector; sel != nil {
 		reach, err := nodeaffinity.NewNodeSelector(sel)
@@ -141,7 +141,7 @@ func (pr *prepared) inspect(s cluster.Snapshot, c *podClaim) error {
 	return nil
 }
 
-// classesExist checks that the device classes that a claim names are there.
+// classesExist checks that the device classes that a claim names exist.
 func (pr *prepared) classesExist(s cluster.Snapshot, c *podClaim) (reject string, err error) {
 	class := func(name, request string) {
 		switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// Remedy frees a claim that is allocated where the pod cannot go, and that nobody else uses, so that it can be
+// Remedy frees a claim that is allocated where the pod cannot run, and that no other pod uses, so that it can be
 // allocated elsewhere (upstream: PostFilter). It frees one claim at a time: the first; upstream takes any.
 func (pl *Plugin) Remedy(s cluster.Snapshot, p *cluster.Pod) (writes []cluster.Write, message string) {
 	pr := pl.last

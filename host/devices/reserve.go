@@ -17,25 +17,25 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// hold is what is decided about the claims of one pod, from its decision to its bind.
+// hold is the decision about the claims of one pod, from its decision to its bind.
 type hold struct {
 	pl     *Plugin
 	pod    *cluster.Pod
 	node   string
 	claims []heldClaim
-	create *cluster.CreateClaim // the claim to be made for extended resources; nil when there is none
-	since  record.Time          // when Ready was first asked; 0 before
-	asked  bool                 // the writes were handed out, so some of them may have been done
+	create *cluster.CreateClaim // the claim to be created for extended resources; nil if there is none
+	since  record.Time          // the first call of Ready; 0 before
+	asked  bool                 // the writes were returned, so some of them may have been done
 }
 
 // heldClaim is one claim of the pod.
 type heldClaim struct {
 	target cluster.Target
-	// allocation is what was decided; nil for a claim that was allocated before.
+	// allocation is the decided one; nil for a claim that was allocated before.
 	allocation *resourceapi.AllocationResult
-	// reserved is set when the pod was among the consumers before.
+	// reserved: the pod was among the consumers before.
 	reserved bool
-	// create is set for the claim that is to be made.
+	// create: the claim is to be created.
 	create bool
 }
 
@@ -43,7 +43,7 @@ func (h *heldClaim) key() cluster.ObjectKey {
 	return cluster.ObjectKey{Namespace: h.target.Namespace, Name: h.target.Name}
 }
 
-// Reserve takes the devices that were found for p on row n, by supposing its claims allocated.
+// Reserve allocates the devices that were found for p on row n, by assuming its claims allocated.
 func (pl *Plugin) Reserve(t *cluster.Trial, p *cluster.Pod, n cluster.NodeIdx) plugin.Reserved {
 	if p.Spec.Devices == nil {
 		return plugin.Reserved{}
@@ -86,8 +86,8 @@ func (pl *Plugin) Reserve(t *cluster.Trial, p *cluster.Pod, n cluster.NodeIdx) p
 	return plugin.Reserved{Hold: h}
 }
 
-// judged is what was found for a pod on a row, found anew when the last decision was about another pod, or something
-// has changed since.
+// judged returns the result for a pod on a row, computed again if the last decision was about another pod, or
+// something has changed since.
 func (pl *Plugin) judged(s cluster.Snapshot, p *cluster.Pod,
 	n cluster.NodeIdx) (pr *prepared, reject string, err error) {
 	if pr = pl.last; pr != nil && pr.pod == p && pr.at == revisions(s) && (pr.found(n).out != nil || !pr.allocate) {
@@ -106,7 +106,7 @@ func targetOf(c *resourceapi.ResourceClaim) cluster.Target {
 	return cluster.Target{Kind: cluster.KindDeviceClaim, Namespace: c.Namespace, Name: c.Name, UID: cluster.UID(c.UID)}
 }
 
-// take supposes a claim allocated. A pod may name one claim twice; what was found for the first time holds.
+// take assumes a claim allocated. A pod may name one claim twice; the first result counts.
 func (h *hold) take(t *cluster.Trial, c *resourceapi.ResourceClaim, result *resourceapi.AllocationResult) {
 	hc := heldClaim{target: targetOf(c), allocation: own(result, c.UID)}
 	for i := range h.claims {
@@ -117,11 +117,12 @@ func (h *hold) take(t *cluster.Trial, c *resourceapi.ResourceClaim, result *reso
 	h.claims = append(h.claims, hc)
 	assumed := *c
 	assumed.Status.Allocation = hc.allocation
-	assumed.Status.ReservedFor = append(assumed.Status.ReservedFor[:len(assumed.Status.ReservedFor):len(assumed.Status.ReservedFor)], consumer(h.pod))
+	before := assumed.Status.ReservedFor
+	assumed.Status.ReservedFor = append(before[:len(before):len(before)], consumer(h.pod))
 	t.AssumeObject(&assumed)
 }
 
-// make supposes the claim for extended resources made and allocated, under the name it will get.
+// make assumes the claim for extended resources created and allocated, under its future name.
 func (h *hold) make(t *cluster.Trial, e *extended, v *variant, result *resourceapi.AllocationResult) error {
 	if v == nil || len(v.claim.Spec.Devices.Requests) == 0 {
 		return nil // the node itself offers them
@@ -139,9 +140,9 @@ func (h *hold) make(t *cluster.Trial, e *extended, v *variant, result *resourcea
 	return nil
 }
 
-// newName makes a name as the API server makes it from generateName (a prefix of at most 58 characters, and five that
-// form no words), but one that can be told beforehand: so making the claim twice makes one, and undoing it needs no
-// answer.
+// newName returns a name of the form that the API server makes from generateName (a prefix of at most 58 characters,
+// and five that form no words), but a predictable one: so creating the claim twice creates one, and undoing it needs
+// no response.
 func (h *hold) newName(s cluster.Snapshot, claim *resourceapi.ResourceClaim) string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	prefix := claim.GenerateName
@@ -160,7 +161,7 @@ func (h *hold) newName(s cluster.Snapshot, claim *resourceapi.ResourceClaim) str
 	}
 }
 
-// Writes allocates the claims and makes the pod their consumer.
+// Writes returns the writes that allocate the claims and make the pod their consumer.
 func (h *hold) Writes() []cluster.Write {
 	h.asked = true
 	var writes []cluster.Write
@@ -177,14 +178,14 @@ func (h *hold) Writes() []cluster.Write {
 	return writes
 }
 
-// Announce tells that the pod waits for its devices.
+// Announce returns the notice that the pod waits for its devices.
 func (h *hold) Announce() plugin.Notice {
 	return plugin.Notice{Reason: "BindingConditionsPending", Action: "Scheduling",
 		Note: "waiting for binding conditions for device on node " + h.node}
 }
 
-// Ready waits until all binding conditions of the pod's devices are met (KEP-5007). Upstream looks every five seconds;
-// this does whenever a claim changes.
+// Ready waits until all binding conditions of the pod's devices are met (KEP-5007). Upstream checks every five
+// seconds; this checks whenever a claim changes.
 func (h *hold) Ready(s cluster.Snapshot, now record.Time) plugin.Readiness {
 	if h.since == 0 {
 		h.since = now
@@ -229,9 +230,9 @@ func (h *hold) Ready(s cluster.Snapshot, now record.Time) plugin.Readiness {
 // errDeadline has the text with which upstream's wait ends.
 var errDeadline = errors.New("context deadline exceeded")
 
-// Release gives back what is held, and takes back what may have been written: where one write failed, others may have
-// been done before. A claim that was written stays allocated, without the pod as consumer: other pods may use it, and
-// its devices are not free. A claim made for extended resources is deleted, and its devices are free at once: no pod
+// Release undoes the decision, and the writes that may have been done: if one write failed, others may have been done
+// before. A claim that was written stays allocated, without the pod as consumer: other pods may use it, and its
+// devices are not free. A claim created for extended resources is deleted, and its devices are free at once: no pod
 // that could use them was bound.
 func (h *hold) Release(t *cluster.Trial, _ bool) []cluster.Write {
 	var writes []cluster.Write
@@ -254,8 +255,9 @@ func (h *hold) Release(t *cluster.Trial, _ bool) []cluster.Write {
 	return writes
 }
 
-// leave supposes that a claim is allocated for nobody, as the API server may show it soon: devices that may have been
-// written to a claim are not given to another before that is known. If nothing shows, they were not (see void).
+// leave assumes that a claim is allocated without a consumer, as the API server may show it soon: devices that may
+// have been written to a claim are not given to another one before that is known. If no allocation is observed, they
+// were not (see void).
 func (h *hold) leave(t *cluster.Trial, c *heldClaim) {
 	s := t.Snapshot()
 	claim, ok := cluster.Find[*resourceapi.ResourceClaim](s, c.target.Namespace, c.target.Name)

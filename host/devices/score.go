@@ -15,14 +15,14 @@ import (
 // PrepareScore is not called: PrepareWide is.
 func (*Plugin) PrepareScore(cluster.Snapshot, *cluster.Pod) plugin.PodScore { return nil }
 
-// Normal is what Normalize does.
+// Normal returns the normaliser that Normalize implements.
 func (*Plugin) Normal() plugin.Normal { return plugin.ByMax }
 
-// Skips is true for pods that ask for no devices.
+// Skips reports whether the pod requests no devices.
 func (*Plugin) Skips(_ cluster.Snapshot, p *cluster.Pod) bool { return p.Spec.Devices == nil }
 
-// PrepareWide ranks nodes by how early the alternatives stand that a pod's requests get there (KEP-4816). A pod without
-// alternatives is not scored; upstream gives it 0 everywhere.
+// PrepareWide ranks nodes by the positions of the alternatives that a pod's requests get there (KEP-4816). A pod
+// without alternatives is not scored; upstream gives it 0 on every node.
 func (pl *Plugin) PrepareWide(_ cluster.Snapshot, p *cluster.Pod, _ []cluster.NodeIdx) (plugin.WideScore, error) {
 	pr := pl.last
 	if pr == nil || pr.pod.UID != p.UID || !pr.allocate || !slices.ContainsFunc(pr.claims, prioritized) {
@@ -58,7 +58,7 @@ func (ranking) Normalize(_ cluster.Snapshot, _ []cluster.NodeIdx, scores []int64
 	}
 }
 
-// rank sums over the claims what their alternatives are worth: 8 for the first, 7 for the second, and so on.
+// rank sums over the claims the scores of their alternatives: 8 for the first, 7 for the second, and so on.
 func (pr *prepared) rank(n cluster.NodeIdx) int64 {
 	a := pr.found(n)
 	if a.out == nil {

@@ -12,27 +12,27 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// A node without pools of its own has shared devices only. What the allocator says of it depends on which of them it
-// can use, and that on the node selectors of their slices: nodes that the same selectors match get one answer, and
-// the very same devices in it. A node that a shared device names is asked about alone.
+// A node without pools of its own has shared devices only. The allocator's result for it depends on which of them it
+// can use, and that on the node selectors of their slices: nodes that the same selectors match share one result, with
+// the same devices. A node that a shared device names is queried on its own.
 
-// reaches is how shared devices choose their nodes. It is made when a slice of a shared pool has changed.
+// reaches is how shared devices select their nodes. It is computed again after a change of a slice of a shared pool.
 type reaches struct {
-	at        uint64 // published.sharedSlices when it was made
+	at        uint64 // published.sharedSlices when it was computed
 	selectors []*nodeaffinity.NodeSelector
 	named     map[string]bool // node -> a device names it
-	broken    bool            // some selector cannot be read, which the allocator has to say
+	broken    bool            // some selector is invalid, which the allocator has to report
 }
 
-// sharedOutcomes is what the allocator has said about nodes that reach the same devices; good for one state of the
+// sharedOutcomes caches the allocator's results for nodes that reach the same devices; valid for one state of the
 // classes and of the shared pools.
 type sharedOutcomes struct {
 	epoch, at uint64
-	said      map[string]*outcome // which selectors match -> what it says
+	said      map[string]*outcome // which selectors match -> the result
 }
 
-// askReach asks the allocator about a node without pools of its own, unless it has been asked about one that the same
-// selectors match. It is not told when the node has to be asked about alone.
+// askReach queries the allocator for a node without pools of its own, unless it has a result for one that the same
+// selectors match. told is false if the node has to be queried on its own.
 func (pr *prepared) askReach(sh *shape, n cluster.NodeIdx, node *cluster.Node,
 	v *variant) (out *outcome, told bool, err error) {
 	reach, ok := pr.pl.reachOf(n, node)
@@ -53,7 +53,7 @@ func (pr *prepared) askReach(sh *shape, n cluster.NodeIdx, node *cluster.Node,
 	return out, true, nil
 }
 
-// reachOf tells which selectors of shared slices match a node, one character for each.
+// reachOf returns which selectors of shared slices match a node, one character for each.
 func (pl *Plugin) reachOf(n cluster.NodeIdx, node *cluster.Node) (reach string, ok bool) {
 	r := pl.inv.reaches()
 	if r.broken || r.named[node.Name] {
@@ -74,7 +74,7 @@ func (pl *Plugin) reachOf(n cluster.NodeIdx, node *cluster.Node) (reach string, 
 	return c.reach, true
 }
 
-// reaches is up to date.
+// reaches returns the up-to-date state.
 func (inv *Inventory) reaches() *reaches {
 	if r := inv.reach; r != nil && r.at == inv.sharedSlices {
 		return r

@@ -14,19 +14,19 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// The allocator walks through pools in order and looks at every device, also of the pools that were used up long ago:
-// a cluster that fills up gets slower with each claim. A pool of which nothing can be had any more is not shown to
-// it, where that cannot change what it says: not to a claim that wants all devices or admin access, and not where
-// looking at a device is an error, which the allocator reports though it could go on.
+// The allocator scans pools in order and reads every device, including those of pools without free devices: a cluster
+// that fills up would get slower with each claim. A pool without anything to allocate is hidden from it if that
+// cannot change its result: not for a claim that requests all devices or admin access, and not if reading a device is
+// an error, which the allocator reports although it could continue.
 
-// spentNow is whether a pool is spent, worked out when asked for.
+// spentNow is whether a pool is spent, computed on demand.
 type spentNow struct {
 	is bool
-	at uint64 // pool.changed when it was worked out; 0 for never
+	at uint64 // pool.changed when it was computed; 0 for never
 }
 
-// spent reports whether no request for free devices can get anything of a pool. A pool that is not whole, or shares
-// its name with another one (by which the allocator keeps counters), is never taken for that.
+// spent reports whether no request for free devices can get anything of a pool. It reports false for a pool that is
+// not whole, or that shares its name with another one (by which the allocator keeps counters).
 func (inv *Inventory) spent(p *pool) bool {
 	if p.spent.at != p.changed {
 		p.spent = spentNow{sound(p.slices) && faultless(p.slices) && inv.nothingLeft(p), p.changed}
@@ -34,8 +34,8 @@ func (inv *Inventory) spent(p *pool) bool {
 	return p.spent.is && inv.names[p.id.name] == 1
 }
 
-// faultless reports whether the allocator would find nothing wrong with a pool on any node, beside what makes it
-// sound: devices have names of their own, and where they can be used can be read.
+// faultless reports whether the allocator would find no error in a pool on any node, in addition to what makes it
+// sound: devices have distinct names, and valid node selectors.
 func faultless(list []*resourceapi.ResourceSlice) bool {
 	names := map[string]bool{} // device -> is there
 	for _, slice := range list {
@@ -54,7 +54,7 @@ func faultless(list []*resourceapi.ResourceSlice) bool {
 	return true
 }
 
-// nothingLeft looks at each device of a pool that is sound.
+// nothingLeft reports whether no device of a sound pool can be allocated.
 func (inv *Inventory) nothingLeft(p *pool) bool {
 	left := inv.countersLeft(p)
 	for _, slice := range p.slices {
@@ -76,7 +76,7 @@ func (inv *Inventory) nothingLeft(p *pool) bool {
 	return true
 }
 
-// countersLeft is what of each counter no allocated device takes: counter set -> counter -> amount.
+// countersLeft returns the free amount of each counter: counter set -> counter -> amount.
 func (inv *Inventory) countersLeft(p *pool) map[string]map[string]apiresource.Quantity {
 	left := map[string]map[string]apiresource.Quantity{}
 	for _, slice := range p.slices {
@@ -108,7 +108,7 @@ func (inv *Inventory) countersLeft(p *pool) map[string]map[string]apiresource.Qu
 
 func covers(left map[string]map[string]apiresource.Quantity, takes []resourceapi.DeviceCounterConsumption) bool {
 	for _, set := range takes {
-		for name, c := range set.Counters { // order: all must do
+		for name, c := range set.Counters { // order: all must suffice
 			q := left[set.CounterSet][name]
 			if order := q.Cmp(c.Value); order < 0 {
 				return false
@@ -118,10 +118,10 @@ func covers(left map[string]map[string]apiresource.Quantity, takes []resourceapi
 	return true
 }
 
-// partLeft reports whether the smallest part of a device that a claim can have is still there.
+// partLeft reports whether the smallest part of a device that a claim can have is free.
 func (inv *Inventory) partLeft(id structured.DeviceID, d *resourceapi.Device) bool {
 	used := inv.state.AggregatedCapacity[id]
-	for name, c := range d.Capacity { // order: any that is short will do
+	for name, c := range d.Capacity { // order: any insufficient one decides
 		is := used[name]
 		if is == nil {
 			continue
@@ -135,7 +135,7 @@ func (inv *Inventory) partLeft(id structured.DeviceID, d *resourceapi.Device) bo
 	return true
 }
 
-// leastPart is the smallest amount of a capacity that a claim takes (KEP-5075); nil when that is not known.
+// leastPart returns the smallest amount of a capacity that a claim takes (KEP-5075); nil if that is unknown.
 func leastPart(c *resourceapi.DeviceCapacity) *apiresource.Quantity {
 	if c.RequestPolicy == nil {
 		return &c.Value // always all of it
@@ -152,13 +152,13 @@ func leastPart(c *resourceapi.DeviceCapacity) *apiresource.Quantity {
 	return least
 }
 
-// soundlyRead is whether all devices of a pool can be looked at for the claims of a shape without an error.
+// soundlyRead is whether all devices of a pool can be read for the claims of a shape without an error.
 type soundlyRead struct {
-	epoch, slices uint64 // Inventory.epoch and pool.slicesAt when it was found out
+	epoch, slices uint64 // Inventory.epoch and pool.slicesAt when it was computed
 	is            bool
 }
 
-// hides tells which pools need not be shown for the claims of a decision.
+// hides returns which pools can be hidden for the claims of a decision.
 func (pr *prepared) hides(v *variant, claims []*resourceapi.ResourceClaim) func(*pool) bool {
 	requests, freeOnly := pr.plainRequests(claims)
 	if !freeOnly {
@@ -181,15 +181,15 @@ func (pr *prepared) hides(v *variant, claims []*resourceapi.ResourceClaim) func(
 	}
 }
 
-// plainRequest is what the allocator looks for in a device.
+// plainRequest is what the allocator requires of a device.
 type plainRequest struct {
 	class     *resourceapi.DeviceClass
 	selectors []resourceapi.DeviceSelector
 	capacity  *resourceapi.CapacityRequirements
 }
 
-// plainRequests lists all requests and alternatives of claims. They are for free devices only when none asks for all
-// that match, free or not, nor for access to devices that others have.
+// plainRequests returns all requests and alternatives of claims. They are for free devices only if none requests all
+// matching devices, free or not, or admin access to devices that others have.
 func (pr *prepared) plainRequests(claims []*resourceapi.ResourceClaim) (out []plainRequest, freeOnly bool) {
 	freeOnly = true
 	add := func(class string, mode resourceapi.DeviceAllocationMode, admin *bool,
@@ -215,7 +215,7 @@ func (pr *prepared) plainRequests(claims []*resourceapi.ResourceClaim) (out []pl
 	return out, freeOnly
 }
 
-// readable looks at all devices of a pool as the allocator does.
+// readable reads all devices of a pool as the allocator does, and reports whether it met no error.
 func (pr *prepared) readable(p *pool, requests []plainRequest) bool {
 	for _, slice := range p.slices {
 		if slice.Spec.PerDeviceNodeSelection != nil {
@@ -233,10 +233,10 @@ func (pr *prepared) readable(p *pool, requests []plainRequest) bool {
 	return true
 }
 
-// reads reports whether a request can be held against a device without an error.
+// reads reports whether a request can be evaluated on a device without an error.
 func (pr *prepared) reads(d *resourceapi.Device, driver string, r *plainRequest) bool {
 	if r.capacity != nil {
-		for name := range r.capacity.Requests { // order: all must be there
+		for name := range r.capacity.Requests { // order: all must exist
 			if _, has := d.Capacity[name]; !has {
 				return false
 			}
@@ -258,7 +258,7 @@ func (pr *prepared) reads(d *resourceapi.Device, driver string, r *plainRequest)
 				return false
 			}
 			if !ok {
-				return true // it is looked at no further
+				return true // it is not read further
 			}
 		}
 	}

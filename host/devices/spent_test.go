@@ -115,7 +115,7 @@ func TestWhoMustSeeSpentPools(t *testing.T) {
 	w.claim("all", all)
 	expect(t, "all of them, of which two are taken", w.fits(w.pod("all", uses("all"))), []string(nil))
 
-	// d1 of pool 2 cannot be had, and has no serial number: the allocator stops at it before it comes to pool 3.
+	// d1 of pool 2 cannot be allocated, and has no serial number: the allocator stops there before it reaches pool 3.
 	w.claim("numbered", want("r", 1, expr(`device.attributes["`+driver+`"].serial == "1"`)))
 	if _, _, err := w.verdicts(w.pod("numbered", uses("numbered"))); err == nil ||
 		!strings.Contains(err.Error(), "no such key: serial") {

@@ -13,8 +13,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// Wakes on nodes (slices and allocations choose them by label, and a device plugin may begin to offer what a class
-// backs), on claims, on claims made for the pod, and on anything new about classes and slices.
+// Wakes registers for nodes (slices and allocations select them by label, and a device plugin may begin to offer what
+// a class backs), claims, claims generated for the pod, and any change of classes and slices.
 func (pl *Plugin) Wakes() []plugin.Wake {
 	return []plugin.Wake{
 		{Event: plugin.Event{Resource: plugin.NodeObject,
@@ -26,10 +26,10 @@ func (pl *Plugin) Wakes() []plugin.Wake {
 	}
 }
 
-// claimHint wakes pods whose claim has come or has got another status, and all others when devices become free. The
-// first version seen with an allocation differs from what was assumed by its timestamp, so that those who wait for it
-// to be written wake. It is asked about every pod that waits, on every change of any claim, so what concerns another
-// pod is found out by name.
+// claimHint wakes pods whose claim was created or has got another status, and all others when devices become free.
+// The first observed version with an allocation differs from the assumed one by its timestamp, so that pods that wait
+// for the write wake. It is called for every waiting pod on every change of any claim, so a change that concerns
+// another pod is recognised by name.
 func claimHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 	shown, ok := ch.NewObject.(*resourceapi.ResourceClaim)
 	if !ok {
@@ -64,7 +64,7 @@ func claimHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 	return plugin.QueueHint
 }
 
-// now is a claim that has changed with what is decided about it and not yet seen.
+// now returns a changed claim with what is decided about it and not yet observed.
 func now(s cluster.Snapshot, shown *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
 	if claim, err := claimNow(s, shown.Namespace, shown.Name); err == nil {
 		return claim
@@ -90,7 +90,7 @@ func names(p *cluster.Pod, claim *resourceapi.ResourceClaim) bool {
 	})
 }
 
-// podHint wakes a pod once all its claims have been made.
+// podHint wakes a pod once all its claims have been generated.
 func podHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 	switch {
 	case ch.NewPod == nil:

@@ -99,7 +99,8 @@ const driver = "gpu.example.com"
 
 // device makes a device with a model.
 func device(name, model string, options ...func(*resourceapi.Device)) resourceapi.Device {
-	d := resourceapi.Device{Name: name, Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": {StringValue: &model}}}
+	d := resourceapi.Device{Name: name, Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
+		"model": {StringValue: &model}}}
 	for _, o := range options {
 		o(&d)
 	}

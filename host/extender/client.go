@@ -17,18 +17,18 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
 
-// defaultTimeout ends calls to extenders for which no time-out is configured.
+// defaultTimeout ends calls to extenders without a configured time-out.
 const defaultTimeout = 5 * time.Second
 
-// maxAnswer is how many bytes of an answer are read at most. An answer with whole nodes may be as long as what was
-// sent, and somewhat longer.
+// maxAnswer is the maximum size of a response in bytes. A response with whole nodes may be as long as the request,
+// and somewhat longer.
 func maxAnswer(sent int) int64 { return 16<<20 + 2*int64(sent) }
 
 // client calls one extender.
 type client struct {
 	configv1.Extender
 	http    *http.Client
-	managed map[string]bool // resource -> managed by the extender; empty for one that takes all pods
+	managed map[string]bool // resource -> managed by the extender; empty for one that handles all pods
 }
 
 func newClient(config configv1.Extender) (*client, error) {
@@ -66,7 +66,7 @@ func transportFor(config *configv1.Extender) (*http.Transport, error) {
 	return utilnet.SetTransportDefaults(&http.Transport{TLSClientConfig: tlsConfig}), nil
 }
 
-// call posts a question and reads the answer.
+// call posts a request and reads the response.
 func (c *client) call(ctx context.Context, verb string, question, answer any) error {
 	body, err := json.Marshal(question)
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *client) call(ctx context.Context, verb string, question, answer any) er
 	return json.NewDecoder(&bounded{resp.Body, maxAnswer(len(body)), url}).Decode(answer)
 }
 
-// bounded reads up to a number of bytes and fails where there are more.
+// bounded reads up to a number of bytes and fails beyond it.
 type bounded struct {
 	from io.Reader
 	left int64

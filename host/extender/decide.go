@@ -17,7 +17,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// question is what an extender is asked about nodes: their names, if it knows nodes itself, or else whole nodes.
+// question returns the request about nodes: their names, if the extender caches nodes itself, or else whole nodes.
 func (c *client) question(pod *v1.Pod, nodes []string, objects Objects) (*extenderv1.ExtenderArgs, error) {
 	if c.NodeCacheCapable {
 		return &extenderv1.ExtenderArgs{Pod: pod, NodeNames: &nodes}, nil
@@ -33,12 +33,12 @@ func (c *client) question(pod *v1.Pod, nodes []string, objects Objects) (*extend
 	return &extenderv1.ExtenderArgs{Pod: pod, Nodes: list}, nil
 }
 
-// Filter asks the extenders in turn, as long as a node is left. A node that an extender leaves out without telling why
-// has an empty reason, which upstream's message does not count, and counts as one that evictions cannot help.
+// Filter calls the extenders in turn, while a node is left. A node that an extender drops without a reason has an
+// empty reason, which upstream's message does not count, and counts as one on which evictions do not help.
 func (x *Extenders) Filter(p *cluster.Pod, nodes []string) (map[string]place.ForeignRejection, error) {
 	left := nodes
-	told := map[string]place.ForeignRejection{}     // node -> what the last extender that spoke of it has against it
-	rejected := map[string]place.ForeignRejection{} // node -> why it is not left
+	told := map[string]place.ForeignRejection{}     // node -> the reason of the last extender that rejected it
+	rejected := map[string]place.ForeignRejection{} // node -> why it is rejected
 	for _, c := range x.clients {
 		if len(left) == 0 {
 			break
@@ -73,7 +73,7 @@ func (x *Extenders) Filter(p *cluster.Pod, nodes []string) (map[string]place.For
 	return rejected, nil
 }
 
-// question is what an extender is asked about a pod and nodes.
+// question returns the request about a pod and nodes.
 func (x *Extenders) question(c *client, p *cluster.Pod, nodes []string) (*extenderv1.ExtenderArgs, error) {
 	pod, err := x.pod(p.Ref())
 	if err != nil {
@@ -82,7 +82,7 @@ func (x *Extenders) question(c *client, p *cluster.Pod, nodes []string) (*extend
 	return c.question(pod, nodes, x.objects)
 }
 
-// filter asks one extender, and returns what it leaves, each node once, in its order.
+// filter calls one extender, and returns the nodes that it keeps, each node once, in its order.
 func (x *Extenders) filter(c *client, p *cluster.Pod, nodes []string,
 	told map[string]place.ForeignRejection) (kept []string, err error) {
 	question, err := x.question(c, p, nodes)
@@ -104,7 +104,7 @@ func (x *Extenders) filter(c *client, p *cluster.Pod, nodes []string,
 			names = append(names, answer.Nodes.Items[i].Name)
 		}
 	}
-	open := make(map[string]bool, len(nodes)) // node -> was asked about and has not been kept yet
+	open := make(map[string]bool, len(nodes)) // node -> was in the request and has not been kept yet
 	for _, name := range nodes {
 		open[name] = true
 	}
@@ -146,10 +146,10 @@ func (x *Extenders) Score(p *cluster.Pod, nodes []string) []place.ForeignScore {
 	return scores
 }
 
-// scale brings the scores of extenders, which go up to 10, to the range of plugins.
+// scale converts the scores of extenders, which go up to 10, to the range of plugins.
 const scale = plugin.MaxScore / extenderv1.MaxExtenderPriority
 
-// score asks one extender. A node that is named twice gets both scores, a node that was not asked about none.
+// score calls one extender. A node that is named twice gets both scores, a node outside the request none.
 func (x *Extenders) score(ctx context.Context, c *client, p *cluster.Pod, nodes []string) ([]int64, error) {
 	question, err := x.question(c, p, nodes)
 	if err != nil {
@@ -172,13 +172,12 @@ func (x *Extenders) score(ctx context.Context, c *client, p *cluster.Pod, nodes 
 	return added, nil
 }
 
-// mostAdded is the highest score that one extender can give a node, with either sign: totals of many extenders do not
-// overflow then.
+// mostAdded is the maximum magnitude of a score from one extender: totals of many extenders do not overflow then.
 const mostAdded = int64(1) << 52
 
 func bound(v int64) int64 { return max(-mostAdded, min(mostAdded, v)) }
 
-// times multiplies, and stays at the nearest end of int64 where that cannot hold the product.
+// times multiplies; it saturates at the limits of int64.
 func times(a, b int64) int64 {
 	hi, lo := bits.Mul64(magnitude(a), magnitude(b))
 	switch negative := (a < 0) != (b < 0); {

@@ -17,15 +17,16 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Objects are the API objects that extenders are sent: the versions that the store was fed with. They are not changed.
+// Objects are the API objects that are sent to extenders: the versions that the store has. They are not changed.
 type Objects interface {
-	// Pod is nil when the pod is not known.
+	// Pod returns nil if the pod is unknown.
 	Pod(record.PodRef) *v1.Pod
-	// Node is nil when the node is not known.
+	// Node returns nil if the node is unknown.
 	Node(name string) *v1.Node
 }
 
-// Ignored is a failed call that did not end the attempt: the extender may be ignored, or it was only to rank nodes.
+// Ignored is a failed call that did not end the attempt: the extender is ignorable, or the call was only to rank
+// nodes.
 type Ignored struct {
 	Extender string // its URL prefix
 	Verb     string
@@ -33,8 +34,8 @@ type Ignored struct {
 	Err      error
 }
 
-// Extenders calls the extenders of a configuration. It is safe for use by several goroutines, if Objects is: a bind is
-// carried out beside the loop.
+// Extenders calls the extenders of a configuration. It is safe for concurrent use if Objects is: binds run beside the
+// loop.
 type Extenders struct {
 	ctx     context.Context // ends all calls but binds
 	clients []*client       // in the order of calls
@@ -44,8 +45,8 @@ type Extenders struct {
 
 var _ place.Foreign = (*Extenders)(nil)
 
-// New prepares the extenders of a configuration, of which there is at least one. ctx ends calls when the scheduler
-// stops; ignored may be nil. The error says which extender's TLS settings cannot be used.
+// New prepares the extenders of a configuration; there must be at least one. ctx ends calls when the scheduler stops;
+// ignored may be nil. The error names the extender whose TLS settings are invalid.
 func New(ctx context.Context, configs []configv1.Extender, objects Objects, ignored func(Ignored)) (*Extenders, error) {
 	if ignored == nil {
 		ignored = func(Ignored) {}
@@ -66,8 +67,9 @@ func New(ctx context.Context, configs []configv1.Extender, objects Objects, igno
 	return x, nil
 }
 
-// takes reports whether the extender takes part in deciding about p: one that manages no resources takes part in all
-// decisions. Managed are extended resources only, so that whatever PodSpec.Devices leaves out asks for none of them.
+// takes reports whether the extender takes part in deciding about p: one without managed resources takes part in all
+// decisions. Managed resources are extended resources only, so whatever PodSpec.Devices leaves out requests none of
+// them.
 func (c *client) takes(p *cluster.Pod) bool {
 	if len(c.managed) == 0 {
 		return true
@@ -79,7 +81,7 @@ func (c *client) takes(p *cluster.Pod) bool {
 func (c *client) manages(containers []v1.Container) bool {
 	for i := range containers {
 		for _, list := range []v1.ResourceList{containers[i].Resources.Requests, containers[i].Resources.Limits} {
-			for name := range list { // order: any will do
+			for name := range list { // order: any match suffices
 				if c.managed[string(name)] {
 					return true
 				}
@@ -99,7 +101,7 @@ func (x *Extenders) Takes(p *cluster.Pod) bool {
 	return false
 }
 
-// Binder is the URL prefix of the extender that binds p. A configuration has at most one that binds.
+// Binder returns the URL prefix of the extender that binds p. A configuration has at most one that binds.
 func (x *Extenders) Binder(p *cluster.Pod) string {
 	if c := x.binder(); c != nil && c.takes(p) {
 		return c.URLPrefix
@@ -116,10 +118,10 @@ func (x *Extenders) binder() *client {
 	return nil
 }
 
-// ErrNotBound tells that the extender that binds has failed and may be ignored: the pod is to be bound without it.
+// ErrNotBound means that the extender that binds has failed and is ignorable: the pod is to be bound without it.
 var ErrNotBound = errors.New("the extender has not bound the pod and may be ignored")
 
-// Bind lets the extender bind a pod to a node. Where the answer is lost, the pod may be bound all the same.
+// Bind lets the extender bind a pod to a node. If the response is lost, the pod may be bound all the same.
 func (x *Extenders) Bind(ctx context.Context, ref record.PodRef, node string) error {
 	c := x.binder()
 	if c == nil {
@@ -139,7 +141,7 @@ func (x *Extenders) Bind(ctx context.Context, ref record.PodRef, node string) er
 	return err
 }
 
-// pod is what extenders are sent of p.
+// pod returns the object of p that is sent to extenders.
 func (x *Extenders) pod(ref record.PodRef) (*v1.Pod, error) {
 	if p := x.objects.Pod(ref); p != nil {
 		return p, nil

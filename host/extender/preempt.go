@@ -15,16 +15,16 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// podsOn lists the pods of a node; ok is false for a node that does not exist.
+// podsOn returns the pods of a node; ok is false for a node that does not exist.
 type podsOn = func(node string) (pods []record.PodRef, ok bool)
 
-// Preempts reports whether an extender has a say in whom to evict for p.
+// Preempts reports whether an extender takes part in the choice of victims for p.
 func (x *Extenders) Preempts(p *cluster.Pod) bool {
 	return slices.ContainsFunc(x.clients, func(c *client) bool { return c.PreemptVerb != "" && c.takes(p) })
 }
 
-// Preempt lets the extenders that have a say in it reduce, and change, the candidates for making room for p. What one
-// of them answers is what the next is asked about. Victims must be pods of the node (upstream: preemption.go,
+// Preempt lets the extenders that take part in the choice of victims reduce, and change, the candidates for p. The
+// response of one of them is the request to the next. Victims must be pods of the node (upstream: preemption.go,
 // callExtenders).
 func (x *Extenders) Preempt(p *cluster.Pod, candidates []place.ForeignVictims,
 	on podsOn) ([]place.ForeignVictims, error) {
@@ -56,7 +56,7 @@ func (x *Extenders) Preempt(p *cluster.Pod, candidates []place.ForeignVictims,
 	return candidates, nil
 }
 
-// preempt asks one extender. What it chose is in the order of the nodes' names.
+// preempt calls one extender. Its choice is in the order of the nodes' names.
 func (x *Extenders) preempt(c *client, p *cluster.Pod, candidates []place.ForeignVictims,
 	on podsOn) ([]place.ForeignVictims, error) {
 	pod, err := x.pod(p.Ref())
@@ -88,7 +88,7 @@ func (x *Extenders) preempt(c *client, p *cluster.Pod, candidates []place.Foreig
 	return chosen, nil
 }
 
-// victims finds the pods of a node that an extender means.
+// victims returns the pods of a node that an extender identifies.
 func (c *client) victims(node string, meant *extenderv1.MetaVictims,
 	pods []record.PodRef) (place.ForeignVictims, error) {
 	v := place.ForeignVictims{Node: node}
@@ -103,7 +103,8 @@ func (c *client) victims(node string, meant *extenderv1.MetaVictims,
 		}
 		i := slices.IndexFunc(pods, func(ref record.PodRef) bool { return ref.UID == uid })
 		if i < 0 {
-			return v, fmt.Errorf("extender: %v claims to preempt pod (UID: %v) on node: %v, but the pod is not found on that node", c.URLPrefix, uid, node)
+			return v, fmt.Errorf("extender: %v claims to preempt pod (UID: %v) on node: %v, "+
+				"but the pod is not found on that node", c.URLPrefix, uid, node)
 		}
 		v.Pods = append(v.Pods, pods[i])
 	}

@@ -286,8 +286,9 @@ func TestManagedResources(t *testing.T) {
 		[]configv1.ExtenderManagedResource{{Name: "example.com/a"}, {Name: "example.com/b", IgnoredByScheduler: true}}
 	x := f.with(config)
 	f.pod("init")
-	f.pods["uid-init"].Spec.InitContainers = []v1.Container{{Resources: v1.ResourceRequirements{Limits: v1.ResourceList{"example.com/b": apiresource.MustParse("1")},
-		Requests: v1.ResourceList{"example.com/b": apiresource.MustParse("1")}}}}
+	f.pods["uid-init"].Spec.InitContainers = []v1.Container{
+		{Resources: v1.ResourceRequirements{Limits: v1.ResourceList{"example.com/b": apiresource.MustParse("1")},
+			Requests: v1.ResourceList{"example.com/b": apiresource.MustParse("1")}}}}
 	in := cluster.NewIntake().Pod(f.pods["uid-init"])
 	for _, story := range []struct {
 		name  string
