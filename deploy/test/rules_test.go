@@ -57,7 +57,7 @@ const leads = beats + `
 		leader_election_master_status{job="kumiki",instance="a",name="kube-scheduler"} 1x240`
 
 var stories = []story{
-	{"KumikiDown", "nobody is scraped", `up{job="other",instance="x"} 1x60`, "6m", []string{"No replica of kumiki is scraped."}},
+	{"KumikiDown", "no replica is scraped", `up{job="other",instance="x"} 1x60`, "6m", []string{"No replica of kumiki is scraped."}},
 	{"KumikiDown", "one replica is", beats, "6m", nil},
 	{"KumikiDown", "away for a moment", `kumiki_loop_heartbeat_seconds{job="kumiki",instance="a"} 1 1 _x4 _x4 200 200`, "4m", nil},
 
@@ -76,16 +76,16 @@ var stories = []story{
 		leader_election_master_status{job="kumiki",instance="a",name="kube-scheduler"} 1 1 0 1x20`, "3m", nil},
 
 	{"KumikiLoopStalled", "the loop stopped at 10 s", `kumiki_loop_heartbeat_seconds{job="kumiki",instance="a"} 10x60`, "3m",
-		[]string{"The scheduling loop of a stands still."}},
+		[]string{"The scheduling loop of a is stalled."}},
 	{"KumikiLoopStalled", "it goes on", beats, "3m", nil},
 	{"KumikiLoopStalled", "it has not begun", `kumiki_loop_heartbeat_seconds{job="kumiki",instance="a"} 0x60`, "3m", nil},
 
 	{"KumikiNotBinding", "pods wait and attempts stopped", leads + `
 		scheduler_pending_pods{job="kumiki",instance="a",queue="active"} 7x60
 		scheduler_schedule_attempts_total{job="kumiki",instance="a",profile="p",result="scheduled"} 90x60`, "11m",
-		[]string{"Pods wait for kumiki and none is tried."}},
+		[]string{"Pods wait for kumiki and there are no scheduling attempts."}},
 	{"KumikiNotBinding", "pods wait and there never was an attempt", leads + `
-		scheduler_pending_pods{job="kumiki",instance="a",queue="active"} 7x60`, "11m", []string{"Pods wait for kumiki and none is tried."}},
+		scheduler_pending_pods{job="kumiki",instance="a",queue="active"} 7x60`, "11m", []string{"Pods wait for kumiki and there are no scheduling attempts."}},
 	{"KumikiNotBinding", "attempts go on", leads + `
 		scheduler_pending_pods{job="kumiki",instance="a",queue="active"} 7x60
 		scheduler_schedule_attempts_total{job="kumiki",instance="a",profile="p",result="scheduled"} 90+1x60`, "11m", nil},
@@ -108,7 +108,7 @@ var stories = []story{
 	{"KumikiTakeoverSlow", "long ago", `kumiki_takeover_seconds{job="kumiki",instance="a"} 0 0 30x60`, "20m", nil},
 	{"KumikiTakeoverSlow", "at once", `kumiki_takeover_seconds{job="kumiki",instance="a"} 0 0 0.4x60`, "5m", nil},
 
-	{"KumikiNodeOversold", "two nodes", `kumiki_oversold_nodes{job="kumiki",instance="a"} 2x60`, "2m", []string{"2 nodes hold more than they have."}},
+	{"KumikiNodeOversold", "two nodes", `kumiki_oversold_nodes{job="kumiki",instance="a"} 2x60`, "2m", []string{"2 nodes are overcommitted."}},
 	{"KumikiNodeOversold", "none", `kumiki_oversold_nodes{job="kumiki",instance="a"} 0x60`, "2m", nil},
 	{"KumikiNodeOversold", "between two looks", `kumiki_oversold_nodes{job="kumiki",instance="a"} 0 2 0x60`, "2m", nil},
 
@@ -118,48 +118,48 @@ var stories = []story{
 
 	{"KumikiForeignConflicts", "two pods", `kumiki_foreign_conflicts_total{job="kumiki",instance="a",result="too_late"} 0 0 2x60
 		kumiki_foreign_conflicts_total{job="kumiki",instance="a",result="recalled"} 0+1x60`, "5m",
-		[]string{"kumiki and another scheduler took the same room."}},
+		[]string{"kumiki and another scheduler placed pods on the same capacity."}},
 	{"KumikiForeignConflicts", "the first one", `kumiki_foreign_conflicts_total{job="kumiki",instance="a",result="too_late"} _x3 1x60`, "5m",
-		[]string{"kumiki and another scheduler took the same room."}},
+		[]string{"kumiki and another scheduler placed pods on the same capacity."}},
 	{"KumikiForeignConflicts", "long ago", `kumiki_foreign_conflicts_total{job="kumiki",instance="a",result="too_late"} _x3 1x60`, "20m", nil},
 	{"KumikiForeignConflicts", "all were called back", `kumiki_foreign_conflicts_total{job="kumiki",instance="a",result="recalled"} 0+1x60
 		kumiki_foreign_conflicts_total{job="kumiki",instance="a",result="too_late"} 0x60`, "5m", nil},
 
 	{"KumikiPreemptionPaused", "once", `kumiki_preemption_pauses_total{job="kumiki",instance="a"} 0 0 1x60`, "5m",
-		[]string{"kumiki and another scheduler rob each other."}},
+		[]string{"kumiki and another scheduler preempt each other repeatedly."}},
 	{"KumikiPreemptionPaused", "long ago", `kumiki_preemption_pauses_total{job="kumiki",instance="a"} 0 0 1x60`, "20m", nil},
 	{"KumikiPreemptionPaused", "never", `kumiki_preemption_pauses_total{job="kumiki",instance="a"} 0x60`, "5m", nil},
 
 	{"KumikiEvictionsWasted", "each second one", `kumiki_evictions_wasted_total{job="kumiki",instance="a"} 0+1x60
-		scheduler_preemption_victims_sum{job="kumiki",instance="a"} 0+2x60`, "25m", []string{"Pods are evicted in vain by kumiki."}},
+		scheduler_preemption_victims_sum{job="kumiki",instance="a"} 0+2x60`, "25m", []string{"Evictions by kumiki have no effect."}},
 	{"KumikiEvictionsWasted", "some of very many", `kumiki_evictions_wasted_total{job="kumiki",instance="a"} 0+1x60
 		scheduler_preemption_victims_sum{job="kumiki",instance="a"} 0+20x60`, "25m", nil},
 	{"KumikiEvictionsWasted", "a few", `kumiki_evictions_wasted_total{job="kumiki",instance="a"} 0 1 2 4x60
 		scheduler_preemption_victims_sum{job="kumiki",instance="a"} 0 1 2 4x60`, "25m", nil},
 
-	{"KumikiVictimsStuck", "one", `kumiki_victims_stuck_total{job="kumiki",instance="a"} 0 0 1x60`, "5m", []string{"Pods that kumiki evicted do not go."}},
+	{"KumikiVictimsStuck", "one", `kumiki_victims_stuck_total{job="kumiki",instance="a"} 0 0 1x60`, "5m", []string{"Pods that kumiki evicted do not terminate."}},
 	{"KumikiVictimsStuck", "long ago", `kumiki_victims_stuck_total{job="kumiki",instance="a"} 0 0 1x60`, "20m", nil},
 
 	{"KumikiWatchStale", "pods are not heard of", `kumiki_watch_staleness_seconds{job="kumiki",instance="a",watch="pods"} 0+30x60
-		kumiki_watch_staleness_seconds{job="kumiki",instance="a",watch="nodes"} 59x60`, "8m", []string{"a hears nothing about pods."}},
+		kumiki_watch_staleness_seconds{job="kumiki",instance="a",watch="nodes"} 59x60`, "8m", []string{"The watch of pods by a is stale."}},
 	{"KumikiWatchStale", "bookmarks come", `kumiki_watch_staleness_seconds{job="kumiki",instance="a",watch="pods"} 59x60`, "8m", nil},
 
 	{"KumikiWatchGaps", "the first one", `kumiki_watch_gaps_total{job="kumiki",instance="a",watch="pods"} _x3 1x60`, "5m",
-		[]string{"A watch of kumiki did not tell of all changes of pods."}},
+		[]string{"A watch of kumiki missed changes of pods."}},
 	{"KumikiWatchGaps", "another one", `kumiki_watch_gaps_total{job="kumiki",instance="a",watch="pods"} 1x50 2x30`, "29m",
-		[]string{"A watch of kumiki did not tell of all changes of pods."}},
+		[]string{"A watch of kumiki missed changes of pods."}},
 	{"KumikiWatchGaps", "long ago", `kumiki_watch_gaps_total{job="kumiki",instance="a",watch="pods"} _x3 1x60`, "25m", nil},
 
 	{"KumikiPodsSetAside", "one pod", `kumiki_pods_set_aside{job="kumiki",instance="a"} 1x60`, "2m", []string{"a has set 1 pods aside."}},
 	{"KumikiPodsSetAside", "none", `kumiki_pods_set_aside{job="kumiki",instance="a"} 0x60`, "2m", nil},
 
-	{"KumikiTroubles", "one", `kumiki_troubles_total{job="kumiki",instance="a"} 0 0 1x60`, "5m", []string{"a contained something that should not have happened."}},
+	{"KumikiTroubles", "one", `kumiki_troubles_total{job="kumiki",instance="a"} 0 0 1x60`, "5m", []string{"a recovered from an internal error."}},
 	{"KumikiTroubles", "one, long ago", `kumiki_troubles_total{job="kumiki",instance="a"} 0 0 1x60`, "25m", nil},
 
 	{"KumikiBindOutcomesUnknown", "twenty in ten minutes", `kumiki_bind_unknown_outcomes_total{job="kumiki",instance="a",outcome="bound"} 0+1x60`, "12m",
-		[]string{"Answers to binds are lost."}},
+		[]string{"Responses to binds are lost."}},
 	{"KumikiBindOutcomesUnknown", "twenty at once, the first", `kumiki_bind_unknown_outcomes_total{job="kumiki",instance="a",outcome="bound"} _x4 20x60`, "5m",
-		[]string{"Answers to binds are lost."}},
+		[]string{"Responses to binds are lost."}},
 	{"KumikiBindOutcomesUnknown", "one", `kumiki_bind_unknown_outcomes_total{job="kumiki",instance="a",outcome="bound"} 0 0 1x60`, "12m", nil},
 
 	{"KumikiAttemptErrors", "one in ten", beats + `
@@ -183,7 +183,7 @@ var stories = []story{
 	{"KumikiSchedulingSlow", "all within a second", beats + `
 		scheduler_pod_scheduling_sli_duration_seconds_bucket{job="kumiki",instance="a",attempts="1",le="0.64"} 0+100x60
 		scheduler_pod_scheduling_sli_duration_seconds_bucket{job="kumiki",instance="a",attempts="1",le="+Inf"} 0+100x60`, "25m", nil},
-	{"KumikiSchedulingSlow", "pods that had to wait for room", beats + `
+	{"KumikiSchedulingSlow", "pods that had to wait for capacity", beats + `
 		scheduler_pod_scheduling_sli_duration_seconds_bucket{job="kumiki",instance="a",attempts="2",le="5.12"} 0x60
 		scheduler_pod_scheduling_sli_duration_seconds_bucket{job="kumiki",instance="a",attempts="2",le="163.84"} 0+100x60
 		scheduler_pod_scheduling_sli_duration_seconds_bucket{job="kumiki",instance="a",attempts="2",le="+Inf"} 0+100x60`, "25m", nil},
