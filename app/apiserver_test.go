@@ -68,8 +68,8 @@ type apiServer struct {
 	*httptest.Server
 	mu          sync.Mutex
 	collections map[string]*collection // path without namespace -> objects
-	forbidden   map[string]bool        // path without namespace -> nobody may read it
-	streams     bool                   // a watch may begin with a list, which API servers can be told not to do
+	forbidden   map[string]bool        // path without namespace -> reading is forbidden
+	streams     bool                   // a watch may begin with a list, which API servers can be configured not to do
 	version     int
 	changed     chan struct{}   // closed and made anew with each change
 	unknown     map[string]bool // path -> was asked for, and is not served
@@ -143,7 +143,7 @@ func (a *apiServer) withdraw(paths ...string) {
 	a.tellAll()
 }
 
-// forbid makes resources ones that nobody may read; without paths, everybody may read everything.
+// forbid makes reading of resources forbidden; without paths, reading of everything is allowed.
 func (a *apiServer) forbid(paths ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -391,12 +391,14 @@ func (a *apiServer) config() *rest.Config {
 
 func (a *apiServer) node(t *testing.T, name string) {
 	t.Helper()
-	a.put(t, "/api/v1/nodes", fmt.Sprintf("{metadata: {name: %s}, status: {allocatable: {cpu: '4', memory: 8Gi, pods: '110'}}}", name))
+	a.put(t, "/api/v1/nodes", fmt.Sprintf("{metadata: {name: %s}, status: {allocatable: {cpu: '4', memory: 8Gi, "+
+		"pods: '110'}}}", name))
 }
 
 // pod stores a pod that asks for a core; more are further fields of its spec.
 func (a *apiServer) pod(t *testing.T, name, more string) {
 	t.Helper()
-	a.put(t, "/api/v1/pods", fmt.Sprintf("{metadata: {namespace: default, name: %s}, spec: {schedulerName: default-scheduler, %s"+
+	a.put(t, "/api/v1/pods", fmt.Sprintf("{metadata: {namespace: default, name: %s}, spec: {schedulerName: "+
+		"default-scheduler, %s"+
 		"containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}, status: {phase: Pending}}", name, more))
 }

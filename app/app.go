@@ -31,7 +31,7 @@ type Options struct {
 	// Rest, when set, is how the API server is reached, and the kubeconfig is not read.
 	Rest  *rest.Config
 	Serve serve.Options
-	// UnschedulableTimeout is how long a rejected pod waits for an event before it is tried anyway.
+	// UnschedulableTimeout is how long a rejected pod waits for an event before it is tried without one.
 	UnschedulableTimeout time.Duration
 	// AuditPeriod is how often the watches are checked against lists; 0 for never.
 	AuditPeriod time.Duration
@@ -40,32 +40,32 @@ type Options struct {
 	// Handlers makes further handlers by path, behind authentication; a path that ends in a slash takes everything
 	// below. It may be nil.
 	Handlers func(*Scheduler) map[string]http.Handler
-	// Version is the version of kube-scheduler that this one stands in for and emulates; nil is that of the libraries.
+	// Version is the version of kube-scheduler that this one replaces and emulates; nil is that of the libraries.
 	Version compatibility.EffectiveVersion
-	// CoordinatedElection lets the API server choose who leads (KEP-4355, gate CoordinatedLeaderElection).
+	// CoordinatedElection lets the API server choose the leader (KEP-4355, gate CoordinatedLeaderElection).
 	CoordinatedElection bool
-	// Metrics is where to count; nil means the metrics that /metrics of this process serves.
+	// Metrics is the registry to count in; nil means the metrics that /metrics of this process serves.
 	Metrics *metrics.Metrics
 }
 
-// DefaultOptions are those of kube-scheduler without flags.
+// DefaultOptions returns the options of kube-scheduler without flags.
 func DefaultOptions() Options {
 	return Options{Config: config.Default(), Serve: serve.DefaultOptions(), UnschedulableTimeout: 5 * time.Minute,
 		AuditPeriod: intake.DefaultAuditPeriod}
 }
 
-// Scheduler is a scheduler that is put together and does not run yet.
+// Scheduler is an assembled scheduler that does not run yet.
 type Scheduler struct {
 	engine  *engine.Engine
 	inner   *kube.Scheduler
 	clients *kube.Clients
 	server  *serve.Server // nil when serving is off
 	opts    Options
-	drop    context.CancelFunc // ends calls that are still under way
+	drop    context.CancelFunc // ends calls that are still in progress
 }
 
-// NewScheduler puts a scheduler together. It binds the port and sends a few requests to learn how to authenticate
-// others; an API server that is down does not fail it.
+// NewScheduler assembles a scheduler. It binds the port and sends a few requests to configure authentication; an API
+// server that is down is not an error.
 func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
 	s := &Scheduler{opts: o}
 	cfg, err := s.rest()
@@ -115,8 +115,8 @@ func (s *Scheduler) rest() (*rest.Config, error) {
 	})
 }
 
-// serve binds the port. Who may ask is looked up with the scheduler's own kubeconfig unless another is named: upstream
-// then treats everyone as anonymous, which would leave a scheduler outside the cluster that nobody can ask.
+// serve binds the port. Callers are authorized with the scheduler's own kubeconfig unless another is named: upstream
+// then treats all of them as anonymous, which would leave a scheduler outside the cluster without authorized callers.
 func (s *Scheduler) serve() (*serve.Server, error) {
 	o := s.opts.Serve
 	if o.Secure == nil {
@@ -152,7 +152,7 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *i
 	if counts == nil {
 		counts = metrics.Process()
 	}
-	// Calls outlive ctx: what is under way when it ends is handed over.
+	// Calls outlive ctx: those in progress when it ends are handed over.
 	calls, drop := context.WithCancel(context.WithoutCancel(ctx))
 	s.drop = drop
 	var loop *kube.Loop
@@ -189,7 +189,7 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *i
 	return nil
 }
 
-// Endpoint is where the scheduler answers; its address is empty when serving is off.
+// Endpoint returns where the scheduler serves; its address is empty if serving is off.
 func (s *Scheduler) Endpoint() serve.Endpoint {
 	if s.server == nil {
 		return serve.Endpoint{}
@@ -203,10 +203,10 @@ func (s *Scheduler) Ask(ctx context.Context, f func(*engine.Engine)) error {
 	return s.inner.Loop.Ask(ctx, func() { f(s.engine) })
 }
 
-// Synced is closed when the scheduler knows the pods and nodes of the cluster.
+// Synced returns a channel that is closed when the scheduler knows the pods and nodes of the cluster.
 func (s *Scheduler) Synced() <-chan struct{} { return s.inner.Loop.Synced() }
 
-// Paused is the pause that the lease asks for, nil while it asks for none.
+// Paused returns the pause that the lease requests, nil if it requests none.
 func (s *Scheduler) Paused() *record.Pause { return s.inner.Paused().Record() }
 
 // Run schedules until ctx ends and then hands over, or until the lease is lost, which is an error. It runs once.
@@ -233,7 +233,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return s.inner.Run(ctx)
 }
 
-// Run puts a scheduler together and runs it.
+// Run assembles a scheduler and runs it.
 func Run(ctx context.Context, o Options) error {
 	s, err := NewScheduler(ctx, o)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 )
 
-// Description says how each profile of a configuration decides.
+// Description is how each profile of a configuration decides.
 type Description struct {
 	Profiles []ProfileDescription `json:"profiles"`
 }
@@ -27,10 +27,10 @@ type ProfileDescription struct {
 	Search string `json:"search"`
 	// Fit is what makes a node full, in words.
 	Fit string `json:"fit"`
-	// Preemption tells in words how many nodes are looked at for pods to evict.
+	// Preemption is how many nodes are searched for victims, in words.
 	Preemption string              `json:"preemption"`
 	Plugins    []PluginDescription `json:"plugins"`
-	// Extenders are foreign code that takes part in the profile's decisions.
+	// Extenders are the extenders that take part in the profile's decisions.
 	Extenders []ExtenderDescription `json:"extenders,omitempty"`
 }
 
@@ -39,21 +39,20 @@ type PluginDescription struct {
 	Name   string         `json:"name"`
 	Points []config.Point `json:"points"`
 	Weight int64          `json:"weight,omitempty"` // of its score
-	// Acting is false for a plugin that can be configured and is not built; Why says so.
+	// Acting is false for a plugin that can be configured but is not implemented; Why is the reason.
 	Acting bool   `json:"acting"`
 	Why    string `json:"why,omitempty"`
-	// Filter and Score report whether what the plugin says of a node is kept while the node stays as it is; nil where
+	// Filter and Score report whether the plugin's result for a node is cached while the node stays the same; nil if
 	// the plugin does neither.
 	Filter *FastPath `json:"filter,omitempty"`
 	Score  *FastPath `json:"score,omitempty"`
 }
 
-// FastPath reports whether a plugin works from what is kept of earlier decisions.
+// FastPath reports whether a plugin uses cached results of earlier decisions.
 type FastPath struct {
 	On bool `json:"on"`
-	// OffBy is the plugin that turned it off, which may be the plugin itself; Why is the reason, and Pods for which
-	// pods. Groups tells that pods which leave the fast path are judged by groups of nodes, as long as there are few
-	// of them.
+	// OffBy is the plugin that disabled it, which may be the plugin itself; Why is the reason, and Pods for which
+	// pods. Groups: pods outside of the fast path are evaluated by groups of nodes, as long as there are few of them.
 	Groups bool   `json:"groups,omitempty"`
 	OffBy  string `json:"offBy,omitempty"`
 	Why    string `json:"why,omitempty"`
@@ -64,13 +63,13 @@ type FastPath struct {
 type ExtenderDescription struct {
 	URL   string   `json:"url"`
 	Verbs []string `json:"verbs"`
-	// Pods says which pods leave the fast path because of it, and Why, why.
+	// Pods are the pods that leave the fast path because of it, and Why is the reason.
 	Pods string `json:"pods"`
 	Why  string `json:"why"`
 }
 
-// perDecision says of a plugin that is asked anew for each decision why that is, and for which pods: plugin -> text.
-// Other pods it skips.
+// perDecision has the plugins that are evaluated again for each decision, with the reason and the pods: plugin ->
+// text. They skip other pods.
 var perDecision = map[string]struct{ pods, why string }{
 	config.InterPodAffinity: {"pods with affinity to pods, and pods that such pods mean",
 		"counts pods on other nodes"},
@@ -84,7 +83,7 @@ var perDecision = map[string]struct{ pods, why string }{
 		"asks the allocator of devices node by node"},
 }
 
-// Describe tells how the profiles of a configuration decide, without starting anything.
+// Describe returns how the profiles of a configuration decide, without starting anything.
 func Describe(c config.Resolved) (Description, error) {
 	made, err := EngineConfig(c)
 	if err != nil {
@@ -134,8 +133,8 @@ func pointsOf(p config.Profile, name string) []config.Point {
 	return points
 }
 
-// fastFilters tells of each filter whether its verdicts are kept: plugin -> answer. From the first filter on that is
-// asked anew, all are: a rejection is laid at the first filter that rejects.
+// fastFilters returns for each filter whether its verdicts are cached: plugin -> answer. All filters after the first
+// one that is evaluated again are too, because a rejection is attributed to the first filter that rejects.
 func fastFilters(p engine.Profile) map[string]*FastPath {
 	out := map[string]*FastPath{}
 	first := ""
@@ -144,7 +143,7 @@ func fastFilters(p engine.Profile) map[string]*FastPath {
 		_, wide := f.(plugin.WideFilter)
 		switch {
 		case wide:
-			_, groups := f.(plugin.GroupScorer) // whoever scores by groups filters by groups
+			_, groups := f.(plugin.GroupScorer) // a plugin that scores by groups filters by groups
 			out[name] = off(name, groups)
 		case first != "":
 			out[name] = &FastPath{OffBy: first, Why: "comes after " + first +
@@ -159,7 +158,7 @@ func fastFilters(p engine.Profile) map[string]*FastPath {
 	return out
 }
 
-// fastScores tells of each scorer whether its raw scores are kept: plugin -> answer.
+// fastScores returns for each scorer whether its raw scores are cached: plugin -> answer.
 func fastScores(p engine.Profile) map[string]*FastPath {
 	out := map[string]*FastPath{}
 	for _, s := range p.Scorers {
@@ -207,7 +206,8 @@ func preemptionText(c *preempt.Config) string {
 	}
 	out := "all: the smallest loss on any node"
 	if l := c.Limit; l != nil {
-		out = fmt.Sprintf("the smallest loss on the first nodes found, %d%% of those where evictions may help and at least %d", l.MinPercentage, l.MinAbsolute)
+		out = fmt.Sprintf("the smallest loss on the first nodes found, %d%% of those where evictions may help and "+
+			"at least %d", l.MinPercentage, l.MinAbsolute)
 	}
 	if c.Sync {
 		out += "; a pod may be tried again before its victims are deleted"

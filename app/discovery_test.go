@@ -209,7 +209,8 @@ func TestWithoutPodsOrNodesNothingIsDecided(t *testing.T) {
 const (
 	claimPath = "/apis/resource.k8s.io/v1/resourceclaims"
 	// allocatedClaim is one that is allocated and reserved for its pod: nothing is left to be written.
-	allocatedClaim = "{metadata: {namespace: default, name: gpu}, spec: {devices: {}}, status: {allocation: {devices: {}}, " +
+	allocatedClaim = "{metadata: {namespace: default, name: gpu}, spec: {devices: {}}, status: {allocation: " +
+		"{devices: {}}, " +
 		"reservedFor: [{resource: pods, name: late, uid: uid-of-late}]}}"
 	ofClaim = "resourceClaims: [{name: gpu, resourceClaimName: gpu}], "
 )
@@ -227,9 +228,9 @@ func (r *running) rejected(t *testing.T, pod string) bool {
 	return waits
 }
 
-// TestAnAPIThatComesLaterIsUsed: an API server is upgraded below a scheduler that runs. The pod that waited for a claim
-// that nobody could read is bound without a restart. Catches a scheduler that gives up on a kind. (A right that comes
-// later goes the same way: kube, TestAKindThatCannotBeReadCountsAsEmpty.)
+// TestAnAPIThatComesLaterIsUsed: an API server is upgraded while a scheduler runs. The pod that waited for an
+// unreadable claim is bound without a restart. Catches a scheduler that gives up on a kind. (A right that is granted
+// later has the same effect: kube, TestAKindThatCannotBeReadCountsAsEmpty.)
 func TestAnAPIThatComesLaterIsUsed(t *testing.T) {
 	t.Parallel()
 	api := newAPIServer(t)
@@ -248,8 +249,8 @@ func TestAnAPIThatComesLaterIsUsed(t *testing.T) {
 	})
 }
 
-// TestAnAPIThatGoesIsDoneWithout: an upgrade is taken back below a scheduler that runs. What it knew it still knows,
-// it says once that no more comes, and pods are bound. Catches a watch that ends and takes everything with it.
+// TestAnAPIThatGoesIsDoneWithout: an upgrade is rolled back while a scheduler runs. It keeps what it knew, reports
+// once that there will be no more, and binds pods. Catches a watch whose end removes everything.
 func TestAnAPIThatGoesIsDoneWithout(t *testing.T) {
 	t.Parallel()
 	api := newAPIServer(t)

@@ -27,8 +27,8 @@ func newInbox(ctx context.Context, c config.Resolved) *intake.Inbox {
 	return in
 }
 
-// extend lets the extenders of a configuration take part in the decisions of all profiles, and returns how they bind;
-// nil when there are none. Only then the inbox keeps whole objects.
+// extend adds the extenders of a configuration to the decisions of all profiles, and returns how they bind; nil if
+// there are none. Only with extenders does the inbox keep whole objects.
 func extend(ctx context.Context, extenders []configv1.Extender, inbox *intake.Inbox,
 	to *engine.Config) (effects.BindVia, error) {
 	if len(extenders) == 0 {

@@ -18,9 +18,9 @@ const (
 )
 
 // TestADropInTakesPodGroupsInWhenTheyCome: pods that name a group are placed one by one, as by a scheduler that does
-// not know groups, until the API server serves them; from then on they wait for their group and its pods. Nobody is
-// told of an API that a drop-in does not need. Catches members that wait for ever for what cannot be read, and a
-// group that is passed over once it can.
+// not know groups, until the API server serves them; from then on they wait for their group and its pods. There is no
+// log line about an API that a drop-in replacement does not need. Catches members that wait without limit for an
+// unreadable group, and a readable group that is ignored.
 func TestADropInTakesPodGroupsInWhenTheyCome(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]func(*testing.T, *apiServer){
@@ -48,7 +48,8 @@ func TestADropInTakesPodGroupsInWhenTheyCome(t *testing.T) {
 			})
 			api.pod(t, "late", inGroup)
 			eventually(t, r, "the pod waits for its group", func() bool { return r.rejected(t, "late") })
-			api.put(t, groupPath, "{metadata: {namespace: default, name: g}, spec: {schedulingPolicy: {gang: {minCount: 2}}}}")
+			api.put(t, groupPath, "{metadata: {namespace: default, name: g}, spec: {schedulingPolicy: {gang: "+
+				"{minCount: 2}}}}")
 			r.binds(t, api, "late") // early is a member and holds its place
 		})
 	}
@@ -63,7 +64,8 @@ func TestAKindOfGangsThatComesLater(t *testing.T) {
 	api.serve(t, "1.36", false)
 	api.node(t, "n1")
 	for _, name := range []string{"a", "b"} {
-		api.put(t, "/api/v1/pods", fmt.Sprintf("{metadata: {namespace: default, name: %s, labels: {scheduling.x-k8s.io/pod-group: g}}, spec: {schedulerName: default-scheduler, "+
+		api.put(t, "/api/v1/pods", fmt.Sprintf("{metadata: {namespace: default, name: %s, labels: "+
+			"{scheduling.x-k8s.io/pod-group: g}}, spec: {schedulerName: default-scheduler, "+
 			"containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}, status: {phase: Pending}}", name))
 	}
 	api.pod(t, "solo", "")

@@ -9,7 +9,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// reads lists the kinds of objects besides pods and nodes that a plugin looks at: plugin -> kinds.
+// reads lists the kinds of objects besides pods and nodes that a plugin reads: plugin -> kinds.
 var reads = map[string][]cluster.Kind{
 	config.NodeResourcesFit:   {cluster.KindDeviceClass}, // a class may back an extended resource
 	config.InterPodAffinity:   {cluster.KindNamespace},
@@ -29,8 +29,8 @@ var reads = map[string][]cluster.Kind{
 var owners = []cluster.Kind{cluster.KindService, cluster.KindController, cluster.KindReplicaSet,
 	cluster.KindStatefulSet}
 
-// Kinds lists the kinds of objects besides pods and nodes that the plugins of a configuration look at, sorted. Nothing
-// else is watched.
+// Kinds returns the kinds of objects besides pods and nodes that the plugins of a configuration read, sorted. No
+// others are watched.
 func Kinds(c config.Resolved) []cluster.Kind {
 	var kinds []cluster.Kind
 	for _, p := range c.Profiles {
@@ -47,7 +47,7 @@ func Kinds(c config.Resolved) []cluster.Kind {
 	return slices.Compact(kinds)
 }
 
-// gangRules tells which declarations of gangs count.
+// gangRules returns which declarations of gangs count.
 func gangRules(g config.Gangs) cluster.GangRules {
 	return cluster.GangRules{
 		Group: g.PodGroup != config.Off, GroupIfRead: g.PodGroup == config.Auto,

@@ -17,16 +17,15 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Picture lists a cluster, whichever scheduler runs it: the events that tell an engine of the configuration about it.
-// It only reads.
+// Picture lists a cluster, regardless of its scheduler, and returns the events from which an engine of the
+// configuration builds its state: a cluster snapshot. It only reads.
 func Picture(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface,
 	c config.Resolved) ([]engine.Event, error) {
 	return intake.Snapshot(ctx, client, objects, newInbox(ctx, c))
 }
 
-// Offline makes an engine that knows what events tell, and asks nobody: extenders have no part in what it says. Pods
-// that ask for a scheduler which the configuration does not have are judged by its first profile; others lists those
-// schedulers.
+// Offline makes an engine with the state that events describe. It calls no extenders. Pods with a scheduler name that
+// the configuration does not have are judged by its first profile; others lists those names.
 func Offline(c config.Resolved, events []engine.Event, now time.Time) (e *engine.Engine, others []string, err error) {
 	known := map[string]bool{} // scheduler name -> there is a profile of it
 	for _, p := range c.Profiles {

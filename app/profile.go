@@ -19,8 +19,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// EngineConfig resolves a configuration to what the engine runs: plugins made, in the order in which they run.
-// Extenders are left out: they need a connection to the world.
+// EngineConfig converts a configuration to that of the engine, with plugins in the order in which they run. It leaves
+// out extenders, which need connections.
 func EngineConfig(c config.Resolved) (engine.Config, error) {
 	out := engine.Config{
 		Seed:           c.Kumiki.Seed,
@@ -79,7 +79,7 @@ func (b *builder) build() error {
 	return nil
 }
 
-// plugin makes a plugin, or finds the one that was made for another point.
+// plugin returns a plugin, made at its first use.
 func (b *builder) plugin(name string) (plugin.Plugin, error) {
 	if pl := b.made[name]; pl != nil {
 		return pl, nil
@@ -110,15 +110,15 @@ func (b *builder) make(name string) (plugin.Plugin, error) {
 	return pl, err
 }
 
-// built reports whether there is code behind the name of a plugin that a profile can enable.
+// built reports whether a plugin that a profile can enable is implemented.
 func built(name string) bool {
 	_, native := plugin.Lookup(name)
 	return native || name == devices.Name || name == config.DefaultPreemption
 }
 
-// preemption is how a profile evicts pods for others; nil for not at all. DefaultPreemption is part of the engine.
-// Its gate keeps a pod waiting until the evictions for it are carried out; a profile that leaves it out at preEnqueue
-// does without.
+// preemption returns how a profile evicts pods for others; nil if it does not. DefaultPreemption is part of the
+// engine. Its gate keeps a pod waiting until its evictions are executed; a profile that omits it at preEnqueue does
+// not wait.
 func preemption(p config.Profile) *preempt.Config {
 	if !p.Runs(config.PostFilter, config.DefaultPreemption) {
 		return nil
@@ -135,8 +135,8 @@ func preemption(p config.Profile) *preempt.Config {
 	return out
 }
 
-// enable lets a plugin work at one point. PreFilter, PreScore and PreBind are part of the points that they prepare or
-// finish; the binder is the loop's.
+// enable registers a plugin at one point. PreFilter, PreScore and PreBind are part of the points that they prepare or
+// finish; the loop is the binder.
 func (b *builder) enable(point config.Point, pl plugin.Plugin) {
 	out := &b.out
 	switch point {
@@ -171,7 +171,7 @@ func searchBy(s config.Search) place.Search {
 	return place.Search{Strategy: by, Percentage: s.Percentage, Subset: s.Subset}
 }
 
-// arguments turns a plugin's arguments from the file's form to the plugin's.
+// arguments converts a plugin's arguments from the form in the file to the plugin's.
 func arguments(name string, p config.Profile) any {
 	a := p.Args
 	switch name {

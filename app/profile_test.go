@@ -188,13 +188,15 @@ profiles:
 	if spread.System || len(spread.DefaultConstraints) != 1 || spread.DefaultConstraints[0].MaxSkew != 4 {
 		t.Errorf("arguments of PodTopologySpread: %+v", spread)
 	}
-	if got := args(plugin.InterPodAffinityName); got != (plugin.InterPodAffinityArgs{IgnorePreferredTermsOfExistingPods: true}) {
+	if got := args(plugin.InterPodAffinityName); got != (plugin.InterPodAffinityArgs{
+		IgnorePreferredTermsOfExistingPods: true}) {
 		t.Errorf("arguments of InterPodAffinity: %+v", got)
 	}
 	if got := args(plugin.VolumeBindingName).(plugin.VolumeBindingArgs); got.BindTimeout != 90e9 || got.Shape != nil {
 		t.Errorf("arguments of VolumeBinding: %+v", got)
 	}
-	if got := deviceArguments(c.Profiles[0].Args.DynamicResources); got != (devices.Args{BindingTimeout: 2 * time.Minute}) {
+	if got := deviceArguments(c.Profiles[0].Args.DynamicResources); got != (devices.Args{
+		BindingTimeout: 2 * time.Minute}) {
 		t.Errorf("arguments of DynamicResources: %+v", got)
 	}
 }
@@ -214,8 +216,10 @@ func TestHowAProfilePreempts(t *testing.T) {
 		{off("postFilter"), nil, "off: nobody is evicted"},
 		{off("preEnqueue"), &preempt.Config{Sync: true},
 			"all: the smallest loss on any node; a pod may be tried again before its victims are deleted"},
-		{"plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}, postFilter: {enabled: [{name: DefaultPreemption}]}}",
-			&preempt.Config{Sync: true}, "all: the smallest loss on any node; a pod may be tried again before its victims are deleted"},
+		{"plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}, postFilter: {enabled: [{name: " +
+			"DefaultPreemption}]}}",
+			&preempt.Config{Sync: true}, "all: the smallest loss on any node; a pod may be tried again before its " +
+				"victims are deleted"},
 		{args("minCandidateNodesPercentage: 20"),
 			&preempt.Config{Limit: &preempt.Limit{MinPercentage: 20, MinAbsolute: 100}},
 			"the smallest loss on the first nodes found, 20% of those where evictions may help and at least 100"},
@@ -228,7 +232,8 @@ func TestHowAProfilePreempts(t *testing.T) {
 		{"pluginConfig: [{name: Kumiki, args: {preemption: {budgets: Strict}}}]", &preempt.Config{Strict: true},
 			"all: the smallest loss on any node; never against a disruption budget"},
 	} {
-		c, err := config.Parse([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{" + tt.profile + "}]"))
+		c, err := config.Parse([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: " +
+			"KubeSchedulerConfiguration\nprofiles: [{" + tt.profile + "}]"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,11 +253,12 @@ func TestHowAProfilePreempts(t *testing.T) {
 	}
 }
 
-// TestSessionsAndSlots: what the founding model needs reaches the engine: its pause, and a filter in the place of
-// another, at whose other points nothing changes.
+// TestSessionsAndSlots: the settings of the founding model reach the engine: its pause, and a filter that replaces
+// another, whose other points stay the same.
 func TestSessionsAndSlots(t *testing.T) {
 	c, err := config.Parse([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" +
-		"profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {cycle: sessions, sessionPeriod: 7s, fit: slots}}]\n- schedulerName: b\n"))
+		"profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {cycle: sessions, sessionPeriod: " +
+		"7s, fit: slots}}]\n- schedulerName: b\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,16 +11,16 @@ import (
 	"github.com/kumiki-scheduler/kumiki/host/extender"
 )
 
-// Replayed lets a recording answer in place of the extenders of a configuration. Which pods they take part in
-// deciding about, and which of them binds, follows from the configuration. Tell what is returned the answers of each
-// cycle; it is nil when there are no extenders.
+// Replayed replaces the extenders of a configuration by a recording of their answers. The configuration determines
+// for which pods they are called, and which of them binds. The caller passes the answers of each cycle to the result,
+// which is nil without extenders.
 func Replayed(ctx context.Context, c config.Resolved, to *engine.Config) (*engine.Recorded, error) {
 	if len(c.Extenders) == 0 {
 		return nil, nil
 	}
 	extenders := slices.Clone(c.Extenders)
 	for i := range extenders {
-		extenders[i].TLSConfig = nil // nobody is called, and the files may not be here
+		extenders[i].TLSConfig = nil // no extender is called, and the files may not exist here
 	}
 	all, err := extender.New(ctx, extenders, nil, nil)
 	if err != nil {

@@ -29,20 +29,20 @@ import (
 // reportEvery is how often a shadow writes its report to a file.
 const reportEvery = 30 * time.Second
 
-// ShadowOptions say whom to follow and where to tell of it.
+// ShadowOptions are which scheduler to follow and where to report.
 type ShadowOptions struct {
 	// Scheduler is the scheduler name of the pods whose binds are judged.
 	Scheduler string
 	// ReportFile is rewritten every 30 seconds and at the end; empty for no file.
 	ReportFile string
-	// For ends the shadow after a time; 0 lets it run until its context ends.
+	// For ends the shadow after a time; 0 means that it runs until its context ends.
 	For time.Duration
 	// Handlers makes further handlers by path, as in Options.
 	Handlers func(*Shadow) map[string]http.Handler
 }
 
-// ShadowConfig is a configuration for following a scheduler: the profile of that name, or else the first profile under
-// that name, and no other; without extenders and leader election. profile is the name that the profile had.
+// ShadowConfig returns a configuration for following a scheduler: the profile of that name, or else the first profile
+// under that name, and no other; without extenders and leader election. profile is the original name of the profile.
 func ShadowConfig(c config.Resolved, scheduler string) (out config.Resolved, profile string) {
 	picked := c.Profiles[0]
 	for _, p := range c.Profiles {
@@ -57,7 +57,7 @@ func ShadowConfig(c config.Resolved, scheduler string) (out config.Resolved, pro
 }
 
 // Shadow follows a scheduler without deciding anything. It needs rights to list and watch, and cannot write: its
-// connection refuses to.
+// connection rejects writes.
 type Shadow struct {
 	judge    *shadow.Shadow
 	onlooker kube.Onlooker
@@ -67,7 +67,8 @@ type Shadow struct {
 	shadow   ShadowOptions
 }
 
-// NewShadow puts a shadow together. o.Config is the configuration as it was read; ShadowConfig says what counts of it.
+// NewShadow assembles a shadow. o.Config is the configuration as it was read; ShadowConfig selects the parts that
+// count.
 func NewShadow(ctx context.Context, o Options, so ShadowOptions) (*Shadow, error) {
 	if len(o.Config.Extenders) > 0 {
 		klog.FromContext(ctx).Info("Extenders are not asked in the shadow")
@@ -110,7 +111,7 @@ func NewShadow(ctx context.Context, o Options, so ShadowOptions) (*Shadow, error
 	return s, nil
 }
 
-// readOnly refuses requests that could write.
+// readOnly rejects requests that could write.
 type readOnly struct{ next http.RoundTripper }
 
 // RoundTrip passes reads on.
@@ -142,13 +143,13 @@ func (s *Shadow) Ask(ctx context.Context, f func(*engine.Engine)) error {
 	return s.onlooker.Loop.Ask(ctx, func() { f(s.judge.Engine) })
 }
 
-// Report says what has been seen so far.
+// Report returns what has been observed so far.
 func (s *Shadow) Report(ctx context.Context) (r record.ShadowReport, err error) {
 	err = s.onlooker.Loop.Ask(ctx, func() { r = s.judge.Report() })
 	return r, err
 }
 
-// Endpoint is where the shadow answers; its address is empty when serving is off.
+// Endpoint returns where the shadow serves; its address is empty if serving is off.
 func (s *Shadow) Endpoint() serve.Endpoint {
 	if s.server == nil {
 		return serve.Endpoint{}
@@ -156,18 +157,18 @@ func (s *Shadow) Endpoint() serve.Endpoint {
 	return s.server.Endpoint()
 }
 
-// Synced is closed when the shadow knows the pods and nodes of the cluster.
+// Synced returns a channel that is closed when the shadow knows the pods and nodes of the cluster.
 func (s *Shadow) Synced() <-chan struct{} { return s.onlooker.Loop.Synced() }
 
-// ErrNotSynced is why a shadow that has ended has nothing to report.
+// ErrNotSynced means that a shadow ended before it had a report.
 var ErrNotSynced = errors.New("the cluster could not be listed in time; the log says why")
 
-// Run follows the scheduler until ctx ends or the time is over, and returns the last report, with an error also when it
+// Run follows the scheduler until ctx ends or the time is over, and returns the last report, with an error also if it
 // could not be written to its file. It runs once.
 func (s *Shadow) Run(ctx context.Context) (record.ShadowReport, error) {
 	defer s.clients.Close()
 	if s.shadow.ReportFile != "" {
-		// A file that cannot be written is better known now than at the end.
+		// A file that cannot be written is reported now rather than at the end.
 		if err := writeReport(s.shadow.ReportFile, s.judge.Report()); err != nil {
 			if s.server != nil {
 				s.server.Stop()
@@ -206,7 +207,7 @@ func (s *Shadow) Run(ctx context.Context) (record.ShadowReport, error) {
 	return last, err
 }
 
-// tellOften writes the report again and again until ctx ends. A report that cannot be written now may be the next time.
+// tellOften writes the report repeatedly until ctx ends. A write that fails may succeed the next time.
 func (s *Shadow) tellOften(ctx context.Context) {
 	every := time.NewTicker(reportEvery)
 	defer every.Stop()
@@ -222,7 +223,7 @@ func (s *Shadow) tellOften(ctx context.Context) {
 	}
 }
 
-// tell writes the report as it is now.
+// tell writes the present report.
 func (s *Shadow) tell(ctx context.Context) (record.ShadowReport, error) {
 	r, err := s.Report(ctx)
 	if err == nil && s.shadow.ReportFile != "" {
@@ -231,7 +232,7 @@ func (s *Shadow) tell(ctx context.Context) (record.ShadowReport, error) {
 	return r, err
 }
 
-// writeReport puts a report in the place of the one before: whoever reads the file finds all of one report.
+// writeReport replaces the file with a report atomically: a reader always finds one complete report.
 func writeReport(file string, r record.ShadowReport) error {
 	text, err := json.MarshalIndent(r, "", "    ")
 	if err != nil {

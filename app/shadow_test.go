@@ -65,7 +65,7 @@ func TestAShadowOfAClusterThatIsDown(t *testing.T) {
 	}
 }
 
-// TestReportsReplaceEachOther: whoever reads the file finds one whole report; nothing else is left beside it.
+// TestReportsReplaceEachOther: a reader of the file finds one complete report; no other file is left.
 // Faults: a file that is written in place; a temporary file that stays when the report cannot be put there.
 func TestReportsReplaceEachOther(t *testing.T) {
 	dir := t.TempDir()

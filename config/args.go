@@ -13,7 +13,7 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
 
-// argument is the place of one plugin's arguments in Args.
+// argument is the arguments of one plugin in Args.
 type argument struct {
 	plugin string
 	// value points to the arguments, meta to their kind and version.
@@ -21,7 +21,7 @@ type argument struct {
 	meta  *metav1.TypeMeta
 }
 
-// list is every plugin that takes arguments, by name.
+// list returns every plugin that has arguments, by name.
 func (a *Args) list() []argument {
 	return []argument{
 		{DefaultPreemption, &a.DefaultPreemption, &a.DefaultPreemption.TypeMeta},
@@ -37,7 +37,7 @@ func (a *Args) list() []argument {
 }
 
 // args decodes, defaults and validates the arguments of one profile's plugins. A second entry for a plugin is a
-// problem, and is looked at all the same.
+// problem, and is checked all the same.
 func (r *report) args(path string, in []configv1.PluginConfig) Args {
 	type entry struct {
 		path   *field.Path
@@ -76,7 +76,7 @@ func (r *report) args(path string, in []configv1.PluginConfig) Args {
 	return out
 }
 
-// decodeArgs fills in what a file says about one plugin.
+// decodeArgs decodes the entry of one plugin.
 func (r *report) decodeArgs(path string, pc configv1.PluginConfig, to argument) {
 	if len(pc.Args.Raw) == 0 || !r.unmarshal(pc.Args.Raw, path, to.value) {
 		return
@@ -90,7 +90,7 @@ func (r *report) decodeArgs(path string, pc configv1.PluginConfig, to argument) 
 	*to.meta = metav1.TypeMeta{}
 }
 
-// noArgs is about an entry of pluginConfig for a plugin that is not there or takes no arguments.
+// noArgs reports an entry of pluginConfig for a plugin that does not exist or has no arguments.
 func (r *report) noArgs(path string, pc configv1.PluginConfig) {
 	if _, known := describe(pc.Name); !known {
 		r.add(path+".name", "%s", unknownPlugin(pc.Name))
@@ -101,8 +101,8 @@ func (r *report) noArgs(path string, pc configv1.PluginConfig) {
 	}
 }
 
-// Upstream's defaults of arguments (pkg/scheduler/apis/config/v1/defaults.go). allCandidates is ours: where a file says
-// nothing of candidates, preemption looks at every node.
+// Upstream's defaults of arguments (pkg/scheduler/apis/config/v1/defaults.go). allCandidates is ours: if a file does
+// not set the candidates, preemption considers every node.
 const (
 	allCandidates             int32 = 100
 	defaultCandidatesPercent  int32 = 10
@@ -111,7 +111,7 @@ const (
 	defaultBindTimeoutSeconds int64 = 600
 )
 
-// defaultResources is what resources are weighed when a file names none.
+// defaultResources returns the weighed resources if a file names none.
 func defaultResources() []configv1.ResourceSpec {
 	return []configv1.ResourceSpec{{Name: string(v1.ResourceCPU), Weight: 1},
 		{Name: string(v1.ResourceMemory), Weight: 1}}
@@ -140,14 +140,14 @@ func (a *Args) setDefaults() {
 	balanced.Resources = defaultWeights(balanced.Resources)
 }
 
-// fill sets a value that a file leaves out. A zero that the file says stays.
+// fill sets a value that a file omits. An explicit zero stays.
 func fill[T comparable](p **T, value T) {
 	if *p == nil {
 		*p = &value
 	}
 }
 
-// defaultWeights gives a weight of 1 to resources that have none, and the default resources when there are none.
+// defaultWeights gives a weight of 1 to resources without one, and returns the default resources if there are none.
 func defaultWeights(in []configv1.ResourceSpec) []configv1.ResourceSpec {
 	if len(in) == 0 {
 		return defaultResources()

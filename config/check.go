@@ -37,7 +37,7 @@ func (r *report) checkArgs(path *field.Path, plugin string, a *Args) {
 	}
 }
 
-// between looks at a number with two bounds, both allowed.
+// between checks a number against two inclusive bounds.
 func (r *report) between(path *field.Path, n, low, high int32) {
 	if n < low || n > high {
 		r.add(path.String(), "must be between %d and %d, got %d", low, high, n)
@@ -77,7 +77,8 @@ func (r *report) checkVolumeBinding(path *field.Path, a *configv1.VolumeBindingA
 	}
 	if a.Shape != nil {
 		r.add(path.Child("shape").String(),
-			"belongs to the feature gate StorageCapacityScoring, which is off by default and not available in this version")
+			"belongs to the feature gate StorageCapacityScoring, which is off by default and not available in "+
+				"this version")
 	}
 }
 
@@ -111,7 +112,7 @@ func (r *report) checkSpread(path *field.Path, a *configv1.PodTopologySpreadArgs
 	}
 }
 
-// checkConstraint looks at the i-th default constraint.
+// checkConstraint checks the i-th default constraint.
 func (r *report) checkConstraint(path *field.Path, all []v1.TopologySpreadConstraint, i int) {
 	c := &all[i]
 	if c.MaxSkew <= 0 {
@@ -180,7 +181,7 @@ func (r *report) checkStrategy(path *field.Path, s *configv1.ScoringStrategy) {
 	}
 }
 
-// checkShape looks at the points of a scoring function: utilization in percent, rising; score from 0 to 10.
+// checkShape checks the points of a scoring function: utilization in percent, ascending; score from 0 to 10.
 func (r *report) checkShape(path *field.Path, shape []configv1.UtilizationShapePoint) {
 	if len(shape) == 0 {
 		r.add(path.String(), "at least one point is required")

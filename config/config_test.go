@@ -22,7 +22,8 @@ func TestProblems(t *testing.T) {
 		want       []string // one per problem, in order
 	}{
 		{"unknown field", "paralelism: 3\n", []string{"line 3: paralelism: unknown field"}},
-		{"unknown field deep", "profiles:\n- plugins:\n    score:\n      enabled:\n      - name: ImageLocality\n        wait: 3\n",
+		{"unknown field deep", "profiles:\n- plugins:\n    score:\n      enabled:\n      - name: ImageLocality\n  " +
+			"      wait: 3\n",
 			[]string{"line 8: profiles[0].plugins.score.enabled[0].wait: unknown field"}},
 		{"two unknown fields", "foo: 1\nbar: 2\n", []string{"line 4: bar: unknown field",
 			"line 3: foo: unknown field"}},
@@ -30,10 +31,13 @@ func TestProblems(t *testing.T) {
 		{"wrong type", "parallelism: many\n", []string{"line 3: parallelism: want a whole number, got string"}},
 		{"wrong type deep", "profiles:\n- schedulerName: a\n- schedulerName: [b]\n",
 			[]string{"line 5: profiles[1].schedulerName: want a string, got array"}},
-		{"weight no number", "profiles:\n- plugins:\n    score:\n      enabled:\n      - name: ImageLocality\n        weight: heavy\n",
+		{"weight no number", "profiles:\n- plugins:\n    score:\n      enabled:\n      - name: ImageLocality\n    " +
+			"    weight: heavy\n",
 			[]string{"line 8: profiles[0].plugins.score.enabled[0].weight: want a whole number, got string"}},
-		{"weight too large", "profiles:\n- plugins:\n    score:\n      enabled:\n      - name: ImageLocality\n        weight: 99999999999\n",
-			[]string{"line 8: profiles[0].plugins.score.enabled[0].weight: want a whole number, got number 99999999999"}},
+		{"weight too large", "profiles:\n- plugins:\n    score:\n      enabled:\n      - name: ImageLocality\n    " +
+			"    weight: 99999999999\n",
+			[]string{"line 8: profiles[0].plugins.score.enabled[0].weight: want a whole number, got number " +
+				"99999999999"}},
 		{"weight negative", "profiles:\n- plugins: {score: {enabled: [{name: ImageLocality, weight: -1}]}}\n",
 			[]string{"line 4: profiles[0].plugins.score.enabled[0].weight: must not be negative, got -1"}},
 		{"bad duration", "leaderElection:\n  leaseDuration: soon\n",
@@ -72,30 +76,43 @@ func TestProblems(t *testing.T) {
 			[]string{`line 5: profiles[0].pluginConfig[0].name: unknown plugin "NodeResourceFit", did you mean`}},
 		{"args twice", "profiles:\n- pluginConfig:\n  - name: NodeAffinity\n  - name: NodeAffinity\n",
 			[]string{`line 6: profiles[0].pluginConfig[1].name: the arguments of "NodeAffinity" are given twice`}},
-		{"args unknown field", "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      scoringStrategy:\n        typ: x\n        type: LeastAllocated\n",
+		{"args unknown field", "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      " +
+			"scoringStrategy:\n        typ: x\n        type: LeastAllocated\n",
 			[]string{"line 8: profiles[0].pluginConfig[0].args.scoringStrategy.typ: unknown field"}},
-		{"args kind", "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      kind: NodeAffinityArgs\n",
+		{"args kind", "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      kind: " +
+			"NodeAffinityArgs\n",
 			[]string{`line 7: profiles[0].pluginConfig[0].args.kind: must be NodeResourcesFitArgs or absent, got "NodeAffinityArgs"`}},
-		{"strategy", "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      scoringStrategy:\n        type: Best\n",
+		{"strategy", "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      scoringStrategy:\n " +
+			"       type: Best\n",
 			[]string{`line 8: profiles[0].pluginConfig[0].args.scoringStrategy.type: Unsupported value: "Best"`}},
-		{"strategy weight", "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      scoringStrategy:\n        type: MostAllocated\n        resources: [{name: cpu, weight: 101}]\n",
-			[]string{"line 9: profiles[0].pluginConfig[0].args.scoringStrategy.resources[0].weight: the weight of cpu must be between 1 and 100, got 101"}},
-		{"shape missing", "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args: {scoringStrategy: {type: RequestedToCapacityRatio}}\n",
+		{"strategy weight", "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      " +
+			"scoringStrategy:\n        type: MostAllocated\n        resources: [{name: cpu, weight: 101}]\n",
+			[]string{"line 9: profiles[0].pluginConfig[0].args.scoringStrategy.resources[0].weight: the weight of " +
+				"cpu must be between 1 and 100, got 101"}},
+		{"shape missing", "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args: {scoringStrategy: " +
+			"{type: RequestedToCapacityRatio}}\n",
 			[]string{"requestedToCapacityRatio: required when type is RequestedToCapacityRatio"}},
-		{"shape order", "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args: {scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 5, score: 1}, {utilization: 5, score: 11}]}}}\n",
+		{"shape order", "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args: {scoringStrategy: " +
+			"{type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 5, score: 1}, " +
+			"{utilization: 5, score: 11}]}}}\n",
 			[]string{"shape[1].utilization: must be above the point before (5), got 5",
 				"shape[1].score: must be between 0 and 10, got 11"}},
-		{"balanced weight", "profiles:\n- pluginConfig:\n  - name: NodeResourcesBalancedAllocation\n    args: {resources: [{name: cpu, weight: 2}, {name: cpu}]}\n",
+		{"balanced weight", "profiles:\n- pluginConfig:\n  - name: NodeResourcesBalancedAllocation\n    args: " +
+			"{resources: [{name: cpu, weight: 2}, {name: cpu}]}\n",
 			[]string{"resources[0].weight: must be 1, got 2", `resources[1].name: resource "cpu" is given twice`}},
-		{"affinity operator", "profiles:\n- pluginConfig:\n  - name: NodeAffinity\n    args:\n      addedAffinity:\n        requiredDuringSchedulingIgnoredDuringExecution:\n          nodeSelectorTerms:\n          - matchExpressions: [{key: a, operator: Like}]\n",
+		{"affinity operator", "profiles:\n- pluginConfig:\n  - name: NodeAffinity\n    args:\n      " +
+			"addedAffinity:\n        requiredDuringSchedulingIgnoredDuringExecution:\n          " +
+			"nodeSelectorTerms:\n          - matchExpressions: [{key: a, operator: Like}]\n",
 			[]string{`line 10: profiles[0].pluginConfig[0].args.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator: Unsupported value: "Like"`}},
 		{"own setting", "profiles:\n- pluginConfig:\n  - name: Kumiki\n    args: {inFlightBinds: 0, speed: 1}\n",
 			[]string{"profiles[0].pluginConfig[0].args.speed: unknown field",
 				"args.inFlightBinds: must be above 0, got 0"}},
 		{"own strategy", own("{strategy: best}"),
 			[]string{`line 6: profiles[0].pluginConfig[0].args.strategy: must be one of [all window randomSubset powerOfTwo], got "best"`}},
-		{"own settings differ", "profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {seed: 1}}]\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {seed: 2}}]\n",
-			[]string{"profiles[1].pluginConfig[0].args.seed: must be the same as in profiles[0].pluginConfig[0].args.seed (1), because it holds for the whole process; got 2"}},
+		{"own settings differ", "profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {seed: " +
+			"1}}]\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {seed: 2}}]\n",
+			[]string{"profiles[1].pluginConfig[0].args.seed: must be the same as in " +
+				"profiles[0].pluginConfig[0].args.seed (1), because it holds for the whole process; got 2"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) { expect(t, tt.body, tt.want...) })
 	}
@@ -116,7 +133,7 @@ func expect(t tb, body string, want ...string) {
 	}
 }
 
-// TestWrongKind: a file of another kind is told so, whatever else it holds.
+// TestWrongKind: a file of another kind is reported as such, whatever else it holds.
 func TestWrongKind(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "- a\n", "kind: Pod\n",
 		"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n"} {
@@ -130,11 +147,14 @@ func TestWrongKind(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	for body, want := range map[string]string{
 		"percentageOfNodesToScore: 30\n" +
-			own("{strategy: all}"): "line 7: profiles[0].pluginConfig[0].args.strategy: strategy all wins over percentageOfNodesToScore: 30",
-		"profiles:\n- plugins: {preBind: {disabled: [{name: VolumeBinding}]}}\n":     `plugin "VolumeBinding" reserves, so it writes what it reserved at preBind too`,
-		"profiles:\n- plugins: {reserve: {disabled: [{name: VolumeBinding}]}}\n":     "it has nothing to write at preBind",
-		"extenders: [{urlPrefix: 'localhost:80', filterVerb: f}]\n":                  "line 3: extenders[0].urlPrefix: \"localhost:80\" is no URL",
-		"extenders: [{urlPrefix: 'http://e'}]\n":                                     "an extender without a verb is never called",
+			own("{strategy: all}"): "line 7: profiles[0].pluginConfig[0].args.strategy: strategy all wins over " +
+			"percentageOfNodesToScore: 30",
+		"profiles:\n- plugins: {preBind: {disabled: [{name: VolumeBinding}]}}\n": `plugin "VolumeBinding" reserves, so it writes what it reserved at preBind too`,
+		"profiles:\n- plugins: {reserve: {disabled: [{name: VolumeBinding}]}}\n": "it has nothing to write at " +
+			"preBind",
+		"extenders: [{urlPrefix: 'localhost:80', filterVerb: f}]\n": "line 3: extenders[0].urlPrefix: \"localhost:80\" is no URL",
+		"extenders: [{urlPrefix: 'http://e'}]\n": "an extender without a verb " +
+			"is never called",
 		"profiles:\n- plugins: {filter: {disabled: [{name: NodeNam}]}}\n":            `there is no plugin "NodeNam" to disable`,
 		"profiles:\n- plugins: {preFilter: {disabled: [{name: NodePorts}]}}\n":       `plugin "NodePorts" runs at filter, so it prepares at preFilter too`,
 		"profiles:\n- plugins: {filter: {disabled: [{name: NodePorts}]}}\n":          "has no effect",
@@ -152,11 +172,18 @@ func TestWarnings(t *testing.T) {
 func TestShowReadsBack(t *testing.T) {
 	for _, body := range []string{
 		"",
-		"percentageOfNodesToScore: 30\nextenders: [{urlPrefix: 'http://e', filterVerb: f, managedResources: [{name: a.b/c, ignoredByScheduler: true}]}]\n",
-		own("{strategy: randomSubset, subset: 7, fitScoresReal: true, syncPreemption: true, cycle: sessions, sessionPeriod: 7s, fit: slots}") + "  percentageOfNodesToScore: 0\n",
-		"leaderElection: {leaderElect: false}\nclientConnection: {qps: 5, burst: 7, kubeconfig: /k}\npodMaxBackoffSeconds: 60\nenableProfiling: false\n",
-		"profiles:\n- schedulerName: a\n  plugins: {score: {enabled: [{name: ImageLocality, weight: 9}]}, filter: {disabled: [{name: NodeName}]}}\n" +
-			"  pluginConfig:\n  - name: Kumiki\n    args: {seed: 77, inFlightBinds: 3, gangs: {podgroup: 'Off', annotation: On, pfnet: {prefix: a.b/c}}}\n  - name: NodeResourcesFit\n    args: {ignoredResourceGroups: [example.com], scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 3}]}}\n" +
+		"percentageOfNodesToScore: 30\nextenders: [{urlPrefix: 'http://e', filterVerb: f, managedResources: " +
+			"[{name: a.b/c, ignoredByScheduler: true}]}]\n",
+		own("{strategy: randomSubset, subset: 7, fitScoresReal: true, syncPreemption: true, cycle: sessions, "+
+			"sessionPeriod: 7s, fit: slots}") + "  percentageOfNodesToScore: 0\n",
+		"leaderElection: {leaderElect: false}\nclientConnection: {qps: 5, burst: 7, kubeconfig: " +
+			"/k}\npodMaxBackoffSeconds: 60\nenableProfiling: false\n",
+		"profiles:\n- schedulerName: a\n  plugins: {score: {enabled: [{name: ImageLocality, weight: 9}]}, filter: " +
+			"{disabled: [{name: NodeName}]}}\n" +
+			"  pluginConfig:\n  - name: Kumiki\n    args: {seed: 77, inFlightBinds: 3, gangs: {podgroup: 'Off', " +
+			"annotation: On, pfnet: {prefix: a.b/c}}}\n  - name: NodeResourcesFit\n    args: " +
+			"{ignoredResourceGroups: [example.com], scoringStrategy: {type: MostAllocated, resources: " +
+			"[{name: cpu, weight: 3}]}}\n" +
 			"- schedulerName: b\n",
 	} {
 		first := parse(t, body)
@@ -205,7 +232,8 @@ func FuzzParse(f *testing.F) {
 
 // TestKeysStayHere: what is recorded holds no key of an extender, and the original keeps it.
 func TestKeysStayHere(t *testing.T) {
-	c := parse(t, "extenders: [{urlPrefix: https://e, filterVerb: f, enableHTTPS: true, tlsConfig: {serverName: hidden, keyFile: hidden}}]\n")
+	c := parse(t, "extenders: [{urlPrefix: https://e, filterVerb: f, enableHTTPS: true, tlsConfig: {serverName: "+
+		"hidden, keyFile: hidden}}]\n")
 	wire, err := c.WithoutSecrets().Wire()
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +250,8 @@ func TestKeysStayHere(t *testing.T) {
 // TestKeysAreNotShown: a private key in the file does not come out of config show; the rest of the TLS settings does.
 // Mutant: WithoutKeys that keeps keyData.
 func TestKeysAreNotShown(t *testing.T) {
-	c := parse(t, "extenders: [{urlPrefix: https://e, filterVerb: f, enableHTTPS: true, tlsConfig: {serverName: seen, keyFile: /key}}]\n")
+	c := parse(t, "extenders: [{urlPrefix: https://e, filterVerb: f, enableHTTPS: true, tlsConfig: {serverName: "+
+		"seen, keyFile: /key}}]\n")
 	c.Extenders[0].TLSConfig.KeyData = []byte("private")
 	shown, hidden := c.WithoutKeys()
 	if tls := shown.Extenders[0].TLSConfig; !hidden || len(tls.KeyData) != 0 || tls.ServerName != "seen" {

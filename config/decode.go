@@ -49,7 +49,7 @@ func Parse(text []byte) (Resolved, error) {
 	return resolved, r.err()
 }
 
-// Default is the configuration without a file.
+// Default returns the configuration without a file.
 func Default() Resolved {
 	r := &report{}
 	resolved := r.resolve(&configv1.KubeSchedulerConfiguration{})
@@ -59,7 +59,7 @@ func Default() Resolved {
 	return resolved
 }
 
-// decode reads the wire form. It goes on as far as it can, so that one run shows every unknown field.
+// decode reads the wire form. It continues after errors, so that one run shows every unknown field.
 func (r *report) decode(text []byte) (*configv1.KubeSchedulerConfiguration, bool) {
 	root, err := document(text)
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *report) decode(text []byte) (*configv1.KubeSchedulerConfiguration, bool
 	asJSON, err := kyaml.YAMLToJSONStrict(text)
 	if err != nil {
 		r.yamlError(err)
-		if asJSON, err = kyaml.YAMLToJSON(text); err != nil { // more than keys that are there twice
+		if asJSON, err = kyaml.YAMLToJSON(text); err != nil { // more than duplicate keys
 			return nil, false
 		}
 	}
@@ -103,7 +103,7 @@ func document(text []byte) (*yaml.Node, error) {
 
 var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)
 
-// yamlError adds an error of a YAML parser, which begins with a line number when it knows one.
+// yamlError adds an error of a YAML parser, which begins with a line number if it is known.
 func (r *report) yamlError(err error) {
 	message := err.Error()
 	for _, prefix := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:"} {
@@ -121,7 +121,7 @@ func (r *report) yamlError(err error) {
 	}
 }
 
-// unmarshal fills out from JSON that stands at path in the file. It is false when out cannot be used.
+// unmarshal fills out from the JSON at path in the file, and reports whether out can be used.
 func (r *report) unmarshal(text []byte, path string, out any) bool {
 	strict, err := kjson.UnmarshalStrict(text, out)
 	if err != nil {
@@ -139,13 +139,13 @@ func (r *report) unmarshal(text []byte, path string, out any) bool {
 	return true
 }
 
-// removedFields are fields that our settings had once: path below args -> what a file that has one is told.
+// removedFields are fields that our settings had: path below args -> the error for a file that has one.
 var removedFields = map[string]string{
 	"gangs.style": "was removed: kumiki always places a gang in one decision, which was style transaction; delete the field. " +
 		"'kumiki bench gangs' compares the other styles (docs/gangs-compared.md)",
 }
 
-// unknownField names a field that the type does not have, or that is there twice.
+// unknownField reports a field that the type does not have, or a duplicate.
 func (r *report) unknownField(path string, fe kjson.FieldError) {
 	at := strings.TrimPrefix(fe.FieldPath(), ".")
 	if path != "" {
@@ -160,7 +160,7 @@ func (r *report) unknownField(path string, fe kjson.FieldError) {
 	r.add(at, "%s", message)
 }
 
-// typeError tells where a value has the wrong type. The decoder of encoding/json knows the place.
+// typeError reports where a value has the wrong type. The decoder of encoding/json knows the position.
 func (r *report) typeError(text []byte, path string, out any, err error) {
 	var te *json.UnmarshalTypeError
 	if e := json.Unmarshal(text, out); errors.As(e, &te) {
@@ -171,7 +171,7 @@ func (r *report) typeError(text []byte, path string, out any, err error) {
 		r.add(at, "want %s, got %s", typeName(te.Type.String()), te.Value)
 		return
 	}
-	// Types that decode themselves, such as durations, quote the text they do not like.
+	// Types that decode themselves, such as durations, quote the invalid text.
 	if _, quoted, ok := strings.Cut(err.Error(), `"`); ok {
 		text, _, _ := strings.Cut(quoted, `"`)
 		r.add(r.source.pathOf(text), "%v", err)
@@ -180,7 +180,7 @@ func (r *report) typeError(text []byte, path string, out any, err error) {
 	r.add(path, "%v", err)
 }
 
-// typeName says a Go type in words of a configuration file.
+// typeName returns a Go type in the terms of a configuration file.
 func typeName(goType string) string {
 	goType = strings.TrimPrefix(goType, "*")
 	switch {

@@ -13,7 +13,7 @@ import (
 // all disables every plugin of a point.
 const all = "*"
 
-// plugins expands the plugin sets of a profile: which plugins run at which point, and their weights.
+// plugins expands the plugin sets of a profile: the plugins at each point, and their weights.
 func (r *report) plugins(path string, custom *configv1.Plugins) (map[Point][]string, map[string]int64) {
 	if custom == nil {
 		custom = &configv1.Plugins{}
@@ -36,7 +36,7 @@ func (r *report) plugins(path string, custom *configv1.Plugins) (map[Point][]str
 	return enabled, weights(enabled, custom.Score.Enabled, multi)
 }
 
-// checkSet looks at the names and weights of one set.
+// checkSet checks the names and weights of one set.
 func (r *report) checkSet(path string, at Point, s *configv1.PluginSet) {
 	seen := map[string]bool{}
 	for i, p := range s.Enabled {
@@ -58,7 +58,7 @@ func (r *report) checkSet(path string, at Point, s *configv1.PluginSet) {
 		}
 	}
 	for i, p := range s.Disabled {
-		// A name that upstream has may be switched off here; a name that nobody has is more likely a typing error.
+		// A name of upstream may be disabled here; an unknown name is more likely a typing error.
 		if _, known := describe(p.Name); !known && p.Name != all && gated[p.Name] == "" &&
 			!slices.Contains(removed, p.Name) {
 			r.warn(fmt.Sprintf("%s.disabled[%d].name", path, i), "there is no plugin %q to disable", p.Name)
@@ -66,14 +66,15 @@ func (r *report) checkSet(path string, at Point, s *configv1.PluginSet) {
 	}
 }
 
-// unknownPlugin says what is wrong with a name.
+// unknownPlugin returns what is wrong with a name.
 func unknownPlugin(name string) string {
 	var why string
 	switch {
 	case name == "":
 		why = "a plugin name is required"
 	case gated[name] != "":
-		why = fmt.Sprintf("plugin %q belongs to the feature gate %s, which is off by default and not available in this version", name, gated[name])
+		why = fmt.Sprintf("plugin %q belongs to the feature gate %s, which is off by default and not available in "+
+			"this version", name, gated[name])
 	case slices.Contains(removed, name):
 		why = fmt.Sprintf("plugin %q was removed from Kubernetes", name)
 	default:
@@ -85,7 +86,7 @@ func unknownPlugin(name string) string {
 	return why + "; available: " + strings.Join(Plugins(), ", ")
 }
 
-// nearest is the plugin whose name differs only in letter case, or starts alike.
+// nearest returns the plugin whose name differs only in letter case, or has the same start.
 func nearest(name string) string {
 	for _, d := range builtin {
 		if strings.EqualFold(d.name, name) {
@@ -108,9 +109,9 @@ func pointList(list []Point) string {
 	return strings.Join(names, ", ")
 }
 
-// mergeDefaults applies a custom multiPoint set to the default profile: a disabled default goes, a default that is
-// enabled again keeps its place with the new weight, what is left is appended
-// (upstream: mergePluginSet in pkg/scheduler/apis/config/v1/default_plugins.go).
+// mergeDefaults applies a custom multiPoint set to the default profile: a disabled default is removed, a default that
+// is enabled again keeps its position with the new weight, and the rest is appended (upstream: mergePluginSet in
+// pkg/scheduler/apis/config/v1/default_plugins.go).
 func mergeDefaults(custom configv1.PluginSet) []configv1.Plugin {
 	off := func(name string) bool {
 		return slices.ContainsFunc(custom.Disabled, func(p configv1.Plugin) bool {
@@ -136,9 +137,9 @@ func mergeDefaults(custom configv1.PluginSet) []configv1.Plugin {
 	return out
 }
 
-// expand lists the plugins of one point: first those that are in both sets, in the order of the point's own, then the
-// rest of multiPoint, then the rest of the point's own
-// (upstream: expandMultiPointPlugins in pkg/scheduler/framework/runtime/framework.go).
+// expand returns the plugins of one point: first those in both sets, in the order of the point's own set, then the
+// rest of multiPoint, then the rest of the own set (upstream: expandMultiPointPlugins in
+// pkg/scheduler/framework/runtime/framework.go).
 func expand(at Point, multi []configv1.Plugin, own *configv1.PluginSet) []string {
 	disabled := func(name string) bool {
 		return slices.ContainsFunc(own.Disabled, func(p configv1.Plugin) bool { return p.Name == name })
@@ -163,7 +164,7 @@ func expand(at Point, multi []configv1.Plugin, own *configv1.PluginSet) []string
 	return slices.Concat(both, viaMulti, rest)
 }
 
-// checkEnabled looks at the expanded lists.
+// checkEnabled checks the expanded lists.
 func (r *report) checkEnabled(path string, enabled map[Point][]string) {
 	if n := len(enabled[QueueSort]); n != 1 {
 		r.add(path+"."+string(QueueSort), "exactly one plugin must sort the queue, got %d", n)
@@ -178,7 +179,7 @@ func (r *report) checkEnabled(path string, enabled map[Point][]string) {
 	}
 }
 
-// checkPair warns of a plugin that is enabled at one of two points that are one piece of code here.
+// checkPair warns of a plugin that is enabled at one of two points that are one function here.
 func (r *report) checkPair(path string, d descriptor, pre, main Point, enabled map[Point][]string) {
 	if !d.runsAt(pre) || !d.runsAt(main) {
 		return
@@ -193,7 +194,7 @@ func (r *report) checkPair(path string, d descriptor, pre, main Point, enabled m
 	}
 }
 
-// checkReserve warns of a plugin that is enabled at one of reserve and preBind, which are one piece of code here.
+// checkReserve warns of a plugin that is enabled at only one of reserve and preBind, which are one function here.
 func (r *report) checkReserve(path string, d descriptor, enabled map[Point][]string) {
 	if !d.runsAt(Reserve) || !d.runsAt(PreBind) {
 		return
@@ -208,7 +209,7 @@ func (r *report) checkReserve(path string, d descriptor, enabled map[Point][]str
 	}
 }
 
-// weights takes a plugin's weight from the score set, then from multiPoint; 0 or none is 1. Weights are 32 bits wide in
+// weights takes a plugin's weight from the score set, then from multiPoint; 0 or none is 1. Weights have 32 bits in
 // the file, so total scores of 64 bits cannot overflow.
 func weights(enabled map[Point][]string, score, multi []configv1.Plugin) map[string]int64 {
 	sources := slices.Concat(score, multi)

@@ -16,11 +16,11 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
 
-// DefaultExtenderTimeout is how long a call to an extender may take when the file does not say
-// (upstream: DefaultExtenderTimeout in pkg/scheduler/extender.go).
+// DefaultExtenderTimeout is the time-out of a call to an extender if the file does not set one (upstream:
+// DefaultExtenderTimeout in pkg/scheduler/extender.go).
 const DefaultExtenderTimeout = 5 * time.Second
 
-// extenders defaults and validates (upstream: validateExtenders, and what NewHTTPExtender refuses).
+// extenders defaults and validates extenders (upstream: validateExtenders, and the checks of NewHTTPExtender).
 func (r *report) extenders(in []configv1.Extender) []configv1.Extender {
 	if len(in) == 0 {
 		return nil
@@ -66,7 +66,7 @@ func (r *report) checkExtender(path string, e *configv1.Extender) {
 	}
 }
 
-// checkTLS looks at what stands in the file. Files that it names are read when the scheduler starts.
+// checkTLS checks the settings in the file. Files that it names are read when the scheduler starts.
 func (r *report) checkTLS(path string, t *configv1.ExtenderTLSConfig) {
 	if t.Insecure && (len(t.CAData) > 0 || t.CAFile != "") {
 		r.add(path+".insecure", "must not be true where root certificates are given")
@@ -84,7 +84,7 @@ func (r *report) checkTLS(path string, t *configv1.ExtenderTLSConfig) {
 	}
 }
 
-// checkManaged looks at the name of a resource that an extender manages. No two extenders may manage one.
+// checkManaged checks the name of a resource that an extender manages. No two extenders may manage one.
 func (r *report) checkManaged(path, name string, managed map[string]bool) {
 	if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {
 		r.add(path, "%q is no resource name: %s", name, strings.Join(wrong, "; "))
@@ -97,8 +97,8 @@ func (r *report) checkManaged(path, name string, managed map[string]bool) {
 	managed[name] = true
 }
 
-// extended reports whether a qualified name is that of an extended resource: of somebody else's domain, and fit to be
-// counted in a quota (upstream: IsExtendedResourceName in pkg/apis/core/v1/helper).
+// extended reports whether a qualified name is that of an extended resource: outside of kubernetes.io, and valid with
+// the prefix of a quota (upstream: IsExtendedResourceName in pkg/apis/core/v1/helper).
 func extended(name string) bool {
 	native := !strings.Contains(name, "/") || strings.Contains(name, v1.ResourceDefaultNamespacePrefix)
 	if native || strings.HasPrefix(name, v1.DefaultResourceRequestsPrefix) {
@@ -107,8 +107,8 @@ func extended(name string) bool {
 	return len(validation.IsQualifiedName(v1.DefaultResourceRequestsPrefix+name)) == 0
 }
 
-// ignoreManaged makes NodeResourcesFit leave out what extenders take care of. Upstream replaces the plugin's own list
-// by theirs, in every profile (buildExtenders in pkg/scheduler/scheduler.go).
+// ignoreManaged makes NodeResourcesFit ignore the resources that extenders manage. Upstream replaces the plugin's own
+// list by theirs, in every profile (buildExtenders in pkg/scheduler/scheduler.go).
 func ignoreManaged(profiles []Profile, extenders []configv1.Extender) {
 	var ignored []string
 	for _, e := range extenders {

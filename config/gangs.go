@@ -12,19 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Switch says whether something is on.
+// Switch is a setting that is on, off or automatic.
 type Switch string
 
-// The positions of a switch.
+// The values of Switch.
 const (
 	On  Switch = "On"
 	Off Switch = "Off"
-	// Auto is on while the API behind it is served, and may be read.
+	// Auto is on while the API behind it is served and readable.
 	Auto Switch = "Auto"
 )
 
-// UnmarshalJSON takes true and false too: YAML reads On and Off so unless they are quoted. What is no switch is told
-// later, with the place where it stands.
+// UnmarshalJSON accepts true and false too: YAML reads unquoted On and Off as booleans. Other values are reported
+// later, with their position.
 func (s *Switch) UnmarshalJSON(raw []byte) error {
 	var on bool
 	if json.Unmarshal(raw, &on) == nil {
@@ -39,20 +39,20 @@ func (s *Switch) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Gangs says which declarations of gangs count, for all profiles. The zero value is not valid.
+// Gangs defines which declarations of gangs count, for all profiles. The zero value is not valid.
 type Gangs struct {
-	// PodGroup is the native one; Auto too.
+	// PodGroup is the native API; it may be Auto.
 	PodGroup Switch
 	// Annotation is pod_group, Sigs the PodGroup of scheduler-plugins, Volcano that of Volcano.
 	Annotation, Sigs, Volcano Switch
-	// Pfnet is what the names of the annotations of pfnet's gangs begin with; empty when they do not count.
+	// Pfnet is the prefix of the annotations of pfnet's gangs; empty if they do not count.
 	Pfnet string
-	// Hold says when room is held for a blocked gang.
+	// Hold defines when capacity is reserved for a blocked gang.
 	Hold Hold
 }
 
-// Hold is for how long a gang must have been blocked before room is held for it, and for how long it is held at most;
-// For is 0 where none is held.
+// Hold is how long a gang must have been blocked before capacity is reserved for it, and the maximum time of the
+// reservation; For is 0 if none is reserved.
 type Hold struct{ After, For time.Duration }
 
 // The default and the bounds of Hold.
@@ -62,7 +62,8 @@ const (
 	longestHold      = 24 * time.Hour
 )
 
-// DefaultGangs is what a drop-in does: native pod groups where there are any, and nothing else.
+// DefaultGangs returns the default of a drop-in replacement: native pod groups if the API is served, and nothing
+// else.
 func DefaultGangs() Gangs {
 	return Gangs{PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off,
 		Hold: Hold{DefaultHoldAfter, DefaultHoldFor}}
@@ -71,7 +72,7 @@ func DefaultGangs() Gangs {
 // DefaultPfnetPrefix is the prefix in the documentation of pfnet's plugin, which itself has no default.
 const DefaultPfnetPrefix = "gang-scheduling.preferred.jp/gang"
 
-// GangsArgs is how Gangs stands in a file.
+// GangsArgs is the form of Gangs in a file.
 type GangsArgs struct {
 	PodGroup   *Switch    `json:"podgroup,omitempty"`
 	Annotation *Switch    `json:"annotation,omitempty"`
@@ -81,13 +82,13 @@ type GangsArgs struct {
 	Hold       *HoldArgs  `json:"hold,omitempty"`
 }
 
-// HoldArgs says when room is held for a blocked gang.
+// HoldArgs is the form of Hold in a file.
 type HoldArgs struct {
 	After *metav1.Duration `json:"after,omitempty"`
 	For   *metav1.Duration `json:"for,omitempty"`
 }
 
-// PfnetArgs switches the annotations of pfnet's gangs on: <prefix>-name and <prefix>-size.
+// PfnetArgs enables the annotations of pfnet's gangs: <prefix>-name and <prefix>-size.
 type PfnetArgs struct {
 	Prefix *string `json:"prefix,omitempty"`
 }
@@ -127,7 +128,7 @@ func (r *report) gangs(path string, args *GangsArgs) Gangs {
 	return out
 }
 
-// hold resolves when room is held for a blocked gang.
+// hold resolves when capacity is reserved for a blocked gang.
 func (r *report) hold(path string, args *HoldArgs, out *Hold) {
 	for _, one := range []struct {
 		name string

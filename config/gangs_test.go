@@ -55,8 +55,10 @@ func gangRules(t tb) {
 	expect(t, "profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {gangs: {sigs: On}}}]\n"+
 		"- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {gangs: {}}}]\n",
 		"profiles[1].pluginConfig[0].args.gangs: must be the same as in profiles[0].pluginConfig[0].args.gangs "+
-			"({podgroup: Auto, annotation: Off, sigs: On, volcano: Off}), because it holds for the whole process; got {podgroup: Auto, annotation: Off, sigs: Off, volcano: Off}")
-	if c := parse(t, "profiles:\n- schedulerName: a\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {gangs: {sigs: On}}}]\n"); c.Kumiki.Gangs.Sigs != On {
+			"({podgroup: Auto, annotation: Off, sigs: On, volcano: Off}), because it holds for the whole process; "+
+			"got {podgroup: Auto, annotation: Off, sigs: Off, volcano: Off}")
+	if c := parse(t, "profiles:\n- schedulerName: a\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: "+
+		"{gangs: {sigs: On}}}]\n"); c.Kumiki.Gangs.Sigs != On {
 		t.Errorf("the second profile is not heard: %v", c.Kumiki.Gangs)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // Point is an extension point, named as in a configuration file.
 type Point string
 
-// The extension points, in the order of the cycle, and MultiPoint, which stands for all that a plugin has.
+// The extension points, in the order of the cycle, and MultiPoint, which means all points of a plugin.
 const (
 	PreEnqueue Point = "preEnqueue"
 	QueueSort  Point = "queueSort"
@@ -31,13 +31,13 @@ const (
 	PlacementScore    Point = "placementScore"
 )
 
-// points lists the extension points, in the order of the cycle; those of pod groups come last.
+// points are the extension points, in the order of the cycle; those of pod groups are last.
 var points = []Point{
 	PreEnqueue, QueueSort, PreFilter, Filter, PostFilter, PreScore, Score, Reserve, Permit, PreBind, Bind, PostBind,
 	PlacementGenerate, PlacementScore,
 }
 
-// Points lists the extension points, in the order of the cycle; those of pod groups come last.
+// Points returns the extension points, in the order of the cycle; those of pod groups are last.
 func Points() []Point { return slices.Clone(points) }
 
 // set returns the plugin set of a point.
@@ -100,18 +100,18 @@ const (
 	DefaultBinder                   = "DefaultBinder"
 	NodeDeclaredFeatures            = "NodeDeclaredFeatures"
 
-	// Kumiki is the name of our own settings in pluginConfig. It is no plugin.
+	// Kumiki is the name of our own settings in pluginConfig. It is not a plugin.
 	Kumiki = "Kumiki"
 )
 
-// descriptor says where a plugin runs.
+// descriptor is the extension points of a plugin.
 type descriptor struct {
 	name   string
 	points []Point
-	weight int32 // in the default profile; 0 where it names none
+	weight int32 // in the default profile; 0 if it has none
 }
 
-// builtin lists the plugins of upstream's default profile, in its order, as the default feature gates of 1.36 make it
+// builtin are the plugins of upstream's default profile, in its order, with the default feature gates of 1.36
 // (upstream: pkg/scheduler/apis/config/v1/default_plugins.go).
 var builtin = []descriptor{
 	{SchedulingGates, []Point{PreEnqueue}, 0},
@@ -136,7 +136,7 @@ var builtin = []descriptor{
 	{NodeDeclaredFeatures, []Point{PreFilter, Filter}, 0},
 }
 
-// gated are upstream's plugins that join the default profile with a feature gate which is off by default, and that
+// gated are upstream's plugins that join the default profile with a feature gate that is off by default, and that
 // this version does not have: plugin -> gate.
 var gated = map[string]string{
 	"GangScheduling":             "GangScheduling",
@@ -144,10 +144,10 @@ var gated = map[string]string{
 	"TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",
 }
 
-// removed are plugins that upstream's v1 refuses (upstream: invalidPluginsByVersion), sorted.
+// removed are plugins that upstream's v1 rejects (upstream: invalidPluginsByVersion), sorted.
 var removed = []string{"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"}
 
-// Plugins lists the plugins that a profile can enable, in the order of the default profile.
+// Plugins returns the plugins that a profile can enable, in the order of the default profile.
 func Plugins() []string {
 	names := make([]string, len(builtin))
 	for i, d := range builtin {
@@ -166,7 +166,7 @@ func describe(name string) (descriptor, bool) {
 
 func (d descriptor) runsAt(at Point) bool { return slices.Contains(d.points, at) }
 
-// PluginsAt lists the plugins that a profile can enable at a point, in the order of the default profile.
+// PluginsAt returns the plugins that a profile can enable at a point, in the order of the default profile.
 func PluginsAt(at Point) []string {
 	var names []string
 	for _, d := range builtin {

@@ -9,47 +9,47 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Preemption is what a profile's evictions keep to, beyond what DefaultPreemptionArgs say.
+// Preemption is the preemption settings of a profile beyond DefaultPreemptionArgs.
 type Preemption struct {
-	// Budgets is what disruption budgets count for.
+	// Budgets is how disruption budgets count.
 	Budgets Budgets
-	// VictimTimeout is for how long after the end of its grace period a pod that is being deleted is counted on as
-	// room to come, where gangs take part; 0 for as long as it is there, as kube-scheduler does everywhere.
+	// VictimTimeout is how long after the end of its grace period the capacity of a terminating pod is counted on, if
+	// gangs take part; 0 means as long as the pod exists, as in kube-scheduler.
 	VictimTimeout time.Duration
 }
 
-// Budgets is what disruption budgets count for.
+// Budgets is how disruption budgets count.
 type Budgets string
 
-// What they may count for.
+// The values of Budgets.
 const (
-	// BestEffort evicts against a budget where there is no other room, as kube-scheduler does. It is the default.
+	// BestEffort violates a budget if there is no other capacity, as kube-scheduler does. It is the default.
 	BestEffort Budgets = "BestEffort"
-	// Strict never does.
+	// Strict never violates a budget.
 	Strict Budgets = "Strict"
 )
 
-// BudgetModes lists what budgets may count for.
+// BudgetModes returns the values of Budgets.
 func BudgetModes() []Budgets { return []Budgets{BestEffort, Strict} }
 
 const (
-	// DefaultVictimTimeout is as long as pods stay by default on a node that does not answer.
+	// DefaultVictimTimeout is the default time that pods stay on a node that does not respond.
 	DefaultVictimTimeout = 5 * time.Minute
 	longestVictimTimeout = 24 * time.Hour
 )
 
-// UsualPreemption is what holds where nothing is said.
+// UsualPreemption returns the defaults.
 func UsualPreemption() Preemption {
 	return Preemption{Budgets: BestEffort, VictimTimeout: DefaultVictimTimeout}
 }
 
-// PreemptionArgs is how Preemption stands in a file.
+// PreemptionArgs is the form of Preemption in a file.
 type PreemptionArgs struct {
 	Budgets       *Budgets         `json:"budgets,omitempty"`
 	VictimTimeout *metav1.Duration `json:"victimTimeout,omitempty"`
 }
 
-// preemption resolves what a profile's evictions keep to.
+// preemption resolves the preemption settings of a profile.
 func (r *report) preemption(path string, args *PreemptionArgs) Preemption {
 	out := UsualPreemption()
 	if args == nil {

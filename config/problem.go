@@ -10,16 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Problem is one thing that is wrong with a configuration.
+// Problem is one error in a configuration.
 type Problem struct {
-	// Line is where it stands in the file, from 1; 0 when it is not in the file.
+	// Line is its line in the file, from 1; 0 if it is not in the file.
 	Line int
 	// Path is the field, such as profiles[0].plugins.score.enabled[1].name.
 	Path    string
 	Message string
 }
 
-// String is line, path and message, as far as known.
+// String returns line, path and message, as far as known.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.Line > 0 {
@@ -32,13 +32,13 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Error is everything that is wrong with a configuration.
+// Error is all problems of a configuration.
 type Error struct {
-	File     string // empty when the text came from elsewhere
+	File     string // empty if the text is from elsewhere
 	Problems []Problem
 }
 
-// Error is one problem per line.
+// Error returns one problem per line.
 func (e *Error) Error() string {
 	name := "configuration"
 	if e.File != "" {
@@ -65,7 +65,7 @@ func (r *report) add(path, format string, args ...any) {
 	r.problems = append(r.problems, Problem{r.source.line(path), path, fmt.Sprintf(format, args...)})
 }
 
-// warn notes something that works, but may not be what was meant.
+// warn records a setting that is valid but may not be intended.
 func (r *report) warn(path, format string, args ...any) {
 	p := Problem{r.source.line(path), path, fmt.Sprintf(format, args...)}
 	r.warnings = append(r.warnings, p.String())
@@ -89,7 +89,7 @@ func (r *report) field(err error) {
 	r.add("", "%v", err)
 }
 
-// err is nil when nothing is wrong.
+// err returns nil if there is no problem.
 func (r *report) err() error {
 	if len(r.problems) == 0 {
 		return nil

@@ -47,7 +47,8 @@ func problemsOf(t tb, body string) []string {
 
 // The default profile at its two largest points.
 const (
-	defaultFilters = "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread InterPodAffinity " +
+	defaultFilters = "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit " +
+		"VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread InterPodAffinity " +
 		"DynamicResources NodeDeclaredFeatures"
 	defaultScorers = "TaintToleration NodeAffinity NodeResourcesFit VolumeBinding PodTopologySpread " +
 		"InterPodAffinity DynamicResources NodeResourcesBalancedAllocation ImageLocality"
@@ -63,7 +64,8 @@ func TestDefaultProfile(t *testing.T) {
 	want := map[Point]string{ // point -> plugins
 		PreEnqueue: "SchedulingGates DynamicResources DefaultPreemption",
 		QueueSort:  "PrioritySort",
-		PreFilter: "NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone " +
+		PreFilter: "NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding " +
+			"VolumeZone " +
 			"PodTopologySpread InterPodAffinity DynamicResources NodeDeclaredFeatures",
 		Filter:     defaultFilters,
 		PostFilter: "DynamicResources DefaultPreemption",
@@ -113,7 +115,8 @@ func pluginSets(t tb) {
 		{"star at one point keeps multiPoint out",
 			"score: {disabled: [{name: '*'}], enabled: [{name: ImageLocality}]}", Score, "ImageLocality"},
 		{"star at multiPoint drops every default",
-			"multiPoint: {disabled: [{name: '*'}], enabled: [{name: PrioritySort}, {name: DefaultBinder}, {name: NodeName}]}", Filter, "NodeName"},
+			"multiPoint: {disabled: [{name: '*'}], enabled: [{name: PrioritySort}, {name: DefaultBinder}, {name: " +
+				"NodeName}]}", Filter, "NodeName"},
 		{"disabling at one point leaves the others",
 			"score: {disabled: [{name: NodeAffinity}]}\n      preScore: {disabled: [{name: NodeAffinity}]}", Filter,
 			defaultFilters},
@@ -148,7 +151,8 @@ func weightRules(t tb) {
 		{"score: {enabled: [{name: TaintToleration}]}", 1},
 		{"multiPoint: {enabled: [{name: TaintToleration, weight: 9}]}", 9},
 		{"multiPoint: {enabled: [{name: TaintToleration}]}", 1},
-		{"multiPoint: {enabled: [{name: TaintToleration, weight: 9}]}\n      score: {enabled: [{name: TaintToleration, weight: 4}]}", 4},
+		{"multiPoint: {enabled: [{name: TaintToleration, weight: 9}]}\n      score: {enabled: [{name: " +
+			"TaintToleration, weight: 4}]}", 4},
 		{"filter: {enabled: [{name: TaintToleration, weight: 50}]}", 3},
 	} {
 		c := parse(t, "profiles:\n  - plugins:\n      "+tt.plugins+"\n")

@@ -23,7 +23,7 @@ const (
 	leaseLock             = "leases"
 )
 
-// resolve fills in defaults and validates. What it returns is of use only when no problem was found.
+// resolve fills in defaults and validates. Its result can only be used if there is no problem.
 func (r *report) resolve(wire *configv1.KubeSchedulerConfiguration) Resolved {
 	out := Resolved{
 		Parallelism:           orDefault(wire.Parallelism, defaultParallelism),
@@ -50,7 +50,7 @@ func (r *report) resolve(wire *configv1.KubeSchedulerConfiguration) Resolved {
 	return out
 }
 
-// orDefault is what a pointer points to, or the default when it is nil.
+// orDefault returns the value of a pointer, or the default if it is nil.
 func orDefault[T any](p *T, otherwise T) T {
 	if p == nil {
 		return otherwise
@@ -82,7 +82,7 @@ func (r *report) percentage(path string, p *int32) {
 }
 
 func (r *report) leaderElection(w componentbase.LeaderElectionConfiguration) LeaderElection {
-	w.ResourceLock = orString(w.ResourceLock, leaseLock) // component-base would choose another
+	w.ResourceLock = orString(w.ResourceLock, leaseLock) // component-base has another default
 	componentbase.RecommendedDefaultLeaderElectionConfiguration(&w)
 	out := LeaderElection{
 		Enabled:       *w.LeaderElect,
@@ -134,7 +134,7 @@ func (r *report) clientConnection(w componentbase.ClientConnectionConfiguration)
 	}
 }
 
-// profiles resolves every profile; without any there is the default one.
+// profiles resolves every profile; without any it returns the default one.
 func (r *report) profiles(wire *configv1.KubeSchedulerConfiguration) []Profile {
 	if len(wire.Profiles) == 0 {
 		wire.Profiles = []configv1.KubeSchedulerProfile{{}}
@@ -144,7 +144,7 @@ func (r *report) profiles(wire *configv1.KubeSchedulerConfiguration) []Profile {
 	first := map[string]int{} // scheduler name -> index of the first profile that has it
 	for i := range in {
 		path := fmt.Sprintf("profiles[%d]", i)
-		// Only a single profile gets a name; several must be told apart by their author.
+		// Only a single profile gets a name; the author must name several ones.
 		if in[i].SchedulerName == nil && len(in) == 1 {
 			in[i].SchedulerName = new(string)
 			*in[i].SchedulerName = v1.DefaultSchedulerName
@@ -165,7 +165,8 @@ func (r *report) profiles(wire *configv1.KubeSchedulerConfiguration) []Profile {
 	return out
 }
 
-// sameQueueSort compares what two profiles say about the order of the queue, word for word, as upstream does.
+// sameQueueSort compares the queue order of two profiles literally, as upstream does, and reports whether it is the
+// same.
 func sameQueueSort(a, b *configv1.Plugins) bool {
 	if a == nil {
 		a = &configv1.Plugins{}

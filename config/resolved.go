@@ -12,70 +12,70 @@ import (
 type Resolved struct {
 	// Profiles has at least one; scheduler names are unique.
 	Profiles []Profile
-	// Extenders are in the order of the file, their time-outs above 0. At most one binds.
+	// Extenders are in the order of the file, with time-outs above 0. At most one binds.
 	Extenders []configv1.Extender
-	// PodInitialBackoff <= PodMaxBackoff, both above 0.
+	// Invariant: 0 < PodInitialBackoff <= PodMaxBackoff.
 	PodInitialBackoff, PodMaxBackoff time.Duration
-	// Parallelism is how many goroutines upstream spreads one decision over, and above 0. It changes nothing here:
-	// the core decides on one goroutine, and equal decisions do not depend on how many there are.
+	// Parallelism is the number of goroutines that upstream uses for one decision, and above 0. It has no effect
+	// here: the core decides on one goroutine, and decisions do not depend on the number.
 	Parallelism int32
 
 	LeaderElection   LeaderElection
 	ClientConnection ClientConnection
 
 	Profiling, ContentionProfiling bool
-	// DelayCacheUntilActive keeps an instance that does not lead from watching.
+	// DelayCacheUntilActive keeps a standby instance from watching.
 	DelayCacheUntilActive bool
 
 	Kumiki Settings
 
-	// Warnings are things that work but may not be what was meant, one line each.
+	// Warnings are settings that are valid but may not be intended, one line each.
 	Warnings []string
 }
 
-// LeaderElection says how one of several instances is chosen.
+// LeaderElection is the settings by which one of several instances becomes the leader.
 type LeaderElection struct {
 	Enabled bool
-	// LeaseDuration > RenewDeadline; all above 0 when Enabled.
+	// Invariant: LeaseDuration > RenewDeadline, and all are above 0, if Enabled.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	Namespace, Name                           string // of the lease
 }
 
-// ClientConnection says how the API server is reached.
+// ClientConnection is the connection to the API server.
 type ClientConnection struct {
 	Kubeconfig         string
 	AcceptContentTypes string
 	ContentType        string
-	// QPS and Burst limit requests when they are not 0. Without them requests in flight are bounded instead.
+	// QPS and Burst limit requests if they are not 0. Otherwise the number of requests in flight is bounded.
 	QPS   float32
 	Burst int32
 }
 
-// Profile is one scheduler name and what runs for the pods that ask for it.
+// Profile is one scheduler name and the plugins for its pods.
 type Profile struct {
 	SchedulerName string
-	// Enabled lists the plugins per extension point, in the order in which they run. Points without plugins are
+	// Enabled lists the plugins by extension point, in the order in which they run. Points without plugins are
 	// absent.
 	Enabled map[Point][]string // point -> plugin names
-	// Weights are those of the plugins at Score, all above 0.
+	// Weights are the weights of the plugins at Score, all above 0.
 	Weights map[string]int64 // plugin -> weight
 	Args    Args
-	// PercentageOfNodesToScore is what the file says, for this profile or for all; 0 when it says nothing.
+	// PercentageOfNodesToScore is the value in the file, for this profile or for all; 0 if there is none.
 	PercentageOfNodesToScore int32
 	Search                   Search
-	// Fit is what makes a node full.
+	// Fit defines when a node is full.
 	Fit Fit
-	// FitScoresReal makes NodeResourcesFit score what containers request, without upstream's assumptions about those
+	// FitScoresReal makes NodeResourcesFit score what containers request, without upstream's assumptions for those
 	// that request nothing (kubernetes#130445).
 	FitScoresReal bool
-	// SyncPreemption lets a pod be tried again before the evictions for it are carried out (upstream without
+	// SyncPreemption lets a pod be tried again before its evictions are executed (upstream without
 	// SchedulerAsyncPreemption).
 	SyncPreemption bool
 	Preemption     Preemption
 }
 
-// Args are the arguments of the plugins that take any, defaulted whether the plugin is enabled or not. No pointer to a
-// single value is nil but DefaultConstraints' and AddedAffinity's own.
+// Args are the arguments of the plugins that have any, defaulted whether the plugin is enabled or not. Invariant: no
+// pointer to a single value is nil except DefaultConstraints' and AddedAffinity's own.
 type Args struct {
 	DefaultPreemption               configv1.DefaultPreemptionArgs
 	DynamicResources                configv1.DynamicResourcesArgs
@@ -84,7 +84,7 @@ type Args struct {
 	NodeResourcesBalancedAllocation configv1.NodeResourcesBalancedAllocationArgs
 	NodeResourcesFit                configv1.NodeResourcesFitArgs
 	PodTopologySpread               configv1.PodTopologySpreadArgs
-	// VolumeBinding has no Shape: the gate that it belongs to is off.
+	// VolumeBinding has no Shape: its feature gate is off.
 	VolumeBinding configv1.VolumeBindingArgs
 }
 

@@ -81,8 +81,10 @@ func arguments(t tb) {
 		{NodeResourcesFit, "{ignoredResources: [a b]}", []string{`ignoredResources[0]: Invalid value: "a b"`}},
 		{NodeResourcesFit, "{ignoredResourceGroups: [a/b]}",
 			[]string{"ignoredResourceGroups[0]: Invalid value: \"a/b\": a resource group is the part before the slash"}},
-		{NodeResourcesFit, "{scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 5, score: 1}, {utilization: 5, score: 2}]}}}",
-			[]string{"scoringStrategy.requestedToCapacityRatio.shape[1].utilization: must be above the point before (5), got 5"}},
+		{NodeResourcesFit, "{scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: " +
+			"[{utilization: 5, score: 1}, {utilization: 5, score: 2}]}}}",
+			[]string{"scoringStrategy.requestedToCapacityRatio.shape[1].utilization: must be above the point " +
+				"before (5), got 5"}},
 		{PodTopologySpread, "{defaultingType: Maybe}", []string{`defaultingType: Unsupported value: "Maybe"`}},
 		{PodTopologySpread, "{defaultConstraints: [{" + zone + ": DoNotSchedule}]}",
 			[]string{"defaultingType: must be List where defaultConstraints are given"}},
@@ -167,7 +169,8 @@ func sessionRules(t tb) {
 		own("{cycle: sessions}"):                       {InSessions, 5 * time.Second},
 		own("{cycle: sessions, sessionPeriod: 1m30s}"): {InSessions, 90 * time.Second},
 		own("{cycle: sessions, sessionPeriod: 100ms}"): {InSessions, 100 * time.Millisecond},
-		"profiles:\n- schedulerName: a\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {cycle: sessions}}]\n": {InSessions, 5 * time.Second},
+		"profiles:\n- schedulerName: a\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {cycle: " +
+			"sessions}}]\n": {InSessions, 5 * time.Second},
 	} {
 		if got := parse(t, body).Kumiki; got.Cycle != want.Cycle || got.SessionPeriod != want.period {
 			t.Errorf("%s: %s every %s, want %s", body, got.Cycle, got.SessionPeriod, want)
@@ -180,9 +183,11 @@ func sessionRules(t tb) {
 		first+"sessionPeriod: must be at least 100ms and at most 1h0m0s, got 1h1m0s")
 	expect(t, own("{cycle: sessions, sessionPeriod: soon}"), first+"sessionPeriod: ")
 	expect(t, own("{sessionPeriod: 5s}"), first+"sessionPeriod: only allowed with cycle sessions, it is continuous")
-	two := "profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {cycle: sessions}}]\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: %s}]\n"
+	two := "profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {cycle: sessions}}]\n- " +
+		"schedulerName: b\n  pluginConfig: [{name: Kumiki, args: %s}]\n"
 	expect(t, fmt.Sprintf(two, "{cycle: continuous}"),
-		"profiles[1].pluginConfig[0].args.cycle: must be the same as in profiles[0].pluginConfig[0].args.cycle (sessions with sessionPeriod 5s), "+
+		"profiles[1].pluginConfig[0].args.cycle: must be the same as in profiles[0].pluginConfig[0].args.cycle "+
+			"(sessions with sessionPeriod 5s), "+
 			"because it holds for the whole process; got continuous")
 	expect(t, fmt.Sprintf(two, "{cycle: sessions, sessionPeriod: 6s}"),
 		"profiles[1].pluginConfig[0].args.cycle: must be the same as in profiles[0]")
@@ -203,7 +208,8 @@ func sessionRules(t tb) {
 		first+"preemption.victimTimeout: must be at least 0s and at most 24h0m0s, got 25h0m0s")
 	expect(t, own("{preemption: {victimTimeout: -1s}}"), first+"preemption.victimTimeout: must be at least 0s")
 
-	c := parse(t, "profiles:\n- schedulerName: a\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {fit: slots}}]\n")
+	c := parse(t, "profiles:\n- schedulerName: a\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {fit: "+
+		"slots}}]\n")
 	if c.Profiles[0].Fit != Resources || c.Profiles[1].Fit != Slots {
 		t.Errorf("fits: %s, %s", c.Profiles[0].Fit, c.Profiles[1].Fit)
 	}
@@ -236,7 +242,8 @@ profiles:
 		"line 3: extenders: only one extender can bind, got 2")
 	expect(t, "extenders: [{urlPrefix: http://e, filterVerb: f, managedResources: [{name: cpu}]}]\n",
 		`extenders[0].managedResources[0].name: "cpu" is no extended resource`)
-	expect(t, "extenders: [{urlPrefix: http://e, filterVerb: f, managedResources: [{name: a.b/c}]}, {urlPrefix: http://f, filterVerb: f, managedResources: [{name: a.b/c}]}]\n",
+	expect(t, "extenders: [{urlPrefix: http://e, filterVerb: f, managedResources: [{name: a.b/c}]}, {urlPrefix: "+
+		"http://f, filterVerb: f, managedResources: [{name: a.b/c}]}]\n",
 		`extenders[1].managedResources[0].name: "a.b/c" is managed twice`)
 	expect(t, "extenders: [{urlPrefix: http://e, filterVerb: f, managedResources: [{name: a b}]}]\n",
 		`extenders[0].managedResources[0].name: "a b" is no resource name`)
@@ -246,7 +253,8 @@ profiles:
 		"extenders[0].tlsConfig.insecure: must not be true where root certificates are given")
 	expect(t, "extenders: [{urlPrefix: https://e, filterVerb: f, tlsConfig: {caData: aGVsbG8=}}]\n",
 		"extenders[0].tlsConfig.caData: holds no certificate in PEM")
-	expect(t, "extenders: [{urlPrefix: https://e, filterVerb: f, tlsConfig: {certData: aGVsbG8=, keyData: aGVsbG8=}}]\n", "extenders[0].tlsConfig.certData: certificate and key do not work together")
+	expect(t, "extenders: [{urlPrefix: https://e, filterVerb: f, tlsConfig: {certData: aGVsbG8=, keyData: "+
+		"aGVsbG8=}}]\n", "extenders[0].tlsConfig.certData: certificate and key do not work together")
 	expect(t, "extenders: [{urlPrefix: http://e, filter: f}]\n", "line 3: extenders[0].filter: unknown field")
 }
 
@@ -256,6 +264,7 @@ func TestTheProcess(t *testing.T) { process(t) }
 func process(t tb) {
 	expect(t, "leaderElection: {leaseDuration: 5s}\n",
 		"line 3: leaderElection.leaseDuration: must be longer than renewDeadline (10s), got 5s")
-	expect(t, "profiles:\n- {schedulerName: a, plugins: {queueSort: {enabled: [{name: PrioritySort}]}}}\n- {schedulerName: b}\n",
+	expect(t, "profiles:\n- {schedulerName: a, plugins: {queueSort: {enabled: [{name: PrioritySort}]}}}\n- "+
+		"{schedulerName: b}\n",
 		"line 5: profiles[1].plugins.queueSort: must be the same in all profiles")
 }

@@ -11,48 +11,48 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
 
-// Settings are our own that hold for the whole process, from pluginConfig under the name Kumiki. Profiles may leave
-// them out; two that say one must agree.
+// Settings are our own settings of the whole process, from pluginConfig under the name Kumiki. Profiles may omit
+// them; two that set one must agree.
 type Settings struct {
-	// Seed is the key of the draws: among equally good nodes, and of nodes where the search samples them.
+	// Seed is the key of the random choices: among equally good nodes, and of nodes if the search samples them.
 	Seed uint64
-	// InFlightBinds bounds how many binds are on their way to the API server at once. Above 0.
+	// InFlightBinds bounds the number of concurrent binds. Above 0.
 	InFlightBinds int
-	// Gangs says which declarations of gangs count.
+	// Gangs defines which declarations of gangs count.
 	Gangs Gangs
-	// Cycle says when units are tried.
+	// Cycle defines when units are tried.
 	Cycle Cycle
 	// SessionPeriod is the time from the end of a session to the start of the next; 0 unless Cycle is InSessions.
 	SessionPeriod time.Duration
 }
 
-// Cycle is a way to go about the units that wait.
+// Cycle is the way in which waiting units are tried.
 type Cycle string
 
 // The cycles.
 const (
-	// Continuous tries a unit as soon as something may help it. It is the default.
+	// Continuous tries a unit as soon as an event may help it. It is the default.
 	Continuous Cycle = "continuous"
-	// InSessions tries all units at once, now and then, against one snapshot of the cluster.
+	// InSessions tries all units periodically, against one snapshot of the cluster.
 	InSessions Cycle = "sessions"
 )
 
-// Cycles lists the cycles.
+// Cycles returns the values of Cycle.
 func Cycles() []Cycle { return []Cycle{Continuous, InSessions} }
 
-// Fit is what makes a node full.
+// Fit defines when a node is full.
 type Fit string
 
-// The fits.
+// The values of Fit.
 const (
-	// Resources compares what pods ask for with what nodes offer, how many pods there may be included. It is the
-	// default.
+	// Resources compares the requests of pods with the allocatable amounts of nodes, including the number of pods. It
+	// is the default.
 	Resources Fit = "resources"
-	// Slots gives each node one pod, whatever it asks for.
+	// Slots allows one pod on each node, whatever it requests.
 	Slots Fit = "slots"
 )
 
-// Fits lists the fits.
+// Fits returns the values of Fit.
 func Fits() []Fit { return []Fit{Resources, Slots} }
 
 // The defaults of Settings.
@@ -63,41 +63,41 @@ const (
 	DefaultSessionPeriod = 5 * time.Second
 )
 
-// A session period is between these.
+// The bounds of a session period.
 const (
 	shortestSessionPeriod = 100 * time.Millisecond
 	longestSessionPeriod  = time.Hour
 )
 
-// Strategy is a way to search for a node.
+// Strategy is a search strategy for a node.
 type Strategy string
 
 // The strategies.
 const (
-	// All looks at every node. It is the default unless percentageOfNodesToScore is above 0.
+	// All evaluates every node. It is the default unless percentageOfNodesToScore is above 0.
 	All Strategy = "all"
 	// Window is upstream's search: nodes in turn from where the last search stopped, until a share of them fit. The
 	// share is percentageOfNodesToScore; 0 is upstream's own, which shrinks as clusters grow.
 	Window Strategy = "window"
-	// RandomSubset ranks so many of the nodes that fit, drawn at random.
+	// RandomSubset ranks a fixed number of the nodes that fit, drawn at random.
 	RandomSubset Strategy = "randomSubset"
 	// PowerOfTwo ranks two of the nodes that fit, drawn at random.
 	PowerOfTwo Strategy = "powerOfTwo"
 )
 
-// Strategies lists the strategies.
+// Strategies returns the values of Strategy.
 func Strategies() []Strategy { return []Strategy{All, Window, RandomSubset, PowerOfTwo} }
 
-// Search is how a profile looks for a node.
+// Search is how a profile searches for a node.
 type Search struct {
 	Strategy Strategy
 	// Percentage is upstream's percentageOfNodesToScore, 0 to 100, for Window; 0 is upstream's adaptive share.
 	Percentage int32
-	// Subset is how many nodes RandomSubset ranks; above 0 there, 0 elsewhere.
+	// Subset is the number of nodes that RandomSubset ranks; above 0 there, 0 elsewhere.
 	Subset int
 }
 
-// KumikiArgs is how our settings stand in a file, as args of pluginConfig under the name Kumiki.
+// KumikiArgs is the form of our settings in a file, as args of pluginConfig under the name Kumiki.
 type KumikiArgs struct {
 	Seed          *uint64    `json:"seed,omitempty"`
 	InFlightBinds *int32     `json:"inFlightBinds,omitempty"`
@@ -114,7 +114,7 @@ type KumikiArgs struct {
 	Fit           *Fit             `json:"fit,omitempty"`
 }
 
-// settings reads our own settings: those of the process into out, those of each profile into its place in resolved.
+// settings reads our own settings: those of the process into out, those of each profile into its entry in resolved.
 func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolved) {
 	var seed, binds said[uint64]
 	var gangs said[Gangs]
@@ -148,7 +148,7 @@ func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolve
 	}
 }
 
-// kumikiArgs finds our settings in a profile. The path is where they stand.
+// kumikiArgs returns our settings in a profile, and the path where they are.
 func (r *report) kumikiArgs(path string, list []configv1.PluginConfig) (args KumikiArgs, at string) {
 	i := slices.IndexFunc(list, func(pc configv1.PluginConfig) bool { return pc.Name == Kumiki })
 	at = fmt.Sprintf("%s[%d].args", path, i)
@@ -158,13 +158,13 @@ func (r *report) kumikiArgs(path string, list []configv1.PluginConfig) (args Kum
 	return args, at
 }
 
-// said is what a profile says about the process.
+// said is a process setting in one profile.
 type said[T comparable] struct {
-	path  string // empty while nobody has said anything
+	path  string // empty until a profile sets it
 	value T
 }
 
-// agree adds a problem when two profiles contradict each other about the process.
+// agree adds a problem if two profiles contradict each other on a process setting.
 func agree[T comparable](r *report, before *said[T], path string, value T) {
 	if before.path != "" && before.value != value {
 		r.add(path, "must be the same as in %s (%v), because it holds for the whole process; got %v", before.path,
@@ -175,7 +175,7 @@ func agree[T comparable](r *report, before *said[T], path string, value T) {
 	}
 }
 
-// search resolves how a profile looks for a node.
+// search resolves how a profile searches for a node.
 func (r *report) search(path string, args KumikiArgs, percentage int32) Search {
 	out := Search{Strategy: All}
 	switch {
@@ -234,7 +234,7 @@ func (r *report) cycle(path string, args KumikiArgs) turn {
 	return out
 }
 
-// fit resolves what makes a node full.
+// fit resolves when a node is full.
 func (r *report) fit(path string, args KumikiArgs, p Profile) Fit {
 	out := orDefault(args.Fit, Resources)
 	switch {

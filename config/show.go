@@ -13,8 +13,8 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
 
-// Wire writes a resolved configuration as a file would say it, with nothing left to a default: reading it again gives
-// the same. kube-scheduler reads it too, as far as it can hold our settings.
+// Wire converts a resolved configuration to its form in a file, with every default written out: reading it again
+// gives the same. kube-scheduler accepts it too, if it supports our settings.
 func (c Resolved) Wire() (*configv1.KubeSchedulerConfiguration, error) {
 	initial, most := int64(c.PodInitialBackoff.Seconds()), int64(c.PodMaxBackoff.Seconds())
 	w := &configv1.KubeSchedulerConfiguration{
@@ -55,7 +55,7 @@ func (c Resolved) Wire() (*configv1.KubeSchedulerConfiguration, error) {
 	return w, nil
 }
 
-// wireProfile states the plugins of each point and switches the defaults off.
+// wireProfile writes the plugins of each point and disables the defaults.
 func (c Resolved) wireProfile(p Profile) (configv1.KubeSchedulerProfile, error) {
 	share := p.PercentageOfNodesToScore
 	plugins := &configv1.Plugins{MultiPoint: configv1.PluginSet{Disabled: []configv1.Plugin{{Name: all}}}}
@@ -101,8 +101,8 @@ func (c Resolved) wireSettings(p Profile) KumikiArgs {
 	return args
 }
 
-// WithoutSecrets is the configuration without what must not leave the machine: how the scheduler proves to extenders
-// who it is, and whom it trusts.
+// WithoutSecrets returns the configuration without what must not leave the machine: the credentials and trusted
+// certificates for extenders.
 func (c Resolved) WithoutSecrets() Resolved {
 	c.Extenders = slices.Clone(c.Extenders)
 	for i := range c.Extenders {
@@ -111,7 +111,7 @@ func (c Resolved) WithoutSecrets() Resolved {
 	return c
 }
 
-// WithoutKeys is the configuration without private keys that stand in it in full, for showing. It says whether there
+// WithoutKeys returns the configuration without private keys that it contains as text, for display, and whether there
 // were any.
 func (c Resolved) WithoutKeys() (shown Resolved, hidden bool) {
 	c.Extenders = slices.Clone(c.Extenders)

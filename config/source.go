@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// source is the text of a configuration file, kept to tell on which line something stands.
+// source is the text of a configuration file, kept to find the line of a field.
 type source struct {
 	root *yaml.Node // nil when there is no text
 }
@@ -42,7 +42,7 @@ func steps(path string) []step {
 	return out
 }
 
-// line is where a path stands, or as much of it as the file has; 0 when unknown.
+// line returns the line of a path, or of as much of it as the file has; 0 if unknown.
 func (s source) line(path string) int {
 	if s.root == nil || path == "" {
 		return 0
@@ -77,7 +77,7 @@ func find(node *yaml.Node, st step) (line int, child *yaml.Node) {
 	return 0, nil
 }
 
-// pathOf finds the path of the first scalar with this text, for errors that say what but not where.
+// pathOf finds the path of the first scalar with this text, for errors without a position.
 func (s source) pathOf(text string) string {
 	var search func(node *yaml.Node, path string) string
 	search = func(node *yaml.Node, path string) string {
@@ -114,13 +114,13 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// pathAt is the path of the value that ends at or holds a byte of a JSON text.
+// pathAt returns the path of the value that ends at or contains a byte of a JSON text.
 func pathAt(text []byte, offset int64) string {
 	type level struct {
 		list  bool
 		index int
 		key   string
-		// value is true in an object when its next token is a value.
+		// value is true in an object if its next token is a value.
 		value bool
 	}
 	var stack []level

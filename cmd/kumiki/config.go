@@ -15,7 +15,7 @@ import (
 )
 
 func newConfigCommand(io streams) *cobra.Command {
-	c := &cobra.Command{Use: "config", Short: "Check a configuration file, or show what it comes to"}
+	c := &cobra.Command{Use: "config", Short: "Check a configuration file, or show the effective configuration"}
 	c.AddCommand(newValidateCommand(io), newShowCommand(io), newSchemaCommand(io))
 	return c
 }
@@ -23,10 +23,10 @@ func newConfigCommand(io streams) *cobra.Command {
 func newValidateCommand(io streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE",
-		Short: "Tell everything that is wrong with a KubeSchedulerConfiguration",
-		Long: `Tell everything that is wrong with a KubeSchedulerConfiguration: each problem with its line and its field.
-A FILE of - is the standard input. The exit code is 0 when nothing is wrong, 1 when something is, 2 for a mistake on the
-command line. Warnings are about what works and may not be meant.`,
+		Short: "Report every problem of a KubeSchedulerConfiguration",
+		Long: `Report every problem of a KubeSchedulerConfiguration with its line and its field. A FILE of - is the
+standard input. The exit code is 0 for a valid configuration, 1 for an invalid one, 2 for a mistake on the command
+line. Warnings are about settings that are valid but may not be intended.`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error {
 			resolved, err := readConfig(io, a[0])
@@ -49,15 +49,15 @@ func newShowCommand(io streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show [FILE]",
 		Short: "Show a configuration with all defaults filled in and all plugin sets expanded",
-		Long: `Show what a configuration comes to, or the default without a FILE.
+		Long: `Show the effective configuration of a file, or the default without a FILE.
 
-As a table: what each plugin of each profile does, and whether it is on the fast path, which keeps what a plugin says of a
-node until the node changes. A plugin that looks at more than one node turns it off for the pods that it does not skip, and
-for the filters behind it; an extender, for the pods that it takes. Where it says groups, such pods are judged by groups of
-nodes that the plugin cannot tell apart, as long as there are few. Besides, nodes with nominated pods are always judged
-singly.
+As a table: what each plugin of each profile does, and whether it is on the fast path, which caches a plugin's
+result for a node until the node changes. A plugin that reads more than one node disables it for the pods that it
+does not skip, and for the filters after it; an extender disables it for its pods. If the table shows groups, such
+pods are evaluated by groups of nodes that the plugin cannot distinguish, as long as there are few. Nodes with
+nominated pods are always evaluated one by one.
 
-As yaml or json: a file that can be used, by kube-scheduler too. With --fast-path, the table's content instead.`,
+As yaml or json: a valid configuration file, also for kube-scheduler. With --fast-path, the table's content instead.`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error {
 			resolved := config.Default()
@@ -89,7 +89,7 @@ As yaml or json: a file that can be used, by kube-scheduler too. With --fast-pat
 	}
 	out.addFlag(c)
 	c.Flags().BoolVar(&fastPath, "fast-path", false,
-		"with -o yaml or json: how each plugin decides, instead of a configuration file")
+		"with -o yaml or json: print how each plugin decides, instead of a configuration file")
 	return c
 }
 
@@ -117,14 +117,14 @@ func readConfig(s streams, file string) (config.Resolved, error) {
 	return config.Parse(text)
 }
 
-// warn tells what works but may not be meant.
+// warn prints settings that are valid but may not be intended.
 func warn(io streams, c config.Resolved) {
 	for _, w := range c.Warnings {
 		fmt.Fprintln(io.Err, "warning: "+w)
 	}
 }
 
-// describeConfig writes a configuration for people: what holds for all profiles, then one table per profile.
+// describeConfig writes a configuration for display: the settings of all profiles, then one table for each profile.
 func describeConfig(w io.Writer, c config.Resolved, d app.Description, wide bool) error {
 	processText(w, c)
 	for _, p := range d.Profiles {
@@ -173,7 +173,8 @@ parallelism      %d (of no effect: the core decides on one goroutine)
 `, cycle, c.PodInitialBackoff, c.PodMaxBackoff, limit, c.Kumiki.InFlightBinds, c.Kumiki.Seed, election, c.Parallelism)
 }
 
-// pluginLine is a plugin's row: whether what it filters and scores is on the fast path, and if not, for whom and why.
+// pluginLine returns a plugin's row: whether its filter and its score are on the fast path, and if not, for which
+// pods and why.
 func pluginLine(pl app.PluginDescription, wide bool) string {
 	weight, reason := "", pl.Why
 	if pl.Weight > 0 {

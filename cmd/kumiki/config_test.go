@@ -11,7 +11,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/config"
 )
 
-// TestProblemsHaveLines: every problem of a file is told at once, with its line and its field.
+// TestProblemsHaveLines: every problem of a file is reported at once, with its line and its field.
 func TestProblemsHaveLines(t *testing.T) {
 	bad := file(t, head+`parallelism: 0
 extenders:

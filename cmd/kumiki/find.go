@@ -26,7 +26,7 @@ func (f *finder) addFlags(c *cobra.Command) {
 	f.kube.AddFlags(c.Flags())
 	d := ask.Default()
 	c.Flags().StringVar(&f.lease, "scheduler-lease", d.Namespace+"/"+d.Lease,
-		"lease by which the running scheduler is found, as namespace/name")
+		"lease of the running scheduler, as namespace/name")
 	c.Flags().StringVar(&f.endpoint, "scheduler-endpoint", "",
 		"host:port to ask in place of the address in the lease, such as a forwarded port")
 }

@@ -59,9 +59,10 @@ func newSchedulerFlags(command string) *schedulerFlags {
 
 	fs = f.sets.FlagSet("kumiki")
 	fs.StringVar(&f.record, "record", "",
-		"Write every event and effect to this file, to be played again with `kumiki replay`. It holds no environment values, secrets or annotations.")
+		"Write every event and effect to this file, for `kumiki replay`. It holds no environment values, secrets "+
+			"or annotations.")
 	fs.Int64Var(&f.recordMax, "record-max-bytes", tape.DefaultMaxBytes,
-		"Size at which --record stops writing; scheduling goes on.")
+		"Size at which --record stops writing; scheduling continues.")
 	f.shadow.addFlags(fs)
 
 	f.app.Serve.Secure.AddFlags(f.sets.FlagSet("secure serving"))
@@ -73,7 +74,8 @@ func newSchedulerFlags(command string) *schedulerFlags {
 	f.metrics.AddFlags(f.sets.FlagSet("metrics"))
 	logsapi.AddFlags(f.logs, f.sets.FlagSet("logs"))
 	fs = f.sets.FlagSet("global")
-	fs.Var(&f.version, "version", "Print the version and exit; with raw, all of it. With vX.Y.Z-WORD, report this version, which must be "+compatible+" up to the word.")
+	fs.Var(&f.version, "version", "Print the version and exit; with raw, all of it. With vX.Y.Z-WORD, report this "+
+		"version, which must be "+compatible+" up to the word.")
 	fs.Lookup("version").NoOptDefVal = "true"
 	fs.BoolP("help", "h", false, "help for "+command)
 	return f
@@ -89,11 +91,12 @@ func (f *schedulerFlags) addDeprecated(fs *pflag.FlagSet) {
 	fs.StringVar(&f.contentType, "kube-api-content-type", "application/vnd.kubernetes.protobuf",
 		"DEPRECATED: content type of requests sent to the API server. Ignored with --config.")
 	fs.Float32Var(&f.qps, "kube-api-qps", 0,
-		"DEPRECATED: requests per second to the API server; 0 is no limit but the number of requests in flight. Ignored with --config.")
+		"DEPRECATED: requests per second to the API server; 0 limits only the number of requests in flight. "+
+			"Ignored with --config.")
 	fs.Int32Var(&f.burst, "kube-api-burst", 0,
 		"DEPRECATED: requests in a burst over --kube-api-qps. Ignored with --config.")
 	fs.DurationVar(&f.app.UnschedulableTimeout, "pod-max-in-unschedulable-pods-duration", 5*time.Minute,
-		"DEPRECATED: how long a pod that fits nowhere waits for an event before it is tried anyway.")
+		"DEPRECATED: how long an unschedulable pod waits for an event before it is tried without one.")
 }
 
 func (f *schedulerFlags) addLeaderElection(fs *pflag.FlagSet) {

@@ -184,7 +184,8 @@ func TestWarnings(t *testing.T) {
 	}{
 		{"--leader-elect --bind-address=127.0.0.1", nil},
 		{"--kubeconfig=/k --kube-api-qps=5",
-			[]string{"deprecated flags: --kubeconfig (in the file of --config: clientConnection.kubeconfig), --kube-api-qps ("}},
+			[]string{"deprecated flags: --kubeconfig (in the file of --config: clientConnection.kubeconfig), " +
+				"--kube-api-qps ("}},
 		{"--profiling=false --contention-profiling --kube-api-content-type=a --kube-api-burst=3",
 			[]string{"deprecated flags: --profiling ("}},
 		{"--pod-max-in-unschedulable-pods-duration=1m --config=" + plain,
@@ -195,7 +196,8 @@ func TestWarnings(t *testing.T) {
 			[]string{"flags that count for nothing because --config is given: --kubeconfig"}},
 		{"--kubeconfig=/in-file --config=" + named, []string{"deprecated flags: --kubeconfig"}},
 		{"--feature-gates=OpportunisticBatching=true,PodLevelResources=true,DRADeviceTaints=false",
-			[]string{"these feature gates change nothing here (docs/compatibility.md says how kumiki behaves): DRADeviceTaints=false, OpportunisticBatching=true"}},
+			[]string{"these feature gates change nothing here (docs/compatibility.md says how kumiki behaves): " +
+				"DRADeviceTaints=false, OpportunisticBatching=true"}},
 	} {
 		f := parsed(t, tt.line)
 		c, err := f.configuration()
@@ -230,9 +232,10 @@ func TestEveryDeprecatedFlagIsNamed(t *testing.T) {
 	}
 }
 
-// TestWriteConfig: what --write-config-to writes can be read, and comes to the same.
+// TestWriteConfig: the output of --write-config-to can be read, and has the same effective configuration.
 func TestWriteConfig(t *testing.T) {
-	in := file(t, head+"parallelism: 3\nprofiles: [{schedulerName: mine, pluginConfig: [{name: Kumiki, args: {seed: 9}}]}]\n")
+	in := file(t, head+"parallelism: 3\nprofiles: [{schedulerName: mine, pluginConfig: [{name: Kumiki, args: "+
+		"{seed: 9}}]}]\n")
 	for _, tt := range []struct {
 		line  []string
 		check func(config.Resolved) bool

@@ -60,10 +60,10 @@ func (s *leaseServer) holder() string {
 	return *s.lease.Spec.HolderIdentity
 }
 
-// TestHowALeaderEnds: one who is told to end gives the lease back and ends with 0; one who loses it ends with 1, and
-// so is started again (upstream: cmd/kube-scheduler/app/server.go, OnStoppedLeading). A standby that is told to end
-// ends with 0. It would fail with a process that goes on without the lease, and with one that ends well although it
-// lost it.
+// TestHowALeaderEnds: a leader that is stopped releases the lease and exits with 0; one that loses it exits with 1,
+// so that it is restarted (upstream: cmd/kube-scheduler/app/server.go, OnStoppedLeading). A standby that is stopped
+// exits with 0. Fails for a process that continues without the lease, and for one that exits with 0 although it lost
+// it.
 func TestHowALeaderEnds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		standby bool

@@ -30,12 +30,12 @@ const (
 // usageError is a mistake on the command line.
 type usageError struct{ error }
 
-// logged is an error that was told already, in the log.
+// logged is an error that was logged already.
 type logged struct{ error }
 
 func (l logged) Unwrap() error { return l.error }
 
-// streams are where a command reads and writes: data to Out, progress and complaints to Err.
+// streams are a command's input and output: data to Out, progress and errors to Err.
 type streams struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, io streams) int {
 	return code
 }
 
-// commandFor picks the command by the name under which the program was started.
+// commandFor returns the command for the name under which the program was started.
 func commandFor(arg0 string, io streams) *cobra.Command {
 	switch strings.TrimSuffix(filepath.Base(arg0), ".exe") {
 	case kubeScheduler:
@@ -75,7 +75,7 @@ func commandFor(arg0 string, io streams) *cobra.Command {
 	return prepare(newRootCommand(io))
 }
 
-// prepare makes a command tree report mistakes in our way.
+// prepare makes a command tree report usage errors as usageError.
 func prepare(c *cobra.Command) *cobra.Command {
 	c.SilenceErrors, c.SilenceUsage = true, true
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
@@ -104,12 +104,12 @@ func newRootCommand(io streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kumiki",
 		Short: "A scheduler for Kubernetes that explains itself",
-		Long: `kumiki is a scheduler for Kubernetes, a drop-in for kube-scheduler.
+		Long: `kumiki is a scheduler for Kubernetes, a drop-in replacement for kube-scheduler.
 
 Try it on this machine:      kumiki up
-Ask about a pending pod:     kumiki why pod/NAME -n NAMESPACE
-See what waits:              kumiki queue -A
-Place nothing for a while:   kumiki pause
+Explain a pending pod:       kumiki why pod/NAME -n NAMESPACE
+List waiting pods:           kumiki queue -A
+Pause scheduling:            kumiki pause
 Run it in a cluster:         kumiki scheduler --config FILE`,
 	}
 	root.AddCommand(
@@ -130,5 +130,5 @@ func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// unknown reports whether an error means that the thing asked about is not there.
+// unknown reports whether an error means that the subject of the question does not exist.
 func unknown(err error) bool { return errors.Is(err, ask.ErrUnknown) }

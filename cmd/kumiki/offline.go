@@ -26,20 +26,20 @@ import (
 // listPatience bounds the listing of a cluster.
 const listPatience = 2 * time.Minute
 
-// offline is the flags by which a command judges a cluster without a running kumiki.
+// offline is the flags with which a command evaluates a cluster without a running kumiki.
 type offline struct {
 	on         bool
 	from       string
 	configFile string
-	// last are the newest decisions that a recording holds: pod UID -> decision.
+	// last are the newest decisions in a recording: pod UID -> decision.
 	last map[string]record.Decision
-	// evicted are the newest of them by which others were evicted: pod UID -> decision.
+	// evicted are the newest of them by which pods were evicted: pod UID -> decision.
 	evicted map[string]record.Decision
 }
 
 func (o *offline) addFlags(c *cobra.Command) {
 	c.Flags().BoolVar(&o.on, "offline", false,
-		"list the cluster and judge it here; no kumiki has to run, and nothing is written")
+		"list the cluster and evaluate it here; no kumiki has to run, and nothing is written")
 	c.Flags().StringVar(&o.from, "from", "",
 		"judge a picture that kumiki capture has written, or a recording, instead of a cluster; means --offline")
 	o.addConfig(c)
@@ -76,10 +76,10 @@ func (o *offline) list(ctx context.Context, find *finder, c config.Resolved) ([]
 	return app.Picture(ctx, client, objects, c)
 }
 
-// engine knows the cluster, or the picture in a file.
+// engine returns an engine with the state of the cluster, or of the snapshot in a file.
 func (o *offline) engine(ctx context.Context, io streams, find *finder) (*engine.Engine, error) {
 	if o.from != "" {
-		return o.picture()
+		return o.snapshot()
 	}
 	c, err := o.configuration()
 	if err != nil {
@@ -103,8 +103,8 @@ func (o *offline) engine(ctx context.Context, io streams, find *finder) (*engine
 	return e, nil
 }
 
-// picture plays a file to its end.
-func (o *offline) picture() (last *engine.Engine, err error) {
+// snapshot replays the snapshot file to its end.
+func (o *offline) snapshot() (last *engine.Engine, err error) {
 	file, err := os.Open(o.from)
 	if err != nil {
 		return nil, fmt.Errorf("reading the picture: %w", err)
@@ -172,7 +172,7 @@ func (o *offline) why(ctx context.Context, io streams, find *finder, out output,
 	if !ok {
 		return fmt.Errorf("there is no pod %s/%s, or it has ended", namespace, what.name)
 	}
-	// The queue of an engine that has only just been told is nobody's queue.
+	// An engine that has just read the state has no queue of its own.
 	report.Where, report.Since, report.FlushAt = record.Gone, 0, 0
 	if d, ok := o.last[report.Pod.UID]; ok {
 		report.Last = &d
@@ -183,7 +183,7 @@ func (o *offline) why(ctx context.Context, io streams, find *finder, out output,
 	return out.print(io.Out, report, func(wide bool) error { return text.Pod(io.Out, report, wide) })
 }
 
-// offlineIf tells what would be.
+// offlineIf prints what would happen under conditions.
 func offlineIf(io streams, e *engine.Engine, out output, namespace string, what subject, conditions []string) error {
 	inspector := question.New(e.View())
 	ask := inspector.WhatIfPod
@@ -209,13 +209,13 @@ func newCaptureCommand(io streams) *cobra.Command {
 	var to string
 	c := &cobra.Command{
 		Use:   "capture --to FILE",
-		Short: "Keep a picture of a cluster for kumiki why --from, on any machine",
-		Long: `List the nodes, the pods and the objects that scheduling reads, and write them to a new file, which kumiki why --from
-answers from and kumiki replay plays. It needs rights to list and watch, writes nothing to the cluster, and works whichever
-scheduler runs there.
+		Short: "Save a cluster snapshot for kumiki why --from",
+		Long: `Save the nodes, the pods and the objects that scheduling reads to a new file, for kumiki why --from and
+kumiki replay, on any machine. It needs rights to list and watch, writes nothing to the cluster, and works with any
+scheduler in the cluster.
 
-The picture holds what a scheduler reads: names, labels, requests, affinity, tolerations, volumes and claims. It holds no
-secrets, no environment values, no commands, and no annotations but those of volumes.`,
+The snapshot holds what a scheduler reads: names, labels, requests, affinity, tolerations, volumes and claims. It
+holds no secrets, no environment values, no commands, and no annotations except those of volumes.`,
 		Example: `  kumiki capture --to monday.tape
   kumiki why pod/web-1 -n shop --from monday.tape`,
 		Args: args(cobra.NoArgs),
@@ -228,7 +228,7 @@ secrets, no environment values, no commands, and no annotations but those of vol
 	}
 	find.addFlags(c)
 	o.addConfig(c)
-	c.Flags().StringVar(&to, "to", "", "the file to write; one that is there is not overwritten")
+	c.Flags().StringVar(&to, "to", "", "file to write; an existing file is not overwritten")
 	return c
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 )
 
-// captured writes a picture of one node and a pod that waits.
+// captured writes a snapshot of one node and a waiting pod.
 func captured(t *testing.T) string {
 	t.Helper()
 	in := cluster.NewIntake()
@@ -50,8 +50,8 @@ func why(t *testing.T, a ...string) (stdout string, code int) {
 	return out.String() + complaints.String(), code
 }
 
-// TestWhyFromAPicture: a picture answers on a machine without the cluster, with the verdict of the filters and
-// without a place in a queue that nobody runs. It holds no environment values.
+// TestWhyFromAPicture: a snapshot suffices on a machine without the cluster, with the verdict of the filters and
+// without a position in a queue, because no scheduler runs. It holds no environment values.
 func TestWhyFromAPicture(t *testing.T) {
 	file := captured(t)
 	text, err := os.ReadFile(file)

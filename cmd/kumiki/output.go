@@ -40,7 +40,7 @@ func (o *output) Set(value string) error {
 // Type names the kind of value in help.
 func (o *output) Type() string { return "format" }
 
-// print writes data in the chosen format; human writes the two for people.
+// print writes data in the chosen format; human writes the two formats for display.
 func (o *output) print(w io.Writer, data any, human func(wide bool) error) error {
 	switch o.format {
 	case "json":

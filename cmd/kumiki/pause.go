@@ -24,15 +24,15 @@ import (
 )
 
 const (
-	// maxReason bounds the words of a pause: they stand on the lease, which is written every other second.
+	// maxReason bounds the text of a pause: it is on the lease, which is written every other second.
 	maxReason = 1000
-	// pauseTimeout is longer than a take-over takes with the leases of the defaults.
+	// pauseTimeout is longer than a takeover with the default lease.
 	pauseTimeout = 30 * time.Second
-	// pausePoll is how often the lease is read for the answer.
+	// pausePoll is the period of reading the lease for the confirmation.
 	pausePoll = 200 * time.Millisecond
 )
 
-// pauser carries out pause and resume: it writes the wish on the lease, and waits until the leader has acted on it.
+// pauser executes pause and resume: it writes the request on the lease, and waits until the leader has acted on it.
 type pauser struct {
 	find    finder
 	out     output
@@ -47,19 +47,20 @@ func newPauseCommand(io streams) *cobra.Command {
 	p := &pauser{}
 	c := &cobra.Command{
 		Use:   "pause [--reason TEXT]",
-		Short: "Make the scheduler place nothing until kumiki resume",
-		Long: `Ask whoever leads to bind and evict nothing, and wait until it says so: what it had sent before has been answered then.
-The scheduler stays ready and follows the cluster, so that it goes on at once when it is resumed.
+		Short: "Pause scheduling until kumiki resume",
+		Long: `Make the leader bind and evict no pods, and wait until it confirms: all requests that it sent before
+have responses then. The scheduler stays ready and follows the cluster, so that it continues at once after kumiki
+resume.
 
-The pause is kept on the scheduler's lease (annotation ` + kube.PausedAnnotation + `), so it outlives restarts and holds for whoever
-leads next. It needs rights to get and patch that lease.`,
+The pause is kept on the scheduler's lease (annotation ` + kube.PausedAnnotation + `), so it survives restarts and
+applies to the next leader. It needs rights to get and patch that lease.`,
 		Example: `  kumiki pause --reason "storage upgrade"
   kumiki resume`,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return p.run(c.Context(), io, true) },
 	}
 	p.addFlags(c)
-	c.Flags().StringVar(&p.reason, "reason", "", "why, for whoever asks what waits")
+	c.Flags().StringVar(&p.reason, "reason", "", "reason that kumiki why and kumiki queue show")
 	return c
 }
 
@@ -68,8 +69,8 @@ func newResumeCommand(io streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resume",
 		Short: "End a pause",
-		Long: `Take the pause off the scheduler's lease, and wait until the leader has seen that. It needs rights to get and patch the
-lease.`,
+		Long: `Remove the pause from the scheduler's lease, and wait until the leader has observed that. It needs
+rights to get and patch the lease.`,
 		Example: `  kumiki resume`,
 		Args:    args(cobra.NoArgs),
 		RunE:    func(c *cobra.Command, _ []string) error { return p.run(c.Context(), io, false) },
@@ -82,10 +83,10 @@ func (p *pauser) addFlags(c *cobra.Command) {
 	p.find.addFlags(c)
 	p.out.addFlag(c)
 	c.Flags().DurationVar(&p.timeout, "timeout", pauseTimeout,
-		"how long to wait for the scheduler's answer; 0 does not wait")
+		"how long to wait for the scheduler's confirmation; 0 does not wait")
 }
 
-// run writes the wish, waits, and prints how it stands.
+// run writes the request, waits, and prints the state.
 func (p *pauser) run(ctx context.Context, io streams, pause bool) error {
 	if len(p.reason) > maxReason {
 		return usageError{fmt.Errorf("--reason is %d bytes long, at most %d are kept", len(p.reason), maxReason)}
@@ -131,7 +132,7 @@ func (p *pauser) lease(ctx context.Context) (*coordinationv1.Lease, error) {
 	return lease, nil
 }
 
-// write puts the wish on the lease, or takes it off, on top of the version that it has read.
+// write adds the request to the lease, or removes it, based on the version that it has read.
 func (p *pauser) write(ctx context.Context, pause bool) (*coordinationv1.Lease, error) {
 	by := p.self(ctx)
 	for {
@@ -143,7 +144,7 @@ func (p *pauser) write(ctx context.Context, pause bool) (*coordinationv1.Lease, 
 		if pause {
 			wish := kube.Pause{Since: time.Now().UTC().Truncate(time.Second), Reason: p.reason, By: by}
 			if was := kube.PauseOf(lease); was != nil && !was.Since.IsZero() {
-				wish.Since = was.Since // it is one pause, whoever gives a reason for it
+				wish.Since = was.Since // it is one pause, even if another user adds a reason
 				if p.reason == "" {
 					wish.Reason, wish.By = was.Reason, was.By
 				}
@@ -162,7 +163,8 @@ func (p *pauser) write(ctx context.Context, pause bool) (*coordinationv1.Lease, 
 		case apierrors.IsConflict(err) && ctx.Err() == nil:
 			continue // the leader has renewed it meanwhile
 		case apierrors.IsForbidden(err):
-			return nil, fmt.Errorf("you may not write the lease that carries the pause: grant patch on leases.coordination.k8s.io %q in namespace %q (%w)",
+			return nil, fmt.Errorf("you may not write the lease that carries the pause: grant patch on "+
+				"leases.coordination.k8s.io %q in namespace %q (%w)",
 				p.where.Lease, p.where.Namespace, err)
 		case err != nil:
 			return nil, fmt.Errorf("writing lease %s/%s: %w", p.where.Namespace, p.where.Lease, err)
@@ -171,7 +173,7 @@ func (p *pauser) write(ctx context.Context, pause bool) (*coordinationv1.Lease, 
 	}
 }
 
-// self is who asks, empty when the API server does not tell.
+// self returns the user who requests it, empty if the API server does not report that.
 func (p *pauser) self(ctx context.Context) string {
 	review, err := p.api.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
 		metav1.CreateOptions{})
@@ -181,8 +183,8 @@ func (p *pauser) self(ctx context.Context) string {
 	return review.Status.UserInfo.Username
 }
 
-// await waits until a leader has written the lease on top of our version: it has read the wish then, and its answer
-// is of now.
+// await waits until a leader has written the lease after our version: it has read the request then, and its
+// confirmation is current.
 func (p *pauser) await(ctx context.Context, written *coordinationv1.Lease,
 	pause bool) (now *coordinationv1.Lease, err error) {
 	now = written
@@ -228,7 +230,7 @@ func renewed(written, now *coordinationv1.Lease) bool {
 		(written.Spec.RenewTime == nil || !now.Spec.RenewTime.Equal(written.Spec.RenewTime))
 }
 
-// unanswered says why there is no answer, and what to look at.
+// unanswered returns why there is no confirmation, and what to check.
 func unanswered(written, now *coordinationv1.Lease, pause bool, after time.Duration) error {
 	name, holder, state := now.Namespace+"/"+now.Name, holderOf(now), kube.PauseStateOf(now)
 	why := ""
@@ -236,20 +238,23 @@ func unanswered(written, now *coordinationv1.Lease, pause bool, after time.Durat
 	case holder == "":
 		why = fmt.Sprintf("nobody holds lease %s. The pause is kept there, and the next kumiki that leads starts paused", name)
 	case !renewed(written, now):
-		why = fmt.Sprintf("%s holds lease %s and has not renewed it since: look at whether it lives and reaches the API server", holder, name)
+		why = fmt.Sprintf("%s holds lease %s and has not renewed it since: look at whether it lives and reaches "+
+			"the API server", holder, name)
 	case !pause:
 		why = fmt.Sprintf("%s holds lease %s and has not gone on: look at its log", holder, name)
 	case state.InFlight > 0:
-		why = fmt.Sprintf("%s sends nothing new, but has no outcome for %d pods of before: look at whether the API server answers it, and at its metric kumiki_bind_unknown_outcomes_total",
+		why = fmt.Sprintf("%s sends nothing new, but has no outcome for %d pods of before: look at whether the "+
+			"API server answers it, and at its metric kumiki_bind_unknown_outcomes_total",
 			holder, state.InFlight)
 	default:
-		why = fmt.Sprintf("%s leads and does not answer a pause: it is kube-scheduler, or a kumiki too old for it, and it goes on binding. The pause stays on lease %s until kumiki resume",
+		why = fmt.Sprintf("%s leads and does not answer a pause: it is kube-scheduler, or a kumiki too old for "+
+			"it, and it goes on binding. The pause stays on lease %s until kumiki resume",
 			holder, name)
 	}
 	return fmt.Errorf("no answer after %s: %s", after, strings.TrimSpace(why))
 }
 
-// standing is how the pause stands on a lease.
+// standing returns the state of a pause on a lease.
 func standing(lease *coordinationv1.Lease) text.Pause {
 	out := text.Pause{Lease: lease.Namespace + "/" + lease.Name, State: "scheduling", Holder: holderOf(lease)}
 	wish := kube.PauseOf(lease)

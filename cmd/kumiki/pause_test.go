@@ -20,7 +20,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/kube"
 )
 
-// pausable is an API server with one lease and somebody who leads, or nobody.
+// pausable is an API server with one lease and a leader, or none.
 type pausable struct {
 	mu        sync.Mutex
 	lease     *coordinationv1.Lease
@@ -156,7 +156,7 @@ func TestPauseWaitsForTheAnswer(t *testing.T) {
 	}
 }
 
-// TestNoAnswerSaysWhatToLookAt: each way in which nobody answers has its own sentence, and exit code 1.
+// TestNoAnswerSaysWhatToLookAt: each cause of a missing confirmation has its own sentence, and exit code 1.
 func TestNoAnswerSaysWhatToLookAt(t *testing.T) {
 	for name, tt := range map[string]struct {
 		command, holder string
@@ -198,7 +198,7 @@ func TestNoAnswerSaysWhatToLookAt(t *testing.T) {
 	}
 }
 
-// TestPauseWithoutWaiting writes the wish and looks no further; nobody has to lead for a pause to end.
+// TestPauseWithoutWaiting writes the request and does not wait; ending a pause needs no leader.
 func TestPauseWithoutWaiting(t *testing.T) {
 	p := newPausable("")
 	out, _, code := p.do(t, "pause", "--timeout", "0", "--reason", "before the install")

@@ -65,7 +65,7 @@ func TestWrongFlagsEndTheProcess(t *testing.T) {
 		{"--tls-cipher-suites=NOPE --kubeconfig=KUBECONFIG", "Cipher suite NOPE not supported or doesn't exist"},
 	} {
 		c := program(append([]string{"kube-scheduler"},
-			strings.Fields(strings.ReplaceAll(tt.line, "KUBECONFIG", nobody(t)))...)...)
+			strings.Fields(strings.ReplaceAll(tt.line, "KUBECONFIG", unreachable(t)))...)...)
 		var errs bytes.Buffer
 		c.Stderr = &errs
 		err := c.Run()
@@ -90,8 +90,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// nobody is a kubeconfig of an API server that is not there.
-func nobody(t *testing.T) string { return kubeconfigAt(t, "http://127.0.0.1:1") }
+// unreachable returns a kubeconfig of an API server that does not exist.
+func unreachable(t *testing.T) string { return kubeconfigAt(t, "http://127.0.0.1:1") }
 
 // kubeconfigAt is a file that names an API server.
 func kubeconfigAt(t *testing.T, url string) string {
@@ -122,7 +122,7 @@ func serveWith(t *testing.T, line ...string) *served {
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
 	s := &served{t: t, gone: make(chan error, 1), url: fmt.Sprintf("https://127.0.0.1:%d", port)}
-	s.cmd = program(append([]string{"kube-scheduler", "--kubeconfig=" + nobody(t), "--leader-elect=false",
+	s.cmd = program(append([]string{"kube-scheduler", "--kubeconfig=" + unreachable(t), "--leader-elect=false",
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", port), "--authentication-skip-lookup",
 		"--authorization-always-allow-paths=/livez,/metrics,/flagz,/statusz"}, line...)...)
@@ -192,7 +192,7 @@ func TestJSONLogsAndTLS13(t *testing.T) {
 			t.Errorf("/metrics lacks %s", series)
 		}
 	}
-	// What stands between name and value is drawn, so that nobody parses the page.
+	// The text between name and value is random, so that no client parses the page.
 	shown := regexp.MustCompile(`\ntls-min-version\W+VersionTLS13\n`)
 	if text, err := s.get("/flagz", &tls.Config{}); err != nil || !shown.MatchString(text) {
 		t.Errorf("/flagz: %v: %s", err, text)

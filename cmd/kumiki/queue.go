@@ -16,7 +16,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/view"
 )
 
-// againAfter is how long a broken stream of moves rests before it is opened again.
+// againAfter is the pause before a broken stream of moves is opened again.
 const againAfter = time.Second
 
 func newQueueCommand(io streams) *cobra.Command {
@@ -25,7 +25,7 @@ func newQueueCommand(io streams) *cobra.Command {
 	var everywhere, watch bool
 	c := &cobra.Command{
 		Use:   "queue",
-		Short: "Show how many pods wait where, and which; -w follows each move with its cause",
+		Short: "List the waiting pods by sub-queue; -w follows each move with its cause",
 		Example: `  kumiki queue
   kumiki queue -A -o wide
   kumiki queue -w -n shop`,
@@ -73,15 +73,16 @@ func showQueue(ctx context.Context, io streams, find *finder, out output, namesp
 	return out.print(io.Out, report, func(wide bool) error { return text.Queue(io.Out, report, wide) })
 }
 
-// followQueue prints moves until it is interrupted. When the scheduler goes away it looks for the one that leads now,
-// and goes on where it was if that is the same process.
+// followQueue prints moves until it is interrupted. If the scheduler goes away it finds the new leader, and continues
+// at its position if that is the same process.
 func followQueue(ctx context.Context, io streams, find *finder, out output, namespace string) error {
 	if out.format != "json" && out.format != "yaml" {
 		fmt.Fprint(io.Out, "\n"+text.MoveHead)
 	}
 	print := func(line view.MoveLine) error {
 		if line.Lost {
-			fmt.Fprintln(io.Err, "some moves were missed: the scheduler keeps only the newest, or another one leads now")
+			fmt.Fprintln(io.Err, "some moves were missed: the scheduler keeps only the newest, or another one "+
+				"leads now")
 		}
 		if line.Move == nil || namespace != "" && line.Move.Pod.Namespace != namespace {
 			return nil

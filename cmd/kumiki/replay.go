@@ -24,12 +24,13 @@ func newReplayCommand(io streams) *cobra.Command {
 	var pod string
 	c := &cobra.Command{
 		Use:   "replay FILE",
-		Short: "Play a recording again and tell whether the same happens, byte for byte; --step shows each event",
-		Long: `Play a recording of kumiki scheduler --record again. Exit 0 when every event has the same effects as at the time.
+		Short: "Replay a recording and compare the effects byte for byte; --step shows each event",
+		Long: `Replay a recording of kumiki scheduler --record. Exit 0 if every event has the same effects as in the
+recording.
 
-With --step, each event is shown with the queue moves, the decision and the effects that it has; ticks that do nothing
-are left out. At a terminal, Enter goes on to the next event, a number skips that many, and q ends. With --pod, only the
-events that mean something for one pod are shown.`,
+With --step, show each event with its queue moves, its decision and its effects, without ticks that have no effect.
+At a terminal, Enter continues with the next event, a number skips that many, and q ends. With --pod, show only the
+events that concern one pod.`,
 		Example: `  kumiki replay scheduling.tape
   kumiki replay --step scheduling.tape
   kumiki replay --pod default/web-1 scheduling.tape`,
@@ -50,12 +51,12 @@ events that mean something for one pod are shown.`,
 			return p.verdict()
 		},
 	}
-	c.Flags().BoolVar(&step, "step", false, "show one event at a time, with what it causes")
+	c.Flags().BoolVar(&step, "step", false, "show one event at a time, with its effects")
 	c.Flags().StringVar(&pod, "pod", "", "show the events of one pod, as namespace/name; without --step, all at once")
 	return c
 }
 
-// errQuit is how the person at the terminal ends the replay.
+// errQuit is returned when the user quits the replay.
 var errQuit = errors.New("quit")
 
 // player counts, compares and shows.
@@ -93,7 +94,7 @@ func (p *player) step(_ *engine.Engine, s tape.Step) error {
 	}
 	fmt.Fprint(p.io.Err, "> ")
 	if !p.ask.Scan() {
-		p.skip = int(^uint(0) >> 1) // nobody answers: run to the end
+		p.skip = int(^uint(0) >> 1) // the input has ended: run to the end
 		return nil
 	}
 	switch answer := strings.TrimSpace(p.ask.Text()); answer {

@@ -37,8 +37,8 @@ func newSchedulerCommand(io streams, name string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   name,
 		Short: "Run the scheduler, with the flags of kube-scheduler",
-		Long: `Run the scheduler. It takes the flags and the configuration file of kube-scheduler 1.36 and stands in its place;
-settings of its own are in pluginConfig under the name Kumiki.`,
+		Long: `Run the scheduler, a drop-in replacement for kube-scheduler 1.36 with its flags and its configuration
+file. Settings of kumiki are in pluginConfig under the name Kumiki.`,
 		Args: args(func(c *cobra.Command, given []string) error {
 			for _, arg := range given {
 				if arg != "" { // manifests leave empty ones
@@ -61,7 +61,7 @@ settings of its own are in pluginConfig under the name Kumiki.`,
 	return c
 }
 
-// configuration reads the file and lays the flags over it: those of leader election always, the deprecated ones only
+// configuration reads the file and applies the flags: those of leader election always, the deprecated ones only
 // without a file (upstream: cmd/kube-scheduler/app/options, ApplyTo).
 func (f *schedulerFlags) configuration() (config.Resolved, error) {
 	out := config.Default()
@@ -89,7 +89,8 @@ func (f *schedulerFlags) configuration() (config.Resolved, error) {
 		return out, usageError{fmt.Errorf("--leader-elect-resource-lock must be leases, got %q", f.resourceLock)}
 	}
 	if l.Enabled && (l.LeaseDuration <= l.RenewDeadline || l.RenewDeadline <= 0 || l.RetryPeriod <= 0) {
-		return out, usageError{fmt.Errorf("leader election: the lease duration (%s) must be longer than the renew deadline (%s), and both and the retry period (%s) above 0",
+		return out, usageError{fmt.Errorf("leader election: the lease duration (%s) must be longer than the renew "+
+			"deadline (%s), and both and the retry period (%s) above 0",
 			l.LeaseDuration, l.RenewDeadline, l.RetryPeriod)}
 	}
 	return out, nil
@@ -102,7 +103,7 @@ func over[T any](f *schedulerFlags, flag string, at *T, value T) {
 	}
 }
 
-// run does what the flags say, in upstream's order: what is wrong with flags comes before what is wrong with the file.
+// run does what the flags request, in upstream's order: errors of flags precede errors of the file.
 func (f *schedulerFlags) run(c *cobra.Command, io streams) error {
 	if text := f.version.text(); text != "" {
 		_, err := fmt.Fprintln(io.Out, text)
@@ -148,7 +149,7 @@ func (f *schedulerFlags) schedule(ctx context.Context, io streams) error {
 	}
 	changed := false
 	f.sets.FlagSet("metrics").VisitAll(func(flag *pflag.Flag) { changed = changed || flag.Changed })
-	if changed { // Apply logs an error about an allow-list that nobody named
+	if changed { // Apply logs an error about an allow-list that is not set
 		f.metrics.Apply()
 	}
 	f.gates.Count()
@@ -173,7 +174,7 @@ func (f *schedulerFlags) schedule(ctx context.Context, io streams) error {
 	return app.Run(ctx, o)
 }
 
-// warn tells in one line what works and may not be meant. Whoever asked for JSON reads no other lines.
+// warn reports in one line what is valid but may not be intended. Readers of JSON logs expect no other lines.
 func (f *schedulerFlags) warn(io streams, text string) {
 	if f.logs.Format == logsapi.JSONLogFormat {
 		klog.Background().Info("Warning: " + text)
@@ -182,7 +183,7 @@ func (f *schedulerFlags) warn(io streams, text string) {
 	fmt.Fprintln(io.Err, "warning: "+text)
 }
 
-// validate checks the flags that belong to libraries, in their words.
+// validate checks the flags of libraries, with their error texts.
 func (f *schedulerFlags) validate() error {
 	if err := f.shadow.check(f.record); err != nil {
 		return err

@@ -19,24 +19,27 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// shadowFlags turn the scheduler into one that follows another.
+// shadowFlags make the scheduler follow another one.
 type shadowFlags struct{ app.ShadowOptions }
 
 func (f *shadowFlags) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Scheduler, "shadow", "",
-		"Follow the scheduler of this name instead of scheduling: judge its binds, write nothing. The profile of that name judges, or else the first one. Rights to list and watch are enough.")
+		"Follow the scheduler of this name instead of scheduling: judge its binds, write nothing. The profile of "+
+			"that name judges, or else the first one. Rights to list and watch suffice.")
 	fs.StringVar(&f.ReportFile, "shadow-report", "",
 		"With --shadow: keep the report in this file as JSON, to be shown with `kumiki shadow show`.")
-	fs.DurationVar(&f.For, "shadow-for", 0, "With --shadow: end after this time and print the report; 0 is never.")
+	fs.DurationVar(&f.For, "shadow-for", 0, "With --shadow: end after this time and print the report; 0 means never.")
 }
 
-// check judges the flags beside that of --record.
+// check checks the flags against --record.
 func (f *shadowFlags) check(recordTo string) error {
 	switch {
 	case f.Scheduler != "" && recordTo != "":
-		return usageError{errors.New("--record is for decisions, and a shadow makes none: kumiki capture keeps a picture of a cluster")}
+		return usageError{errors.New("--record is for decisions, and a shadow makes none: kumiki capture keeps a " +
+			"picture of a cluster")}
 	case f.Scheduler == "" && (f.ReportFile != "" || f.For != 0):
-		return usageError{errors.New("--shadow-report and --shadow-for are for a shadow: say whom to follow with --shadow=SCHEDULER")}
+		return usageError{errors.New("--shadow-report and --shadow-for are for a shadow: say whom to follow with " +
+			"--shadow=SCHEDULER")}
 	case f.For < 0:
 		return usageError{fmt.Errorf("--shadow-for must not be negative, got %s", f.For)}
 	}
@@ -67,7 +70,7 @@ func (f *shadowFlags) follow(ctx context.Context, io streams, o app.Options) err
 func newShadowCommand(io streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "shadow",
-		Short: "Show what kumiki scheduler --shadow has seen of another scheduler",
+		Short: "Show the report of a shadow instance on another scheduler",
 		Args:  args(cobra.NoArgs),
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -79,9 +82,9 @@ func newShadowShowCommand(io streams) *cobra.Command {
 	var out output
 	c := &cobra.Command{
 		Use:   "show FILE",
-		Short: "Show a report that kumiki scheduler --shadow-report keeps",
-		Long: `Show a report that kumiki scheduler --shadow=SCHEDULER --shadow-report=FILE keeps; FILE may be - for standard input.
-The report compares the choices of a scheduler that runs the cluster with kumiki's.`,
+		Short: "Show a report of kumiki scheduler --shadow-report",
+		Long: `Show a report that kumiki scheduler --shadow=SCHEDULER --shadow-report=FILE writes; FILE may be - for
+standard input. The report compares the choices of a scheduler that runs the cluster with kumiki's.`,
 		Example: `  kumiki scheduler --shadow=default-scheduler --shadow-report=report.json --shadow-for=1h
   kumiki shadow show report.json
   kubectl -n kube-system exec deploy/kumiki-shadow -- /kumiki shadow show /report/report.json`,

@@ -13,10 +13,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// clock writes a time of a recording. It is UTC, so that a recording reads the same everywhere.
+// clock formats a time of a recording, in UTC, so that the output is the same everywhere.
 func clock(t record.Time) string { return time.Unix(0, int64(t)).UTC().Format("15:04:05.000") }
 
-// shown reports whether a step is worth a look: it means something for the pod, or without a pod, it does something.
+// shown reports whether a step is displayed: it concerns the pod, or, without a pod, it has an effect.
 func shown(s tape.Step, pod string) bool {
 	if pod == "" {
 		_, tick := s.Event.(engine.Tick)
@@ -52,7 +52,7 @@ func shown(s tape.Step, pod string) bool {
 	return false
 }
 
-// show prints an event and what it causes.
+// show prints an event and its effects.
 func show(w io.Writer, s tape.Step, now record.Time) error {
 	fmt.Fprintf(w, "\nevent %d at %s: %s\n", s.Number, clock(now), told(s))
 	for _, effect := range s.Effects {
@@ -79,7 +79,7 @@ func show(w io.Writer, s tape.Step, now record.Time) error {
 	return nil
 }
 
-// told is what the engine is told, in words. The recording has all of it.
+// told returns the content of an event in words. The recording has all of it.
 func told(s tape.Step) string {
 	switch e := s.Event.(type) {
 	case engine.NodeSet:

@@ -17,12 +17,12 @@ func newUpCommand(io streams) *cobra.Command {
 	o := up.Options{Out: io.Out, Err: io.Err, Self: os.Args[0]}
 	c := &cobra.Command{
 		Use:   "up",
-		Short: "Start a local cluster with fake nodes, run kumiki in it, and show what it does with a workload",
+		Short: "Start a local cluster with fake nodes, run kumiki in it, and schedule a workload",
 		Example: `  kumiki up
   kumiki up --nodes 1000
   kumiki up -f manifests.yaml
   kumiki up --gangs
-  kumiki up --once    # check and leave: exit 0 when every pod that can run does`,
+  kumiki up --once    # check and exit: 0 if every pod that can run does`,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			least := 1
@@ -38,12 +38,13 @@ func newUpCommand(io streams) *cobra.Command {
 			return up.Run(c.Context(), o)
 		},
 	}
-	c.Flags().IntVar(&o.Nodes, "nodes", 100, "how many nodes")
-	c.Flags().StringVarP(&o.File, "filename", "f", "", "manifests to apply in place of the demonstration")
+	c.Flags().IntVar(&o.Nodes, "nodes", 100, "number of nodes")
+	c.Flags().StringVarP(&o.File, "filename", "f", "", "manifests to apply instead of the demonstration")
 	c.Flags().BoolVar(&o.Gangs, "gangs", false,
-		"with all APIs that declare gangs, all declarations on, and an example of each unless there are manifests")
+		"serve all APIs that declare gangs, enable all declarations, and apply an example of each unless there "+
+			"are manifests")
 	c.Flags().BoolVar(&o.Once, "once", false,
-		"check that every pod that can run does, exit 0 or 1, and leave nothing behind")
-	c.Flags().DurationVar(&o.Timeout, "timeout", 5*time.Minute, "how long the pods may take to settle")
+		"check that every pod that can run does, exit 0 or 1, and clean up")
+	c.Flags().DurationVar(&o.Timeout, "timeout", 5*time.Minute, "maximum time until the pods settle")
 	return c
 }

@@ -12,7 +12,7 @@ import (
 // version is set by the linker for releases.
 var version = "development"
 
-// compatible is the version of kube-scheduler that kumiki stands in for.
+// compatible is the version of kube-scheduler that kumiki replaces.
 const compatible = "v1.36.3"
 
 // versionInfo is what `kumiki version -o json` prints.

@@ -18,7 +18,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/question"
 )
 
-// subject is what why is asked about.
+// subject is the subject of a question.
 type subject struct {
 	kind string // pod, node, gang
 	name string
@@ -58,29 +58,30 @@ func newWhyCommand(io streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "why (pod/NAME | node/NAME | gang/NAME)",
 		Aliases: []string{"explain"},
-		Short:   "Tell why a pod or a gang is pending, what would help, why a pod is where it is, or what is on a node",
-		Long: `Tell why a pod or a gang is pending, why a pod is where it is, or what is on a node.
+		Short:   "Explain why a pod or a gang is pending, why a pod is on its node, or what is on a node",
+		Long: `Explain why a pod or a gang is pending and what would help, why a pod is on its node, or what is on a
+node.
 
-With --if, tell what would become of a pod or a gang if things were otherwise. Nothing is changed: the scheduler supposes
-the conditions one after the other, judges, and forgets them. The conditions are
+With --if, show what would happen to a pod or a gang under conditions. Nothing is changed: the scheduler applies the
+conditions in the order given, evaluates the pod or gang, and undoes them. The conditions are
 
-  delete pod/NAME               its controller, if it has one, makes it again: it looks for a place, too
+  delete pod/NAME               its controller, if it has one, creates it again, and it is scheduled too
   delete gang/NAME              the same for all pods of a gang
-  drain node/NAME               its pods leave, but those that belong to it (DaemonSet, static), and nobody comes
-  cordon node/NAME              nobody comes
-  uncordon node/NAME            pods may come again
-  delete node/NAME              the node goes, with all its pods
+  drain node/NAME               its pods leave, except those that belong to it (DaemonSet, static); it is cordoned
+  cordon node/NAME              no further pods are placed on it
+  uncordon node/NAME            pods may be placed on it again
+  delete node/NAME              the node is removed, with all its pods
   add-nodes N like node/NAME    new nodes with its labels, taints, allocatable and DaemonSet pods
 
-Pods and gangs are of the namespace of -n; pod/NAMESPACE/NAME is one of another.`,
+Pods and gangs are in the namespace of -n; pod/NAMESPACE/NAME is in another one.`,
 		Example: `  kumiki why pod/web-1 -n shop
   kumiki why pod web-1 -n shop -o wide
   kumiki why node/node-0001
   kumiki why gang/train -n ml                # a pod group, or the name in an annotation
   kumiki why pod/web-1 -o json
   kumiki why pod/web-1 --if 'drain node/n1' --if 'add-nodes 3 like node/n2'
-  kumiki why pod/web-1 --offline             # judged here, whichever scheduler runs in the cluster
-  kumiki why pod/web-1 --from monday.tape    # from a picture of kumiki capture`,
+  kumiki why pod/web-1 --offline             # evaluated here, with any scheduler in the cluster
+  kumiki why pod/web-1 --from monday.tape    # from a snapshot of kumiki capture`,
 		Args: args(cobra.RangeArgs(1, 2)),
 		RunE: func(c *cobra.Command, a []string) error {
 			what, err := parseSubject(a)
@@ -120,13 +121,14 @@ Pods and gangs are of the namespace of -n; pod/NAMESPACE/NAME is one of another.
 	off.addFlags(c)
 	out.addFlag(c)
 	c.Flags().StringArrayVar(&conditions, "if", nil,
-		"suppose something, such as 'delete pod/NAME' or 'drain node/NAME'; may be repeated, and is supposed in that order")
+		"apply a condition, such as 'delete pod/NAME' or 'drain node/NAME'; may be repeated, and is applied in "+
+			"the order given")
 	c.RegisterFlagCompletionFunc("if", cobra.FixedCompletions(question.ConditionForms,
 		cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
-// checkConditions finds mistakes in what is typed before anybody is asked.
+// checkConditions checks the syntax of conditions before a request is sent.
 func checkConditions(what subject, conditions []string) error {
 	switch err := question.CheckConditions(conditions); {
 	case err != nil:
@@ -137,7 +139,7 @@ func checkConditions(what subject, conditions []string) error {
 	return nil
 }
 
-// whatIf asks the running scheduler what would be.
+// whatIf queries the running scheduler with conditions.
 func whatIf(ctx context.Context, io streams, client *ask.Client, find *finder, out output, namespace string,
 	what subject, conditions []string) error {
 	report, err := client.WhatIf(ctx, what.kind == "gang", namespace, what.name, conditions)
@@ -145,7 +147,7 @@ func whatIf(ctx context.Context, io streams, client *ask.Client, find *finder, o
 	case unknown(err) && what.kind == "gang":
 		return noGang(namespace, what.name)
 	case unknown(err):
-		return stranger(ctx, find, namespace, what.name, err)
+		return explainUnknown(ctx, find, namespace, what.name, err)
 	case err != nil:
 		return err
 	}
@@ -179,7 +181,7 @@ func whyPod(ctx context.Context, io streams, client *ask.Client, find *finder, o
 	name string) error {
 	report, err := client.Pod(ctx, namespace, name)
 	if unknown(err) {
-		return stranger(ctx, find, namespace, name, err)
+		return explainUnknown(ctx, find, namespace, name, err)
 	}
 	if err != nil {
 		return err
@@ -187,8 +189,8 @@ func whyPod(ctx context.Context, io streams, client *ask.Client, find *finder, o
 	return out.print(io.Out, report, func(wide bool) error { return text.Pod(io.Out, report, wide) })
 }
 
-// stranger looks for the reason why the scheduler does not know a pod.
-func stranger(ctx context.Context, find *finder, namespace, name string, otherwise error) error {
+// explainUnknown finds out why the scheduler does not know a pod.
+func explainUnknown(ctx context.Context, find *finder, namespace, name string, otherwise error) error {
 	cfg, err := find.rest()
 	if err != nil {
 		return otherwise
@@ -213,7 +215,7 @@ func stranger(ctx context.Context, find *finder, namespace, name string, otherwi
 	return otherwise
 }
 
-// completeWhy offers pods of the namespace, or nodes.
+// completeWhy completes pods of the namespace, or nodes.
 func completeWhy(ctx context.Context, find *finder, a []string, toComplete string) []string {
 	cfg, err := find.rest()
 	if err != nil || len(a) > 1 {

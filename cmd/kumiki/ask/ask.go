@@ -19,25 +19,25 @@ import (
 	"github.com/kumiki-scheduler/kumiki/view"
 )
 
-// ErrUnknown says that the scheduler does not know what was asked about.
+// ErrUnknown means that the scheduler does not know the subject of the question.
 var ErrUnknown = errors.New("not known to the scheduler")
 
-// Pod asks about a pod.
+// Pod returns the report on a pod.
 func (c *Client) Pod(ctx context.Context, namespace, name string) (r record.PodReport, err error) {
 	return r, c.get(ctx, "why/pod/"+url.PathEscape(namespace)+"/"+url.PathEscape(name), &r)
 }
 
-// Node asks about a node.
+// Node returns the report on a node.
 func (c *Client) Node(ctx context.Context, name string) (r record.NodeReport, err error) {
 	return r, c.get(ctx, "why/node/"+url.PathEscape(name), &r)
 }
 
-// Gang asks about a gang.
+// Gang returns the report on a gang.
 func (c *Client) Gang(ctx context.Context, namespace, name string) (r record.GangReport, err error) {
 	return r, c.get(ctx, "why/gang/"+url.PathEscape(namespace)+"/"+url.PathEscape(name), &r)
 }
 
-// WhatIf asks how a pod, or with gang set a gang, would stand under conditions.
+// WhatIf returns what would happen to a pod, or with gang set a gang, under conditions.
 func (c *Client) WhatIf(ctx context.Context, gang bool, namespace, name string,
 	conditions []string) (r record.WhatIf, err error) {
 	kind := "pod"
@@ -48,7 +48,7 @@ func (c *Client) WhatIf(ctx context.Context, gang bool, namespace, name string,
 	return r, c.get(ctx, path+"?"+url.Values{"if": conditions}.Encode(), &r)
 }
 
-// Queue asks for everything that waits.
+// Queue returns the report on everything that waits.
 func (c *Client) Queue(ctx context.Context) (r record.QueueReport, err error) {
 	return r, c.get(ctx, "queue", &r)
 }
@@ -65,7 +65,7 @@ func (c *Client) get(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// open sends a request and returns the body of a good answer.
+// open sends a request and returns the body of a successful response.
 func (c *Client) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+view.Prefix+path, nil)
 	if err != nil {
@@ -73,7 +73,8 @@ func (c *Client) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("scheduler %s does not answer: %w; if its address cannot be reached from here, forward a port and give --scheduler-endpoint", c.Holder, err)
+		return nil, fmt.Errorf("scheduler %s does not answer: %w; if its address cannot be reached from here, "+
+			"forward a port and give --scheduler-endpoint", c.Holder, err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp.Body, nil
@@ -82,7 +83,7 @@ func (c *Client) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	return nil, refusal(resp, req.URL.Path)
 }
 
-// refusal turns an answer that is not OK into an error for people.
+// refusal converts a response that is not OK to an error for users.
 func refusal(resp *http.Response, path string) error {
 	var status metav1.Status
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
@@ -92,9 +93,11 @@ func refusal(resp *http.Response, path string) error {
 	}
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
-		return errors.New("the scheduler could not tell who you are: your kubeconfig holds neither a client certificate nor a token that the cluster accepts")
+		return errors.New("the scheduler could not tell who you are: your kubeconfig holds neither a client " +
+			"certificate nor a token that the cluster accepts")
 	case resp.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("you may not ask the scheduler: a ClusterRole with nonResourceURLs [\"/kumiki/*\"], verbs [\"get\"] must be bound to you (%s)", message)
+		return fmt.Errorf("you may not ask the scheduler: a ClusterRole with nonResourceURLs [\"/kumiki/*\"], "+
+			"verbs [\"get\"] must be bound to you (%s)", message)
 	case resp.StatusCode == http.StatusNotFound && status.Kind != "Status":
 		return fmt.Errorf("the scheduler serves no %s: it is older than this command line, or started without the page", path)
 	case resp.StatusCode == http.StatusNotFound:
@@ -106,8 +109,8 @@ func refusal(resp *http.Response, path string) error {
 	return fmt.Errorf("the scheduler answered %s: %s", resp.Status, message)
 }
 
-// Moves streams queue moves to f, the ones behind since of the given epoch first; with an empty epoch only new ones. It
-// returns when ctx ends, when f fails, or when the stream breaks, with the place to go on from.
+// Moves streams queue moves to f, those after since of the given epoch first; with an empty epoch only new ones. It
+// returns when ctx ends, when f fails, or when the stream breaks, with the position from which to continue.
 func (c *Client) Moves(ctx context.Context, epoch string, since uint64,
 	f func(view.MoveLine) error) (string, uint64, error) {
 	path := "queue/watch"

@@ -20,19 +20,19 @@ import (
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
 )
 
-// Where says how the scheduler is found.
+// Where is how the scheduler is found.
 type Where struct {
 	// Namespace and Lease name the lease of the scheduler.
 	Namespace, Lease string
-	// Endpoint, when set, is dialled in place of the address in the lease, for a port that was forwarded. The
-	// certificate is still checked for the address in the lease.
+	// Endpoint, if set, is dialled instead of the address in the lease, for a forwarded port. The certificate is
+	// still verified for the address in the lease.
 	Endpoint string
 }
 
-// Default is where a scheduler is by default.
+// Default returns where a scheduler is by default.
 func Default() Where { return Where{Namespace: metav1.NamespaceSystem, Lease: "kube-scheduler"} }
 
-// Client asks one running scheduler.
+// Client sends questions to one running scheduler.
 type Client struct {
 	http *http.Client
 	base string // https://host:port
@@ -49,9 +49,11 @@ func Find(ctx context.Context, cfg *rest.Config, w Where) (*Client, error) {
 	lease, err := api.CoordinationV1().Leases(w.Namespace).Get(ctx, w.Lease, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("no scheduler runs: there is no lease %s/%s; start one with `kumiki scheduler` or `kumiki up`", w.Namespace, w.Lease)
+		return nil, fmt.Errorf("no scheduler runs: there is no lease %s/%s; start one with `kumiki scheduler` or "+
+			"`kumiki up`", w.Namespace, w.Lease)
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("you may not read the lease that names the scheduler: grant get on leases.coordination.k8s.io %q in namespace %q (%w)", w.Lease, w.Namespace, err)
+		return nil, fmt.Errorf("you may not read the lease that names the scheduler: grant get on "+
+			"leases.coordination.k8s.io %q in namespace %q (%w)", w.Lease, w.Namespace, err)
 	case err != nil:
 		return nil, fmt.Errorf("reading lease %s/%s: %w", w.Namespace, w.Lease, err)
 	}
@@ -65,7 +67,7 @@ func Find(ctx context.Context, cfg *rest.Config, w Where) (*Client, error) {
 	return dial(cfg, endpoint, *lease.Spec.HolderIdentity, w.Endpoint)
 }
 
-// usable reports whether a kumiki that lives holds the lease.
+// usable returns an error unless a live kumiki holds the lease.
 func usable(lease *coordinationv1.Lease, now time.Time) error {
 	name := lease.Namespace + "/" + lease.Name
 	holder := ""
@@ -76,13 +78,15 @@ func usable(lease *coordinationv1.Lease, now time.Time) error {
 		return fmt.Errorf("no scheduler runs: nobody holds lease %s", name)
 	}
 	if lease.Annotations[kube.EndpointAnnotation] == "" {
-		return fmt.Errorf("the scheduler that holds lease %s is %q and not kumiki, or serves no https: the lease has no annotation %s",
+		return fmt.Errorf("the scheduler that holds lease %s is %q and not kumiki, or serves no https: the lease "+
+			"has no annotation %s",
 			name, holder, kube.EndpointAnnotation)
 	}
 	if wrote := lease.Annotations[kube.HolderAnnotation]; wrote != "" && wrote != holder {
-		return fmt.Errorf("the scheduler that holds lease %s is %q and not kumiki: the address in the lease was left there by %q", name, holder, wrote)
+		return fmt.Errorf("the scheduler that holds lease %s is %q and not kumiki: the address in the lease was "+
+			"left there by %q", name, holder, wrote)
 	}
-	// Clocks differ, so only a lease that is long overdue counts as left behind.
+	// Clocks differ, so only a lease that is long overdue counts as abandoned.
 	s := lease.Spec
 	if s.RenewTime != nil && s.LeaseDurationSeconds != nil {
 		if late := now.Sub(s.RenewTime.Time); late > 4*time.Duration(*s.LeaseDurationSeconds)*time.Second {

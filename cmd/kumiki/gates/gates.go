@@ -27,7 +27,7 @@ type Gates struct {
 	gate     featuregate.MutableVersionedFeatureGate
 }
 
-// New makes the gates at their defaults. It panics when the table that is built in cannot be read.
+// New returns the gates at their defaults. It panics if the embedded table is invalid.
 func New() *Gates {
 	gate, err := known()
 	if err != nil {
@@ -52,13 +52,13 @@ func (g *Gates) Resolve() error {
 	return utilerrors.NewAggregate(g.registry.Validate())
 }
 
-// Version is the version of kube-scheduler that kumiki stands in for, and the one that it was told to emulate.
+// Version returns the version of kube-scheduler that kumiki replaces, and the emulated one.
 func (g *Gates) Version() compatibility.EffectiveVersion { return g.version }
 
-// Gate is for libraries that are handed gates.
+// Gate returns the gates for libraries.
 func (g *Gates) Gate() featuregate.FeatureGate { return g.gate }
 
-// Enabled tells what a gate comes to here: what was set, or what kumiki behaves as whatever was set.
+// Enabled reports whether a gate is effectively on: as it is set, or as kumiki behaves regardless of it.
 func (g *Gates) Enabled(name string) bool {
 	if state, is := held[name]; is {
 		return state
@@ -66,9 +66,9 @@ func (g *Gates) Enabled(name string) bool {
 	return g.gate.Enabled(featuregate.Feature(name))
 }
 
-// Idle names the gates, sorted, that would change what upstream's scheduler does, were set otherwise than kumiki
-// behaves, and so change nothing here. Set means by name, by AllAlpha or AllBeta, or by the version to emulate. Gates
-// of other components are not named: clusters give all components one list.
+// Idle returns the gates, sorted, that would change upstream's scheduler, are set otherwise than kumiki behaves, and
+// so have no effect here. They may be set by name, by AllAlpha or AllBeta, or by the emulated version. Gates of other
+// components are left out: clusters give all components one list.
 func (g *Gates) Idle() []string {
 	fresh := New()
 	var out []string
@@ -83,7 +83,7 @@ func (g *Gates) Idle() []string {
 	return out
 }
 
-// Warning is one line about the gates that change nothing, or empty.
+// Warning returns one line about the gates without effect, or an empty text.
 func (g *Gates) Warning() string {
 	idle := g.Idle()
 	if len(idle) == 0 {
@@ -93,8 +93,8 @@ func (g *Gates) Warning() string {
 		strings.Join(idle, ", ")
 }
 
-// Apply hands the gates to the libraries of this process: those of serving, of clients and of metrics. It comes
-// before any of them is used.
+// Apply passes the gates to the libraries of this process: those of serving, of clients and of metrics. Must be
+// called before any of them is used.
 func (g *Gates) Apply() error {
 	serving := utilfeature.DefaultMutableFeatureGate
 	err := serving.SetEmulationVersionAndMinCompatibilityVersion(g.version.EmulationVersion(),
@@ -120,7 +120,7 @@ func (g *Gates) Apply() error {
 	return nil
 }
 
-// Count makes /metrics tell what each gate comes to here, and which version is emulated, under upstream's names
+// Count makes /metrics report the effective value of each gate, and the emulated version, under upstream's names
 // (kubernetes_feature_enabled, version_info).
 func (g *Gates) Count() {
 	for name, spec := range g.gate.GetAll() { // order: each is a series of its own
@@ -130,10 +130,10 @@ func (g *Gates) Count() {
 	g.registry.AddMetrics()
 }
 
-// clientGates answers client-go, which has types of its own.
+// clientGates implements the gates of client-go, which has its own types.
 type clientGates struct{ gate featuregate.FeatureGate }
 
-// Enabled implements clientfeatures.Gates.
+// Enabled reports whether a gate is on. It implements clientfeatures.Gates.
 func (c clientGates) Enabled(name clientfeatures.Feature) bool {
 	return c.gate.Enabled(featuregate.Feature(name))
 }

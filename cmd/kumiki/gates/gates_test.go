@@ -63,15 +63,16 @@ func TestWhatIsRefused(t *testing.T) {
 func TestWhatGatesComeTo(t *testing.T) {
 	for _, tt := range []struct {
 		line    string
-		set     map[string]bool // gate -> what the libraries are told
+		set     map[string]bool // gate -> its value for the libraries
 		idle    string          // with spaces; "*NAME" if that must be among others
-		enabled map[string]bool // gate -> what it comes to here
+		enabled map[string]bool // gate -> its effective value here
 	}{
 		{"", map[string]bool{"WatchListClient": true, "NativeHistograms": false}, "",
 			map[string]bool{"GangScheduling": false, "SchedulerAsyncAPICalls": true}},
 		{"--feature-gates=WatchListClient=false,NativeHistograms=true",
 			map[string]bool{"WatchListClient": false, "NativeHistograms": true}, "", nil},
-		{"--feature-gates=kube:GenericWorkload=true --feature-gates=kube:GangScheduling=true --feature-gates=kube:WorkloadAwarePreemption=true", map[string]bool{"GangScheduling": true},
+		{"--feature-gates=kube:GenericWorkload=true --feature-gates=kube:GangScheduling=true " +
+			"--feature-gates=kube:WorkloadAwarePreemption=true", map[string]bool{"GangScheduling": true},
 			// a setting decides about the other two
 			"WorkloadAwarePreemption=true", map[string]bool{"WorkloadAwarePreemption": false}},
 		{"--feature-gates=PodLevelResources=true,DRAAdminAccess=true", nil, "", nil},
@@ -118,8 +119,9 @@ func TestWhatGatesComeTo(t *testing.T) {
 func TestSwitches(t *testing.T) {
 	for line, want := range map[string]Switches{
 		"": {true, true, false}, "--feature-gates=ComponentFlagz=false": {false, true, false},
-		"--feature-gates=ComponentStatusz=false": {true, false, false},
-		"--emulated-version=1.35":                {}, "--feature-gates=CoordinatedLeaderElection=true": {true, true, true},
+		"--feature-gates=ComponentStatusz=false":         {true, false, false},
+		"--emulated-version=1.35":                        {},
+		"--feature-gates=CoordinatedLeaderElection=true": {true, true, true},
 	} {
 		g, err := parse(t, line)
 		if err != nil || g.Switches() != want || strings.Contains(g.Warning(), "Component") ||

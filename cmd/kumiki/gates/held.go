@@ -2,8 +2,8 @@
 
 package gates
 
-// held are the gates that upstream's scheduler asks and kumiki does not: gate -> the state it behaves as. They are
-// the table in docs/compatibility.md, by a test. A gate that comes to be asked leaves both.
+// held are the gates that upstream's scheduler reads and kumiki does not: gate -> the state it behaves as. A test
+// compares them with the table in docs/compatibility.md. A gate that kumiki begins to read is removed from both.
 var held = map[string]bool{
 	"DRAAdminAccess":                          true,
 	"DRAConsumableCapacity":                   true,
@@ -39,15 +39,15 @@ var held = map[string]bool{
 	"WorkloadAwarePreemption":                 false,
 }
 
-// Switches are the gates that kumiki itself asks, resolved once.
+// Switches are the gates that kumiki itself reads, resolved once.
 type Switches struct {
 	// Flagz and Statusz serve /flagz and /statusz (ComponentFlagz, ComponentStatusz).
 	Flagz, Statusz bool
-	// Coordinated lets the API server choose who leads (CoordinatedLeaderElection).
+	// Coordinated lets the API server choose the leader (CoordinatedLeaderElection).
 	Coordinated bool
 }
 
-// Switches tells what the gates come to that kumiki asks.
+// Switches returns the effective values of the gates that kumiki reads.
 func (g *Gates) Switches() Switches {
 	return Switches{Flagz: g.gate.Enabled("ComponentFlagz"), Statusz: g.gate.Enabled("ComponentStatusz"),
 		Coordinated: g.gate.Enabled("CoordinatedLeaderElection")}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// binaryVersion is the version that kumiki stands in for; it can be told to emulate those down to floor.
+// binaryVersion is the version that kumiki replaces; it can emulate versions down to floor.
 const (
 	binaryVersion = "1.36.3"
 	floor         = "1.33"
@@ -20,7 +20,7 @@ const (
 //go:embed table.json
 var table []byte
 
-// entry is a gate in the table; conformance/flags writes it and says what the fields mean.
+// entry is a gate in the table; conformance/flags writes it and defines the fields.
 type entry struct {
 	Name   string `json:"name"`
 	Stages []struct {

@@ -12,11 +12,11 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Keep writes a picture of a cluster as a recording in which nothing is decided: the time, and what an engine is told
-// first. It counts the nodes and pods. A file that could not be written to its end is removed.
+// Keep writes a cluster snapshot as a recording without decisions: the time, and the first events of an engine. It
+// returns the numbers of nodes and pods. A file that could not be written to its end is removed.
 func Keep(path string, c config.Resolved, at time.Time, events []engine.Event) (nodes, pods int, err error) {
 	c = c.WithoutSecrets()
-	c.Extenders = nil // a picture cannot ask them
+	c.Extenders = nil // a snapshot cannot call them
 	cfg, err := app.EngineConfig(c)
 	if err != nil {
 		return 0, 0, err

@@ -22,7 +22,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// DefaultMaxBytes is when a recording ends by default: about a million pods.
+// DefaultMaxBytes is the default size at which a recording ends: about a million pods.
 const DefaultMaxBytes = 4 << 30
 
 // header is the first line.
@@ -35,8 +35,8 @@ type header struct {
 
 const format = "tape/v1"
 
-// Recorder writes a recording. It is an observer of the loop, which is one goroutine, and so needs no lock. Its
-// buffer is written at the latest when the loop next comes to it after flushEvery.
+// Recorder writes a recording. It is an observer of the loop, which is one goroutine, and so needs no lock. The first
+// call after flushEvery writes its buffer.
 type Recorder struct {
 	file    *os.File
 	out     *bufio.Writer
@@ -44,13 +44,13 @@ type Recorder struct {
 	left    int64
 	flushed time.Time
 	done    bool
-	why     string // it ended before it was closed
+	why     string // why it ended before it was closed
 }
 
-// flushEvery bounds how much of a recording a crash can lose, while events come in.
+// flushEvery bounds how much of a recording a crash can lose, while there are events.
 const flushEvery = time.Second
 
-// Create begins a recording in a new file; one that is there is not overwritten.
+// Create starts a recording in a new file; an existing file is not overwritten.
 func Create(path string, maxBytes int64, c config.Resolved, timeout time.Duration) (*Recorder, error) {
 	wire, err := c.WithoutSecrets().Wire()
 	if err != nil {
@@ -69,7 +69,7 @@ func Create(path string, maxBytes int64, c config.Resolved, timeout time.Duratio
 	return r, nil
 }
 
-// Observe takes one event with its effects.
+// Observe records one event with its effects.
 func (r *Recorder) Observe(ev engine.Event, effects []engine.Effect) {
 	if r.done {
 		return
@@ -101,7 +101,7 @@ func (r *Recorder) end(why string) {
 	klog.Background().Info("Recording ended, scheduling goes on", "file", r.file.Name(), "reason", why)
 }
 
-// Whole is an error once the recording has ended before its time.
+// Whole returns an error if the recording has ended early.
 func (r *Recorder) Whole() error {
 	if r.why != "" {
 		return fmt.Errorf("recording %s: %s", r.file.Name(), r.why)
@@ -109,7 +109,7 @@ func (r *Recorder) Whole() error {
 	return nil
 }
 
-// Close writes what is left.
+// Close writes the rest of the buffer.
 func (r *Recorder) Close() error {
 	r.done = true
 	if err := errors.Join(r.out.Flush(), r.file.Close()); err != nil {
@@ -118,7 +118,7 @@ func (r *Recorder) Close() error {
 	return nil
 }
 
-// Step is one event of a recording, what the engine did at the time and what it does now, as lines.
+// Step is one event of a recording, with the recorded and the present effects, as lines.
 type Step struct {
 	Number    int
 	Event     engine.Event
@@ -127,7 +127,7 @@ type Step struct {
 	Effects   []engine.Effect // as now
 }
 
-// Differs reports whether the engine does something else now.
+// Differs reports whether the present effects differ from the recorded ones.
 func (s Step) Differs() bool {
 	return !bytes.Equal(bytes.Join(s.Then, []byte("\n")), bytes.Join(s.Now, []byte("\n")))
 }
@@ -160,7 +160,7 @@ func Play(in io.Reader, f func(*engine.Engine, Step) error) error {
 	}
 	for at, events := 2, 0; ; at++ {
 		raw, err := lines.ReadBytes('\n')
-		if err != nil { // a last line without an end was cut off by a crash
+		if err != nil { // a last line without an end was truncated by a crash
 			return play()
 		}
 		raw = bytes.TrimSuffix(raw, []byte("\n"))

@@ -127,7 +127,7 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// TestNotARecording: what is no recording is told so, with the line.
+// TestNotARecording: a file that is not a recording is rejected, with the line.
 func TestNotARecording(t *testing.T) {
 	whole := recorded(t, DefaultMaxBytes)
 	first, rest, _ := strings.Cut(whole, "\n")
@@ -196,7 +196,7 @@ func TestForeignAnswersFromTheRecording(t *testing.T) {
 	}
 }
 
-// choosy is foreign code that has a say in whom to evict only: from the last node in question.
+// choosy is an extender that only takes part in the choice of victims: it chooses the last candidate node.
 type choosy struct{ picky }
 
 func (choosy) Takes(*cluster.Pod) bool    { return false }

@@ -10,11 +10,11 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Decision writes one attempt: who filtered what, how the best scored, what came out.
+// Decision writes one attempt: rejections by plugin, the best scores, the result.
 func Decision(w io.Writer, d record.Decision) error {
 	p := &page{w: w, wide: true}
 	p.printf("  decision %d: pod %s, attempt %d: %s", d.Number, d.Pod.Key(), d.Attempt, d.Verdict)
-	if d.Nodes > 0 { // an attempt that failed at its bind looked at none again
+	if d.Nodes > 0 { // an attempt that failed at its bind searched none again
 		p.printf(", %d of %s fit", d.Feasible, count(d.Nodes, "node"))
 		if d.Path != "" {
 			p.printf(" (%s)", d.Path)
@@ -43,7 +43,7 @@ func Decision(w io.Writer, d record.Decision) error {
 		for _, one := range v.Victims {
 			victims = append(victims, fmt.Sprintf("%s (priority %d)", one.Pod.Key(), one.Priority))
 		}
-		p.printf("    evicts, %s: %s\n", roomOn(v), strings.Join(victims, ", "))
+		p.printf("    evicts, %s: %s\n", freedOn(v), strings.Join(victims, ", "))
 	}
 	return p.err
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package text owns how reports look to a person at a terminal: headlines, tables and durations. It reads records only,
-// so what it prints depends on nothing else; times are told relative to the report's own.
+// Package text owns the display of reports at a terminal: headlines, tables and durations. It reads records only, so
+// its output depends on nothing else; times are relative to the time of the report.
 package text

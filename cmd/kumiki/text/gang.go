@@ -13,7 +13,7 @@ import (
 // gangPodsShown is how many pods of a gang the plain table lists; -o wide lists all.
 const gangPodsShown = 16
 
-// Gang writes how a gang stands and why it waits.
+// Gang writes the state of a gang and why it waits.
 func Gang(w io.Writer, r record.GangReport, wide bool) error {
 	p := &page{w: w, wide: wide}
 	p.printf("gang %s (%s): %s\n", r.Name, r.Source, gangState(r))
@@ -55,7 +55,7 @@ func Gang(w io.Writer, r record.GangReport, wide bool) error {
 	p.table(rows)
 	p.gangFit(r)
 	p.evictions(r.Last, r.Evicted, r.At)
-	p.wouldEvict(nil, r.Preemption, r.At) // this page does not say what the last try said
+	p.wouldEvict(nil, r.Preemption, r.At) // this page does not have the last try's text
 	p.gangHolds(r)
 	p.gangPods(r)
 	return p.err

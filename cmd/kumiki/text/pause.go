@@ -10,24 +10,24 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Pause is how a pause stands on a scheduler's lease.
+// Pause is the state of a pause on a scheduler's lease.
 type Pause struct {
 	// Lease is namespace/name.
 	Lease string `json:"lease"`
-	// State is scheduling (no pause), asked (nobody has answered), pausing (nothing new is sent, something has no
-	// outcome yet) or paused.
+	// State is scheduling (no pause), asked (not confirmed), pausing (no new requests, some without a response) or
+	// paused.
 	State string `json:"state"`
-	// Holder is who leads, by its identity in the lease.
+	// Holder is the leader, by its identity in the lease.
 	Holder string `json:"holder,omitempty"`
-	// InFlight counts the pods for which something was sent before the pause and is not answered.
+	// InFlight counts the pods with requests from before the pause that have no response.
 	InFlight int        `json:"inFlight,omitempty"`
 	Since    *time.Time `json:"since,omitempty"`
 	Reason   string     `json:"reason,omitempty"`
-	// By is who asked, as far as it is known.
+	// By is the user who requested it, if known.
 	By string `json:"by,omitempty"`
 }
 
-// Pausing writes how a pause stands, as one row.
+// Pausing writes the state of a pause, as one row.
 func Pausing(w io.Writer, p Pause, now time.Time) error {
 	out := &page{w: w}
 	since := ""
@@ -41,7 +41,7 @@ func Pausing(w io.Writer, p Pause, now time.Time) error {
 	return out.err
 }
 
-// paused is the line by which other answers tell of a pause, empty when there is none.
+// paused returns the line about a pause in other reports, empty if there is none.
 func paused(p *record.Pause, at record.Time) string {
 	if p == nil {
 		return ""

@@ -51,7 +51,7 @@ func (p *page) table(rows [][]string) {
 	p.err = tw.Flush()
 }
 
-// Pod writes why a pod is pending or why it is where it is.
+// Pod writes why a pod is pending or why it is on its node.
 func Pod(w io.Writer, r record.PodReport, wide bool) error {
 	p := &page{w: w, wide: wide}
 	p.printf("%s\n", Headline(r))
@@ -69,7 +69,7 @@ func Pod(w io.Writer, r record.PodReport, wide bool) error {
 	return p.err
 }
 
-// Headline is the answer in one line.
+// Headline returns the answer in one line.
 func Headline(r record.PodReport) string {
 	name := r.Pod.Key()
 	switch {
@@ -96,7 +96,7 @@ func Headline(r record.PodReport) string {
 	return fmt.Sprintf("pod %s: Pending, %d/%d nodes fit", name, r.Fit.Feasible, r.Fit.Nodes)
 }
 
-// place says where a pod waits.
+// place returns where a pod waits.
 func place(r record.PodReport) string {
 	switch r.Where {
 	case record.Active:
@@ -132,7 +132,7 @@ func (p *page) pending(r record.PodReport) {
 	p.table(waitRows(r))
 }
 
-// reasons is the table of who rejects how many nodes why.
+// reasons writes the table of rejections: plugin, number of nodes, reason.
 func (p *page) reasons(f *record.Fit) {
 	if f.Feasible > 0 {
 		p.section("")
@@ -149,7 +149,7 @@ func (p *page) reasons(f *record.Fit) {
 	p.table(rows)
 }
 
-// examples lists nodes, and says how many more there are.
+// examples lists nodes, and the number of others.
 func examples(r record.Reason) string {
 	text := strings.Join(r.Examples, ", ")
 	if more := r.Nodes - len(r.Examples); more > 0 && len(r.Examples) > 0 {
@@ -179,7 +179,7 @@ func (p *page) remedies(f *record.Fit) {
 	}
 }
 
-// waitRows say where the pod waits and what happens next.
+// waitRows returns where the pod waits and what happens next.
 func waitRows(r record.PodReport) [][]string {
 	rows := [][]string{{"Queue:", place(r) + sinceText(r)}}
 	if r.Attempts > 0 {
@@ -225,12 +225,13 @@ func sinceText(r record.PodReport) string {
 	return " for " + Ago(r.Since, r.At)
 }
 
-// placed says why a pod is where it is.
+// placed writes why a pod is on its node.
 func (p *page) placed(r record.PodReport) {
 	d := r.Last
 	if d == nil || d.Verdict != record.Placed || d.Winner == nil {
 		p.section("")
-		p.printf("The decision is not in this scheduler's memory: it was made before its start, by another scheduler, or too long ago.\n")
+		p.printf("The decision is not in this scheduler's memory: it was made before its start, by another " +
+			"scheduler, or too long ago.\n")
 		return
 	}
 	p.section("")
@@ -249,7 +250,7 @@ func (p *page) placed(r record.PodReport) {
 	p.evictions(d, r.Evicted, r.At)
 }
 
-// because says in words how the node won.
+// because returns in words why the node won.
 func because(d *record.Decision) string {
 	switch {
 	case d.Feasible == 1 && d.Nodes == 1:
@@ -266,7 +267,7 @@ func because(d *record.Decision) string {
 	return fmt.Sprintf("%d of %d nodes fit and its score is the best: %d", d.Feasible, d.Nodes, d.Winner.Total)
 }
 
-// scoreRows sets the winner beside the runner-up, plugin by plugin.
+// scoreRows returns the winner beside the runner-up, plugin by plugin.
 func scoreRows(d *record.Decision, wide bool) [][]string {
 	head := []string{"SCORE", d.Winner.Node}
 	if wide {
@@ -305,7 +306,7 @@ func scoreRows(d *record.Decision, wide bool) [][]string {
 	return append(rows, total)
 }
 
-// details are what -o wide adds.
+// details writes what -o wide adds.
 func (p *page) details(r record.PodReport) {
 	p.section("")
 	rows := [][]string{
@@ -333,7 +334,7 @@ func (p *page) details(r record.PodReport) {
 	p.table(moves)
 }
 
-// searched says how a decision went over the nodes.
+// searched returns how a decision evaluated the nodes.
 func searched(path record.Path) string {
 	switch path {
 	case record.Ranked:
@@ -346,7 +347,7 @@ func searched(path record.Path) string {
 	return string(path)
 }
 
-// dash stands for nothing in a cell.
+// dash returns "-" for an empty cell.
 func dash(s string) string {
 	if s == "" {
 		return "-"

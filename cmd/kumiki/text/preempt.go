@@ -12,38 +12,39 @@ import (
 // victimsShown is how many victims and other choices the plain page lists; -o wide lists all.
 const victimsShown = 8
 
-// evictions tells of whom a decision had evicted: the last one, or one before it.
+// evictions writes which pods a decision had evicted: the last one, or one before it.
 func (p *page) evictions(last, before *record.Decision, at record.Time) {
 	d := before
 	if last != nil && last.Preemption.Evicts() {
 		d = last
 	}
 	if d != nil {
-		p.preemption(fmt.Sprintf("Evicted for it %s ago, %s (decision %d):", Ago(d.At, at), roomOn(d.Preemption),
+		p.preemption(fmt.Sprintf("Evicted for it %s ago, %s (decision %d):", Ago(d.At, at), freedOn(d.Preemption),
 			d.Number), d.Preemption, at)
 	}
 }
 
-// wouldEvict tells of whom a decision would have evicted now, and who stays, and why. What last said is not said again.
+// wouldEvict writes which pods a decision would evict now, and which stay, and why. It does not repeat the text of
+// last.
 func (p *page) wouldEvict(last *record.Decision, now *record.Preemption, at record.Time) {
 	switch {
 	case now == nil:
 	case now.Node != "":
-		p.preemption("If tried now, it evicts, "+roomOn(now)+":", now, at)
+		p.preemption("If tried now, it evicts, "+freedOn(now)+":", now, at)
 	case last == nil || now.Message == "" || len(now.Considered) > 0 ||
 		!strings.Contains(last.Message, now.Message) || p.wide:
 		p.preemption("Preemption, if tried now:", now, at)
 	}
 }
 
-// preemption is whom somebody evicts, what that costs, and what else was thought of; or why nobody is evicted.
+// preemption writes which pods are evicted, the cost, and the alternatives; or why no pod is evicted.
 func (p *page) preemption(title string, r *record.Preemption, at record.Time) {
 	if r == nil {
 		return
 	}
 	p.section(title)
 	if r.Node == "" {
-		p.printf("  %s\n", nobody(r))
+		p.printf("  %s\n", noVictims(r))
 	} else {
 		p.units("  EVICTED TOGETHER", r.Units, func(u record.VictimUnit) string { return against(u.Violations) })
 		p.victims(r)
@@ -77,8 +78,8 @@ func were(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// nobody says why nobody is evicted.
-func nobody(r *record.Preemption) string {
+// noVictims returns why no pod is evicted.
+func noVictims(r *record.Preemption) string {
 	why := strings.TrimPrefix(r.Message, "preemption: ")
 	if why == "" {
 		return "Evicts nobody."
@@ -86,7 +87,7 @@ func nobody(r *record.Preemption) string {
 	return "Evicts nobody: " + why
 }
 
-// victims lists pods; where they go in units, only on the wide page.
+// victims lists pods; of units, only on the wide page.
 func (p *page) victims(r *record.Preemption) {
 	rows := [][]string{{"  POD", "PRIORITY", "NOTE"}}
 	if len(r.Units) > 0 && !p.wide {
@@ -132,7 +133,7 @@ func victimNote(v record.Victim) string {
 	return strings.Join(notes, ", ")
 }
 
-// cost tells of a loss in the order in which losses are compared.
+// cost returns a loss in the order in which losses are compared.
 func cost(l *record.UnitsLoss) string {
 	text := "no disruption budget violated"
 	if l.Violations > 0 {
@@ -145,7 +146,7 @@ func cost(l *record.UnitsLoss) string {
 	return text + count(l.Pods, "pod")
 }
 
-// others are the choices that were not taken.
+// others writes the alternatives that were not chosen.
 func (p *page) others(r *record.Preemption) {
 	if len(r.Others) > 0 {
 		rows := [][]string{{"  NOT FROM", "VICTIMS", "BUDGETS", "HIGHEST", "WHY NOT"}}
@@ -168,7 +169,7 @@ func against(violations int) string {
 	return count(violations, "pod") + " against a disruption budget"
 }
 
-// units lists what goes or stays together, if any of it is a gang; victims by themselves have been listed.
+// units lists preemption units, if any of them is a gang; single victims have been listed.
 func (p *page) units(head string, units []record.VictimUnit, note func(record.VictimUnit) string) {
 	if len(units) == 0 {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Queue writes how many pods wait where, and the entries given.
+// Queue writes the number of waiting pods by sub-queue, and the given entries.
 func Queue(w io.Writer, r record.QueueReport, wide bool) error {
 	p := &page{w: w, wide: wide}
 	if line := paused(r.Paused, r.At); line != "" {
@@ -58,7 +58,8 @@ func Queue(w io.Writer, r record.QueueReport, wide bool) error {
 }
 
 // MoveHead is the line above Moves. Columns have a fixed width, because the lines come one by one.
-const MoveHead = "TIME          POD                                  FROM           TO             EVENT                     CAUSE\n"
+const MoveHead = "TIME          POD                                  FROM           TO             EVENT          " +
+	"           CAUSE\n"
 
 // Move writes one move as a line under MoveHead.
 func Move(w io.Writer, m record.QueueMove, in *time.Location) error {

@@ -12,10 +12,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// examplesShown is how many of the worst cases a page shows that is not wide.
+// examplesShown is the number of worst cases on a page that is not wide.
 const examplesShown = 5
 
-// Shadow writes how another scheduler's choices compare with ours.
+// Shadow writes how another scheduler's choices compare with kumiki's.
 func Shadow(w io.Writer, r record.ShadowReport, wide bool) error {
 	p := &page{w: w, wide: wide}
 	p.printf("Shadow of %s for %s, judged by the profile %s, %s\n", r.Scheduler, Ago(r.Started, r.At), r.Profile,
@@ -51,11 +51,12 @@ func (p *page) agreement(r record.ShadowReport) {
 		{"agreement", share(a), share(q)},
 	})
 	if p.wide {
-		p.printf("QUIET counts the pods during whose decision nothing else happened, so that both certainly saw the same cluster.\n")
+		p.printf("QUIET counts the pods during whose decision nothing else happened, so that both certainly saw " +
+			"the same cluster.\n")
 	}
 }
 
-// share rounds down: only what is complete reads 100.0%.
+// share rounds down: only a complete share is 100.0%.
 func share(a record.ShadowAgreement) string {
 	if a.Pods == 0 {
 		return "-"
@@ -98,7 +99,8 @@ func (p *page) disputes(r record.ShadowReport) {
 		row("they refuse, we see a node", r.RefusedByThem),
 	})
 	if p.wide {
-		p.printf("SETTLED went away within seconds: one side had seen a change that the other had not. LOST could not be looked at again.\n")
+		p.printf("SETTLED went away within seconds: one side had seen a change that the other had not. LOST could " +
+			"not be looked at again.\n")
 	}
 	if n := r.RejectedByUs.Nowhere; n > 0 {
 		p.printf("For %s that they bound, no node fits by our filters.\n", count(n, "pod"))
@@ -162,7 +164,7 @@ func candidate(c *record.Candidate) string {
 	return fmt.Sprintf("%s (%d)", c.Node, c.Total)
 }
 
-// why says what an example shows.
+// why returns what an example shows.
 func why(e record.ShadowExample) string {
 	j := e.Judgement
 	text := ""

@@ -12,7 +12,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// WhatIf writes what would become of a pod or a gang.
+// WhatIf writes what would happen to a pod or a gang.
 func WhatIf(w io.Writer, r record.WhatIf, wide bool) error {
 	p := &page{w: w, wide: wide}
 	p.printf("%s: %s; now %s\n", asked(r), wouldBe(r), is(r.Now))
@@ -51,7 +51,7 @@ func asked(r record.WhatIf) string {
 	return "gang " + r.Gang
 }
 
-// wouldBe is the answer in a few words.
+// wouldBe returns the answer in a few words.
 func wouldBe(r record.WhatIf) string {
 	then := r.Then
 	switch then.Outcome {
@@ -80,7 +80,7 @@ func wouldBe(r record.WhatIf) string {
 	return "cannot be told: " + then.Reason
 }
 
-// is says how it stands.
+// is returns the present state.
 func is(now record.Prospect) string {
 	switch now.Outcome {
 	case record.Fits:
@@ -105,7 +105,7 @@ func is(now record.Prospect) string {
 	return now.Reason
 }
 
-// where names the nodes of a prospect, the one with the most pods first.
+// where returns the nodes of a prospect, the one with the most pods first.
 func where(p record.Prospect) string {
 	if len(p.Places) == 0 {
 		return p.Node
@@ -152,7 +152,7 @@ func prospectRow(p record.Prospect) []string {
 	return []string{fit, dash(where(p)), evicts}
 }
 
-// blocked is what still keeps it from a place.
+// blocked writes what still prevents its placement.
 func (p *page) blocked(r record.WhatIf) {
 	switch then := r.Then; {
 	case then.Outcome != record.FitsNot && then.Outcome != record.FitsEvict && !p.wide:
@@ -193,22 +193,22 @@ func (p *page) blocked(r record.WhatIf) {
 
 func evictTitle(then record.Prospect) string {
 	if then.Preemption != nil && then.Preemption.Node != "" {
-		return "Then it evicts, " + roomOn(then.Preemption) + ":"
+		return "Then it evicts, " + freedOn(then.Preemption) + ":"
 	}
 	return "Then, preemption:"
 }
 
-// roomOn says where evictions make room: the victims of a pod are on one node, a gang gets places on several.
-func roomOn(r *record.Preemption) string {
+// freedOn returns where evictions free capacity: the victims of a pod are on one node, a gang is placed on several.
+func freedOn(r *record.Preemption) string {
 	if len(r.Places) > 0 {
 		return "for room on " + where(record.Prospect{Places: r.Places})
 	}
 	return "from " + r.Node
 }
 
-// moved tells what becomes of the pods that leave.
+// moved writes what happens to the pods that leave.
 func (p *page) moved(m *record.Moved) {
-	if m == nil || m.Tried+m.Strangers == 0 { // the conditions have said that nobody comes again
+	if m == nil || m.Tried+m.Strangers == 0 { // the conditions show already that no pod is created again
 		return
 	}
 	p.section("")

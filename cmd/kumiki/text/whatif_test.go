@@ -50,7 +50,8 @@ func drained() record.WhatIf {
 	return record.WhatIf{
 		At: now, Pod: &ref,
 		If: []record.Supposed{
-			{If: "drain node/node-1", Does: "5 pods leave, 2 belong to the node (DaemonSet, static); the node takes no pods", Leave: 5, Stay: 2},
+			{If: "drain node/node-1", Does: "5 pods leave, 2 belong to the node (DaemonSet, static); the node " +
+				"takes no pods", Leave: 5, Stay: 2},
 			{If: "add-nodes 3 like node/node-2", Does: "node-2-if-1, node-2-if-2, node-2-if-3", Added: 3},
 		},
 		Now: record.Prospect{Outcome: record.FitsNot, Fit: tooBig().Fit,
@@ -69,7 +70,8 @@ func TestQuestions(t *testing.T) {
 		If:  []record.Supposed{{If: "cordon node/node-3", Does: "the node takes no pods"}},
 		Now: record.Prospect{Outcome: record.FitsEvict, Node: "node-3", Fit: tooBig().Fit, Preemption: cheapest()},
 		Then: record.Prospect{Outcome: record.FitsNot, Fit: tooBig().Fit,
-			Preemption: &record.Preemption{Message: "preemption: 0/100 nodes are available: 100 No preemption victims found for incoming pod."}},
+			Preemption: &record.Preemption{
+				Message: "preemption: 0/100 nodes are available: 100 No preemption victims found for incoming pod."}},
 		Notes: []string{"the added nodes have no devices of drivers: those of node-2 are not copied"}}
 	evicts := drained()
 	evicts.Then, evicts.Moved = record.Prospect{Outcome: record.FitsEvict, Node: "node-3",
@@ -94,8 +96,9 @@ func TestQuestions(t *testing.T) {
 	evicted.Nominated = "node-3"
 	evicted.Last = &record.Decision{Number: 12, At: now - 3*record.Second, Verdict: record.DoesNotFit,
 		Message: "0/100 nodes are available: 100 Insufficient cpu.", Preemption: cheapest()}
-	evicted.Preemption = &record.Preemption{Message: "preemption: not eligible due to a terminating pod on the nominated node."}
-	// It was tried again since, and the page says still whom the decision before evicted.
+	evicted.Preemption = &record.Preemption{
+		Message: "preemption: not eligible due to a terminating pod on the nominated node."}
+	// It was tried again since, and the page still shows which pods the decision before evicted.
 	again := evicted
 	again.Evicted, again.Last = evicted.Last,
 		&record.Decision{Number: 15, At: now - record.Second, Verdict: record.DoesNotFit,
@@ -112,9 +115,10 @@ func TestQuestions(t *testing.T) {
 	gangWaits := record.GangReport{At: now, Name: "shop/train", Source: "annotation", Quorum: 3, Stated: true,
 		Waiting: 3, Priority: 5, Where: record.Unschedulable,
 		Fit: gang.Now.Gang, Preemption: together()}
-	// Nobody goes for it, and its page says who was thought of, whatever the last try said.
+	// No pod is evicted for it, and its page shows the candidates, regardless of the last try's text.
 	gangAlone := gangWaits
-	gangAlone.Preemption = &record.Preemption{Message: "preemption: there is no room with all 1 units of lower priority gone either.",
+	gangAlone.Preemption = &record.Preemption{
+		Message: "preemption: there is no room with all 1 units of lower priority gone either.",
 		Considered: []record.VictimUnit{{Name: "shop/low", Gang: true, Pods: 2, Priority: 1,
 			Why: "its going, and that of all others, would not be enough"}}}
 	gangAlone.Last = &record.Decision{Number: 20, At: now - record.Second, Verdict: record.DoesNotFit,

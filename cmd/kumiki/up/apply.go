@@ -31,7 +31,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
-// demoObjects are the embedded manifests, with replicas for n nodes.
+// demoObjects returns the embedded manifests, with replicas for n nodes.
 func demoObjects(n int) ([]*unstructured.Unstructured, error) {
 	all, err := embedded(demo.Files)
 	for _, o := range all {
@@ -61,7 +61,7 @@ func embedded(files embed.FS) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// defineGangs makes the kinds of objects that declare gangs, and lets the scheduler work with them.
+// defineGangs creates the kinds of objects that declare gangs, and the scheduler's rights to them.
 func (a *applier) defineGangs(ctx context.Context) error {
 	for _, text := range [][]byte{testcluster.GangDefinitions, testcluster.GangRoles} {
 		objects, err := decode(bytes.NewReader(text))
@@ -85,7 +85,7 @@ func scale(o *unstructured.Unstructured, n int) {
 	}
 }
 
-// fileObjects are the manifests of the user.
+// fileObjects returns the manifests of the user.
 func fileObjects(path string) ([]*unstructured.Unstructured, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -179,7 +179,7 @@ func (a *applier) apply(ctx context.Context, objects []*unstructured.Unstructure
 // definedWithin is how long a kind may take to be served after an object has defined it.
 const definedWithin = 5 * time.Second
 
-// mapping tells where objects of a kind go. An object before may have defined the kind, a moment ago.
+// mapping returns the resource for objects of a kind. An earlier object may just have defined the kind.
 func (a *applier) mapping(ctx context.Context, kind schema.GroupKind, version string) (*meta.RESTMapping, error) {
 	for limit := time.Now().Add(definedWithin); ; {
 		mapping, err := a.mapper.RESTMapping(kind, version)
@@ -195,7 +195,7 @@ func (a *applier) mapping(ctx context.Context, kind schema.GroupKind, version st
 	}
 }
 
-// create tries again while the namespace's service account is not there yet, which admission wants for pods.
+// create retries while the namespace's service account does not exist yet, which admission requires for pods.
 func create(ctx context.Context, resource dynamic.ResourceInterface, o *unstructured.Unstructured) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true,

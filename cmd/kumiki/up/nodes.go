@@ -4,7 +4,7 @@ package up
 
 import "fmt"
 
-// MinNodes is how many nodes the demonstration needs at least: one of each shape and some to spread over.
+// MinNodes is the minimum number of nodes for the demonstration: one of each shape and some to spread over.
 const MinNodes = 5
 
 // nodeSpec describes n nodes: one in ten has huge pages, one in ten devices behind a taint, the rest is ordinary.

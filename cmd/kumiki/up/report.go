@@ -16,10 +16,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
-// explained bounds how many waiting pods are explained in full.
+// explained bounds the number of waiting pods that are explained in full.
 const explained = 5
 
-// report prints what became of the pods, and is an error when one that can run does not.
+// report prints the state of the pods, and returns an error if one that can run does not.
 func (o Options) report(ctx context.Context, cfg *rest.Config, s summary, settled bool) error {
 	fmt.Fprintf(o.Out, "\n%d pods: %d bound at %.0f pods/s, %d waiting; from seen to bound %s (median), %s (p99)\n\n",
 		s.pods, s.bound, s.perSecond, s.waiting, round(s.p50), round(s.p99))
@@ -58,7 +58,7 @@ func round(d time.Duration) time.Duration {
 	return d.Round(100 * time.Microsecond)
 }
 
-// pending explains the pods that wait, in the scheduler's words, and returns what is wrong with them.
+// pending prints the scheduler's explanations of waiting pods, and returns what is wrong with them.
 func (o Options) pending(ctx context.Context, cfg *rest.Config, s summary) (wrong []string) {
 	if len(s.pending) == 0 {
 		return nil
@@ -94,7 +94,7 @@ func (o Options) pending(ctx context.Context, cfg *rest.Config, s summary) (wron
 	return wrong
 }
 
-// next says what to try.
+// next prints what to try next.
 func (o Options) next(s summary) {
 	pod, namespace := "NAME", "default"
 	if len(s.pending) > 0 {

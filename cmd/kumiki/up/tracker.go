@@ -15,23 +15,23 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// expectLabel says on a pod that it is meant to wait.
+// expectLabel marks a pod that is expected to wait.
 const expectLabel = "kumiki.dev/expect"
 
-// workload names what made a pod.
+// workload identifies the creator of a pod.
 type workload struct{ kind, namespace, name string }
 
-// watched is what was seen of one pod.
+// watched is the observed state of one pod.
 type watched struct {
 	workload        workload
 	namespace, name string
-	// first and bound are when the watch showed it first, and first with a node; they are this process's clock, because
-	// creation times have a resolution of one second.
+	// first and bound are when the watch first showed it, and first with a node, by the clock of this process,
+	// because creation times have a resolution of one second.
 	first, bound time.Time
 	node         string
 	phase        v1.PodPhase
 	gone         bool
-	// answered tells that the scheduler has said why it does not place the pod.
+	// answered: the scheduler has reported why it does not place the pod.
 	answered bool
 	gated    bool
 	expected bool // to wait
@@ -102,7 +102,8 @@ func (t *tracker) lose(p *v1.Pod) {
 	}
 }
 
-// workloadOf finds what made a pod. The owner of a deployment's pod is a replica set, named after the deployment.
+// workloadOf returns the creator of a pod. The owner of a deployment's pod is a replica set, named after the
+// deployment.
 func workloadOf(p *v1.Pod) workload {
 	owner := metav1.GetControllerOf(p)
 	switch {
@@ -114,19 +115,19 @@ func workloadOf(p *v1.Pod) workload {
 	return workload{owner.Kind, p.Namespace, owner.Name}
 }
 
-// summary is what became of the pods so far.
+// summary is the state of the pods so far.
 type summary struct {
 	pods, bound, running, waiting, failed int
 	// perSecond is pods bound per second, from the first pod seen to the last one bound.
 	perSecond float64
-	// p50 and p99 are from seeing a pod to seeing it bound.
+	// p50 and p99 are from the first observation of a pod to its bind.
 	p50, p99  time.Duration
 	workloads []workloadRow
 	pending   []watched // without a node, sorted by name
 	failures  []watched
-	// settled: every pod has a node, or an answer why not, and what is bound has started.
+	// settled: every pod has a node, or a reason why not, and what is bound has started.
 	settled bool
-	quiet   time.Duration // since anything happened
+	quiet   time.Duration // since the last change
 }
 
 type workloadRow struct {

@@ -30,15 +30,15 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
-// Options say what to bring up.
+// Options are what to start.
 type Options struct {
 	Nodes int
-	// File holds manifests to apply in place of the demonstration.
+	// File holds manifests to apply instead of the demonstration.
 	File string
-	// Gangs serves all APIs that declare gangs, lets all declarations count, and applies an example of each unless
-	// there is a File.
+	// Gangs serves all APIs that declare gangs, enables all declarations, and applies an example of each unless there
+	// is a File.
 	Gangs bool
-	// Once ends after the check instead of waiting to be interrupted.
+	// Once exits after the check instead of waiting for an interrupt.
 	Once bool
 	// Timeout bounds how long the pods may take.
 	Timeout time.Duration
@@ -50,10 +50,10 @@ type Options struct {
 	Live bool
 }
 
-// ErrFailed is the answer no of the check; what failed has been printed.
+// ErrFailed means that the check failed; the failures have been printed.
 var ErrFailed = errors.New("not every pod that can run does")
 
-// oneAtATime lets the cluster's progress and ours be written from several goroutines.
+// oneAtATime serializes the progress output of several goroutines.
 type oneAtATime struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -65,7 +65,7 @@ func (o *oneAtATime) Write(b []byte) (int, error) {
 	return o.w.Write(b)
 }
 
-// Run brings it all up, reports, waits unless Once, and leaves nothing behind.
+// Run starts everything, reports, waits unless Once, and cleans up.
 func Run(ctx context.Context, o Options) error {
 	o.Err = &oneAtATime{w: o.Err}
 	objects, err := o.objects()
@@ -81,7 +81,7 @@ func Run(ctx context.Context, o Options) error {
 	case ctx.Err() != nil && o.Once:
 		err = errors.New("interrupted before the check was done")
 	case ctx.Err() != nil:
-		err = nil // the user has seen enough
+		err = nil // the user has interrupted it
 	}
 	fmt.Fprintln(o.Err, "removing the cluster")
 	return errors.Join(err, cluster.Close())
@@ -97,10 +97,11 @@ func (o Options) objects() ([]*unstructured.Unstructured, error) {
 	return demoObjects(o.Nodes)
 }
 
-// launch starts the cluster. It outlives ctx, so that what runs in it can be stopped before it; but while it starts,
-// ctx ends it.
+// launch starts the cluster. The cluster outlives ctx, so that what runs in it can be stopped first; but ctx ends its
+// start.
 func launch(ctx context.Context, o Options) (*testcluster.Cluster, error) {
-	fmt.Fprintf(o.Err, "starting a cluster of %d nodes; the first time, its parts are built, which takes some minutes\n", o.Nodes)
+	fmt.Fprintf(o.Err, "starting a cluster of %d nodes; the first time, its parts are built, which takes some "+
+		"minutes\n", o.Nodes)
 	begin := time.Now()
 	lifetime, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, end)
@@ -213,7 +214,7 @@ type running struct {
 	err   error // valid when ended is closed
 }
 
-// startScheduler runs kumiki with the rights of system:kube-scheduler. Its log goes to the cluster's logs.
+// startScheduler runs kumiki with the rights of system:kube-scheduler. Its log is among the cluster's logs.
 func (up Options) startScheduler(ctx context.Context, cluster *testcluster.Cluster) (*running, error) {
 	logs, err := os.Create(filepath.Join(cluster.Logs(), "kumiki.log"))
 	if err != nil {
@@ -267,15 +268,16 @@ func (r *running) ready(ctx context.Context, cluster *testcluster.Cluster) error
 }
 
 const (
-	// pollEvery is how often the progress is looked at.
+	// pollEvery is the period of progress checks.
 	pollEvery = 250 * time.Millisecond
-	// quietFor is how long nothing must happen before the pods count as settled.
+	// quietFor is the time without changes after which the pods count as settled.
 	quietFor = 2 * time.Second
-	// sayEvery is how often the progress is said when it cannot be written over.
+	// sayEvery is the period of progress lines if they cannot be overwritten.
 	sayEvery = 2 * time.Second
 )
 
-// settle waits until every pod has a node and runs, or an answer why not. After the timeout it gives what there is.
+// settle waits until every pod has a node and runs, or has a reason why not. After the timeout it returns the present
+// state.
 func (o Options) settle(ctx context.Context, api kubernetes.Interface, pods *tracker, want wanted,
 	scheduler *running) (summary, bool, error) {
 	begin, said := time.Now(), time.Time{}
@@ -312,7 +314,7 @@ func (o Options) settle(ctx context.Context, api kubernetes.Interface, pods *tra
 	}
 }
 
-// find asks for the scheduler the way every user does.
+// find finds the scheduler as every user does.
 func find(ctx context.Context, cfg *rest.Config) (*ask.Client, error) {
 	return ask.Find(ctx, cfg, ask.Default())
 }

@@ -46,7 +46,8 @@ func TestDemoScales(t *testing.T) {
 
 // TestDecode: documents, lists, comments and mistakes.
 func TestDecode(t *testing.T) {
-	objects, err := decode(strings.NewReader("# nothing\n---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: b}}\n"))
+	objects, err := decode(strings.NewReader("# nothing\n---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: " +
+		"v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: b}}\n"))
 	if err != nil || len(objects) != 2 || objects[0].GetName() != "a" || objects[1].GetName() != "b" {
 		t.Errorf("got %v, %v", objects, err)
 	}

@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// wanted is how many pods each applied workload makes: workload -> pods. A daemon set's number is -1 until its
+// wanted is the number of pods of each applied workload: workload -> pods. The number of a daemon set is -1 until its
 // controller has counted the nodes.
 type wanted map[workload]int
 
-// wantedOf reads it off the manifests. Kinds that make pods at a time of their own, such as cron jobs, are not in it.
+// wantedOf derives it from the manifests. Kinds that create pods at a later time, such as cron jobs, are not in it.
 func wantedOf(objects []*unstructured.Unstructured) wanted {
 	out := wanted{}
 	for _, o := range objects {
@@ -40,7 +40,7 @@ func wantedOf(objects []*unstructured.Unstructured) wanted {
 	return out
 }
 
-// count asks how many nodes the daemon sets are for.
+// count reads the number of nodes of the daemon sets.
 func (w wanted) count(ctx context.Context, api kubernetes.Interface) error {
 	for key, n := range w {
 		if n >= 0 {
@@ -57,7 +57,7 @@ func (w wanted) count(ctx context.Context, api kubernetes.Interface) error {
 	return nil
 }
 
-// total is how many pods there will be; complete is false while a daemon set has not been counted.
+// total returns the expected number of pods; complete is false while a daemon set has not been counted.
 func (w wanted) total() (n int, complete bool) {
 	complete = true
 	for _, pods := range w {

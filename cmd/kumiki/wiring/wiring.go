@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wiring owns how the scheduler that this command runs is joined with its view: what the engine says goes into
+// Package wiring owns the connection of the scheduler that this command runs with its view: the engine's effects fill
 // the rings, and questions go to the engine.
 package wiring
 
@@ -15,9 +15,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/view"
 )
 
-// View makes a scheduler answer under /kumiki/v1/.
+// View makes a scheduler serve /kumiki/v1/.
 func View(o *app.Options) {
-	var scheduler *app.Scheduler // set before anyone can ask
+	var scheduler *app.Scheduler // set before the first request
 	v := view.New(view.Options{Asker: view.AskFunc(func(ctx context.Context, f func(view.Explainer)) error {
 		return scheduler.Ask(ctx, func(e *engine.Engine) { f(question.New(e.View())) })
 	}), Paused: func() *record.Pause { return scheduler.Paused() }})
@@ -39,9 +39,9 @@ func feed(v *view.View, effects []engine.Effect) {
 	}
 }
 
-// Shadow makes a shadow answer under /kumiki/v1/, with its report at /kumiki/v1/shadow.
+// Shadow makes a shadow serve /kumiki/v1/, with its report at /kumiki/v1/shadow.
 func Shadow(o *app.Options, so *app.ShadowOptions) {
-	var s *app.Shadow // set before anyone can ask
+	var s *app.Shadow // set before the first request
 	v := view.New(view.Options{Asker: view.AskFunc(func(ctx context.Context, f func(view.Explainer)) error {
 		return s.Ask(ctx, func(e *engine.Engine) { f(question.New(e.View())) })
 	})})
