@@ -11,8 +11,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// room is the capacity against which bounds are computed: of the rows as they are now, or as if no pod were on them.
-type room interface {
+// capacity is the capacity against which bounds are computed: of the rows as they are now, or as if no pod were on them.
+type capacity interface {
 	// copies returns how many members of a kind fit a row without other members, at most most. It never
 	// underestimates.
 	copies(k *kind, n cluster.NodeIdx, most int) int
@@ -20,13 +20,13 @@ type room interface {
 	free(at int, n cluster.NodeIdx) int64
 }
 
-// emptyRoom is the capacity of the cluster without pods.
-type emptyRoom struct {
+// emptyCapacity is the capacity of the cluster without pods.
+type emptyCapacity struct {
 	*kinds
 	g *Ground
 }
 
-func (r emptyRoom) copies(k *kind, n cluster.NodeIdx, most int) int {
+func (r emptyCapacity) copies(k *kind, n cluster.NodeIdx, most int) int {
 	if now := r.kinds.copies(k, n, most); now == most {
 		return now // removing pods makes no row worse
 	}
@@ -36,7 +36,7 @@ func (r emptyRoom) copies(k *kind, n cluster.NodeIdx, most int) int {
 	return k.emptied.Copies(r.state, n, most)
 }
 
-func (r emptyRoom) free(at int, n cluster.NodeIdx) int64 {
+func (r emptyCapacity) free(at int, n cluster.NodeIdx) int64 {
 	return r.offered(at, n)
 }
 
@@ -46,7 +46,7 @@ func (r emptyRoom) free(at int, n cluster.NodeIdx) int64 {
 //   - for each kind, the number of copies that rows hold, with no two members that repel each other in one domain;
 //   - the quorum's members with the smallest demands of a resource against the sum of its free amounts;
 //   - the members that demand at least an amount against the number of times that the amount fits into the rows.
-func tooFew(ks *kinds, r room, rows []cluster.NodeIdx, quorum int) string {
+func tooFew(ks *kinds, r capacity, rows []cluster.NodeIdx, quorum int) string {
 	if !ks.known {
 		return ""
 	}
@@ -78,7 +78,7 @@ func tooFew(ks *kinds, r room, rows []cluster.NodeIdx, quorum int) string {
 }
 
 // hold returns how many members of a kind fit rows without other members. It never underestimates.
-func (ks *kinds) hold(k *kind, r room, rows []cluster.NodeIdx) int {
+func (ks *kinds) hold(k *kind, r capacity, rows []cluster.NodeIdx) int {
 	want, have := len(k.members), 0
 	for _, n := range rows {
 		if have += r.copies(k, n, want-have); have == want {
@@ -96,7 +96,7 @@ func (ks *kinds) hold(k *kind, r room, rows []cluster.NodeIdx) int {
 
 // domainsWith counts the domains that have capacity for a kind, at most most; rows in no domain count by their
 // copies.
-func (ks *kinds) domainsWith(k *kind, r room, rows []cluster.NodeIdx, key string, most int) int {
+func (ks *kinds) domainsWith(k *kind, r capacity, rows []cluster.NodeIdx, key string, most int) int {
 	t := ks.state.Topology(key)
 	of, seen, count := t.Column(), make([]bool, t.Size()), 0
 	for _, n := range rows {
@@ -114,7 +114,7 @@ func (ks *kinds) domainsWith(k *kind, r room, rows []cluster.NodeIdx, key string
 }
 
 // tooMuch compares the sum of the smallest demands with the sum of the free amounts of rows.
-func (ks *kinds) tooMuch(at int, r room, rows []cluster.NodeIdx, quorum int) string {
+func (ks *kinds) tooMuch(at int, r capacity, rows []cluster.NodeIdx, quorum int) string {
 	var amounts []int64
 	for _, k := range ks.of {
 		amounts = append(amounts, ks.all[k].amounts[at])
@@ -134,7 +134,7 @@ func (ks *kinds) tooMuch(at int, r room, rows []cluster.NodeIdx, quorum int) str
 }
 
 // tooLarge counts, for each demanded amount, the members that demand at least as much and the placements for them.
-func (ks *kinds) tooLarge(at int, r room, rows []cluster.NodeIdx, quorum int) string {
+func (ks *kinds) tooLarge(at int, r capacity, rows []cluster.NodeIdx, quorum int) string {
 	var amounts []int64
 	for i := range ks.all {
 		if a := ks.all[i].amounts[at]; a > 0 {
@@ -159,7 +159,7 @@ func (ks *kinds) tooLarge(at int, r room, rows []cluster.NodeIdx, quorum int) st
 }
 
 // places returns how often an amount fits into the free amounts of rows, counted up to enough.
-func (ks *kinds) places(at int, amount int64, r room, rows []cluster.NodeIdx, enough int64) int64 {
+func (ks *kinds) places(at int, amount int64, r capacity, rows []cluster.NodeIdx, enough int64) int64 {
 	var have int64
 	for _, n := range rows {
 		if have >= enough {

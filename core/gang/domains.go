@@ -16,8 +16,8 @@ import (
 type domain struct {
 	name string // the values
 	rows []cluster.NodeIdx
-	// room is the share of the gang that fits, in thousandths; never underestimated if members are equivalent.
-	room int64
+	// capacity is the share of the gang that fits, in thousandths; never underestimated if members are equivalent.
+	capacity int64
 	// parts is the least number of domains of the narrower keys that the gang would occupy here.
 	parts int
 }
@@ -94,8 +94,8 @@ func (sr *search) tellBest(domains []domain) {
 		}
 		return
 	}
-	roomiest := slices.MaxFunc(domains, func(a, b domain) int { return cmp.Compare(a.room, b.room) })
-	sr.pass(nil, roomiest.rows, false)
+	byCapacity := slices.MaxFunc(domains, func(a, b domain) int { return cmp.Compare(a.capacity, b.capacity) })
+	sr.pass(nil, byCapacity.rows, false)
 }
 
 func (sr *search) keys() (keys []string) {
@@ -110,7 +110,7 @@ func (sr *search) keys() (keys []string) {
 // of these. Without keys all rows are one domain.
 func (sr *search) split(rows []cluster.NodeIdx, keys, narrower []string) []domain {
 	if len(keys) == 0 {
-		return []domain{{rows: rows, room: sr.room(rows)}}
+		return []domain{{rows: rows, capacity: sr.capacity(rows)}}
 	}
 	var columns []*cluster.Topology
 	for _, key := range keys {
@@ -149,13 +149,13 @@ rows:
 	}
 	for i := range domains {
 		d := &domains[i]
-		d.room = sr.room(d.rows)
+		d.capacity = sr.capacity(d.rows)
 		if len(narrower) > 0 {
 			d.parts = least(sr.split(d.rows, narrower[:1], nil), sr.whole())
 		}
 	}
 	slices.SortFunc(domains, func(a, b domain) int {
-		return cmp.Or(cmp.Compare(a.parts, b.parts), cmp.Compare(a.room, b.room), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.parts, b.parts), cmp.Compare(a.capacity, b.capacity), strings.Compare(a.name, b.name))
 	})
 	return domains
 }
@@ -165,9 +165,9 @@ func (sr *search) whole() int64 {
 	return int64(sr.need.Quorum) * 1000 / int64(len(sr.need.Members))
 }
 
-// room returns the share of the gang that rows could hold, in thousandths: by copies if members are equivalent,
+// capacity returns the share of the gang that rows could hold, in thousandths: by copies if members are equivalent,
 // otherwise by the scarcest resource.
-func (sr *search) room(rows []cluster.NodeIdx) int64 {
+func (sr *search) capacity(rows []cluster.NodeIdx) int64 {
 	ks := sr.kinds
 	if ks.uniform() {
 		k, copies := &ks.all[0], 0
@@ -176,7 +176,7 @@ func (sr *search) room(rows []cluster.NodeIdx) int64 {
 		}
 		return (int64(copies)*1000 + int64(len(k.members)) - 1) / int64(len(k.members)) // rounded up
 	}
-	var room int64 = -1
+	var capacity int64 = -1
 	for at := range ks.resources {
 		var need, have int64
 		for i := range ks.all {
@@ -185,26 +185,26 @@ func (sr *search) room(rows []cluster.NodeIdx) int64 {
 		for _, n := range rows {
 			have = resource.Add(have, max(ks.free(at, n), 0))
 		}
-		if part := int64(float64(have) / float64(max(need, 1)) * 1000); need > 0 && (room < 0 || part < room) {
-			room = part
+		if part := int64(float64(have) / float64(max(need, 1)) * 1000); need > 0 && (capacity < 0 || part < capacity) {
+			capacity = part
 		}
 	}
-	return room
+	return capacity
 }
 
 // least returns the least number of the domains that together have a capacity; all of them if they have less.
-func least(domains []domain, room int64) int {
-	slices.SortFunc(domains, roomiest)
+func least(domains []domain, capacity int64) int {
+	slices.SortFunc(domains, byCapacity)
 	for i := range domains {
-		if room -= domains[i].room; room <= 0 {
+		if capacity -= domains[i].capacity; capacity <= 0 {
 			return i + 1
 		}
 	}
 	return len(domains)
 }
 
-func roomiest(a, b domain) int {
-	return cmp.Or(cmp.Compare(b.room, a.room), strings.Compare(a.name, b.name))
+func byCapacity(a, b domain) int {
+	return cmp.Or(cmp.Compare(b.capacity, a.capacity), strings.Compare(a.name, b.name))
 }
 
 // ofBound returns the domains that already contain members, if the topology is required; all domains if none is
@@ -248,7 +248,7 @@ func (sr *search) gather(rows []cluster.NodeIdx, preferred []string) bool {
 	domains := sr.split(rows, preferred[:1], preferred[1:])
 	sr.boundFirst(domains, preferred[:1])
 	for _, d := range domains {
-		if d.room < sr.whole() || tooFew(sr.kinds, sr.kinds, d.rows, sr.need.Quorum) != "" {
+		if d.capacity < sr.whole() || tooFew(sr.kinds, sr.kinds, d.rows, sr.need.Quorum) != "" {
 			continue
 		}
 		if sr.gather(d.rows, preferred[1:]) {
@@ -258,7 +258,7 @@ func (sr *search) gather(rows []cluster.NodeIdx, preferred []string) bool {
 			return false
 		}
 	}
-	slices.SortFunc(domains, roomiest)
+	slices.SortFunc(domains, byCapacity)
 	count := max(2, least(domains, sr.whole()))
 	for range unions {
 		if count >= len(domains) || sr.err != nil || sr.spent() {
@@ -290,12 +290,12 @@ func (sr *search) boundFirst(domains []domain, keys []string) {
 
 // union returns the rows of so many domains: the ones with the most capacity, and of those that hold the rest the one
 // with the least. domains are sorted by capacity, descending.
-func union(domains []domain, count int, room int64) []cluster.NodeIdx {
+func union(domains []domain, count int, capacity int64) []cluster.NodeIdx {
 	for _, d := range domains[:count-1] {
-		room -= d.room
+		capacity -= d.capacity
 	}
 	last := count - 1
-	for i := count; i < len(domains) && domains[i].room >= room; i++ {
+	for i := count; i < len(domains) && domains[i].capacity >= capacity; i++ {
 		last = i
 	}
 	var rows []cluster.NodeIdx
@@ -329,7 +329,7 @@ func (sr *search) never() string {
 	if !sr.kinds.known || sr.kinds.state.Nodes() == 0 {
 		return ""
 	}
-	var r room = emptyRoom{sr.kinds, sr.g}
+	var r capacity = emptyCapacity{sr.kinds, sr.g}
 	required, _ := sr.levels()
 	if len(required) == 0 {
 		return tooFew(sr.kinds, r, everyRow(sr.kinds.state), sr.need.Quorum)

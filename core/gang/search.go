@@ -163,7 +163,7 @@ func (sr *search) solve(rows []cluster.NodeIdx) result {
 	if sr.err != nil {
 		return broken
 	}
-	return sr.digAll(ways, rows, fitting)
+	return sr.backtrack(ways, rows, fitting)
 }
 
 // spent reports whether the budget is exhausted.

@@ -11,11 +11,11 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// dig is a backtracking search over rows other than the first choice, member by member in one order (limited
+// backtracker is a backtracking search over rows other than the first choice, member by member in one order (limited
 // discrepancy search, Harvey and Ginsberg 1995; a dead end returns to a member that contributed to it,
 // conflict-directed backjumping, Prosser 1993). The first choice is the row with the least capacity left after the
 // member.
-type dig struct {
+type backtracker struct {
 	*search
 	order   []int
 	rows    []cluster.NodeIdx   // that fit some member
@@ -45,9 +45,9 @@ type ban struct {
 // anyNumber means no limit.
 const anyNumber = math.MaxInt32
 
-// digAll searches in each order, from few discrepancies to any number. rows are those to search, nil for all; fitting
+// backtrack searches in each order, from few discrepancies to any number. rows are those to search, nil for all; fitting
 // are the ones among them that fit some member, and only these matter.
-func (sr *search) digAll(ways [][]int, rows, fitting []cluster.NodeIdx) result {
+func (sr *search) backtrack(ways [][]int, rows, fitting []cluster.NodeIdx) result {
 	classes, of := sr.kinds.classify(fitting), make([][]cluster.NodeIdx, len(sr.kinds.all))
 	for k := range of {
 		of[k] = sr.kinds.among(k, fitting)
@@ -55,7 +55,7 @@ func (sr *search) digAll(ways [][]int, rows, fitting []cluster.NodeIdx) result {
 	exact := sr.kinds.alone && sr.kinds.known
 	for _, left := range []int{1, 2, 4, anyNumber} {
 		for w := len(ways) - 1; w >= 0; w-- { // the unit's order, the least promising one, last
-			d := &dig{search: sr, order: ways[w], rows: fitting, of: of, all: rows, classes: classes, width: narrow,
+			d := &backtracker{search: sr, order: ways[w], rows: fitting, of: of, all: rows, classes: classes, width: narrow,
 				banned: make([][]ban, len(sr.kinds.all))}
 			d.lookAhead()
 			if left == anyNumber {
@@ -87,23 +87,23 @@ const (
 )
 
 // from places the members from a position of the order on, with at most left discrepancies. If it fails, nothing from
-// there on is placed, and blame is the set of earlier positions that contributed.
-func (d *dig) from(pos, left int) (ok bool, blames blame) {
+// there on is placed, and conflicts is the set of earlier positions that contributed.
+func (d *backtracker) from(pos, left int) (ok bool, conflicts conflictSet) {
 	if pos == len(d.order) {
-		return true, blame{}
+		return true, conflictSet{}
 	}
-	blames = d.none(pos)
+	conflicts = d.none(pos)
 	if d.spent() {
 		d.cut = true
-		return false, blames.everyone()
+		return false, conflicts.everyone()
 	}
 	if d.hopeless(pos) {
-		return false, blames.everyone()
+		return false, conflicts.everyone()
 	}
 	i := d.order[pos]
-	rows, more := d.candidates(i, &blames)
+	rows, more := d.candidates(i, &conflicts)
 	if d.err != nil {
-		return false, blames.everyone()
+		return false, conflicts.everyone()
 	}
 	d.cut = d.cut || more
 	bans := len(d.banned[d.kinds.of[i]])
@@ -116,7 +116,7 @@ func (d *dig) from(pos, left int) (ok bool, blames blame) {
 		ok, theirs, tried := d.on(pos, row, left-min(c, 1))
 		switch {
 		case ok:
-			return true, blame{}
+			return true, conflictSet{}
 		case !tried:
 			continue
 		case d.err != nil:
@@ -124,35 +124,35 @@ func (d *dig) from(pos, left int) (ok bool, blames blame) {
 		case !theirs.has(pos):
 			return false, theirs
 		}
-		blames.join(theirs, pos)
+		conflicts.join(theirs, pos)
 	}
 	if d.missing == d.slack {
-		return false, blames
+		return false, conflicts
 	}
 	if len(rows) > 0 && left <= 0 {
 		d.cut = true
-		return false, blames
+		return false, conflicts
 	}
-	return d.passOver(pos, left-min(len(rows), 1), blames)
+	return d.passOver(pos, left-min(len(rows), 1), conflicts)
 }
 
 // passOver continues without the member of a position.
-func (d *dig) passOver(pos, left int, blames blame) (bool, blame) {
+func (d *backtracker) passOver(pos, left int, conflicts conflictSet) (bool, conflictSet) {
 	d.missing++
 	ok, theirs := d.from(pos+1, left)
 	d.missing--
 	if ok {
-		return true, blame{}
+		return true, conflictSet{}
 	}
 	if !theirs.has(pos) {
 		return false, theirs
 	}
-	blames.join(theirs, pos)
-	return false, blames
+	conflicts.join(theirs, pos)
+	return false, conflicts
 }
 
 // on places the member of a position on a row and continues from there.
-func (d *dig) on(pos int, row cluster.NodeIdx, left int) (ok bool, blames blame, tried bool) {
+func (d *backtracker) on(pos int, row cluster.NodeIdx, left int) (ok bool, conflicts conflictSet, tried bool) {
 	i := d.order[pos]
 	class := d.classes.base[row]
 	if slices.Contains(d.now.nodes, row) {
@@ -164,13 +164,13 @@ func (d *dig) on(pos int, row cluster.NodeIdx, left int) (ok bool, blames blame,
 			return false, d.none(pos).everyone(), true
 		}
 		d.cut = true
-		return false, blame{}, false
+		return false, conflictSet{}, false
 	}
 	cut := d.cut
 	d.cut = false
-	ok, blames = d.from(pos+1, left)
+	ok, conflicts = d.from(pos+1, left)
 	if ok {
-		return true, blames, true
+		return true, conflicts, true
 	}
 	d.untake(i)
 	if !d.cut && d.kinds.alone {
@@ -178,12 +178,12 @@ func (d *dig) on(pos int, row cluster.NodeIdx, left int) (ok bool, blames blame,
 		d.banned[k] = append(d.banned[k], ban{row, class, pos})
 	}
 	d.cut = d.cut || cut
-	return false, blames, true
+	return false, conflicts, true
 }
 
 // candidates returns the rows on which to try a member, those with the least capacity left first, one of each class.
-// more reports that there are others. It adds to blames the members that took rows which are not candidates.
-func (d *dig) candidates(i int, blames *blame) (rows []cluster.NodeIdx, more bool) {
+// more reports that there are others. It adds to conflicts the members that took rows which are not candidates.
+func (d *backtracker) candidates(i int, conflicts *conflictSet) (rows []cluster.NodeIdx, more bool) {
 	d.tried++
 	k := &d.kinds.all[d.kinds.of[i]]
 	rows = d.of[d.kinds.of[i]]
@@ -201,7 +201,7 @@ func (d *dig) candidates(i int, blames *blame) (rows []cluster.NodeIdx, more boo
 	var best []candidate
 	for _, n := range fit {
 		class := d.classes.of(n)
-		if d.isBanned(d.kinds.of[i], n, class, blames) || !d.classes.first(class) {
+		if d.isBanned(d.kinds.of[i], n, class, conflicts) || !d.classes.first(class) {
 			continue
 		}
 		best, more = keepTightest(best, candidate{n, d.kinds.tightness(k, n)}, d.width, more)
@@ -214,7 +214,7 @@ func (d *dig) candidates(i int, blames *blame) (rows []cluster.NodeIdx, more boo
 		d.look(i, d.all, false)
 		d.keepBest()
 	}
-	d.blameFor(k, blames)
+	d.addConflicts(k, conflicts)
 	return rows, more
 }
 
@@ -222,7 +222,7 @@ func (d *dig) candidates(i int, blames *blame) (rows []cluster.NodeIdx, more boo
 const fewTests = 4096
 
 // lookAhead prepares what hopeless reads.
-func (d *dig) lookAhead() {
+func (d *backtracker) lookAhead() {
 	if len(d.rows)*len(d.kinds.all) > fewTests || !d.kinds.known {
 		return
 	}
@@ -242,7 +242,7 @@ func (d *dig) lookAhead() {
 
 // hopeless reports whether it is proved that the members from a position on, if none of them may be left out any
 // more, demand more of a resource than the rows have together that still fit one of them.
-func (d *dig) hopeless(pos int) bool {
+func (d *backtracker) hopeless(pos int) bool {
 	if d.rest == nil || d.missing < d.slack {
 		return false
 	}
@@ -268,7 +268,7 @@ func (d *dig) hopeless(pos int) bool {
 }
 
 // useful reports whether a row has capacity for one of the members from a position on.
-func (d *dig) useful(pos int, n cluster.NodeIdx) bool {
+func (d *backtracker) useful(pos int, n cluster.NodeIdx) bool {
 	for _, k := range d.rest[pos] {
 		if d.kinds.copies(&d.kinds.all[k], n, 1) > 0 {
 			return true
@@ -277,10 +277,10 @@ func (d *dig) useful(pos int, n cluster.NodeIdx) bool {
 	return false
 }
 
-func (d *dig) isBanned(k int, n cluster.NodeIdx, class int32, blames *blame) bool {
+func (d *backtracker) isBanned(k int, n cluster.NodeIdx, class int32, conflicts *conflictSet) bool {
 	for _, b := range d.banned[k] {
 		if b.row == n && class == b.class || class != touched && b.class == class {
-			blames.add(b.pos)
+			conflicts.add(b.pos)
 			return true
 		}
 	}
@@ -311,17 +311,17 @@ func keepTightest(best []candidate, c candidate, width int, more bool) ([]candid
 	return best, more
 }
 
-// blameFor adds the members that may have taken rows from a member: those on a row that fitted it at first, and those
+// addConflicts adds the members that may have taken rows from a member: those on a row that fitted it at first, and those
 // that were passed over before it. If members depend on each other across rows, that may be any of them.
-func (d *dig) blameFor(k *kind, blames *blame) {
+func (d *backtracker) addConflicts(k *kind, conflicts *conflictSet) {
 	if !d.kinds.alone {
-		*blames = blames.everyone()
+		*conflicts = conflicts.everyone()
 		return
 	}
-	for pos, i := range d.order[:blames.before] {
+	for pos, i := range d.order[:conflicts.before] {
 		n := d.now.nodes[i]
 		if n == cluster.NoNode || n != cluster.NoNode && k.fits.Has(n) {
-			blames.add(pos)
+			conflicts.add(pos)
 		}
 	}
 }

@@ -119,13 +119,13 @@ func (ks *kinds) copies(k *kind, n cluster.NodeIdx, most int) int {
 	if !k.fits.Has(n) {
 		return 0
 	}
-	room := int64(most)
+	capacity := int64(most)
 	for at, amount := range k.amounts {
 		if amount > 0 {
-			room = min(room, ks.free(at, n)/amount)
+			capacity = min(capacity, ks.free(at, n)/amount)
 		}
 	}
-	return int(max(room, 0))
+	return int(max(capacity, 0))
 }
 
 // fitting returns the rows that fit some member, of those given; nil means all.
