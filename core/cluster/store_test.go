@@ -86,6 +86,9 @@ func compareScalars(t *rapid.T, snap cluster.Snapshot, n cluster.NodeIdx) {
 
 // compare reads the whole store and the whole model.
 func compare(t *rapid.T, s *cluster.Store, m *model) {
+	if err := s.CheckInvariants(); err != nil {
+		t.Fatal(err)
+	}
 	snap := s.Snapshot()
 	if snap.Nodes() != len(m.nodes) {
 		t.Fatalf("store has %d nodes, model %d", snap.Nodes(), len(m.nodes))

@@ -397,6 +397,9 @@ func (h *history) check() error {
 	if next, ok := h.q.NextTick(); ok && next <= h.m.now {
 		return fmt.Errorf("NextTick %d is not after now, %d", next, h.m.now)
 	}
+	if err := h.q.checkInvariants(); err != nil {
+		return err
+	}
 	return h.checkNominations()
 }
 

@@ -74,6 +74,11 @@ func tell(text string) (told string, err error) {
 		if err := s.do(words); err != nil {
 			return "", fmt.Errorf("line %d, %q: %w", i+1, line, err)
 		}
+		if s.q != nil {
+			if err := s.q.checkInvariants(); err != nil {
+				return "", fmt.Errorf("line %d, %q: %w", i+1, line, err)
+			}
+		}
 	}
 	return s.out.String(), nil
 }
