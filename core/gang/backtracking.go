@@ -45,8 +45,8 @@ type ban struct {
 // anyNumber means no limit.
 const anyNumber = math.MaxInt32
 
-// backtrack searches in each order, from few discrepancies to any number. rows are those to search, nil for all; fitting
-// are the ones among them that fit some member, and only these matter.
+// backtrack searches in each order, from few discrepancies to any number. rows are those to search, nil for all;
+// fitting are the ones among them that fit some member, and only these matter.
 func (sr *search) backtrack(ways [][]int, rows, fitting []cluster.NodeIdx) result {
 	classes, of := sr.kinds.classify(fitting), make([][]cluster.NodeIdx, len(sr.kinds.all))
 	for k := range of {
@@ -55,7 +55,8 @@ func (sr *search) backtrack(ways [][]int, rows, fitting []cluster.NodeIdx) resul
 	exact := sr.kinds.alone && sr.kinds.known
 	for _, left := range []int{1, 2, 4, anyNumber} {
 		for w := len(ways) - 1; w >= 0; w-- { // the unit's order, the least promising one, last
-			d := &backtracker{search: sr, order: ways[w], rows: fitting, of: of, all: rows, classes: classes, width: narrow,
+			d := &backtracker{search: sr, order: ways[w], rows: fitting, of: of, all: rows, classes: classes,
+				width:  narrow,
 				banned: make([][]ban, len(sr.kinds.all))}
 			d.lookAhead()
 			if left == anyNumber {
@@ -311,8 +312,8 @@ func keepTightest(best []candidate, c candidate, width int, more bool) ([]candid
 	return best, more
 }
 
-// addConflicts adds the members that may have taken rows from a member: those on a row that fitted it at first, and those
-// that were passed over before it. If members depend on each other across rows, that may be any of them.
+// addConflicts adds the members that may have taken rows from a member: those on a row that fitted it at first, and
+// those that were passed over before it. If members depend on each other across rows, that may be any of them.
 func (d *backtracker) addConflicts(k *kind, conflicts *conflictSet) {
 	if !d.kinds.alone {
 		*conflicts = conflicts.everyone()

@@ -11,7 +11,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// capacity is the capacity against which bounds are computed: of the rows as they are now, or as if no pod were on them.
+// capacity is the capacity against which bounds are computed: of the rows as they are now, or as if no pod were on
+// them.
 type capacity interface {
 	// copies returns how many members of a kind fit a row without other members, at most most. It never
 	// underestimates.

@@ -9,9 +9,9 @@
 //
 // The search goes from cheap to expensive, and ends at the first placement it finds: a pass in the unit's order;
 // bounds that prove that there is none (bounds.go); passes in other orders, and on the rows with the least capacity
-// left (orders.go); passes in single domains for members that must be near each other; backtracking (backtracking.go). A gang
-// of equivalent members needs only the first two. A topology confines the search to domains, the smallest that may
-// hold the gang first (domains.go).
+// left (orders.go); passes in single domains for members that must be near each other; backtracking
+// (backtracking.go). A gang of equivalent members needs only the first two. A topology confines the search to
+// domains, the smallest that may hold the gang first (domains.go).
 //
 // Invariants: after any verdict but Placed the store is unchanged; a Placed gang has at least its quorum of
 // placements; NeverFits always has a proof; the same need on the same state has the same answer.

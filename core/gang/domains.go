@@ -155,7 +155,8 @@ rows:
 		}
 	}
 	slices.SortFunc(domains, func(a, b domain) int {
-		return cmp.Or(cmp.Compare(a.parts, b.parts), cmp.Compare(a.capacity, b.capacity), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.parts, b.parts), cmp.Compare(a.capacity, b.capacity),
+			strings.Compare(a.name, b.name))
 	})
 	return domains
 }
