@@ -50,7 +50,7 @@ type dumper struct {
 }
 
 // DumpSignals gives a value for each SIGUSR2 that the process gets, until stop is called.
-func DumpSignals() (told <-chan os.Signal, stop func()) {
+func DumpSignals() (asked <-chan os.Signal, stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, dumpSignal)
 	return signals, func() { signal.Stop(signals) }

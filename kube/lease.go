@@ -73,7 +73,7 @@ type leaseLock struct {
 // taken is how the lease became ours.
 type taken struct {
 	at time.Time
-	// alone tells that nobody can have held the lease from our first look at it on.
+	// alone: no other process can have held the lease since our first look at it.
 	alone bool
 }
 
@@ -208,7 +208,7 @@ type Election struct {
 	lasts   time.Duration // how long the lease lasts without a renewal
 	watch   *leaderelection.HealthzAdaptor
 	won     chan struct{}
-	// candidate is nil unless the API server chooses; synced then tells whether it follows its own object.
+	// candidate is nil unless the API server chooses; synced then reports whether it follows its own object.
 	candidate *leaderelection.LeaseCandidate
 	synced    leaderelection.CacheSyncWaiter
 }
@@ -277,8 +277,8 @@ func (e *Election) Run(ctx context.Context) {
 // Won is closed when the lease is held.
 func (e *Election) Won() <-chan struct{} { return e.won }
 
-// Holds tells whether nobody else can have the lease at this moment: our last renewal was begun less than a lease ago.
-// A process that was stopped and goes on learns from it, before the elector does, that its time is over.
+// Holds reports whether no other process can have the lease at this moment: our last renewal was begun less than a
+// lease ago. A process that was stopped and goes on learns from it, before the elector does, that its time is over.
 func (e *Election) Holds() bool { return e.Left() > 0 }
 
 // Left is how long that holds if no renewal comes; 0 or less when it does not.

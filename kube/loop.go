@@ -23,7 +23,7 @@ import (
 type Stepper interface {
 	// Step takes one event and returns effects that are good until the next Step.
 	Step(engine.Event) []engine.Effect
-	// Ready tells whether a Cycle would find a unit.
+	// Ready reports whether a Cycle would find a unit.
 	Ready() bool
 	// InFlightEvents counts the events kept for pods that are being decided on.
 	InFlightEvents() int
@@ -59,7 +59,7 @@ type Observer func(engine.Event, []engine.Effect)
 
 // The sizes of a turn of the loop.
 const (
-	// DefaultBatch is how many objects are told between two rounds of cycles.
+	// DefaultBatch is how many objects become events between two rounds of cycles.
 	DefaultBatch = 512
 	// DefaultCycles is how many cycles run between two batches. With 5,000 nodes a scan takes about 50 µs, so news
 	// waits for less than 2 ms.
@@ -95,9 +95,9 @@ type Loop struct {
 	// unanswered counts the binds and Prepares without an outcome, evicting the Evicts.
 	unanswered, evicting int
 
-	// lead tells whether the lease is certainly ours; set before Run.
+	// lead reports whether the lease is certainly ours; set before Run.
 	lead func() bool
-	// mayDecide is called in the first turn that may decide, a pause aside; nil for nobody.
+	// mayDecide is called in the first turn that may decide, a pause aside; may be nil.
 	mayDecide func()
 	deciding  atomic.Bool
 	held      atomic.Bool  // no cycles although deciding: a pause
@@ -119,7 +119,7 @@ type ask struct {
 	done chan struct{}
 }
 
-// ErrLoopEnded is what Ask returns when nobody runs the loop any more.
+// ErrLoopEnded is what Ask returns when the loop does not run any more.
 var ErrLoopEnded = errors.New("the scheduling loop has ended")
 
 // NewLoop returns a loop that does not decide yet.
@@ -153,7 +153,7 @@ func (l *Loop) Hold(on bool) {
 	l.poke()
 }
 
-// Synced is closed when the engine has been told the initial lists.
+// Synced is closed when the engine knows the initial lists.
 func (l *Loop) Synced() <-chan struct{} { return l.synced }
 
 // Stalled is how long ago the last turn was. A sleeping loop turns once a second.
@@ -187,7 +187,7 @@ func (l *Loop) Ask(ctx context.Context, do func()) error {
 	case <-a.done:
 	case <-ctx.Done():
 	}
-	// Nobody may touch what do writes once Ask has returned: take the ask back, or wait for it to end.
+	// Once Ask has returned, do must not write any more: take the ask back, or wait for it to end.
 	l.mu.Lock()
 	for i, waiting := range l.asks {
 		if waiting == a {
@@ -242,7 +242,7 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 }
 
-// end fails the asks that nobody will run.
+// end fails the asks that will not run any more.
 func (l *Loop) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -260,7 +260,7 @@ func (l *Loop) rest() time.Duration {
 	return min(heartbeat, max(0, time.Duration(l.wake-l.now())))
 }
 
-// turn runs one batch of events and one round of cycles. It tells whether there is more to do at once.
+// turn runs one batch of events and one round of cycles. It reports whether there is more to do at once.
 func (l *Loop) turn(log klog.Logger) (more bool) {
 	l.beat.Store(int64(time.Since(l.start)))
 	l.cfg.Metrics.Heartbeat.SetToCurrentTime()
@@ -298,17 +298,17 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 			l.step(log, engine.Cycle{})
 		}
 	}
-	nodes, bound := l.cfg.Inbox.Told()
+	nodes, bound := l.cfg.Inbox.Known()
 	l.tally.Sizes(nodes, bound, l.unanswered, l.cfg.Engine.InFlightEvents())
 	l.tally.Refresh(l.cfg.Engine)
 	l.answerAsks()
 	return taken == l.cfg.Batch || cycles == l.cfg.Cycles
 }
 
-// knows tells that the engine has been told the initial lists.
+// knows notes that the engine knows the initial lists.
 func (l *Loop) knows(log klog.Logger) {
 	close(l.synced)
-	nodes, bound := l.cfg.Inbox.Told()
+	nodes, bound := l.cfg.Inbox.Known()
 	log.Info("The cluster is known", "nodes", nodes, "boundPods", bound, "sinceLists", time.Since(l.cfg.Inbox.Listed()).Seconds())
 }
 

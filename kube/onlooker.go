@@ -9,7 +9,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
 )
 
-// Onlooker is a loop that is told of the cluster and decides nothing: rights to list and watch are all it needs.
+// Onlooker is a loop that follows the cluster and decides nothing: rights to list and watch are all it needs.
 type Onlooker struct {
 	Informers *intake.Informers
 	Loop      *Loop

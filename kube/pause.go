@@ -13,11 +13,11 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// A pause is kept on the lease, because it must outlive any process: whoever leads next reads it there before it
+// A pause is kept on the lease, because it must outlive any process: the next leader reads it there before it
 // decides. Rejected: an endpoint that switches the leader, because a restart or a take-over would end the pause without
 // a word.
 const (
-	// PausedAnnotation asks whoever leads to bind and evict nothing. Its value is a Pause in JSON, or a reason in plain
+	// PausedAnnotation asks the leader to bind and evict nothing. Its value is a Pause in JSON, or a reason in plain
 	// words; "false" asks for nothing.
 	PausedAnnotation = "kumiki.dev/paused"
 	// PauseStateAnnotation is the leader's answer, a PauseState in JSON; a leader that is not asked to pause takes it
@@ -99,7 +99,7 @@ type pausing struct {
 	hold func(on bool)
 	// inFlight counts the pods for which something was sent and is not answered; nil when nothing acts yet.
 	inFlight func() int
-	// tell is told whether this process leads and is paused; nil for nobody.
+	// tell is called with whether this process leads and is paused; may be nil.
 	tell func(paused bool)
 }
 

@@ -137,7 +137,7 @@ func (s *Scheduler) tookOver(ctx context.Context) {
 	}
 	took := time.Since(s.Election.wonAt())
 	s.Loop.cfg.Metrics.Takeover.Set(took.Seconds())
-	nodes, pods := s.Loop.cfg.Inbox.Told()
+	nodes, pods := s.Loop.cfg.Inbox.Known()
 	klog.FromContext(ctx).Info("Took over: the cluster is known as it was when the lease was won, or later", "seconds", took.Seconds(),
 		"listedAgain", s.Election.Contested(), "nodes", nodes, "boundPods", pods)
 }

@@ -33,8 +33,8 @@ const (
 	// bind again, to the same node, is also what makes a late arrival of the first one harmless.
 	bindTries = 3
 	// lateness is how long after it was sent a bind may still be carried out that the API server did not say it had
-	// ended: it gives up a request after this time (upstream's flag --request-timeout). Until then the room stays with
-	// the pod and the bind is sent again, so that one that comes late is no surprise.
+	// ended: it gives up a request after this time (upstream's flag --request-timeout). Until then the capacity stays
+	// with the pod and the bind is sent again, so that one that comes late is no surprise.
 	lateness = 60 * time.Second
 	// viaPatience is the longest wait for a bind that foreign code says it has done.
 	viaPatience = 2 * time.Second
@@ -169,7 +169,7 @@ func (b *Binder) carryOut(bind engine.Bind) (done engine.BindDone, known bool) {
 	}
 }
 
-// mayComeLate tells whether a bind with this error may still be carried out. An answer of the API server says that it
+// mayComeLate reports whether a bind with this error may still be carried out. An answer of the API server says that it
 // has ended, unless it is that the time was up; no answer says nothing.
 func mayComeLate(err error) bool {
 	var said apierrors.APIStatus

@@ -22,7 +22,7 @@ var errStopped = errors.New("stopped")
 
 // sender is who sends changes: a crew.
 type sender interface {
-	// awaitLease waits until nobody else can lead; it is false when the sender was stopped.
+	// awaitLease waits until no other process can lead; it is false when the sender was stopped.
 	awaitLease() bool
 	// writing returns the context of one write.
 	writing(limit time.Duration) (context.Context, context.CancelFunc)
@@ -32,14 +32,14 @@ type sender interface {
 	firstWait() time.Duration
 }
 
-// change is a change of one object of the API server, which may be sent again: whoever sends it a second time has read
+// change is a change of one object of the API server, which may be sent again: before the second time the sender reads
 // the object first, and does not send what is done already.
 type change[T any] struct {
 	what string // for messages
 	// blind sends the change without having read the object; nil where that cannot be.
 	blind func(ctx context.Context) error
 	read  func(ctx context.Context) (T, error)
-	// judge tells whether an object that was read is as wanted, or, by the error, that it never will be.
+	// judge reports whether an object that was read is as wanted, or, by the error, that it never will be.
 	judge func(T) (done bool, never error)
 	// send sends the change of an object that was read, with its resourceVersion as the precondition.
 	send func(ctx context.Context, was T) error

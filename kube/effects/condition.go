@@ -224,7 +224,8 @@ func (p *Patcher) settle(s *patchState) {
 				continue
 			}
 			if have != nil {
-				// The first conflicts are only our view that lags; later ones are somebody's who writes all the time.
+				// The first conflicts are only our view that lags; later ones are another writer that writes all the
+				// time.
 				if conflicts++; conflicts > 3 && call.Sleep(p.ctx, wait) {
 					have, wait = nil, min(2*wait, 30*time.Second)
 				}

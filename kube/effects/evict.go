@@ -36,11 +36,11 @@ var (
 	errGone = errors.New("the pod is gone")
 	// errHeld says that a victim was spared because evictions are held.
 	errHeld = errors.New("scheduling was paused before it was sent")
-	// errNeedless says that a victim was spared because nobody needs its room any more.
+	// errNeedless says that a victim was spared because no pod needs its capacity any more.
 	errNeedless = errors.New("the pod that was to get the room is gone or has a place")
 )
 
-// Evictor carries out evictions: each victim is marked, deleted, and told of in an event. The victims of one eviction
+// Evictor carries out evictions: each victim gets a condition, a delete and an event. The victims of one eviction
 // go side by side but for the last, which goes when all others have been deleted. Each Evict is answered exactly once,
 // unless the Evictor is stopped before. The pods' own grace periods count.
 //
@@ -60,7 +60,7 @@ type Evictor struct {
 type eviction struct {
 	engine.Evict
 	began time.Time
-	// scheduler is the scheduler name of the pod that is to get the room.
+	// scheduler is the scheduler name of the pod that is to get the capacity.
 	scheduler string
 
 	mu     sync.Mutex
@@ -150,7 +150,7 @@ func (e *Evictor) Hold(on bool) {
 }
 
 // Drain drops the victims that were not begun, and waits for those under way until patience ends. Then it ends what is
-// left. The pods for which room was to be made still wait, nominated, for the next leader.
+// left. The pods that were to get the capacity still wait, nominated, for the next leader.
 func (e *Evictor) Drain(patience context.Context) {
 	if dropped := e.drain(patience); dropped > 0 {
 		klog.FromContext(e.ctx).Info("Evictions left to the next leader", "count", dropped)
@@ -205,15 +205,15 @@ func (v victim) spared(why error) error {
 	return fmt.Errorf("evicting pod %s for pod %s: %w", v.ref().Key(), v.of.For.Key(), why)
 }
 
-// carryOut evicts one victim. It returns nil when the victim is gone or is going, errStopped when nobody is to hear of
-// it.
+// carryOut evicts one victim. It returns nil when the victim is gone or is going, errStopped when there is no answer to
+// give for it.
 func (e *Evictor) carryOut(v victim) error {
 	of, pod := v.of, v.ref()
 	of.mu.Lock()
 	failed := of.failed
 	of.mu.Unlock()
 	if failed != nil {
-		return failed // without the others, this one would go in vain
+		return failed // without the others, this eviction would be useless
 	}
 	known := e.newest(pod)
 	if known == nil || known.Terminating {
@@ -245,7 +245,7 @@ func (e *Evictor) carryOut(v victim) error {
 	return err
 }
 
-// needless tells whether nobody needs the room any more. What is left of a gang goes in any case.
+// needless reports whether no pod needs the capacity any more. What is left of a gang goes in any case.
 func (e *Evictor) needless(of *eviction) bool {
 	if of.Finish {
 		return false

@@ -12,20 +12,20 @@ import (
 // written. Pods that share a claim would otherwise all read it, and all but one be refused and read it again.
 type keyedMutex[T any] struct {
 	mu sync.Mutex
-	of map[cluster.UID]*keyLock[T] // object -> who writes it; only while somebody does or waits to
+	of map[cluster.UID]*keyLock[T] // object -> its lock; only while a writer has it or waits for it
 }
 
 // keyLock is one object that is written.
 type keyLock[T any] struct {
-	// free holds a token while nobody writes. It is a channel and no lock because a turn is as long as calls take.
+	// free holds a token while no writer has the lock. It is a channel because the lock is held as long as calls take.
 	free chan struct{}
 	// users write the object or wait; guarded by turns.mu.
 	users int
-	// last is the object as the last of them left it, nil if that is not known; for whoever has the turn.
+	// last is the object as the last of them left it, nil if that is not known; for the holder of the lock.
 	last *T
 }
 
-// take waits for the turn of an object. Whoever takes it gives it back.
+// take waits for the lock of an object. The caller must give it back.
 func (t *keyedMutex[T]) take(uid cluster.UID) *keyLock[T] {
 	t.mu.Lock()
 	if t.of == nil {

@@ -24,7 +24,7 @@ type workerPool[J any] struct {
 	metrics *metrics.Metrics
 	// patience is the first wait between tries; it doubles.
 	patience time.Duration
-	// lead tells whether the lease is certainly ours, at once; set before the first job. No job is begun without it.
+	// lead reports, at once, whether the lease is certainly ours; set before the first job. No job is begun without it.
 	lead func() bool
 	// left is how long the lease is certainly ours if it is not renewed any more; set with lead.
 	left func() time.Duration
@@ -39,8 +39,8 @@ type workerPool[J any] struct {
 	do    func(J) // carries out one job
 
 	mu      sync.Mutex
-	lanes   map[string]*lane[J] // UID of a pod -> its jobs; a lane that nobody works on and that holds no job is not kept long
-	ready   []*lane[J]          // lanes that nobody works on, oldest first; those whose jobs were taken back are passed over
+	lanes   map[string]*lane[J] // UID of a pod -> its jobs; a lane without a worker and without jobs is not kept long
+	ready   []*lane[J]          // lanes without a worker, oldest first; those without a job are skipped
 	running int                 // workers
 	busy    int                 // jobs begun that have not ended
 	held    bool                // no job is begun for the moment
@@ -110,7 +110,7 @@ func (c *workerPool[J]) InFlight() int {
 	return c.busy
 }
 
-// takeBack takes back the first job of a pod that is the one meant and that was not begun. It tells whether there was
+// takeBack takes back the first job of a pod that is the one meant and that was not begun. It reports whether there was
 // one.
 func (c *workerPool[J]) takeBack(uid string, meant func(J) bool) bool {
 	c.mu.Lock()
@@ -127,7 +127,7 @@ func (c *workerPool[J]) takeBack(uid string, meant func(J) bool) bool {
 	return true
 }
 
-// waits tells whether a job was not begun yet.
+// waits reports whether a job of this key was not begun yet.
 func (c *workerPool[J]) waits(uid string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,8 +181,8 @@ func (c *workerPool[J]) work() {
 	c.metrics.Goroutines.WithLabelValues(c.what).Set(float64(c.running))
 }
 
-// mayBegin waits until a job may be begun: there is one and nobody else can lead. It is false when there is none, or no
-// more is begun. It is called and returns under the lock.
+// mayBegin waits until a job may be begun: there is one, and no other process can lead. It is false when there is none,
+// or no more is begun. It is called and returns under the lock.
 func (c *workerPool[J]) mayBegin() bool {
 	for {
 		if len(c.ready) == 0 || c.held || c.closed {
@@ -200,7 +200,7 @@ func (c *workerPool[J]) mayBegin() bool {
 	}
 }
 
-// awaitLease waits until nobody else can lead: either the lease is renewed, or this process ends.
+// awaitLease waits until no other process can lead: either the lease is renewed, or this process ends.
 func (c *workerPool[J]) awaitLease() bool {
 	for !c.lead() {
 		if !call.Sleep(c.ctx, c.patience) {

@@ -62,7 +62,7 @@ func (w *Writer) carryOut(j job) {
 			return
 		}
 		if err != nil && j.release {
-			// What was not taken back is found again: by the next attempt, or by whoever controls the object.
+			// What was not taken back is found again: by the next attempt, or by the controller of the object.
 			klog.FromContext(w.ctx).Error(err, "Not taken back", "pod", call.PodName(j.pod))
 			continue
 		}

@@ -179,7 +179,7 @@ func (w *objectWriter) makeClaim(c cluster.CreateClaim) (made *resourceapi.Resou
 	return made, err
 }
 
-// madeFor tells whether a claim belongs to a pod.
+// madeFor reports whether a claim belongs to a pod.
 func madeFor(claim *resourceapi.ResourceClaim, pod record.PodRef) bool {
 	owner := metav1.GetControllerOfNoCopy(claim)
 	return owner != nil && string(owner.UID) == pod.UID

@@ -24,7 +24,7 @@ type API struct {
 	Status func(*unstructured.Unstructured, engine.GangStatus, metav1.Time) map[string]any
 }
 
-// APIs are told after all other kinds, in this order.
+// APIs become events after all other kinds, in this order.
 var APIs = []API{
 	{cluster.GangOfGroup, schedulingv1alpha2.SchemeGroupVersion.WithResource("podgroups"), "PodGroup", nil, nil},
 	{cluster.GangOfSigs, schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}, "PodGroup", sigsGang, sigsStatus},

@@ -17,7 +17,7 @@ import (
 const maxGangTimeout = int64(cluster.MaxGangTimeout / record.Second)
 
 // sigsGang reads a PodGroup of scheduler-plugins (upstream: apis/scheduling/v1alpha1). minResources is not looked at:
-// that the members have room is tried, not reckoned.
+// placing the members shows whether they fit.
 func sigsGang(o *unstructured.Unstructured) *cluster.Gang {
 	g := Meta(cluster.GangOfSigs, o)
 	g.Phase = Phase(o)

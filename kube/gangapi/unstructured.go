@@ -13,7 +13,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 )
 
-// field is a value of an object whose type nobody checked.
+// field is a value of an object whose type was not checked.
 func field[T any](o *unstructured.Unstructured, g *cluster.Gang, path ...string) (value T, found bool) {
 	raw, found, err := unstructured.NestedFieldNoCopy(o.Object, path...)
 	if err != nil || !found || raw == nil {
@@ -29,7 +29,7 @@ func field[T any](o *unstructured.Unstructured, g *cluster.Gang, path ...string)
 // typeText says a type of a decoded object in words: Go type -> text.
 var typeText = map[string]string{"int64": "a whole number", "map[string]interface {}": "an object", "[]interface {}": "a list"}
 
-// Phase reads the phase, empty for one that nobody could have written.
+// Phase reads the phase, empty for one that no controller could have written.
 func Phase(o *unstructured.Unstructured) string {
 	phase, _, err := unstructured.NestedString(o.Object, "status", "phase")
 	if err != nil || len(phase) > 64 {
@@ -48,7 +48,7 @@ const (
 )
 
 // advance is the phase that follows from the present one and what is wished, in an order: a phase is never taken back,
-// and one that is not in the order is somebody else's (Finished, Failed, Completed) and stays.
+// and one that is not in the order is of another controller (Finished, Failed, Completed) and stays.
 func advance(now, want string, order ...string) string {
 	if now == "" || now == phaseUnknown {
 		return want

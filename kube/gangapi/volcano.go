@@ -13,7 +13,7 @@ import (
 )
 
 // volcanoGang reads a PodGroup of Volcano. Queues, minResources and minTaskMember are not looked at; a demand on the
-// network that nobody here can keep is refused.
+// network that this scheduler cannot keep is refused.
 func volcanoGang(o *unstructured.Unstructured) *cluster.Gang {
 	g := Meta(cluster.GangOfVolcano, o)
 	g.Phase = Phase(o)
@@ -76,7 +76,7 @@ func volcanoCondition(list []any, kind string) int {
 	})
 }
 
-// setVolcano puts a condition into a list and tells whether that changes anything.
+// setVolcano puts a condition into a list and reports whether that changes anything.
 func setVolcano(list []any, c map[string]any, now metav1.Time) ([]any, bool) {
 	stamp := any(now)
 	i := volcanoCondition(list, c["type"].(string))

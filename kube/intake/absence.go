@@ -59,7 +59,7 @@ func patient(ctx context.Context, lw *cache.ListWatch, a absence, absent func())
 // absence tells of a kind that cannot be read.
 type absence struct {
 	kind, so string // its name, and what it turns off
-	// expected tells that nobody need hear of it.
+	// expected: the absence needs no log line at the default verbosity.
 	expected bool
 }
 
@@ -68,7 +68,7 @@ type patience struct {
 	ctx context.Context
 	absence
 	absent func()
-	told   bool
+	logged bool
 }
 
 // ask asks until the kind is there, or the answer is of another sort, or ctx ends.
@@ -78,20 +78,20 @@ func (p *patience) ask(do func() error) {
 		err := do()
 		forbidden := apierrors.IsForbidden(err)
 		if !forbidden && !apierrors.IsNotFound(err) {
-			if p.told && err == nil {
+			if p.logged && err == nil {
 				klog.FromContext(p.ctx).Info("Objects of a kind can be read now", "kind", p.kind)
-				p.told = false
+				p.logged = false
 			}
 			return
 		}
-		if !p.told && (!forbidden || waited >= forbiddenGrace) {
+		if !p.logged && (!forbidden || waited >= forbiddenGrace) {
 			level := 0
 			if p.expected {
 				level = 2
 			}
 			klog.FromContext(p.ctx).V(level).Info("Objects of a kind cannot be read; going on as if there were none", "kind", p.kind,
 				"so", p.so, "err", err)
-			p.told = true
+			p.logged = true
 			p.absent()
 		}
 		if !call.Sleep(p.ctx, wait) {
@@ -103,7 +103,7 @@ func (p *patience) ask(do func() error) {
 }
 
 // ifServed asks discovery first whether an API is served. Without that, one that is not served would be forbidden for
-// whoever has no right to it, and a right may come a moment later: the start would wait.
+// a user without the right to it, and a right may come a moment later: the start would wait.
 func ifServed(d discovery.DiscoveryInterface, resource schema.GroupVersionResource, lw *cache.ListWatch) *cache.ListWatch {
 	served := func() error {
 		list, err := d.ServerResourcesForGroupVersion(resource.GroupVersion().String())

@@ -21,8 +21,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 )
 
-// DefaultAuditPeriod is how often the watches are checked: often enough that a pod of which nothing was told waits a
-// minute and not for ever, seldom enough that the lists are nothing beside what the watches bring.
+// DefaultAuditPeriod is how often the watches are checked: often enough that a pod that a watch lost waits a
+// minute and not endlessly, seldom enough that the lists are nothing beside what the watches bring.
 const DefaultAuditPeriod = time.Minute
 
 const (
@@ -32,10 +32,10 @@ const (
 	auditRest = 3
 )
 
-// Auditor finds what watches should have told and did not: a watch can lose an event and stay up (kubernetes#94437;
-// half of the bugs in etcd's table of robustness tests are of this kind), and then a pod waits for ever, or a node is
-// seen as it was. It compares the versions of all nodes and of the pods that wait with those last heard of. Pods that
-// are bound are not compared: the list would be as long as the cluster is large.
+// Auditor finds changes that watches lost: a watch can lose an event and stay up (kubernetes#94437; half of the bugs in
+// etcd's table of robustness tests are of this kind), and then a pod waits endlessly, or a node is seen as it was. It
+// compares the versions of all nodes and of the pods that wait with those that the watches brought. Pods that are bound
+// are not compared: the list would be as long as the cluster is large.
 //
 // What lags is not lost: a difference counts when it is the same a while later. Then everything is listed afresh, for a
 // watch that lost one event may have lost others.

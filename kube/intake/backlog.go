@@ -15,8 +15,8 @@ func compareKeys(a, b objectKey) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 }
 
-// rank is the place of a kind among the initial lists. Pods come last, and nodes before them: a pod is told when all
-// that it can refer to is known.
+// rank is the place of a kind among the initial lists. Pods come last, and nodes before them: a pod becomes an event
+// when all that it can refer to is known.
 type rank uint8
 
 const (

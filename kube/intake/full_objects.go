@@ -10,7 +10,7 @@ import (
 )
 
 // FullObjects are the full pods and nodes of an Inbox, for code that is not ours and reads what it likes. They are the
-// newest versions, and stay until the engine has been told that they are gone. They must not be changed.
+// newest versions, and stay until the engine knows that they are gone. They must not be changed.
 type FullObjects struct{ in *Inbox }
 
 // KeepFull makes an Inbox keep full pods and nodes, about ten times the memory of its records. Call it before the first

@@ -38,7 +38,7 @@ func (in *Inbox) ReadGangs(r cluster.GangRules) {
 }
 
 // readGroupsLocked lets pod groups count from the first list of them on, and for good: what was known of them stays
-// when the API goes. Pods that said so before are told anew.
+// when the API goes. Pods that named a group before become events again.
 func (in *Inbox) readGroupsLocked() {
 	if in.groupsRead {
 		return

@@ -33,13 +33,13 @@ type Inbox struct {
 	// groupsRead tells that pod groups count: they always do, or, under groupsIfRead, their API could be read.
 	groupsIfRead, groupsRead bool
 
-	toldNodes, toldBound int       // nodes and bound pods that the engine knows
-	listedAt             time.Time // when the last of the lists came; zero while one is awaited
+	knownNodes, knownBound int       // nodes and bound pods that the engine knows
+	listedAt               time.Time // when the last of the lists came; zero while one is awaited
 	// behind is set from the start of a list until all it brought has been taken.
-	behind     bool
-	syncedTold bool // Synced was taken
+	behind bool
+	synced bool // Synced was taken
 
-	// trouble is told of objects that could not be converted.
+	// trouble is called for objects that could not be converted.
 	trouble func(object string, problem any)
 }
 
@@ -70,7 +70,7 @@ func NewInbox(trouble func(object string, problem any), kinds ...cluster.Kind) *
 	return in
 }
 
-// Kinds are the kinds of objects besides pods and nodes that are watched, in the order in which they are told.
+// Kinds are the kinds of objects besides pods and nodes that are watched, in the order in which they become events.
 func (in *Inbox) Kinds() []cluster.Kind {
 	var kinds []cluster.Kind
 	for _, t := range in.objects {
@@ -121,7 +121,7 @@ func (in *Inbox) convertObject(kind cluster.Kind, obj cluster.Object) (rec clust
 	return Trim(obj)
 }
 
-// samePod tells whether the engine would learn nothing from b. The resource version counts only while the pod pends:
+// samePod reports whether the engine would learn nothing from b. The resource version counts only while the pod pends:
 // then it is the precondition of status patches.
 func samePod(a, b *cluster.Pod) bool {
 	x := *a
@@ -149,11 +149,11 @@ func (in *Inbox) Pod(ref record.PodRef) *cluster.Pod {
 	return p
 }
 
-// Told counts the nodes and the bound pods that the engine knows.
-func (in *Inbox) Told() (nodes, bound int) {
+// Known counts the nodes and the bound pods that the engine knows.
+func (in *Inbox) Known() (nodes, bound int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.toldNodes, in.toldBound
+	return in.knownNodes, in.knownBound
 }
 
 func bound(p *cluster.Pod) int {
@@ -212,7 +212,7 @@ func (in *Inbox) Behind() bool {
 	return in.behind
 }
 
-// Take appends to into what the engine must be told next, of at most limit objects, and returns it with how many
+// Take appends to into the next events for the engine, of at most limit objects, and returns it with how many
 // objects were taken. The first objects are those of the initial lists, sorted by kind and name, pods last and nodes
 // before them, and after the last of them comes Synced.
 func (in *Inbox) Take(into []engine.Event, limit int) ([]engine.Event, int) {
@@ -230,29 +230,29 @@ func (in *Inbox) Take(into []engine.Event, limit int) ([]engine.Event, int) {
 		}
 		switch next.rank {
 		case nodeRank:
-			into = in.tellNode(into, next.objectKey)
+			into = in.nodeEvents(into, next.objectKey)
 		case podRank:
-			into = in.tellPod(into, next.objectKey)
+			into = in.podEvents(into, next.objectKey)
 		default:
-			into = tellObject(into, in.objects[next.rank], next.objectKey)
+			into = objectEvents(into, in.objects[next.rank], next.objectKey)
 		}
 	}
 	if in.compact() {
 		in.behind = false
-		if !in.syncedTold {
-			in.syncedTold = true
+		if !in.synced {
+			in.synced = true
 			into = append(into, engine.Synced{})
 		}
 	}
 	return into, taken
 }
 
-func (in *Inbox) tellPod(into []engine.Event, key objectKey) []engine.Event {
+func (in *Inbox) podEvents(into []engine.Event, key objectKey) []engine.Event {
 	was, is := in.pods.tell(key)
 	if is != nil && !in.groupsRead {
 		is = withoutGroup(is)
 	}
-	in.toldBound += bound(is) - bound(was)
+	in.knownBound += bound(is) - bound(was)
 	if was != nil && (is == nil || is.UID != was.UID) {
 		into = append(into, engine.PodGone{Pod: was.Ref()})
 	}
@@ -262,22 +262,22 @@ func (in *Inbox) tellPod(into []engine.Event, key objectKey) []engine.Event {
 	return into
 }
 
-func (in *Inbox) tellNode(into []engine.Event, key objectKey) []engine.Event {
+func (in *Inbox) nodeEvents(into []engine.Event, key objectKey) []engine.Event {
 	was, is := in.nodes.tell(key)
 	if was != nil {
-		in.toldNodes--
+		in.knownNodes--
 		if is == nil || is.UID != was.UID {
 			into = append(into, engine.NodeGone{Name: key.name})
 		}
 	}
 	if is != nil {
-		in.toldNodes++
+		in.knownNodes++
 		into = append(into, engine.NodeSet{Node: is})
 	}
 	return into
 }
 
-func tellObject(into []engine.Event, t *rows[cluster.Object], key objectKey) []engine.Event {
+func objectEvents(into []engine.Event, t *rows[cluster.Object], key objectKey) []engine.Event {
 	was, is := t.tell(key)
 	if was != nil && (is == nil || is.GetUID() != was.GetUID()) {
 		into = append(into, engine.ObjectGone{Kind: t.kind, Key: cluster.ObjectKey{Namespace: key.namespace, Name: key.name}})
@@ -288,7 +288,7 @@ func tellObject(into []engine.Event, t *rows[cluster.Object], key objectKey) []e
 	return into
 }
 
-// nodeVersion is the version of a node that was heard of last, empty for one that is not known.
+// nodeVersion is the version of a node that the watch brought last, empty for one that is not known.
 func (in *Inbox) nodeVersion(name string) string {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -96,7 +96,7 @@ func TestNothingIsToldBeforeBothListsAreIn(t *testing.T) {
 	if in.Behind() || in.Listed().IsZero() {
 		t.Error("behind although everything is told")
 	}
-	if nodes, bound := in.Told(); nodes != 3 || bound != 1 {
+	if nodes, bound := in.Known(); nodes != 3 || bound != 1 {
 		t.Errorf("told %d nodes and %d bound pods", nodes, bound)
 	}
 }
@@ -301,7 +301,7 @@ func TestToldIsAlwaysTheTruth(t *testing.T) {
 		if len(in.pods.rows) != len(truth) {
 			rt.Fatalf("%d rows for %d pods", len(in.pods.rows), len(truth))
 		}
-		if _, bound := in.Told(); bound != strings.Count(fmt.Sprint(slices.Collect(mapValues(truth))), "@n") {
+		if _, bound := in.Known(); bound != strings.Count(fmt.Sprint(slices.Collect(mapValues(truth))), "@n") {
 			rt.Fatalf("%d bound pods counted among %v", bound, truth)
 		}
 	})

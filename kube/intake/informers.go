@@ -36,7 +36,7 @@ type Informers struct {
 	mu      sync.Mutex
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	heard   watchAges
+	ages    watchAges
 }
 
 // NewInformers returns Informers that do not run yet.
@@ -46,7 +46,7 @@ func NewInformers(client kubernetes.Interface, inbox *Inbox) *Informers {
 
 // Start begins to list and watch, until ctx ends or Stop is called. The lists hold all that was true when Start was
 // called. Called again, it lists everything afresh: what a new leader needs, since the watch of a standby may lag
-// behind the last binds of the leader before. The engine is told the difference only. Until all lists are in, the inbox
+// behind the last binds of the leader before. The engine gets the difference only. Until all lists are in, the inbox
 // gives nothing out.
 func (inf *Informers) Start(ctx context.Context) {
 	inf.Stop()
@@ -79,7 +79,7 @@ func (inf *Informers) Start(ctx context.Context) {
 
 // WatchAges visits each watch with the time since it last brought anything; known is false for one that cannot be had.
 func (inf *Informers) WatchAges(visit func(watch string, age time.Duration, known bool)) {
-	inf.heard.ages(visit)
+	inf.ages.ages(visit)
 }
 
 // runGangs watches the objects of an API that declare gangs.
@@ -109,14 +109,14 @@ func (inf *Informers) runGangs(ctx context.Context, t *rows[cluster.Object]) {
 // patient is a source without which the scheduler can go on.
 func (inf *Informers) patient(ctx context.Context, lw *cache.ListWatch, t *rows[cluster.Object], a absence) *cache.ListWatch {
 	return patient(ctx, lw, a, func() {
-		inf.heard.miss(a.kind)
+		inf.ages.miss(a.kind)
 		inf.inbox.goOnWithout(t)
 	})
 }
 
 // consistent makes a list say what is true at the moment of the question. A reflector asks for resourceVersion=0 first,
 // which any API server may answer from a cache of any age: the last binds of the scheduler before us would be missing,
-// and their room would be given away again (kubernetes#137308). The streamed list, tried before, is consistent by
+// and their capacity would be given away again (kubernetes#137308). The streamed list, tried before, is consistent by
 // itself.
 func consistent(lw *cache.ListWatch) *cache.ListWatch {
 	list := lw.ListWithContextFunc
@@ -132,7 +132,7 @@ func consistent(lw *cache.ListWatch) *cache.ListWatch {
 }
 
 func (inf *Informers) run(ctx context.Context, name string, kind runtime.Object, store cache.ReflectorStore, lw *cache.ListWatch) {
-	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(consistent(lw), inf.Client), kind, inf.heard.listen(name, store),
+	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(consistent(lw), inf.Client), kind, inf.ages.listen(name, store),
 		cache.ReflectorOptions{Name: name})
 	inf.running.Go(func() {
 		r.RunWithContext(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("watch", name)))

@@ -19,7 +19,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// kindOrder is the order in which the initial lists of objects are told: what others name comes first.
+// kindOrder is the order in which the initial lists become events: objects that others name come first.
 var kindOrder = []cluster.Kind{
 	cluster.KindNamespace, cluster.KindService, cluster.KindController, cluster.KindReplicaSet, cluster.KindStatefulSet,
 	cluster.KindStorageClass, cluster.KindCSIDriver, cluster.KindCSINode, cluster.KindCapacity, cluster.KindVolume, cluster.KindClaim,

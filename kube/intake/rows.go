@@ -12,10 +12,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/kube/gangapi"
 )
 
-// row is one object: what the API server said last and what the engine was told last.
+// row is one object: the newest version of the API server and the one that the engine knows.
 type row[R comparable] struct {
 	newest R // zero: gone
-	told   R // zero: the engine does not know it
+	known  R // zero: the engine does not know it
 	queued bool
 }
 
@@ -31,7 +31,7 @@ type rows[R comparable] struct {
 	// onList is called under the lock after each full list, with the time at which it came.
 	onList func(came time.Time)
 	// whole are the full objects, kept only when foreign code is to see them or they may be written; nil otherwise. An
-	// object that is gone stays until the engine has been told.
+	// object that is gone stays until the engine knows that.
 	whole map[objectKey]metav1.Object // namespace and name -> newest
 	// wanted tells which of them to keep; nil for all.
 	wanted func(metav1.Object) bool
@@ -162,7 +162,7 @@ func (t *rows[R]) tell(key objectKey) (was, is R) {
 		delete(t.rows, key)
 		delete(t.whole, key)
 	} else {
-		t.rows[key] = row[R]{newest: r.newest, told: r.newest}
+		t.rows[key] = row[R]{newest: r.newest, known: r.newest}
 	}
-	return r.told, r.newest
+	return r.known, r.newest
 }

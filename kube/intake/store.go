@@ -116,7 +116,7 @@ func (s store[O, R]) Replace(list []any, _ string) error {
 	return nil
 }
 
-// Resync does nothing: nobody missed anything.
+// Resync does nothing: no event was missed.
 func (store[O, R]) Resync() error { return nil }
 
 // Transformer converts one object while a list streams in. The reflector does not call it for a list that came in one

@@ -167,7 +167,7 @@ func trimDeviceClaim(o *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
 	return out
 }
 
-// sameObject tells whether the engine would learn nothing from b. The resource version counts for the kinds that are
+// sameObject reports whether the engine would learn nothing from b. The resource version counts for the kinds that are
 // written before a bind: it is the precondition of the write.
 func sameObject(a, b cluster.Object) bool {
 	if a.GetResourceVersion() == b.GetResourceVersion() && a.GetUID() == b.GetUID() && a.GetResourceVersion() != "" {

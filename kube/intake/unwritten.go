@@ -10,7 +10,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// unwritten tells whether an object may yet be updated before a bind: a claim that has no devices, a volume or claim
+// unwritten reports whether an object may yet be updated before a bind: a claim that has no devices, a volume or claim
 // that is not bound. An update sends the whole object, of which the engine has a part, so these are kept in full,
 // without managed fields: the API server leaves those as they are when an update names none. What is bound or
 // allocated, nearly all there is in a cluster, is not.

@@ -17,7 +17,7 @@ type watchAges struct {
 	last  map[string]*atomic.Int64 // watch -> nanoseconds after began; absent for one that there is none of
 }
 
-// listen returns a store that notes when it is told anything. A watch that begins anew counts from then on.
+// listen returns a store that notes when anything comes. A watch that begins anew counts from then on.
 func (h *watchAges) listen(watch string, to cache.ReflectorStore) cache.ReflectorStore {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -30,7 +30,7 @@ func (h *watchAges) listen(watch string, to cache.ReflectorStore) cache.Reflecto
 		h.last[watch] = at
 	}
 	l := listening{ReflectorStore: to, at: at, began: h.began}
-	l.hear()
+	l.renew()
 	if t, transforms := to.(cache.TransformingStore); transforms {
 		return transforming{l, t}
 	}
@@ -54,8 +54,8 @@ func (h *watchAges) ages(visit func(watch string, age time.Duration, known bool)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for watch, at := range h.last { // order: each for itself
-		heard := at.Load()
-		visit(watch, time.Since(h.began)-time.Duration(heard), heard != absent)
+		last := at.Load()
+		visit(watch, time.Since(h.began)-time.Duration(last), last != absent)
 	}
 }
 
@@ -65,35 +65,35 @@ type listening struct {
 	began time.Time
 }
 
-func (l listening) hear() { l.at.Store(int64(time.Since(l.began))) }
+func (l listening) renew() { l.at.Store(int64(time.Since(l.began))) }
 
 // Add takes a new object.
 func (l listening) Add(obj any) error {
-	l.hear()
+	l.renew()
 	return l.ReflectorStore.Add(obj)
 }
 
 // Update takes a version of an object.
 func (l listening) Update(obj any) error {
-	l.hear()
+	l.renew()
 	return l.ReflectorStore.Update(obj)
 }
 
 // Delete takes the end of an object.
 func (l listening) Delete(obj any) error {
-	l.hear()
+	l.renew()
 	return l.ReflectorStore.Delete(obj)
 }
 
 // Replace takes a full list.
 func (l listening) Replace(list []any, version string) error {
-	l.hear()
+	l.renew()
 	return l.ReflectorStore.Replace(list, version)
 }
 
 // Bookmark takes the news that there is none.
 func (l listening) Bookmark(string) error {
-	l.hear()
+	l.renew()
 	return nil
 }
 

@@ -56,7 +56,7 @@ type podWatch struct {
 	of fields.Selector
 }
 
-// picks tells whether a selector picks a pod. It knows the field that schedulers ask about.
+// picks reports whether a selector picks a pod. It knows the field that schedulers ask about.
 func picks(of fields.Selector, p *v1.Pod) bool {
 	return of.Matches(fields.Set{"status.phase": string(p.Status.Phase)})
 }
@@ -158,7 +158,7 @@ func call(c podClient, verb, name string, do func() (*v1.Pod, error)) (*v1.Pod, 
 	return p, err
 }
 
-// tell sends a change to whoever watches. A pod that a watch does not pick any more is gone for it.
+// tell sends a change to all watches. A pod that a watch does not pick any more is gone for it.
 func (a *APIServer) tell(kind watch.EventType, p *v1.Pod) {
 	for _, w := range a.watches {
 		if picks(w.of, p) {

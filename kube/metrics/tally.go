@@ -143,7 +143,7 @@ func (t *Tally) bindDone(done engine.BindDone) {
 		return
 	}
 	switch {
-	case done.Outcome == engine.BindRecalled && !p.recalled: // nobody asked: binds are held
+	case done.Outcome == engine.BindRecalled && !p.recalled: // without a Recall: binds are held
 	case done.Outcome == engine.BindRecalled:
 		t.m.conflicts.WithLabelValues("recalled").Inc()
 	case p.recalled:

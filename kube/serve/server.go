@@ -39,7 +39,7 @@ const DefaultPort = 10259
 // component is the name under which the endpoints know the process.
 const component = "kube-scheduler"
 
-// Options say where and to whom the scheduler answers. They are the options of kube-scheduler.
+// Options say where the scheduler serves, and who may read. They are the options of kube-scheduler.
 type Options struct {
 	Secure         *options.SecureServingOptions
 	Authentication *options.DelegatingAuthenticationOptions
@@ -75,7 +75,7 @@ func DefaultOptions() Options {
 	return o
 }
 
-// Server answers over https: health to everyone, the rest to whom the API server lets in.
+// Server answers over https: health to everyone, the rest to users that the API server authorizes.
 type Server struct {
 	info     *server.SecureServingInfo
 	authn    server.AuthenticationInfo
