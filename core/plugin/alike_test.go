@@ -6,40 +6,27 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// TestHintsThatAreAskedOnce say the same of pods that share namespace and spec, whatever else they differ in. Catches a
-// hint that is registered as Alike and reads more.
-func TestHintsThatAreAskedOnce(t *testing.T) {
-	pods := []func(*rapid.T, string) *v1.Pod{
-		func(t *rapid.T, name string) *v1.Pod { return randomPod(t, name, 3) },
-		func(t *rapid.T, name string) *v1.Pod { return randomSocial(t, name, 60) },
-		func(t *rapid.T, name string) *v1.Pod {
-			p := randomSpreadPending(t)
-			p.Name, p.UID = name, types.UID(name)
-			return p
-		},
-	}
+// checkAlikeHints fails if a hint that is registered as Alike differs between pods that share namespace and Spec, whatever
+// else they differ in. draw makes random pods of the kind that the plugins are about.
+func checkAlikeHints(t *testing.T, draw func(*rapid.T, string) *v1.Pod, plugins ...Plugin) {
+	t.Helper()
 	asked := 0
 	rapid.Check(t, func(t *rapid.T) {
 		in := cluster.NewIntake()
-		drawn := func(name string) *cluster.Pod { return in.Pod(pick(t, pods, "kind of pod")(t, name)) }
+		drawn := func(name string) *cluster.Pod { return in.Pod(draw(t, name)) }
 		p := drawn("p")
 		twin := *p
 		twin.UID, twin.Name, twin.ResourceVersion, twin.Generation = "another", "another", "77", 7
 		twin.Created, twin.Start, twin.Owned, twin.Terminating = p.Created+1, p.Start+1, !p.Owned, !p.Terminating
 		twin.Condition = cluster.Condition{Reason: "Unschedulable", Message: "no node"}
 		ch := Change{State: cluster.NewStore().Snapshot()}
-		for _, e := range Registry() {
-			made, err := e.New(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			waker, is := made.(Waker)
+		for _, pl := range plugins {
+			waker, is := pl.(Waker)
 			if !is {
 				continue
 			}
@@ -64,7 +51,7 @@ func TestHintsThatAreAskedOnce(t *testing.T) {
 					}
 				}
 				if one, other := w.Hint(p, ch), w.Hint(&twin, ch); one != other {
-					t.Fatalf("%s on %v: %v of %+v, %v of %+v", e.Name, w.Event, one, p, other, twin)
+					t.Fatalf("%s on %v: %v for %+v, %v for %+v", pl.Name(), w.Event, one, p, other, twin)
 				}
 			}
 		}

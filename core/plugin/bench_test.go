@@ -111,7 +111,7 @@ func BenchmarkColumnBalanced(b *testing.B) {
 }
 
 func BenchmarkColumnBalancedThree(b *testing.B) {
-	benchColumn(b, must(NewNodeResourcesBalancedAllocation(BalancedArgs{append(defaultScored(), WeightedResource{"example.com/gpu", 1})})), "gpu")
+	benchColumn(b, must(NewNodeResourcesBalancedAllocation(BalancedArgs{append(DefaultBalancedArgs().Resources, WeightedResource{"example.com/gpu", 1})})), "gpu")
 }
 
 func BenchmarkColumnTaintToleration(b *testing.B)   { benchColumn(b, TaintToleration{}, "plain") }

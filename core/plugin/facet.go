@@ -56,29 +56,37 @@ type GroupScorer interface {
 // coarse is up to how many values a topology may have for rows to be grouped by them.
 const coarse = 64
 
-// topologyFacet is the facet of a topology with few values.
-func topologyFacet(by *cluster.Topology) (Facet, bool) {
+// TopologyFacet is the facet of a topology with few values; ok is false when it has many.
+func TopologyFacet(by *cluster.Topology) (f Facet, ok bool) {
 	return Facet{kind: byValue, by: by}, by.Domains() <= coarse
 }
 
-// podsFacet is how many pods count on a row's value of a topology.
-func podsFacet(by *cluster.Topology, pods *cluster.Counter) (Facet, bool) {
-	if f, ok := topologyFacet(by); ok {
-		return f, true
-	}
-	return Facet{kind: podsThere, by: by, pods: pods, version: pods.Version()}, singles(by)
+// PresenceFacet is whether a row has a value of a topology.
+func PresenceFacet(by *cluster.Topology) Facet { return Facet{kind: hasValue, by: by} }
+
+// NodePodsFacet is whether a row has a value of a topology, and how many pods count on the row.
+func NodePodsFacet(by *cluster.Topology, pods *cluster.Counter) Facet {
+	return Facet{kind: podsThere, by: by, pods: pods, version: pods.Version()}
 }
 
-// termsFacet is how many pods carry a term on a row's value of its topology.
-func termsFacet(by *cluster.Topology, term *cluster.Carried) (Facet, bool) {
-	if f, ok := topologyFacet(by); ok {
+// PodsFacet is how many pods count on a row's value of a topology; ok is false when no facet says it.
+func PodsFacet(by *cluster.Topology, pods *cluster.Counter) (f Facet, ok bool) {
+	if f, ok := TopologyFacet(by); ok {
 		return f, true
 	}
-	return Facet{kind: termsThere, by: by, term: term}, singles(by)
+	return NodePodsFacet(by, pods), OneNodePerValue(by)
 }
 
-// singles tells whether no two nodes share a value: what counts on a value then counts on its row.
-func singles(by *cluster.Topology) bool { return by.Domains() == by.Nodes() }
+// TermsFacet is how many pods carry a term on a row's value of its topology; ok is false when no facet says it.
+func TermsFacet(by *cluster.Topology, term *cluster.Carried) (f Facet, ok bool) {
+	if f, ok := TopologyFacet(by); ok {
+		return f, true
+	}
+	return Facet{kind: termsThere, by: by, term: term}, OneNodePerValue(by)
+}
+
+// OneNodePerValue reports whether no two nodes share a value: what counts on a value then counts on its row.
+func OneNodePerValue(by *cluster.Topology) bool { return by.Domains() == by.Nodes() }
 
 // noValue is the value of facets on rows without the label.
 const noValue = -1
@@ -104,13 +112,13 @@ func (f *Facet) Of(n cluster.NodeIdx) int64 {
 func (f *spreadFilter) Facets(s cluster.Snapshot, into []Facet) ([]Facet, bool) {
 	for i := range f.plan.hard {
 		c, by := &f.plan.hard[i], f.domains[i].topology
-		facet, ok := topologyFacet(by)
+		facet, ok := TopologyFacet(by)
 		switch {
 		case ok:
 		case !c.counted:
-			facet = Facet{kind: hasValue, by: by}
-		case singles(by) && f.domains[i].whole:
-			facet = Facet{kind: podsThere, by: by, pods: s.Counter(c.counts), version: s.Counter(c.counts).Version()}
+			facet = PresenceFacet(by)
+		case OneNodePerValue(by) && f.domains[i].whole:
+			facet = NodePodsFacet(by, s.Counter(c.counts))
 		default:
 			return into, false
 		}
@@ -128,12 +136,12 @@ func (pl *PodTopologySpread) ScoreFacets(s cluster.Snapshot, p *cluster.Pod, int
 	for i := range plan.soft {
 		c := &plan.soft[i]
 		by := s.Topology(c.key)
-		facet, ok := topologyFacet(by)
+		facet, ok := TopologyFacet(by)
 		switch isHost := c.key == v1.LabelHostname; {
 		case isHost && c.counted:
-			facet = Facet{kind: podsThere, by: by, pods: s.Counter(c.counts), version: s.Counter(c.counts).Version()}
+			facet = NodePodsFacet(by, s.Counter(c.counts))
 		case isHost:
-			facet = Facet{kind: hasValue, by: by}
+			facet = PresenceFacet(by)
 		case !ok:
 			return into, false
 		}
@@ -154,14 +162,14 @@ func (f *podAffinityFilter) Facets(_ cluster.Snapshot, into []Facet) ([]Facet, b
 		into, all = append(into, facet), all && ok
 	}
 	for _, by := range f.nearBy {
-		add(podsFacet(by, f.near))
+		add(PodsFacet(by, f.near))
 	}
 	for _, term := range f.far {
-		add(podsFacet(term.by, term.pods))
+		add(PodsFacet(term.by, term.pods))
 	}
 	for i := range f.others {
 		for _, term := range f.others[i].terms {
-			add(termsFacet(f.others[i].by, term))
+			add(TermsFacet(f.others[i].by, term))
 		}
 	}
 	return into, all
@@ -183,10 +191,10 @@ func (pl *InterPodAffinity) ScoreFacets(s cluster.Snapshot, p *cluster.Pod, into
 	for i := range score.groups {
 		g := &score.groups[i]
 		for _, own := range g.own {
-			add(podsFacet(g.by, own.pods))
+			add(PodsFacet(g.by, own.pods))
 		}
 		for _, c := range g.carried {
-			add(termsFacet(g.by, c.term))
+			add(TermsFacet(g.by, c.term))
 		}
 	}
 	return into, all

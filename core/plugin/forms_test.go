@@ -162,7 +162,7 @@ func randomPlugins(t *rapid.T, nodes int) []Plugin {
 		}
 	}
 	if len(fit.Resources) == 0 {
-		fit.Resources = defaultScored()
+		fit.Resources = DefaultFitArgs().Resources
 	}
 	if len(balanced.Resources) == 0 {
 		balanced = DefaultBalancedArgs()

@@ -67,7 +67,7 @@ func randomPodTerms(t *rapid.T, percent int) (terms []v1.PodAffinityTerm) {
 
 // randomSocial is a pod with labels and terms about others. Few of those on nodes want others far, or nothing ever fits.
 func randomSocial(t *rapid.T, name string, percent int) *v1.Pod {
-	p := pod(name, inSpace(pick(t, someSpaces, "namespace")))
+	p := pod(name, inNamespace(pick(t, someSpaces, "namespace")))
 	p.Labels = map[string]string{}
 	if chance(t, 80, "app") {
 		p.Labels["app"] = pick(t, someApps, "app")

@@ -15,8 +15,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-func inSpace(ns string) podOption { return func(p *v1.Pod) { p.Namespace = ns } }
-
 func wears(pairs ...string) podOption { return func(p *v1.Pod) { p.Labels = pairsOf(pairs) } }
 
 func pairsOf(pairs []string) map[string]string {
@@ -128,7 +126,7 @@ func affinityWorld(more ...any) *world {
 	w.with(node("off"))
 	return w.with(
 		pod("web", wears("app", "web", "tier", "front"), onNode("a1")),
-		pod("web-other", inSpace("other"), wears("app", "web"), onNode("b1")),
+		pod("web-other", inNamespace("other"), wears("app", "web"), onNode("b1")),
 	).with(more...)
 }
 
@@ -161,7 +159,7 @@ func TestPodAffinityFilters(t *testing.T) {
 		"one pod for each term is not enough":   {more: []any{pod("db", wears("app", "db"), onNode("a2"))}, pod: pod("p", wantsNear(zone, podsBy("zone", "app", "db"))), not: "a1:place a2:place b1:place b2:place off:place"},
 		"terms with different keys":             {pod: pod("p", wantsNear(zone, podsBy("host", "tier", "front"))), not: "a2:place b1:place b2:place off:place"},
 		"a key that no node has":                {pod: pod("p", wantsNear(podsBy("rack", "app", "web"))), not: "a1:place a2:place b1:place b2:place off:place"},
-		"a pod of another namespace":            {pod: pod("p", inSpace("other"), wantsNear(web)), not: "a1:place a2:place b2:place off:place"},
+		"a pod of another namespace":            {pod: pod("p", inNamespace("other"), wantsNear(web)), not: "a1:place a2:place b2:place off:place"},
 		"namespaces named":                      {pod: pod("p", wantsNear(ofSpaces(web, "other"))), not: "a1:place a2:place b2:place off:place"},
 		"two namespaces named":                  {pod: pod("p", wantsNear(ofSpaces(web, "other", "ns"))), not: "a2:place b2:place off:place"},
 		"namespaces selected":                   {pod: pod("p", wantsNear(ofSpacesWith(web, red))), not: "a1:place a2:place b2:place off:place"},
@@ -177,7 +175,7 @@ func TestPodAffinityFilters(t *testing.T) {
 		"not the first":                         {pod: pod("p", wears("app", "web"), wantsNear(zone)), not: "b1:place b2:place off:place"},
 		"the first with all keys":               {more: []any{node("c", label("zone", "c"))}, pod: pod("p", wears("app", "new"), wantsNear(podsBy("zone", "app", "new"), podsBy("host", "app", "new"))), not: "c:place off:place"},
 		"its kind is only where nothing counts": {more: []any{pod("new", wears("app", "new"), onNode("off"))}, pod: pod("p", wears("app", "new"), wantsNear(podsBy("zone", "app", "new"))), not: "off:place"},
-		"its kind is in another namespace":      {pod: pod("p", inSpace("bare"), wears("app", "web"), wantsNear(zone)), not: "off:place"},
+		"its kind is in another namespace":      {pod: pod("p", inNamespace("bare"), wears("app", "web"), wantsNear(zone)), not: "off:place"},
 
 		"far on the same node":               {pod: pod("p", wantsFar(web)), not: "a1:close"},
 		"far in the same zone":               {pod: pod("p", wantsFar(zone)), not: "a1:close a2:close"},
@@ -195,12 +193,12 @@ func TestPodAffinityFilters(t *testing.T) {
 		"first, its kind on a lost node":     {more: []any{pod("new", wears("app", "new"), onNode("lost"))}, pod: pod("p", wears("app", "new"), wantsNear(podsBy("zone", "app", "new"))), not: "off:place"},
 		"a pod that repels this one":         {more: []any{pod("loner", wantsFar(web), onNode("b1"))}, pod: pod("p", wears("app", "web")), not: "b1:unwanted"},
 		"a pod that repels it in its zone":   {more: []any{pod("loner", wantsFar(zone), onNode("b1"))}, pod: pod("p", wears("app", "web")), not: "b1:unwanted b2:unwanted"},
-		"repelled from another namespace":    {more: []any{pod("loner", inSpace("other"), wantsFar(zone), onNode("b1"))}, pod: pod("p", wears("app", "web"))},
-		"repelled by namespace":              {more: []any{pod("loner", inSpace("other"), wantsFar(ofSpaces(zone, "ns")), onNode("b1"))}, pod: pod("p", wears("app", "web")), not: "b1:unwanted b2:unwanted"},
-		"repelled by labels of a namespace":  {more: []any{pod("loner", wantsFar(ofSpacesWith(zone, red)), onNode("b1"))}, pod: pod("p", inSpace("other"), wears("app", "web")), not: "b1:unwanted b2:unwanted"},
+		"repelled from another namespace":    {more: []any{pod("loner", inNamespace("other"), wantsFar(zone), onNode("b1"))}, pod: pod("p", wears("app", "web"))},
+		"repelled by namespace":              {more: []any{pod("loner", inNamespace("other"), wantsFar(ofSpaces(zone, "ns")), onNode("b1"))}, pod: pod("p", wears("app", "web")), not: "b1:unwanted b2:unwanted"},
+		"repelled by labels of a namespace":  {more: []any{pod("loner", wantsFar(ofSpacesWith(zone, red)), onNode("b1"))}, pod: pod("p", inNamespace("other"), wears("app", "web")), not: "b1:unwanted b2:unwanted"},
 		"not repelled by other labels":       {more: []any{pod("loner", wantsFar(ofSpacesWith(zone, selectWhere("team", metav1.LabelSelectorOpNotIn, "blue"))), onNode("b1"))}, pod: pod("p", wears("app", "web"))},
-		"repelled from all namespaces":       {more: []any{pod("loner", wantsFar(ofSpacesWith(zone, everySpace)), onNode("b1"))}, pod: pod("p", inSpace("other"), wears("app", "web")), not: "b1:unwanted b2:unwanted"},
-		"repelled in a namespace not known":  {more: []any{pod("loner", wantsFar(ofSpacesWith(zone, selectWhere("team", metav1.LabelSelectorOpDoesNotExist))), onNode("b1"))}, pod: pod("p", inSpace("unknown"), wears("app", "web")), not: "b1:unwanted b2:unwanted"},
+		"repelled from all namespaces":       {more: []any{pod("loner", wantsFar(ofSpacesWith(zone, everySpace)), onNode("b1"))}, pod: pod("p", inNamespace("other"), wears("app", "web")), not: "b1:unwanted b2:unwanted"},
+		"repelled in a namespace not known":  {more: []any{pod("loner", wantsFar(ofSpacesWith(zone, selectWhere("team", metav1.LabelSelectorOpDoesNotExist))), onNode("b1"))}, pod: pod("p", inNamespace("unknown"), wears("app", "web")), not: "b1:unwanted b2:unwanted"},
 		"one of many repelling terms":        {more: []any{pod("loner", wantsFar(podsBy("host", "app", "absent"), zone), onNode("b1"))}, pod: pod("p", wears("app", "web")), not: "b1:unwanted b2:unwanted"},
 		"affinity of others repels nobody":   {more: []any{pod("fan", wantsNear(zone), onNode("b1"))}, pod: pod("p", wears("app", "web"))},
 		"preferences of others repel nobody": {more: []any{pod("fan", likesFar(100, zone), onNode("b1"))}, pod: pod("p", wears("app", "web"))},
@@ -329,8 +327,8 @@ func TestPodAffinitySupposes(t *testing.T) {
 	check(pod("p", wears("app", "db"), wantsFar(web)), pod("loner", wantsFar(podsBy("zone", "app", "db"))), "a2", unwanted, "fits", unwanted)
 	check(pod("p", wears("app", "db"), wantsFar(web)), pod("loner2", wantsFar(podsBy("zone", "app", "db"))), "b2", "fits", unwanted, "fits")
 	blue := ofSpacesWith(podsBy("zone", "app", "db"), &metav1.LabelSelector{MatchLabels: map[string]string{"team": "blue"}})
-	check(pod("p", wears("app", "db"), wantsFar(web)), pod("loner4", inSpace("other"), wantsFar(blue)), "b2", "fits", unwanted, "fits")
-	check(pod("p", wears("app", "db"), wantsFar(web)), pod("loner3", inSpace("other"), wantsFar(podsBy("zone", "app", "db"))), "b2", "fits", "fits", "fits")
+	check(pod("p", wears("app", "db"), wantsFar(web)), pod("loner4", inNamespace("other"), wantsFar(blue)), "b2", "fits", unwanted, "fits")
+	check(pod("p", wears("app", "db"), wantsFar(web)), pod("loner3", inNamespace("other"), wantsFar(podsBy("zone", "app", "db"))), "b2", "fits", "fits", "fits")
 }
 
 func find(pods []*cluster.Pod, uid cluster.UID) (int, bool) {
@@ -343,7 +341,7 @@ func find(pods []*cluster.Pod, uid cluster.UID) (int, bool) {
 func TestPodAffinityTellsNamespacesApart(t *testing.T) {
 	w, pl := affinityWorld(), interPod()
 	for _, c := range []struct{ ns, fits, not string }{{"ns", "a1", "b1"}, {"other", "b1", "a1"}} {
-		p := pod("p", inSpace(c.ns), wantsNear(podsBy("host", "app", "web")))
+		p := pod("p", inNamespace(c.ns), wantsNear(podsBy("host", "app", "web")))
 		if reasons, _ := w.says(t, pl, p, c.fits); reasons != nil {
 			t.Errorf("%s on %s: %q", c.ns, c.fits, reasons)
 		}

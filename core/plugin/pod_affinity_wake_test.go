@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
@@ -30,10 +31,10 @@ func TestPodAffinityHintsOnPods(t *testing.T) {
 		"one for both terms":                          {pod("p", wantsNear(web, podsBy("zone", "tier", "front"))), nil, bound(wears("app", "web", "tier", "front")), QueueHint},
 		"it waits itself":                             {pod("p", wantsNear(web)), nil, pod("other", wears("app", "web")), SkipHint},
 		"it is nominated":                             {pod("p", wantsNear(web)), nil, pod("other", wears("app", "web"), nominated("n")), QueueHint},
-		"one of another namespace":                    {pod("p", wantsNear(web)), nil, bound(inSpace("other"), wears("app", "web")), SkipHint},
-		"one of a namespace named":                    {pod("p", wantsNear(ofSpaces(web, "other"))), nil, bound(inSpace("other"), wears("app", "web")), QueueHint},
-		"one of a namespace selected":                 {pod("p", wantsNear(ofSpacesWith(web, red))), nil, bound(inSpace("other"), wears("app", "web")), SkipHint},
-		"one of any namespace":                        {pod("p", wantsNear(ofSpacesWith(web, &metav1.LabelSelector{}))), nil, bound(inSpace("other"), wears("app", "web")), QueueHint},
+		"one of another namespace":                    {pod("p", wantsNear(web)), nil, bound(inNamespace("other"), wears("app", "web")), SkipHint},
+		"one of a namespace named":                    {pod("p", wantsNear(ofSpaces(web, "other"))), nil, bound(inNamespace("other"), wears("app", "web")), QueueHint},
+		"one of a namespace selected":                 {pod("p", wantsNear(ofSpacesWith(web, red))), nil, bound(inNamespace("other"), wears("app", "web")), SkipHint},
+		"one of any namespace":                        {pod("p", wantsNear(ofSpacesWith(web, &metav1.LabelSelector{}))), nil, bound(inNamespace("other"), wears("app", "web")), QueueHint},
 		"a pod it wants far comes":                    {pod("p", wantsFar(web)), nil, bound(wears("app", "web")), SkipHint},
 		"a pod it likes near comes":                   {pod("p", likesNear(1, web)), nil, bound(wears("app", "web")), SkipHint},
 		"a pod it wants near goes":                    {pod("p", wantsNear(web)), bound(wears("app", "web")), nil, SkipHint},
@@ -125,4 +126,9 @@ func TestPodAffinityRegistersForNoOther(t *testing.T) {
 			t.Errorf("%s wakes", e)
 		}
 	}
+}
+
+// No hint that is registered as Alike reads more than namespace and Spec.
+func TestPodAffinityAlikeHints(t *testing.T) {
+	checkAlikeHints(t, func(t *rapid.T, name string) *v1.Pod { return randomSocial(t, name, 60) }, interPod())
 }

@@ -5,6 +5,9 @@ package plugin
 import (
 	"strings"
 	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
 )
 
 // Every plugin of the default profile can be made by name with its defaults, and does what its weight says.
@@ -44,4 +47,13 @@ func TestRegistryRefusesWrongArguments(t *testing.T) {
 	if p, err := r.New(args); err == nil || p != nil {
 		t.Errorf("a bad strategy gives %v, %v", p, err)
 	}
+}
+
+// No plugin registers a hint as Alike that reads more than it says.
+func TestAlikeHints(t *testing.T) {
+	var all []Plugin
+	for _, e := range Registry() {
+		all = append(all, must(e.New(nil)))
+	}
+	checkAlikeHints(t, func(t *rapid.T, name string) *v1.Pod { return randomPod(t, name, 3) }, all...)
 }

@@ -163,7 +163,7 @@ func TestScoresCountDevices(t *testing.T) {
 			t.Errorf("MostAllocated on %s: %d, want %d", nodeName, got, want)
 		}
 	}
-	balanced := must(NewNodeResourcesBalancedAllocation(BalancedArgs{append(defaultScored()[:1:1], gpu...)})).WithDevices(counts).(Scorer)
+	balanced := must(NewNodeResourcesBalancedAllocation(BalancedArgs{append(DefaultBalancedArgs().Resources[:1:1], gpu...)})).WithDevices(counts).(Scorer)
 	// The node without the pod: no CPU, half of the devices; with it, three quarters.
 	if got, _ := w.scores(t, balanced, one, "devices"); got != 50+(50+62-75)/2 {
 		t.Errorf("balance: %d, want %d", got, 50+(50+62-75)/2)

@@ -18,13 +18,13 @@ func TestResourceScores(t *testing.T) {
 	heavyMemory := DefaultFitArgs()
 	heavyMemory.Resources = []WeightedResource{{"cpu", 1}, {"memory", 3}}
 	withGPU := DefaultFitArgs()
-	withGPU.Resources = append(defaultScored(), WeightedResource{"example.com/gpu", 1})
+	withGPU.Resources = append(DefaultBalancedArgs().Resources, WeightedResource{"example.com/gpu", 1})
 	ratio := func(shape ...ShapePoint) FitArgs {
 		a := DefaultFitArgs()
 		a.Strategy, a.Shape = RequestedToCapacityRatio, shape
 		return a
 	}
-	threefold := BalancedArgs{append(defaultScored(), WeightedResource{"example.com/gpu", 1})}
+	threefold := BalancedArgs{append(DefaultBalancedArgs().Resources, WeightedResource{"example.com/gpu", 1})}
 	two := DefaultBalancedArgs()
 
 	asksBoth := pod("p", asks("cpu", "3000m", "memory", "5000"))

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -441,4 +442,13 @@ func sameSpreadScore(t *rapid.T, s cluster.Snapshot, pl *PodTopologySpread, plan
 	if !slices.Equal(got, normal) {
 		t.Fatalf("normalised %v, want %v; raw %v", got, normal, raw)
 	}
+}
+
+// No hint that is registered as Alike reads more than namespace and Spec.
+func TestSpreadAlikeHints(t *testing.T) {
+	checkAlikeHints(t, func(t *rapid.T, name string) *v1.Pod {
+		p := randomSpreadPending(t)
+		p.Name, p.UID = name, types.UID(name)
+		return p
+	}, systemSpreading())
 }

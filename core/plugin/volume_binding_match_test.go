@@ -18,7 +18,7 @@ import (
 
 // finds is which volumes a pod's claims come to on a node, in the order of their size: the name of a volume, or "make".
 // It asks both forms and fails when they differ.
-func (w *world) finds(t failer, pl *VolumeBinding, p *v1.Pod, nodeName string) (found []string) {
+func finds(t failer, w *world, pl *VolumeBinding, p *v1.Pod, nodeName string) (found []string) {
 	s := w.store.Snapshot()
 	plan := pl.PrepareFilter(s, w.intake.PendingPod(p))
 	if plan.Filter == nil {
@@ -125,7 +125,7 @@ func TestVolumeBindingFindsVolumes(t *testing.T) {
 			if story.want == "" {
 				want = []string{nothingFound[1:]}
 			}
-			if got := w.finds(t, binding(), pod("p", mountsClaims("c")), "n"); !slices.Equal(got, want) {
+			if got := finds(t, w, binding(), pod("p", mountsClaims("c")), "n"); !slices.Equal(got, want) {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		})
@@ -153,7 +153,7 @@ func TestVolumeBindingServesSeveralClaims(t *testing.T) {
 		{[]string{"big-made", "made"}, []string{"made c", "big-made make"}},
 		{[]string{"big-made", "chosen", "small"}, []string{"small b", "chosen make", "big-made make"}},
 	} {
-		if got := w.finds(t, binding(), pod("p", mountsClaims(story.claims...)), "n"); !slices.Equal(got, story.want) {
+		if got := finds(t, w, binding(), pod("p", mountsClaims(story.claims...)), "n"); !slices.Equal(got, story.want) {
 			t.Errorf("%v: got %q, want %q", story.claims, got, story.want)
 		}
 	}
@@ -328,7 +328,7 @@ func TestVolumeMatchingAgainstBruteForce(t *testing.T) {
 				made = append(made, claim.Name+" make")
 			}
 		}
-		if got := w.finds(t, binding(), pod("p", mountsClaims(names...)), "n"); !slices.Equal(got, append(want, made...)) {
+		if got := finds(t, w, binding(), pod("p", mountsClaims(names...)), "n"); !slices.Equal(got, append(want, made...)) {
 			t.Fatalf("got %q, want %q", got, append(want, made...))
 		}
 	})

@@ -68,8 +68,8 @@ var countedPlugins = map[string]bool{ // plugin -> counts
 // NewNodeVolumeLimits returns the plugin; a nil Migration means that no volume has migrated.
 func NewNodeVolumeLimits(m Migration) *NodeVolumeLimits { return &NodeVolumeLimits{migration: m} }
 
-// newNodeVolumeLimits is NewNodeVolumeLimits for the registry.
-func newNodeVolumeLimits(args any) (Plugin, error) {
+// MakeNodeVolumeLimits is Registration.New of NodeVolumeLimits.
+func MakeNodeVolumeLimits(args any) (Plugin, error) {
 	if args != nil {
 		return nil, fmt.Errorf("%s: takes no arguments, got %T", NodeVolumeLimitsName, args)
 	}
