@@ -12,7 +12,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -21,7 +21,7 @@ import (
 func BenchmarkWhatIf(b *testing.B) {
 	prof := engine.DefaultProfile("default-scheduler")
 	prof.Preemption = &preempt.Config{}
-	e := engine.New(engine.Config{Seed: 7, Profiles: []engine.Profile{prof}, Less: plugin.PrioritySort{}, UnschedulableTimeout: 300 * record.Second})
+	e := engine.New(engine.Config{Seed: 7, Profiles: []engine.Profile{prof}, Less: basic.PrioritySort{}, UnschedulableTimeout: 300 * record.Second})
 	in := cluster.NewIntake()
 	e.Step(engine.Tick{Now: record.Second})
 	yes := true

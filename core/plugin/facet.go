@@ -2,15 +2,11 @@
 
 package plugin
 
-import (
-	v1 "k8s.io/api/core/v1"
+import "github.com/kumiki-scheduler/kumiki/core/cluster"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
-)
-
-// Facet is one thing that rows differ in. A wide plugin whose word on a row depends on a few facets alone lets a search
-// judge groups of rows instead of rows: two rows with the same values get the same verdict and the same raw score in one
-// decision. The value of a facet on a row changes only when the row does.
+// Facet is one thing that rows differ in. A wide plugin whose word on a row depends on a few facets alone lets a
+// search judge groups of rows instead of rows: two rows with the same values get the same verdict and the same raw
+// score in one decision. The value of a facet on a row changes only when the row does.
 //
 // Facets are compared: the same facet means the same values.
 type Facet struct {
@@ -22,7 +18,7 @@ type Facet struct {
 	term    *cluster.Carried
 }
 
-// Like tells whether two facets are one, if not of the same version.
+// Like reports whether two facets are one, if not of the same version.
 func (f Facet) Like(o Facet) bool {
 	f.version = o.version
 	return f == o
@@ -105,102 +101,4 @@ func (f *Facet) Of(n cluster.NodeIdx) int64 {
 		return int64(f.term.OnValue(id))
 	}
 	return int64(id)
-}
-
-// Facets are, for each constraint, the value of its key, or the pods on the node where each node has a value of its own.
-// Then the node must have a part in the constraint, or its pods would not count.
-func (f *spreadFilter) Facets(s cluster.Snapshot, into []Facet) ([]Facet, bool) {
-	for i := range f.plan.hard {
-		c, by := &f.plan.hard[i], f.domains[i].topology
-		facet, ok := TopologyFacet(by)
-		switch {
-		case ok:
-		case !c.counted:
-			facet = PresenceFacet(by)
-		case OneNodePerValue(by) && f.domains[i].whole:
-			facet = NodePodsFacet(by, s.Counter(c.counts))
-		default:
-			return into, false
-		}
-		into = append(into, facet)
-	}
-	return into, true
-}
-
-// ScoreFacets are the values of the keys, and the pods on the node for hosts.
-func (pl *PodTopologySpread) ScoreFacets(s cluster.Snapshot, p *cluster.Pod, into []Facet) ([]Facet, bool) {
-	plan := pl.plan(s, p)
-	if plan.softErr != nil {
-		return into, false
-	}
-	for i := range plan.soft {
-		c := &plan.soft[i]
-		by := s.Topology(c.key)
-		facet, ok := TopologyFacet(by)
-		switch isHost := c.key == v1.LabelHostname; {
-		case isHost && c.counted:
-			facet = NodePodsFacet(by, s.Counter(c.counts))
-		case isHost:
-			facet = PresenceFacet(by)
-		case !ok:
-			return into, false
-		}
-		into = append(into, facet)
-	}
-	return into, true
-}
-
-// PrepareGroups is PrepareWide for groups.
-func (pl *PodTopologySpread) PrepareGroups(s cluster.Snapshot, p *cluster.Pod, rows []cluster.NodeIdx, sizes []int) (WideScore, error) {
-	return pl.prepareWide(s, p, rows, sizes)
-}
-
-// Facets are those of the topologies of all terms.
-func (f *podAffinityFilter) Facets(_ cluster.Snapshot, into []Facet) ([]Facet, bool) {
-	all := !f.supposed
-	add := func(facet Facet, ok bool) {
-		into, all = append(into, facet), all && ok
-	}
-	for _, by := range f.nearBy {
-		add(PodsFacet(by, f.near))
-	}
-	for _, term := range f.far {
-		add(PodsFacet(term.by, term.pods))
-	}
-	for i := range f.others {
-		for _, term := range f.others[i].terms {
-			add(TermsFacet(f.others[i].by, term))
-		}
-	}
-	return into, all
-}
-
-// ScoreFacets are those of the topologies of all terms.
-func (pl *InterPodAffinity) ScoreFacets(s cluster.Snapshot, p *cluster.Pod, into []Facet) ([]Facet, bool) {
-	if pl.own(p).err != nil {
-		return into, false
-	}
-	score := pl.score(s, p)
-	if score == nil {
-		return into, true
-	}
-	all := true
-	add := func(facet Facet, ok bool) {
-		into, all = append(into, facet), all && ok
-	}
-	for i := range score.groups {
-		g := &score.groups[i]
-		for _, own := range g.own {
-			add(PodsFacet(g.by, own.pods))
-		}
-		for _, c := range g.carried {
-			add(TermsFacet(g.by, c.term))
-		}
-	}
-	return into, all
-}
-
-// PrepareGroups is PrepareWide: scores are measured by the least and the greatest, and groups have them all.
-func (pl *InterPodAffinity) PrepareGroups(s cluster.Snapshot, p *cluster.Pod, rows []cluster.NodeIdx, _ []int) (WideScore, error) {
-	return pl.PrepareWide(s, p, rows)
 }

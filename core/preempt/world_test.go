@@ -16,6 +16,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 )
 
@@ -56,8 +58,8 @@ func newWorld() *world {
 func (w *world) slots() {
 	prof := filters()
 	for i, f := range prof.Filters {
-		if f.Name() == plugin.NodeResourcesFitName {
-			prof.Filters[i] = plugin.NodeSlots{}
+		if f.Name() == resources.NodeResourcesFitName {
+			prof.Filters[i] = resources.NodeSlots{}
 		}
 	}
 	w.placer = place.New(prof, noMeter{}, place.DefaultClassBytes)
@@ -65,8 +67,8 @@ func (w *world) slots() {
 
 func filters() place.Profile {
 	var prof place.Profile
-	for _, enabled := range plugin.DefaultProfile() {
-		reg, _ := plugin.Lookup(enabled.Name)
+	for _, enabled := range plugins.DefaultProfile() {
+		reg, _ := plugins.Lookup(enabled.Name)
 		pl, err := reg.New(nil)
 		if err != nil {
 			panic(err)
