@@ -163,7 +163,8 @@ measures: ## print how the code is structured: sizes, dependencies between files
 
 .PHONY: mutants-conformance
 mutants-conformance: ## count how many faults the comparison with kube-scheduler detects by itself; at least 75 percent
-	$(GO) run ./internal/mutation/mutants -search '^TestFaultIsDetected$$' -in conformance/kumiki -least 75 core/plugin host/devices
+	$(GO) run ./internal/mutation/mutants -search '^TestFaultIsDetected$$' -in conformance/kumiki -least 75 core/plugins/basic core/plugins/internal/nodematch core/plugins/podaffinity \
+		core/plugins/resources core/plugins/spread core/plugins/volumes host/devices
 
 # Families of random histories that end with the liveness property, see docs/design/0008-liveness.md.
 HISTORIES ?= 20000

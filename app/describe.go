@@ -12,6 +12,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 )
 
@@ -105,8 +106,8 @@ func Describe(c config.Resolved) (Description, error) {
 				about.Why = "not built in this version"
 			}
 			if name == config.NodeResourcesFit && p.Fit == config.Slots {
-				d.Plugins = append(d.Plugins, PluginDescription{Name: plugin.NodeSlotsName,
-					Points: []config.Point{config.Filter}, Acting: true, Filter: filters[plugin.NodeSlotsName]})
+				d.Plugins = append(d.Plugins, PluginDescription{Name: resources.NodeSlotsName,
+					Points: []config.Point{config.Filter}, Acting: true, Filter: filters[resources.NodeSlotsName]})
 				about.Points = slices.DeleteFunc(points, func(at config.Point) bool {
 					return at == config.PreFilter || at == config.Filter
 				})

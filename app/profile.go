@@ -13,6 +13,12 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/podaffinity"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/spread"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/volumes"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/host/devices"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
@@ -67,7 +73,7 @@ func (b *builder) build() error {
 				b.out.Preemption = preemption(b.from)
 				continue
 			case b.from.Fit == config.Slots && name == config.NodeResourcesFit && point == config.Filter:
-				name = plugin.NodeSlotsName
+				name = resources.NodeSlotsName
 			}
 			pl, err := b.plugin(name)
 			if err != nil {
@@ -99,7 +105,7 @@ func (b *builder) make(name string) (plugin.Plugin, error) {
 	if name == devices.Name {
 		return devices.New(deviceArguments(b.from.Args.DynamicResources), b.inventory)
 	}
-	reg, _ := plugin.Lookup(name)
+	reg, _ := plugins.Lookup(name)
 	pl, err := reg.New(arguments(name, b.from))
 	if asks, ok := pl.(plugin.Migrating); ok && err == nil {
 		return asks.WithMigration(b.migration), nil
@@ -112,7 +118,7 @@ func (b *builder) make(name string) (plugin.Plugin, error) {
 
 // built reports whether a plugin that a profile can enable is implemented.
 func built(name string) bool {
-	_, native := plugin.Lookup(name)
+	_, native := plugins.Lookup(name)
 	return native || name == devices.Name || name == config.DefaultPreemption
 }
 
@@ -175,22 +181,22 @@ func searchBy(s config.Search) place.Search {
 func arguments(name string, p config.Profile) any {
 	a := p.Args
 	switch name {
-	case plugin.NodeAffinityName:
-		return plugin.NodeAffinityArgs{AddedAffinity: a.NodeAffinity.AddedAffinity}
-	case plugin.NodeResourcesFitName:
+	case basic.NodeAffinityName:
+		return basic.NodeAffinityArgs{AddedAffinity: a.NodeAffinity.AddedAffinity}
+	case resources.NodeResourcesFitName:
 		fit := fitArguments(a.NodeResourcesFit)
 		fit.ScoreReal = p.FitScoresReal
 		return fit
-	case plugin.NodeResourcesBalancedAllocationName:
-		return plugin.BalancedArgs{Resources: weighted(a.NodeResourcesBalancedAllocation.Resources)}
-	case plugin.VolumeBindingName:
-		return plugin.VolumeBindingArgs{BindTimeout: record.Time(*a.VolumeBinding.BindTimeoutSeconds) * record.Second}
-	case plugin.PodTopologySpreadName:
-		spread := a.PodTopologySpread
-		return plugin.PodTopologySpreadArgs{DefaultConstraints: spread.DefaultConstraints,
-			System: spread.DefaultingType == configv1.SystemDefaulting}
-	case plugin.InterPodAffinityName:
-		return plugin.InterPodAffinityArgs{
+	case resources.NodeResourcesBalancedAllocationName:
+		return resources.BalancedArgs{Resources: weighted(a.NodeResourcesBalancedAllocation.Resources)}
+	case volumes.VolumeBindingName:
+		return volumes.VolumeBindingArgs{BindTimeout: record.Time(*a.VolumeBinding.BindTimeoutSeconds) * record.Second}
+	case spread.PodTopologySpreadName:
+		args := a.PodTopologySpread
+		return spread.PodTopologySpreadArgs{DefaultConstraints: args.DefaultConstraints,
+			System: args.DefaultingType == configv1.SystemDefaulting}
+	case podaffinity.InterPodAffinityName:
+		return podaffinity.InterPodAffinityArgs{
 			HardPodAffinityWeight:              *a.InterPodAffinity.HardPodAffinityWeight,
 			IgnorePreferredTermsOfExistingPods: a.InterPodAffinity.IgnorePreferredTermsOfExistingPods,
 		}
@@ -202,11 +208,11 @@ func deviceArguments(a configv1.DynamicResourcesArgs) devices.Args {
 	return devices.Args{FilterTimeout: a.FilterTimeout.Duration, BindingTimeout: a.BindingTimeout.Duration}
 }
 
-func fitArguments(a configv1.NodeResourcesFitArgs) plugin.FitArgs {
-	out := plugin.DefaultFitArgs()
+func fitArguments(a configv1.NodeResourcesFitArgs) resources.FitArgs {
+	out := resources.DefaultFitArgs()
 	out.IgnoredResources, out.IgnoredResourceGroups = a.IgnoredResources, a.IgnoredResourceGroups
 	if s := a.ScoringStrategy; s != nil {
-		out.Strategy = plugin.Strategy(s.Type)
+		out.Strategy = resources.Strategy(s.Type)
 		out.Resources = weighted(s.Resources)
 		if s.RequestedToCapacityRatio != nil {
 			for _, point := range s.RequestedToCapacityRatio.Shape {
@@ -218,10 +224,10 @@ func fitArguments(a configv1.NodeResourcesFitArgs) plugin.FitArgs {
 	return out
 }
 
-func weighted(list []configv1.ResourceSpec) []plugin.WeightedResource {
-	out := make([]plugin.WeightedResource, len(list))
+func weighted(list []configv1.ResourceSpec) []resources.WeightedResource {
+	out := make([]resources.WeightedResource, len(list))
 	for i, r := range list {
-		out[i] = plugin.WeightedResource{Name: v1.ResourceName(r.Name), Weight: r.Weight}
+		out[i] = resources.WeightedResource{Name: v1.ResourceName(r.Name), Weight: r.Weight}
 	}
 	return out
 }

@@ -16,6 +16,11 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/podaffinity"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/spread"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/volumes"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/host/devices"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -76,7 +81,7 @@ func TestEveryDefaultPluginIsMade(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", point, have[point], want)
 		}
 	}
-	if got.Less == nil || got.Less.Name() != plugin.PrioritySortName {
+	if got.Less == nil || got.Less.Name() != basic.PrioritySortName {
 		t.Errorf("ordered by %v", got.Less)
 	}
 	if got.Profiles[0].Search != (place.Search{Strategy: place.AllNodes}) {
@@ -178,21 +183,21 @@ profiles:
 		t.Errorf("searches %+v and %+v", a, b)
 	}
 	args := func(name string) any { return arguments(name, c.Profiles[0]) }
-	fit := args(plugin.NodeResourcesFitName).(plugin.FitArgs)
-	if fit.Strategy != plugin.MostAllocated || len(fit.Resources) != 1 ||
-		fit.Resources[0] != (plugin.WeightedResource{Name: "cpu", Weight: 2}) || !fit.ScoreReal ||
+	fit := args(resources.NodeResourcesFitName).(resources.FitArgs)
+	if fit.Strategy != resources.MostAllocated || len(fit.Resources) != 1 ||
+		fit.Resources[0] != (resources.WeightedResource{Name: "cpu", Weight: 2}) || !fit.ScoreReal ||
 		!slices.Equal(fit.IgnoredResources, []string{"e.com/mine"}) {
 		t.Errorf("arguments of NodeResourcesFit: %+v", fit)
 	}
-	spread := args(plugin.PodTopologySpreadName).(plugin.PodTopologySpreadArgs)
+	spread := args(spread.PodTopologySpreadName).(spread.PodTopologySpreadArgs)
 	if spread.System || len(spread.DefaultConstraints) != 1 || spread.DefaultConstraints[0].MaxSkew != 4 {
 		t.Errorf("arguments of PodTopologySpread: %+v", spread)
 	}
-	if got := args(plugin.InterPodAffinityName); got != (plugin.InterPodAffinityArgs{
+	if got := args(podaffinity.InterPodAffinityName); got != (podaffinity.InterPodAffinityArgs{
 		IgnorePreferredTermsOfExistingPods: true}) {
 		t.Errorf("arguments of InterPodAffinity: %+v", got)
 	}
-	if got := args(plugin.VolumeBindingName).(plugin.VolumeBindingArgs); got.BindTimeout != 90e9 || got.Shape != nil {
+	if got := args(volumes.VolumeBindingName).(volumes.VolumeBindingArgs); got.BindTimeout != 90e9 || got.Shape != nil {
 		t.Errorf("arguments of VolumeBinding: %+v", got)
 	}
 	if got := deviceArguments(c.Profiles[0].Args.DynamicResources); got != (devices.Args{
@@ -274,17 +279,17 @@ func TestSessionsAndSlots(t *testing.T) {
 	}
 	want := filters(made.Profiles[1])
 	for i := range want {
-		if want[i] == plugin.NodeResourcesFitName {
-			want[i] = plugin.NodeSlotsName
+		if want[i] == resources.NodeResourcesFitName {
+			want[i] = resources.NodeSlotsName
 		}
 	}
-	if got := filters(made.Profiles[0]); !slices.Equal(got, want) || !slices.Contains(got, plugin.NodeSlotsName) {
+	if got := filters(made.Profiles[0]); !slices.Equal(got, want) || !slices.Contains(got, resources.NodeSlotsName) {
 		t.Errorf("filters %v, want %v", got, want)
 	}
 	if !slices.ContainsFunc(made.Profiles[0].Wakers,
-		func(w plugin.Waker) bool { return w.Name() == plugin.NodeSlotsName }) ||
+		func(w plugin.Waker) bool { return w.Name() == resources.NodeSlotsName }) ||
 		!slices.ContainsFunc(made.Profiles[0].Scorers,
-			func(s place.Scorer) bool { return s.Name() == plugin.NodeResourcesFitName }) {
+			func(s place.Scorer) bool { return s.Name() == resources.NodeResourcesFitName }) {
 		t.Error("slots wake nobody, or nodes are not scored")
 	}
 	d, err := Describe(c)
@@ -292,7 +297,7 @@ func TestSessionsAndSlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a, b := d.Profiles[0], d.Profiles[1]; a.Fit != "slots: each node takes one pod, whatever it asks for" ||
-		!about(t, a, plugin.NodeSlotsName).Filter.On ||
+		!about(t, a, resources.NodeSlotsName).Filter.On ||
 		about(t, a, config.NodeResourcesFit).Filter != nil || about(t, b, config.NodeResourcesFit).Filter == nil {
 		t.Errorf("told: %+v", d)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/question"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
@@ -59,7 +59,7 @@ func TestHowTwoSidesDiffer(t *testing.T) {
 // server has a alone, and one more pod.
 func TestADumpTellsWhatIsHeldAndWhatIsWrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		eng := engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: plugin.PrioritySort{},
+		eng := engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: basic.PrioritySort{},
 			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second})
 		api := kubetest.NewAPIServer(kubetest.BoundPod("held", "1", "a"), kubetest.BoundPod("unknown", "2", "a"))
 		foreign := kubetest.PendingPod("foreign", "3")

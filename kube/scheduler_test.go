@@ -26,7 +26,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/kube/effects"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
@@ -71,7 +71,7 @@ func wholeStory(t *testing.T, elect bool, api *kubetest.APIServer, story func(t 
 		m, w.reg = counted()
 		meter := metrics.NewMeter()
 		eng := engine.New(engine.Config{
-			Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: plugin.PrioritySort{},
+			Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: basic.PrioritySort{},
 			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, Meter: meter,
 		})
 		in := intake.NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) }, options.kinds...)

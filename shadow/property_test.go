@@ -16,7 +16,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
 	"github.com/kumiki-scheduler/kumiki/shadow"
 )
@@ -38,7 +38,7 @@ type leading struct {
 
 func weights() engine.Config {
 	return engine.Config{Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile("theirs")},
-		Less:           plugin.PrioritySort{},
+		Less:           basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second}
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
 	"github.com/kumiki-scheduler/kumiki/shadow"
 )
@@ -52,7 +52,7 @@ func bare(t failer) *told {
 	w := &told{failer: t, intake: cluster.NewIntake(), now: 1000 * record.Second, pods: map[string]*v1.Pod{}}
 	w.shadow = shadow.New(shadow.Config{
 		Engine: engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile("theirs")},
-			Less:           plugin.PrioritySort{},
+			Less:           basic.PrioritySort{},
 			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second}),
 		Scheduler: "theirs", Profile: "ours",
 		Clock: func() time.Duration { w.clock += time.Millisecond; return w.clock },

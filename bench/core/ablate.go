@@ -13,6 +13,8 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -22,8 +24,8 @@ const withoutPrefix = "without "
 // Ablatable are the plugins that a profile can do without: those of the default one, but for the one that orders the queue.
 func Ablatable() []string {
 	var names []string
-	for _, e := range plugin.DefaultProfile() {
-		if e.Name != plugin.PrioritySortName {
+	for _, e := range plugins.DefaultProfile() {
+		if e.Name != basic.PrioritySortName {
 			names = append(names, e.Name)
 		}
 	}

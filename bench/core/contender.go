@@ -9,7 +9,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -51,7 +51,7 @@ func Kumiki(classBytes int) Contender {
 func kumikiWith(name string, profile engine.Profile, classBytes int) Contender {
 	return Contender{Name: name, New: func() (Subject, error) {
 		k := &kumiki{intake: cluster.NewIntake(), engine: engine.New(engine.Config{
-			Seed: 7, Profiles: []engine.Profile{profile}, Less: plugin.PrioritySort{},
+			Seed: 7, Profiles: []engine.Profile{profile}, Less: basic.PrioritySort{},
 			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, ClassBytes: classBytes,
 		})}
 		k.engine.Step(engine.Tick{Now: record.Second})

@@ -12,7 +12,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -75,7 +75,7 @@ func newScheduler(style Style) *scheduler {
 		MaxBackoff:           maxBackoff,
 		UnschedulableTimeout: unschedulableTimeout,
 		PopFromBackoff:       true,
-		Less:                 s.permit.order(plugin.PrioritySort{}),
+		Less:                 s.permit.order(basic.PrioritySort{}),
 		Profiles:             map[string]queue.Profile{v1.DefaultSchedulerName: units},
 		State:                s.store.Snapshot(),
 		Meter:                engine.NoMeter{},

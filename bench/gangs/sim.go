@@ -15,7 +15,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -96,7 +96,7 @@ func (n Named) start() subject {
 		hold = &engine.Hold{}
 	}
 	return engine.New(engine.Config{
-		Seed: seed, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: plugin.PrioritySort{}, Hold: hold,
+		Seed: seed, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: basic.PrioritySort{}, Hold: hold,
 		InitialBackoff: initialBackoff, MaxBackoff: maxBackoff, UnschedulableTimeout: unschedulableTimeout,
 	})
 }

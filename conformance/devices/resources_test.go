@@ -19,12 +19,13 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
 	"github.com/kumiki-scheduler/kumiki/host/devices"
 )
 
 // scored are the resources that NodeResourcesFit looks at. NodeResourcesBalancedAllocation leaves out the second: upstream's
 // crashes when a class with selectors backs one of its resources.
-var scored = []plugin.WeightedResource{{Name: "cpu", Weight: 1}, {Name: gpuResource, Weight: 2}, {Name: anyResource, Weight: 3},
+var scored = []resources.WeightedResource{{Name: "cpu", Weight: 1}, {Name: gpuResource, Weight: 2}, {Name: anyResource, Weight: 3},
 	{Name: "deviceclass.resource.kubernetes.io/any", Weight: 1}}
 
 // NodeResourcesFit leaves what a class backs to DynamicResources, and both scorers of resources count its devices, as
@@ -51,7 +52,7 @@ func TestResourcesLikeUpstream(t *testing.T) {
 	t.Logf("%d cases of seed %d: %v", cases, seed+2, seen)
 }
 
-func (w *world) fit(strategy config.ScoringStrategyType) (*plugin.NodeResourcesFit, *noderesources.Fit) {
+func (w *world) fit(strategy config.ScoringStrategyType) (*resources.NodeResourcesFit, *noderesources.Fit) {
 	args := &config.NodeResourcesFitArgs{ScoringStrategy: &config.ScoringStrategy{Type: strategy}}
 	for _, r := range scored {
 		args.ScoringStrategy.Resources = append(args.ScoringStrategy.Resources, config.ResourceSpec{Name: string(r.Name), Weight: r.Weight})
@@ -60,33 +61,33 @@ func (w *world) fit(strategy config.ScoringStrategyType) (*plugin.NodeResourcesF
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	ours, err := plugin.NewNodeResourcesFit(plugin.FitArgs{Strategy: plugin.Strategy(strategy), Resources: scored})
+	ours, err := resources.NewNodeResourcesFit(resources.FitArgs{Strategy: resources.Strategy(strategy), Resources: scored})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return ours.WithDevices(devices.NewCounter(w.inv)).(*plugin.NodeResourcesFit), up.(*noderesources.Fit)
+	return ours.WithDevices(devices.NewCounter(w.inv)).(*resources.NodeResourcesFit), up.(*noderesources.Fit)
 }
 
-func (w *world) balanced() (*plugin.NodeResourcesBalancedAllocation, *noderesources.BalancedAllocation) {
-	args, ours := &config.NodeResourcesBalancedAllocationArgs{}, plugin.BalancedArgs{}
+func (w *world) balanced() (*resources.NodeResourcesBalancedAllocation, *noderesources.BalancedAllocation) {
+	args, ours := &config.NodeResourcesBalancedAllocationArgs{}, resources.BalancedArgs{}
 	for _, r := range scored {
 		if r.Name != gpuResource {
 			args.Resources = append(args.Resources, config.ResourceSpec{Name: string(r.Name), Weight: 1})
-			ours.Resources = append(ours.Resources, plugin.WeightedResource{Name: r.Name, Weight: 1})
+			ours.Resources = append(ours.Resources, resources.WeightedResource{Name: r.Name, Weight: 1})
 		}
 	}
 	up, err := noderesources.NewBalancedAllocation(context.Background(), args, w.h, gates)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	pl, err := plugin.NewNodeResourcesBalancedAllocation(ours)
+	pl, err := resources.NewNodeResourcesBalancedAllocation(ours)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return pl.WithDevices(devices.NewCounter(w.inv)).(*plugin.NodeResourcesBalancedAllocation), up.(*noderesources.BalancedAllocation)
+	return pl.WithDevices(devices.NewCounter(w.inv)).(*resources.NodeResourcesBalancedAllocation), up.(*noderesources.BalancedAllocation)
 }
 
-func (w *world) sameVerdicts(pod *v1.Pod, p *cluster.Pod, fit *plugin.NodeResourcesFit, up *noderesources.Fit, seen map[string]int) {
+func (w *world) sameVerdicts(pod *v1.Pod, p *cluster.Pod, fit *resources.NodeResourcesFit, up *noderesources.Fit, seen map[string]int) {
 	ctx, state, s := context.Background(), framework.NewCycleState(), w.store.Snapshot()
 	if _, st := up.PreFilter(ctx, state, pod, nil); !st.IsSuccess() {
 		w.t.Fatalf("upstream's PreFilter: %v", st)

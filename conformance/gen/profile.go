@@ -9,7 +9,7 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins"
 	"github.com/kumiki-scheduler/kumiki/host/devices"
 )
 
@@ -33,7 +33,7 @@ func DefaultPlugins() []scenario.Plugin {
 
 // Registered says whether kumiki has the plugin.
 func Registered(name string) bool {
-	_, native := plugin.Lookup(name)
+	_, native := plugins.Lookup(name)
 	return native || name == devices.Name
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	corequeue "github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -55,7 +56,7 @@ func NewQueue(start time.Time) queue.Queue {
 		MaxBackoff:           10 * record.Second,
 		UnschedulableTimeout: 300 * record.Second,
 		PopFromBackoff:       true,
-		Less:                 plugin.PrioritySort{},
+		Less:                 basic.PrioritySort{},
 		State:                w.store.Snapshot(),
 		Profiles:             map[string]corequeue.Profile{profile.Name: wakes},
 	})

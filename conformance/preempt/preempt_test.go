@@ -19,6 +19,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
 )
@@ -171,7 +172,7 @@ func (noMeter) Plugin(plugin.Point, string) {}
 func newOurs(w *scene) *ours {
 	var prof place.Profile
 	for _, name := range filters {
-		reg, ok := plugin.Lookup(name)
+		reg, ok := plugins.Lookup(name)
 		if !ok {
 			panic("no plugin " + name)
 		}

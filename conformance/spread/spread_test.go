@@ -26,6 +26,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/spread"
 )
 
 // rounds of as many cases as rapid runs by default.
@@ -50,7 +51,7 @@ type duel struct {
 	state   cluster.Snapshot
 	nodes   []fwk.NodeInfo
 	theirs  *podtopologyspread.PodTopologySpread
-	ours    *plugin.PodTopologySpread
+	ours    *spread.PodTopologySpread
 	pending *v1.Pod
 	pod     *cluster.Pod // the same
 }
@@ -130,7 +131,7 @@ func newDuel(t *rapid.T, seen map[string]int) *duel {
 
 // plugins makes both plugins with the same arguments and the gates of 1.36.
 func (d *duel) plugins(t *rapid.T, h *handle) {
-	theirs, ours := &config.PodTopologySpreadArgs{DefaultingType: config.SystemDefaulting}, plugin.DefaultPodTopologySpreadArgs()
+	theirs, ours := &config.PodTopologySpreadArgs{DefaultingType: config.SystemDefaulting}, spread.DefaultPodTopologySpreadArgs()
 	if chance(t, 40, "list defaulting") {
 		theirs.DefaultingType, ours.System = config.ListDefaulting, false
 		theirs.DefaultConstraints = drawDefaults(t)
@@ -142,7 +143,7 @@ func (d *duel) plugins(t *rapid.T, h *handle) {
 		t.Fatal(err)
 	}
 	d.theirs = made.(*podtopologyspread.PodTopologySpread)
-	if d.ours, err = plugin.NewPodTopologySpread(ours); err != nil {
+	if d.ours, err = spread.NewPodTopologySpread(ours); err != nil {
 		t.Fatal(err)
 	}
 }

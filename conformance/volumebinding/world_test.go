@@ -27,6 +27,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/volumes"
 )
 
 // migration is plugin.Migration by upstream's library.
@@ -61,7 +62,7 @@ type world struct {
 	store *cluster.Store
 	in    *cluster.Intake
 	up    *upstream.VolumeBinding
-	ours  *plugin.VolumeBinding
+	ours  *volumes.VolumeBinding
 }
 
 func (w *world) set(obj scenario.APIObject) {
@@ -86,11 +87,11 @@ func newWorld(t *testing.T, m maker, client kubernetes.Interface) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, err := plugin.NewVolumeBinding(plugin.DefaultVolumeBindingArgs())
+	ours, err := volumes.NewVolumeBinding(volumes.DefaultVolumeBindingArgs())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.up, w.ours = up.(*upstream.VolumeBinding), ours.WithMigration(migration{csitrans.New()}).(*plugin.VolumeBinding)
+	w.up, w.ours = up.(*upstream.VolumeBinding), ours.WithMigration(migration{csitrans.New()}).(*volumes.VolumeBinding)
 	for _, name := range nodeNames {
 		w.set(m.node(name))
 		if m.chance(80) {

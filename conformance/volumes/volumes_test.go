@@ -29,6 +29,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/volumes"
 )
 
 const (
@@ -146,10 +148,10 @@ func (w *world) plugins(t *testing.T) []pair {
 		return pl
 	}
 	return []pair{
-		{must(volumerestrictions.New(ctx, nil, w.h, gates)), plugin.VolumeRestrictions{}},
-		{must(nodevolumelimits.NewCSI(ctx, nil, w.h, gates)), plugin.NewNodeVolumeLimits(migration{csitrans.New()})},
-		{must(volumezone.New(ctx, nil, w.h, gates)), plugin.VolumeZone{}},
-		{must(nodedeclaredfeatures.New(ctx, nil, w.h, gates)), plugin.NodeDeclaredFeatures{}},
+		{must(volumerestrictions.New(ctx, nil, w.h, gates)), volumes.VolumeRestrictions{}},
+		{must(nodevolumelimits.NewCSI(ctx, nil, w.h, gates)), volumes.NewNodeVolumeLimits(migration{csitrans.New()})},
+		{must(volumezone.New(ctx, nil, w.h, gates)), volumes.VolumeZone{}},
+		{must(nodedeclaredfeatures.New(ctx, nil, w.h, gates)), basic.NodeDeclaredFeatures{}},
 	}
 }
 

@@ -14,14 +14,14 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // benchEngine knows n nodes of 64 cores in three zones, one in ten tainted.
 func benchEngine(n, classBytes int) (*engine.Engine, *cluster.Intake) {
 	e := engine.New(engine.Config{
-		Seed: 7, Profiles: []engine.Profile{engine.DefaultProfile("default-scheduler")}, Less: plugin.PrioritySort{},
+		Seed: 7, Profiles: []engine.Profile{engine.DefaultProfile("default-scheduler")}, Less: basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, ClassBytes: classBytes,
 	})
 	in := cluster.NewIntake()

@@ -9,6 +9,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -29,7 +30,7 @@ func mined(t *testing.T, with any) *story {
 	profile := engine.DefaultProfile("default-scheduler")
 	profile.Filters = append([]plugin.Filter{bomb{with}}, profile.Filters...)
 	s.engine = engine.New(engine.Config{
-		Seed: 1, Profiles: []engine.Profile{profile}, Less: plugin.PrioritySort{},
+		Seed: 1, Profiles: []engine.Profile{profile}, Less: basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
 	return s

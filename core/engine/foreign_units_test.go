@@ -13,7 +13,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -88,7 +88,7 @@ func askedAboutUnits(t interface{ Errorf(string, ...any) }) {
 		who := &chooser{answer: c.answer}
 		prof := locked()
 		prof.Preemption, prof.Foreign = &preempt.Config{}, who
-		s := robbing{&story{t: nil, engine: engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{prof}, Less: plugin.PrioritySort{},
+		s := robbing{&story{t: nil, engine: engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{prof}, Less: basic.PrioritySort{},
 			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second}), intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}}}
 		told := string(s.play([]byte(amongGangs)))
 		if !strings.Contains(told, c.want) || len(who.asked) != 1 || who.asked[0] != all {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -54,7 +54,7 @@ func (w *badWorld) start() {
 	for _, name := range badProfiles {
 		profiles = append(profiles, engine.DefaultProfile(name))
 	}
-	w.engine = engine.New(engine.Config{Seed: 7, Profiles: profiles, Less: plugin.PrioritySort{},
+	w.engine = engine.New(engine.Config{Seed: 7, Profiles: profiles, Less: basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: noFlush})
 	w.intake = cluster.NewIntake()
 	w.intake.DeclareGangs(w.rules)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -37,7 +37,7 @@ func BenchmarkGangs(b *testing.B) {
 // gangFarm is an engine that knows 5,000 nodes.
 func gangFarm() (*engine.Engine, *cluster.Intake) {
 	e := engine.New(engine.Config{
-		Seed: 7, Profiles: []engine.Profile{engine.DefaultProfile("default-scheduler")}, Less: plugin.PrioritySort{},
+		Seed: 7, Profiles: []engine.Profile{engine.DefaultProfile("default-scheduler")}, Less: basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
 	in := cluster.NewIntake()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -24,7 +24,7 @@ func TestGangsThatAnExtenderBinds(t *testing.T) {
 	prof := engine.DefaultProfile("default-scheduler")
 	prof.Foreign = bindsAll{}
 	s := newStory(t)
-	s.engine = engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{prof}, Less: plugin.PrioritySort{},
+	s.engine = engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{prof}, Less: basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second})
 	told := string(s.play([]byte(`node n cpu=8
 synced

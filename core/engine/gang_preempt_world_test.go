@@ -15,6 +15,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -44,7 +45,7 @@ func gangPreemptingEngine(how preempt.Config, holdAfter, period record.Time) *en
 	p := locked()
 	p.Preemption = &how
 	return engine.New(engine.Config{
-		Seed: 1, Profiles: []engine.Profile{p}, Less: plugin.PrioritySort{}, Hold: &engine.Hold{After: holdAfter, For: 20 * record.Second}, SessionPeriod: period,
+		Seed: 1, Profiles: []engine.Profile{p}, Less: basic.PrioritySort{}, Hold: &engine.Hold{After: holdAfter, For: 20 * record.Second}, SessionPeriod: period,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: noFlush,
 	})
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/internal/probe"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -62,7 +62,7 @@ func (g *groups) engine(how preempt.Config) *engine.Engine {
 	p.Preemption = &how
 	p.Gates, p.Wakers = append(p.Gates, claimGate{}), append(p.Wakers, claimGate{})
 	return engine.New(engine.Config{
-		Seed: 1, Profiles: []engine.Profile{p}, Less: plugin.PrioritySort{}, Hold: &engine.Hold{After: g.holdAfter, For: 20 * record.Second},
+		Seed: 1, Profiles: []engine.Profile{p}, Less: basic.PrioritySort{}, Hold: &engine.Hold{After: g.holdAfter, For: 20 * record.Second},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: noFlush,
 	})
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -43,7 +43,7 @@ func preemptions(b *testing.B, gang func(i, k int) string) {
 	prof := engine.DefaultProfile("default-scheduler")
 	prof.Preemption = &preempt.Config{}
 	e := engine.New(engine.Config{
-		Seed: 7, Profiles: []engine.Profile{prof}, Less: plugin.PrioritySort{},
+		Seed: 7, Profiles: []engine.Profile{prof}, Less: basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
 	in, low := cluster.NewIntake(), int32(1)

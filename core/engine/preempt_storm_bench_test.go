@@ -15,7 +15,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -80,7 +80,7 @@ func newStorm(nodes int) *storm {
 	prof.Preemption = &preempt.Config{}
 	s := &storm{in: cluster.NewIntake(), draw: rand.New(rand.NewSource(1)), pods: map[string]*v1.Pod{}, now: record.Second}
 	s.e = engine.New(engine.Config{
-		Seed: 7, Profiles: []engine.Profile{prof}, Less: plugin.PrioritySort{},
+		Seed: 7, Profiles: []engine.Profile{prof}, Less: basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
 	s.e.Step(engine.Tick{Now: s.now})

@@ -7,13 +7,14 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins"
 )
 
 // DefaultProfile is the default profile under a scheduler name: every native plugin at every point it serves.
 func DefaultProfile(name string) Profile {
 	p := Profile{Name: name}
-	for _, enabled := range plugin.DefaultProfile() {
-		reg, ok := plugin.Lookup(enabled.Name)
+	for _, enabled := range plugins.DefaultProfile() {
+		reg, ok := plugins.Lookup(enabled.Name)
 		if !ok {
 			panic(fmt.Sprintf("engine: default profile names plugin %q, which is not registered", enabled.Name))
 		}

@@ -10,6 +10,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -121,15 +124,15 @@ func namesOf[P plugin.Plugin](plugins []P) (list []string) {
 // recordedPlugins are the plugins that recordings name, with default arguments.
 func recordedPlugins() map[string]plugin.Plugin { // name -> plugin
 	known := map[string]plugin.Plugin{}
-	for _, enabled := range plugin.DefaultProfile() {
-		reg, _ := plugin.Lookup(enabled.Name)
+	for _, enabled := range plugins.DefaultProfile() {
+		reg, _ := plugins.Lookup(enabled.Name)
 		p, err := reg.New(nil)
 		if err != nil {
 			panic(err)
 		}
 		known[p.Name()] = p
 	}
-	for _, p := range []plugin.Plugin{lock{}, claimGate{}, plugin.NodeSlots{}, bomb{"boom"}} {
+	for _, p := range []plugin.Plugin{lock{}, claimGate{}, resources.NodeSlots{}, bomb{"boom"}} {
 		known[p.Name()] = p
 	}
 	return known
@@ -156,8 +159,8 @@ func (s *engineSetup) engine(foreign *recordedForeign) (*engine.Engine, error) {
 	}
 	switch s.Order {
 	case "":
-	case plugin.PrioritySort{}.Name():
-		cfg.Less = plugin.PrioritySort{}
+	case basic.PrioritySort{}.Name():
+		cfg.Less = basic.PrioritySort{}
 	default:
 		return nil, fmt.Errorf("no order %q", s.Order)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -80,7 +80,7 @@ func (w *extended) fresh() *engine.Engine {
 	p := locked()
 	p.Foreign = &extender{setup: w.setup}
 	return engine.New(engine.Config{
-		Seed: 7, Profiles: []engine.Profile{p}, Less: plugin.PrioritySort{},
+		Seed: 7, Profiles: []engine.Profile{p}, Less: basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: noFlush,
 	})
 }
@@ -105,7 +105,7 @@ func (a extendedArena) fresh() *engine.Engine {
 	p := locked()
 	p.Preemption, p.Foreign = &a.how, &extender{setup: foreignSetup{Takes: a.takes, Preempts: true}}
 	return engine.New(engine.Config{
-		Seed: 1, Profiles: []engine.Profile{p}, Less: plugin.PrioritySort{},
+		Seed: 1, Profiles: []engine.Profile{p}, Less: basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: noFlush,
 	})
 }
@@ -180,7 +180,7 @@ func largeClusterHistory(t *rapid.T) {
 		{Strategy: place.RandomSubset, Subset: 20}, {Strategy: place.PowerOfTwo}}).Draw(t, "search")
 	classBytes := rapid.SampledFrom([]int{0, 0, 1, 1 << 16}).Draw(t, "class bytes")
 	w := &largeCluster{t: t, intake: cluster.NewIntake(), now: 1000 * record.Second, pods: map[string]*v1.Pod{}, engine: engine.New(engine.Config{
-		Seed: 7, Profiles: []engine.Profile{p}, Less: plugin.PrioritySort{}, ClassBytes: classBytes,
+		Seed: 7, Profiles: []engine.Profile{p}, Less: basic.PrioritySort{}, ClassBytes: classBytes,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})}
 	w.send(engine.Tick{Now: w.now})

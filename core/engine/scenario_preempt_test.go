@@ -15,6 +15,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -52,7 +53,7 @@ func preemptingEngineFlushing(how preempt.Config, flush record.Time) *engine.Eng
 	p := locked()
 	p.Preemption = &how
 	return engine.New(engine.Config{
-		Seed: 1, Profiles: []engine.Profile{p}, Less: plugin.PrioritySort{},
+		Seed: 1, Profiles: []engine.Profile{p}, Less: basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: flush,
 	})
 }

@@ -11,7 +11,8 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -41,14 +42,14 @@ func newSitting(t *testing.T) sitting {
 func sessionEngine(period record.Time) *engine.Engine {
 	p := locked()
 	for i, f := range p.Filters {
-		if f.Name() == plugin.NodeResourcesFitName {
-			p.Filters[i] = plugin.NodeSlots{}
+		if f.Name() == resources.NodeResourcesFitName {
+			p.Filters[i] = resources.NodeSlots{}
 		}
 	}
-	p.Wakers = append(p.Wakers, plugin.NodeSlots{})
+	p.Wakers = append(p.Wakers, resources.NodeSlots{})
 	p.Preemption = &preempt.Config{}
 	return engine.New(engine.Config{
-		Seed: 1, Profiles: []engine.Profile{p}, Less: plugin.PrioritySort{}, SessionPeriod: period,
+		Seed: 1, Profiles: []engine.Profile{p}, Less: basic.PrioritySort{}, SessionPeriod: period,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
 }

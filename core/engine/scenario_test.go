@@ -22,7 +22,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -110,7 +110,7 @@ func newStory(t *testing.T) *story {
 // begin starts anew, with times of holds if they are given.
 func (s *story) begin(hold *engine.Hold) {
 	s.engine = engine.New(engine.Config{
-		Seed: 1, Profiles: []engine.Profile{locked()}, Less: plugin.PrioritySort{}, Hold: hold,
+		Seed: 1, Profiles: []engine.Profile{locked()}, Less: basic.PrioritySort{}, Hold: hold,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
 	s.intake, s.pods = readingIntake(), map[string]*v1.Pod{}

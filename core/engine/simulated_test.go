@@ -19,6 +19,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -164,7 +165,7 @@ func (s *simulation) fresh() *engine.Engine {
 		profiles = append(profiles, p)
 	}
 	return engine.New(engine.Config{
-		Seed: 1, Profiles: profiles, Less: plugin.PrioritySort{}, Hold: hold,
+		Seed: 1, Profiles: profiles, Less: basic.PrioritySort{}, Hold: hold,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: flush,
 	})
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/question"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -59,7 +59,7 @@ func (w *world) fresh() *engine.Engine { return engineOf(w.period) }
 // engineOf works in sessions if period is above 0.
 func engineOf(period record.Time) *engine.Engine {
 	return engine.New(engine.Config{
-		Seed: 7, Profiles: []engine.Profile{locked()}, Less: plugin.PrioritySort{}, SessionPeriod: period,
+		Seed: 7, Profiles: []engine.Profile{locked()}, Less: basic.PrioritySort{}, SessionPeriod: period,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: noFlush,
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -357,8 +358,8 @@ func oneOnEach(t tester) {
 	w := newWorld(t)
 	prof := profile(t)
 	for i, f := range prof.Filters {
-		if f.Name() == plugin.NodeResourcesFitName {
-			prof.Filters[i] = plugin.NodeSlots{}
+		if f.Name() == resources.NodeResourcesFitName {
+			prof.Filters[i] = resources.NodeSlots{}
 		}
 	}
 	w.placer = place.New(prof, noMeter{}, place.DefaultClassBytes)

@@ -14,6 +14,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins"
 )
 
 type noMeter struct{}
@@ -59,8 +60,8 @@ func profile(t interface{ Fatal(...any) }) place.Profile {
 
 // defaults are the default profile and its reservers.
 func defaults(t interface{ Fatal(...any) }) (prof place.Profile, reservers []plugin.Reserver) {
-	for _, enabled := range plugin.DefaultProfile() {
-		reg, _ := plugin.Lookup(enabled.Name)
+	for _, enabled := range plugins.DefaultProfile() {
+		reg, _ := plugins.Lookup(enabled.Name)
 		pl, err := reg.New(nil)
 		if err != nil {
 			t.Fatal(err)

@@ -13,11 +13,12 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
 )
 
 // A class of pods is judged anew when a device class begins to back what they ask for, though no row has changed.
 func TestAClassAgesWithWhatItsFiltersRead(t *testing.T) {
-	fit, err := plugin.NewNodeResourcesFit(plugin.DefaultFitArgs())
+	fit, err := resources.NewNodeResourcesFit(resources.DefaultFitArgs())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins"
 )
 
 type noMeter struct{}
@@ -38,8 +39,8 @@ func (p promised) NominatedOn(node string) []*cluster.Pod { return p[node] }
 
 func defaultProfile(t interface{ Fatal(...any) }) place.Profile {
 	var prof place.Profile
-	for _, enabled := range plugin.DefaultProfile() {
-		reg, _ := plugin.Lookup(enabled.Name)
+	for _, enabled := range plugins.DefaultProfile() {
+		reg, _ := plugins.Lookup(enabled.Name)
 		pl, err := reg.New(nil)
 		if err != nil {
 			t.Fatal(err)

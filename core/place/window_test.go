@@ -14,6 +14,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 )
 
 // TestQuota holds the table of reference figures for the adaptive formula, and that a percentage that was asked for is
@@ -46,7 +47,7 @@ type listed struct {
 func windows(t *rapid.T) {
 	s, in, w := cluster.NewStore(), cluster.NewIntake(), place.NewWindow()
 	prof := place.Profile{
-		Filters: []plugin.Filter{plugin.NodeUnschedulable{}}, Scorers: []place.Scorer{{Scorer: plugin.ImageLocality{}, Weight: 1}}, Window: w,
+		Filters: []plugin.Filter{basic.NodeUnschedulable{}}, Scorers: []place.Scorer{{Scorer: basic.ImageLocality{}, Weight: 1}}, Window: w,
 		Search: place.Search{Strategy: place.FixedWindow, Percentage: int32(rapid.SampledFrom([]int{0, 1, 50, 70, 100}).Draw(t, "percentage"))},
 	}
 	pl := place.New(prof, noMeter{}, 1<<20)
@@ -139,7 +140,7 @@ func samplesAreDrawn(t interface{ Errorf(string, ...any) }) {
 		for i := range 11 {
 			s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i), Labels: map[string]string{"only": fmt.Sprint(i == 7)}}, Spec: v1.NodeSpec{Unschedulable: i == 3}}))
 		}
-		prof := place.Profile{Filters: []plugin.Filter{plugin.NodeUnschedulable{}}, Scorers: []place.Scorer{{Scorer: plugin.ImageLocality{}, Weight: 1}}, Search: search}
+		prof := place.Profile{Filters: []plugin.Filter{basic.NodeUnschedulable{}}, Scorers: []place.Scorer{{Scorer: basic.ImageLocality{}, Weight: 1}}, Search: search}
 		pl := place.New(prof, noMeter{}, 1<<20)
 		p := in.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}})
 		var wins [11]int

@@ -20,15 +20,3 @@ type Amount struct {
 	// Offered is what every node counts as offering; 0 for what it says that it offers.
 	Offered int64
 }
-
-// Amounts lists the needs, a place for the pod first.
-func (f *fitFilter) Amounts() (needs []Amount, ok bool) {
-	if f.never || f.backed || f.book != nil {
-		return nil, false
-	}
-	for i := range f.needs {
-		nd := &f.needs[i]
-		needs = append(needs, Amount{Name: nd.name, Amount: nd.compared(), Reason: nd.reason})
-	}
-	return needs, true
-}

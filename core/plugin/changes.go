@@ -39,7 +39,7 @@ func PodChanges(before, after *cluster.Pod) []Event {
 	return events
 }
 
-// scaledDown tells whether some amount became smaller or went away.
+// scaledDown reports whether some amount became smaller or went away.
 func scaledDown(was, is *resource.Amounts) bool {
 	if was.MilliCPU > is.MilliCPU || was.Memory > is.Memory || was.Ephemeral > is.Ephemeral {
 		return true
@@ -62,13 +62,13 @@ func NodeChanges(before, after *cluster.Node) []Event {
 	found(before.Unschedulable && !after.Unschedulable, UpdateNodeTaint)
 	found(!before.Allocatable.Equal(&after.Allocatable), UpdateNodeAllocatable)
 	found(!maps.Equal(before.Labels, after.Labels), UpdateNodeLabel)
-	found(!slices.EqualFunc(before.Taints, after.Taints, sameTaint), UpdateNodeTaint)
+	found(!slices.EqualFunc(before.Taints, after.Taints, SameTaint), UpdateNodeTaint)
 	found(before.ConditionsHash != after.ConditionsHash, UpdateNodeCondition)
 	found(before.AnnotationsHash != after.AnnotationsHash, UpdateNodeAnnotation)
 	found(!slices.Equal(before.Features, after.Features), UpdateNodeDeclaredFeature)
 	return events
 }
 
-func sameTaint(a, b v1.Taint) bool {
+func SameTaint(a, b v1.Taint) bool {
 	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect && a.TimeAdded.Equal(b.TimeAdded)
 }

@@ -23,7 +23,8 @@ type Gate interface {
 	Gated(s cluster.Snapshot, p *cluster.Pod) (reason string, ok bool)
 }
 
-// SelfOpening is a Gate whose owner brings pods back by itself as it opens: no event makes the queue ask it again, but for gangs.
+// SelfOpening is a Gate whose owner brings pods back by itself as it opens: no event makes the queue ask it again,
+// but for gangs.
 type SelfOpening interface {
 	Gate
 	OpensItself()
@@ -32,7 +33,7 @@ type SelfOpening interface {
 // Less orders the active queue (upstream: QueueSort). The engine breaks what remains equal by age.
 type Less interface {
 	Plugin
-	// Before tells whether a pod with the first priority goes before one with the second.
+	// Before reports whether a pod with the first priority goes before one with the second.
 	Before(a, b *cluster.Pod) bool
 }
 
@@ -199,11 +200,11 @@ type Reserved struct {
 type Reservation interface {
 	// Writes are to be carried out, in order, before the pod is bound.
 	Writes() []cluster.Write
-	// Ready tells whether the pod can be bound now. It is asked once the writes are done, and from then on whenever an
-	// object has changed and when the time of Again has come.
+	// Ready reports whether the pod can be bound now. It is asked once the writes are done, and from then on
+	// whenever an object has changed and when the time of Again has come.
 	Ready(s cluster.Snapshot, now record.Time) Readiness
 	// Release takes back what Reserve supposed, after the attempt has failed. The writes it returns take back what
-	// Writes did, as far as that must be; they may find that nothing was written. written tells whether Writes were
+	// Writes did, as far as that must be; they may find that nothing was written. written reports whether Writes were
 	// carried out.
 	Release(t *cluster.Trial, written bool) []cluster.Write
 }

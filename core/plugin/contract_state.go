@@ -8,15 +8,15 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// Aging is a PodFilter that reads something besides the row and the pod: once it is stale, it is prepared anew and judges
-// all rows again.
+// Aging is a PodFilter that reads something besides the row and the pod: once it is stale, it is prepared anew and
+// judges all rows again.
 type Aging interface {
 	PodFilter
 	Stale(s cluster.Snapshot) bool
 }
 
-// Quiet is a wide PodFilter that may know without a look at each row that its Column would reject none. It is asked in the
-// decision that it was prepared for. False says nothing.
+// Quiet is a wide PodFilter that may know without a look at each row that its Column would reject none. It is asked
+// in the decision that it was prepared for. False says nothing.
 type Quiet interface {
 	PodFilter
 	Quiet(s cluster.Snapshot) bool
@@ -26,8 +26,8 @@ type Quiet interface {
 type DeviceCounts interface {
 	// Revision changes whenever a count may have changed on a row that did not.
 	Revision(s cluster.Snapshot) uint64
-	// Count is how many devices of the class that backs a resource the node of a row could use, and how many of those are
-	// taken; 0 when no class backs it. Revision was asked before, in the same step.
+	// Count is how many devices of the class that backs a resource the node of a row could use, and how many of
+	// those are taken; 0 when no class backs it. Revision was asked before, in the same step.
 	Count(s cluster.Snapshot, n cluster.NodeIdx, resource v1.ResourceName) (devices, taken int64)
 }
 
@@ -38,13 +38,14 @@ type CountingDevices interface {
 	WithDevices(c DeviceCounts) Plugin
 }
 
-// Remedier is a plugin that may be able to do something about its rejections besides evicting pods (upstream: PostFilter
-// of DynamicResources).
+// Remedier is a plugin that may be able to do something about its rejections besides evicting pods (upstream:
+// PostFilter of DynamicResources).
 type Remedier interface {
 	Plugin
-	// Remedy is asked after a decision that found no node for p, before preemption, also when a PrepareFilter rejected
-	// the pod. The writes are to be carried out (the effect Release suits; nobody waits for them): what they change comes
-	// back as changes of objects, which wake the pod. The message is what upstream's PostFilter says, for the record.
+	// Remedy is asked after a decision that found no node for p, before preemption, also when a PrepareFilter
+	// rejected the pod. The writes are to be carried out (the effect Release suits; nobody waits for them): what
+	// they change comes back as changes of objects, which wake the pod. The message is what upstream's PostFilter
+	// says, for the record.
 	Remedy(s cluster.Snapshot, p *cluster.Pod) (writes []cluster.Write, message string)
 }
 

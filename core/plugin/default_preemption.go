@@ -2,15 +2,18 @@
 
 package plugin
 
-import "github.com/kumiki-scheduler/kumiki/core/cluster"
+import (
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+)
 
 // DefaultPreemptionName is the plugin's name, as configuration and metrics have it.
 const DefaultPreemptionName = "DefaultPreemption"
 
-// DefaultPreemption keeps a pod for which others are being evicted from being tried before the evictions are carried out
-// (upstream: PreEnqueue of DefaultPreemption, KEP-4832). The search for victims itself is no plugin: see core/preempt.
+// DefaultPreemption keeps a pod for which others are being evicted from being tried before the evictions are
+// carried out (upstream: PreEnqueue of DefaultPreemption, KEP-4832). The search for victims itself is no plugin:
+// see core/preempt.
 type DefaultPreemption struct {
-	// Preempting tells whether evictions for a pod are under way; the engine knows.
+	// Preempting reports whether evictions for a pod are under way; the engine knows.
 	Preempting func(cluster.UID) bool
 }
 
@@ -28,8 +31,9 @@ func (d DefaultPreemption) Gated(_ cluster.Snapshot, p *cluster.Pod) (reason str
 // OpensItself says that the engine tries the pods itself whose gate opens.
 func (DefaultPreemption) OpensItself() {}
 
-// Wakes registers for pods that go, so that the gate is asked again then. Whether that helps the pod is for the plugins to
-// say that rejected it.
+// Wakes registers for pods that go, so that the gate is asked again then. Whether that helps the pod is for the
+// plugins to say that rejected it.
 func (DefaultPreemption) Wakes() []Wake {
-	return []Wake{{Event: Event{Resource: Pod, Action: Delete}, Hint: func(*cluster.Pod, Change) Hint { return SkipHint }}}
+	return []Wake{{Event: Event{Resource: Pod, Action: Delete},
+		Hint: func(*cluster.Pod, Change) Hint { return SkipHint }}}
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plugin owns the contract of native plugins and the default plugins themselves, one file each: what it
-// filters, what it scores, what wakes a pod it rejected.
+// Package plugin owns the contract of native plugins: the interfaces of filters, scores, gates and reservations, the
+// verdicts they return, and the events that wake pods. The default plugins are in core/plugins.
 //
-// Every filter and every score has two forms. The plain form looks at one cluster.NodeView: it is the meaning, the
-// general path when pods are only supposed to be on a node, and the slow twin. The column form writes a range of rows
-// at once and is the fast path. A property test and a fuzz test hold them together.
+// Every filter and every score has two forms. The plain form judges one cluster.NodeView. It defines the semantics, is
+// the general path if pods are only assumed to be on a node, and is the reference implementation in tests. The column
+// form writes a range of rows at once and is the fast path. A property test and a fuzz test check that both agree.
 //
 // A plugin prepares itself once per class of pods and returns its own typed state; there is no shared bag of values.
 // A prepared form must stay true while rows change: it reads columns and bitmaps when called, never copies of them.

@@ -95,10 +95,11 @@ const (
 // Wake is one kind of event that may make a rejected pod schedulable (upstream: EnqueueExtensions).
 type Wake struct {
 	Event Event
-	// Hint tells whether a change that matches Event is of use to p; nil means that it always is.
+	// Hint reports whether a change that matches Event is of use to p; nil means that it always is.
 	Hint func(p *cluster.Pod, ch Change) Hint
-	// Alike says that Hint reads nothing of p but its namespace, its Spec, and whether the change is one of p itself: for
-	// all pods that share namespace and Spec it is asked once, and for the pod that has changed by itself.
+	// Alike says that Hint reads nothing of p but its namespace, its Spec, and whether the change is one of p
+	// itself: for all pods that share namespace and Spec it is asked once, and for the pod that has changed by
+	// itself.
 	Alike bool
 }
 
@@ -109,10 +110,10 @@ type Waker interface {
 	Wakes() []Wake
 }
 
-// IsWildcard tells whether e stands for any change at all.
+// IsWildcard reports whether e stands for any change at all.
 func (e Event) IsWildcard() bool { return e.Resource == Wildcard && e.Action == All }
 
-// Matches tells whether a registration e covers an event that happened. A general update does not match a
+// Matches reports whether a registration e covers an event that happened. A general update does not match a
 // registration for one specific kind of update; hence the comparison of actions. A wildcard event matches only
 // wildcard registrations (upstream: framework.MatchClusterEvents).
 func (e Event) Matches(happened Event) bool {
@@ -168,3 +169,6 @@ func (a Action) String() string {
 	}
 	return ""
 }
+
+// FreesNothing reports whether a deleted pod had neither a node nor the promise of one, so that it frees nothing.
+func FreesNothing(p *cluster.Pod) bool { return p.NodeName == "" && p.Nominated == "" }

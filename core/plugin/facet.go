@@ -2,15 +2,11 @@
 
 package plugin
 
-import (
-	v1 "k8s.io/api/core/v1"
+import "github.com/kumiki-scheduler/kumiki/core/cluster"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
-)
-
-// Facet is one thing that rows differ in. A wide plugin whose word on a row depends on a few facets alone lets a search
-// judge groups of rows instead of rows: two rows with the same values get the same verdict and the same raw score in one
-// decision. The value of a facet on a row changes only when the row does.
+// Facet is one thing that rows differ in. A wide plugin whose word on a row depends on a few facets alone lets a
+// search judge groups of rows instead of rows: two rows with the same values get the same verdict and the same raw
+// score in one decision. The value of a facet on a row changes only when the row does.
 //
 // Facets are compared: the same facet means the same values.
 type Facet struct {
@@ -22,7 +18,7 @@ type Facet struct {
 	term    *cluster.Carried
 }
 
-// Like tells whether two facets are one, if not of the same version.
+// Like reports whether two facets are one, if not of the same version.
 func (f Facet) Like(o Facet) bool {
 	f.version = o.version
 	return f == o
@@ -56,29 +52,37 @@ type GroupScorer interface {
 // coarse is up to how many values a topology may have for rows to be grouped by them.
 const coarse = 64
 
-// topologyFacet is the facet of a topology with few values.
-func topologyFacet(by *cluster.Topology) (Facet, bool) {
+// TopologyFacet is the facet of a topology with few values; ok is false when it has many.
+func TopologyFacet(by *cluster.Topology) (f Facet, ok bool) {
 	return Facet{kind: byValue, by: by}, by.Domains() <= coarse
 }
 
-// podsFacet is how many pods count on a row's value of a topology.
-func podsFacet(by *cluster.Topology, pods *cluster.Counter) (Facet, bool) {
-	if f, ok := topologyFacet(by); ok {
-		return f, true
-	}
-	return Facet{kind: podsThere, by: by, pods: pods, version: pods.Version()}, singles(by)
+// PresenceFacet is whether a row has a value of a topology.
+func PresenceFacet(by *cluster.Topology) Facet { return Facet{kind: hasValue, by: by} }
+
+// NodePodsFacet is whether a row has a value of a topology, and how many pods count on the row.
+func NodePodsFacet(by *cluster.Topology, pods *cluster.Counter) Facet {
+	return Facet{kind: podsThere, by: by, pods: pods, version: pods.Version()}
 }
 
-// termsFacet is how many pods carry a term on a row's value of its topology.
-func termsFacet(by *cluster.Topology, term *cluster.Carried) (Facet, bool) {
-	if f, ok := topologyFacet(by); ok {
+// PodsFacet is how many pods count on a row's value of a topology; ok is false when no facet says it.
+func PodsFacet(by *cluster.Topology, pods *cluster.Counter) (f Facet, ok bool) {
+	if f, ok := TopologyFacet(by); ok {
 		return f, true
 	}
-	return Facet{kind: termsThere, by: by, term: term}, singles(by)
+	return NodePodsFacet(by, pods), OneNodePerValue(by)
 }
 
-// singles tells whether no two nodes share a value: what counts on a value then counts on its row.
-func singles(by *cluster.Topology) bool { return by.Domains() == by.Nodes() }
+// TermsFacet is how many pods carry a term on a row's value of its topology; ok is false when no facet says it.
+func TermsFacet(by *cluster.Topology, term *cluster.Carried) (f Facet, ok bool) {
+	if f, ok := TopologyFacet(by); ok {
+		return f, true
+	}
+	return Facet{kind: termsThere, by: by, term: term}, OneNodePerValue(by)
+}
+
+// OneNodePerValue reports whether no two nodes share a value: what counts on a value then counts on its row.
+func OneNodePerValue(by *cluster.Topology) bool { return by.Domains() == by.Nodes() }
 
 // noValue is the value of facets on rows without the label.
 const noValue = -1
@@ -97,102 +101,4 @@ func (f *Facet) Of(n cluster.NodeIdx) int64 {
 		return int64(f.term.OnValue(id))
 	}
 	return int64(id)
-}
-
-// Facets are, for each constraint, the value of its key, or the pods on the node where each node has a value of its own.
-// Then the node must have a part in the constraint, or its pods would not count.
-func (f *spreadFilter) Facets(s cluster.Snapshot, into []Facet) ([]Facet, bool) {
-	for i := range f.plan.hard {
-		c, by := &f.plan.hard[i], f.domains[i].topology
-		facet, ok := topologyFacet(by)
-		switch {
-		case ok:
-		case !c.counted:
-			facet = Facet{kind: hasValue, by: by}
-		case singles(by) && f.domains[i].whole:
-			facet = Facet{kind: podsThere, by: by, pods: s.Counter(c.counts), version: s.Counter(c.counts).Version()}
-		default:
-			return into, false
-		}
-		into = append(into, facet)
-	}
-	return into, true
-}
-
-// ScoreFacets are the values of the keys, and the pods on the node for hosts.
-func (pl *PodTopologySpread) ScoreFacets(s cluster.Snapshot, p *cluster.Pod, into []Facet) ([]Facet, bool) {
-	plan := pl.plan(s, p)
-	if plan.softErr != nil {
-		return into, false
-	}
-	for i := range plan.soft {
-		c := &plan.soft[i]
-		by := s.Topology(c.key)
-		facet, ok := topologyFacet(by)
-		switch isHost := c.key == v1.LabelHostname; {
-		case isHost && c.counted:
-			facet = Facet{kind: podsThere, by: by, pods: s.Counter(c.counts), version: s.Counter(c.counts).Version()}
-		case isHost:
-			facet = Facet{kind: hasValue, by: by}
-		case !ok:
-			return into, false
-		}
-		into = append(into, facet)
-	}
-	return into, true
-}
-
-// PrepareGroups is PrepareWide for groups.
-func (pl *PodTopologySpread) PrepareGroups(s cluster.Snapshot, p *cluster.Pod, rows []cluster.NodeIdx, sizes []int) (WideScore, error) {
-	return pl.prepareWide(s, p, rows, sizes)
-}
-
-// Facets are those of the topologies of all terms.
-func (f *podAffinityFilter) Facets(_ cluster.Snapshot, into []Facet) ([]Facet, bool) {
-	all := !f.supposed
-	add := func(facet Facet, ok bool) {
-		into, all = append(into, facet), all && ok
-	}
-	for _, by := range f.nearBy {
-		add(podsFacet(by, f.near))
-	}
-	for _, term := range f.far {
-		add(podsFacet(term.by, term.pods))
-	}
-	for i := range f.others {
-		for _, term := range f.others[i].terms {
-			add(termsFacet(f.others[i].by, term))
-		}
-	}
-	return into, all
-}
-
-// ScoreFacets are those of the topologies of all terms.
-func (pl *InterPodAffinity) ScoreFacets(s cluster.Snapshot, p *cluster.Pod, into []Facet) ([]Facet, bool) {
-	if pl.own(p).err != nil {
-		return into, false
-	}
-	score := pl.score(s, p)
-	if score == nil {
-		return into, true
-	}
-	all := true
-	add := func(facet Facet, ok bool) {
-		into, all = append(into, facet), all && ok
-	}
-	for i := range score.groups {
-		g := &score.groups[i]
-		for _, own := range g.own {
-			add(podsFacet(g.by, own.pods))
-		}
-		for _, c := range g.carried {
-			add(termsFacet(g.by, c.term))
-		}
-	}
-	return into, all
-}
-
-// PrepareGroups is PrepareWide: scores are measured by the least and the greatest, and groups have them all.
-func (pl *InterPodAffinity) PrepareGroups(s cluster.Snapshot, p *cluster.Pod, rows []cluster.NodeIdx, _ []int) (WideScore, error) {
-	return pl.PrepareWide(s, p, rows)
 }

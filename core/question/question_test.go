@@ -14,7 +14,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/core/question"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -25,7 +25,7 @@ func newEngine() (*engine.Engine, *cluster.Intake) {
 	prof := engine.DefaultProfile(v1.DefaultSchedulerName)
 	prof.Preemption = &preempt.Config{}
 	e := engine.New(engine.Config{
-		Seed: 7, Profiles: []engine.Profile{prof}, Less: plugin.PrioritySort{}, UnschedulableTimeout: 300 * record.Second,
+		Seed: 7, Profiles: []engine.Profile{prof}, Less: basic.PrioritySort{}, UnschedulableTimeout: 300 * record.Second,
 	})
 	e.Step(engine.Tick{Now: record.Second})
 	return e, cluster.NewIntake()

@@ -15,6 +15,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -31,7 +33,7 @@ type scheduler struct {
 
 func newScheduler(t *testing.T) *scheduler {
 	w := newWorld(t)
-	fit, err := plugin.NewNodeResourcesFit(plugin.DefaultFitArgs())
+	fit, err := resources.NewNodeResourcesFit(resources.DefaultFitArgs())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +45,7 @@ func newScheduler(t *testing.T) *scheduler {
 			Scorers: []place.Scorer{{Scorer: pl, Weight: 2}},
 			Wakers:  []plugin.Waker{fit, pl}, Reservers: []plugin.Reserver{pl}, Remediers: []plugin.Remedier{pl},
 		}},
-		Less:           plugin.PrioritySort{},
+		Less:           basic.PrioritySort{},
 		InitialBackoff: record.Time(time.Second), MaxBackoff: record.Time(10 * time.Second),
 		UnschedulableTimeout: record.Time(5 * time.Minute),
 	})

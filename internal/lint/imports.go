@@ -23,6 +23,10 @@ var (
 	upToCluster = []string{"record", "core/resource", "core/cluster"}
 	upToPlugin  = below(upToCluster, []string{"core/plugin"})
 	upToPlace   = below(upToPlugin, []string{"core/queue", "core/place"})
+	upToPlugins = below(upToPlugin, []string{"core/plugins/internal/nodematch"})
+	subjects    = []string{"core/plugins/basic", "core/plugins/podaffinity", "core/plugins/resources",
+		"core/plugins/spread", "core/plugins/volumes"}
+	plugins     = below([]string{"core/plugins"}, subjects)
 	upToGang    = below(upToPlace, []string{"core/gang", "core/preempt", "core/preempt/victim", "core/preempt/units", "core/shard"})
 	upToEvict   = below(upToGang, []string{"core/deadline", "core/evict"})
 	upToEngine  = below(upToEvict, []string{"core/engine"})
@@ -39,22 +43,29 @@ var graph = map[string]layer{
 	"record": {nil, "what the scheduler says of itself; a leaf, so that everything may show it"},
 	"config": {nil, "reads KubeSchedulerConfiguration; a leaf, so that a tool can check a file without a scheduler"},
 
-	"core/resource":       {[]string{"record"}, "quantities know nothing of pods and nodes"},
-	"core/cluster":        {[]string{"record", "core/resource"}, "the state, with one writer; it knows no policy"},
-	"core/plugin":         {upToCluster, "policy reads the state; it does not know who asks"},
-	"core/queue":          {upToPlugin, "waiting is independent of the search for nodes"},
-	"core/place":          {upToPlugin, "the search is independent of waiting"},
-	"core/gang":           {upToPlace, "works through cluster.Trial; knows neither preemption nor shards"},
-	"core/preempt":        {below(upToPlace, []string{"core/preempt/victim"}), "works through cluster.Trial; knows neither gangs nor shards"},
-	"core/preempt/victim": {upToPlace, "what both searches for victims share; it knows neither of them"},
+	"core/resource":                   {[]string{"record"}, "quantities know nothing of pods and nodes"},
+	"core/cluster":                    {[]string{"record", "core/resource"}, "the state, with one writer; it knows no policy"},
+	"core/plugin":                     {upToCluster, "the contract of plugins; it knows neither plugins nor their callers"},
+	"core/queue":                      {upToPlugin, "waiting is independent of the search for nodes"},
+	"core/place":                      {upToPlugin, "the search is independent of waiting"},
+	"core/gang":                       {upToPlace, "works through cluster.Trial; knows neither preemption nor shards"},
+	"core/preempt":                    {below(upToPlace, []string{"core/preempt/victim"}), "works through cluster.Trial; knows neither gangs nor shards"},
+	"core/shard":                      {upToPlace, "ownership is independent of gangs and preemption"},
+	"core/deadline":                   {[]string{"record"}, "times alone; what happens at them is decided by those who set them"},
+	"core/evict":                      {below(upToGang, []string{"core/deadline"}), "the life of an eviction; what it needs of the engine is an interface that it declares"},
+	"core/engine":                     {below(upToEvict, []string{"core/plugins"}), "joins the core; knows nothing of the world outside"},
+	"core/plugins":                    {below(upToPlugin, subjects), "the registry of the default plugins, for the engine and above; queue and place do not know it"},
+	"core/plugins/basic":              {upToPlugins, "plugins of one subject know no other subject"},
+	"core/plugins/podaffinity":        {upToPlugins, "as core/plugins/basic"},
+	"core/plugins/resources":          {upToPlugins, "as core/plugins/basic"},
+	"core/plugins/spread":             {upToPlugins, "as core/plugins/basic"},
+	"core/plugins/volumes":            {upToPlugins, "as core/plugins/basic"},
+	"core/plugins/internal/nodematch": {upToPlugin, "how pods match nodes: selectors and tolerations, for plugins of several subjects"},
+	"core/question":                   {upToEngine, "reads an engine through its view; the engine does not know it"},
+	"core/preempt/victim":             {upToPlace, "what both searches for victims share; it knows neither of them"},
 	"core/preempt/units": {below(upToPlace, []string{"core/preempt", "core/preempt/victim"}),
 		"whole gangs as victims; the search for one pod on one node does not know it"},
-	"core/preempt/simulated": {upToPlace, "a cluster in memory for the tests of core/preempt"},
-	"core/shard":             {upToPlace, "ownership is independent of gangs and preemption"},
-	"core/deadline":          {[]string{"record"}, "times alone; what happens at them is decided by those who set them"},
-	"core/evict":             {below(upToGang, []string{"core/deadline"}), "the life of an eviction; what it needs of the engine is an interface that it declares"},
-	"core/engine":            {upToEvict, "joins the core; knows nothing of the world outside"},
-	"core/question":          {upToEngine, "reads an engine through its view; the engine does not know it"},
+	"core/preempt/simulated": {below(upToPlace, plugins), "a cluster in memory for the tests of core/preempt"},
 
 	"host/...": {below(upToEngine, []string{"config", "host/..."}), "runs foreign plugins; the one side where their contract is known"},
 	"kube":     {below(upToAnswers, partsOfKube), "the edge to the API server: the loop and the lease join the parts below"},
@@ -70,7 +81,7 @@ var graph = map[string]layer{
 	"kube/serve":    {[]string{"core/resource", "core/cluster"}, "shows what it is given; it knows neither the loop nor the lease"},
 	"kube/kubetest": {[]string{"record", "core/cluster"}, "a fake API server, for tests; knows no part of kube"},
 
-	"app": {edges, "wires core, kube, host and view; people build their own scheduler with it"},
+	"app": {below(edges, plugins), "wires core, kube, host and view; people build their own scheduler with it"},
 	"bench": {below(edges, benchmarks, []string{"app", "internal/testcluster", "bench/workload", "bench/workloads", "bench/ops", "bench/core", "bench/gangs", "bench/restart", "bench/noop"}),
 		"has the commands and the runs of workloads"},
 	"bench/usage":     {nil, "marks mistakes on the command line; a leaf, so that every benchmark can"},
@@ -82,8 +93,8 @@ var graph = map[string]layer{
 	"bench/workloads": {[]string{"bench/workload"}, "our workload files, embedded; whoever runs them is above it"},
 	"bench/ops":       {[]string{"bench/workload", "internal/testcluster"}, "works on an API server; it knows no scheduler"},
 	"bench/standin":   {nil, "takes the API server's place; it knows no scheduler"},
-	"bench/core":      {below(upToEngine, []string{"config", "app"}), "measures the core alone, without an API server"},
-	"bench/gangs":     {upToEngine, "compares ways to schedule gangs: the engine on virtual time, or whoever schedules a cluster"},
+	"bench/core":      {below(upToEngine, plugins, []string{"config", "app"}), "measures the core alone, without an API server"},
+	"bench/gangs":     {below(upToEngine, plugins), "compares ways to schedule gangs: the engine on virtual time, or whoever schedules a cluster"},
 	"cmd/kumiki/...": {below(edges, []string{"app", "bench", "internal/testcluster", "examples/demo", "examples/gangs", "cmd/kumiki/..."}),
 		"flags and wiring; nothing imports a command"},
 	"cmd/kumiki/ask":  {[]string{"record", "kube", "kube/serve", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
@@ -101,6 +112,7 @@ var graph = map[string]layer{
 	"internal/mutation":          {nil, "puts faults into copies of packages and runs their tests"},
 	"internal/mutation/mutants":  {[]string{"internal/mutation"}, "the command of internal/mutation"},
 	"internal/e2e/checker":       {nil, "judges placements by the API server alone, so shares no code with what it judges"},
+	"internal/plugintest":        {upToPlugin, "builders and checks for tests of plugins"},
 	"internal/fault":             {nil, "stands between a scheduler and its API server; it knows neither"},
 	"internal/learntest":         {[]string{"internal/testcluster"}, "runs the commands of docs/learn; it knows only what a reader can type"},
 	"internal/reliability/...": {[]string{"internal/e2e/checker", "internal/fault", "internal/reliability/...", "internal/testcluster"},
@@ -109,7 +121,7 @@ var graph = map[string]layer{
 
 	"localcluster/...": {[]string{"localcluster/..."}, "a module of its own: upstream's servers must not meet the scheduler in one binary"},
 	"tools/...":        {nil, "a module of its own: what builds and packs the others must not move their versions"},
-	"conformance/...": {below(upToEngine, partsOfKube, []string{"config", "host/...", "kube", "app", "bench/core", "conformance/...", "internal/testcluster"}),
+	"conformance/...": {below(upToEngine, plugins, partsOfKube, []string{"config", "host/...", "kube", "app", "bench/core", "conformance/...", "internal/testcluster"}),
 		"a module of its own: the oracle is upstream's scheduler, which kumiki must not be linked with"},
 }
 

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 )
 
@@ -172,7 +172,7 @@ func BenchmarkAfterLists(b *testing.B) {
 		for i := range pods {
 			list.Add(wire(b, ordinaryPod(i, fmt.Sprintf("node-%04d.zone-a.example.internal", i%nodes))))
 		}
-		e := engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: plugin.PrioritySort{}})
+		e := engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: basic.PrioritySort{}})
 		nodeStore.Replace(nodeObjects(nodes), "1")
 		b.StartTimer()
 		store.Replace(list.List(), "1")

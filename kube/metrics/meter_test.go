@@ -15,7 +15,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/core/question"
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
@@ -45,7 +45,7 @@ func newCounting(change ...func(*engine.Profile)) *counting {
 	meter := NewMeter()
 	m, reg := counted()
 	c := &counting{reg: reg, intake: cluster.NewIntake(), tally: NewTally(m, meter, time.Now()), Engine: engine.New(engine.Config{
-		Seed: 1, Profiles: []engine.Profile{profile}, Less: plugin.PrioritySort{},
+		Seed: 1, Profiles: []engine.Profile{profile}, Less: basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, Meter: meter,
 	})}
 	c.pass(record.Second)

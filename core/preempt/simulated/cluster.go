@@ -15,6 +15,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
 )
 
 // Cluster is a store with nodes, pods and budgets, and a search for nodes over it.
@@ -57,8 +59,8 @@ func NewCluster() *Cluster {
 func (c *Cluster) OnePodPerNode() {
 	prof := filterProfile()
 	for i, f := range prof.Filters {
-		if f.Name() == plugin.NodeResourcesFitName {
-			prof.Filters[i] = plugin.NodeSlots{}
+		if f.Name() == resources.NodeResourcesFitName {
+			prof.Filters[i] = resources.NodeSlots{}
 		}
 	}
 	c.Placer = place.New(prof, NoMeter{}, place.DefaultClassBytes)
@@ -66,8 +68,8 @@ func (c *Cluster) OnePodPerNode() {
 
 func filterProfile() place.Profile {
 	var prof place.Profile
-	for _, enabled := range plugin.DefaultProfile() {
-		reg, _ := plugin.Lookup(enabled.Name)
+	for _, enabled := range plugins.DefaultProfile() {
+		reg, _ := plugins.Lookup(enabled.Name)
 		pl, err := reg.New(nil)
 		if err != nil {
 			panic(err)
