@@ -25,6 +25,7 @@ var plainWords = wordSet(`
 	restored restriction result rows rule scheduler scheduling score scorer search seen selection selective selector
 	self set shape sort source spec spread stat state statistic status strategy table tag target taint term time timer
 	allocate create decided delete done engine evict gone held moved nomination paused prepare release scalar select stuck
+	cluster entry history inspector manager pause shortage shown waiting warning waste
 	synced trouble whole type uid unit value verdict version victim view volume wait watch weighted write zone`)
 
 func wordSet(list string) map[string]bool {

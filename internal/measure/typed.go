@@ -62,7 +62,8 @@ func typed(patterns ...string) (map[string]*pkg, error) {
 	imp := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	pkgs := map[string]*pkg{}
 	for _, d := range mine {
-		p := &pkg{fset: fset, info: &types.Info{Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}}
+		info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}
+		p := &pkg{fset: fset, info: info}
 		for _, name := range d.GoFiles {
 			f, err := parser.ParseFile(fset, filepath.Join(d.Dir, name), nil, parser.SkipObjectResolution)
 			if err != nil {
@@ -183,7 +184,8 @@ func order(names []string, uses map[[2]string]bool) []string {
 // travel follows the unit through the gang cycle: each place where it is read or passed, into the functions of core that
 // receive it. It counts the files, how often the reader returns to a file, and the names that the unit has.
 func travel(pkgs map[string]*pkg) row {
-	t := &traveller{pkgs: pkgs, bodies: map[string]body{}, seen: map[string]bool{}, files: map[string]bool{}, names: map[string]bool{}}
+	t := &traveller{pkgs: pkgs, bodies: map[string]body{}, seen: map[string]bool{}, files: map[string]bool{},
+		names: map[string]bool{}}
 	for _, dir := range slices.Sorted(maps.Keys(pkgs)) {
 		for _, f := range pkgs[dir].files {
 			for _, d := range f.Decls {
@@ -199,8 +201,8 @@ func travel(pkgs map[string]*pkg) row {
 		return row{"following the unit through the gang cycle", "-", "there is no " + start}
 	}
 	t.follow(start, b, 0)
-	return row{"following the unit through the gang cycle",
-		fmt.Sprintf("%d; %d; %d", len(t.files), t.returns, len(t.names)), fmt.Sprintf("files; returns to a file; names (%d stops)", t.stops)}
+	return row{"following the unit through the gang cycle", fmt.Sprintf("%d; %d; %d", len(t.files), t.returns, len(t.names)),
+		fmt.Sprintf("files; returns to a file; names (%d stops)", t.stops)}
 }
 
 type body struct {

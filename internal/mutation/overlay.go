@@ -22,8 +22,8 @@ const Env = "KUMIKI_FAULT"
 // addedFile is the name of the file that an instrumented package gets besides its own.
 const addedFile = "kumiki_faults.go"
 
-// Overlay writes instrumented copies of all files that the faults change to dir, and the file for `go test -overlay`, whose
-// path it returns. root is the root of the repository.
+// Overlay writes instrumented copies of all files that the faults change to dir, and the file for `go test -overlay`,
+// whose path it returns. root is the root of the repository.
 func Overlay(root, dir string, faults []Fault) (string, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -31,7 +31,8 @@ func Overlay(root, dir string, faults []Fault) (string, error) {
 	}
 	replace := map[string]string{} // path of a file -> path of its copy
 	for _, pkg := range packagesOf(faults) {
-		files, err := instrument(root, pkg, slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return f.Dir != pkg }))
+		mine := slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return f.Dir != pkg })
+		files, err := instrument(root, pkg, mine)
 		if err != nil {
 			return "", fmt.Errorf("instrumenting %s: %w", pkg, err)
 		}
