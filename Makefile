@@ -113,7 +113,7 @@ cover: ## out/cover.html: which lines of the root module its own tests reach, wi
 bench: ## go benchmarks of the core and the edge, into out/bench.txt (BENCH=regexp COUNT=n)
 	@mkdir -p out
 	@{ $(GO) version; git log -1 --format='commit %H'; \
-		$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -p 1 ./core/... ./host/... ./kube; echo $$? > out/bench.code; } | tee out/bench.txt
+		$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -p 1 ./core/... ./host/... ./kube/...; echo $$? > out/bench.code; } | tee out/bench.txt
 	@exit $$(cat out/bench.code)
 
 .PHONY: bench-basic
@@ -161,10 +161,10 @@ mutants: ## run the tests with each fault of testdata/faults put in; each must b
 measures: ## print how the code is structured: sizes, dependencies between files, bool parameters
 	$(GO) run ./internal/measure
 
+PLUGINS = $(addprefix core/plugins/,basic internal/nodematch podaffinity resources spread volumes) host/devices
 .PHONY: mutants-conformance
 mutants-conformance: ## count how many faults the comparison with kube-scheduler detects by itself; at least 75 percent
-	$(GO) run ./internal/mutation/mutants -search '^TestFaultIsDetected$$' -in conformance/kumiki -least 75 core/plugins/basic core/plugins/internal/nodematch core/plugins/podaffinity \
-		core/plugins/resources core/plugins/spread core/plugins/volumes host/devices
+	$(GO) run ./internal/mutation/mutants -search '^TestFaultIsDetected$$' -in conformance/kumiki -least 75 $(or $(FAULTS),$(PLUGINS))
 
 # Families of random histories that end with the liveness property, see docs/design/0008-liveness.md.
 HISTORIES ?= 20000

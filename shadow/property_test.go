@@ -45,7 +45,7 @@ func weights() engine.Config {
 // TestWhoFollowsItselfHasNoQuarrel: whatever overtakes whatever, the shadow of a scheduler with the same weights ends
 // with no dispute that stayed, and where it calls a case quiet the pick is one of the best. It catches: a dispute
 // that is believed at once, one that is never settled, a case that is called quiet while other pods are on their way
-// or while the cluster changes (the first of mutant.go).
+// or while the cluster changes.
 func TestWhoFollowsItselfHasNoQuarrel(t *testing.T) {
 	quiet, settled := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -49,7 +49,7 @@ func upstream(t *testing.T) diff.Upstream {
 }
 
 // TestConformanceOracle asks upstream's framework and kumiki the same questions.
-// Mutants caught: those of core/plugin/mutants.go (see TestMutantsOfPlugins).
+// It detects faults of core/plugins (make mutants-conformance).
 func TestConformanceOracle(t *testing.T) {
 	up, want := upstream(t), cases(t)
 	step := max(want/20, 1)
@@ -84,7 +84,7 @@ func TestConformanceOracle(t *testing.T) {
 }
 
 // TestConformanceQueue plays the same histories on both queues.
-// Mutants caught: those of core/queue/mutant.go (see TestMutantsOfQueue).
+// It detects faults of core/queue (make mutants-conformance FAULTS=core/queue).
 func TestConformanceQueue(t *testing.T) {
 	histories := max(cases(t)/60, 1)
 	step := max(histories/20, 1)

@@ -225,7 +225,7 @@ func wakes(wk plugin.Waker, p *cluster.Pod, ch plugin.Change) bool {
 }
 
 // TestConformanceHints asks every plugin of both about the same changes.
-// Mutants caught: the hint faults of core/plugin/mutants.go.
+// It detects faults of hints in core/plugins (make mutants-conformance).
 func TestConformanceHints(t *testing.T) {
 	counts := map[string]int{} // "plugin answer" -> times
 	if d := hints(uint64(seed(t)), max(cases(t)/100, 20), counts); d != "" {

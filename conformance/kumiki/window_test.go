@@ -252,7 +252,7 @@ func sequences(t *testing.T, o *oracle.Oracle, count int, total *march) string {
 
 // TestConformanceWindow holds the window search against upstream's own Scheduler: the
 // same nodes are looked at, pod after pod, while nodes come and go.
-// Mutants caught: windowStands, quotaShort and rejectsUncounted of core/place/mutant.go.
+// It detects the faults windowStands, quotaShort and rejectsUncounted of core/place.
 func TestConformanceWindow(t *testing.T) {
 	o := oracle.New()
 	defer o.Close()

@@ -39,8 +39,8 @@ func setting(t *testing.T, otherwise int, name string) int {
 	return n
 }
 
-// TestConformancePreemption puts the same questions to both. Mutants caught: those of core/preempt/mutant.go that its own
-// tests catch, for the same reason.
+// TestConformancePreemption puts the same questions to both. It detects the faults of core/preempt that its own tests
+// detect, for the same reason.
 func TestConformancePreemption(t *testing.T) {
 	seed, cases := setting(t, 1, "KUMIKI_SEED"), setting(t, 2000, "KUMIKI_CASES")
 	seen := map[string]int{}

@@ -16,7 +16,7 @@ import (
 // Held at rest: the ledger is the truth and nothing is assumed (I10), each pending pod waits in one place (I9) and none
 // that fits (I7), no event is kept in flight (H2), and the tape plays to the same effects byte for byte.
 // Held at both times: what Judge says of any pod holds together and is what the filters and scores say.
-// It catches the mutants of mutant_test.go.
+// It detects most faults of testdata/faults that are not about gangs or preemption.
 func TestNoHistoryBreaksTheEngine(t *testing.T) { rapid.Check(t, history) }
 
 func history(t *rapid.T) {

@@ -71,8 +71,8 @@ func reads(t *testing.T, registry componentmetrics.Gatherer, name, label string)
 // 150 pods onto two nodes; 100 of their binds are on a slow way, 50 wait their turn. Then the other places a large pod on
 // one of the nodes, and it does not fit beside what we decided. The newest of our pods are taken back, before their binds
 // are sent, just as many as it takes, and no node ever holds more than it offers; the other's pod is left alone. When it
-// goes, our pods get its room. Catches foreignTrusted (the node is oversold), and newestKept (binds on their way cannot be
-// taken back, so the node is oversold too) of core/engine/mutant.go.
+// goes, our pods get its capacity. It detects foreignTrusted (the node is overcommitted), and newestKept (pending binds
+// cannot be withdrawn, so the node is overcommitted too) of core/engine.
 func TestASecondSchedulerOnTheSameNodes(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{NoHeartbeats: true, NodeSpec: `
 shapes:
