@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kumiki-scheduler/kumiki/bench/usage"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins"
@@ -36,7 +37,7 @@ func Ablatable() []string {
 func CheckAblatable(names []string) error {
 	for _, name := range names {
 		if !slices.Contains(Ablatable(), name) {
-			return usageErrorf("plugin %q is unknown; there are %s", name, strings.Join(Ablatable(), ", "))
+			return usage.Errorf("plugin %q is unknown; there are %s", name, strings.Join(Ablatable(), ", "))
 		}
 	}
 	return nil

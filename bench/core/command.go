@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kumiki-scheduler/kumiki/bench/usage"
 )
 
 // NewCommand is `kumiki bench core`, with others to measure beside kumiki.
@@ -43,11 +45,11 @@ and a node, and how much of the 99th percentile of a decision's time it is.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(formats, format) {
-				return usageErrorf("output %q is unknown; there are %s", format, strings.Join(formats, ", "))
+				return usage.Errorf("output %q is unknown; there are %s", format, strings.Join(formats, ", "))
 			}
 			var err error
 			if o.Families, err = regexp.Compile(families); err != nil {
-				return usageErrorf("families: %w", err)
+				return usage.Errorf("families: %w", err)
 			}
 			if from != "" {
 				r, err := read(from, o.Families)
@@ -110,7 +112,7 @@ func chosen(names, ablate []string, others []Contender, classBytes int) ([]strin
 			for _, c := range all {
 				known = append(known, c.Name)
 			}
-			return nil, nil, usageErrorf("scheduler %q is unknown; there are %s", name, strings.Join(known, ", "))
+			return nil, nil, usage.Errorf("scheduler %q is unknown; there are %s", name, strings.Join(known, ", "))
 		}
 		contenders = append(contenders, all[i])
 	}
@@ -120,16 +122,16 @@ func chosen(names, ablate []string, others []Contender, classBytes int) ([]strin
 // check refuses what cannot be measured.
 func (o *Options) check() error {
 	if o.Pods < 1 || o.Runs < 1 || o.Warmup < 0 || len(o.Contenders) == 0 {
-		return usageErrorf("pods, runs and schedulers must be at least 1 and warmup at least 0, not %d, %d, %d and %d", o.Pods, o.Runs, len(o.Contenders), o.Warmup)
+		return usage.Errorf("pods, runs and schedulers must be at least 1 and warmup at least 0, not %d, %d, %d and %d", o.Pods, o.Runs, len(o.Contenders), o.Warmup)
 	}
 	for i, c := range o.Contenders {
 		if slices.ContainsFunc(o.Contenders[:i], func(d Contender) bool { return d.Name == c.Name }) {
-			return usageErrorf("scheduler %s is named twice", c.Name)
+			return usage.Errorf("scheduler %s is named twice", c.Name)
 		}
 	}
 	for _, n := range o.Nodes {
 		if n < leastNodes {
-			return usageErrorf("%d nodes are too few, the families need %d", n, leastNodes)
+			return usage.Errorf("%d nodes are too few, the families need %d", n, leastNodes)
 		}
 	}
 	return nil

@@ -93,7 +93,7 @@ var graph = map[string]layer{
 	"bench/workloads": {[]string{"bench/workload"}, "our workload files, embedded; whoever runs them is above it"},
 	"bench/ops":       {[]string{"bench/workload", "internal/testcluster"}, "works on an API server; it knows no scheduler"},
 	"bench/standin":   {nil, "takes the API server's place; it knows no scheduler"},
-	"bench/core":      {below(upToEngine, plugins, []string{"config", "app"}), "measures the core alone, without an API server"},
+	"bench/core":      {below(upToEngine, plugins, []string{"config", "app", "bench/usage"}), "measures the core alone, without an API server"},
 	"bench/gangs":     {below(upToEngine, plugins), "compares ways to schedule gangs: the engine on virtual time, or whoever schedules a cluster"},
 	"cmd/kumiki/...": {below(edges, []string{"app", "bench", "internal/testcluster", "examples/demo", "examples/gangs", "cmd/kumiki/..."}),
 		"flags and wiring; nothing imports a command"},
