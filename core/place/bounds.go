@@ -9,24 +9,24 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// Bounds is what can be told of the places of a pod before any pod like it has one.
+// Bounds limits the nodes on which pods like a given pod can be placed, before any of them is placed.
 type Bounds struct {
-	// Rows are those that filters which look at one node alone have nothing against, in index order. More pods on the nodes
+	// Rows are the rows that every node-local filter accepts, in index order. More pods on the nodes
 	// can only make them fewer.
 	Rows []cluster.NodeIdx
-	// Alone tells that no other filter has a say on this pod, nor foreign code.
+	// Alone is set if no other filter applies to this pod, and no foreign code.
 	Alone bool
 	// Demands are amounts that a pod like it takes wherever it is (see plugin.Demander).
 	Demands []plugin.Demand
 	// Apart are label keys: no two pods like it are on nodes with one value (see plugin.Repeller).
 	Apart []string
-	// Against are the names of the filters that reject some row, or may come to reject one because of pods like it,
+	// Against are the names of the filters that reject some row, or may reject one later because of pods like it,
 	// sorted.
 	Against []string
 }
 
-// Bound tells what bounds the places of p; ok is false when a filter fails. A pod that is rejected before any node is
-// looked at has no rows: what others of its kind do changes nothing about that.
+// Bound returns the bounds on the placement of p; ok is false when a filter fails. A pod that is rejected before any
+// node is looked at has no rows: what others of its kind do changes nothing about that.
 func (pl *Placer) Bound(s cluster.Snapshot, p *cluster.Pod) (b Bounds, ok bool) {
 	sr := pl.look(s, p, unpromised{})
 	if sr.err != nil {
@@ -57,7 +57,7 @@ func (pl *Placer) Bound(s cluster.Snapshot, p *cluster.Pod) (b Bounds, ok bool) 
 	return b, true
 }
 
-// Alone tells whether in a search that rejected some rows none but filters that look at one node alone had a say.
+// Alone reports whether only node-local filters applied in a search that rejected some rows.
 func (pl *Placer) Alone(out Outcome) bool { return !out.look.nowhere() && pl.alone(out.look) }
 
 func (pl *Placer) alone(sr *search) bool {
@@ -72,7 +72,7 @@ func (pl *Placer) alone(sr *search) bool {
 	return true
 }
 
-// mayReject names the filters that reject some row so far, or may come to.
+// mayReject names the filters that reject some row so far, or may reject one later.
 func (pl *Placer) mayReject(sr *search, rejects []bool) []string {
 	names := slices.Clone(sr.narrowed)
 	for i, f := range pl.profile.Filters {
@@ -135,8 +135,8 @@ func (pl *Placer) Empty(s cluster.Snapshot, p *cluster.Pod) *Emptied {
 	return e
 }
 
-// Copies is how many pods like this one fit the node of a row by themselves, at most most of them. It is never less than
-// the truth.
+// Copies is how many pods like this one fit the node of a row by themselves, at most most of them. It is never less
+// than the truth.
 func (e *Emptied) Copies(s cluster.Snapshot, n cluster.NodeIdx, most int) int {
 	if e.Nowhere != "" {
 		return 0

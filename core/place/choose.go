@@ -113,7 +113,7 @@ func (pl *Placer) choose(s cluster.Snapshot, sr *search, out *Outcome, draw func
 	}
 }
 
-// wideScores tells whether something adds to the totals that the class does not keep.
+// wideScores reports whether something adds to the totals that the class does not keep.
 func (pl *Placer) wideScores(s cluster.Snapshot, sr *search) bool {
 	if f := pl.profile.Foreign; f != nil && f.Takes(sr.pod) {
 		return true
@@ -220,8 +220,8 @@ func (top *topTwo) see(n cluster.NodeIdx, total int64) {
 	}
 }
 
-// scanFlat sees every row that fits when no score needs normalising, which is the common case, and returns their number.
-// Rows that cannot be among the two best cost one comparison.
+// scanFlat sees every row that fits when no score needs normalising, which is the common case, and returns their
+// number. Rows that cannot be among the two best cost one comparison.
 func (top *topTwo) scanFlat(verdicts []plugin.Verdict, t *totals) (feasible int) {
 	base := t.base[:len(verdicts)]
 	for n, v := range verdicts {

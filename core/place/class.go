@@ -33,7 +33,7 @@ func (pl *Placer) newClass(spec *cluster.PodSpec) *class {
 	return c
 }
 
-// stale tells whether verdicts or scores of rows may have changed that the journal does not name.
+// stale reports whether verdicts or scores of rows may have changed that the journal does not name.
 func (c *class) stale(s cluster.Snapshot) bool {
 	for i := range c.plans {
 		if f, ages := c.plans[i].Filter.(plugin.Aging); ages && f.Stale(s) {

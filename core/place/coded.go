@@ -9,20 +9,21 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// coded is a class in its short form, two bytes for each row. A class that has a kin is in this form. A thousand classes of 50,000 rows fit into
-// the memory of a hundred in the long form, and what changes in a row that they all have to catch up on costs each of them
-// a few columns of amounts.
+// coded is a class in its short form, two bytes for each row. A class that has a `kin` is in this form. A thousand
+// classes of 50,000 rows fit into the memory of a hundred in the long form, and what changes in a row that they all
+// have to catch up on costs each of them a few columns of amounts.
 type coded struct {
 	stretches
 	kin   *kin // nil while the class is in its long form
 	own   sized
 	codes []code
 	ahead int64  // the result of readAhead; it means nothing
-	made  uint64 // kin.made when the rows were judged
-	// largest is what the scores in kin.raws are measured by, their largest on rows that fit, and witness a row that has it.
+	made  uint64 // `kin.made` when the rows were judged
+	// largest is what the scores in `kin.raws` are measured by, their largest on rows that fit, and witness a row
+	// that has it.
 	largest rawSet
 	witness [maxRaws]cluster.NodeIdx
-	prices  []int64 // kin.sets -> what they give to the total of a row
+	prices  []int64 // `kin.sets` -> what they give to the total of a row
 	priced  []int64 // space for price
 	higher  bool    // a row that was just coded may be above largest
 	seq     uint64  // changes are applied up to here, by the Placer's recent
@@ -113,7 +114,7 @@ func (pl *Placer) encode(s cluster.Snapshot, c *class) bool {
 	return true
 }
 
-// encodeRows judges all rows of a class whose kin is up to date; false when its codes do not do.
+// encodeRows judges all rows of a class whose `kin` is up to date; false if codes cannot represent it.
 func (pl *Placer) encodeRows(s cluster.Snapshot, c *class) bool {
 	d := &c.coded
 	pl.recent.Follow(s)
@@ -132,7 +133,8 @@ func (pl *Placer) encodeRows(s cluster.Snapshot, c *class) bool {
 	return !d.kin.closed
 }
 
-// judge brings what the class has for itself of rows lo to hi-1, or of so many recent changes, into the Placer's columns.
+// judge brings what the class has for itself of rows lo to hi-1, or of so many recent changes, into the Placer's
+// columns.
 func (c *coded) judge(pl *Placer, s cluster.Snapshot, lo, hi cluster.NodeIdx, recent bool) {
 	pl.makeRoom(int(hi))
 	verdicts, sums, column := pl.verdicts[:hi], pl.sums[:hi], pl.column[:hi]

@@ -5,7 +5,7 @@ package place
 // LookAtEachRow keeps a Placer from grouping and ranking rows.
 func LookAtEachRow(pl *Placer) { pl.eachRow = true }
 
-// Judged tells whether there are verdicts: not when the pod was rejected before any node was looked at.
+// Judged reports whether there are verdicts: not when the pod was rejected before any node was looked at.
 func Judged(o Outcome) bool { return o.look.judged }
 
 // Groupings is how many groupings a Placer keeps.

@@ -10,26 +10,27 @@ import (
 // Foreign is the port through which code that is not native takes part in a decision: HTTP extenders, and plugins
 // written for k8s.io/kube-scheduler/framework. host implements it.
 //
-// It is called synchronously at the numbered steps of the cycle and names nodes only; whoever implements it holds the
+// It is called synchronously at the numbered steps of the cycle and names nodes only; the implementation holds the
 // objects it needs. Its answers are recorded with the cycle, and a replay answers from the recording, so that foreign
 // code does not make decisions unrepeatable.
 //
 // The device allocator does not come through this port: it is a function of the objects in the store, and works as a
 // plugin (host/devices).
 type Foreign interface {
-	// Takes tells whether foreign code takes part in deciding about p.
+	// Takes reports whether foreign code takes part in deciding about p.
 	Takes(p *cluster.Pod) bool
-	// Filter is asked about the nodes that the native filters leave, at least one. Nodes without an entry in the answer fit.
-	// An error fails the attempt.
+	// Filter is asked about the nodes that the native filters leave, at least one. Nodes without an entry in the
+	// answer fit. An error fails the attempt.
 	Filter(p *cluster.Pod, nodes []string) (map[string]ForeignRejection, error) // node name -> why it does not fit
 	// Score is asked when two nodes or more fit. The answer has one entry per foreign scorer.
 	Score(p *cluster.Pod, nodes []string) []ForeignScore
-	// Preempts tells whether foreign code has a say in whom to evict for p.
+	// Preempts reports whether foreign code takes part in choosing victims for p.
 	Preempts(p *cluster.Pod) bool
-	// Preempt is asked about the nodes on which evictions would make room for p, at least one, in the order of their names,
-	// each with its victims, at least one. The answer takes their place, and is like them: some of the nodes, or others, with
-	// these victims or other pods that are on them. on lists the pods of a node; ok is false for a node that does not exist.
-	// An error ends the search for victims (upstream: preemption.go, callExtenders).
+	// Preempt is asked about the nodes on which evictions would free enough capacity for p, at least one, in the
+	// order of their names, each with its victims, at least one. The answer replaces them and has the same form: some
+	// of the nodes, or others, with these victims or other pods that are on them. on lists the pods of a node; ok is
+	// false for a node that does not exist. An error ends the search for victims (upstream: preemption.go,
+	// callExtenders).
 	Preempt(p *cluster.Pod, candidates []ForeignVictims, on func(node string) (pods []record.PodRef, ok bool)) ([]ForeignVictims, error)
 	// Binder names the foreign code that binds p in place of the API call; empty for none.
 	Binder(p *cluster.Pod) string

@@ -13,7 +13,7 @@ import (
 const (
 	// maxGroups is how many groups are worth judging; with more of them rows are judged one by one.
 	maxGroups = 256
-	// maxFacets is how many facets rows are told apart by at most.
+	// maxFacets is the maximum number of facets that distinguish rows.
 	maxFacets = 8
 	// maxGroupings bounds the groupings of a Placer; the one not used for the longest time goes first.
 	maxGroupings = 256
@@ -21,9 +21,9 @@ const (
 	retryAfter = 1000
 )
 
-// grouping is the rows of a class that fit as far as the class can tell, in groups that no wide plugin can tell apart. A
-// decision judges and scores a row of each group and knows it of all of them. Pods of a class that are told apart by the same
-// facets share a grouping: those of one owner, whose labels differ in an index, do.
+// grouping is the rows of a class that fit as far as the class can tell, in groups that no wide plugin can
+// distinguish. A decision judges and scores a row of each group and knows it of all of them. Pods of a class that are
+// distinguished by the same facets share a grouping: those of one owner, whose labels differ in an index, do.
 type grouping struct {
 	class  *class
 	facets []plugin.Facet
@@ -102,7 +102,7 @@ func (pl *Placer) facets(s cluster.Snapshot, sr *search) (ok bool) {
 	return len(unique) > 0 && len(unique) <= maxFacets
 }
 
-// group takes a search by groups, where that comes to the same as a look at each row.
+// group searches by groups, if the result is the same as that of a scan of all rows.
 func (pl *Placer) group(s cluster.Snapshot, sr *search) bool {
 	if !sr.ranked() || sr.only != nil || sr.pod.Nominated != "" || pl.profile.Search.Strategy != AllNodes || sr.kept.broken != nil {
 		return false
@@ -171,7 +171,7 @@ func (pl *Placer) dropGroupings(c *class) {
 // bytes is how much a grouping takes: a group and a total for each row, a summary for each block of each group.
 func (g *grouping) bytes() int { return len(g.of) * (4 + 8 + len(g.groups)*16/fanout) }
 
-// follow brings the groups up to date. It tells whether there are few enough of them.
+// follow brings the groups up to date. It reports whether there are few enough of them.
 func (g *grouping) follow(s cluster.Snapshot, c *class, facets []plugin.Facet) bool {
 	if g.skip > 0 {
 		g.skip--
@@ -232,8 +232,8 @@ func (g *grouping) share(id int32) {
 	r.sumUp()
 }
 
-// idOf is the group of a row by the values of its facets; noGroup when there are too many. A group that is appended for it
-// is not shared yet.
+// idOf is the group of a row by the values of its facets; noGroup when there are too many. A group that is appended
+// for it is not shared yet.
 func (g *grouping) idOf(n cluster.NodeIdx) int32 {
 	var values groupValues
 	for i := range g.facets {
@@ -294,7 +294,7 @@ func (g *grouping) update(c *class, changes []cluster.NodeIdx) bool {
 	return true
 }
 
-// grow makes room for n rows.
+// grow extends the columns to n rows.
 func (g *grouping) grow(n int) {
 	if len(g.of) >= n {
 		return

@@ -21,11 +21,12 @@ import (
 // paths counts how decisions were made.
 type paths [3]int
 
-// TestGroupsAreALookAtEachRow changes a cluster in which pods spread, attract and repel each other, and asks two Placers
-// for the same pods: one that groups rows and one that looks at each. Winner, runner-up, totals, ties, parts and the
-// verdict on each row must be the same. Enough decisions must have been made by groups, or nothing was compared.
-// It catches: a row that is not moved between groups, groups that wide filters do not judge, a facet that is left out,
-// sizes of groups ignored in spread's weights, a draw that counts rows out of order, totals measured by rows left out.
+// TestGroupsAreALookAtEachRow changes a cluster in which pods spread, attract and repel each other, and asks two
+// Placers for the same pods: one that groups rows and one that looks at each. Winner, runner-up, totals, ties, parts
+// and the verdict on each row must be the same. Enough decisions must have been made by groups, or nothing was
+// compared. It catches: a row that is not moved between groups, groups that wide filters do not judge, a facet that
+// is left out, sizes of groups ignored in spread's weights, a draw that counts rows out of order, totals measured by
+// rows left out.
 func TestGroupsAreALookAtEachRow(t *testing.T) {
 	var made paths
 	prof := defaultProfile(t)
@@ -37,7 +38,7 @@ func TestGroupsAreALookAtEachRow(t *testing.T) {
 
 func groupTwins(t *rapid.T, prof place.Profile, made *paths) {
 	s, in := cluster.NewStore(), cluster.NewIntake()
-	// Above 64 nodes hosts are too many to be told apart by name.
+	// Above 64 nodes there are too many hosts to distinguish them by name.
 	nodes := rapid.SampledFrom([]int{3, 10, 70, 140}).Draw(t, "nodes")
 	for i := range nodes {
 		s.SetNode(in.Node(groupNode(t, i)))

@@ -9,12 +9,12 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// code is what is known of a row in two bytes: a total of weighted scores where it fits, ^i where the verdict is number i
-// of the kin's book.
+// code is what is known of a row in two bytes: a total of weighted scores where it fits, ^i where the verdict is
+// number i in `kin.book`.
 type code = int16
 
-// kin is what classes share whose pods differ in amounts of resources alone (cluster.PodSpec.Kin): what filters and
-// scorers say that read nothing but node objects (plugin.OfNode).
+// `kin` is the equivalence class shared by specs that differ in requests alone (`cluster.PodSpec.Kin`): what those
+// filters and scorers say that read only node objects (plugin.OfNode).
 type kin struct {
 	spec    *cluster.PodSpec
 	filters []ofNode
@@ -28,8 +28,8 @@ type kin struct {
 	setOf  []int16 // row -> index in sets
 
 	codes []code // without what raws give
-	// book numbers verdicts, those of classes included. When closed is set, it or sets is full, and no class of the kin keeps
-	// codes.
+	// book numbers verdicts, those of classes included. When closed is set, it or sets is full, and no class that
+	// shares it keeps codes.
 	book   []plugin.Verdict
 	number map[plugin.Verdict]code // verdict -> its code
 	closed bool
@@ -43,10 +43,10 @@ type kin struct {
 	classes int  // that use it
 }
 
-// maxRaws is how many scorers that are normalised a kin may have: upstream has two of them that read nodes alone.
+// maxRaws is the maximum number of normalised scorers in a `kin`: upstream has two of them that read nodes alone.
 const maxRaws = 3
 
-// rawSet is the raw scores of a row, in the order of kin.raws.
+// rawSet is the raw scores of a row, in the order of `kin.raws`.
 type rawSet [maxRaws]int64
 
 type rawScore struct {
@@ -60,13 +60,13 @@ type ofNode struct {
 	tag plugin.Tag
 }
 
-// part of a profile that a class needs besides its kin: filters and scorers that read amounts.
+// part of a profile that a class needs besides its `kin`: filters and scorers that read amounts.
 type sized struct {
 	filters []ofNode
 	scorers []Scorer
 	scores  []plugin.PodScore
 	halves  []half // of scores, in their order
-	rawAt   []int  // kin.raws -> index in the scorers of the class
+	rawAt   []int  // `kin.raws` -> index in the scorers of the class
 }
 
 // half is the part of a score that is the same for all classes; is is nil for a score without one.
@@ -85,8 +85,8 @@ func halfOf(score plugin.PodScore) half {
 	return half{}
 }
 
-// split sorts what a class has prepared into what its kin shares and what it has for itself; ok is false when there is
-// something else, or totals may not fit a code.
+// split sorts what a class has prepared into what its `kin` shares and what it has for itself; ok is false when there
+// is something else, or totals may not fit a code.
 func (pl *Placer) split(k *kept) (shared *kin, own sized, ok bool) {
 	shared = &kin{number: map[plugin.Verdict]code{}, sets: make([]rawSet, 1), setIDs: map[rawSet]int16{{}: 0}}
 	if !pl.narrow || k.only != nil {
@@ -124,7 +124,7 @@ func (pl *Placer) split(k *kept) (shared *kin, own sized, ok bool) {
 	return shared, own, len(shared.raws) <= maxRaws
 }
 
-// fitsCodes tells whether totals of a profile fit a code.
+// fitsCodes reports whether totals of a profile fit a code.
 func fitsCodes(scorers []Scorer) bool {
 	var most int64
 	for _, sc := range scorers {
@@ -136,7 +136,7 @@ func fitsCodes(scorers []Scorer) bool {
 	return most <= math.MaxInt16
 }
 
-// kinOf finds or makes the kin of a class that was just prepared. It is nil when the class cannot do with codes.
+// kinOf finds or makes the `kin` of a class that was just prepared. It is nil if codes cannot represent the class.
 func (pl *Placer) kinOf(s cluster.Snapshot, spec *cluster.PodSpec, k *kept) (*kin, sized) {
 	if spec.Kin == nil {
 		return nil, sized{}
@@ -157,7 +157,7 @@ func (pl *Placer) kinOf(s cluster.Snapshot, spec *cluster.PodSpec, k *kept) (*ki
 	return known, own
 }
 
-// leave tells that a class uses the kin no more.
+// leave ends the use of k by a class.
 func (pl *Placer) leave(k *kin) {
 	if k == nil {
 		return
@@ -199,7 +199,7 @@ func (k *kin) follow(s cluster.Snapshot, pl *Placer) {
 	}
 }
 
-// stale tells whether scores of rows may have changed whose node did not.
+// stale reports whether scores of rows may have changed whose node did not.
 func (k *kin) stale(s cluster.Snapshot) bool {
 	for i, score := range k.scores {
 		if score.Epoch(s) != k.epochs[i] {
@@ -266,7 +266,7 @@ func (k *kin) setID(set rawSet) int16 {
 	return id
 }
 
-// join is the code of a row: shared is what the kin has, v and sum come on top.
+// join is the code of a row: shared is the code in the `kin`, to which v and sum are added.
 func (k *kin) join(shared code, v plugin.Verdict, sum int64) code {
 	if shared >= 0 {
 		if v != plugin.Fits {

@@ -56,7 +56,7 @@ type Placer struct {
 	budget  int
 	spare   *class // the last one dropped, for its columns
 
-	kins   map[*cluster.PodSpec]*kin // see cluster.PodSpec.Kin
+	kins   map[*cluster.PodSpec]*kin // see `cluster.PodSpec.Kin`
 	recent cluster.Recent
 	narrow bool // totals fit a code
 
@@ -81,7 +81,7 @@ type Placer struct {
 	judged     []plugin.Verdict // row -> Fits; where the first rows of groups are judged
 }
 
-// Meter is told which plugin works; see engine.Meter.
+// Meter receives the name of the plugin that runs; see engine.Meter.
 type Meter interface {
 	Plugin(at plugin.Point, name string)
 }
@@ -126,14 +126,14 @@ type Outcome struct {
 	look *search // what the answer was read from; good until the Placer's next search
 }
 
-// Path is a way to look at nodes. All come to the same.
+// Path is a way to search the nodes. All paths have the same result.
 type Path uint8
 
 // The ways, the cheapest first.
 const (
 	// Scanned looks at each row.
 	Scanned Path = iota
-	// Grouped looks at a row of each group that no wide plugin can tell apart.
+	// Grouped judges one row of each group of rows that no wide plugin can distinguish.
 	Grouped
 	// Ranked looks at no row: the class has them in order.
 	Ranked
@@ -147,7 +147,7 @@ const fewNodes = 64
 func (pl *Placer) Place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, draw func(n int) int) Outcome {
 	out := pl.place(s, p, noms, draw)
 	if out.Node == cluster.NoNode {
-		out.look.unfold() // whoever is told looks at every row
+		out.look.unfold() // readers of the outcome read every row
 	}
 	return out
 }

@@ -168,11 +168,11 @@ func rejection(prof place.Profile, s cluster.Snapshot, p *cluster.Pod, n cluster
 	return ""
 }
 
-// TestPlaceIsItsSlowTwin changes a cluster at random and asks one Placer, which keeps its classes all along, for pods of a
-// few kinds; each answer must be the slow twin's: same verdict on every node, same total, and a winner among the best.
-// It catches: a class that misses a changed row (catchUp that skips repeats wrongly, a journal that forgets), scores kept
-// over a change of images (Epoch ignored), verdicts under nominations that stay (unpatch left out), leftovers of a pinned
-// pod's columns read by the next one, normalising over nodes that do not fit.
+// TestPlaceIsItsSlowTwin changes a cluster at random and asks one Placer, which keeps its classes all along, for pods
+// of a few kinds; each answer must be the slow twin's: same verdict on every node, same total, and a winner among the
+// best. It catches: a class that misses a changed row (catchUp that skips repeats wrongly, a journal that forgets),
+// scores kept over a change of images (Epoch ignored), verdicts under nominations that stay (unpatch left out),
+// leftovers of a pinned pod's columns read by the next one, normalising over nodes that do not fit.
 func TestPlaceIsItsSlowTwin(t *testing.T) {
 	for name, prof := range profiles(t) {
 		t.Run(name, func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { twins(t, prof) }) })
@@ -195,8 +195,8 @@ func twins(t *rapid.T, prof place.Profile) {
 	}
 }
 
-// compareOwn nominates p to the node to which others may be: it goes there if it fits beside them, and anywhere else if not.
-// What plans leave out is judged there all the same, which is told elsewhere. Mutant: ownAlone.
+// compareOwn nominates p to the node to which others may be: it goes there if it fits beside them, and anywhere else
+// if not. What plans leave out is judged there all the same, which another test covers. Mutant: ownAlone.
 func compareOwn(t *rapid.T, prof place.Profile, pl *place.Placer, s cluster.Snapshot, p *cluster.Pod, noms promised) {
 	p.Nominated = "n1"
 	want := slowPlace(prof, s, p, noms)
@@ -231,8 +231,8 @@ func budgetHolds(t interface{ Errorf(string, ...any) }, prof place.Profile) {
 	}
 }
 
-// TestAClassOfManyTakesTwoBytesForANode: pods that differ in requests alone have a class each, and a thousand of those for
-// 50,000 nodes must fit into what a Placer keeps. Mutant: a class that keeps verdicts and totals.
+// TestAClassOfManyTakesTwoBytesForANode: pods that differ in requests alone have a class each, and a thousand of
+// those for 50,000 nodes must fit into what a Placer keeps. Mutant: a class that keeps verdicts and totals.
 func TestAClassOfManyTakesTwoBytesForANode(t *testing.T) {
 	s, in := cluster.NewStore(), cluster.NewIntake()
 	const nodes, kinds = 300, 50
@@ -341,7 +341,7 @@ func somePod(t *rapid.T, id int) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", id), UID: types.UID(fmt.Sprintf("u%d", id))}}
 	priority := int32(rapid.IntRange(0, 1).Draw(t, "priority"))
 	p.Spec.Priority = &priority
-	cpu := rapid.SampledFrom([]string{"1", "1", "700m"}).Draw(t, "cpu") // kin
+	cpu := rapid.SampledFrom([]string{"1", "1", "700m"}).Draw(t, "cpu") // `kin`
 	c := v1.Container{Image: "big", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse(cpu)}}}
 	switch rapid.SampledFrom([]int{0, 1, 2, 3, 4, 5, 5, 6}).Draw(t, "kind") {
 	case 1:
@@ -367,9 +367,9 @@ func somePod(t *rapid.T, id int) *v1.Pod {
 	return p
 }
 
-// TestDrawIsFairAndRepeatable: over many decisions each of five tied nodes is drawn about equally often (chi-square with
-// four degrees of freedom below 18.5, the 0.1 % point), and the same decision draws the same node again.
-// Mutant: a draw that takes the low bits of the counter.
+// TestDrawIsFairAndRepeatable: over many decisions each of five tied nodes is drawn about equally often (chi-square
+// with four degrees of freedom below 18.5, the 0.1 % point), and the same decision draws the same node again. Mutant:
+// a draw that takes the low bits of the counter.
 func TestDrawIsFairAndRepeatable(t *testing.T) {
 	const n, draws = 5, 50_000
 	var hits [n]float64

@@ -9,7 +9,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// counts tells whether what a row has of scores that are normalised counts for what others are measured by.
+// counts reports whether what a row has of scores that are normalised counts for what others are measured by.
 func (c *coded) counts(n int) bool { return c.codes[n] >= 0 }
 
 // measure looks at each row for what scores that are normalised are measured by.
@@ -30,8 +30,8 @@ func (c *coded) measure() {
 	}
 }
 
-// remeasure tells whether rows that were just coded change what others are measured by, and brings that up to date. As a
-// rule the row that is measured by stays and no other is above it.
+// remeasure reports whether rows that were just coded change what others are measured by, and brings that up to date.
+// As a rule the row that is measured by stays and no other is above it.
 func (c *coded) remeasure() bool {
 	if len(c.kin.sets) == 1 && c.largest == (rawSet{}) {
 		return false
@@ -51,8 +51,8 @@ func (c *coded) remeasure() bool {
 	return c.largest != was
 }
 
-// priceOf is what a set of raw scores gives to a total. A raw score above what is measured by is as good as that until all
-// rows are priced anew.
+// priceOf is what a set of raw scores gives to a total. A raw score above what is measured by is as good as that
+// until all rows are priced anew.
 func (c *coded) priceOf(set *rawSet) (sum int64) {
 	for i := range c.kin.raws {
 		r := &c.kin.raws[i]
@@ -139,7 +139,7 @@ func (c *coded) raw(scorer int, n cluster.NodeIdx) int64 {
 type unfolded struct {
 	verdicts []plugin.Verdict
 	base     []int64
-	raws     [maxRaws][]int64 // in the order of kin.raws
+	raws     [maxRaws][]int64 // in the order of `kin.raws`
 }
 
 // unfold writes out what a class in its short form has, for a search that has to look at it.

@@ -10,7 +10,8 @@ import (
 // order is the rows of a class by what it keeps of them alone.
 type order struct {
 	by totals // how the totals in rank are made
-	// raws are the raw scores of the rows that fit, by position in by.extra: their largest is what others are measured by.
+	// raws are the raw scores of the rows that fit, by position in by.extra: their largest is what others are
+	// measured by.
 	raws []ranking
 	rank ranking
 	made uint64 // how often all rows were ranked anew, from 1
@@ -81,7 +82,7 @@ func (c *class) rerank(rows []cluster.NodeIdx) {
 	}
 }
 
-// measuresChanged tells whether rows that did not change have other totals now.
+// measuresChanged reports whether rows that did not change have other totals now.
 func (c *class) measuresChanged() bool {
 	o, k := &c.order, 0
 	for i := range c.scorers {
@@ -130,7 +131,7 @@ func (c *class) chooseRanked(sr *search, out *Outcome, draw func(n int) int) {
 	out.Node, out.RunnerUp, out.RunnerUpTotal = sums.kthOf(rows, top.best, k), sums.kthOf(rows, top.best, other), top.best
 }
 
-// ranked tells whether the class alone decides.
+// ranked reports whether the class alone decides.
 func (sr *search) ranked() bool {
 	return sr.class != nil && sr.rows == nil && len(sr.copied) == 0 && !sr.placer.eachRow
 }

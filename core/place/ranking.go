@@ -8,22 +8,24 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// fanout is how many rows a block sums up, and how many blocks a wing. Two levels of it serve 100,000 nodes with 25 wings.
+// fanout is the number of rows in a block, and of blocks in a superblock. Two levels serve 100,000 nodes with 25
+// superblocks.
 const fanout = 64
 
 // unranked is the total of a row that does not fit. No sum of weighted scores comes near it.
 const unranked = math.MinInt64
 
 // ranking keeps totals by row so that the best, how many rows have it, the k-th of those and the next best are found
-// without a look at every row: a change of one row costs a comparison, rarely a look at its 63 neighbours.
+// without a scan of all rows: a change of one row costs a comparison, rarely a scan of its 63 neighbours.
 //
-// Rejected: a heap or tree by total, which loses the order of rows among equals, and the draw needs that order; a set of
-// rows for each total, which takes memory for each total there is.
+// Rejected: a heap or tree by total, which loses the order of rows among equals, and the draw needs that order; a set
+// of rows for each total, which takes memory for each total there is.
 type ranking struct {
 	stretches
 	totals []int64 // row -> total, unranked where it does not fit
-	of     []int32 // row -> the ranking that it is in, for rankings that share totals; nil when all rows are in this one
-	id     int32   // of this ranking in of
+	// row -> the ranking that it is in, for rankings that share totals; nil when all rows are in this one
+	of []int32
+	id int32 // of this ranking in of
 }
 
 // rebuild makes the ranking that of n rows.
@@ -48,7 +50,7 @@ func (r *ranking) sumUp() {
 	r.sumUpBlocks()
 }
 
-// grow makes room for n rows; new ones are unranked.
+// grow extends the ranking to n rows; new ones are unranked.
 func (r *ranking) grow(n int) {
 	for len(r.totals) < n {
 		r.totals = append(r.totals, unranked)

@@ -22,8 +22,8 @@ func slowTop(totals []int64) (top topTwo, ranked int) {
 	return top, ranked
 }
 
-// Rankings gives rows totals at random and compares with a look at every row. Sizes go over the edges of blocks and wings.
-// Mutants: wingsKept, nextFirst.
+// Rankings gives rows totals at random and compares with a scan of all rows. Sizes go over the edges of blocks and
+// superblocks. Mutants: wingsKept, nextFirst.
 func Rankings(t *rapid.T) {
 	size := rapid.SampledFrom([]int{1, 2, fanout - 1, fanout, fanout + 1, 5 * fanout, fanout*fanout - 1, fanout*fanout + 3, 3 * fanout * fanout}).Draw(t, "rows")
 	var r ranking

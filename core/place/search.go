@@ -26,10 +26,10 @@ type search struct {
 	reject   int   // index of the filter that rejects the pod as a whole, -1
 	err      error // what fails the attempt
 
-	// judged tells whether there are verdicts: not when the pod was rejected before any node was looked at.
+	// judged reports whether there are verdicts: not when the pod was rejected before any node was looked at.
 	judged bool
-	// coded is the class if it is in its short form. folded is set while verdicts and base are still to be read from it; see
-	// unfold. Place alone works with such a search, as long as it can do without a look at each row.
+	// coded is the class if it is in its short form. folded is set while verdicts and base are still to be read from
+	// it; see unfold. Place alone works with such a search, as long as it can do without a look at each row.
 	coded  *coded
 	folded bool
 	// verdicts are those of the class, or a copy in copied once something differs for this decision.
@@ -138,7 +138,7 @@ func (pl *Placer) lateFilters(s cluster.Snapshot, sr *search) {
 	}
 }
 
-// quiet tells whether a filter has no word on any row. The class's ranking holds where all late filters are.
+// quiet reports whether a filter has no word on any row. The class's ranking holds where all late filters are.
 func (pl *Placer) quiet(s cluster.Snapshot, f plugin.PodFilter) bool {
 	q, can := f.(plugin.Quiet)
 	return can && !pl.eachRow && q.Quiet(s)
@@ -155,9 +155,9 @@ func filterError(f plugin.Filter, err error) error {
 	return fmt.Errorf("running %q filter plugin: %w", f.Name(), err)
 }
 
-// nominated judges the rows anew that have nominated pods of p's priority or more: with them, and, where p still fits,
-// without (upstream: RunFilterPluginsWithNominatedPods). Promised pods come before wide filters: one that would fail on a node
-// is not asked where they leave no room.
+// nominated judges the rows anew that have nominated pods of p's priority or more: with them, and, where p still
+// fits, without (upstream: RunFilterPluginsWithNominatedPods). Nominated pods come before wide filters: one that
+// would fail on a node is not asked if they leave too little capacity.
 func (pl *Placer) nominated(s cluster.Snapshot, sr *search, noms Nominations) {
 	if !sr.judged {
 		return
@@ -172,7 +172,7 @@ func (pl *Placer) nominated(s cluster.Snapshot, sr *search, noms Nominations) {
 		if len(added) == 0 {
 			continue
 		}
-		// The first pass has the first word: when it rejects, its reasons are the ones that are told.
+		// If the first pass rejects, its reasons are reported.
 		v := pl.plainWith(s, sr, n, added)
 		if v == plugin.Fits {
 			continue
@@ -247,8 +247,8 @@ func (pl *Placer) plain(s cluster.Snapshot, sr *search, v *cluster.NodeView) plu
 	return plugin.Fits
 }
 
-// ownFirst is own before any other node with nominated pods is looked at, of which there may be as many as pods for which
-// others were evicted. False says nothing.
+// ownFirst is own before any other node with nominated pods is looked at, of which there may be as many as pods for
+// which others were evicted. False says nothing.
 func (pl *Placer) ownFirst(s cluster.Snapshot, sr *search, noms Nominations) (cluster.NodeIdx, bool) {
 	n, ok := s.Find(sr.pod.Nominated)
 	switch f := pl.profile.Foreign; {
@@ -294,7 +294,7 @@ func (pl *Placer) own(s cluster.Snapshot, sr *search) (cluster.NodeIdx, bool) {
 }
 
 // forgiveOwn forgets an error of a filter when the node that p is itself nominated to fits: no other node is looked at
-// then, so nobody meets the error.
+// then, so the error has no effect.
 func (pl *Placer) forgiveOwn(s cluster.Snapshot, sr *search) {
 	n, ok := s.Find(sr.pod.Nominated)
 	if sr.pod.Nominated == "" || !ok || !sr.judged {
@@ -310,8 +310,8 @@ func (pl *Placer) forgiveOwn(s cluster.Snapshot, sr *search) {
 	sr.verdicts[n] = plugin.Fits
 }
 
-// excludedOwn judges the node that p is itself nominated to though plans leave it out, as upstream does: what is told of
-// it then is what a filter says. An error fails nothing here.
+// excludedOwn judges the node that p is itself nominated to though plans leave it out, as upstream does: the record
+// then has the verdict of a filter. An error fails nothing here.
 func (pl *Placer) excludedOwn(s cluster.Snapshot, sr *search, n cluster.NodeIdx) {
 	err := sr.err
 	v := pl.plain(s, sr, s.View(n))

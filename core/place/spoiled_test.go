@@ -29,9 +29,9 @@ func (f fuse) Column(cluster.Snapshot, cluster.NodeIdx, cluster.NodeIdx, plugin.
 func (fuse) Reasons(plugin.Code) []string { return nil }
 func (fuse) OfNode()                      {}
 
-// TestAPanicLeavesNoRowBehind: a search panics while it learns of a node's taint. Pods of another size, whose class shares what
-// is known of nodes, must hear of the taint all the same.
-// Mutant: Drop forgets the class of the pod alone.
+// TestAPanicLeavesNoRowBehind: a search panics while it learns of a node's taint. Pods of another size, whose class
+// shares what is known of nodes, must hear of the taint all the same. Mutant: Drop forgets the class of the pod
+// alone.
 func TestAPanicLeavesNoRowBehind(t *testing.T) {
 	s, in := cluster.NewStore(), cluster.NewIntake()
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: v1.NodeStatus{Allocatable: list("8", "8Gi")}}

@@ -29,20 +29,20 @@ func (m *summary) replace(old, total int64) {
 	m.add(total, 1)
 }
 
-// stretches are the best totals of stretches of rows, of any size, whose totals somebody else keeps.
+// stretches are the blocks and superblocks of a max tree over the totals of rows, which byRow holds.
 type stretches struct {
 	blocks []summary // of fanout rows each
 	wings  []summary // of fanout blocks each
 	ranked int       // rows that are not unranked
 }
 
-// byRow is whoever keeps the totals.
+// byRow holds the totals of rows.
 type byRow interface {
 	len() int
 	at(n int) int64
 }
 
-// sumUpBlocks makes the summaries of wings anew.
+// sumUpBlocks recomputes the summaries of superblocks.
 func (s *stretches) sumUpBlocks() {
 	s.wings = s.wings[:0]
 	for w := range (len(s.blocks) + fanout - 1) / fanout {
@@ -50,7 +50,7 @@ func (s *stretches) sumUpBlocks() {
 	}
 }
 
-// growTo makes room for n rows; new ones are unranked.
+// growTo extends the blocks to n rows; new ones are unranked.
 func (s *stretches) growTo(n int) {
 	for len(s.blocks)*fanout < n {
 		if len(s.blocks)%fanout == 0 {
@@ -69,8 +69,8 @@ func (s *stretches) count(old, total int64) {
 	}
 }
 
-// moved counts a row of block b that had one total and has another now, where that is easily done: the best of the block stays
-// what it is. It tells whether it was.
+// moved counts a row of block b that had one total and has another now, where that is cheap: the best total of the
+// block stays unchanged. It reports whether that was so.
 func (s *stretches) moved(b int, old, total int64) bool {
 	block := &s.blocks[b]
 	if old > block.best || total > block.best {

@@ -9,8 +9,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// Relief judges the pod of an outcome on nodes that rejected it, as they would be without some of their pods. One node is
-// open at a time. It is good until the Placer's next search, and leaves what that search knows as it was.
+// Relief judges the pod of an outcome on nodes that rejected it, as they would be without some of their pods. One
+// node is open at a time. It is good until the Placer's next search, and leaves what that search knows as it was.
 type Relief struct {
 	pl    *Placer
 	state cluster.Snapshot
@@ -22,8 +22,8 @@ type Relief struct {
 	amounts   []plugin.Amount
 	byAmounts int
 
-	// selective tells that each filter but that of the amounts can say which pods matter to it. matters remembers what they
-	// said: pods that share a spec -> bit i for filter i.
+	// selective is set if each filter but that of the amounts can say which pods matter to it. matters remembers what
+	// they said: pods that share a spec -> bit i for filter i.
 	selective bool
 	matters   map[*cluster.PodSpec]mattering
 	// behind: row -> verdict of the filters behind that of the amounts; nil until asked for.
@@ -71,14 +71,14 @@ func (pl *Placer) Relief(s cluster.Snapshot, out Outcome) *Relief {
 	return r
 }
 
-// Selective tells whether on a row no pod makes a difference but by what it holds, or by mattering to a filter.
+// Selective reports whether on a row no pod makes a difference but by what it holds, or by mattering to a filter.
 func (r *Relief) Selective(n cluster.NodeIdx) bool { return r.selective && !r.Expected(n) }
 
-// Matters tells whether a pod matters to any filter besides by what it holds.
+// Matters reports whether a pod matters to any filter besides by what it holds.
 func (r *Relief) Matters(p *cluster.Pod) bool { return r.mattering(p) != 0 }
 
-// RejectedFor returns which of a row's pods matter to a filter that rejects it: the one that gave the verdict, or if that is
-// the one of the amounts, the first behind. ok is false where there is no such filter.
+// RejectedFor returns which of a row's pods matter to a filter that rejects it: the one that gave the verdict, or if
+// that is the one of the amounts, the first behind. ok is false where there is no such filter.
 func (r *Relief) RejectedFor(n cluster.NodeIdx) (matters func(*cluster.Pod) bool, ok bool) {
 	at, rejected := r.sr.verdicts[n].Filter()
 	if rejected && at == r.byAmounts {
@@ -90,8 +90,8 @@ func (r *Relief) RejectedFor(n cluster.NodeIdx) (matters func(*cluster.Pod) bool
 	return func(p *cluster.Pod) bool { return r.mattering(p)&(1<<at) != 0 }, true
 }
 
-// Stands returns the reasons for which a row is rejected also without some of its pods: none of them matters to the filter
-// that rejects it, nor to one before. ok is false where that cannot be told.
+// Stands returns the reasons for which a row is rejected also without some of its pods: none of them matters to the
+// filter that rejects it, nor to one before. ok is false if that is unknown.
 func (r *Relief) Stands(n cluster.NodeIdx, without func(visit func(*cluster.Pod))) (reasons []string, ok bool) {
 	v := r.sr.verdicts[n]
 	at, rejected := v.Filter()
@@ -157,7 +157,7 @@ func (r *Relief) Rows(into []cluster.NodeIdx) []cluster.NodeIdx {
 	return into
 }
 
-// Hopeless tells whether a node, by its row, was rejected for good: no eviction helps there.
+// Hopeless reports whether a node, by its row, was rejected for good: no eviction helps there.
 func (r *Relief) Hopeless(n cluster.NodeIdx) bool {
 	if r.sr.nowhere() {
 		return true
@@ -178,23 +178,23 @@ func (r *Relief) resolvable(n cluster.NodeIdx) bool {
 	return rejected && v.Code()&plugin.Unresolvable == 0
 }
 
-// Needs are what the pod needs of any node besides what else filters ask; none where that cannot be told.
+// Needs are what the pod needs of any node besides what else filters ask; none if they are unknown.
 func (r *Relief) Needs() []plugin.Amount { return r.amounts }
 
-// ByAmounts tells whether a row was rejected for what its pods hold together, and no other pod is expected there. Where
-// AmountsAlone says so, Needs alone decide then whether the pod fits once pods have gone.
+// ByAmounts reports whether a row was rejected for what its pods hold together, and no other pod is expected there.
+// Where AmountsAlone says so, Needs alone decide then whether the pod fits once pods have gone.
 func (r *Relief) ByAmounts(n cluster.NodeIdx) bool {
 	return r.AmountsReject(n) && !r.Expected(n)
 }
 
-// AmountsReject is ByAmounts, whoever is expected on the row.
+// AmountsReject is ByAmounts, whether or not other pods are expected on the row.
 func (r *Relief) AmountsReject(n cluster.NodeIdx) bool {
 	at, rejected := r.sr.verdicts[n].Filter()
 	return rejected && at == r.byAmounts
 }
 
-// AmountsAlone tells whether Needs decide wherever ByAmounts holds: no filter behind has a say, and none before can turn
-// against a node because pods have gone.
+// AmountsAlone reports whether Needs decide wherever ByAmounts holds: no filter behind has a say, and none before can
+// turn against a node because pods have gone.
 func (r *Relief) AmountsAlone() bool {
 	if r.byAmounts < 0 {
 		return false
@@ -217,7 +217,7 @@ func (r *Relief) Remove(p *cluster.Pod) {
 	r.sr.suppose(r.state, p, &r.view, false)
 }
 
-// Add supposes that a removed pod is there again. Whoever removes pods adds them all before the next node is opened.
+// Add supposes that a removed pod is there again. The caller must add all removed pods before it opens the next node.
 func (r *Relief) Add(p *cluster.Pod) {
 	r.view.AddPod(p)
 	r.sr.suppose(r.state, p, &r.view, true)
@@ -242,8 +242,8 @@ func (r *Relief) Verdict() (plugin.Verdict, error) {
 	return v, err
 }
 
-// FitsBesides judges the pod on the open node, where nobody is expected, by all filters but that of the amounts. An error is
-// a rejection.
+// FitsBesides judges the pod on the open node, where no other pod is expected, by all filters but that of the
+// amounts. An error is a rejection.
 func (r *Relief) FitsBesides() bool {
 	for i := range r.sr.plans {
 		if f := r.sr.plans[i].Filter; f != nil && i != r.byAmounts {
@@ -258,10 +258,11 @@ func (r *Relief) FitsBesides() bool {
 	return true
 }
 
-// Expected tells whether pods of the same priority or more are nominated to a row.
+// Expected reports whether pods of the same priority or more are nominated to a row.
 func (r *Relief) Expected(n cluster.NodeIdx) bool { return r.expected != nil && r.expected[n] != 0 }
 
-// ExpectedOn are those pods. Where AmountsReject and AmountsAlone say so, the pod fits if there is what Needs say beside them.
+// ExpectedOn are those pods. Where AmountsReject and AmountsAlone say so, the pod fits if there is what Needs say
+// beside them.
 func (r *Relief) ExpectedOn(n cluster.NodeIdx) []*cluster.Pod {
 	if !r.Expected(n) {
 		return nil
@@ -278,8 +279,8 @@ func (r *Relief) Reasons(v plugin.Verdict) []string {
 	return r.sr.plans[i].Filter.Reasons(v.Code())
 }
 
-// Prepared tells whether the filter of this name was asked about the pod at all: not when one before it rejected the pod for
-// all nodes.
+// Prepared reports whether the filter of this name was asked about the pod at all: not when one before it rejected
+// the pod for all nodes.
 func (pl *Placer) Prepared(out Outcome, name string) bool {
 	return slices.ContainsFunc(pl.profile.Filters[:len(out.look.plans)], func(f plugin.Filter) bool { return f.Name() == name })
 }

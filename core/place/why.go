@@ -15,7 +15,7 @@ import (
 
 // Rejection says why no node fits.
 type Rejection struct {
-	// PreFilter is why the pod was rejected before any node was looked at; empty otherwise. Resolvable tells whether
+	// PreFilter is why the pod was rejected before any node was looked at; empty otherwise. Resolvable reports whether
 	// evicting pods could help then.
 	PreFilter  string
 	Resolvable bool
@@ -36,7 +36,7 @@ func (pl *Placer) Why(s cluster.Snapshot, out Outcome) Rejection {
 	sr := out.look
 	var r Rejection
 	switch {
-	case out.Nodes == 0: // nobody rejects: the pod is tried again after a backoff, as upstream does
+	case out.Nodes == 0: // no plugin rejects: the pod is tried again after a backoff, as upstream does
 	case sr.reject >= 0:
 		r.PreFilter, r.Resolvable = sr.plans[sr.reject].Reject, sr.plans[sr.reject].Resolvable
 		r.Plugins = []string{pl.profile.Filters[sr.reject].Name()}
@@ -134,10 +134,11 @@ func (h *histogram) reasons(s cluster.Snapshot) (reasons []record.Reason, plugin
 // framework.ExtenderName).
 const ForeignName = "Extender"
 
-// OutsideDomain is told of the nodes that a search within some rows does not look at.
+// OutsideDomain is the reason for nodes that a search within some rows leaves out.
 const OutsideDomain = "node(s) outside of the topology domain"
 
-// LeftOut is told of a node that foreign code left out without a word. Upstream's message does not count such nodes.
+// LeftOut is the reason for a node that foreign code left out without giving one. Upstream's message does not count
+// such nodes.
 const LeftOut = "left out without a reason"
 
 // foreign counts the rows that foreign code rejects, each with its own reason.
@@ -266,8 +267,8 @@ func (pl *Placer) ReasonsOf(out Outcome, v plugin.Verdict) (name string, texts [
 	return pl.profile.Filters[i].Name(), out.look.plans[i].Filter.Reasons(v.Code())
 }
 
-// Against lists the filters that reject a row, all of them and not only the first, in the order of the profile. It judges
-// in the plain form, without nominations.
+// Against lists the filters that reject a row, all of them and not only the first, in the order of the profile. It
+// judges in the plain form, without nominations.
 func (pl *Placer) Against(s cluster.Snapshot, out Outcome, n cluster.NodeIdx) []plugin.Filter {
 	var against []plugin.Filter
 	view := s.View(n)

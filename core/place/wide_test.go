@@ -17,11 +17,12 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// profiles are the default profile and one with plugins that look at more than one row, ahead of and among those that do
-// not, and foreign code.
+// profiles are the default profile and one with plugins that look at more than one row, ahead of and among those that
+// do not, and foreign code.
 func profiles(t interface{ Fatal(...any) }) map[string]place.Profile {
 	wide := defaultProfile(t)
-	wide.Filters = slices.Insert(slices.Clone(wide.Filters), 2, plugin.Filter(crowd{})) // ahead of taints, ports and resources
+	// ahead of taints, ports and resources
+	wide.Filters = slices.Insert(slices.Clone(wide.Filters), 2, plugin.Filter(crowd{}))
 	wide.Scorers = append([]place.Scorer{{Scorer: lonely{}, Weight: 3}}, wide.Scorers...)
 	wide.Foreign = oddNodes{}
 	return map[string]place.Profile{"default": defaultProfile(t), "wide": wide}

@@ -111,7 +111,7 @@ func (w *Window) refresh(s cluster.Snapshot) {
 	}
 }
 
-// changed tells whether the nodes are others than those in order.
+// changed reports whether the nodes are others than those in order.
 func (w *Window) changed() bool {
 	if len(w.order) != w.nodes {
 		return true
@@ -151,8 +151,8 @@ func Quota(percentage int32, n int) int {
 	return max(int(int32(n)*percentage/100), leastNodes)
 }
 
-// lookThrough makes the rows Unseen that a window search does not come to, and returns how many nodes it looked at. After
-// an error of a filter, which may be about a row that the search does not come to, it judges row by row: the search ends
+// lookThrough makes the rows Unseen that a window search does not reach, and returns how many nodes it judged. After
+// an error of a filter, which may be about a row that the search does not reach, it judges row by row: the search ends
 // at the first row that fails.
 func (pl *Placer) lookThrough(s cluster.Snapshot, sr *search) (looked int) {
 	singly := sr.err != nil
@@ -195,7 +195,8 @@ func (pl *Placer) lookThrough(s cluster.Snapshot, sr *search) (looked int) {
 	return fits + rejected + sr.lookedBefore(s, order)
 }
 
-// failsOnOwn tells whether the node that the pod is nominated to was looked at first with an error, which nobody counts.
+// failsOnOwn reports whether the node that the pod is nominated to was judged first with an error; such nodes are not
+// counted.
 func (pl *Placer) failsOnOwn(s cluster.Snapshot, sr *search) bool {
 	n, ok := s.Find(sr.pod.Nominated)
 	if sr.pod.Nominated == "" || !ok {
@@ -209,7 +210,8 @@ func (pl *Placer) failsOnOwn(s cluster.Snapshot, sr *search) bool {
 	return failed
 }
 
-// mayFail tells whether a row fits so far, or was rejected by a filter that can fail, which says so of rows where it does.
+// mayFail reports whether a row fits so far, or was rejected by a filter that can fail, which says so of rows where
+// it does.
 func (sr *search) mayFail(n cluster.NodeIdx) bool {
 	i, rejected := sr.verdicts[n].Filter()
 	if !rejected {
@@ -234,7 +236,7 @@ func (sr *search) allowed(s cluster.Snapshot) []cluster.NodeIdx {
 	return rows
 }
 
-// lookedBefore counts the node that the pod is nominated to, where it was looked at and the search has not come to it.
+// lookedBefore counts the node that the pod is nominated to, if it was judged and the search has not reached it.
 func (sr *search) lookedBefore(s cluster.Snapshot, order []cluster.NodeIdx) int {
 	if sr.pod.Nominated == "" {
 		return 0

@@ -9,9 +9,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// PlaceWithin is Place as if the cluster had the nodes of some rows alone: the others are neither looked at nor measured
-// by. rows are in index order, each with a node; nil means all, and no row at all means that nothing fits. A pod that is
-// nominated to a node outside is placed as if it were not.
+// PlaceWithin is Place as if the cluster had the nodes of some rows alone: the others are neither looked at nor
+// measured by. rows are in index order, each with a node; nil means all, and no row at all means that nothing fits. A
+// pod that is nominated to a node outside is placed as if it were not.
 func (pl *Placer) PlaceWithin(s cluster.Snapshot, p *cluster.Pod, noms Nominations, draw func(n int) int, rows []cluster.NodeIdx) Outcome {
 	if rows == nil {
 		return pl.Place(s, p, noms, draw)

@@ -39,9 +39,10 @@ func slowWithin(prof place.Profile, s cluster.Snapshot, p *cluster.Pod, noms pla
 	return fits
 }
 
-// TestWithinIsItsSlowTwin keeps searches to some rows, on a cluster that changes at random, with one Placer that searches all
-// rows in between: only those rows are chosen from and measured by, and the rows that are listed as fitting are those of the
-// slow twin. Bounds leave none of them out, and count on empty nodes as many copies as the filters let in one by one.
+// TestWithinIsItsSlowTwin keeps searches to some rows, on a cluster that changes at random, with one Placer that
+// searches all rows in between: only those rows are chosen from and measured by, and the rows that are listed as
+// fitting are those of the slow twin. Bounds leave none of them out, and count on empty nodes as many copies as the
+// filters let in one by one.
 func TestWithinIsItsSlowTwin(t *testing.T) {
 	for name, prof := range profiles(t) {
 		t.Run(name, func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { withinTwins(t, prof) }) })
@@ -107,8 +108,8 @@ func withinIsTwin(t *rapid.T, prof place.Profile, pl *place.Placer, s cluster.Sn
 	}
 }
 
-// boundsHold compares the copies that are counted on empty nodes with the pods that fit one after the other once all others
-// are gone.
+// boundsHold compares the copies that are counted on empty nodes with the pods that fit one after the other once all
+// others are gone.
 func boundsHold(t *rapid.T, prof place.Profile, pl *place.Placer, s *cluster.Store, p *cluster.Pod) {
 	for n := range cluster.NodeIdx(s.Snapshot().Rows()) {
 		var gone []cluster.UID
