@@ -78,7 +78,7 @@ type PodFilter interface {
 	Reasons(c Code) []string
 }
 
-// Supposing is a wide PodFilter that counts pods of other rows, and so must be told of pods that are supposed to be
+// Supposing is a wide PodFilter that counts pods of other rows, and so must receive the pods that are supposed to be
 // there or gone (upstream: PreFilterExtensions). RemovePod after AddPod restores what was, and the other way round.
 type Supposing interface {
 	PodFilter
@@ -179,7 +179,7 @@ func (n Normal) Apply(raw, largest int64) int64 {
 	return MaxScore * raw / largest
 }
 
-// Reserver takes what a pod needs besides room on its node (upstream: Reserve, Unreserve, PreBind).
+// Reserver takes what a pod needs besides capacity on its node (upstream: Reserve, Unreserve, PreBind).
 type Reserver interface {
 	Plugin
 	// Reserve is called once p is assumed on row n. What it supposes about objects it does through t.

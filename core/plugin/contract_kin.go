@@ -4,9 +4,9 @@ package plugin
 
 import "github.com/kumiki-scheduler/kumiki/core/cluster"
 
-// OfNode marks a PodFilter or PodScore whose Column reads nothing of a row but its node object, and nothing of the pod
-// that PodSpec.Kin leaves out: what it says is shared by all kin, and stays while the node object does. A PodScore may
-// have an Epoch besides.
+// OfNode marks a PodFilter or PodScore whose Column reads nothing of a row but its node object, and nothing of the
+// pod that PodSpec.`Kin` leaves out: its result is shared by all pods of one `Kin`, and stays while the node object
+// does. A PodScore may have an Epoch besides.
 type OfNode interface{ OfNode() }
 
 // OfAmounts marks a PodFilter or PodScore whose Column reads nothing of a row but amounts (Snapshot.Allocatable,

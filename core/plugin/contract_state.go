@@ -43,7 +43,7 @@ type CountingDevices interface {
 type Remedier interface {
 	Plugin
 	// Remedy is asked after a decision that found no node for p, before preemption, also when a PrepareFilter
-	// rejected the pod. The writes are to be carried out (the effect Release suits; nobody waits for them): what
+	// rejected the pod. The writes are to be carried out (the effect Release suits; no component waits for them): what
 	// they change comes back as changes of objects, which wake the pod. The message is what upstream's PostFilter
 	// says, for the record.
 	Remedy(s cluster.Snapshot, p *cluster.Pod) (writes []cluster.Write, message string)

@@ -76,9 +76,9 @@ type Change struct {
 	OldObject, NewObject cluster.Object
 	// State is the cluster when a hint is asked; the queue fills it in.
 	State cluster.Snapshot
-	// OnlyOthers says that the change is of no use to the pod that it is about, nor to its gang.
+	// OnlyOthers says that the change helps neither the pod that it is about nor its gang.
 	OnlyOthers bool
-	// OnlyUpTo, when not nil, is the highest priority that the change is of use to: room that was held by a nomination
+	// OnlyUpTo, when not nil, is the highest priority that the change helps: capacity that a nomination held
 	// is free for pods of that priority or less.
 	OnlyUpTo *int32
 }
@@ -95,7 +95,7 @@ const (
 // Wake is one kind of event that may make a rejected pod schedulable (upstream: EnqueueExtensions).
 type Wake struct {
 	Event Event
-	// Hint reports whether a change that matches Event is of use to p; nil means that it always is.
+	// Hint reports whether a change that matches Event helps p; nil means that it always does.
 	Hint func(p *cluster.Pod, ch Change) Hint
 	// Alike says that Hint reads nothing of p but its namespace, its Spec, and whether the change is one of p
 	// itself: for all pods that share namespace and Spec it is asked once, and for the pod that has changed by
@@ -104,7 +104,7 @@ type Wake struct {
 }
 
 // Waker is a plugin that says which events wake the pods it rejected. A native plugin that rejects is a Waker. Upstream
-// takes one that registers nothing for one that waits for everything, which whoever hosts such plugins must spell out.
+// takes one that registers nothing for one that waits for everything, which the host of such plugins must spell out.
 type Waker interface {
 	Plugin
 	Wakes() []Wake
