@@ -267,7 +267,7 @@ func (f *affinityScore) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out [
 
 func (*affinityScore) Epoch(cluster.Snapshot) uint64 { return 0 }
 
-// Wakes on nodes that come to match.
+// Wakes on nodes that begin to match.
 func (pl *NodeAffinity) Wakes() []plugin.Wake {
 	return []plugin.Wake{{Event: plugin.Event{Resource: plugin.NodeObject,
 		Action: plugin.Add | plugin.UpdateNodeLabel}, Hint: pl.nodeHint, Alike: true}}

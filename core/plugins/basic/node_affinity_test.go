@@ -23,7 +23,7 @@ const (
 
 func plainAffinity() *NodeAffinity { return plugintest.Must(NewNodeAffinity(NodeAffinityArgs{})) }
 
-// The node is called n and has labels zone=a, disk=ssd and gen=7. Every story is told twice: alone, and with so many
+// The node is called n and has labels zone=a, disk=ssd and gen=7. Every scenario runs twice: alone, and with so many
 // other nodes that the column form reads label bitmaps. Mutants: affinity-*.
 func TestNodeAffinityFilters(t *testing.T) {
 	for _, story := range []struct {
@@ -121,7 +121,7 @@ func TestNodeAffinityNamesNodes(t *testing.T) {
 	}
 }
 
-// What the configuration adds holds for every pod, and is told apart. Mutant: affinity-added-ignored.
+// What the configuration adds holds for every pod, and has its own reason. Mutant: affinity-added-ignored.
 func TestNodeAffinityAdded(t *testing.T) {
 	pl := plugintest.Must(NewNodeAffinity(NodeAffinityArgs{AddedAffinity: &v1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution:  &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{plugintest.Term(plugintest.Expression("zone", in, "a"))}},

@@ -67,7 +67,8 @@ func randomPodTerms(t *rapid.T, percent int) (terms []v1.PodAffinityTerm) {
 	return terms
 }
 
-// randomSocial is a pod with labels and terms about others. Few of those on nodes want others far, or nothing ever fits.
+// randomSocial is a pod with labels and terms about others. Few of those on nodes want others far, or nothing ever
+// fits.
 func randomSocial(t *rapid.T, name string, percent int) *v1.Pod {
 	p := plugintest.Pod(name, plugintest.InNamespace(plugintest.Pick(t, someSpaces, "namespace")))
 	p.Labels = map[string]string{}
@@ -173,8 +174,8 @@ func (w *socialWorld) change(t *rapid.T) {
 	}
 }
 
-// sameVerdicts holds the filter by counters against the filter by a look at all pods, in both forms, on all rows, and on
-// part of them.
+// sameVerdicts holds the filter by counters against the filter by a look at all pods, in both forms, on all rows, and
+// on part of them.
 func sameVerdicts(t *rapid.T, s cluster.Snapshot, fast, slow plugin.Supposing) {
 	rows := cluster.NodeIdx(s.Rows())
 	if rows == 0 {
@@ -219,7 +220,7 @@ func sameVerdicts(t *rapid.T, s cluster.Snapshot, fast, slow plugin.Supposing) {
 	}
 }
 
-// suppositions holds both filters against each other while pods are supposed to come to a node and to leave it.
+// suppositions holds both filters against each other while pods are supposed to be added to a node and removed from it.
 func (w *socialWorld) suppositions(t *rapid.T, s cluster.Snapshot, fast, slow plugin.Supposing) {
 	n, ok := s.Find(w.aNode(t))
 	if !ok {

@@ -127,7 +127,7 @@ func (pl *InterPodAffinity) PrepareFilter(s cluster.Snapshot, p *cluster.Pod) pl
 	return plugin.FilterPlan{}
 }
 
-// Skips reports whether the plugin would score no node: nobody has preferences, or only others do and they are ignored.
+// Skips reports whether the plugin would score no node: no pod has preferences, or only others do and they are ignored.
 func (pl *InterPodAffinity) Skips(s cluster.Snapshot, p *cluster.Pod) bool {
 	return pl.ignores(p) || pl.own(p).err == nil && pl.score(s, p) == nil
 }

@@ -231,7 +231,7 @@ func gone(p *v1.Pod) *v1.Pod {
 	return p
 }
 
-// A pod without required terms is not filtered as long as nobody with anti-affinity is about it.
+// A pod without required terms is not filtered as long as no pod has anti-affinity that matches it.
 // Mutants: pod-affinity-never-skips, pod-affinity-asymmetric.
 func TestPodAffinitySkipsFilter(t *testing.T) {
 	skips := func(w *plugintest.Cluster, p *v1.Pod) bool {

@@ -13,7 +13,7 @@ import (
 )
 
 // markBacked marks the needs that a device class backs and reports whether there are any (upstream:
-// noderesources.shouldDelegateResourceToDRA). Nothing is known of classes in a change that is told without a State.
+// noderesources.shouldDelegateResourceToDRA). Nothing is known of classes in a change without a State.
 func markBacked(s cluster.Snapshot, needs []need) (any bool) {
 	if s == (cluster.Snapshot{}) {
 		return false

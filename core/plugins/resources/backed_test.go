@@ -106,7 +106,7 @@ func TestFitWakesOnDeviceClasses(t *testing.T) {
 	}
 }
 
-// A node that does not offer the resource is of use to a pod whose resource a class backs: slices may come with it.
+// A node that does not offer the resource may help a pod whose resource a class backs: slices may come with it.
 func TestFitWakesOnNodesForBackedResources(t *testing.T) {
 	w := plugintest.NewCluster().With(deviceClass("gpu", "example.com/gpu"))
 	p := w.Intake.Pod(plugintest.Pod("p", plugintest.Requests("example.com/gpu", "1")))

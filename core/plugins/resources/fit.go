@@ -217,7 +217,7 @@ func (nd *need) overflowed() bool {
 	return nd.amount == resource.Overflowed
 }
 
-// hard is set for needs that evictions cannot meet on a node that offers too little. Room for one more pod can be
+// hard is set for needs that evictions cannot meet on a node that offers too little. Capacity for one more pod can be
 // made by evicting one, so upstream never calls a node that allows few pods unresolvable.
 func (nd *need) hard() plugin.Code {
 	if nd.name == v1.ResourcePods {

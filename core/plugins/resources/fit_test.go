@@ -20,7 +20,7 @@ import (
 func defaultFit() *NodeResourcesFit { return plugintest.Must(NewNodeResourcesFit(DefaultFitArgs())) }
 
 // What fits beside what, and the words for what does not. The node offers 2 CPU, 4Gi memory, 10Gi ephemeral storage,
-// 2 devices and room for 3 pods. Mutants: all of fit-*.
+// 2 devices and capacity for 3 pods. Mutants: all of fit-*.
 func TestFitTellsWhatIsMissing(t *testing.T) {
 	taken := func(pairs ...string) *v1.Pod {
 		return plugintest.Pod("taken", plugintest.Requests(pairs...), plugintest.OnNode("n"))
@@ -196,8 +196,8 @@ func TestFitManyResources(t *testing.T) {
 	}
 }
 
-// The last resource that has a bit, and the first that has none, are told like all others: one that is taken can come
-// free, one that is not offered cannot.
+// The last resource that has a bit, and the first that has none, are reported like all others: one that is taken can
+// come free, one that is not offered cannot.
 func TestFitAsManyResourcesAsBits(t *testing.T) {
 	for _, count := range []int{maxScalars, maxScalars + 1} {
 		var ask, have []string
@@ -296,7 +296,7 @@ func TestFitArguments(t *testing.T) {
 	}
 }
 
-// Free room is a difference that does not wrap, whatever the amounts.
+// Free capacity is a difference that does not wrap, whatever the amounts.
 func TestFitNeverWraps(t *testing.T) {
 	nd := need{name: v1.ResourceMemory, amount: 1, code: shortOfMemory}
 	for _, c := range []struct {

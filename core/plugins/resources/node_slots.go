@@ -11,9 +11,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// NodeSlots gives each node one slot: a node is free while no pod holds room on it, whoever scheduled that pod and
-// whatever it asks for, and resources are not looked at. It is the model of capacity of the founding gang scheduler
-// (answer A4), and stands where NodeResourcesFit filters. Upstream has nothing like it.
+// NodeSlots gives each node one slot: a node is free while no pod is assigned to it, whichever scheduler assigned
+// that pod and whatever it asks for, and resources are not looked at. It is the model of capacity of the founding
+// gang scheduler (answer A4), and replaces NodeResourcesFit. Upstream has nothing like it.
 type NodeSlots struct{}
 
 // NodeSlotsName is its name in records.
@@ -31,7 +31,7 @@ type slotFilter struct{}
 
 const slotTaken plugin.Code = 1
 
-// taken judges by how many pods hold room on a node.
+// taken judges by how many pods are assigned to a node.
 func taken(pods int64) plugin.Code {
 	if pods > 0 {
 		return slotTaken

@@ -14,9 +14,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
 )
 
-// A node takes one pod, whatever it offers and whatever pods ask for; a pod that is decided there counts as one that is bound,
-// and one that is being deleted as long as it is there (answer A9). Mutants: slots-hold-two, slots-unresolvable,
-// slots-column-confirmed.
+// A node takes one pod, whatever it offers and whatever pods ask for; a pod that is decided there counts as one that
+// is bound, and one that is being deleted as long as it is there (answer A9). Mutants: slots-hold-two,
+// slots-unresolvable, slots-column-confirmed.
 func TestNodeSlots(t *testing.T) {
 	going := func(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{} }
 	w := plugintest.NewCluster().With(plugintest.Node("free", plugintest.Allocatable("cpu", "0")), plugintest.Node("used"), plugintest.Node("leaving"), plugintest.Node("decided"),

@@ -52,7 +52,7 @@ type allocationScorer struct {
 	resources []WeightedResource
 	real      bool
 	ratio     [101]int64          // utilisation in percent -> score; for RequestedToCapacityRatio
-	devices   plugin.DeviceCounts // nil when nobody counts devices
+	devices   plugin.DeviceCounts // nil if no plugin counts devices
 	space     spaces              // for one call of a score
 }
 
@@ -176,7 +176,7 @@ func (r *scored) amounts(s cluster.Snapshot, v *cluster.NodeView) (allocatable, 
 	return allocatable, v.Requested(r.name)
 }
 
-// countsDevices is whoever counts devices for one of the resources; nil when none needs that.
+// countsDevices returns the plugin that counts devices for one of the resources; nil if none needs that.
 func countsDevices(list []scored) plugin.DeviceCounts {
 	for i := range list {
 		if list[i].devices != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
 )
 
-// spreadBench is a cluster of 5,000 nodes in 3 zones with 10,000 pods of 50 workloads; two nodes lack a zone if keyless.
+// spreadBench is a cluster of 5,000 nodes in 3 zones with 10,000 pods of 50 workloads; two nodes lack a zone if
+// keyless.
 func spreadBench(keyless bool) *plugintest.Cluster {
 	w := plugintest.NewCluster()
 	for i := range plugintest.BenchNodes {
@@ -38,7 +39,8 @@ func spreadBenchPod(options ...plugintest.PodOption) *v1.Pod {
 	return plugintest.Pod("p", append([]plugintest.PodOption{podLabels("app", "web-1")}, options...)...)
 }
 
-// benchSpread times whole decisions, each after a pod has come to a node and one has gone, with the counters up to date.
+// benchSpread times whole decisions, each after a pod was added to a node and one was removed, with the counters up
+// to date.
 func benchSpread(b *testing.B, keyless bool, p *v1.Pod) {
 	w, pl := spreadBench(keyless), systemSpreading()
 	s, rec := w.Store.Snapshot(), w.Intake.PendingPod(p)

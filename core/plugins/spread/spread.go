@@ -24,7 +24,7 @@ import (
 type PodTopologySpread struct {
 	defaults []v1.TopologySpreadConstraint
 	system   bool
-	// plans remembers what constraints come to; bounded by maxSpreadPlans.
+	// plans caches the evaluated constraints; bounded by maxSpreadPlans.
 	plans map[spreadKey]*spreadPlan // state, spec and namespace of a pod -> its constraints
 }
 
@@ -35,7 +35,7 @@ const PodTopologySpreadName = "PodTopologySpread"
 type PodTopologySpreadArgs struct {
 	// DefaultConstraints are for pods without constraints. They have no selector.
 	DefaultConstraints []v1.TopologySpreadConstraint
-	// System takes the built-in default constraints instead, which DefaultConstraints must leave room for by being
+	// System takes the built-in default constraints instead, which DefaultConstraints must allow by being
 	// empty: hosts within a skew of 3 and zones within 5, both as a preference. Nodes without a zone then still count.
 	System bool
 }
@@ -99,7 +99,7 @@ type spreadConstraint struct {
 	counted bool
 }
 
-// spreadPlan is what the constraints of a pod come to.
+// spreadPlan is the evaluated constraints of a pod.
 type spreadPlan struct {
 	hard, soft []spreadConstraint
 	// hardErr and softErr say why constraints of a kind cannot be read.
@@ -124,7 +124,7 @@ type spreadKey struct {
 
 const maxSpreadPlans = 4096
 
-// plan returns what the constraints of a pod come to.
+// plan returns the evaluated constraints of a pod.
 func (pl *PodTopologySpread) plan(s cluster.Snapshot, p *cluster.Pod) *spreadPlan {
 	key := spreadKey{s, p.Spec, p.Namespace}
 	if have := pl.plans[key]; have != nil && (!have.fromObjects || have.objects == defaultRevisions(s)) {

@@ -324,8 +324,8 @@ func ranking(t *testing.T, w *plugintest.Cluster, pl *PodTopologySpread, p *v1.P
 }
 
 // Raw scores are pods*log(values+2) + maxSkew-1 over the constraints; log(4) is 1.386, log(5) is 1.609, log(3) 1.099.
-// Mutants: spread-weights-alike, spread-hosts-all-fit, spread-skew-unscored, spread-keyless-ranked, spread-least-ignored,
-// spread-terminating-counts.
+// Mutants: spread-weights-alike, spread-hosts-all-fit, spread-skew-unscored, spread-keyless-ranked,
+// spread-least-ignored, spread-terminating-counts.
 func TestSpreadScores(t *testing.T) {
 	nodes := func(extra ...any) *plugintest.Cluster {
 		return plugintest.NewCluster().With(plugintest.Node("a1", inZone("a"), namedHost), plugintest.Node("a2", inZone("a"), namedHost), plugintest.Node("b1", inZone("b"), namedHost)).With(extra...)
@@ -359,8 +359,8 @@ func TestSpreadScores(t *testing.T) {
 	}
 }
 
-// The system defaults score hosts and zones, and rank nodes without a zone by their hosts; those stand for one more zone.
-// Mutants: spread-system-needs-keys, spread-no-services.
+// The system defaults score hosts and zones, and rank nodes without a zone by their hosts; those stand for one more
+// zone. Mutants: spread-system-needs-keys, spread-no-services.
 func TestSpreadSystemDefaults(t *testing.T) {
 	w := plugintest.NewCluster().With(plugintest.Node("a", inZone("a"), namedHost), plugintest.Node("b", inZone("b"), namedHost), plugintest.Node("bare", namedHost), service("web", "app", "web")).
 		With(web("a", "a", "a", "bare")...)
@@ -405,7 +405,7 @@ func TestSpreadRefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// A hundred constraints, of which one has a key that nobody has.
+// A hundred constraints, of which one has a key that no node has.
 func TestSpreadHundredConstraints(t *testing.T) {
 	w := plugintest.NewCluster().With(plugintest.Node("a", inZone("a"), namedHost), plugintest.Node("b", inZone("b"), namedHost)).With(web("a")...)
 	p := plugintest.Pod("p", podLabels("app", "web"))

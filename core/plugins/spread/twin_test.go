@@ -308,8 +308,8 @@ func changeSpread(t *rapid.T, w *plugintest.Cluster, nodes, step int) {
 	}
 }
 
-// propertySpread: counters, plain form and column form say what a look at all pods says; so does what is supposed on top,
-// and taking it back leaves what was.
+// propertySpread: counters, plain form and column form say what a look at all pods says; so does what is supposed on
+// top, and taking it back leaves what was.
 func propertySpread(t *rapid.T) {
 	w, nodes := plugintest.NewCluster(), rapid.IntRange(1, 12).Draw(t, "nodes")
 	for i := range nodes {

@@ -14,8 +14,8 @@ import (
 )
 
 // volumeBenchWorld is a cluster of 5,000 nodes in 3 zones; each has 8 pods with a claim of its own, attached, and a
-// driver that can take 25 volumes; on every tenth it can take 9, so that these are counted exactly. On every fifth one pod has
-// an in-tree disk too.
+// driver that can take 25 volumes; on every tenth it can take 9, so that these are counted exactly. On every fifth
+// one pod has an in-tree disk too.
 func volumeBenchWorld() *plugintest.Cluster {
 	w := plugintest.NewCluster()
 	for i := range plugintest.BenchNodes {

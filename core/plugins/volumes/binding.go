@@ -27,7 +27,7 @@ type VolumeBinding struct {
 	// parsed are volume affinities that have been parsed already: parsing costs more than all else that is looked at of
 	// a volume. Objects are immutable, so an entry never goes stale; it is dropped with all others when they are many.
 	parsed map[*v1.NodeSelector]*volumeAffinity // required affinity of a volume -> the same, parsed
-	// places are the same for where storage with room can be reached from.
+	// places are the same for where storage with capacity can be reached from.
 	places  map[*metav1.LabelSelector]*nodematch.Selector // topology of storage -> the same, parsed; nil for nowhere
 	catalog volumeCatalog
 	// last is what was prepared last, for Reserve, which follows on the filter.

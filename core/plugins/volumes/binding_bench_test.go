@@ -14,7 +14,7 @@ import (
 )
 
 // bindingBenchWorld is a cluster of 5,000 nodes in 3 zones, with a free local volume on each, 5,000 zonal volumes, and
-// storage with room on each node.
+// storage with capacity on each node.
 func bindingBenchWorld() *plugintest.Cluster {
 	w := plugintest.NewCluster().With(storageClass("local", noProvisioner, later), storageClass("zonal", noProvisioner, later),
 		storageClass("made", net, later), storageClass("tight", disk, later), telling(disk),

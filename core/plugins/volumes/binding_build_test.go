@@ -109,13 +109,13 @@ func allowing(c *storagev1.StorageClass, key string, values ...string) *storagev
 	return c
 }
 
-// telling is a driver that says how much room there is.
+// telling is a driver that publishes storage capacity.
 func telling(name string) *storagev1.CSIDriver {
 	yes := true
 	return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSIDriverSpec{StorageCapacity: &yes}}
 }
 
-// room is storage of a class with so much free, for nodes with these labels.
+// `room` is storage of a class with so much free, for nodes with these labels.
 func room(name, class, free string, on *metav1.LabelSelector) *storagev1.CSIStorageCapacity {
 	c := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: name}, StorageClassName: class, NodeTopology: on}
 	if free != "" {

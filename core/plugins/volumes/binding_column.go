@@ -68,7 +68,7 @@ type making struct {
 	never bool // its class makes no volumes
 	// topology are the terms of allowed topologies.
 	topology nodematch.Selector
-	// told tells that the driver says how much room there is, and where: under these labels.
+	// told is set if the driver publishes capacity; `room` has where, by labels.
 	told bool
 	room labelIndex
 }

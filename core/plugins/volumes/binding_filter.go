@@ -45,7 +45,7 @@ type taking struct {
 	claim *v1.PersistentVolumeClaim
 }
 
-// foundOnNode is what a pod's claims come to on one node.
+// foundOnNode is the result of matching a pod's claims on one node.
 type foundOnNode struct {
 	code plugin.Code
 	take []taking
@@ -55,7 +55,7 @@ type foundOnNode struct {
 // Failed is the error that a claim met in the last use.
 func (f *volumeFilter) Failed() error { return f.err }
 
-// Plain looks at each claim, and for each at all volumes of its class.
+// Plain judges each claim by a scan of all volumes of its class.
 func (f *volumeFilter) Plain(s cluster.Snapshot, v *cluster.NodeView) plugin.Code {
 	on, err := f.slowly(s, v.Node)
 	if f.err = err; err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
 )
 
-// randomBindingWorld has nodes in zones and racks, claims in every state, volumes and storage with room.
+// randomBindingWorld has nodes in zones and racks, claims in every state, volumes and storage with capacity.
 func randomBindingWorld(t *rapid.T, most int) *plugintest.Cluster {
 	w := plugintest.NewCluster().With(storageClass("local", noProvisioner, later), storageClass("made", disk, later),
 		allowing(allowing(storageClass("zonal", disk, later), zone, "a"), "rack", "b", "c"))
@@ -123,7 +123,7 @@ func changeBinding(t *rapid.T, w *plugintest.Cluster) {
 		w.Store.DeleteObject(cluster.KindVolume, cluster.ObjectKey{Name: name})
 	case 2:
 		w.With(randomWant(t, plugintest.Pick(t, someWants, "claim")))
-	case 3: // a decision that is taken back
+	case 3: // a decision that is undone
 		w.Store.Begin()
 		trial := w.Store.Trial()
 		if pv, ok := cluster.Find[*v1.PersistentVolume](trial.Snapshot(), "", name); ok {

@@ -51,7 +51,7 @@ func (r *claimRules) couldHold(pv *v1.PersistentVolume) bool {
 		pv.DeletionTimestamp == nil
 }
 
-// couldTake reports whether a volume that nobody claims, and that couldHold, can be the claim's.
+// couldTake reports whether a volume without a claim, and that couldHold, can be the claim's.
 func (r *claimRules) couldTake(pv *v1.PersistentVolume) bool {
 	if pv.Status.Phase != v1.VolumeAvailable {
 		return false // its binding would most likely meet a conflict

@@ -18,8 +18,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
 )
 
-// finds is which volumes a pod's claims come to on a node, in the order of their size: the name of a volume, or "make".
-// It asks both forms and fails when they differ.
+// finds returns the volumes that match a pod's claims on a node, in the order of their size: the name of a volume, or
+// "make". It asks both forms and fails when they differ.
 func finds(t plugintest.Failer, w *plugintest.Cluster, pl *VolumeBinding, p *v1.Pod, nodeName string) (found []string) {
 	s := w.Store.Snapshot()
 	plan := pl.PrepareFilter(s, w.Intake.PendingPod(p))
@@ -58,7 +58,7 @@ func sameFinds(t plugintest.Failer, s cluster.Snapshot, f *volumeFilter, node *c
 	}
 }
 
-// Which volumes claims come to. The pod's claims are for 2Gi of class local. Mutants: volume-size-ignored,
+// Which volumes match claims. The pod's claims are for 2Gi of class local. Mutants: volume-size-ignored,
 // volume-exact-rejected, volume-mode-ignored, volume-attributes-ignored, volume-leaving-taken, volume-phase-ignored,
 // volume-selector-ignored, volume-access-ignored, volume-prebound-anywhere, volume-prebound-optional,
 // volume-claim-uid-ignored, volume-largest-first, volume-no-beta-class.
@@ -288,7 +288,7 @@ func randomWant(t *rapid.T, name string) *v1.PersistentVolumeClaim {
 	return c
 }
 
-// Matching by the rules of the plugin and by brute force comes to the same volume, for one claim after another.
+// Matching by the rules of the plugin and by brute force finds the same volume, for one claim after another.
 func TestVolumeMatchingAgainstBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := plugintest.NewCluster().With(storageClass("local", noProvisioner, later), storageClass("made", disk, later))

@@ -52,7 +52,7 @@ func allows(terms []v1.TopologySelectorTerm, nodeLabels map[string]string) bool 
 	return len(terms) == 0
 }
 
-// hasRoom reports whether the storage that a node with these labels reaches has room for a claim's volume, as far
+// hasRoom reports whether the storage that a node with these labels reaches has capacity for a claim's volume, as far
 // as its driver says.
 func hasRoom(s cluster.Snapshot, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass,
 	nodeLabels map[string]string) bool {
@@ -71,7 +71,7 @@ func hasRoom(s cluster.Snapshot, claim *v1.PersistentVolumeClaim, class *storage
 	return found
 }
 
-// roomToCheck is the size in bytes of the volume for a claim; told is false when nothing is known of the room for it:
+// roomToCheck is the size in bytes of the volume for a claim; told is false if no capacity is published for it:
 // the claim names no size, or the provisioner is no CSI driver that publishes capacities.
 func roomToCheck(s cluster.Snapshot, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (size int64,
 	told bool) {
@@ -86,7 +86,7 @@ func roomToCheck(s cluster.Snapshot, claim *v1.PersistentVolumeClaim, class *sto
 	return quantity.Value(), true
 }
 
-// holdsVolume reports whether some storage is of a class and has room for a volume of size bytes.
+// holdsVolume reports whether some storage is of a class and has capacity for a volume of size bytes.
 func holdsVolume(c *storagev1.CSIStorageCapacity, class string, size int64) bool {
 	limit := volumeLimit(c)
 	return c.StorageClassName == class && limit != nil && limit.Value() >= size

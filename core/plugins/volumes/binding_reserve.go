@@ -17,8 +17,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Reserve supposes that the volumes found for the pod are bound to its claims, and that those to be made have been told
-// their node, so that no other pod takes them meanwhile (upstream: binder.go, AssumePodVolumes).
+// Reserve supposes that the volumes found for the pod are bound to its claims, and that the claims of those to be
+// made have their selected node, so that no other pod takes them meanwhile (upstream: binder.go, AssumePodVolumes).
 func (pl *VolumeBinding) Reserve(t *cluster.Trial, p *cluster.Pod, n cluster.NodeIdx) plugin.Reserved {
 	s := t.Snapshot()
 	if !slices.ContainsFunc(p.Spec.Volumes, func(v v1.Volume) bool { return hasClaim(&v) }) {
@@ -77,7 +77,7 @@ type heldVolume struct {
 	byController bool
 }
 
-// heldClaim is a claim that is told its node.
+// heldClaim is a claim that gets its selected node.
 type heldClaim struct {
 	is      *v1.PersistentVolumeClaim
 	written bool
@@ -228,7 +228,7 @@ func (c *heldClaim) check(s cluster.Snapshot, pl *VolumeBinding, node *cluster.N
 	if claim.Spec.VolumeName != "" {
 		pv, ok := cluster.FindAPI[*v1.PersistentVolume](s, "", claim.Spec.VolumeName)
 		if !ok {
-			return false, nil // it may not have been seen yet; were it deleted, the claim would be told
+			return false, nil // it may not have been seen yet; were it deleted, the claim would get an update
 		}
 		affinity, err := pl.affinityOn(s, pv, node.Name)
 		if err != nil {
@@ -250,7 +250,7 @@ func conflict(name string, affinity *v1.VolumeNodeAffinity, node *cluster.Node) 
 }
 
 // Release ends what Reserve supposed. That ends, too, what was written but has not come back yet: for a moment the
-// volume looks free, and whoever takes it then meets a conflict. Nothing is written back; the volume controller
+// volume looks free, and a pod that takes it then meets a conflict. Nothing is written back; the volume controller
 // keeps what has been bound, and a claim keeps its node until its provisioner gives up.
 func (h *heldVolumes) Release(t *cluster.Trial, _ bool) []cluster.Write {
 	s := t.Snapshot()

@@ -134,7 +134,7 @@ func TestNewVersionsEndAssumptions(t *testing.T) {
 	}
 }
 
-// What was supposed for a pod that failed is taken back. Mutant: volume-not-restored.
+// What was supposed for a pod that failed is undone. Mutant: volume-not-restored.
 func TestReleasedVolumesAreFree(t *testing.T) {
 	for _, written := range []bool{false, true} {
 		b := newBindingStory(t)

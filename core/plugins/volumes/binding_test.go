@@ -217,7 +217,7 @@ func TestVolumeBindingMakesVolumes(t *testing.T) {
 	}
 }
 
-// Whether there is room to make a volume. Mutants: volume-capacity-ignored, volume-maximum-ignored.
+// Whether there is capacity to make a volume. Mutants: volume-capacity-ignored, volume-maximum-ignored.
 func TestVolumeBindingChecksRoom(t *testing.T) {
 	sizeless := wants("sizeless", "1Gi", "c", func(c *v1.PersistentVolumeClaim) { c.Spec.Resources.Requests = nil })
 	mute := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: disk}}

@@ -183,7 +183,7 @@ func (s *storage) serve(bad bool) bool {
 
 func keys[T any](m map[string]T) func(func(string) bool) {
 	return func(yield func(string) bool) {
-		for k := range m { // order: whoever calls sorts
+		for k := range m { // order: the caller sorts
 			if !yield(k) {
 				return
 			}

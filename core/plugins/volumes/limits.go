@@ -17,7 +17,7 @@ import (
 // has as many as it can take (upstream: plugins/nodevolumelimits).
 //
 // Volumes of in-tree kinds count for the CSI driver that took over from them. Which driver that is, and what such a
-// volume is called there, comes from a Migration, which whoever makes the profile hands in once by WithMigration:
+// volume is called there, comes from a Migration, which the builder of the profile sets once by WithMigration:
 // the core does not import csi-translation-lib. Without one, volumes of in-tree kinds are not counted. The objects in
 // the store stay as the API server has them.
 type NodeVolumeLimits struct {

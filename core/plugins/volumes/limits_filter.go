@@ -16,7 +16,7 @@ import (
 //
 // What is attached to a node is counted from its pods with volumes and their claims, which costs a few look-ups per
 // volume. The column form spares that where even all volumes of the node's pods and all its attachments, taken for
-// different ones of the driver in question, leave room. The store knows where they may not (suspects), so that as a
+// different ones of the driver in question, leave capacity. The store knows where they may not (suspects), so that as a
 // rule no row is looked at.
 type limitFilter struct {
 	pl *NodeVolumeLimits
@@ -72,7 +72,7 @@ func (f *limitFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag plu
 // fewSuspects is how many rows Quiet looks at.
 const fewSuspects = 64
 
-// Quiet reports whether all rows have room.
+// Quiet reports whether all rows have capacity.
 func (f *limitFilter) Quiet(s cluster.Snapshot) bool {
 	column, looked := f.pl.nodes.of(s), 0
 	return f.suspects(s, 0, cluster.NodeIdx(s.Rows()), func(n cluster.NodeIdx) bool {
@@ -81,7 +81,7 @@ func (f *limitFilter) Quiet(s cluster.Snapshot) bool {
 	})
 }
 
-// suspects calls look, in order, for the rows from lo to hi-1 that may be short of room or have something broken on
+// suspects calls look, in order, for the rows from lo to hi-1 that may be short of capacity or have something broken on
 // them, until it returns false. It returns what look returned last, true without a call.
 func (f *limitFilter) suspects(s cluster.Snapshot, lo, hi cluster.NodeIdx, look func(n cluster.NodeIdx) bool) bool {
 	sure := f.plain.missing == "" && f.plain.err == nil && f.csi.missing == "" && f.csi.err == nil
@@ -116,7 +116,7 @@ func (f *limitFilter) suspects(s cluster.Snapshot, lo, hi cluster.NodeIdx, look 
 	return true
 }
 
-// hasRoom reports whether row n has room, and nothing broken on it, for sure.
+// hasRoom reports whether row n certainly has capacity and nothing broken on it.
 func (f *limitFilter) hasRoom(s cluster.Snapshot, n cluster.NodeIdx, csi *storagev1.CSINode) bool {
 	d := f.on(csi)
 	if d.missing != "" || d.err != nil {

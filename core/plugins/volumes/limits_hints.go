@@ -13,7 +13,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Wakes on whatever may leave a driver with room: new limits, pods and attachments that go; and on the claims that
+// Wakes on whatever may leave a driver with capacity: new limits, pods and attachments that go; and on the claims that
 // were missing.
 func (pl *NodeVolumeLimits) Wakes() []plugin.Wake {
 	return []plugin.Wake{

@@ -77,7 +77,7 @@ func TestNodeVolumeLimitsCounts(t *testing.T) {
 			}
 			want := story.want
 			if want == full {
-				want = "" // nobody tells what fits there
+				want = "" // what fits there is unknown
 			}
 			if got := story.world.Verdict(t, pl, story.pod, "bare"); got != want {
 				t.Errorf("on a node without CSINode: got %q, want %q", got, want)
