@@ -204,7 +204,7 @@ func TestExtendedResourcesThroughTheEngine(t *testing.T) {
 	}
 }
 
-// strangers lets another scheduler bind a pod without requests to each node, and returns what followed.
+// `strangers` lets another scheduler bind a pod without requests to each node, and returns what followed.
 func (s *scheduler) strangers() []string {
 	s.log = nil
 	for i, node := range []string{"a", "b"} {
