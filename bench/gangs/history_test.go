@@ -20,9 +20,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// TestStylesLeaveNothingReserved runs random histories of gangs under each style: binds fail, nodes and pods go, the scheduler is
-// restarted at any point. No node is oversold at any time. Once the longest wait is over and nothing more is tried, no pod is
-// reserved or assumed, the queue counts nothing as in flight, and the same events give the same effects again.
+// TestStylesLeaveNothingReserved runs random histories of gangs under each style: binds fail, nodes and pods go, the
+// scheduler is restarted at any point. No node is oversold at any time. Once the longest wait is over and nothing
+// more is tried, no pod is reserved or assumed, the queue counts nothing as in flight, and the same events give the
+// same effects again.
 func TestStylesLeaveNothingReserved(t *testing.T) { rapid.Check(t, history) }
 
 func history(t *rapid.T) {

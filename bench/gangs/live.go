@@ -35,8 +35,8 @@ type player struct {
 	err       error
 }
 
-// Play runs a scenario for a scheduler that runs already, in a namespace of its own, and cleans up behind it. Nothing else may
-// be in the cluster.
+// Play runs a scenario for a scheduler that runs already, in a namespace of its own, and cleans up behind it. Nothing
+// else may be in the cluster.
 func Play(ctx context.Context, client kubernetes.Interface, s Scenario, scheduler, namespace string) (_ Result, err error) {
 	p := &player{s: s, client: client, namespace: namespace, bound: map[string]bool{}, gone: map[string]bool{}, groups: map[string]bool{}, batchOf: map[string]int{},
 		tally: NewTally(s, scheduler)}

@@ -13,8 +13,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// TestPlay plays a workload on an API server that binds each pod as it is created: every batch runs, the object of a gang comes
-// before its pods, and nothing is left behind.
+// TestPlay plays a workload on an API server that binds each pod as it is created: every batch runs, the object of a
+// gang comes before its pods, and nothing is left behind.
 func TestPlay(t *testing.T) {
 	client := fake.NewClientset()
 	groups := 0

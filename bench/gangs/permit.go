@@ -109,8 +109,8 @@ func (r *permit) touch(g *gang) {
 	}
 }
 
-// placed returns how many pods of a gang have a node in a state of the cluster, as the style counts them, and how many of them
-// are seen bound.
+// placed returns how many pods of a gang have a node in a state of the cluster, as the style counts them, and how
+// many of them are seen bound.
 func (r *permit) placed(view cluster.Snapshot, g *gang) (n, bound int) {
 	names := map[string]bool{} // pod -> counted
 	for _, m := range view.GangMembers(g.key) {
@@ -142,8 +142,8 @@ func (r *permit) existing(g *gang) int {
 	return n
 }
 
-// reserve decides whether a pod that has just been given a node may be bound, or has to wait for its gang (upstream: Permit).
-// view must include the pod. It returns why the pod is rejected, empty if it is not.
+// reserve decides whether a pod that has just been given a node may be bound, or has to wait for its gang (upstream:
+// Permit). view must include the pod. It returns why the pod is rejected, empty if it is not.
 func (r *permit) reserve(view cluster.Snapshot, w *reservation) (rejected string) {
 	g := r.of[w.pod.UID]
 	if g == nil {
@@ -327,8 +327,8 @@ func (r *permit) releaseAll(g *gang) {
 	r.activateOthers(g, "")
 }
 
-// settle carries out what a step has changed: allowed pods are bound, rejected ones turn back, and gangs that are ready are
-// released.
+// settle carries out what a step has changed: allowed pods are bound, rejected ones turn back, and gangs that are
+// ready are released.
 func (r *permit) settle() {
 	for r.verdicts || len(r.changed)+len(r.activate) > 0 {
 		if r.verdicts {

@@ -16,7 +16,8 @@ type permitPlugin struct{ r *permit }
 
 func (u permitPlugin) Name() string { return u.r.Plugin }
 
-// Gated holds members back that are not released. The queue asks when an event has woken one: then the whole gang may be ready.
+// Gated holds members back that are not released. The queue asks when an event has woken one: then the whole gang may
+// be ready.
 func (u permitPlugin) Gated(_ cluster.Snapshot, p *cluster.Pod) (reason string, ok bool) {
 	g := u.r.of[p.UID]
 	if !u.r.Gated || g == nil || g.released[p.UID] {
@@ -29,8 +30,8 @@ func (u permitPlugin) Gated(_ cluster.Snapshot, p *cluster.Pod) (reason string, 
 	return fmt.Sprintf("waits until all pods of gang %s can be tried", g.key), false
 }
 
-// Wakes registers for pods that are bound, where members are tried one by one (upstream: EventsToRegister; a pending pod that
-// arrives is no event, see kubernetes#110175). Members that are released together wait for nothing else.
+// Wakes registers for pods that are bound, where members are tried one by one (upstream: EventsToRegister; a pending
+// pod that arrives is no event, see kubernetes#110175). Members that are released together wait for nothing else.
 func (u permitPlugin) Wakes() []plugin.Wake {
 	if u.r.Gated {
 		return nil
@@ -62,8 +63,8 @@ func (r *permit) order(base plugin.Less) plugin.Less {
 	return adjacent{base, r}
 }
 
-// adjacent orders pods that base finds equal by the age of their gang, so that members of a gang are adjacent (upstream:
-// coscheduling.Less).
+// adjacent orders pods that base finds equal by the age of their gang, so that members of a gang are adjacent
+// (upstream: coscheduling.Less).
 type adjacent struct {
 	base plugin.Less
 	r    *permit

@@ -10,7 +10,7 @@ import (
 // Scenario is a workload. All pods want one core, but for probes, which want nothing.
 type Scenario struct {
 	Name string
-	// Issue is where the wound is reported, What it is.
+	// Issue is the report of the known failure, What describes it.
 	Issue, What  string
 	Nodes, Cores int // nodes, and cores of each
 	Batches      []Batch
@@ -30,7 +30,7 @@ type Batch struct {
 	Size int
 	// At is when they come.
 	At time.Duration
-	// Run is for how long they run once all of them are bound; 0 for ever.
+	// Run is for how long they run once all of them are bound; 0 for without limit.
 	Run time.Duration
 	// Dies is when they end whatever they do; 0 for never.
 	Dies time.Duration
@@ -50,8 +50,9 @@ func Scenarios() []Scenario {
 	return []Scenario{jobs(), deadlock(), starvation(), lostWakeUp(), headOfLine(), largeAmongSmall(), quiet()}
 }
 
-// jobs is the report of scheduler-plugins#117 at a fifth of its times: jobs of 1 to 8 pods for 2 machines of 8 GPUs, more
-// than they can take at a time; and, between them, gangs of 12, which are large enough that one pod less is a small share.
+// jobs is the report of scheduler-plugins#117 at a fifth of its times: jobs of 1 to 8 pods for 2 machines of 8 GPUs,
+// more than they can take at a time; and, between them, gangs of 12, which are large enough that one pod less is a
+// small share.
 func jobs() Scenario {
 	s := Scenario{Name: "many jobs", Issue: "scheduler-plugins#117, #114", What: "gangs of 1 to 8 and of 12 for 16 slots, one every 3 s, each runs 6 s",
 		Nodes: 2, Cores: 8, Probe: 5 * second, Until: 400 * second}
@@ -63,8 +64,8 @@ func jobs() Scenario {
 	return s
 }
 
-// deadlock is what that report comes to with two gangs: one has all places but one when room for the other comes free, and
-// that one comes just then.
+// deadlock is that report reduced to two gangs: one has all slots but one when capacity for the other becomes free, and
+// the other arrives just then.
 func deadlock() Scenario {
 	return Scenario{Name: "interleaving", Issue: "scheduler-plugins#117, #114", What: "two gangs of 10 that run 5 s for 18 slots; half of them come free when the second gang comes",
 		Nodes: 2, Cores: 9, Probe: 5 * second, Until: 400 * second,
@@ -72,7 +73,7 @@ func deadlock() Scenario {
 			{Gang: "a", Name: "a", Pods: 10, Size: 10, At: 9500 * time.Millisecond, Run: 5 * second}, {Gang: "b", Name: "b", Pods: 10, Size: 10, At: 10 * second, Run: 5 * second}}}
 }
 
-// starvation is scheduler-plugins#713: of a gang of 10 one finds no place for long, and small pods want room.
+// starvation is scheduler-plugins#713: of a gang of 10 one pod finds no slot for long, and small pods want capacity.
 func starvation() Scenario {
 	s := Scenario{Name: "starvation", Issue: "scheduler-plugins#713", What: "a gang of 10, 9 slots free for 80 s; a pod by itself every 2 s that runs 4 s",
 		Nodes: 3, Cores: 4, Probe: 5 * second, Until: 400 * second}
@@ -83,8 +84,8 @@ func starvation() Scenario {
 	return s
 }
 
-// lostWakeUp is scheduler-plugins#1001: two of four pods of a running gang are replaced, and the room for them comes one after
-// the other.
+// lostWakeUp is scheduler-plugins#1001: two of four pods of a running gang are replaced, and the capacity for them
+// becomes free one after the other.
 func lostWakeUp() Scenario {
 	return Scenario{Name: "lost wake-up", Issue: "scheduler-plugins#1001", What: "2 of 4 pods that run are lost; the room for the 2 that come for them is free 10 s apart",
 		Nodes: 1, Cores: 4, Until: 500 * second,
@@ -107,7 +108,7 @@ func headOfLine() Scenario {
 	return s
 }
 
-// largeAmongSmall is a gang that needs the whole cluster while small pods take each piece of room that comes free.
+// largeAmongSmall is a gang that needs the whole cluster while small pods take all capacity that becomes free.
 func largeAmongSmall() Scenario {
 	s := Scenario{Name: "large among small", Issue: "k/k#71486, KAI#1969", What: "a gang of 12 for 12 slots that pods by themselves keep full: one every second for 120 s, each runs 10 s",
 		Nodes: 3, Cores: 4, Probe: 5 * second, Until: 400 * second}

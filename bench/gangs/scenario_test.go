@@ -26,9 +26,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the effects found into the scenario files; read the diff before you keep it")
 
-// TestStyleScenarios runs testdata/*.txt: style_*.txt show the rules of each style, issue_N_*.txt known failures of coscheduling,
-// named after their issues in scheduler-plugins. A file has prose after #, commands, and the effects of each command indented under
-// it. Commands:
+// TestStyleScenarios runs testdata/*.txt: style_*.txt show the rules of each style, issue_N_*.txt known failures of
+// coscheduling, named after their issues in scheduler-plugins. A file has prose after #, commands, and the effects of
+// each command indented under it. Commands:
 //
 //	style NAME          starts anew with this style
 //	node NAME [cpu=4] [label.KEY=VALUE] [unschedulable]

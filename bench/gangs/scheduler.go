@@ -25,9 +25,10 @@ const (
 	unschedulableTimeout = 300 * record.Second
 )
 
-// scheduler places pods one by one, as kube-scheduler with a gang plugin does: one pod per cycle is searched a node, reserved,
-// permitted and bound. It takes the events of the engine and returns its effects, so that a simulation runs either. It knows no
-// preemption, volumes or extenders, no other scheduler that binds its pods, and no objects beside pods and nodes.
+// scheduler places pods one by one, as kube-scheduler with a gang plugin does: one pod per cycle is searched a node,
+// reserved, permitted and bound. It takes the events of the engine and returns its effects, so that a simulation runs
+// either. It knows no preemption, volumes or extenders, no other scheduler that binds its pods, and no objects beside
+// pods and nodes.
 type scheduler struct {
 	store  *cluster.Store
 	queue  *queue.Queue

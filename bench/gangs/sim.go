@@ -19,8 +19,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// AttemptCost is the virtual time that it takes to try one pod: that of a scheduler of some 200 pods a second. A gang that
-// is tried as a whole takes as much for each placement that was looked at.
+// AttemptCost is the virtual time that it takes to try one pod: that of a scheduler of some 200 pods a second. A gang
+// that is tried as a whole takes as much for each placement that was looked at.
 const AttemptCost = 5 * time.Millisecond
 
 // Named is a way to schedule gangs with its name in tables.

@@ -30,8 +30,8 @@ func run(t *testing.T, scenario string) map[string]Result {
 
 const ours = "transaction (kumiki)"
 
-// TestKnownFailuresShow: each workload shows the failure that docs/gangs-compared.md describes, in the styles that have it and in no
-// other.
+// TestKnownFailuresShow: each workload shows the failure that docs/gangs-compared.md describes, in the styles that
+// have it and in no other.
 func TestKnownFailuresShow(t *testing.T) {
 	r := run(t, "interleaving")
 	if got := r["coscheduling"].Idle; got < 200*time.Second {
@@ -77,7 +77,8 @@ func TestKnownFailuresShow(t *testing.T) {
 	}
 }
 
-// TestTableStandsInTheDocs: docs/gangs-compared.md shows what `kumiki bench gangs` prints, and a run gives the same each time.
+// TestTableStandsInTheDocs: docs/gangs-compared.md shows what `kumiki bench gangs` prints, and a run gives the same
+// each time.
 func TestTableStandsInTheDocs(t *testing.T) {
 	var table bytes.Buffer
 	var results []Result
@@ -96,7 +97,8 @@ func TestTableStandsInTheDocs(t *testing.T) {
 	}
 }
 
-// TestTally counts by hand: a batch of two that waits 3 s, of which the room was there for 2, while one slot was held.
+// TestTally counts by hand: a batch of two that waits 3 s, for 2 of which the capacity was there, while one slot was
+// held.
 func TestTally(t *testing.T) {
 	s := Scenario{Name: "s", Nodes: 1, Cores: 2, Batches: []Batch{{Name: "a", Pods: 2, At: time.Second}, {Name: "old", Pods: 1, Aside: true}}}
 	n := NewTally(s, "x")

@@ -9,13 +9,13 @@ type Result struct {
 	Scenario, Style string
 	// Ran and All count the gangs and pods by themselves that got all their places, and those that came.
 	Ran, All int
-	// Last is when the last of them got its places, MeanWait how long they waited for them on average; of those that did not
-	// until the end of the run.
+	// Last is when the last of them got its places, MeanWait how long they waited for them on average; of those that
+	// did not until the end of the run.
 	Last, MeanWait time.Duration
-	// Idle is how long one of them waited although the pods that ran left room for it.
+	// Idle is how long one of them waited although the pods that ran left capacity for it.
 	Idle time.Duration
-	// Held is the time for which slots were held by pods that waited for others, summed over the slots; unknown, and below
-	// 0, on a real cluster.
+	// Held is the time for which slots were held by pods that waited for others, summed over the slots; unknown, and
+	// below 0, on a real cluster.
 	Held time.Duration
 	// Attempts counts the pods that were tried; below 0 when unknown.
 	Attempts int
@@ -70,7 +70,7 @@ func (t *Tally) At(now time.Duration) {
 // Came says that a pod of a batch came.
 func (t *Tally) Came(batch int) { t.batches[batch].came++ }
 
-// Bound says that a pod of a batch was bound. It tells whether its batch runs now.
+// Bound says that a pod of a batch was bound. It reports whether its batch runs now.
 func (t *Tally) Bound(batch int) (runs bool) {
 	p, b := &t.batches[batch], t.s.Batches[batch]
 	p.bound++
@@ -96,7 +96,7 @@ func (t *Tally) Ended(batch int) {
 // Holding says how many slots are held by pods that wait for others.
 func (t *Tally) Holding(n int) { t.held = n }
 
-// Done tells whether all that is measured has its places.
+// Done reports whether all that is measured has its places.
 func (t *Tally) Done() bool { return t.out.Ran == t.out.All }
 
 // Result ends the run.

@@ -56,7 +56,7 @@ func NewCommand() *cobra.Command {
 	return cmd
 }
 
-// newBinder has room for all pods and events of a run, so that no watch waits for a binder.
+// newBinder has buffers for all pods and events of a run, so that no watch waits for a binder.
 func newBinder() *binder {
 	return &binder{stderr: os.Stderr, pods: make(chan *corev1.Pod, 1<<20), bound: make(chan *eventsv1.Event, 1<<20)}
 }
@@ -175,7 +175,7 @@ func (n *binder) bind(ctx context.Context, p *corev1.Pod, node string) error {
 	return nil
 }
 
-// bindOnly binds a pod and tells nobody.
+// bindOnly binds a pod without writing an event.
 func (n *binder) bindOnly(ctx context.Context, p *corev1.Pod, node string) error {
 	err := n.clients.Binds.CoreV1().Pods(p.Namespace).Bind(ctx, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID},

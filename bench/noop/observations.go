@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// observations are what happened to nodes and pods while a run was recorded, in the API server's own order: that of resource
-// versions, which etcd gives to all kinds of objects alike. It is safe for concurrent use.
+// observations are what happened to nodes and pods while a run was recorded, in the API server's own order: that of
+// resource versions, which etcd gives to all kinds of objects alike. It is safe for concurrent use.
 type observations struct {
 	mu sync.Mutex
 	// updates: node -> resource versions of its updates, ascending.
@@ -87,14 +87,15 @@ func (s *observations) podGone(p *corev1.Pod) {
 	}
 }
 
-// refused tells whether a scheduler has said that a pod has no place. Gates are not its word.
+// refused reports whether a scheduler has said that a pod has no place. Gates are not its word.
 func refused(p *corev1.Pod) bool {
 	return condition(p, corev1.PodScheduled) == corev1.ConditionFalse && len(p.Spec.SchedulingGates) == 0
 }
 
-// needs are what a pod has to wait for before it is bound to a node: that the node is there, and if the pod was refused
-// before, what others did to the node, to the pods on it and to the pod from then until it was bound. Where they did nothing
-// of that, it waited for pods to come: for the first of them that was bound, since which of them it was nobody tells.
+// needs are what a pod has to wait for before it is bound to a node: that the node is there, and if the pod was
+// refused before, what others did to the node, to the pods on it and to the pod from then until it was bound. Where
+// they did nothing of that, it waited for pods to come: for the first of them that was bound, since the recording
+// does not say which of them it was.
 func (s *observations) needs(pod, node string) []Need {
 	s.mu.Lock()
 	defer s.mu.Unlock()

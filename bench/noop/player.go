@@ -20,12 +20,12 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 )
 
-// heldMost is how long a pod waits for what it needs before it is bound all the same, with a complaint: what others do may
-// happen in another order than in the recorded run, and a pod that is never bound would tell nothing.
+// heldMost is how long a pod waits for what it needs before it is bound all the same, with a complaint: what others
+// do may happen in another order than in the recorded run, and a pod that is never bound would tell nothing.
 const heldMost = 20 * time.Second
 
-// player is a null binder that plays a recording. Its binders carry out scripts; a script that needs what has not happened
-// yet is put aside, so that it keeps no binder.
+// player is a null binder that plays a recording. Its binders carry out scripts; a script that needs what has not
+// happened yet is put aside, so that it keeps no binder.
 type player struct {
 	*binder
 	recording Recording
@@ -39,8 +39,9 @@ type player struct {
 	parked map[string][]*job
 	claims map[string]*claimNow // namespace/name -> resource claim
 	groups map[string]bool      // namespace/name -> a script has the group's writes
-	// lent: namespace/name of a pod -> what becomes free when it is gone. free: namespace -> scripts of pods that are gone, for
-	// pods that the recording does not know: those of a steady state, of which there are as many as there is time.
+	// lent: namespace/name of a pod -> what becomes free when it is gone. free: namespace -> scripts of pods that are
+	// gone, for pods that the recording does not know: those of a steady state, of which there are as many as there
+	// is time.
 	lent map[string]*loan
 	free map[string][]Script
 	// wanting: namespace -> pods of a steady state that wait for a script, the oldest first.
@@ -236,8 +237,8 @@ func (pl *player) giveBack(l *loan) {
 	pl.free[l.namespace] = append(pl.free[l.namespace], l.script)
 }
 
-// begin chooses the script of a pod. One that the recording does not know gets that of a pod that has left its namespace, for
-// which those of a steady state wait; others are refused. mu is held.
+// begin chooses the script of a pod. One that the recording does not know gets that of a pod that has left its
+// namespace, for which those of a steady state wait; others are refused. mu is held.
 func (pl *player) begin(p *corev1.Pod) {
 	if script, known := pl.recording.Scripts[keyOf(p)]; known {
 		pl.next(pl.job(p, script, false))
@@ -295,7 +296,7 @@ func (pl *player) withVolumes(p *corev1.Pod, script Script) Script {
 	return script
 }
 
-// refusal is what is written of a pod that nobody has a place for.
+// refusal is what is written for a pod that fits no node.
 func refusal() Script {
 	const message = "0 nodes are available"
 	status, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.PodCondition{{Type: corev1.PodScheduled,
@@ -361,8 +362,9 @@ func (pl *player) overdue() {
 	}
 }
 
-// follow watches what the player needs until ctx ends; listed is called when it knows all of it. It watches volumes and
-// their claims, too, which it has no use for: a scheduler must, and each of their changes costs the API server a message.
+// follow watches what the player needs until ctx ends; listed is called when it knows all of it. It watches volumes
+// and their claims, too, which it has no use for: a scheduler must, and each of their changes costs the API server a
+// message.
 func (pl *player) follow(ctx context.Context, listed func()) {
 	one := after(5, listed)
 	var working sync.WaitGroup
@@ -416,7 +418,7 @@ func (pl *player) play(ctx context.Context, j *job) error {
 	return nil
 }
 
-// ready tells whether a script can go on; if not, it was put aside.
+// ready reports whether a script can go on; if not, it was put aside.
 func (pl *player) ready(j *job) bool {
 	pl.mu.Lock()
 	defer pl.mu.Unlock()

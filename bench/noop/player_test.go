@@ -71,8 +71,8 @@ func TestTheNullBinderPlaysWhatMayBeScheduled(t *testing.T) {
 	}
 }
 
-// Catches: a pod that is bound before its node is there, before the node changed, or before its victim is gone; one that is
-// never bound when these come in another order; one that waits for ever.
+// Catches: a pod that is bound before its node is there, before the node changed, or before its victim is gone; one
+// that is never bound when these come in another order; one that waits without limit.
 func TestTheNullBinderWaits(t *testing.T) {
 	happens := []struct {
 		what string
@@ -123,8 +123,8 @@ func TestTheNullBinderWaits(t *testing.T) {
 	}
 }
 
-// Catches: the devices of a pod of a steady state given to the next one while its claim still has them, a pod that finds
-// nothing free refused for good, and a place given to two.
+// Catches: the devices of a pod of a steady state given to the next one while its claim still has them, a pod that
+// finds nothing free refused for good, and a place given to two.
 func TestTheNullBinderReusesWhatIsFree(t *testing.T) {
 	pl := playerOf(newBinder(), Recording{Scripts: map[string]Script{"ns/first": bindsTo("a")}, Steady: map[string]bool{"ns": true}})
 	there(pl, "a")
@@ -150,7 +150,7 @@ func TestTheNullBinderReusesWhatIsFree(t *testing.T) {
 	wantNone(t, pl, "for the one place that is free")
 }
 
-// Catches: a script that begins before the claims of its pod are made, under which names nobody knows yet.
+// Catches: a script that begins before the claims of its pod are made, under names that are not known yet.
 func TestTheNullBinderWaitsForClaims(t *testing.T) {
 	pl := playerOf(newBinder(), Recording{Scripts: map[string]Script{"ns/p": {{Do: SetClaimStatus, Claim: "gpu"}}}})
 	p := decided("p", "")
@@ -168,7 +168,8 @@ func TestTheNullBinderWaitsForClaims(t *testing.T) {
 	}
 }
 
-// Catches: a group's writes made once for each of its pods, or never; those of a volume after the bind that waits for them.
+// Catches: a group's writes made once for each of its pods, or never; those of a volume after the bind that waits for
+// them.
 func TestTheNullBinderWritesOfGroupsAndVolumes(t *testing.T) {
 	pl := playerOf(newBinder(), Recording{
 		Scripts: map[string]Script{"ns/one": bindsTo("a"), "ns/two": bindsTo("a")},

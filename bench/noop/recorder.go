@@ -15,13 +15,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Recorder notes what a scheduler writes while a workload runs, and what happens around it. A nil recorder notes nothing.
+// Recorder notes what a scheduler writes while a workload runs, and what happens around it. A nil recorder notes
+// nothing.
 type Recorder struct {
 	dir  string
 	log  string // of the API server
 	seen *observations
-	// surplus: namespace/name -> a pod that took the place of another in a steady state. How many there are and when each of
-	// them comes is another matter in each run, so what was right for them is not right again. steady: their namespaces.
+	// surplus: namespace/name -> a pod that took the place of another in a steady state. How many there are and when
+	// each of them comes is another matter in each run, so what was right for them is not right again. steady: their
+	// namespaces.
 	surplus map[string]bool
 	steady  map[string]bool
 }

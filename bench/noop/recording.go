@@ -70,8 +70,9 @@ type Write struct {
 	Needs []Need          `json:"needs,omitempty"`
 }
 
-// Need is what must have happened before a pod can be bound where it was: what others than the scheduler did between its
-// refusal and its bind, or that a pod which came meanwhile is bound. Exactly one of Node and Pod is set; an empty Need is always met.
+// Need is what must have happened before a pod can be bound where it was: what others than the scheduler did between
+// its refusal and its bind, or that a pod which came meanwhile is bound. Exactly one of Node and Pod is set; an empty
+// Need is always met.
 type Need struct {
 	Node    string `json:"node,omitempty"` // is there
 	Updates int    `json:"updates,omitempty"`
@@ -108,7 +109,7 @@ type scribe struct {
 	out     Recording
 	writes  []audited
 	uids    map[string]string     // UID -> pod, namespace/name
-	preempt map[string]string     // victim, namespace/name -> UID of the pod that it made room for
+	preempt map[string]string     // victim, namespace/name -> UID of the pod that it was evicted for
 	claims  map[string]*claimFact // namespace/name -> what is known of a resource claim
 	made    map[string]string     // pod, namespace/name -> claim that the scheduler made for it
 	told    map[string]bool       // pod, namespace/name -> there was an event about its bind
@@ -249,7 +250,7 @@ func (s *scribe) sort(a *audited) error {
 
 func (s *scribe) add(pod string, w Write) { s.out.Scripts[pod] = append(s.out.Scripts[pod], w) }
 
-// addVictim puts what was done to a pod into the script of the one that it made room for.
+// addVictim puts what was done to a pod into the script of the one that it was evicted for.
 func (s *scribe) addVictim(a *audited, w Write) {
 	if by, known := s.uids[s.preempt[a.key()]]; known {
 		s.add(by, w)

@@ -58,8 +58,8 @@ func wantScript(t *testing.T, what string, got Script, want ...string) {
 	}
 }
 
-// Catches: a victim's condition, deletion or event that is left out, in a script of the victim, or in that of another pod
-// that preempts; the event of a bind played twice.
+// Catches: a victim's condition, deletion or event that is left out, in a script of the victim, or in that of another
+// pod that preempts; the event of a bind played twice.
 func TestARecordingSaysWhoMadeRoom(t *testing.T) {
 	bind := func(name, node string) audited {
 		return wrote(t, "create", "pods", "binding", "ns", name, fmt.Sprintf(`{"metadata":{"uid":"0-%s"},"target":{"name":%q}}`, map[string]string{"low": "1", "high": "2", "other": "3"}[name], node))
@@ -85,8 +85,9 @@ func TestARecordingSaysWhoMadeRoom(t *testing.T) {
 	}
 }
 
-// Catches: the status of a shared claim given to one of its pods twice, a finalizer in the script of a later pod, a claim from
-// a template under the name that it had in the recorded run, and a claim that the scheduler made without its name.
+// Catches: the status of a shared claim given to one of its pods twice, a finalizer in the script of a later pod, a
+// claim from a template under the name that it had in the recorded run, and a claim that the scheduler made without
+// its name.
 func TestARecordingSaysWhoseClaim(t *testing.T) {
 	status := func(name, meta string, pods ...string) audited {
 		var of []string
@@ -129,8 +130,8 @@ func at(version int, p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// Catches: a need for what happened before the refusal or after the bind, for what happened on other nodes, and for the bind
-// of a neighbour; pods that were never refused waiting for anything but their node.
+// Catches: a need for what happened before the refusal or after the bind, for what happened on other nodes, and for
+// the bind of a neighbour; pods that were never refused waiting for anything but their node.
 func TestWhatAPodWaitedFor(t *testing.T) {
 	no := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}
 	node := func(version int, name string) *corev1.Node {

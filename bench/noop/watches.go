@@ -17,7 +17,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// shows is a store of a reflector that shows objects as they come, change and go. It keeps none. What is nil is not called.
+// shows is a store of a reflector that shows objects as they come, change and go. It keeps none. What is nil is not
+// called.
 type shows[T any] struct {
 	added, updated, deleted func(T)
 	// listed is called after the first list, once.

@@ -103,8 +103,8 @@ func (pl *player) tell(ctx context.Context, j *job, w *Write) error {
 	return writeEvent(ctx, pl.clients.Events, e)
 }
 
-// createClaim makes the claim for devices that a pod asks for as resources. Its name is the recorded one, which later writes
-// know, or the pod's own where the script was another pod's.
+// createClaim makes the claim for devices that a pod asks for as resources. Its name is the recorded one, which later
+// writes know, or the pod's own where the script was another pod's.
 func (pl *player) createClaim(ctx context.Context, j *job, w *Write) error {
 	var c resourceapi.ResourceClaim
 	if err := json.Unmarshal(w.Body, &c); err != nil {
@@ -182,8 +182,8 @@ func (pl *player) holds(j *job, c *claimNow, key string) {
 	}
 }
 
-// writeVolume writes a volume or its claim as recorded. Neither has an identity in a recording, but for what a volume says of
-// its claim.
+// writeVolume writes a volume or its claim as recorded. Neither has an identity in a recording, but for what a volume
+// says of its claim.
 func (pl *player) writeVolume(ctx context.Context, j *job, w *Write) error {
 	core := pl.clients.Binds.CoreV1()
 	claims, volumes := core.PersistentVolumeClaims(j.pod.Namespace), core.PersistentVolumes()

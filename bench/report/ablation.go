@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// SplitAblation takes SCHEDULER~PLUGIN apart: a scheduler whose configuration disables a plugin at every point. Without ~ the plugin
-// is empty.
+// SplitAblation takes SCHEDULER~PLUGIN apart: a scheduler whose configuration disables a plugin at every point.
+// Without ~ the plugin is empty.
 func SplitAblation(name string) (scheduler, plugin string) {
 	scheduler, plugin, _ = strings.Cut(name, "~")
 	return scheduler, plugin

@@ -13,8 +13,9 @@ import (
 // Calls counts requests to the API server: "POST pods/binding 201" -> how many.
 type Calls map[string]int64
 
-// callsDiffer tells, sorted, which writes per pod one scheduler makes otherwise than another: those that were done, by at least
-// a twentieth of the other's and of one for each pod. What was refused is tried again and counts when it is done.
+// callsDiffer tells, sorted, which writes per pod one scheduler makes otherwise than another: those that were done,
+// by at least a twentieth of the other's and of one for each pod. What was refused is tried again and counts when it
+// is done.
 func callsDiffer(of, than map[string]float64) []string {
 	var out []string
 	kinds := maps.Clone(of)
@@ -29,7 +30,8 @@ func callsDiffer(of, than map[string]float64) []string {
 	return out
 }
 
-// callsTolerated is by how much writes may differ without a word: events that are told once for many pods, or of a second more.
+// callsTolerated is the share by which writes may differ without a remark: events that cover many pods, or a second
+// more.
 const callsTolerated = 0.05
 
 // Since leaves what came on top, without lists and watches, which are this program's as well.

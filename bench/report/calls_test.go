@@ -17,8 +17,8 @@ func TestCallsOfARun(t *testing.T) {
 	}
 }
 
-// Catches: a family in which kumiki leaves a write out, or makes one more, and the report does not say so; noise that it does
-// say; writes that were refused and made again counted twice.
+// Catches: a family in which kumiki leaves a write out, or makes one more, and the report does not say so; noise that
+// it does say; writes that were refused and made again counted twice.
 func TestWritesThatDifferAreSaid(t *testing.T) {
 	upstream := map[string]float64{"POST pods/binding 201": 1, "POST pods/binding 429": 0.7, "POST events 201": 1.02, "PUT resourceclaims 200": 1, "PATCH pods/status 200": 4}
 	kumiki := map[string]float64{"POST pods/binding 201": 1, "POST events 201": 1, "PATCH resourceclaims 200": 1, "PATCH pods/status 200": 4.15}

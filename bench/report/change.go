@@ -10,23 +10,25 @@ import (
 	"text/tabwriter"
 )
 
-// tolerated is how much of its throughput a scheduler may lose from one report to the other without a word. What the same
-// program does on the same machine differs by that much from hour to hour, also when its rounds agree with each other.
+// tolerated is how much of its throughput a scheduler may lose from one report to the other without a word. What the
+// same program does on the same machine differs by that much from hour to hour, also when its rounds agree with each
+// other.
 const tolerated = 0.05
 
 // Change is what became of one row from a report to the next.
 type Change struct {
 	Workload  string `json:"workload"`
 	Scheduler string `json:"scheduler"`
-	// Figure is what was compared: pods/s of null's where both reports have a null that counts, else plain pods/s, which
-	// the machine moves as well.
+	// Figure is what was compared: pods/s of null's where both reports have a null that counts, else plain pods/s,
+	// which the machine moves as well.
 	Figure string `json:"figure"`
-	// Speed is the figure of the second report divided by that of the first; nil when one of them has none. P99 and CPU are
-	// divided likewise: above 1 the second needs more.
+	// Speed is the figure of the second report divided by that of the first; nil when one of them has none. P99 and
+	// CPU are divided likewise: above 1 the second needs more.
 	Speed *Interval `json:"speed,omitempty"`
 	P99   *Interval `json:"p99,omitempty"`
 	CPU   *Interval `json:"cpu,omitempty"`
-	// Lost tells that the whole interval of Speed lies below what is tolerated; Missed that the second missed its threshold.
+	// Lost tells that the whole interval of Speed lies below what is tolerated; Missed that the second missed its
+	// threshold.
 	Lost   bool `json:"lost"`
 	Missed bool `json:"missed"`
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
-// idleMost is the share of the machine that the null binder may leave idle. When it leaves more, something else than the
-// API server held the run up (the creator, a rate, a pause), and a ratio to null says nothing about a scheduler.
+// idleMost is the share of the machine that the null binder may leave idle. When it leaves more, something else than
+// the API server held the run up (the creator, a rate, a pause), and a ratio to null says nothing about a scheduler.
 const idleMost = 0.05
 
-// othersMost is the share of the machine that others may use while null or a scheduler is measured. What they take is missing
-// to the API server first.
+// othersMost is the share of the machine that others may use while null or a scheduler is measured. What they take is
+// missing to the API server first.
 const othersMost = 0.05
 
 // Comparison is what all trials gave.
@@ -46,7 +46,7 @@ type WorkloadRow struct {
 	// Rounds came to their end, Failed did not.
 	Rounds int `json:"rounds"`
 	Failed int `json:"failed"`
-	// Counts tells whether ratios to null mean anything here; Why not, when they do not.
+	// Counts reports whether ratios to null mean anything here; Why not, when they do not.
 	Counts bool   `json:"counts"`
 	Why    string `json:"why,omitempty"`
 
@@ -92,8 +92,8 @@ type Spec struct {
 	Schedulers []string
 }
 
-// MakeRows makes the rows of the workloads of a spec that were measured, in their order, schedulers in theirs. Rows of other
-// workloads stay.
+// MakeRows makes the rows of the workloads of a spec that were measured, in their order, schedulers in theirs. Rows
+// of other workloads stay.
 func (c *Comparison) MakeRows(s Spec) {
 	for i := range s.Plans {
 		p := &s.Plans[i]
@@ -149,8 +149,8 @@ func (c *Comparison) TrialsOf(workload, scheduler string) []Trial {
 	return out
 }
 
-// counts tells whether ratios to null count: it left nothing idle, so that the machine was what limits, and others took little
-// while it and the scheduler were measured.
+// counts reports whether ratios to null count: it left nothing idle, so that the machine was what limits, and others
+// took little while it and the scheduler were measured.
 func counts(null, of []Trial) (bool, string) {
 	idle := Median(Figures(null, func(t *Trial) float64 { return t.Idle }))
 	others := func(trials []Trial) float64 {
@@ -240,7 +240,7 @@ func rowOf(p *workload.Plan, name string, trials []Trial) WorkloadRow {
 			row.Calls[what] = float64(n) / float64(max(1, t.Pods))
 		}
 	}
-	if name == CreateOnly { // nobody was there to have any
+	if name == CreateOnly { // no scheduler ran that has any
 		none := SpreadOf(nil)
 		row.Attempts, row.CPU, row.PeakRSS, row.SteadyRSS = none, none, none, none
 	}

@@ -13,8 +13,8 @@ import (
 	"slices"
 )
 
-// Keeper keeps a comparison in a file while it is made, so that what was measured survives an interrupt. The file holds the
-// same JSON at any time as at the end; it is replaced as a whole. A nil keeper keeps nothing.
+// Keeper keeps a comparison in a file while it is made, so that what was measured survives an interrupt. The file
+// holds the same JSON at any time as at the end; it is replaced as a whole. A nil keeper keeps nothing.
 type Keeper struct {
 	Path string
 	// resume goes on with what the file has, but for the trials that failed, and those whose workload matches again.
@@ -22,8 +22,8 @@ type Keeper struct {
 	Again  *regexp.Regexp // nil: none
 }
 
-// Begin puts the trials of before into a comparison that has none yet. A file that is there and not gone on with is moved
-// aside, never overwritten.
+// Begin puts the trials of before into a comparison that has none yet. A file that is there and not gone on with is
+// moved aside, never overwritten.
 func (k *Keeper) Begin(c *Comparison) error {
 	if k == nil {
 		return nil

@@ -7,13 +7,13 @@ import (
 	"runtime"
 )
 
-// GoLimits are what every scheduler's process is told about Go's runtime, whatever this program was told itself.
+// GoLimits are the settings of Go's runtime for every scheduler's process, whatever those of this program are.
 type GoLimits struct {
 	Procs     int `json:"gomaxprocs"`
 	GCPercent int `json:"gogc"`
 }
 
-// DefaultGoLimits are those of this machine: all processors, and the collector as Go has it without being told.
+// DefaultGoLimits are those of this machine: all processors, and the default of Go for the collector.
 func DefaultGoLimits() GoLimits { return GoLimits{Procs: runtime.NumCPU(), GCPercent: 100} }
 
 // text is how they stand in a report.

@@ -12,7 +12,8 @@ import (
 // What kumiki is to reach: this share of null, and no less than kube-scheduler.
 const goalOfNull = 0.9
 
-// Markdown writes the comparison table for a document: what was measured where, throughput and ratios, then what it cost.
+// Markdown writes the comparison table for a document: what was measured where, throughput and ratios, then what it
+// cost.
 func (c *Comparison) Markdown(w io.Writer) error {
 	names := c.schedulers()
 	var b strings.Builder

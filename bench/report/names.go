@@ -7,6 +7,6 @@ const (
 	Kumiki   = "kumiki"
 	Upstream = "kube-scheduler"
 	Null     = "null"
-	// CreateOnly is no scheduler: it is what the creation of the pods takes when nobody binds them.
+	// CreateOnly is no scheduler: it measures the creation of the pods alone, without binding them.
 	CreateOnly = "create-only"
 )

@@ -230,7 +230,7 @@ func callsText(calls map[string]float64) string {
 	return strings.Join(parts, ", ")
 }
 
-// Failures are the trials that did not come to their end, and those that sold too much.
+// Failures are the trials that did not finish, and those that overcommitted a node.
 func (c *Comparison) Failures(name string) []string {
 	var out []string
 	for i := range c.Trials {
@@ -292,8 +292,8 @@ type perfItems struct {
 	DataItems []DataItem `json:"dataItems"`
 }
 
-// perfdash gives the medians of all items, with the label Scheduler beside those of scheduler_perf, and the threshold as a
-// bucket of the item that it is about.
+// perfdash gives the medians of all items, with the label Scheduler beside those of scheduler_perf, and the threshold
+// as a bucket of the item that it is about.
 func (c *Comparison) perfdash() perfItems {
 	out := perfItems{Version: "v1", DataItems: []DataItem{}}
 	labels := map[string]bool{} // label -> some item has it

@@ -31,7 +31,8 @@ func someTrials() *Comparison {
 		{Name: "Gangs/8", Threshold: 0.3, Selector: workload.MetricSelector{
 			Name: "scheduler_podgroup_seconds", Labels: map[string]string{"result": "scheduled"}, Bucket: "Perc99", ExpectLower: true}},
 	}
-	speeds := map[string][]float64{Kumiki: {90, 100, 80}, Upstream: {50, 60, 40}, Null: {100, 100, 80}} // scheduler -> pods/s by round
+	// scheduler -> pods/s by round
+	speeds := map[string][]float64{Kumiki: {90, 100, 80}, Upstream: {50, 60, 40}, Null: {100, 100, 80}}
 	for w, p := range plans {
 		for round := 1; round <= 3; round++ {
 			for _, name := range []string{Kumiki, Upstream, Null} {
@@ -64,8 +65,8 @@ func someTrials() *Comparison {
 	return c
 }
 
-// Every output, word for word. Catches: a column or a label that gets lost, a figure in another unit, an unbound pod that
-// is left out of the percentiles, a map whose order reaches the output.
+// Every output, word for word. Catches: a column or a label that gets lost, a figure in another unit, an unbound pod
+// that is left out of the percentiles, a map whose order reaches the output.
 func TestOutputsAreThoseOfTheGoldenFiles(t *testing.T) {
 	for _, format := range Formats {
 		var got bytes.Buffer
@@ -137,7 +138,8 @@ func TestThePageStandsAlone(t *testing.T) {
 	}
 }
 
-// Catches: a ratio to a null that was idle itself, one of a machine on which others were at work, or that was never measured, told as if it counted.
+// Catches: a ratio to a null that was idle itself, one of a machine on which others were at work, or that was never
+// measured, told as if it counted.
 func TestARowCountsOnlyWhenNullWasBusy(t *testing.T) {
 	c := someTrials()
 	if r := c.Row("Basic/50Nodes", Kumiki); !r.Counts || r.OfNull == nil || r.OfNull.Estimate != 1 {
@@ -160,8 +162,8 @@ func TestARowCountsOnlyWhenNullWasBusy(t *testing.T) {
 	}
 }
 
-// Catches: a figure equal to its threshold that passes (upstream fails it), the direction of expectLower turned round, and
-// a figure that nobody measured taken for one that was reached.
+// Catches: a figure equal to its threshold that passes (upstream fails it), the direction of expectLower turned
+// round, and a figure without a measurement taken for one that was reached.
 func TestThresholds(t *testing.T) {
 	items := []DataItem{{Data: map[string]float64{"Average": 60}, Labels: map[string]string{"Metric": "M", "result": "ok"}}}
 	for _, c := range []struct {

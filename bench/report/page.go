@@ -25,7 +25,7 @@ type markedBar struct {
 
 func marked(b *bar, goal, one float64) markedBar { return markedBar{b, goal, one} }
 
-// The size of a plot in its own units, and the room for its axes.
+// The size of a plot in its own units, and the space for its axes.
 const (
 	plotWidth, plotHeight           = 440, 230
 	plotLeft, plotBottom, plotTop   = 54, 44, 10
@@ -72,7 +72,7 @@ type head struct{ Name, Meaning string }
 // bar shows a ratio with its interval between 0 and barMost.
 type bar struct {
 	Text             string
-	Width, Low, High float64 // in units of the picture
+	Width, Low, High float64 // in units of the plot
 	Counts, Good     bool
 }
 
@@ -203,8 +203,8 @@ func typical(trials []Trial) *Trial {
 	return &good[(len(good)-1)/2]
 }
 
-// plots shows the typical round of each scheduler: over time, and how its latencies are distributed. A plot in which nothing
-// was measured is left out.
+// plots shows the typical round of each scheduler: over time, and how its latencies are distributed. A plot in which
+// nothing was measured is left out.
 func (c *Comparison) plots(name string, rows []WorkloadRow) []plot {
 	var trials []*Trial
 	for _, r := range rows {
@@ -294,8 +294,8 @@ func drawn(points string) string {
 	return points
 }
 
-// latencyPlot has the latency over the share of pods that took no longer. Both axes are logarithmic, that of the shares towards
-// 1: from 90 % to 99 % is as far as from 99 % to 99.9 %, and no pod in a thousand hides.
+// latencyPlot has the latency over the share of pods that took no longer. Both axes are logarithmic, that of the
+// shares towards 1: from 90 % to 99 % is as far as from 99 % to 99.9 %, and no pod in a thousand hides.
 func latencyPlot(trials []*Trial) plot {
 	p := frame("Latency by share of pods", "s")
 	p.Across = "share of pods that took no longer"
@@ -315,7 +315,7 @@ func latencyPlot(trials []*Trial) plot {
 	}
 	bottom, top := math.Floor(math.Log10(low)), math.Ceil(math.Log10(high))
 	top = max(top, bottom+1)
-	long := nines + 0.3 // room for the slowest pod behind the last share
+	long := nines + 0.3 // space for the slowest pod behind the last share
 	x := func(share float64) float64 { return plotLeft + min(-math.Log10(1-share), long)/long*plotInnerWidth }
 	y := func(v float64) float64 { return plotTop + (top-math.Log10(v))/(top-bottom)*plotInnerHeight }
 	for i, t := range trials {

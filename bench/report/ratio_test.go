@@ -23,8 +23,8 @@ func TestPodsThatWereNeverBoundAreInfinite(t *testing.T) {
 	}
 }
 
-// Catches: a draw that differs from call to call, an interval that leaves the measured values or its own estimate, and one
-// that is told of two rounds.
+// Catches: a draw that differs from call to call, an interval that leaves the measured values or its own estimate,
+// and one that is given for two rounds.
 func TestIntervalsHoldTheirEstimate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		figures := rapid.SliceOfN(rapid.Float64Range(1, 1000), 1, 9)
@@ -72,7 +72,8 @@ func TestMoreRoundsNarrowTheInterval(t *testing.T) {
 	}
 }
 
-// Catches: the first second counted (it began in the middle), idle seconds counted as 0 or thrown away instead of folded.
+// Catches: the first second counted (it began in the middle), idle seconds counted as 0 or thrown away instead of
+// folded.
 func TestThroughputIsThatOfUpstream(t *testing.T) {
 	for _, c := range []struct {
 		boundBy []int

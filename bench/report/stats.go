@@ -101,7 +101,8 @@ type Interval struct {
 const (
 	// resamples is how often the bootstrap draws: the ends of an interval are then good to about 1 % of rank.
 	resamples = 2000
-	// fewest rounds an interval is told for. Of less than three a bootstrap draws hardly anything but what was measured.
+	// fewest rounds that an interval is given for. Of less than three a bootstrap draws hardly anything but what was
+	// measured.
 	fewest = 3
 )
 
@@ -169,7 +170,7 @@ func (i Interval) text() string {
 }
 
 // Throughput is scheduler_perf's SchedulingThroughput of what was bound by the end of each second: the first second in
-// which something was is dropped, as it began somewhere in the middle, and a second without any is told as part of the
+// which something was is dropped, as it began somewhere in the middle, and a second without any counts as part of the
 // next one that has some. It is nil when less than two seconds had any (upstream: it cannot be measured then).
 func Throughput(boundBy []int) []float64 {
 	var samples []float64

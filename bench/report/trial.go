@@ -120,7 +120,7 @@ type Trial struct {
 	Workload  string `json:"workload"`
 	Scheduler string `json:"scheduler"`
 	Round     int    `json:"round"`
-	// Failure is why the run did not come to its end; empty for one that did.
+	// Failure is why the run did not finish; empty for one that did.
 	Failure string `json:"failure,omitempty"`
 	// Date is when it was over, RFC 3339; TookSeconds is all of it, with the start of the cluster.
 	Date        string  `json:"date,omitempty"`
@@ -129,7 +129,8 @@ type Trial struct {
 	// Pods were asked for, Bound were bound; the others count as infinite, unless they were deleted before.
 	Pods  int `json:"pods"`
 	Bound int `json:"bound"`
-	// BindSeconds is from the first create until the last bind was seen, SettleSeconds until the last event could be read.
+	// BindSeconds is from the first create until the last bind was seen, SettleSeconds until the last event could be
+	// read.
 	BindSeconds   Seconds `json:"bindSeconds"`
 	SettleSeconds Seconds `json:"settleSeconds"`
 	// PodsPerSecond is Bound / BindSeconds; for create-only it is the creates.
@@ -161,7 +162,7 @@ type Trial struct {
 	Items []DataItem `json:"items"`
 }
 
-// Good tells whether the figures of a trial may be compared.
+// Good reports whether the figures of a trial may be compared.
 func (t *Trial) Good() bool { return t.Failure == "" && len(t.Oversold) == 0 }
 
 // DataItem is a figure with its buckets, as perf-dash reads it (scheduler_perf, util.go).

@@ -41,8 +41,8 @@ apiserver_watch_events_sizes_sum{group="",resource="nodes",version="v1"} 300
 	}
 }
 
-// TestRestartsAreComparedRoundByRound, and each way of starting by itself. Catches a ratio upside down: above 1 is to mean
-// that kumiki needs less.
+// TestRestartsAreComparedRoundByRound, and each way of starting by itself. Catches a ratio upside down: above 1 is to
+// mean that kumiki needs less.
 func TestRestartsAreComparedRoundByRound(t *testing.T) {
 	var starts []Start
 	for round := 1; round <= 3; round++ {

@@ -95,8 +95,8 @@ type Start struct {
 	Round     int    `json:"round"`
 	// How is FirstStart or AfterKill.
 	How string `json:"how"`
-	// ReadySeconds is from the start of the process until /readyz said that it knows the cluster, BoundSeconds until the pod
-	// that waited was bound.
+	// ReadySeconds is from the start of the process until /readyz said that it knows the cluster, BoundSeconds until
+	// the pod that waited was bound.
 	ReadySeconds float64 `json:"readySeconds"`
 	BoundSeconds float64 `json:"boundSeconds"`
 	// AfterListsSeconds is how much of BoundSeconds came after the last of the lists was in; 0 where that is not known.
@@ -362,7 +362,8 @@ func (f *starts) start(ctx context.Context, name, dir string) (Start, error) {
 	return st, s.Cmd.Process.Kill()
 }
 
-// sinceLists is what the scheduler said of the time from its last list until it knew the cluster. Only kumiki says that.
+// sinceLists is what the scheduler said of the time from its last list until it knew the cluster. Only kumiki says
+// that.
 func sinceLists(s *testbed.Scheduler) (seconds float64, ok bool) {
 	text, err := os.ReadFile(s.Log)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 // Sent is what an API server sent to those who watch, by resource: lists that stream in are watches too.
 type Sent map[string]Volume
 
-// Volume is how much of one resource was sent: an event for each object of a list, one that ends the list, and what happened
-// meanwhile.
+// Volume is how much of one resource was sent: an event for each object of a list, one that ends the list, and what
+// happened meanwhile.
 type Volume struct {
 	Events int64 `json:"events"`
 	Bytes  int64 `json:"bytes"`

@@ -100,8 +100,8 @@ func fakeNode(i int) *corev1.Node {
 	return n
 }
 
-// asStored gives a pod what an API server adds: defaults, tolerations, the token of its service account, the fields that
-// whoever created it manages.
+// asStored gives a pod what an API server adds: defaults, tolerations, the token of its service account, the fields
+// that its creator manages.
 func asStored(p *corev1.Pod) {
 	i := 0
 	_, _ = fmt.Sscanf(p.Name[strings.LastIndexByte(p.Name, '-')+1:], "%d", &i) // a name without a number has 0
@@ -164,5 +164,5 @@ func (f *standinCluster) listed() time.Time {
 	return pods
 }
 
-// serverPids is nobody: this process serves.
+// serverPids returns none: this process serves.
 func (f *standinCluster) serverPids() []int { return nil }

@@ -21,8 +21,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/usage"
 )
 
-// changes are what nodes are told to have changed, by name: nothing that a scheduler reads; a label that no pod asks for; room
-// that no waiting pod has enough of.
+// changes are the changes made to nodes, by name: nothing that a scheduler reads; a label that no pod asks for;
+// capacity that no waiting pod has enough of.
 var changes = map[string]func(n *corev1.Node, i int){ // name -> the change, which differs with i
 	"heartbeat": func(n *corev1.Node, i int) {
 		n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(time.Unix(1_700_000_000+int64(i), 0))
@@ -93,11 +93,12 @@ the pods that wait ask for more CPU than any node has, half for a label that non
 type Waited struct {
 	Scheduler string `json:"scheduler"`
 	Change    string `json:"change"`
-	// Rate is how many changes per second were told.
+	// Rate is the number of changes per second.
 	Rate float64 `json:"changesPerSecond"`
 	// CPU is the share of one processor that the scheduler used.
 	CPU float64 `json:"cpuShare"`
-	// P50 and Max are of the seconds from the arrival of a pod that fits to its bind; Bound of Probes were bound at all.
+	// P50 and Max are of the seconds from the arrival of a pod that fits to its bind; Bound of Probes were bound at
+	// all.
 	P50    float64 `json:"p50Seconds"`
 	Max    float64 `json:"maxSeconds"`
 	Bound  int     `json:"bound"`
@@ -133,7 +134,7 @@ func RunWaiting(ctx context.Context, o WaitingOptions) (WaitingReport, error) {
 	return r, nil
 }
 
-// hopeless is a pod that no node has room for, or that asks for a label that no node has.
+// hopeless is a pod that fits no node, or that asks for a label that no node has.
 func hopeless(i int) *corev1.Pod {
 	p := pod(fmt.Sprintf("hopeless-%06d", i))
 	p.Labels = map[string]string{"app": fmt.Sprintf("hopeless-%02d", i%100)}

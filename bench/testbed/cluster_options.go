@@ -12,19 +12,19 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
-// claimsGate is the gate of resource claims. Workloads that name it need the controller that makes claims out of templates
-// (scheduler_perf, mustSetupCluster, starts its own under the same condition).
+// claimsGate is the gate of resource claims. Workloads that name it need the controller that makes claims out of
+// templates (scheduler_perf, mustSetupCluster, starts its own under the same condition).
 const claimsGate = "DynamicResourceAllocation"
 
 // usualControllers act once for each namespace; a cluster counts as started when they have.
 var usualControllers = []string{"serviceaccount-controller", "root-ca-certificate-publisher-controller"}
 
-// claimControllers make the claims of pods, free those of pods that are gone, and delete what a pod owned. The others that
-// scheduler_perf runs have nothing to do here: no namespace is deleted.
+// claimControllers make the claims of pods, free those of pods that are gone, and delete what a pod owned. The others
+// that scheduler_perf runs have nothing to do here: no namespace is deleted.
 var claimControllers = []string{"resourceclaim-controller", "garbage-collector-controller"}
 
-// volumeControllers bind volumes to the claims that the scheduler has chosen for them. Volumes that operations make for pods are
-// bound already (ops).
+// volumeControllers bind volumes to the claims that the scheduler has chosen for them. Volumes that operations make
+// for pods are bound already (ops).
 var volumeControllers = []string{"persistentvolume-binder-controller"}
 
 // Controllers are the controllers that run beside a workload, for every scheduler the same; none for most.
@@ -42,7 +42,7 @@ func Controllers(p *workload.Plan) []string {
 	return out
 }
 
-// makesStorageClass tells whether a workload has claims that wait for a scheduler.
+// makesStorageClass reports whether a workload has claims that wait for a scheduler.
 func makesStorageClass(p *workload.Plan) bool {
 	return slices.ContainsFunc(p.Ops, func(op workload.Op) bool {
 		create, is := op.(*workload.CreateAny)
@@ -50,9 +50,9 @@ func makesStorageClass(p *workload.Plan) bool {
 	})
 }
 
-// locked: feature gate -> the value that it has in the release that is measured, whatever is asked for. scheduler_perf lets
-// its API server and scheduler be an older release where a workload asks for another value (schedulerPerf, featureGates);
-// what is measured here is one release.
+// locked: feature gate -> the value that it has in the release that is measured, whatever is asked for.
+// scheduler_perf lets its API server and scheduler be an older release where a workload asks for another value
+// (schedulerPerf, featureGates); what is measured here is one release.
 var locked = map[string]bool{"SchedulerQueueingHints": true}
 
 // Gates are the gates that a workload can be given, and those that it cannot.
@@ -83,8 +83,8 @@ func ClusterOptions(p *workload.Plan) testcluster.Options {
 	return o
 }
 
-// Quiesce ends what works in a cluster beside API server and etcd, but for the controllers if the workload needs some, and
-// notes the processes that are left: what they use is not the scheduler's.
+// Quiesce ends what works in a cluster beside API server and etcd, but for the controllers if the workload needs
+// some, and notes the processes that are left: what they use is not the scheduler's.
 func (b *Cluster) Quiesce(controllers bool) error {
 	stay := []testcluster.Role{testcluster.APIServer, testcluster.Etcd}
 	if controllers {

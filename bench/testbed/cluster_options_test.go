@@ -11,8 +11,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
-// Catches: claims that nobody makes out of templates, controllers where no workload needs them, alpha APIs left off, and a
-// gate that nobody can set given to an API server, which then does not start.
+// Catches: claims that no controller makes out of templates, controllers where no workload needs them, alpha APIs
+// left off, and a gate that cannot be set given to an API server, which then does not start.
 func TestTheGroundOfAWorkload(t *testing.T) {
 	plain := ClusterOptions(&workload.Plan{})
 	if plain.RuntimeConfig != "" || plain.FeatureGates != "" || slices.ContainsFunc(plain.Args, func(a string) bool { return strings.Contains(a, "controllers") }) {

@@ -44,8 +44,8 @@ type Options struct {
 
 	// settings: what comes after @ in the name of a scheduler -> text of a configuration.
 	settings map[string]string
-	// What a workload wants of its scheduler: the text of a configuration, empty for the default, feature gate -> on, and the
-	// file that the null binder plays.
+	// What a workload wants of its scheduler: the text of a configuration, empty for the default, feature gate -> on,
+	// and the file that the null binder plays.
 	Config string
 	Gates  map[string]bool
 	Play   string
@@ -129,7 +129,7 @@ func startable(name string, line []string) error {
 	return nil
 }
 
-// DefaultPatience is how long none of the pods that are waited for may come further before a run is given up: longer than
-// schedulers leave a pod alone that has failed (podMaxBackoffSeconds, 10 s by default). The pods that are left count as
-// infinite.
+// DefaultPatience is how long none of the pods that are waited for may come further before a run is given up: longer
+// than schedulers leave a pod alone that has failed (podMaxBackoffSeconds, 10 s by default). The pods that are left
+// count as infinite.
 const DefaultPatience = 30 * time.Second

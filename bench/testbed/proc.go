@@ -139,7 +139,7 @@ func ReadUsage(scheduler int, servers []int) (Usage, error) {
 	if u.Busy, u.Idle, err = parseMachine(text); err != nil {
 		return u, err
 	}
-	if scheduler == 0 { // nobody schedules
+	if scheduler == 0 { // no scheduler runs
 	} else if u.Scheduler, err = CPU(scheduler); err != nil {
 		return u, err
 	}

@@ -73,7 +73,7 @@ func commandLine(o Options, name, kubeconfig, dir string, port int) ([]string, e
 	case report.Upstream:
 		return append([]string{o.UpstreamBinary}, serve...), nil
 	case report.CreateOnly:
-		return nil, nil // nobody is started
+		return nil, nil // no process is started
 	case report.Null:
 		line := []string{o.KumikiBinary, "bench", "null", "--kubeconfig=" + kubeconfig,
 			fmt.Sprintf("--qps=%g", o.QPS), fmt.Sprintf("--burst=%d", o.Burst)}
@@ -150,7 +150,7 @@ func (s *Scheduler) follow(stdout io.Reader) {
 	}
 }
 
-// freePort asks the kernel for a port that nobody has.
+// freePort asks the kernel for a port that is not in use.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -180,8 +180,8 @@ func (s *Scheduler) Connect(kubeconfig string) error {
 	return nil
 }
 
-// WaitReady returns when the scheduler knows the cluster and shows its metrics to us, which it does when it has learnt from
-// the API server whom to believe: some moments later.
+// WaitReady returns when the scheduler knows the cluster and shows its metrics to us, which it does once it has read
+// from the API server which clients to trust: some moments later.
 func (s *Scheduler) WaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -219,8 +219,8 @@ func (s *Scheduler) Get(ctx context.Context, path string, to io.Writer) error {
 	return err
 }
 
-// Profile writes a CPU profile of the next seconds into a directory, and then where memory was allocated since the start;
-// a scheduler that serves nothing has none.
+// Profile writes a CPU profile of the next seconds into a directory, and then where memory was allocated since the
+// start; a scheduler that serves nothing has none.
 func (s *Scheduler) Profile(ctx context.Context, dir string, seconds int) error {
 	if s.Port == 0 {
 		return nil

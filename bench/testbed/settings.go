@@ -53,8 +53,8 @@ func settingsWith(config, kubeconfig string, qps float32, burst, percent int) (s
 // contestant is what the name of a scheduler says: BASE@PERCENT~PLUGIN or BASE@SETTINGS~PLUGIN.
 type contestant struct {
 	base string // one of the schedulers, or the path of a program
-	// percent is percentageOfNodesToScore; 0 leaves it to the scheduler. settings are those that it is configured with; empty
-	// for the default. A contestant has one of the two.
+	// percent is percentageOfNodesToScore; 0 leaves it to the scheduler. settings are those that it is configured
+	// with; empty for the default. A contestant has one of the two.
 	percent  int
 	settings string
 	plugin   string // is disabled; empty for none
@@ -82,8 +82,8 @@ func contestantOf(name string) (contestant, error) {
 	return c, nil
 }
 
-// readSettings reads the files that names of schedulers end with. In reports a file has its name without directory and ending,
-// so that a report can be gone on with from elsewhere.
+// readSettings reads the files that names of schedulers end with. In reports a file has its name without directory
+// and ending, so that a report can be gone on with from elsewhere.
 func (o *Options) readSettings() error {
 	o.settings = map[string]string{}
 	for i, name := range o.Schedulers {

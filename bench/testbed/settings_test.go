@@ -14,8 +14,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/config"
 )
 
-// Catches: a plugin that stays at a point of its own, a profile that is forgotten, and what a workload's configuration says
-// of other plugins lost on the way.
+// Catches: a plugin that stays at a point of its own, a profile that is forgotten, and what a workload's
+// configuration says of other plugins lost on the way.
 func TestAPluginIsTakenOutOfEveryProfile(t *testing.T) {
 	for _, before := range []string{
 		settings("/kubeconfig", 5, 5),
@@ -42,7 +42,8 @@ func TestAPluginIsTakenOutOfEveryProfile(t *testing.T) {
 	}
 }
 
-// Catches: a workload's configuration that loses its profiles to ours, or that sends the scheduler to another API server.
+// Catches: a workload's configuration that loses its profiles to ours, or that sends the scheduler to another API
+// server.
 func TestSettingsOfAWorkload(t *testing.T) {
 	text, err := settingsWith(`apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -83,8 +84,8 @@ func TestNamesOfSchedulers(t *testing.T) {
 	}
 }
 
-// Catches: settings of a file that are not given to the scheduler, or are to the one beside it, that take the connection along,
-// or stand for those of a workload that has its own; two files under one name in a report.
+// Catches: settings of a file that are not given to the scheduler, or are to the one beside it, that take the
+// connection along, or stand for those of a workload that has its own; two files under one name in a report.
 func TestSettingsOfAFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
