@@ -122,7 +122,7 @@ func (pl *Placer) Empty(s cluster.Snapshot, p *cluster.Pod) *Emptied {
 		plan := f.PrepareFilter(s, reduced(p))
 		switch {
 		case plan.Err != nil:
-			continue // who fails proves nothing
+			continue // a failure proves nothing
 		case plan.Reject != "" && !plan.Resolvable:
 			e.Nowhere = plan.Reject
 		case plan.Nodes != nil:

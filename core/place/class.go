@@ -7,7 +7,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// class is what a Placer keeps for the pods that node-local plugins cannot tell apart.
+// class is what a Placer keeps for the pods that node-local plugins cannot distinguish.
 type class struct {
 	kept
 	order order // of all of it, in the short form, totals.flat and made alone

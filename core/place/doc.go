@@ -2,7 +2,7 @@
 
 // Package place owns the search over nodes: which nodes fit a pod, which of them is best, and why the others are not.
 //
-// Every node is looked at. Pods that node-local plugins cannot tell apart (cluster.PodSpec.Alike) form a class: the
+// Every node is looked at. Pods that node-local plugins cannot distinguish (cluster.PodSpec.Alike) form a class: the
 // verdict and the raw scores of every row are kept per class, and a decision brings only the rows up to date that
 // changed since the class was last used. Classes whose pods differ in requests alone share a larger equivalence
 // class: what filters and scorers read of node objects is kept once for all of them (the type `kin`), and each has
@@ -11,11 +11,11 @@
 //
 // From there a search takes one of three paths, with the same result (see Path):
 //
-//   - Ranked. Where only the class has a say, its totals are kept in order (ranking): the best row, how many tie with
-//     it and the k-th of them are found without reading any row. A wide filter that would reject no row
+//   - Ranked. If the decision depends on the class alone, its totals are kept in order (ranking): the best row, how
+//     many tie with it and the k-th of them are found without reading any row. A wide filter that would reject no row
 //     (plugin.Quiet) does not count: volume filters are quiet as long as every driver has capacity left.
 //   - Grouped. Wide plugins look at more than one row (plugin.WideFilter, plugin.WideScorer). Those that spread,
-//     attract and repel pods tell rows apart by few things (plugin.Facet): the zone, how many of the pods counted are
+//     attract and repel pods distinguish rows by few things (plugin.Facet): the zone, how many of the pods counted are
 //     on the node. Rows of equal facets form a group, each group is ranked, and a decision asks the plugins about a
 //     row of each.
 //   - Scanned. Wide plugins run on every row: for pods with devices, or with volumes that not every node takes, where

@@ -60,7 +60,7 @@ type grouped struct {
 	sizes     []int
 }
 
-// facets lists what the wide plugins that have a word on the pod look at; ok is false when one of them cannot tell.
+// facets lists what the wide plugins that apply to the pod read; ok is false if one of them does not know.
 func (pl *Placer) facets(s cluster.Snapshot, sr *search) (ok bool) {
 	pl.facetSpace = pl.facetSpace[:0]
 	for i := pl.firstLate; i < len(sr.plans); i++ {

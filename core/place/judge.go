@@ -28,7 +28,7 @@ func (pl *Placer) Judge(s cluster.Snapshot, p *cluster.Pod, noms Nominations, dr
 	return out
 }
 
-// WhyNot tells which plugin keeps the pod from a row and in which words; no words when it fits.
+// WhyNot returns the plugin that rejects the row for the pod, and its reasons; none if the pod fits.
 func (pl *Placer) WhyNot(s cluster.Snapshot, out Outcome, n cluster.NodeIdx) (name string, texts []string) {
 	sr := out.look
 	if sr.nowhere() {

@@ -35,8 +35,8 @@ type prepared struct {
 	at    int // index in the profile
 	score plugin.PodScore
 	raw   []int64 // row -> raw score, for scores that are normalised
-	// nonZero counts rows with a raw score other than 0, feasible or not, for scores that are normalised; counted tells
-	// that it covers what the column holds.
+	// nonZero counts rows with a raw score other than 0, feasible or not, for scores that are normalised; counted is
+	// set if it covers what the column holds.
 	nonZero int
 	counted bool
 	epoch   uint64

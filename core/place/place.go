@@ -28,7 +28,7 @@ type Profile struct {
 	Foreign Foreign
 }
 
-// Nominations tells where pods are expected that are not there yet.
+// Nominations returns the nodes on which pods are expected that are not there yet.
 type Nominations interface {
 	// NominatedNodes are the nodes with nominated pods, sorted by name.
 	NominatedNodes() []string

@@ -18,7 +18,7 @@ import (
 
 // TestPodsWithVolumesAreRanked places pods with claims while drivers on some nodes run out of places, and asks two
 // Placers for the same pods: one that takes a filter at its word that no node is too full, and one that looks at each
-// row. Enough decisions must have been made without a look at rows. It catches: a filter that is passed over though
+// row. Enough decisions must have been made without reading rows. It catches: a filter that is passed over though
 // it rejects a row.
 func TestPodsWithVolumesAreRanked(t *testing.T) {
 	var made paths

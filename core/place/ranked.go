@@ -101,7 +101,7 @@ func (c *class) measuresChanged() bool {
 	return false
 }
 
-// chooseRanked is choose for a decision in which nothing but the class has a say: it looks at no row.
+// chooseRanked is choose for a decision that depends on the class alone: it reads no row.
 func (c *class) chooseRanked(sr *search, out *Outcome, draw func(n int) int) {
 	sums, rows := &c.order.rank.stretches, byRow(&c.order.rank)
 	if c.coded.kin != nil {

@@ -29,7 +29,7 @@ type search struct {
 	// judged reports whether there are verdicts: not when the pod was rejected before any node was looked at.
 	judged bool
 	// coded is the class if it is in its short form. folded is set while verdicts and base are still to be read from
-	// it; see unfold. Place alone works with such a search, as long as it can do without a look at each row.
+	// it; see unfold. Place alone works with such a search, as long as it needs no scan of all rows.
 	coded  *coded
 	folded bool
 	// verdicts are those of the class, or a copy in copied once something differs for this decision.
@@ -65,7 +65,7 @@ func (sr *search) begin(pl *Placer, s cluster.Snapshot, p *cluster.Pod) {
 	sr.grouped.grouping = nil
 }
 
-// nowhere tells that the pod was rejected before any node was looked at.
+// nowhere reports whether the pod was rejected before any node was looked at.
 func (sr *search) nowhere() bool { return sr.reject >= 0 || sr.only != nil && len(sr.only) == 0 }
 
 // preFilter joins the plans of the class with those of wide filters, in the order of the profile, up to the first that
@@ -219,7 +219,7 @@ func (pl *Placer) plainWith(s cluster.Snapshot, sr *search, n cluster.NodeIdx, a
 	return v
 }
 
-// suppose tells the filters that count pods of other rows that a pod is there, or gone again.
+// suppose adds a pod to the filters that count pods of other rows, or removes it again.
 func (sr *search) suppose(s cluster.Snapshot, other *cluster.Pod, v *cluster.NodeView, there bool) {
 	for i := range sr.plans {
 		f, counts := sr.plans[i].Filter.(plugin.Supposing)

@@ -30,7 +30,7 @@ func (fuse) Reasons(plugin.Code) []string { return nil }
 func (fuse) OfNode()                      {}
 
 // TestAPanicLeavesNoRowBehind: a search panics while it learns of a node's taint. Pods of another size, whose class
-// shares what is known of nodes, must hear of the taint all the same. Mutant: Drop forgets the class of the pod
+// shares what is known of nodes, must still be judged by the taint. Mutant: Drop forgets the class of the pod
 // alone.
 func TestAPanicLeavesNoRowBehind(t *testing.T) {
 	s, in := cluster.NewStore(), cluster.NewIntake()

@@ -18,7 +18,7 @@ type Relief struct {
 	// expected: row -> 1 + index in the search's expected rows, 0 for none; nil where there are none.
 	expected []int32
 	// amounts are the needs of the one filter that looks at nothing but how much pods hold; byAmounts is its index, -1
-	// where there is none, or where another filter may have a say on what it rejects.
+	// where there is none, or where another filter may also decide on what it rejects.
 	amounts   []plugin.Amount
 	byAmounts int
 
@@ -120,7 +120,7 @@ func (r *Relief) rejectedBehind(n cluster.NodeIdx) (filter int, ok bool) {
 			if f := r.sr.plans[i].Filter; f != nil {
 				f.Column(r.state, 0, cluster.NodeIdx(len(r.behind)), plugin.TagOf(i), r.behind)
 				r.pl.checkFailed(r.sr, i)
-				r.sr.err = nil // who tries the row meets it again
+				r.sr.err = nil // a trial of the row meets it again
 			}
 		}
 	}
@@ -193,7 +193,7 @@ func (r *Relief) AmountsReject(n cluster.NodeIdx) bool {
 	return rejected && at == r.byAmounts
 }
 
-// AmountsAlone reports whether Needs decide wherever ByAmounts holds: no filter behind has a say, and none before can
+// AmountsAlone reports whether Needs decide wherever ByAmounts holds: no later filter applies, and no earlier one can
 // turn against a node because pods have gone.
 func (r *Relief) AmountsAlone() bool {
 	if r.byAmounts < 0 {
