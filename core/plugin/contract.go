@@ -124,7 +124,7 @@ type WideScorer interface {
 	PrepareWide(s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) (WideScore, error)
 }
 
-// Skipper is a WideScorer that can tell without looking at rows that it would not score a pod.
+// Skipper is a WideScorer that can determine without reading rows that it would not score a pod.
 type Skipper interface {
 	WideScorer
 	Skips(s cluster.Snapshot, p *cluster.Pod) bool

@@ -14,7 +14,7 @@ type OfNode interface{ OfNode() }
 type OfAmounts interface{ OfAmounts() bool }
 
 // Halved is a PodScore of amounts of which a part is the same for all pods: it can be made once for each row that
-// changed, and not once for each class that hears of it (cluster.Recent.Aside).
+// changed, and not once for each class that follows it (cluster.Recent.Aside).
 type Halved interface {
 	PodScore
 	// Half names the part, so that scores of the same name share it; nil for none. It is comparable.

@@ -15,7 +15,7 @@ type Aging interface {
 	Stale(s cluster.Snapshot) bool
 }
 
-// Quiet is a wide PodFilter that may know without a look at each row that its Column would reject none. It is asked
+// Quiet is a wide PodFilter that may know without a scan of all rows that its Column would reject none. It is asked
 // in the decision that it was prepared for. False says nothing.
 type Quiet interface {
 	PodFilter
@@ -31,7 +31,7 @@ type DeviceCounts interface {
 	Count(s cluster.Snapshot, n cluster.NodeIdx, resource v1.ResourceName) (devices, taken int64)
 }
 
-// CountingDevices is a Scorer that can score what device classes back, given somebody who counts it.
+// CountingDevices is a Scorer that can score what device classes back, given a plugin that counts it.
 type CountingDevices interface {
 	Scorer
 	// WithDevices returns the plugin with a counter of devices.
@@ -49,7 +49,7 @@ type Remedier interface {
 	Remedy(s cluster.Snapshot, p *cluster.Pod) (writes []cluster.Write, message string)
 }
 
-// Announcer is a Reservation that has something to tell of its pod when it is not ready at once.
+// Announcer is a Reservation that has a message about its pod if it is not ready at once.
 type Announcer interface {
 	Reservation
 	// Announce is asked once, when Ready has said for the first time that the pod must wait.

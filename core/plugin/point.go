@@ -2,7 +2,7 @@
 
 package plugin
 
-// Point is an extension point, as a meter hears of it: where a plugin works.
+// Point is an extension point, as a meter receives it: where a plugin works.
 type Point uint8
 
 // The points at which plugins work inside a cycle.

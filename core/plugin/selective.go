@@ -4,7 +4,7 @@ package plugin
 
 import "github.com/kumiki-scheduler/kumiki/core/cluster"
 
-// Selective is a PodFilter that can tell which pods of a node it looks at.
+// Selective is a PodFilter that can list which pods of a node it reads.
 type Selective interface {
 	PodFilter
 	// Matters reports whether it can make a difference to the verdict on a node that other, which is on it, is

@@ -5,7 +5,7 @@ package plugin
 // Code is one plugin's verdict on one node: Fit, or plugin-defined bits that its Reasons turns into text.
 type Code uint32
 
-// Fit means that the plugin has nothing against the node.
+// Fit means that the plugin accepts the node.
 const Fit Code = 0
 
 // Unresolvable is set in a Code when evicting pods could not help. The 22 bits below are the plugin's own; at least
