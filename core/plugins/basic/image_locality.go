@@ -10,7 +10,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugins/internal/nodematch"
 )
 
-// OfNode says that images are all it reads, apart from what Epoch tells.
+// OfNode says that images are all it reads, apart from what Epoch covers.
 func (*imageScore) OfNode() {}
 
 // ImageLocality prefers nodes that already hold large images of the pod (upstream: plugins/imagelocality). An image

@@ -10,7 +10,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
 )
 
-// Two nodes, as in upstream's stories: an image on one of them counts half its size. The score runs from 23 MiB to
+// Two nodes, as in upstream's scenarios: an image on one of them counts half its size. The score runs from 23 MiB to
 // 1000 MiB per container. Mutants: image-*.
 func TestImageLocality(t *testing.T) {
 	w := plugintest.NewCluster().With(

@@ -99,7 +99,7 @@ func BenchmarkPodAffinityFarByHost(b *testing.B)  { benchSocial(b, benchService(
 func BenchmarkPodAffinityNearByZone(b *testing.B) { benchSocial(b, benchService(1)) }
 func BenchmarkPodAffinityLikes(b *testing.B)      { benchSocial(b, benchService(2)) }
 
-// A pod without terms, as most are, pays for looking up who is about it.
+// A pod without terms, as most are, pays for looking up the pods whose terms match it.
 func BenchmarkPodAffinityNoTerms(b *testing.B) {
 	benchSocial(b, plugintest.Pod("p", wears("app", "none")))
 }

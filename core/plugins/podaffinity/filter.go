@@ -204,7 +204,8 @@ func (f *podAffinityFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, t
 	}
 }
 
-// mark tells of each value of the topology whether pods on its nodes carry one of the terms; good until the next call.
+// mark computes for each value of the topology whether pods on its nodes carry one of the terms; good until the next
+// call.
 func (pl *InterPodAffinity) mark(c *carriers) []bool {
 	size := c.by.Size()
 	pl.marks = slices.Grow(pl.marks[:0], size)[:size]

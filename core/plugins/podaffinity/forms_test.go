@@ -174,7 +174,7 @@ func (w *socialWorld) change(t *rapid.T) {
 	}
 }
 
-// sameVerdicts holds the filter by counters against the filter by a look at all pods, in both forms, on all rows, and
+// sameVerdicts holds the filter by counters against the filter by a scan of all pods, in both forms, on all rows, and
 // on part of them.
 func sameVerdicts(t *rapid.T, s cluster.Snapshot, fast, slow plugin.Supposing) {
 	rows := cluster.NodeIdx(s.Rows())
@@ -284,7 +284,7 @@ func sameScores(t *rapid.T, s cluster.Snapshot, pl *InterPodAffinity, p *cluster
 	}
 }
 
-// What counters say is what a look at all pods says: of random clusters, as they change, in trials and after aborted
+// Counters give what a scan of all pods gives: of random clusters, as they change, in trials and after aborted
 // steps, and while pods are supposed to be there or gone. Mutants: all pod-affinity ones that are built into counting.
 func TestPodAffinityCountsAsALookAtAllPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

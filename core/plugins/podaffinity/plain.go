@@ -24,7 +24,7 @@ func (t tally) add(node *cluster.Node, key string, delta int64) {
 	}
 }
 
-// podAffinityScan is the filter by a look at all pods: the meaning, and the slow twin of podAffinityFilter.
+// podAffinityScan is the filter by a scan of all pods: the specification, and the slow twin of podAffinityFilter.
 type podAffinityScan struct {
 	pod    *cluster.Pod
 	own    podTerms          // with resolved namespaces
@@ -136,7 +136,7 @@ func (f *podAffinityScan) RemovePod(_ cluster.Snapshot, other *cluster.Pod, v *c
 	f.count(other, v.Node, -1)
 }
 
-// podAffinityScanScore is the score by a look at all pods.
+// podAffinityScanScore is the score by a scan of all pods.
 type podAffinityScanScore map[string]map[string]int64 // label key -> its value -> sum of weights
 
 // scanPodAffinityScore returns nil when no pod has a preference about another.

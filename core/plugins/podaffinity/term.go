@@ -65,7 +65,7 @@ func (t *podTerms) unreadable() bool {
 	return t.errs[cluster.RequiredAffinity] != nil || t.errs[cluster.RequiredAntiAffinity] != nil
 }
 
-// coversAll reports whether each of the terms is about p, without a look at the labels of its namespace. No terms are
+// coversAll reports whether each of the terms is about p, without reading the labels of its namespace. No terms are
 // about no pod.
 func coversAll(terms []cluster.PodTerm, p *cluster.Pod) bool {
 	for i := range terms {

@@ -175,7 +175,7 @@ func TestFitHugePages(t *testing.T) {
 	}
 }
 
-// A pod may ask for more resources than a verdict has bits, and still hears of each one that is missing.
+// A pod may ask for more resources than a verdict has bits, and still gets a reason for each one that is missing.
 func TestFitManyResources(t *testing.T) {
 	var want []string
 	ask, have := []string{"cpu", "1"}, []string{"cpu", "1"}

@@ -13,7 +13,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
 )
 
-// Upstream's stories (noderesources/*_test.go): pod and nodes, and the score of each strategy by its formula.
+// Upstream's scenarios (noderesources/*_test.go): pod and nodes, and the score of each strategy by its formula.
 // Mutants: score-*, most-unclamped, ratio-*, balanced-*.
 func TestResourceScores(t *testing.T) {
 	least, most := DefaultFitArgs(), DefaultFitArgs()

@@ -11,7 +11,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugins/internal/nodematch"
 )
 
-// spreadNodes tells which nodes have a part in constraints, in words of 64 rows.
+// spreadNodes is the set of nodes that constraints count, in words of 64 rows.
 type spreadNodes struct {
 	plan *spreadPlan
 	// keyed are the rows that have the keys that a node must have, all rows with a node where it need have none;
@@ -53,7 +53,7 @@ func nodesWithKeys(s cluster.Snapshot, plan *spreadPlan, constraints []spreadCon
 
 func (e *spreadNodes) has(n cluster.NodeIdx) bool { return e.keyed[n/64]&(1<<(uint(n)%64)) != 0 }
 
-// of are the rows that have a part in a constraint; all tells that its policies leave none out.
+// of are the rows that have a part in a constraint; all is set if its policies leave none out.
 func (e *spreadNodes) of(s cluster.Snapshot, c *spreadConstraint) (words []uint64, all bool) {
 	affinity, taints := c.honorsAffinity && e.plan.selects, c.honorsTaints
 	if !affinity && !taints {

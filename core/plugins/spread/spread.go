@@ -115,7 +115,7 @@ type spreadPlan struct {
 	objects     [4]uint64
 }
 
-// spreadKey tells plans apart. Revisions of objects mean nothing across stores, hence the state.
+// spreadKey identifies a plan. Revisions of objects mean nothing across stores, hence the state.
 type spreadKey struct {
 	state     cluster.Snapshot
 	spec      *cluster.PodSpec
@@ -237,7 +237,7 @@ func (pl *PodTopologySpread) PrepareFilter(s cluster.Snapshot, p *cluster.Pod) p
 	return plugin.FilterPlan{Filter: newSpreadFilter(s, plan, p.Namespace)}
 }
 
-// Skips tells that the pod has no constraints that should hold.
+// Skips reports whether the pod has no constraints that should hold.
 func (pl *PodTopologySpread) Skips(s cluster.Snapshot, p *cluster.Pod) bool {
 	plan := pl.plan(s, p)
 	return plan.softErr == nil && len(plan.soft) == 0

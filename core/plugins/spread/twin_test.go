@@ -308,7 +308,7 @@ func changeSpread(t *rapid.T, w *plugintest.Cluster, nodes, step int) {
 	}
 }
 
-// propertySpread: counters, plain form and column form say what a look at all pods says; so does what is supposed on
+// propertySpread: counters, plain form and column form give what a scan of all pods gives; so does what is supposed on
 // top, and taking it back leaves what was.
 func propertySpread(t *rapid.T) {
 	w, nodes := plugintest.NewCluster(), rapid.IntRange(1, 12).Draw(t, "nodes")

@@ -23,7 +23,7 @@ const (
 // noProvisioner is the provisioner of classes whose volumes are made by hand.
 const noProvisioner = "kubernetes.io/no-provisioner"
 
-// claimName is the claim behind a volume of a pod; empty for volumes without one. ephemeral tells that the claim is
+// claimName is the claim behind a volume of a pod; empty for volumes without one. ephemeral is set if the claim is
 // made for the pod alone.
 func claimName(p *cluster.Pod, vol *v1.Volume) (name string, ephemeral bool) {
 	switch {
@@ -110,7 +110,7 @@ func claimsOf(s cluster.Snapshot, p *cluster.Pod) (c podClaims, err error) {
 	return c, nil
 }
 
-// fullyBound tells that the volume controller is done with a claim.
+// fullyBound reports whether the volume controller is done with a claim.
 func fullyBound(claim *v1.PersistentVolumeClaim) bool {
 	return claim.Spec.VolumeName != "" && metav1.HasAnnotation(claim.ObjectMeta, annBindCompleted)
 }

@@ -22,7 +22,7 @@ import (
 // of labels.
 type volumeColumns struct {
 	bound []reachable
-	// chosen tells that provisioning has begun for some claim, for the node only; no other will do. When claims
+	// chosen is set if provisioning has begun for some claim, for the node only; no other will do. When claims
 	// disagree only is empty.
 	chosen bool
 	only   string
@@ -267,7 +267,7 @@ func compileLabelSelector(ls *metav1.LabelSelector) (and nodematch.Selector, ok 
 	return nodematch.Selector{AnyOf: []nodematch.Term{term}, HasTerms: true}, true
 }
 
-// Column decides by label bitmaps where nothing but bound volumes tells nodes apart, and row by row otherwise, up
+// Column decides by label bitmaps if only bound volumes distinguish nodes, and row by row otherwise, up
 // to the first one where it fails.
 func (f *volumeFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag plugin.Tag, out []plugin.Verdict) {
 	f.err = nil
@@ -285,13 +285,13 @@ func (f *volumeFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag pl
 	}
 }
 
-// flat tells that only the labels that bound volumes ask for matter: no volume has a CSI form, and whatever is
+// flat reports whether only the labels that bound volumes ask for matter: no volume has a CSI form, and whatever is
 // sought is made, anywhere.
 func (c *volumeColumns) flat() bool {
 	return c.anywhere() && !slices.ContainsFunc(c.bound, func(b reachable) bool { return b.plugin != "" })
 }
 
-// anywhere tells that what is sought, if anything, is made, on any node.
+// anywhere reports whether what is sought, if anything, is made, on any node.
 func (c *volumeColumns) anywhere() bool {
 	return !c.chosen && c.err == nil && !slices.ContainsFunc(c.search, func(sg searching) bool {
 		return len(sg.prebound) > 0 || len(sg.free) > 0 || sg.make.never || sg.make.topology.HasTerms || sg.make.told

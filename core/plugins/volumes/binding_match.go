@@ -120,7 +120,7 @@ func deref(s *string) string {
 	return *s
 }
 
-// reach tells why a node cannot reach a volume with this affinity. Only labels count: terms
+// reach returns why a node cannot reach a volume with this affinity. Only labels count: terms
 // match whatever their match fields say, if these parse (upstream: volume.CheckNodeAffinity, which shows the selector a
 // node without a name).
 func reach(affinity *v1.VolumeNodeAffinity, node *cluster.Node) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// canMake tells why no volume can be made for a claim on a node (upstream: binder.go, checkVolumeProvisions).
+// canMake returns why no volume can be made for a claim on a node (upstream: binder.go, checkVolumeProvisions).
 func canMake(s cluster.Snapshot, claim *v1.PersistentVolumeClaim, node *cluster.Node) plugin.Code {
 	class := provisioningClass(s, claim)
 	switch {

@@ -71,9 +71,9 @@ type heldVolumes struct {
 type heldVolume struct {
 	claim *v1.PersistentVolumeClaim
 	is    *v1.PersistentVolume // as it will be
-	// written tells that the volume is not that already, so that a new version of it will be seen.
+	// written is set if the volume is not that already, so that a new version of it will be seen.
 	written bool
-	// byController tells that the scheduler, not the user, chose the volume.
+	// byController is set if the scheduler, not the user, chose the volume.
 	byController bool
 }
 
@@ -123,8 +123,8 @@ func with(annotations map[string]string, key, value string) map[string]string {
 	return more
 }
 
-// Writes bind the volumes first, then tell the claims their node. Those that change nothing are there too: their
-// preconditions fail the attempt if what was decided on is out of date.
+// Writes bind the volumes first, then write the selected node to the claims. Those that change nothing are there too:
+// their preconditions fail the attempt if what was decided on is out of date.
 func (h *heldVolumes) Writes() (writes []cluster.Write) {
 	for _, v := range h.taken {
 		writes = append(writes, cluster.BindVolume{Target: targetOf(v.is), Claim: targetOf(v.claim),
@@ -241,7 +241,7 @@ func (c *heldClaim) check(s cluster.Snapshot, pl *VolumeBinding, node *cluster.N
 	return fullyBound(claim), nil
 }
 
-// conflict tells why a volume that came to be cannot be reached after all.
+// conflict returns why a volume that came to be cannot be reached after all.
 func conflict(name string, affinity *v1.VolumeNodeAffinity, node *cluster.Node) error {
 	if err := reach(affinity, node); err != nil {
 		return fmt.Errorf("pv %q node affinity doesn't match node %q: %w", name, node.Name, err)

@@ -85,7 +85,7 @@ func (s *storage) send(ev engine.Event) {
 	}
 }
 
-// put makes a new version of an object, and lets the engine hear of it in time.
+// put makes a new version of an object, and sends it to the engine in time.
 func (s *storage) put(obj cluster.Object) {
 	s.rv++
 	obj.SetResourceVersion(strconv.Itoa(s.rv))
@@ -213,7 +213,7 @@ func (s *storage) step(kind int, bad bool) bool {
 		s.send(engine.Tick{Now: s.now})
 	case kind == 5:
 		s.send(engine.Cycle{})
-	case kind == 6: // somebody else writes a volume and a claim
+	case kind == 6: // another client writes a volume and a claim
 		for _, name := range slices.Sorted(keys(s.volumes))[:min(1, len(s.volumes))] {
 			s.put(s.volumes[name].DeepCopy())
 		}

@@ -26,7 +26,7 @@ const VolumeRestrictionsName = "VolumeRestrictions"
 // Name is VolumeRestrictionsName.
 func (VolumeRestrictions) Name() string { return VolumeRestrictionsName }
 
-// EachDecision marks the plugin as wide: who uses a claim shows in no row.
+// EachDecision marks the plugin as wide: the users of a claim show in no row.
 func (VolumeRestrictions) EachDecision() {}
 
 // PrepareFilter rejects pods whose claims do not exist: their access modes cannot be known. It has nothing to say about

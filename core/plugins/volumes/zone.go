@@ -249,7 +249,7 @@ func (VolumeZone) Wakes() []plugin.Wake {
 
 func samePlace(a, b volumePlace) bool { return a.label == b.label && slices.Equal(a.values, b.values) }
 
-// Advise says where the pod's volumes are, as far as the node's labels tell that it is elsewhere.
+// Advise says where the pod's volumes are, if the node's labels show that it is elsewhere.
 func (VolumeZone) Advise(v *cluster.NodeView, _ *cluster.Pod, r *record.Remedy) {
 	var at []string
 	for _, label := range zoneLabels {
