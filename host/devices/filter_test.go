@@ -184,7 +184,7 @@ func TestTaintedDevicesNeedAToleration(t *testing.T) {
 	expect(t, "with", w.fits(w.pod("p", uses("brave"))), []string{"a", "b"})
 }
 
-// A whole device and its halves draw on one counter: who has a half leaves no whole.
+// A whole device and its halves draw on one counter: a pod that has a half leaves no whole.
 func TestPartitionsShareCounters(t *testing.T) {
 	w := newWorld(t)
 	w.class("gpu")
