@@ -34,7 +34,7 @@ type Batch struct {
 	Run time.Duration
 	// Dies is when they end whatever they do; 0 for never.
 	Dies time.Duration
-	// Running tells that the pods are there, on the first node, before the scheduler starts to look.
+	// Running is set if the pods are there, on the first node, before the scheduler starts to look.
 	Running bool
 	// Aside leaves the batch out of what is measured: it is there for the others.
 	Aside bool

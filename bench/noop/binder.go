@@ -127,7 +127,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	return nil
 }
 
-// work lets binders work as long as watch runs, and until what it gave them is done and told of.
+// work lets binders work as long as watch runs, and until what it gave them is done and reported.
 func (n *binder) work(ctx context.Context, inFlight int, binder func(i int), watch func()) {
 	var binders, writers sync.WaitGroup
 	for i := range inFlight {

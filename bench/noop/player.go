@@ -21,7 +21,7 @@ import (
 )
 
 // heldMost is how long a pod waits for what it needs before it is bound all the same, with a complaint: what others
-// do may happen in another order than in the recorded run, and a pod that is never bound would tell nothing.
+// do may happen in another order than in the recorded run, and a pod that is never bound would give no information.
 const heldMost = 20 * time.Second
 
 // player is a null binder that plays a recording. Its binders carry out scripts; a script that needs what has not

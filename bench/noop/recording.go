@@ -59,7 +59,7 @@ type Write struct {
 	// Pod is that of another pod than the script's, namespace/name; empty for its own.
 	Pod  string `json:"pod,omitempty"`
 	Node string `json:"node,omitempty"`
-	// Told: the bind was followed by the event that tells of it.
+	// Told: the bind was followed by the event that reports it.
 	Told bool   `json:"told,omitempty"`
 	Name string `json:"name,omitempty"`
 	// Claim is what the pod calls a claim that was made from a template, under another name in each run.
@@ -149,7 +149,7 @@ func recordingOf(writes []audited, seen *observations) (Recording, error) {
 // preemptedBy is what schedulers say of a victim; the UID is that of the pod that takes its place.
 var preemptedBy = regexp.MustCompile(`^Preempted by pod ([0-9a-f-]+) `)
 
-// learn finds out who belongs together.
+// learn finds out which objects belong together.
 func (s *scribe) learn(a *audited) error {
 	switch a.what() {
 	case "create events":

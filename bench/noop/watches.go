@@ -45,7 +45,7 @@ func (s *shows[T]) Add(obj any) error { return s.give(obj, s.added) }
 // Update shows a changed object.
 func (s *shows[T]) Update(obj any) error { return s.give(obj, s.updated) }
 
-// Delete tells that an object is gone.
+// Delete handles the deletion of an object.
 func (s *shows[T]) Delete(obj any) error { return s.give(obj, s.deleted) }
 
 // Replace shows a full list, each as a new object.

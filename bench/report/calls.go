@@ -13,7 +13,7 @@ import (
 // Calls counts requests to the API server: "POST pods/binding 201" -> how many.
 type Calls map[string]int64
 
-// callsDiffer tells, sorted, which writes per pod one scheduler makes otherwise than another: those that were done,
+// callsDiffer returns, sorted, which writes per pod one scheduler makes otherwise than another: those that were done,
 // by at least a twentieth of the other's and of one for each pod. What was refused is tried again and counts when it
 // is done.
 func callsDiffer(of, than map[string]float64) []string {

@@ -27,7 +27,7 @@ type Change struct {
 	Speed *Interval `json:"speed,omitempty"`
 	P99   *Interval `json:"p99,omitempty"`
 	CPU   *Interval `json:"cpu,omitempty"`
-	// Lost tells that the whole interval of Speed lies below what is tolerated; Missed that the second missed its
+	// Lost is set if the whole interval of Speed lies below what is tolerated; Missed, if the second missed its
 	// threshold.
 	Lost   bool `json:"lost"`
 	Missed bool `json:"missed"`

@@ -139,7 +139,7 @@ func TestThePageStandsAlone(t *testing.T) {
 }
 
 // Catches: a ratio to a null that was idle itself, one of a machine on which others were at work, or that was never
-// measured, told as if it counted.
+// measured, reported as if it counted.
 func TestARowCountsOnlyWhenNullWasBusy(t *testing.T) {
 	c := someTrials()
 	if r := c.Row("Basic/50Nodes", Kumiki); !r.Counts || r.OfNull == nil || r.OfNull.Estimate != 1 {

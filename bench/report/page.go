@@ -270,7 +270,7 @@ func newPlot(title, unit string, trials []*Trial, figure func(Moment) float64) p
 				fmt.Fprintf(&points, "%.1f,%.1f ", x(float64(m.At)), y(v))
 			}
 		}
-		if !zero { // who did nothing has no line
+		if !zero { // a scheduler that did nothing has no line
 			p.Lines = append(p.Lines, line{Name: t.Scheduler, Class: classOf(i), Points: drawn(points.String())})
 		}
 	}

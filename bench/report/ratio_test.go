@@ -113,7 +113,7 @@ func change(t *testing.T, changes []Change, workload, scheduler string) Change {
 	return Change{}
 }
 
-// Catches: a slower machine told as a loss where null was measured with it, and a loss that is not told.
+// Catches: a slower machine reported as a loss where null was measured with it, and a loss that is not reported.
 func TestCompareTakesTheMachineOut(t *testing.T) {
 	changes := Compare(someTrials(), slower(1, 0.5))
 	if c := change(t, changes, "Basic/50Nodes", Kumiki); c.Lost || c.Figure != "of null" || c.Speed.Estimate != 1 {
@@ -131,7 +131,7 @@ func TestCompareTakesTheMachineOut(t *testing.T) {
 	}
 }
 
-// Catches: rounds too few for an interval that make somebody revert a change.
+// Catches: rounds too few for an interval that lead to the revert of a change.
 func TestTwoRoundsProveNothing(t *testing.T) {
 	b := slower(0.5, 1)
 	b.Trials = slices.DeleteFunc(b.Trials, func(t Trial) bool { return t.Round == 3 })

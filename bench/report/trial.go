@@ -85,7 +85,7 @@ type Quantile struct {
 // spectrumShares get closer to 1 as a logarithm does, so that the slow end has as many as the middle.
 var spectrumShares = []float64{0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9998, 0.9999}
 
-// SpectrumOf has as many shares as there are pods to tell them apart.
+// SpectrumOf has as many shares as there are pods to distinguish them.
 func SpectrumOf(seconds []float64) []Quantile {
 	sorted := slices.Sorted(slices.Values(seconds))
 	var out []Quantile
@@ -141,7 +141,7 @@ type Trial struct {
 	// Spectrum is the whole distribution of the latencies, in the order of the shares; empty when nothing was measured.
 	Spectrum []Quantile `json:"spectrum,omitempty"`
 
-	// Attempts are the scheduler's own count of what it tried; 0 when it does not tell.
+	// Attempts are the scheduler's own count of what it tried; 0 if it does not publish one.
 	Attempts int64 `json:"attempts"`
 	Events   int64 `json:"events"`
 	// CPU seconds from the start of measuring until settled.

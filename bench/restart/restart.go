@@ -159,7 +159,7 @@ type fullCluster interface {
 	// wait adds a pod that waits for a scheduler.
 	wait(ctx context.Context, p *corev1.Pod) error
 	isBound(ctx context.Context, name string) (bool, error)
-	// sent is what was sent so far to those who watch.
+	// sent is what was sent so far to watching clients.
 	sent(context.Context) (Sent, error)
 	// listed is when the last of the lists that were asked for last was all sent; zero where that is not known.
 	listed() time.Time

@@ -16,7 +16,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 )
 
-// Sent is what an API server sent to those who watch, by resource: lists that stream in are watches too.
+// Sent is what an API server sent to watching clients, by resource: lists that stream in are watches too.
 type Sent map[string]Volume
 
 // Volume is how much of one resource was sent: an event for each object of a list, one that ends the list, and what

@@ -168,7 +168,7 @@ func (u Usage) Plus(b Usage) Usage {
 // IdleShare is the part of the machine that did nothing.
 func (u Usage) IdleShare() float64 { return u.Idle / (u.Busy + u.Idle) }
 
-// OthersShare is the part of the machine that somebody else used. It spoils a measurement.
+// OthersShare is the part of the machine that other processes used. It spoils a measurement.
 func (u Usage) OthersShare() float64 {
 	return max(0, u.Busy-u.Scheduler-u.Servers-u.Self) / (u.Busy + u.Idle)
 }

@@ -268,5 +268,5 @@ func environment(l report.GoLimits) []string {
 	return append(env, fmt.Sprintf("GOMAXPROCS=%d", l.Procs), fmt.Sprintf("GOGC=%d", l.GCPercent))
 }
 
-// ReadyLine is the line that tells that the null binder knows nodes and pods.
+// ReadyLine is the line by which the null binder reports that it knows nodes and pods.
 const ReadyLine = "ready"
