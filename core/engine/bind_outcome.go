@@ -24,12 +24,12 @@ func (b *binds) bindDone(ev BindDone) {
 	confirmed := inLedger && !assumed
 	switch {
 	case confirmed && s.NodeName(n) != f.node:
-		b.letGo(f) // the watch was faster than the answer, and showed it elsewhere; Trouble was told then
+		b.letGo(f) // the watch was faster than the answer, and showed it elsewhere; Trouble was emitted then
 	case ev.Outcome == Bound, confirmed:
 		b.e.emit(WriteEvent{ev.Pod, "Normal", "Scheduled", "Binding",
 			fmt.Sprintf("Successfully assigned %s/%s to %s", ev.Pod.Namespace, ev.Pod.Name, f.node)})
 		if f.recalled != "" {
-			b.recheck(onNode(f.pod, f.node)) // the Recall came too late, and the pod takes room that others were left
+			b.recheck(onNode(f.pod, f.node)) // the Recall came too late, and the pod takes capacity that was left to others
 		}
 	case ev.Outcome == BindRecalled:
 		if f.recalled == "" {
@@ -89,8 +89,8 @@ func (b *binds) retryAfterError(f *flight, message string) {
 // bindBackoff is the wait before the bind of a gang's member is sent again.
 var bindBackoff = evict.Backoff{First: record.Second, Most: 10 * record.Second}
 
-// retryBind sends the bind of a gang's member again after a while: its gang has its places, and a bind that failed for a
-// reason that goes away must not cost them (rule R8).
+// retryBind sends the bind of a gang's member again after a while: its gang has its places, and a bind that failed
+// for a reason that goes away must not cost them (rule R8).
 func (b *binds) retryBind(f *flight, message string) {
 	f.retries++
 	wait := bindBackoff.After(f.retries)

@@ -9,7 +9,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// add puts a decided pod on its way to its node, in the place of what was on its way for it.
+// add puts a decided pod on its way to its node, and replaces what was on its way for it.
 func (b *binds) add(f *flight) {
 	if old := b.of[f.pod.UID]; old != nil {
 		b.remove(old)

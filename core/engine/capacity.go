@@ -7,7 +7,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// release takes an assumed pod out of the ledger and wakes the pods that its room may help.
+// release takes an assumed pod out of the ledger and wakes the pods that its capacity may help.
 func (e *Engine) release(uid cluster.UID) bool {
 	s := e.store.Snapshot()
 	p, n, assumed, ok := s.PodOn(uid)
@@ -24,7 +24,7 @@ func (e *Engine) release(uid cluster.UID) bool {
 }
 
 // onNode is p as bound to a node. The record of an assumed pod names none, and a hint that reads it would take the pod
-// for one that never held room.
+// for one that never held capacity.
 func onNode(p *cluster.Pod, node string) *cluster.Pod {
 	if p.NodeName == node {
 		return p
@@ -34,8 +34,8 @@ func onNode(p *cluster.Pod, node string) *cluster.Pod {
 	return &bound
 }
 
-// reportFreed tells the queue of capacity that nominations kept and keep no more, for pods up to the priority as which they
-// counted. A pod that got its place where it was nominated frees nothing.
+// reportFreed tells the queue of capacity that nominations kept and keep no more, for pods up to the priority as
+// which they counted. A pod that got its place where it was nominated frees nothing.
 func (e *Engine) reportFreed() {
 	freed := e.queue.TakeFreed()
 	if !e.pace.wakes() {

@@ -36,9 +36,9 @@ func mined(t *testing.T, with any) *story {
 	return s
 }
 
-// TestOneBadPodHarmsNobodyElse: a pod whose handling panics is set aside with an event and a condition, its neighbours are
-// placed, no timeout tries it again, and a change of the pod does.
-// Mutant: contain without SetAside (the pod is lost), or with Requeue (it panics for ever).
+// TestOneBadPodHarmsNobodyElse: a pod whose handling panics is set aside with an event and a condition, its
+// neighbours are placed, no timeout tries it again, and a change of the pod does. Mutant: contain without SetAside
+// (the pod is lost), or with Requeue (it panics without end).
 func TestOneBadPodHarmsNobodyElse(t *testing.T) {
 	s := mined(t, "boom")
 	got := string(s.play([]byte(`node n1 cpu=4

@@ -15,7 +15,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// failed is why a unit comes back after an error: nobody rejected it, so no event can wake it; time does.
+// failed is why a unit comes back after an error: no plugin rejected it, so no event can wake it; time does.
 var failed = queue.Rejection{Err: true}
 
 // The numbered steps of the cycle, as the Meter hears of them.
@@ -84,7 +84,7 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 		return
 	}
 
-	// 4. Take the room, and what plugins reserve, at once, so that the next decision sees it taken.
+	// 4. Assume the capacity and reserve for plugins at once, so that the next decision sees both.
 	e.cfg.Meter.Enter(StepAssume)
 	d := e.placed(unit, prof, out)
 	holds, no := e.binds.reserve(prof, p, out.Node)
@@ -126,8 +126,8 @@ func (e *Engine) refuse(unit *queue.Unit, d record.Decision, node string, why re
 	e.tell(p, ReasonUnschedulable, message, shown)
 }
 
-// skip tells whether a popped pod needs no decision, because it is going away. A pod that is assumed or bound is not in
-// the queue; the ledger would panic.
+// skip reports whether a popped pod needs no decision, because it is going away. A pod that is assumed or bound is
+// not in the queue; the ledger would panic.
 func (e *Engine) skip(p *cluster.Pod) bool {
 	if p.Terminating {
 		e.emit(WriteEvent{p.Ref(), "Warning", "FailedScheduling", "Scheduling", "skip schedule deleting pod: " + p.Key()})
@@ -222,11 +222,11 @@ func (e *Engine) remedy(prof *profile, p *cluster.Pod) (texts []string, done boo
 	return texts, false
 }
 
-// unprepared is what upstream's PostFilter says when a plugin before its own rejected the pod for all nodes: what it looks for
-// was never written (fwk.ErrNotFound). It is an error, after which no other plugin is asked.
+// unprepared is what upstream's PostFilter says when a plugin before its own rejected the pod for all nodes: what
+// it looks for was never written (fwk.ErrNotFound). It is an error, after which no other plugin is asked.
 const unprepared = "not found"
 
-// prepared tells whether all plugins that could remedy something were asked about the pod.
+// prepared reports whether all plugins that could remedy something were asked about the pod.
 func prepared(prof *profile, out place.Outcome) bool {
 	return out.Nodes == 0 || !slices.ContainsFunc(prof.Remediers, func(r plugin.Remedier) bool { return !prof.placer.Prepared(out, r.Name()) })
 }

@@ -2,9 +2,10 @@
 
 // Package engine owns the scheduling loop as a function: Step takes one event and returns the effects it asks for.
 //
-// A cycle is about one unit, which is a pod or a gang, and ends with places for it, with evictions that make room for it, or
-// with the reason why it waits. In sessions (Config.SessionPeriod) what comes in is kept until the session ends, so that all
-// units of a session are decided on one picture. Questions (core/question) read the engine through its View and change nothing.
+// A cycle is about one unit, which is a pod or a gang, and ends with placements for it, with evictions that free
+// capacity for it, or with the reason why it waits. In sessions (Config.SessionPeriod) what comes in is kept until
+// the session ends, so that all units of a session are decided on one cluster snapshot. Questions (core/question)
+// read the engine through its View and change nothing.
 //
 // The caller's duties, in order:
 //
@@ -16,6 +17,6 @@
 //     each Bind with exactly one BindDone, after re-reading the pod when the answer of the API server was lost.
 //  5. Keep no reference to slices in effects after the next Step.
 //
-// A Step is a transaction over the cluster.Store: a panic inside rolls back to its start, the pod or node in hand is set
-// aside, and the loop goes on. The same events in the same order give the same effects, byte for byte.
+// A Step is a transaction over the cluster.Store: a panic inside rolls back to its start, the pod or node in hand
+// is set aside, and the loop goes on. The same events in the same order give the same effects, byte for byte.
 package engine

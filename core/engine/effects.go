@@ -29,9 +29,9 @@ func (e *Engine) tellMoves() {
 
 func (e *Engine) decided(d record.Decision) { e.emit(Decided{d}) }
 
-// tell writes the event and the condition of a pod that was not placed. The condition is left alone when the API server
-// already has it so. shown says that a node was shown for the pod: the version of the pod that is known may be older than
-// that, and the node must not stay promised until another attempt.
+// tell writes the event and the condition of a pod that was not placed. The condition is left alone when the API
+// server already has it so. shown says that a node was shown for the pod: the version of the pod that is known may
+// be older than that, and the node must not stay promised until another attempt.
 func (e *Engine) tell(p *cluster.Pod, reason, message string, shown bool) {
 	e.tellWith(p, reason, message, evict.Shown{Cleared: shown || p.Nominated != ""})
 }
@@ -45,8 +45,8 @@ func (e *Engine) tellWith(p *cluster.Pod, reason, message string, to evict.Shown
 	}
 }
 
-// tellMembers tells each pod of a gang why it waits. A gang has many pods: what the API server shows of one already is not
-// told again. What is not in to is promised no node any more.
+// tellMembers tells each pod of a gang why it waits. A gang has many pods: what the API server shows of one already
+// is not told again. What is not in to is promised no node any more.
 func (e *Engine) tellMembers(members []*cluster.Pod, reason, message string, to map[cluster.UID]evict.Shown) {
 	for _, p := range members {
 		what, ok := to[p.UID]

@@ -10,7 +10,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Event is something the engine is told.
+// Event is an input of the engine.
 type Event interface{ event() }
 
 // The events.
@@ -85,7 +85,7 @@ const (
 	BoundElsewhere
 	// PodVanished: the pod is gone, or another pod of the same name is in its place.
 	PodVanished
-	// BindRecalled: the bind was taken back before it was sent, as a Recall asked or because binds are held for a while.
+	// BindRecalled: the bind was withdrawn before it was sent, as a Recall asked or because binds are held for a while.
 	BindRecalled
 )
 
@@ -134,7 +134,8 @@ type (
 		Took  record.Time
 	}
 
-	// GangHeld tells that room is not held any more for a gang, how long it was, and whether the gang got its places.
+	// GangHeld reports that capacity is not held any more for a gang, how long it was, and whether the gang got its
+	// places.
 	GangHeld struct {
 		Gang   cluster.GangKey
 		Took   record.Time
@@ -156,33 +157,34 @@ type (
 		Pending, Bound int
 	}
 
-	// Evict asks that pods make room for another. The victims but the last go side by side, the last one after them, so
-	// that its end cannot be seen before EvictDone (upstream: preemption/executor.go). Each gets the condition
-	// DisruptionTarget, is deleted with its UID as precondition, and an event; one that is gone already is no error.
-	// Nominations of Denominate are cleared in the API. EvictDone answers.
+	// Evict requests the eviction of pods to free capacity for another. The victims but the last go side by side,
+	// the last one after them, so that its end cannot be seen before EvictDone (upstream: preemption/executor.go).
+	// Each gets the condition DisruptionTarget, is deleted with its UID as precondition, and an event; one that is
+	// gone already is no error. Nominations of Denominate are cleared in the API. EvictDone answers.
 	Evict struct {
 		For        record.PodRef
 		Node       string // the nominated one
 		Decision   uint64
 		Victims    []record.PodRef
 		Denominate []record.PodRef `json:",omitempty"`
-		// Gang is the gang of For, namespace/name, when it makes room for a gang; empty for a pod by itself. Beside are the
-		// other pods of it that are nominated: the evictions are needless only when all of them are placed or gone.
+		// Gang is the gang of For, namespace/name, when it frees capacity for a gang; empty for a pod by itself.
+		// Beside are the other pods of it that are nominated: the evictions are needless only when all of them are
+		// placed or gone.
 		Gang   string          `json:",omitempty"`
 		Beside []record.PodRef `json:",omitempty"`
-		// Whole tells that gangs are among the victims that only go whole: all victims get the condition before the first of
-		// them is deleted, so that whoever starts after a crash can tell.
+		// Whole tells that gangs are among the victims that only go whole: all victims get the condition before the
+		// first of them is deleted, so that a scheduler that starts after a crash can recognize it.
 		Whole bool `json:",omitempty"`
-		// Finish tells that the victims are what is left of gangs of which others were evicted for For: they go whatever has
-		// become of it (rule R5).
+		// Finish tells that the victims are what is left of gangs of which others were evicted for For: they go
+		// whatever has become of it (rule R5).
 		Finish bool `json:",omitempty"`
-		// Undo tells that the victims are pods of the same gang, which can only have a part of its places; nobody is
+		// Undo means that the victims are pods of the same gang, which can only have a part of its places; no pod is
 		// nominated.
 		Undo bool `json:",omitempty"`
 	}
 
-	// Wasted tells of pods that were evicted for a pod or a gang that did not get a place by it: room was taken by others,
-	// a node went, it found another place, or is gone.
+	// Wasted reports pods that were evicted for a pod or a gang that did not get a place by it: other pods took the
+	// capacity, a node went, it found another place, or is gone.
 	Wasted struct {
 		For  record.PodRef
 		Gang string `json:",omitempty"` // namespace/name of the gang of For
@@ -190,8 +192,8 @@ type (
 		Why  string
 	}
 
-	// PreemptionPaused tells that nobody is evicted for a pod or a gang for a while: room that was made for it went to pods
-	// that other schedulers bound, or evicted it again, so many times.
+	// PreemptionPaused reports that no pod is evicted for a pod or a gang for a while: capacity that was freed for
+	// it went to pods that other schedulers bound, or evicted it again, so many times.
 	PreemptionPaused struct {
 		For   record.PodRef
 		Gang  string `json:",omitempty"`
@@ -199,24 +201,24 @@ type (
 		Until record.Time
 	}
 
-	// VictimsStuck tells of pods that were to make room for a pod or a gang, are being deleted, and do not go. Other room is
-	// looked for.
+	// VictimsStuck reports pods that were evicted for a pod or a gang, are being deleted, and do not go. Other
+	// capacity is looked for.
 	VictimsStuck struct {
 		For  record.PodRef
 		Gang string `json:",omitempty"`
 		Pods []record.PodRef
 	}
 
-	// Recall asks that a Bind be taken back if it was not sent yet: BindDone answers the Bind with BindRecalled then. Nothing
-	// answers a Recall that comes too late; the Bind is answered with its outcome.
+	// Recall asks that a Bind be withdrawn if it was not sent yet: BindDone answers the Bind with BindRecalled
+	// then. Nothing answers a Recall that comes too late; the Bind is answered with its outcome.
 	Recall struct {
 		Pod      record.PodRef
 		Node     string
 		Decision uint64 // of the Bind
 	}
 
-	// Rechecked tells that the pods on their way to a node were judged again, because a pod was found bound there that was
-	// not decided to be there.
+	// Rechecked tells that the pods on their way to a node were judged again, because a pod was found bound there
+	// that was not decided to be there.
 	Rechecked struct {
 		Found     record.PodRef // the pod that was found bound
 		Node      string
@@ -312,13 +314,13 @@ func (Trouble) effect()          {}
 // StepName numbers the steps of the cycle, for the Meter.
 type StepName uint8
 
-// Meter is told where the work is. The engine never reads time: kube's Meter does, replay's is empty, and effects never
-// depend on it.
+// Meter receives where the work is. The engine never reads time: kube's Meter does, replay's is empty, and effects
+// never depend on it.
 type Meter interface {
 	// Enter starts a numbered step of the cycle; it ends the step before.
 	Enter(step StepName)
-	// Plugin starts one plugin's work at a point, and ends what was started before in the step. An empty name stands for
-	// what several plugins do at once.
+	// Plugin starts one plugin's work at a point, and ends what was started before in the step. An empty name
+	// stands for what several plugins do at once.
 	Plugin(at plugin.Point, name string)
 	// Leave ends the cycle.
 	Leave()

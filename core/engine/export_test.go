@@ -43,7 +43,8 @@ func Gate(e *Engine, name string) (gate, reason string) {
 	return "", ""
 }
 
-// ClosedGate is the gate behind which the unit of a pod waits, and whether it, or another one, holds the unit if it is asked now.
+// ClosedGate is the gate behind which the unit of a pod waits, and whether it, or another one, holds the unit if it
+// is asked now.
 func ClosedGate(e *Engine, uid string) (gate string, closed bool) {
 	u, _, _ := e.queue.Lookup(cluster.UID(uid))
 	if u.Gang != (cluster.GangKey{}) {
@@ -66,14 +67,14 @@ func ClosedGate(e *Engine, uid string) (gate string, closed bool) {
 // WorksInSessions reports whether every unit is tried again and again, whatever wakes it.
 func WorksInSessions(e *Engine) bool { return !e.pace.wakes() }
 
-// UnderWay is what the engine is in the middle of: whether it holds capacity, how many gangs and pods by themselves have victims
-// that are not gone, and how many preemptors budgets bar.
+// UnderWay is what the engine is in the middle of: whether it holds capacity, how many gangs and pods by themselves
+// have victims that are not gone, and how many preemptors budgets bar.
 func UnderWay(e *Engine) (holds bool, gangs, pods, barred int) {
 	gangs, pods, barred = e.evictions.UnderWay()
 	return e.held.hold != nil, gangs, pods, barred
 }
 
-// InSession tells whether a session is under way.
+// InSession reports whether a session is under way.
 func InSession(e *Engine) bool {
 	s, is := e.pace.(*sessions)
 	return is && s.open
@@ -90,7 +91,7 @@ func EndSessionWith(e, other *Engine) {
 // GangsRemembered is how many gangs something is remembered of.
 func GangsRemembered(e *Engine) int { return len(e.gangs.of) }
 
-// Plain is an engine whose looks all go over the nodes: the slow twin of the memory of the last look in vain.
+// Plain is an engine whose attempts all scan the nodes: the slow twin of the negative-result cache.
 func Plain(e *Engine) *Engine {
 	e.search.last.off = true
 	return e
@@ -120,8 +121,8 @@ func TryableUnits(e *Engine) (units []Tryable) {
 	return units
 }
 
-// Stale is what the queue knows of a unit in a gang that is not so any more; empty for nothing. It asks anew all that the queue
-// keeps: the slow twin of who is told to look again when.
+// Stale is what the queue knows of a unit in a gang that is not so any more; empty for nothing. It asks anew all
+// that the queue keeps: the slow twin of which pods are woken when.
 func Stale(e *Engine) string {
 	if _, is := e.pace.(*sessions); is {
 		return ""

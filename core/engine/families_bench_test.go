@@ -11,8 +11,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/core"
 )
 
-// BenchmarkFamily is one pod from pending to seen bound, by workload and number of nodes, as `kumiki bench core` measures it:
-// this is for profiles. Half as many pods as nodes are there, and the oldest goes for each that comes.
+// BenchmarkFamily is one pod from pending to seen bound, by workload and number of nodes, as `kumiki bench core`
+// measures it: this is for profiles. Half as many pods as nodes are there, and the oldest goes for each that comes.
 func BenchmarkFamily(b *testing.B) {
 	for _, nodes := range []int{1000, 5000, 15_000, 50_000, 100_000} {
 		for _, f := range core.Families() {

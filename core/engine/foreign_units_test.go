@@ -18,7 +18,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// chooser is an extender with a say in whom to evict, and no other.
+// chooser is an extender with a say in which pods are evicted, and no other.
 type chooser struct {
 	engine.Foreign
 	asked  []string // what it was asked, and what the pods of each node in it were
@@ -97,6 +97,6 @@ func askedAboutUnits(t interface{ Errorf(string, ...any) }) {
 	}
 }
 
-// TestForeignCodeIsAskedAboutUnits: an extender is asked about each node with whole gangs, and what it leaves is made whole again
-// and held against the rules. Catches unitsUnasked and askedInPart.
+// TestForeignCodeIsAskedAboutUnits: an extender is asked about each node with whole gangs, and what it leaves is
+// made whole again and held against the rules. Catches unitsUnasked and askedInPart.
 func TestForeignCodeIsAskedAboutUnits(t *testing.T) { askedAboutUnits(t) }

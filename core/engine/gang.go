@@ -18,8 +18,9 @@ import (
 // GangGate is the name under which a gang waits for its pods: that of upstream's plugin.
 const GangGate = "GangScheduling"
 
-// A gang that does not say how many pods it needs is taken to be complete when none came for a quiet period, or six of them
-// after the first one (answer A1 of the gang rules): one session, or as long as the default one where there are none.
+// A gang that does not say how many pods it needs is taken to be complete when none came for a quiet period, or six
+// of them after the first one (answer A1 of the gang rules): one session, or as long as the default one where there
+// are none.
 const quietCap = 6
 
 func (e *Engine) quietPeriod() record.Time { return cmp.Or(e.cfg.SessionPeriod, DefaultSessionPeriod) }
@@ -39,8 +40,8 @@ func (r gangRules) Priority(u *queue.Unit) (priority int32, declared bool) {
 	return least, false
 }
 
-// Apart reports whether the pods of a group are scheduled one by one: those of a basic group, but for one with a topology
-// constraint, whose pods have to choose one domain together.
+// Apart reports whether the pods of a group are scheduled one by one: those of a basic group, but for one with a
+// topology constraint, whose pods have to choose one domain together.
 func (r gangRules) Apart(key cluster.GangKey) bool { return r.e.apart(key) }
 
 func (e *Engine) apart(key cluster.GangKey) bool {
@@ -72,14 +73,15 @@ func (r gangRules) Admit(u *queue.Unit) queue.Admission {
 	return a
 }
 
-// incomplete is the gate of a gang of which too few pods may be tried, with why; empty if there are enough. shut and why are
-// those of the first gate that keeps a member back.
+// incomplete is the gate of a gang of which too few pods may be tried, with why; empty if there are enough. shut
+// and why are those of the first gate that keeps a member back.
 func (e *Engine) incomplete(u *queue.Unit, ready []*cluster.Pod, shut, why string) (gate, reason string, again record.Time) {
 	q := e.quorumOf(u.Gang, u.Members)
 	held := e.evictions.Staying(u.Gang)
 	switch missing := q.pods - held - len(ready); {
 	case q.open && u.Gang.Source == cluster.GangOfAnnotation && (held == 0 || missing > 0):
-		// More pods may come: nobody has said how many there will be. Of a gang that has lost some, those come back who come.
+		// More pods may come: no object declares how many there will be. A gang that has lost pods gets back those
+		// that are created again.
 		quiet := min(u.Joined+e.quietPeriod(), u.First+quietCap*e.quietPeriod())
 		if e.now < quiet {
 			return GangGate, fmt.Sprintf("%d pods of gang %s are there, and more may come until none came for %g s",
@@ -98,8 +100,8 @@ func (e *Engine) incomplete(u *queue.Unit, ready []*cluster.Pod, shut, why strin
 	return "", "", 0
 }
 
-// tellAt is when the pods of a unit are to be told that it waits at its gate: once no pod has come for a while, or soon, when it
-// waits for another reason than before. It is 0 when they were told.
+// tellAt is when the pods of a unit are to be notified that it waits at its gate: once no pod has come for a while,
+// or soon, when it waits for another reason than before. It is 0 when they were told.
 func (e *Engine) tellAt(u *queue.Unit, reason string) record.Time {
 	switch at := u.Joined + e.quietPeriod(); {
 	case at > e.now:
@@ -107,7 +109,7 @@ func (e *Engine) tellAt(u *queue.Unit, reason string) record.Time {
 	case u.GateReason != reason:
 		return e.now + record.Second
 	case u.AskAt() > e.now:
-		return u.AskAt() // it was asked again before they were told
+		return u.AskAt() // it was asked again before they were notified
 	}
 	return 0
 }
@@ -144,7 +146,8 @@ func (e *Engine) badGang(u *queue.Unit) string {
 		return fmt.Sprintf("the pods of gang %s ask for different schedulers: %s", m.Key, strings.Join(profiles, ", "))
 	}
 	if foreign := e.profiles[profiles[0]].Foreign; foreign != nil && size == 0 && !m.Key.Source.HasObject() {
-		// Nothing that they bind tells how many pods there were, so after a restart in the middle nobody would know.
+		// Nothing that they bind tells how many pods there were, so after a restart in the middle that number would
+		// be unknown.
 		for _, p := range u.Members {
 			if by := foreign.Binder(p); by != "" {
 				return fmt.Sprintf("gang %s does not say how many pods it needs, and %s is bound by the extender %s, which leaves no note of it: state the size", m.Key, p.Key(), by)
@@ -154,8 +157,8 @@ func (e *Engine) badGang(u *queue.Unit) string {
 	return ""
 }
 
-// openMembers returns the members that may be scheduled now: no gate of their profile holds them, and they are not going
-// away. For the others it returns the first gate with its reason, and the names of all gates that hold one.
+// openMembers returns the members that may be scheduled now: no gate of their profile holds them, and they are not
+// going away. For the others it returns the first gate with its reason, and the names of all gates that hold one.
 func (e *Engine) openMembers(members []*cluster.Pod) (ready []*cluster.Pod, gate, reason string, gates []string) {
 	s := e.store.Snapshot()
 	gate, reason = GangGate, "its pods are being deleted"
@@ -185,14 +188,14 @@ func (e *Engine) openMembers(members []*cluster.Pod) (ready []*cluster.Pod, gate
 	return ready, gate, reason, gates
 }
 
-// quorum is how many pods of a gang must have a place for any to get one. It is open when nobody has said.
+// quorum is how many pods of a gang must have a place for any to get one. It is open when no object declares it.
 type quorum struct {
 	pods int
 	open bool
 }
 
-// quorumOf reads what is declared; of a gang that declares nothing, all pods that wait, or as many as its first decision
-// bound.
+// quorumOf reads what is declared; of a gang that declares nothing, all pods that wait, or as many as its first
+// decision bound.
 func (e *Engine) quorumOf(key cluster.GangKey, waiting []*cluster.Pod) quorum {
 	if obj := e.gangObject(key); obj != nil {
 		if obj.Basic {
@@ -230,7 +233,7 @@ func (e *Engine) gangObject(key cluster.GangKey) *cluster.Gang {
 	return e.store.Snapshot().GangObject(key)
 }
 
-// gangLive is how many pods of a gang hold room and are not going away.
+// gangLive is how many pods of a gang hold capacity and are not going away.
 func (e *Engine) gangLive(key cluster.GangKey) int {
 	live, _ := e.store.Snapshot().GangCounts(key)
 	return live
@@ -251,7 +254,8 @@ func (e *Engine) stateOf(key cluster.GangKey) *gangState {
 	return st
 }
 
-// gangProgress follows a change of which pods of a gang are bound: how long it was so in part, and what its status shows.
+// gangProgress follows a change of which pods of a gang are bound: how long it was so in part, and what its status
+// shows.
 func (e *Engine) gangProgress(key cluster.GangKey) {
 	if key == (cluster.GangKey{}) {
 		return
@@ -286,8 +290,8 @@ func (e *Engine) gangProgress(key cluster.GangKey) {
 	}
 }
 
-// lastBound follows a pod that is seen bound. When it was the last one on its way and the gang is in part, those that were
-// rejected while it could not be taken back are tried once more, so that the gang is finished or undone.
+// lastBound follows a pod that is seen bound. When it was the last one on its way and the gang is in part, those
+// that were rejected while it could not be rolled back are tried once more, so that the gang is finished or undone.
 func (e *Engine) lastBound(key cluster.GangKey) {
 	st := e.gangs.of[key]
 	if st == nil || st.partialSince == 0 || e.gangBound(key) < e.gangLive(key) {
@@ -303,8 +307,8 @@ func (e *Engine) gangLost(key cluster.GangKey) {
 	e.gangs.letEdited(key)
 }
 
-// gangGained follows a pod of a gang that somebody else gave a place, or that is listed behind those that wait: they may be enough
-// now, fewer of them need a place, or none.
+// gangGained follows a pod of a gang that somebody else gave a place, or that is listed behind those that wait:
+// they may be enough now, fewer of them need a place, or none.
 func (e *Engine) gangGained(key cluster.GangKey) {
 	e.gangProgress(key)
 	e.reconsider(key, "another of its pods has a place")
@@ -345,8 +349,9 @@ func (e *Engine) regroupGang(key cluster.GangKey) {
 	}
 }
 
-// tellApart shows in the status of a group whose pods are scheduled one by one that one of them does not fit, as long as none
-// has a place. The first one that does not fit is shown: a message for each pod would be written again and again.
+// tellApart shows in the status of a group whose pods are scheduled one by one that one of them does not fit, as
+// long as none has a place. The first one that does not fit is shown: a message for each pod would be written again
+// and again.
 func (e *Engine) tellApart(p *cluster.Pod, message string) {
 	if p.Gang == nil || !e.apart(p.Gang.Key) || e.gangLive(p.Gang.Key) > 0 {
 		return
@@ -370,7 +375,7 @@ func (e *Engine) setGang(obj *cluster.Gang) {
 }
 
 // tellWaiting tells the pods of gangs whose gate has stayed shut for a while why they wait, in the reason that cluster
-// autoscalers leave alone: more room would not help them.
+// autoscalers leave alone: more capacity would not help them.
 func (e *Engine) tellWaiting() {
 	for _, u := range e.queue.TakeAsked() {
 		e.tellMembers(u.Members, ReasonGated, u.GateReason, e.evictions.Shown(u.Members))
@@ -388,9 +393,9 @@ func (e *Engine) backToGang(p *cluster.Pod, failed bool, cause string) {
 	}
 }
 
-// wasWhole tells whether a gang has had its quorum, as far as that can be known: by what was seen since the start of this
-// process, by the object's condition, or, when a process before this one bound its pods, by how long they have run. One that
-// is new enough to have been bound just before the restart counts as being bound.
+// wasWhole reports whether a gang has had its quorum, as far as that can be known: by what was seen since the start
+// of this process, by the object's condition, or, when a process before this one bound its pods, by how long they
+// have run. One that is new enough to have been bound just before the restart counts as being bound.
 func (e *Engine) wasWhole(key cluster.GangKey, members []cluster.GangMember) bool {
 	st := e.gangs.of[key]
 	if st != nil && st.complete {

@@ -29,7 +29,7 @@ type badWorld struct {
 	now    record.Time
 	rv     int
 	pods   map[string]*v1.Pod // name -> the API server's version
-	said   map[string]string  // name -> the reason that the pod was told last
+	said   map[string]string  // name -> the reason that the pod was last notified of
 	groups map[cluster.ObjectKey]*cluster.Gang
 	rules  cluster.GangRules
 }
@@ -48,7 +48,8 @@ func newBadWorld(t *rapid.T) *badWorld {
 	return w
 }
 
-// start begins a scheduler that knows nothing, and lists what there is in any order: kinds that are installed late come behind pods.
+// start begins a scheduler that knows nothing, and lists what there is in any order: kinds that are installed late
+// come behind pods.
 func (w *badWorld) start() {
 	var profiles []engine.Profile
 	for _, name := range badProfiles {
@@ -219,8 +220,8 @@ func (w *badWorld) anyPod(ok func(*v1.Pod) bool) *v1.Pod {
 	return w.pods[rapid.SampledFrom(names).Draw(w.t, "which")]
 }
 
-// befall lets something happen to a pod that is there: somebody else binds it, it is deleted but stays for a while, people say
-// something else of its gang.
+// befall lets something happen to a pod that is there: somebody else binds it, it is deleted but stays for a while,
+// people say something else of its gang.
 func (w *badWorld) befall() {
 	switch rapid.IntRange(0, 2).Draw(w.t, "what") {
 	case 0:
@@ -242,12 +243,13 @@ func (w *badWorld) befall() {
 	}
 }
 
-// TestBadDeclarationsHoldNothing: pods that come over minutes and say anything of their gangs, and objects that say anything,
-// change and go at any time, also while pods are being bound. Others bind pods, pods end slowly, people edit what pods say, and the
-// scheduler starts anew, with lists in any order. After every event what the queue keeps of a gang is what asking anew gives. At rest nothing is on its way, no node is promised to anybody whose
-// hold has ended, each pod that waits was told why, all that is assumed is bound, and a pod in no gang that has room is placed.
-// And the liveness property holds.
-// Catches a gate without a reason, a hold that outlives its gang, and a gang that is remembered after its last pod.
+// TestBadDeclarationsHoldNothing: pods that come over minutes and say anything of their gangs, and objects that say
+// anything, change and go at any time, also while pods are being bound. Others bind pods, pods end slowly, people
+// edit what pods say, and the scheduler starts anew, with lists in any order. After every event what the queue
+// keeps of a gang is what asking anew gives. At rest nothing is on its way, no node is promised to anybody whose
+// hold has ended, each pod that waits was notified why, all that is assumed is bound, and a pod in no gang for
+// which there is capacity is placed. And the liveness property holds. Catches a gate without a reason, a hold that
+// outlives its gang, and a gang that is remembered after its last pod.
 func TestBadDeclarationsHoldNothing(t *testing.T) { rapid.Check(t, badDeclarations) }
 
 func badDeclarations(t *rapid.T) {

@@ -20,10 +20,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// BenchmarkGangs is gangs from their first pod to the last one seen bound, event by event, at 5,000 nodes of four cores: what the
-// engine does for them and not the search alone (core/gang). It reports CPU ms, because those who share the machine do not count in
-// it: of the cycles that decide (goals: 8 ms for 500 alike, 400 ms for 1,000 gangs of 8, 100 ms for 500 templates), of the
-// pods that come, and of all.
+// BenchmarkGangs is gangs from their first pod to the last one seen bound, event by event, at 5,000 nodes of four
+// cores: what the engine does for them and not the search alone (core/gang). It reports CPU ms, because those who
+// share the machine do not count in it: of the cycles that decide (goals: 8 ms for 500 alike, 400 ms for 1,000
+// gangs of 8, 100 ms for 500 templates), of the pods that come, and of all.
 func BenchmarkGangs(b *testing.B) {
 	for _, c := range []struct {
 		name        string

@@ -17,8 +17,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// gangCycle tries to place a gang: all that it needs of it, or nothing. It is cycle for units of several pods; the steps
-// have the same numbers.
+// gangCycle tries to place a gang: all that it needs of it, or nothing. It is cycle for units of several pods; the
+// steps have the same numbers.
 func (e *Engine) gangCycle(unit *queue.Unit) {
 	prof := e.profiles[unit.Pod().Spec.SchedulerName]
 	e.count.decisions++
@@ -65,7 +65,7 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 	}
 }
 
-// gangNeed is what is asked of the search, and how many members hold room already.
+// gangNeed is what is asked of the search, and how many members hold capacity already.
 func (e *Engine) gangNeed(unit *queue.Unit) (need gang.Need, held int) {
 	need.Members, _, _, _ = e.openMembers(unit.Members)
 	if e.evictions.Known(evict.Unit{Gang: unit.Gang}) {
@@ -78,9 +78,9 @@ func (e *Engine) gangNeed(unit *queue.Unit) (need gang.Need, held int) {
 	q := e.quorumOf(unit.Gang, unit.Members)
 	need.Quorum = q.pods - held
 	if q.open && held > 0 {
-		need.Quorum = min(need.Quorum, len(need.Members)) // nobody has said that so many come back
+		need.Quorum = min(need.Quorum, len(need.Members)) // no object declares that so many come back
 	}
-	// Members that come late to a gang that has what it needs get a place each as there is room (answers A2, A6).
+	// Members that come late to a gang that has what it needs get a place each as there is capacity (answers A2, A6).
 	need.Quorum = max(need.Quorum, 1)
 	if obj := e.gangObject(unit.Gang); obj != nil {
 		need.Topology = obj.Topology
@@ -110,8 +110,9 @@ func (e *Engine) promises(unit *queue.Unit) place.Nominations {
 	return view
 }
 
-// gangView are nominations as they count for a gang. Those of its own pods do not, also of pods that wait behind a gate. If it
-// declares a priority, whatever its pods' own is, those of a lower one are not there, and all others count against any of its pods.
+// gangView are nominations as they count for a gang. Those of its own pods do not, also of pods that wait behind a
+// gate. If it declares a priority, whatever its pods' own is, those of a lower one are not there, and all others
+// count against any of its pods.
 type gangView struct {
 	place.Nominations
 	gang     cluster.GangKey
@@ -219,7 +220,7 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, need gang.Need, hel
 	shown := e.evictions.ActForGang(unit, need.Members, plan, &d)
 	e.decided(d)
 	waits := plan.Verdict == preempt.Evict || plan.Verdict == preempt.NotEligible
-	if waits { // for the room that is made for it
+	if waits { // for the capacity that is freed for it
 		e.gangs.unspare(unit.Gang)
 	}
 	if !waits && !unit.Extra() {

@@ -9,12 +9,13 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// What a pod says of its gang can change: people edit annotations, and pod groups are read once their API is there. An edit
-// counts while no pod of the gang has a place (answer A19). After that the pod is kept in its gang, and goes to the other one
-// when the last of those with a place has gone: a scheduler that starts then finds it there, too.
+// What a pod says of its gang can change: people edit annotations, and pod groups are read once their API is there.
+// An edit counts while no pod of the gang has a place (answer A19). After that the pod is kept in its gang, and
+// goes to the other one when the last of those with a place has gone: a scheduler that starts then finds it there,
+// too.
 
-// gangReread follows a pod with a place that says something else of its gang. It is in it still, but what it says may have been
-// how many pods are needed.
+// gangReread follows a pod with a place that says something else of its gang. It is in it still, but what it says
+// may have been how many pods are needed.
 func (g *gangs) gangReread(key cluster.GangKey) {
 	g.e.gangProgress(key)
 	g.e.reconsider(key, "one of its pods says something else of it")
@@ -35,7 +36,8 @@ func (g *gangs) keepGang(old, p *cluster.Pod) *cluster.Pod {
 	return &kept
 }
 
-// letEdited lets pods go to the gangs that they name by now, when nothing of the one in which they were kept has a place.
+// letEdited lets pods go to the gangs that they name by now, when nothing of the one in which they were kept has a
+// place.
 func (g *gangs) letEdited(key cluster.GangKey) {
 	if len(g.edited) == 0 || g.e.store.Snapshot().GangHolds(key) > 0 {
 		return
@@ -57,8 +59,9 @@ func (g *gangs) letEdited(key cluster.GangKey) {
 	}
 }
 
-// regroup follows a pod that waits and says something else of its gang: it goes to the gang that it names now, or to itself, or asks
-// the gates again where it is. Its version may be the one that is known: its group could not be read before.
+// regroup follows a pod that waits and says something else of its gang: it goes to the gang that it names now, or
+// to itself, or asks the gates again where it is. Its version may be the one that is known: its group could not be
+// read before.
 func (g *gangs) regroup(old, p *cluster.Pod) {
 	g.e.queue.Update(nil, p)
 	g.e.queue.ReconsiderPod(p.UID, "one of its pods says something else of it")

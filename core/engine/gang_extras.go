@@ -10,22 +10,23 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 )
 
-// A gang may have more pods than it needs: those between its minimum and what is desired, its extras. They get places as there
-// is room, and what others need goes first:
+// A gang may have more pods than it needs: those between its minimum and what is desired, its extras. They get
+// places as there is capacity, and what others need goes first:
 //
 //   - While any unit waits to be tried that goes before its extras, or a gang is blocked, a gang gets as many places as it needs
 //     and no more. What is left of it goes back to the queue behind all of its priority that somebody needs; pods by
 //     themselves are gangs of one, which need their place.
-//   - Extras do not take the places that the best try of a blocked gang found, unless their priority is higher. That is room held
+//   - Extras do not take the places that the best try of a blocked gang found, unless their priority is higher. That is capacity held
 //     for several gangs, which cannot end in a deadlock: it is held against those only who need nothing.
-//   - Room is never held for extras.
+//   - Capacity is never held for extras.
 //
-// Nobody in the way, all are placed at once, so that a rack is chosen that has room for all.
+// No blocked gang, all are placed at once, so that a rack is chosen that has capacity for all.
 //
-// Rejected: to shut extras out for as long as any gang is blocked. A gang that waits for a kind of node that is never free
-// would keep the extras of all others out of nodes that are of no use to it.
+// Rejected: to shut extras out for as long as any gang is blocked. A gang that waits for a kind of node that is
+// never free would keep the extras of all others out of nodes that do not help it.
 
-// mostSpared bounds the places of blocked gangs that are kept from extras, those of the first gangs in the queue's order.
+// mostSpared bounds the places of blocked gangs that are kept from extras, those of the first gangs in the queue's
+// order.
 const mostSpared = 1024
 
 // Extra tells that a unit's gang has what it needs without it.
@@ -37,7 +38,7 @@ func (e *Engine) hasQuorum(u *queue.Unit) bool {
 	return live > 0 && live >= e.quorumOf(u.Gang, u.Members).pods
 }
 
-// isBasic tells whether the pods of a gang are scheduled one by one: none of them is an extra.
+// isBasic reports whether the pods of a gang are scheduled one by one: none of them is an extra.
 func (e *Engine) isBasic(key cluster.GangKey) bool {
 	obj := e.gangObject(key)
 	return obj != nil && obj.Basic
@@ -51,7 +52,8 @@ func (g *gangs) keepOf(unit *queue.Unit, need gang.Need) int {
 	return need.Quorum
 }
 
-// blocked are the gangs that were rejected for want of room and wait, in the queue's order, but for the one that holds room.
+// blocked are the gangs that were rejected for want of capacity and wait, in the queue's order, but for the one
+// that holds capacity.
 func (e *Engine) blocked() (units []*queue.Unit) {
 	for key, st := range e.gangs.of { // order: sorted below
 		if len(st.spared) == 0 || e.held.hold != nil && e.held.hold.gang == key {
@@ -70,7 +72,8 @@ func (e *Engine) blocked() (units []*queue.Unit) {
 	return units
 }
 
-// spare keeps in mind where the best try of a rejected gang put its pods. What it kept before may be had by the extras of others.
+// spare keeps in mind where the best try of a rejected gang put its pods. What it kept before may be had by the
+// extras of others.
 func (g *gangs) spare(st *gangState, unit *queue.Unit, need gang.Need, ans gang.Answer) {
 	var places []sparedPlace
 	if ans.Verdict == gang.NoRoom || ans.Verdict == gang.GaveUp {
@@ -105,15 +108,16 @@ func (e *Engine) reconsider(key cluster.GangKey, cause string) {
 	e.otherWaits(key)
 }
 
-// otherWaits follows a gang of which less or more waits than before, or behind another gate: what does not wait for room must not
-// keep any.
+// otherWaits follows a gang of which less or more waits than before, or behind another gate: what does not wait for
+// capacity must not keep any.
 func (e *Engine) otherWaits(key cluster.GangKey) {
 	if u := e.queue.Gang(key); u == nil || u.Gate != "" || u.Aside != "" || u.Extra() {
 		e.gangs.unspare(key)
 	}
 }
 
-// forgetGang follows the end of a pod that waited in a gang, or of its object. What is remembered goes with the last of them.
+// forgetGang follows the end of a pod that waited in a gang, or of its object. What is remembered goes with the
+// last of them.
 func (e *Engine) forgetGang(key cluster.GangKey) {
 	e.otherWaits(key)
 	if e.store.Snapshot().GangHolds(key) == 0 && !e.queue.HasGang(key) {

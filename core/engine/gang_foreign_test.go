@@ -18,8 +18,9 @@ type bindsAll struct{ engine.Foreign }
 func (bindsAll) Binder(*cluster.Pod) string { return "http://extender" }
 func (bindsAll) Takes(*cluster.Pod) bool    { return false }
 
-// TestGangsThatAnExtenderBinds: with a stated size they are bound by it, and need no note for a restart; without one the gang waits,
-// and its pods are told why. Catches binds that leave nothing from which the next leader could read how many there had to be.
+// TestGangsThatAnExtenderBinds: with a stated size they are bound by it, and need no note for a restart; without
+// one the gang waits, and its pods are notified why. Catches binds that leave nothing from which the next leader
+// could read how many there had to be.
 func TestGangsThatAnExtenderBinds(t *testing.T) {
 	prof := engine.DefaultProfile("default-scheduler")
 	prof.Foreign = bindsAll{}

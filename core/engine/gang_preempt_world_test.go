@@ -25,13 +25,13 @@ type gangArena struct {
 	sizes     map[string]int // gang -> how many pods it needs
 	holdAfter record.Time
 	period    record.Time // of sessions; 0 for none
-	// doomed are the pods of gangs that are to be evicted, by gang; begun tells that one of them was deleted.
+	// `doomed` are the pods of gangs that are to be evicted, by gang; begun means that one of them was deleted.
 	doomed map[string][]string // gang -> UIDs
 	begun  map[string]bool     // UID -> it was deleted by an eviction
 	wasted int
 }
 
-// newGangArena is an arena with room on two nodes. holdAfter is when gangs begin to hold room.
+// newGangArena is an arena with capacity on two nodes. holdAfter is when gangs begin to hold capacity.
 func newGangArena(t *rapid.T, how preempt.Config, holdAfter record.Time) *arena {
 	return newSessionArena(t, how, holdAfter, 0)
 }
@@ -132,7 +132,8 @@ func (a *arena) guard(p *v1.Pod) int32 {
 	return most
 }
 
-// nodeLost reports whether a node of some victims is gone: what the others leave need not be enough for a gang any more.
+// nodeLost reports whether a node of some victims is gone: what the others leave need not be enough for a gang any
+// more.
 func (a *arena) nodeLost(victims []record.PodRef) bool {
 	return slices.ContainsFunc(victims, func(v record.PodRef) bool {
 		p := a.pods[v.UID]
@@ -140,9 +141,9 @@ func (a *arena) nodeLost(victims []record.PodRef) bool {
 	})
 }
 
-// evictUnits takes an eviction in hand and holds it against the rules: strictly lower priority by what a unit's pods have
-// (R4, R14, A3), whole gangs (R5), nothing more for the same unit while its victims are going (R12), places for all that it
-// needs (R6).
+// evictUnits takes an eviction in hand and holds it against the rules: strictly lower priority by what a unit's
+// pods have (R4, R14, A3), whole gangs (R5), nothing more for the same unit while its victims are going (R12),
+// places for all that it needs (R6).
 func (a *arena) evictUnits(f engine.Evict) {
 	key, s := f.For.UID, a.engine.Snapshot()
 	boss := a.pods[f.For.UID]
@@ -206,7 +207,7 @@ func (a *arena) evictUnits(f engine.Evict) {
 	a.evictions = append(a.evictions, e)
 }
 
-// seen tells whether the engine knows all there is to know of a pod and its gang.
+// seen reports whether the engine knows all there is to know of a pod and its gang.
 func (a *arena) seen(p *v1.Pod) bool {
 	return !slices.ContainsFunc(a.watch, func(ev engine.Event) bool {
 		switch ev := ev.(type) {
@@ -219,7 +220,7 @@ func (a *arena) seen(p *v1.Pod) bool {
 	})
 }
 
-// needless tells whether the evictor finds that nobody needs the room any more.
+// needless reports whether the evictor finds that no pod needs the capacity any more.
 func (a *arena) needless(e *underWay) bool {
 	if e.Undo || e.Finish {
 		return false
@@ -244,10 +245,10 @@ func (g *gangArena) bound(a *arena, p *v1.Pod, b engine.Bind) {
 	}
 }
 
-// checkNobodyStarves: no unit waits that there would be room for without the units below it, so no wake was lost.
+// checkNobodyStarves: no unit waits that there would be capacity for without the units below it, so no wake was lost.
 func (g *gangArena) checkNobodyStarves(a *arena) {
 	if g.holdAfter < 1000*record.Second {
-		return // room is held for gangs that do not fit
+		return // capacity is held for gangs that do not fit
 	}
 	for _, uid := range sortedKeys(a.pods) {
 		p := a.pods[uid]
@@ -305,18 +306,18 @@ func (g *gangArena) checkNotBroken(a *arena) {
 	}
 }
 
-// TestEvictionsInUnitsHoldTheRules runs random histories of gangs and pods on two nodes: victims that take long to end, deletes
-// that fail, nodes that vanish after the evictions, gangs of higher priority that come in between, a scheduler that is killed
-// at any point. Held at every eviction: strictly lower priority (R4, R14, A3), whole gangs (R5), nothing more for a gang whose
-// victims are going (R12), places for all of it (R6), none for one that never preempts (A13). Held at rest: no gang of which a
-// pod was evicted is left in part (R5), nobody waits behind a gate, nobody waits though evictions would make room, no node is
-// oversold, and the tape plays to the same.
+// TestEvictionsInUnitsHoldTheRules runs random histories of gangs and pods on two nodes: victims that take long to
+// end, deletes that fail, nodes that vanish after the evictions, gangs of higher priority that come in between, a
+// scheduler that is killed at any point. Held at every eviction: strictly lower priority (R4, R14, A3), whole gangs
+// (R5), nothing more for a gang whose victims are going (R12), places for all of it (R6), none for one that never
+// preempts (A13). Held at rest: no gang of which a pod was evicted is left in part (R5), no pod waits behind a
+// gate, no pod waits though evictions would free capacity, no node is oversold, and the tape plays to the same.
 func TestEvictionsInUnitsHoldTheRules(t *testing.T) { rapid.Check(t, gangEviction) }
 
 func gangEviction(t *rapid.T) { gangEvictionEvery(t, 0) }
 
-// TestEvictionsInSessionsHoldTheRules: the same where the scheduler works in sessions. A session tries whoever waits once, so
-// that at rest each has been tried against what is there.
+// TestEvictionsInSessionsHoldTheRules: the same where the scheduler works in sessions. A session tries each waiting
+// unit once, so that at rest each has been tried against what is there.
 func TestEvictionsInSessionsHoldTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		gangEvictionEvery(t, rapid.SampledFrom([]record.Time{record.Second, 3 * record.Second}).Draw(t, "period"))
@@ -341,8 +342,8 @@ func gangEvictionEvery(t *rapid.T, period record.Time) {
 	a.checkReplay()
 }
 
-// TestGangsThatEvictLand: where the gangs that evict are all of one priority, and nothing but the watch and the victims takes
-// its time, each gang for which others were evicted gets its places, and nobody is evicted in vain.
+// TestGangsThatEvictLand: where the gangs that evict are all of one priority, and nothing but the watch and the
+// victims takes its time, each gang for which others were evicted gets its places, and no eviction is wasted.
 func TestGangsThatEvictLand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := newGangArena(t, preempt.Config{}, 1_000_000*record.Second)

@@ -107,8 +107,8 @@ func (w *world) noteWhole() {
 	}
 }
 
-// checkExtras: no gang gets more places than it needs while something of its priority or more may be tried, or backs off after
-// a rejection, that needs a place: a pod by itself, or a gang that has not what it needs.
+// checkExtras: no gang gets more places than it needs while something of its priority or more may be tried, or
+// backs off after a rejection, that needs a place: a pod by itself, or a gang that has not what it needs.
 func (w *world) checkExtras(effects []engine.Effect, tryable []engine.Tryable) {
 	placed := map[string]int{} // gang -> pods that were placed
 	held := map[string]int{}   // gang -> pods that had a place before
@@ -147,8 +147,8 @@ func (w *world) countGang(name string) (bound, waiting int) {
 	return bound, waiting
 }
 
-// checkWhole: at rest no gang is bound in part (rule R8), but for those that lost pods after they were whole (answer A7), and
-// those of which somebody deleted pods on the way: too few are left to be whole.
+// checkWhole: at rest no gang is bound in part (rule R8), but for those that lost pods after they were whole
+// (answer A7), and those of which somebody deleted pods on the way: too few are left to be whole.
 func (w *world) checkWhole() {
 	for _, name := range sortedKeys(w.gangs.sizes) {
 		bound, waiting := w.countGang(name)
@@ -159,7 +159,7 @@ func (w *world) checkWhole() {
 			p := w.pods[uid]
 			return p.Annotations[gangAnnotation] == name && len(p.OwnerReferences) == 0
 		}) {
-			continue // its pods would not be made again: the room is held
+			continue // its pods would not be made again: the capacity is held
 		}
 		w.t.Fatalf("gang %s is bound in part: %d of %d, %d wait", name, bound, w.gangs.sizes[name], waiting)
 	}

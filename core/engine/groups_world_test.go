@@ -138,7 +138,8 @@ func (a *arena) anyGroup() {
 	}
 }
 
-// member adds a pod to a group: mostly like the others, sometimes of another priority, that never preempts, or behind a gate.
+// member adds a pod to a group: mostly like the others, sometimes of another priority, that never preempts, or
+// behind a gate.
 func (a *arena) member(name string, priority int32, cpu int64) {
 	odd := rapid.IntRange(0, 11).Draw(a.t, "odd")
 	if odd == 0 {
@@ -338,8 +339,9 @@ func (a *arena) declared(p *v1.Pod) *int32 {
 	return nil
 }
 
-// evictForGroups takes an eviction in hand and holds it against the rules, when the engine knows all there is to know: strictly
-// lower priority by what is declared (R4, R14, A3), whole groups (R5), nobody for a pod that never preempts (A13).
+// evictForGroups takes an eviction in hand and holds it against the rules, when the engine knows all there is to
+// know: strictly lower priority by what is declared (R4, R14, A3), whole groups (R5), no pod for a pod that never
+// preempts (A13).
 func (a *arena) evictForGroups(f engine.Evict) {
 	e := &underWay{Evict: f, todo: slices.Clone(f.Victims)}
 	a.evictions = append(a.evictions, e)
@@ -450,11 +452,11 @@ func (a *arena) noteEviction(f engine.Evict, boss *v1.Pod) {
 	reach("surplus members of a gang evict", !o.Basic && bound >= o.MinCount)
 }
 
-// TestGroupsDoNotWaitInVain runs random histories of native pod groups and pods by themselves: both policies, priorities that
-// groups declare, members that differ in priority, never preempt or wait behind gates, strict budgets, deletions and changes of
-// all these while capacity is held or evictions are under way, restarts and clock jumps. Held at every eviction: strictly lower
-// priority, whole groups, preemption policies. Held at rest: the ledger is the truth, no node is oversold, the liveness property,
-// and the tape plays to the same.
+// TestGroupsDoNotWaitInVain runs random histories of native pod groups and pods by themselves: both policies,
+// priorities that groups declare, members that differ in priority, never preempt or wait behind gates, strict
+// budgets, deletions and changes of all these while capacity is held or evictions are under way, restarts and clock
+// jumps. Held at every eviction: strictly lower priority, whole groups, preemption policies. Held at rest: the
+// ledger is the truth, no node is oversold, the liveness property, and the tape plays to the same.
 func TestGroupsDoNotWaitInVain(t *testing.T) { rapid.Check(t, func(t *rapid.T) { groupHistory(t) }) }
 
 func groupHistory(t *rapid.T) *arena {
@@ -492,8 +494,9 @@ func reachable() (all []string) {
 	return append(all, "surplus members of a gang evict")
 }
 
-// TestGroupHistoriesReachWhatTheyShould counts how many of 1,500 histories reach each combination of a disturbance and a state, and
-// each kind of eviction; -v shows the table. A combination that none reaches is one that the properties say nothing about.
+// TestGroupHistoriesReachWhatTheyShould counts how many of 1,500 histories reach each combination of a disturbance
+// and a state, and each kind of eviction; -v shows the table. A combination that none reaches is one that the
+// properties say nothing about.
 func TestGroupHistoriesReachWhatTheyShould(t *testing.T) {
 	const histories = 1500
 	probe.QuickRapid(t, histories)

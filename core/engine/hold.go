@@ -12,18 +12,19 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// A large gang starves where small pods take each piece of room that comes free before there is enough of it. So one gang at
-// a time, the first in the queue's order of those that have waited long enough, holds the places that its best try found:
-// its pods are nominated there, in memory. Pods of its priority or less see that room taken and go elsewhere, which is how
-// they fill in without delaying it; pods of higher priority do not. Whenever room comes free the gang is tried at once, and
-// holds what it finds then.
+// A large gang starves where small pods take each piece of capacity that comes free before there is enough of it.
+// So one gang at a time, the first in the queue's order of those that have waited long enough, holds the places
+// that its best try found: its pods are nominated there, in memory. Pods of its priority or less see that capacity
+// taken and go elsewhere, which is how they fill in without delaying it; pods of higher priority do not. Whenever
+// capacity comes free the gang is tried at once, and holds what it finds then.
 //
-// Only one gang holds: two that each hold a part of what both need would wait for each other for ever. A hold ends with its
-// time, and the gang does not get another one until as much time has gone by, so that a gang that never fits does not keep
-// the room empty.
+// Only one gang holds: two that each hold a part of what both need would wait for each other without end. A hold
+// ends with its time, and the gang does not get another one until as much time has gone by, so that a gang that
+// never fits does not keep the capacity unused.
 //
-// Rejected: to hold whole nodes (a gang of small pods would empty the cluster), to hold for each blocked gang (see above), and
-// to let later pods in if they would end before the gang could start, for pods do not say when they end.
+// Rejected: to hold whole nodes (a gang of small pods would empty the cluster), to hold for each blocked gang (see
+// above), and to let later pods in if they would end before the gang could start, for pods do not say when they
+// end.
 
 // The times of a hold, where the configuration has none: how long a gang must have been blocked, and how long it holds.
 const (
@@ -69,8 +70,8 @@ func (c *heldCapacity) holdFor(unit *queue.Unit, need gang.Need, ans gang.Answer
 	}
 }
 
-// holdTime is for how long room is held for a gang: not longer than its members may wait for each other. Other schedulers let them
-// wait in places that they have taken; here that is what a hold is.
+// holdTime is for how long capacity is held for a gang: not longer than its members may wait for each other. Other
+// schedulers let them wait in places that they have taken; here that is what a hold is.
 func (c *heldCapacity) holdTime(unit *queue.Unit) record.Time {
 	long := c.e.cfg.Hold.For
 	shorten := func(timeout record.Time) {
@@ -87,7 +88,7 @@ func (c *heldCapacity) holdTime(unit *queue.Unit) record.Time {
 	return long
 }
 
-// holder is the unit that holds room; nil when none does.
+// holder is the unit that holds capacity; nil when none does.
 func (c *heldCapacity) holder() *queue.Unit {
 	if c.hold == nil {
 		return nil
@@ -95,7 +96,7 @@ func (c *heldCapacity) holder() *queue.Unit {
 	return c.e.queue.Gang(c.hold.gang)
 }
 
-// dropHold gives held room up, and wakes the pods that may have it.
+// dropHold gives held capacity up, and wakes the pods that may have it.
 func (c *heldCapacity) dropHold(why string) {
 	h := c.hold
 	if h == nil {
@@ -116,7 +117,8 @@ func (c *heldCapacity) dropHold(why string) {
 	}
 }
 
-// useHold ends the hold of a gang that has its places: its pods are where they were nominated, or what was held is free.
+// useHold ends the hold of a gang that has its places: its pods are where they were nominated, or what was held is
+// free.
 func (c *heldCapacity) useHold(key cluster.GangKey) {
 	if c.hold != nil && c.hold.gang == key {
 		c.e.emit(GangHeld{Gang: key, Took: c.e.now - c.hold.since, Placed: true})

@@ -12,14 +12,14 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// checkJudge asks about every pod and every node, in whatever state the engine is. For pods that wait the answers hold
-// together, agree with ExplainPod, and change nothing (checkReplay would see it). A pod that holds room is judged as if
-// it waited and the others were there; that moves the revision, so it is left for the end.
+// checkJudge asks about every pod and every node, in whatever state the engine is. For pods that wait the answers
+// hold together, agree with ExplainPod, and change nothing (checkReplay would see it). A pod that holds capacity is
+// judged as if it waited and the others were there; that moves the revision, so it is left for the end.
 func (w *world) checkJudge(end bool) {
 	for _, uid := range sortedKeys(w.pods) {
 		p := w.pods[uid]
 		if p.Spec.SchedulerName != "default-scheduler" {
-			continue // a stranger, of whom no profile knows what it wanted
+			continue // a pod of another scheduler, whose requests no profile knows
 		}
 		ledger, _, assumed, holds := w.engine.Snapshot().PodOn(cluster.UID(uid))
 		if holds {

@@ -13,9 +13,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// The liveness property: when no event is outstanding and all timers have run, no unit waits for which the engine's own answer is
-// that it fits, or that it would evict pods. The answer (ExplainPod, ExplainGang) knows what may hold a unit back all the same.
-// That list is closed, and each entry ends by itself or by an event that wakes the unit:
+// The liveness property: when no event is outstanding and all timers have run, no unit waits for which the engine's
+// own answer is that it fits, or that it would evict pods. The answer (ExplainPod, ExplainGang) knows what may hold
+// a unit back all the same. That list is closed, and each entry ends by itself or by an event that wakes the unit:
 //
 //	held capacity             ends at GangHold.Until; others see it as taken until then
 //	a pause of preemption     ends at Preemption.PausedUntil
@@ -23,13 +23,15 @@ import (
 //	a gate                    is asked again when what it reads changes; its answer is asked anew here
 //	a refusal while reserving ends with an event of the plugin that refused (tests: the latch)
 //
-// A hold or a pause whose time is over, and a gate that is open, are violations. So is a unit that is active or backs off: all of
-// its timers have run. (Without any node pods are tried again and again, as upstream does; then nothing is asked.)
+// A hold or a pause whose time is over, and a gate that is open, are violations. So is a unit that is active or
+// backs off: all of its timers have run. (Without any node pods are tried again and again, as upstream does; then
+// nothing is asked.)
 //
 // The flush of unschedulable units would hide a wake-up that was lost, so histories run with noFlush.
 const noFlush = 100_000_000 * record.Second
 
-// unlive is how the property is violated, empty if it holds. refused reports whether a plugin refuses a pod while reserving.
+// unlive is how the property is violated, empty if it holds. refused reports whether a plugin refuses a pod while
+// reserving.
 func unlive(e *engine.Engine, refused func(uid string) bool) string {
 	if e.Snapshot().Nodes() == 0 {
 		return ""

@@ -17,9 +17,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// lock is a plugin for tests: a pod with the label lock or latch needs the PersistentVolume of that name for itself. The
-// claimRef names the pod that has it, and the phase Bound says that it can be used. A lock is looked at by the filter
-// too, a latch only when it is reserved.
+// lock is a plugin for tests: a pod with the label lock or latch needs the PersistentVolume of that name for
+// itself. The claimRef names the pod that has it, and the phase Bound says that it can be used. A lock is looked at
+// by the filter too, a latch only when it is reserved.
 type lock struct{}
 
 // patience is how long a lock may take to become Bound.
@@ -209,7 +209,7 @@ func (w *world) checkLock(p *v1.Pod) {
 	}
 }
 
-// checkLocks: at rest nothing is assumed about locks, and a lock is held by nobody who waits.
+// checkLocks: at rest nothing is assumed about locks, and no waiting pod holds a lock.
 func (w *world) checkLocks() {
 	s := w.engine.Snapshot()
 	for _, name := range sortedKeys(w.locks) {

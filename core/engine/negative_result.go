@@ -10,13 +10,13 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 )
 
-// With nothing else to do the queue hands out pods before their backoff is over (KEP-5142). A scheduler that decides in
-// microseconds has nothing else to do after almost every event, so that of a thousand pods that wait for room each would be
-// tried, and told that it does not fit, at every event that makes room for one. Such a try is a look: when nothing comes of
-// it the pod rests (queue.Rest), and nobody is told. What it may take on the way (a place, victims, something that a plugin
-// gives up) it takes.
+// With nothing else to do the queue hands out pods before their backoff is over (KEP-5142). A scheduler that
+// decides in microseconds has nothing else to do after almost every event, so that of a thousand pods that wait for
+// capacity each would be tried, and notified that it does not fit, at every event that frees capacity for one. Such
+// a try is a look: when nothing comes of it the pod rests (queue.Rest), and no effect is emitted. What it may take
+// on the way (a place, victims, something that a plugin gives up) it takes.
 
-// changesNothing tells whether an attempt that ended without a place has no effect but to say so again.
+// changesNothing reports whether an attempt that ended without a place has no effect but to say so again.
 func (e *Engine) changesNothing(p *cluster.Pod, a evict.Plan) bool {
 	held := e.queue.NominationOf(p.UID)
 	switch {
@@ -28,7 +28,7 @@ func (e *Engine) changesNothing(p *cluster.Pod, a evict.Plan) bool {
 	return held == "" && p.Nominated == ""
 }
 
-// rest lets a pod rest that was looked for in vain.
+// rest lets a pod rest after a search without a result.
 func (e *Engine) rest(unit *queue.Unit, prof *profile, plugins []string, a evict.Plan) {
 	p := unit.Members[0]
 	// Others may be answered otherwise: by foreign code, from a sample of nodes, or for what the pod is promised.

@@ -199,7 +199,8 @@ func (e *Engine) setPending(p *cluster.Pod) {
 		}
 		e.pending[p.UID] = e.gangs.keepGang(old, p)
 		if p.Terminating && !on.Terminating && old != nil && !old.Terminating {
-			// The pod goes away before it is bound: its room is free now. A bind that is on the way will fail on its own.
+			// The pod goes away before it is bound: its capacity is free now. A bind that is on the way will fail
+			// on its own.
 			e.release(p.UID)
 			e.binds.abandon(p.UID, "it is being deleted")
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// BenchmarkPreemption is the cycle that evicts, at 5,000 nodes of four cores that four pods hold each: none of them in a gang,
-// eight, or each in one of eight. After it the victims go and the pod is placed; that is not counted.
+// BenchmarkPreemption is the cycle that evicts, at 5,000 nodes of four cores that four pods hold each: none of them
+// in a gang, eight, or each in one of eight. After it the victims go and the pod is placed; that is not counted.
 func BenchmarkPreemption(b *testing.B) {
 	for _, c := range []struct {
 		name string

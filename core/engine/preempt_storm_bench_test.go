@@ -20,8 +20,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// storm is an API server that is busy: as in scheduler_perf's PreemptionBasic, pods come faster than those that they evict can be
-// deleted, so that most of them wait. Of the calls in flight any may be the next that it answers.
+// storm is an API server that is busy: as in scheduler_perf's PreemptionBasic, pods come faster than those that
+// they evict can be deleted, so that most of them wait. Of the calls in flight any may be the next that it answers.
 type storm struct {
 	e     *engine.Engine
 	in    *cluster.Intake
@@ -61,8 +61,9 @@ const (
 
 var inFlight = [lines]int{creates: 16, victims: 50, statuses: 16, events: 16, binds: 100}
 
-// BenchmarkPreemptionStorm is the pods of PreemptionBasic from their creation until all are bound: 1,000 nodes of 4 CPUs, four
-// victims on each, of which three have to go for a pod. It is the time of all steps, divided by the pods.
+// BenchmarkPreemptionStorm is the pods of PreemptionBasic from their creation until all are bound: 1,000 nodes of 4
+// CPUs, four victims on each, of which three have to go for a pod. It is the time of all steps, divided by the
+// pods.
 func BenchmarkPreemptionStorm(b *testing.B) {
 	for range b.N {
 		b.StopTimer()

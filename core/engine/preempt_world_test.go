@@ -21,8 +21,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// arena is an API server on which pods are evicted for others: the watch lags, evictions take their time, victim by victim,
-// and fail, victims take long to end, nodes vanish, the scheduler is killed. It knows the truth and checks the engine by it.
+// arena is an API server on which pods are evicted for others: the watch lags, evictions take their time, victim by
+// victim, and fail, victims take long to end, nodes vanish, the scheduler is killed. It knows the truth and checks
+// the engine by it.
 type arena struct {
 	stage
 	how   preempt.Config
@@ -48,7 +49,7 @@ type underWay struct {
 
 func newArena(t *rapid.T, how preempt.Config) *arena { return newArenaOf(t, how, nil) }
 
-// newArenaOf is an arena with room on two nodes, for gangs too if there are any.
+// newArenaOf is an arena with capacity on two nodes, for gangs too if there are any.
 func newArenaOf(t *rapid.T, how preempt.Config, gangs *gangArena) *arena {
 	a := &arena{how: how, nodes: map[string]bool{}, last: map[string]*underWay{}, landed: map[string]bool{}, gangs: gangs}
 	a.stage = newStage(t, a)
@@ -109,8 +110,8 @@ func (a *arena) send(ev engine.Event) {
 
 func isScheduled(c v1.PodCondition) bool { return c.Type == v1.PodScheduled }
 
-// evict takes an eviction in hand, and holds it against the rules: strictly lower priority (R4, R14), and nothing more for the
-// same pod while its victims are going (R12).
+// evict takes an eviction in hand, and holds it against the rules: strictly lower priority (R4, R14), and nothing
+// more for the same pod while its victims are going (R12).
 func (a *arena) evict(f engine.Evict) {
 	switch {
 	case a.groups != nil:
@@ -364,11 +365,11 @@ func (a *arena) do(move string) {
 	}
 }
 
-// settle ends all faults and lets everything come to its end, well before the flush that would hide a lost wake.
+// settle ends all faults and lets everything end, well before the flush that would hide a lost wake.
 func (a *arena) settle() {
 	a.calm = true
 	if len(a.nodes) == 0 {
-		a.setNode("n0") // without nodes pods are tried again for ever
+		a.setNode("n0") // without nodes pods are tried again without end
 	}
 	for round, steps := 0, 0; round < a.rounds() || (a.gangs != nil || a.groups != nil) && a.busy(); steps++ {
 		if steps > 5000 {
@@ -402,12 +403,12 @@ func (a *arena) drain() {
 	}
 }
 
-// busy tells whether anything is left to be done without time going on.
+// busy reports whether anything is left to be done without time going on.
 func (a *arena) busy() bool {
 	return a.engine.Ready() || len(a.watch)+len(a.binds)+len(a.evictions)+len(a.answers) > 0
 }
 
-// checkRest: the ledger is the truth, nobody waits behind a gate or though there is room, and no node is oversold.
+// checkRest: the ledger is the truth, no pod waits behind a gate or though there is capacity, and no node is oversold.
 func (a *arena) checkRest() {
 	if engine.WorksInSessions(a.engine) {
 		a.quiesce() // what comes free during a session is not tried before the next one
@@ -461,12 +462,12 @@ func (a *arena) checkNobodyStarves() {
 	}
 }
 
-// TestEvictionsHoldTheRules runs random histories of pods of four priorities on two nodes: victims that take long to end,
-// deletes that fail, nodes that vanish after the evictions, pods of higher priority that come in between, and a scheduler
-// that is killed at any point.
-// Held at every eviction: strictly lower priority (R4, R14), nothing more for a pod whose victims are going (R12). Held at
-// rest: nobody waits behind a gate, nobody waits though there is room or evictions would make it, no node is oversold, and the tape plays to the same.
-// It catches the mutants gateOpensLate and failureUnheard; the stories see the others.
+// TestEvictionsHoldTheRules runs random histories of pods of four priorities on two nodes: victims that take long
+// to end, deletes that fail, nodes that vanish after the evictions, pods of higher priority that come in between,
+// and a scheduler that is killed at any point. Held at every eviction: strictly lower priority (R4, R14), nothing
+// more for a pod whose victims are going (R12). Held at rest: no pod waits behind a gate, no pod waits though there
+// is capacity or evictions would free it, no node is oversold, and the tape plays to the same. It catches the
+// mutants gateOpensLate and failureUnheard; the stories see the others.
 func TestEvictionsHoldTheRules(t *testing.T) { rapid.Check(t, eviction) }
 
 func eviction(t *rapid.T) {
@@ -480,8 +481,8 @@ func eviction(t *rapid.T) {
 	a.checkReplay()
 }
 
-// TestEvictorsLand: where the pods that evict are all of one priority, and nothing but the watch and the victims takes its
-// time, each pod for which others were evicted gets a place. No eviction is in vain.
+// TestEvictorsLand: where the pods that evict are all of one priority, and nothing but the watch and the victims
+// takes its time, each pod for which others were evicted gets a place. No eviction is wasted.
 func TestEvictorsLand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := newArena(t, preempt.Config{})

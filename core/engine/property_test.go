@@ -8,15 +8,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestNoHistoryBreaksTheEngine runs random histories: pods and nodes come and go, the watch lags, binds fail, answers come
-// late and in any order, someone else binds too, the scheduler is killed and started again. Then faults stop and time
-// runs.
+// TestNoHistoryBreaksTheEngine runs random histories: pods and nodes come and go, the watch lags, binds fail,
+// answers come late and in any order, someone else binds too, the scheduler is killed and started again. Then
+// faults stop and time runs.
 //
-// Held at every bind: no node oversold, no pod bound twice (I1, I2, I3, I4 of the reliability page, where we are alone).
-// Held at rest: the ledger is the truth and nothing is assumed (I10), each pending pod waits in one place (I9) and none
-// that fits (I7), no event is kept in flight (H2), and the tape plays to the same effects byte for byte.
-// Held at both times: what Judge says of any pod holds together and is what the filters and scores say.
-// It detects most faults of testdata/faults that are not about gangs or preemption.
+// Held at every bind: no node oversold, no pod bound twice (I1, I2, I3, I4 of the reliability page, where we are
+// alone). Held at rest: the ledger is the truth and nothing is assumed (I10), each pending pod waits in one place
+// (I9) and none that fits (I7), no event is kept in flight (H2), and the tape plays to the same effects byte for
+// byte. Held at both times: what Judge says of any pod holds together and is what the filters and scores say. It
+// detects most faults of testdata/faults that are not about gangs or preemption.
 func TestNoHistoryBreaksTheEngine(t *testing.T) { rapid.Check(t, history) }
 
 func history(t *rapid.T) {
@@ -34,10 +34,10 @@ func history(t *rapid.T) {
 	w.checkJudge(true)
 }
 
-// TestStrangersAreMadeRoomFor runs histories in which another scheduler binds to the nodes on which we decide, all the
-// time and without a look. After each of its binds none of our pods goes on to the node that does not fit there any more,
-// but for those whose bind is on its way, and none is taken back that does; see checkRechecked, which counts for itself.
-// It catches the mutants from foreignTrusted on.
+// TestStrangersAreMadeRoomFor runs histories in which another scheduler binds to the nodes on which we decide, all
+// the time and without a look. After each of its binds none of our pods goes on to the node that does not fit there
+// any more, but for those whose bind is on its way, and none is recalled that does; see checkRechecked, which
+// counts for itself. It catches the mutants from foreignTrusted on.
 func TestStrangersAreMadeRoomFor(t *testing.T) { rapid.Check(t, besideStrangers) }
 
 func besideStrangers(t *rapid.T) {

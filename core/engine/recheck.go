@@ -15,14 +15,14 @@ import (
 
 // Somebody else may bind a pod to a node on which we have decided others that are not bound yet. The API server refuses
 // neither, so who sees it first must step back: each of our pods on the way to that node is judged again, and one that
-// does not fit any more is taken back if it can be. The oldest decision keeps the room.
+// does not fit any more is recalled if it can be. The oldest decision keeps the capacity.
 //
 // Only the node of the found pod is looked at. A pod whose place depends on other nodes too (spread, affinity over a
 // zone) and that is on its way to another node of the zone is not judged again: it would be a look at all flights for
 // each bind that somebody makes.
 //
 // Rejected: to take back all flights to the node (with 30 pods on the way to a node, 29 would move for nothing), and to
-// judge with the room of taken-back pods still counted (the oldest would lose to the newest).
+// judge with the capacity of recalled pods still counted (the oldest would lose to the newest).
 
 // recheck judges the pods on their way to the node of found again; found was not decided to be there.
 func (b *binds) recheck(found *cluster.Pod) {
@@ -37,7 +37,7 @@ func (b *binds) recheck(found *cluster.Pod) {
 	}
 }
 
-// headed are the flights that have taken room on a node and may still be taken back, by their decisions.
+// headed are the flights that have taken capacity on a node and may still be recalled, by their decisions.
 func (b *binds) headed(node string) []*flight {
 	s := b.e.store.Snapshot()
 	n, ok := s.Find(node)
@@ -56,8 +56,8 @@ func (b *binds) headed(node string) []*flight {
 	return flights
 }
 
-// conflicts judges flights to one node, oldest first, each without itself and what is newer, and without those that were
-// found not to fit. It returns these, with why.
+// conflicts judges flights to one node, oldest first, each without itself and what is newer, and without those that
+// were found not to fit. It returns these, with why.
 func (b *binds) conflicts(flights []*flight, found *cluster.Pod) (out []*flight) {
 	trial := b.e.store.Trial()
 	b.supposeRecalled(trial, found.NodeName)
@@ -82,8 +82,8 @@ func (b *binds) conflicts(flights []*flight, found *cluster.Pod) (out []*flight)
 	return out
 }
 
-// supposeRecalled takes pods off a node that are to leave it once their writes have an outcome. Those whose Recall has no
-// answer stay: it may have come too late.
+// supposeRecalled takes pods off a node that are to leave it once their writes have an outcome. Those whose Recall
+// has no answer stay: it may have come too late.
 func (b *binds) supposeRecalled(trial *cluster.Trial, node string) {
 	var leaving []*flight
 	n, _ := b.e.store.Snapshot().Find(node)
@@ -97,7 +97,8 @@ func (b *binds) supposeRecalled(trial *cluster.Trial, node string) {
 	}
 }
 
-// judgeAgain judges one flight on its node. One whose judging panics stands: it was decided, and nobody else may suffer.
+// judgeAgain judges one flight on its node. One whose judging panics stands: it was decided, and no other pod may
+// suffer.
 func (b *binds) judgeAgain(f *flight) (no *place.Refused) {
 	defer func() {
 		r := recover()
@@ -115,14 +116,14 @@ func (b *binds) judgeAgain(f *flight) (no *place.Refused) {
 	return b.e.profiles[f.pod.Spec.SchedulerName].placer.Refuse(s, f.pod, n, f.holdsBy)
 }
 
-// holdsBy tells whether a plugin holds something for the pod. Nobody takes that by binding a pod, and Ready tells when it is
-// lost otherwise; but the plugin's filter would find it taken, by the very pod that it is held for.
+// holdsBy reports whether a plugin holds something for the pod. Binding a pod does not take that, and Ready reports
+// when it is lost otherwise; but the plugin's filter would find it taken, by the very pod that it is held for.
 func (f *flight) holdsBy(plugin string) bool {
 	return slices.ContainsFunc(f.holds, func(h held) bool { return h.by == plugin })
 }
 
 // recall takes back a flight that does not fit its node any more. A bind may have been sent: its answer decides. Writes
-// under way come to their end first.
+// under way end first.
 func (b *binds) recall(f *flight) {
 	switch f.stage {
 	case binding:
@@ -132,8 +133,8 @@ func (b *binds) recall(f *flight) {
 	}
 }
 
-// comeBack ends the way of a recalled flight: all that it holds is given back, and it is tried again at once, for nothing
-// was wrong with it.
+// comeBack ends the way of a recalled flight: all that it holds is given back, and it is tried again at once, for
+// nothing was wrong with it.
 func (b *binds) comeBack(f *flight) {
 	uid := f.pod.UID
 	b.remove(f)

@@ -15,7 +15,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// bindStranger lets another scheduler bind a pod of its own, whether there is room or not.
+// bindStranger lets another scheduler bind a pod of its own, whether there is capacity or not.
 func (w *world) bindStranger() {
 	p := w.newPod(fmt.Sprintf("s%d", rapid.IntRange(0, 9).Draw(w.t, "stranger")))
 	p.Spec.SchedulerName, p.Spec.SchedulingGates = "other", nil
@@ -64,8 +64,8 @@ func (w *world) recall(f engine.Recall) {
 	w.answers = append(w.answers, engine.BindDone{Pod: f.Pod, Node: f.Node, Outcome: engine.BindRecalled})
 }
 
-// stranger is the node of a pod that the step of an event finds bound although no decision had it there at that moment,
-// or although its decision was recalled; empty for none. It is asked before the step.
+// `stranger` is the node of a pod that the step of an event finds bound although no decision had it there at that
+// moment, or although its decision was recalled; empty for none. It is asked before the step.
 func (w *world) stranger(ev engine.Event, flights []engine.Flight) string {
 	s := w.engine.Snapshot()
 	switch ev := ev.(type) {
@@ -87,7 +87,7 @@ func (w *world) stranger(ev engine.Event, flights []engine.Flight) string {
 	return ""
 }
 
-// sharing is what the pods of a node come to, in the arithmetic of this test.
+// sharing is the sum of the pods of a node, in the arithmetic of this test.
 type sharing struct {
 	cpu         float64
 	pods, ports int // ports: pods that want the one port there is in these histories
@@ -112,9 +112,9 @@ func (s *sharing) against(p *cluster.Pod, n *cluster.Node) string {
 	return ""
 }
 
-// checkRechecked looks at a node on which a pod was found that was not decided to be there. Of the pods on their way to it
-// exactly those are taken back that do not fit beside the ones that are there or come whatever is said, and beside older
-// ones that go on. before are the flights as they were before the step.
+// checkRechecked looks at a node on which a pod was found that was not decided to be there. Of the pods on their
+// way to it exactly those are recalled that do not fit beside the ones that are there or cannot be recalled, and
+// beside older ones that go on. before are the flights as they were before the step.
 func (w *world) checkRechecked(node string, before []engine.Flight) {
 	s := w.engine.Snapshot()
 	row, ok := s.Find(node)
@@ -155,9 +155,9 @@ func (w *world) checkRechecked(node string, before []engine.Flight) {
 	}
 }
 
-// BenchmarkForeignBind is what a bind by another scheduler costs, at 1,000 nodes with 2,000 of our pods on their way: the
-// step that takes in the bound pod and judges those on its node, and the one that takes it out again. In "spread" two are
-// on their way to each node, in "packed" a hundred, in "none" nothing is.
+// BenchmarkForeignBind is what a bind by another scheduler costs, at 1,000 nodes with 2,000 of our pods on their
+// way: the step that takes in the bound pod and judges those on its node, and the one that takes it out again. In
+// "spread" two are on their way to each node, in "packed" a hundred, in "none" nothing is.
 func BenchmarkForeignBind(b *testing.B) {
 	for _, c := range []struct {
 		name          string

@@ -17,8 +17,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// engineSetup describes an engine in a recording. Its names belong to the file format and not to the code: plugins have their names
-// in configurations, strategies the names given here.
+// engineSetup describes an engine in a recording. Its names belong to the file format and not to the code: plugins
+// have their names in configurations, strategies the names given here.
 type engineSetup struct {
 	Seed       uint64      `json:"seed"`
 	Order      string      `json:"order,omitempty"`
@@ -66,7 +66,8 @@ type preemptionSetup struct {
 	Runs            int         `json:"runs,omitempty"`
 }
 
-// foreignSetup describes foreign code. These answers are the same for all pods; all others are in the effects of a recording.
+// foreignSetup describes foreign code. These answers are the same for all pods; all others are in the effects of a
+// recording.
 type foreignSetup struct {
 	Takes    bool   `json:"takes,omitempty"`
 	Preempts bool   `json:"preempts,omitempty"`

@@ -37,7 +37,8 @@ func (s *recordingStep) event() bool { return bytes.HasPrefix(s.input, []byte(`{
 
 func (s *recordingStep) restart() bool { return bytes.HasPrefix(s.input, []byte(`{"engine":`)) }
 
-// models reports whether s begins a recording of a model of another scheduler. The engine has none of them: see bench/gangs.
+// models reports whether s begins a recording of a model of another scheduler. The engine has none of them: see
+// bench/gangs.
 func (s *recordingStep) models() bool {
 	var l struct{ Engine engineSetup }
 	return json.Unmarshal(s.input, &l) == nil && l.Engine.Style != "" && l.Engine.Style != "transaction"
@@ -289,8 +290,8 @@ func (r *recording) end() {
 	*r = recording{steps: r.steps, plain: r.plain}
 }
 
-// text plays the inputs and returns the recording. It is an error if the events have other effects than when they were collected:
-// then a file cannot hold what the engine depends on.
+// text plays the inputs and returns the recording. It is an error if the events have other effects than when they
+// were collected: then a file cannot hold what the engine depends on.
 func (r *recording) text(source string) ([]byte, error) {
 	r.end()
 	text, p := lineOf("source", source), &player{}

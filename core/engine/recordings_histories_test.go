@@ -22,8 +22,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// extender is foreign code that rejects nodes, scores them and chooses victims by a hash of the question and of the number of
-// questions before it.
+// extender is foreign code that rejects nodes, scores them and chooses victims by a hash of the question and of the
+// number of questions before it.
 type extender struct {
 	setup foreignSetup
 	asked int
@@ -161,8 +161,8 @@ func restarts(t *rapid.T) {
 	w.checkReplay()
 }
 
-// largeCluster simulates a cluster of some hundred nodes in zones. Pods of many kinds are placed, evict each other and end. Each
-// effect is carried out at once.
+// largeCluster simulates a cluster of some hundred nodes in zones. Pods of many kinds are placed, evict each other
+// and end. Each effect is carried out at once.
 type largeCluster struct {
 	t      *rapid.T
 	engine *engine.Engine

@@ -25,9 +25,10 @@ var (
 // leastRecordings is the least number of recordings for a comparison.
 const leastRecordings = 300
 
-// TestRecordings compares the engine with an earlier commit of it. With -recordings DIR -write it writes recordings of every
-// scenario and of a fixed number of random histories of each family. With -recordings DIR it plays the events in these files to the
-// engine of today and compares effects and answers byte for byte. Without a directory it does both with a few recordings.
+// TestRecordings compares the engine with an earlier commit of it. With -recordings DIR -write it writes recordings
+// of every scenario and of a fixed number of random histories of each family. With -recordings DIR it plays the
+// events in these files to the engine of today and compares effects and answers byte for byte. Without a directory
+// it does both with a few recordings.
 //
 // A comparison generates no history: the files hold all that is needed. Tests and their helpers may change in between.
 func TestRecordings(t *testing.T) {
@@ -179,8 +180,8 @@ func (c *recordingCount) add(d recordingCount) {
 	c.recordings, c.engines, c.events, c.questions, c.differ = c.recordings+d.recordings, c.engines+d.engines, c.events+d.events, c.questions+d.questions, c.differ+d.differ
 }
 
-// compareWith plays all recordings of a directory, and returns their number. It shows the first difference, and counts the
-// recordings that differ.
+// compareWith plays all recordings of a directory, and returns their number. It shows the first difference, and
+// counts the recordings that differ.
 func compareWith(t *testing.T, dir string) int {
 	files, err := filepath.Glob(filepath.Join(dir, "*.tape"))
 	if err != nil {
@@ -270,8 +271,8 @@ func compareRecording(raw []byte) (c recordingCount, difference string) {
 	return c, difference
 }
 
-// TestRecordingsNoticeChanges: a recording differs if one of its effects or answers does, if an event is left out, and if the engine
-// has another seed, does not preempt, or lacks a plugin.
+// TestRecordingsNoticeChanges: a recording differs if one of its effects or answers does, if an event is left out,
+// and if the engine has another seed, does not preempt, or lacks a plugin.
 func TestRecordingsNoticeChanges(t *testing.T) {
 	text := string(recordedHistory(t, recordingSource{name: "evictions", history: func(t *rapid.T) {
 		a := newArena(t, preempt.Config{})

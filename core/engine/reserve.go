@@ -131,8 +131,8 @@ func (b *binds) proceed(f *flight) {
 	b.e.emit(bind)
 }
 
-// expect shows once where a pod that is not bound at once is about to go, so that nobody takes the node away meanwhile.
-// A bind that fails clears it, with the condition.
+// expect shows once where a pod that is not bound at once is about to go, so that no other pod takes the node
+// meanwhile. A bind that fails clears it, with the condition.
 func (b *binds) expect(f *flight) {
 	if !f.expected && f.pod.Nominated != f.node {
 		b.e.emit(Nominate{f.pod.Ref(), f.node})
@@ -160,7 +160,7 @@ func (b *binds) askAgain(flights []*flight) {
 	}
 }
 
-// letGo gives back what is held for a pod; what was written is taken back, too.
+// letGo gives back what is held for a pod; what was written is undone, too.
 func (b *binds) letGo(f *flight) {
 	if len(f.holds) == 0 {
 		return
@@ -225,8 +225,8 @@ func (b *binds) cancel(f *flight) {
 	b.letGo(f)
 }
 
-// abandon is told that a pod is not to be bound any more, wherever it is on its way. What is on the way to the API
-// server comes to its end first.
+// abandon handles a pod that is not to be bound any more, wherever it is on its way. What is on the way to the API
+// server ends first.
 func (b *binds) abandon(uid cluster.UID, why string) {
 	f := b.of[uid]
 	switch {

@@ -20,7 +20,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// TestPreemption runs testdata/preempt/*.txt, stories of a profile that evicts pods. They are told as those of
+// TestPreemption runs testdata/preempt/*.txt, scenarios of a profile that evicts pods. They are written as those of
 // TestScenarios, with these words more:
 //
 //	pod … [start=SECONDS] [never] [preempted]       when it started; preemptionPolicy Never; it goes because it was evicted
@@ -31,13 +31,13 @@ import (
 //	pod … [gone-by=SECONDS]                         it is being deleted, and its grace period ends then
 //	sync                                            starts anew, with evictions that no gate is for
 //	evict-done NAME DECISION [message]
-//	strict                                          starts anew: nobody is evicted against a disruption budget
+//	strict                                          starts anew: no pod is evicted against a disruption budget
 //	patience SECONDS                                starts anew: for so long after that, victims in units are waited for
 func TestPreemption(t *testing.T) {
 	playStories(t, "testdata/preempt/*.txt", func(t *testing.T, script []byte) []byte { return newRobbing(t).play(script) })
 }
 
-// robbing is a story of pods that evict others.
+// `robbing` is a scenario of pods that evict others.
 type robbing struct{ *story }
 
 func newRobbing(t *testing.T) robbing {
@@ -265,8 +265,9 @@ func (claims) Remedy(cluster.Snapshot, *cluster.Pod) ([]cluster.Write, string) {
 	return nil, "no new claims to deallocate"
 }
 
-// TestWhatIsSaidBehindTheMessage: the plugins that may help have their say behind the message, in upstream's words and order.
-// One that was not asked about the pod, because one before it rejected the pod for all nodes, has nothing but an error.
+// TestWhatIsSaidBehindTheMessage: the plugins that may help have their say behind the message, in upstream's words
+// and order. One that was not asked about the pod, because one before it rejected the pod for all nodes, has
+// nothing but an error.
 func TestWhatIsSaidBehindTheMessage(t *testing.T) {
 	for _, c := range []struct {
 		nodes, claim int

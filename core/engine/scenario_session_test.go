@@ -17,9 +17,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// TestSessions runs testdata/sessions/*.txt, stories of a scheduler that works in sessions of 5 seconds on nodes of one slot
-// each. They are told as those of TestPreemption, with these words more. Only decisions, binds, evictions and wakes are
-// printed.
+// TestSessions runs testdata/sessions/*.txt, stories of a scheduler that works in sessions of 5 seconds on nodes of
+// one slot each. They are written as those of TestPreemption, with these words more. Only decisions, binds,
+// evictions and wakes are printed.
 //
 //	session                 cycles as long as there is something to do
 //	bound POD...            the binds of these pods succeed, and the watch shows it

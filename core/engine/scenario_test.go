@@ -28,8 +28,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the effects found into the scenario files; read the diff before you keep it")
 
-// TestScenarios runs testdata/*.txt. A file is a story: prose after #, commands, and the effects of each command indented
-// under it. Commands:
+// TestScenarios runs testdata/*.txt. A file is a story: prose after #, commands, and the effects of each command
+// indented under it. Commands:
 //
 //	node NAME [cpu=4] [memory=8Gi] [pods=10] [taint=KEY=VALUE:EFFECT] [label.KEY=VALUE] [unschedulable] [R=AMOUNT]
 //	node-gone NAME
@@ -44,7 +44,7 @@ var rewrite = flag.Bool("rewrite", false, "write the effects found into the scen
 //	         pods say gang=NAME [size=N] [all=N] [timeout=S] [source=annotation] [owned], and bound ones what they were bound as: [quorum=N]
 //	writes-done NAME DECISION [uid=U] [message]
 //	bind-done NAME bound|failed|elsewhere|vanished|recalled [on=NODE] [uid=U] [message]
-//	unheld              starts anew, with a configuration in which room is held for no gang
+//	unheld              starts anew, with a configuration in which capacity is held for no gang
 //	queue               prints counts
 //	where POD           prints where a pod is
 //	why GANG            prints how a gang stands
@@ -134,7 +134,8 @@ func (s *story) compact(p *v1.Pod, gang *cluster.GangMark, bound *cluster.BoundM
 
 func (s *story) play(script []byte) []byte { return s.playBy(script, s.command) }
 
-// playBy plays a story in which tell does what a line says: its first word, and the others. It returns the story as it went.
+// playBy plays a story in which tell does what a line says: its first word, and the others. It returns the story as
+// it went.
 func (s *story) playBy(script []byte, tell func(verb string, args []string)) []byte {
 	for sc := bufio.NewScanner(bytes.NewReader(script)); sc.Scan(); {
 		text := sc.Text()

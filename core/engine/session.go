@@ -7,18 +7,20 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Units are tried as soon as something may help them, or in sessions. A session takes no time as far as its decisions can
-// tell: every unit that waits when it starts is tried once, in the order of the queue, against the cluster of that moment and
-// what the session itself decides. Whatever comes in meanwhile is kept, in order, and takes effect when the last unit was
-// tried: changes of objects, answers to binds and evictions, of this session too, and time. So the same happens as if all of
-// it had come after the session, which is what TestASessionIsOneMoment holds. The next session may start a period after the
-// end of this one (answer A22).
+// Units are tried as soon as something may help them, or in sessions. A session takes no time as far as its
+// decisions can tell: every unit that waits when it starts is tried once, in the order of the queue, against the
+// cluster of that moment and what the session itself decides. Whatever comes in meanwhile is kept, in order, and
+// takes effect when the last unit was tried: changes of objects, answers to binds and evictions, of this session
+// too, and time. So the same happens as if all of it had come after the session, which is what
+// TestASessionIsOneMoment holds. The next session may start a period after the end of this one (answer A22).
 //
-// An answer that is kept costs a gang nothing but the rest of the session: a bind that failed is sent again when it is over.
+// An answer that is kept costs a gang nothing but the rest of the session: a bind that failed is sent again when it
+// is over.
 //
-// Rejected: a copy of the cluster for each session (the Store has one writer, and a decision needs the accounts that the one
-// before it left); to keep events outside, in the loop (each driver would have to, and a replay or a simulation that does not
-// would decide otherwise); to let answers through (a bind that fails frees room, and the units behind would see it).
+// Rejected: a copy of the cluster for each session (the Store has one writer, and a decision needs the accounts
+// that the one before it left); to keep events outside, in the loop (each driver would have to, and a replay or a
+// simulation that does not would decide otherwise); to let answers through (a bind that fails frees capacity, and
+// the units behind would see it).
 
 // steady tries units as soon as they are ready. Each event counts when it comes.
 type steady struct{ e *Engine }
@@ -40,8 +42,8 @@ type sessions struct {
 	clock record.Time
 	// due is when the next session may start.
 	due record.Time
-	// open: a session is under way. left are the units that it has not tried yet, in order; kept are the events that came in
-	// since it started; tried is when the last cycle was.
+	// open: a session is under way. left are the units that it has not tried yet, in order; kept are the events
+	// that came in since it started; tried is when the last cycle was.
 	open  bool
 	left  []*queue.Unit
 	kept  []Event
@@ -63,7 +65,8 @@ func (s *sessions) take(ev Event) {
 	}
 	if s.open {
 		s.kept = append(s.kept, ev)
-		// Nobody may keep the cluster out for long: a scheduler that is paused, or that has lost its lease.
+		// No caller may keep events of the cluster out for long: a scheduler that is paused, or that has lost its
+		// lease.
 		if s.clock > s.tried+s.period {
 			s.end()
 		}
@@ -90,8 +93,8 @@ func (s *sessions) end() {
 
 func (s *sessions) ready() bool { return s.open || s.clock >= s.due && s.e.queue.Waiting() }
 
-// next starts a session if none is open, and takes out its next unit that still waits to be tried: its own decisions may
-// have changed that.
+// next starts a session if none is open, and takes out its next unit that still waits to be tried: its own
+// decisions may have changed that.
 func (s *sessions) next() (*queue.Unit, bool) {
 	if !s.open {
 		s.due = s.clock + s.period // whatever goes wrong, the next one is not at once

@@ -13,11 +13,11 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// TestASessionIsOneMoment plays random histories of gangs and pods by themselves in sessions, and then once more with each
-// session at a stretch and what came in during it behind it: the same decisions come of it, and all the other effects in the
-// same order (rule R10). What holds without sessions holds with them: see TestNoHistoryBreaksTheEngine and
-// TestGangsAreBoundWholeOrNotAtAll.
-// The stories of TestSessions catch sessionsLeak, sessionsHang, sessionsUnspaced and sessionsRepeat.
+// TestASessionIsOneMoment plays random histories of gangs and pods by themselves in sessions, and then once more
+// with each session at a stretch and what came in during it behind it: the same decisions come of it, and all the
+// other effects in the same order (rule R10). What holds without sessions holds with them: see
+// TestNoHistoryBreaksTheEngine and TestGangsAreBoundWholeOrNotAtAll. The stories of TestSessions catch
+// sessionsLeak, sessionsHang, sessionsUnspaced and sessionsRepeat.
 func TestASessionIsOneMoment(t *testing.T) { rapid.Check(t, sessionHistory) }
 
 func sessionHistory(t *rapid.T) {
@@ -48,8 +48,8 @@ func sessionHistory(t *rapid.T) {
 	w.checkMoments()
 }
 
-// checkMoments plays the tape twice side by side: as it came, and with what came in during a session behind it. A session ends
-// when it did; only when people are woken may differ.
+// checkMoments plays the tape twice side by side: as it came, and with what came in during a session behind it. A
+// session ends when it did; only when people are woken may differ.
 func (w *world) checkMoments() {
 	came, behind, tape := engineOf(w.period), engineOf(w.period), engine.NewTape()
 	var one, other []byte

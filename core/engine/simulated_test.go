@@ -24,10 +24,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// TestSimulatedScenarios runs testdata/simulated/*.txt: scenarios on a small simulated cluster that carries out what the
-// engine asks for. Time starts at 1000 s. Effects are outstanding until "answer" or "run"; pods that are deleted by an
-// eviction are gone when their grace period is over, during a "run" only. Decisions, binds, evictions and what is said about
-// held capacity are printed. Commands besides those of TestPreemption and TestScenarios:
+// TestSimulatedScenarios runs testdata/simulated/*.txt: scenarios on a small simulated cluster that carries out
+// what the engine asks for. Time starts at 1000 s. Effects are outstanding until "answer" or "run"; pods that are
+// deleted by an eviction are gone when their grace period is over, during a "run" only. Decisions, binds, evictions
+// and what is said about held capacity are printed. Commands besides those of TestPreemption and TestScenarios:
 //
 //	begin [hold=AFTER/FOR] [strict] [two] [status] [flush=SECONDS]   starts; "two" adds the profile "other", "status" prints what
 //	                         is written into the status of groups; flush is the unschedulable timeout
@@ -45,14 +45,14 @@ import (
 //	run SECONDS              lets everything happen that falls due, second by second
 //	rest                     lists each unit that waits, and whether the engine would place it or evict pods for it if it were tried now
 //
-// A line "# Catches: NAME..." names faults of testdata/faults that the scenario detects. TestScenariosNameFaults compares these
-// lines with the patches, and `make mutants` shows that each fault makes the scenario fail.
+// A line "# Catches: NAME..." names faults of testdata/faults that the scenario detects. TestScenariosNameFaults
+// compares these lines with the patches, and `make mutants` shows that each fault makes the scenario fail.
 func TestSimulatedScenarios(t *testing.T) {
 	playStories(t, "testdata/simulated/*.txt", func(t *testing.T, script []byte) []byte { return newSimulation(t).play(script) })
 }
 
-// TestSimulatedScenariosAreLive: played without the flush that hides a lost wake-up, no scenario ends with a unit that could start
-// (see liveness_test.go).
+// TestSimulatedScenariosAreLive: played without the flush that hides a lost wake-up, no scenario ends with a unit
+// that could start (see liveness_test.go).
 func TestSimulatedScenariosAreLive(t *testing.T) {
 	for name, script := range simulatedScripts(t) {
 		t.Run(name, func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// stage is what the worlds of random histories have in common: an engine, the pods that there are, and what is on its way
-// between the two.
+// stage is what the worlds of random histories have in common: an engine, the pods that there are, and what is on
+// its way between the two.
 type stage struct {
 	t      *rapid.T
 	world  onStage
@@ -58,7 +58,8 @@ func (s *stage) restarted() {
 	s.world.send(engine.Tick{Now: s.now})
 }
 
-// step feeds the engine one event and records both sides. After each what the queue keeps of gangs is what asking anew gives.
+// step feeds the engine one event and records both sides. After each what the queue keeps of gangs is what asking
+// anew gives.
 func (s *stage) step(ev engine.Event) []engine.Effect {
 	effects := recordedStep(s.engine, ev)
 	s.taped, s.played = engine.AppendEvent(s.taped, ev), engine.AppendEffects(s.played, effects)

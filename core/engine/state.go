@@ -23,11 +23,11 @@ type Profile struct {
 	Scorers []place.Scorer
 	// Wakers are the plugins whose events wake the pods they rejected.
 	Wakers []plugin.Waker
-	// Reservers take what a pod needs besides room, in this order.
+	// Reservers take what a pod needs besides capacity, in this order.
 	Reservers []plugin.Reserver
 	// Remediers are asked, in this order, when a pod fits nowhere; the first that can do something is the last asked.
 	Remediers []plugin.Remedier
-	// Preemption is asked after the Remediers; nil evicts nobody.
+	// Preemption is asked after the Remediers; nil means no evictions.
 	Preemption *preempt.Config
 	// Search says which of the nodes that fit are ranked.
 	Search place.Search
@@ -48,10 +48,10 @@ type Config struct {
 	UnschedulableTimeout record.Time
 	// ClassBytes bounds the memory of classes per profile; 0 means place.DefaultClassBytes.
 	ClassBytes int
-	// Hold says when room is held for a gang that is blocked; nil means the default.
+	// Hold says when capacity is held for a gang that is blocked; nil means the default.
 	Hold *Hold
-	// SessionPeriod is the time from the end of a session to the start of the next; 0 means that there are no sessions, and
-	// units are tried as soon as they are ready.
+	// SessionPeriod is the time from the end of a session to the start of the next; 0 means that there are no
+	// sessions, and units are tried as soon as they are ready.
 	SessionPeriod record.Time
 	// Meter may be nil.
 	Meter Meter
@@ -103,9 +103,10 @@ type searches struct {
 // gangs is what is remembered of gangs.
 type gangs struct {
 	e *Engine
-	// of holds the gangs with a place, and those whose object was told something.
+	// of holds the gangs with a place, and those whose object got a status.
 	of map[cluster.GangKey]*gangState
-	// edited holds those pending pods that say that they are in another gang than the one in which they are kept; see keepGang.
+	// edited holds those pending pods that say that they are in another gang than the one in which they are kept;
+	// see keepGang.
 	edited map[cluster.UID]*cluster.Pod // pod -> its newest version, as it says
 }
 
@@ -165,15 +166,16 @@ type flight struct {
 // binds are the decided pods whose bind has no outcome yet.
 type binds struct {
 	e *Engine
-	// of holds all of them; the same UID may be in the store as assumed, as confirmed (the watch was faster) or not at all (the
-	// pod was deleted meanwhile).
+	// of holds all of them; the same UID may be in the store as assumed, as confirmed (the watch was faster) or not
+	// at all (the pod was deleted meanwhile).
 	of map[cluster.UID]*flight // pod -> its flight
-	// waiting holds those that wait for something before they are bound. Invariant: each is in of, in the stage waiting.
+	// waiting holds those that wait for something before they are bound. Invariant: each is in of, in the stage
+	// waiting.
 	waiting   map[cluster.UID]*flight // pod -> its flight
 	deadlines *deadline.Heap
 }
 
-// hold is room that is held for a gang.
+// hold is capacity that is held for a gang.
 type hold struct {
 	gang  cluster.GangKey
 	since record.Time
@@ -181,7 +183,7 @@ type hold struct {
 	pods  []*cluster.Pod // that are nominated for it
 }
 
-// Hold says when room is held.
+// Hold says when capacity is held.
 type Hold struct {
 	// After is how long a gang must have been blocked.
 	After record.Time
@@ -189,8 +191,8 @@ type Hold struct {
 	For record.Time
 }
 
-// gangState is what the engine remembers of a gang with a place. It is made by the gang's first decision and goes with its
-// last pod.
+// gangState is what the engine remembers of a gang with a place. It is made by the gang's first decision and goes
+// with its last pod.
 type gangState struct {
 	// quorum is how many pods had to have a place by the last decision.
 	quorum int
@@ -201,8 +203,8 @@ type gangState struct {
 	complete bool
 	// spared is where the best try of a gang that is blocked put its pods.
 	spared []sparedPlace
-	// blocked is when it was first rejected since it last had a place, 0 for never; noHoldUntil is when it may hold room
-	// again.
+	// blocked is when it was first rejected since it last had a place, 0 for never; noHoldUntil is when it may hold
+	// capacity again.
 	blocked, noHoldUntil record.Time
 	// firstMost is how many pods its best try placed then.
 	firstMost int
@@ -218,8 +220,9 @@ type sparedPlace struct {
 	node string
 }
 
-// negativeResult is the kind of the pod that was searched for last without success, and the plugins that rejected it. It answers for
-// others of the kind behind it, which need not be searched for, until anything else happens, be it only that time goes on.
+// negativeResult is the kind of the pod that was searched for last without success, and the plugins that rejected
+// it. It answers for others of the kind behind it, which need not be searched for, until anything else happens, be
+// it only that time goes on.
 type negativeResult struct {
 	step      uint64 // of the event that it was found or used with; it is valid for the next event only
 	namespace string
@@ -234,7 +237,7 @@ type negativeResult struct {
 type pace interface {
 	// take takes an event in, now or later.
 	take(ev Event)
-	// ready tells whether a Cycle would find something to do.
+	// ready reports whether a Cycle would find something to do.
 	ready() bool
 	// next takes the unit out that is to be tried.
 	next() (*queue.Unit, bool)

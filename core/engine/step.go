@@ -162,7 +162,8 @@ func (e *Engine) step(ev Event) {
 	e.reportFreed()
 }
 
-// contain deals with a panic while an event was handled: the pod in hand waits until it changes, and the world is told.
+// contain deals with a panic while an event was handled: the pod in hand waits until it changes, and the executor
+// of effects is notified.
 func (e *Engine) contain(ev Event, inHand *queue.Unit, cause string) {
 	e.emit(Trouble{Object: objectOf(ev, inHand), What: fmt.Sprintf("panic while handling %T", ev), Details: cause})
 	if inHand == nil {
@@ -231,7 +232,7 @@ func (e *Engine) tick(now record.Time) {
 // Now is the time of the last tick, or that of the session under way.
 func (e *Engine) Now() record.Time { return e.now }
 
-// Ready tells whether a Cycle would find a unit.
+// Ready reports whether a Cycle would find a unit.
 func (e *Engine) Ready() bool { return e.count.synced && e.pace.ready() }
 
 // Binding is the number of decided pods whose bind has no outcome.

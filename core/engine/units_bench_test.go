@@ -17,8 +17,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// BenchmarkGangPreempts is the cycle of a gang of 500 that fits nowhere on 5,000 full nodes: the search for places, that for
-// victims, the nominations, and the asking. Of pods by themselves, and of gangs of 8.
+// BenchmarkGangPreempts is the cycle of a gang of 500 that fits nowhere on 5,000 full nodes: the search for places,
+// that for victims, the nominations, and the asking. Of pods by themselves, and of gangs of 8.
 func BenchmarkGangPreempts(b *testing.B) {
 	for _, c := range []struct {
 		name string

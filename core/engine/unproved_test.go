@@ -13,8 +13,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// unprovedIsTold: a gang of twenty that all differ has others evicted on 150 full nodes. To show that each of these is needed takes a
-// dry run each (rule R7). Where only some may be made, it is told of how many victims it was not shown; and of none where all may be.
+// unprovedIsTold: a gang of twenty that all differ has others evicted on 150 full nodes. To show that each of these
+// is needed takes a dry run each (rule R7). Where only some may be made, it reports how many victims it was not
+// shown; and of none where all may be.
 func unprovedIsTold(t interface{ Fatalf(string, ...any) }) {
 	for _, c := range []struct {
 		runs int

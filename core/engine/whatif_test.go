@@ -18,8 +18,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// TestWhatIf runs testdata/whatif/*.txt, stories of questions. They are told as those of TestPreemption, with these words
-// more:
+// TestWhatIf runs testdata/whatif/*.txt, scenarios of questions. They are written as those of TestPreemption, with
+// these words more:
 //
 //	if pod|gang NAME: CONDITION; CONDITION …
 func TestWhatIf(t *testing.T) {
@@ -172,9 +172,9 @@ func stateOf(s cluster.Snapshot) string {
 	return b.String()
 }
 
-// TestQuestionsChangeNothing runs random histories in which questions are asked, and plays the same events to an engine that
-// is asked nothing: both decide the same, record for record. Nodes, pods, gangs, locks and evictions are in it.
-// Mutant: questionsShow.
+// TestQuestionsChangeNothing runs random histories in which questions are asked, and plays the same events to an
+// engine that is asked nothing: both decide the same, record for record. Nodes, pods, gangs, locks and evictions
+// are in it. Mutant: questionsShow.
 func TestQuestionsChangeNothing(t *testing.T) {
 	t.Run("pods", func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { askedHistory(t, newWorld(t)) }) })
 	t.Run("gangs", func(t *testing.T) {

@@ -30,8 +30,8 @@ type world struct {
 	locks    map[string]*v1.PersistentVolume // name -> the API server's version
 	recalled map[uint64]bool                 // decision -> its bind was recalled
 	period   record.Time                     // of sessions; 0 for none
-	deaf     bool                            // a session was under way before the last step, and keeps what it is told
-	oursOnly bool                            // nobody else binds and no node shrinks, so oversell is ours
+	deaf     bool                            // a session was under way before the last step, and keeps the events that it receives
+	oursOnly bool                            // no other scheduler binds and no node shrinks, so oversell is ours
 
 	gangs *gangWorld // nil where there are none
 }
@@ -128,7 +128,7 @@ func (w *world) setCondition(p *v1.Pod, f engine.Condition) {
 
 func (w *world) createPod(name string) { w.changed(w.newPod(name)) }
 
-// newPod is a pod that nobody has seen yet.
+// newPod is a pod that no component has seen yet.
 func (w *world) newPod(name string) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(fmt.Sprintf("%s-%d", name, w.rv))}}
 	p.Spec.SchedulerName = "default-scheduler"
@@ -311,7 +311,8 @@ func (w *world) checkRoom(node string) {
 	}
 }
 
-// restart kills the scheduler at this instant: binds on the way are carried out or lost, then everything is listed anew.
+// restart kills the scheduler at this instant: binds on the way are carried out or lost, then everything is listed
+// anew.
 func (w *world) restart() {
 	for len(w.binds) > 0 {
 		if rapid.Bool().Draw(w.t, "the bind got through") {
@@ -428,8 +429,8 @@ func (w *world) checkLedger() {
 	}
 }
 
-// checkWaiting: each pending pod waits in exactly one place, none waits that a node has room for, and none that was refused
-// is still promised a node.
+// checkWaiting: each pending pod waits in exactly one place, none waits that a node has capacity for, and none that
+// was refused is still promised a node.
 func (w *world) checkWaiting() {
 	report := inspect(w.engine).QueueReport()
 	where := map[string]record.SubQueue{}
