@@ -29,7 +29,7 @@ type Shown struct {
 	Node    string
 }
 
-// beginForPod notes what a pod by itself is about to request, in the place of what was before. From then on its gate
+// beginForPod notes what a pod by itself is about to request, and replaces what was before. From then on its gate
 // is shut.
 func (m *Manager) beginForPod(p *cluster.Pod, owner Owner, plan Plan, decision uint64) {
 	s := m.store.Snapshot()

@@ -57,7 +57,7 @@ type Eviction struct {
 	// draw keys the draws of the dry run of a gang: the search for places after it takes the same ones, and so finds
 	// the same.
 	draw uint64
-	// node is the nominated one of a pod by itself; owner is for whom losses and waste of it count.
+	// node is the nominated one of a pod by itself; owner is what losses and waste of it count for.
 	node  string
 	owner Owner
 	// left are the victims, those of a gang only while they are not gone. order is the order in which those of a pod
@@ -144,7 +144,7 @@ func (m *Manager) ofGangs() []*Eviction {
 	return list
 }
 
-// add puts an eviction in the place of the unit's last one.
+// add replaces the unit's last eviction.
 func (m *Manager) add(ev *Eviction) {
 	m.remove(ev.unit)
 	m.of[ev.unit] = ev

@@ -36,7 +36,7 @@ var pauseBackoff = Backoff{First: 60 * record.Second, Most: 3600 * record.Second
 // PausedMessage has no time in it: a condition that changes with the time would be written each time.
 const PausedMessage = "preemption: nobody is evicted for it for a while, because other schedulers take the room."
 
-// Owner is for whom capacity is freed, again and again: a gang, the controller of pods that come and go, or a pod.
+// Owner is what capacity is freed for repeatedly: a gang, the controller of pods that come and go, or a pod.
 type Owner struct {
 	gang       cluster.GangKey
 	controller uint64

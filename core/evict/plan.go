@@ -331,7 +331,7 @@ func (m *Manager) planSet(unit *queue.Unit, prof *Profile, by Preemptor, decisio
 }
 
 // regain gives a gang whose victims terminate its places again, as far as it has lost them: a stronger pod took them
-// and is gone, or a member came in the place of another. Otherwise it waits for its victims.
+// and is gone, or a member replaced another. Otherwise it waits for its victims.
 func (m *Manager) regain(unit *queue.Unit, prof *Profile, need gang.Need, ev *Eviction, decision uint64) Plan {
 	plan := Plan{Verdict: preempt.NotEligible, Message: RemainingMessage}
 	nominated := 0

@@ -45,7 +45,7 @@ func (m *Manager) failWhole(w *wholeEviction) {
 	m.deadlines.Set(&w.retry, m.host.Now()+gangBackoff.After(w.failures))
 }
 
-// setWhole puts the eviction of a gang in the place of the last one; nil forgets it.
+// setWhole replaces the last eviction of a gang; nil forgets it.
 func (m *Manager) setWhole(key cluster.GangKey, w *wholeEviction) {
 	if old := m.whole[key]; old != nil {
 		m.deadlines.Stop(&old.retry)
