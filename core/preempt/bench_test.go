@@ -18,7 +18,8 @@ import (
 
 const benchNodes, benchPods = 5000, 10 // pods on each node
 
-// full is a cluster on which pods of low priority hold everything: all cores, port 80 of each node, and the app "a" on each.
+// full is a cluster on which pods of low priority hold everything: all cores, port 80 of each node, and the app "a"
+// on each.
 func full(b *testing.B) *world {
 	w := newWorld()
 	for i := range benchNodes {
@@ -37,8 +38,8 @@ func full(b *testing.B) *world {
 	return w
 }
 
-// BenchmarkFind is the search for victims at 5,000 nodes with ten pods each, by what rejects the pod. Between searches a
-// pod goes from one node and another comes there.
+// BenchmarkFind is the search for victims at 5,000 nodes with ten pods each, by what rejects the pod. Between
+// searches a pod goes from one node and another comes there.
 func BenchmarkFind(b *testing.B) {
 	about := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}
 	none := func(p *v1.Pod) { p.Spec.Containers[0].Resources.Requests = nil }
@@ -70,7 +71,7 @@ func BenchmarkFind(b *testing.B) {
 			p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: v1.LabelHostname,
 				WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: about}}
 		}, func(w *world) { w.SetNode("empty", 0, 1, "z0") }},
-		{"ports of others' betters", func(p *v1.Pod) { // each node is tried, in vain
+		{"ports of others' betters", func(p *v1.Pod) { // each node is tried without success
 			none(p)
 			*p.Spec.Priority = 2
 			p.Spec.Containers[0].Ports = []v1.ContainerPort{{HostPort: 80}}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preempt owns the choice of victims for one pod: the nodes on which evictions can help, the pods to evict on each,
-// and the node with the smallest loss.
+// Package preempt owns the choice of victims for one pod: the nodes on which evictions can help, the pods to evict
+// on each, and the node with the smallest loss.
 //
 // The answer is that of upstream's DefaultPreemption (pkg/scheduler/framework/preemption, plugins/defaultpreemption).
 // On each node, all pods of lower priority are removed; then as many as possible are spared again: first those that a

@@ -16,8 +16,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/preempt/simulated"
 )
 
-// rules are upstream's, each with an example small enough to follow by hand: nodes of four cores, and a pod of priority 10
-// that asks for some.
+// rules are upstream's, each with an example small enough to follow by hand: nodes of four cores, and a pod of
+// priority 10 that asks for some.
 var rules = []struct {
 	name  string
 	scene func(w *world)

@@ -14,7 +14,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 )
 
-// TestTwins holds the search by sums and bounds, which remembers, against one that tries every node and remembers nothing.
+// TestTwins holds the search by sums and bounds, which remembers, against one that tries every node and remembers
+// nothing.
 func TestTwins(t *testing.T) {
 	seen := map[preempt.Verdict]int{}
 	rapid.Check(t, func(t *rapid.T) { twins(t, seen) })

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulated owns a cluster in memory for the tests of core/preempt and the packages below it. Only tests import it.
+// Package simulated owns a cluster in memory for the tests of core/preempt and the packages below it. Only tests
+// import it.
 package simulated
 
 import (

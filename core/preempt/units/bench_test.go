@@ -52,8 +52,8 @@ func loner(cores int64) func() wish {
 	return func() wish { return wish{pods: []*v1.Pod{simulated.Pod("boss", 10, cores)}, power: 10} }
 }
 
-// BenchmarkUnits is the search for the units that must go at 5,000 nodes that 20,000 pods fill, with the search for places that
-// it is lent. The goals are 25 ms for a gang of 500 over pods, and 250 ms over gangs of eight.
+// BenchmarkUnits is the search for the units that must go at 5,000 nodes that 20,000 pods fill, with the search for
+// places that it is lent. The goals are 25 ms for a gang of 500 over pods, and 250 ms over gangs of eight.
 func BenchmarkUnits(b *testing.B) {
 	alike := func(n int, change func(p *v1.Pod)) func() wish {
 		return func() wish {

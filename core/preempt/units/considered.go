@@ -5,7 +5,7 @@ package units
 import "slices"
 
 // considered lists units that are not evicted, with the reason: first those that may be evicted, the least important
-// first, because users ask about them most; then those that may not. room says that there is enough capacity without
+// first, because users ask about them most; then those that may not. `room` says that there is enough capacity without
 // them.
 func (us *candidates) considered(list []int, room bool) (told []Considered) {
 	most := MaxConsidered - min(len(us.excluded), MaxConsidered/2)

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package units owns the choice of victims by preemption units (workload-aware preemption): a gang preempts, or is among
-// the victims. A unit is a gang that is only evicted whole, or a pod. The search changes nothing: it works in a trial and
-// rolls it back; the engine acts on the answer.
+// Package units owns the choice of victims by preemption units (workload-aware preemption): a gang preempts, or is
+// among the victims. A unit is a gang that is only evicted whole, or a pod. The search changes nothing: it works in
+// a trial and rolls it back; the engine acts on the answer.
 //
-// The reference algorithm evicts all units of lower priority, asks for a placement of the whole preemptor, and spares units
-// one by one if there is still a placement beside them: first those whose eviction would violate a disruption budget, then by
-// priority, then the larger ones, then those that have run longest. Each remaining victim is needed (rule R7), and the
-// highest priority is the lowest possible one among units that violate no budget. The loss is not always the smallest one
-// (answer A11: budgets, highest priority, units, pods, the newest), because finding that is a set cover problem.
+// The reference algorithm evicts all units of lower priority, asks for a placement of the whole preemptor, and
+// spares units one by one if there is still a placement beside them: first those whose eviction would violate a
+// disruption budget, then by priority, then the larger ones, then those that have run longest. Each remaining
+// victim is needed (rule R7), and the highest priority is the lowest possible one among units that violate no
+// budget. The loss is not always the smallest one (answer A11: budgets, highest priority, units, pods, the newest),
+// because finding that is a set cover problem.
 //
 // Four things make the search faster than the reference algorithm:
 //

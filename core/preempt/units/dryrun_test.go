@@ -15,14 +15,14 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
 )
 
-// unitRuns are questions about 200 nodes of four cores in ten zones, each full of pods by themselves, with what the answer
-// takes in dry runs at most and what it costs.
+// unitRuns are questions about 200 nodes of four cores in ten zones, each full of pods by themselves, with what the
+// answer takes in dry runs at most and what it costs.
 var unitRuns = []struct {
 	name        string
 	scene       func(w *gangWorld)
 	ask         func() wish
 	most        int
-	units, pods int // of the victims; 0 for nobody
+	units, pods int // of the victims; 0 for none
 }{
 	{"amounts alone", nil, func() wish { return alikes(50, 1, nil) }, 1, 50, 50},
 	{"whole nodes", nil, func() wish { return alikes(10, 4, nil) }, 1, 40, 40},
@@ -71,7 +71,7 @@ var unitRuns = []struct {
 		return ask
 	}, 0, 0, 0},
 	{"one that is in the zone of members", func(w *gangWorld) {
-		for i := range 40 { // a zone with more room
+		for i := range 40 { // a zone with more capacity
 			w.SetNode(fmt.Sprint("wide", i), 4, 10, "z99")
 			for k := range 4 {
 				w.Bind(fmt.Sprint("wide", i), simulated.Pod(fmt.Sprint("wide", i, "-", k), 0, 1))
@@ -142,7 +142,7 @@ func TestUnitRuns(t *testing.T) {
 	}
 }
 
-// staysAreTold: it is told of each who stays why: because nothing of it helps, or it is not needed, or it may not go.
+// staysAreTold: the answer says why each unit stays: it does not help, it is not needed, or it may not be evicted.
 func staysAreTold(t fataler) {
 	w := newGangWorld()
 	w.SetNode("n0", 2, 10, "z0")

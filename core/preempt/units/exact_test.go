@@ -94,7 +94,8 @@ func (w *gangWorld) lossOf(parties []party) units.Loss {
 	return l
 }
 
-// minimum tries every set of parties, the terminating pods gone, and returns the smallest loss of those that make room.
+// minimum tries every set of parties, the terminating pods gone, and returns the smallest loss of those that free
+// enough capacity.
 func (w *gangWorld) minimum(ask wish) (least units.Loss, found bool) {
 	parties := w.parties(ask)
 	for set := range 1 << len(parties) {
@@ -113,7 +114,7 @@ func (w *gangWorld) minimum(ask wish) (least units.Loss, found bool) {
 	return least, found
 }
 
-// roomWithout tells whether a wish fits with parties and terminating pods gone.
+// roomWithout reports whether a wish fits with parties and terminating pods gone.
 func (w *gangWorld) roomWithout(ask wish, gone []party) bool {
 	w.Store.Begin()
 	defer w.Store.Abort()

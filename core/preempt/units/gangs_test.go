@@ -59,7 +59,8 @@ func (w *gangWorld) staysOn(p *cluster.Pod) bool { return w.stuck[p.Name] }
 
 func (w *gangWorld) mayNot(p *cluster.Pod) string { return w.never[p.Name] }
 
-// protection is the priority that protects a pod: what its gang declares, or the highest of its members' where it goes whole.
+// protection is the priority that protects a pod: what its gang declares, or the highest of its members' where it
+// goes whole.
 func (w *gangWorld) protection(p *cluster.Pod) int32 {
 	s := w.Store.Snapshot()
 	key, in := s.HeldGang(p.UID)
@@ -118,7 +119,7 @@ func (w *gangWorld) where(trial *cluster.Trial, need gang.Need) []cluster.NodeId
 	return a.Nodes
 }
 
-// fits tells whether there are any.
+// fits reports whether there are any.
 func (w *gangWorld) fits(trial *cluster.Trial, need gang.Need) bool {
 	return w.where(trial, need) != nil
 }

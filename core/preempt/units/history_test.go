@@ -32,7 +32,7 @@ func (w *gangWorld) declare(gang string, priority *int32, byPods bool) {
 	}
 }
 
-// some is one of the pods that hold room, nil where there are none.
+// some is one of the pods that hold capacity, nil where there are none.
 func (w *gangWorld) some(c pick) *cluster.Pod {
 	var pods []*cluster.Pod
 	s := w.Store.Snapshot()
@@ -89,8 +89,8 @@ func (w *gangWorld) stirUnits(c pick, m unitsMix) {
 	}
 }
 
-// mustGoByUnits tells pod by pod whether one of a lower priority than this goes with others, or is protected otherwise than it
-// says itself.
+// mustGoByUnits tells pod by pod whether one of a lower priority than this goes with others, or is protected
+// otherwise than it says itself.
 func (w *gangWorld) mustGoByUnits(priority int32) bool {
 	return w.Store.Snapshot().AnyGangPod(func(key cluster.GangKey, holds int, p *cluster.Pod) bool {
 		own, declared := w.declared[key.Name]
@@ -99,15 +99,15 @@ func (w *gangWorld) mustGoByUnits(priority int32) bool {
 	})
 }
 
-// promise lets a pod be expected on a node, or nobody.
+// promise lets a pod be expected on a node, or no pod.
 func (w *gangWorld) promise(c pick, m unitsMix, node string) {
 	if delete(w.Nominations, node); c("nobody", 2) != 0 {
 		w.Nominations[node] = []*cluster.Pod{w.Intake.Pod(m.pod(w, c, int32(1+c("expected priority", 5))))}
 	}
 }
 
-// historyHolds holds a search that remembers through a history against one that is new each time, and against the other ways to
-// answer: as for gangs, and plainly.
+// historyHolds holds a search that remembers through a history against one that is new each time, and against the
+// other ways to answer: as for gangs, and plainly.
 func historyHolds(t fataler, m unitsMix, c pick, seen map[string]int) {
 	w := m.settle(c)
 	var f units.Finder
@@ -160,13 +160,13 @@ func historyHolds(t fataler, m unitsMix, c pick, seen map[string]int) {
 	}
 }
 
-// sameAnswer tells whether two answers are one.
+// sameAnswer reports whether two answers are one.
 func sameAnswer(a, b units.Answer) bool {
 	return a.Verdict == b.Verdict && a.Message == b.Message && a.Loss == b.Loss && toldUnits(a) == toldUnits(b) && a.Minimum == b.Minimum &&
 		a.Units == b.Units && len(a.Terminating) == len(b.Terminating) && reflect.DeepEqual(considerations(a), considerations(b))
 }
 
-// considerations are what is told of who stays, in some order.
+// considerations are the reasons why units stay, in some order.
 func considerations(a units.Answer) map[string]int {
 	all := map[string]int{}
 	for _, c := range a.Considered {
@@ -190,8 +190,9 @@ func histories(t fataler, m unitsMix, count int, seen map[string]int) {
 	}
 }
 
-// TestUnitHistories: what is kept between searches is what there is, whatever happens: pods come, go, begin to go and learn
-// their start or their group, nodes come and go, gangs change how they go and what protects them, and trials are taken back.
+// TestUnitHistories: what is kept between searches is what there is, whatever happens: pods come, go, begin to go
+// and learn their start or their group, nodes come and go, gangs change how they go and what protects them, and
+// trials are rolled back.
 func TestUnitHistories(t *testing.T) {
 	for name, m := range historyMixes {
 		t.Run(name, func(t *testing.T) {
@@ -205,8 +206,8 @@ func TestUnitHistories(t *testing.T) {
 	}
 }
 
-// TestLoneOnManyPods: on nodes with many units each, the search for one pod still finds the smallest loss, and is held against
-// the others.
+// TestLoneOnManyPods: on nodes with many units each, the search for one pod still finds the smallest loss, and is
+// held against the others.
 func TestLoneOnManyPods(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range 60 {

@@ -136,8 +136,8 @@ func (m unitsMix) wish(w *gangWorld, c pick) wish {
 	return ask
 }
 
-// TestUnitsProperties holds the search, with room and bounds, against its plain form and, in small cases, against the exact
-// solver, and each answer against the rules.
+// TestUnitsProperties holds the search, with capacity and bounds, against its plain form and, in small cases,
+// against the exact solver, and each answer against the rules.
 func TestUnitsProperties(t *testing.T) {
 	for name, m := range unitsMixes {
 		t.Run(name, func(t *testing.T) {
@@ -316,7 +316,7 @@ func (w *gangWorld) unlawful(ask wish, a units.Answer) string {
 	return ""
 }
 
-// isOwn tells whether a gang is the preemptor.
+// isOwn reports whether a gang is the preemptor.
 func (ask wish) isOwn(key cluster.GangKey) bool {
 	return key.Name == ask.pods[0].Annotations["pod_group"]
 }
@@ -330,7 +330,7 @@ func (w *gangWorld) listed() string {
 		for _, port := range s.Ports(n) {
 			ports = append(ports, fmt.Sprint(port))
 		}
-		slices.Sort(ports) // their order is nobody's business
+		slices.Sort(ports) // their order is not specified
 		fmt.Fprint(&b, s.NodeName(n), ports)
 		s.EachPod(n, func(p *cluster.Pod, assumed bool) { fmt.Fprint(&b, " ", p.Name, assumed) })
 		for id := range s.Names().Len() {

@@ -14,9 +14,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
 )
 
-// unitRules are the rules of preemption by units, each with an example small enough to follow by hand: four nodes of four
-// cores, n0 and n1 in zone z0, n2 and n3 in z1; and a gang of priority 10, "boss", of two pods of four cores, unless it
-// says otherwise.
+// unitRules are the rules of preemption by units, each with an example small enough to follow by hand: four nodes
+// of four cores, n0 and n1 in zone z0, n2 and n3 in z1; and a gang of priority 10, "boss", of two pods of four
+// cores, unless it says otherwise.
 var unitRules = []struct {
 	name  string
 	scene func(w *gangWorld)
@@ -156,7 +156,8 @@ var unitRules = []struct {
 		}
 	}, "c d"},
 	{"who is elsewhere goes where that helps", func(w *gangWorld) {
-		// The pods want to be beside one of their own app, or to be the first of it. The one there is has a node without room.
+		// The pods want to be beside one of their own app, or to be the first of it. The one there is has a node
+		// without capacity.
 		friend := simulated.Pod("friend", 1, 0)
 		friend.Labels = map[string]string{"app": "boss"}
 		w.Bind("n0", friend)

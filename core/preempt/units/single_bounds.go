@@ -12,7 +12,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// boundRows computes a lower bound for each row. room reports that a row has enough capacity already once terminating
+// boundRows computes a lower bound for each row. `room` reports that a row has enough capacity already once terminating
 // pods are gone; sure is false if more than sums decide.
 func (o *singlePod) boundRows() (room, sure bool) {
 	for n := range cluster.NodeIdx(len(o.index.rows)) {

@@ -116,8 +116,8 @@ func (b *Budgets) About(p *cluster.Pod) []int {
 	return c.by
 }
 
-// Spend counts pods whose eviction is requested against what budgets allow. Each pod counts once, until the budget's object
-// changes: the disruption controller has then counted the eviction itself.
+// Spend counts pods whose eviction is requested against what budgets allow. Each pod counts once, until the
+// budget's object changes: the disruption controller has then counted the eviction itself.
 func (b *Budgets) Spend(s cluster.Snapshot, pods []*cluster.Pod) {
 	b.Follow(s)
 	for _, p := range pods {
