@@ -52,8 +52,8 @@ func newPod(name, node string) *v1.Pod {
 	return p
 }
 
-// TestJudgeOfUnknownPods: pods that are not known or that no profile schedules are not judged, and no pod fits on a node
-// that is not known.
+// TestJudgeOfUnknownPods: pods that are not known or that no profile schedules are not judged, and no pod fits on a
+// node that is not known.
 func TestJudgeOfUnknownPods(t *testing.T) {
 	e, in := newEngine()
 	e.Step(engine.NodeSet{Node: in.Node(newNode("n1", "4"))})
@@ -77,7 +77,8 @@ func TestJudgeOfUnknownPods(t *testing.T) {
 	}
 }
 
-// TestConditions: conditions are read in the forms that ConditionForms lists, and an error names the form that is wanted.
+// TestConditions: conditions are read in the forms that ConditionForms lists, and an error names the form that is
+// wanted.
 func TestConditions(t *testing.T) {
 	for text, want := range map[string]string{
 		"delete pod/web":              "",
