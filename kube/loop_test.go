@@ -21,7 +21,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// script is an engine that has so many units ready and binds one in each cycle. It writes down what it was told.
+// script is an engine that has so many units ready and binds one in each cycle. It records the events that it received.
 type script struct {
 	ready int
 	log   []string
@@ -181,7 +181,7 @@ func TestWritesCountUntilTheyAreAnswered(t *testing.T) {
 	})
 }
 
-// decideWith lets a scripted engine, which is told of a pod first, decide once.
+// decideWith lets a scripted engine, which receives a pod first, decide once.
 func decideWith(t *testing.T, l *Loop, s *script, pods cache.ReflectorStore) {
 	pods.Add(kubetest.PendingPod("p", "u"))
 	synctest.Wait()
@@ -190,7 +190,7 @@ func decideWith(t *testing.T, l *Loop, s *script, pods cache.ReflectorStore) {
 	synctest.Wait()
 }
 
-// TestEvictionsCountUntilTheyAreAnswered: nobody decides on while too many are under way. They are no pods on the way
+// TestEvictionsCountUntilTheyAreAnswered: no decision is made while too many are under way. They are no pods on the way
 // to a node.
 func TestEvictionsCountUntilTheyAreAnswered(t *testing.T) {
 	s := &script{}

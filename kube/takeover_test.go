@@ -27,7 +27,7 @@ func othersLease() *coordinationv1.Lease {
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now}}
 }
 
-// hearsay keeps what an engine is told of pods and nodes.
+// hearsay keeps what an engine receives about pods and nodes.
 type hearsay struct {
 	mu     sync.Mutex
 	events []string

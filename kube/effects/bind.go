@@ -222,8 +222,8 @@ func (b *Binder) send(bind engine.Bind) error {
 	}, metav1.CreateOptions{})
 }
 
-// leaves is what a bind leaves on the pod: the API server copies the annotations of a binding. Nobody can take apart
-// what was written with the bind itself, so whoever starts next knows which members of a gang were decided together.
+// leaves is what a bind leaves on the pod: the API server copies the annotations of a binding. No failure can separate
+// what was written with the bind itself, so the next leader knows which members of a gang were decided together.
 func leaves(bind engine.Bind) map[string]string {
 	if bind.Gang == nil {
 		return nil

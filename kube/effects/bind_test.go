@@ -25,7 +25,7 @@ import (
 
 // TestEachBindIsAnsweredOnceAndTruly plays the ways in which a bind can end. The answer must be what the API server
 // has, and the pod must not be bound twice. It catches a binder that takes a lost reply for a failure (a second
-// placement of the same pod) or for a success (a pod that nobody places).
+// placement of the same pod) or for a success (a pod that is not placed).
 func TestEachBindIsAnsweredOnceAndTruly(t *testing.T) {
 	webhookDown := apierrors.NewInternalError(errors.New("failed calling webhook: connection refused"))
 	cases := []struct {
@@ -389,7 +389,7 @@ func TestABindNamesThePodByItsUIDAlone(t *testing.T) {
 	})
 }
 
-// TestWhatABindLeavesOnAMember: whoever starts next reads from the pod with how many others it was decided. What is
+// TestWhatABindLeavesOnAMember: the next leader reads from the pod with how many others it was decided. What is
 // left is read back by the intake. Catches a bind that leaves nothing, and one of a pod by itself that leaves
 // something.
 func TestWhatABindLeavesOnAMember(t *testing.T) {

@@ -51,7 +51,7 @@ type Patcher struct {
 	workers sync.WaitGroup
 }
 
-// wish is what the status of a pod should come to: a condition, a nomination, or both.
+// wish is the desired status of a pod: a condition, a nomination, or both.
 type wish struct {
 	engine.Condition        // without a Reason, only the nomination counts
 	nominate         string // empty: none
@@ -99,7 +99,7 @@ func NewPatcher(ctx context.Context, client kubernetes.Interface, newest func(re
 }
 
 // Set wishes for a condition, and for the nomination that comes with it. What Nominate wished for is over then: the pod
-// did not come to its node.
+// was not bound to its node.
 func (p *Patcher) Set(c engine.Condition) { p.wish(wish{Condition: c, nominate: c.Nominate}) }
 
 // Nominate wishes for a nomination.

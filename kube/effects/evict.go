@@ -28,7 +28,7 @@ import (
 // evictionsInFlight bounds the victims that are worked on at once.
 const evictionsInFlight = 50
 
-// gangUndone is the reason of what befalls pods of a gang that is taken back.
+// gangUndone is the reason in events of pods of a gang that is undone.
 const gangUndone = "GangUndone"
 
 var (

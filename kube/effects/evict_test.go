@@ -155,9 +155,9 @@ func TestAnEvictionMarksDeletesAndTells(t *testing.T) {
 	})
 }
 
-// TestGangsAreMarkedBeforeOneIsDeleted: where gangs go whole, no victim is deleted before all have the condition, and
-// the events name the gang that gets the room. The room is needed while any of its pods waits. Catches marks that come
-// one by one with the deletes, and a gang given up with its first pod.
+// TestGangsAreMarkedBeforeOneIsDeleted: where gangs go whole, no victim is deleted before all have the condition,
+// and the events name the gang that gets the capacity. The capacity is needed while any of its pods waits. Catches
+// marks that come one by one with the deletes, and a gang given up with its first pod.
 func TestGangsAreMarkedBeforeOneIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newEvictions(t, 3)
@@ -185,7 +185,8 @@ func TestGangsAreMarkedBeforeOneIsDeleted(t *testing.T) {
 	})
 }
 
-// TestTheRestOfAGangGoesInAnyCase: what is left of a gang is evicted though the pod that was to get the room is gone.
+// TestTheRestOfAGangGoesInAnyCase: what is left of a gang is evicted though the pod that was to get the capacity is
+// gone.
 func TestTheRestOfAGangGoesInAnyCase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newEvictions(t, 2)
@@ -199,9 +200,10 @@ func TestTheRestOfAGangGoesInAnyCase(t *testing.T) {
 	})
 }
 
-// TestEachEvictionIsAnsweredOnceAndTruly plays the ways in which the eviction of two pods can go. A victim that is gone
-// or going is no failure, whoever did it; one that stays is, and then the last victim is spared. Catches a lost reply
-// taken for a failure, which would have another pod evicted, and a delete that reaches another pod of the same name.
+// TestEachEvictionIsAnsweredOnceAndTruly plays the ways in which the eviction of two pods can go. A victim that is
+// gone or terminating is no failure, no matter what deleted it; one that stays is, and then the last victim is
+// spared. Catches a lost reply taken for a failure, which would have another pod evicted, and a delete that reaches
+// another pod of the same name.
 func TestEachEvictionIsAnsweredOnceAndTruly(t *testing.T) {
 	forbidden := apierrors.NewForbidden(kubetest.PodResource, "v0", errors.New("no"))
 	first := func(f func(verb, pod string) error) func(string, string) error {
@@ -316,7 +318,7 @@ func TestEachEvictionIsAnsweredOnceAndTruly(t *testing.T) {
 	}
 }
 
-// TestAGangThatIsTakenBackIsNoPreemption: its pods are told otherwise, and it counts as no preemption.
+// TestAGangThatIsTakenBackIsNoPreemption: its pods get another reason, and it counts as no preemption.
 func TestAGangThatIsTakenBackIsNoPreemption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newEvictions(t, 1)

@@ -189,7 +189,7 @@ func (s *statuses) merge(status map[string]any) {
 	s.object.Object["status"] = back.Object["status"]
 }
 
-// set wishes for a status; each change is made to one that waits for room.
+// set wishes for a status; each change is made to one that waits for capacity.
 func (s *statuses) set(change func(*engine.GangStatus)) {
 	want := engine.GangStatus{Gang: cluster.GangKey{Source: s.source, Namespace: "ns", Name: "g"}, UID: "uid-of-g", Generation: 2,
 		Reason: "Unschedulable", Message: "no room", Pending: 3}
@@ -300,8 +300,8 @@ func TestTheNewestStatusOfAGangIsWritten(t *testing.T) {
 	}
 }
 
-// TestPhasesThatControllersWaitFor: Volcano's job controller makes pods when its group is Inqueue; nobody's phase is
-// taken back. Mutants: Inqueue is not written without pods; Running goes back; Completed is overwritten; somebody's
+// TestPhasesThatControllersWaitFor: Volcano's job controller makes pods when its group is Inqueue; no phase is
+// withdrawn. Mutants: Inqueue is not written without pods; Running goes back; Completed is overwritten; somebody's
 // conditions are dropped; a count that did not change is written.
 func TestPhasesThatControllersWaitFor(t *testing.T) {
 	writing(t, cluster.GangOfVolcano, func(s *statuses) {

@@ -18,10 +18,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// TestWhatIsKnownIsNotReadFirst: what the watch has shown is updated as a whole, without asking the API server for it,
-// and what it has shown too late is read then. What nobody reads, like a driver's data and an annotation, stays as it
-// was. Catches a writer that sends back what the engine keeps of an object, and one that never reads again
-// (knownForEver).
+// TestWhatIsKnownIsNotReadFirst: what the watch has shown is updated as a whole, without asking the API server for
+// it, and what it has shown too late is read then. What no component reads, like a driver's data and an annotation,
+// stays as it was. Catches a writer that sends back what the engine keeps of an object, and one that never reads
+// again (knownForEver).
 func TestWhatIsKnownIsNotReadFirst(t *testing.T) {
 	for name, late := range map[string]bool{"in time": false, "too late": true} {
 		t.Run(name, func(t *testing.T) {

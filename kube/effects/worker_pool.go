@@ -17,7 +17,7 @@ import (
 )
 
 // workerPool is workers who carry out jobs for pods side by side. The jobs of one pod follow each other in the order in
-// which they were asked for. A job is begun once: until then it can be taken back, from then on only its outcome
+// which they were asked for. A job is begun once: until then it can be withdrawn, from then on only its outcome
 // decides.
 type workerPool[J any] struct {
 	client  kubernetes.Interface

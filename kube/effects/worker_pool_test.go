@@ -106,8 +106,8 @@ func TestADrainLetsBegunJobsEnd(t *testing.T) {
 	})
 }
 
-// TestNothingIsBegunWhileHeldOrWithoutTheLease: what waits can be taken back, and goes on when it may. Catches a crew
-// that begins a job first and then waits for the lease: the job could not be taken back.
+// TestNothingIsBegunWhileHeldOrWithoutTheLease: what waits can be withdrawn, and goes on when it may. Catches a pool
+// that begins a job first and then waits for the lease: the job could not be withdrawn.
 func TestNothingIsBegunWhileHeldOrWithoutTheLease(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -185,7 +185,7 @@ func TestEachJobIsBegunOnceOrTakenBackOnce(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newShift(t.Context(), rapid.IntRange(1, 3).Draw(r, "limit"))
-			ended := map[int]int{} // job -> how often it was begun or taken back
+			ended := map[int]int{} // job -> how often it was begun or withdrawn
 			do := s.do
 			s.do = func(job int) {
 				s.mu.Lock()

@@ -50,7 +50,7 @@ func (w *Writer) Release(r engine.Release) {
 }
 
 // Drain drops the jobs that were not begun, and waits for those under way until patience ends. Then it ends what is
-// left. The next leader finds each object written or not; all that is written is of use to it, or is taken back by it.
+// left. The next leader finds each object written or not; all that is written is useful to it, or it undoes it.
 func (w *Writer) Drain(patience context.Context) { w.drain(patience) }
 
 func (w *Writer) carryOut(j job) {
@@ -62,7 +62,7 @@ func (w *Writer) carryOut(j job) {
 			return
 		}
 		if err != nil && j.release {
-			// What was not taken back is found again: by the next attempt, or by the controller of the object.
+			// What was not undone is found again: by the next attempt, or by the controller of the object.
 			klog.FromContext(w.ctx).Error(err, "Not taken back", "pod", call.PodName(j.pod))
 			continue
 		}

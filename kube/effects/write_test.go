@@ -399,7 +399,7 @@ func TestAWriteThatCannotBeIsAnErrorWithTheObject(t *testing.T) {
 	}
 }
 
-// TestWhatIsTakenBackIsOfNoUseToNobody: things that are gone need not be taken back, and foreign ones stay.
+// TestWhatIsTakenBackIsOfNoUseToNobody: things that are gone need not be undone, and foreign ones stay.
 func TestWhatIsTakenBackIsOfNoUseToNobody(t *testing.T) {
 	for _, story := range writeStories() {
 		switch story.write.(type) {
@@ -458,7 +458,7 @@ func TestJobsOfAPodFollowEachOther(t *testing.T) {
 	})
 }
 
-// TestPodsThatShareAClaimTakeTurns: each starts from what the one before wrote, so nobody is refused and the claim is
+// TestPodsThatShareAClaimTakeTurns: each starts from what the one before wrote, so no write is refused and the claim is
 // read once. It catches a Writer without turns, and one that forgets what the last turn wrote.
 func TestPodsThatShareAClaimTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

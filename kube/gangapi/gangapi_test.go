@@ -67,7 +67,7 @@ func TestNativePodGroups(t *testing.T) {
 	}
 }
 
-// TestGangsOfResourceDefinitions: nobody checked the types of what stands there. Mutants: a field of a wrong type is
+// TestGangsOfResourceDefinitions: no schema checked the types of the fields. Mutants: a field of a wrong type is
 // passed over; a demand on the network that is not kept is taken.
 func TestGangsOfResourceDefinitions(t *testing.T) {
 	const sigs, volcano = "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, ", "{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, "

@@ -47,7 +47,7 @@ const (
 	phaseUnknown    = "Unknown"
 )
 
-// advance is the phase that follows from the present one and what is wished, in an order: a phase is never taken back,
+// advance is the phase that follows from the present one and what is wished, in an order: a phase is never withdrawn,
 // and one that is not in the order is of another controller (Finished, Failed, Completed) and stays.
 func advance(now, want string, order ...string) string {
 	if now == "" || now == phaseUnknown {

@@ -20,7 +20,7 @@ func metaOf(namespace, name, version string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name), ResourceVersion: version}
 }
 
-// TestAnAuditFindsWhatAWatchDidNotTell compares what an inbox was told with what the API server has, twice. It fails
+// TestAnAuditFindsWhatAWatchDidNotTell compares what an inbox received with what the API server has, twice. It fails
 // when a lost event is overlooked, and when lag, an old answer or a bound pod is taken for one.
 func TestAnAuditFindsWhatAWatchDidNotTell(t *testing.T) {
 	for name, c := range map[string]struct {

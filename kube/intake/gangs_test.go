@@ -49,10 +49,10 @@ func marks(events []engine.Event) string {
 	return strings.Join(words, " ")
 }
 
-// TestPodGroupsCountOnceTheyCanBeRead: a drop-in for a scheduler without gangs schedules members one by one, as that
-// one does, and takes the groups in when they can be read; pods that wait are told anew. With the switch On they wait
-// for their group from the start. Mutants: members count before; nobody is told anew; the start waits for a right that
-// nobody gives.
+// TestPodGroupsCountOnceTheyCanBeRead: a drop-in for a scheduler without gangs schedules members one by one, as
+// that one does, and takes the groups in when they can be read; pods that wait become events anew. With the switch
+// On they wait for their group from the start. Mutants: members count before; no pod becomes an event anew; the
+// start waits for a right that no role grants.
 func TestPodGroupsCountOnceTheyCanBeRead(t *testing.T) {
 	for _, always := range []bool{false, true} {
 		var allowed atomic.Bool
@@ -66,7 +66,7 @@ func TestPodGroupsCountOnceTheyCanBeRead(t *testing.T) {
 			informers := NewInformers(api, in)
 			defer informers.Stop()
 			informers.Start(t.Context())
-			synctest.Wait() // nobody waits for what is not served
+			synctest.Wait() // nothing waits for what is not served
 			events, _ := in.Take(nil, 100)
 			if want := map[bool]string{true: "a:podgroup/g solo:-", false: "a:- solo:-"}[always]; marks(events) != want {
 				t.Errorf("always %v: told %q, want %q", always, marks(events), want)
@@ -94,8 +94,8 @@ func TestPodGroupsCountOnceTheyCanBeRead(t *testing.T) {
 	}
 }
 
-// TestPodsThatHaveEndedAreGone: a pod that succeeded or failed is no member of its gang and takes no room (answer A10):
-// it is not listed, and one that ends is told as gone.
+// TestPodsThatHaveEndedAreGone: a pod that succeeded or failed is no member of its gang and takes no capacity
+// (answer A10): it is not listed, and one that ends is reported as gone.
 func TestPodsThatHaveEndedAreGone(t *testing.T) {
 	ended := func(name string, phase v1.PodPhase) *v1.Pod {
 		p := member(name, "g")

@@ -120,8 +120,8 @@ func TestAPodThatCameAndWentIsNotTold(t *testing.T) {
 	}
 }
 
-// TestANameThatComesAgainIsAnotherPod catches an inbox that keys by name alone: the engine would keep the room of the
-// pod before, or forget the new one.
+// TestANameThatComesAgainIsAnotherPod catches an inbox that keys by name alone: the engine would keep the capacity
+// of the pod before, or forget the new one.
 func TestANameThatComesAgainIsAnotherPod(t *testing.T) {
 	in, pods, _ := opened(t)
 	pods.Add(kubetest.BoundPod("p", "u1", "n"))
@@ -231,7 +231,7 @@ func TestToldIsAlwaysTheTruth(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in, pods, nodes := newTestInbox(t)
 		truth := map[string]string{}   // name -> uid@node in the API server
-		engines := map[string]string{} // name -> uid@node that the engine was told
+		engines := map[string]string{} // name -> uid@node that the engine received
 		names := rapid.SampledFrom([]string{"a", "b", "c"})
 		next := 0
 		listed := false

@@ -30,8 +30,8 @@ func namespace(name, rv string, labels map[string]string) *v1.Namespace {
 	return &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", ResourceVersion: rv, Labels: labels}}
 }
 
-// TestObjectsAreToldBeforeNodesAndNodesBeforePods: who is told a pod finds its claim and its namespace. Catches an
-// order by name alone, and decisions while a list is missing.
+// TestObjectsAreToldBeforeNodesAndNodesBeforePods: a component that receives a pod finds its claim and its
+// namespace. Catches an order by name alone, and decisions while a list is missing.
 func TestObjectsAreToldBeforeNodesAndNodesBeforePods(t *testing.T) {
 	in, pods, nodes := newTestInbox(t, cluster.KindClaim, cluster.KindNamespace)
 	if kinds := in.Kinds(); len(kinds) != 2 || kinds[0] != cluster.KindNamespace {

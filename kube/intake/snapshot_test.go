@@ -20,10 +20,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 )
 
-// laggingServer is an API server with two ages of the truth: what a quorum knows, and what an old cache says to whoever
-// asks with resourceVersion=0.
+// laggingServer is an API server with two ages of the truth: what a quorum knows, and what an old cache says to any
+// client that asks with resourceVersion=0.
 type laggingServer struct {
-	// streams tells whether lists may be asked for as a watch (upstream: gate WatchList).
+	// streams reports whether lists may be asked for as a watch (upstream: gate WatchList).
 	streams   bool
 	now, then []v1.Pod
 

@@ -275,7 +275,7 @@ func TestGangsInPartAreCounted(t *testing.T) {
 	c.check(t, "it went away", count{0, waiting, nil})
 }
 
-// TestForeignConflictsAreCountedByHowTheyEnd: one pod is taken back, one cannot be any more, and neither is an attempt
+// TestForeignConflictsAreCountedByHowTheyEnd: one pod is recalled, one cannot be any more, and neither is an attempt
 // that failed. Catches too_late counted when a bind is asked back, before anyone knows.
 func TestForeignConflictsAreCountedByHowTheyEnd(t *testing.T) {
 	c := newCounting()

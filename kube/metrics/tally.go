@@ -166,7 +166,7 @@ func (t *Tally) bindDone(done engine.BindDone) {
 	}
 }
 
-// cameBack counts a pod that was taken back before its bind was asked for; bindDone counts the others. The attempt
+// cameBack counts a pod that was withdrawn before its bind was asked for; bindDone counts the others. The attempt
 // neither failed nor placed the pod, so it is no attempt of upstream's.
 func (t *Tally) cameBack(because engine.Event) {
 	if _, answered := because.(engine.BindDone); !answered {

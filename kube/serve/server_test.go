@@ -37,7 +37,7 @@ type flags map[string]string
 func (f flags) GetFlagz() map[string]string { return f }
 
 // reviewer answers token and access reviews as an API server does: token "good" is user viewer, who may read all but
-// what is under /debug, token "admin" may do everything; nobody may read the configuration of authentication.
+// what is under /debug, token "admin" may do everything; no client may read the configuration of authentication.
 func reviewer(t *testing.T) (kubeconfig string, close func()) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
