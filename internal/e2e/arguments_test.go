@@ -11,10 +11,10 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
 
-// TestArgumentsExtendersAndBadInputOnARealAPIServer plays a story for each argument and setting that shows in where pods
-// go, for each verb of extenders, and for what the API server lets through and nobody can use. Some settings hold for a
-// whole process, so several schedulers share the cluster, each with profiles that the others do not have. Preemption has
-// stories of its own.
+// TestArgumentsExtendersAndBadInputOnARealAPIServer plays a story for each argument and setting that shows in where
+// pods go, for each verb of extenders, and for what the API server lets through and nobody can use. Some settings
+// hold for a whole process, so several schedulers share the cluster, each with profiles that the others do not
+// have. Preemption has stories of its own.
 func TestArgumentsExtendersAndBadInputOnARealAPIServer(t *testing.T) {
 	x := startExtenders(t)
 	var stories []story
@@ -216,8 +216,8 @@ func likesBest(profile, percentage, settings string) string {
 	return out
 }
 
-// searchArgumentStories: many pods like one node of many best. Who looks at all nodes puts them all there, who looks at a
-// part puts there those whose part had it.
+// searchArgumentStories: many pods like one node of many best. Who looks at all nodes puts them all there, who
+// looks at a part puts there those whose part had it.
 func searchArgumentStories() []story {
 	const pods = 20
 	profiles := []string{"window", "whole-window", "every-node", "half", "all-of-subset", "two-of-all"}

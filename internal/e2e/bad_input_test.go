@@ -57,8 +57,8 @@ func badInputStories(x *extenders) []story {
 			}},
 			{apply: "- {kind: Pod, name: late}", want: map[string]string{"late": "*"}},
 		}},
-		// An extender binds to another node than it was told, and another time it says nothing at all. What the API server has
-		// is what counts: the room that was taken there is taken, and the room that was not is free.
+		// An extender binds to another node than it was told, and another time it says nothing at all. What the API
+		// server has is what counts: the room that was taken there is taken, and the room that was not is free.
 		{"bad-binder", extended(2, "binder"), []step{
 			{do: x.bindsWith},
 			{apply: via("unanswered", "binder", ""), want: map[string]string{"unanswered": "!SchedulerError&Client.Timeout exceeded"}},

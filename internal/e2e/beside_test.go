@@ -67,12 +67,13 @@ func reads(t *testing.T, registry componentmetrics.Gatherer, name, label string)
 	return sum
 }
 
-// TestASecondSchedulerOnTheSameNodes: two schedulers decide about the same nodes, each for its own pods. Ours has decided
-// 150 pods onto two nodes; 100 of their binds are on a slow way, 50 wait their turn. Then the other places a large pod on
-// one of the nodes, and it does not fit beside what we decided. The newest of our pods are taken back, before their binds
-// are sent, just as many as it takes, and no node ever holds more than it offers; the other's pod is left alone. When it
-// goes, our pods get its capacity. It detects foreignTrusted (the node is overcommitted), and newestKept (pending binds
-// cannot be withdrawn, so the node is overcommitted too) of core/engine.
+// TestASecondSchedulerOnTheSameNodes: two schedulers decide about the same nodes, each for its own pods. Ours has
+// decided 150 pods onto two nodes; 100 of their binds are on a slow way, 50 wait their turn. Then the other places
+// a large pod on one of the nodes, and it does not fit beside what we decided. The newest of our pods are taken
+// back, before their binds are sent, just as many as it takes, and no node ever holds more than it offers; the
+// other's pod is left alone. When it goes, our pods get its capacity. It detects foreignTrusted (the node is
+// overcommitted), and newestKept (pending binds cannot be withdrawn, so the node is overcommitted too) of
+// core/engine.
 func TestASecondSchedulerOnTheSameNodes(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{NoHeartbeats: true, NodeSpec: `
 shapes:

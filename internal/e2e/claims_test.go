@@ -19,10 +19,11 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
-// TestClaimsAreGivenOnceWhenProcessesDie kills the scheduler and the API server while pods are being placed that need
-// volumes and devices, which fill the cluster to the last device. Then it looks: every pod is bound, every device is given
-// to one claim, every claim to its pod, every volume can be reached from where its pod is. Catches writes that are
-// repeated on other nodes or devices than before, and claims that stay taken by an attempt that has failed.
+// TestClaimsAreGivenOnceWhenProcessesDie kills the scheduler and the API server while pods are being placed that
+// need volumes and devices, which fill the cluster to the last device. Then it looks: every pod is bound, every
+// device is given to one claim, every claim to its pod, every volume can be reached from where its pod is. Catches
+// writes that are repeated on other nodes or devices than before, and claims that stay taken by an attempt that has
+// failed.
 func TestClaimsAreGivenOnceWhenProcessesDie(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{NodeSpec: `
 shapes:
@@ -87,7 +88,8 @@ func boundPods(t *testing.T, client *kubernetes.Clientset) int {
 	return n
 }
 
-// madeKnown tells whether the managed fields of an object still name whoever set its spec: an update that names none keeps them.
+// madeKnown reports whether the managed fields of an object still name whoever set its spec: an update that names
+// none keeps them.
 func madeKnown(fields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool {
 		return f.FieldsV1 != nil && strings.Contains(string(f.FieldsV1.GetRawBytes()), `"f:spec"`)

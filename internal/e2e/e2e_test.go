@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e owns the stories that need a real API server: pods are placed, processes die in the middle of a burst, and
-// a checker that shares no code with the scheduler looks at what is left.
+// Package e2e owns the stories that need a real API server: pods are placed, processes die in the middle of a
+// burst, and a checker that shares no code with the scheduler looks at what is left.
 package e2e
 
 import (
@@ -92,8 +92,8 @@ type process struct {
 	ended      chan struct{}
 }
 
-// runInside runs a scheduler in this process until end is called, which waits for it and demands that it ended without an
-// error.
+// runInside runs a scheduler in this process until end is called, which waits for it and demands that it ended
+// without an error.
 func runInside(ctx context.Context, t *testing.T, o app.Options) (s *app.Scheduler, end func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(ctx)

@@ -56,8 +56,8 @@ func (a *arena) letGo(name string) {
 	}
 }
 
-// has waits until the part's pods are as they should be: name -> node, or ! and the nominated node of one that waits. Pods
-// that are going must be there too, with a - before the node.
+// has waits until the part's pods are as they should be: name -> node, or ! and the nominated node of one that
+// waits. Pods that are going must be there too, with a - before the node.
 func (a *arena) has(what string, want map[string]string) {
 	a.t.Helper()
 	eventually(a.t, what, func() (bool, string) {
@@ -162,7 +162,8 @@ func waitsForThePause(a *arena, s *succession) {
 	a.has("the pod has its room after the pause", map[string]string{"high": "paused-0000"})
 }
 
-// survivesFaults: the API server does not take what an eviction sends, or its answer is lost. In the end one pod has gone.
+// survivesFaults: the API server does not take what an eviction sends, or its answer is lost. In the end one pod
+// has gone.
 func survivesFaults(a *arena, rules *fault.Rules, q fault.Request) {
 	a.pod("low", "low", "3", on(a.part+"-0000"))
 	a.pod("mid", "mid", "3", on(a.part+"-0001"))

@@ -30,8 +30,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What extenders can do on a real API server: filter with names of nodes and with whole nodes, rank with a weight, choose
-// victims, bind, take care of resources, be ignored, and answer over TLS.
+// What extenders can do on a real API server: filter with names of nodes and with whole nodes, rank with a weight,
+// choose victims, bind, take care of resources, be ignored, and answer over TLS.
 
 // extenders are the extenders of the test, one for each path of their servers. Each takes part only for pods that ask
 // for a resource of its name, so that stories do not see each other's.
@@ -152,8 +152,8 @@ func managing() configv1.Extender {
 
 // answers: path -> what is answered there.
 var answers = map[string]answerer{
-	// All pods but those called never go to node 2; node 0 is busy for them and node 1 is broken, as the stronger of its
-	// two reasons says.
+	// All pods but those called never go to node 2; node 0 is busy for them and node 1 is broken, as the stronger
+	// of its two reasons says.
 	"/names/filter": func(x *extenders, q extenderCall) any {
 		out := extenderv1.ExtenderFilterResult{NodeNames: &[]string{}, FailedNodes: extenderv1.FailedNodesMap{},
 			FailedAndUnresolvableNodes: extenderv1.FailedNodesMap{}}
@@ -264,7 +264,8 @@ var answers = map[string]answerer{
 	"/complains/filter": func(*extenders, extenderCall) any {
 		return extenderv1.ExtenderFilterResult{Error: "the disk is on fire"}
 	},
-	// Scores far outside of the range, which with the weight are more than 64 bits hold, of nodes that are there and others.
+	// Scores far outside of the range, which with the weight are more than 64 bits hold, of nodes that are there
+	// and others.
 	"/boasts/rank": func(_ *extenders, q extenderCall) any {
 		out := extenderv1.HostPriorityList{{Host: "no-such-node", Score: 1 << 62}}
 		for _, name := range q.names() {
@@ -500,7 +501,8 @@ func extenderStories(x *extenders) []story {
 			{apply: via("p", "broken-ignorable", "") + via("q", "hangs-ignorable", "") + via("waits", "broken", "") + "- {kind: Pod, name: others}",
 				want: map[string]string{"p": "a-0", "q": "a-0", "others": "a-0", "waits": "!SchedulerError&failed filter with extender at URL " + x.plain.URL + "/broken/filter, code 500"}},
 		}},
-		// One that manages no resources is asked about every pod, and one that may be ignored leaves binds to the scheduler.
+		// One that manages no resources is asked about every pod, and one that may be ignored leaves binds to the
+		// scheduler.
 		{"extender-of-all", [][2]string{{"a", "{count: 2}"}}, []step{
 			{apply: repeated(4, "{kind: Pod, name: p%d, spec: {schedulerName: asks-about-all}}"), want: map[string]string{"p0": "a-1", "p1": "a-1", "p2": "a-1", "p3": "a-1"}},
 			{do: func(_ context.Context, s *stage) error {
@@ -510,7 +512,8 @@ func extenderStories(x *extenders) []story {
 				return nil
 			}},
 		}},
-		// A resource that no node has is the extender's affair if the scheduler ignores it, and else the scheduler's too.
+		// A resource that no node has is the extender's affair if the scheduler ignores it, and else the
+		// scheduler's too.
 		{"extender-manages", [][2]string{{"a", "{count: 2}"}}, []step{
 			{apply: repeated(4, strings.TrimSpace(via("p%d", "manages", ", spec: {schedulerName: leaves-to-extender}")[2:])) + via("checked", "names", ""),
 				want: map[string]string{"p0": "a-1", "p1": "a-1", "p2": "a-1", "p3": "a-1", "checked": "!Unschedulable&2 Insufficient " + managedBy + "names"}},

@@ -16,9 +16,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
-// TestNothingIsLostWhenProcessesDieInABurst kills the scheduler, the API server and etcd while pods are being placed, and
-// then looks: every pod is bound, to one node for good, and no node holds more than it offers. The burst fills the
-// cluster to nineteen twentieths, so that a pod decided on twice would show.
+// TestNothingIsLostWhenProcessesDieInABurst kills the scheduler, the API server and etcd while pods are being
+// placed, and then looks: every pod is bound, to one node for good, and no node holds more than it offers. The
+// burst fills the cluster to nineteen twentieths, so that a pod decided on twice would show.
 func TestNothingIsLostWhenProcessesDieInABurst(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{NodeSpec: tenNodes})
 	client := adminClient(t, cluster)
@@ -63,8 +63,8 @@ func TestNothingIsLostWhenProcessesDieInABurst(t *testing.T) {
 	t.Logf("%d pods, scheduler started %d times", total, scheduler.started())
 }
 
-// TestAStoppedLeaderDoesNoHarmWhenItGoesOn freezes the leader in a burst for longer than its lease. A standby takes over;
-// then the old leader goes on, with decisions of its own that are of the past.
+// TestAStoppedLeaderDoesNoHarmWhenItGoesOn freezes the leader in a burst for longer than its lease. A standby takes
+// over; then the old leader goes on, with decisions of its own that are of the past.
 func TestAStoppedLeaderDoesNoHarmWhenItGoesOn(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{NodeSpec: tenNodes})
 	client := adminClient(t, cluster)

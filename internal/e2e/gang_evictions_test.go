@@ -54,10 +54,10 @@ func (a *arena) stands(what string, want map[string]stand) {
 	})
 }
 
-// TestGangsAreEvictedWholeOnARealAPIServer: a gang has a gang of lower priority evicted whole; so does one pod of high
-// priority; and when the scheduler is killed while the victims take their time, the next one keeps the room for the gang and
-// evicts nobody more. Catches nominations of gangs that do not reach the API server, and victims that are told apart from
-// their gang there.
+// TestGangsAreEvictedWholeOnARealAPIServer: a gang has a gang of lower priority evicted whole; so does one pod of
+// high priority; and when the scheduler is killed while the victims take their time, the next one keeps the room
+// for the gang and evicts nobody more. Catches nominations of gangs that do not reach the API server, and victims
+// that are told apart from their gang there.
 func TestGangsAreEvictedWholeOnARealAPIServer(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{NoHeartbeats: true, PodStages: "realistic", NodeSpec: `
 shapes:

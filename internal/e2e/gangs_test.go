@@ -57,9 +57,10 @@ type declared struct {
 	told map[string]string
 }
 
-// TestDeclarationsOfGangsOnARealAPIServer: each example is placed, its members carry what their binding left, and its object
-// shows how it stands; what cannot be used is told; and the rights of deploy/kustomize/gangs are enough. Catches a
-// declaration that is read in tests only, annotations that the API server does not copy, and a status that it refuses.
+// TestDeclarationsOfGangsOnARealAPIServer: each example is placed, its members carry what their binding left, and
+// its object shows how it stands; what cannot be used is told; and the rights of deploy/kustomize/gangs are enough.
+// Catches a declaration that is read in tests only, annotations that the API server does not copy, and a status
+// that it refuses.
 func TestDeclarationsOfGangsOnARealAPIServer(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{Nodes: 8, NoHeartbeats: true, FeatureGates: testcluster.GangGates, RuntimeConfig: testcluster.GangAPIs,
 		PodStages: "none"}) // members that end would leave their gangs
@@ -200,7 +201,8 @@ func (d *declared) schedule(cluster *testcluster.Cluster) (end func()) {
 	return end
 }
 
-// isPlaced tells what is missing until the four pods of a job are bound by one decision, and the engine knows their gang.
+// isPlaced tells what is missing until the four pods of a job are bound by one decision, and the engine knows their
+// gang.
 func (d *declared) isPlaced(job, key string) error {
 	list, err := d.client.CoreV1().Pods("gangs").List(d.Context(), metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=" + job})
 	if err != nil {
@@ -274,7 +276,8 @@ func (d *declared) becomes(what string, pods map[string]string) {
 	})
 }
 
-// elasticOne needs two pods and would like to have three, for one of which there is no node. One that is lost is replaced.
+// elasticOne needs two pods and would like to have three, for one of which there is no node. One that is lost is
+// replaced.
 func (d *declared) elasticOne() {
 	d.Helper()
 	const gang = "annotations: {pod_group: elastic, pod_group_size: '3', pod_group_min_size: '2'}"

@@ -94,8 +94,8 @@ func (s *stage) patched(pod string) int {
 	return s.patches["/api/v1/namespaces/"+s.story+"/pods/"+pod+"/status"]
 }
 
-// triedAgain does something, waits until a pod that was refused is refused once more, and fails if the pod was patched for
-// that, as it was before, although nothing changed.
+// triedAgain does something, waits until a pod that was refused is refused once more, and fails if the pod was
+// patched for that, as it was before, although nothing changed.
 func triedAgain(pod string, do func(context.Context, *stage) error) func(context.Context, *stage) error {
 	return func(ctx context.Context, s *stage) error {
 		before, err := s.attempts(ctx, pod)
@@ -125,16 +125,16 @@ func triedAgain(pod string, do func(context.Context, *stage) error) func(context
 	}
 }
 
-// goneStories are about pods that go away between their decision and their bind, and about what a status says meanwhile.
-// Each names what it catches.
+// goneStories are about pods that go away between their decision and their bind, and about what a status says
+// meanwhile. Each names what it catches.
 func goneStories() []story {
 	const silent = "silent.example.com" // makes no volume: the pod waits before its bind
 	midway := func(more string) string {
 		return "- {kind: Pod, name: p, cpu: '1', spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]" + more + "}}\n"
 	}
 	return []story{
-		// Catches room that a pod keeps which went away while its volume was being made; an outcome that reaches the pod which
-		// came under its name; a pod that is bound elsewhere than where its volume is.
+		// Catches room that a pod keeps which went away while its volume was being made; an outcome that reaches
+		// the pod which came under its name; a pod that is bound elsewhere than where its volume is.
 		{"gone-midway", [][2]string{{"a", "{count: 2, capacity: {cpu: '1'}}"}}, []step{
 			{apply: storageClass(silent, late, "") + wantsVolume("c", "STORY", 1, "") + midway(onHost("a-0001")), do: promised("p", "a-1")},
 			{remove: []string{"Pod/p"}},
@@ -152,8 +152,9 @@ func goneStories() []story {
 			{apply: storageClass(silent, late, "") + wantsVolume("c", "STORY", 1, "") + mounts("p", "c", ", schedulerName: hurried"),
 				do: both(promised("p", "*"), takenBack("p"))},
 		}},
-		// Catches a patch for each attempt: the pod is woken by what it waits for, on a node without room, and told the same. It
-		// bears every taint, for the nodes of other stories are in its message too and must stay there for the same reason.
+		// Catches a patch for each attempt: the pod is woken by what it waits for, on a node without room, and told
+		// the same. It bears every taint, for the nodes of other stories are in its message too and must stay there
+		// for the same reason.
 		{"told-once", [][2]string{{"a", "{}"}, {"b", "{}"}}, []step{
 			{apply: "[{kind: Pod, name: filler, cpu: '4', spec: {nodeSelector: {kubernetes.io/hostname: STORY-a-0000}}}]", want: map[string]string{"filler": "a-0"}},
 			{apply: "[{kind: Pod, name: p, cpu: '1', spec: {tolerations: [{operator: Exists}], affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " +

@@ -22,9 +22,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
-// TestTheStaticPodOfKubeadm runs the program under the name kube-scheduler with the command line that kubeadm writes into
-// /etc/kubernetes/manifests/kube-scheduler.yaml, asks what the probes of that manifest ask, and stops it as a kubelet does.
-// Changing the image in the manifest is the whole migration.
+// TestTheStaticPodOfKubeadm runs the program under the name kube-scheduler with the command line that kubeadm
+// writes into /etc/kubernetes/manifests/kube-scheduler.yaml, asks what the probes of that manifest ask, and stops
+// it as a kubelet does. Changing the image in the manifest is the whole migration.
 func TestTheStaticPodOfKubeadm(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "kube-scheduler")

@@ -21,8 +21,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
-// TestOffline judges a cluster in which no kumiki runs, as somebody who may list and watch and nothing else, and who may
-// not even see resource claims: the pod of a foreign scheduler is judged all the same, and nothing hangs.
+// TestOffline judges a cluster in which no kumiki runs, as somebody who may list and watch and nothing else, and
+// who may not even see resource claims: the pod of a foreign scheduler is judged all the same, and nothing hangs.
 // Faults: a picture that needs a right to write; one that waits for a kind that may not be read.
 func TestOffline(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{Nodes: 3, NoHeartbeats: true})

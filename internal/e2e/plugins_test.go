@@ -234,7 +234,8 @@ func resourceStories() []story {
 		{"balance", [][2]string{{"a", "{devices: {example.com/slot: 2}}"}, {"b", "{devices: {example.com/slot: 100}}"}}, []step{
 			{apply: `[{kind: Pod, name: p, cpu: "2", requests: {example.com/slot: "1"}, spec: {schedulerName: balanced}}]`, want: map[string]string{"p": "a-0"}},
 		}},
-		// What silent pods are supposed to use fills a-0 with upstream's formula; by real requests it is the emptier one.
+		// What silent pods are supposed to use fills a-0 with upstream's formula; by real requests it is the
+		// emptier one.
 		{"real-requests", [][2]string{{"a", "{}"}, {"b", "{}"}}, []step{
 			{apply: `
 - {kind: Pod, name: s1, spec: {nodeSelector: {kubernetes.io/hostname: STORY-a-0000}}}

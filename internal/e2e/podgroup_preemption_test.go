@@ -17,12 +17,12 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
-// preemptionLimit is how long a pod group may take to preempt and start. It is shorter than the default UnschedulableTimeout
-// and AuditPeriod (app.DefaultOptions), so that neither hides a missing wake-up.
+// preemptionLimit is how long a pod group may take to preempt and start. It is shorter than the default
+// UnschedulableTimeout and AuditPeriod (app.DefaultOptions), so that neither hides a missing wake-up.
 const preemptionLimit = 30 * time.Second
 
-// TestPodGroupsEvict: native pod groups preempt on a node that is full with pods of lower priority, and every pod of a group
-// that can fit is bound. Catches pods of a group that neither preempt nor are retried, and wait forever.
+// TestPodGroupsEvict: native pod groups preempt on a node that is full with pods of lower priority, and every pod
+// of a group that can fit is bound. Catches pods of a group that neither preempt nor are retried, and wait forever.
 func TestPodGroupsEvict(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{NoHeartbeats: true, FeatureGates: testcluster.GangGates, RuntimeConfig: testcluster.GangAPIs, NodeSpec: `
 shapes:
@@ -55,8 +55,8 @@ func basicGroupEvicts(a *arena) {
 	a.standsSoon("all pods of the group are bound", map[string]stand{"low": {}, "member": {bound: 3}})
 }
 
-// oversizedPodDoesNotBlock: the first pod of a basic group is larger than the node. Catches a basic group whose pods wait
-// for a pod that never fits.
+// oversizedPodDoesNotBlock: the first pod of a basic group is larger than the node. Catches a basic group whose
+// pods wait for a pod that never fits.
 func oversizedPodDoesNotBlock(a *arena) {
 	a.fill(3)
 	a.podGroup(schedulingv1alpha2.PodGroupSchedulingPolicy{Basic: &schedulingv1alpha2.BasicSchedulingPolicy{}})
@@ -65,8 +65,8 @@ func oversizedPodDoesNotBlock(a *arena) {
 	a.standsSoon("the other pods of the group are bound", map[string]stand{"low": {}, "member": {bound: 3}, "oversized": {waiting: 1}})
 }
 
-// surplusPodEvicts: a gang with minCount 3 has four pods, and the fourth evicts too. The PodGroup is created last, so that
-// the scheduler tries the four pods together. Catches surplus pods that do not evict and wait forever.
+// surplusPodEvicts: a gang with minCount 3 has four pods, and the fourth evicts too. The PodGroup is created last,
+// so that the scheduler tries the four pods together. Catches surplus pods that do not evict and wait forever.
 func surplusPodEvicts(a *arena) {
 	a.fill(4)
 	a.members(4)

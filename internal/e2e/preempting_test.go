@@ -115,8 +115,8 @@ func preemptionStories() []story {
 			// A budget is heeded as long as there is a choice.
 			{apply: asks("second", "high", "4"), want: map[string]string{"second": "a-0"}, check: left("high", "second")},
 		}},
-		// The victim takes its time. Meanwhile whatever happens makes its pod evict nobody else, and nobody of lower priority
-		// takes what is left of the node, or what the victim leaves.
+		// The victim takes its time. Meanwhile whatever happens makes its pod evict nobody else, and nobody of
+		// lower priority takes what is left of the node, or what the victim leaves.
 		{"evict-slowly", [][2]string{{"a", "{}"}, {"b", "{}"}}, []step{
 			{apply: classes + clings("low", "low", "3", "a-0000") + runs("mid", "mid", "3", "b-0000"), check: left("low", "mid")},
 			{apply: asks("high", "high", "3500m"), do: nominated("high", "a-0", "low")},
@@ -125,7 +125,8 @@ func preemptionStories() []story {
 			{remove: []string{"Pod/passing"}, do: nominated("high", "a-0", "low"), check: left("low", "mid")},
 			{remove: []string{"Pod/low"}, want: map[string]string{"high": "a-0", "thief": "!Insufficient cpu"}, check: left("high", "mid")},
 		}},
-		// A pod of higher priority takes the room that another waits for; the other finds a place of its own when there is one.
+		// A pod of higher priority takes the room that another waits for; the other finds a place of its own when
+		// there is one.
 		{"evict-overtaken", [][2]string{{"a", "{}"}, {"b", "{unschedulable: true}"}}, []step{
 			{apply: classes + clings("low", "low", "3", "a-0000"), check: left("low")},
 			{apply: asks("mid", "mid", "3"), do: nominated("mid", "a-0", "low")},

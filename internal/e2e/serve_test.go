@@ -56,9 +56,10 @@ func tokenFor(t *testing.T, client kubernetes.Interface, name string, rights boo
 	return made.Status.Token
 }
 
-// TestEndpointsOfAScheduler asks every endpoint of a scheduler that runs with exactly the role system:kube-scheduler, with
-// a token that has the right, with one that has none, with a wrong one, and without. Who comes without a token is
-// system:anonymous, as for kube-scheduler, and is forbidden; only a wrong token is not authenticated. Health is for all.
+// TestEndpointsOfAScheduler asks every endpoint of a scheduler that runs with exactly the role
+// system:kube-scheduler, with a token that has the right, with one that has none, with a wrong one, and without.
+// Who comes without a token is system:anonymous, as for kube-scheduler, and is forbidden; only a wrong token is not
+// authenticated. Health is for all.
 func TestEndpointsOfAScheduler(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{Nodes: 3, NoHeartbeats: true})
 	client := adminClient(t, cluster)

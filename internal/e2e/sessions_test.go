@@ -40,9 +40,9 @@ type sessionArena struct {
 	evicted map[string]int // namespace/name of the pod -> how often
 }
 
-// TestSessionsOnARealAPIServer plays the four scenarios of examples/sessions with the files that are shown there, at shorter
-// sessions: basic allocation; preemption of a lower gang; no preemption when the newcomer cannot fit in full; no preemption
-// of equal priority. That nothing happens is looked at after three attempts.
+// TestSessionsOnARealAPIServer plays the four scenarios of examples/sessions with the files that are shown there,
+// at shorter sessions: basic allocation; preemption of a lower gang; no preemption when the newcomer cannot fit in
+// full; no preemption of equal priority. That nothing happens is looked at after three attempts.
 func TestSessionsOnARealAPIServer(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{Nodes: 4, NoHeartbeats: true})
 	cfg, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig)

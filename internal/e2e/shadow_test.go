@@ -40,11 +40,11 @@ profiles:
       scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}, {name: memory, weight: 1}]}
 `
 
-// TestShadow: two shadows follow a scheduler, as somebody who may list and watch and nothing else. The one with the same
-// weights agrees on every pod that was certainly decided on what it sees; the one that would fill nodes up sees regret, and says which plugin causes it. Neither has a
-// quarrel about what fits, alone or in a burst, and neither sends a request that could write.
-// Faults: a tie that counts as regret; a profile that keeps its own name and so takes nobody's pods; a lease or an event
-// of the shadow's own.
+// TestShadow: two shadows follow a scheduler, as somebody who may list and watch and nothing else. The one with the
+// same weights agrees on every pod that was certainly decided on what it sees; the one that would fill nodes up
+// sees regret, and says which plugin causes it. Neither has a quarrel about what fits, alone or in a burst, and
+// neither sends a request that could write. Faults: a tie that counts as regret; a profile that keeps its own name
+// and so takes nobody's pods; a lease or an event of the shadow's own.
 func TestShadow(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{Nodes: 6, NoHeartbeats: true})
 	cfg, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig)

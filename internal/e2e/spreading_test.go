@@ -18,7 +18,8 @@ func repeated(n int, text string) string {
 	return out.String()
 }
 
-// counts wants so many pods on each node, in the order of the nodes' names; pods whose names begin otherwise do not count.
+// counts wants so many pods on each node, in the order of the nodes' names; pods whose names begin otherwise do not
+// count.
 func counts(prefix string, want ...int) func(map[string]string) string {
 	return func(on map[string]string) string {
 		pods := map[string]int{} // node -> pods

@@ -35,8 +35,9 @@ import (
 // namespace. All stories run at once under one scheduler, so that the suite takes as long as its longest story.
 type story struct {
 	name string
-	// shapes are the story's nodes: a name and the fields of a shape in YAML. Node i of shape s is called s-i in wants, and
-	// STORY-s-000i in the cluster; all carry the label story=STORY. Capacity is 4 cores and 8Gi unless given.
+	// shapes are the story's nodes: a name and the fields of a shape in YAML. Node i of shape s is called s-i in
+	// wants, and STORY-s-000i in the cluster; all carry the label story=STORY. Capacity is 4 cores and 8Gi unless
+	// given.
 	shapes [][2]string
 	steps  []step
 }
@@ -49,8 +50,8 @@ type step struct {
 	remove []string
 	// do is what short forms cannot say.
 	do func(ctx context.Context, s *stage) error
-	// want: pod -> the nodes where it may be (a-0, or several with | between), * for any node, or, with ! before it, a part
-	// of the message that says why it waits; several parts have & between.
+	// want: pod -> the nodes where it may be (a-0, or several with | between), * for any node, or, with ! before
+	// it, a part of the message that says why it waits; several parts have & between.
 	want map[string]string
 	// check looks at where all pods of the story are and says what is wrong, empty when nothing is.
 	check func(on map[string]string) string
@@ -447,7 +448,7 @@ func podForm(story string, short, full map[string]any) {
 	}
 }
 
-// waitABit waits a tenth of a second and tells whether ctx lives.
+// waitABit waits a tenth of a second and reports whether ctx lives.
 func waitABit(ctx context.Context) bool {
 	select {
 	case <-time.After(100 * time.Millisecond):

@@ -123,9 +123,10 @@ func (s *succession) pausedBy(other string) string {
 	return id
 }
 
-// TestATakeOverLosesNothing kills the leader in a burst, then asks the next one to go in another; in a third, scheduling is
-// paused and the leader dies in the pause. It would fail with a new leader that decides before it has listed, with one that
-// does not read the pause before it decides, and with one that gives the lease back before its binds have ended.
+// TestATakeOverLosesNothing kills the leader in a burst, then asks the next one to go in another; in a third,
+// scheduling is paused and the leader dies in the pause. It would fail with a new leader that decides before it has
+// listed, with one that does not read the pause before it decides, and with one that gives the lease back before
+// its binds have ended.
 func TestATakeOverLosesNothing(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{NodeSpec: tenNodes, NoHeartbeats: true})
 	s := &succession{t: t, client: adminClient(t, cluster)}
@@ -168,9 +169,10 @@ func (s *succession) bound() (n int) {
 	return n
 }
 
-// TestTheAPIServerChoosesWhoLeads runs two schedulers with the gate CoordinatedLeaderElection, here and in the API server: each
-// stands, one is given the lease, and when it dies the other is. It would fail with a candidate that the API server does not
-// take for one of this lease, and with rights beyond those of the role system:kube-scheduler.
+// TestTheAPIServerChoosesWhoLeads runs two schedulers with the gate CoordinatedLeaderElection, here and in the API
+// server: each stands, one is given the lease, and when it dies the other is. It would fail with a candidate that
+// the API server does not take for one of this lease, and with rights beyond those of the role
+// system:kube-scheduler.
 func TestTheAPIServerChoosesWhoLeads(t *testing.T) {
 	t.Setenv(coordinatedEnv, "true")
 	cluster := testcluster.Start(t, testcluster.Options{NodeSpec: tenNodes, NoHeartbeats: true,

@@ -29,10 +29,10 @@ type line struct {
 	rules  *fault.Rules
 }
 
-// TestFaultsOnTheLine plays the cases F1, F2, F8, F9, F11 and F34 of `make reliability` to a scheduler inside this process.
-// Nodes are filled to the last core, so that room which is lost or sold twice shows. Of changes to the engine it catches:
-// a bind whose answer is lost counts as failed (F2) or as if it took no room (F1); watches are not audited (F8, F9); pods
-// that others bind take no room (F11); what a second list brings is not taken in (F34).
+// TestFaultsOnTheLine plays the cases F1, F2, F8, F9, F11 and F34 of `make reliability` to a scheduler inside this
+// process. Nodes are filled to the last core, so that room which is lost or sold twice shows. Of changes to the
+// engine it catches: a bind whose answer is lost counts as failed (F2) or as if it took no room (F1); watches are
+// not audited (F8, F9); pods that others bind take no room (F11); what a second list brings is not taken in (F34).
 func TestFaultsOnTheLine(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{NodeSpec: `
 shapes:

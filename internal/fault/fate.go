@@ -78,8 +78,8 @@ func CutAfter() Fate { return Fate{Apply: Once, Reply: Cut} }
 // Twist is what becomes of an event. The zero value changes nothing.
 type Twist struct {
 	Kind Kind
-	// Behind is how many events of other objects pass a Held one first; For is how long it waits for them at most. An event
-	// of the same object never passes it. For is also how long a Stalled watch waits.
+	// Behind is how many events of other objects pass a Held one first; For is how long it waits for them at most.
+	// An event of the same object never passes it. For is also how long a Stalled watch waits.
 	Behind int
 	For    time.Duration
 }

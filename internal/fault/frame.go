@@ -116,7 +116,8 @@ func (jsonForm) gone() []byte {
 	return []byte(`{"type":"ERROR","object":` + string(status) + `}`)
 }
 
-// protoForm is Kubernetes' protobuf: the length in four bytes, then a WatchEvent whose object has an envelope of its own.
+// protoForm is Kubernetes' protobuf: the length in four bytes, then a WatchEvent whose object has an envelope of
+// its own.
 type protoForm struct{}
 
 // magic begins an object in an envelope (k8s.io/apimachinery/pkg/runtime/serializer/protobuf).

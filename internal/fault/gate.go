@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// gate lets bytes of all connections through, or none. While it is shut, connections stay as they are: what was sent waits
-// in the kernel, as on a network that loses packets.
+// gate lets bytes of all connections through, or none. While it is shut, connections stay as they are: what was
+// sent waits in the kernel, as on a network that loses packets.
 type gate struct {
 	mu   sync.Mutex
 	shut chan struct{} // closed when the gate opens again; nil while it is open

@@ -29,8 +29,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Proxy stands on loopback in front of an API server and obeys Rules. It has the credentials of one kubeconfig and gives
-// out another, with which a program reaches the API server through it.
+// Proxy stands on loopback in front of an API server and obeys Rules. It has the credentials of one kubeconfig and
+// gives out another, with which a program reaches the API server through it.
 type Proxy struct {
 	Rules
 	kubeconfig string

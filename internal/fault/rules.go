@@ -47,8 +47,8 @@ type Request struct {
 	Fate Fate
 }
 
-// Event chooses events of watches and says what becomes of them. An empty field matches everything, except bookmarks, which
-// must be asked for.
+// Event chooses events of watches and says what becomes of them. An empty field matches everything, except
+// bookmarks, which must be asked for.
 type Event struct {
 	Resource string
 	// Type is ADDED, MODIFIED, DELETED or BOOKMARK.
@@ -67,8 +67,8 @@ func (r *Rules) On(q Request) *Rule { return r.add(&Rule{request: &q}) }
 // OnEvent adds a rule for events of watches.
 func (r *Rules) OnEvent(e Event) *Rule { return r.add(&Rule{event: &e}) }
 
-// Freeze stops the watches of a resource, * for all, those that begin later too. Their connections stay. When the rule is
-// removed they go on where they were.
+// Freeze stops the watches of a resource, * for all, those that begin later too. Their connections stay. When the
+// rule is removed they go on where they were.
 func (r *Rules) Freeze(resource string) *Rule { return r.add(&Rule{frozen: resource}) }
 
 func (r *Rules) add(rule *Rule) *Rule {
@@ -153,7 +153,7 @@ func (r *Rules) change() {
 	}
 }
 
-// strike counts a match and tells whether the rule strikes. The lock is held.
+// strike counts a match and reports whether the rule strikes. The lock is held.
 func (rule *Rule) strike(times, every int) bool {
 	rule.seen++
 	if every > 1 && rule.seen%every != 0 || times > 0 && rule.hits >= times {
@@ -183,7 +183,7 @@ func (r *Rules) forRequest(about asked) *Rule {
 	return nil
 }
 
-// hears tells whether events of a resource need to be read at all.
+// hears reports whether events of a resource need to be read at all.
 func (r *Rules) hears(resource string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -207,7 +207,7 @@ func (r *Rules) forEvent(s Seen) *Twist {
 	return nil
 }
 
-// frozenNow tells whether watches of a resource stand still, and gives a channel that closes when the rules change.
+// frozenNow reports whether watches of a resource stand still, and gives a channel that closes when the rules change.
 func (r *Rules) frozenNow(resource string) (bool, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -225,7 +225,8 @@ func (r *Rules) frozenNow(resource string) (bool, <-chan struct{}) {
 	return false, r.changed
 }
 
-// EndWatches ends the open watches of a resource, * for all, and returns how many. Those that begin later are not touched.
+// EndWatches ends the open watches of a resource, * for all, and returns how many. Those that begin later are not
+// touched.
 func (r *Rules) EndWatches(resource string, how End) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -279,7 +280,7 @@ type asked struct {
 	verb, resource, subresource, namespace, name string
 }
 
-// pause waits, and tells whether neither ctx nor until ended first.
+// pause waits, and reports whether neither ctx nor until ended first.
 func pause(ctx context.Context, d time.Duration, until <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -169,7 +169,8 @@ func eventually(t *testing.T, is func() bool) {
 	}
 }
 
-// listen reads a watch and gives its events in short form; one that cannot be read is "!". The channel closes with the watch.
+// listen reads a watch and gives its events in short form; one that cannot be read is "!". The channel closes with
+// the watch.
 func listen(t *testing.T, c *kubernetes.Clientset) <-chan string {
 	t.Helper()
 	w, err := c.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{AllowWatchBookmarks: true})

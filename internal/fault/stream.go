@@ -14,8 +14,8 @@ import (
 // errSevered ends a watch in the middle.
 var errSevered = errors.New("fault: watch severed")
 
-// stream is the body of a watch whose events pass by the rules. Its two goroutines end when the body is closed, when the
-// watch ends, or with the request.
+// stream is the body of a watch whose events pass by the rules. Its two goroutines end when the body is closed,
+// when the watch ends, or with the request.
 type stream struct {
 	*io.PipeReader // what the client reads
 	rules          *Rules

@@ -32,7 +32,7 @@ func Mask(line string) string {
 // anything stands for any text.
 const anything = "…"
 
-// SameLine tells whether a line is as shown.
+// SameLine reports whether a line is as shown.
 func SameLine(shown, line string) bool {
 	parts := strings.Split(Mask(shown), anything)
 	line = Mask(line)

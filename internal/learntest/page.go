@@ -20,7 +20,7 @@ type Block struct {
 	Lines []string
 }
 
-// Console tells whether the block is typed at a terminal, and at which; the first has an empty name.
+// Console reports whether the block is typed at a terminal, and at which; the first has an empty name.
 func (b Block) Console() (terminal string, ok bool) {
 	if len(b.Info) == 0 || b.Info[0] != "console" {
 		return "", false

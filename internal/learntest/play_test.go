@@ -16,8 +16,8 @@ import (
 const (
 	// patience bounds how long something shown may take to appear.
 	patience = time.Minute
-	// reading is how long the reader looks at what is there before taking something of it away. Readers are slower; but a
-	// first backoff (one second, and the second in which it ends) is over by then, as it is for them.
+	// reading is how long the reader looks at what is there before taking something of it away. Readers are slower;
+	// but a first backoff (one second, and the second in which it ends) is over by then, as it is for them.
 	reading = 2500 * time.Millisecond
 )
 
@@ -29,7 +29,7 @@ type tester interface {
 	Fatalf(format string, args ...any)
 }
 
-// takesAway tells whether a command ends something that may have just begun.
+// takesAway reports whether a command ends something that may have just begun.
 func takesAway(command string) bool {
 	return strings.HasPrefix(command, "kubectl delete ") || strings.HasPrefix(command, "kubectl patch ")
 }

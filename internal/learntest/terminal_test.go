@@ -53,7 +53,7 @@ func (s *screen) whole() []string {
 	return Lines(text[:strings.LastIndex(text, "\n")+1])
 }
 
-// changesShell tells whether a command is about the shell and not a program.
+// changesShell reports whether a command is about the shell and not a program.
 func changesShell(command string) bool {
 	for _, word := range []string{"export ", "alias ", ". "} {
 		if strings.HasPrefix(command, word) {
@@ -63,7 +63,7 @@ func changesShell(command string) bool {
 	return false
 }
 
-// onlyLooks tells whether a command can be repeated without changing anything: each command of the pipe only reads.
+// onlyLooks reports whether a command can be repeated without changing anything: each command of the pipe only reads.
 func onlyLooks(command string) bool {
 	for part := range strings.SplitSeq(command, "|") {
 		part = strings.TrimSpace(part) + " "
@@ -190,7 +190,7 @@ func (w *terminal) stop(s Step) {
 	w.expect(s)
 }
 
-// diedOf tells whether a program was ended by a signal.
+// diedOf reports whether a program was ended by a signal.
 func diedOf(err error, signal syscall.Signal) bool {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

@@ -181,8 +181,8 @@ func order(names []string, uses map[[2]string]bool) []string {
 	return list
 }
 
-// travel follows the unit through the gang cycle: each place where it is read or passed, into the functions of core that
-// receive it. It counts the files, how often the reader returns to a file, and the names that the unit has.
+// travel follows the unit through the gang cycle: each place where it is read or passed, into the functions of core
+// that receive it. It counts the files, how often the reader returns to a file, and the names that the unit has.
 func travel(pkgs map[string]*pkg) row {
 	t := &traveller{pkgs: pkgs, bodies: map[string]body{}, seen: map[string]bool{}, files: map[string]bool{},
 		names: map[string]bool{}}

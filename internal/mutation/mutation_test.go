@@ -13,7 +13,8 @@ import (
 
 const root = "../.."
 
-// TestFaultsApply detects a patch that no longer applies, that does not parse, or whose instrumented copy does not compile.
+// TestFaultsApply detects a patch that no longer applies, that does not parse, or whose instrumented copy does not
+// compile.
 func TestFaultsApply(t *testing.T) {
 	faults, err := LoadAll(root)
 	if err != nil {

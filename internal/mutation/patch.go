@@ -223,8 +223,9 @@ func parseHunk(lines []string, at int) (Hunk, int, error) {
 	return h, at, nil
 }
 
-// Apply returns text with the hunks applied. The lines of a hunk must occur in the text, except that up to two lines of context
-// at its ends may have changed. Of several occurrences it takes the one nearest to the stated line.
+// Apply returns text with the hunks applied. The lines of a hunk must occur in the text, except that up to two
+// lines of context at its ends may have changed. Of several occurrences it takes the one nearest to the stated
+// line.
 func (p FilePatch) Apply(text string) (string, error) {
 	lines := strings.Split(text, "\n")
 	shift := 0

@@ -27,7 +27,7 @@ func (p *T) FailNow()              { p.failed = true; runtime.Goexit() }
 func (p *T) Fail()                 { p.failed = true }
 func (p *T) Failed() bool          { return p.failed }
 
-// Fails runs f and tells whether it failed its T or panicked.
+// Fails runs f and reports whether it failed its T or panicked.
 func Fails(f func(p *T)) bool {
 	p, panicked := &T{}, make(chan bool)
 	go func() {

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// badQuantities: amounts that 64 bits cannot hold, or that are rounded, on the side of the pod and on that of the node. A
-// node of 8Gi and four cores cannot have what is asked for here, and nothing else is true.
+// badQuantities: amounts that 64 bits cannot hold, or that are rounded, on the side of the pod and on that of the
+// node. A node of 8Gi and four cores cannot have what is asked for here, and nothing else is true.
 func badQuantities() []Case {
 	return []Case{
 		{ID: "B1", What: "a request of 50E of memory", Run: tooMuch("memory", "50E")},

@@ -108,8 +108,8 @@ func lostPriorities(ctx context.Context, g *Ground) error {
 	return nil
 }
 
-// forgedNominations: a nomination of a user is a wish. It must not keep a pod from a node that it fits, nor place it where
-// it does not.
+// forgedNominations: a nomination of a user is a wish. It must not keep a pod from a node that it fits, nor place
+// it where it does not.
 func forgedNominations(ctx context.Context, g *Ground) error {
 	if err := g.CreateNodes(ctx, g.Node("small", offers("cpu", "1")), g.Node("large")); err != nil {
 		return err

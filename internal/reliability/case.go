@@ -21,8 +21,8 @@ type Case struct {
 	Limit time.Duration
 	// NotRun says why there is no Run.
 	NotRun string
-	// Run plays the case and returns what the scheduler did wrong, nil if nothing. Whether the scheduler lives, whether other
-	// pods are placed and whether nodes are oversold is looked at afterwards for every case.
+	// Run plays the case and returns what the scheduler did wrong, nil if nothing. Whether the scheduler lives,
+	// whether other pods are placed and whether nodes are oversold is looked at afterwards for every case.
 	Run func(context.Context, *Ground) error
 }
 

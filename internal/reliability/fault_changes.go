@@ -144,7 +144,8 @@ func madeAgain(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy)
 	return g.full(ctx, 2*perNode-20)
 }
 
-// relabelled: who must not be near a label goes by the label that the pod has now, and room by the size that it has now.
+// relabelled: who must not be near a label goes by the label that the pod has now, and room by the size that it has
+// now.
 func relabelled(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
 	role := func(value string) func(*v1.Pod) {
 		return func(p *v1.Pod) { p.Labels["role"] = value }

@@ -132,8 +132,8 @@ func (g *Ground) countBound(ctx context.Context, prefix string) (int, error) {
 	return have, err
 }
 
-// full demands that exactly so many more pods of the usual size fit: one fewer would be room that was lost, one more room
-// that was sold twice.
+// full demands that exactly so many more pods of the usual size fit: one fewer would be room that was lost, one
+// more room that was sold twice.
 func (g *Ground) full(ctx context.Context, more int) error {
 	if err := g.burst(ctx, "fill", more); err != nil {
 		return err

@@ -32,7 +32,8 @@ func faultyRequests() []Case {
 	}
 }
 
-// everyThirdBind fills the nodes while binds fail that were carried out: every pod is placed once, and every room is used.
+// everyThirdBind fills the nodes while binds fail that were carried out: every pod is placed once, and every room
+// is used.
 func everyThirdBind(f fault.Fate) func(context.Context, *Ground, *Scheduler, *fault.Proxy) error {
 	return func(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
 		rule := g.binding(f)
@@ -49,8 +50,8 @@ func everyThirdBind(f fault.Fate) func(context.Context, *Ground, *Scheduler, *fa
 	}
 }
 
-// lateBind loses the answer to a pod's bind and carries it out later; 0 times is every time for a while. There is room for
-// one pod, and two want it.
+// lateBind loses the answer to a pod's bind and carries it out later; 0 times is every time for a while. There is
+// room for one pod, and two want it.
 func lateBind(times int) func(context.Context, *Ground) error {
 	const late = 3 * time.Second
 	return func(ctx context.Context, g *Ground) error {
@@ -114,7 +115,8 @@ func (g *Ground) oneOf(ctx context.Context, a, b string) error {
 	return nil
 }
 
-// boundByAnother lets another scheduler bind pods to node 1 whose binds are on their way: what was meant for them is free.
+// boundByAnother lets another scheduler bind pods to node 1 whose binds are on their way: what was meant for them
+// is free.
 func boundByAnother(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
 	struck := proxy.On(g.binding(fault.Slow(time.Second)))
 	if err := g.burst(ctx, "p", 10); err != nil {

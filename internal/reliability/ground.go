@@ -130,8 +130,8 @@ func (g *Ground) Node(name string, change ...func(*v1.Node)) *v1.Node {
 	return n
 }
 
-// Nodes creates so many nodes, called GROUND-0 and so on, and waits until they have no taint that the control plane puts on
-// new nodes.
+// Nodes creates so many nodes, called GROUND-0 and so on, and waits until they have no taint that the control plane
+// puts on new nodes.
 func (g *Ground) Nodes(ctx context.Context, count int, change ...func(*v1.Node)) error {
 	all := make([]*v1.Node, count)
 	for i := range all {
@@ -253,8 +253,8 @@ func (g *Ground) Delete(ctx context.Context, names ...string) error {
 	})
 }
 
-// Post sends JSON as it is to a path of the API server and returns the status code. Only a request that got no answer is an
-// error.
+// Post sends JSON as it is to a path of the API server and returns the status code. Only a request that got no
+// answer is an error.
 func (g *Ground) Post(ctx context.Context, path, body string) (int, string, error) {
 	code := 0
 	text, err := g.Client.CoreV1().RESTClient().Post().AbsPath(path).SetHeader("Content-Type", "application/json").

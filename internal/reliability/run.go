@@ -43,7 +43,8 @@ type Result struct {
 	Why string `json:"why,omitempty"`
 	// Failed says that the case could not be put to the scheduler although it should have been.
 	Failed bool `json:"failed,omitempty"`
-	// Seconds from the beginning until every verdict was there; OthersSeconds is how long an ordinary pod waited after it.
+	// Seconds from the beginning until every verdict was there; OthersSeconds is how long an ordinary pod waited
+	// after it.
 	Seconds       float64 `json:"seconds"`
 	OthersSeconds float64 `json:"othersSeconds"`
 	// Deaths counts how often the scheduler ended by itself.
@@ -64,8 +65,8 @@ type Options struct {
 	Progress io.Writer
 }
 
-// Run puts every case to every scheduler, on a fresh cluster for each, and returns what came of it: also when it ends early,
-// with what there is.
+// Run puts every case to every scheduler, on a fresh cluster for each, and returns what came of it: also when it
+// ends early, with what there is.
 func Run(ctx context.Context, o Options) ([]Result, error) {
 	var all []Result
 	for _, p := range o.Programs {

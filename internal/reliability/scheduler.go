@@ -48,7 +48,8 @@ func (p Program) command(args ...string) []string {
 type Launch struct {
 	// Name tells logs apart; empty means the program's name.
 	Name string
-	// Kubeconfig is how the API server is reached, perhaps through a proxy; empty means directly, as system:kube-scheduler.
+	// Kubeconfig is how the API server is reached, perhaps through a proxy; empty means directly, as
+	// system:kube-scheduler.
 	Kubeconfig string
 	// Config are further lines of the KubeSchedulerConfiguration.
 	Config string
@@ -58,12 +59,13 @@ type Launch struct {
 	DontWait bool
 	// Lease is how long the lease lasts; 0 means 4 s. It is to be renewed in three quarters of that.
 	Lease time.Duration
-	// MayDie says that the fault gives a scheduler reason to end, as the loss of its lease does: it is started again, and
-	// that is not held against it.
+	// MayDie says that the fault gives a scheduler reason to end, as the loss of its lease does: it is started
+	// again, and that is not held against it.
 	MayDie bool
 }
 
-// configuration is what every scheduler is started with: leases that a case can wait for, backoffs that end within a case.
+// configuration is what every scheduler is started with: leases that a case can wait for, backoffs that end within
+// a case.
 const configuration = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: true, leaseDuration: %s, renewDeadline: %s, retryPeriod: 500ms}
@@ -114,8 +116,8 @@ func newScheduler(p Program, l Launch, admin, dir string) (*Scheduler, error) {
 	return s, err
 }
 
-// asUser is a client that asks a scheduler as the user of a kubeconfig. The certificate of a scheduler was made by itself a
-// moment ago and is not checked.
+// asUser is a client that asks a scheduler as the user of a kubeconfig. The certificate of a scheduler was made by
+// itself a moment ago and is not checked.
 func asUser(kubeconfig string) (*http.Client, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -202,7 +204,7 @@ func (s *Scheduler) running() bool {
 	}
 }
 
-// Alive tells whether the process runs, stopped or not.
+// Alive reports whether the process runs, stopped or not.
 func (s *Scheduler) Alive() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,7 +32,8 @@ import (
 type Soak struct {
 	Program  Program
 	Duration time.Duration
-	// Rate is pods per second, Alive how many bound pods there are before the oldest go, Nodes how many nodes of 32 cores.
+	// Rate is pods per second, Alive how many bound pods there are before the oldest go, Nodes how many nodes of 32
+	// cores.
 	Rate, Alive, Nodes int
 	// Seed decides about pods, nodes and faults.
 	Seed     uint64
@@ -68,7 +69,8 @@ type SoakMinute struct {
 	// Waiting are pods without a node now, Longest how long the oldest of them has waited.
 	Waiting int     `json:"waiting"`
 	Longest float64 `json:"longestSeconds"`
-	// Of the process that leads: the heap after a garbage collection, goroutines, and how often schedulers were started.
+	// Of the process that leads: the heap after a garbage collection, goroutines, and how often schedulers were
+	// started.
 	PID        int     `json:"pid"`
 	HeapMiB    float64 `json:"heapMiB"`
 	Goroutines int     `json:"goroutines"`
@@ -316,9 +318,9 @@ func (k *soaking) measure(ctx context.Context, one *Scheduler, m *SoakMinute) {
 // enoughLooks is how many looks at one process say something about it alone.
 const enoughLooks = 9
 
-// judgeMemory compares the first third of the looks at whoever led with the last, and, where one process led for long
-// enough, the same of that process. Flat is: no more than a tenth and 2 MiB above the beginning, and no more than a tenth
-// and 10 goroutines.
+// judgeMemory compares the first third of the looks at whoever led with the last, and, where one process led for
+// long enough, the same of that process. Flat is: no more than a tenth and 2 MiB above the beginning, and no more
+// than a tenth and 10 goroutines.
 func (k *soaking) judgeMemory() {
 	var looks, longest, run []SoakMinute
 	for _, m := range k.report.Minutes {

@@ -23,8 +23,8 @@ const (
 	soakSpace = "soak"
 	// soakWorkers is how many requests of the load are under way at once.
 	soakWorkers = 24
-	// aside is how long a node is closed before its pods and then the node itself go: longer than any fault keeps the news
-	// from a scheduler.
+	// aside is how long a node is closed before its pods and then the node itself go: longer than any fault keeps
+	// the news from a scheduler.
 	aside = 20 * time.Second
 )
 
@@ -111,7 +111,7 @@ func (l *soakLoad) waiting() (pods int, longest time.Duration) {
 	return len(l.pending), longest
 }
 
-// nodesGo tells whether pods may be seen on a node that is gone just now: their deletion is under way.
+// nodesGo reports whether pods may be seen on a node that is gone just now: their deletion is under way.
 func (l *soakLoad) nodesGo() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,7 +221,8 @@ func (l *soakLoad) remove(ctx context.Context, name string) {
 	}
 }
 
-// changeNodes closes, taints and labels nodes, and makes some come and go, until ctx ends. What it closes it opens again.
+// changeNodes closes, taints and labels nodes, and makes some come and go, until ctx ends. What it closes it opens
+// again.
 func (l *soakLoad) changeNodes(ctx context.Context) {
 	random := rand.New(rand.NewPCG(l.Seed, 3))
 	for i := 0; ctx.Err() == nil; i++ {

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// Held tells whether every invariant held and memory was flat.
+// Held reports whether every invariant held and memory was flat.
 func (r SoakReport) Held() bool { return len(r.Wrong) == 0 && r.Lost == 0 && r.Memory.Flat }
 
 // Write writes the report as json, or as markdown for people.

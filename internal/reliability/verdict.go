@@ -17,9 +17,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/e2e/checker"
 )
 
-// Wants waits until the pods of the case are where they should be. want: pod -> the nodes where it may be (0, or several with
-// | between), * for any node, ? for any verdict, - for none, or, with ! before it, parts of what the pod's condition says about why it
-// is not placed, with & between. A pod that must wait is looked at again a little later: a refusal must last.
+// Wants waits until the pods of the case are where they should be. want: pod -> the nodes where it may be (0, or
+// several with | between), * for any node, ? for any verdict, - for none, or, with ! before it, parts of what the
+// pod's condition says about why it is not placed, with & between. A pod that must wait is looked at again a little
+// later: a refusal must last.
 func (g *Ground) Wants(ctx context.Context, want map[string]string) error {
 	refused := false
 	g.mu.Lock()

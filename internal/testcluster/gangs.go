@@ -11,9 +11,9 @@ const (
 	GangAPIs  = "scheduling.k8s.io/v1alpha2=true"
 )
 
-// GangDefinitions are resource definitions for the PodGroups of scheduler-plugins and of Volcano: YAML, to be applied. They
-// have the fields that a scheduler reads and writes, and are served as those projects serve theirs: the status of a Volcano
-// PodGroup is part of the object, that of scheduler-plugins is a resource of its own.
+// GangDefinitions are resource definitions for the PodGroups of scheduler-plugins and of Volcano: YAML, to be
+// applied. They have the fields that a scheduler reads and writes, and are served as those projects serve theirs:
+// the status of a Volcano PodGroup is part of the object, that of scheduler-plugins is a resource of its own.
 //
 //go:embed gangs/definitions.yaml
 var GangDefinitions []byte

@@ -63,8 +63,8 @@ func lockOne(ctx context.Context, progress io.Writer) (func(), error) {
 	})
 }
 
-// Reserve takes this machine's turn for a test that starts its cluster by itself, as a user does, and gives it back when
-// the test ends.
+// Reserve takes this machine's turn for a test that starts its cluster by itself, as a user does, and gives it back
+// when the test ends.
 func Reserve(t TB) {
 	t.Helper()
 	unlock, err := lockOne(context.WithoutCancel(t.Context()), os.Stderr)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command soak runs a scheduler for a long time under load, while nodes change and faults happen, and looks once a minute
-// whether what must hold holds.
+// Command soak runs a scheduler for a long time under load, while nodes change and faults happen, and looks once a
+// minute whether what must hold holds.
 //
 //	soak --duration 30m --rate 200 --seed 7 -o markdown
 //
@@ -26,8 +26,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:]))
 }
 
-// Exit codes: 1 says that something did not hold, or that the run did not come to its end; 2 is a mistake on the command
-// line.
+// Exit codes: 1 says that something did not hold, or that the run did not come to its end; 2 is a mistake on the
+// command line.
 const (
 	exitWrong = 1
 	exitUsage = 2
