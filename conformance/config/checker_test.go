@@ -122,7 +122,7 @@ func (c checker) members(keyword string, rule any, schema object, value any, pat
 	return ""
 }
 
-// isA tells whether a value is of a type of JSON schema.
+// isA reports whether a value is of a type of JSON schema.
 func isA(value, name any) bool {
 	switch v := value.(type) {
 	case nil:

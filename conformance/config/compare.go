@@ -90,7 +90,7 @@ func fields(up, us Answer, oneFault bool) []string {
 	return out
 }
 
-// same tells whether upstream and kumiki speak of one field. Upstream often names the object where kumiki names the
+// same reports whether upstream and kumiki speak of one field. Upstream often names the object where kumiki names the
 // field in it, and leaves out what leads to the arguments of a plugin.
 func same(upstream, kumiki string) bool {
 	upstream = strings.ReplaceAll(upstream, "queueSort.Enabled", "queueSort.enabled")

@@ -24,8 +24,8 @@ func setting(t *testing.T, otherwise uint64, name string) uint64 {
 	return n
 }
 
-// TestConformance puts generated files to both sides. It prints how often each difference by design was met; one that is
-// met never is out of date.
+// TestConformance puts generated files to both sides. It prints how often each difference by design was met; one
+// that is met never is out of date.
 func TestConformance(t *testing.T) {
 	seed, cases := setting(t, 1, "KUMIKI_SEED"), min(setting(t, 6000, "KUMIKI_CASES"), 20_000)
 	met := map[string]int{} // exception -> cases
@@ -62,8 +62,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestWhatIsShownStartsBoth: what `kumiki config show` and --write-config-to write is a file for both sides, and means what
-// was read.
+// TestWhatIsShownStartsBoth: what `kumiki config show` and --write-config-to write is a file for both sides, and
+// means what was read.
 func TestWhatIsShownStartsBoth(t *testing.T) {
 	seed := setting(t, 1, "KUMIKI_SEED")
 	shown := 0

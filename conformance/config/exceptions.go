@@ -12,8 +12,8 @@ type Exception struct {
 	Name string
 	// Why is the reason, for people.
 	Why string
-	// explains tells whether this is the reason of a difference. plugins says which plugin an entry of pluginConfig is for:
-	// path of the entry -> plugin.
+	// explains reports whether this is the reason of a difference. plugins says which plugin an entry of
+	// pluginConfig is for: path of the entry -> plugin.
 	explains func(difference string, plugins map[string]string) bool
 }
 

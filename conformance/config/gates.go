@@ -30,8 +30,8 @@ type Gate struct {
 // gatePackages are the packages that declare gates which the scheduler may ask.
 var gatePackages = []string{"k8s.io/kubernetes/pkg/features", "k8s.io/component-base/zpages/features", "k8s.io/apiserver/pkg/features"}
 
-// Gates lists the gates that upstream's scheduler of the pinned version asks, sorted: it reads upstream's source, and the
-// registered gates.
+// Gates lists the gates that upstream's scheduler of the pinned version asks, sorted: it reads upstream's source,
+// and the registered gates.
 func Gates() ([]Gate, error) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
 	if err != nil {

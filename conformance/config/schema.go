@@ -18,9 +18,9 @@ import (
 
 const apiVersion = "kubescheduler.config.k8s.io/v1"
 
-// Schema generates the JSON schema of configuration files (draft 7): the shape from upstream's Go types and ours, limits
-// and names from what package config accepts. It holds whatever package config accepts; what only fields together make
-// wrong, it cannot say.
+// Schema generates the JSON schema of configuration files (draft 7): the shape from upstream's Go types and ours,
+// limits and names from what package config accepts. It holds whatever package config accepts; what only fields
+// together make wrong, it cannot say.
 func Schema() ([]byte, error) {
 	g := &generator{definitions: object{}}
 	g.of(reflect.TypeFor[configv1.KubeSchedulerConfiguration]())

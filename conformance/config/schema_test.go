@@ -18,7 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is generated into its files")
 
-// TestTheSchemaIsTheGeneratedOne compares what is checked in with what the types come to. With -update it writes the file.
+// TestTheSchemaIsTheGeneratedOne compares what is checked in with what the types come to. With -update it writes
+// the file.
 func TestTheSchemaIsTheGeneratedOne(t *testing.T) {
 	want, err := Schema()
 	if err != nil {
@@ -36,8 +37,8 @@ func TestTheSchemaIsTheGeneratedOne(t *testing.T) {
 	}
 }
 
-// TestTheSchemaHoldsWhatIsAccepted: a file that kumiki accepts is valid by the schema; so an editor never complains about
-// a good file. Of the files that are refused, it finds a good part.
+// TestTheSchemaHoldsWhatIsAccepted: a file that kumiki accepts is valid by the schema; so an editor never complains
+// about a good file. Of the files that are refused, it finds a good part.
 func TestTheSchemaHoldsWhatIsAccepted(t *testing.T) {
 	text, err := Schema()
 	if err != nil {

@@ -50,7 +50,7 @@ type Answer struct {
 	Effective *Effective
 }
 
-// Accepted tells whether the file can be started with.
+// Accepted reports whether the file can be started with.
 func (a Answer) Accepted() bool { return len(a.Paths) == 0 }
 
 // quiet drops upstream's log lines; what it says about a file is in its errors.

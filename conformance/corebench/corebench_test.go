@@ -13,8 +13,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/core"
 )
 
-// TestEverySchedulerPlacesEveryPod of every family, so that what is compared is the same work. Catches a pod that one of them
-// gives up, which is cheap, and upstream's queue giving out another pod than the one that came.
+// TestEverySchedulerPlacesEveryPod of every family, so that what is compared is the same work. Catches a pod that
+// one of them gives up, which is cheap, and upstream's queue giving out another pod than the one that came.
 func TestEverySchedulerPlacesEveryPod(t *testing.T) {
 	const pods = 30
 	contenders := append([]core.Contender{core.Kumiki(0)}, Contenders()...)
@@ -33,9 +33,9 @@ func TestEverySchedulerPlacesEveryPod(t *testing.T) {
 	}
 }
 
-// TestUpstreamsClusterStaysAsFull as it is at the start, and upstream looks at as many nodes as its name says. Catches a
-// deletion that its handlers do not hear of, a bind that is counted beside the assumption of the same pod, and a share of nodes
-// that the configuration does not reach.
+// TestUpstreamsClusterStaysAsFull as it is at the start, and upstream looks at as many nodes as its name says.
+// Catches a deletion that its handlers do not hear of, a bind that is counted beside the assumption of the same
+// pod, and a share of nodes that the configuration does not reach.
 func TestUpstreamsClusterStaysAsFull(t *testing.T) {
 	const nodes, bound, pods = 400, 30, 20
 	family := core.Families()[0]

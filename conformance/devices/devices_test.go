@@ -43,8 +43,8 @@ func (a *question) fatalf(format string, args ...any) {
 	a.t.Fatalf("%s\npod %+v", fmt.Sprintf(format, args...), a.pod.Spec)
 }
 
-// The whole way of a pod through the plugin is upstream's: what keeps it back, verdicts and scores, the devices that are
-// reserved, what is written, and what the next pod sees of all that.
+// The whole way of a pod through the plugin is upstream's: what keeps it back, verdicts and scores, the devices
+// that are reserved, what is written, and what the next pod sees of all that.
 func TestPodsLikeUpstream(t *testing.T) {
 	oracle.New().Close() // sets upstream's metrics up
 	seen := map[string]int{}
@@ -137,8 +137,8 @@ func wordsOf(st *fwk.Status) string {
 	return st.Code().String() + ": " + st.Message()
 }
 
-// judge compares verdicts on each node, by both forms. A failure ends the attempt; which node's comes first is a matter of
-// order.
+// judge compares verdicts on each node, by both forms. A failure ends the attempt; which node's comes first is a
+// matter of order.
 func (a *question) judge() {
 	s := a.store.Snapshot()
 	up, failures := map[string]string{}, []string{}
@@ -249,8 +249,8 @@ func (a *question) remedy() {
 	}
 }
 
-// reserve compares the devices that are taken, and then lets the pod fail, or its claims be written, or leaves it on its
-// way.
+// reserve compares the devices that are taken, and then lets the pod fail, or its claims be written, or leaves it
+// on its way.
 func (a *question) reserve(node string) {
 	ctx := context.Background()
 	if st := a.up.Reserve(ctx, a.state, a.pod, node); !st.IsSuccess() {
@@ -320,7 +320,7 @@ func hasConditions(a *resourceapi.AllocationResult) bool {
 	return slices.ContainsFunc(a.Devices.Results, func(r resourceapi.DeviceRequestAllocationResult) bool { return len(r.BindingConditions) > 0 })
 }
 
-// namesConditions tells whether some claim of the pod that is allocated already has to be waited for.
+// namesConditions reports whether some claim of the pod that is allocated already has to be waited for.
 func (a *question) namesConditions() bool {
 	for i := range a.pod.Spec.ResourceClaims {
 		if name := a.pod.Spec.ResourceClaims[i].ResourceClaimName; name != nil {
@@ -354,8 +354,8 @@ func (a *question) write(node string, writes []cluster.Write) {
 	before := a.api.version
 	st := a.up.PreBind(context.Background(), a.state, a.pod, node)
 	if !st.IsSuccess() {
-		// Upstream makes a claim without requests for a pod with other claims where the node itself offers the resource,
-		// and then fails for want of anything to say in the pod's status. Kumiki makes none.
+		// Upstream makes a claim without requests for a pod with other claims where the node itself offers the
+		// resource, and then fails for want of anything to say in the pod's status. Kumiki makes none.
 		if st.AsError().Error() == fmt.Sprintf("nil or empty request mappings, no update of pod %s/%s ExtendedResourceClaimStatus", ns, a.pod.Name) {
 			a.seen["known difference"]++
 			return

@@ -23,8 +23,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/host/devices"
 )
 
-// scored are the resources that NodeResourcesFit looks at. NodeResourcesBalancedAllocation leaves out the second: upstream's
-// crashes when a class with selectors backs one of its resources.
+// scored are the resources that NodeResourcesFit looks at. NodeResourcesBalancedAllocation leaves out the second:
+// upstream's crashes when a class with selectors backs one of its resources.
 var scored = []resources.WeightedResource{{Name: "cpu", Weight: 1}, {Name: gpuResource, Weight: 2}, {Name: anyResource, Weight: 3},
 	{Name: "deviceclass.resource.kubernetes.io/any", Weight: 1}}
 

@@ -119,7 +119,8 @@ func TestBothRefuseTheSame(t *testing.T) {
 		{"--leader-elect-resource-lock=endpoints --secure-port=0 --kubeconfig=" + kubeconfig, "endpoints"},
 	} {
 		for _, s := range both {
-			// Where upstream wants a kubeconfig first, the lack of one is what it says of a line that it does not refuse.
+			// Where upstream wants a kubeconfig first, the lack of one is what it says of a line that it does not
+			// refuse.
 			if said, code := s.run(t, tt.line); code != 1 || !strings.Contains(strings.ReplaceAll(said, `\"`, `"`), tt.words) {
 				t.Errorf("%s %s: exit code %d, want 1 and %q:\n%s", s.name, tt.line, code, tt.words, last(said))
 			}
@@ -179,8 +180,8 @@ func TestWhatOneWritesStartsTheOther(t *testing.T) {
 				}
 				c.Kumiki = config.Default().Kumiki // upstream writes no arguments for plugins that it does not run
 				for i := range c.Profiles {
-					// Upstream writes its own default of how many candidates are enough, and what is written is a limit to
-					// kumiki, for which not to say means all nodes.
+					// Upstream writes its own default of how many candidates are enough, and what is written is a
+					// limit to kumiki, for which not to say means all nodes.
 					c.Profiles[i].Args.DefaultPreemption = config.Default().Profiles[0].Args.DefaultPreemption
 				}
 				means = append(means, c)
@@ -194,8 +195,8 @@ func TestWhatOneWritesStartsTheOther(t *testing.T) {
 	}
 }
 
-// TestGatesAreTakenAlike sets every gate to both values, and AllAlpha and AllBeta, at the oldest and the newest version, with
-// upstream's gates and with ours: the errors are the same, and so is every gate that results.
+// TestGatesAreTakenAlike sets every gate to both values, and AllAlpha and AllBeta, at the oldest and the newest
+// version, with upstream's gates and with ours: the errors are the same, and so is every gate that results.
 func TestGatesAreTakenAlike(t *testing.T) {
 	known := options.NewOptions().ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent).(featuregate.MutableVersionedFeatureGate)
 	values := []string{"AllAlpha=true", "AllAlpha=false", "AllBeta=true", "AllBeta=false", "AllAlpha=true,AllBeta=true"}

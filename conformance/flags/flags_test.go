@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is generated into its files")
 
-// TestTheListsAreThoseOfUpstream compares what is checked in with what upstream's command says of itself. A flag or gate that
-// upstream gains, drops or changes makes it fail. With -update it writes the files.
+// TestTheListsAreThoseOfUpstream compares what is checked in with what upstream's command says of itself. A flag or
+// gate that upstream gains, drops or changes makes it fail. With -update it writes the files.
 func TestTheListsAreThoseOfUpstream(t *testing.T) {
 	for _, tt := range []struct {
 		file  string

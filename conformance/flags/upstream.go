@@ -26,8 +26,8 @@ type Flag struct {
 	Default   string `json:"default"`
 	// Bare is the value that the flag has when none follows it.
 	Bare string `json:"bare,omitempty"`
-	// Deprecated is what the flag's parser warns with. Flags of the section "deprecated" have none: upstream only says so
-	// in their help.
+	// Deprecated is what the flag's parser warns with. Flags of the section "deprecated" have none: upstream only
+	// says so in their help.
 	Deprecated string `json:"deprecated,omitempty"`
 	Hidden     bool   `json:"hidden,omitempty"`
 }

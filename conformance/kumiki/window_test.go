@@ -173,7 +173,7 @@ func (m *march) step() string {
 	return ""
 }
 
-// namesNodes tells whether a pod asks for nodes by name.
+// namesNodes reports whether a pod asks for nodes by name.
 func namesNodes(p *v1.Pod) bool {
 	a := p.Spec.Affinity
 	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {

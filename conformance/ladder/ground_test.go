@@ -166,8 +166,8 @@ func (g *ground) kubectl(args ...string) string {
 	return g.run(g.programs.kubectl, append([]string{"kubectl", "--kubeconfig=" + g.cluster.Kubeconfig}, args...)...)
 }
 
-// configuration writes a scheduler's file: the one in deploy/, with the kubeconfig and, if it has an election, with leases
-// that suit a test.
+// configuration writes a scheduler's file: the one in deploy/, with the kubeconfig and, if it has an election, with
+// leases that suit a test.
 func (g *ground) configuration(overlay, kubeconfig string) string {
 	g.Helper()
 	text, err := os.ReadFile(manifests + overlay + "/config.yaml")

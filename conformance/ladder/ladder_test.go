@@ -20,8 +20,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// TestTheLadder walks docs/migration.md: a cluster that kube-scheduler runs is looked at, shared, handed over and handed
-// back, with pods coming and going all the time. What is checked at each step stands at the step.
+// TestTheLadder walks docs/migration.md: a cluster that kube-scheduler runs is looked at, shared, handed over and
+// handed back, with pods coming and going all the time. What is checked at each step stands at the step.
 func TestTheLadder(t *testing.T) {
 	g := newGround(t)
 	g.leader = g.scheduler(g.programs.kubeScheduler, g.configuration("base", g.cluster.SchedulerKubeconfig), g.cluster.SchedulerKubeconfig)
@@ -61,8 +61,9 @@ func (g *ground) theyRun() string {
 // secrets must not be in a picture.
 var secrets = []string{"word-in-a-secret", "word-in-env", "word-in-a-command", "word-in-an-annotation"}
 
-// look judges a pod that waits, with the rights of somebody who may read all but secrets, and keeps a picture. Faults: a
-// judgement that is not kube-scheduler's; a picture that needs more rights, or keeps what is nobody's business.
+// look judges a pod that waits, with the rights of somebody who may read all but secrets, and keeps a picture.
+// Faults: a judgement that is not kube-scheduler's; a picture that needs more rights, or keeps what is nobody's
+// business.
 func (g *ground) look() string {
 	g.load.on(v1.DefaultSchedulerName)
 	pod := testPod("stuck", v1.DefaultSchedulerName, "9")
@@ -157,9 +158,10 @@ func (g *ground) judge(theirs string, args ...string) string {
 	return strings.Join(said, ", ")
 }
 
-// shadow lets kumiki follow kube-scheduler, with what deploy/kustomize/shadow gives it and nothing more, first under load and
-// then with one pod at a time, when both certainly look at the same cluster. Faults: a pick that the other's filters do
-// not allow; scores that differ, as then the other's node is not among the best; a shadow that needs a right to write.
+// shadow lets kumiki follow kube-scheduler, with what deploy/kustomize/shadow gives it and nothing more, first
+// under load and then with one pod at a time, when both certainly look at the same cluster. Faults: a pick that the
+// other's filters do not allow; scores that differ, as then the other's node is not among the best; a shadow that
+// needs a right to write.
 func (g *ground) shadow() string {
 	file := filepath.Join(g.dir, "shadow.json")
 	g.kubectl("apply", "-k", manifests+"shadow")
@@ -325,9 +327,9 @@ func (g *ground) squeeze() {
 	})
 }
 
-// handOver starts a standby, ends the leader under load and waits until the standby leads. Both have one file and one
-// account. Faults: a take-over that decides on an old list; binds of the old leader that still land; a standby that does
-// not notice; an exit code that makes a service manager believe in a crash.
+// handOver starts a standby, ends the leader under load and waits until the standby leads. Both have one file and
+// one account. Faults: a take-over that decides on an old list; binds of the old leader that still land; a standby
+// that does not notice; an exit code that makes a service manager believe in a crash.
 func (g *ground) handOver(next string, how syscall.Signal) string {
 	g.load.on(v1.DefaultSchedulerName, "kumiki")
 	file := g.configuration("replace", g.cluster.SchedulerKubeconfig)
@@ -364,9 +366,9 @@ func (g *ground) leads(p *process, before string) {
 	g.leader = p
 }
 
-// pause stops the binds of a leading kumiki without stopping the load; it is killed meanwhile, and the next one must not
-// bind either. Faults: a pause that only the process knows; one that is answered before the last bind has come back; one
-// that makes the process look ill.
+// pause stops the binds of a leading kumiki without stopping the load; it is killed meanwhile, and the next one
+// must not bind either. Faults: a pause that only the process knows; one that is answered before the last bind has
+// come back; one that makes the process look ill.
 func (g *ground) pause() string {
 	g.load.on(v1.DefaultSchedulerName, "kumiki")
 	g.during(time.Second)

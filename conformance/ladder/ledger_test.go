@@ -26,7 +26,8 @@ type oversell struct {
 	node, pod string
 	// by is the scheduler whose bind came last and made it too much.
 	by string
-	// beside is how long the last bind of another scheduler on the node had been seen by then; negative when there was none.
+	// beside is how long the last bind of another scheduler on the node had been seen by then; negative when there
+	// was none.
 	beside time.Duration
 	what   string
 }
@@ -35,15 +36,15 @@ type oversell struct {
 // moment cannot know of each other, as nothing in the API keeps a node's room.
 const seenLong = 500 * time.Millisecond
 
-// blameless tells whether two schedulers met on the node in the same moment.
+// blameless reports whether two schedulers met on the node in the same moment.
 func (o oversell) blameless() bool { return o.beside >= 0 && o.beside < seenLong }
 
 func (o oversell) String() string {
 	return fmt.Sprintf("%s took %s for %s, %s after another scheduler's bind there: %s", o.by, o.node, o.pod, o.beside.Round(time.Millisecond), o.what)
 }
 
-// ledger follows all pods of a cluster in the order of their writes, and adds up every node after every bind. Sums are the
-// checker's.
+// ledger follows all pods of a cluster in the order of their writes, and adds up every node after every bind. Sums
+// are the checker's.
 type ledger struct {
 	client kubernetes.Interface
 	cancel context.CancelFunc
@@ -228,8 +229,9 @@ func (l *ledger) longestPause(since time.Time) time.Duration {
 	return longest
 }
 
-// TestTheLedgerBlamesTheLastBind shows the ledger a node with room for two. Faults: a bind that is counted twice; room that
-// is not given back; the first of two schedulers blamed; two in the same moment not told from one that could have known.
+// TestTheLedgerBlamesTheLastBind shows the ledger a node with room for two. Faults: a bind that is counted twice;
+// room that is not given back; the first of two schedulers blamed; two in the same moment not told from one that
+// could have known.
 func TestTheLedgerBlamesTheLastBind(t *testing.T) {
 	l := newLedger(nil)
 	l.nodes["n"] = v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: v1.NodeStatus{Allocatable: v1.ResourceList{

@@ -125,7 +125,7 @@ func (p *process) get(ctx context.Context, as *rest.Config, path string) (string
 	return string(body), err
 }
 
-// alive tells whether it answers its probe, which needs no rights.
+// alive reports whether it answers its probe, which needs no rights.
 func (p *process) alive(ctx context.Context) error {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/healthz", p.port), nil)

@@ -98,8 +98,8 @@ func touchUpstream() {
 // described is how a description reads in text.
 var described = regexp.MustCompile(`fqName: "(\w+)"`)
 
-// read says what a registry holds under the prefixes scheduler_ and kumiki_. A metric that has no value yet is an error:
-// nothing could be said of it.
+// read says what a registry holds under the prefixes scheduler_ and kumiki_. A metric that has no value yet is an
+// error: nothing could be said of it.
 func read(registerer any, gatherer componentmetrics.Gatherer) ([]Metric, error) {
 	names := map[string]bool{} // name -> it has a value
 	holder, can := registerer.(componentmetrics.Collector)

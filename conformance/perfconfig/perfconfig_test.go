@@ -232,8 +232,8 @@ func allocatable(a *workload.NodeAllocatable) map[string]any {
 	return out
 }
 
-// Catches: a field of upstream's that no file of its own uses, and that is therefore refused when a user's file does; and
-// an operation that a later release adds.
+// Catches: a field of upstream's that no file of its own uses, and that is therefore refused when a user's file
+// does; and an operation that a later release adds.
 func TestEveryFieldOfUpstreamIsKnown(t *testing.T) {
 	dir, err := Dir()
 	if err != nil {

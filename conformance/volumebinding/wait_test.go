@@ -37,7 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// api is the API server that upstream writes to: every write is accepted, and makes version 11 unless it changes nothing.
+// api is the API server that upstream writes to: every write is accepted, and makes version 11 unless it changes
+// nothing.
 type api struct {
 	*world
 	kubernetes.Interface
@@ -121,8 +122,8 @@ func (a lookedAt) Get(name string) (*v1.Node, error) {
 	return a.NodeLister.Get(name)
 }
 
-// What is written, and what comes of the wait for it once the cluster has gone on, is as upstream has it. Upstream looks
-// once a second, so the cases wait side by side.
+// What is written, and what comes of the wait for it once the cluster has gone on, is as upstream has it. Upstream
+// looks once a second, so the cases wait side by side.
 func TestWaitsLikeUpstream(t *testing.T) {
 	const waits = 6000
 	var mu sync.Mutex

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command corebench is `kumiki bench core` with upstream's scheduler beside kumiki's engine, which the program kumiki must not
-// be linked with.
+// Command corebench is `kumiki bench core` with upstream's scheduler beside kumiki's engine, which the program
+// kumiki must not be linked with.
 package main
 
 import (

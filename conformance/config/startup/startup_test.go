@@ -64,7 +64,8 @@ profiles:
     score: {enabled: [{name: NodeResourcesFit, weight: 4}]}
 `
 
-// TestOneFileStartsBoth catches a setting of ours that upstream's decoder refuses, and a file of upstream's that ours does.
+// TestOneFileStartsBoth catches a setting of ours that upstream's decoder refuses, and a file of upstream's that
+// ours does.
 func TestOneFileStartsBoth(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
