@@ -101,7 +101,7 @@ func (e *Engine) incomplete(u *queue.Unit, ready []*cluster.Pod, shut, why strin
 }
 
 // tellAt is when the pods of a unit are to be notified that it waits at its gate: once no pod has come for a while,
-// or soon, when it waits for another reason than before. It is 0 when they were told.
+// or soon, when it waits for another reason than before. It is 0 if they have been notified already.
 func (e *Engine) tellAt(u *queue.Unit, reason string) record.Time {
 	switch at := u.Joined + e.quietPeriod(); {
 	case at > e.now:
