@@ -32,7 +32,7 @@ const settleMost = 15 * time.Second
 type gauge struct {
 	client  *kubernetes.Clientset
 	watch   *ops.Watch
-	s       *testbed.Scheduler // nil when nobody schedules
+	s       *testbed.Scheduler // nil without a scheduler
 	servers []int              // processes of API server and etcd
 	metrics []workload.Metric
 	spans   []span

@@ -5,7 +5,7 @@
 // its default profile, feature gates and parallelism.
 //
 // Left out is what has no place without an API server: its binding cycle, which runs in a goroutine of its own. The
-// bind is taken as done, the queue is told so, and the pod is shown bound, as for kumiki. Upstream's events and API
+// bind is taken as done, the queue is notified, and the pod is shown bound, as for kumiki. Upstream's events and API
 // calls are left out with it, to its favour.
 //
 // Rejected: the clusters of package oracle, which take a snapshot from nothing in each cycle and look at nodes one
