@@ -71,16 +71,6 @@ func alikeDiffers(changes []changeOfMany) error {
 	return nil
 }
 
-// alikeAgrees plays a fixed row of lives and returns the first difference.
-func alikeAgrees(lives int) error {
-	for seed := range lives {
-		if err := alikeDiffers(changesOfMany.Example(seed)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // TestPodsThatAreAlikeAreAskedAboutOnce, and what that answers is what asking about each would. Catches the mutant that
 // forgets that a pod has changed, and an answer that counts for pods of another priority.
 func TestPodsThatAreAlikeAreAskedAboutOnce(t *testing.T) {

@@ -124,7 +124,7 @@ func WithDiagram(page, diagram string) (string, error) {
 }
 
 var (
-	pathSpan     = regexp.MustCompile("^[\\w./-]+/[\\w.-]*\\w$")
+	pathSpan     = regexp.MustCompile(`^[\w./-]+/[\w.-]*\w$`)
 	functionSpan = regexp.MustCompile(`^(?:([A-Za-z]\w*)\.)?([A-Za-z]\w*)\(\)$`)
 )
 
