@@ -109,6 +109,12 @@ cover: ## out/cover.html: which lines of the root module its own tests reach, wi
 	@$(GO) tool cover -func=out/cover.out | tail -n 1
 	@echo "see out/cover.html"
 
+# make next-release VERSION=1.37.1 ARGS="-tables metrics -o yaml"
+.PHONY: next-release
+next-release: ## what changed upstream between the release that is matched and VERSION (FROM=1.36.3 ARGS="-tables gates")
+	@GOWORK=off $(GO) -C tools build -buildvcs=false -o ../bin/nextrelease ./nextrelease
+	@bin/nextrelease -from "$${FROM:-$$($(GO) -C conformance list -m -f '{{.Version}}' k8s.io/kubernetes)}" -to "$(VERSION)" $(ARGS)
+
 .PHONY: bench
 bench: ## go benchmarks of the core and the edge, into out/bench.txt (BENCH=regexp COUNT=n)
 	@mkdir -p out
