@@ -13,6 +13,7 @@
 // Together they hold all of client-go and nearly all goroutines.
 //
 //   - Loop: batches of events alternate with cycles, by count.
-//   - Election: the lease, whether another process can lead at this moment, and the pause that operators keep on the lease.
+//   - Election: the lease, whether another process can lead at this moment, and the pause that operators keep on the
+//     lease.
 //   - Scheduler: joins all parts, and hands over to the next leader.
 package kube

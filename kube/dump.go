@@ -113,7 +113,8 @@ func (d *dumper) compare(ctx context.Context, log klog.Logger) error {
 		return nil
 	}
 	log.Info("Cache mismatch", "missedNodes", first.missedNodes, "redundantNodes", first.redundantNodes)
-	log.Info("Cache mismatch", "missedPods", first.missedPods, "redundantPods", first.redundantPods, "misplacedPods", first.misplacedPods)
+	log.Info("Cache mismatch", "missedPods", first.missedPods, "redundantPods", first.redundantPods,
+		"misplacedPods", first.misplacedPods)
 	return nil
 }
 
@@ -210,14 +211,19 @@ func (m mismatch) and(o mismatch) mismatch {
 	both := func(a, b []string) []string {
 		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })
 	}
-	return mismatch{both(m.missedNodes, o.missedNodes), both(m.redundantNodes, o.redundantNodes), both(m.missedPods, o.missedPods),
+	return mismatch{both(m.missedNodes, o.missedNodes), both(m.redundantNodes, o.redundantNodes),
+		both(m.missedPods, o.missedPods),
 		both(m.redundantPods, o.redundantPods), both(m.misplacedPods, o.misplacedPods)}
 }
 
 // write logs nodes with their accounts and pods, and the queue.
 func (d *dumper) write(ctx context.Context, log klog.Logger) error {
 	var names []string
-	if err := d.loop.Ask(ctx, func() { d.engine.EachNode(func(name string) { names = append(names, name) }) }); err != nil {
+	if err := d.loop.Ask(ctx, func() {
+		d.engine.EachNode(func(name string) {
+			names = append(names, name)
+		})
+	}); err != nil {
 		return err
 	}
 	slices.Sort(names)
@@ -234,7 +240,8 @@ func (d *dumper) write(ctx context.Context, log klog.Logger) error {
 			return err
 		}
 		for i := range reports {
-			log.Info("Dump of cached NodeInfo", "node", reports[i].Name, "resources", accountsText(&reports[i]), "pods", podsText(&reports[i]))
+			log.Info("Dump of cached NodeInfo", "node", reports[i].Name, "resources", accountsText(&reports[i]),
+				"pods", podsText(&reports[i]))
 		}
 	}
 	var queue record.QueueReport
@@ -242,10 +249,11 @@ func (d *dumper) write(ctx context.Context, log klog.Logger) error {
 		return err
 	}
 	c := queue.Counts
-	log.Info("Dump of scheduling queue", "active", c.Active, "inflight", c.InFlight, "backoff", c.Backoff, "unschedulable", c.Unschedulable,
-		"gated", c.Gated, "inflightEvents", queue.InFlightEvents)
+	log.Info("Dump of scheduling queue", "active", c.Active, "inflight", c.InFlight, "backoff", c.Backoff,
+		"unschedulable", c.Unschedulable, "gated", c.Gated, "inflightEvents", queue.InFlightEvents)
 	for _, e := range queue.Entries {
-		log.Info("Dump of scheduling queue", "pod", e.Pod.Key(), "uid", e.Pod.UID, "queue", e.Where, "attempts", e.Attempts, "plugins", e.Plugins)
+		log.Info("Dump of scheduling queue", "pod", e.Pod.Key(), "uid", e.Pod.UID, "queue", e.Where,
+			"attempts", e.Attempts, "plugins", e.Plugins)
 	}
 	return nil
 }
@@ -253,7 +261,8 @@ func (d *dumper) write(ctx context.Context, log klog.Logger) error {
 func accountsText(r *record.NodeReport) string {
 	var parts []string
 	for _, a := range r.Resources {
-		parts = append(parts, fmt.Sprintf("%s: allocatable %d, confirmed %d, assumed %d", a.Resource, a.Allocatable, a.Confirmed, a.Assumed))
+		parts = append(parts, fmt.Sprintf("%s: allocatable %d, confirmed %d, assumed %d",
+			a.Resource, a.Allocatable, a.Confirmed, a.Assumed))
 	}
 	return strings.Join(parts, "; ")
 }

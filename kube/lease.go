@@ -41,7 +41,8 @@ const (
 func EndpointOf(lease *coordinationv1.Lease) (serve.Endpoint, error) {
 	e := serve.Endpoint{Address: lease.Annotations[EndpointAnnotation]}
 	if e.Address == "" {
-		return e, fmt.Errorf("lease %s/%s: no annotation %s: no kumiki leads", lease.Namespace, lease.Name, EndpointAnnotation)
+		return e, fmt.Errorf("lease %s/%s: no annotation %s: no kumiki leads",
+			lease.Namespace, lease.Name, EndpointAnnotation)
 	}
 	ca, err := base64.StdEncoding.DecodeString(lease.Annotations[CAAnnotation])
 	if err != nil {
@@ -154,8 +155,8 @@ func (l *leaseLock) wrote(held bool, began time.Time) {
 	}
 }
 
-// annotate publishes the endpoint, and what becomes of a pause, when the lease is given to us, which it tells, and
-// takes both down when we release it.
+// annotate reports whether the lease to be written names this process as its holder. If so, annotate adds the endpoint
+// and the state of a pause; if the lease is released, annotate removes both.
 func (l *leaseLock) annotate(lease *coordinationv1.Lease) (held bool) {
 	held = lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == l.identity
 	l.pausing.answer(lease, held)
@@ -254,7 +255,8 @@ func (e *Election) stand(c LeaseConfig, identity string) (err error) {
 	}
 	binary, emulated := v.BinaryVersion(), v.EmulationVersion()
 	e.candidate, e.synced, err = leaderelection.NewCandidate(c.Candidates, c.Namespace, identity, c.Name,
-		fmt.Sprintf("%d.%d.%d", binary.Major(), binary.Minor(), binary.Patch()), fmt.Sprintf("%d.%d.0", emulated.Major(), emulated.Minor()),
+		fmt.Sprintf("%d.%d.%d", binary.Major(), binary.Minor(), binary.Patch()),
+		fmt.Sprintf("%d.%d.0", emulated.Major(), emulated.Minor()),
 		coordinationv1.OldestEmulationVersion)
 	if err != nil {
 		return fmt.Errorf("candidate for lease %s/%s: %w", c.Namespace, c.Name, err)
@@ -296,8 +298,8 @@ func (e *Election) Paused() *Pause { return e.lock.pausing.asked.Load() }
 // Looked is closed when the lease was read for the first time, or could not be.
 func (e *Election) Looked() <-chan struct{} { return e.lock.looked }
 
-// Contested tells, once the lease is held, whether another may have held it since we looked first: its last binds may
-// not be in what was listed since.
+// Contested reports whether another process may have held the lease after this process first read it: the lists since
+// then may lack its last binds. It must be called after the lease was won.
 func (e *Election) Contested() bool {
 	t := e.lock.won.Load()
 	return t == nil || !t.alone

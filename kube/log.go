@@ -19,13 +19,16 @@ func logStep(log klog.Logger, effects []engine.Effect) {
 		case engine.Decided:
 			logDecision(log, &f.Decision)
 		case engine.Evict:
-			log.V(2).Info("Evicting", "decision", f.Decision, "for", call.PodName(f.For), "node", f.Node, "victims", len(f.Victims), "undo", f.Undo)
+			log.V(2).Info("Evicting", "decision", f.Decision, "for", call.PodName(f.For), "node", f.Node,
+				"victims", len(f.Victims), "undo", f.Undo)
 		case engine.Rechecked:
-			log.V(2).Info("Judged again after a bind by someone else", "found", call.PodName(f.Found), "node", f.Node, "pods", f.Pods, "conflicts", f.Conflicts)
+			log.V(2).Info("Judged again after a bind by someone else", "found", call.PodName(f.Found), "node", f.Node,
+				"pods", f.Pods, "conflicts", f.Conflicts)
 		case engine.Moved:
 			if v := log.V(4); v.Enabled() {
 				m := &f.Move
-				v.Info("Moved", "pod", call.PodName(m.Pod), "from", m.From, "to", m.To, "event", m.Event, "plugin", m.Hint, "cause", m.Cause)
+				v.Info("Moved", "pod", call.PodName(m.Pod), "from", m.From, "to", m.To, "event", m.Event,
+					"plugin", m.Hint, "cause", m.Cause)
 			}
 		}
 	}

@@ -161,7 +161,8 @@ func (l *Loop) Stalled() time.Duration { return time.Since(l.start) - time.Durat
 
 // health is the state that a server shows of a loop without leader election.
 func (l *Loop) health(ending <-chan struct{}) serve.Health {
-	return serve.Health{Leads: func() bool { return true }, Stalled: l.Stalled, Synced: l.Synced(), Pods: l.cfg.Inbox.Pods, Ending: ending}
+	return serve.Health{Leads: func() bool { return true }, Stalled: l.Stalled, Synced: l.Synced(),
+		Pods: l.cfg.Inbox.Pods, Ending: ending}
 }
 
 // Answer gives the outcome of a bind, of writes or of evictions to the engine: a BindDone, WritesDone or EvictDone.
@@ -294,7 +295,8 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 			l.mayDecide()
 			l.mayDecide = nil
 		}
-		for ; !l.held.Load() && cycles < l.cfg.Cycles && l.unanswered+l.evicting < l.cfg.DecidedAhead && l.cfg.Engine.Ready(); cycles++ {
+		for ; !l.held.Load() && cycles < l.cfg.Cycles && l.unanswered+l.evicting < l.cfg.DecidedAhead &&
+			l.cfg.Engine.Ready(); cycles++ {
 			l.step(log, engine.Cycle{})
 		}
 	}
@@ -309,7 +311,8 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 func (l *Loop) knows(log klog.Logger) {
 	close(l.synced)
 	nodes, bound := l.cfg.Inbox.Known()
-	log.Info("The cluster is known", "nodes", nodes, "boundPods", bound, "sinceLists", time.Since(l.cfg.Inbox.Listed()).Seconds())
+	log.Info("The cluster is known", "nodes", nodes, "boundPods", bound,
+		"sinceLists", time.Since(l.cfg.Inbox.Listed()).Seconds())
 }
 
 func (l *Loop) takeOutcomes() []engine.Event {

@@ -63,7 +63,8 @@ func PauseOf(lease *coordinationv1.Lease) *Pause {
 // PauseStateOf reads the answer of the leader. It is the zero value when there is none, or one of a leader of the past.
 func PauseStateOf(lease *coordinationv1.Lease) PauseState {
 	var s PauseState
-	if json.Unmarshal([]byte(lease.Annotations[PauseStateAnnotation]), &s) != nil || lease.Spec.HolderIdentity == nil || s.Holder != *lease.Spec.HolderIdentity {
+	if json.Unmarshal([]byte(lease.Annotations[PauseStateAnnotation]), &s) != nil ||
+		lease.Spec.HolderIdentity == nil || s.Holder != *lease.Spec.HolderIdentity {
 		return PauseState{}
 	}
 	return s
@@ -114,8 +115,8 @@ func (p *pausing) read(lease *coordinationv1.Lease) {
 		p.hold(is != nil)
 	}
 	if log := klog.Background(); is != nil {
-		log.Info("Scheduling is paused: nothing is bound or evicted until the lease says otherwise", "lease", lease.Namespace+"/"+lease.Name,
-			"since", is.Since, "reason", is.Reason, "by", is.By)
+		log.Info("Scheduling is paused: nothing is bound or evicted until the lease says otherwise",
+			"lease", lease.Namespace+"/"+lease.Name, "since", is.Since, "reason", is.Reason, "by", is.By)
 	} else {
 		log.Info("Scheduling goes on after a pause", "lease", lease.Namespace+"/"+lease.Name, "since", was.Since)
 	}

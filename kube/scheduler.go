@@ -99,11 +99,11 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return nil
 }
 
-// stand follows the cluster until the lease is held; it returns false when ctx ended before.
+// stand follows the cluster until the lease is held. It reports whether the lease was won before ctx ended.
 //
-// The lists begin after the first look at the lease: where that look finds it free and the lease is won on top of it,
-// no one has bound anything since, and the lists are good. In any other case another may have bound after them, and
-// everything is listed once more.
+// The lists begin after the first read of the lease. If that read found the lease free and the lease was won on top of
+// it, no other process has bound a pod since, and the lists are complete. In any other case another process may have
+// bound pods after the lists, and everything is listed once more.
 func (s *Scheduler) stand(ctx, inside context.Context) bool {
 	if !happened(ctx, s.Election.Looked()) {
 		return false
@@ -120,7 +120,7 @@ func (s *Scheduler) stand(ctx, inside context.Context) bool {
 	return true
 }
 
-// happened waits for a channel to be closed; it returns false when ctx ended before.
+// happened waits for a channel to be closed. It reports whether that happened before ctx ended.
 func happened(ctx context.Context, event <-chan struct{}) bool {
 	select {
 	case <-event:
@@ -138,7 +138,8 @@ func (s *Scheduler) tookOver(ctx context.Context) {
 	took := time.Since(s.Election.wonAt())
 	s.Loop.cfg.Metrics.Takeover.Set(took.Seconds())
 	nodes, pods := s.Loop.cfg.Inbox.Known()
-	klog.FromContext(ctx).Info("Took over: the cluster is known as it was when the lease was won, or later", "seconds", took.Seconds(),
+	klog.FromContext(ctx).Info("Took over: the cluster is known as it was when the lease was won, or later",
+		"seconds", took.Seconds(),
 		"listedAgain", s.Election.Contested(), "nodes", nodes, "boundPods", pods)
 }
 

@@ -56,7 +56,8 @@ type BindVia func(ctx context.Context, name string, pod record.PodRef, node stri
 var ErrUseAPI = errors.New("bind with the API server")
 
 // NewBinder returns a Binder that sends at most limit binds at once. Calls end when ctx does.
-func NewBinder(ctx context.Context, client kubernetes.Interface, limit int, metrics *metrics.Metrics, answer func(engine.BindDone)) *Binder {
+func NewBinder(ctx context.Context, client kubernetes.Interface, limit int, metrics *metrics.Metrics,
+	answer func(engine.BindDone)) *Binder {
 	if limit <= 0 {
 		limit = DefaultBindsInFlight
 	}
@@ -78,8 +79,8 @@ func (b *Binder) Bind(bind engine.Bind) {
 }
 
 func heldBack(bind engine.Bind) engine.BindDone {
-	return engine.BindDone{Pod: bind.Pod, Node: bind.Node, Outcome: engine.BindRecalled, Message: "taken back from node " + bind.Node +
-		": scheduling was paused before the bind was sent"}
+	return engine.BindDone{Pod: bind.Pod, Node: bind.Node, Outcome: engine.BindRecalled,
+		Message: "taken back from node " + bind.Node + ": scheduling was paused before the bind was sent"}
 }
 
 // Hold keeps binds from being sent, or lets them be sent again. Those that were not sent yet are answered as recalled:
@@ -193,7 +194,8 @@ func (b *Binder) carryVia(bind engine.Bind, done *engine.BindDone) (known, ended
 	}
 	done.Message = fmt.Sprintf("binding pod %s to node %s by %s: %v", bind.Pod.Key(), bind.Node, bind.Via, err)
 	if err == nil {
-		done.Message = fmt.Sprintf("binding pod %s to node %s by %s: it answered that the pod is bound, and the pod is not",
+		done.Message = fmt.Sprintf("binding pod %s to node %s by %s: it answered "+
+			"that the pod is bound, and the pod is not",
 			bind.Pod.Key(), bind.Node, bind.Via)
 	}
 	for wait := b.patience; ; wait *= 2 {
@@ -217,8 +219,9 @@ func (b *Binder) send(bind engine.Bind) error {
 	ctx, cancel := b.writing(call.Timeout)
 	defer cancel()
 	return b.client.CoreV1().Pods(bind.Pod.Namespace).Bind(ctx, &v1.Binding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: bind.Pod.Namespace, Name: bind.Pod.Name, UID: types.UID(bind.Pod.UID), Annotations: leaves(bind)},
-		Target:     v1.ObjectReference{Kind: "Node", Name: bind.Node},
+		ObjectMeta: metav1.ObjectMeta{Namespace: bind.Pod.Namespace, Name: bind.Pod.Name,
+			UID: types.UID(bind.Pod.UID), Annotations: leaves(bind)},
+		Target: v1.ObjectReference{Kind: "Node", Name: bind.Node},
 	}, metav1.CreateOptions{})
 }
 
@@ -229,8 +232,9 @@ func leaves(bind engine.Bind) map[string]string {
 		return nil
 	}
 	return map[string]string{
-		cluster.GangBoundAnnotation: bind.Gang.Name, cluster.GangDecisionAnnotation: strconv.FormatUint(bind.Gang.Decision, 10),
-		cluster.GangQuorumAnnotation: strconv.Itoa(bind.Gang.Quorum),
+		cluster.GangBoundAnnotation:    bind.Gang.Name,
+		cluster.GangDecisionAnnotation: strconv.FormatUint(bind.Gang.Decision, 10),
+		cluster.GangQuorumAnnotation:   strconv.Itoa(bind.Gang.Quorum),
 	}
 }
 
@@ -249,7 +253,8 @@ func (b *Binder) reread(bind engine.Bind) (pod *v1.Pod, alive bool) {
 			return nil, true
 		}
 		if wait >= time.Second {
-			klog.FromContext(b.ctx).Info("Bind outcome still unknown", "pod", call.PodName(bind.Pod), "node", bind.Node, "err", err)
+			klog.FromContext(b.ctx).Info("Bind outcome still unknown", "pod", call.PodName(bind.Pod),
+				"node", bind.Node, "err", err)
 		}
 		if !call.Sleep(b.ctx, wait) {
 			return nil, false

@@ -89,7 +89,8 @@ type known struct {
 }
 
 // NewPatcher returns a Patcher. Calls end when ctx does.
-func NewPatcher(ctx context.Context, client kubernetes.Interface, newest func(record.PodRef) *cluster.Pod, metrics *metrics.Metrics) *Patcher {
+func NewPatcher(ctx context.Context, client kubernetes.Interface, newest func(record.PodRef) *cluster.Pod,
+	metrics *metrics.Metrics) *Patcher {
 	p := &Patcher{
 		client: client, newest: newest, metrics: metrics, patience: 100 * time.Millisecond,
 		states: map[string]*patchState{}, sweep: 1024,
@@ -254,7 +255,8 @@ func (p *Patcher) baseLocked(pod record.PodRef, s *patchState) *known {
 		return nil
 	}
 	if s.written != nil {
-		if order, err := resourceversion.CompareResourceVersion(s.written.version, rec.ResourceVersion); err == nil && order > 0 {
+		if order, err := resourceversion.CompareResourceVersion(s.written.version, rec.ResourceVersion); err == nil &&
+			order > 0 {
 			return s.written
 		}
 	}
@@ -279,7 +281,8 @@ func (p *Patcher) write(want wish, base *known) (result string, next *known) {
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, call.Timeout)
 	defer cancel()
-	got, err := p.client.CoreV1().Pods(want.Pod.Namespace).Patch(ctx, want.Pod.Name, types.StrategicMergePatchType, body,
+	got, err := p.client.CoreV1().Pods(want.Pod.Namespace).Patch(ctx, want.Pod.Name, types.StrategicMergePatchType,
+		body,
 		metav1.PatchOptions{}, "status")
 	switch {
 	case err == nil:
@@ -288,7 +291,8 @@ func (p *Patcher) write(want wish, base *known) (result string, next *known) {
 		return "moot", nil
 	case apierrors.IsConflict(err):
 		return "reread", nil
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err),
+		apierrors.IsRequestEntityTooLargeError(err):
 		klog.FromContext(p.ctx).Error(err, "Condition refused", "pod", call.PodName(want.Pod), "reason", want.Reason)
 		return "refused", nil
 	}

@@ -84,7 +84,8 @@ type series struct {
 }
 
 // NewEventWriter returns an EventWriter. Calls end when ctx does. controller and hostname name the reporter.
-func NewEventWriter(ctx context.Context, client kubernetes.Interface, newest func(record.PodRef) *cluster.Pod, metrics *metrics.Metrics, controller, hostname string) *EventWriter {
+func NewEventWriter(ctx context.Context, client kubernetes.Interface, newest func(record.PodRef) *cluster.Pod,
+	metrics *metrics.Metrics, controller, hostname string) *EventWriter {
 	w := &EventWriter{
 		client: client, newest: newest, metrics: metrics, controller: controller, hostname: hostname,
 		patience: time.Second, series: map[seriesKey]*series{},
@@ -229,7 +230,8 @@ func (w *EventWriter) event(e engine.WriteEvent, of record.PodRef, now time.Time
 }
 
 func (w *EventWriter) reference(pod record.PodRef) *corev1.ObjectReference {
-	ref := &corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: types.UID(pod.UID)}
+	ref := &corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name,
+		UID: types.UID(pod.UID)}
 	if known := w.newest(pod); known != nil {
 		ref.ResourceVersion = known.ResourceVersion
 	}
@@ -288,7 +290,8 @@ func (w *EventWriter) deliver(ev *eventsv1.Event) {
 		}
 		if definite(err) || try == eventTries {
 			w.metrics.EventsDropped.Inc()
-			klog.FromContext(w.ctx).V(2).Info("Event not written", "pod", klog.KRef(ev.Regarding.Namespace, ev.Regarding.Name),
+			klog.FromContext(w.ctx).V(2).Info("Event not written",
+				"pod", klog.KRef(ev.Regarding.Namespace, ev.Regarding.Name),
 				"reason", ev.Reason, "tries", try, "err", err)
 			return
 		}

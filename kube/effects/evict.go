@@ -82,9 +82,11 @@ func (v victim) ref() record.PodRef { return v.of.Victims[v.at] }
 func (v victim) last() bool         { return !v.marks && v.at == len(v.of.Victims)-1 }
 
 // NewEvictor returns an Evictor. Calls end when ctx does. tell writes events.
-func NewEvictor(ctx context.Context, client kubernetes.Interface, newest func(record.PodRef) *cluster.Pod, m *metrics.Metrics,
-	tell func(about engine.WriteEvent, other record.PodRef), answer func(engine.EvictDone)) *Evictor {
-	e := &Evictor{workerPool: newWorkerPool[victim](ctx, client, m, metrics.Preempting, evictionsInFlight), newest: newest, tell: tell, answer: answer}
+func NewEvictor(ctx context.Context, client kubernetes.Interface, newest func(record.PodRef) *cluster.Pod,
+	m *metrics.Metrics, tell func(about engine.WriteEvent, other record.PodRef),
+	answer func(engine.EvictDone)) *Evictor {
+	e := &Evictor{workerPool: newWorkerPool[victim](ctx, client, m, metrics.Preempting, evictionsInFlight),
+		newest: newest, tell: tell, answer: answer}
 	e.do = func(v victim) {
 		if err := e.carryOut(v); !errors.Is(err, errStopped) {
 			e.settle(v, err)
@@ -191,7 +193,8 @@ func (e *Evictor) finish(of *eviction) {
 	result := "success"
 	if of.failed != nil {
 		result, done.Message = "error", of.failed.Error()
-		klog.FromContext(e.ctx).Info("Eviction failed", "for", call.PodName(of.For), "node", of.Node, "decision", of.Decision, "err", of.failed)
+		klog.FromContext(e.ctx).Info("Eviction failed", "for", call.PodName(of.For), "node", of.Node,
+			"decision", of.Decision, "err", of.failed)
 	}
 	if !of.Undo && !of.Finish {
 		e.metrics.Evictions.WithLabelValues(result).Inc()
@@ -239,7 +242,8 @@ func (e *Evictor) carryOut(v victim) error {
 		return v.spared(err)
 	}
 	if ours {
-		klog.FromContext(e.ctx).V(2).Info("Evicted", "pod", call.PodName(pod), "node", of.Node, "for", call.PodName(of.For), "decision", of.Decision)
+		klog.FromContext(e.ctx).V(2).Info("Evicted", "pod", call.PodName(pod), "node", of.Node,
+			"for", call.PodName(of.For), "decision", of.Decision)
 		e.tell(of.event(pod), of.For)
 	}
 	return err
@@ -277,8 +281,9 @@ func (of *eviction) event(pod record.PodRef) engine.WriteEvent {
 
 // condition tells everyone why a victim is about to be deleted (upstream: preemption/executor.go).
 func (of *eviction) condition(generation int64) v1.PodCondition {
-	c := v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, ObservedGeneration: generation, LastTransitionTime: metav1.Now(),
-		Reason: v1.PodReasonPreemptionByScheduler, Message: of.scheduler + ": preempting to accommodate a higher priority pod"}
+	c := v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, ObservedGeneration: generation,
+		LastTransitionTime: metav1.Now(), Reason: v1.PodReasonPreemptionByScheduler,
+		Message: of.scheduler + ": preempting to accommodate a higher priority pod"}
 	if of.Gang != "" {
 		c.Message += "group" // as upstream has it: podgroup
 	}
@@ -301,7 +306,8 @@ func (e *Evictor) mark(v victim, generation int64) error {
 		return fmt.Errorf("the condition of a victim: %w", err)
 	}
 	patch := func(ctx context.Context) error {
-		_, err := e.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
+		_, err := e.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, body,
+			metav1.PatchOptions{}, "status")
 		return err
 	}
 	return carry(e, change[*v1.Pod]{
@@ -335,7 +341,8 @@ func (e *Evictor) remove(v victim) (ours bool, err error) {
 		if e.isHeld() {
 			return final{errHeld}
 		}
-		err := e.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		err := e.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 		ours = ours || !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && refusal(err) == notRefused
 		return err
 	}

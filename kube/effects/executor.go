@@ -69,7 +69,9 @@ func NewExecutor(ctx context.Context, c Config) *Executor {
 		Gangs:   NewGangWriter(ctx, c.Patches, c.Objects, c.Known.Gang, c.Metrics),
 		Events:  NewEventWriter(ctx, c.Events, c.Known.Pod, c.Metrics, c.Reporter, c.Hostname),
 	}
-	w.Evictor = NewEvictor(ctx, c.Binds, c.Known.Pod, c.Metrics, w.Events.WriteAbout, func(done engine.EvictDone) { c.Answer(done) })
+	w.Evictor = NewEvictor(ctx, c.Binds, c.Known.Pod, c.Metrics, w.Events.WriteAbout, func(done engine.EvictDone) {
+		c.Answer(done)
+	})
 	w.Binder.via, w.Writer.unwritten = c.BindVia, c.Known.Unwritten
 	w.Binder.profile, w.Writer.profile = profileOf(c.Known), profileOf(c.Known)
 	return w

@@ -49,9 +49,11 @@ type GangWriter struct {
 }
 
 // NewGangWriter returns a GangWriter. Calls end when ctx does.
-func NewGangWriter(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface, newest func(cluster.GangKey) *cluster.Gang,
+func NewGangWriter(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface,
+	newest func(cluster.GangKey) *cluster.Gang,
 	metrics *metrics.Metrics) *GangWriter {
-	w := &GangWriter{workerPool: newWorkerPool[engine.GangStatus](ctx, client, metrics, "gangStatus", gangsInFlight), objects: objects, newest: newest,
+	w := &GangWriter{workerPool: newWorkerPool[engine.GangStatus](ctx, client, metrics, "gangStatus", gangsInFlight),
+		objects: objects, newest: newest,
 		whole: map[cluster.GangSource]bool{}}
 	w.do = w.carryOut
 	return w
@@ -113,7 +115,8 @@ func (w *GangWriter) carryOut(s engine.GangStatus) {
 		case w.ctx.Err() != nil:
 			return
 		case refusal(err) == refused:
-			klog.FromContext(w.ctx).Error(err, "Status of a gang refused", "gang", s.Gang.String(), "source", s.Gang.Source)
+			klog.FromContext(w.ctx).Error(err, "Status of a gang refused", "gang", s.Gang.String(),
+				"source", s.Gang.Source)
 			w.metrics.GangStatuses.WithLabelValues(string(s.Gang.Source), "refused").Inc()
 			return
 		}
@@ -122,7 +125,8 @@ func (w *GangWriter) carryOut(s engine.GangStatus) {
 			w.giveWay(s)
 			return
 		}
-		klog.FromContext(w.ctx).V(2).Info("Status of a gang is tried again", "gang", s.Gang.String(), "try", try, "err", err)
+		klog.FromContext(w.ctx).V(2).Info("Status of a gang is tried again", "gang", s.Gang.String(),
+			"try", try, "err", err)
 		if !call.Sleep(w.ctx, wait) {
 			return
 		}
@@ -170,7 +174,8 @@ func (w *GangWriter) writeGroup(s engine.GangStatus, fresh bool) (string, error)
 	}
 	// A group that was placed once is never shown as waiting again (upstream: updatePodGroupCondition).
 	was := have.Condition
-	want := cluster.GangCondition{Scheduled: s.Scheduled, Reason: s.Reason, Message: gangapi.CutMessage(s.Message), Generation: was.Generation}
+	want := cluster.GangCondition{Scheduled: s.Scheduled, Reason: s.Reason, Message: gangapi.CutMessage(s.Message),
+		Generation: was.Generation}
 	if want.Scheduled {
 		want.Reason, want.Message = "Scheduled", ""
 	}
@@ -178,7 +183,8 @@ func (w *GangWriter) writeGroup(s engine.GangStatus, fresh bool) (string, error)
 		return gangEqual, nil
 	}
 	body, err := json.Marshal(map[string]any{
-		"metadata": unchangedSince(have), "status": map[string]any{"conditions": []any{groupCondition(was, want, s.Generation)}},
+		"metadata": unchangedSince(have),
+		"status":   map[string]any{"conditions": []any{groupCondition(was, want, s.Generation)}},
 	})
 	if err != nil {
 		panic(fmt.Sprintf("kube: condition of pod group %s: %v", s.Gang, err)) // plain data always marshals
@@ -205,7 +211,8 @@ func groupCondition(was, want cluster.GangCondition, generation int64) map[strin
 	if want.Scheduled {
 		status = metav1.ConditionTrue
 	}
-	condition := map[string]any{"type": schedulingv1alpha2.PodGroupScheduled, "status": status, "reason": want.Reason, "message": want.Message}
+	condition := map[string]any{"type": schedulingv1alpha2.PodGroupScheduled, "status": status, "reason": want.Reason,
+		"message": want.Message}
 	if generation != 0 {
 		condition["observedGeneration"] = generation
 	}
@@ -259,7 +266,8 @@ func (w *GangWriter) writeObject(s engine.GangStatus, api gangapi.API) (string, 
 
 // patch sends the status, to its subresource where there is one. A patch of the whole object leaves the status as it
 // was where there is one after all.
-func (w *GangWriter) patch(ctx context.Context, objects dynamic.ResourceInterface, s engine.GangStatus, body []byte) error {
+func (w *GangWriter) patch(ctx context.Context, objects dynamic.ResourceInterface, s engine.GangStatus,
+	body []byte) error {
 	if !w.isWhole(s.Gang.Source) {
 		_, err := objects.Patch(ctx, s.Gang.Name, types.MergePatchType, body, metav1.PatchOptions{}, "status")
 		return err

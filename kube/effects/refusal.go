@@ -19,8 +19,9 @@ func refusal(err error) refusalKind {
 	switch {
 	case apierrors.IsNotFound(err):
 		return vanished
-	case apierrors.IsBadRequest(err), apierrors.IsUnauthorized(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err),
-		apierrors.IsMethodNotSupported(err), apierrors.IsRequestEntityTooLargeError(err), apierrors.IsNotAcceptable(err),
+	case apierrors.IsBadRequest(err), apierrors.IsUnauthorized(err), apierrors.IsForbidden(err),
+		apierrors.IsInvalid(err), apierrors.IsMethodNotSupported(err), apierrors.IsRequestEntityTooLargeError(err),
+		apierrors.IsNotAcceptable(err),
 		apierrors.IsUnsupportedMediaType(err), apierrors.IsGone(err):
 		return refused
 	}
@@ -29,6 +30,6 @@ func refusal(err error) refusalKind {
 
 // definite reports whether the API server refused and would refuse again.
 func definite(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) ||
-		apierrors.IsRequestEntityTooLargeError(err)
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsNotFound(err) || apierrors.IsRequestEntityTooLargeError(err)
 }

@@ -55,7 +55,8 @@ type lane[J any] struct {
 }
 
 // newWorkerPool returns a crew at rest. Its calls end when ctx does.
-func newWorkerPool[J any](ctx context.Context, client kubernetes.Interface, metrics *metrics.Metrics, what string, limit int) *workerPool[J] {
+func newWorkerPool[J any](ctx context.Context, client kubernetes.Interface, metrics *metrics.Metrics, what string,
+	limit int) *workerPool[J] {
 	c := &workerPool[J]{client: client, metrics: metrics, what: what, limit: limit, patience: 50 * time.Millisecond,
 		lead: func() bool { return true }, left: forever, profile: noProfile, lanes: map[string]*lane[J]{}}
 	c.ctx, c.cancel = context.WithCancel(ctx)
@@ -181,8 +182,9 @@ func (c *workerPool[J]) work() {
 	c.metrics.Goroutines.WithLabelValues(c.what).Set(float64(c.running))
 }
 
-// mayBegin waits until a job may be begun: there is one, and no other process can lead. It is false when there is none,
-// or no more is begun. It is called and returns under the lock.
+// mayBegin waits until a job may be begun: there is one, and no other process can lead. It reports whether there is
+// such a job; it is false, too, if the pool begins no more jobs. It must be called with the lock held, and returns with
+// the lock held.
 func (c *workerPool[J]) mayBegin() bool {
 	for {
 		if len(c.ready) == 0 || c.held || c.closed {
@@ -200,7 +202,7 @@ func (c *workerPool[J]) mayBegin() bool {
 	}
 }
 
-// awaitLease waits until no other process can lead: either the lease is renewed, or this process ends.
+// awaitLease waits until no other process can lead, or this process ends. It reports whether the lease was renewed.
 func (c *workerPool[J]) awaitLease() bool {
 	for !c.lead() {
 		if !call.Sleep(c.ctx, c.patience) {

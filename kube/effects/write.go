@@ -30,11 +30,13 @@ type Writer struct {
 }
 
 // NewWriter returns a Writer that works for at most limit pods at once. Calls end when ctx does.
-func NewWriter(ctx context.Context, client kubernetes.Interface, limit int, metrics *metrics.Metrics, answer func(engine.WritesDone)) *Writer {
+func NewWriter(ctx context.Context, client kubernetes.Interface, limit int, metrics *metrics.Metrics,
+	answer func(engine.WritesDone)) *Writer {
 	if limit <= 0 {
 		limit = DefaultWritesInFlight
 	}
-	w := &Writer{objectWriter: objectWriter{workerPool: newWorkerPool[job](ctx, client, metrics, "prebinding", limit)}, answer: answer}
+	w := &Writer{objectWriter: objectWriter{workerPool: newWorkerPool[job](ctx, client, metrics, "prebinding",
+		limit)}, answer: answer}
 	w.do = w.carryOut
 	return w
 }
@@ -89,7 +91,8 @@ func (w *Writer) write(wr cluster.Write) error {
 	case cluster.SelectNode:
 		return w.selectNode(wr)
 	case cluster.AllocateClaim:
-		return w.allocateClaim(wr, watched[*resourceapi.ResourceClaim](&w.objectWriter, cluster.KindDeviceClaim, wr.Target))
+		return w.allocateClaim(wr, watched[*resourceapi.ResourceClaim](&w.objectWriter, cluster.KindDeviceClaim,
+			wr.Target))
 	case cluster.CreateClaim:
 		return w.createClaim(wr)
 	case cluster.ReleaseClaim:

@@ -30,7 +30,9 @@ func (w *objectWriter) readClaim(t cluster.Target) func(context.Context) (*resou
 }
 
 func reservedBy(claim *resourceapi.ResourceClaim, uid types.UID) bool {
-	return slices.ContainsFunc(claim.Status.ReservedFor, func(c resourceapi.ResourceClaimConsumerReference) bool { return c.UID == uid })
+	return slices.ContainsFunc(claim.Status.ReservedFor, func(c resourceapi.ResourceClaimConsumerReference) bool {
+		return c.UID == uid
+	})
 }
 
 // usable tells why a claim cannot be given to a pod, nil when it can.
@@ -104,7 +106,8 @@ func judgeAllocation(a cluster.AllocateClaim, claim *resourceapi.ResourceClaim) 
 
 // protectClaim puts the finalizer on a claim that keeps it while it is allocated, by an update as upstream does, and
 // returns the claim as it is then. It begins with have, where that is not nil.
-func (w *objectWriter) protectClaim(t cluster.Target, have *resourceapi.ResourceClaim) (after *resourceapi.ResourceClaim, err error) {
+func (w *objectWriter) protectClaim(t cluster.Target,
+	have *resourceapi.ResourceClaim) (after *resourceapi.ResourceClaim, err error) {
 	err = carry(w, change[*resourceapi.ResourceClaim]{
 		what: "adding the finalizer to claim " + targetName(t),
 		read: atFirst(have, w.readClaim(t)),
@@ -127,11 +130,13 @@ func (w *objectWriter) createClaim(c cluster.CreateClaim) error {
 	if err != nil {
 		return err
 	}
-	target := cluster.Target{Kind: cluster.KindDeviceClaim, Namespace: claim.Namespace, Name: claim.Name, UID: cluster.UID(claim.UID)}
+	target := cluster.Target{Kind: cluster.KindDeviceClaim, Namespace: claim.Namespace, Name: claim.Name,
+		UID: cluster.UID(claim.UID)}
 	if len(c.Claim.Status.ReservedFor) == 0 || c.Claim.Status.Allocation == nil {
 		panic(fmt.Sprintf("kube: claim %s is to be made without allocation or consumer", targetName(target)))
 	}
-	err = w.allocateClaim(cluster.AllocateClaim{Target: target, Allocation: c.Claim.Status.Allocation, ReservedFor: c.Claim.Status.ReservedFor[0]}, claim)
+	err = w.allocateClaim(cluster.AllocateClaim{Target: target, Allocation: c.Claim.Status.Allocation,
+		ReservedFor: c.Claim.Status.ReservedFor[0]}, claim)
 	if err != nil {
 		return err
 	}
@@ -190,9 +195,11 @@ func (w *objectWriter) nameClaim(c cluster.CreateClaim) error {
 	want := &v1.PodExtendedResourceClaimStatus{ResourceClaimName: c.Claim.Name}
 	for _, m := range c.Mappings {
 		want.RequestMappings = append(want.RequestMappings,
-			v1.ContainerExtendedResourceRequest{ContainerName: m.Container, ResourceName: m.Resource, RequestName: m.Request})
+			v1.ContainerExtendedResourceRequest{ContainerName: m.Container, ResourceName: m.Resource,
+				RequestName: m.Request})
 	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": c.Pod.UID}, "status": map[string]any{"extendedResourceClaimStatus": want}})
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": c.Pod.UID},
+		"status": map[string]any{"extendedResourceClaimStatus": want}})
 	if err != nil {
 		return fmt.Errorf("naming the claim of pod %s: %w", c.Pod.Key(), err)
 	}
@@ -210,7 +217,8 @@ func (w *objectWriter) nameClaim(c cluster.CreateClaim) error {
 				return false, fmt.Errorf("pod %s is another pod by now", c.Pod.Key())
 			}
 			is := p.Status.ExtendedResourceClaimStatus
-			return is != nil && is.ResourceClaimName == want.ResourceClaimName && slices.Equal(is.RequestMappings, want.RequestMappings), nil
+			return is != nil && is.ResourceClaimName == want.ResourceClaimName &&
+				slices.Equal(is.RequestMappings, want.RequestMappings), nil
 		},
 		send: func(ctx context.Context, _ *v1.Pod) error { return patch(ctx) },
 	})
@@ -226,7 +234,8 @@ func (w *objectWriter) releaseClaim(r cluster.ReleaseClaim) error {
 		return fmt.Errorf("releasing claim %s: %w", targetName(r.Target), err)
 	}
 	patch := func(ctx context.Context) error {
-		_, err := w.claims(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
+		_, err := w.claims(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{},
+			"status")
 		return err
 	}
 	return moot(carry(w, change[*resourceapi.ResourceClaim]{
@@ -289,7 +298,8 @@ func (w *objectWriter) deleteClaim(d cluster.DeleteClaim) error {
 				}
 			}
 			uid := claim.UID
-			return w.claims(d.Namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+			return w.claims(d.Namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{
+				Preconditions: &metav1.Preconditions{UID: &uid}})
 		},
 	}))
 }

@@ -55,8 +55,9 @@ func (w *objectWriter) bindVolume(b cluster.BindVolume) error {
 		},
 		send: func(ctx context.Context, pv *v1.PersistentVolume) error {
 			pv = pv.DeepCopy()
-			pv.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: b.Claim.Namespace,
-				Name: b.Claim.Name, UID: types.UID(b.Claim.UID), ResourceVersion: b.Claim.ResourceVersion}
+			pv.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1",
+				Namespace: b.Claim.Namespace, Name: b.Claim.Name, UID: types.UID(b.Claim.UID),
+				ResourceVersion: b.Claim.ResourceVersion}
 			if b.ByController {
 				metav1.SetMetaDataAnnotation(&pv.ObjectMeta, boundByController, "yes")
 			}

@@ -27,8 +27,10 @@ type API struct {
 // APIs become events after all other kinds, in this order.
 var APIs = []API{
 	{cluster.GangOfGroup, schedulingv1alpha2.SchemeGroupVersion.WithResource("podgroups"), "PodGroup", nil, nil},
-	{cluster.GangOfSigs, schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}, "PodGroup", sigsGang, sigsStatus},
-	{cluster.GangOfVolcano, schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"}, "PodGroup", volcanoGang, volcanoStatus},
+	{cluster.GangOfSigs, schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1",
+		Resource: "podgroups"}, "PodGroup", sigsGang, sigsStatus},
+	{cluster.GangOfVolcano, schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1",
+		Resource: "podgroups"}, "PodGroup", volcanoGang, volcanoStatus},
 }
 
 // WatchName is what the watch of an API is called in logs and metrics.

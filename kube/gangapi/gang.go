@@ -14,8 +14,9 @@ import (
 func Meta(source cluster.GangSource, obj metav1.Object) *cluster.Gang {
 	g := &cluster.Gang{Key: cluster.GangKey{Source: source, Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 	g.ObjectMeta = metav1.ObjectMeta{
-		Namespace: obj.GetNamespace(), Name: g.Key.Object().Name, UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
-		Generation: obj.GetGeneration(), CreationTimestamp: obj.GetCreationTimestamp(), DeletionTimestamp: obj.GetDeletionTimestamp(),
+		Namespace: obj.GetNamespace(), Name: g.Key.Object().Name, UID: obj.GetUID(),
+		ResourceVersion: obj.GetResourceVersion(), Generation: obj.GetGeneration(),
+		CreationTimestamp: obj.GetCreationTimestamp(), DeletionTimestamp: obj.GetDeletionTimestamp(),
 	}
 	return g
 }

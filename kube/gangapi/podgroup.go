@@ -20,7 +20,8 @@ func PodGroup(o *schedulingv1alpha2.PodGroup) *cluster.Gang {
 	g := Meta(cluster.GangOfGroup, o)
 	for _, c := range o.Status.Conditions {
 		if c.Type == schedulingv1alpha2.PodGroupScheduled {
-			g.Condition = cluster.GangCondition{Scheduled: c.Status == metav1.ConditionTrue, Reason: c.Reason, Message: c.Message,
+			g.Condition = cluster.GangCondition{Scheduled: c.Status == metav1.ConditionTrue, Reason: c.Reason,
+				Message:    c.Message,
 				Generation: c.ObservedGeneration}
 		}
 	}
@@ -53,11 +54,13 @@ func PodGroup(o *schedulingv1alpha2.PodGroup) *cluster.Gang {
 			g.Topology = append(g.Topology, cluster.GangTopology{Key: level.Key, Required: true})
 		}
 		if len(c.Topology) > maxTopologyLevels {
-			g.Bad = fmt.Sprintf("spec.schedulingConstraints.topology has %d levels, at most %d are allowed", len(c.Topology), maxTopologyLevels)
+			g.Bad = fmt.Sprintf("spec.schedulingConstraints.topology has %d levels, at most %d are allowed",
+				len(c.Topology), maxTopologyLevels)
 		}
 	}
 	if len(spec.ResourceClaims) > 0 {
-		g.Bad = "spec.resourceClaims are not supported: claims that a pod group holds for its pods (gate DRAWorkloadResourceClaims)"
+		g.Bad = "spec.resourceClaims are not supported: claims that a pod group holds for its pods (gate " +
+			"DRAWorkloadResourceClaims)"
 	}
 	return g
 }

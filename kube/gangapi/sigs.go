@@ -51,7 +51,8 @@ func sigsStatus(o *unstructured.Unstructured, s engine.GangStatus, now metav1.Ti
 	if phase != was {
 		status["phase"] = phase
 	}
-	if _, found, _ := unstructured.NestedFieldNoCopy(o.Object, "status", "scheduleStartTime"); !found && phase == phaseScheduling {
+	if _, found, _ := unstructured.NestedFieldNoCopy(o.Object, "status", "scheduleStartTime"); !found &&
+		phase == phaseScheduling {
 		status["scheduleStartTime"] = now
 	}
 	if phase == want {

@@ -27,7 +27,8 @@ func field[T any](o *unstructured.Unstructured, g *cluster.Gang, path ...string)
 }
 
 // typeText says a type of a decoded object in words: Go type -> text.
-var typeText = map[string]string{"int64": "a whole number", "map[string]interface {}": "an object", "[]interface {}": "a list"}
+var typeText = map[string]string{"int64": "a whole number", "map[string]interface {}": "an object",
+	"[]interface {}": "a list"}
 
 // Phase reads the phase, empty for one that no controller could have written.
 func Phase(o *unstructured.Unstructured) string {

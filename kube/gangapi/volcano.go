@@ -54,13 +54,16 @@ func volcanoStatus(o *unstructured.Unstructured, s engine.GangStatus, now metav1
 	var changed bool
 	switch {
 	case s.Scheduled:
-		list, changed = setVolcano(list, map[string]any{"type": "Scheduled", "status": "True", "reason": "Scheduled", "message": ""}, now)
+		list, changed = setVolcano(list, map[string]any{"type": "Scheduled", "status": "True", "reason": "Scheduled",
+			"message": ""}, now)
 		if i := volcanoCondition(list, "Unschedulable"); i >= 0 && list[i].(map[string]any)["status"] != "False" {
-			list, _ = setVolcano(list, map[string]any{"type": "Unschedulable", "status": "False", "reason": "Scheduled", "message": ""}, now)
+			list, _ = setVolcano(list, map[string]any{"type": "Unschedulable", "status": "False",
+				"reason": "Scheduled", "message": ""}, now)
 			changed = true
 		}
 	case s.Reason != "":
-		list, changed = setVolcano(list, map[string]any{"type": "Unschedulable", "status": "True", "reason": s.Reason, "message": CutMessage(s.Message)}, now)
+		list, changed = setVolcano(list, map[string]any{"type": "Unschedulable", "status": "True", "reason": s.Reason,
+			"message": CutMessage(s.Message)}, now)
 	}
 	if changed {
 		status["conditions"] = list

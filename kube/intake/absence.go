@@ -20,10 +20,13 @@ import (
 )
 
 func listWatch[L runtime.Object](
-	list func(context.Context, metav1.ListOptions) (L, error), watches func(context.Context, metav1.ListOptions) (watch.Interface, error),
+	list func(context.Context, metav1.ListOptions) (L, error),
+	watches func(context.Context, metav1.ListOptions) (watch.Interface, error),
 ) *cache.ListWatch {
 	return &cache.ListWatch{
-		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) },
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return list(ctx, o)
+		},
 		WatchFuncWithContext: watches,
 	}
 }
@@ -89,7 +92,8 @@ func (p *patience) ask(do func() error) {
 			if p.expected {
 				level = 2
 			}
-			klog.FromContext(p.ctx).V(level).Info("Objects of a kind cannot be read; going on as if there were none", "kind", p.kind,
+			klog.FromContext(p.ctx).V(level).Info("Objects of a kind cannot be read; going on as if there were none",
+				"kind", p.kind,
 				"so", p.so, "err", err)
 			p.logged = true
 			p.absent()
@@ -104,10 +108,12 @@ func (p *patience) ask(do func() error) {
 
 // ifServed asks discovery first whether an API is served. Without that, one that is not served would be forbidden for
 // a user without the right to it, and a right may come a moment later: the start would wait.
-func ifServed(d discovery.DiscoveryInterface, resource schema.GroupVersionResource, lw *cache.ListWatch) *cache.ListWatch {
+func ifServed(d discovery.DiscoveryInterface, resource schema.GroupVersionResource,
+	lw *cache.ListWatch) *cache.ListWatch {
 	served := func() error {
 		list, err := d.ServerResourcesForGroupVersion(resource.GroupVersion().String())
-		if apierrors.IsNotFound(err) || err == nil && !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }) {
+		named := func(r metav1.APIResource) bool { return r.Name == resource.Resource }
+		if apierrors.IsNotFound(err) || err == nil && !slices.ContainsFunc(list.APIResources, named) {
 			return apierrors.NewNotFound(resource.GroupResource(), "")
 		}
 		return nil // what discovery does not know, the list will tell

@@ -61,7 +61,8 @@ type versions struct{ here, there uint64 }
 
 // NewAuditor returns an auditor of these watches. relist lists everything afresh.
 func NewAuditor(inf *Informers, metrics *metrics.Metrics, period time.Duration, relist func()) *Auditor {
-	return &Auditor{inbox: inf.inbox, list: metadataOf(inf.Client), metrics: metrics, period: period, settle: min(period, 5*time.Second), relist: relist}
+	return &Auditor{inbox: inf.inbox, list: metadataOf(inf.Client), metrics: metrics, period: period,
+		settle: min(period, 5*time.Second), relist: relist}
 }
 
 // Run checks the watches once a period until ctx ends. A period of 0 means never.
@@ -92,7 +93,8 @@ func (a *Auditor) tell(ctx context.Context, lost []seenKey) {
 			names = append(names, k.watch+" "+k.namespace+"/"+k.name)
 		}
 	}
-	klog.FromContext(ctx).Info("A watch did not tell of changes; everything is listed afresh", "count", len(lost), "first", names)
+	klog.FromContext(ctx).Info("A watch did not tell of changes; everything is listed afresh", "count", len(lost),
+		"first", names)
 }
 
 // look returns what the watches did not tell in time, sorted.
@@ -112,13 +114,16 @@ func (a *Auditor) look(ctx context.Context) ([]seenKey, error) {
 		now, differs := again[k]
 		return !differs || now.here != v.here
 	})
-	return slices.SortedFunc(maps.Keys(first), func(a, b seenKey) int { return compareKeys(a.objectKey, b.objectKey) }), nil
+	return slices.SortedFunc(maps.Keys(first), func(a, b seenKey) int {
+		return compareKeys(a.objectKey, b.objectKey)
+	}), nil
 }
 
 // differences are the objects that the API server has in a later version than is known here.
 func (a *Auditor) differences(ctx context.Context) (map[seenKey]versions, error) {
 	out := map[seenKey]versions{} // object -> its versions
-	compare := func(watch string, here func(metav1.PartialObjectMetadata) (string, bool)) func([]metav1.PartialObjectMetadata) {
+	type lookup = func(metav1.PartialObjectMetadata) (string, bool)
+	compare := func(watch string, here lookup) func([]metav1.PartialObjectMetadata) {
 		return func(page []metav1.PartialObjectMetadata) {
 			for _, m := range page {
 				known, matters := here(m)
@@ -129,7 +134,9 @@ func (a *Auditor) differences(ctx context.Context) (map[seenKey]versions, error)
 			}
 		}
 	}
-	nodes := compare("nodes", func(m metav1.PartialObjectMetadata) (string, bool) { return a.inbox.nodeVersion(m.Name), true })
+	nodes := compare("nodes", func(m metav1.PartialObjectMetadata) (string, bool) {
+		return a.inbox.nodeVersion(m.Name), true
+	})
 	if err := a.pages(ctx, "nodes", metav1.ListOptions{}, 0, nodes); err != nil {
 		return nil, err
 	}
@@ -139,7 +146,8 @@ func (a *Auditor) differences(ctx context.Context) (map[seenKey]versions, error)
 }
 
 // pages reads a list page by page, up to most objects when that is not 0.
-func (a *Auditor) pages(ctx context.Context, resource string, o metav1.ListOptions, most int, each func([]metav1.PartialObjectMetadata)) error {
+func (a *Auditor) pages(ctx context.Context, resource string, o metav1.ListOptions, most int,
+	each func([]metav1.PartialObjectMetadata)) error {
 	o.Limit = auditPage
 	for n := 0; ; {
 		page, err := a.list(ctx, resource, o)
@@ -164,7 +172,9 @@ func number(version string) uint64 {
 }
 
 // metadataOf lists the metadata of objects of the core group, without the rest.
-func metadataOf(client kubernetes.Interface) func(context.Context, string, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+func metadataOf(
+	client kubernetes.Interface,
+) func(context.Context, string, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	const metadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 	return func(ctx context.Context, resource string, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 		core, ok := client.CoreV1().RESTClient().(*rest.RESTClient)
@@ -173,7 +183,8 @@ func metadataOf(client kubernetes.Interface) func(context.Context, string, metav
 		}
 		ctx, cancel := context.WithTimeout(ctx, call.Timeout)
 		defer cancel()
-		raw, err := core.Get().Resource(resource).VersionedParams(&o, scheme.ParameterCodec).SetHeader("Accept", metadata).Do(ctx).Raw()
+		raw, err := core.Get().Resource(resource).VersionedParams(&o, scheme.ParameterCodec).
+			SetHeader("Accept", metadata).Do(ctx).Raw()
 		if err != nil {
 			return nil, err
 		}

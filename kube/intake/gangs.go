@@ -22,7 +22,8 @@ func (in *Inbox) ReadGangs(r cluster.GangRules) {
 	in.intake.DeclareGangs(r)
 	in.groupsIfRead, in.groupsRead = r.GroupIfRead, !r.GroupIfRead
 	for _, api := range gangapi.APIs {
-		if api.Source == cluster.GangOfGroup && !r.Group || api.Source == cluster.GangOfSigs && !r.Sigs || api.Source == cluster.GangOfVolcano && !r.Volcano {
+		if api.Source == cluster.GangOfGroup && !r.Group || api.Source == cluster.GangOfSigs && !r.Sigs ||
+			api.Source == cluster.GangOfVolcano && !r.Volcano {
 			continue
 		}
 		t := newRows(rank(len(in.objects)), sameObject, in.listedLocked)
@@ -72,19 +73,22 @@ func (in *Inbox) Gang(key cluster.GangKey) *cluster.Gang {
 
 // newGroupStore feeds an Inbox from native pod groups, newGangStore from objects of resource definitions.
 func newGroupStore(in *Inbox, t *rows[cluster.Object]) store[*schedulingv1alpha2.PodGroup, cluster.Object] {
-	return store[*schedulingv1alpha2.PodGroup, cluster.Object]{in, t, func(obj *schedulingv1alpha2.PodGroup) cluster.Object {
-		return in.convertGang(t, obj, func() *cluster.Gang { return gangapi.PodGroup(obj) })
-	}, string(t.gangs.Source) + "/"}
+	return store[*schedulingv1alpha2.PodGroup, cluster.Object]{in, t,
+		func(obj *schedulingv1alpha2.PodGroup) cluster.Object {
+			return in.convertGang(t, obj, func() *cluster.Gang { return gangapi.PodGroup(obj) })
+		}, string(t.gangs.Source) + "/"}
 }
 
 func newGangStore(in *Inbox, t *rows[cluster.Object]) store[*unstructured.Unstructured, cluster.Object] {
-	return store[*unstructured.Unstructured, cluster.Object]{in, t, func(obj *unstructured.Unstructured) cluster.Object {
-		return in.convertGang(t, obj, func() *cluster.Gang { return t.gangs.Convert(obj) })
-	}, string(t.gangs.Source) + "/"}
+	return store[*unstructured.Unstructured, cluster.Object]{in, t,
+		func(obj *unstructured.Unstructured) cluster.Object {
+			return in.convertGang(t, obj, func() *cluster.Gang { return t.gangs.Convert(obj) })
+		}, string(t.gangs.Source) + "/"}
 }
 
 // convertGang makes the compact record, nil when the object broke the conversion.
-func (in *Inbox) convertGang(t *rows[cluster.Object], obj metav1.Object, convert func() *cluster.Gang) (rec cluster.Object) {
+func (in *Inbox) convertGang(t *rows[cluster.Object], obj metav1.Object,
+	convert func() *cluster.Gang) (rec cluster.Object) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			in.trouble(t.gangs.WatchName()+" "+obj.GetNamespace()+"/"+obj.GetName(), problem)

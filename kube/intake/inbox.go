@@ -205,7 +205,7 @@ func (in *Inbox) Listed() time.Time {
 	return in.listedAt
 }
 
-// Behind tells that lists are awaited or that what they brought is not all taken: no time to decide.
+// Behind reports whether lists are awaited, or objects of the lists are not yet taken. The engine must not decide then.
 func (in *Inbox) Behind() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -280,7 +280,8 @@ func (in *Inbox) nodeEvents(into []engine.Event, key objectKey) []engine.Event {
 func objectEvents(into []engine.Event, t *rows[cluster.Object], key objectKey) []engine.Event {
 	was, is := t.tell(key)
 	if was != nil && (is == nil || is.GetUID() != was.GetUID()) {
-		into = append(into, engine.ObjectGone{Kind: t.kind, Key: cluster.ObjectKey{Namespace: key.namespace, Name: key.name}})
+		into = append(into, engine.ObjectGone{Kind: t.kind,
+			Key: cluster.ObjectKey{Namespace: key.namespace, Name: key.name}})
 	}
 	if is != nil {
 		into = append(into, engine.ObjectSet{Object: is})
@@ -329,7 +330,8 @@ func (in *Inbox) Unwritten(kind cluster.Kind, target cluster.Target) metav1.Obje
 		if t.kind != kind || t.wanted == nil {
 			continue
 		}
-		if o := t.whole[objectKey{target.Namespace, target.Name}]; o != nil && string(o.GetUID()) == string(target.UID) {
+		if o := t.whole[objectKey{target.Namespace, target.Name}]; o != nil &&
+			string(o.GetUID()) == string(target.UID) {
 			return o
 		}
 	}

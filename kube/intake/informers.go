@@ -73,7 +73,8 @@ func (inf *Informers) Start(ctx context.Context) {
 			continue
 		}
 		lw, kind := source(inf.Client, t.kind)
-		inf.run(ctx, string(t.kind), kind, newObjectStore(inf.inbox, t), inf.patient(ctx, lw, t, absence{kind: string(t.kind), so: consequence(t.kind)}))
+		inf.run(ctx, string(t.kind), kind, newObjectStore(inf.inbox, t),
+			inf.patient(ctx, lw, t, absence{kind: string(t.kind), so: consequence(t.kind)}))
 	}
 }
 
@@ -90,7 +91,8 @@ func (inf *Informers) runGangs(ctx context.Context, t *rows[cluster.Object]) {
 	if api.Convert == nil {
 		groups := inf.Client.SchedulingV1alpha2().PodGroups(metav1.NamespaceAll)
 		lw := ifServed(inf.Client.Discovery(), api.Resource, listWatch(groups.List, groups.Watch))
-		inf.run(ctx, api.WatchName(), &schedulingv1alpha2.PodGroup{}, newGroupStore(inf.inbox, t), inf.patient(ctx, lw, t, missing))
+		inf.run(ctx, api.WatchName(), &schedulingv1alpha2.PodGroup{}, newGroupStore(inf.inbox, t),
+			inf.patient(ctx, lw, t, missing))
 		return
 	}
 	if inf.Dynamic == nil {
@@ -107,7 +109,8 @@ func (inf *Informers) runGangs(ctx context.Context, t *rows[cluster.Object]) {
 }
 
 // patient is a source without which the scheduler can go on.
-func (inf *Informers) patient(ctx context.Context, lw *cache.ListWatch, t *rows[cluster.Object], a absence) *cache.ListWatch {
+func (inf *Informers) patient(ctx context.Context, lw *cache.ListWatch, t *rows[cluster.Object],
+	a absence) *cache.ListWatch {
 	return patient(ctx, lw, a, func() {
 		inf.ages.miss(a.kind)
 		inf.inbox.goOnWithout(t)
@@ -131,8 +134,10 @@ func consistent(lw *cache.ListWatch) *cache.ListWatch {
 	}
 }
 
-func (inf *Informers) run(ctx context.Context, name string, kind runtime.Object, store cache.ReflectorStore, lw *cache.ListWatch) {
-	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(consistent(lw), inf.Client), kind, inf.ages.listen(name, store),
+func (inf *Informers) run(ctx context.Context, name string, kind runtime.Object, store cache.ReflectorStore,
+	lw *cache.ListWatch) {
+	lists := cache.ToListWatcherWithWatchListSemantics(consistent(lw), inf.Client)
+	r := cache.NewReflectorWithOptions(lists, kind, inf.ages.listen(name, store),
 		cache.ReflectorOptions{Name: name})
 	inf.running.Go(func() {
 		r.RunWithContext(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("watch", name)))

@@ -22,8 +22,9 @@ import (
 // kindOrder is the order in which the initial lists become events: objects that others name come first.
 var kindOrder = []cluster.Kind{
 	cluster.KindNamespace, cluster.KindService, cluster.KindController, cluster.KindReplicaSet, cluster.KindStatefulSet,
-	cluster.KindStorageClass, cluster.KindCSIDriver, cluster.KindCSINode, cluster.KindCapacity, cluster.KindVolume, cluster.KindClaim,
-	cluster.KindAttachment, cluster.KindDeviceClass, cluster.KindResourceSlice, cluster.KindDeviceTaint, cluster.KindDeviceClaim,
+	cluster.KindStorageClass, cluster.KindCSIDriver, cluster.KindCSINode, cluster.KindCapacity, cluster.KindVolume,
+	cluster.KindClaim, cluster.KindAttachment, cluster.KindDeviceClass, cluster.KindResourceSlice,
+	cluster.KindDeviceTaint, cluster.KindDeviceClaim,
 	cluster.KindBudget,
 }
 

@@ -57,7 +57,9 @@ func (m *Migration) Volume(pv *v1.PersistentVolume) (plugin.Migrated, bool) {
 	if !m.lib.IsPVMigratable(pv) {
 		return plugin.Migrated{}, false
 	}
-	is, ok := m.migrated(pv, nil, func() (*v1.PersistentVolume, error) { return m.lib.TranslateInTreePVToCSI(m.log, pv) })
+	is, ok := m.migrated(pv, nil, func() (*v1.PersistentVolume, error) {
+		return m.lib.TranslateInTreePVToCSI(m.log, pv)
+	})
 	if len(m.volumes) >= migratedKept {
 		clear(m.volumes)
 	}
@@ -65,7 +67,8 @@ func (m *Migration) Volume(pv *v1.PersistentVolume) (plugin.Migrated, bool) {
 	return is, ok
 }
 
-func (m *Migration) migrated(pv *v1.PersistentVolume, v *v1.Volume, translate func() (*v1.PersistentVolume, error)) (plugin.Migrated, bool) {
+func (m *Migration) migrated(pv *v1.PersistentVolume, v *v1.Volume,
+	translate func() (*v1.PersistentVolume, error)) (plugin.Migrated, bool) {
 	name, err := m.lib.GetInTreePluginNameFromSpec(pv, v)
 	if err != nil {
 		return plugin.Migrated{}, false

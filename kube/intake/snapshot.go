@@ -16,7 +16,8 @@ import (
 // Snapshot lists a cluster once, with rights to list and watch and no others: the events from which an engine knows it,
 // from the first object to Synced. inbox is new and serves nothing else. objects may be nil where no objects of
 // resource definitions declare gangs. ctx bounds the waiting.
-func Snapshot(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface, inbox *Inbox) ([]engine.Event, error) {
+func Snapshot(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface,
+	inbox *Inbox) ([]engine.Event, error) {
 	// Without pods and nodes there is no snapshot; asking for one of each says so at once instead of trying endlessly.
 	one := metav1.ListOptions{Limit: 1}
 	if _, err := client.CoreV1().Nodes().List(ctx, one); err != nil {

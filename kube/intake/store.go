@@ -51,7 +51,8 @@ func newNodeStore(in *Inbox) store[*v1.Node, *cluster.Node] {
 }
 
 func newObjectStore(in *Inbox, t *rows[cluster.Object]) store[cluster.Object, cluster.Object] {
-	return store[cluster.Object, cluster.Object]{in, t, func(obj cluster.Object) cluster.Object { return in.convertObject(t.kind, obj) }, ""}
+	return store[cluster.Object, cluster.Object]{in, t,
+		func(obj cluster.Object) cluster.Object { return in.convertObject(t.kind, obj) }, ""}
 }
 
 // PodStore is where a reflector puts the pods of an Inbox.
@@ -78,7 +79,8 @@ func (s store[O, R]) Update(obj any) error {
 }
 
 func (s store[O, R]) keyed(o O) keyed[R] {
-	k := keyed[R]{key: objectKey{o.GetNamespace(), s.prefix + o.GetName()}, version: o.GetResourceVersion(), rec: s.convert(o)}
+	k := keyed[R]{key: objectKey{o.GetNamespace(), s.prefix + o.GetName()}, version: o.GetResourceVersion(),
+		rec: s.convert(o)}
 	if s.rows.whole != nil && (s.rows.wanted == nil || s.rows.wanted(o)) {
 		o.SetManagedFields(nil)
 		k.whole = o

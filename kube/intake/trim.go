@@ -43,11 +43,14 @@ func Trim(obj cluster.Object) cluster.Object {
 	case *v1.Service:
 		return &v1.Service{ObjectMeta: unlabelled(&o.ObjectMeta), Spec: v1.ServiceSpec{Selector: o.Spec.Selector}}
 	case *v1.ReplicationController:
-		return &v1.ReplicationController{ObjectMeta: unlabelled(&o.ObjectMeta), Spec: v1.ReplicationControllerSpec{Selector: o.Spec.Selector}}
+		return &v1.ReplicationController{ObjectMeta: unlabelled(&o.ObjectMeta),
+			Spec: v1.ReplicationControllerSpec{Selector: o.Spec.Selector}}
 	case *appsv1.ReplicaSet:
-		return &appsv1.ReplicaSet{ObjectMeta: unlabelled(&o.ObjectMeta), Spec: appsv1.ReplicaSetSpec{Selector: o.Spec.Selector}}
+		return &appsv1.ReplicaSet{ObjectMeta: unlabelled(&o.ObjectMeta),
+			Spec: appsv1.ReplicaSetSpec{Selector: o.Spec.Selector}}
 	case *appsv1.StatefulSet:
-		return &appsv1.StatefulSet{ObjectMeta: unlabelled(&o.ObjectMeta), Spec: appsv1.StatefulSetSpec{Selector: o.Spec.Selector}}
+		return &appsv1.StatefulSet{ObjectMeta: unlabelled(&o.ObjectMeta),
+			Spec: appsv1.StatefulSetSpec{Selector: o.Spec.Selector}}
 	case *v1.PersistentVolumeClaim:
 		return trimClaim(o)
 	case *v1.PersistentVolume:
@@ -75,8 +78,10 @@ func Trim(obj cluster.Object) cluster.Object {
 	case *resourcev1beta2.DeviceTaintRule:
 		return &resourcev1beta2.DeviceTaintRule{ObjectMeta: unlabelled(&o.ObjectMeta), Spec: o.Spec}
 	case *policyv1.PodDisruptionBudget:
-		return &policyv1.PodDisruptionBudget{ObjectMeta: unlabelled(&o.ObjectMeta), Spec: policyv1.PodDisruptionBudgetSpec{Selector: o.Spec.Selector},
-			Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: o.Status.DisruptionsAllowed, DisruptedPods: o.Status.DisruptedPods}}
+		return &policyv1.PodDisruptionBudget{ObjectMeta: unlabelled(&o.ObjectMeta),
+			Spec: policyv1.PodDisruptionBudgetSpec{Selector: o.Spec.Selector},
+			Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: o.Status.DisruptionsAllowed,
+				DisruptedPods: o.Status.DisruptedPods}}
 	}
 	panic(fmt.Sprintf("kube: nothing is known of a %T", obj))
 }
@@ -115,7 +120,8 @@ func trimVolume(o *v1.PersistentVolume) *v1.PersistentVolume {
 	spec := o.Spec
 	spec.MountOptions = nil
 	spec.PersistentVolumeSource = trimSource(spec.PersistentVolumeSource)
-	return &v1.PersistentVolume{ObjectMeta: meta(&o.ObjectMeta), Spec: spec, Status: v1.PersistentVolumeStatus{Phase: o.Status.Phase}}
+	return &v1.PersistentVolume{ObjectMeta: meta(&o.ObjectMeta), Spec: spec,
+		Status: v1.PersistentVolumeStatus{Phase: o.Status.Phase}}
 }
 
 // trimSource keeps where a volume is, not how to get at it.
@@ -151,7 +157,8 @@ func trimSource(s v1.PersistentVolumeSource) v1.PersistentVolumeSource {
 func trimAttachment(o *storagev1.VolumeAttachment) *storagev1.VolumeAttachment {
 	out := &storagev1.VolumeAttachment{ObjectMeta: unlabelled(&o.ObjectMeta), Spec: o.Spec}
 	if inline := o.Spec.Source.InlineVolumeSpec; inline != nil {
-		out.Spec.Source.InlineVolumeSpec = &v1.PersistentVolumeSpec{PersistentVolumeSource: trimSource(inline.PersistentVolumeSource)}
+		out.Spec.Source.InlineVolumeSpec = &v1.PersistentVolumeSpec{
+			PersistentVolumeSource: trimSource(inline.PersistentVolumeSource)}
 	}
 	return out
 }

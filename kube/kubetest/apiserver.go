@@ -103,7 +103,8 @@ func (c podClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*v1
 	return call(c, "get", name, func() (*v1.Pod, error) { return c.a.Get(c.namespace, name) })
 }
 
-func (c podClient) Patch(_ context.Context, name string, _ types.PatchType, body []byte, _ metav1.PatchOptions, _ ...string) (*v1.Pod, error) {
+func (c podClient) Patch(_ context.Context, name string, _ types.PatchType, body []byte, _ metav1.PatchOptions,
+	_ ...string) (*v1.Pod, error) {
 	return call(c, "patch", name, func() (*v1.Pod, error) { return c.a.patch(c.namespace, name, body) })
 }
 
@@ -362,9 +363,9 @@ func PendingPod(name string, uid types.UID) *v1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: uid, Generation: 1},
 		Spec: v1.PodSpec{
 			SchedulerName: v1.DefaultSchedulerName,
-			Containers: []v1.Container{{Name: "c", Image: "img", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{
-				v1.ResourceCPU: apiresource.MustParse("1"),
-			}}}},
+			Containers: []v1.Container{{Name: "c", Image: "img", Resources: v1.ResourceRequirements{
+				Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("1")},
+			}}},
 		},
 	}
 }

@@ -16,13 +16,17 @@ import (
 
 // Volume is a volume with parts that no scheduler reads.
 func Volume() *v1.PersistentVolume {
-	return &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "uv", ResourceVersion: "5", Annotations: map[string]string{"mine": "1"}},
-		Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Name: "c", Namespace: "ns", FieldPath: "x"}, MountOptions: []string{"keep"}}}
+	return &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "uv", ResourceVersion: "5",
+			Annotations: map[string]string{"mine": "1"}},
+		Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Name: "c", Namespace: "ns", FieldPath: "x"},
+			MountOptions: []string{"keep"}}}
 }
 
 // DeviceClaim is a claim without devices, in a version.
 func DeviceClaim(rv string) *resourceapi.ResourceClaim {
-	return &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d", UID: "ud", ResourceVersion: rv, Finalizers: []string{"other"}}}
+	return &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d", UID: "ud",
+		ResourceVersion: rv, Finalizers: []string{"other"}}}
 }
 
 // AllocatedClaim is the same claim with devices, reserved for consumers.
@@ -39,8 +43,8 @@ func AllocatedClaim(rv string, consumers ...types.UID) *resourceapi.ResourceClai
 
 // Allocation is what an allocated claim has.
 func Allocation() *resourceapi.AllocationResult {
-	return &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{{
-		Request: "r", Driver: "dr", Pool: "p", Device: "d1"}}}}
+	return &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
+		Results: []resourceapi.DeviceRequestAllocationResult{{Request: "r", Driver: "dr", Pool: "p", Device: "d1"}}}}
 }
 
 // Consumer is a pod for which a claim is reserved.
@@ -50,7 +54,8 @@ func Consumer(uid types.UID) resourceapi.ResourceClaimConsumerReference {
 
 // VolumeClaim is a claim for a volume, in a version.
 func VolumeClaim(name, uid, rv string) *v1.PersistentVolumeClaim {
-	return &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid), ResourceVersion: rv}}
+	return &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid),
+		ResourceVersion: rv}}
 }
 
 // PodGroup is a native pod group in YAML, all but its name.

@@ -89,25 +89,29 @@ type buckets struct {
 }
 
 func (m *Metrics) counter(w what) *metrics.Counter {
-	c := metrics.NewCounter(&metrics.CounterOpts{Subsystem: w.subsystem, Name: w.name, Help: w.help, StabilityLevel: w.level})
+	c := metrics.NewCounter(&metrics.CounterOpts{Subsystem: w.subsystem, Name: w.name, Help: w.help,
+		StabilityLevel: w.level})
 	m.all = append(m.all, c)
 	return c
 }
 
 func (m *Metrics) counters(w what, labels ...string) *metrics.CounterVec {
-	c := metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: w.subsystem, Name: w.name, Help: w.help, StabilityLevel: w.level}, labels)
+	c := metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: w.subsystem, Name: w.name, Help: w.help,
+		StabilityLevel: w.level}, labels)
 	m.all = append(m.all, c)
 	return c
 }
 
 func (m *Metrics) gauge(w what) *metrics.Gauge {
-	g := metrics.NewGauge(&metrics.GaugeOpts{Subsystem: w.subsystem, Name: w.name, Help: w.help, StabilityLevel: w.level})
+	g := metrics.NewGauge(&metrics.GaugeOpts{Subsystem: w.subsystem, Name: w.name, Help: w.help,
+		StabilityLevel: w.level})
 	m.all = append(m.all, g)
 	return g
 }
 
 func (m *Metrics) gauges(w what, labels ...string) *metrics.GaugeVec {
-	g := metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: w.subsystem, Name: w.name, Help: w.help, StabilityLevel: w.level}, labels)
+	g := metrics.NewGaugeVec(&metrics.GaugeOpts{Subsystem: w.subsystem, Name: w.name, Help: w.help,
+		StabilityLevel: w.level}, labels)
 	m.all = append(m.all, g)
 	return g
 }

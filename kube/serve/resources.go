@@ -17,12 +17,17 @@ import (
 
 // The metrics of /metrics/resources (upstream: pkg/scheduler/metrics/resources).
 var (
-	podRequest = perPod("kube_pod_resource_request", "Resources requested by workloads on the cluster, broken down by pod. This shows the resource usage the scheduler and kubelet expect per pod for resources along with the unit for the resource if any.")
-	podLimit   = perPod("kube_pod_resource_limit", "Resources limit for workloads on the cluster, broken down by pod. This shows the resource usage the scheduler and kubelet expect per pod for resources along with the unit for the resource if any.")
+	podRequest = perPod("kube_pod_resource_request",
+		"Resources requested by workloads on the cluster, broken down by pod. This shows the resource usage the "+
+			"scheduler and kubelet expect per pod for resources along with the unit for the resource if any.")
+	podLimit = perPod("kube_pod_resource_limit",
+		"Resources limit for workloads on the cluster, broken down by pod. This shows the resource usage the "+
+			"scheduler and kubelet expect per pod for resources along with the unit for the resource if any.")
 )
 
 func perPod(name, help string) *metrics.Desc {
-	return metrics.NewDesc(name, help, []string{"namespace", "pod", "node", "scheduler", "priority", "resource", "unit"}, nil, metrics.STABLE, "")
+	return metrics.NewDesc(name, help, []string{"namespace", "pod", "node", "scheduler", "priority", "resource",
+		"unit"}, nil, metrics.STABLE, "")
 }
 
 // PodResources answers with what each pod requests, and with its limits. pods gives the newest records of all pods.
@@ -49,7 +54,8 @@ func (c *podResources) CollectWithStability(to chan<- metrics.Metric) {
 	for _, p := range c.pods() {
 		tell := func(of *metrics.Desc, name string, value float64) {
 			if value != 0 {
-				to <- metrics.NewLazyConstMetric(of, metrics.GaugeValue, value, p.Namespace, p.Name, p.NodeName, p.Spec.SchedulerName,
+				to <- metrics.NewLazyConstMetric(of, metrics.GaugeValue, value, p.Namespace, p.Name, p.NodeName,
+					p.Spec.SchedulerName,
 					strconv.Itoa(int(p.Spec.Priority)), name, unitOf(name))
 			}
 		}
@@ -84,7 +90,8 @@ func unitOf(name string) string {
 	switch {
 	case name == string(v1.ResourceCPU):
 		return "cores"
-	case name == string(v1.ResourceMemory), name == string(v1.ResourceStorage), name == string(v1.ResourceEphemeralStorage),
+	case name == string(v1.ResourceMemory), name == string(v1.ResourceStorage),
+		name == string(v1.ResourceEphemeralStorage),
 		strings.HasPrefix(name, v1.ResourceHugePagesPrefix):
 		return "bytes"
 	case strings.HasPrefix(name, v1.ResourceAttachableVolumesPrefix):

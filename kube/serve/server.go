@@ -196,7 +196,8 @@ func versionOf(v compbasecompatibility.EffectiveVersion) http.Handler {
 func (s *Server) guard(h http.Handler) http.Handler {
 	resolver := &apirequest.RequestInfoFactory{}
 	h = genericapifilters.WithAuthorization(h, s.authz.Authorizer, scheme.Codecs)
-	h = genericapifilters.WithAuthentication(h, s.authn.Authenticator, genericapifilters.Unauthorized(scheme.Codecs), nil, nil)
+	h = genericapifilters.WithAuthentication(h, s.authn.Authenticator, genericapifilters.Unauthorized(scheme.Codecs),
+		nil, nil)
 	h = genericapifilters.WithRequestInfo(h, resolver)
 	h = genericapifilters.WithCacheControl(h)
 	h = genericfilters.WithHTTPLogging(h)
