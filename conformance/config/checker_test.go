@@ -17,7 +17,7 @@ type checker struct{ definitions object }
 
 // find is where and why a value is not valid; empty when it is.
 func (c checker) find(schema object, value any, path string) string {
-	for keyword, rule := range schema { // order: which fault is told first does not matter
+	for keyword, rule := range schema { // order: which fault is reported first does not matter
 		if wrong := c.rule(keyword, rule, schema, value, path); wrong != "" {
 			return wrong
 		}

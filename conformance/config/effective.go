@@ -14,7 +14,7 @@ import (
 	ours "github.com/kumiki-scheduler/kumiki/config"
 )
 
-// Effective is what a file comes to, in a form that both sides can be brought to.
+// Effective is the effective configuration of a file, in a form that both sides can be converted to.
 type Effective struct {
 	// Process is what holds for all profiles: field -> value in JSON's terms.
 	Process  map[string]any

@@ -50,7 +50,7 @@ func matches(pattern string) func(string, map[string]string) bool {
 	return func(difference string, _ map[string]string) bool { return re.MatchString(difference) }
 }
 
-// alone is about files that only kumiki refuses.
+// alone returns a function that reports whether a file is one that only kumiki rejects.
 func alone(pattern string) func(string, map[string]string) bool {
 	re := regexp.MustCompile(pattern)
 	return func(difference string, _ map[string]string) bool {

@@ -60,7 +60,7 @@ func spoil(r *gen.Rand, tree object) string {
 	return fmt.Sprintf("%s = %#v", s.path, value)
 }
 
-// awkward is a value that may be wrong in the place of another.
+// awkward returns a value that may be wrong, to replace another.
 func awkward(r *gen.Rand, old any) any {
 	same := r.Chance(75) // of the same type
 	_, number := old.(int)

@@ -66,7 +66,7 @@ func TestTheTableOfGates(t *testing.T) {
 			t.Errorf("%s: the table does not say what it is about", g.Name)
 		}
 	}
-	for name := range rows { // order: each is told
+	for name := range rows { // order: each is reported
 		t.Errorf("%s: upstream's scheduler does not ask this gate", name)
 	}
 	if !slices.IsSorted(order) {

@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is generated into its files")
 
-// TestTheSchemaIsTheGeneratedOne compares what is checked in with what the types come to. With -update it writes
-// the file.
+// TestTheSchemaIsTheGeneratedOne compares the checked-in schema with the one generated from the types. With -update
+// it writes the file.
 func TestTheSchemaIsTheGeneratedOne(t *testing.T) {
 	want, err := Schema()
 	if err != nil {

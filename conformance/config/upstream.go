@@ -46,7 +46,7 @@ type Answer struct {
 	Problems []string
 	// Stage is how far upstream came.
 	Stage Stage
-	// Effective is what an accepted file comes to; nil otherwise.
+	// Effective is the effective configuration of an accepted file; nil otherwise.
 	Effective *Effective
 }
 

@@ -33,9 +33,10 @@ func TestEverySchedulerPlacesEveryPod(t *testing.T) {
 	}
 }
 
-// TestUpstreamsClusterStaysAsFull as it is at the start, and upstream looks at as many nodes as its name says.
-// Catches a deletion that its handlers do not hear of, a bind that is counted beside the assumption of the same
-// pod, and a share of nodes that the configuration does not reach.
+// TestUpstreamsClusterStaysAsFull checks that the cluster stays as full as it is at the start, and that upstream
+// evaluates as many nodes as the name of the contender states. Catches a deletion that does not reach its handlers, a
+// bind that is counted beside the assumption of the same pod, and a share of nodes that the configuration does not
+// reach.
 func TestUpstreamsClusterStaysAsFull(t *testing.T) {
 	const nodes, bound, pods = 400, 30, 20
 	family := core.Families()[0]

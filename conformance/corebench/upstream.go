@@ -43,7 +43,7 @@ func Contenders() []core.Contender {
 	}
 }
 
-// upstream is upstream's scheduler, told of objects as its informers tell it.
+// upstream is upstream's scheduler. It receives objects as from its informers.
 type upstream struct {
 	ctx    context.Context
 	stop   context.CancelFunc
@@ -52,7 +52,7 @@ type upstream struct {
 	taken  []*v1.Pod
 	bound  []*v1.Pod // oldest first
 	cycles int
-	// evaluated, when set, is told how many nodes a search looked at; tests set it.
+	// evaluated, if set, receives the number of nodes that a search evaluated; tests set it.
 	evaluated func(nodes int)
 }
 

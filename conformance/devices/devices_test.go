@@ -292,7 +292,7 @@ func (a *question) reserve(node string) {
 	}
 }
 
-// samePending compares what upstream holds in memory with what is to be written.
+// samePending compares what upstream holds in memory with what is to be written. It reports whether the pod waits.
 func (a *question) samePending(writes []cluster.Write) (waits bool) {
 	for _, wr := range writes {
 		var ours *resourceapi.AllocationResult

@@ -47,14 +47,14 @@ var Exceptions = []Exception{
 	},
 }
 
-// Overflows says whether what the pod asks for in all does not fit int64, in the
-// unit it is counted in (milli for cpu).
+// Overflows reports whether the sum of the pod's requests does not fit int64, in the unit in
+// which it is counted (milli for cpu).
 func Overflows(p *v1.Pod) bool {
 	return tooLarge(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{}))
 }
 
-// StatesOverflow says whether its containers ask for that much, whatever stands
-// in for them.
+// StatesOverflow reports whether the pod's requests overflow, or those of its containers
+// without pod-level requests do.
 func StatesOverflow(p *v1.Pod) bool {
 	return Overflows(p) || tooLarge(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{SkipPodLevelResources: true}))
 }
@@ -88,7 +88,7 @@ var Framing = []string{
 	"reasons of one node are sorted: upstream lists extended resources in map order",
 }
 
-// Excepted says whether any exception applies to the case.
+// Excepted reports whether any exception applies to the case.
 func Excepted(s *scenario.Scenario, p *v1.Pod) bool { return exception(s, p) != nil }
 
 // exception returns the exception that applies to the case, or nil.

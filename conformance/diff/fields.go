@@ -177,7 +177,7 @@ func preferredTerms(p *v1.Pod) []v1.NodeSelectorTerm {
 	return out
 }
 
-// malformed terms are empty, or of shapes that the API server does not take.
+// malformed reports whether a term is empty, or of a shape that the API server does not accept.
 func malformed(t v1.NodeSelectorTerm) bool {
 	if len(t.MatchFields)+len(t.MatchExpressions) == 0 {
 		return true

@@ -229,7 +229,7 @@ var amongInputs = func() []input {
 	}
 }()
 
-// grouped pods belong to a controller or a service, perhaps.
+// grouped reports whether the pod may belong to a controller or a service.
 func grouped(v view) bool { return len(v.pod.OwnerReferences) > 0 || v.pod.Labels["app"] != "" }
 
 func emptySelector(s *metav1.LabelSelector) bool {
@@ -337,8 +337,7 @@ func deviceClaimsOf(v view) []*resourceapi.ResourceClaim {
 	return out
 }
 
-// asksForClass says whether the pod asks for an extended resource that a device class
-// backs.
+// asksForClass reports whether the pod requests an extended resource that a device class backs.
 func asksForClass(v view) bool {
 	if !requests(func(n v1.ResourceName) bool { return strings.Contains(string(n), "/") })(v) {
 		return false
@@ -359,7 +358,7 @@ func asksForClass(v view) bool {
 	return false
 }
 
-// backs says whether an object is a class that backs a resource.
+// backs reports whether an object is a device class that backs a resource.
 func backs(o scenario.Object, name string) bool {
 	class, ok := o.APIObject.(*resourceapi.DeviceClass)
 	if !ok {

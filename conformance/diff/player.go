@@ -91,8 +91,8 @@ func (p *player) ask(a *scenario.Ask, covered map[string]int) (*outcome.Outcome,
 	}
 	want := p.up.Decide(a.Pod)
 	p.last, p.on = a.Pod, ""
-	// A pod whose amounts upstream misreads must not take room: every later case
-	// would differ for the same reason.
+	// A pod whose amounts upstream misreads must not take capacity: every later case would
+	// differ for the same reason.
 	if len(want.Best) > 0 && exception(p.s, a.Pod) == nil {
 		p.on = want.Names[want.Best[0]]
 	}

@@ -55,7 +55,7 @@ func kind(difference string) string {
 	return difference
 }
 
-// try keeps the candidate if it still differs.
+// try keeps the candidate if it still differs, and reports whether it does.
 func (sh *shrinker) try(change func(s *scenario.Scenario)) bool {
 	if sh.tries >= maxTries {
 		return false
@@ -75,7 +75,7 @@ func (sh *shrinker) try(change func(s *scenario.Scenario)) bool {
 	return true
 }
 
-// copyOf shares objects; whoever changes one replaces it by a copy.
+// copyOf shares objects; a caller that changes one must replace it by a copy.
 func copyOf(s *scenario.Scenario) *scenario.Scenario {
 	out := *s
 	out.Nodes = append([]*v1.Node(nil), s.Nodes...)

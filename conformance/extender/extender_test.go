@@ -136,7 +136,7 @@ func draw(r *rand.Rand, url string) *world {
 	return w
 }
 
-// drawFiltered answers with some of the nodes, with reasons, at times with one that nobody knows.
+// drawFiltered returns an answer with some of the nodes, with reasons, and sometimes with an unknown node.
 func drawFiltered(r *rand.Rand, caches bool) string {
 	var result extenderv1.ExtenderFilterResult
 	var kept []string
@@ -231,8 +231,9 @@ func upstream(t *testing.T, configs []configv1.Extender) []fwk.Extender {
 	return append(first, last...)
 }
 
-// Both ask the same servers about the same nodes and come to the same: which nodes are left, why the others are not,
-// what is added to the totals, whether a bind succeeds, and every error to the letter.
+// TestExtendersLikeUpstream checks that both call the same servers about the same nodes with the same result: which
+// nodes are left, why the others are not, what is added to the totals, whether a bind succeeds, and the exact text of
+// every error.
 func TestExtendersLikeUpstream(t *testing.T) {
 	var current *world
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { current.ServeHTTP(w, r) }))

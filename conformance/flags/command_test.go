@@ -67,8 +67,8 @@ func (s side) run(t *testing.T, line string) (said string, code int) {
 	return string(out), c.ProcessState.ExitCode()
 }
 
-// nobody is a kubeconfig of an API server that is not there.
-func nobody(t *testing.T) string {
+// unreachable writes a kubeconfig of an API server that does not exist.
+func unreachable(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
@@ -81,7 +81,7 @@ func nobody(t *testing.T) string {
 // TestBothRefuseTheSame: the exit code is the same, and what is wrong is said in the same words.
 func TestBothRefuseTheSame(t *testing.T) {
 	both := sides(t)
-	kubeconfig := nobody(t)
+	kubeconfig := unreachable(t)
 	for _, tt := range []struct{ line, words string }{
 		{"--bogus", "unknown flag: --bogus"},
 		{"-x", "unknown shorthand flag: 'x' in -x"},
@@ -151,10 +151,11 @@ profiles:
   pluginConfig: [{name: Kumiki, args: {seed: 7}}]
 `
 
-// TestWhatOneWritesStartsTheOther: --write-config-to ends with exit code 0, and its file comes to the same at both.
+// TestWhatOneWritesStartsTheOther: --write-config-to ends with exit code 0, and its file has the same effective
+// configuration at both.
 func TestWhatOneWritesStartsTheOther(t *testing.T) {
 	both := sides(t)
-	dir, kubeconfig := t.TempDir(), nobody(t)
+	dir, kubeconfig := t.TempDir(), unreachable(t)
 	given := filepath.Join(dir, "given.yaml")
 	if err := os.WriteFile(given, fmt.Appendf(nil, theFile, kubeconfig), 0o600); err != nil {
 		t.Fatal(err)
@@ -163,7 +164,8 @@ func TestWhatOneWritesStartsTheOther(t *testing.T) {
 		"flags": "--kubeconfig=" + kubeconfig + " --kube-api-qps=9 --kube-api-burst=11 --leader-elect-lease-duration=20s --leader-elect-resource-name=other --profiling=false --contention-profiling=false",
 		"file":  "--config=" + given,
 	} {
-		var means []config.Resolved // what the files of both come to, first their own, then as the other writes it again
+		// means are the effective configurations of both files: first their own, then as the other writes it again.
+		var means []config.Resolved
 		for i, s := range both {
 			first, again := filepath.Join(dir, name+s.name), filepath.Join(dir, name+s.name+"-again")
 			if said, code := s.run(t, line+" --secure-port=0 --write-config-to="+first); code != 0 {

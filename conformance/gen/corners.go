@@ -134,7 +134,7 @@ func (m *maker) cornerSpread(p *v1.Pod) {
 		c.LabelSelector = &metav1.LabelSelector{}
 	}
 	if c.LabelSelector == nil && c.WhenUnsatisfiable == v1.DoNotSchedule && m.Chance(60) {
-		// Nobody counts, and too few domains: every node is one too many.
+		// No pod counts, and there are too few domains: every node is one too many.
 		domains := int32(50)
 		c.MinDomains, c.LabelSelector = &domains, Pick(m.Rand, nil, &metav1.LabelSelector{})
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 )
 
-// cornerMatch makes claims of a class without a provisioner, and the few volumes that
-// they compete for: of fitting and other sizes, promised to one of them, to one that
-// had its name before, or to nobody, here and there.
+// cornerMatch makes claims of a class without a provisioner, and the few volumes that they
+// compete for: of fitting and other sizes, some bound to one of them, some to one that had its
+// name before, some to no claim.
 func (m *maker) cornerMatch(p *v1.Pod) {
 	gi := func(n int) resource.Quantity { return resource.MustParse(fmt.Sprintf("%dGi", n)) }
 	class := "static"

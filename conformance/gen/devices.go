@@ -323,8 +323,8 @@ func (m *maker) claimDevices(p *v1.Pod, percent int) {
 	}
 }
 
-// generated is the claim made from a template for the pod: there, not there yet, not
-// needed, or somebody else's.
+// generated is the claim made from a template for the pod: existing, missing, not needed, or
+// owned by another object.
 func (m *maker) generated(p *v1.Pod, ref *v1.PodResourceClaim) {
 	name := p.Name + "-" + ref.Name + "-x"
 	if m.Rare(10) {

@@ -18,8 +18,8 @@ type Sizes struct {
 	Pods int
 	// LargeEvery makes each cluster of that many have more than 500 nodes; 0 none.
 	LargeEvery int
-	// AtMost bounds the nodes instead, for histories in which room is scarce; such
-	// clusters are too small to be counted by the oracle. 0 means no bound.
+	// AtMost bounds the nodes instead, for histories in which capacity is scarce; such clusters
+	// are too small to be counted by the oracle. 0 means no bound.
 	AtMost int
 }
 

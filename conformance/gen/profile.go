@@ -31,7 +31,7 @@ func DefaultPlugins() []scenario.Plugin {
 	return slices.DeleteFunc(AllPlugins(), func(p scenario.Plugin) bool { return !Registered(p.Name) })
 }
 
-// Registered says whether kumiki has the plugin.
+// Registered reports whether kumiki has the plugin.
 func Registered(name string) bool {
 	_, native := plugins.Lookup(name)
 	return native || name == devices.Name
@@ -108,7 +108,7 @@ func (m *maker) without(in []scenario.Plugin) []scenario.Plugin {
 func (m *maker) addedAffinity() *v1.NodeAffinity {
 	a := &v1.NodeAffinity{}
 	if m.Chance(50) {
-		// Mostly satisfiable: an added term that nobody meets makes a dull cluster.
+		// Mostly satisfiable: with an added term that no node meets, nothing is ever placed.
 		a.RequiredDuringSchedulingIgnoredDuringExecution = &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{
 			{MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelArchStable, Operator: v1.NodeSelectorOpIn, Values: []string{"amd64"}}}},
 			{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "generation", Operator: v1.NodeSelectorOpGt, Values: []string{"2"}}}},

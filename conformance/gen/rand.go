@@ -2,8 +2,8 @@
 
 package gen
 
-// Rand is a splitmix64 generator (Steele, Lea and Flood 2014). Its stream is
-// fixed for ever, unlike math/rand's, so a seed in a report keeps its meaning.
+// Rand is a splitmix64 generator (Steele, Lea and Flood 2014). Its stream never changes, unlike
+// math/rand's, so a seed in a report keeps its meaning.
 type Rand struct{ state uint64 }
 
 // NewRand returns the stream for (seed, stream): streams of one seed differ. Both are
@@ -29,10 +29,10 @@ func (r *Rand) Intn(n int) int { return int(r.Uint64() % uint64(n)) }
 // Range returns a number in [lo, hi].
 func (r *Rand) Range(lo, hi int) int { return lo + r.Intn(hi-lo+1) }
 
-// Chance is true in percent of the draws.
+// Chance reports whether an event of this probability, in percent, occurs.
 func (r *Rand) Chance(percent int) bool { return r.Intn(100) < percent }
 
-// Rare is true once in n draws.
+// Rare reports whether an event that occurs once in n draws occurs.
 func (r *Rand) Rare(n int) bool { return r.Intn(n) == 0 }
 
 // Pick returns one of the values.

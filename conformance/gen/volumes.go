@@ -28,7 +28,7 @@ const (
 	annMigrated   = "storage.alpha.kubernetes.io/migrated-plugins"
 )
 
-// hasVolumes says whether any plugin reads them.
+// hasVolumes reports whether any plugin reads volumes.
 func (m *maker) hasVolumes() bool {
 	return m.has["VolumeBinding"] || m.has["VolumeRestrictions"] || m.has["NodeVolumeLimits"] || m.has["VolumeZone"]
 }

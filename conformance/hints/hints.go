@@ -17,7 +17,7 @@ type Answer string
 
 // The answers.
 const (
-	Unheard Answer = "unheard" // the plugin is not told of such events
+	Unheard Answer = "unheard" // the plugin does not receive such events
 	Skip    Answer = "skip"
 	Queue   Answer = "queue"
 )

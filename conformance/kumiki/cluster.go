@@ -203,7 +203,7 @@ func (a *answer) scores() {
 		for k, i := range a.out.Feasible {
 			a.addScores(k, a.row(i))
 			if len(a.c.profile.Scorers) == 0 {
-				a.out.Total[k] = 1 // what upstream gives a node that nobody scores
+				a.out.Total[k] = 1 // what upstream gives a node that no plugin scores
 			}
 		}
 		a.out.PickBest()

@@ -16,8 +16,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/queue"
 )
 
-// regressions is where differences found once are kept, as files that are played
-// again for ever.
+// regressions is the directory of scenarios in which a difference was found once. They are
+// played in each run.
 const regressions = "../testdata/regressions"
 
 // setting reads a number from the environment: KUMIKI_CASES and KUMIKI_SEED, as

@@ -20,11 +20,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Story runs kumiki's whole engine on a scenario: pods arrive, are decided on,
-// bound, refused by the API server, deleted in flight, tried again, and nodes
-// change meanwhile. Upstream's framework, which is told of every placement, is
-// asked about each decision at the moment the engine takes it.
-type Story struct {
+// EngineRun runs kumiki's whole engine on a scenario: pods are created, placed, bound, refused
+// by the API server, deleted in flight and tried again, and nodes change meanwhile. Upstream's
+// framework receives every placement and repeats each decision when the engine takes it.
+type EngineRun struct {
 	up     *oracle.Cluster
 	s      *scenario.Scenario
 	eng    *engine.Engine
@@ -49,9 +48,9 @@ type Story struct {
 	Decisions, Placed, Unfit, Failed int
 }
 
-// NewStory loads nodes and bound pods on both sides. The pods of the asks come
+// NewEngineRun loads nodes and bound pods on both sides. The pods of the asks come
 // later, one by one.
-func NewStory(o *oracle.Oracle, s *scenario.Scenario, seed uint64, n int) (*Story, error) {
+func NewEngineRun(o *oracle.Oracle, s *scenario.Scenario, seed uint64, n int) (*EngineRun, error) {
 	// The nominator of the oracle is fixed; the engine's follows its queue.
 	plain := *s
 	plain.Nominated = nil
@@ -65,7 +64,8 @@ func NewStory(o *oracle.Oracle, s *scenario.Scenario, seed uint64, n int) (*Stor
 		return nil, err
 	}
 	cfg.UnschedulableTimeout = 300 * record.Second
-	st := &Story{up: up, s: s, eng: engine.New(cfg), intake: cluster.NewIntake(), rand: gen.NewRand(seed, uint64(n)),
+	st := &EngineRun{up: up, s: s, eng: engine.New(cfg), intake: cluster.NewIntake(),
+		rand:  gen.NewRand(seed, uint64(n)),
 		world: gen.NewWorld(seed, n), now: record.Second * 1_800_000_000, nodes: slices.Clone(s.Nodes), running: slices.Clone(s.Bound), pods: map[string]*v1.Pod{}, refused: map[string]bool{}, version: 1_000_000}
 	st.eng.Step(engine.Tick{Now: st.now})
 	for _, o := range s.Objects {
@@ -82,10 +82,10 @@ func NewStory(o *oracle.Oracle, s *scenario.Scenario, seed uint64, n int) (*Stor
 }
 
 // Close ends upstream's side.
-func (st *Story) Close() { st.up.Close() }
+func (st *EngineRun) Close() { st.up.Close() }
 
-// Play runs the story to its end and returns the first difference, or "".
-func (st *Story) Play(steps int) string {
+// Play runs the scenario to its end and returns the first difference, or "".
+func (st *EngineRun) Play(steps int) string {
 	arriving := st.s.Asks
 	for range steps {
 		switch n := st.rand.Intn(100); {
@@ -116,12 +116,11 @@ func (st *Story) Play(steps int) string {
 	return st.settle()
 }
 
-// settle lets every backoff end, without the five minutes after which all pods are
-// tried anyway. Then no pod may wait that fits somewhere: whatever made it fit must
-// have woken it. The first time binds succeed; then pods leave, and nothing else
-// happens that could wake a pod; then the binds that this brought go wrong, and
-// only they make room.
-func (st *Story) settle() string {
+// settle lets every backoff end, without the five minutes after which all pods are tried
+// anyway. Then no pod may wait that fits somewhere: whatever made it fit must have woken it.
+// The first time, binds succeed. Then pods leave, and no other event wakes a pod. Then the
+// binds of the woken pods fail, and only these failures free capacity.
+func (st *EngineRun) settle() string {
 	if d := st.calm(st.confirm); d != "" {
 		return d
 	}
@@ -135,7 +134,7 @@ func (st *Story) settle() string {
 }
 
 // calm lets time pass, ends binds, and looks for a pod that waits for nothing.
-func (st *Story) calm(end func()) string {
+func (st *EngineRun) calm(end func()) string {
 	for range 6 {
 		for len(st.flying) > 0 {
 			end()
@@ -160,16 +159,16 @@ func (st *Story) calm(end func()) string {
 	return ""
 }
 
-// sleepsOn says whether upstream's hints, which ours equal, may leave the pod asleep
-// though it fits: they do not follow the namespace selectors of required affinity,
-// nor see that nobody is left to be near to.
+// sleepsOn reports whether upstream's hints, and so ours, may leave the pod unschedulable
+// although it fits: they do not follow the namespace selectors of required affinity, and do not
+// see that the last matching pod is gone.
 func sleepsOn(pod *v1.Pod) bool {
 	a := pod.Spec.Affinity
 	return a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
 }
 
 // vanish ends the oldest bind with its pod gone, three times out of four.
-func (st *Story) vanish() {
+func (st *EngineRun) vanish() {
 	if st.rand.Chance(25) {
 		st.confirm()
 		return
@@ -184,7 +183,7 @@ func (st *Story) vanish() {
 }
 
 // confirm ends the oldest bind well.
-func (st *Story) confirm() {
+func (st *EngineRun) confirm() {
 	b := st.flying[0]
 	st.flying = st.flying[1:]
 	bound := gen.Bind(st.pods[b.Pod.UID], b.Node)
@@ -194,7 +193,7 @@ func (st *Story) confirm() {
 }
 
 // waiting lists the pods without a node and without a bind on its way, by UID.
-func (st *Story) waiting() []*v1.Pod {
+func (st *EngineRun) waiting() []*v1.Pod {
 	var out []*v1.Pod
 	for uid, pod := range st.pods { // order: sorted below
 		if pod.Spec.NodeName == "" && !slices.ContainsFunc(st.flying, func(b engine.Bind) bool { return b.Pod.UID == uid }) {
@@ -206,7 +205,7 @@ func (st *Story) waiting() []*v1.Pod {
 }
 
 // boundByAnother lets another scheduler bind a pod that waits here.
-func (st *Story) boundByAnother() {
+func (st *EngineRun) boundByAnother() {
 	list := st.waiting()
 	if len(list) == 0 {
 		return
@@ -218,7 +217,7 @@ func (st *Story) boundByAnother() {
 }
 
 // goesAway lets a waiting pod's deletion begin, and end some other time or never.
-func (st *Story) goesAway() {
+func (st *EngineRun) goesAway() {
 	list := st.waiting()
 	if len(list) == 0 {
 		return
@@ -238,7 +237,7 @@ func (st *Story) goesAway() {
 
 // leaves ends a pod that runs, one of those that were there first or one that came
 // with an ask.
-func (st *Story) leaves() {
+func (st *EngineRun) leaves() {
 	if len(st.running) > 0 && st.rand.Chance(60) {
 		i := st.rand.Intn(len(st.running))
 		st.remove(st.running[i])
@@ -260,12 +259,12 @@ func (st *Story) leaves() {
 	st.remove(pod)
 }
 
-func (st *Story) remove(pod *v1.Pod) {
+func (st *EngineRun) remove(pod *v1.Pod) {
 	st.up.Unbind(pod)
 	st.tell(engine.PodGone{Pod: record.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}})
 }
 
-func (st *Story) arrive(pod *v1.Pod) {
+func (st *EngineRun) arrive(pod *v1.Pod) {
 	if diff.Excepted(st.s, pod) {
 		return
 	}
@@ -275,7 +274,7 @@ func (st *Story) arrive(pod *v1.Pod) {
 	st.tell(engine.PodSet{Pod: st.intake.Pod(p)})
 }
 
-func (st *Story) changeNode() {
+func (st *EngineRun) changeNode() {
 	i := st.rand.Intn(len(st.nodes))
 	st.nodes[i] = st.world.ChangeNode(st.nodes[i])
 	st.up.SetNode(st.nodes[i])
@@ -283,7 +282,7 @@ func (st *Story) changeNode() {
 }
 
 // outcome ends the oldest bind in one of the ways it can end.
-func (st *Story) outcome() string {
+func (st *EngineRun) outcome() string {
 	if len(st.flying) == 0 {
 		return ""
 	}
@@ -335,7 +334,7 @@ func (st *Story) outcome() string {
 }
 
 // cycle lets the engine decide once and holds the decision against upstream.
-func (st *Story) cycle() string {
+func (st *EngineRun) cycle() string {
 	effects := slices.Clone(st.eng.Step(engine.Cycle{}))
 	for _, e := range effects {
 		d, ok := e.(engine.Decided)
@@ -350,7 +349,7 @@ func (st *Story) cycle() string {
 	return ""
 }
 
-func (st *Story) judge(d *record.Decision, effects []engine.Effect) string {
+func (st *EngineRun) judge(d *record.Decision, effects []engine.Effect) string {
 	pod := st.pods[d.Pod.UID]
 	if pod == nil || pod.Spec.NodeName != "" {
 		return "the pod does not wait"
@@ -373,16 +372,16 @@ func (st *Story) judge(d *record.Decision, effects []engine.Effect) string {
 		if !slices.Contains(want.Failures, d.Message) {
 			return fmt.Sprintf("message: upstream one of %q, kumiki %q", want.Failures, d.Message)
 		}
-		return told(effects, d, "SchedulerError", d.Message)
+		return checkReported(effects, d, "SchedulerError", d.Message)
 	case len(want.Feasible) > 0:
 		st.Failed++
-		return told(effects, d, "SchedulerError", want.Message)
+		return checkReported(effects, d, "SchedulerError", want.Message)
 	}
 	st.Unfit++
 	if !slices.Equal(d.Plugins, want.Rejectors) {
 		return fmt.Sprintf("rejecting plugins: upstream %v, kumiki %v", want.Rejectors, d.Plugins)
 	}
-	return told(effects, d, "Unschedulable", want.Message)
+	return checkReported(effects, d, "Unschedulable", want.Message)
 }
 
 // winner checks the chosen node, the count of ties and the scores in the record.
@@ -446,8 +445,8 @@ func unremedied(message string) string {
 	return message
 }
 
-// told checks what the world is told of a pod that was not placed.
-func told(effects []engine.Effect, d *record.Decision, reason, want string) string {
+// checkReported checks the condition and the events of a pod that was not placed.
+func checkReported(effects []engine.Effect, d *record.Decision, reason, want string) string {
 	// What PostFilter did about it, which the oracle does not run, stands at the end.
 	if unremedied(d.Message) != want {
 		return fmt.Sprintf("message: upstream %q, kumiki %q", want, d.Message)

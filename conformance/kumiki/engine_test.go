@@ -10,18 +10,18 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
 )
 
-// stories plays so many and returns the first difference.
-func stories(o *oracle.Oracle, seed uint64, count int, total *Story) string {
+// engineRuns plays count scenarios and returns the first difference.
+func engineRuns(o *oracle.Oracle, seed uint64, count int, total *EngineRun) string {
 	for n := range count {
 		s := gen.Make(seed+1000, n, gen.Sizes{Pods: 40, AtMost: 12})
-		st, err := NewStory(o, s, seed, n)
+		st, err := NewEngineRun(o, s, seed, n)
 		if err != nil {
 			return err.Error()
 		}
 		d := st.Play(300)
 		st.Close()
 		if d != "" {
-			return fmt.Sprintf("story %d: %s", n, d)
+			return fmt.Sprintf("run %d: %s", n, d)
 		}
 		total.Decisions += st.Decisions
 		total.Placed += st.Placed
@@ -39,12 +39,12 @@ func stories(o *oracle.Oracle, seed uint64, count int, total *Story) string {
 func TestConformanceEngine(t *testing.T) {
 	o := oracle.New()
 	defer o.Close()
-	var total Story
-	if d := stories(o, uint64(seed(t)), max(cases(t)/60, 5), &total); d != "" {
+	var total EngineRun
+	if d := engineRuns(o, uint64(seed(t)), max(cases(t)/60, 5), &total); d != "" {
 		t.Fatal(d)
 	}
 	t.Logf("%d decisions: %d placed, %d fit nowhere, %d failed, %d with writes refused, %d with writes", total.Decisions, total.Placed, total.Unfit, total.Failed, total.Refused, total.Written)
 	if total.Placed == 0 || total.Unfit == 0 {
-		t.Error("the stories are too tame")
+		t.Error("the runs are too tame")
 	}
 }

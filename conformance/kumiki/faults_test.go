@@ -31,7 +31,7 @@ func TestFaultIsDetected(t *testing.T) {
 		{"oracle", func() string { return inOracle(up, cases) }},
 		{"kept files", func() string { return inRegressions(t, up) }},
 		{"queue", inHistories},
-		{"engine", func() string { return stories(up.Oracle, 1, 60, &Story{}) }},
+		{"engine", func() string { return engineRuns(up.Oracle, 1, 60, &EngineRun{}) }},
 	} {
 		if d := check.find(); d != "" {
 			t.Fatalf("%s: %s", check.name, d)

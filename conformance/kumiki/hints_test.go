@@ -208,8 +208,8 @@ func changeOf(in *cluster.Intake, c queue.Change) plugin.Change {
 	return ch
 }
 
-// wakes asks a plugin of ours. Whoever registers for new nodes and not for their
-// taints is asked about taints too and says yes, as the queue arranges it.
+// wakes reports whether a plugin of ours wakes the pod. A plugin that registers for new nodes
+// and not for their taints is woken by changes of taints too, as in the queue.
 func wakes(wk plugin.Waker, p *cluster.Pod, ch plugin.Change) bool {
 	nodeAdd, nodeTaint := false, false
 	for _, reg := range wk.Wakes() {

@@ -20,13 +20,13 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// waiting is kumiki's queue, told of events as the engine tells it.
+// waiting is kumiki's queue. It receives events as from the engine.
 type waiting struct {
 	q      *corequeue.Queue
 	intake *cluster.Intake
 	store  *cluster.Store                  // what plugins look at for hints: nodes, bound pods, objects
-	nodes  map[string]*cluster.Node        // name -> as last told
-	pods   map[cluster.UID]*cluster.Pod    // UID -> as last told, pending or bound
+	nodes  map[string]*cluster.Node        // name -> as last received
+	pods   map[cluster.UID]*cluster.Pod    // UID -> as last received, pending or bound
 	flying map[cluster.UID]*corequeue.Unit // UID -> what Pop returned
 	noted  map[*cluster.Node]bool          // version of a node -> it has the note that Outside waits for
 	open   bool                            // state of HoldGate

@@ -19,14 +19,14 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// The API server and the controllers of a Story: what a decision asks to be written
-// shows on both sides at once.
+// The API server and the controllers of an EngineRun: objects that a decision writes change on
+// both sides at once.
 
 // tell steps the engine and does what it asks.
-func (st *Story) tell(ev engine.Event) { st.depart(slices.Clone(st.eng.Step(ev))) }
+func (st *EngineRun) tell(ev engine.Event) { st.depart(slices.Clone(st.eng.Step(ev))) }
 
 // depart carries out effects.
-func (st *Story) depart(effects []engine.Effect) {
+func (st *EngineRun) depart(effects []engine.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
 		case engine.Bind:
@@ -45,7 +45,7 @@ func (st *Story) depart(effects []engine.Effect) {
 // prepare carries writes out, or refuses them all where no devices are at stake: what
 // is held for devices that may have been written is kumiki's own matter. A pod that is
 // not bound then waits for something that never comes here, and is deleted.
-func (st *Story) prepare(e engine.Prepare) {
+func (st *EngineRun) prepare(e engine.Prepare) {
 	devices := slices.ContainsFunc(e.Writes, func(w cluster.Write) bool {
 		switch w.(type) {
 		case cluster.BindVolume, cluster.SelectNode:
@@ -74,7 +74,7 @@ func (st *Story) prepare(e engine.Prepare) {
 }
 
 // set shows an object in a new version on both sides.
-func (st *Story) set(o scenario.APIObject) {
+func (st *EngineRun) set(o scenario.APIObject) {
 	st.version++
 	o.SetResourceVersion(strconv.Itoa(st.version))
 	st.up.SetObject(o)
@@ -82,7 +82,7 @@ func (st *Story) set(o scenario.APIObject) {
 }
 
 // current is a copy of an object as it is now.
-func current[T scenario.APIObject](st *Story, w cluster.Target) (o T, found bool) {
+func current[T scenario.APIObject](st *EngineRun, w cluster.Target) (o T, found bool) {
 	obj, found := st.up.Object(scenario.ObjectRef{Kind: string(w.Kind), Namespace: w.Namespace, Name: w.Name})
 	if !found {
 		return o, false
@@ -91,7 +91,7 @@ func current[T scenario.APIObject](st *Story, w cluster.Target) (o T, found bool
 }
 
 // carryOut does one write.
-func (st *Story) carryOut(w cluster.Write) {
+func (st *EngineRun) carryOut(w cluster.Write) {
 	switch w := w.(type) {
 	case cluster.BindVolume:
 		if pv, ok := current[*v1.PersistentVolume](st, w.Target); ok {
@@ -139,7 +139,7 @@ func (st *Story) carryOut(w cluster.Write) {
 
 // control does what the controllers of volumes do then: it makes the volume, and binds
 // the claim to it.
-func (st *Story) control(w cluster.Write) {
+func (st *EngineRun) control(w cluster.Write) {
 	var claim *v1.PersistentVolumeClaim
 	var volume string
 	switch w := w.(type) {

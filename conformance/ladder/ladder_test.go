@@ -58,12 +58,11 @@ func (g *ground) theyRun() string {
 	return fmt.Sprintf("%d pods", made)
 }
 
-// secrets must not be in a picture.
+// secrets must not be in a recorded cluster snapshot.
 var secrets = []string{"word-in-a-secret", "word-in-env", "word-in-a-command", "word-in-an-annotation"}
 
-// look judges a pod that waits, with the rights of somebody who may read all but secrets, and keeps a picture.
-// Faults: a judgement that is not kube-scheduler's; a picture that needs more rights, or keeps what is nobody's
-// business.
+// look explains a waiting pod, with the rights of a user who may read everything but secrets, and records a snapshot.
+// Faults: a verdict that differs from kube-scheduler's; a snapshot that needs more rights, or that contains secrets.
 func (g *ground) look() string {
 	g.load.on(v1.DefaultSchedulerName)
 	pod := testPod("stuck", v1.DefaultSchedulerName, "9")
@@ -91,17 +90,17 @@ func (g *ground) look() string {
 	viewer := "--kubeconfig=" + g.cluster.ViewerKubeconfig
 	g.mayOnlyRead(g.cluster.ViewerKubeconfig)
 	reasons := g.judge(theirs, "why", "pod/stuck", "-n", space, "--offline", viewer, "-o", "json")
-	file := filepath.Join(g.dir, "picture.tape")
+	file := filepath.Join(g.dir, "snapshot.tape")
 	g.run(g.programs.kumiki, "capture", "--to", file, viewer)
 	g.judge(theirs, "why", "pod/stuck", "-n", space, "--from", file, "-o", "json")
-	picture, err := os.ReadFile(file)
+	snapshot, err := os.ReadFile(file)
 	g.must(err)
-	if !strings.Contains(string(picture), "stuck") {
-		g.Error("the picture does not hold the pod in words that could be searched")
+	if !strings.Contains(string(snapshot), "stuck") {
+		g.Error("the snapshot does not contain the pod as searchable text")
 	}
 	for _, word := range secrets {
-		if strings.Contains(string(picture), word) {
-			g.Errorf("the picture holds the %s", word)
+		if strings.Contains(string(snapshot), word) {
+			g.Errorf("the snapshot contains the %s", word)
 		}
 	}
 	g.must(g.client.CoreV1().Pods(space).Delete(g.ctx, "stuck", metav1.DeleteOptions{}))
@@ -116,7 +115,7 @@ func (g *ground) look() string {
 	})
 	made := g.settle()
 	g.nothingOversold()
-	return fmt.Sprintf("%d pods; both say: %s; picture of %d bytes without secrets", made, reasons, len(picture))
+	return fmt.Sprintf("%d pods; both say: %s; snapshot of %d bytes without secrets", made, reasons, len(snapshot))
 }
 
 // mayOnlyRead makes sure that the account of a step proves something.
@@ -232,9 +231,9 @@ func (g *ground) oneByOne(pods int) {
 	}
 }
 
-// canary runs kumiki beside kube-scheduler, with what deploy/kustomize/canary gives it and nothing more. First both get
-// pods in turn; then more than fit, so that both want the last room of each node. Faults: a scheduler that touches the
-// other's pods; one that decides on room that it could have seen taken.
+// canary runs kumiki beside kube-scheduler, with what deploy/kustomize/canary gives it and nothing more. First both
+// get pods in turn; then more than fit, so that both need the last capacity of each node. Faults: a scheduler that
+// touches the other's pods; one that uses capacity although it could have seen that it was taken.
 func (g *ground) canary() string {
 	theirs := g.leader
 	g.kubectl("apply", "-k", manifests+"canary")

@@ -33,7 +33,7 @@ type oversell struct {
 }
 
 // seenLong is after how long a scheduler has no excuse for not knowing a bind of another. Two that decide in the same
-// moment cannot know of each other, as nothing in the API keeps a node's room.
+// moment cannot know of each other, because the API does not reserve the capacity of a node.
 const seenLong = 500 * time.Millisecond
 
 // blameless reports whether two schedulers met on the node in the same moment.
@@ -52,7 +52,7 @@ type ledger struct {
 
 	mu    sync.Mutex
 	nodes map[string]v1.Node // name -> as it was at the start
-	// on holds what takes room: node -> UID -> pod.
+	// on holds the pods that take capacity: node -> UID -> pod.
 	on map[string]map[types.UID]v1.Pod
 	// last is who bound to a node, and when it was seen: node -> scheduler -> time.
 	last map[string]map[string]time.Time
@@ -127,7 +127,7 @@ func (l *ledger) watch(ctx context.Context) {
 	}
 }
 
-// missing are the pods on nodes that a list no longer has: they went while nobody watched.
+// missing are the pods on nodes that a list no longer has: they were deleted while no watch was open.
 func (l *ledger) missing(list []v1.Pod) (gone []v1.Pod) {
 	there := map[types.UID]bool{}
 	for i := range list {
@@ -229,9 +229,9 @@ func (l *ledger) longestPause(since time.Time) time.Duration {
 	return longest
 }
 
-// TestTheLedgerBlamesTheLastBind shows the ledger a node with room for two. Faults: a bind that is counted twice;
-// room that is not given back; the first of two schedulers blamed; two in the same moment not told from one that
-// could have known.
+// TestTheLedgerBlamesTheLastBind shows the ledger a node with capacity for two. Faults: a bind that is counted twice;
+// capacity that is not freed; the first of two schedulers blamed; two binds in the same moment not distinguished from
+// one by a scheduler that could have known of the other.
 func TestTheLedgerBlamesTheLastBind(t *testing.T) {
 	l := newLedger(nil)
 	l.nodes["n"] = v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: v1.NodeStatus{Allocatable: v1.ResourceList{

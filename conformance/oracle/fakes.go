@@ -19,8 +19,8 @@ import (
 )
 
 // devices makes upstream's manager of resource claims, fed as the scheduler feeds it
-// (scheduler.go and eventhandlers.go): classes reach the cache of extended resources
-// before anyone else hears of them.
+// (scheduler.go and eventhandlers.go): classes reach the cache of extended resources before any
+// other component.
 func (o *Objects) devices(ctx context.Context) *dynamicresources.DefaultDRAManager {
 	resources := o.Factory.Resource().V1()
 	claims := assumecache.NewAssumeCache(klog.FromContext(ctx), resources.ResourceClaims().Informer(), "ResourceClaim", "", nil)

@@ -21,9 +21,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 )
 
-// Objects stands for the API server: an informer factory whose informers are told
-// of objects directly, and tell their handlers before Set or Delete returns. No
-// goroutine runs, so what upstream's caches hold is known at every moment.
+// Objects simulates the API server: an informer factory whose informers receive objects
+// directly and call their handlers before Set or Delete returns. No goroutine runs, so what
+// upstream's caches hold is known at every moment.
 type Objects struct {
 	Factory informers.SharedInformerFactory
 	// byKind: kind -> the informer that the factory gives out.

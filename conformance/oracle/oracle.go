@@ -427,8 +427,8 @@ func fail(out *outcome.Outcome, err error) {
 	}
 }
 
-// takenByOwnNode tries the node that the pod is nominated to ahead of all others
-// (upstream: evaluateNominatedNode).
+// takenByOwnNode tries the nominated node of the pod before all others and reports whether it
+// fits (upstream: evaluateNominatedNode).
 func (c *Cluster) takenByOwnNode(state fwk.CycleState, pod *v1.Pod, out *outcome.Outcome, fit *framework.FitError) bool {
 	i, found := slices.BinarySearch(c.names, pod.Status.NominatedNodeName)
 	if !found {

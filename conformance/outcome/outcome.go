@@ -90,7 +90,7 @@ type Outcome struct {
 	Best []int
 }
 
-// Infeasible says that the pod was looked at and fits nowhere.
+// Infeasible reports whether the pod was tried and fits nowhere.
 func (o *Outcome) Infeasible() bool { return o.Gate == nil && len(o.Feasible) == 0 }
 
 // RejectingPlugins returns the distinct plugins that reject the pod or one of

@@ -65,7 +65,7 @@ func draw(r *gen.Rand) *scene {
 	return w
 }
 
-// fatten makes the pod one that few nodes have room for.
+// fatten makes the pod so large that few nodes have capacity for it.
 func (w *scene) fatten() {
 	r := w.r
 	*w.pod.Spec.Priority = int32(gen.Pick(r, r.Range(0, 6), 5, 1000))

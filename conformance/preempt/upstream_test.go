@@ -110,14 +110,14 @@ func newTheirs(t testing.TB, w *scene) *theirs {
 	return u
 }
 
-// choice is what a search for victims comes to.
+// choice is the result of a search for victims.
 type choice struct {
 	// candidates: node -> who would have to go, the most important first, and how many of them against a budget.
 	candidates map[string]string
 	// node is taken; best are those that could be, by upstream's order.
 	node string
 	best map[string]bool
-	// message is told where nobody goes; keeps tells that the nomination stands.
+	// message is set if no pod is evicted; keeps is set if the nomination stays.
 	message string
 	keeps   bool
 }

@@ -22,7 +22,7 @@ type Change struct {
 	OldObject, NewObject scenario.APIObject
 }
 
-// resources: kind of object -> its name in events. Changes of other kinds wake nobody.
+// resources: kind of object -> its name in events. Changes of other kinds wake no pod.
 var resources = map[string]fwk.EventResource{
 	"PersistentVolume": fwk.PersistentVolume, "PersistentVolumeClaim": fwk.PersistentVolumeClaim, "StorageClass": fwk.StorageClass,
 	"CSINode": fwk.CSINode, "CSIDriver": fwk.CSIDriver, "CSIStorageCapacity": fwk.CSIStorageCapacity, "VolumeAttachment": fwk.VolumeAttachment,
@@ -84,8 +84,8 @@ func PodChanges(old, pod *v1.Pod) []Change {
 	return out
 }
 
-// UpstreamWakes says whether upstream's plugin, having rejected the pod, wants it
-// tried again after the change.
+// UpstreamWakes reports whether upstream's plugin, having rejected the pod, wants it tried
+// again after the change.
 func UpstreamWakes(plugin string, pod *v1.Pod, c Change) bool {
 	var old, obj any
 	switch {

@@ -65,7 +65,7 @@ func (p *player) close() {
 }
 
 // forgetBacked makes upstream forget that a class backs an extended resource. It would not when the class was given
-// another name that a newer class has, and then went: its cache then keeps the first name for ever
+// another name that a newer class has, and then went: its cache then keeps the first name without limit
 // (dynamic-resource-allocation, extendedresourcecache). The next history is not to see that.
 func forgetBacked(name string) {
 	class := &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "sweep"}, Spec: resourceapi.DeviceClassSpec{ExtendedResourceName: &name}}

@@ -35,13 +35,13 @@ type Profile struct {
 	PodAffinity  *configv1.InterPodAffinityArgs                `json:"podAffinity,omitempty"`
 }
 
-// Filters says whether the plugin filters.
+// Filters reports whether the plugin filters.
 func (p *Profile) Filters(name string) bool { return p.Has(name) && !slices.Contains(p.NoFilter, name) }
 
-// Scores says whether the plugin, if it is one that scores, does so.
+// Scores reports whether the plugin, if it can score, does so.
 func (p *Profile) Scores(name string) bool { return p.Has(name) && !slices.Contains(p.NoScore, name) }
 
-// Has says whether the profile enables the plugin.
+// Has reports whether the profile enables the plugin.
 func (p *Profile) Has(name string) bool {
 	for _, e := range p.Plugins {
 		if e.Name == name {

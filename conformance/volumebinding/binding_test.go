@@ -25,7 +25,7 @@ const (
 )
 
 // Verdicts are upstream's on every node, to the letter; so is what other pods see of a decision, before and after the
-// API server shows something new, and after the decision is taken back.
+// API server shows something new, and after the decision is undone.
 func TestDecisionsLikeUpstream(t *testing.T) {
 	seen := map[string]int{}
 	count := func(what string) { seen[what]++ }

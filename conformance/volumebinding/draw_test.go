@@ -262,7 +262,7 @@ func (m maker) pod(name string) *v1.Pod {
 	return p
 }
 
-// claimsOf are the claims of a pod's ephemeral volumes: some missing, some of somebody else.
+// claimsOf are the claims of a pod's ephemeral volumes: some missing, some owned by another object.
 func (m maker) claimsOf(p *v1.Pod) (claims []*v1.PersistentVolumeClaim) {
 	for i := range p.Spec.Volumes {
 		if p.Spec.Volumes[i].Ephemeral == nil || m.chance(15) {

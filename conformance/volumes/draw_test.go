@@ -127,7 +127,7 @@ func (m maker) claim(name string) *v1.PersistentVolumeClaim {
 	return c
 }
 
-// claimsOf are the claims of a pod's generic ephemeral volumes: some missing, some of somebody else.
+// claimsOf are the claims of a pod's generic ephemeral volumes: some missing, some owned by another object.
 func (m maker) claimsOf(p *v1.Pod) (claims []*v1.PersistentVolumeClaim) {
 	for i := range p.Spec.Volumes {
 		if p.Spec.Volumes[i].Ephemeral == nil || m.chance(15) {

@@ -27,8 +27,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
-// theFile has something of every part: our settings, arguments of every kind, plugin sets, an extender that can be
-// ignored and answers nobody.
+// theFile has something of every part: our settings, arguments of every kind, plugin sets, an extender that is
+// ignorable and never answers.
 const theFile = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 parallelism: 4
