@@ -17,9 +17,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Picture lists a cluster, regardless of its scheduler, and returns the events from which an engine of the
-// configuration builds its state: a cluster snapshot. It only reads.
-func Picture(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface,
+// Snapshot lists a cluster, regardless of its scheduler, and returns the events from which an engine with the
+// configuration builds its state. It only reads.
+func Snapshot(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface,
 	c config.Resolved) ([]engine.Event, error) {
 	return intake.Snapshot(ctx, client, objects, newInbox(ctx, c))
 }

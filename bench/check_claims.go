@@ -87,9 +87,9 @@ func claimsOf(p *corev1.Pod) []string {
 	return out
 }
 
-// servedBefore tells whether a pod has another claim for the same purpose that is reserved for it. The controller that makes claims
-// out of templates can make two when it is slow to see what it has done, and write the second one's name over the first's,
-// which the scheduler has used.
+// servedBefore reports whether a pod has another claim for the same purpose that is reserved for it. The controller
+// that creates claims from templates can create two if its cache is behind, and replace the name of the first, which
+// the scheduler has used, by the name of the second.
 func servedBefore(claims []resourceapi.ResourceClaim, instead *resourceapi.ResourceClaim, pod types.UID) bool {
 	if instead == nil || instead.Annotations[resourceapi.PodResourceClaimAnnotation] == "" {
 		return false

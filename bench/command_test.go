@@ -60,7 +60,8 @@ func schedulerForTest() *cobra.Command {
 	return cmd
 }
 
-// One small run of each scheduler that needs no other build, on real clusters: what is told must hold together.
+// One small run of each scheduler that needs no other build, on real clusters: the reported figures must be
+// consistent.
 func TestSmallRun(t *testing.T) {
 	testcluster.Reserve(t)
 	before := goleak.IgnoreCurrent()
@@ -88,7 +89,7 @@ func TestSmallRun(t *testing.T) {
 		}
 		if run.Scheduler == report.CreateOnly {
 			if run.Bound != 0 || run.PeakRSS != 0 || len(run.Items) != 1 {
-				t.Errorf("nobody was there, and bound %d, had %d bytes, and tells %v", run.Bound, run.PeakRSS, run.Items)
+				t.Errorf("without a scheduler, %d pods are bound, the peak is %d bytes, and the items are %v", run.Bound, run.PeakRSS, run.Items)
 			}
 			continue
 		}

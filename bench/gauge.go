@@ -120,7 +120,7 @@ func (g *gauge) calm(ctx context.Context) (int64, error) {
 	}
 }
 
-// wasRefused tells whether there are other events about a pod than that of its bind.
+// wasRefused reports whether a pod has other events than that of its bind.
 func wasRefused(p *ops.Pod) bool {
 	return !p.Attempted.IsZero() && (p.Bound.IsZero() || p.Attempted.Before(p.Bound))
 }
@@ -165,10 +165,11 @@ func (g *gauge) end(ctx context.Context) error {
 	return nil
 }
 
-// settle returns when there is an event for each pod that was bound, or when their number stands still: for as long as it
-// takes to be sure where pods were refused, of which nobody knows how many events there will be. What the machine used is
-// read when their number last changed, so that the wait itself is not counted. stood is false when their number never stood
-// still: where pods are made and refused beside those that are measured, most of the machine was idle in that time.
+// settle returns when there is an event for each pod that was bound, or when the number of events no longer changes.
+// If pods were refused, the final number of events is unknown, and settle waits longer. The usage of the machine is
+// read when the number last changed, so that the wait itself is not counted. stood is false if the number never
+// stopped changing, because other pods are created and refused beside the measured ones; most of the machine was idle
+// in that time.
 func (g *gauge) settle(ctx context.Context, s *span) (stood bool, err error) {
 	bound, refused := int64(0), false
 	for _, p := range g.watch.Pods(nil, nil) {
@@ -331,8 +332,9 @@ type view struct {
 	boundBy     []int // by the end of each second
 }
 
-// measured tells whether a pod's latency counts: it was asked for by the workload in the span, and not deleted before it
-// was bound. Those of a steady state that are pending when its time is over were never given their time.
+// measured reports whether a pod's latency counts: the workload created it in the span, and it was not deleted before
+// it was bound. Pods of a steady state that are pending at its end do not count, because they did not get their full
+// time.
 func measured(p *ops.Pod, s *span, plan *workload.Plan) bool {
 	if p.Op < 0 || !within(p.Asked, s.from, s.to) || p.Bound.IsZero() && !p.Gone.IsZero() {
 		return false

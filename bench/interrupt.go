@@ -10,14 +10,14 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/report"
 )
 
-// interruptedError is what a measurement that a signal cut short ends with. It is no context.Canceled, which programs take
-// for a good end: that of a scheduler is one, that of a measurement is not.
+// interruptedError is the error of a measurement that a signal ended. It is not context.Canceled, which commands
+// treat as success: an interrupted scheduler ended as intended, an interrupted measurement did not.
 type interruptedError struct{ what string }
 
 func (e interruptedError) Error() string { return e.what }
 
-// endsWhenInterrupted makes a command and those below it say that they were interrupted. The null binder stays: it works until
-// it is told to stop.
+// endsWhenInterrupted makes a command and its subcommands report an interruption as an error. The no-op binder is
+// excluded: it runs until it is stopped.
 func endsWhenInterrupted(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		endsWhenInterrupted(sub)

@@ -220,8 +220,8 @@ func TestAnInterruptLeavesWhatWasOver(t *testing.T) {
 	}
 }
 
-// Catches: a command that a signal ends in the middle of its work and that says it was a success; a null binder that does not
-// end well when it is told to.
+// Catches: a command that a signal ends in the middle of its work and that reports success; a no-op binder that does
+// not exit with success when it is stopped.
 func TestACommandThatIsInterruptedSaysSo(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()

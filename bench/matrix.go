@@ -100,7 +100,7 @@ func (m *matrix) recordOf(ctx context.Context, p *workload.Plan, by string) play
 	return played{cannot: fmt.Sprintf("the run of %s to be played was not understood: %v", by, err)}
 }
 
-// withoutScheduler is a plan that creates its pods and waits for nobody to schedule them.
+// withoutScheduler returns the plan without its waits for scheduled pods, for a run without a scheduler.
 func withoutScheduler(p workload.Plan) workload.Plan {
 	var kept []workload.Op
 	for _, op := range p.Ops {

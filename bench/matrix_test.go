@@ -13,8 +13,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
-// Catches: a run for nobody that waits for pods nobody schedules, or that leaves out what creates objects.
-func TestCreateOnlyWaitsForNobody(t *testing.T) {
+// Catches: a run without a scheduler that waits for scheduled pods, or that leaves out operations that create
+// objects.
+func TestCreateOnlyDoesNotWaitForBinds(t *testing.T) {
 	p := workload.Plan{Ops: []workload.Op{&workload.CreateNodes{}, &workload.CreatePods{Count: 3, Steady: time.Second}, &workload.Barrier{},
 		&workload.CreatePodSets{Pods: workload.CreatePods{Count: 2}}, &workload.WaitForPodGroups{}, &workload.Sleep{}, &workload.DeletePods{}}}
 	var codes []string

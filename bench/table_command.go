@@ -101,7 +101,7 @@ func (f *tableFlags) show(w io.Writer, c *report.Comparison) error {
 // The lines between which a Markdown file has the table.
 const tableBegins, tableEnds = "<!-- bench table begins -->\n", "<!-- bench table ends -->\n"
 
-// between puts a table in the place of the one that is there.
+// between replaces the table in a text.
 func between(text, table []byte) ([]byte, error) {
 	before, rest, begins := bytes.Cut(text, []byte(tableBegins))
 	_, after, ends := bytes.Cut(rest, []byte(tableEnds))

@@ -50,12 +50,12 @@ func kinds(s noop.Script) map[noop.WriteKind]int {
 
 var everyFamily = flag.Bool("every-family", false, "play the families, too, whose kinds of writes others have as well")
 
-// A run of kumiki is recorded, null plays it, and what null writes is recorded too. The mix has pods of all families: plain and
-// refused ones, pods with claims and with volumes, gangs, and pods that others make room for; the others show that what a row of
-// the table compares is the same for both: every kind of write as often for each pod.
+// A run of kumiki is recorded, the no-op binder replays it, and its writes are recorded too. The mix has pods of all
+// families: plain and refused ones, pods with claims and with volumes, gangs, and pods that preempt others. For the
+// other workloads of the table, each kind of write must occur as often for each pod.
 //
-// Catches: any kind of write that null leaves out, makes twice or makes for another pod, and decisions that are not right when
-// they are made again.
+// Catches: any kind of write that the no-op binder leaves out, repeats or makes for another pod, and decisions that
+// are invalid when they are replayed.
 func TestNullWritesWhatWasWritten(t *testing.T) {
 	kumiki := filepath.Join(t.TempDir(), "kumiki")
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", kumiki, "github.com/kumiki-scheduler/kumiki/cmd/kumiki")
@@ -63,8 +63,8 @@ func TestNullWritesWhatWasWritten(t *testing.T) {
 		t.Fatalf("build kumiki: %v\n%s", err, out)
 	}
 	type family struct {
-		name  string
-		deeds []noop.WriteKind // that both must have made
+		name     string
+		expected []noop.WriteKind // that both must have written
 	}
 	families := []family{ // which have every kind of write between them
 		{"mix", []noop.WriteKind{noop.BindPod, noop.CreateEvent, noop.PatchPod, noop.DeletePod, noop.ChangeClaim, noop.SetClaimStatus, noop.PatchGroup}},
@@ -80,11 +80,11 @@ func TestNullWritesWhatWasWritten(t *testing.T) {
 			family{"gangs", []noop.WriteKind{noop.BindPod, noop.CreateEvent, noop.PatchGroup}})
 	}
 	for _, c := range families {
-		t.Run(c.name, func(t *testing.T) { nullWrites(t, kumiki, c.name, c.deeds) })
+		t.Run(c.name, func(t *testing.T) { nullWrites(t, kumiki, c.name, c.expected) })
 	}
 }
 
-func nullWrites(t *testing.T, kumiki, name string, deeds []noop.WriteKind) {
+func nullWrites(t *testing.T, kumiki, name string, expected []noop.WriteKind) {
 	testcluster.Reserve(t)
 	dir := t.TempDir()
 	plans := plansOf(t, name, "/small$")
@@ -132,9 +132,9 @@ func nullWrites(t *testing.T, kumiki, name string, deeds []noop.WriteKind) {
 	if !maps.Equal(seen, had) {
 		t.Errorf("null writes %v in all, want %v", seen, had)
 	}
-	for _, of := range deeds {
+	for _, of := range expected {
 		if seen[of] == 0 {
-			t.Errorf("nobody made a write of the kind %s", of)
+			t.Errorf("there is no write of the kind %s", of)
 		}
 	}
 	if unplayed := is.Left; len(unplayed) > 0 && !maps.Equal(unplayed, was.Left) {

@@ -36,7 +36,7 @@ shapes:
   taints: [{key: only, value: gpu, effect: NoExecute}]
 `
 
-// One cluster carries the story: nodes come up as described, pods that fit run,
+// One cluster carries the scenario: nodes come up as described, pods that fit run,
 // pods that do not are failed, servers die and come back, and at the end
 // nothing is left.
 func TestCluster(t *testing.T) {
@@ -50,7 +50,7 @@ func TestCluster(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	story := func(name string, f func(*testing.T, *program)) {
+	scenario := func(name string, f func(*testing.T, *program)) {
 		t.Run(name, func(t *testing.T) {
 			q := *p
 			q.t = t
@@ -58,19 +58,19 @@ func TestCluster(t *testing.T) {
 			f(t, &q)
 		})
 	}
-	story("nodes are as described", nodesAreAsDescribed)
-	story("drivers publish and make volumes", driversWork)
-	story("users may what they should", usersMayWhatTheyShould)
-	story("oversell fails", oversellFails)
-	story("a burst admits exactly what fits", burstAdmitsWhatFits)
-	story("every rule of admission", everyRule)
-	story("what ends makes room", whatEndsMakesRoom)
-	story("a resize is granted when there is room", resizeWaitsForRoom)
-	story("controllers work", controllersWork)
-	story("the API server dies and comes back", apiServerDies)
-	story("etcd dies and comes back", etcdDies)
-	story("the nodes die and come back", nodesDie)
-	story("a frozen server goes on", frozenServerGoesOn)
+	scenario("nodes are as described", nodesAreAsDescribed)
+	scenario("drivers publish and make volumes", driversWork)
+	scenario("users may what they should", usersMayWhatTheyShould)
+	scenario("oversell fails", oversellFails)
+	scenario("a burst admits exactly what fits", burstAdmitsWhatFits)
+	scenario("every rule of admission", everyRule)
+	scenario("pods that end free capacity", endsFreeCapacity)
+	scenario("a resize is granted when there is capacity", resizeWaitsForCapacity)
+	scenario("controllers work", controllersWork)
+	scenario("the API server dies and comes back", apiServerDies)
+	scenario("etcd dies and comes back", etcdDies)
+	scenario("the nodes die and come back", nodesDie)
+	scenario("a frozen server goes on", frozenServerGoesOn)
 
 	clientOf(t, out)
 	pids := p.pids()
@@ -214,9 +214,9 @@ func wantEvent(t *testing.T, p *program, pod, reason string) {
 	})
 }
 
-// Twenty pods are bound at the same moment to a node with room for three.
+// Twenty pods are bound at the same moment to a node with capacity for three.
 func burstAdmitsWhatFits(t *testing.T, p *program) {
-	const burst, room = 20, 3
+	const burst, fit = 20, 3
 	for i := range burst {
 		if _, err := p.client.CoreV1().Pods("default").Create(t.Context(), testPod(fmt.Sprintf("b%d", i), map[string]string{"cpu": "1"}), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -233,7 +233,7 @@ func burstAdmitsWhatFits(t *testing.T, p *program) {
 			running++
 		}
 	}
-	if running != room {
+	if running != fit {
 		t.Errorf("%d pods of one core run on three cores", running)
 	}
 }
@@ -270,7 +270,7 @@ func everyRule(t *testing.T, p *program) {
 	p.wantRefused("one-too-many", "OutOfpods", "Node didn't have enough resource: pods, requested: 1, used: 5, capacity: 5")
 }
 
-func whatEndsMakesRoom(t *testing.T, p *program) {
+func endsFreeCapacity(t *testing.T, p *program) {
 	p.podOn("plain-0000", "old", map[string]string{"cpu": "3"})
 	p.wantRunning("old")
 	p.clear()
@@ -288,7 +288,7 @@ func whatEndsMakesRoom(t *testing.T, p *program) {
 	p.wantRunning("next")
 }
 
-func resizeWaitsForRoom(t *testing.T, p *program) {
+func resizeWaitsForCapacity(t *testing.T, p *program) {
 	p.podOn("plain-0000", "grows", map[string]string{"cpu": "1"})
 	p.podOn("plain-0000", "other", map[string]string{"cpu": "1"})
 	p.wantRunning("other")
@@ -546,7 +546,7 @@ func TestKilledSupervisorLeavesNoProcess(t *testing.T) {
 	if _, err := os.Stat(p.ready.DataDir); err != nil {
 		t.Fatalf("the directory of the killed supervisor is gone already: %v", err)
 	}
-	// A start that is told to stop before it is ready still sweeps and cleans up.
+	// A start that is stopped before it is ready still sweeps and cleans up.
 	cmd := command(t, "--nodes=1")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

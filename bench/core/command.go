@@ -137,7 +137,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// leastNodes is the size from which each family has room.
+// leastNodes is the number of nodes from which each family fits.
 const leastNodes = 100
 
 // read is a report that was written as JSON, with the families that match.

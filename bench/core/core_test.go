@@ -54,9 +54,9 @@ func TestNoFamilyIsScanned(t *testing.T) {
 	}
 }
 
-// TestBoundPodsAreWhereTheyMayBe: on nodes without a taint that are there, apart as long as there is room, and in one zone
-// where the family asks for that. Catches an index past the last node, and a start at which pods crowd on a few nodes, which
-// would make anti-affinity cheap to judge.
+// TestBoundPodsAreWhereTheyMayBe: on existing nodes without a taint, on different nodes as long as there are enough,
+// and in one zone if the family requires that. Catches an index past the last node, and a start at which pods crowd
+// on a few nodes, which would make anti-affinity cheap to judge.
 func TestBoundPodsAreWhereTheyMayBe(t *testing.T) {
 	for _, nodes := range []int{100, 120, 1000} {
 		all := map[string]*v1.Node{}
@@ -108,23 +108,23 @@ func TestTemplatesTakeTurns(t *testing.T) {
 	}
 }
 
-// told is a scheduler that notes what it is told.
-type told struct {
+// callLog is a scheduler that logs the calls that it receives.
+type callLog struct {
 	name  string
 	lines *[]string
 	taken int
 	fail  bool
 }
 
-func (s *told) say(format string, a ...any) {
+func (s *callLog) say(format string, a ...any) {
 	*s.lines = append(*s.lines, s.name+": "+fmt.Sprintf(format, a...))
 }
-func (s *told) AddNode(n *v1.Node)  { s.say("node") }
-func (s *told) AddBound(p *v1.Pod)  { s.say("bound") }
-func (s *told) Take(pods []*v1.Pod) { s.taken = len(pods); s.say("take %d", len(pods)) }
-func (s *told) Retire()             { s.say("retire") }
-func (s *told) Close()              { s.say("close") }
-func (s *told) Place(i int) (Placed, error) {
+func (s *callLog) AddNode(n *v1.Node)  { s.say("node") }
+func (s *callLog) AddBound(p *v1.Pod)  { s.say("bound") }
+func (s *callLog) Take(pods []*v1.Pod) { s.taken = len(pods); s.say("take %d", len(pods)) }
+func (s *callLog) Retire()             { s.say("retire") }
+func (s *callLog) Close()              { s.say("close") }
+func (s *callLog) Place(i int) (Placed, error) {
 	s.say("place %d", i)
 	if s.fail {
 		return Placed{}, errors.New("no room")
@@ -132,21 +132,22 @@ func (s *told) Place(i int) (Placed, error) {
 	return Placed{Node: "n"}, nil
 }
 
-func measureTold(t *testing.T, o Options, fail bool) ([]string, []Run, error) {
+func measureLogged(t *testing.T, o Options, fail bool) ([]string, []Run, error) {
 	t.Helper()
 	var lines []string
 	for _, name := range []string{"a", "b"} {
-		o.Contenders = append(o.Contenders, Contender{name, func() (Subject, error) { return &told{name: name, lines: &lines, fail: fail}, nil }})
+		o.Contenders = append(o.Contenders, Contender{name, func() (Subject, error) { return &callLog{name: name, lines: &lines, fail: fail}, nil }})
 	}
 	o.Progress = io.Discard
 	runs, err := Measure(context.Background(), o)
 	return slices.Compact(lines), runs, err
 }
 
-// TestContendersTakeTurns: both are told the same, run by run, and a pod goes for each that comes. Catches all runs of one
-// before those of the other, warm-up pods that count, and a cluster that fills while it is measured.
+// TestContendersTakeTurns: both receive the same objects, run by run, and a pod is deleted for each that is created.
+// Catches all runs of one before those of the other, warm-up pods that count, and a cluster that fills while it is
+// measured.
 func TestContendersTakeTurns(t *testing.T) {
-	lines, runs, err := measureTold(t, Options{Nodes: []int{100}, Families: regexp.MustCompile("^basic$"), Pods: 2, Warmup: 1, Runs: 2}, false)
+	lines, runs, err := measureLogged(t, Options{Nodes: []int{100}, Families: regexp.MustCompile("^basic$"), Pods: 2, Warmup: 1, Runs: 2}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func TestContendersTakeTurns(t *testing.T) {
 		}
 	}
 	if !slices.Equal(lines, want) {
-		t.Errorf("told\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+		t.Errorf("calls:\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
 	for i, r := range runs {
 		if r.Pods != 2 || r.Run != i/2+1 {
@@ -168,7 +169,7 @@ func TestContendersTakeTurns(t *testing.T) {
 
 // TestTheLimitEndsARun: what was placed until then counts, one pod at least. Catches a rate of the pods that were asked for.
 func TestTheLimitEndsARun(t *testing.T) {
-	_, runs, err := measureTold(t, Options{Nodes: []int{100}, Families: regexp.MustCompile("^basic$"), Pods: 10, Warmup: 1, Runs: 1, Limit: 1}, false)
+	_, runs, err := measureLogged(t, Options{Nodes: []int{100}, Families: regexp.MustCompile("^basic$"), Pods: 10, Warmup: 1, Runs: 1, Limit: 1}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +182,7 @@ func TestTheLimitEndsARun(t *testing.T) {
 
 // TestAPodWithoutANodeFailsTheRun, and the failure names what was measured. Catches a run that is fast because it gives up.
 func TestAPodWithoutANodeFailsTheRun(t *testing.T) {
-	_, _, err := measureTold(t, Options{Nodes: []int{100}, Families: regexp.MustCompile("^basic$"), Pods: 2, Runs: 1}, true)
+	_, _, err := measureLogged(t, Options{Nodes: []int{100}, Families: regexp.MustCompile("^basic$"), Pods: 2, Runs: 1}, true)
 	if err == nil || err.Error() != "basic, 100 nodes, a, run 1: no room" {
 		t.Errorf("the error is %v", err)
 	}
@@ -258,7 +259,7 @@ func TestThePlotHasACurveForEach(t *testing.T) {
 	}
 }
 
-// TestTheCommand: a report that was kept is shown again as it was, and mistakes are told before anything is measured.
+// TestTheCommand: a saved report is shown again as it was, and mistakes are reported before anything is measured.
 // Catches JSON names that differ between writing and reading, and a format that is refused after an hour of runs.
 func TestTheCommand(t *testing.T) {
 	run := func(a ...string) (string, error) {

@@ -53,7 +53,7 @@ func Families() []Family {
 	}
 }
 
-// Node is node number i: 64 cores, 256 GiB, room for 1,000 pods.
+// Node returns node number i: 64 cores, 256 GiB, at most 1,000 pods.
 func Node(i int) *v1.Node {
 	name := nodeName(i)
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{
@@ -84,13 +84,13 @@ func (f *Family) Pod(i int) *v1.Pod {
 // Bound is pod number i on a node that has no taint, in one of nodes nodes. As few as possible share a node.
 func (f *Family) Bound(i, nodes int) *v1.Pod {
 	p := f.Pod(i)
-	p.Spec.NodeName = nodeName(f.room(i, nodes))
+	p.Spec.NodeName = nodeName(f.nodeOfBound(i, nodes))
 	return p
 }
 
-// room is the number of the node of bound pod i. Only the last round of nodes is cut short where their number is not a
-// multiple of what repeats; it is left out.
-func (f *Family) room(i, nodes int) int {
+// nodeOfBound returns the number of the node of bound pod i. If the number of nodes is not a multiple of the period
+// of taints and zones, the last, incomplete period is left out.
+func (f *Family) nodeOfBound(i, nodes int) int {
 	const round = zones * tainted // taints and zones repeat
 	var free []int
 	for n := range min(round, nodes) {
@@ -99,7 +99,7 @@ func (f *Family) room(i, nodes int) int {
 		}
 	}
 	if len(free) == 0 {
-		panic(fmt.Sprintf("bench/core: %d nodes leave no room for bound pods", nodes))
+		panic(fmt.Sprintf("bench/core: %d nodes leave no capacity for bound pods", nodes))
 	}
 	rounds := max(nodes/round, 1)
 	i %= rounds * len(free)

@@ -115,7 +115,7 @@ func (r *run) createPatiently(ctx context.Context, o *unstructured.Unstructured,
 	}
 }
 
-// unknown tells whether an error may come from a definition or a namespace that the API server has not taken up yet.
+// unknown reports whether an error may come from a definition or a namespace that the API server does not serve yet.
 func unknown(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err)
 }

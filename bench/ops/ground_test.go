@@ -174,7 +174,7 @@ func (g *ground) decide(ctx context.Context, p *corev1.Pod, binds labels.Selecto
 	}
 }
 
-// eventually waits until the API server shows what is expected.
+// eventually waits until is reports true about the objects of the API server.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for range 1000 {

@@ -40,7 +40,7 @@ func (g *ground) configMaps(t *testing.T, namespace string) []string {
 	return names(list.Items)
 }
 
-// kept and gone are pods that a selector tells apart. They have no node, so that nobody has to end them.
+// kept and gone are pods that a selector tells apart. They have no node, so that no kubelet has to end them.
 func keptAndGone(namespace string) []workload.Op {
 	return []workload.Op{
 		&workload.CreatePods{Count: 2, SkipWait: true, Namespace: namespace, Template: manifest(strings.NewReplacer("gated-", "kept-", "kind: gated", "kind: kept").Replace(gated))},
@@ -244,7 +244,7 @@ spec:
 	wantNames(t, "objects", names(list.Items), serials("rack-", 1, 2))
 }
 
-// Catches: objects that come to be somewhere else than the workload says.
+// Catches: objects that are created in another namespace than the workload says.
 func createsNowhere(t *testing.T, g *ground) {
 	for want, op := range map[string]*workload.CreateAny{
 		"ConfigMap misplaced needs a namespace": {Count: 1, Template: *manifest("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: misplaced}")},

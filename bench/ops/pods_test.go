@@ -95,9 +95,9 @@ func templatePods(t *testing.T, g *ground) {
 	}
 }
 
-// Catches: a run that hangs where a scheduler does not bind; pods that are left out because they have no latency, which
-// makes a scheduler that drops pods look fast. A run that is kept alive by the pods of a churn, which nobody waits for; an
-// error that does not say what the scheduler says of the pods.
+// Catches: a run that hangs where a scheduler does not bind; pods that are left out because they have no latency,
+// which makes a scheduler that drops pods look fast. A run that is kept alive by the pods of a churn, for which no
+// operation waits; an error without the scheduler's reason for the pods.
 func stuckPods(t *testing.T, g *ground) {
 	g.scheduler(t, "stuck", "kind=no")
 	env := g.env()
@@ -227,7 +227,7 @@ func steadyPods(t *testing.T, g *ground) {
 			t.Errorf("pod %d, %s, was deleted and never bound", i, p.Name)
 		}
 	}
-	// The run is over: nobody makes the next pod any more.
+	// The run is over: the next pod is not created.
 	for _, p := range pods {
 		eventually(t, "pods bound after the end", func() bool {
 			now, err := g.client.CoreV1().Pods("steady").Get(t.Context(), p.Name, metav1.GetOptions{})
@@ -287,7 +287,7 @@ func barrierScheduled(t *testing.T, g *ground) {
 	}
 }
 
-// Catches: a barrier for attempts that waits for nodes, or that lets pods pass that nobody has looked at.
+// Catches: a barrier for attempts that waits for nodes, or that passes pods that no scheduler has tried.
 func barrierAttempted(t *testing.T, g *ground) {
 	const plain = "metadata: {generateName: plain-}\nspec: {containers: [{name: pause, image: pause}]}"
 	make := &workload.CreatePods{Count: 3, SkipWait: true, Namespace: "attempts", Template: manifest(plain)}
@@ -331,7 +331,7 @@ func sleeps(t *testing.T, g *ground) {
 }
 
 // Catches: a collection that begins after the pods or ends before they are bound; selectors that do not reach the
-// collector; windows of a collection inside another, of which nobody knows what they measure; one that is never ended.
+// collector; windows of a collection inside another, whose figures mean nothing; one that is never ended.
 func metrics(t *testing.T, g *ground) {
 	g.scheduler(t, "metrics", "")
 	var told []string

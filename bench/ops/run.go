@@ -56,7 +56,7 @@ type Env struct {
 	Watch *Watch
 	// Clock is nil for that of the machine.
 	Clock Clock
-	// Progress, when not nil, is told how far the run is, from one goroutine at a time.
+	// Progress, if not nil, receives the progress of the run, from one goroutine at a time.
 	Progress func(Progress)
 	// Collect, when not nil, is called when measuring begins, and what it returns when it ends. Where a run fails before that,
 	// the context ends instead.
@@ -165,7 +165,8 @@ func Run(ctx context.Context, env Env, plan workload.Plan) (Outcome, error) {
 	err := r.all(ctx)
 	r.fail(errEnded)
 	r.background.Wait()
-	// What failed in the background made the operation in front fail, and is what has to be told.
+	// The failure in the background caused the failure of the operation in the foreground, so it is the one to
+	// report.
 	var beside besideError
 	if errors.As(context.Cause(ctx), &beside) {
 		err = beside.error

@@ -16,14 +16,14 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
-// place is one of the pods of a steady state: whoever has it is replaced by the next.
+// place is an index of a steady state and its current pod; the next pod of the index replaces it.
 type place struct {
 	index int
 	pod   *entry
 }
 
-// steady keeps as many pods as the operation says: each that is bound, or deleted by somebody else, is deleted and
-// another one of the same index is created, until the time is over.
+// steady keeps as many pods as the operation says: each pod that is bound, or deleted by another client, is deleted
+// and another one of the same index is created, until the time is over.
 func (r *run) steady(ctx context.Context, op *workload.CreatePods, m *podMaker, namespace string) error {
 	end := r.Clock.After(op.Steady)
 	// Each of the places is either in the channel, or with a worker, or has a pod that is pending.

@@ -12,8 +12,8 @@ import (
 // named is how many pods or groups an error names.
 const named = 5
 
-// await waits until what a waiter waits for has happened, as long as one of those that are waited for moves. Other pods may
-// come and go for ever, as those of a churn do.
+// await waits until the condition of a waiter holds, as long as one of the pods that it waits for makes progress.
+// Other pods may come and go without end, as those of a churn do.
 func (r *run) await(ctx context.Context, wait *waiter) error {
 	began := r.Clock.Now()
 	for {

@@ -47,7 +47,7 @@ func (p *Pod) Latency() float64 {
 	return p.Bound.Sub(p.Asked).Seconds()
 }
 
-// Is tells whether a pod is in one of the namespaces (in any when there are none) and has the labels.
+// Is reports whether a pod is in one of the namespaces (any, if there are none) and has the labels.
 func (p *Pod) Is(namespaces []string, want map[string]string) bool {
 	return (len(namespaces) == 0 || slices.Contains(namespaces, p.Namespace)) && labels.SelectorFromSet(want).Matches(labels.Set(p.Labels))
 }
@@ -65,12 +65,12 @@ type entry struct {
 
 func (e *entry) key() string { return e.Namespace + "/" + e.Name }
 
-// at tells whether a pod has come to a stage, or will never come there because it is gone.
+// at reports whether a pod has reached a stage, or never will because it is gone.
 func (e *entry) at(stage workload.Stage) bool {
 	return !e.Bound.IsZero() || !e.Gone.IsZero() || stage == workload.Attempted && !e.Attempted.IsZero()
 }
 
-// waiter waits until some pods have come to a stage, or some groups have enough pods that are bound.
+// waiter waits until some pods have reached a stage, or some groups have enough bound pods.
 type waiter struct {
 	stage    workload.Stage
 	groups   map[string]int // group that is waited for, namespace/name -> pods that must be bound; nil when waiting for pods
@@ -269,7 +269,7 @@ func (w *Watch) awaitGroups(need map[string]int) *waiter {
 	return wait
 }
 
-// conditioned tells whether somebody has said of a pod that it cannot be scheduled, or must not yet.
+// conditioned reports whether a pod has a condition that it cannot be scheduled, or must not be scheduled yet.
 func conditioned(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 }
@@ -308,7 +308,7 @@ func (w *Watch) lose(e *entry, now time.Time) {
 	e.settle(now)
 }
 
-// settle tells those who wait what a pod has come to.
+// settle notifies the waiters of the new stage of a pod.
 func (e *entry) settle(now time.Time) {
 	e.waiting = slices.DeleteFunc(e.waiting, func(wait *waiter) bool {
 		if !e.at(wait.stage) {

@@ -145,7 +145,7 @@ func strictly(text []byte, into any, otherwise error) error {
 
 var unknownField = regexp.MustCompile(`^unknown field "([^"]+)"$`)
 
-// place finds the line of what is wrong with a manifest, 0 when it cannot be told.
+// place returns the line of what is wrong with a manifest, 0 if it is unknown.
 func place(text []byte, err error) (int, string) {
 	if line, what := yamlMistake(err); line > 0 {
 		return line, what

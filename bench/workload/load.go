@@ -73,8 +73,8 @@ type source struct {
 	read func(name string) (shown string, content []byte, err error) // name is relative to the file
 }
 
-// Load reads a file. The files that it names are looked for relative to its directory. What is wrong with it is told by
-// an error of type Mistakes.
+// Load reads a file. The files that it names are looked for relative to its directory. If the file is wrong, the
+// error is of type Mistakes.
 func Load(name string) (*File, error) {
 	content, err := os.ReadFile(name)
 	if err != nil {

@@ -136,10 +136,10 @@ func draw(families []mixFamily, prefix string, seed uint64, pods, most int) ([]s
 // lowest is the smallest lot.
 func (f *mixFamily) lowest() int { return max(1, f.groupSize) }
 
-// size draws how many pods a lot has; room is enough for the smallest.
-func (f *mixFamily) size(rng *rand.Rand, room int) int {
+// size draws how many pods a lot has, at most limit; limit must be enough for the smallest lot.
+func (f *mixFamily) size(rng *rand.Rand, limit int) int {
 	unit := f.lowest()
-	return unit * (1 + rng.IntN(max(1, room/unit)))
+	return unit * (1 + rng.IntN(max(1, limit/unit)))
 }
 
 // choose draws a family by weight among those of which a lot still fits.

@@ -129,7 +129,7 @@ func TestSeedsDrawDifferentMixes(t *testing.T) {
 	}
 }
 
-// Catches: a mix that would draw for ever because no family may take what is left, and half an entry.
+// Catches: a mix that would draw without end because no family may take what is left, and half an entry.
 func TestMistakesOfAMix(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"nothing takes what is left", "- {weight: 3, podTemplatePath: templates/pod.yaml}", "- {weight: 3, podTemplatePath: templates/pod.yaml, atMost: 9}", "3: createPodMix: one family must have neither groups nor atMost"},

@@ -69,8 +69,8 @@ type (
 
 	// Churn creates objects from the templates in turn, one round each Interval, in the background until the workload ends.
 	Churn struct {
-		// Recreate creates for Number rounds and then deletes for as many, and so on; else it creates Number rounds, or for ever
-		// when that is 0.
+		// Recreate creates for Number rounds and then deletes for as many, and so on; else it creates Number rounds,
+		// or without end if Number is 0.
 		Recreate  bool
 		Number    int
 		Interval  time.Duration
@@ -94,7 +94,7 @@ type (
 		Subresources []string // empty for the object itself
 	}
 
-	// Barrier waits until the pods have come to a stage.
+	// Barrier waits until the pods have reached a stage.
 	Barrier struct {
 		Namespaces []string // empty for all
 		Labels     map[string]string

@@ -122,7 +122,7 @@ func (m *mapping) get(name string) *field {
 
 func (m *mapping) has(name string) bool { return m.get(name) != nil }
 
-// done reports the fields that nobody asked for.
+// done reports the fields that were not read.
 func (m *mapping) done() {
 	for _, f := range m.fields {
 		if !f.asked {

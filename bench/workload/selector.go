@@ -100,8 +100,8 @@ func (m *mapping) metrics(name string) []Metric {
 	return out
 }
 
-// Enabled tells whether a filter lets the labels through: comma-separated, each a label that must be there (may begin
-// with +) or, with -, must not. An empty filter lets everything through.
+// Enabled reports whether a filter accepts the labels. A filter is a comma-separated list of labels that must be
+// present (optionally with a leading +) or, with a leading -, must be absent. An empty filter accepts everything.
 func Enabled(filter string, labels ...string) bool {
 	for _, want := range strings.Split(filter, ",") {
 		want = strings.TrimSpace(want)

@@ -61,7 +61,8 @@ func TestEveryWorkloadLoadsAndPlans(t *testing.T) {
 	}
 }
 
-// Catches: a case that nobody can try in seconds or measure, and two cases of one name in two files.
+// Catches: a case without a workload that runs in seconds or without one that is large enough to measure, and two
+// cases of one name in two files.
 func TestEveryCaseHasASmallAndALargeWorkload(t *testing.T) {
 	lines := map[string]bool{} // case -> met
 	for _, c := range cases(t) {
@@ -94,7 +95,7 @@ func TestEveryCaseIsInTheComparisonTable(t *testing.T) {
 	}
 }
 
-// Catches: a template that a renamed or deleted case left behind, which nobody tries any more.
+// Catches: a template that a renamed or deleted case left behind and no case uses.
 func TestEveryTemplateIsUsed(t *testing.T) {
 	used := map[string]bool{} // path -> used
 	plans(t, func(_ *testing.T, _ *workload.Workload, p workload.Plan) {

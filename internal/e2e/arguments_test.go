@@ -11,20 +11,20 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
 
-// TestArgumentsExtendersAndBadInputOnARealAPIServer plays a story for each argument and setting that shows in where
-// pods go, for each verb of extenders, and for what the API server lets through and nobody can use. Some settings
-// hold for a whole process, so several schedulers share the cluster, each with profiles that the others do not
-// have. Preemption has stories of its own.
+// TestArgumentsExtendersAndBadInputOnARealAPIServer plays a scenario for each argument and setting that changes where
+// pods are placed, for each verb of extenders, and for objects that the API server accepts although they are
+// unusable. Some settings apply to a whole process, so several schedulers share the cluster, each with profiles that
+// the others do not have. Preemption has scenarios of its own.
 func TestArgumentsExtendersAndBadInputOnARealAPIServer(t *testing.T) {
 	x := startExtenders(t)
-	var stories []story
-	for _, more := range [][]story{argumentStories(), searchArgumentStories(), processStories(x), extenderStories(x), victimStories(x), badInputStories(x)} {
-		stories = append(stories, more...)
+	var scenarios []scenario
+	for _, more := range [][]scenario{argumentScenarios(), searchArgumentScenarios(), processScenarios(x), extenderScenarios(x), victimScenarios(x), badInputScenarios(x)} {
+		scenarios = append(scenarios, more...)
 	}
 	one := func(name, more string, list ...configv1.Extender) string {
 		return x.configured(settings(more, named(name)), list...)
 	}
-	tell(t, []string{
+	playAll(t, []string{
 		x.configured(settings("", argumentProfiles), x.settings()...),
 		one("asks-about-all", "", takingAll()...),
 		one("leaves-to-extender", "", managing()),
@@ -33,7 +33,7 @@ func TestArgumentsExtendersAndBadInputOnARealAPIServer(t *testing.T) {
 		one("late", "podInitialBackoffSeconds: 3600\npodMaxBackoffSeconds: 3600", filter("fails")),
 		settings("percentageOfNodesToScore: 40", searchProfiles),
 		settings("", seeded("seed-7", 7)), settings("", seeded("seed-7-too", 7)), settings("", seeded("seed-8", 8)),
-	}, stories)
+	}, scenarios)
 }
 
 // settings is a configuration with settings of the whole process.
@@ -101,21 +101,21 @@ func by(profile, pod, more string) string {
 	return "- {kind: Pod, name: " + pod + ", " + strings.TrimPrefix(more+", ", ", ") + "spec: {schedulerName: " + profile + "}}\n"
 }
 
-func argumentStories() []story {
+func argumentScenarios() []scenario {
 	pinned := func(name, node, more string) string {
-		return "- {kind: Pod, name: " + name + ", " + strings.TrimPrefix(more+", ", ", ") + "spec: {nodeSelector: {kubernetes.io/hostname: STORY-" + node + "}}}\n"
+		return "- {kind: Pod, name: " + name + ", " + strings.TrimPrefix(more+", ", ", ") + "spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-" + node + "}}}\n"
 	}
 	affine := func(name, profile, node, app, affinity string) string {
 		return "- {kind: Pod, name: " + name + ", labels: {app: " + app + "}, spec: {schedulerName: " + profile + ", nodeSelector: {" + node + "}, affinity: {podAffinity: {" + affinity + "}}}}\n"
 	}
 	const term = "{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: pull}}}"
 	const required, preferred = "requiredDuringSchedulingIgnoredDuringExecution: [" + term + "]", "preferredDuringSchedulingIgnoredDuringExecution: [{weight: 50, podAffinityTerm: " + term + "}]"
-	host := func(node string) string { return "kubernetes.io/hostname: STORY-" + node }
+	host := func(node string) string { return "kubernetes.io/hostname: SCENARIO-" + node }
 	replicas := func(name, profile string) string {
 		return "- {kind: ReplicaSet, name: " + name + ", spec: {replicas: 3, selector: {matchLabels: {app: " + name + "}}, template: {metadata: {labels: {app: " + name + "}}, spec: {schedulerName: " + profile +
-			", nodeSelector: {story: STORY}, terminationGracePeriodSeconds: 0, containers: [{name: c, image: 'registry.example/app:1', resources: {requests: {cpu: 100m}}}]}}}}\n"
+			", nodeSelector: {scenario: SCENARIO}, terminationGracePeriodSeconds: 0, containers: [{name: c, image: 'registry.example/app:1', resources: {requests: {cpu: 100m}}}]}}}}\n"
 	}
-	return []story{
+	return []scenario{
 		{"arg-added-preference", [][2]string{{"a", "{count: 2, labels: {shape: a}}"}, {"b", "{labels: {shape: b}}"}}, []step{
 			{apply: pinned("filler", "b-0000", `cpu: "2"`), want: map[string]string{"filler": "b-0"}},
 			{apply: by("likes-b", "added", "") + "- {kind: Pod, name: plain}", want: map[string]string{"added": "b-0", "plain": "a-0|a-1"}},
@@ -158,9 +158,10 @@ func argumentStories() []story {
 			{apply: by("hears-others", "hears", "labels: {app: pull}"), want: map[string]string{"hears": "a-1"}},
 			{apply: by("deaf-to-others", "deaf", "labels: {app: pull}"), want: map[string]string{"deaf": "a-0"}},
 		}},
-		// Nobody makes the volume, and no driver attaches the device: both waits end when the profile says.
+		// No provisioner makes the volume, and no driver attaches the device: both waits end at the timeout of the
+		// profile.
 		{"arg-bind-timeout", [][2]string{{"a", "{csi: {" + disk + ": 0}}"}}, []step{
-			{apply: storageClass("silent.example.com", late, "") + wantsVolume("c", "STORY", 1, "") + mounts("p", "c", ", schedulerName: in-a-hurry") + "- {kind: Pod, name: others}",
+			{apply: storageClass("silent.example.com", late, "") + wantsVolume("c", "SCENARIO", 1, "") + mounts("p", "c", ", schedulerName: in-a-hurry") + "- {kind: Pod, name: others}",
 				want: map[string]string{"p": "!SchedulerError&binding volumes", "others": "a-0"}},
 		}},
 		{"arg-binding-timeout", [][2]string{{"a", "{}"}}, []step{
@@ -198,12 +199,12 @@ func likesShapeA(profile, pod string) string {
 var searchProfiles = likesBest("window", "", "") +
 	likesBest("whole-window", "percentageOfNodesToScore: 100", "") +
 	likesBest("every-node", "", "strategy: all") +
-	likesBest("half", "", fmt.Sprintf("strategy: randomSubset, subset: %d", bigStory/2)) +
-	likesBest("all-of-subset", "", fmt.Sprintf("strategy: randomSubset, subset: %d", 100*bigStory)) +
+	likesBest("half", "", fmt.Sprintf("strategy: randomSubset, subset: %d", bigScenario/2)) +
+	likesBest("all-of-subset", "", fmt.Sprintf("strategy: randomSubset, subset: %d", 100*bigScenario)) +
 	likesBest("two-of-all", "", "strategy: powerOfTwo")
 
-// bigStory is a number of nodes of which 40 percent are more than the 100 that a window has at least.
-const bigStory = 270
+// bigScenario is a number of nodes of which 40 percent are more than the 100 that a window has at least.
+const bigScenario = 270
 
 func likesBest(profile, percentage, settings string) string {
 	out := onlyScore(profile, "{name: NodeAffinity}")
@@ -216,17 +217,17 @@ func likesBest(profile, percentage, settings string) string {
 	return out
 }
 
-// searchArgumentStories: many pods like one node of many best. Who looks at all nodes puts them all there, who
+// searchArgumentScenarios: many pods like one node of many best. Who looks at all nodes puts them all there, who
 // looks at a part puts there those whose part had it.
-func searchArgumentStories() []story {
+func searchArgumentScenarios() []scenario {
 	const pods = 20
 	profiles := []string{"window", "whole-window", "every-node", "half", "all-of-subset", "two-of-all"}
 	var all string
 	for _, p := range profiles {
 		all += repeated(pods, "{kind: Pod, name: "+p+"-%d, spec: {schedulerName: "+p+", affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: "+
-			"[{weight: 1, preference: {matchFields: [{key: metadata.name, operator: In, values: [STORY-a-0200]}]}}]}}}}")
+			"[{weight: 1, preference: {matchFields: [{key: metadata.name, operator: In, values: [SCENARIO-a-0200]}]}}]}}}}")
 	}
-	return []story{{"arg-search", [][2]string{{"a", fmt.Sprintf("{count: %d, capacity: {pods: '200'}}", bigStory)}}, []step{
+	return []scenario{{"arg-search", [][2]string{{"a", fmt.Sprintf("{count: %d, capacity: {pods: '200'}}", bigScenario)}}, []step{
 		{apply: all, check: func(on map[string]string) string {
 			best := map[string]int{} // profile -> its pods on the best node
 			for name, node := range on {
@@ -247,11 +248,11 @@ func searchArgumentStories() []story {
 	}}}
 }
 
-// processStories are about settings of a whole process.
-func processStories(x *extenders) []story {
+// processScenarios are about settings of a whole process.
+func processScenarios(x *extenders) []scenario {
 	failing := func(name, profile string) string { return via(name, "fails", ", spec: {schedulerName: "+profile+"}") }
-	tries := func(s *stage, pod string) int { return len(x.about("/fails/filter", s.story+"/"+pod)) }
-	return []story{
+	tries := func(s *stage, pod string) int { return len(x.about("/fails/filter", s.scenario+"/"+pod)) }
+	return []scenario{
 		// A pod whose attempts fail comes back after a backoff and for no other reason. By the time that the longest
 		// backoff of one second has let it come back often, one that doubles has let it less often.
 		{"arg-backoff", extended(1, "fails"), []step{
@@ -277,15 +278,15 @@ func processStories(x *extenders) []story {
 				return nil
 			}},
 		}},
-		seedStory(),
+		seedScenario(),
 	}
 }
 
-// seedStory: nodes that are all as good as each other are drawn, by the seed and the number of the decision.
-func seedStory() story {
+// seedScenario: nodes that are all as good as each other are drawn, by the seed and the number of the decision.
+func seedScenario() scenario {
 	const pods = 8
 	profiles := []string{"seed-7", "seed-7-too", "seed-8"}
-	st := story{"arg-seed", [][2]string{{"a", "{count: 6}"}}, nil}
+	st := scenario{"arg-seed", [][2]string{{"a", "{count: 6}"}}, nil}
 	for i := range pods {
 		one := step{want: map[string]string{}}
 		for _, p := range profiles {

@@ -11,9 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// badInputStories: what cannot work, as far as the API server lets it through. The pod waits with a clear reason, and
-// others go on. Claims that never allocate and expressions that fail have their stories among devices and volumes.
-func badInputStories(x *extenders) []story {
+// badInputScenarios: invalid input that the API server accepts. The pod waits with a clear reason, and other pods are
+// scheduled. Claims that are never allocated and expressions that fail have their scenarios among devices and
+// volumes.
+func badInputScenarios(x *extenders) []scenario {
 	spread := func(name, when string, n int, more string) string {
 		var out strings.Builder
 		fmt.Fprintf(&out, "- {kind: Pod, name: %s, labels: {app: x}, spec: {topologySpreadConstraints: [", name)
@@ -27,7 +28,7 @@ func badInputStories(x *extenders) []story {
 	for i := range 100 {
 		labels = append(labels, fmt.Sprintf("key%d: v", i))
 	}
-	return []story{
+	return []scenario{
 		{"bad-extenders", extended(2, "hangs", "unknown-nodes", "unknown-whole-nodes", "garbage", "complains", "boasts", "rank-fails"), []step{
 			{apply: via("hangs", "hangs", "") + via("unknown", "unknown-nodes", "") + via("whole", "unknown-whole-nodes", "") +
 				via("garbage", "garbage", "") + via("complains", "complains", "") +
@@ -43,7 +44,7 @@ func badInputStories(x *extenders) []story {
 				}},
 			{do: func(ctx context.Context, s *stage) error {
 				return until(ctx, func() string {
-					list, err := s.client.EventsV1().Events(s.story).List(ctx, metav1.ListOptions{FieldSelector: "reason=FailedScheduling"})
+					list, err := s.client.EventsV1().Events(s.scenario).List(ctx, metav1.ListOptions{FieldSelector: "reason=FailedScheduling"})
 					if err != nil {
 						return err.Error()
 					}
@@ -57,8 +58,8 @@ func badInputStories(x *extenders) []story {
 			}},
 			{apply: "- {kind: Pod, name: late}", want: map[string]string{"late": "*"}},
 		}},
-		// An extender binds to another node than it was told, and another time it says nothing at all. What the API
-		// server has is what counts: the room that was taken there is taken, and the room that was not is free.
+		// An extender binds to another node than requested, and another time it does not answer. The state of the API
+		// server counts: capacity of the node in the API is taken, and that of the requested node is free.
 		{"bad-binder", extended(2, "binder"), []step{
 			{do: x.bindsWith},
 			{apply: via("unanswered", "binder", ""), want: map[string]string{"unanswered": "!SchedulerError&Client.Timeout exceeded"}},
@@ -106,13 +107,13 @@ func badInputStories(x *extenders) []story {
 				want: map[string]string{"everywhere": `!SchedulerError&[0].matchExpressions[0].values[0][size]: Invalid value: "not a label!"`, "one-node": "a-1", "others": "*"}},
 		}},
 		{"bad-claims", [][2]string{{"a", "{}"}}, []step{
-			{apply: storageClass(noProvisioner, late, "") + wantsVolume("never", "STORY", 1, "") + wantsVolume("no-class", "nobody-STORY", 1, "") +
+			{apply: storageClass(noProvisioner, late, "") + wantsVolume("never", "SCENARIO", 1, "") + wantsVolume("no-class", "nobody-SCENARIO", 1, "") +
 				mounts("p", "never", "") + mounts("q", "no-class", "") + mounts("gone", "nobody", "") + "- {kind: Pod, name: others}",
 				want: map[string]string{"p": "!didn't find available persistent volumes to bind", "q": "!pod has unbound immediate PersistentVolumeClaims",
 					"gone": `!persistentvolumeclaim "nobody" not found`, "others": "a-0"}},
-			{apply: deviceClass("") + claimed("ResourceClaim", "impossible", `{name: r, exactly: {deviceClassName: STORY, count: 1000000}}`) +
-				claimed("ResourceClaim", "no-class", `{name: r, exactly: {deviceClassName: nobody-STORY}}`) +
-				claimed("ResourceClaim", "too-many", `{name: r, exactly: {deviceClassName: STORY, count: 2}}`) +
+			{apply: deviceClass("") + claimed("ResourceClaim", "impossible", `{name: r, exactly: {deviceClassName: SCENARIO, count: 1000000}}`) +
+				claimed("ResourceClaim", "no-class", `{name: r, exactly: {deviceClassName: nobody-SCENARIO}}`) +
+				claimed("ResourceClaim", "too-many", `{name: r, exactly: {deviceClassName: SCENARIO, count: 2}}`) +
 				uses("d", byName, "impossible", "") + uses("e", byName, "no-class", "") + uses("f", byName, "too-many", "") + "- {kind: Pod, name: late}",
 				want: map[string]string{"d": "!SchedulerError&claim bad-claims/impossible: number of requested devices 1000000 exceeds the claim limit of 32",
 					"e": "!Unschedulable&request r: device class nobody-bad-claims does not exist", "f": "!Unschedulable&cannot allocate all claims", "late": "a-0"}},
@@ -136,9 +137,9 @@ func prefersNonsense(pod, more string) string {
 
 // affineVolume is a volume and a claim that is meant for it.
 func affineVolume(name, expressions string) string {
-	return "- {kind: PersistentVolume, name: STORY-" + name + ", spec: {storageClassName: STORY, accessModes: [ReadWriteOnce], capacity: {storage: 1Gi}, local: {path: /x}, " +
+	return "- {kind: PersistentVolume, name: SCENARIO-" + name + ", spec: {storageClassName: SCENARIO, accessModes: [ReadWriteOnce], capacity: {storage: 1Gi}, local: {path: /x}, " +
 		"nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [" + expressions + "]}]}}}}\n" +
-		wantsVolume(name, "STORY", 1, ", volumeName: STORY-"+name)
+		wantsVolume(name, "SCENARIO", 1, ", volumeName: SCENARIO-"+name)
 }
 
 func allBoundTo(claims ...string) func(context.Context, *stage) error {

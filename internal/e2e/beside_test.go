@@ -105,7 +105,7 @@ shapes:
 		large = p
 		return p.Spec.NodeName != "", ""
 	})
-	// 40 cores less 10 hold 60 of our pods, and 75 were decided to be there. The other node has room for 5.
+	// 40 cores less 10 hold 60 of our pods, and 75 were decided to be there. The other node has capacity for 5.
 	eventually(t, "the newest of ours are taken back", func() (bool, string) {
 		back := reads(t, ours, "kumiki_foreign_conflicts_total", "result=recalled")
 		return back == 15, fmt.Sprintf("%v of 15", back)

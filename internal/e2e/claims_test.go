@@ -32,7 +32,7 @@ shapes:
   capacity: {cpu: "16", memory: 64Gi, pods: "110"}
   csi: {` + disk + `: 12}
   claimable: [{driver: ` + gpu + `, count: 10}]
-  labels: {story: default}
+  labels: {scenario: default}
 `})
 	client := adminClient(t, cluster)
 	cfg, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig)
@@ -48,7 +48,7 @@ shapes:
 			t.Fatal(err)
 		}
 	}
-	apply(deviceClass("") + claimed("ResourceClaimTemplate", "device", oneDevice) + strings.ReplaceAll(storageClass(disk, late, ""), "name: STORY", "name: default"))
+	apply(deviceClass("") + claimed("ResourceClaimTemplate", "device", oneDevice) + strings.ReplaceAll(storageClass(disk, late, ""), "name: SCENARIO", "name: default"))
 	pods := func(stage string, n int) string {
 		return repeated(n, `{kind: Pod, name: `+stage+`-device-%d, spec: {resourceClaims: [{name: c, resourceClaimTemplateName: device}], containers: [{resources: {claims: [{name: c}]}}]}}`) +
 			repeated(n, `{kind: PersistentVolumeClaim, name: `+stage+`-%d, spec: {storageClassName: default, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`) +
@@ -88,8 +88,8 @@ func boundPods(t *testing.T, client *kubernetes.Clientset) int {
 	return n
 }
 
-// madeKnown reports whether the managed fields of an object still name whoever set its spec: an update that names
-// none keeps them.
+// madeKnown reports whether the managed fields of an object still name the client that set its spec: an update that
+// names none keeps them.
 func madeKnown(fields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool {
 		return f.FieldsV1 != nil && strings.Contains(string(f.FieldsV1.GetRawBytes()), `"f:spec"`)
@@ -157,9 +157,9 @@ func judgeClaims(t *testing.T, client *kubernetes.Clientset) {
 	}
 }
 
-// TestAKindThatMayNotBeReadHoldsNobodyUp takes a right away from the scheduler's role, as it is where the role is older
-// than the scheduler. (That a kind comes when it can is a story of package kube.)
-func TestAKindThatMayNotBeReadHoldsNobodyUp(t *testing.T) {
+// TestAKindThatMayNotBeReadBlocksNoPod takes a right away from the scheduler's role, as it is where the role is
+// older than the scheduler. (That a kind is read once that is allowed is a scenario of package kube.)
+func TestAKindThatMayNotBeReadBlocksNoPod(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{Nodes: 2})
 	client := adminClient(t, cluster)
 	role, err := client.RbacV1().ClusterRoles().Get(t.Context(), "system:kube-scheduler", metav1.GetOptions{})
@@ -173,7 +173,7 @@ func TestAKindThatMayNotBeReadHoldsNobodyUp(t *testing.T) {
 	scheduler := startProcess(t, cluster.SchedulerKubeconfig)
 	create(t, client, pod("p", "100m"))
 	allBound(t, client, 1)
-	if told := strings.Count(scheduler.log.String(), "pods that ask for devices wait"); told != 3 {
-		t.Errorf("%d lines tell of kinds of devices that cannot be read, want one for each of 3", told)
+	if lines := strings.Count(scheduler.log.String(), "pods that ask for devices wait"); lines != 3 {
+		t.Errorf("%d lines name kinds of devices that cannot be read, want one for each of 3", lines)
 	}
 }

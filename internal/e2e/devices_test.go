@@ -12,12 +12,12 @@ import (
 
 const gpu = "gpu.example.com"
 
-// deviceClass is the class STORY, of all devices of a driver.
+// deviceClass is the class SCENARIO, of all devices of a driver.
 func deviceClass(more string) string {
-	return `- {kind: DeviceClass, name: STORY, spec: {selectors: [{cel: {expression: 'device.driver == "` + gpu + `"'}}]` + more + "}}\n"
+	return `- {kind: DeviceClass, name: SCENARIO, spec: {selectors: [{cel: {expression: 'device.driver == "` + gpu + `"'}}]` + more + "}}\n"
 }
 
-// claimed is a template or a claim that asks for devices of the class STORY.
+// claimed is a template or a claim that requests devices of the class SCENARIO.
 func claimed(kind, name, request string) string {
 	spec := `{devices: {requests: [` + request + `]}}`
 	if kind == "ResourceClaimTemplate" {
@@ -26,7 +26,7 @@ func claimed(kind, name, request string) string {
 	return `- {kind: ` + kind + `, name: ` + name + `, spec: ` + spec + "}\n"
 }
 
-const oneDevice = `{name: r, exactly: {deviceClassName: STORY}}`
+const oneDevice = `{name: r, exactly: {deviceClassName: SCENARIO}}`
 
 func uses(pod, by, name, more string) string {
 	return `- {kind: Pod, name: ` + pod + `, spec: {resourceClaims: [{name: c, ` + by + `: ` + name + `}], containers: [{resources: {claims: [{name: c}]}}]` + more + "}}\n"
@@ -36,16 +36,16 @@ const byTemplate, byName = "resourceClaimTemplateName", "resourceClaimName"
 
 // slice is a ResourceSlice of node a-0 in a pool of its own.
 func slice(name, devices, more string) string {
-	return `- {kind: ResourceSlice, name: STORY-` + name + `, spec: {driver: ` + gpu + `, nodeName: STORY-a-0000, ` +
-		`pool: {name: STORY, generation: 1, resourceSliceCount: 1}, devices: [` + devices + `]` + more + "}}\n"
+	return `- {kind: ResourceSlice, name: SCENARIO-` + name + `, spec: {driver: ` + gpu + `, nodeName: SCENARIO-a-0000, ` +
+		`pool: {name: SCENARIO, generation: 1, resourceSliceCount: 1}, devices: [` + devices + `]` + more + "}}\n"
 }
 
-func deviceStories() []story {
+func deviceScenarios() []scenario {
 	devices := func(n int, more string) [2]string {
 		return [2]string{"a", fmt.Sprintf("{claimable: [{driver: %s, count: %d%s}]}", gpu, n, more)}
 	}
 	none := "!cannot allocate all claims"
-	return []story{
+	return []scenario{
 		{"devices", [][2]string{devices(2, "")}, []step{
 			{apply: deviceClass("") + claimed("ResourceClaimTemplate", "t", oneDevice) + uses("p0", byTemplate, "t", "") + uses("p1", byTemplate, "t", ""),
 				want: map[string]string{"p0": "a-0", "p1": "a-0"}},
@@ -54,9 +54,9 @@ func deviceStories() []story {
 		}},
 		{"devices-selected", [][2]string{devices(1, ", attributes: {model: small}"), {"b", "{claimable: [{driver: " + gpu + ", count: 1, attributes: {model: big}, capacity: {memory: 80Gi}}]}"}}, []step{
 			{apply: deviceClass("") +
-				claimed("ResourceClaim", "big", `{name: r, exactly: {deviceClassName: STORY, selectors: [{cel: {expression: 'device.attributes["`+gpu+`"].model == "big" && device.capacity["`+gpu+`"].memory.compareTo(quantity("40Gi")) > 0'}}]}}`) +
+				claimed("ResourceClaim", "big", `{name: r, exactly: {deviceClassName: SCENARIO, selectors: [{cel: {expression: 'device.attributes["`+gpu+`"].model == "big" && device.capacity["`+gpu+`"].memory.compareTo(quantity("40Gi")) > 0'}}]}}`) +
 				uses("p", byName, "big", ""), want: map[string]string{"p": "b-0"}},
-			{apply: claimed("ResourceClaim", "huge", `{name: r, exactly: {deviceClassName: STORY, selectors: [{cel: {expression: 'device.attributes["`+gpu+`"].model == "huge"'}}]}}`) +
+			{apply: claimed("ResourceClaim", "huge", `{name: r, exactly: {deviceClassName: SCENARIO, selectors: [{cel: {expression: 'device.attributes["`+gpu+`"].model == "huge"'}}]}}`) +
 				uses("never", byName, "huge", "") + `- {kind: Pod, name: others}`, want: map[string]string{"never": none, "others": "*"}},
 		}},
 		{"devices-shared", [][2]string{{"a", "{count: 2, claimable: [{driver: " + gpu + ", count: 1}]}"}}, []step{
@@ -69,23 +69,23 @@ func deviceStories() []story {
 		}},
 		{"devices-alternatives", [][2]string{devices(2, ", attributes: {model: small}")}, []step{
 			{apply: deviceClass("") + claimed("ResourceClaim", "c", `{name: r, firstAvailable: [`+
-				`{name: big, deviceClassName: STORY, selectors: [{cel: {expression: 'device.attributes["`+gpu+`"].model == "big"'}}]}, `+
-				`{name: two-small, deviceClassName: STORY, count: 2}]}`) + uses("p", byName, "c", ""), want: map[string]string{"p": "a-0"}},
+				`{name: big, deviceClassName: SCENARIO, selectors: [{cel: {expression: 'device.attributes["`+gpu+`"].model == "big"'}}]}, `+
+				`{name: two-small, deviceClassName: SCENARIO, count: 2}]}`) + uses("p", byName, "c", ""), want: map[string]string{"p": "a-0"}},
 			{do: allocatedTo("c", 2)},
 		}},
 		{"devices-admin", [][2]string{devices(1, "")}, []step{
 			{do: func(ctx context.Context, s *stage) error {
-				return patch("Namespace", s.story, `{"metadata":{"labels":{"resource.kubernetes.io/admin-access":"true"}}}`)(ctx, s)
+				return patch("Namespace", s.scenario, `{"metadata":{"labels":{"resource.kubernetes.io/admin-access":"true"}}}`)(ctx, s)
 			}},
 			{apply: deviceClass("") + claimed("ResourceClaim", "c", oneDevice) + uses("p", byName, "c", ""), want: map[string]string{"p": "a-0"}},
-			{apply: claimed("ResourceClaim", "admin", `{name: r, exactly: {deviceClassName: STORY, adminAccess: true}}`) + uses("watches", byName, "admin", ""),
+			{apply: claimed("ResourceClaim", "admin", `{name: r, exactly: {deviceClassName: SCENARIO, adminAccess: true}}`) + uses("watches", byName, "admin", ""),
 				want: map[string]string{"watches": "a-0"}},
 		}},
 		{"devices-extended", [][2]string{devices(1, "")}, []step{
 			{apply: deviceClass(", extendedResourceName: example.com/backed") + `- {kind: Pod, name: p, requests: {example.com/backed: "1"}}`,
 				want: map[string]string{"p": "a-0"}, do: func(ctx context.Context, s *stage) error {
 					return until(ctx, func() string {
-						p, err := s.client.CoreV1().Pods(s.story).Get(ctx, "p", metav1.GetOptions{})
+						p, err := s.client.CoreV1().Pods(s.scenario).Get(ctx, "p", metav1.GetOptions{})
 						if err != nil {
 							return err.Error()
 						}
@@ -101,13 +101,13 @@ func deviceStories() []story {
 		{"devices-tainted", [][2]string{{"a", "{}"}}, []step{
 			{apply: deviceClass("") + slice("s", "{name: d, taints: [{key: broken, effect: NoSchedule}]}", "") +
 				claimed("ResourceClaim", "c", oneDevice) + uses("p", byName, "c", ""), want: map[string]string{"p": none}},
-			{apply: claimed("ResourceClaim", "bears", `{name: r, exactly: {deviceClassName: STORY, tolerations: [{key: broken, operator: Exists}]}}`) + uses("bears", byName, "bears", ""),
+			{apply: claimed("ResourceClaim", "bears", `{name: r, exactly: {deviceClassName: SCENARIO, tolerations: [{key: broken, operator: Exists}]}}`) + uses("bears", byName, "bears", ""),
 				want: map[string]string{"bears": "a-0"}},
 		}},
 		{"devices-partitions", [][2]string{{"a", "{}"}}, []step{
 			{apply: deviceClass("") +
-				`- {kind: ResourceSlice, name: STORY-counters, spec: {driver: ` + gpu + `, nodeName: STORY-a-0000, pool: {name: STORY, generation: 1, resourceSliceCount: 2}, sharedCounters: [{name: card, counters: {parts: {value: "2"}}}]}}
-- {kind: ResourceSlice, name: STORY-devices, spec: {driver: ` + gpu + `, nodeName: STORY-a-0000, pool: {name: STORY, generation: 1, resourceSliceCount: 2}, devices: [` +
+				`- {kind: ResourceSlice, name: SCENARIO-counters, spec: {driver: ` + gpu + `, nodeName: SCENARIO-a-0000, pool: {name: SCENARIO, generation: 1, resourceSliceCount: 2}, sharedCounters: [{name: card, counters: {parts: {value: "2"}}}]}}
+- {kind: ResourceSlice, name: SCENARIO-devices, spec: {driver: ` + gpu + `, nodeName: SCENARIO-a-0000, pool: {name: SCENARIO, generation: 1, resourceSliceCount: 2}, devices: [` +
 				`{name: half-a, consumesCounters: [{counterSet: card, counters: {parts: {value: "1"}}}]}, {name: half-b, consumesCounters: [{counterSet: card, counters: {parts: {value: "1"}}}]}, ` +
 				`{name: whole, consumesCounters: [{counterSet: card, counters: {parts: {value: "2"}}}]}]}}
 ` + claimed("ResourceClaimTemplate", "t", oneDevice) + uses("p0", byTemplate, "t", "") + uses("p1", byTemplate, "t", ""),
@@ -116,7 +116,7 @@ func deviceStories() []story {
 		}},
 		{"devices-consumed", [][2]string{{"a", "{}"}}, []step{
 			{apply: deviceClass("") + slice("s", `{name: d, allowMultipleAllocations: true, capacity: {memory: {value: 8Gi, requestPolicy: {default: 1Gi, validRange: {min: 1Gi}}}}}`, "") +
-				claimed("ResourceClaimTemplate", "t", `{name: r, exactly: {deviceClassName: STORY, capacity: {requests: {memory: 4Gi}}}}`) +
+				claimed("ResourceClaimTemplate", "t", `{name: r, exactly: {deviceClassName: SCENARIO, capacity: {requests: {memory: 4Gi}}}}`) +
 				uses("p0", byTemplate, "t", "") + uses("p1", byTemplate, "t", ""), want: map[string]string{"p0": "a-0", "p1": "a-0"}},
 			{apply: uses("p2", byTemplate, "t", ""), want: map[string]string{"p2": none}},
 		}},
@@ -136,7 +136,7 @@ func deviceStories() []story {
 		}},
 		// An expression that fails at run time ends the attempt; others go on.
 		{"devices-bad-expression", [][2]string{devices(1, "")}, []step{
-			{apply: deviceClass("") + claimed("ResourceClaim", "c", `{name: r, exactly: {deviceClassName: STORY, selectors: [{cel: {expression: 'device.attributes["`+gpu+`"].nosuch == "x"'}}]}}`) +
+			{apply: deviceClass("") + claimed("ResourceClaim", "c", `{name: r, exactly: {deviceClassName: SCENARIO, selectors: [{cel: {expression: 'device.attributes["`+gpu+`"].nosuch == "x"'}}]}}`) +
 				uses("p", byName, "c", "") + `- {kind: Pod, name: others}`, want: map[string]string{"p": "!no such key", "others": "a-0"}},
 		}},
 	}
@@ -146,7 +146,7 @@ func deviceStories() []story {
 func allocatedTo(claim string, n int) func(context.Context, *stage) error {
 	return func(ctx context.Context, s *stage) error {
 		return until(ctx, func() string {
-			c, err := s.client.ResourceV1().ResourceClaims(s.story).Get(ctx, claim, metav1.GetOptions{})
+			c, err := s.client.ResourceV1().ResourceClaims(s.scenario).Get(ctx, claim, metav1.GetOptions{})
 			switch {
 			case err != nil:
 				return err.Error()
@@ -162,7 +162,7 @@ func allocatedTo(claim string, n int) func(context.Context, *stage) error {
 func attach(claim, condition string) func(context.Context, *stage) error {
 	return func(ctx context.Context, s *stage) error {
 		return until(ctx, func() string {
-			c, err := s.client.ResourceV1().ResourceClaims(s.story).Get(ctx, claim, metav1.GetOptions{})
+			c, err := s.client.ResourceV1().ResourceClaims(s.scenario).Get(ctx, claim, metav1.GetOptions{})
 			if err != nil {
 				return err.Error()
 			}
@@ -173,7 +173,7 @@ func attach(claim, condition string) func(context.Context, *stage) error {
 				c.Status.Devices = append(c.Status.Devices, resourceapi.AllocatedDeviceStatus{Driver: r.Driver, Pool: r.Pool, Device: r.Device,
 					Conditions: []metav1.Condition{{Type: condition, Status: metav1.ConditionTrue, Reason: "Done", LastTransitionTime: metav1.Now()}}})
 			}
-			if _, err := s.client.ResourceV1().ResourceClaims(s.story).UpdateStatus(ctx, c, metav1.UpdateOptions{}); err != nil {
+			if _, err := s.client.ResourceV1().ResourceClaims(s.scenario).UpdateStatus(ctx, c, metav1.UpdateOptions{}); err != nil {
 				return err.Error()
 			}
 			return ""

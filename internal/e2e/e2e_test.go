@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e owns the stories that need a real API server: pods are placed, processes die in the middle of a
-// burst, and a checker that shares no code with the scheduler looks at what is left.
+// Package e2e owns the scenarios that need a real API server: pods are placed, processes are killed in the middle of
+// a burst, and a checker that shares no code with the scheduler checks the result.
 package e2e
 
 import (
@@ -219,7 +219,7 @@ func adminClient(t *testing.T, c *testcluster.Cluster) *kubernetes.Clientset {
 
 func pod(name, cpu string) *v1.Pod {
 	return &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"story": "e2e"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"scenario": "e2e"}},
 		Spec: v1.PodSpec{
 			AutomountServiceAccountToken: new(bool),
 			Containers: []v1.Container{{Name: "c", Image: "registry.example/app:1", Resources: v1.ResourceRequirements{

@@ -88,9 +88,9 @@ func (a *arena) stays(what string, want map[string]string) {
 	}
 }
 
-// TestEvictionsSurvive plays what happens between the decision to evict and the bind: the scheduler dies and another
-// comes, is paused, or the API server does not take the deletes. The pod comes to its node, and nobody more than it
-// needs is evicted.
+// TestEvictionsSurvive plays what happens between the decision to evict and the bind: the scheduler is killed and
+// another takes over, it is paused, or the API server does not accept the deletes. The pod is placed on its node, and
+// no more pods are evicted than it needs.
 func TestEvictionsSurvive(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{NoHeartbeats: true, PodStages: "realistic", NodeSpec: `
 shapes:
@@ -125,8 +125,8 @@ shapes:
 	judge(t, client, history)
 }
 
-// survivesARestart: the scheduler dies while a victim takes its time. The next one keeps the room for the pod, evicts
-// nobody else, and lets nobody of lower priority in.
+// survivesARestart: the scheduler is killed while a victim terminates. The next one keeps the capacity for the pod,
+// evicts no other pod, and places no pod of lower priority there.
 func survivesARestart(a *arena, scheduler *process) {
 	a.pod("low", "low", "3", on("restart-0000"), clinging)
 	a.pod("mid", "mid", "3", on("restart-0001"))
@@ -149,7 +149,7 @@ func survivesARestart(a *arena, scheduler *process) {
 	a.has("the pod has its room", map[string]string{"high": "restart-0000", "mid": "restart-0001", "thief": "!"})
 }
 
-// waitsForThePause: a paused scheduler evicts nobody.
+// waitsForThePause: a paused scheduler evicts no pod.
 func waitsForThePause(a *arena, s *succession) {
 	a.pod("low", "low", "3", on("paused-0000"))
 	a.has("the node is taken", map[string]string{"low": "paused-0000"})

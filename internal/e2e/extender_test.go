@@ -34,7 +34,7 @@ import (
 // choose victims, bind, take care of resources, be ignored, and answer over TLS.
 
 // extenders are the extenders of the test, one for each path of their servers. Each takes part only for pods that ask
-// for a resource of its name, so that stories do not see each other's.
+// for a resource of its name, so that scenarios do not share extenders.
 type extenders struct {
 	plain, secure, mutual *httptest.Server
 	// authority is the certificate that the secure servers show, in PEM.
@@ -43,7 +43,7 @@ type extenders struct {
 	mu       sync.Mutex
 	heard    map[string][]extenderCall // path -> what was asked, in order
 	relented map[string]bool           // namespace/name of a pod -> its extender stands in its way no more
-	client   kubernetes.Interface      // who binds; nil before the first story that needs it
+	client   kubernetes.Interface      // binds; nil before the first scenario that needs it
 }
 
 // extenderCall is a call of an extender, whatever the verb.
@@ -116,7 +116,7 @@ func (x *extenders) settings() []configv1.Extender {
 		{URLPrefix: "whole-victims", PreemptVerb: "preempt"},
 		{URLPrefix: "victims-fail", PreemptVerb: "preempt", NodeCacheCapable: true},
 		{URLPrefix: "victims-fail-ignorable", PreemptVerb: "preempt", NodeCacheCapable: true, Ignorable: true},
-		// Those that mean harm; see badInputStories.
+		// Those that mean harm; see badInputScenarios.
 		with(filter("hangs"), func(e *configv1.Extender) { e.HTTPTimeout = soon }),
 		filter("unknown-nodes"),
 		with(filter("unknown-whole-nodes"), func(e *configv1.Extender) { e.NodeCacheCapable = false }),
@@ -135,7 +135,7 @@ func rank(name string, weight int64) configv1.Extender {
 	return configv1.Extender{URLPrefix: name, PrioritizeVerb: "rank", Weight: weight, NodeCacheCapable: true}
 }
 
-// takingAll are extenders that take part for all pods; they come to a scheduler of their own.
+// takingAll returns extenders that take part for all pods; they have a scheduler of their own.
 func takingAll() []configv1.Extender {
 	everything := []configv1.ExtenderManagedResource{}
 	keeps := filter("keeps-1")
@@ -210,7 +210,7 @@ var answers = map[string]answerer{
 		}
 		return extenderv1.ExtenderBindingResult{}
 	},
-	// Nobody is evicted but from nodes 1.
+	// Pods are evicted only from nodes 1.
 	"/victims/preempt": func(_ *extenders, q extenderCall) any {
 		out := extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
 		for node, victims := range q.preemption.NodeNameToMetaVictims {
@@ -220,7 +220,7 @@ var answers = map[string]answerer{
 		}
 		return out
 	},
-	// Nobody is evicted but from nodes 2, where pods must have the name of an example.
+	// Pods are evicted only from nodes 2, where pods must have the name of an example.
 	"/whole-victims/preempt": func(_ *extenders, q extenderCall) any {
 		out := extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
 		for node, victims := range q.preemption.NodeNameToVictims {
@@ -368,13 +368,13 @@ func (x *extenders) relents(pod string) bool {
 	return x.relented[pod]
 }
 
-// relent makes the extender let the story's pods pass that it stood in the way of.
+// relent makes the extender accept the scenario's pods that it rejected.
 func (x *extenders) relent(pods ...string) func(context.Context, *stage) error {
 	return func(_ context.Context, s *stage) error {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		for _, p := range pods {
-			x.relented[s.story+"/"+p] = true
+			x.relented[s.scenario+"/"+p] = true
 		}
 		return nil
 	}
@@ -426,18 +426,18 @@ func via(pod, extender, more string) string {
 	return "- {kind: Pod, name: " + pod + ", requests: {" + managedBy + extender + `: "1"}` + more + "}\n"
 }
 
-func extenderStories(x *extenders) []story {
-	prefers1 := `, spec: {affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, preference: {matchFields: [{key: metadata.name, operator: In, values: [STORY-a-0001]}]}}]}}}`
-	return []story{
+func extenderScenarios(x *extenders) []scenario {
+	prefers1 := `, spec: {affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, preference: {matchFields: [{key: metadata.name, operator: In, values: [SCENARIO-a-0001]}]}}]}}}`
+	return []scenario{
 		{"extender-names", extended(3, "names"), []step{
 			{apply: via("p", "names", "") + via("never", "names", "") + "- {kind: Pod, name: unasked}",
 				want: map[string]string{"p": "a-2", "never": "!Unschedulable&2 busy&1 broken", "unasked": "*"}},
 			{do: func(ctx context.Context, s *stage) error {
-				asked := x.about("/names/filter", s.story+"/p")
+				asked := x.about("/names/filter", s.scenario+"/p")
 				if len(asked) == 0 || asked[0].NodeNames == nil || asked[0].Nodes != nil || len(asked[0].names()) != 3 {
 					return fmt.Errorf("about p the extender was asked %+v, want three names", asked)
 				}
-				if asked := x.about("/names/filter", s.story+"/unasked"); len(asked) > 0 {
+				if asked := x.about("/names/filter", s.scenario+"/unasked"); len(asked) > 0 {
 					return fmt.Errorf("the extender was asked about a pod without its resource: %+v", asked)
 				}
 				return nil
@@ -449,7 +449,7 @@ func extenderStories(x *extenders) []story {
 		{"extender-nodes", append(extended(2, "nodes"), [2]string{"b", "{labels: {for: p}, devices: {" + managedBy + "nodes: 1}}"}), []step{
 			{apply: via("p", "nodes", "") + via("q", "nodes", ""), want: map[string]string{"p": "b-0", "q": "!2 for "}},
 			{do: func(_ context.Context, s *stage) error {
-				asked := x.about("/nodes/filter", s.story+"/p")
+				asked := x.about("/nodes/filter", s.scenario+"/p")
 				if len(asked) == 0 || asked[0].NodeNames != nil || asked[0].Nodes == nil || len(asked[0].Nodes.Items) != 3 {
 					return fmt.Errorf("about p the extender was asked %+v, want three nodes", asked)
 				}
@@ -463,13 +463,13 @@ func extenderStories(x *extenders) []story {
 		}},
 		// Against 200 for the preferred node, an extender gives 100 times its weight; without, 100 are plenty.
 		{"extender-ranks", extended(2, "light", "heavy"), []step{
-			{apply: `- {kind: Pod, name: big, cpu: "1", spec: {nodeSelector: {kubernetes.io/hostname: STORY-a-0000}}}`, want: map[string]string{"big": "a-0"}},
+			{apply: `- {kind: Pod, name: big, cpu: "1", spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-a-0000}}}`, want: map[string]string{"big": "a-0"}},
 			{apply: "- {kind: Pod, name: unranked}", want: map[string]string{"unranked": "a-1"}},
 			{apply: via("light", "light", ""), want: map[string]string{"light": "a-0"}},
 			{apply: via("too-light", "light", prefers1), want: map[string]string{"too-light": "a-1"}},
 			{apply: via("heavy", "heavy", prefers1), want: map[string]string{"heavy": "a-0"}},
 			{do: func(_ context.Context, s *stage) error {
-				names, nodes := x.about("/light/rank", s.story+"/light"), x.about("/heavy/rank", s.story+"/heavy")
+				names, nodes := x.about("/light/rank", s.scenario+"/light"), x.about("/heavy/rank", s.scenario+"/heavy")
 				if len(names) == 0 || names[0].NodeNames == nil || len(nodes) == 0 || nodes[0].Nodes == nil {
 					return fmt.Errorf("the extenders were asked %+v and %+v, want names and nodes", names, nodes)
 				}
@@ -482,15 +482,15 @@ func extenderStories(x *extenders) []story {
 				want: map[string]string{"p": "*", "own": "*", "refused": "!SchedulerError&not today",
 					"forgotten": "!SchedulerError&it answered that the pod is bound, and the pod is not"}},
 			{do: func(ctx context.Context, s *stage) error {
-				asked := x.about("/binder/bind", s.story+"/p")
-				p, err := s.client.CoreV1().Pods(s.story).Get(ctx, "p", metav1.GetOptions{})
+				asked := x.about("/binder/bind", s.scenario+"/p")
+				p, err := s.client.CoreV1().Pods(s.scenario).Get(ctx, "p", metav1.GetOptions{})
 				if err != nil {
 					return err
 				}
 				if len(asked) != 1 || asked[0].Node != p.Spec.NodeName || asked[0].PodUID != p.UID {
 					return fmt.Errorf("about p on %s the extender was asked %+v", p.Spec.NodeName, asked)
 				}
-				if asked := x.about("/binder/bind", s.story+"/own"); len(asked) > 0 {
+				if asked := x.about("/binder/bind", s.scenario+"/own"); len(asked) > 0 {
 					return fmt.Errorf("the extender was to bind a pod without its resource: %+v", asked)
 				}
 				return nil
@@ -506,7 +506,7 @@ func extenderStories(x *extenders) []story {
 		{"extender-of-all", [][2]string{{"a", "{count: 2}"}}, []step{
 			{apply: repeated(4, "{kind: Pod, name: p%d, spec: {schedulerName: asks-about-all}}"), want: map[string]string{"p0": "a-1", "p1": "a-1", "p2": "a-1", "p3": "a-1"}},
 			{do: func(_ context.Context, s *stage) error {
-				if asked := x.about("/absent/bind", s.story+"/p0"); len(asked) != 1 || asked[0].Node != s.story+"-a-0001" {
+				if asked := x.about("/absent/bind", s.scenario+"/p0"); len(asked) != 1 || asked[0].Node != s.scenario+"-a-0001" {
 					return fmt.Errorf("to bind p0 the extender was asked %+v", asked)
 				}
 				return nil
@@ -518,7 +518,7 @@ func extenderStories(x *extenders) []story {
 			{apply: repeated(4, strings.TrimSpace(via("p%d", "manages", ", spec: {schedulerName: leaves-to-extender}")[2:])) + via("checked", "names", ""),
 				want: map[string]string{"p0": "a-1", "p1": "a-1", "p2": "a-1", "p3": "a-1", "checked": "!Unschedulable&2 Insufficient " + managedBy + "names"}},
 			{do: func(_ context.Context, s *stage) error {
-				if asked := x.about("/names/filter", s.story+"/checked"); len(asked) > 0 {
+				if asked := x.about("/names/filter", s.scenario+"/checked"); len(asked) > 0 {
 					return fmt.Errorf("the extender was asked about a pod that fits nowhere: %+v", asked)
 				}
 				return nil
@@ -529,7 +529,7 @@ func extenderStories(x *extenders) []story {
 			{apply: "- {kind: Pod, name: p, requests: {" + managedBy + `names: "1", ` + managedBy + `nodes: "1"}}` + "\n", want: map[string]string{"p": "!1 busy&1 broken&1 for "}},
 			{do: patch("Node", "extender-chain-a-0002", `{"metadata":{"labels":{"for":"p"}}}`), want: map[string]string{"p": "a-2"}},
 			{do: func(_ context.Context, s *stage) error {
-				for _, asked := range x.about("/nodes/filter", s.story+"/p") {
+				for _, asked := range x.about("/nodes/filter", s.scenario+"/p") {
 					if len(asked.names()) != 1 {
 						return fmt.Errorf("the second extender was asked about %v", asked.names())
 					}
@@ -546,7 +546,7 @@ func extenderStories(x *extenders) []story {
 	}
 }
 
-// selfSigned is a certificate that nobody else vouches for, and its key, in PEM.
+// selfSigned returns a self-signed certificate and its key, in PEM.
 func selfSigned() (certificate, key []byte) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -105,7 +105,7 @@ func holder(t *testing.T, client *kubernetes.Clientset) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// tenNodes have room for 630 pods of 250m.
+// tenNodes have capacity for 630 pods of 250m.
 const tenNodes = `
 shapes:
 - name: n

@@ -54,10 +54,10 @@ func (a *arena) stands(what string, want map[string]stand) {
 	})
 }
 
-// TestGangsAreEvictedWholeOnARealAPIServer: a gang has a gang of lower priority evicted whole; so does one pod of
-// high priority; and when the scheduler is killed while the victims take their time, the next one keeps the room
-// for the gang and evicts nobody more. Catches nominations of gangs that do not reach the API server, and victims
-// that are told apart from their gang there.
+// TestGangsAreEvictedWholeOnARealAPIServer: a gang evicts a whole gang of lower priority; so does one pod of high
+// priority; and if the scheduler is killed while the victims terminate, the next one keeps the capacity for the gang
+// and evicts no more pods. Catches nominations of gangs that do not reach the API server, and victims that are
+// separated from their gang there.
 func TestGangsAreEvictedWholeOnARealAPIServer(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{NoHeartbeats: true, PodStages: "realistic", NodeSpec: `
 shapes:
@@ -79,7 +79,7 @@ shapes:
 	gangSurvivesARestart(in("killed"), scheduler)
 }
 
-// gangEvictsGang: the third pod of the low gang goes, too, though nobody needs its room (rule R5).
+// gangEvictsGang: the third pod of the low gang is evicted, too, although its capacity is not needed (rule R5).
 func gangEvictsGang(a *arena) {
 	for i := range 3 {
 		a.pod(fmt.Sprint("low-", i), "low", "3", on(fmt.Sprintf("gang-000%d", i)), member("gang-low", 3))
@@ -89,18 +89,18 @@ func gangEvictsGang(a *arena) {
 		a.pod(fmt.Sprint("high-", i), "high", "3", member("gang-high", 2))
 	}
 	a.stands("the high gang has its places", map[string]stand{"low": {}, "high": {bound: 2}})
-	eventually(a.t, "the victims are told who got the room", func() (bool, string) {
+	eventually(a.t, "the victims have events that name the preemptor", func() (bool, string) {
 		events, err := a.client.EventsV1().Events("default").List(a.t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return false, err.Error()
 		}
-		told := 0
+		named := 0
 		for _, e := range events.Items {
 			if strings.HasPrefix(e.Regarding.Name, "gang-low-") && e.Reason == "Preempted" && e.Note == "Preempted by gang default/gang-high" {
-				told++
+				named++
 			}
 		}
-		return told == 3, fmt.Sprint(told, " events")
+		return named == 3, fmt.Sprint(named, " events")
 	})
 }
 
@@ -113,7 +113,8 @@ func podEvictsGang(a *arena) {
 	a.stands("the pod has its place, and no half of the gang is left", map[string]stand{"low": {}, "high": {bound: 1}})
 }
 
-// gangSurvivesARestart: nobody else is evicted and nobody of lower priority gets in. The third node keeps its pod.
+// gangSurvivesARestart: no other pod is evicted, and no pod of lower priority is placed there. The third node keeps
+// its pod.
 func gangSurvivesARestart(a *arena, scheduler *process) {
 	for i := range 2 {
 		a.pod(fmt.Sprint("low-", i), "low", "3", on(fmt.Sprintf("killed-000%d", i)), member("killed-low", 2), clinging)

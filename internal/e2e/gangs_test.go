@@ -53,14 +53,14 @@ type declared struct {
 	log     ktesting.Buffer
 
 	mu sync.Mutex
-	// told is what the engine was told last of each pod's gang: namespace/name -> source/name.
-	told map[string]string
+	// gangOf is the gang of each pod as last received by the engine: namespace/name -> source/name.
+	gangOf map[string]string
 }
 
-// TestDeclarationsOfGangsOnARealAPIServer: each example is placed, its members carry what their binding left, and
-// its object shows how it stands; what cannot be used is told; and the rights of deploy/kustomize/gangs are enough.
-// Catches a declaration that is read in tests only, annotations that the API server does not copy, and a status
-// that it refuses.
+// TestDeclarationsOfGangsOnARealAPIServer: each example is placed, its members have the annotations of their binding,
+// and its object has a status; unusable declarations are reported; and the rights of deploy/kustomize/gangs are
+// enough. Catches a declaration that is read in tests only, annotations that the API server does not copy, and a
+// status that it refuses.
 func TestDeclarationsOfGangsOnARealAPIServer(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{Nodes: 8, NoHeartbeats: true, FeatureGates: testcluster.GangGates, RuntimeConfig: testcluster.GangAPIs,
 		PodStages: "none"}) // members that end would leave their gangs
@@ -69,7 +69,7 @@ func TestDeclarationsOfGangsOnARealAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.QPS = -1
-	d := &declared{T: t, client: kubernetes.NewForConfigOrDie(cfg), dynamic: dynamic.NewForConfigOrDie(cfg), told: map[string]string{}}
+	d := &declared{T: t, client: kubernetes.NewForConfigOrDie(cfg), dynamic: dynamic.NewForConfigOrDie(cfg), gangOf: map[string]string{}}
 	d.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d.client.Discovery()))
 	d.apply(testcluster.GangDefinitions)
 	d.rights()
@@ -174,7 +174,7 @@ func (d *declared) rights() {
 	}
 }
 
-// schedule runs a scheduler that notes what its engine is told; what it returns ends it.
+// schedule runs a scheduler that records the events of its engine; the returned function ends it.
 func (d *declared) schedule(cluster *testcluster.Cluster) (end func()) {
 	d.Helper()
 	log := ktesting.NewLogger(d, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
@@ -193,7 +193,7 @@ func (d *declared) schedule(cluster *testcluster.Cluster) (end func()) {
 	o.Observers = append(o.Observers, func(ev engine.Event, _ []engine.Effect) {
 		if set, is := ev.(engine.PodSet); is && set.Pod.Gang != nil {
 			d.mu.Lock()
-			d.told[set.Pod.Key()] = set.Pod.Gang.Key.Object().Name
+			d.gangOf[set.Pod.Key()] = set.Pod.Gang.Key.Object().Name
 			d.mu.Unlock()
 		}
 	})
@@ -220,10 +220,10 @@ func (d *declared) isPlaced(job, key string) error {
 		}
 		decisions[p.Annotations["kumiki.dev/gang-decision"]] = true
 		d.mu.Lock()
-		got := d.told["gangs/"+p.Name]
+		got := d.gangOf["gangs/"+p.Name]
 		d.mu.Unlock()
 		if got != key {
-			return fmt.Errorf("the engine was told that pod %s is in %q, want %q", p.Name, got, key)
+			return fmt.Errorf("the engine received that pod %s is in %q, want %q", p.Name, got, key)
 		}
 	}
 	if len(list.Items) != 4 || len(decisions) != 1 {
@@ -259,7 +259,7 @@ func (d *declared) pod(name, metadata, spec string) {
 	d.apply([]byte("{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", namespace: gangs, " + metadata + "}, spec: {containers: [{name: c, image: none}]" + spec + "}}"))
 }
 
-// becomes waits until each of these pods has a node, or waits and was told this: name -> text, empty for a node.
+// becomes waits until each of these pods has a node, or waits with this message: name -> text, empty for a node.
 func (d *declared) becomes(what string, pods map[string]string) {
 	d.Helper()
 	d.eventually(what, func() error {
@@ -308,7 +308,7 @@ func (d *declared) shrunkOne() {
 	d.becomes("one starts", map[string]string{"shrunk-0": "", "shrunk-1": "gang gangs/shrunk has the pods that it needs"})
 }
 
-// badOnes are declarations that cannot be used: the pods wait, and are told why.
+// badOnes plays unusable declarations: the pods wait, with the reason.
 func (d *declared) badOnes() {
 	d.Helper()
 	d.apply([]byte("{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {name: none, namespace: gangs}, spec: {minMember: 0}}"))
@@ -329,7 +329,7 @@ func (d *declared) badOnes() {
 		d.apply([]byte("{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", namespace: gangs, " + pod + "}, spec: {containers: [{name: c, image: none}]}}"))
 	}
 	for name, want := range why {
-		d.eventually("pod "+name+" is told why it waits", func() error {
+		d.eventually("pod "+name+" has the reason why it waits", func() error {
 			p, err := d.client.CoreV1().Pods("gangs").Get(d.Context(), name, metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -340,7 +340,7 @@ func (d *declared) badOnes() {
 			return nil
 		})
 	}
-	// A gang that is bad holds nobody else up.
+	// An invalid gang blocks no other pod.
 	plain := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "plain"}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "none"}}}}
 	if _, err := d.client.CoreV1().Pods("gangs").Create(d.Context(), plain, metav1.CreateOptions{}); err != nil {
 		d.Fatal(err)

@@ -17,11 +17,11 @@ import (
 func promised(pod, node string) func(context.Context, *stage) error {
 	return func(ctx context.Context, s *stage) error {
 		return until(ctx, func() string {
-			p, err := s.client.CoreV1().Pods(s.story).Get(ctx, pod, metav1.GetOptions{})
+			p, err := s.client.CoreV1().Pods(s.scenario).Get(ctx, pod, metav1.GetOptions{})
 			if err != nil {
 				return err.Error()
 			}
-			c, err := s.client.CoreV1().PersistentVolumeClaims(s.story).Get(ctx, "c", metav1.GetOptions{})
+			c, err := s.client.CoreV1().PersistentVolumeClaims(s.scenario).Get(ctx, "c", metav1.GetOptions{})
 			if err != nil {
 				return err.Error()
 			}
@@ -38,7 +38,7 @@ func promised(pod, node string) func(context.Context, *stage) error {
 func takenBack(pod string) func(context.Context, *stage) error {
 	return func(ctx context.Context, s *stage) error {
 		return until(ctx, func() string {
-			p, err := s.client.CoreV1().Pods(s.story).Get(ctx, pod, metav1.GetOptions{})
+			p, err := s.client.CoreV1().Pods(s.scenario).Get(ctx, pod, metav1.GetOptions{})
 			if err != nil {
 				return err.Error()
 			}
@@ -66,7 +66,7 @@ func both(first, second func(context.Context, *stage) error) func(context.Contex
 func replace(pod, text string) func(context.Context, *stage) error {
 	return func(ctx context.Context, s *stage) error {
 		now := int64(0)
-		if err := s.client.CoreV1().Pods(s.story).Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		if err := s.client.CoreV1().Pods(s.scenario).Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 			return err
 		}
 		return s.apply(ctx, text)
@@ -77,7 +77,7 @@ func replace(pod, text string) func(context.Context, *stage) error {
 func (s *stage) attempts(ctx context.Context, pod string) (n int, err error) {
 	for _, scheduler := range s.schedulers {
 		if err := scheduler.Ask(ctx, func(e *engine.Engine) {
-			if report, known := question.New(e.View()).ExplainPod(s.story, pod); known {
+			if report, known := question.New(e.View()).ExplainPod(s.scenario, pod); known {
 				n += report.Attempts
 			}
 		}); err != nil {
@@ -91,7 +91,7 @@ func (s *stage) attempts(ctx context.Context, pod string) (n int, err error) {
 func (s *stage) patched(pod string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.patches["/api/v1/namespaces/"+s.story+"/pods/"+pod+"/status"]
+	return s.patches["/api/v1/namespaces/"+s.scenario+"/pods/"+pod+"/status"]
 }
 
 // triedAgain does something, waits until a pod that was refused is refused once more, and fails if the pod was
@@ -125,43 +125,43 @@ func triedAgain(pod string, do func(context.Context, *stage) error) func(context
 	}
 }
 
-// goneStories are about pods that go away between their decision and their bind, and about what a status says
+// goneScenarios are about pods that go away between their decision and their bind, and about what a status says
 // meanwhile. Each names what it catches.
-func goneStories() []story {
+func goneScenarios() []scenario {
 	const silent = "silent.example.com" // makes no volume: the pod waits before its bind
 	midway := func(more string) string {
 		return "- {kind: Pod, name: p, cpu: '1', spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]" + more + "}}\n"
 	}
-	return []story{
-		// Catches room that a pod keeps which went away while its volume was being made; an outcome that reaches
-		// the pod which came under its name; a pod that is bound elsewhere than where its volume is.
+	return []scenario{
+		// Catches capacity that a pod keeps although it was deleted while its volume was made; an outcome that is
+		// applied to a new pod of the same name; a pod that is bound to another node than its volume.
 		{"gone-midway", [][2]string{{"a", "{count: 2, capacity: {cpu: '1'}}"}}, []step{
-			{apply: storageClass(silent, late, "") + wantsVolume("c", "STORY", 1, "") + midway(onHost("a-0001")), do: promised("p", "a-1")},
+			{apply: storageClass(silent, late, "") + wantsVolume("c", "SCENARIO", 1, "") + midway(onHost("a-0001")), do: promised("p", "a-1")},
 			{remove: []string{"Pod/p"}},
-			{apply: "[{kind: Pod, name: others, cpu: '1', spec: {nodeSelector: {kubernetes.io/hostname: STORY-a-0001}}}]", want: map[string]string{"others": "a-1"}},
+			{apply: "[{kind: Pod, name: others, cpu: '1', spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-a-0001}}}]", want: map[string]string{"others": "a-1"}},
 			{remove: []string{"Pod/others"}},
 			{apply: midway(""), do: promised("p", "a-1")},
 			{do: both(replace("p", midway("")), promised("p", "a-1"))},
-			{apply: "- {kind: PersistentVolume, name: STORY-v, spec: {storageClassName: STORY, accessModes: [ReadWriteOnce], capacity: {storage: 1Gi}, " +
-				"claimRef: {namespace: STORY, name: c}, csi: {driver: " + silent + ", volumeHandle: h}}}\n",
+			{apply: "- {kind: PersistentVolume, name: SCENARIO-v, spec: {storageClassName: SCENARIO, accessModes: [ReadWriteOnce], capacity: {storage: 1Gi}, " +
+				"claimRef: {namespace: SCENARIO, name: c}, csi: {driver: " + silent + ", volumeHandle: h}}}\n",
 				want: map[string]string{"p": "a-1"}},
 			{apply: "[{kind: Pod, name: late, cpu: '1'}]", want: map[string]string{"late": "a-0"}},
 		}},
 		// Catches a node that stays promised to a pod whose volume could not be had.
 		{"promise-taken-back", [][2]string{{"a", "{}"}}, []step{
-			{apply: storageClass(silent, late, "") + wantsVolume("c", "STORY", 1, "") + mounts("p", "c", ", schedulerName: hurried"),
+			{apply: storageClass(silent, late, "") + wantsVolume("c", "SCENARIO", 1, "") + mounts("p", "c", ", schedulerName: hurried"),
 				do: both(promised("p", "*"), takenBack("p"))},
 		}},
-		// Catches a patch for each attempt: the pod is woken by what it waits for, on a node without room, and told
-		// the same. It bears every taint, for the nodes of other stories are in its message too and must stay there
-		// for the same reason.
-		{"told-once", [][2]string{{"a", "{}"}, {"b", "{}"}}, []step{
-			{apply: "[{kind: Pod, name: filler, cpu: '4', spec: {nodeSelector: {kubernetes.io/hostname: STORY-a-0000}}}]", want: map[string]string{"filler": "a-0"}},
+		// Catches a patch for each attempt: the pod is woken by an event that it waits for, on a node without
+		// capacity, and gets the same condition. It tolerates every taint, because the nodes of other scenarios are
+		// in its message too and must stay there for the same reason.
+		{"reported-once", [][2]string{{"a", "{}"}, {"b", "{}"}}, []step{
+			{apply: "[{kind: Pod, name: filler, cpu: '4', spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-a-0000}}}]", want: map[string]string{"filler": "a-0"}},
 			{apply: "[{kind: Pod, name: p, cpu: '1', spec: {tolerations: [{operator: Exists}], affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " +
 				"[{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: x}}}]}}}}]",
 				want: map[string]string{"p": "!1 Insufficient cpu&1 node(s) didn't match pod affinity rules"}},
 			{do: triedAgain("p", func(ctx context.Context, s *stage) error {
-				return s.apply(ctx, "[{kind: Pod, name: x, labels: {app: x}, spec: {nodeSelector: {kubernetes.io/hostname: STORY-a-0000}}}]")
+				return s.apply(ctx, "[{kind: Pod, name: x, labels: {app: x}, spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-a-0000}}}]")
 			}), want: map[string]string{"x": "a-0", "p": "!1 Insufficient cpu&1 node(s) didn't match pod affinity rules"}},
 			{remove: []string{"Pod/filler"}, want: map[string]string{"p": "a-0"}},
 		}},

@@ -82,7 +82,7 @@ func TestTheStaticPodOfKubeadm(t *testing.T) {
 			return code == http.StatusOK, fmt.Sprint(code, err)
 		})
 	}
-	// What is not health is for whom the API server lets in.
+	// All paths but health are for identities that the API server authorizes.
 	if code, err := probe(t.Context(), "https://"+net.JoinHostPort(address, "10259")+"/metrics"); code != http.StatusForbidden {
 		t.Errorf("/metrics answers a stranger with %d, %v", code, err)
 	}
@@ -92,7 +92,7 @@ func TestTheStaticPodOfKubeadm(t *testing.T) {
 		t.Errorf("the lease kube-system/kube-scheduler: %v, %+v", err, lease)
 	}
 	if err := stop(syscall.SIGTERM); err != nil {
-		t.Errorf("told to end, it ended with %v", err)
+		t.Errorf("after SIGTERM, it ended with %v", err)
 	}
 }
 

@@ -21,9 +21,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
-// TestOffline judges a cluster in which no kumiki runs, as somebody who may list and watch and nothing else, and
-// who may not even see resource claims: the pod of a foreign scheduler is judged all the same, and nothing hangs.
-// Faults: a picture that needs a right to write; one that waits for a kind that may not be read.
+// TestOffline explains pods of a cluster in which no kumiki runs, as a user who may only list and watch, and may not
+// read resource claims: the pod of another scheduler is explained all the same, and nothing hangs. Faults: a snapshot
+// that needs a right to write; one that waits for a kind that may not be read.
 func TestOffline(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{Nodes: 3, NoHeartbeats: true})
 	cfg, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig)
@@ -43,7 +43,7 @@ func TestOffline(t *testing.T) {
 
 	reader := rest.CopyConfig(cfg)
 	reader.Impersonate.UserName = "onlooker"
-	events, err := app.Picture(ctx, kubernetes.NewForConfigOrDie(reader), nil, config.Default())
+	events, err := app.Snapshot(ctx, kubernetes.NewForConfigOrDie(reader), nil, config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +64,8 @@ func TestOffline(t *testing.T) {
 
 	nobody := rest.CopyConfig(cfg)
 	nobody.Impersonate.UserName = "nobody"
-	if _, err := app.Picture(ctx, kubernetes.NewForConfigOrDie(nobody), nil, config.Default()); err == nil {
-		t.Error("somebody without rights got a picture")
+	if _, err := app.Snapshot(ctx, kubernetes.NewForConfigOrDie(nobody), nil, config.Default()); err == nil {
+		t.Error("a user without rights got a snapshot")
 	}
 }
 

@@ -65,7 +65,7 @@ func TestPodsArePlacedAndTheRestIsToldWhy(t *testing.T) {
 // expectTold looks for the condition and the event of a pod that does not fit.
 func expectTold(t *testing.T, client *kubernetes.Clientset, name string) {
 	t.Helper()
-	eventually(t, "pod "+name+" is told why", func() (bool, string) {
+	eventually(t, "pod "+name+" has the reason", func() (bool, string) {
 		p, err := client.CoreV1().Pods("default").Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()

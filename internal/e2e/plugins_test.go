@@ -12,14 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestEveryPluginOnARealAPIServer plays at least one story for each plugin and argument.
+// TestEveryPluginOnARealAPIServer plays at least one scenario for each plugin and argument.
 func TestEveryPluginOnARealAPIServer(t *testing.T) {
-	var stories []story
-	for _, more := range [][]story{nodeStories(), resourceStories(), spreadStories(), affinityStories(), volumeStories(), deviceStories(),
-		searchStories(), goneStories()} {
-		stories = append(stories, more...)
+	var scenarios []scenario
+	for _, more := range [][]scenario{nodeScenarios(), resourceScenarios(), spreadScenarios(), affinityScenarios(), volumeScenarios(), deviceScenarios(),
+		searchScenarios(), goneScenarios()} {
+		scenarios = append(scenarios, more...)
 	}
-	tell(t, []string{configuration(profiles), configuration(profilesApart)}, stories)
+	playAll(t, []string{configuration(profiles), configuration(profilesApart)}, scenarios)
 }
 
 // patch changes an object by a merge patch.
@@ -57,7 +57,7 @@ const profilesApart = `
     args: {ignoredResources: [example.com/ignored], ignoredResourceGroups: [ignored.example.com]}
 `
 
-// profiles are the profiles of the suite's scheduler: one for each set of arguments that a story needs.
+// profiles are the profiles of the suite's scheduler: one for each set of arguments that a scenario needs.
 const profiles = `
 - schedulerName: default-scheduler
 - schedulerName: added-affinity
@@ -117,19 +117,19 @@ const profiles = `
   - {name: Kumiki, args: {strategy: powerOfTwo}}
 `
 
-// nodeStories are about what nodes say of themselves, and about pods that name them.
-func nodeStories() []story {
+// nodeScenarios are about what nodes say of themselves, and about pods that name them.
+func nodeScenarios() []scenario {
 	two := [][2]string{{"a", "{count: 2}"}}
-	return []story{
+	return []scenario{
 		{"gates", two, []step{
 			{apply: `[{kind: Pod, name: gated, spec: {schedulingGates: [{name: example.com/wait}]}}, {kind: Pod, name: free}]`,
 				want: map[string]string{"gated": "!SchedulingGated", "free": "*"}},
 			{do: patch("Pod", "gated", `{"spec":{"schedulingGates":[]}}`), want: map[string]string{"gated": "*"}},
 		}},
 		{"priority", [][2]string{{"a", "{unschedulable: true}"}}, []step{
-			{apply: `[{kind: PriorityClass, name: high-STORY, value: 1000, preemptionPolicy: Never}, {kind: Pod, name: low, cpu: "3"}]`,
+			{apply: `[{kind: PriorityClass, name: high-SCENARIO, value: 1000, preemptionPolicy: Never}, {kind: Pod, name: low, cpu: "3"}]`,
 				want: map[string]string{"low": "!were unschedulable"}},
-			{apply: `[{kind: Pod, name: high, cpu: "3", spec: {priorityClassName: high-STORY}}]`, want: map[string]string{"high": "!were unschedulable"}},
+			{apply: `[{kind: Pod, name: high, cpu: "3", spec: {priorityClassName: high-SCENARIO}}]`, want: map[string]string{"high": "!were unschedulable"}},
 			{do: patch("Node", "priority-a-0000", `{"spec":{"unschedulable":null}}`), want: map[string]string{"high": "a-0", "low": "!Insufficient cpu"}},
 		}},
 		{"cordon", [][2]string{{"a", "{unschedulable: true}"}, {"b", "{}"}}, []step{
@@ -150,7 +150,7 @@ func nodeStories() []story {
 		{"node-affinity", [][2]string{{"a", "{labels: {size: '1', tier: bad}}"}, {"b", "{labels: {size: '5', tier: good}}"}, {"c", "{labels: {size: '9', tier: bad}}"}}, []step{
 			{apply: `
 - {kind: Pod, name: required, spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: size, operator: Gt, values: ['5']}]}]}}}}}
-- {kind: Pod, name: by-name, spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [STORY-a-0000]}]}]}}}}}
+- {kind: Pod, name: by-name, spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [SCENARIO-a-0000]}]}]}}}}}
 - {kind: Pod, name: preferred, cpu: "1", spec: {affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, preference: {matchExpressions: [{key: size, operator: In, values: ['1']}]}}]}}}}
 - {kind: Pod, name: weighted, cpu: "1", spec: {schedulerName: weighted, affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: size, operator: In, values: ['1']}]}}]}}}}
 - {kind: Pod, name: nowhere, spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: size, operator: Lt, values: ['1']}]}]}}}}}
@@ -201,9 +201,9 @@ func apart(a, b string) func(map[string]string) string {
 	}
 }
 
-// resourceStories are about how much a pod asks for.
-func resourceStories() []story {
-	return []story{
+// resourceScenarios are about how much a pod asks for.
+func resourceScenarios() []scenario {
+	return []scenario{
 		{"resources", [][2]string{{"a", "{count: 2, capacity: {pods: '3'}, devices: {example.com/slot: 1}}"}}, []step{
 			{apply: `
 - {kind: Pod, name: big, cpu: "3"}
@@ -218,7 +218,7 @@ func resourceStories() []story {
 			{remove: []string{"Pod/f1"}, want: map[string]string{"one-too-many": "*"}},
 		}},
 		{"strategies", [][2]string{{"a", "{count: 2, devices: {example.com/slot: 4}}"}}, []step{
-			{apply: `[{kind: Pod, name: first, cpu: "2", requests: {example.com/slot: "2"}, spec: {nodeSelector: {kubernetes.io/hostname: STORY-a-0001}}}]`,
+			{apply: `[{kind: Pod, name: first, cpu: "2", requests: {example.com/slot: "2"}, spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-a-0001}}}]`,
 				want: map[string]string{"first": "a-1"}},
 			{apply: `[{kind: Pod, name: least, cpu: 100m}]`, want: map[string]string{"least": "a-0"}},
 			{apply: `[{kind: Pod, name: most, cpu: 100m, spec: {schedulerName: most-allocated}}]`, want: map[string]string{"most": "a-1"}},
@@ -238,12 +238,12 @@ func resourceStories() []story {
 		// emptier one.
 		{"real-requests", [][2]string{{"a", "{}"}, {"b", "{}"}}, []step{
 			{apply: `
-- {kind: Pod, name: s1, spec: {nodeSelector: {kubernetes.io/hostname: STORY-a-0000}}}
-- {kind: Pod, name: s2, spec: {nodeSelector: {kubernetes.io/hostname: STORY-a-0000}}}
-- {kind: Pod, name: s3, spec: {nodeSelector: {kubernetes.io/hostname: STORY-a-0000}}}
-- {kind: Pod, name: s4, spec: {nodeSelector: {kubernetes.io/hostname: STORY-a-0000}}}
-- {kind: Pod, name: s5, spec: {nodeSelector: {kubernetes.io/hostname: STORY-a-0000}}}
-- {kind: Pod, name: loud, cpu: 200m, requests: {memory: 300Mi}, spec: {nodeSelector: {kubernetes.io/hostname: STORY-b-0000}}}`,
+- {kind: Pod, name: s1, spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-a-0000}}}
+- {kind: Pod, name: s2, spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-a-0000}}}
+- {kind: Pod, name: s3, spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-a-0000}}}
+- {kind: Pod, name: s4, spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-a-0000}}}
+- {kind: Pod, name: s5, spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-a-0000}}}
+- {kind: Pod, name: loud, cpu: 200m, requests: {memory: 300Mi}, spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-b-0000}}}`,
 				want: map[string]string{"s1": "a-0", "s2": "a-0", "s3": "a-0", "s4": "a-0", "s5": "a-0", "loud": "b-0"}},
 			{apply: `[{kind: Pod, name: real, cpu: 100m, requests: {memory: 100Mi}, spec: {schedulerName: real-scores}}]`, want: map[string]string{"real": "a-0"}},
 			{apply: `[{kind: Pod, name: upstream, cpu: 100m, requests: {memory: 100Mi}}]`, want: map[string]string{"upstream": "b-0"}},

@@ -14,21 +14,21 @@ import (
 )
 
 // classes are priorities; more of them do not preempt.
-const classes = `- {kind: PriorityClass, name: STORY-low, value: 10}
-- {kind: PriorityClass, name: STORY-mid, value: 500}
-- {kind: PriorityClass, name: STORY-high, value: 1000}
-- {kind: PriorityClass, name: STORY-polite, value: 1000, preemptionPolicy: Never}
+const classes = `- {kind: PriorityClass, name: SCENARIO-low, value: 10}
+- {kind: PriorityClass, name: SCENARIO-mid, value: 500}
+- {kind: PriorityClass, name: SCENARIO-high, value: 1000}
+- {kind: PriorityClass, name: SCENARIO-polite, value: 1000, preemptionPolicy: Never}
 `
 
 // runs is a pod that is on a node from the start; more are fields of the short form.
 func runs(name, class, cpu, node string, more ...string) string {
-	return fmt.Sprintf("- {kind: Pod, name: %s, cpu: %s, spec: {priorityClassName: STORY-%s, nodeName: STORY-%s}%s}\n", name, cpu, class, node,
+	return fmt.Sprintf("- {kind: Pod, name: %s, cpu: %s, spec: {priorityClassName: SCENARIO-%s, nodeName: SCENARIO-%s}%s}\n", name, cpu, class, node,
 		strings.Join(append([]string{""}, more...), ", "))
 }
 
 // asks is a pod that waits for a node; more are fields of its spec.
 func asks(name, class, cpu string, more ...string) string {
-	return fmt.Sprintf("- {kind: Pod, name: %s, cpu: %s, spec: {priorityClassName: STORY-%s%s}}\n", name, cpu, class,
+	return fmt.Sprintf("- {kind: Pod, name: %s, cpu: %s, spec: {priorityClassName: SCENARIO-%s%s}}\n", name, cpu, class,
 		strings.Join(append([]string{""}, more...), ", "))
 }
 
@@ -62,7 +62,7 @@ func nominated(pod, node, victim string) func(context.Context, *stage) error {
 		defer cancel()
 		for waitABit(ctx) {
 			s.mu.Lock()
-			p, v := s.pods[s.story][pod], s.pods[s.story][victim]
+			p, v := s.pods[s.scenario][pod], s.pods[s.scenario][victim]
 			s.mu.Unlock()
 			if v.DeletionTimestamp == nil || s.short(p.Status.NominatedNodeName) != node {
 				continue
@@ -78,22 +78,22 @@ func nominated(pod, node, victim string) func(context.Context, *stage) error {
 	}
 }
 
-// TestPreemptionOnARealAPIServer plays what one pod does to others: whom it evicts, and who keeps the room. Each story
-// would fail with a scheduler that evicts one pod more than it must.
+// TestPreemptionOnARealAPIServer plays the preemption of single pods: which pods are evicted, and which keep their
+// capacity. Each scenario fails with a scheduler that evicts one pod more than it must.
 func TestPreemptionOnARealAPIServer(t *testing.T) {
-	tellStaged(t, "realistic", []string{configuration("\n- schedulerName: default-scheduler\n"), configuration(`
+	playStaged(t, "realistic", []string{configuration("\n- schedulerName: default-scheduler\n"), configuration(`
 - schedulerName: spares-all
   plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}}
 - schedulerName: limited
   pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 1}}]
 - schedulerName: in-step
   pluginConfig: [{name: Kumiki, args: {syncPreemption: true}}]
-`)}, preemptionStories())
+`)}, preemptionScenarios())
 }
 
-func preemptionStories() []story {
+func preemptionScenarios() []scenario {
 	abc := [][2]string{{"a", "{}"}, {"b", "{}"}, {"c", "{}"}}
-	return []story{
+	return []scenario{
 		// On a, two pods would go; on b one of middling priority; on c one of low priority.
 		{"evict-fewest", abc, []step{
 			{apply: classes + runs("a1", "low", "1", "a-0000") + runs("a2", "low", "1", "a-0000") + runs("a3", "mid", "2", "a-0000") +
@@ -115,18 +115,18 @@ func preemptionStories() []story {
 			// A budget is heeded as long as there is a choice.
 			{apply: asks("second", "high", "4"), want: map[string]string{"second": "a-0"}, check: left("high", "second")},
 		}},
-		// The victim takes its time. Meanwhile whatever happens makes its pod evict nobody else, and nobody of
-		// lower priority takes what is left of the node, or what the victim leaves.
+		// The victim terminates slowly. Meanwhile no event makes the preemptor evict another pod, and no pod of lower
+		// priority takes the rest of the node, or the capacity of the victim.
 		{"evict-slowly", [][2]string{{"a", "{}"}, {"b", "{}"}}, []step{
 			{apply: classes + clings("low", "low", "3", "a-0000") + runs("mid", "mid", "3", "b-0000"), check: left("low", "mid")},
 			{apply: asks("high", "high", "3500m"), do: nominated("high", "a-0", "low")},
-			{apply: asks("thief", "mid", "1", "nodeSelector: {kubernetes.io/hostname: STORY-a-0000}"), want: map[string]string{"thief": "!Insufficient cpu"}},
+			{apply: asks("thief", "mid", "1", "nodeSelector: {kubernetes.io/hostname: SCENARIO-a-0000}"), want: map[string]string{"thief": "!Insufficient cpu"}},
 			{apply: runs("passing", "low", "500m", "b-0000"), do: patch("Node", "evict-slowly-b-0000", `{"metadata":{"labels":{"any":"change"}}}`)},
 			{remove: []string{"Pod/passing"}, do: nominated("high", "a-0", "low"), check: left("low", "mid")},
 			{remove: []string{"Pod/low"}, want: map[string]string{"high": "a-0", "thief": "!Insufficient cpu"}, check: left("high", "mid")},
 		}},
-		// A pod of higher priority takes the room that another waits for; the other finds a place of its own when
-		// there is one.
+		// A pod of higher priority takes the capacity that another waits for; the other is placed when another node
+		// has capacity.
 		{"evict-overtaken", [][2]string{{"a", "{}"}, {"b", "{unschedulable: true}"}}, []step{
 			{apply: classes + clings("low", "low", "3", "a-0000"), check: left("low")},
 			{apply: asks("mid", "mid", "3"), do: nominated("mid", "a-0", "low")},
@@ -171,14 +171,14 @@ func count(want int) func(map[string]string) string {
 // toldOfVictim waits for the event about a victim.
 func toldOfVictim(victim, preemptor, node string) func(context.Context, *stage) error {
 	return func(ctx context.Context, s *stage) error {
-		by, err := s.client.CoreV1().Pods(s.story).Get(ctx, preemptor, metav1.GetOptions{})
+		by, err := s.client.CoreV1().Pods(s.scenario).Get(ctx, preemptor, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		for waitABit(ctx) {
-			list, err := s.client.EventsV1().Events(s.story).List(ctx, metav1.ListOptions{})
+			list, err := s.client.EventsV1().Events(s.scenario).List(ctx, metav1.ListOptions{})
 			if err != nil {
 				return err
 			}
@@ -186,7 +186,7 @@ func toldOfVictim(victim, preemptor, node string) func(context.Context, *stage) 
 				if e.Reason != "Preempted" || e.Regarding.Name != victim {
 					continue
 				}
-				want := fmt.Sprintf("Preempted by pod %s on node %s-%s", by.UID, s.story, node)
+				want := fmt.Sprintf("Preempted by pod %s on node %s-%s", by.UID, s.scenario, node)
 				if e.Note != want || e.Action != "Preempting" || e.Type != "Normal" || e.ReportingController != "default-scheduler" || e.Related.UID != by.UID {
 					return fmt.Errorf("the event about %s: %+v", victim, e)
 				}
@@ -197,16 +197,16 @@ func toldOfVictim(victim, preemptor, node string) func(context.Context, *stage) 
 	}
 }
 
-// victimStories are about extenders that have a say in whom to evict.
-func victimStories(x *extenders) []story {
+// victimScenarios are about extenders that take part in the choice of victims.
+func victimScenarios(x *extenders) []scenario {
 	nodes := extended(3, "victims", "whole-victims", "victims-fail", "victims-fail-ignorable")
 	full := classes + runs("v0", "low", "3", "a-0000") + runs("v1", "mid", "3", "a-0001") + runs("v2", "mid", "3", "a-0002")
 	high := func(extender string) string {
-		return via("high", extender, ", cpu: 3, spec: {priorityClassName: STORY-high}")
+		return via("high", extender, ", cpu: 3, spec: {priorityClassName: SCENARIO-high}")
 	}
 	asked := func(path string, whole bool) func(context.Context, *stage) error {
 		return func(_ context.Context, s *stage) error {
-			heard := x.about(path, s.story+"/high")
+			heard := x.about(path, s.scenario+"/high")
 			if len(heard) == 0 {
 				return fmt.Errorf("the extender was not asked")
 			}
@@ -216,7 +216,7 @@ func victimStories(x *extenders) []story {
 			return nil
 		}
 	}
-	return []story{
+	return []scenario{
 		{"extender-victims", nodes, []step{{apply: full, check: left("v0", "v1", "v2")},
 			{apply: high("victims"), want: map[string]string{"high": "a-1"}, check: left("high", "v0", "v2")},
 			{do: asked("/victims/preempt", false)}}},

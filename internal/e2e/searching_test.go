@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// otherPod puts a pod labelled app=foreign on a node, in the namespace STORY-other.
+// otherPod puts a pod labelled app=foreign on a node, in the namespace SCENARIO-other.
 func otherPod(node string) func(context.Context, *stage) error {
 	return func(ctx context.Context, s *stage) error {
 		p := pod("foreign", "100m")
-		p.Namespace, p.Labels, p.Spec.NodeName = s.story+"-other", map[string]string{"app": "foreign"}, node
+		p.Namespace, p.Labels, p.Spec.NodeName = s.scenario+"-other", map[string]string{"app": "foreign"}, node
 		p.Spec.TerminationGracePeriodSeconds = new(int64)
 		var err error
 		for range 100 {
@@ -29,12 +29,12 @@ func otherPod(node string) func(context.Context, *stage) error {
 	}
 }
 
-// searchStories hold the ways to search that look at a part of the nodes: every pod lands where it can, the only node
+// searchScenarios hold the ways to search that look at a part of the nodes: every pod lands where it can, the only node
 // included.
-func searchStories() []story {
-	var stories []story
+func searchScenarios() []scenario {
+	var scenarios []scenario
 	for _, scheduler := range []string{"window", "subset", "two-choices"} {
-		stories = append(stories, story{"search-" + scheduler, [][2]string{{"a", "{count: 12, capacity: {pods: '3'}}"}, {"b", "{labels: {only: 'yes'}}"}}, []step{
+		scenarios = append(scenarios, scenario{"search-" + scheduler, [][2]string{{"a", "{count: 12, capacity: {pods: '3'}}"}, {"b", "{labels: {only: 'yes'}}"}}, []step{
 			{apply: repeated(20, `{kind: Pod, name: p%d, cpu: 100m, spec: {schedulerName: `+scheduler+`}}`) +
 				`- {kind: Pod, name: only, spec: {schedulerName: ` + scheduler + `, nodeSelector: {only: "yes"}}}
 - {kind: Pod, name: nowhere, cpu: "100", spec: {schedulerName: ` + scheduler + `}}`,
@@ -53,7 +53,7 @@ func searchStories() []story {
 				}},
 		}})
 	}
-	return stories
+	return scenarios
 }
 
 // until asks until the answer is empty, which otherwise says what is missing.
@@ -73,7 +73,7 @@ func until(ctx context.Context, missing func() string) error {
 // phase waits for the phase of a claim and returns the name of its volume.
 func (s *stage) phase(ctx context.Context, claim string, want v1.PersistentVolumeClaimPhase) (volume string, err error) {
 	err = until(ctx, func() string {
-		c, err := s.client.CoreV1().PersistentVolumeClaims(s.story).Get(ctx, claim, metav1.GetOptions{})
+		c, err := s.client.CoreV1().PersistentVolumeClaims(s.scenario).Get(ctx, claim, metav1.GetOptions{})
 		if err != nil {
 			return err.Error()
 		}

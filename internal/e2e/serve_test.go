@@ -104,7 +104,7 @@ func TestEndpointsOfAScheduler(t *testing.T) {
 		code, text := ask("GET", "/readyz", "", "")
 		return code == 200, text
 	})
-	eventually(t, "a pod is bound, and what is told once a second was told since", func() (bool, string) {
+	eventually(t, "a pod is bound, and the metrics of each second were updated since", func() (bool, string) {
 		_, text := ask("GET", "/metrics", allowed, "")
 		return strings.Contains(text, `scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} `) &&
 			strings.Contains(text, `kumiki_watch_staleness_seconds{watch="pods"}`), text

@@ -40,11 +40,11 @@ profiles:
       scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}, {name: memory, weight: 1}]}
 `
 
-// TestShadow: two shadows follow a scheduler, as somebody who may list and watch and nothing else. The one with the
-// same weights agrees on every pod that was certainly decided on what it sees; the one that would fill nodes up
-// sees regret, and says which plugin causes it. Neither has a quarrel about what fits, alone or in a burst, and
-// neither sends a request that could write. Faults: a tie that counts as regret; a profile that keeps its own name
-// and so takes nobody's pods; a lease or an event of the shadow's own.
+// TestShadow: two shadows follow a scheduler, as a user who may only list and watch. The one with the same weights
+// agrees on every pod that was certainly decided on the state that it sees; the one that packs nodes reports regret,
+// and the plugin that causes it. Both agree with the scheduler about what fits, for single pods and in a burst, and
+// neither sends a write request. Faults: a tie that counts as regret; a profile that keeps its own name and so
+// matches no pods; a lease or an event written by the shadow.
 func TestShadow(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{Nodes: 6, NoHeartbeats: true})
 	cfg, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig)
@@ -85,7 +85,7 @@ func TestShadow(t *testing.T) {
 		select {
 		case <-f.shadow.Synced():
 		case <-ctx.Done():
-			t.Fatal("the shadow was not told of the cluster")
+			t.Fatal("the shadow did not receive the cluster")
 		}
 	}
 
@@ -162,7 +162,7 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// await waits until the report is as wanted.
+// await waits until ok reports true about the report.
 func (f *follower) await(ctx context.Context, t *testing.T, ok func(record.ShadowReport) bool) {
 	t.Helper()
 	for {

@@ -42,12 +42,12 @@ func counts(prefix string, want ...int) func(map[string]string) string {
 // zoned are two zones: a-0 and a-2 in z0, a-1 in z1.
 var zoned = [][2]string{{"a", "{count: 3, zones: [z0, z1]}"}}
 
-func spreadStories() []story {
+func spreadScenarios() []scenario {
 	const byZone = `topologyKey: topology.kubernetes.io/zone, labelSelector: {matchLabels: {app: x}}`
 	const byHost = `topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: x}}`
-	return []story{
+	return []scenario{
 		{"spread-hard", zoned, []step{
-			{apply: `[{kind: Pod, name: p0, labels: {app: x}, spec: {nodeSelector: {kubernetes.io/hostname: STORY-a-0001}}}]`, want: map[string]string{"p0": "a-1"}},
+			{apply: `[{kind: Pod, name: p0, labels: {app: x}, spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-a-0001}}}]`, want: map[string]string{"p0": "a-1"}},
 			{apply: `
 - {kind: Pod, name: p1, labels: {app: x}, spec: {topologySpreadConstraints: [{maxSkew: 1, whenUnsatisfiable: DoNotSchedule, ` + byZone + `}]}}`,
 				want: map[string]string{"p1": "a-0|a-2"}},
@@ -73,12 +73,12 @@ func spreadStories() []story {
 				want: map[string]string{"honors": "*", "ignores": "!didn't match pod topology spread constraints"}},
 		}},
 		{"spread-soft", zoned, []step{
-			{apply: `[{kind: Pod, name: p, labels: {app: x}, spec: {nodeSelector: {kubernetes.io/hostname: STORY-a-0001}}}]`, want: map[string]string{"p": "a-1"}},
+			{apply: `[{kind: Pod, name: p, labels: {app: x}, spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-a-0001}}}]`, want: map[string]string{"p": "a-1"}},
 			{apply: `[{kind: Pod, name: q, labels: {app: x}, spec: {topologySpreadConstraints: [{maxSkew: 1, whenUnsatisfiable: ScheduleAnyway, ` + byZone + `}]}}]`,
 				want: map[string]string{"q": "a-0|a-2"}},
 		}},
 		{"spread-label-keys", [][2]string{{"a", "{count: 2}"}}, []step{
-			{apply: repeated(2, `{kind: Pod, name: old%d, labels: {app: x, version: "1"}, spec: {nodeSelector: {kubernetes.io/hostname: STORY-a-0000}}}`),
+			{apply: repeated(2, `{kind: Pod, name: old%d, labels: {app: x, version: "1"}, spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-a-0000}}}`),
 				want: map[string]string{"old0": "a-0", "old1": "a-0"}},
 			{apply: repeated(2, `{kind: Pod, name: new%d, labels: {app: x, version: "2"}, spec: {topologySpreadConstraints: [{maxSkew: 1, matchLabelKeys: [version], whenUnsatisfiable: DoNotSchedule, `+byHost+`}]}}`),
 				want: map[string]string{"new0": "*", "new1": "*"}, check: counts("new", 1, 1)},
@@ -94,7 +94,7 @@ func spreadStories() []story {
 					return ""
 				}},
 		}},
-		// The pods of each owner keep apart although nobody has asked: nodes without them rank higher.
+		// The pods of each owner are spread although they have no constraints: nodes without them rank higher.
 		{"spread-by-system", [][2]string{{"a", "{count: 3}"}}, []step{
 			{apply: `[{kind: ReplicaSet, name: r, spec: {replicas: 3, selector: {matchLabels: {app: r}}, template: ` + template("r") + `}}]`,
 				check: counts("r-", 1, 1, 1)},
@@ -108,10 +108,10 @@ func spreadStories() []story {
 
 // template is a pod template for owners.
 func template(app string) string {
-	return `{metadata: {labels: {app: ` + app + `}}, spec: {nodeSelector: {story: STORY}, automountServiceAccountToken: false, terminationGracePeriodSeconds: 0, containers: [{name: c, image: "registry.example/app:1"}]}}`
+	return `{metadata: {labels: {app: ` + app + `}}, spec: {nodeSelector: {scenario: SCENARIO}, automountServiceAccountToken: false, terminationGracePeriodSeconds: 0, containers: [{name: c, image: "registry.example/app:1"}]}}`
 }
 
-func affinityStories() []story {
+func affinityScenarios() []scenario {
 	const host, zone = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 	term := func(key, app, more string) string {
 		return `{topologyKey: ` + key + `, labelSelector: {matchLabels: {app: ` + app + `}}` + more + `}`
@@ -129,9 +129,9 @@ func affinityStories() []story {
 		return `- {kind: Pod, name: ` + name + `, labels: {app: ` + app + `}, spec: {schedulerName: ` + scheduler + `, affinity: {` + affinity + `}}}` + "\n"
 	}
 	at := func(name, node, app, affinity string) string {
-		return `- {kind: Pod, name: ` + name + `, labels: {app: ` + app + `}, spec: {nodeSelector: {kubernetes.io/hostname: STORY-` + node + `}, affinity: {` + affinity + `}}}` + "\n"
+		return `- {kind: Pod, name: ` + name + `, labels: {app: ` + app + `}, spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-` + node + `}, affinity: {` + affinity + `}}}` + "\n"
 	}
-	return []story{
+	return []scenario{
 		{"affinity", zoned, []step{
 			{apply: at("db", "a-0001", "db", ""), want: map[string]string{"db": "a-1"}},
 			{apply: with("beside", "web", required("podAffinity", term(zone, "db", ""))) +
@@ -150,17 +150,17 @@ func affinityStories() []story {
 			{remove: []string{"Pod/p1", "Pod/p3"}, want: map[string]string{"plain": "*"}, check: apart("plain", "p2")},
 		}},
 		{"affinity-namespaces", [][2]string{{"a", "{count: 2}"}}, []step{
-			{apply: `[{kind: Namespace, name: STORY-other, labels: {team: other-STORY}}]`, do: otherPod("affinity-namespaces-a-0001")},
-			{apply: with("named", "x", required("podAffinity", term(host, "foreign", ", namespaces: [STORY-other]"))) +
-				with("selected", "x", required("podAffinity", term(host, "foreign", ", namespaceSelector: {matchLabels: {team: other-STORY}}"))) +
+			{apply: `[{kind: Namespace, name: SCENARIO-other, labels: {team: other-SCENARIO}}]`, do: otherPod("affinity-namespaces-a-0001")},
+			{apply: with("named", "x", required("podAffinity", term(host, "foreign", ", namespaces: [SCENARIO-other]"))) +
+				with("selected", "x", required("podAffinity", term(host, "foreign", ", namespaceSelector: {matchLabels: {team: other-SCENARIO}}"))) +
 				with("own", "x", required("podAffinity", term(host, "foreign", ""))) +
 				with("unselected", "x", required("podAffinity", term(host, "foreign", ", namespaceSelector: {matchLabels: {team: nobody}}"))),
 				want: map[string]string{"named": "a-1", "selected": "a-1", "own": "!didn't match pod affinity rules", "unselected": "!didn't match pod affinity rules"}},
 		}},
 		{"affinity-label-keys", [][2]string{{"a", "{count: 2}"}}, []step{
 			{apply: `
-- {kind: Pod, name: old, labels: {app: x, version: "1"}, spec: {nodeSelector: {kubernetes.io/hostname: STORY-a-0000}}}
-- {kind: Pod, name: new, labels: {app: x, version: "2"}, spec: {nodeSelector: {kubernetes.io/hostname: STORY-a-0001}}}`, want: map[string]string{"old": "a-0", "new": "a-1"}},
+- {kind: Pod, name: old, labels: {app: x, version: "1"}, spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-a-0000}}}
+- {kind: Pod, name: new, labels: {app: x, version: "2"}, spec: {nodeSelector: {kubernetes.io/hostname: SCENARIO-a-0001}}}`, want: map[string]string{"old": "a-0", "new": "a-1"}},
 			{apply: `
 - {kind: Pod, name: match, labels: {app: x, version: "2"}, spec: {affinity: {` + required("podAffinity", term(host, "x", ", matchLabelKeys: [version]")) + `}}}
 - {kind: Pod, name: mismatch, labels: {app: "y", version: "2"}, spec: {affinity: {` + required("podAntiAffinity", term(host, "x", ", matchLabelKeys: [version]")) + `}}}

@@ -31,20 +31,21 @@ import (
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 )
 
-// A story is a little cluster of its own inside the one cluster of the suite: nodes that only its pods select, and a
-// namespace. All stories run at once under one scheduler, so that the suite takes as long as its longest story.
-type story struct {
+// A scenario has a small cluster of its own inside the one cluster of the suite: nodes that only its pods select, and
+// a namespace. All scenarios run at the same time under one scheduler, so that the suite takes as long as its longest
+// scenario.
+type scenario struct {
 	name string
-	// shapes are the story's nodes: a name and the fields of a shape in YAML. Node i of shape s is called s-i in
-	// wants, and STORY-s-000i in the cluster; all carry the label story=STORY. Capacity is 4 cores and 8Gi unless
-	// given.
+	// shapes are the scenario's nodes: a name and the fields of a shape in YAML. Node i of shape s is called s-i in
+	// wants, and SCENARIO-s-000i in the cluster; all have the label scenario=SCENARIO. Capacity is 4 cores and 8Gi
+	// unless given.
 	shapes [][2]string
 	steps  []step
 }
 
 // step is one act and what must come of it. Steps follow each other.
 type step struct {
-	// apply are objects in short form: a YAML list, see stage.object. STORY in the text is the story's name.
+	// apply are objects in short form: a YAML list, see stage.object. SCENARIO in the text is the scenario's name.
 	apply string
 	// remove names objects as kind/name.
 	remove []string
@@ -53,14 +54,14 @@ type step struct {
 	// want: pod -> the nodes where it may be (a-0, or several with | between), * for any node, or, with ! before
 	// it, a part of the message that says why it waits; several parts have & between.
 	want map[string]string
-	// check looks at where all pods of the story are and says what is wrong, empty when nothing is.
+	// check returns what is wrong with the nodes of all pods of the scenario, empty if nothing is.
 	check func(on map[string]string) string
 }
 
-// patience is how long a step may take; it is there to end a story that hangs.
+// patience is how long a step may take; it ends a scenario that hangs.
 const patience = 60 * time.Second
 
-// suite is what the stories share.
+// suite is what the scenarios share.
 type suite struct {
 	client  *kubernetes.Clientset
 	dynamic dynamic.Interface
@@ -72,21 +73,21 @@ type suite struct {
 	patches map[string]int               // path -> patches that schedulers sent
 }
 
-// stage is where one story plays.
+// stage runs one scenario.
 type stage struct {
 	*suite
-	story string
+	scenario string
 }
 
-// tell runs all stories against one cluster, and a scheduler for each configuration.
-func tell(t *testing.T, configurations []string, stories []story) {
+// playAll runs all scenarios against one cluster, and a scheduler for each configuration.
+func playAll(t *testing.T, configurations []string, scenarios []scenario) {
 	t.Helper()
-	tellStaged(t, "fast", configurations, stories)
+	playStaged(t, "fast", configurations, scenarios)
 }
 
-// tellStaged is tell with a life of pods: see testcluster.Options.
-func tellStaged(t *testing.T, stages string, configurations []string, stories []story) {
-	cluster := testcluster.Start(t, testcluster.Options{NodeSpec: nodeSpec(t, stories), NoHeartbeats: true, PodStages: stages,
+// playStaged is tell with a life of pods: see testcluster.Options.
+func playStaged(t *testing.T, stages string, configurations []string, scenarios []scenario) {
+	cluster := testcluster.Start(t, testcluster.Options{NodeSpec: nodeSpec(t, scenarios), NoHeartbeats: true, PodStages: stages,
 		// A claim that waited for a volume is looked at again every 15 seconds otherwise.
 		Args: []string{"--controllers-arg=--pvclaimbinder-sync-period=1s"}})
 	cfg, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig)
@@ -124,15 +125,15 @@ func tellStaged(t *testing.T, stages string, configurations []string, stories []
 	}
 	running.Go(func() { s.look(ctx) })
 
-	// outcomes: by position in stories.
-	outcomes := make([]error, len(stories))
-	var told sync.WaitGroup
-	for i := range stories {
-		told.Go(func() { outcomes[i] = s.play(ctx, &stories[i]) })
+	// outcomes: by position in scenarios.
+	outcomes := make([]error, len(scenarios))
+	var players sync.WaitGroup
+	for i := range scenarios {
+		players.Go(func() { outcomes[i] = s.play(ctx, &scenarios[i]) })
 	}
-	told.Wait()
-	for i := range stories {
-		t.Run(stories[i].name, func(t *testing.T) {
+	players.Wait()
+	for i := range scenarios {
+		t.Run(scenarios[i].name, func(t *testing.T) {
 			if outcomes[i] != nil {
 				t.Error(outcomes[i])
 			}
@@ -157,20 +158,20 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip calls the function.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// nodeSpec describes the nodes of all stories.
-func nodeSpec(t *testing.T, stories []story) string {
+// nodeSpec describes the nodes of all scenarios.
+func nodeSpec(t *testing.T, scenarios []scenario) string {
 	t.Helper()
 	var shapes []any
-	seen := map[string]bool{} // story -> it was told
-	for _, st := range stories {
+	seen := map[string]bool{} // scenario -> it was played
+	for _, st := range scenarios {
 		if seen[st.name] {
-			t.Fatalf("two stories are called %s", st.name)
+			t.Fatalf("two scenarios are called %s", st.name)
 		}
 		seen[st.name] = true
 		for _, named := range st.shapes {
 			shape := map[string]any{}
 			if err := yaml.UnmarshalStrict([]byte(named[1]), &shape); err != nil {
-				t.Fatalf("story %s, shape %s: %v", st.name, named[0], err)
+				t.Fatalf("scenario %s, shape %s: %v", st.name, named[0], err)
 			}
 			shape["name"] = st.name + "-" + named[0]
 			setDefault(shape, "count", 1)
@@ -178,7 +179,7 @@ func nodeSpec(t *testing.T, stories []story) string {
 			setDefault(shape["capacity"].(map[string]any), "cpu", "4")
 			setDefault(shape["capacity"].(map[string]any), "memory", "8Gi")
 			setDefault(shape, "labels", map[string]any{})
-			shape["labels"].(map[string]any)["story"] = st.name
+			shape["labels"].(map[string]any)["scenario"] = st.name
 			shapes = append(shapes, shape)
 		}
 	}
@@ -195,7 +196,7 @@ func setDefault(m map[string]any, key string, value any) {
 	}
 }
 
-// look lists all pods again and again; the stories read what it found.
+// look lists all pods again and again; the scenarios read the result.
 func (s *suite) look(ctx context.Context) {
 	for ctx.Err() == nil {
 		list, err := s.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
@@ -215,9 +216,9 @@ func (s *suite) look(ctx context.Context) {
 	}
 }
 
-func (s *suite) play(ctx context.Context, st *story) error {
+func (s *suite) play(ctx context.Context, st *scenario) error {
 	on := &stage{s, st.name}
-	space := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: st.name, Labels: map[string]string{"story": st.name}}}
+	space := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: st.name, Labels: map[string]string{"scenario": st.name}}}
 	if _, err := s.client.CoreV1().Namespaces().Create(ctx, space, metav1.CreateOptions{}); err != nil {
 		return err
 	}
@@ -264,7 +265,7 @@ func (s *stage) act(ctx context.Context, st step) error {
 // compare says how the pods differ from what is wanted.
 func (s *stage) compare(st step) string {
 	s.mu.Lock()
-	pods := s.pods[s.story]
+	pods := s.pods[s.scenario]
 	s.mu.Unlock()
 	on := map[string]string{} // pod -> node in short form
 	for name, p := range pods {
@@ -305,9 +306,9 @@ func differs(want, node, message string) string {
 	return ""
 }
 
-// short is a node's name in wants: a-0 for STORY-a-0000.
+// short is a node's name in wants: a-0 for SCENARIO-a-0000.
 func (s *stage) short(node string) string {
-	shape, number, ok := strings.Cut(strings.TrimPrefix(node, s.story+"-"), "-")
+	shape, number, ok := strings.Cut(strings.TrimPrefix(node, s.scenario+"-"), "-")
 	if !ok || number == "" {
 		return node
 	}
@@ -357,13 +358,13 @@ func (s *stage) api(kind string) (dynamic.ResourceInterface, error) {
 	case r.cluster:
 		return s.dynamic.Resource(r.GroupVersionResource), nil
 	}
-	return s.dynamic.Resource(r.GroupVersionResource).Namespace(s.story), nil
+	return s.dynamic.Resource(r.GroupVersionResource).Namespace(s.scenario), nil
 }
 
 // apply creates the objects of a list, in order.
 func (s *stage) apply(ctx context.Context, text string) error {
 	var list []map[string]any
-	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(text, "STORY", s.story)), &list); err != nil {
+	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(text, "SCENARIO", s.scenario)), &list); err != nil {
 		return fmt.Errorf("reading the objects: %w", err)
 	}
 	for _, short := range list {
@@ -388,8 +389,8 @@ func (s *stage) apply(ctx context.Context, text string) error {
 	return nil
 }
 
-// object makes an object of its short form: name, labels and annotations stand beside kind, and fields as they are. A
-// pod selects the story's nodes, and has one container, with what stands in requests, cpu and image.
+// object makes an object from its short form: name, labels and annotations are beside kind, and other fields are as
+// usual. A pod selects the scenario's nodes, and has one container, with the given requests, cpu and image.
 func (s *stage) object(kind string, short map[string]any) *unstructured.Unstructured {
 	full := map[string]any{"apiVersion": resources[kind].GroupVersion().String()}
 	meta := map[string]any{}
@@ -404,16 +405,16 @@ func (s *stage) object(kind string, short map[string]any) *unstructured.Unstruct
 	}
 	full["metadata"] = meta
 	if kind == "Pod" {
-		podForm(s.story, short, full)
+		podForm(s.scenario, short, full)
 	}
 	return &unstructured.Unstructured{Object: full}
 }
 
-func podForm(story string, short, full map[string]any) {
+func podForm(scenario string, short, full map[string]any) {
 	setDefault(full, "spec", map[string]any{})
 	spec := full["spec"].(map[string]any)
 	setDefault(spec, "nodeSelector", map[string]any{})
-	spec["nodeSelector"].(map[string]any)["story"] = story
+	spec["nodeSelector"].(map[string]any)["scenario"] = scenario
 	setDefault(spec, "automountServiceAccountToken", false)
 	setDefault(spec, "terminationGracePeriodSeconds", int64(0))
 	setDefault(spec, "containers", []any{map[string]any{}})

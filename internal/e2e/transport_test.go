@@ -30,9 +30,10 @@ type line struct {
 }
 
 // TestFaultsOnTheLine plays the cases F1, F2, F8, F9, F11 and F34 of `make reliability` to a scheduler inside this
-// process. Nodes are filled to the last core, so that room which is lost or sold twice shows. Of changes to the
-// engine it catches: a bind whose answer is lost counts as failed (F2) or as if it took no room (F1); watches are
-// not audited (F8, F9); pods that others bind take no room (F11); what a second list brings is not taken in (F34).
+// process. Nodes are filled to the last core, so that capacity that is lost or allocated twice shows. Of changes to
+// the engine it catches: a bind whose answer is lost counts as failed (F2) or takes no capacity (F1); watches are not
+// audited (F8, F9); pods that other schedulers bind take no capacity (F11); the objects of a second list are ignored
+// (F34).
 func TestFaultsOnTheLine(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{NodeSpec: `
 shapes:
@@ -103,7 +104,7 @@ func (l *line) placed(t *testing.T, name string, n int) {
 	})
 }
 
-// full takes the room that must be left on the nodes of a part, and then asks for more.
+// full places pods on all capacity that must be left on the nodes of a part, and then one pod more.
 func (l *line) full(t *testing.T, part, cpu string, left int) {
 	t.Helper()
 	l.pods(t, part, part+"-fill", cpu, left)
@@ -147,7 +148,7 @@ func (l *line) answersLost(t *testing.T) {
 	l.full(t, "answers", "400m", 5)
 }
 
-// bindLate: two pods want the room of one, and the first one's bind is carried out when the second has been looked at.
+// bindLate: two pods need the capacity of one, and the bind of the first is carried out after the second was tried.
 func (l *line) bindLate(t *testing.T) {
 	const late = time.Second
 	rule := binding(fault.AppliedLater(late))
@@ -163,7 +164,7 @@ func (l *line) bindLate(t *testing.T) {
 	l.refused(t, "second-0")
 }
 
-// eventsLost: a node grew and a pod came, and neither was told.
+// eventsLost: a node grew and a pod was created, and both events were lost.
 func (l *line) eventsLost(t *testing.T) {
 	l.pods(t, "lost", "big", "2", 1)
 	l.refused(t, "big-0")

@@ -15,7 +15,7 @@ type Fate struct {
 	Apply Apply
 	// Later is how long after the reply a request that is applied Late reaches the API server.
 	Later time.Duration
-	// Reply says what the client is told.
+	// Reply is the answer that the client receives.
 	Reply Reply
 	// Code is the HTTP status of a reply of our own.
 	Code int
@@ -33,7 +33,7 @@ const (
 	Late               // it arrives after the reply, whatever becomes of the client
 )
 
-// Reply says what the client is told.
+// Reply is an answer that a client may receive.
 type Reply uint8
 
 // The replies.

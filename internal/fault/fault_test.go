@@ -56,9 +56,9 @@ func bind(ctx context.Context, c *kubernetes.Clientset, pod string) error {
 	return c.CoreV1().Pods("ns").Bind(ctx, &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod}, Target: v1.ObjectReference{Name: "n"}}, metav1.CreateOptions{})
 }
 
-// TestRequestsMeetTheirFate sends a bind into each fault: what the client is told and whether the API server got it are
-// two things. It fails when a fate answers before it applies, applies what it must not, or strikes a request that does
-// not match.
+// TestRequestsMeetTheirFate sends a bind through each fault and checks both the answer and whether the API server
+// received the bind. It fails if a fate answers before it applies, applies what it must not, or matches a wrong
+// request.
 func TestRequestsMeetTheirFate(t *testing.T) {
 	is := func(match func(error) bool) func(error) bool { return match }
 	anyError := func(err error) bool { return err != nil }
@@ -298,7 +298,7 @@ func TestTheProxyHasItsOwnCredentials(t *testing.T) {
 	if err := bind(t.Context(), client(t, cfg), "a"); !apierrors.IsUnauthorized(err) {
 		t.Errorf("a stranger was told %v", err)
 	}
-	// The API server is gone: nobody answers for it.
+	// The API server is gone: no other process answers for it.
 	own, err := clientcmd.BuildConfigFromFlags("", proxy.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)

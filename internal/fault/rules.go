@@ -15,7 +15,7 @@ type Rules struct {
 	mu      sync.Mutex
 	rules   []*Rule
 	streams map[*stream]bool // open watches -> true
-	// changed is closed and replaced with every change of the rules; nil when nobody has asked for it since.
+	// changed is closed and replaced with every change of the rules; nil if it was not requested since.
 	changed chan struct{}
 }
 
@@ -183,8 +183,8 @@ func (r *Rules) forRequest(about asked) *Rule {
 	return nil
 }
 
-// hears reports whether events of a resource need to be read at all.
-func (r *Rules) hears(resource string) bool {
+// inspects reports whether any rule is about events of a resource.
+func (r *Rules) inspects(resource string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.rules, func(rule *Rule) bool { return rule.event != nil && is(rule.event.Resource, resource) })
@@ -272,7 +272,7 @@ func (r *Rules) ended(s *stream) {
 	delete(r.streams, s)
 }
 
-// is matches a field of a rule; an empty one matches everything.
+// is reports whether a field of a rule matches; an empty one matches everything.
 func is(want, have string) bool { return want == "" || want == have }
 
 // asked is what a request is about.

@@ -157,7 +157,7 @@ func client(t *testing.T, cfg *rest.Config) *kubernetes.Clientset {
 	return set
 }
 
-// eventually waits for what must come; the test's own deadline ends it.
+// eventually waits until is reports true; the test's own deadline ends it.
 func eventually(t *testing.T, is func() bool) {
 	t.Helper()
 	for !is() {

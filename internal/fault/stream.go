@@ -139,7 +139,7 @@ func firstOf(err, otherwise error) error {
 
 // pass does with one event what the rules say.
 func (s *stream) pass(ctx context.Context, event []byte) error {
-	if len(s.held) == 0 && !s.rules.hears(s.resource) {
+	if len(s.held) == 0 && !s.rules.inspects(s.resource) {
 		return s.write(event)
 	}
 	about, err := s.form.read(event)

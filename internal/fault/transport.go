@@ -88,7 +88,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // lateness bounds a request whose client has been answered long ago.
 const lateness = 30 * time.Second
 
-// later carries a request out after d. Nobody learns how it ends.
+// later carries a request out after d. Its result is dropped.
 func (t *Transport) later(r *http.Request, d time.Duration) {
 	time.AfterFunc(d, func() {
 		ctx, cancel := context.WithTimeout(r.Context(), lateness)

@@ -77,7 +77,7 @@ func Match(shown, lines []string) int {
 	return -1
 }
 
-// MatchAll is Match for output that has come to its end: nothing may follow what is shown.
+// MatchAll reports whether the lines match what is shown to their end: nothing may follow.
 func MatchAll(shown, lines []string) bool {
 	if len(shown) == 0 {
 		return len(lines) == 0

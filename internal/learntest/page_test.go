@@ -35,7 +35,7 @@ func TestAPageIsReadInOrder(t *testing.T) {
 	}
 }
 
-// The mutant is a chapter with a command that nobody runs.
+// The mutant is a chapter with a command that the test does not run.
 func TestACommandThatWouldNotBeRunIsAnError(t *testing.T) {
 	for _, text := range []string{
 		"```sh\n$ one\n```\n",

@@ -39,8 +39,8 @@ var goroutines = map[string]budget{
 	"localcluster/...":     {24, "supervises child processes; they end with the cluster"},
 }
 
-// Goroutines finds goroutines started where nobody expects them, or in more places than agreed. It returns the counts
-// too: tree or package -> places.
+// Goroutines returns goroutines that are started in unexpected places, or in more places than agreed. It returns the
+// counts too: tree or package -> places.
 func Goroutines(t *Tree) ([]Finding, map[string]int) {
 	const why = "each goroutine needs an owner who ends it; few packages start them so that a reader can check all of them"
 	var found []Finding
@@ -66,7 +66,8 @@ func Goroutines(t *Tree) ([]Finding, map[string]int) {
 	return found, counts
 }
 
-// startsGoroutine knows the go statement, the Go methods of wait groups, and timers that call a function.
+// startsGoroutine reports whether a node is a go statement, a call of a Go method of a wait group, or a timer that
+// calls a function.
 func startsGoroutine(names map[string]string, n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.GoStmt:

@@ -171,7 +171,7 @@ func lookup(dir string) (layer, bool) {
 	return layer{}, false
 }
 
-// covers tells whether a list of packages and trees (a/...) holds a package.
+// covers reports whether a list of packages and trees (a/...) holds a package.
 func covers(list []string, pkg string) bool {
 	return slices.ContainsFunc(list, func(entry string) bool {
 		tree, isTree := strings.CutSuffix(entry, "/...")

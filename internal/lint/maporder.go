@@ -88,8 +88,8 @@ func eachMapVisit(p *Package, f *ast.File, visit func(n ast.Node, what string)) 
 	})
 }
 
-// isMap tells whether ranging over a value of this type visits a map; type parameters count if any of their types is
-// a map.
+// isMap reports whether ranging over a value of this type visits a map; type parameters count if any of their types
+// is a map.
 func isMap(t types.Type) bool {
 	if t == nil {
 		return false

@@ -101,7 +101,7 @@ func pureImports(t *Tree, f *File) []Finding {
 	return found
 }
 
-// inTrees tells whether an import path is one of the trees or below one.
+// inTrees reports whether an import path is one of the trees or below one.
 func inTrees(trees []string, p string) bool {
 	for _, tree := range trees {
 		if p == tree || strings.HasPrefix(p, tree+"/") {

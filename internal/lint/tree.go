@@ -22,7 +22,7 @@ const Module = "github.com/kumiki-scheduler/kumiki"
 type Finding struct {
 	Where string // path from the root of the repository, with a line where there is one
 	What  string
-	Why   string // what the rule protects, for someone who has never heard of it
+	Why   string // what the rule protects, for a reader who does not know it
 }
 
 func (f Finding) String() string { return fmt.Sprintf("%s: %s\n\twhy: %s", f.Where, f.What, f.Why) }
@@ -34,13 +34,13 @@ type File struct {
 	AST  *ast.File // nil unless a Go file outside testdata
 }
 
-// IsTest tells whether the file is compiled into tests only.
+// IsTest reports whether the file is compiled into tests only.
 func (f *File) IsTest() bool { return strings.HasSuffix(f.Path, "_test.go") }
 
 // Dir is the directory of the file. For Go files it names the package.
 func (f *File) Dir() string { return path.Dir(f.Path) }
 
-// In tells whether the file is below a directory.
+// In reports whether the file is below a directory.
 func (f *File) In(dir string) bool { return strings.HasPrefix(f.Path, dir+"/") }
 
 // Tree is the text of the repository, sorted by path.

@@ -124,7 +124,7 @@ func FieldTerm(exprs ...v1.NodeSelectorRequirement) v1.NodeSelectorTerm {
 
 type NodeOption func(*v1.Node)
 
-// Node makes a node that offers nothing but room for 110 pods.
+// Node returns a node with no resources but a limit of 110 pods.
 func Node(name string, options ...NodeOption) *v1.Node {
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Status: v1.NodeStatus{Allocatable: ResourceList("pods", "110")}}

@@ -112,7 +112,7 @@ func shrinks(ctx context.Context, g *Ground) error {
 	if err := g.PatchNode(ctx, "0", `{"status":{"allocatable":{"cpu":"2","pods":"1"}}}`, "status"); err != nil {
 		return err
 	}
-	pause(ctx, lasting) // until the scheduler has heard of it
+	pause(ctx, lasting) // until the scheduler has seen it
 	if err := g.Play(ctx, []*v1.Pod{g.Pod("c")}, map[string]string{"c": "!Too many pods"}); err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func forgedNominations(ctx context.Context, g *Ground) error {
 	if err := g.Wants(ctx, map[string]string{"to-nobody": "*", "to-small": "large", "to-large": "*"}); err != nil {
 		return err
 	}
-	// A pod that fits nowhere and claims a node: what it asks for is not taken from others for ever.
+	// A pod that fits nowhere and claims a node: its requests must not be reserved without end.
 	if err := g.Play(ctx, []*v1.Pod{g.Pod("hopeless", asks("cpu", "100"))}, map[string]string{"hopeless": "!2 Insufficient cpu"}); err != nil {
 		return err
 	}

@@ -211,7 +211,7 @@ func schedulerNames(ctx context.Context, g *Ground) error {
 		return err
 	}
 	named := func(name string) func(*v1.Pod) { return func(p *v1.Pod) { p.Spec.SchedulerName = name } }
-	// - is for a pod that nobody touches: it has no node and no verdict.
+	// "-" means that no scheduler touches the pod: it has no node and no verdict.
 	want := map[string]string{"empty": "*", "unknown": "-", "long": "-", "look-alike": "-", "upper": "-", "last": "*"}
 	for name, p := range map[string]*v1.Pod{
 		"empty": g.Pod("empty", named("")), "unknown": g.Pod("unknown", named("nobody")), "long": g.Pod("long", named(strings.Repeat("s", 253))),

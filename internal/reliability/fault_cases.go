@@ -9,7 +9,7 @@ func faults() []Case {
 	return slices.Concat(faultyRequests(), faultyWatches(), faultyProcesses(), faultyChanges(), faultyExtenders(), faultsNotRun())
 }
 
-// faultsNotRun are the faults of the list that nobody injects here, and why.
+// faultsNotRun returns the faults of the list that are not injected here, with the reason.
 func faultsNotRun() []Case {
 	return []Case{
 		{ID: "F17", What: "the clock jumps", NotRun: "one process's clock cannot be moved without root and a program of its own"},

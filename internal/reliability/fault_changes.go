@@ -36,7 +36,7 @@ func (g *Ground) cordon(ctx context.Context, node string, is bool) error {
 	return g.PatchNode(ctx, node, fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, is), "")
 }
 
-// flapping: two nodes are steady and have room for all.
+// flapping: two nodes are steady and have capacity for all pods.
 func flapping(ctx context.Context, g *Ground) error {
 	const flaps = 10
 	if err := g.Nodes(ctx, flaps); err != nil {
@@ -144,8 +144,7 @@ func madeAgain(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy)
 	return g.full(ctx, 2*perNode-20)
 }
 
-// relabelled: who must not be near a label goes by the label that the pod has now, and room by the size that it has
-// now.
+// relabelled: anti-affinity counts the current labels of a pod, and capacity its current requests.
 func relabelled(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
 	role := func(value string) func(*v1.Pod) {
 		return func(p *v1.Pod) { p.Labels["role"] = value }

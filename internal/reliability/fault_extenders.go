@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// faultyExtenders: somebody else has a say in where a pod goes, and says nothing or nonsense.
+// faultyExtenders: an extender takes part in the decision, and gives no answer or an invalid one.
 func faultyExtenders() []Case {
 	return []Case{
 		{ID: "F27a", What: "an extender hangs for longer than its time-out", Own: true, Run: extended("filter", "", hangs, "!&deadline exceeded")},

@@ -18,7 +18,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/fault"
 )
 
-// perNode is how many pods of the usual size a usual node has room for.
+// perNode is how many pods of the usual size fit a usual node.
 const perNode = 40
 
 // behind starts a scheduler that reaches the API server through a proxy. Both end with the case.
@@ -132,8 +132,8 @@ func (g *Ground) countBound(ctx context.Context, prefix string) (int, error) {
 	return have, err
 }
 
-// full demands that exactly so many more pods of the usual size fit: one fewer would be room that was lost, one
-// more room that was sold twice.
+// full requires that exactly this many more pods of the usual size fit. With one fewer, capacity was lost; with one
+// more, it was allocated twice.
 func (g *Ground) full(ctx context.Context, more int) error {
 	if err := g.burst(ctx, "fill", more); err != nil {
 		return err

@@ -195,8 +195,8 @@ func stoppedLeader(ctx context.Context, g *Ground) error {
 	return g.full(ctx, 3*perNode-100)
 }
 
-// laggingStandby: pods wait for a label of a node. The standby knows them; it does not know yet that the node has been
-// filled with others when it comes to lead and the label comes.
+// laggingStandby: pods wait for a label of a node. The standby knows them. When it becomes the leader and the label
+// is added, it does not know yet that other pods fill the node.
 func laggingStandby(ctx context.Context, g *Ground) error {
 	if err := g.Nodes(ctx, 1); err != nil {
 		return err
@@ -211,7 +211,7 @@ func laggingStandby(ctx context.Context, g *Ground) error {
 	if err := g.WantsAll(ctx, "late", 10, "!Unschedulable"); err != nil {
 		return err
 	}
-	pause(ctx, time.Second) // both have been told
+	pause(ctx, time.Second) // both have received it
 	lag := proxy.Freeze("pods")
 	if err := g.burst(ctx, "p", perNode); err != nil {
 		return err
@@ -232,7 +232,8 @@ func laggingStandby(ctx context.Context, g *Ground) error {
 	return g.WantsAll(ctx, "late", 10, "!Unschedulable&Insufficient cpu")
 }
 
-// parted: pods that ended meanwhile have left their room, and pods that came meanwhile get it.
+// parted: pods that ended during the partition have freed their capacity, and pods that were created during it are
+// placed there.
 func parted(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
 	if err := g.burst(ctx, "p", perNode); err != nil {
 		return err

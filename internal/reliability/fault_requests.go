@@ -32,7 +32,7 @@ func faultyRequests() []Case {
 	}
 }
 
-// everyThirdBind fills the nodes while binds fail that were carried out: every pod is placed once, and every room
+// everyThirdBind fills the nodes while binds that were carried out fail: every pod is placed once, and all capacity
 // is used.
 func everyThirdBind(f fault.Fate) func(context.Context, *Ground, *Scheduler, *fault.Proxy) error {
 	return func(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
@@ -50,8 +50,8 @@ func everyThirdBind(f fault.Fate) func(context.Context, *Ground, *Scheduler, *fa
 	}
 }
 
-// lateBind loses the answer to a pod's bind and carries it out later; 0 times is every time for a while. There is
-// room for one pod, and two want it.
+// lateBind loses the answer to a pod's bind and carries it out later; 0 times means every time for a while. There is
+// capacity for one of two pods.
 func lateBind(times int) func(context.Context, *Ground) error {
 	const late = 3 * time.Second
 	return func(ctx context.Context, g *Ground) error {
@@ -83,7 +83,7 @@ func lateBind(times int) func(context.Context, *Ground) error {
 	}
 }
 
-// oneOf demands that one of two pods is placed and that the other is told why not, for good.
+// oneOf requires that one of two pods is placed and that the other keeps a condition with the reason.
 func (g *Ground) oneOf(ctx context.Context, a, b string) error {
 	both := false
 	look := func() string {
@@ -167,7 +167,7 @@ func tooMany(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) e
 	return g.full(ctx, 3*perNode-80)
 }
 
-// noLeases: whoever cannot renew the lease may end; when leases are back, pods are placed again.
+// noLeases: a scheduler that cannot renew the lease may end; when leases can be written again, pods are placed again.
 func noLeases(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
 	struck := proxy.On(fault.Request{Resource: "leases", Fate: fault.ErrorBefore(http.StatusInternalServerError)})
 	if err := g.burst(ctx, "p", 40); err != nil {
@@ -224,7 +224,7 @@ func deadWebhook(ctx context.Context, g *Ground) error {
 	return g.full(ctx, perNode-10)
 }
 
-// noEvents: nobody waits for events.
+// noEvents: placements do not depend on events.
 func noEvents(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
 	for i, f := range []fault.Fate{fault.ErrorBefore(http.StatusInternalServerError), fault.SilentBefore()} {
 		struck := proxy.On(fault.Request{Resource: "events", Fate: f})

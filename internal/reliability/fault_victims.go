@@ -37,9 +37,9 @@ func (g *Ground) onNode(name string) func(*v1.Pod) {
 	return func(p *v1.Pod) { p.Spec.NodeName = g.Name + "-" + name }
 }
 
-// refusesToDie: the victim stays, because the kubelets hang and its grace period is an hour. The pod that is to
-// have its room keeps waiting for it, evicts nobody else, and nobody of lower priority takes what is left of the
-// node. When the victim goes at last, the pod comes.
+// refusesToDie: the victim stays, because the kubelets hang and its grace period is an hour. The preemptor keeps
+// waiting for its capacity and evicts no other pod, and no pod of lower priority takes the rest of the node. When the
+// victim is gone at last, the preemptor is placed.
 func refusesToDie(ctx context.Context, g *Ground) error {
 	if err := errors.Join(g.Nodes(ctx, 2), g.priorities(ctx)); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/fault"
 )
 
-// faultyWatches: what the scheduler is told is late, twice, out of order, or not told.
+// faultyWatches: watch events are late, repeated, out of order, or lost.
 func faultyWatches() []Case {
 	return []Case{
 		{ID: "F7", What: "all watches end three times in a burst because their version is too old", Own: true, Run: faulty(3, tooOld)},
@@ -49,7 +49,7 @@ func tooOld(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) er
 	return g.full(ctx, 3*perNode-90)
 }
 
-// lostPod: the API server has a pod of which the scheduler was never told.
+// lostPod: the API server has a pod whose watch event the scheduler never received.
 func lostPod(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
 	lost := proxy.OnEvent(fault.Event{Resource: "pods", Type: "ADDED", Namespace: g.Name, Name: "lost", Times: 1, Twist: fault.Drop()})
 	if err := g.Create(ctx, g.Pod("lost")); err != nil {
@@ -67,7 +67,7 @@ func lostPod(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) e
 	return g.Wants(ctx, map[string]string{"lost": "*"})
 }
 
-// lostNode: a node has become big enough for a pod that waits, and the scheduler was not told.
+// lostNode: a node has become big enough for a pod that waits, and the scheduler did not receive the event.
 func lostNode(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
 	if err := g.Create(ctx, g.Pod("big", asks("cpu", "6"))); err != nil {
 		return err

@@ -172,7 +172,7 @@ func (s *suite) close() {
 	}
 }
 
-// ground makes room for a case.
+// ground creates the namespace and the nodes of a case.
 func (s *suite) ground(ctx context.Context, c Case, run int) (*Ground, error) {
 	g := &Ground{
 		Name: fmt.Sprintf("%s-%d", strings.ToLower(c.ID), run), Program: s.base.Program, Client: s.base.Client, Dynamic: s.base.Dynamic,

@@ -73,7 +73,7 @@ clientConnection: {kubeconfig: %q, qps: 1000, burst: 1000}
 podMaxBackoffSeconds: 2
 `
 
-// Scheduler is a scheduler's process, which is started again when it ends without being told to, as a kubelet would.
+// Scheduler is a scheduler's process, which is restarted after an unrequested exit, as a kubelet would do.
 type Scheduler struct {
 	line   []string
 	env    []string
@@ -87,7 +87,7 @@ type Scheduler struct {
 	ended   chan struct{} // of cmd; closed when it is gone
 	wanted  bool          // it should run: its end is a death
 	starts  int
-	deaths  []string // how it ended each time nobody told it to
+	deaths  []string // how it ended at each unrequested exit
 	closing bool
 }
 
@@ -191,7 +191,7 @@ func (s *Scheduler) start() error {
 	return nil
 }
 
-// running is called with the lock held.
+// running reports whether the process runs. It must be called with the lock held.
 func (s *Scheduler) running() bool {
 	if s.cmd == nil {
 		return false
@@ -261,7 +261,7 @@ func (s *Scheduler) Starts() int {
 	return s.starts
 }
 
-// Deaths tells how the process ended each time that nobody told it to, as far as they are after the first n.
+// Deaths returns how the process ended at each unrequested exit, without the first n.
 func (s *Scheduler) Deaths(n int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

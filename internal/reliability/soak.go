@@ -24,11 +24,11 @@ import (
 )
 
 // Soak is a long run: pods come and go at a steady rate, nodes change, and something breaks every half minute. Two
-// processes stand for the lease, behind a proxy. What must never happen is looked at once a minute, by the API server
-// alone.
+// processes compete for the lease, behind a proxy. The invariants are checked once a minute, from the objects of the
+// API server only.
 //
-// In the first half of the run schedulers are killed, stopped and told to end as well; in the second half they are left
-// alone; they still change places when a fault of the control plane costs the leader its lease of four seconds.
+// In the first half of the run schedulers are also killed, stopped and asked to end. In the second half they are not;
+// leadership still changes if a fault of the control plane costs the leader its lease of four seconds.
 type Soak struct {
 	Program  Program
 	Duration time.Duration
@@ -56,7 +56,7 @@ type SoakReport struct {
 	Lost    int `json:"lost"`
 	// Wrong is every invariant that did not hold. It must be empty.
 	Wrong []string `json:"wrong"`
-	// Memory judges whoever led.
+	// Memory is the verdict on the memory of the leaders.
 	Memory SoakMemory `json:"memory"`
 }
 
@@ -85,7 +85,7 @@ type SoakFault struct {
 	Err    string  `json:"error,omitempty"`
 }
 
-// SoakMemory compares the first and the last third of the looks at whoever led.
+// SoakMemory compares the first and the last third of the samples of the leader at the time.
 type SoakMemory struct {
 	Minutes int `json:"minutes"`
 	// OfOne is the most looks in a row at one process.
@@ -244,7 +244,7 @@ func (k *soaking) wrong(what string) {
 	k.report.Wrong = append(k.report.Wrong, fmt.Sprintf("at %.0f s: %s", k.since(), what))
 }
 
-// look reads the API server and the leader. It is told apart what the load did wrong.
+// look samples the API server and the leader. Errors of the load itself are counted separately.
 func (k *soaking) look(ctx context.Context, working bool) {
 	m := SoakMinute{Minute: k.since() / 60}
 	m.Created, m.Bound, m.Deleted = k.load.counts()
@@ -318,9 +318,9 @@ func (k *soaking) measure(ctx context.Context, one *Scheduler, m *SoakMinute) {
 // enoughLooks is how many looks at one process say something about it alone.
 const enoughLooks = 9
 
-// judgeMemory compares the first third of the looks at whoever led with the last, and, where one process led for
-// long enough, the same of that process. Flat is: no more than a tenth and 2 MiB above the beginning, and no more
-// than a tenth and 10 goroutines.
+// judgeMemory compares the first third of the samples of the leader with the last, and, if one process led for long
+// enough, the same for that process. Memory is flat if it grew by at most a tenth and 2 MiB, and goroutines by at
+// most a tenth and 10.
 func (k *soaking) judgeMemory() {
 	var looks, longest, run []SoakMinute
 	for _, m := range k.report.Minutes {

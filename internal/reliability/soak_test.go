@@ -15,8 +15,9 @@ func minutes(pid int, heaps ...float64) (out []SoakMinute) {
 	return out
 }
 
-// TestMemoryIsJudged: growth is seen over all leaders and within one, and what a fault hides is left out.
-// It catches: comparing the first look with the last whoever led, a single high look that decides, growth that passes.
+// TestMemoryIsJudged: growth is seen over all leaders and within one, and what a fault hides is left out. It catches:
+// comparing the first sample with the last regardless of the leader, a single high sample that decides, growth that
+// passes.
 func TestMemoryIsJudged(t *testing.T) {
 	for name, c := range map[string]struct {
 		looks []SoakMinute
@@ -39,8 +40,9 @@ func TestMemoryIsJudged(t *testing.T) {
 	}
 }
 
-// TestASoakThatFailedSaysSo: each way not to hold is told, in the exit and in the text.
-// It catches: a report that holds although pods were lost, an invariant that is not printed.
+// TestASoakThatFailedSaysSo: each violated invariant is reported, in the exit code and in the
+// text. It catches: a report that holds although pods were lost, an invariant that is not
+// printed.
 func TestASoakThatFailedSaysSo(t *testing.T) {
 	good := SoakReport{Scheduler: Kumiki, Memory: SoakMemory{Flat: true}}
 	if !good.Held() {

@@ -148,7 +148,7 @@ func (g *Ground) Pods(ctx context.Context) (map[string]v1.Pod, error) {
 	return out, nil
 }
 
-// unaffected is how long an ordinary pod of somebody else may wait.
+// unaffected is how long a pod that is not part of the case may wait.
 const unaffected = 15 * time.Second
 
 // others is the namespace of ordinary pods, which have nodes of their own.

@@ -228,7 +228,7 @@ func (l *lastLines) copyLines(from io.Reader, to io.Writer) {
 			l.lines = l.lines[1:]
 		}
 		l.mu.Unlock()
-		// Progress that nobody can read must not stop the cluster.
+		// Progress output that cannot be written must not stop the cluster.
 		_, _ = fmt.Fprintln(to, scan.Text())
 	}
 }

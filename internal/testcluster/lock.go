@@ -13,9 +13,9 @@ import (
 // lockInterval is how often a lock that is held is tried again.
 const lockInterval = 100 * time.Millisecond
 
-// lock takes the file lock at path, waiting until ctx ends; waiting, when not
-// nil, is called once if the lock is held. The kernel releases the lock when
-// this process dies, so a killed test blocks nobody.
+// lock takes the file lock at path, waiting until ctx ends; waiting, when not nil, is called
+// once if the lock is held. The kernel releases the lock when this process dies, so a killed
+// test blocks no other test.
 func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {

@@ -208,8 +208,8 @@ func admittedRequests(pod *v1.Pod) v1.ResourceList {
 	})
 }
 
-// amounts turns quantities into whole units, thousandths of a core for cpu, and
-// drops the resources that nobody counts.
+// amounts turns quantities into whole units, thousandths of a core for cpu, and drops the
+// resources that are not counted.
 func amounts(list v1.ResourceList) map[v1.ResourceName]int64 {
 	// resource name -> amount
 	out := make(map[v1.ResourceName]int64, len(list))
@@ -273,8 +273,8 @@ func static(pod *v1.Pod) bool {
 	return ok && source != "api"
 }
 
-// hasUntoleratedNoExecute looks at NoExecute taints only: a kubelet does not
-// refuse for NoSchedule, which binds schedulers.
+// hasUntoleratedNoExecute reports whether the node has a NoExecute taint that the pod does not
+// tolerate. A kubelet does not refuse pods for NoSchedule taints, which apply to schedulers.
 func hasUntoleratedNoExecute(node *v1.Node, pod *v1.Pod) bool {
 	_, found := corev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations,
 		func(t *v1.Taint) bool { return t.Effect == v1.TaintEffectNoExecute }, false)

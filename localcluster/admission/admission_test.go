@@ -136,7 +136,7 @@ func TestAdmitRules(t *testing.T) {
 	}
 }
 
-func TestAllFailuresAreTold(t *testing.T) {
+func TestAllFailuresAreReported(t *testing.T) {
 	pod := with(testPod("cpu", "5", "memory", "9Gi"), func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"zone": "west"} })
 	var got []string
 	for _, f := range Admit(testNode(), nil, pod).Failures {

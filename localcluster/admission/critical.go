@@ -12,38 +12,38 @@ import (
 
 // What a kubelet writes about a pod that it evicts for a critical one.
 const (
-	ReasonPreempting   = "Preempting"
-	MessagePreempting  = "Preempted in order to admit critical pod"
-	reasonNoRoom       = "UnexpectedAdmissionError"
-	criticalPriority   = 2_000_000_000
-	mirrorAnnotation   = "kubernetes.io/config.mirror"
-	noRoomMessage      = "Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: "
-	noRoomMessageShort = "no set of running pods found to reclaim resources: "
+	ReasonPreempting  = "Preempting"
+	MessagePreempting = "Preempted in order to admit critical pod"
+	reasonNoVictims   = "UnexpectedAdmissionError"
+	criticalPriority  = 2_000_000_000
+	mirrorAnnotation  = "kubernetes.io/config.mirror"
+	preemptionMessage = "Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: "
+	noVictimsMessage  = "no set of running pods found to reclaim resources: "
 )
 
-// Critical reports whether a kubelet makes room for the pod: static and mirror
-// pods, and those of the priority classes system-*-critical.
+// Critical reports whether a kubelet evicts other pods for the pod: static and mirror pods, and
+// those of the priority classes system-*-critical.
 func Critical(pod *v1.Pod) bool {
 	_, mirror := pod.Annotations[mirrorAnnotation]
 	return static(pod) || mirror || pod.Spec.Priority != nil && *pod.Spec.Priority >= criticalPriority
 }
 
-// Room is what becomes of a critical pod that did not fit.
-type Room struct {
+// Preemption is the result for a critical pod that did not fit.
+type Preemption struct {
 	// Verdict is the final one.
 	Verdict Verdict
 	// Victims are the pods to evict first, if it is admitted.
 	Victims []*v1.Pod
 }
 
-// MakeRoom decides about a pod that verdict refuses. Pods that are not critical
+// Preempt decides about a pod that verdict refuses. Pods that are not critical
 // stay refused. For a critical pod a lack of resources alone is no reason to
 // refuse: pods of less importance are evicted, as few as possible, best effort
 // before burstable before guaranteed (pkg/kubelet/preemption, 1.36.3). Without
 // enough of them the pod is refused.
-func MakeRoom(pod *v1.Pod, others []*v1.Pod, verdict Verdict) Room {
+func Preempt(pod *v1.Pod, others []*v1.Pod, verdict Verdict) Preemption {
 	if verdict.Admitted || !Critical(pod) {
-		return Room{Verdict: verdict}
+		return Preemption{Verdict: verdict}
 	}
 	var rest []Failure
 	var missing needs
@@ -54,15 +54,15 @@ func MakeRoom(pod *v1.Pod, others []*v1.Pod, verdict Verdict) Room {
 			missing = append(missing, need{f.Resource, f.Requested - (f.Capacity - f.Used)})
 		}
 	}
-	// A verdict without resource failures, or one that room does not cure.
+	// A verdict without resource failures, or one that free capacity does not remove.
 	if len(rest) > 0 {
-		return Room{Verdict: refused(rest)}
+		return Preemption{Verdict: refused(rest)}
 	}
 	candidates := byQOS(pod, others)
 	best, burst, sure := candidates[v1.PodQOSBestEffort], candidates[v1.PodQOSBurstable], candidates[v1.PodQOSGuaranteed]
 	if left := missing.less(best).less(burst).less(sure); len(left) > 0 {
-		message := noRoomMessage + noRoomMessageShort + left.String()
-		return Room{Verdict: refused([]Failure{{Reason: reasonNoRoom, Message: message}})}
+		message := preemptionMessage + noVictimsMessage + left.String()
+		return Preemption{Verdict: refused([]Failure{{Reason: reasonNoVictims, Message: message}})}
 	}
 	// From the most valued class down: of each as few as the less valued ones,
 	// taken as a whole, cannot give.
@@ -70,7 +70,7 @@ func MakeRoom(pod *v1.Pod, others []*v1.Pod, verdict Verdict) Room {
 	burstVictims := nearest(burst, missing.less(best).less(sureVictims))
 	bestVictims := nearest(best, missing.less(burstVictims).less(sureVictims))
 	victims := append(append(bestVictims, burstVictims...), sureVictims...)
-	return Room{Verdict: Verdict{Admitted: true}, Victims: victims}
+	return Preemption{Verdict: Verdict{Admitted: true}, Victims: victims}
 }
 
 // byQOS groups the pods that pod may evict: class -> pods.
@@ -155,7 +155,7 @@ func nearest(pods []*v1.Pod, missing needs) []*v1.Pod {
 	return out
 }
 
-// smaller compares memory, then cpu; equal counts as smaller.
+// smaller reports whether a requests less than b: by memory, then by cpu; equal counts as smaller.
 func smaller(a, b *v1.Pod) bool {
 	for _, name := range []v1.ResourceName{v1.ResourceMemory, v1.ResourceCPU} {
 		if x, y := request(a, name), request(b, name); x != y {

@@ -22,7 +22,7 @@ func named(name string, qos v1.PodQOSClass, priority int32, requests ...string) 
 const sysCritical = criticalPriority
 
 // Each row is a rule of who has to go.
-func TestMakeRoom(t *testing.T) {
+func TestPreempt(t *testing.T) {
 	const best, burst, sure = v1.PodQOSBestEffort, v1.PodQOSBurstable, v1.PodQOSGuaranteed
 	for name, test := range map[string]struct {
 		pod     *v1.Pod
@@ -46,7 +46,7 @@ func TestMakeRoom(t *testing.T) {
 			[]*v1.Pod{named("a", burst, sysCritical, "cpu", "4")}, nil, "UnexpectedAdmissionError"},
 		"critical ones of lower rank go": {named("p", burst, sysCritical+1000, "cpu", "2"),
 			[]*v1.Pod{named("a", burst, sysCritical, "cpu", "4")}, []string{"a"}, ""},
-		"other failures are told instead": {with(named("p", burst, sysCritical, "cpu", "4"), func(p *v1.Pod) {
+		"other failures are reported instead": {with(named("p", burst, sysCritical, "cpu", "4"), func(p *v1.Pod) {
 			p.Spec.NodeSelector = map[string]string{"zone": "west"}
 		}), []*v1.Pod{named("a", burst, 0, "cpu", "4")}, nil, "NodeAffinity"},
 	} {
@@ -55,21 +55,21 @@ func TestMakeRoom(t *testing.T) {
 			if name == "best effort gives its place" {
 				node = testNode("pods", "2")
 			}
-			room := MakeRoom(test.pod, test.others, Admit(node, test.others, test.pod))
+			result := Preempt(test.pod, test.others, Admit(node, test.others, test.pod))
 			var victims []string
-			for _, v := range room.Victims {
+			for _, v := range result.Victims {
 				victims = append(victims, v.Name)
 			}
-			if room.Verdict.Admitted != (test.reason == "") || room.Verdict.Reason != test.reason || !slices.Equal(victims, test.victims) {
-				t.Errorf("verdict %+v, victims %v; want reason %q, victims %v", room.Verdict, victims, test.reason, test.victims)
+			if result.Verdict.Admitted != (test.reason == "") || result.Verdict.Reason != test.reason || !slices.Equal(victims, test.victims) {
+				t.Errorf("verdict %+v, victims %v; want reason %q, victims %v", result.Verdict, victims, test.reason, test.victims)
 			}
 		})
 	}
 }
 
-func TestNoRoomSaysWhatIsMissing(t *testing.T) {
+func TestPreemptNamesMissingAmounts(t *testing.T) {
 	pod := named("p", v1.PodQOSBurstable, sysCritical, "cpu", "5")
-	got := MakeRoom(pod, nil, Admit(testNode(), nil, pod)).Verdict.Message
+	got := Preempt(pod, nil, Admit(testNode(), nil, pod)).Verdict.Message
 	if !strings.HasSuffix(got, "no set of running pods found to reclaim resources: [(res: cpu, q: 1000), ]") {
 		t.Errorf("message is %q", got)
 	}
@@ -77,7 +77,7 @@ func TestNoRoomSaysWhatIsMissing(t *testing.T) {
 
 // A critical pod that fits the empty node is always admitted, and fits once the
 // victims are gone. Mutant: taking one class's missing amount for the whole.
-func TestMadeRoomIsEnough(t *testing.T) {
+func TestPreemptFreesEnough(t *testing.T) {
 	classes := []v1.PodQOSClass{v1.PodQOSBestEffort, v1.PodQOSBurstable, v1.PodQOSGuaranteed}
 	rapid.Check(t, func(t *rapid.T) {
 		node := testNode("pods", "6")
@@ -93,13 +93,13 @@ func TestMadeRoomIsEnough(t *testing.T) {
 		pod := named("p", v1.PodQOSBurstable, sysCritical,
 			"cpu", rapid.SampledFrom([]string{"1", "3", "4"}).Draw(t, "want cpu"),
 			"memory", rapid.SampledFrom([]string{"0", "4Gi", "8Gi"}).Draw(t, "want memory"))
-		room := MakeRoom(pod, others, Admit(node, others, pod))
-		if !room.Verdict.Admitted {
-			t.Fatalf("a critical pod that fits the empty node is refused: %+v", room.Verdict)
+		result := Preempt(pod, others, Admit(node, others, pod))
+		if !result.Verdict.Admitted {
+			t.Fatalf("a critical pod that fits the empty node is refused: %+v", result.Verdict)
 		}
-		stay := slices.DeleteFunc(slices.Clone(others), func(o *v1.Pod) bool { return slices.Contains(room.Victims, o) })
+		stay := slices.DeleteFunc(slices.Clone(others), func(o *v1.Pod) bool { return slices.Contains(result.Victims, o) })
 		if v := Admit(node, stay, pod); !v.Admitted {
-			t.Fatalf("evicting %d of %d pods is not enough: %+v", len(room.Victims), len(others), v)
+			t.Fatalf("evicting %d of %d pods is not enough: %+v", len(result.Victims), len(others), v)
 		}
 	})
 }

@@ -106,7 +106,7 @@ func (p *provisioner) freed(pv *v1.PersistentVolume) {
 	}
 }
 
-// done tells whether a volume of ours is to be deleted: its claim is gone.
+// done reports whether a volume of ours is to be deleted: its claim is gone.
 func (p *provisioner) done(pv *v1.PersistentVolume) bool {
 	return pv.Status.Phase == v1.VolumeReleased && pv.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete &&
 		pv.Spec.CSI != nil && slices.Contains(p.drivers, pv.Spec.CSI.Driver)

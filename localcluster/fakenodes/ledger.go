@@ -12,9 +12,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/localcluster/admission"
 )
 
-// ledger knows the nodes, the pods bound to them and what each was told at
-// admission. Its Pod methods are called by one goroutine, in the order of the
-// watch; readers may come from anywhere.
+// ledger holds the nodes, the pods bound to them and the admission verdict of each. Its Pod
+// methods are called by one goroutine, in the order of the watch; readers may come from
+// anywhere.
 type ledger struct {
 	// enforce is false when --kubelet-admission=false: everything is admitted.
 	enforce bool
@@ -60,7 +60,7 @@ const (
 	undecided podState = iota
 	admitted
 	refused
-	// evicted: was admitted, then made room for a critical pod; holds nothing.
+	// evicted: was admitted, then evicted for a critical pod; holds nothing.
 	evicted
 	// over: terminal; holds nothing.
 	over
@@ -70,7 +70,7 @@ type host struct {
 	usage *admission.Usage
 	// pods: uids on this node.
 	pods map[types.UID]bool
-	// deferred: uids of the pods whose resize waits for room.
+	// deferred: uids of the pods whose resize waits for capacity.
 	deferred map[types.UID]bool
 }
 
@@ -136,12 +136,12 @@ func (l *ledger) setPod(pod *v1.Pod) []entry {
 	case terminal(pod):
 		l.release(e)
 		e.state = over
-		l.roomMade(pod.Spec.NodeName)
+		l.capacityFreed(pod.Spec.NodeName)
 	case e.state == admitted:
 		// A resize changes what the pod holds.
 		l.release(e)
 		l.admit(e)
-		l.roomMade(pod.Spec.NodeName)
+		l.capacityFreed(pod.Spec.NodeName)
 	case e.state == undecided:
 		return l.decide(e)
 	}
@@ -173,9 +173,9 @@ func (l *ledger) decide(e *entry) []entry {
 	}
 	var losers []entry
 	if !verdict.Admitted && admission.Critical(pod) {
-		room := admission.MakeRoom(pod, l.holders(node.Name), verdict)
-		verdict = room.Verdict
-		for _, victim := range room.Victims {
+		result := admission.Preempt(pod, l.holders(node.Name), verdict)
+		verdict = result.Verdict
+		for _, victim := range result.Victims {
 			losers = append(losers, l.evict(l.pods[victim.UID]))
 		}
 	}
@@ -250,7 +250,7 @@ func (l *ledger) dropPod(uid types.UID) {
 	if len(h.pods) == 0 && l.nodes[name] == nil {
 		delete(l.hosts, name)
 	}
-	l.roomMade(name)
+	l.capacityFreed(name)
 }
 
 // ReplacePods takes in a full list: running pods first, then by creation, so

@@ -52,8 +52,8 @@ func wantState(t *testing.T, l *ledger, uid string, want podState) {
 	}
 }
 
-// Who is bound first is admitted first, and only an end or a deletion makes
-// room. Mutant: releasing on a deletion timestamp.
+// The pod that is bound first is admitted first, and only an end or a deletion frees capacity.
+// Mutant: releasing on a deletion timestamp.
 func TestLedgerAdmitsInOrderOfBinding(t *testing.T) {
 	l := newLedger()
 	var refusals []string
@@ -80,11 +80,11 @@ func TestLedgerAdmitsInOrderOfBinding(t *testing.T) {
 	l.SetPod(pod("f", "n", "1"))
 	wantState(t, l, "f", admitted)
 
-	// A verdict is final: later events and room change nothing.
+	// A verdict is final: later events and free capacity change nothing.
 	l.SetPod(pod("c", "n", "1"))
 	wantState(t, l, "c", refused)
 	if want := []string{"c", "d"}; !slices.Equal(refusals, want) {
-		t.Errorf("refusals told: %v, want %v, each once", refusals, want)
+		t.Errorf("refusals: %v, want %v, each once", refusals, want)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestLedgerAsksAgainBeforeItRefuses(t *testing.T) {
 }
 
 // A critical pod is admitted on a full node; the pod it pushes out ends.
-func TestLedgerMakesRoomForCritical(t *testing.T) {
+func TestLedgerEvictsForCritical(t *testing.T) {
 	l := newLedger()
 	var refusals []string
 	l.rejected = func(p *v1.Pod, v admission.Verdict) { refusals = append(refusals, p.Name+" "+v.Reason) }
@@ -171,7 +171,7 @@ func TestLedgerMakesRoomForCritical(t *testing.T) {
 	wantState(t, l, "a", admitted)
 	wantState(t, l, "b", evicted)
 	if want := []string{"b Preempting"}; !slices.Equal(refusals, want) {
-		t.Errorf("told %v, want %v", refusals, want)
+		t.Errorf("refusals %v, want %v", refusals, want)
 	}
 	v, _ := l.look("b")
 	if got := (Stages{}).next(v, now).status; got == nil || got.Phase != v1.PodFailed || got.Reason != "Preempting" {
@@ -191,13 +191,13 @@ func resized(uid, has, wants string) *v1.Pod {
 	return p
 }
 
-// A pod that grows holds what it was given until the node has room for what it
-// wants; then it gets it, and the status says so. Mutant: a ledger that does
-// not look again when a pod ends.
-func TestLedgerResizeWaitsForRoom(t *testing.T) {
+// A pod that grows holds its previous amount until the node has capacity for the new one; then
+// the resize is granted, and the status says so. Mutant: a ledger that does not look again when
+// a pod ends.
+func TestLedgerResizeWaitsForCapacity(t *testing.T) {
 	l := newLedger()
-	var told []types.UID
-	l.changed = func(uid types.UID) { told = append(told, uid) }
+	var notified []types.UID
+	l.changed = func(uid types.UID) { notified = append(notified, uid) }
 	l.SetNode(node("n", "4"))
 	l.SetPod(resized("grows", "1", "1"))
 	l.SetPod(resized("other", "2", "2"))
@@ -222,10 +222,10 @@ func TestLedgerResizeWaitsForRoom(t *testing.T) {
 	wantState(t, l, "small", admitted)
 
 	l.DropPod("small")
-	told = nil
+	notified = nil
 	l.DropPod("other")
-	if !slices.Contains(told, "grows") {
-		t.Error("nobody looks at the pod again after room was made")
+	if !slices.Contains(notified, "grows") {
+		t.Error("the pod is not checked again after capacity was freed")
 	}
 	v, _ = l.look("grows")
 	status = Stages{}.next(v, now).status

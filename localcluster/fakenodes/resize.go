@@ -25,11 +25,11 @@ type resizeState int
 const (
 	// noResize: the containers have what the spec asks for.
 	noResize resizeState = iota
-	// granted: the node has room; the status is to be written.
+	// granted: the node has capacity; the status is to be written.
 	granted
-	// deferred: the node has no room. The pod holds what it was given, and gets
-	// more when others make room. A kubelet of 1.36 says so even when the node
-	// could never hold the pod.
+	// deferred: the node has no capacity. The pod holds its previous amount, and gets more when
+	// other pods free capacity. A kubelet of 1.36 says so even when the node could never hold
+	// the pod.
 	deferred
 )
 
@@ -54,9 +54,9 @@ func (l *ledger) hold(e *entry) {
 	e.share = h.usage.Add(desired)
 }
 
-// roomMade looks again at the resizes that wait on a node, the oldest pod
+// capacityFreed looks again at the resizes that wait on a node, the oldest pod
 // first.
-func (l *ledger) roomMade(name string) {
+func (l *ledger) capacityFreed(name string) {
 	h := l.hosts[name]
 	if h == nil || len(h.deferred) == 0 {
 		return
@@ -83,7 +83,7 @@ func shortage(v admission.Verdict) string {
 	return ""
 }
 
-// resizing compares what a running pod's containers have with what it wants.
+// resizing reports whether the containers of a running pod have other amounts than its spec requests.
 func resizing(pod *v1.Pod) bool {
 	if pod.Status.Phase != v1.PodRunning {
 		return false
@@ -198,11 +198,11 @@ func (l *ledger) flush() {
 	touched := l.touched
 	l.touched = nil
 	l.mu.Unlock()
-	// told: uid -> done, since room for several may have been made at once.
-	told := map[types.UID]bool{}
+	// notified: uid -> done, since capacity for several may have been freed at once.
+	notified := map[types.UID]bool{}
 	for _, uid := range touched {
-		if !told[uid] {
-			told[uid] = true
+		if !notified[uid] {
+			notified[uid] = true
 			l.changed(uid)
 		}
 	}

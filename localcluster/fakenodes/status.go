@@ -166,7 +166,7 @@ func rejectedStatus(pod *v1.Pod, verdict admission.Verdict, now time.Time) *v1.P
 	return status
 }
 
-// evictedStatus is the end of a pod that made room for a critical one.
+// evictedStatus returns the status of a pod that was evicted for a critical one.
 func evictedStatus(pod *v1.Pod, verdict admission.Verdict, now time.Time) *v1.PodStatus {
 	status := endedStatus(pod, 137, "Error", now, v1.PodFailed)
 	status.Reason, status.Message = verdict.Reason, verdict.Message

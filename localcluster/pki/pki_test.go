@@ -38,11 +38,11 @@ func TestKubeconfigReachesServer(t *testing.T) {
 		t.Errorf("the server saw %q, want %q", body, want)
 	}
 
-	stranger, err := newAuthority(t).Client("system:kube-scheduler")
+	foreign, err := newAuthority(t).Client("system:kube-scheduler")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := get(t, server, ca, stranger); err == nil {
+	if _, err := get(t, server, ca, foreign); err == nil {
 		t.Error("a certificate of another authority was accepted")
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Settings are the facts from which the flags of the upstream programs follow.
-// File names are relative to the data directory, which is every child's working
-// directory: unix sockets have room for about 100 bytes of path.
+// Settings are the facts from which the flags of the upstream programs follow. File names are
+// relative to the data directory, which is every child's working directory: the path of a unix
+// socket is limited to about 100 bytes.
 type Settings struct {
 	// Port of the API server on 127.0.0.1.
 	Port int
@@ -34,8 +34,8 @@ const (
 	ControllersKubeconfig = KubeconfigDir + "/controllers"
 	etcdSocket            = "unix://etcd.sock"
 	etcdPeerSocket        = "unix://etcd-peer.sock"
-	// etcd insists on host:port in what it tells other members and clients. A
-	// single member tells nobody.
+	// etcd requires host:port in what it advertises to other members and clients. A single
+	// member advertises it to no other.
 	etcdAdvertised = "http://127.0.0.1:2379"
 	etcdPeer       = "http://127.0.0.1:2380"
 	serviceCIDR    = "10.96.0.0/16"
@@ -93,7 +93,7 @@ func APIServerArgs(s Settings) []string {
 		"--service-account-key-file=" + PKIDir + "/sa.pub",
 		"--service-account-signing-key-file=" + PKIDir + "/sa.key",
 		"--service-cluster-ip-range=" + serviceCIDR,
-		// Nobody routes to the service address; a loopback address is refused.
+		// Nothing routes to the service address; the API server refuses a loopback address.
 		"--advertise-address=192.0.2.1",
 		"--endpoint-reconciler-type=none",
 		"--allow-privileged=true",

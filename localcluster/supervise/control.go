@@ -66,7 +66,7 @@ var ErrNoCluster = errors.New("no running cluster")
 // Serve answers on the control socket until ctx ends. The socket is opened
 // before Serve returns.
 func (s *Supervisor) Serve(ctx context.Context) error {
-	// One that a killed supervisor left; the lock says that nobody uses it.
+	// One that a killed supervisor left; the lock shows that no process uses it.
 	if err := os.Remove(s.dir.file(controlSock)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("open control socket: %w", err)
 	}
@@ -101,7 +101,7 @@ func (s *Supervisor) answer(ctx context.Context, conn net.Conn) {
 		reply.Error = err.Error()
 	}
 	reply.Children = s.status()
-	// The other side may be gone; there is nobody to tell.
+	// The other side may be gone; then no reader is left.
 	_ = json.NewEncoder(conn).Encode(reply)
 }
 

@@ -97,8 +97,8 @@ func lockDir(path string) (*os.File, error) {
 	return f, nil
 }
 
-// sweepTemporary removes temporary directories that nobody holds: what a
-// supervisor leaves when it is killed with SIGKILL.
+// sweepTemporary removes temporary directories that no process locks: a supervisor that is
+// killed with SIGKILL leaves them.
 func sweepTemporary() {
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), tempPrefix+"*"))
 	for _, dir := range dirs {

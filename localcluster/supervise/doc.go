@@ -8,7 +8,7 @@
 // (cluster.json, control.sock, lock). Children are killed by the kernel when
 // the supervisor goes, so a cluster can never outlive it.
 //
-// Rejected: pid files without a supervisor (a pid may be reused, and nobody
-// would collect the child), and restarting a dead child on its own (a test that
-// kills a server wants it to stay dead; --restart-children turns it on).
+// Rejected: pid files without a supervisor (a pid may be reused, and no process would collect
+// the child), and restarting a dead child on its own (a test that kills a server wants it to
+// stay dead; --restart-children turns it on).
 package supervise

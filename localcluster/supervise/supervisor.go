@@ -247,7 +247,7 @@ func (s *Supervisor) removeSockets() error {
 	return nil
 }
 
-// wait collects a child and reports an end that nobody asked for.
+// wait collects a child and reports an exit that was not requested.
 func (s *Supervisor) wait(c *child) {
 	// The error repeats what ProcessState says.
 	_ = c.cmd.Wait()

@@ -37,8 +37,8 @@ type binary struct {
 	File     string
 }
 
-// nobody is the user of the image. The deployment says the same number.
-const nobody = "65532"
+// uid is the user of the image, `nobody` by convention. The deployment states the same number.
+const uid = "65532"
 
 const sbomPath = "usr/share/doc/kumiki/kumiki.spdx.json"
 
@@ -101,7 +101,7 @@ func imageOf(w wanted, b binary, platform *v1.Platform, sbom []byte) (v1.Image, 
 		RootFS: v1.RootFS{Type: "layers"},
 		Config: v1.Config{
 			Entrypoint:   []string{"/kumiki"},
-			User:         nobody + ":" + nobody,
+			User:         uid + ":" + uid,
 			Env:          []string{"PATH=/usr/local/bin"},
 			WorkingDir:   "/",
 			ExposedPorts: map[string]struct{}{"10259/tcp": {}},
@@ -148,8 +148,8 @@ func rootFiles(w wanted, b binary, sbom []byte) ([]byte, error) {
 	var buf bytes.Buffer
 	t := tarOf{tar.NewWriter(&buf), w.Created}
 	t.dir("etc", 0o755)
-	t.file("etc/group", 0o644, []byte("root:x:0:\nnonroot:x:"+nobody+":\n"))
-	t.file("etc/passwd", 0o644, []byte("root:x:0:0:root:/:/sbin/nologin\nnonroot:x:"+nobody+":"+nobody+":nonroot:/:/sbin/nologin\n"))
+	t.file("etc/group", 0o644, []byte("root:x:0:\nnonroot:x:"+uid+":\n"))
+	t.file("etc/passwd", 0o644, []byte("root:x:0:0:root:/:/sbin/nologin\nnonroot:x:"+uid+":"+uid+":nonroot:/:/sbin/nologin\n"))
 	t.file("kumiki", 0o755, program)
 	t.dir("tmp", fs.ModeSticky|0o777)
 	for _, d := range []string{"usr", "usr/local", "usr/local/bin"} {

@@ -354,7 +354,7 @@ func TestABrokenLayoutIsRefused(t *testing.T) {
 	}
 }
 
-// TestWrongCommandLines are told, and nothing is written.
+// TestWrongCommandLines checks that a wrong command line is an error, and that nothing is written.
 func TestWrongCommandLines(t *testing.T) {
 	for line, want := range map[string]string{
 		"": "build or check", "push x": "no command", "check": "wants the file", "build": "at least one", "build --binary x": "PLATFORM=FILE",

@@ -99,7 +99,7 @@ func create(t *testing.T, client *fake.Clientset, p *v1.Pod) {
 	}
 }
 
-// eventually waits for what the watch brings; the test's own deadline ends it.
+// eventually waits until is reports true about the events of the watch; the test's own deadline ends it.
 func (h *History) eventually(t *testing.T, is func() bool) {
 	t.Helper()
 	for {

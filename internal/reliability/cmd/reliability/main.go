@@ -32,8 +32,8 @@ func main() {
 	os.Exit(code)
 }
 
-// Exit codes: 1 says that kumiki broke a case or that the run did not come to its end, 2 is a mistake on the
-// command line.
+// Exit codes: 1 means that kumiki failed a case or that the run did not finish; 2 means a mistake on the command
+// line.
 const (
 	exitBroke = 1
 	exitUsage = 2

@@ -26,8 +26,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:]))
 }
 
-// Exit codes: 1 says that something did not hold, or that the run did not come to its end; 2 is a mistake on the
-// command line.
+// Exit codes: 1 means that an invariant did not hold or that the run did not finish; 2 means a mistake on the command
+// line.
 const (
 	exitWrong = 1
 	exitUsage = 2
