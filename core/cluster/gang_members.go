@@ -95,10 +95,13 @@ func (v Snapshot) GangMembers(key GangKey) []GangMember {
 	for _, e := range held {
 		members = append(members, GangMember{e.pod, e.row, e.assumed})
 	}
-	slices.SortFunc(members, func(a, b GangMember) int {
-		return cmp.Or(cmp.Compare(a.Pod.Name, b.Pod.Name), cmp.Compare(a.Pod.UID, b.Pod.UID))
-	})
+	slices.SortFunc(members, func(a, b GangMember) int { return CompareNames(a.Pod, b.Pod) })
 	return members
+}
+
+// CompareNames orders the pods of a gang by name, and by UID for equal names.
+func CompareNames(a, b *Pod) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
 // HeldGang returns the gang in which a pod that holds capacity counts; false if it holds none, or is in no gang.

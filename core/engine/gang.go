@@ -209,16 +209,19 @@ func (e *Engine) quorumOf(key cluster.GangKey, waiting []*cluster.Pod) quorum {
 		}
 	}
 	decided := 0
-	for _, m := range e.store.Snapshot().GangMembers(key) {
-		if m.Pod.Terminating {
-			continue
+	var sized *cluster.Pod // the first by name that says how many pods the gang has
+	e.store.Snapshot().EachInGang(key, func(p *cluster.Pod, _ cluster.NodeIdx) {
+		switch {
+		case p.Terminating:
+			return
+		case p.Gang != nil && p.Gang.Size > 0 && (sized == nil || cluster.CompareNames(p, sized) < 0):
+			sized = p
+		case p.Bound != nil:
+			decided = max(decided, p.Bound.Quorum)
 		}
-		if m.Pod.Gang != nil && m.Pod.Gang.Size > 0 {
-			return quorum{pods: m.Pod.Gang.Size}
-		}
-		if m.Pod.Bound != nil {
-			decided = max(decided, m.Pod.Bound.Quorum)
-		}
+	})
+	if sized != nil {
+		return quorum{pods: sized.Gang.Size}
 	}
 	if st := e.gangs.of[key]; st != nil {
 		decided = max(decided, st.quorum)

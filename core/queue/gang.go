@@ -81,11 +81,6 @@ func (q *Queue) changed(u *Unit) {
 	}
 	slices.SortFunc(u.Members, compareMembers)
 	u.kinds = u.kinds[:0]
-	for _, p := range u.Members {
-		if !slices.ContainsFunc(u.kinds, func(k *cluster.Pod) bool { return k.Spec == p.Spec }) {
-			u.kinds = append(u.kinds, p)
-		}
-	}
 	rank, spec := *u.Members[0], *u.Members[0].Spec
 	spec.Priority, u.declared = q.cfg.Gangs.Priority(u)
 	rank.Spec = &spec
@@ -101,6 +96,21 @@ func (q *Queue) changed(u *Unit) {
 	case errorBackoff:
 		q.errors.fix(u)
 	}
+}
+
+// oneOfEachSpec returns the first member of each spec. It finds them at the first call after a change: they are not
+// needed each time that a pod joins a large gang.
+func (u *Unit) oneOfEachSpec() []*cluster.Pod {
+	if len(u.kinds) == 0 {
+		known := map[*cluster.PodSpec]bool{}
+		for _, p := range u.Members {
+			if !known[p.Spec] {
+				known[p.Spec] = true
+				u.kinds = append(u.kinds, p)
+			}
+		}
+	}
+	return u.kinds
 }
 
 // replace replaces a pod by its newer version.
@@ -406,16 +416,16 @@ type gangAsk struct {
 // judgeUnit determines what a change means for a unit: a change that may help one of its members may help the unit.
 // Hints that read more of a pod than its spec are called for each member.
 func (q *Queue) judgeUnit(g *group, u *Unit, ch plugin.Change) verdict {
-	pods := u.kinds
+	pods := u.Members
 	switch {
-	case len(pods) == 0:
+	case u.Gang == (cluster.GangKey{}):
 		return q.judge(g, u.Pod(), ch)
-	case !g.of(ch.Event).once:
-		pods = u.Members
+	case g.of(ch.Event).once:
+		pods = u.oneOfEachSpec()
 	}
 	best := verdict{how: stay}
 	for _, p := range pods {
-		if v := q.judge(g, p, ch); v.how > best.how || v.how > best.how && p == pods[0] {
+		if v := q.judge(g, p, ch); v.how > best.how {
 			best = v
 		}
 	}

@@ -67,7 +67,7 @@ type Unit struct {
 	rank *cluster.Pod // represents the unit in the order of the queue
 	// oldest is when the oldest of the pods was created.
 	oldest record.Time
-	kinds  []*cluster.Pod // of a gang: a member of each spec
+	kinds  []*cluster.Pod // of a gang: a member of each spec; empty until oneOfEachSpec is called
 	ask    record.Time    // when its gate is to be checked again, 0 for no time
 
 	// What happened in flight; nil if nothing did.
