@@ -56,7 +56,7 @@ func (c *heldCapacity) holdFor(unit *queue.Unit, need gang.Need, ans gang.Answer
 		long := c.holdTime(unit)
 		c.hold = &hold{gang: unit.Gang, since: c.e.now, until: deadline.Entry{Phase: phaseHold}}
 		c.e.deadlines.Set(&c.hold.until, c.e.now+long)
-		c.e.queue.Hurry(unit.Gang, true)
+		c.e.queue.Hurry(unit.Gang)
 		c.e.emit(WriteEvent{unit.Pod().Ref(), "Normal", "HoldingRoom", "Scheduling",
 			fmt.Sprintf("room for %d of %d pods of gang %s is held for it, for %d s at most", ans.Most, need.Quorum, unit.Gang, long/record.Second)})
 	}
@@ -104,7 +104,7 @@ func (c *heldCapacity) dropHold(why string) {
 	}
 	c.hold = nil
 	c.e.deadlines.Stop(&h.until)
-	c.e.queue.Hurry(h.gang, false)
+	c.e.queue.EndHurry(h.gang)
 	c.e.emit(GangHeld{Gang: h.gang, Took: c.e.now - h.since})
 	if st := c.e.gangs.of[h.gang]; st != nil {
 		st.noHoldUntil = c.e.now + c.e.now - h.since
@@ -124,7 +124,7 @@ func (c *heldCapacity) useHold(key cluster.GangKey) {
 		c.e.emit(GangHeld{Gang: key, Took: c.e.now - c.hold.since, Placed: true})
 		c.e.deadlines.Stop(&c.hold.until)
 		c.hold = nil
-		c.e.queue.Hurry(key, false)
+		c.e.queue.EndHurry(key)
 	}
 }
 

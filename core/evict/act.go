@@ -119,7 +119,8 @@ func (m *Manager) actForPod(p *cluster.Pod, plan Plan, d *record.Decision) Shown
 		r.Denominate = m.denominate(p.Spec.Priority, cluster.GangKey{}, []string{ev.node})
 		d.Preemption.Denominated = r.Denominate
 	}
-	ev.state = m.requestAll(m.host.Profile(p.Spec.SchedulerName), r, true)
+	m.chargeBudgets(m.host.Profile(p.Spec.SchedulerName), r)
+	ev.state = m.requestAll(r)
 	return Shown{Node: ev.node}
 }
 
@@ -149,13 +150,16 @@ func (m *Manager) withdraw(back []*cluster.Pod, by, to, node string) {
 	}
 }
 
-// requestAll makes a request if it asks for anything, and charges strict budgets with it unless they were charged
-// before. It returns the state of the eviction after that.
-func (m *Manager) requestAll(prof *Profile, r Request, charged bool) State {
+// chargeBudgets charges budgets with the victims of a request if they are strict.
+func (m *Manager) chargeBudgets(prof *Profile, r Request) {
+	if prof != nil && prof.Preemption != nil && prof.Preemption.Strict {
+		m.budgets.spend(m.store.Snapshot(), charge{cluster.UID(r.For.UID), r.Decision}, r.Victims)
+	}
+}
+
+// requestAll makes a request if it asks for anything. It returns the state of the eviction after that.
+func (m *Manager) requestAll(r Request) State {
 	if len(r.Victims)+len(r.Denominate) > 0 {
-		if charged && prof != nil && prof.Preemption != nil && prof.Preemption.Strict {
-			m.budgets.spend(m.store.Snapshot(), charge{cluster.UID(r.For.UID), r.Decision}, r.Victims)
-		}
 		m.Request(r)
 	}
 	if len(r.Victims) == 0 {
@@ -289,7 +293,10 @@ func (m *Manager) actForGang(unit *queue.Unit, plan Plan, d *record.Decision) {
 	m.withdraw(back, fmt.Sprintf("podgroup %s", unit.Gang), fmt.Sprintf("gang %s of priority %d", unit.Gang, priority), r.Node)
 	r.Denominate = m.denominate(priority, unit.Gang, nodes)
 	d.Preemption.Denominated = r.Denominate
-	m.requestAll(prof, r, !plan.same)
+	if !plan.same {
+		m.chargeBudgets(prof, r)
+	}
+	m.requestAll(r)
 	m.wakeIfDrained(ev)
 	if len(ev.left) > 0 {
 		m.watchVictims(prof, ev.gaveUp, victimCheck{unit: ev.unit, decision: ev.decision})

@@ -100,13 +100,13 @@ func (b *budgets) spend(s cluster.Snapshot, by charge, victims []record.PodRef) 
 	b.finder.Budgets.Spend(s, pods)
 }
 
-// answered follows the answer to an eviction: if it failed, what was spent on pods that stay is free again.
-func (b *budgets) answered(s cluster.Snapshot, by charge, failed bool) {
+// settle ends a charge whose request succeeded.
+func (b *budgets) settle(by charge) { delete(b.charges, by) }
+
+// refund ends a charge whose request failed: what was spent on pods that stay is free again.
+func (b *budgets) refund(s cluster.Snapshot, by charge) {
 	pods := b.charges[by]
 	delete(b.charges, by)
-	if !failed {
-		return
-	}
 	again := false
 	for _, uid := range pods {
 		if stays(s, uid) {

@@ -21,8 +21,11 @@ type Answer struct {
 // Done follows the answer to a request. It reports whether the request was for a unit that is known here; a request
 // that undoes a gang is not.
 func (m *Manager) Done(a Answer) (known bool) {
-	m.budgets.answered(m.store.Snapshot(), charge{cluster.UID(a.For.UID), a.Decision}, a.Message != "")
-	if a.Message != "" {
+	by := charge{cluster.UID(a.For.UID), a.Decision}
+	if a.Message == "" {
+		m.budgets.settle(by)
+	} else {
+		m.budgets.refund(m.store.Snapshot(), by)
 		m.reconsider(m.pending.revoke(a.For.UID, a.Decision), "pods of it were not evicted")
 	}
 	m.wholeAnswered(a)

@@ -205,14 +205,16 @@ func (d *backtracker) candidates(i int, conflicts *conflictSet) (rows []cluster.
 		if d.isBanned(d.kinds.of[i], n, class, conflicts) || !d.classes.first(class) {
 			continue
 		}
-		best, more = keepTightest(best, candidate{n, d.kinds.tightness(k, n)}, d.width, more)
+		var dropped bool
+		best, dropped = keepTightest(best, candidate{n, d.kinds.tightness(k, n)}, d.width)
+		more = more || dropped
 	}
 	for _, c := range best {
 		rows = append(rows, c.row)
 	}
 	if len(fit) == 0 && d.missing == d.slack && d.now.count > d.best.count {
 		d.now.blocked = -1
-		d.look(i, d.all, false)
+		d.look(i, d.all, byScore)
 		d.keepBest()
 	}
 	d.addConflicts(k, conflicts)
@@ -294,8 +296,9 @@ type candidate struct {
 	left int64
 }
 
-// keepTightest inserts a candidate among the best so far, at most width.
-func keepTightest(best []candidate, c candidate, width int, more bool) ([]candidate, bool) {
+// keepTightest inserts a candidate among the best so far, at most width. It reports whether a candidate was dropped for
+// that.
+func keepTightest(best []candidate, c candidate, width int) (kept []candidate, dropped bool) {
 	at, _ := slices.BinarySearchFunc(best, c.left+1, func(b candidate, left int64) int {
 		if b.left < left {
 			return -1
@@ -309,7 +312,7 @@ func keepTightest(best []candidate, c candidate, width int, more bool) ([]candid
 	if len(best) > width {
 		return best[:width], true
 	}
-	return best, more
+	return best, false
 }
 
 // addConflicts adds the members that may have taken rows from a member: those on a row that fitted it at first, and

@@ -95,7 +95,7 @@ func (sr *search) tellBest(domains []domain) {
 		return
 	}
 	byCapacity := slices.MaxFunc(domains, func(a, b domain) int { return cmp.Compare(a.capacity, b.capacity) })
-	sr.pass(nil, byCapacity.rows, false)
+	sr.pass(nil, byCapacity.rows, byScore)
 }
 
 func (sr *search) keys() (keys []string) {
@@ -244,7 +244,7 @@ const unions = 8
 // It reports whether one placed enough members.
 func (sr *search) gather(rows []cluster.NodeIdx, preferred []string) bool {
 	if len(preferred) == 0 {
-		return sr.pass(nil, rows, false)
+		return sr.pass(nil, rows, byScore)
 	}
 	domains := sr.split(rows, preferred[:1], preferred[1:])
 	sr.boundFirst(domains, preferred[:1])
@@ -316,7 +316,7 @@ func (sr *search) together(order []int, rows []cluster.NodeIdx) bool {
 			if sr.spent() || sr.err != nil {
 				return false
 			}
-			if tooFew(sr.kinds, sr.kinds, d.rows, sr.need.Quorum) == "" && sr.pass(order, d.rows, false) {
+			if tooFew(sr.kinds, sr.kinds, d.rows, sr.need.Quorum) == "" && sr.pass(order, d.rows, byScore) {
 				return true
 			}
 		}

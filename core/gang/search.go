@@ -93,11 +93,19 @@ const (
 	broken         // an error; see search.err
 )
 
+// rowChoice is how a row is chosen among those that fit a member.
+type rowChoice uint8
+
+const (
+	byScore    rowChoice = iota // the row that the score plugins prefer
+	byLeftover                  // the row with the least capacity left after the member
+)
+
 func (sr *search) run() Verdict {
 	if len(sr.need.Topology) > 0 {
 		return sr.verdict(sr.inDomains())
 	}
-	if sr.pass(nil, nil, false) {
+	if sr.pass(nil, nil, byScore) {
 		return Placed
 	}
 	if sr.err != nil {
@@ -142,14 +150,14 @@ func (sr *search) solve(rows []cluster.NodeIdx) result {
 	}
 	ways := sr.kinds.ways(fitting, sr.slack)
 	for i, way := range ways {
-		for _, tight := range []bool{false, true} {
-			if i == 0 && !tight {
+		for _, choice := range [...]rowChoice{byScore, byLeftover} {
+			if i == 0 && choice == byScore {
 				continue // that was the unit's order
 			}
 			if sr.spent() {
 				return unknown
 			}
-			if sr.pass(way, rows, tight) {
+			if sr.pass(way, rows, choice) {
 				return found
 			}
 			if sr.err != nil {
@@ -169,9 +177,9 @@ func (sr *search) solve(rows []cluster.NodeIdx) result {
 // spent reports whether the budget is exhausted.
 func (sr *search) spent() bool { return sr.tried >= sr.limit }
 
-// pass places members one after the other, on their best rows of those given, or on those with the least capacity
-// left. A nil order is the unit's, nil rows are all. It reports whether enough were placed; if not, none is.
-func (sr *search) pass(order []int, rows []cluster.NodeIdx, tight bool) bool {
+// pass places members one after the other, each on the row that choice takes of those given. A nil order is the unit's,
+// nil rows are all. It reports whether enough were placed; if not, none is.
+func (sr *search) pass(order []int, rows []cluster.NodeIdx, choice rowChoice) bool {
 	sr.start()
 	missing, twin := 0, -1
 	for at := range sr.need.Members {
@@ -183,7 +191,7 @@ func (sr *search) pass(order []int, rows []cluster.NodeIdx, tight bool) bool {
 		// the state is as it was when no row was found for an equivalent member
 		case twin >= 0 && same(sr.need.Members[twin], sr.need.Members[i]):
 			missing++
-		case sr.put(i, rows, tight):
+		case sr.put(i, rows, choice):
 			twin = -1
 		default:
 			twin = i
@@ -216,10 +224,10 @@ func (sr *search) start() {
 const refusals = 4
 
 // put places one member, and reports whether it found a row.
-func (sr *search) put(i int, rows []cluster.NodeIdx, tight bool) bool {
+func (sr *search) put(i int, rows []cluster.NodeIdx, choice rowChoice) bool {
 	var first *refusal
 	for try := 0; ; try++ {
-		out := sr.look(i, rows, tight)
+		out := sr.look(i, rows, choice)
 		if out.Node == cluster.NoNode {
 			if first != nil && sr.now.blocked == i && sr.err == nil { // the remaining rows are not the reason
 				sr.now.blocked = -1
@@ -243,11 +251,11 @@ func (sr *search) put(i int, rows []cluster.NodeIdx, tight bool) bool {
 }
 
 // look searches a row for one member.
-func (sr *search) look(i int, rows []cluster.NodeIdx, tight bool) place.Outcome {
+func (sr *search) look(i int, rows []cluster.NodeIdx, choice rowChoice) place.Outcome {
 	var out place.Outcome
 	sr.tried++
 	p := sr.need.Members[i]
-	if tight {
+	if choice == byLeftover {
 		out, sr.fit = sr.g.Placer.FitWithin(sr.g.state(), p, sr.g.noms, rows, sr.fit[:0])
 		out.Node = sr.kinds.tightest(&sr.kinds.all[sr.kinds.of[i]], sr.fit)
 	} else {

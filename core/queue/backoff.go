@@ -79,8 +79,12 @@ func (q *Queue) Tick(now record.Time) {
 func (q *Queue) endBackoffs(h *heap) {
 	for u := h.head(); u != nil && !q.backingOff(u); u = h.head() {
 		// With PopFromBackoff the gates ran when the unit entered backoff; a resting unit passed them before.
-		q.toActive(u, note{event: backoffComplete, cause: "its backoff has ended"}, q.cfg.PopFromBackoff &&
-			u.at != resting)
+		n := note{event: backoffComplete, cause: "its backoff has ended"}
+		if q.cfg.PopFromBackoff && u.at != resting {
+			q.admitted(u, n)
+		} else {
+			q.toActive(u, n)
+		}
 	}
 }
 

@@ -38,7 +38,8 @@ type Config struct {
 type Meter interface {
 	// Happened observes that something changed.
 	Happened(plugin.Event)
-	// Ask observes the start of a call of a plugin's hint, and Answered its end. failed: the hint panicked.
+	// Ask observes the start of a call of a plugin's hint, and Answered its end. failed: the hint panicked. It is not a
+	// value of plugin.Hint, because hints return that type and cannot return this.
 	Ask()
 	Answered(plugin string, ev plugin.Event, hint plugin.Hint, failed bool)
 }

@@ -216,11 +216,18 @@ func (q *Queue) HasGang(key cluster.GangKey) bool {
 // Before reports whether a unit is ordered before another in the active queue.
 func (q *Queue) Before(a, b *Unit) bool { return q.before(a, b) }
 
-// Hurry makes a gang skip its backoff whenever an event may help it, or ends that: capacity is reserved for it and
-// must not stay idle.
-func (q *Queue) Hurry(key cluster.GangKey, on bool) {
+// Hurry makes a gang skip its backoff whenever an event may help it: capacity is reserved for it and must not stay
+// idle.
+func (q *Queue) Hurry(key cluster.GangKey) {
 	if u := q.gangs[key]; u != nil {
-		u.urgent = on
+		u.urgent = true
+	}
+}
+
+// EndHurry ends the effect of Hurry.
+func (q *Queue) EndHurry(key cluster.GangKey) {
+	if u := q.gangs[key]; u != nil {
+		u.urgent = false
 	}
 }
 
@@ -255,7 +262,7 @@ func (q *Queue) Stay(u *Unit) {
 	}
 	u.Plugins, u.Pending, u.Message = u.Plugins[:0], u.Pending[:0], ""
 	q.toActive(u, note{event: gangChanged,
-		cause: "its gang has what it needs; these are tried after what others need"}, false)
+		cause: "its gang has what it needs; these are tried after what others need"})
 }
 
 // Readmit requeues a unit in flight that a gate has closed meanwhile, as if it had not been tried.
@@ -264,7 +271,7 @@ func (q *Queue) Readmit(u *Unit) {
 		return
 	}
 	u.Attempts--
-	q.toActive(u, note{event: gangChanged, cause: "its gate is open again"}, false)
+	q.toActive(u, note{event: gangChanged, cause: "its gate is open again"})
 }
 
 // needed returns the first unit that backs off after a rejection and is ordered before a surplus one; nil for none.
@@ -311,8 +318,13 @@ func (q *Queue) ReconsiderExtras(cause string) {
 }
 
 // Rejoin requeues a pod of a gang that lost its node. If its gang waits it joins it; otherwise it waits as the gang's
-// only member, after a backoff as for an error if it failed.
-func (q *Queue) Rejoin(p *cluster.Pod, failed bool, cause string) {
+// only member.
+func (q *Queue) Rejoin(p *cluster.Pod, cause string) { q.rejoin(p, 0, cause) }
+
+// RejoinFailed is Rejoin after an error: a pod that waits as the gang's only member backs off as for an error.
+func (q *Queue) RejoinFailed(p *cluster.Pod, cause string) { q.rejoin(p, 1, cause) }
+
+func (q *Queue) rejoin(p *cluster.Pod, errorCount int, cause string) {
 	if q.units[p.UID] != nil {
 		return
 	}
@@ -323,8 +335,7 @@ func (q *Queue) Rejoin(p *cluster.Pod, failed bool, cause string) {
 	}
 	u := q.newUnit(p)
 	u.Attempts = 1
-	if failed {
-		u.ErrorCount = 1
+	if u.ErrorCount = errorCount; errorCount > 0 {
 		u.BackoffUntil = q.backoffEnd(u)
 	}
 	q.requeueAs(u, afterBackoff, n)

@@ -44,15 +44,19 @@ func (q *Queue) requeueAs(u *Unit, how strategy, n note) {
 	case how == afterBackoff && q.backingOff(u):
 		q.toBackoff(u, n)
 	default:
-		q.toActive(u, n, false)
+		q.toActive(u, n)
 	}
 }
 
-// toActive makes a unit active unless a gate holds it; gatesPassed skips the gates, which have run already.
-func (q *Queue) toActive(u *Unit, n note, gatesPassed bool) {
-	if !gatesPassed && !q.admit(u, n) {
-		return
+// toActive makes a unit active unless a gate holds it.
+func (q *Queue) toActive(u *Unit, n note) {
+	if q.admit(u, n) {
+		q.admitted(u, n)
 	}
+}
+
+// admitted makes a unit active whose gates have run already.
+func (q *Queue) admitted(u *Unit, n note) {
 	if u.FirstActive == 0 {
 		u.FirstActive = q.now
 	}

@@ -168,7 +168,7 @@ func (q *Queue) enter(p *cluster.Pod, event, cause string) {
 		return
 	}
 	u := q.newUnit(p)
-	q.toActive(u, note{event: event, cause: cause}, false)
+	q.toActive(u, note{event: event, cause: cause})
 	if u.Gang != (cluster.GangKey{}) {
 		// capacity that was freed for the gang before a restart stays reserved while its other pods are listed
 		q.NominateAsStatus(p)
@@ -429,7 +429,7 @@ func (q *Queue) Return(u *Unit) {
 		return // its pod is in a newer unit, or deleted
 	}
 	u.Plugins, u.Pending, u.Message = u.Plugins[:0], u.Pending[:0], ""
-	q.toActive(u, note{event: returned, cause: "its placement was taken back before it was bound"}, false)
+	q.toActive(u, note{event: returned, cause: "its placement was taken back before it was bound"})
 }
 
 // SetAside removes a unit from scheduling because handling it panicked: neither events nor time nor Activate wake it,
@@ -477,9 +477,13 @@ func (q *Queue) Activate(pods []record.PodRef) {
 		}
 		switch u.at {
 		case waiting, resting:
-			q.toActive(u, n, false)
+			q.toActive(u, n)
 		case backoff, errorBackoff:
-			q.toActive(u, n, q.cfg.PopFromBackoff)
+			if q.cfg.PopFromBackoff { // the gates ran when it entered backoff
+				q.admitted(u, n)
+			} else {
+				q.toActive(u, n)
+			}
 		case inFlight:
 			q.flight.happened(plugin.Change{Event: plugin.ForceActivate, NewPod: u.latest(cluster.UID(ref.UID))})
 		}

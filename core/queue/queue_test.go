@@ -211,7 +211,7 @@ func BenchmarkPopRequeue(b *testing.B) {
 	for b.Loop() {
 		u, _ := q.Pop()
 		q.Requeue(u, why)
-		q.toActive(u, note{}, true)
+		q.admitted(u, note{})
 		q.TakeMoves()
 	}
 }

@@ -12,7 +12,7 @@ func (q *Queue) Muster() []*Unit {
 	}
 	n := note{event: sessionStart, cause: "a session starts"}
 	for _, u := range sorted(units, older) {
-		q.toActive(u, n, false)
+		q.toActive(u, n)
 	}
 	return sorted(q.active.units, q.active.less)
 }

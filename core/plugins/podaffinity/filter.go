@@ -114,14 +114,21 @@ func (f *podAffinityFilter) isFirst() bool {
 }
 
 func (f *podAffinityFilter) Plain(_ cluster.Snapshot, v *cluster.NodeView) plugin.Code {
-	first := f.near != nil && f.isFirst()
-	return f.of(v.Node, first)
+	return f.of(v.Node, f.leastNear())
 }
 
-func (f *podAffinityFilter) of(node *cluster.Node, first bool) plugin.Code {
+// leastNear returns the number of pods that the pod's affinity needs near it: 0 if the pod is the first of its kind.
+func (f *podAffinityFilter) leastNear() int64 {
+	if f.near != nil && f.isFirst() {
+		return 0
+	}
+	return 1
+}
+
+func (f *podAffinityFilter) of(node *cluster.Node, leastNear int64) plugin.Code {
 	for _, by := range f.nearBy {
 		value, ok := node.Labels[by.Key()]
-		if !ok || !first && podsOn(f.near, by, value)+f.nearMore[domain{by.Key(), value}] <= 0 {
+		if !ok || leastNear > 0 && podsOn(f.near, by, value)+f.nearMore[domain{by.Key(), value}] < leastNear {
 			return farFromOwn()
 		}
 	}
@@ -163,11 +170,11 @@ func farFromOwn() plugin.Code {
 const fewRows = 64
 
 func (f *podAffinityFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag plugin.Tag, out []plugin.Verdict) {
-	first := f.near != nil && f.isFirst()
+	leastNear := f.leastNear()
 	if f.supposed || hi-lo <= fewRows {
 		for n := lo; n < hi; n++ {
 			if node := s.Node(n); node != nil && out[n] == plugin.Fits {
-				if code := f.of(node, first); code != plugin.Fit {
+				if code := f.of(node, leastNear); code != plugin.Fit {
 					out[n] = tag.With(code)
 				}
 			}
@@ -179,7 +186,7 @@ func (f *podAffinityFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, t
 		byValue, _ := f.near.Totals(by)
 		wrong := tag.With(farFromOwn())
 		for i, id := range by.Column()[lo:hi] {
-			if out[i] == plugin.Fits && (id == cluster.NoValue || !first && byValue[id] == 0) {
+			if out[i] == plugin.Fits && (id == cluster.NoValue || int64(byValue[id]) < leastNear) {
 				out[i] = wrong
 			}
 		}

@@ -22,18 +22,20 @@ type spreadNodes struct {
 	narrowed [2][2][]uint64
 }
 
-// nodesWithKeys are the nodes that have the keys of all constraints; without keys, all nodes.
-func nodesWithKeys(s cluster.Snapshot, plan *spreadPlan, constraints []spreadConstraint, keys bool) *spreadNodes {
-	e := &spreadNodes{plan: plan, keyed: make([]uint64, (s.Rows()+63)/64)}
-	if !keys {
-		for n := range s.Rows() {
-			if s.Node(cluster.NodeIdx(n)) != nil {
-				e.keyed[n/64] |= 1 << (uint(n) % 64)
-			}
+// allNodes returns the set of all nodes.
+func allNodes(s cluster.Snapshot, plan *spreadPlan) *spreadNodes {
+	e := &spreadNodes{plan: plan, keyed: make([]uint64, (s.Rows()+63)/64), count: s.Nodes()}
+	for n := range s.Rows() {
+		if s.Node(cluster.NodeIdx(n)) != nil {
+			e.keyed[n/64] |= 1 << (uint(n) % 64)
 		}
-		e.count = s.Nodes()
-		return e
 	}
+	return e
+}
+
+// nodesWithKeys returns the set of the nodes that have the keys of all constraints.
+func nodesWithKeys(s cluster.Snapshot, plan *spreadPlan, constraints []spreadConstraint) *spreadNodes {
+	e := &spreadNodes{plan: plan, keyed: make([]uint64, (s.Rows()+63)/64)}
 	nodematch.Fill(e.keyed)
 	for i := range constraints {
 		with := s.WithLabelKey(constraints[i].key)
@@ -93,6 +95,7 @@ func (e *spreadNodes) dropRepelling(s cluster.Snapshot, words []uint64) {
 	})
 }
 
+// bit returns 1 for true and 0 for false: an index for one or the other.
 func bit(b bool) int {
 	if b {
 		return 1

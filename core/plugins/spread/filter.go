@@ -34,7 +34,7 @@ const (
 
 func newSpreadFilter(s cluster.Snapshot, plan *spreadPlan, namespace string) *spreadFilter {
 	f := &spreadFilter{plan: plan, namespace: namespace, domains: make([]domains, len(plan.hard))}
-	nodes := nodesWithKeys(s, plan, plan.hard, true)
+	nodes := nodesWithKeys(s, plan, plan.hard)
 	for i := range plan.hard {
 		f.domains[i] = nodes.domains(s, &plan.hard[i])
 	}

@@ -251,7 +251,8 @@ func conflict(name string, affinity *v1.VolumeNodeAffinity, node *cluster.Node) 
 
 // Release ends what Reserve supposed. That ends, too, what was written but has not come back yet: for a moment the
 // volume looks free, and a pod that takes it then meets a conflict. Nothing is written back; the volume controller
-// keeps what has been bound, and a claim keeps its node until its provisioner gives up.
+// keeps what has been bound, and a claim keeps its node until its provisioner gives up. The bool is a part of the
+// contract, for reservations that undo their writes; this one treats both cases alike.
 func (h *heldVolumes) Release(t *cluster.Trial, _ bool) []cluster.Write {
 	s := t.Snapshot()
 	for _, v := range h.taken {

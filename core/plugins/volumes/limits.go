@@ -67,7 +67,7 @@ func (pl *NodeVolumeLimits) PrepareFilter(s cluster.Snapshot, p *cluster.Pod) pl
 	if !pl.attaches(p) {
 		return plugin.FilterPlan{}
 	}
-	f := &limitFilter{pl: pl, plain: pl.demand(s, p, false), csi: pl.demand(s, p, true)}
+	f := &limitFilter{pl: pl, plain: attaching{pl, s, false}.demand(p), csi: attaching{pl, s, true}.demand(p)}
 	if f.plain.isNone() && f.csi.isNone() {
 		return plugin.FilterPlan{}
 	}
@@ -98,6 +98,14 @@ func (pl *NodeVolumeLimits) inline(v *v1.Volume, namespace string) (plugin.Migra
 // attachable is one volume as a driver knows it.
 type attachable struct{ driver, handle string }
 
+// attaching determines what drivers attach to the nodes of a snapshot that have a CSINode object, or to those that have
+// none.
+type attaching struct {
+	pl         *NodeVolumeLimits
+	s          cluster.Snapshot
+	hasCSINode bool
+}
+
 // demand is what a pending pod wants attached to a node.
 type demand struct {
 	volumes map[attachable]struct{}
@@ -110,10 +118,10 @@ type demand struct {
 
 func (d *demand) isNone() bool { return len(d.volumes) == 0 && d.missing == "" && d.err == nil }
 
-// demand looks at the volumes of a pending pod, for nodes that have a CSINode object or for those that have none.
-func (pl *NodeVolumeLimits) demand(s cluster.Snapshot, p *cluster.Pod, hasCSINode bool) demand {
+// demand returns what a pending pod wants attached.
+func (at attaching) demand(p *cluster.Pod) demand {
 	d := demand{volumes: map[attachable]struct{}{}, perDriver: map[string]int64{}}
-	err := pl.eachVolume(s, p, hasCSINode, func(a attachable) {
+	err := at.eachVolume(p, func(a attachable) {
 		if _, known := d.volumes[a]; !known {
 			d.volumes[a] = struct{}{}
 			d.perDriver[a.driver]++
@@ -136,8 +144,7 @@ func notFound(resource, name string) string { return fmt.Sprintf("%s %q not foun
 
 // eachVolume calls found for the volumes of a pod that a driver attaches to a node, repeats included. What missing
 // returns for a claim that does not exist ends the search, if it is an error.
-func (pl *NodeVolumeLimits) eachVolume(s cluster.Snapshot, p *cluster.Pod, hasCSINode bool, found func(attachable),
-	missing func(claim string) error) error {
+func (at attaching) eachVolume(p *cluster.Pod, found func(attachable), missing func(claim string) error) error {
 	for i := range p.Spec.Volumes {
 		v := &p.Spec.Volumes[i]
 		var name string
@@ -147,7 +154,7 @@ func (pl *NodeVolumeLimits) eachVolume(s cluster.Snapshot, p *cluster.Pod, hasCS
 		case v.Ephemeral != nil:
 			name = p.EphemeralClaim(v.Name)
 		default:
-			if err := pl.inlineVolume(v, p, hasCSINode, found); err != nil {
+			if err := at.inlineVolume(v, p, found); err != nil {
 				return err
 			}
 			continue
@@ -155,7 +162,7 @@ func (pl *NodeVolumeLimits) eachVolume(s cluster.Snapshot, p *cluster.Pod, hasCS
 		if name == "" {
 			return errors.New("PersistentVolumeClaim had no name")
 		}
-		claim, ok := cluster.FindAPI[*v1.PersistentVolumeClaim](s, p.Namespace, name)
+		claim, ok := cluster.FindAPI[*v1.PersistentVolumeClaim](at.s, p.Namespace, name)
 		if !ok {
 			if err := missing(name); err != nil {
 				return err
@@ -165,7 +172,7 @@ func (pl *NodeVolumeLimits) eachVolume(s cluster.Snapshot, p *cluster.Pod, hasCS
 		if v.Ephemeral != nil && v.PersistentVolumeClaim == nil && !madeFor(claim, p) {
 			return notMadeFor(claim, p)
 		}
-		if a, ok := pl.claimed(s, claim, hasCSINode); ok {
+		if a, ok := at.claimed(claim); ok {
 			found(a)
 		}
 	}
@@ -188,7 +195,7 @@ func (pl *NodeVolumeLimits) isBroken(s cluster.Snapshot, p *cluster.Pod) bool {
 				return true
 			}
 		default:
-			if pl.inlineVolume(v, p, true, func(attachable) {}) != nil {
+			if (attaching{pl, s, true}).inlineVolume(v, p, func(attachable) {}) != nil {
 				return true
 			}
 		}
@@ -212,9 +219,9 @@ func notMadeFor(claim *v1.PersistentVolumeClaim, p *cluster.Pod) error {
 }
 
 // inlineVolume is eachVolume for a volume without a claim.
-func (pl *NodeVolumeLimits) inlineVolume(v *v1.Volume, p *cluster.Pod, hasCSINode bool, found func(attachable)) error {
-	m, ok := pl.inline(v, p.Namespace)
-	if !ok || !counts(m.Plugin, hasCSINode) {
+func (at attaching) inlineVolume(v *v1.Volume, p *cluster.Pod, found func(attachable)) error {
+	m, ok := at.pl.inline(v, p.Namespace)
+	if !ok || !at.counts(m.Plugin) {
 		return nil
 	}
 	if m.Err != nil || m.PV == nil {
@@ -226,29 +233,27 @@ func (pl *NodeVolumeLimits) inlineVolume(v *v1.Volume, p *cluster.Pod, hasCSINod
 	return nil
 }
 
-// counts reports whether volumes of an in-tree plugin count for the driver that took over, on a node with or without a
-// CSINode object.
-func counts(plugin string, hasCSINode bool) bool {
-	return hasCSINode && countedPlugins[plugin]
+// counts reports whether volumes of an in-tree plugin count for the driver that replaced it.
+func (at attaching) counts(plugin string) bool {
+	return at.hasCSINode && countedPlugins[plugin]
 }
 
-// claimed is the volume of a claim; ok is false when no driver attaches it.
-func (pl *NodeVolumeLimits) claimed(s cluster.Snapshot, claim *v1.PersistentVolumeClaim,
-	hasCSINode bool) (a attachable, ok bool) {
+// claimed returns the volume of a claim; ok is false if no driver attaches it.
+func (at attaching) claimed(claim *v1.PersistentVolumeClaim) (a attachable, ok bool) {
 	if claim.Spec.VolumeName == "" {
-		return pl.promised(s, claim, hasCSINode)
+		return at.provisioned(claim)
 	}
-	pv, found := cluster.FindAPI[*v1.PersistentVolume](s, "", claim.Spec.VolumeName)
+	pv, found := cluster.FindAPI[*v1.PersistentVolume](at.s, "", claim.Spec.VolumeName)
 	if !found {
-		return pl.promised(s, claim, hasCSINode)
+		return at.provisioned(claim)
 	}
 	source := pv.Spec.CSI
 	if source == nil {
-		if pl.migration == nil {
+		if at.pl.migration == nil {
 			return attachable{}, false
 		}
-		m, migrated := pl.migration.Volume(pv)
-		if !migrated || !counts(m.Plugin, hasCSINode) || m.Err != nil || m.PV == nil || m.PV.Spec.CSI == nil {
+		m, migrated := at.pl.migration.Volume(pv)
+		if !migrated || !at.counts(m.Plugin) || m.Err != nil || m.PV == nil || m.PV.Spec.CSI == nil {
 			return attachable{}, false
 		}
 		source = m.PV.Spec.CSI
@@ -256,18 +261,17 @@ func (pl *NodeVolumeLimits) claimed(s cluster.Snapshot, claim *v1.PersistentVolu
 	return attachable{source.Driver, source.VolumeHandle}, source.Driver != "" && source.VolumeHandle != ""
 }
 
-// promised is the volume that a claim's storage class will provide. No two claims get the same, and no volume that
-// exists has its handle.
-func (pl *NodeVolumeLimits) promised(s cluster.Snapshot, claim *v1.PersistentVolumeClaim,
-	hasCSINode bool) (a attachable, ok bool) {
-	class, found := cluster.FindAPI[*storagev1.StorageClass](s, "", classOfClaim(claim))
+// provisioned returns the volume that a claim's storage class will provision. No two claims get the same one, and no
+// existing volume has its handle.
+func (at attaching) provisioned(claim *v1.PersistentVolumeClaim) (a attachable, ok bool) {
+	class, found := cluster.FindAPI[*storagev1.StorageClass](at.s, "", classOfClaim(claim))
 	if !found {
 		return attachable{}, false
 	}
 	driver := class.Provisioner
-	if pl.migration != nil {
-		if took, migrated := pl.migration.Provisioner(driver); migrated {
-			if !counts(driver, hasCSINode) {
+	if at.pl.migration != nil {
+		if took, migrated := at.pl.migration.Provisioner(driver); migrated {
+			if !at.counts(driver) {
 				return attachable{}, false
 			}
 			driver = took

@@ -170,7 +170,7 @@ func (f *limitFilter) judge(s cluster.Snapshot, node string, csi *storagev1.CSIN
 	clear(f.inUse)
 	var err error
 	pods(func(p *cluster.Pod) bool {
-		err = f.pl.eachVolume(s, p, true, f.use, ignoreMissing)
+		err = attaching{f.pl, s, true}.eachVolume(p, f.use, ignoreMissing)
 		return err == nil
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ package volumes
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -29,7 +30,7 @@ func (pl *NodeVolumeLimits) Wakes() []plugin.Wake {
 		{Event: plugin.Event{Resource: plugin.ClaimObject, Action: plugin.Add},
 			Hint: func(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 				claim, ok := ch.NewObject.(*v1.PersistentVolumeClaim)
-				if !ok || usesClaim(p, claim, true) {
+				if !ok || namesClaim(p, claim) || hasEphemeralClaim(p, claim) {
 					return plugin.QueueHint
 				}
 				return plugin.SkipHint
@@ -83,25 +84,18 @@ func (pl *NodeVolumeLimits) detached(p *cluster.Pod, ch plugin.Change) plugin.Hi
 	return plugin.SkipHint
 }
 
-// usesClaim reports whether a pod has a volume of this claim; of generic ephemeral volumes too, if these are to count.
-func usesClaim(p *cluster.Pod, claim *v1.PersistentVolumeClaim, ephemeral bool) bool {
-	if claim.Namespace != p.Namespace {
-		return false
-	}
-	for i := range p.Spec.Volumes {
-		v := &p.Spec.Volumes[i]
-		switch {
-		case v.PersistentVolumeClaim != nil:
-			if v.PersistentVolumeClaim.ClaimName == claim.Name {
-				return true
-			}
-		case v.Ephemeral != nil:
-			if ephemeral && p.EphemeralClaim(v.Name) == claim.Name {
-				return true
-			}
-		}
-	}
-	return false
+// namesClaim reports whether a volume of a pod names a claim.
+func namesClaim(p *cluster.Pod, claim *v1.PersistentVolumeClaim) bool {
+	return claim.Namespace == p.Namespace && slices.ContainsFunc(p.Spec.Volumes, func(v v1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name
+	})
+}
+
+// hasEphemeralClaim reports whether a claim is that of a generic ephemeral volume of a pod, by its name.
+func hasEphemeralClaim(p *cluster.Pod, claim *v1.PersistentVolumeClaim) bool {
+	return claim.Namespace == p.Namespace && slices.ContainsFunc(p.Spec.Volumes, func(v v1.Volume) bool {
+		return v.PersistentVolumeClaim == nil && v.Ephemeral != nil && p.EphemeralClaim(v.Name) == claim.Name
+	})
 }
 
 // Advise says what to take off the node.

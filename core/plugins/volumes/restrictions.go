@@ -159,25 +159,21 @@ func disksConflict(disks []*v1.Volume, p *cluster.Pod) bool {
 // both are read only.
 func oneDisk(a, b *v1.Volume) bool {
 	if x, y := a.GCEPersistentDisk, b.GCEPersistentDisk; x != nil && y != nil && x.PDName == y.PDName &&
-		!bothRead(x.ReadOnly, y.ReadOnly) {
+		!(x.ReadOnly && y.ReadOnly) {
 		return true
 	}
 	if x, y := a.AWSElasticBlockStore, b.AWSElasticBlockStore; x != nil && y != nil && x.VolumeID == y.VolumeID {
 		return true
 	}
-	if x, y := a.ISCSI, b.ISCSI; x != nil && y != nil && x.IQN == y.IQN && !bothRead(x.ReadOnly, y.ReadOnly) {
+	if x, y := a.ISCSI, b.ISCSI; x != nil && y != nil && x.IQN == y.IQN && !(x.ReadOnly && y.ReadOnly) {
 		return true
 	}
 	x, y := a.RBD, b.RBD
-	if x == nil || y == nil || x.RBDPool != y.RBDPool || x.RBDImage != y.RBDImage || bothRead(x.ReadOnly, y.ReadOnly) {
+	if x == nil || y == nil || x.RBDPool != y.RBDPool || x.RBDImage != y.RBDImage || x.ReadOnly && y.ReadOnly {
 		return false
 	}
 	shared := slices.ContainsFunc(x.CephMonitors, func(m string) bool { return slices.Contains(y.CephMonitors, m) })
 	return shared
-}
-
-func bothRead(a, b bool) bool {
-	return a && b
 }
 
 // Wakes on pods that leave a disk or a claim, on new nodes, and on the claims that were missing.
@@ -188,7 +184,7 @@ func (VolumeRestrictions) Wakes() []plugin.Wake {
 		{Event: plugin.Event{Resource: plugin.ClaimObject, Action: plugin.Add},
 			Hint: func(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 				claim, ok := ch.NewObject.(*v1.PersistentVolumeClaim)
-				if !ok || usesClaim(p, claim, false) {
+				if !ok || namesClaim(p, claim) {
 					return plugin.QueueHint
 				}
 				return plugin.SkipHint

@@ -230,7 +230,7 @@ func (VolumeZone) Wakes() []plugin.Wake {
 		{Event: plugin.Event{Resource: plugin.ClaimObject, Action: plugin.Add | plugin.Update},
 			Hint: func(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 				claim, ok := ch.NewObject.(*v1.PersistentVolumeClaim)
-				if !ok || usesClaim(p, claim, false) {
+				if !ok || namesClaim(p, claim) {
 					return plugin.QueueHint
 				}
 				return plugin.SkipHint

@@ -117,18 +117,17 @@ func (r *capacity) recountRow(n cluster.NodeIdx) *domainCapacity {
 	if r.domain[n] == noDomain {
 		return nil
 	}
-	d, any := &r.domains[r.domain[n]], false
+	d := &r.domains[r.domain[n]]
 	for i := range r.kinds {
 		k := &r.kinds[i]
 		was, now := k.slots[n], r.slotsFor(k, n)
-		any = any || now > 0
 		if was != now {
 			k.slots[n] = now
 			d.slots[i] += int64(now - was)
 		}
 	}
 	if r.mixed() {
-		r.recountSums(d, n, any)
+		r.recountSums(d, n)
 	}
 	return d
 }
@@ -136,15 +135,17 @@ func (r *capacity) recountRow(n cluster.NodeIdx) *domainCapacity {
 // mixed reports whether members differ.
 func (r *capacity) mixed() bool { return r.manyKinds || len(r.kinds) > 1 }
 
-// recountSums updates what a domain has left by one of its rows; any says that some member fits the row.
-func (r *capacity) recountSums(d *domainCapacity, n cluster.NodeIdx, any bool) {
+// recountSums updates what a domain has left by one of its rows: nothing if no member fits the row. Must be called after
+// the slots of the row were updated.
+func (r *capacity) recountSums(d *domainCapacity, n cluster.NodeIdx) {
+	fits := r.slotsOn(n) > 0
 	for i := range r.amounts {
 		a := &r.amounts[i]
 		if a.tooLarge {
 			continue
 		}
 		var left int64
-		if any {
+		if fits {
 			left = max(a.free[n], 0)
 		}
 		d.sums[i] += left - a.counted[n]

@@ -87,7 +87,11 @@ func (f *Finder) FindUnits(q Question) Answer {
 	case a.Message == "":
 		a.Message = preempt.MessagePrefix + fmt.Sprintf("there is no room with all %d units of lower priority gone either.", len(us.all))
 	}
-	a.Considered = us.considered(list, found || comes)
+	stays := notEnough
+	if found || comes {
+		stays = notNeeded
+	}
+	a.Considered = us.considered(list, stays)
 	if a.Message == preempt.AllProtected {
 		protected(a.Considered)
 	}

@@ -52,11 +52,11 @@ func (o *singlePod) boundRows() (room, sure bool) {
 func (o *singlePod) boundRow(n cluster.NodeIdx) {
 	least := Loss{}
 	whole := o.lacks
-	enough := o.lowestPriorities(n, o.budgets.Len() > 0, 0)
+	enough := o.lowestPriorities(n, 0)
 	if !enough && o.budgets.Len() > 0 {
 		least.Violations = 1
 		o.lacks = whole
-		enough = o.lowestPriorities(n, false, 1)
+		enough = o.lowestPriorities(n, 1)
 	}
 	if o.lacks = whole; !enough {
 		return
@@ -129,10 +129,11 @@ func (o *singlePod) oneUnit(l rowBound) (done bool) {
 	return true
 }
 
-// lowestPriorities collects the row's units of the lowest priorities that hold together what it lacks. If harmless is
-// set, units that violate a budget by themselves are left out. It is false if all hold too little, or if that costs
-// more than the best one, given a number of violations.
-func (o *singlePod) lowestPriorities(n cluster.NodeIdx, harmless bool, violations int) bool {
+// lowestPriorities collects the row's units of the lowest priorities that hold together what it lacks. If no violation
+// of a budget is allowed, units that violate one by themselves are left out. It is false if all hold too little, or if
+// that costs more than the best one, given the allowed number of violations.
+func (o *singlePod) lowestPriorities(n cluster.NodeIdx, violations int) bool {
+	harmless := violations == 0 && o.budgets.Len() > 0
 	row := &o.index.rows[n]
 	alone, parts := row.pods, row.parts
 	o.pool = o.pool[:0]

@@ -51,7 +51,7 @@ func (sk *search) improve() (proved bool) {
 		st.enumerate(region)
 	}
 	if slices.Equal(confirmed, sk.best) {
-		return sk.proved(st.cut)
+		return st.proved()
 	}
 	if sk.capacity.exact && !sk.fitsWithout(sk.best) {
 		sk.best, sk.unproved, st.cut = confirmed, unproved, true
@@ -59,12 +59,12 @@ func (sk *search) improve() (proved bool) {
 		sk.best = sk.keepNeeded(sk.best) // a smaller set of them may have been left out
 		sk.unproved, sk.open = sk.open, 0
 	}
-	return sk.proved(st.cut)
+	return st.proved()
 }
 
-// proved reports whether the best answer has the smallest loss, given whether sets were left out.
-func (sk *search) proved(cut bool) bool {
-	return !cut && sk.found
+// proved reports whether the best answer has the smallest loss: no set was left out.
+func (st *subsets) proved() bool {
+	return !st.cut && st.found
 }
 
 // regions groups the useful units by node or domain if one of them must have all the capacity; otherwise they are one
