@@ -8,7 +8,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/evict"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
-	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -57,13 +56,8 @@ func (h evictHost) DecidedQuorum(key cluster.GangKey) int {
 	return 0
 }
 
-func (h evictHost) Need(u *queue.Unit) gang.Need {
-	need, _ := h.e.gangNeed(u)
-	return need
-}
-
-func (h evictHost) Nominations(u *queue.Unit) place.Nominations { return h.e.promises(u) }
-func (h evictHost) GangsBlocked() bool                          { return len(h.e.blocked()) > 0 }
+func (h evictHost) Need(u *queue.Unit) gang.Need { return h.e.gangAttempt(u).Need }
+func (h evictHost) GangsBlocked() bool           { return len(h.e.blocked()) > 0 }
 
 func (h evictHost) Reconsider(key cluster.GangKey, cause string) { h.e.reconsider(key, cause) }
 

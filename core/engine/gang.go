@@ -58,13 +58,13 @@ func (r gangRules) Admit(u *queue.Unit) queue.Admission {
 	if u.Gang == (cluster.GangKey{}) {
 		return queue.Admission{} // a pod that is scheduled alone; the gates of its profile are asked as for any
 	}
-	ready, shut, why, gates := e.openMembers(u.Members)
-	a := queue.Admission{Members: gates}
-	if len(ready) == 0 {
-		a.Gate, a.Reason = shut, why
+	members := e.openMembers(u.Members)
+	a := queue.Admission{Members: members.gates}
+	if len(members.open) == 0 {
+		a.Gate, a.Reason = members.gate, members.reason
 		return a
 	}
-	a.Gate, a.Reason, a.Again = e.incomplete(u, ready, shut, why)
+	a.Gate, a.Reason, a.Again = e.incomplete(u, members)
 	if a.Gate == "" {
 		if reason, again, shut := e.evictions.GangGate(u.Gang); shut {
 			a.Gate, a.Reason, a.Again = plugin.DefaultPreemptionName, reason, again
@@ -73,12 +73,11 @@ func (r gangRules) Admit(u *queue.Unit) queue.Admission {
 	return a
 }
 
-// incomplete is the gate of a gang of which too few pods may be tried, with why; empty if there are enough. shut
-// and why are those of the first gate that keeps a member back.
-func (e *Engine) incomplete(u *queue.Unit, ready []*cluster.Pod, shut, why string) (gate, reason string, again record.Time) {
+// incomplete returns the gate of a gang of which too few pods may be tried, with the reason; empty if there are enough.
+func (e *Engine) incomplete(u *queue.Unit, members openness) (gate, reason string, again record.Time) {
 	q := e.quorumOf(u.Gang, u.Members)
-	held := e.evictions.Staying(u.Gang)
-	switch missing := q.pods - held - len(ready); {
+	held, open := e.evictions.Staying(u.Gang), len(members.open)
+	switch missing := q.pods - held - open; {
 	case q.open && u.Gang.Source == cluster.GangOfAnnotation && (held == 0 || missing > 0):
 		// More pods may come: no object declares how many there will be. A gang that has lost pods gets back those
 		// that are created again.
@@ -87,13 +86,13 @@ func (e *Engine) incomplete(u *queue.Unit, ready []*cluster.Pod, shut, why strin
 			return GangGate, fmt.Sprintf("%d pods of gang %s are there, and more may come until none came for %g s",
 				len(u.Members), u.Gang, float64(e.quietPeriod())/float64(record.Second)), quiet
 		}
-		if len(ready) < len(u.Members) && held == 0 {
-			return shut, why, 0
+		if open < len(u.Members) && held == 0 {
+			return members.gate, members.reason, 0
 		}
 	case missing > 0:
-		reason = fmt.Sprintf("gang %s needs %d pods, %d are there", u.Gang, q.pods, held+len(ready))
-		if n := len(u.Members) - len(ready); n > 0 {
-			reason += fmt.Sprintf(", and %d that must wait: %s: %s", n, shut, why)
+		reason = fmt.Sprintf("gang %s needs %d pods, %d are there", u.Gang, q.pods, held+open)
+		if n := len(u.Members) - open; n > 0 {
+			reason += fmt.Sprintf(", and %d that must wait: %s: %s", n, members.gate, members.reason)
 		}
 		return GangGate, reason, e.tellAt(u, reason)
 	}
@@ -157,35 +156,44 @@ func (e *Engine) badGang(u *queue.Unit) string {
 	return ""
 }
 
-// openMembers returns the members that may be scheduled now: no gate of their profile holds them, and they are not
-// going away. For the others it returns the first gate with its reason, and the names of all gates that hold one.
-func (e *Engine) openMembers(members []*cluster.Pod) (ready []*cluster.Pod, gate, reason string, gates []string) {
+// openness is which members of a unit may be scheduled now.
+type openness struct {
+	open         []*cluster.Pod // no gate of their profile holds them, and they are not terminating
+	gate, reason string         // the first gate that holds one of the others, and why
+	gates        []string       // the names of all gates that hold one
+}
+
+// openMembers asks the gates of the members.
+func (e *Engine) openMembers(members []*cluster.Pod) openness {
 	s := e.store.Snapshot()
-	gate, reason = GangGate, "its pods are being deleted"
-	first := true
+	o := openness{gate: GangGate, reason: "its pods are being deleted"}
 	for _, p := range members {
 		if p.Terminating {
 			continue
 		}
-		shut := false
-		for _, g := range e.profiles[p.Spec.SchedulerName].Gates {
-			why, ok := g.Gated(s, p)
-			if shut = !ok; !shut {
-				continue
-			}
-			if !slices.Contains(gates, g.Name()) {
-				gates = append(gates, g.Name())
-			}
-			if first {
-				gate, reason, first = g.Name(), fmt.Sprintf("%s: %s", p.Key(), why), false
-			}
-			break
+		gate, why := e.closedGate(s, p)
+		if gate == "" {
+			o.open = append(o.open, p)
+			continue
 		}
-		if !shut {
-			ready = append(ready, p)
+		if len(o.gates) == 0 {
+			o.gate, o.reason = gate, fmt.Sprintf("%s: %s", p.Key(), why)
+		}
+		if !slices.Contains(o.gates, gate) {
+			o.gates = append(o.gates, gate)
 		}
 	}
-	return ready, gate, reason, gates
+	return o
+}
+
+// closedGate returns the first gate of its profile that holds a pod, with its reason; empty for none.
+func (e *Engine) closedGate(s cluster.Snapshot, p *cluster.Pod) (gate, reason string) {
+	for _, g := range e.profiles[p.Spec.SchedulerName].Gates {
+		if why, ok := g.Gated(s, p); !ok {
+			return g.Name(), why
+		}
+	}
+	return "", ""
 }
 
 // quorum is how many pods of a gang must have a place for any to get one. It is open when no object declares it.

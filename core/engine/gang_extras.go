@@ -74,13 +74,13 @@ func (e *Engine) blocked() (units []*queue.Unit) {
 
 // spare keeps in mind where the best try of a rejected gang put its pods. What it kept before may be had by the
 // extras of others.
-func (g *gangs) spare(st *gangState, unit *queue.Unit, need gang.Need, ans gang.Answer) {
+func (g *gangs) spare(st *gangState, a gang.Attempt) {
 	var places []sparedPlace
-	if ans.Verdict == gang.NoRoom || ans.Verdict == gang.GaveUp {
+	if a.Answer.Verdict == gang.NoRoom || a.Answer.Verdict == gang.GaveUp {
 		s := g.e.store.Snapshot()
-		for i, p := range need.Members {
-			if i < len(ans.Partial) && ans.Partial[i] != cluster.NoNode && len(places) < mostSpared {
-				places = append(places, sparedPlace{p, s.NodeName(ans.Partial[i])})
+		for i, p := range a.Need.Members {
+			if i < len(a.Answer.Partial) && a.Answer.Partial[i] != cluster.NoNode && len(places) < mostSpared {
+				places = append(places, sparedPlace{p, s.NodeName(a.Answer.Partial[i])})
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func (g *gangs) spare(st *gangState, unit *queue.Unit, need gang.Need, ans gang.
 	had := len(st.spared) > 0
 	st.spared = places
 	if had {
-		g.e.queue.ReconsiderExtras("gang " + unit.Gang.String() + " leaves other room free")
+		g.e.queue.ReconsiderExtras("gang " + a.Gang.String() + " leaves other room free")
 	}
 }
 
@@ -123,42 +123,4 @@ func (e *Engine) forgetGang(key cluster.GangKey) {
 	if e.store.Snapshot().GangHolds(key) == 0 && !e.queue.HasGang(key) {
 		delete(e.gangs.of, key)
 	}
-}
-
-// spared are the nominations that there are, and the places that blocked gangs could use. Immutable.
-type spared struct {
-	*queue.Queue
-	nodes []string                  // sorted
-	on    map[string][]*cluster.Pod // node -> pods that could use it, in the queue's order
-}
-
-// sparing is what a search for a place for extras is to see as promised.
-func (g *gangs) sparing() spared {
-	s := spared{g.e.queue, slices.Clone(g.e.queue.NominatedNodes()), map[string][]*cluster.Pod{}}
-	count := 0
-	for _, u := range g.e.blocked() {
-		for _, place := range g.of[u.Gang].spared {
-			if g.e.pending[place.pod.UID] == nil || g.e.queue.NominationOf(place.pod.UID) != "" || count == mostSpared {
-				continue
-			}
-			count++
-			s.on[place.node] = append(s.on[place.node], place.pod)
-			s.nodes = append(s.nodes, place.node)
-		}
-	}
-	slices.Sort(s.nodes)
-	s.nodes = slices.Compact(s.nodes)
-	return s
-}
-
-// NominatedNodes are the nodes with promises, sorted.
-func (s spared) NominatedNodes() []string { return s.nodes }
-
-// NominatedOn are the pods that a node is promised to, those that are nominated first.
-func (s spared) NominatedOn(node string) []*cluster.Pod {
-	pods, more := s.Queue.NominatedOn(node), s.on[node]
-	if len(more) == 0 {
-		return pods
-	}
-	return append(slices.Clone(pods), more...)
 }

@@ -33,12 +33,12 @@ const (
 )
 
 // holdFor considers a gang that has just been rejected: it gets the hold, keeps it, or loses it.
-func (c *heldCapacity) holdFor(unit *queue.Unit, need gang.Need, ans gang.Answer) {
-	st := c.e.stateOf(unit.Gang)
+func (c *heldCapacity) holdFor(a gang.Attempt) {
+	st, ans := c.e.stateOf(a.Gang), a.Answer
 	if st.blocked == 0 {
 		st.blocked, st.firstMost = c.e.now, ans.Most
 	}
-	mine := c.hold != nil && c.hold.gang == unit.Gang
+	mine := c.hold != nil && c.hold.gang == a.Gang
 	if ans.Verdict != gang.NoRoom && ans.Verdict != gang.GaveUp {
 		if mine {
 			c.dropHold("it cannot be placed by waiting")
@@ -49,20 +49,21 @@ func (c *heldCapacity) holdFor(unit *queue.Unit, need gang.Need, ans gang.Answer
 		if c.e.cfg.Hold.For == 0 || c.e.now < st.blocked+c.e.cfg.Hold.After || c.e.now < st.noHoldUntil {
 			return
 		}
-		if other := c.holder(); other != nil && !c.e.queue.Before(unit, other) {
+		if other := c.holder(); other != nil && !c.e.queue.Before(c.e.queue.Gang(a.Gang), other) {
 			return
 		}
 		c.dropHold("a gang goes before it")
-		long := c.holdTime(unit)
-		c.hold = &hold{gang: unit.Gang, since: c.e.now, until: deadline.Entry{Phase: phaseHold}}
+		long := c.holdTime(a)
+		c.hold = &hold{gang: a.Gang, since: c.e.now, until: deadline.Entry{Phase: phaseHold}}
 		c.e.deadlines.Set(&c.hold.until, c.e.now+long)
-		c.e.queue.Hurry(unit.Gang)
-		c.e.emit(WriteEvent{unit.Pod().Ref(), "Normal", "HoldingRoom", "Scheduling",
-			fmt.Sprintf("room for %d of %d pods of gang %s is held for it, for %d s at most", ans.Most, need.Quorum, unit.Gang, long/record.Second)})
+		c.e.queue.Hurry(a.Gang)
+		c.e.emit(WriteEvent{a.Waiting[0].Ref(), "Normal", "HoldingRoom", "Scheduling",
+			fmt.Sprintf("room for %d of %d pods of gang %s is held for it, for %d s at most",
+				ans.Most, a.Need.Quorum, a.Gang, long/record.Second)})
 	}
 	c.hold.pods = c.hold.pods[:0]
 	s := c.e.store.Snapshot()
-	for i, p := range need.Members {
+	for i, p := range a.Need.Members {
 		if i < len(ans.Partial) && ans.Partial[i] != cluster.NoNode {
 			c.e.queue.Nominate(p, s.NodeName(ans.Partial[i]))
 			c.hold.pods = append(c.hold.pods, p)
@@ -70,19 +71,19 @@ func (c *heldCapacity) holdFor(unit *queue.Unit, need gang.Need, ans gang.Answer
 	}
 }
 
-// holdTime is for how long capacity is held for a gang: not longer than its members may wait for each other. Other
-// schedulers let them wait in places that they have taken; here that is what a hold is.
-func (c *heldCapacity) holdTime(unit *queue.Unit) record.Time {
+// holdTime returns how long capacity is held for a gang: not longer than its members may wait for each other. Other
+// schedulers let members wait for each other in placements that they have taken; a hold corresponds to that.
+func (c *heldCapacity) holdTime(a gang.Attempt) record.Time {
 	long := c.e.cfg.Hold.For
 	shorten := func(timeout record.Time) {
 		if timeout > 0 {
 			long = min(long, timeout)
 		}
 	}
-	if obj := c.e.gangObject(unit.Gang); obj != nil {
+	if obj := c.e.gangObject(a.Gang); obj != nil {
 		shorten(obj.Timeout)
 	}
-	for _, p := range unit.Members {
+	for _, p := range a.Waiting {
 		shorten(p.Gang.Timeout)
 	}
 	return long

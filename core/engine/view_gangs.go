@@ -32,18 +32,15 @@ func (v GangView) HasQuorum(u *queue.Unit) bool { return v.e.hasQuorum(u) }
 // OpenMembers returns the members that no gate of their profile holds and that are not terminating. reason is why
 // the first of the others is held.
 func (v GangView) OpenMembers(members []*cluster.Pod) (open []*cluster.Pod, reason string) {
-	open, _, reason, _ = v.e.openMembers(members)
-	return open, reason
+	o := v.e.openMembers(members)
+	return o.open, o.reason
 }
 
 // Need returns what a cycle would ask of the search for the gang of a unit.
-func (v GangView) Need(u *queue.Unit) gang.Need {
-	need, _ := v.e.gangNeed(u)
-	return need
-}
+func (v GangView) Need(u *queue.Unit) gang.Need { return v.e.gangAttempt(u).Need }
 
 // Nominations returns the nominations as a search for a gang's unit sees them.
-func (v GangView) Nominations(u *queue.Unit) place.Nominations { return v.e.promises(u) }
+func (v GangView) Nominations(u *queue.Unit) place.Nominations { return v.e.nominationsFor(u) }
 
 // GangHistory is what the engine remembers of a gang's attempts.
 type GangHistory struct {

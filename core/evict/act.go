@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
-	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -180,9 +180,12 @@ func (m *Manager) Request(r Request) {
 	m.reconsider(m.pending.add(m.store.Snapshot(), r), "pods of it are evicted")
 }
 
-// ActForGang acts on the plan for a gang that is back in the queue. members are those that were asked for. It returns
-// what the status of its pods is to show as their nominated nodes.
-func (m *Manager) ActForGang(unit *queue.Unit, members []*cluster.Pod, plan Plan, d *record.Decision) (shown map[cluster.UID]Shown) {
+// ActForGang acts on the plan for a gang that is back in the queue after an attempt. It returns what the status of its
+// pods is to show as their nominated nodes.
+func (m *Manager) ActForGang(
+	prof *Profile, a gang.Attempt, plan Plan, d *record.Decision,
+) (shown map[cluster.UID]Shown) {
+	members := a.Need.Members
 	if plan.Verdict != 0 {
 		d.Preemption = &record.Preemption{Message: plan.Message, PausedUntil: plan.Paused}
 		if plan.units != nil {
@@ -201,22 +204,22 @@ func (m *Manager) ActForGang(unit *queue.Unit, members []*cluster.Pod, plan Plan
 				m.queue.Unnominate(p.UID)
 			}
 		}
-		m.actForGang(unit, plan, d)
+		m.actForGang(prof, a.Gang, plan, d)
 	case plan.Verdict != preempt.NotEligible:
 		had := map[cluster.UID]bool{}
-		if m.gang(unit.Gang) != nil {
-			for _, p := range m.denominateGang(unit.Gang) {
+		if m.gang(a.Gang) != nil {
+			for _, p := range m.denominateGang(a.Gang) {
 				had[p.UID] = true
 			}
 		}
-		m.EndGang(unit.Gang, "no room can be made for it now")
+		m.EndGang(a.Gang, "no room can be made for it now")
 		for _, p := range members {
 			m.queue.Unnominate(p.UID)
 			shown[p.UID] = Shown{Cleared: had[p.UID] || p.Nominated != ""}
 		}
 	}
 	if d.Preemption != nil {
-		d.Preemption.Wasted = m.pauses.wasted(OwnerOfGang(unit.Gang))
+		d.Preemption.Wasted = m.pauses.wasted(OwnerOfGang(a.Gang))
 	}
 	if plan.Message != "" && plan.Verdict != preempt.Evict {
 		d.Message += " " + plan.Message
@@ -238,15 +241,15 @@ func (m *Manager) Shown(pods []*cluster.Pod) map[cluster.UID]Shown {
 }
 
 // actForGang nominates the pods of a gang, withdraws decided pods and requests evictions.
-func (m *Manager) actForGang(unit *queue.Unit, plan Plan, d *record.Decision) {
-	m.host.EndHold(unit.Gang, "pods are evicted for it")
-	need, prof := plan.Need, m.host.Profile(unit.Pod().Spec.SchedulerName)
-	ev, priority := m.renewGang(unit.Gang, plan, d.Number), m.preemptorPriority(unit.Gang, need.Members)
+func (m *Manager) actForGang(prof *Profile, key cluster.GangKey, plan Plan, d *record.Decision) {
+	m.host.EndHold(key, "pods are evicted for it")
+	need, name := plan.Need, key.String()
+	ev, priority := m.renewGang(key, plan, d.Number), m.preemptorPriority(key, need.Members)
 	for _, p := range plan.Revoked {
 		m.dropVictim(ev, p.UID)
 		ev.evicted--
 	}
-	r := Request{For: ev.asked, Decision: d.Number, Gang: unit.Gang.String()}
+	r := Request{For: ev.asked, Decision: d.Number, Gang: name}
 	var nodes []string
 	s := m.store.Snapshot()
 	for i, p := range need.Members {
@@ -290,8 +293,8 @@ func (m *Manager) actForGang(unit *queue.Unit, plan Plan, d *record.Decision) {
 	if len(r.Victims) == 0 {
 		ev.state = Draining
 	}
-	m.withdraw(back, fmt.Sprintf("podgroup %s", unit.Gang), fmt.Sprintf("gang %s of priority %d", unit.Gang, priority), r.Node)
-	r.Denominate = m.denominate(priority, unit.Gang, nodes)
+	m.withdraw(back, "podgroup "+name, fmt.Sprintf("gang %s of priority %d", name, priority), r.Node)
+	r.Denominate = m.denominate(priority, key, nodes)
 	d.Preemption.Denominated = r.Denominate
 	if !plan.same {
 		m.chargeBudgets(prof, r)

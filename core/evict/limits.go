@@ -60,7 +60,7 @@ func (m *Manager) LimitsOfGang(prof *Profile, key cluster.GangKey, need gang.Nee
 	owner, unit := OwnerOfGang(key), Unit{Gang: key}
 	l = Limits{
 		Pause: m.PauseOf(owner), Wasted: m.WastedFor(owner), VictimsStuck: len(m.StuckOfGang(prof, key)) > 0,
-		Sets:  m.Preemptors(key, m.queue.Gang(key), need),
+		Sets:  m.Preemptors(key, need),
 		Units: m.unitLimits(prof, m.NeverForGang, unit),
 	}
 	l.Units.Own = key

@@ -30,9 +30,8 @@ type Host interface {
 	// by its last decision, 0 for none.
 	Quorum(key cluster.GangKey, waiting []*cluster.Pod) int
 	DecidedQuorum(cluster.GangKey) int
-	// Need returns what a search for the places of a gang is asked now, and Nominations what it keeps away from.
+	// Need returns what a search for the placements of a gang would be asked now.
 	Need(*queue.Unit) gang.Need
-	Nominations(*queue.Unit) place.Nominations
 	// GangsBlocked reports whether gangs wait that were rejected for want of capacity.
 	GangsBlocked() bool
 	// Reconsider asks the gates of a gang again.

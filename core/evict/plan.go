@@ -12,7 +12,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
-	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -241,34 +240,34 @@ func (m *Manager) searchForPod(prof *Profile, p *cluster.Pod, noms place.Nominat
 	return ans, cluster.NoNode
 }
 
-// ForGang looks for units to evict so that a gang gets its places. held is how many of its pods have a place, and ans
-// what came of the search for places. The zero Plan is that of a gang that may not ask.
-func (m *Manager) ForGang(unit *queue.Unit, prof *Profile, need gang.Need, held int, ans gang.Answer, decision uint64) Plan {
-	if prof.Preemption == nil || ans.Verdict != gang.NoRoom && ans.Verdict != gang.GaveUp {
+// ForGang looks for units to evict so that a gang gets the placements that an attempt did not find. The zero Plan is
+// that of a gang that may not ask.
+func (m *Manager) ForGang(prof *Profile, a gang.Attempt) Plan {
+	if prof.Preemption == nil || a.Answer.Verdict != gang.NoRoom && a.Answer.Verdict != gang.GaveUp {
 		return Plan{} // a gang that can never fit evicts no pods (rule R17)
 	}
-	if held >= m.host.Quorum(unit.Gang, unit.Members) && !SurplusEvicts(unit.Gang) {
+	if a.Held >= a.Quorum && !SurplusEvicts(a.Gang) {
 		return Plan{} // a surplus member evicts no pods, except in a native group (answer A6)
 	}
 	m.meter.Plugin(plugin.AtPostFilter, plugin.DefaultPreemptionName)
-	sets := m.Preemptors(unit.Gang, unit, need)
-	if len(sets) == 0 && len(need.Members) >= need.Quorum {
+	sets := m.Preemptors(a.Gang, a.Need)
+	if len(sets) == 0 && len(a.Need.Members) >= a.Need.Quorum {
 		return Plan{Verdict: preempt.NotHelpful, Message: NeverMessage}
 	}
-	ev := m.gang(unit.Gang)
+	ev := m.gang(a.Gang)
 
 	// 1. Go on with the victims of before.
 	if ev != nil && ev.state == Failed {
-		if plan, same := m.planSame(unit, prof, need, ev); same {
+		if plan, same := m.planSame(prof, a, ev); same {
 			return plan
 		}
 	}
 	if m.remaining(prof, ev) {
-		return m.regain(unit, prof, need, ev, decision)
+		return m.regain(prof, a, ev)
 	}
 
 	// 2. Account for capacity that went to another scheduler, and for victims that do not terminate.
-	owner, who := OwnerOfGang(unit.Gang), need.Members[0].Ref()
+	owner, who := OwnerOfGang(a.Gang), a.Need.Members[0].Ref()
 	if ev != nil && ev.taken {
 		ev.taken = false
 		m.pauses.lost(owner, who, m.host.Now())
@@ -277,25 +276,25 @@ func (m *Manager) ForGang(unit *queue.Unit, prof *Profile, need gang.Need, held 
 		m.pauses.wait(owner, who)
 		return Plan{Verdict: preempt.NotHelpful, Paused: until, Message: PausedMessage}
 	}
-	late := m.StuckOfGang(prof, unit.Gang)
+	late := m.StuckOfGang(prof, a.Gang)
 	if len(late) > 0 {
-		m.giveUpOn(&ev.stuck, late, who, unit.Gang.String())
+		m.giveUpOn(&ev.stuck, late, who, a.Gang.String())
 	}
 
 	// 3. Plan, and note what budgets bar.
-	plan := m.planSets(unit, prof, sets, decision)
+	plan := m.planSets(prof, a, sets)
 	if len(late) > 0 && plan.Verdict == preempt.NotHelpful { // the victims of before may terminate after all
 		plan.Verdict, plan.Message = preempt.NotEligible, NoOther
 	}
-	m.NoteBarred(unit.Pod().Ref(), plan.Message)
+	m.NoteBarred(a.Waiting[0].Ref(), plan.Message)
 	return plan
 }
 
 // planSets looks for units to evict for one set of members after the other. Without success it returns the plan of the
 // last set, unless budgets ended one: they may allow more later.
-func (m *Manager) planSets(unit *queue.Unit, prof *Profile, sets []Preemptor, decision uint64) (last Plan) {
+func (m *Manager) planSets(prof *Profile, a gang.Attempt, sets []Preemptor) (last Plan) {
 	for _, by := range sets {
-		plan := m.planSet(unit, prof, by, decision)
+		plan := m.planSet(prof, a, by)
 		if plan.Verdict != preempt.NotHelpful {
 			return plan
 		}
@@ -307,23 +306,26 @@ func (m *Manager) planSets(unit *queue.Unit, prof *Profile, sets []Preemptor, de
 }
 
 // planSet looks for units to evict for a set of members.
-func (m *Manager) planSet(unit *queue.Unit, prof *Profile, by Preemptor, decision uint64) Plan {
-	need, noms := by.Need, m.host.Nominations(unit)
+func (m *Manager) planSet(prof *Profile, a gang.Attempt, by Preemptor) Plan {
+	need := by.Need
 	trial := m.store.Trial()
 	defer trial.Discard()
-	run := m.dryRun(prof, trial, need, decision, noms)
-	a := m.finder.FindUnits(units.Question{
-		Members: need.Members, Quorum: need.Quorum, Own: unit.Gang, Priority: by.Priority, Trial: trial, Fits: run.Fits, Rows: run.Where,
-		Rule: m.RuleOf, Never: m.SparingNodes(m.NeverForGang, m.Spared(Unit{Gang: unit.Gang})), Stuck: m.OverdueOn(prof),
-		Placement: units.Placement{Placer: prof.Placer, Nominations: noms, Bound: need.Bound, TopologyKeys: RequiredKeys(need)},
-		Runs:      prof.Preemption.Runs, Strict: prof.Preemption.Strict,
+	run := m.dryRun(prof, trial, need, a.Number, a.Nominations)
+	ans := m.finder.FindUnits(units.Question{
+		Members: need.Members, Quorum: need.Quorum, Own: a.Gang, Priority: by.Priority,
+		Trial: trial, Fits: run.Fits, Rows: run.Where,
+		Rule: m.RuleOf, Never: m.SparingNodes(m.NeverForGang, m.Spared(Unit{Gang: a.Gang})), Stuck: m.OverdueOn(prof),
+		Placement: units.Placement{
+			Placer: prof.Placer, Nominations: a.Nominations, Bound: need.Bound, TopologyKeys: RequiredKeys(need),
+		},
+		Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
 	})
-	plan := Plan{Verdict: a.Verdict, Message: a.Message, units: &a, Need: need}
-	if a.Verdict == preempt.NotHelpful {
+	plan := Plan{Verdict: ans.Verdict, Message: ans.Message, units: &ans, Need: need}
+	if ans.Verdict == preempt.NotHelpful {
 		return plan
 	}
-	plan.Victims = VictimPods(&a)
-	plan.Rows = run.Without(append(slices.Clone(plan.Victims), a.Terminating...))
+	plan.Victims = VictimPods(&ans)
+	plan.Rows = run.Without(append(slices.Clone(plan.Victims), ans.Terminating...))
 	if plan.Rows == nil {
 		return Plan{Verdict: preempt.NotHelpful, Message: notAgainMessage}
 	}
@@ -332,15 +334,15 @@ func (m *Manager) planSet(unit *queue.Unit, prof *Profile, by Preemptor, decisio
 
 // regain gives a gang whose victims terminate its places again, as far as it has lost them: a stronger pod took them
 // and is gone, or a member replaced another. Otherwise it waits for its victims.
-func (m *Manager) regain(unit *queue.Unit, prof *Profile, need gang.Need, ev *Eviction, decision uint64) Plan {
+func (m *Manager) regain(prof *Profile, a gang.Attempt, ev *Eviction) Plan {
 	plan := Plan{Verdict: preempt.NotEligible, Message: RemainingMessage}
 	nominated := 0
-	for _, p := range need.Members {
+	for _, p := range a.Need.Members {
 		if m.queue.NominationOf(p.UID) != "" {
 			nominated++
 		}
 	}
-	if nominated >= need.Quorum {
+	if nominated >= a.Need.Quorum {
 		return plan
 	}
 	trial := m.store.Trial()
@@ -352,16 +354,16 @@ func (m *Manager) regain(unit *queue.Unit, prof *Profile, need gang.Need, ev *Ev
 		}
 	}
 	slices.SortFunc(going, byKey)
-	plan.Need, plan.Rows = need, m.dryRun(prof, trial, need, decision, m.host.Nominations(unit)).Without(going)
+	plan.Need, plan.Rows = a.Need, m.dryRun(prof, trial, a.Need, a.Number, a.Nominations).Without(going)
 	return plan
 }
 
 // planSame is the rest of a set of victims of which some could not be evicted: false if they are none, or do not help
 // any more. Where those that terminate are enough by now, the rest is revoked.
-func (m *Manager) planSame(unit *queue.Unit, prof *Profile, need gang.Need, ev *Eviction) (plan Plan, same bool) {
+func (m *Manager) planSame(prof *Profile, a gang.Attempt, ev *Eviction) (plan Plan, same bool) {
 	trial := m.store.Trial()
 	defer trial.Discard()
-	run := m.dryRun(prof, trial, need, ev.draw, m.host.Nominations(unit))
+	run := m.dryRun(prof, trial, a.Need, ev.draw, a.Nominations)
 	s := m.store.Snapshot()
 	begun := len(ev.left) < ev.evicted
 	var rest, going []*cluster.Pod
@@ -376,16 +378,18 @@ func (m *Manager) planSame(unit *queue.Unit, prof *Profile, need gang.Need, ev *
 			rest = append(rest, p)
 		}
 	}
-	if len(rest) == 0 || !begun || m.protectedNow(rest, m.preemptorPriority(unit.Gang, need.Members)) {
+	if len(rest) == 0 || !begun || m.protectedNow(rest, m.preemptorPriority(a.Gang, a.Need.Members)) {
 		return Plan{}, false
 	}
 	slices.SortFunc(rest, byKey)
 	slices.SortFunc(going, byKey)
 	if rows := run.Without(going); rows != nil {
-		return Plan{Verdict: preempt.NotEligible, Message: RemainingMessage, Need: need, Rows: rows, same: true, Revoked: rest}, true
+		return Plan{
+			Verdict: preempt.NotEligible, Message: RemainingMessage, Need: a.Need, Rows: rows, same: true, Revoked: rest,
+		}, true
 	}
 	if rows := run.Without(slices.Concat(rest, going)); rows != nil {
-		return Plan{Verdict: preempt.Evict, Victims: rest, Need: need, Rows: rows, same: true}, true
+		return Plan{Verdict: preempt.Evict, Victims: rest, Need: a.Need, Rows: rows, same: true}, true
 	}
 	return Plan{}, false
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
-	"github.com/kumiki-scheduler/kumiki/core/queue"
 )
 
 // Which pods go together, what protects them, and by which priority a unit may have others evicted. The search for
@@ -93,8 +92,8 @@ const mostPreemptors = 4
 // Preemptors returns the sets of a gang's members for which it may have others evicted, the strongest first: members
 // that never preempt are not among them, and where the gang declares no priority a set evicts by the lowest of its
 // members' priorities (answers A3, A13). So a member that the gang does not need does not keep it from evicting. There
-// is no set if too few members may preempt. The unit may be nil.
-func (m *Manager) Preemptors(key cluster.GangKey, unit *queue.Unit, need gang.Need) (sets []Preemptor) {
+// is no set if too few members may preempt.
+func (m *Manager) Preemptors(key cluster.GangKey, need gang.Need) (sets []Preemptor) {
 	s := m.store.Snapshot()
 	obj := s.GangObject(key)
 	if obj != nil && obj.NeverPreempts {
@@ -120,7 +119,7 @@ func (m *Manager) Preemptors(key cluster.GangKey, unit *queue.Unit, need gang.Ne
 		if by.Need.Members = need.Members; n < len(need.Members) {
 			by.Need.Members = among(need.Members, may[:n])
 		}
-		for _, by.Need.Quorum = range m.quorums(key, unit, by.Need) {
+		for _, by.Need.Quorum = range m.quorums(key, by.Need) {
 			sets = append(sets, by)
 		}
 	}
@@ -139,8 +138,11 @@ func among(members, chosen []*cluster.Pod) (list []*cluster.Pod) {
 
 // quorums returns the numbers of members that are asked for in turn: of a native group all of them if nothing else
 // waits for capacity, then as many as it needs.
-func (m *Manager) quorums(key cluster.GangKey, unit *queue.Unit, need gang.Need) []int {
-	if !SurplusEvicts(key) || len(need.Members) <= need.Quorum || unit != nil && (m.queue.Needed(unit) || m.host.GangsBlocked()) {
+func (m *Manager) quorums(key cluster.GangKey, need gang.Need) []int {
+	if !SurplusEvicts(key) || len(need.Members) <= need.Quorum {
+		return []int{need.Quorum}
+	}
+	if u := m.queue.Gang(key); u != nil && (m.queue.Needed(u) || m.host.GangsBlocked()) {
 		return []int{need.Quorum}
 	}
 	return []int{len(need.Members), need.Quorum}

@@ -32,7 +32,7 @@ func (m *Manager) findGang(u *queue.Unit) {
 		left: map[cluster.UID]leaving{}, from: map[string]bool{}}
 	found := false
 	priority := m.preemptorPriority(u.Gang, u.Members)
-	if sets := m.Preemptors(u.Gang, u, m.host.Need(u)); len(sets) > 0 {
+	if sets := m.Preemptors(u.Gang, m.host.Need(u)); len(sets) > 0 {
 		priority = sets[0].Priority // as which it may have requested evictions
 	}
 	for _, p := range u.Members {

@@ -233,10 +233,10 @@ func (q *Queue) EndHurry(key cluster.GangKey) {
 
 // Part removes the members that have a node from a unit in flight. It reports whether any is left; if none is, the
 // unit is gone as after Done.
-func (q *Queue) Part(u *Unit, placed func(cluster.UID) bool) (left bool) {
+func (q *Queue) Part(u *Unit, placed map[cluster.UID]bool) (left bool) {
 	stay := u.Members[:0:0]
 	for _, p := range u.Members {
-		if placed(p.UID) {
+		if placed[p.UID] {
 			delete(q.units, p.UID)
 			continue
 		}

@@ -299,9 +299,11 @@ func (s *story) place(name string, members []string) error {
 		return fmt.Errorf("%s was not popped", name)
 	}
 	s.quorum.placed[u.Gang.Name] += len(members)
-	left := s.q.Part(u, func(uid cluster.UID) bool {
-		return slices.Contains(members, strings.TrimPrefix(string(uid), "uid-"))
-	})
+	placed := map[cluster.UID]bool{}
+	for _, member := range members {
+		placed[cluster.UID("uid-"+member)] = true
+	}
+	left := s.q.Part(u, placed)
 	s.say("some are left: %v", left)
 	return nil
 }
