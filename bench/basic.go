@@ -23,13 +23,13 @@ func basicCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "basic",
-		Short: "Plain pods on equal nodes, created at full speed: kumiki, upstream's kube-scheduler and a null binder",
-		Long: `Plain pods on equal nodes, created at full speed: the workload basic at a size that flags give.
+		Short: "Measure plain pods on equal nodes, created at full speed",
+		Long: `Measure plain pods on equal nodes, created at full speed: the workload "basic" at the size of the flags.
 
-Each scheduler is a process of its own, against a fresh local cluster (API server and etcd, nothing else at work), and
-they take turns. null plays what kube-scheduler wrote in a run that was recorded before (kumiki, where that is not built): what
-the API server can do on this machine. The time of a pod runs from its create call until a watch shows its node. A run in which a pod stays unbound or a
-node is promised more than it has is a failure.`,
+Each scheduler is a process of its own against a fresh local cluster (API server and etcd, without other load), and the
+schedulers take turns. null is a no-op binder: it replays the writes of a recorded run of kube-scheduler, or of kumiki if
+kube-scheduler is not built, and shows the upper bound on this machine. The latency of a pod is the time from its create
+call until a watch shows its node. A run fails if a pod stays unbound or a node is oversold.`,
 		Example: `  kumiki bench basic
   kumiki bench basic --nodes 100 --pods 1000 --runs 1 --scheduler kumiki,null -o json`,
 		Args: cobra.NoArgs,

@@ -19,12 +19,13 @@ func compareCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "compare A.json B.json",
-		Short: "Compare two reports of bench -o json: what B gained and lost against A",
-		Long: `Compare two reports of bench -o json: what B gained and lost against A.
+		Short: "Compare two reports of bench -o json",
+		Long: `Compare two reports of bench -o json, and show what B gained or lost against A.
 
-The figures of B are divided by those of A: medians, with the interval that holds the ratio with 95 % confidence. Where both
-reports have a null binder that counts, speed is pods/s divided by null's of the same round, so that the hour and the machine
-drop out. The exit code is 1 when a scheduler lost more than 5 % with its whole interval, or missed a threshold in B.`,
+The figures are medians of B divided by those of A, with the 95 % confidence interval of the ratio. If both reports have
+a valid no-op binder (null), speed is pods/s divided by that of null in the same round, so that it does not depend on the
+machine or the time. The exit code is 1 if a scheduler lost more than 5 % with its whole interval, or missed a threshold
+in B.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usage.Errorf("compare takes two reports, not %d", len(args))

@@ -32,15 +32,24 @@ func runsWorkloads(cmd *cobra.Command) {
 	var f fileFlags
 	cmd.Long = `Measure schedulers against each other on this machine.
 
-Workloads are read from a file in the format of scheduler_perf's performance-config.yaml, or are those of this program, by name
-or by what they match ('kumiki bench table --labels= --list' lists them). Each scheduler is a process of its own against a fresh local cluster, and they take turns. null plays what
-kube-scheduler wrote in a run that was recorded before (kumiki, where kube-scheduler is not built or its run failed): what
-the API server can do on this machine. Ratios to it count when it leaves under 5 % of the machine idle. create-only creates
-the pods for nobody. kube-scheduler@100 looks at all nodes. NAME@FILE is a scheduler with the settings of a
-KubeSchedulerConfiguration, but for how it reaches the API server; in the report it has the file's name without directory and
-ending. A path is a program that takes kube-scheduler's flags. NAME~PLUGIN is a scheduler whose configuration disables a plugin. A run ends when
-nothing moves (--patience), and its pods that are left count as never bound. After an interrupt the report has the runs that were
-over. The exit code is 1 when a run failed, a threshold was missed or not all runs were made.`
+Each scheduler is a process of its own against a fresh local cluster, and the schedulers take turns. The workloads are
+built in ('kumiki bench table --labels= --list' lists them), or are read from a file in the format of the
+performance-config.yaml of scheduler_perf. The schedulers are
+
+  kumiki               this program
+  kube-scheduler       upstream's scheduler; kube-scheduler@100 is the same with percentageOfNodesToScore 100
+  null                 a no-op binder: it replays the writes of a recorded run of kube-scheduler, or of kumiki if
+                       kube-scheduler is not built or its run failed. It is the upper bound on this machine; ratios
+                       to it are valid if it leaves less than 5 % of the machine idle
+  create-only          no scheduler: the pods are created and not bound
+  PATH                 a program that accepts the flags of kube-scheduler
+  NAME@FILE            a scheduler with the settings of a KubeSchedulerConfiguration, except its client connection; the
+                       report names it by the file's name without directory and ending
+  NAME~PLUGIN          a scheduler whose configuration disables a plugin
+
+A run ends if no pod makes progress for the time of --patience; its remaining pods count as never bound. After an
+interrupt the report contains the runs that were complete. The exit code is 1 if a run failed, a threshold was missed,
+or not all runs were made.`
 	cmd.Example = `  kumiki bench --workload basic --match small --runs 3
   kumiki bench --match '^gangs/' --scheduler kumiki,kube-scheduler,null
   kumiki bench -f performance-config.yaml --labels performance --scheduler kumiki,kube-scheduler@100,null -o html > report.html`
@@ -48,21 +57,21 @@ over. The exit code is 1 when a run failed, a threshold was missed or not all ru
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if f.file == "" && f.name == "" && f.match == "" && f.labels == "" {
 			if cmd.Flags().NFlag() > 0 {
-				return usage.Errorf("which workloads? give --file, --workload, --match or --labels; 'kumiki bench table --labels= --list' has those of this program")
+				return usage.Errorf("no workloads are selected: give --file, --workload, --match or --labels; 'kumiki bench table --labels= --list' lists the built-in ones")
 			}
 			return cmd.Help()
 		}
 		return f.run(cmd, o)
 	}
 	fs := cmd.Flags()
-	fs.StringVarP(&f.file, "file", "f", "", "`file` of workloads")
-	fs.StringVar(&f.name, "workload", "", "workload of this program, by its case's `name`; without it and --file all of them are meant")
-	fs.StringVar(&f.match, "match", "", "only those whose case/workload matches the `regexp`")
-	fs.StringVar(&f.labels, "labels", "", "only those with these labels (performance,-large)")
+	fs.StringVarP(&f.file, "file", "f", "", "read the workloads from this `file`")
+	fs.StringVar(&f.name, "workload", "", "run the built-in workloads of the case with this `name` (default: all cases)")
+	fs.StringVar(&f.match, "match", "", "run only workloads whose case/workload matches the `regexp`")
+	fs.StringVar(&f.labels, "labels", "", "run only workloads with these labels, or with - without them, such as performance,-large")
 	addFlags(fs, &o, 5, []string{report.Kumiki, report.Upstream, report.Null}, 30*time.Minute)
-	fs.Float64Var(&f.rate, "rate", 0, "pods asked for per second, however slowly they are taken; 0: as fast as they are taken")
-	fs.StringVar(&f.topic, "topic", "", "`name` whose thresholds apply where a workload has some of its own for it")
-	fs.StringSliceVar(&f.ablate, "ablate", nil, "measure kumiki without each of these `plugins` as well: what they cost")
+	fs.Float64Var(&f.rate, "rate", 0, "create this many pods per second, even if the API server accepts them more slowly; 0 creates them as fast as it accepts them")
+	fs.StringVar(&f.topic, "topic", "", "use the thresholds for the topic of this `name`, if a workload has any")
+	fs.StringSliceVar(&f.ablate, "ablate", nil, "measure kumiki without each of these `plugins` as well, to show their cost")
 	addFormat(fs, &f.format)
 }
 

@@ -22,16 +22,16 @@ func addFlags(fs *pflag.FlagSet, o *testbed.Options, runs int, schedulers []stri
 		}
 		return pflag.NormalizedName(name)
 	})
-	fs.StringSliceVar(&o.Schedulers, "scheduler", schedulers, "what to measure, in this order")
-	fs.IntVar(&o.Rounds, "runs", runs, "runs of each scheduler")
-	fs.Float32Var(&o.QPS, "qps", testbed.DefaultQPS, "calls per second of each client of each scheduler")
-	fs.IntVar(&o.Burst, "burst", testbed.DefaultBurst, "calls at once of each client of each scheduler")
-	fs.DurationVar(&o.Timeout, "timeout", timeout, "give up a run after this time")
-	fs.DurationVar(&o.Patience, "patience", testbed.DefaultPatience, "give up a run when none of the pods that are waited for has come further for this time")
-	fs.StringVar(&o.KumikiBinary, "kumiki", "", "kumiki's `program`; empty: this one")
-	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "upstream's `program`; empty: kube-scheduler beside this one")
-	fs.StringVar(&o.ProfileDir, "profile-dir", "", "`directory` for CPU and allocation profiles of each scheduler, of its last run; profiling costs some of what it measures")
-	fs.IntVar(&o.ProfileSeconds, "profile-seconds", 15, "length of the CPU profile")
+	fs.StringSliceVar(&o.Schedulers, "scheduler", schedulers, "measure these schedulers, in this order")
+	fs.IntVar(&o.Rounds, "runs", runs, "number of runs of each scheduler")
+	fs.Float32Var(&o.QPS, "qps", testbed.DefaultQPS, "maximum requests per second of each client of each scheduler")
+	fs.IntVar(&o.Burst, "burst", testbed.DefaultBurst, "maximum burst of requests of each client of each scheduler")
+	fs.DurationVar(&o.Timeout, "timeout", timeout, "abort a run after this time")
+	fs.DurationVar(&o.Patience, "patience", testbed.DefaultPatience, "abort a run if none of the awaited pods makes progress for this time")
+	fs.StringVar(&o.KumikiBinary, "kumiki", "", "path of the kumiki `program` (default: this program)")
+	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "path of the kube-scheduler `program` (default: kube-scheduler in the directory of this program)")
+	fs.StringVar(&o.ProfileDir, "profile-dir", "", "write CPU and allocation profiles of the last run of each scheduler to this `directory`; profiling slows the schedulers down")
+	fs.IntVar(&o.ProfileSeconds, "profile-seconds", 15, "length of the CPU profile, in seconds")
 }
 
 func addFormat(fs *pflag.FlagSet, format *string) {

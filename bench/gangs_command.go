@@ -36,12 +36,13 @@ func gangsCommand() *cobra.Command {
 	var o gangOptions
 	cmd := &cobra.Command{
 		Use:   "gangs",
-		Short: "Ways to schedule gangs, on small workloads that hurt some of them",
-		Long: `Ways to schedule gangs, on small workloads that hurt some of them: see docs/gangs.md.
+		Short: "Compare ways to schedule gangs on small workloads",
+		Long: `Compare ways to schedule gangs, on small workloads that each put some of them at a disadvantage. docs/gangs.md explains
+the result.
 
-Without flags the engine runs each workload under each style that it knows, on virtual time, which takes a second. With --live
-the same workloads run in real time on a fresh local cluster, with native pod groups, for each of the schedulers; that takes
-some minutes for each, and nothing else should be at work on the machine.`,
+Without flags, simulate each workload with each way in virtual time, which takes a second. With --live, run the same
+workloads in real time on a fresh local cluster, with native pod groups, for each of the schedulers. That takes some
+minutes for each, and the machine should be idle otherwise.`,
 		Example: `  kumiki bench gangs
   kumiki bench gangs --live --scheduler kube-scheduler,kumiki`,
 		Args: cobra.NoArgs,
@@ -65,12 +66,12 @@ some minutes for each, and nothing else should be at work on the machine.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.BoolVar(&o.live, "live", false, "on a local cluster, in real time")
-	fs.StringSliceVar(&o.scenarios, "scenario", nil, "only these `names`")
-	fs.StringSliceVar(&o.Schedulers, "scheduler", []string{report.Upstream, report.Kumiki}, "with --live: what to measure, in this order")
-	fs.DurationVar(&o.until, "until", 0, "with --live: end a workload after this time, where it does not end before")
-	fs.StringVar(&o.KumikiBinary, "kumiki", "", "kumiki's `program`; empty: this one")
-	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "upstream's `program`; empty: kube-scheduler beside this one")
+	fs.BoolVar(&o.live, "live", false, "run on a local cluster, in real time")
+	fs.StringSliceVar(&o.scenarios, "scenario", nil, "run only the scenarios of these `names`")
+	fs.StringSliceVar(&o.Schedulers, "scheduler", []string{report.Upstream, report.Kumiki}, "with --live: measure these schedulers, in this order")
+	fs.DurationVar(&o.until, "until", 0, "with --live: end a workload after at most this time")
+	fs.StringVar(&o.KumikiBinary, "kumiki", "", "path of the kumiki `program` (default: this program)")
+	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "path of the kube-scheduler `program` (default: kube-scheduler in the directory of this program)")
 	o.QPS, o.Burst, o.Rounds, o.Nodes, o.Pods, o.Timeout = testbed.DefaultQPS, testbed.DefaultBurst, 1, 1, 1, time.Hour
 	return cmd
 }

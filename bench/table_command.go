@@ -41,12 +41,13 @@ func tableCommand() *cobra.Command {
 	var f tableFlags
 	cmd := &cobra.Command{
 		Use:   "table [REPORT.json]",
-		Short: "The comparison table: every family of workloads, by kumiki, kube-scheduler, null and create-only",
-		Long: `The comparison table: every family of workloads, by kumiki, kube-scheduler, null and create-only.
+		Short: "Measure the comparison table: every family of workloads with all schedulers",
+		Long: `Measure the comparison table: every family of workloads with kumiki, kube-scheduler, the no-op binder (null), and
+without a scheduler (create-only).
 
-Takes hours. Each run that is over is kept in the report at once; after an interrupt, --resume goes on with it, and makes
-those runs again that failed. Beside the report comes a page with plots. With a report as argument nothing is measured: it
-is shown, or put --into a Markdown file.`,
+This takes hours. Each complete run is saved in the report at once. After an interrupt, --resume continues and repeats
+the runs that failed. A page with plots is written beside the report. With a report as argument, show that report, or put
+it --into a Markdown file, without measuring.`,
 		Example: `  kumiki bench table --list
   kumiki bench table --match 'spread' --runs 1
   kumiki bench table --resume --again '^affinity/'
@@ -67,12 +68,12 @@ is shown, or put --into a Markdown file.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.match, "match", "", "only workloads whose case/workload matches the `regexp`")
-	fs.StringVar(&f.labels, "labels", tableLabel, "only workloads with these labels")
-	fs.BoolVar(&f.list, "list", false, "measure nothing: list the workloads, and how long they may take")
-	fs.StringVar(&f.to, "to", "out/bench/table.json", "`file` of the report; the page is written beside it")
-	fs.BoolVar(&f.resume, "resume", false, "go on with the report that is there")
-	fs.StringVar(&f.again, "again", "", "with --resume: measure those whose case/workload matches the `regexp` again")
+	fs.StringVar(&f.match, "match", "", "run only workloads whose case/workload matches the `regexp`")
+	fs.StringVar(&f.labels, "labels", tableLabel, "run only workloads with these labels")
+	fs.BoolVar(&f.list, "list", false, "list the workloads and their maximum duration, without measuring")
+	fs.StringVar(&f.to, "to", "out/bench/table.json", "write the report to this `file`; the page is written beside it")
+	fs.BoolVar(&f.resume, "resume", false, "continue with the existing report")
+	fs.StringVar(&f.again, "again", "", "with --resume: repeat the workloads whose case/workload matches the `regexp`")
 	addFormat(fs, &f.format)
 	fs.StringVar(&f.into, "into", "", "with a report: put the table into this Markdown `file`, between its markers")
 	addFlags(fs, &o, 3, []string{report.Kumiki, report.Upstream, report.Upstream + "@100", report.Null, report.CreateOnly}, 10*time.Minute)

@@ -28,15 +28,15 @@ func NewCommand(others ...Contender) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "core",
-		Short: "Scheduling alone, without an API server: families of pods on 1,000 to 100,000 nodes",
-		Long: `Scheduling alone, without an API server.
+		Short: "Measure scheduling alone, without an API server, on 1,000 to 100,000 nodes",
+		Long: `Measure scheduling alone, without an API server.
 
-Pods go one by one from pending to seen bound: queue, search, assume, the outcome of the bind, the watch's confirmation; for
-each that comes the oldest is deleted. Half as many pods as nodes are there from the start. A run in which a pod finds no node
-is a failure. The table has medians over the runs.
+Each pod goes through the queue, the search for a node, the assumption, the result of the bind and the confirmation by
+the watch; for each new pod the oldest is deleted. At the start, there are half as many bound pods as nodes. A run fails
+if a pod fits no node. The table has medians over the runs.
 
-With --ablate, kumiki is measured beside kumiki without one plugin, for each that is named: what the plugin costs a decision
-and a node, and how much of the 99th percentile of a decision's time it is.`,
+With --ablate, kumiki is measured beside kumiki without one plugin, for each named plugin. The table then shows what the
+plugin costs per decision and per node, and its share of the 99th percentile of the decision time.`,
 		Example: `  kumiki bench core
   kumiki bench core --nodes 1000,5000 --families 'basic|spread' --runs 5
   kumiki bench core --nodes 1000,10000,100000 -o json > core.json
@@ -75,16 +75,16 @@ and a node, and how much of the 99th percentile of a decision's time it is.`,
 	}
 	fs := cmd.Flags()
 	fs.IntSliceVar(&o.Nodes, "nodes", []int{1000, 5000, 15_000, 50_000, 100_000}, "numbers of nodes")
-	fs.StringVar(&families, "families", "", "`regular expression` of the families to measure; empty: all")
-	fs.IntVar(&o.Pods, "pods", 5000, "pods that count in each run")
-	fs.IntVar(&o.Warmup, "warmup", 100, "pods before those, and at least one of each template")
-	fs.DurationVar(&o.Limit, "limit", 5*time.Second, "end a run after this time, with the pods placed until then; 0: never")
-	fs.IntVar(&o.Runs, "runs", 3, "runs of each scheduler")
-	fs.StringSliceVar(&schedulers, "schedulers", all, "what to measure, in this order; ratios are to the first")
-	fs.StringSliceVar(&ablate, "ablate", nil, "measure what these `plugins` cost, in place of --schedulers")
-	fs.IntVar(&classMiB, "class-memory", 0, "`MiB` that kumiki may keep of classes of pods; 0: what the scheduler keeps")
+	fs.StringVar(&families, "families", "", "measure only the families that match this `regexp`")
+	fs.IntVar(&o.Pods, "pods", 5000, "number of measured pods in each run")
+	fs.IntVar(&o.Warmup, "warmup", 100, "number of pods before the measured ones; at least one of each template")
+	fs.DurationVar(&o.Limit, "limit", 5*time.Second, "end a run after this time, with the pods placed until then; 0 means never")
+	fs.IntVar(&o.Runs, "runs", 3, "number of runs of each scheduler")
+	fs.StringSliceVar(&schedulers, "schedulers", all, "measure these schedulers, in this order; ratios are to the first")
+	fs.StringSliceVar(&ablate, "ablate", nil, "measure the cost of these `plugins` instead of --schedulers")
+	fs.IntVar(&classMiB, "class-memory", 0, "memory limit of kumiki's caches of pod classes, in `MiB`; 0 means the limit of the scheduler")
 	fs.StringVarP(&format, "output", "o", "table", "table, json, or svg (the cost of a pod by the number of nodes)")
-	fs.StringVar(&from, "from", "", "measure nothing, and show the report in this JSON `file`")
+	fs.StringVar(&from, "from", "", "show the report in this JSON `file`, without measuring")
 	return cmd
 }
 

@@ -41,18 +41,18 @@ func NewCommand() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:    "null",
-		Short:  "Bind pods to nodes in turn, looking at nothing (what bench measures against)",
+		Short:  "Bind pods to nodes round robin without decisions (the no-op binder, the baseline of bench)",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE:   func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o, cmd.OutOrStdout()) },
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file`")
-	fs.Float32Var(&o.qps, "qps", testbed.DefaultQPS, "calls per second of each client")
-	fs.IntVar(&o.burst, "burst", testbed.DefaultBurst, "calls at once of each client")
-	fs.IntVar(&o.inFlight, "in-flight", effects.DefaultBindsInFlight, "binds under way at once")
-	fs.StringVar(&o.play, "play", "", "`file` with a recorded run whose decisions are made again; empty: nodes in turn")
-	fs.StringVar(&o.cpuProfile, "cpuprofile", "", "`file` for a CPU profile")
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "path of the kubeconfig `file`")
+	fs.Float32Var(&o.qps, "qps", testbed.DefaultQPS, "maximum requests per second of each client")
+	fs.IntVar(&o.burst, "burst", testbed.DefaultBurst, "maximum burst of requests of each client")
+	fs.IntVar(&o.inFlight, "in-flight", effects.DefaultBindsInFlight, "maximum number of binds in flight")
+	fs.StringVar(&o.play, "play", "", "replay the decisions of the run recorded in this `file` (default: nodes round robin)")
+	fs.StringVar(&o.cpuProfile, "cpuprofile", "", "write a CPU profile to this `file`")
 	return cmd
 }
 

@@ -43,16 +43,16 @@ func NewCommand() *cobra.Command {
 	var fake bool
 	cmd := &cobra.Command{
 		Use:   "restart",
-		Short: "Start schedulers in a cluster full of bound pods: how long until they know it and bind the next pod, and at what cost",
-		Long: `Start schedulers in a cluster full of bound pods.
+		Short: "Measure the start of schedulers in a cluster full of bound pods",
+		Long: `Measure the start of schedulers in a cluster full of bound pods.
 
-One local cluster (API server and etcd, nothing else at work) holds the pods, which are created bound. One pod more
-waits for a scheduler. Each scheduler is started afresh, binds that pod, is killed with SIGKILL, and started again with
-another pod waiting; they take turns. Times run from the start of the process, without leader election: a lease that
-was not given back has to run out first, which takes the same time for all.
+One local cluster (API server and etcd, without other load) holds the pods, which are created bound. One more pod waits
+for a scheduler. Each scheduler is started, binds that pod, is killed with SIGKILL, and is started again with another pod
+waiting; the schedulers take turns. Times are measured from the start of the process, without leader election: a lease
+that was not released has to expire first, which takes the same time for all.
 
-With --fake a stand-in inside this program takes the place of the local cluster: it is filled in seconds, costs less
-than an API server beside the scheduler, and knows when the last list was sent.`,
+With --fake, a simulated API server inside this program replaces the local cluster: it is filled in seconds, costs less
+than an API server beside the scheduler, and knows when it sent the last list.`,
 		Example: `  kumiki bench restart
   kumiki bench restart --fake --pods 150000
   kumiki bench restart --nodes 500 --pods 5000 --runs 1 -o json`,
@@ -76,16 +76,16 @@ than an API server beside the scheduler, and knows when the last list was sent.`
 	fs := cmd.Flags()
 	fs.IntVar(&o.Nodes, "nodes", 5000, "number of nodes")
 	fs.IntVar(&o.Pods, "pods", 50000, "number of bound pods")
-	fs.IntVar(&o.Rounds, "runs", 3, "rounds; each starts each scheduler twice")
-	fs.BoolVar(&fake, "fake", false, "a stand-in in place of the local cluster")
-	fs.StringSliceVar(&o.Schedulers, "schedulers", []string{report.Kumiki, report.Upstream}, "what to measure, in this order")
-	fs.Float32Var(&o.QPS, "qps", testbed.DefaultQPS, "calls per second of each client of each scheduler")
-	fs.IntVar(&o.Burst, "burst", testbed.DefaultBurst, "calls at once of each client of each scheduler")
-	fs.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "give up a start after this time")
+	fs.IntVar(&o.Rounds, "runs", 3, "number of rounds; each starts each scheduler twice")
+	fs.BoolVar(&fake, "fake", false, "use a simulated API server instead of a local cluster")
+	fs.StringSliceVar(&o.Schedulers, "schedulers", []string{report.Kumiki, report.Upstream}, "measure these schedulers, in this order")
+	fs.Float32Var(&o.QPS, "qps", testbed.DefaultQPS, "maximum requests per second of each client of each scheduler")
+	fs.IntVar(&o.Burst, "burst", testbed.DefaultBurst, "maximum burst of requests of each client of each scheduler")
+	fs.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "abort a start after this time")
 	fs.StringVarP(&format, "output", "o", "table", "table or json")
-	fs.StringVar(&o.KumikiBinary, "kumiki", "", "kumiki's `program`; empty: this one")
-	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "upstream's `program`; empty: kube-scheduler beside this one")
-	fs.StringVar(&o.ProfileDir, "profile-dir", "", "`directory` for profiles of each scheduler: CPU of its first five seconds, memory in use, allocations since the start")
+	fs.StringVar(&o.KumikiBinary, "kumiki", "", "path of the kumiki `program` (default: this program)")
+	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "path of the kube-scheduler `program` (default: kube-scheduler in the directory of this program)")
+	fs.StringVar(&o.ProfileDir, "profile-dir", "", "write profiles of each scheduler to this `directory`: CPU of its first five seconds, memory in use, allocations since the start")
 	return cmd
 }
 

@@ -46,12 +46,12 @@ func NewWaitingCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "waiting",
-		Short: "Nodes that change all the time while pods wait that fit nowhere: what it costs, and how long a pod that fits takes",
-		Long: `Nodes that change all the time while pods wait that fit nowhere.
+		Short: "Measure nodes that change all the time while unschedulable pods wait",
+		Long: `Measure nodes that change all the time while unschedulable pods wait.
 
-Each scheduler is a process of its own against a stand-in for the API server inside this program. When it has tried all
-pods that wait, nodes begin to change at a fixed rate, in turn, and four times a second a pod is added that fits. Half of
-the pods that wait ask for more CPU than any node has, half for a label that none has.`,
+Each scheduler is a process of its own against a simulated API server inside this program. After it has tried all waiting
+pods, nodes change at a fixed rate, one after the other, and four times a second a pod is added that fits. Half of the
+waiting pods request more CPU than any node has, half a label that no node has.`,
 		Example: `  kumiki bench waiting
   kumiki bench waiting --schedulers kumiki --changes room --rate 1000`,
 		Args: cobra.NoArgs,
@@ -75,16 +75,16 @@ the pods that wait ask for more CPU than any node has, half for a label that non
 	fs := cmd.Flags()
 	fs.IntVar(&o.Nodes, "nodes", 5000, "number of nodes")
 	fs.IntVar(&o.Pods, "pods", 10000, "number of bound pods")
-	fs.IntVar(&o.Waiting, "waiting", 10000, "number of pods that wait")
-	fs.IntVar(&o.Rate, "rate", 5000, "changes of nodes per second")
-	fs.StringSliceVar(&o.Kinds, "changes", []string{"heartbeat", "label", "room"}, "what changes")
-	fs.DurationVar(&o.Length, "for", 10*time.Second, "how long nodes change, for each kind of change")
-	fs.StringSliceVar(&o.Schedulers, "schedulers", []string{report.Kumiki, report.Upstream}, "what to measure, in this order")
-	fs.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "give up a scheduler after this time")
+	fs.IntVar(&o.Waiting, "waiting", 10000, "number of waiting pods")
+	fs.IntVar(&o.Rate, "rate", 5000, "number of node changes per second")
+	fs.StringSliceVar(&o.Kinds, "changes", []string{"heartbeat", "label", "room"}, "measure these kinds of changes")
+	fs.DurationVar(&o.Length, "for", 10*time.Second, "duration of each kind of change")
+	fs.StringSliceVar(&o.Schedulers, "schedulers", []string{report.Kumiki, report.Upstream}, "measure these schedulers, in this order")
+	fs.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "abort a scheduler after this time")
 	fs.StringVarP(&format, "output", "o", "table", "table or json")
-	fs.StringVar(&o.KumikiBinary, "kumiki", "", "kumiki's `program`; empty: this one")
-	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "upstream's `program`; empty: kube-scheduler beside this one")
-	fs.StringVar(&o.ProfileDir, "profile-dir", "", "`directory` for a CPU profile of each scheduler during the last kind of change")
+	fs.StringVar(&o.KumikiBinary, "kumiki", "", "path of the kumiki `program` (default: this program)")
+	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "path of the kube-scheduler `program` (default: kube-scheduler in the directory of this program)")
+	fs.StringVar(&o.ProfileDir, "profile-dir", "", "write a CPU profile of each scheduler during the last kind of change to this `directory`")
 	o.QPS, o.Burst, o.Rounds = testbed.DefaultQPS, testbed.DefaultBurst, 1
 	return cmd
 }

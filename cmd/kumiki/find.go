@@ -28,7 +28,7 @@ func (f *finder) addFlags(c *cobra.Command) {
 	c.Flags().StringVar(&f.lease, "scheduler-lease", d.Namespace+"/"+d.Lease,
 		"lease of the running scheduler, as namespace/name")
 	c.Flags().StringVar(&f.endpoint, "scheduler-endpoint", "",
-		"host:port to ask in place of the address in the lease, such as a forwarded port")
+		"host:port to connect to instead of the address in the lease, such as a forwarded port")
 }
 
 // rest is how the user reaches the API server.

@@ -53,13 +53,13 @@ func newSchedulerFlags(command string) *schedulerFlags {
 	fs := f.sets.FlagSet("misc")
 	fs.StringVar(&f.configFile, "config", "", "The path to the configuration file.")
 	fs.StringVar(&f.writeConfigTo, "write-config-to", "",
-		"If set, write the configuration that results to this file and exit.")
+		"If set, write the effective configuration to this file and exit.")
 	fs.StringVar(&f.app.Master, "master", "",
 		"The address of the Kubernetes API server (overrides any value in kubeconfig).")
 
 	fs = f.sets.FlagSet("kumiki")
 	fs.StringVar(&f.record, "record", "",
-		"Write every event and effect to this file, for `kumiki replay`. It holds no environment values, secrets "+
+		"Write every event and effect to this file, for kumiki replay. It holds no environment values, secrets "+
 			"or annotations.")
 	fs.Int64Var(&f.recordMax, "record-max-bytes", tape.DefaultMaxBytes,
 		"Size at which --record stops writing; scheduling continues.")

@@ -41,13 +41,13 @@ func (o *offline) addFlags(c *cobra.Command) {
 	c.Flags().BoolVar(&o.on, "offline", false,
 		"list the cluster and evaluate it here; no kumiki has to run, and nothing is written")
 	c.Flags().StringVar(&o.from, "from", "",
-		"judge a picture that kumiki capture has written, or a recording, instead of a cluster; means --offline")
+		"use a snapshot of kumiki capture, or a recording, instead of a cluster; implies --offline")
 	o.addConfig(c)
 }
 
 func (o *offline) addConfig(c *cobra.Command) {
 	c.Flags().StringVar(&o.configFile, "config", "",
-		"scheduler configuration to judge by; the default configuration when there is none")
+		"scheduler configuration to use (default: the default configuration)")
 }
 
 func (o *offline) configuration() (config.Resolved, error) {
@@ -107,7 +107,7 @@ func (o *offline) engine(ctx context.Context, io streams, find *finder) (*engine
 func (o *offline) snapshot() (last *engine.Engine, err error) {
 	file, err := os.Open(o.from)
 	if err != nil {
-		return nil, fmt.Errorf("reading the picture: %w", err)
+		return nil, fmt.Errorf("reading the snapshot: %w", err)
 	}
 	defer file.Close()
 	o.last, o.evicted = map[string]record.Decision{}, map[string]record.Decision{}
@@ -125,9 +125,9 @@ func (o *offline) snapshot() (last *engine.Engine, err error) {
 	})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("reading the picture %s: %w", o.from, err)
+		return nil, fmt.Errorf("reading the snapshot %s: %w", o.from, err)
 	case last == nil:
-		return nil, fmt.Errorf("reading the picture %s: it is empty", o.from)
+		return nil, fmt.Errorf("reading the snapshot %s: it is empty", o.from)
 	}
 	return last, nil
 }

@@ -28,7 +28,7 @@ func captured(t *testing.T) string {
 		Spec: v1.PodSpec{SchedulerName: "default-scheduler", Containers: []v1.Container{{
 			Env:       []v1.EnvVar{{Name: "PASSWORD", Value: "hunter2"}},
 			Resources: v1.ResourceRequirements{Requests: v1.ResourceList{"cpu": resource.MustParse("3")}}}}}}
-	file := filepath.Join(t.TempDir(), "picture")
+	file := filepath.Join(t.TempDir(), "snapshot")
 	nodes, pods, err := tape.Keep(file, config.Default(), time.Unix(1000, 0), []engine.Event{
 		engine.NodeSet{Node: in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"},
 			Status: v1.NodeStatus{Allocatable: v1.ResourceList{"cpu": resource.MustParse("4"),
@@ -50,16 +50,16 @@ func why(t *testing.T, a ...string) (stdout string, code int) {
 	return out.String() + complaints.String(), code
 }
 
-// TestWhyFromAPicture: a snapshot suffices on a machine without the cluster, with the verdict of the filters and
+// TestWhyFromASnapshot: a snapshot suffices on a machine without the cluster, with the verdict of the filters and
 // without a position in a queue, because no scheduler runs. It holds no environment values.
-func TestWhyFromAPicture(t *testing.T) {
+func TestWhyFromASnapshot(t *testing.T) {
 	file := captured(t)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(text), "hunter2") || strings.Contains(string(text), "PASSWORD") {
-		t.Error("the picture holds environment values")
+		t.Error("the snapshot contains environment values")
 	}
 	got, code := why(t, "pod/big", "-n", "shop", "--from", file)
 	if code != 0 || !strings.Contains(got, "pod shop/big: Pending, 1/1 nodes fit") ||
@@ -74,17 +74,17 @@ func TestWhyFromAPicture(t *testing.T) {
 		t.Errorf("exit %d:\n%s", code, got)
 	}
 	if got, code = why(t, "pod/big", "--from", file+".not"); code != 1 ||
-		!strings.Contains(got, "reading the picture") {
+		!strings.Contains(got, "reading the snapshot") {
 		t.Errorf("exit %d:\n%s", code, got)
 	}
 	if _, _, err := tape.Keep(file, config.Default(), time.Unix(1, 0), nil); err == nil {
-		t.Error("a picture that is there was overwritten")
+		t.Error("an existing snapshot was overwritten")
 	}
 }
 
-// TestWhatIfFromAPicture: conditions are supposed one after the other; mistakes in them end with the exit code of
+// TestWhatIfFromASnapshot: conditions are supposed one after the other; mistakes in them end with the exit code of
 // usage, things that are not there with that of a negative answer.
-func TestWhatIfFromAPicture(t *testing.T) {
+func TestWhatIfFromASnapshot(t *testing.T) {
 	file := captured(t)
 	got, code := why(t, "pod/big", "-n", "shop", "--from", file, "--if", "drain node/n1", "--if",
 		"add-nodes 2 like node/n1")

@@ -236,19 +236,20 @@ func unanswered(written, now *coordinationv1.Lease, pause bool, after time.Durat
 	why := ""
 	switch {
 	case holder == "":
-		why = fmt.Sprintf("nobody holds lease %s. The pause is kept there, and the next kumiki that leads starts paused", name)
+		why = fmt.Sprintf("no process holds lease %s. The pause is kept there, and the next kumiki that leads starts "+
+			"paused", name)
 	case !renewed(written, now):
-		why = fmt.Sprintf("%s holds lease %s and has not renewed it since: look at whether it lives and reaches "+
+		why = fmt.Sprintf("%s holds lease %s and has not renewed it since: check whether it runs and reaches "+
 			"the API server", holder, name)
 	case !pause:
-		why = fmt.Sprintf("%s holds lease %s and has not gone on: look at its log", holder, name)
+		why = fmt.Sprintf("%s holds lease %s and has not continued: check its log", holder, name)
 	case state.InFlight > 0:
-		why = fmt.Sprintf("%s sends nothing new, but has no outcome for %d pods of before: look at whether the "+
-			"API server answers it, and at its metric kumiki_bind_unknown_outcomes_total",
+		why = fmt.Sprintf("%s sends no new requests, but %d earlier ones have no outcome: check whether the API "+
+			"server answers it, and its metric kumiki_bind_unknown_outcomes_total",
 			holder, state.InFlight)
 	default:
 		why = fmt.Sprintf("%s leads and does not answer a pause: it is kube-scheduler, or a kumiki too old for "+
-			"it, and it goes on binding. The pause stays on lease %s until kumiki resume",
+			"it, and it continues to bind pods. The pause stays on lease %s until kumiki resume",
 			holder, name)
 	}
 	return fmt.Errorf("no answer after %s: %s", after, strings.TrimSpace(why))

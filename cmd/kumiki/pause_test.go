@@ -163,7 +163,7 @@ func TestNoAnswerSaysWhatToLookAt(t *testing.T) {
 		change          func(*pausable)
 		want            string
 	}{
-		"nobody leads": {"pause", "", func(*pausable) {}, "nobody holds lease kube-system/kube-scheduler"},
+		"nobody leads": {"pause", "", func(*pausable) {}, "no process holds lease kube-system/kube-scheduler"},
 		"it is dead": {"pause", "host_1", func(*pausable) {},
 			"host_1 holds lease kube-system/kube-scheduler and has not renewed it"},
 		"upstream": {"pause", "host_1", func(p *pausable) { p.leader = renew },

@@ -24,10 +24,10 @@ type shadowFlags struct{ app.ShadowOptions }
 
 func (f *shadowFlags) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Scheduler, "shadow", "",
-		"Follow the scheduler of this name instead of scheduling: judge its binds, write nothing. The profile of "+
-			"that name judges, or else the first one. Rights to list and watch suffice.")
+		"Compare the binds of the scheduler with this name with kumiki's own choices, instead of scheduling. The "+
+			"profile of that name is used, or else the first one. Nothing is written; rights to list and watch suffice.")
 	fs.StringVar(&f.ReportFile, "shadow-report", "",
-		"With --shadow: keep the report in this file as JSON, to be shown with `kumiki shadow show`.")
+		"With --shadow: write the report to this file as JSON, for kumiki shadow show.")
 	fs.DurationVar(&f.For, "shadow-for", 0, "With --shadow: end after this time and print the report; 0 means never.")
 }
 
@@ -35,11 +35,11 @@ func (f *shadowFlags) addFlags(fs *pflag.FlagSet) {
 func (f *shadowFlags) check(recordTo string) error {
 	switch {
 	case f.Scheduler != "" && recordTo != "":
-		return usageError{errors.New("--record is for decisions, and a shadow makes none: kumiki capture keeps a " +
-			"picture of a cluster")}
+		return usageError{errors.New("--record records decisions, and a shadow makes none; kumiki capture saves a " +
+			"cluster snapshot")}
 	case f.Scheduler == "" && (f.ReportFile != "" || f.For != 0):
-		return usageError{errors.New("--shadow-report and --shadow-for are for a shadow: say whom to follow with " +
-			"--shadow=SCHEDULER")}
+		return usageError{errors.New("--shadow-report and --shadow-for need --shadow=SCHEDULER, the scheduler to " +
+			"follow")}
 	case f.For < 0:
 		return usageError{fmt.Errorf("--shadow-for must not be negative, got %s", f.For)}
 	}

@@ -19,8 +19,8 @@ import (
 // Faults: a shadow that runs as a scheduler because its flag is missing; a recording that stays empty without a word.
 func TestShadowFlags(t *testing.T) {
 	for line, want := range map[string]string{
-		"--shadow-report=r.json":                   "say whom to follow with --shadow=SCHEDULER",
-		"--shadow-for=1h":                          "say whom to follow with --shadow=SCHEDULER",
+		"--shadow-report=r.json":                   "need --shadow=SCHEDULER",
+		"--shadow-for=1h":                          "need --shadow=SCHEDULER",
 		"--shadow=s --shadow-for=-1s":              "--shadow-for must not be negative, got -1s",
 		"--shadow=s --record=f":                    "--record is for decisions",
 		"--shadow=s --shadow-for=soon":             "invalid argument",

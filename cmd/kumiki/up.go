@@ -39,12 +39,12 @@ func newUpCommand(io streams) *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&o.Nodes, "nodes", 100, "number of nodes")
-	c.Flags().StringVarP(&o.File, "filename", "f", "", "manifests to apply instead of the demonstration")
+	c.Flags().StringVarP(&o.File, "filename", "f", "", "manifests to apply instead of the demo workload")
 	c.Flags().BoolVar(&o.Gangs, "gangs", false,
-		"serve all APIs that declare gangs, enable all declarations, and apply an example of each unless there "+
-			"are manifests")
+		"serve all APIs that declare gangs, enable all declarations, and apply an example of each unless "+
+			"--filename is given")
 	c.Flags().BoolVar(&o.Once, "once", false,
-		"check that every pod that can run does, exit 0 or 1, and clean up")
+		"exit when all pods that can run do: 0 if they do, 1 otherwise; and clean up")
 	c.Flags().DurationVar(&o.Timeout, "timeout", 5*time.Minute, "maximum time until the pods settle")
 	return c
 }

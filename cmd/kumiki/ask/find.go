@@ -75,7 +75,7 @@ func usable(lease *coordinationv1.Lease, now time.Time) error {
 		holder = *lease.Spec.HolderIdentity
 	}
 	if holder == "" {
-		return fmt.Errorf("no scheduler runs: nobody holds lease %s", name)
+		return fmt.Errorf("no scheduler runs: no process holds lease %s", name)
 	}
 	if lease.Annotations[kube.EndpointAnnotation] == "" {
 		return fmt.Errorf("the scheduler that holds lease %s is %q and not kumiki, or serves no https: the lease "+
