@@ -17,7 +17,7 @@ type Exception struct {
 	explains func(difference string, plugins map[string]string) bool
 }
 
-// Exceptions are all differences that Compare lets pass. docs/compatibility.md says them in words.
+// Exceptions are all differences that Compare lets pass. docs/compatibility.md says them in prose.
 var Exceptions = []Exception{
 	{"client limits", "qps and burst limit only when they are written down; binds in flight are bounded instead",
 		matches(`^clientConnection\.(qps: 50, 0|burst: 100, 0)$`)},

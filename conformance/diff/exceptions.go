@@ -13,14 +13,14 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 )
 
-// Exception is one difference from upstream that we mean. This file is the whole
-// list; a change to it is reviewed as a change of behaviour. docs/compatibility.md
-// tells users about each.
+// Exception is one intended difference from upstream. This file is the whole
+// list; a change to it is reviewed as a change of behaviour. docs/compatibility-decisions.md
+// describes each for users.
 type Exception struct {
 	Name string
 	// Why we differ.
 	Why string
-	// Applies says whether the case is of this kind at all.
+	// Applies reports whether the case is of this kind.
 	Applies func(s *scenario.Scenario, p *v1.Pod) bool
 	// Holds says whether our answer is the one we promise instead of upstream's.
 	Holds func(s *scenario.Scenario, up, our *outcome.Outcome, p *v1.Pod) bool

@@ -112,12 +112,12 @@ func (p *page) gangFit(r record.GangReport) {
 func (p *page) gangHolds(r record.GangReport) {
 	if h := r.Holds; h != nil {
 		p.section("")
-		p.printf("Room for %s is held for it on %s, for %s more.\n", count(h.Pods, "pod"), list(h.Nodes),
+		p.printf("Capacity for %s is reserved for it on %s, for %s more.\n", count(h.Pods, "pod"), list(h.Nodes),
 			span(h.Until-r.At))
 	}
 	if h := r.HeldByOther; h != nil {
 		p.section("")
-		p.printf("Room for %s is held for gang %s on %s, for %s more; this gang cannot have it.\n",
+		p.printf("Capacity for %s is reserved for gang %s on %s, for %s more; this gang cannot use it.\n",
 			count(h.Pods, "pod"), h.Gang, list(h.Nodes), span(h.Until-r.At))
 	}
 }

@@ -50,22 +50,22 @@ func (p *page) preemption(title string, r *record.Preemption, at record.Time) {
 		p.victims(r)
 	}
 	if r.Unproved > 0 {
-		p.printf("  %s not shown to be needed: that takes more trials than there is time for.\n",
+		p.printf("  %s evicted without a proof that the eviction is needed: the proof takes too long.\n",
 			were(r.Unproved, "unit was", "units were"))
 	}
 	if r.PausedUntil > at {
-		p.printf("  Room that was made before went to others, so nobody is evicted for %s more.\n",
+		p.printf("  Other pods took capacity that evictions freed, so no pods are evicted for %s more.\n",
 			span(r.PausedUntil-at))
 	}
 	if r.Wasted > 0 {
-		p.printf("  %s evicted for it before, in vain.\n", were(r.Wasted, "pod was", "pods were"))
+		p.printf("  %s evicted for it before without effect.\n", were(r.Wasted, "pod was", "pods were"))
 	}
 	if len(r.Stuck) > 0 {
-		p.printf("  Does not count on %s that should be gone for long: %s\n", count(len(r.Stuck), "pod"),
+		p.printf("  Does not count on %s whose grace period ended long ago: %s\n", count(len(r.Stuck), "pod"),
 			keys(r.Stuck, p.wide))
 	}
 	if len(r.Awaited) > 0 {
-		p.printf("  Waits for the room of %s, going already: %s\n", count(len(r.Awaited), "pod"),
+		p.printf("  Waits for the capacity of %s already being deleted: %s\n", count(len(r.Awaited), "pod"),
 			keys(r.Awaited, p.wide))
 	}
 	p.others(r)
@@ -115,7 +115,7 @@ func (p *page) victimsCost(r *record.Preemption) {
 		p.printf("  The cheapest choice; evictions might help on %d nodes.\n", r.Nodes)
 	}
 	if len(r.Denominated) > 0 {
-		p.printf("  No longer promised room there: %s\n", keys(r.Denominated, p.wide))
+		p.printf("  Lose their nomination there: %s\n", keys(r.Denominated, p.wide))
 	}
 }
 
