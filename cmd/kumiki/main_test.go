@@ -62,7 +62,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"kumiki", "bench", "--workload", "nothing"}, 2, "", "there is no workload nothing"},
 		{[]string{"kumiki", "bench", "basic", "--nodes", "0"}, 2, "", "nodes and pods must be at least 1"},
 		{[]string{"kumiki", "bench", "--file", "nowhere.yaml"}, 2, "", "reading workloads: open nowhere.yaml"},
-		{[]string{"kumiki", "bench", "--runs", "2"}, 2, "", "which workloads?"},
+		{[]string{"kumiki", "bench", "--runs", "2"}, 2, "", "no workloads are selected"},
 		{[]string{"kumiki", "bench", "compare", good}, 2, "", "compare takes two reports, not 1"},
 		{[]string{"kumiki", "bench", "compare", good, good}, 2, "", "not a report of bench -o json"},
 		{[]string{"kumiki", "bench", "table", "--again", "x"}, 2, "", "it goes with --resume"},

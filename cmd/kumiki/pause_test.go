@@ -173,7 +173,7 @@ func TestNoAnswerSaysWhatToLookAt(t *testing.T) {
 				renew(lease, n)
 				lease.Annotations[kube.PauseStateAnnotation] = `{"holder":"host_1","inFlight":7}`
 			}
-		}, "no outcome for 7 pods"},
+		}, "7 earlier ones have no outcome"},
 		"taken off": {"pause", "host_1", func(p *pausable) {
 			p.leader = func(lease *coordinationv1.Lease, _ int) { lease.Annotations = map[string]string{} }
 		}, "taken off the lease meanwhile"},

@@ -22,7 +22,7 @@ func TestShadowFlags(t *testing.T) {
 		"--shadow-report=r.json":                   "need --shadow=SCHEDULER",
 		"--shadow-for=1h":                          "need --shadow=SCHEDULER",
 		"--shadow=s --shadow-for=-1s":              "--shadow-for must not be negative, got -1s",
-		"--shadow=s --record=f":                    "--record is for decisions",
+		"--shadow=s --record=f":                    "--record records decisions",
 		"--shadow=s --shadow-for=soon":             "invalid argument",
 		"--shadow=s --kubeconfig=/does/not/exist ": "/does/not/exist",
 	} {
