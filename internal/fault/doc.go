@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fault injects faults between a scheduler and its API server: a set of Rules that can change while both run,
-// a Transport that applies them inside a process, and a Proxy on loopback that applies them to a program that we do
-// not change. So the same rules apply to kumiki and to upstream's kube-scheduler.
+// Package fault owns the faults that tests inject between a scheduler and its API server: a set of Rules that can
+// change while both run, a Transport that applies them inside a process, and a Proxy on loopback that applies them to
+// a program that we do not change. So the same rules apply to kumiki and to upstream's kube-scheduler.
 //
 // A request is refused, delayed, cut, answered wrongly after it was carried out, or carried out after it was
 // answered. A watch loses, repeats, reorders, delays or corrupts events, stalls, ends, or reports that its version is
