@@ -16,8 +16,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 )
 
-// ofNobody are options with an API server that is down.
-func ofNobody(t *testing.T) Options {
+// unreachableOptions returns options with an API server that is down.
+func unreachableOptions(t *testing.T) Options {
 	t.Helper()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -33,7 +33,7 @@ func ofNobody(t *testing.T) Options {
 // TestAnAPIServerThatIsDownIsWaitedFor: nothing ends, and the end leaves nothing behind.
 func TestAnAPIServerThatIsDownIsWaitedFor(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	o := ofNobody(t)
+	o := unreachableOptions(t)
 	for _, elect := range []bool{true, false} {
 		o.Config.LeaderElection.Enabled = elect
 		s, err := NewScheduler(t.Context(), o)

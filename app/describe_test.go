@@ -66,12 +66,12 @@ func TestWhoTurnsTheFastPathOff(t *testing.T) {
 	}
 	p = describe(t, without+"]}}\n").Profiles[0]
 	if free := about(t, p, config.NodeDeclaredFeatures).Filter; !reflect.DeepEqual(free, on) {
-		t.Errorf("NodeDeclaredFeatures behind nobody: %+v", free)
+		t.Errorf("NodeDeclaredFeatures without other plugins: %+v", free)
 	}
 }
 
-// TestEveryReasonIsToldAndTrue: a plugin has a reason exactly when its type says that it is asked anew.
-func TestEveryReasonIsToldAndTrue(t *testing.T) {
+// TestEveryReasonIsReportedAndTrue: a plugin has a reason exactly when its type says that it is asked anew.
+func TestEveryReasonIsReportedAndTrue(t *testing.T) {
 	made, err := EngineConfig(config.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -88,8 +88,8 @@ func TestEveryReasonIsToldAndTrue(t *testing.T) {
 		}
 	}
 	for _, name := range config.Plugins() {
-		if _, told := perDecision[name]; told != anew[name] {
-			t.Errorf("%s is asked anew: %v; a reason is told: %v", name, anew[name], told)
+		if _, reported := perDecision[name]; reported != anew[name] {
+			t.Errorf("%s is asked anew: %v; a reason is reported: %v", name, anew[name], reported)
 		}
 	}
 }

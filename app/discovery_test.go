@@ -240,7 +240,7 @@ func TestAnAPIThatComesLaterIsUsed(t *testing.T) {
 	api.pod(t, "plain", "")
 	r := start(t, api)
 	r.binds(t, api, "plain")
-	eventually(t, r, "the pod waits for the claim that nobody can read", func() bool { return r.rejected(t, "late") })
+	eventually(t, r, "the pod waits for the claim that cannot be read", func() bool { return r.rejected(t, "late") })
 	api.serve(t, "1.34", false)
 	api.put(t, claimPath, allocatedClaim)
 	r.binds(t, api, "late")

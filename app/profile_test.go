@@ -253,7 +253,7 @@ func TestHowAProfilePreempts(t *testing.T) {
 			t.Errorf("%s: got %+v, want %+v", tt.profile, got, tt.want)
 		}
 		if d, err := Describe(c); err != nil || d.Profiles[0].Preemption != tt.text {
-			t.Errorf("%s: told as %q (%v)", tt.profile, d.Profiles[0].Preemption, err)
+			t.Errorf("%s: described as %q (%v)", tt.profile, d.Profiles[0].Preemption, err)
 		}
 	}
 }
@@ -290,7 +290,7 @@ func TestSessionsAndSlots(t *testing.T) {
 		func(w plugin.Waker) bool { return w.Name() == resources.NodeSlotsName }) ||
 		!slices.ContainsFunc(made.Profiles[0].Scorers,
 			func(s place.Scorer) bool { return s.Name() == resources.NodeResourcesFitName }) {
-		t.Error("slots wake nobody, or nodes are not scored")
+		t.Error("slots wake no pod, or nodes are not scored")
 	}
 	d, err := Describe(c)
 	if err != nil {
@@ -299,6 +299,6 @@ func TestSessionsAndSlots(t *testing.T) {
 	if a, b := d.Profiles[0], d.Profiles[1]; a.Fit != "slots: each node takes one pod, whatever it asks for" ||
 		!about(t, a, resources.NodeSlotsName).Filter.On ||
 		about(t, a, config.NodeResourcesFit).Filter != nil || about(t, b, config.NodeResourcesFit).Filter == nil {
-		t.Errorf("told: %+v", d)
+		t.Errorf("description: %+v", d)
 	}
 }

@@ -43,7 +43,7 @@ func TestWhoJudges(t *testing.T) {
 // Faults: an empty report that reads like agreement; goroutines that stay.
 func TestAShadowOfAClusterThatIsDown(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	o := ofNobody(t)
+	o := unreachableOptions(t)
 	s, err := NewShadow(t.Context(), o, ShadowOptions{Scheduler: "x", For: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func TestTheAPIServerChooses(t *testing.T) {
 			t.Errorf("the candidate is %+v", c)
 		}
 		if e.Holds() || e.lock.won.Load() != nil {
-			t.Fatal("it took a lease that nobody gave it")
+			t.Fatal("it took a lease that the API server did not give it")
 		}
 		seconds, now := int32(15), metav1.NowMicro()
 		strategy := coordinationv1.OldestEmulationVersion

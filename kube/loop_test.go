@@ -69,8 +69,8 @@ func (s *script) runs() string {
 	return strings.Join(out, " ")
 }
 
-// loopStory runs a loop on an opened inbox until the story ends.
-func loopStory(t *testing.T, cfg LoopConfig, story func(t *testing.T, l *Loop, kept *keptEffects, pods cache.ReflectorStore)) {
+// loopScenario runs a loop on an opened inbox until the scenario ends.
+func loopScenario(t *testing.T, cfg LoopConfig, scenario func(t *testing.T, l *Loop, kept *keptEffects, pods cache.ReflectorStore)) {
 	synctest.Test(t, func(t *testing.T) {
 		in := intake.NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) })
 		pods := in.PodStore()
@@ -87,7 +87,7 @@ func loopStory(t *testing.T, cfg LoopConfig, story func(t *testing.T, l *Loop, k
 			l.Run(ctx)
 		}()
 		synctest.Wait()
-		story(t, l, kept, pods)
+		scenario(t, l, kept, pods)
 		cancel()
 		<-ended
 		if err := l.Ask(t.Context(), func() {}); !errors.Is(err, ErrLoopEnded) {
@@ -98,7 +98,7 @@ func loopStory(t *testing.T, cfg LoopConfig, story func(t *testing.T, l *Loop, k
 
 func TestBatchesAndCyclesAlternateByCount(t *testing.T) {
 	s := &script{}
-	loopStory(t, LoopConfig{Engine: s, Batch: 3, Cycles: 2}, func(t *testing.T, l *Loop, _ *keptEffects, pods cache.ReflectorStore) {
+	loopScenario(t, LoopConfig{Engine: s, Batch: 3, Cycles: 2}, func(t *testing.T, l *Loop, _ *keptEffects, pods cache.ReflectorStore) {
 		l.Ask(t.Context(), func() { s.log, s.ready = nil, 7 })
 		for i := range 8 {
 			pods.Add(numbered(i, "1"))
@@ -124,7 +124,7 @@ func TestBatchesAndCyclesAlternateByCount(t *testing.T) {
 // TestDecisionsStopWhenTooManyBindsHaveNoOutcome and go on with the answers.
 func TestDecisionsStopWhenTooManyBindsHaveNoOutcome(t *testing.T) {
 	s := &script{}
-	loopStory(t, LoopConfig{Engine: s, DecidedAhead: 5}, func(t *testing.T, l *Loop, kept *keptEffects, _ cache.ReflectorStore) {
+	loopScenario(t, LoopConfig{Engine: s, DecidedAhead: 5}, func(t *testing.T, l *Loop, kept *keptEffects, _ cache.ReflectorStore) {
 		l.Ask(t.Context(), func() { s.ready = 12 })
 		l.Decide(true)
 		synctest.Wait()
@@ -158,7 +158,7 @@ func TestWritesCountUntilTheyAreAnswered(t *testing.T) {
 		}
 		return nil
 	}
-	loopStory(t, LoopConfig{Engine: s, DecidedAhead: 1}, func(t *testing.T, l *Loop, kept *keptEffects, pods cache.ReflectorStore) {
+	loopScenario(t, LoopConfig{Engine: s, DecidedAhead: 1}, func(t *testing.T, l *Loop, kept *keptEffects, pods cache.ReflectorStore) {
 		decideWith(t, l, s, pods)
 		if len(kept.prepares) != 1 || kept.prepares[0].Decision != 7 || len(kept.binds) != 0 {
 			t.Fatalf("%d prepared, %d bound, want one prepared and nothing decided beside it", len(kept.prepares), len(kept.binds))
@@ -200,7 +200,7 @@ func TestEvictionsCountUntilTheyAreAnswered(t *testing.T) {
 		}
 		return nil
 	}
-	loopStory(t, LoopConfig{Engine: s, DecidedAhead: 1}, func(t *testing.T, l *Loop, kept *keptEffects, pods cache.ReflectorStore) {
+	loopScenario(t, LoopConfig{Engine: s, DecidedAhead: 1}, func(t *testing.T, l *Loop, kept *keptEffects, pods cache.ReflectorStore) {
 		decideWith(t, l, s, pods)
 		if len(kept.evicts) != 1 || kept.evicts[0].Decision != 7 || len(kept.binds) != 0 || l.unanswered != 0 {
 			t.Fatalf("%d evictions, %d binds, %d pods on their way", len(kept.evicts), len(kept.binds), l.unanswered)
@@ -216,7 +216,7 @@ func TestEvictionsCountUntilTheyAreAnswered(t *testing.T) {
 // TestNothingIsDecidedWhileAnotherMayLead, although the election has not noticed yet.
 func TestNothingIsDecidedWhileAnotherMayLead(t *testing.T) {
 	s := &script{}
-	loopStory(t, LoopConfig{Engine: s}, func(t *testing.T, l *Loop, kept *keptEffects, _ cache.ReflectorStore) {
+	loopScenario(t, LoopConfig{Engine: s}, func(t *testing.T, l *Loop, kept *keptEffects, _ cache.ReflectorStore) {
 		leads := false
 		l.Ask(t.Context(), func() { s.ready, l.lead = 3, func() bool { return leads } })
 		l.Decide(true)
@@ -235,7 +235,7 @@ func TestNothingIsDecidedWhileAnotherMayLead(t *testing.T) {
 // TestTheEngineIsWokenWhenItAsked and at least once a second, and its time never goes back.
 func TestTheEngineIsWokenWhenItAsked(t *testing.T) {
 	s := &script{}
-	loopStory(t, LoopConfig{Engine: s}, func(t *testing.T, l *Loop, _ *keptEffects, pods cache.ReflectorStore) {
+	loopScenario(t, LoopConfig{Engine: s}, func(t *testing.T, l *Loop, _ *keptEffects, pods cache.ReflectorStore) {
 		var asked record.Time
 		l.Ask(t.Context(), func() {
 			s.onAny = func(engine.Event) []engine.Effect {
@@ -269,7 +269,7 @@ func TestTheEngineIsWokenWhenItAsked(t *testing.T) {
 // TestAnAskIsAnsweredOrTakenBack: once Ask has returned an error, its function does not run.
 func TestAnAskIsAnsweredOrTakenBack(t *testing.T) {
 	s := &script{}
-	loopStory(t, LoopConfig{Engine: s}, func(t *testing.T, l *Loop, _ *keptEffects, pods cache.ReflectorStore) {
+	loopScenario(t, LoopConfig{Engine: s}, func(t *testing.T, l *Loop, _ *keptEffects, pods cache.ReflectorStore) {
 		blocked, release := make(chan struct{}), make(chan struct{})
 		go l.Ask(context.Background(), func() { close(blocked); <-release })
 		<-blocked

@@ -114,7 +114,7 @@ func TestAPauseEndsWhatIsUnderWayAndBeginsNothing(t *testing.T) {
 		}
 		return nil
 	}
-	wholeStory(t, true, api, func(t *testing.T, w *whole) {
+	wholeScenario(t, true, api, func(t *testing.T, w *whole) {
 		w.after(time.Second)
 		kept.note(PausedAnnotation, Pause{Reason: "storage", By: "ann"}.Text())
 		w.after(3 * time.Second)
@@ -166,7 +166,7 @@ func TestNothingGoesToANodeThatWasCordonedInThePause(t *testing.T) {
 		}
 		return nil
 	}
-	wholeStory(t, true, api, func(t *testing.T, w *whole) {
+	wholeScenario(t, true, api, func(t *testing.T, w *whole) {
 		w.after(time.Second)
 		for i := range 4 {
 			api.Put(kubetest.PendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i+1))))
@@ -214,7 +214,7 @@ func TestAPauseOutlivesItsLeader(t *testing.T) {
 			PauseStateAnnotation: `{"paused":true,"holder":"other"}`}},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds},
 	})
-	wholeStory(t, true, api, func(t *testing.T, w *whole) {
+	wholeScenario(t, true, api, func(t *testing.T, w *whole) {
 		w.after(2 * time.Second)
 		if p := w.Paused(); p == nil || p.Reason != "a plain reason" {
 			t.Errorf("the standby knows of the pause %+v", p)

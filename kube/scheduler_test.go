@@ -44,7 +44,7 @@ type whole struct {
 	outcome chan error
 }
 
-// wholeOptions change the scheduler of a wholeStory.
+// wholeOptions change the scheduler of a wholeScenario.
 type wholeOptions struct {
 	kinds     []cluster.Kind // watched besides pods and nodes
 	observers []Observer
@@ -54,8 +54,8 @@ type wholeOptions struct {
 	hungEvents bool
 }
 
-// wholeStory runs a scheduler until the story ends. The bubble of synctest fails the test when a goroutine is left.
-func wholeStory(t *testing.T, elect bool, api *kubetest.APIServer, story func(t *testing.T, w *whole), change ...func(*wholeOptions)) {
+// wholeScenario runs a scheduler until the scenario ends. The bubble of synctest fails the test when a goroutine is left.
+func wholeScenario(t *testing.T, elect bool, api *kubetest.APIServer, scenario func(t *testing.T, w *whole), change ...func(*wholeOptions)) {
 	var options wholeOptions
 	for _, c := range change {
 		c(&options)
@@ -97,7 +97,7 @@ func wholeStory(t *testing.T, elect bool, api *kubetest.APIServer, story func(t 
 		ctx, end := context.WithCancel(t.Context())
 		w.end = end
 		go func() { w.outcome <- w.Run(ctx) }()
-		story(t, w)
+		scenario(t, w)
 		end()
 		<-w.outcome
 	})
@@ -111,12 +111,12 @@ func (w *whole) after(d time.Duration) {
 // on is the node of a pod, empty while it waits.
 func (w *whole) on(key string) string { return w.api.Pod(key).Spec.NodeName }
 
-func TestPodsAreBoundAndTheRestWaitsForRoom(t *testing.T) {
+func TestPodsAreBoundAndTheRestWaitsForCapacity(t *testing.T) {
 	api := kubetest.NewAPIServer()
 	for i := range 9 { // two nodes of 4 cores
 		api.Put(kubetest.PendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i))))
 	}
-	wholeStory(t, false, api, func(t *testing.T, w *whole) {
+	wholeScenario(t, false, api, func(t *testing.T, w *whole) {
 		w.after(time.Second)
 		if api.Bound() != 8 {
 			t.Fatalf("%d binds, want 8", api.Bound())
@@ -161,7 +161,7 @@ func TestPodsAreBoundAndTheRestWaitsForRoom(t *testing.T) {
 		}
 		w.after(time.Minute)
 		if w.on(waits.Namespace+"/"+waits.Name) == "" {
-			t.Error("the pod still waits although there is room")
+			t.Error("the pod still waits although there is capacity")
 		}
 		if got := kubetest.Value(t, w.reg, "scheduler_unschedulable_pods"); got != 0 {
 			t.Errorf("%v pods counted as rejected, want none", got)
@@ -186,7 +186,7 @@ func TestPodsAreBoundAndTheRestWaitsForRoom(t *testing.T) {
 func TestALostReplyDoesNotPlaceAPodTwice(t *testing.T) {
 	api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
 	api.After = kubetest.Once("bind", kubetest.ErrLost)
-	wholeStory(t, false, api, func(t *testing.T, w *whole) {
+	wholeScenario(t, false, api, func(t *testing.T, w *whole) {
 		w.after(time.Minute)
 		if api.Bound() != 1 || w.on("ns/p") == "" {
 			t.Errorf("%d binds, pod on %q", api.Bound(), w.on("ns/p"))
@@ -198,7 +198,7 @@ func TestALostReplyDoesNotPlaceAPodTwice(t *testing.T) {
 func TestARefusedBindIsTriedAgainAfterABackoff(t *testing.T) {
 	api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
 	api.Before = kubetest.Once("bind", apierrors.NewForbidden(kubetest.PodResource, "p", errors.New("not now")))
-	wholeStory(t, false, api, func(t *testing.T, w *whole) {
+	wholeScenario(t, false, api, func(t *testing.T, w *whole) {
 		w.after(500 * time.Millisecond)
 		if c := api.Pod("ns/p").Status.Conditions; len(c) != 1 || c[0].Reason != "SchedulerError" {
 			t.Errorf("conditions: %+v", c)
@@ -222,7 +222,7 @@ func TestTheEndHandsOver(t *testing.T) {
 		}
 		return nil
 	}
-	wholeStory(t, true, api, func(t *testing.T, w *whole) {
+	wholeScenario(t, true, api, func(t *testing.T, w *whole) {
 		w.after(time.Second)
 		if lease := holder(t, api); *lease.Spec.HolderIdentity == "" || lease.Annotations[EndpointAnnotation] != "10.0.0.1:10259" ||
 			lease.Annotations[HolderAnnotation] != *lease.Spec.HolderIdentity {
@@ -258,7 +258,7 @@ func TestTheEndHandsOver(t *testing.T) {
 // TestTheNextLeaderDoesNotWaitForEvents: an API server that takes no events holds up the end, and not the lease. It
 // would fail with a hand-over that writes events first.
 func TestTheNextLeaderDoesNotWaitForEvents(t *testing.T) {
-	wholeStory(t, true, kubetest.NewAPIServer(kubetest.PendingPod("p", "u1")), func(t *testing.T, w *whole) {
+	wholeScenario(t, true, kubetest.NewAPIServer(kubetest.PendingPod("p", "u1")), func(t *testing.T, w *whole) {
 		w.after(time.Second)
 		if w.on("ns/p") == "" {
 			t.Fatal("the pod is not bound, so there is no event")
@@ -311,7 +311,7 @@ func TestALostLeaseEndsTheProcess(t *testing.T) {
 	api.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return down.Load(), nil, errors.New("connection refused")
 	})
-	wholeStory(t, true, api, func(t *testing.T, w *whole) {
+	wholeScenario(t, true, api, func(t *testing.T, w *whole) {
 		w.after(time.Second)
 		down.Store(true)
 		err := <-w.outcome
@@ -326,16 +326,16 @@ func TestALostLeaseEndsTheProcess(t *testing.T) {
 // watch.
 func TestAStandbyListsAfreshBeforeItDecides(t *testing.T) {
 	api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
-	wholeStoryWithHolder := func(story func(t *testing.T, w *whole)) {
+	wholeScenarioWithHolder := func(scenario func(t *testing.T, w *whole)) {
 		other, seconds, now := "other", int32(15), metav1.NowMicro()
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-scheduler"},
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now}}
 		if _, err := api.CoordinationV1().Leases("kube-system").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		wholeStory(t, true, api, story)
+		wholeScenario(t, true, api, scenario)
 	}
-	wholeStoryWithHolder(func(t *testing.T, w *whole) {
+	wholeScenarioWithHolder(func(t *testing.T, w *whole) {
 		w.after(5 * time.Second)
 		if api.Bound() != 0 {
 			t.Fatal("a standby has bound a pod")

@@ -52,10 +52,10 @@ func (o *hearsay) since(n int) []string {
 	return append([]string(nil), o.events[n:]...)
 }
 
-// TestATakeOverTellsTheEngineOnlyWhatIsNew: a standby has kept the cluster; of the fresh lists it takes the difference.
+// TestATakeOverPassesOnlyChangesToTheEngine: a standby has kept the cluster; of the fresh lists it takes the difference.
 // It would fail with an inbox that forgets what it has told when lists are awaited, and with a take-over that does not
 // list.
-func TestATakeOverTellsTheEngineOnlyWhatIsNew(t *testing.T) {
+func TestATakeOverPassesOnlyChangesToTheEngine(t *testing.T) {
 	api := kubetest.NewAPIServer()
 	for i := range 6 {
 		api.Put(kubetest.BoundPod(fmt.Sprint("old", i), types.UID(fmt.Sprint("o", i)), "n1"))
@@ -63,11 +63,11 @@ func TestATakeOverTellsTheEngineOnlyWhatIsNew(t *testing.T) {
 	api.Put(kubetest.PendingPod("missed", "m"))
 	keepLeases(api, othersLease())
 	seen := &hearsay{}
-	wholeStory(t, true, api, func(t *testing.T, w *whole) {
+	wholeScenario(t, true, api, func(t *testing.T, w *whole) {
 		w.after(5 * time.Second)
 		before := len(seen.since(0))
 		if before != 2+7 {
-			t.Fatalf("the standby was told %q", seen.since(0))
+			t.Fatalf("the standby took %q", seen.since(0))
 		}
 		if got := kubetest.Value(t, w.reg, "kumiki_takeover_seconds"); got != 0 {
 			t.Errorf("a standby took over in %v seconds", got)
@@ -78,7 +78,7 @@ func TestATakeOverTellsTheEngineOnlyWhatIsNew(t *testing.T) {
 		}
 		w.after(time.Minute)
 		if got := seen.since(before); len(got) != 1 || got[0] != "pod missed on n2" {
-			t.Errorf("after the take-over the engine was told %q, want only the bind that was missed", got)
+			t.Errorf("after the take-over the engine took %q, want only the bind that was missed", got)
 		}
 		if !w.Election.Contested() {
 			t.Error("a lease that another held counts as never held")
@@ -100,7 +100,7 @@ func TestALeaseThatWasFreeNeedsNoSecondList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
 			keepLeases(api, tt.lease)
-			wholeStory(t, true, api, func(t *testing.T, w *whole) {
+			wholeScenario(t, true, api, func(t *testing.T, w *whole) {
 				w.after(time.Minute)
 				if w.on("ns/p") == "" {
 					t.Error("the pod was not bound")
@@ -143,7 +143,7 @@ func (s slowLease) Get(ctx context.Context, name string, o metav1.GetOptions) (*
 // read.
 func TestTheListsComeAfterTheFirstLookAtTheLease(t *testing.T) {
 	api := kubetest.NewAPIServer(kubetest.PendingPod("p", "u1"))
-	wholeStory(t, true, api, func(t *testing.T, w *whole) {
+	wholeScenario(t, true, api, func(t *testing.T, w *whole) {
 		w.after(2 * time.Second)
 		if api.Listed() != 0 {
 			t.Errorf("pods were listed before the lease was read")
@@ -154,7 +154,7 @@ func TestTheListsComeAfterTheFirstLookAtTheLease(t *testing.T) {
 		}
 	}, func(o *wholeOptions) { o.slowLease = 3 * time.Second })
 	api = kubetest.NewAPIServer()
-	wholeStory(t, true, api, func(t *testing.T, w *whole) {
+	wholeScenario(t, true, api, func(t *testing.T, w *whole) {
 		w.after(time.Minute)
 		if api.Listed() != 1 {
 			t.Errorf("%d lists although the lease cannot be read: a standby follows the cluster", api.Listed())

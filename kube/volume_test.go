@@ -32,7 +32,7 @@ func TestAVolumeIsAskedForAndWaitedFor(t *testing.T) {
 		Provisioner: "disk.example.com", VolumeBindingMode: &mode}); err != nil {
 		t.Fatal(err)
 	}
-	wholeStory(t, false, api, func(t *testing.T, w *whole) {
+	wholeScenario(t, false, api, func(t *testing.T, w *whole) {
 		w.after(time.Minute)
 		claims := api.Clientset.CoreV1().PersistentVolumeClaims("ns")
 		got, err := claims.Get(t.Context(), "c", metav1.GetOptions{})
@@ -41,7 +41,7 @@ func TestAVolumeIsAskedForAndWaitedFor(t *testing.T) {
 		}
 		node := got.Annotations["volume.kubernetes.io/selected-node"]
 		if node == "" || w.on("ns/p") != "" {
-			t.Fatalf("the claim is told node %q, the pod is on %q", node, w.on("ns/p"))
+			t.Fatalf("the claim names node %q, the pod is on %q", node, w.on("ns/p"))
 		}
 		if got := kubetest.Value(t, w.reg, "scheduler_schedule_attempts_total"); got != 0 {
 			t.Errorf("%v attempts have ended, want none: this one waits", got)

@@ -15,10 +15,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/shadow"
 )
 
-// stories are scenarios: what the report shows -> how it is caused. Each line of the report has one.
-var stories = map[string]func(t failer){
+// scenarios are scenarios: what the report shows -> how it is caused. Each line of the report has one.
+var scenarios = map[string]func(t failer){
 	"the best node is the same node": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		w.pod("a", "1")
 		w.pass(20 * time.Millisecond)
 		w.bind("a", "n1")
@@ -33,7 +33,7 @@ var stories = map[string]func(t failer){
 		}
 	},
 	"two nodes of one score are no quarrel": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		w.node("n3", "4") // as empty as n1
 		for i := range 12 {
 			name := fmt.Sprint("a", i)
@@ -47,7 +47,7 @@ var stories = map[string]func(t failer){
 		}
 	},
 	"a worse node costs, and one plugin is the cause": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		w.pod("a", "1")
 		w.bind("a", "n2")
 		r := w.are("compared 1, worse 1, quietly-worse 1, examples 1")
@@ -66,7 +66,7 @@ var stories = map[string]func(t failer){
 		}
 	},
 	"a nominated pod goes where it was nominated": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		w.pod("a", "1", func(p *v1.Pod) { p.Status.NominatedNodeName = "n2" })
 		w.bind("a", "n2")
 		if r := w.are("compared 1, nominated 1, worse 0"); r.Agreement.Share != 1 || r.Agreement.Regret.Max != 0 {
@@ -74,7 +74,7 @@ var stories = map[string]func(t failer){
 		}
 	},
 	"a node that has no room is disallowed, when it stays so": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		w.pod("a", "3")
 		w.bind("a", "n2")
 		w.are("judged 1, compared 0, open 1, disallowed 0, examples 0")
@@ -92,7 +92,7 @@ var stories = map[string]func(t failer){
 		}
 	},
 	"a pod that fits nowhere by our filters is told apart": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		w.pod("a", "5")
 		w.bind("a", "n1")
 		w.pass(12 * time.Second)
@@ -102,7 +102,7 @@ var stories = map[string]func(t failer){
 		}
 	},
 	"binds that overtook each other settle": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		w.pod("a", "3")
 		w.bind("a", "n2") // decided after old had gone, written before we see that
 		w.are("open 1")
@@ -111,7 +111,7 @@ var stories = map[string]func(t failer){
 		w.are("judged 1, compared 0, open 0, settled 1, disallowed 0")
 	},
 	"a node that has just changed is no ground for a dispute": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		w.pod("a", "1")
 		w.node("n1", "4", func(n *v1.Node) { n.Spec.Unschedulable = true })
 		w.bind("a", "n1")
@@ -122,7 +122,7 @@ var stories = map[string]func(t failer){
 		w.are("settled 1, open 1")
 	},
 	"a pod that is gone cannot be looked at again": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		w.pod("a", "3")
 		w.bind("a", "n2")
 		w.gone("a")
@@ -130,7 +130,7 @@ var stories = map[string]func(t failer){
 		w.are("open 0, lost 1, disallowed 0, settled 0")
 	},
 	"they refuse what fits, and go on refusing": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		w.pod("a", "1")
 		w.refuse("a", "0/2 nodes are available: no")
 		w.are("refused-open 1, refused 0, judged 0")
@@ -147,14 +147,14 @@ var stories = map[string]func(t failer){
 		w.are("refused 1, refused-open 0")
 	},
 	"they refuse what does not fit": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		w.pod("a", "5")
 		w.refuse("a", "0/2 nodes are available: 2 Insufficient cpu.")
 		w.pass(20 * time.Second)
 		w.are("refused 0, refused-open 0, refused-settled 0")
 	},
 	"what they refuse and then bind settles": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		w.pod("a", "1")
 		w.refuse("a", "0/2 nodes are available: not yet")
 		w.pass(3 * time.Second)
@@ -163,7 +163,7 @@ var stories = map[string]func(t failer){
 		w.are("refused 0, refused-settled 1, same 1, timed 0")
 	},
 	"what was in flight on their side fills the node": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		w.pod("big", "4")
 		w.pod("a", "3")
 		w.refuse("a", "0/2 nodes are available: 2 Insufficient cpu.")
@@ -173,7 +173,7 @@ var stories = map[string]func(t failer){
 		w.are("refused-open 0, refused-settled 1, refused 0")
 	},
 	"only what is certain is quiet": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		w.pod("a", "100m")
 		w.pod("b", "100m")
 		w.bind("a", "n1") // b may be decided already
@@ -201,7 +201,7 @@ var stories = map[string]func(t failer){
 		w.are("compared 6, quiet 2")
 	},
 	"time behind gates is not theirs": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		w.pod("a", "1", func(p *v1.Pod) { p.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "g"}} })
 		w.pass(time.Hour)
 		w.pod("a", "", func(p *v1.Pod) { p.Spec.SchedulingGates = nil })
@@ -223,12 +223,12 @@ var stories = map[string]func(t failer){
 		w.are("judged 1, same 1, quiet 0, timed 0, unseen 0")
 		w.bind("early", "n1") // a new version of a bound pod
 		w.pod("static", "1", func(p *v1.Pod) { p.Spec.NodeName = "n1" })
-		w.pod("stranger", "1", func(p *v1.Pod) { p.Spec.SchedulerName = "other" })
-		w.bind("stranger", "n1")
+		w.pod("foreign", "1", func(p *v1.Pod) { p.Spec.SchedulerName = "other" })
+		w.bind("foreign", "n1")
 		w.are("judged 1, unseen 1, pending 0")
 	},
 	"a pod that cannot be judged stops nobody": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		w.pod("a", "1", func(p *v1.Pod) {
 			p.Spec.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{
 				PreferredDuringSchedulingIgnoredDuringExecution: []v1.PreferredSchedulingTerm{{
@@ -239,14 +239,14 @@ var stories = map[string]func(t failer){
 		w.are("judged 1, unjudged 1, compared 0")
 	},
 	"what is kept is bounded": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		for i := range shadow.MaxDoubts + 10 {
 			name := fmt.Sprint("a", i)
 			w.pod(name, "3")
 			w.bind(name, "n2")
 		}
 		w.are(fmt.Sprintf("open %d, lost 10", shadow.MaxDoubts))
-		w = tell(t)
+		w = newWorld(t)
 		for i := range shadow.MaxReasons + 10 {
 			name := fmt.Sprint("a", i)
 			w.pod(name, fmt.Sprint(5+i), func(p *v1.Pod) {
@@ -263,7 +263,7 @@ var stories = map[string]func(t failer){
 		}
 	},
 	"the worst come first": func(t failer) {
-		w := tell(t)
+		w := newWorld(t)
 		w.node("n3", "8") // the larger the pod, the more it belongs there
 		for i := range shadow.MaxExamples + 5 {
 			name := fmt.Sprint("a", i)
@@ -287,16 +287,16 @@ var stories = map[string]func(t failer){
 	},
 }
 
-// TestStories checks each line of the report by a scenario. They detect the faults in testdata/faults.
-func TestStories(t *testing.T) {
-	for name, story := range stories {
-		t.Run(name, func(t *testing.T) { story(t) })
+// TestScenarios checks each line of the report by a scenario. They detect the faults in testdata/faults.
+func TestScenarios(t *testing.T) {
+	for name, scenario := range scenarios {
+		t.Run(name, func(t *testing.T) { scenario(t) })
 	}
 }
 
 // TestAShadowNeverDecides: a caller that asks it to decide has started it wrongly.
 func TestAShadowNeverDecides(t *testing.T) {
-	w := tell(t)
+	w := newWorld(t)
 	w.pod("a", "1")
 	if w.shadow.Ready() || !w.shadow.Engine.Ready() {
 		t.Error("a shadow has nothing to decide, whatever its engine has")

@@ -129,8 +129,8 @@ func TestWhatIf(t *testing.T) {
 	}
 }
 
-// TestAPauseIsTold with what waits, and not with a pod that has its node. It would fail with reports that leave it out.
-func TestAPauseIsTold(t *testing.T) {
+// TestAPauseIsShown with what waits, and not with a pod that has its node. It would fail with reports that leave it out.
+func TestAPauseIsShown(t *testing.T) {
 	h := New(Options{Asker: asks(engineOf{"p", "n"}),
 		Paused: func() *record.Pause { return &record.Pause{Reason: "upgrade"} }}).Handler()
 	var queue record.QueueReport

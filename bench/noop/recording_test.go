@@ -60,7 +60,7 @@ func wantScript(t *testing.T, what string, got Script, want ...string) {
 
 // Catches: a victim's condition, deletion or event that is left out, in a script of the victim, or in that of another
 // pod that preempts; the event of a bind played twice.
-func TestARecordingSaysWhoMadeRoom(t *testing.T) {
+func TestARecordingNamesTheVictims(t *testing.T) {
 	bind := func(name, node string) audited {
 		return wrote(t, "create", "pods", "binding", "ns", name, fmt.Sprintf(`{"metadata":{"uid":"0-%s"},"target":{"name":%q}}`, map[string]string{"low": "1", "high": "2", "other": "3"}[name], node))
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
-var claimStories = []story{
+var claimScenarios = []scenario{
 	{"claims", createsClaims},
 	{"a driver", createsDriver},
 	{"a driver with many devices", createsManyDevices},

@@ -21,7 +21,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
-// ground is the cluster of all stories: an API server and nothing that changes what an operation did, as it is when a
+// ground is the cluster of all scenarios: an API server and nothing that changes what an operation did, as it is when a
 // scheduler is measured.
 type ground struct {
 	client  *kubernetes.Clientset
@@ -45,25 +45,25 @@ func TestOperations(t *testing.T) {
 	}
 	cfg.QPS = -1
 	g := &ground{client: kubernetes.NewForConfigOrDie(cfg), dynamic: dynamic.NewForConfigOrDie(cfg)}
-	// The node of the stories' scheduler.
+	// The node of the scenarios' scheduler.
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "somewhere"}, Status: baseNode().Status}
 	if _, err := g.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, stories := range [][]story{nodeStories, podStories, objectStories, claimStories} {
-		for _, s := range stories {
+	for _, scenarios := range [][]scenario{nodeScenarios, podScenarios, objectScenarios, claimScenarios} {
+		for _, s := range scenarios {
 			t.Run(s.name, func(t *testing.T) { s.tell(t, g) })
 		}
 	}
 }
 
-// story is one test on the common ground. Each uses namespaces and names of its own.
-type story struct {
+// scenario is one test on the common ground. Each uses namespaces and names of its own.
+type scenario struct {
 	name string
 	tell func(t *testing.T, g *ground)
 }
 
-// env is what stories run plans with.
+// env is what scenarios run plans with.
 func (g *ground) env() Env {
 	return Env{Client: g.client, Dynamic: g.dynamic, Watch: NewWatch(nil), Patience: 20 * time.Second}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
-var nodeStories = []story{
+var nodeScenarios = []scenario{
 	{"nodes without a template", defaultNodes},
 	{"nodes from a template", templateNodes},
 	{"nodes with labels in turn", labelledNodes},

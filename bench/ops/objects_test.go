@@ -15,7 +15,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
-var objectStories = []story{
+var objectScenarios = []scenario{
 	{"delete pods at once", deletesAtOnce},
 	{"delete pods at a rate", deletesAtRate},
 	{"delete pods in the background", deletesBeside},

@@ -17,7 +17,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
-var podStories = []story{
+var podScenarios = []scenario{
 	{"pods that are waited for", waitedPods},
 	{"pods from a template", templatePods},
 	{"pods that nobody binds", stuckPods},

@@ -244,18 +244,18 @@ func TestCiphersAndVmodule(t *testing.T) {
 	}
 }
 
-// TestTheEmulatedVersionIsTold by /statusz and /version. It would fail with pages that tell the version of the
+// TestTheEmulatedVersionIsReported by /statusz and /version. It would fail with pages that tell the version of the
 // libraries.
-func TestTheEmulatedVersionIsTold(t *testing.T) {
+func TestTheEmulatedVersionIsReported(t *testing.T) {
 	s := serveWith(t, "--emulated-version=1.35", "--feature-gates=ComponentStatusz=true",
 		"--authorization-always-allow-paths=/version")
 	page := regexp.MustCompile(`(?s)Binary version\W+1\.36\.3.*Emulation version\W+1\.35`)
 	if text, err := s.get("/statusz", &tls.Config{}); err != nil || !page.MatchString(text) {
 		t.Errorf("/statusz: %v: %s", err, text)
 	}
-	var told struct{ Minor, EmulationMinor string }
+	var reported struct{ Minor, EmulationMinor string }
 	text, err := s.get("/version", &tls.Config{})
-	if json.Unmarshal([]byte(text), &told); err != nil || told.Minor != "36" || told.EmulationMinor != "35" {
+	if json.Unmarshal([]byte(text), &reported); err != nil || reported.Minor != "36" || reported.EmulationMinor != "35" {
 		t.Errorf("/version: %v: %s", err, text)
 	}
 	s.end()

@@ -41,8 +41,8 @@ func rules(t *testing.T) []rulefmt.Rule {
 	return all.Groups[0].Rules
 }
 
-// story is what Prometheus scraped, every 30 seconds, and what of an alert fires after how long.
-type story struct {
+// scenario is what Prometheus scraped, every 30 seconds, and what of an alert fires after how long.
+type scenario struct {
 	alert, what string
 	scraped     string   // series as in promtool's test files
 	after       string   // how long after the first scrape
@@ -56,7 +56,7 @@ const beats = `kumiki_loop_heartbeat_seconds{job="kumiki",instance="a"} 1+30x240
 const leads = beats + `
 		leader_election_master_status{job="kumiki",instance="a",name="kube-scheduler"} 1x240`
 
-var stories = []story{
+var scenarios = []scenario{
 	{"KumikiDown", "no replica is scraped", `up{job="other",instance="x"} 1x60`, "6m", []string{"No replica of kumiki is scraped."}},
 	{"KumikiDown", "one replica is", beats, "6m", nil},
 	{"KumikiDown", "away for a moment", `kumiki_loop_heartbeat_seconds{job="kumiki",instance="a"} 1 1 _x4 _x4 200 200`, "4m", nil},
@@ -207,10 +207,10 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 	for _, r := range rules(t) {
 		byName[r.Alert] = r
 	}
-	for _, s := range stories {
+	for _, s := range scenarios {
 		rule, there := byName[s.alert]
 		if !there {
-			t.Errorf("a story is about %s, which is not there", s.alert)
+			t.Errorf("a scenario is about %s, which is not there", s.alert)
 			continue
 		}
 		got := firing(t, engine, storeOf(t, s.scraped), rule, s.after)
@@ -221,7 +221,7 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 	}
 	for name := range byName {
 		if !fires[name] || !silent[name] {
-			t.Errorf("of %s there is no story in which it fires, or none in which it is silent", name)
+			t.Errorf("of %s there is no scenario in which it fires, or none in which it is silent", name)
 		}
 	}
 }

@@ -204,12 +204,12 @@ func TestExtendedResourcesThroughTheEngine(t *testing.T) {
 	}
 }
 
-// `strangers` lets another scheduler bind a pod without requests to each node, and returns what followed.
-func (s *scheduler) strangers() []string {
+// `foreignPods` lets another scheduler bind a pod without requests to each node, and returns what followed.
+func (s *scheduler) foreignPods() []string {
 	s.log = nil
 	for i, node := range []string{"a", "b"} {
 		p := &v1.Pod{}
-		p.Name, p.UID = "stranger", types.UID(fmt.Sprint("stranger-", s.strange, i))
+		p.Name, p.UID = "foreign", types.UID(fmt.Sprint("foreign-", s.strange, i))
 		p.Spec.SchedulerName, p.Spec.NodeName = "other", node
 		s.step(engine.PodSet{Pod: s.intake.Pod(p)})
 	}
@@ -230,10 +230,10 @@ func TestDevicesOfAPodAreNotAgainstIt(t *testing.T) {
 	s.enter("extended", asks(gpuResource, "1"))
 	expect(t, "decided", s.run(), []string{"claims gets b/d0", "extended gets a/d0"})
 	both := []string{"1 judged again on a, 0 do not fit", "1 judged again on b, 0 do not fit"}
-	expect(t, "before anything is written", s.strangers(), both)
+	expect(t, "before anything is written", s.foreignPods(), both)
 	s.log = nil
 	s.write("claims", "")
 	s.write("extended", "")
 	expect(t, "written", s.log, []string{"claims to b", "extended to a"})
-	expect(t, "after it is written", s.strangers(), both)
+	expect(t, "after it is written", s.foreignPods(), both)
 }

@@ -92,7 +92,7 @@ func TestAFailedAttemptGivesItsDevicesBack(t *testing.T) {
 }
 
 // consumer-stays
-func TestWhatWasWrittenStaysAllocatedForNobody(t *testing.T) {
+func TestAWrittenAllocationStaysWithoutItsPod(t *testing.T) {
 	w := twoGPUs(t)
 	w.claim("shared", want("r", 1))
 	w.claim("q", want("r", 1))
@@ -237,7 +237,7 @@ func TestAPodWaitsForItsDeviceToBeAttached(t *testing.T) {
 	if r.Ready || r.Err != nil || r.Again <= w.now {
 		t.Fatalf("at first: %+v", r)
 	}
-	expect(t, "told", hold.(plugin.Announcer).Announce(), plugin.Notice{Reason: "BindingConditionsPending",
+	expect(t, "notice", hold.(plugin.Announcer).Announce(), plugin.Notice{Reason: "BindingConditionsPending",
 		Action: "Scheduling",
 		Note:   "waiting for binding conditions for device on node a"})
 	w.now += record.Time(time.Minute)

@@ -75,7 +75,7 @@ func TestWhichChangesOfClaimsWake(t *testing.T) {
 }
 
 // The finalizer is no deallocation, though what was assumed before had an allocation.
-func TestTheFinalizerWakesNobody(t *testing.T) {
+func TestTheFinalizerWakesNoPod(t *testing.T) {
 	w := twoGPUs(t)
 	w.claim("mine", want("r", 1))
 	w.claim("other", want("r", 1))

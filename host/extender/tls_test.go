@@ -40,7 +40,7 @@ func TestHTTPS(t *testing.T) {
 	mutual.StartTLS()
 	t.Cleanup(mutual.Close)
 	type settings = configv1.ExtenderTLSConfig
-	for _, story := range []struct {
+	for _, scenario := range []struct {
 		name   string
 		server *httptest.Server
 		https  bool
@@ -60,13 +60,13 @@ func TestHTTPS(t *testing.T) {
 		{"no client certificate", mutual, true, nil, "certificate required"},
 		{"a client certificate", mutual, true, &settings{CertData: cert, KeyData: key}, ""},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			config := filters(story.server)
-			config.EnableHTTPS, config.TLSConfig = story.https, story.tls
+		t.Run(scenario.name, func(t *testing.T) {
+			config := filters(scenario.server)
+			config.EnableHTTPS, config.TLSConfig = scenario.https, scenario.tls
 			_, err := f.with(config).Filter(f.pod("p"), []string{"a"})
-			if story.want == "" && err != nil || story.want != "" &&
-				(err == nil || !strings.Contains(err.Error(), story.want)) {
-				t.Errorf("error %v, want %q", err, story.want)
+			if scenario.want == "" && err != nil || scenario.want != "" &&
+				(err == nil || !strings.Contains(err.Error(), scenario.want)) {
+				t.Errorf("error %v, want %q", err, scenario.want)
 			}
 		})
 	}

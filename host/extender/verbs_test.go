@@ -31,7 +31,7 @@ func ranks(s *httptest.Server, weight int64) configv1.Extender {
 // What an extender's scores add to the totals. Faults: no scale; no weight; a score by position instead of by name; a
 // score that wraps.
 func TestScoreScalesAndWeighs(t *testing.T) {
-	for _, story := range []struct {
+	for _, scenario := range []struct {
 		name   string
 		weight int64
 		answer any
@@ -42,7 +42,7 @@ func TestScoreScalesAndWeighs(t *testing.T) {
 		{"in another order", 1, hosts{{Host: "b", Score: 2}, {Host: "a", Score: 1}}, []int64{10, 20}},
 		{"a node left out", 1, hosts{{Host: "b", Score: 2}}, []int64{0, 20}},
 		{"a node twice", 1, hosts{{Host: "b", Score: 2}, {Host: "b", Score: 3}}, []int64{0, 50}},
-		{"a node that nobody asked about", 1, hosts{{Host: "z", Score: 9}, {Host: "a", Score: 1}}, []int64{10, 0}},
+		{"a node that was not in the request", 1, hosts{{Host: "z", Score: 9}, {Host: "a", Score: 1}}, []int64{10, 0}},
 		{"scores out of range", 1, hosts{{Host: "a", Score: 11}, {Host: "b", Score: -1}}, []int64{110, -10}},
 		{"scores without measure", math.MaxInt64, hosts{{Host: "a", Score: math.MaxInt64},
 			{Host: "b", Score: math.MinInt64}, {Host: "a", Score: 5}}, []int64{mostAdded, -mostAdded}},
@@ -53,17 +53,17 @@ func TestScoreScalesAndWeighs(t *testing.T) {
 		{"a code that is not 200", 1, http.StatusInternalServerError, nil},
 		{"no JSON", 1, "busy", nil},
 	} {
-		t.Run(story.name, func(t *testing.T) {
+		t.Run(scenario.name, func(t *testing.T) {
 			f := newFixture(t)
-			config := ranks(f.server(func(string, []byte) any { return story.answer }), story.weight)
+			config := ranks(f.server(func(string, []byte) any { return scenario.answer }), scenario.weight)
 			scores := f.with(config).Score(f.pod("p"), []string{"a", "b"})
-			if story.want == nil {
+			if scenario.want == nil {
 				if len(scores) != 0 || len(f.ignored) != 1 || f.ignored[0].Verb != "prioritize" {
-					t.Errorf("scores %v, told of %v", scores, f.ignored)
+					t.Errorf("scores %v, ignored %v", scores, f.ignored)
 				}
 			} else if len(scores) != 1 || scores[0].By != config.URLPrefix ||
-				!slices.Equal(scores[0].Added, story.want) {
-				t.Errorf("scores %v, want %v", scores, story.want)
+				!slices.Equal(scores[0].Added, scenario.want) {
+				t.Errorf("scores %v, want %v", scores, scenario.want)
 			}
 		})
 	}
@@ -108,7 +108,7 @@ var bindRef = record.PodRef{Namespace: "ns", Name: "p", UID: "uid-p"}
 // Bind asks the one extender that binds. Faults: an error in the answer that is not read; one that may be ignored and
 // fails the bind.
 func TestBind(t *testing.T) {
-	for _, story := range []struct {
+	for _, scenario := range []struct {
 		name      string
 		ignorable bool
 		answer    any
@@ -122,7 +122,7 @@ func TestBind(t *testing.T) {
 			ErrNotBound.Error()},
 		{"bound, and may be ignored", true, extenderv1.ExtenderBindingResult{}, ""},
 	} {
-		t.Run(story.name, func(t *testing.T) {
+		t.Run(scenario.name, func(t *testing.T) {
 			f := newFixture(t)
 			s := f.server(func(verb string, body []byte) any {
 				var args extenderv1.ExtenderBindingArgs
@@ -133,17 +133,17 @@ func TestBind(t *testing.T) {
 					Node: "a"}); verb != "bind" || args != want {
 					t.Errorf("%s with %+v", verb, args)
 				}
-				return story.answer
+				return scenario.answer
 			})
-			x := f.with(filters(s), configv1.Extender{URLPrefix: s.URL, BindVerb: "bind", Ignorable: story.ignorable})
+			x := f.with(filters(s), configv1.Extender{URLPrefix: s.URL, BindVerb: "bind", Ignorable: scenario.ignorable})
 			got := ""
 			if err := x.Bind(context.Background(), bindRef, "a"); err != nil {
 				got = err.Error()
-				if errors.Is(err, ErrNotBound) != story.ignorable {
+				if errors.Is(err, ErrNotBound) != scenario.ignorable {
 					t.Errorf("error %v", err)
 				}
 			}
-			if want := strings.ReplaceAll(story.want, "URL/", s.URL+"/"); got != want {
+			if want := strings.ReplaceAll(scenario.want, "URL/", s.URL+"/"); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		})
@@ -183,7 +183,7 @@ func TestPreempt(t *testing.T) {
 	of := func(node string, violations int64, pods ...record.PodRef) place.ForeignVictims {
 		return place.ForeignVictims{Node: node, Pods: pods, PDBViolations: violations}
 	}
-	for _, story := range []struct {
+	for _, scenario := range []struct {
 		name      string
 		ignorable bool
 		answer    any
@@ -195,7 +195,7 @@ func TestPreempt(t *testing.T) {
 		{"two nodes, in the order of their names", false, answer(metas{"b": meta("v3"), "a": meta("v2", "v1")}),
 			victims{of("a", 1, ref("v2"), ref("v1")), of("b", 1, ref("v3"))}, ""},
 		{"no node", false, answer(nil), nil, ""},
-		{"a node that nobody knows", false, answer(metas{"z": meta("v1")}), nil,
+		{"a node that is unknown", false, answer(metas{"z": meta("v1")}), nil,
 			`nodeinfo not found for node name "z"`},
 		{"a victim on another node", false, answer(metas{"b": meta("v1")}), nil,
 			"extender: URL claims to preempt pod (UID: uid-v1) on node: b, but the pod is not found on that node"},
@@ -211,7 +211,7 @@ func TestPreempt(t *testing.T) {
 		{"fails", false, http.StatusBadGateway, nil, "failed preempt with extender at URL URL/preempt, code 502"},
 	} {
 		for _, caches := range []bool{true, false} {
-			t.Run(story.name, func(t *testing.T) {
+			t.Run(scenario.name, func(t *testing.T) {
 				f := newFixture(t)
 				f.pod("v1")
 				f.pod("v3")
@@ -228,26 +228,26 @@ func TestPreempt(t *testing.T) {
 						args.NodeNameToVictims["b"].Pods[0].Name != "v3" {
 						t.Errorf("asked %s", body)
 					}
-					return story.answer
+					return scenario.answer
 				})
 				if x := f.with(filters(s)); x.Preempts(f.pod("p")) {
 					t.Error("an extender without the verb has a say")
 				}
 				x := f.with(filters(s), configv1.Extender{URLPrefix: s.URL, PreemptVerb: "preempt",
-					NodeCacheCapable: caches, Ignorable: story.ignorable})
+					NodeCacheCapable: caches, Ignorable: scenario.ignorable})
 				candidates := victims{of("a", 0, ref("v1")), of("b", 2, ref("v3"))}
 				if !x.Preempts(f.pod("p")) {
-					t.Error("nobody has a say")
+					t.Error("no extender takes part")
 				}
 				got, err := x.Preempt(f.pod("p"), candidates, on)
-				if story.err != "" {
-					want := strings.ReplaceAll(strings.ReplaceAll(story.err, "URL/", s.URL+"/"), "extender: URL",
+				if scenario.err != "" {
+					want := strings.ReplaceAll(strings.ReplaceAll(scenario.err, "URL/", s.URL+"/"), "extender: URL",
 						"extender: "+s.URL)
 					if err == nil || err.Error() != want {
 						t.Errorf("error %v, want %q", err, want)
 					}
-				} else if err != nil || !reflect.DeepEqual(got, story.want) {
-					t.Errorf("got %v, error %v, want %v", got, err, story.want)
+				} else if err != nil || !reflect.DeepEqual(got, scenario.want) {
+					t.Errorf("got %v, error %v, want %v", got, err, scenario.want)
 				}
 			})
 		}

@@ -104,15 +104,15 @@ type HintCase struct {
 	Want   plugin.Hint
 }
 
-func CheckHints(t *testing.T, pl plugin.Waker, waiting *cluster.Pod, stories []HintCase) {
+func CheckHints(t *testing.T, pl plugin.Waker, waiting *cluster.Pod, cases []HintCase) {
 	t.Helper()
-	for _, story := range stories {
-		story.Change.Event = story.Event
-		got, asked := HintOf(pl, waiting, story.Change)
+	for _, c := range cases {
+		c.Change.Event = c.Event
+		got, asked := HintOf(pl, waiting, c.Change)
 		if !asked {
-			t.Errorf("%s: nobody listens to %s", story.Name, story.Event)
-		} else if got != story.Want {
-			t.Errorf("%s: hint %d, want %d", story.Name, got, story.Want)
+			t.Errorf("%s: no hint is registered for %s", c.Name, c.Event)
+		} else if got != c.Want {
+			t.Errorf("%s: hint %d, want %d", c.Name, got, c.Want)
 		}
 	}
 }

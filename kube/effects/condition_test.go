@@ -19,7 +19,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// patching runs a story against an API server with pod ns/p. The watch sees the pod at once unless the story freezes
+// patching runs a scenario against an API server with pod ns/p. The watch sees the pod at once unless the scenario freezes
 // it.
 type patching struct {
 	*Patcher
@@ -28,7 +28,7 @@ type patching struct {
 	frozen *cluster.Pod
 }
 
-func patchStory(t *testing.T, pod *v1.Pod, story func(t *testing.T, s *patching)) {
+func patchScenario(t *testing.T, pod *v1.Pod, scenario func(t *testing.T, s *patching)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &patching{api: kubetest.NewAPIServer(pod), pod: pod}
 		intake := cluster.NewIntake()
@@ -43,7 +43,7 @@ func patchStory(t *testing.T, pod *v1.Pod, story func(t *testing.T, s *patching)
 			}
 			return intake.Pod(p)
 		}, m)
-		story(t, s)
+		scenario(t, s)
 		s.Stop()
 	})
 }
@@ -75,7 +75,7 @@ func (s *patching) expect(t *testing.T, patches int, message string) *v1.PodCond
 }
 
 func TestAConditionIsWrittenOnceAndItsTimeStaysWithTheStatus(t *testing.T) {
-	patchStory(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
+	patchScenario(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
 		s.set("no fit")
 		c := s.expect(t, 1, "no fit")
 		if c.Type != v1.PodScheduled || c.Status != v1.ConditionFalse || c.Reason != "Unschedulable" || c.ObservedGeneration != 1 {
@@ -99,7 +99,7 @@ func TestAConditionIsWrittenOnceAndItsTimeStaysWithTheStatus(t *testing.T) {
 
 // TestTheNewestConditionWins holds the first patch back while others are wished for.
 func TestTheNewestConditionWins(t *testing.T) {
-	patchStory(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
+	patchScenario(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
 		s.api.Before = func(verb, _ string) error { time.Sleep(time.Second); return nil }
 		for i := range 10 {
 			s.set(fmt.Sprint("message ", i))
@@ -112,7 +112,7 @@ func TestTheNewestConditionWins(t *testing.T) {
 // TestALateConditionDoesNotUndoABind is why patches have preconditions: without them PodScheduled=False would overwrite
 // the True that the bind has set.
 func TestALateConditionDoesNotUndoABind(t *testing.T) {
-	patchStory(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
+	patchScenario(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
 		s.api.Before = func(verb, _ string) error {
 			if verb == "patch" {
 				s.api.Bind(&v1.Binding{ObjectMeta: s.pod.ObjectMeta, Target: v1.ObjectReference{Name: "n"}})
@@ -129,7 +129,7 @@ func TestALateConditionDoesNotUndoABind(t *testing.T) {
 }
 
 func TestACancelledConditionIsNotWritten(t *testing.T) {
-	patchStory(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
+	patchScenario(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
 		s.api.Before = kubetest.Times(1000, "patch", kubetest.ErrLost)
 		s.set("no fit")
 		synctest.Wait()
@@ -143,7 +143,7 @@ func TestACancelledConditionIsNotWritten(t *testing.T) {
 }
 
 func TestAConditionOutlivesAnOutage(t *testing.T) {
-	patchStory(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
+	patchScenario(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
 		s.api.Before = kubetest.Times(20, "patch", kubetest.ErrLost)
 		s.set("no fit")
 		s.expect(t, 1, "no fit")
@@ -152,7 +152,7 @@ func TestAConditionOutlivesAnOutage(t *testing.T) {
 
 // TestAConditionMeetsAVersionThatTheWatchHasNotSeen re-reads and writes on top.
 func TestAConditionMeetsAVersionThatTheWatchHasNotSeen(t *testing.T) {
-	patchStory(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
+	patchScenario(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
 		s.frozen = cluster.NewIntake().Pod(s.pod)
 		labelled := kubetest.PendingPod("p", "u1")
 		labelled.Labels = map[string]string{"new": "label"}
@@ -184,7 +184,7 @@ func TestAConditionForAPodThatIsNotThere(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			patchStory(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
+			patchScenario(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
 				s.frozen = cluster.NewIntake().Pod(s.pod)
 				prepare(s)
 				s.set("no fit")
@@ -202,7 +202,7 @@ func TestANominationIsClearedWithTheCondition(t *testing.T) {
 	pod.Status.NominatedNodeName = "n"
 	pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: "Unschedulable",
 		Message: "no fit", LastTransitionTime: metav1.Unix(1, 0)}}
-	patchStory(t, pod, func(t *testing.T, s *patching) {
+	patchScenario(t, pod, func(t *testing.T, s *patching) {
 		s.Set(engine.Condition{Pod: kubetest.Ref(pod), Reason: "Unschedulable", Message: "no fit", ClearNomination: true})
 		s.expect(t, 1, "no fit")
 		if got := s.api.Pod("ns/p").Status.NominatedNodeName; got != "" {
@@ -213,7 +213,7 @@ func TestANominationIsClearedWithTheCondition(t *testing.T) {
 
 // TestEndlessConflictsDoNotSpin: somebody else writes the pod all the time.
 func TestEndlessConflictsDoNotSpin(t *testing.T) {
-	patchStory(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
+	patchScenario(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
 		tries := 0
 		s.api.Before = func(verb, _ string) error {
 			if verb == "patch" {
@@ -233,7 +233,7 @@ func TestEndlessConflictsDoNotSpin(t *testing.T) {
 // TestANominationShowsAndGoesWithTheCondition: where a pod is about to go is shown once; the condition of an attempt
 // that failed takes it away again, also when it was not written yet.
 func TestANominationShowsAndGoesWithTheCondition(t *testing.T) {
-	patchStory(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
+	patchScenario(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
 		s.Nominate(kubetest.Ref(s.pod), "n1")
 		s.settleAll()
 		s.Nominate(kubetest.Ref(s.pod), "n1") // the same again
@@ -262,7 +262,7 @@ func TestANominationShowsAndGoesWithTheCondition(t *testing.T) {
 // TestANominationComesAndGoesWithEvictions: the one for which others are evicted comes with the condition, in one
 // patch; another condition leaves it, also while it is not written yet; Denominate takes it and leaves the condition.
 func TestANominationComesAndGoesWithEvictions(t *testing.T) {
-	patchStory(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
+	patchScenario(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
 		choose := func(node, message string) {
 			s.Set(engine.Condition{Pod: kubetest.Ref(s.pod), Reason: "Unschedulable", Message: message, Nominate: node})
 		}

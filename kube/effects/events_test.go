@@ -21,7 +21,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-func eventStory(t *testing.T, story func(t *testing.T, w *EventWriter, api *fake.Clientset, dropped func() float64)) {
+func eventScenario(t *testing.T, scenario func(t *testing.T, w *EventWriter, api *fake.Clientset, dropped func() float64)) {
 	synctest.Test(t, func(t *testing.T) {
 		api := fake.NewClientset()
 		m, reg := counted()
@@ -35,14 +35,14 @@ func eventStory(t *testing.T, story func(t *testing.T, w *EventWriter, api *fake
 			}
 			return nil
 		}, m, "default-scheduler", "host")
-		story(t, w, api, func() float64 { return kubetest.Value(t, reg, "kumiki_events_dropped_total") })
+		scenario(t, w, api, func() float64 { return kubetest.Value(t, reg, "kumiki_events_dropped_total") })
 		w.Stop(t.Context())
 	})
 }
 
 // TestAnEventAboutAVictimIsReportedByThePreemptorsScheduler, and names the pod for which it was evicted.
 func TestAnEventAboutAVictimIsReportedByThePreemptorsScheduler(t *testing.T) {
-	eventStory(t, func(t *testing.T, w *EventWriter, api *fake.Clientset, _ func() float64) {
+	eventScenario(t, func(t *testing.T, w *EventWriter, api *fake.Clientset, _ func() float64) {
 		victim := engine.WriteEvent{Pod: kubetest.Ref(kubetest.BoundPod("v", "u2", "a")), Type: "Normal", Reason: "Preempted", Action: "Preempting", Note: "n"}
 		w.WriteAbout(victim, kubetest.Ref(kubetest.PendingPod("p", "u1")))
 		got := kubetest.Events(t, api)[0]
@@ -63,7 +63,7 @@ func rejected(note string) engine.WriteEvent {
 }
 
 func TestAnEventIsUpstreams(t *testing.T) {
-	eventStory(t, func(t *testing.T, w *EventWriter, api *fake.Clientset, _ func() float64) {
+	eventScenario(t, func(t *testing.T, w *EventWriter, api *fake.Clientset, _ func() float64) {
 		w.Write(engine.WriteEvent{Pod: kubetest.Ref(kubetest.PendingPod("p", "u1")), Type: "Normal", Reason: "Scheduled", Action: "Binding",
 			Note: "Successfully assigned ns/p to n"})
 		got := kubetest.Events(t, api)
@@ -101,7 +101,7 @@ func TestALongNoteIsCutWhereTheAPIWouldRefuseIt(t *testing.T) {
 
 // TestTheSameAgainIsASeries writes the second at once and the last count when the series has ended.
 func TestTheSameAgainIsASeries(t *testing.T) {
-	eventStory(t, func(t *testing.T, w *EventWriter, api *fake.Clientset, _ func() float64) {
+	eventScenario(t, func(t *testing.T, w *EventWriter, api *fake.Clientset, _ func() float64) {
 		w.Write(rejected("no fit"))
 		kubetest.Events(t, api)
 		for range 4 {
@@ -130,7 +130,7 @@ func TestTheSameAgainIsASeries(t *testing.T) {
 // TestASeriesIsWrittenBehindItsEvent: a patch that overtakes the create would find nothing, and create it a second
 // time.
 func TestASeriesIsWrittenBehindItsEvent(t *testing.T) {
-	eventStory(t, func(t *testing.T, w *EventWriter, api *fake.Clientset, dropped func() float64) {
+	eventScenario(t, func(t *testing.T, w *EventWriter, api *fake.Clientset, dropped func() float64) {
 		api.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
 			time.Sleep(3 * time.Second)
 			return false, nil, nil
@@ -157,7 +157,7 @@ func TestASeriesIsWrittenBehindItsEvent(t *testing.T) {
 }
 
 func TestASlowAPIServerCostsTheOldestEvents(t *testing.T) {
-	eventStory(t, func(t *testing.T, w *EventWriter, api *fake.Clientset, dropped func() float64) {
+	eventScenario(t, func(t *testing.T, w *EventWriter, api *fake.Clientset, dropped func() float64) {
 		api.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("connection refused")
 		})
@@ -177,7 +177,7 @@ func TestASlowAPIServerCostsTheOldestEvents(t *testing.T) {
 }
 
 func TestARefusedEventIsNotTriedAgain(t *testing.T) {
-	eventStory(t, func(t *testing.T, w *EventWriter, api *fake.Clientset, dropped func() float64) {
+	eventScenario(t, func(t *testing.T, w *EventWriter, api *fake.Clientset, dropped func() float64) {
 		calls := 0
 		api.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
 			calls++

@@ -38,7 +38,7 @@ type evictions struct {
 	mu      sync.Mutex
 	known   map[string]*cluster.Pod // UID -> as the watch has it
 	answers []engine.EvictDone
-	told    []engine.WriteEvent
+	events  []engine.WriteEvent
 }
 
 func newEvictions(t *testing.T, victims int) *evictions {
@@ -60,7 +60,7 @@ func newEvictions(t *testing.T, victims int) *evictions {
 		if other.UID != "high" {
 			t.Errorf("an event for %v", other)
 		}
-		s.told = append(s.told, e)
+		s.events = append(s.events, e)
 	}, func(done engine.EvictDone) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -142,9 +142,9 @@ func TestAnEvictionMarksDeletesAndTells(t *testing.T) {
 				t.Errorf("condition of %s: %+v", pod, is)
 			}
 		}
-		if len(s.told) != 4 || s.told[0].Reason != "Preempted" || s.told[0].Action != "Preempting" || s.told[0].Type != "Normal" ||
-			s.told[0].Note != "Preempted by pod high on node a" {
-			t.Errorf("events: %+v", s.told)
+		if len(s.events) != 4 || s.events[0].Reason != "Preempted" || s.events[0].Action != "Preempting" || s.events[0].Type != "Normal" ||
+			s.events[0].Note != "Preempted by pod high on node a" {
+			t.Errorf("events: %+v", s.events)
 		}
 		if n := kubetest.Value(t, s.reg, "scheduler_preemption_victims"); n != 1 {
 			t.Errorf("preemption_victims has %v samples", n)
@@ -179,8 +179,8 @@ func TestGangsAreMarkedBeforeOneIsDeleted(t *testing.T) {
 		if message := s.answered(); message != "" || len(s.deleted()) != 3 {
 			t.Errorf("deleted %v: %s", s.deleted(), message)
 		}
-		if len(s.told) != 3 || s.told[0].Note != "Preempted by gang ns/big" {
-			t.Errorf("events: %+v", s.told)
+		if len(s.events) != 3 || s.events[0].Note != "Preempted by gang ns/big" {
+			t.Errorf("events: %+v", s.events)
 		}
 	})
 }
@@ -194,8 +194,8 @@ func TestTheRestOfAGangGoesInAnyCase(t *testing.T) {
 		s.request.Finish = true
 		s.Evict(s.request)
 		s.settled()
-		if message := s.answered(); message != "" || len(s.deleted()) != 2 || len(s.told) != 2 {
-			t.Errorf("deleted %v, told %+v: %s", s.deleted(), s.told, message)
+		if message := s.answered(); message != "" || len(s.deleted()) != 2 || len(s.events) != 2 {
+			t.Errorf("deleted %v, events %+v: %s", s.deleted(), s.events, message)
 		}
 	})
 }
@@ -219,17 +219,17 @@ func TestEachEvictionIsAnsweredOnceAndTruly(t *testing.T) {
 		prepare func(s *evictions)
 		failed  string // a part of the message
 		deleted string
-		told    int
+		events  int
 	}{
-		{name: "done", deleted: "[u0 u1]", told: 2},
-		{name: "the first is gone", prepare: func(s *evictions) { s.api.Remove("ns/v0") }, deleted: "[u1]", told: 1},
-		{name: "the watch knows that it is gone", prepare: func(s *evictions) { s.learn("u0", nil) }, deleted: "[u1]", told: 1},
+		{name: "done", deleted: "[u0 u1]", events: 2},
+		{name: "the first is gone", prepare: func(s *evictions) { s.api.Remove("ns/v0") }, deleted: "[u1]", events: 1},
+		{name: "the watch knows that it is gone", prepare: func(s *evictions) { s.learn("u0", nil) }, deleted: "[u1]", events: 1},
 		{name: "the watch knows that it is going", prepare: func(s *evictions) {
 			going := *s.pod(s.request.Victims[0])
 			going.Terminating = true
 			s.learn("u0", &going)
-		}, deleted: "[u1]", told: 1},
-		{name: "another pod has its name", prepare: func(s *evictions) { s.api.Put(kubetest.BoundPod("v0", "other", "a")) }, deleted: "[u1]", told: 1},
+		}, deleted: "[u1]", events: 1},
+		{name: "another pod has its name", prepare: func(s *evictions) { s.api.Put(kubetest.BoundPod("v0", "other", "a")) }, deleted: "[u1]", events: 1},
 		{name: "another pod gets its name before the delete", prepare: func(s *evictions) {
 			s.api.Before = first(func(verb, _ string) error {
 				if verb == "delete" {
@@ -237,7 +237,7 @@ func TestEachEvictionIsAnsweredOnceAndTruly(t *testing.T) {
 				}
 				return nil
 			})
-		}, deleted: "[u1]", told: 1},
+		}, deleted: "[u1]", events: 1},
 		{name: "it is gone after the condition", prepare: func(s *evictions) {
 			s.api.Before = first(func(verb, _ string) error {
 				if verb == "delete" {
@@ -245,36 +245,36 @@ func TestEachEvictionIsAnsweredOnceAndTruly(t *testing.T) {
 				}
 				return nil
 			})
-		}, deleted: "[u1]", told: 1},
+		}, deleted: "[u1]", events: 1},
 		{name: "it takes its time to die", prepare: func(s *evictions) {
 			slow := kubetest.BoundPod("v0", "u0", "a")
 			slow.Finalizers = []string{"example.com/slow"}
 			s.api.Put(slow)
-		}, deleted: "[u0 u1]", told: 2},
+		}, deleted: "[u0 u1]", events: 2},
 		{name: "the patch is refused", prepare: func(s *evictions) { s.api.Before = first(kubetest.Times(9, "patch", forbidden)) },
 			failed: "evicting pod ns/v0 for pod ns/p: setting its condition DisruptionTarget: ", deleted: "[]"},
-		{name: "the patch fails twice", prepare: func(s *evictions) { s.api.Before = first(kubetest.Times(2, "patch", kubetest.ErrLost)) }, deleted: "[u0 u1]", told: 2},
-		{name: "the reply to the patch is lost", prepare: func(s *evictions) { s.api.After = first(kubetest.Once("patch", kubetest.ErrLost)) }, deleted: "[u0 u1]", told: 2},
+		{name: "the patch fails twice", prepare: func(s *evictions) { s.api.Before = first(kubetest.Times(2, "patch", kubetest.ErrLost)) }, deleted: "[u0 u1]", events: 2},
+		{name: "the reply to the patch is lost", prepare: func(s *evictions) { s.api.After = first(kubetest.Once("patch", kubetest.ErrLost)) }, deleted: "[u0 u1]", events: 2},
 		{name: "the delete is refused", prepare: func(s *evictions) { s.api.Before = first(kubetest.Times(9, "delete", forbidden)) },
 			failed: "deleting it: ", deleted: "[]"},
 		{name: "the time for the delete is up, it was done", prepare: func(s *evictions) {
 			s.api.After = first(kubetest.Once("delete", apierrors.NewTimeoutError("etcd", 1)))
-		}, deleted: "[u0 u1]", told: 2},
+		}, deleted: "[u0 u1]", events: 2},
 		{name: "the time for the delete is up, it was not done", prepare: func(s *evictions) {
 			s.api.Before = first(kubetest.Once("delete", apierrors.NewTimeoutError("etcd", 1)))
-		}, deleted: "[u0 u1]", told: 2},
+		}, deleted: "[u0 u1]", events: 2},
 		{name: "the reply to the delete is lost, and the victim takes its time", prepare: func(s *evictions) {
 			slow := kubetest.BoundPod("v0", "u0", "a")
 			slow.Finalizers = []string{"example.com/slow"}
 			s.api.Put(slow)
 			s.api.After = first(kubetest.Once("delete", kubetest.ErrLost))
-		}, deleted: "[u0 u1]", told: 2},
+		}, deleted: "[u0 u1]", events: 2},
 		{name: "too many requests for a while", prepare: func(s *evictions) {
 			s.api.Before = first(kubetest.Times(3, "delete", apierrors.NewTooManyRequests("later", 1)))
-		}, deleted: "[u0 u1]", told: 2},
+		}, deleted: "[u0 u1]", events: 2},
 		{name: "a conflict that is about something else", prepare: func(s *evictions) {
 			s.api.Before = first(kubetest.Once("delete", kubetest.Conflict("v0", "the object has been modified")))
-		}, deleted: "[u0 u1]", told: 2},
+		}, deleted: "[u0 u1]", events: 2},
 		{name: "the delete never goes through", prepare: func(s *evictions) {
 			s.api.Before = first(kubetest.Times(100, "delete", apierrors.NewInternalError(errors.New("webhook"))))
 		}, failed: "webhook", deleted: "[]"},
@@ -287,8 +287,8 @@ func TestEachEvictionIsAnsweredOnceAndTruly(t *testing.T) {
 				}
 				return nil
 			}
-		}, deleted: "[u0 u1]", told: 2},
-		{name: "nobody needs the room any more", prepare: func(s *evictions) { s.learn("high", nil) }, failed: errNeedless.Error(), deleted: "[]"},
+		}, deleted: "[u0 u1]", events: 2},
+		{name: "the preemptor is gone", prepare: func(s *evictions) { s.learn("high", nil) }, failed: errNeedless.Error(), deleted: "[]"},
 		{name: "the pod has found a place", prepare: func(s *evictions) { s.learn("high", kubetest.NewRecord(kubetest.BoundPod("p", "high", "b"))) },
 			failed: errNeedless.Error(), deleted: "[]"},
 	} {
@@ -307,8 +307,8 @@ func TestEachEvictionIsAnsweredOnceAndTruly(t *testing.T) {
 				if got := fmt.Sprint(s.deleted()); got != c.deleted {
 					t.Errorf("deleted %v, want %v", got, c.deleted)
 				}
-				if len(s.told) != c.told {
-					t.Errorf("%d events, want %d: %+v", len(s.told), c.told, s.told)
+				if len(s.events) != c.events {
+					t.Errorf("%d events, want %d: %+v", len(s.events), c.events, s.events)
 				}
 				if p := s.api.Pod("ns/v0"); p != nil && p.UID == "other" && (p.DeletionTimestamp != nil || len(p.Status.Conditions) > 0) {
 					t.Errorf("another pod was touched: %+v", p)
@@ -335,8 +335,8 @@ func TestAGangThatIsTakenBackIsNoPreemption(t *testing.T) {
 		if s.answered() != "" || len(s.deleted()) != 1 || mark.Type != v1.DisruptionTarget || mark.Reason != "GangUndone" {
 			t.Errorf("answered %q, deleted %v, marked %+v", s.answered(), s.deleted(), mark)
 		}
-		if len(s.told) != 1 || s.told[0].Reason != "GangUndone" || !strings.Contains(s.told[0].Note, "pod ns/p has no place") {
-			t.Errorf("events: %+v", s.told)
+		if len(s.events) != 1 || s.events[0].Reason != "GangUndone" || !strings.Contains(s.events[0].Note, "pod ns/p has no place") {
+			t.Errorf("events: %+v", s.events)
 		}
 		if n := kubetest.Value(t, s.reg, "scheduler_preemption_victims") + kubetest.Value(t, s.reg, "scheduler_preemption_goroutines_execution_total"); n != 0 {
 			t.Errorf("%v preemptions were counted", n)
@@ -344,8 +344,8 @@ func TestAGangThatIsTakenBackIsNoPreemption(t *testing.T) {
 	})
 }
 
-// TestAnEvictionOfNobodyIsAnswered: there may only be nominations to end.
-func TestAnEvictionOfNobodyIsAnswered(t *testing.T) {
+// TestAnEvictionWithoutVictimsIsAnswered: there may only be nominations to end.
+func TestAnEvictionWithoutVictimsIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newEvictions(t, 0)
 		s.Evict(s.request)

@@ -52,8 +52,8 @@ type statuses struct {
 
 var groupResource = schema.GroupResource{Resource: "podgroups"}
 
-// writing runs a story with a gang of three.
-func writing(t *testing.T, source cluster.GangSource, story func(s *statuses)) {
+// writing runs a scenario with a gang of three.
+func writing(t *testing.T, source cluster.GangSource, scenario func(s *statuses)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &statuses{source: source, subresource: source != cluster.GangOfVolcano}
 		text := map[cluster.GangSource]string{
@@ -82,7 +82,7 @@ func writing(t *testing.T, source cluster.GangSource, story func(s *statuses)) {
 		var m *metrics.Metrics
 		m, s.reg = counted()
 		s.GangWriter = NewGangWriter(t.Context(), typed, objects, s.watched, m)
-		story(s)
+		scenario(s)
 		s.Drain(call.Expired())
 	})
 }
@@ -325,7 +325,7 @@ func TestPhasesThatControllersWaitFor(t *testing.T) {
 		s.waitsFor("no room")
 		s.expect(t, 2, "Scheduling")
 		if _, found, _ := unstructured.NestedString(s.object.Object, "status", "scheduleStartTime"); !found {
-			t.Error("since when it is tried is not told")
+			t.Error("the status lacks the time of the first try")
 		}
 		s.placed(2)
 		s.expect(t, 3, "Running running=2")

@@ -156,8 +156,8 @@ func ownedBy(c *resourceapi.ResourceClaim, uid types.UID) *resourceapi.ResourceC
 	return c
 }
 
-// story is one kind of write: what is asked for, and how its end looks.
-type writeStory struct {
+// scenario is one kind of write: what is asked for, and how its end looks.
+type writeScenario struct {
 	name  string
 	write cluster.Write
 	there []metav1.Object
@@ -168,7 +168,7 @@ type writeStory struct {
 	holds func(t *testing.T, s *objectServer) string
 }
 
-func writeStories() []writeStory {
+func writeScenarios() []writeScenario {
 	volume := cluster.Target{Kind: cluster.KindVolume, Name: "v", UID: "uv", ResourceVersion: "5"}
 	pvc := cluster.Target{Kind: cluster.KindClaim, Namespace: "ns", Name: "c", UID: "uc", ResourceVersion: "6"}
 	device := cluster.Target{Kind: cluster.KindDeviceClaim, Namespace: "ns", Name: "d", UID: "ud"}
@@ -193,7 +193,7 @@ func writeStories() []writeStory {
 			return ""
 		}
 	}
-	return []writeStory{
+	return []writeScenario{
 		{"bind a volume", cluster.BindVolume{Target: volume, Claim: pvc, ByController: true}, []metav1.Object{kubetest.Volume()}, "update", "persistentvolumes", 0,
 			func(t *testing.T, s *objectServer) string {
 				v, _ := kept[*v1.PersistentVolume](t, s, volumeResource, "", "v")
@@ -274,15 +274,15 @@ func prepared(t *testing.T, s *objectServer, writes ...cluster.Write) (message s
 // server has acted, with conflicts that mean nothing, and done twice over. Catches a writer that takes a lost reply for
 // a failure: the pod would be tried again while its claim is allocated.
 func TestAWriteIsDoneOnceAndTrulyAnswered(t *testing.T) {
-	for _, story := range writeStories() {
-		server := func() *objectServer { return newObjectServer(story.there...) }
+	for _, scenario := range writeScenarios() {
+		server := func() *objectServer { return newObjectServer(scenario.there...) }
 		oneTime := func(err error) func(string, string) error {
 			n := 0
 			return func(verb, resource string) error {
-				if verb != story.verb || resource != story.resource {
+				if verb != scenario.verb || resource != scenario.resource {
 					return nil
 				}
-				if n++; n != story.skip+1 {
+				if n++; n != scenario.skip+1 {
 					return nil
 				}
 				return err
@@ -308,23 +308,23 @@ func TestAWriteIsDoneOnceAndTrulyAnswered(t *testing.T) {
 				}
 			}},
 		} {
-			t.Run(story.name+", "+way.name, func(t *testing.T) {
+			t.Run(scenario.name+", "+way.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := server()
 					way.prepare(s)
-					if message := prepared(t, s, story.write); message != "" {
+					if message := prepared(t, s, scenario.write); message != "" {
 						t.Errorf("failed: %s", message)
 					}
-					if wrong := story.holds(t, s); wrong != "" {
+					if wrong := scenario.holds(t, s); wrong != "" {
 						t.Errorf("left behind: %s", wrong)
 					}
 					// Done is done: once more changes nothing.
 					s.before, s.after = nil, nil
 					before := len(s.log)
-					if message := prepared(t, s, story.write); message != "" && story.name != "bind a volume" && story.name != "select a node" {
+					if message := prepared(t, s, scenario.write); message != "" && scenario.name != "bind a volume" && scenario.name != "select a node" {
 						t.Errorf("failed the second time: %s", message)
 					}
-					if wrong := story.holds(t, s); wrong != "" {
+					if wrong := scenario.holds(t, s); wrong != "" {
 						t.Errorf("the second time left behind: %s", wrong)
 					}
 					if len(s.log) > before+3 {
@@ -339,7 +339,7 @@ func TestAWriteIsDoneOnceAndTrulyAnswered(t *testing.T) {
 // TestAWriteThatCannotBeIsAnErrorWithTheObject: somebody else has changed, replaced, deleted or used the object first.
 func TestAWriteThatCannotBeIsAnErrorWithTheObject(t *testing.T) {
 	byName := map[string]cluster.Write{}
-	for _, s := range writeStories() {
+	for _, s := range writeScenarios() {
 		byName[s.name] = s.write
 	}
 	deleted := func(c *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
@@ -399,10 +399,10 @@ func TestAWriteThatCannotBeIsAnErrorWithTheObject(t *testing.T) {
 	}
 }
 
-// TestWhatIsTakenBackIsOfNoUseToNobody: things that are gone need not be undone, and foreign ones stay.
-func TestWhatIsTakenBackIsOfNoUseToNobody(t *testing.T) {
-	for _, story := range writeStories() {
-		switch story.write.(type) {
+// TestAnUndoneWriteLeavesNothing: things that are gone need not be undone, and foreign ones stay.
+func TestAnUndoneWriteLeavesNothing(t *testing.T) {
+	for _, scenario := range writeScenarios() {
+		switch scenario.write.(type) {
 		case cluster.ReleaseClaim, cluster.DeleteClaim:
 		default:
 			continue
@@ -410,10 +410,10 @@ func TestWhatIsTakenBackIsOfNoUseToNobody(t *testing.T) {
 		other := ownedBy(kubetest.AllocatedClaim("5", "other"), "another pod")
 		other.UID = "another claim"
 		for name, there := range map[string][]metav1.Object{"gone": nil, "another": {other}} {
-			t.Run(story.name+", "+name, func(t *testing.T) {
+			t.Run(scenario.name+", "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := newObjectServer(there...)
-					if message := prepared(t, s, story.write); message != "" {
+					if message := prepared(t, s, scenario.write); message != "" {
 						t.Error(message)
 					}
 					if len(s.log) != 0 {

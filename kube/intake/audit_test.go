@@ -29,7 +29,7 @@ func TestAnAuditFindsWhatAWatchDidNotTell(t *testing.T) {
 		meanwhile func(nodes store[*v1.Node, *cluster.Node], pods store[*v1.Pod, *cluster.Pod], there map[string]string)
 		want      string // the object that is found
 	}{
-		"all is told":             {map[string]string{"n": "10"}, map[string]string{"p": "20", "bound": "21"}, nil, ""},
+		"nothing is lost":         {map[string]string{"n": "10"}, map[string]string{"p": "20", "bound": "21"}, nil, ""},
 		"a change of a node":      {map[string]string{"n": "11"}, nil, nil, "n"},
 		"a new node":              {map[string]string{"n": "10", "m": "12"}, nil, nil, "m"},
 		"a change of a pod":       {nil, map[string]string{"p": "22"}, nil, "p"},
@@ -37,7 +37,7 @@ func TestAnAuditFindsWhatAWatchDidNotTell(t *testing.T) {
 		"a pod known to be bound": {nil, map[string]string{"bound": "30"}, nil, ""},
 		"an old answer":           {map[string]string{"n": "9"}, map[string]string{"p": "19"}, nil, ""},
 		"not a number":            {map[string]string{"n": "x"}, nil, nil, ""},
-		"a node that was told a little later": {map[string]string{"n": "11"}, nil,
+		"a node that came a little later": {map[string]string{"n": "11"}, nil,
 			func(nodes store[*v1.Node, *cluster.Node], _ store[*v1.Pod, *cluster.Pod], _ map[string]string) {
 				_ = nodes.Update(&v1.Node{ObjectMeta: metaOf("", "n", "11")})
 			}, ""},

@@ -25,7 +25,7 @@ func TestWholeObjectsStayUntilTheEngineKnowsTheyAreGone(t *testing.T) {
 	}
 	pods.Replace([]any{streamed}, "1")
 	nodes.Replace([]any{kubetest.Node("n")}, "1")
-	told(in, 1000)
+	taken(in, 1000)
 	if got := whole.Pod(kubetest.Ref(p)); got == nil || len(got.Spec.Containers[0].Env) != 1 || got.ManagedFields != nil {
 		t.Errorf("whole pod %v", got)
 	}
@@ -38,11 +38,11 @@ func TestWholeObjectsStayUntilTheEngineKnowsTheyAreGone(t *testing.T) {
 	pods.Delete(p)
 	nodes.Delete(beat)
 	if whole.Pod(kubetest.Ref(p)) == nil || whole.Node("n") == nil {
-		t.Error("gone before the engine was told")
+		t.Error("gone before the engine took it")
 	}
-	told(in, 1000)
+	taken(in, 1000)
 	if whole.Pod(kubetest.Ref(p)) != nil || whole.Node("n") != nil {
-		t.Error("kept although the engine was told")
+		t.Error("kept although the engine took it")
 	}
 	pods.Add(kubetest.PendingPod("p", "u2"))
 	if whole.Pod(kubetest.Ref(p)) != nil {

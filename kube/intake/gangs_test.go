@@ -69,13 +69,13 @@ func TestPodGroupsCountOnceTheyCanBeRead(t *testing.T) {
 			synctest.Wait() // nothing waits for what is not served
 			events, _ := in.Take(nil, 100)
 			if want := map[bool]string{true: "a:podgroup/g solo:-", false: "a:- solo:-"}[always]; marks(events) != want {
-				t.Errorf("always %v: told %q, want %q", always, marks(events), want)
+				t.Errorf("always %v: took %q, want %q", always, marks(events), want)
 			}
 			api.Discovery().(*fake.FakeDiscovery).Resources = []*metav1.APIResourceList{{GroupVersion: "scheduling.k8s.io/v1alpha2",
 				APIResources: []metav1.APIResource{{Name: "workloads"}, {Name: "podgroups"}}}}
 			time.Sleep(2 * longestAbsence)
 			synctest.Wait()
-			expectTold(t, in, "")
+			expectTaken(t, in, "")
 			if err := api.Tracker().Add(kubetest.PodGroup(t, "g", kubetest.PodGroupYAML("{gang: {minCount: 1}}"))); err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestPodGroupsCountOnceTheyCanBeRead(t *testing.T) {
 			events, _ = in.Take(nil, 100)
 			set, is := events[0].(engine.ObjectSet)
 			if want := map[bool]string{true: "", false: "a:podgroup/g"}[always]; marks(events) != want || !is || set.Object.GetName() != "podgroup/g" {
-				t.Errorf("always %v: then told %v, want the group and %q", always, events, want)
+				t.Errorf("always %v: then took %v, want the group and %q", always, events, want)
 			}
 			if g := in.Gang(cluster.GangKey{Source: cluster.GangOfGroup, Namespace: "ns", Name: "g"}); g == nil || g.MinCount != 1 {
 				t.Errorf("known of the group is %+v", g)
@@ -111,21 +111,21 @@ func TestPodsThatHaveEndedAreGone(t *testing.T) {
 		informers.Start(t.Context())
 		synctest.Wait()
 		events, _ := in.Take(nil, 100)
-		if told := marks(events); told != "c:- d:-" {
-			t.Errorf("told at the start of %q, want those that run", told)
+		if got := marks(events); got != "c:- d:-" {
+			t.Errorf("took %q at the start, want those that run", got)
 		}
 		for name, phase := range map[string]v1.PodPhase{"c": v1.PodSucceeded, "d": v1.PodFailed} {
 			api.Put(ended(name, phase))
 			synctest.Wait()
 			events, _ = in.Take(nil, 100)
-			told := ""
+			got := ""
 			for _, ev := range events {
 				if gone, is := ev.(engine.PodGone); is {
-					told += gone.Pod.Name
+					got += gone.Pod.Name
 				}
 			}
-			if len(events) != 1 || told != name {
-				t.Errorf("when %s ended told %+v", name, events)
+			if len(events) != 1 || got != name {
+				t.Errorf("when %s ended took %+v", name, events)
 			}
 		}
 	})
@@ -153,12 +153,12 @@ func TestSeveralAPIsDeclareGangs(t *testing.T) {
 		defer informers.Stop()
 		informers.Start(t.Context())
 		synctest.Wait()
-		expectTold(t, in, "+Gang:sigs/g +Gang:volcano/g synced")
+		expectTaken(t, in, "+Gang:sigs/g +Gang:volcano/g synced")
 		if err := objects.Resource(gangapi.APIs[1].Resource).Namespace("ns").Delete(t.Context(), "g", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		expectTold(t, in, "-Gang:sigs/g")
+		expectTaken(t, in, "-Gang:sigs/g")
 		sigsKey, volcanoKey := cluster.GangKey{Source: cluster.GangOfSigs, Namespace: "ns", Name: "g"}, cluster.GangKey{Source: cluster.GangOfVolcano, Namespace: "ns", Name: "g"}
 		if in.Gang(sigsKey) != nil || in.Gang(volcanoKey).MinCount != 3 {
 			t.Error("the end of one gang is another's")

@@ -30,7 +30,7 @@ func newTestInbox(t testing.TB, kinds ...cluster.Kind) (*Inbox, podStore, nodeSt
 }
 
 // told renders what is taken as one line: +node, -node, +pod/uid@node, -pod/uid, synced.
-func told(in *Inbox, limit int) string {
+func taken(in *Inbox, limit int) string {
 	events, _ := in.Take(nil, limit)
 	words := []string{}
 	for _, ev := range events {
@@ -54,10 +54,10 @@ func told(in *Inbox, limit int) string {
 	return strings.Join(words, " ")
 }
 
-func expectTold(t testing.TB, in *Inbox, want string) {
+func expectTaken(t testing.TB, in *Inbox, want string) {
 	t.Helper()
-	if got := told(in, 1000); got != want {
-		t.Errorf("told %q, want %q", got, want)
+	if got := taken(in, 1000); got != want {
+		t.Errorf("took %q, want %q", got, want)
 	}
 }
 
@@ -65,7 +65,7 @@ func opened(t testing.TB) (*Inbox, podStore, nodeStore) {
 	in, pods, nodes := newTestInbox(t)
 	pods.Replace(nil, "1")
 	nodes.Replace(nil, "1")
-	expectTold(t, in, "synced")
+	expectTaken(t, in, "synced")
 	return in, pods, nodes
 }
 
@@ -75,29 +75,29 @@ func version(p *v1.Pod, rv string) *v1.Pod {
 	return p
 }
 
-// TestNothingIsToldBeforeBothListsAreIn catches a loop that decides with half of the cluster known: all nodes and no
+// TestNothingIsTakenBeforeBothListsAreIn catches a loop that decides with half of the cluster known: all nodes and no
 // bound pods look like an empty cluster.
-func TestNothingIsToldBeforeBothListsAreIn(t *testing.T) {
+func TestNothingIsTakenBeforeBothListsAreIn(t *testing.T) {
 	in, pods, nodes := newTestInbox(t)
 	nodes.Replace([]any{kubetest.Node("n2"), kubetest.Node("n1")}, "1")
-	expectTold(t, in, "")
+	expectTaken(t, in, "")
 	if !in.Behind() || !in.Listed().IsZero() {
 		t.Error("not behind although the pods are not listed")
 	}
 	nodes.Add(kubetest.Node("n0")) // a watch event between the lists
 	pods.Replace([]any{kubetest.BoundPod("b", "u1", "n1"), kubetest.PendingPod("a", "u2")}, "1")
-	if got := told(in, 3); got != "+n0 +n1 +n2" {
-		t.Errorf("first told %q", got)
+	if got := taken(in, 3); got != "+n0 +n1 +n2" {
+		t.Errorf("first took %q", got)
 	}
 	if !in.Behind() {
-		t.Error("not behind although the pods are not told")
+		t.Error("not behind although the pods are not taken")
 	}
-	expectTold(t, in, "+a/u2@ +b/u1@n1 synced")
+	expectTaken(t, in, "+a/u2@ +b/u1@n1 synced")
 	if in.Behind() || in.Listed().IsZero() {
-		t.Error("behind although everything is told")
+		t.Error("behind although everything is taken")
 	}
 	if nodes, bound := in.Known(); nodes != 3 || bound != 1 {
-		t.Errorf("told %d nodes and %d bound pods", nodes, bound)
+		t.Errorf("took %d nodes and %d bound pods", nodes, bound)
 	}
 }
 
@@ -107,14 +107,14 @@ func TestManyVersionsOfAPodAreOne(t *testing.T) {
 	pods.Add(version(kubetest.PendingPod("p", "u1"), "2"))
 	pods.Update(version(kubetest.PendingPod("p", "u1"), "3"))
 	pods.Update(version(kubetest.BoundPod("p", "u1", "n"), "4"))
-	expectTold(t, in, "+p/u1@n")
+	expectTaken(t, in, "+p/u1@n")
 }
 
-func TestAPodThatCameAndWentIsNotTold(t *testing.T) {
+func TestAPodThatCameAndWentIsNotReported(t *testing.T) {
 	in, pods, _ := opened(t)
 	pods.Add(kubetest.PendingPod("p", "u1"))
 	pods.Delete(kubetest.PendingPod("p", "u1"))
-	expectTold(t, in, "")
+	expectTaken(t, in, "")
 	if len(in.pods.rows) != 0 {
 		t.Errorf("%d pods are kept", len(in.pods.rows))
 	}
@@ -125,22 +125,22 @@ func TestAPodThatCameAndWentIsNotTold(t *testing.T) {
 func TestANameThatComesAgainIsAnotherPod(t *testing.T) {
 	in, pods, _ := opened(t)
 	pods.Add(kubetest.BoundPod("p", "u1", "n"))
-	expectTold(t, in, "+p/u1@n")
+	expectTaken(t, in, "+p/u1@n")
 	pods.Delete(kubetest.BoundPod("p", "u1", "n"))
 	pods.Add(kubetest.PendingPod("p", "u2"))
-	expectTold(t, in, "-p/u1 +p/u2@")
+	expectTaken(t, in, "-p/u1 +p/u2@")
 	pods.Update(kubetest.PendingPod("p", "u3")) // the delete was never seen
-	expectTold(t, in, "-p/u2 +p/u3@")
+	expectTaken(t, in, "-p/u2 +p/u3@")
 }
 
 func TestAnUpdateBeforeTheAddIsAnAdd(t *testing.T) {
 	in, pods, nodes := opened(t)
 	pods.Update(kubetest.PendingPod("p", "u1"))
 	nodes.Update(kubetest.Node("n"))
-	expectTold(t, in, "+p/u1@ +n")
+	expectTaken(t, in, "+p/u1@ +n")
 	pods.Delete(kubetest.PendingPod("other", "u9"))
 	nodes.Delete(kubetest.Node("other"))
-	expectTold(t, in, "")
+	expectTaken(t, in, "")
 }
 
 // TestAListWithoutAPodIsItsEnd covers what a watch that broke has missed.
@@ -150,10 +150,10 @@ func TestAListWithoutAPodIsItsEnd(t *testing.T) {
 		pods.Add(kubetest.BoundPod(name, types.UID("u"+name), "n"))
 		nodes.Add(kubetest.Node("n" + name))
 	}
-	told(in, 1000)
+	taken(in, 1000)
 	pods.Replace([]any{kubetest.BoundPod("b", "ub", "n")}, "9")
 	nodes.Replace([]any{kubetest.Node("nc")}, "9")
-	expectTold(t, in, "-a/ua -c/uc -na -nb")
+	expectTaken(t, in, "-a/ua -c/uc -na -nb")
 }
 
 // TestAListThatStreamedInIsTheSameList goes the way of the reflector's watch-list: objects are converted one by one.
@@ -167,27 +167,27 @@ func TestAListThatStreamedInIsTheSameList(t *testing.T) {
 	store = cache.NewStore(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.WithTransformer(nodes.Transformer()))
 	store.Add(kubetest.Node("n"))
 	nodes.Replace(store.List(), "1")
-	expectTold(t, in, "+n +p/u1@ synced")
+	expectTaken(t, in, "+n +p/u1@ synced")
 }
 
 func TestADeleteWhoseObjectIsUnknownGoesByName(t *testing.T) {
 	in, pods, nodes := opened(t)
 	pods.Add(kubetest.BoundPod("p", "u1", "n"))
 	nodes.Add(kubetest.Node("n"))
-	told(in, 1000)
+	taken(in, 1000)
 	pods.Delete(cache.DeletedFinalStateUnknown{Key: "ns/p"})
 	nodes.Delete(cache.DeletedFinalStateUnknown{Key: "n"})
-	expectTold(t, in, "-p/u1 -n")
+	expectTaken(t, in, "-p/u1 -n")
 }
 
-// TestWhatTheEngineDoesNotReadIsNotTold keeps kubelets' status writes away from the loop, while a pending pod's
+// TestWhatTheEngineDoesNotReadIsNotReported keeps kubelets' status writes away from the loop, while a pending pod's
 // versions still reach the patcher.
-func TestWhatTheEngineDoesNotReadIsNotTold(t *testing.T) {
+func TestWhatTheEngineDoesNotReadIsNotReported(t *testing.T) {
 	in, pods, nodes := opened(t)
 	pods.Add(version(kubetest.BoundPod("p", "u1", "n"), "2"))
 	nodes.Add(kubetest.Node("n"))
 	pods.Add(version(kubetest.PendingPod("q", "u2"), "3"))
-	told(in, 1000)
+	taken(in, 1000)
 
 	running := version(kubetest.BoundPod("p", "u1", "n"), "4")
 	running.Status.Phase = v1.PodRunning
@@ -197,13 +197,13 @@ func TestWhatTheEngineDoesNotReadIsNotTold(t *testing.T) {
 	beat.ResourceVersion = "5"
 	beat.Status.Conditions = nil
 	nodes.Update(beat)
-	expectTold(t, in, "")
+	expectTaken(t, in, "")
 
 	pods.Update(version(kubetest.PendingPod("q", "u2"), "6"))
 	if got := in.Pod(kubetest.Ref(kubetest.PendingPod("q", "u2"))).ResourceVersion; got != "6" {
 		t.Errorf("newest version of the pending pod is %s, want 6", got)
 	}
-	expectTold(t, in, "+q/u2@")
+	expectTaken(t, in, "+q/u2@")
 }
 
 // TestAFreshListHoldsEverythingBack is the new leader's: it must not decide on the view of a standby.
@@ -211,23 +211,23 @@ func TestAFreshListHoldsEverythingBack(t *testing.T) {
 	in, pods, nodes := opened(t)
 	pods.Add(kubetest.PendingPod("p", "u1"))
 	in.awaitLists()
-	expectTold(t, in, "")
+	expectTaken(t, in, "")
 	pods.Replace([]any{kubetest.BoundPod("p", "u1", "n")}, "5")
-	expectTold(t, in, "")
+	expectTaken(t, in, "")
 	if !in.Behind() {
 		t.Error("not behind although the nodes are not listed")
 	}
 	nodes.Replace(nil, "5")
-	expectTold(t, in, "+p/u1@n")
+	expectTaken(t, in, "+p/u1@n")
 	if in.Behind() {
-		t.Error("behind although everything is told")
+		t.Error("behind although everything is taken")
 	}
 }
 
-// TestToldIsAlwaysTheTruth plays random histories against a slow twin that keeps what the API server has. Whatever is
+// TestTakenEventsMatchTheAPIServer plays random histories against a slow twin that keeps what the API server has. Whatever is
 // taken in whatever portions, the engine's view is the API server's once the queue is empty, a UID is set only while no
 // other of its name is, and gone only when it was set. Catches: a row told twice, a delete lost to coalescing.
-func TestToldIsAlwaysTheTruth(t *testing.T) {
+func TestTakenEventsMatchTheAPIServer(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in, pods, nodes := newTestInbox(t)
 		truth := map[string]string{}   // name -> uid@node in the API server
@@ -248,7 +248,7 @@ func TestToldIsAlwaysTheTruth(t *testing.T) {
 		take := func(limit int) {
 			events, _ := in.Take(nil, limit)
 			if len(events) > 0 && !listed {
-				rt.Fatal("told something before the lists were in")
+				rt.Fatal("took something before the lists were in")
 			}
 			for _, ev := range events {
 				switch ev := ev.(type) {

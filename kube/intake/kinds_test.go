@@ -30,9 +30,9 @@ func namespace(name, rv string, labels map[string]string) *v1.Namespace {
 	return &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", ResourceVersion: rv, Labels: labels}}
 }
 
-// TestObjectsAreToldBeforeNodesAndNodesBeforePods: a component that receives a pod finds its claim and its
+// TestObjectsComeBeforeNodesAndNodesBeforePods: a component that receives a pod finds its claim and its
 // namespace. Catches an order by name alone, and decisions while a list is missing.
-func TestObjectsAreToldBeforeNodesAndNodesBeforePods(t *testing.T) {
+func TestObjectsComeBeforeNodesAndNodesBeforePods(t *testing.T) {
 	in, pods, nodes := newTestInbox(t, cluster.KindClaim, cluster.KindNamespace)
 	if kinds := in.Kinds(); len(kinds) != 2 || kinds[0] != cluster.KindNamespace {
 		t.Fatalf("kinds %v", kinds)
@@ -41,26 +41,26 @@ func TestObjectsAreToldBeforeNodesAndNodesBeforePods(t *testing.T) {
 	pods.Replace([]any{kubetest.PendingPod("a", "u1")}, "1")
 	nodes.Replace([]any{kubetest.Node("z"), kubetest.Node("b")}, "1")
 	claims.Replace([]any{kubetest.VolumeClaim("d", "u", "1"), kubetest.VolumeClaim("c", "u", "1")}, "1")
-	expectTold(t, in, "")
+	expectTaken(t, in, "")
 	namespaces.Replace([]any{namespace("y", "1", nil)}, "1")
-	expectTold(t, in, "+Namespace:y +PersistentVolumeClaim:c +PersistentVolumeClaim:d +b +z +a/u1@ synced")
+	expectTaken(t, in, "+Namespace:y +PersistentVolumeClaim:c +PersistentVolumeClaim:d +b +z +a/u1@ synced")
 
 	// Another object of the name is another object.
 	claims.Update(kubetest.VolumeClaim("c", "other", "2"))
 	claims.Delete(kubetest.VolumeClaim("d", "u", "1"))
-	expectTold(t, in, "-PersistentVolumeClaim:c +PersistentVolumeClaim:c -PersistentVolumeClaim:d")
+	expectTaken(t, in, "-PersistentVolumeClaim:c +PersistentVolumeClaim:c -PersistentVolumeClaim:d")
 	claims.Replace(nil, "3")
-	expectTold(t, in, "-PersistentVolumeClaim:c")
+	expectTaken(t, in, "-PersistentVolumeClaim:c")
 
 	in.awaitLists()
 	namespaces.Update(namespace("x", "9", nil))
 	pods.Replace(nil, "9")
 	nodes.Replace(nil, "9")
 	claims.Replace(nil, "9")
-	expectTold(t, in, "")
+	expectTaken(t, in, "")
 	namespaces.Replace([]any{namespace("x", "9", nil)}, "9")
-	if got := told(in, 1000); !strings.Contains(got, "+Namespace:x") || !strings.Contains(got, "-Namespace:y") {
-		t.Errorf("told %q", got)
+	if got := taken(in, 1000); !strings.Contains(got, "+Namespace:x") || !strings.Contains(got, "-Namespace:y") {
+		t.Errorf("took %q", got)
 	}
 }
 
@@ -77,11 +77,11 @@ func TestAVersionCountsWhereItIsAPrecondition(t *testing.T) {
 	nodes.Replace(nil, "1")
 	sets.Replace([]any{set("1", 1)}, "1")
 	claims.Replace([]any{kubetest.VolumeClaim("c", "u", "1")}, "1")
-	told(in, 1000)
+	taken(in, 1000)
 	sets.Update(set("2", 2))
-	expectTold(t, in, "")
+	expectTaken(t, in, "")
 	claims.Update(kubetest.VolumeClaim("c", "u", "2"))
-	expectTold(t, in, "+PersistentVolumeClaim:c")
+	expectTaken(t, in, "+PersistentVolumeClaim:c")
 }
 
 // TestWhatIsNotReadIsNotKept: templates, secrets, drivers' parameters and foreign annotations must not reach a record
@@ -167,9 +167,9 @@ func TestABudgetIsWhatPreemptionReads(t *testing.T) {
 		t.Errorf("kept %+v", kept)
 	}
 	budgets.Update(budget("2", 1, 4))
-	expectTold(t, in, "")
+	expectTaken(t, in, "")
 	budgets.Update(budget("3", 0, 2))
-	expectTold(t, in, "+PodDisruptionBudget:b")
+	expectTaken(t, in, "+PodDisruptionBudget:b")
 }
 
 // TestAKindThatCannotBeReadCountsAsEmpty starts with an API server without device claims, and with a role that does not
@@ -190,10 +190,10 @@ func TestAKindThatCannotBeReadCountsAsEmpty(t *testing.T) {
 		informers.Start(t.Context())
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		expectTold(t, in, "") // a role may come a little later
+		expectTaken(t, in, "") // a role may come a little later
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		expectTold(t, in, "+p/u1@ synced")
+		expectTaken(t, in, "+p/u1@ synced")
 		if in.Behind() {
 			t.Error("behind for good")
 		}
@@ -203,7 +203,7 @@ func TestAKindThatCannotBeReadCountsAsEmpty(t *testing.T) {
 		}
 		time.Sleep(2 * longestAbsence)
 		synctest.Wait()
-		expectTold(t, in, "+Namespace:late")
+		expectTaken(t, in, "+Namespace:late")
 	})
 }
 
@@ -222,12 +222,12 @@ func TestAnObjectThatBreaksTheIntakeStaysAsItWas(t *testing.T) {
 	newPodStore(in).Replace(nil, "1")
 	newNodeStore(in).Replace(nil, "1")
 	broken.Replace([]any{namespace("a", "1", map[string]string{"l": "old"})}, "1")
-	expectTold(t, in, "+Namespace:a synced")
+	expectTaken(t, in, "+Namespace:a synced")
 	broken.Update(namespace("a", "2", nil))
 	broken.Replace([]any{namespace("a", "2", nil), namespace("b", "3", nil)}, "3")
 	events, _ := in.Take(nil, 10)
 	if len(events) != 1 || events[0].(engine.ObjectSet).Object.GetName() != "b" {
-		t.Errorf("told %v", events)
+		t.Errorf("took %v", events)
 	}
 	if len(troubles) != 2 {
 		t.Errorf("troubles %v", troubles)

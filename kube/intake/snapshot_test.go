@@ -112,7 +112,7 @@ func TestListsAreNotOlderThanTheQuestion(t *testing.T) {
 			}
 			set, is := events[0].(engine.PodSet)
 			if !is || set.Pod.NodeName != "n1" {
-				t.Errorf("told %+v, want the pod on n1; asked %q", events[0], lagging.asked)
+				t.Errorf("took %+v, want the pod on n1; asked %q", events[0], lagging.asked)
 			}
 			if lagging.stale > 0 {
 				t.Errorf("%d answers came from an old cache; asked %q", lagging.stale, lagging.asked)

@@ -23,7 +23,7 @@ func TestWhatMayBeWrittenIsKeptInFull(t *testing.T) {
 		cluster.KindClaim: {Namespace: "ns", Name: "c", UID: "uc"}, cluster.KindVolume: {Name: "v", UID: "uv"},
 		cluster.KindDeviceClaim: {Namespace: "ns", Name: "d", UID: "ud"},
 	}
-	told := func(obj cluster.Object) {
+	observe := func(obj cluster.Object) {
 		for _, rows := range in.objects {
 			if rows.kind == cluster.KindOf(obj) {
 				newObjectStore(in, rows).Update(obj)
@@ -44,19 +44,19 @@ func TestWhatMayBeWrittenIsKeptInFull(t *testing.T) {
 			}
 		}
 	}
-	told(claims)
-	told(volumes)
-	told(devices)
+	observe(claims)
+	observe(volumes)
+	observe(devices)
 	check("new", true)
 	bound, taken := kubetest.VolumeClaim("c", "uc", "7"), kubetest.Volume()
 	bound.Spec.VolumeName, taken.ResourceVersion, taken.Status.Phase = "v", "7", v1.VolumeBound
-	told(bound)
-	told(taken)
-	told(kubetest.AllocatedClaim("7", "up"))
+	observe(bound)
+	observe(taken)
+	observe(kubetest.AllocatedClaim("7", "up"))
 	check("bound", false)
-	told(kubetest.DeviceClaim("8"))
-	told(kubetest.VolumeClaim("c", "uc", "8"))
-	told(kubetest.Volume())
+	observe(kubetest.DeviceClaim("8"))
+	observe(kubetest.VolumeClaim("c", "uc", "8"))
+	observe(kubetest.Volume())
 	check("free again", true)
 	for _, rows := range in.objects {
 		store := newObjectStore(in, rows)

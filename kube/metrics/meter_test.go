@@ -283,10 +283,10 @@ func TestForeignConflictsAreCountedByHowTheyEnd(t *testing.T) {
 	for i := range 3 {
 		c.step(c.pod(kubetest.PendingPod(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))), engine.Cycle{})
 	}
-	stranger := kubetest.BoundPod("stranger", "other", "n")
-	stranger.Spec.SchedulerName = "other"
-	stranger.Spec.Containers[0].Resources.Requests[v1.ResourceCPU] = apiresource.MustParse("3")
-	c.step(c.pod(stranger))
+	foreign := kubetest.BoundPod("foreign", "other", "n")
+	foreign.Spec.SchedulerName = "other"
+	foreign.Spec.Containers[0].Resources.Requests[v1.ResourceCPU] = apiresource.MustParse("3")
+	c.step(c.pod(foreign))
 	const rechecked, conflicts, attempts = "kumiki_foreign_binds_rechecked_total", "kumiki_foreign_conflicts_total", "scheduler_schedule_attempts_total"
 	c.check(t, "found", count{1, rechecked, nil}, count{0, conflicts, nil})
 	c.step(engine.BindDone{Pod: kubetest.Ref(kubetest.PendingPod("p2", "u2")), Node: "n", Outcome: engine.BindRecalled})

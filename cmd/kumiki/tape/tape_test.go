@@ -23,7 +23,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// recorded plays a short story to an engine and returns the recording: two nodes, a pod that fits and one that does
+// recorded plays a short scenario to an engine and returns the recording: two nodes, a pod that fits and one that does
 // not.
 func recorded(t *testing.T, maxBytes int64) string {
 	t.Helper()

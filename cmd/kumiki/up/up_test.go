@@ -67,20 +67,20 @@ func TestNodeSpec(t *testing.T) {
 	}
 }
 
-// story is a tracker with a clock that moves by hand.
-type story struct {
+// scenario is a tracker with a clock that moves by hand.
+type scenario struct {
 	*tracker
 	at time.Time
 }
 
-func newStory() *story {
-	s := &story{at: time.Unix(1000, 0)}
+func newScenario() *scenario {
+	s := &scenario{at: time.Unix(1000, 0)}
 	s.tracker = newTracker(func() time.Time { return s.at })
 	return s
 }
 
 // after lets time pass and shows a pod.
-func (s *story) after(d time.Duration, name, node string, phase v1.PodPhase, change ...func(*v1.Pod)) {
+func (s *scenario) after(d time.Duration, name, node string, phase v1.PodPhase, change ...func(*v1.Pod)) {
 	s.at = s.at.Add(d)
 	controller := true
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name, UID: types.UID(name),
@@ -99,7 +99,7 @@ func unschedulable(p *v1.Pod) {
 
 // TestTracker follows three pods of a deployment until they have settled.
 func TestTracker(t *testing.T) {
-	s := newStory()
+	s := newScenario()
 	want := wanted{{"Deployment", "demo", "web"}: 3}
 	s.after(0, "a", "", v1.PodPending)
 	s.after(0, "b", "", v1.PodPending)

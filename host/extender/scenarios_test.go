@@ -139,7 +139,7 @@ type failed = extenderv1.FailedNodesMap
 // What one extender's answer means for the nodes. Faults this catches: taking a node that was not asked about; taking
 // all nodes where the answer names none; FailedNodes over FailedAndUnresolvableNodes.
 func TestFilterReadsTheAnswer(t *testing.T) {
-	for _, story := range []struct {
+	for _, scenario := range []struct {
 		name   string
 		caches bool
 		answer any
@@ -156,16 +156,16 @@ func TestFilterReadsTheAnswer(t *testing.T) {
 			FailedAndUnresolvableNodes: failed{"a": "broken"}}, "a: !broken"},
 		{"a node that it keeps has failed", true, result{NodeNames: names("a", "b", "c"),
 			FailedNodes: failed{"a": "busy"}}, ""},
-		{"a node that nobody asked about has failed", true, result{NodeNames: names("a", "b", "c"),
+		{"a node that was not in the request has failed", true, result{NodeNames: names("a", "b", "c"),
 			FailedNodes: failed{"z": "busy"}}, ""},
-		{"a node that nobody knows", true, result{NodeNames: names("a", "z")},
+		{"a node that is unknown", true, result{NodeNames: names("a", "z")},
 			`error: extender "URL" claims a filtered node "z" which is not found in the input node list`},
 		{"an error", true, result{NodeNames: names("a"), Error: "out of order"}, "error: out of order"},
 		{"whole nodes", false, result{Nodes: whole("a", "c")}, "b: !"},
-		{"whole nodes, one that nobody knows", false, result{Nodes: whole("a", "z")},
+		{"whole nodes, one that is unknown", false, result{Nodes: whole("a", "z")},
 			`error: extender "URL" claims a filtered node "z" which is not found in the input node list`},
-		{"names to whom wants whole nodes", false, result{NodeNames: names("a", "b", "c")}, "a: !, b: !, c: !"},
-		{"whole nodes to whom wants names", true, result{Nodes: whole("a", "c")}, "b: !"},
+		{"names instead of whole nodes", false, result{NodeNames: names("a", "b", "c")}, "a: !, b: !, c: !"},
+		{"whole nodes instead of names", true, result{Nodes: whole("a", "c")}, "b: !"},
 		{"names come first", true, result{NodeNames: names("a"), Nodes: whole("b")}, "b: !, c: !"},
 		{"a code that is not 200", true, http.StatusServiceUnavailable,
 			"error: failed filter with extender at URL URL/filter, code 503"},
@@ -176,17 +176,17 @@ func TestFilterReadsTheAnswer(t *testing.T) {
 			"error: json: cannot unmarshal array into Go value of type v1.ExtenderFilterResult"},
 		{"text after the answer", true, `{"NodeNames": ["a", "b", "c"]} and more`, ""},
 	} {
-		t.Run(story.name, func(t *testing.T) {
+		t.Run(scenario.name, func(t *testing.T) {
 			f := newFixture(t)
-			s := f.server(func(string, []byte) any { return story.answer })
+			s := f.server(func(string, []byte) any { return scenario.answer })
 			config := filters(s)
-			config.NodeCacheCapable = story.caches
+			config.NodeCacheCapable = scenario.caches
 			rejected, err := f.with(config).Filter(f.pod("p"), []string{"a", "b", "c"})
 			got := tell(rejected)
 			if err != nil {
 				got = "error: " + err.Error()
 			}
-			if want := strings.ReplaceAll(story.want, "URL/", s.URL+"/"); got != strings.ReplaceAll(want, `"URL"`,
+			if want := strings.ReplaceAll(scenario.want, "URL/", s.URL+"/"); got != strings.ReplaceAll(want, `"URL"`,
 				`"`+s.URL+`"`) {
 				t.Errorf("got %q, want %q", got, want)
 			}
@@ -207,7 +207,7 @@ func TestFilterPassesOverWhoMayBeIgnored(t *testing.T) {
 		}
 		if len(f.ignored) != 1 || f.ignored[0].Verb != "filter" || f.ignored[0].Extender != config.URLPrefix ||
 			f.ignored[0].Err == nil {
-			t.Errorf("%v: told of %+v", answer, f.ignored)
+			t.Errorf("%v: ignored %+v", answer, f.ignored)
 		}
 	}
 }
@@ -290,7 +290,7 @@ func TestManagedResources(t *testing.T) {
 		{Resources: v1.ResourceRequirements{Limits: v1.ResourceList{"example.com/b": apiresource.MustParse("1")},
 			Requests: v1.ResourceList{"example.com/b": apiresource.MustParse("1")}}}}
 	in := cluster.NewIntake().Pod(f.pods["uid-init"])
-	for _, story := range []struct {
+	for _, scenario := range []struct {
 		name  string
 		pod   *cluster.Pod
 		takes bool
@@ -301,15 +301,15 @@ func TestManagedResources(t *testing.T) {
 		{"one that asks for something else", f.pod("p", "example.com/c"), false},
 		{"one that asks for nothing of the kind", f.pod("p", "cpu"), false},
 	} {
-		if got := x.Takes(story.pod); got != story.takes {
-			t.Errorf("%s: taken %v", story.name, got)
+		if got := x.Takes(scenario.pod); got != scenario.takes {
+			t.Errorf("%s: taken %v", scenario.name, got)
 		}
-		if got := x.Binder(story.pod); (got == config.URLPrefix) != story.takes {
-			t.Errorf("%s: bound by %q", story.name, got)
+		if got := x.Binder(scenario.pod); (got == config.URLPrefix) != scenario.takes {
+			t.Errorf("%s: bound by %q", scenario.name, got)
 		}
-		rejected, err := x.Filter(story.pod, []string{"a"})
-		if err != nil || len(rejected) == 1 != story.takes {
-			t.Errorf("%s: rejects %v, error %v", story.name, rejected, err)
+		rejected, err := x.Filter(scenario.pod, []string{"a"})
+		if err != nil || len(rejected) == 1 != scenario.takes {
+			t.Errorf("%s: rejects %v, error %v", scenario.name, rejected, err)
 		}
 	}
 	if x := f.with(configv1.Extender{PreemptVerb: "preempt"}); x.Takes(f.pod("p")) || x.Binder(f.pod("p")) != "" {

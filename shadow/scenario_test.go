@@ -26,8 +26,8 @@ type failer interface {
 	Fatalf(string, ...any)
 }
 
-// cluster as a shadow sees it, told by hand.
-type told struct {
+// world is a cluster as a shadow sees it, driven by a test.
+type world struct {
 	failer
 	shadow *shadow.Shadow
 	intake *cluster.Intake
@@ -36,9 +36,9 @@ type told struct {
 	clock  time.Duration
 }
 
-// tell begins a story: two nodes of 4 cores, n1 empty and n2 with 2 cores taken, all of it seen before the lists were
+// newWorld begins a scenario: two nodes of 4 cores, n1 empty and n2 with 2 cores taken, all of it seen before the lists were
 // complete.
-func tell(t failer) *told {
+func newWorld(t failer) *world {
 	w := bare(t)
 	w.node("n1", "4")
 	w.node("n2", "4")
@@ -47,9 +47,9 @@ func tell(t failer) *told {
 	return w
 }
 
-// bare begins a story in which nothing is known.
-func bare(t failer) *told {
-	w := &told{failer: t, intake: cluster.NewIntake(), now: 1000 * record.Second, pods: map[string]*v1.Pod{}}
+// bare begins a scenario without nodes and pods.
+func bare(t failer) *world {
+	w := &world{failer: t, intake: cluster.NewIntake(), now: 1000 * record.Second, pods: map[string]*v1.Pod{}}
 	w.shadow = shadow.New(shadow.Config{
 		Engine: engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile("theirs")},
 			Less:           basic.PrioritySort{},
@@ -61,12 +61,12 @@ func bare(t failer) *told {
 	return w
 }
 
-func (w *told) pass(d time.Duration) {
+func (w *world) pass(d time.Duration) {
 	w.now += record.Time(d)
 	w.shadow.Step(engine.Tick{Now: w.now})
 }
 
-func (w *told) node(name, cpu string, change ...func(*v1.Node)) {
+func (w *world) node(name, cpu string, change ...func(*v1.Node)) {
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu),
 		v1.ResourcePods: resource.MustParse("110")}
@@ -77,7 +77,7 @@ func (w *told) node(name, cpu string, change ...func(*v1.Node)) {
 }
 
 // pod is a new version of a pod.
-func (w *told) pod(name, cpu string, change ...func(*v1.Pod)) {
+func (w *world) pod(name, cpu string, change ...func(*v1.Pod)) {
 	p := w.pods[name]
 	if p == nil {
 		p = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name)}}
@@ -94,25 +94,25 @@ func (w *told) pod(name, cpu string, change ...func(*v1.Pod)) {
 }
 
 // bind is what the other scheduler does.
-func (w *told) bind(name, node string) {
+func (w *world) bind(name, node string) {
 	w.pod(name, "", func(p *v1.Pod) { p.Spec.NodeName, p.Status.Conditions = node, nil })
 }
 
 // refuse is the other thing it does.
-func (w *told) refuse(name, message string) {
+func (w *world) refuse(name, message string) {
 	w.pod(name, "", func(p *v1.Pod) {
 		p.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse,
 			Reason: v1.PodReasonUnschedulable, Message: message}}
 	})
 }
 
-func (w *told) gone(name string) {
+func (w *world) gone(name string) {
 	delete(w.pods, name)
 	w.shadow.Step(engine.PodGone{Pod: record.PodRef{Namespace: "default", Name: name, UID: name}})
 }
 
 // are demands numbers of the report, written as in "same 1, worse 2"; what is not named is not looked at.
-func (w *told) are(want string) record.ShadowReport {
+func (w *world) are(want string) record.ShadowReport {
 	w.Helper()
 	r := w.shadow.Report()
 	a, q, d, f := r.Agreement, r.Quiet, r.RejectedByUs, r.RefusedByThem
