@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ops owns how a workload is carried out: Run takes the operations of a plan one after the other and makes them
-// happen on an API server. It knows no scheduler. What becomes of the pods a Watch sees, from outside; what was measured
-// when is in the Outcome.
+// Package ops owns the execution of a workload: Run executes the operations of a plan one after the other on an API
+// server. It knows no scheduler. A Watch observes the pods from outside; the Outcome has the times of the operations.
 //
-// Objects that a template leaves to generateName get names from here, the same in every run: schedulers that are compared
-// meet the same objects. They are made in the order of their index, some of them at once, and the first that fails ends
-// the run with its operation and name.
+// Objects whose template uses generateName get their names here, the same in every run, so that all compared
+// schedulers get the same objects. They are created in the order of their index, some of them concurrently, and the
+// first failure ends the run with its operation and name.
 //
-// The cluster is started with ClusterArgs. It needs no controllers, unless a workload does: claims from templates are made
-// by one.
+// The cluster is started with ClusterArgs. It has no controllers unless a workload needs them: a controller creates
+// claims from templates.
 //
-// It differs from scheduler_perf (kubernetes, test/integration/scheduler_perf) where that does not do what its fields say:
-// the allocatable resources of nodeAllocatableStrategy reach the nodes (there a patch of the node leaves its status as it
-// was), a wait is for the pods of the operation and not for as many as there are in the namespace, and in a steady state
-// each pod is replaced when it is scheduled, not all of them when the last one is.
+// It differs from scheduler_perf (kubernetes, test/integration/scheduler_perf) where that does not do what its fields
+// say: the allocatable resources of nodeAllocatableStrategy reach the nodes (there a patch of the node does not
+// change its status), an operation waits for its own pods and not for the number of pods in the namespace, and in a
+// steady state each pod is replaced when it is scheduled, not all of them when the last one is.
 //
-// Rejected: polling lists to find out whether pods are scheduled (the API server is what is measured, and an answer can be
-// a second late); a goroutine for each pod.
+// Rejected: polling lists to find out whether pods are scheduled (it would load the measured API server, and an
+// answer can be a second late); a goroutine for each pod.
 package ops

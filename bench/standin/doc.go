@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package standin owns a stand-in for the API server of a full cluster: nodes, bound pods and pods that wait, kept as the
-// bytes that are sent of them. It gives lists and watches in protobuf, as an API server does, and takes binds, status
-// patches and events. It needs no etcd, is filled in seconds, and costs little beside the scheduler that is measured.
+// Package standin owns a simulated API server of a full cluster: nodes, bound pods and waiting pods, stored as
+// encoded bytes. It serves lists and watches in protobuf, as an API server does, and accepts binds, status patches
+// and events. It needs no etcd, is filled in seconds, and uses little CPU beside the measured scheduler.
 //
-// What it leaves out: authentication, validation, versions as preconditions, JSON for pods and nodes, and objects of the
-// other kinds, of which it has none. Results against it say what a scheduler needs, not what a cluster gives.
+// It does not implement authentication, validation, preconditions on versions, JSON for pods and nodes, and other
+// kinds of objects. Results with it show the cost of a scheduler, not the performance of a cluster.
 //
-// Rejected: client-go's fake clientset, because what a scheduler reads would not go through a connection, and decoding is
-// most of a start.
+// Rejected: client-go's fake clientset, because its objects do not pass through a connection, and decoding is most of
+// a start.
 package standin

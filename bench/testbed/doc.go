@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testbed owns what a scheduler is measured in: its process and configuration, the local cluster with nothing
-// else at work, and the clocks and counters of both that the kernel and the API server have.
+// Package testbed owns the environment of a measurement: the process and configuration of the scheduler, the local
+// cluster without other load, and the clocks and counters of the kernel and the API server for both.
 //
 // Every scheduler gets the same settings in the same file and the same cluster.
 package testbed

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diff owns the comparison of two schedulers' outcomes: which fields must
-// be equal, the reviewed list of exceptions, the coverage that shows what was
-// really asked, the shrinking of a difference to a scenario that a person can
-// read, and the counted run over generated scenarios.
+// Package diff owns the comparison of two schedulers' outcomes: which fields must be equal, the
+// reviewed list of exceptions, the coverage that shows which inputs occurred, the shrinking of
+// a difference to a readable scenario, and the counted run over generated scenarios.
 //
 // A difference is never tolerated by loosening the comparison. It is either
 // fixed or listed in exceptions.go with its reason, and the number of cases that

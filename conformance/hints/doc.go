@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hints owns the question what becomes of a waiting pod when something happens, put to the queueing hints
-// of one upstream plugin and to those of the native one, in words that can be compared.
+// Package hints owns the comparison of queueing hints: the effect of an event on a waiting pod, by one upstream
+// plugin and by the native one, in comparable terms.
 package hints

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kumiki owns the side of the comparison that is kumiki: its config, store, plugins, search
-// and queue, behind the interfaces of packages diff and queue. It maps answers
-// and decides nothing itself.
+// Package kumiki owns kumiki's side of the comparison: its config, store, plugins, search and queue, behind the
+// interfaces of packages diff and queue. It converts answers and makes no decisions.
 package kumiki

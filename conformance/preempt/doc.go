@@ -5,5 +5,5 @@
 // preemption does not help. Upstream's plugin runs in upstream's framework, with minCandidateNodesPercentage 100, and
 // evicts no pod.
 //
-// Upstream takes any of several nodes of the same loss; ours must be one of them.
+// Upstream chooses any of several nodes with the same loss; ours must be one of them.
 package preempt

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe owns a way for tests to ask whether another test would fail: how a suite shows that it sees the faults
-// that are put into the code on purpose.
+// Package probe owns the check whether another test would fail: a suite uses it to show that it detects faults that
+// are put into the code on purpose.
 package probe

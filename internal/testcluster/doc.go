@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testcluster owns the way from this repository to a running local
-// cluster: it builds the binary of module localcluster, starts it, waits until
-// it is ready, and makes sure that it is gone when the caller is.
+// Package testcluster owns the start of a local cluster from this repository: it builds the
+// binary of module localcluster, starts it, waits until it is ready, and ensures that it ends
+// with its caller.
 //
 // Tests call Start: one cluster at a time across all packages and processes (a
 // file lock), never skipped, removed when the test ends. `kumiki up` calls

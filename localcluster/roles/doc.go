@@ -4,9 +4,8 @@
 // of the roles, the flags each is started with, and the call of upstream's own
 // entry point.
 //
-// Upstream's commands set up process-wide things (signal handler, feature
-// gates, metrics, flags) and panic or clash when two of them share a process;
-// so a role is one process, and a process one role. Rejected for that reason:
-// all in one process. It would also charge the scheduler with the control
-// plane's memory and garbage collection.
+// Upstream's commands set up process-wide state (signal handler, feature gates, metrics, flags)
+// and panic or conflict if two of them share a process. So each role is one process. Rejected
+// for that reason: all roles in one process, which would also add the control plane's memory
+// and garbage collection to the scheduler's.
 package roles
