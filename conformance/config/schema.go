@@ -132,28 +132,27 @@ var limits = map[string]object{
 	"PodTopologySpreadArgs.defaultingType":                {"enum": list{"", "System", "List", nil}},
 	"TopologySpreadConstraint.maxSkew":                    {"minimum": 1},
 	"TopologySpreadConstraint.whenUnsatisfiable":          {"enum": list{"DoNotSchedule", "ScheduleAnyway"}},
-	"KumikiArgs.seed":                                     {"description": "key of the draws; the same in all profiles; 1 if nobody says it"},
-	"KumikiArgs.inFlightBinds":                            {"minimum": 1, "description": "how many binds may be on their way at once; the same in all profiles; 100 if nobody says it"},
+	"KumikiArgs.seed":                                     {"description": "seed of random choices; the same in all profiles; default 1"},
+	"KumikiArgs.inFlightBinds":                            {"minimum": 1, "description": "maximum number of binds in flight; the same in all profiles; default 100"},
 	"KumikiArgs.strategy":                                 {"description": "which nodes that fit are ranked; without it, window if percentageOfNodesToScore is above 0, else all"},
-	"KumikiArgs.subset":                                   {"minimum": 1, "description": "how many nodes randomSubset ranks"},
+	"KumikiArgs.subset":                                   {"minimum": 1, "description": "number of nodes that randomSubset ranks"},
 	"KumikiArgs.syncPreemption":                           {"description": "a pod may be tried again before the evictions for it are carried out"},
-	"KumikiArgs.preemption":                               {"description": "what evictions keep to beyond DefaultPreemptionArgs"},
-	"PreemptionArgs.budgets":                              {"enum": list{"BestEffort", "Strict", nil}, "description": "BestEffort evicts against a disruption budget where there is no other room, Strict never; BestEffort if nobody says it"},
-	"PreemptionArgs.victimTimeout":                        {"description": "for how long after its grace period a pod that is being deleted is counted on where gangs take part, at most 24h, 0s for ever; 5m if nobody says it"},
+	"KumikiArgs.preemption":                               {"description": "rules for evictions in addition to DefaultPreemptionArgs"},
+	"PreemptionArgs.budgets":                              {"enum": list{"BestEffort", "Strict", nil}, "description": "BestEffort evicts against a disruption budget if there is no other capacity, Strict never; default BestEffort"},
+	"PreemptionArgs.victimTimeout":                        {"description": "how long after its grace period the capacity of a terminating pod still counts as becoming free, in preemption with gangs; at most 24h, 0s without limit; default 5m"},
 	"KumikiArgs.fitScoresReal":                            {"description": "NodeResourcesFit scores what containers request, without assumptions about those that request nothing"},
-	"KumikiArgs.cycle":                                    {"description": "when pods are tried: continuous, as soon as something may help them; sessions, all at once against one snapshot of the cluster; the same in all profiles; continuous if nobody says it"},
-	"KumikiArgs.sessionPeriod":                            {"description": "the time from the end of a session to the start of the next, 100ms to 1h; only with cycle sessions, the same in all profiles; 5s if nobody says it"},
-	"KumikiArgs.fit":                                      {"description": "what makes a node full: resources, or slots, where each node takes one pod whatever it asks for; resources if nobody says it"},
-	"KumikiArgs.gangs":                                    {"description": "which declarations of gangs count; the same in all profiles; native pod groups where they can be read if nobody says it"},
+	"KumikiArgs.cycle":                                    {"description": "when pods are tried: continuous, as soon as an event may help them; sessions, all together on one snapshot of the cluster; the same in all profiles; default continuous"},
+	"KumikiArgs.sessionPeriod":                            {"description": "the time from the end of a session to the start of the next, 100ms to 1h; only with cycle sessions, the same in all profiles; default 5s"},
+	"KumikiArgs.fit":                                      {"description": "what makes a node full: resources, or slots, with which each node holds one pod regardless of its requests; default resources"},
+	"KumikiArgs.gangs":                                    {"description": "which declarations of gangs count; the same in all profiles; default: native pod groups, if they can be read"},
 	"GangsArgs.podgroup":                                  onOff("Auto"),
 	"GangsArgs.annotation":                                onOff(),
 	"GangsArgs.sigs":                                      onOff(),
 	"GangsArgs.volcano":                                   onOff(),
-	"GangsArgs.style":                                     {"enum": list{"transaction", "coscheduling", "pfnet", "improvedCoscheduling", nil}, "description": "how gangs get their places; all but transaction are for comparison, not for production"},
-	"GangsArgs.hold":                                      {"description": "when room is held for a gang that is blocked; one gang at a time"},
-	"HoldArgs.after":                                      {"description": "how long a gang must have been blocked; 10s if nobody says it"},
-	"HoldArgs.for":                                        {"description": "how long room is held at most, 0s for not at all; 5m if nobody says it"},
-	"PfnetArgs.prefix":                                    {"description": "what the names of the annotations begin with: PREFIX-name and PREFIX-size"},
+	"GangsArgs.hold":                                      {"description": "when capacity is reserved for a blocked gang; one gang at a time"},
+	"HoldArgs.after":                                      {"description": "how long a gang must have been blocked before capacity is reserved; default 10s"},
+	"HoldArgs.for":                                        {"description": "how long capacity is reserved at most, 0s for no reservation; default 5m"},
+	"PfnetArgs.prefix":                                    {"description": "prefix of the names of the annotations: PREFIX-name and PREFIX-size"},
 }
 
 // onOff is a switch; YAML reads On and Off as booleans unless they are quoted.
@@ -162,7 +161,7 @@ func onOff(more ...any) object {
 }
 
 var share = object{"minimum": 0, "maximum": 100,
-	"description": "above 0: kube-scheduler's window of nodes, with this share; 0 or absent: kumiki looks at all nodes"}
+	"description": "above 0: kube-scheduler's window of nodes, with this share; 0 or absent: kumiki evaluates all nodes"}
 
 // points gives each extension point its own set, with the names of the plugins that extend it.
 func (g *generator) points() {

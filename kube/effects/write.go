@@ -100,5 +100,5 @@ func (w *Writer) write(wr cluster.Write) error {
 	case cluster.DeleteClaim:
 		return w.deleteClaim(wr)
 	}
-	panic(fmt.Sprintf("kube: nobody carries out a %T", wr))
+	panic(fmt.Sprintf("kube: no writer carries out a %T", wr))
 }

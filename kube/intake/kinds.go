@@ -111,5 +111,5 @@ func consequence(kind cluster.Kind) string {
 	case cluster.KindBudget:
 		return "preemption knows no disruption budgets"
 	}
-	panic(fmt.Sprintf("kube: nobody reads kind %s", kind))
+	panic(fmt.Sprintf("kube: no store reads kind %s", kind))
 }
