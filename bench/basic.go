@@ -55,7 +55,7 @@ call until a watch shows its node. A run fails if a pod stays unbound or a node 
 	return cmd
 }
 
-// basicPlan is the workload basic with other numbers.
+// basicPlan returns the workload basic with the given numbers of nodes and pods.
 func basicPlan(nodes, pods int) (workload.Plan, error) {
 	if nodes < 1 || pods < 1 {
 		return workload.Plan{}, usage.Errorf("nodes and pods must be at least 1, not %d and %d", nodes, pods)
@@ -69,8 +69,8 @@ func basicPlan(nodes, pods int) (workload.Plan, error) {
 	return c.Plan(w)
 }
 
-// collect is the hook of a run that begins to measure. When profiles are wanted, one begins with it, and the end waits until
-// it is over; what is measured ends before.
+// collect is the hook for the start of a measurement. If profiles are requested, a profile starts with it. The end of
+// the hook waits for the profile; the measurement ends before that.
 func (m *matrix) collect(g *gauge) func(context.Context, ops.Collection) (func(context.Context) error, error) {
 	if m.ProfileDir == "" || g.s == nil {
 		return g.begin

@@ -17,7 +17,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 )
 
-// oversold lists, sorted, what nodes were promised beyond what they have, from what the API server says at the end.
+// oversold returns, sorted, the resources of which the pods of a node request more than the node has, from the API
+// server's state at the end.
 func oversold(nodes []corev1.Node, pods []corev1.Pod) []string {
 	asked := map[string]corev1.ResourceList{} // node -> sum of requests
 	count := map[string]int64{}               // node -> pods
@@ -63,7 +64,7 @@ func oversold(nodes []corev1.Node, pods []corev1.Pod) []string {
 	return found
 }
 
-// sold reads what nodes were promised.
+// sold lists the nodes and pods and returns what is oversold.
 func sold(ctx context.Context, b *testbed.Cluster, t *report.Trial) error {
 	nodes, err := b.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

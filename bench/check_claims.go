@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// byClaim are the resources of a pod that devices of a claim stand for, which the scheduler has made for it (KEP-5004). Its
-// node has none of them to count.
+// byClaim returns the resources of a pod that a claim provides, which the scheduler created for it (KEP-5004). Its
+// node does not offer them.
 func byClaim(p *corev1.Pod) map[corev1.ResourceName]bool {
 	if p.Status.ExtendedResourceClaimStatus == nil {
 		return nil
@@ -25,8 +25,8 @@ func byClaim(p *corev1.Pod) map[corev1.ResourceName]bool {
 	return out
 }
 
-// soldTwice lists, sorted, what claims were promised that is not there: a device that two of them have, and a bound pod that
-// one of its claims is not reserved for. Parts of a device that is shared are not added up.
+// soldTwice returns, sorted, invalid allocations: a device that two claims have, and a bound pod for which one of its
+// claims is not reserved. Parts of a shared device are not added up.
 func soldTwice(claims []resourceapi.ResourceClaim, pods []corev1.Pod) []string {
 	owner := map[string]string{}                     // driver/pool/device -> claim that has it alone
 	named := map[string]*resourceapi.ResourceClaim{} // namespace/name -> claim
@@ -67,7 +67,7 @@ func soldTwice(claims []resourceapi.ResourceClaim, pods []corev1.Pod) []string {
 	return found
 }
 
-// claimsOf are the names of the claims that a pod needs, sorted.
+// claimsOf returns the names of the claims that a pod needs, sorted.
 func claimsOf(p *corev1.Pod) []string {
 	var out []string
 	for _, c := range p.Spec.ResourceClaims {

@@ -10,7 +10,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/restart"
 )
 
-// NewCommand is `kumiki bench`.
+// NewCommand returns the command `kumiki bench`.
 func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",

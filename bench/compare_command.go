@@ -12,7 +12,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/usage"
 )
 
-// errWorse is what a comparison that found something ends with; the table has said what.
+// errWorse is the error of a comparison that found a loss; the table shows which.
 var errWorse = errors.New("something was lost or a threshold missed")
 
 func compareCommand() *cobra.Command {

@@ -18,7 +18,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workloads"
 )
 
-// fileFlags say which workloads to run.
+// fileFlags select the workloads to run.
 type fileFlags struct {
 	file, name, match, labels string
 	topic, format             string
@@ -94,7 +94,7 @@ func (f *fileFlags) run(cmd *cobra.Command, o testbed.Options) error {
 	return m.report(cmd, f.format)
 }
 
-// report measures and writes what there is then, after an interrupt too.
+// report measures and writes the results, after an interrupt too.
 func (m *matrix) report(cmd *cobra.Command, format string) error {
 	c, err := m.start(cmd.Context())
 	if c == nil {
@@ -106,7 +106,7 @@ func (m *matrix) report(cmd *cobra.Command, format string) error {
 	return c.Verdict()
 }
 
-// plans reads the workloads that are asked for.
+// plans reads the selected workloads.
 func (f *fileFlags) plans() ([]workload.Plan, error) {
 	if f.file != "" && f.name != "" {
 		return nil, usage.Errorf("--file and --workload: give one of them")
@@ -137,7 +137,8 @@ func (f *fileFlags) plans() ([]workload.Plan, error) {
 	return chosenOf(files, match, f.labels)
 }
 
-// chosenOf are the plans of files that match and have the labels, in the order of the files; that there is none is a mistake.
+// chosenOf returns the plans of files that match and have the labels, in the order of the files. It is an error if
+// there is none.
 func chosenOf(files []*workload.File, match *regexp.Regexp, labels string) ([]workload.Plan, error) {
 	var plans []workload.Plan
 	var others []string
@@ -163,7 +164,7 @@ func chosenOf(files []*workload.File, match *regexp.Regexp, labels string) ([]wo
 	return nil, usage.Errorf("no workload matches %q and has the labels %q; there are %s", match, labels, strings.Join(others, ", "))
 }
 
-// ablate adds kumiki without each of the plugins to those that are measured, and kumiki itself if it is missing.
+// ablate adds kumiki without each of the plugins to the measured schedulers, and kumiki itself if it is missing.
 func ablate(o *testbed.Options, plugins []string) error {
 	if err := core.CheckAblatable(plugins); err != nil {
 		return err

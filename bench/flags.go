@@ -14,7 +14,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/usage"
 )
 
-// addFlags are the flags of all commands that run workloads.
+// addFlags adds the flags of all commands that run workloads.
 func addFlags(fs *pflag.FlagSet, o *testbed.Options, runs int, schedulers []string, timeout time.Duration) {
 	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "schedulers" { // its name in the first version

@@ -24,7 +24,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
-// gangOptions say what to compare.
+// gangOptions select what to compare.
 type gangOptions struct {
 	testbed.Options
 	live      bool
@@ -76,7 +76,7 @@ minutes for each, and the machine should be idle otherwise.`,
 	return cmd
 }
 
-// chosen are the scenarios that are asked for.
+// chosen returns the selected scenarios.
 func (o *gangOptions) chosen() ([]gangs.Scenario, error) {
 	var todo []gangs.Scenario
 	var names []string
@@ -97,10 +97,10 @@ func (o *gangOptions) chosen() ([]gangs.Scenario, error) {
 	return todo, nil
 }
 
-// nativeGangs are the gates of upstream's own gangs.
+// nativeGangs are the feature gates of upstream's gang scheduling.
 var nativeGangs = map[string]bool{"GenericWorkload": true, "GangScheduling": true}
 
-// playAll plays the scenarios for each scheduler on a cluster of its own.
+// playAll plays the scenarios for each scheduler, each on a separate cluster.
 func (o *gangOptions) playAll(ctx context.Context, to io.Writer, todo []gangs.Scenario) error {
 	o.Gates = nativeGangs
 	if err := o.Complete(); err != nil {

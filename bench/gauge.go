@@ -19,13 +19,13 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
-// calmAfter is how long no event may come before measuring begins, unless there is one for each pod.
+// calmAfter is the time without events before a measurement begins, unless there is an event for each pod.
 const calmAfter = time.Second
 
-// settledAfter is how long the number of events must not change, where a scheduler does not write one for each pod.
+// settledAfter is how long the number of events must not change if a scheduler does not write one for each pod.
 const settledAfter = 3 * time.Second
 
-// settleMost is how long events are waited for in a workload that never stops making some.
+// settleMost is the maximum wait for events in a workload that continuously causes events.
 const settleMost = 15 * time.Second
 
 // gauge measures a scheduler and the machine while a workload collects metrics.
@@ -50,14 +50,14 @@ type span struct {
 	settled  time.Time // when the last event could be read; to, where they never stood still
 	events   int64
 	used     testbed.Usage
-	// What was read at the beginning.
+	// Values at the beginning.
 	usageThen  testbed.Usage
 	callsThen  report.Calls
 	seenThen   scraped
 	eventsThen int64
 }
 
-// sample is the scheduler's process at one moment.
+// sample is the state of the scheduler's process at one time.
 type sample struct {
 	at  time.Time
 	rss int64
@@ -71,7 +71,7 @@ func (g *gauge) pid() int {
 	return g.s.Cmd.Process.Pid
 }
 
-// begin is the hook of a workload that begins to collect.
+// begin is the hook for the start of a collection.
 func (g *gauge) begin(ctx context.Context, c ops.Collection) (func(context.Context) error, error) {
 	s := span{Collection: c}
 	var err error
@@ -92,8 +92,8 @@ func (g *gauge) begin(ctx context.Context, c ops.Collection) (func(context.Conte
 	return g.end, nil
 }
 
-// calm waits until the events of what was done before can be read, and gives their number: they are not of this span. Where
-// pods keep coming they never can, and it does not wait long.
+// calm waits until the earlier events can be read, and returns their number, because they do not belong to this span.
+// If pods are created continuously that never happens, and calm does not wait long.
 func (g *gauge) calm(ctx context.Context) (int64, error) {
 	began, events, changed := time.Now(), int64(-1), time.Now()
 	for {
@@ -125,7 +125,7 @@ func wasRefused(p *ops.Pod) bool {
 	return !p.Attempted.IsZero() && (p.Bound.IsZero() || p.Attempted.Before(p.Bound))
 }
 
-// end waits until events can be read, and reads what it cost until then.
+// end waits until the events can be read, and reads the usage until then.
 func (g *gauge) end(ctx context.Context) error {
 	s := &g.spans[len(g.spans)-1]
 	s.to = time.Now()
@@ -222,7 +222,7 @@ func (g *gauge) follow(ctx context.Context) {
 
 func within(t, from, to time.Time) bool { return !t.IsZero() && !t.Before(from) && !t.After(to) }
 
-// fill puts what was measured into a trial.
+// fill copies the measured values into a trial.
 func (g *gauge) fill(t *report.Trial, p *workload.Plan) error {
 	for i := range g.spans { // one that an error cut short ends now
 		if s := &g.spans[i]; s.to.IsZero() {
@@ -281,10 +281,10 @@ func (g *gauge) fill(t *report.Trial, p *workload.Plan) error {
 	return err
 }
 
-// items are what scheduler_perf reports (util.go, executor.go), but for the heap of its own process, which has no like here:
-// its process is API server, scheduler and test in one. The name is that of the workload and of what was collected. A run in
-// which less than two seconds bound anything has no samples of throughput; its one figure is that of the whole run, where
-// scheduler_perf gives none.
+// items returns the figures that scheduler_perf reports (util.go, executor.go), except the heap of its own process,
+// which contains API server, scheduler and test. The name consists of the workload and the collection. A run in which
+// pods were bound in less than two different seconds has no samples of throughput; its only figure is that of the
+// whole run, where scheduler_perf has none.
 func (g *gauge) items(workloadName string, samples []float64, perSecond float64) []report.DataItem {
 	if len(samples) == 0 && perSecond > 0 && g.s != nil {
 		samples = []float64{perSecond}
@@ -309,7 +309,7 @@ func (g *gauge) items(workloadName string, samples []float64, perSecond float64)
 	return out
 }
 
-// gang is a pod group that is measured.
+// gang is a measured pod group.
 type gang struct{ first, last time.Time } // last is zero when one of its pods is not bound
 
 func gangLatency(gangs map[string]*gang) report.Latency {
@@ -324,7 +324,7 @@ func gangLatency(gangs map[string]*gang) report.Latency {
 	return report.LatencyOf(took)
 }
 
-// view is what a span shows of its pods.
+// view has the figures of the pods of a span.
 type view struct {
 	pods, bound int
 	first, last time.Time
@@ -385,7 +385,7 @@ func viewOf(s *span, pods []ops.Pod, plan *workload.Plan, gangs map[string]*gang
 	return v
 }
 
-// with puts a pod into a gang; nil is one without pods.
+// with adds a pod to a gang; nil is a gang without pods.
 func (g *gang) with(p *ops.Pod) *gang {
 	if g == nil {
 		return &gang{first: p.Asked, last: p.Bound}
@@ -401,7 +401,7 @@ func (g *gang) with(p *ops.Pod) *gang {
 	return g
 }
 
-// timeline cuts the time from the first span to the end of the last into seconds.
+// timeline divides the time from the first span to the end of the last into seconds.
 func (g *gauge) timeline(from time.Time, last span, plan *workload.Plan) []report.Moment {
 	out := make([]report.Moment, int(last.to.Sub(from)/time.Second)+1)
 	slowest := make([]float64, len(out))

@@ -17,10 +17,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
-// usualMetrics are the histograms of a scheduler that scheduler_perf collects of workloads that name none
-// (scheduler_perf.go, defaultMetricsCollectorConfig and qHintMetrics), with the labels that they are split by; any value counts.
-// scheduler_pod_scheduling_duration_seconds, which stands there too, is one that kube-scheduler has no more;
-// scheduler_pod_scheduling_sli_duration_seconds took its place.
+// usualMetrics are the histograms of a scheduler that scheduler_perf collects for workloads that name none
+// (scheduler_perf.go, defaultMetricsCollectorConfig and qHintMetrics), with the labels by which they are split; any
+// value counts. scheduler_perf also lists scheduler_pod_scheduling_duration_seconds, which kube-scheduler replaced by
+// scheduler_pod_scheduling_sli_duration_seconds.
 var usualMetrics = []workload.Metric{
 	{Name: "scheduler_framework_extension_point_duration_seconds", Labels: []workload.MetricLabel{{Label: "extension_point"}}},
 	{Name: "scheduler_scheduling_attempt_duration_seconds", Labels: []workload.MetricLabel{{Label: "result"}}},
@@ -30,10 +30,10 @@ var usualMetrics = []workload.Metric{
 	{Name: "scheduler_event_handling_duration_seconds", Labels: []workload.MetricLabel{{Label: "event"}}},
 }
 
-// attemptsMetric counts what a scheduler tried.
+// attemptsMetric counts the attempts of a scheduler.
 const attemptsMetric = "scheduler_schedule_attempts_total"
 
-// series is one line of a histogram or counter: its labels, without le, as they stood there.
+// series is one line of a histogram or counter: its labels, without le, as written there.
 type series struct {
 	labels  map[string]string   // label -> value
 	buckets map[float64]float64 // upper bound -> how many lie at or below it
@@ -41,10 +41,10 @@ type series struct {
 	count   float64 // that of a counter too
 }
 
-// scraped is what a scheduler tells of itself: metric -> labels as text -> series.
+// scraped has the metrics of a scheduler: metric -> labels as text -> series.
 type scraped map[string]map[string]*series
 
-// parseMetrics reads the series of the metrics that are asked for out of the text of /metrics.
+// parseMetrics reads the series of the wanted metrics from the text of /metrics.
 func parseMetrics(text string, wanted []workload.Metric) (scraped, error) {
 	out := scraped{attemptsMetric: {}}
 	for _, m := range wanted {
@@ -92,7 +92,7 @@ func parseMetrics(text string, wanted []workload.Metric) (scraped, error) {
 	return out, nil
 }
 
-// metricOf tells which wanted metric a name of the text belongs to, and which part of it it is.
+// metricOf returns the wanted metric to which a name of the text belongs, and which part of the metric the name is.
 func metricOf(name string, wanted scraped) (metric, part string) {
 	if _, ok := wanted[name]; ok {
 		return name, ""
@@ -107,7 +107,7 @@ func metricOf(name string, wanted scraped) (metric, part string) {
 	return "", ""
 }
 
-// add puts what came from one scrape to the next on top of what is there.
+// add adds the difference between two scrapes.
 func (s scraped) add(before, after scraped) {
 	for metric, all := range after { // order: sums
 		if s[metric] == nil {
@@ -132,7 +132,7 @@ func (s scraped) add(before, after scraped) {
 	}
 }
 
-// attempts is how often the scheduler tried.
+// attempts returns the number of attempts of the scheduler.
 func (s scraped) attempts() int64 {
 	n := 0.0
 	for _, one := range s[attemptsMetric] { // order: a sum
@@ -141,8 +141,8 @@ func (s scraped) attempts() int64 {
 	return int64(n)
 }
 
-// items are the histograms as scheduler_perf reports them, in milliseconds: one for each combination of the values of a
-// metric's labels that has any samples.
+// items returns the histograms as scheduler_perf reports them, in milliseconds: one for each combination of the
+// values of a metric's labels that has samples.
 func (s scraped) items(metrics []workload.Metric) []report.DataItem {
 	var out []report.DataItem
 	for _, m := range metrics {
@@ -181,8 +181,8 @@ func (s scraped) items(metrics []workload.Metric) []report.DataItem {
 	return out
 }
 
-// quantile is Prometheus's histogram_quantile: the samples of a bucket are taken to lie evenly in it, those above the
-// highest bound at this bound.
+// quantile is Prometheus's histogram_quantile: it assumes that the samples of a bucket are distributed evenly, and
+// that those above the highest bound are equal to it.
 func (s *series) quantile(q float64) float64 {
 	bounds := slices.Sorted(maps.Keys(s.buckets))
 	rank, below, from := q*s.count, 0.0, 0.0
@@ -202,7 +202,7 @@ func (s *series) quantile(q float64) float64 {
 	return from
 }
 
-// scrape asks a scheduler for its metrics; one that serves nothing has none.
+// scrape reads the metrics of a scheduler. A scheduler that serves none has none.
 func scrape(ctx context.Context, s *testbed.Scheduler, wanted []workload.Metric) (scraped, error) {
 	if s == nil || s.Port == 0 {
 		return scraped{}, nil

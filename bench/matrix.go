@@ -25,7 +25,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/kube"
 )
 
-// matrix is workloads times schedulers times rounds.
+// matrix has a trial for each workload, scheduler and round.
 type matrix struct {
 	testbed.Options
 	plans []workload.Plan
@@ -33,12 +33,12 @@ type matrix struct {
 	topic string
 	tell  *teller
 	dir   string // of recordings
-	// played: workload -> what null plays, for those that were recorded by this process.
+	// played: workload -> the recording that null replays, if this process recorded it.
 	played map[string]played
 	kept   *report.Keeper // nil when nothing is kept before the end
 }
 
-// teller tells people how far it is: lines, and on a terminal one that changes.
+// teller prints the progress: lines, and at a terminal one line that changes.
 type teller struct {
 	to       io.Writer
 	terminal bool
@@ -66,8 +66,8 @@ func (t *teller) status(format string, args ...any) {
 	}
 }
 
-// record runs a workload once, unmeasured, for null to play. Upstream's scheduler is recorded where it is there: what it
-// writes is what has to be written. Where its run is no good, kumiki's is taken.
+// record runs a workload once, unmeasured, for null to replay. It records upstream's scheduler if that is built,
+// because its writes are the reference. If its run fails, it records kumiki.
 func (m *matrix) record(ctx context.Context, p *workload.Plan) played {
 	if _, err := os.Stat(m.UpstreamBinary); err == nil {
 		play := m.recordOf(ctx, p, report.Upstream)
@@ -122,7 +122,7 @@ func withoutScheduler(p workload.Plan) workload.Plan {
 	return p
 }
 
-// trial makes one run on a cluster of its own. What goes wrong is the trial's failure.
+// trial makes one run on a separate cluster. An error becomes the failure of the trial.
 func (m *matrix) trial(ctx context.Context, p *workload.Plan, name string, round int, play string, r *noop.Recorder) report.Trial {
 	t := report.Trial{Workload: p.Name, Scheduler: name, Round: round}
 	ctx, cancel := context.WithTimeoutCause(ctx, m.Timeout, fmt.Errorf("it was not over after %s", m.Timeout))
@@ -199,7 +199,7 @@ func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *report.Trial,
 	return errors.Join(err, g.fill(t, &plan), sold(ctx, b, t))
 }
 
-// startFor starts a scheduler with what a workload wants of it and waits until it is ready.
+// startFor starts a scheduler with the settings of a workload and waits until it is ready.
 func (m *matrix) startFor(ctx context.Context, p *workload.Plan, name, play string, c *testcluster.Cluster) (*testbed.Scheduler, error) {
 	o := m.Options
 	o.Config, o.Play = p.SchedulerConfig, play
@@ -219,7 +219,7 @@ func (m *matrix) startFor(ctx context.Context, p *workload.Plan, name, play stri
 	return s, nil
 }
 
-// follow runs a plan with those who look on, and ends it when the scheduler does.
+// follow runs a plan together with the observers, and ends it if the scheduler ends.
 func (m *matrix) follow(ctx context.Context, g *gauge, env ops.Env, plan workload.Plan, b *testbed.Cluster, r *noop.Recorder) error {
 	ctx, end := context.WithCancelCause(ctx)
 	var beside sync.WaitGroup

@@ -14,9 +14,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
-// run makes all trials that are not kept from before: a round of every workload before the second round of any, so that a run
-// that is cut short has something of each. The schedulers take turns within a round of a workload, so that a machine that gets
-// slower does so for all. When ctx ends, so does run; what was over by then is kept.
+// run makes all trials that an earlier run has not saved: a round of every workload before the second round of any,
+// so that an interrupted run has results of each. The schedulers take turns within a round of a workload, so that a
+// slower machine affects all of them. If ctx ends, run returns and keeps the complete trials.
 func (m *matrix) run(ctx context.Context) (*report.Comparison, error) {
 	c := &report.Comparison{Date: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version(), CPUs: runtime.NumCPU(), QPS: m.QPS, Burst: m.Burst,
 		Rate: m.rate, Topic: m.topic, Limits: report.DefaultGoLimits()}
@@ -46,7 +46,7 @@ func (m *matrix) run(ctx context.Context) (*report.Comparison, error) {
 	return c, m.put(c)
 }
 
-// unfinished is what an error leaves: after an interrupt, what was over by then, if anything was.
+// unfinished returns the result after an error: after an interrupt, the complete trials, if there are any.
 func (m *matrix) unfinished(ctx context.Context, c *report.Comparison, f *forecast, err error) (*report.Comparison, error) {
 	if ctx.Err() == nil {
 		return nil, err
@@ -60,10 +60,10 @@ func (m *matrix) unfinished(ctx context.Context, c *report.Comparison, f *foreca
 	return c, over
 }
 
-// played is what null plays of a workload, or why it cannot.
+// played is the recording that null replays for a workload, or the reason why there is none.
 type played struct{ file, cannot string }
 
-// round makes the trials of one round of a workload. The run that null plays is recorded when it is needed first.
+// round makes the trials of one round of a workload. The run that null replays is recorded when it is first needed.
 func (m *matrix) round(ctx context.Context, c *report.Comparison, f *forecast, p *workload.Plan, round int) error {
 	turns := slices.DeleteFunc(m.missing(c, p), func(t turn) bool { return t.round != round })
 	play, known := m.played[p.Name]
@@ -84,7 +84,7 @@ func (m *matrix) round(ctx context.Context, c *report.Comparison, f *forecast, p
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		m.told(&t)
+		m.printTrial(&t)
 		c.Trials = append(c.Trials, t)
 		if m.kept == nil {
 			continue
@@ -97,8 +97,8 @@ func (m *matrix) round(ctx context.Context, c *report.Comparison, f *forecast, p
 	return nil
 }
 
-// told says what a trial gave.
-func (m *matrix) told(t *report.Trial) {
+// printTrial prints the result of a trial.
+func (m *matrix) printTrial(t *report.Trial) {
 	if t.Failure != "" {
 		m.tell.line("%s, %s, round %d: %s", t.Workload, t.Scheduler, t.Round, t.Failure)
 		return
@@ -107,19 +107,19 @@ func (m *matrix) told(t *report.Trial) {
 		t.Bound, t.Pods, t.PodsPerSecond, t.Latency.P99.Text(), 100*t.Idle, 100*t.Others)
 }
 
-// put makes the rows of what there is, and keeps it.
+// put computes the rows of the existing trials, and saves the report.
 func (m *matrix) put(c *report.Comparison) error {
 	c.MakeRows(report.Spec{Plans: m.plans, Schedulers: m.Schedulers})
 	return m.kept.Put(c)
 }
 
-// turn is a trial that is to be made.
+// turn is a trial to be made.
 type turn struct {
 	scheduler string
 	round     int
 }
 
-// missing are the trials of a workload that are not there yet, round by round.
+// missing returns the trials of a workload that were not made yet, round by round.
 func (m *matrix) missing(c *report.Comparison, p *workload.Plan) []turn {
 	var out []turn
 	for round := 1; round <= m.Rounds; round++ {
@@ -132,7 +132,7 @@ func (m *matrix) missing(c *report.Comparison, p *workload.Plan) []turn {
 	return out
 }
 
-// forecast tells how long the trials that are missing will take.
+// forecast estimates how long the missing trials will take.
 type forecast struct {
 	m     *matrix
 	began time.Time
@@ -143,8 +143,7 @@ func (m *matrix) forecast(c *report.Comparison) *forecast {
 	return &forecast{m: m, began: time.Now(), had: len(c.Trials)}
 }
 
-// What a trial takes before anything is known about this machine: starting a cluster, then nodes, and pods one after the
-// other, per second.
+// Estimates before the first trial on this machine: the start of a cluster, then nodes and pods per second.
 const (
 	guessStart = 9 * time.Second
 	guessNodes = 1000
@@ -156,8 +155,8 @@ func guess(p *workload.Plan) float64 {
 	return guessStart.Seconds() + float64(s.Nodes)/guessNodes + float64(s.Pods)/guessPods
 }
 
-// left is how many trials are missing, and the seconds that they will take: as long as those of the same workload and
-// scheduler, else as the guess, times what guesses were wrong by so far.
+// left returns the number of missing trials, and an estimate of their seconds: as long as those of the same workload
+// and scheduler, otherwise the estimate times the error factor of earlier estimates.
 func (f *forecast) left(c *report.Comparison) (trials int, seconds float64) {
 	took, guessed := 0.0, 0.0
 	for i := range f.m.plans {
@@ -193,7 +192,7 @@ func (f *forecast) left(c *report.Comparison) (trials int, seconds float64) {
 	return trials, seconds
 }
 
-// all is how many trials there are to be.
+// all returns the total number of trials.
 func (f *forecast) all() int {
 	all := 0
 	for i := range f.m.plans {
@@ -202,7 +201,7 @@ func (f *forecast) all() int {
 	return all
 }
 
-// text is how far it is.
+// text returns the progress.
 func (f *forecast) text(c *report.Comparison) string {
 	trials, seconds := f.left(c)
 	all := f.all()

@@ -25,11 +25,11 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
-// tableLabel is on the workloads of the comparison table: one size or more of each family, each run of which takes about half
-// a minute on two CPUs.
+// tableLabel marks the workloads of the comparison table: at least one size of each family, with runs of about half a
+// minute on two CPUs.
 const tableLabel = "table"
 
-// tableFlags say what the comparison table is made of.
+// tableFlags select the content of the comparison table.
 type tableFlags struct {
 	match, labels, format string
 	to, into, again       string
@@ -80,7 +80,7 @@ it --into a Markdown file, without measuring.`,
 	return cmd
 }
 
-// show writes a report that was measured before.
+// show writes an existing report.
 func (f *tableFlags) show(w io.Writer, c *report.Comparison) error {
 	if f.into == "" {
 		return c.Write(w, f.format)
@@ -99,7 +99,7 @@ func (f *tableFlags) show(w io.Writer, c *report.Comparison) error {
 	return report.ReplaceFile(f.into, text)
 }
 
-// The lines between which a Markdown file has the table.
+// The lines that enclose the table in a Markdown file.
 const tableBegins, tableEnds = "<!-- bench table begins -->\n", "<!-- bench table ends -->\n"
 
 // between replaces the table in a text.
@@ -160,7 +160,7 @@ func (f *tableFlags) measure(cmd *cobra.Command, o testbed.Options) error {
 	return c.Verdict()
 }
 
-// embedded are the plans of this program's workloads that match and have the labels, in the order of their files.
+// embedded returns the plans of the built-in workloads that match and have the labels, in the order of their files.
 func embedded(match *regexp.Regexp, labels string) ([]workload.Plan, error) {
 	files, err := workloads.Files()
 	if err != nil {
