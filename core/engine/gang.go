@@ -398,11 +398,7 @@ func (e *Engine) tellWaiting() {
 
 // backToGang brings a member back whose place is lost to the others of its gang that wait, or to wait alone.
 func (e *Engine) backToGang(p *cluster.Pod, failed bool, cause string) {
-	if failed {
-		e.queue.RejoinFailed(p, cause)
-	} else {
-		e.queue.Rejoin(p, cause)
-	}
+	e.queue.Rejoin(p, queue.Rejection{Err: failed}, cause)
 	if u, _, ok := e.queue.Lookup(p.UID); ok {
 		e.reconsider(u.Gang, "one of its pods lost its place")
 	}

@@ -78,12 +78,11 @@ func (q *Queue) Tick(now record.Time) {
 
 func (q *Queue) endBackoffs(h *heap) {
 	for u := h.head(); u != nil && !q.backingOff(u); u = h.head() {
-		// With PopFromBackoff the gates ran when the unit entered backoff; a resting unit passed them before.
 		n := note{event: backoffComplete, cause: "its backoff has ended"}
-		if q.cfg.PopFromBackoff && u.at != resting {
-			q.admitted(u, n)
+		if u.at == resting {
+			q.toActive(u, n) // the gates have not run since it was rejected
 		} else {
-			q.toActive(u, n)
+			q.fromBackoff(u, n)
 		}
 	}
 }

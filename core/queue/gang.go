@@ -37,16 +37,6 @@ type Admission struct {
 	Again record.Time
 }
 
-// compareMembers orders the pods of a unit: by priority, by age, by name (rule R13).
-func compareMembers(a, b *cluster.Pod) int {
-	return cmp.Or(
-		cmp.Compare(b.Spec.Priority, a.Spec.Priority),
-		cmp.Compare(a.Created, b.Created),
-		cmp.Compare(a.Name, b.Name),
-		cmp.Compare(a.UID, b.UID),
-	)
-}
-
 // gangOf returns the gang with which a pod waits, zero for none. A pod with an invalid declaration waits on its own.
 func (q *Queue) gangOf(p *cluster.Pod) cluster.GangKey {
 	key := q.named(p)
@@ -62,55 +52,6 @@ func (q *Queue) named(p *cluster.Pod) cluster.GangKey {
 		return cluster.GangKey{}
 	}
 	return p.Gang.Key
-}
-
-// index returns the position of a pod among the members, -1 if it is none.
-func (u *Unit) index(uid cluster.UID) int {
-	return slices.IndexFunc(u.Members, func(p *cluster.Pod) bool { return p.UID == uid })
-}
-
-// changed updates what is derived from the members of a unit.
-func (q *Queue) changed(u *Unit) {
-	u.oldest = u.Members[0].Created
-	if u.Gang == (cluster.GangKey{}) {
-		u.rank = u.Members[0]
-		return
-	}
-	for _, p := range u.Members[1:] {
-		u.oldest = min(u.oldest, p.Created)
-	}
-	slices.SortFunc(u.Members, compareMembers)
-	u.kinds = u.kinds[:0]
-	rank, spec := *u.Members[0], *u.Members[0].Spec
-	spec.Priority, u.declared = q.cfg.Gangs.Priority(u)
-	rank.Spec = &spec
-	u.rank, u.extra = &rank, q.cfg.Gangs.Extra(u)
-	for _, p := range u.Members {
-		q.nominated.rank(p, u.rankOf(p))
-	}
-	switch u.at {
-	case active:
-		q.active.fix(u)
-	case backoff:
-		q.backoff.fix(u)
-	case errorBackoff:
-		q.errors.fix(u)
-	}
-}
-
-// oneOfEachSpec returns the first member of each spec. It finds them at the first call after a change: they are not
-// needed each time that a pod joins a large gang.
-func (u *Unit) oneOfEachSpec() []*cluster.Pod {
-	if len(u.kinds) == 0 {
-		known := map[*cluster.PodSpec]bool{}
-		for _, p := range u.Members {
-			if !known[p.Spec] {
-				known[p.Spec] = true
-				u.kinds = append(u.kinds, p)
-			}
-		}
-	}
-	return u.kinds
 }
 
 // replace replaces a pod by its newer version.
@@ -139,14 +80,6 @@ func (u *Unit) lost(uid cluster.UID) {
 		u.gone = map[cluster.UID]bool{}
 	}
 	u.gone[uid] = true
-}
-
-// gangName returns the gang's name in records, empty for a pod in no gang.
-func (u *Unit) gangName() string {
-	if u.Gang == (cluster.GangKey{}) {
-		return ""
-	}
-	return u.Key
 }
 
 // join adds a pod to an existing unit.
@@ -213,65 +146,19 @@ func (q *Queue) HasGang(key cluster.GangKey) bool {
 	return q.gangs[key] != nil || len(q.apart[key]) > 0
 }
 
-// Before reports whether a unit is ordered before another in the active queue.
-func (q *Queue) Before(a, b *Unit) bool { return q.before(a, b) }
-
-// Hurry makes a gang skip its backoff whenever an event may help it: capacity is reserved for it and must not stay
-// idle.
+// Hurry makes a gang skip its backoff whenever an event may help it, until EndHurry: capacity is reserved for it and
+// must not stay idle.
 func (q *Queue) Hurry(key cluster.GangKey) {
 	if u := q.gangs[key]; u != nil {
 		u.urgent = true
 	}
 }
 
-// EndHurry ends the effect of Hurry.
+// EndHurry makes a gang wait for its backoff again.
 func (q *Queue) EndHurry(key cluster.GangKey) {
 	if u := q.gangs[key]; u != nil {
 		u.urgent = false
 	}
-}
-
-// Part removes the members that have a node from a unit in flight. It reports whether any is left; if none is, the
-// unit is gone as after Done.
-func (q *Queue) Part(u *Unit, placed map[cluster.UID]bool) (left bool) {
-	stay := u.Members[:0:0]
-	for _, p := range u.Members {
-		if placed[p.UID] {
-			delete(q.units, p.UID)
-			continue
-		}
-		stay = append(stay, p)
-	}
-	if len(stay)+len(u.joining) == 0 {
-		q.put(u, nowhere, note{event: done, cause: "the attempt is over"})
-		return false
-	}
-	if len(stay) == 0 {
-		stay, u.joining = u.joining, nil
-	}
-	u.Members = stay
-	q.changed(u)
-	return true
-}
-
-// Stay requeues what Part left of a unit. Its attempt did not fail, so it is active at once, and no failure is
-// counted.
-func (q *Queue) Stay(u *Unit) {
-	if !q.refresh(u) {
-		return
-	}
-	u.Plugins, u.Pending, u.Message = u.Plugins[:0], u.Pending[:0], ""
-	q.toActive(u, note{event: gangChanged,
-		cause: "its gang has what it needs; these are tried after what others need"})
-}
-
-// Readmit requeues a unit in flight that a gate has closed meanwhile, as if it had not been tried.
-func (q *Queue) Readmit(u *Unit) {
-	if !q.refresh(u) {
-		return
-	}
-	u.Attempts--
-	q.toActive(u, note{event: gangChanged, cause: "its gate is open again"})
 }
 
 // needed returns the first unit that backs off after a rejection and is ordered before a surplus one; nil for none.
@@ -318,13 +205,8 @@ func (q *Queue) ReconsiderExtras(cause string) {
 }
 
 // Rejoin requeues a pod of a gang that lost its node. If its gang waits it joins it; otherwise it waits as the gang's
-// only member.
-func (q *Queue) Rejoin(p *cluster.Pod, cause string) { q.rejoin(p, 0, cause) }
-
-// RejoinFailed is Rejoin after an error: a pod that waits as the gang's only member backs off as for an error.
-func (q *Queue) RejoinFailed(p *cluster.Pod, cause string) { q.rejoin(p, 1, cause) }
-
-func (q *Queue) rejoin(p *cluster.Pod, errorCount int, cause string) {
+// only member, after a backoff as for an error if why is one.
+func (q *Queue) Rejoin(p *cluster.Pod, why Rejection, cause string) {
 	if q.units[p.UID] != nil {
 		return
 	}
@@ -335,41 +217,11 @@ func (q *Queue) rejoin(p *cluster.Pod, errorCount int, cause string) {
 	}
 	u := q.newUnit(p)
 	u.Attempts = 1
-	if u.ErrorCount = errorCount; errorCount > 0 {
+	if why.Err {
+		u.ErrorCount = 1
 		u.BackoffUntil = q.backoffEnd(u)
 	}
 	q.requeueAs(u, afterBackoff, n)
-}
-
-// settle applies what happened to the members of a unit while it was in flight. It reports whether a member is left;
-// if not, the unit is unchanged.
-func (q *Queue) settle(u *Unit) bool {
-	left := len(u.joining)
-	for _, p := range u.Members {
-		if !u.gone[p.UID] {
-			left++
-		}
-	}
-	if left == 0 {
-		return false
-	}
-	if len(u.next)+len(u.gone)+len(u.joining) == 0 {
-		return true
-	}
-	stay := make([]*cluster.Pod, 0, left)
-	for _, p := range u.Members {
-		switch newer := u.next[p.UID]; {
-		case u.gone[p.UID]:
-			delete(q.units, p.UID)
-		case newer != nil:
-			stay = append(stay, newer)
-		default:
-			stay = append(stay, p)
-		}
-	}
-	u.Members = append(stay, u.joining...)
-	u.joining, u.next, u.gone = nil, nil, nil
-	return true
 }
 
 // gangGate returns the gate that keeps a unit of a gang out of the active queue, and schedules the next check.

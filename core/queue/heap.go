@@ -18,7 +18,7 @@ func (h *heap) head() *Unit {
 	return h.units[0]
 }
 
-func (h *heap) push(u *Unit) {
+func (h *heap) add(u *Unit) {
 	u.pos = len(h.units)
 	h.units = append(h.units, u)
 	h.up(u.pos)

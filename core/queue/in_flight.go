@@ -47,15 +47,15 @@ func (f *flight) unlink(e *entry) {
 	f.entries--
 }
 
-// enter adds the marker of a unit that was popped.
-func (f *flight) enter(u *Unit) {
+// add adds the marker of a unit that was popped.
+func (f *flight) add(u *Unit) {
 	u.marker.unit = u
 	f.append(&u.marker)
 	f.units++
 }
 
-// leave removes a unit's marker, and the events that no other unit needs.
-func (f *flight) leave(u *Unit) {
+// remove removes a unit's marker, and the events that no other unit needs.
+func (f *flight) remove(u *Unit) {
 	f.unlink(&u.marker)
 	f.units--
 	for f.first != nil && f.first.change != nil {

@@ -51,12 +51,21 @@ func (q *Queue) requeueAs(u *Unit, how strategy, n note) {
 // toActive makes a unit active unless a gate holds it.
 func (q *Queue) toActive(u *Unit, n note) {
 	if q.admit(u, n) {
-		q.admitted(u, n)
+		q.activate(u, n)
 	}
 }
 
-// admitted makes a unit active whose gates have run already.
-func (q *Queue) admitted(u *Unit, n note) {
+// fromBackoff makes a unit active that backs off. With PopFromBackoff the gates ran when its backoff started.
+func (q *Queue) fromBackoff(u *Unit, n note) {
+	if q.cfg.PopFromBackoff {
+		q.activate(u, n)
+	} else {
+		q.toActive(u, n)
+	}
+}
+
+// activate makes a unit active that no gate holds.
+func (q *Queue) activate(u *Unit, n note) {
 	if u.FirstActive == 0 {
 		u.FirstActive = q.now
 	}
@@ -131,26 +140,13 @@ func (q *Queue) closedGate(u *Unit) (name, reason string) {
 
 // put moves a unit to another state and records the move if it changes the sub-queue that users see.
 func (q *Queue) put(u *Unit, to place, n note) {
-	q.take(u)
 	from := u.at
+	if from != nowhere {
+		q.holders[from].remove(u)
+	}
 	u.at = to
-	switch to {
-	case active:
-		q.active.push(u)
-	case backoff:
-		q.backoff.push(u)
-	case errorBackoff:
-		q.errors.push(u)
-	case waiting:
-		q.groupFor(u).add(u)
-		q.aging.push(u)
-	case resting:
-		q.groupFor(u).add(u)
-		q.rests.push(u)
-	case aside:
-		q.aside.add(u)
-	case inFlight:
-		q.flight.enter(u)
+	if to != nowhere {
+		q.holders[to].add(u)
 	}
 	switch {
 	case to == nowhere:
@@ -188,26 +184,26 @@ func (q *Queue) forget(u *Unit) {
 	}
 }
 
-// take removes a unit from the structure that holds it.
-func (q *Queue) take(u *Unit) {
-	switch u.at {
-	case active:
-		q.active.remove(u)
-	case backoff:
-		q.backoff.remove(u)
-	case errorBackoff:
-		q.errors.remove(u)
-	case waiting:
-		u.group.remove(u)
-		q.aging.remove(u)
-	case resting:
-		u.group.remove(u)
-		q.rests.remove(u)
-	case aside:
-		q.aside.remove(u)
-	case inFlight:
-		q.flight.leave(u)
-	}
+// holder is the structure that holds the units in one state.
+type holder interface {
+	add(*Unit)
+	remove(*Unit)
+}
+
+// listeners holds units that events may wake: in their group, and in an order of time.
+type listeners struct {
+	q     *Queue
+	order *heap
+}
+
+func (l listeners) add(u *Unit) {
+	l.q.groupFor(u).add(u)
+	l.order.add(u)
+}
+
+func (l listeners) remove(u *Unit) {
+	u.group.remove(u)
+	l.order.remove(u)
 }
 
 // concernsScheduling reports whether an update changed more than status: otherwise the condition that the scheduler

@@ -148,14 +148,6 @@ func (u *Unit) rankedAs(p *cluster.Pod) *cluster.Pod {
 	return &ranked
 }
 
-// rankOf returns the priority that a nominated pod of the unit has.
-func (u *Unit) rankOf(p *cluster.Pod) int32 {
-	if !u.declared {
-		return p.Spec.Priority
-	}
-	return u.Priority()
-}
-
 // NominatedNodes returns the nodes with nominated pods, sorted by name; valid until a nomination changes.
 func (q *Queue) NominatedNodes() []string { return q.nominated.nodes }
 

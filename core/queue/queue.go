@@ -46,6 +46,7 @@ type Queue struct {
 	asked []*Unit           // see TakeAsked
 	shut  []cluster.GangKey // see TakeShut
 
+	holders [inFlight + 1]holder  // state -> what holds the units in it; nil for nowhere
 	ties    func(a, b *Unit) bool // see before
 	active  heap
 	backoff heap // after a rejection
@@ -109,6 +110,10 @@ func New(cfg Config) *Queue {
 		}
 	}
 	q.aging.less = older
+	q.holders = [...]holder{
+		active: &q.active, backoff: &q.backoff, errorBackoff: &q.errors, waiting: listeners{q, &q.aging},
+		resting: listeners{q, &q.rests}, aside: &q.aside, inFlight: &q.flight,
+	}
 	return q
 }
 
@@ -128,6 +133,9 @@ func (q *Queue) before(a, b *Unit) bool {
 	}
 	return q.ties(a, b)
 }
+
+// Before reports whether a unit is ordered before another in the active queue.
+func (q *Queue) Before(a, b *Unit) bool { return q.before(a, b) }
 
 func firstComer(a, b *Unit) bool { return a.turn < b.turn }
 
@@ -221,25 +229,14 @@ func (q *Queue) Update(old, p *cluster.Pod) {
 		q.Add(p)
 		return
 	}
-	switch u.at {
-	case inFlight:
+	if u.at == inFlight {
 		u.seen(p)
 		for _, ev := range plugin.PodChanges(old, p) {
 			q.flight.happened(plugin.Change{Event: ev, OldPod: old, NewPod: p})
 		}
 		return
-	case active:
-		q.replace(u, p)
-		q.active.fix(u)
-	case backoff:
-		q.replace(u, p)
-		q.backoff.fix(u)
-	case errorBackoff:
-		q.replace(u, p)
-		q.errors.fix(u)
-	case waiting, resting, aside:
-		q.replace(u, p)
 	}
+	q.replace(u, p)
 	q.renominate(old, p)
 	if u.Gang != (cluster.GangKey{}) && u.at != aside && concernsScheduling(old, p) {
 		q.regrouped(u, note{event: podUpdate, cause: "a pod of the gang has changed"})
@@ -307,148 +304,6 @@ func (q *Queue) Ready() bool {
 	return q.active.len() > 0 || q.cfg.PopFromBackoff && q.backoff.len() > 0
 }
 
-// Pop removes the first unit: of the active queue, or, if that is empty and the configuration allows it, of the
-// backoff queue, but never one that backs off after an error. The unit is in flight until Requeue, Done or SetAside.
-func (q *Queue) Pop() (*Unit, bool) {
-	u, early := q.active.head(), false
-	if u == nil && q.cfg.PopFromBackoff {
-		u = q.backoff.head()
-		if u != nil {
-			early = true
-			q.put(u, active, note{event: popFromBackoffQ, cause: "nothing else was active"})
-		}
-	}
-	if u != nil && u.extra && q.cfg.PopFromBackoff {
-		if first := q.needed(u); first != nil {
-			u, early = first, true
-			q.put(u, active, note{event: popFromBackoffQ,
-				cause: "only what other gangs have beyond their needs was active"})
-		}
-	}
-	if u == nil {
-		return nil, false
-	}
-	q.fly(u)
-	u.early = early
-	return u, true
-}
-
-func (q *Queue) fly(u *Unit) {
-	u.Attempts++
-	u.early = false
-	q.put(u, inFlight, note{event: popped, cause: "an attempt starts"})
-}
-
-// Requeue returns a unit whose attempt failed, with its newest version, and evaluates the events that happened
-// meanwhile for the plugins that rejected it. A unit that Done removed before (its bind failed later) returns too. A
-// unit whose pod was deleted in flight does not, nor one whose pod is queued already.
-func (q *Queue) Requeue(u *Unit, why Rejection) {
-	held := q.units[u.UID()]
-	if held != nil && (held != u || u.at != inFlight) {
-		return
-	}
-	if !q.refresh(u) {
-		return
-	}
-	if why.Err {
-		why.Plugins, why.Pending = nil, nil
-	}
-	u.Plugins, u.Pending, u.Message = setOf(u.Plugins, why.Plugins), setOf(u.Pending, why.Pending), why.Message
-	u.Gate, u.GateReason = "", ""
-	u.Flushed = false
-	switch {
-	case !u.failed():
-		u.UnschedulableCount++
-		u.ErrorCount = 0
-	default:
-		u.ErrorCount++
-	}
-	q.arrive(u)
-	u.BackoffUntil = q.backoffEnd(u)
-
-	n := note{event: scheduleAttemptFailure}
-	switch {
-	case u.failed():
-		n.cause = "the attempt failed and is repeated after a backoff"
-		q.requeueAs(u, afterBackoff, n)
-	case held == nil:
-		n.cause = "rejected after it had left the queue, so events may have been missed"
-		q.requeueAs(u, afterBackoff, n)
-	default:
-		v := q.replay(u)
-		n.hint, n.cause = v.by, v.cause
-		q.requeueAs(u, v.how, n)
-	}
-}
-
-// Rest returns a unit that was popped before its backoff was over and fits no node yet, as if it had not been tried:
-// no attempt is counted, its backoff continues, and it keeps its turn. The end of the backoff makes it active in any
-// case. Before that it may be popped again only after an event that may help the plugins that reject it now. So a
-// unit is placed as soon as there is capacity for it, and its rejections are not reported more often than backoffs
-// allow. (Upstream counts and reports each of these attempts.)
-func (q *Queue) Rest(u *Unit, plugins []string) {
-	if held := q.units[u.UID()]; held != u || u.at != inFlight || !q.refresh(u) {
-		return
-	}
-	u.Attempts--
-	u.Plugins, u.Pending = setOf(u.Plugins, plugins), u.Pending[:0]
-	n := note{event: triedEarly}
-	v := q.replay(u)
-	n.hint, n.cause = v.by, v.cause
-	switch {
-	case v.how == stay && q.backingOff(u):
-		n.cause = "it fits nowhere yet; its backoff goes on"
-		q.put(u, resting, n)
-	default:
-		q.requeueAs(u, max(v.how, afterBackoff), n)
-	}
-}
-
-// refresh applies what was observed of the members in flight, and reports whether a member is left; without one it
-// removes the unit.
-func (q *Queue) refresh(u *Unit) bool {
-	if q.settle(u) {
-		q.changed(u)
-		return true
-	}
-	q.put(u, nowhere, note{event: podDelete, cause: "the pod was deleted during the attempt"})
-	return false
-}
-
-// Done removes a unit in flight; it is bound or not wanted any more.
-func (q *Queue) Done(uid cluster.UID) {
-	if u := q.units[uid]; u != nil && u.at == inFlight {
-		q.put(u, nowhere, note{event: done, cause: "the attempt is over"})
-	}
-}
-
-// Return requeues a unit that Done removed and whose placement was undone without a fault of its own: it is active at
-// once, at its former position among its equals, and no failure is counted.
-func (q *Queue) Return(u *Unit) {
-	if q.units[u.UID()] != nil || !q.refresh(u) {
-		return // its pod is in a newer unit, or deleted
-	}
-	u.Plugins, u.Pending, u.Message = u.Plugins[:0], u.Pending[:0], ""
-	q.toActive(u, note{event: returned, cause: "its placement was taken back before it was bound"})
-}
-
-// SetAside removes a unit from scheduling because handling it panicked: neither events nor time nor Activate wake it,
-// only a change of its pod that concerns scheduling, and then after a backoff as for an error.
-func (q *Queue) SetAside(u *Unit, cause string) {
-	if held := q.units[u.UID()]; held != nil {
-		u = held
-	}
-	if !q.refresh(u) {
-		return
-	}
-	u.Plugins, u.Pending, u.Gate, u.GateReason = u.Plugins[:0], u.Pending[:0], "", ""
-	u.Aside = cause
-	u.ErrorCount++
-	q.arrive(u)
-	u.BackoffUntil = q.backoffEnd(u)
-	q.put(u, aside, note{event: setAside, cause: cause})
-}
-
 // Happened handles an event: it wakes the units that the change may help, and records the change for units in flight.
 // These see it whatever their priority, as in upstream; OnlyUpTo applies to waiting units only.
 func (q *Queue) Happened(ch plugin.Change) {
@@ -479,11 +334,7 @@ func (q *Queue) Activate(pods []record.PodRef) {
 		case waiting, resting:
 			q.toActive(u, n)
 		case backoff, errorBackoff:
-			if q.cfg.PopFromBackoff { // the gates ran when it entered backoff
-				q.admitted(u, n)
-			} else {
-				q.toActive(u, n)
-			}
+			q.fromBackoff(u, n)
 		case inFlight:
 			q.flight.happened(plugin.Change{Event: plugin.ForceActivate, NewPod: u.latest(cluster.UID(ref.UID))})
 		}

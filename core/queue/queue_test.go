@@ -211,7 +211,7 @@ func BenchmarkPopRequeue(b *testing.B) {
 	for b.Loop() {
 		u, _ := q.Pop()
 		q.Requeue(u, why)
-		q.admitted(u, note{})
+		q.activate(u, note{})
 		q.TakeMoves()
 	}
 }

@@ -217,11 +217,7 @@ func (s *story) act(verb string, args []string) error {
 	case "extras":
 		s.q.ReconsiderExtras("what was kept for others may be free")
 	case "rejoin":
-		if len(args) > 1 {
-			s.q.RejoinFailed(s.pods[name], "it lost its place")
-		} else {
-			s.q.Rejoin(s.pods[name], "it lost its place")
-		}
+		s.q.Rejoin(s.pods[name], Rejection{Err: len(args) > 1}, "it lost its place")
 	case "apart", "together":
 		key := s.pods[name].Gang.Key
 		s.quorum.apart[key.Name] = verb == "apart"

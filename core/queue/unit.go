@@ -3,6 +3,7 @@
 package queue
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -182,4 +183,80 @@ func insert(set []string, name string) []string {
 		return set
 	}
 	return slices.Insert(set, i, name)
+}
+
+// changed updates what is derived from the members of a unit.
+func (q *Queue) changed(u *Unit) {
+	u.oldest = u.Members[0].Created
+	if u.Gang == (cluster.GangKey{}) {
+		u.rank = u.Members[0]
+		q.reorder(u)
+		return
+	}
+	for _, p := range u.Members[1:] {
+		u.oldest = min(u.oldest, p.Created)
+	}
+	slices.SortFunc(u.Members, compareMembers)
+	u.kinds = u.kinds[:0]
+	rank, spec := *u.Members[0], *u.Members[0].Spec
+	spec.Priority, u.declared = q.cfg.Gangs.Priority(u)
+	rank.Spec = &spec
+	u.rank, u.extra = &rank, q.cfg.Gangs.Extra(u)
+	for _, p := range u.Members {
+		q.nominated.rank(p, u.rankOf(p))
+	}
+	q.reorder(u)
+}
+
+// reorder moves a unit to its place among the others of its state.
+func (q *Queue) reorder(u *Unit) {
+	if h, ordered := q.holders[u.at].(*heap); ordered {
+		h.fix(u)
+	}
+}
+
+// compareMembers orders the pods of a unit: by priority, by age, by name (rule R13).
+func compareMembers(a, b *cluster.Pod) int {
+	return cmp.Or(
+		cmp.Compare(b.Spec.Priority, a.Spec.Priority),
+		cmp.Compare(a.Created, b.Created),
+		cmp.Compare(a.Name, b.Name),
+		cmp.Compare(a.UID, b.UID),
+	)
+}
+
+// oneOfEachSpec returns the first member of each spec. It finds them at the first call after a change: they are not
+// needed each time that a pod joins a large gang.
+func (u *Unit) oneOfEachSpec() []*cluster.Pod {
+	if len(u.kinds) == 0 {
+		known := map[*cluster.PodSpec]bool{}
+		for _, p := range u.Members {
+			if !known[p.Spec] {
+				known[p.Spec] = true
+				u.kinds = append(u.kinds, p)
+			}
+		}
+	}
+	return u.kinds
+}
+
+// index returns the position of a pod among the members, -1 if it is none.
+func (u *Unit) index(uid cluster.UID) int {
+	return slices.IndexFunc(u.Members, func(p *cluster.Pod) bool { return p.UID == uid })
+}
+
+// gangName returns the gang's name in records, empty for a pod in no gang.
+func (u *Unit) gangName() string {
+	if u.Gang == (cluster.GangKey{}) {
+		return ""
+	}
+	return u.Key
+}
+
+// rankOf returns the priority that a nominated pod of the unit has.
+func (u *Unit) rankOf(p *cluster.Pod) int32 {
+	if !u.declared {
+		return p.Spec.Priority
+	}
+	return u.Priority()
 }

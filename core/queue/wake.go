@@ -307,26 +307,3 @@ func (a *ask) of(p *cluster.Pod, ch plugin.Change) (hint plugin.Hint, panicked b
 	}()
 	return a.hint(p, ch), false
 }
-
-// replay evaluates all events that happened while the unit was in flight.
-func (q *Queue) replay(u *Unit) verdict {
-	g := q.groupFor(u)
-	best := verdict{how: stay, cause: "rejected by " + g.waitsFor + "; waits for what could help"}
-	for e := u.marker.next; e != nil; e = e.next {
-		if e.change == nil {
-			continue
-		}
-		v := q.judgeUnit(g, u, *e.change)
-		if v.how == stay {
-			continue
-		}
-		v.cause += ", during the attempt"
-		if v.how == atOnce || len(g.pending) == 0 {
-			return v
-		}
-		if best.how == stay {
-			best = v
-		}
-	}
-	return best
-}
