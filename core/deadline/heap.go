@@ -67,6 +67,14 @@ func (h *Heap) Next() record.Time {
 	return h.entries[0].at
 }
 
+// First returns the earlier of two times, of which 0 stands for none.
+func First(a, b record.Time) record.Time {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
 // Due returns the phases that have a deadline at now or before, as bits. The deadlines stay set: who handles one stops
 // it, or sets it to a later time.
 func (h *Heap) Due(now record.Time) (phases uint64) { return h.due(0, now) }

@@ -75,15 +75,15 @@ func (b *binds) retryAfterError(f *flight, message string) {
 		return
 	}
 	if f.gang != nil {
-		b.e.backToGang(p, true, message)
-		b.e.tell(p, ReasonError, message, f.expected)
+		b.e.backToGang(p, failed, message)
+		b.e.tell(p, ReasonError, message, f.shownUntilNow(p))
 		return
 	}
 	f.unit.Members[0] = p
 	b.e.fail(f.unit, record.Decision{
 		Number: f.decision, At: b.e.now, Revision: b.e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
 		Attempt: f.unit.Attempts,
-	}, message, f.expected)
+	}, message, f.shownUntilNow(p))
 }
 
 // bindBackoff is the wait before the bind of a gang's member is sent again.

@@ -18,6 +18,9 @@ import (
 // failed is why a unit comes back after an error: no plugin rejected it, so no event can wake it; time does.
 var failed = queue.Rejection{Err: true}
 
+// undone is why a member of a gang comes back whose placement was undone: its attempt did not fail.
+var undone = queue.Rejection{}
+
 // The numbered steps of the cycle, as the Meter hears of them.
 const (
 	StepPop StepName = iota + 1
@@ -75,7 +78,7 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 	// 3. No node fits, or none can be chosen: say why, and wait for what may change that.
 	if out.Err != nil {
 		e.cfg.Meter.Enter(StepReject)
-		e.fail(unit, e.decision(unit, out), out.Err.Error(), false)
+		e.fail(unit, e.decision(unit, out), out.Err.Error(), notShown(p))
 		return
 	}
 	if out.Node == cluster.NoNode {
@@ -106,16 +109,17 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 
 // refused puts a unit back that a plugin refused while reserving.
 func (e *Engine) refused(unit *queue.Unit, d record.Decision, node string, why refusal) {
+	to := notShown(unit.Members[0])
 	if why.err != nil {
-		e.fail(unit, d, fmt.Sprintf("running Reserve plugin %q: %v", why.plugin, why.err), false)
+		e.fail(unit, d, fmt.Sprintf("running Reserve plugin %q: %v", why.plugin, why.err), to)
 		return
 	}
-	e.refuse(unit, d, node, why, false)
+	e.refuse(unit, d, node, why, to)
 }
 
 // refuse puts a unit back that one plugin refused on the node that was chosen for it (upstream words it as if the
-// cluster had this one node). See tell for shown.
-func (e *Engine) refuse(unit *queue.Unit, d record.Decision, node string, why refusal, shown bool) {
+// cluster had this one node). Its status shows to as its nominated node.
+func (e *Engine) refuse(unit *queue.Unit, d record.Decision, node string, why refusal, to evict.Shown) {
 	p := unit.Members[0]
 	message := fmt.Sprintf("0/1 nodes are available: 1 %s.", why.reject)
 	e.queue.Requeue(unit, queue.Rejection{Plugins: []string{why.plugin}})
@@ -123,7 +127,7 @@ func (e *Engine) refuse(unit *queue.Unit, d record.Decision, node string, why re
 	d.Verdict, d.Message, d.Plugins = record.DoesNotFit, message, []string{why.plugin}
 	d.Reasons = []record.Reason{{Plugin: why.plugin, Reason: why.reject, Nodes: 1, Examples: []string{node}}}
 	e.decided(d)
-	e.tell(p, ReasonUnschedulable, message, shown)
+	e.tell(p, ReasonUnschedulable, message, to)
 }
 
 // skip reports whether a popped pod needs no decision, because it is going away. A pod that is assumed or bound is
@@ -155,14 +159,20 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	why := prof.placer.Why(e.store.Snapshot(), out)
 	d := e.decision(unit, out)
 	var victims evict.Plan
-	asked := prepared(prof, out)
-	switch {
-	case asked: // before the queue takes the unit back: a gate may close behind it
+	var texts []string // what plugins report that could remedy something
+	remedied := false
+	if prepared(prof, out) { // before the queue takes the unit back: a gate may close behind it
 		victims = e.evictions.ForPod(&prof.evicts, p, out, e.count.decisions)
-	case prof.Preemption != nil:
-		victims.Verdict = preempt.Failed
+		if out.Nodes > 0 {
+			texts, remedied = e.remedy(prof, p)
+			texts = append(texts, victims.Message)
+		}
+	} else {
+		texts = []string{unprepared}
+		if prof.Preemption != nil {
+			victims.Verdict = preempt.Failed
+		}
 	}
-	texts, remedied := e.remedies(prof, p, out, asked, victims)
 	if unit.Early() && !remedied && e.changesNothing(p, victims) {
 		e.rest(unit, prof, why.Plugins, victims)
 		return
@@ -180,20 +190,8 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 		}
 	}
 	e.decided(d)
-	e.tellWith(p, ReasonUnschedulable, d.Message, shown)
+	e.tell(p, ReasonUnschedulable, d.Message, shown)
 	e.tellApart(p, d.Message)
-}
-
-// remedies are what plugins have to say that could remedy something, and whether one of them did.
-func (e *Engine) remedies(prof *profile, p *cluster.Pod, out place.Outcome, asked bool, victims evict.Plan) (texts []string, done bool) {
-	switch {
-	case out.Nodes == 0:
-		return nil, false
-	case asked:
-		texts, done = e.remedy(prof, p)
-		return append(texts, victims.Message), done
-	}
-	return []string{unprepared}, false
 }
 
 // join puts what one more plugin had to say behind a message: after a blank where it is the first of them.
@@ -231,12 +229,12 @@ func prepared(prof *profile, out place.Outcome) bool {
 	return out.Nodes == 0 || !slices.ContainsFunc(prof.Remediers, func(r plugin.Remedier) bool { return !prof.placer.Prepared(out, r.Name()) })
 }
 
-// fail puts a unit back into the queue after an error that no event cures. See tell for shown.
-func (e *Engine) fail(unit *queue.Unit, d record.Decision, message string, shown bool) {
+// fail puts a unit back into the queue after an error that no event cures. Its status shows to as its nominated node.
+func (e *Engine) fail(unit *queue.Unit, d record.Decision, message string, to evict.Shown) {
 	e.queue.Requeue(unit, failed)
 	d.Verdict, d.Message = record.AttemptFailed, message
 	e.decided(d)
-	e.tell(unit.Members[0], ReasonError, message, shown)
+	e.tell(unit.Members[0], ReasonError, message, to)
 }
 
 func (e *Engine) decision(unit *queue.Unit, out place.Outcome) record.Decision {

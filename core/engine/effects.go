@@ -29,14 +29,18 @@ func (e *Engine) tellMoves() {
 
 func (e *Engine) decided(d record.Decision) { e.emit(Decided{d}) }
 
-// tell writes the event and the condition of a pod that was not placed. The condition is left alone when the API
-// server already has it so. shown says that a node was shown for the pod: the version of the pod that is known may
-// be older than that, and the node must not stay promised until another attempt.
-func (e *Engine) tell(p *cluster.Pod, reason, message string, shown bool) {
-	e.tellWith(p, reason, message, evict.Shown{Cleared: shown || p.Nominated != ""})
+// notShown is the status of a pod for which no node is nominated any more.
+func notShown(p *cluster.Pod) evict.Shown { return evict.Shown{Cleared: p.Nominated != ""} }
+
+// shownUntilNow is notShown for a decided pod. The known version of the pod may be older than the one that shows the
+// nominated node, which must not stay until another attempt.
+func (f *flight) shownUntilNow(p *cluster.Pod) evict.Shown {
+	return evict.Shown{Cleared: f.expected || p.Nominated != ""}
 }
 
-func (e *Engine) tellWith(p *cluster.Pod, reason, message string, to evict.Shown) {
+// tell writes the event and the condition of a pod that was not placed; to is what its status shows as its nominated
+// node. The condition is not written if the API server has it already.
+func (e *Engine) tell(p *cluster.Pod, reason, message string, to evict.Shown) {
 	e.emit(WriteEvent{p.Ref(), "Warning", "FailedScheduling", "Scheduling", message})
 	want := cluster.Condition{Reason: reason, Message: message, Generation: p.Generation}
 	renamed := to.Cleared || to.Node != "" && to.Node != p.Nominated
@@ -51,11 +55,11 @@ func (e *Engine) tellMembers(members []*cluster.Pod, reason, message string, to 
 	for _, p := range members {
 		what, ok := to[p.UID]
 		if !ok {
-			what.Cleared = p.Nominated != ""
+			what = notShown(p)
 		}
 		if p.Condition.Reason == reason && p.Condition.Message == message && !what.Cleared && (what.Node == "" || what.Node == p.Nominated) {
 			continue
 		}
-		e.tellWith(p, reason, message, what)
+		e.tell(p, reason, message, what)
 	}
 }

@@ -69,7 +69,7 @@ func (h evictHost) EndHold(key cluster.GangKey, why string) {
 
 func (h evictHost) Denominated(pods []*cluster.Pod, reason string) {
 	for _, p := range pods {
-		h.e.tellWith(p, ReasonGated, reason, evict.Shown{Cleared: true})
+		h.e.tell(p, ReasonGated, reason, evict.Shown{Cleared: true})
 	}
 }
 

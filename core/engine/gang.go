@@ -397,8 +397,8 @@ func (e *Engine) tellWaiting() {
 }
 
 // backToGang brings a member back whose place is lost to the others of its gang that wait, or to wait alone.
-func (e *Engine) backToGang(p *cluster.Pod, failed bool, cause string) {
-	e.queue.Rejoin(p, queue.Rejection{Err: failed}, cause)
+func (e *Engine) backToGang(p *cluster.Pod, why queue.Rejection, cause string) {
+	e.queue.Rejoin(p, why, cause)
 	if u, _, ok := e.queue.Lookup(p.UID); ok {
 		e.reconsider(u.Gang, "one of its pods lost its place")
 	}

@@ -150,7 +150,7 @@ func (b *binds) comeBack(f *flight) {
 func (b *binds) tryRecalled(f *flight, p *cluster.Pod) {
 	f.unit.Members[0] = p
 	if f.gang != nil {
-		b.e.backToGang(p, false, f.recalled)
+		b.e.backToGang(p, undone, f.recalled)
 	} else {
 		b.e.queue.Return(f.unit)
 	}

@@ -200,8 +200,8 @@ func (b *binds) turnBack(f *flight, why refusal) {
 		return
 	}
 	if f.gang != nil {
-		b.e.backToGang(p, false, "plugin "+why.plugin+" refused it on its node: "+why.reject)
-		b.e.tell(p, ReasonUnschedulable, fmt.Sprintf("0/1 nodes are available: 1 %s.", why.reject), f.expected)
+		b.e.backToGang(p, undone, "plugin "+why.plugin+" refused it on its node: "+why.reject)
+		b.e.tell(p, ReasonUnschedulable, fmt.Sprintf("0/1 nodes are available: 1 %s.", why.reject), f.shownUntilNow(p))
 		return
 	}
 	f.unit.Members[0] = p
@@ -209,7 +209,7 @@ func (b *binds) turnBack(f *flight, why refusal) {
 		Number: f.decision, At: b.e.now, Revision: b.e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
 		Attempt: f.unit.Attempts, Nodes: 1,
 	}
-	b.e.refuse(f.unit, d, f.node, why, f.expected)
+	b.e.refuse(f.unit, d, f.node, why, f.shownUntilNow(p))
 }
 
 // endFlight takes a pod off its way and gives back what it held.

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -25,11 +26,11 @@ import (
 // steady tries units as soon as they are ready. Each event counts when it comes.
 type steady struct{ e *Engine }
 
-func (s steady) take(ev Event)                                    { s.e.step(ev) }
-func (s steady) ready() bool                                      { return s.e.queue.Ready() }
-func (s steady) next() (*queue.Unit, bool)                        { return s.e.queue.Pop() }
-func (s steady) wakes() bool                                      { return true }
-func (s steady) wake(at record.Time, ok bool) (record.Time, bool) { return at, ok }
+func (s steady) take(ev Event)                   { s.e.step(ev) }
+func (s steady) ready() bool                     { return s.e.queue.Ready() }
+func (s steady) next() (*queue.Unit, bool)       { return s.e.queue.Pop() }
+func (s steady) wakes() bool                     { return true }
+func (s steady) wake(at record.Time) record.Time { return at }
 
 // DefaultSessionPeriod is the pause between two sessions of the model that they come from.
 const DefaultSessionPeriod = 5 * record.Second
@@ -113,12 +114,12 @@ func (s *sessions) next() (*queue.Unit, bool) {
 
 func (s *sessions) wakes() bool { return false }
 
-func (s *sessions) wake(at record.Time, ok bool) (record.Time, bool) {
+func (s *sessions) wake(at record.Time) record.Time {
 	if s.open {
-		return 0, false
+		return 0
 	}
-	if s.due > s.clock && s.e.queue.Waiting() && (!ok || s.due < at) {
-		return s.due, true
+	if s.due > s.clock && s.e.queue.Waiting() {
+		return deadline.First(at, s.due)
 	}
-	return at, ok
+	return at
 }

@@ -243,8 +243,8 @@ type pace interface {
 	next() (*queue.Unit, bool)
 	// wakes reports whether units wait to be woken. Where it is false, each is tried again whatever happens.
 	wakes() bool
-	// wake is when a Tick is wanted at the latest, given when others want one; ok is false for never.
-	wake(at record.Time, ok bool) (record.Time, bool)
+	// wake returns when a Tick is wanted at the latest, given when others want one; 0 for never.
+	wake(at record.Time) record.Time
 }
 
 // The phases of a tick that handle deadlines; those of evictions come first.

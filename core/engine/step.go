@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/core/evict"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
@@ -96,11 +97,8 @@ func (e *Engine) Step(ev Event) []Effect {
 	e.held.endHold()
 	e.reportFreed()
 	e.tellMoves()
-	at, ok := e.queue.NextTick()
-	if next := e.deadlines.Next(); next != 0 && (!ok || next < at) {
-		at, ok = next, true
-	}
-	if at, ok = e.pace.wake(at, ok); ok && at != e.out.wake {
+	at, _ := e.queue.NextTick()
+	if at = e.pace.wake(deadline.First(at, e.deadlines.Next())); at != 0 && at != e.out.wake {
 		e.out.wake = at
 		e.emit(Wake{at})
 	}
@@ -183,7 +181,7 @@ func (e *Engine) contain(ev Event, inHand *queue.Unit, cause string) {
 		Attempt: inHand.Attempts, Verdict: record.SetAside, Message: message,
 	})
 	for _, m := range inHand.Members {
-		e.tell(m, ReasonError, message, false)
+		e.tell(m, ReasonError, message, notShown(m))
 	}
 }
 
