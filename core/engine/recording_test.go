@@ -208,7 +208,7 @@ func (a *subjects) add(words ...string) {
 	}
 }
 
-// recordedStep gives an engine an event, and records it if a recording is being made.
+// recordedStep gives an engine an event, checks its invariants, and records the event if a recording is being made.
 func recordedStep(e *engine.Engine, ev engine.Event) []engine.Effect {
 	if recorder != nil {
 		recorder.follow(e)
@@ -216,6 +216,7 @@ func recordedStep(e *engine.Engine, ev engine.Event) []engine.Effect {
 		recorder.steps = append(recorder.steps, recordingStep{input: engine.AppendEvent(nil, ev)})
 	}
 	effects := e.Step(ev)
+	engine.Invariants(e)
 	if recorder != nil {
 		recorder.steps[len(recorder.steps)-1].then = engine.AppendEffects(nil, effects)
 		if recorder.events++; recorder.events%16 == 0 {

@@ -70,8 +70,9 @@ type Engine struct {
 	deadlines deadline.Heap
 
 	// pending holds the newest version of each pod that waits, is in flight or is assumed; a pod leaves when it is seen
-	// bound or gone.
-	pending map[cluster.UID]*cluster.Pod
+	// bound or gone. Invariant: each pod of a unit in the queue and each assumed pod is in it; of the confirmed pods, at
+	// most those whose bind has no outcome.
+	pending map[cluster.UID]*cluster.Pod // pod -> its newest version
 	binds   binds
 	gangs   gangs
 	held    heldCapacity
@@ -103,17 +104,18 @@ type searches struct {
 // gangs is what is remembered of gangs.
 type gangs struct {
 	e *Engine
-	// of holds the gangs with a place, and those whose object got a status.
-	of map[cluster.GangKey]*gangState
-	// edited holds those pending pods that say that they are in another gang than the one in which they are kept;
-	// see keepGang.
+	// of holds the gangs with a place, and those whose object got a status. Invariant: a gang of which no pod waits or
+	// has a place is in it only if its object got a status.
+	of map[cluster.GangKey]*gangState // gang -> what is remembered of it
+	// edited holds those pending pods that name another gang than the one in which they are kept; see keepGang.
+	// Invariant: each is in pending, in a gang that it does not name.
 	edited map[cluster.UID]*cluster.Pod // pod -> its newest version, as it says
 }
 
 // heldCapacity is the capacity that is held for a blocked gang.
 type heldCapacity struct {
 	e *Engine
-	// hold is nil for none.
+	// hold is nil for none. Invariant: between two steps its gang waits for capacity, behind no gate.
 	hold *hold
 }
 
@@ -142,7 +144,7 @@ type held struct {
 
 // flight is a decided pod on its way to its node.
 type flight struct {
-	unit     *queue.Unit
+	unit     *queue.Unit  // Invariant: its only member is the pod.
 	pod      *cluster.Pod // as assumed
 	node     string
 	decision uint64
@@ -169,8 +171,8 @@ type binds struct {
 	// of holds all of them; the same UID may be in the store as assumed, as confirmed (the watch was faster) or not
 	// at all (the pod was deleted meanwhile).
 	of map[cluster.UID]*flight // pod -> its flight
-	// waiting holds those that wait for something before they are bound. Invariant: each is in of, in the stage
-	// waiting.
+	// waiting holds those that wait for something before they are bound. Invariant: these are the flights of of in the
+	// stage waiting.
 	waiting   map[cluster.UID]*flight // pod -> its flight
 	deadlines *deadline.Heap
 }
@@ -179,7 +181,7 @@ type binds struct {
 type hold struct {
 	gang  cluster.GangKey
 	since record.Time
-	until deadline.Entry
+	until deadline.Entry // Invariant: between two steps it is later than now.
 	pods  []*cluster.Pod // that are nominated for it
 }
 
@@ -197,11 +199,11 @@ type gangState struct {
 	// quorum is how many pods had to have a place by the last decision.
 	quorum int
 	// partialSince is when the first of its pods was seen bound while fewer than the quorum were; 0 when none or enough
-	// are.
+	// are. Invariant: it is 0 if complete is set.
 	partialSince record.Time
 	// complete tells that the quorum was bound once. A gang that loses pods after that is kept (answer A7).
 	complete bool
-	// spared is where the best try of a gang that is blocked put its pods.
+	// spared is where the best try of a gang that is blocked put its pods. Invariant: at most mostSpared places.
 	spared []sparedPlace
 	// blocked is when it was first rejected since it last had a place, 0 for never; noHoldUntil is when it may hold
 	// capacity again.

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/queue"
+)
+
+// Invariants checks the invariants that are labelled on the fields of the engine's state. It must be called between
+// two steps, and panics with the first one that does not hold.
+func Invariants(e *Engine) {
+	for _, check := range []func(*Engine) string{pendingInvariants, bindsInvariants, gangsInvariants, holdInvariants} {
+		if broken := check(e); broken != "" {
+			panic(cluster.Broken("after " + fmt.Sprint(e.count.events) + " events: " + broken))
+		}
+	}
+}
+
+func pendingInvariants(e *Engine) (broken string) {
+	s := e.store.Snapshot()
+	for uid, p := range e.pending { // order: any message will do
+		_, _, assumed, holds := s.PodOn(uid)
+		switch {
+		case p.UID != uid:
+			return fmt.Sprintf("pod %s is pending as %s", p.UID, uid)
+		case holds && !assumed && e.binds.of[uid] == nil:
+			return fmt.Sprintf("pod %s is pending and confirmed on a node", uid)
+		}
+	}
+	for sub := range e.queue.Counts() { // order: any message will do
+		e.queue.Each(sub, func(u *queue.Unit) {
+			for _, p := range u.Members {
+				if e.pending[p.UID] == nil {
+					broken = fmt.Sprintf("pod %s waits and is not pending", p.UID)
+				}
+			}
+		})
+	}
+	for n := range cluster.NodeIdx(s.Rows()) {
+		s.EachPod(n, func(p *cluster.Pod, assumed bool) {
+			if assumed && e.pending[p.UID] == nil {
+				broken = fmt.Sprintf("pod %s is assumed and not pending", p.UID)
+			}
+		})
+	}
+	return broken
+}
+
+func bindsInvariants(e *Engine) string {
+	for uid, f := range e.binds.of { // order: any message will do
+		switch {
+		case f.pod.UID != uid:
+			return fmt.Sprintf("the flight of pod %s is kept for %s", f.pod.UID, uid)
+		case (f.stage == waiting) != (e.binds.waiting[uid] == f):
+			return fmt.Sprintf("the flight of pod %s is in stage %d, waiting: %v", uid, f.stage, e.binds.waiting[uid] == f)
+		case f.stage != waiting && f.again.At() != 0:
+			return fmt.Sprintf("the flight of pod %s is in stage %d with a deadline", uid, f.stage)
+		case len(f.unit.Members) != 1 || f.unit.Members[0].UID != uid:
+			return fmt.Sprintf("the flight of pod %s has a unit of other pods", uid)
+		}
+	}
+	for uid, f := range e.binds.waiting { // order: any message will do
+		if e.binds.of[uid] != f {
+			return fmt.Sprintf("pod %s waits and is not on its way", uid)
+		}
+	}
+	return ""
+}
+
+func gangsInvariants(e *Engine) string {
+	for uid, p := range e.gangs.edited { // order: any message will do
+		kept := e.pending[uid]
+		if kept == nil || kept.Gang == nil || p.Gang != nil && p.Gang.Key == kept.Gang.Key {
+			return fmt.Sprintf("pod %s is in no gang but the one that it names", uid)
+		}
+	}
+	for key, st := range e.gangs.of { // order: any message will do
+		switch {
+		case key == (cluster.GangKey{}):
+			return "something is remembered of no gang"
+		case len(st.spared) > mostSpared:
+			return fmt.Sprintf("gang %s keeps %d places from extras", key, len(st.spared))
+		case st.partialSince > e.now || st.blocked > e.now:
+			return fmt.Sprintf("gang %s is in part since %d and blocked since %d, at %d", key, st.partialSince, st.blocked, e.now)
+		case st.complete && st.partialSince != 0:
+			return fmt.Sprintf("gang %s was complete and is in part", key)
+		case e.store.Snapshot().GangHolds(key) == 0 && !e.queue.HasGang(key) && st.told == (GangStatus{}):
+			return fmt.Sprintf("gang %s has no pods and is remembered", key)
+		}
+	}
+	return ""
+}
+
+func holdInvariants(e *Engine) string {
+	h := e.held.hold
+	if h == nil {
+		return ""
+	}
+	switch u := e.queue.Gang(h.gang); {
+	case u == nil || u.Gate != "" || u.Extra():
+		return fmt.Sprintf("capacity is held for gang %s, which does not wait for it", h.gang)
+	case h.until.At() <= e.now:
+		return fmt.Sprintf("capacity is held for gang %s until %d, and it is %d", h.gang, h.until.At(), e.now)
+	case e.gangs.of[h.gang] == nil:
+		return fmt.Sprintf("capacity is held for gang %s, of which nothing is remembered", h.gang)
+	}
+	return ""
+}
