@@ -8,13 +8,14 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/recording"
 	"github.com/kumiki-scheduler/kumiki/host/extender"
 )
 
 // Replayed replaces the extenders of a configuration by a recording of their answers. The configuration determines
 // for which pods they are called, and which of them binds. The caller passes the answers of each cycle to the result,
 // which is nil without extenders.
-func Replayed(ctx context.Context, c config.Resolved, to *engine.Config) (*engine.Recorded, error) {
+func Replayed(ctx context.Context, c config.Resolved, to *engine.Config) (*recording.Foreign, error) {
 	if len(c.Extenders) == 0 {
 		return nil, nil
 	}
@@ -26,7 +27,7 @@ func Replayed(ctx context.Context, c config.Resolved, to *engine.Config) (*engin
 	if err != nil {
 		return nil, err
 	}
-	recorded := &engine.Recorded{Foreign: all}
+	recorded := &recording.Foreign{Foreign: all}
 	for i := range to.Profiles {
 		to.Profiles[i].Foreign = recorded
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/recording"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -88,7 +89,7 @@ func (w *world) restart() {
 // send delivers an event and carries out the effects.
 func (w *world) send(ev engine.Event) {
 	effects := slices.Clone(w.subject.Step(ev))
-	w.events, w.effects = append(w.events, ev), append(w.effects, engine.AppendEffects(nil, effects))
+	w.events, w.effects = append(w.events, ev), append(w.effects, recording.AppendEffects(nil, effects))
 	for _, f := range effects {
 		switch f := f.(type) {
 		case engine.Bind:
@@ -284,7 +285,7 @@ func (w *world) checkRest() {
 func (w *world) checkReplay() {
 	again := w.start()
 	for i, ev := range w.events {
-		if got := engine.AppendEffects(nil, again.Step(ev)); !bytes.Equal(got, w.effects[i]) {
+		if got := recording.AppendEffects(nil, again.Step(ev)); !bytes.Equal(got, w.effects[i]) {
 			w.t.Fatalf("event %d, %T, gives\n%s, not\n%s", i, ev, got, w.effects[i])
 		}
 	}

@@ -80,10 +80,7 @@ func (b *binds) retryAfterError(f *flight, message string) {
 		return
 	}
 	f.unit.Members[0] = p
-	b.e.fail(f.unit, record.Decision{
-		Number: f.decision, At: b.e.now, Revision: b.e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
-		Attempt: f.unit.Attempts,
-	}, message, f.shownUntilNow(p))
+	b.e.fail(f.unit, b.decisionOf(f), message, f.shownUntilNow(p))
 }
 
 // bindBackoff is the wait before the bind of a gang's member is sent again.

@@ -3,8 +3,6 @@
 package engine
 
 import (
-	"errors"
-
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -55,44 +53,4 @@ func (e *Engine) tellHeard() {
 		e.emit(Heard{e.out.heard})
 		e.out.heard = nil
 	}
-}
-
-// Recorded answers in place of foreign code what it answered when a recording was made. Tell it the answers of a cycle
-// before the cycle. What does not depend on the moment, it asks the code itself.
-type Recorded struct {
-	Foreign
-	answers []Answer
-}
-
-// Tell gives the answers of the next cycle.
-func (r *Recorded) Tell(answers []Answer) { r.answers = answers }
-
-func (r *Recorded) next() Answer {
-	if len(r.answers) == 0 {
-		return Answer{Err: "the recording has no answer of foreign code here"}
-	}
-	a := r.answers[0]
-	r.answers = r.answers[1:]
-	return a
-}
-
-// Filter gives the recorded answer.
-func (r *Recorded) Filter(*cluster.Pod, []string) (map[string]place.ForeignRejection, error) {
-	a := r.next()
-	if a.Err != "" {
-		return nil, errors.New(a.Err)
-	}
-	return a.Rejected, nil
-}
-
-// Score gives the recorded answer.
-func (r *Recorded) Score(*cluster.Pod, []string) []place.ForeignScore { return r.next().Scores }
-
-// Preempt gives the recorded answer.
-func (r *Recorded) Preempt(*cluster.Pod, []place.ForeignVictims, func(string) ([]record.PodRef, bool)) ([]place.ForeignVictims, error) {
-	a := r.next()
-	if a.Err != "" {
-		return nil, errors.New(a.Err)
-	}
-	return a.Victims, nil
 }

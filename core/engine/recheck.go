@@ -137,9 +137,7 @@ func (b *binds) recall(f *flight) {
 // nothing was wrong with it.
 func (b *binds) comeBack(f *flight) {
 	uid := f.pod.UID
-	b.remove(f)
-	b.letGo(f)
-	b.e.release(uid)
+	b.endFlight(f)
 	if p := b.e.pending[uid]; p != nil {
 		b.tryRecalled(f, p)
 	}
@@ -154,8 +152,7 @@ func (b *binds) tryRecalled(f *flight, p *cluster.Pod) {
 	} else {
 		b.e.queue.Return(f.unit)
 	}
-	b.e.decided(record.Decision{
-		Number: f.decision, At: b.e.now, Revision: b.e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
-		Attempt: f.unit.Attempts, Verdict: record.Recalled, Message: f.recalled,
-	})
+	d := b.decisionOf(f)
+	d.Verdict, d.Message = record.Recalled, f.recalled
+	b.e.decided(d)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
+	"github.com/kumiki-scheduler/kumiki/core/recording"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -224,7 +225,7 @@ func (s *profileSetup) profile(known map[string]plugin.Plugin, foreign *recorded
 // recordedForeign answers in place of foreign code, from a recording, and keeps the questions.
 type recordedForeign struct {
 	setup foreignSetup
-	engine.Recorded
+	recording.Foreign
 	asked []string
 }
 
@@ -240,13 +241,13 @@ func (f *recordedForeign) Binder(*cluster.Pod) string { return f.setup.Binder }
 // Filter keeps the question.
 func (f *recordedForeign) Filter(p *cluster.Pod, nodes []string) (map[string]place.ForeignRejection, error) {
 	f.asked = append(f.asked, fmt.Sprintf("filter %s: %v", p.Key(), nodes))
-	return f.Recorded.Filter(p, nodes)
+	return f.Foreign.Filter(p, nodes)
 }
 
 // Score keeps the question.
 func (f *recordedForeign) Score(p *cluster.Pod, nodes []string) []place.ForeignScore {
 	f.asked = append(f.asked, fmt.Sprintf("score %s: %v", p.Key(), nodes))
-	return f.Recorded.Score(p, nodes)
+	return f.Foreign.Score(p, nodes)
 }
 
 // Preempt keeps the question with the pods of each node.
@@ -257,5 +258,5 @@ func (f *recordedForeign) Preempt(p *cluster.Pod, of []place.ForeignVictims, on 
 		line += fmt.Sprintf(" %s %v of %v, %d violations;", v.Node, named(v.Pods), named(pods), v.PDBViolations)
 	}
 	f.asked = append(f.asked, line)
-	return f.Recorded.Preempt(p, of, on)
+	return f.Foreign.Preempt(p, of, on)
 }

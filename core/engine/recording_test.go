@@ -11,6 +11,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/recording"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -68,7 +69,7 @@ func readRecording(raw []byte) (source string, steps []recordingStep, err error)
 // player plays the inputs of a recording.
 type player struct {
 	engine  *engine.Engine
-	tape    *engine.Tape
+	tape    *recording.Reader
 	foreign *recordedForeign
 }
 
@@ -85,7 +86,7 @@ func (p *player) take(s recordingStep) (then []byte) {
 		if err := json.Unmarshal(s.input, &l); err != nil {
 			return lineOf("broken", err.Error())
 		}
-		p.tape, p.foreign = engine.NewTape(), &recordedForeign{}
+		p.tape, p.foreign = recording.NewReader(), &recordedForeign{}
 		var err error
 		if p.engine, err = l.Engine.engine(p.foreign); err != nil {
 			return lineOf("broken", err.Error())
@@ -95,13 +96,13 @@ func (p *player) take(s recordingStep) (then []byte) {
 		if err != nil {
 			return lineOf("broken", err.Error())
 		}
-		if again := engine.AppendEvent(nil, ev); !bytes.Equal(again, s.input) {
+		if again := recording.AppendEvent(nil, ev); !bytes.Equal(again, s.input) {
 			return lineOf("broken", "the encoding of the event has changed: "+string(again))
 		}
-		if answers, err := engine.Answers(bytes.Split(s.then, []byte("\n"))); err == nil {
-			p.foreign.Tell(answers)
+		if answers, err := recording.Answers(bytes.Split(s.then, []byte("\n"))); err == nil {
+			p.foreign.SetAnswers(answers)
 		}
-		then = engine.AppendEffects(nil, p.engine.Step(ev))
+		then = recording.AppendEffects(nil, p.engine.Step(ev))
 	default:
 		var l struct{ Question []string }
 		if err := json.Unmarshal(s.input, &l); err != nil {
@@ -179,10 +180,10 @@ func answerTo(e *engine.Engine, question []string) any {
 }
 
 // recorder is the recording that is being made; nil for none.
-var recorder *recording
+var recorder *recordedEngine
 
-// recording collects the inputs of engines.
-type recording struct {
+// recordedEngine collects the inputs of an engine.
+type recordedEngine struct {
 	steps  []recordingStep
 	engine *engine.Engine // whose steps are recorded
 	plain  bool           // the recording is of the slow twin
@@ -213,12 +214,12 @@ func recordedStep(e *engine.Engine, ev engine.Event) []engine.Effect {
 	if recorder != nil {
 		recorder.follow(e)
 		recorder.note(ev)
-		recorder.steps = append(recorder.steps, recordingStep{input: engine.AppendEvent(nil, ev)})
+		recorder.steps = append(recorder.steps, recordingStep{input: recording.AppendEvent(nil, ev)})
 	}
 	effects := e.Step(ev)
 	engine.Invariants(e)
 	if recorder != nil {
-		recorder.steps[len(recorder.steps)-1].then = engine.AppendEffects(nil, effects)
+		recorder.steps[len(recorder.steps)-1].then = recording.AppendEffects(nil, effects)
 		if recorder.events++; recorder.events%16 == 0 {
 			recorder.question("queue")
 		}
@@ -234,12 +235,12 @@ func recordQuestion(e *engine.Engine, question []string) {
 }
 
 // question adds a question. Its answer is that of the first play.
-func (r *recording) question(words ...string) {
+func (r *recordedEngine) question(words ...string) {
 	r.steps = append(r.steps, recordingStep{input: lineOf("question", words)})
 }
 
 // follow starts to record an engine, unless it is the one whose steps are recorded.
-func (r *recording) follow(e *engine.Engine) {
+func (r *recordedEngine) follow(e *engine.Engine) {
 	if r.engine == e {
 		return
 	}
@@ -251,7 +252,7 @@ func (r *recording) follow(e *engine.Engine) {
 }
 
 // note adds the object of an event to the subjects of questions.
-func (r *recording) note(ev engine.Event) {
+func (r *recordedEngine) note(ev engine.Event) {
 	switch ev := ev.(type) {
 	case engine.NodeSet:
 		r.nodes.add(ev.Node.Name)
@@ -268,7 +269,7 @@ func (r *recording) note(ev engine.Event) {
 }
 
 // end adds the questions at the end of an engine.
-func (r *recording) end() {
+func (r *recordedEngine) end() {
 	if r.engine == nil {
 		return
 	}
@@ -288,12 +289,12 @@ func (r *recording) end() {
 			r.question("if", "pod", words[0], words[1], "delete pod/"+r.pods.list[0][1], "add-nodes 1 like node/"+r.nodes.list[0][0])
 		}
 	}
-	*r = recording{steps: r.steps, plain: r.plain}
+	*r = recordedEngine{steps: r.steps, plain: r.plain}
 }
 
 // text plays the inputs and returns the recording. It is an error if the events have other effects than when they
 // were collected: then a file cannot hold what the engine depends on.
-func (r *recording) text(source string) ([]byte, error) {
+func (r *recordedEngine) text(source string) ([]byte, error) {
 	r.end()
 	text, p := lineOf("source", source), &player{}
 	for i, s := range r.steps {

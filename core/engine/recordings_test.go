@@ -89,7 +89,7 @@ func recordingSources() []recordingSource {
 // recordedPlay is a recording of the engines that play uses.
 func recordedPlay(t *testing.T, source string, slowTwin bool, play func()) []byte {
 	t.Helper()
-	r := &recording{plain: slowTwin}
+	r := &recordedEngine{plain: slowTwin}
 	recorder = r
 	defer func() { recorder = nil }()
 	play()

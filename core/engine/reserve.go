@@ -205,17 +205,23 @@ func (b *binds) turnBack(f *flight, why refusal) {
 		return
 	}
 	f.unit.Members[0] = p
-	d := record.Decision{
-		Number: f.decision, At: b.e.now, Revision: b.e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
-		Attempt: f.unit.Attempts, Nodes: 1,
-	}
+	d := b.decisionOf(f)
+	d.Nodes = 1
 	b.e.refuse(f.unit, d, f.node, why, f.shownUntilNow(p))
+}
+
+// decisionOf is the decision of a pod that comes back; its unit holds the newest version of the pod.
+func (b *binds) decisionOf(f *flight) record.Decision {
+	p := f.unit.Pod()
+	return record.Decision{
+		Number: f.decision, At: b.e.now, Revision: b.e.store.Snapshot().Revision(), Pod: p.Ref(),
+		Profile: p.Spec.SchedulerName, Attempt: f.unit.Attempts,
+	}
 }
 
 // endFlight takes a pod off its way and gives back what it held.
 func (b *binds) endFlight(f *flight) {
-	b.remove(f)
-	b.letGo(f)
+	b.cancel(f)
 	b.e.release(f.pod.UID)
 }
 

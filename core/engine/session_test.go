@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/recording"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -51,7 +52,7 @@ func sessionHistory(t *rapid.T) {
 // checkMoments plays the tape twice side by side: as it came, and with what came in during a session behind it. A
 // session ends when it did; only when people are woken may differ.
 func (w *world) checkMoments() {
-	came, behind, tape := engineOf(w.period), engineOf(w.period), engine.NewTape()
+	came, behind, tape := engineOf(w.period), engineOf(w.period), recording.NewReader()
 	var one, other []byte
 	var during []engine.Event
 	for _, raw := range bytes.Split(bytes.TrimSuffix(w.taped, []byte("\n")), []byte("\n")) {
@@ -60,9 +61,9 @@ func (w *world) checkMoments() {
 			w.t.Fatal(err)
 		}
 		was := engine.InSession(came)
-		one = engine.AppendEffects(one, unwoken(came.Step(ev)))
+		one = recording.AppendEffects(one, unwoken(came.Step(ev)))
 		if _, cycle := ev.(engine.Cycle); cycle || !was {
-			other = engine.AppendEffects(other, unwoken(behind.Step(ev)))
+			other = recording.AppendEffects(other, unwoken(behind.Step(ev)))
 		} else {
 			during = append(during, ev)
 		}
@@ -70,7 +71,7 @@ func (w *world) checkMoments() {
 			continue
 		}
 		for _, ev := range during {
-			other = engine.AppendEffects(other, unwoken(behind.Step(ev)))
+			other = recording.AppendEffects(other, unwoken(behind.Step(ev)))
 		}
 		during = during[:0]
 		engine.EndSessionWith(behind, came)

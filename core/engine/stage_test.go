@@ -12,6 +12,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/recording"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -62,7 +63,7 @@ func (s *stage) restarted() {
 // anew gives.
 func (s *stage) step(ev engine.Event) []engine.Effect {
 	effects := recordedStep(s.engine, ev)
-	s.taped, s.played = engine.AppendEvent(s.taped, ev), engine.AppendEffects(s.played, effects)
+	s.taped, s.played = recording.AppendEvent(s.taped, ev), recording.AppendEffects(s.played, effects)
 	if stale := engine.Stale(s.engine); stale != "" {
 		s.t.Fatalf("after %T %+v: %s", ev, ev, stale)
 	}
@@ -113,14 +114,14 @@ func (s *stage) decideOrWait() (waited bool) {
 
 // checkReplay plays the tape to the slow twin and compares the effects byte for byte.
 func (s *stage) checkReplay() {
-	again, tape := engine.Plain(s.world.fresh()), engine.NewTape()
+	again, tape := engine.Plain(s.world.fresh()), recording.NewReader()
 	var played []byte
 	for _, raw := range bytes.Split(bytes.TrimSuffix(s.taped, []byte("\n")), []byte("\n")) {
 		ev, ok, err := tape.Event(raw)
 		if err != nil || !ok {
 			s.t.Fatalf("tape: %v (event %v) in %s", err, ok, raw)
 		}
-		played = engine.AppendEffects(played, again.Step(ev))
+		played = recording.AppendEffects(played, again.Step(ev))
 	}
 	if !bytes.Equal(played, s.played) {
 		s.t.Fatalf("the tape plays otherwise:\n%s", diff(string(s.played), string(played)))

@@ -21,7 +21,8 @@ var plainWords = wordSet(`
 	info input inter item iterator key kind label less limit list locality loss map mapping mark member migrated migrating
 	migration mode mutation name need no node normal not notice object of opening option outcome owner path phase placement
 	plan planned planner plugin pod point port preemption priority profile query question queue read readiness reason
-	recent recorded reference registration rejection report request reservation reserve reserved reserver resource
+	reader recent recorded reference registration rejection report request reservation reserve reserved reserver
+	resource
 	restored restriction result rows rule scheduler scheduling score scorer search seen selection selective selector
 	self set shape sort source spec spread stat state statistic status strategy table tag target taint term time timer
 	allocate create decided delete done engine evict gone held moved nomination paused prepare release scalar select stuck

@@ -30,7 +30,7 @@ var (
 	upToGang    = below(upToPlace, []string{"core/gang", "core/preempt", "core/preempt/victim", "core/preempt/units", "core/shard"})
 	upToEvict   = below(upToGang, []string{"core/deadline", "core/evict"})
 	upToEngine  = below(upToEvict, []string{"core/engine"})
-	upToAnswers = below(upToEngine, []string{"core/question"})
+	upToAnswers = below(upToEngine, []string{"core/question", "core/recording"})
 	partsOfKube = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve"}
 	benchmarks  = []string{"bench/usage", "bench/report", "bench/testbed"}
 	edges       = below(upToAnswers, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "view"})
@@ -61,6 +61,7 @@ var graph = map[string]layer{
 	"core/plugins/spread":             {upToPlugins, "as core/plugins/basic"},
 	"core/plugins/volumes":            {upToPlugins, "as core/plugins/basic"},
 	"core/plugins/internal/nodematch": {upToPlugin, "how pods match nodes: selectors and tolerations, for plugins of several subjects"},
+	"core/recording":                  {upToEngine, "the text form of events and effects; the engine does not know it"},
 	"core/question":                   {upToEngine, "reads an engine through its view; the engine does not know it"},
 	"core/preempt/victim":             {upToPlace, "what both searches for victims share; it knows neither of them"},
 	"core/preempt/units": {below(upToPlace, []string{"core/preempt", "core/preempt/victim"}),

@@ -19,6 +19,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/recording"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -74,7 +75,7 @@ func (r *Recorder) Observe(ev engine.Event, effects []engine.Effect) {
 	if r.done {
 		return
 	}
-	r.line = engine.AppendEffects(engine.AppendEvent(r.line[:0], ev), effects)
+	r.line = recording.AppendEffects(recording.AppendEvent(r.line[:0], ev), effects)
 	r.write(r.line)
 	if now := time.Now(); !r.done && now.Sub(r.flushed) > flushEvery {
 		r.flushed = now
@@ -139,21 +140,21 @@ func Play(in io.Reader, f func(*engine.Engine, Step) error) error {
 	if err != nil {
 		return err
 	}
-	reader := engine.NewTape()
+	reader := recording.NewReader()
 	var step *Step
 	play := func() error {
 		if step == nil {
 			return nil
 		}
-		answers, err := engine.Answers(step.Then)
+		answers, err := recording.Answers(step.Then)
 		if err != nil {
 			return fmt.Errorf("event %d: %w", step.Number, err)
 		}
 		if foreign != nil {
-			foreign.Tell(answers)
+			foreign.SetAnswers(answers)
 		}
 		step.Effects = e.Step(step.Event)
-		if now := bytes.TrimSuffix(engine.AppendEffects(nil, step.Effects), []byte("\n")); len(now) > 0 {
+		if now := bytes.TrimSuffix(recording.AppendEffects(nil, step.Effects), []byte("\n")); len(now) > 0 {
 			step.Now = bytes.Split(now, []byte("\n"))
 		}
 		return f(e, *step)
@@ -184,7 +185,7 @@ func Play(in io.Reader, f func(*engine.Engine, Step) error) error {
 
 // start makes the engine that the first line describes. In place of foreign code, the recording answers; nil when there
 // is none.
-func start(lines *bufio.Reader) (*engine.Engine, *engine.Recorded, error) {
+func start(lines *bufio.Reader) (*engine.Engine, *recording.Foreign, error) {
 	first, err := lines.ReadBytes('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, fmt.Errorf("reading the recording: %w", err)

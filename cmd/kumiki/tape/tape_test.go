@@ -20,6 +20,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/recording"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -237,8 +238,8 @@ func TestVictimsFromTheRecording(t *testing.T) {
 func TestObjectsAndWritesOnTheTape(t *testing.T) {
 	ev := engine.ObjectSet{Object: &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv",
 		ResourceVersion: "7"}}}
-	line := engine.AppendEvent(nil, ev)
-	back, ok, err := engine.NewTape().Event(bytes.TrimSpace(line))
+	line := recording.AppendEvent(nil, ev)
+	back, ok, err := recording.NewReader().Event(bytes.TrimSpace(line))
 	if err != nil || !ok {
 		t.Fatal(err, ok)
 	}
@@ -246,7 +247,7 @@ func TestObjectsAndWritesOnTheTape(t *testing.T) {
 		pv.ResourceVersion != "7" {
 		t.Errorf("came back as %#v", back)
 	}
-	effects := engine.AppendEffects(nil, []engine.Effect{engine.Prepare{Node: "n1", Writes: []cluster.Write{
+	effects := recording.AppendEffects(nil, []engine.Effect{engine.Prepare{Node: "n1", Writes: []cluster.Write{
 		cluster.SelectNode{Target: cluster.Target{Kind: cluster.KindClaim, Name: "data"}, Node: "n1"}}}})
 	if !strings.Contains(string(effects), `{"Write":"SelectNode","Data":{"Kind":"PersistentVolumeClaim"`) {
 		t.Errorf("written as %s", effects)

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package recording owns the text form of recordings: the events of an engine, with the effects of each, as lines.
+//
+// Each event is a line of its own, {"event":NAME,"data":{…}}, followed by one line {"effect":NAME,"data":{…}} for each
+// effect of its Step. Events hold what the scheduler reads of nodes and pods: no environment values, no secrets, no
+// annotations. The same events give the same effect lines, byte for byte.
+//
+// It knows neither files nor clocks; package cmd/kumiki/tape writes and reads the files.
+package recording
