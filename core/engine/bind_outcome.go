@@ -63,7 +63,7 @@ func (b *binds) takeRoom(p *cluster.Pod, node string) {
 	trial.Assume(p, n)
 	trial.Commit()
 	if key, is := b.e.store.Snapshot().HeldGang(p.UID); is {
-		b.e.gangGained(key)
+		b.e.gangChanged(key, memberPlaced)
 	}
 	b.recheck(onNode(p, node))
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
+var assignedGone = plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}
+
 // release takes an assumed pod out of the ledger and wakes the pods that its capacity may help.
 func (e *Engine) release(uid cluster.UID) bool {
 	s := e.store.Snapshot()
@@ -49,15 +51,13 @@ func (e *Engine) reportFreed() {
 		was := *f.Pod
 		was.Nominated, was.NodeName = f.Node, ""
 		up := f.Priority
-		freed := plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}
-		e.queue.Happened(plugin.Change{Event: freed, OldPod: &was, OnlyUpTo: &up, OnlyOthers: true})
+		e.queue.Happened(plugin.Change{Event: assignedGone, OldPod: &was, OnlyUpTo: &up, OnlyOthers: true})
 	}
 }
 
 // roomFreed tells the queue that what p held is free, for pods up to a priority if one is given.
 func (e *Engine) roomFreed(p *cluster.Pod, upTo *int32) {
-	freed := plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}
-	e.queue.Happened(plugin.Change{Event: freed, OldPod: p, OnlyUpTo: upTo})
+	e.queue.Happened(plugin.Change{Event: assignedGone, OldPod: p, OnlyUpTo: upTo})
 }
 
 func (e *Engine) objectHappened(kind cluster.Kind, action plugin.Action, old, obj cluster.Object) {

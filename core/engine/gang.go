@@ -250,12 +250,6 @@ func (e *Engine) gangLive(key cluster.GangKey) int {
 	return live
 }
 
-// gangBound is how many of them are seen bound.
-func (e *Engine) gangBound(key cluster.GangKey) int {
-	_, bound := e.store.Snapshot().GangCounts(key)
-	return bound
-}
-
 func (e *Engine) stateOf(key cluster.GangKey) *gangState {
 	st := e.gangs.of[key]
 	if st == nil {
@@ -277,12 +271,13 @@ func (e *Engine) gangProgress(key cluster.GangKey) {
 		return
 	}
 	st := e.stateOf(key)
-	if e.gangLive(key) == 0 {
+	live, bound := s.GangCounts(key)
+	if live == 0 {
 		// Nothing is left of it: what its controller makes again is another gang, which starts whole.
 		st.quorum, st.complete, st.partialSince = 0, false, 0
 		return
 	}
-	q, bound := e.quorumOf(key, nil).pods, e.gangBound(key)
+	q := e.quorumOf(key, nil).pods
 	if q == 0 {
 		return
 	}
@@ -305,24 +300,33 @@ func (e *Engine) gangProgress(key cluster.GangKey) {
 // that were rejected while it could not be rolled back are tried once more, so that the gang is finished or undone.
 func (e *Engine) lastBound(key cluster.GangKey) {
 	st := e.gangs.of[key]
-	if st == nil || st.partialSince == 0 || e.gangBound(key) < e.gangLive(key) {
+	if st == nil || st.partialSince == 0 {
+		return
+	}
+	if live, bound := e.store.Snapshot().GangCounts(key); bound < live {
 		return
 	}
 	e.reconsider(key, "all others of its pods are bound, and these are needed")
 }
 
-// gangLost follows the loss of a pod's place: those of its gang that wait may be needed now.
-func (e *Engine) gangLost(key cluster.GangKey) {
+// gangChanged follows a change of the pods of a gang that have a place, or of what they declare: those that wait may be
+// enough now, fewer or more of them may need a place, or none.
+func (e *Engine) gangChanged(key cluster.GangKey, cause string) {
 	e.gangProgress(key)
-	e.reconsider(key, "one of its pods lost its place")
-	e.gangs.letEdited(key)
+	e.reconsider(key, cause)
 }
 
-// gangGained follows a pod of a gang that somebody else gave a place, or that is listed behind those that wait:
-// they may be enough now, fewer of them need a place, or none.
-func (e *Engine) gangGained(key cluster.GangKey) {
-	e.gangProgress(key)
-	e.reconsider(key, "another of its pods has a place")
+// The causes of gangChanged, as records show them.
+const (
+	memberPlaced   = "another of its pods has a place"
+	memberLost     = "one of its pods lost its place"
+	memberDeclares = "one of its pods says something else of it"
+)
+
+// gangLost follows the loss of a pod's place.
+func (e *Engine) gangLost(key cluster.GangKey) {
+	e.gangChanged(key, memberLost)
+	e.gangs.letEdited(key)
 }
 
 // tellGang asks that the status of a gang's object show how it stands, if it does not. What was scheduled once stays so
@@ -333,7 +337,7 @@ func (e *Engine) tellGang(key cluster.GangKey, want GangStatus) {
 		return
 	}
 	want.Gang, want.UID, want.Generation = key, cluster.UID(obj.UID), obj.Generation
-	want.Bound = e.gangBound(key)
+	_, want.Bound = e.store.Snapshot().GangCounts(key)
 	want.Pending = len(e.waitingOf(key))
 	have := cluster.GangCondition{Scheduled: want.Scheduled, Reason: want.Reason, Message: want.Message, Generation: want.Generation}
 	st := e.stateOf(key)
@@ -400,7 +404,7 @@ func (e *Engine) tellWaiting() {
 func (e *Engine) backToGang(p *cluster.Pod, why queue.Rejection, cause string) {
 	e.queue.Rejoin(p, why, cause)
 	if u, _, ok := e.queue.Lookup(p.UID); ok {
-		e.reconsider(u.Gang, "one of its pods lost its place")
+		e.reconsider(u.Gang, memberLost)
 	}
 }
 

@@ -14,13 +14,6 @@ import (
 // goes to the other one when the last of those with a place has gone: a scheduler that starts then finds it there,
 // too.
 
-// gangReread follows a pod with a place that says something else of its gang. It is in it still, but what it says
-// may have been how many pods are needed.
-func (g *gangs) gangReread(key cluster.GangKey) {
-	g.e.gangProgress(key)
-	g.e.reconsider(key, "one of its pods says something else of it")
-}
-
 // keepGang is p, in the gang in which it was while another of that gang has a place.
 func (g *gangs) keepGang(old, p *cluster.Pod) *cluster.Pod {
 	delete(g.edited, p.UID)
@@ -64,7 +57,7 @@ func (g *gangs) letEdited(key cluster.GangKey) {
 // read before.
 func (g *gangs) regroup(old, p *cluster.Pod) {
 	g.e.queue.Update(nil, p)
-	g.e.queue.ReconsiderPod(p.UID, "one of its pods says something else of it")
+	g.e.queue.ReconsiderPod(p.UID, memberDeclares)
 	if old.Gang == nil || p.Gang != nil && p.Gang.Key == old.Gang.Key {
 		return
 	}

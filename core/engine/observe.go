@@ -178,11 +178,11 @@ func (e *Engine) followInGang(ch boundChange) {
 	}
 	switch ch.change {
 	case gangGained:
-		e.gangGained(ch.gang)
+		e.gangChanged(ch.gang, memberPlaced)
 	case gangLost:
 		e.gangLost(ch.gang)
 	case gangReread:
-		e.gangs.gangReread(ch.gang)
+		e.gangChanged(ch.gang, memberDeclares) // the number of pods that are needed may be another
 	case gangProgressed:
 		e.gangProgress(ch.gang)
 	}

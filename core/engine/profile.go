@@ -3,8 +3,6 @@
 package engine
 
 import (
-	"fmt"
-
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins"
@@ -13,17 +11,7 @@ import (
 // DefaultProfile is the default profile under a scheduler name: every native plugin at every point it serves.
 func DefaultProfile(name string) Profile {
 	p := Profile{Name: name}
-	for _, enabled := range plugins.DefaultProfile() {
-		reg, ok := plugins.Lookup(enabled.Name)
-		if !ok {
-			panic(fmt.Sprintf("engine: default profile names plugin %q, which is not registered", enabled.Name))
-		}
-		pl, err := reg.New(nil)
-		if err != nil {
-			panic(fmt.Sprintf("engine: default plugin %s with default arguments: %v", enabled.Name, err))
-		}
-		p.Add(pl, enabled.Weight)
-	}
+	plugins.EachDefault(p.Add)
 	return p
 }
 

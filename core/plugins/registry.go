@@ -3,6 +3,8 @@
 package plugins
 
 import (
+	"fmt"
+
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/podaffinity"
@@ -71,5 +73,20 @@ func DefaultProfile() []plugin.Enabled {
 		{Name: basic.ImageLocalityName, Weight: 1},
 		{Name: basic.DefaultBinderName, Weight: 0},
 		{Name: basic.NodeDeclaredFeaturesName, Weight: 0},
+	}
+}
+
+// EachDefault makes the plugins of DefaultProfile with their default arguments, and passes them on in its order.
+func EachDefault(use func(pl plugin.Plugin, weight int64)) {
+	for _, enabled := range DefaultProfile() {
+		reg, ok := Lookup(enabled.Name)
+		if !ok {
+			panic(fmt.Sprintf("plugins: the default profile names plugin %q, which is not registered", enabled.Name))
+		}
+		pl, err := reg.New(nil)
+		if err != nil {
+			panic(fmt.Sprintf("plugins: default plugin %s with default arguments: %v", enabled.Name, err))
+		}
+		use(pl, enabled.Weight)
 	}
 }

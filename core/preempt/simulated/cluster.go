@@ -69,16 +69,11 @@ func (c *Cluster) OnePodPerNode() {
 
 func filterProfile() place.Profile {
 	var prof place.Profile
-	for _, enabled := range plugins.DefaultProfile() {
-		reg, _ := plugins.Lookup(enabled.Name)
-		pl, err := reg.New(nil)
-		if err != nil {
-			panic(err)
-		}
+	plugins.EachDefault(func(pl plugin.Plugin, _ int64) {
 		if f, ok := pl.(plugin.Filter); ok {
 			prof.Filters = append(prof.Filters, f)
 		}
-	}
+	})
 	return prof
 }
 
