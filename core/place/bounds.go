@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/place/classes"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
@@ -64,7 +65,7 @@ func (pl *Placer) alone(sr *search) bool {
 	if pl.profile.Foreign != nil && pl.profile.Foreign.Takes(sr.pod) {
 		return false
 	}
-	for i := pl.firstLate; i < len(sr.plans); i++ {
+	for i := pl.cache.FirstWide(); i < len(sr.plans); i++ {
 		if sr.plans[i].Filter != nil {
 			return false
 		}
@@ -77,7 +78,7 @@ func (pl *Placer) mayReject(sr *search, rejects []bool) []string {
 	names := slices.Clone(sr.narrowed)
 	for i, f := range pl.profile.Filters {
 		_, sums := f.(plugin.Demander)
-		if rejects[i] || sums || i >= pl.firstLate && sr.plans[i].Filter != nil {
+		if rejects[i] || sums || i >= pl.cache.FirstWide() && sr.plans[i].Filter != nil {
 			names = append(names, f.Name())
 		}
 	}
@@ -116,17 +117,17 @@ type Emptied struct {
 func (pl *Placer) Empty(s cluster.Snapshot, p *cluster.Pod) *Emptied {
 	e := &Emptied{pod: p}
 	for i, f := range pl.profile.Filters {
-		if pl.wide[i] {
+		if pl.cache.Wide(i) {
 			continue
 		}
-		plan := f.PrepareFilter(s, reduced(p))
+		plan := f.PrepareFilter(s, classes.Representative(p))
 		switch {
 		case plan.Err != nil:
 			continue // a failure proves nothing
 		case plan.Reject != "" && !plan.Resolvable:
 			e.Nowhere = plan.Reject
 		case plan.Nodes != nil:
-			e.only = intersect(e.only, plan.Nodes)
+			e.only = plugin.IntersectNodes(e.only, plan.Nodes)
 		}
 		if plan.Filter != nil {
 			e.filters = append(e.filters, plan.Filter)

@@ -12,96 +12,46 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// totals computes a row's total: base plus the normalised scores.
-type totals struct {
-	base  []int64
-	flat  int64 // what every row gets from scorers whose raw score is 0 everywhere
-	extra []normalised
-}
-
-type normalised struct {
-	at      int // index in the class's scorers
-	raw     []int64
-	normal  plugin.Normal
-	weight  int64
-	largest int64 // among the rows that fit
-}
-
-func (t *totals) of(n cluster.NodeIdx) int64 {
-	total := t.base[n] + t.flat
-	for i := range t.extra {
-		e := &t.extra[i]
-		total += e.weight * e.normal.Apply(e.raw[n], e.largest)
-	}
-	return total
-}
-
-// keptTotals are the totals by what the class keeps alone.
-func (sr *search) keptTotals() totals {
-	t := totals{base: sr.base}
-	for i := range sr.kept.scorers {
-		sc := &sr.kept.scorers[i]
-		switch {
-		case sc.Normal() == plugin.AsIs:
-		case sr.raws(i) == nil:
-			t.flat += sc.Weight * sc.Normal().Apply(0, 0)
-		default:
-			raw := sr.raws(i)
-			t.extra = append(t.extra, normalised{i, raw, sc.Normal(), sc.Weight, sr.largest(raw)})
-		}
-	}
-	return t
-}
-
-func (sr *search) largest(raw []int64) int64 {
-	var top int64
-	for i := range sr.len() {
-		if n := sr.at(i); sr.verdicts[n] == plugin.Fits && raw[n] > top {
-			top = raw[n]
-		}
-	}
-	return top
-}
-
 // choose picks the best of the rows that fit.
 func (pl *Placer) choose(s cluster.Snapshot, sr *search, out *Outcome, draw func(n int) int) {
 	top := topTwo{first: cluster.NoNode, second: cluster.NoNode, next: math.MinInt64}
 	pl.meter.Plugin(plugin.AtScore, "")
 	wide := pl.wideScores(s, sr)
 	if !wide && sr.ranked() {
-		sr.class.chooseRanked(sr, out, draw)
+		sr.chooseRanked(out, draw)
 		return
 	}
 	sr.unfold()
-	t := sr.keptTotals()
+	t := sr.class.TotalsAmong(sr.verdicts, sr.rows)
 	sr.by = t
-	sum := t.of
+	sum := t.Of
+	base, constant, flat := t.Flat()
 	if wide {
 		pl.scoreParts(s, sr)
 		if sr.err != nil && len(sr.fit) > 1 {
 			out.Err, out.Feasible = sr.err, len(sr.fit)
 			return
 		}
-		sum = func(n cluster.NodeIdx) int64 { return t.of(n) + sr.added(n) }
+		sum = func(n cluster.NodeIdx) int64 { return t.Of(n) + sr.added(n) }
 		for i, n := range sr.fit {
 			out.Feasible++
-			top.see(n, t.of(n)+sr.addedAt(i))
+			top.see(n, t.Of(n)+sr.addedAt(i))
 		}
-	} else if sr.rows == nil && len(t.extra) == 0 {
-		out.Feasible = top.scanFlat(sr.verdicts, &t)
+	} else if sr.rows == nil && flat {
+		out.Feasible = top.scanFlat(sr.verdicts, base, constant)
 	} else {
 		for i := range sr.len() {
 			if n := sr.at(i); sr.verdicts[n] == plugin.Fits {
 				out.Feasible++
-				top.see(n, t.of(n))
+				top.see(n, t.Of(n))
 			}
 		}
 	}
-	switch {
-	case top.first < 0:
+	if top.first < 0 {
 		return
-	case out.Feasible > 1 && sr.kept.broken != nil:
-		out.Err = sr.kept.broken
+	}
+	if _, err := sr.class.Broken(); out.Feasible > 1 && err != nil {
+		out.Err = err
 		return
 	}
 	out.Node, out.Total, out.Tied = top.first, top.best, top.tied
@@ -111,6 +61,44 @@ func (pl *Placer) choose(s cluster.Snapshot, sr *search, out *Outcome, draw func
 	if out.Tied > 1 {
 		sr.breakTie(out, sum, checkedDraw(draw, out.Tied))
 	}
+}
+
+// chooseRanked is choose for a decision that depends on the class alone: it reads no row.
+func (sr *search) chooseRanked(out *Outcome, draw func(n int) int) {
+	sr.by, out.Path = sr.class.Totals(), Ranked
+	if out.Feasible = sr.class.Feasible(); out.Feasible == 0 {
+		return
+	}
+	if _, err := sr.class.Broken(); out.Feasible > 1 && err != nil {
+		out.Err = err
+		return
+	}
+	out.take(sr.class, draw)
+}
+
+// ranking is rows in the order of their totals, at least one.
+type ranking interface {
+	// Top returns the best total and the number of rows that have it.
+	Top() (best int64, rows int)
+	// Kth returns the k-th row, from 0, in index order of those that have the best total.
+	Kth(best int64, k int) cluster.NodeIdx
+	// Next returns the first of the rows with the highest total besides the only row that has the best.
+	Next(winner cluster.NodeIdx) (cluster.NodeIdx, int64)
+}
+
+// take chooses the best row of a ranking.
+func (out *Outcome) take(r ranking, draw func(n int) int) {
+	out.Total, out.Tied = r.Top()
+	if out.Tied == 1 {
+		out.Node = r.Kth(out.Total, 0)
+		out.RunnerUp, out.RunnerUpTotal = r.Next(out.Node)
+		return
+	}
+	k, other := checkedDraw(draw, out.Tied), 0
+	if k == 0 {
+		other = 1
+	}
+	out.Node, out.RunnerUp, out.RunnerUpTotal = r.Kth(out.Total, k), r.Kth(out.Total, other), out.Total
 }
 
 // wideScores reports whether something adds to the totals that the class does not keep.
@@ -142,8 +130,8 @@ func (pl *Placer) scoreParts(s cluster.Snapshot, sr *search) {
 	for at, sc := range pl.profile.Scorers {
 		w, wide := sc.Scorer.(plugin.WideScorer)
 		if !wide {
-			if sr.kept.broken != nil && sr.kept.brokeAt == at {
-				sr.err = sr.kept.broken
+			if scorer, err := sr.class.Broken(); err != nil && scorer == at {
+				sr.err = err
 				return
 			}
 			continue
@@ -151,7 +139,7 @@ func (pl *Placer) scoreParts(s cluster.Snapshot, sr *search) {
 		pl.meter.Plugin(plugin.AtPreScore, sc.Name())
 		score, err := w.PrepareWide(s, sr.pod, sr.fit)
 		if err != nil {
-			sr.err = preScoreError(sc, err)
+			sr.err = sc.PreScoreError(err)
 			return
 		}
 		if score != nil {
@@ -222,14 +210,14 @@ func (top *topTwo) see(n cluster.NodeIdx, total int64) {
 
 // scanFlat sees every row that fits when no score needs normalising, which is the common case, and returns their
 // number. Rows that cannot be among the two best cost one comparison.
-func (top *topTwo) scanFlat(verdicts []plugin.Verdict, t *totals) (feasible int) {
-	base := t.base[:len(verdicts)]
+func (top *topTwo) scanFlat(verdicts []plugin.Verdict, base []int64, constant int64) (feasible int) {
+	base = base[:len(verdicts)]
 	for n, v := range verdicts {
 		if v != plugin.Fits {
 			continue
 		}
 		feasible++
-		if total := base[n] + t.flat; total > top.next {
+		if total := base[n] + constant; total > top.next {
 			top.see(cluster.NodeIdx(n), total)
 		}
 	}

@@ -9,4 +9,4 @@ func LookAtEachRow(pl *Placer) { pl.eachRow = true }
 func Judged(o Outcome) bool { return o.look.judged }
 
 // Groupings is how many groupings a Placer keeps.
-func Groupings(pl *Placer) int { return len(pl.groupings) }
+func Groupings(pl *Placer) int { return pl.cache.Groupings() }

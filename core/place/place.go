@@ -3,21 +3,18 @@
 package place
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/place/classes"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
 // Scorer is a plugin with its weight in a profile.
-type Scorer struct {
-	plugin.Scorer
-	Weight int64
-}
+type Scorer = classes.Scorer
 
-// Profile is what a search needs of a scheduling profile. The order of Filters decides which plugin a rejection is
-// laid at: the first one that rejects.
+// Profile is what a search needs of a scheduling profile. The order of Filters decides which plugin is reported for a
+// rejection: the first one that rejects.
 type Profile struct {
 	Filters []plugin.Filter
 	Scorers []Scorer
@@ -39,69 +36,36 @@ type Nominations interface {
 // DefaultClassBytes bounds the memory of the classes of one Placer.
 const DefaultClassBytes = 256 << 20
 
-// Placer searches for one profile. It remembers classes between decisions.
+// Placer searches for one profile. It remembers classes of pods between decisions.
 type Placer struct {
 	profile Profile
 	meter   Meter
-	// firstLate is the index of the first filter that runs anew for each decision. Filters after a wide one run then
-	// too, so that a rejection is laid at the first filter that rejects.
-	firstLate int
-	wide      []bool // by filter: it is prepared anew for each decision
-	search    search // the one in hand
-
-	classes map[*cluster.PodSpec]*class // see cluster.PodSpec.Alike
-	newest  *class                      // ends of the list by last use
-	oldest  *class
-	bytes   int
-	budget  int
-	spare   *class // the last one dropped, for its columns
-
-	kins   map[*cluster.PodSpec]*kin // see `cluster.PodSpec.Kin`
-	recent cluster.Recent
-	narrow bool // totals fit a code
+	cache   *classes.Cache
+	search  search // the one in hand
 
 	view cluster.NodeView // of the row in hand
-
-	scratch  kept     // for pods that are judged on a few nodes only
-	unfolded unfolded // of a class in its short form, where a search needs it
-
-	// Columns that are worked in, by row or by change.
-	column   []int64 // score, of one scorer at a time
-	verdicts []plugin.Verdict
-	sums     []int64
 
 	eachRow bool // only tests set it: look at each row in every decision
 
 	within []cluster.NodeIdx // the rows that the search in hand is kept to; nil means all
 
-	groupings  []*grouping // those of all classes
-	groupUses  uint64
-	groupBytes int // of all groupings; bounded as classes are, apart from them
 	facetSpace []plugin.Facet
 	judged     []plugin.Verdict // row -> Fits; where the first rows of groups are judged
 }
 
 // Meter receives the name of the plugin that runs; see engine.Meter.
-type Meter interface {
-	Plugin(at plugin.Point, name string)
+type Meter = classes.Meter
+
+// New returns a Placer for a profile of at most 255 filters. It keeps at most budget bytes of classes.
+func New(p Profile, m Meter, budget int) *Placer {
+	return &Placer{profile: p, meter: m, cache: classes.New(p.Filters, p.Scorers, m, budget)}
 }
 
-// New returns a Placer that keeps at most budget bytes of classes.
-func New(p Profile, m Meter, budget int) *Placer {
-	if len(p.Filters) > 255 {
-		panic(fmt.Sprintf("place: %d filters, at most 255 fit a verdict", len(p.Filters)))
-	}
-	pl := &Placer{profile: p, meter: m, classes: map[*cluster.PodSpec]*class{}, kins: map[*cluster.PodSpec]*kin{},
-		narrow: fitsCodes(p.Scorers), budget: budget, firstLate: len(p.Filters)}
-	for i, f := range p.Filters {
-		_, wide := f.(plugin.WideFilter)
-		pl.wide = append(pl.wide, wide)
-		if wide && i < pl.firstLate {
-			pl.firstLate = i
-		}
-	}
-	return pl
-}
+// Drop forgets what is known of pods like p. A panic in a plugin may have interrupted an update of it.
+func (pl *Placer) Drop(p *cluster.Pod) { pl.cache.Drop(p) }
+
+// Classes returns the number of classes and the bytes they take.
+func (pl *Placer) Classes() (n, bytes int) { return pl.cache.Size() }
 
 // Outcome is the answer of a search.
 type Outcome struct {
@@ -184,7 +148,7 @@ func (pl *Placer) place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, dr
 	if out.Err = sr.err; out.Err != nil {
 		return out
 	}
-	if sr.grouped.grouping != nil {
+	if sr.grouped.active {
 		out.Path = Grouped
 		pl.chooseGrouped(s, sr, &out, draw)
 		if out.Node == cluster.NoNode {
@@ -239,16 +203,8 @@ func (pl *Placer) find(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *se
 func (pl *Placer) begin(s cluster.Snapshot, p *cluster.Pod) *search {
 	sr := &pl.search
 	sr.begin(pl, s, p)
-	key := alike(p)
-	c := pl.classes[key]
-	if c != nil {
-		pl.follow(s, p, c)
-		pl.used(c)
-		sr.kept = &c.kept
-	} else {
-		sr.kept = &pl.scratch
-		pl.prepareFilters(s, p, sr.kept)
-	}
+	var kept bool
+	sr.class, kept = pl.cache.Find(s, p)
 	pl.preFilter(s, sr)
 	if sr.err != nil || sr.nowhere() {
 		return sr
@@ -258,24 +214,13 @@ func (pl *Placer) begin(s cluster.Snapshot, p *cluster.Pod) *search {
 	case few:
 		sr.rows = rowsOf(s, sr.only, sr.rowSpace)
 		sr.rowSpace = sr.rows
-		if c == nil {
-			pl.prepareScores(s, p, sr.kept)
-			sr.kept.few(s, sr.rows)
+		if !kept {
+			pl.cache.EvaluateSingle(s, p, sr.rows)
 		}
-	case c == nil:
-		c = pl.newClass(key)
-		c.filters, pl.scratch.filters = pl.scratch.filters, c.filters
-		pl.fill(s, p, c)
-		pl.remember(c)
-		sr.kept = &c.kept
+	case !kept:
+		sr.class = pl.cache.Keep(s, p)
 	}
-	if !few {
-		sr.class = c
-	}
-	sr.verdicts, sr.base, sr.judged = sr.kept.verdicts, sr.kept.base, true
-	if c != nil && c.coded.kin != nil {
-		sr.coded, sr.folded = &c.coded, true
-	}
+	sr.judged, sr.folded = true, true
 	if sr.only != nil && !few {
 		sr.exclude(s)
 	}
@@ -287,28 +232,10 @@ func (pl *Placer) begin(s cluster.Snapshot, p *cluster.Pod) *search {
 
 // complete judges each row where groups were judged.
 func (pl *Placer) complete(s cluster.Snapshot, sr *search) {
-	if sr.grouped.grouping != nil && sr.grouped.late {
+	if sr.grouped.active && sr.grouped.late {
 		sr.grouped.late = false
 		pl.lateFilters(s, sr)
 	}
-}
-
-// alike is the key of p's class.
-func alike(p *cluster.Pod) *cluster.PodSpec {
-	if p.Spec.Alike != nil {
-		return p.Spec.Alike
-	}
-	return p.Spec
-}
-
-// reduced is p as node-local plugins may see it: all pods of its class have this spec.
-func reduced(p *cluster.Pod) *cluster.Pod {
-	if p.Spec.Alike == nil {
-		return p
-	}
-	q := *p
-	q.Spec = p.Spec.Alike
-	return &q
 }
 
 func rowsOf(s cluster.Snapshot, names map[string]struct{}, into []cluster.NodeIdx) []cluster.NodeIdx {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/place/classes"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
@@ -16,13 +17,13 @@ type Refused struct{ Plugin, Reason string }
 // which answers in cycles alone. Plugins that are settled are not asked. It returns nil when the pod fits, and when a
 // filter fails: what cannot be judged stands. Nothing that the Placer keeps for its searches is read or changed.
 func (pl *Placer) Refuse(s cluster.Snapshot, p *cluster.Pod, n cluster.NodeIdx, settled func(plugin string) bool) *Refused {
-	view, local := s.View(n), reduced(p)
+	view, local := s.View(n), classes.Representative(p)
 	for i, f := range pl.profile.Filters {
 		if settled(f.Name()) {
 			continue
 		}
 		sees := local
-		if pl.wide[i] {
+		if pl.cache.Wide(i) {
 			sees = p
 		}
 		plan := f.PrepareFilter(s, sees)

@@ -7,17 +7,17 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/place/classes"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
 // search is one decision in the making. It reads what its class keeps and never writes to it.
 type search struct {
-	*kept
 	placer  *Placer
 	state   cluster.Snapshot // as it is when it is asked again
-	class   *class           // whose rows are ranked; nil when few nodes are looked at
+	class   *classes.Class   // of the pod
 	grouped grouped          // when it is by groups
-	by      totals           // what the class's part of the totals is made of, once chosen
+	by      classes.Totals   // how the class's part of the totals is computed, once chosen
 	pod     *cluster.Pod
 	plans   []plugin.FilterPlan // per filter of the profile, those of this decision
 	// narrowed are the filters that left nodes out before looking at them, and only what they left; nil means all.
@@ -28,20 +28,17 @@ type search struct {
 
 	// judged reports whether there are verdicts: not when the pod was rejected before any node was looked at.
 	judged bool
-	// coded is the class if it is in its short form. folded is set while verdicts and base are still to be read from
-	// it; see unfold. Place alone works with such a search, as long as it needs no scan of all rows.
-	coded  *coded
+	// folded is set while verdicts are still to be read from the class; see unfold. Place alone works with such a
+	// search, as long as it needs no scan of all rows.
 	folded bool
 	// verdicts are those of the class, or a copy in copied once something differs for this decision.
 	verdicts []plugin.Verdict
-	base     []int64 // row -> weighted sum of the scores of the class that need no normalising
 	copied   []plugin.Verdict
 	rows     []cluster.NodeIdx // the rows to look at; nil means all
 	rowSpace []cluster.NodeIdx
 
 	fit     []cluster.NodeIdx // the rows to rank, in index order; valid when listed
 	names   []string          // of the rows that foreign code is asked about
-	totals  []int64           // by position in fit
 	parts   []part            // what each scorer gave, when ranked was by parts
 	foreign map[cluster.NodeIdx]ForeignRejection
 
@@ -59,10 +56,11 @@ type part struct {
 }
 
 func (sr *search) begin(pl *Placer, s cluster.Snapshot, p *cluster.Pod) {
-	*sr = search{placer: pl, state: s, pod: p, reject: -1, plans: sr.plans[:0], narrowed: sr.narrowed[:0], copied: sr.copied[:0], rowSpace: sr.rowSpace[:0],
-		fit: sr.fit[:0], totals: sr.totals[:0], parts: sr.parts[:0], names: sr.names[:0], grouped: sr.grouped,
+	*sr = search{placer: pl, state: s, pod: p, reject: -1,
+		plans: sr.plans[:0], narrowed: sr.narrowed[:0], copied: sr.copied[:0], rowSpace: sr.rowSpace[:0],
+		fit: sr.fit[:0], parts: sr.parts[:0], names: sr.names[:0], grouped: sr.grouped,
 		expected: sr.expected[:0], expectedPods: sr.expectedPods[:0]}
-	sr.grouped.grouping = nil
+	sr.grouped.active = false
 }
 
 // nowhere reports whether the pod was rejected before any node was looked at.
@@ -72,8 +70,8 @@ func (sr *search) nowhere() bool { return sr.reject >= 0 || sr.only != nil && le
 // ends the search (upstream: framework/runtime, RunPreFilterPlugins).
 func (pl *Placer) preFilter(s cluster.Snapshot, sr *search) {
 	for i, f := range pl.profile.Filters {
-		plan := sr.kept.plans[i]
-		if pl.wide[i] {
+		plan := sr.class.Plan(i)
+		if pl.cache.Wide(i) {
 			pl.meter.Plugin(plugin.AtPreFilter, f.Name())
 			plan = f.PrepareFilter(s, sr.pod)
 		}
@@ -87,14 +85,25 @@ func (pl *Placer) preFilter(s cluster.Snapshot, sr *search) {
 			return
 		case plan.Nodes != nil:
 			sr.narrowed = append(sr.narrowed, f.Name())
-			if sr.only = intersect(sr.only, plan.Nodes); len(sr.only) == 0 {
+			if sr.only = plugin.IntersectNodes(sr.only, plan.Nodes); len(sr.only) == 0 {
 				return
 			}
 		}
 	}
 }
 
-// own makes the verdicts this decision's.
+// unfold reads the verdicts of the class, for a search that has to look at rows.
+func (sr *search) unfold() {
+	if sr.folded {
+		sr.folded = false
+		sr.verdicts = sr.class.Verdicts(sr.rows)
+	}
+}
+
+// ranked reports whether the class alone decides, by its ranking of all rows.
+func (sr *search) ranked() bool { return sr.rows == nil && len(sr.copied) == 0 && !sr.placer.eachRow }
+
+// ownVerdicts makes the verdicts this decision's.
 func (sr *search) ownVerdicts() {
 	if sr.unfold(); len(sr.copied) == 0 {
 		sr.copied = append(sr.copied, sr.verdicts...)
@@ -116,7 +125,7 @@ func (sr *search) exclude(s cluster.Snapshot) {
 
 // lateFilters runs the filters from the first wide one on.
 func (pl *Placer) lateFilters(s cluster.Snapshot, sr *search) {
-	for i := pl.firstLate; i < len(sr.plans); i++ {
+	for i := pl.cache.FirstWide(); i < len(sr.plans); i++ {
 		f := sr.plans[i].Filter
 		if f == nil || pl.quiet(s, f) {
 			continue

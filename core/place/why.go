@@ -214,12 +214,12 @@ func (pl *Placer) Scores(out Outcome, n cluster.NodeIdx) []record.PluginScore {
 		return nil
 	}
 	sr := out.look
-	scores := make([]record.PluginScore, 0, len(sr.kept.scorers)+len(sr.parts))
+	scores := make([]record.PluginScore, 0, len(pl.profile.Scorers))
 	parts := sr.parts
 	var at int
 	var found bool
-	if sr.grouped.grouping != nil {
-		at, found = int(sr.grouped.at[sr.grouped.of[n]]), true
+	if sr.grouped.active {
+		at, found = sr.grouped.selection.Position(n), true
 	} else {
 		at, found = slices.BinarySearch(sr.fit, n)
 	}
@@ -232,17 +232,10 @@ func (pl *Placer) Scores(out Outcome, n cluster.NodeIdx) []record.PluginScore {
 			scores = append(scores, record.PluginScore{Plugin: p.name, Raw: p.raw[at], Weighted: p.weight * p.normalised[at]})
 		}
 	}
-	for i := range sr.kept.scorers {
-		sc := &sr.kept.scorers[i]
-		wide(sc.at)
-		var raw int64
-		if sr.coded != nil && sc.Normal() != plugin.AsIs {
-			raw = sr.coded.raw(i, n)
-		} else {
-			raw = sr.kept.rawOf(sr.state, sc, n)
-		}
-		scores = append(scores, record.PluginScore{Plugin: sc.Name(), Raw: raw, Weighted: sc.Weight * sc.Normal().Apply(raw, sr.by.largestOf(i))})
-	}
+	sr.class.EachScore(sr.state, n, &sr.by, func(scorer int, sc Scorer, raw, weighted int64) {
+		wide(scorer)
+		scores = append(scores, record.PluginScore{Plugin: sc.Name(), Raw: raw, Weighted: weighted})
+	})
 	wide(math.MaxInt)
 	return scores
 }

@@ -67,7 +67,6 @@ func contains(rows []cluster.NodeIdx, n cluster.NodeIdx) bool {
 
 // stayWithin leaves of the rows to look at those that the search is kept to.
 func (sr *search) stayWithin(rows []cluster.NodeIdx) {
-	sr.class = nil // its order is over all rows
 	switch {
 	case sr.rows != nil:
 		sr.rows = slices.DeleteFunc(sr.rows, func(n cluster.NodeIdx) bool { return !contains(rows, n) })

@@ -15,7 +15,7 @@ const glossaryPage = "docs/glossary.md"
 // plainWords are words in the names of exported types of core that a reader who knows Kubernetes and Go understands.
 var plainWords = wordSet(`
 	a action admission affinity allocation amount annotation answer args backoff balanced bind binder binding bitmap bound
-	budget candidate change claim code column condition config considered controller cost count counter counting
+	budget cache candidate change claim code column condition config considered controller cost count counter counting
 	counts deadline declaration declared default demand device difference domain enabled error event eviction explainer
 	extended failing failure feature filter finder fit foreign freed gang gate group handler heap host id idx image index
 	info input inter item iterator key kind label less limit list locality loss map mapping mark member migrated migrating
@@ -24,7 +24,7 @@ var plainWords = wordSet(`
 	reader recent recorded reference registration rejection report request reservation reserve reserved reserver
 	resource
 	restored restriction result rows rule scheduler scheduling score scorer search seen selection selective selector
-	self set shape sort source spec spread stat state statistic status strategy table tag target taint term time timer
+	self set shape sort source spec spread stat state statistic status strategy table tag target taint term time timer total
 	allocate create decided delete done engine evict gone held moved nomination paused prepare release scalar select stuck
 	cluster entry history inspector manager pause shortage shown waiting warning waste
 	synced trouble whole type uid unit value verdict version victim view volume wait watch weighted write zone`)

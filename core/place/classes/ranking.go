@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package place
+package classes
 
-import (
-	"math"
-
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
-)
-
-// fanout is the number of rows in a block, and of blocks in a superblock. Two levels serve 100,000 nodes with 25
-// superblocks.
-const fanout = 64
-
-// unranked is the total of a row that does not fit. No sum of weighted scores comes near it.
-const unranked = math.MinInt64
+import "github.com/kumiki-scheduler/kumiki/core/cluster"
 
 // ranking keeps totals by row so that the best, how many rows have it, the k-th of those and the next best are found
 // without a scan of all rows: a change of one row costs a comparison, rarely a scan of its 63 neighbours.
@@ -21,14 +10,14 @@ const unranked = math.MinInt64
 // Rejected: a heap or tree by total, which loses the order of rows among equals, and the draw needs that order; a set
 // of rows for each total, which takes memory for each total there is.
 type ranking struct {
-	stretches
+	maxTree
 	totals []int64 // row -> total, unranked where it does not fit
 	// row -> the ranking that it is in, for rankings that share totals; nil when all rows are in this one
 	of []int32
 	id int32 // of this ranking in of
 }
 
-// rebuild makes the ranking that of n rows.
+// rebuild ranks n rows by their totals.
 func (r *ranking) rebuild(n int, total func(cluster.NodeIdx) int64) {
 	r.totals, r.ranked = r.totals[:0], 0
 	for row := range n {
@@ -38,16 +27,16 @@ func (r *ranking) rebuild(n int, total func(cluster.NodeIdx) int64) {
 			r.ranked++
 		}
 	}
-	r.sumUp()
+	r.summarize()
 }
 
-// sumUp makes the summaries anew.
-func (r *ranking) sumUp() {
+// summarize recomputes all summaries.
+func (r *ranking) summarize() {
 	r.blocks = r.blocks[:0]
 	for b := range (len(r.totals) + fanout - 1) / fanout {
-		r.blocks = append(r.blocks, r.block(b))
+		r.blocks = append(r.blocks, r.summarizeBlock(b))
 	}
-	r.sumUpBlocks()
+	r.summarizeBlocks()
 }
 
 // grow extends the ranking to n rows; new ones are unranked.
@@ -60,7 +49,7 @@ func (r *ranking) grow(n int) {
 
 func (r *ranking) len() int { return len(r.totals) }
 
-// at is a row's total here.
+// at is a row's total in this ranking.
 func (r *ranking) at(n int) int64 {
 	if r.of != nil && r.of[n] != r.id {
 		return unranked
@@ -75,7 +64,7 @@ func (r *ranking) set(n cluster.NodeIdx, total int64) {
 	r.changed(n, old, total)
 }
 
-// changed sums up anew after a row's total here has changed.
+// changed brings the summaries up to date after a row's total here has changed.
 func (r *ranking) changed(n cluster.NodeIdx, old, total int64) {
 	if old == total {
 		return
@@ -84,14 +73,15 @@ func (r *ranking) changed(n cluster.NodeIdx, old, total int64) {
 	b := int(n) / fanout
 	before := r.blocks[b]
 	if old == before.best && before.rows == 1 {
-		r.blocks[b] = r.block(b)
+		r.blocks[b] = r.summarizeBlock(b)
 	} else {
 		r.blocks[b].replace(old, total)
 	}
-	r.wingOf(b, before)
+	r.updateSuperblock(b, before)
 }
 
-func (r *ranking) block(b int) summary {
+// summarizeBlock is the summary of block b by the totals of its rows.
+func (r *ranking) summarizeBlock(b int) summary {
 	m := summary{best: unranked}
 	lo, hi := b*fanout, min(len(r.totals), (b+1)*fanout)
 	if r.of != nil {
@@ -111,3 +101,9 @@ func (r *ranking) kth(best int64, k int) cluster.NodeIdx { return r.kthOf(r, bes
 
 // next is the first of the rows with the highest total apart from the one row that has the best, NoNode without one.
 func (r *ranking) next(winner cluster.NodeIdx) (cluster.NodeIdx, int64) { return r.nextOf(r, winner) }
+
+// first is the first row with the best total. There must be a ranked row.
+func (r *ranking) first() cluster.NodeIdx { return r.kth(r.top().best, 0) }
+
+// largest is the best total, at least 0.
+func (r *ranking) largest() int64 { return max(0, r.top().best) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package place
+package classes
 
 import (
 	"testing"
@@ -8,30 +8,29 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// CodedRankings is Rankings for codes. Mutants: wingsKept, nextFirst.
-func CodedRankings(t *rapid.T) {
+// CompactRankings is Rankings for codes. Mutants: superblockKept, nextFirst.
+func CompactRankings(t *rapid.T) {
 	size := rapid.SampledFrom([]int{1, 2, fanout - 1, fanout, fanout + 1, 5 * fanout, fanout*fanout - 1, fanout*fanout + 3}).Draw(t, "rows")
-	c := coded{kin: &kin{number: map[plugin.Verdict]code{}}}
+	c := compact{shared: newSharedClass()}
 	first := rapid.Uint64().Draw(t, "codes")
 	if rapid.Bool().Draw(t, "at once") {
 		for n := range size {
-			c.codes = append(c.codes, code(mix(first+uint64(n))%6)*100-100)
+			c.codes = append(c.codes, rowCode(hash(first+uint64(n))%6)*100-100)
 		}
-		c.sumUp()
+		c.summarize()
 	} else {
 		c.grow(size)
 		for n := range size {
-			if is := code(mix(first+uint64(n))%6)*100 - 100; is != c.codes[n] {
+			if is := rowCode(hash(first+uint64(n))%6)*100 - 100; is != c.codes[n] {
 				c.set(cluster.NodeIdx(n), is)
 			}
 		}
 	}
 	for range rapid.IntRange(0, 30).Draw(t, "changes") {
 		n := rapid.IntRange(0, size-1).Draw(t, "row")
-		if is := rapid.SampledFrom([]code{-2, -1, 0, 100, 400, 401, 500}).Draw(t, "code"); is != c.codes[n] {
+		if is := rapid.SampledFrom([]rowCode{-2, -1, 0, 100, 400, 401, 500}).Draw(t, "code"); is != c.codes[n] {
 			c.set(cluster.NodeIdx(n), is)
 		}
 		totals := make([]int64, size)
@@ -59,4 +58,4 @@ func CodedRankings(t *rapid.T) {
 	}
 }
 
-func TestCodedRankingIsALookAtEveryRow(t *testing.T) { rapid.Check(t, CodedRankings) }
+func TestCompactRankingIsALookAtEveryRow(t *testing.T) { rapid.Check(t, CompactRankings) }

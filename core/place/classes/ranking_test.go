@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package place
+package classes
 
 import (
 	"testing"
@@ -10,26 +10,48 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// slowTop reads a ranking row by row: the slow twin of top, kth and next.
+// topTwo is the best total and the next best one, each with the first row that has it.
+type topTwo struct {
+	first, second cluster.NodeIdx
+	best, next    int64
+	tied          int // rows with the best total
+}
+
+// slowTop reads a ranking row by row: the reference implementation of top, kth and next.
 func slowTop(totals []int64) (top topTwo, ranked int) {
-	top = topTwo{first: cluster.NoNode, second: cluster.NoNode, next: unranked}
+	top = topTwo{first: cluster.NoNode, second: cluster.NoNode, best: unranked, next: unranked}
 	for n, total := range totals {
-		if total != unranked {
-			ranked++
-			top.see(cluster.NodeIdx(n), total)
+		switch {
+		case total == unranked:
+			continue
+		case total > top.best:
+			top.second, top.next = top.first, top.best
+			top.first, top.best, top.tied = cluster.NodeIdx(n), total, 1
+		case total == top.best:
+			top.tied++
+		case total > top.next:
+			top.second, top.next = cluster.NodeIdx(n), total
 		}
+		ranked++
 	}
 	return top, ranked
 }
 
+// hash is a mixing function, for totals that differ from row to row (splitmix64).
+func hash(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
 // Rankings gives rows totals at random and compares with a scan of all rows. Sizes go over the edges of blocks and
-// superblocks. Mutants: wingsKept, nextFirst.
+// superblocks. Mutants: superblockKept, nextFirst.
 func Rankings(t *rapid.T) {
 	size := rapid.SampledFrom([]int{1, 2, fanout - 1, fanout, fanout + 1, 5 * fanout, fanout*fanout - 1, fanout*fanout + 3, 3 * fanout * fanout}).Draw(t, "rows")
 	var r ranking
 	first := rapid.Uint64().Draw(t, "totals")
 	at := func(n cluster.NodeIdx) int64 {
-		switch v := mix(first+uint64(n)) % 11; v {
+		switch v := hash(first+uint64(n)) % 11; v {
 		case 0:
 			return unranked
 		default:
