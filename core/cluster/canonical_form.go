@@ -25,6 +25,7 @@ func (f form) text(s string) form {
 	return append(f, s...)
 }
 
+// flag writes a bool. The parameter is the value that is encoded; it selects no behaviour.
 func (f form) flag(b bool) form {
 	if b {
 		return f.number(1)
@@ -32,16 +33,19 @@ func (f form) flag(b bool) form {
 	return f.number(0)
 }
 
-// length writes the length of a list or map, or that it is absent.
-func (f form) length(n int, absent bool) form {
-	if absent {
-		n = -1
+// absent writes, in place of a length, that a list or map is absent.
+func (f form) absent() form { return f.number(-1) }
+
+// length writes the length of a list, or that it is absent.
+func length[T any](f form, list []T) form {
+	if list == nil {
+		return f.absent()
 	}
-	return f.number(int64(n))
+	return f.number(int64(len(list)))
 }
 
 func (f form) texts(list []string) form {
-	f = f.length(len(list), list == nil)
+	f = length(f, list)
 	for _, s := range list {
 		f = f.text(s)
 	}
@@ -49,7 +53,10 @@ func (f form) texts(list []string) form {
 }
 
 func (f form) pairs(m map[string]string) form {
-	f = f.length(len(m), m == nil)
+	if m == nil {
+		return f.absent()
+	}
+	f = f.number(int64(len(m)))
 	keys := make([]string, 0, 16)
 	for k := range m { // order: sorted below
 		keys = append(keys, k)
@@ -66,7 +73,7 @@ func (f form) amounts(a *res.Amounts) form {
 	for _, v := range [...]int64{a.MilliCPU, a.Memory, a.Ephemeral, a.Pods} {
 		f = f.number(v)
 	}
-	f = f.length(len(a.Scalars), a.Scalars == nil)
+	f = length(f, a.Scalars)
 	for _, sc := range a.Scalars {
 		f = f.text(string(sc.Name))
 		f = f.number(sc.Value)
@@ -75,7 +82,7 @@ func (f form) amounts(a *res.Amounts) form {
 }
 
 func (f form) tolerations(list []v1.Toleration) form {
-	f = f.length(len(list), list == nil)
+	f = length(f, list)
 	for i := range list {
 		t := &list[i]
 		f = f.text(t.Key)
@@ -90,7 +97,7 @@ func (f form) tolerations(list []v1.Toleration) form {
 }
 
 func (f form) ports(list []HostPort) form {
-	f = f.length(len(list), list == nil)
+	f = length(f, list)
 	for _, p := range list {
 		f = f.text(p.IP)
 		f = f.text(string(p.Protocol))
@@ -99,11 +106,23 @@ func (f form) ports(list []HostPort) form {
 	return f
 }
 
-// rest writes a field that few pods have.
-func (f form) rest(absent bool, v any) form {
-	if f = f.flag(!absent); absent {
-		return f
+// optional writes what a pointer points to: a field that few pods have.
+func optional[T any](f form, v *T) form {
+	if v == nil {
+		return f.flag(false)
 	}
+	return f.flag(true).json(v)
+}
+
+// optionalList writes a list that few pods have.
+func optionalList[T any](f form, list []T) form {
+	if list == nil {
+		return f.flag(false)
+	}
+	return f.flag(true).json(list)
+}
+
+func (f form) json(v any) form {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("form of %T: %v", v, err)) // plain data always marshals
@@ -120,8 +139,8 @@ func (f form) spec(s *PodSpec) form {
 	f = f.pairs(s.Labels)
 	f = f.text(s.NodeName)
 	f = f.pairs(s.NodeSelector)
-	f = f.rest(s.Required == nil, s.Required)
-	f = f.rest(s.Preferred == nil, s.Preferred)
+	f = optional(f, s.Required)
+	f = optionalList(f, s.Preferred)
 	f = f.tolerations(s.Tolerations)
 	f = f.ports(s.Ports)
 	f = f.texts(s.Gates)
@@ -130,11 +149,11 @@ func (f form) spec(s *PodSpec) form {
 	f = f.text(s.Controller.APIVersion)
 	f = f.text(s.Controller.Kind)
 	f = f.text(s.Controller.Name)
-	f = f.rest(s.Spread == nil, s.Spread)
-	f = f.rest(s.PodAffinity == nil, s.PodAffinity)
-	f = f.rest(s.PodAntiAffinity == nil, s.PodAntiAffinity)
-	f = f.rest(s.Volumes == nil, s.Volumes)
-	f = f.rest(s.Devices == nil, s.Devices)
+	f = optionalList(f, s.Spread)
+	f = optional(f, s.PodAffinity)
+	f = optional(f, s.PodAntiAffinity)
+	f = optionalList(f, s.Volumes)
+	f = optional(f, s.Devices)
 	f = f.texts(s.Features)
 	f = f.text(s.FeaturesErr)
 	f = f.amounts(&s.Request)

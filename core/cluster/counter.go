@@ -25,18 +25,27 @@ type Term struct {
 	Labels labels.Selector
 }
 
-// Selection defines which pods a Counter counts: those that all terms select; none without terms. Select makes a
-// Selection and computes its canonical form, so make it once and use it often.
+// Selection defines which pods a Counter counts: those that all terms select; none without terms. Select and
+// SelectTerminating compute its canonical form, so make a Selection once and use it often.
 type Selection struct {
 	terms       []Term
 	terminating bool
 	key         string
 }
 
-// Select makes a Selection. terminating includes pods that are being deleted.
-func Select(terminating bool, terms ...Term) Selection {
+// Select makes a Selection without pods that are being deleted.
+func Select(terms ...Term) Selection {
+	return Selection{terms: terms, key: keyOf(terms)}
+}
+
+// SelectTerminating makes a Selection that includes pods that are being deleted.
+func SelectTerminating(terms ...Term) Selection {
+	return Selection{terms: terms, terminating: true, key: "terminating" + keyOf(terms)}
+}
+
+// keyOf returns a form that equal terms share.
+func keyOf(terms []Term) string {
 	var b strings.Builder
-	b.WriteString(strconv.FormatBool(terminating))
 	for i := range terms {
 		t := &terms[i]
 		b.WriteByte('|')
@@ -53,7 +62,7 @@ func Select(terminating bool, terms ...Term) Selection {
 		b.WriteByte(';')
 		writeSelector(&b, t.Labels)
 	}
-	return Selection{terms: terms, terminating: terminating, key: b.String()}
+	return b.String()
 }
 
 func writeNames(b *strings.Builder, names []string) {
@@ -276,8 +285,7 @@ func (c *counters) counter(s *Store, sel Selection) *Counter {
 			c.byKey = map[string]*Counter{}
 		}
 		c.byKey[sel.key] = k
-		pair, ok := k.hook()
-		c.index.add(k, pair, ok)
+		c.index.add(k, k.hook())
 		c.fill(s, k)
 	case k.resolve(s):
 		c.fill(s, k)
@@ -332,14 +340,14 @@ func sameSet(a, b map[string]struct{}) bool {
 	return true
 }
 
-// hook returns a label that every pod of the selection has; ok is false if the selection requires none.
-func (k *Counter) hook() (pair labelPair, ok bool) {
+// hook returns a label that every pod of the selection has, noLabel if the selection requires none.
+func (k *Counter) hook() labelPair {
 	for i := range k.sel.terms {
-		if pair, ok := hookOf(k.sel.terms[i].Labels); ok {
-			return pair, true
+		if pair := hookOf(k.sel.terms[i].Labels); pair != noLabel {
+			return pair
 		}
 	}
-	return labelPair{}, false
+	return noLabel
 }
 
 func (c *counters) leastUsed() *Counter {
@@ -354,9 +362,9 @@ func (c *counters) leastUsed() *Counter {
 
 func (c *counters) drop(k *Counter) {
 	delete(c.byKey, k.sel.key)
-	pair, ok := k.hook()
-	c.index.remove(k, pair, ok)
-	c.audiences.wearing(pair, ok, func(a *audience) {
+	hook := k.hook()
+	c.index.remove(k, hook)
+	c.audiences.wearing(hook, func(a *audience) {
 		if i := slices.Index(a.counters, k); i >= 0 {
 			a.counters = slices.Delete(a.counters, i, i+1)
 		}
@@ -406,22 +414,26 @@ type podIndex[T comparable] struct {
 	loose  []T               // the selectors that require no label
 }
 
-// hookOf returns a label that a selector requires, if there is one.
-func hookOf(s labels.Selector) (labelPair, bool) {
+// noLabel stands for no label in the place of one that selectors require: keys of labels are never empty.
+var noLabel labelPair
+
+// hookOf returns a label that a selector requires, noLabel if there is none.
+func hookOf(s labels.Selector) labelPair {
 	requirements, _ := s.Requirements()
 	for i := range requirements {
 		switch r := &requirements[i]; r.Operator() {
 		case selection.In, selection.Equals, selection.DoubleEquals:
-			if values := r.ValuesUnsorted(); len(values) == 1 {
-				return labelPair{r.Key(), values[0]}, true
+			if values := r.ValuesUnsorted(); len(values) == 1 && r.Key() != "" {
+				return labelPair{r.Key(), values[0]}
 			}
 		}
 	}
-	return labelPair{}, false
+	return noLabel
 }
 
-func (x *podIndex[T]) add(who T, pair labelPair, hooked bool) {
-	if !hooked {
+// add adds a selector that requires a label, or noLabel.
+func (x *podIndex[T]) add(who T, pair labelPair) {
+	if pair == noLabel {
 		x.loose = append(x.loose, who)
 		return
 	}
@@ -431,8 +443,8 @@ func (x *podIndex[T]) add(who T, pair labelPair, hooked bool) {
 	x.hooked[pair] = append(x.hooked[pair], who)
 }
 
-func (x *podIndex[T]) remove(who T, pair labelPair, hooked bool) {
-	if !hooked {
+func (x *podIndex[T]) remove(who T, pair labelPair) {
+	if pair == noLabel {
 		i := slices.Index(x.loose, who)
 		x.loose = slices.Delete(x.loose, i, i+1)
 		return

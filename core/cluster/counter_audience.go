@@ -85,9 +85,9 @@ func (x *audiences) count(a *audience, p *Pod, n NodeIdx, sign int32) {
 	}
 }
 
-// wearing calls f for the audiences whose pods have a label; without a label, for all of them, in no order.
-func (x *audiences) wearing(pair labelPair, one bool, f func(a *audience)) {
-	if one {
+// wearing calls f for the audiences whose pods have a label; for noLabel, for all of them, in no order.
+func (x *audiences) wearing(pair labelPair, f func(a *audience)) {
+	if pair != noLabel {
 		for _, a := range x.worn[pair] {
 			f(a)
 		}
@@ -122,8 +122,7 @@ func (c *counters) fill(s *Store, k *Counter) {
 		k.rows = make([]int32, len(s.rows))
 	}
 	clear(k.rows)
-	pair, ok := k.hook()
-	c.audiences.wearing(pair, ok, func(a *audience) {
+	c.audiences.wearing(k.hook(), func(a *audience) {
 		i, match := slices.Index(a.counters, k), k.matches(a.namespace, a.spec.Labels)
 		switch {
 		case match && i < 0:

@@ -263,8 +263,7 @@ func (c *carriedTerms) term(all *counters, s *Store, t *PodTerm) *Carried {
 	c.gen++
 	c.empty++
 	c.byKey[key] = made
-	pair, ok := hookOf(made.Labels)
-	c.index.add(made, pair, ok)
+	c.index.add(made, hookOf(made.Labels))
 	made.topology.terms = append(made.topology.terms, made)
 	return made
 }
@@ -300,8 +299,7 @@ func (c *carriedTerms) sweep(all *counters) {
 			continue
 		}
 		delete(c.byKey, key)
-		pair, ok := hookOf(t.Labels)
-		c.index.remove(t, pair, ok)
+		c.index.remove(t, hookOf(t.Labels))
 		i := slices.Index(t.topology.terms, t)
 		t.topology.terms = slices.Delete(t.topology.terms, i, i+1)
 	}

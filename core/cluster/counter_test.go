@@ -78,6 +78,13 @@ func drawAsked(t *rapid.T) asked {
 	return q
 }
 
+func (q *asked) selection() cluster.Selection {
+	if q.terminating {
+		return cluster.SelectTerminating(q.terms...)
+	}
+	return cluster.Select(q.terms...)
+}
+
 // wants reports whether a pod counts by the definition.
 func (q *asked) wants(s cluster.Snapshot, p *cluster.Pod) bool {
 	for _, term := range q.terms {
@@ -94,7 +101,7 @@ func (q *asked) wants(s cluster.Snapshot, p *cluster.Pod) bool {
 
 // recount holds a counter against all pods.
 func recount(t *rapid.T, s cluster.Snapshot, q *asked) {
-	c := s.Counter(cluster.Select(q.terminating, q.terms...))
+	c := s.Counter(q.selection())
 	pods, byValue := 0, map[string]map[string]int{} // key -> value -> pods
 	for _, key := range topologyKeys {
 		byValue[key] = map[string]int{}
@@ -444,7 +451,7 @@ func TestManySelectorsAndTerms(t *testing.T) {
 	}
 	view := s.Snapshot()
 	ask := func(app string) (pods, onHosts, carrying, carryingValues int) {
-		c := view.Counter(cluster.Select(true, cluster.Term{Namespaces: []string{"ns"},
+		c := view.Counter(cluster.SelectTerminating(cluster.Term{Namespaces: []string{"ns"},
 			Labels: labels.SelectorFromSet(labels.Set{"app": app})}))
 		_, sum := c.Totals(view.Topology("host"))
 		for _, term := range view.CarriedFor(cluster.RequiredAntiAffinity, in.Pod(workload(app, false))) {
@@ -498,7 +505,7 @@ func TestManySelectorsAndTerms(t *testing.T) {
 			carrying, values)
 	}
 	for app, want := range map[string]int{"app-7": nodes, "app-8": 1} {
-		fresh := view.Counter(cluster.Select(true, cluster.Term{Namespaces: []string{"ns", "new"},
+		fresh := view.Counter(cluster.SelectTerminating(cluster.Term{Namespaces: []string{"ns", "new"},
 			Labels: labels.SelectorFromSet(labels.Set{"app": app})}))
 		if fresh.Pods() != want {
 			t.Errorf("%s has %d pods; a counter made after many workloads went counts %d", app, want, fresh.Pods())
@@ -512,19 +519,19 @@ func TestSelectionsAreToldApart(t *testing.T) {
 	s := cluster.NewStore().Snapshot()
 	app := func(value string) labels.Selector { return labels.SelectorFromSet(labels.Set{"app": value}) }
 	different := []cluster.Selection{
-		cluster.Select(true, cluster.Term{Labels: app("a")}),
-		cluster.Select(false, cluster.Term{Labels: app("a")}),
-		cluster.Select(true, cluster.Term{Labels: app("b")}),
-		cluster.Select(true, cluster.Term{Labels: labels.Nothing()}),
-		cluster.Select(true, cluster.Term{Labels: labels.Everything()}),
-		cluster.Select(true, cluster.Term{Labels: app("a"), Matching: labels.Everything()}),
-		cluster.Select(true, cluster.Term{Labels: app("a"), Matching: app("a")}),
-		cluster.Select(true, cluster.Term{Labels: app("a"), Everywhere: true}),
-		cluster.Select(true, cluster.Term{Labels: app("a"), Namespaces: []string{"x"}}),
-		cluster.Select(true, cluster.Term{Labels: app("a"), Namespaces: []string{"x", "y"}}),
-		cluster.Select(true, cluster.Term{Labels: app("a"), Namespaces: []string{"x,y"}}),
-		cluster.Select(true, cluster.Term{Labels: app("a")}, cluster.Term{Labels: app("b")}),
-		cluster.Select(true),
+		cluster.SelectTerminating(cluster.Term{Labels: app("a")}),
+		cluster.Select(cluster.Term{Labels: app("a")}),
+		cluster.SelectTerminating(cluster.Term{Labels: app("b")}),
+		cluster.SelectTerminating(cluster.Term{Labels: labels.Nothing()}),
+		cluster.SelectTerminating(cluster.Term{Labels: labels.Everything()}),
+		cluster.SelectTerminating(cluster.Term{Labels: app("a"), Matching: labels.Everything()}),
+		cluster.SelectTerminating(cluster.Term{Labels: app("a"), Matching: app("a")}),
+		cluster.SelectTerminating(cluster.Term{Labels: app("a"), Everywhere: true}),
+		cluster.SelectTerminating(cluster.Term{Labels: app("a"), Namespaces: []string{"x"}}),
+		cluster.SelectTerminating(cluster.Term{Labels: app("a"), Namespaces: []string{"x", "y"}}),
+		cluster.SelectTerminating(cluster.Term{Labels: app("a"), Namespaces: []string{"x,y"}}),
+		cluster.SelectTerminating(cluster.Term{Labels: app("a")}, cluster.Term{Labels: app("b")}),
+		cluster.SelectTerminating(),
 	}
 	seen := map[*cluster.Counter]int{} // counter -> whose it is
 	for i, sel := range different {
@@ -534,7 +541,7 @@ func TestSelectionsAreToldApart(t *testing.T) {
 		}
 		seen[c] = i
 	}
-	a := s.Counter(cluster.Select(true, cluster.Term{Labels: app("a"), Namespaces: []string{"y", "x", "y"}}))
+	a := s.Counter(cluster.SelectTerminating(cluster.Term{Labels: app("a"), Namespaces: []string{"y", "x", "y"}}))
 	if b := s.Counter(different[9]); a != b {
 		t.Errorf("namespaces in another order have another counter")
 	}

@@ -36,10 +36,10 @@ func (s *Store) SetPod(p *Pod) Seen {
 			return seen
 		}
 		s.remove(e)
-		s.insert(p, s.rowFor(p.NodeName), false, e.gangKept(p))
+		s.insert(&entry{pod: p, gang: e.gangKept(p)}, s.rowFor(p.NodeName))
 		return seen
 	}
-	s.insert(p, s.rowFor(p.NodeName), false, nil)
+	s.insert(&entry{pod: p}, s.rowFor(p.NodeName))
 	return seen
 }
 
@@ -118,12 +118,12 @@ func (s *Store) assume(p *Pod, n NodeIdx) {
 		panic(Broken(fmt.Sprintf("assuming pod %s (%s) on %q, the ledger has it on %q", p.Key(), p.UID,
 			s.rows[n].name, s.rows[e.row].name)))
 	}
-	s.insert(p, n, true, nil)
+	s.insert(&entry{pod: p, assumed: true}, n)
 }
 
-// insert adds a pod. gang is the gang in which it counted before; with nil the pod's declaration counts.
-func (s *Store) insert(p *Pod, n NodeIdx, assumed bool, gang *GangMark) {
-	e := &entry{pod: p, assumed: assumed, gang: gang}
+// insert adds an entry to a row. Its gang is the one in which the pod counted before; with nil the pod's declaration
+// counts.
+func (s *Store) insert(e *entry, n NodeIdx) {
 	s.attach(e, n, len(s.rows[n].pods))
 	s.did(func() { s.detach(e) })
 }
@@ -176,25 +176,20 @@ func (s *Store) detach(e *entry) {
 // count adds (sign 1) or subtracts (sign -1) the amounts of the pod's record.
 func (s *Store) count(e *entry, n NodeIdx, sign int64) {
 	spec := e.pod.Spec
-	s.countOne(resource.CPU, n, sign*spec.Held.MilliCPU, e.assumed)
-	s.countOne(resource.Memory, n, sign*spec.Held.Memory, e.assumed)
-	s.countOne(resource.Ephemeral, n, sign*spec.Held.Ephemeral, e.assumed)
-	s.countOne(resource.Pods, n, sign, e.assumed)
+	s.requested[resource.CPU].add(n, sign*spec.Held.MilliCPU)
+	s.requested[resource.Memory].add(n, sign*spec.Held.Memory)
+	s.requested[resource.Ephemeral].add(n, sign*spec.Held.Ephemeral)
+	s.requested[resource.Pods].add(n, sign)
 	for _, sc := range spec.Held.Scalars {
-		s.countOne(s.columnOf(sc.Name), n, sign*sc.Value, e.assumed)
+		id := s.columnOf(sc.Name)
+		s.rows[n].has(id)
+		s.requested[id].add(n, sign*sc.Value)
+	}
+	if e.assumed {
+		s.countAssumed(n, spec, sign)
 	}
 	s.nonZero[0].add(n, sign*spec.HeldNonZero[0])
 	s.nonZero[1].add(n, sign*spec.HeldNonZero[1])
 	s.counters.count(s, e.pod, n, int32(sign))
 	s.touch(n)
-}
-
-func (s *Store) countOne(id resource.ID, n NodeIdx, delta int64, assumed bool) {
-	if id >= resource.Fixed && s.requested[id].get(n) == 0 {
-		s.rows[n].has(id)
-	}
-	s.requested[id].add(n, delta)
-	if assumed {
-		s.assumed[id].add(n, delta)
-	}
 }

@@ -103,14 +103,13 @@ func readOwn(p *cluster.Pod) *ownTerms {
 	for i := range own.attract {
 		all = append(all, selects(&own.attract[i]))
 	}
-	terminating := true
 	each := func(terms []cluster.PodTerm) (list []cluster.Selection) {
 		for i := range terms {
-			list = append(list, cluster.Select(terminating, selects(&terms[i])))
+			list = append(list, cluster.SelectTerminating(selects(&terms[i])))
 		}
 		return list
 	}
-	own.nearPods = cluster.Select(terminating, all...)
+	own.nearPods = cluster.SelectTerminating(all...)
 	own.farPods, own.preferPods, own.avoidPods = each(own.repel), each(own.prefer), each(own.avoid)
 	return own
 }

@@ -201,7 +201,7 @@ func spreadConstraints(list []v1.TopologySpreadConstraint, p *cluster.Pod, kind 
 		}
 		if c.counted = !c.selector.Empty(); c.counted {
 			term := cluster.Term{Namespaces: []string{p.Namespace}, Labels: c.selector, Everywhere: false}
-			c.counts = cluster.Select(false, term)
+			c.counts = cluster.Select(term)
 		}
 		out = append(out, c)
 	}
