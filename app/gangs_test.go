@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/kumiki-scheduler/kumiki/config"
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 )
 
 const (
@@ -86,19 +86,19 @@ func TestAKindOfGangsThatComesLater(t *testing.T) {
 func TestSwitchesOfGangs(t *testing.T) {
 	for _, c := range []struct {
 		say  config.Gangs
-		want cluster.GangRules
+		want convert.GangRules
 	}{
-		{config.DefaultGangs(), cluster.GangRules{Group: true, GroupIfRead: true}},
+		{config.DefaultGangs(), convert.GangRules{Group: true, GroupIfRead: true}},
 		{config.Gangs{PodGroup: config.Off, Annotation: config.Off, Sigs: config.Off, Volcano: config.Off},
-			cluster.GangRules{}},
+			convert.GangRules{}},
 		{config.Gangs{PodGroup: config.On, Annotation: config.Off, Sigs: config.Off, Volcano: config.Off},
-			cluster.GangRules{Group: true}},
+			convert.GangRules{Group: true}},
 		{config.Gangs{PodGroup: config.Off, Annotation: config.On, Sigs: config.Off, Volcano: config.Off},
-			cluster.GangRules{Annotation: true}},
+			convert.GangRules{Annotation: true}},
 		{config.Gangs{PodGroup: config.Off, Annotation: config.Off, Sigs: config.On, Volcano: config.Off},
-			cluster.GangRules{Sigs: true}},
+			convert.GangRules{Sigs: true}},
 		{config.Gangs{PodGroup: config.Off, Annotation: config.Off, Sigs: config.Off, Volcano: config.On,
-			Pfnet: "a.b/c"}, cluster.GangRules{Volcano: true, Pfnet: "a.b/c"}},
+			Pfnet: "a.b/c"}, convert.GangRules{Volcano: true, Pfnet: "a.b/c"}},
 	} {
 		if got := gangRules(c.say); got != c.want {
 			t.Errorf("%v: got %+v, want %+v", c.say, got, c.want)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 )
 
 // reads lists the kinds of objects besides pods and nodes that a plugin reads: plugin -> kinds.
@@ -48,8 +49,8 @@ func Kinds(c config.Resolved) []cluster.Kind {
 }
 
 // gangRules returns which declarations of gangs count.
-func gangRules(g config.Gangs) cluster.GangRules {
-	return cluster.GangRules{
+func gangRules(g config.Gangs) convert.GangRules {
+	return convert.GangRules{
 		Group: g.PodGroup != config.Off, GroupIfRead: g.PodGroup == config.Auto,
 		Annotation: g.Annotation == config.On, Sigs: g.Sigs == config.On, Volcano: g.Volcano == config.On,
 		Pfnet: g.Pfnet,

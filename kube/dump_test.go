@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2/ktesting"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/question"
@@ -68,7 +68,7 @@ func TestADumpTellsWhatIsHeldAndWhatIsWrong(t *testing.T) {
 		if _, err := api.CoreV1().Nodes().Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		records := cluster.NewIntake()
+		records := convert.NewIntake()
 		for _, ev := range []engine.Event{engine.Tick{Now: record.Second}, engine.NodeSet{Node: records.Node(kubetest.Node("a"))}, engine.NodeSet{Node: records.Node(kubetest.Node("b"))},
 			engine.PodSet{Pod: kubetest.NewRecord(kubetest.BoundPod("held", "1", "a"))}, engine.PodSet{Pod: kubetest.NewRecord(kubetest.PendingPod("waits", "4"))}, engine.Synced{}} {
 			eng.Step(ev)

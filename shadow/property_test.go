@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -27,7 +27,7 @@ type leading struct {
 	t      *rapid.T
 	leader *engine.Engine
 	shadow *shadow.Shadow
-	intake *cluster.Intake
+	intake *convert.Intake
 	now    record.Time
 	pods   map[string]*v1.Pod // UID -> the API server's version
 
@@ -58,7 +58,7 @@ func TestWhoFollowsItselfHasNoQuarrel(t *testing.T) {
 }
 
 func itself(t *rapid.T) record.ShadowReport {
-	w := &leading{t: t, leader: engine.New(weights()), intake: cluster.NewIntake(), now: 1000 * record.Second,
+	w := &leading{t: t, leader: engine.New(weights()), intake: convert.NewIntake(), now: 1000 * record.Second,
 		pods: map[string]*v1.Pod{}}
 	w.shadow = shadow.New(shadow.Config{Engine: engine.New(weights()), Scheduler: "theirs",
 		Clock: func() time.Duration { return 0 }})

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -30,7 +30,7 @@ type failer interface {
 type world struct {
 	failer
 	shadow *shadow.Shadow
-	intake *cluster.Intake
+	intake *convert.Intake
 	now    record.Time
 	pods   map[string]*v1.Pod // name -> newest version
 	clock  time.Duration
@@ -49,7 +49,7 @@ func newWorld(t failer) *world {
 
 // bare begins a scenario without nodes and pods.
 func bare(t failer) *world {
-	w := &world{failer: t, intake: cluster.NewIntake(), now: 1000 * record.Second, pods: map[string]*v1.Pod{}}
+	w := &world{failer: t, intake: convert.NewIntake(), now: 1000 * record.Second, pods: map[string]*v1.Pod{}}
 	w.shadow = shadow.New(shadow.Config{
 		Engine: engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile("theirs")},
 			Less:           basic.PrioritySort{},

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -50,7 +51,7 @@ func Kumiki(classBytes int) Contender {
 
 func kumikiWith(name string, profile engine.Profile, classBytes int) Contender {
 	return Contender{Name: name, New: func() (Subject, error) {
-		k := &kumiki{intake: cluster.NewIntake(), engine: engine.New(engine.Config{
+		k := &kumiki{intake: convert.NewIntake(), engine: engine.New(engine.Config{
 			Seed: 7, Profiles: []engine.Profile{profile}, Less: basic.PrioritySort{},
 			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, ClassBytes: classBytes,
 		})}
@@ -61,7 +62,7 @@ func kumikiWith(name string, profile engine.Profile, classBytes int) Contender {
 
 type kumiki struct {
 	engine *engine.Engine
-	intake *cluster.Intake
+	intake *convert.Intake
 	synced bool
 	taken  []*cluster.Pod
 	bound  queue[record.PodRef]

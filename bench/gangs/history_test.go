@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/recording"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -54,7 +55,7 @@ type world struct {
 	t       *rapid.T
 	start   func() subject
 	subject subject
-	intake  *cluster.Intake
+	intake  *convert.Intake
 	now     record.Time
 	version int
 	nodes   map[string]*v1.Node // name -> object
@@ -75,7 +76,7 @@ func (w *world) restart() {
 		}
 		w.binds = w.binds[min(1, len(w.binds)):]
 	}
-	w.subject, w.intake, w.watch, w.events, w.effects = w.start(), cluster.NewIntake(), nil, nil, nil
+	w.subject, w.intake, w.watch, w.events, w.effects = w.start(), convert.NewIntake(), nil, nil, nil
 	w.send(engine.Tick{Now: w.now})
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 		w.send(engine.NodeSet{Node: w.intake.Node(w.nodes[name])})

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -78,7 +79,7 @@ func firstDifference(want, got string) string {
 type script struct {
 	t         *testing.T
 	scheduler *scheduler
-	intake    *cluster.Intake
+	intake    *convert.Intake
 	out       bytes.Buffer
 }
 
@@ -102,7 +103,7 @@ func (s *script) command(verb string, args []string) {
 	case "style":
 		for _, named := range Styles() {
 			if named.Name == args[0] && named.Style != nil {
-				s.scheduler, s.intake = newScheduler(*named.Style), cluster.NewIntake()
+				s.scheduler, s.intake = newScheduler(*named.Style), convert.NewIntake()
 				return
 			}
 		}

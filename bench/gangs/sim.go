@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -51,7 +52,7 @@ type subject interface {
 type simulation struct {
 	s        Scenario
 	subject  subject
-	intake   *cluster.Intake
+	intake   *convert.Intake
 	tally    *Tally
 	now      time.Duration
 	due      []event
@@ -83,7 +84,7 @@ func Simulate(s Scenario, style Named) Result {
 }
 
 func newSimulation(s Scenario, style Named) *simulation {
-	return &simulation{s: s, subject: style.start(), intake: cluster.NewIntake(), tally: NewTally(s, style.Name), pods: map[string]*pod{}}
+	return &simulation{s: s, subject: style.start(), intake: convert.NewIntake(), tally: NewTally(s, style.Name), pods: map[string]*pod{}}
 }
 
 // start makes the scheduler, which knows no nodes and no pods.

@@ -16,14 +16,14 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/tape"
 	"github.com/kumiki-scheduler/kumiki/config"
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 )
 
 // captured writes a snapshot of one node and a waiting pod.
 func captured(t *testing.T) string {
 	t.Helper()
-	in := cluster.NewIntake()
+	in := convert.NewIntake()
 	big := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "big", UID: "u-1"},
 		Spec: v1.PodSpec{SchedulerName: "default-scheduler", Containers: []v1.Container{{
 			Env:       []v1.EnvVar{{Name: "PASSWORD", Value: "hunter2"}},

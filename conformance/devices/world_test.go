@@ -31,6 +31,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/host/devices"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -47,7 +48,7 @@ type world struct {
 	manager *dynamicresources.DefaultDRAManager
 
 	store *cluster.Store
-	in    *cluster.Intake
+	in    *convert.Intake
 	inv   *devices.Inventory
 	ours  *devices.Plugin
 }
@@ -161,7 +162,7 @@ func (s *server) reactToPods(action clienttesting.Action) (handled bool, ret run
 var gates = feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
 
 func newWorld(t *testing.T, m *maker) *world {
-	w := &world{t: t, m: m, store: cluster.NewStore(), in: cluster.NewIntake(), inv: devices.NewInventory()}
+	w := &world{t: t, m: m, store: cluster.NewStore(), in: convert.NewIntake(), inv: devices.NewInventory()}
 	m.now = time.Now()
 	w.store.SetNow(record.Time(m.now.UnixNano()))
 	for i := range 1 + m.IntN(5) {

@@ -30,6 +30,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/host/extender"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -249,7 +250,7 @@ func TestExtendersLikeUpstream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pod := cluster.NewIntake().Pod(current.pod)
+		pod := convert.NewIntake().Pod(current.pod)
 		var infos []fwk.NodeInfo
 		for _, name := range nodeNames {
 			info := framework.NewNodeInfo()

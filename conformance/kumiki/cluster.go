@@ -13,6 +13,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/outcome"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
@@ -30,7 +31,7 @@ func (Subject) Load(s *scenario.Scenario) (diff.Cluster, error) {
 	}
 	c := &searched{
 		store:   cluster.NewStore(),
-		intake:  cluster.NewIntake(),
+		intake:  convert.NewIntake(),
 		profile: profile,
 		placer:  place.New(place.Profile{Filters: profile.Filters, Scorers: profile.Scorers}, engine.NoMeter{}, place.DefaultClassBytes),
 		names:   make([]string, 0, len(s.Nodes)),
@@ -52,7 +53,7 @@ func (Subject) Load(s *scenario.Scenario) (diff.Cluster, error) {
 // keeps it, so that its classes are put to the test too.
 type searched struct {
 	store       *cluster.Store
-	intake      *cluster.Intake
+	intake      *convert.Intake
 	profile     engine.Profile
 	placer      *place.Placer
 	nominations *nominations
@@ -258,7 +259,7 @@ type nominations struct {
 
 var _ place.Nominations = (*nominations)(nil)
 
-func newNominations(in *cluster.Intake, pods []*v1.Pod) *nominations {
+func newNominations(in *convert.Intake, pods []*v1.Pod) *nominations {
 	n := &nominations{on: map[string][]*cluster.Pod{}}
 	for _, p := range pods {
 		n.on[p.Status.NominatedNodeName] = append(n.on[p.Status.NominatedNodeName], in.Pod(p))

@@ -14,7 +14,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
 	"github.com/kumiki-scheduler/kumiki/conformance/outcome"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -27,7 +27,7 @@ type EngineRun struct {
 	up     *oracle.Cluster
 	s      *scenario.Scenario
 	eng    *engine.Engine
-	intake *cluster.Intake
+	intake *convert.Intake
 	rand   *gen.Rand
 	world  *gen.World
 	now    record.Time
@@ -64,7 +64,7 @@ func NewEngineRun(o *oracle.Oracle, s *scenario.Scenario, seed uint64, n int) (*
 		return nil, err
 	}
 	cfg.UnschedulableTimeout = 300 * record.Second
-	st := &EngineRun{up: up, s: s, eng: engine.New(cfg), intake: cluster.NewIntake(),
+	st := &EngineRun{up: up, s: s, eng: engine.New(cfg), intake: convert.NewIntake(),
 		rand:  gen.NewRand(seed, uint64(n)),
 		world: gen.NewWorld(seed, n), now: record.Second * 1_800_000_000, nodes: slices.Clone(s.Nodes), running: slices.Clone(s.Bound), pods: map[string]*v1.Pod{}, refused: map[string]bool{}, version: 1_000_000}
 	st.eng.Step(engine.Tick{Now: st.now})

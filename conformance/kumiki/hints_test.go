@@ -15,6 +15,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/queue"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
@@ -42,13 +43,13 @@ type hinted struct {
 	nodes   []*v1.Node
 	objects []scenario.Object
 	pods    []*v1.Pod
-	intake  *cluster.Intake
+	intake  *convert.Intake
 	store   *cluster.Store
 	ours    []*cluster.Pod // pods, as kumiki has them
 }
 
 func newHinted(seed uint64, n int) *hinted {
-	h := &hinted{w: gen.NewWorld(seed, n), intake: cluster.NewIntake(), store: cluster.NewStore()}
+	h := &hinted{w: gen.NewWorld(seed, n), intake: convert.NewIntake(), store: cluster.NewStore()}
 	for i := range 4 {
 		h.nodes = append(h.nodes, h.w.Node(i))
 	}
@@ -185,7 +186,7 @@ func changes(w *gen.World, nodes []*v1.Node, pods []*v1.Pod) []queue.Change {
 }
 
 // changeOf is upstream's change in our form.
-func changeOf(in *cluster.Intake, c queue.Change) plugin.Change {
+func changeOf(in *convert.Intake, c queue.Change) plugin.Change {
 	ch := plugin.Change{Event: plugin.Event{Resource: resourceOf(c.Event.Resource), Action: plugin.Action(c.Event.ActionType)}}
 	if c.OldObject != nil {
 		ch.OldObject = c.OldObject

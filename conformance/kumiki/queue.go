@@ -13,6 +13,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/queue"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	corequeue "github.com/kumiki-scheduler/kumiki/core/queue"
@@ -23,7 +24,7 @@ import (
 // waiting is kumiki's queue. It receives events as from the engine.
 type waiting struct {
 	q      *corequeue.Queue
-	intake *cluster.Intake
+	intake *convert.Intake
 	store  *cluster.Store                  // what plugins look at for hints: nodes, bound pods, objects
 	nodes  map[string]*cluster.Node        // name -> as last received
 	pods   map[cluster.UID]*cluster.Pod    // UID -> as last received, pending or bound
@@ -39,7 +40,7 @@ func NewQueue(start time.Time) queue.Queue {
 		panic(fmt.Sprintf("the default profile: %v", err))
 	}
 	w := &waiting{
-		intake: cluster.NewIntake(),
+		intake: convert.NewIntake(),
 		store:  cluster.NewStore(),
 		nodes:  map[string]*cluster.Node{},
 		pods:   map[cluster.UID]*cluster.Pod{},

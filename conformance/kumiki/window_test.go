@@ -14,6 +14,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
@@ -26,7 +27,7 @@ type march struct {
 	up     *oracle.Sequence
 	w      *gen.World
 	store  *cluster.Store
-	intake *cluster.Intake
+	intake *convert.Intake
 	placer *place.Placer
 	window *place.Window
 	nodes  []*v1.Node
@@ -49,7 +50,7 @@ func newMarch(t *testing.T, o *oracle.Oracle, n int, percentage int32) *march {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &march{up: up, w: gen.NewWorld(77, n), store: cluster.NewStore(), intake: cluster.NewIntake(), window: place.NewWindow()}
+	m := &march{up: up, w: gen.NewWorld(77, n), store: cluster.NewStore(), intake: convert.NewIntake(), window: place.NewWindow()}
 	m.placer = place.New(place.Profile{
 		Filters: profile.Filters, Scorers: profile.Scorers, Window: m.window,
 		Search: place.Search{Strategy: place.FixedWindow, Percentage: percentage},

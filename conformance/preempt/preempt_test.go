@@ -17,6 +17,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/conformance/gen"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins"
@@ -155,7 +156,7 @@ func oldest(pods []*v1.Pod) int64 {
 // ours is kumiki's search on one cluster.
 type ours struct {
 	store  *cluster.Store
-	intake *cluster.Intake
+	intake *convert.Intake
 	placer *place.Placer
 	noms   promised
 }
@@ -182,7 +183,7 @@ func newOurs(w *scene) *ours {
 		}
 		prof.Filters = append(prof.Filters, pl.(plugin.Filter))
 	}
-	o := &ours{cluster.NewStore(), cluster.NewIntake(), place.New(prof, noMeter{}, place.DefaultClassBytes), promised{}}
+	o := &ours{cluster.NewStore(), convert.NewIntake(), place.New(prof, noMeter{}, place.DefaultClassBytes), promised{}}
 	o.store.SetNow(1)
 	o.store.Begin()
 	for _, n := range w.nodes {

@@ -25,6 +25,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/spread"
 )
@@ -47,7 +48,7 @@ func (h *handle) SharedInformerFactory() informers.SharedInformerFactory { retur
 type duel struct {
 	ctx     context.Context
 	seen    map[string]int // what was compared -> how often
-	intake  *cluster.Intake
+	intake  *convert.Intake
 	state   cluster.Snapshot
 	nodes   []fwk.NodeInfo
 	theirs  *podtopologyspread.PodTopologySpread
@@ -81,7 +82,7 @@ func TestLikeUpstream(t *testing.T) {
 }
 
 func newDuel(t *rapid.T, seen map[string]int) *duel {
-	d := &duel{ctx: context.Background(), seen: seen, intake: cluster.NewIntake()}
+	d := &duel{ctx: context.Background(), seen: seen, intake: convert.NewIntake()}
 	store, objects := cluster.NewStore(), informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	core, apps := objects.Core().V1(), objects.Apps().V1()
 	drawObjects(t, func(o cluster.Object) {

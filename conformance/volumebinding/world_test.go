@@ -26,6 +26,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/volumes"
 )
@@ -60,7 +61,7 @@ type world struct {
 	m     maker
 	h     *handle
 	store *cluster.Store
-	in    *cluster.Intake
+	in    *convert.Intake
 	up    *upstream.VolumeBinding
 	ours  *volumes.VolumeBinding
 }
@@ -81,7 +82,7 @@ func (w *world) remove(kind cluster.Kind, namespace, name string) {
 }
 
 func newWorld(t *testing.T, m maker, client kubernetes.Interface) *world {
-	w := &world{m: m, h: &handle{objects: oracle.NewObjects(), client: client}, store: cluster.NewStore(), in: cluster.NewIntake()}
+	w := &world{m: m, h: &handle{objects: oracle.NewObjects(), client: client}, store: cluster.NewStore(), in: convert.NewIntake()}
 	gates := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
 	up, err := upstream.New(context.Background(), &config.VolumeBindingArgs{BindTimeoutSeconds: 600}, w.h, gates)
 	if err != nil {

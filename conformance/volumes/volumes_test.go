@@ -28,6 +28,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/volumes"
@@ -86,7 +87,7 @@ type world struct {
 	m     maker
 	h     *handle
 	store *cluster.Store
-	in    *cluster.Intake
+	in    *convert.Intake
 	nodes []*v1.Node
 	bound []*v1.Pod
 }
@@ -97,7 +98,7 @@ func (w *world) set(obj scenario.APIObject) {
 }
 
 func newWorld(m maker) *world {
-	w := &world{m: m, h: &handle{objects: oracle.NewObjects()}, store: cluster.NewStore(), in: cluster.NewIntake()}
+	w := &world{m: m, h: &handle{objects: oracle.NewObjects()}, store: cluster.NewStore(), in: convert.NewIntake()}
 	for _, name := range nodeNames {
 		n := m.node(name)
 		w.nodes = append(w.nodes, n)

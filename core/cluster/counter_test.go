@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 )
 
 // The words that the clusters of these tests are made of: few, so that they meet.
@@ -250,7 +251,7 @@ func retell(t *rapid.T, s cluster.Snapshot, p *cluster.Pod) {
 	}
 }
 
-func drawCountedNode(t *rapid.T, in *cluster.Intake) *cluster.Node {
+func drawCountedNode(t *rapid.T, in *convert.Intake) *cluster.Node {
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", rapid.IntRange(0, 5).Draw(t, "node")),
 		Labels: map[string]string{}}}
 	if rapid.IntRange(0, 3).Draw(t, "in a zone") > 0 {
@@ -278,7 +279,7 @@ func drawTerm(t *rapid.T) v1.PodAffinityTerm {
 	return term
 }
 
-func drawCountedPod(t *rapid.T, in *cluster.Intake, uid int) *cluster.Pod {
+func drawCountedPod(t *rapid.T, in *convert.Intake, uid int) *cluster.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", uid),
 		Namespace: one(t, namespaceList, "namespace"), Labels: map[string]string{}}}
 	p.UID = types.UID(fmt.Sprintf("uid-%d", uid))
@@ -324,7 +325,7 @@ func drawCountedPod(t *rapid.T, in *cluster.Intake, uid int) *cluster.Pod {
 
 // counted is a store with the questions that are asked of it after each step.
 type counted struct {
-	in        *cluster.Intake
+	in        *convert.Intake
 	s         *cluster.Store
 	questions []asked
 	askers    []*cluster.Pod
@@ -391,7 +392,7 @@ func (w *counted) ask(t *rapid.T) {
 // pods on a row without a node.
 func TestCountersAreARecount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &counted{in: cluster.NewIntake(), s: cluster.NewStore()}
+		w := &counted{in: convert.NewIntake(), s: cluster.NewStore()}
 		for range rapid.IntRange(1, 10).Draw(t, "transactions") {
 			w.s.Begin()
 			for range rapid.IntRange(0, 5).Draw(t, "steps") {
@@ -430,7 +431,7 @@ func TestCountersAreARecount(t *testing.T) {
 // Mutants: a tally that loses counts when it becomes a column; a pod counted for a term that was dropped when no pod
 // carried it; a sweep of audiences that loses the labels of those that stay, or drops them all.
 func TestManySelectorsAndTerms(t *testing.T) {
-	in, s := cluster.NewIntake(), cluster.NewStore()
+	in, s := convert.NewIntake(), cluster.NewStore()
 	const nodes, workloads = 100, 1100
 	for i := range nodes {
 		name := fmt.Sprintf("n%d", i)
@@ -550,7 +551,7 @@ func TestSelectionsAreToldApart(t *testing.T) {
 // TestCarriedTermsFollowNamespaceLabels: whether a term matches a pod changes with the labels of the pod's namespace.
 // Mutant: answers that are kept across changes of namespaces.
 func TestCarriedTermsFollowNamespaceLabels(t *testing.T) {
-	in, s := cluster.NewIntake(), cluster.NewStore()
+	in, s := convert.NewIntake(), cluster.NewStore()
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Namespace: "ns1"},
 		Spec: v1.PodSpec{NodeName: "n", Affinity: &v1.Affinity{
 			PodAntiAffinity: &v1.PodAntiAffinity{

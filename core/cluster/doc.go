@@ -4,8 +4,8 @@
 // which pods are assumed there (decided, but not yet observed).
 //
 // Store has one writer, the engine. All other packages read a Snapshot, a type without mutating methods, or speculate
-// in a Trial, whose undo uses the Store's own journal. Intake makes compact immutable records (Pod, Node) of API
-// objects outside the scheduling loop.
+// in a Trial, whose undo uses the Store's own journal. Package convert makes the compact immutable records (Pod, Node)
+// of API objects outside the scheduling loop.
 //
 // Accounting has three visible parts for each node and resource: allocatable, confirmed (observed as bound) and
 // assumed (decided, not yet observed). requested = confirmed + assumed. The ledger keeps, for each pod, the record

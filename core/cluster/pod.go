@@ -173,7 +173,8 @@ type HostPort struct {
 // Conflicts reports whether pods with these two ports cannot share a node: same port and protocol, and the same
 // address, or one of them all addresses.
 func (a HostPort) Conflicts(b HostPort) bool {
-	return a.Port == b.Port && a.Protocol == b.Protocol && (a.IP == b.IP || a.IP == anyIP || b.IP == anyIP)
+	return a.Port == b.Port && a.Protocol == b.Protocol && (a.IP == b.IP || a.IP == AnyIP || b.IP == AnyIP)
 }
 
-const anyIP = "0.0.0.0"
+// AnyIP is the address of a host port that takes the port on all addresses of the node.
+const AnyIP = "0.0.0.0"

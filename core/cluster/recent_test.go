@@ -9,8 +9,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/resource"
@@ -22,11 +20,11 @@ import (
 // not cut after a drop, asides-uncut, asides-made-once.
 func TestRecentIsTheStoreForWhoeverFollowsIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, in := NewStore(), NewIntake()
+		s, known := NewStore(), specs{}
 		r := &Recent{keep: rapid.SampledFrom([]int{0, 8, 64}).Draw(t, "keep")}
 		readers := make([]follower, 3)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			change(t, s, in)
+			change(t, s, known)
 			i := rapid.IntRange(0, len(readers)).Draw(t, "reader")
 			if i == len(readers) {
 				continue
@@ -97,64 +95,50 @@ func (f *follower) read(t *rapid.T, s Snapshot, r *Recent) {
 	}
 }
 
-func change(t *rapid.T, s *Store, in *Intake) {
+// specs shares the specs of pods with equal requests, as package convert does.
+type specs map[string]*PodSpec // requests -> spec
+
+func (m specs) of(requests v1.ResourceList) *PodSpec {
+	a := resource.FromList(requests)
+	key := fmt.Sprint(a)
+	if m[key] == nil {
+		m[key] = &PodSpec{Request: a, Held: a, Scored: a, HeldNonZero: [2]int64{a.MilliCPU, DefaultMemory}}
+	}
+	return m[key]
+}
+
+func change(t *rapid.T, s *Store, known specs) {
 	name := fmt.Sprint("n", rapid.IntRange(0, 4).Draw(t, "node"))
 	amount := v1.ResourceList{v1.ResourceCPU: *apiresource.NewQuantity(int64(rapid.IntRange(1, 9).Draw(t, "cores")),
 		apiresource.DecimalSI)}
 	if extended := rapid.IntRange(0, 12).Draw(t, "extended"); extended < 3 {
 		amount[v1.ResourceName(fmt.Sprint("example.com/x", extended))] = apiresource.MustParse("1")
 	}
-	uid := types.UID(fmt.Sprint("u", rapid.IntRange(0, 9).Draw(t, "pod")))
+	uid := UID(fmt.Sprint("u", rapid.IntRange(0, 9).Draw(t, "pod")))
 	switch rapid.IntRange(0, 4).Draw(t, "change") {
 	case 0:
-		s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
-			Status: v1.NodeStatus{Allocatable: amount}}))
+		s.SetNode(&Node{Name: name, Allocatable: resource.FromList(amount)})
 	case 1:
 		s.DeleteNode(name)
 	case 2:
-		s.DeletePod(UID(uid))
+		s.DeletePod(uid)
 	default:
-		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid}, Spec: v1.PodSpec{NodeName: name}}
-		p.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{Requests: amount}}}
-		s.SetPod(in.Pod(p))
-	}
-}
-
-// TestPodsOfOneShapeAreKin: specs that differ in requests only are in one equivalence class, others are not.
-func TestPodsOfOneShapeAreKin(t *testing.T) {
-	in := NewIntake()
-	spec := func(cpu, selector string) *PodSpec {
-		p := &v1.Pod{Spec: v1.PodSpec{NodeSelector: map[string]string{"disk": selector},
-			Containers: []v1.Container{{}}}}
-		if cpu != "" {
-			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: apiresource.MustParse(cpu),
-				"example.com/x": apiresource.MustParse("1")}
-		}
-		return in.Pod(p).Spec.Alike
-	}
-	small, large, silent, other := spec("1", "ssd"), spec("2", "ssd"), spec("", "ssd"), spec("1", "hdd")
-	if small == large || small.Kin != large.Kin || small.Kin != silent.Kin {
-		t.Errorf("pods that differ in requests alone: specs %p and %p, kin %p, %p and %p", small, large, small.Kin,
-			large.Kin, silent.Kin)
-	}
-	if small.Kin == other.Kin || small.Kin == nil || small.Kin.Kin != small.Kin || small.Kin.Alike != small.Kin {
-		t.Errorf("pods of another selector: kin %p and %p", small.Kin, other.Kin)
+		s.SetPod(&Pod{UID: uid, Name: string(uid), NodeName: name, Spec: known.of(amount)})
 	}
 }
 
 // TestConfirmingAPodChangesNoRow: the watch's word on a pod that was assumed where it is now costs no cache anything,
 // and leaves nothing assumed. Mutants: a row that is touched, an assumed amount that stays.
 func TestConfirmingAPodChangesNoRow(t *testing.T) {
-	s, in := NewStore(), NewIntake()
-	s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}))
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}
-	pod.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{
-		Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("2")}}}}
-	pending := in.Pod(pod)
+	s := NewStore()
+	s.SetNode(&Node{Name: "n"})
+	pending := &Pod{UID: "u", Name: "p",
+		Spec: specs{}.of(v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("2")})}
 	s.assume(pending, 0)
 	_, before, _ := s.Snapshot().Changes(0)
-	pod.Spec.NodeName, pod.ResourceVersion = "n", "2"
-	seen := s.SetPod(in.Pod(pod))
+	bound := *pending
+	bound.NodeName, bound.ResourceVersion = "n", "2"
+	seen := s.SetPod(&bound)
 	_, after, _ := s.Snapshot().Changes(0)
 	if seen.Old != pending || !seen.WasAssumed || seen.Elsewhere != "" {
 		t.Errorf("confirmed: %+v", seen)
@@ -171,13 +155,12 @@ func TestConfirmingAPodChangesNoRow(t *testing.T) {
 // TestRecentTakesBoundedMemory: rows with many resources take more, and fewer changes are held. Mutant: a fixed number.
 func TestRecentTakesBoundedMemory(t *testing.T) {
 	for _, resources := range []int{0, 40, 300} {
-		s, in := NewStore(), NewIntake()
+		s := NewStore()
 		offers := v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("1")}
 		for i := range resources {
 			offers[v1.ResourceName(fmt.Sprint("example.com/x", i))] = apiresource.MustParse("1")
 		}
-		s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"},
-			Status: v1.NodeStatus{Allocatable: offers}}))
+		s.SetNode(&Node{Name: "n", Allocatable: resource.FromList(offers)})
 		r, most := &Recent{}, 0
 		r.Follow(s.Snapshot())
 		for range recentAtMost + 2 {
@@ -200,21 +183,17 @@ func TestRecentTakesBoundedMemory(t *testing.T) {
 // scalars, whatever there is elsewhere, in the store as in what is recent. Mutant: a column of all rows for each
 // resource.
 func TestAChangeCostsWhatTheRowHas(t *testing.T) {
-	s, in := NewStore(), NewIntake()
+	s, known := NewStore(), specs{}
 	const nodes = 400
 	for i := range nodes {
 		offers := v1.ResourceList{v1.ResourceName(fmt.Sprint("example.com/x", i)): apiresource.MustParse("2")}
-		s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)},
-			Status: v1.NodeStatus{Allocatable: offers}}))
+		s.SetNode(&Node{Name: fmt.Sprint("n", i), Allocatable: resource.FromList(offers)})
 	}
 	r := &Recent{}
 	r.Follow(s.Snapshot())
 	for i := range 50 {
-		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: types.UID(fmt.Sprint(i))},
-			Spec: v1.PodSpec{NodeName: fmt.Sprint("n", i)}}
 		ask := v1.ResourceList{v1.ResourceName(fmt.Sprint("example.com/x", i)): apiresource.MustParse("1")}
-		pod.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{Requests: ask}}}
-		s.SetPod(in.Pod(pod))
+		s.SetPod(&Pod{UID: UID(fmt.Sprint(i)), Name: "p", NodeName: fmt.Sprint("n", i), Spec: known.of(ask)})
 	}
 	r.Follow(s.Snapshot())
 	var cells column

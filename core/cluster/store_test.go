@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
@@ -161,7 +162,7 @@ func compare(t *rapid.T, s *cluster.Store, m *model) {
 	}
 }
 
-func drawNode(t *rapid.T, in *cluster.Intake) *cluster.Node {
+func drawNode(t *rapid.T, in *convert.Intake) *cluster.Node {
 	i := rapid.IntRange(0, 5).Draw(t, "node")
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i), Labels: map[string]string{}}}
 	n.Labels["zone"] = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone")
@@ -188,7 +189,7 @@ func drawList(t *rapid.T, what string, names []v1.ResourceName) v1.ResourceList 
 	return list
 }
 
-func drawPod(t *rapid.T, in *cluster.Intake, uid int) *cluster.Pod {
+func drawPod(t *rapid.T, in *convert.Intake, uid int) *cluster.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", uid), Namespace: "default"}}
 	p.UID = types.UID(fmt.Sprintf("uid-%d", uid))
 	c := v1.Container{Name: "c", Resources: v1.ResourceRequirements{Requests: drawList(t, "request", resources)}}
@@ -209,7 +210,7 @@ func drawPod(t *rapid.T, in *cluster.Intake, uid int) *cluster.Pod {
 // the ledger, still in use.
 func TestStoreIsItsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in, s := cluster.NewIntake(), cluster.NewStore()
+		in, s := convert.NewIntake(), cluster.NewStore()
 		m := &model{map[string]*cluster.Node{}, map[cluster.UID]modelPod{}}
 		for range rapid.IntRange(1, 12).Draw(t, "transactions") {
 			before := m.clone()
@@ -230,7 +231,7 @@ func TestStoreIsItsModel(t *testing.T) {
 }
 
 // change makes one random change in both.
-func change(t *rapid.T, in *cluster.Intake, s *cluster.Store, m *model) {
+func change(t *rapid.T, in *convert.Intake, s *cluster.Store, m *model) {
 	switch rapid.SampledFrom([]string{"node", "node gone", "bound", "pod gone", "trial", "forget"}).Draw(t, "change") {
 	case "node":
 		n := drawNode(t, in)
@@ -264,7 +265,7 @@ func change(t *rapid.T, in *cluster.Intake, s *cluster.Store, m *model) {
 	}
 }
 
-func trial(t *rapid.T, in *cluster.Intake, s *cluster.Store, m *model) {
+func trial(t *rapid.T, in *convert.Intake, s *cluster.Store, m *model) {
 	start := m.clone()
 	tr := s.Trial()
 	mark, atMark := tr.Checkpoint(), m.clone()
@@ -298,7 +299,7 @@ func trial(t *rapid.T, in *cluster.Intake, s *cluster.Store, m *model) {
 // TestJournalNamesEveryChangedRow: a cache that reads Changes sees each row that a step touched.
 // Mutant: a rollback that does not touch the rows it restores.
 func TestJournalNamesEveryChangedRow(t *testing.T) {
-	in, s := cluster.NewIntake(), cluster.NewStore()
+	in, s := convert.NewIntake(), cluster.NewStore()
 	node := func(name string) *cluster.Node {
 		return in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Status: v1.NodeStatus{Allocatable: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("4")}}})
@@ -322,7 +323,7 @@ func TestJournalNamesEveryChangedRow(t *testing.T) {
 // TestPanicsOnBrokenLedger: a ledger that would count a pod twice stops the process with the values in the message.
 // Mutant: assume that overwrites.
 func TestPanicsOnBrokenLedger(t *testing.T) {
-	in, s := cluster.NewIntake(), cluster.NewStore()
+	in, s := convert.NewIntake(), cluster.NewStore()
 	s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}))
 	pod := in.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}})
 	defer func() {
@@ -340,7 +341,7 @@ func TestPanicsOnBrokenLedger(t *testing.T) {
 // TestPodsOfOneTemplateShareTheirSpec holds the memory of bound pods down and makes classes.
 // Mutant: interning by pointer.
 func TestPodsOfOneTemplateShareTheirSpec(t *testing.T) {
-	in := cluster.NewIntake()
+	in := convert.NewIntake()
 	mk := func(name, cpu string) *cluster.Pod {
 		return in.Pod(&v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", Labels: map[string]string{"app": "web"}},

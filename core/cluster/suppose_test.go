@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 )
 
 // trace is what a store shows of itself that decisions and caches read.
@@ -43,7 +44,7 @@ func first[A, B any](a A, _ B) A { return a }
 // are given up in another order than they were taken; a counter or a dictionary that keeps the rows of a question.
 func TestASuppositionLeavesNoTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := cluster.NewIntake()
+		in := convert.NewIntake()
 		plain, w := cluster.NewStore(), &counted{in: in, s: cluster.NewStore()}
 		asked := w.s
 		_, seq, _ := asked.Snapshot().Changes(0)

@@ -2,19 +2,6 @@
 
 package cluster
 
-import v1 "k8s.io/api/core/v1"
-
-// preempted reports whether a pod's status says that a scheduler evicted it (upstream: plugins/defaultpreemption,
-// podTerminatingByPreemption).
-func preempted(p *v1.Pod) bool {
-	for i := range p.Status.Conditions {
-		if c := &p.Status.Conditions[i]; c.Type == v1.DisruptionTarget {
-			return c.Status == v1.ConditionTrue && c.Reason == v1.PodReasonPreemptionByScheduler
-		}
-	}
-	return false
-}
-
 // renewed records that a row has another version of a pod which holds the same amounts, but started at another time.
 func (s *Store) renewed(e *entry, was *Pod) {
 	if was.Start != e.pod.Start {

@@ -13,10 +13,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 )
 
 // changeRoom makes a small change to the capacity for volumes that drivers have on nodes.
-func changeRoom(t *rapid.T, s *cluster.Store, in *cluster.Intake, version int) {
+func changeRoom(t *rapid.T, s *cluster.Store, in *convert.Intake, version int) {
 	node := fmt.Sprint("n", rapid.IntRange(0, 2).Draw(t, "node"))
 	name := fmt.Sprint("x", rapid.IntRange(0, 4).Draw(t, "name"))
 	meta := metav1.ObjectMeta{Name: node, ResourceVersion: fmt.Sprint(version)}
@@ -56,7 +57,7 @@ func changeRoom(t *rapid.T, s *cluster.Store, in *cluster.Intake, version int) {
 // CSINode, or a deleted one, which does not reach the sets.
 func TestRowsThatAreShortOfVolumes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, in := cluster.NewStore(), cluster.NewIntake()
+		s, in := cluster.NewStore(), convert.NewIntake()
 		for step := range rapid.IntRange(1, 20).Draw(t, "transactions") {
 			what := rapid.IntRange(0, 3).Draw(t, "end")
 			end := s.Commit

@@ -13,18 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // benchEngine knows n nodes of 64 cores in three zones, one in ten tainted.
-func benchEngine(n, classBytes int) (*engine.Engine, *cluster.Intake) {
+func benchEngine(n, classBytes int) (*engine.Engine, *convert.Intake) {
 	e := engine.New(engine.Config{
 		Seed: 7, Profiles: []engine.Profile{engine.DefaultProfile("default-scheduler")}, Less: basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, ClassBytes: classBytes,
 	})
-	in := cluster.NewIntake()
+	in := convert.NewIntake()
 	e.Step(engine.Tick{Now: record.Second})
 	for i := range n {
 		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%05d", i), Labels: map[string]string{

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
@@ -89,7 +90,7 @@ func askedAboutUnits(t interface{ Errorf(string, ...any) }) {
 		prof := locked()
 		prof.Preemption, prof.Foreign = &preempt.Config{}, who
 		s := robbing{&story{t: nil, engine: engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{prof}, Less: basic.PrioritySort{},
-			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second}), intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}}}
+			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second}), intake: convert.NewIntake(), pods: map[string]*v1.Pod{}}}
 		told := string(s.play([]byte(amongGangs)))
 		if !strings.Contains(told, c.want) || len(who.asked) != 1 || who.asked[0] != all {
 			t.Errorf("%s: not told: %s\nasked %q\n%s", c.what, c.want, who.asked, told)

@@ -9,7 +9,7 @@ import (
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -27,7 +27,7 @@ func calm(t *testing.T, e *engine.Engine, evs ...engine.Event) {
 }
 
 // bystander is a node and a pod that must be placed on it whatever comes before.
-func bystander(in *cluster.Intake) (engine.Event, engine.Event) {
+func bystander(in *convert.Intake) (engine.Event, engine.Event) {
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bystander"}}
 	n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: apiresource.MustParse("1"), v1.ResourcePods: apiresource.MustParse("5")}
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bystander", Namespace: "default", UID: "bystander"}}
@@ -61,7 +61,7 @@ func FuzzPodIntake(f *testing.F) {
 		if pending {
 			p.Spec.NodeName, p.Spec.SchedulerName = "", "default-scheduler"
 		}
-		e, in := freshEngine(), cluster.NewIntake()
+		e, in := freshEngine(), convert.NewIntake()
 		node, neighbour := bystander(in)
 		rec := in.Pod(p)
 		calm(t, e, engine.Tick{Now: record.Second}, node, engine.Synced{}, engine.PodSet{Pod: rec}, engine.Cycle{})
@@ -85,7 +85,7 @@ func FuzzNodeIntake(f *testing.F) {
 		if n.Unmarshal(raw) != nil || n.Name == "bystander" {
 			return
 		}
-		e, in := freshEngine(), cluster.NewIntake()
+		e, in := freshEngine(), convert.NewIntake()
 		node, neighbour := bystander(in)
 		calm(t, e, engine.Tick{Now: record.Second}, node, engine.NodeSet{Node: in.Node(n)}, engine.Synced{}, neighbour, engine.Cycle{})
 		inspect(e).ExplainNode(n.Name)

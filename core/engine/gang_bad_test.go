@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -25,13 +26,13 @@ import (
 type badWorld struct {
 	t      *rapid.T
 	engine *engine.Engine
-	intake *cluster.Intake
+	intake *convert.Intake
 	now    record.Time
 	rv     int
 	pods   map[string]*v1.Pod // name -> the API server's version
 	said   map[string]string  // name -> the reason that the pod was last notified of
 	groups map[cluster.ObjectKey]*cluster.Gang
-	rules  cluster.GangRules
+	rules  convert.GangRules
 }
 
 var (
@@ -43,7 +44,7 @@ var badProfiles = []string{"default-scheduler", "second"}
 
 func newBadWorld(t *rapid.T) *badWorld {
 	w := &badWorld{t: t, pods: map[string]*v1.Pod{}, said: map[string]string{}, groups: map[cluster.ObjectKey]*cluster.Gang{}, now: 1000 * record.Second}
-	w.rules = cluster.GangRules{Group: true, Annotation: true, Sigs: true, Volcano: true, Pfnet: "pf.example/gang"}
+	w.rules = convert.GangRules{Group: true, Annotation: true, Sigs: true, Volcano: true, Pfnet: "pf.example/gang"}
 	w.start()
 	return w
 }
@@ -57,7 +58,7 @@ func (w *badWorld) start() {
 	}
 	w.engine = engine.New(engine.Config{Seed: 7, Profiles: profiles, Less: basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: noFlush})
-	w.intake = cluster.NewIntake()
+	w.intake = convert.NewIntake()
 	w.intake.DeclareGangs(w.rules)
 	w.send(engine.Tick{Now: w.now})
 	for i := range 3 {
@@ -111,8 +112,8 @@ func (w *badWorld) send(ev engine.Event) {
 			}
 			p.Spec.NodeName = f.Node
 			if f.Gang != nil {
-				p.Annotations = mapWith(p.Annotations, cluster.GangBoundAnnotation, f.Gang.Name, cluster.GangDecisionAnnotation, fmt.Sprint(f.Gang.Decision),
-					cluster.GangQuorumAnnotation, fmt.Sprint(f.Gang.Quorum))
+				p.Annotations = mapWith(p.Annotations, convert.GangBoundAnnotation, f.Gang.Name, convert.GangDecisionAnnotation, fmt.Sprint(f.Gang.Decision),
+					convert.GangQuorumAnnotation, fmt.Sprint(f.Gang.Quorum))
 			}
 			then = append(then, engine.BindDone{Pod: f.Pod, Node: f.Node, Outcome: engine.Bound}, w.shown(p))
 		case engine.Evict:

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -35,13 +35,13 @@ func BenchmarkGangs(b *testing.B) {
 }
 
 // gangFarm is an engine that knows 5,000 nodes.
-func gangFarm() (*engine.Engine, *cluster.Intake) {
+func gangFarm() (*engine.Engine, *convert.Intake) {
 	e := engine.New(engine.Config{
 		Seed: 7, Profiles: []engine.Profile{engine.DefaultProfile("default-scheduler")}, Less: basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
-	in := cluster.NewIntake()
-	in.DeclareGangs(cluster.GangRules{Annotation: true})
+	in := convert.NewIntake()
+	in.DeclareGangs(convert.GangRules{Annotation: true})
 	e.Step(engine.Tick{Now: record.Second})
 	for i := range 5000 {
 		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%05d", i)}}

@@ -12,7 +12,7 @@ import (
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
@@ -46,8 +46,8 @@ func preemptions(b *testing.B, gang func(i, k int) string) {
 		Seed: 7, Profiles: []engine.Profile{prof}, Less: basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
-	in, low := cluster.NewIntake(), int32(1)
-	in.DeclareGangs(cluster.GangRules{Annotation: true})
+	in, low := convert.NewIntake(), int32(1)
+	in.DeclareGangs(convert.GangRules{Annotation: true})
 	pods := map[string]*v1.Pod{} // uid -> pod
 	e.Step(engine.Tick{Now: record.Second})
 	for i := range 5000 {

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
@@ -24,7 +24,7 @@ import (
 // they evict can be deleted, so that most of them wait. Of the calls in flight any may be the next that it answers.
 type storm struct {
 	e     *engine.Engine
-	in    *cluster.Intake
+	in    *convert.Intake
 	draw  *rand.Rand
 	now   record.Time
 	rv    int
@@ -79,7 +79,7 @@ func BenchmarkPreemptionStorm(b *testing.B) {
 func newStorm(nodes int) *storm {
 	prof := engine.DefaultProfile("default-scheduler")
 	prof.Preemption = &preempt.Config{}
-	s := &storm{in: cluster.NewIntake(), draw: rand.New(rand.NewSource(1)), pods: map[string]*v1.Pod{}, now: record.Second}
+	s := &storm{in: convert.NewIntake(), draw: rand.New(rand.NewSource(1)), pods: map[string]*v1.Pod{}, now: record.Second}
 	s.e = engine.New(engine.Config{
 		Seed: 7, Profiles: []engine.Profile{prof}, Less: basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,

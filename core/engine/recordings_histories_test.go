@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
@@ -166,7 +167,7 @@ func restarts(t *rapid.T) {
 type largeCluster struct {
 	t      *rapid.T
 	engine *engine.Engine
-	intake *cluster.Intake
+	intake *convert.Intake
 	now    record.Time
 	pods   map[string]*v1.Pod // UID -> its newest version
 	made   int
@@ -179,7 +180,7 @@ func largeClusterHistory(t *rapid.T) {
 	p.Search = rapid.SampledFrom([]place.Search{{}, {}, {}, {Strategy: place.FixedWindow}, {Strategy: place.FixedWindow, Percentage: 60},
 		{Strategy: place.RandomSubset, Subset: 20}, {Strategy: place.PowerOfTwo}}).Draw(t, "search")
 	classBytes := rapid.SampledFrom([]int{0, 0, 1, 1 << 16}).Draw(t, "class bytes")
-	w := &largeCluster{t: t, intake: cluster.NewIntake(), now: 1000 * record.Second, pods: map[string]*v1.Pod{}, engine: engine.New(engine.Config{
+	w := &largeCluster{t: t, intake: convert.NewIntake(), now: 1000 * record.Second, pods: map[string]*v1.Pod{}, engine: engine.New(engine.Config{
 		Seed: 7, Profiles: []engine.Profile{p}, Less: basic.PrioritySort{}, ClassBytes: classBytes,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
@@ -82,7 +83,7 @@ func (s robbing) tell(verb string, args []string) {
 	case "patience":
 		s.engine = preemptingEngine(preempt.Config{VictimTimeout: record.Time(s.number(args[0])) * record.Second})
 	case "sync":
-		s.engine, s.intake, s.pods = preemptingEngine(preempt.Config{Sync: true}), cluster.NewIntake(), map[string]*v1.Pod{}
+		s.engine, s.intake, s.pods = preemptingEngine(preempt.Config{Sync: true}), convert.NewIntake(), map[string]*v1.Pod{}
 	case "evict-done":
 		s.stepped(engine.EvictDone{For: s.ref(args), Decision: uint64(s.number(args[1])), Message: message(args[2:])})
 	case "cycle":
@@ -280,7 +281,7 @@ func TestWhatIsSaidBehindTheMessage(t *testing.T) {
 		prof := engine.DefaultProfile("default-scheduler")
 		prof.Add(claims{}, 0)
 		prof.Preemption = &preempt.Config{}
-		e, in := engine.New(engine.Config{Profiles: []engine.Profile{prof}}), cluster.NewIntake()
+		e, in := engine.New(engine.Config{Profiles: []engine.Profile{prof}}), convert.NewIntake()
 		s := robbing{&story{t: t, engine: e, intake: in, pods: map[string]*v1.Pod{}}}
 		for range c.nodes {
 			s.command("node", []string{"n1", "cpu=1"})

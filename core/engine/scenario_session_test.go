@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
@@ -35,7 +36,7 @@ type sitting struct {
 }
 
 func newSitting(t *testing.T) sitting {
-	return sitting{robbing{&story{t: t, engine: sessionEngine(5 * record.Second), intake: cluster.NewIntake(), pods: map[string]*v1.Pod{}}}, map[string]string{}}
+	return sitting{robbing{&story{t: t, engine: sessionEngine(5 * record.Second), intake: convert.NewIntake(), pods: map[string]*v1.Pod{}}}, map[string]string{}}
 }
 
 // sessionEngine works in sessions if period is above 0, on nodes of one slot each.

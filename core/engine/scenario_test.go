@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -96,7 +97,7 @@ func diff(want, got string) string {
 type story struct {
 	t      *testing.T
 	engine *engine.Engine
-	intake *cluster.Intake
+	intake *convert.Intake
 	pods   map[string]*v1.Pod // name -> newest version
 	out    bytes.Buffer
 }
@@ -117,9 +118,9 @@ func (s *story) begin(hold *engine.Hold) {
 }
 
 // readingIntake reads the annotations that declare gangs.
-func readingIntake() *cluster.Intake {
-	in := cluster.NewIntake()
-	in.DeclareGangs(cluster.GangRules{Annotation: true})
+func readingIntake() *convert.Intake {
+	in := convert.NewIntake()
+	in.DeclareGangs(convert.GangRules{Annotation: true})
 	return in
 }
 

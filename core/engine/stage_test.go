@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/recording"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -22,7 +23,7 @@ type stage struct {
 	t      *rapid.T
 	world  onStage
 	engine *engine.Engine
-	intake *cluster.Intake
+	intake *convert.Intake
 	now    record.Time
 	rv     int
 
@@ -50,7 +51,7 @@ type onStage interface {
 }
 
 func newStage(t *rapid.T, world onStage) stage {
-	return stage{t: t, world: world, intake: cluster.NewIntake(), now: 1000 * record.Second, pods: map[string]*v1.Pod{}}
+	return stage{t: t, world: world, intake: convert.NewIntake(), now: 1000 * record.Second, pods: map[string]*v1.Pod{}}
 }
 
 // restarted begins with an engine that knows nothing.

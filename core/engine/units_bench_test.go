@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -28,7 +29,7 @@ func BenchmarkGangPreempts(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
 				e := fullCluster(5000, 4, c.size)
-				in := cluster.NewIntake()
+				in := convert.NewIntake()
 				for i := range 500 {
 					p := in.Pod(lowOrBoss(fmt.Sprint("boss-", i), "", 100, 1000))
 					p.Gang = &cluster.GangMark{Key: cluster.GangKey{Source: cluster.GangOfAnnotation, Namespace: "default", Name: "boss"}, Size: 500}
@@ -53,11 +54,11 @@ func BenchmarkGangPreempts(b *testing.B) {
 // fullCluster has nodes of as many cores as there are pods on each.
 func fullCluster(nodes, perNode, gang int) *engine.Engine {
 	e := preemptingEngine(preempt.Config{})
-	fill(e, cluster.NewIntake(), nodes, perNode, gang)
+	fill(e, convert.NewIntake(), nodes, perNode, gang)
 	return e
 }
 
-func fill(e *engine.Engine, in *cluster.Intake, nodes, perNode, gang int) {
+func fill(e *engine.Engine, in *convert.Intake, nodes, perNode, gang int) {
 	for n := range nodes {
 		recordedStep(e, engine.NodeSet{Node: in.Node(benchNode(fmt.Sprintf("n%04d", n), perNode))})
 	}
@@ -87,7 +88,7 @@ func lowOrBoss(name, node string, priority int32, milli int64) *v1.Pod {
 
 // BenchmarkPodPreemptsAmongGangs is the cycle of one pod that fits nowhere on 5,000 full nodes with gangs of 8.
 func BenchmarkPodPreemptsAmongGangs(b *testing.B) {
-	e, in := fullCluster(5000, 4, 8), cluster.NewIntake()
+	e, in := fullCluster(5000, 4, 8), convert.NewIntake()
 	i := 0
 	for b.Loop() {
 		b.StopTimer()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
@@ -21,7 +22,7 @@ func unprovedIsTold(t interface{ Fatalf(string, ...any) }) {
 		runs int
 		told bool
 	}{{12, true}, {units.DefaultDryRuns, false}} {
-		e, in := preemptingEngine(preempt.Config{Runs: c.runs}), cluster.NewIntake()
+		e, in := preemptingEngine(preempt.Config{Runs: c.runs}), convert.NewIntake()
 		fill(e, in, 150, 4, 1)
 		for i := range 20 {
 			p := in.Pod(lowOrBoss(fmt.Sprint("boss-", i), "", 100, int64(900+i+1000*(i%2))))

@@ -11,6 +11,7 @@ import (
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
@@ -212,7 +213,7 @@ var everything = func() *cluster.Pod {
 	p.Spec.Priority = &priority
 	all := v1.ResourceList{v1.ResourceCPU: *apiresource.NewQuantity(1<<36, apiresource.DecimalSI)}
 	p.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{Requests: all}}}
-	return cluster.NewIntake().Pod(p)
+	return convert.NewIntake().Pod(p)
 }()
 
 func (b *beside) fill(n cluster.NodeIdx) { b.full[b.s.NodeName(n)] = true }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
@@ -24,7 +25,7 @@ func (noMeter) Plugin(plugin.Point, string) {}
 // world is a cluster with the default profile.
 type world struct {
 	store   *cluster.Store
-	intake  *cluster.Intake
+	intake  *convert.Intake
 	placer  *place.Placer
 	profile place.Profile
 	noms    promised
@@ -81,7 +82,7 @@ func defaults(t interface{ Fatal(...any) }) (prof place.Profile, reservers []plu
 
 func newWorld(t interface{ Fatal(...any) }) *world {
 	prof := profile(t)
-	return &world{store: cluster.NewStore(), intake: cluster.NewIntake(),
+	return &world{store: cluster.NewStore(), intake: convert.NewIntake(),
 		placer: place.New(prof, noMeter{}, place.DefaultClassBytes), profile: prof}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
@@ -23,7 +24,7 @@ func TestAClassAgesWithWhatItsFiltersRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	placer := place.New(place.Profile{Filters: []plugin.Filter{fit}}, noMeter{}, place.DefaultClassBytes)
-	store, in := cluster.NewStore(), cluster.NewIntake()
+	store, in := cluster.NewStore(), convert.NewIntake()
 	set := func(f func()) {
 		store.Begin()
 		f()

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -37,7 +38,7 @@ func TestGroupsAreALookAtEachRow(t *testing.T) {
 }
 
 func groupTwins(t *rapid.T, prof place.Profile, made *paths) {
-	s, in := cluster.NewStore(), cluster.NewIntake()
+	s, in := cluster.NewStore(), convert.NewIntake()
 	// Above 64 nodes there are too many hosts to distinguish them by name.
 	nodes := rapid.SampledFrom([]int{3, 10, 70, 140}).Draw(t, "nodes")
 	for i := range nodes {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
@@ -23,7 +24,7 @@ import (
 func TestJudgingIsPlacing(t *testing.T) {
 	prof := defaultProfile(t)
 	rapid.Check(t, func(t *rapid.T) {
-		s, in := cluster.NewStore(), cluster.NewIntake()
+		s, in := cluster.NewStore(), convert.NewIntake()
 		nodes := rapid.SampledFrom([]int{3, 10, 70}).Draw(t, "nodes")
 		for i := range nodes {
 			s.SetNode(in.Node(groupNode(t, i)))

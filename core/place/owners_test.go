@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 )
 
@@ -46,7 +47,7 @@ func TestPodsOfAnOwnerMakeFewClasses(t *testing.T) {
 		}},
 	} {
 		t.Run(owner.name, func(t *testing.T) {
-			s, in := cluster.NewStore(), cluster.NewIntake()
+			s, in := cluster.NewStore(), convert.NewIntake()
 			for i := range owner.nodes {
 				s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: ownerNode(i), Labels: map[string]string{v1.LabelTopologyZone: fmt.Sprint(i % 3)}},
 					Status: v1.NodeStatus{Allocatable: list("1000", "1000Gi")}}))

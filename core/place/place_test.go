@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins"
@@ -180,7 +181,7 @@ func TestPlaceIsItsSlowTwin(t *testing.T) {
 }
 
 func twins(t *rapid.T, prof place.Profile) {
-	s, in := cluster.NewStore(), cluster.NewIntake()
+	s, in := cluster.NewStore(), convert.NewIntake()
 	budget := rapid.SampledFrom([]int{1, 1000, 1 << 20}).Draw(t, "class bytes")
 	pl := place.New(prof, noMeter{}, budget)
 	for range rapid.IntRange(1, 25).Draw(t, "changes") {
@@ -216,7 +217,7 @@ func compareOwn(t *rapid.T, prof place.Profile, pl *place.Placer, s cluster.Snap
 func TestClassesStayInTheirBudget(t *testing.T) { budgetHolds(t, defaultProfile(t)) }
 
 func budgetHolds(t interface{ Errorf(string, ...any) }, prof place.Profile) {
-	s, in := cluster.NewStore(), cluster.NewIntake()
+	s, in := cluster.NewStore(), convert.NewIntake()
 	for i := range 100 {
 		s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i)}}))
 	}
@@ -234,7 +235,7 @@ func budgetHolds(t interface{ Errorf(string, ...any) }, prof place.Profile) {
 // TestAClassOfManyTakesTwoBytesForANode: pods that differ in requests alone have a class each, and a thousand of
 // those for 50,000 nodes must fit into what a Placer keeps. Mutant: a class that keeps verdicts and totals.
 func TestAClassOfManyTakesTwoBytesForANode(t *testing.T) {
-	s, in := cluster.NewStore(), cluster.NewIntake()
+	s, in := cluster.NewStore(), convert.NewIntake()
 	const nodes, kinds = 300, 50
 	for i := range nodes {
 		s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i)}}))
@@ -308,7 +309,7 @@ func compare(t *rapid.T, prof place.Profile, pl *place.Placer, s cluster.Snapsho
 	}
 }
 
-func disturb(t *rapid.T, s *cluster.Store, in *cluster.Intake) {
+func disturb(t *rapid.T, s *cluster.Store, in *convert.Intake) {
 	name := fmt.Sprintf("n%d", rapid.IntRange(0, 5).Draw(t, "node"))
 	switch rapid.SampledFrom([]string{"node", "node", "gone", "pod", "pod", "pod", "pod gone"}).Draw(t, "change") {
 	case "node":

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 )
 
@@ -31,7 +32,7 @@ func TestPodsWithVolumesAreRanked(t *testing.T) {
 
 func volumeTwins(t *rapid.T, prof place.Profile, made *paths) {
 	const driver = "disk.example.com"
-	s, in := cluster.NewStore(), cluster.NewIntake()
+	s, in := cluster.NewStore(), convert.NewIntake()
 	nodes := rapid.IntRange(2, 6).Draw(t, "nodes")
 	most := rapid.SampledFrom([]int{2, 12}).Draw(t, "largest limit")
 	limit := func(i int) {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
@@ -33,7 +34,7 @@ func (fuse) OfNode()                      {}
 // shares what is known of nodes, must still be judged by the taint. Mutant: Drop forgets the class of the pod
 // alone.
 func TestAPanicLeavesNoRowBehind(t *testing.T) {
-	s, in := cluster.NewStore(), cluster.NewIntake()
+	s, in := cluster.NewStore(), convert.NewIntake()
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: v1.NodeStatus{Allocatable: list("8", "8Gi")}}
 	s.SetNode(in.Node(node))
 	prof, armed := defaultProfile(t), false

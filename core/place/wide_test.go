@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -200,7 +201,7 @@ func TestErrorsFailTheAttempt(t *testing.T) {
 		"never":     "",
 	} {
 		prof := place.Profile{Filters: []plugin.Filter{failing{at}}, Scorers: []place.Scorer{{Scorer: failing{at}, Weight: 1}}}
-		s, in := cluster.NewStore(), cluster.NewIntake()
+		s, in := cluster.NewStore(), convert.NewIntake()
 		p := in.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}})
 		for i, name := range []string{"n0", "n1"} {
 			s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
@@ -45,7 +46,7 @@ type listed struct {
 }
 
 func windows(t *rapid.T) {
-	s, in, w := cluster.NewStore(), cluster.NewIntake(), place.NewWindow()
+	s, in, w := cluster.NewStore(), convert.NewIntake(), place.NewWindow()
 	prof := place.Profile{
 		Filters: []plugin.Filter{basic.NodeUnschedulable{}}, Scorers: []place.Scorer{{Scorer: basic.ImageLocality{}, Weight: 1}}, Window: w,
 		Search: place.Search{Strategy: place.FixedWindow, Percentage: int32(rapid.SampledFrom([]int{0, 1, 50, 70, 100}).Draw(t, "percentage"))},
@@ -135,7 +136,7 @@ func TestSamplesAreDrawn(t *testing.T) { samplesAreDrawn(t) }
 
 func samplesAreDrawn(t interface{ Errorf(string, ...any) }) {
 	for _, search := range []place.Search{{Strategy: place.PowerOfTwo}, {Strategy: place.RandomSubset, Subset: 3}} {
-		s, in := cluster.NewStore(), cluster.NewIntake()
+		s, in := cluster.NewStore(), convert.NewIntake()
 		for i := range 11 {
 			s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i), Labels: map[string]string{"only": fmt.Sprint(i == 7)}}, Spec: v1.NodeSpec{Unschedulable: i == 3}}))
 		}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
@@ -50,7 +51,7 @@ func TestWithinIsItsSlowTwin(t *testing.T) {
 }
 
 func withinTwins(t *rapid.T, prof place.Profile) {
-	s, in := cluster.NewStore(), cluster.NewIntake()
+	s, in := cluster.NewStore(), convert.NewIntake()
 	pl := place.New(prof, noMeter{}, rapid.SampledFrom([]int{1, 1000, 1 << 20}).Draw(t, "class bytes"))
 	for range rapid.IntRange(1, 15).Draw(t, "changes") {
 		disturb(t, s, in)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
@@ -21,14 +22,14 @@ import (
 )
 
 // newEngine returns an engine with one profile that evicts, at second 1.
-func newEngine() (*engine.Engine, *cluster.Intake) {
+func newEngine() (*engine.Engine, *convert.Intake) {
 	prof := engine.DefaultProfile(v1.DefaultSchedulerName)
 	prof.Preemption = &preempt.Config{}
 	e := engine.New(engine.Config{
 		Seed: 7, Profiles: []engine.Profile{prof}, Less: basic.PrioritySort{}, UnschedulableTimeout: 300 * record.Second,
 	})
 	e.Step(engine.Tick{Now: record.Second})
-	return e, cluster.NewIntake()
+	return e, convert.NewIntake()
 }
 
 func newNode(name, cpu string) *v1.Node {

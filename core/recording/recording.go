@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 )
 
@@ -61,11 +61,11 @@ func appendLine(b []byte, l line, data any) []byte {
 
 // Reader reads the lines of a recording.
 type Reader struct {
-	intake *cluster.Intake
+	intake *convert.Intake
 }
 
 // NewReader returns a reader whose pods share specs as the recorded ones did.
-func NewReader() *Reader { return &Reader{cluster.NewIntake()} }
+func NewReader() *Reader { return &Reader{convert.NewIntake()} }
 
 // Event reads a line. ok is false for the line of an effect.
 func (r *Reader) Event(raw []byte) (ev engine.Event, ok bool, err error) {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -29,7 +30,7 @@ type fataler interface {
 type world struct {
 	t       fataler
 	store   *cluster.Store
-	intake  *cluster.Intake
+	intake  *convert.Intake
 	pl      *Plugin
 	now     record.Time
 	version int
@@ -37,7 +38,7 @@ type world struct {
 }
 
 func newWorld(t fataler) *world {
-	w := &world{t: t, store: cluster.NewStore(), intake: cluster.NewIntake(), now: record.Time(time.Hour),
+	w := &world{t: t, store: cluster.NewStore(), intake: convert.NewIntake(), now: record.Time(time.Hour),
 		pods: map[string]*v1.Pod{}}
 	w.pl = w.plugin(DefaultArgs(), NewInventory())
 	return w

@@ -23,6 +23,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -59,7 +60,7 @@ func (f *fixture) pod(name string, resources ...string) *cluster.Pod {
 	}
 	p.Spec.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Requests: list}}}
 	f.pods[string(p.UID)] = p
-	return cluster.NewIntake().Pod(p)
+	return convert.NewIntake().Pod(p)
 }
 
 func (f *fixture) with(configs ...configv1.Extender) *Extenders {
@@ -289,7 +290,7 @@ func TestManagedResources(t *testing.T) {
 	f.pods["uid-init"].Spec.InitContainers = []v1.Container{
 		{Resources: v1.ResourceRequirements{Limits: v1.ResourceList{"example.com/b": apiresource.MustParse("1")},
 			Requests: v1.ResourceList{"example.com/b": apiresource.MustParse("1")}}}}
-	in := cluster.NewIntake().Pod(f.pods["uid-init"])
+	in := convert.NewIntake().Pod(f.pods["uid-init"])
 	for _, scenario := range []struct {
 		name  string
 		pod   *cluster.Pod

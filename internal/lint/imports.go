@@ -20,7 +20,7 @@ func below(lists ...[]string) []string { return slices.Concat(lists...) }
 
 // The layers, lowest first. Every name is the directory of a package.
 var (
-	upToCluster = []string{"record", "core/resource", "core/cluster"}
+	upToCluster = []string{"record", "core/resource", "core/cluster", "core/cluster/convert"}
 	upToPlugin  = below(upToCluster, []string{"core/plugin"})
 	upToPlace   = below(upToPlugin, []string{"core/queue", "core/place"})
 	upToPlugins = below(upToPlugin, []string{"core/plugins/internal/nodematch"})
@@ -45,6 +45,7 @@ var graph = map[string]layer{
 
 	"core/resource":                   {[]string{"record"}, "quantities know nothing of pods and nodes"},
 	"core/cluster":                    {[]string{"record", "core/resource"}, "the state, with one writer; it knows no policy"},
+	"core/cluster/convert":            {[]string{"record", "core/resource", "core/cluster"}, "records of API objects, made outside the loop; the state does not know it"},
 	"core/plugin":                     {upToCluster, "the contract of plugins; it knows neither plugins nor their callers"},
 	"core/queue":                      {upToPlugin, "waiting is independent of the search for nodes"},
 	"core/place":                      {below(upToPlugin, []string{"core/place/classes"}), "the search is independent of waiting"},
@@ -81,7 +82,7 @@ var graph = map[string]layer{
 	"kube/intake":   {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics"}), "objects to events; knows nothing of effects"},
 	"kube/effects":  {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics"}), "effects to calls; what the watches brought is given to it"},
 	"kube/serve":    {[]string{"core/resource", "core/cluster"}, "shows what it is given; it knows neither the loop nor the lease"},
-	"kube/kubetest": {[]string{"record", "core/cluster"}, "a fake API server, for tests; knows no part of kube"},
+	"kube/kubetest": {[]string{"record", "core/cluster", "core/cluster/convert"}, "a fake API server, for tests; knows no part of kube"},
 
 	"app": {below(edges, plugins), "wires core, kube, host and view; people build their own scheduler with it"},
 	"bench": {below(edges, benchmarks, []string{"app", "internal/testcluster", "bench/workload", "bench/workloads", "bench/ops", "bench/core", "bench/gangs", "bench/restart", "bench/noop"}),

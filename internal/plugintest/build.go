@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 )
 
 // ResourceList makes a resource list from name, quantity, name, quantity ...
@@ -170,10 +171,10 @@ func HasImage(image string, mebibytes int64) NodeOption {
 // Cluster is a store with its intake.
 type Cluster struct {
 	Store  *cluster.Store
-	Intake *cluster.Intake
+	Intake *convert.Intake
 }
 
-func NewCluster() *Cluster { return &Cluster{cluster.NewStore(), cluster.NewIntake()} }
+func NewCluster() *Cluster { return &Cluster{cluster.NewStore(), convert.NewIntake()} }
 
 // With enters nodes, pods that are bound, and other objects.
 func (w *Cluster) With(objects ...any) *Cluster {

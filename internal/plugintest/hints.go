@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
@@ -19,7 +20,7 @@ func CheckAlikeHints(t *testing.T, draw func(*rapid.T, string) *v1.Pod, plugins 
 	t.Helper()
 	asked := 0
 	rapid.Check(t, func(t *rapid.T) {
-		in := cluster.NewIntake()
+		in := convert.NewIntake()
 		drawn := func(name string) *cluster.Pod { return in.Pod(draw(t, name)) }
 		p := drawn("p")
 		twin := *p
@@ -79,7 +80,7 @@ func HintOf(pl plugin.Waker, p *cluster.Pod, ch plugin.Change) (hint plugin.Hint
 }
 
 // ChangeOf makes a change of API objects; nil, or nothing of the kind, where there is none.
-func ChangeOf(in *cluster.Intake, e plugin.Event, old, now any) plugin.Change {
+func ChangeOf(in *convert.Intake, e plugin.Event, old, now any) plugin.Change {
 	ch := plugin.Change{Event: e}
 	switch o := old.(type) {
 	case *v1.Pod:

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
@@ -232,9 +232,9 @@ func leaves(bind engine.Bind) map[string]string {
 		return nil
 	}
 	return map[string]string{
-		cluster.GangBoundAnnotation:    bind.Gang.Name,
-		cluster.GangDecisionAnnotation: strconv.FormatUint(bind.Gang.Decision, 10),
-		cluster.GangQuorumAnnotation:   strconv.Itoa(bind.Gang.Quorum),
+		convert.GangBoundAnnotation:    bind.Gang.Name,
+		convert.GangDecisionAnnotation: strconv.FormatUint(bind.Gang.Decision, 10),
+		convert.GangQuorumAnnotation:   strconv.Itoa(bind.Gang.Quorum),
 	}
 }
 

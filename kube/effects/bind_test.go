@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
@@ -407,8 +408,8 @@ func TestWhatABindLeavesOnAMember(t *testing.T) {
 		for key, value := range api.LastBinding().Annotations {
 			p.Annotations[key] = value
 		}
-		in := cluster.NewIntake()
-		in.DeclareGangs(cluster.GangRules{Annotation: true})
+		in := convert.NewIntake()
+		in.DeclareGangs(convert.GangRules{Annotation: true})
 		switch got := in.Pod(p).Bound; {
 		case gang == nil && len(api.LastBinding().Annotations) > 0:
 			t.Errorf("left %v", api.LastBinding().Annotations)

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -31,7 +32,7 @@ type patching struct {
 func patchScenario(t *testing.T, pod *v1.Pod, scenario func(t *testing.T, s *patching)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &patching{api: kubetest.NewAPIServer(pod), pod: pod}
-		intake := cluster.NewIntake()
+		intake := convert.NewIntake()
 		m, _ := counted()
 		s.Patcher = NewPatcher(t.Context(), s.api, func(r record.PodRef) *cluster.Pod {
 			if s.frozen != nil {
@@ -153,7 +154,7 @@ func TestAConditionOutlivesAnOutage(t *testing.T) {
 // TestAConditionMeetsAVersionThatTheWatchHasNotSeen re-reads and writes on top.
 func TestAConditionMeetsAVersionThatTheWatchHasNotSeen(t *testing.T) {
 	patchScenario(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
-		s.frozen = cluster.NewIntake().Pod(s.pod)
+		s.frozen = convert.NewIntake().Pod(s.pod)
 		labelled := kubetest.PendingPod("p", "u1")
 		labelled.Labels = map[string]string{"new": "label"}
 		s.api.Put(labelled)
@@ -185,7 +186,7 @@ func TestAConditionForAPodThatIsNotThere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			patchScenario(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
-				s.frozen = cluster.NewIntake().Pod(s.pod)
+				s.frozen = convert.NewIntake().Pod(s.pod)
 				prepare(s)
 				s.set("no fit")
 				s.settleAll()

@@ -16,6 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -28,7 +29,7 @@ func eventScenario(t *testing.T, scenario func(t *testing.T, w *EventWriter, api
 		pod := kubetest.PendingPod("p", "u1")
 		pod.ResourceVersion = "42"
 		pod.Spec.SchedulerName = "mine"
-		rec := cluster.NewIntake().Pod(pod)
+		rec := convert.NewIntake().Pod(pod)
 		w := NewEventWriter(t.Context(), api, func(r record.PodRef) *cluster.Pod {
 			if r == rec.Ref() {
 				return rec

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 )
 
 // Meta is what is kept of the metadata of an object that declares a gang.
@@ -26,8 +27,8 @@ func setMinCount(g *cluster.Gang, field string, n int64) {
 	switch {
 	case n < 1:
 		g.Bad = fmt.Sprintf("%s must be above 0, it is %d", field, n)
-	case n > cluster.MaxGangSize:
-		g.Bad = fmt.Sprintf("%s must be at most %d, it is %d", field, cluster.MaxGangSize, n)
+	case n > convert.MaxGangSize:
+		g.Bad = fmt.Sprintf("%s must be at most %d, it is %d", field, convert.MaxGangSize, n)
 	default:
 		g.MinCount = int(n)
 	}

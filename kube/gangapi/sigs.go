@@ -9,12 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // maxGangTimeout bounds how long members may wait for each other, in seconds.
-const maxGangTimeout = int64(cluster.MaxGangTimeout / record.Second)
+const maxGangTimeout = int64(convert.MaxGangTimeout / record.Second)
 
 // sigsGang reads a PodGroup of scheduler-plugins (upstream: apis/scheduling/v1alpha1). minResources is not looked at:
 // placing the members shows whether they fit.

@@ -11,12 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/kube/gangapi"
 )
 
 // ReadGangs makes an Inbox take in what declares gangs: the marks of pods, and objects of the APIs that count. Call it
 // before the first object comes.
-func (in *Inbox) ReadGangs(r cluster.GangRules) {
+func (in *Inbox) ReadGangs(r convert.GangRules) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.intake.DeclareGangs(r)

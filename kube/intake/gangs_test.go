@@ -20,6 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube/gangapi"
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
@@ -62,7 +63,7 @@ func TestPodGroupsCountOnceTheyCanBeRead(t *testing.T) {
 		})
 		synctest.Test(t, func(t *testing.T) {
 			in, _, _ := newTestInbox(t)
-			in.ReadGangs(cluster.GangRules{Group: true, GroupIfRead: !always})
+			in.ReadGangs(convert.GangRules{Group: true, GroupIfRead: !always})
 			informers := NewInformers(api, in)
 			defer informers.Stop()
 			informers.Start(t.Context())
@@ -105,7 +106,7 @@ func TestPodsThatHaveEndedAreGone(t *testing.T) {
 	api := kubetest.NewAPIServer(ended("a", v1.PodSucceeded), ended("b", v1.PodFailed), ended("c", v1.PodRunning), ended("d", v1.PodRunning))
 	synctest.Test(t, func(t *testing.T) {
 		in, _, _ := newTestInbox(t)
-		in.ReadGangs(cluster.GangRules{Group: true, GroupIfRead: true})
+		in.ReadGangs(convert.GangRules{Group: true, GroupIfRead: true})
 		informers := NewInformers(api, in)
 		defer informers.Stop()
 		informers.Start(t.Context())
@@ -147,7 +148,7 @@ func TestSeveralAPIsDeclareGangs(t *testing.T) {
 	objects := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, sigs, volcano)
 	synctest.Test(t, func(t *testing.T) {
 		in, _, _ := newTestInbox(t)
-		in.ReadGangs(cluster.GangRules{Sigs: true, Volcano: true})
+		in.ReadGangs(convert.GangRules{Sigs: true, Volcano: true})
 		informers := NewInformers(api, in)
 		informers.Dynamic = objects
 		defer informers.Stop()

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -21,7 +22,7 @@ import (
 type Inbox struct {
 	// intakeMu guards the intake, apart from mu so that the loop never waits for a conversion.
 	intakeMu   sync.Mutex
-	intake     *cluster.Intake
+	intake     *convert.Intake
 	namespaces map[string]string // namespace -> the one copy of the string that records share
 
 	backlog
@@ -47,7 +48,7 @@ type Inbox struct {
 // any goroutine, for each object whose conversion panicked; the object's version before stays.
 func NewInbox(trouble func(object string, problem any), kinds ...cluster.Kind) *Inbox {
 	in := &Inbox{
-		intake:     cluster.NewIntake(),
+		intake:     convert.NewIntake(),
 		namespaces: map[string]string{},
 		behind:     true,
 		backlog:    newBacklog(),

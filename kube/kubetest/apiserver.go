@@ -26,6 +26,7 @@ import (
 	"k8s.io/component-base/metrics"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -419,7 +420,7 @@ func Value(t *testing.T, reg metrics.Gatherer, name string, labels ...string) fl
 	return sum
 }
 
-var recordIntake = cluster.NewIntake()
+var recordIntake = convert.NewIntake()
 
 // NewRecord is the compact record of a pod, made in tests that run one after the other.
 func NewRecord(p *v1.Pod) *cluster.Pod { return recordIntake.Pod(p) }

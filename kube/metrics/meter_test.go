@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
@@ -27,7 +27,7 @@ type counting struct {
 	*engine.Engine
 	tally  *Tally
 	reg    metrics.KubeRegistry
-	intake *cluster.Intake
+	intake *convert.Intake
 	now    record.Time
 }
 
@@ -44,7 +44,7 @@ func newCounting(change ...func(*engine.Profile)) *counting {
 	}
 	meter := NewMeter()
 	m, reg := counted()
-	c := &counting{reg: reg, intake: cluster.NewIntake(), tally: NewTally(m, meter, time.Now()), Engine: engine.New(engine.Config{
+	c := &counting{reg: reg, intake: convert.NewIntake(), tally: NewTally(m, meter, time.Now()), Engine: engine.New(engine.Config{
 		Seed: 1, Profiles: []engine.Profile{profile}, Less: basic.PrioritySort{},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, Meter: meter,
 	})}
@@ -241,7 +241,7 @@ func TestAWatchThatCannotBeHadHasNoAge(t *testing.T) {
 // is forgotten while it is in part, and one that is remembered after its last pod.
 func TestGangsInPartAreCounted(t *testing.T) {
 	c := newCounting()
-	c.intake.DeclareGangs(cluster.GangRules{Annotation: true})
+	c.intake.DeclareGangs(convert.GangRules{Annotation: true})
 	of := func(p *v1.Pod, gang, size string) *v1.Pod {
 		p.Annotations = map[string]string{"pod_group": gang, "pod_group_size": size}
 		return p

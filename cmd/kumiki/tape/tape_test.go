@@ -18,6 +18,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/recording"
@@ -51,7 +52,7 @@ func recordedWith(t *testing.T, maxBytes int64, c config.Resolved, foreign engin
 		effects := e.Step(ev)
 		r.Observe(ev, effects)
 	}
-	intake := cluster.NewIntake()
+	intake := convert.NewIntake()
 	for _, name := range []string{"n1", "n2"} {
 		step(engine.NodeSet{Node: intake.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Status: v1.NodeStatus{Allocatable: v1.ResourceList{"cpu": resource.MustParse("2"),
@@ -215,7 +216,7 @@ func TestVictimsFromTheRecording(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	intake := cluster.NewIntake()
+	intake := convert.NewIntake()
 	pod := func(name, node, cpu string, priority int32) engine.Event {
 		return engine.PodSet{Pod: intake.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name,
 			UID: types.UID("u-" + name)},

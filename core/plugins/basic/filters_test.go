@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
 )
@@ -81,7 +82,7 @@ func TestTaintTolerationScores(t *testing.T) {
 
 // Mutant: taint-hint-any-node.
 func TestTaintTolerationWakes(t *testing.T) {
-	in := cluster.NewIntake()
+	in := convert.NewIntake()
 	waiting := in.Pod(plugintest.Pod("waiting", plugintest.Toleration("dedicated", exists, "", "")))
 	clean, dedicated, broken := plugintest.Node("n"), plugintest.Node("n", plugintest.Taint("dedicated", "db", noSchedule)), plugintest.Node("n", plugintest.Taint("broken", "", noExecute))
 	for _, story := range []struct {
@@ -125,7 +126,7 @@ func TestNodeUnschedulable(t *testing.T) {
 			t.Errorf("%v on the %s node: %q (unresolvable %v), want fits %v", story.pod.Spec.Tolerations, story.on, got, unresolvable, story.fits)
 		}
 	}
-	in := cluster.NewIntake()
+	in := convert.NewIntake()
 	waiting := in.Pod(plugintest.Pod("waiting"))
 	for _, story := range []struct {
 		name     string
@@ -162,7 +163,7 @@ func TestNodeName(t *testing.T) {
 			t.Errorf("insists on %s: %q (unresolvable %v), want %q", wish, got, unresolvable, want)
 		}
 	}
-	in := cluster.NewIntake()
+	in := convert.NewIntake()
 	if got, asked := plugintest.HintOf(NodeName{}, in.Pod(plugintest.Pod("p")), plugintest.ChangeOf(in, plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add}, nil, plugintest.Node("n"))); !asked || got != plugin.QueueHint {
 		t.Errorf("a new node: hint %v (asked: %v)", got, asked)
 	}
@@ -210,7 +211,7 @@ func TestNodePorts(t *testing.T) {
 
 // Mutant: ports-hint-any-delete.
 func TestNodePortsWakes(t *testing.T) {
-	in := cluster.NewIntake()
+	in := convert.NewIntake()
 	waiting := in.Pod(plugintest.Pod("waiting", plugintest.HostPort("", "", 80)))
 	gone := func(options ...plugintest.PodOption) plugin.Change {
 		return plugintest.ChangeOf(in, plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}, plugintest.Pod("gone", options...), nil)
@@ -235,7 +236,7 @@ func TestNodePortsWakes(t *testing.T) {
 
 // A pod with gates waits, and its own update that removes the last one wakes it. Mutant: gates-open.
 func TestSchedulingGates(t *testing.T) {
-	in := cluster.NewIntake()
+	in := convert.NewIntake()
 	gated := plugintest.Pod("gated", plugintest.Requests())
 	gated.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "quota"}, {Name: "network"}}
 	if reason, ok := (SchedulingGates{}).Gated(cluster.Snapshot{}, in.Pod(gated)); ok || reason != "waiting for scheduling gates: [quota network]" {
@@ -255,7 +256,7 @@ func TestSchedulingGates(t *testing.T) {
 
 // Mutant: priority-reversed.
 func TestPrioritySort(t *testing.T) {
-	in := cluster.NewIntake()
+	in := convert.NewIntake()
 	urgent, equalTo := plugintest.Pod("urgent"), plugintest.Pod("equal")
 	urgent.Spec.Priority, equalTo.Spec.Priority = new(int32), new(int32)
 	*urgent.Spec.Priority = 10

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
 )
@@ -108,7 +109,7 @@ func TestNodeAffinityNamesNodes(t *testing.T) {
 		{name: "NotIn names none", pod: plugintest.Pod("p", plugintest.RequiredAffinity(plugintest.FieldTerm(plugintest.Expression(nameField, notIn, "a"))))},
 		{name: "a selector names none", pod: plugintest.Pod("p", plugintest.NodeSelector("zone", "a"))},
 	} {
-		plan := plainAffinity().PrepareFilter(s, cluster.NewIntake().Pod(story.pod))
+		plan := plainAffinity().PrepareFilter(s, convert.NewIntake().Pod(story.pod))
 		var nodes []string
 		for name := range plan.Nodes { // order: sorted below
 			nodes = append(nodes, name)
@@ -185,7 +186,7 @@ func TestNodeAffinityScores(t *testing.T) {
 
 // Mutant: affinity-hint-matched-before.
 func TestNodeAffinityWakes(t *testing.T) {
-	intake := cluster.NewIntake()
+	intake := convert.NewIntake()
 	waiting := intake.Pod(plugintest.Pod("waiting", plugintest.NodeSelector("zone", "a")))
 	broken := intake.Pod(plugintest.Pod("broken", plugintest.RequiredAffinity(plugintest.Term(plugintest.Expression("gen", more, "many")))))
 	inA, inB := plugintest.Node("n", plugintest.Labels("zone", "a")), plugintest.Node("n", plugintest.Labels("zone", "b"))

@@ -7,7 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
 )
@@ -50,7 +50,7 @@ func TestNodeDeclaredFeaturesFilters(t *testing.T) {
 			}
 		})
 	}
-	plan := NodeDeclaredFeatures{}.PrepareFilter(plugintest.NewCluster().Store.Snapshot(), plugintest.NeedsFeatures(cluster.NewIntake().Pod(plugintest.Pod("p")), "!cannot tell"))
+	plan := NodeDeclaredFeatures{}.PrepareFilter(plugintest.NewCluster().Store.Snapshot(), plugintest.NeedsFeatures(convert.NewIntake().Pod(plugintest.Pod("p")), "!cannot tell"))
 	if plan.Err == nil || plan.Err.Error() != "cannot tell" {
 		t.Errorf("a pod of which intake cannot tell: %v", plan.Err)
 	}
@@ -72,7 +72,7 @@ func TestNodeDeclaredFeaturesReadsThePod(t *testing.T) {
 
 // Mutants: features-hint-any-node, features-hint-any-pod.
 func TestNodeDeclaredFeaturesWakes(t *testing.T) {
-	in := cluster.NewIntake()
+	in := convert.NewIntake()
 	waiting, other := plugintest.NeedsFeatures(in.Pod(plugintest.Pod("waiting")), "A"), plugintest.NeedsFeatures(in.Pod(plugintest.Pod("other")), "A")
 	before, after := in.Node(plugintest.Node("n")), in.Node(plugintest.Node("n", plugintest.Features("A")))
 	nodeUpdate, podUpdate := plugin.Event{Resource: plugin.NodeObject, Action: plugin.UpdateNodeDeclaredFeature}, plugin.Event{Resource: plugin.UnscheduledPod, Action: plugin.UpdatePodLabel}

@@ -19,7 +19,7 @@ func (NodeName) Advise(_ *cluster.NodeView, p *cluster.Pod, r *record.Remedy) {
 func (nameFilter) OfNode() {}
 
 // NodeName keeps a pod that insists on a node off all others (upstream: plugins/nodename). Through the API no pending
-// pod insists: a pod with spec.nodeName is bound. See cluster.Intake.PendingPod.
+// pod insists: a pod with spec.nodeName is bound. See convert.Intake.PendingPod.
 type NodeName struct{}
 
 // NodeNameName is its name in configurations.

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
 )
@@ -17,7 +17,7 @@ import (
 // Which changes of pods wake a pod. Mutants: pod-affinity-hint-pending, pod-affinity-hint-any-term,
 // pod-affinity-hint-any-delete, pod-affinity-hint-one-way, pod-affinity-hint-matched, pod-affinity-hint-broken.
 func TestPodAffinityHintsOnPods(t *testing.T) {
-	in := cluster.NewIntake()
+	in := convert.NewIntake()
 	web, red := podsBy("zone", "app", "web"), &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}}
 	broken := podsWhere("zone", "app", "Like")
 	bound := func(options ...plugintest.PodOption) *v1.Pod {
@@ -83,7 +83,7 @@ func TestPodAffinityHintsOnPods(t *testing.T) {
 // Which changes of nodes wake a pod. Mutants: pod-affinity-hint-any-node, pod-affinity-hint-lost,
 // pod-affinity-hint-gained.
 func TestPodAffinityHintsOnNodes(t *testing.T) {
-	in := cluster.NewIntake()
+	in := convert.NewIntake()
 	near, far := plugintest.Pod("p", wantsNear(podsBy("zone", "app", "web"))), plugintest.Pod("p", wantsFar(podsBy("zone", "app", "web")))
 	for name, c := range map[string]struct {
 		pod     *v1.Pod
@@ -121,7 +121,7 @@ func TestPodAffinityHintsOnNodes(t *testing.T) {
 
 // Other events do not wake: taints and allocatable of nodes, tolerations and scale-downs of pods, gates.
 func TestPodAffinityRegistersForNoOther(t *testing.T) {
-	in := cluster.NewIntake()
+	in := convert.NewIntake()
 	p := in.PendingPod(plugintest.Pod("p", wantsFar(podsBy("zone"))))
 	for _, e := range []plugin.Event{{Resource: plugin.NodeObject, Action: plugin.UpdateNodeTaint}, {Resource: plugin.NodeObject, Action: plugin.UpdateNodeAllocatable},
 		{Resource: plugin.NodeObject, Action: plugin.Delete}, {Resource: plugin.AssignedPod, Action: plugin.UpdatePodScaleDown},

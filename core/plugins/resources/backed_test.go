@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
 )
@@ -79,7 +80,7 @@ func TestFitAgesWithDeviceClasses(t *testing.T) {
 
 // Mutant: fit-hint-any-class.
 func TestFitWakesOnDeviceClasses(t *testing.T) {
-	in := cluster.NewIntake()
+	in := convert.NewIntake()
 	p := in.Pod(plugintest.Pod("p", plugintest.Requests("example.com/gpu", "1", "deviceclass.resource.kubernetes.io/tpu", "1")))
 	for _, story := range []struct {
 		name     string

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
@@ -216,7 +217,7 @@ func TestFitAsManyResourcesAsBits(t *testing.T) {
 
 // Which changes give a pod that Fit rejected another try. Mutants: fit-hint-*.
 func TestFitWakes(t *testing.T) {
-	in := cluster.NewIntake()
+	in := convert.NewIntake()
 	waiting := in.Pod(plugintest.Pod("waiting", plugintest.Requests("cpu", "2", "example.com/gpu", "1")))
 	idle := in.Pod(plugintest.Pod("idle", plugintest.Requests()))
 	big := plugintest.Allocatable("cpu", "4", "memory", "8Gi", "example.com/gpu", "1")

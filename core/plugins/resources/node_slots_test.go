@@ -9,7 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
 )
@@ -39,7 +39,7 @@ func TestNodeSlots(t *testing.T) {
 
 // Mutant: slots-hint-pending-delete.
 func TestNodeSlotsWakes(t *testing.T) {
-	in := cluster.NewIntake()
+	in := convert.NewIntake()
 	waiting := in.Pod(plugintest.Pod("waiting", plugintest.Requests("cpu", "1")))
 	gone := func(options ...plugintest.PodOption) plugin.Change {
 		return plugintest.ChangeOf(in, plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}, plugintest.Pod("gone", options...), nil)

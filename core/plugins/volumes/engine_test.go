@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
@@ -32,7 +33,7 @@ const (
 type storage struct {
 	t      *rapid.T
 	engine *engine.Engine
-	intake *cluster.Intake
+	intake *convert.Intake
 	now    record.Time
 	rv     int
 
@@ -52,7 +53,7 @@ func newStorage(t *rapid.T) *storage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &storage{t: t, intake: cluster.NewIntake(), volumes: map[string]*v1.PersistentVolume{}, claims: map[string]*v1.PersistentVolumeClaim{}, bound: map[string]string{}}
+	s := &storage{t: t, intake: convert.NewIntake(), volumes: map[string]*v1.PersistentVolume{}, claims: map[string]*v1.PersistentVolumeClaim{}, bound: map[string]string{}}
 	s.engine = engine.New(engine.Config{
 		Seed: 7, Less: basic.PrioritySort{}, InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 		Profiles: []engine.Profile{{Filters: []plugin.Filter{vb}, Wakers: []plugin.Waker{vb}, Reservers: []plugin.Reserver{vb}}},

@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
 )
@@ -198,7 +199,7 @@ func TestNodeVolumeLimitsFollowsCSINodes(t *testing.T) {
 
 // Mutants: limits-hint-any-pod, limits-hint-any-update, limits-hint-any-attacher.
 func TestNodeVolumeLimitsWakes(t *testing.T) {
-	in, pl := cluster.NewIntake(), NewNodeVolumeLimits(fakeMigration{})
+	in, pl := convert.NewIntake(), NewNodeVolumeLimits(fakeMigration{})
 	gone := func(options ...plugintest.PodOption) plugin.Change {
 		return plugin.Change{OldPod: in.Pod(plugintest.Pod("gone", options...))}
 	}

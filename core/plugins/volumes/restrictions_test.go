@@ -7,7 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
 )
@@ -138,7 +138,7 @@ func TestVolumeRestrictionsSupposes(t *testing.T) {
 
 // Mutants: restrict-hint-ephemeral, restrict-hint-any-namespace.
 func TestVolumeRestrictionsWakes(t *testing.T) {
-	in := cluster.NewIntake()
+	in := convert.NewIntake()
 	waiting := in.Pod(plugintest.Pod("waiting", mountsClaims("one"), mountsEBS("vol", false), mountsEphemeral))
 	gone := func(options ...plugintest.PodOption) plugin.Change {
 		return plugin.Change{OldPod: in.Pod(plugintest.Pod("gone", options...))}

@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/internal/nodematch"
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
@@ -100,7 +100,7 @@ func TestVolumeZoneFollowsClaims(t *testing.T) {
 
 // Mutants: zone-hint-any-class, zone-hint-any-claim, zone-hint-any-volume.
 func TestVolumeZoneWakes(t *testing.T) {
-	waiting := cluster.NewIntake().Pod(plugintest.Pod("waiting", mountsClaims("one"), mountsEphemeral))
+	waiting := convert.NewIntake().Pod(plugintest.Pod("waiting", mountsClaims("one"), mountsEphemeral))
 	classAdded, nodeEvent := plugin.Event{Resource: plugin.StorageClassObject, Action: plugin.Add}, plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add | plugin.UpdateNodeLabel}
 	claimEvent, volumeEvent := plugin.Event{Resource: plugin.ClaimObject, Action: plugin.Add | plugin.Update}, plugin.Event{Resource: plugin.VolumeObject, Action: plugin.Add | plugin.Update}
 	updated := func(before, after *v1.PersistentVolume) plugin.Change {

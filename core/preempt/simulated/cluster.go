@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins"
@@ -23,7 +24,7 @@ import (
 // Cluster is a store with nodes, pods and budgets, and a search for nodes over it.
 type Cluster struct {
 	Store       *cluster.Store
-	Intake      *cluster.Intake
+	Intake      *convert.Intake
 	Placer      *place.Placer
 	Nominations Nominations
 }
@@ -51,7 +52,7 @@ func (NoMeter) Plugin(plugin.Point, string) {}
 
 // NewCluster returns a cluster without nodes. Its Placer has the default filters and no scorers.
 func NewCluster() *Cluster {
-	c := &Cluster{Store: cluster.NewStore(), Intake: cluster.NewIntake(), Nominations: Nominations{}}
+	c := &Cluster{Store: cluster.NewStore(), Intake: convert.NewIntake(), Nominations: Nominations{}}
 	c.Placer = place.New(filterProfile(), NoMeter{}, place.DefaultClassBytes)
 	return c
 }

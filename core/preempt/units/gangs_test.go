@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/core/preempt/simulated"
@@ -33,7 +34,7 @@ type gangWorld struct {
 
 func newGangWorld() *gangWorld {
 	w := simulated.NewCluster()
-	w.Intake.DeclareGangs(cluster.GangRules{Annotation: true})
+	w.Intake.DeclareGangs(convert.GangRules{Annotation: true})
 	return &gangWorld{Cluster: w, never: map[string]string{}, declared: map[string]int32{}, byPods: map[string]bool{}, stuck: map[string]bool{}}
 }
 

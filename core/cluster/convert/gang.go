@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package convert
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -51,7 +52,7 @@ func (in *Intake) DeclareGangs(r GangRules) { in.gangs = r }
 
 // claimed is the declaration of one source on a pod.
 type claimed struct {
-	source GangSource
+	source cluster.GangSource
 	name   string
 	size   int // minimum number of pods; 0: not declared
 	all    int // desired number of pods, if more than the minimum; 0: not declared
@@ -60,13 +61,13 @@ type claimed struct {
 }
 
 // gangMark returns a pod's declaration of its gang, nil if it has none that counts.
-func (in *Intake) gangMark(p *v1.Pod) *GangMark {
+func (in *Intake) gangMark(p *v1.Pod) *cluster.GangMark {
 	all := in.claims(p)
 	if len(all) == 0 {
 		return nil
 	}
 	mark := markOf(p.Namespace, all)
-	if in.gangs.GroupIfRead && all[0].source == GangOfGroup {
+	if in.gangs.GroupIfRead && all[0].source == cluster.GangOfGroup {
 		if rest := all[1:]; len(rest) > 0 {
 			mark.Unread = in.marks.share(markOf(p.Namespace, rest))
 		}
@@ -83,21 +84,21 @@ func (in *Intake) claims(p *v1.Pod) (all []claimed) {
 		}
 	}
 	if g := p.Spec.SchedulingGroup; in.gangs.Group && g != nil && g.PodGroupName != nil {
-		say(claimed{source: GangOfGroup, name: *g.PodGroupName})
+		say(claimed{source: cluster.GangOfGroup, name: *g.PodGroupName})
 	}
 	if in.gangs.Sigs {
-		say(claimed{source: GangOfSigs, name: p.Labels[sigsLabel]})
+		say(claimed{source: cluster.GangOfSigs, name: p.Labels[sigsLabel]})
 	}
 	if in.gangs.Volcano {
-		say(claimed{source: GangOfVolcano, name: p.Annotations[volcanoAnnotation]})
+		say(claimed{source: cluster.GangOfVolcano, name: p.Annotations[volcanoAnnotation]})
 	}
 	if in.gangs.Annotation {
-		say(elastic(p, claimed{source: GangOfAnnotation, name: p.Annotations[gangAnnotation]}))
+		say(elastic(p, claimed{source: cluster.GangOfAnnotation, name: p.Annotations[gangAnnotation]}))
 	}
 	if prefix := in.gangs.Pfnet; prefix != "" {
 		// Without a size, and with a size of one, the pod is in no gang (upstream: pfnet/scheduler-plugins,
 		// name_spec.go).
-		c := sized(p, claimed{source: GangOfPfnet, name: p.Annotations[prefix+"-name"]}, prefix+"-size")
+		c := sized(p, claimed{source: cluster.GangOfPfnet, name: p.Annotations[prefix+"-name"]}, prefix+"-size")
 		if c.size > 1 || c.bad != "" {
 			say(patient(p, c, prefix+"-schedule-timeout-seconds"))
 		}
@@ -162,9 +163,9 @@ func patient(p *v1.Pod, c claimed, key string) claimed {
 }
 
 // markOf joins the declarations of all sources. The first one names the gang; the others must not contradict it.
-func markOf(namespace string, all []claimed) GangMark {
+func markOf(namespace string, all []claimed) cluster.GangMark {
 	first := all[0]
-	mark := GangMark{Key: GangKey{first.source, namespace, first.name}}
+	mark := cluster.GangMark{Key: cluster.GangKey{Source: first.source, Namespace: namespace, Name: first.name}}
 	if len(first.name) > maxGangName {
 		mark.Key.Name = short(first.name)
 		mark.Bad = fmt.Sprintf("the name of its gang (%s) is %d bytes long, at most %d are allowed", first.source,
@@ -204,7 +205,7 @@ func short(text string) string {
 }
 
 // boundMark reads the annotations that the binding left on a member; nil if there are none that can be parsed.
-func (in *Intake) boundMark(p *v1.Pod, mark *GangMark) *BoundMark {
+func (in *Intake) boundMark(p *v1.Pod, mark *cluster.GangMark) *cluster.BoundMark {
 	if mark == nil || p.Spec.NodeName == "" || p.Annotations[GangBoundAnnotation] != mark.Key.Name {
 		return nil
 	}
@@ -213,7 +214,7 @@ func (in *Intake) boundMark(p *v1.Pod, mark *GangMark) *BoundMark {
 	if err != nil || err2 != nil || quorum < 1 || quorum > MaxGangSize {
 		return nil
 	}
-	return in.bounds.share(BoundMark{Decision: decision, Quorum: int(quorum)})
+	return in.bounds.share(cluster.BoundMark{Decision: decision, Quorum: int(quorum)})
 }
 
 // sharing keeps one copy of each value while some pod uses it.
@@ -243,7 +244,7 @@ func (s *sharing[T]) share(value T) *T {
 
 // ShareMarks makes a pod that did not pass through Pod, for example one from a recording, share its marks like one
 // that did.
-func (in *Intake) ShareMarks(p *Pod) {
+func (in *Intake) ShareMarks(p *cluster.Pod) {
 	if p.Gang != nil {
 		p.Gang = in.marks.share(*p.Gang)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package convert
 
 import (
 	"slices"
@@ -9,18 +9,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/component-helpers/nodedeclaredfeatures"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-func controllerOf(p *v1.Pod) Controller {
+func controllerOf(p *v1.Pod) cluster.Controller {
 	ref := metav1.GetControllerOfNoCopy(p)
 	if ref == nil {
-		return Controller{}
+		return cluster.Controller{}
 	}
 	switch ref.Kind {
 	case "ReplicationController", "ReplicaSet", "StatefulSet":
-		return Controller{ref.APIVersion, ref.Kind, ref.Name}
+		return cluster.Controller{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}
 	}
-	return Controller{}
+	return cluster.Controller{}
 }
 
 // volumes returns the volumes that filters read, without the fields that they do not read.
@@ -71,12 +73,12 @@ func volumes(p *v1.Pod) []v1.Volume {
 }
 
 // devices returns nil for a pod without claims whose containers request nothing that a device class could back.
-func devices(p *v1.Pod) *Devices {
+func devices(p *v1.Pod) *cluster.Devices {
 	if len(p.Spec.ResourceClaims) == 0 && !asksForExtended(p.Spec.InitContainers) &&
 		!asksForExtended(p.Spec.Containers) {
 		return nil
 	}
-	return &Devices{Claims: p.Spec.ResourceClaims, Init: trimmed(p.Spec.InitContainers),
+	return &cluster.Devices{Claims: p.Spec.ResourceClaims, Init: trimmed(p.Spec.InitContainers),
 		Main: trimmed(p.Spec.Containers)}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package convert
 
 import (
 	"fmt"
@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
 // TestFormTellsSpecsApart sets one thing after the other in a spec, down to each field that the JSON of it shows; no
 // two of the specs may have the same form. Mutants: any field of PodSpec, HostPort, Toleration, Amounts that
 // form.spec leaves out.
 func TestFormTellsSpecsApart(t *testing.T) {
-	var s PodSpec
+	var s cluster.PodSpec
 	seen := map[string]string{} // form -> what is set
 	look := func(path string) {
 		f := form(nil).spec(&s)
@@ -83,8 +85,8 @@ func eachLeaf(v reflect.Value, path string, depth int, look func(path string)) {
 func TestFormsOfListsDoNotRunTogether(t *testing.T) {
 	some := rapid.OneOf(rapid.Just([]string(nil)), rapid.SliceOfN(rapid.StringMatching("[ab]{0,2}"), 0, 3))
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := PodSpec{Gates: some.Draw(t, "gates"), Images: some.Draw(t, "images")},
-			PodSpec{Gates: some.Draw(t, "gates"), Images: some.Draw(t, "images")}
+		a, b := cluster.PodSpec{Gates: some.Draw(t, "gates"), Images: some.Draw(t, "images")},
+			cluster.PodSpec{Gates: some.Draw(t, "gates"), Images: some.Draw(t, "images")}
 		f, g := form(nil).spec(&a), form(nil).spec(&b)
 		if same := reflect.DeepEqual(a, b); same != (string(f) == string(g)) {
 			t.Fatalf("%+v and %+v: the same %v, the same form %v", a, b, same, !same)

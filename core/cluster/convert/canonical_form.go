@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package convert
 
 import (
 	"encoding/binary"
@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	res "github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
@@ -96,7 +97,7 @@ func (f form) tolerations(list []v1.Toleration) form {
 	return f
 }
 
-func (f form) ports(list []HostPort) form {
+func (f form) ports(list []cluster.HostPort) form {
 	f = length(f, list)
 	for _, p := range list {
 		f = f.text(p.IP)
@@ -132,7 +133,7 @@ func (f form) json(v any) form {
 }
 
 // spec writes all fields but those that Intake.Share sets.
-func (f form) spec(s *PodSpec) form {
+func (f form) spec(s *cluster.PodSpec) form {
 	f = f.text(s.SchedulerName)
 	f = f.number(int64(s.Priority))
 	f = f.flag(s.NeverPreempts)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package convert
 
 import (
 	"encoding/json"
@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/resource"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	res "github.com/kumiki-scheduler/kumiki/core/resource"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -23,26 +24,26 @@ import (
 // Intake converts API objects to compact records. Only one goroutine may use it. It keeps each PodSpec while some pod
 // uses it, so that pods of one template share one.
 type Intake struct {
-	specs map[string]weak.Pointer[PodSpec] // canonical form -> the spec in use, or a dead pointer until swept
-	sweep int                              // sweep dead pointers when specs grows past this
-	form  form                             // of the last lookup; kept for its memory
-	draft PodSpec                          // the spec that is being read
+	specs map[string]weak.Pointer[cluster.PodSpec] // canonical form -> the spec in use, or a dead pointer until swept
+	sweep int                                      // sweep dead pointers when specs grows past this
+	form  form                                     // of the last lookup; kept for its memory
+	draft cluster.PodSpec                          // the spec that is being read
 
 	gangs  GangRules
-	marks  sharing[GangMark]
-	bounds sharing[BoundMark]
+	marks  sharing[cluster.GangMark]
+	bounds sharing[cluster.BoundMark]
 }
 
 // NewIntake returns an empty Intake.
 func NewIntake() *Intake {
-	return &Intake{specs: map[string]weak.Pointer[PodSpec]{}, sweep: 1024, marks: newSharing[GangMark](),
-		bounds: newSharing[BoundMark]()}
+	return &Intake{specs: map[string]weak.Pointer[cluster.PodSpec]{}, sweep: 1024,
+		marks: newSharing[cluster.GangMark](), bounds: newSharing[cluster.BoundMark]()}
 }
 
 // Pod records one version of a pod. It accepts any object that the API can hold, with nil fields too.
-func (in *Intake) Pod(p *v1.Pod) *Pod {
-	rec := &Pod{
-		UID:             UID(p.UID),
+func (in *Intake) Pod(p *v1.Pod) *cluster.Pod {
+	rec := &cluster.Pod{
+		UID:             cluster.UID(p.UID),
 		Namespace:       p.Namespace,
 		Name:            p.Name,
 		ResourceVersion: p.ResourceVersion,
@@ -62,11 +63,12 @@ func (in *Intake) Pod(p *v1.Pod) *Pod {
 	}
 	rec.Bound = in.boundMark(p, rec.Gang)
 	if rec.ClaimsHash != 0 {
-		rec.Claims = &PodClaims{p.Status.ResourceClaimStatuses, p.Status.ExtendedResourceClaimStatus}
+		rec.Claims = &cluster.PodClaims{Statuses: p.Status.ResourceClaimStatuses,
+			Extended: p.Status.ExtendedResourceClaimStatus}
 	}
 	for i := range p.Status.Conditions {
 		if c := &p.Status.Conditions[i]; c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse {
-			rec.Condition = Condition{c.Reason, c.Message, c.ObservedGeneration}
+			rec.Condition = cluster.Condition{Reason: c.Reason, Message: c.Message, Generation: c.ObservedGeneration}
 		}
 	}
 	if preempted(p) {
@@ -78,7 +80,7 @@ func (in *Intake) Pod(p *v1.Pod) *Pod {
 // PendingPod records a pod that is not bound, whatever its spec.nodeName: that is the node that it requires. The API
 // has no such pod, because a pod with spec.nodeName is bound; generated clusters have them, as upstream's NodeName
 // plugin supports them.
-func (in *Intake) PendingPod(p *v1.Pod) *Pod {
+func (in *Intake) PendingPod(p *v1.Pod) *cluster.Pod {
 	rec := in.Pod(p)
 	if rec.NodeName != "" {
 		spec := *rec.Spec
@@ -108,6 +110,17 @@ func ofNode(p *v1.Pod) bool {
 	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
 }
 
+// preempted reports whether a pod's status says that a scheduler evicted it (upstream: plugins/defaultpreemption,
+// podTerminatingByPreemption).
+func preempted(p *v1.Pod) bool {
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == v1.DisruptionTarget {
+			return c.Status == v1.ConditionTrue && c.Reason == v1.PodReasonPreemptionByScheduler
+		}
+	}
+	return false
+}
+
 func timeOf(t *metav1.Time) record.Time {
 	if t.IsZero() {
 		return 0
@@ -135,7 +148,7 @@ func hashOf(values ...any) uint64 {
 }
 
 // Share returns the PodSpec in use that equals s, or s itself if there was none.
-func (in *Intake) Share(s *PodSpec) *PodSpec {
+func (in *Intake) Share(s *cluster.PodSpec) *cluster.PodSpec {
 	if known := in.known(s); known != nil {
 		return known
 	}
@@ -144,13 +157,13 @@ func (in *Intake) Share(s *PodSpec) *PodSpec {
 }
 
 // known returns the spec in use that equals s, nil if there is none. It leaves the form of s in in.form.
-func (in *Intake) known(s *PodSpec) *PodSpec {
+func (in *Intake) known(s *cluster.PodSpec) *cluster.PodSpec {
 	in.form = in.form[:0].spec(s)
 	return in.specs[string(in.form)].Value() // no copy of the key: most specs are known
 }
 
 // keep registers a spec that known did not find.
-func (in *Intake) keep(s *PodSpec) {
+func (in *Intake) keep(s *cluster.PodSpec) {
 	if len(in.specs) >= in.sweep {
 		for k, p := range in.specs { // order: each entry is handled on its own
 			if p.Value() == nil {
@@ -166,8 +179,8 @@ func (in *Intake) keep(s *PodSpec) {
 }
 
 // specFor returns the spec in use for a pod.
-func (in *Intake) specFor(p *v1.Pod) *PodSpec {
-	in.draft.read(p)
+func (in *Intake) specFor(p *v1.Pod) *cluster.PodSpec {
+	read(&in.draft, p)
 	if known := in.known(&in.draft); known != nil {
 		return known
 	}
@@ -177,10 +190,10 @@ func (in *Intake) specFor(p *v1.Pod) *PodSpec {
 }
 
 // alike returns s without the fields that only cross-node filters and scorers, gates and the queue read.
-func (in *Intake) alike(s *PodSpec) *PodSpec {
+func (in *Intake) alike(s *cluster.PodSpec) *cluster.PodSpec {
 	r := *s
 	r.SchedulerName, r.Priority, r.NeverPreempts = "", 0, false
-	r.Labels, r.Gates, r.Controller, r.Spread = nil, nil, Controller{}, nil
+	r.Labels, r.Gates, r.Controller, r.Spread = nil, nil, cluster.Controller{}, nil
 	r.PodAffinity, r.PodAntiAffinity, r.Volumes, r.Devices = nil, nil, nil, nil
 	r.Alike = &r // already reduced
 	shared := in.Share(&r)
@@ -191,7 +204,7 @@ func (in *Intake) alike(s *PodSpec) *PodSpec {
 }
 
 // kin returns a spec that is its own Alike, without its requests.
-func (in *Intake) kin(s *PodSpec) *PodSpec {
+func (in *Intake) kin(s *cluster.PodSpec) *cluster.PodSpec {
 	r := *s
 	r.Request, r.Held, r.Scored = res.Amounts{}, res.Amounts{}, res.Amounts{}
 	r.HeldNonZero, r.ScoreNonZero = [2]int64{}, [2]int64{}
@@ -202,8 +215,8 @@ func (in *Intake) kin(s *PodSpec) *PodSpec {
 }
 
 // read fills s from a pod.
-func (s *PodSpec) read(p *v1.Pod) {
-	*s = PodSpec{
+func read(s *cluster.PodSpec, p *v1.Pod) {
+	*s = cluster.PodSpec{
 		SchedulerName: p.Spec.SchedulerName,
 		NeverPreempts: p.Spec.PreemptionPolicy != nil && *p.Spec.PreemptionPolicy == v1.PreemptNever,
 		Labels:        p.Labels,
@@ -242,13 +255,13 @@ func priorityOf(p *v1.Pod) int32 {
 }
 
 var defaults = v1.ResourceList{
-	v1.ResourceCPU:    *apiresource.NewMilliQuantity(DefaultMilliCPU, apiresource.DecimalSI),
-	v1.ResourceMemory: *apiresource.NewQuantity(DefaultMemory, apiresource.DecimalSI),
+	v1.ResourceCPU:    *apiresource.NewMilliQuantity(cluster.DefaultMilliCPU, apiresource.DecimalSI),
+	v1.ResourceMemory: *apiresource.NewQuantity(cluster.DefaultMemory, apiresource.DecimalSI),
 }
 
 // requests fills the views of a pod's requests. Which options each view takes follows upstream: noderesources/fit.go
 // (Request, Scored, ScoreNonZero), framework/types.go CalculateResource (Held, HeldNonZero).
-func requests(p *v1.Pod, s *PodSpec) {
+func requests(p *v1.Pod, s *cluster.PodSpec) {
 	asked := askedBy(p)
 	s.Request = res.FromList(asked)
 	// A pod requests no pods; the column of pods counts one for each.
@@ -344,16 +357,16 @@ func cpuAndMemory(list v1.ResourceList) [2]int64 {
 }
 
 // hostPorts returns the node ports of containers and sidecars (upstream: pkg/scheduler/util, GetHostPorts).
-func hostPorts(p *v1.Pod) []HostPort {
-	var ports []HostPort
+func hostPorts(p *v1.Pod) []cluster.HostPort {
+	var ports []cluster.HostPort
 	add := func(c *v1.Container) {
 		for _, port := range c.Ports {
 			if port.HostPort <= 0 {
 				continue
 			}
-			hp := HostPort{port.HostIP, port.Protocol, port.HostPort}
+			hp := cluster.HostPort{IP: port.HostIP, Protocol: port.Protocol, Port: port.HostPort}
 			if hp.IP == "" {
-				hp.IP = anyIP
+				hp.IP = cluster.AnyIP
 			}
 			if hp.Protocol == "" {
 				hp.Protocol = v1.ProtocolTCP
@@ -398,8 +411,8 @@ func NormalImage(name string) string {
 }
 
 // Node records one version of a node.
-func (in *Intake) Node(n *v1.Node) *Node {
-	rec := &Node{
+func (in *Intake) Node(n *v1.Node) *cluster.Node {
+	rec := &cluster.Node{
 		Name:            n.Name,
 		UID:             string(n.UID),
 		Labels:          n.Labels,
@@ -411,10 +424,10 @@ func (in *Intake) Node(n *v1.Node) *Node {
 		AnnotationsHash: mapHash(n.Annotations),
 	}
 	if len(n.Status.Images) > 0 {
-		rec.Images = make([]Image, 0, len(n.Status.Images))
+		rec.Images = make([]cluster.Image, 0, len(n.Status.Images))
 	}
 	for _, img := range n.Status.Images {
-		rec.Images = append(rec.Images, Image{img.Names, img.SizeBytes})
+		rec.Images = append(rec.Images, cluster.Image{Names: img.Names, Size: img.SizeBytes})
 	}
 	return rec
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package convert
 
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/component-helpers/resource"
 	"pgregory.net/rapid"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	res "github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
@@ -43,8 +45,8 @@ func TestDefaultsOfScoresAgreeWithTheSlowTwin(t *testing.T) {
 		}
 		want := cpuAndMemory(resource.PodRequests(p,
 			resource.PodResourcesOptions{NonMissingContainerRequests: defaults}))
-		s := &PodSpec{}
-		if s.read(p); s.ScoreNonZero != want || s.HeldNonZero != want {
+		s := &cluster.PodSpec{}
+		if read(s, p); s.ScoreNonZero != want || s.HeldNonZero != want {
 			t.Fatalf("scored with %v, held with %v, want %v", s.ScoreNonZero, s.HeldNonZero, want)
 		}
 	})
@@ -106,8 +108,8 @@ func TestRequestsAgreeWithTheSlowTwin(t *testing.T) {
 		withDefaults := resized
 		withDefaults.NonMissingContainerRequests = defaults
 		nonZero := cpuAndMemory(resource.PodRequests(p, withDefaults))
-		s := &PodSpec{}
-		if s.read(p); !s.Request.Equal(&asks) || !s.Scored.Equal(&asks) || !s.Held.Equal(&holds) ||
+		s := &cluster.PodSpec{}
+		if read(s, p); !s.Request.Equal(&asks) || !s.Scored.Equal(&asks) || !s.Held.Equal(&holds) ||
 			s.HeldNonZero != nonZero {
 			t.Fatalf("asks for %+v, holds %+v and with defaults %v; slow twin %+v, %+v and %v", s.Request, s.Held,
 				s.HeldNonZero, asks, holds, nonZero)
@@ -117,7 +119,7 @@ func TestRequestsAgreeWithTheSlowTwin(t *testing.T) {
 
 // TestNodesAreEqualWhenNothingDiffers sets one field after the other. Mutant: a field of Node that Equal leaves out.
 func TestNodesAreEqualWhenNothingDiffers(t *testing.T) {
-	var a, b Node
+	var a, b cluster.Node
 	if !a.Equal(&b) {
 		t.Error("two empty records differ")
 	}
@@ -153,5 +155,57 @@ func TestPodsOfTheirNode(t *testing.T) {
 		if got := NewIntake().Pod(p).OfNode; got != tt.want {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
+	}
+}
+
+// A pod counts as preempted only while it goes, and only when a scheduler evicted it.
+func TestPreempted(t *testing.T) {
+	in := NewIntake()
+	for _, c := range []struct {
+		name      string
+		going     bool
+		condition v1.PodCondition
+		want      bool
+	}{
+		{"goes for another", true, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue,
+			Reason: v1.PodReasonPreemptionByScheduler}, true},
+		{"is marked and not deleted yet", false, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue,
+			Reason: v1.PodReasonPreemptionByScheduler}, false},
+		{"goes because of a taint", true, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue,
+			Reason: "DeletionByTaintManager"}, false},
+		{"was marked once", true, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionFalse,
+			Reason: v1.PodReasonPreemptionByScheduler}, false},
+		{"goes by itself", true, v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue}, false},
+	} {
+		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"},
+			Status: v1.PodStatus{Conditions: []v1.PodCondition{c.condition}}}
+		if c.going {
+			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}
+		if got := in.Pod(p).Preempted; got != c.want {
+			t.Errorf("a pod that %s: preempted %v", c.name, got)
+		}
+	}
+}
+
+// TestPodsOfOneShapeAreKin: specs that differ in requests only are in one equivalence class, others are not.
+func TestPodsOfOneShapeAreKin(t *testing.T) {
+	in := NewIntake()
+	spec := func(cpu, selector string) *cluster.PodSpec {
+		p := &v1.Pod{Spec: v1.PodSpec{NodeSelector: map[string]string{"disk": selector},
+			Containers: []v1.Container{{}}}}
+		if cpu != "" {
+			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: apiresource.MustParse(cpu),
+				"example.com/x": apiresource.MustParse("1")}
+		}
+		return in.Pod(p).Spec.Alike
+	}
+	small, large, silent, other := spec("1", "ssd"), spec("2", "ssd"), spec("", "ssd"), spec("1", "hdd")
+	if small == large || small.Kin != large.Kin || small.Kin != silent.Kin {
+		t.Errorf("pods that differ in requests alone: specs %p and %p, kin %p, %p and %p", small, large, small.Kin,
+			large.Kin, silent.Kin)
+	}
+	if small.Kin == other.Kin || small.Kin == nil || small.Kin.Kin != small.Kin || small.Kin.Alike != small.Kin {
+		t.Errorf("pods of another selector: kin %p and %p", small.Kin, other.Kin)
 	}
 }
