@@ -10,7 +10,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster/internal/labelindex"
 )
 
 // Term selects pods by namespace and labels.
@@ -254,7 +255,7 @@ const maxCounters = 1024
 type counters struct {
 	tick       uint64              // numbers the uses
 	byKey      map[string]*Counter // canonical selection -> counter
-	index      podIndex[*Counter]
+	index      labelindex.Index[*Counter]
 	topologies map[string]*Topology // label key -> dictionary
 	carried    carriedTerms
 	audiences  audiences
@@ -285,7 +286,7 @@ func (c *counters) counter(s *Store, sel Selection) *Counter {
 			c.byKey = map[string]*Counter{}
 		}
 		c.byKey[sel.key] = k
-		c.index.add(k, k.hook())
+		c.index.Add(k, k.hook())
 		c.fill(s, k)
 	case k.resolve(s):
 		c.fill(s, k)
@@ -340,14 +341,14 @@ func sameSet(a, b map[string]struct{}) bool {
 	return true
 }
 
-// hook returns a label that every pod of the selection has, noLabel if the selection requires none.
-func (k *Counter) hook() labelPair {
+// hook returns a label that every pod of the selection has, labelindex.None if the selection requires none.
+func (k *Counter) hook() labelindex.Label {
 	for i := range k.sel.terms {
-		if pair := hookOf(k.sel.terms[i].Labels); pair != noLabel {
-			return pair
+		if label := labelindex.RequiredBy(k.sel.terms[i].Labels); label != labelindex.None {
+			return label
 		}
 	}
-	return noLabel
+	return labelindex.None
 }
 
 func (c *counters) leastUsed() *Counter {
@@ -363,7 +364,7 @@ func (c *counters) leastUsed() *Counter {
 func (c *counters) drop(k *Counter) {
 	delete(c.byKey, k.sel.key)
 	hook := k.hook()
-	c.index.remove(k, hook)
+	c.index.Remove(k, hook)
 	c.audiences.wearing(hook, func(a *audience) {
 		if i := slices.Index(a.counters, k); i >= 0 {
 			a.counters = slices.Delete(a.counters, i, i+1)
@@ -405,67 +406,5 @@ func (c *counters) count(s *Store, p *Pod, n NodeIdx, sign int32) {
 func (c *counters) relabel(n NodeIdx, node *Node) {
 	for _, t := range c.topologies { // order: each key has its own column
 		t.set(n, node)
-	}
-}
-
-// podIndex finds, among many selectors, those that may match a pod, by one label that each of them requires.
-type podIndex[T comparable] struct {
-	hooked map[labelPair][]T // label -> the selectors that require it
-	loose  []T               // the selectors that require no label
-}
-
-// noLabel stands for no label in the place of one that selectors require: keys of labels are never empty.
-var noLabel labelPair
-
-// hookOf returns a label that a selector requires, noLabel if there is none.
-func hookOf(s labels.Selector) labelPair {
-	requirements, _ := s.Requirements()
-	for i := range requirements {
-		switch r := &requirements[i]; r.Operator() {
-		case selection.In, selection.Equals, selection.DoubleEquals:
-			if values := r.ValuesUnsorted(); len(values) == 1 && r.Key() != "" {
-				return labelPair{r.Key(), values[0]}
-			}
-		}
-	}
-	return noLabel
-}
-
-// add adds a selector that requires a label, or noLabel.
-func (x *podIndex[T]) add(who T, pair labelPair) {
-	if pair == noLabel {
-		x.loose = append(x.loose, who)
-		return
-	}
-	if x.hooked == nil {
-		x.hooked = map[labelPair][]T{}
-	}
-	x.hooked[pair] = append(x.hooked[pair], who)
-}
-
-func (x *podIndex[T]) remove(who T, pair labelPair) {
-	if pair == noLabel {
-		i := slices.Index(x.loose, who)
-		x.loose = slices.Delete(x.loose, i, i+1)
-		return
-	}
-	list := x.hooked[pair]
-	i := slices.Index(list, who)
-	if list = slices.Delete(list, i, i+1); len(list) == 0 {
-		delete(x.hooked, pair)
-	} else {
-		x.hooked[pair] = list
-	}
-}
-
-// each calls f for each entry that may match a pod with these labels.
-func (x *podIndex[T]) each(podLabels map[string]string, f func(T)) {
-	for key, value := range podLabels { // order: callers do not depend on it
-		for _, who := range x.hooked[labelPair{key, value}] {
-			f(who)
-		}
-	}
-	for _, who := range x.loose {
-		f(who)
 	}
 }

@@ -2,7 +2,12 @@
 
 package cluster
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster/internal/labelindex"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/internal/sparse"
+)
 
 // audience is the set of pods of one spec in one namespace, which all selectors treat alike: their rows, and the
 // counters that count them.
@@ -10,11 +15,11 @@ type audience struct {
 	spec      *PodSpec
 	namespace string
 
-	rows        tally      // row -> pods
-	terminating tally      // row -> those of them that are being deleted
-	counters    []*Counter // that count them
-	terms       []*Carried // that they carry; a term that they carry twice is listed twice
-	carried     bool       // terms is computed
+	rows        sparse.Counts // row -> pods
+	terminating sparse.Counts // row -> those of them that are being deleted
+	counters    []*Counter    // that count them
+	terms       []*Carried    // that they carry; a term that they carry twice is listed twice
+	carried     bool          // terms is computed
 }
 
 type audienceKey struct {
@@ -26,9 +31,9 @@ type audienceKey struct {
 // on. A new counter finds its pods through them without a scan of all pods.
 type audiences struct {
 	on    bool
-	byKey map[audienceKey]*audience // spec and namespace of a pod -> audience
-	worn  map[labelPair][]*audience // label -> the audiences whose pods have it
-	empty int                       // audiences without pods
+	byKey map[audienceKey]*audience        // spec and namespace of a pod -> audience
+	worn  map[labelindex.Label][]*audience // label -> the audiences whose pods have it
+	empty int                              // audiences without pods
 }
 
 // turnOn adds the pods in the ledger, once.
@@ -36,7 +41,7 @@ func (c *counters) turnOn(s *Store) {
 	if c.audiences.on {
 		return
 	}
-	c.audiences = audiences{on: true, byKey: map[audienceKey]*audience{}, worn: map[labelPair][]*audience{}}
+	c.audiences = audiences{on: true, byKey: map[audienceKey]*audience{}, worn: map[labelindex.Label][]*audience{}}
 	for n := range s.rows {
 		for _, e := range s.rows[n].pods {
 			c.audiences.count(c.audience(s, e.pod), e.pod, NodeIdx(n), 1)
@@ -50,7 +55,7 @@ func (c *counters) audience(s *Store, p *Pod) *audience {
 	a := c.audiences.byKey[key]
 	if a == nil {
 		a = &audience{spec: p.Spec, namespace: p.Namespace}
-		c.index.each(p.Spec.Labels, func(k *Counter) {
+		c.index.Each(p.Spec.Labels, func(k *Counter) {
 			if k.matches(p.Namespace, p.Spec.Labels) {
 				a.counters = append(a.counters, k)
 			}
@@ -67,28 +72,28 @@ func (c *counters) audience(s *Store, p *Pod) *audience {
 
 func (x *audiences) index(a *audience) {
 	for key, value := range a.spec.Labels { // order: each label has its own list
-		pair := labelPair{key, value}
-		x.worn[pair] = append(x.worn[pair], a)
+		label := labelindex.Label{Key: key, Value: value}
+		x.worn[label] = append(x.worn[label], a)
 	}
 }
 
 func (x *audiences) count(a *audience, p *Pod, n NodeIdx, sign int32) {
-	if a.rows.sum == 0 {
+	if a.rows.Sum() == 0 {
 		x.empty--
 	}
-	a.rows.add(int32(n), sign)
+	a.rows.Add(int32(n), sign)
 	if p.Terminating {
-		a.terminating.add(int32(n), sign)
+		a.terminating.Add(int32(n), sign)
 	}
-	if a.rows.sum == 0 {
+	if a.rows.Sum() == 0 {
 		x.empty++
 	}
 }
 
-// wearing calls f for the audiences whose pods have a label; for noLabel, for all of them, in no order.
-func (x *audiences) wearing(pair labelPair, f func(a *audience)) {
-	if pair != noLabel {
-		for _, a := range x.worn[pair] {
+// wearing calls f for the audiences whose pods have a label; for labelindex.None, for all of them, in no order.
+func (x *audiences) wearing(label labelindex.Label, f func(a *audience)) {
+	if label != labelindex.None {
+		for _, a := range x.worn[label] {
 			f(a)
 		}
 		return
@@ -106,7 +111,7 @@ func (x *audiences) sweep() {
 	x.empty = 0
 	clear(x.worn)
 	for key, a := range x.byKey { // order: the lists by label have none
-		if a.rows.sum == 0 {
+		if a.rows.Sum() == 0 {
 			delete(x.byKey, key)
 		} else {
 			x.index(a)
@@ -131,11 +136,11 @@ func (c *counters) fill(s *Store, k *Counter) {
 			a.counters = slices.Delete(a.counters, i, i+1)
 		}
 		if match {
-			a.rows.each(func(n, pods int32) { k.rows[n] += pods })
-			k.pods += a.rows.sum
+			a.rows.Each(func(n, pods int32) { k.rows[n] += pods })
+			k.pods += a.rows.Sum()
 			if !k.sel.terminating {
-				a.terminating.each(func(n, pods int32) { k.rows[n] -= pods })
-				k.pods -= a.terminating.sum
+				a.terminating.Each(func(n, pods int32) { k.rows[n] -= pods })
+				k.pods -= a.terminating.Sum()
 			}
 		}
 	})

@@ -11,6 +11,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster/internal/labelindex"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/internal/sparse"
 )
 
 // TermKind names the list of a pod's inter-pod affinity that contains a term.
@@ -125,8 +128,8 @@ func (t *PodTerm) key() string {
 type Carried struct {
 	PodTerm
 	topology *Topology
-	rows     tally // row -> pods
-	values   tally // value id -> pods
+	rows     sparse.Counts // row -> pods
+	values   sparse.Counts // value id -> pods
 	pods     int
 	key      string
 	seq      uint64
@@ -140,24 +143,24 @@ func (c *Carried) Pods() int { return c.pods }
 
 // EachValue calls f, by ascending id, for the topology values on whose nodes pods carry the term, with the number of
 // these pods.
-func (c *Carried) EachValue(f func(id, pods int32)) { c.values.each(f) }
+func (c *Carried) EachValue(f func(id, pods int32)) { c.values.Each(f) }
 
 // OnValue returns the number of pods that carry the term on the nodes with a topology value.
-func (c *Carried) OnValue(id int32) int32 { return c.values.get(id) }
+func (c *Carried) OnValue(id int32) int32 { return c.values.Get(id) }
 
 // Placed returns the number of pods that carry the term on nodes that have the topology's label.
-func (c *Carried) Placed() int { return c.values.sum }
+func (c *Carried) Placed() int { return c.values.Sum() }
 
 // OnRow returns the number of pods of a row that carry the term.
-func (c *Carried) OnRow(n NodeIdx) int { return int(c.rows.get(int32(n))) }
+func (c *Carried) OnRow(n NodeIdx) int { return int(c.rows.Get(int32(n))) }
 
 func (c *Carried) move(n NodeIdx, was, is int32) {
-	pods := c.rows.get(int32(n))
+	pods := c.rows.Get(int32(n))
 	if was != NoValue {
-		c.values.add(was, -pods)
+		c.values.Add(was, -pods)
 	}
 	if is != NoValue {
-		c.values.add(is, pods)
+		c.values.Add(is, pods)
 	}
 }
 
@@ -165,7 +168,7 @@ func (c *Carried) move(n NodeIdx, was, is int32) {
 type carriedTerms struct {
 	on    bool
 	byKey map[string]*Carried // canonical form -> term
-	index podIndex[*Carried]
+	index labelindex.Index[*Carried]
 	empty int    // terms that no pod carries
 	next  uint64 // numbers the terms
 	gen   uint64 // revision of the set of terms
@@ -203,7 +206,7 @@ func (v Snapshot) CarriedFor(kind TermKind, p *Pod) []*Carried {
 		if ns, ok := Find[*v1.Namespace](v, "", p.Namespace); ok {
 			of = ns.Labels
 		}
-		c.index.each(p.Spec.Labels, func(t *Carried) {
+		c.index.Each(p.Spec.Labels, func(t *Carried) {
 			if t.Matches(p.Namespace, of, p.Spec.Labels) {
 				a.terms[t.Kind] = append(a.terms[t.Kind], t)
 			}
@@ -263,7 +266,7 @@ func (c *carriedTerms) term(all *counters, s *Store, t *PodTerm) *Carried {
 	c.gen++
 	c.empty++
 	c.byKey[key] = made
-	c.index.add(made, hookOf(made.Labels))
+	c.index.Add(made, labelindex.RequiredBy(made.Labels))
 	made.topology.terms = append(made.topology.terms, made)
 	return made
 }
@@ -272,11 +275,11 @@ func (c *carriedTerms) count(t *Carried, n NodeIdx, sign int32) {
 	if t.pods == 0 {
 		c.empty--
 	}
-	t.rows.add(int32(n), sign)
+	t.rows.Add(int32(n), sign)
 	t.pods += int(sign)
 	if int(n) < len(t.topology.of) {
 		if id := t.topology.of[n]; id != NoValue {
-			t.values.add(id, sign)
+			t.values.Add(id, sign)
 		}
 	}
 	if t.pods == 0 {
@@ -299,7 +302,7 @@ func (c *carriedTerms) sweep(all *counters) {
 			continue
 		}
 		delete(c.byKey, key)
-		c.index.remove(t, hookOf(t.Labels))
+		c.index.Remove(t, labelindex.RequiredBy(t.Labels))
 		i := slices.Index(t.topology.terms, t)
 		t.topology.terms = slices.Delete(t.topology.terms, i, i+1)
 	}

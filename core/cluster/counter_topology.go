@@ -2,8 +2,6 @@
 
 package cluster
 
-import "slices"
-
 // NoValue is the entry of a Topology's column for a row whose node lacks the label, or that has no node.
 const NoValue int32 = -1
 
@@ -159,74 +157,4 @@ func (t *Topology) intern(value string) int32 {
 	}
 	t.ids[value] = id
 	return id
-}
-
-// tally is a list of counts, most of them 0: a short one is kept as sorted pairs, a long one as a column.
-type tally struct {
-	pairs []idCount
-	dense []int32 // nil while pairs suffice
-	sum   int     // of all counts
-}
-
-type idCount struct{ id, n int32 }
-
-// maxPairs is the number of non-zero counts up to which a tally uses pairs.
-const maxPairs = 64
-
-func (t *tally) get(id int32) int32 {
-	if t.dense != nil {
-		if int(id) < len(t.dense) {
-			return t.dense[id]
-		}
-		return 0
-	}
-	if i, ok := t.find(id); ok {
-		return t.pairs[i].n
-	}
-	return 0
-}
-
-func (t *tally) find(id int32) (int, bool) {
-	return slices.BinarySearchFunc(t.pairs, id, func(p idCount, id int32) int { return int(p.id) - int(id) })
-}
-
-func (t *tally) add(id, delta int32) {
-	if delta == 0 {
-		return
-	}
-	t.sum += int(delta)
-	if t.dense == nil {
-		i, ok := t.find(id)
-		switch {
-		case ok:
-			if t.pairs[i].n += delta; t.pairs[i].n == 0 {
-				t.pairs = slices.Delete(t.pairs, i, i+1)
-			}
-			return
-		case len(t.pairs) < maxPairs:
-			t.pairs = slices.Insert(t.pairs, i, idCount{id, delta})
-			return
-		}
-		t.dense = make([]int32, t.pairs[len(t.pairs)-1].id+1)
-		for _, p := range t.pairs {
-			t.dense[p.id] = p.n
-		}
-		t.pairs = nil
-	}
-	if more := int(id) + 1 - len(t.dense); more > 0 {
-		t.dense = append(t.dense, make([]int32, more)...)
-	}
-	t.dense[id] += delta
-}
-
-// each calls f for the non-zero counts, by ascending id.
-func (t *tally) each(f func(id, n int32)) {
-	for _, p := range t.pairs {
-		f(p.id, p.n)
-	}
-	for id, n := range t.dense {
-		if n != 0 {
-			f(int32(id), n)
-		}
-	}
 }

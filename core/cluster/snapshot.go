@@ -5,6 +5,7 @@ package cluster
 import (
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster/internal/labelindex"
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -90,11 +91,11 @@ func (v Snapshot) Ports(n NodeIdx) []HostPort { return v.s.rows[n].ports }
 
 // WithLabel returns the set of rows whose node has this label value.
 func (v Snapshot) WithLabel(key, value string) Bitmap {
-	pair := labelPair{key, value}
-	b := v.s.labelSets[pair]
+	label := labelindex.Label{Key: key, Value: value}
+	b := v.s.labelSets[label]
 	if b == nil {
 		b = v.s.buildLabelSet(func(node *Node) bool { got, ok := node.Labels[key]; return ok && got == value })
-		v.s.labelSets[pair] = b
+		v.s.labelSets[label] = b
 	}
 	return *b
 }

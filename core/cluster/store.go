@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster/internal/labelindex"
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -39,8 +40,8 @@ type Store struct {
 	taintSets     [][]v1.Taint
 	taintIDs      map[string]int32 // canonical form -> index in taintSets
 	images        map[string]*imageState
-	labelSets     map[labelPair]*Bitmap // built on demand, kept up to date from then on
-	labelKeys     map[string]*Bitmap    // the same for "has this label key"
+	labelSets     map[labelindex.Label]*Bitmap // built on demand, kept up to date from then on
+	labelKeys     map[string]*Bitmap           // the same for "has this label key"
 
 	counters counters // sums over the pods that selectors ask for
 
@@ -57,8 +58,6 @@ type Store struct {
 	// supposed is the open transaction's, if it is one that End must undo.
 	supposed *Supposition
 }
-
-type labelPair struct{ key, value string }
 
 // row is the state of a node that is not in a column.
 type row struct {
@@ -97,7 +96,7 @@ func NewStore() *Store {
 		objects:   map[Kind]*table{},
 		taintIDs:  map[string]int32{},
 		images:    map[string]*imageState{},
-		labelSets: map[labelPair]*Bitmap{},
+		labelSets: map[labelindex.Label]*Bitmap{},
 		labelKeys: map[string]*Bitmap{},
 	}
 	s.growColumns()
@@ -335,7 +334,7 @@ func (s *Store) taintSetOf(taints []v1.Taint) int32 {
 func (s *Store) putLabels(n NodeIdx, old, node *Node) {
 	if old != nil {
 		for k, v := range old.Labels { // order: each pair has its own bitmaps
-			if b := s.labelSets[labelPair{k, v}]; b != nil {
+			if b := s.labelSets[labelindex.Label{Key: k, Value: v}]; b != nil {
 				b.Clear(n)
 			}
 			if b := s.labelKeys[k]; b != nil {
@@ -345,7 +344,7 @@ func (s *Store) putLabels(n NodeIdx, old, node *Node) {
 	}
 	if node != nil {
 		for k, v := range node.Labels { // order: each pair has its own bitmaps
-			if b := s.labelSets[labelPair{k, v}]; b != nil {
+			if b := s.labelSets[labelindex.Label{Key: k, Value: v}]; b != nil {
 				b.Set(n)
 			}
 			if b := s.labelKeys[k]; b != nil {

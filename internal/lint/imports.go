@@ -31,9 +31,11 @@ var (
 	upToEvict   = below(upToGang, []string{"core/deadline", "core/evict"})
 	upToEngine  = below(upToEvict, []string{"core/engine"})
 	upToAnswers = below(upToEngine, []string{"core/question", "core/recording"})
-	partsOfKube = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve"}
-	benchmarks  = []string{"bench/usage", "bench/report", "bench/testbed"}
-	edges       = below(upToAnswers, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "view"})
+	// formsOfCounters are forms of data that counters of pods use.
+	formsOfCounters = []string{"core/cluster/internal/labelindex", "core/cluster/internal/sparse"}
+	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve"}
+	benchmarks      = []string{"bench/usage", "bench/report", "bench/testbed"}
+	edges           = below(upToAnswers, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "view"})
 )
 
 // graph is the import graph of kumiki: package -> what it may import directly. Arrows point down; packages of one
@@ -43,9 +45,13 @@ var graph = map[string]layer{
 	"record": {nil, "what the scheduler says of itself; a leaf, so that everything may show it"},
 	"config": {nil, "reads KubeSchedulerConfiguration; a leaf, so that a tool can check a file without a scheduler"},
 
-	"core/resource":                   {[]string{"record"}, "quantities know nothing of pods and nodes"},
-	"core/cluster":                    {[]string{"record", "core/resource"}, "the state, with one writer; it knows no policy"},
-	"core/cluster/convert":            {[]string{"record", "core/resource", "core/cluster"}, "records of API objects, made outside the loop; the state does not know it"},
+	"core/resource": {[]string{"record"}, "quantities know nothing of pods and nodes"},
+	"core/cluster": {below([]string{"record", "core/resource"}, formsOfCounters),
+		"the state, with one writer; it knows no policy"},
+	"core/cluster/internal/labelindex": {nil, "a form of data; it knows neither pods nor counters"},
+	"core/cluster/internal/sparse":     {nil, "as core/cluster/internal/labelindex"},
+	"core/cluster/convert": {[]string{"record", "core/resource", "core/cluster"},
+		"records of API objects, made outside the loop; the state does not know it"},
 	"core/plugin":                     {upToCluster, "the contract of plugins; it knows neither plugins nor their callers"},
 	"core/queue":                      {upToPlugin, "waiting is independent of the search for nodes"},
 	"core/place":                      {below(upToPlugin, []string{"core/place/classes"}), "the search is independent of waiting"},
