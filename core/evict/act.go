@@ -35,7 +35,8 @@ func (m *Manager) beginForPod(p *cluster.Pod, owner Owner, plan Plan, decision u
 	s := m.store.Snapshot()
 	last := m.current(p.UID)
 	ev := &Eviction{
-		unit: Unit{Pod: p.UID}, state: Planned, asked: p.Ref(), decision: decision, owner: owner, node: s.NodeName(plan.Rows[0]),
+		unit: Unit{Pod: p.UID}, state: Planned, asked: p.Ref(), decision: decision, owner: owner,
+		node: s.NodeName(plan.Rows[0]),
 		left: map[cluster.UID]leaving{}, from: map[string]bool{}, byUnits: plan.units != nil,
 	}
 	if before := m.of[ev.unit]; before != nil {
@@ -104,13 +105,15 @@ func (m *Manager) actForPod(p *cluster.Pod, plan Plan, d *record.Decision) Shown
 		return Shown{Cleared: p.Nominated != "" || held != "" && plan.Verdict == preempt.NotHelpful}
 	}
 	ev := m.current(p.UID)
-	d.Preemption = &record.Preemption{Node: ev.node, Violations: plan.loss.Violations, Nodes: plan.nodes, Tried: plan.tried}
+	d.Preemption = &record.Preemption{Node: ev.node, Violations: plan.loss.Violations, Nodes: plan.nodes,
+		Tried: plan.tried}
 	if plan.units == nil {
 		d.Preemption.Loss = LossOf(plan.loss)
 	}
 	m.queue.Nominate(p, ev.node)
 	if plan.units != nil {
-		m.watchVictims(m.host.Profile(p.Spec.SchedulerName), ev.gaveUp, victimCheck{unit: ev.unit, decision: ev.decision})
+		prof := m.host.Profile(p.Spec.SchedulerName)
+		m.watchVictims(prof, ev.gaveUp, victimCheck{unit: ev.unit, decision: ev.decision})
 	}
 	r := Request{For: p.Ref(), Node: ev.node, Decision: d.Number}
 	back := m.listVictims(plan.Victims, &r, d.Preemption)
@@ -312,7 +315,8 @@ func (m *Manager) renewGang(key cluster.GangKey, plan Plan, decision uint64) *Ev
 	ev := m.gang(key)
 	if ev == nil || !plan.same && len(plan.Victims) > 0 {
 		next := &Eviction{
-			unit: Unit{Gang: key}, state: Planned, owner: OwnerOfGang(key), left: map[cluster.UID]leaving{}, from: map[string]bool{}}
+			unit: Unit{Gang: key}, state: Planned, owner: OwnerOfGang(key), left: map[cluster.UID]leaving{},
+			from: map[string]bool{}}
 		if ev != nil {
 			m.wasted(ev, ev.why("it did not get the room"))
 			next.stuck, next.failures = ev.after(), ev.failures

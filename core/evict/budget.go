@@ -73,7 +73,8 @@ func (b *budgets) changed(was, is cluster.Object) {
 		b.wake()
 	case now.Status.DisruptionsAllowed > b.finder.Budgets.Left(old): // what was spent is forgotten
 		b.wake()
-	case !reflect.DeepEqual(now.Spec.Selector, old.Spec.Selector), !maps.Equal(now.Status.DisruptedPods, old.Status.DisruptedPods):
+	case !reflect.DeepEqual(now.Spec.Selector, old.Spec.Selector),
+		!maps.Equal(now.Status.DisruptedPods, old.Status.DisruptedPods):
 		b.wake()
 	}
 }

@@ -56,7 +56,9 @@ type victimCheck struct {
 
 // checkAt notes a check. The checks are in the order of their times.
 func (m *Manager) checkAt(c victimCheck) {
-	at, _ := slices.BinarySearchFunc(m.checks, c, func(a, b victimCheck) int { return cmp.Or(cmp.Compare(a.at, b.at), -1) })
+	at, _ := slices.BinarySearchFunc(m.checks, c, func(a, b victimCheck) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), -1)
+	})
 	m.checks = slices.Insert(m.checks, at, c)
 	m.deadlines.Set(&m.checkDue, m.checks[0].at)
 }

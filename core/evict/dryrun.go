@@ -20,10 +20,12 @@ type DryRun struct {
 
 // dryRun makes one. Each search has the same draws, by the number of a decision: what it finds depends on the trial
 // alone.
-func (m *Manager) dryRun(prof *Profile, trial *cluster.Trial, need gang.Need, decision uint64, noms place.Nominations) DryRun {
+func (m *Manager) dryRun(prof *Profile, trial *cluster.Trial, need gang.Need, decision uint64,
+	noms place.Nominations) DryRun {
 	return DryRun{need, func() *gang.Ground {
 		draw := place.Draw(m.seed, decision)
-		return &gang.Ground{Trial: trial, Placer: prof.Placer, Nominations: noms, Draw: draw, Reservers: prof.Reservers, Meter: m.meter}
+		return &gang.Ground{Trial: trial, Placer: prof.Placer, Nominations: noms, Draw: draw,
+			Reservers: prof.Reservers, Meter: m.meter}
 	}, trial}
 }
 

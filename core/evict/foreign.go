@@ -39,7 +39,8 @@ func (m *Manager) askAboutNodes(prof *Profile, p *cluster.Pod, a preempt.Answer)
 	s := m.store.Snapshot()
 	var asked []place.ForeignVictims
 	for _, c := range a.Candidates {
-		asked = append(asked, place.ForeignVictims{Node: s.NodeName(c.Node), Pods: refs(c.Victims), PDBViolations: int64(c.Loss.Violations)})
+		asked = append(asked, place.ForeignVictims{Node: s.NodeName(c.Node), Pods: refs(c.Victims),
+			PDBViolations: int64(c.Loss.Violations)})
 	}
 	slices.SortFunc(asked, func(a, b place.ForeignVictims) int { return cmp.Compare(a.Node, b.Node) })
 	chosen, err := prof.Foreign.Preempt(p, asked, func(node string) (pods []record.PodRef, ok bool) {
@@ -50,7 +51,8 @@ func (m *Manager) askAboutNodes(prof *Profile, p *cluster.Pod, a preempt.Answer)
 		return pods, ok
 	})
 	if err != nil {
-		return preempt.Answer{Verdict: preempt.Failed, Message: "preemption: " + err.Error(), Nodes: a.Nodes, Tried: a.Tried}
+		return preempt.Answer{Verdict: preempt.Failed, Message: "preemption: " + err.Error(), Nodes: a.Nodes,
+			Tried: a.Tried}
 	}
 	var candidates []preempt.Candidate
 	for _, of := range chosen {
@@ -89,7 +91,8 @@ type choice struct {
 }
 
 // askAboutUnits lets foreign code choose among nodes with the units that would go there, of which the first is known.
-func (m *Manager) askAboutUnits(prof *Profile, p *cluster.Pod, first units.Answer, node cluster.NodeIdx, decision uint64) Plan {
+func (m *Manager) askAboutUnits(prof *Profile, p *cluster.Pod, first units.Answer, node cluster.NodeIdx,
+	decision uint64) Plan {
 	noms, tried := &beside{Nominations: m.queue, s: m.store.Snapshot(), full: map[string]bool{}}, 0
 	next, more := choice{node, first}, true
 	for batch, asked := askedFirst, 0; more && asked < askedMost; batch *= 2 {
@@ -98,7 +101,8 @@ func (m *Manager) askAboutUnits(prof *Profile, p *cluster.Pod, first units.Answe
 			list, tried = append(list, next), tried+next.ans.Tried
 			noms.fill(next.node)
 			next.ans, next.node = m.searchForPod(prof, p, noms, decision)
-			more = next.ans.Verdict == preempt.Evict && next.node != cluster.NoNode && !noms.full[noms.s.NodeName(next.node)]
+			more = next.ans.Verdict == preempt.Evict && next.node != cluster.NoNode &&
+				!noms.full[noms.s.NodeName(next.node)]
 		}
 		chosen, err := prof.Foreign.Preempt(p, noms.question(list), noms.podsOn(list))
 		if err != nil {
@@ -116,7 +120,8 @@ func (m *Manager) askAboutUnits(prof *Profile, p *cluster.Pod, first units.Answe
 }
 
 // bestOf finds the least loss among what foreign code has chosen, of several the first by name.
-func (m *Manager) bestOf(prof *Profile, p *cluster.Pod, chosen []place.ForeignVictims, going []*cluster.Pod, decision uint64) (best choice, ok bool) {
+func (m *Manager) bestOf(prof *Profile, p *cluster.Pod, chosen []place.ForeignVictims, going []*cluster.Pod,
+	decision uint64) (best choice, ok bool) {
 	s := m.store.Snapshot()
 	for _, of := range chosen {
 		n, known := s.Find(of.Node)
@@ -136,7 +141,8 @@ func (m *Manager) bestOf(prof *Profile, p *cluster.Pod, chosen []place.ForeignVi
 // among them that may not go.
 func (m *Manager) wholeUnits(p *cluster.Pod, of place.ForeignVictims) (ans units.Answer, lawful bool) {
 	s := m.store.Snapshot()
-	ans = units.Answer{Verdict: preempt.Evict, Loss: units.Loss{Violations: int(of.PDBViolations), Highest: math.MinInt32, Oldest: maxTime}}
+	ans = units.Answer{Verdict: preempt.Evict,
+		Loss: units.Loss{Violations: int(of.PDBViolations), Highest: math.MinInt32, Oldest: maxTime}}
 	seen := map[cluster.UID]bool{}
 	for _, ref := range of.Pods {
 		v, _, _, there := s.PodOn(cluster.UID(ref.UID))
@@ -153,7 +159,9 @@ func (m *Manager) wholeUnits(p *cluster.Pod, of place.ForeignVictims) (ans units
 				ans.Loss.Oldest = min(ans.Loss.Oldest, pod.Start)
 			}
 		}
-		ans.Loss.Units, ans.Loss.Pods, ans.Loss.Highest = ans.Loss.Units+1, ans.Loss.Pods+len(unit.Pods), max(ans.Loss.Highest, unit.Priority)
+		ans.Loss.Units++
+		ans.Loss.Pods += len(unit.Pods)
+		ans.Loss.Highest = max(ans.Loss.Highest, unit.Priority)
 		ans.Victims = append(ans.Victims, unit)
 	}
 	slices.SortStableFunc(ans.Victims, func(a, b units.Victim) int { return cmp.Compare(b.Priority, a.Priority) })
@@ -185,7 +193,8 @@ func (m *Manager) victimUnit(p *cluster.Pod) units.Victim {
 
 // fitsOn makes a dry run with the victims gone, and those that go anyway, in which no other of their nodes has
 // capacity.
-func (m *Manager) fitsOn(prof *Profile, p *cluster.Pod, n cluster.NodeIdx, ans units.Answer, going []*cluster.Pod, decision uint64) bool {
+func (m *Manager) fitsOn(prof *Profile, p *cluster.Pod, n cluster.NodeIdx, ans units.Answer, going []*cluster.Pod,
+	decision uint64) bool {
 	only := &beside{Nominations: m.queue, s: m.store.Snapshot(), full: map[string]bool{}}
 	gone := append(VictimPods(&ans), going...)
 	for _, v := range gone {

@@ -65,7 +65,9 @@ func (m *Manager) GangGate(key cluster.GangKey) (reason string, until record.Tim
 	case ev == nil || !m.evictsAside(key):
 	case ev.state == Failed && ev.retry > m.host.Now():
 		return "pods could not be evicted for this gang; it is tried again soon", ev.retry, true
-	case ev.state == Requested && ev.any(func(uid cluster.UID, how leaving) bool { return how == deleted && stays(s, uid) }):
+	case ev.state == Requested && ev.any(func(uid cluster.UID, how leaving) bool {
+		return how == deleted && stays(s, uid)
+	}):
 		return "waiting for the preemption for this gang to be finished", 0, true
 	}
 	return "", 0, false
@@ -89,7 +91,8 @@ func (m *Manager) wakeOpened(pod record.PodRef) {
 		return
 	}
 	s := m.store.Snapshot()
-	if ev := m.current(uid); ev != nil && ev.any(func(victim cluster.UID, how leaving) bool { return how == deleted && there(s, victim) }) {
+	goes := func(victim cluster.UID, how leaving) bool { return how == deleted && there(s, victim) }
+	if ev := m.current(uid); ev != nil && ev.any(goes) {
 		if ev.wakeAt == 0 {
 			ev.wakeAt = m.host.Now() + wakePatience
 			m.deferred = append(m.deferred, deferredWakeup{ev.wakeAt, pod})

@@ -113,12 +113,14 @@ type Manager struct {
 // New makes a manager that knows of no evictions.
 func New(cfg Config) *Manager {
 	m := &Manager{
-		store: cfg.Store, queue: cfg.Queue, host: cfg.Host, deadlines: cfg.Deadlines, meter: cfg.Meter, seed: cfg.Seed, stallTime: cfg.StallTime,
-		of:                 map[Unit]*Eviction{},
-		byVictim:           map[cluster.UID][]*Eviction{},
-		whole:              map[cluster.GangKey]*wholeEviction{},
-		pending:            pendingEvictions{of: map[cluster.UID]pending{}, count: map[cluster.GangKey]int{}},
-		pauses:             pauses{queue: cfg.Queue, emit: cfg.Host.Emit, deadlines: cfg.Deadlines, of: map[Owner]*losses{}},
+		store: cfg.Store, queue: cfg.Queue, host: cfg.Host, deadlines: cfg.Deadlines, meter: cfg.Meter,
+		seed: cfg.Seed, stallTime: cfg.StallTime,
+		of:       map[Unit]*Eviction{},
+		byVictim: map[cluster.UID][]*Eviction{},
+		whole:    map[cluster.GangKey]*wholeEviction{},
+		pending:  pendingEvictions{of: map[cluster.UID]pending{}, count: map[cluster.GangKey]int{}},
+		pauses: pauses{queue: cfg.Queue, emit: cfg.Host.Emit, deadlines: cfg.Deadlines,
+			of: map[Owner]*losses{}},
 		placedByPreemption: map[cluster.UID]bool{},
 		evictionRequested:  map[cluster.UID]bool{},
 		wakeDue:            deadline.Entry{Phase: phaseWakes},

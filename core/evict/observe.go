@@ -35,7 +35,8 @@ func (m *Manager) Done(a Answer) (known bool) {
 // reconsider asks the gates of gangs again.
 func (m *Manager) reconsider(gangs []cluster.GangKey, cause string) {
 	slices.SortFunc(gangs, func(a, b cluster.GangKey) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Name, b.Name))
 	})
 	for _, key := range slices.Compact(gangs) {
 		m.host.Reconsider(key, cause)

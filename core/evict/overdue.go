@@ -126,15 +126,16 @@ func (m *Manager) giveUpOn(st *stuck, pods []*cluster.Pod, who record.PodRef, ga
 	if more := len(names) - stuckShown; more > 0 {
 		names = append(names[:stuckShown:stuckShown], fmt.Sprintf("%d more", more))
 	}
-	m.host.Emit(Warning{who, "VictimsStuck",
-		"pods that were to make room for it are being deleted and do not go: " + strings.Join(names, ", ") + "; other room is looked for"})
+	m.host.Emit(Warning{who, "VictimsStuck", "pods that were to make room for it are being deleted and do not go: " +
+		strings.Join(names, ", ") + "; other room is looked for"})
 }
 
 // stuckShown is how many pods an event names.
 const stuckShown = 3
 
 // NoOther is the message of a unit whose victims do not terminate, and for which no other evictions free capacity.
-const NoOther = "preemption: pods that were to make room for it do not go, and there is no other room that evictions could make."
+const NoOther = "preemption: pods that were to make room for it do not go, and there is no other room that evictions " +
+	"could make."
 
 // StuckOfGang returns the victims of a gang that do not terminate, by name.
 func (m *Manager) StuckOfGang(prof *Profile, key cluster.GangKey) (pods []*cluster.Pod) {
@@ -204,7 +205,8 @@ func (m *Manager) giveUpForPod(prof *Profile, p *cluster.Pod) bool {
 	}
 	ev := m.current(p.UID)
 	if ev == nil { // a scheduler before this one requested them
-		ev = &Eviction{unit: Unit{Pod: p.UID}, state: Wasted, asked: p.Ref(), owner: OwnerOf(m.store.Snapshot(), p), node: m.queue.NominationOf(p.UID)}
+		ev = &Eviction{unit: Unit{Pod: p.UID}, state: Wasted, asked: p.Ref(),
+			owner: OwnerOf(m.store.Snapshot(), p), node: m.queue.NominationOf(p.UID)}
 		if last := m.of[ev.unit]; last != nil {
 			ev.failures = last.failures
 		}

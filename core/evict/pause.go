@@ -110,8 +110,8 @@ func (ps *pauses) lost(o Owner, who record.PodRef, now record.Time) {
 		ps.deadlines.Set(&l.end, l.until)
 	}
 	ps.emit(Pause{For: who, Gang: gangName(o.gang), Times: lossesToPause, Until: l.until})
-	ps.emit(Warning{who, "PreemptionPaused", fmt.Sprintf(
-		"room was made for it %d times within %d s, and pods that other schedulers bound took it, or evicted it again: nobody is evicted for it for %d s",
+	ps.emit(Warning{who, "PreemptionPaused", fmt.Sprintf("room was made for it %d times within %d s, and pods that "+
+		"other schedulers bound took it, or evicted it again: nobody is evicted for it for %d s",
 		lossesToPause, lossWindow/record.Second, pause/record.Second)})
 }
 

@@ -116,7 +116,8 @@ func (m *Manager) planByNodes(prof *Profile, p *cluster.Pod, out place.Outcome, 
 	q := preempt.Question{
 		Pod: p, Nominated: m.CountsOn(p), Awaited: m.Awaited(p.UID),
 		Relief: prof.Placer.Relief(m.store.Snapshot(), out),
-		Limit:  prof.Preemption.Limit, Draw: place.Draw(m.seed, math.MaxUint64-decision), Strict: prof.Preemption.Strict,
+		Limit:  prof.Preemption.Limit, Strict: prof.Preemption.Strict,
+		Draw: place.Draw(m.seed, math.MaxUint64-decision),
 	}
 	q.All = prof.Foreign != nil && prof.Foreign.Preempts(p)
 	a := m.finder.Find(m.store.Snapshot(), q)
@@ -199,7 +200,9 @@ func (m *Manager) planRest(prof *Profile, p *cluster.Pod, all []cluster.UID, dec
 		default:
 			rest = append(rest, v)
 			ans.Victims = append(ans.Victims, units.Victim{Pods: []*cluster.Pod{v}, Priority: v.Spec.Priority})
-			ans.Loss.Units, ans.Loss.Pods, ans.Loss.Highest = ans.Loss.Units+1, ans.Loss.Pods+1, max(ans.Loss.Highest, v.Spec.Priority)
+			ans.Loss.Units++
+			ans.Loss.Pods++
+			ans.Loss.Highest = max(ans.Loss.Highest, v.Spec.Priority)
 		}
 	}
 	if len(rest) == 0 || len(rest) == len(all) || m.protectedNow(rest, p.Spec.Priority) {
@@ -218,7 +221,8 @@ func (m *Manager) planRest(prof *Profile, p *cluster.Pod, all []cluster.UID, dec
 
 // searchForPod searches victims for a pod by itself, and where it fits without them: cluster.NoNode if that is not
 // found again.
-func (m *Manager) searchForPod(prof *Profile, p *cluster.Pod, noms place.Nominations, decision uint64) (units.Answer, cluster.NodeIdx) {
+func (m *Manager) searchForPod(prof *Profile, p *cluster.Pod, noms place.Nominations,
+	decision uint64) (units.Answer, cluster.NodeIdx) {
 	trial := m.store.Trial()
 	defer trial.Discard()
 	run := m.dryRun(prof, trial, needOf(p), decision, noms)
@@ -385,7 +389,8 @@ func (m *Manager) planSame(prof *Profile, a gang.Attempt, ev *Eviction) (plan Pl
 	slices.SortFunc(going, byKey)
 	if rows := run.Without(going); rows != nil {
 		return Plan{
-			Verdict: preempt.NotEligible, Message: RemainingMessage, Need: a.Need, Rows: rows, same: true, Revoked: rest,
+			Verdict: preempt.NotEligible, Message: RemainingMessage, Need: a.Need, Rows: rows, same: true,
+			Revoked: rest,
 		}, true
 	}
 	if rows := run.Without(slices.Concat(rest, going)); rows != nil {

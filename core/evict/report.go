@@ -16,12 +16,14 @@ func RecordUnits(d *record.Preemption, a *units.Answer) {
 	for i := range a.Victims {
 		v := &a.Victims[i]
 		d.Units = append(d.Units, record.VictimUnit{
-			Name: unitName(v.Gang, v.Pods[0]), Gang: v.Gang != (cluster.GangKey{}), Priority: v.Priority, Pods: len(v.Pods), Violations: v.Violations})
+			Name: unitName(v.Gang, v.Pods[0]), Gang: v.Gang != (cluster.GangKey{}), Priority: v.Priority,
+			Pods: len(v.Pods), Violations: v.Violations})
 	}
 	for i := range a.Considered {
 		c := &a.Considered[i]
 		d.Considered = append(d.Considered, record.VictimUnit{
-			Name: unitName(c.Gang, c.Pod), Gang: c.Gang != (cluster.GangKey{}), Priority: c.Priority, Pods: c.Pods, Why: c.Why})
+			Name: unitName(c.Gang, c.Pod), Gang: c.Gang != (cluster.GangKey{}), Priority: c.Priority,
+			Pods: c.Pods, Why: c.Why})
 	}
 	if len(a.Victims) > 0 {
 		l := a.Loss

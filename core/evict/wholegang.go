@@ -65,8 +65,8 @@ func (m *Manager) beginWhole(r Request) (any bool) {
 			continue
 		}
 		if w := m.whole[key]; w == nil || w.decision != r.Decision || w.state != Requested {
-			m.setWhole(key, &wholeEviction{gang: key, asked: r.For, node: r.Node, decision: r.Decision, state: Requested,
-				retry: deadline.Entry{Phase: phaseWhole}})
+			m.setWhole(key, &wholeEviction{gang: key, asked: r.For, node: r.Node, decision: r.Decision,
+				state: Requested, retry: deadline.Entry{Phase: phaseWhole}})
 		}
 		any = true
 	}
@@ -95,7 +95,8 @@ func (m *Manager) wholeInOrder() []*wholeEviction {
 		list = append(list, w)
 	}
 	slices.SortFunc(list, func(a, b *wholeEviction) int {
-		return cmp.Or(cmp.Compare(a.decision, b.decision), cmp.Compare(a.gang.String(), b.gang.String()), cmp.Compare(a.gang.Source, b.gang.Source))
+		return cmp.Or(cmp.Compare(a.decision, b.decision), cmp.Compare(a.gang.String(), b.gang.String()),
+			cmp.Compare(a.gang.Source, b.gang.Source))
 	})
 	return list
 }
@@ -136,8 +137,8 @@ func (m *Manager) restOf(key cluster.GangKey) (rest []record.PodRef, enough bool
 func (m *Manager) requestsItself(victim cluster.GangKey) bool {
 	members := m.store.Snapshot().GangMembers(victim)
 	for _, ev := range m.ofGangs() {
-		if ev.state == Failed && !ev.denominated &&
-			slices.ContainsFunc(members, func(member cluster.GangMember) bool { return ev.left[member.Pod.UID] == deleted }) {
+		isVictim := func(member cluster.GangMember) bool { return ev.left[member.Pod.UID] == deleted }
+		if ev.state == Failed && !ev.denominated && slices.ContainsFunc(members, isVictim) {
 			return true
 		}
 	}

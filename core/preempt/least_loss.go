@@ -150,7 +150,8 @@ func (f *Finder) lowerBound(n cluster.NodeIdx, lower []victim.Entry, highest int
 		// The least important pod that matters. If its priority is the highest of all victims, the bound has the
 		// latest start of the pods of which one must be evicted.
 		if c.Priority >= highest {
-			return bound{Loss{Highest: c.Priority, Sum: int64(c.Priority) + raise, Victims: 1, Oldest: c.Start}, n}, true
+			one := Loss{Highest: c.Priority, Sum: int64(c.Priority) + raise, Victims: 1, Oldest: c.Start}
+			return bound{one, n}, true
 		}
 		return bound{least(lower, highest), n}, true
 	}

@@ -53,8 +53,8 @@ func (l *Loss) add(priority int32, start record.Time) {
 // Compare is negative when l is the smaller loss.
 func (l Loss) Compare(other Loss) int {
 	oldest := cmp.Compare(other.Oldest, l.Oldest)
-	return cmp.Or(cmp.Compare(l.Violations, other.Violations), cmp.Compare(l.Highest, other.Highest), cmp.Compare(l.Sum, other.Sum),
-		cmp.Compare(l.Victims, other.Victims), oldest)
+	return cmp.Or(cmp.Compare(l.Violations, other.Violations), cmp.Compare(l.Highest, other.Highest),
+		cmp.Compare(l.Sum, other.Sum), cmp.Compare(l.Victims, other.Victims), oldest)
 }
 
 // Differs returns the first field by which l is the larger loss, empty if it is not larger.

@@ -21,9 +21,11 @@ import (
 func (pl *PodTopologySpread) Wakes() []plugin.Wake {
 	return []plugin.Wake{
 		{Event: plugin.Event{Resource: plugin.Pod,
-			Action: plugin.Add | plugin.UpdatePodLabel | plugin.UpdatePodToleration | plugin.Delete}, Hint: pl.podHint, Alike: true},
+			Action: plugin.Add | plugin.UpdatePodLabel | plugin.UpdatePodToleration | plugin.Delete},
+			Hint: pl.podHint, Alike: true},
 		{Event: plugin.Event{Resource: plugin.NodeObject,
-			Action: plugin.Add | plugin.Delete | plugin.UpdateNodeLabel | plugin.UpdateNodeTaint}, Hint: pl.nodeHint, Alike: true},
+			Action: plugin.Add | plugin.Delete | plugin.UpdateNodeLabel | plugin.UpdateNodeTaint},
+			Hint: pl.nodeHint, Alike: true},
 	}
 }
 

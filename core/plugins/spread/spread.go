@@ -73,7 +73,8 @@ func NewPodTopologySpread(args PodTopologySpreadArgs) (*PodTopologySpread, error
 			return nil, fmt.Errorf("%s: defaultConstraints[%d]: whenUnsatisfiable %q is not known",
 				PodTopologySpreadName, i, c.WhenUnsatisfiable)
 		case c.LabelSelector != nil:
-			return nil, fmt.Errorf("%s: defaultConstraints[%d]: has a labelSelector; selectors are found for each pod", PodTopologySpreadName, i)
+			return nil, fmt.Errorf("%s: defaultConstraints[%d]: has a labelSelector; selectors are found for each pod",
+				PodTopologySpreadName, i)
 		}
 	}
 	return pl, nil

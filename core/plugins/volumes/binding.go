@@ -57,7 +57,8 @@ func NewVolumeBinding(args VolumeBindingArgs) (*VolumeBinding, error) {
 		return nil, fmt.Errorf("%s: bindTimeoutSeconds: should not be a negative value", VolumeBindingName)
 	}
 	if len(args.Shape) != 0 {
-		return nil, fmt.Errorf("%s: shape: unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring", VolumeBindingName)
+		return nil, fmt.Errorf("%s: shape: unexpected field `shape`, remove it or turn on the feature gate "+
+			"StorageCapacityScoring", VolumeBindingName)
 	}
 	return newVolumeBinding(args.BindTimeout, nil), nil
 }

@@ -61,7 +61,8 @@ func volumeClaimHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 // volumeCSINodeHint: on which nodes a volume counts in its CSI form.
 func volumeCSINodeHint(_ *cluster.Pod, ch plugin.Change) plugin.Hint {
 	old, now := versions[*storagev1.CSINode](ch)
-	if old == nil || old.Annotations[v1.MigratedPluginsAnnotationKey] != now.Annotations[v1.MigratedPluginsAnnotationKey] {
+	const key = v1.MigratedPluginsAnnotationKey
+	if old == nil || old.Annotations[key] != now.Annotations[key] {
 		return plugin.QueueHint
 	}
 	return plugin.SkipHint

@@ -120,7 +120,8 @@ func (*restrictionFilter) Reasons(c plugin.Code) []string {
 	if c&diskTaken != 0 {
 		return []string{"node(s) had no available disk"}
 	}
-	return []string{"node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"}
+	return []string{"node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode " +
+		"already in-use by another pod"}
 }
 
 // AddPod counts the claims of a pod that is supposed to be there.
@@ -224,7 +225,8 @@ func (VolumeRestrictions) Advise(v *cluster.NodeView, p *cluster.Pod, r *record.
 		}
 		for _, other := range v.Pods {
 			if disksConflict([]*v1.Volume{disk}, other) {
-				r.Do = fmt.Sprintf("pod %s on %s has the disk of volume %s: mount it read only in both, or stop that pod", other.Key(), r.Node, disk.Name)
+				r.Do = fmt.Sprintf("pod %s on %s has the disk of volume %s: mount it read only in both, "+
+					"or stop that pod", other.Key(), r.Node, disk.Name)
 				return
 			}
 		}

@@ -87,9 +87,13 @@ func (c *Cluster) Change(f func()) {
 
 // SetNode adds or replaces a node with so many cores, 16 GiB and a limit of pods, in a zone.
 func (c *Cluster) SetNode(name string, cores, pods int64, zone string) {
-	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": zone, v1.LabelHostname: name}}}
-	n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: *apiresource.NewQuantity(cores, apiresource.DecimalSI),
-		v1.ResourceMemory: *apiresource.NewQuantity(16<<30, apiresource.BinarySI), v1.ResourcePods: *apiresource.NewQuantity(pods, apiresource.DecimalSI)}
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{"zone": zone, v1.LabelHostname: name}}}
+	n.Status.Allocatable = v1.ResourceList{
+		v1.ResourceCPU:    *apiresource.NewQuantity(cores, apiresource.DecimalSI),
+		v1.ResourceMemory: *apiresource.NewQuantity(16<<30, apiresource.BinarySI),
+		v1.ResourcePods:   *apiresource.NewQuantity(pods, apiresource.DecimalSI),
+	}
 	c.Change(func() { c.Store.SetNode(c.Intake.Node(n)) })
 }
 

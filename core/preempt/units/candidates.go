@@ -38,7 +38,8 @@ type unit struct {
 
 // reset removes the units of the last search.
 func (us *candidates) reset() {
-	*us = candidates{all: us.all[:0], pods: us.pods[:0], guarded: us.guarded[:0], turn: us.turn, allowed: us.allowed, left: us.left}
+	*us = candidates{all: us.all[:0], pods: us.pods[:0], guarded: us.guarded[:0], turn: us.turn,
+		allowed: us.allowed, left: us.left}
 }
 
 // noGang is the id of no gang.

@@ -135,8 +135,8 @@ func (r *capacity) recountRow(n cluster.NodeIdx) *domainCapacity {
 // mixed reports whether members differ.
 func (r *capacity) mixed() bool { return r.manyKinds || len(r.kinds) > 1 }
 
-// recountSums updates what a domain has left by one of its rows: nothing if no member fits the row. Must be called after
-// the slots of the row were updated.
+// recountSums updates what a domain has left by one of its rows: nothing if no member fits the row. Must be called
+// after the slots of the row were updated.
 func (r *capacity) recountSums(d *domainCapacity, n cluster.NodeIdx) {
 	fits := r.slotsOn(n) > 0
 	for i := range r.amounts {

@@ -239,7 +239,8 @@ func (r *capacity) addKind(s cluster.Snapshot, q *Question, noms place.Nominatio
 
 // setUse sets whether a kind may be on a row. If pods on other rows matter (empty is not nil), a row that is hopeless
 // now may not be so once they are gone, unless it would reject the pod when it is empty.
-func (r *capacity) setUse(k *memberKind, s cluster.Snapshot, rel *place.Relief, out place.Outcome, empty *place.Emptied, n cluster.NodeIdx) {
+func (r *capacity) setUse(k *memberKind, s cluster.Snapshot, rel *place.Relief, out place.Outcome,
+	empty *place.Emptied, n cluster.NodeIdx) {
 	if s.Node(n) == nil || r.domain[n] == noDomain {
 		return
 	}
@@ -258,7 +259,8 @@ func (r *capacity) resourceIndex(s cluster.Snapshot, need plugin.Amount) int {
 	if i := slices.IndexFunc(r.amounts, func(a nodeResource) bool { return a.name == name }); i >= 0 {
 		return i
 	}
-	a := nodeResource{name: name, of: victim.KindOf(name), free: make([]int64, s.Rows()), counted: make([]int64, s.Rows())}
+	a := nodeResource{name: name, of: victim.KindOf(name),
+		free: make([]int64, s.Rows()), counted: make([]int64, s.Rows())}
 	if id, known := s.Names().Lookup(name); known {
 		var space [2][]int64
 		rows := cluster.NodeIdx(s.Rows())

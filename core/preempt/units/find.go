@@ -56,7 +56,8 @@ func (f *Finder) FindUnits(q Question) Answer {
 	us := &f.candidates
 	us.gather(s, &q, &f.index, &f.Budgets)
 	stuck := us.dropStuck(&q)
-	d := &dryRuns{q: &q, candidates: us, base: q.Trial.Checkpoint(), limit: cmp.Or(q.Runs, f.limits.runs, DefaultDryRuns)}
+	d := &dryRuns{q: &q, candidates: us, base: q.Trial.Checkpoint(),
+		limit: cmp.Or(q.Runs, f.limits.runs, DefaultDryRuns)}
 	defer d.end()
 	a = Answer{Verdict: preempt.NotHelpful, Terminating: us.terminating, Stuck: stuck, Units: len(us.all)}
 	d.begin()
@@ -65,7 +66,7 @@ func (f *Finder) FindUnits(q Question) Answer {
 	switch {
 	case len(us.terminating) > 0 && d.fits():
 		comes = true
-		a.Verdict, a.Message = preempt.NotEligible, preempt.MessagePrefix+fmt.Sprintf("there is room once %d pods that are terminating have gone.", len(us.terminating))
+		a.Verdict, a.Message = preempt.NotEligible, onceGone(us.terminating)
 	case len(us.all) == 0:
 		a.Message = preempt.MessagePrefix + "nobody of lower priority may be evicted."
 	case q.Reference:
@@ -85,7 +86,7 @@ func (f *Finder) FindUnits(q Question) Answer {
 	case a.Message == "" && !q.Reference && d.spent():
 		a.Message = preempt.MessagePrefix + fmt.Sprintf("gave up after %d dry runs.", d.tried)
 	case a.Message == "":
-		a.Message = preempt.MessagePrefix + fmt.Sprintf("there is no room with all %d units of lower priority gone either.", len(us.all))
+		a.Message = notEvenWithout(len(us.all))
 	}
 	stays := notEnough
 	if found || comes {
@@ -124,14 +125,28 @@ func (f *Finder) GoesByUnits(s cluster.Snapshot, priority int32, rule func(clust
 	return false
 }
 
+// onceGone is the message of a question whose members get capacity without evictions.
+func onceGone(terminating []*cluster.Pod) string {
+	return preempt.MessagePrefix +
+		fmt.Sprintf("there is room once %d pods that are terminating have gone.", len(terminating))
+}
+
+// notEvenWithout is the message of a question that no evictions help.
+func notEvenWithout(units int) string {
+	return preempt.MessagePrefix +
+		fmt.Sprintf("there is no room with all %d units of lower priority gone either.", units)
+}
+
 // findSinglePod answers a question about one pod; done is false if it takes the search for gangs.
 func (f *Finder) findSinglePod(s cluster.Snapshot, q *Question) (a Answer, done bool) {
-	if f.limits.general || q.Reference || len(q.Members) != 1 || q.Quorum != 1 || q.Placement.Placer == nil || len(q.Placement.TopologyKeys) > 0 {
+	if f.limits.general || q.Reference || len(q.Members) != 1 || q.Quorum != 1 || q.Placement.Placer == nil ||
+		len(q.Placement.TopologyKeys) > 0 {
 		return a, false
 	}
 	o := &f.singlePod
 	defer func() {
-		*o = singlePod{barred: o.barred, violating: o.violating, pool: o.pool[:0], space: o.space, ages: o.ages, queue: o.queue[:0], victims: o.victims[:0], shortage: o.shortage}
+		*o = singlePod{barred: o.barred, violating: o.violating, pool: o.pool[:0], space: o.space, ages: o.ages,
+			queue: o.queue[:0], victims: o.victims[:0], shortage: o.shortage}
 	}()
 	o.s, o.q, o.index, o.candidates, o.budgets, o.stepsLeft = s, q, &f.index, &f.candidates, &f.Budgets, singlePodSteps
 	if !o.prepare() {
@@ -144,15 +159,16 @@ func (f *Finder) findSinglePod(s cluster.Snapshot, q *Question) (a Answer, done 
 	a = Answer{Verdict: preempt.NotHelpful, Terminating: o.terminating, Stuck: o.stuck, Units: o.count()}
 	switch {
 	case room:
-		if a.Verdict, a.Message = preempt.NotEligible, preempt.MessagePrefix+"there is room already."; len(o.terminating) > 0 {
-			a.Message = preempt.MessagePrefix + fmt.Sprintf("there is room once %d pods that are terminating have gone.", len(o.terminating))
+		a.Verdict, a.Message = preempt.NotEligible, preempt.MessagePrefix+"there is room already."
+		if len(o.terminating) > 0 {
+			a.Message = onceGone(o.terminating)
 		}
 	case a.Units == 0:
 		a.Message = preempt.MessagePrefix + "nobody of lower priority may be evicted."
 	case !o.cheapest():
 		return a, false
 	case !o.found:
-		a.Message = preempt.MessagePrefix + fmt.Sprintf("there is no room with all %d units of lower priority gone either.", a.Units)
+		a.Message = notEvenWithout(a.Units)
 	case q.Strict && o.best.loss.Violations > 0: // no set on any row has none
 		a.Message, o.victims = preempt.AllProtected, o.victims[:0]
 	default:

@@ -77,7 +77,8 @@ func goesWith(pods []podAt) []podAt {
 func (us *candidates) enter(q *Question, u unit, never string, pods ...podAt) {
 	if never = whyStays(q, u.priority, never); never != "" {
 		if len(us.excluded) < MaxConsidered {
-			us.excluded = append(us.excluded, Considered{Gang: u.gang, Pod: pods[0].pod, Pods: len(pods), Priority: u.priority, Why: never})
+			us.excluded = append(us.excluded, Considered{Gang: u.gang, Pod: pods[0].pod, Pods: len(pods),
+				Priority: u.priority, Why: never})
 		}
 		return
 	}

@@ -95,7 +95,8 @@ func (ur *index) follow(s cluster.Snapshot, rule func(cluster.GangKey) Rule) {
 	}
 	for _, key := range objects {
 		source, name, _ := strings.Cut(key.Name, "/")
-		if id, is := ur.ids[cluster.GangKey{Source: cluster.GangSource(source), Namespace: key.Namespace, Name: name}]; is {
+		gang := cluster.GangKey{Source: cluster.GangSource(source), Namespace: key.Namespace, Name: name}
+		if id, is := ur.ids[gang]; is {
 			ur.markGang(id)
 		}
 	}
@@ -112,7 +113,8 @@ func (ur *index) follow(s cluster.Snapshot, rule func(cluster.GangKey) Rule) {
 
 // reset empties the index.
 func (ur *index) reset(s cluster.Snapshot) {
-	*ur = index{known: true, ids: map[cluster.GangKey]int32{}, changes: ur.changes, renewals: ur.renewals, objects: ur.objects,
+	*ur = index{known: true, ids: map[cluster.GangKey]int32{},
+		changes: ur.changes, renewals: ur.renewals, objects: ur.objects,
 		rows: make([]nodeUnits, 0, s.Rows()), rowIsDue: make([]bool, 0, s.Rows())}
 }
 

@@ -12,8 +12,8 @@ import (
 
 // Compare is negative if l is the smaller loss.
 func (l Loss) Compare(other Loss) int {
-	return cmp.Or(cmp.Compare(l.Violations, other.Violations), cmp.Compare(l.Highest, other.Highest), cmp.Compare(l.Units, other.Units),
-		cmp.Compare(l.Pods, other.Pods), cmp.Compare(other.Oldest, l.Oldest))
+	return cmp.Or(cmp.Compare(l.Violations, other.Violations), cmp.Compare(l.Highest, other.Highest),
+		cmp.Compare(l.Units, other.Units), cmp.Compare(l.Pods, other.Pods), cmp.Compare(other.Oldest, l.Oldest))
 }
 
 // noLoss is the loss of no evictions.

@@ -47,10 +47,13 @@ func (sk *search) rowsWithout(list []int) []cluster.NodeIdx {
 // those that violate a budget if that is enough. It returns the units and the rows of the placement.
 func (sk *search) lowestPriorities() (pool []int, where []cluster.NodeIdx) {
 	var steps []int
+	var last *unit
 	for at, i := range sk.useful {
-		if at == 0 || sk.candidates.all[i].shielded != sk.candidates.all[sk.useful[at-1]].shielded || sk.candidates.all[i].priority != sk.candidates.all[sk.useful[at-1]].priority {
+		u := &sk.candidates.all[i]
+		if last == nil || u.shielded != last.shielded || u.priority != last.priority {
 			steps = append(steps, at)
 		}
+		last = u
 	}
 	for lo, hi := 0, len(steps)-1; lo <= hi; {
 		mid := (lo + hi) / 2

@@ -46,7 +46,8 @@ type consideredUnit struct {
 
 // compare is negative if t is less important than another, in the order of the search for gangs without budgets.
 func (t *consideredUnit) compare(other *consideredUnit) int {
-	return cmp.Or(cmp.Compare(t.priority, other.priority), cmp.Compare(t.pods, other.pods), cmp.Compare(other.oldest, t.oldest))
+	return cmp.Or(cmp.Compare(t.priority, other.priority), cmp.Compare(t.pods, other.pods),
+		cmp.Compare(other.oldest, t.oldest))
 }
 
 // considered lists units that are not evicted, as candidates.considered does.
@@ -186,7 +187,8 @@ func (o *singlePod) excluded() (list []Considered) {
 			continue
 		}
 		pods := o.index.live(int32(id))
-		list = append(list, Considered{Gang: g.key, Pod: pods[0].pod, Pods: len(pods), Priority: g.priority, Why: whyStays(o.q, g.priority, whyGangStays(o.q, pods))})
+		list = append(list, Considered{Gang: g.key, Pod: pods[0].pod, Pods: len(pods), Priority: g.priority,
+			Why: whyStays(o.q, g.priority, whyGangStays(o.q, pods))})
 		if len(list) == MaxConsidered {
 			break
 		}

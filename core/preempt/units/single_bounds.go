@@ -102,7 +102,8 @@ func (o *singlePod) oneUnit(l rowBound) (done bool) {
 	at := -1
 	better := func(c *choice, ties bool) bool {
 		was := &o.pool[at]
-		return c.pods < was.pods || c.pods == was.pods && (c.oldest > was.oldest || ties && c.oldest == was.oldest && o.smaller(c, was))
+		return c.pods < was.pods || c.pods == was.pods &&
+			(c.oldest > was.oldest || ties && c.oldest == was.oldest && o.smaller(c, was))
 	}
 	for k := range o.pool {
 		if c := &o.pool[k]; o.isEnough(c) && (at < 0 || better(c, false)) {
@@ -145,7 +146,8 @@ func (o *singlePod) lowestPriorities(n cluster.NodeIdx, violations int) bool {
 		if len(parts) > 0 {
 			priority = min(priority, parts[len(parts)-1].priority)
 		}
-		if whyStays(o.q, priority, "") != "" || o.found && o.best.loss.Violations <= violations && priority > o.best.loss.Highest {
+		costsMore := o.found && o.best.loss.Violations <= violations && priority > o.best.loss.Highest
+		if costsMore || whyStays(o.q, priority, "") != "" {
 			return false
 		}
 		for last := len(alone) - 1; last >= 0 && alone[last].Priority == priority; last-- {

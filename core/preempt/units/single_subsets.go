@@ -41,7 +41,8 @@ func (o *singlePod) collect(n cluster.NodeIdx) {
 	row := &o.index.rows[n]
 	o.pool = o.pool[:0]
 	better := func(priority int32) bool {
-		return whyStays(o.q, priority, "") == "" && (!o.found || o.best.loss.Violations > 0 || priority <= o.best.loss.Highest)
+		return whyStays(o.q, priority, "") == "" &&
+			(!o.found || o.best.loss.Violations > 0 || priority <= o.best.loss.Highest)
 	}
 	for i := range row.pods {
 		if c := &row.pods[i]; better(c.Priority) && (!o.selective || o.mayGo(n, c.Pod)) {

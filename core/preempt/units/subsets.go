@@ -141,7 +141,9 @@ func (st *subsets) enumerate(region []int) {
 		st.cut = true
 		return
 	}
-	slices.SortStableFunc(st.pick, func(i, j int) int { return cmp.Compare(st.capacity.frees(j), st.capacity.frees(i)) })
+	slices.SortStableFunc(st.pick, func(i, j int) int {
+		return cmp.Compare(st.capacity.frees(j), st.capacity.frees(i))
+	})
 	st.from(0, noLoss())
 }
 

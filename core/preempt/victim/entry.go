@@ -62,5 +62,6 @@ func CompareNames(a, b *cluster.Pod) int {
 // NewEntry returns the entry of a pod. No disruption budget protects it yet.
 func NewEntry(p *cluster.Pod) Entry {
 	held := &p.Spec.Held
-	return Entry{Pod: p, Start: StartOf(p), MilliCPU: held.MilliCPU, Memory: held.Memory, Ephemeral: held.Ephemeral, Priority: p.Spec.Priority}
+	return Entry{Pod: p, Start: StartOf(p), MilliCPU: held.MilliCPU, Memory: held.Memory, Ephemeral: held.Ephemeral,
+		Priority: p.Spec.Priority}
 }
