@@ -69,7 +69,7 @@ image: ## out/image: images for amd64 and arm64 with bills of materials (IMAGE=r
 	GOWORK=off $(GO) -C tools build -buildvcs=false -o ../bin/image ./image
 	@for a in amd64 arm64; do \
 		echo "building for linux/$$a" >&2; \
-		CGO_ENABLED=0 GOOS=linux GOARCH=$$a GOWORK=off $(GOBUILD) -trimpath -ldflags "$(UPSTREAM_LDFLAGS) -X main.version=$(VERSION)" \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$a GOWORK=off $(GOBUILD) -trimpath -ldflags "$(UPSTREAM_LDFLAGS) -X github.com/kumiki-scheduler/kumiki/app/command.version=$(VERSION)" \
 			-o out/image/linux-$$a/kumiki ./cmd/kumiki || exit 1; \
 	done
 	@bin/image build --name $(IMAGE) --version $(VERSION) --revision "$$(git rev-parse HEAD 2>/dev/null)" \

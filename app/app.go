@@ -26,6 +26,8 @@ import (
 // Options make a scheduler.
 type Options struct {
 	Config config.Resolved
+	// Plugins are the plugins that Config was read with: the default ones, and those that NewPlugins was given.
+	Plugins Plugins
 	// Master overrides the API server's address in the kubeconfig. Kubeconfig overrides the one in Config.
 	Master, Kubeconfig string
 	// Rest, when set, is how the API server is reached, and the kubeconfig is not read.
@@ -75,7 +77,7 @@ func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
 	if s.clients, err = kube.NewClients(cfg); err != nil {
 		return nil, err
 	}
-	engineConfig, err := EngineConfig(o.Config)
+	engineConfig, err := o.Plugins.EngineConfig(o.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +145,8 @@ func (s *Scheduler) serve() (*serve.Server, error) {
 	return serve.NewServer(o)
 }
 
-func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *intake.Inbox, via effects.BindVia) error {
+func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *intake.Inbox,
+	via effects.BindVia) error {
 	hostname, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("host name, for events and the lease: %w", err)

@@ -35,7 +35,7 @@ type ProfileDescription struct {
 	Extenders []ExtenderDescription `json:"extenders,omitempty"`
 }
 
-// PluginDescription is about one plugin of a profile, in the order of the default profile.
+// PluginDescription is about one plugin of a profile; they are in the order of the default profile, custom ones last.
 type PluginDescription struct {
 	Name   string         `json:"name"`
 	Points []config.Point `json:"points"`
@@ -85,43 +85,50 @@ var perDecision = map[string]struct{ pods, why string }{
 }
 
 // Describe returns how the profiles of a configuration decide, without starting anything.
-func Describe(c config.Resolved) (Description, error) {
-	made, err := EngineConfig(c)
+func (p Plugins) Describe(c config.Resolved) (Description, error) {
+	made, err := p.EngineConfig(c)
 	if err != nil {
 		return Description{}, err
 	}
 	var out Description
-	for i, p := range c.Profiles {
-		d := ProfileDescription{SchedulerName: p.SchedulerName, Search: searchText(p.Search), Fit: fitText(p.Fit),
-			Preemption: preemptionText(made.Profiles[i].Preemption)}
-		filters, scores := fastFilters(made.Profiles[i]), fastScores(made.Profiles[i])
-		for _, name := range config.Plugins() {
-			points := pointsOf(p, name)
-			if len(points) == 0 {
-				continue
-			}
-			about := PluginDescription{Name: name, Points: points, Weight: p.Weights[name], Acting: built(name),
-				Filter: filters[name], Score: scores[name]}
-			if !about.Acting {
-				about.Why = "not built in this version"
-			}
-			if name == config.NodeResourcesFit && p.Fit == config.Slots {
-				d.Plugins = append(d.Plugins, PluginDescription{Name: resources.NodeSlotsName,
-					Points: []config.Point{config.Filter}, Acting: true, Filter: filters[resources.NodeSlotsName]})
-				about.Points = slices.DeleteFunc(points, func(at config.Point) bool {
-					return at == config.PreFilter || at == config.Filter
-				})
-			}
-			if len(about.Points) > 0 {
-				d.Plugins = append(d.Plugins, about)
-			}
-		}
+	for i, profile := range c.Profiles {
+		d := ProfileDescription{SchedulerName: profile.SchedulerName, Search: searchText(profile.Search),
+			Fit: fitText(profile.Fit), Preemption: preemptionText(made.Profiles[i].Preemption),
+			Plugins: p.describeProfile(profile, made.Profiles[i])}
 		for _, e := range c.Extenders {
 			d.Extenders = append(d.Extenders, describeExtender(e))
 		}
 		out.Profiles = append(out.Profiles, d)
 	}
 	return out, nil
+}
+
+// describeProfile describes the plugins that a profile enables.
+func (p Plugins) describeProfile(profile config.Profile, made engine.Profile) []PluginDescription {
+	var out []PluginDescription
+	filters, scores := fastFilters(made), fastScores(made)
+	for _, name := range p.catalog.Plugins() {
+		points := pointsOf(profile, name)
+		if len(points) == 0 {
+			continue
+		}
+		about := PluginDescription{Name: name, Points: points, Weight: profile.Weights[name], Acting: p.has(name),
+			Filter: filters[name], Score: scores[name]}
+		if !about.Acting {
+			about.Why = "not built in this version"
+		}
+		if name == config.NodeResourcesFit && profile.Fit == config.Slots {
+			out = append(out, PluginDescription{Name: resources.NodeSlotsName,
+				Points: []config.Point{config.Filter}, Acting: true, Filter: filters[resources.NodeSlotsName]})
+			about.Points = slices.DeleteFunc(points, func(at config.Point) bool {
+				return at == config.PreFilter || at == config.Filter
+			})
+		}
+		if len(about.Points) > 0 {
+			out = append(out, about)
+		}
+	}
+	return out
 }
 
 func pointsOf(p config.Profile, name string) []config.Point {
@@ -174,7 +181,10 @@ func fastScores(p engine.Profile) map[string]*FastPath {
 }
 
 func off(name string, groups bool) *FastPath {
-	reason := perDecision[name]
+	reason, known := perDecision[name]
+	if !known {
+		reason.pods, reason.why = "pods that it does not skip", "may read more than the node and the pod"
+	}
 	return &FastPath{OffBy: name, Groups: groups, Why: reason.why, Pods: reason.pods}
 }
 

@@ -17,7 +17,7 @@ func describe(t *testing.T, body string) Description {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := Describe(c)
+	d, err := Plugins{}.Describe(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,10 +26,11 @@ func Snapshot(ctx context.Context, client kubernetes.Interface, objects dynamic.
 
 // Offline makes an engine with the state that events describe. It calls no extenders. Pods with a scheduler name that
 // the configuration does not have are judged by its first profile; others lists those names.
-func Offline(c config.Resolved, events []engine.Event, now time.Time) (e *engine.Engine, others []string, err error) {
+func (p Plugins) Offline(c config.Resolved, events []engine.Event, now time.Time) (e *engine.Engine,
+	others []string, err error) {
 	known := map[string]bool{} // scheduler name -> there is a profile of it
-	for _, p := range c.Profiles {
-		known[p.SchedulerName] = true
+	for _, profile := range c.Profiles {
+		known[profile.SchedulerName] = true
 	}
 	c.Profiles = slices.Clone(c.Profiles)
 	for _, ev := range events {
@@ -44,7 +45,7 @@ func Offline(c config.Resolved, events []engine.Event, now time.Time) (e *engine
 		alias.SchedulerName = name
 		c.Profiles = append(c.Profiles, alias)
 	}
-	cfg, err := EngineConfig(c)
+	cfg, err := p.EngineConfig(c)
 	if err != nil {
 		return nil, nil, fmt.Errorf("resolving the configuration: %w", err)
 	}

@@ -4,6 +4,7 @@ package app
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -13,7 +14,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
-	"github.com/kumiki-scheduler/kumiki/core/plugins"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/podaffinity"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
@@ -25,9 +25,12 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
+// EngineConfig converts a configuration without custom plugins; see Plugins.EngineConfig.
+func EngineConfig(c config.Resolved) (engine.Config, error) { return Plugins{}.EngineConfig(c) }
+
 // EngineConfig converts a configuration to that of the engine, with plugins in the order in which they run. It leaves
 // out extenders, which need connections.
-func EngineConfig(c config.Resolved) (engine.Config, error) {
+func (p Plugins) EngineConfig(c config.Resolved) (engine.Config, error) {
 	out := engine.Config{
 		Seed:           c.Kumiki.Seed,
 		InitialBackoff: record.Time(c.PodInitialBackoff),
@@ -36,10 +39,11 @@ func EngineConfig(c config.Resolved) (engine.Config, error) {
 		Hold:           holdOf(c.Kumiki.Gangs.Hold),
 	}
 	inventory, migration := devices.NewInventory(), intake.NewMigration(klog.Background())
-	for _, p := range c.Profiles {
-		b := builder{from: p, inventory: inventory, migration: migration, made: map[string]plugin.Plugin{}}
+	for _, profile := range c.Profiles {
+		b := builder{from: profile, plugins: p, inventory: inventory, migration: migration,
+			made: map[string]plugin.Plugin{}}
 		if err := b.build(); err != nil {
-			return engine.Config{}, fmt.Errorf("profile %q: %w", p.SchedulerName, err)
+			return engine.Config{}, fmt.Errorf("profile %q: %w", profile.SchedulerName, err)
 		}
 		out.Profiles = append(out.Profiles, b.out)
 		out.Less = b.less // the same in all profiles, or the configuration would not be valid
@@ -54,6 +58,7 @@ func holdOf(h config.Hold) *engine.Hold {
 // builder makes the plugins of one profile, each once.
 type builder struct {
 	from      config.Profile
+	plugins   Plugins
 	inventory *devices.Inventory // shared by the profiles
 	migration plugin.Migration   // the same
 	out       engine.Profile
@@ -67,7 +72,7 @@ func (b *builder) build() error {
 	for _, point := range config.Points() {
 		for _, name := range b.from.Enabled[point] {
 			switch {
-			case !built(name):
+			case !b.plugins.has(name):
 				continue // see Describe
 			case name == config.DefaultPreemption:
 				b.out.Preemption = preemption(b.from)
@@ -76,6 +81,9 @@ func (b *builder) build() error {
 				name = resources.NodeSlotsName
 			}
 			pl, err := b.plugin(name)
+			if err == nil && b.plugins.isCustom(name) && !slices.Contains(extends(pl), point) {
+				err = fmt.Errorf("plugin %q: what was made of its arguments, %T, does not extend this point", name, pl)
+			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", point, err)
 			}
@@ -97,6 +105,8 @@ func (b *builder) plugin(name string) (plugin.Plugin, error) {
 	b.made[name] = pl
 	if w, wakes := pl.(plugin.Waker); wakes {
 		b.out.Wakers = append(b.out.Wakers, w)
+	} else if b.plugins.isCustom(name) {
+		b.out.Wakers = append(b.out.Wakers, wokenByAll{pl})
 	}
 	return pl, nil
 }
@@ -105,8 +115,7 @@ func (b *builder) make(name string) (plugin.Plugin, error) {
 	if name == devices.Name {
 		return devices.New(deviceArguments(b.from.Args.DynamicResources), b.inventory)
 	}
-	reg, _ := plugins.Lookup(name)
-	pl, err := reg.New(arguments(name, b.from))
+	pl, err := b.plugins.make(name, b.from)
 	if asks, ok := pl.(plugin.Migrating); ok && err == nil {
 		return asks.WithMigration(b.migration), nil
 	}
@@ -114,12 +123,6 @@ func (b *builder) make(name string) (plugin.Plugin, error) {
 		return scores.WithDevices(devices.NewCounter(b.inventory)), nil
 	}
 	return pl, err
-}
-
-// built reports whether a plugin that a profile can enable is implemented.
-func built(name string) bool {
-	_, native := plugins.Lookup(name)
-	return native || name == devices.Name || name == config.DefaultPreemption
 }
 
 // preemption returns how a profile evicts pods for others; nil if it does not. DefaultPreemption is part of the
@@ -151,11 +154,18 @@ func (b *builder) enable(point config.Point, pl plugin.Plugin) {
 	case config.QueueSort:
 		b.less = pl.(plugin.Less)
 	case config.Filter:
-		out.Filters = append(out.Filters, pl.(plugin.Filter))
+		f := pl.(plugin.Filter)
+		if b.plugins.isCustom(pl.Name()) {
+			f = plugin.FilterEachDecision(f)
+		}
+		out.Filters = append(out.Filters, f)
 	case config.PostFilter:
 		out.Remediers = append(out.Remediers, pl.(plugin.Remedier))
 	case config.Score:
 		if s, scores := pl.(plugin.Scorer); scores { // VolumeBinding scores only under a gate that is off
+			if b.plugins.isCustom(pl.Name()) {
+				s = plugin.ScoreEachDecision(s)
+			}
 			out.Scorers = append(out.Scorers, place.Scorer{Scorer: s, Weight: b.from.Weights[pl.Name()]})
 		}
 	case config.Reserve:

@@ -60,7 +60,7 @@ func TestEveryDefaultPluginIsMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range config.Plugins() {
-		if !built(name) {
+		if !(Plugins{}).has(name) {
 			t.Errorf("%s is not built", name)
 		}
 	}
@@ -252,7 +252,7 @@ func TestHowAProfilePreempts(t *testing.T) {
 		if got := made.Profiles[0].Preemption; !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: got %+v, want %+v", tt.profile, got, tt.want)
 		}
-		if d, err := Describe(c); err != nil || d.Profiles[0].Preemption != tt.text {
+		if d, err := (Plugins{}).Describe(c); err != nil || d.Profiles[0].Preemption != tt.text {
 			t.Errorf("%s: described as %q (%v)", tt.profile, d.Profiles[0].Preemption, err)
 		}
 	}
@@ -292,7 +292,7 @@ func TestSessionsAndSlots(t *testing.T) {
 			func(s place.Scorer) bool { return s.Name() == resources.NodeResourcesFitName }) {
 		t.Error("slots wake no pod, or nodes are not scored")
 	}
-	d, err := Describe(c)
+	d, err := Plugins{}.Describe(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func NewShadow(ctx context.Context, o Options, so ShadowOptions) (*Shadow, error
 	if err != nil {
 		return nil, err
 	}
-	engineConfig, err := EngineConfig(o.Config)
+	engineConfig, err := o.Plugins.EngineConfig(o.Config)
 	if err != nil {
 		return nil, err
 	}

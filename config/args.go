@@ -61,7 +61,9 @@ func (r *report) args(path string, in []configv1.PluginConfig) Args {
 		list := into.list()
 		at := slices.IndexFunc(list, func(a argument) bool { return a.plugin == pc.Name })
 		if at < 0 {
-			r.noArgs(here, pc)
+			if custom, ok := r.catalog.find(pc.Name); !ok || custom.DefaultArgs == nil { // read by customArgs
+				r.noArgs(here, pc)
+			}
 			continue
 		}
 		r.decodeArgs(here+".args", pc, list[at])
@@ -92,8 +94,8 @@ func (r *report) decodeArgs(path string, pc configv1.PluginConfig, to argument) 
 
 // noArgs reports an entry of pluginConfig for a plugin that does not exist or has no arguments.
 func (r *report) noArgs(path string, pc configv1.PluginConfig) {
-	if _, known := describe(pc.Name); !known {
-		r.add(path+".name", "%s", unknownPlugin(pc.Name))
+	if _, known := r.catalog.describe(pc.Name); !known {
+		r.add(path+".name", "%s", r.catalog.unknown(pc.Name))
 		return
 	}
 	if raw := strings.TrimSpace(string(pc.Args.Raw)); raw != "" && raw != "{}" && raw != "null" {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 
@@ -24,29 +23,15 @@ const (
 	kind       = "KubeSchedulerConfiguration"
 )
 
-// Read reads a configuration file.
+// Read reads a configuration file without custom plugins.
 func Read(path string) (Resolved, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return Resolved{}, fmt.Errorf("reading the configuration: %w", err)
-	}
-	r, err := Parse(text)
-	var e *Error
-	if errors.As(err, &e) {
-		e.File = path
-	}
-	return r, err
+	return Catalog{}.Read(path)
 }
 
-// Parse reads the text of a configuration file, YAML or JSON. Every problem that it finds is in the error, an *Error.
+// Parse reads the text of a configuration file without custom plugins, YAML or JSON. Every problem that it finds is in
+// the error, an *Error.
 func Parse(text []byte) (Resolved, error) {
-	r := &report{}
-	wire, ok := r.decode(text)
-	if !ok {
-		return Resolved{}, r.err()
-	}
-	resolved := r.resolve(wire)
-	return resolved, r.err()
+	return Catalog{}.Parse(text)
 }
 
 // Default returns the configuration without a file.

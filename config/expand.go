@@ -28,7 +28,7 @@ func (r *report) plugins(path string, custom *configv1.Plugins) (map[Point][]str
 	multi := mergeDefaults(custom.MultiPoint)
 	enabled := map[Point][]string{}
 	for _, at := range points {
-		if names := expand(at, multi, set(custom, at)); len(names) > 0 {
+		if names := r.catalog.expand(at, multi, set(custom, at)); len(names) > 0 {
 			enabled[at] = names
 		}
 	}
@@ -41,10 +41,10 @@ func (r *report) checkSet(path string, at Point, s *configv1.PluginSet) {
 	seen := map[string]bool{}
 	for i, p := range s.Enabled {
 		here := fmt.Sprintf("%s.enabled[%d]", path, i)
-		d, known := describe(p.Name)
+		d, known := r.catalog.describe(p.Name)
 		switch {
 		case !known:
-			r.add(here+".name", "%s", unknownPlugin(p.Name))
+			r.add(here+".name", "%s", r.catalog.unknown(p.Name))
 		case at != MultiPoint && !d.runsAt(at):
 			r.add(here+".name", "plugin %q does not extend %s; it extends %s", p.Name, at, pointList(d.points))
 		case seen[p.Name]:
@@ -59,15 +59,15 @@ func (r *report) checkSet(path string, at Point, s *configv1.PluginSet) {
 	}
 	for i, p := range s.Disabled {
 		// A name of upstream may be disabled here; an unknown name is more likely a typing error.
-		if _, known := describe(p.Name); !known && p.Name != all && gated[p.Name] == "" &&
+		if _, known := r.catalog.describe(p.Name); !known && p.Name != all && gated[p.Name] == "" &&
 			!slices.Contains(removed, p.Name) {
 			r.warn(fmt.Sprintf("%s.disabled[%d].name", path, i), "there is no plugin %q to disable", p.Name)
 		}
 	}
 }
 
-// unknownPlugin returns what is wrong with a name.
-func unknownPlugin(name string) string {
+// unknown returns what is wrong with a name.
+func (c Catalog) unknown(name string) string {
 	var why string
 	switch {
 	case name == "":
@@ -79,23 +79,23 @@ func unknownPlugin(name string) string {
 		why = fmt.Sprintf("plugin %q was removed from Kubernetes", name)
 	default:
 		why = fmt.Sprintf("unknown plugin %q", name)
-		if near := nearest(name); near != "" {
+		if near := c.nearest(name); near != "" {
 			why += fmt.Sprintf(", did you mean %q?", near)
 		}
 	}
-	return why + "; available: " + strings.Join(Plugins(), ", ")
+	return why + "; available: " + strings.Join(c.Plugins(), ", ")
 }
 
 // nearest returns the plugin whose name differs only in letter case, or has the same start.
-func nearest(name string) string {
-	for _, d := range builtin {
-		if strings.EqualFold(d.name, name) {
-			return d.name
+func (c Catalog) nearest(name string) string {
+	for _, known := range c.Plugins() {
+		if strings.EqualFold(known, name) {
+			return known
 		}
 	}
-	for _, d := range builtin {
-		if len(name) >= 6 && strings.HasPrefix(strings.ToLower(d.name), strings.ToLower(name[:6])) {
-			return d.name
+	for _, known := range c.Plugins() {
+		if len(name) >= 6 && strings.HasPrefix(strings.ToLower(known), strings.ToLower(name[:6])) {
+			return known
 		}
 	}
 	return ""
@@ -140,14 +140,14 @@ func mergeDefaults(custom configv1.PluginSet) []configv1.Plugin {
 // expand returns the plugins of one point: first those in both sets, in the order of the point's own set, then the
 // rest of multiPoint, then the rest of the own set (upstream: expandMultiPointPlugins in
 // pkg/scheduler/framework/runtime/framework.go).
-func expand(at Point, multi []configv1.Plugin, own *configv1.PluginSet) []string {
+func (c Catalog) expand(at Point, multi []configv1.Plugin, own *configv1.PluginSet) []string {
 	disabled := func(name string) bool {
 		return slices.ContainsFunc(own.Disabled, func(p configv1.Plugin) bool { return p.Name == name })
 	}
 	var viaMulti []string
 	if !disabled(all) {
 		for _, p := range multi {
-			if d, _ := describe(p.Name); d.runsAt(at) && !disabled(p.Name) {
+			if d, _ := c.describe(p.Name); d.runsAt(at) && !disabled(p.Name) {
 				viaMulti = append(viaMulti, p.Name)
 			}
 		}

@@ -147,7 +147,7 @@ var gated = map[string]string{
 // removed are plugins that upstream's v1 rejects (upstream: invalidPluginsByVersion), sorted.
 var removed = []string{"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"}
 
-// Plugins returns the plugins that a profile can enable, in the order of the default profile.
+// Plugins returns the default plugins, in the order of the default profile.
 func Plugins() []string {
 	names := make([]string, len(builtin))
 	for i, d := range builtin {
@@ -156,17 +156,9 @@ func Plugins() []string {
 	return names
 }
 
-func describe(name string) (descriptor, bool) {
-	i := slices.IndexFunc(builtin, func(d descriptor) bool { return d.name == name })
-	if i < 0 {
-		return descriptor{}, false
-	}
-	return builtin[i], true
-}
-
 func (d descriptor) runsAt(at Point) bool { return slices.Contains(d.points, at) }
 
-// PluginsAt returns the plugins that a profile can enable at a point, in the order of the default profile.
+// PluginsAt returns the default plugins that a profile can enable at a point, in the order of the default profile.
 func PluginsAt(at Point) []string {
 	var names []string
 	for _, d := range builtin {

@@ -56,6 +56,7 @@ func (e *Error) Error() string {
 
 // report collects problems and warnings while a file is read.
 type report struct {
+	catalog  Catalog
 	source   source
 	problems []Problem
 	warnings []string

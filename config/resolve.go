@@ -193,5 +193,6 @@ func (r *report) profile(path string, wire *configv1.KubeSchedulerConfiguration,
 	}
 	out.Enabled, out.Weights = r.plugins(path+".plugins", p.Plugins)
 	out.Args = r.args(path+".pluginConfig", p.PluginConfig)
+	out.Args.Custom = r.customArgs(path+".pluginConfig", p.PluginConfig, out.Enabled)
 	return out
 }

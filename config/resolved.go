@@ -86,6 +86,8 @@ type Args struct {
 	PodTopologySpread               configv1.PodTopologySpreadArgs
 	// VolumeBinding has no Shape: its feature gate is off.
 	VolumeBinding configv1.VolumeBindingArgs
+	// Custom has the arguments of the custom plugins that the profile enables, each of the plugin's own type.
+	Custom map[string]any // plugin -> arguments
 }
 
 // Runs reports whether a plugin is enabled at a point.

@@ -5,6 +5,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,7 +76,11 @@ func (c Resolved) wireProfile(p Profile) (configv1.KubeSchedulerProfile, error) 
 		PercentageOfNodesToScore: &share,
 		Plugins:                  plugins,
 	}
-	for _, a := range append(p.Args.list(), argument{plugin: Kumiki, value: c.wireSettings(p)}) {
+	args := p.Args.list()
+	for _, name := range slices.Sorted(maps.Keys(p.Args.Custom)) {
+		args = append(args, argument{plugin: name, value: p.Args.Custom[name]})
+	}
+	for _, a := range append(args, argument{plugin: Kumiki, value: c.wireSettings(p)}) {
 		raw, err := json.Marshal(a.value)
 		if err != nil {
 			return out, fmt.Errorf("writing the arguments of %s: %w", a.plugin, err)

@@ -22,7 +22,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
-	"github.com/kumiki-scheduler/kumiki/cmd/kumiki/gates"
+	"github.com/kumiki-scheduler/kumiki/app/command/gates"
 	"github.com/kumiki-scheduler/kumiki/config"
 )
 

@@ -30,7 +30,7 @@ func TestTheListsAreThoseOfUpstream(t *testing.T) {
 		if n := bytes.Count(want, []byte("\n")) - 2; n < tt.least {
 			t.Errorf("%s: only %d entries found", tt.file, n)
 		}
-		path := filepath.Join("..", "..", "cmd", "kumiki", filepath.FromSlash(tt.file))
+		path := filepath.Join("..", "..", "app", "command", filepath.FromSlash(tt.file))
 		if *update {
 			if err := os.WriteFile(path, want, 0o644); err != nil {
 				t.Fatal(err)
@@ -38,7 +38,7 @@ func TestTheListsAreThoseOfUpstream(t *testing.T) {
 			continue
 		}
 		if have, err := os.ReadFile(path); err != nil || !bytes.Equal(have, want) {
-			t.Errorf("cmd/kumiki/%s is not what is generated (%v): run the test with -update", tt.file, err)
+			t.Errorf("app/command/%s is not what is generated (%v): run the test with -update", tt.file, err)
 		}
 	}
 }

@@ -7,6 +7,9 @@ import "fmt"
 // Registration is how a native plugin is made by name.
 type Registration struct {
 	Name string
+	// Type is any value of the plugin's type, which shows the interfaces that it implements; nil stands for what New
+	// makes of the default arguments.
+	Type Plugin
 	// DefaultArgs returns upstream's default arguments, of the plugin's own type; nil for a plugin without arguments.
 	DefaultArgs func() any
 	// New makes the plugin. Nil args mean the defaults. The error says what is wrong with the arguments.
@@ -15,7 +18,7 @@ type Registration struct {
 
 // WithoutArgs registers a plugin that takes no arguments. Profiles share p.
 func WithoutArgs(p Plugin) Registration {
-	return Registration{Name: p.Name(), New: func(args any) (Plugin, error) {
+	return Registration{Name: p.Name(), Type: p, New: func(args any) (Plugin, error) {
 		if args != nil {
 			return nil, fmt.Errorf("%s: takes no arguments, got %T", p.Name(), args)
 		}
@@ -25,8 +28,10 @@ func WithoutArgs(p Plugin) Registration {
 
 // WithArgs registers a plugin with arguments of type A. make checks the arguments.
 func WithArgs[A any, P Plugin](name string, defaults func() A, make func(A) (P, error)) Registration {
+	var kind P
 	return Registration{
 		Name:        name,
+		Type:        kind,
 		DefaultArgs: func() any { return defaults() },
 		New: func(args any) (Plugin, error) {
 			if args == nil {

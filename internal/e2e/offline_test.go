@@ -47,7 +47,7 @@ func TestOffline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, others, err := app.Offline(config.Default(), events, time.Now())
+	e, others, err := app.Plugins{}.Offline(config.Default(), events, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,16 @@ var notCopied = map[string]bool{".git": true, "bin": true, "out": true}
 // TestEveryCommandOfContributing runs CONTRIBUTING.md as a chapter, in a copy of the repository: its commands, and the
 // files that it creates.
 func TestEveryCommandOfContributing(t *testing.T) {
-	page, _ := readPage(t, "CONTRIBUTING.md")
+	playCopy(t, "CONTRIBUTING.md")
+}
+
+// TestEveryCommandOfThePluginExample runs the page of the example with a custom plugin in the same way.
+func TestEveryCommandOfThePluginExample(t *testing.T) { playCopy(t, "examples/plugin/README.md") }
+
+// playCopy runs a page in a copy of the repository.
+func playCopy(t *testing.T, path string) {
+	t.Helper()
+	page, _ := readPage(t, path)
 	dir := t.TempDir()
 	if err := copyTree(dir, root); err != nil {
 		t.Fatal(err)

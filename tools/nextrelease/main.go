@@ -17,9 +17,9 @@ import (
 // tables are what is compared, in the order in which an upgrade needs them.
 var tables = []table{
 	{"versions", "Modules that Kubernetes is built with; ours follow.", versions},
-	{"feature gates", "cmd/kumiki/gates. A removed gate is refused; a new default may change decisions.",
+	{"feature gates", "app/command/gates. A removed gate is refused; a new default may change decisions.",
 		gates},
-	{"dependencies of gates", "cmd/kumiki/gates.", dependencies},
+	{"dependencies of gates", "app/command/gates.", dependencies},
 	{"flags", "cmd/kumiki and conformance/flags.", flags},
 	{"configuration types", "config and conformance/config.", types(place{"k8s.io/kube-scheduler", "config"},
 		place{"k8s.io/kube-scheduler", "extender"}, place{kubernetes, "pkg/scheduler/apis/config"})},

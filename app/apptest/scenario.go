@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apptest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kumiki-scheduler/kumiki/app"
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// updateVariable is the environment variable that makes Scenarios write the files.
+const updateVariable = "KUMIKI_UPDATE_SCENARIOS"
+
+// Scenarios runs the files that match a pattern, each as a subtest, with the profiles of a configuration file. A file
+// has commands, comments after #, and indented below each command the decisions that follow from it. The test fails if
+// the decisions are others; with KUMIKI_UPDATE_SCENARIOS=1 in the environment it writes the files instead. Commands:
+//
+//	node NAME [RESOURCE=AMOUNT] [label.KEY=VALUE] [taint=KEY=VALUE:EFFECT]
+//	node-gone NAME
+//	pod NAME [RESOURCE=AMOUNT] [label.KEY=VALUE] [select.KEY=VALUE] [priority=N] [scheduler=NAME] [on=NODE]
+//	pod-gone NAME
+//	wait SECONDS
+//
+// A node or a pod of a known name is a new version of it. A node has 110 pods, 4 CPUs and 8 GiB if it does not say
+// otherwise. Binds and evictions succeed at once.
+func Scenarios(t *testing.T, plugins app.Plugins, configuration, pattern string) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios %s: %v", pattern, err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := play(plugins, configuration, string(want))
+			switch {
+			case err != nil:
+				t.Fatalf("%s: %v", file, err)
+			case got == string(want):
+			case os.Getenv(updateVariable) != "":
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				t.Errorf("%s: other decisions than written; %s=1 writes these:\n%s", file, updateVariable, got)
+			}
+		})
+	}
+}
+
+// cycleLimit bounds the decisions that one command leads to.
+const cycleLimit = 10_000
+
+// scenario is a scenario in progress.
+type scenario struct {
+	engine *engine.Engine
+	intake *convert.Intake
+	pods   map[string]*v1.Pod // name -> newest version
+	now    record.Time
+	out    bytes.Buffer
+}
+
+// play runs a script and returns it with the decisions.
+func play(plugins app.Plugins, configuration, script string) (string, error) {
+	c, err := plugins.ReadConfig(configuration)
+	if err != nil {
+		return "", err
+	}
+	s, err := newScenario(plugins, c)
+	if err != nil {
+		return "", err
+	}
+	for number, text := range strings.Split(strings.TrimSuffix(script, "\n"), "\n") {
+		if strings.HasPrefix(text, " ") {
+			continue // a decision of the time when the file was written
+		}
+		s.out.WriteString(text + "\n")
+		words := strings.Fields(text)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		if err := s.command(words[0], words[1:]); err != nil {
+			return "", fmt.Errorf("line %d: %w", number+1, err)
+		}
+	}
+	return s.out.String(), nil
+}
+
+// newScenario starts a scheduler without nodes and pods.
+func newScenario(plugins app.Plugins, c config.Resolved) (*scenario, error) {
+	cfg, err := plugins.EngineConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	cfg.UnschedulableTimeout = 300 * record.Second
+	s := &scenario{engine: engine.New(cfg), intake: convert.NewIntake(), pods: map[string]*v1.Pod{}, now: record.Second}
+	s.step(engine.Tick{Now: s.now})
+	s.step(engine.Synced{})
+	return s, nil
+}
+
+// command executes a line.
+func (s *scenario) command(verb string, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("%s of what?", verb)
+	}
+	switch verb {
+	case "node":
+		n, err := node(args)
+		if err != nil {
+			return err
+		}
+		s.step(engine.NodeSet{Node: s.intake.Node(n)})
+	case "node-gone":
+		s.step(engine.NodeGone{Name: args[0]})
+	case "pod":
+		p, err := pod(args)
+		if err != nil {
+			return err
+		}
+		s.set(p)
+	case "pod-gone":
+		s.step(engine.PodGone{Pod: record.PodRef{Namespace: metav1.NamespaceDefault, Name: args[0], UID: args[0]}})
+	case "wait":
+		seconds, err := strconv.ParseInt(args[0], 10, 64)
+		if err != nil {
+			return fmt.Errorf("wait: %q is no number of seconds", args[0])
+		}
+		s.now += record.Time(seconds) * record.Second
+		s.step(engine.Tick{Now: s.now})
+	default:
+		return fmt.Errorf("there is no command %s", verb)
+	}
+	for range cycleLimit {
+		if !s.engine.Ready() {
+			return nil
+		}
+		s.step(engine.Cycle{})
+	}
+	return fmt.Errorf("%s: still decisions to make after %d of them", verb, cycleLimit)
+}
+
+func (s *scenario) set(p *v1.Pod) {
+	s.pods[p.Name] = p
+	s.step(engine.PodSet{Pod: s.intake.Pod(p)})
+}
+
+// step gives an event to the engine, writes its decisions, and answers its requests.
+func (s *scenario) step(ev engine.Event) {
+	for _, effect := range s.engine.Step(ev) {
+		switch f := effect.(type) {
+		case engine.Decided:
+			s.decided(f.Decision)
+		case engine.WriteEvent:
+			if f.Type == v1.EventTypeWarning {
+				fmt.Fprintf(&s.out, "  %s waits: %s\n", f.Pod.Name, f.Note)
+			}
+		case engine.Prepare:
+			s.step(engine.WritesDone{Pod: f.Pod, Decision: f.Decision})
+		case engine.Bind:
+			s.step(engine.BindDone{Pod: f.Pod, Node: f.Node, Outcome: engine.Bound})
+			bound := s.pods[f.Pod.Name].DeepCopy()
+			bound.Spec.NodeName = f.Node
+			s.set(bound)
+		case engine.Evict:
+			s.step(engine.EvictDone{For: f.For, Decision: f.Decision})
+			for _, victim := range f.Victims {
+				fmt.Fprintf(&s.out, "  %s is evicted for %s\n", victim.Name, f.For.Name)
+				s.step(engine.PodGone{Pod: victim})
+			}
+		}
+	}
+}
+
+// decided writes a decision that placed a pod. The event of a pod that waits says more than its decision.
+func (s *scenario) decided(d record.Decision) {
+	if d.Winner == nil {
+		return
+	}
+	fmt.Fprintf(&s.out, "  %s runs on %s, %d of %d nodes fit, score %d", d.Pod.Name, d.Winner.Node, d.Feasible, d.Nodes,
+		d.Winner.Total)
+	if d.RunnerUp != nil {
+		fmt.Fprintf(&s.out, " before %s with %d", d.RunnerUp.Node, d.RunnerUp.Total)
+	}
+	s.out.WriteByte('\n')
+}
+
+// node makes the node of a line.
+func node(args []string) (*v1.Node, error) {
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: args[0], Labels: map[string]string{}}}
+	n.Status.Allocatable = v1.ResourceList{v1.ResourcePods: resource.MustParse("110"),
+		v1.ResourceCPU: resource.MustParse("4"), v1.ResourceMemory: resource.MustParse("8Gi")}
+	for _, a := range args[1:] {
+		key, value, _ := strings.Cut(a, "=")
+		label, isLabel := strings.CutPrefix(key, "label.")
+		switch {
+		case isLabel:
+			n.Labels[label] = value
+		case key == "taint":
+			pair, effect, _ := strings.Cut(value, ":")
+			k, v, _ := strings.Cut(pair, "=")
+			n.Spec.Taints = append(n.Spec.Taints, v1.Taint{Key: k, Value: v, Effect: v1.TaintEffect(effect)})
+		default:
+			if err := amount(n.Status.Allocatable, key, value); err != nil {
+				return nil, fmt.Errorf("node %s: %w", args[0], err)
+			}
+		}
+	}
+	return n, nil
+}
+
+// pod makes the pod of a line.
+func pod(args []string) (*v1.Pod, error) {
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: args[0],
+		UID: types.UID(args[0]), Labels: map[string]string{}}}
+	p.Spec.SchedulerName = v1.DefaultSchedulerName
+	requests := v1.ResourceList{}
+	for _, a := range args[1:] {
+		key, value, _ := strings.Cut(a, "=")
+		label, isLabel := strings.CutPrefix(key, "label.")
+		selected, isSelector := strings.CutPrefix(key, "select.")
+		switch {
+		case isLabel:
+			p.Labels[label] = value
+		case isSelector:
+			if p.Spec.NodeSelector == nil {
+				p.Spec.NodeSelector = map[string]string{}
+			}
+			p.Spec.NodeSelector[selected] = value
+		case key == "on":
+			p.Spec.NodeName = value
+		case key == "scheduler":
+			p.Spec.SchedulerName = value
+		case key == "priority":
+			n, err := strconv.ParseInt(value, 10, 32)
+			if err != nil {
+				return nil, fmt.Errorf("pod %s: priority %q: %w", args[0], value, err)
+			}
+			priority := int32(n)
+			p.Spec.Priority = &priority
+		default:
+			if err := amount(requests, key, value); err != nil {
+				return nil, fmt.Errorf("pod %s: %w", args[0], err)
+			}
+		}
+	}
+	p.Spec.Containers = []v1.Container{{Name: "main", Resources: v1.ResourceRequirements{Requests: requests}}}
+	return p, nil
+}
+
+func amount(list v1.ResourceList, name, text string) error {
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return fmt.Errorf("%s=%s: %w", name, text, err)
+	}
+	list[v1.ResourceName(name)] = q
+	return nil
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tape
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/klog/v2"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+
+	"github.com/kumiki-scheduler/kumiki/app"
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/recording"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// DefaultMaxBytes is the default size at which a recording ends: about a million pods.
+const DefaultMaxBytes = 4 << 30
+
+// header is the first line.
+type header struct {
+	Kumiki string `json:"kumiki"` // the format
+	// Config is the configuration in its resolved form.
+	Config               *configv1.KubeSchedulerConfiguration `json:"config"`
+	UnschedulableTimeout time.Duration                        `json:"unschedulableTimeout"`
+}
+
+const format = "tape/v1"
+
+// Recorder writes a recording. It is an observer of the loop, which is one goroutine, and so needs no lock. The first
+// call after flushEvery writes its buffer.
+type Recorder struct {
+	file    *os.File
+	out     *bufio.Writer
+	line    []byte
+	left    int64
+	flushed time.Time
+	done    bool
+	why     string // why it ended before it was closed
+}
+
+// flushEvery bounds how much of a recording a crash can lose, while there are events.
+const flushEvery = time.Second
+
+// Create starts a recording in a new file; an existing file is not overwritten.
+func Create(path string, maxBytes int64, c config.Resolved, timeout time.Duration) (*Recorder, error) {
+	wire, err := c.WithoutSecrets().Wire()
+	if err != nil {
+		return nil, err
+	}
+	first, err := json.Marshal(header{format, wire, timeout})
+	if err != nil {
+		return nil, fmt.Errorf("recording: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("recording: %w", err)
+	}
+	r := &Recorder{file: file, out: bufio.NewWriterSize(file, 1<<20), left: maxBytes, flushed: time.Now()}
+	r.write(append(first, '\n'))
+	return r, nil
+}
+
+// Observe records one event with its effects.
+func (r *Recorder) Observe(ev engine.Event, effects []engine.Effect) {
+	if r.done {
+		return
+	}
+	r.line = recording.AppendEffects(recording.AppendEvent(r.line[:0], ev), effects)
+	r.write(r.line)
+	if now := time.Now(); !r.done && now.Sub(r.flushed) > flushEvery {
+		r.flushed = now
+		if err := r.out.Flush(); err != nil {
+			r.end("recording failed: " + err.Error())
+		}
+	}
+}
+
+// write appends whole lines of one step, or ends the recording.
+func (r *Recorder) write(lines []byte) {
+	if int64(len(lines)) > r.left {
+		r.end("recording has reached its bound")
+		return
+	}
+	r.left -= int64(len(lines))
+	if _, err := r.out.Write(lines); err != nil {
+		r.end("recording failed: " + err.Error())
+	}
+}
+
+func (r *Recorder) end(why string) {
+	r.done, r.why = true, why
+	klog.Background().Info("Recording ended, scheduling goes on", "file", r.file.Name(), "reason", why)
+}
+
+// Whole returns an error if the recording has ended early.
+func (r *Recorder) Whole() error {
+	if r.why != "" {
+		return fmt.Errorf("recording %s: %s", r.file.Name(), r.why)
+	}
+	return nil
+}
+
+// Close writes the rest of the buffer.
+func (r *Recorder) Close() error {
+	r.done = true
+	if err := errors.Join(r.out.Flush(), r.file.Close()); err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
+	return nil
+}
+
+// Step is one event of a recording, with the recorded and the present effects, as lines.
+type Step struct {
+	Number    int
+	Event     engine.Event
+	EventLine []byte
+	Then, Now [][]byte
+	Effects   []engine.Effect // as now
+}
+
+// Differs reports whether the present effects differ from the recorded ones.
+func (s Step) Differs() bool {
+	return !bytes.Equal(bytes.Join(s.Then, []byte("\n")), bytes.Join(s.Now, []byte("\n")))
+}
+
+// Play feeds a recording to a new engine and calls f for each event, until f fails or the recording ends. It is an
+// error if the recording was made with a custom plugin that plugins do not have.
+func Play(in io.Reader, plugins app.Plugins, f func(*engine.Engine, Step) error) error {
+	lines := bufio.NewReaderSize(in, 1<<20)
+	e, foreign, err := start(lines, plugins)
+	if err != nil {
+		return err
+	}
+	reader := recording.NewReader()
+	var step *Step
+	play := func() error {
+		if step == nil {
+			return nil
+		}
+		answers, err := recording.Answers(step.Then)
+		if err != nil {
+			return fmt.Errorf("event %d: %w", step.Number, err)
+		}
+		if foreign != nil {
+			foreign.SetAnswers(answers)
+		}
+		step.Effects = e.Step(step.Event)
+		if now := bytes.TrimSuffix(recording.AppendEffects(nil, step.Effects), []byte("\n")); len(now) > 0 {
+			step.Now = bytes.Split(now, []byte("\n"))
+		}
+		return f(e, *step)
+	}
+	for at, events := 2, 0; ; at++ {
+		raw, err := lines.ReadBytes('\n')
+		if err != nil { // a last line without an end was truncated by a crash
+			return play()
+		}
+		raw = bytes.TrimSuffix(raw, []byte("\n"))
+		ev, isEvent, err := reader.Event(raw)
+		switch {
+		case err != nil:
+			return fmt.Errorf("line %d: %w", at, err)
+		case isEvent:
+			if err := play(); err != nil {
+				return err
+			}
+			events++
+			step = &Step{Number: events, Event: ev, EventLine: raw}
+		case step == nil:
+			return fmt.Errorf("line %d: an effect before the first event", at)
+		default:
+			step.Then = append(step.Then, raw)
+		}
+	}
+}
+
+// start makes the engine that the first line describes. In place of foreign code, the recording answers; nil when there
+// is none.
+func start(lines *bufio.Reader, plugins app.Plugins) (*engine.Engine, *recording.Foreign, error) {
+	first, err := lines.ReadBytes('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, fmt.Errorf("reading the recording: %w", err)
+	}
+	var h header
+	if err := json.Unmarshal(first, &h); err != nil || h.Kumiki != format || h.Config == nil {
+		return nil, nil, fmt.Errorf("not a recording: the first line does not say %q", format)
+	}
+	if missing := plugins.Missing(h.Config); len(missing) > 0 {
+		return nil, nil, fmt.Errorf("the recording was made with custom plugins that this program does not have: %s; "+
+			"replay it with the program that recorded it", strings.Join(missing, ", "))
+	}
+	text, err := json.Marshal(h.Config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
+	}
+	resolved, err := plugins.ParseConfig(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
+	}
+	cfg, err := plugins.EngineConfig(resolved)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
+	}
+	cfg.UnschedulableTimeout = record.Time(h.UnschedulableTimeout)
+	foreign, err := app.Replayed(context.Background(), resolved, &cfg)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
+	}
+	return engine.New(cfg), foreign, nil
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/plugins"
+	"github.com/kumiki-scheduler/kumiki/host/devices"
+
+	configv1 "k8s.io/kube-scheduler/config/v1"
+)
+
+// Plugins are the plugins that the profiles of a program can enable: the default plugins and custom ones. The zero
+// value has the default plugins alone.
+type Plugins struct {
+	custom  map[string]plugin.Registration // name -> plugin
+	catalog config.Catalog                 // has the same custom plugins
+}
+
+// NewPlugins returns the default plugins and custom ones. It is an error if two have one name, or if a custom plugin
+// implements none of plugin.Gate, Less, Filter, Scorer, Reserver and Remedier.
+//
+// If a custom plugin rejects pods and is no plugin.Waker, each change in the cluster wakes these pods.
+func NewPlugins(custom ...plugin.Registration) (Plugins, error) {
+	p := Plugins{custom: map[string]plugin.Registration{}}
+	var all []config.Custom
+	for _, r := range custom {
+		kind := r.Type
+		if kind == nil {
+			var err error
+			if kind, err = r.New(nil); err != nil {
+				return Plugins{}, fmt.Errorf("custom plugin %q, with its default arguments: %w", r.Name, err)
+			}
+		}
+		if _, native := plugins.Lookup(r.Name); native {
+			return Plugins{}, fmt.Errorf("custom plugin %q: the name belongs to kumiki; use another one", r.Name)
+		}
+		p.custom[r.Name] = r
+		all = append(all, config.Custom{Name: r.Name, Points: extends(kind), DefaultArgs: r.DefaultArgs})
+	}
+	var err error
+	if p.catalog, err = config.NewCatalog(all...); err != nil {
+		return Plugins{}, err
+	}
+	return p, nil
+}
+
+// ReadConfig reads a configuration file whose profiles may enable the custom plugins.
+func (p Plugins) ReadConfig(path string) (config.Resolved, error) { return p.catalog.Read(path) }
+
+// ParseConfig reads the text of a configuration file. The error is a *config.Error.
+func (p Plugins) ParseConfig(text []byte) (config.Resolved, error) { return p.catalog.Parse(text) }
+
+// Missing returns the plugins that a configuration enables and this program does not have, sorted.
+func (p Plugins) Missing(wire *configv1.KubeSchedulerConfiguration) []string {
+	return p.catalog.Missing(wire)
+}
+
+// has reports whether a plugin that a profile can enable is implemented.
+func (p Plugins) has(name string) bool {
+	_, native := plugins.Lookup(name)
+	return native || p.isCustom(name) || name == devices.Name || name == config.DefaultPreemption
+}
+
+func (p Plugins) isCustom(name string) bool {
+	_, custom := p.custom[name]
+	return custom
+}
+
+// make makes a plugin of a profile.
+func (p Plugins) make(name string, profile config.Profile) (plugin.Plugin, error) {
+	r, custom := p.custom[name]
+	if !custom {
+		r, _ := plugins.Lookup(name)
+		return r.New(arguments(name, profile))
+	}
+	pl, err := r.New(profile.Args.Custom[name])
+	if err != nil {
+		return nil, fmt.Errorf("plugin %q: %w", name, err)
+	}
+	if pl.Name() != name {
+		return nil, fmt.Errorf("plugin %q calls itself %q", name, pl.Name())
+	}
+	return pl, nil
+}
+
+// extends returns the extension points of a plugin, in the order of the cycle.
+func extends(pl plugin.Plugin) []config.Point {
+	var points []config.Point
+	add := func(at config.Point, implements bool) {
+		if implements {
+			points = append(points, at)
+		}
+	}
+	_, gates := pl.(plugin.Gate)
+	_, sorts := pl.(plugin.Less)
+	_, filters := pl.(plugin.Filter)
+	_, remedies := pl.(plugin.Remedier)
+	_, scores := pl.(plugin.Scorer)
+	_, reserves := pl.(plugin.Reserver)
+	add(config.PreEnqueue, gates)
+	add(config.QueueSort, sorts)
+	add(config.Filter, filters)
+	add(config.PostFilter, remedies)
+	add(config.Score, scores)
+	add(config.Reserve, reserves)
+	return points
+}
+
+// wokenByAll registers a plugin that names no events for all of them (upstream: a plugin without EnqueueExtensions).
+type wokenByAll struct{ plugin.Plugin }
+
+// Wakes returns the event that matches any event.
+func (wokenByAll) Wakes() []plugin.Wake {
+	return []plugin.Wake{{Event: plugin.Event{Resource: plugin.Wildcard, Action: plugin.All}}}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import "github.com/kumiki-scheduler/kumiki/core/cluster"
+
+// FilterEachDecision returns f as a filter that is prepared for each decision with the whole pod, and whose verdicts
+// are never cached. It is correct for any filter, and slower.
+func FilterEachDecision(f Filter) WideFilter {
+	if wide, is := f.(WideFilter); is {
+		return wide
+	}
+	return filterEachDecision{f}
+}
+
+// ScoreEachDecision returns sc as a scorer that is prepared for each decision with the whole pod, and whose scores are
+// never cached. It is correct for any scorer, and slower.
+func ScoreEachDecision(sc Scorer) WideScorer {
+	if wide, is := sc.(WideScorer); is {
+		return wide
+	}
+	return scoreEachDecision{sc}
+}
+
+type filterEachDecision struct{ Filter }
+
+// EachDecision marks the filter.
+func (filterEachDecision) EachDecision() {}
+
+type scoreEachDecision struct{ Scorer }
+
+// PrepareWide prepares the score of a pod, whichever rows fit.
+func (sc scoreEachDecision) PrepareWide(s cluster.Snapshot, p *cluster.Pod, _ []cluster.NodeIdx) (WideScore, error) {
+	score := sc.PrepareScore(s, p)
+	if score == nil {
+		return nil, nil
+	}
+	if broken, is := score.(BrokenScore); is {
+		return nil, broken.Err
+	}
+	return plainScore{score, sc.Normal()}, nil
+}
+
+// plainScore scores rows by the plain form.
+type plainScore struct {
+	PodScore
+	normal Normal
+}
+
+// Rows writes the raw scores of the rows that fit.
+func (p plainScore) Rows(s cluster.Snapshot, fit []cluster.NodeIdx, out []int64) {
+	for i, n := range fit {
+		out[i] = p.Plain(s, s.View(n))
+	}
+}
+
+// Normalize applies the scorer's normaliser.
+func (p plainScore) Normalize(_ cluster.Snapshot, _ []cluster.NodeIdx, scores []int64) {
+	largest := int64(0)
+	for _, raw := range scores {
+		largest = max(largest, raw)
+	}
+	for i, raw := range scores {
+		scores[i] = p.normal.Apply(raw, largest)
+	}
+}
