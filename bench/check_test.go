@@ -43,11 +43,11 @@ func podsOn(node string, n int) []corev1.Pod {
 }
 
 func TestOversold(t *testing.T) {
-	nodes := []corev1.Node{checkNode("full", "1", "110"), checkNode("roomy", "4", "110"), checkNode("few", "4", "3")}
+	nodes := []corev1.Node{checkNode("full", "1", "110"), checkNode("large", "4", "110"), checkNode("few", "4", "3")}
 	if got := oversold(nodes, slices.Concat(podsOn("full", 10), podsOn("few", 3), podsOn("", 50))); len(got) != 0 {
 		t.Errorf("exactly full is not too full, and pods without a node count nowhere: %v", got)
 	}
-	got := oversold(nodes, slices.Concat(podsOn("full", 11), podsOn("roomy", 11), podsOn("few", 4), podsOn("away", 2)))
+	got := oversold(nodes, slices.Concat(podsOn("full", 11), podsOn("large", 11), podsOn("few", 4), podsOn("away", 2)))
 	want := []string{
 		"node away: does not exist and has 2 pods",
 		"node few: 4 of pods asked for, 3 there",
@@ -68,10 +68,10 @@ func TestWhatEndedHoldsNothing(t *testing.T) {
 
 // A resource that the node does not have at all is oversold by the first pod.
 func TestOversoldWithoutTheResource(t *testing.T) {
-	pods := podsOn("roomy", 1)
+	pods := podsOn("large", 1)
 	pods[0].Spec.Containers[0].Resources.Requests["example.com/gpu"] = resource.MustParse("1")
-	got := oversold([]corev1.Node{checkNode("roomy", "4", "110")}, pods)
-	if want := []string{"node roomy: 1 of example.com/gpu asked for, 0 there"}; !slices.Equal(got, want) {
+	got := oversold([]corev1.Node{checkNode("large", "4", "110")}, pods)
+	if want := []string{"node large: 1 of example.com/gpu asked for, 0 there"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -79,13 +79,13 @@ func TestOversoldWithoutTheResource(t *testing.T) {
 // Catches: a resource that devices stand for counted against the node, which has none of it; others of the same pod not
 // counted.
 func TestDevicesStandForResources(t *testing.T) {
-	pods := podsOn("roomy", 1)
+	pods := podsOn("large", 1)
 	pods[0].Spec.Containers[0].Resources.Requests["example.com/gpu"] = resource.MustParse("1")
 	pods[0].Spec.Containers[0].Resources.Requests["example.com/nic"] = resource.MustParse("1")
 	pods[0].Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "c",
 		RequestMappings: []corev1.ContainerExtendedResourceRequest{{ContainerName: "pause", ResourceName: "example.com/gpu", RequestName: "r"}}}
-	got := oversold([]corev1.Node{checkNode("roomy", "4", "110")}, pods)
-	if want := []string{"node roomy: 1 of example.com/nic asked for, 0 there"}; !slices.Equal(got, want) {
+	got := oversold([]corev1.Node{checkNode("large", "4", "110")}, pods)
+	if want := []string{"node large: 1 of example.com/nic asked for, 0 there"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -110,12 +110,12 @@ func TestAClaimThatAControllerMadeTwice(t *testing.T) {
 	}
 	got := soldTwice([]resourceapi.ResourceClaim{
 		claim("first", "gpu", "twice", "twice"), claim("second", "gpu", "twice"),
-		claim("of-other", "gpu", "other", "robbed"), claim("bare", "gpu", "robbed"),
+		claim("of-other", "gpu", "other", "unreserved"), claim("bare", "gpu", "unreserved"),
 		claim("nic", "nic", "half", "half"), claim("half-gpu", "gpu", "half"),
-	}, []corev1.Pod{user("twice", "second"), user("robbed", "bare"), user("half", "half-gpu")})
+	}, []corev1.Pod{user("twice", "second"), user("unreserved", "bare"), user("half", "half-gpu")})
 	want := []string{
 		"pod ns/half: is bound and claim half-gpu is not reserved for it",
-		"pod ns/robbed: is bound and claim bare is not reserved for it",
+		"pod ns/unreserved: is bound and claim bare is not reserved for it",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

@@ -41,7 +41,7 @@ func TestWhichPodsAreMeasured(t *testing.T) {
 		"never bound":                  {lived(0, 11, 12, 0, 0), true},
 		"deleted before it was bound":  {lived(0, 11, 12, 0, 13), false},
 		"asked for before":             {lived(0, 9, 12, 12, 0), false},
-		"somebody else's":              {lived(-1, 11, 12, 12, 0), false},
+		"of another client":            {lived(-1, 11, 12, 12, 0), false},
 		"steady, bound":                {lived(1, 11, 12, 12, 0), true},
 		"steady, pending at the end":   {lived(1, 19, 0, 0, 0), false},
 		"steady, bound when it's over": {lived(1, 19, 21, 21, 0), false},

@@ -111,7 +111,7 @@ func TestEveryWorkloadHasItsTurnBeforeTheSecondRound(t *testing.T) {
 	m := &matrix{Options: testbed.Options{Rounds: 2, Schedulers: []string{report.Kumiki, report.Null}, UpstreamBinary: "/no/kube-scheduler", Timeout: time.Minute,
 		Launch: func(context.Context, testcluster.Options) (*testcluster.Cluster, error) {
 			launched++
-			return nil, errors.New("no room")
+			return nil, errors.New("no capacity")
 		}}, tell: newTeller(io.Discard), plans: []workload.Plan{{Name: "a/1"}, {Name: "b/1"}}, kept: &report.Keeper{Path: filepath.Join(t.TempDir(), "table.json")}}
 	c, err := m.run(t.Context())
 	if err != nil {
@@ -120,7 +120,7 @@ func TestEveryWorkloadHasItsTurnBeforeTheSecondRound(t *testing.T) {
 	var order []string
 	for _, trial := range c.Trials {
 		order = append(order, fmt.Sprintf("%s %s %d", trial.Workload, trial.Scheduler, trial.Round))
-		if !strings.Contains(trial.Failure, "no room") {
+		if !strings.Contains(trial.Failure, "no capacity") {
 			t.Errorf("%s says %q", order[len(order)-1], trial.Failure)
 		}
 	}
@@ -154,7 +154,7 @@ func TestTheForecastIsOfWhatIsMissing(t *testing.T) {
 		t.Errorf("%d trials in %g s", trials, seconds)
 	}
 	if got, want := f.text(c), "3 of 8 runs are over, about 2 min to go"; got != want {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("printed %q, want %q", got, want)
 	}
 	all, seconds := f.left(&report.Comparison{})
 	if all != 8 || seconds != 9*(8+2) {
@@ -203,7 +203,7 @@ func TestAnInterruptLeavesWhatWasOver(t *testing.T) {
 			if launched++; launched == 3 {
 				interrupt()
 			}
-			return nil, errors.New("no room")
+			return nil, errors.New("no capacity")
 		}}, tell: newTeller(io.Discard), plans: []workload.Plan{{Name: "a/1"}, {Name: "b/1"}}}
 	var out bytes.Buffer
 	cmd := &cobra.Command{RunE: func(cmd *cobra.Command, _ []string) error { return m.report(cmd, "csv") }}
@@ -215,7 +215,7 @@ func TestAnInterruptLeavesWhatWasOver(t *testing.T) {
 	if err == nil || errors.Is(err, context.Canceled) || err.Error() != "interrupted: 2 of 4 runs were over" {
 		t.Errorf("it ends with %v", err)
 	}
-	if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], "a/1,kumiki,1,no room,0,0,,,,,") || !strings.HasPrefix(lines[2], "b/1,kumiki,1") {
+	if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], "a/1,kumiki,1,no capacity,0,0,,,,,") || !strings.HasPrefix(lines[2], "b/1,kumiki,1") {
 		t.Errorf("the report is\n%s", out.String())
 	}
 }

@@ -207,7 +207,7 @@ func explainUnknown(ctx context.Context, find *finder, namespace, name string, o
 	case err != nil:
 		return otherwise
 	case pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed:
-		return fmt.Errorf("pod %s/%s has ended (%s) and holds no room any more; it was on %q", namespace, name,
+		return fmt.Errorf("pod %s/%s has ended (%s) and holds no capacity any more; it was on %q", namespace, name,
 			pod.Status.Phase, pod.Spec.NodeName)
 	case pod.Spec.NodeName == "":
 		return fmt.Errorf("pod %s/%s asks for scheduler %q, which this one is not", namespace, name,

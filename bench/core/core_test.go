@@ -127,7 +127,7 @@ func (s *callLog) Close()              { s.say("close") }
 func (s *callLog) Place(i int) (Placed, error) {
 	s.say("place %d", i)
 	if s.fail {
-		return Placed{}, errors.New("no room")
+		return Placed{}, errors.New("no capacity")
 	}
 	return Placed{Node: "n"}, nil
 }
@@ -183,7 +183,7 @@ func TestTheLimitEndsARun(t *testing.T) {
 // TestAPodWithoutANodeFailsTheRun, and the failure names what was measured. Catches a run that is fast because it gives up.
 func TestAPodWithoutANodeFailsTheRun(t *testing.T) {
 	_, _, err := measureLogged(t, Options{Nodes: []int{100}, Families: regexp.MustCompile("^basic$"), Pods: 2, Runs: 1}, true)
-	if err == nil || err.Error() != "basic, 100 nodes, a, run 1: no room" {
+	if err == nil || err.Error() != "basic, 100 nodes, a, run 1: no capacity" {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -35,7 +35,7 @@ const ours = "transaction (kumiki)"
 func TestKnownFailuresShow(t *testing.T) {
 	r := run(t, "interleaving")
 	if got := r["coscheduling"].Idle; got < 200*time.Second {
-		t.Errorf("two gangs that hold parts of each other's room: %v", got)
+		t.Errorf("two gangs that hold parts of each other's capacity: %v", got)
 	}
 	if r[ours].Ran != 2 || r[ours].Idle > time.Second {
 		t.Errorf("the same decided as a whole: %+v", r[ours])
@@ -43,14 +43,14 @@ func TestKnownFailuresShow(t *testing.T) {
 
 	r = run(t, "lost wake-up")
 	if got := r["coscheduling"].MeanWait; got < 5*time.Minute {
-		t.Errorf("the third of a gang wakes nobody: %v", got)
+		t.Errorf("the third of a gang wakes no pod: %v", got)
 	}
 	if r["pfnet"].Ran != 0 {
 		t.Errorf("pfnet-like: a gang goes though no other pod comes: %+v", r["pfnet"])
 	}
 	for _, name := range []string{"improvedCoscheduling", ours} {
 		if r[name].Idle > time.Second {
-			t.Errorf("%s: room stays idle: %+v", name, r[name])
+			t.Errorf("%s: capacity stays idle: %+v", name, r[name])
 		}
 	}
 
@@ -61,7 +61,7 @@ func TestKnownFailuresShow(t *testing.T) {
 
 	r = run(t, "starvation")
 	if co := r["coscheduling"]; co.Held < 400*time.Second || co.MeanWait < 30*time.Second {
-		t.Errorf("room held for one that is missing: %+v", co)
+		t.Errorf("capacity reserved for a missing pod: %+v", co)
 	}
 	if got := r["transaction, nothing held"]; got.MeanWait > 5*time.Second {
 		t.Errorf("small pods wait though nothing is held: %+v", got)

@@ -31,9 +31,9 @@ func wantBegun(t *testing.T, pl *player, when, pod, node string) {
 	t.Helper()
 	switch j := begun(t, pl); {
 	case j == nil:
-		t.Errorf("%s nobody begins, want %s", when, pod)
+		t.Errorf("%s no pod begins, want %s", when, pod)
 	case j.pod.Name != pod || j.script.bind() >= 0 && j.script[j.script.bind()].Node != node:
-		t.Errorf("%s %s begins with %v, want %s on %s", when, j.pod.Name, j.script.deeds(), pod, node)
+		t.Errorf("%s %s begins with %v, want %s on %s", when, j.pod.Name, j.script.kinds(), pod, node)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestTheNullBinderPlaysWhatMayBeScheduled(t *testing.T) {
 	gated.Spec.SchedulingGates = nil
 	pl.podSeen(gated)
 	wantBegun(t, pl, "when its gates are open", "gated", "a")
-	pl.podSeen(decided("stranger", ""))
+	pl.podSeen(decided("foreign", ""))
 	if j := begun(t, pl); j == nil || j.script.bind() >= 0 {
 		t.Errorf("a pod that the recording does not know is not refused: %+v", j)
 	}
@@ -119,7 +119,7 @@ func TestTheNullBinderWaits(t *testing.T) {
 	pl.overdue()
 	wantBegun(t, pl, "after long enough", "late", "nowhere")
 	if complaints.Len() == 0 {
-		t.Error("nobody is told of a pod that was bound without what it needs")
+		t.Error("a pod that was bound before its conditions held is not reported")
 	}
 }
 

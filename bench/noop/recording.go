@@ -38,7 +38,7 @@ func (s Script) bind() int { return slices.IndexFunc(s, func(w Write) bool { ret
 // WriteKind is a kind of write.
 type WriteKind string
 
-// The deeds.
+// The kinds of writes.
 const (
 	BindPod          WriteKind = "bind"        // the pod to Node, when the needs are met
 	PatchPod         WriteKind = "patchPod"    // the status of Pod

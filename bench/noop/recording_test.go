@@ -36,8 +36,8 @@ func recorded(t *testing.T, writes ...audited) Recording {
 	return r
 }
 
-// deeds are what a script does, with the pods and names it does it to.
-func (s Script) deeds() []string {
+// kinds are what a script does, with the pods and names it does it to.
+func (s Script) kinds() []string {
 	var out []string
 	for _, w := range s {
 		text := string(w.Do)
@@ -53,8 +53,8 @@ func (s Script) deeds() []string {
 
 func wantScript(t *testing.T, what string, got Script, want ...string) {
 	t.Helper()
-	if deeds := got.deeds(); !slices.Equal(deeds, want) {
-		t.Errorf("%s: %q, want %q", what, deeds, want)
+	if kinds := got.kinds(); !slices.Equal(kinds, want) {
+		t.Errorf("%s: %q, want %q", what, kinds, want)
 	}
 }
 
@@ -64,24 +64,24 @@ func TestARecordingNamesTheVictims(t *testing.T) {
 	bind := func(name, node string) audited {
 		return wrote(t, "create", "pods", "binding", "ns", name, fmt.Sprintf(`{"metadata":{"uid":"0-%s"},"target":{"name":%q}}`, map[string]string{"low": "1", "high": "2", "other": "3"}[name], node))
 	}
-	told := func(reason, about, note string) audited {
+	event := func(reason, about, note string) audited {
 		return wrote(t, "create", "events", "", "ns", about+".1", fmt.Sprintf(`{"reason":%q,"regarding":{"kind":"Pod","namespace":"ns","name":%q,"uid":"x"},"note":%q}`, reason, about, note))
 	}
-	r := recorded(t, bind("low", "a"), told("Scheduled", "low", ""), bind("other", "b"),
+	r := recorded(t, bind("low", "a"), event("Scheduled", "low", ""), bind("other", "b"),
 		wrote(t, "patch", "pods", "status", "ns", "low", `{"metadata":{"uid":"0-1"},"status":{"conditions":[{"type":"DisruptionTarget","status":"True"}]}}`),
 		wrote(t, "delete", "pods", "", "ns", "low", `{}`),
-		told("Preempted", "low", "Preempted by pod 0-2 on node a"),
-		wrote(t, "patch", "pods", "status", "ns", "high", `{"status":{"nominatedNodeName":"a"}}`), told("FailedScheduling", "high", "no room"), bind("high", "a"))
+		event("Preempted", "low", "Preempted by pod 0-2 on node a"),
+		wrote(t, "patch", "pods", "status", "ns", "high", `{"status":{"nominatedNodeName":"a"}}`), event("FailedScheduling", "high", "no capacity"), bind("high", "a"))
 	wantScript(t, "the victim", r.Scripts["ns/low"], "bind a")
 	wantScript(t, "the pod that preempts", r.Scripts["ns/high"], "patchPod ns/low", "deletePod ns/low", "event ns/low low.1", "patchPod", "event high.1", "bind a")
 	if low, other := r.Scripts["ns/low"][0], r.Scripts["ns/other"][0]; !low.Told || other.Told {
-		t.Errorf("an event tells of the bind of low, %v, and not of other's, %v", low.Told, other.Told)
+		t.Errorf("there is an event about the bind of low, %v, and not of other's, %v", low.Told, other.Told)
 	}
 	if body := string(r.Scripts["ns/high"][0].Body); body != `{"status":{"conditions":[{"type":"DisruptionTarget","status":"True"}]}}` {
 		t.Errorf("the UID of the recorded victim would be sent: %s", body)
 	}
 	if len(r.Left) != 0 {
-		t.Errorf("these writes are nobody's: %v", r.Left)
+		t.Errorf("these writes belong to no pod: %v", r.Left)
 	}
 }
 

@@ -57,7 +57,7 @@ func (pl *player) do(ctx context.Context, j *job, w *Write) error {
 		_, err = api.SchedulingV1alpha2().PodGroups(namespace).Patch(ctx, name, types.StrategicMergePatchType, w.Body, metav1.PatchOptions{}, "status")
 		return err
 	}
-	return errors.New("nobody knows how to do it")
+	return errors.New("the kind of the write is unknown")
 }
 
 // target is the pod that a write is about.

@@ -180,7 +180,7 @@ func wrongNodes(t *testing.T, g *ground) {
 	}
 	if _, err := Run(t.Context(), g.env(), plan(&workload.CreateNodes{Count: 1, Template: manifest("metadata: {nmae: x}")})); err == nil ||
 		!strings.Contains(err.Error(), "test.yaml") || !strings.Contains(err.Error(), "nmae") {
-		t.Errorf("a field that nobody knows gives %v, want the template and the field", err)
+		t.Errorf("an unknown field gives %v, want the template and the field", err)
 	}
 }
 

@@ -217,7 +217,7 @@ func createsAny(t *testing.T, g *ground) {
 	_, err = Run(t.Context(), g.env(), plan(&workload.CreateAny{Namespace: "any", Count: 1,
 		Template: *manifest("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: typing-error}\ndatta: {}")}))
 	if err == nil || !strings.Contains(err.Error(), "op 0 (createAny): create ConfigMap any/typing-error: ") || !strings.Contains(err.Error(), "datta") {
-		t.Errorf("a field that nobody knows gives %v", err)
+		t.Errorf("an unknown field gives %v", err)
 	}
 }
 
@@ -332,6 +332,6 @@ func updatesSubresources(t *testing.T, g *ground) {
 	_, err := Run(t.Context(), g.env(), plan(&workload.UpdateAny{Count: 1, Subresources: []string{"nothing"},
 		Template: *manifest("apiVersion: v1\nkind: Node\nmetadata: {name: substatus}")}))
 	if err == nil || !strings.Contains(err.Error(), "update nothing of Node substatus") {
-		t.Errorf("a subresource that nobody knows gives %v", err)
+		t.Errorf("an unknown subresource gives %v", err)
 	}
 }

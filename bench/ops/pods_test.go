@@ -20,7 +20,7 @@ import (
 var podScenarios = []scenario{
 	{"pods that are waited for", waitedPods},
 	{"pods from a template", templatePods},
-	{"pods that nobody binds", stuckPods},
+	{"pods that are never bound", stuckPods},
 	{"pods with volumes", volumePods},
 	{"pods at a rate", pacedPods},
 	{"pod sets", podSets},
@@ -296,7 +296,7 @@ func barrierAttempted(t *testing.T, g *ground) {
 	env.Patience = 300 * time.Millisecond
 	var unfinished *Unfinished
 	if _, err := Run(t.Context(), env, plan(make, barrier)); !errors.As(err, &unfinished) || unfinished.Left != 3 {
-		t.Fatalf("with nobody who attempts the barrier ends with %v, want 3 pods that are missing", err)
+		t.Fatalf("without attempts the barrier ends with %v, want 3 pods that are missing", err)
 	}
 	g.scheduler(t, "attempts", "kind=never")
 	make.Template = manifest(strings.Replace(plain, "plain-", "second-", 1))
@@ -334,10 +334,10 @@ func sleeps(t *testing.T, g *ground) {
 // collector; windows of a collection inside another, whose figures mean nothing; one that is never ended.
 func metrics(t *testing.T, g *ground) {
 	g.scheduler(t, "metrics", "")
-	var told []string
+	var calls []string
 	env := g.env()
 	env.Collect = func(ctx context.Context, c Collection) (func(context.Context) error, error) {
-		told = append(told, fmt.Sprintf("start %d %s %v %v, %d pods", c.Op, c.Name, c.Namespaces, c.Labels, len(g.pods(t, "metrics"))))
+		calls = append(calls, fmt.Sprintf("start %d %s %v %v, %d pods", c.Op, c.Name, c.Namespaces, c.Labels, len(g.pods(t, "metrics"))))
 		return func(context.Context) error {
 			bound := 0
 			for _, p := range g.pods(t, "metrics") {
@@ -345,7 +345,7 @@ func metrics(t *testing.T, g *ground) {
 					bound++
 				}
 			}
-			told = append(told, fmt.Sprintf("stop, %d bound", bound))
+			calls = append(calls, fmt.Sprintf("stop, %d bound", bound))
 			return nil
 		}, nil
 	}
@@ -354,7 +354,7 @@ func metrics(t *testing.T, g *ground) {
 		&workload.StartCollectingMetrics{Name: "second", Namespaces: []string{"metrics"}, Labels: map[string]string{"a": "b"}},
 		&workload.CreatePods{Count: 2, Namespace: "metrics"},
 		&workload.StopCollectingMetrics{})
-	wantNames(t, "collections", told, []string{"start 0 metrics [metrics] map[], 0 pods", "stop, 3 bound",
+	wantNames(t, "collections", calls, []string{"start 0 metrics [metrics] map[], 0 pods", "stop, 3 bound",
 		"start 1 second [metrics] map[a:b], 3 pods", "stop, 5 bound"})
 	if len(out.Windows) != 2 || out.Windows[1].Name != "second" || !out.Windows[0].To.Before(out.Windows[1].From) {
 		t.Errorf("the windows are %+v", out.Windows)

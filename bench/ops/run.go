@@ -244,7 +244,7 @@ func (r *run) do(ctx context.Context, op workload.Op) error {
 	case *workload.StopCollectingMetrics:
 		return r.stopCollecting()
 	default:
-		return fmt.Errorf("nobody knows how to run a %T", op)
+		return fmt.Errorf("no code runs a %T", op)
 	}
 }
 

@@ -96,7 +96,7 @@ func TestListTellsWhatIsGone(t *testing.T) {
 	wait := expect(workload.Scheduled, 2)
 	lost, late := asked(w, "lost", wait), asked(w, "late", wait)
 	s := &sight{watch: w}
-	for _, list := range [][]any{{shown("lost", "1", "")}, {shown("stranger", "3", "node")}} {
+	for _, list := range [][]any{{shown("lost", "1", "")}, {shown("other", "3", "node")}} {
 		if err := s.Replace(list, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestListTellsWhatIsGone(t *testing.T) {
 		t.Errorf("a pod that was never bound has latency %v", lost.Latency())
 	}
 	if pods := w.Pods(nil, nil); len(pods) != 3 || pods[2].Op != -1 {
-		t.Errorf("the pods are %+v, want the stranger last", pods)
+		t.Errorf("the pods are %+v, want the foreign pod last", pods)
 	}
 	if err := s.Add("a pod"); err == nil {
 		t.Error("no error for something that is not a pod")
@@ -138,6 +138,6 @@ func TestWaitBeginsLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if open(wait) || open(w.await(workload.Scheduled, all)) || open(w.await(workload.Attempted, func(*entry) bool { return false })) {
-		t.Error("somebody waits, and no pod can still be bound")
+		t.Error("a waiter remains, and no pod can still be bound")
 	}
 }

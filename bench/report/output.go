@@ -102,8 +102,8 @@ var columns = []struct {
 	head, meaning string
 	cell          func(*WorkloadRow) string
 }{
-	{"SCHEDULER", "each is a process of its own", func(r *WorkloadRow) string { return r.Scheduler }},
-	{"RUNS", "that came to their end", func(r *WorkloadRow) string {
+	{"SCHEDULER", "each runs in its own process", func(r *WorkloadRow) string { return r.Scheduler }},
+	{"RUNS", "complete runs", func(r *WorkloadRow) string {
 		if r.Failed > 0 {
 			return fmt.Sprintf("%d, %d failed", r.Rounds, r.Failed)
 		}
@@ -112,20 +112,20 @@ var columns = []struct {
 	{"PODS/S", "pods bound, from the first create to the last bind", func(r *WorkloadRow) string { return spreadText("%.0f", r.PodsPerSecond) }},
 	{"OF NULL", "pods/s divided by those of null, round by round", (*WorkloadRow).ofNull},
 	{"OF UPSTREAM", "pods/s divided by those of kube-scheduler, round by round", (*WorkloadRow).ofUpstream},
-	{"P50", "of the time from a pod's create call to its bind", func(r *WorkloadRow) string { return r.Latency.P50.Text() }},
+	{"P50", "percentile of the time from a pod's create call to its bind", func(r *WorkloadRow) string { return r.Latency.P50.Text() }},
 	{"P99", "", func(r *WorkloadRow) string { return r.Latency.P99.Text() }},
 	{"P99.9", "", func(r *WorkloadRow) string { return r.Latency.P999.Text() }},
 	{"MAX", "inf: a pod was never bound", func(r *WorkloadRow) string { return r.Latency.Max.Text() }},
 	{"GANG P99", "from the first create of a gang until all of it is bound", (*WorkloadRow).gangP99},
 	{"TRIES", "attempts per pod, as the scheduler counts them", func(r *WorkloadRow) string { return number("%.2f", r.Attempts.Median) }},
-	{"OVERSOLD", "times that a node was promised more than it has", func(r *WorkloadRow) string { return strconv.Itoa(r.Oversold) }},
+	{"OVERSOLD", "number of times that the pods of a node request more than it has", func(r *WorkloadRow) string { return strconv.Itoa(r.Oversold) }},
 	{"CPU", "seconds of the scheduler's process", func(r *WorkloadRow) string { return number("%.1fs", r.CPU.Median) }},
 	{"ALL CPU", "seconds of scheduler, API server, etcd and this program", func(r *WorkloadRow) string { return number("%.1fs", r.MachineCPU.Median) }},
-	{"PEAK RSS", "memory of the scheduler's process", func(r *WorkloadRow) string { return number("%.0fMi", r.PeakRSS.Median/(1<<20)) }},
-	{"RSS", "when all was settled", func(r *WorkloadRow) string { return number("%.0fMi", r.SteadyRSS.Median/(1<<20)) }},
-	{"IDLE", "share of the machine that did nothing", func(r *WorkloadRow) string { return number("%.0f%%", 100*r.Idle.Median) }},
-	{"OTHERS", "share of the machine that strangers used", func(r *WorkloadRow) string { return number("%.0f%%", 100*r.Others.Median) }},
-	{"THRESHOLD", "that the workload's file asks for", (*WorkloadRow).threshold},
+	{"PEAK RSS", "maximum memory of the scheduler's process", func(r *WorkloadRow) string { return number("%.0fMi", r.PeakRSS.Median/(1<<20)) }},
+	{"RSS", "memory after the run has settled", func(r *WorkloadRow) string { return number("%.0fMi", r.SteadyRSS.Median/(1<<20)) }},
+	{"IDLE", "idle share of the machine", func(r *WorkloadRow) string { return number("%.0f%%", 100*r.Idle.Median) }},
+	{"OTHERS", "share of the machine that other programs used", func(r *WorkloadRow) string { return number("%.0f%%", 100*r.Others.Median) }},
+	{"THRESHOLD", "as stated in the file of the workload", (*WorkloadRow).threshold},
 }
 
 // headline says what all rows have in common.

@@ -169,12 +169,12 @@ func (c *Comparison) sectionOf(id, name string) section {
 	}
 	s.Rows = make([][]string, len(rows))
 	for _, col := range columns {
-		told := false // some row has something there
+		filled := false // some row has a value
 		for i := range rows {
 			cell := col.cell(&rows[i])
-			told = told || cell != "-"
+			filled = filled || cell != "-"
 		}
-		if !told {
+		if !filled {
 			continue
 		}
 		s.Heads = append(s.Heads, head{col.head, col.meaning})

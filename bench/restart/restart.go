@@ -337,8 +337,8 @@ func (f *starts) start(ctx context.Context, name, dir string) (Start, error) {
 	}
 	if at := f.listed(); at.After(began) {
 		st.AfterListsSeconds = st.BoundSeconds - at.Sub(began).Seconds()
-	} else if told, ok := sinceLists(s); ok {
-		st.AfterListsSeconds = told + st.BoundSeconds - st.ReadySeconds
+	} else if since, ok := sinceLists(s); ok {
+		st.AfterListsSeconds = since + st.BoundSeconds - st.ReadySeconds
 	}
 	used := after.Since(before)
 	st.CPU, st.ServersCPU, st.Others = used.Scheduler, used.Servers, used.OthersShare()

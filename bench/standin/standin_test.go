@@ -89,7 +89,7 @@ func TestAListStreamsInAndIsFollowed(t *testing.T) {
 	}
 	ev := next(t, w)
 	if p, ok := ev.Object.(*corev1.Pod); !ok || ev.Type != watch.Modified || p.Name != "waits" || p.Spec.NodeName != "node" {
-		t.Fatalf("the bind is told as %v %+v", ev.Type, ev.Object)
+		t.Fatalf("the bind is sent as %v %+v", ev.Type, ev.Object)
 	}
 	if s.Bound("ns", "waits").IsZero() || s.Binds() != 1 || s.Streamed("pods").IsZero() || s.Sent()["pods"].Events != 5 {
 		t.Errorf("bound %v, %d binds, sent %+v", s.Bound("ns", "waits"), s.Binds(), s.Sent()["pods"])

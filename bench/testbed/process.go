@@ -112,7 +112,7 @@ func Start(ctx context.Context, o Options, name, kubeconfig, dir string) (*Sched
 		return nil, err
 	}
 	if len(line) == 0 {
-		return nil, fmt.Errorf("%s starts nobody; it can be measured with a workload only", name)
+		return nil, fmt.Errorf("%s starts no scheduler; it can be measured with a workload only", name)
 	}
 	log, err := os.Create(s.Log)
 	if err != nil {

@@ -80,7 +80,7 @@ func TestNamesOfSchedulers(t *testing.T) {
 	}
 	line, err := commandLine(Options{Gates: map[string]bool{"B": false, "A": true}}, "/opt/mine@50", "kc", "dir", 1)
 	if err != nil || line[0] != "/opt/mine" || line[len(line)-1] != "--feature-gates=A=true,B=false" {
-		t.Errorf("a program of somebody else is started as %v, %v", line, err)
+		t.Errorf("another program is started as %v, %v", line, err)
 	}
 }
 

@@ -89,7 +89,7 @@ func TestEachMistakeIsReportedWithItsLine(t *testing.T) {
 		{"negative threshold", "270", "-1", "11: workload: threshold must be a number, 0 or more, or a mapping"},
 		{"gate that is no switch", "threshold: 270", "featureGates: {A: on time}", "11: workload: featureGates: A must be true or false"},
 		{"bucket that no metric has", "threshold: 270", "thresholdMetricSelector: {name: SchedulingThroughput, dataBucket: Perc42}", "11: thresholdMetricSelector: dataBucket is one of"},
-		{"metric that nobody collects", "threshold: 270", "thresholdMetricSelector: {name: luck, dataBucket: Average}", "11: thresholdMetricSelector: luck with these labels is not collected"},
+		{"metric that is not collected", "threshold: 270", "thresholdMetricSelector: {name: luck, dataBucket: Average}", "11: thresholdMetricSelector: luck with these labels is not collected"},
 		{"no workloads", "  workloads:", "  workloads: []\n  other:", "9: case: workloads must be a list that is not empty"},
 		{"two strategies", "countParam: $nodes", "countParam: $nodes\n    uniqueNodeLabelStrategy: {labelKey: a}\n    labelNodePrepareStrategy: {labelKey: a, labelValues: [b]}", "4: createNodes: labelNodePrepareStrategy, uniqueNodeLabelStrategy: at most one"},
 		{"no YAML", "  workloads:", "   workloads:", "8: did not find expected"},

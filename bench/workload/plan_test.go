@@ -187,7 +187,7 @@ func TestATemplateThatDoesNotReadIsReportedWithItsLine(t *testing.T) {
 	for _, c := range []struct{ name, template, text, want string }{
 		{"field that pods lack", "pod", podYAML + "    imagee: x\n", "pod.yaml:9: unknown field \"spec.containers[0].imagee\" (named in family/config.yaml:5)"},
 		{"action that is cut off", "gang", "kind: Pod\nmetadata:\n  name: p-{{.Index\n", "gang.yaml:4: unclosed action"},
-		{"name that nobody gives", "gang", "kind: Pod\nmetadata:\n  name: p-{{.Indx}}\n", "gang.yaml:3: executing"},
+		{"name without a value", "gang", "kind: Pod\nmetadata:\n  name: p-{{.Indx}}\n", "gang.yaml:3: executing"},
 		{"division by zero", "gang", "kind: Pod\nmetadata:\n  name: p-{{DivideInt 1 0}}\n", "gang.yaml:3: executing"},
 		{"bad only for the last object", "gang", "kind: Pod\n{{if eq .Index 14}}spce: {}{{end}}\n", "gang.yaml:2: unknown field \"spce\""},
 		{"other kind", "gang", "kind: Node\n", "gang.yaml: a Node stands where a Pod must"},
@@ -259,6 +259,6 @@ func TestNodesDeclareWhatAHookOfUpstreamLetsThem(t *testing.T) {
 		t.Errorf("many features: %v", err)
 	}
 	if _, err := planned(strings.Replace(small, "pods: 10", "pods: 10\n      numNodeDeclaredFeatures: 1", 1), nil); err == nil {
-		t.Error("a parameter that nobody uses, and nobody says so")
+		t.Error("an unused parameter is not reported")
 	}
 }

@@ -182,7 +182,7 @@ func TestNamesOfObjectsDoNotMeet(t *testing.T) {
 			case *workload.UpdateAny:
 				for _, name := range namesOf(t, op.Namespace, &op.Template, op.Count) {
 					if _, ok := there[name]; !ok {
-						t.Errorf("operation %d updates %s, which nobody created", i, name)
+						t.Errorf("operation %d updates %s, which no operation created", i, name)
 					}
 				}
 			}

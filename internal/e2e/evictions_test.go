@@ -146,7 +146,7 @@ func survivesARestart(a *arena, scheduler *process) {
 	})
 	a.stays("the nomination stays", waiting)
 	a.letGo("low")
-	a.has("the pod has its room", map[string]string{"high": "restart-0000", "mid": "restart-0001", "thief": "!"})
+	a.has("the pod has its capacity", map[string]string{"high": "restart-0000", "mid": "restart-0001", "thief": "!"})
 }
 
 // waitsForThePause: a paused scheduler evicts no pod.
@@ -157,9 +157,9 @@ func waitsForThePause(a *arena, s *succession) {
 	s.note(kube.PausedAnnotation, &reason)
 	s.pausedBy("")
 	a.pod("high", "high", "3")
-	a.stays("nobody is evicted in a pause", map[string]string{"low": "paused-0000", "high": "!"})
+	a.stays("no pod is evicted in a pause", map[string]string{"low": "paused-0000", "high": "!"})
 	s.note(kube.PausedAnnotation, nil)
-	a.has("the pod has its room after the pause", map[string]string{"high": "paused-0000"})
+	a.has("the pod has its capacity after the pause", map[string]string{"high": "paused-0000"})
 }
 
 // survivesFaults: the API server does not take what an eviction sends, or its answer is lost. In the end one pod
@@ -170,7 +170,7 @@ func survivesFaults(a *arena, rules *fault.Rules, q fault.Request) {
 	a.has("the nodes are taken", map[string]string{"low": a.part + "-0000", "mid": a.part + "-0001"})
 	rule := rules.On(q)
 	a.pod("high", "high", "3")
-	a.has("the pod has its room", map[string]string{"high": a.part + "-0000", "mid": a.part + "-0001"})
+	a.has("the pod has its capacity", map[string]string{"high": a.part + "-0000", "mid": a.part + "-0001"})
 	if rule.Hits() != q.Times {
 		a.t.Errorf("%s: struck %d times, want %d", a.part, rule.Hits(), q.Times)
 	}

@@ -134,11 +134,11 @@ func gangSurvivesARestart(a *arena, scheduler *process) {
 				return scheduler.started() > before, "not started again"
 			}
 		}
-		return false, "nobody looked"
+		return false, "no pod was tried"
 	})
 	a.letGo("low-0")
 	waiting["low"], waiting["thief"] = stand{going: 1}, stand{waiting: 1}
-	a.stands("with half of the room the gang waits, nominated, and the thief stays out", waiting)
+	a.stands("with half of the capacity the gang waits, nominated, and the thief stays out", waiting)
 	a.letGo("low-1")
 	a.stands("the gang has its places", map[string]stand{"low": {}, "mid": {bound: 1}, "high": {bound: 2}, "thief": {waiting: 1}})
 }

@@ -104,7 +104,7 @@ func triedAgain(pod string, do func(context.Context, *stage) error) func(context
 		}
 		was := s.patched(pod)
 		if was == 0 {
-			return fmt.Errorf("pod %s was refused, and nobody patched it", pod)
+			return fmt.Errorf("pod %s was rejected, and its status was not patched", pod)
 		}
 		if err := do(ctx, s); err != nil {
 			return err

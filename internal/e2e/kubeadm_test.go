@@ -84,7 +84,7 @@ func TestTheStaticPodOfKubeadm(t *testing.T) {
 	}
 	// All paths but health are for identities that the API server authorizes.
 	if code, err := probe(t.Context(), "https://"+net.JoinHostPort(address, "10259")+"/metrics"); code != http.StatusForbidden {
-		t.Errorf("/metrics answers a stranger with %d, %v", code, err)
+		t.Errorf("/metrics answers an unauthorized client with %d, %v", code, err)
 	}
 	lease, err := client.CoordinationV1().Leases("kube-system").Get(t.Context(), "kube-scheduler", metav1.GetOptions{})
 	host, _ := os.Hostname()

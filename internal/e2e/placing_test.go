@@ -25,8 +25,8 @@ import (
 
 func freePort() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
 
-// TestPodsArePlacedAndTheRestIsToldWhy runs with exactly the role system:kube-scheduler.
-func TestPodsArePlacedAndTheRestIsToldWhy(t *testing.T) {
+// TestPodsArePlacedAndTheRestHasTheReason runs with exactly the role system:kube-scheduler.
+func TestPodsArePlacedAndTheRestHasTheReason(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{Nodes: 5})
 	client := adminClient(t, cluster)
 	history := checker.Follow(t.Context(), client)
@@ -43,7 +43,7 @@ func TestPodsArePlacedAndTheRestIsToldWhy(t *testing.T) {
 	allBound(t, client, 40, "huge", "big")
 
 	for _, name := range []string{"huge", "big"} {
-		expectTold(t, client, name)
+		expectReason(t, client, name)
 	}
 	lease, err := client.CoordinationV1().Leases("kube-system").Get(t.Context(), "kube-scheduler", metav1.GetOptions{})
 	if err != nil {
@@ -62,8 +62,8 @@ func TestPodsArePlacedAndTheRestIsToldWhy(t *testing.T) {
 	judge(t, client, history)
 }
 
-// expectTold looks for the condition and the event of a pod that does not fit.
-func expectTold(t *testing.T, client *kubernetes.Clientset, name string) {
+// expectReason looks for the condition and the event of a pod that does not fit.
+func expectReason(t *testing.T, client *kubernetes.Clientset, name string) {
 	t.Helper()
 	eventually(t, "pod "+name+" has the reason", func() (bool, string) {
 		p, err := client.CoreV1().Pods("default").Get(t.Context(), name, metav1.GetOptions{})

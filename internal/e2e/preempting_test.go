@@ -100,7 +100,7 @@ func preemptionScenarios() []scenario {
 				runs("b1", "mid", "2", "b-0000") + runs("b2", "mid", "2", "b-0000") +
 				runs("c1", "low", "2", "c-0000") + runs("c2", "mid", "2", "c-0000"), check: left("a1", "a2", "a3", "b1", "b2", "c1", "c2")},
 			{apply: asks("high", "high", "2"), want: map[string]string{"high": "c-0"}, check: left("high", "a1", "a2", "a3", "b1", "b2", "c2")},
-			{do: toldOfVictim("c1", "high", "c-0000")},
+			{do: eventOfVictim("c1", "high", "c-0000")},
 		}},
 		{"evict-many", [][2]string{{"a", "{}"}}, []step{
 			{apply: classes + runs("v1", "low", "500m", "a-0000") + runs("v2", "low", "500m", "a-0000") + runs("v3", "mid", "1", "a-0000") +
@@ -168,8 +168,8 @@ func count(want int) func(map[string]string) string {
 	}
 }
 
-// toldOfVictim waits for the event about a victim.
-func toldOfVictim(victim, preemptor, node string) func(context.Context, *stage) error {
+// eventOfVictim waits for the event about a victim.
+func eventOfVictim(victim, preemptor, node string) func(context.Context, *stage) error {
 	return func(ctx context.Context, s *stage) error {
 		by, err := s.client.CoreV1().Pods(s.scenario).Get(ctx, preemptor, metav1.GetOptions{})
 		if err != nil {

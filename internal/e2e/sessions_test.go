@@ -222,7 +222,7 @@ func (a *sessionArena) stands(gang string, names ...string) {
 		}
 	}
 	if !sameNames(got, names) || a.evictions() != "" {
-		a.Errorf("after three attempts of gang %s %v are bound, and %q were evicted; want %v and nobody", gang, got, a.evictions(), names)
+		a.Errorf("after three attempts of gang %s %v are bound, and %q were evicted; want %v and none", gang, got, a.evictions(), names)
 	}
 }
 

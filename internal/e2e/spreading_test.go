@@ -190,7 +190,7 @@ func affinityScenarios() []scenario {
 						return ""
 					}
 				}
-				return fmt.Sprintf("nobody is on a-0: %v", on)
+				return fmt.Sprintf("no pod is on a-0: %v", on)
 			}},
 		}},
 	}

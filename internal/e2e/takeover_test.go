@@ -33,7 +33,7 @@ type succession struct {
 func (s *succession) leads() (*process, string) {
 	var found *process
 	id := ""
-	eventually(s.t, "somebody leads", func() (bool, string) {
+	eventually(s.t, "a process leads", func() (bool, string) {
 		if id = holder(s.t, s.client); id == "" {
 			return false, "nobody"
 		}

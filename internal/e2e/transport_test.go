@@ -121,7 +121,7 @@ func (l *line) refused(t *testing.T, name string) {
 			return false, err.Error()
 		}
 		if p.Spec.NodeName != "" {
-			t.Fatalf("pod %s is on node %s, and there was no room", name, p.Spec.NodeName)
+			t.Fatalf("pod %s is on node %s, and there was no capacity", name, p.Spec.NodeName)
 		}
 		return strings.Contains(waits(p), "Insufficient cpu"), waits(p)
 	})

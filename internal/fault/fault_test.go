@@ -64,7 +64,7 @@ func TestRequestsMeetTheirFate(t *testing.T) {
 	anyError := func(err error) bool { return err != nil }
 	for name, c := range map[string]struct {
 		fate    Fate
-		told    func(error) bool
+		expect  func(error) bool
 		applied bool
 		quiet   bool // no answer comes until the client gives up
 	}{
@@ -92,8 +92,8 @@ func TestRequestsMeetTheirFate(t *testing.T) {
 					ctx, cancel = context.WithTimeout(ctx, 200*time.Millisecond)
 					defer cancel()
 				}
-				if err := bind(ctx, set, "a"); !c.told(err) {
-					t.Errorf("the client was told %v", err)
+				if err := bind(ctx, set, "a"); !c.expect(err) {
+					t.Errorf("the client got %v", err)
 				}
 				if c.applied {
 					eventually(t, func() bool { return len(server.applied()) > before })
@@ -120,14 +120,14 @@ func TestASilentRequestIsCutWhenItsFaultIsHealed(t *testing.T) {
 	for way, w := range ways(t, server) {
 		t.Run(way, func(t *testing.T) {
 			rule := w.rules.On(Request{Subresource: "binding", Fate: SilentBefore()})
-			told := make(chan error, 1)
-			go func() { told <- bind(t.Context(), client(t, w.Config), "a") }()
+			result := make(chan error, 1)
+			go func() { result <- bind(t.Context(), client(t, w.Config), "a") }()
 			if err := rule.Await(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			rule.Remove()
-			if err := <-told; err == nil {
-				t.Error("the client was told that the pod is bound")
+			if err := <-result; err == nil {
+				t.Error("the client got the answer that the pod is bound")
 			}
 			if got := server.applied(); len(got) != 0 {
 				t.Errorf("applied %v", got)
@@ -264,13 +264,13 @@ func TestAPartedClientGoesOnAfterwards(t *testing.T) {
 	server.tell("+a")
 	expect(t, heard, "+a")
 	proxy.Part()
-	told := make(chan error, 1)
-	go func() { told <- bind(t.Context(), set, "a") }()
+	result := make(chan error, 1)
+	go func() { result <- bind(t.Context(), set, "a") }()
 	server.tell("+b")
 	select {
 	case e := <-heard:
 		t.Errorf("heard %s while parted", e)
-	case err := <-told:
+	case err := <-result:
 		t.Errorf("answered %v while parted", err)
 	case <-time.After(100 * time.Millisecond):
 	}
@@ -279,7 +279,7 @@ func TestAPartedClientGoesOnAfterwards(t *testing.T) {
 	}
 	proxy.Heal()
 	expect(t, heard, "+b")
-	if err := <-told; err != nil {
+	if err := <-result; err != nil {
 		t.Error(err)
 	}
 }
@@ -296,7 +296,7 @@ func TestTheProxyHasItsOwnCredentials(t *testing.T) {
 	}
 	cfg.BearerToken = ""
 	if err := bind(t.Context(), client(t, cfg), "a"); !apierrors.IsUnauthorized(err) {
-		t.Errorf("a stranger was told %v", err)
+		t.Errorf("an unknown client got %v", err)
 	}
 	// The API server is gone: no other process answers for it.
 	own, err := clientcmd.BuildConfigFromFlags("", proxy.Kubeconfig())
@@ -307,6 +307,6 @@ func TestTheProxyHasItsOwnCredentials(t *testing.T) {
 	server.Listener.Close()
 	var said apierrors.APIStatus
 	if err := bind(t.Context(), client(t, own), "a"); err == nil || errors.As(err, &said) {
-		t.Errorf("without an API server the client was told %v", err)
+		t.Errorf("without an API server the client got %v", err)
 	}
 }

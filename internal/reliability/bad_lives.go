@@ -18,7 +18,7 @@ import (
 func badLives() []Case {
 	return []Case{
 		{ID: "B23", What: "a terminating pod that a finalizer keeps", Run: stuckPods},
-		{ID: "B24", What: "200 pods whose five gates go one by one, in any order", Run: gates},
+		{ID: "B24", What: "200 pods whose five gates are removed one by one, in any order", Run: gates},
 		{ID: "B25", What: "400 pods and 40 nodes drawn from empty and null parts", Run: nothings},
 		{ID: "B26", What: "creation times of the years 1 and 2999", Run: oddTimes},
 		{ID: "B27", What: "pods that own each other, and one that owns itself", Run: ownerCycle},

@@ -196,20 +196,20 @@ func ownersDeleted(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Pr
 	if _, err := g.Client.PolicyV1().PodDisruptionBudgets(g.Name).Create(ctx, budget, metav1.CreateOptions{}); err != nil {
 		return Unjudged("create budget: %w", err)
 	}
-	doomed := g.Name + "-doomed"
-	if err := openNamespace(ctx, g.Client, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: doomed}}); err != nil {
+	deleted := g.Name + "-deleted"
+	if err := openNamespace(ctx, g.Client, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: deleted}}); err != nil {
 		return err
 	}
 	proxy.On(fault.Request{Verb: "create", Resource: "pods", Subresource: "binding", Fate: fault.Slow(500 * time.Millisecond)})
 	if err := g.burst(ctx, "p", 20, func(p *v1.Pod) { p.Spec.PriorityClassName = g.Name }); err != nil {
 		return err
 	}
-	if err := g.burst(ctx, "doomed", 20, func(p *v1.Pod) { p.Namespace = doomed }); err != nil {
+	if err := g.burst(ctx, "deleted", 20, func(p *v1.Pod) { p.Namespace = deleted }); err != nil {
 		return err
 	}
 	err := errors.Join(g.Client.SchedulingV1().PriorityClasses().Delete(ctx, g.Name, metav1.DeleteOptions{}),
 		g.Client.PolicyV1().PodDisruptionBudgets(g.Name).Delete(ctx, "all", metav1.DeleteOptions{}),
-		g.Client.CoreV1().Namespaces().Delete(ctx, doomed, metav1.DeleteOptions{}))
+		g.Client.CoreV1().Namespaces().Delete(ctx, deleted, metav1.DeleteOptions{}))
 	if err != nil {
 		return unjudged{err}
 	}
@@ -217,7 +217,7 @@ func ownersDeleted(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Pr
 		return err
 	}
 	err = eventually(ctx, "the namespace is gone", func() string {
-		if _, err := g.Client.CoreV1().Namespaces().Get(ctx, doomed, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := g.Client.CoreV1().Namespaces().Get(ctx, deleted, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Sprint("it is there: ", err)
 		}
 		return ""

@@ -159,7 +159,7 @@ func (g *Ground) bindTo(ctx context.Context, pod, node string) error {
 }
 
 // foreign makes a pod one of another scheduler.
-func foreign(p *v1.Pod) { p.Spec.SchedulerName = "somebody-else" }
+func foreign(p *v1.Pod) { p.Spec.SchedulerName = "other-scheduler" }
 
 // cores gives a node so many cores.
 func cores(amount string) func(*v1.Node) {

@@ -22,7 +22,7 @@ func faultyRequests() []Case {
 		{ID: "F1a", What: "every third bind is applied and answered with 500", Own: true, Run: faulty(2, everyThirdBind(fault.ErrorAfter(500)))},
 		{ID: "F1b", What: "every third bind is applied and its answer never comes", Own: true, Run: faulty(2, everyThirdBind(fault.SilentAfter()))},
 		{ID: "F1c", What: "every third bind is applied and the connection closed", Own: true, Run: faulty(2, everyThirdBind(fault.CutAfter()))},
-		{ID: "F2a", What: "a bind times out and is applied 3 s later, while another pod wants the room", Own: true, Run: lateBind(1)},
+		{ID: "F2a", What: "a bind times out and is applied 3 s later, while another pod needs the capacity", Own: true, Run: lateBind(1)},
 		{ID: "F2b", What: "the same, whenever the bind is repeated", Own: true, Run: lateBind(0)},
 		{ID: "F3", What: "another scheduler binds the pod first", Own: true, Run: faulty(2, boundByAnother)},
 		{ID: "F4", What: "429 with Retry-After to half of all requests, then to all binds for longer than clients try", Own: true, Run: faulty(3, tooMany)},
@@ -107,7 +107,7 @@ func (g *Ground) oneOf(ctx context.Context, a, b string) error {
 	pause(ctx, lasting)
 	w := look()
 	if both {
-		w = fmt.Sprintf("both %s and %s are placed, and there is room for one", a, b)
+		w = fmt.Sprintf("both %s and %s are placed, and there is capacity for one", a, b)
 	}
 	if w != "" {
 		return errors.New(w)

@@ -21,7 +21,7 @@ func faultyWatches() []Case {
 		{ID: "F8", What: "the watch loses the creation of a pod", Own: true, Limit: healing, Run: faulty(1, lostPod)},
 		{ID: "F9", What: "the watch loses the growth of a node", Own: true, Limit: healing, Run: faulty(1, lostNode)},
 		{ID: "F10", What: "the watches repeat every third event and bring every fifth late", Own: true, Run: faulty(3, outOfOrder)},
-		{ID: "F11", What: "the watches stand still for 12 s while another scheduler binds, their connections stay", Own: true, Run: faulty(2, standstill)},
+		{ID: "F11", What: "the watches stall for 12 s while another scheduler binds, their connections stay", Own: true, Run: faulty(2, standstill)},
 		{ID: "F12", What: "a slow watch that the API server closes after 30 MB", Own: true, Limit: healing, Run: faulty(2, slowWatch)},
 		{ID: "F34", What: "three events of pods cannot be decoded", Own: true, Run: faulty(2, garbled)},
 	}

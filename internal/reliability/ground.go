@@ -111,7 +111,7 @@ func (g *Ground) MayHoldTooMuch(node string) {
 
 // Node is a node of the case that is ready: four cores, 8Gi, 110 pods. It is not created yet.
 func (g *Ground) Node(name string, change ...func(*v1.Node)) *v1.Node {
-	room := v1.ResourceList{
+	capacity := v1.ResourceList{
 		v1.ResourceCPU: resource.MustParse("4"), v1.ResourceMemory: resource.MustParse("8Gi"),
 		v1.ResourceEphemeralStorage: resource.MustParse("100Gi"), v1.ResourcePods: resource.MustParse("110"),
 	}
@@ -120,7 +120,7 @@ func (g *Ground) Node(name string, change ...func(*v1.Node)) *v1.Node {
 		ObjectMeta: metav1.ObjectMeta{Name: g.Name + "-" + name, Labels: map[string]string{
 			caseLabel: g.Name, v1.LabelHostname: g.Name + "-" + name, v1.LabelArchStable: "amd64", v1.LabelOSStable: "linux",
 		}},
-		Status: v1.NodeStatus{Capacity: room, Allocatable: room.DeepCopy(), Conditions: []v1.NodeCondition{
+		Status: v1.NodeStatus{Capacity: capacity, Allocatable: capacity.DeepCopy(), Conditions: []v1.NodeCondition{
 			{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: now},
 		}},
 	}

@@ -41,8 +41,8 @@ func (k *soaking) toSchedulers() []soakFault {
 	name := fmt.Sprint("candidate ", which)
 	return []soakFault{
 		{name + " is killed", func(context.Context) error { return one.Restart() }},
-		{name + " is told to end", func(context.Context) error { one.Terminate(); return one.Start() }},
-		{name + " stands still for longer than its lease", func(ctx context.Context) error {
+		{name + " is asked to end", func(context.Context) error { one.Terminate(); return one.Start() }},
+		{name + " stalls for longer than its lease", func(ctx context.Context) error {
 			one.Signal(syscall.SIGSTOP)
 			pause(ctx, 7*time.Second)
 			one.Signal(syscall.SIGCONT)
@@ -65,9 +65,9 @@ func (k *soaking) inTheCluster() []soakFault {
 	}
 	return []soakFault{
 		{"the API server is killed", again(testcluster.APIServer)},
-		{"the API server stands still for 3 s", stands(testcluster.APIServer)},
+		{"the API server stalls for 3 s", stands(testcluster.APIServer)},
 		{"etcd is killed", again(testcluster.Etcd)},
-		{"etcd stands still for 3 s", stands(testcluster.Etcd)},
+		{"etcd stalls for 3 s", stands(testcluster.Etcd)},
 	}
 }
 
@@ -93,11 +93,11 @@ func (k *soaking) onTheLine() []soakFault {
 		{"each third bind is cut before it is applied, for 5 s", during(5*time.Second, on(bind(fault.CutBefore())))},
 		{"every request waits for 200 ms, for 5 s", during(5*time.Second, on(fault.Request{Fate: fault.Slow(200 * time.Millisecond)}))},
 		{"the events API answers with 500 for 5 s", during(5*time.Second, on(fault.Request{Verb: "create", Resource: "events", Fate: fault.ErrorBefore(500)}))},
-		{"the watch of pods stands still for 8 s", during(8*time.Second, func() *fault.Rule { return k.proxy.Freeze("pods") })},
-		{"the watch of nodes stands still for 8 s", during(8*time.Second, func() *fault.Rule { return k.proxy.Freeze("nodes") })},
+		{"the watch of pods stalls for 8 s", during(8*time.Second, func() *fault.Rule { return k.proxy.Freeze("pods") })},
+		{"the watch of nodes stalls for 8 s", during(8*time.Second, func() *fault.Rule { return k.proxy.Freeze("nodes") })},
 		{"events of pods come twice for 5 s", during(5*time.Second, event(fault.Event{Resource: "pods", Twist: fault.Duplicate()}))},
 		{"each seventh event of a pod is overtaken by three others, for 5 s", during(5*time.Second, event(fault.Event{Resource: "pods", Every: 7, Twist: fault.Hold(3, time.Second)}))},
-		{"three pods are never heard of", during(5*time.Second, event(fault.Event{Resource: "pods", Type: "ADDED", Times: 3, Twist: fault.Drop()}))},
+		{"the watch loses three pods", during(5*time.Second, event(fault.Event{Resource: "pods", Type: "ADDED", Times: 3, Twist: fault.Drop()}))},
 		{"all watches expire", func(context.Context) error { k.proxy.EndWatches("*", fault.Expired); return nil }},
 		{"all watches are severed", func(context.Context) error { k.proxy.EndWatches("*", fault.Severed); return nil }},
 		{"the network is parted for 8 s", func(ctx context.Context) error {

@@ -166,7 +166,7 @@ func (g *Ground) Healthy(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, Unjudged("create an ordinary pod: %w", err)
 	}
-	err = eventually(ctx, "an ordinary pod of somebody else is placed", func() string {
+	err = eventually(ctx, "a pod that is not part of the case is placed", func() string {
 		now, err := api.Get(ctx, p.Name, metav1.GetOptions{})
 		if err != nil {
 			return err.Error()

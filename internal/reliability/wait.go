@@ -17,7 +17,7 @@ func eventually(ctx context.Context, what string, wrong func() string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waited in vain until %s: %s", what, w)
+			return fmt.Errorf("timed out waiting until %s: %s", what, w)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

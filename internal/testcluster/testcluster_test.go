@@ -127,7 +127,7 @@ func TestLockIsExclusive(t *testing.T) {
 		t.Errorf("second holder got %v, want to wait until its time is up", err)
 	}
 	if !waited {
-		t.Error("nobody was told about the wait")
+		t.Error("no one was notified of the wait")
 	}
 	unlock()
 	unlock, err = lock(t.Context(), path, nil)

@@ -57,7 +57,7 @@ func TestEachFaultIsFound(t *testing.T) {
 		"overhead":                 {[]v1.Pod{withOverhead}, "node n: pods ask for"},
 		"a node that is not there": {[]v1.Pod{testPod("a", "elsewhere", "1")}, "does not exist"},
 		"a UID twice":              {append(full[:2:2], same), "have one UID"},
-		"a resource nobody offers": {[]v1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "g"}, Spec: v1.PodSpec{NodeName: "n", Containers: []v1.Container{
+		"a resource that no node offers": {[]v1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "g"}, Spec: v1.PodSpec{NodeName: "n", Containers: []v1.Container{
 			{Resources: v1.ResourceRequirements{Requests: v1.ResourceList{"example.com/gpu": resource.MustParse("1")}}}}}}}, "example.com/gpu"},
 	} {
 		t.Run(name, func(t *testing.T) {
