@@ -85,7 +85,8 @@ func (r *running) kinds() []string {
 	return kinds
 }
 
-// eventually waits until holds reports true; the limit only ends a test that hangs.
+// eventually waits until holds, which reports whether the condition is met, returns true; the limit only ends a test
+// that hangs.
 func eventually(t *testing.T, r *running, what string, holds func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {

@@ -206,8 +206,8 @@ profiles:
 	}
 }
 
-// TestHowAProfilePreempts: on unless its PostFilter is off, for all nodes unless the file bounds them, and told in
-// words.
+// TestHowAProfilePreempts: on unless its PostFilter is off, for all nodes unless the file bounds them, with a
+// description.
 func TestHowAProfilePreempts(t *testing.T) {
 	off := func(at string) string { return "plugins: {" + at + ": {disabled: [{name: DefaultPreemption}]}}" }
 	args := func(a string) string { return "pluginConfig: [{name: DefaultPreemption, args: {" + a + "}}]" }

@@ -52,9 +52,9 @@ func (o *hearsay) since(n int) []string {
 	return append([]string(nil), o.events[n:]...)
 }
 
-// TestATakeOverPassesOnlyChangesToTheEngine: a standby has kept the cluster; of the fresh lists it takes the difference.
-// It would fail with an inbox that forgets what it has told when lists are awaited, and with a take-over that does not
-// list.
+// TestATakeOverPassesOnlyChangesToTheEngine: a standby has followed the cluster; from the new lists the engine gets
+// only the difference. It fails with an inbox that forgets what the engine has taken while lists are awaited, and
+// with a take-over that does not list.
 func TestATakeOverPassesOnlyChangesToTheEngine(t *testing.T) {
 	api := kubetest.NewAPIServer()
 	for i := range 6 {

@@ -113,8 +113,8 @@ func exitCode(err error, name string, complain io.Writer) int {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return exitOK
 	}
-	var told logged
-	if !errors.As(err, &told) {
+	var shown logged
+	if !errors.As(err, &shown) {
 		fmt.Fprintf(complain, "%s: %v\n", name, err)
 	}
 	var usage usageError

@@ -36,7 +36,7 @@ func TestShadowFlags(t *testing.T) {
 }
 
 // TestShadowShow: a report in a file or on standard input, as a table or as data; anything else is no report.
-// Fault: an empty object that reads like a report in which everybody agrees.
+// Fault: an empty object that reads like a report without differences.
 func TestShadowShow(t *testing.T) {
 	report := record.ShadowReport{Scheduler: "default-scheduler", Profile: "mine", Synced: true, Nodes: 7,
 		Agreement: record.ShadowAgreement{Pods: 4, Same: 3, Tied: 1, Share: 1}}

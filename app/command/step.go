@@ -54,7 +54,7 @@ func shown(s tape.Step, pod string) bool {
 
 // show prints an event and its effects.
 func show(w io.Writer, s tape.Step, now record.Time) error {
-	fmt.Fprintf(w, "\nevent %d at %s: %s\n", s.Number, clock(now), told(s))
+	fmt.Fprintf(w, "\nevent %d at %s: %s\n", s.Number, clock(now), eventText(s))
 	for _, effect := range s.Effects {
 		switch e := effect.(type) {
 		case engine.Moved:
@@ -79,8 +79,8 @@ func show(w io.Writer, s tape.Step, now record.Time) error {
 	return nil
 }
 
-// told returns the content of an event in words. The recording has all of it.
-func told(s tape.Step) string {
+// eventText returns the content of an event in words. The recording has all of it.
+func eventText(s tape.Step) string {
 	switch e := s.Event.(type) {
 	case engine.NodeSet:
 		return "node " + e.Node.Name + " is there or has changed"

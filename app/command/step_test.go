@@ -47,7 +47,7 @@ func TestOfOnePodTheStepsThatMeanSomethingForItAreShown(t *testing.T) {
 	}
 }
 
-func TestAStepIsToldInWords(t *testing.T) {
+func TestAStepIsShownInWords(t *testing.T) {
 	var out bytes.Buffer
 	err := show(&out, tape.Step{Number: 7, Event: engine.BindDone{Pod: mine, Node: "n1", Outcome: engine.BindFailed,
 		Message: "refused"}, Effects: []engine.Effect{

@@ -43,7 +43,7 @@ func (pr *prepared) askKind(sh *shape, n cluster.NodeIdx, node *cluster.Node, po
 		*k = kindOutcomes{inv.epoch, pr.relevant(v), map[string]*outcome{}}
 	}
 	if len(pools) == 0 && len(inv.sharedPools) > 0 {
-		if out, told, err := pr.askReach(sh, n, node, v); told {
+		if out, known, err := pr.askReach(sh, n, node, v); known {
 			return out, err
 		}
 	}

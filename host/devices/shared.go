@@ -32,9 +32,9 @@ type sharedOutcomes struct {
 }
 
 // askReach queries the allocator for a node without pools of its own, unless it has a result for one that the same
-// selectors match. told is false if the node has to be queried on its own.
+// selectors match. known is false if the node has to be queried on its own.
 func (pr *prepared) askReach(sh *shape, n cluster.NodeIdx, node *cluster.Node,
-	v *variant) (out *outcome, told bool, err error) {
+	v *variant) (out *outcome, known bool, err error) {
 	reach, ok := pr.pl.reachOf(n, node)
 	if !ok {
 		return nil, false, nil

@@ -158,7 +158,7 @@ type soundlyRead struct {
 	is            bool
 }
 
-// hides returns which pools can be hidden for the claims of a decision.
+// hides returns a function that reports whether a pool can be hidden for the claims of a decision.
 func (pr *prepared) hides(v *variant, claims []*resourceapi.ResourceClaim) func(*pool) bool {
 	requests, freeOnly := pr.plainRequests(claims)
 	if !freeOnly {

@@ -37,7 +37,7 @@ func (c *client) question(pod *v1.Pod, nodes []string, objects Objects) (*extend
 // empty reason, which upstream's message does not count, and counts as one on which evictions do not help.
 func (x *Extenders) Filter(p *cluster.Pod, nodes []string) (map[string]place.ForeignRejection, error) {
 	left := nodes
-	told := map[string]place.ForeignRejection{}     // node -> the reason of the last extender that rejected it
+	reasons := map[string]place.ForeignRejection{}  // node -> the reason of the last extender that rejected it
 	rejected := map[string]place.ForeignRejection{} // node -> why it is rejected
 	for _, c := range x.clients {
 		if len(left) == 0 {
@@ -46,7 +46,7 @@ func (x *Extenders) Filter(p *cluster.Pod, nodes []string) (map[string]place.For
 		if c.FilterVerb == "" || !c.takes(p) {
 			continue
 		}
-		kept, err := x.filter(c, p, left, told)
+		kept, err := x.filter(c, p, left, reasons)
 		if err != nil {
 			if c.Ignorable {
 				x.ignored(Ignored{c.URLPrefix, c.FilterVerb, p.Ref(), err})
@@ -62,7 +62,7 @@ func (x *Extenders) Filter(p *cluster.Pod, nodes []string) (map[string]place.For
 			if passed[name] {
 				continue
 			}
-			why, ok := told[name]
+			why, ok := reasons[name]
 			if !ok {
 				why = place.ForeignRejection{By: c.URLPrefix, Unresolvable: true}
 			}
@@ -84,7 +84,7 @@ func (x *Extenders) question(c *client, p *cluster.Pod, nodes []string) (*extend
 
 // filter calls one extender, and returns the nodes that it keeps, each node once, in its order.
 func (x *Extenders) filter(c *client, p *cluster.Pod, nodes []string,
-	told map[string]place.ForeignRejection) (kept []string, err error) {
+	reasons map[string]place.ForeignRejection) (kept []string, err error) {
 	question, err := x.question(c, p, nodes)
 	if err != nil {
 		return nil, err
@@ -121,9 +121,9 @@ func (x *Extenders) filter(c *client, p *cluster.Pod, nodes []string,
 	}
 	for name := range open { // order: each node has its own entry
 		if reason, ok := answer.FailedAndUnresolvableNodes[name]; ok {
-			told[name] = place.ForeignRejection{By: c.URLPrefix, Reason: reason, Unresolvable: true}
+			reasons[name] = place.ForeignRejection{By: c.URLPrefix, Reason: reason, Unresolvable: true}
 		} else if reason, ok := answer.FailedNodes[name]; ok {
-			told[name] = place.ForeignRejection{By: c.URLPrefix, Reason: reason}
+			reasons[name] = place.ForeignRejection{By: c.URLPrefix, Reason: reason}
 		}
 	}
 	return kept, nil

@@ -212,7 +212,7 @@ func TestANominationIsClearedWithTheCondition(t *testing.T) {
 	})
 }
 
-// TestEndlessConflictsDoNotSpin: somebody else writes the pod all the time.
+// TestEndlessConflictsDoNotSpin: another client writes the pod all the time.
 func TestEndlessConflictsDoNotSpin(t *testing.T) {
 	patchScenario(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
 		tries := 0

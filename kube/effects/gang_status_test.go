@@ -301,8 +301,8 @@ func TestTheNewestStatusOfAGangIsWritten(t *testing.T) {
 }
 
 // TestPhasesThatControllersWaitFor: Volcano's job controller makes pods when its group is Inqueue; no phase is
-// withdrawn. Mutants: Inqueue is not written without pods; Running goes back; Completed is overwritten; somebody's
-// conditions are dropped; a count that did not change is written.
+// withdrawn. Mutants: Inqueue is not written without pods; Running is reset; Completed is overwritten; conditions of
+// other writers are dropped; an unchanged count is written.
 func TestPhasesThatControllersWaitFor(t *testing.T) {
 	writing(t, cluster.GangOfVolcano, func(s *statuses) {
 		s.object.Object["status"] = map[string]any{"phase": "Pending", "conditions": []any{
@@ -347,7 +347,7 @@ func TestAStatusIsWrittenWhateverHappens(t *testing.T) {
 	for source, shown := range want { // order: each for itself
 		writing(t, source, func(s *statuses) {
 			s.freeze()
-			s.object.SetResourceVersion("77") // somebody else wrote
+			s.object.SetResourceVersion("77") // another client wrote
 			s.placed(3)
 			s.expect(t, 1, shown)
 		})

@@ -336,7 +336,8 @@ func TestAWriteIsDoneOnceAndTrulyAnswered(t *testing.T) {
 	}
 }
 
-// TestAWriteThatCannotBeIsAnErrorWithTheObject: somebody else has changed, replaced, deleted or used the object first.
+// TestAWriteThatCannotBeIsAnErrorWithTheObject: another client has changed, replaced, deleted or used the object
+// first.
 func TestAWriteThatCannotBeIsAnErrorWithTheObject(t *testing.T) {
 	byName := map[string]cluster.Write{}
 	for _, s := range writeScenarios() {

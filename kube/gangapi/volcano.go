@@ -37,7 +37,7 @@ func volcanoStatus(o *unstructured.Unstructured, s engine.GangStatus, now metav1
 	switch {
 	case s.Scheduled:
 		want = phaseRunning
-	case s.Admitted, s.Pending+s.Bound > 0: // where there are pods, somebody did not wait to be let in
+	case s.Admitted, s.Pending+s.Bound > 0: // if there are pods, their controller did not wait for Inqueue
 		want = phaseInqueue
 	}
 	status := map[string]any{}

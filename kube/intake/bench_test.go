@@ -62,8 +62,8 @@ func wire(b testing.TB, p *v1.Pod) *v1.Pod {
 	return out
 }
 
-// BenchmarkBoundPodMemory reports the bytes that the inbox keeps for a bound pod, told and untold alike: record, names,
-// UID and its row. What the engine keeps of it besides is not counted. The goal is 500.
+// BenchmarkBoundPodMemory reports the bytes that the inbox keeps for a bound pod, whether the engine has taken it or
+// not: record, names, UID and its row. What the engine keeps is not counted. The goal is 500.
 func BenchmarkBoundPodMemory(b *testing.B) {
 	const pods, nodes = 50_000, 1000
 	for b.Loop() {
@@ -161,8 +161,8 @@ func BenchmarkNodeIntake(b *testing.B) {
 	}
 }
 
-// BenchmarkAfterLists is what stands between the last event of the lists of 150,000 bound pods and 5,000 nodes and the
-// first decision: the lists are taken in, sorted, and told to an engine.
+// BenchmarkAfterLists measures the work between the last event of the lists of 150,000 bound pods and 5,000 nodes and
+// the first decision: the lists are entered, sorted, and passed to an engine.
 func BenchmarkAfterLists(b *testing.B) {
 	const pods, nodes = 150_000, 5000
 	for b.Loop() {

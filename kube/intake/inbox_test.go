@@ -29,7 +29,7 @@ func newTestInbox(t testing.TB, kinds ...cluster.Kind) (*Inbox, podStore, nodeSt
 	return in, newPodStore(in), newNodeStore(in)
 }
 
-// told renders what is taken as one line: +node, -node, +pod/uid@node, -pod/uid, synced.
+// taken returns the taken events as one line: +node, -node, +pod/uid@node, -pod/uid, synced.
 func taken(in *Inbox, limit int) string {
 	events, _ := in.Take(nil, limit)
 	words := []string{}
@@ -224,9 +224,10 @@ func TestAFreshListHoldsEverythingBack(t *testing.T) {
 	}
 }
 
-// TestTakenEventsMatchTheAPIServer plays random histories against a slow twin that keeps what the API server has. Whatever is
-// taken in whatever portions, the engine's view is the API server's once the queue is empty, a UID is set only while no
-// other of its name is, and gone only when it was set. Catches: a row told twice, a delete lost to coalescing.
+// TestTakenEventsMatchTheAPIServer plays random histories against a reference implementation that keeps the objects
+// of the API server. Events are taken in random portions. Once the queue is empty, the engine's view equals the API
+// server's; a UID is set only while no other UID of its name is set, and is gone only after it was set. Catches: a
+// row that is taken twice, a delete lost to coalescing.
 func TestTakenEventsMatchTheAPIServer(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in, pods, nodes := newTestInbox(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// readAnnotations are the annotations that anybody here reads, on whatever kind. All others are dropped at intake: they
+// readAnnotations are the annotations that any code here reads, on any kind. All others are dropped at intake: they
 // may be large, and what is not kept cannot reach a recording.
 var readAnnotations = map[string]bool{
 	"pv.kubernetes.io/bind-completed":               true,

@@ -130,7 +130,8 @@ func TestAPodThatFitsNowhereAndThenSomewhere(t *testing.T) {
 	c.check(t, "gone", count{1, "scheduler_event_handling_duration_seconds", []string{"event=AssignedPodDelete"}})
 }
 
-// TestAttemptsToPreemptAreCounted, whether they find somebody or not; how the point ended tells which.
+// TestAttemptsToPreemptAreCounted: attempts count whether they find victims or not; the status of the extension point
+// distinguishes them.
 func TestAttemptsToPreemptAreCounted(t *testing.T) {
 	c := newCounting(func(p *engine.Profile) { p.Preemption = &preempt.Config{} })
 	high, huge := kubetest.PendingPod("high", "2"), kubetest.PendingPod("huge", "3")

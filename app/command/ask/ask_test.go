@@ -77,10 +77,10 @@ func newWorld(t *testing.T) *world {
 		switch r.Header.Get("Authorization") {
 		case "Bearer " + token:
 			handler.ServeHTTP(rw, r)
-		case "Bearer stranger":
+		case "Bearer unauthorized":
 			rw.WriteHeader(http.StatusForbidden)
 			json.NewEncoder(rw).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"},
-				Message: `User "stranger" cannot get path`})
+				Message: `User "unauthorized" cannot get path`})
 		default:
 			rw.WriteHeader(http.StatusUnauthorized)
 		}
@@ -216,7 +216,7 @@ func TestWhyNot(t *testing.T) {
 		"bad ca": {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "!" },
 			"annotation kumiki.dev/ca"},
 		"wrong ca":     {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "" }, "certificate"},
-		"forbidden":    {func(w *world) { w.cfg.BearerToken = "stranger" }, `nonResourceURLs ["/kumiki/*"]`},
+		"forbidden":    {func(w *world) { w.cfg.BearerToken = "unauthorized" }, `nonResourceURLs ["/kumiki/*"]`},
 		"anonymous":    {func(w *world) { w.cfg.BearerToken = "" }, "could not tell who you are"},
 		"does not run": {func(w *world) { w.scheduler.Close() }, "does not answer"},
 		"api down": {func(w *world) { w.cfg.Host = "http://127.0.0.1:1" },

@@ -143,7 +143,7 @@ func TestTheTableIsTheOneInTheDocs(t *testing.T) {
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	meaning := map[string]bool{"fixed on": true, "built": true, "unsupported": false, "later": false} // state -> on
-	told := map[string]bool{}                                                                         // gate -> on
+	documented := map[string]bool{}                                                                   // gate -> on
 	for line := range strings.Lines(section) {
 		cells := strings.Split(line, "|")
 		if len(cells) < 6 || !strings.HasPrefix(strings.TrimSpace(cells[1]), "`") {
@@ -151,11 +151,11 @@ func TestTheTableIsTheOneInTheDocs(t *testing.T) {
 		}
 		name, state := strings.Trim(cells[1], " `"), strings.TrimSpace(cells[4])
 		if on, is := meaning[state]; is {
-			told[name] = on
+			documented[name] = on
 		}
 	}
-	if !reflect.DeepEqual(told, held) {
-		t.Errorf("docs/compatibility.md says %v\nheld is %v", told, held)
+	if !reflect.DeepEqual(documented, held) {
+		t.Errorf("docs/compatibility.md says %v\nheld is %v", documented, held)
 	}
 }
 
@@ -211,10 +211,10 @@ func TestApply(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := clientfeatures.FeatureGates().Enabled(clientfeatures.WatchListClient); got != tt.want {
-			t.Errorf("%q: client-go is told %t", tt.line, got)
+			t.Errorf("%q: client-go gets %t", tt.line, got)
 		}
 		if got := utilfeature.DefaultFeatureGate.Enabled("APIResponseCompression"); got != tt.want {
-			t.Errorf("%q: k8s.io/apiserver is told %t", tt.line, got)
+			t.Errorf("%q: k8s.io/apiserver gets %t", tt.line, got)
 		}
 	}
 }

@@ -171,7 +171,7 @@ func (picky) Preempts(*cluster.Pod) bool { return false }
 
 func (picky) Preempt(*cluster.Pod, []place.ForeignVictims,
 	func(string) ([]record.PodRef, bool)) ([]place.ForeignVictims, error) {
-	panic("nobody evicts here")
+	panic("no pod is evicted here")
 }
 
 func (picky) Filter(*cluster.Pod, []string) (map[string]place.ForeignRejection, error) {
@@ -188,7 +188,7 @@ func TestForeignAnswersFromTheRecording(t *testing.T) {
 	}
 	text := recordedWith(t, DefaultMaxBytes, app.Plugins{}, c, picky{})
 	if !strings.Contains(text, `"effect":"Heard"`) || !strings.Contains(text, `"Node":"n2"`) {
-		t.Fatalf("nobody was asked, or the pod did not go to n2:\n%s", text)
+		t.Fatalf("no extender was called, or the pod did not go to n2:\n%s", text)
 	}
 	if events, different, err := play(text); err != nil || events != 8 || different != 0 {
 		t.Errorf("%d events, %d different, %v", events, different, err)
@@ -232,7 +232,7 @@ func TestVictimsFromTheRecording(t *testing.T) {
 		pod("high", "", "2", 10), engine.Cycle{})
 	if !strings.Contains(text, `"Victims":[{"Node":"n2"`) || !strings.Contains(text, `"effect":"Evict"`) ||
 		!strings.Contains(text, `"Nominate":"n2"`) {
-		t.Fatalf("nobody was asked, or nobody is evicted from n2:\n%s", text)
+		t.Fatalf("no extender was called, or no pod is evicted from n2:\n%s", text)
 	}
 	if events, different, err := play(text); err != nil || events != 12 || different != 0 {
 		t.Errorf("%d events, %d different, %v", events, different, err)

@@ -21,7 +21,7 @@ func Gang(w io.Writer, r record.GangReport, wide bool) error {
 	p.section("")
 	needs := fmt.Sprintf("%d pods", r.Quorum)
 	if !r.Stated {
-		needs += ", all that were there; nobody has said how many"
+		needs += ", all that existed; no declaration says how many"
 	}
 	if r.Desired > r.Quorum && r.Stated {
 		needs += fmt.Sprintf(", and has or wants %d", r.Desired)

@@ -77,7 +77,7 @@ func wouldBe(r record.WhatIf) string {
 		}
 		return "would " + still + "fit no node"
 	}
-	return "cannot be told: " + then.Reason
+	return "cannot be predicted: " + then.Reason
 }
 
 // is returns the present state.
@@ -201,7 +201,7 @@ func evictTitle(then record.Prospect) string {
 // freedOn returns where evictions free capacity: the victims of a pod are on one node, a gang is placed on several.
 func freedOn(r *record.Preemption) string {
 	if len(r.Places) > 0 {
-		return "for room on " + where(record.Prospect{Places: r.Places})
+		return "for capacity on " + where(record.Prospect{Places: r.Places})
 	}
 	return "from " + r.Node
 }

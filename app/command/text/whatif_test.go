@@ -90,8 +90,8 @@ func TestQuestions(t *testing.T) {
 
 	waiting := tooBig()
 	waiting.Preemption = cheapest()
-	nobodys := tooBig()
-	nobodys.Preemption = &record.Preemption{Message: "preemption: not eligible due to preemptionPolicy=Never."}
+	never := tooBig()
+	never.Preemption = &record.Preemption{Message: "preemption: not eligible due to preemptionPolicy=Never."}
 	evicted := tooBig()
 	evicted.Nominated = "node-3"
 	evicted.Last = &record.Decision{Number: 12, At: now - 3*record.Second, Verdict: record.DoesNotFit,
@@ -134,7 +134,7 @@ func TestQuestions(t *testing.T) {
 		"if-gang-not":     func(w io.Writer) error { return WhatIf(w, gangNot, false) },
 		"if-gang-evicts":  func(w io.Writer) error { return WhatIf(w, gangEvicts, false) },
 		"evicts":          func(w io.Writer) error { return Pod(w, waiting, false) },
-		"evicts-nobody":   func(w io.Writer) error { return Pod(w, nobodys, false) },
+		"evicts-nobody":   func(w io.Writer) error { return Pod(w, never, false) },
 		"evicted":         func(w io.Writer) error { return Pod(w, evicted, false) },
 		"evicted-again":   func(w io.Writer) error { return Pod(w, again, false) },
 		"evicted-landed":  func(w io.Writer) error { return Pod(w, landed, false) },
