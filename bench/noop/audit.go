@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 )
 
-// auditPolicy makes an API server note what a scheduler writes, with the objects that it sends. Schedulers are known
-// by the user that each of them is.
+// auditPolicy makes an API server log the writes of a scheduler, with the objects that it sends. A scheduler is
+// identified by its user.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]

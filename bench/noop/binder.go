@@ -23,17 +23,17 @@ import (
 	"github.com/kumiki-scheduler/kumiki/kube/effects"
 )
 
-// eventsInFlight is how many events the null binder writes at once: as many as kumiki.
+// eventsInFlight is how many events the no-op binder writes concurrently: as many as kumiki.
 const eventsInFlight = 16
 
-// options make a null binder.
+// options configure a no-op binder.
 type options struct {
 	kubeconfig string
 	qps        float32
 	burst      int
 	inFlight   int
 	cpuProfile string
-	// play is a recording to play; empty to bind to the nodes in turn.
+	// play is a recording to replay; if empty, pods are bound to the nodes round robin.
 	play string
 }
 
@@ -88,7 +88,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// What is under way when ctx ends is brought to its end.
+	// Binds in flight are completed when ctx ends.
 	calls, drop := context.WithCancel(context.WithoutCancel(ctx))
 	defer drop()
 	n := newBinder()
@@ -127,7 +127,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	return nil
 }
 
-// work lets binders work as long as watch runs, and until what it gave them is done and reported.
+// work runs binders as long as watch runs, and until all their pods are bound and reported.
 func (n *binder) work(ctx context.Context, inFlight int, binder func(i int), watch func()) {
 	var binders, writers sync.WaitGroup
 	for i := range inFlight {
@@ -143,8 +143,8 @@ func (n *binder) work(ctx context.Context, inFlight int, binder func(i int), wat
 	writers.Wait()
 }
 
-// watch gives pending pods to the binders until ctx ends. It watches what schedulers watch, so that it costs the API
-// server the same.
+// watch passes pending pods to the binders until ctx ends. It watches the objects that schedulers watch, so that the
+// API server has the same load.
 func (n *binder) watch(ctx context.Context, listed func()) {
 	watchPods(ctx, n.clients.Watches, eachOnce(listed, func(p *corev1.Pod) {
 		if p.Spec.NodeName == "" {
@@ -187,7 +187,7 @@ func (n *binder) bindOnly(ctx context.Context, p *corev1.Pod, node string) error
 	return nil
 }
 
-// event is what schedulers say of a pod that they bound.
+// event returns the event that schedulers write about a pod that they bound.
 func (n *binder) event(p *corev1.Pod, node string) *eventsv1.Event {
 	now := time.Now()
 	return &eventsv1.Event{

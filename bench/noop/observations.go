@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// observations are what happened to nodes and pods while a run was recorded, in the API server's own order: that of
-// resource versions, which etcd gives to all kinds of objects alike. It is safe for concurrent use.
+// observations are the changes of nodes and pods while a run was recorded, in the order of resource versions, which
+// etcd assigns across all kinds of objects. It is safe for concurrent use.
 type observations struct {
 	mu sync.Mutex
 	// updates: node -> resource versions of its updates, ascending.
@@ -26,7 +26,7 @@ type observations struct {
 	on      map[string][]string        // node -> pods that were bound there, namespace/name
 }
 
-// podObservation is what was seen of a pod. A resource version is 0 when it has not happened.
+// podObservation has the observed changes of a pod. A resource version is 0 if the change was not observed.
 type podObservation struct {
 	node                 string
 	generation           int64 // the last before the bind, or 0
@@ -87,15 +87,15 @@ func (s *observations) podGone(p *corev1.Pod) {
 	}
 }
 
-// refused reports whether a scheduler has said that a pod has no place. Gates are not its word.
+// refused reports whether a scheduler has rejected a pod in a condition. Scheduling gates do not count.
 func refused(p *corev1.Pod) bool {
 	return condition(p, corev1.PodScheduled) == corev1.ConditionFalse && len(p.Spec.SchedulingGates) == 0
 }
 
-// needs are what a pod has to wait for before it is bound to a node: that the node is there, and if the pod was
-// refused before, what others did to the node, to the pods on it and to the pod from then until it was bound. Where
-// they did nothing of that, it waited for pods to come: for the first of them that was bound, since the recording
-// does not say which of them it was.
+// needs returns the conditions for a pod's bind: that the node exists, and, if the pod was rejected before, the
+// changes of the node, of the pods on it and of the pod between the rejection and the bind. If there were no such
+// changes, the pod waited for other pods. The recording does not say for which, so the condition is the first of them
+// that was bound.
 func (s *observations) needs(pod, node string) []Need {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *observations) needs(pod, node string) []Need {
 	return out
 }
 
-// firstOf is the pod, of some, that was bound first; mu is held.
+// firstOf returns which of some pods was bound first. It must be called with mu held.
 func (s *observations) firstOf(some func(*podObservation) bool) (first string) {
 	for key, p := range s.pods { // order: no two were bound at one version
 		if some(p) && (first == "" || p.bound < s.pods[first].bound) {

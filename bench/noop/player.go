@@ -20,12 +20,12 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 )
 
-// heldMost is how long a pod waits for what it needs before it is bound all the same, with a complaint: what others
-// do may happen in another order than in the recorded run, and a pod that is never bound would give no information.
+// heldMost is how long a pod waits for its conditions before it is bound without them, with a message: changes may
+// happen in another order than in the recorded run, and a pod that is never bound would give no information.
 const heldMost = 20 * time.Second
 
-// player is a null binder that plays a recording. Its binders carry out scripts; a script that needs what has not
-// happened yet is put aside, so that it keeps no binder.
+// player is a no-op binder that replays a recording. Its binders execute scripts. A script whose conditions do not
+// hold yet is parked, so that it blocks no binder.
 type player struct {
 	*binder
 	recording Recording
@@ -39,16 +39,16 @@ type player struct {
 	parked map[string][]*job
 	claims map[string]*claimNow // namespace/name -> resource claim
 	groups map[string]bool      // namespace/name -> a script has the group's writes
-	// lent: namespace/name of a pod -> what becomes free when it is gone. free: namespace -> scripts of pods that are
-	// gone, for pods that the recording does not know: those of a steady state, of which there are as many as there
-	// is time.
+	// lent: namespace/name of a pod -> the script that becomes free when the pod is gone. free: namespace -> scripts
+	// of deleted pods, for pods that are not in the recording: those of a steady state, whose number depends on the
+	// speed.
 	lent map[string]*loan
 	free map[string][]Script
 	// wanting: namespace -> pods of a steady state that wait for a script, the oldest first.
 	wanting map[string][]*corev1.Pod
 }
 
-// podNow is what is known of a pod.
+// podNow is the current state of a pod.
 type podNow struct {
 	uid        types.UID
 	generation int64
@@ -56,15 +56,15 @@ type podNow struct {
 	gone       bool
 }
 
-// claimNow is the newest that is known of a claim.
+// claimNow is the current state of a claim.
 type claimNow struct {
 	writing sync.Mutex // held over a write, so that writes follow each other
-	// is and own belong to the player's lock.
+	// is and own are guarded by the player's lock.
 	is  *resourceapi.ResourceClaim
 	own *loan // of the pod that it was allocated for
 }
 
-// loan is a script that another pod can have when its pod is gone and its devices are.
+// loan is a script that another pod can use when its pod and the allocation of its devices are gone.
 type loan struct {
 	namespace string
 	script    Script
@@ -72,7 +72,7 @@ type loan struct {
 	claims    map[string]bool // namespace/name -> is still allocated
 }
 
-// job is a script on its way.
+// job is a script in execution.
 type job struct {
 	pod    *corev1.Pod
 	script Script
@@ -98,12 +98,12 @@ func playerOf(n *binder, r Recording) *player {
 		lent: map[string]*loan{}, free: map[string][]Script{}, wanting: map[string][]*corev1.Pod{}}
 }
 
-// What a parked script can wait for.
+// The conditions of parked scripts.
 func nodeKey(name string) string { return "node " + name }
 func podKey(key string) string   { return "pod " + key }
 func claimKey(key string) string { return "claim " + key }
 
-// wake looks again at those that wait for something; mu is held.
+// wake checks the scripts that wait for a condition again. It must be called with mu held.
 func (pl *player) wake(key string) {
 	waiting := pl.parked[key]
 	delete(pl.parked, key)
@@ -112,7 +112,7 @@ func (pl *player) wake(key string) {
 	}
 }
 
-// next gives a script to the binders, or puts it aside; mu is held.
+// next passes a script to the binders, or parks it. It must be called with mu held.
 func (pl *player) next(j *job) {
 	if key := pl.lacks(j); key != "" && !j.forced {
 		if j.since.IsZero() {
@@ -129,7 +129,7 @@ func (pl *player) next(j *job) {
 	pl.jobs <- j
 }
 
-// lacks is what a script waits for; empty when it can go on. mu is held.
+// lacks returns the condition for which a script waits, empty if it can continue. It must be called with mu held.
 func (pl *player) lacks(j *job) string {
 	if j.at == 0 {
 		for _, c := range templateClaims(j.pod) {
@@ -165,7 +165,7 @@ func (pl *player) unmet(need Need) string {
 	return podKey(need.Pod)
 }
 
-// templateClaims are what a pod calls its claims that are made from templates.
+// templateClaims returns the names in the pod of its claims that are made from templates.
 func templateClaims(p *corev1.Pod) []string {
 	var out []string
 	for _, c := range p.Spec.ResourceClaims {
@@ -176,7 +176,7 @@ func templateClaims(p *corev1.Pod) []string {
 	return out
 }
 
-// claimNameOf is the name of a claim that was made from a template; empty when it was not yet.
+// claimNameOf returns the name of a claim that was made from a template, empty if it does not exist yet.
 func claimNameOf(p *corev1.Pod, claim string) string {
 	for _, s := range p.Status.ResourceClaimStatuses {
 		if s.Name == claim && s.ResourceClaimName != nil {
@@ -221,7 +221,7 @@ func (pl *player) podGone(p *corev1.Pod) {
 	pl.wake(podKey(key))
 }
 
-// giveBack frees a script whose pod is gone and whose claims hold nothing; mu is held.
+// giveBack frees a script whose pod is gone and whose claims are not allocated. It must be called with mu held.
 func (pl *player) giveBack(l *loan) {
 	if !l.gone || len(l.claims) > 0 {
 		return
@@ -237,8 +237,9 @@ func (pl *player) giveBack(l *loan) {
 	pl.free[l.namespace] = append(pl.free[l.namespace], l.script)
 }
 
-// begin chooses the script of a pod. One that the recording does not know gets that of a pod that has left its
-// namespace, for which those of a steady state wait; others are refused. mu is held.
+// begin chooses the script of a pod. A pod of a steady state that is not in the recording gets the script of a pod
+// that was deleted from its namespace, and waits for one; other unknown pods are rejected. It must be called with mu
+// held.
 func (pl *player) begin(p *corev1.Pod) {
 	if script, known := pl.recording.Scripts[keyOf(p)]; known {
 		pl.next(pl.job(p, script, false))
@@ -252,7 +253,8 @@ func (pl *player) begin(p *corev1.Pod) {
 	}
 }
 
-// job is a script with those of the pod's volumes and its group; others is for one that was another pod's. mu is held.
+// job returns a script with those of the pod's volumes and its group; others marks a script that was another pod's.
+// It must be called with mu held.
 func (pl *player) job(p *corev1.Pod, script Script, others bool) *job {
 	key := keyOf(p)
 	if at := script.bind(); at >= 0 {
@@ -296,7 +298,7 @@ func (pl *player) withVolumes(p *corev1.Pod, script Script) Script {
 	return script
 }
 
-// refusal is what is written for a pod that fits no node.
+// refusal returns the writes for a pod that fits no node.
 func refusal() Script {
 	const message = "0 nodes are available"
 	status, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.PodCondition{{Type: corev1.PodScheduled,
@@ -351,7 +353,7 @@ func (pl *player) claimSeen(c *resourceapi.ResourceClaim, gone bool) {
 	pl.wake(claimKey(key))
 }
 
-// overdue gives up on what scripts wait for too long.
+// overdue ends waits that took too long.
 func (pl *player) overdue() {
 	pl.mu.Lock()
 	defer pl.mu.Unlock()
@@ -362,9 +364,9 @@ func (pl *player) overdue() {
 	}
 }
 
-// follow watches what the player needs until ctx ends; listed is called when it knows all of it. It watches volumes
-// and their claims, too, which it has no use for: a scheduler must, and each of their changes costs the API server a
-// message.
+// follow watches the objects that the player needs until ctx ends; listed is called when all are listed. It also
+// watches volumes and their claims, which it does not use: a scheduler must watch them, and each of their changes
+// costs the API server a message.
 func (pl *player) follow(ctx context.Context, listed func()) {
 	one := after(5, listed)
 	var working sync.WaitGroup
@@ -395,7 +397,7 @@ func (pl *player) follow(ctx context.Context, listed func()) {
 	working.Wait()
 }
 
-// playAll carries out scripts until there are no more.
+// playAll executes scripts until there are no more.
 func (pl *player) playAll(ctx context.Context) {
 	for j := range pl.jobs {
 		if err := pl.play(ctx, j); err != nil && !apierrors.IsNotFound(err) {
@@ -404,7 +406,7 @@ func (pl *player) playAll(ctx context.Context) {
 	}
 }
 
-// play goes on with a script until it is over or has to wait.
+// play continues a script until it is complete or has to wait.
 func (pl *player) play(ctx context.Context, j *job) error {
 	for ; j.at < len(j.script); j.at++ {
 		w := &j.script[j.at]
@@ -418,7 +420,7 @@ func (pl *player) play(ctx context.Context, j *job) error {
 	return nil
 }
 
-// ready reports whether a script can go on; if not, it was put aside.
+// ready reports whether a script can continue; if not, it was parked.
 func (pl *player) ready(j *job) bool {
 	pl.mu.Lock()
 	defer pl.mu.Unlock()

@@ -15,15 +15,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Recorder notes what a scheduler writes while a workload runs, and what happens around it. A nil recorder notes
+// Recorder records the writes of a scheduler while a workload runs, and the changes by others. A nil recorder records
 // nothing.
 type Recorder struct {
 	dir  string
 	log  string // of the API server
 	seen *observations
-	// surplus: namespace/name -> a pod that took the place of another in a steady state. How many there are and when
-	// each of them comes is another matter in each run, so what was right for them is not right again. steady: their
-	// namespaces.
+	// surplus: namespace/name -> a pod that replaced another in a steady state. Their number and times differ from
+	// run to run, so their scripts cannot be replayed. steady: their namespaces.
 	surplus map[string]bool
 	steady  map[string]bool
 }
@@ -36,7 +35,7 @@ func (r *Recorder) Watch(ctx context.Context, client kubernetes.Interface, liste
 	r.seen.watch(ctx, client, listed)
 }
 
-// Prepare lets the API server of a cluster note writes.
+// Prepare makes the API server of a cluster log writes.
 func (r *Recorder) Prepare(o *testcluster.Options) error {
 	if r == nil {
 		return nil
@@ -47,13 +46,13 @@ func (r *Recorder) Prepare(o *testcluster.Options) error {
 	return err
 }
 
-// Tidy removes the API server's log, which is many times as large as what is played of it.
+// Tidy removes the API server's log, which is many times larger than the recording.
 func (r *Recorder) Tidy() { _ = os.Remove(r.log) }
 
-// writtenAfter is how long no event may come before a scheduler is taken to have written all.
+// writtenAfter is the time without an event after which a scheduler is assumed to have finished its writes.
 const writtenAfter = time.Second
 
-// Finish waits until the scheduler has written what it writes, and notes what pods a steady state had.
+// Finish waits until the scheduler has finished its writes, and records the pods of a steady state.
 func (r *Recorder) Finish(ctx context.Context, client kubernetes.Interface, w *ops.Watch, plan *workload.Plan) error {
 	r.surplus, r.steady = map[string]bool{}, map[string]bool{}
 	for index, op := range plan.Ops {
@@ -90,7 +89,7 @@ func (r *Recorder) Finish(ctx context.Context, client kubernetes.Interface, w *o
 	}
 }
 
-// Recording is what there is to play. The run must be over.
+// Recording returns the recording. It must be called after the run.
 func (r *Recorder) Recording() (Recording, error) {
 	writes, err := readAudit(r.log)
 	if err != nil {

@@ -14,25 +14,25 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// Recording is what a scheduler wrote in a correct run of a workload. The null binder writes it again: the objects of a
-// workload have the same names in every run, so what was right for a name is right again.
+// Recording has the writes of a scheduler in a correct run of a workload. The no-op binder repeats them: the objects
+// of a workload have the same names in every run, so the writes that were correct for a name are correct again.
 type Recording struct {
-	// Scripts: namespace/name of a pod -> what was written because of it, in order.
+	// Scripts: namespace/name of a pod -> the writes that it caused, in order.
 	Scripts map[string]Script `json:"scripts"`
-	// Groups: namespace/name of a pod group -> what was written of it.
+	// Groups: namespace/name of a pod group -> its writes.
 	Groups map[string]Script `json:"groups,omitempty"`
-	// Volumes: namespace/name of a volume's claim -> what was written of it and its volume.
+	// Volumes: namespace/name of a volume's claim -> the writes of the claim and its volume.
 	Volumes map[string]Script `json:"volumes,omitempty"`
-	// Steady: namespace -> its pods are replaced for as long as there is time; scripts are those of the first of them.
+	// Steady: namespace -> its pods are replaced until the time is over; the scripts are those of the first of them.
 	Steady map[string]bool `json:"steady,omitempty"`
-	// Left: kind of call -> how many writes are in no script, such as those that took an allocation back.
+	// Left: kind of call -> how many writes are in no script, such as those that undo an allocation.
 	Left map[string]int `json:"left,omitempty"`
 }
 
 // Script is writes in the order in which they were made.
 type Script []Write
 
-// bind is the index of the bind; -1 for a pod that was never bound.
+// bind returns the index of the bind, -1 for a pod that was never bound.
 func (s Script) bind() int { return slices.IndexFunc(s, func(w Write) bool { return w.Do == BindPod }) }
 
 // WriteKind is a kind of write.
@@ -56,13 +56,13 @@ const (
 // Write is one call.
 type Write struct {
 	Do WriteKind `json:"do"`
-	// Pod is that of another pod than the script's, namespace/name; empty for its own.
+	// Pod is the pod of the write if it is not the script's own, namespace/name.
 	Pod  string `json:"pod,omitempty"`
 	Node string `json:"node,omitempty"`
-	// Told: the bind was followed by the event that reports it.
+	// Told is set if the event that reports the bind followed it.
 	Told bool   `json:"told,omitempty"`
 	Name string `json:"name,omitempty"`
-	// Claim is what the pod calls a claim that was made from a template, under another name in each run.
+	// Claim is the name in the pod of a claim that was made from a template; its object has another name in each run.
 	Claim string `json:"claim,omitempty"`
 	// Patch: it was a patch, else an update.
 	Patch bool            `json:"patch,omitempty"`
@@ -70,9 +70,9 @@ type Write struct {
 	Needs []Need          `json:"needs,omitempty"`
 }
 
-// Need is what must have happened before a pod can be bound where it was: what others than the scheduler did between
-// its refusal and its bind, or that a pod which came meanwhile is bound. Exactly one of Node and Pod is set; an empty
-// Need is always met.
+// Need is a condition for the bind of a pod to its recorded node: a change by others than the scheduler between its
+// rejection and its bind, or that a pod which was created since is bound. Exactly one of Node and Pod is set; an
+// empty Need always holds.
 type Need struct {
 	Node    string `json:"node,omitempty"` // is there
 	Updates int    `json:"updates,omitempty"`
@@ -104,7 +104,7 @@ func ReadRecording(path string) (Recording, error) {
 	return r, nil
 }
 
-// scribe sorts the writes of a scheduler by the pods that they were made for.
+// scribe assigns the writes of a scheduler to the pods that caused them.
 type scribe struct {
 	out     Recording
 	writes  []audited
@@ -115,7 +115,7 @@ type scribe struct {
 	told    map[string]bool       // pod, namespace/name -> there was an event about its bind
 }
 
-// claimFact is what is known of a resource claim.
+// claimFact has the recorded facts about a resource claim.
 type claimFact struct {
 	template string          // what its pod calls it, for one that was made from a template
 	reserved map[string]bool // pod -> was in the last status that was seen
@@ -123,7 +123,7 @@ type claimFact struct {
 	users []string
 }
 
-// recordingOf makes the scripts. What others did meanwhile, and so the needs, is in the sightings.
+// recordingOf returns the scripts. The observations have the changes by others, and so the needs.
 func recordingOf(writes []audited, seen *observations) (Recording, error) {
 	s := &scribe{writes: writes, uids: map[string]string{}, preempt: map[string]string{}, claims: map[string]*claimFact{}, made: map[string]string{}, told: map[string]bool{},
 		out: Recording{Scripts: map[string]Script{}, Groups: map[string]Script{}, Volumes: map[string]Script{}, Left: map[string]int{}}}
@@ -146,10 +146,10 @@ func recordingOf(writes []audited, seen *observations) (Recording, error) {
 	return s.out, nil
 }
 
-// preemptedBy is what schedulers say of a victim; the UID is that of the pod that takes its place.
+// preemptedBy matches the event about a victim; the UID is that of its preemptor.
 var preemptedBy = regexp.MustCompile(`^Preempted by pod ([0-9a-f-]+) `)
 
-// learn finds out which objects belong together.
+// learn determines which objects belong together.
 func (s *scribe) learn(a *audited) error {
 	switch a.what() {
 	case "create events":
@@ -207,7 +207,7 @@ func (s *scribe) learnClaim(a *audited, c *resourceapi.ResourceClaim) {
 	fact.reserved = now
 }
 
-// sort puts a write into the script that it belongs to.
+// sort adds a write to its script.
 func (s *scribe) sort(a *audited) error {
 	switch a.what() {
 	case "create pods/binding":
@@ -250,7 +250,7 @@ func (s *scribe) sort(a *audited) error {
 
 func (s *scribe) add(pod string, w Write) { s.out.Scripts[pod] = append(s.out.Scripts[pod], w) }
 
-// addVictim puts what was done to a pod into the script of the one that it was evicted for.
+// addVictim adds the writes about a victim to the script of its preemptor.
 func (s *scribe) addVictim(a *audited, w Write) {
 	if by, known := s.uids[s.preempt[a.key()]]; known {
 		s.add(by, w)
@@ -364,7 +364,7 @@ func (s *scribe) sortVolume(a *audited) error {
 	return nil
 }
 
-// withoutIdentity is what was sent without UID and resource version, which are others in the next run.
+// withoutIdentity returns the sent object without UID and resource version, which differ in the next run.
 func withoutIdentity(a *audited) (json.RawMessage, error) {
 	var all map[string]json.RawMessage // field -> value
 	if err := a.body(&all); err != nil {

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// shows is a store of a reflector that shows objects as they come, change and go. It keeps none. What is nil is not
-// called.
+// shows is a store of a reflector that passes created, changed and deleted objects to functions and keeps none. A nil
+// function is not called.
 type shows[T any] struct {
 	added, updated, deleted func(T)
 	// listed is called after the first list, once.
@@ -99,7 +99,7 @@ func watchClaims(ctx context.Context, client kubernetes.Interface, to *shows[*re
 	watchAll(ctx, client, client.ResourceV1().ResourceClaims(metav1.NamespaceAll), &resourceapi.ResourceClaim{}, "", to)
 }
 
-// eachOnce shows the pods that come, each once whatever happens to it: no pod of a run comes back under its UID.
+// eachOnce passes each new pod on once, regardless of later changes: no pod of a run returns under its UID.
 func eachOnce(listed func(), show func(*corev1.Pod)) *shows[*corev1.Pod] {
 	known := map[types.UID]bool{} // UID -> was shown
 	one := func(p *corev1.Pod) {

@@ -79,7 +79,7 @@ func (pl *player) bindTo(ctx context.Context, j *job, w *Write) error {
 	return pl.bind(ctx, j.pod, w.Node)
 }
 
-// tell writes an event, or leaves it to the writers.
+// tell writes an event, or passes it to the event writers.
 func (pl *player) tell(ctx context.Context, j *job, w *Write) error {
 	var recorded eventsv1.Event
 	if err := json.Unmarshal(w.Body, &recorded); err != nil {
@@ -103,8 +103,8 @@ func (pl *player) tell(ctx context.Context, j *job, w *Write) error {
 	return writeEvent(ctx, pl.clients.Events, e)
 }
 
-// createClaim makes the claim for devices that a pod asks for as resources. Its name is the recorded one, which later
-// writes know, or the pod's own where the script was another pod's.
+// createClaim creates the claim for devices that a pod requests as extended resources. Its name is the recorded one,
+// which later writes use, or the pod's own if the script was another pod's.
 func (pl *player) createClaim(ctx context.Context, j *job, w *Write) error {
 	var c resourceapi.ResourceClaim
 	if err := json.Unmarshal(w.Body, &c); err != nil {
@@ -124,7 +124,7 @@ func (pl *player) createClaim(ctx context.Context, j *job, w *Write) error {
 	return nil
 }
 
-// writeClaim puts the recorded finalizers on a claim, or the recorded allocation and the pod into its status.
+// writeClaim writes the recorded finalizers of a claim, or the recorded allocation and the pod to its status.
 func (pl *player) writeClaim(ctx context.Context, j *job, w *Write) error {
 	name := w.Name
 	if w.Claim != "" {
@@ -172,7 +172,7 @@ func (pl *player) writeClaim(ctx context.Context, j *job, w *Write) error {
 	return nil
 }
 
-// holds notes that the devices of a script are a claim's until that is gone or not allocated.
+// holds records that a claim holds the devices of a script until it is gone or not allocated.
 func (pl *player) holds(j *job, c *claimNow, key string) {
 	pl.mu.Lock()
 	defer pl.mu.Unlock()
@@ -182,8 +182,8 @@ func (pl *player) holds(j *job, c *claimNow, key string) {
 	}
 }
 
-// writeVolume writes a volume or its claim as recorded. Neither has an identity in a recording, but for what a volume
-// says of its claim.
+// writeVolume writes a volume or its claim as recorded. A recording has no UIDs of either, except in a volume's
+// reference to its claim.
 func (pl *player) writeVolume(ctx context.Context, j *job, w *Write) error {
 	core := pl.clients.Binds.CoreV1()
 	claims, volumes := core.PersistentVolumeClaims(j.pod.Namespace), core.PersistentVolumes()

@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// temporary is how long a kind may be unknown that was created a moment ago (scheduler_perf, createAny).
+	// temporary is how long a newly created kind may be unknown (scheduler_perf, createAny).
 	temporary = 20 * time.Second
-	// againAfter is how long after such an answer the next try is.
+	// againAfter is the wait before the next try after such an answer.
 	againAfter = 200 * time.Millisecond
-	// strict lets the API server refuse fields that it does not know; an object without a type would lose them in silence.
+	// strict makes the API server reject unknown fields; an object without a type would lose them silently.
 	strict = "Strict"
 )
 
-// objectName is how errors name an object.
+// objectName returns the name of an object in errors.
 func objectName(o *unstructured.Unstructured) string {
 	if o.GetNamespace() == "" {
 		return o.GetKind() + " " + o.GetName()
@@ -35,7 +35,7 @@ func objectName(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// resource finds where an object lives.
+// resource returns the REST mapping of the kind of an object.
 func (r *run) resource(o *unstructured.Unstructured) (*meta.RESTMapping, error) {
 	gvk := o.GroupVersionKind()
 	mapping, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -45,8 +45,8 @@ func (r *run) resource(o *unstructured.Unstructured) (*meta.RESTMapping, error) 
 	return mapping, nil
 }
 
-// inScope is where the objects of an operation live: in its namespace, or in the cluster if it names none. A kind that
-// lives in the other is a mistake of the workload.
+// inScope returns the client for the objects of an operation: of its namespace, or of the cluster if it names none. A
+// kind of the other scope is a mistake of the workload.
 func (r *run) inScope(o *unstructured.Unstructured, namespace string) (dynamic.ResourceInterface, error) {
 	mapping, err := r.resource(o)
 	if err != nil {
@@ -92,7 +92,7 @@ func (r *run) createAny(ctx context.Context, namespace string, count int, t *wor
 	})
 }
 
-// noteIfPod lets the watch know when a pod was asked for. No barrier waits for it.
+// noteIfPod records in the watch when a pod was created. No barrier waits for it.
 func (r *run) noteIfPod(o *unstructured.Unstructured, namespace string, op int) {
 	if o.GetAPIVersion() == "v1" && o.GetKind() == "Pod" {
 		r.Watch.ask(&entry{Pod: Pod{Namespace: namespace, Name: o.GetName(), Labels: o.GetLabels(), Op: op, Asked: r.Clock.Now()}})
@@ -107,7 +107,7 @@ func (r *run) createPatiently(ctx context.Context, o *unstructured.Unstructured,
 		if !unknown(err) || !r.Clock.Now().Before(until) {
 			return err
 		}
-		// It remembers what it has not found.
+		// The mapper caches negative results.
 		r.mapper.Reset()
 		if paused := r.pause(ctx, againAfter); paused != nil {
 			return errors.Join(err, paused)
@@ -131,8 +131,8 @@ func (r *run) create(ctx context.Context, o *unstructured.Unstructured, namespac
 	return nil
 }
 
-// updateAny replaces objects, or what a subresource of them is about. What the template says of the status is written
-// too, which the object itself does not take.
+// updateAny replaces objects, or a subresource of them. It also writes the status of the template, which an update of
+// the object ignores.
 func (r *run) updateAny(ctx context.Context, op *workload.UpdateAny) error {
 	make, err := ofTemplate(&op.Template)
 	if err != nil {
@@ -169,7 +169,8 @@ func (r *run) updateAny(ctx context.Context, op *workload.UpdateAny) error {
 	})
 }
 
-// anywhere is where an object of a churn lives: in the namespace if its kind lives in namespaces, else in the cluster.
+// anywhere returns the client for an object of a churn: of the namespace if its kind is namespaced, otherwise of the
+// cluster.
 func (r *run) anywhere(o *unstructured.Unstructured, namespace string) (dynamic.ResourceInterface, error) {
 	mapping, err := r.resource(o)
 	if err != nil {

@@ -22,11 +22,11 @@ type churner struct {
 	where dynamic.ResourceInterface
 	// namespace of the objects; empty for objects of the cluster.
 	namespace string
-	// living are the names of objects by slot of a Recreate; empty for none.
+	// living has the names of the existing objects by slot of a Recreate; empty for none.
 	living []string
 }
 
-// churn begins a churn, which goes on in the background.
+// churn starts a churn in the background.
 func (r *run) churn(ctx context.Context, op *workload.Churn) error {
 	namespace := r.ownNamespace(op.Namespace)
 	if err := r.ensureNamespace(ctx, namespace); err != nil {
@@ -69,8 +69,8 @@ func (r *run) churn(ctx context.Context, op *workload.Churn) error {
 	return nil
 }
 
-// turn creates an object, or deletes the one that a Recreate made in the same slot. An object that somebody else has
-// deleted, such as a pod that was preempted, is as good as deleted.
+// turn creates an object, or deletes the one that a Recreate made in the same slot. An object that another client has
+// deleted, such as a preempted pod, counts as deleted.
 func (r *run) turn(ctx context.Context, c *churner, op *workload.Churn, index, round int) error {
 	slot := 0
 	if op.Recreate {

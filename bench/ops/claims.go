@@ -97,7 +97,7 @@ func (c *classes) Get(name string) (*resourceapi.DeviceClass, error) {
 	return nil, apierrors.NewNotFound(resourceapi.Resource("deviceclasses"), name)
 }
 
-// allFeatures makes the allocator read whatever the API server has let pass.
+// allFeatures makes the allocator read all fields that the API server accepts.
 var allFeatures = structured.Features{
 	AdminAccess: true, ConsumableCapacity: true, DeviceTaints: true, ListTypeAttributes: true, PartitionableDevices: true,
 	PrioritizedList: true,
@@ -106,7 +106,7 @@ var allFeatures = structured.Features{
 // celCacheSize is how many compiled selectors are kept.
 const celCacheSize = 10
 
-// devices is what there is to allocate, as the API server had it when allocating began: nothing else changes it meanwhile.
+// devices are the devices to allocate, as listed at the start: nothing else changes them during the operation.
 type devices struct {
 	classes *classes
 	slices  []*resourceapi.ResourceSlice
@@ -150,7 +150,7 @@ func (r *run) devices(ctx context.Context) (*devices, error) {
 	return d, nil
 }
 
-// take notes the devices of an allocation.
+// take records the devices of an allocation.
 func (d *devices) take(a *resourceapi.AllocationResult) {
 	for i := range a.Devices.Results {
 		got := &a.Devices.Results[i]
@@ -169,7 +169,8 @@ func (d *devices) take(a *resourceapi.AllocationResult) {
 	}
 }
 
-// allocate finds devices for a claim, on the first node that has some, from a node on; nil when no node has.
+// allocate returns devices for a claim on the first node that has some, beginning with a given node; nil if no node
+// has.
 func (d *devices) allocate(ctx context.Context, claim *resourceapi.ResourceClaim, from int) (*resourceapi.AllocationResult, error) {
 	allocator, err := structured.NewAllocator(ctx, allFeatures, d.taken, d.classes, d.slices, d.cel)
 	if err != nil {
@@ -187,8 +188,8 @@ func (d *devices) allocate(ctx context.Context, claim *resourceapi.ResourceClaim
 	return nil, nil
 }
 
-// allocClaims gives devices to claims that have none, with no pod that uses them: to one after the other and from node to
-// node, where scheduler_perf draws the nodes at random, so that every run meets the same devices.
+// allocClaims allocates devices to claims without an allocation and without pods, one after the other and node by
+// node. scheduler_perf draws the nodes at random; here every run has the same devices.
 func (r *run) allocClaims(ctx context.Context, op *workload.AllocResourceClaims) error {
 	d, err := r.devices(ctx)
 	if err != nil {

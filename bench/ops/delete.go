@@ -13,8 +13,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
-// deletePods deletes the pods that are there when it begins, with the grace that each of them wants. It does not wait for
-// kubelets, of which there may be none: a pod with a node and grace stays and is being deleted, as in scheduler_perf.
+// deletePods deletes the existing pods with their grace periods. It does not wait for kubelets, because there may be
+// none: a pod with a node and a grace period stays terminating, as in scheduler_perf.
 func (r *run) deletePods(ctx context.Context, op *workload.DeletePods) error {
 	selector := labels.SelectorFromSet(op.Labels).String()
 	pods := r.Client.CoreV1().Pods(op.Namespace)

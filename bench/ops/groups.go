@@ -14,10 +14,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
-// groupKind is what pods mean by their scheduling group.
+// groupKind is the kind to which the scheduling group of a pod refers.
 var groupKind = schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PodGroup"}
 
-// minCount is how many pods of a group must have nodes for it to be scheduled: those of its gang, or one.
+// minCount returns how many pods of a group must have nodes for it to be scheduled: the minimum of its gang, or one.
 func minCount(group *unstructured.Unstructured) int {
 	n, is, err := unstructured.NestedInt64(group.Object, "spec", "schedulingPolicy", "gang", "minCount")
 	if err != nil || !is {
@@ -26,8 +26,8 @@ func minCount(group *unstructured.Unstructured) int {
 	return int(n)
 }
 
-// waitForGroups waits until each pod group of the namespaces has as many pods with nodes as it needs. What a scheduler says
-// of a group in its status is not asked for: the binds are what everybody writes.
+// waitForGroups waits until each pod group of the namespaces has as many pods with nodes as it needs. It does not
+// read the status of a group, because only binds are common to all schedulers.
 func (r *run) waitForGroups(ctx context.Context, op *workload.WaitForPodGroups) error {
 	for _, namespace := range op.Namespaces {
 		if !r.namespaces[namespace] {

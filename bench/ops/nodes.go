@@ -32,7 +32,7 @@ func baseNode() *corev1.Node {
 	}
 }
 
-// createNodes creates nodes with what the strategy gives them in one call each.
+// createNodes creates nodes with the changes of the strategy, in one call each.
 func (r *run) createNodes(ctx context.Context, op *workload.CreateNodes) error {
 	make := func(int, int) (*corev1.Node, error) { return baseNode(), nil }
 	if op.Template != nil {
@@ -62,7 +62,7 @@ func (r *run) createNodes(ctx context.Context, op *workload.CreateNodes) error {
 			node.Labels[op.UniqueLabel.Key] = node.Name
 		}
 		if len(offers) > 0 && node.Status.Allocatable == nil {
-			// As the API server does it for a node that names no allocatable resources; this one names some now.
+			// The API server does the same for a node without allocatable resources; this node now has some.
 			node.Status.Allocatable = node.Status.Capacity.DeepCopy()
 			if node.Status.Allocatable == nil {
 				node.Status.Allocatable = corev1.ResourceList{}
@@ -102,7 +102,7 @@ func parseOffers(a *workload.NodeAllocatable) (corev1.ResourceList, error) {
 	return out, nil
 }
 
-// csiNode lists the drivers of a node with how many volumes they attach.
+// csiNode lists the drivers of a node with their volume limits.
 func csiNode(node string, a *workload.NodeAllocatable) *storagev1.CSINode {
 	out := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	migrated := map[string]bool{} // in-tree plugin -> a driver stands in for it
@@ -125,7 +125,7 @@ func csiNode(node string, a *workload.NodeAllocatable) *storagev1.CSINode {
 	return out
 }
 
-// createCSINode creates a CSINode, or gives its drivers to one that somebody else made for the node.
+// createCSINode creates a CSINode, or adds its drivers to one that another client created for the node.
 func (r *run) createCSINode(ctx context.Context, want *storagev1.CSINode) error {
 	nodes := r.Client.StorageV1().CSINodes()
 	_, err := nodes.Create(ctx, want, metav1.CreateOptions{})

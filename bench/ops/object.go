@@ -51,8 +51,8 @@ func makerOf[T any, P copied[T]](t *workload.Template) (maker[P], error) {
 	return func(int, int) (P, error) { return first.DeepCopy(), nil }, nil
 }
 
-// name gives an object that has only a generateName a name that is the same in every run. Names of one operation sort as
-// they were made.
+// name sets a name on an object that has only a generateName, the same in every run. The names of one operation sort
+// in the order of creation.
 func name(o metav1.Object, op, serial int) {
 	if o.GetName() == "" && o.GetGenerateName() != "" {
 		o.SetName(fmt.Sprintf("%s%d-%05d", o.GetGenerateName(), op, serial))

@@ -16,7 +16,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
-// basePod is a pod without a template: one container that asks for 100m and 500Mi and may use no more (scheduler_perf,
+// basePod returns a pod without a template: one container with requests and limits of 100m and 500Mi (scheduler_perf,
 // MakePodSpec).
 func basePod() *corev1.Pod {
 	needs := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("500Mi")}
@@ -37,8 +37,8 @@ type podMaker struct {
 	count  int
 }
 
-// podMaker reads the templates of an operation. Pods that are all alike are copied when they are needed; others are made
-// now, so that reading templates takes no time from what is measured.
+// podMaker reads the templates of an operation. Equal pods are copied when they are needed; others are made now, so
+// that the measurement does not include the reading of templates.
 func (r *run) podMaker(op *workload.CreatePods) (*podMaker, error) {
 	m := &podMaker{count: op.Count, pod: func(int, int) (*corev1.Pod, error) { return basePod(), nil }}
 	template := op.Template
@@ -70,7 +70,7 @@ func (r *run) podMaker(op *workload.CreatePods) (*podMaker, error) {
 	return m, err
 }
 
-// createPods creates the pods of an operation and brings them as far as it says.
+// createPods creates the pods of an operation and waits for their stage.
 func (r *run) createPods(ctx context.Context, op *workload.CreatePods, namespace string) error {
 	namespace = r.ownNamespace(namespace)
 	if err := r.ensureNamespace(ctx, namespace); err != nil {
@@ -130,8 +130,8 @@ func (r *run) burst(ctx context.Context, op *workload.CreatePods, m *podMaker, n
 	return r.await(ctx, wait)
 }
 
-// createPod creates the pod of an index, under a name with a serial number, and its volume. It is asked for when it was
-// due, or now. The entry has what the caller wants the watch to know.
+// createPod creates the pod of an index, under a name with a serial number, and its volume. Its creation time is when
+// it was due, or now. The entry has the caller's data for the watch.
 func (r *run) createPod(ctx context.Context, m *podMaker, namespace string, index, serial int, due time.Time, e *entry) error {
 	p, err := m.pod(index, m.count)
 	if err != nil {
@@ -146,7 +146,8 @@ func (r *run) createPod(ctx context.Context, m *podMaker, namespace string, inde
 	}
 	e.Namespace, e.Name, e.Labels, e.Group, e.Op, e.Asked = namespace, p.Name, p.Labels, groupOf(p), r.index, due
 	if due.IsZero() {
-		// From here and not from the answer: an API server that a scheduler keeps busy counts against the scheduler.
+		// The time starts here and not at the answer: the delay of an API server that a scheduler keeps busy counts
+		// for the scheduler.
 		e.Asked = r.Clock.Now()
 	}
 	r.Watch.ask(e)
@@ -156,8 +157,8 @@ func (r *run) createPod(ctx context.Context, m *podMaker, namespace string, inde
 	return nil
 }
 
-// createVolume makes a volume and a claim that are bound to each other and gives them to the pod. The claim of the pod with
-// serial number i is pvc-i (as scheduler_perf's): other pods in the namespace may name it.
+// createVolume creates a volume and a claim that are bound to each other and adds them to the pod. The claim of the
+// pod with serial number i is pvc-i (as scheduler_perf's): other pods in the namespace may name it.
 func (r *run) createVolume(ctx context.Context, m *podMaker, p *corev1.Pod, index, serial int) error {
 	claim, err := m.claim(index, m.count)
 	if err != nil {
@@ -178,7 +179,7 @@ func (r *run) createVolume(ctx context.Context, m *podMaker, p *corev1.Pod, inde
 		source.AWSElasticBlockStore.VolumeID = volume.Name
 	}
 	claims, volumes := r.Client.CoreV1().PersistentVolumeClaims(p.Namespace), r.Client.CoreV1().PersistentVolumes()
-	// The volume refers to the claim's UID, so that no controller takes it for the volume of a claim that is gone.
+	// The volume refers to the claim's UID, so that no controller treats it as the volume of a deleted claim.
 	claim, err = claims.Create(ctx, claim, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create claim %s/%s: %w", p.Namespace, p.Name, err)
@@ -187,7 +188,7 @@ func (r *run) createVolume(ctx context.Context, m *podMaker, p *corev1.Pod, inde
 	if volume, err = volumes.Create(ctx, volume, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create volume of %s/%s: %w", p.Namespace, p.Name, err)
 	}
-	// Creating takes no status.
+	// A create ignores the status.
 	if err := r.setPhases(ctx, claim, volume); err != nil {
 		return err
 	}
@@ -197,8 +198,8 @@ func (r *run) createVolume(ctx context.Context, m *podMaker, p *corev1.Pod, inde
 	return nil
 }
 
-// setPhases says of a claim and its volume that they are bound. A controller that says so too, or anything else about
-// them, makes no difference: the patch touches the phase alone.
+// setPhases sets the phase of a claim and its volume to Bound. It does not conflict with a controller: the patch
+// changes only the phase.
 func (r *run) setPhases(ctx context.Context, claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) error {
 	patch := []byte(`{"status":{"phase":"Bound"}}`)
 	claims, volumes := r.Client.CoreV1().PersistentVolumeClaims(claim.Namespace), r.Client.CoreV1().PersistentVolumes()

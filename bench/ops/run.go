@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// defaultCreators is how many objects are being made at once (upstream: scheduler_perf creates with 30).
+	// defaultCreators is how many objects are created concurrently (upstream: scheduler_perf uses 30).
 	defaultCreators = 30
-	// defaultPatience is how long nothing may move before a wait is given up.
+	// defaultPatience is how long a wait continues without progress.
 	defaultPatience = 60 * time.Second
-	// lookEvery is how often a wait tells how far it is.
+	// lookEvery is how often a wait reports its progress.
 	lookEvery = time.Second
 )
 
@@ -35,7 +35,7 @@ func ClusterArgs() []string {
 	return []string{"--apiserver-arg=--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,Priority,StorageObjectInUseProtection"}
 }
 
-// Clock is the time that operations live in.
+// Clock is the clock of the operations.
 type Clock interface {
 	Now() time.Time
 	// After is a channel that gets a value when d has passed.
@@ -48,7 +48,7 @@ type machine struct{}
 func (machine) Now() time.Time                         { return time.Now() }
 func (machine) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// Env is what a plan is run with. Client, Dynamic and Watch must be given.
+// Env is the environment of a run. Client, Dynamic and Watch must be set.
 type Env struct {
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
@@ -58,31 +58,32 @@ type Env struct {
 	Clock Clock
 	// Progress, if not nil, receives the progress of the run, from one goroutine at a time.
 	Progress func(Progress)
-	// Collect, when not nil, is called when measuring begins, and what it returns when it ends. Where a run fails before that,
-	// the context ends instead.
+	// Collect, if not nil, is called when a measurement begins, and the returned function when it ends. If a run
+	// fails before that, the context ends instead.
 	Collect func(context.Context, Collection) (stop func(context.Context) error, err error)
-	// Rate is how many pods a second are asked for by each operation that creates pods, however slowly they are taken; 0
-	// means as many as the API server takes.
+	// Rate is how many pods per second each operation creates, even if the API server accepts them more slowly; 0
+	// means as many as the API server accepts.
 	Rate float64
-	// Creators is how many objects are being made at once; 0 means 30.
+	// Creators is how many objects are created concurrently; 0 means 30.
 	Creators int
-	// Patience is how long nothing may happen to the pods that are waited for, whatever happens to others; 0 means a minute.
+	// Patience is how long a run continues without progress of the awaited pods, regardless of other pods; 0 means a
+	// minute.
 	Patience time.Duration
 }
 
-// Progress tells how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
 	Op, Ops     int // the operation that is running, of how many
 	Opcode      string
 	Done, Total int // pods that are where the operation waits for them to be; 0 of 0 when it waits for none
 }
 
-// Collection is what is measured from one operation to another.
+// Collection is a measurement from one operation to another.
 type Collection struct {
-	// Op is where it begins. Name is that of the operation that begins it, or the namespace of its pods.
+	// Op is its first operation. Name is that of the operation, or the namespace of its pods.
 	Op   int
 	Name string
-	// Namespaces and Labels choose the pods whose throughput is meant.
+	// Namespaces and Labels select the pods whose throughput is measured.
 	Namespaces []string
 	Labels     map[string]string
 }
@@ -99,13 +100,13 @@ type Step struct {
 	From, To time.Time
 }
 
-// Outcome is what a run gave beside what its Watch saw.
+// Outcome is the result of a run, in addition to the observations of its Watch.
 type Outcome struct {
 	Steps   []Step // one for each operation that ended well
 	Windows []Window
 }
 
-// Unfinished is the error of a wait that was given up because nothing moved any more.
+// Unfinished is the error of a wait that ended because there was no more progress.
 type Unfinished struct {
 	What     string // pods or pod groups
 	Stage    workload.Stage
@@ -115,7 +116,7 @@ type Unfinished struct {
 	Patience time.Duration
 }
 
-// Error tells how many are missing, and names some.
+// Error returns how many are missing, and names some.
 func (u *Unfinished) Error() string {
 	text := fmt.Sprintf("%d of %d %s are not %s and none of them came further in %s: %v", u.Left, u.Of, u.What, u.Stage, u.Patience, u.Names)
 	if u.Why != "" {
@@ -124,13 +125,13 @@ func (u *Unfinished) Error() string {
 	return text
 }
 
-// errEnded is why work in the background ends when its plan does.
+// errEnded is the cause with which background work ends at the end of its plan.
 var errEnded = errors.New("the plan has ended")
 
-// besideError is what failed in the background.
+// besideError is a failure in the background.
 type besideError struct{ error }
 
-// run is a plan on its way.
+// run is a plan in execution.
 type run struct {
 	Env
 	plan   *workload.Plan
@@ -145,7 +146,7 @@ type run struct {
 }
 
 // Run runs the operations of a plan one after the other and returns when the last has ended and what runs in the
-// background was stopped. The outcome is good as far as the run came, also when there is an error.
+// background was stopped. The outcome is valid up to where the run got, even if there is an error.
 func Run(ctx context.Context, env Env, plan workload.Plan) (Outcome, error) {
 	if env.Clock == nil {
 		env.Clock = machine{}
@@ -258,7 +259,7 @@ func (r *run) inBackground(ctx context.Context, work func(context.Context) error
 	})
 }
 
-// each calls do for 0 to n-1, begun in this order and some of them at once, until one fails.
+// each calls do for 0 to n-1, started in this order and some of them concurrently, until one fails.
 func (r *run) each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -281,8 +282,8 @@ func (r *run) each(ctx context.Context, n int, do func(ctx context.Context, i in
 	return context.Cause(ctx)
 }
 
-// inTurn calls do for 0 to n-1, perSecond of them a second, the first when a turn has passed; all in a row when that is 0.
-// Turns are counted from the start: one that is late does not delay those after it.
+// inTurn calls do for 0 to n-1, perSecond of them per second, the first after one interval; if perSecond is 0,
+// without waiting. Intervals are counted from the start: a late call does not delay the following ones.
 func (r *run) inTurn(ctx context.Context, n, perSecond int, do func(i int) error) error {
 	began := r.Clock.Now()
 	for i := range n {

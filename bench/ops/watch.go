@@ -23,19 +23,19 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/workload"
 )
 
-// Pod is what is known of a pod. A time is zero when it has not happened.
+// Pod is the observed state of a pod. A time is zero if it has not happened.
 type Pod struct {
 	Namespace, Name string
 	Labels          map[string]string
 	Group           string // its pod group, namespace/name; empty for none
-	// Op is the operation that asked for it, -1 for a pod that somebody else made.
+	// Op is the operation that created it, -1 for a pod of another client.
 	Op int
-	// Asked is when the creation began, or when it had to begin if there is a rate: a program or an API server that is late
-	// counts against what is measured. Attempted is when the watch first showed a node or a condition PodScheduled, Bound
-	// when it first showed a node. Gone is when it was seen deleted, or being deleted and without a node.
+	// Asked is when the creation began, or when it was due if there is a rate, so that delays of this program or the
+	// API server count. Attempted is when the watch first showed a node or a condition PodScheduled, Bound when it
+	// first showed a node. Gone is when it was seen deleted, or being deleted and without a node.
 	Asked, Attempted, Bound, Gone time.Time
 	Node                          string
-	// Refused is what was last said of why it has no node; empty when nothing was.
+	// Refused is the last reason why it has no node; empty if there was none.
 	Refused string
 }
 
@@ -52,7 +52,7 @@ func (p *Pod) Is(namespaces []string, want map[string]string) bool {
 	return (len(namespaces) == 0 || slices.Contains(namespaces, p.Namespace)) && labels.SelectorFromSet(want).Matches(labels.Set(p.Labels))
 }
 
-// entry is a pod with those who wait for it.
+// entry is a pod with its waiters.
 type entry struct {
 	Pod
 	uid types.UID // empty until it was seen
@@ -86,7 +86,7 @@ func (wait *waiter) one(now time.Time) {
 	}
 }
 
-// what names what is waited for.
+// what names the condition of the wait.
 func (wait *waiter) what() string {
 	if wait.groups != nil {
 		return "pod groups"
@@ -94,7 +94,7 @@ func (wait *waiter) what() string {
 	return "pods"
 }
 
-// Watch knows when each pod was asked for, attempted and bound. It is safe for concurrent use.
+// Watch records when each pod was created, attempted and bound. It is safe for concurrent use.
 type Watch struct {
 	clock  Clock
 	synced chan struct{} // closed after the first list
@@ -131,7 +131,7 @@ func (w *Watch) Pods(namespaces []string, want map[string]string) []Pod {
 	return out
 }
 
-// ask notes a pod whose creation begins now.
+// ask records a pod whose creation begins now.
 func (w *Watch) ask(e *entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,7 +139,7 @@ func (w *Watch) ask(e *entry) {
 	w.named[e.key()] = e
 }
 
-// expect makes a waiter for n pods that are not asked for yet.
+// expect makes a waiter for n pods that are not created yet.
 func expect(stage workload.Stage, n int) *waiter {
 	wait := &waiter{stage: stage, left: n, of: n, done: make(chan struct{})}
 	if n == 0 {
@@ -169,15 +169,15 @@ func (w *Watch) await(stage workload.Stage, match func(*entry) bool) *waiter {
 	return wait
 }
 
-// missing tells how many pods or groups a waiter still waits for, and when one of them last moved.
+// missing returns how many pods or groups a waiter still waits for, and when one of them last made progress.
 func (w *Watch) missing(wait *waiter) (left int, moved time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return wait.left, wait.moved
 }
 
-// missingNames names up to n pods or groups that a waiter waits for, and tells why the first pod of them has no node, as far
-// as that was said.
+// missingNames returns up to n names of pods or groups that a waiter waits for, with the reason why the first pod of
+// them has no node, if there is one.
 func (w *Watch) missingNames(wait *waiter, n int) (names []string, why string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -196,7 +196,7 @@ func (w *Watch) missingNames(wait *waiter, n int) (names []string, why string) {
 	return names[:min(n, len(names))], why
 }
 
-// see notes what the API server shows of a pod.
+// see records the state of a pod from the API server.
 func (w *Watch) see(p *corev1.Pod) {
 	now := w.clock.Now()
 	w.mu.Lock()
@@ -220,7 +220,7 @@ func (w *Watch) see(p *corev1.Pod) {
 	e.settle(now)
 }
 
-// move notes progress of a pod for those who wait for it to come further.
+// move records progress of a pod for its waiters.
 func (e *entry) move(now time.Time) {
 	for _, wait := range e.waiting {
 		wait.moved = now
@@ -274,7 +274,7 @@ func conditioned(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 }
 
-// refusal is what a pod's condition says of why it has no node.
+// refusal returns the reason in a pod's condition why it has no node.
 func refusal(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -300,7 +300,7 @@ func (w *Watch) find(p *corev1.Pod) *entry {
 	return e
 }
 
-// lose notes that a pod is deleted.
+// lose records that a pod is deleted.
 func (w *Watch) lose(e *entry, now time.Time) {
 	if e.Gone.IsZero() {
 		e.Gone = now
@@ -336,7 +336,7 @@ func (w *Watch) follow(ctx context.Context, client kubernetes.Interface) {
 		cache.ReflectorOptions{Name: "pods of the workload"}).RunWithContext(ctx)
 }
 
-// sight is the store of the reflector: it keeps nothing and shows all to the watch.
+// sight is the store of the reflector: it keeps nothing and passes all to the watch.
 type sight struct {
 	watch *Watch
 	once  sync.Once
