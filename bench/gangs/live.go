@@ -35,8 +35,8 @@ type player struct {
 	err       error
 }
 
-// Play runs a scenario for a scheduler that runs already, in a namespace of its own, and cleans up behind it. Nothing
-// else may be in the cluster.
+// Play runs a scenario for a scheduler that runs already, in a separate namespace, and cleans up afterwards. The
+// cluster must be empty otherwise.
 func Play(ctx context.Context, client kubernetes.Interface, s Scenario, scheduler, namespace string) (_ Result, err error) {
 	p := &player{s: s, client: client, namespace: namespace, bound: map[string]bool{}, gone: map[string]bool{}, groups: map[string]bool{}, batchOf: map[string]int{},
 		tally: NewTally(s, scheduler)}
@@ -147,7 +147,7 @@ func (p *player) makeNode(ctx context.Context, name string) error {
 	return nil
 }
 
-// create makes the pods of a batch, and before them the object of their gang.
+// create creates the pods of a batch, after the object of their gang.
 func (p *player) create(ctx context.Context, i int) {
 	b := p.s.Batches[i]
 	if b.Gang != "" && !p.groups[b.Gang] {
@@ -202,7 +202,7 @@ func (p *player) remove(ctx context.Context, name string) {
 	p.note(p.client.CoreV1().Pods(p.namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 }
 
-// probe makes a pod that wants nothing, which goes after a second.
+// probe creates a pod without requests, which is deleted after a second.
 func (p *player) probe(ctx context.Context) {
 	at := time.Since(p.began)
 	name := fmt.Sprintf("probe-%d", at/time.Millisecond)
@@ -212,7 +212,7 @@ func (p *player) probe(ctx context.Context) {
 	p.at(at+p.s.Probe, func() { p.probe(ctx) })
 }
 
-// clean deletes all that a scenario left.
+// clean deletes all remaining objects of a scenario.
 func (p *player) clean(ctx context.Context) error {
 	now := int64(0)
 	err := p.client.CoreV1().Pods(p.namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})

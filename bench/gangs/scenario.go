@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Scenario is a workload. All pods want one core, but for probes, which want nothing.
+// Scenario is a workload. All pods request one core, except probes, which request nothing.
 type Scenario struct {
 	Name string
 	// Issue is the report of the known failure, What describes it.
 	Issue, What  string
 	Nodes, Cores int // nodes, and cores of each
 	Batches      []Batch
-	// Probe is how often a pod that wants nothing comes and goes, as periodic jobs do; 0 for never.
+	// Probe is how often a pod without requests is created and deleted, as by periodic jobs; 0 for never.
 	Probe time.Duration
 	// Until is when the run ends at the latest.
 	Until time.Duration
 }
 
-// Batch is pods that come together.
+// Batch is a set of pods that are created together.
 type Batch struct {
 	// Gang is the gang that they are in; empty for pods by themselves. Several batches may be in one.
 	Gang string
@@ -28,15 +28,15 @@ type Batch struct {
 	Pods int
 	// Size is how many pods the gang needs.
 	Size int
-	// At is when they come.
+	// At is when they are created.
 	At time.Duration
 	// Run is for how long they run once all of them are bound; 0 for without limit.
 	Run time.Duration
-	// Dies is when they end whatever they do; 0 for never.
+	// Dies is when they end in any case; 0 for never.
 	Dies time.Duration
-	// Running is set if the pods are there, on the first node, before the scheduler starts to look.
+	// Running is set if the pods are on the first node before the scheduler starts.
 	Running bool
-	// Aside leaves the batch out of what is measured: it is there for the others.
+	// Aside excludes the batch from the measurement.
 	Aside bool
 }
 

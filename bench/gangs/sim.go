@@ -20,8 +20,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// AttemptCost is the virtual time that it takes to try one pod: that of a scheduler of some 200 pods a second. A gang
-// that is tried as a whole takes as much for each placement that was looked at.
+// AttemptCost is the virtual time of an attempt for one pod: that of a scheduler of some 200 pods per second. An
+// attempt for a whole gang takes as much for each evaluated placement.
 const AttemptCost = 5 * time.Millisecond
 
 // Named is a way to schedule gangs with its name in tables.
@@ -62,7 +62,7 @@ type simulation struct {
 	attempts int
 }
 
-// event is something that the workload does.
+// event is an action of the workload.
 type event struct {
 	at  time.Duration
 	seq int
@@ -136,7 +136,7 @@ func (m *simulation) at(t time.Duration, do func()) {
 	m.due = slices.Insert(m.due, i, e)
 }
 
-// turn lets what is due happen, or the engine try a unit, or time pass.
+// turn executes due events, or lets the engine try a unit, or advances the time.
 func (m *simulation) turn() {
 	switch {
 	case len(m.due) > 0 && m.due[0].at <= m.now:
@@ -157,7 +157,7 @@ func (m *simulation) turn() {
 	}
 }
 
-// pass lets time go by.
+// pass advances the time.
 func (m *simulation) pass(to time.Duration) {
 	m.tally.Holding(m.holding())
 	m.now = to
@@ -165,7 +165,7 @@ func (m *simulation) pass(to time.Duration) {
 	m.step(engine.Tick{Now: start + record.Time(to)})
 }
 
-// holding is how many pods have a place in the engine and wait for others.
+// holding returns how many pods have a node in the engine and wait for others.
 func (m *simulation) holding() int { return m.subject.Binding() }
 
 func (m *simulation) step(ev engine.Event) {
@@ -238,7 +238,7 @@ func (m *simulation) add(name string, batch int, cpu string, b Batch) *pod {
 	return one
 }
 
-// end lets the pods of a batch go.
+// end deletes the pods of a batch.
 func (m *simulation) end(i int) {
 	b := m.s.Batches[i]
 	for k := range b.Pods {
@@ -255,7 +255,7 @@ func (m *simulation) end(i int) {
 	}
 }
 
-// probe lets a pod come that wants nothing, and go after a second.
+// probe creates a pod without requests, and deletes it after a second.
 func (m *simulation) probe() {
 	name := fmt.Sprintf("probe-%d", m.now/time.Second)
 	p := m.add(name, -1, "0", Batch{})

@@ -4,13 +4,13 @@ package gangs
 
 import "time"
 
-// Result is what became of a workload.
+// Result is the result of a workload.
 type Result struct {
 	Scenario, Style string
-	// Ran and All count the gangs and pods by themselves that got all their places, and those that came.
+	// Ran and All count the gangs and single pods that were completely placed, and those that were created.
 	Ran, All int
-	// Last is when the last of them got its places, MeanWait how long they waited for them on average; of those that
-	// did not until the end of the run.
+	// Last is when the last of them was completely placed, MeanWait the mean of their waits; those that were not
+	// placed count until the end of the run.
 	Last, MeanWait time.Duration
 	// Idle is how long one of them waited although the pods that ran left capacity for it.
 	Idle time.Duration
@@ -32,7 +32,7 @@ type Tally struct {
 	out     Result
 }
 
-// progress is how far a batch has come.
+// progress is the progress of a batch.
 type progress struct {
 	came, bound int
 	started     bool
@@ -50,7 +50,7 @@ func NewTally(s Scenario, style string) *Tally {
 	return t
 }
 
-// At brings the tally to a time.
+// At advances the tally to a time.
 func (t *Tally) At(now time.Duration) {
 	if now <= t.now {
 		return
@@ -67,10 +67,10 @@ func (t *Tally) At(now time.Duration) {
 	}
 }
 
-// Came says that a pod of a batch came.
+// Came records that a pod of a batch was created.
 func (t *Tally) Came(batch int) { t.batches[batch].came++ }
 
-// Bound says that a pod of a batch was bound. It reports whether its batch runs now.
+// Bound records that a pod of a batch was bound, and reports whether its batch runs now.
 func (t *Tally) Bound(batch int) (runs bool) {
 	p, b := &t.batches[batch], t.s.Batches[batch]
 	p.bound++
@@ -87,16 +87,16 @@ func (t *Tally) Bound(batch int) (runs bool) {
 	return true
 }
 
-// Ended says that a bound pod of a batch is gone.
+// Ended records that a bound pod of a batch is gone.
 func (t *Tally) Ended(batch int) {
 	t.bound--
 	t.batches[batch].ended++
 }
 
-// Holding says how many slots are held by pods that wait for others.
+// Holding records how many slots are held by pods that wait for others.
 func (t *Tally) Holding(n int) { t.held = n }
 
-// Done reports whether all that is measured has its places.
+// Done reports whether all measured pods are placed.
 func (t *Tally) Done() bool { return t.out.Ran == t.out.All }
 
 // Result ends the run.

@@ -13,7 +13,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 )
 
-// Report is what all starts gave.
+// Report has the results of all starts.
 type Report struct {
 	Nodes  int     `json:"nodes"`
 	Pods   int     `json:"pods"`
@@ -29,7 +29,7 @@ type Row struct {
 	How       string        `json:"how"`
 	Ready     report.Spread `json:"readySeconds"`
 	Bound     report.Spread `json:"boundSeconds"`
-	// AfterLists is from the last of the lists to the first bind; zero where that is not known.
+	// AfterLists is the time from the last of the lists to the first bind; zero if unknown.
 	AfterLists report.Spread `json:"afterListsSeconds,omitzero"`
 	CPU        report.Spread `json:"cpuSeconds"`
 	ServersCPU report.Spread `json:"serversCPUSeconds"`
@@ -41,7 +41,7 @@ type Row struct {
 	Lists Sent `json:"lists"`
 }
 
-// Ratio is upstream's figure divided by kumiki's, round by round: above 1 kumiki needs less.
+// Ratio is upstream's figure divided by kumiki's, round by round: if it is more than 1, kumiki needs less.
 type Ratio struct {
 	How       string        `json:"how"`
 	Ready     report.Spread `json:"ready"`
@@ -126,7 +126,7 @@ func (r Report) write(w io.Writer, format string) error {
 	return nil
 }
 
-// known shows seconds that are not known everywhere.
+// known formats seconds that are not known for every scheduler.
 func known(s report.Spread) string {
 	if s == (report.Spread{}) {
 		return "?"

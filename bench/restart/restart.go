@@ -89,17 +89,17 @@ than an API server beside the scheduler, and knows when it sent the last list.`,
 	return cmd
 }
 
-// Start is what one start of one scheduler gave.
+// Start is the result of one start of one scheduler.
 type Start struct {
 	Scheduler string `json:"scheduler"`
 	Round     int    `json:"round"`
 	// How is FirstStart or AfterKill.
 	How string `json:"how"`
-	// ReadySeconds is from the start of the process until /readyz said that it knows the cluster, BoundSeconds until
-	// the pod that waited was bound.
+	// ReadySeconds is the time from the start of the process until /readyz succeeded, BoundSeconds until the waiting
+	// pod was bound.
 	ReadySeconds float64 `json:"readySeconds"`
 	BoundSeconds float64 `json:"boundSeconds"`
-	// AfterListsSeconds is how much of BoundSeconds came after the last of the lists was in; 0 where that is not known.
+	// AfterListsSeconds is the part of BoundSeconds after the last of the lists; 0 if unknown.
 	AfterListsSeconds float64 `json:"afterListsSeconds,omitempty"`
 	// CPU seconds of the scheduler, and of API server and etcd, until then.
 	CPU        float64 `json:"cpuSeconds"`
@@ -111,11 +111,12 @@ type Start struct {
 	FinalRSS int64 `json:"finalRSSBytes"`
 	// Lists are what the API server sent, by resource.
 	Lists Sent `json:"lists"`
-	// Others is the share of the machine that others than scheduler, API server, etcd and this program used meanwhile.
+	// Others is the share of the machine used by processes other than scheduler, API server, etcd and this program.
 	Others float64 `json:"othersShare"`
 }
 
-// settleTime is how long a scheduler runs on before its memory is read: the garbage of its lists is collected by then.
+// settleTime is how long a scheduler continues to run before its memory is read: the garbage of its lists is
+// collected by then.
 const settleTime = 5 * time.Second
 
 // Run measures starts in a cluster with o.Nodes nodes and o.Pods bound pods.
@@ -154,14 +155,14 @@ func Run(ctx context.Context, o testbed.Options) (_ Report, err error) {
 
 // fullCluster is a cluster full of bound pods.
 type fullCluster interface {
-	// kubeconfigs are how schedulers and how people reach it.
+	// kubeconfigs returns the kubeconfigs for schedulers and for administrators.
 	kubeconfigs() (scheduler, admin string)
 	// wait adds a pod that waits for a scheduler.
 	wait(ctx context.Context, p *corev1.Pod) error
 	isBound(ctx context.Context, name string) (bool, error)
-	// sent is what was sent so far to watching clients.
+	// sent returns how much was sent so far to watching clients.
 	sent(context.Context) (Sent, error)
-	// listed is when the last of the lists that were asked for last was all sent; zero where that is not known.
+	// listed returns when the last of the newest lists was completely sent; zero if unknown.
 	listed() time.Time
 	// serverPids are the processes that serve, other than this one.
 	serverPids() []int
@@ -362,8 +363,8 @@ func (f *starts) start(ctx context.Context, name, dir string) (Start, error) {
 	return st, s.Cmd.Process.Kill()
 }
 
-// sinceLists is what the scheduler said of the time from its last list until it knew the cluster. Only kumiki says
-// that.
+// sinceLists returns the time from the last list until the cluster is known, from the log of the scheduler. Only
+// kumiki logs it.
 func sinceLists(s *testbed.Scheduler) (seconds float64, ok bool) {
 	text, err := os.ReadFile(s.Log)
 	if err != nil {
@@ -379,7 +380,7 @@ func sinceLists(s *testbed.Scheduler) (seconds float64, ok bool) {
 
 var sinceListsLine = regexp.MustCompile(`"The cluster is known".* sinceLists=([0-9.e-]+)`)
 
-// profileStart writes where the first seconds go, when profiles are wanted.
+// profileStart writes a profile of the first seconds, if profiles are requested.
 func (f *starts) profileStart(ctx context.Context, s *testbed.Scheduler) error {
 	if f.o.ProfileDir == "" {
 		return nil
@@ -392,7 +393,7 @@ func (f *starts) profileStart(ctx context.Context, s *testbed.Scheduler) error {
 	return s.Profile(ctx, f.o.ProfileDir, int(settleTime.Seconds()))
 }
 
-// profile writes what is in memory and what was allocated since the start, when profiles are wanted.
+// profile writes profiles of live memory and of allocations since the start, if profiles are requested.
 func (f *starts) profile(ctx context.Context, s *testbed.Scheduler) error {
 	if f.o.ProfileDir == "" {
 		return nil
@@ -401,11 +402,11 @@ func (f *starts) profile(ctx context.Context, s *testbed.Scheduler) error {
 	if err != nil {
 		return err
 	}
-	// Collected for the profile alone, after all has been measured.
+	// This collection is only for the profile, after the measurement.
 	return errors.Join(s.Get(ctx, "/debug/pprof/heap?gc=1", file), file.Close())
 }
 
-// askEvery is how often the scheduler and the API server are asked; times are no finer than this.
+// askEvery is how often the scheduler and the API server are polled; it is the resolution of the times.
 const askEvery = 10 * time.Millisecond
 
 // awaitBoth returns the seconds after began when the scheduler was ready and when the pod was bound.
@@ -434,7 +435,7 @@ func (f *starts) awaitBoth(ctx context.Context, s *testbed.Scheduler, name strin
 	return ready, bound, nil
 }
 
-// completeRestart fills in the programs and refuses what cannot be started in a full cluster.
+// completeRestart fills in the programs and rejects schedulers that cannot be started in a full cluster.
 func completeRestart(o *testbed.Options) error {
 	if slices.Contains(o.Schedulers, report.Null) {
 		return usage.Errorf("the null binder knows nothing of bound pods: it cannot be measured here")
@@ -444,7 +445,7 @@ func completeRestart(o *testbed.Options) error {
 
 const (
 	namespace = "bench"
-	// creators is how many pods are being created at once (upstream: scheduler_perf creates with 30).
+	// creators is how many pods are created concurrently (upstream: scheduler_perf uses 30).
 	creators = 30
 )
 
@@ -458,7 +459,7 @@ const nodeSpec = `shapes:
 // podName is the name of a bound pod.
 func podName(i int) string { return fmt.Sprintf("pod-%06d", i) }
 
-// pod is scheduler_perf's pod: one container that asks for 100m and 500Mi.
+// pod is scheduler_perf's pod: one container that requests 100m and 500Mi.
 func pod(name string) *corev1.Pod {
 	noToken := false
 	return &corev1.Pod{
@@ -476,8 +477,8 @@ func pod(name string) *corev1.Pod {
 	}
 }
 
-// prepare makes the namespace and then ends all that is not API server and etcd, so that nothing else works while the
-// scheduler is measured.
+// prepare creates the namespace and then ends all processes but API server and etcd, so that there is no other load
+// during the measurement.
 func prepare(ctx context.Context, b *testbed.Cluster) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	if _, err := b.Client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {

@@ -19,8 +19,8 @@ import (
 // Sent is what an API server sent to watching clients, by resource: lists that stream in are watches too.
 type Sent map[string]Volume
 
-// Volume is how much of one resource was sent: an event for each object of a list, one that ends the list, and what
-// happened meanwhile.
+// Volume is the amount of data sent for one resource: an event for each object of a list, one that ends the list, and
+// later changes.
 type Volume struct {
 	Events int64 `json:"events"`
 	Bytes  int64 `json:"bytes"`
@@ -59,7 +59,7 @@ func sentNow(ctx context.Context, client *kubernetes.Clientset) (Sent, error) {
 	return parseSent(string(text))
 }
 
-// since leaves what came on top.
+// since returns the difference to an earlier state.
 func (s Sent) since(before Sent) Sent {
 	out := Sent{}
 	for of, v := range s { // order: into a map

@@ -20,7 +20,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 )
 
-// RunStandin measures starts against a stand-in for the API server.
+// RunStandin measures starts with a simulated API server.
 func RunStandin(ctx context.Context, o testbed.Options) (_ Report, err error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
@@ -36,14 +36,14 @@ func RunStandin(ctx context.Context, o testbed.Options) (_ Report, err error) {
 	return startAll(ctx, o, f)
 }
 
-// standinCluster is a stand-in full of bound pods.
+// standinCluster is a simulated API server full of bound pods.
 type standinCluster struct {
 	*standin.Server
 	dir  string
 	file string // kubeconfig
 }
 
-// newStandinCluster fills a stand-in with the nodes and pods that a local cluster would have.
+// newStandinCluster fills a simulated API server with the nodes and pods of a local cluster.
 func newStandinCluster(o testbed.Options) (*standinCluster, error) {
 	fmt.Fprintf(o.Progress, "filling a stand-in with %d nodes and %d bound pods\n", o.Nodes, o.Pods)
 	server, err := standin.Start()
@@ -73,12 +73,12 @@ func (f *standinCluster) close() error { return errors.Join(f.Close(), os.Remove
 
 func nodeName(i int) string { return fmt.Sprintf("node-%06d", i) }
 
-// uid makes names into what looks like the UIDs that API servers give: as long, and different for each.
+// uid returns a value like the UIDs of an API server: of the same length, and different for each name.
 func uid(kind string, i int) types.UID {
 	return types.UID(fmt.Sprintf("%08x-5b1d-4c6e-9f3a-%04x%08x", i*2654435761&0xffffffff, len(kind), i))
 }
 
-// fakeNode is a node of the local cluster as its kubelet's status has it.
+// fakeNode returns a node of the local cluster with the status from a kubelet.
 func fakeNode(i int) *corev1.Node {
 	name := nodeName(i)
 	capacity := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("32Gi"),
@@ -100,7 +100,7 @@ func fakeNode(i int) *corev1.Node {
 	return n
 }
 
-// asStored gives a pod what an API server adds: defaults, tolerations, the token of its service account, the fields
+// asStored adds to a pod what an API server adds: defaults, tolerations, the token of its service account, the fields
 // that its creator manages.
 func asStored(p *corev1.Pod) {
 	i := 0
@@ -124,7 +124,7 @@ func asStored(p *corev1.Pod) {
 		Time: &p.CreationTimestamp, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(managed)}}
 }
 
-// managed is the fields of boundPod, as the API server notes them.
+// managed returns the managed fields of boundPod, as the API server records them.
 const managed = `{"f:metadata":{"f:annotations":{".":{},"f:prometheus.io/port":{},"f:prometheus.io/scrape":{}},"f:labels":{".":{},"f:app":{},` +
 	`"f:pod-template-hash":{},"f:tier":{}}},"f:spec":{"f:automountServiceAccountToken":{},"f:containers":{"k:{\"name\":\"pause\"}":{".":{},"f:env":` +
 	`{".":{},"k:{\"name\":\"CACHE_HOST\"}":{".":{},"f:name":{},"f:value":{}},"k:{\"name\":\"CLUSTER\"}":{".":{},"f:name":{},"f:value":{}},` +

@@ -33,7 +33,7 @@ var changes = map[string]func(n *corev1.Node, i int){ // name -> the change, whi
 	},
 }
 
-// WaitingOptions say what to measure while pods wait.
+// WaitingOptions select what to measure while pods wait.
 type WaitingOptions struct {
 	testbed.Options
 	Waiting, Rate int
@@ -89,7 +89,7 @@ waiting pods request more CPU than any node has, half a label that no node has.`
 	return cmd
 }
 
-// Waited is what one scheduler did while nodes changed in one way.
+// Waited is the result of one scheduler for one kind of node changes.
 type Waited struct {
 	Scheduler string `json:"scheduler"`
 	Change    string `json:"change"`
@@ -103,14 +103,14 @@ type Waited struct {
 	Max    float64 `json:"maxSeconds"`
 	Bound  int     `json:"bound"`
 	Probes int     `json:"probes"`
-	// Patches is how many pods' status was written meanwhile.
+	// Patches is how many pod statuses were written in that time.
 	Patches int `json:"patches"`
 	// PeakRSS in bytes, so far.
 	PeakRSS int64   `json:"peakRSSBytes"`
 	Others  float64 `json:"othersShare"`
 }
 
-// WaitingReport is all of it.
+// WaitingReport has all results.
 type WaitingReport struct {
 	Nodes   int      `json:"nodes"`
 	Pods    int      `json:"pods"`
@@ -197,7 +197,7 @@ func waitWith(ctx context.Context, o WaitingOptions, name string) (_ []Waited, e
 }
 
 const (
-	// beats is how many times a second changes and probes are sent.
+	// beats is how many times per second changes and probes are sent.
 	beats = 100
 	// probesEach is how many beats pass between two pods that fit.
 	probesEach = 25

@@ -19,7 +19,7 @@ const (
 	protobufWatch = protobuf + ";stream=watch"
 )
 
-// magic stands before an object in protobuf (upstream: apimachinery, runtime/serializer/protobuf).
+// magic precedes an object in protobuf (upstream: apimachinery, runtime/serializer/protobuf).
 var magic = []byte("k8s\x00")
 
 // marshaler is an API object.
@@ -27,7 +27,7 @@ type marshaler interface {
 	Marshal() ([]byte, error)
 }
 
-// envelop puts an object's bytes into what names its kind.
+// envelop wraps an object's bytes in an envelope with its kind.
 func envelop(kind schema.GroupVersionKind, raw []byte) []byte {
 	unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}, Raw: raw}
 	return append(magic[:len(magic):len(magic)], must(unknown.Marshal())...)
@@ -50,7 +50,7 @@ func lastOfList(kind schema.GroupVersionKind, version string) []byte {
 	}})
 }
 
-// object takes the object's own bytes out of a frame.
+// object returns the object's own bytes in a frame.
 func object(frame []byte) []byte {
 	var ev metav1.WatchEvent
 	var unknown runtime.Unknown
@@ -77,7 +77,7 @@ func list(kind schema.GroupVersionKind, version string, frames [][]byte) []byte 
 	return envelop(kind, raw)
 }
 
-// must is for what cannot fail: API objects always marshal.
+// must panics on an error that cannot occur: API objects always marshal.
 func must(raw []byte, err error) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("standin: an API object does not marshal: %v", err))

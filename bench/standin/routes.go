@@ -38,10 +38,10 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// read gives the objects of a resource, or follows them.
+// read lists the objects of a resource, or watches them.
 func (s *Server) read(out http.ResponseWriter, in *http.Request) { s.readFrom(s.tables, out, in) }
 
-// readNone does so for what is in a namespace of which nothing is kept.
+// readNone does so for namespaced kinds without objects.
 func (s *Server) readNone(out http.ResponseWriter, in *http.Request) {
 	none := map[string]*table{}
 	if kind, known := kinds[in.PathValue("resource")]; known {
@@ -107,7 +107,7 @@ func (s *Server) bind(out http.ResponseWriter, in *http.Request) {
 	answer(out, http.StatusCreated, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})
 }
 
-// patchPod changes a pod's status as told.
+// patchPod applies a patch to a pod's status.
 func (s *Server) patchPod(out http.ResponseWriter, in *http.Request) {
 	patch, err := io.ReadAll(in.Body)
 	s.mu.Lock()
@@ -145,14 +145,14 @@ func patched(p *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 	return next, nil
 }
 
-// echo answers a create with what was sent.
+// echo answers a create with the sent object.
 func echo(out http.ResponseWriter, in *http.Request) {
 	out.Header().Set("Content-Type", in.Header.Get("Content-Type"))
 	out.WriteHeader(http.StatusCreated)
 	_, _ = io.Copy(out, in.Body) // who asked may be gone
 }
 
-// allow lets everybody see everything of the scheduler.
+// allow authorizes every request to the scheduler.
 func allow(out http.ResponseWriter, _ *http.Request) {
 	answer(out, http.StatusCreated, &authorizationv1.SubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},

@@ -28,7 +28,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Server is a stand-in for an API server, at work.
+// Server is a running simulated API server.
 type Server struct {
 	url    string
 	ca     []byte // PEM
@@ -44,7 +44,7 @@ type Server struct {
 	patches int                    // of the status of pods
 }
 
-// kinds are the resources that are served. Of all but pods, nodes and namespaces there are no objects.
+// kinds are the served resources. Only pods, nodes and namespaces have objects.
 var kinds = map[string]schema.GroupVersionKind{ // resource -> kind
 	"pods":                   {Version: "v1", Kind: "Pod"},
 	"nodes":                  {Version: "v1", Kind: "Node"},
@@ -91,7 +91,7 @@ func Start() (*Server, error) {
 	return s, nil
 }
 
-// certificate makes a key pair that vouches for itself.
+// certificate makes a self-signed key pair.
 func (s *Server) certificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Server) certificate() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-// WriteKubeconfig writes how to reach the server into a directory and returns the file.
+// WriteKubeconfig writes a kubeconfig for the server into a directory and returns the file.
 func (s *Server) WriteKubeconfig(dir string) (string, error) {
 	const name = "standin"
 	cfg := clientcmdapi.NewConfig()
@@ -141,7 +141,7 @@ func (s *Server) AddNode(n *corev1.Node) {
 	s.tables["nodes"].put(n.Name, func(version string) marshaler { n.ResourceVersion = version; return n })
 }
 
-// ChangeNode tells a new version of the node of an index, after change. It is for one goroutine.
+// ChangeNode applies change to the node of an index and sends the new version. It must be called from one goroutine.
 func (s *Server) ChangeNode(i int, change func(*corev1.Node)) {
 	n := s.nodes[i]
 	change(n)
@@ -169,7 +169,7 @@ func (s *Server) AddNamespace(name string) {
 	s.tables["namespaces"].put(name, func(version string) marshaler { n.ResourceVersion = version; return n })
 }
 
-// Bound is when the bind of a pod came; zero when none did.
+// Bound returns when the bind of a pod arrived, zero if none did.
 func (s *Server) Bound(namespace, name string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,14 +183,14 @@ func (s *Server) Binds() int {
 	return len(s.bound)
 }
 
-// Patches counts the changes of pods' status that were asked for.
+// Patches returns the number of requested changes of pod statuses.
 func (s *Server) Patches() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.patches
 }
 
-// Refused counts the pods without a node that a scheduler has said of that it found none.
+// Refused returns the number of pods without a node that a scheduler has rejected.
 func (s *Server) Refused() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +205,7 @@ func (s *Server) Refused() int {
 	return n
 }
 
-// Streamed is when the last list of a resource that streamed out was all written, into the buffers of the connection.
+// Streamed returns when the last streamed list of a resource was completely written to the buffers of the connection.
 func (s *Server) Streamed(resource string) time.Time {
 	t := s.tables[resource]
 	t.mu.Lock()
@@ -213,7 +213,7 @@ func (s *Server) Streamed(resource string) time.Time {
 	return t.streamed
 }
 
-// Sent is what was sent to those who watch.
+// Sent returns how much was sent to watching clients.
 func (s *Server) Sent() map[string]Volume {
 	sent := map[string]Volume{}         // resource -> how much
 	for resource, t := range s.tables { // order: into a map

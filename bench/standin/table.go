@@ -22,19 +22,19 @@ type table struct {
 	frames   [][]byte       // an event ADDED for each object, in the order of creation
 	at       map[string]int // name -> index in frames, of those that may change
 	watchers map[*watcher]bool
-	// streamed is when the last list that streamed out was all written.
+	// streamed is when the last streamed list was completely written.
 	streamed time.Time
 	sent     Volume
 }
 
-// Volume is how much was sent to those who watch.
+// Volume is how much was sent to watching clients.
 type Volume struct{ Events, Bytes int64 }
 
 func newTable(kind schema.GroupVersionKind) *table {
 	return &table{kind: kind, at: map[string]int{}, watchers: map[*watcher]bool{}}
 }
 
-// put adds an object or takes the place of one, and tells those who watch. make gets the object's new version.
+// put adds or replaces an object and notifies the watchers. make returns the object with its new version.
 func (t *table) put(name string, make func(version string) marshaler) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,7 +57,7 @@ func (t *table) tell(frame []byte) {
 	}
 }
 
-// watcher is the events that a watch has still to write.
+// watcher has the events that a watch has not written yet.
 type watcher struct {
 	mu      sync.Mutex
 	waiting [][]byte
@@ -74,7 +74,7 @@ func (w *watcher) push(frame []byte) {
 	}
 }
 
-// take returns what waits, nil when ctx ends first.
+// take returns the waiting events, nil if ctx ends first.
 func (w *watcher) take(ctx context.Context) [][]byte {
 	for {
 		w.mu.Lock()
@@ -92,7 +92,7 @@ func (w *watcher) take(ctx context.Context) [][]byte {
 	}
 }
 
-// list answers with all objects at once.
+// list answers with all objects in one response.
 func (t *table) list(out http.ResponseWriter) {
 	t.mu.Lock()
 	body := list(t.kind, strconv.Itoa(t.version), t.frames)
@@ -104,7 +104,7 @@ func (t *table) list(out http.ResponseWriter) {
 // chunk is how many bytes are written between two flushes.
 const chunk = 32 << 10
 
-// watch writes events until ctx ends, first of all objects there are when the list is asked for as well.
+// watch writes events until ctx ends, beginning with all existing objects if the list is requested as well.
 func (t *table) watch(ctx context.Context, out http.ResponseWriter, withList bool) {
 	w := &watcher{news: make(chan struct{}, 1)}
 	t.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// badLives: pods whose life is odd, and objects full of nothing.
+// badLives: pods with an unusual life cycle, and objects with empty parts.
 func badLives() []Case {
 	return []Case{
 		{ID: "B23", What: "a terminating pod that a finalizer keeps", Run: stuckPods},
@@ -55,7 +55,7 @@ func stuckPods(ctx context.Context, g *Ground) error {
 		if _, err := api.Patch(ctx, "stuck", types.MergePatchType, []byte(`{"status":{"phase":"Failed"}}`), metav1.PatchOptions{}, "status"); err != nil {
 			return Unjudged("end the pod: %w", err)
 		}
-		// The checker takes a failed pod for one that a kubelet refused.
+		// The checker treats a failed pod as one that a kubelet refused.
 		g.Cleanup(func(context.Context) error { return nil })
 		if err := g.Wants(ctx, map[string]string{"next": "0"}); err != nil {
 			return err
@@ -112,7 +112,8 @@ func gates(ctx context.Context, g *Ground) error {
 	return g.WantsAll(ctx, "p", pods, "*")
 }
 
-// nothings draws objects whose parts are empty or null. What the API server takes must get a verdict, whichever.
+// nothings draws objects whose parts are empty or null. A pod that the API server accepts must get a verdict,
+// whichever.
 func nothings(ctx context.Context, g *Ground) error {
 	if err := g.Nodes(ctx, 2); err != nil {
 		return err
@@ -181,7 +182,7 @@ func podOfNothing(r *rand.Rand, ns, name string) string {
 		name, meta, caseLabel, ns, container, affinity, spread, more, some(r, `{}`, `null`, `{"conditions":[{}]}`, `{"nominatedNodeName":""}`))
 }
 
-// oddTimes: the API server sets the time; if it ever did not, the queue would have to bear it.
+// oddTimes: the API server sets the creation time; the queue must tolerate any value.
 func oddTimes(ctx context.Context, g *Ground) error {
 	if err := g.Nodes(ctx, 1); err != nil {
 		return err
@@ -224,7 +225,7 @@ func ownerCycle(ctx context.Context, g *Ground) error {
 	return g.Wants(ctx, map[string]string{"a": "0", "b": "0", "self": "0"})
 }
 
-// namesakes: what is known of a pod must not pass to the next of its name.
+// namesakes: the state of a pod must not pass to the next pod of its name.
 func namesakes(ctx context.Context, g *Ground) error {
 	if err := g.Nodes(ctx, 4); err != nil {
 		return err
@@ -236,7 +237,7 @@ func namesakes(ctx context.Context, g *Ground) error {
 	}
 	api := g.Client.CoreV1().Pods(g.Name)
 	err := inParallel(len(many), func(i int) error {
-		// A clash of generated names is the API server's, and to be tried again.
+		// The API server can generate a name twice; then the create is tried again.
 		for {
 			_, err := api.Create(ctx, many[i], metav1.CreateOptions{})
 			if err == nil || ctx.Err() != nil {

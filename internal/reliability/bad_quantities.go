@@ -13,7 +13,8 @@ import (
 )
 
 // badQuantities: amounts that 64 bits cannot hold, or that are rounded, on the side of the pod and on that of the
-// node. A node of 8Gi and four cores cannot have what is asked for here, and nothing else is true.
+// node. A node of 8Gi and four cores cannot satisfy these requests, so the only correct verdict is that they do not
+// fit.
 func badQuantities() []Case {
 	return []Case{
 		{ID: "B1", What: "a request of 50E of memory", Run: tooMuch("memory", "50E")},
@@ -30,7 +31,7 @@ func badQuantities() []Case {
 	}
 }
 
-// tooMuch asks for amounts that no node has, and then for what the node does have: that must still be there.
+// tooMuch requests amounts that no node has, and then the whole capacity of the node, which must still be free.
 func tooMuch(name string, amounts ...string) func(context.Context, *Ground) error {
 	return func(ctx context.Context, g *Ground) error {
 		if err := g.Nodes(ctx, 1); err != nil {
@@ -70,7 +71,7 @@ func tiny(ctx context.Context, g *Ground) error {
 	return g.Play(ctx, []*v1.Pod{g.Pod("one-more", asks("cpu", "1n"))}, map[string]string{"one-more": "!1 Insufficient cpu"})
 }
 
-// offers sets what a node has: name, quantity and so on. "" takes a resource away.
+// offers sets the resources of a node: name, quantity and so on. "" removes a resource.
 func offers(list ...string) func(*v1.Node) {
 	return func(n *v1.Node) {
 		for i := 0; i < len(list); i += 2 {

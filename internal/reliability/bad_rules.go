@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// badRules: constraints, priorities, tolerations and nominations at the edge of what they may say.
+// badRules: constraints, priorities, tolerations and nominations at the limits of what is valid.
 func badRules() []Case {
 	return []Case{
 		{ID: "B15", What: "100 spread constraints, maxSkew and minDomains of 2^31-1", Run: extremeSpread},
@@ -61,7 +61,7 @@ func extremeSpread(ctx context.Context, g *Ground) error {
 	return g.Play(ctx, []*v1.Pod{few(3)}, map[string]string{"few3": "!3 node(s) didn't match pod topology spread constraints"})
 }
 
-// lostPriorities: pods keep the number that their class gave them, and the highest goes first.
+// lostPriorities: pods keep the priority from their class, and the highest is scheduled first.
 func lostPriorities(ctx context.Context, g *Ground) error {
 	if err := g.Nodes(ctx, 1); err != nil {
 		return err
@@ -108,8 +108,8 @@ func lostPriorities(ctx context.Context, g *Ground) error {
 	return nil
 }
 
-// forgedNominations: a nomination of a user is a wish. It must not keep a pod from a node that it fits, nor place
-// it where it does not.
+// forgedNominations: a nomination by a user is a hint. It must not keep a pod off a node that it fits, nor place it
+// on a node that it does not fit.
 func forgedNominations(ctx context.Context, g *Ground) error {
 	if err := g.CreateNodes(ctx, g.Node("small", offers("cpu", "1")), g.Node("large")); err != nil {
 		return err

@@ -161,8 +161,8 @@ func oddTopologyKeys(ctx context.Context, g *Ground) error {
 	}, map[string]string{"too-long": "!didn't match pod topology spread constraints (missing required label)", "absent": "!didn't match pod topology spread constraints (missing required label)", "absent-soft": "*", "absent-away": "*", "long": "long", "long-away": "*"})
 }
 
-// unreadableSelectors: what cannot be read must not be guessed at. A required term that cannot match refuses the pod; a
-// preference that cannot be read is named, or does not count.
+// unreadableSelectors: an invalid selector must not be interpreted. A required term that cannot match rejects the
+// pod; an invalid preference is reported, or does not count.
 func unreadableSelectors(ctx context.Context, g *Ground) error {
 	if err := g.Nodes(ctx, 2, func(n *v1.Node) { n.Labels["size"] = "big" }); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// badVolumes: claims and volumes that cannot work, each with the reason that is true.
+// badVolumes: claims and volumes that cannot work, each with the correct reason.
 func badVolumes() []Case {
 	return []Case{
 		{ID: "B21", What: "claims: missing, lost, without a class, to volumes that no node reaches", Run: deadClaims},
@@ -23,7 +23,7 @@ func badVolumes() []Case {
 	}
 }
 
-// selectedNode is the annotation by which a provisioner learns of the scheduler's choice.
+// selectedNode is the annotation with which the scheduler reports its choice to a provisioner.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
 // class creates a storage class named as the case, with a suffix.
@@ -157,7 +157,7 @@ func deadClaims(ctx context.Context, g *Ground) error {
 	return g.Play(ctx, append(pods, g.Pod("ordinary")), want)
 }
 
-// provisionerLoop plays a driver that takes the choice of a node away whenever one is made, and at last provides.
+// provisionerLoop simulates a driver that removes the selected node several times, and provisions at last.
 func provisionerLoop(ctx context.Context, g *Ground) error {
 	if err := g.Nodes(ctx, 2); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/fault"
 )
 
-// faultyChanges: the cluster changes while decisions about it are on their way.
+// faultyChanges: the cluster changes while binds are in flight.
 func faultyChanges() []Case {
 	return []Case{
 		{ID: "F19", What: "ten nodes change ten times a second between usable and not", Run: flapping},
@@ -77,7 +77,7 @@ func flapping(ctx context.Context, g *Ground) error {
 	return errors.Join(err, <-ended)
 }
 
-// cordoned: a moment after the scheduler can know, no pod goes there any more.
+// cordoned: once the scheduler can know of it, no more pods are placed there.
 func cordoned(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
 	slow := proxy.On(g.binding(fault.Slow(500 * time.Millisecond)))
 	if err := g.during(ctx, "p", 30, func() error { return g.cordon(ctx, "0", true) }); err != nil {
@@ -113,7 +113,7 @@ func deletedInBind(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Pr
 	return g.full(ctx, perNode)
 }
 
-// madeAgain: the pod of the same name is another pod; it wants another node, and twice as much.
+// madeAgain: a new pod of the same name is another pod; it needs another node, and twice the resources.
 func madeAgain(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
 	on := func(node string) func(*v1.Pod) {
 		return func(p *v1.Pod) { p.Spec.NodeSelector[v1.LabelHostname] = g.Name + "-" + node }
@@ -185,7 +185,7 @@ func relabelled(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy
 	return g.full(ctx, perNode-10-1)
 }
 
-// ownersDeleted: pods keep the priority that they were given, and a namespace takes its pods with it.
+// ownersDeleted: pods keep their priority, and the pods of a deleted namespace are deleted.
 func ownersDeleted(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: g.Name}, Value: 1000}
 	if _, err := g.Client.SchedulingV1().PriorityClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
@@ -229,7 +229,7 @@ func ownersDeleted(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Pr
 	return g.full(ctx, 2*perNode-20)
 }
 
-// massDelete: what thousands of pods held is free when they are gone.
+// massDelete: the capacity of thousands of pods is free when they are gone.
 func massDelete(ctx context.Context, g *Ground) error {
 	const nodes, pods = 20, 2000
 	if err := g.Nodes(ctx, nodes); err != nil {

@@ -29,12 +29,12 @@ func faultyExtenders() []Case {
 // managed is the resource that the extender knows about.
 const managed = v1.ResourceName("reliability.example/asks")
 
-// extenderConfig lets an extender have a say in pods that ask for one resource, which only they do.
+// extenderConfig makes an extender take part for pods that request one resource, which no other pods do.
 const extenderConfig = `extenders:
 - {urlPrefix: "http://%s", filterVerb: %q, prioritizeVerb: %q, weight: 1, nodeCacheCapable: true, httpTimeout: 1s, managedResources: [{name: %s}]}
 `
 
-// extended puts a pod to an extender, and pods beside it that have nothing to do with it.
+// extended runs a pod with an extender, and other pods that the extender does not concern.
 func extended(filter, rank string, answer func(*Ground) http.HandlerFunc, want string) func(context.Context, *Ground) error {
 	return func(ctx context.Context, g *Ground) error {
 		err := g.Nodes(ctx, 2, func(n *v1.Node) {

@@ -44,7 +44,7 @@ func (g *Ground) behind(ctx context.Context, l Launch) (*Scheduler, *fault.Proxy
 	return s, proxy, err
 }
 
-// faulty is a case with a scheduler of its own behind a proxy, and usual nodes. It ends with all rules taken away.
+// faulty is a case with its own scheduler behind a proxy, and usual nodes. At its end all rules are removed.
 func faulty(nodes int, run func(context.Context, *Ground, *Scheduler, *fault.Proxy) error) func(context.Context, *Ground) error {
 	return faultyAs(Launch{}, nodes, run)
 }
@@ -66,7 +66,7 @@ func faultyAs(l Launch, nodes int, run func(context.Context, *Ground, *Scheduler
 	}
 }
 
-// works waits until the scheduler places pods: it leads, and has read the cluster. The pod is taken away again.
+// works waits until the scheduler places pods: it leads, and has read the cluster. The pod is deleted afterwards.
 func (g *Ground) works(ctx context.Context) error {
 	if err := g.Create(ctx, g.Pod("works")); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (g *Ground) burst(ctx context.Context, prefix string, n int, change ...func
 	return g.Create(ctx, pods...)
 }
 
-// during creates a burst and calls strike when a third of it is bound, while the rest comes.
+// during creates a burst and calls strike when a third of it is bound, while the rest is being created.
 func (g *Ground) during(ctx context.Context, prefix string, n int, strike func() error) error {
 	created := make(chan error, 1)
 	go func() { created <- g.burst(ctx, prefix, n) }()
@@ -169,7 +169,7 @@ func cores(amount string) func(*v1.Node) {
 	}
 }
 
-// within bounds a part of a case.
+// within limits the duration of a part of a case.
 func within(ctx context.Context, d time.Duration, part func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

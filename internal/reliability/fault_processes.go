@@ -17,7 +17,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
-// faultyProcesses: the scheduler or what it talks to dies, stops, or is parted from it.
+// faultyProcesses: the scheduler or a component that it uses is killed, stopped, or partitioned from it.
 func faultyProcesses() []Case {
 	// A lease that outlives the restart of an API server: losing it is another case.
 	patient := Launch{Lease: 40 * time.Second}
@@ -113,7 +113,7 @@ func starved(ctx context.Context, g *Ground, s *Scheduler, _ *fault.Proxy) error
 	return g.full(ctx, 3*perNode-80)
 }
 
-// killedAt kills the scheduler when binds are under way; what they hold is not known to its successor.
+// killedAt kills the scheduler while binds are in flight; its successor does not know the capacity that they hold.
 func killedAt(f fault.Fate) func(context.Context, *Ground, *Scheduler, *fault.Proxy) error {
 	return func(ctx context.Context, g *Ground, s *Scheduler, proxy *fault.Proxy) error {
 		if err := g.burst(ctx, "before", 20); err != nil {
@@ -138,7 +138,7 @@ func killedAt(f fault.Fate) func(context.Context, *Ground, *Scheduler, *fault.Pr
 	}
 }
 
-// two starts a leader, and a standby behind a proxy of its own.
+// two starts a leader, and a standby behind a separate proxy.
 func (g *Ground) two(ctx context.Context) (leader, standby *Scheduler, proxy *fault.Proxy, err error) {
 	if leader, err = g.Launch(ctx, Launch{Name: "leader", MayDie: true}); err != nil {
 		return nil, nil, nil, err
@@ -150,7 +150,7 @@ func (g *Ground) two(ctx context.Context) (leader, standby *Scheduler, proxy *fa
 	return leader, standby, proxy, err
 }
 
-// holder is who has the lease.
+// holder returns the holder of the lease.
 func (g *Ground) holder(ctx context.Context) string {
 	lease, err := g.Client.CoordinationV1().Leases("kube-system").Get(ctx, "kube-scheduler", metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil {
@@ -267,7 +267,7 @@ func parted(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) er
 	return g.full(ctx, 0)
 }
 
-// toEnd is how long a scheduler may take to end after SIGTERM.
+// toEnd is the maximum time for a scheduler to end after SIGTERM.
 const toEnd = 15 * time.Second
 
 func terminated(ctx context.Context, g *Ground, s *Scheduler, proxy *fault.Proxy) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/fault"
 )
 
-// faultyRequests: what the scheduler asks for fails, or seems to.
+// faultyRequests: requests of the scheduler fail, or seem to fail.
 func faultyRequests() []Case {
 	return []Case{
 		{ID: "F1a", What: "every third bind is applied and answered with 500", Own: true, Run: faulty(2, everyThirdBind(fault.ErrorAfter(500)))},
@@ -115,8 +115,8 @@ func (g *Ground) oneOf(ctx context.Context, a, b string) error {
 	return nil
 }
 
-// boundByAnother lets another scheduler bind pods to node 1 whose binds are on their way: what was meant for them
-// is free.
+// boundByAnother makes another scheduler bind pods to node 1 whose binds are in flight: the capacity that was
+// reserved for them becomes free.
 func boundByAnother(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
 	struck := proxy.On(g.binding(fault.Slow(time.Second)))
 	if err := g.burst(ctx, "p", 10); err != nil {
@@ -138,7 +138,7 @@ func boundByAnother(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.P
 	return g.full(ctx, 2*perNode-10)
 }
 
-// tooMany: every pod is placed in the end, the more important ones of those that waited first.
+// tooMany: every pod is placed in the end; of the waiting pods, those of higher priority first.
 func tooMany(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
 	half := fault.Request{Every: 2, Fate: fault.TooMany(time.Second)}
 	for _, r := range []string{"pods", "nodes", "events"} {
@@ -184,7 +184,7 @@ func noLeases(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) 
 	return g.full(ctx, 2*perNode-40)
 }
 
-// deadWebhook: no pod of the case can be bound until the webhook is taken away; pods of others are not concerned.
+// deadWebhook: no pod of the case can be bound until the webhook is removed; other pods are not affected.
 func deadWebhook(ctx context.Context, g *Ground) error {
 	if err := g.Nodes(ctx, 1); err != nil {
 		return err

@@ -27,7 +27,7 @@ func faultyWatches() []Case {
 	}
 }
 
-// healing is how long a case may take in which nothing tells the scheduler that it missed something.
+// healing is the maximum duration of a case in which no event shows the scheduler that it missed one.
 const healing = 150 * time.Second
 
 func tooOld(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
@@ -112,7 +112,7 @@ func outOfOrder(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy
 	return g.full(ctx, 3*perNode-90)
 }
 
-// standstill: what happens meanwhile is taken in afterwards.
+// standstill: changes during the stall are processed afterwards.
 func standstill(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
 	ice := proxy.Freeze("*")
 	if err := ice.Await(ctx); err != nil {
@@ -137,7 +137,7 @@ func standstill(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy
 	return g.full(ctx, 2*perNode-50)
 }
 
-// slowWatch changes a pod until the API server has more to tell than it keeps for a client that does not listen.
+// slowWatch changes a pod until there are more events than the API server buffers for a client that does not read.
 func slowWatch(ctx context.Context, g *Ground, _ *Scheduler, proxy *fault.Proxy) error {
 	if err := g.Create(ctx, g.Pod("chatter", foreign)); err != nil {
 		return err

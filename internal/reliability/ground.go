@@ -26,10 +26,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
-// caseLabel stands on the nodes of a case, and its pods select it.
+// caseLabel is the label of the nodes of a case; its pods select it.
 const caseLabel = "reliability.kumiki.dev/case"
 
-// Ground is where one case plays.
+// Ground is the environment of one case.
 type Ground struct {
 	// Name is the case's namespace, and the beginning of the names of its nodes.
 	Name    string
@@ -84,7 +84,7 @@ func (g *Ground) Launch(ctx context.Context, l Launch) (*Scheduler, error) {
 	return s, s.WaitReady(ctx)
 }
 
-// Schedulers are all that run on this ground.
+// Schedulers returns all schedulers that run on this ground.
 func (g *Ground) Schedulers() []*Scheduler {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,14 +95,14 @@ func (g *Ground) Schedulers() []*Scheduler {
 	return all
 }
 
-// Cleanup is called after the case, the last first, also when it broke.
+// Cleanup registers a function that is called after the case, the last one first, even if the case failed.
 func (g *Ground) Cleanup(f func(context.Context) error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.cleanups = append(g.cleanups, f)
 }
 
-// MayHoldTooMuch says that the case made a node smaller than what is on it.
+// MayHoldTooMuch records that the case made a node smaller than the requests of its pods.
 func (g *Ground) MayHoldTooMuch(node string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -301,7 +301,7 @@ func openNamespace(ctx context.Context, client kubernetes.Interface, space *v1.N
 	})
 }
 
-// close takes away what the case made.
+// close deletes the objects of the case.
 func (g *Ground) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 60*time.Second)
 	defer cancel()
@@ -325,7 +325,7 @@ func (g *Ground) close(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// removePods deletes the pods of the case and tells what is still there.
+// removePods deletes the pods of the case and returns which still exist.
 func (g *Ground) removePods(ctx context.Context) string {
 	api := g.Client.CoreV1().Pods(g.Name)
 	list, err := api.List(ctx, metav1.ListOptions{})

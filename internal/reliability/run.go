@@ -65,8 +65,8 @@ type Options struct {
 	Progress io.Writer
 }
 
-// Run puts every case to every scheduler, on a fresh cluster for each, and returns what came of it: also when it
-// ends early, with what there is.
+// Run runs every case with every scheduler, on a fresh cluster for each, and returns the results, even if it ends
+// early.
 func Run(ctx context.Context, o Options) ([]Result, error) {
 	var all []Result
 	for _, p := range o.Programs {
@@ -190,7 +190,7 @@ func (s *suite) ground(ctx context.Context, c Case, run int) (*Ground, error) {
 	return g, errors.Join(s.scheduler.WaitReady(ctx), g.open(ctx))
 }
 
-// play runs a case and looks at what is left.
+// play runs a case and checks the state afterwards.
 func (s *suite) play(ctx context.Context, c Case, r *Result) {
 	g, err := s.ground(ctx, c, r.Run)
 	if err != nil {
@@ -243,12 +243,12 @@ func (s *suite) play(ctx context.Context, c Case, r *Result) {
 	}
 }
 
-// fail says that the case could not be put to the scheduler.
+// fail records that the case could not be run.
 func (r *Result) fail(err error) {
 	r.Outcome, r.Why, r.Failed = NotRun, err.Error(), true
 }
 
-// broke adds what the scheduler did wrong, if anything.
+// broke adds the errors of the scheduler, if there are any.
 func (r *Result) broke(err error) {
 	if err == nil || r.Failed {
 		return

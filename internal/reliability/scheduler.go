@@ -44,9 +44,9 @@ func (p Program) command(args ...string) []string {
 	return append([]string{p.Path}, args...)
 }
 
-// Launch says how to start a scheduler.
+// Launch has the options of a scheduler's start.
 type Launch struct {
-	// Name tells logs apart; empty means the program's name.
+	// Name distinguishes logs; empty means the program's name.
 	Name string
 	// Kubeconfig is how the API server is reached, perhaps through a proxy; empty means directly, as
 	// system:kube-scheduler.
@@ -59,8 +59,8 @@ type Launch struct {
 	DontWait bool
 	// Lease is how long the lease lasts; 0 means 4 s. It is to be renewed in three quarters of that.
 	Lease time.Duration
-	// MayDie says that the fault gives a scheduler reason to end, as the loss of its lease does: it is started
-	// again, and that is not held against it.
+	// MayDie is set if a scheduler may end because of the fault, for example if it loses its lease: it is restarted,
+	// and that does not count as a failure.
 	MayDie bool
 }
 
@@ -91,7 +91,7 @@ type Scheduler struct {
 	closing bool
 }
 
-// restartDelay is how long a scheduler that died stays away.
+// restartDelay is the time until a scheduler is restarted.
 const restartDelay = 500 * time.Millisecond
 
 func newScheduler(p Program, l Launch, admin, dir string) (*Scheduler, error) {

@@ -19,7 +19,7 @@ type soakFault struct {
 	do   func(ctx context.Context) error
 }
 
-// strike lets one fault happen.
+// strike injects one fault.
 func (k *soaking) strike(ctx context.Context) {
 	all := append(k.onTheLine(), k.inTheCluster()...)
 	if time.Since(k.began) < k.Duration/2 {
@@ -34,7 +34,7 @@ func (k *soaking) strike(ctx context.Context) {
 	fmt.Fprintf(k.Progress, "%5.1f min  %s%s\n", done.Second/60, f.what, behind(": ", done.Err))
 }
 
-// toSchedulers are faults of the processes that stand for the lease.
+// toSchedulers are faults of the processes that compete for the lease.
 func (k *soaking) toSchedulers() []soakFault {
 	which := k.random.IntN(len(k.pair))
 	one := k.pair[which]

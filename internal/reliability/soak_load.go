@@ -23,12 +23,12 @@ const (
 	soakSpace = "soak"
 	// soakWorkers is how many requests of the load are under way at once.
 	soakWorkers = 24
-	// aside is how long a node is closed before its pods and then the node itself go: longer than any fault keeps
-	// the news from a scheduler.
+	// aside is how long a node is cordoned before its pods and then the node are deleted: longer than any fault
+	// delays events.
 	aside = 20 * time.Second
 )
 
-// soakLoad makes pods and nodes come and go.
+// soakLoad creates and deletes pods and nodes.
 type soakLoad struct {
 	client *kubernetes.Clientset
 	Soak
@@ -101,7 +101,7 @@ func (l *soakLoad) counts() (created, bound, deleted int) {
 	return l.created, l.seen, l.deleted
 }
 
-// waiting counts the pods that have no node, and tells for how long the oldest has had none.
+// waiting returns the number of pods without a node, and how long the oldest has had none.
 func (l *soakLoad) waiting() (pods int, longest time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +111,8 @@ func (l *soakLoad) waiting() (pods int, longest time.Duration) {
 	return len(l.pending), longest
 }
 
-// nodesGo reports whether pods may be seen on a node that is gone just now: their deletion is under way.
+// nodesGo reports whether pods may be observed on a node that was just deleted, because their deletion is in
+// progress.
 func (l *soakLoad) nodesGo() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,7 +195,7 @@ func (l *soakLoad) pod() *v1.Pod {
 	return p
 }
 
-// create goes on until the API server has the pod: the load does not give way to the faults.
+// create retries until the API server has the pod: the faults must not reduce the load.
 func (l *soakLoad) create(ctx context.Context, p *v1.Pod) {
 	for ctx.Err() == nil {
 		_, err := l.client.CoreV1().Pods(soakSpace).Create(ctx, p, metav1.CreateOptions{})
@@ -221,7 +222,7 @@ func (l *soakLoad) remove(ctx context.Context, name string) {
 	}
 }
 
-// changeNodes closes, taints and labels nodes, and makes some come and go, until ctx ends. What it closes it opens
+// changeNodes cordons, taints and labels nodes, and creates and deletes some, until ctx ends. It uncordons the nodes
 // again.
 func (l *soakLoad) changeNodes(ctx context.Context) {
 	random := rand.New(rand.NewPCG(l.Seed, 3))
@@ -259,7 +260,7 @@ func (l *soakLoad) patchNode(ctx context.Context, name, patch string) {
 	}
 }
 
-// visit brings a node that is like another one, closes it after a while, and takes it away with its pods.
+// visit creates a node like another one, cordons it after a while, and deletes it with its pods.
 func (l *soakLoad) visit(ctx context.Context, i int, like string) {
 	model, err := l.client.CoreV1().Nodes().Get(ctx, like, metav1.GetOptions{})
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 
 // Wants waits until the pods of the case are where they should be. want: pod -> the nodes where it may be (0, or
 // several with | between), * for any node, ? for any verdict, - for none, or, with ! before it, parts of what the
-// pod's condition says about why it is not placed, with & between. A pod that must wait is looked at again a little
-// later: a refusal must last.
+// pod's condition says about why it is not placed, with & between. A pod that must wait is checked again a little
+// later: a rejection must persist.
 func (g *Ground) Wants(ctx context.Context, want map[string]string) error {
 	refused := false
 	g.mu.Lock()
@@ -32,7 +32,7 @@ func (g *Ground) Wants(ctx context.Context, want map[string]string) error {
 		}
 	}
 	g.mu.Unlock()
-	// A pod that was placed stays where it is: when that is wrong, waiting helps nothing.
+	// A placed pod stays on its node; if that is wrong, waiting does not help.
 	var final error
 	err := eventually(ctx, "each pod has its verdict", func() string {
 		wrong, forGood := g.differ(ctx, want)
@@ -52,7 +52,7 @@ func (g *Ground) Wants(ctx context.Context, want map[string]string) error {
 	return nil
 }
 
-// lasting is how long a refusal is watched.
+// lasting is how long a rejection is observed.
 const lasting = 300 * time.Millisecond
 
 // WantsAll waits for the same of many pods: prefix0, prefix1 and so on.
@@ -64,7 +64,7 @@ func (g *Ground) WantsAll(ctx context.Context, prefix string, n int, each string
 	return g.Wants(ctx, want)
 }
 
-// differ says how the pods differ from what is wanted, and whether nothing can mend it.
+// differ returns how the pods differ from the expectation, and whether that is final.
 func (g *Ground) differ(ctx context.Context, want map[string]string) (what string, forGood bool) {
 	pods, err := g.Pods(ctx)
 	if err != nil {
@@ -125,7 +125,7 @@ func differs(want, node, message string) string {
 	return ""
 }
 
-// why is what a pod's condition says about why it is not placed.
+// why returns the reason in a pod's condition why it is not placed.
 func why(p *v1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse {
@@ -182,7 +182,7 @@ func (g *Ground) Healthy(ctx context.Context) (time.Duration, error) {
 	return took, err
 }
 
-// Judge is what the checker finds on the cluster as it stands.
+// Judge returns the findings of the checker on the current state of the cluster.
 func (g *Ground) Judge(ctx context.Context) ([]string, error) {
 	nodes, err := g.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// eventually asks until nothing is wrong or ctx ends. wrong says what is, empty when nothing.
+// eventually polls until nothing is wrong or ctx ends. wrong returns what is wrong, empty if nothing is.
 func eventually(ctx context.Context, what string, wrong func() string) error {
 	for {
 		w := wrong()

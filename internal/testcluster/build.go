@@ -34,9 +34,9 @@ const (
 // ErrNoSource says that neither the source tree nor a binary was found.
 var ErrNoSource = errors.New("found neither the source of " + BinaryName + " nor a built one")
 
-// Build gives the path of an up-to-date binary, building it when needed: some
-// minutes the first time, a second when nothing changed. Lines about the
-// progress go to progress, which may be nil.
+// Build returns the path of an up-to-date binary, building it if needed: some minutes the first
+// time, a second when nothing changed. Lines about the progress go to progress, which may be
+// nil.
 //
 // The binary is taken from BinaryEnv; else built from the source tree around
 // the working directory or around this program into the tree's bin/; else
@@ -136,7 +136,7 @@ func compile(ctx context.Context, module, binary string, progress io.Writer) err
 	return nil
 }
 
-// reportInterval is how often a build that takes long says how far it is.
+// reportInterval is how often a long build reports its progress.
 const reportInterval = 5 * time.Second
 
 // aboutPackages is how many packages a build with an empty cache compiles.
@@ -210,7 +210,7 @@ func (r *buildReport) complaints() string {
 	return strings.Join(lines, "\n")
 }
 
-// lastLines keeps the end of what a program prints.
+// lastLines keeps the last lines of a program's output.
 type lastLines struct {
 	mu    sync.Mutex
 	lines []string

@@ -36,8 +36,7 @@ const (
 type Options struct {
 	// Nodes of the default shape; 0 means the program's default, -1 none.
 	Nodes int
-	// NodeSpec describes the nodes in YAML (the text, not a file) and takes the
-	// place of Nodes.
+	// NodeSpec describes the nodes in YAML (the text, not a file) and replaces Nodes.
 	NodeSpec string
 	// DataDir keeps the cluster; empty means a temporary directory.
 	DataDir string
@@ -173,7 +172,7 @@ func (c *Cluster) removeSpec() {
 	}
 }
 
-// spawn is where Spawn's thread takes its work from.
+// spawn passes work to Spawn's thread.
 var spawn = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {
@@ -247,7 +246,7 @@ func (c *Cluster) waitReady(ctx context.Context, stdout io.Reader) error {
 // Ended is closed when the cluster's program is gone, wanted or not.
 func (c *Cluster) Ended() <-chan struct{} { return c.ended }
 
-// Output is the end of what the program said.
+// Output returns the end of the program's output.
 func (c *Cluster) Output() string { return c.output.String() }
 
 // Logs is the directory with one log file per role.

@@ -54,8 +54,8 @@ func Start(t TB, opts Options) *Cluster {
 	return c
 }
 
-// lockOne takes the lock that keeps test clusters apart: two control planes on
-// a small machine make each other miss their deadlines.
+// lockOne takes the lock that serializes test clusters: two control planes on a small machine
+// make each other miss their deadlines.
 func lockOne(ctx context.Context, progress io.Writer) (func(), error) {
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("kumiki-testcluster-%d.lock", os.Getuid()))
 	return lock(ctx, path, func() {
@@ -63,8 +63,8 @@ func lockOne(ctx context.Context, progress io.Writer) (func(), error) {
 	})
 }
 
-// Reserve takes this machine's turn for a test that starts its cluster by itself, as a user does, and gives it back
-// when the test ends.
+// Reserve takes the lock for a test that starts its cluster itself, as a user does, and releases it when the test
+// ends.
 func Reserve(t TB) {
 	t.Helper()
 	unlock, err := lockOne(context.WithoutCancel(t.Context()), os.Stderr)

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// History follows every pod of a cluster and keeps what must not happen. When a watch breaks it lists again, so an API
-// server may come and go.
+// History follows every pod of a cluster and records violations. If a watch breaks, it lists again, so the API server
+// may restart.
 type History struct {
 	client kubernetes.Interface
 	cancel context.CancelFunc
@@ -52,7 +52,7 @@ func (h *History) Stop() []string {
 	return h.Found()
 }
 
-// Found is what was found so far, in the order of finding.
+// Found returns the violations so far, in the order of detection.
 func (h *History) Found() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
