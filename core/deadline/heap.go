@@ -16,7 +16,7 @@ type Phase uint8
 // zero Entry with a Phase is ready to be set.
 type Entry struct {
 	Phase Phase
-	at    record.Time // 0 while it is not set
+	at    record.Time // 0 while it is not set. Invariant: it is not 0 in Heap.entries.
 	index int         // in Heap.entries while it is set
 }
 

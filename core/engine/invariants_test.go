@@ -17,6 +17,9 @@ func Invariants(e *Engine) {
 			panic(cluster.Broken("after " + fmt.Sprint(e.count.events) + " events: " + broken))
 		}
 	}
+	if err := e.evictions.CheckInvariants(); err != nil {
+		panic(cluster.Broken("after " + fmt.Sprint(e.count.events) + " events: evictions: " + err.Error()))
+	}
 }
 
 func pendingInvariants(e *Engine) (broken string) {

@@ -36,6 +36,7 @@ type budgets struct {
 	// barred are pods, or the first ones of gangs, that evict no pods because of strict budgets.
 	barred []record.PodRef
 	// charges are the victims that budgets were charged with. An entry is there until the eviction has its answer.
+	// Invariant: no list is empty.
 	charges map[charge][]cluster.UID // eviction -> victims
 }
 

@@ -81,7 +81,7 @@ type Eviction struct {
 	stuck
 	// stalled is since when a gang cannot be tried because of its own pods, 0 for not so.
 	stalled record.Time
-	// stallEnd is set while stalled is: then the gang gives its capacity up.
+	// stallEnd is when a stalled gang gives its capacity up. Invariant: it is set exactly while stalled is.
 	stallEnd deadline.Entry
 }
 

@@ -84,7 +84,7 @@ type Manager struct {
 	finder    units.Finder
 
 	// of are the evictions requested by units that wait, and those that have no answer yet; gangs is how many are of
-	// gangs.
+	// gangs. Invariant: of[u].unit == u.
 	of    map[Unit]*Eviction
 	gangs int
 	// byVictim are the evictions that a pod leaves for. Invariant: an entry is there exactly as long as that eviction
@@ -98,12 +98,12 @@ type Manager struct {
 	// placedByPreemption are pods that got their placement by evictions, evictionRequested those that were to be
 	// evicted. Both as long as the pods are there.
 	placedByPreemption, evictionRequested map[cluster.UID]bool // pod -> true
-	// deferred are the wake-ups that wait a little for victims that terminate, in the order of their times.
-	// Invariant: wakeDue is at the first of them.
+	// deferred are the wake-ups that wait a little for victims that terminate. Invariant: they are in the order of
+	// their times, and wakeDue is at the first of them.
 	deferred []deferredWakeup
 	wakeDue  deadline.Entry
-	// checks are when victims in units are checked, whether they terminate; the first is the next.
-	// Invariant: checkDue is at the first of them.
+	// checks are when victims in units are checked, whether they terminate. Invariant: they are in the order of their
+	// times, and checkDue is at the first of them.
 	checks   []victimCheck
 	checkDue deadline.Entry
 

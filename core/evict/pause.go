@@ -70,7 +70,7 @@ type losses struct {
 	waits  []record.PodRef
 	wasted int         // useless evictions, in pods
 	last   record.Time // when anything of it was noted
-	// end is set to until while a pod waits for the end of the pause.
+	// end is when a pod is tried again that waits for the end of the pause.
 	end deadline.Entry
 }
 
@@ -80,7 +80,8 @@ type pauses struct {
 	emit      func(Effect)
 	deadlines *deadline.Heap
 	of        map[Owner]*losses
-	// waited are the owners for the end of whose pause a pod waits. Invariant: of[o].waits is not empty for each.
+	// waited are the owners for the end of whose pause a pod waits. Invariant: they are those of which of[o].waits is
+	// not empty and of[o].end is set, each once.
 	waited []Owner
 	swept  record.Time // when owners were last forgotten
 }

@@ -15,7 +15,7 @@ type pending struct {
 // otherwise a pod of it that waits would be placed beside them, and stay alone when they have gone (rule R5).
 type pendingEvictions struct {
 	of map[cluster.UID]pending // pod of a gang -> the eviction that was requested
-	// count is how many of them each gang has. Invariant: no entry is 0.
+	// count is how many of them each gang has. Invariant: no entry is 0, and their sum is len(of).
 	count map[cluster.GangKey]int
 }
 

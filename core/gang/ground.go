@@ -23,6 +23,8 @@ type Ground struct {
 	Reservers []plugin.Reserver
 	Meter     place.Meter
 
+	// taken are the placed members. Invariant: their marks ascend, and after a search they are the members that it
+	// placed.
 	taken []taken
 	noms  others
 }

@@ -140,6 +140,9 @@ func (w *world) place(need gang.Need) gang.Answer {
 	g := &gang.Ground{Trial: trial, Placer: w.placer, Nominations: w.noms, Draw: place.Draw(1, 1),
 		Reservers: w.reservers, Meter: noMeter{}}
 	a := gang.Place(need, g)
+	if err := gang.CheckInvariants(need, g, a); err != nil {
+		panic(err)
+	}
 	trial.Commit()
 	return a
 }

@@ -20,9 +20,10 @@ type nodeIndex struct {
 	floor int32
 }
 
-// nodeVictims is the pods of one node, the most important first: by priority, then those that started earlier, then
-// in the store's order (upstream: util.MoreImportantPod).
+// nodeVictims is the pods of one node.
 type nodeVictims struct {
+	// Invariant: the most important pod is first: by priority, then those that started earlier, then in the store's
+	// order (upstream: util.MoreImportantPod).
 	pods []victim.Entry
 	// tooLarge is set if a pod holds an amount that sums are not safe with (see victim.TooLarge).
 	tooLarge bool

@@ -35,7 +35,11 @@ func (w *world) ask(f *preempt.Finder, pod *v1.Pod, more func(*preempt.Question)
 	if more != nil {
 		more(&q)
 	}
-	return f.Find(s, q), true
+	a = f.Find(s, q)
+	if err := f.CheckInvariants(); err != nil {
+		panic(err)
+	}
+	return a, true
 }
 
 // told is an answer in words.

@@ -33,9 +33,9 @@ type capacity struct {
 	amounts      []nodeResource
 	domain       []int32          // row -> domain; noDomain for rows where no member may be
 	domains      []domainCapacity // Invariant: at least one
-	ampleDomains int              // number of domains with enough capacity
+	ampleDomains int              // Invariant: the number of domains that are ample
 	isRemoved    []bool           // unit -> it is removed
-	removed      []int            // all removed units, and some that were
+	removed      []int            // Invariant: has all removed units, and perhaps some that were
 	wanted       []bool           // by unit; reused memory
 }
 
@@ -82,8 +82,8 @@ type nodeResource struct {
 
 // domainCapacity is one of the sets of nodes of which all members must be in one.
 type domainCapacity struct {
-	slots []int64 // kind -> members that fit
-	sums  []int64 // resource -> what is left on nodes that some member fits
+	slots []int64 // kind -> members that fit. Invariant: the sum of memberKind.slots over its rows.
+	sums  []int64 // resource -> what some member may use. Invariant: the sum of nodeResource.counted over its rows.
 	ample bool
 }
 

@@ -156,6 +156,9 @@ func (w *gangWorld) units(f *units.Finder, ask wish, more func(*units.Question))
 	if after := w.listed(); after != before {
 		panic(fmt.Sprintf("the search leaves\n%s\nof\n%s", after, before))
 	}
+	if err := f.CheckInvariants(); err != nil {
+		panic(err)
+	}
 	return a, true
 }
 

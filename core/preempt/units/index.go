@@ -19,12 +19,13 @@ import (
 type index struct {
 	rows  []nodeUnits
 	gangs []gangUnits               // id -> gang
-	ids   map[cluster.GangKey]int32 // gang with pods on nodes -> its id
-	free  []int32                   // unused ids
+	ids   map[cluster.GangKey]int32 // gang with pods on nodes -> its id. Invariant: gangs[ids[key]].key == key.
+	free  []int32                   // unused ids. Invariant: each id is in ids or in free.
 	// The store's journals are applied up to these positions.
 	changes, renewals, objects uint64
 	known                      bool
 
+	// Invariant: between searches nothing is due.
 	dueRows   []cluster.NodeIdx // rows to read again; reused memory
 	rowIsDue  []bool            // row -> it is in dueRows
 	dueGangs  []int32           // gangs to read again; reused memory
@@ -34,7 +35,8 @@ type index struct {
 // nodeUnits is what units hold on one node.
 type nodeUnits struct {
 	// pods are those that are evicted one by one, the highest priority first; the priority is the one that protects
-	// them. parts are what gangs hold that are evicted whole, in the same order.
+	// them. parts are what gangs hold that are evicted whole, in the same order. Invariant: both are sorted, and the
+	// gang of each part is in gangs.
 	pods  []victim.Entry
 	parts []gangPart
 	// terminating are the terminating pods, which are in neither list.
