@@ -40,7 +40,8 @@ func (m *Manager) CheckInvariants() error {
 	}
 	for key, w := range m.whole { // order: any violation suffices
 		if w.gang != key || (w.state == Failed) != (w.retry.At() != 0) {
-			return fmt.Errorf("gang %v goes whole as %v, in state %d, checked at %d", key, w.gang, w.state, w.retry.At())
+			return fmt.Errorf("gang %v goes whole as %v, in state %d, checked at %d", key, w.gang, w.state,
+				w.retry.At())
 		}
 	}
 	if err := m.checkDeadlines(); err != nil {
