@@ -126,8 +126,8 @@ func (r *report) unmarshal(text []byte, path string, out any) bool {
 
 // removedFields are fields that our settings had: path below args -> the error for a file that has one.
 var removedFields = map[string]string{
-	"gangs.style": "was removed: kumiki always places a gang in one decision, which was style transaction; delete the field. " +
-		"'kumiki bench gangs' compares the other styles (docs/gangs-compared.md)",
+	"gangs.style": "was removed: kumiki always places a gang in one decision, which was style transaction; delete " +
+		"the field. 'kumiki bench gangs' compares the other styles (docs/gangs-compared.md)",
 }
 
 // unknownField reports a field that the type does not have, or a duplicate.

@@ -25,7 +25,8 @@ type shadowFlags struct{ app.ShadowOptions }
 func (f *shadowFlags) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Scheduler, "shadow", "",
 		"Compare the binds of the scheduler with this name with kumiki's own choices, instead of scheduling. The "+
-			"profile of that name is used, or else the first one. Nothing is written; rights to list and watch suffice.")
+			"profile of that name is used, or else the first one. Nothing is written; rights to list and watch "+
+			"suffice.")
 	fs.StringVar(&f.ReportFile, "shadow-report", "",
 		"With --shadow: write the report to this file as JSON, for kumiki shadow show.")
 	fs.DurationVar(&f.For, "shadow-for", 0, "With --shadow: end after this time and print the report; 0 means never.")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gangs owns one example of each way to declare a gang; docs/gangs.md explains them, and kumiki up --gangs applies
-// them.
+// Package gangs owns one example of each way to declare a gang; docs/gangs.md explains them, and kumiki up --gangs
+// applies them.
 package gangs
 
 import "embed"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sessions owns the four scenarios of gangs that are scheduled in sessions, one pod on each node; its README says what
-// to expect of them.
+// Package sessions owns the four scenarios of gangs that are scheduled in sessions, one pod on each node; its README
+// says what to expect of them.
 package sessions
 
 import "embed"
