@@ -27,8 +27,8 @@ func basicCommand() *cobra.Command {
 		Long: `Measure plain pods on equal nodes, created at full speed: the workload "basic" at the size of the flags.
 
 Each scheduler is a process of its own against a fresh local cluster (API server and etcd, without other load), and the
-schedulers take turns. null is a no-op binder: it replays the writes of a recorded run of kube-scheduler, or of kumiki if
-kube-scheduler is not built, and shows the upper bound on this machine. The latency of a pod is the time from its create
+schedulers take turns. null is a no-op binder: it replays the writes of a recorded run of kube-scheduler, or of kumiki
+if kube-scheduler is not built, and shows the upper bound on this machine. The latency of a pod is the time from its create
 call until a watch shows its node. A run fails if a pod stays unbound or a node is oversold.`,
 		Example: `  kumiki bench basic
   kumiki bench basic --nodes 100 --pods 1000 --runs 1 --scheduler kumiki,null -o json`,

@@ -23,8 +23,8 @@ func compareCommand() *cobra.Command {
 		Long: `Compare two reports of bench -o json, and show what B gained or lost against A.
 
 The figures are medians of B divided by those of A, with the 95 % confidence interval of the ratio. If both reports have
-a valid no-op binder (null), speed is pods/s divided by that of null in the same round, so that it does not depend on the
-machine or the time. The exit code is 1 if a scheduler lost more than 5 % with its whole interval, or missed a threshold
+a valid no-op binder (null), speed is pods/s divided by that of null in the same round, so that it does not depend on
+the machine or the time. The exit code is 1 if a scheduler lost more than 5 % with its whole interval, or missed a threshold
 in B.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -63,6 +63,6 @@ in B.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "output format: table or json")
 	return cmd
 }

@@ -57,7 +57,8 @@ or not all runs were made.`
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if f.file == "" && f.name == "" && f.match == "" && f.labels == "" {
 			if cmd.Flags().NFlag() > 0 {
-				return usage.Errorf("no workloads are selected: give --file, --workload, --match or --labels; 'kumiki bench table --labels= --list' lists the built-in ones")
+				return usage.Errorf("no workloads are selected: give --file, --workload, --match or --labels; " +
+					"'kumiki bench table --labels= --list' lists the built-in ones")
 			}
 			return cmd.Help()
 		}
@@ -65,13 +66,18 @@ or not all runs were made.`
 	}
 	fs := cmd.Flags()
 	fs.StringVarP(&f.file, "file", "f", "", "read the workloads from this `file`")
-	fs.StringVar(&f.name, "workload", "", "run the built-in workloads of the case with this `name` (default: all cases)")
+	fs.StringVar(&f.name, "workload", "",
+		"run the built-in workloads of the case with this `name` (default: all cases)")
 	fs.StringVar(&f.match, "match", "", "run only workloads whose case/workload matches the `regexp`")
-	fs.StringVar(&f.labels, "labels", "", "run only workloads with these labels, or with - without them, such as performance,-large")
+	fs.StringVar(&f.labels, "labels", "",
+		"run only workloads with these labels, or with - without them, such as performance,-large")
 	addFlags(fs, &o, 5, []string{report.Kumiki, report.Upstream, report.Null}, 30*time.Minute)
-	fs.Float64Var(&f.rate, "rate", 0, "create this many pods per second, even if the API server accepts them more slowly; 0 creates them as fast as it accepts them")
+	fs.Float64Var(&f.rate, "rate", 0,
+		"create this many pods per second, even if the API server accepts them more slowly; 0 creates them as fast "+
+			"as it accepts them")
 	fs.StringVar(&f.topic, "topic", "", "use the thresholds for the topic of this `name`, if a workload has any")
-	fs.StringSliceVar(&f.ablate, "ablate", nil, "measure kumiki without each of these `plugins` as well, to show their cost")
+	fs.StringSliceVar(&f.ablate, "ablate", nil,
+		"measure kumiki without each of these `plugins` as well, to show their cost")
 	addFormat(fs, &f.format)
 }
 
@@ -161,7 +167,8 @@ func chosenOf(files []*workload.File, match *regexp.Regexp, labels string) ([]wo
 	if len(others) > some {
 		others = append(others[:some], "and so on")
 	}
-	return nil, usage.Errorf("no workload matches %q and has the labels %q; there are %s", match, labels, strings.Join(others, ", "))
+	return nil, usage.Errorf("no workload matches %q and has the labels %q; there are %s", match, labels,
+		strings.Join(others, ", "))
 }
 
 // ablate adds kumiki without each of the plugins to the measured schedulers, and kumiki itself if it is missing.

@@ -27,15 +27,19 @@ func addFlags(fs *pflag.FlagSet, o *testbed.Options, runs int, schedulers []stri
 	fs.Float32Var(&o.QPS, "qps", testbed.DefaultQPS, "maximum requests per second of each client of each scheduler")
 	fs.IntVar(&o.Burst, "burst", testbed.DefaultBurst, "maximum burst of requests of each client of each scheduler")
 	fs.DurationVar(&o.Timeout, "timeout", timeout, "abort a run after this time")
-	fs.DurationVar(&o.Patience, "patience", testbed.DefaultPatience, "abort a run if none of the awaited pods makes progress for this time")
+	fs.DurationVar(&o.Patience, "patience", testbed.DefaultPatience,
+		"abort a run if none of the awaited pods makes progress for this time")
 	fs.StringVar(&o.KumikiBinary, "kumiki", "", "path of the kumiki `program` (default: this program)")
-	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "path of the kube-scheduler `program` (default: kube-scheduler in the directory of this program)")
-	fs.StringVar(&o.ProfileDir, "profile-dir", "", "write CPU and allocation profiles of the last run of each scheduler to this `directory`; profiling slows the schedulers down")
+	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "",
+		"path of the kube-scheduler `program` (default: kube-scheduler in the directory of this program)")
+	fs.StringVar(&o.ProfileDir, "profile-dir", "",
+		"write CPU and allocation profiles of the last run of each scheduler to this `directory`; profiling "+
+			"slows the schedulers down")
 	fs.IntVar(&o.ProfileSeconds, "profile-seconds", 15, "length of the CPU profile, in seconds")
 }
 
 func addFormat(fs *pflag.FlagSet, format *string) {
-	fs.StringVarP(format, "output", "o", "table", strings.Join(report.Formats, ", "))
+	fs.StringVarP(format, "output", "o", "table", "output format: "+strings.Join(report.Formats, ", "))
 }
 
 func knownFormat(format string) error {

@@ -37,8 +37,8 @@ func gangsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gangs",
 		Short: "Compare ways to schedule gangs on small workloads",
-		Long: `Compare ways to schedule gangs, on small workloads that each put some of them at a disadvantage. docs/gangs.md explains
-the result.
+		Long: `Compare ways to schedule gangs, on small workloads that each put some of them at a disadvantage.
+docs/gangs-compared.md explains the result.
 
 Without flags, simulate each workload with each way in virtual time, which takes a second. With --live, run the same
 workloads in real time on a fresh local cluster, with native pod groups, for each of the schedulers. That takes some
@@ -68,10 +68,12 @@ minutes for each, and the machine should be idle otherwise.`,
 	fs := cmd.Flags()
 	fs.BoolVar(&o.live, "live", false, "run on a local cluster, in real time")
 	fs.StringSliceVar(&o.scenarios, "scenario", nil, "run only the scenarios of these `names`")
-	fs.StringSliceVar(&o.Schedulers, "scheduler", []string{report.Upstream, report.Kumiki}, "with --live: measure these schedulers, in this order")
+	fs.StringSliceVar(&o.Schedulers, "scheduler", []string{report.Upstream, report.Kumiki},
+		"with --live: measure these schedulers, in this order")
 	fs.DurationVar(&o.until, "until", 0, "with --live: end a workload after at most this time")
 	fs.StringVar(&o.KumikiBinary, "kumiki", "", "path of the kumiki `program` (default: this program)")
-	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "path of the kube-scheduler `program` (default: kube-scheduler in the directory of this program)")
+	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "",
+		"path of the kube-scheduler `program` (default: kube-scheduler in the directory of this program)")
 	o.QPS, o.Burst, o.Rounds, o.Nodes, o.Pods, o.Timeout = testbed.DefaultQPS, testbed.DefaultBurst, 1, 1, 1, time.Hour
 	return cmd
 }
@@ -115,7 +117,9 @@ func (o *gangOptions) playAll(ctx context.Context, to io.Writer, todo []gangs.Sc
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	slices.SortStableFunc(results, func(a, b gangs.Result) int { return indexOf(todo, a.Scenario) - indexOf(todo, b.Scenario) })
+	slices.SortStableFunc(results, func(a, b gangs.Result) int {
+		return indexOf(todo, a.Scenario) - indexOf(todo, b.Scenario)
+	})
 	gangs.Table(to, results)
 	return nil
 }
@@ -124,8 +128,10 @@ func indexOf(todo []gangs.Scenario, name string) int {
 	return slices.IndexFunc(todo, func(s gangs.Scenario) bool { return s.Name == name })
 }
 
-func (o *gangOptions) playOn(ctx context.Context, name string, todo []gangs.Scenario) (results []gangs.Result, err error) {
-	c, err := testcluster.Launch(ctx, testcluster.Options{Nodes: -1, PodStages: "none", NoKubeletAdmission: true, NoHeartbeats: true, Args: ops.ClusterArgs(),
+func (o *gangOptions) playOn(ctx context.Context, name string,
+	todo []gangs.Scenario) (results []gangs.Result, err error) {
+	c, err := testcluster.Launch(ctx, testcluster.Options{Nodes: -1, PodStages: "none", NoKubeletAdmission: true,
+		NoHeartbeats: true, Args: ops.ClusterArgs(),
 		FeatureGates: testbed.GateList(o.Gates), RuntimeConfig: "api/all=true"})
 	if err != nil {
 		return nil, err

@@ -42,12 +42,12 @@ func tableCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "table [REPORT.json]",
 		Short: "Measure the comparison table: every family of workloads with all schedulers",
-		Long: `Measure the comparison table: every family of workloads with kumiki, kube-scheduler, the no-op binder (null), and
-without a scheduler (create-only).
+		Long: `Measure the comparison table: every family of workloads with kumiki, kube-scheduler, the no-op binder
+(null), and without a scheduler (create-only).
 
 This takes hours. Each complete run is saved in the report at once. After an interrupt, --resume continues and repeats
-the runs that failed. A page with plots is written beside the report. With a report as argument, show that report, or put
-it --into a Markdown file, without measuring.`,
+the runs that failed. A page with plots is written beside the report. With a report as argument, show that report, or
+put it --into a Markdown file, without measuring.`,
 		Example: `  kumiki bench table --list
   kumiki bench table --match 'spread' --runs 1
   kumiki bench table --resume --again '^affinity/'
@@ -76,7 +76,8 @@ it --into a Markdown file, without measuring.`,
 	fs.StringVar(&f.again, "again", "", "with --resume: repeat the workloads whose case/workload matches the `regexp`")
 	addFormat(fs, &f.format)
 	fs.StringVar(&f.into, "into", "", "with a report: put the table into this Markdown `file`, between its markers")
-	addFlags(fs, &o, 3, []string{report.Kumiki, report.Upstream, report.Upstream + "@100", report.Null, report.CreateOnly}, 10*time.Minute)
+	addFlags(fs, &o, 3, []string{report.Kumiki, report.Upstream, report.Upstream + "@100", report.Null,
+		report.CreateOnly}, 10*time.Minute)
 	return cmd
 }
 
@@ -107,7 +108,8 @@ func between(text, table []byte) ([]byte, error) {
 	before, rest, begins := bytes.Cut(text, []byte(tableBegins))
 	_, after, ends := bytes.Cut(rest, []byte(tableEnds))
 	if !begins || !ends {
-		return nil, fmt.Errorf("no lines %q and %q, between which the table would stand", strings.TrimSpace(tableBegins), strings.TrimSpace(tableEnds))
+		return nil, fmt.Errorf("no lines %q and %q, between which the table would stand",
+			strings.TrimSpace(tableBegins), strings.TrimSpace(tableEnds))
 	}
 	return slices.Concat(before, []byte(tableBegins), table, []byte(tableEnds), after), nil
 }

@@ -78,18 +78,22 @@ plugin costs per decision and per node, and its share of the 99th percentile of 
 	fs.StringVar(&families, "families", "", "measure only the families that match this `regexp`")
 	fs.IntVar(&o.Pods, "pods", 5000, "number of measured pods in each run")
 	fs.IntVar(&o.Warmup, "warmup", 100, "number of pods before the measured ones; at least one of each template")
-	fs.DurationVar(&o.Limit, "limit", 5*time.Second, "end a run after this time, with the pods placed until then; 0 means never")
+	fs.DurationVar(&o.Limit, "limit", 5*time.Second,
+		"end a run after this time, with the pods placed until then; 0 means never")
 	fs.IntVar(&o.Runs, "runs", 3, "number of runs of each scheduler")
-	fs.StringSliceVar(&schedulers, "schedulers", all, "measure these schedulers, in this order; ratios are to the first")
+	fs.StringSliceVar(&schedulers, "schedulers", all,
+		"measure these schedulers, in this order; ratios are to the first")
 	fs.StringSliceVar(&ablate, "ablate", nil, "measure the cost of these `plugins` instead of --schedulers")
-	fs.IntVar(&classMiB, "class-memory", 0, "memory limit of kumiki's caches of pod classes, in `MiB`; 0 means the limit of the scheduler")
-	fs.StringVarP(&format, "output", "o", "table", "table, json, or svg (the cost of a pod by the number of nodes)")
+	fs.IntVar(&classMiB, "class-memory", 0,
+		"memory limit of kumiki's caches of pod classes, in `MiB`; 0 means the limit of the scheduler")
+	fs.StringVarP(&format, "output", "o", "table",
+		"output format: table, json, or svg (the cost of a pod by the number of nodes)")
 	fs.StringVar(&from, "from", "", "show the report in this JSON `file`, without measuring")
 	return cmd
 }
 
-// chosen are the names and contenders of the schedulers that are named; with plugins to ablate, kumiki with and without each of
-// them.
+// chosen are the names and contenders of the schedulers that are named; with plugins to ablate, kumiki with and
+// without each of them.
 func chosen(names, ablate []string, others []Contender, classBytes int) ([]string, []Contender, error) {
 	kumiki := Kumiki(classBytes)
 	if len(ablate) > 0 {

@@ -47,8 +47,8 @@ func NewCommand() *cobra.Command {
 		Long: `Measure the start of schedulers in a cluster full of bound pods.
 
 One local cluster (API server and etcd, without other load) holds the pods, which are created bound. One more pod waits
-for a scheduler. Each scheduler is started, binds that pod, is killed with SIGKILL, and is started again with another pod
-waiting; the schedulers take turns. Times are measured from the start of the process, without leader election: a lease
+for a scheduler. Each scheduler is started, binds that pod, is killed with SIGKILL, and is started again with another
+pod waiting; the schedulers take turns. Times are measured from the start of the process, without leader election: a lease
 that was not released has to expire first, which takes the same time for all.
 
 With --fake, a simulated API server inside this program replaces the local cluster: it is filled in seconds, costs less
@@ -78,14 +78,18 @@ than an API server beside the scheduler, and knows when it sent the last list.`,
 	fs.IntVar(&o.Pods, "pods", 50000, "number of bound pods")
 	fs.IntVar(&o.Rounds, "runs", 3, "number of rounds; each starts each scheduler twice")
 	fs.BoolVar(&fake, "fake", false, "use a simulated API server instead of a local cluster")
-	fs.StringSliceVar(&o.Schedulers, "schedulers", []string{report.Kumiki, report.Upstream}, "measure these schedulers, in this order")
+	fs.StringSliceVar(&o.Schedulers, "schedulers", []string{report.Kumiki, report.Upstream},
+		"measure these schedulers, in this order")
 	fs.Float32Var(&o.QPS, "qps", testbed.DefaultQPS, "maximum requests per second of each client of each scheduler")
 	fs.IntVar(&o.Burst, "burst", testbed.DefaultBurst, "maximum burst of requests of each client of each scheduler")
 	fs.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "abort a start after this time")
-	fs.StringVarP(&format, "output", "o", "table", "table or json")
+	fs.StringVarP(&format, "output", "o", "table", "output format: table or json")
 	fs.StringVar(&o.KumikiBinary, "kumiki", "", "path of the kumiki `program` (default: this program)")
-	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "path of the kube-scheduler `program` (default: kube-scheduler in the directory of this program)")
-	fs.StringVar(&o.ProfileDir, "profile-dir", "", "write profiles of each scheduler to this `directory`: CPU of its first five seconds, memory in use, allocations since the start")
+	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "",
+		"path of the kube-scheduler `program` (default: kube-scheduler in the directory of this program)")
+	fs.StringVar(&o.ProfileDir, "profile-dir", "",
+		"write profiles of each scheduler to this `directory`: CPU of its first five seconds, memory in use, "+
+			"allocations since the start")
 	return cmd
 }
 
@@ -223,7 +227,8 @@ func (f *localCluster) serverPids() []int { return f.Servers }
 // boundPod is a pod of an ordinary service: some variables, a probe, an owner's labels.
 func boundPod(name, node string, i int) *corev1.Pod {
 	p := pod(name)
-	p.Labels = map[string]string{"app": fmt.Sprintf("app-%03d", i%500), "pod-template-hash": "5d5f7b8c9d", "tier": "backend"}
+	p.Labels = map[string]string{"app": fmt.Sprintf("app-%03d", i%500), "pod-template-hash": "5d5f7b8c9d",
+		"tier": "backend"}
 	p.Annotations = map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "8080"}
 	p.Spec.NodeName = node
 	c := &p.Spec.Containers[0]
@@ -231,7 +236,8 @@ func boundPod(name, node string, i int) *corev1.Pod {
 		c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: "value-of-" + strings.ToLower(name)})
 	}
 	p.Spec.Volumes = []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{
-		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: p.Labels["app"]}}}}}
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{
+			Name: p.Labels["app"]}}}}}
 	c.VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/etc/config", ReadOnly: true}}
 	return p
 }
@@ -288,7 +294,8 @@ func (f *starts) startTwice(ctx context.Context, name string, round int) ([]Star
 		}
 		st.Scheduler, st.Round, st.How = name, round, how
 		fmt.Fprintf(f.o.Progress, "%s, round %d, %s: ready after %.2f s, bound after %.2f s, %.1f CPU seconds, %.0f MiB read, %.0f MiB at most, others %.0f%%\n",
-			name, round, how, st.ReadySeconds, st.BoundSeconds, st.CPU, report.Mebi(st.ReadBytes), report.Mebi(st.PeakRSS), 100*st.Others)
+			name, round, how, st.ReadySeconds, st.BoundSeconds, st.CPU, report.Mebi(st.ReadBytes),
+			report.Mebi(st.PeakRSS), 100*st.Others)
 		both = append(both, st)
 	}
 	return both, nil
@@ -410,7 +417,8 @@ func (f *starts) profile(ctx context.Context, s *testbed.Scheduler) error {
 const askEvery = 10 * time.Millisecond
 
 // awaitBoth returns the seconds after began when the scheduler was ready and when the pod was bound.
-func (f *starts) awaitBoth(ctx context.Context, s *testbed.Scheduler, name string, began time.Time) (ready, bound float64, err error) {
+func (f *starts) awaitBoth(ctx context.Context, s *testbed.Scheduler, name string,
+	began time.Time) (ready, bound float64, err error) {
 	for ready == 0 || bound == 0 {
 		if ready == 0 && s.Get(ctx, "/readyz", io.Discard) == nil {
 			ready = time.Since(began).Seconds()

@@ -49,9 +49,9 @@ func NewWaitingCommand() *cobra.Command {
 		Short: "Measure nodes that change all the time while unschedulable pods wait",
 		Long: `Measure nodes that change all the time while unschedulable pods wait.
 
-Each scheduler is a process of its own against a simulated API server inside this program. After it has tried all waiting
-pods, nodes change at a fixed rate, one after the other, and four times a second a pod is added that fits. Half of the
-waiting pods request more CPU than any node has, half a label that no node has.`,
+Each scheduler is a process of its own against a simulated API server inside this program. After it has tried all
+waiting pods, nodes change at a fixed rate, one after the other, and four times a second a pod is added that fits. Half
+of the waiting pods request more CPU than any node has, half a label that no node has.`,
 		Example: `  kumiki bench waiting
   kumiki bench waiting --schedulers kumiki --changes room --rate 1000`,
 		Args: cobra.NoArgs,
@@ -77,14 +77,18 @@ waiting pods request more CPU than any node has, half a label that no node has.`
 	fs.IntVar(&o.Pods, "pods", 10000, "number of bound pods")
 	fs.IntVar(&o.Waiting, "waiting", 10000, "number of waiting pods")
 	fs.IntVar(&o.Rate, "rate", 5000, "number of node changes per second")
-	fs.StringSliceVar(&o.Kinds, "changes", []string{"heartbeat", "label", "room"}, "measure these kinds of changes")
+	fs.StringSliceVar(&o.Kinds, "changes", []string{"heartbeat", "label", "room"},
+		"measure these kinds of node changes: heartbeat, label, room (the memory of a node)")
 	fs.DurationVar(&o.Length, "for", 10*time.Second, "duration of each kind of change")
-	fs.StringSliceVar(&o.Schedulers, "schedulers", []string{report.Kumiki, report.Upstream}, "measure these schedulers, in this order")
+	fs.StringSliceVar(&o.Schedulers, "schedulers", []string{report.Kumiki, report.Upstream},
+		"measure these schedulers, in this order")
 	fs.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "abort a scheduler after this time")
-	fs.StringVarP(&format, "output", "o", "table", "table or json")
+	fs.StringVarP(&format, "output", "o", "table", "output format: table or json")
 	fs.StringVar(&o.KumikiBinary, "kumiki", "", "path of the kumiki `program` (default: this program)")
-	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "", "path of the kube-scheduler `program` (default: kube-scheduler in the directory of this program)")
-	fs.StringVar(&o.ProfileDir, "profile-dir", "", "write a CPU profile of each scheduler during the last kind of change to this `directory`")
+	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "",
+		"path of the kube-scheduler `program` (default: kube-scheduler in the directory of this program)")
+	fs.StringVar(&o.ProfileDir, "profile-dir", "",
+		"write a CPU profile of each scheduler during the last kind of change to this `directory`")
 	o.QPS, o.Burst, o.Rounds = testbed.DefaultQPS, testbed.DefaultBurst, 1
 	return cmd
 }
@@ -204,7 +208,8 @@ const (
 )
 
 // change changes nodes at the rate, and adds pods that fit.
-func (f *standinCluster) change(ctx context.Context, o WaitingOptions, s *testbed.Scheduler, kind string) (Waited, error) {
+func (f *standinCluster) change(ctx context.Context, o WaitingOptions, s *testbed.Scheduler,
+	kind string) (Waited, error) {
 	pid := s.Cmd.Process.Pid
 	before, err := testbed.ReadUsage(pid, nil)
 	if err != nil {
@@ -263,7 +268,8 @@ func (r WaitingReport) Write(w io.Writer, format string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "SCHEDULER\tCHANGE\tCHANGES/s\tCPU\tBIND P50\tBIND MAX\tBOUND\tPATCHES\tPEAK RSS\tOTHERS\t")
 	for _, row := range r.Waited {
-		fmt.Fprintf(t, "%s\t%s\t%.0f\t%.0f%%\t%.3fs\t%.3fs\t%d/%d\t%d\t%.0fMi\t%.0f%%\t\n", row.Scheduler, row.Change, row.Rate, 100*row.CPU, row.P50, row.Max,
+		fmt.Fprintf(t, "%s\t%s\t%.0f\t%.0f%%\t%.3fs\t%.3fs\t%d/%d\t%d\t%.0fMi\t%.0f%%\t\n", row.Scheduler, row.Change,
+			row.Rate, 100*row.CPU, row.P50, row.Max,
 			row.Bound, row.Probes, row.Patches, report.Mebi(row.PeakRSS), 100*row.Others)
 	}
 	return t.Flush()
