@@ -14,20 +14,20 @@ const glossaryPage = "docs/glossary.md"
 
 // plainWords are words in the names of exported types of core that a reader who knows Kubernetes and Go understands.
 var plainWords = wordSet(`
-	a action admission affinity allocation amount annotation answer args backoff balanced bind binder binding bitmap bound
-	budget cache candidate change claim code column condition config considered controller cost count counter counting
-	counts deadline declaration declared default demand device difference domain enabled error event eviction explainer
-	extended failing failure feature filter finder fit foreign freed gang gate group handler heap host id idx image index
-	info input inter item iterator key kind label less limit list locality loss map mapping mark member migrated migrating
-	migration mode mutation name need no node normal not notice object of opening option outcome owner path phase placement
-	plan planned planner plugin pod point port preemption priority profile query question queue read readiness reason
-	reader recent recorded reference registration rejection report request reservation reserve reserved reserver
-	resource
-	restored restriction result rows rule scheduler scheduling score scorer search seen selection selective selector
-	self set shape sort source spec spread stat state statistic status strategy table tag target taint term time timer total
-	allocate create decided delete done engine evict gone held moved nomination paused prepare release scalar select stuck
-	cluster entry history inspector manager pause shortage shown waiting warning waste
-	synced trouble whole type uid unit value verdict version victim view volume wait watch weighted write zone`)
+	a action admission affinity allocate allocation amount annotation answer args backoff balanced bind binder
+	binding bitmap bound budget cache candidate change claim cluster code column condition config considered
+	controller cost count counter counting counts create deadline decided declaration declared default delete demand
+	device difference domain done enabled engine entry error event evict eviction explainer extended failing failure
+	feature filter finder fit foreign freed gang gate gone group handler heap held history host id idx image index
+	info input inspector inter item iterator key kind label less limit list locality loss manager map mapping mark
+	member migrated migrating migration mode moved mutation name need no node nomination normal not notice object of
+	opening option outcome owner path pause paused phase placement plan planned planner plugin pod point port
+	preemption prepare priority profile query question queue read reader readiness reason recent recorded reference
+	registration rejection release report request reservation reserve reserved reserver resource restored
+	restriction result rows rule scalar scheduler scheduling score scorer search seen select selection selective
+	selector self set shape shortage shown sort source spec spread stat state statistic status strategy stuck synced
+	table tag taint target term time timer total trouble type uid unit value verdict version victim view volume wait
+	waiting warning waste watch weighted whole write zone`)
 
 func wordSet(list string) map[string]bool {
 	set := map[string]bool{} // word -> needs no entry

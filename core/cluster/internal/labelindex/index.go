@@ -14,7 +14,7 @@ import (
 // Label is a label.
 type Label struct{ Key, Value string }
 
-// None stands for the absence of a label that a selector requires: keys of labels are never empty.
+// None represents the absence of a label that selectors require: keys of labels are never empty.
 var None Label
 
 // Index finds, among many selectors, those that may match a pod, by one label that each of them requires.
