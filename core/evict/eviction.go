@@ -8,7 +8,6 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/deadline"
-	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -35,14 +34,6 @@ const (
 type Unit struct {
 	Gang cluster.GangKey // zero for a pod by itself
 	Pod  cluster.UID     // empty for a gang
-}
-
-// UnitOf returns the unit of the queue as it is known here.
-func UnitOf(u *queue.Unit) Unit {
-	if u.Gang != (cluster.GangKey{}) {
-		return Unit{Gang: u.Gang}
-	}
-	return Unit{Pod: u.UID()}
 }
 
 func (u Unit) isGang() bool { return u.Gang != (cluster.GangKey{}) }

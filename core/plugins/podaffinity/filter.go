@@ -9,6 +9,23 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
+// domain is a set of nodes that count as near each other: those with this value of a label.
+type domain struct{ key, value string }
+
+// tally counts pods per domain. A domain without pods is not in it.
+type tally map[domain]int64 // domain -> pods, one for each term
+
+func (t tally) add(node *cluster.Node, key string, delta int64) {
+	value, ok := node.Labels[key]
+	if !ok {
+		return
+	}
+	d := domain{key, value}
+	if t[d] += delta; t[d] == 0 {
+		delete(t, d)
+	}
+}
+
 // podAffinityFilter is the filter by counters; podAffinityScan says what it means.
 type podAffinityFilter struct {
 	pl     *InterPodAffinity

@@ -5,7 +5,6 @@ package podaffinity
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -121,24 +120,6 @@ func selects(t *cluster.PodTerm) cluster.Term {
 		sel.Matching = t.Matching
 	}
 	return sel
-}
-
-// resolved returns the terms with the names of the namespaces that their selectors select.
-func resolved(s cluster.Snapshot, terms []cluster.PodTerm) []cluster.PodTerm {
-	terms = slices.Clone(terms)
-	for i := range terms {
-		t := &terms[i]
-		names := slices.Clone(t.Namespaces)
-		cluster.Each(s, func(ns *v1.Namespace) bool {
-			if anySpace(t) || t.Matching.Matches(labels.Set(ns.Labels)) {
-				names = append(names, ns.Name)
-			}
-			return true
-		})
-		slices.Sort(names)
-		t.Namespaces = slices.Compact(names)
-	}
-	return terms
 }
 
 // namespaceLabels are the labels of a namespace, none when it is not known.

@@ -3,26 +3,14 @@
 package podaffinity
 
 import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
-
-// domain is a set of nodes that count as near each other: those with this value of a label.
-type domain struct{ key, value string }
-
-// tally counts pods per domain. A domain without pods is not in it.
-type tally map[domain]int64 // domain -> pods, one for each term
-
-func (t tally) add(node *cluster.Node, key string, delta int64) {
-	value, ok := node.Labels[key]
-	if !ok {
-		return
-	}
-	d := domain{key, value}
-	if t[d] += delta; t[d] == 0 {
-		delete(t, d)
-	}
-}
 
 // podAffinityScan is the filter by a scan of all pods: the specification, and the slow twin of podAffinityFilter.
 type podAffinityScan struct {
@@ -209,4 +197,22 @@ func (m podAffinityScanScore) Rows(s cluster.Snapshot, fit []cluster.NodeIdx, ou
 
 func (podAffinityScanScore) Normalize(_ cluster.Snapshot, _ []cluster.NodeIdx, scores []int64) {
 	spread100(scores)
+}
+
+// resolved returns the terms with the names of the namespaces that their selectors select.
+func resolved(s cluster.Snapshot, terms []cluster.PodTerm) []cluster.PodTerm {
+	terms = slices.Clone(terms)
+	for i := range terms {
+		t := &terms[i]
+		names := slices.Clone(t.Namespaces)
+		cluster.Each(s, func(ns *v1.Namespace) bool {
+			if anySpace(t) || t.Matching.Matches(labels.Set(ns.Labels)) {
+				names = append(names, ns.Name)
+			}
+			return true
+		})
+		slices.Sort(names)
+		t.Namespaces = slices.Compact(names)
+	}
+	return terms
 }
