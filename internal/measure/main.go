@@ -62,6 +62,9 @@ func run() error {
 // left are directories that hold no production files of the root module.
 var left = []string{"testdata", "conformance", "localcluster", "tools"}
 
+// support are packages that only tests import.
+var support = []string{"core/preempt/simulated", "kube/kubetest"}
+
 // sources reads the production files of the root module, by their paths.
 func sources(root string) (map[string]string, error) {
 	files := map[string]string{} // path with slashes -> text
@@ -70,7 +73,8 @@ func sources(root string) (map[string]string, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (slices.Contains(left, name) || path != root && strings.HasPrefix(name, ".")):
+		case d.IsDir() && (slices.Contains(left, name) || slices.Contains(support, filepath.ToSlash(path)) ||
+			path != root && strings.HasPrefix(name, ".")):
 			return filepath.SkipDir
 		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 			return nil
