@@ -27,7 +27,7 @@ type Finder struct {
 	shortage  victim.Shortage
 	reasons   histogram
 	tried     int
-	bounds    bounds
+	bounds    victim.Bounds[Loss]
 	hopeless  []cluster.NodeIdx // rows on which no eviction helps, for reasons that try reports
 	protected []bool            // pod that may go from the current row -> its eviction violates a budget
 

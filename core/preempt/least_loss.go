@@ -25,19 +25,19 @@ func sparedLoss(sm *victim.Shortage, behind []victim.Entry) Loss {
 // best finds the candidate of the smallest loss and tries as few rows as possible.
 func (f *Finder) best() (best Candidate, found bool) {
 	f.boundAll()
-	f.bounds.order()
-	var lowest bound
+	f.bounds.Order()
+	var lowest victim.Bound[Loss]
 	for len(f.bounds) > 0 {
-		next := f.bounds.pop()
-		if found && !next.before(&lowest) {
+		next := f.bounds.Pop()
+		if found && !victim.Before(&next, &lowest) {
 			break
 		}
-		if !f.findOn(next.row) {
+		if !f.findOn(next.Row) {
 			continue
 		}
-		if b := (bound{f.loss, next.row}); !found || b.before(&lowest) {
+		if b := victim.On(next.Row, f.loss); !found || victim.Before(&b, &lowest) {
 			lowest, found = b, true
-			best = candidate(next.row, f.victims, f.loss)
+			best = candidate(next.Row, f.victims, f.loss)
 		}
 	}
 	if !found {
@@ -48,24 +48,31 @@ func (f *Finder) best() (best Candidate, found bool) {
 	return best, found
 }
 
+func boundOf(c *Candidate) victim.Bound[Loss] { return victim.On(c.Node, c.Loss) }
+
 // cheapest finds at most count candidates of the smallest losses, the smallest first.
 func (f *Finder) cheapest(count int) (found []Candidate) {
 	f.boundAll()
-	f.bounds.order()
+	f.bounds.Order()
 	for len(f.bounds) > 0 {
-		next := f.bounds.pop()
-		if len(found) == count && !next.before(&bound{found[count-1].Loss, found[count-1].Node}) {
-			break
+		next := f.bounds.Pop()
+		if len(found) == count {
+			if last := boundOf(&found[count-1]); !victim.Before(&next, &last) {
+				break
+			}
 		}
-		if !f.findOn(next.row) {
+		if !f.findOn(next.Row) {
 			continue
 		}
-		is := bound{f.loss, next.row}
-		at := slices.IndexFunc(found, func(c Candidate) bool { return is.before(&bound{c.Loss, c.Node}) })
+		is := victim.On(next.Row, f.loss)
+		at := slices.IndexFunc(found, func(c Candidate) bool {
+			other := boundOf(&c)
+			return victim.Before(&is, &other)
+		})
 		if at < 0 {
 			at = len(found)
 		}
-		found = slices.Insert(found, at, candidate(next.row, f.victims, f.loss))
+		found = slices.Insert(found, at, candidate(next.Row, f.victims, f.loss))
 		found = found[:min(len(found), count)]
 	}
 	if len(found) == 0 {
@@ -84,7 +91,7 @@ func (f *Finder) boundAll() {
 		f.reasons.nodes += len(f.rows)
 		return
 	}
-	sure := bound{row: cluster.NoNode} // the best of the rows whose loss is known exactly
+	sure := victim.On(cluster.NoNode, Loss{}) // the best of the rows whose loss is known exactly
 	for _, n := range f.rows {
 		shelf := &f.index.nodes[n]
 		lower := shelf.below(f.question.Pod.Spec.Priority)
@@ -111,17 +118,18 @@ func (f *Finder) boundAll() {
 				f.bounds = append(f.bounds, b)
 			}
 		case f.Budgets.Len() > 0:
-			f.bounds = append(f.bounds, bound{least(lower[cut:], lower[cut].Priority), n})
+			f.bounds = append(f.bounds, victim.On(n, least(lower[cut:], lower[cut].Priority)))
 		case f.question.Best > 0:
-			f.bounds = append(f.bounds, bound{sparedLoss(&f.shortage, lower[cut:]), n})
-		case sure.row != cluster.NoNode && lower[cut].Priority > sure.least.Highest:
+			f.bounds = append(f.bounds, victim.On(n, sparedLoss(&f.shortage, lower[cut:])))
+		case sure.Row != cluster.NoNode && lower[cut].Priority > sure.Loss.Highest:
 		default:
-			if b := (bound{sparedLoss(&f.shortage, lower[cut:]), n}); sure.row == cluster.NoNode || b.before(&sure) {
+			b := victim.On(n, sparedLoss(&f.shortage, lower[cut:]))
+			if sure.Row == cluster.NoNode || victim.Before(&b, &sure) {
 				sure = b
 			}
 		}
 	}
-	if sure.row != cluster.NoNode {
+	if sure.Row != cluster.NoNode {
 		f.bounds = append(f.bounds, sure)
 	}
 }
@@ -137,10 +145,10 @@ func (f *Finder) noteTooFew(n cluster.NodeIdx) {
 
 // lowerBound bounds the loss on a row where one victim must have at least the given priority, and where one must
 // matter to the filter that rejected the row. ok is false if no pod does.
-func (f *Finder) lowerBound(n cluster.NodeIdx, lower []victim.Entry, highest int32) (b bound, ok bool) {
+func (f *Finder) lowerBound(n cluster.NodeIdx, lower []victim.Entry, highest int32) (b victim.Bound[Loss], ok bool) {
 	matters, known := f.question.Relief.RejectedFor(n)
 	if !known || !f.question.Relief.Selective(n) {
-		return bound{least(lower, highest), n}, true
+		return victim.On(n, least(lower, highest)), true
 	}
 	for i := len(lower) - 1; i >= 0; i-- {
 		c := &lower[i]
@@ -150,10 +158,10 @@ func (f *Finder) lowerBound(n cluster.NodeIdx, lower []victim.Entry, highest int
 		// The least important pod that matters. If its priority is the highest of all victims, the bound has the
 		// latest start of the pods of which one must be evicted.
 		if c.Priority >= highest {
-			one := Loss{Highest: c.Priority, Sum: int64(c.Priority) + raise, Victims: 1, Oldest: c.Start}
-			return bound{one, n}, true
+			least := Loss{Highest: c.Priority, Sum: int64(c.Priority) + raise, Victims: 1, Oldest: c.Start}
+			return victim.On(n, least), true
 		}
-		return bound{least(lower, highest), n}, true
+		return victim.On(n, least(lower, highest)), true
 	}
 	reasons, stands := f.question.Relief.Stands(n, func(visit func(*cluster.Pod)) {
 		for i := range lower {

@@ -169,7 +169,7 @@ func (f *Finder) findSinglePod(s cluster.Snapshot, q *Question) (a Answer, done 
 		return a, false
 	case !o.found:
 		a.Message = notEvenWithout(a.Units)
-	case q.Strict && o.best.loss.Violations > 0: // no set on any row has none
+	case q.Strict && o.best.Loss.Violations > 0: // no set on any row has none
 		a.Message, o.victims = preempt.AllProtected, o.victims[:0]
 	default:
 		a.Verdict = preempt.Evict

@@ -35,11 +35,11 @@ type singlePod struct {
 	space []int
 	ages  []record.Time
 
-	terminating []*cluster.Pod // terminating pods whose capacity is counted on
-	stuck       []*cluster.Pod // all other terminating pods
-	queue       boundHeap      // rows that may cost less than the best one
+	terminating []*cluster.Pod      // terminating pods whose capacity is counted on
+	stuck       []*cluster.Pod      // all other terminating pods
+	queue       victim.Bounds[Loss] // rows that may cost less than the best one
 	found       bool
-	best        rowBound
+	best        victim.Bound[Loss]
 	victims     []choice // of the best row
 	stepsLeft   int      // see singlePodSteps
 }
@@ -180,7 +180,7 @@ func (o *singlePod) isEnough(c *choice) bool {
 }
 
 // noLess reports whether a row with a bound is no better than the best one.
-func (o *singlePod) noLess(l rowBound) bool { return !l.before(&o.best) }
+func (o *singlePod) noLess(l victim.Bound[Loss]) bool { return !victim.Before(&l, &o.best) }
 
 // addChoice adds a unit to the pool and subtracts what it holds from what is lacking. pods are those of a gang on the
 // row.
@@ -222,8 +222,8 @@ func (o *singlePod) worth(c *choice) int64 {
 }
 
 // offer makes a set the best one if its loss equals its bound, which no other set on the row is below.
-func (o *singlePod) offer(set []choice, l rowBound) bool {
-	if o.costs(set) != l.loss {
+func (o *singlePod) offer(set []choice, l victim.Bound[Loss]) bool {
+	if o.costs(set) != l.Loss {
 		return false
 	}
 	if o.found && o.noLess(l) {

@@ -198,5 +198,5 @@ func (o *singlePod) excluded() (list []Considered) {
 
 // goingWith returns the terminating pods on the row of the best set whose capacity is counted on.
 func (o *singlePod) goingWith() []*cluster.Pod {
-	return slices.DeleteFunc(slices.Clone(o.index.rows[o.best.row].terminating), o.isStuck)
+	return slices.DeleteFunc(slices.Clone(o.index.rows[o.best.Row].terminating), o.isStuck)
 }

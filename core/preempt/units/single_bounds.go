@@ -63,20 +63,20 @@ func (o *singlePod) boundRow(n cluster.NodeIdx) {
 	}
 	least.Highest = o.pool[len(o.pool)-1].priority
 	least.Units = o.fewest(o.pool, &o.lacks)
-	if o.found && o.noLess(rowBound{Loss{least.Violations, least.Highest, least.Units, 0, victim.NotStarted}, n}) {
+	if o.found && o.noLess(victim.On(n, Loss{least.Violations, least.Highest, least.Units, 0, victim.NotStarted})) {
 		return
 	}
-	l := rowBound{least, n}
+	l := victim.On(n, least)
 	if least.Units == 1 {
 		if o.oneUnit(l) {
 			return
 		}
-		l.loss.Units = 2 // no unit holds enough alone
+		l.Loss.Units = 2 // no unit holds enough alone
 	}
-	l.loss.Oldest, l.loss.Pods = o.newest(l.loss.Units, least.Highest), o.fewestPods(l.loss.Units)
+	l.Loss.Oldest, l.Loss.Pods = o.newest(l.Loss.Units, least.Highest), o.fewestPods(l.Loss.Units)
 	switch {
 	case o.found && o.noLess(l):
-	case l.loss.Units > 1 && o.fewestLargest(l):
+	case l.Loss.Units > 1 && o.fewestLargest(l):
 	default:
 		o.queue = append(o.queue, l)
 	}
@@ -98,7 +98,7 @@ func (o *singlePod) newest(units int, priority int32) record.Time {
 
 // oneUnit looks for one unit that is enough: the smallest, of equal ones the newest. done is false if there is none.
 // Its loss is the row's smallest, unless budgets may matter; then the row is queued.
-func (o *singlePod) oneUnit(l rowBound) (done bool) {
+func (o *singlePod) oneUnit(l victim.Bound[Loss]) (done bool) {
 	at := -1
 	better := func(c *choice, ties bool) bool {
 		was := &o.pool[at]
@@ -114,7 +114,7 @@ func (o *singlePod) oneUnit(l rowBound) (done bool) {
 		return false
 	}
 	exact := l
-	exact.loss.Pods, exact.loss.Oldest = o.pool[at].pods, o.pool[at].oldest
+	exact.Loss.Pods, exact.Loss.Oldest = o.pool[at].pods, o.pool[at].oldest
 	if o.found && o.noLess(exact) && o.budgets.Len() == 0 {
 		return true
 	}
@@ -124,7 +124,7 @@ func (o *singlePod) oneUnit(l rowBound) (done bool) {
 		}
 	}
 	if !o.offer(o.pool[at:at+1], exact) {
-		l.loss.Pods, l.loss.Oldest = 1, victim.NotStarted
+		l.Loss.Pods, l.Loss.Oldest = 1, victim.NotStarted
 		o.queue = append(o.queue, l)
 	}
 	return true
@@ -146,7 +146,7 @@ func (o *singlePod) lowestPriorities(n cluster.NodeIdx, violations int) bool {
 		if len(parts) > 0 {
 			priority = min(priority, parts[len(parts)-1].priority)
 		}
-		costsMore := o.found && o.best.loss.Violations <= violations && priority > o.best.loss.Highest
+		costsMore := o.found && o.best.Loss.Violations <= violations && priority > o.best.Loss.Highest
 		if costsMore || whyStays(o.q, priority, "") != "" {
 			return false
 		}
@@ -203,13 +203,13 @@ func (o *singlePod) fewestPods(units int) (pods int) {
 
 // fewestLargest looks for a set that costs no more than the bound: of the units that are new enough, those that hold
 // most of what is scarce.
-func (o *singlePod) fewestLargest(l rowBound) bool {
-	pool := slices.DeleteFunc(o.pool, func(c choice) bool { return c.oldest < l.loss.Oldest })
-	if l.loss.Units > len(pool) {
+func (o *singlePod) fewestLargest(l victim.Bound[Loss]) bool {
+	pool := slices.DeleteFunc(o.pool, func(c choice) bool { return c.oldest < l.Loss.Oldest })
+	if l.Loss.Units > len(pool) {
 		return false
 	}
 	o.byWorth(pool)
-	set := pool[:l.loss.Units]
+	set := pool[:l.Loss.Units]
 	lacks := o.lacks
 	for k := range set {
 		for i := range o.shortage.Needs {

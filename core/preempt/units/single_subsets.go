@@ -2,18 +2,21 @@
 
 package units
 
-import "github.com/kumiki-scheduler/kumiki/core/cluster"
+import (
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/preempt/victim"
+)
 
 // cheapest finds the cheapest set of each row that may cost less than the best one. It is false if that takes too
 // many steps.
 func (o *singlePod) cheapest() bool {
-	o.queue.order()
+	o.queue.Order()
 	for len(o.queue) > 0 {
-		next := o.queue.pop()
+		next := o.queue.Pop()
 		if o.found && o.noLess(next) {
 			return true
 		}
-		if o.searchRow(next.row); o.stepsLeft < 0 {
+		if o.searchRow(next.Row); o.stepsLeft < 0 {
 			return false
 		}
 	}
@@ -42,7 +45,7 @@ func (o *singlePod) collect(n cluster.NodeIdx) {
 	o.pool = o.pool[:0]
 	better := func(priority int32) bool {
 		return whyStays(o.q, priority, "") == "" &&
-			(!o.found || o.best.loss.Violations > 0 || priority <= o.best.loss.Highest)
+			(!o.found || o.best.Loss.Violations > 0 || priority <= o.best.Loss.Highest)
 	}
 	for i := range row.pods {
 		if c := &row.pods[i]; better(c.Priority) && (!o.selective || o.mayGo(n, c.Pod)) {
@@ -79,7 +82,7 @@ func (r *rowSets) from(at int, so Loss, lacks [mostNeeds]int64) {
 		if r.counted {
 			with.Violations = r.candidates.violations(r.chosen, nil)
 		}
-		if l := (rowBound{with, r.row}); !r.found || l.before(&r.best) {
+		if l := victim.On(r.row, with); !r.found || victim.Before(&l, &r.best) {
 			less, met := lacks, true
 			for i := range r.shortage.Needs {
 				less[i] -= c.held[i]
@@ -114,5 +117,5 @@ func (r *rowSets) possible(at int, so Loss, lacks *[mostNeeds]int64) bool {
 	}
 	more := r.fewest(rest, lacks)
 	so.Units, so.Pods = so.Units+more, so.Pods+more
-	return !r.found || !r.noLess(rowBound{so, r.row})
+	return !r.found || !r.noLess(victim.On(r.row, so))
 }
