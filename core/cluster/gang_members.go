@@ -104,6 +104,11 @@ func CompareNames(a, b *Pod) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
+// CompareKeys orders pods by namespace and name, and by UID for equal ones.
+func CompareKeys(a, b *Pod) int {
+	return cmp.Or(cmp.Compare(a.Key(), b.Key()), cmp.Compare(a.UID, b.UID))
+}
+
 // HeldGang returns the gang in which a pod that holds capacity counts; false if it holds none, or is in no gang.
 func (v Snapshot) HeldGang(uid UID) (GangKey, bool) {
 	e := v.s.pods[uid]

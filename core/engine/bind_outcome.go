@@ -39,17 +39,14 @@ func (b *binds) bindDone(ev BindDone) {
 	case ev.Outcome == BindFailed && f.gang != nil && f.recalled == "" && assumed && b.e.pending[uid] != nil:
 		b.retryBind(f, ev.Message)
 	case ev.Outcome == BindFailed:
-		b.letGo(f)
-		b.e.release(uid)
+		b.endFlight(f)
 		b.retryAfterError(f, ev.Message)
 	case ev.Outcome == BoundElsewhere:
-		b.letGo(f)
-		b.e.release(uid)
+		b.endFlight(f)
 		b.takeRoom(f.pod, ev.Node)
 		b.e.emit(Trouble{ev.Pod.Key(), "pod was bound by someone else", fmt.Sprintf("decided %q, API server %q", f.node, ev.Node)})
 	case ev.Outcome == PodVanished:
-		b.letGo(f)
-		b.e.release(uid)
+		b.endFlight(f)
 	}
 }
 

@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -41,7 +40,7 @@ func (g *gangs) letEdited(key cluster.GangKey) {
 			let = append(let, p)
 		}
 	}
-	slices.SortFunc(let, byKey)
+	slices.SortFunc(let, cluster.CompareKeys)
 	for _, p := range let {
 		old := g.e.pending[p.UID]
 		delete(g.edited, p.UID)
@@ -63,8 +62,4 @@ func (g *gangs) regroup(old, p *cluster.Pod) {
 	}
 	g.e.evictions.GangLeft(old)
 	g.e.forgetGang(old.Gang.Key)
-}
-
-func byKey(a, b *cluster.Pod) int {
-	return cmp.Or(cmp.Compare(a.Key(), b.Key()), cmp.Compare(a.UID, b.UID))
 }

@@ -185,7 +185,7 @@ func (m *Manager) victimUnit(p *cluster.Pod) units.Victim {
 				unit.Priority = max(unit.Priority, member.Pod.Spec.Priority)
 			}
 		}
-		slices.SortFunc(unit.Pods, byKey)
+		slices.SortFunc(unit.Pods, cluster.CompareKeys)
 	}
 	unit.Priority = rule.Protects(unit.Priority)
 	return unit

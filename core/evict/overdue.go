@@ -149,7 +149,7 @@ func (m *Manager) StuckOfGang(prof *Profile, key cluster.GangKey) (pods []*clust
 			pods = append(pods, p)
 		}
 	}
-	slices.SortFunc(pods, byKey)
+	slices.SortFunc(pods, cluster.CompareKeys)
 	return pods
 }
 
@@ -167,7 +167,7 @@ func (m *Manager) StuckOfPod(prof *Profile, p *cluster.Pod) (pods []*cluster.Pod
 			pods = append(pods, other)
 		}
 	})
-	slices.SortFunc(pods, byKey)
+	slices.SortFunc(pods, cluster.CompareKeys)
 	return pods
 }
 

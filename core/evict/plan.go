@@ -357,7 +357,7 @@ func (m *Manager) regain(prof *Profile, a gang.Attempt, ev *Eviction) Plan {
 			going = append(going, p)
 		}
 	}
-	slices.SortFunc(going, byKey)
+	slices.SortFunc(going, cluster.CompareKeys)
 	plan.Need, plan.Rows = a.Need, m.dryRun(prof, trial, a.Need, a.Number, a.Nominations).Without(going)
 	return plan
 }
@@ -385,8 +385,8 @@ func (m *Manager) planSame(prof *Profile, a gang.Attempt, ev *Eviction) (plan Pl
 	if len(rest) == 0 || !begun || m.protectedNow(rest, m.preemptorPriority(a.Gang, a.Need.Members)) {
 		return Plan{}, false
 	}
-	slices.SortFunc(rest, byKey)
-	slices.SortFunc(going, byKey)
+	slices.SortFunc(rest, cluster.CompareKeys)
+	slices.SortFunc(going, cluster.CompareKeys)
 	if rows := run.Without(going); rows != nil {
 		return Plan{
 			Verdict: preempt.NotEligible, Message: RemainingMessage, Need: a.Need, Rows: rows, same: true,

@@ -157,7 +157,3 @@ func (m *Manager) protectedNow(victims []*cluster.Pod, priority int32) bool {
 		return in && !GoesWhole(s, key) && m.RuleOf(key).Protects(p.Spec.Priority) >= priority
 	})
 }
-
-func byKey(a, b *cluster.Pod) int {
-	return cmp.Or(cmp.Compare(a.Key(), b.Key()), cmp.Compare(a.UID, b.UID))
-}
