@@ -114,7 +114,7 @@ func placedOf(a gang.Attempt) map[cluster.UID]bool {
 // bindGang sends the members that have a place on their way, each with its own record of the one decision. Nothing is
 // held or evicted for the gang any more.
 func (e *Engine) bindGang(a gang.Attempt) {
-	s := e.store.Snapshot()
+	s, part := e.store.Snapshot(), gangPart(a)
 	for k, i := range a.Answer.Order {
 		if k > 0 {
 			e.count.decisions++
@@ -122,7 +122,8 @@ func (e *Engine) bindGang(a gang.Attempt) {
 		p, out := a.Need.Members[i], a.Answer.Outcomes[i]
 		single := &queue.Unit{Key: p.Key(), Members: []*cluster.Pod{p}, Attempts: a.Nth}
 		d := e.decision(single, out)
-		d.Verdict, d.Gang = record.Placed, gangPart(a)
+		mine := *part
+		d.Verdict, d.Gang = record.Placed, &mine
 		d.Winner = &record.Candidate{Node: s.NodeName(a.Answer.Nodes[i]), Total: out.Total}
 		f := &flight{
 			unit: single, pod: p, node: d.Winner.Node, decision: d.Number,
