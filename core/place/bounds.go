@@ -29,13 +29,13 @@ type Bounds struct {
 // Bound returns the bounds on the placement of p; ok is false when a filter fails. A pod that is rejected before any
 // node is looked at has no rows: what others of its kind do changes nothing about that.
 func (pl *Placer) Bound(s cluster.Snapshot, p *cluster.Pod) (b Bounds, ok bool) {
-	sr := pl.look(s, p, unpromised{})
+	sr := pl.localVerdicts(s, p, noNominations{})
 	if sr.err != nil {
 		return b, false
 	}
 	b.Rows = []cluster.NodeIdx{}
-	if sr.nowhere() {
-		b.Against = pl.Why(s, Outcome{Nodes: s.Nodes(), look: sr}).Plugins
+	if sr.withoutNodes() {
+		b.Against = pl.Why(s, Outcome{Nodes: s.Nodes(), search: sr}).Plugins
 		return b, true
 	}
 	rejects := make([]bool, len(pl.profile.Filters))
@@ -59,7 +59,7 @@ func (pl *Placer) Bound(s cluster.Snapshot, p *cluster.Pod) (b Bounds, ok bool) 
 }
 
 // Alone reports whether only node-local filters applied in a search that rejected some rows.
-func (pl *Placer) Alone(out Outcome) bool { return !out.look.nowhere() && pl.alone(out.look) }
+func (pl *Placer) Alone(out Outcome) bool { return !out.search.withoutNodes() && pl.alone(out.search) }
 
 func (pl *Placer) alone(sr *search) bool {
 	if pl.profile.Foreign != nil && pl.profile.Foreign.Takes(sr.pod) {
@@ -96,12 +96,6 @@ func (pl *Placer) demands(s cluster.Snapshot, p *cluster.Pod) (all []plugin.Dema
 	}
 	return all
 }
-
-// unpromised are no nominations.
-type unpromised struct{}
-
-func (unpromised) NominatedNodes() []string          { return nil }
-func (unpromised) NominatedOn(string) []*cluster.Pod { return nil }
 
 // Emptied judges nodes for one pod as if no pod were on them, by the filters that look at one node alone.
 type Emptied struct {

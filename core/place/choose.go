@@ -21,7 +21,7 @@ func (pl *Placer) choose(s cluster.Snapshot, sr *search, out *Outcome, draw func
 		sr.chooseRanked(out, draw)
 		return
 	}
-	sr.unfold()
+	sr.readRows()
 	t := sr.class.TotalsAmong(sr.verdicts, sr.rows)
 	sr.by = t
 	sum := t.Of
@@ -153,7 +153,9 @@ func (pl *Placer) scoreParts(s cluster.Snapshot, sr *search) {
 			sr.names = append(sr.names, s.NodeName(n))
 		}
 		for _, fs := range f.Score(sr.pod, sr.names) {
-			sr.parts = append(sr.parts, part{name: fs.By, at: len(pl.profile.Scorers), raw: fs.Added, normalised: fs.Added, weight: 1})
+			sr.parts = append(sr.parts, part{
+				name: fs.By, at: len(pl.profile.Scorers), raw: fs.Added, normalised: fs.Added, weight: 1,
+			})
 		}
 	}
 }
@@ -167,7 +169,8 @@ func (sr *search) scoreWide(s cluster.Snapshot, sc Scorer, at int, score plugin.
 	score.Normalize(s, fit, normalised)
 	for i, v := range normalised {
 		if v < 0 || v > plugin.MaxScore {
-			panic(fmt.Sprintf("place: %s scores node %q with %d, which is not in 0..%d", sc.Name(), s.NodeName(fit[i]), v, plugin.MaxScore))
+			panic(fmt.Sprintf("place: %s scores node %q with %d, which is not in 0..%d",
+				sc.Name(), s.NodeName(fit[i]), v, plugin.MaxScore))
 		}
 	}
 	sr.parts = append(sr.parts, part{sc.Name(), at, raw, normalised, sc.Weight})

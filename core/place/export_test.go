@@ -6,7 +6,7 @@ package place
 func LookAtEachRow(pl *Placer) { pl.eachRow = true }
 
 // Judged reports whether there are verdicts: not when the pod was rejected before any node was looked at.
-func Judged(o Outcome) bool { return o.look.judged }
+func Judged(o Outcome) bool { return o.search.judged() }
 
 // Groupings is how many groupings a Placer keeps.
 func Groupings(pl *Placer) int { return pl.cache.Groupings() }

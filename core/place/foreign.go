@@ -31,7 +31,8 @@ type Foreign interface {
 	// of the nodes, or others, with these victims or other pods that are on them. on lists the pods of a node; ok is
 	// false for a node that does not exist. An error ends the search for victims (upstream: preemption.go,
 	// callExtenders).
-	Preempt(p *cluster.Pod, candidates []ForeignVictims, on func(node string) (pods []record.PodRef, ok bool)) ([]ForeignVictims, error)
+	Preempt(p *cluster.Pod, candidates []ForeignVictims,
+		on func(node string) (pods []record.PodRef, ok bool)) ([]ForeignVictims, error)
 	// Binder names the foreign code that binds p in place of the API call; empty for none.
 	Binder(p *cluster.Pod) string
 }

@@ -10,15 +10,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// grouped is a search by groups of rows that no wide plugin can distinguish: it judges and scores a row of each group.
-type grouped struct {
-	active    bool              // the search is by groups
-	late      bool              // the verdicts of late filters on single rows are not in yet
-	selection classes.Selection // the groups that fit
-	first     []cluster.NodeIdx // by position in the selection: a row of the group
-	sizes     []int             // by position in the selection: rows in the group
-}
-
 // facets lists what the wide plugins that apply to the pod read; ok is false if one of them does not know.
 func (pl *Placer) facets(s cluster.Snapshot, sr *search) (ok bool) {
 	pl.facetSpace = pl.facetSpace[:0]
@@ -79,21 +70,21 @@ func (pl *Placer) group(s cluster.Snapshot, sr *search) bool {
 	if !ok {
 		return false
 	}
-	pl.judgeGroups(s, sr, g)
-	if sr.class.Normalised() && sr.grouped.selection.Selected() < g.InUse() {
+	pl.evaluateGroups(s, sr, g)
+	if sr.class.Normalised() && sr.selection.Selected() < g.InUse() {
 		return false // a row that is left out may be the one by which others are normalised
 	}
-	sr.grouped.active, sr.grouped.late = true, true
+	sr.stage = ofGroups
 	return true
 }
 
-// judgeGroups selects the groups that fit.
-func (pl *Placer) judgeGroups(s cluster.Snapshot, sr *search, g *classes.Grouping) {
+// evaluateGroups selects the groups that fit.
+func (pl *Placer) evaluateGroups(s cluster.Snapshot, sr *search, g *classes.Grouping) {
 	for len(pl.judged) < s.Rows() {
 		pl.judged = append(pl.judged, plugin.Fits)
 	}
 	pl.meter.Plugin(plugin.AtFilter, "")
-	sr.grouped.selection.Select(g)
+	sr.selection.Select(g)
 	for id := range g.Groups() {
 		n, ok := g.First(id)
 		if !ok {
@@ -105,7 +96,7 @@ func (pl *Placer) judgeGroups(s cluster.Snapshot, sr *search, g *classes.Groupin
 			}
 		}
 		if pl.judged[n] == plugin.Fits {
-			sr.grouped.selection.Take(id)
+			sr.selection.Take(id)
 		}
 		pl.judged[n] = plugin.Fits
 	}
@@ -113,7 +104,7 @@ func (pl *Placer) judgeGroups(s cluster.Snapshot, sr *search, g *classes.Groupin
 
 // chooseGrouped is choose for a search by groups.
 func (pl *Placer) chooseGrouped(s cluster.Snapshot, sr *search, out *Outcome, draw func(n int) int) {
-	selection := &sr.grouped.selection
+	selection := &sr.selection
 	sr.by = sr.class.Totals()
 	if out.Feasible = selection.Feasible(); out.Feasible == 0 {
 		return
@@ -130,15 +121,14 @@ func (pl *Placer) chooseGrouped(s cluster.Snapshot, sr *search, out *Outcome, dr
 
 // scoreGroups lets wide scorers score a row of each group that fits.
 func (pl *Placer) scoreGroups(s cluster.Snapshot, sr *search) {
-	g := &sr.grouped
-	g.first, g.sizes = g.selection.Members(g.first[:0], g.sizes[:0])
+	sr.first, sr.sizes = sr.selection.Members(sr.first[:0], sr.sizes[:0])
 	for at, sc := range pl.profile.Scorers {
 		w, wide := sc.Scorer.(plugin.GroupScorer)
 		if !wide {
 			continue
 		}
 		pl.meter.Plugin(plugin.AtPreScore, sc.Name())
-		score, err := w.PrepareGroups(s, sr.pod, g.first, g.sizes)
+		score, err := w.PrepareGroups(s, sr.pod, sr.first, sr.sizes)
 		if err != nil {
 			sr.err = sc.PreScoreError(err)
 			return
@@ -147,10 +137,10 @@ func (pl *Placer) scoreGroups(s cluster.Snapshot, sr *search) {
 			continue
 		}
 		pl.meter.Plugin(plugin.AtScore, sc.Name())
-		sr.scoreWide(s, sc, at, score, g.first)
+		sr.scoreWide(s, sc, at, score, sr.first)
 		part := &sr.parts[len(sr.parts)-1]
 		for i, v := range part.normalised {
-			g.selection.Add(i, part.weight*v)
+			sr.selection.Add(i, part.weight*v)
 		}
 	}
 }

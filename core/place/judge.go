@@ -16,12 +16,12 @@ func (pl *Placer) Judge(s cluster.Snapshot, p *cluster.Pod, noms Nominations, dr
 	foreign := pl.profile.Foreign
 	pl.profile.Foreign = nil
 	defer func() { pl.profile.Foreign = foreign }()
-	sr := pl.look(s, p, noms)
-	if sr.err == nil && !sr.nowhere() {
+	sr := pl.localVerdicts(s, p, noms)
+	if sr.err == nil && !sr.withoutNodes() {
 		pl.lateFilters(s, sr)
 	}
-	out := Outcome{Nodes: s.Nodes(), Node: cluster.NoNode, RunnerUp: cluster.NoNode, look: sr}
-	if out.Err = sr.err; out.Err != nil || sr.nowhere() {
+	out := Outcome{Nodes: s.Nodes(), Node: cluster.NoNode, RunnerUp: cluster.NoNode, search: sr}
+	if out.Err = sr.err; out.Err != nil || sr.withoutNodes() {
 		return out
 	}
 	pl.choose(s, sr, &out, draw)
@@ -30,8 +30,8 @@ func (pl *Placer) Judge(s cluster.Snapshot, p *cluster.Pod, noms Nominations, dr
 
 // WhyNot returns the plugin that rejects the row for the pod, and its reasons; none if the pod fits.
 func (pl *Placer) WhyNot(s cluster.Snapshot, out Outcome, n cluster.NodeIdx) (name string, texts []string) {
-	sr := out.look
-	if sr.nowhere() {
+	sr := out.search
+	if sr.withoutNodes() {
 		why := pl.Why(s, out)
 		return why.Plugins[0], []string{why.PreFilter}
 	}

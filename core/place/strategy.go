@@ -43,7 +43,7 @@ func (sr *search) sample(by Search, draw func(n int) int) (fits int) {
 		want = 2
 	}
 	var rows []cluster.NodeIdx
-	sr.unfold()
+	sr.readRows()
 	for i := range sr.len() {
 		if n := sr.at(i); sr.verdicts[n] == plugin.Fits {
 			rows = append(rows, n)
@@ -52,7 +52,7 @@ func (sr *search) sample(by Search, draw func(n int) int) (fits int) {
 	if len(rows) <= want {
 		return len(rows)
 	}
-	sr.ownVerdicts()
+	sr.ownRows()
 	for i := range want { // the first steps of a shuffle
 		k := i + draw(len(rows)-i)
 		rows[i], rows[k] = rows[k], rows[i]

@@ -41,12 +41,11 @@ type mattering struct {
 
 // Relief prepares for questions about an outcome for which no node was found.
 func (pl *Placer) Relief(s cluster.Snapshot, out Outcome) *Relief {
-	r := &Relief{pl: pl, state: s, sr: out.look, byAmounts: -1}
-	if out.look.nowhere() {
+	r := &Relief{pl: pl, state: s, sr: out.search, byAmounts: -1}
+	if out.search.withoutNodes() {
 		return r
 	}
-	pl.complete(s, r.sr)
-	r.sr.unfold()
+	r.sr.readRows()
 	if len(r.sr.expected) > 0 {
 		r.expected = make([]int32, s.Rows())
 		for i := range r.sr.expected {
@@ -146,7 +145,7 @@ func (r *Relief) mattering(p *cluster.Pod) uint64 {
 
 // Rows appends the rows on which evictions might help: those that a plugin rejects, and not for good.
 func (r *Relief) Rows(into []cluster.NodeIdx) []cluster.NodeIdx {
-	if r.sr.nowhere() {
+	if r.sr.withoutNodes() {
 		return into
 	}
 	for i := range r.sr.len() {
@@ -159,7 +158,7 @@ func (r *Relief) Rows(into []cluster.NodeIdx) []cluster.NodeIdx {
 
 // Hopeless reports whether a node, by its row, was rejected for good: no eviction helps there.
 func (r *Relief) Hopeless(n cluster.NodeIdx) bool {
-	if r.sr.nowhere() {
+	if r.sr.withoutNodes() {
 		return true
 	}
 	if r.sr.rows != nil && !contains(r.sr.rows, n) {
@@ -214,13 +213,13 @@ func (r *Relief) Open(n cluster.NodeIdx) { r.state.ViewInto(n, &r.view) }
 // Remove supposes that a pod of the open node has gone.
 func (r *Relief) Remove(p *cluster.Pod) {
 	r.view.RemovePod(p.UID)
-	r.sr.suppose(r.state, p, &r.view, false)
+	r.sr.removeFromFilters(r.state, p, &r.view)
 }
 
 // Add supposes that a removed pod is there again. The caller must add all removed pods before it opens the next node.
 func (r *Relief) Add(p *cluster.Pod) {
 	r.view.AddPod(p)
-	r.sr.suppose(r.state, p, &r.view, true)
+	r.sr.addToFilters(r.state, p, &r.view)
 }
 
 // Verdict judges the pod on the open node as it is supposed: with the pods that are expected there, and where it fits
@@ -230,12 +229,12 @@ func (r *Relief) Verdict() (plugin.Verdict, error) {
 	for _, other := range expected {
 		r.Add(other)
 	}
-	v := r.pl.plain(r.state, r.sr, &r.view)
+	v := r.pl.evaluate(r.state, r.sr, &r.view)
 	for i := len(expected) - 1; i >= 0; i-- {
 		r.Remove(expected[i])
 	}
 	if v == plugin.Fits && len(expected) > 0 && r.sr.err == nil {
-		v = r.pl.plain(r.state, r.sr, &r.view)
+		v = r.pl.evaluate(r.state, r.sr, &r.view)
 	}
 	err := r.sr.err
 	r.sr.err = nil
@@ -282,5 +281,6 @@ func (r *Relief) Reasons(v plugin.Verdict) []string {
 // Prepared reports whether the filter of this name was asked about the pod at all: not when one before it rejected
 // the pod for all nodes.
 func (pl *Placer) Prepared(out Outcome, name string) bool {
-	return slices.ContainsFunc(pl.profile.Filters[:len(out.look.plans)], func(f plugin.Filter) bool { return f.Name() == name })
+	asked := pl.profile.Filters[:len(out.search.plans)]
+	return slices.ContainsFunc(asked, func(f plugin.Filter) bool { return f.Name() == name })
 }

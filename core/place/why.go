@@ -33,14 +33,14 @@ const examples = 3
 // Why explains an outcome without a feasible node, or the infeasible part of one with. It must be called before the
 // Placer's next search.
 func (pl *Placer) Why(s cluster.Snapshot, out Outcome) Rejection {
-	sr := out.look
+	sr := out.search
 	var r Rejection
 	switch {
 	case out.Nodes == 0: // no plugin rejects: the pod is tried again after a backoff, as upstream does
-	case sr.reject >= 0:
-		r.PreFilter, r.Resolvable = sr.plans[sr.reject].Reject, sr.plans[sr.reject].Resolvable
-		r.Plugins = []string{pl.profile.Filters[sr.reject].Name()}
-	case sr.only != nil && len(sr.only) == 0:
+	case sr.stage == rejected:
+		r.PreFilter, r.Resolvable = sr.plans[sr.rejecter].Reject, sr.plans[sr.rejecter].Resolvable
+		r.Plugins = []string{pl.profile.Filters[sr.rejecter].Name()}
+	case sr.stage == disjoint:
 		r.Plugins = sorted(sr.narrowed)
 		r.PreFilter = fmt.Sprintf("node(s) didn't satisfy plugin(s) %v simultaneously", r.Plugins)
 		if len(r.Plugins) == 1 {
@@ -59,7 +59,9 @@ func (pl *Placer) Why(s cluster.Snapshot, out Outcome) Rejection {
 type bucket struct {
 	verdict plugin.Verdict
 	nodes   int
-	first   [examples]cluster.NodeIdx
+	first   [examples]cluster.NodeIdx // NoNode where there are fewer
+	// unresolvable is set if no eviction helps there.
+	unresolvable bool
 }
 
 type histogram struct {
@@ -70,7 +72,7 @@ type histogram struct {
 }
 
 func (h *histogram) count(s cluster.Snapshot) {
-	h.sr.unfold()
+	h.sr.readRows()
 	var last *bucket // neighbours often share a verdict
 	for i := range h.sr.len() {
 		n := h.sr.at(i)
@@ -108,11 +110,11 @@ func (h *histogram) reasons(s cluster.Snapshot) (reasons []record.Reason, plugin
 	slices.SortStableFunc(h.buckets, func(a, b *bucket) int { return int(a.verdict>>24) - int(b.verdict>>24) })
 	for _, b := range h.buckets {
 		name, texts := "", []string{fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sorted(h.sr.narrowed))}
-		unresolvable := true
+		b.unresolvable = true
 		if i, ok := b.verdict.Filter(); ok {
 			name = h.pl.profile.Filters[i].Name()
 			texts = h.sr.plans[i].Filter.Reasons(b.verdict.Code())
-			unresolvable = b.verdict.Code()&plugin.Unresolvable != 0
+			b.unresolvable = b.verdict.Code()&plugin.Unresolvable != 0
 			plugins = append(plugins, name)
 		} else if b.verdict == plugin.Foreign {
 			reasons = h.foreign(reasons, s)
@@ -124,7 +126,7 @@ func (h *histogram) reasons(s cluster.Snapshot) (reasons []record.Reason, plugin
 			texts[0] = OutsideDomain
 		}
 		for _, text := range texts {
-			reasons = add(reasons, s, name, text, b, unresolvable)
+			reasons = add(reasons, s, name, text, b)
 		}
 	}
 	return reasons, sorted(plugins)
@@ -149,15 +151,16 @@ func (h *histogram) foreign(reasons []record.Reason, s cluster.Snapshot) []recor
 			if why.Reason == "" {
 				why.Reason = LeftOut
 			}
-			one := &bucket{nodes: 1, first: [examples]cluster.NodeIdx{n, cluster.NoNode, cluster.NoNode}}
-			reasons = add(reasons, s, why.By, why.Reason, one, why.Unresolvable)
+			one := &bucket{nodes: 1, first: [examples]cluster.NodeIdx{n, cluster.NoNode, cluster.NoNode},
+				unresolvable: why.Unresolvable}
+			reasons = add(reasons, s, why.By, why.Reason, one)
 		}
 	}
 	return reasons
 }
 
 // add counts a bucket under a plugin and a text.
-func add(reasons []record.Reason, s cluster.Snapshot, name, text string, b *bucket, unresolvable bool) []record.Reason {
+func add(reasons []record.Reason, s cluster.Snapshot, name, text string, b *bucket) []record.Reason {
 	i := slices.IndexFunc(reasons, func(r record.Reason) bool { return r.Plugin == name && r.Reason == text })
 	if i < 0 {
 		i = len(reasons)
@@ -165,7 +168,7 @@ func add(reasons []record.Reason, s cluster.Snapshot, name, text string, b *buck
 	}
 	r := &reasons[i]
 	r.Nodes += b.nodes
-	if unresolvable {
+	if b.unresolvable {
 		r.Unresolvable += b.nodes
 	}
 	for _, n := range b.first {
@@ -213,13 +216,13 @@ func (pl *Placer) Scores(out Outcome, n cluster.NodeIdx) []record.PluginScore {
 	if n == cluster.NoNode || out.RunnerUp == cluster.NoNode {
 		return nil
 	}
-	sr := out.look
+	sr := out.search
 	scores := make([]record.PluginScore, 0, len(pl.profile.Scorers))
 	parts := sr.parts
 	var at int
 	var found bool
-	if sr.grouped.active {
-		at, found = sr.grouped.selection.Position(n), true
+	if out.Path == Grouped {
+		at, found = sr.selection.Position(n), true
 	} else {
 		at, found = slices.BinarySearch(sr.fit, n)
 	}
@@ -229,7 +232,9 @@ func (pl *Placer) Scores(out Outcome, n cluster.NodeIdx) []record.PluginScore {
 	wide := func(before int) { // both lists are in the order of the profile
 		for ; len(parts) > 0 && parts[0].at < before; parts = parts[1:] {
 			p := &parts[0]
-			scores = append(scores, record.PluginScore{Plugin: p.name, Raw: p.raw[at], Weighted: p.weight * p.normalised[at]})
+			scores = append(scores, record.PluginScore{
+				Plugin: p.name, Raw: p.raw[at], Weighted: p.weight * p.normalised[at],
+			})
 		}
 	}
 	sr.class.EachScore(sr.state, n, &sr.by, func(scorer int, sc Scorer, raw, weighted int64) {
@@ -242,22 +247,21 @@ func (pl *Placer) Scores(out Outcome, n cluster.NodeIdx) []record.PluginScore {
 
 // Verdict is the final verdict on a row, for callers that compare node by node.
 func (out Outcome) Verdict(n cluster.NodeIdx) plugin.Verdict {
-	sr := out.look
+	sr := out.search
 	if sr.rows != nil && !slices.Contains(sr.rows, n) {
 		return plugin.Excluded
 	}
-	sr.placer.complete(sr.state, sr)
-	sr.unfold()
+	sr.readRows()
 	return sr.verdicts[n]
 }
 
 // ReasonsOf are the texts of a verdict of this outcome and the name of the plugin that gave it.
 func (pl *Placer) ReasonsOf(out Outcome, v plugin.Verdict) (name string, texts []string) {
 	i, ok := v.Filter()
-	if !ok || out.look.plans[i].Filter == nil {
+	if !ok || out.search.plans[i].Filter == nil {
 		return "", nil
 	}
-	return pl.profile.Filters[i].Name(), out.look.plans[i].Filter.Reasons(v.Code())
+	return pl.profile.Filters[i].Name(), out.search.plans[i].Filter.Reasons(v.Code())
 }
 
 // Against lists the filters that reject a row, all of them and not only the first, in the order of the profile. It
@@ -265,7 +269,7 @@ func (pl *Placer) ReasonsOf(out Outcome, v plugin.Verdict) (name string, texts [
 func (pl *Placer) Against(s cluster.Snapshot, out Outcome, n cluster.NodeIdx) []plugin.Filter {
 	var against []plugin.Filter
 	view := s.View(n)
-	for i, plan := range out.look.plans {
+	for i, plan := range out.search.plans {
 		if plan.Filter != nil && plan.Filter.Plain(s, view) != plugin.Fit {
 			against = append(against, pl.profile.Filters[i])
 		}

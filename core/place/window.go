@@ -151,10 +151,10 @@ func Quota(percentage int32, n int) int {
 	return max(int(int32(n)*percentage/100), leastNodes)
 }
 
-// lookThrough makes the rows Unseen that a window search does not reach, and returns how many nodes it judged. After
+// applyWindow makes the rows Unseen that a window search does not reach, and returns how many nodes it judged. After
 // an error of a filter, which may be about a row that the search does not reach, it judges row by row: the search ends
 // at the first row that fails.
-func (pl *Placer) lookThrough(s cluster.Snapshot, sr *search) (looked int) {
+func (pl *Placer) applyWindow(s cluster.Snapshot, sr *search) (looked int) {
 	singly := sr.err != nil
 	sr.err = nil
 	w := pl.profile.Window
@@ -169,12 +169,12 @@ func (pl *Placer) lookThrough(s cluster.Snapshot, sr *search) (looked int) {
 	if len(pl.profile.Scorers) == 0 && pl.profile.Foreign == nil {
 		quota = 1 // nothing ranks, so the first one will do
 	}
-	sr.ownVerdicts()
+	sr.ownRows()
 	fits, rejected, over := 0, 0, false
 	for i := range order {
 		n := order[(w.start+i)%len(order)]
 		if singly && !over && sr.mayFail(n) {
-			sr.verdicts[n] = pl.plain(s, sr, s.View(n))
+			sr.verdicts[n] = pl.evaluate(s, sr, s.View(n))
 			over = sr.err != nil
 		}
 		switch {
@@ -189,22 +189,22 @@ func (pl *Placer) lookThrough(s cluster.Snapshot, sr *search) (looked int) {
 			fits++
 		}
 	}
-	if singly && pl.failsOnOwn(s, sr) {
+	if singly && pl.failsOnNominated(s, sr) {
 		return fits + rejected
 	}
-	return fits + rejected + sr.lookedBefore(s, order)
+	return fits + rejected + sr.countNominated(s, order)
 }
 
-// failsOnOwn reports whether the node that the pod is nominated to was judged first with an error; such nodes are not
-// counted.
-func (pl *Placer) failsOnOwn(s cluster.Snapshot, sr *search) bool {
+// failsOnNominated reports whether the node that the pod is nominated to was judged first with an error; such nodes
+// are not counted.
+func (pl *Placer) failsOnNominated(s cluster.Snapshot, sr *search) bool {
 	n, ok := s.Find(sr.pod.Nominated)
 	if sr.pod.Nominated == "" || !ok {
 		return false
 	}
 	err := sr.err
 	sr.err = nil
-	pl.plain(s, sr, s.View(n))
+	pl.evaluate(s, sr, s.View(n))
 	failed := sr.err != nil
 	sr.err = err
 	return failed
@@ -236,8 +236,8 @@ func (sr *search) allowed(s cluster.Snapshot) []cluster.NodeIdx {
 	return rows
 }
 
-// lookedBefore counts the node that the pod is nominated to, if it was judged and the search has not reached it.
-func (sr *search) lookedBefore(s cluster.Snapshot, order []cluster.NodeIdx) int {
+// countNominated counts the node that the pod is nominated to, if it was judged and the search has not reached it.
+func (sr *search) countNominated(s cluster.Snapshot, order []cluster.NodeIdx) int {
 	if sr.pod.Nominated == "" {
 		return 0
 	}

@@ -12,7 +12,8 @@ import (
 // PlaceWithin is Place as if the cluster had the nodes of some rows alone: the others are neither looked at nor
 // measured by. rows are in index order, each with a node; nil means all, and no row at all means that nothing fits. A
 // pod that is nominated to a node outside is placed as if it were not.
-func (pl *Placer) PlaceWithin(s cluster.Snapshot, p *cluster.Pod, noms Nominations, draw func(n int) int, rows []cluster.NodeIdx) Outcome {
+func (pl *Placer) PlaceWithin(s cluster.Snapshot, p *cluster.Pod, noms Nominations, draw func(n int) int,
+	rows []cluster.NodeIdx) Outcome {
 	if rows == nil {
 		return pl.Place(s, p, noms, draw)
 	}
@@ -23,21 +24,22 @@ func (pl *Placer) PlaceWithin(s cluster.Snapshot, p *cluster.Pod, noms Nominatio
 
 // FitWithin lists the rows that p fits, of those given (see PlaceWithin), in index order. Foreign code is asked too. An
 // error of a plugin fails the attempt.
-func (pl *Placer) FitWithin(s cluster.Snapshot, p *cluster.Pod, noms Nominations, rows, into []cluster.NodeIdx) (Outcome, []cluster.NodeIdx) {
+func (pl *Placer) FitWithin(s cluster.Snapshot, p *cluster.Pod, noms Nominations,
+	rows, into []cluster.NodeIdx) (Outcome, []cluster.NodeIdx) {
 	pl.within = rows
 	defer func() { pl.within = nil }()
-	sr := pl.look(s, inside(s, p, rows), noms)
-	if sr.err == nil && !sr.nowhere() {
+	sr := pl.localVerdicts(s, inside(s, p, rows), noms)
+	if sr.err == nil && !sr.withoutNodes() {
 		pl.lateFilters(s, sr)
 	}
-	if sr.err == nil && !sr.nowhere() {
+	if sr.err == nil && !sr.withoutNodes() {
 		pl.askForeign(s, sr)
 	}
-	out := Outcome{Nodes: s.Nodes(), Node: cluster.NoNode, RunnerUp: cluster.NoNode, look: sr}
-	if out.Err = sr.err; out.Err != nil || sr.nowhere() {
+	out := Outcome{Nodes: s.Nodes(), Node: cluster.NoNode, RunnerUp: cluster.NoNode, search: sr}
+	if out.Err = sr.err; out.Err != nil || sr.withoutNodes() {
 		return out, into
 	}
-	sr.unfold()
+	sr.readRows()
 	for i := range sr.len() {
 		if n := sr.at(i); sr.verdicts[n] == plugin.Fits {
 			into = append(into, n)
@@ -65,8 +67,8 @@ func contains(rows []cluster.NodeIdx, n cluster.NodeIdx) bool {
 	return ok
 }
 
-// stayWithin leaves of the rows to look at those that the search is kept to.
-func (sr *search) stayWithin(rows []cluster.NodeIdx) {
+// restrictTo leaves of the rows to look at those that the search is kept to.
+func (sr *search) restrictTo(rows []cluster.NodeIdx) {
 	switch {
 	case sr.rows != nil:
 		sr.rows = slices.DeleteFunc(sr.rows, func(n cluster.NodeIdx) bool { return !contains(rows, n) })

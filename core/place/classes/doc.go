@@ -18,8 +18,8 @@
 // Only Cache writes. A Class, its Totals, a Grouping and a Selection are views that are valid until the Cache is used
 // again. After a panic in a plugin the caller must call Cache.Drop for the pod.
 //
-// Files, from the lowest: maxtree, ranking; profile; totals, results; shared, sharing; compact, normalise; order,
-// class; grouping, groupings, selection; cache.
+// Files, from the lowest: maxtree, ranking; profile, workspace; totals, results; shared, sharing; compact,
+// normalise, compact_update; order, class; grouping, groupings, selection; cache.
 //
 // Rejected: bounds on totals that let a class pass over changed rows. Scores that prefer empty nodes keep a cluster
 // level, so that all rows are within a few points of the best, and no bound excludes any. Rows of equal amounts as

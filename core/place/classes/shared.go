@@ -45,9 +45,6 @@ type sharedClass struct {
 	users      int  // classes that use it. Invariant: at least 1 while it is in sharedClasses
 }
 
-// maxRaws is the maximum number of normalised scorers in a sharedClass: upstream has two of them that read nodes alone.
-const maxRaws = 3
-
 // rawSet is the raw scores of a row, in the order of sharedClass.raws.
 type rawSet [maxRaws]int64
 
