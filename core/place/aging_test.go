@@ -18,7 +18,7 @@ import (
 )
 
 // A class of pods is judged anew when a device class begins to back what they ask for, though no row has changed.
-func TestAClassAgesWithWhatItsFiltersRead(t *testing.T) {
+func TestStaleFilterReevaluatesClass(t *testing.T) {
 	fit, err := resources.NewNodeResourcesFit(resources.DefaultFitArgs())
 	if err != nil {
 		t.Fatal(err)

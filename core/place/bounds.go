@@ -27,7 +27,7 @@ type Bounds struct {
 }
 
 // Bound returns the bounds on the placement of p; ok is false when a filter fails. A pod that is rejected before any
-// node is looked at has no rows: what others of its kind do changes nothing about that.
+// node is considered has no rows: what others of its kind do changes nothing about that.
 func (pl *Placer) Bound(s cluster.Snapshot, p *cluster.Pod) (b Bounds, ok bool) {
 	sr := pl.localVerdicts(s, p, noNominations{})
 	if sr.err != nil {

@@ -19,7 +19,10 @@
 // What leaves the first two: verdicts that nominated pods change, for rows with nominated pods are judged singly in
 // their plain form, twice; a pod that is nominated itself; a pod that can go to a few named nodes only (daemon pods),
 // which is judged on those alone, without a class; a strategy that ranks fewer nodes; foreign code, which ranks a
-// list of the nodes that fit; and preferences measured by nodes of which a wide filter leaves some out.
+// list of the nodes that fit; and preferences normalised by nodes of which a wide filter leaves some out.
+//
+// A Placer has one search at a time. Its stage states where its verdicts are: with the class, with groups, in the
+// column of the class, or in a column of its own. An Outcome reads its search, until the Placer's next one.
 //
 // Strategies that rank fewer nodes (Search) choose among verdicts that are there already: they change which nodes
 // count, not what is known of them.

@@ -19,14 +19,14 @@ import (
 type Foreign interface {
 	// Takes reports whether foreign code takes part in deciding about p.
 	Takes(p *cluster.Pod) bool
-	// Filter is asked about the nodes that the native filters leave, at least one. Nodes without an entry in the
+	// Filter is called with the nodes that the native filters leave, at least one. Nodes without an entry in the
 	// answer fit. An error fails the attempt.
 	Filter(p *cluster.Pod, nodes []string) (map[string]ForeignRejection, error) // node name -> why it does not fit
-	// Score is asked when two nodes or more fit. The answer has one entry per foreign scorer.
+	// Score is called when two nodes or more fit. The answer has one entry per foreign scorer.
 	Score(p *cluster.Pod, nodes []string) []ForeignScore
 	// Preempts reports whether foreign code takes part in choosing victims for p.
 	Preempts(p *cluster.Pod) bool
-	// Preempt is asked about the nodes on which evictions would free enough capacity for p, at least one, in the
+	// Preempt is called with the nodes on which evictions would free enough capacity for p, at least one, in the
 	// order of their names, each with its victims, at least one. The answer replaces them and has the same form: some
 	// of the nodes, or others, with these victims or other pods that are on them. on lists the pods of a node; ok is
 	// false for a node that does not exist. An error ends the search for victims (upstream: preemption.go,
@@ -48,7 +48,7 @@ type ForeignRejection struct {
 // ForeignScore is what one foreign scorer adds to the totals, its weight applied.
 type ForeignScore struct {
 	By    string
-	Added []int64 // by position in the nodes that were asked about
+	Added []int64 // by position in the nodes of the call
 }
 
 // ForeignVictims are the pods of a node that would have to go for another pod.

@@ -9,8 +9,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// Judge is Place as a mere question: every node is looked at and ranked whatever the strategy, foreign code is not
-// asked, the node that p is itself nominated to has no preference, and nothing moves in the Window. WhyNot, Scores
+// Judge is Place without effects: every node is considered and ranked whatever the strategy, foreign code is not
+// called, the node that p is itself nominated to has no preference, and nothing moves in the Window. WhyNot, Scores
 // and Why answer afterwards.
 func (pl *Placer) Judge(s cluster.Snapshot, p *cluster.Pod, noms Nominations, draw func(n int) int) Outcome {
 	foreign := pl.profile.Foreign

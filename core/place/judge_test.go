@@ -16,12 +16,12 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// TestJudgingIsPlacing: in a cluster in which pods spread, attract and repel each other, Judge finds what a Placer
+// TestJudgeMatchesPlace: in a cluster in which pods spread, attract and repel each other, Judge finds what a Placer
 // finds that looks at each row, gives every node that fits the score that it had there, and has a reason for every
 // other node, the one of the plain filters. Extenders are not asked, and a node that the pod is nominated to has no
 // preference. It catches: a Judge without the wide filters; one that samples; one that prefers the nominated node or
 // asks extenders; a WhyNot that knows the class's verdicts alone.
-func TestJudgingIsPlacing(t *testing.T) {
+func TestJudgeMatchesPlace(t *testing.T) {
 	prof := defaultProfile(t)
 	rapid.Check(t, func(t *rapid.T) {
 		s, in := cluster.NewStore(), convert.NewIntake()

@@ -25,7 +25,7 @@ func (noNominations) NominatedOn(string) []*cluster.Pod { return nil }
 
 // evaluateNominated judges the rows anew that have nominated pods of p's priority or more: with them, and, where p
 // still fits, without (upstream: RunFilterPluginsWithNominatedPods). Nominated pods come before wide filters: one
-// that would fail on a node is not asked if they leave too little capacity.
+// that would fail on a node does not run if they leave too little capacity.
 func (pl *Placer) evaluateNominated(s cluster.Snapshot, sr *search, noms Nominations) {
 	if !sr.judged() {
 		return
@@ -50,7 +50,7 @@ func (pl *Placer) evaluateNominated(s cluster.Snapshot, sr *search, noms Nominat
 	}
 }
 
-// expect notes and returns those of the pods nominated to a row that the pod in hand has to reckon with.
+// expect notes and returns those of the pods nominated to a row that the search has to count.
 func (sr *search) expect(n cluster.NodeIdx, nominated []*cluster.Pod) []*cluster.Pod {
 	first := len(sr.expectedPods)
 	for _, other := range nominated {
@@ -99,7 +99,7 @@ func (sr *search) removeFromFilters(s cluster.Snapshot, other *cluster.Pod, v *c
 	}
 }
 
-// tryNominatedFirst is tryNominated before any other node with nominated pods is looked at, of which there may be
+// tryNominatedFirst is tryNominated before any other node with nominated pods is evaluated, of which there may be
 // as many as pods for which others were evicted. False says nothing.
 func (pl *Placer) tryNominatedFirst(s cluster.Snapshot, sr *search, noms Nominations) (cluster.NodeIdx, bool) {
 	n, ok := s.Find(sr.pod.Nominated)
@@ -139,14 +139,14 @@ func (pl *Placer) tryNominated(s cluster.Snapshot, sr *search) (cluster.NodeIdx,
 	if f := pl.profile.Foreign; f != nil && f.Takes(sr.pod) {
 		rejected, err := f.Filter(sr.pod, []string{sr.pod.Nominated})
 		if _, no := rejected[sr.pod.Nominated]; no || err != nil {
-			return cluster.NoNode, false // an error here fails nothing: all nodes are asked about next
+			return cluster.NoNode, false // an error here has no effect: all nodes are evaluated next
 		}
 	}
 	return n, true
 }
 
 // clearErrorIfNominatedFits forgets an error of a filter when the node that p is itself nominated to fits: no other
-// node is looked at then, so the error has no effect.
+// node is evaluated then, so the error has no effect.
 func (pl *Placer) clearErrorIfNominatedFits(s cluster.Snapshot, sr *search) {
 	n, ok := s.Find(sr.pod.Nominated)
 	if sr.pod.Nominated == "" || !ok || !sr.judged() {

@@ -17,11 +17,11 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/place"
 )
 
-// TestPodsOfAnOwnerMakeFewClasses: the pods of one owner differ in the node they are pinned to, their index among the
+// TestOwnersMakeFewClasses: the pods of one owner differ in the node they are pinned to, their index among the
 // labels, and the names of their claims; to what a Placer keeps they are alike. At most two classes and two groupings
-// may come of 15,000 daemon pods, 10,000 stateful pods, and 10,000 pods of an indexed job. Mutants: a class for each
+// may come of 15,000 daemon pods, 10,000 stateful pods, and 10,000 pods of an indexed job. Faults: a class for each
 // pinned pod; labels or claims in PodSpec.Alike; groupings by spec.
-func TestPodsOfAnOwnerMakeFewClasses(t *testing.T) {
+func TestOwnersMakeFewClasses(t *testing.T) {
 	for _, owner := range []struct {
 		name  string
 		nodes int

@@ -24,7 +24,7 @@ func (pl *Placer) Place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, dr
 
 func (pl *Placer) place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, draw func(n int) int) Outcome {
 	if pl.profile.Search.Strategy == FixedWindow {
-		pl.profile.Window.refresh(s) // also for a pod that no node is looked at for: upstream takes a snapshot for it
+		pl.profile.Window.refresh(s) // also for a pod that is rejected at once: upstream takes a snapshot for it
 	}
 	sr := pl.begin(s, p)
 	if n, ok := pl.tryNominatedFirst(s, sr, noms); ok {
@@ -69,8 +69,8 @@ func (pl *Placer) place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, dr
 	return out
 }
 
-// Explain is Place without what would show outside: foreign code is not asked, nothing is sampled, every node is looked
-// at, and nothing is chosen by a draw.
+// Explain is Place without effects: foreign code is not called, nothing is sampled, every node is considered, and
+// nothing is chosen by a draw.
 func (pl *Placer) Explain(s cluster.Snapshot, p *cluster.Pod, noms Nominations) Outcome {
 	sr := pl.localVerdicts(s, p, noms)
 	if sr.err == nil && !sr.withoutNodes() {

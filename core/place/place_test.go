@@ -56,7 +56,7 @@ func defaultProfile(t interface{ Fatal(...any) }) place.Profile {
 	return prof
 }
 
-// slow is the slow twin of Place: it prepares every plugin anew and asks the plain forms node by node.
+// slow is the reference implementation of Place: it prepares every plugin anew and asks the plain forms node by node.
 type slow struct {
 	fits  map[string]int64  // node that fits -> its total
 	codes map[string]string // node that does not -> plugin and reasons
@@ -169,12 +169,12 @@ func rejection(prof place.Profile, s cluster.Snapshot, p *cluster.Pod, n cluster
 	return ""
 }
 
-// TestPlaceIsItsSlowTwin changes a cluster at random and asks one Placer, which keeps its classes all along, for pods
-// of a few kinds; each answer must be the slow twin's: same verdict on every node, same total, and a winner among the
-// best. It catches: a class that misses a changed row (catchUp that skips repeats wrongly, a journal that forgets),
-// scores kept over a change of images (Epoch ignored), verdicts under nominations that stay (unpatch left out),
-// leftovers of a pinned pod's columns read by the next one, normalising over nodes that do not fit.
-func TestPlaceIsItsSlowTwin(t *testing.T) {
+// TestPlaceMatchesReference changes a cluster at random and places pods of a few kinds with one Placer, which keeps
+// its classes; each answer must be that of the reference: same verdict on every node, same total, and a winner
+// among the best. It catches: a class that misses a changed row (catchUp that skips repeats wrongly, a journal that
+// forgets), scores kept over a change of images (Epoch ignored), verdicts under nominations that stay (unpatch left
+// out), leftovers of a pinned pod's columns read by the next one, normalising over nodes that do not fit.
+func TestPlaceMatchesReference(t *testing.T) {
 	for name, prof := range profiles(t) {
 		t.Run(name, func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { twins(t, prof) }) })
 	}
@@ -197,7 +197,7 @@ func twins(t *rapid.T, prof place.Profile) {
 }
 
 // compareOwn nominates p to the node to which others may be: it goes there if it fits beside them, and anywhere else
-// if not. What plans leave out is judged there all the same, which another test covers. Mutant: ownAlone.
+// if not. What plans leave out is judged there all the same, which another test covers. Fault: ownAlone.
 func compareOwn(t *rapid.T, prof place.Profile, pl *place.Placer, s cluster.Snapshot, p *cluster.Pod, noms promised) {
 	p.Nominated = "n1"
 	want := slowPlace(prof, s, p, noms)
@@ -208,13 +208,13 @@ func compareOwn(t *rapid.T, prof place.Profile, pl *place.Placer, s cluster.Snap
 	case fits && (got.Node == cluster.NoNode || s.NodeName(got.Node) != "n1" || got.Feasible != 1 || got.Tied != 1):
 		t.Fatalf("nominated to n1, where it fits, it goes to %d of %d nodes", got.Node, got.Feasible)
 	case !fits && got.Feasible != len(want.fits):
-		t.Fatalf("nominated to n1, where it does not fit (%s), %d nodes fit, slow twin %d", want.codes["n1"], got.Feasible, len(want.fits))
+		t.Fatalf("nominated to n1, where it does not fit (%s), %d nodes fit, reference %d", want.codes["n1"], got.Feasible, len(want.fits))
 	}
 }
 
-// TestClassesStayInTheirBudget: a Placer asked for many kinds of pods drops the classes it used longest ago.
-// Mutant: classes are never dropped.
-func TestClassesStayInTheirBudget(t *testing.T) { budgetHolds(t, defaultProfile(t)) }
+// TestClassesRespectBudget: a Placer of many kinds of pods drops the classes it used longest ago.
+// Fault: classes are never dropped.
+func TestClassesRespectBudget(t *testing.T) { budgetHolds(t, defaultProfile(t)) }
 
 func budgetHolds(t interface{ Errorf(string, ...any) }, prof place.Profile) {
 	s, in := cluster.NewStore(), convert.NewIntake()
@@ -232,9 +232,9 @@ func budgetHolds(t interface{ Errorf(string, ...any) }, prof place.Profile) {
 	}
 }
 
-// TestAClassOfManyTakesTwoBytesForANode: pods that differ in requests alone have a class each, and a thousand of
-// those for 50,000 nodes must fit into what a Placer keeps. Mutant: a class that keeps verdicts and totals.
-func TestAClassOfManyTakesTwoBytesForANode(t *testing.T) {
+// TestCompactClassTakesTwoBytesPerNode: pods that differ in requests alone have a class each, and a thousand of
+// those for 50,000 nodes must fit into what a Placer keeps. Fault: a class that keeps verdicts and totals.
+func TestCompactClassTakesTwoBytesPerNode(t *testing.T) {
 	s, in := cluster.NewStore(), convert.NewIntake()
 	const nodes, kinds = 300, 50
 	for i := range nodes {
@@ -247,7 +247,7 @@ func TestAClassOfManyTakesTwoBytesForANode(t *testing.T) {
 		pl.Place(s.Snapshot(), in.Pod(p), promised{}, func(int) int { return 0 })
 	}
 	if n, bytes := pl.Classes(); n != kinds || bytes > 5*nodes*(kinds+1)/2 {
-		t.Errorf("%d classes take %d bytes, %d should take little more than two for each of %d nodes, and their kin too", n, bytes, kinds, nodes)
+		t.Errorf("%d classes take %d bytes, %d should take little more than two for each of %d nodes, and their shared class too", n, bytes, kinds, nodes)
 	}
 }
 
@@ -256,7 +256,7 @@ func compare(t *rapid.T, prof place.Profile, pl *place.Placer, s cluster.Snapsho
 	drawn := 0
 	got := pl.Place(s, p, noms, func(n int) int { drawn = n; return n - 1 })
 	if got.Feasible != len(want.fits) {
-		t.Fatalf("%d nodes fit, slow twin %d (%v; rejected %v)", got.Feasible, len(want.fits), want.fits, want.codes)
+		t.Fatalf("%d nodes fit, reference %d (%v; rejected %v)", got.Feasible, len(want.fits), want.fits, want.codes)
 	}
 	var best int64 = -1
 	tied := 0
@@ -277,7 +277,7 @@ func compare(t *rapid.T, prof place.Profile, pl *place.Placer, s cluster.Snapsho
 			why = fmt.Sprint(name, texts)
 		}
 		if why != want.codes[s.NodeName(n)] {
-			t.Fatalf("node %s: %q, slow twin %q", s.NodeName(n), why, want.codes[s.NodeName(n)])
+			t.Fatalf("node %s: %q, reference %q", s.NodeName(n), why, want.codes[s.NodeName(n)])
 		}
 		if total, fits := want.fits[s.NodeName(n)]; fits {
 			switch {
@@ -292,13 +292,13 @@ func compare(t *rapid.T, prof place.Profile, pl *place.Placer, s cluster.Snapsho
 		return
 	}
 	if got.Total != best || want.fits[s.NodeName(got.Node)] != best {
-		t.Fatalf("node %s with %d won, slow twin gives it %d and the best %d (%v)", s.NodeName(got.Node), got.Total, want.fits[s.NodeName(got.Node)], best, want.fits)
+		t.Fatalf("node %s with %d won, reference gives it %d and the best %d (%v)", s.NodeName(got.Node), got.Total, want.fits[s.NodeName(got.Node)], best, want.fits)
 	}
 	if got.Tied != tied || tied > 1 && drawn != tied {
-		t.Fatalf("%d nodes tied (drew among %d), slow twin %d", got.Tied, drawn, tied)
+		t.Fatalf("%d nodes tied (drew among %d), reference %d", got.Tied, drawn, tied)
 	}
 	if got.RunnerUp == got.Node || want.fits[s.NodeName(got.RunnerUp)] != got.RunnerUpTotal {
-		t.Fatalf("runner-up %s with %d, slow twin %v", s.NodeName(got.RunnerUp), got.RunnerUpTotal, want.fits)
+		t.Fatalf("runner-up %s with %d, reference %v", s.NodeName(got.RunnerUp), got.RunnerUpTotal, want.fits)
 	}
 	var sum int64
 	for _, part := range pl.Scores(got, got.Node) {
@@ -342,7 +342,7 @@ func somePod(t *rapid.T, id int) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", id), UID: types.UID(fmt.Sprintf("u%d", id))}}
 	priority := int32(rapid.IntRange(0, 1).Draw(t, "priority"))
 	p.Spec.Priority = &priority
-	cpu := rapid.SampledFrom([]string{"1", "1", "700m"}).Draw(t, "cpu") // `kin`
+	cpu := rapid.SampledFrom([]string{"1", "1", "700m"}).Draw(t, "cpu") // a shared class
 	c := v1.Container{Image: "big", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse(cpu)}}}
 	switch rapid.SampledFrom([]int{0, 1, 2, 3, 4, 5, 5, 6}).Draw(t, "kind") {
 	case 1:
@@ -368,10 +368,10 @@ func somePod(t *rapid.T, id int) *v1.Pod {
 	return p
 }
 
-// TestDrawIsFairAndRepeatable: over many decisions each of five tied nodes is drawn about equally often (chi-square
-// with four degrees of freedom below 18.5, the 0.1 % point), and the same decision draws the same node again. Mutant:
+// TestDrawIsUniformAndRepeatable: over many decisions each of five tied nodes is drawn about equally often (chi-square
+// with four degrees of freedom below 18.5, the 0.1 % point), and the same decision draws the same node again. Fault:
 // a draw that takes the low bits of the counter.
-func TestDrawIsFairAndRepeatable(t *testing.T) {
+func TestDrawIsUniformAndRepeatable(t *testing.T) {
 	const n, draws = 5, 50_000
 	var hits [n]float64
 	for d := range uint64(draws) {

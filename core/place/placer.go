@@ -31,13 +31,13 @@ type Placer struct {
 	profile Profile
 	meter   Meter
 	cache   *classes.Cache
-	search  search // the one in hand
+	search  search // the current one
 
-	view cluster.NodeView // of the row in hand
+	view cluster.NodeView // of the row that is evaluated
 
 	eachRow bool // only tests set it: look at each row in every decision
 
-	within []cluster.NodeIdx // the rows that the search in hand is kept to; nil means all
+	within []cluster.NodeIdx // the rows to which the current search is restricted; nil means all
 
 	facetSpace []plugin.Facet
 	judged     []plugin.Verdict // row -> Fits; where the first rows of groups are judged
@@ -74,7 +74,7 @@ type Outcome struct {
 	// Looked is by how many nodes the search moved on in the window; see Window.Advance.
 	Looked int
 
-	// Path is how the nodes were looked at.
+	// Path is how the nodes were searched.
 	Path Path
 
 	search *search // what the answer was read from; valid until the Placer's next search

@@ -14,7 +14,7 @@ import (
 type Refused struct{ Plugin, Reason string }
 
 // Refuse judges one pod on one row as it is now, in the plain form: without nominations, and without foreign code,
-// which answers in cycles alone. Plugins that are settled are not asked. It returns nil when the pod fits, and when a
+// which answers in cycles alone. Plugins that are settled do not run. It returns nil when the pod fits, and when a
 // filter fails: what cannot be judged stands. Nothing that the Placer keeps for its searches is read or changed.
 func (pl *Placer) Refuse(s cluster.Snapshot, p *cluster.Pod, n cluster.NodeIdx,
 	settled func(plugin string) bool) *Refused {

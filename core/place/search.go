@@ -33,7 +33,7 @@ const (
 // search is one decision in the making. It reads its class and never writes to it.
 type search struct {
 	placer *Placer
-	state  cluster.Snapshot // as it is when it is asked again
+	state  cluster.Snapshot // of the search
 	pod    *cluster.Pod
 	class  *classes.Class // of the pod
 	stage  stage          // Invariant: it only increases
@@ -54,19 +54,19 @@ type search struct {
 	parts     []part            // what each wide or foreign scorer gave
 	foreign   map[cluster.NodeIdx]ForeignRejection
 
-	// expected are the rows with pods that this one has to reckon with, in no order; their pods lie in expectedPods.
+	// expected are the rows with pods on which other pods count too, in no order; these pods are in expectedPods.
 	expected     []expectation
 	expectedPods []*cluster.Pod
 
 	// Space that searches reuse.
 	copied   []plugin.Verdict
 	rowSpace []cluster.NodeIdx
-	names    []string          // of the rows that foreign code is asked about
+	names    []string          // of the rows, for foreign code
 	first    []cluster.NodeIdx // by position in the selection: a row of the group
 	sizes    []int             // by position in the selection: rows in the group
 }
 
-// expectation is the pods of the priority of the pod in hand or more that are nominated to a row.
+// expectation is the pods of the priority of the pod or more that are nominated to a row.
 type expectation struct {
 	row  cluster.NodeIdx
 	pods []*cluster.Pod
@@ -180,7 +180,7 @@ func (pl *Placer) lateFilters(s cluster.Snapshot, sr *search) {
 	}
 }
 
-// quiet reports whether a filter has no word on any row. The class's ranking holds where all late filters are.
+// quiet reports whether a filter is known to reject no row. The ranking of the class is valid if all late filters are.
 func (pl *Placer) quiet(s cluster.Snapshot, f plugin.PodFilter) bool {
 	q, can := f.(plugin.Quiet)
 	return can && !pl.eachRow && q.Quiet(s)

@@ -33,7 +33,7 @@ type Search struct {
 }
 
 // sample leaves of the rows that fit those that the strategy ranks, and returns how many fit. Every node has been
-// looked at: a pod that fits one node alone still lands.
+// considered: a pod that fits one node alone is placed.
 func (sr *search) sample(by Search, draw func(n int) int) (fits int) {
 	want := by.Subset
 	switch by.Strategy {

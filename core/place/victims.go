@@ -10,7 +10,7 @@ import (
 )
 
 // Relief judges the pod of an outcome on nodes that rejected it, as they would be without some of their pods. One
-// node is open at a time. It is good until the Placer's next search, and leaves what that search knows as it was.
+// node is open at a time. It is valid until the Placer's next search, and does not change what that search has found.
 type Relief struct {
 	pl    *Placer
 	state cluster.Snapshot
@@ -26,7 +26,7 @@ type Relief struct {
 	// they said: pods that share a spec -> bit i for filter i.
 	selective bool
 	matters   map[*cluster.PodSpec]mattering
-	// behind: row -> verdict of the filters behind that of the amounts; nil until asked for.
+	// behind: row -> verdict of the filters behind that of the amounts; nil until the first use.
 	behind []plugin.Verdict
 
 	view cluster.NodeView // of the open node, with what is supposed
@@ -278,9 +278,9 @@ func (r *Relief) Reasons(v plugin.Verdict) []string {
 	return r.sr.plans[i].Filter.Reasons(v.Code())
 }
 
-// Prepared reports whether the filter of this name was asked about the pod at all: not when one before it rejected
+// Prepared reports whether the filter of this name was prepared for the pod: not when one before it rejected
 // the pod for all nodes.
 func (pl *Placer) Prepared(out Outcome, name string) bool {
-	asked := pl.profile.Filters[:len(out.search.plans)]
-	return slices.ContainsFunc(asked, func(f plugin.Filter) bool { return f.Name() == name })
+	prepared := pl.profile.Filters[:len(out.search.plans)]
+	return slices.ContainsFunc(prepared, func(f plugin.Filter) bool { return f.Name() == name })
 }

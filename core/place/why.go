@@ -15,7 +15,7 @@ import (
 
 // Rejection says why no node fits.
 type Rejection struct {
-	// PreFilter is why the pod was rejected before any node was looked at; empty otherwise. Resolvable reports whether
+	// PreFilter is why the pod was rejected before any node was considered; empty otherwise. Resolvable reports whether
 	// evicting pods could help then.
 	PreFilter  string
 	Resolvable bool
@@ -88,7 +88,7 @@ func (h *histogram) count(s cluster.Snapshot) {
 		}
 		last.nodes++
 	}
-	if h.sr.rows != nil { // the nodes that were not looked at are excluded too
+	if h.sr.rows != nil { // the nodes that were not considered are excluded too
 		if left := s.Nodes() - len(h.sr.rows); left > 0 {
 			h.bucket(plugin.Excluded).nodes += left
 		}
@@ -132,7 +132,7 @@ func (h *histogram) reasons(s cluster.Snapshot) (reasons []record.Reason, plugin
 	return reasons, sorted(plugins)
 }
 
-// ForeignName is what a rejection by foreign code is laid at in the queue: any event wakes the pod (upstream:
+// ForeignName is the plugin that the queue notes for a rejection by foreign code: any event wakes the pod (upstream:
 // framework.ExtenderName).
 const ForeignName = "Extender"
 

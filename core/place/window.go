@@ -126,7 +126,7 @@ func (w *Window) changed() bool {
 	return false
 }
 
-// Advance moves the beginning of the next search on by the nodes that an outcome's search looked at.
+// Advance moves the beginning of the next search on by the nodes that the search of an outcome evaluated.
 func (w *Window) Advance(out Outcome) {
 	if out.Nodes > 0 {
 		w.start = (w.start + out.Looked) % out.Nodes

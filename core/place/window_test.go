@@ -34,11 +34,11 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestWindowGoesRound plays searches over a few hundred nodes in zones, some cordoned, that come and go, against a
-// plain retelling of the rule: take a node of each zone in turn, begin where the last search ended, end when one more
-// than enough fits, and move on by all that were looked at. Mutants: the window ends early, stands, or moves on by
-// the nodes that fit alone.
-func TestWindowGoesRound(t *testing.T) { rapid.Check(t, windows) }
+// TestWindowMatchesReference plays searches over a few hundred nodes in zones, some cordoned, that come and go,
+// against a plain retelling of the rule: take a node of each zone in turn, begin where the last search ended, end
+// when one more than enough fits, and move on by all that were looked at. Faults: the window ends early, stands, or
+// moves on by the nodes that fit alone.
+func TestWindowMatchesReference(t *testing.T) { rapid.Check(t, windows) }
 
 type listed struct {
 	name, zone string
@@ -131,7 +131,7 @@ func walk(nodes []listed, zones []string, start, quota int) (fits []string, look
 }
 
 // TestSamplesAreDrawn: with two random choices each of ten equal nodes wins now and then, a pod that fits one node
-// alone lands on it, and nothing outside the nodes that fit wins. Mutant: a sample is the first rows.
+// alone lands on it, and nothing outside the nodes that fit wins. Fault: a sample is the first rows.
 func TestSamplesAreDrawn(t *testing.T) { samplesAreDrawn(t) }
 
 func samplesAreDrawn(t interface{ Errorf(string, ...any) }) {

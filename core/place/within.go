@@ -9,9 +9,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// PlaceWithin is Place as if the cluster had the nodes of some rows alone: the others are neither looked at nor
-// measured by. rows are in index order, each with a node; nil means all, and no row at all means that nothing fits. A
-// pod that is nominated to a node outside is placed as if it were not.
+// PlaceWithin is Place as if the cluster had the nodes of some rows alone: the others are neither evaluated nor
+// count in normalised scores. rows are in index order, each with a node; nil means all, and no row at all means
+// that nothing fits. A pod that is nominated to a node outside is placed as if it were not.
 func (pl *Placer) PlaceWithin(s cluster.Snapshot, p *cluster.Pod, noms Nominations, draw func(n int) int,
 	rows []cluster.NodeIdx) Outcome {
 	if rows == nil {
@@ -22,8 +22,8 @@ func (pl *Placer) PlaceWithin(s cluster.Snapshot, p *cluster.Pod, noms Nominatio
 	return pl.Place(s, inside(s, p, rows), noms, draw)
 }
 
-// FitWithin lists the rows that p fits, of those given (see PlaceWithin), in index order. Foreign code is asked too. An
-// error of a plugin fails the attempt.
+// FitWithin lists the rows that p fits, of those given (see PlaceWithin), in index order. Foreign code is called
+// too. An error of a plugin fails the attempt.
 func (pl *Placer) FitWithin(s cluster.Snapshot, p *cluster.Pod, noms Nominations,
 	rows, into []cluster.NodeIdx) (Outcome, []cluster.NodeIdx) {
 	pl.within = rows

@@ -14,7 +14,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// slowWithin is the slow twin of a search within rows: row -> total, of those that fit.
+// slowWithin is the reference implementation of a search within rows: row -> total, of those that fit.
 func slowWithin(prof place.Profile, s cluster.Snapshot, p *cluster.Pod, noms place.Nominations, rows []cluster.NodeIdx) map[cluster.NodeIdx]int64 {
 	whole, fits := slowPlace(prof, s, p, noms), map[cluster.NodeIdx]int64{}
 	var fit []cluster.NodeIdx
@@ -40,11 +40,11 @@ func slowWithin(prof place.Profile, s cluster.Snapshot, p *cluster.Pod, noms pla
 	return fits
 }
 
-// TestWithinIsItsSlowTwin keeps searches to some rows, on a cluster that changes at random, with one Placer that
+// TestWithinMatchesReference keeps searches to some rows, on a cluster that changes at random, with one Placer that
 // searches all rows in between: only those rows are chosen from and measured by, and the rows that are listed as
-// fitting are those of the slow twin. Bounds leave none of them out, and count on empty nodes as many copies as the
+// fitting are those of the reference. Bounds leave none of them out, and count on empty nodes as many copies as the
 // filters let in one by one.
-func TestWithinIsItsSlowTwin(t *testing.T) {
+func TestWithinMatchesReference(t *testing.T) {
 	for name, prof := range profiles(t) {
 		t.Run(name, func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { withinTwins(t, prof) }) })
 	}
@@ -81,25 +81,25 @@ func withinIsTwin(t *rapid.T, prof place.Profile, pl *place.Placer, s cluster.Sn
 	total, ok := want[got.Node]
 	switch {
 	case (got.Node == cluster.NoNode) != (len(want) == 0) || got.Node != cluster.NoNode && !ok:
-		t.Fatalf("row %d of %v, slow twin %v", got.Node, rows, want)
+		t.Fatalf("row %d of %v, reference %v", got.Node, rows, want)
 	case got.Node == cluster.NoNode:
 		pl.Why(s, got)
 	case s.NodeName(got.Node) == p.Nominated: // goes there whatever others score
 	case len(want) > 1:
 		for n, other := range want {
 			if got.Total != total || other > total {
-				t.Fatalf("row %d with %d won, slow twin gives it %d, and row %d %d", got.Node, got.Total, total, n, other)
+				t.Fatalf("row %d with %d won, reference gives it %d, and row %d %d", got.Node, got.Total, total, n, other)
 			}
 		}
 	}
 	out, fit := pl.FitWithin(s, p, noms, rows, nil)
 	for _, n := range fit {
 		if _, fits := want[n]; !fits {
-			t.Fatalf("rows %v fit, slow twin %v", fit, want)
+			t.Fatalf("rows %v fit, reference %v", fit, want)
 		}
 	}
 	if len(fit) != len(want) || out.Feasible != len(want) || !slices.IsSorted(fit) {
-		t.Fatalf("rows %v fit (%d), slow twin %v", fit, out.Feasible, want)
+		t.Fatalf("rows %v fit (%d), reference %v", fit, out.Feasible, want)
 	}
 	bounds, ok := pl.Bound(s, p)
 	for n := range want {

@@ -10,7 +10,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// CompactRankings is Rankings for codes. Mutants: superblockKept, nextFirst.
+// CompactRankings is Rankings for codes. Faults: superblockKept, nextFirst.
 func CompactRankings(t *rapid.T) {
 	size := rapid.SampledFrom([]int{1, 2, fanout - 1, fanout, fanout + 1, 5 * fanout, fanout*fanout - 1, fanout*fanout + 3}).Draw(t, "rows")
 	c := compact{shared: newSharedClass()}
@@ -58,4 +58,4 @@ func CompactRankings(t *rapid.T) {
 	}
 }
 
-func TestCompactRankingIsALookAtEveryRow(t *testing.T) { rapid.Check(t, CompactRankings) }
+func TestCompactRankingMatchesScan(t *testing.T) { rapid.Check(t, CompactRankings) }

@@ -30,10 +30,10 @@ func (f fuse) Column(cluster.Snapshot, cluster.NodeIdx, cluster.NodeIdx, plugin.
 func (fuse) Reasons(plugin.Code) []string { return nil }
 func (fuse) OfNode()                      {}
 
-// TestAPanicLeavesNoRowBehind: a search panics while it learns of a node's taint. Pods of another size, whose class
-// shares what is known of nodes, must still be judged by the taint. Mutant: Drop forgets the class of the pod
+// TestPanicInvalidatesSharedClass: a search panics while it evaluates a node's taint. Pods of another size, whose class
+// shares what is known of nodes, must still be judged by the taint. Fault: Drop forgets the class of the pod
 // alone.
-func TestAPanicLeavesNoRowBehind(t *testing.T) {
+func TestPanicInvalidatesSharedClass(t *testing.T) {
 	s, in := cluster.NewStore(), convert.NewIntake()
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: v1.NodeStatus{Allocatable: list("8", "8Gi")}}
 	s.SetNode(in.Node(node))
