@@ -148,7 +148,7 @@ func fastFilters(p engine.Profile) map[string]*FastPath {
 	first := ""
 	for _, f := range p.Filters {
 		name := f.Name()
-		_, wide := f.(plugin.WideFilter)
+		wide := !plugin.ReadsOf(f).Cached()
 		switch {
 		case wide:
 			_, groups := f.(plugin.GroupScorer) // a plugin that scores by groups filters by groups
@@ -170,7 +170,8 @@ func fastFilters(p engine.Profile) map[string]*FastPath {
 func fastScores(p engine.Profile) map[string]*FastPath {
 	out := map[string]*FastPath{}
 	for _, s := range p.Scorers {
-		if _, wide := s.Scorer.(plugin.WideScorer); wide {
+		_, wide := s.Scorer.(plugin.WideScorer)
+		if wide || !s.Reads().Cached() {
 			_, groups := s.Scorer.(plugin.GroupScorer)
 			out[s.Name()] = off(s.Name(), groups)
 		} else {

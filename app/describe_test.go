@@ -78,7 +78,7 @@ func TestEveryReasonIsReportedAndTrue(t *testing.T) {
 	}
 	anew := map[string]bool{} // plugin -> asked anew for each decision
 	for _, f := range made.Profiles[0].Filters {
-		if _, wide := f.(plugin.WideFilter); wide {
+		if !plugin.ReadsOf(f).Cached() {
 			anew[f.Name()] = true
 		}
 	}

@@ -154,18 +154,11 @@ func (b *builder) enable(point config.Point, pl plugin.Plugin) {
 	case config.QueueSort:
 		b.less = pl.(plugin.Less)
 	case config.Filter:
-		f := pl.(plugin.Filter)
-		if b.plugins.isCustom(pl.Name()) {
-			f = plugin.FilterEachDecision(f)
-		}
-		out.Filters = append(out.Filters, f)
+		out.Filters = append(out.Filters, pl.(plugin.Filter))
 	case config.PostFilter:
 		out.Remediers = append(out.Remediers, pl.(plugin.Remedier))
 	case config.Score:
 		if s, scores := pl.(plugin.Scorer); scores { // VolumeBinding scores only under a gate that is off
-			if b.plugins.isCustom(pl.Name()) {
-				s = plugin.ScoreEachDecision(s)
-			}
 			out.Scorers = append(out.Scorers, place.Scorer{Scorer: s, Weight: b.from.Weights[pl.Name()]})
 		}
 	case config.Reserve:

@@ -132,7 +132,7 @@ func (w *world) sameScores(pod *v1.Pod, p *cluster.Pod, ours plugin.Scorer, up u
 	if score == nil {
 		return
 	}
-	score.Epoch(s)
+	plugin.VersionOf(score, s)
 	column := make([]int64, s.Rows())
 	score.Column(s, 0, cluster.NodeIdx(len(column)), column)
 	for _, name := range w.m.nodes {

@@ -93,9 +93,9 @@ type PodSpec struct {
 	// Alike is this spec reduced to what node-local filters and scorers may read; the same pointer for all pods that
 	// they cannot distinguish, so that their results are cached once for all of them. Set by Intake.Share.
 	Alike *PodSpec `json:"-"`
-	// Kin is the equivalence class of specs that differ only in requests: Alike without amounts of resources; the
-	// same pointer for all specs of the class. Set by Intake.Share on specs that are their own Alike.
-	Kin *PodSpec `json:"-"`
+	// WithoutRequests is the equivalence class of specs that differ only in requests: Alike without amounts of
+	// resources; the same pointer for all specs of the class. Set by Intake.Share on specs that are their own Alike.
+	WithoutRequests *PodSpec `json:"-"`
 
 	SchedulerName string
 	Priority      int32

@@ -18,6 +18,8 @@ type bomb struct{ with any }
 
 func (bomb) Name() string { return "Bomb" }
 
+func (bomb) Reads() plugin.Reads { return plugin.ReadsNode }
+
 func (b bomb) PrepareFilter(_ cluster.Snapshot, p *cluster.Pod) plugin.FilterPlan {
 	if _, ok := p.Spec.NodeSelector["bomb"]; ok {
 		panic(b.with)

@@ -25,8 +25,7 @@ type lock struct{}
 // patience is how long a lock may take to become Bound.
 const patience = 20 * record.Second
 
-func (lock) Name() string  { return "Lock" }
-func (lock) EachDecision() {}
+func (lock) Name() string { return "Lock" }
 
 func wanted(p *cluster.Pod) string { return p.Spec.Labels["lock"] + p.Spec.Labels["latch"] }
 

@@ -258,6 +258,8 @@ type claims struct{}
 
 func (claims) Name() string { return "Claims" }
 
+func (claims) Reads() plugin.Reads { return plugin.ReadsNode }
+
 func (claims) PrepareFilter(cluster.Snapshot, *cluster.Pod) plugin.FilterPlan {
 	return plugin.FilterPlan{}
 }

@@ -107,10 +107,8 @@ func (pl *Placer) wideScores(s cluster.Snapshot, sr *search) bool {
 		return true
 	}
 	for _, sc := range pl.profile.Scorers {
-		if _, wide := sc.Scorer.(plugin.WideScorer); wide {
-			if skips, can := sc.Scorer.(plugin.Skipper); !can || !skips.Skips(s, sr.pod) {
-				return true
-			}
+		if w, wide := sc.Scorer.(plugin.WideScorer); wide && !w.Skips(s, sr.pod) {
+			return true
 		}
 	}
 	return false

@@ -9,7 +9,7 @@
 //   - Ranked. If the decision depends on the class alone, the class has its rows in the order of their totals, and no
 //     row is read. A wide filter that would reject no row (plugin.Quiet) does not count: volume filters are quiet as
 //     long as every driver has capacity left.
-//   - Grouped. Wide plugins look at more than one row (plugin.WideFilter, plugin.WideScorer). Those that spread,
+//   - Grouped. Wide plugins look at more than one row (filters whose plugin.Reads are not Cached, and plugin.WideScorer). Those that spread,
 //     attract and repel pods distinguish rows by few things (plugin.Facet): the zone, how many of the pods counted are
 //     on the node. Rows of equal facets form a group, each group is ranked, and a decision asks the plugins about a
 //     row of each.

@@ -28,10 +28,7 @@ func (pl *Placer) facets(s cluster.Snapshot, sr *search) (ok bool) {
 	}
 	for _, sc := range pl.profile.Scorers {
 		w, wide := sc.Scorer.(plugin.WideScorer)
-		if !wide {
-			continue
-		}
-		if skips, can := sc.Scorer.(plugin.Skipper); can && skips.Skips(s, sr.pod) {
+		if !wide || w.Skips(s, sr.pod) {
 			continue
 		}
 		g, can := w.(plugin.GroupScorer)

@@ -28,7 +28,7 @@ func (f fuse) Column(cluster.Snapshot, cluster.NodeIdx, cluster.NodeIdx, plugin.
 	}
 }
 func (fuse) Reasons(plugin.Code) []string { return nil }
-func (fuse) OfNode()                      {}
+func (fuse) Reads() plugin.Reads          { return plugin.ReadsNode }
 
 // TestPanicInvalidatesSharedClass: a search panics while it evaluates a node's taint. Pods of another size, whose class
 // shares what is known of nodes, must still be judged by the taint. Fault: Drop forgets the class of the pod

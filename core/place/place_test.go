@@ -172,7 +172,7 @@ func rejection(prof place.Profile, s cluster.Snapshot, p *cluster.Pod, n cluster
 // TestPlaceMatchesReference changes a cluster at random and places pods of a few kinds with one Placer, which keeps
 // its classes; each answer must be that of the reference: same verdict on every node, same total, and a winner
 // among the best. It catches: a class that misses a changed row (catchUp that skips repeats wrongly, a journal that
-// forgets), scores kept over a change of images (Epoch ignored), verdicts under nominations that stay (unpatch left
+// forgets), scores kept over a change of images (Version ignored), verdicts under nominations that stay (unpatch left
 // out), leftovers of a pinned pod's columns read by the next one, normalising over nodes that do not fit.
 func TestPlaceMatchesReference(t *testing.T) {
 	for name, prof := range profiles(t) {

@@ -3,6 +3,8 @@
 package place
 
 import (
+	"slices"
+
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place/classes"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
@@ -33,6 +35,9 @@ type Placer struct {
 	cache   *classes.Cache
 	search  search // the current one
 
+	// ignoresPods: filter -> the pods of a row make no difference to its verdict.
+	ignoresPods []bool
+
 	view cluster.NodeView // of the row that is evaluated
 
 	eachRow bool // only tests set it: look at each row in every decision
@@ -48,7 +53,17 @@ type Meter = classes.Meter
 
 // New returns a Placer for a profile of at most 255 filters. It keeps at most budget bytes of classes.
 func New(p Profile, m Meter, budget int) *Placer {
-	return &Placer{profile: p, meter: m, cache: classes.New(p.Filters, p.Scorers, m, budget)}
+	p.Scorers = slices.Clone(p.Scorers)
+	for i, sc := range p.Scorers {
+		if _, wide := sc.Scorer.(plugin.WideScorer); !wide && !sc.Reads().Cached() {
+			p.Scorers[i].Scorer = plugin.ScoreEachDecision(sc.Scorer)
+		}
+	}
+	pl := &Placer{profile: p, meter: m, cache: classes.New(p.Filters, p.Scorers, m, budget)}
+	for _, f := range p.Filters {
+		pl.ignoresPods = append(pl.ignoresPods, plugin.ReadsOf(f).IgnoresPods())
+	}
+	return pl
 }
 
 // Drop forgets what is known of pods like p. A panic in a plugin may have interrupted an update of it.

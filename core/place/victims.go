@@ -64,7 +64,7 @@ func (pl *Placer) Relief(s cluster.Snapshot, out Outcome) *Relief {
 	for i := range r.sr.plans {
 		f := r.sr.plans[i].Filter
 		_, can := f.(plugin.Selective)
-		r.selective = r.selective && (f == nil || can || i == r.byAmounts)
+		r.selective = r.selective && (f == nil || can || i == r.byAmounts || pl.ignoresPods[i])
 	}
 	r.matters = map[*cluster.PodSpec]mattering{}
 	return r

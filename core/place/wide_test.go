@@ -32,8 +32,7 @@ func profiles(t interface{ Fatal(...any) }) map[string]place.Profile {
 // crowd lets at most two pods of a namespace onto the nodes of one size.
 type crowd struct{}
 
-func (crowd) Name() string  { return "Crowd" }
-func (crowd) EachDecision() {}
+func (crowd) Name() string { return "Crowd" }
 
 func (crowd) PrepareFilter(s cluster.Snapshot, p *cluster.Pod) plugin.FilterPlan {
 	if strings.HasSuffix(p.Name, "0") {
@@ -159,8 +158,7 @@ func (oddNodes) Preempt(*cluster.Pod, []place.ForeignVictims, func(string) ([]re
 // failing is a wide plugin that fails at a chosen point.
 type failing struct{ at string }
 
-func (failing) Name() string  { return "Failing" }
-func (failing) EachDecision() {}
+func (failing) Name() string { return "Failing" }
 
 func (f failing) PrepareFilter(cluster.Snapshot, *cluster.Pod) plugin.FilterPlan {
 	if f.at == "prefilter" {
@@ -183,6 +181,7 @@ func (f failingFilter) Failed() error {
 
 func (failing) Normal() plugin.Normal                                       { return plugin.AsIs }
 func (failing) PrepareScore(cluster.Snapshot, *cluster.Pod) plugin.PodScore { return nil }
+func (failing) Skips(cluster.Snapshot, *cluster.Pod) bool                   { return false }
 
 func (f failing) PrepareWide(cluster.Snapshot, *cluster.Pod, []cluster.NodeIdx) (plugin.WideScore, error) {
 	if f.at == "prescore" {

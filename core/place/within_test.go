@@ -122,7 +122,7 @@ func boundsHold(t *rapid.T, prof place.Profile, pl *place.Placer, s *cluster.Sto
 	local := prof
 	local.Filters, local.Foreign = nil, nil
 	for _, f := range prof.Filters {
-		if _, wide := f.(plugin.WideFilter); !wide {
+		if plugin.ReadsOf(f).Cached() {
 			local.Filters = append(local.Filters, f)
 		}
 	}

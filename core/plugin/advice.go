@@ -19,9 +19,9 @@ type Adviser interface {
 // ResourceScorer is a scorer that ranks nodes by what is requested of them.
 type ResourceScorer interface {
 	Scorer
-	// Reads lists the resources it weighs, and reports whether it counts requests with defaults for silent containers
+	// Resources lists the resources it weighs, and reports whether it counts requests with defaults for silent containers
 	// rather than real ones.
-	Reads() (names []v1.ResourceName, withDefaults bool)
+	Resources() (names []v1.ResourceName, withDefaults bool)
 }
 
 // Explainer is a PodScore that can show what it computed the score of a node from.

@@ -58,15 +58,6 @@ type FilterPlan struct {
 	Filter PodFilter
 }
 
-// WideFilter is a Filter that is prepared and run anew for each decision: what it says of a row depends on more than
-// the row and the PodSpec: on other rows, on objects, on the pod's name. What other filters say is kept while the row
-// stays as it is, and shared by all pods of a PodSpec and namespace.
-type WideFilter interface {
-	Filter
-	// EachDecision does nothing but mark the plugin.
-	EachDecision()
-}
-
 // PodFilter is a Filter prepared for one pod.
 type PodFilter interface {
 	// Plain is the verdict on one node.
@@ -78,7 +69,7 @@ type PodFilter interface {
 	Reasons(c Code) []string
 }
 
-// Supposing is a wide PodFilter that counts pods of other rows, and so must receive the pods that are supposed to be
+// Supposing is a PodFilter that is prepared for each decision and counts pods of other rows, and so must receive the pods that are supposed to be
 // there or gone (upstream: PreFilterExtensions). RemovePod after AddPod restores what was, and the other way round.
 type Supposing interface {
 	PodFilter
@@ -110,9 +101,6 @@ type PodScore interface {
 	Plain(s cluster.Snapshot, v *cluster.NodeView) int64
 	// Column writes the raw scores of rows lo to hi-1. Rows without a node may hold anything.
 	Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int64)
-	// Epoch changes whenever the scores of rows may have changed that were not touched themselves; a constant for
-	// scores that depend on their own row alone.
-	Epoch(s cluster.Snapshot) uint64
 }
 
 // WideScorer is a Scorer whose scores depend on which rows fit, or on more than the row and the PodSpec. It is prepared
@@ -122,11 +110,7 @@ type WideScorer interface {
 	// PrepareWide looks at the pod and the rows that fit, in index order. Nil means that the plugin does not score the
 	// pod (upstream: Skip); the error fails the attempt.
 	PrepareWide(s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) (WideScore, error)
-}
-
-// Skipper is a WideScorer that can determine without reading rows that it would not score a pod.
-type Skipper interface {
-	WideScorer
+	// Skips reports whether the plugin does not score a pod, as far as that is known without reading rows.
 	Skips(s cluster.Snapshot, p *cluster.Pod) bool
 }
 
@@ -151,8 +135,8 @@ func (BrokenScore) Plain(cluster.Snapshot, *cluster.NodeView) int64 { return 0 }
 // Column writes zeros.
 func (BrokenScore) Column(_ cluster.Snapshot, lo, hi cluster.NodeIdx, out []int64) { clear(out[lo:hi]) }
 
-// Epoch is constant.
-func (BrokenScore) Epoch(cluster.Snapshot) uint64 { return 0 }
+// Reads declares the node, because it needs a value; it reads nothing.
+func (BrokenScore) Reads() Reads { return ReadsNode }
 
 // Normal is a way to bring raw scores of the feasible nodes to 0..MaxScore.
 type Normal uint8

@@ -8,13 +8,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// Aging is a PodFilter that reads something besides the row and the pod: once it is stale, it is prepared anew and
-// judges all rows again.
-type Aging interface {
-	PodFilter
-	Stale(s cluster.Snapshot) bool
-}
-
 // Quiet is a wide PodFilter that may know without a scan of all rows that its Column would reject none. It is asked
 // in the decision that it was prepared for. False says nothing.
 type Quiet interface {

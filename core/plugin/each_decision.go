@@ -4,28 +4,14 @@ package plugin
 
 import "github.com/kumiki-scheduler/kumiki/core/cluster"
 
-// FilterEachDecision returns f as a filter that is prepared for each decision with the whole pod, and whose verdicts
-// are never cached. It is correct for any filter, and slower.
-func FilterEachDecision(f Filter) WideFilter {
-	if wide, is := f.(WideFilter); is {
-		return wide
-	}
-	return filterEachDecision{f}
-}
-
 // ScoreEachDecision returns sc as a scorer that is prepared for each decision with the whole pod, and whose scores are
-// never cached. It is correct for any scorer, and slower.
+// never cached. It is for scorers whose Reads are not Cached.
 func ScoreEachDecision(sc Scorer) WideScorer {
 	if wide, is := sc.(WideScorer); is {
 		return wide
 	}
 	return scoreEachDecision{sc}
 }
-
-type filterEachDecision struct{ Filter }
-
-// EachDecision marks the filter.
-func (filterEachDecision) EachDecision() {}
 
 type scoreEachDecision struct{ Scorer }
 
@@ -40,6 +26,9 @@ func (sc scoreEachDecision) PrepareWide(s cluster.Snapshot, p *cluster.Pod, _ []
 	}
 	return plainScore{score, sc.Normal()}, nil
 }
+
+// Skips is false: only the preparation knows.
+func (scoreEachDecision) Skips(cluster.Snapshot, *cluster.Pod) bool { return false }
 
 // plainScore scores rows by the plain form.
 type plainScore struct {

@@ -47,6 +47,3 @@ func (f scoreByNode) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []in
 		}
 	}
 }
-
-// Epoch is constant.
-func (scoreByNode) Epoch(cluster.Snapshot) uint64 { return 0 }

@@ -3,7 +3,6 @@
 package plugins
 
 import (
-	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -87,40 +86,3 @@ func TestColumnsSayWhatPlainFormsSay(t *testing.T) { rapid.Check(t, propertyForm
 
 // The same from bytes. Run it with -fuzzminimizetime 5x: minimising inputs costs go test most of the time otherwise.
 func FuzzColumnsSayWhatPlainFormsSay(f *testing.F) { f.Fuzz(rapid.MakeFuzz(propertyForms)) }
-
-// As long as Epoch stays the same, a change leaves the scores of rows alone that it does not touch.
-func TestEpochCoversDistantChanges(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w, nodes := plugintest.RandomCluster(t, 20)
-		s := w.Store.Snapshot()
-		all := plugintest.Prepare(s, w.Intake.PendingPod(plugintest.RandomPod(t, "pending", nodes)), randomPlugins(t, nodes))
-		rows := s.Rows()
-		_, seq, _ := s.Changes(0)
-		var before [][]int64
-		var epochs []uint64
-		for _, pp := range all {
-			scores := make([]int64, rows)
-			var epoch uint64
-			if pp.Score != nil {
-				pp.Score.Column(s, 0, cluster.NodeIdx(rows), scores)
-				epoch = pp.Score.Epoch(s)
-			}
-			before, epochs = append(before, scores), append(epochs, epoch)
-		}
-		plugintest.RandomChange(t, w, nodes, 0)
-		touched, _, _ := s.Changes(seq)
-		for i, pp := range all {
-			if pp.Score == nil || pp.Score.Epoch(s) != epochs[i] {
-				continue
-			}
-			now := make([]int64, s.Rows())
-			pp.Score.Column(s, 0, cluster.NodeIdx(s.Rows()), now)
-			for n := range rows {
-				row := cluster.NodeIdx(n)
-				if s.Node(row) != nil && !slices.Contains(touched, row) && now[n] != before[i][n] {
-					t.Fatalf("%s: row %d went from %d to %d untouched, in the same epoch", pp.Name, n, before[i][n], now[n])
-				}
-			}
-		}
-	})
-}

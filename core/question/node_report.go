@@ -89,7 +89,7 @@ func (i Inspector) scoreReadings() []record.ScoreReadings {
 				continue
 			}
 			r := record.ScoreReadings{Plugin: sc.Name(), Reads: "requested"}
-			names, withDefaults := reader.Reads()
+			names, withDefaults := reader.Resources()
 			if withDefaults {
 				r.Reads = "scored"
 			}

@@ -53,8 +53,8 @@ type Plugin struct {
 
 var (
 	_ plugin.Gate       = (*Plugin)(nil)
-	_ plugin.WideFilter = (*Plugin)(nil)
-	_ plugin.Skipper    = (*Plugin)(nil)
+	_ plugin.Filter     = (*Plugin)(nil)
+	_ plugin.WideScorer = (*Plugin)(nil)
 	_ plugin.Reserver   = (*Plugin)(nil)
 	_ plugin.Remedier   = (*Plugin)(nil)
 	_ plugin.Waker      = (*Plugin)(nil)
@@ -81,8 +81,11 @@ func New(args Args, inv *Inventory) (*Plugin, error) {
 // Name returns the plugin's name.
 func (*Plugin) Name() string { return Name }
 
-// EachDecision marks the filter as one that reads objects.
-func (*Plugin) EachDecision() {}
+// Reads declares claims, devices and what is allocated on any node, and the time that the allocator takes.
+func (*Plugin) Reads() plugin.Reads {
+	return plugin.ReadsNode | plugin.ReadsPods | plugin.ReadsRows | plugin.ReadsObjects | plugin.ReadsWholePod |
+		plugin.ReadsOutside
+}
 
 // Gated reports whether a pod must wait because a claim that it names is missing, is being deleted, or belongs to
 // another owner.

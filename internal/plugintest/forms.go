@@ -135,10 +135,10 @@ func CheckForms(t Failer, s cluster.Snapshot, all []Prepared, lo, hi cluster.Nod
 		}
 		if pp.Score != nil {
 			pp.Score.Column(s, lo, hi, scores)
-			if h, can := pp.Score.(plugin.Halved); can && h.Half() != nil && (lo+hi)%2 == 0 {
+			if h, can := pp.Score.(plugin.PartialScorer); can && h.Part() != nil && (lo+hi)%2 == 0 {
 				half := make([]int64, s.Rows())
-				h.HalfColumn(s, lo, hi, half)
-				h.ColumnWith(s, lo, hi, half, scores)
+				h.PartColumn(s, lo, hi, half)
+				h.ColumnWithPart(s, lo, hi, half, scores)
 			}
 			for n := range scores {
 				row := cluster.NodeIdx(n)
@@ -177,7 +177,7 @@ func (w *Cluster) WideScores(t *testing.T, pl plugin.WideScorer, p *v1.Pod, node
 	if err != nil {
 		t.Fatal(err)
 	}
-	if skips := pl.(plugin.Skipper).Skips(s, rec); skips != (score == nil) {
+	if skips := pl.Skips(s, rec); skips != (score == nil) {
 		t.Errorf("%s: Skips says %v, PrepareWide gives a score: %v", p.Name, skips, score != nil)
 	}
 	if score == nil {

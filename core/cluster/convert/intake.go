@@ -197,20 +197,20 @@ func (in *Intake) alike(s *cluster.PodSpec) *cluster.PodSpec {
 	r.PodAffinity, r.PodAntiAffinity, r.Volumes, r.Devices = nil, nil, nil, nil
 	r.Alike = &r // already reduced
 	shared := in.Share(&r)
-	if shared.Kin == nil {
-		shared.Kin = in.kin(shared)
+	if shared.WithoutRequests == nil {
+		shared.WithoutRequests = in.withoutRequests(shared)
 	}
 	return shared
 }
 
-// kin returns a spec that is its own Alike, without its requests.
-func (in *Intake) kin(s *cluster.PodSpec) *cluster.PodSpec {
+// withoutRequests returns a spec that is its own Alike, without its requests.
+func (in *Intake) withoutRequests(s *cluster.PodSpec) *cluster.PodSpec {
 	r := *s
 	r.Request, r.Held, r.Scored = res.Amounts{}, res.Amounts{}, res.Amounts{}
 	r.HeldNonZero, r.ScoreNonZero = [2]int64{}, [2]int64{}
 	r.Alike = &r
 	shared := in.Share(&r) // s itself if it requests nothing
-	shared.Kin = shared
+	shared.WithoutRequests = shared
 	return shared
 }
 

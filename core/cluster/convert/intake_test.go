@@ -201,11 +201,11 @@ func TestPodsOfOneShapeAreKin(t *testing.T) {
 		return in.Pod(p).Spec.Alike
 	}
 	small, large, silent, other := spec("1", "ssd"), spec("2", "ssd"), spec("", "ssd"), spec("1", "hdd")
-	if small == large || small.Kin != large.Kin || small.Kin != silent.Kin {
-		t.Errorf("pods that differ in requests alone: specs %p and %p, kin %p, %p and %p", small, large, small.Kin,
-			large.Kin, silent.Kin)
+	if small == large || small.WithoutRequests != large.WithoutRequests || small.WithoutRequests != silent.WithoutRequests {
+		t.Errorf("pods that differ in requests alone: specs %p and %p, kin %p, %p and %p", small, large, small.WithoutRequests,
+			large.WithoutRequests, silent.WithoutRequests)
 	}
-	if small.Kin == other.Kin || small.Kin == nil || small.Kin.Kin != small.Kin || small.Kin.Alike != small.Kin {
-		t.Errorf("pods of another selector: kin %p and %p", small.Kin, other.Kin)
+	if small.WithoutRequests == other.WithoutRequests || small.WithoutRequests == nil || small.WithoutRequests.WithoutRequests != small.WithoutRequests || small.WithoutRequests.Alike != small.WithoutRequests {
+		t.Errorf("pods of another selector: kin %p and %p", small.WithoutRequests, other.WithoutRequests)
 	}
 }

@@ -75,7 +75,7 @@ func (c *compact) evaluate(w *workspace, s cluster.Snapshot, lo, hi cluster.Node
 			into = sums
 		}
 		if p := c.own.partials[i]; recent != nil && p.score != nil {
-			p.score.ColumnWith(s, lo, hi, recent.Aside(p.id, p.fill), into)
+			p.score.ColumnWithPart(s, lo, hi, recent.Aside(p.id, p.fill), into)
 		} else {
 			score.Column(s, lo, hi, into)
 		}

@@ -16,6 +16,9 @@ type Scorer struct {
 	Weight int64
 }
 
+// Reads returns what the plugin declares to read.
+func (sc Scorer) Reads() plugin.Reads { return plugin.ReadsOf(sc.Scorer) }
+
 // PreScoreError returns the error of an attempt in which the scorer cannot score.
 func (sc Scorer) PreScoreError(err error) error {
 	return fmt.Errorf("running PreScore plugin %q: %w", sc.Name(), err)
@@ -30,6 +33,8 @@ type Meter interface {
 type profile struct {
 	filters []plugin.Filter
 	scorers []Scorer
+	// reads: filter -> what it declares to read.
+	reads []plugin.Reads
 	// wide: filter -> it is prepared anew for each decision.
 	wide []bool
 	// firstWide is the index of the first wide filter, len(filters) without one. Filters after it run anew for each
@@ -45,8 +50,9 @@ func newProfile(filters []plugin.Filter, scorers []Scorer) profile {
 	}
 	pr := profile{filters: filters, scorers: scorers, firstWide: len(filters), compactable: fitCodes(scorers)}
 	for i, f := range filters {
-		_, wide := f.(plugin.WideFilter)
-		pr.wide = append(pr.wide, wide)
+		reads := plugin.ReadsOf(f)
+		wide := !reads.Cached()
+		pr.reads, pr.wide = append(pr.reads, reads), append(pr.wide, wide)
 		if wide && i < pr.firstWide {
 			pr.firstWide = i
 		}

@@ -13,6 +13,8 @@ type results struct {
 	scorers  []scorer // in profile order, without wide ones and those that skip the pod
 	broken   error    // why the first scorer that cannot score the pod cannot
 	brokenAt int      // and its index in the profile
+	// scoreVersions are those of scores that depend on more than the row.
+	scoreVersions []versioned
 
 	verdicts []plugin.Verdict // row -> verdict of the filters before the first wide one
 	base     []int64          // row -> weighted sum of the scores that need no normalising
@@ -25,6 +27,32 @@ type filters struct {
 	covers int
 	// only are the nodes that the plans leave; nil means all. Rows outside are Excluded in verdicts.
 	only map[string]struct{}
+	// versions are those of filters that depend on more than the row.
+	versions []versioned
+}
+
+// versioned is a prepared filter or score with its version at the time of the preparation.
+type versioned struct {
+	of  plugin.Versioned
+	was uint64
+}
+
+// appendVersion adds a prepared filter or score to a list if it is Versioned.
+func appendVersion(list []versioned, prepared any, s cluster.Snapshot) []versioned {
+	if v, is := prepared.(plugin.Versioned); is {
+		list = append(list, versioned{v, v.Version(s)})
+	}
+	return list
+}
+
+// outdated reports whether any version of a list has changed.
+func outdated(list []versioned, s cluster.Snapshot) bool {
+	for i := range list {
+		if list[i].of.Version(s) != list[i].was {
+			return true
+		}
+	}
+	return false
 }
 
 // scorer is a plugin prepared for a class, with its column.
@@ -37,12 +65,11 @@ type scorer struct {
 	// counted is set, it is the count of what the column holds.
 	nonZero int
 	counted bool
-	epoch   uint64
 }
 
 // prepareFilters runs PreFilter of the node-local filters.
 func (r *results) prepareFilters(pr *profile, m Meter, s cluster.Snapshot, p *cluster.Pod) {
-	r.plans, r.only, r.covers = r.plans[:0], nil, pr.firstWide
+	r.plans, r.versions, r.only, r.covers = r.plans[:0], r.versions[:0], nil, pr.firstWide
 	q := Representative(p)
 	for i, f := range pr.filters {
 		var plan plugin.FilterPlan
@@ -52,6 +79,7 @@ func (r *results) prepareFilters(pr *profile, m Meter, s cluster.Snapshot, p *cl
 			if plan.Nodes != nil {
 				r.only = plugin.IntersectNodes(r.only, plan.Nodes)
 			}
+			r.versions = appendVersion(r.versions, plan.Filter, s)
 		}
 		r.plans = append(r.plans, plan)
 	}
@@ -60,7 +88,7 @@ func (r *results) prepareFilters(pr *profile, m Meter, s cluster.Snapshot, p *cl
 // prepareScores runs PreScore of the node-local scorers.
 func (r *results) prepareScores(pr *profile, m Meter, s cluster.Snapshot, p *cluster.Pod) {
 	columns := r.scorers[:cap(r.scorers)] // of the class that was prepared here before
-	r.scorers, r.broken = r.scorers[:0], nil
+	r.scorers, r.scoreVersions, r.broken = r.scorers[:0], r.scoreVersions[:0], nil
 	q := Representative(p)
 	for at, sc := range pr.scorers {
 		if _, wide := sc.Scorer.(plugin.WideScorer); wide {
@@ -68,7 +96,8 @@ func (r *results) prepareScores(pr *profile, m Meter, s cluster.Snapshot, p *clu
 		}
 		m.Plugin(plugin.AtPreScore, sc.Name())
 		if score := sc.PrepareScore(s, q); score != nil {
-			next := scorer{Scorer: sc, at: at, score: score, epoch: score.Epoch(s)}
+			next := scorer{Scorer: sc, at: at, score: score}
+			r.scoreVersions = appendVersion(r.scoreVersions, score, s)
 			if i := len(r.scorers); i < len(columns) {
 				next.raw = columns[i].raw
 			}
@@ -186,15 +215,5 @@ func nonZero(raw []int64) int {
 
 // stale reports whether verdicts or scores of rows may have changed that the journal does not name.
 func (r *results) stale(s cluster.Snapshot) bool {
-	for i := range r.plans {
-		if f, ages := r.plans[i].Filter.(plugin.Aging); ages && f.Stale(s) {
-			return true
-		}
-	}
-	for i := range r.scorers {
-		if r.scorers[i].score.Epoch(s) != r.scorers[i].epoch {
-			return true
-		}
-	}
-	return false
+	return outdated(r.versions, s) || outdated(r.scoreVersions, s)
 }

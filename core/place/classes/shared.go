@@ -13,8 +13,8 @@ import (
 // number i in sharedClass.dictionary.
 type rowCode = int16
 
-// sharedClass is the equivalence class shared by specs that differ in requests alone (`cluster.PodSpec.Kin`): what
-// those filters and scorers say that read only node objects (plugin.OfNode).
+// sharedClass is the equivalence class shared by specs that differ in requests alone (`cluster.PodSpec.WithoutRequests`): what
+// those filters and scorers say that read only node objects (plugin.ReadsNode).
 type sharedClass struct {
 	spec    *cluster.PodSpec
 	filters []taggedFilter
@@ -37,12 +37,12 @@ type sharedClass struct {
 	lastVerdict plugin.Verdict // the one that was looked up last
 	lastCode    rowCode
 
-	generation uint64 // how often all rows were evaluated anew, from 1
-	seq        uint64 // the store's journal of nodes is applied up to here
-	epochs     []uint64
-	invalid    bool // a panic may have interrupted an update
-	size       int  // bytes that it counts for
-	users      int  // classes that use it. Invariant: at least 1 while it is in sharedClasses
+	generation uint64      // how often all rows were evaluated anew, from 1
+	seq        uint64      // the store's journal of nodes is applied up to here
+	versions   []versioned // of scores and raws that depend on more than the row
+	invalid    bool        // a panic may have interrupted an update
+	size       int         // bytes that it counts for
+	users      int         // classes that use it. Invariant: at least 1 while it is in sharedClasses
 }
 
 // rawSet is the raw scores of a row, in the order of sharedClass.raws.
@@ -84,12 +84,12 @@ func (k *sharedClass) update(w *workspace, s cluster.Snapshot) {
 	if k.generation == 0 || k.invalid || !ok || len(changes) > rows || k.stale(s) {
 		k.generation++
 		k.invalid = false
-		k.epochs = k.epochs[:0]
+		k.versions = k.versions[:0]
 		for _, score := range k.scores {
-			k.epochs = append(k.epochs, score.Epoch(s))
+			k.versions = appendVersion(k.versions, score, s)
 		}
 		for _, score := range k.raws {
-			k.epochs = append(k.epochs, score.Epoch(s))
+			k.versions = appendVersion(k.versions, score.PodScore, s)
 		}
 		k.evaluate(w, s, 0, cluster.NodeIdx(rows))
 		return
@@ -101,17 +101,7 @@ func (k *sharedClass) update(w *workspace, s cluster.Snapshot) {
 
 // stale reports whether scores of rows may have changed whose node did not.
 func (k *sharedClass) stale(s cluster.Snapshot) bool {
-	for i, score := range k.scores {
-		if score.Epoch(s) != k.epochs[i] {
-			return true
-		}
-	}
-	for i, score := range k.raws {
-		if score.Epoch(s) != k.epochs[len(k.scores)+i] {
-			return true
-		}
-	}
-	return false
+	return outdated(k.versions, s)
 }
 
 // evaluate brings rows lo to hi-1 up to date.

@@ -18,15 +18,15 @@ type amountPlugins struct {
 
 // partialScore is the part of a score that is the same for all classes; score is nil for a score without one.
 type partialScore struct {
-	score plugin.Halved
+	score plugin.PartialScorer
 	id    any // identifies the part; comparable
 	fill  func(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int64)
 }
 
 func partialOf(score plugin.PodScore) partialScore {
-	if h, can := score.(plugin.Halved); can {
-		if id := h.Half(); id != nil {
-			return partialScore{h, id, h.HalfColumn}
+	if h, can := score.(plugin.PartialScorer); can {
+		if id := h.Part(); id != nil {
+			return partialScore{h, id, h.PartColumn}
 		}
 	}
 	return partialScore{}
@@ -44,27 +44,28 @@ func split(pr *profile, r *results) (shared *sharedClass, own amountPlugins, ok 
 		if f == nil {
 			continue
 		}
-		_, ages := f.(plugin.Aging)
-		if _, is := f.(plugin.OfNode); is && !ages {
+		switch plugin.PreparedReads(f, pr.reads[i]) {
+		case plugin.ReadsNode:
 			shared.filters = append(shared.filters, taggedFilter{f, plugin.TagOf(i)})
-		} else if a, can := f.(plugin.OfAmounts); can && a.OfAmounts() {
+		case plugin.ReadsAmounts:
 			own.filters = append(own.filters, taggedFilter{f, plugin.TagOf(i)})
-		} else {
+		default:
 			return nil, own, false
 		}
 	}
 	for i := range r.scorers {
 		sc := &r.scorers[i]
-		asIs := sc.Normal() == plugin.AsIs
-		if _, is := sc.score.(plugin.OfNode); is && asIs {
+		asIs, reads := sc.Normal() == plugin.AsIs, plugin.PreparedReads(sc.score, sc.Reads())
+		switch {
+		case reads.ByNode() && asIs:
 			shared.scorers, shared.scores = append(shared.scorers, sc.Scorer), append(shared.scores, sc.score)
-		} else if is {
+		case reads.ByNode():
 			shared.raws = append(shared.raws, rawScore{sc.score, sc.Normal(), sc.Weight})
 			own.rawAt = append(own.rawAt, i)
-		} else if a, can := sc.score.(plugin.OfAmounts); can && a.OfAmounts() && asIs {
+		case reads == plugin.ReadsAmounts && asIs:
 			own.scorers, own.scores = append(own.scorers, sc.Scorer), append(own.scores, sc.score)
 			own.partials = append(own.partials, partialOf(sc.score))
-		} else {
+		default:
 			return nil, own, false
 		}
 	}
@@ -73,7 +74,7 @@ func split(pr *profile, r *results) (shared *sharedClass, own amountPlugins, ok 
 
 // sharedClasses are the sharedClasses that classes of a Cache use.
 type sharedClasses struct {
-	bySpec map[*cluster.PodSpec]*sharedClass // `cluster.PodSpec.Kin` -> sharedClass
+	bySpec map[*cluster.PodSpec]*sharedClass // `cluster.PodSpec.WithoutRequests` -> sharedClass
 	bytes  int                               // Invariant: the sum of size over bySpec
 }
 
@@ -81,17 +82,17 @@ type sharedClasses struct {
 // returns nil if codes cannot represent the class.
 func (all *sharedClasses) attach(pr *profile, w *workspace, s cluster.Snapshot, spec *cluster.PodSpec,
 	r *results) (*sharedClass, amountPlugins) {
-	if spec.Kin == nil {
+	if spec.WithoutRequests == nil {
 		return nil, amountPlugins{}
 	}
 	fresh, own, ok := split(pr, r)
 	if !ok {
 		return nil, own
 	}
-	known := all.bySpec[spec.Kin]
+	known := all.bySpec[spec.WithoutRequests]
 	if known == nil {
-		known, fresh.spec = fresh, spec.Kin
-		all.bySpec[spec.Kin] = known
+		known, fresh.spec = fresh, spec.WithoutRequests
+		all.bySpec[spec.WithoutRequests] = known
 	}
 	known.users++
 	all.update(known, w, s)
@@ -118,7 +119,7 @@ func (all *sharedClasses) detach(k *sharedClass) {
 
 // invalidate makes the sharedClass of a spec evaluate all rows anew when it is used next.
 func (all *sharedClasses) invalidate(spec *cluster.PodSpec) {
-	if k := all.bySpec[spec.Kin]; k != nil {
+	if k := all.bySpec[spec.WithoutRequests]; k != nil {
 		k.invalid = true
 	}
 }

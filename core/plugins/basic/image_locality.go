@@ -10,9 +10,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugins/internal/nodematch"
 )
 
-// OfNode says that images are all it reads, apart from what Epoch covers.
-func (*imageScore) OfNode() {}
-
 // ImageLocality prefers nodes that already hold large images of the pod (upstream: plugins/imagelocality). An image
 // counts by its size times the share of nodes that hold it, so that one node with the image does not draw all pods.
 type ImageLocality struct{}
@@ -29,6 +26,11 @@ const (
 
 // Name is ImageLocalityName.
 func (ImageLocality) Name() string { return ImageLocalityName }
+
+// Reads declares the images of the node, and which nodes have the same ones.
+func (ImageLocality) Reads() plugin.Reads {
+	return plugin.ReadsNode | plugin.ReadsRows | plugin.ReadsVersioned
+}
 
 // PrepareScore scores every pod.
 func (ImageLocality) PrepareScore(_ cluster.Snapshot, p *cluster.Pod) plugin.PodScore {
@@ -109,9 +111,9 @@ func fill(out []int64, v int64) {
 	}
 }
 
-// Epoch changes with the set of nodes and what images they hold, once some node holds one of the pod's: the share of
+// Version changes with the set of nodes and what images they hold, once some node holds one of the pod's: the share of
 // nodes enters every score.
-func (f *imageScore) Epoch(s cluster.Snapshot) uint64 {
+func (f *imageScore) Version(s cluster.Snapshot) uint64 {
 	for _, name := range f.images {
 		if _, _, _, ok := s.Image(name); ok {
 			return 1 + s.NodeSet()

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
 )
 
@@ -50,23 +51,23 @@ func TestImageLocality(t *testing.T) {
 	}
 }
 
-// The epoch stays while no node holds an image of the pod, changes when one appears, and changes with the nodes then.
-func TestImageLocalityEpoch(t *testing.T) {
+// The version stays while no node holds an image of the pod, changes when one appears, and changes with the nodes then.
+func TestImageLocalityVersion(t *testing.T) {
 	w := plugintest.NewCluster().With(plugintest.Node("a"))
 	s := w.Store.Snapshot()
 	score := ImageLocality{}.PrepareScore(s, w.Intake.Pod(plugintest.Pod("p", plugintest.Image("app:1"))))
-	none := score.Epoch(s)
+	none := plugin.VersionOf(score, s)
 	w.With(plugintest.Node("b", plugintest.HasImage("other:1", 100)))
-	if score.Epoch(s) != none {
-		t.Errorf("an image of others changes the epoch")
+	if plugin.VersionOf(score, s) != none {
+		t.Errorf("an image of others changes the version")
 	}
 	w.With(plugintest.Node("c", plugintest.HasImage("app:1", 100)))
-	some := score.Epoch(s)
+	some := plugin.VersionOf(score, s)
 	if some == none {
-		t.Errorf("the pod's image appears and the epoch stays")
+		t.Errorf("the pod's image appears and the version stays")
 	}
 	w.With(plugintest.Node("d"))
-	if score.Epoch(s) == some {
-		t.Errorf("a node more, which changes the share of nodes with the image, and the epoch stays")
+	if plugin.VersionOf(score, s) == some {
+		t.Errorf("a node more, which changes the share of nodes with the image, and the version stays")
 	}
 }

@@ -20,12 +20,6 @@ func (*NodeAffinity) Advise(_ *cluster.NodeView, _ *cluster.Pod, r *record.Remed
 	r.Do = "label " + r.Node + " to match the pod's node selector and affinity"
 }
 
-// OfNode says that name and labels are all it reads.
-func (*affinityFilter) OfNode() {}
-
-// OfNode says that name and labels are all it reads.
-func (*affinityScore) OfNode() {}
-
 // NodeAffinity keeps pods on nodes that match their nodeSelector and required node affinity, and prefers nodes that
 // match their preferred terms (upstream: plugins/nodeaffinity).
 //
@@ -72,6 +66,9 @@ func NewNodeAffinity(args NodeAffinityArgs) (*NodeAffinity, error) {
 
 // Name is NodeAffinityName.
 func (*NodeAffinity) Name() string { return NodeAffinityName }
+
+// Reads declares name and labels of the node.
+func (*NodeAffinity) Reads() plugin.Reads { return plugin.ReadsNode }
 
 // PrepareFilter has nothing to say about pods without selector or affinity, unless the configuration adds one.
 func (pl *NodeAffinity) PrepareFilter(_ cluster.Snapshot, p *cluster.Pod) plugin.FilterPlan {
@@ -265,8 +262,6 @@ func (f *affinityScore) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out [
 	}
 }
 
-func (*affinityScore) Epoch(cluster.Snapshot) uint64 { return 0 }
-
 // Wakes on nodes that begin to match.
 func (pl *NodeAffinity) Wakes() []plugin.Wake {
 	return []plugin.Wake{{Event: plugin.Event{Resource: plugin.NodeObject,
@@ -294,6 +289,3 @@ func (pl *NodeAffinity) nodeHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 	}
 	return plugin.QueueHint
 }
-
-// Matters is as for cordonFilter.
-func (*affinityFilter) Matters(*cluster.Pod) bool { return false }

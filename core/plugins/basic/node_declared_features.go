@@ -12,9 +12,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// OfNode says that declared features are all it reads.
-func (featureFilter) OfNode() {}
-
 // NodeDeclaredFeatures keeps a pod off nodes that do not declare the features it needs (upstream:
 // plugins/nodedeclaredfeatures, KEP-5328). Intake works out which these are.
 type NodeDeclaredFeatures struct{}
@@ -24,6 +21,9 @@ const NodeDeclaredFeaturesName = "NodeDeclaredFeatures"
 
 // Name is NodeDeclaredFeaturesName.
 func (NodeDeclaredFeatures) Name() string { return NodeDeclaredFeaturesName }
+
+// Reads declares the features of the node.
+func (NodeDeclaredFeatures) Reads() plugin.Reads { return plugin.ReadsNode }
 
 // PrepareFilter has nothing to say about pods that need no feature, which are nearly all.
 func (NodeDeclaredFeatures) PrepareFilter(_ cluster.Snapshot, p *cluster.Pod) plugin.FilterPlan {
@@ -110,6 +110,3 @@ func (NodeDeclaredFeatures) Advise(v *cluster.NodeView, p *cluster.Pod, r *recor
 		}
 	}
 }
-
-// Matters is as for cordonFilter.
-func (featureFilter) Matters(*cluster.Pod) bool { return false }

@@ -15,9 +15,6 @@ func (NodeName) Advise(_ *cluster.NodeView, p *cluster.Pod, r *record.Remedy) {
 	r.Do = fmt.Sprintf("the pod insists on node %q", p.Spec.NodeName)
 }
 
-// OfNode says that the name of the node is all it reads.
-func (nameFilter) OfNode() {}
-
 // NodeName keeps a pod that insists on a node off all others (upstream: plugins/nodename). Through the API no pending
 // pod insists: a pod with spec.nodeName is bound. See convert.Intake.PendingPod.
 type NodeName struct{}
@@ -27,6 +24,9 @@ const NodeNameName = "NodeName"
 
 // Name is NodeNameName.
 func (NodeName) Name() string { return NodeNameName }
+
+// Reads declares the name of the node.
+func (NodeName) Reads() plugin.Reads { return plugin.ReadsNode }
 
 // PrepareFilter has nothing to say about pods that do not insist.
 func (NodeName) PrepareFilter(_ cluster.Snapshot, p *cluster.Pod) plugin.FilterPlan {
@@ -67,6 +67,3 @@ func (nameFilter) Reasons(plugin.Code) []string {
 func (NodeName) Wakes() []plugin.Wake {
 	return []plugin.Wake{{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add}}}
 }
-
-// Matters is as for cordonFilter.
-func (nameFilter) Matters(*cluster.Pod) bool { return false }

@@ -30,6 +30,9 @@ const NodePortsName = "NodePorts"
 // Name is NodePortsName.
 func (NodePorts) Name() string { return NodePortsName }
 
+// Reads declares the ports of the pods of the node.
+func (NodePorts) Reads() plugin.Reads { return plugin.ReadsPods }
+
 // PrepareFilter has nothing to say about pods without host ports.
 func (NodePorts) PrepareFilter(_ cluster.Snapshot, p *cluster.Pod) plugin.FilterPlan {
 	if len(p.Spec.Ports) == 0 {

@@ -16,9 +16,6 @@ func (NodeUnschedulable) Advise(_ *cluster.NodeView, _ *cluster.Pod, r *record.R
 	r.Do = "uncordon " + r.Node
 }
 
-// OfNode says that spec.unschedulable is all it reads.
-func (cordonFilter) OfNode() {}
-
 // NodeUnschedulable keeps pods off cordoned nodes, unless they tolerate the taint that a cordon brings (upstream:
 // plugins/nodeunschedulable).
 type NodeUnschedulable struct{}
@@ -28,6 +25,9 @@ const NodeUnschedulableName = "NodeUnschedulable"
 
 // Name is NodeUnschedulableName.
 func (NodeUnschedulable) Name() string { return NodeUnschedulableName }
+
+// Reads declares spec.unschedulable.
+func (NodeUnschedulable) Reads() plugin.Reads { return plugin.ReadsNode }
 
 var cordonTaint = v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}
 
@@ -86,6 +86,3 @@ func (NodeUnschedulable) Wakes() []plugin.Wake {
 			}},
 	}
 }
-
-// Matters is for a filter that looks at nothing of a node's pods: at the node alone, or at volumes that are not theirs.
-func (cordonFilter) Matters(*cluster.Pod) bool { return false }

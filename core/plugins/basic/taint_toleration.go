@@ -24,15 +24,6 @@ func (TaintToleration) Advise(v *cluster.NodeView, p *cluster.Pod, r *record.Rem
 	}
 }
 
-// OfNode says that taints are all it reads.
-func (*taintFilter) OfNode() {}
-
-// OfNode says that taints are all it reads.
-func (*taintScore) OfNode() {}
-
-// Matters is as for cordonFilter.
-func (*taintFilter) Matters(*cluster.Pod) bool { return false }
-
 // TaintToleration keeps pods off nodes with NoSchedule and NoExecute taints that they do not tolerate, and prefers
 // nodes with few PreferNoSchedule taints that they do not tolerate (upstream: plugins/tainttoleration). Tolerations
 // that compare numbers (operators Gt and Lt, KEP-5471) are alpha in 1.36 and match nothing.
@@ -43,6 +34,9 @@ const TaintTolerationName = "TaintToleration"
 
 // Name is TaintTolerationName.
 func (TaintToleration) Name() string { return TaintTolerationName }
+
+// Reads declares the taints.
+func (TaintToleration) Reads() plugin.Reads { return plugin.ReadsNode }
 
 // disliked counts the taints that make a node less welcome to a pod with these tolerations.
 func disliked(tolerations []v1.Toleration, taints []v1.Taint) int64 {
@@ -148,8 +142,6 @@ func (f *taintScore) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []in
 		out[i] = known[id]
 	}
 }
-
-func (*taintScore) Epoch(cluster.Snapshot) uint64 { return 0 }
 
 // Wakes on nodes that become tolerated, and on any new toleration of the pod.
 func (TaintToleration) Wakes() []plugin.Wake {

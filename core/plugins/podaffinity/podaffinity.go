@@ -78,8 +78,10 @@ func NewInterPodAffinity(args InterPodAffinityArgs) (*InterPodAffinity, error) {
 // Name is InterPodAffinityName.
 func (*InterPodAffinity) Name() string { return InterPodAffinityName }
 
-// EachDecision marks the plugin as one that looks at other nodes.
-func (*InterPodAffinity) EachDecision() {}
+// Reads declares the pods of other nodes, and namespaces.
+func (*InterPodAffinity) Reads() plugin.Reads {
+	return plugin.ReadsNode | plugin.ReadsPods | plugin.ReadsRows | plugin.ReadsObjects | plugin.ReadsWholePod
+}
 
 // The codes. One rejection has one of them: own affinity goes first, then own anti-affinity. Evictions can help against
 // the last two only.

@@ -66,9 +66,12 @@ func (pl *NodeResourcesBalancedAllocation) WithDevices(c plugin.DeviceCounts) pl
 	return &with
 }
 
-// Stale reports whether device classes have changed since, for pods that may ask for what they back.
-func (f *fitFilter) Stale(s cluster.Snapshot) bool {
-	return f.scalars && f.classes != s.KindRevision(cluster.KindDeviceClass)
+// Version is that of the device classes, for pods that may request what they back.
+func (f *fitFilter) Version(s cluster.Snapshot) uint64 {
+	if !f.scalars {
+		return 0
+	}
+	return s.KindRevision(cluster.KindDeviceClass)
 }
 
 // fitClassHint wakes a pod when a class is new, or states another resource, and the pod asks for what it backs.

@@ -64,17 +64,18 @@ func TestFitLeavesWhatAClassBacks(t *testing.T) {
 }
 
 // The verdicts of a prepared filter hold until a class changes, for pods that may ask for what classes back.
-func TestFitAgesWithDeviceClasses(t *testing.T) {
+func TestFitVersionOfDeviceClasses(t *testing.T) {
 	w := plugintest.NewCluster().With(plugintest.Node("n"))
 	s := w.Store.Snapshot()
-	gpu := defaultFit().PrepareFilter(s, w.Intake.PendingPod(plugintest.Pod("p", plugintest.Requests("example.com/gpu", "1")))).Filter.(plugin.Aging)
-	cpu := defaultFit().PrepareFilter(s, w.Intake.PendingPod(plugintest.Pod("p", plugintest.Requests("cpu", "1")))).Filter.(plugin.Aging)
-	if gpu.Stale(s) || cpu.Stale(s) {
-		t.Fatal("stale at once")
+	version := func(resource string) uint64 {
+		p := w.Intake.PendingPod(plugintest.Pod("p", plugintest.Requests(resource, "1")))
+		return plugin.VersionOf(defaultFit().PrepareFilter(s, p).Filter, s)
 	}
+	gpu, cpu := version("example.com/gpu"), version("cpu")
 	w.With(deviceClass("any", ""))
-	if !gpu.Stale(s) || cpu.Stale(s) {
-		t.Fatalf("after a change of classes: gpu stale %v, cpu stale %v", gpu.Stale(s), cpu.Stale(s))
+	if version("example.com/gpu") == gpu || version("cpu") != cpu {
+		t.Fatalf("after a change of classes: gpu %d and now %d, cpu %d and now %d", gpu, version("example.com/gpu"), cpu,
+			version("cpu"))
 	}
 }
 
@@ -174,10 +175,10 @@ func TestScoresCountDevices(t *testing.T) {
 	s := w.Store.Snapshot()
 	asking := fit.PrepareScore(s, w.Intake.Pod(one))
 	silent := fit.PrepareScore(s, w.Intake.Pod(plugintest.Pod("q", plugintest.Requests("cpu", "1"))))
-	before, quiet := asking.Epoch(s), silent.Epoch(s)
+	before, quiet := plugin.VersionOf(asking, s), plugin.VersionOf(silent, s)
 	counts.taken = 3
-	if asking.Epoch(s) == before || silent.Epoch(s) != quiet {
-		t.Errorf("epochs after a device was taken: %d to %d for a pod that asks for one, %d to %d for one that does not",
-			before, asking.Epoch(s), quiet, silent.Epoch(s))
+	if plugin.VersionOf(asking, s) == before || plugin.VersionOf(silent, s) != quiet {
+		t.Errorf("versions after a device was taken: %d to %d for a pod that requests one, %d to %d for one that does not",
+			before, plugin.VersionOf(asking, s), quiet, plugin.VersionOf(silent, s))
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
-// Reads lists what is balanced.
-func (pl *NodeResourcesBalancedAllocation) Reads() ([]v1.ResourceName, bool) {
+// Resources lists what is balanced.
+func (pl *NodeResourcesBalancedAllocation) Resources() ([]v1.ResourceName, bool) {
 	return pl.scorer.reads()
 }
 
@@ -57,6 +57,11 @@ func NewNodeResourcesBalancedAllocation(args BalancedArgs) (*NodeResourcesBalanc
 
 // Name is NodeResourcesBalancedAllocationName.
 func (*NodeResourcesBalancedAllocation) Name() string { return NodeResourcesBalancedAllocationName }
+
+// Reads declares the amounts, and the devices that device classes back.
+func (*NodeResourcesBalancedAllocation) Reads() plugin.Reads {
+	return plugin.ReadsAmounts | plugin.ReadsObjects | plugin.ReadsVersioned
+}
 
 // PrepareScore skips pods that ask for none of the resources, so that they do not pile up on one node
 // (kubernetes#129138).
@@ -175,13 +180,13 @@ func balanceOfTwo(a, b *scoredColumns, out []int64) {
 	}
 }
 
-// balancedHalf names how even two resources are in use without a pod.
-type balancedHalf [2]resource.ID
+// balancedPart names how even two resources are in use without a pod.
+type balancedPart [2]resource.ID
 
-var _ plugin.Halved = (*balancedScore)(nil)
+var _ plugin.PartialScorer = (*balancedScore)(nil)
 
-// Half is how even the usual two resources, which all nodes have, are in use without the pod.
-func (f *balancedScore) Half() any {
+// Part is how even the usual two resources, which all nodes have, are in use without the pod.
+func (f *balancedScore) Part() any {
 	if len(f.list) != 2 || countsDevices(f.list) != nil {
 		return nil
 	}
@@ -190,11 +195,11 @@ func (f *balancedScore) Half() any {
 		b.silent >= 0 {
 		return nil
 	}
-	return balancedHalf{a.id, b.id}
+	return balancedPart{a.id, b.id}
 }
 
-// HalfColumn makes it.
-func (f *balancedScore) HalfColumn(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int64) {
+// PartColumn makes it.
+func (f *balancedScore) PartColumn(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int64) {
 	f.buf = columns(s, lo, hi, f.list, f.space, f.buf)
 	out = out[lo:hi]
 	n := len(out)
@@ -208,8 +213,8 @@ func (f *balancedScore) HalfColumn(s cluster.Snapshot, lo, hi cluster.NodeIdx, o
 	}
 }
 
-// ColumnWith is Column with half of the divisions.
-func (f *balancedScore) ColumnWith(s cluster.Snapshot, lo, hi cluster.NodeIdx, half, out []int64) {
+// ColumnWithPart is Column with half of the divisions.
+func (f *balancedScore) ColumnWithPart(s cluster.Snapshot, lo, hi cluster.NodeIdx, half, out []int64) {
 	f.buf = columns(s, lo, hi, f.list, f.space, f.buf)
 	out, half = out[lo:hi], half[lo:hi]
 	n := len(out)
@@ -235,13 +240,13 @@ func evennessOfTwo(a, b float64) int64 {
 	return int64((1 - math.Abs((a-b)/2)) * float64(plugin.MaxScore))
 }
 
-// Epoch changes with devices, where they are counted.
-func (f *balancedScore) Epoch(s cluster.Snapshot) uint64 { return epochOf(s, f.list) }
+// Version changes with devices, where they are counted.
+func (f *balancedScore) Version(s cluster.Snapshot) uint64 { return versionOf(s, f.list) }
 
 // Explain shows what the score was computed from.
 func (f *balancedScore) Explain(s cluster.Snapshot, v *cluster.NodeView) []plugin.Input {
 	return explain(s, f.list, f.held, v)
 }
 
-// OfAmounts is true unless devices are counted.
-func (f *balancedScore) OfAmounts() bool { return countsDevices(f.list) == nil }
+// Reads declares the amounts, and the devices where they are counted.
+func (f *balancedScore) Reads() plugin.Reads { return readsOf(f.list) }

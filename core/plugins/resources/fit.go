@@ -46,8 +46,8 @@ func (*NodeResourcesFit) Advise(v *cluster.NodeView, p *cluster.Pod, r *record.R
 	r.Do = fmt.Sprintf("free %s on %s", r.Resource, r.Node)
 }
 
-// Reads lists what the strategy weighs.
-func (pl *NodeResourcesFit) Reads() ([]v1.ResourceName, bool) { return pl.scorer.reads() }
+// Resources lists what the strategy weighs.
+func (pl *NodeResourcesFit) Resources() ([]v1.ResourceName, bool) { return pl.scorer.reads() }
 
 // Amounts lists the needs, a place for the pod first.
 func (f *fitFilter) Amounts() (needs []plugin.Amount, ok bool) {
@@ -83,8 +83,19 @@ func (pl *NodeResourcesFit) Demands(s cluster.Snapshot, p *cluster.Pod) []plugin
 	return demands
 }
 
-// OfAmounts is true but for a codebook, which has more codes than a class could number.
-func (f *fitFilter) OfAmounts() bool { return f.book == nil }
+// Reads declares the amounts, and which resources device classes back.
+func (*NodeResourcesFit) Reads() plugin.Reads {
+	return plugin.ReadsAmounts | plugin.ReadsObjects | plugin.ReadsVersioned
+}
+
+// Reads declares the amounts. A filter with a codebook has more codes than the compact form of a class could number, so
+// it declares what its plugin does.
+func (f *fitFilter) Reads() plugin.Reads {
+	if f.book != nil {
+		return (*NodeResourcesFit)(nil).Reads()
+	}
+	return plugin.ReadsAmounts
+}
 
 // NodeResourcesFit keeps a pod off nodes that lack what it asks for, and ranks nodes by how much of them is in use
 // (upstream: plugins/noderesources/fit.go). The filter reads real requests. The score reads requests with defaults for

@@ -22,6 +22,9 @@ const NodeSlotsName = "NodeSlots"
 // Name is NodeSlotsName.
 func (NodeSlots) Name() string { return NodeSlotsName }
 
+// Reads declares the number of pods of the node.
+func (NodeSlots) Reads() plugin.Reads { return plugin.ReadsAmounts | plugin.ReadsPods }
+
 // PrepareFilter looks at every pod.
 func (NodeSlots) PrepareFilter(cluster.Snapshot, *cluster.Pod) plugin.FilterPlan {
 	return plugin.FilterPlan{Filter: slotFilter{}}

@@ -22,8 +22,8 @@ func (sc *allocationScorer) reads() (names []v1.ResourceName, withDefaults bool)
 	return names, !sc.real
 }
 
-// OfAmounts is true unless devices are counted.
-func (f *fitScore) OfAmounts() bool { return countsDevices(f.list) == nil }
+// Reads declares the amounts, and the devices where they are counted.
+func (f *fitScore) Reads() plugin.Reads { return readsOf(f.list) }
 
 // Strategy is how NodeResourcesFit ranks nodes.
 type Strategy string
@@ -187,11 +187,18 @@ func countsDevices(list []scored) plugin.DeviceCounts {
 }
 
 // epochOf is the epoch of a score of these resources.
-func epochOf(s cluster.Snapshot, list []scored) uint64 {
+func versionOf(s cluster.Snapshot, list []scored) uint64 {
 	if devices := countsDevices(list); devices != nil {
 		return devices.Revision(s)
 	}
 	return 0
+}
+
+func readsOf(list []scored) plugin.Reads {
+	if countsDevices(list) != nil {
+		return plugin.ReadsAmounts | plugin.ReadsObjects | plugin.ReadsVersioned
+	}
+	return plugin.ReadsAmounts
 }
 
 // rowByRow is the column form where devices are counted: no column holds them.
@@ -316,8 +323,8 @@ func (f *fitScore) Plain(s cluster.Snapshot, v *cluster.NodeView) int64 {
 	return m.of(f.scorer)
 }
 
-// Epoch changes with devices, where they are counted.
-func (f *fitScore) Epoch(s cluster.Snapshot) uint64 { return epochOf(s, f.list) }
+// Version changes with devices, where they are counted.
+func (f *fitScore) Version(s cluster.Snapshot) uint64 { return versionOf(s, f.list) }
 
 // Explain shows what the score was computed from.
 func (f *fitScore) Explain(s cluster.Snapshot, v *cluster.NodeView) []plugin.Input {

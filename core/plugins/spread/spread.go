@@ -83,8 +83,10 @@ func NewPodTopologySpread(args PodTopologySpreadArgs) (*PodTopologySpread, error
 // Name is PodTopologySpreadName.
 func (*PodTopologySpread) Name() string { return PodTopologySpreadName }
 
-// EachDecision marks the plugin as one that looks at other nodes.
-func (*PodTopologySpread) EachDecision() {}
+// Reads declares the pods of other nodes, and the owners of the pod.
+func (*PodTopologySpread) Reads() plugin.Reads {
+	return plugin.ReadsNode | plugin.ReadsPods | plugin.ReadsRows | plugin.ReadsObjects | plugin.ReadsWholePod
+}
 
 // spreadConstraint is a constraint made ready.
 type spreadConstraint struct {

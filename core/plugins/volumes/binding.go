@@ -77,8 +77,10 @@ func (pl *VolumeBinding) WithMigration(m plugin.Migration) plugin.Plugin {
 // Name is VolumeBindingName.
 func (*VolumeBinding) Name() string { return VolumeBindingName }
 
-// EachDecision marks it as wide: volumes and claims come and go.
-func (*VolumeBinding) EachDecision() {}
+// Reads declares claims, volumes, classes and capacities, which come and go.
+func (*VolumeBinding) Reads() plugin.Reads {
+	return plugin.ReadsNode | plugin.ReadsPods | plugin.ReadsObjects | plugin.ReadsWholePod
+}
 
 // PrepareFilter has nothing to say about pods without claims. It rejects pods whose claims cannot be used as they are.
 func (pl *VolumeBinding) PrepareFilter(s cluster.Snapshot, p *cluster.Pod) plugin.FilterPlan {

@@ -59,8 +59,10 @@ func (*NodeVolumeLimits) WithMigration(m plugin.Migration) plugin.Plugin {
 	return NewNodeVolumeLimits(m)
 }
 
-// EachDecision marks the plugin as wide: verdicts depend on claims, volumes, attachments and what drivers say of nodes.
-func (*NodeVolumeLimits) EachDecision() {}
+// Reads declares claims, volumes, attachments and what drivers allow.
+func (*NodeVolumeLimits) Reads() plugin.Reads {
+	return plugin.ReadsNode | plugin.ReadsPods | plugin.ReadsObjects | plugin.ReadsWholePod
+}
 
 // PrepareFilter has nothing to say about pods none of whose volumes a CSI driver would attach.
 func (pl *NodeVolumeLimits) PrepareFilter(s cluster.Snapshot, p *cluster.Pod) plugin.FilterPlan {

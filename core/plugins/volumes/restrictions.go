@@ -26,8 +26,10 @@ const VolumeRestrictionsName = "VolumeRestrictions"
 // Name is VolumeRestrictionsName.
 func (VolumeRestrictions) Name() string { return VolumeRestrictionsName }
 
-// EachDecision marks the plugin as wide: the users of a claim show in no row.
-func (VolumeRestrictions) EachDecision() {}
+// Reads declares the users of a claim, which may be on any row.
+func (VolumeRestrictions) Reads() plugin.Reads {
+	return plugin.ReadsPods | plugin.ReadsRows | plugin.ReadsObjects | plugin.ReadsWholePod
+}
 
 // PrepareFilter rejects pods whose claims do not exist: their access modes cannot be known. It has nothing to say about
 // pods without such disks whose claims are free.

@@ -17,9 +17,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Matters is as for cordonFilter.
-func (*zoneFilter) Matters(*cluster.Pod) bool { return false }
-
 // VolumeZone keeps a pod on nodes whose zone and region labels are those of its bound volumes (upstream:
 // plugins/volumezone).
 type VolumeZone struct{}
@@ -30,8 +27,10 @@ const VolumeZoneName = "VolumeZone"
 // Name is VolumeZoneName.
 func (VolumeZone) Name() string { return VolumeZoneName }
 
-// EachDecision marks the plugin as wide: verdicts depend on claims, volumes and their labels.
-func (VolumeZone) EachDecision() {}
+// Reads declares claims, volumes and their labels.
+func (VolumeZone) Reads() plugin.Reads {
+	return plugin.ReadsNode | plugin.ReadsObjects | plugin.ReadsWholePod
+}
 
 // zoneLabels are the labels that say where a volume or a node is, in upstream's order.
 var zoneLabels = []string{v1.LabelFailureDomainBetaZone, v1.LabelFailureDomainBetaRegion, v1.LabelTopologyZone,
