@@ -21,7 +21,7 @@ var plainWords = wordSet(`
 	feature filter finder fit foreign freed gang gate gone group handler heap held history host id idx image index
 	info input inspector inter item iterator key kind label less limit list locality loss manager map mapping mark
 	member migrated migrating migration mode moved mutation name need no node nomination normal not notice object of
-	opening option outcome owner path pause paused phase placement plan planned planner plugin pod point port
+	opening option outcome owner partial path pause paused phase placement plan planned planner plugin pod point port
 	preemption prepare priority profile query question queue read reader readiness reason recent recorded reference
 	registration rejection release report request reservation reserve reserved reserver resource restored
 	restriction result rows rule scalar scheduler scheduling score scorer search seen select selection selective
