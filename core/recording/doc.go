@@ -6,5 +6,5 @@
 // effect of its Step. Events hold what the scheduler reads of nodes and pods: no environment values, no secrets, no
 // annotations. The same events give the same effect lines, byte for byte.
 //
-// It knows neither files nor clocks; package cmd/kumiki/tape writes and reads the files.
+// It knows neither files nor clocks; package app/command/tape writes and reads the files.
 package recording

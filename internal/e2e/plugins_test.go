@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -35,16 +34,6 @@ func patch(kind, name, body string, subresources ...string) func(context.Context
 			return fmt.Errorf("patching %s %s: %w", kind, name, err)
 		}
 		return nil
-	}
-}
-
-// pauseBackoff waits until pods that failed once have no backoff any more: the first one is a second.
-func pauseBackoff(ctx context.Context, _ *stage) error {
-	select {
-	case <-time.After(2 * time.Second):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -138,11 +127,10 @@ func nodeScenarios() []scenario {
 			{do: patch("Pod", "gated", `{"spec":{"schedulingGates":[]}}`), want: map[string]string{"gated": "*"}},
 		}},
 		{"priority", [][2]string{{"a", "{unschedulable: true}"}}, []step{
-			{apply: `[{kind: PriorityClass, name: high-SCENARIO, value: 1000, preemptionPolicy: Never}, {kind: Pod, name: low, cpu: "3"}]`,
-				want: map[string]string{"low": "!were unschedulable"}},
-			{apply: `[{kind: Pod, name: high, cpu: "3", spec: {priorityClassName: high-SCENARIO}}]`, want: map[string]string{"high": "!were unschedulable"}},
-			// Within its backoff, a pod is ordered by when that ends, and only then by priority.
-			{do: pauseBackoff},
+			// Both are created in one step: pods in backoff are ordered by the second in which it ends, and then by priority.
+			{apply: `[{kind: PriorityClass, name: high-SCENARIO, value: 1000, preemptionPolicy: Never}, {kind: Pod, name: low, cpu: "3"},
+				{kind: Pod, name: high, cpu: "3", spec: {priorityClassName: high-SCENARIO}}]`,
+				want: map[string]string{"low": "!were unschedulable", "high": "!were unschedulable"}},
 			{do: patch("Node", "priority-a-0000", `{"spec":{"unschedulable":null}}`), want: map[string]string{"high": "a-0", "low": "!Insufficient cpu"}},
 		}},
 		{"cordon", [][2]string{{"a", "{unschedulable: true}"}, {"b", "{}"}}, []step{
