@@ -29,20 +29,22 @@ type leaseServer struct {
 	down   bool
 }
 
+// failRequest answers a request as an API server refuses it.
+func failRequest(w http.ResponseWriter, code int, reason metav1.StatusReason) {
+	w.WriteHeader(code)
+	json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status: "Failure", Code: int32(code), Reason: reason})
+}
+
 func (s *leaseServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	fail := func(code int, reason metav1.StatusReason) {
-		w.WriteHeader(code)
-		json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-			Status: "Failure", Code: int32(code), Reason: reason})
-	}
 	switch ours := strings.Contains(r.URL.Path, "/namespaces/kube-system/leases"); {
 	case s.down:
-		fail(http.StatusInternalServerError, metav1.StatusReasonInternalError)
+		failRequest(w, http.StatusInternalServerError, metav1.StatusReasonInternalError)
 	case !ours || r.Method == http.MethodGet && s.lease == nil:
-		fail(http.StatusNotFound, metav1.StatusReasonNotFound)
+		failRequest(w, http.StatusNotFound, metav1.StatusReasonNotFound)
 	default:
 		if r.Method != http.MethodGet {
 			s.lease = &coordinationv1.Lease{}

@@ -64,20 +64,15 @@ func (p *pausable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	fail := func(code int, reason metav1.StatusReason) {
-		w.WriteHeader(code)
-		json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-			Status: "Failure", Code: int32(code), Reason: reason})
-	}
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectreviews"):
 		fmt.Fprint(w, `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview","status":{"userInfo":{"username":"ann"}}}`)
 		return
 	case !strings.HasSuffix(r.URL.Path, "/namespaces/kube-system/leases/kube-scheduler") || p.lease == nil:
-		fail(http.StatusNotFound, metav1.StatusReasonNotFound)
+		failRequest(w, http.StatusNotFound, metav1.StatusReasonNotFound)
 		return
 	case r.Method == http.MethodPatch && p.refuse != 0:
-		fail(p.refuse, metav1.StatusReasonForbidden)
+		failRequest(w, p.refuse, metav1.StatusReasonForbidden)
 		return
 	case r.Method == http.MethodPatch:
 		var patch struct {
@@ -89,7 +84,7 @@ func (p *pausable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if json.NewDecoder(r.Body).Decode(&patch) != nil ||
 			patch.Metadata.ResourceVersion != p.lease.ResourceVersion || p.conflicts > 0 {
 			p.conflicts--
-			fail(http.StatusConflict, metav1.StatusReasonConflict)
+			failRequest(w, http.StatusConflict, metav1.StatusReasonConflict)
 			return
 		}
 		for key, value := range patch.Metadata.Annotations {
@@ -163,7 +158,7 @@ func TestNoAnswerSaysWhatToLookAt(t *testing.T) {
 		change          func(*pausable)
 		want            string
 	}{
-		"nobody leads": {"pause", "", func(*pausable) {}, "no process holds lease kube-system/kube-scheduler"},
+		"no leader": {"pause", "", func(*pausable) {}, "no process holds lease kube-system/kube-scheduler"},
 		"it is dead": {"pause", "host_1", func(*pausable) {},
 			"host_1 holds lease kube-system/kube-scheduler and has not renewed it"},
 		"upstream": {"pause", "host_1", func(p *pausable) { p.leader = renew },

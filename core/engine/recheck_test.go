@@ -64,9 +64,9 @@ func (w *world) recall(f engine.Recall) {
 	w.answers = append(w.answers, engine.BindDone{Pod: f.Pod, Node: f.Node, Outcome: engine.BindRecalled})
 }
 
-// `stranger` is the node of a pod that the step of an event finds bound although no decision had it there at that
+// foreignNode is the node of a pod that the step of an event finds bound although no decision had it there at that
 // moment, or although its decision was recalled; empty for none. It is asked before the step.
-func (w *world) stranger(ev engine.Event, flights []engine.Flight) string {
+func (w *world) foreignNode(ev engine.Event, flights []engine.Flight) string {
 	s := w.engine.Snapshot()
 	switch ev := ev.(type) {
 	case engine.PodSet:

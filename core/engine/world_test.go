@@ -67,7 +67,7 @@ func engineOf(period record.Time) *engine.Engine {
 // send feeds one event and checks what comes of it.
 func (w *world) send(ev engine.Event) {
 	flights := engine.Flights(w.engine)
-	stranger := w.stranger(ev, flights)
+	stranger := w.foreignNode(ev, flights)
 	w.deaf = engine.InSession(w.engine)
 	var tryable []engine.Tryable
 	if _, cycle := ev.(engine.Cycle); cycle && w.gangs != nil {

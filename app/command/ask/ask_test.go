@@ -205,8 +205,8 @@ func TestWhyNot(t *testing.T) {
 	}{
 		"no lease": {func(w *world) { w.lease = nil },
 			"no scheduler runs: there is no lease kube-system/kube-scheduler"},
-		"nobody":   {func(w *world) { w.lease.Spec.HolderIdentity = nil }, "no process holds lease"},
-		"upstream": {func(w *world) { w.lease.Annotations = nil }, `is "host_1" and not kumiki`},
+		"no holder": {func(w *world) { w.lease.Spec.HolderIdentity = nil }, "no process holds lease"},
+		"upstream":  {func(w *world) { w.lease.Annotations = nil }, `is "host_1" and not kumiki`},
 		"upstream after us": {func(w *world) { w.lease.Annotations[kube.HolderAnnotation] = "host_0" },
 			`left there by "host_0"`},
 		"left behind": {func(w *world) { w.lease.Spec.RenewTime.Time = time.Now().Add(-time.Hour) },

@@ -184,7 +184,7 @@ func TestMarksAreShared(t *testing.T) {
 		}
 	}
 	if n := len(in.marks.known); n > 4000 {
-		t.Errorf("%d marks are kept that nobody has", n)
+		t.Errorf("%d marks are kept that no pod has", n)
 	}
 	runtime.KeepAlive(a)
 }

@@ -202,10 +202,10 @@ func TestPodsOfOneShapeAreKin(t *testing.T) {
 	}
 	small, large, silent, other := spec("1", "ssd"), spec("2", "ssd"), spec("", "ssd"), spec("1", "hdd")
 	if small == large || small.WithoutRequests != large.WithoutRequests || small.WithoutRequests != silent.WithoutRequests {
-		t.Errorf("pods that differ in requests alone: specs %p and %p, kin %p, %p and %p", small, large, small.WithoutRequests,
+		t.Errorf("pods that differ in requests alone: specs %p and %p, without requests %p, %p and %p", small, large, small.WithoutRequests,
 			large.WithoutRequests, silent.WithoutRequests)
 	}
 	if small.WithoutRequests == other.WithoutRequests || small.WithoutRequests == nil || small.WithoutRequests.WithoutRequests != small.WithoutRequests || small.WithoutRequests.Alike != small.WithoutRequests {
-		t.Errorf("pods of another selector: kin %p and %p", small.WithoutRequests, other.WithoutRequests)
+		t.Errorf("pods of another selector: without requests %p and %p", small.WithoutRequests, other.WithoutRequests)
 	}
 }
