@@ -22,6 +22,15 @@ type spreadNodes struct {
 	narrowed [2][2][]uint64
 }
 
+// scored returns the set of the nodes on which the soft constraints count pods. A set of all nodes costs a walk over all
+// rows, the nodes with certain keys come from bitmaps: only the one that is needed is built.
+func (plan *spreadPlan) scored(s cluster.Snapshot) *spreadNodes {
+	if plan.needsKeys {
+		return nodesWithKeys(s, plan, plan.soft)
+	}
+	return allNodes(s, plan)
+}
+
 // allNodes returns the set of all nodes.
 func allNodes(s cluster.Snapshot, plan *spreadPlan) *spreadNodes {
 	e := &spreadNodes{plan: plan, keyed: make([]uint64, (s.Rows()+63)/64), count: s.Nodes()}

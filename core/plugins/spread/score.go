@@ -40,11 +40,7 @@ const spreadLeftOut int64 = -1
 
 func newSpreadScore(s cluster.Snapshot, plan *spreadPlan, namespace string, fit []cluster.NodeIdx,
 	sizes []int) *spreadScore {
-	nodes := allNodes(s, plan)
-	if plan.needsKeys {
-		nodes = nodesWithKeys(s, plan, plan.soft)
-	}
-	f := &spreadScore{plan: plan, namespace: namespace, nodes: nodes, parts: make([]spreadPart, len(plan.soft))}
+	f := &spreadScore{plan: plan, namespace: namespace, nodes: plan.scored(s), parts: make([]spreadPart, len(plan.soft))}
 	all := len(fit)
 	if sizes != nil {
 		all = 0
