@@ -126,12 +126,16 @@ func nodeScenarios() []scenario {
 				want: map[string]string{"gated": "!SchedulingGated", "free": "*"}},
 			{do: patch("Pod", "gated", `{"spec":{"schedulingGates":[]}}`), want: map[string]string{"gated": "*"}},
 		}},
-		{"priority", [][2]string{{"a", "{unschedulable: true}"}}, []step{
-			// Both are created in one step: pods in backoff are ordered by the second in which it ends, and then by priority.
-			{apply: `[{kind: PriorityClass, name: high-SCENARIO, value: 1000, preemptionPolicy: Never}, {kind: Pod, name: low, cpu: "3"},
-				{kind: Pod, name: high, cpu: "3", spec: {priorityClassName: high-SCENARIO}}]`,
-				want: map[string]string{"low": "!were unschedulable", "high": "!were unschedulable"}},
-			{do: patch("Node", "priority-a-0000", `{"spec":{"unschedulable":null}}`), want: map[string]string{"high": "a-0", "low": "!Insufficient cpu"}},
+		// Both pods wait for a claim, and one event lets both be tried at once: a pod that was tried before would wait out a
+		// backoff, which ends in steps of a second, earlier for one than for the other if other scenarios wake them.
+		{"priority", [][2]string{{"a", "{claimable: [{driver: " + gpu + ", count: 1}]}"}}, []step{
+			{apply: deviceClass("") + `
+- {kind: PriorityClass, name: high-SCENARIO, value: 1000, preemptionPolicy: Never}
+- {kind: Pod, name: low, cpu: "3", spec: {resourceClaims: [{name: c, resourceClaimName: later}]}}
+- {kind: Pod, name: high, cpu: "3", spec: {priorityClassName: high-SCENARIO, resourceClaims: [{name: c, resourceClaimName: later}]}}
+- {kind: Pod, name: observed-last}`,
+				want: map[string]string{"observed-last": "a-0"}},
+			{apply: claimed("ResourceClaim", "later", oneDevice), want: map[string]string{"high": "a-0", "low": "!Insufficient cpu"}},
 		}},
 		{"cordon", [][2]string{{"a", "{unschedulable: true}"}, {"b", "{}"}}, []step{
 			{apply: `[{kind: Pod, name: p}, {kind: Pod, name: bears, spec: {tolerations: [{key: node.kubernetes.io/unschedulable, operator: Exists}], nodeSelector: {node.kubernetes.io/instance-type: cordon-a}}}]`,
