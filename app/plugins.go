@@ -54,6 +54,9 @@ func (p Plugins) ReadConfig(path string) (config.Resolved, error) { return p.cat
 // ParseConfig reads the text of a configuration file. The error is a *config.Error.
 func (p Plugins) ParseConfig(text []byte) (config.Resolved, error) { return p.catalog.Parse(text) }
 
+// Schema returns the JSON schema (draft 7) of configuration files whose profiles may enable the custom plugins.
+func (p Plugins) Schema() ([]byte, error) { return p.catalog.Schema() }
+
 // Missing returns the plugins that a configuration enables and this program does not have, sorted.
 func (p Plugins) Missing(wire *configv1.KubeSchedulerConfiguration) []string {
 	return p.catalog.Missing(wire)

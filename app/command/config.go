@@ -16,7 +16,7 @@ import (
 
 func newConfigCommand(io streams, plugins app.Plugins) *cobra.Command {
 	c := &cobra.Command{Use: "config", Short: "Check a configuration file, or show the effective configuration"}
-	c.AddCommand(newValidateCommand(io, plugins), newShowCommand(io, plugins), newSchemaCommand(io))
+	c.AddCommand(newValidateCommand(io, plugins), newShowCommand(io, plugins), newSchemaCommand(io, plugins))
 	return c
 }
 
@@ -93,13 +93,17 @@ As yaml or json: a valid configuration file, also for kube-scheduler. With --fas
 	return c
 }
 
-func newSchemaCommand(io streams) *cobra.Command {
+func newSchemaCommand(io streams, plugins app.Plugins) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON schema of configuration files, for editors",
 		Args:  args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := io.Out.Write(config.Schema())
+			schema, err := plugins.Schema()
+			if err != nil {
+				return err
+			}
+			_, err = io.Out.Write(schema)
 			return err
 		},
 	}
