@@ -81,7 +81,7 @@ type part struct {
 }
 
 func (sr *search) begin(pl *Placer, s cluster.Snapshot, p *cluster.Pod) {
-	*sr = search{placer: pl, state: s, pod: p,
+	*sr = search{placer: pl, state: s, pod: p, stage: preparing,
 		plans: sr.plans[:0], narrowed: sr.narrowed[:0], selection: sr.selection,
 		fit: sr.fit[:0], parts: sr.parts[:0], expected: sr.expected[:0], expectedPods: sr.expectedPods[:0],
 		copied: sr.copied[:0], rowSpace: sr.rowSpace[:0], names: sr.names[:0], first: sr.first[:0], sizes: sr.sizes[:0]}

@@ -22,8 +22,8 @@ type spreadNodes struct {
 	narrowed [2][2][]uint64
 }
 
-// scored returns the set of the nodes on which the soft constraints count pods. A set of all nodes costs a walk over all
-// rows, the nodes with certain keys come from bitmaps: only the one that is needed is built.
+// scored returns the set of the nodes on which the soft constraints count pods. A set of all nodes costs a walk over
+// all rows, the nodes with certain keys come from bitmaps: only the one that is needed is built.
 func (plan *spreadPlan) scored(s cluster.Snapshot) *spreadNodes {
 	if plan.needsKeys {
 		return nodesWithKeys(s, plan, plan.soft)

@@ -40,7 +40,8 @@ const spreadLeftOut int64 = -1
 
 func newSpreadScore(s cluster.Snapshot, plan *spreadPlan, namespace string, fit []cluster.NodeIdx,
 	sizes []int) *spreadScore {
-	f := &spreadScore{plan: plan, namespace: namespace, nodes: plan.scored(s), parts: make([]spreadPart, len(plan.soft))}
+	f := &spreadScore{plan: plan, namespace: namespace, nodes: plan.scored(s)}
+	f.parts = make([]spreadPart, len(plan.soft))
 	all := len(fit)
 	if sizes != nil {
 		all = 0
