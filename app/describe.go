@@ -148,9 +148,9 @@ func fastFilters(p engine.Profile) map[string]*FastPath {
 	first := ""
 	for _, f := range p.Filters {
 		name := f.Name()
-		wide := !plugin.ReadsOf(f).Cached()
+		uncached := !plugin.ReadsOf(f).Cached()
 		switch {
-		case wide:
+		case uncached:
 			_, groups := f.(plugin.GroupScorer) // a plugin that scores by groups filters by groups
 			out[name] = off(name, groups)
 		case first != "":
@@ -159,7 +159,7 @@ func fastFilters(p engine.Profile) map[string]*FastPath {
 		default:
 			out[name] = &FastPath{On: true}
 		}
-		if wide && first == "" {
+		if uncached && first == "" {
 			first = name
 		}
 	}
@@ -170,8 +170,8 @@ func fastFilters(p engine.Profile) map[string]*FastPath {
 func fastScores(p engine.Profile) map[string]*FastPath {
 	out := map[string]*FastPath{}
 	for _, s := range p.Scorers {
-		_, wide := s.Scorer.(plugin.WideScorer)
-		if wide || !s.Reads().Cached() {
+		_, uncached := s.Scorer.(plugin.UncachedScorer)
+		if uncached || !s.Reads().Cached() {
 			_, groups := s.Scorer.(plugin.GroupScorer)
 			out[s.Name()] = off(s.Name(), groups)
 		} else {

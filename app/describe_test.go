@@ -83,7 +83,7 @@ func TestEveryReasonIsReportedAndTrue(t *testing.T) {
 		}
 	}
 	for _, s := range made.Profiles[0].Scorers {
-		if _, wide := s.Scorer.(plugin.WideScorer); wide {
+		if _, uncached := s.Scorer.(plugin.UncachedScorer); uncached {
 			anew[s.Name()] = true
 		}
 	}

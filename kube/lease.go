@@ -61,9 +61,9 @@ type leaseLock struct {
 	// patience bounds one request, so that one that hangs does not use up the time for renewing.
 	patience time.Duration
 	lease    *coordinationv1.Lease // as last read or written
-	// looked is closed when the lease was read for the first time, or could not be.
-	looked chan struct{}
-	looks  int // reads that were begun
+	// firstRead is closed when the lease was read for the first time, or could not be.
+	firstRead chan struct{}
+	looks     int // reads that were begun
 	// won is when the lease was first ours.
 	won     atomic.Pointer[taken]
 	pausing pausing
@@ -83,7 +83,7 @@ var _ resourcelock.Interface = (*leaseLock)(nil)
 // Get reads the lease.
 func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	if l.looks++; l.looks == 1 {
-		defer close(l.looked)
+		defer close(l.firstRead)
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.patience)
 	defer cancel()
@@ -223,7 +223,7 @@ func NewElection(c LeaseConfig) (*Election, error) {
 	lock := &leaseLock{
 		client: c.Client, namespace: c.Namespace, name: c.Name, endpoint: c.Endpoint,
 		identity: c.Hostname + "_" + string(uuid.NewUUID()),
-		patience: max(time.Second, c.RenewDeadline/2), looked: make(chan struct{}),
+		patience: max(time.Second, c.RenewDeadline/2), firstRead: make(chan struct{}),
 	}
 	if c.Candidates != nil {
 		if err := e.stand(c, lock.identity); err != nil {
@@ -295,8 +295,8 @@ func (e *Election) Left() time.Duration {
 // Paused is the pause that the lease asks for, as last read; nil when it asks for none.
 func (e *Election) Paused() *Pause { return e.lock.pausing.asked.Load() }
 
-// Looked is closed when the lease was read for the first time, or could not be.
-func (e *Election) Looked() <-chan struct{} { return e.lock.looked }
+// FirstRead is closed when the lease was read for the first time, or could not be.
+func (e *Election) FirstRead() <-chan struct{} { return e.lock.firstRead }
 
 // Contested reports whether another process may have held the lease after this process first read it: the lists since
 // then may lack its last binds. It must be called after the lease was won.

@@ -105,7 +105,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 // it, no other process has bound a pod since, and the lists are complete. In any other case another process may have
 // bound pods after the lists, and everything is listed once more.
 func (s *Scheduler) stand(ctx, inside context.Context) bool {
-	if !happened(ctx, s.Election.Looked()) {
+	if !happened(ctx, s.Election.FirstRead()) {
 		return false
 	}
 	if !s.DelayWatches {

@@ -4,9 +4,9 @@
 // cluster.
 //
 // A Shadow replaces the engine in the loop and passes on every event. It never lets the engine decide: it calls
-// question.Inspector.Judge when a bind of the other scheduler arrives, before the engine receives it, on the state of
-// the binds observed so far. Its result is a record.ShadowReport; its memory is bounded except for one small record for
-// each pending pod.
+// question.Inspector.CompareBind when a bind of the other scheduler arrives, before the engine receives it, on the
+// state of the binds observed so far. Its result is a record.ShadowReport; its memory is bounded except for one small
+// record for each pending pod.
 //
 // The two schedulers never see exactly the same cluster: the other one knows its decisions that are not bound yet,
 // and binds are not written in the order of the decisions. So a dispute about what fits is not final at once. It is

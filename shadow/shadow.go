@@ -204,7 +204,7 @@ func (s *Shadow) bound(p *cluster.Pod) {
 // judge calls the engine and measures how long it takes.
 func (s *Shadow) judge(uid cluster.UID, node string) (record.Judgement, bool) {
 	began := s.cfg.Clock()
-	j, known := s.inspector.Judge(uid, node)
+	j, known := s.inspector.CompareBind(uid, node)
 	if known && node != "" {
 		s.ours.add(int64(s.cfg.Clock() - began))
 	}

@@ -202,7 +202,7 @@ func (a *question) score() {
 		list, up = append(list, fwk.NodeScore{Name: name, Score: raw}), append(up, raw)
 	}
 	a.up.NormalizeScore(context.Background(), a.state, a.pod, list)
-	score, err := a.world.ours.PrepareWide(s, a.ours, rows)
+	score, err := a.world.ours.PrepareUncached(s, a.ours, rows)
 	if err != nil {
 		a.fatalf("score: %v", err)
 	}

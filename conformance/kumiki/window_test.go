@@ -188,7 +188,7 @@ func namesNodes(p *v1.Pod) bool {
 func (m *march) looked(s cluster.Snapshot, pod *v1.Pod, out place.Outcome) (feasible, rejected []string) {
 	for _, n := range m.nodes {
 		row, _ := s.Find(n.Name)
-		if own := out.Feasible == 1 && out.Looked == 0 && out.Node != cluster.NoNode; own {
+		if own := out.Feasible == 1 && out.Advance == 0 && out.Node != cluster.NoNode; own {
 			if row == out.Node {
 				feasible = append(feasible, n.Name)
 			}

@@ -211,7 +211,7 @@ func (o *ours) decide(t testing.TB, pod *v1.Pod) (c choice, ok bool) {
 	if out.Node != cluster.NoNode {
 		return c, false
 	}
-	q := preempt.Question{Pod: p, Nominated: p.Nominated, Relief: o.placer.Relief(s, out), Draw: func(int) int { return 0 }, All: true}
+	q := preempt.Question{Pod: p, Nominated: p.Nominated, WhatIf: o.placer.WhatIf(s, out), Draw: func(int) int { return 0 }, All: true}
 	var f preempt.Finder
 	all := f.Find(s, q)
 	q.All = false

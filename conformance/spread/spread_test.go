@@ -240,7 +240,7 @@ func (d *duel) scores(t *rapid.T) {
 	}
 	cycle := framework.NewCycleState()
 	status := d.theirs.PreScore(d.ctx, cycle, d.pending, infos)
-	score, err := d.ours.PrepareWide(d.state, d.pod, fit)
+	score, err := d.ours.PrepareUncached(d.state, d.pod, fit)
 	d.saw("PreScore %s", status.Code())
 	if skips := d.ours.Skips(d.state, d.pod); skips != (status.Code() == fwk.Skip) || (score != nil) != status.IsSuccess() {
 		t.Fatalf("upstream %v, kumiki %v, skips %v", status, score, skips)

@@ -39,9 +39,10 @@ type Pod struct {
 	// Preempted: a terminating pod goes because a scheduler evicted it for another pod (condition DisruptionTarget,
 	// reason PreemptionByScheduler).
 	Preempted bool `json:",omitempty"`
-	// Doomed reports that a pod which is not deleted yet has the same condition: a scheduler was about to evict it.
-	Doomed  bool `json:",omitempty"`
-	Created record.Time
+	// EvictionPending reports that a pod which is not deleted yet has the same condition: a scheduler was about to
+	// evict it.
+	EvictionPending bool `json:"Doomed,omitempty"`
+	Created         record.Time
 	// Start is status.startTime, 0 when unset.
 	Start record.Time
 	// Owned: a controller would create the pod again.

@@ -4,13 +4,13 @@ package cluster
 
 import storagev1 "k8s.io/api/storage/v1"
 
-// SureRoom is the number of further volumes of one driver that fit every row outside ShortOfVolumes.
-const SureRoom = 4
+// VolumeHeadroom is the number of further volumes of one driver that fit every row outside ShortOfVolumes.
+const VolumeHeadroom = 4
 
 // driverRows are the rows on which a driver limits the number of volumes.
 type driverRows struct {
-	// short is the set of rows with capacity for fewer than SureRoom further volumes, if all volumes and attachments
-	// are counted as different volumes of this driver.
+	// short is the set of rows with capacity for fewer than VolumeHeadroom further volumes, if all volumes and
+	// attachments are counted as different volumes of this driver.
 	short Bitmap
 }
 
@@ -82,7 +82,7 @@ func (s *Store) volumesRoom(n NodeIdx) {
 		l.of.short.Clear(n)
 	}
 	for _, l := range r.limits {
-		if most+SureRoom > l.limit {
+		if most+VolumeHeadroom > l.limit {
 			l.of.short.Set(n)
 		}
 	}
@@ -95,8 +95,8 @@ func (s *Store) volumesAttached(node string) {
 	}
 }
 
-// ShortOfVolumes returns the rows whose node may be unable to attach SureRoom more volumes of a driver; none for a
-// driver without limits. Rows with special volumes are not distinguished in it.
+// ShortOfVolumes returns the rows whose node may be unable to attach VolumeHeadroom more volumes of a driver; none for
+// a driver without limits. Rows with special volumes are not distinguished in it.
 func (v Snapshot) ShortOfVolumes(driver string) Bitmap {
 	if of := v.s.volumes.drivers[driver]; of != nil {
 		return of.short

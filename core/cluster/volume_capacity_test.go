@@ -105,7 +105,7 @@ func isShort(snap cluster.Snapshot, driver string, n cluster.NodeIdx) bool {
 	volumes, _ := snap.VolumesOn(n)
 	for _, d := range csi.Spec.Drivers {
 		if d.Name == driver && d.Allocatable != nil &&
-			volumes+len(snap.AttachmentsOn(snap.NodeName(n)))+cluster.SureRoom > int(*d.Allocatable.Count) {
+			volumes+len(snap.AttachmentsOn(snap.NodeName(n)))+cluster.VolumeHeadroom > int(*d.Allocatable.Count) {
 			return true
 		}
 	}

@@ -183,7 +183,7 @@ func (e *Engine) gangRejection(a gang.Attempt) record.Decision {
 	if a.Answer.Verdict == gang.Failed {
 		d.Verdict = record.AttemptFailed
 	}
-	if h := e.held.hold; h != nil && len(h.pods) > 0 && h.gang != a.Gang && a.Answer.Verdict == gang.NoRoom {
+	if h := e.held.hold; h != nil && len(h.pods) > 0 && h.gang != a.Gang && a.Answer.Verdict == gang.Unschedulable {
 		d.Message += fmt.Sprintf(" Room for %d pods is held for gang %s.", len(h.pods), h.gang)
 	}
 	if a.Surplus {

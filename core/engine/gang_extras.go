@@ -76,7 +76,7 @@ func (e *Engine) blocked() (units []*queue.Unit) {
 // extras of others.
 func (g *gangs) spare(st *gangState, a gang.Attempt) {
 	var places []sparedPlace
-	if a.Answer.Verdict == gang.NoRoom || a.Answer.Verdict == gang.GaveUp {
+	if a.Answer.Verdict == gang.Unschedulable || a.Answer.Verdict == gang.GaveUp {
 		s := g.e.store.Snapshot()
 		for i, p := range a.Need.Members {
 			if i < len(a.Answer.Partial) && a.Answer.Partial[i] != cluster.NoNode && len(places) < mostSpared {

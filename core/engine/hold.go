@@ -39,7 +39,7 @@ func (c *heldCapacity) holdFor(a gang.Attempt) {
 		st.blocked, st.firstMost = c.e.now, ans.Most
 	}
 	mine := c.hold != nil && c.hold.gang == a.Gang
-	if ans.Verdict != gang.NoRoom && ans.Verdict != gang.GaveUp {
+	if ans.Verdict != gang.Unschedulable && ans.Verdict != gang.GaveUp {
 		if mine {
 			c.dropHold("it cannot be placed by waiting")
 		}

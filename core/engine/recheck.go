@@ -99,7 +99,7 @@ func (b *binds) supposeRecalled(trial *cluster.Trial, node string) {
 
 // judgeAgain judges one flight on its node. One whose judging panics stands: it was decided, and no other pod may
 // suffer.
-func (b *binds) judgeAgain(f *flight) (no *place.Refused) {
+func (b *binds) judgeAgain(f *flight) (no *place.NodeRejection) {
 	defer func() {
 		r := recover()
 		if r == nil {

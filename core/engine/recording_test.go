@@ -151,7 +151,7 @@ func answerTo(e *engine.Engine, question []string) any {
 		var nodes []string
 		inspect(e).EachNode(func(name string) { nodes = append(nodes, name) })
 		for _, node := range nodes[:min(len(nodes), 4)] {
-			if j, judged := inspect(e).Judge(cluster.UID(of[2]), node); judged {
+			if j, judged := inspect(e).CompareBind(cluster.UID(of[2]), node); judged {
 				answer["on "+node] = j
 			}
 		}

@@ -115,7 +115,7 @@ func (m *Manager) GoesByUnits(prof *Profile, finder *units.Finder, p *cluster.Po
 func (m *Manager) planByNodes(prof *Profile, p *cluster.Pod, out place.Outcome, decision uint64) Plan {
 	q := preempt.Question{
 		Pod: p, Nominated: m.CountsOn(p), Awaited: m.Awaited(p.UID),
-		Relief: prof.Placer.Relief(m.store.Snapshot(), out),
+		WhatIf: prof.Placer.WhatIf(m.store.Snapshot(), out),
 		Limit:  prof.Preemption.Limit, Strict: prof.Preemption.Strict,
 		Draw: place.Draw(m.seed, math.MaxUint64-decision),
 	}
@@ -247,7 +247,7 @@ func (m *Manager) searchForPod(prof *Profile, p *cluster.Pod, noms place.Nominat
 // ForGang looks for units to evict so that a gang gets the placements that an attempt did not find. The zero Plan is
 // that of a gang that may not ask.
 func (m *Manager) ForGang(prof *Profile, a gang.Attempt) Plan {
-	if prof.Preemption == nil || a.Answer.Verdict != gang.NoRoom && a.Answer.Verdict != gang.GaveUp {
+	if prof.Preemption == nil || a.Answer.Verdict != gang.Unschedulable && a.Answer.Verdict != gang.GaveUp {
 		return Plan{} // a gang that can never fit evicts no pods (rule R17)
 	}
 	if a.Held >= a.Quorum && !SurplusEvicts(a.Gang) {

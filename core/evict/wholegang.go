@@ -150,7 +150,7 @@ func (m *Manager) findWhole() {
 	s := m.store.Snapshot()
 	marked := map[cluster.GangKey]bool{} // gang -> a pod of it is or was to be evicted
 	s.AnyGangPod(func(key cluster.GangKey, _ int, p *cluster.Pod) bool {
-		if (p.Preempted || p.Doomed) && m.host.Profile(p.Spec.SchedulerName) != nil && GoesWhole(s, key) {
+		if (p.Preempted || p.EvictionPending) && m.host.Profile(p.Spec.SchedulerName) != nil && GoesWhole(s, key) {
 			marked[key] = true
 		}
 		return false

@@ -124,7 +124,7 @@ func BenchmarkTemplates(b *testing.B) {
 		free    int
 		want    gang.Verdict
 	}{{"labels", false, 5000, gang.Placed}, {"amounts", true, 5000, gang.Placed}, {"full", true, 400, gang.Placed},
-		{"blocked", true, 40, gang.NoRoom}} {
+		{"blocked", true, 40, gang.Unschedulable}} {
 		b.Run(c.name, func(b *testing.B) {
 			w := farm(b)
 			fill(w, c.free)
@@ -186,9 +186,9 @@ func BenchmarkBlocked(b *testing.B) {
 		members []*cluster.Pod
 		want    gang.Verdict
 	}{
-		"alike":     {w.members(500, asks("1")), gang.NoRoom},
-		"different": {append(different(w), w.members(140, asks("1"))...), gang.NoRoom},
-		"apart":     {w.members(50, onePerNode()), gang.NoRoom},
+		"alike":     {w.members(500, asks("1")), gang.Unschedulable},
+		"different": {append(different(w), w.members(140, asks("1"))...), gang.Unschedulable},
+		"apart":     {w.members(50, onePerNode()), gang.Unschedulable},
 		"never":     {w.members(5001, asks("3")), gang.NeverFits},
 		"packing":   {append(different(w), w.members(20, asks("1200m"))...), gang.GaveUp},
 	} {

@@ -31,10 +31,10 @@ func (r emptyCapacity) copies(k *kind, n cluster.NodeIdx, most int) int {
 	if now := r.kinds.copies(k, n, most); now == most {
 		return now // removing pods makes no row worse
 	}
-	if k.emptied == nil {
-		k.emptied = r.g.Placer.Empty(r.state, k.pod)
+	if k.emptyNodes == nil {
+		k.emptyNodes = r.g.Placer.EmptyNodes(r.state, k.pod)
 	}
-	return k.emptied.Copies(r.state, n, most)
+	return k.emptyNodes.Copies(r.state, n, most)
 }
 
 func (r emptyCapacity) free(at int, n cluster.NodeIdx) int64 {

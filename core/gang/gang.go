@@ -39,8 +39,8 @@ type Verdict uint8
 const (
 	// Placed: enough members are placed, and their placements are in the trial.
 	Placed Verdict = iota
-	// NoRoom: the cluster as it is has no such placement; nothing was left untried that could have found one.
-	NoRoom
+	// Unschedulable: the cluster as it is has no such placement; nothing was left untried that could have found one.
+	Unschedulable
 	// NeverFits: there would be none if every pod of the cluster were gone, with the nodes as they are. It is proved.
 	NeverFits
 	// GaveUp: the budget or the search methods were exhausted, and there may be placements that were not found.
@@ -54,7 +54,7 @@ func (v Verdict) String() string {
 	switch v {
 	case Placed:
 		return "placed"
-	case NoRoom:
+	case Unschedulable:
 		return "does not fit now"
 	case NeverFits:
 		return "cannot fit even on an empty cluster"

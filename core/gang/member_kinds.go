@@ -18,8 +18,8 @@ type kind struct {
 	place.Bounds
 	fits cluster.Bitmap // Bounds.Rows
 	// amounts are its demands, by position in kinds.resources.
-	amounts []int64
-	emptied *place.Emptied // made on demand
+	amounts    []int64
+	emptyNodes *place.EmptyNodes // made on demand
 }
 
 // kinds describes a gang's members before any of them is placed.

@@ -80,7 +80,7 @@ func answerHolds(t *rapid.T, m mix) {
 		if why := wrong(w, prof, need, a); why != "" {
 			t.Fatal(why)
 		}
-	case gang.NoRoom:
+	case gang.Unschedulable:
 		if is, _ := feasible(w, prof, need, judgements); is {
 			t.Fatalf("does not fit now, it says, and there are places")
 		}

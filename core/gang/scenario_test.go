@@ -344,7 +344,7 @@ func domainOfBound(t tester) {
 	old := pod("old", cores(1))
 	old.Spec.NodeName = "a-1-0"
 	w.store.SetPod(w.intake.Pod(old))
-	for count, want := range map[int]gang.Verdict{1: gang.Placed, 2: gang.NoRoom} {
+	for count, want := range map[int]gang.Verdict{1: gang.Placed, 2: gang.Unschedulable} {
 		need := all(w.members(count, pod("m", cores(1))), cluster.GangTopology{Key: rack, Required: true})
 		need.Bound = []cluster.NodeIdx{n}
 		if a := w.answer(need); a.Verdict != want || want == gang.Placed && !slices.Equal(a.Domains, []string{"a/1"}) {
@@ -376,7 +376,7 @@ func oneOnEach(t tester) {
 	old := pod("old", nil)
 	old.Spec.NodeName = "n1"
 	w.store.SetPod(w.intake.Pod(old))
-	if a := w.answer(all(w.members(3, pod("m", nil)))); a.Verdict != gang.NoRoom || a.Most != 2 {
+	if a := w.answer(all(w.members(3, pod("m", nil)))); a.Verdict != gang.Unschedulable || a.Most != 2 {
 		t.Errorf("three on two free nodes: %v, %d placed", a.Verdict, a.Most)
 	}
 }
@@ -418,14 +418,14 @@ func neverFits(t tester) {
 	w.store.SetPod(w.intake.Pod(old))
 	for name, need := range map[string]gang.Need{"full": all(mixed(1, 6)),
 		"full rack": all(w.members(5, pod("m", cores(1))), required)} {
-		if a := w.answer(need); a.Verdict != gang.NoRoom || a.Why.Message == "" || a.Blocked < 0 {
+		if a := w.answer(need); a.Verdict != gang.Unschedulable || a.Why.Message == "" || a.Blocked < 0 {
 			t.Errorf("%s: %v, %d blocked: %s %s", name, a.Verdict, a.Blocked, a.Why.Message, a.Proof)
 		}
 	}
-	if a := newWorld(t).answer(all(w.members(1, pod("m", nil)))); a.Verdict != gang.NoRoom {
+	if a := newWorld(t).answer(all(w.members(1, pod("m", nil)))); a.Verdict != gang.Unschedulable {
 		t.Errorf("without nodes: %v", a.Verdict)
 	}
-	if a := w.answer(gang.Need{Members: w.members(1, pod("m", nil)), Quorum: 2}); a.Verdict != gang.NoRoom {
+	if a := w.answer(gang.Need{Members: w.members(1, pod("m", nil)), Quorum: 2}); a.Verdict != gang.Unschedulable {
 		t.Errorf("with too few members: %v", a.Verdict)
 	}
 }

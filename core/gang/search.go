@@ -20,7 +20,7 @@ func Place(need Need, g *Ground) Answer {
 	g.begin(need.Members)
 	if sr.slack < 0 || len(need.Members) == 0 {
 		sr.best.why.Message = fmt.Sprintf("%d members are there, %d are needed", len(need.Members), need.Quorum)
-		return sr.answer(NoRoom)
+		return sr.answer(Unschedulable)
 	}
 	v := sr.run()
 	cut := 0
@@ -134,7 +134,7 @@ func (sr *search) verdict(r result) Verdict {
 		return NeverFits
 	}
 	if r == none {
-		return NoRoom
+		return Unschedulable
 	}
 	return GaveUp
 }

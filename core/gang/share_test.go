@@ -181,7 +181,7 @@ func TestDenials(t *testing.T) {
 			part := func(v gang.Verdict) string {
 				return fmt.Sprintf("%.1f %%", 100*float64(verdicts[v])/float64(instances))
 			}
-			t.Logf("| %s | %s | %s | %s | %d |", name, part(gang.NeverFits), part(gang.NoRoom), part(gang.GaveUp),
+			t.Logf("| %s | %s | %s | %s | %d |", name, part(gang.NeverFits), part(gang.Unschedulable), part(gang.GaveUp),
 				tries/instances)
 		}
 	}

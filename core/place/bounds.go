@@ -65,7 +65,7 @@ func (pl *Placer) alone(sr *search) bool {
 	if pl.profile.Foreign != nil && pl.profile.Foreign.Takes(sr.pod) {
 		return false
 	}
-	for i := pl.cache.FirstWide(); i < len(sr.plans); i++ {
+	for i := pl.cache.FirstUncached(); i < len(sr.plans); i++ {
 		if sr.plans[i].Filter != nil {
 			return false
 		}
@@ -78,7 +78,7 @@ func (pl *Placer) mayReject(sr *search, rejects []bool) []string {
 	names := slices.Clone(sr.narrowed)
 	for i, f := range pl.profile.Filters {
 		_, sums := f.(plugin.Demander)
-		if rejects[i] || sums || i >= pl.cache.FirstWide() && sr.plans[i].Filter != nil {
+		if rejects[i] || sums || i >= pl.cache.FirstUncached() && sr.plans[i].Filter != nil {
 			names = append(names, f.Name())
 		}
 	}
@@ -97,8 +97,8 @@ func (pl *Placer) demands(s cluster.Snapshot, p *cluster.Pod) (all []plugin.Dema
 	return all
 }
 
-// Emptied judges nodes for one pod as if no pod were on them, by the filters that look at one node alone.
-type Emptied struct {
+// EmptyNodes judges nodes for one pod as if no pod were on them, by the filters that look at one node alone.
+type EmptyNodes struct {
 	pod     *cluster.Pod
 	filters []plugin.PodFilter
 	only    map[string]struct{} // the nodes that plans leave; nil means all
@@ -107,11 +107,11 @@ type Emptied struct {
 	view    *cluster.NodeView
 }
 
-// Empty prepares to judge empty nodes for p.
-func (pl *Placer) Empty(s cluster.Snapshot, p *cluster.Pod) *Emptied {
-	e := &Emptied{pod: p}
+// EmptyNodes prepares to judge empty nodes for p.
+func (pl *Placer) EmptyNodes(s cluster.Snapshot, p *cluster.Pod) *EmptyNodes {
+	e := &EmptyNodes{pod: p}
 	for i, f := range pl.profile.Filters {
-		if pl.cache.Wide(i) {
+		if pl.cache.Uncached(i) {
 			continue
 		}
 		plan := f.PrepareFilter(s, classes.Representative(p))
@@ -132,7 +132,7 @@ func (pl *Placer) Empty(s cluster.Snapshot, p *cluster.Pod) *Emptied {
 
 // Copies is how many pods like this one fit the node of a row by themselves, at most most of them. It is never less
 // than the truth.
-func (e *Emptied) Copies(s cluster.Snapshot, n cluster.NodeIdx, most int) int {
+func (e *EmptyNodes) Copies(s cluster.Snapshot, n cluster.NodeIdx, most int) int {
 	if e.Nowhere != "" {
 		return 0
 	}

@@ -16,8 +16,8 @@ import (
 func (pl *Placer) choose(s cluster.Snapshot, sr *search, out *Outcome, draw func(n int) int) {
 	top := topTwo{first: cluster.NoNode, second: cluster.NoNode, next: math.MinInt64}
 	pl.meter.Plugin(plugin.AtScore, "")
-	wide := pl.wideScores(s, sr)
-	if !wide && sr.ranked() {
+	uncached := pl.uncachedScores(s, sr)
+	if !uncached && sr.ranked() {
 		sr.chooseRanked(out, draw)
 		return
 	}
@@ -26,7 +26,7 @@ func (pl *Placer) choose(s cluster.Snapshot, sr *search, out *Outcome, draw func
 	sr.by = t
 	sum := t.Of
 	base, constant, flat := t.Flat()
-	if wide {
+	if uncached {
 		pl.scoreParts(s, sr)
 		if sr.err != nil && len(sr.fit) > 1 {
 			out.Err, out.Feasible = sr.err, len(sr.fit)
@@ -101,21 +101,21 @@ func (out *Outcome) take(r ranking, draw func(n int) int) {
 	out.Node, out.RunnerUp, out.RunnerUpTotal = r.Kth(out.Total, k), r.Kth(out.Total, other), out.Total
 }
 
-// wideScores reports whether something adds to the totals that the class does not keep.
-func (pl *Placer) wideScores(s cluster.Snapshot, sr *search) bool {
+// uncachedScores reports whether something adds to the totals that the class does not keep.
+func (pl *Placer) uncachedScores(s cluster.Snapshot, sr *search) bool {
 	if f := pl.profile.Foreign; f != nil && f.Takes(sr.pod) {
 		return true
 	}
 	for _, sc := range pl.profile.Scorers {
-		if w, wide := sc.Scorer.(plugin.WideScorer); wide && !w.Skips(s, sr.pod) {
+		if w, uncached := sc.Scorer.(plugin.UncachedScorer); uncached && !w.Skips(s, sr.pod) {
 			return true
 		}
 	}
 	return false
 }
 
-// scoreParts lists the rows that fit and lets wide and foreign scorers score them, if there are two or more. The first
-// scorer in the order of the profile that cannot score fails the attempt, be it wide or not.
+// scoreParts lists the rows that fit and lets uncached and foreign scorers score them, if there are two or more. The
+// first scorer in the order of the profile that cannot score fails the attempt, be it uncached or not.
 func (pl *Placer) scoreParts(s cluster.Snapshot, sr *search) {
 	for i := range sr.len() {
 		if n := sr.at(i); sr.verdicts[n] == plugin.Fits {
@@ -126,8 +126,8 @@ func (pl *Placer) scoreParts(s cluster.Snapshot, sr *search) {
 		return
 	}
 	for at, sc := range pl.profile.Scorers {
-		w, wide := sc.Scorer.(plugin.WideScorer)
-		if !wide {
+		w, uncached := sc.Scorer.(plugin.UncachedScorer)
+		if !uncached {
 			if scorer, err := sr.class.Broken(); err != nil && scorer == at {
 				sr.err = err
 				return
@@ -135,14 +135,14 @@ func (pl *Placer) scoreParts(s cluster.Snapshot, sr *search) {
 			continue
 		}
 		pl.meter.Plugin(plugin.AtPreScore, sc.Name())
-		score, err := w.PrepareWide(s, sr.pod, sr.fit)
+		score, err := w.PrepareUncached(s, sr.pod, sr.fit)
 		if err != nil {
 			sr.err = sc.PreScoreError(err)
 			return
 		}
 		if score != nil {
 			pl.meter.Plugin(plugin.AtScore, sc.Name())
-			sr.scoreWide(s, sc, at, score, sr.fit)
+			sr.scoreUncached(s, sc, at, score, sr.fit)
 		}
 	}
 	if f := pl.profile.Foreign; f != nil && f.Takes(sr.pod) {
@@ -158,8 +158,9 @@ func (pl *Placer) scoreParts(s cluster.Snapshot, sr *search) {
 	}
 }
 
-// scoreWide lets a scorer score rows: those that fit, or the first ones of groups.
-func (sr *search) scoreWide(s cluster.Snapshot, sc Scorer, at int, score plugin.WideScore, fit []cluster.NodeIdx) {
+// scoreUncached lets a scorer score rows: those that fit, or the first ones of groups.
+func (sr *search) scoreUncached(s cluster.Snapshot, sc Scorer, at int, score plugin.UncachedScore,
+	fit []cluster.NodeIdx) {
 	raw := make([]int64, 2*len(fit))
 	raw, normalised := raw[:len(fit):len(fit)], raw[len(fit):]
 	score.Rows(s, fit, raw)

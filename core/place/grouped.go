@@ -10,10 +10,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// facets lists what the wide plugins that apply to the pod read; ok is false if one of them does not know.
+// facets lists what the uncached plugins that apply to the pod read; ok is false if one of them does not know.
 func (pl *Placer) facets(s cluster.Snapshot, sr *search) (ok bool) {
 	pl.facetSpace = pl.facetSpace[:0]
-	for i := pl.cache.FirstWide(); i < len(sr.plans); i++ {
+	for i := pl.cache.FirstUncached(); i < len(sr.plans); i++ {
 		f := sr.plans[i].Filter
 		if f == nil || pl.quiet(s, f) {
 			continue
@@ -27,8 +27,8 @@ func (pl *Placer) facets(s cluster.Snapshot, sr *search) (ok bool) {
 		}
 	}
 	for _, sc := range pl.profile.Scorers {
-		w, wide := sc.Scorer.(plugin.WideScorer)
-		if !wide || w.Skips(s, sr.pod) {
+		w, uncached := sc.Scorer.(plugin.UncachedScorer)
+		if !uncached || w.Skips(s, sr.pod) {
 			continue
 		}
 		g, can := w.(plugin.GroupScorer)
@@ -87,7 +87,7 @@ func (pl *Placer) evaluateGroups(s cluster.Snapshot, sr *search, g *classes.Grou
 		if !ok {
 			continue
 		}
-		for i := pl.cache.FirstWide(); i < len(sr.plans); i++ {
+		for i := pl.cache.FirstUncached(); i < len(sr.plans); i++ {
 			if f := sr.plans[i].Filter; f != nil {
 				f.Column(s, n, n+1, plugin.TagOf(i), pl.judged)
 			}
@@ -116,12 +116,12 @@ func (pl *Placer) chooseGrouped(s cluster.Snapshot, sr *search, out *Outcome, dr
 	out.take(selection, draw)
 }
 
-// scoreGroups lets wide scorers score a row of each group that fits.
+// scoreGroups lets uncached scorers score a row of each group that fits.
 func (pl *Placer) scoreGroups(s cluster.Snapshot, sr *search) {
 	sr.first, sr.sizes = sr.selection.Members(sr.first[:0], sr.sizes[:0])
 	for at, sc := range pl.profile.Scorers {
-		w, wide := sc.Scorer.(plugin.GroupScorer)
-		if !wide {
+		w, uncached := sc.Scorer.(plugin.GroupScorer)
+		if !uncached {
 			continue
 		}
 		pl.meter.Plugin(plugin.AtPreScore, sc.Name())
@@ -134,7 +134,7 @@ func (pl *Placer) scoreGroups(s cluster.Snapshot, sr *search) {
 			continue
 		}
 		pl.meter.Plugin(plugin.AtScore, sc.Name())
-		sr.scoreWide(s, sc, at, score, sr.first)
+		sr.scoreUncached(s, sc, at, score, sr.first)
 		part := &sr.parts[len(sr.parts)-1]
 		for i, v := range part.normalised {
 			sr.selection.Add(i, part.weight*v)

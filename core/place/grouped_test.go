@@ -25,7 +25,7 @@ type paths [3]int
 // TestGroupedSearchMatchesScan changes a cluster in which pods spread, attract and repel each other, and asks two
 // Placers for the same pods: one that groups rows and one that looks at each. Winner, runner-up, totals, ties, parts
 // and the verdict on each row must be the same. Enough decisions must have been made by groups, or nothing was
-// compared. It catches: a row that is not moved between groups, groups that wide filters do not judge, a facet that
+// compared. It catches: a row that is not moved between groups, groups that uncached filters do not judge, a facet that
 // is left out, sizes of groups ignored in spread's weights, a draw that counts rows out of order, totals measured by
 // rows left out.
 func TestGroupedSearchMatchesScan(t *testing.T) {

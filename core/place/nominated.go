@@ -24,7 +24,7 @@ func (noNominations) NominatedNodes() []string          { return nil }
 func (noNominations) NominatedOn(string) []*cluster.Pod { return nil }
 
 // evaluateNominated judges the rows anew that have nominated pods of p's priority or more: with them, and, where p
-// still fits, without (upstream: RunFilterPluginsWithNominatedPods). Nominated pods come before wide filters: one
+// still fits, without (upstream: RunFilterPluginsWithNominatedPods). Nominated pods come before uncached filters: one
 // that would fail on a node does not run if they leave too little capacity.
 func (pl *Placer) evaluateNominated(s cluster.Snapshot, sr *search, noms Nominations) {
 	if !sr.judged() {

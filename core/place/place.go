@@ -13,7 +13,7 @@ import (
 const fewNodes = 64
 
 // Place looks for the best node for p. draw(n) chooses among n: nodes to sample first, if the strategy samples, tied
-// nodes last. Nothing of the Placer's Window moves; see Outcome.Looked.
+// nodes last. Nothing of the Placer's Window moves; see Outcome.Advance.
 func (pl *Placer) Place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, draw func(n int) int) Outcome {
 	out := pl.place(s, p, noms, draw)
 	if out.Node == cluster.NoNode {
@@ -49,7 +49,7 @@ func (pl *Placer) place(s cluster.Snapshot, p *cluster.Pod, noms Nominations, dr
 		}
 	}
 	if windowed {
-		out.Looked = pl.applyWindow(s, sr)
+		out.Advance = pl.applyWindow(s, sr)
 	}
 	if out.Err = sr.err; out.Err != nil {
 		return out
@@ -88,7 +88,8 @@ func (pl *Placer) Explain(s cluster.Snapshot, p *cluster.Pod, noms Nominations) 
 	return out
 }
 
-// localVerdicts begins a search for p, with the verdicts of the native filters before the first wide one, row by row.
+// localVerdicts begins a search for p, with the verdicts of the native filters before the first uncached one, row by
+// row.
 func (pl *Placer) localVerdicts(s cluster.Snapshot, p *cluster.Pod, noms Nominations) *search {
 	sr := pl.begin(s, p)
 	pl.evaluateNominated(s, sr, noms)

@@ -112,8 +112,8 @@ func slowPlace(prof place.Profile, s cluster.Snapshot, p *cluster.Pod, noms plac
 // slowScores are the normalised scores of the rows that fit.
 func slowScores(sc place.Scorer, s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) []int64 {
 	raw := make([]int64, len(fit))
-	if w, wide := sc.Scorer.(plugin.WideScorer); wide {
-		score, err := w.PrepareWide(s, p, fit)
+	if w, uncached := sc.Scorer.(plugin.UncachedScorer); uncached {
+		score, err := w.PrepareUncached(s, p, fit)
 		if err != nil || score == nil {
 			return raw
 		}

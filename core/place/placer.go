@@ -55,7 +55,7 @@ type Meter = classes.Meter
 func New(p Profile, m Meter, budget int) *Placer {
 	p.Scorers = slices.Clone(p.Scorers)
 	for i, sc := range p.Scorers {
-		if _, wide := sc.Scorer.(plugin.WideScorer); !wide && !sc.Reads().Cached() {
+		if _, uncached := sc.Scorer.(plugin.UncachedScorer); !uncached && !sc.Reads().Cached() {
 			p.Scorers[i].Scorer = plugin.ScoreEachDecision(sc.Scorer)
 		}
 	}
@@ -86,8 +86,8 @@ type Outcome struct {
 	RunnerUpTotal int64
 	// Err is set, and Node is cluster.NoNode, when a plugin or foreign code met an error.
 	Err error
-	// Looked is by how many nodes the search moved on in the window; see Window.Advance.
-	Looked int
+	// Advance is by how many nodes the search moved on in the window; see Window.Advance.
+	Advance int
 
 	// Path is how the nodes were searched.
 	Path Path
@@ -102,7 +102,7 @@ type Path uint8
 const (
 	// Scanned looks at each row.
 	Scanned Path = iota
-	// Grouped judges one row of each group of rows that no wide plugin can distinguish.
+	// Grouped judges one row of each group of rows that no uncached plugin can distinguish.
 	Grouped
 	// Ranked looks at no row: the class has them in order.
 	Ranked

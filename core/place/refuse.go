@@ -10,21 +10,21 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// Refused is why a pod does not fit a node: the first filter against it, and what it says.
-type Refused struct{ Plugin, Reason string }
+// NodeRejection is why a pod does not fit a node: the first filter that rejects it, and its reason.
+type NodeRejection struct{ Plugin, Reason string }
 
 // Refuse judges one pod on one row as it is now, in the plain form: without nominations, and without foreign code,
 // which answers in cycles alone. Plugins that are settled do not run. It returns nil when the pod fits, and when a
 // filter fails: what cannot be judged stands. Nothing that the Placer keeps for its searches is read or changed.
 func (pl *Placer) Refuse(s cluster.Snapshot, p *cluster.Pod, n cluster.NodeIdx,
-	settled func(plugin string) bool) *Refused {
+	settled func(plugin string) bool) *NodeRejection {
 	view, local := s.View(n), classes.Representative(p)
 	for i, f := range pl.profile.Filters {
 		if settled(f.Name()) {
 			continue
 		}
 		sees := local
-		if pl.cache.Wide(i) {
+		if pl.cache.Uncached(i) {
 			sees = p
 		}
 		plan := f.PrepareFilter(s, sees)
@@ -33,9 +33,9 @@ func (pl *Placer) Refuse(s cluster.Snapshot, p *cluster.Pod, n cluster.NodeIdx,
 		case plan.Err != nil:
 			return nil
 		case plan.Reject != "":
-			return &Refused{f.Name(), plan.Reject}
+			return &NodeRejection{f.Name(), plan.Reject}
 		case plan.Nodes != nil && !named:
-			return &Refused{f.Name(), "node(s) didn't satisfy plugin " + f.Name()}
+			return &NodeRejection{f.Name(), "node(s) didn't satisfy plugin " + f.Name()}
 		case plan.Filter == nil:
 			continue
 		}
@@ -44,7 +44,7 @@ func (pl *Placer) Refuse(s cluster.Snapshot, p *cluster.Pod, n cluster.NodeIdx,
 			return nil
 		}
 		if code != plugin.Fit {
-			return &Refused{f.Name(), strings.Join(plan.Filter.Reasons(code), ", ")}
+			return &NodeRejection{f.Name(), strings.Join(plan.Filter.Reasons(code), ", ")}
 		}
 	}
 	return nil

@@ -50,8 +50,8 @@ type search struct {
 	rows      []cluster.NodeIdx // the rows to look at, in index order; nil means all
 	selection classes.Selection // the groups that fit; valid if ofGroups, and for an Outcome whose Path is Grouped
 	by        classes.Totals    // how the class's part of the totals is computed, once chosen
-	fit       []cluster.NodeIdx // the rows to rank, in index order; valid if wide or foreign scorers took part
-	parts     []part            // what each wide or foreign scorer gave
+	fit       []cluster.NodeIdx // the rows to rank, in index order; valid if uncached or foreign scorers took part
+	parts     []part            // what each uncached or foreign scorer gave
 	foreign   map[cluster.NodeIdx]ForeignRejection
 
 	// expected are the rows with pods on which other pods count too, in no order; these pods are in expectedPods.
@@ -117,12 +117,12 @@ func (sr *search) ranked() bool {
 	return (sr.stage == ofClass || sr.stage == ofRows) && sr.rows == nil && !sr.placer.eachRow
 }
 
-// preFilter joins the plans of the class with those of wide filters, in the order of the profile, up to the first that
-// ends the search (upstream: framework/runtime, RunPreFilterPlugins).
+// preFilter joins the plans of the class with those of uncached filters, in the order of the profile, up to the first
+// that ends the search (upstream: framework/runtime, RunPreFilterPlugins).
 func (pl *Placer) preFilter(s cluster.Snapshot, sr *search) {
 	for i, f := range pl.profile.Filters {
 		plan := sr.class.Plan(i)
-		if pl.cache.Wide(i) {
+		if pl.cache.Uncached(i) {
 			pl.meter.Plugin(plugin.AtPreFilter, f.Name())
 			plan = f.PrepareFilter(s, sr.pod)
 		}
@@ -144,7 +144,7 @@ func (pl *Placer) preFilter(s cluster.Snapshot, sr *search) {
 	}
 }
 
-// exclude leaves the nodes out that wide plans do not name.
+// exclude leaves the nodes out that uncached plans do not name.
 func (sr *search) exclude(s cluster.Snapshot) {
 	sr.ownRows()
 	for n := range sr.verdicts {
@@ -156,9 +156,9 @@ func (sr *search) exclude(s cluster.Snapshot) {
 	}
 }
 
-// lateFilters runs the filters from the first wide one on.
+// lateFilters runs the filters from the first uncached one on.
 func (pl *Placer) lateFilters(s cluster.Snapshot, sr *search) {
-	for i := pl.cache.FirstWide(); i < len(sr.plans); i++ {
+	for i := pl.cache.FirstUncached(); i < len(sr.plans); i++ {
 		f := sr.plans[i].Filter
 		if f == nil || pl.quiet(s, f) {
 			continue

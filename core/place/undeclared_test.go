@@ -28,16 +28,16 @@ func TestPlaceWithoutADeclaration(t *testing.T) {
 		at := rapid.IntRange(0, len(prof.Filters)+len(prof.Scorers)-1).Draw(t, "undeclared")
 		if at < len(prof.Filters) {
 			prof.Filters[at] = undeclaredFilter{prof.Filters[at]}
-		} else if sc := &prof.Scorers[at-len(prof.Filters)]; !isWide(sc.Scorer) {
+		} else if sc := &prof.Scorers[at-len(prof.Filters)]; !isUncached(sc.Scorer) {
 			sc.Scorer = undeclaredScorer{sc.Scorer}
 		}
 		twins(t, prof)
 	})
 }
 
-func isWide(sc plugin.Scorer) bool {
-	_, wide := sc.(plugin.WideScorer)
-	return wide
+func isUncached(sc plugin.Scorer) bool {
+	_, uncached := sc.(plugin.UncachedScorer)
+	return uncached
 }
 
 // busyElsewhere is a plugin that declares nothing. It reads the pods of other rows and a variable of the program: it

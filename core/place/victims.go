@@ -9,9 +9,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// Relief judges the pod of an outcome on nodes that rejected it, as they would be without some of their pods. One
+// WhatIf judges the pod of an outcome on nodes that rejected it, as they would be without some of their pods. One
 // node is open at a time. It is valid until the Placer's next search, and does not change what that search has found.
-type Relief struct {
+type WhatIf struct {
 	pl    *Placer
 	state cluster.Snapshot
 	sr    *search
@@ -39,9 +39,9 @@ type mattering struct {
 	to          uint64
 }
 
-// Relief prepares for questions about an outcome for which no node was found.
-func (pl *Placer) Relief(s cluster.Snapshot, out Outcome) *Relief {
-	r := &Relief{pl: pl, state: s, sr: out.search, byAmounts: -1}
+// WhatIf prepares for questions about an outcome for which no node was found.
+func (pl *Placer) WhatIf(s cluster.Snapshot, out Outcome) *WhatIf {
+	r := &WhatIf{pl: pl, state: s, sr: out.search, byAmounts: -1}
 	if out.search.withoutNodes() {
 		return r
 	}
@@ -71,14 +71,14 @@ func (pl *Placer) Relief(s cluster.Snapshot, out Outcome) *Relief {
 }
 
 // Selective reports whether on a row no pod makes a difference but by what it holds, or by mattering to a filter.
-func (r *Relief) Selective(n cluster.NodeIdx) bool { return r.selective && !r.Expected(n) }
+func (r *WhatIf) Selective(n cluster.NodeIdx) bool { return r.selective && !r.Expected(n) }
 
 // Matters reports whether a pod matters to any filter besides by what it holds.
-func (r *Relief) Matters(p *cluster.Pod) bool { return r.mattering(p) != 0 }
+func (r *WhatIf) Matters(p *cluster.Pod) bool { return r.mattering(p) != 0 }
 
 // RejectedFor returns which of a row's pods matter to a filter that rejects it: the one that gave the verdict, or if
 // that is the one of the amounts, the first behind. ok is false where there is no such filter.
-func (r *Relief) RejectedFor(n cluster.NodeIdx) (matters func(*cluster.Pod) bool, ok bool) {
+func (r *WhatIf) RejectedFor(n cluster.NodeIdx) (matters func(*cluster.Pod) bool, ok bool) {
 	at, rejected := r.sr.verdicts[n].Filter()
 	if rejected && at == r.byAmounts {
 		at, rejected = r.rejectedBehind(n)
@@ -91,7 +91,7 @@ func (r *Relief) RejectedFor(n cluster.NodeIdx) (matters func(*cluster.Pod) bool
 
 // Stands returns the reasons for which a row is rejected also without some of its pods: none of them matters to the
 // filter that rejects it, nor to one before. ok is false if that is unknown.
-func (r *Relief) Stands(n cluster.NodeIdx, without func(visit func(*cluster.Pod))) (reasons []string, ok bool) {
+func (r *WhatIf) Stands(n cluster.NodeIdx, without func(visit func(*cluster.Pod))) (reasons []string, ok bool) {
 	v := r.sr.verdicts[n]
 	at, rejected := v.Filter()
 	if !rejected || at == r.byAmounts || !r.Selective(n) {
@@ -107,7 +107,7 @@ func (r *Relief) Stands(n cluster.NodeIdx, without func(visit func(*cluster.Pod)
 
 // rejectedBehind is the first filter behind that of the amounts that rejects a row as it is. All rows are judged at the
 // first question.
-func (r *Relief) rejectedBehind(n cluster.NodeIdx) (filter int, ok bool) {
+func (r *WhatIf) rejectedBehind(n cluster.NodeIdx) (filter int, ok bool) {
 	if r.behind == nil {
 		r.behind = make([]plugin.Verdict, r.state.Rows())
 		for i := range r.behind {
@@ -126,7 +126,7 @@ func (r *Relief) rejectedBehind(n cluster.NodeIdx) (filter int, ok bool) {
 	return r.behind[n].Filter()
 }
 
-func (r *Relief) mattering(p *cluster.Pod) uint64 {
+func (r *WhatIf) mattering(p *cluster.Pod) uint64 {
 	known, ok := r.matters[p.Spec]
 	if ok && known.namespace == p.Namespace && known.terminating == p.Terminating {
 		return known.to
@@ -144,7 +144,7 @@ func (r *Relief) mattering(p *cluster.Pod) uint64 {
 }
 
 // Rows appends the rows on which evictions might help: those that a plugin rejects, and not for good.
-func (r *Relief) Rows(into []cluster.NodeIdx) []cluster.NodeIdx {
+func (r *WhatIf) Rows(into []cluster.NodeIdx) []cluster.NodeIdx {
 	if r.sr.withoutNodes() {
 		return into
 	}
@@ -157,7 +157,7 @@ func (r *Relief) Rows(into []cluster.NodeIdx) []cluster.NodeIdx {
 }
 
 // Hopeless reports whether a node, by its row, was rejected for good: no eviction helps there.
-func (r *Relief) Hopeless(n cluster.NodeIdx) bool {
+func (r *WhatIf) Hopeless(n cluster.NodeIdx) bool {
 	if r.sr.withoutNodes() {
 		return true
 	}
@@ -167,7 +167,7 @@ func (r *Relief) Hopeless(n cluster.NodeIdx) bool {
 	return !r.resolvable(n)
 }
 
-func (r *Relief) resolvable(n cluster.NodeIdx) bool {
+func (r *WhatIf) resolvable(n cluster.NodeIdx) bool {
 	v := r.sr.verdicts[n]
 	if v == plugin.Foreign {
 		why := r.sr.foreign[n]
@@ -178,23 +178,23 @@ func (r *Relief) resolvable(n cluster.NodeIdx) bool {
 }
 
 // Needs are what the pod needs of any node besides what else filters ask; none if they are unknown.
-func (r *Relief) Needs() []plugin.Amount { return r.amounts }
+func (r *WhatIf) Needs() []plugin.Amount { return r.amounts }
 
 // ByAmounts reports whether a row was rejected for what its pods hold together, and no other pod is expected there.
 // Where AmountsAlone says so, Needs alone decide then whether the pod fits once pods have gone.
-func (r *Relief) ByAmounts(n cluster.NodeIdx) bool {
+func (r *WhatIf) ByAmounts(n cluster.NodeIdx) bool {
 	return r.AmountsReject(n) && !r.Expected(n)
 }
 
 // AmountsReject is ByAmounts, whether or not other pods are expected on the row.
-func (r *Relief) AmountsReject(n cluster.NodeIdx) bool {
+func (r *WhatIf) AmountsReject(n cluster.NodeIdx) bool {
 	at, rejected := r.sr.verdicts[n].Filter()
 	return rejected && at == r.byAmounts
 }
 
 // AmountsAlone reports whether Needs decide wherever ByAmounts holds: no later filter applies, and no earlier one can
 // turn against a node because pods have gone.
-func (r *Relief) AmountsAlone() bool {
+func (r *WhatIf) AmountsAlone() bool {
 	if r.byAmounts < 0 {
 		return false
 	}
@@ -208,23 +208,23 @@ func (r *Relief) AmountsAlone() bool {
 }
 
 // Open takes a row with all its pods.
-func (r *Relief) Open(n cluster.NodeIdx) { r.state.ViewInto(n, &r.view) }
+func (r *WhatIf) Open(n cluster.NodeIdx) { r.state.ViewInto(n, &r.view) }
 
 // Remove supposes that a pod of the open node has gone.
-func (r *Relief) Remove(p *cluster.Pod) {
+func (r *WhatIf) Remove(p *cluster.Pod) {
 	r.view.RemovePod(p.UID)
 	r.sr.removeFromFilters(r.state, p, &r.view)
 }
 
 // Add supposes that a removed pod is there again. The caller must add all removed pods before it opens the next node.
-func (r *Relief) Add(p *cluster.Pod) {
+func (r *WhatIf) Add(p *cluster.Pod) {
 	r.view.AddPod(p)
 	r.sr.addToFilters(r.state, p, &r.view)
 }
 
 // Verdict judges the pod on the open node as it is supposed: with the pods that are expected there, and where it fits
 // with them, without them too. The error is that of a filter.
-func (r *Relief) Verdict() (plugin.Verdict, error) {
+func (r *WhatIf) Verdict() (plugin.Verdict, error) {
 	expected := r.ExpectedOn(r.view.Row)
 	for _, other := range expected {
 		r.Add(other)
@@ -243,7 +243,7 @@ func (r *Relief) Verdict() (plugin.Verdict, error) {
 
 // FitsBesides judges the pod on the open node, where no other pod is expected, by all filters but that of the
 // amounts. An error is a rejection.
-func (r *Relief) FitsBesides() bool {
+func (r *WhatIf) FitsBesides() bool {
 	for i := range r.sr.plans {
 		if f := r.sr.plans[i].Filter; f != nil && i != r.byAmounts {
 			code := f.Plain(r.state, &r.view)
@@ -258,11 +258,11 @@ func (r *Relief) FitsBesides() bool {
 }
 
 // Expected reports whether pods of the same priority or more are nominated to a row.
-func (r *Relief) Expected(n cluster.NodeIdx) bool { return r.expected != nil && r.expected[n] != 0 }
+func (r *WhatIf) Expected(n cluster.NodeIdx) bool { return r.expected != nil && r.expected[n] != 0 }
 
 // ExpectedOn are those pods. Where AmountsReject and AmountsAlone say so, the pod fits if there is what Needs say
 // beside them.
-func (r *Relief) ExpectedOn(n cluster.NodeIdx) []*cluster.Pod {
+func (r *WhatIf) ExpectedOn(n cluster.NodeIdx) []*cluster.Pod {
 	if !r.Expected(n) {
 		return nil
 	}
@@ -270,7 +270,7 @@ func (r *Relief) ExpectedOn(n cluster.NodeIdx) []*cluster.Pod {
 }
 
 // Reasons are the texts of a verdict.
-func (r *Relief) Reasons(v plugin.Verdict) []string {
+func (r *WhatIf) Reasons(v plugin.Verdict) []string {
 	i, ok := v.Filter()
 	if !ok {
 		return nil

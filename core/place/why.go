@@ -229,7 +229,7 @@ func (pl *Placer) Scores(out Outcome, n cluster.NodeIdx) []record.PluginScore {
 	if !found {
 		parts = nil
 	}
-	wide := func(before int) { // both lists are in the order of the profile
+	uncached := func(before int) { // both lists are in the order of the profile
 		for ; len(parts) > 0 && parts[0].at < before; parts = parts[1:] {
 			p := &parts[0]
 			scores = append(scores, record.PluginScore{
@@ -238,10 +238,10 @@ func (pl *Placer) Scores(out Outcome, n cluster.NodeIdx) []record.PluginScore {
 		}
 	}
 	sr.class.EachScore(sr.state, n, &sr.by, func(scorer int, sc Scorer, raw, weighted int64) {
-		wide(scorer)
+		uncached(scorer)
 		scores = append(scores, record.PluginScore{Plugin: sc.Name(), Raw: raw, Weighted: weighted})
 	})
-	wide(math.MaxInt)
+	uncached(math.MaxInt)
 	return scores
 }
 

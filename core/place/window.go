@@ -129,7 +129,7 @@ func (w *Window) changed() bool {
 // Advance moves the beginning of the next search on by the nodes that the search of an outcome evaluated.
 func (w *Window) Advance(out Outcome) {
 	if out.Nodes > 0 {
-		w.start = (w.start + out.Looked) % out.Nodes
+		w.start = (w.start + out.Advance) % out.Nodes
 	}
 }
 

@@ -128,7 +128,7 @@ func boundsHold(t *rapid.T, prof place.Profile, pl *place.Placer, s *cluster.Sto
 	}
 	s.Begin()
 	defer s.Abort()
-	trial, empty := s.Trial(), pl.Empty(s.Snapshot(), p)
+	trial, empty := s.Trial(), pl.EmptyNodes(s.Snapshot(), p)
 	for n := range cluster.NodeIdx(s.Snapshot().Rows()) {
 		if s.Snapshot().Node(n) == nil {
 			continue

@@ -69,8 +69,9 @@ type PodFilter interface {
 	Reasons(c Code) []string
 }
 
-// Supposing is a PodFilter that is prepared for each decision and counts pods of other rows, and so must receive the pods that are supposed to be
-// there or gone (upstream: PreFilterExtensions). RemovePod after AddPod restores what was, and the other way round.
+// Supposing is a PodFilter that is prepared for each decision and counts pods of other rows, and so must receive the
+// pods that are supposed to be there or gone (upstream: PreFilterExtensions). RemovePod after AddPod restores what was,
+// and the other way round.
 type Supposing interface {
 	PodFilter
 	// AddPod supposes that other is on the node of v too; v holds it already.
@@ -103,19 +104,20 @@ type PodScore interface {
 	Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int64)
 }
 
-// WideScorer is a Scorer whose scores depend on which rows fit, or on more than the row and the PodSpec. It is prepared
-// anew for each decision in which two rows or more fit. Place does not call PrepareScore and Normal of a WideScorer.
-type WideScorer interface {
+// UncachedScorer is a Scorer whose scores depend on which rows fit, or on more than the row and the PodSpec. It is
+// prepared anew for each decision in which two rows or more fit. Place does not call PrepareScore and Normal of an
+// UncachedScorer.
+type UncachedScorer interface {
 	Scorer
-	// PrepareWide looks at the pod and the rows that fit, in index order. Nil means that the plugin does not score the
-	// pod (upstream: Skip); the error fails the attempt.
-	PrepareWide(s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) (WideScore, error)
+	// PrepareUncached looks at the pod and the rows that fit, in index order. Nil means that the plugin does not score
+	// the pod (upstream: Skip); the error fails the attempt.
+	PrepareUncached(s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) (UncachedScore, error)
 	// Skips reports whether the plugin does not score a pod, as far as that is known without reading rows.
 	Skips(s cluster.Snapshot, p *cluster.Pod) bool
 }
 
-// WideScore is a WideScorer prepared for one decision.
-type WideScore interface {
+// UncachedScore is an UncachedScorer prepared for one decision.
+type UncachedScore interface {
 	// Plain is the raw score of one node.
 	Plain(s cluster.Snapshot, v *cluster.NodeView) int64
 	// Rows writes the raw score of row fit[i] to out[i].

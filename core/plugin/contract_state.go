@@ -8,8 +8,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 )
 
-// Quiet is a wide PodFilter that may know without a scan of all rows that its Column would reject none. It is asked
-// in the decision that it was prepared for. False says nothing.
+// Quiet is an uncached PodFilter that may know without a scan of all rows that its Column would reject none. It is
+// asked in the decision that it was prepared for. False says nothing.
 type Quiet interface {
 	PodFilter
 	Quiet(s cluster.Snapshot) bool

@@ -6,17 +6,18 @@ import "github.com/kumiki-scheduler/kumiki/core/cluster"
 
 // ScoreEachDecision returns sc as a scorer that is prepared for each decision with the whole pod, and whose scores are
 // never cached. It is for scorers whose Reads are not Cached.
-func ScoreEachDecision(sc Scorer) WideScorer {
-	if wide, is := sc.(WideScorer); is {
-		return wide
+func ScoreEachDecision(sc Scorer) UncachedScorer {
+	if uncached, is := sc.(UncachedScorer); is {
+		return uncached
 	}
 	return scoreEachDecision{sc}
 }
 
 type scoreEachDecision struct{ Scorer }
 
-// PrepareWide prepares the score of a pod, whichever rows fit.
-func (sc scoreEachDecision) PrepareWide(s cluster.Snapshot, p *cluster.Pod, _ []cluster.NodeIdx) (WideScore, error) {
+// PrepareUncached prepares the score of a pod, whichever rows fit.
+func (sc scoreEachDecision) PrepareUncached(s cluster.Snapshot, p *cluster.Pod,
+	_ []cluster.NodeIdx) (UncachedScore, error) {
 	score := sc.PrepareScore(s, p)
 	if score == nil {
 		return nil, nil

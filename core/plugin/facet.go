@@ -4,7 +4,7 @@ package plugin
 
 import "github.com/kumiki-scheduler/kumiki/core/cluster"
 
-// Facet is one thing that rows differ in. A wide plugin whose word on a row depends on a few facets alone lets a
+// Facet is one thing that rows differ in. An uncached plugin whose word on a row depends on a few facets alone lets a
 // search judge groups of rows instead of rows: two rows with the same values get the same verdict and the same raw
 // score in one decision. The value of a facet on a row changes only when the row does.
 //
@@ -33,20 +33,20 @@ const (
 	hasValue                    // whether a node has a value
 )
 
-// GroupFilter is a wide PodFilter that judges by facets.
+// GroupFilter is an uncached PodFilter that judges by facets.
 type GroupFilter interface {
 	PodFilter
 	// Facets appends what the verdict on a row depends on; ok is false when that is not known to be few things.
 	Facets(s cluster.Snapshot, into []Facet) (facets []Facet, ok bool)
 }
 
-// GroupScorer is a WideScorer that scores by facets.
+// GroupScorer is an UncachedScorer that scores by facets.
 type GroupScorer interface {
-	WideScorer
+	UncachedScorer
 	// ScoreFacets appends what the raw score of a row depends on; ok is false when that is not known to be few things.
 	ScoreFacets(s cluster.Snapshot, p *cluster.Pod, into []Facet) (facets []Facet, ok bool)
-	// PrepareGroups is PrepareWide for a row of each group, in no order, and how many rows of each fit.
-	PrepareGroups(s cluster.Snapshot, p *cluster.Pod, rows []cluster.NodeIdx, sizes []int) (WideScore, error)
+	// PrepareGroups is PrepareUncached for a row of each group, in no order, and how many rows of each fit.
+	PrepareGroups(s cluster.Snapshot, p *cluster.Pod, rows []cluster.NodeIdx, sizes []int) (UncachedScore, error)
 }
 
 // coarse is up to how many values a topology may have for rows to be grouped by them.

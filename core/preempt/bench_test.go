@@ -98,7 +98,7 @@ func BenchmarkFind(b *testing.B) {
 				}
 				b.StartTimer()
 				began := time.Now()
-				a := w.finder.Find(s, preempt.Question{Pod: p, Relief: w.Placer.Relief(s, out)})
+				a := w.finder.Find(s, preempt.Question{Pod: p, WhatIf: w.Placer.WhatIf(s, out)})
 				took = append(took, time.Since(began))
 				tried += a.Tried
 			}

@@ -11,14 +11,14 @@ func (f *Finder) Find(s cluster.Snapshot, q Question) Answer {
 	if why := f.notEligible(); why != "" {
 		return Answer{Verdict: NotEligible, Message: MessagePrefix + why}
 	}
-	f.rows = q.Relief.Rows(f.rows[:0])
+	f.rows = q.WhatIf.Rows(f.rows[:0])
 	f.reasons.begin(s.Nodes())
 	if len(f.rows) == 0 {
 		return Answer{Verdict: NotHelpful, Message: MessagePrefix + f.reasons.message()}
 	}
 	f.index.follow(s)
 	f.Budgets.Follow(s)
-	f.shortage.Prepare(s, q.Relief)
+	f.shortage.Prepare(s, q.WhatIf)
 
 	var a Answer
 	found := false
@@ -57,7 +57,7 @@ func (f *Finder) notEligible() string {
 		return "not eligible due to preemptionPolicy=Never."
 	}
 	n, ok := f.state.Find(f.question.Nominated)
-	if f.question.Nominated == "" || !ok || f.question.Relief.Hopeless(n) {
+	if f.question.Nominated == "" || !ok || f.question.WhatIf.Hopeless(n) {
 		return ""
 	}
 	going := f.question.Awaited

@@ -46,7 +46,7 @@ func (f *Finder) try(n cluster.NodeIdx) (c Candidate, ok bool) {
 		f.reasons.nodes++
 		return Candidate{}, false
 	}
-	r := f.question.Relief
+	r := f.question.WhatIf
 	r.Open(n)
 	for i := range lower {
 		r.Remove(lower[i].Pod)
@@ -80,13 +80,13 @@ func (f *Finder) try(n cluster.NodeIdx) (c Candidate, ok bool) {
 
 // fits reports whether the pod fits the open node as it is now, and counts the reasons if it does not.
 func (f *Finder) fits() bool {
-	v, err := f.question.Relief.Verdict()
+	v, err := f.question.WhatIf.Verdict()
 	switch {
 	case err != nil:
 		f.reasons.fail(err.Error())
 		return false
 	case v != plugin.Fits:
-		for _, reason := range f.question.Relief.Reasons(v) {
+		for _, reason := range f.question.WhatIf.Reasons(v) {
 			f.reasons.count(reason)
 		}
 		f.reasons.nodes++

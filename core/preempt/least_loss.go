@@ -103,7 +103,7 @@ func (f *Finder) boundAll() {
 		cut := len(lower) - 1
 		if !shelf.tooLarge {
 			f.shortage.Measure(n)
-			for _, other := range f.question.Relief.ExpectedOn(n) { // the evictions must free capacity for them too
+			for _, other := range f.question.WhatIf.ExpectedOn(n) { // the evictions must free capacity for them too
 				f.shortage.AddExpected(&other.Spec.Held)
 			}
 			var enough bool
@@ -146,8 +146,8 @@ func (f *Finder) noteTooFew(n cluster.NodeIdx) {
 // lowerBound bounds the loss on a row where one victim must have at least the given priority, and where one must
 // matter to the filter that rejected the row. ok is false if no pod does.
 func (f *Finder) lowerBound(n cluster.NodeIdx, lower []victim.Entry, highest int32) (b victim.Bound[Loss], ok bool) {
-	matters, known := f.question.Relief.RejectedFor(n)
-	if !known || !f.question.Relief.Selective(n) {
+	matters, known := f.question.WhatIf.RejectedFor(n)
+	if !known || !f.question.WhatIf.Selective(n) {
 		return victim.On(n, least(lower, highest)), true
 	}
 	for i := len(lower) - 1; i >= 0; i-- {
@@ -163,7 +163,7 @@ func (f *Finder) lowerBound(n cluster.NodeIdx, lower []victim.Entry, highest int
 		}
 		return victim.On(n, least(lower, highest)), true
 	}
-	reasons, stands := f.question.Relief.Stands(n, func(visit func(*cluster.Pod)) {
+	reasons, stands := f.question.WhatIf.Stands(n, func(visit func(*cluster.Pod)) {
 		for i := range lower {
 			visit(lower[i].Pod)
 		}
@@ -192,7 +192,7 @@ func least(pods []victim.Entry, highest int32) Loss {
 
 // amountsDecide reports whether sums alone determine the victims on a row.
 func (f *Finder) amountsDecide(n cluster.NodeIdx) bool {
-	return f.shortage.Exact && !f.index.nodes[n].tooLarge && f.question.Relief.ByAmounts(n)
+	return f.shortage.Exact && !f.index.nodes[n].tooLarge && f.question.WhatIf.ByAmounts(n)
 }
 
 // findOn finds the victims on a row, and leaves them in f.victims and their loss in f.loss.
@@ -201,7 +201,7 @@ func (f *Finder) findOn(n cluster.NodeIdx) bool {
 	case f.amountsDecide(n):
 		f.findByAmounts(n)
 		return true
-	case !f.index.nodes[n].tooLarge && f.shortage.Known && f.question.Relief.Selective(n):
+	case !f.index.nodes[n].tooLarge && f.shortage.Known && f.question.WhatIf.Selective(n):
 		return f.findByRelevance(n)
 	}
 	_, ok := f.try(n)
@@ -230,7 +230,7 @@ func (f *Finder) removeLower(n cluster.NodeIdx) (lower []victim.Entry) {
 // which has the reasons.
 func (f *Finder) findByRelevance(n cluster.NodeIdx) bool {
 	f.tried++
-	lower, r := f.removeLower(n), f.question.Relief
+	lower, r := f.removeLower(n), f.question.WhatIf
 	r.Open(n)
 	for i := range lower {
 		if r.Matters(lower[i].Pod) {

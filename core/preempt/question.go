@@ -15,8 +15,8 @@ type Question struct {
 	Nominated string
 	// Awaited reports that pods which were evicted for this one still exist, whether or not their status shows it.
 	Awaited bool
-	// Relief is of the search that found no node for the pod.
-	Relief *place.Relief
+	// WhatIf is of the search that found no node for the pod.
+	WhatIf *place.WhatIf
 	// Limit ends the search once there are enough candidates; nil searches all nodes. Draw(n) chooses the first of n
 	// nodes of a limited search.
 	Limit *Limit

@@ -31,7 +31,7 @@ func (w *world) ask(f *preempt.Finder, pod *v1.Pod, more func(*preempt.Question)
 	if out.Node != cluster.NoNode || out.Err != nil {
 		return a, false
 	}
-	q := preempt.Question{Pod: p, Nominated: p.Nominated, Relief: w.Placer.Relief(s, out), Draw: func(int) int { return 0 }}
+	q := preempt.Question{Pod: p, Nominated: p.Nominated, WhatIf: w.Placer.WhatIf(s, out), Draw: func(int) int { return 0 }}
 	if more != nil {
 		more(&q)
 	}

@@ -36,7 +36,7 @@ func (w GangWait) String() string {
 
 // waitAfter: how a search ended -> what the gang waits for.
 var waitAfter = [...]GangWait{
-	gang.Placed: GangWaitsForTurn, gang.NoRoom: GangWaitsForCapacity, gang.NeverFits: GangNeverFits,
+	gang.Placed: GangWaitsForTurn, gang.Unschedulable: GangWaitsForCapacity, gang.NeverFits: GangNeverFits,
 	gang.GaveUp: GangGaveUp, gang.Failed: GangFailed,
 }
 

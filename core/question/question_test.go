@@ -65,11 +65,11 @@ func TestJudgeOfUnknownPods(t *testing.T) {
 	e.Step(engine.PodSet{Pod: in.Pod(newPod("waits", ""))})
 	inspector := question.New(e.View())
 	for _, uid := range []cluster.UID{"unknown", "uid-other"} {
-		if j, known := inspector.Judge(uid, "n1"); known {
+		if j, known := inspector.CompareBind(uid, "n1"); known {
 			t.Errorf("pod %s is judged: %+v", uid, j)
 		}
 	}
-	j, known := inspector.Judge("uid-waits", "n9")
+	j, known := inspector.CompareBind("uid-waits", "n9")
 	if !known || j.Match != record.Rejected || j.Feasible != 1 || j.Ours == nil {
 		t.Errorf("on a node that is not known: %+v", j)
 	}

@@ -24,7 +24,7 @@ func (w *supposition) unitVictimsOfPod(prof *engine.Profile, p *cluster.Pod) *re
 func (w *supposition) unitVictimsOfGang(
 	key cluster.GangKey, prof *engine.Profile, need gang.Need, ans gang.Answer,
 ) *record.Preemption {
-	if ans.Verdict != gang.NoRoom && ans.Verdict != gang.GaveUp {
+	if ans.Verdict != gang.Unschedulable && ans.Verdict != gang.GaveUp {
 		return nil
 	}
 	limits, may := w.view.Preemption().LimitsOfGang(key, prof.Name, need)

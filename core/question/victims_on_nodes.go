@@ -38,18 +38,18 @@ func (i Inspector) victimsNow(prof *engine.Profile, p *cluster.Pod, out place.Ou
 		}
 		return r
 	}
-	return i.nodeVictims(placer.Relief(i.view.Snapshot(), out), finder, p)
+	return i.nodeVictims(placer.WhatIf(i.view.Snapshot(), out), finder, p)
 }
 
 // nodeVictims searches the node on which the victims of a pod are the smallest loss, with what other nodes would
 // cost (as upstream does).
-func (i Inspector) nodeVictims(relief *place.Relief, finder *units.Finder, p *cluster.Pod) *record.Preemption {
+func (i Inspector) nodeVictims(check *place.WhatIf, finder *units.Finder, p *cluster.Pod) *record.Preemption {
 	limits := i.view.Preemption().LimitsOfPod(p)
 	if limits.Pause != nil {
 		return limits.Pause
 	}
 	question := limits.Node
-	question.Relief, question.Best = relief, candidatesShown
+	question.WhatIf, question.Best = check, candidatesShown
 	a := finder.Find(i.view.Snapshot(), question)
 	r := &record.Preemption{Nodes: a.Nodes, Tried: a.Tried, Message: a.Message, Wasted: limits.Wasted}
 	if a.Verdict == preempt.Evict {

@@ -215,7 +215,7 @@ func (w *supposition) pod(p *cluster.Pod) (r record.Prospect) {
 		case w.view.Preemption().GoesByUnits(&w.finder, p):
 			r.Preemption = w.unitVictimsOfPod(prof, p)
 		default:
-			r.Preemption = w.nodeVictims(pl.Relief(s, out), &w.finder, p)
+			r.Preemption = w.nodeVictims(pl.WhatIf(s, out), &w.finder, p)
 		}
 		if r.Preemption != nil && r.Preemption.Node != "" {
 			r.Outcome, r.Node = record.FitsEvict, r.Preemption.Node

@@ -52,12 +52,12 @@ type Plugin struct {
 }
 
 var (
-	_ plugin.Gate       = (*Plugin)(nil)
-	_ plugin.Filter     = (*Plugin)(nil)
-	_ plugin.WideScorer = (*Plugin)(nil)
-	_ plugin.Reserver   = (*Plugin)(nil)
-	_ plugin.Remedier   = (*Plugin)(nil)
-	_ plugin.Waker      = (*Plugin)(nil)
+	_ plugin.Gate           = (*Plugin)(nil)
+	_ plugin.Filter         = (*Plugin)(nil)
+	_ plugin.UncachedScorer = (*Plugin)(nil)
+	_ plugin.Reserver       = (*Plugin)(nil)
+	_ plugin.Remedier       = (*Plugin)(nil)
+	_ plugin.Waker          = (*Plugin)(nil)
 )
 
 // celExpressions is the number of compiled selectors that are kept.

@@ -12,7 +12,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// PrepareScore is not called: PrepareWide is.
+// PrepareScore is not called: PrepareUncached is.
 func (*Plugin) PrepareScore(cluster.Snapshot, *cluster.Pod) plugin.PodScore { return nil }
 
 // Normal returns the normaliser that Normalize implements.
@@ -21,9 +21,10 @@ func (*Plugin) Normal() plugin.Normal { return plugin.ByMax }
 // Skips reports whether the pod requests no devices.
 func (*Plugin) Skips(_ cluster.Snapshot, p *cluster.Pod) bool { return p.Spec.Devices == nil }
 
-// PrepareWide ranks nodes by the positions of the alternatives that a pod's requests get there (KEP-4816). A pod
+// PrepareUncached ranks nodes by the positions of the alternatives that a pod's requests get there (KEP-4816). A pod
 // without alternatives is not scored; upstream gives it 0 on every node.
-func (pl *Plugin) PrepareWide(_ cluster.Snapshot, p *cluster.Pod, _ []cluster.NodeIdx) (plugin.WideScore, error) {
+func (pl *Plugin) PrepareUncached(_ cluster.Snapshot, p *cluster.Pod,
+	_ []cluster.NodeIdx) (plugin.UncachedScore, error) {
 	pr := pl.last
 	if pr == nil || pr.pod.UID != p.UID || !pr.allocate || !slices.ContainsFunc(pr.claims, prioritized) {
 		return nil, nil

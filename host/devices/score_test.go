@@ -18,7 +18,7 @@ func (w *world) scores(p *cluster.Pod) (raw, normalised []int64) {
 			rows = append(rows, cluster.NodeIdx(n))
 		}
 	}
-	score, err := w.pl.PrepareWide(s, p, rows)
+	score, err := w.pl.PrepareUncached(s, p, rows)
 	if err != nil || score == nil {
 		return nil, nil
 	}

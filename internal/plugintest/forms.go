@@ -160,7 +160,7 @@ func CheckForms(t Failer, s cluster.Snapshot, all []Prepared, lo, hi cluster.Nod
 
 // WideScores scores a pod on the named nodes as if only they fit. It asks both forms and fails when they differ;
 // scored is false when the plugin does not score the pod.
-func (w *Cluster) WideScores(t *testing.T, pl plugin.WideScorer, p *v1.Pod, nodes ...string) (raw, normal []int64,
+func (w *Cluster) WideScores(t *testing.T, pl plugin.UncachedScorer, p *v1.Pod, nodes ...string) (raw, normal []int64,
 	scored bool) {
 	t.Helper()
 	s := w.Store.Snapshot()
@@ -173,12 +173,12 @@ func (w *Cluster) WideScores(t *testing.T, pl plugin.WideScorer, p *v1.Pod, node
 		fit = append(fit, n)
 	}
 	rec := w.Intake.PendingPod(p)
-	score, err := pl.PrepareWide(s, rec, fit)
+	score, err := pl.PrepareUncached(s, rec, fit)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if skips := pl.Skips(s, rec); skips != (score == nil) {
-		t.Errorf("%s: Skips says %v, PrepareWide gives a score: %v", p.Name, skips, score != nil)
+		t.Errorf("%s: Skips says %v, PrepareUncached gives a score: %v", p.Name, skips, score != nil)
 	}
 	if score == nil {
 		return nil, nil, false

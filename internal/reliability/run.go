@@ -216,7 +216,7 @@ func (s *suite) play(ctx context.Context, c Case, r *Result) {
 	took, err := g.Healthy(ctx)
 	r.OthersSeconds = took.Seconds()
 	r.broke(err)
-	faults, err := g.Judge(ctx)
+	faults, err := g.Findings(ctx)
 	r.broke(err)
 	for i, f := range faults {
 		if i < 3 {

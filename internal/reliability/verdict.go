@@ -182,8 +182,8 @@ func (g *Ground) Healthy(ctx context.Context) (time.Duration, error) {
 	return took, err
 }
 
-// Judge returns the findings of the checker on the current state of the cluster.
-func (g *Ground) Judge(ctx context.Context) ([]string, error) {
+// Findings returns the findings of the checker on the current state of the cluster.
+func (g *Ground) Findings(ctx context.Context) ([]string, error) {
 	nodes, err := g.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, Unjudged("list nodes: %w", err)

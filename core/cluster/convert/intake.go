@@ -72,7 +72,7 @@ func (in *Intake) Pod(p *v1.Pod) *cluster.Pod {
 		}
 	}
 	if preempted(p) {
-		rec.Preempted, rec.Doomed = rec.Terminating, !rec.Terminating
+		rec.Preempted, rec.EvictionPending = rec.Terminating, !rec.Terminating
 	}
 	return rec
 }

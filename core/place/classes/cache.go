@@ -41,12 +41,12 @@ func New(filters []plugin.Filter, scorers []Scorer, m Meter, budget int) *Cache 
 	return ca
 }
 
-// FirstWide returns the index of the first wide filter of the profile, the number of filters without one. Classes have
-// the verdicts of the filters before it.
-func (ca *Cache) FirstWide() int { return ca.env.firstWide }
+// FirstUncached returns the index of the first uncached filter of the profile, the number of filters without one.
+// Classes have the verdicts of the filters before it.
+func (ca *Cache) FirstUncached() int { return ca.env.firstUncached }
 
-// Wide reports whether a filter, by its index in the profile, is prepared anew for each decision.
-func (ca *Cache) Wide(filter int) bool { return ca.env.wide[filter] }
+// Uncached reports whether a filter, by its index in the profile, is prepared anew for each decision.
+func (ca *Cache) Uncached(filter int) bool { return ca.env.uncached[filter] }
 
 // Find returns the class of p, up to date. If kept is false there was none: the result then has the plans of p alone,
 // and the caller continues with Keep, with EvaluateSingle, or not at all.

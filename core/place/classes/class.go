@@ -34,15 +34,15 @@ type environment struct {
 // isCompact reports whether the class is in its compact form.
 func (c *Class) isCompact() bool { return c.compact.shared != nil }
 
-// Plan returns the plan of a filter by its index in the profile; it is empty for wide filters.
+// Plan returns the plan of a filter by its index in the profile; it is empty for uncached filters.
 func (c *Class) Plan(filter int) plugin.FilterPlan { return c.plans[filter] }
 
 // Broken returns the first scorer that cannot score the pod, by its index in the profile, and why; err is nil if all
 // can.
 func (c *Class) Broken() (scorer int, err error) { return c.brokenAt, c.broken }
 
-// Verdicts returns the column of verdicts of the filters before the first wide one. In the compact form only the rows
-// given are valid; nil means all rows.
+// Verdicts returns the column of verdicts of the filters before the first uncached one. In the compact form only the
+// rows given are valid; nil means all rows.
 func (c *Class) Verdicts(rows []cluster.NodeIdx) []plugin.Verdict {
 	if !c.isCompact() {
 		return c.verdicts

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package classes owns what is known of nodes between decisions: the verdicts and scores of node-local plugins for
-// equivalence classes of pods, the order of the nodes by total, and groups of nodes that wide plugins cannot
+// equivalence classes of pods, the order of the nodes by total, and groups of nodes that uncached plugins cannot
 // distinguish. core/place searches in it.
 //
 // A class is the pods that node-local plugins cannot distinguish (cluster.PodSpec.Alike). The verdict and the raw
@@ -12,7 +12,7 @@
 // (cluster.Recent).
 //
 // The totals of a class are kept in a max tree (maxTree): the best row, the number of rows that tie with it and the
-// k-th of them are found without reading any row. A Grouping divides the rows of a class by what wide plugins read
+// k-th of them are found without reading any row. A Grouping divides the rows of a class by what uncached plugins read
 // of them (plugin.Facet), and keeps such a tree for each group.
 //
 // Only Cache writes. A Class, its Totals, a Grouping and a Selection are views that are valid until the Cache is used

@@ -18,8 +18,8 @@ const (
 	retryAfter = 1000
 )
 
-// Grouping is the rows of a class that fit as far as the class can tell, in groups that no wide plugin can distinguish.
-// A decision evaluates a row of each group, and the result holds for all of them. Pods of a class that are
+// Grouping is the rows of a class that fit as far as the class can tell, in groups that no uncached plugin can
+// distinguish. A decision evaluates a row of each group, and the result holds for all of them. Pods of a class that are
 // distinguished by the same facets share a Grouping: those of one owner, whose labels differ in an index, do.
 type Grouping struct {
 	class      *Class

@@ -183,7 +183,7 @@ func use(ca *Cache, s cluster.Snapshot, p *cluster.Pod) {
 		c = ca.Keep(s, p)
 	}
 	var facets []plugin.Facet
-	for i := ca.FirstWide(); i < len(ca.env.filters); i++ {
+	for i := ca.FirstUncached(); i < len(ca.env.filters); i++ {
 		if g, can := ca.env.filters[i].PrepareFilter(s, p).Filter.(plugin.GroupFilter); can {
 			facets, _ = g.Facets(s, facets)
 		}

@@ -35,11 +35,11 @@ type profile struct {
 	scorers []Scorer
 	// reads: filter -> what it declares to read.
 	reads []plugin.Reads
-	// wide: filter -> it is prepared anew for each decision.
-	wide []bool
-	// firstWide is the index of the first wide filter, len(filters) without one. Filters after it run anew for each
-	// decision too, so that the first filter that rejects a row is the one that is reported.
-	firstWide int
+	// uncached: filter -> it is prepared anew for each decision.
+	uncached []bool
+	// firstUncached is the index of the first uncached filter, len(filters) without one. Filters after it run anew for
+	// each decision too, so that the first filter that rejects a row is the one that is reported.
+	firstUncached int
 	// compactable is set if each total of the scorers fits a rowCode.
 	compactable bool
 }
@@ -48,13 +48,13 @@ func newProfile(filters []plugin.Filter, scorers []Scorer) profile {
 	if len(filters) > 255 {
 		panic(fmt.Sprintf("classes: %d filters, at most 255 fit a verdict", len(filters)))
 	}
-	pr := profile{filters: filters, scorers: scorers, firstWide: len(filters), compactable: fitCodes(scorers)}
+	pr := profile{filters: filters, scorers: scorers, firstUncached: len(filters), compactable: fitCodes(scorers)}
 	for i, f := range filters {
 		reads := plugin.ReadsOf(f)
-		wide := !reads.Cached()
-		pr.reads, pr.wide = append(pr.reads, reads), append(pr.wide, wide)
-		if wide && i < pr.firstWide {
-			pr.firstWide = i
+		uncached := !reads.Cached()
+		pr.reads, pr.uncached = append(pr.reads, reads), append(pr.uncached, uncached)
+		if uncached && i < pr.firstUncached {
+			pr.firstUncached = i
 		}
 	}
 	return pr

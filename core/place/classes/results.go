@@ -10,20 +10,21 @@ import (
 // results is what the node-local plugins say about the pods of a class, by row, while rows stay as they are.
 type results struct {
 	filters
-	scorers  []scorer // in profile order, without wide ones and those that skip the pod
+	scorers  []scorer // in profile order, without uncached ones and those that skip the pod
 	broken   error    // why the first scorer that cannot score the pod cannot
 	brokenAt int      // and its index in the profile
 	// scoreVersions are those of scores that depend on more than the row.
 	scoreVersions []versioned
 
-	verdicts []plugin.Verdict // row -> verdict of the filters before the first wide one
+	verdicts []plugin.Verdict // row -> verdict of the filters before the first uncached one
 	base     []int64          // row -> weighted sum of the scores that need no normalising
 }
 
 // filters are the node-local filters prepared for a class.
 type filters struct {
-	plans []plugin.FilterPlan // per filter of the profile; empty for wide ones
-	// covers is the number of filters, in profile order, that the verdicts come from: those before the first wide one.
+	plans []plugin.FilterPlan // per filter of the profile; empty for uncached ones
+	// covers is the number of filters, in profile order, that the verdicts come from: those before the first uncached
+	// one.
 	covers int
 	// only are the nodes that the plans leave; nil means all. Rows outside are Excluded in verdicts.
 	only map[string]struct{}
@@ -69,11 +70,11 @@ type scorer struct {
 
 // prepareFilters runs PreFilter of the node-local filters.
 func (r *results) prepareFilters(pr *profile, m Meter, s cluster.Snapshot, p *cluster.Pod) {
-	r.plans, r.versions, r.only, r.covers = r.plans[:0], r.versions[:0], nil, pr.firstWide
+	r.plans, r.versions, r.only, r.covers = r.plans[:0], r.versions[:0], nil, pr.firstUncached
 	q := Representative(p)
 	for i, f := range pr.filters {
 		var plan plugin.FilterPlan
-		if !pr.wide[i] {
+		if !pr.uncached[i] {
 			m.Plugin(plugin.AtPreFilter, f.Name())
 			plan = f.PrepareFilter(s, q)
 			if plan.Nodes != nil {
@@ -91,7 +92,7 @@ func (r *results) prepareScores(pr *profile, m Meter, s cluster.Snapshot, p *clu
 	r.scorers, r.scoreVersions, r.broken = r.scorers[:0], r.scoreVersions[:0], nil
 	q := Representative(p)
 	for at, sc := range pr.scorers {
-		if _, wide := sc.Scorer.(plugin.WideScorer); wide {
+		if _, uncached := sc.Scorer.(plugin.UncachedScorer); uncached {
 			continue
 		}
 		m.Plugin(plugin.AtPreScore, sc.Name())

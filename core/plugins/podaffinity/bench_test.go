@@ -64,7 +64,7 @@ func benchSocial(b *testing.B, p *v1.Pod) {
 				}
 			}
 			score := func() {
-				if score, err := pl.PrepareWide(s, rec, fit); err != nil {
+				if score, err := pl.PrepareUncached(s, rec, fit); err != nil {
 					b.Fatal(err)
 				} else if score != nil {
 					score.Rows(s, fit, raw)

@@ -53,8 +53,8 @@ func (pl *InterPodAffinity) ScoreFacets(s cluster.Snapshot, p *cluster.Pod, into
 	return into, all
 }
 
-// PrepareGroups is PrepareWide: scores are measured by the least and the greatest, and groups have them all.
+// PrepareGroups is PrepareUncached: scores are measured by the least and the greatest, and groups have them all.
 func (pl *InterPodAffinity) PrepareGroups(s cluster.Snapshot, p *cluster.Pod, rows []cluster.NodeIdx,
-	_ []int) (plugin.WideScore, error) {
-	return pl.PrepareWide(s, p, rows)
+	_ []int) (plugin.UncachedScore, error) {
+	return pl.PrepareUncached(s, p, rows)
 }

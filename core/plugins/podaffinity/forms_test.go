@@ -260,7 +260,7 @@ func sameScores(t *rapid.T, s cluster.Snapshot, pl *InterPodAffinity, p *cluster
 			fit = append(fit, n)
 		}
 	}
-	score, err := pl.PrepareWide(s, p, fit)
+	score, err := pl.PrepareUncached(s, p, fit)
 	if err != nil {
 		t.Fatal(err)
 	}

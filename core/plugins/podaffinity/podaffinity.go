@@ -144,14 +144,15 @@ func (pl *InterPodAffinity) ignores(p *cluster.Pod) bool {
 		(far == nil || len(far.PreferredDuringSchedulingIgnoredDuringExecution) == 0)
 }
 
-// PrepareScore scores nothing: see PrepareWide.
+// PrepareScore scores nothing: see PrepareUncached.
 func (*InterPodAffinity) PrepareScore(cluster.Snapshot, *cluster.Pod) plugin.PodScore { return nil }
 
-// Normal is not asked of a WideScorer.
+// Normal is not asked of an UncachedScorer.
 func (*InterPodAffinity) Normal() plugin.Normal { return plugin.AsIs }
 
-// PrepareWide has nothing to say when no term is about a pod on a node with the term's label.
-func (pl *InterPodAffinity) PrepareWide(s cluster.Snapshot, p *cluster.Pod, _ []cluster.NodeIdx) (plugin.WideScore,
+// PrepareUncached has nothing to say when no term is about a pod on a node with the term's label.
+func (pl *InterPodAffinity) PrepareUncached(s cluster.Snapshot, p *cluster.Pod,
+	_ []cluster.NodeIdx) (plugin.UncachedScore,
 	error) {
 	if pl.ignores(p) {
 		return nil, nil

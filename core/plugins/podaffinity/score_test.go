@@ -119,7 +119,7 @@ func TestPodAffinityCannotScoreBrokenTerms(t *testing.T) {
 	w := affinityWorld()
 	s, broken := w.Store.Snapshot(), podsWhere("zone", "app", "Like")
 	for _, p := range []*v1.Pod{plugintest.Pod("p", wantsNear(broken)), plugintest.Pod("p", likesFar(1, broken))} {
-		if score, err := interPod().PrepareWide(s, w.Intake.PendingPod(p), nil); score != nil || err == nil || !strings.HasPrefix(err.Error(), "failed to parse pod: ") {
+		if score, err := interPod().PrepareUncached(s, w.Intake.PendingPod(p), nil); score != nil || err == nil || !strings.HasPrefix(err.Error(), "failed to parse pod: ") {
 			t.Errorf("score %v, error %v", score, err)
 		}
 		if interPod().Skips(s, w.Intake.PendingPod(p)) {
@@ -128,7 +128,7 @@ func TestPodAffinityCannotScoreBrokenTerms(t *testing.T) {
 	}
 	pl := plugintest.Must(NewInterPodAffinity(InterPodAffinityArgs{1, true}))
 	rec := w.Intake.PendingPod(plugintest.Pod("p", wantsNear(broken)))
-	if score, err := pl.PrepareWide(s, rec, nil); score != nil || err != nil || !pl.Skips(s, rec) {
+	if score, err := pl.PrepareUncached(s, rec, nil); score != nil || err != nil || !pl.Skips(s, rec) {
 		t.Errorf("ignored: score %v, error %v", score, err)
 	}
 }

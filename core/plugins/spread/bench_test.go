@@ -60,7 +60,7 @@ func benchSpread(b *testing.B, keyless bool, p *v1.Pod) {
 				fit = append(fit, cluster.NodeIdx(n))
 			}
 		}
-		if score, err := pl.PrepareWide(s, rec, fit); err == nil && score != nil {
+		if score, err := pl.PrepareUncached(s, rec, fit); err == nil && score != nil {
 			score.Rows(s, fit, scores[:len(fit)])
 			score.Normalize(s, fit, scores[:len(fit)])
 		}

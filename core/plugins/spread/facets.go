@@ -53,8 +53,8 @@ func (pl *PodTopologySpread) ScoreFacets(s cluster.Snapshot, p *cluster.Pod, int
 	return into, true
 }
 
-// PrepareGroups is PrepareWide for groups.
+// PrepareGroups is PrepareUncached for groups.
 func (pl *PodTopologySpread) PrepareGroups(s cluster.Snapshot, p *cluster.Pod, rows []cluster.NodeIdx,
-	sizes []int) (plugin.WideScore, error) {
-	return pl.prepareWide(s, p, rows, sizes)
+	sizes []int) (plugin.UncachedScore, error) {
+	return pl.prepareUncached(s, p, rows, sizes)
 }

@@ -246,21 +246,21 @@ func (pl *PodTopologySpread) Skips(s cluster.Snapshot, p *cluster.Pod) bool {
 	return plan.softErr == nil && len(plan.soft) == 0
 }
 
-// PrepareScore scores nothing: scores depend on pods on other nodes, see PrepareWide.
+// PrepareScore scores nothing: scores depend on pods on other nodes, see PrepareUncached.
 func (*PodTopologySpread) PrepareScore(cluster.Snapshot, *cluster.Pod) plugin.PodScore { return nil }
 
 // Normal is not used, see spreadScore.Normalize.
 func (*PodTopologySpread) Normal() plugin.Normal { return plugin.AsIs }
 
-// PrepareWide skips pods without constraints that should hold.
-func (pl *PodTopologySpread) PrepareWide(s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) (plugin.WideScore,
-	error) {
-	return pl.prepareWide(s, p, fit, nil)
+// PrepareUncached skips pods without constraints that should hold.
+func (pl *PodTopologySpread) PrepareUncached(s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) (
+	plugin.UncachedScore, error) {
+	return pl.prepareUncached(s, p, fit, nil)
 }
 
-// prepareWide takes the first rows of groups and their sizes, or all rows and no sizes.
-func (pl *PodTopologySpread) prepareWide(s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx,
-	sizes []int) (plugin.WideScore, error) {
+// prepareUncached takes the first rows of groups and their sizes, or all rows and no sizes.
+func (pl *PodTopologySpread) prepareUncached(s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx,
+	sizes []int) (plugin.UncachedScore, error) {
 	plan := pl.plan(s, p)
 	switch {
 	case s.Nodes() == 0:

@@ -305,7 +305,7 @@ func ranking(t *testing.T, w *plugintest.Cluster, pl *PodTopologySpread, p *v1.P
 		}
 	}
 	rec := w.Intake.PendingPod(p)
-	score, err := pl.PrepareWide(s, rec, fit)
+	score, err := pl.PrepareUncached(s, rec, fit)
 	if err != nil || score == nil {
 		return fmt.Sprint("not scored ", err)
 	}
@@ -389,11 +389,11 @@ func TestSpreadRefusesWhatItCannotRead(t *testing.T) {
 	if plan := pl.PrepareFilter(s, hard); plan.Err == nil || plan.Err.Error() != want {
 		t.Errorf("a hard constraint: %v", plan.Err)
 	}
-	if score, err := pl.PrepareWide(s, hard, fit); score != nil || err != nil || !pl.Skips(s, hard) {
+	if score, err := pl.PrepareUncached(s, hard, fit); score != nil || err != nil || !pl.Skips(s, hard) {
 		t.Errorf("a hard constraint is scored: %v, %v", score, err)
 	}
 	want = `calculating preScoreState: obtaining pod's soft topology spread constraints: "Near" is not a valid label selector operator`
-	if _, err := pl.PrepareWide(s, soft, fit); err == nil || err.Error() != want || pl.Skips(s, soft) {
+	if _, err := pl.PrepareUncached(s, soft, fit); err == nil || err.Error() != want || pl.Skips(s, soft) {
 		t.Errorf("a soft constraint: %v, skipped %v", err, pl.Skips(s, soft))
 	}
 	if plan := pl.PrepareFilter(s, soft); plan.Err != nil || plan.Filter != nil {

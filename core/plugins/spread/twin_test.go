@@ -423,7 +423,7 @@ func sameSpreadScore(t *rapid.T, s cluster.Snapshot, pl *PodTopologySpread, plan
 			fit = append(fit, n)
 		}
 	}
-	score, err := pl.PrepareWide(s, p, fit)
+	score, err := pl.PrepareUncached(s, p, fit)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func (f *limitFilter) suspects(s cluster.Snapshot, lo, hi cluster.NodeIdx, look 
 	sure := f.plain.missing == "" && f.plain.err == nil && f.csi.missing == "" && f.csi.err == nil
 	sets := append(f.sets[:0], s.SpecialVolumes())
 	for driver, wanted := range f.csi.perDriver { // order: a union of sets
-		sure = sure && wanted <= cluster.SureRoom
+		sure = sure && wanted <= cluster.VolumeHeadroom
 		sets = append(sets, s.ShortOfVolumes(driver))
 	}
 	f.sets = sets

@@ -64,7 +64,7 @@ func (r *capacity) anyKind(s cluster.Snapshot, q *Question) (ok bool) {
 		return false
 	}
 	k := memberKind{count: len(q.Members), most: 1 << 30, use: make([]use, s.Rows()), slots: make([]int32, s.Rows())}
-	for _, need := range q.Placement.Placer.Relief(s, out).Needs() {
+	for _, need := range q.Placement.Placer.WhatIf(s, out).Needs() {
 		at := r.resourceIndex(s, need)
 		k.grow(at + 1)
 		least := r.amounts[at].held(q.Members[0])
@@ -200,7 +200,7 @@ func (r *capacity) addKind(s cluster.Snapshot, q *Question, noms place.Nominatio
 	if out.Err != nil {
 		return false
 	}
-	rel := q.Placement.Placer.Relief(s, out)
+	rel := q.Placement.Placer.WhatIf(s, out)
 	if len(rel.Needs()) == 0 {
 		return false
 	}
@@ -226,9 +226,9 @@ func (r *capacity) addKind(s cluster.Snapshot, q *Question, noms place.Nominatio
 		}
 		k.asks[at], k.takes[at] = need.Amount, takes
 	}
-	var empty *place.Emptied
+	var empty *place.EmptyNodes
 	if !b.Alone || !simple {
-		empty = q.Placement.Placer.Empty(s, p)
+		empty = q.Placement.Placer.EmptyNodes(s, p)
 	}
 	for n := range k.use {
 		r.setUse(&k, s, rel, out, empty, cluster.NodeIdx(n))
@@ -239,8 +239,8 @@ func (r *capacity) addKind(s cluster.Snapshot, q *Question, noms place.Nominatio
 
 // setUse sets whether a kind may be on a row. If pods on other rows matter (empty is not nil), a row that is hopeless
 // now may not be so once they are gone, unless it would reject the pod when it is empty.
-func (r *capacity) setUse(k *memberKind, s cluster.Snapshot, rel *place.Relief, out place.Outcome,
-	empty *place.Emptied, n cluster.NodeIdx) {
+func (r *capacity) setUse(k *memberKind, s cluster.Snapshot, rel *place.WhatIf, out place.Outcome,
+	empty *place.EmptyNodes, n cluster.NodeIdx) {
 	if s.Node(n) == nil || r.domain[n] == noDomain {
 		return
 	}

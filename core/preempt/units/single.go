@@ -22,7 +22,7 @@ type singlePod struct {
 	candidates *candidates
 	budgets    *victim.Budgets
 	out        place.Outcome
-	whatIf     *place.Relief
+	whatIf     *place.WhatIf
 	shortage   victim.Shortage
 	own        int32 // id of the preemptor's gang, or noGang
 	selective  bool  // some units of lower priority may not be evicted
@@ -80,7 +80,7 @@ func (o *singlePod) prepare() (ok bool) {
 	if o.out.Err != nil || !o.q.Placement.Placer.Alone(o.out) {
 		return false
 	}
-	o.whatIf = o.q.Placement.Placer.Relief(o.s, o.out)
+	o.whatIf = o.q.Placement.Placer.WhatIf(o.s, o.out)
 	o.shortage.Prepare(o.s, o.whatIf)
 	if !o.shortage.Exact || !o.shortage.Known || len(o.shortage.Needs) > mostNeeds {
 		return false

@@ -57,7 +57,7 @@ func KindOf(name v1.ResourceName) Kind {
 }
 
 // Prepare reads what the pod of a what-if check needs. Known is false if one of the amounts is above MaxAmount.
-func (sm *Shortage) Prepare(s cluster.Snapshot, rel *place.Relief) {
+func (sm *Shortage) Prepare(s cluster.Snapshot, rel *place.WhatIf) {
 	sm.Needs = sm.Needs[:0]
 	sm.Exact, sm.Known = rel.AmountsAlone(), len(rel.Needs()) > 0
 	for _, a := range rel.Needs() {

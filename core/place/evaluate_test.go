@@ -16,12 +16,12 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// TestJudgeMatchesPlace: in a cluster in which pods spread, attract and repel each other, Judge finds what a Placer
-// finds that looks at each row, gives every node that fits the score that it had there, and has a reason for every
-// other node, the one of the plain filters. Extenders are not asked, and a node that the pod is nominated to has no
-// preference. It catches: a Judge without the wide filters; one that samples; one that prefers the nominated node or
-// asks extenders; a WhyNot that knows the class's verdicts alone.
-func TestJudgeMatchesPlace(t *testing.T) {
+// TestEvaluateMatchesPlace: in a cluster in which pods spread, attract and repel each other, Evaluate finds what a
+// Placer finds that looks at each row, gives every node that fits the score that it had there, and has a reason for
+// every other node, the one of the plain filters. Extenders are not asked, and a node that the pod is nominated to has
+// no preference. It catches: an Evaluate without the uncached filters; one that samples; one that prefers the nominated
+// node or asks extenders; a WhyNot that knows the class's verdicts alone.
+func TestEvaluateMatchesPlace(t *testing.T) {
 	prof := defaultProfile(t)
 	rapid.Check(t, func(t *rapid.T) {
 		s, in := cluster.NewStore(), convert.NewIntake()
@@ -42,7 +42,7 @@ func TestJudgeMatchesPlace(t *testing.T) {
 			want := plain.Place(s.Snapshot(), rec, promised{}, place.Draw(seed, 1))
 			nominated := *rec
 			nominated.Nominated = fmt.Sprint("n", rapid.IntRange(0, nodes-1).Draw(t, "nominated"))
-			sameJudgement(t, s.Snapshot(), judge, plain, judge.Judge(s.Snapshot(), &nominated, promised{}, place.Draw(seed, 1)), want)
+			sameJudgement(t, s.Snapshot(), judge, plain, judge.Evaluate(s.Snapshot(), &nominated, promised{}, place.Draw(seed, 1)), want)
 			if want.Node != cluster.NoNode {
 				p.Spec.NodeName = s.Snapshot().NodeName(want.Node)
 				s.SetPod(in.Pod(p))

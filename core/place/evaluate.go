@@ -9,10 +9,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// Judge is Place without effects: every node is considered and ranked whatever the strategy, foreign code is not
+// Evaluate is Place without effects: every node is considered and ranked whatever the strategy, foreign code is not
 // called, the node that p is itself nominated to has no preference, and nothing moves in the Window. WhyNot, Scores
 // and Why answer afterwards.
-func (pl *Placer) Judge(s cluster.Snapshot, p *cluster.Pod, noms Nominations, draw func(n int) int) Outcome {
+func (pl *Placer) Evaluate(s cluster.Snapshot, p *cluster.Pod, noms Nominations, draw func(n int) int) Outcome {
 	foreign := pl.profile.Foreign
 	pl.profile.Foreign = nil
 	defer func() { pl.profile.Foreign = foreign }()

@@ -21,12 +21,12 @@ import (
 // profiles are the default profile and one with plugins that look at more than one row, ahead of and among those that
 // do not, and foreign code.
 func profiles(t interface{ Fatal(...any) }) map[string]place.Profile {
-	wide := defaultProfile(t)
+	uncached := defaultProfile(t)
 	// ahead of taints, ports and resources
-	wide.Filters = slices.Insert(slices.Clone(wide.Filters), 2, plugin.Filter(crowd{}))
-	wide.Scorers = append([]place.Scorer{{Scorer: lonely{}, Weight: 3}}, wide.Scorers...)
-	wide.Foreign = oddNodes{}
-	return map[string]place.Profile{"default": defaultProfile(t), "wide": wide}
+	uncached.Filters = slices.Insert(slices.Clone(uncached.Filters), 2, plugin.Filter(crowd{}))
+	uncached.Scorers = append([]place.Scorer{{Scorer: lonely{}, Weight: 3}}, uncached.Scorers...)
+	uncached.Foreign = oddNodes{}
+	return map[string]place.Profile{"default": defaultProfile(t), "uncached": uncached}
 }
 
 // crowd lets at most two pods of a namespace onto the nodes of one size.
@@ -94,7 +94,7 @@ func (lonelyScore) Plain(s cluster.Snapshot, v *cluster.NodeView) int64 {
 func (sc lonelyScore) most(s cluster.Snapshot, scores []int64) (most int64) {
 	return slices.Max(scores)
 }
-func (lonely) PrepareWide(_ cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) (plugin.WideScore, error) {
+func (lonely) PrepareUncached(_ cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) (plugin.UncachedScore, error) {
 	if p.Spec.Priority == 0 {
 		return nil, nil
 	}
@@ -155,7 +155,7 @@ func (oddNodes) Preempt(*cluster.Pod, []place.ForeignVictims, func(string) ([]re
 	panic("nobody evicts here")
 }
 
-// failing is a wide plugin that fails at a chosen point.
+// failing is an uncached plugin that fails at a chosen point.
 type failing struct{ at string }
 
 func (failing) Name() string { return "Failing" }
@@ -183,7 +183,7 @@ func (failing) Normal() plugin.Normal                                       { re
 func (failing) PrepareScore(cluster.Snapshot, *cluster.Pod) plugin.PodScore { return nil }
 func (failing) Skips(cluster.Snapshot, *cluster.Pod) bool                   { return false }
 
-func (f failing) PrepareWide(cluster.Snapshot, *cluster.Pod, []cluster.NodeIdx) (plugin.WideScore, error) {
+func (f failing) PrepareUncached(cluster.Snapshot, *cluster.Pod, []cluster.NodeIdx) (plugin.UncachedScore, error) {
 	if f.at == "prescore" {
 		return nil, errors.New("no")
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Judge compares a node that another scheduler chose for a pod of one of the profiles with the node that would be
+// CompareBind compares a node that another scheduler chose for a pod of one of the profiles with the node that would be
 // chosen now. A pod that holds capacity is judged as if it did not. An empty node asks only which nodes fit. ok is
 // false for a pod that is not known.
 //
 // No decision, draw or effect comes of it. The revision of the store increases if the pod holds capacity.
-func (i Inspector) Judge(uid cluster.UID, node string) (j record.Judgement, ok bool) {
+func (i Inspector) CompareBind(uid cluster.UID, node string) (j record.Judgement, ok bool) {
 	s := i.view.Snapshot()
 	p, _, _, placed := s.PodOn(uid)
 	if !placed {
@@ -57,7 +57,7 @@ func contain(handle func(cause any)) {
 
 func (i Inspector) judge(j *record.Judgement, p *cluster.Pod, node string) {
 	s, placer := i.view.Snapshot(), i.view.Placer(p.Spec.SchedulerName)
-	out := placer.Judge(s, p, i.view.Queue(), i.draw(string(p.UID)))
+	out := placer.Evaluate(s, p, i.view.Queue(), i.draw(string(p.UID)))
 	if out.Err != nil {
 		j.Message = out.Err.Error()
 		return

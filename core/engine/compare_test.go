@@ -38,13 +38,13 @@ func (w *world) checkJudge(end bool) {
 
 // checkAnswers: what is said of all nodes holds together.
 func (w *world) checkAnswers(e *engine.Engine, uid string, feasible int) map[string]record.Judgement {
-	asked, known := inspect(e).Judge(cluster.UID(uid), "")
+	asked, known := inspect(e).CompareBind(cluster.UID(uid), "")
 	if !known || asked.Feasible != feasible || asked.Match != record.Unjudged || (asked.Ours == nil) != (feasible == 0) || (asked.Message == "") != (feasible > 0) {
 		w.t.Fatalf("%d nodes fit pod %s; judged: %+v, known %v", feasible, uid, asked, known)
 	}
 	answers, matches := map[string]record.Judgement{}, map[record.Match]int{}
 	inspect(e).EachNode(func(node string) {
-		j, _ := inspect(e).Judge(cluster.UID(uid), node)
+		j, _ := inspect(e).CompareBind(cluster.UID(uid), node)
 		answers[node] = j
 		matches[j.Match]++
 		if j.Feasible != feasible || j.Theirs == nil || j.Theirs.Node != node || j.Tied != asked.Tied {
@@ -129,7 +129,7 @@ func (w *world) checkJudgeOf(uid string) {
 		p.Spec.NodeName = ""
 		twin.Step(engine.PodSet{Pod: w.intake.Pod(p)})
 	}
-	asked, _ := inspect(twin).Judge(cluster.UID(uid), "")
+	asked, _ := inspect(twin).CompareBind(cluster.UID(uid), "")
 	want := w.checkAnswers(twin, uid, asked.Feasible)
 	for node, j := range w.checkAnswers(w.engine, uid, asked.Feasible) {
 		is := want[node]
