@@ -214,7 +214,7 @@ func describeExtender(e configv1.Extender) ExtenderDescription {
 
 func preemptionText(c *preempt.Config) string {
 	if c == nil {
-		return "off: nobody is evicted"
+		return "off: no pod is evicted"
 	}
 	out := "all: the smallest loss on any node"
 	if l := c.Limit; l != nil {

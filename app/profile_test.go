@@ -217,8 +217,8 @@ func TestHowAProfilePreempts(t *testing.T) {
 		text    string
 	}{
 		{"", &preempt.Config{}, "all: the smallest loss on any node"},
-		{off("multiPoint"), nil, "off: nobody is evicted"},
-		{off("postFilter"), nil, "off: nobody is evicted"},
+		{off("multiPoint"), nil, "off: no pod is evicted"},
+		{off("postFilter"), nil, "off: no pod is evicted"},
 		{off("preEnqueue"), &preempt.Config{Sync: true},
 			"all: the smallest loss on any node; a pod may be tried again before its victims are deleted"},
 		{"plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}, postFilter: {enabled: [{name: " +

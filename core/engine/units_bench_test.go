@@ -43,7 +43,7 @@ func BenchmarkGangPreempts(b *testing.B) {
 					}
 				}
 				if victims == 0 {
-					b.Fatal("nobody is evicted")
+					b.Fatal("no pod is evicted")
 				}
 				b.ReportMetric(float64(victims), "victims")
 			}

@@ -34,7 +34,7 @@ const (
 var pauseBackoff = Backoff{First: 60 * record.Second, Most: 3600 * record.Second}
 
 // PausedMessage has no time in it: a condition that changes with the time would be written each time.
-const PausedMessage = "preemption: nobody is evicted for it for a while, because other schedulers take the room."
+const PausedMessage = "preemption: no pod is evicted for it for a while, because other schedulers take the capacity."
 
 // Owner is what capacity is freed for repeatedly: a gang, the controller of pods that come and go, or a pod.
 type Owner struct {
@@ -111,8 +111,8 @@ func (ps *pauses) lost(o Owner, who record.PodRef, now record.Time) {
 		ps.deadlines.Set(&l.end, l.until)
 	}
 	ps.emit(Pause{For: who, Gang: gangName(o.gang), Times: lossesToPause, Until: l.until})
-	ps.emit(Warning{who, "PreemptionPaused", fmt.Sprintf("room was made for it %d times within %d s, and pods that "+
-		"other schedulers bound took it, or evicted it again: nobody is evicted for it for %d s",
+	ps.emit(Warning{who, "PreemptionPaused", fmt.Sprintf("capacity was freed for it %d times within %d s, and pods that "+
+		"other schedulers bound took it, or evicted it again: no pod is evicted for it for %d s",
 		lossesToPause, lossWindow/record.Second, pause/record.Second)})
 }
 

@@ -76,7 +76,7 @@ func gangState(r record.GangReport) string {
 	case r.Bound+r.Coming >= r.Quorum:
 		return "has what it needs; more of its pods wait"
 	}
-	return "waits for room (" + string(r.Where) + ")"
+	return "waits for capacity (" + string(r.Where) + ")"
 }
 
 func (p *page) gangFit(r record.GangReport) {

@@ -82,9 +82,9 @@ func were(n int, one, many string) string {
 func noVictims(r *record.Preemption) string {
 	why := strings.TrimPrefix(r.Message, "preemption: ")
 	if why == "" {
-		return "Evicts nobody."
+		return "Evicts no pod."
 	}
-	return "Evicts nobody: " + why
+	return "Evicts no pod: " + why
 }
 
 // victims lists pods; of units, only on the wide page.

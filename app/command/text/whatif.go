@@ -144,7 +144,7 @@ func prospectRow(p record.Prospect) []string {
 	}
 	evicts := "-"
 	if v := p.Preemption; v != nil {
-		evicts = "nobody"
+		evicts = "no pod"
 		if len(v.Victims) > 0 {
 			evicts = count(len(v.Victims), "pod")
 		}
