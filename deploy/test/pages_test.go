@@ -30,7 +30,15 @@ func anchors(page string) map[string]bool {
 // their text names. It catches a file that was moved and a heading that was renamed.
 func TestPagesPointToWhatIsThere(t *testing.T) {
 	const root = "../.."
-	for _, page := range []string{"docs/deploy.md", "docs/runbook.md", "deploy/README.md"} {
+	pages := []string{"docs/deploy.md", "docs/runbook.md", "deploy/README.md"}
+	runbook, err := filepath.Glob(filepath.Join(root, "docs/runbook/*.md"))
+	if err != nil || len(runbook) == 0 {
+		t.Fatalf("pages of the runbook: %v, %v", runbook, err)
+	}
+	for _, page := range runbook {
+		pages = append(pages, strings.TrimPrefix(filepath.ToSlash(page), root+"/"))
+	}
+	for _, page := range pages {
 		raw, err := os.ReadFile(filepath.Join(root, page))
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -289,30 +290,63 @@ func told(t *testing.T, rule rulefmt.Rule, s promql.Sample) string {
 	return summary
 }
 
-// TestEveryAlertHasItsPage: severity, texts, and a heading of the runbook behind the link; and no heading of the runbook
-// is about an alert that does not exist. It catches an alert that was renamed in one of the places.
+// TestEveryAlertHasItsPage: severity, texts, and a section of the runbook behind the link. The list of the runbook has the
+// alerts in their order, and no section is about an alert that does not exist. It catches an alert that was renamed in one
+// of the places.
 func TestEveryAlertHasItsPage(t *testing.T) {
-	raw, err := os.ReadFile(runbookFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var pages, alerts []string
-	for _, m := range regexp.MustCompile(`(?m)^## (Kumiki\w+)$`).FindAllStringSubmatch(string(raw), -1) {
-		pages = append(pages, m[1])
+	index, pages := runbookSections(t)
+	var listed, alerts []string
+	row := regexp.MustCompile(`(?m)^\| <a id="(\w+)"></a>\[(Kumiki\w+)\]\(runbook/([\w-]+\.md)#(\w+)\) \| .+ \|$`)
+	for _, m := range row.FindAllStringSubmatch(index, -1) {
+		listed = append(listed, m[2])
+		if anchor := strings.ToLower(m[2]); m[1] != anchor || m[4] != anchor || pages[m[2]] != m[3] {
+			t.Errorf("the list of the runbook leads from %s to %s, its section is in %q", m[2], m[3]+"#"+m[4], pages[m[2]])
+		}
 	}
 	for _, r := range rules(t) {
 		alerts = append(alerts, r.Alert)
 		if s := r.Labels["severity"]; s != "critical" && s != "warning" {
 			t.Errorf("%s has severity %q", r.Alert, s)
 		}
-		if want := "https://github.com/kumiki-scheduler/kumiki/blob/main/docs/runbook.md#" + strings.ToLower(r.Alert); r.Annotations["runbook_url"] != want {
+		want := "https://github.com/kumiki-scheduler/kumiki/blob/main/docs/runbook/" + pages[r.Alert] + "#" + strings.ToLower(r.Alert)
+		if r.Annotations["runbook_url"] != want {
 			t.Errorf("%s points to %s, want %s", r.Alert, r.Annotations["runbook_url"], want)
 		}
 		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
 			t.Errorf("%s says too little: %v", r.Alert, r.Annotations)
 		}
 	}
-	if !slices.Equal(pages, alerts) {
-		t.Errorf("the runbook has pages for\n%v\nand alerts are, in order,\n%v", pages, alerts)
+	if !slices.Equal(listed, alerts) {
+		t.Errorf("the runbook lists\n%v\nand alerts are, in order,\n%v", listed, alerts)
 	}
+	if len(pages) != len(alerts) {
+		t.Errorf("the runbook has sections on %d alerts, of %d", len(pages), len(alerts))
+	}
+}
+
+// runbookSections returns the first page of the runbook, and the page with the section on each alert.
+func runbookSections(t *testing.T) (index string, pages map[string]string) {
+	t.Helper()
+	raw, err := os.ReadFile(runbookFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(strings.TrimSuffix(runbookFile, ".md") + "/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages = map[string]string{} // alert -> page
+	for _, file := range files {
+		page, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^## (Kumiki\w+)$`).FindAllStringSubmatch(string(page), -1) {
+			if other, twice := pages[m[1]]; twice {
+				t.Errorf("%s has sections in %s and %s", m[1], other, filepath.Base(file))
+			}
+			pages[m[1]] = filepath.Base(file)
+		}
+	}
+	return string(raw), pages
 }
