@@ -84,7 +84,7 @@ func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
 	engineConfig.UnschedulableTimeout = record.Time(o.UnschedulableTimeout)
 	meter := metrics.NewMeter()
 	engineConfig.Meter = meter
-	inbox := newInbox(ctx, o.Config)
+	inbox := newInbox(ctx, o.Config, o.Plugins.Kinds(o.Config, engineConfig))
 	via, err := extend(ctx, o.Config.Extenders, inbox, &engineConfig)
 	if err != nil {
 		return nil, err

@@ -152,7 +152,7 @@ func theRest(api *apiServer) []string {
 func TestPodsAndNodesAreEnough(t *testing.T) {
 	t.Parallel()
 	var all []string
-	for _, kind := range Kinds(DefaultOptions().Config) {
+	for _, kind := range kindsOf(t, Plugins{}, DefaultOptions().Config) {
 		all = append(all, string(kind))
 	}
 	slices.Sort(all)

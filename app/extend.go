@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/host/extender"
 	"github.com/kumiki-scheduler/kumiki/kube/effects"
@@ -18,11 +19,11 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-func newInbox(ctx context.Context, c config.Resolved) *intake.Inbox {
+func newInbox(ctx context.Context, c config.Resolved, kinds []cluster.Kind) *intake.Inbox {
 	log := klog.FromContext(ctx)
 	in := intake.NewInbox(func(object string, problem any) {
 		log.Error(nil, "Object could not be read and is left as it was", "object", object, "problem", problem)
-	}, Kinds(c)...)
+	}, kinds...)
 	in.ReadGangs(gangRules(c.Kumiki.Gangs))
 	return in
 }

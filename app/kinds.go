@@ -3,14 +3,17 @@
 package app
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// reads lists the kinds of objects besides pods and nodes that a plugin reads: plugin -> kinds.
+// reads lists the kinds of objects besides pods and nodes that a default plugin reads: plugin -> kinds.
 var reads = map[string][]cluster.Kind{
 	config.NodeResourcesFit:   {cluster.KindDeviceClass}, // a class may back an extended resource
 	config.InterPodAffinity:   {cluster.KindNamespace},
@@ -31,21 +34,44 @@ var owners = []cluster.Kind{cluster.KindService, cluster.KindController, cluster
 	cluster.KindStatefulSet}
 
 // Kinds returns the kinds of objects besides pods and nodes that the plugins of a configuration read, sorted. No
-// others are watched.
-func Kinds(c config.Resolved) []cluster.Kind {
+// others are watched. made is what EngineConfig returned for the configuration.
+func (p Plugins) Kinds(c config.Resolved, made engine.Config) []cluster.Kind {
 	var kinds []cluster.Kind
-	for _, p := range c.Profiles {
-		for _, names := range p.Enabled { // order: sorted below
+	for _, profile := range c.Profiles {
+		for _, names := range profile.Enabled { // order: sorted below
 			for _, name := range names {
 				kinds = append(kinds, reads[name]...)
-				if name == config.PodTopologySpread && spreadsByDefault(p) {
+				if name == config.PodTopologySpread && spreadsByDefault(profile) {
 					kinds = append(kinds, owners...)
 				}
 			}
 		}
 	}
+	for _, profile := range made.Profiles {
+		for _, w := range profile.Wakers { // each custom plugin is one of them
+			if p.isCustom(w.Name()) {
+				kinds = append(kinds, plugin.KindsOf(w)...)
+			}
+		}
+	}
+	kinds = slices.DeleteFunc(kinds, func(k cluster.Kind) bool { return k == cluster.KindGang }) // see gangRules
 	slices.Sort(kinds)
 	return slices.Compact(kinds)
+}
+
+// checkKinds returns what is wrong with the kinds of objects that a custom plugin declares.
+func checkKinds(pl plugin.Plugin) error {
+	kinds := plugin.KindsOf(pl)
+	for _, kind := range kinds {
+		if cluster.EmptyObject(kind) == nil {
+			return fmt.Errorf("plugin %q reads objects of an unknown kind %q", pl.Name(), kind)
+		}
+	}
+	if len(kinds) == 0 && plugin.ReadsOf(pl)&plugin.ReadsObjects != 0 {
+		return fmt.Errorf("plugin %q declares that it reads objects and names no kind of them, so none would be "+
+			"watched; implement plugin.ObjectReader", pl.Name())
+	}
+	return nil
 }
 
 // gangRules returns which declarations of gangs count.

@@ -19,9 +19,13 @@ import (
 
 // Snapshot lists a cluster, regardless of its scheduler, and returns the events from which an engine with the
 // configuration builds its state. It only reads.
-func Snapshot(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface,
+func (p Plugins) Snapshot(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface,
 	c config.Resolved) ([]engine.Event, error) {
-	return intake.Snapshot(ctx, client, objects, newInbox(ctx, c))
+	made, err := p.EngineConfig(c)
+	if err != nil {
+		return nil, fmt.Errorf("resolving the configuration: %w", err)
+	}
+	return intake.Snapshot(ctx, client, objects, newInbox(ctx, c, p.Kinds(c, made)))
 }
 
 // Offline makes an engine with the state that events describe. It calls no extenders. Pods with a scheduler name that

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins"
 	"github.com/kumiki-scheduler/kumiki/host/devices"
@@ -87,7 +88,7 @@ func (p Plugins) make(name string, profile config.Profile) (plugin.Plugin, error
 	if pl.Name() != name {
 		return nil, fmt.Errorf("plugin %q calls itself %q", name, pl.Name())
 	}
-	return pl, nil
+	return pl, checkKinds(pl)
 }
 
 // extends returns the extension points of a plugin, in the order of the cycle.
@@ -120,3 +121,6 @@ type wokenByAll struct{ plugin.Plugin }
 func (wokenByAll) Wakes() []plugin.Wake {
 	return []plugin.Wake{{Event: plugin.Event{Resource: plugin.Wildcard, Action: plugin.All}}}
 }
+
+// Kinds returns the kinds that the plugin declares. A wildcard names none.
+func (w wokenByAll) Kinds() []cluster.Kind { return plugin.KindsOf(w.Plugin) }

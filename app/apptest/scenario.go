@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,11 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -34,10 +38,14 @@ const updateVariable = "KUMIKI_UPDATE_SCENARIOS"
 //	node-gone NAME
 //	pod NAME [RESOURCE=AMOUNT] [label.KEY=VALUE] [select.KEY=VALUE] [priority=N] [scheduler=NAME] [on=NODE]
 //	pod-gone NAME
+//	object KIND [NAMESPACE/]NAME [YAML]
+//	object-gone KIND [NAMESPACE/]NAME
 //	wait SECONDS
 //
-// A node or a pod of a known name is a new version of it. A node has 110 pods, 4 CPUs and 8 GiB if it does not say
-// otherwise. Binds and evictions succeed at once.
+// A node, a pod or an object of a known name is a new version of it. A node has 110 pods, 4 CPUs and 8 GiB if it does
+// not say otherwise. The YAML of an object is in one line, such as {provisioner: example.com/fast}. The kind must be
+// one that a plugin of the configuration reads (plugin.ObjectReader), and plugins find only the fields that are kept of
+// a watched object. Binds and evictions succeed at once.
 func Scenarios(t *testing.T, plugins app.Plugins, configuration, pattern string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -73,6 +81,7 @@ const cycleLimit = 10_000
 type scenario struct {
 	engine *engine.Engine
 	intake *convert.Intake
+	kinds  []cluster.Kind     // that a scheduler with the configuration watches
 	pods   map[string]*v1.Pod // name -> newest version
 	now    record.Time
 	out    bytes.Buffer
@@ -111,7 +120,8 @@ func newScenario(plugins app.Plugins, c config.Resolved) (*scenario, error) {
 		return nil, err
 	}
 	cfg.UnschedulableTimeout = 300 * record.Second
-	s := &scenario{engine: engine.New(cfg), intake: convert.NewIntake(), pods: map[string]*v1.Pod{}, now: record.Second}
+	s := &scenario{engine: engine.New(cfg), intake: convert.NewIntake(), kinds: plugins.Kinds(c, cfg),
+		pods: map[string]*v1.Pod{}, now: record.Second}
 	s.step(engine.Tick{Now: s.now})
 	s.step(engine.Synced{})
 	return s, nil
@@ -139,6 +149,10 @@ func (s *scenario) command(verb string, args []string) error {
 		s.set(p)
 	case "pod-gone":
 		s.step(engine.PodGone{Pod: record.PodRef{Namespace: metav1.NamespaceDefault, Name: args[0], UID: args[0]}})
+	case "object", "object-gone":
+		if err := s.object(verb, args); err != nil {
+			return err
+		}
 	case "wait":
 		seconds, err := strconv.ParseInt(args[0], 10, 64)
 		if err != nil {
@@ -156,6 +170,34 @@ func (s *scenario) command(verb string, args []string) error {
 		s.step(engine.Cycle{})
 	}
 	return fmt.Errorf("%s: still decisions to make after %d of them", verb, cycleLimit)
+}
+
+// object executes a line about an object that is neither a pod nor a node.
+func (s *scenario) object(verb string, args []string) error {
+	if len(args) < 2 {
+		return fmt.Errorf("%s %s: without a name", verb, args[0])
+	}
+	kind := cluster.Kind(args[0])
+	if !slices.Contains(s.kinds, kind) {
+		return fmt.Errorf("%s of kind %s: no plugin of the configuration reads it, so it is not watched; read are %v",
+			verb, kind, s.kinds)
+	}
+	namespace, name, namespaced := strings.Cut(args[1], "/")
+	if !namespaced {
+		namespace, name = "", args[1]
+	}
+	if verb == "object-gone" {
+		s.step(engine.ObjectGone{Kind: kind, Key: cluster.ObjectKey{Namespace: namespace, Name: name}})
+		return nil
+	}
+	obj := cluster.EmptyObject(kind)
+	if err := yaml.UnmarshalStrict([]byte(strings.Join(args[2:], " ")), obj); err != nil {
+		return fmt.Errorf("object %s %s: %w", kind, args[1], err)
+	}
+	obj.SetNamespace(namespace)
+	obj.SetName(name)
+	s.step(engine.ObjectSet{Object: intake.Trim(obj)})
+	return nil
 }
 
 func (s *scenario) set(p *v1.Pod) {

@@ -74,7 +74,7 @@ func (o *offline) list(ctx context.Context, find *finder, c config.Resolved) ([]
 	}
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()
-	return app.Snapshot(ctx, client, objects, c)
+	return o.plugins.Snapshot(ctx, client, objects, c)
 }
 
 // engine returns an engine with the state of the cluster, or of the snapshot in a file.

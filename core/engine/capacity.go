@@ -61,21 +61,7 @@ func (e *Engine) roomFreed(p *cluster.Pod, upTo *int32) {
 }
 
 func (e *Engine) objectHappened(kind cluster.Kind, action plugin.Action, old, obj cluster.Object) {
-	if about, wakes := eventKinds[kind]; wakes {
+	if about, wakes := plugin.ResourceOf(kind); wakes {
 		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: about, Action: action}, OldObject: old, NewObject: obj})
 	}
-}
-
-// eventKinds are the kinds whose changes wake pods (upstream: eventhandlers.go).
-var eventKinds = map[cluster.Kind]plugin.Resource{ // kind -> as plugins register for it
-	cluster.KindClaim:         plugin.ClaimObject,
-	cluster.KindVolume:        plugin.VolumeObject,
-	cluster.KindStorageClass:  plugin.StorageClassObject,
-	cluster.KindCSINode:       plugin.CSINodeObject,
-	cluster.KindCSIDriver:     plugin.CSIDriverObject,
-	cluster.KindCapacity:      plugin.CapacityObject,
-	cluster.KindAttachment:    plugin.AttachmentObject,
-	cluster.KindDeviceClaim:   plugin.DeviceClaimObject,
-	cluster.KindResourceSlice: plugin.ResourceSliceObject,
-	cluster.KindDeviceClass:   plugin.DeviceClassObject,
 }

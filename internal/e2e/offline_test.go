@@ -43,7 +43,7 @@ func TestOffline(t *testing.T) {
 
 	reader := rest.CopyConfig(cfg)
 	reader.Impersonate.UserName = "onlooker"
-	events, err := app.Snapshot(ctx, kubernetes.NewForConfigOrDie(reader), nil, config.Default())
+	events, err := app.Plugins{}.Snapshot(ctx, kubernetes.NewForConfigOrDie(reader), nil, config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestOffline(t *testing.T) {
 
 	nobody := rest.CopyConfig(cfg)
 	nobody.Impersonate.UserName = "nobody"
-	if _, err := app.Snapshot(ctx, kubernetes.NewForConfigOrDie(nobody), nil, config.Default()); err == nil {
+	if _, err := (app.Plugins{}).Snapshot(ctx, kubernetes.NewForConfigOrDie(nobody), nil, config.Default()); err == nil {
 		t.Error("a user without rights got a snapshot")
 	}
 }
