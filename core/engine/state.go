@@ -199,7 +199,7 @@ type gangState struct {
 	// quorum is how many pods had to have a place by the last decision.
 	quorum int
 	// partialSince is when the first of its pods was seen bound while fewer than the quorum were; 0 when none or enough
-	// are. Invariant: it is 0 if complete is set.
+	// are. It is set only while complete is not, and stays if a decision finds that an earlier process completed the gang.
 	partialSince record.Time
 	// complete tells that the quorum was bound once. A gang that loses pods after that is kept (answer A7).
 	complete bool
