@@ -168,7 +168,7 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *i
 		Reporter: s.opts.Config.Profiles[0].SchedulerName, Hostname: hostname,
 	})
 	loop = kube.NewLoop(kube.LoopConfig{
-		Engine: s.engine, Inbox: inbox, Carrier: executor, Metrics: counts, Meter: meter, Observers: s.opts.Observers,
+		Engine: s.engine, Inbox: inbox, Executor: executor, Metrics: counts, Meter: meter, Observers: s.opts.Observers,
 	})
 	informers := intake.NewInformers(s.clients.Watches, inbox)
 	informers.Dynamic = s.clients.Dynamic

@@ -114,11 +114,12 @@ func extends(pl plugin.Plugin) []config.Point {
 	return points
 }
 
-// wokenByAll registers a plugin that names no events for all of them (upstream: a plugin without EnqueueExtensions).
-type wokenByAll struct{ plugin.Plugin }
+// wakesOnAnyEvent registers a plugin that names no events for all of them (upstream: a plugin without
+// EnqueueExtensions).
+type wakesOnAnyEvent struct{ plugin.Plugin }
 
 // Wakes returns the event that matches any event.
-func (wokenByAll) Wakes() []plugin.Wake {
+func (wakesOnAnyEvent) Wakes() []plugin.Wake {
 	return []plugin.Wake{{Event: plugin.Event{Resource: plugin.Wildcard, Action: plugin.All}}}
 }
 

@@ -106,7 +106,7 @@ func (b *builder) plugin(name string) (plugin.Plugin, error) {
 	if w, wakes := pl.(plugin.Waker); wakes {
 		b.out.Wakers = append(b.out.Wakers, w)
 	} else if b.plugins.isCustom(name) {
-		b.out.Wakers = append(b.out.Wakers, wokenByAll{pl})
+		b.out.Wakers = append(b.out.Wakers, wakesOnAnyEvent{pl})
 	}
 	return pl, nil
 }

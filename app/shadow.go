@@ -60,7 +60,7 @@ func ShadowConfig(c config.Resolved, scheduler string) (out config.Resolved, pro
 // connection rejects writes.
 type Shadow struct {
 	judge    *shadow.Shadow
-	onlooker kube.Onlooker
+	follower kube.Follower
 	clients  *kube.Clients
 	server   *serve.Server // nil when serving is off
 	opts     Options
@@ -100,9 +100,9 @@ func NewShadow(ctx context.Context, o Options, so ShadowOptions) (*Shadow, error
 	inbox := newInbox(ctx, o.Config, o.Plugins.Kinds(o.Config, engineConfig))
 	informers := intake.NewInformers(s.clients.Watches, inbox)
 	informers.Dynamic = s.clients.Dynamic
-	s.onlooker = kube.Onlooker{
+	s.follower = kube.Follower{
 		Informers: informers,
-		Loop: kube.NewLoop(kube.LoopConfig{Engine: s.judge, Inbox: inbox, Carrier: handless{}, Metrics: counts,
+		Loop: kube.NewLoop(kube.LoopConfig{Engine: s.judge, Inbox: inbox, Executor: noExecutor{}, Metrics: counts,
 			Observers: o.Observers}),
 	}
 	if s.server, err = common.serve(); err != nil {
@@ -122,30 +122,34 @@ func (r readOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(req)
 }
 
-// handless is the Carrier of an engine that never decides.
-type handless struct{}
+// noExecutor is the EffectExecutor of an engine that never decides.
+type noExecutor struct{}
 
-func (handless) Bind(b engine.Bind)       { panic(fmt.Sprintf("a shadow was to bind: %+v", b)) }
-func (handless) Recall(r engine.Recall)   { panic(fmt.Sprintf("a shadow was to recall: %+v", r)) }
-func (handless) Prepare(p engine.Prepare) { panic(fmt.Sprintf("a shadow was to write: %+v", p)) }
-func (handless) Release(r engine.Release) { panic(fmt.Sprintf("a shadow was to write: %+v", r)) }
-func (handless) Evict(e engine.Evict)     { panic(fmt.Sprintf("a shadow was to evict: %+v", e)) }
-func (handless) SetGangStatus(s engine.GangStatus) {
+func (noExecutor) Bind(b engine.Bind)       { panic(fmt.Sprintf("a shadow was to bind: %+v", b)) }
+func (noExecutor) Recall(r engine.Recall)   { panic(fmt.Sprintf("a shadow was to recall: %+v", r)) }
+func (noExecutor) Prepare(p engine.Prepare) { panic(fmt.Sprintf("a shadow was to write: %+v", p)) }
+func (noExecutor) Release(r engine.Release) { panic(fmt.Sprintf("a shadow was to write: %+v", r)) }
+func (noExecutor) Evict(e engine.Evict)     { panic(fmt.Sprintf("a shadow was to evict: %+v", e)) }
+func (noExecutor) SetGangStatus(s engine.GangStatus) {
 	panic(fmt.Sprintf("a shadow was to write: %+v", s))
 }
-func (handless) SetCondition(c engine.Condition) { panic(fmt.Sprintf("a shadow was to write: %+v", c)) }
-func (handless) Nominate(n engine.Nominate)      { panic(fmt.Sprintf("a shadow was to write: %+v", n)) }
-func (handless) WriteEvent(e engine.WriteEvent)  { panic(fmt.Sprintf("a shadow was to write: %+v", e)) }
+func (noExecutor) SetCondition(c engine.Condition) {
+	panic(fmt.Sprintf("a shadow was to write: %+v", c))
+}
+func (noExecutor) Nominate(n engine.Nominate) { panic(fmt.Sprintf("a shadow was to write: %+v", n)) }
+func (noExecutor) WriteEvent(e engine.WriteEvent) {
+	panic(fmt.Sprintf("a shadow was to write: %+v", e))
+}
 
 // Ask runs f on the goroutine that owns the engine, between two batches, and returns when f has run. f must not keep
 // the engine or what it got from it.
 func (s *Shadow) Ask(ctx context.Context, f func(*engine.Engine)) error {
-	return s.onlooker.Loop.Ask(ctx, func() { f(s.judge.Engine) })
+	return s.follower.Loop.Ask(ctx, func() { f(s.judge.Engine) })
 }
 
 // Report returns what has been observed so far.
 func (s *Shadow) Report(ctx context.Context) (r record.ShadowReport, err error) {
-	err = s.onlooker.Loop.Ask(ctx, func() { r = s.judge.Report() })
+	err = s.follower.Loop.Ask(ctx, func() { r = s.judge.Report() })
 	return r, err
 }
 
@@ -158,7 +162,7 @@ func (s *Shadow) Endpoint() serve.Endpoint {
 }
 
 // Synced returns a channel that is closed when the shadow knows the pods and nodes of the cluster.
-func (s *Shadow) Synced() <-chan struct{} { return s.onlooker.Loop.Synced() }
+func (s *Shadow) Synced() <-chan struct{} { return s.follower.Loop.Synced() }
 
 // ErrNotSynced means that a shadow ended before it had a report.
 var ErrNotSynced = errors.New("the cluster could not be listed in time; the log says why")
@@ -181,7 +185,7 @@ func (s *Shadow) Run(ctx context.Context) (record.ShadowReport, error) {
 		if s.shadow.Handlers != nil {
 			handlers = s.shadow.Handlers(s)
 		}
-		if err := s.server.Serve(s.onlooker.Health(ctx.Done()), handlers); err != nil {
+		if err := s.server.Serve(s.follower.Health(ctx.Done()), handlers); err != nil {
 			s.server.Stop()
 			return record.ShadowReport{}, err
 		}
@@ -193,7 +197,7 @@ func (s *Shadow) Run(ctx context.Context) (record.ShadowReport, error) {
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer stop()
-	parts.Go(func() { s.onlooker.Run(inside) })
+	parts.Go(func() { s.follower.Run(inside) })
 	if s.shadow.For > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.shadow.For)

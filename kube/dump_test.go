@@ -75,7 +75,7 @@ func TestADumpTellsWhatIsHeldAndWhatIsWrong(t *testing.T) {
 		}
 		in := intake.NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) })
 		m, _ := counted()
-		loop := NewLoop(LoopConfig{Engine: eng, Inbox: in, Carrier: &keptEffects{}, Metrics: m})
+		loop := NewLoop(LoopConfig{Engine: eng, Inbox: in, Executor: &keptEffects{}, Metrics: m})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); loop.Run(ctx) }()

@@ -226,7 +226,7 @@ func NewElection(c LeaseConfig) (*Election, error) {
 		patience: max(time.Second, c.RenewDeadline/2), firstRead: make(chan struct{}),
 	}
 	if c.Candidates != nil {
-		if err := e.stand(c, lock.identity); err != nil {
+		if err := e.createCandidate(c, lock.identity); err != nil {
 			return nil, err
 		}
 	}
@@ -247,8 +247,8 @@ func NewElection(c LeaseConfig) (*Election, error) {
 	return e, nil
 }
 
-// stand makes the candidate that the API server chooses among.
-func (e *Election) stand(c LeaseConfig, identity string) (err error) {
+// createCandidate writes the candidate among which the API server chooses.
+func (e *Election) createCandidate(c LeaseConfig, identity string) (err error) {
 	v := c.Version
 	if v == nil {
 		v = compatibility.DefaultBuildEffectiveVersion()

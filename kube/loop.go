@@ -29,8 +29,8 @@ type Stepper interface {
 	InFlightEvents() int
 }
 
-// Carrier carries out effects. None of its methods blocks.
-type Carrier interface {
+// EffectExecutor carries out effects. None of its methods blocks.
+type EffectExecutor interface {
 	// Bind starts a bind, which is answered once through Loop.Answer.
 	Bind(engine.Bind)
 	// Recall takes back a bind that was not sent yet, which answers it.
@@ -51,7 +51,7 @@ type Carrier interface {
 	WriteEvent(engine.WriteEvent)
 }
 
-var _ Carrier = (*effects.Executor)(nil)
+var _ EffectExecutor = (*effects.Executor)(nil)
 
 // Observer sees every event with its effects, in order, on the loop's goroutine. It must not keep the effects. The
 // recorder of --record is one, the page is another.
@@ -75,10 +75,10 @@ const heartbeat = time.Second
 
 // LoopConfig makes a Loop.
 type LoopConfig struct {
-	Engine  Stepper
-	Inbox   *intake.Inbox
-	Carrier Carrier
-	Metrics *metrics.Metrics
+	Engine   Stepper
+	Inbox    *intake.Inbox
+	Executor EffectExecutor
+	Metrics  *metrics.Metrics
 	// Meter is the one the engine was made with; nil when it measures nothing.
 	Meter *metrics.Meter
 	// Observers are called for each step, in order.
@@ -101,7 +101,7 @@ type Loop struct {
 	mayDecide func()
 	deciding  atomic.Bool
 	held      atomic.Bool  // no cycles although deciding: a pause
-	beat      atomic.Int64 // nanoseconds since start of the last turn
+	lastTurn  atomic.Int64 // nanoseconds since start of the last turn
 	synced    chan struct{}
 
 	mu       sync.Mutex
@@ -144,20 +144,20 @@ func always() bool { return true }
 // becomes the leader.
 func (l *Loop) Decide(on bool) {
 	l.deciding.Store(on)
-	l.poke()
+	l.wakeUp()
 }
 
 // Hold stops cycles until it is called with false, whatever Decide says.
 func (l *Loop) Hold(on bool) {
 	l.held.Store(on)
-	l.poke()
+	l.wakeUp()
 }
 
 // Synced is closed when the engine knows the initial lists.
 func (l *Loop) Synced() <-chan struct{} { return l.synced }
 
 // Stalled is how long ago the last turn was. A sleeping loop turns once a second.
-func (l *Loop) Stalled() time.Duration { return time.Since(l.start) - time.Duration(l.beat.Load()) }
+func (l *Loop) Stalled() time.Duration { return time.Since(l.start) - time.Duration(l.lastTurn.Load()) }
 
 // health is the state that a server shows of a loop without leader election.
 func (l *Loop) health(ending <-chan struct{}) serve.Health {
@@ -170,7 +170,7 @@ func (l *Loop) Answer(done engine.Event) {
 	l.mu.Lock()
 	l.outcomes = append(l.outcomes, done)
 	l.mu.Unlock()
-	l.poke()
+	l.wakeUp()
 }
 
 // Ask runs do on the loop's goroutine between two batches and returns when it has run. do must not call Step.
@@ -183,7 +183,7 @@ func (l *Loop) Ask(ctx context.Context, do func()) error {
 	}
 	l.asks = append(l.asks, a)
 	l.mu.Unlock()
-	l.poke()
+	l.wakeUp()
 	select {
 	case <-a.done:
 	case <-ctx.Done():
@@ -211,7 +211,7 @@ func (l *Loop) hasEnded() bool {
 	return l.ended
 }
 
-func (l *Loop) poke() {
+func (l *Loop) wakeUp() {
 	select {
 	case l.news <- struct{}{}:
 	default:
@@ -263,7 +263,7 @@ func (l *Loop) rest() time.Duration {
 
 // turn runs one batch of events and one round of cycles. It reports whether there is more to do at once.
 func (l *Loop) turn(log klog.Logger) (more bool) {
-	l.beat.Store(int64(time.Since(l.start)))
+	l.lastTurn.Store(int64(time.Since(l.start)))
 	l.cfg.Metrics.Heartbeat.SetToCurrentTime()
 	now := l.now()
 	if l.wake != 0 && now >= l.wake {
@@ -347,25 +347,25 @@ func (l *Loop) step(log klog.Logger, ev engine.Event) {
 		switch f := f.(type) {
 		case engine.Bind:
 			l.unanswered++
-			l.cfg.Carrier.Bind(f)
+			l.cfg.Executor.Bind(f)
 		case engine.Recall:
-			l.cfg.Carrier.Recall(f)
+			l.cfg.Executor.Recall(f)
 		case engine.Prepare:
 			l.unanswered++
-			l.cfg.Carrier.Prepare(f)
+			l.cfg.Executor.Prepare(f)
 		case engine.Release:
-			l.cfg.Carrier.Release(f)
+			l.cfg.Executor.Release(f)
 		case engine.Evict:
 			l.evicting++
-			l.cfg.Carrier.Evict(f)
+			l.cfg.Executor.Evict(f)
 		case engine.GangStatus:
-			l.cfg.Carrier.SetGangStatus(f)
+			l.cfg.Executor.SetGangStatus(f)
 		case engine.Condition:
-			l.cfg.Carrier.SetCondition(f)
+			l.cfg.Executor.SetCondition(f)
 		case engine.Nominate:
-			l.cfg.Carrier.Nominate(f)
+			l.cfg.Executor.Nominate(f)
 		case engine.WriteEvent:
-			l.cfg.Carrier.WriteEvent(f)
+			l.cfg.Executor.WriteEvent(f)
 		case engine.Wake:
 			l.wake = f.At
 		}

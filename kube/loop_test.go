@@ -77,7 +77,7 @@ func loopScenario(t *testing.T, cfg LoopConfig, scenario func(t *testing.T, l *L
 		pods.Replace(nil, "1")
 		in.NodeStore().Replace(nil, "1")
 		kept := &keptEffects{}
-		cfg.Inbox, cfg.Carrier = in, kept
+		cfg.Inbox, cfg.Executor = in, kept
 		cfg.Metrics, _ = counted()
 		l := NewLoop(cfg)
 		ctx, cancel := context.WithCancel(t.Context())

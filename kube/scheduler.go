@@ -75,7 +75,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 			defer close(over)
 			s.Election.Run(elected)
 		})
-		if !s.stand(ctx, inside) {
+		if !s.awaitLease(ctx, inside) {
 			s.Executor.Stop(call.Expired())
 			return nil
 		}
@@ -99,12 +99,12 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return nil
 }
 
-// stand follows the cluster until the lease is held. It reports whether the lease was won before ctx ended.
+// awaitLease follows the cluster until the lease is held. It reports whether the lease was won before ctx ended.
 //
 // The lists begin after the first read of the lease. If that read found the lease free and the lease was won on top of
 // it, no other process has bound a pod since, and the lists are complete. In any other case another process may have
 // bound pods after the lists, and everything is listed once more.
-func (s *Scheduler) stand(ctx, inside context.Context) bool {
+func (s *Scheduler) awaitLease(ctx, inside context.Context) bool {
 	if !happened(ctx, s.Election.FirstRead()) {
 		return false
 	}

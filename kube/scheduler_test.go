@@ -54,7 +54,8 @@ type wholeOptions struct {
 	hungEvents bool
 }
 
-// wholeScenario runs a scheduler until the scenario ends. The bubble of synctest fails the test when a goroutine is left.
+// wholeScenario runs a scheduler until the scenario ends. The bubble of synctest fails the test when a goroutine is
+// left.
 func wholeScenario(t *testing.T, elect bool, api *kubetest.APIServer, scenario func(t *testing.T, w *whole), change ...func(*wholeOptions)) {
 	var options wholeOptions
 	for _, c := range change {
@@ -82,7 +83,8 @@ func wholeScenario(t *testing.T, elect bool, api *kubetest.APIServer, scenario f
 		world := effects.NewExecutor(t.Context(), effects.Config{Binds: api, Patches: api, Events: events, Known: in, Metrics: m, BindsInFlight: options.binds,
 			Answer: func(done engine.Event) { w.Loop.Answer(done) }, Reporter: v1.DefaultSchedulerName, Hostname: "host"})
 		w.Scheduler = &Scheduler{Informers: intake.NewInformers(api, in), Executor: world,
-			Loop: NewLoop(LoopConfig{Engine: eng, Inbox: in, Carrier: world, Metrics: m, Meter: meter, Observers: options.observers})}
+			Loop: NewLoop(LoopConfig{Engine: eng, Inbox: in, Executor: world, Metrics: m, Meter: meter,
+				Observers: options.observers})}
 		if elect {
 			election, err := NewElection(LeaseConfig{
 				Client: slowLeases{api.CoordinationV1(), options.slowLease}, Namespace: "kube-system", Name: "kube-scheduler", Hostname: "host",

@@ -74,7 +74,7 @@ type Moved struct {
 	Pods int `json:"pods"`
 	Lost int `json:"lost,omitempty"`
 	// These are created again and are placed by other schedulers, so they are not judged.
-	Strangers int `json:"strangers,omitempty"`
+	OtherSchedulers int `json:"strangers,omitempty"`
 	// Tried were judged, one by one: First of them before the subject of the question, and Fit of them were placed.
 	Tried int `json:"tried"`
 	First int `json:"first,omitempty"`

@@ -86,8 +86,8 @@ func (s *Shadow) lose(uid cluster.UID) {
 	}
 }
 
-// lookAgain checks the disputes whose time has come.
-func (s *Shadow) lookAgain() {
+// recheckDisputes checks the disputes whose time has come.
+func (s *Shadow) recheckDisputes() {
 	s.doubts = slices.DeleteFunc(s.doubts, func(d *doubt) bool {
 		due := false
 		for d.looks < len(looks) && s.Now() >= d.since+looks[d.looks] {

@@ -94,7 +94,7 @@ func (s *Shadow) Step(ev engine.Event) []engine.Effect {
 		if s.started == 0 {
 			s.started = s.Now()
 		}
-		s.lookAgain()
+		s.recheckDisputes()
 	}
 	return effects
 }

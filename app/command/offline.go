@@ -23,8 +23,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// listPatience bounds the listing of a cluster.
-const listPatience = 2 * time.Minute
+// listTimeout bounds the listing of a cluster.
+const listTimeout = 2 * time.Minute
 
 // offline is the flags with which a command evaluates a cluster without a running kumiki.
 type offline struct {
@@ -72,7 +72,7 @@ func (o *offline) list(ctx context.Context, find *finder, c config.Resolved) ([]
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the API server: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	return o.plugins.Snapshot(ctx, client, objects, c)
 }

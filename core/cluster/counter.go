@@ -365,7 +365,7 @@ func (c *counters) drop(k *Counter) {
 	delete(c.byKey, k.sel.key)
 	hook := k.hook()
 	c.index.Remove(k, hook)
-	c.audiences.wearing(hook, func(a *audience) {
+	c.audiences.withLabel(hook, func(a *audience) {
 		if i := slices.Index(a.counters, k); i >= 0 {
 			a.counters = slices.Delete(a.counters, i, i+1)
 		}

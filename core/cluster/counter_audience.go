@@ -30,10 +30,10 @@ type audienceKey struct {
 // audiences holds the audiences of all pods in the ledger, and of some pods that have left it, from the first query
 // on. A new counter finds its pods through them without a scan of all pods.
 type audiences struct {
-	on    bool
-	byKey map[audienceKey]*audience        // spec and namespace of a pod -> audience
-	worn  map[labelindex.Label][]*audience // label -> the audiences whose pods have it
-	empty int                              // audiences without pods
+	on      bool
+	byKey   map[audienceKey]*audience        // spec and namespace of a pod -> audience
+	byLabel map[labelindex.Label][]*audience // label -> the audiences whose pods have it
+	empty   int                              // audiences without pods
 }
 
 // turnOn adds the pods in the ledger, once.
@@ -41,7 +41,7 @@ func (c *counters) turnOn(s *Store) {
 	if c.audiences.on {
 		return
 	}
-	c.audiences = audiences{on: true, byKey: map[audienceKey]*audience{}, worn: map[labelindex.Label][]*audience{}}
+	c.audiences = audiences{on: true, byKey: map[audienceKey]*audience{}, byLabel: map[labelindex.Label][]*audience{}}
 	for n := range s.rows {
 		for _, e := range s.rows[n].pods {
 			c.audiences.count(c.audience(s, e.pod), e.pod, NodeIdx(n), 1)
@@ -73,7 +73,7 @@ func (c *counters) audience(s *Store, p *Pod) *audience {
 func (x *audiences) index(a *audience) {
 	for key, value := range a.spec.Labels { // order: each label has its own list
 		label := labelindex.Label{Key: key, Value: value}
-		x.worn[label] = append(x.worn[label], a)
+		x.byLabel[label] = append(x.byLabel[label], a)
 	}
 }
 
@@ -90,10 +90,10 @@ func (x *audiences) count(a *audience, p *Pod, n NodeIdx, sign int32) {
 	}
 }
 
-// wearing calls f for the audiences whose pods have a label; for labelindex.None, for all of them, in no order.
-func (x *audiences) wearing(label labelindex.Label, f func(a *audience)) {
+// withLabel calls f for the audiences whose pods have a label; for labelindex.None, for all of them, in no order.
+func (x *audiences) withLabel(label labelindex.Label, f func(a *audience)) {
 	if label != labelindex.None {
-		for _, a := range x.worn[label] {
+		for _, a := range x.byLabel[label] {
 			f(a)
 		}
 		return
@@ -109,7 +109,7 @@ func (x *audiences) sweep() {
 		return
 	}
 	x.empty = 0
-	clear(x.worn)
+	clear(x.byLabel)
 	for key, a := range x.byKey { // order: the lists by label have none
 		if a.rows.Sum() == 0 {
 			delete(x.byKey, key)
@@ -127,7 +127,7 @@ func (c *counters) fill(s *Store, k *Counter) {
 		k.rows = make([]int32, len(s.rows))
 	}
 	clear(k.rows)
-	c.audiences.wearing(k.hook(), func(a *audience) {
+	c.audiences.withLabel(k.hook(), func(a *audience) {
 		i, match := slices.Index(a.counters, k), k.matches(a.namespace, a.spec.Labels)
 		switch {
 		case match && i < 0:

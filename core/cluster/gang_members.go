@@ -35,9 +35,9 @@ func (e *entry) gangKept(p *Pod) *GangMark {
 	return noGang
 }
 
-// gangLearn counts a pod in its native group although it was in none when it was placed: that part of a spec never
+// addLateMember counts a pod in its native group although it was in none when it was placed: that part of a spec never
 // changes, so the group could not be read at that time. It reports whether the pod is new in the group.
-func (s *Store) gangLearn(e *entry) bool {
+func (s *Store) addLateMember(e *entry) bool {
 	if e.gang != nil && e.gang != noGang || e.pod.Gang == nil || e.pod.Gang.Key.Source != GangOfGroup {
 		return false
 	}

@@ -57,7 +57,7 @@ func (s *Store) settle(e *entry, p *Pod) {
 	e.pod = p
 	s.renewed(e, was)
 	gang := e.gang
-	learnt := s.gangLearn(e)
+	learnt := s.addLateMember(e)
 	if learnt {
 		s.renewal.add(e.row)
 	}

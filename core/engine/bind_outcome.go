@@ -35,7 +35,7 @@ func (b *binds) bindDone(ev BindDone) {
 		if f.recalled == "" {
 			f.recalled = ev.Message // not we asked
 		}
-		b.comeBack(f)
+		b.endRecall(f)
 	case ev.Outcome == BindFailed && f.gang != nil && f.recalled == "" && assumed && b.e.pending[uid] != nil:
 		b.retryBind(f, ev.Message)
 	case ev.Outcome == BindFailed:

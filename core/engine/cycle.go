@@ -73,7 +73,7 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 	s := e.store.Snapshot()
 	out := prof.placer.Place(s, p, e.queue, place.Draw(e.cfg.Seed, e.count.decisions))
 	e.search.window.Advance(out)
-	e.tellHeard()
+	e.emitForeignAnswers()
 
 	// 3. No node fits, or none can be chosen: say why, and wait for what may change that.
 	if out.Err != nil {
@@ -191,7 +191,7 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	}
 	e.decided(d)
 	e.tell(p, ReasonUnschedulable, d.Message, shown)
-	e.tellApart(p, d.Message)
+	e.reportUnfitMember(p, d.Message)
 }
 
 // join puts what one more plugin had to say behind a message: after a blank where it is the first of them.

@@ -96,7 +96,7 @@ func (h evictHost) Withdraw(uid cluster.UID, by, to, node string) {
 		f.recalled = fmt.Sprintf("taken back from node %s: %s gets the room", f.node, to)
 	}
 	if f.stage == waiting {
-		h.e.binds.comeBack(f)
+		h.e.binds.endRecall(f)
 	} // else it comes back with the outcome of its writes
 }
 

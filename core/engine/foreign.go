@@ -24,14 +24,14 @@ func (l *listener) Filter(p *cluster.Pod, nodes []string) (map[string]place.Fore
 	if err != nil {
 		a.Err = err.Error()
 	}
-	l.e.out.heard = append(l.e.out.heard, a)
+	l.e.out.foreignAnswers = append(l.e.out.foreignAnswers, a)
 	return rejected, err
 }
 
 // Score asks and notes.
 func (l *listener) Score(p *cluster.Pod, nodes []string) []place.ForeignScore {
 	scores := l.Foreign.Score(p, nodes)
-	l.e.out.heard = append(l.e.out.heard, Answer{Scores: scores})
+	l.e.out.foreignAnswers = append(l.e.out.foreignAnswers, Answer{Scores: scores})
 	return scores
 }
 
@@ -42,15 +42,15 @@ func (l *listener) Preempt(p *cluster.Pod, candidates []place.ForeignVictims, on
 	if err != nil {
 		a.Err = err.Error()
 	}
-	l.e.out.heard = append(l.e.out.heard, a)
-	l.e.tellHeard()
+	l.e.out.foreignAnswers = append(l.e.out.foreignAnswers, a)
+	l.e.emitForeignAnswers()
 	return chosen, err
 }
 
-// tellHeard puts what foreign code answered among the effects.
-func (e *Engine) tellHeard() {
-	if len(e.out.heard) > 0 {
-		e.emit(Heard{e.out.heard})
-		e.out.heard = nil
+// emitForeignAnswers emits the answers of foreign code as an effect.
+func (e *Engine) emitForeignAnswers() {
+	if len(e.out.foreignAnswers) > 0 {
+		e.emit(Heard{e.out.foreignAnswers})
+		e.out.foreignAnswers = nil
 	}
 }

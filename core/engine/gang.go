@@ -74,7 +74,7 @@ func (r gangRules) Admit(u *queue.Unit) queue.Admission {
 }
 
 // incomplete returns the gate of a gang of which too few pods may be tried, with the reason; empty if there are enough.
-func (e *Engine) incomplete(u *queue.Unit, members openness) (gate, reason string, again record.Time) {
+func (e *Engine) incomplete(u *queue.Unit, members memberGates) (gate, reason string, again record.Time) {
 	q := e.quorumOf(u.Gang, u.Members)
 	held, open := e.evictions.Staying(u.Gang), len(members.open)
 	switch missing := q.pods - held - open; {
@@ -156,17 +156,17 @@ func (e *Engine) badGang(u *queue.Unit) string {
 	return ""
 }
 
-// openness is which members of a unit may be scheduled now.
-type openness struct {
+// memberGates states which members of a unit may be scheduled now.
+type memberGates struct {
 	open         []*cluster.Pod // no gate of their profile holds them, and they are not terminating
 	gate, reason string         // the first gate that holds one of the others, and why
 	gates        []string       // the names of all gates that hold one
 }
 
 // openMembers asks the gates of the members.
-func (e *Engine) openMembers(members []*cluster.Pod) openness {
+func (e *Engine) openMembers(members []*cluster.Pod) memberGates {
 	s := e.store.Snapshot()
-	o := openness{gate: GangGate, reason: "its pods are being deleted"}
+	o := memberGates{gate: GangGate, reason: "its pods are being deleted"}
 	for _, p := range members {
 		if p.Terminating {
 			continue
@@ -288,7 +288,7 @@ func (e *Engine) gangProgress(key cluster.GangKey) {
 			st.partialSince = 0
 		}
 		st.complete = true
-		e.tellGang(key, GangStatus{Scheduled: true})
+		e.emitGangStatus(key, GangStatus{Scheduled: true})
 	case bound > 0 && st.partialSince == 0 && !st.complete:
 		st.partialSince = e.now
 	case bound == 0:
@@ -329,9 +329,9 @@ func (e *Engine) gangLost(key cluster.GangKey) {
 	e.gangs.letEdited(key)
 }
 
-// tellGang asks that the status of a gang's object show how it stands, if it does not. What was scheduled once stays so
-// (upstream: PodGroupScheduled never goes back).
-func (e *Engine) tellGang(key cluster.GangKey, want GangStatus) {
+// emitGangStatus asks that the status of a gang's object show how it stands, if it does not. What was scheduled once
+// stays so (upstream: PodGroupScheduled never goes back).
+func (e *Engine) emitGangStatus(key cluster.GangKey, want GangStatus) {
 	obj := e.gangObject(key)
 	if obj == nil || obj.Condition.Scheduled && !want.Admitted {
 		return
@@ -364,23 +364,24 @@ func (e *Engine) regroupGang(key cluster.GangKey) {
 	}
 }
 
-// tellApart shows in the status of a group whose pods are scheduled one by one that one of them does not fit, as
-// long as none has a place. The first one that does not fit is shown: a message for each pod would be written again
+// reportUnfitMember shows in the status of a group whose pods are scheduled one by one that one of them does not fit,
+// as long as none has a place. The first one that does not fit is shown: a message for each pod would be written again
 // and again.
-func (e *Engine) tellApart(p *cluster.Pod, message string) {
+func (e *Engine) reportUnfitMember(p *cluster.Pod, message string) {
 	if p.Gang == nil || !e.apart(p.Gang.Key) || e.gangLive(p.Gang.Key) > 0 {
 		return
 	}
 	obj, st := e.gangObject(p.Gang.Key), e.stateOf(p.Gang.Key)
 	if obj.Condition.Reason != ReasonUnschedulable && st.told.Reason != ReasonUnschedulable {
-		e.tellGang(p.Gang.Key, GangStatus{Reason: ReasonUnschedulable, Message: fmt.Sprintf("%s: %s", p.Name, message)})
+		e.emitGangStatus(p.Gang.Key, GangStatus{
+			Reason: ReasonUnschedulable, Message: fmt.Sprintf("%s: %s", p.Name, message)})
 	}
 }
 
 // setGang follows a new version of an object that declares a gang.
 func (e *Engine) setGang(obj *cluster.Gang) {
 	if obj.Key.Source == cluster.GangOfVolcano && (obj.Phase == "" || obj.Phase == "Pending") && obj.Bad == "" {
-		e.tellGang(obj.Key, GangStatus{Admitted: true}) // its controller makes the pods only then
+		e.emitGangStatus(obj.Key, GangStatus{Admitted: true}) // its controller makes the pods only then
 	}
 	e.regroupGang(obj.Key)
 	e.reconsider(obj.Key, "its pod group has changed")
@@ -395,7 +396,7 @@ func (e *Engine) tellWaiting() {
 	for _, u := range e.queue.TakeAsked() {
 		e.tellMembers(u.Members, ReasonGated, u.GateReason, e.evictions.Shown(u.Members))
 		if u.Gate == GangGate && u.Gang != (cluster.GangKey{}) && e.gangLive(u.Gang) == 0 {
-			e.tellGang(u.Gang, GangStatus{Reason: ReasonUnschedulable, Message: u.GateReason})
+			e.emitGangStatus(u.Gang, GangStatus{Reason: ReasonUnschedulable, Message: u.GateReason})
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 		Trial: trial, Placer: prof.placer, Nominations: a.Nominations,
 		Draw: place.Draw(e.cfg.Seed, e.evictions.GangDraw(a.Gang, a.Number)), Reservers: prof.Reservers, Meter: e.cfg.Meter,
 	})
-	e.tellHeard()
+	e.emitForeignAnswers()
 
 	// 3. There are not enough places: say why, and wait for what may change that.
 	if a.Answer.Verdict != gang.Placed {
@@ -97,7 +97,7 @@ func (e *Engine) assumeGang(a gang.Attempt, trial *cluster.Trial) {
 	st.complete = st.complete || a.Held > 0 && e.wasWhole(a.Gang, e.store.Snapshot().GangMembers(a.Gang))
 	trial.Commit()
 	st.blocked, st.verdict, st.quorum = 0, gang.Placed, a.Quorum
-	e.gangs.unspare(a.Gang)
+	e.gangs.endSparing(a.Gang)
 }
 
 // placedOf returns the members that have a place.
@@ -157,7 +157,7 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, a gang.Attempt) {
 	e.decided(d)
 	waits := plan.Verdict == preempt.Evict || plan.Verdict == preempt.NotEligible
 	if waits { // for the capacity that is freed for it
-		e.gangs.unspare(a.Gang)
+		e.gangs.endSparing(a.Gang)
 	}
 	if !waits && !unit.Extra() {
 		e.held.holdFor(a)
@@ -165,7 +165,7 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, a gang.Attempt) {
 	}
 	e.tellMembers(a.Need.Members, reason, d.Message, shown)
 	if a.Held == 0 {
-		e.tellGang(a.Gang, GangStatus{Reason: reason, Message: message})
+		e.emitGangStatus(a.Gang, GangStatus{Reason: reason, Message: message})
 	} else if !waits && a.Answer.Verdict != gang.Failed && a.Held < a.Quorum {
 		e.undo(a.Gang, a.First(), a.Number)
 	}

@@ -94,8 +94,8 @@ func (g *gangs) spare(st *gangState, a gang.Attempt) {
 	}
 }
 
-// unspare lets extras have what a gang's best try found: it has its places, or does not wait any more.
-func (g *gangs) unspare(key cluster.GangKey) {
+// endSparing lets surplus members use what a gang's best attempt found: the gang is placed, or no longer waits.
+func (g *gangs) endSparing(key cluster.GangKey) {
 	if st := g.of[key]; st != nil && len(st.spared) > 0 {
 		st.spared = nil
 		g.e.queue.ReconsiderExtras("gang " + key.String() + " is not blocked any more")
@@ -112,7 +112,7 @@ func (e *Engine) reconsider(key cluster.GangKey, cause string) {
 // capacity must not keep any.
 func (e *Engine) otherWaits(key cluster.GangKey) {
 	if u := e.queue.Gang(key); u == nil || u.Gate != "" || u.Aside != "" || u.Extra() {
-		e.gangs.unspare(key)
+		e.gangs.endSparing(key)
 	}
 }
 

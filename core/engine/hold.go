@@ -56,7 +56,7 @@ func (c *heldCapacity) holdFor(a gang.Attempt) {
 		long := c.holdTime(a)
 		c.hold = &hold{gang: a.Gang, since: c.e.now, until: deadline.Entry{Phase: phaseHold}}
 		c.e.deadlines.Set(&c.hold.until, c.e.now+long)
-		c.e.queue.Hurry(a.Gang)
+		c.e.queue.SkipBackoff(a.Gang)
 		c.e.emit(WriteEvent{a.Waiting[0].Ref(), "Normal", "HoldingRoom", "Scheduling",
 			fmt.Sprintf("room for %d of %d pods of gang %s is held for it, for %d s at most",
 				ans.Most, a.Need.Quorum, a.Gang, long/record.Second)})
@@ -105,7 +105,7 @@ func (c *heldCapacity) dropHold(why string) {
 	}
 	c.hold = nil
 	c.e.deadlines.Stop(&h.until)
-	c.e.queue.EndHurry(h.gang)
+	c.e.queue.RestoreBackoff(h.gang)
 	c.e.emit(GangHeld{Gang: h.gang, Took: c.e.now - h.since})
 	if st := c.e.gangs.of[h.gang]; st != nil {
 		st.noHoldUntil = c.e.now + c.e.now - h.since
@@ -125,7 +125,7 @@ func (c *heldCapacity) useHold(key cluster.GangKey) {
 		c.e.emit(GangHeld{Gang: key, Took: c.e.now - c.hold.since, Placed: true})
 		c.e.deadlines.Stop(&c.hold.until)
 		c.hold = nil
-		c.e.queue.EndHurry(key)
+		c.e.queue.RestoreBackoff(key)
 	}
 }
 

@@ -32,7 +32,7 @@ func (e *Engine) changesNothing(p *cluster.Pod, a evict.Plan) bool {
 func (e *Engine) rest(unit *queue.Unit, prof *profile, plugins []string, a evict.Plan) {
 	p := unit.Members[0]
 	// Others may be answered otherwise: by foreign code, from a sample of nodes, or for what the pod is promised.
-	if prof.Foreign == nil && prof.Search.Strategy == place.AllNodes && e.hasNoPromise(p) && !e.search.last.off {
+	if prof.Foreign == nil && prof.Search.Strategy == place.AllNodes && e.hasNoNomination(p) && !e.search.last.off {
 		e.search.last = negativeResult{
 			step: e.count.events, namespace: p.Namespace, spec: p.Spec, claims: p.ClaimsHash, plugins: plugins, message: a.Message}
 	}
@@ -43,10 +43,10 @@ func (e *Engine) rest(unit *queue.Unit, prof *profile, plugins []string, a evict
 func (r *negativeResult) covers(e *Engine, unit *queue.Unit) bool {
 	p := unit.Members[0]
 	return r.step+1 == e.count.events && r.spec != nil && unit.Early() &&
-		r.spec == p.Spec && r.namespace == p.Namespace && r.claims == p.ClaimsHash && e.hasNoPromise(p)
+		r.spec == p.Spec && r.namespace == p.Namespace && r.claims == p.ClaimsHash && e.hasNoNomination(p)
 }
 
-// hasNoPromise reports whether no node is nominated for a pod and no pods were evicted for it.
-func (e *Engine) hasNoPromise(p *cluster.Pod) bool {
+// hasNoNomination reports whether no node is nominated for a pod and no pods were evicted for it.
+func (e *Engine) hasNoNomination(p *cluster.Pod) bool {
 	return p.Nominated == "" && e.queue.NominationOf(p.UID) == "" && !e.evictions.HasEvicted(p.UID)
 }

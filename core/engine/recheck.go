@@ -129,13 +129,13 @@ func (b *binds) recall(f *flight) {
 	case binding:
 		b.e.emit(Recall{f.pod.Ref(), f.node, f.decision})
 	case waiting:
-		b.comeBack(f)
+		b.endRecall(f)
 	}
 }
 
-// comeBack ends the way of a recalled flight: all that it holds is given back, and it is tried again at once, for
+// endRecall ends the way of a recalled flight: all that it holds is given back, and it is tried again at once, for
 // nothing was wrong with it.
-func (b *binds) comeBack(f *flight) {
+func (b *binds) endRecall(f *flight) {
 	uid := f.pod.UID
 	b.endFlight(f)
 	if p := b.e.pending[uid]; p != nil {

@@ -71,9 +71,9 @@ func (b *binds) writesDone(ev WritesDone) {
 	case f.cancelled != "":
 		b.cancel(f)
 	case f.recalled != "":
-		b.comeBack(f)
+		b.endRecall(f)
 	case ev.Message != "":
-		b.turnBack(f, refusal{plugin: f.writer(), err: errors.New(ev.Message)})
+		b.undoPlacement(f, refusal{plugin: f.writer(), err: errors.New(ev.Message)})
 	default:
 		f.stage = waiting
 		b.proceed(f)
@@ -107,7 +107,7 @@ func (b *binds) proceed(f *flight) {
 		r := h.hold.Ready(s, b.e.now)
 		switch {
 		case r.Err != nil || r.Reject != "":
-			b.turnBack(f, refusal{h.by, r.Reject, r.Err})
+			b.undoPlacement(f, refusal{h.by, r.Reject, r.Err})
 			return
 		case !r.Ready:
 			ready = false
@@ -186,9 +186,9 @@ func (b *binds) letGo(f *flight) {
 	}
 }
 
-// turnBack ends the way of a pod whose writes or whose waiting failed: it gives everything back and goes to the queue
-// again.
-func (b *binds) turnBack(f *flight, why refusal) {
+// undoPlacement ends the placement of a pod whose writes or whose waiting failed: it releases everything and requeues
+// the pod.
+func (b *binds) undoPlacement(f *flight, why refusal) {
 	uid := f.pod.UID
 	b.endFlight(f)
 	if why.err != nil {

@@ -99,7 +99,7 @@ func (s *sessions) ready() bool { return s.open || s.clock >= s.due && s.e.queue
 func (s *sessions) next() (*queue.Unit, bool) {
 	if !s.open {
 		s.due = s.clock + s.period // whatever goes wrong, the next one is not at once
-		s.left = s.e.queue.Muster()
+		s.left = s.e.queue.ActivateAll()
 		s.open = true
 	}
 	for len(s.left) > 0 {

@@ -70,8 +70,8 @@ type Engine struct {
 	deadlines deadline.Heap
 
 	// pending holds the newest version of each pod that waits, is in flight or is assumed; a pod leaves when it is seen
-	// bound or gone. Invariant: each pod of a unit in the queue and each assumed pod is in it; of the confirmed pods, at
-	// most those whose bind has no outcome.
+	// bound or gone. Invariant: each pod of a unit in the queue and each assumed pod is in it; of the confirmed pods,
+	// at most those whose bind has no outcome.
 	pending map[cluster.UID]*cluster.Pod // pod -> its newest version
 	binds   binds
 	gangs   gangs
@@ -89,9 +89,9 @@ type counters struct {
 
 // output is what the engine has said.
 type output struct {
-	effects []Effect    // of the event in hand
-	wake    record.Time // the last Wake asked for, 0 none
-	heard   []Answer    // what foreign code answered in this cycle
+	effects        []Effect    // of the event in hand
+	wake           record.Time // the last Wake asked for, 0 none
+	foreignAnswers []Answer    // what foreign code answered in this cycle
 }
 
 // searches is what searches for a node leave to the next ones.

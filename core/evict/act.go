@@ -51,7 +51,7 @@ func (m *Manager) beginForPod(p *cluster.Pod, owner Owner, plan Plan, decision u
 	if last != nil {
 		ev.stuck = last.after()
 	}
-	if last != nil && last.node == ev.node && last.state != Landed && last.state != Wasted {
+	if last != nil && last.node == ev.node && last.state != Placed && last.state != Wasted {
 		for _, uid := range last.victims(deleted) {
 			leave(uid, deleted) // more has to go there
 		}

@@ -24,8 +24,8 @@ const (
 	Draining
 	// Failed: a victim could not be evicted. The rest is requested again.
 	Failed
-	// Landed: the unit got its placement by it.
-	Landed
+	// Placed: the unit got its placement by it.
+	Placed
 	// Wasted: the unit did not get its placement by it.
 	Wasted
 )

@@ -128,8 +128,8 @@ func (m *Manager) bestOf(prof *Profile, p *cluster.Pod, chosen []place.ForeignVi
 		if !known || prof.Preemption.Strict && of.PDBViolations > 0 {
 			continue
 		}
-		ans, lawful := m.wholeUnits(p, of)
-		if !lawful || ok && ans.Loss.Compare(best.ans.Loss) >= 0 || !m.fitsOn(prof, p, n, ans, going, decision) {
+		ans, allowed := m.wholeUnits(p, of)
+		if !allowed || ok && ans.Loss.Compare(best.ans.Loss) >= 0 || !m.fitsOn(prof, p, n, ans, going, decision) {
 			continue
 		}
 		best, ok = choice{n, ans}, true
@@ -139,7 +139,7 @@ func (m *Manager) bestOf(prof *Profile, p *cluster.Pod, chosen []place.ForeignVi
 
 // wholeUnits makes units of the pods that foreign code has chosen, each with all its pods. It is false if a pod is
 // among them that may not go.
-func (m *Manager) wholeUnits(p *cluster.Pod, of place.ForeignVictims) (ans units.Answer, lawful bool) {
+func (m *Manager) wholeUnits(p *cluster.Pod, of place.ForeignVictims) (ans units.Answer, allowed bool) {
 	s := m.store.Snapshot()
 	ans = units.Answer{Verdict: preempt.Evict,
 		Loss: units.Loss{Violations: int(of.PDBViolations), Highest: math.MinInt32, Oldest: maxTime}}

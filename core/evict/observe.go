@@ -269,14 +269,14 @@ func (m *Manager) wasted(ev *Eviction, why string) {
 // Placed follows a pod by itself that got its place on a node.
 func (m *Manager) Placed(p *cluster.Pod, node string) {
 	ev := m.current(p.UID)
-	if ev == nil || ev.state == Landed || ev.state == Wasted {
+	if ev == nil || ev.state == Placed || ev.state == Wasted {
 		return
 	}
 	if ev.node != node && !ev.from[node] {
 		m.miss(p.UID, "it got its place elsewhere")
 		return
 	}
-	ev.state = Landed
+	ev.state = Placed
 	if ev.evicted > 0 {
 		m.placedByPreemption[p.UID] = true
 	}
@@ -302,14 +302,14 @@ func (m *Manager) GangPlaced(key cluster.GangKey, members []*cluster.Pod, nodes 
 			m.placedByPreemption[p.UID] = true
 		}
 	}
-	ev.state = Landed
+	ev.state = Placed
 	m.remove(ev.unit)
 }
 
 // miss accounts for the last evictions for a pod by itself as wasted, if it did not get its place by them.
 func (m *Manager) miss(uid cluster.UID, why string) {
 	ev := m.current(uid)
-	if ev == nil || ev.state == Landed || ev.state == Wasted {
+	if ev == nil || ev.state == Placed || ev.state == Wasted {
 		return
 	}
 	ev.state = Wasted

@@ -23,14 +23,14 @@ import (
 // Rejected: to count from the eviction, which gives up on pods that use the grace period which they were granted; to
 // remember what is stuck, which a restart forgets: the API's own time of the deletion says it.
 
-// mostPatience bounds how often the time doubles: 16 times the first.
-const mostPatience = 4
+// maxDoublings bounds how often the time doubles: 16 times the first.
+const maxDoublings = 4
 
 // patience is how long victims are counted on after their grace period, by a preemptor that has given up on others so
 // many times.
 func patience(prof *Profile, gaveUp int) record.Time {
 	first := prof.Preemption.VictimTimeout
-	return Backoff{First: first, Most: first << mostPatience}.After(gaveUp + 1)
+	return Backoff{First: first, Most: first << maxDoublings}.After(gaveUp + 1)
 }
 
 // overdue reports whether a pod that terminates has been there for too long after its grace period.

@@ -58,7 +58,7 @@ func (sr *search) backtrack(ways [][]int, rows, fitting []cluster.NodeIdx) resul
 			d := &backtracker{search: sr, order: ways[w], rows: fitting, of: of, all: rows, classes: classes,
 				width:  narrow,
 				banned: make([][]ban, len(sr.kinds.all))}
-			d.lookAhead()
+			d.forwardCheck()
 			if left == anyNumber {
 				d.width = wide
 			}
@@ -96,15 +96,15 @@ func (d *backtracker) from(pos, left int) (ok bool, conflicts conflictSet) {
 	conflicts = d.none(pos)
 	if d.spent() {
 		d.cut = true
-		return false, conflicts.everyone()
+		return false, conflicts.everything()
 	}
 	if d.hopeless(pos) {
-		return false, conflicts.everyone()
+		return false, conflicts.everything()
 	}
 	i := d.order[pos]
 	rows, more := d.candidates(i, &conflicts)
 	if d.err != nil {
-		return false, conflicts.everyone()
+		return false, conflicts.everything()
 	}
 	d.cut = d.cut || more
 	bans := len(d.banned[d.kinds.of[i]])
@@ -162,7 +162,7 @@ func (d *backtracker) on(pos int, row cluster.NodeIdx, left int) (ok bool, confl
 	if no := d.take(i, place.Outcome{Nodes: d.kinds.state.Nodes(), Node: row, RunnerUp: cluster.NoNode}); no != nil {
 		if no.err != nil {
 			d.refused(i, no)
-			return false, d.none(pos).everyone(), true
+			return false, d.none(pos).everything(), true
 		}
 		d.cut = true
 		return false, conflictSet{}, false
@@ -224,8 +224,8 @@ func (d *backtracker) candidates(i int, conflicts *conflictSet) (rows []cluster.
 // fewTests is the number of rows and kinds up to which each step checks the demand of the remaining members.
 const fewTests = 4096
 
-// lookAhead prepares what hopeless reads.
-func (d *backtracker) lookAhead() {
+// forwardCheck prepares the bounds that hopeless reads.
+func (d *backtracker) forwardCheck() {
 	if len(d.rows)*len(d.kinds.all) > fewTests || !d.kinds.known {
 		return
 	}
@@ -319,7 +319,7 @@ func keepTightest(best []candidate, c candidate, width int) (kept []candidate, d
 // those that were passed over before it. If members depend on each other across rows, that may be any of them.
 func (d *backtracker) addConflicts(k *kind, conflicts *conflictSet) {
 	if !d.kinds.alone {
-		*conflicts = conflicts.everyone()
+		*conflicts = conflicts.everything()
 		return
 	}
 	for pos, i := range d.order[:conflicts.before] {

@@ -13,7 +13,7 @@ func (d *backtracker) none(before int) conflictSet {
 	return conflictSet{before: before, bits: make([]uint64, (before+63)/64)}
 }
 
-func (b conflictSet) everyone() conflictSet { return conflictSet{before: b.before, all: true} }
+func (b conflictSet) everything() conflictSet { return conflictSet{before: b.before, all: true} }
 
 func (b *conflictSet) add(pos int) {
 	if !b.all && pos < b.before {
@@ -26,7 +26,7 @@ func (b *conflictSet) has(pos int) bool { return b.all || b.bits[pos/64]&(1<<(po
 // join adds the positions of another set, except pos and those after it.
 func (b *conflictSet) join(other conflictSet, pos int) {
 	if other.all {
-		*b = b.everyone()
+		*b = b.everything()
 	}
 	if b.all {
 		return

@@ -46,13 +46,13 @@ func same(p, q *cluster.Pod) bool {
 // sortOut computes the kinds of a gang's members and the bounds of their placement.
 func sortOut(g *Ground, members []*cluster.Pod) *kinds {
 	ks := &kinds{state: g.state(), of: make([]int, len(members)), alone: true, known: true}
-	type likeness struct {
+	type kindKey struct {
 		spec      *cluster.PodSpec
 		namespace string
 	}
-	seen := map[likeness]int{} // common properties of members -> index of their kind
+	seen := map[kindKey]int{} // common properties of members -> index of their kind
 	for i, p := range members {
-		like := likeness{p.Spec, p.Namespace}
+		like := kindKey{p.Spec, p.Namespace}
 		at, ok := seen[like]
 		if !ok || !same(ks.all[at].pod, p) {
 			at = len(ks.all)

@@ -25,15 +25,15 @@ type WhatIf struct {
 	// selective is set if each filter but that of the amounts can say which pods matter to it. matters remembers what
 	// they said: pods that share a spec -> bit i for filter i.
 	selective bool
-	matters   map[*cluster.PodSpec]mattering
+	matters   map[*cluster.PodSpec]relevance
 	// behind: row -> verdict of the filters behind that of the amounts; nil until the first use.
 	behind []plugin.Verdict
 
 	view cluster.NodeView // of the open node, with what is supposed
 }
 
-// mattering is to which filters pods of a spec matter, in a namespace, and while they are deleted or not.
-type mattering struct {
+// relevance is to which filters pods of a spec matter, in a namespace, and while they are deleted or not.
+type relevance struct {
 	namespace   string
 	terminating bool
 	to          uint64
@@ -66,7 +66,7 @@ func (pl *Placer) WhatIf(s cluster.Snapshot, out Outcome) *WhatIf {
 		_, can := f.(plugin.Selective)
 		r.selective = r.selective && (f == nil || can || i == r.byAmounts || pl.ignoresPods[i])
 	}
-	r.matters = map[*cluster.PodSpec]mattering{}
+	r.matters = map[*cluster.PodSpec]relevance{}
 	return r
 }
 
@@ -74,7 +74,7 @@ func (pl *Placer) WhatIf(s cluster.Snapshot, out Outcome) *WhatIf {
 func (r *WhatIf) Selective(n cluster.NodeIdx) bool { return r.selective && !r.Expected(n) }
 
 // Matters reports whether a pod matters to any filter besides by what it holds.
-func (r *WhatIf) Matters(p *cluster.Pod) bool { return r.mattering(p) != 0 }
+func (r *WhatIf) Matters(p *cluster.Pod) bool { return r.relevance(p) != 0 }
 
 // RejectedFor returns which of a row's pods matter to a filter that rejects it: the one that gave the verdict, or if
 // that is the one of the amounts, the first behind. ok is false where there is no such filter.
@@ -86,19 +86,20 @@ func (r *WhatIf) RejectedFor(n cluster.NodeIdx) (matters func(*cluster.Pod) bool
 	if !rejected {
 		return nil, false
 	}
-	return func(p *cluster.Pod) bool { return r.mattering(p)&(1<<at) != 0 }, true
+	return func(p *cluster.Pod) bool { return r.relevance(p)&(1<<at) != 0 }, true
 }
 
-// Stands returns the reasons for which a row is rejected also without some of its pods: none of them matters to the
-// filter that rejects it, nor to one before. ok is false if that is unknown.
-func (r *WhatIf) Stands(n cluster.NodeIdx, without func(visit func(*cluster.Pod))) (reasons []string, ok bool) {
+// RejectedWithout returns the reasons for which a row is rejected also without some of its pods: none of them matters
+// to the filter that rejects it, nor to one before. ok is false if that is unknown.
+func (r *WhatIf) RejectedWithout(n cluster.NodeIdx, without func(visit func(*cluster.Pod))) (
+	reasons []string, ok bool) {
 	v := r.sr.verdicts[n]
 	at, rejected := v.Filter()
 	if !rejected || at == r.byAmounts || !r.Selective(n) {
 		return nil, false
 	}
 	var to uint64
-	without(func(p *cluster.Pod) { to |= r.mattering(p) })
+	without(func(p *cluster.Pod) { to |= r.relevance(p) })
 	if to&(1<<(at+1)-1) != 0 {
 		return nil, false
 	}
@@ -126,12 +127,12 @@ func (r *WhatIf) rejectedBehind(n cluster.NodeIdx) (filter int, ok bool) {
 	return r.behind[n].Filter()
 }
 
-func (r *WhatIf) mattering(p *cluster.Pod) uint64 {
+func (r *WhatIf) relevance(p *cluster.Pod) uint64 {
 	known, ok := r.matters[p.Spec]
 	if ok && known.namespace == p.Namespace && known.terminating == p.Terminating {
 		return known.to
 	}
-	m := mattering{namespace: p.Namespace, terminating: p.Terminating}
+	m := relevance{namespace: p.Namespace, terminating: p.Terminating}
 	for i := range r.sr.plans {
 		if f, is := r.sr.plans[i].Filter.(plugin.Selective); is && f.Matters(p) {
 			m.to |= 1 << i
@@ -241,9 +242,9 @@ func (r *WhatIf) Verdict() (plugin.Verdict, error) {
 	return v, err
 }
 
-// FitsBesides judges the pod on the open node, where no other pod is expected, by all filters but that of the
+// FitsApartFromAmounts judges the pod on the open node, where no other pod is expected, by all filters but that of the
 // amounts. An error is a rejection.
-func (r *WhatIf) FitsBesides() bool {
+func (r *WhatIf) FitsApartFromAmounts() bool {
 	for i := range r.sr.plans {
 		if f := r.sr.plans[i].Filter; f != nil && i != r.byAmounts {
 			code := f.Plain(r.state, &r.view)

@@ -163,7 +163,7 @@ func (f *Finder) lowerBound(n cluster.NodeIdx, lower []victim.Entry, highest int
 		}
 		return victim.On(n, least(lower, highest)), true
 	}
-	reasons, stands := f.question.WhatIf.Stands(n, func(visit func(*cluster.Pod)) {
+	reasons, stands := f.question.WhatIf.RejectedWithout(n, func(visit func(*cluster.Pod)) {
 		for i := range lower {
 			visit(lower[i].Pod)
 		}
@@ -238,7 +238,7 @@ func (f *Finder) findByRelevance(n cluster.NodeIdx) bool {
 		}
 	}
 	gone := lower
-	fits := r.FitsBesides()
+	fits := r.FitsApartFromAmounts()
 	if fits {
 		f.protected = f.Budgets.Protect(lower, f.protected)
 		f.spare(lower, func(i int) bool {
@@ -250,7 +250,7 @@ func (f *Finder) findByRelevance(n cluster.NodeIdx) bool {
 				return true
 			}
 			r.Add(c.Pod)
-			if r.FitsBesides() {
+			if r.FitsApartFromAmounts() {
 				return true
 			}
 			r.Remove(c.Pod)

@@ -133,7 +133,7 @@ func (w *supposition) judgeAmongDisplaced(r *record.WhatIf, of subject) {
 		case !p.Owned:
 			m.Lost++
 		case w.view.Profile(p.Spec.SchedulerName) == nil:
-			m.Strangers++
+			m.OtherSchedulers++
 		default:
 			again = append(again, p)
 		}

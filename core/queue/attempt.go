@@ -30,12 +30,12 @@ func (q *Queue) Pop() (*Unit, bool) {
 	if u == nil {
 		return nil, false
 	}
-	q.fly(u)
+	q.putInFlight(u)
 	u.early = early
 	return u, true
 }
 
-func (q *Queue) fly(u *Unit) {
+func (q *Queue) putInFlight(u *Unit) {
 	u.Attempts++
 	u.early = false
 	q.put(u, inFlight, note{event: popped, cause: "an attempt starts"})

@@ -146,16 +146,16 @@ func (q *Queue) HasGang(key cluster.GangKey) bool {
 	return q.gangs[key] != nil || len(q.apart[key]) > 0
 }
 
-// Hurry makes a gang skip its backoff whenever an event may help it, until EndHurry: capacity is reserved for it and
-// must not stay idle.
-func (q *Queue) Hurry(key cluster.GangKey) {
+// SkipBackoff makes a gang skip its backoff whenever an event may help it, until RestoreBackoff: capacity is reserved
+// for it and must not stay idle.
+func (q *Queue) SkipBackoff(key cluster.GangKey) {
 	if u := q.gangs[key]; u != nil {
 		u.urgent = true
 	}
 }
 
-// EndHurry makes a gang wait for its backoff again.
-func (q *Queue) EndHurry(key cluster.GangKey) {
+// RestoreBackoff makes a gang wait for its backoff again.
+func (q *Queue) RestoreBackoff(key cluster.GangKey) {
 	if u := q.gangs[key]; u != nil {
 		u.urgent = false
 	}

@@ -39,7 +39,7 @@ type modelPod struct {
 	seen             int // length of the log when popped
 	deleted, aside   bool
 	early            bool // popped before its backoff was over
-	rests            bool // backs off, and hears of events
+	rests            bool // backs off, and receives events meanwhile
 }
 
 func (m *model) find(uid cluster.UID) *modelPod {

@@ -261,7 +261,7 @@ func (q *Queue) updateWaiting(u *Unit, old, p *cluster.Pod) {
 			continue
 		}
 		q.requeueAs(u, v.how, v.note(ev.String()))
-		if !u.hears() {
+		if !u.receivesEvents() {
 			return
 		}
 	}

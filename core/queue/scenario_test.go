@@ -195,7 +195,7 @@ func (s *story) act(verb string, args []string) error {
 		s.say("popped %s, attempt %d", unitNames(u), u.Attempts)
 	case "muster":
 		var names []string
-		for _, u := range s.q.Muster() {
+		for _, u := range s.q.ActivateAll() {
 			names = append(names, unitNames(u))
 		}
 		s.say("in order: %s", strings.Join(names, " "))

@@ -2,9 +2,9 @@
 
 package queue
 
-// Muster makes every unit active that no gate holds, in whatever state it waits, and returns all active ones in the
-// order of the queue. Gates run again. Units that are set aside or in flight do not change.
-func (q *Queue) Muster() []*Unit {
+// ActivateAll makes every unit active that no gate holds, in whatever state it waits, and returns all active ones in
+// the order of the queue. Gates run again. Units that are set aside or in flight do not change.
+func (q *Queue) ActivateAll() []*Unit {
 	units := append([]*Unit(nil), q.backoff.units...)
 	units = append(units, q.errors.units...)
 	for _, g := range q.groups {
@@ -26,13 +26,13 @@ func (q *Queue) Take(u *Unit) bool {
 	}
 	switch u.at {
 	case active, backoff, resting, errorBackoff:
-		q.fly(u)
+		q.putInFlight(u)
 		return true
 	}
 	return false
 }
 
-// Waiting reports whether Muster would return a unit without a known gate.
+// Waiting reports whether ActivateAll would return a unit without a known gate.
 func (q *Queue) Waiting() bool {
 	if q.active.len()+q.backoff.len()+q.errors.len() > 0 {
 		return true

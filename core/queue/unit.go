@@ -52,7 +52,7 @@ type Unit struct {
 	profile *profile
 	seq     uint64 // of the last arrival; rises with Since
 	turn    uint64 // order among equals: seq, or for a gang its first seq
-	urgent  bool   // see Queue.Hurry
+	urgent  bool   // see Queue.SkipBackoff
 	extra   bool   // see Gangs.Extra
 	// declared: see Gangs.Priority.
 	declared bool
@@ -127,8 +127,8 @@ func (u *Unit) Early() bool { return u.early }
 // Resting reports whether the unit backs off and fits no node as far as the queue knows; see Rest.
 func (u *Unit) Resting() bool { return u.at == resting }
 
-// hears reports whether events are passed to the hints of the plugins that rejected the unit.
-func (u *Unit) hears() bool { return u.at == waiting || u.at == resting }
+// receivesEvents reports whether events are passed to the hints of the plugins that rejected the unit.
+func (u *Unit) receivesEvents() bool { return u.at == waiting || u.at == resting }
 
 // latest returns the newest known version of a pod of the unit.
 func (u *Unit) latest(uid cluster.UID) *cluster.Pod {

@@ -29,14 +29,14 @@ type spentNow struct {
 // not whole, or that shares its name with another one (by which the allocator keeps counters).
 func (inv *Inventory) spent(p *pool) bool {
 	if p.spent.at != p.changed {
-		p.spent = spentNow{sound(p.slices) && faultless(p.slices) && inv.nothingLeft(p), p.changed}
+		p.spent = spentNow{sound(p.slices) && hasNoPoolError(p.slices) && inv.nothingLeft(p), p.changed}
 	}
 	return p.spent.is && inv.names[p.id.name] == 1
 }
 
-// faultless reports whether the allocator would find no error in a pool on any node, in addition to what makes it
+// hasNoPoolError reports whether the allocator would find no error in a pool on any node, in addition to what makes it
 // sound: devices have distinct names, and valid node selectors.
-func faultless(list []*resourceapi.ResourceSlice) bool {
+func hasNoPoolError(list []*resourceapi.ResourceSlice) bool {
 	names := map[string]bool{} // device -> is there
 	for _, slice := range list {
 		for i := range slice.Spec.Devices {

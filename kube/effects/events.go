@@ -55,7 +55,7 @@ type EventWriter struct {
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
-	waiting []letter // oldest first
+	waiting []eventWrite // oldest first
 	running int
 	closed  bool
 	series  map[seriesKey]*series
@@ -66,8 +66,8 @@ type EventWriter struct {
 // seriesKey tells which events are the same. The note is part of it: a series says one thing often.
 type seriesKey struct{ uid, kind, action, reason, note string }
 
-// letter is one write of an event.
-type letter struct {
+// eventWrite is one write of an event.
+type eventWrite struct {
 	event *eventsv1.Event
 	of    *series // nil for an event that cannot come again
 }
@@ -78,9 +78,9 @@ type series struct {
 	count    int32
 	last     time.Time
 	reported time.Time // when the count was last given to be written
-	// onTheWay: a write of it waits or is under way; the next one must find the event there. owed: there is to be a
+	// inFlight: a write of it waits or is under way; the next one must find the event there. pending: there is to be a
 	// next one.
-	onTheWay, owed bool
+	inFlight, pending bool
 }
 
 // NewEventWriter returns an EventWriter. Calls end when ctx does. controller and hostname name the reporter.
@@ -141,11 +141,11 @@ func (w *EventWriter) write(e engine.WriteEvent, ev *eventsv1.Event, now time.Ti
 		if len(w.series) < seriesKept {
 			s := &series{event: ev, count: 1, last: now, reported: now}
 			w.series[key] = s
-			w.push(letter{ev, s})
+			w.push(eventWrite{ev, s})
 			return
 		}
 	}
-	w.push(letter{event: ev})
+	w.push(eventWrite{event: ev})
 }
 
 // again counts one more of a series. The second is written at once; later ones when the series is refreshed or ends.
@@ -160,12 +160,12 @@ func (w *EventWriter) again(s *series, now time.Time) {
 // report has the count of a series written, behind what is on the way of it.
 func (w *EventWriter) report(s *series, now time.Time) {
 	s.reported = now
-	if s.owed = s.onTheWay; s.owed {
+	if s.pending = s.inFlight; s.pending {
 		return
 	}
 	ev := s.event.DeepCopy()
 	ev.Series = &eventsv1.EventSeries{Count: s.count, LastObservedTime: metav1.NewMicroTime(s.last)}
-	w.push(letter{ev, s})
+	w.push(eventWrite{ev, s})
 }
 
 // EndSeries writes the last count of series that have ended. Call it about once a minute.
@@ -190,17 +190,17 @@ func (w *EventWriter) endSeriesLocked(now time.Time) {
 }
 
 // push queues an event to be written.
-func (w *EventWriter) push(l letter) {
+func (w *EventWriter) push(l eventWrite) {
 	if len(w.waiting) >= eventsWaiting {
 		if lost := w.waiting[0].of; lost != nil {
-			lost.onTheWay = false
+			lost.inFlight = false
 		}
-		w.waiting[0] = letter{}
+		w.waiting[0] = eventWrite{}
 		w.waiting = w.waiting[1:]
 		w.metrics.EventsDropped.Inc()
 	}
 	if l.of != nil {
-		l.of.onTheWay = true
+		l.of.inFlight = true
 	}
 	w.waiting = append(w.waiting, l)
 	if w.running < eventsInFlight {
@@ -261,7 +261,7 @@ func (w *EventWriter) work() {
 			return
 		}
 		next := w.waiting[0]
-		w.waiting[0] = letter{}
+		w.waiting[0] = eventWrite{}
 		w.waiting = w.waiting[1:]
 		w.mu.Unlock()
 		w.deliver(next.event)
@@ -275,7 +275,7 @@ func (w *EventWriter) work() {
 func (w *EventWriter) arrived(s *series) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s.onTheWay = false; s.owed && !w.closed {
+	if s.inFlight = false; s.pending && !w.closed {
 		w.report(s, time.Now())
 	}
 }

@@ -136,9 +136,9 @@ func (w *GangWriter) carryOut(s engine.GangStatus) {
 
 // The results of a write, by which they are counted.
 const (
-	gangWritten = "written"
-	gangEqual   = "equal" // the API server has it, or is further
-	gangMoot    = "moot"  // the object is gone, or another one
+	gangWritten  = "written"
+	gangEqual    = "equal" // the API server has it, or is further
+	gangObsolete = "moot"  // the object is gone, or another one
 )
 
 // write sends a status once.
@@ -163,14 +163,14 @@ func (w *GangWriter) writeGroup(s engine.GangStatus, fresh bool) (string, error)
 		defer cancel()
 		got, err := groups.Get(ctx, s.Gang.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return gangMoot, nil
+			return gangObsolete, nil
 		} else if err != nil {
 			return "", fmt.Errorf("reading pod group %s: %w", s.Gang, err)
 		}
 		have = gangapi.PodGroup(got)
 	}
 	if have == nil || have.UID != types.UID(s.UID) {
-		return gangMoot, nil
+		return gangObsolete, nil
 	}
 	// A group that was placed once is never shown as waiting again (upstream: updatePodGroupCondition).
 	was := have.Condition
@@ -193,7 +193,7 @@ func (w *GangWriter) writeGroup(s engine.GangStatus, fresh bool) (string, error)
 	defer cancel()
 	_, err = groups.Patch(ctx, s.Gang.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) {
-		return gangMoot, nil
+		return gangObsolete, nil
 	} else if err != nil {
 		return "", fmt.Errorf("writing the status of pod group %s: %w", s.Gang, err)
 	}
@@ -236,7 +236,7 @@ func (w *GangWriter) writeObject(s engine.GangStatus, api gangapi.API) (string, 
 	}
 	got, err := read()
 	if apierrors.IsNotFound(err) || err == nil && got.GetUID() != types.UID(s.UID) {
-		return gangMoot, nil
+		return gangObsolete, nil
 	} else if err != nil {
 		return "", fmt.Errorf("reading %s %s: %w", api.WatchName(), s.Gang, err)
 	}
@@ -254,7 +254,7 @@ func (w *GangWriter) writeObject(s engine.GangStatus, api gangapi.API) (string, 
 	if apierrors.IsNotFound(err) {
 		// Either the object went, or its status is part of it. What is there to be read tells.
 		if _, gone := read(); apierrors.IsNotFound(gone) {
-			return gangMoot, nil
+			return gangObsolete, nil
 		}
 		w.setWhole(s.Gang.Source, true)
 		return "", fmt.Errorf("writing the status of %s %s: %w", api.WatchName(), s.Gang, errNoSubresource)

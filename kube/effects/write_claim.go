@@ -238,7 +238,7 @@ func (w *objectWriter) releaseClaim(r cluster.ReleaseClaim) error {
 			"status")
 		return err
 	}
-	return moot(carry(w, change[*resourceapi.ResourceClaim]{
+	return ignoreGone(carry(w, change[*resourceapi.ResourceClaim]{
 		what:  "releasing claim " + targetName(r.Target),
 		blind: patch,
 		read:  w.readClaim(r.Target),
@@ -250,7 +250,7 @@ func (w *objectWriter) releaseClaim(r cluster.ReleaseClaim) error {
 }
 
 func (w *objectWriter) deallocateClaim(r cluster.ReleaseClaim) error {
-	return moot(carry(w, change[*resourceapi.ResourceClaim]{
+	return ignoreGone(carry(w, change[*resourceapi.ResourceClaim]{
 		what: "deallocating claim " + targetName(r.Target),
 		read: w.readClaim(r.Target),
 		judge: func(claim *resourceapi.ResourceClaim) (bool, error) {
@@ -268,8 +268,8 @@ func (w *objectWriter) deallocateClaim(r cluster.ReleaseClaim) error {
 	}))
 }
 
-// moot takes an object that is gone for one from which everything is taken away.
-func moot(err error) error {
+// ignoreGone treats an object that is gone as one from which everything is removed.
+func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -285,7 +285,7 @@ func (w *objectWriter) deleteClaim(d cluster.DeleteClaim) error {
 		}
 		return madeFor(claim, d.Pod)
 	}
-	return moot(carry(w, change[*resourceapi.ResourceClaim]{
+	return ignoreGone(carry(w, change[*resourceapi.ResourceClaim]{
 		what:  "deleting claim " + targetName(d.Target),
 		read:  w.readClaim(d.Target),
 		judge: func(claim *resourceapi.ResourceClaim) (bool, error) { return !isIt(claim), nil },

@@ -212,7 +212,7 @@ func TestNodesThatAreOversold(t *testing.T) {
 		{"nodes end", []engine.Event{engine.NodeGone{Name: "a"}, engine.NodeGone{Name: "b"}}, 0, 3},
 	} {
 		c.step(s.then...)
-		c.tally.periodic.oversell(question.New(c.View()))
+		c.tally.periodic.countOversold(question.New(c.View()))
 		c.check(t, s.when, count{s.nodes, "kumiki_oversold_nodes", nil}, count{s.all, "kumiki_oversells_seen_total", nil})
 	}
 }

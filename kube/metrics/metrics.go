@@ -10,8 +10,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Metrics are what this package counts. The scheduler_ ones are upstream's to the letter (pkg/scheduler/metrics); the
-// kumiki_ ones are ours. conformance/metrics compares the former and lists what is counted differently.
+// Metrics are what this package counts. The scheduler_ ones are upstream's to the letter (pkg/scheduler/metrics);
+// the kumiki_ ones are ours. conformance/metrics compares the former and lists what is counted differently.
 type Metrics struct {
 	all []metrics.Registerable
 

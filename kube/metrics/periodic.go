@@ -50,7 +50,7 @@ func (p *periodic) set(of any, watches Watches, now time.Time) {
 	}
 	if e, can := of.(viewed); can {
 		inspector := question.New(e.View())
-		p.oversell(inspector)
+		p.countOversold(inspector)
 		p.gangs(inspector.GangCensus(), record.Time(now.UnixNano()))
 	}
 }
@@ -78,7 +78,7 @@ func (p *periodic) gangs(c question.GangCensus, now record.Time) {
 	}
 }
 
-func (p *periodic) oversell(inspector question.Inspector) {
+func (p *periodic) countOversold(inspector question.Inspector) {
 	p.round++
 	count := 0
 	inspector.Oversold(func(node string) {

@@ -208,7 +208,7 @@ func freedOn(r *record.Preemption) string {
 
 // moved writes what happens to the pods that leave.
 func (p *page) moved(m *record.Moved) {
-	if m == nil || m.Tried+m.Strangers == 0 { // the conditions show already that no pod is created again
+	if m == nil || m.Tried+m.OtherSchedulers == 0 { // the conditions show already that no pod is created again
 		return
 	}
 	p.section("")
@@ -225,9 +225,9 @@ func (p *page) moved(m *record.Moved) {
 		parts = append(parts, fmt.Sprintf("%d %s another place, %d %s none", m.Fit, verb(m.Fit, "finds", "find"),
 			m.Tried-m.Fit, verb(m.Tried-m.Fit, "finds", "find")))
 	}
-	if m.Strangers > 0 {
-		parts = append(parts, fmt.Sprintf("%d %s placed by other schedulers", m.Strangers,
-			verb(m.Strangers, "is", "are")))
+	if m.OtherSchedulers > 0 {
+		parts = append(parts, fmt.Sprintf("%d %s placed by other schedulers", m.OtherSchedulers,
+			verb(m.OtherSchedulers, "is", "are")))
 	}
 	p.printf(" %s.", strings.Join(parts, "; "))
 	if m.First > 0 {

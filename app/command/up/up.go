@@ -185,7 +185,7 @@ func (o Options) inside(ctx context.Context, cluster *testcluster.Cluster, objec
 func follow(ctx context.Context, api kubernetes.Interface, pods *tracker) error {
 	factory := informers.NewSharedInformerFactory(api, 0)
 	informer := factory.Core().V1().Pods().Informer()
-	if err := informer.SetTransform(slim); err != nil {
+	if err := informer.SetTransform(keepTracked); err != nil {
 		return fmt.Errorf("watching pods: %w", err)
 	}
 	if _, err := informer.AddEventHandler(pods.handler()); err != nil {
@@ -198,8 +198,8 @@ func follow(ctx context.Context, api kubernetes.Interface, pods *tracker) error 
 	return nil
 }
 
-// slim drops what the tracker does not read.
-func slim(o any) (any, error) {
+// keepTracked drops what the tracker does not read.
+func keepTracked(o any) (any, error) {
 	if p, ok := o.(*v1.Pod); ok {
 		p.ManagedFields = nil
 		p.Spec.Containers, p.Spec.InitContainers, p.Spec.Volumes = nil, nil, nil

@@ -38,8 +38,8 @@ func (TaintToleration) Name() string { return TaintTolerationName }
 // Reads declares the taints.
 func (TaintToleration) Reads() plugin.Reads { return plugin.ReadsNode }
 
-// disliked counts the taints that make a node less welcome to a pod with these tolerations.
-func disliked(tolerations []v1.Toleration, taints []v1.Taint) int64 {
+// countSoftTaints counts the PreferNoSchedule taints that these tolerations do not tolerate.
+func countSoftTaints(tolerations []v1.Toleration, taints []v1.Taint) int64 {
 	var n int64
 	for i := range taints {
 		t := &taints[i]
@@ -120,11 +120,11 @@ func (TaintToleration) Normal() plugin.Normal { return plugin.ReversedMax }
 
 type taintScore struct {
 	tolerations []v1.Toleration
-	known       []int64 // taint set id -> number of taints disliked
+	known       []int64 // taint set id -> number of PreferNoSchedule taints not tolerated
 }
 
 func (f *taintScore) Plain(_ cluster.Snapshot, v *cluster.NodeView) int64 {
-	return disliked(f.tolerations, v.Node.Taints)
+	return countSoftTaints(f.tolerations, v.Node.Taints)
 }
 
 func (f *taintScore) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []int64) {
@@ -133,7 +133,7 @@ func (f *taintScore) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []in
 		return
 	}
 	for id := len(f.known); id < len(sets); id++ {
-		f.known = append(f.known, disliked(f.tolerations, sets[id]))
+		f.known = append(f.known, countSoftTaints(f.tolerations, sets[id]))
 	}
 	known := f.known
 	column = column[lo:hi]

@@ -73,14 +73,15 @@ func volumeCSINodeHint(_ *cluster.Pod, ch plugin.Change) plugin.Hint {
 func volumeDriverHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 	old, now := versions[*storagev1.CSIDriver](ch)
 	for i := range p.Spec.Volumes {
-		if csi := p.Spec.Volumes[i].CSI; csi != nil && csi.Driver == now.Name && (tellsRoom(old) && !tellsRoom(now)) {
+		csi := p.Spec.Volumes[i].CSI
+		if csi != nil && csi.Driver == now.Name && reportsCapacity(old) && !reportsCapacity(now) {
 			return plugin.QueueHint
 		}
 	}
 	return plugin.SkipHint
 }
 
-func tellsRoom(d *storagev1.CSIDriver) bool {
+func reportsCapacity(d *storagev1.CSIDriver) bool {
 	return d != nil && d.Spec.StorageCapacity != nil && *d.Spec.StorageCapacity
 }
 

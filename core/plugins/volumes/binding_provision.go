@@ -20,7 +20,7 @@ func canMake(s cluster.Snapshot, claim *v1.PersistentVolumeClaim, node *cluster.
 	switch {
 	case class == nil, !allows(class.AllowedTopologies, node.Labels):
 		return volumeNoMatch | plugin.Unresolvable
-	case !hasRoom(s, claim, class, node.Labels):
+	case !hasCapacity(s, claim, class, node.Labels):
 		return volumeNoRoom | plugin.Unresolvable
 	}
 	return plugin.Fit
@@ -52,9 +52,9 @@ func allows(terms []v1.TopologySelectorTerm, nodeLabels map[string]string) bool 
 	return len(terms) == 0
 }
 
-// hasRoom reports whether the storage that a node with these labels reaches has capacity for a claim's volume, as far
-// as its driver says.
-func hasRoom(s cluster.Snapshot, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass,
+// hasCapacity reports whether the storage that a node with these labels reaches has capacity for a claim's volume, as
+// far as its driver says.
+func hasCapacity(s cluster.Snapshot, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass,
 	nodeLabels map[string]string) bool {
 	size, told := roomToCheck(s, claim, class)
 	if !told {
@@ -80,7 +80,7 @@ func roomToCheck(s cluster.Snapshot, claim *v1.PersistentVolumeClaim, class *sto
 		return 0, false
 	}
 	driver, ok := cluster.Find[*storagev1.CSIDriver](s, "", class.Provisioner)
-	if !ok || !tellsRoom(driver) {
+	if !ok || !reportsCapacity(driver) {
 		return 0, false
 	}
 	return quantity.Value(), true

@@ -54,7 +54,7 @@ func (f *limitFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag plu
 	f.failed = nil
 	column := f.pl.nodes.of(s)
 	f.suspects(s, lo, hi, func(n cluster.NodeIdx) bool {
-		if out[n] != plugin.Fits || f.hasRoom(s, n, column[n]) {
+		if out[n] != plugin.Fits || f.hasCapacity(s, n, column[n]) {
 			return true
 		}
 		code, err := f.judge(s, s.NodeName(n), column[n],
@@ -77,7 +77,7 @@ func (f *limitFilter) Quiet(s cluster.Snapshot) bool {
 	column, looked := f.pl.nodes.of(s), 0
 	return f.suspects(s, 0, cluster.NodeIdx(s.Rows()), func(n cluster.NodeIdx) bool {
 		looked++
-		return looked <= fewSuspects && f.hasRoom(s, n, column[n])
+		return looked <= fewSuspects && f.hasCapacity(s, n, column[n])
 	})
 }
 
@@ -116,8 +116,8 @@ func (f *limitFilter) suspects(s cluster.Snapshot, lo, hi cluster.NodeIdx, look 
 	return true
 }
 
-// hasRoom reports whether row n certainly has capacity and nothing broken on it.
-func (f *limitFilter) hasRoom(s cluster.Snapshot, n cluster.NodeIdx, csi *storagev1.CSINode) bool {
+// hasCapacity reports whether row n certainly has capacity and nothing broken on it.
+func (f *limitFilter) hasCapacity(s cluster.Snapshot, n cluster.NodeIdx, csi *storagev1.CSINode) bool {
 	d := f.on(csi)
 	if d.missing != "" || d.err != nil {
 		return false

@@ -36,8 +36,8 @@ func (VolumeZone) Reads() plugin.Reads {
 var zoneLabels = []string{v1.LabelFailureDomainBetaZone, v1.LabelFailureDomainBetaRegion, v1.LabelTopologyZone,
 	v1.LabelTopologyRegion}
 
-// heirOf is the label that has replaced a beta label; any other label itself.
-func heirOf(label string) string {
+// currentLabel is the label that has replaced a beta label; any other label itself.
+func currentLabel(label string) string {
 	switch label {
 	case v1.LabelFailureDomainBetaZone:
 		return v1.LabelTopologyZone
@@ -144,7 +144,7 @@ func (f *zoneFilter) Plain(_ cluster.Snapshot, v *cluster.NodeView) plugin.Code 
 	for _, place := range f.places {
 		value, ok := v.Node.Labels[place.label]
 		if !ok {
-			value, ok = v.Node.Labels[heirOf(place.label)]
+			value, ok = v.Node.Labels[currentLabel(place.label)]
 		}
 		if !ok || !slices.Contains(place.values, value) {
 			return zoneCode()
@@ -175,7 +175,7 @@ func (f *zoneFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag plug
 	nodematch.Fill(set.Words)
 	for _, place := range f.places {
 		clear(set.Rule)
-		if heir := heirOf(place.label); heir != place.label {
+		if heir := currentLabel(place.label); heir != place.label {
 			for _, value := range place.values {
 				nodematch.Or(set.Rule, s.WithLabel(heir, value), first)
 			}

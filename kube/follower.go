@@ -9,17 +9,17 @@ import (
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
 )
 
-// Onlooker is a loop that follows the cluster and decides nothing: rights to list and watch are all it needs.
-type Onlooker struct {
+// Follower is a loop that follows the cluster and decides nothing: rights to list and watch are all it needs.
+type Follower struct {
 	Informers *intake.Informers
 	Loop      *Loop
 }
 
 // Health is the state that a server shows of this loop. ending is closed when the process begins to end.
-func (o *Onlooker) Health(ending <-chan struct{}) serve.Health { return o.Loop.health(ending) }
+func (o *Follower) Health(ending <-chan struct{}) serve.Health { return o.Loop.health(ending) }
 
 // Run looks on until ctx ends. All goroutines have ended when it returns.
-func (o *Onlooker) Run(ctx context.Context) {
+func (o *Follower) Run(ctx context.Context) {
 	o.Loop.tally.Watches = o.Informers
 	o.Informers.Start(ctx)
 	defer o.Informers.Stop()
