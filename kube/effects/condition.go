@@ -42,13 +42,10 @@ type Patcher struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu      sync.Mutex
-	states  map[string]*patchState // UID -> what is on its way or was written
-	queue   []string               // UIDs with a wish and no worker, oldest first
-	running int
-	sweep   int // sweep states when they grow past this
-	closed  bool
-	workers sync.WaitGroup
+	mu     sync.Mutex
+	states map[string]*patchState // UID -> what is on its way or was written
+	pods   taskQueue[*patchState] // those with a wish
+	sweep  int                    // sweep states when they grow past this
 }
 
 // wish is the desired status of a pod: a condition, a nomination, or both.
@@ -95,6 +92,7 @@ func NewPatcher(ctx context.Context, client kubernetes.Interface, newest func(re
 		client: client, newest: newest, metrics: metrics, patience: 100 * time.Millisecond,
 		states: map[string]*patchState{}, sweep: 1024,
 	}
+	p.pods = taskQueue[*patchState]{mu: &p.mu, limit: patchesInFlight, do: p.settle}
 	p.ctx, p.cancel = context.WithCancel(ctx)
 	return p
 }
@@ -116,7 +114,7 @@ func (p *Patcher) Denominate(pod record.PodRef) {
 func (p *Patcher) wish(c wish) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	if p.pods.closed {
 		return
 	}
 	s := p.states[c.Pod.UID]
@@ -133,12 +131,7 @@ func (p *Patcher) wish(c wish) {
 		return
 	}
 	s.active = true
-	p.queue = append(p.queue, c.Pod.UID)
-	if p.running < patchesInFlight {
-		p.running++
-		p.workers.Add(1)
-		go p.work()
-	}
+	p.pods.push(s)
 }
 
 // Cancel drops the wish for a pod: it is being bound.
@@ -168,27 +161,10 @@ func (p *Patcher) sweepLocked() {
 // Stop ends the calls and waits for the workers.
 func (p *Patcher) Stop() {
 	p.mu.Lock()
-	p.closed = true
+	p.pods.closed = true
 	p.mu.Unlock()
 	p.cancel()
-	p.workers.Wait()
-}
-
-func (p *Patcher) work() {
-	defer p.workers.Done()
-	for {
-		p.mu.Lock()
-		if len(p.queue) == 0 || p.closed {
-			p.running--
-			p.mu.Unlock()
-			return
-		}
-		uid := p.queue[0]
-		p.queue = p.queue[1:]
-		s := p.states[uid]
-		p.mu.Unlock()
-		p.settle(s)
-	}
+	p.pods.wait()
 }
 
 // settle writes wishes of one pod until none is left.
@@ -198,7 +174,7 @@ func (p *Patcher) settle(s *patchState) {
 	conflicts := 0  // in a row
 	for {
 		p.mu.Lock()
-		if s.want == nil || p.closed {
+		if s.want == nil || p.pods.closed {
 			s.active = false
 			p.mu.Unlock()
 			return

@@ -54,13 +54,10 @@ type EventWriter struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu      sync.Mutex
-	waiting []eventWrite // oldest first
-	running int
-	closed  bool
-	series  map[seriesKey]*series
-	lastNS  int64 // event names are made of times; each is later than the one before
-	workers sync.WaitGroup
+	mu     sync.Mutex
+	writes taskQueue[eventWrite]
+	series map[seriesKey]*series
+	lastNS int64 // event names are made of times; each is later than the one before
 }
 
 // seriesKey tells which events are the same. The note is part of it: a series says one thing often.
@@ -90,6 +87,7 @@ func NewEventWriter(ctx context.Context, client kubernetes.Interface, newest fun
 		client: client, newest: newest, metrics: metrics, controller: controller, hostname: hostname,
 		patience: time.Second, series: map[seriesKey]*series{},
 	}
+	w.writes = taskQueue[eventWrite]{mu: &w.mu, limit: eventsInFlight, do: w.carryOut}
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	return w
 }
@@ -125,7 +123,7 @@ func (w *EventWriter) WriteAbout(e engine.WriteEvent, other record.PodRef) {
 func (w *EventWriter) write(e engine.WriteEvent, ev *eventsv1.Event, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed {
+	if w.writes.closed {
 		return
 	}
 	// A pod is bound once; only what can come again is worth remembering.
@@ -172,7 +170,7 @@ func (w *EventWriter) report(s *series, now time.Time) {
 func (w *EventWriter) EndSeries() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.closed {
+	if !w.writes.closed {
 		w.endSeriesLocked(time.Now())
 	}
 }
@@ -191,23 +189,16 @@ func (w *EventWriter) endSeriesLocked(now time.Time) {
 
 // push queues an event to be written.
 func (w *EventWriter) push(l eventWrite) {
-	if len(w.waiting) >= eventsWaiting {
-		if lost := w.waiting[0].of; lost != nil {
+	if len(w.writes.waiting) >= eventsWaiting {
+		if lost := w.writes.pop().of; lost != nil {
 			lost.inFlight = false
 		}
-		w.waiting[0] = eventWrite{}
-		w.waiting = w.waiting[1:]
 		w.metrics.EventsDropped.Inc()
 	}
 	if l.of != nil {
 		l.of.inFlight = true
 	}
-	w.waiting = append(w.waiting, l)
-	if w.running < eventsInFlight {
-		w.running++
-		w.workers.Add(1)
-		go w.work()
-	}
+	w.writes.push(l)
 }
 
 // event makes the event, as the scheduler of the pod "of" reports it.
@@ -251,23 +242,11 @@ func (w *EventWriter) name(pod string, now time.Time) string {
 	return pod + suffix
 }
 
-func (w *EventWriter) work() {
-	defer w.workers.Done()
-	for {
-		w.mu.Lock()
-		if len(w.waiting) == 0 || w.closed {
-			w.running--
-			w.mu.Unlock()
-			return
-		}
-		next := w.waiting[0]
-		w.waiting[0] = eventWrite{}
-		w.waiting = w.waiting[1:]
-		w.mu.Unlock()
-		w.deliver(next.event)
-		if next.of != nil {
-			w.arrived(next.of)
-		}
+// carryOut delivers one event, and then the next count of its series.
+func (w *EventWriter) carryOut(l eventWrite) {
+	w.deliver(l.event)
+	if l.of != nil {
+		w.arrived(l.of)
 	}
 }
 
@@ -275,7 +254,7 @@ func (w *EventWriter) work() {
 func (w *EventWriter) arrived(s *series) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s.inFlight = false; s.pending && !w.closed {
+	if s.inFlight = false; s.pending && !w.writes.closed {
 		w.report(s, time.Now())
 	}
 }
@@ -325,9 +304,9 @@ func (w *EventWriter) send(ev *eventsv1.Event) error {
 func (w *EventWriter) Stop(patience context.Context) {
 	for {
 		w.mu.Lock()
-		idle := len(w.waiting) == 0 && w.running == 0
+		idle := w.writes.idle()
 		if idle || patience.Err() != nil {
-			w.closed = true
+			w.writes.closed = true
 			w.mu.Unlock()
 			break
 		}
@@ -335,5 +314,5 @@ func (w *EventWriter) Stop(patience context.Context) {
 		call.Sleep(patience, 10*time.Millisecond)
 	}
 	w.cancel()
-	w.workers.Wait()
+	w.writes.wait()
 }
