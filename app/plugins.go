@@ -124,4 +124,4 @@ func (wakesOnAnyEvent) Wakes() []plugin.Wake {
 }
 
 // Kinds returns the kinds that the plugin declares. A wildcard names none.
-func (w wokenByAll) Kinds() []cluster.Kind { return plugin.KindsOf(w.Plugin) }
+func (w wakesOnAnyEvent) Kinds() []cluster.Kind { return plugin.KindsOf(w.Plugin) }
