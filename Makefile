@@ -7,8 +7,11 @@
 GO      ?= go
 GOBUILD  = $(GO) build -buildvcs=false
 
-# The local cluster tells clients that it is Kubernetes 1.36.3; what the linker must know for that stands in one file.
+# The local cluster tells clients that it is Kubernetes 1.37.1; what the linker must know for that stands in one file.
 UPSTREAM_LDFLAGS = $(shell cat localcluster/ldflags.txt)
+
+# The release before the one that is matched, which localcluster can run, too.
+PREVIOUS = 1.36
 
 MODULES = . localcluster conformance
 # Outside go.work: what they require must not move the versions of the others.
@@ -61,6 +64,12 @@ localcluster: # as internal/testcluster builds it, so that neither builds again 
 conformance-upstream: ## bin/kube-scheduler: upstream's, to measure against
 	$(GOBUILD) -ldflags "$(UPSTREAM_LDFLAGS)" -o bin/kube-scheduler ./conformance/cmd/kube-scheduler
 
+.PHONY: kube-scheduler-previous
+kube-scheduler-previous: ## bin/kube-scheduler-1.36: upstream's of the release before, to measure against
+	GOWORK=off $(GO) -C localcluster build -buildvcs=false -modfile=go-$(PREVIOUS).mod \
+		-ldflags "$(shell cat localcluster/ldflags-$(PREVIOUS).txt)" -o ../bin/kube-scheduler-$(PREVIOUS) \
+		k8s.io/kubernetes/cmd/kube-scheduler
+
 # What goes into an image is built outside the workspace, whose other modules must not move its versions, and without
 # paths and cgo: the same commit gives the same bytes.
 .PHONY: image
@@ -89,8 +98,23 @@ lint: ## vet and staticcheck on all modules, the rules of internal/lint (formatt
 		echo "==> vet and staticcheck $$m"; GOWORK=off $(GO) -C $$m vet ./... || bad=1; \
 		(cd $$m && GOWORK=off "$(CURDIR)/bin/staticcheck" ./...) || bad=1; \
 	done; \
+	echo "==> vet the tests that need the release before"; $(GO) vet -tags previous ./internal/e2e || bad=1; \
 	echo "==> rules"; $(GO) test ./internal/lint || bad=1; \
 	if [ $$bad = 0 ]; then echo "lint ok"; else echo "lint FAILED"; exit 1; fi
+
+# What does not depend on how a release reports things. TestPodGroupsEvict uses the types of the matched release.
+CORE_E2E = TestPodsArePlacedAndTheRestHasTheReason|TestEveryPluginOnARealAPIServer|TestPreemptionOnARealAPIServer
+CORE_E2E := $(CORE_E2E)|TestGangsAreEvictedWholeOnARealAPIServer|TestDeclarationsOfGangsOnARealAPIServer
+CORE_E2E := $(CORE_E2E)|TestATakeOverLosesNothing|TestNothingIsLostWhenProcessesDieInABurst
+CORE_E2E := $(CORE_E2E)|TestTheClusterIsUpgradedUnderLoad|TestAPodGroupOfAnOldVersionIsLeftBehind
+.PHONY: localcluster-previous
+localcluster-previous: ## a control plane of the release before, for kumiki up --kubernetes 1.36; some minutes the first time
+	GOWORK=off $(GO) -C localcluster build -buildvcs=false -modfile=go-$(PREVIOUS).mod \
+		-ldflags "$(shell cat localcluster/ldflags-$(PREVIOUS).txt)" -o ../bin/kumiki-localcluster-$(PREVIOUS) .
+
+.PHONY: e2e-previous
+e2e-previous: localcluster-previous ## the core scenarios on an API server of the release before
+	KUMIKI_KUBERNETES=$(PREVIOUS) $(GO) test -count 1 -p 1 -timeout 30m -tags previous ./internal/e2e -run '^($(CORE_E2E))$$'
 
 .PHONY: architecture
 architecture: ## write the diagram of packages in docs/architecture.md
@@ -130,6 +154,11 @@ bench-basic: build conformance-upstream ## 10,000 plain pods on 5,000 nodes: kum
 .PHONY: bench-table
 bench-table: build conformance-upstream ## the comparison table, families of workloads x schedulers, in hours (ARGS="--list" ARGS=--resume)
 	bin/kumiki bench table --to out/bench/table.json $(ARGS)
+
+.PHONY: bench-releases
+bench-releases: build conformance-upstream kube-scheduler-previous ## five families: kumiki beside two releases of kube-scheduler (ARGS=--resume)
+	bin/kumiki bench table --to out/bench/releases.json --runs 3 --match '^(basic|spread|teams-anti-affinity|volumes|preemption-beside)/' \
+		--scheduler kumiki,kube-scheduler,./bin/kube-scheduler-$(PREVIOUS),null $(ARGS)
 
 .PHONY: bench-core
 bench-core: ## scheduling alone, without an API server: kumiki beside upstream's own cycle (ARGS="--nodes 1000,5000 --runs 5 -o json")

@@ -169,6 +169,7 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *i
 	})
 	loop = kube.NewLoop(kube.LoopConfig{
 		Engine: s.engine, Inbox: inbox, Executor: executor, Metrics: counts, Meter: meter, Observers: s.opts.Observers,
+		SchedulerNames: schedulerNames(s.opts.Config.Profiles),
 	})
 	informers := intake.NewInformers(s.clients.Watches, inbox)
 	informers.Dynamic = s.clients.Dynamic
@@ -243,4 +244,13 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	return s.Run(ctx)
+}
+
+// schedulerNames returns the scheduler names of profiles, in their order.
+func schedulerNames(profiles []config.Profile) []string {
+	names := make([]string, len(profiles))
+	for i, p := range profiles {
+		names[i] = p.SchedulerName
+	}
+	return names
 }

@@ -115,7 +115,7 @@ func (p Plugins) describeProfile(profile config.Profile, made engine.Profile) []
 		about := PluginDescription{Name: name, Points: points, Weight: profile.Weights[name], Acting: p.has(name),
 			Filter: filters[name], Score: scores[name]}
 		if !about.Acting {
-			about.Why = "not built in this version"
+			about.Why = config.Without(name)
 		}
 		if name == config.NodeResourcesFit && profile.Fit == config.Slots {
 			out = append(out, PluginDescription{Name: resources.NodeSlotsName,
@@ -226,6 +226,9 @@ func preemptionText(c *preempt.Config) string {
 	}
 	if c.Strict {
 		out += "; never against a disruption budget"
+	}
+	if c.PodsOnly {
+		out += "; not for gangs"
 	}
 	return out
 }

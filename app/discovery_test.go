@@ -9,10 +9,12 @@ import (
 	"testing"
 	"time"
 
+	resourceapi "k8s.io/api/resource/v1"
 	componentmetrics "k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/question"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
@@ -156,21 +158,26 @@ func TestPodsAndNodesAreEnough(t *testing.T) {
 		all = append(all, string(kind))
 	}
 	slices.Sort(all)
-	for name, take := range map[string]func(*apiServer){
-		"not served": func(api *apiServer) { api.withdraw(theRest(api)...) },
-		"forbidden":  func(api *apiServer) { api.forbid(theRest(api)...) },
+	// DeviceTaintRule is not served by every supported release, so its absence alone has no line.
+	served := slices.DeleteFunc(slices.Clone(all), func(kind string) bool { return kind == "DeviceTaintRule" })
+	for name, c := range map[string]struct {
+		take func(*apiServer)
+		want []string
+	}{
+		"not served": {func(api *apiServer) { api.withdraw(theRest(api)...) }, served},
+		"forbidden":  {func(api *apiServer) { api.forbid(theRest(api)...) }, all},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			api := newAPIServer(t)
-			api.serve(t, "1.36", false)
-			take(api)
+			api.serve(t, "1.37", false)
+			c.take(api)
 			api.node(t, "n1")
 			api.pod(t, "p", "")
 			r := start(t, api)
 			r.binds(t, api, "p")
-			if got := r.kinds(); !slices.Equal(got, all) {
-				t.Errorf("said to be missing: %q, want %q", got, all)
+			if got := r.kinds(); !slices.Equal(got, c.want) {
+				t.Errorf("said to be missing: %q, want %q", got, c.want)
 			}
 		})
 	}
@@ -247,6 +254,39 @@ func TestAnAPIThatComesLaterIsUsed(t *testing.T) {
 	r.binds(t, api, "late")
 	eventually(t, r, "three kinds are said to be there", func() bool {
 		return len(r.lines("Objects of a kind can be read now")) == 3
+	})
+}
+
+// TestRulesOfANewerAPIServerAreRead: 1.36 does not serve DeviceTaintRule in v1, which needs no line in the log and no
+// right. After an upgrade of the API server, the rules are read, or their absence is logged if the right is missing.
+// Catches a kind whose absence is reported to every user of an older release, or to none of a newer one.
+func TestRulesOfANewerAPIServerAreRead(t *testing.T) {
+	t.Parallel()
+	const path = "/apis/resource.k8s.io/v1/devicetaintrules"
+	api := newAPIServer(t)
+	api.serve(t, "1.36", false)
+	api.forbid(path)
+	api.node(t, "n1")
+	api.pod(t, "p", "")
+	r := start(t, api)
+	r.binds(t, api, "p")
+	if got := r.kinds(); len(got) > 0 {
+		t.Errorf("said to be missing: %q", got)
+	}
+	api.serve(t, "1.37", false)
+	api.put(t, path, "{metadata: {name: worn}, spec: {deviceSelector: {}, taint: {key: worn, effect: NoSchedule}}}")
+	eventually(t, r, "the missing right is logged", func() bool {
+		return slices.Equal(r.kinds(), []string{"DeviceTaintRule"})
+	})
+	api.forbid()
+	eventually(t, r, "the rule is known", func() bool {
+		known := false
+		if err := r.Ask(t.Context(), func(e *engine.Engine) {
+			_, known = cluster.Find[*resourceapi.DeviceTaintRule](e.View().Snapshot(), "", "worn")
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return known
 	})
 }
 

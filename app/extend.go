@@ -24,7 +24,7 @@ func newInbox(ctx context.Context, c config.Resolved, kinds []cluster.Kind) *int
 	in := intake.NewInbox(func(object string, problem any) {
 		log.Error(nil, "Object could not be read and is left as it was", "object", object, "problem", problem)
 	}, kinds...)
-	in.ReadGangs(gangRules(c.Kumiki.Gangs))
+	in.ReadGangs(gangRules(c.Kumiki.Gangs, c.Features))
 	return in
 }
 

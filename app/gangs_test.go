@@ -12,9 +12,10 @@ import (
 )
 
 const (
-	groupPath = "/apis/scheduling.k8s.io/v1alpha2/podgroups"
-	sigsPath  = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
-	inGroup   = "schedulingGroup: {podGroupName: g}, "
+	groupPath    = "/apis/scheduling.k8s.io/v1beta1/podgroups"
+	groupPath136 = "/apis/scheduling.k8s.io/v1alpha2/podgroups"
+	sigsPath     = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
+	inGroup      = "schedulingGroup: {podGroupName: g}, "
 )
 
 // TestADropInTakesPodGroupsInWhenTheyCome: pods that name a group are placed one by one, as by a scheduler that does
@@ -23,36 +24,42 @@ const (
 // unreadable group, and a readable group that is ignored.
 func TestADropInTakesPodGroupsInWhenTheyCome(t *testing.T) {
 	t.Parallel()
-	for name, before := range map[string]func(*testing.T, *apiServer){
-		"not served": func(t *testing.T, api *apiServer) { api.serve(t, "1.36", false) },
-		"forbidden": func(t *testing.T, api *apiServer) {
-			api.serve(t, "1.36", true)
-			api.forbid(groupPath)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			api := newAPIServer(t)
-			before(t, api)
-			api.node(t, "n1")
-			api.pod(t, "early", inGroup)
-			r := start(t, api)
-			r.binds(t, api, "early")
-			if got := r.kinds(); len(got) > 0 {
-				t.Errorf("said to be missing: %q", got)
-			}
-			api.serve(t, "1.36", true)
-			api.forbid()
-			eventually(t, r, "pod groups are read", func() bool {
-				return len(r.lines("Objects of a kind can be read now")) > 0
+	for release, path := range map[string]string{"1.36": groupPath136, "1.37": groupPath} {
+		for name, before := range map[string]func(*testing.T, *apiServer){
+			"not served": func(t *testing.T, api *apiServer) { api.serve(t, release, false) },
+			"forbidden": func(t *testing.T, api *apiServer) {
+				api.serve(t, release, true)
+				api.forbid(path)
+			},
+		} {
+			t.Run(name+" by "+release, func(t *testing.T) {
+				t.Parallel()
+				takesPodGroupsIn(t, release, path, before)
 			})
-			api.pod(t, "late", inGroup)
-			eventually(t, r, "the pod waits for its group", func() bool { return r.rejected(t, "late") })
-			api.put(t, groupPath, "{metadata: {namespace: default, name: g}, spec: {schedulingPolicy: {gang: "+
-				"{minCount: 2}}}}")
-			r.binds(t, api, "late") // early is a member and holds its place
-		})
+		}
 	}
+}
+
+func takesPodGroupsIn(t *testing.T, release, path string, before func(*testing.T, *apiServer)) {
+	api := newAPIServer(t)
+	before(t, api)
+	api.node(t, "n1")
+	api.pod(t, "early", inGroup)
+	r := start(t, api)
+	r.binds(t, api, "early")
+	if got := r.kinds(); len(got) > 0 {
+		t.Errorf("said to be missing: %q", got)
+	}
+	api.serve(t, release, true)
+	api.forbid()
+	eventually(t, r, "pod groups are read", func() bool {
+		return len(r.lines("Objects of a kind can be read now")) > 0
+	})
+	api.pod(t, "late", inGroup)
+	eventually(t, r, "the pod waits for its group", func() bool { return r.rejected(t, "late") })
+	api.put(t, path, "{metadata: {namespace: default, name: g}, spec: {schedulingPolicy: {gang: "+
+		"{minCount: 2}}}}")
+	r.binds(t, api, "late") // early is a member and holds its place
 }
 
 // TestAKindOfGangsThatComesLater: the switch is on and the resource is not defined yet. The pods wait, the log says
@@ -100,8 +107,12 @@ func TestSwitchesOfGangs(t *testing.T) {
 		{config.Gangs{PodGroup: config.Off, Annotation: config.Off, Sigs: config.Off, Volcano: config.On,
 			Pfnet: "a.b/c"}, convert.GangRules{Volcano: true, Pfnet: "a.b/c"}},
 	} {
-		if got := gangRules(c.say); got != c.want {
+		if got := gangRules(c.say, config.DefaultFeatures()); got != c.want {
 			t.Errorf("%v: got %+v, want %+v", c.say, got, c.want)
+		}
+		c.want.GroupPolicy = true
+		if got := gangRules(c.say, config.Features{PodGroupPreemptionPolicy: true}); got != c.want {
+			t.Errorf("%v, with policies of groups: got %+v, want %+v", c.say, got, c.want)
 		}
 	}
 }

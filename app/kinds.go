@@ -26,7 +26,8 @@ var reads = map[string][]cluster.Kind{
 		cluster.KindCSIDriver,
 		cluster.KindAttachment},
 	config.DefaultPreemption: {cluster.KindBudget},
-	config.DynamicResources:  {cluster.KindDeviceClaim, cluster.KindResourceSlice, cluster.KindDeviceClass},
+	config.DynamicResources: {cluster.KindDeviceClaim, cluster.KindResourceSlice, cluster.KindDeviceClass,
+		cluster.KindDeviceTaint},
 }
 
 // owners are what PodTopologySpread takes the selectors of default constraints from.
@@ -54,7 +55,10 @@ func (p Plugins) Kinds(c config.Resolved, made engine.Config) []cluster.Kind {
 			}
 		}
 	}
-	kinds = slices.DeleteFunc(kinds, func(k cluster.Kind) bool { return k == cluster.KindGang }) // see gangRules
+	kinds = slices.DeleteFunc(kinds, func(k cluster.Kind) bool {
+		return k == cluster.KindGang || // see gangRules
+			k == cluster.KindDeviceTaint && !c.Features.DRADeviceTaintRules
+	})
 	slices.Sort(kinds)
 	return slices.Compact(kinds)
 }
@@ -75,11 +79,11 @@ func checkKinds(pl plugin.Plugin) error {
 }
 
 // gangRules returns which declarations of gangs count.
-func gangRules(g config.Gangs) convert.GangRules {
+func gangRules(g config.Gangs, f config.Features) convert.GangRules {
 	return convert.GangRules{
 		Group: g.PodGroup != config.Off, GroupIfRead: g.PodGroup == config.Auto,
 		Annotation: g.Annotation == config.On, Sigs: g.Sigs == config.On, Volcano: g.Volcano == config.On,
-		Pfnet: g.Pfnet,
+		Pfnet: g.Pfnet, GroupPolicy: f.PodGroupPreemptionPolicy,
 	}
 }
 

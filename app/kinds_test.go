@@ -23,7 +23,8 @@ func TestOnlyWhatPluginsReadIsWatched(t *testing.T) {
 		p := config.Profile{SchedulerName: "s", Enabled: map[config.Point][]string{config.Filter: names,
 			config.Score: names}}
 		p.Args.PodTopologySpread = spread
-		return config.Resolved{Profiles: []config.Profile{p, {SchedulerName: "other"}}}
+		return config.Resolved{Profiles: []config.Profile{p, {SchedulerName: "other"}},
+			Features: config.DefaultFeatures()}
 	}
 	list := configv1.PodTopologySpreadArgs{DefaultingType: configv1.ListDefaulting}
 	listed := list
@@ -40,18 +41,18 @@ func TestOnlyWhatPluginsReadIsWatched(t *testing.T) {
 			"[ReplicaSet ReplicationController Service StatefulSet]"},
 		{with(list, config.InterPodAffinity, config.VolumeRestrictions), "[Namespace PersistentVolumeClaim]"},
 		{with(list, config.DefaultPreemption), "[PodDisruptionBudget]"},
-		{with(list, config.DynamicResources), "[DeviceClass ResourceClaim ResourceSlice]"},
+		{with(list, config.DynamicResources), "[DeviceClass DeviceTaintRule ResourceClaim ResourceSlice]"},
 	} {
 		if got := fmt.Sprint(Plugins{}.Kinds(c.config, engine.Config{})); got != c.want {
 			t.Errorf("kinds %s, want %s", got, c.want)
 		}
 	}
-	// The default profile reads everything but what its gates leave out.
+	// The default profile reads everything.
 	watched := map[cluster.Kind]bool{}
 	for _, kind := range kindsOf(t, Plugins{}, config.Default()) {
 		watched[kind] = true
 	}
-	if len(watched) != 16 || watched[cluster.KindDeviceTaint] {
+	if len(watched) != 17 {
 		t.Errorf("the default profile watches %v", watched)
 	}
 }

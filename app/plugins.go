@@ -55,6 +55,16 @@ func (p Plugins) ReadConfig(path string) (config.Resolved, error) { return p.cat
 // ParseConfig reads the text of a configuration file. The error is a *config.Error.
 func (p Plugins) ParseConfig(text []byte) (config.Resolved, error) { return p.catalog.Parse(text) }
 
+// DefaultConfig returns the configuration without a file.
+func (p Plugins) DefaultConfig() config.Resolved { return p.catalog.Default() }
+
+// With returns the same plugins for other features: configurations are read, and plugins made, as kube-scheduler does
+// with these gates.
+func (p Plugins) With(f config.Features) Plugins {
+	p.catalog = p.catalog.With(f)
+	return p
+}
+
 // Schema returns the JSON schema (draft 7) of configuration files whose profiles may enable the custom plugins.
 func (p Plugins) Schema() ([]byte, error) { return p.catalog.Schema() }
 
@@ -75,11 +85,11 @@ func (p Plugins) isCustom(name string) bool {
 }
 
 // make makes a plugin of a profile.
-func (p Plugins) make(name string, profile config.Profile) (plugin.Plugin, error) {
+func (p Plugins) make(name string, profile config.Profile, f config.Features) (plugin.Plugin, error) {
 	r, custom := p.custom[name]
 	if !custom {
 		r, _ := plugins.Lookup(name)
-		return r.New(arguments(name, profile))
+		return r.New(arguments(name, profile, f))
 	}
 	pl, err := r.New(profile.Args.Custom[name])
 	if err != nil {

@@ -38,9 +38,10 @@ func (p Plugins) EngineConfig(c config.Resolved) (engine.Config, error) {
 		SessionPeriod:  record.Time(c.Kumiki.SessionPeriod),
 		Hold:           holdOf(c.Kumiki.Gangs.Hold),
 	}
-	inventory, migration := devices.NewInventory(), intake.NewMigration(klog.Background())
+	inventory := devices.NewInventory(DeviceFeatures(c.Features))
+	migration := intake.NewMigration(klog.Background())
 	for _, profile := range c.Profiles {
-		b := builder{from: profile, plugins: p, inventory: inventory, migration: migration,
+		b := builder{from: profile, features: c.Features, plugins: p, inventory: inventory, migration: migration,
 			made: map[string]plugin.Plugin{}}
 		if err := b.build(); err != nil {
 			return engine.Config{}, fmt.Errorf("profile %q: %w", profile.SchedulerName, err)
@@ -58,6 +59,7 @@ func holdOf(h config.Hold) *engine.Hold {
 // builder makes the plugins of one profile, each once.
 type builder struct {
 	from      config.Profile
+	features  config.Features
 	plugins   Plugins
 	inventory *devices.Inventory // shared by the profiles
 	migration plugin.Migration   // the same
@@ -74,6 +76,8 @@ func (b *builder) build() error {
 			switch {
 			case !b.plugins.has(name):
 				continue // see Describe
+			case isIdle(b.features, point, name):
+				continue
 			case name == config.DefaultPreemption:
 				b.out.Preemption = preemption(b.from)
 				continue
@@ -91,6 +95,19 @@ func (b *builder) build() error {
 		}
 	}
 	return nil
+}
+
+// isIdle reports whether a plugin does nothing at a point, because a feature is off. A file can name it all the same.
+func isIdle(f config.Features, point config.Point, name string) bool {
+	switch name {
+	case config.NodeDeclaredFeatures:
+		return !f.NodeDeclaredFeatures
+	case config.VolumeBinding:
+		return point == config.Score && !f.StorageCapacityScoring
+	case devices.Name:
+		return point == config.Score && !f.DRAPrioritizedList
+	}
+	return false
 }
 
 // plugin returns a plugin, made at its first use.
@@ -115,7 +132,7 @@ func (b *builder) make(name string) (plugin.Plugin, error) {
 	if name == devices.Name {
 		return devices.New(deviceArguments(b.from.Args.DynamicResources), b.inventory)
 	}
-	pl, err := b.plugins.make(name, b.from)
+	pl, err := b.plugins.make(name, b.from, b.features)
 	if asks, ok := pl.(plugin.Migrating); ok && err == nil {
 		return asks.WithMigration(b.migration), nil
 	}
@@ -127,12 +144,13 @@ func (b *builder) make(name string) (plugin.Plugin, error) {
 
 // preemption returns how a profile evicts pods for others; nil if it does not. DefaultPreemption is part of the
 // engine. Its gate keeps a pod waiting until its evictions are executed; a profile that omits it at preEnqueue does
-// not wait.
+// not wait. A profile that omits it at podGroupPostFilter evicts no pods for gangs.
 func preemption(p config.Profile) *preempt.Config {
 	if !p.Runs(config.PostFilter, config.DefaultPreemption) {
 		return nil
 	}
 	out := &preempt.Config{
+		PodsOnly:      !p.Runs(config.PodGroupPostFilter, config.DefaultPreemption),
 		Sync:          p.SyncPreemption || !p.Runs(config.PreEnqueue, config.DefaultPreemption),
 		Strict:        p.Preemption.Budgets == config.Strict,
 		VictimTimeout: record.Time(p.Preemption.VictimTimeout),
@@ -158,9 +176,7 @@ func (b *builder) enable(point config.Point, pl plugin.Plugin) {
 	case config.PostFilter:
 		out.Remediers = append(out.Remediers, pl.(plugin.Remedier))
 	case config.Score:
-		if s, scores := pl.(plugin.Scorer); scores { // VolumeBinding scores only under a gate that is off
-			out.Scorers = append(out.Scorers, place.Scorer{Scorer: s, Weight: b.from.Weights[pl.Name()]})
-		}
+		out.Scorers = append(out.Scorers, place.Scorer{Scorer: pl.(plugin.Scorer), Weight: b.from.Weights[pl.Name()]})
 	case config.Reserve:
 		out.Reservers = append(out.Reservers, pl.(plugin.Reserver))
 	}
@@ -181,7 +197,7 @@ func searchBy(s config.Search) place.Search {
 }
 
 // arguments converts a plugin's arguments from the form in the file to the plugin's.
-func arguments(name string, p config.Profile) any {
+func arguments(name string, p config.Profile, f config.Features) any {
 	a := p.Args
 	switch name {
 	case basic.NodeAffinityName:
@@ -192,8 +208,13 @@ func arguments(name string, p config.Profile) any {
 		return fit
 	case resources.NodeResourcesBalancedAllocationName:
 		return resources.BalancedArgs{Resources: weighted(a.NodeResourcesBalancedAllocation.Resources)}
+	case volumes.NodeVolumeLimitsName:
+		return volumes.NodeVolumeLimitsArgs{NeedDrivers: f.VolumeLimitScaling}
 	case volumes.VolumeBindingName:
-		return volumes.VolumeBindingArgs{BindTimeout: record.Time(*a.VolumeBinding.BindTimeoutSeconds) * record.Second}
+		return volumes.VolumeBindingArgs{
+			BindTimeout: record.Time(*a.VolumeBinding.BindTimeoutSeconds) * record.Second,
+			Shape:       shapeOf(a.VolumeBinding.Shape),
+		}
 	case spread.PodTopologySpreadName:
 		args := a.PodTopologySpread
 		return spread.PodTopologySpreadArgs{DefaultConstraints: args.DefaultConstraints,
@@ -208,7 +229,23 @@ func arguments(name string, p config.Profile) any {
 }
 
 func deviceArguments(a configv1.DynamicResourcesArgs) devices.Args {
-	return devices.Args{FilterTimeout: a.FilterTimeout.Duration, BindingTimeout: a.BindingTimeout.Duration}
+	out := devices.Args{FilterTimeout: a.FilterTimeout.Duration}
+	if a.BindingTimeout != nil { // otherwise no bind waits
+		out.BindingTimeout = a.BindingTimeout.Duration
+	}
+	return out
+}
+
+// DeviceFeatures converts features to those of DynamicResources.
+func DeviceFeatures(f config.Features) devices.Features {
+	out := devices.DefaultFeatures()
+	out.TaintRules = f.DRADeviceTaintRules
+	a := &out.Allocator
+	a.AdminAccess, a.ConsumableCapacity, a.DeviceTaints = f.DRAAdminAccess, f.DRAConsumableCapacity, f.DRADeviceTaints
+	a.FractionalCapacityRange = f.DRAFractionalCapacityRange
+	a.PartitionableDevices, a.PrioritizedList = f.DRAPartitionableDevices, f.DRAPrioritizedList
+	a.DeviceBindingAndStatus = f.WaitForDevices()
+	return out
 }
 
 func fitArguments(a configv1.NodeResourcesFitArgs) resources.FitArgs {
@@ -218,11 +255,16 @@ func fitArguments(a configv1.NodeResourcesFitArgs) resources.FitArgs {
 		out.Strategy = resources.Strategy(s.Type)
 		out.Resources = weighted(s.Resources)
 		if s.RequestedToCapacityRatio != nil {
-			for _, point := range s.RequestedToCapacityRatio.Shape {
-				out.Shape = append(out.Shape, plugin.ShapePoint{Utilization: int64(point.Utilization),
-					Score: int64(point.Score)})
-			}
+			out.Shape = shapeOf(s.RequestedToCapacityRatio.Shape)
 		}
+	}
+	return out
+}
+
+func shapeOf(points []configv1.UtilizationShapePoint) []plugin.ShapePoint {
+	var out []plugin.ShapePoint
+	for _, point := range points {
+		out = append(out, plugin.ShapePoint{Utilization: int64(point.Utilization), Score: int64(point.Score)})
 	}
 	return out
 }

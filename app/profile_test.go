@@ -70,7 +70,7 @@ func TestEveryDefaultPluginIsMade(t *testing.T) {
 		var want []string
 		for _, name := range p.Enabled[point] {
 			switch {
-			case name == config.DefaultPreemption, point == config.Score && name == config.VolumeBinding:
+			case name == config.DefaultPreemption:
 			case point == config.Score:
 				want = append(want, fmt.Sprintf("%s=%d", name, p.Weights[name]))
 			default:
@@ -182,7 +182,7 @@ profiles:
 		b != (place.Search{Strategy: place.FixedWindow, Percentage: 40}) {
 		t.Errorf("searches %+v and %+v", a, b)
 	}
-	args := func(name string) any { return arguments(name, c.Profiles[0]) }
+	args := func(name string) any { return arguments(name, c.Profiles[0], c.Features) }
 	fit := args(resources.NodeResourcesFitName).(resources.FitArgs)
 	if fit.Strategy != resources.MostAllocated || len(fit.Resources) != 1 ||
 		fit.Resources[0] != (resources.WeightedResource{Name: "cpu", Weight: 2}) || !fit.ScoreReal ||
@@ -197,7 +197,8 @@ profiles:
 		IgnorePreferredTermsOfExistingPods: true}) {
 		t.Errorf("arguments of InterPodAffinity: %+v", got)
 	}
-	if got := args(volumes.VolumeBindingName).(volumes.VolumeBindingArgs); got.BindTimeout != 90e9 || got.Shape != nil {
+	if got := args(volumes.VolumeBindingName).(volumes.VolumeBindingArgs); got.BindTimeout != 90e9 ||
+		!slices.Equal(got.Shape, volumes.DefaultVolumeBindingArgs().Shape) {
 		t.Errorf("arguments of VolumeBinding: %+v", got)
 	}
 	if got := deviceArguments(c.Profiles[0].Args.DynamicResources); got != (devices.Args{
@@ -223,8 +224,9 @@ func TestHowAProfilePreempts(t *testing.T) {
 			"all: the smallest loss on any node; a pod may be tried again before its victims are deleted"},
 		{"plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}, postFilter: {enabled: [{name: " +
 			"DefaultPreemption}]}}",
-			&preempt.Config{Sync: true}, "all: the smallest loss on any node; a pod may be tried again before its " +
-				"victims are deleted"},
+			&preempt.Config{Sync: true, PodsOnly: true}, "all: the smallest loss on any node; a pod may be tried again " +
+				"before its victims are deleted; not for gangs"},
+		{off("podGroupPostFilter"), &preempt.Config{PodsOnly: true}, "all: the smallest loss on any node; not for gangs"},
 		{args("minCandidateNodesPercentage: 20"),
 			&preempt.Config{Limit: &preempt.Limit{MinPercentage: 20, MinAbsolute: 100}},
 			"the smallest loss on the first nodes found, 20% of those where evictions may help and at least 100"},

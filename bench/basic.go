@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,10 +70,31 @@ func basicPlan(nodes, pods int) (workload.Plan, error) {
 	return c.Plan(w)
 }
 
-// collect is the hook for the start of a measurement. If profiles are requested, a profile starts with it. The end of
-// the hook waits for the profile; the measurement ends before that.
-func (m *matrix) collect(g *gauge) func(context.Context, ops.Collection) (func(context.Context) error, error) {
+// profile is the hook of operations that collect a profile; nil if none is requested.
+func (m *matrix) profile(g *gauge) func(context.Context, string) (func(context.Context) error, error) {
 	if m.ProfileDir == "" || g.s == nil {
+		return nil
+	}
+	return func(ctx context.Context, path string) (func(context.Context) error, error) {
+		return g.s.StartProfile(ctx, m.ProfileDir, path)
+	}
+}
+
+// collectsProfile reports whether a plan has operations that collect a profile.
+func collectsProfile(p *workload.Plan) bool {
+	return slices.ContainsFunc(p.Ops, func(op workload.Op) bool {
+		_, is := op.(*workload.StartCollectingProfile)
+		return is
+	})
+}
+
+// collect is the hook for the start of a measurement. If profiles are requested, a profile starts with it, unless the
+// plan says when: a process has one CPU profile at a time. The end of the hook waits for the profile; the measurement
+// ends before that.
+func (m *matrix) collect(
+	g *gauge, p *workload.Plan,
+) func(context.Context, ops.Collection) (func(context.Context) error, error) {
+	if m.ProfileDir == "" || g.s == nil || collectsProfile(p) {
 		return g.begin
 	}
 	return func(ctx context.Context, c ops.Collection) (func(context.Context) error, error) {

@@ -4,7 +4,9 @@ package bench
 
 import (
 	"errors"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,7 +99,24 @@ func (f *fileFlags) run(cmd *cobra.Command, o testbed.Options) error {
 	}
 	o.Progress = cmd.ErrOrStderr()
 	m := &matrix{Options: o, plans: plans, rate: f.rate, topic: f.topic, tell: newTeller(o.Progress)}
+	if topics := topicsBeside(plans, f.topic); len(topics) > 0 {
+		m.tell.line("some workloads have thresholds for other topics only, which are not checked: "+
+			"give --topic with one of %s", strings.Join(topics, ", "))
+	}
 	return m.report(cmd, f.format)
+}
+
+// topicsBeside returns the topics, sorted, of thresholds that no run checks: those of workloads that have some, but
+// none for this topic.
+func topicsBeside(plans []workload.Plan, topic string) []string {
+	var out []string
+	for i := range plans {
+		if p := &plans[i]; p.ThresholdFor(topic) == 0 {
+			out = slices.AppendSeq(out, maps.Keys(p.TopicThresholds))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // report measures and writes the results, after an interrupt too.

@@ -100,7 +100,7 @@ func (o *gangOptions) chosen() ([]gangs.Scenario, error) {
 }
 
 // nativeGangs are the feature gates of upstream's gang scheduling.
-var nativeGangs = map[string]bool{"GenericWorkload": true, "GangScheduling": true}
+var nativeGangs = map[string]bool{"GenericWorkload": true}
 
 // playAll plays the scenarios for each scheduler, each on a separate cluster.
 func (o *gangOptions) playAll(ctx context.Context, to io.Writer, todo []gangs.Scenario) error {

@@ -18,7 +18,7 @@ import (
 )
 
 // usualMetrics are the histograms of a scheduler that scheduler_perf collects for workloads that name none
-// (scheduler_perf.go, defaultMetricsCollectorConfig and qHintMetrics), with the labels by which they are split; any
+// (scheduler_perf.go, defaultMetricsCollectorConfig), with the labels by which they are split; any
 // value counts. scheduler_perf also lists scheduler_pod_scheduling_duration_seconds, which kube-scheduler replaced by
 // scheduler_pod_scheduling_sli_duration_seconds.
 var usualMetrics = []workload.Metric{
@@ -28,6 +28,8 @@ var usualMetrics = []workload.Metric{
 	{Name: "scheduler_plugin_execution_duration_seconds", Labels: []workload.MetricLabel{{Label: "plugin"}, {Label: "extension_point"}}},
 	{Name: "scheduler_queueing_hint_execution_duration_seconds", Labels: []workload.MetricLabel{{Label: "plugin"}, {Label: "event"}}},
 	{Name: "scheduler_event_handling_duration_seconds", Labels: []workload.MetricLabel{{Label: "event"}}},
+	{Name: "scheduler_podgroup_scheduling_attempt_duration_seconds", Labels: []workload.MetricLabel{{Label: "result"}}},
+	{Name: "scheduler_podgroup_scheduling_algorithm_duration_seconds"},
 }
 
 // attemptsMetric counts the attempts of a scheduler.
@@ -142,7 +144,7 @@ func (s scraped) attempts() int64 {
 }
 
 // items returns the histograms as scheduler_perf reports them, in milliseconds: one for each combination of the
-// values of a metric's labels that has samples.
+// values of a metric's labels that has samples. A counter, which a workload can name too, has no buckets and no item.
 func (s scraped) items(metrics []workload.Metric) []report.DataItem {
 	var out []report.DataItem
 	for _, m := range metrics {
@@ -170,7 +172,7 @@ func (s scraped) items(metrics []workload.Metric) []report.DataItem {
 			}
 		}
 		for _, key := range slices.Sorted(maps.Keys(groups)) {
-			if g := groups[key]; g.count > 0 {
+			if g := groups[key]; g.count > 0 && len(g.buckets) > 0 {
 				g.labels["Metric"] = m.Name
 				out = append(out, report.DataItem{Unit: "ms", Labels: g.labels, Data: map[string]float64{
 					"Average": 1000 * g.sum / g.count, "Perc50": 1000 * g.quantile(0.5), "Perc90": 1000 * g.quantile(0.9),

@@ -87,7 +87,7 @@ func TestWhatWasMeasuredIsKeptAndGoneOnWith(t *testing.T) {
 	}
 }
 
-// Catches: runs of two machines, or with two limits, that become one report, and a report of hours that is overwritten.
+// Catches: runs of two machines, of two releases of kube-scheduler, or with two limits, that become one report, and a report of hours that is overwritten.
 func TestReportsOfAnotherKindAreNotGoneOnWith(t *testing.T) {
 	m, c := halfDone(t)
 	for _, other := range []*report.Comparison{{QPS: 2, Burst: 1, Machine: c.Machine}, {QPS: 1, Burst: 1, Machine: report.Machine{CPUs: 4}}, {QPS: 1, Burst: 1, Machine: c.Machine, Rate: 3}, {QPS: 1, Burst: 1, Machine: c.Machine, Limits: report.GoLimits{Procs: 1}}} {
@@ -95,11 +95,22 @@ func TestReportsOfAnotherKindAreNotGoneOnWith(t *testing.T) {
 			t.Errorf("gone on with %+v: %v", other, err)
 		}
 	}
+	c.Trials = append(c.Trials, report.Trial{Workload: "a/1", Scheduler: report.Upstream, Round: 1, PodsPerSecond: 5})
+	if err := m.put(c); err != nil {
+		t.Fatal(err)
+	}
+	next := report.Comparison{QPS: 1, Burst: 1, Machine: c.Machine, KubeScheduler: "1.37.1"}
+	if err := m.kept.Begin(&next); err == nil || !strings.Contains(err.Error(), "kube-scheduler 1.36.3, and this is 1.37.1") {
+		t.Errorf("a report of 1.36.3 is continued with 1.37.1: %v", err)
+	}
+	if next.KubeScheduler = "1.36.3"; m.kept.Begin(&next) != nil {
+		t.Error("a report is not continued with the same release of kube-scheduler")
+	}
 	m.kept.Resume = false
 	if err := m.kept.Begin(&report.Comparison{}); err != nil {
 		t.Fatal(err)
 	}
-	if old, err := report.Read(m.kept.Path + ".old"); err != nil || len(old.Trials) != 3 {
+	if old, err := report.Read(m.kept.Path + ".old"); err != nil || len(old.Trials) != 4 {
 		t.Errorf("what was there before: %v, %v", old, err)
 	}
 }

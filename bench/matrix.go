@@ -182,9 +182,11 @@ func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *report.Trial,
 		}()
 		g.s = stop
 	}
-	env := ops.Env{Client: b.Client, Dynamic: objects, Watch: g.watch, Collect: m.collect(g), Rate: m.rate, Patience: m.Patience, Progress: func(at ops.Progress) {
+	env := ops.Env{Client: b.Client, Dynamic: objects, Watch: g.watch, Collect: m.collect(g, p), Profile: m.profile(g),
+		Rate: m.rate, Patience: m.Patience}
+	env.Progress = func(at ops.Progress) {
 		m.tell.status("%s: %d/%d %s, %d of %d pods", where, at.Op+1, at.Ops, at.Opcode, at.Done, at.Total)
-	}}
+	}
 	err = m.follow(ctx, g, env, plan, b, r)
 	if err != nil && g.s != nil && !errors.Is(ctx.Err(), context.Canceled) {
 		m.tell.line("%s, last words of the scheduler:\n%s", where, g.s.LogTail())

@@ -19,7 +19,7 @@ import (
 // slower machine affects all of them. If ctx ends, run returns and keeps the complete trials.
 func (m *matrix) run(ctx context.Context) (*report.Comparison, error) {
 	c := &report.Comparison{Date: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version(), CPUs: runtime.NumCPU(), QPS: m.QPS, Burst: m.Burst,
-		Rate: m.rate, Topic: m.topic, Limits: report.DefaultGoLimits()}
+		Rate: m.rate, Topic: m.topic, KubeScheduler: m.UpstreamRelease, Limits: report.DefaultGoLimits()}
 	var err error
 	if c.Machine, err = report.ThisMachine(); err != nil {
 		return nil, err

@@ -70,9 +70,10 @@ func (r *report) args(path string, in []configv1.PluginConfig) Args {
 		given = append(given, entry{field.NewPath(here, "args"), pc.Name, into})
 	}
 	// Only now: decoding over a default would keep parts of it.
-	out.setDefaults()
+	features := r.catalog.Features()
+	out.setDefaults(features)
 	for _, e := range given {
-		e.into.setDefaults()
+		e.into.setDefaults(features)
 		r.checkArgs(e.path, e.plugin, e.into)
 	}
 	return out
@@ -119,7 +120,13 @@ func defaultResources() []configv1.ResourceSpec {
 		{Name: string(v1.ResourceMemory), Weight: 1}}
 }
 
-func (a *Args) setDefaults() {
+// defaultCapacityShape returns the points by which VolumeBinding scores if a file names none: the more capacity is
+// free, the better.
+func defaultCapacityShape() []configv1.UtilizationShapePoint {
+	return []configv1.UtilizationShapePoint{{Utilization: 0, Score: 10}, {Utilization: 100, Score: 0}}
+}
+
+func (a *Args) setDefaults(f Features) {
 	preemption := &a.DefaultPreemption
 	if preemption.MinCandidateNodesPercentage == nil && preemption.MinCandidateNodesAbsolute == nil {
 		fill(&preemption.MinCandidateNodesPercentage, allCandidates)
@@ -127,9 +134,15 @@ func (a *Args) setDefaults() {
 	fill(&preemption.MinCandidateNodesPercentage, defaultCandidatesPercent)
 	fill(&preemption.MinCandidateNodesAbsolute, defaultCandidatesAtLeast)
 	fill(&a.DynamicResources.FilterTimeout, metav1.Duration{Duration: configv1.DynamicResourcesFilterTimeoutDefault})
-	fill(&a.DynamicResources.BindingTimeout, metav1.Duration{Duration: configv1.DynamicResourcesBindingTimeoutDefault})
+	if f.WaitForDevices() {
+		fill(&a.DynamicResources.BindingTimeout,
+			metav1.Duration{Duration: configv1.DynamicResourcesBindingTimeoutDefault})
+	}
 	fill(&a.InterPodAffinity.HardPodAffinityWeight, defaultHardAffinityWeight)
 	fill(&a.VolumeBinding.BindTimeoutSeconds, defaultBindTimeoutSeconds)
+	if len(a.VolumeBinding.Shape) == 0 && f.StorageCapacityScoring {
+		a.VolumeBinding.Shape = defaultCapacityShape()
+	}
 	if a.PodTopologySpread.DefaultingType == "" {
 		a.PodTopologySpread.DefaultingType = configv1.SystemDefaulting
 	}

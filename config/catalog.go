@@ -24,11 +24,12 @@ type Custom struct {
 	DefaultArgs func() any
 }
 
-// Catalog is the plugins that a profile can enable: the default plugins and the custom ones of a program. Its zero
-// value has the default plugins alone.
+// Catalog is the plugins that a profile can enable: the default plugins and the custom ones of a program, and the
+// features with which files are read. Its zero value has the default plugins alone, and the default features.
 type Catalog struct {
 	// Invariant: the names are unique, and none is that of a default plugin.
-	custom []Custom
+	custom   []Custom
+	features *Features // nil for DefaultFeatures
 }
 
 // NewCatalog returns a catalog with custom plugins.
@@ -50,7 +51,7 @@ func (c Catalog) check(p Custom) error {
 	switch {
 	case p.Name == "" || p.Name == all:
 		return errors.New("it needs a name")
-	case builtin || p.Name == Kumiki || gated[p.Name] != "" || slices.Contains(removed, p.Name):
+	case builtin || p.Name == Kumiki || slices.Contains(removed, p.Name):
 		return errors.New("the name belongs to kumiki or to a plugin of kube-scheduler; use another one")
 	case known:
 		return errors.New("it is added twice")
@@ -94,10 +95,10 @@ func (c Catalog) Parse(text []byte) (Resolved, error) {
 	return resolved, r.err()
 }
 
-// Plugins returns the plugins that a profile can enable: the default plugins in the order of the default profile, then
-// the custom ones.
+// Plugins returns the plugins that a profile can enable: the default plugins in the order of the default profile, those
+// that have no effect, then the custom ones.
 func (c Catalog) Plugins() []string {
-	names := Plugins()
+	names := append(Plugins(), GatedPlugins()...)
 	for _, p := range c.custom {
 		names = append(names, p.Name)
 	}

@@ -14,8 +14,7 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
 
-// checkArgs validates the arguments of one plugin (upstream: apis/config/validation/validation_pluginargs.go, with the
-// default feature gates).
+// checkArgs validates the arguments of one plugin (upstream: apis/config/validation/validation_pluginargs.go).
 func (r *report) checkArgs(path *field.Path, plugin string, a *Args) {
 	switch plugin {
 	case DefaultPreemption:
@@ -62,9 +61,13 @@ func (r *report) checkDevices(path *field.Path, a *configv1.DynamicResourcesArgs
 	if d := a.FilterTimeout.Duration; d < 0 {
 		r.add(path.Child("filterTimeout").String(), "must not be negative, got %v; 0 is no time-out", d)
 	}
-	least := time.Second
-	if d := a.BindingTimeout.Duration; d < least {
-		r.add(path.Child("bindingTimeout").String(), "must be at least 1s, got %v", d)
+	least, binding := time.Second, path.Child("bindingTimeout").String()
+	switch {
+	case a.BindingTimeout == nil:
+	case !r.catalog.Features().WaitForDevices():
+		r.add(binding, "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled")
+	case a.BindingTimeout.Duration < least:
+		r.add(binding, "must be at least 1s, got %v", a.BindingTimeout.Duration)
 	}
 }
 
@@ -75,10 +78,13 @@ func (r *report) checkVolumeBinding(path *field.Path, a *configv1.VolumeBindingA
 		r.add(path.Child("bindTimeoutSeconds").String(), "must be at most %d, got %d", maxSeconds,
 			*a.BindTimeoutSeconds)
 	}
-	if a.Shape != nil {
-		r.add(path.Child("shape").String(),
-			"belongs to the feature gate StorageCapacityScoring, which is off by default and not available in "+
-				"this version")
+	shape := path.Child("shape")
+	switch {
+	case r.catalog.Features().StorageCapacityScoring:
+		r.checkShape(shape, a.Shape)
+	case a.Shape != nil:
+		r.add(shape.String(),
+			"unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring")
 	}
 }
 

@@ -35,8 +35,11 @@ func Parse(text []byte) (Resolved, error) {
 }
 
 // Default returns the configuration without a file.
-func Default() Resolved {
-	r := &report{}
+func Default() Resolved { return Catalog{}.Default() }
+
+// Default returns the configuration without a file.
+func (c Catalog) Default() Resolved {
+	r := &report{catalog: c}
 	resolved := r.resolve(&configv1.KubeSchedulerConfiguration{})
 	if err := r.err(); err != nil {
 		panic(fmt.Sprintf("config: the default configuration is wrong: %v", err))

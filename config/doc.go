@@ -4,7 +4,7 @@
 // decoded strictly, defaulted, validated and resolved to what each profile runs. It is a leaf and imports nothing of
 // kumiki.
 //
-// A file that kube-scheduler 1.36.3 accepts has the same meaning here; conformance/config compares the two on
+// A file that kube-scheduler 1.37.1 accepts has the same meaning here; conformance/config compares the two on
 // generated files and expects every difference by name. They are:
 //
 //   - plugins that belong to a feature gate which is off by default cannot be enabled; disabling one is fine;

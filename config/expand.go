@@ -25,7 +25,7 @@ func (r *report) plugins(path string, custom *configv1.Plugins) (map[Point][]str
 	if len(r.problems) > before {
 		return nil, nil
 	}
-	multi := mergeDefaults(custom.MultiPoint)
+	multi := r.catalog.Features().mergeDefaults(custom.MultiPoint)
 	enabled := map[Point][]string{}
 	for _, at := range points {
 		if names := r.catalog.expand(at, multi, set(custom, at)); len(names) > 0 {
@@ -51,16 +51,18 @@ func (r *report) checkSet(path string, at Point, s *configv1.PluginSet) {
 			r.add(here+".name", "plugin %q is enabled twice", p.Name)
 		}
 		seen[p.Name] = true
+		if d.without != "" {
+			r.warn(here+".name", "plugin %q has no effect: %s", p.Name, d.without)
+		}
 		if p.Weight != nil && *p.Weight < 0 {
 			r.add(here+".weight", "must not be negative, got %d", *p.Weight)
-		} else if p.Weight != nil && *p.Weight > 0 && known && !d.runsAt(Score) {
+		} else if p.Weight != nil && *p.Weight > 0 && known && !d.runsAt(Score) && !d.runsAt(PlacementScore) {
 			r.warn(here+".weight", "plugin %q does not score, its weight has no effect", p.Name)
 		}
 	}
 	for i, p := range s.Disabled {
 		// A name of upstream may be disabled here; an unknown name is more likely a typing error.
-		if _, known := r.catalog.describe(p.Name); !known && p.Name != all && gated[p.Name] == "" &&
-			!slices.Contains(removed, p.Name) {
+		if _, known := r.catalog.describe(p.Name); !known && p.Name != all && !slices.Contains(removed, p.Name) {
 			r.warn(fmt.Sprintf("%s.disabled[%d].name", path, i), "there is no plugin %q to disable", p.Name)
 		}
 	}
@@ -72,9 +74,6 @@ func (c Catalog) unknown(name string) string {
 	switch {
 	case name == "":
 		why = "a plugin name is required"
-	case gated[name] != "":
-		why = fmt.Sprintf("plugin %q belongs to the feature gate %s, which is off by default and not available in "+
-			"this version", name, gated[name])
 	case slices.Contains(removed, name):
 		why = fmt.Sprintf("plugin %q was removed from Kubernetes", name)
 	default:
@@ -112,7 +111,7 @@ func pointList(list []Point) string {
 // mergeDefaults applies a custom multiPoint set to the default profile: a disabled default is removed, a default that
 // is enabled again keeps its position with the new weight, and the rest is appended (upstream: mergePluginSet in
 // pkg/scheduler/apis/config/v1/default_plugins.go).
-func mergeDefaults(custom configv1.PluginSet) []configv1.Plugin {
+func (f Features) mergeDefaults(custom configv1.PluginSet) []configv1.Plugin {
 	off := func(name string) bool {
 		return slices.ContainsFunc(custom.Disabled, func(p configv1.Plugin) bool {
 			return p.Name == all || p.Name == name
@@ -120,7 +119,7 @@ func mergeDefaults(custom configv1.PluginSet) []configv1.Plugin {
 	}
 	var out []configv1.Plugin
 	for _, d := range builtin {
-		if off(d.name) {
+		if off(d.name) || !f.inDefaultProfile(d.name) {
 			continue
 		}
 		weight := d.weight
@@ -179,9 +178,14 @@ func (r *report) checkEnabled(path string, enabled map[Point][]string) {
 	}
 }
 
+// preparesNothing are the plugins whose PreFilter reads only bound pods whose resize is deferred (upstream: gate
+// InPlacePodVerticalScalingSchedulerPreemption).
+var preparesNothing = []string{NodeName, NodeUnschedulable, TaintToleration}
+
 // checkPair warns of a plugin that is enabled at one of two points that are one function here.
 func (r *report) checkPair(path string, d descriptor, pre, main Point, enabled map[Point][]string) {
-	if !d.runsAt(pre) || !d.runsAt(main) {
+	if d.without != "" || !d.runsAt(pre) || !d.runsAt(main) ||
+		pre == PreFilter && slices.Contains(preparesNothing, d.name) {
 		return
 	}
 	preOn, mainOn := slices.Contains(enabled[pre], d.name), slices.Contains(enabled[main], d.name)

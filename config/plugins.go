@@ -26,15 +26,16 @@ const (
 	Bind       Point = "bind"
 	PostBind   Point = "postBind"
 
-	MultiPoint        Point = "multiPoint"
-	PlacementGenerate Point = "placementGenerate"
-	PlacementScore    Point = "placementScore"
+	MultiPoint         Point = "multiPoint"
+	PlacementGenerate  Point = "placementGenerate"
+	PlacementScore     Point = "placementScore"
+	PodGroupPostFilter Point = "podGroupPostFilter"
 )
 
 // points are the extension points, in the order of the cycle; those of pod groups are last.
 var points = []Point{
 	PreEnqueue, QueueSort, PreFilter, Filter, PostFilter, PreScore, Score, Reserve, Permit, PreBind, Bind, PostBind,
-	PlacementGenerate, PlacementScore,
+	PlacementGenerate, PlacementScore, PodGroupPostFilter,
 }
 
 // Points returns the extension points, in the order of the cycle; those of pod groups are last.
@@ -73,11 +74,13 @@ func set(p *configv1.Plugins, at Point) *configv1.PluginSet {
 		return &p.PlacementGenerate
 	case PlacementScore:
 		return &p.PlacementScore
+	case PodGroupPostFilter:
+		return &p.PodGroupPostFilter
 	}
 	panic("config: no extension point " + string(at))
 }
 
-// The plugins of kube-scheduler 1.36.3's default profile.
+// The plugins of kube-scheduler 1.37.1's default profile.
 const (
 	SchedulingGates                 = "SchedulingGates"
 	PrioritySort                    = "PrioritySort"
@@ -100,6 +103,12 @@ const (
 	DefaultBinder                   = "DefaultBinder"
 	NodeDeclaredFeatures            = "NodeDeclaredFeatures"
 
+	// The plugins that join the default profile with a feature gate.
+	DeferredPodScheduling      = "DeferredPodScheduling"
+	GangScheduling             = "GangScheduling"
+	TopologyPlacementGenerator = "TopologyPlacementGenerator"
+	PodGroupPodsCount          = "PodGroupPodsCount"
+
 	// Kumiki is the name of our own settings in pluginConfig. It is not a plugin.
 	Kumiki = "Kumiki"
 )
@@ -109,51 +118,76 @@ type descriptor struct {
 	name   string
 	points []Point
 	weight int32 // in the default profile; 0 if it has none
+	// without says what decides instead of a plugin that has no effect here; empty for all others. A profile may name
+	// it, and with a feature it is in the default profile.
+	without string
 }
 
-// builtin are the plugins of upstream's default profile, in its order, with the default feature gates of 1.36
+// builtin are the plugins of upstream's default profile, in its order, with all features on
 // (upstream: pkg/scheduler/apis/config/v1/default_plugins.go).
 var builtin = []descriptor{
-	{SchedulingGates, []Point{PreEnqueue}, 0},
-	{PrioritySort, []Point{QueueSort}, 0},
-	{NodeUnschedulable, []Point{Filter}, 0},
-	{NodeName, []Point{Filter}, 0},
-	{TaintToleration, []Point{Filter, PreScore, Score}, 3},
-	{NodeAffinity, []Point{PreFilter, Filter, PreScore, Score}, 2},
-	{NodePorts, []Point{PreFilter, Filter}, 0},
-	{NodeResourcesFit, []Point{PreFilter, Filter, PreScore, Score, PlacementScore}, 1},
-	{VolumeRestrictions, []Point{PreFilter, Filter}, 0},
-	{NodeVolumeLimits, []Point{PreFilter, Filter}, 0},
-	{VolumeBinding, []Point{PreFilter, Filter, PreScore, Score, Reserve, PreBind}, 0},
-	{VolumeZone, []Point{PreFilter, Filter}, 0},
-	{PodTopologySpread, []Point{PreFilter, Filter, PreScore, Score}, 2},
-	{InterPodAffinity, []Point{PreFilter, Filter, PreScore, Score}, 2},
-	{DynamicResources, []Point{PreEnqueue, PreFilter, Filter, PostFilter, Score, Reserve, PreBind}, 2},
-	{DefaultPreemption, []Point{PreEnqueue, PostFilter}, 0},
-	{NodeResourcesBalancedAllocation, []Point{PreScore, Score}, 1},
-	{ImageLocality, []Point{Score}, 1},
-	{DefaultBinder, []Point{Bind}, 0},
-	{NodeDeclaredFeatures, []Point{PreFilter, Filter}, 0},
+	{SchedulingGates, []Point{PreEnqueue}, 0, ""},
+	{PrioritySort, []Point{QueueSort}, 0, ""},
+	{NodeName, []Point{PreFilter, Filter}, 0, ""},
+	{NodeUnschedulable, []Point{PreFilter, Filter}, 0, ""},
+	{TaintToleration, []Point{PreFilter, Filter, PreScore, Score}, 3, ""},
+	{NodeAffinity, []Point{PreFilter, Filter, PreScore, Score}, 2, ""},
+	{NodePorts, []Point{PreFilter, Filter}, 0, ""},
+	{DeferredPodScheduling, []Point{PreFilter, Filter, Permit}, 0, notBuilt},
+	{NodeResourcesFit, []Point{PreFilter, Filter, PreScore, Score, PlacementScore}, 1, ""},
+	{VolumeRestrictions, []Point{PreFilter, Filter}, 0, ""},
+	{NodeVolumeLimits, []Point{PreFilter, Filter}, 0, ""},
+	{VolumeBinding, []Point{PreFilter, Filter, PreScore, Score, Reserve, PreBind}, 0, ""},
+	{VolumeZone, []Point{PreFilter, Filter}, 0, ""},
+	{PodTopologySpread, []Point{PreFilter, Filter, PreScore, Score}, 2, ""},
+	{InterPodAffinity, []Point{PreFilter, Filter, PreScore, Score}, 2, ""},
+	{DynamicResources, []Point{
+		PreEnqueue, PreFilter, Filter, PostFilter, Score, Reserve, PreBind, PodGroupPostFilter,
+	}, 2, ""},
+	{DefaultPreemption, []Point{PreEnqueue, PostFilter, PodGroupPostFilter}, 0, ""},
+	{NodeResourcesBalancedAllocation, []Point{PreScore, Score}, 1, ""},
+	{ImageLocality, []Point{Score}, 1, ""},
+	{DefaultBinder, []Point{Bind}, 0, ""},
+	{NodeDeclaredFeatures, []Point{PreFilter, Filter}, 0, ""},
+	{GangScheduling, []Point{PreEnqueue, Permit}, 0, gangsDecide},
+	{TopologyPlacementGenerator, []Point{PlacementGenerate}, 0, gangsDecide},
+	{PodGroupPodsCount, []Point{PlacementScore}, 1, gangsDecide},
 }
 
-// gated are upstream's plugins that join the default profile with a feature gate that is off by default, and that
-// this version does not have: plugin -> gate.
-var gated = map[string]string{
-	"GangScheduling":             "GangScheduling",
-	"PodGroupPodsCount":          "TopologyAwareWorkloadScheduling",
-	"TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",
-}
+const gangsDecide = "the engine places gangs; gangs in the arguments of Kumiki decide which"
+
+const notBuilt = "not built in this version"
 
 // removed are plugins that upstream's v1 rejects (upstream: invalidPluginsByVersion), sorted.
 var removed = []string{"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"}
 
-// Plugins returns the default plugins, in the order of the default profile.
+// Plugins returns the plugins of the default profile with the default features, in its order.
 func Plugins() []string {
-	names := make([]string, len(builtin))
-	for i, d := range builtin {
-		names[i] = d.name
+	var names []string
+	for _, d := range builtin {
+		if d.without == "" {
+			names = append(names, d.name)
+		}
 	}
 	return names
+}
+
+// GatedPlugins returns the other plugins that a feature adds to the default profile, in its order. They have no effect.
+func GatedPlugins() []string {
+	var names []string
+	for _, d := range builtin {
+		if d.without != "" {
+			names = append(names, d.name)
+		}
+	}
+	return names
+}
+
+// Without returns what decides instead of a plugin that a profile may name and that has no effect; empty for any
+// other plugin.
+func Without(plugin string) string {
+	d, _ := Catalog{}.describe(plugin)
+	return d.without
 }
 
 func (d descriptor) runsAt(at Point) bool { return slices.Contains(d.points, at) }

@@ -47,7 +47,7 @@ func problemsOf(t tb, body string) []string {
 
 // The default profile at its two largest points.
 const (
-	defaultFilters = "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit " +
+	defaultFilters = "NodeName NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit " +
 		"VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread InterPodAffinity " +
 		"DynamicResources NodeDeclaredFeatures"
 	defaultScorers = "TaintToleration NodeAffinity NodeResourcesFit VolumeBinding PodTopologySpread " +
@@ -64,7 +64,7 @@ func TestDefaultProfile(t *testing.T) {
 	want := map[Point]string{ // point -> plugins
 		PreEnqueue: "SchedulingGates DynamicResources DefaultPreemption",
 		QueueSort:  "PrioritySort",
-		PreFilter: "NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding " +
+		PreFilter: "NodeName NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding " +
 			"VolumeZone " +
 			"PodTopologySpread InterPodAffinity DynamicResources NodeDeclaredFeatures",
 		Filter:     defaultFilters,
@@ -76,6 +76,8 @@ func TestDefaultProfile(t *testing.T) {
 		PreBind:        "VolumeBinding DynamicResources",
 		Bind:           "DefaultBinder",
 		PlacementScore: "NodeResourcesFit",
+
+		PodGroupPostFilter: "DynamicResources DefaultPreemption",
 	}
 	for _, at := range points {
 		if got := strings.Join(p.Enabled[at], " "); got != want[at] {
@@ -126,15 +128,47 @@ func pluginSets(t tb) {
 			defaultFilters},
 		{"disabled and enabled goes to the end",
 			"multiPoint: {disabled: [{name: NodeName}], enabled: [{name: NodeName}]}", Filter,
-			strings.Replace(defaultFilters, " NodeName", "", 1) + " NodeName"},
+			strings.Replace(defaultFilters, "NodeName ", "", 1) + " NodeName"},
 		{"a point may add what multiPoint lost",
 			"multiPoint: {disabled: [{name: NodeName}]}\n      filter: {enabled: [{name: NodeName}]}", Filter,
-			strings.Replace(defaultFilters, " NodeName", "", 1) + " NodeName"},
+			strings.Replace(defaultFilters, "NodeName ", "", 1) + " NodeName"},
 		{"plugins behind a gate may be off", "multiPoint: {disabled: [{name: GangScheduling}]}", Bind, "DefaultBinder"},
+		{"plugins behind a gate may be on", "multiPoint: {enabled: [{name: GangScheduling}]}", Permit, "GangScheduling"},
+		{"remedies for groups are those of pods", "{}", PodGroupPostFilter, "DynamicResources DefaultPreemption"},
+		{"evictions for groups may be off alone", "podGroupPostFilter: {disabled: [{name: DefaultPreemption}]}", PostFilter,
+			"DynamicResources DefaultPreemption"},
 	} {
 		c := parse(t, "profiles:\n  - plugins:\n      "+tt.plugins+"\n")
 		if got := strings.Join(c.Profiles[0].Enabled[tt.at], " "); got != tt.want {
 			t.Errorf("%s: %s: got %q, want %q", tt.name, tt.at, got, tt.want)
+		}
+	}
+}
+
+// TestDefaultPluginsOfGates: a feature adds its plugins to the default profile, at upstream's places. It catches
+// gatesIgnored.
+func TestDefaultPluginsOfGates(t *testing.T) { defaultPluginsOfGates(t) }
+
+func defaultPluginsOfGates(t tb) {
+	workloads := func(f *Features) { f.GenericWorkload = true }
+	topology := func(f *Features) { f.TopologyAwareWorkloadScheduling = true }
+	resizes := func(f *Features) { f.InPlacePodVerticalScalingSchedulerPreemption = true }
+	for _, tt := range []struct {
+		feature func(*Features)
+		at      Point
+		want    string
+	}{
+		{workloads, PreEnqueue, "SchedulingGates DynamicResources DefaultPreemption GangScheduling"},
+		{workloads, Permit, "GangScheduling"},
+		{topology, PlacementGenerate, "TopologyPlacementGenerator"},
+		{topology, PlacementScore, "NodeResourcesFit PodGroupPodsCount"},
+		{resizes, Filter, strings.Replace(defaultFilters, "NodeResourcesFit", "DeferredPodScheduling NodeResourcesFit", 1)},
+	} {
+		f := DefaultFeatures()
+		tt.feature(&f)
+		p := Catalog{}.With(f).Default().Profiles[0]
+		if got := strings.Join(p.Enabled[tt.at], " "); got != tt.want {
+			t.Errorf("with %+v, %s: got %q, want %q", f, tt.at, got, tt.want)
 		}
 	}
 }

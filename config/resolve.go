@@ -26,6 +26,7 @@ const (
 // resolve fills in defaults and validates. Its result can only be used if there is no problem.
 func (r *report) resolve(wire *configv1.KubeSchedulerConfiguration) Resolved {
 	out := Resolved{
+		Features:              r.catalog.Features(),
 		Parallelism:           orDefault(wire.Parallelism, defaultParallelism),
 		PodInitialBackoff:     seconds(orDefault(wire.PodInitialBackoffSeconds, defaultInitialBackoff)),
 		PodMaxBackoff:         seconds(orDefault(wire.PodMaxBackoffSeconds, defaultMaxBackoff)),

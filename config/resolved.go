@@ -28,6 +28,8 @@ type Resolved struct {
 	DelayCacheUntilActive bool
 
 	Kumiki Settings
+	// Features are those with which the configuration was read. A file does not contain them.
+	Features Features
 
 	// Warnings are settings that are valid but may not be intended, one line each.
 	Warnings []string
@@ -84,8 +86,7 @@ type Args struct {
 	NodeResourcesBalancedAllocation configv1.NodeResourcesBalancedAllocationArgs
 	NodeResourcesFit                configv1.NodeResourcesFitArgs
 	PodTopologySpread               configv1.PodTopologySpreadArgs
-	// VolumeBinding has no Shape: its feature gate is off.
-	VolumeBinding configv1.VolumeBindingArgs
+	VolumeBinding                   configv1.VolumeBindingArgs
 	// Custom has the arguments of the custom plugins that the profile enables, each of the plugin's own type.
 	Custom map[string]any // plugin -> arguments
 }

@@ -31,7 +31,7 @@ func arguments(t tb) {
 		a.DynamicResources.FilterTimeout.Duration != 10*time.Second ||
 		a.DynamicResources.BindingTimeout.Duration != 10*time.Minute ||
 		*a.InterPodAffinity.HardPodAffinityWeight != 1 || *a.VolumeBinding.BindTimeoutSeconds != 600 ||
-		a.VolumeBinding.Shape != nil ||
+		!reflect.DeepEqual(a.VolumeBinding.Shape, defaultCapacityShape()) ||
 		a.PodTopologySpread.DefaultingType != configv1.SystemDefaulting ||
 		a.NodeResourcesFit.ScoringStrategy.Type != configv1.LeastAllocated ||
 		!reflect.DeepEqual(a.NodeResourcesBalancedAllocation.Resources, defaultResources()) {
@@ -97,8 +97,8 @@ func arguments(t tb) {
 			"defaultConstraints[0].whenUnsatisfiable: required",
 			"defaultConstraints[0].labelSelector: must be absent"}},
 		{VolumeBinding, "{bindTimeoutSeconds: -1}", []string{"bindTimeoutSeconds: must not be negative, got -1"}},
-		{VolumeBinding, "{shape: [{utilization: 0, score: 1}]}",
-			[]string{"shape: belongs to the feature gate StorageCapacityScoring"}},
+		{VolumeBinding, "{shape: [{utilization: 0, score: 11}]}",
+			[]string{"shape[0].score: must be between 0 and 10, got 11"}},
 		{VolumeBinding, "{bindTimeoutSecond: 1}", []string{"bindTimeoutSecond: unknown field"}},
 		{VolumeBinding, "{kind: FitArgs}", []string{"kind: must be VolumeBindingArgs or absent"}},
 	} {

@@ -22,7 +22,7 @@ func TestTheAPIServerChooses(t *testing.T) {
 		api := fake.NewClientset()
 		e, err := NewElection(LeaseConfig{Client: api.CoordinationV1(), Namespace: "kube-system", Name: "kube-scheduler", Hostname: "host",
 			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
-			Candidates: api, Version: compatibility.NewEffectiveVersionFromString("1.36.3", "1.33", "1.33")})
+			Candidates: api, Version: compatibility.NewEffectiveVersionFromString("1.37.1", "1.34", "1.34")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestTheAPIServerChooses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := candidate.Spec; c.LeaseName != "kube-scheduler" || c.BinaryVersion != "1.36.3" || c.EmulationVersion != "1.36.0" || c.Strategy != coordinationv1.OldestEmulationVersion {
+		if c := candidate.Spec; c.LeaseName != "kube-scheduler" || c.BinaryVersion != "1.37.1" || c.EmulationVersion != "1.37.0" || c.Strategy != coordinationv1.OldestEmulationVersion {
 			t.Errorf("the candidate is %+v", c)
 		}
 		if e.Holds() || e.lock.won.Load() != nil {

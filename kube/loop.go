@@ -83,6 +83,8 @@ type LoopConfig struct {
 	Meter *metrics.Meter
 	// Observers are called for each step, in order.
 	Observers []Observer
+	// SchedulerNames are those of the profiles. Pods of others are not reported.
+	SchedulerNames []string
 	// Batch, Cycles and DecidedAhead are the defaults above when 0.
 	Batch, Cycles, DecidedAhead int
 }
@@ -112,6 +114,8 @@ type Loop struct {
 	news   chan struct{} // one slot: outcomes, asks or a change of deciding
 	events []engine.Event
 	tally  *metrics.Tally
+	// warnedUngrouped is set once the log has the warning of reportUngrouped.
+	warnedUngrouped bool
 }
 
 type ask struct {
@@ -295,6 +299,7 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 			l.mayDecide()
 			l.mayDecide = nil
 		}
+		l.reportUngrouped(log)
 		for ; !l.held.Load() && cycles < l.cfg.Cycles && l.unanswered+l.evicting < l.cfg.DecidedAhead &&
 			l.cfg.Engine.Ready(); cycles++ {
 			l.step(log, engine.Cycle{})

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes"
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	clienttesting "k8s.io/client-go/testing"
@@ -25,6 +26,7 @@ import (
 	componentmetrics "k8s.io/component-base/metrics"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/kube/effects"
@@ -52,6 +54,8 @@ type wholeOptions struct {
 	slowLease time.Duration // that the lease takes to read
 	// hungEvents keeps writes of events without an answer.
 	hungEvents bool
+	// groups makes pod groups count if they can be read; the API server serves none.
+	groups bool
 }
 
 // wholeScenario runs a scheduler until the scenario ends. The bubble of synctest fails the test when a goroutine is
@@ -76,15 +80,20 @@ func wholeScenario(t *testing.T, elect bool, api *kubetest.APIServer, scenario f
 			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, Meter: meter,
 		})
 		in := intake.NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) }, options.kinds...)
+		informers := intake.NewInformers(api, in)
+		if options.groups {
+			in.ReadGangs(convert.GangRules{Group: true, GroupIfRead: true})
+			informers.Dynamic = dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
+		}
 		var events kubernetes.Interface = api
 		if options.hungEvents {
 			events = hungEvents{api}
 		}
 		world := effects.NewExecutor(t.Context(), effects.Config{Binds: api, Patches: api, Events: events, Known: in, Metrics: m, BindsInFlight: options.binds,
 			Answer: func(done engine.Event) { w.Loop.Answer(done) }, Reporter: v1.DefaultSchedulerName, Hostname: "host"})
-		w.Scheduler = &Scheduler{Informers: intake.NewInformers(api, in), Executor: world,
+		w.Scheduler = &Scheduler{Informers: informers, Executor: world,
 			Loop: NewLoop(LoopConfig{Engine: eng, Inbox: in, Executor: world, Metrics: m, Meter: meter,
-				Observers: options.observers})}
+				Observers: options.observers, SchedulerNames: []string{v1.DefaultSchedulerName}})}
 		if elect {
 			election, err := NewElection(LeaseConfig{
 				Client: slowLeases{api.CoordinationV1(), options.slowLease}, Namespace: "kube-system", Name: "kube-scheduler", Hostname: "host",

@@ -128,7 +128,7 @@ kubeconfig files; progress goes to standard error. There is no scheduler.`,
 	fs.StringVar(&f.dataDir, "data-dir", os.Getenv(dataDirEnv), "`directory` that keeps the cluster; empty: a temporary one, removed at the end (env "+dataDirEnv+")")
 	fs.StringVar(&f.kubeconfigOut, "kubeconfig-out", "", "`file` for a copy of the admin kubeconfig, removed at the end")
 	fs.StringVar(&f.featureGates, "feature-gates", "", "feature gates of API server and controllers: A=true,B=false")
-	fs.StringVar(&f.runtimeConfig, "runtime-config", "", "APIs to switch on or off: scheduling.k8s.io/v1alpha2=true")
+	fs.StringVar(&f.runtimeConfig, "runtime-config", "", "APIs to switch on or off: scheduling.k8s.io/v1beta1=true")
 	fs.StringArrayVar(&f.apiServerArgs, "apiserver-arg", nil, "one more `flag` for kube-apiserver, may be repeated")
 	fs.StringArrayVar(&f.controllersArgs, "controllers-arg", nil, "one more `flag` for kube-controller-manager, may be repeated")
 	fs.BoolVar(&f.fsync, "fsync", true, "let etcd wait for the disk; never done in a temporary directory")

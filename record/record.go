@@ -39,7 +39,7 @@ type QueueMove struct {
 	Gang string   `json:"gang,omitempty"`
 	From SubQueue `json:"from"`
 	To   SubQueue `json:"to"`
-	// Event is the label of the cause, as in upstream's queue_incoming_pods_total: UnschedulablePodAdd, NodeAdd,
+	// Event is the label of the cause, as in upstream's queue_incoming_pods_total: UnscheduledPodAdd, NodeAdd,
 	// AssignedPodDelete, ScheduleAttemptFailure, BackoffComplete, UnschedulableTimeout, ForceActivate and so on.
 	Event string `json:"event"`
 	// Hint is the plugin whose hint decided, empty if no hint was called.

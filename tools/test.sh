@@ -78,7 +78,7 @@ conf_fast=$(other_packages conformance "$conf_cluster" | words)
 # The comparison of command lines runs a program that it builds, which the test cache cannot see.
 conf_programs=$(echo "$conf_fast" | tr ' ' '\n' | grep '/flags$')
 # shellcheck disable=SC2046,SC2086
-step "conformance with kube-scheduler 1.36.3" $GO -C conformance test -timeout 20m $(echo "$conf_fast" | tr ' ' '\n' | grep -v '/flags$')
+step "conformance with kube-scheduler 1.37.1" $GO -C conformance test -timeout 20m $(echo "$conf_fast" | tr ' ' '\n' | grep -v '/flags$')
 # shellcheck disable=SC2086
 step "conformance of command lines" $GO -C conformance test -count 1 -timeout 20m $conf_programs
 

@@ -196,9 +196,10 @@ func TestWarnings(t *testing.T) {
 		{"--kubeconfig=/k --config=" + named,
 			[]string{"flags that count for nothing because --config is given: --kubeconfig"}},
 		{"--kubeconfig=/in-file --config=" + named, []string{"deprecated flags: --kubeconfig"}},
-		{"--feature-gates=OpportunisticBatching=true,PodLevelResources=true,DRADeviceTaints=false",
+		{"--feature-gates=OpportunisticBatching=true,PodLevelResources=true," +
+			"DRADeviceTaints=false,DRADeviceTaintRules=false",
 			[]string{"these feature gates change nothing here (docs/compatibility.md says how kumiki behaves): " +
-				"DRADeviceTaints=false, OpportunisticBatching=true"}},
+				"OpportunisticBatching=true"}},
 	} {
 		f := parsed(t, tt.line)
 		c, err := f.configuration()
@@ -282,8 +283,8 @@ func TestHelp(t *testing.T) {
 		}
 		at += next
 	}
-	for _, part := range []string{"kube:GangScheduling=true|false (ALPHA - default=false)",
-		"kube=1.33..1.36(default:1.36)", "help for kube-scheduler", "--version version[=true]"} {
+	for _, part := range []string{"kube:GenericWorkload=true|false (BETA - default=false)",
+		"kube=1.34..1.37(default:1.37)", "help for kube-scheduler", "--version version[=true]"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("the help does not say %q", part)
 		}

@@ -38,8 +38,8 @@ func TestExitCodes(t *testing.T) {
 		code      int
 		out, errs string // each must be contained
 	}{
-		{[]string{"kumiki", "version"}, 0, "kube-scheduler v1.36.3", ""},
-		{[]string{"kumiki", "version", "-o", "json"}, 0, `"kubernetes": "v1.36.3"`, ""},
+		{[]string{"kumiki", "version"}, 0, "kube-scheduler v1.37.1", ""},
+		{[]string{"kumiki", "version", "-o", "json"}, 0, `"kubernetes": "v1.37.1"`, ""},
 		{[]string{"kumiki", "config", "validate", good}, 0, "is valid: 1 profile(s)", ""},
 		{[]string{"kumiki", "config", "validate", bad}, 1, "", "line 3: paralelism: unknown field"},
 		{[]string{"kumiki", "config", "validate", "/does/not/exist"}, 1, "", "no such file"},

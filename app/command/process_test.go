@@ -50,16 +50,16 @@ func TestWrongFlagsEndTheProcess(t *testing.T) {
 		{"extra", `"kube-scheduler" does not take any arguments, got ["extra"]`},
 		{"--secure-port=-3", "--secure-port -3 must be between 0 and 65535, inclusive. 0 for turning off secure port"},
 		{"--feature-gates=Nope=true", "unrecognized feature gate: Nope"},
-		{"--feature-gates=SidecarContainers=false",
-			"cannot set feature gate SidecarContainers to false, feature is locked to true"},
-		{"--emulated-version=1.30", "emulation version 1.30 is not between [1.33, 1.36.0]"},
+		{"--feature-gates=DRAAdminAccess=false",
+			"cannot set feature gate DRAAdminAccess to false, feature is locked to true"},
+		{"--emulated-version=1.30", "emulation version 1.30 is not between [1.34, 1.37.0]"},
 		{"--logging-format=xml", `Invalid value: "xml": Unsupported log format`},
 		{"--vmodule=a=1 --logging-format=json", "vmodule: Forbidden: Only supported for text log format"},
 		{"--log-text-split-stream", "Feature LoggingAlphaOptions is disabled"},
 		{"--show-hidden-metrics-for-version=1.30",
-			"must be omitted or have the value '1.35'; only the previous minor version is allowed"},
+			"must be omitted or have the value '1.36'; only the previous minor version is allowed"},
 		{"--allow-metric-labels=a=b", "metrics.allowListMapping: Invalid value"},
-		{"--version=v1.30.0", `version "v1.30.0" must match major/minor/patch of default version "v1.36.3"`},
+		{"--version=v1.30.0", `version "v1.30.0" must match major/minor/patch of default version "v1.37.1"`},
 		{"--tls-min-version=VersionTLS09 --kubeconfig=KUBECONFIG", "unknown tls version"},
 		{"--tls-cipher-suites=NOPE --kubeconfig=KUBECONFIG", "Cipher suite NOPE not supported or doesn't exist"},
 	} {
@@ -78,9 +78,9 @@ func TestWrongFlagsEndTheProcess(t *testing.T) {
 // TestVersion: upstream's line, with our version behind the word that scripts read.
 func TestVersion(t *testing.T) {
 	for line, want := range map[string]string{
-		"--version": "Kubernetes v1.36.3 (kumiki development)\n", "--version=true": "Kubernetes v1.36.3 (",
-		"--version=v1.36.3-mine --version": "Kubernetes v1.36.3-mine (",
-		"--version=raw":                    `version.Info{Major:"1", Minor:"36", EmulationMajor:"", EmulationMinor:"", MinCompatibilityMajor:"", MinCompatibilityMinor:"", GitVersion:"v1.36.3",`,
+		"--version": "Kubernetes v1.37.1 (kumiki development)\n", "--version=true": "Kubernetes v1.37.1 (",
+		"--version=v1.37.1-mine --version": "Kubernetes v1.37.1-mine (",
+		"--version=raw":                    `version.Info{Major:"1", Minor:"37", EmulationMajor:"", EmulationMinor:"", MinCompatibilityMajor:"", MinCompatibilityMinor:"", GitVersion:"v1.37.1",`,
 	} {
 		out, err := program(append([]string{"kube-scheduler"}, strings.Fields(line)...)...).Output()
 		if err != nil || !strings.HasPrefix(string(out), want) {
@@ -169,12 +169,32 @@ func (s *served) end() string {
 	return s.errs.String()
 }
 
+// TestAnEmulatedVersionCounts: /metrics has the gates of --emulated-version=1.36, and no warning names them.
+func TestAnEmulatedVersionCounts(t *testing.T) {
+	s := serveWith(t, "--emulated-version=1.36")
+	text, err := s.get("/metrics", &tls.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, series := range []string{`kubernetes_feature_enabled{name="StorageCapacityScoring",stage="ALPHA"} 0`,
+		`kubernetes_feature_enabled{name="DRADeviceTaintRules",stage="BETA"} 0`,
+		`kubernetes_feature_enabled{name="NativeHistograms",stage="ALPHA"} 0`} {
+		if !strings.Contains(text, series) {
+			t.Errorf("/metrics lacks %s", series)
+		}
+	}
+	if said := s.end(); strings.Contains(said, "feature gates change nothing") {
+		t.Errorf("the scheduler warns: %s", said)
+	}
+}
+
 // TestJSONLogsAndTLS13: --logging-format=json leaves no other line, warnings included; --v tells the flags;
 // --tls-min-version, --disabled-metrics and --feature-gates count.
 func TestJSONLogsAndTLS13(t *testing.T) {
 	s := serveWith(t, "--logging-format=json", "-v=1", "--tls-min-version=VersionTLS13",
 		"--disabled-metrics=scheduler_cache_size",
-		"--feature-gates=OpportunisticBatching=true,DRADeviceTaints=false,ComponentStatusz=false",
+		"--feature-gates=OpportunisticBatching=true,SchedulerAsyncPreemption=false,DRAFractionalCapacityRange=false,"+
+			"ComponentStatusz=false",
 		"--tls-cipher-suites=")
 	if _, err := s.get("/livez", &tls.Config{MaxVersion: tls.VersionTLS12}); err == nil ||
 		!strings.Contains(err.Error(), "protocol version") {
@@ -185,7 +205,7 @@ func TestJSONLogsAndTLS13(t *testing.T) {
 		t.Errorf("a metric that was turned off is there, or none is: %v", err)
 	}
 	// /metrics tells what holds here, not what was asked for.
-	for _, series := range []string{`kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} 1`,
+	for _, series := range []string{`kubernetes_feature_enabled{name="SchedulerAsyncPreemption",stage="BETA"} 1`,
 		`kubernetes_feature_enabled{name="OpportunisticBatching",stage="BETA"} 0`} {
 		if !strings.Contains(text, series) {
 			t.Errorf("/metrics lacks %s", series)
@@ -217,7 +237,7 @@ func TestJSONLogsAndTLS13(t *testing.T) {
 // --show-hidden-metrics-for-version takes the version before.
 func TestCiphersAndVmodule(t *testing.T) {
 	s := serveWith(t, "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "--vmodule=flags=1",
-		"--show-hidden-metrics-for-version=1.35")
+		"--show-hidden-metrics-for-version=1.36")
 	only := func(suite uint16) *tls.Config {
 		return &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite}}
 	}
@@ -248,13 +268,13 @@ func TestCiphersAndVmodule(t *testing.T) {
 func TestTheEmulatedVersionIsReported(t *testing.T) {
 	s := serveWith(t, "--emulated-version=1.35", "--feature-gates=ComponentStatusz=true",
 		"--authorization-always-allow-paths=/version")
-	page := regexp.MustCompile(`(?s)Binary version\W+1\.36\.3.*Emulation version\W+1\.35`)
+	page := regexp.MustCompile(`(?s)Binary version\W+1\.37\.1.*Emulation version\W+1\.35`)
 	if text, err := s.get("/statusz", &tls.Config{}); err != nil || !page.MatchString(text) {
 		t.Errorf("/statusz: %v: %s", err, text)
 	}
 	var reported struct{ Minor, EmulationMinor string }
 	text, err := s.get("/version", &tls.Config{})
-	if json.Unmarshal([]byte(text), &reported); err != nil || reported.Minor != "36" || reported.EmulationMinor != "35" {
+	if json.Unmarshal([]byte(text), &reported); err != nil || reported.Minor != "37" || reported.EmulationMinor != "35" {
 		t.Errorf("/version: %v: %s", err, text)
 	}
 	s.end()

@@ -38,7 +38,7 @@ func newSchedulerCommand(io streams, name string, plugins app.Plugins) *cobra.Co
 	c := &cobra.Command{
 		Use:   name,
 		Short: "Run the scheduler, with the flags of kube-scheduler",
-		Long: `Run the scheduler, a drop-in replacement for kube-scheduler 1.36 with its flags and its configuration
+		Long: `Run the scheduler, a drop-in replacement for kube-scheduler 1.37 with its flags and its configuration
 file. Settings of kumiki are in pluginConfig under the name Kumiki.`,
 		Args: args(func(c *cobra.Command, given []string) error {
 			for _, arg := range given {
@@ -65,7 +65,7 @@ file. Settings of kumiki are in pluginConfig under the name Kumiki.`,
 // configuration reads the file and applies the flags: those of leader election always, the deprecated ones only
 // without a file (upstream: cmd/kube-scheduler/app/options, ApplyTo).
 func (f *schedulerFlags) configuration() (config.Resolved, error) {
-	out := config.Default()
+	out := f.app.Plugins.DefaultConfig()
 	if f.configFile != "" {
 		var err error
 		if out, err = f.app.Plugins.ReadConfig(f.configFile); err != nil {
@@ -131,6 +131,7 @@ func (f *schedulerFlags) schedule(ctx context.Context, io streams) error {
 	if err := f.validate(); err != nil {
 		return err
 	}
+	f.app.Plugins = f.app.Plugins.With(f.gates.Features())
 	resolved, err := f.configuration()
 	if err != nil {
 		return err

@@ -5,6 +5,8 @@ package command
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +24,7 @@ func newUpCommand(io streams) *cobra.Command {
   kumiki up --nodes 1000
   kumiki up -f manifests.yaml
   kumiki up --gangs
+  kumiki up --kubernetes 1.36
   kumiki up --once    # check and exit: 0 if every pod that can run does`,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -32,6 +35,10 @@ func newUpCommand(io streams) *cobra.Command {
 			if o.Nodes < least {
 				return usageError{fmt.Errorf("--nodes must be at least %d, got %d", least, o.Nodes)}
 			}
+			if !slices.Contains(up.Releases, o.Kubernetes) {
+				return usageError{fmt.Errorf("--kubernetes must be one of %s, got %q",
+					strings.Join(up.Releases, ", "), o.Kubernetes)}
+			}
 			if f, ok := io.Err.(*os.File); ok {
 				o.Live = term.IsTerminal(int(f.Fd()))
 			}
@@ -39,6 +46,8 @@ func newUpCommand(io streams) *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&o.Nodes, "nodes", 100, "number of nodes")
+	c.Flags().StringVar(&o.Kubernetes, "kubernetes", up.Releases[0], "release of the control plane: "+
+		strings.Join(up.Releases, ", ")+"; the first time, its parts are built, which takes some minutes")
 	c.Flags().StringVarP(&o.File, "filename", "f", "", "manifests to apply instead of the demo workload")
 	c.Flags().BoolVar(&o.Gangs, "gangs", false,
 		"serve all APIs that declare gangs, enable all declarations, and apply an example of each unless "+

@@ -13,7 +13,7 @@ import (
 var version = "development"
 
 // compatible is the version of kube-scheduler that kumiki replaces.
-const compatible = "v1.36.3"
+const compatible = "v1.37.1"
 
 // versionInfo is what `kumiki version -o json` prints.
 type versionInfo struct {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -152,9 +152,9 @@ func (p *player) create(ctx context.Context, i int) {
 	b := p.s.Batches[i]
 	if b.Gang != "" && !p.groups[b.Gang] {
 		p.groups[b.Gang] = true
-		g := &schedulingv1alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: b.Gang}}
-		g.Spec.SchedulingPolicy.Gang = &schedulingv1alpha2.GangSchedulingPolicy{MinCount: int32(b.Size)}
-		_, err := p.client.SchedulingV1alpha2().PodGroups(p.namespace).Create(ctx, g, metav1.CreateOptions{})
+		g := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: b.Gang}}
+		g.Spec.SchedulingPolicy.Gang = &schedulingv1beta1.GangSchedulingPolicy{MinCount: int32(b.Size)}
+		_, err := p.client.SchedulingV1beta1().PodGroups(p.namespace).Create(ctx, g, metav1.CreateOptions{})
 		p.note(err)
 	}
 	for k := range b.Pods {
@@ -216,7 +216,7 @@ func (p *player) probe(ctx context.Context) {
 func (p *player) clean(ctx context.Context) error {
 	now := int64(0)
 	err := p.client.CoreV1().Pods(p.namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
-	err = errors.Join(err, p.client.SchedulingV1alpha2().PodGroups(p.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	err = errors.Join(err, p.client.SchedulingV1beta1().PodGroups(p.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
 	for i := range p.s.Nodes {
 		if e := p.client.CoreV1().Nodes().Delete(ctx, nodeName(i), metav1.DeleteOptions{}); !apierrors.IsNotFound(e) {
 			err = errors.Join(err, e)

@@ -54,7 +54,7 @@ func (pl *player) do(ctx context.Context, j *job, w *Write) error {
 		if err != nil {
 			return err
 		}
-		_, err = api.SchedulingV1alpha2().PodGroups(namespace).Patch(ctx, name, types.StrategicMergePatchType, w.Body, metav1.PatchOptions{}, "status")
+		_, err = api.SchedulingV1beta1().PodGroups(namespace).Patch(ctx, name, types.StrategicMergePatchType, w.Body, metav1.PatchOptions{}, "status")
 		return err
 	}
 	return errors.New("the kind of the write is unknown")

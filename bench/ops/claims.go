@@ -100,7 +100,7 @@ func (c *classes) Get(name string) (*resourceapi.DeviceClass, error) {
 // allFeatures makes the allocator read all fields that the API server accepts.
 var allFeatures = structured.Features{
 	AdminAccess: true, ConsumableCapacity: true, DeviceTaints: true, ListTypeAttributes: true, PartitionableDevices: true,
-	PrioritizedList: true,
+	PrioritizedList: true, CompatibilityGroups: true,
 }
 
 // celCacheSize is how many compiled selectors are kept.

@@ -181,7 +181,7 @@ func allocatesTooMany(t *testing.T, g *ground) {
 }
 
 const group = `
-apiVersion: scheduling.k8s.io/v1alpha2
+apiVersion: scheduling.k8s.io/v1beta1
 kind: PodGroup
 metadata: {name: "group-{{.Index}}"}
 spec: {schedulingPolicy: {gang: {minCount: 3}}}
@@ -198,7 +198,7 @@ spec:
 // Catches: one group instead of Count; the index not given to the template; the policy lost.
 func createsGroups(t *testing.T, g *ground) {
 	g.run(t, g.env(), &workload.CreatePodGroups{Count: 2, Namespace: "groups", Template: *manifest(group)})
-	list, err := g.client.SchedulingV1alpha2().PodGroups("groups").List(t.Context(), metav1.ListOptions{})
+	list, err := g.client.SchedulingV1beta1().PodGroups("groups").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

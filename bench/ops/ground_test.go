@@ -31,7 +31,7 @@ type ground struct {
 // TestOperations carries out every operation against a real API server and reads there what it did.
 func TestOperations(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.Options{
-		Nodes: -1, NoHeartbeats: true, FeatureGates: "GenericWorkload=true,GangScheduling=true", RuntimeConfig: "scheduling.k8s.io/v1alpha2=true",
+		Nodes: -1, NoHeartbeats: true, FeatureGates: "GenericWorkload=true", RuntimeConfig: "scheduling.k8s.io/v1beta1=true",
 		Args: ClusterArgs(),
 	})
 	for _, role := range []testcluster.Role{testcluster.Controllers, testcluster.Nodes} {

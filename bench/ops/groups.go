@@ -17,6 +17,46 @@ import (
 // groupKind is the kind to which the scheduling group of a pod refers.
 var groupKind = schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PodGroup"}
 
+// createGroups creates the pod groups of an operation, in the version of their template if the API server has it, or
+// else in the version that it prefers: scheduler_perf does not regard the version of the template either.
+func (r *run) createGroups(ctx context.Context, op *workload.CreatePodGroups) error {
+	make, err := ofTemplate(&op.Template)
+	if err != nil {
+		return err
+	}
+	if err := r.ensureNamespace(ctx, op.Namespace); err != nil {
+		return err
+	}
+	return r.each(ctx, op.Count, func(ctx context.Context, i int) error {
+		group, err := make(i, op.Count)
+		if err != nil {
+			return err
+		}
+		name(group, r.index, i)
+		if err := r.setServedVersion(group); err != nil {
+			return err
+		}
+		return r.createPatiently(ctx, group, op.Namespace)
+	})
+}
+
+// setServedVersion gives a pod group a version that the API server has. An object of another kind is left as it is, and
+// so is a group if no version is served: its create fails, and says so.
+func (r *run) setServedVersion(group *unstructured.Unstructured) error {
+	gvk := group.GroupVersionKind()
+	if gvk.GroupKind() != groupKind {
+		return fmt.Errorf("%s: createPodGroups creates no %s", objectName(group), gvk.GroupKind())
+	}
+	mapping, err := r.mapper.RESTMapping(groupKind, gvk.Version)
+	if err != nil {
+		if mapping, err = r.mapper.RESTMapping(groupKind); err != nil {
+			return nil
+		}
+	}
+	group.SetGroupVersionKind(mapping.GroupVersionKind)
+	return nil
+}
+
 // minCount returns how many pods of a group must have nodes for it to be scheduled: the minimum of its gang, or one.
 func minCount(group *unstructured.Unstructured) int {
 	n, is, err := unstructured.NestedInt64(group.Object, "spec", "schedulingPolicy", "gang", "minCount")

@@ -50,6 +50,9 @@ func (r *run) podMaker(op *workload.CreatePods) (*podMaker, error) {
 		if m.pod, err = makerOf[corev1.Pod](template); err != nil {
 			return nil, err
 		}
+		if op.SignatureBatch > 0 {
+			m.pod = signed(m.pod, op.SignatureBatch)
+		}
 		if strings.Contains(template.Text, "{{") {
 			ready := make([]*corev1.Pod, op.Count)
 			for i := range ready {
@@ -68,6 +71,24 @@ func (r *run) podMaker(op *workload.CreatePods) (*podMaker, error) {
 	}
 	m.claim, err = makerOf[corev1.PersistentVolumeClaim](op.Claim)
 	return m, err
+}
+
+// signatureLabel makes pods of one template different (scheduler_perf, podTemplateWithParams).
+const signatureLabel = "signature"
+
+// signed adds the label to the pods: the same value for each batch of them.
+func signed(make maker[*corev1.Pod], batch int) maker[*corev1.Pod] {
+	return func(index, count int) (*corev1.Pod, error) {
+		pod, err := make(index, count)
+		if err != nil {
+			return nil, err
+		}
+		if pod.Labels == nil {
+			pod.Labels = map[string]string{}
+		}
+		pod.Labels[signatureLabel] = fmt.Sprintf("signature-label-%d", index/batch)
+		return pod, nil
+	}
 }
 
 // createPods creates the pods of an operation and waits for their stage.

@@ -61,6 +61,10 @@ type Env struct {
 	// Collect, if not nil, is called when a measurement begins, and the returned function when it ends. If a run
 	// fails before that, the context ends instead.
 	Collect func(context.Context, Collection) (stop func(context.Context) error, err error)
+	// Profile, if not nil, begins a CPU profile of the scheduler, and the returned function ends it and writes it to
+	// the path. If a run fails before that, the context ends instead. If Profile is nil, the operations for profiles
+	// do nothing.
+	Profile func(ctx context.Context, path string) (stop func(context.Context) error, err error)
 	// Rate is how many pods per second each operation creates, even if the API server accepts them more slowly; 0
 	// means as many as the API server accepts.
 	Rate float64
@@ -141,6 +145,7 @@ type run struct {
 	index      int
 	namespaces map[string]bool // name -> is there
 	collecting func() error    // ends what is being measured; nil when nothing is
+	profiling  func() error    // ends the profile; nil when there is none
 	background sync.WaitGroup
 	fail       context.CancelCauseFunc // ends the run
 }
@@ -194,6 +199,9 @@ func (r *run) all(ctx context.Context) error {
 	if r.collecting != nil {
 		return errors.New("the plan ends and metrics are still being collected")
 	}
+	if r.profiling != nil {
+		return errors.New("the plan ends and a profile is still being collected")
+	}
 	return nil
 }
 
@@ -233,7 +241,7 @@ func (r *run) do(ctx context.Context, op workload.Op) error {
 	case *workload.AllocResourceClaims:
 		return r.allocClaims(ctx, op)
 	case *workload.CreatePodGroups:
-		return r.createAny(ctx, op.Namespace, op.Count, &op.Template)
+		return r.createGroups(ctx, op)
 	case *workload.WaitForPodGroups:
 		return r.waitForGroups(ctx, op)
 	case *workload.Barrier:
@@ -244,6 +252,10 @@ func (r *run) do(ctx context.Context, op workload.Op) error {
 		return r.startCollecting(ctx, Collection{Op: r.index, Name: op.Name, Namespaces: op.Namespaces, Labels: op.Labels})
 	case *workload.StopCollectingMetrics:
 		return r.stopCollecting()
+	case *workload.StartCollectingProfile:
+		return r.startProfile(ctx, op.Path)
+	case *workload.StopCollectingProfile:
+		return r.stopProfile()
 	default:
 		return fmt.Errorf("no code runs a %T", op)
 	}
@@ -347,5 +359,37 @@ func (r *run) stopCollecting() error {
 	}
 	stop := r.collecting
 	r.collecting = nil
+	return stop()
+}
+
+// startProfile begins a profile of the scheduler.
+func (r *run) startProfile(ctx context.Context, path string) error {
+	if r.profiling != nil {
+		return errors.New("a profile is being collected already")
+	}
+	r.profiling = func() error { return nil }
+	if r.Profile == nil {
+		return nil
+	}
+	stop, err := r.Profile(ctx, path)
+	if err != nil {
+		return fmt.Errorf("start collecting the profile: %w", err)
+	}
+	r.profiling = func() error {
+		if err := stop(ctx); err != nil {
+			return fmt.Errorf("stop collecting the profile: %w", err)
+		}
+		return nil
+	}
+	return nil
+}
+
+// stopProfile ends what startProfile began.
+func (r *run) stopProfile() error {
+	if r.profiling == nil {
+		return errors.New("no profile is being collected")
+	}
+	stop := r.profiling
+	r.profiling = nil
 	return stop()
 }

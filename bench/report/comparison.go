@@ -30,6 +30,9 @@ type Comparison struct {
 	Burst int     `json:"burst"`
 	Rate  float64 `json:"rate,omitempty"` // pods asked for per second; 0 for as many as the API server takes
 	Topic string  `json:"topic,omitempty"`
+	// KubeScheduler is the release of the kube-scheduler that was measured, such as 1.37.1. It is empty if none was, and
+	// in files that are older than the field: those are of 1.36.3.
+	KubeScheduler string `json:"kubeScheduler,omitempty"`
 
 	Machine   Machine        `json:"machine"`
 	Limits    GoLimits       `json:"limits"`

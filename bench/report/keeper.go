@@ -4,6 +4,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // Keeper keeps a comparison in a file while it is made, so that what was measured survives an interrupt. The file
@@ -41,6 +43,12 @@ func (k *Keeper) Begin(c *Comparison) error {
 		return fmt.Errorf("go on with what was measured: %w", err)
 	case before.QPS != c.QPS || before.Burst != c.Burst || before.Rate != c.Rate || before.Machine != c.Machine || before.Limits != c.Limits:
 		return fmt.Errorf("%s was measured on another machine or with other limits or another rate: it cannot be gone on with", k.Path)
+	case before.hasUpstream() && c.KubeScheduler != "" && c.KubeScheduler != before.release():
+		return fmt.Errorf("%s was measured with kube-scheduler %s, and this is %s: it cannot be continued",
+			k.Path, before.release(), c.KubeScheduler)
+	}
+	if before.hasUpstream() {
+		c.KubeScheduler = before.release()
 	}
 	c.Date, c.Workloads = before.Date, before.Workloads
 	c.Rows = before.Rows
@@ -48,6 +56,18 @@ func (k *Keeper) Begin(c *Comparison) error {
 		return !t.Good() || k.Again != nil && k.Again.MatchString(t.Workload)
 	})
 	return nil
+}
+
+// release returns the release of kube-scheduler. Files without it are older than the field, and of 1.36.3.
+func (c *Comparison) release() string {
+	return cmp.Or(c.KubeScheduler, "1.36.3")
+}
+
+// hasUpstream reports whether kube-scheduler was measured.
+func (c *Comparison) hasUpstream() bool {
+	return slices.ContainsFunc(c.Trials, func(t Trial) bool {
+		return t.Scheduler == Upstream || strings.HasPrefix(t.Scheduler, Upstream+"@")
+	})
 }
 
 func (k *Keeper) Put(c *Comparison) error {

@@ -18,7 +18,8 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	names := c.schedulers()
 	var b strings.Builder
 	first, last := c.span()
-	fmt.Fprintf(&b, "%s, %s. %s; %g calls per second and client; kube-scheduler is 1.36.3.\n", days(first, last), c.Machine.text(), c.Go, c.QPS)
+	fmt.Fprintf(&b, "%s, %s. %s; %g calls per second and client; kube-scheduler is %s.\n", days(first, last),
+		c.Machine.text(), c.Go, c.QPS, c.release())
 	b.WriteString("API server, etcd, scheduler and the program that measures share the CPUs.\n")
 	b.WriteString("Pods bound per second: median (min..max) of the runs; ratios are the medians of those of the same round, with their 95 % interval.\n")
 	b.WriteString("A row counts when null leaves less than 5 % of the machine idle, and others than those that are measured use less than 5 % of it.\n\n")

@@ -86,7 +86,7 @@ func fakeNode(i int) *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid("node", i), CreationTimestamp: metav1.NewTime(time.Unix(1_700_000_000, 0)),
 			Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64"}},
-		Status: corev1.NodeStatus{Capacity: capacity, Allocatable: capacity, NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.36.3",
+		Status: corev1.NodeStatus{Capacity: capacity, Allocatable: capacity, NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.37.1",
 			OperatingSystem: "linux", Architecture: "amd64"}},
 	}
 	for _, kind := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {

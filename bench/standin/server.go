@@ -65,7 +65,7 @@ var kinds = map[string]schema.GroupVersionKind{ // resource -> kind
 	"resourceclaims":         {Group: "resource.k8s.io", Version: "v1", Kind: "ResourceClaim"},
 	"resourceslices":         {Group: "resource.k8s.io", Version: "v1", Kind: "ResourceSlice"},
 	"deviceclasses":          {Group: "resource.k8s.io", Version: "v1", Kind: "DeviceClass"},
-	"devicetaintrules":       {Group: "resource.k8s.io", Version: "v1beta2", Kind: "DeviceTaintRule"},
+	"devicetaintrules":       {Group: "resource.k8s.io", Version: "v1", Kind: "DeviceTaintRule"},
 }
 
 // Start serves a cluster without nodes and pods on a free port of this machine.

@@ -51,9 +51,12 @@ func makesStorageClass(p *workload.Plan) bool {
 }
 
 // locked: feature gate -> the value that it has in the release that is measured, whatever is asked for.
-// scheduler_perf lets its API server and scheduler be an older release where a workload asks for another value
-// (schedulerPerf, featureGates); what is measured here is one release.
-var locked = map[string]bool{"SchedulerQueueingHints": true}
+// scheduler_perf makes its API server and scheduler emulate an older release where a workload asks for another value of
+// NodeDeclaredFeatures (setupTestCase); what is measured here is one release.
+var locked = map[string]bool{"NodeDeclaredFeatures": true, removed: true}
+
+// removed is a gate that files of scheduler_perf up to 1.36 set and that 1.37 no longer has.
+const removed = "SchedulerQueueingHints"
 
 // Gates are the gates that a workload can be given, and those that it cannot.
 func Gates(p *workload.Plan) (given map[string]bool, refused []string) {
@@ -63,7 +66,9 @@ func Gates(p *workload.Plan) (given map[string]bool, refused []string) {
 			refused = append(refused, fmt.Sprintf("%s=%v", gate, on))
 			continue
 		}
-		given[gate] = on
+		if gate != removed {
+			given[gate] = on
+		}
 	}
 	slices.Sort(refused)
 	return given, refused

@@ -29,9 +29,14 @@ func TestTheGroundOfAWorkload(t *testing.T) {
 	if want := "--controllers-arg=--controllers=persistentvolume-binder-controller,serviceaccount-controller,root-ca-certificate-publisher-controller"; !slices.Contains(late.Args, want) {
 		t.Errorf("a workload whose volumes are bound late gets %+v", late)
 	}
-	given, refused := Gates(&workload.Plan{Gates: map[string]bool{"SchedulerQueueingHints": true, "Other": false}})
-	if len(given) != 2 || len(refused) != 0 {
+	given, refused := Gates(&workload.Plan{Gates: map[string]bool{
+		"SchedulerQueueingHints": true, "NodeDeclaredFeatures": true, "Other": false}})
+	if _, stays := given["SchedulerQueueingHints"]; stays || len(given) != 2 || len(refused) != 0 {
 		t.Errorf("gates that can be set: %v, refused %v", given, refused)
+	}
+	given, refused = Gates(&workload.Plan{Gates: map[string]bool{"SchedulerQueueingHints": false, "NodeDeclaredFeatures": false}})
+	if len(given) != 0 || len(refused) != 2 {
+		t.Errorf("gates that cannot be set: %v, given %v", refused, given)
 	}
 }
 

@@ -36,6 +36,8 @@ type Options struct {
 	Timeout, Patience time.Duration
 	// KumikiBinary and UpstreamBinary are the programs; empty means this one, and the one beside it.
 	KumikiBinary, UpstreamBinary string
+	// UpstreamRelease is the release of UpstreamBinary, such as 1.37.1. Complete sets it if kube-scheduler is measured.
+	UpstreamRelease string
 	// ProfileDir, when set, gets a CPU profile of each scheduler, of ProfileSeconds from the first create on.
 	ProfileDir     string
 	ProfileSeconds int
@@ -91,6 +93,9 @@ func (o *Options) Complete() error {
 		if _, err := os.Stat(o.UpstreamBinary); err != nil {
 			return fmt.Errorf("upstream's scheduler is not built: %w; run 'make conformance-upstream', or leave it out with --scheduler", err)
 		}
+		if o.UpstreamRelease, err = releaseOf(o.UpstreamBinary); err != nil {
+			return err
+		}
 	}
 	if o.ProfileDir != "" {
 		return os.MkdirAll(o.ProfileDir, 0o755)
@@ -133,3 +138,16 @@ func startable(name string, line []string) error {
 // than schedulers leave a pod alone that has failed (podMaxBackoffSeconds, 10 s by default). The pods that are left
 // count as infinite.
 const DefaultPatience = 30 * time.Second
+
+// releaseOf asks a kube-scheduler for its release, such as 1.37.1.
+func releaseOf(binary string) (string, error) {
+	out, err := exec.Command(binary, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("ask %s for its version: %w", binary, err)
+	}
+	release, found := strings.CutPrefix(strings.TrimSpace(string(out)), "Kubernetes v")
+	if !found {
+		return "", fmt.Errorf("the version of %s is %q, not that of a kube-scheduler", binary, out)
+	}
+	return release, nil
+}

@@ -37,6 +37,7 @@ type Scheduler struct {
 	ExitErr error // valid when ended is closed
 	stop    context.CancelFunc
 	client  *http.Client
+	tls     *tls.Config // of connections to it
 }
 
 // gateFlags is the flag for feature gates, in the order of their names; none without gates.
@@ -174,9 +175,10 @@ func (s *Scheduler) Connect(kubeconfig string) error {
 	if err != nil {
 		return err
 	}
-	s.client = &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: own.Certificates, GetClientCertificate: own.GetClientCertificate},
-	}}
+	s.tls = &tls.Config{
+		InsecureSkipVerify: true, Certificates: own.Certificates, GetClientCertificate: own.GetClientCertificate,
+	}
+	s.client = &http.Client{Transport: &http.Transport{TLSClientConfig: s.tls.Clone()}}
 	return nil
 }
 

@@ -21,8 +21,8 @@ func (r *reading) declareFeatures(p *Plan) {
 	}
 	r.args.used[declaredFeatures] = true
 	n, whole := param.Value.(int)
-	if !whole || n < 0 {
-		r.mistake(param.Line, "%s must be a whole number, 0 or more, not %v", declaredFeatures, param.Value)
+	if !whole || n < 0 || n > maxCount {
+		r.mistake(param.Line, "%s must be a whole number from 0 to %d, not %v", declaredFeatures, maxCount, param.Value)
 		return
 	}
 	if !gate {

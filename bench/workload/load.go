@@ -70,26 +70,30 @@ func (w *Workload) With(name string, value any) *Workload {
 // source is where a file came from, and where the files that it names are.
 type source struct {
 	path string
-	read func(name string) (shown string, content []byte, err error) // name is relative to the file
+	// signs: if createPods names no signatureBatchSize, each pod of a template has a signature of its own, as in
+	// scheduler_perf.
+	signs bool
+	read  func(name string) (shown string, content []byte, err error) // name is relative to the file
 }
 
 // Load reads a file. The files that it names are looked for relative to its directory. If the file is wrong, the
-// error is of type Mistakes.
+// error is of type Mistakes. Pods of a template are signed, as scheduler_perf signs them.
 func Load(name string) (*File, error) {
-	content, err := os.ReadFile(name)
+	content, err := readFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("reading workloads: %w", err)
 	}
-	return load(content, &source{path: name, read: func(other string) (string, []byte, error) {
+	return load(content, &source{path: name, signs: true, read: func(other string) (string, []byte, error) {
 		if !filepath.IsAbs(other) {
 			other = filepath.Join(filepath.Dir(name), other)
 		}
-		content, err := os.ReadFile(other)
+		content, err := readFile(other)
 		return other, content, err
 	}})
 }
 
-// LoadFS is Load for a file of a file system.
+// LoadFS is Load for a file of a file system, such as the built-in one. Its pods are signed only where an operation
+// names a signatureBatchSize: pods of one template stay equal, as those of a controller are.
 func LoadFS(files fs.FS, name string) (*File, error) {
 	content, err := fs.ReadFile(files, name)
 	if err != nil {
@@ -100,6 +104,23 @@ func LoadFS(files fs.FS, name string) (*File, error) {
 		content, err := fs.ReadFile(files, other)
 		return other, content, err
 	}})
+}
+
+// maxFile is the size of the largest file that is read, in bytes.
+const maxFile = 16 << 20
+
+// readFile reads a file that a user names.
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(content) > maxFile {
+		err = fmt.Errorf("%s is larger than %d MiB", name, maxFile>>20)
+	}
+	return content, err
 }
 
 func load(content []byte, from *source) (*File, error) {

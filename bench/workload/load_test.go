@@ -4,6 +4,8 @@ package workload
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -80,7 +82,19 @@ func TestEachMistakeIsReportedWithItsLine(t *testing.T) {
 		{"missing parameter", "nodes: 5", "nodez: 5", "5: parameter nodes has no value in workload 5Nodes (line 10)"},
 		{"unused parameter", "pods: 10", "pods: 10\n      spare: 1", "16: workload 5Nodes: no operation uses parameter spare"},
 		{"parameter of the wrong type", "nodes: 5", "nodes: 5s", "5: createNodes: count must be a whole number, 0 or more, not 5s"},
-		{"parameter that is a list", "nodes: 5", "nodes: [5]", "14: a number, a string, true or false must stand here"},
+		{"parameter that is a list", "nodes: 5", "nodes: [5]", "5: createNodes: count must be a whole number, 0 or more, not [5]"},
+		{"parameter that is a time", "nodes: 5", "nodes: 2026-01-01", "14: only numbers, strings, true, false, null, and lists"},
+		{"more than fits", "countParam: $nodes", "count: 10000001", "5: createNodes: count must be at most 10000000, not 10000001"},
+		{"more than fits in all", "countParam: $nodes", "count: 4000\n    countMultiplier: 4000", "4: createNodes: 16000000 objects are more than 10000000"},
+		{"case that merges itself", "- name: Small", "- &case\n  <<: *case\n  name: Small", "1: case merges more than 1000 mappings, or itself"},
+		{"sets of sets", "opcode: createNodes\n    countParam: $nodes",
+			"&set\n    opcode: createPodSets\n    countParam: $nodes\n    namespacePrefix: a\n    createPodsOp: *set",
+			"8: createPodSets: createPodsOp must be a createPods"},
+		{"batch below one", "collectMetrics: true", "collectMetrics: true\n    signatureBatchSize: -1", "9: createPods: signatureBatchSize must be a whole number"},
+		{"no group", "opcode: createNodes", "opcode: createPodGroups\n    namespace: a\n    templatePath: templates/pod.yaml\n    countMultiplier: 0",
+			"4: createPodGroups needs a count above 0"},
+		{"default that does not read", "countParam: $nodes", "countParam: $nodes\n    nodeTemplatePath: templates/pod.yaml\n    templateParams: {a: '$b|[1'}",
+			"7: the default of parameter b: did not find expected"},
 		{"waits and does not", "collectMetrics: true", "collectMetrics: true\n    skipWaitToCompletion: true", "6: createPods: skipWaitToCompletion goes with neither"},
 		{"steady for no time", "collectMetrics: true", "collectMetrics: true\n    steadyState: true", "6: createPods: a steady state needs a duration above 0"},
 		{"volume without claim", "collectMetrics: true", "collectMetrics: true\n    persistentVolumeTemplatePath: templates/pv.yaml", "6: createPods: persistentVolumeTemplatePath and"},
@@ -153,6 +167,74 @@ func TestCollectingMetricsBeginsAndEnds(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "family/config.yaml:"+c.want) {
 			t.Errorf("%s: want %s, got %v", c.name, c.want, err)
 		}
+	}
+}
+
+// Catches: a profile that would never be written, or that is written outside of the directory of profiles; a type of
+// profile that is silently left out.
+func TestCollectingAProfileBeginsAndEnds(t *testing.T) {
+	const start = "  - {opcode: startCollectingProfile, type: cpu, filePath: out/cpu.pprof}\n"
+	const stop = "  - {opcode: stopCollectingProfile, type: CPU}\n"
+	for _, c := range []struct{ name, ops, want string }{
+		{"both", start + stop, ""},
+		{"stopped only", stop, "4: stopCollectingProfile: no profile is collected here"},
+		{"started only", start, "4: startCollectingProfile: no stopCollectingProfile comes after it"},
+		{"started twice", start + start + stop, "5: startCollectingProfile: a profile is collected already (line 4)"},
+		{"no type", strings.Replace(start, "type: cpu, ", "", 1) + stop, "4: startCollectingProfile needs type"},
+		{"other type", strings.Replace(start, "cpu", "heap", 1) + stop, "4: startCollectingProfile: type must be CPU, not heap"},
+		{"no file", strings.Replace(start, ", filePath: out/cpu.pprof", "", 1) + stop, "4: startCollectingProfile needs filePath"},
+		{"file elsewhere", strings.Replace(start, "out/", "../", 1) + stop, "4: startCollectingProfile: filePath must be relative"},
+	} {
+		text := strings.Replace(small, "  - opcode: createNodes\n", c.ops+"  - opcode: createNodes\n", 1)
+		_, err := planned(text, nil)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), "family/config.yaml:"+c.want)) {
+			t.Errorf("%s: want %q, got %v", c.name, c.want, err)
+		}
+	}
+}
+
+// Catches: pods of a user's file that are equal where scheduler_perf makes them different, so that a scheduler that
+// batches equal pods looks faster than there; and pods of the built-in files that differ.
+func TestPodsOfFilesAreSignedAsUpstreamDoes(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, folder(small, nil)); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "family", "config.yaml")
+	for _, c := range []struct {
+		text         string
+		user, within int
+	}{
+		{small, 1, 0},
+		{strings.Replace(small, "collectMetrics", "signatureBatchSizeParam: $nodes\n    collectMetrics", 1), 5, 5},
+	} {
+		if err := os.WriteFile(name, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		user, err := f.Plans(nil, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		within, err := planned(c.text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range []Plan{user[0], within[0]} {
+			if got, want := p.Ops[1].(*CreatePods).SignatureBatch, []int{c.user, c.within}[i]; got != want {
+				t.Errorf("file %d: batches of %d, want %d", i, got, want)
+			}
+		}
+	}
+}
+
+// Catches: a file that fills the memory of the machine.
+func TestAFileIsNotReadWithoutEnd(t *testing.T) {
+	if _, err := Load("/dev/zero"); err == nil || !strings.Contains(err.Error(), "/dev/zero is larger than 16 MiB") {
+		t.Errorf("a file without end: %v", err)
 	}
 }
 

@@ -37,7 +37,9 @@ type mixFamily struct {
 func readMix(m *mapping) Op {
 	m.need("namespacePrefix")
 	out := &mix{collects: m.flag("collectMetrics")}
-	prefix, seed := m.text("namespacePrefix"), m.needCount("seed")
+	prefix := m.text("namespacePrefix")
+	m.needValue("seed")
+	seed, _ := m.whole("seed", 0)
 	pods, most := m.needCount("count"), m.count("most", 50)
 	if most == 0 {
 		m.in.mistake(m.line, "%s: most must be above 0", m.what)

@@ -14,7 +14,7 @@ type Op interface {
 type Template struct {
 	Path string
 	Text string
-	// Params: name in the template -> int, float64, bool or string (templateParams of upstream's master).
+	// Params are the templateParams of the operation: name in the template -> value, as in Param.
 	Params map[string]any
 }
 
@@ -47,6 +47,9 @@ type (
 		Namespace string
 		Template  *Template // nil for the default pod
 		SkipWait  bool
+		// SignatureBatch is how many pods in a row have the same value of the label signature, by which pods of a
+		// template differ; 0 for no such label. Pods without a template have none.
+		SignatureBatch int
 		// Volume and Claim, both or neither, are made and bound to each other for each pod before it is created. The claim of pod
 		// i is pvc-i, as upstream's: templates of other operations in the namespace name it.
 		Volume, Claim *Template
@@ -114,6 +117,15 @@ type (
 	// StopCollectingMetrics ends what StartCollectingMetrics began.
 	StopCollectingMetrics struct{}
 
+	// StartCollectingProfile begins a CPU profile of the scheduler.
+	StartCollectingProfile struct {
+		// Path is where the profile is written, below the directory of profiles of the run.
+		Path string
+	}
+
+	// StopCollectingProfile ends what StartCollectingProfile began.
+	StopCollectingProfile struct{}
+
 	// CreateResourceClaims creates Count claims from a template.
 	CreateResourceClaims struct {
 		Count     int
@@ -121,7 +133,8 @@ type (
 		Template  Template
 	}
 
-	// CreateResourceDriver publishes ClaimsPerNode devices of a driver on each node whose name matches the pattern.
+	// CreateResourceDriver publishes ClaimsPerNode devices of a driver on each node whose name matches the pattern
+	// (scheduler_perf up to 1.36).
 	CreateResourceDriver struct {
 		Driver        string
 		ClaimsPerNode int
@@ -131,14 +144,14 @@ type (
 	// AllocResourceClaims allocates the claims of a namespace, or of all, without pods.
 	AllocResourceClaims struct{ Namespace string }
 
-	// CreatePodGroups creates Count pod groups from a template (upstream's master).
+	// CreatePodGroups creates Count pod groups from a template.
 	CreatePodGroups struct {
 		Count     int
 		Namespace string
 		Template  Template
 	}
 
-	// WaitForPodGroups waits until all pod groups of the namespaces are scheduled (upstream's master).
+	// WaitForPodGroups waits until all pod groups of the namespaces are scheduled (not in scheduler_perf).
 	WaitForPodGroups struct{ Namespaces []string }
 )
 
@@ -203,6 +216,12 @@ func (*StartCollectingMetrics) Opcode() string { return "startCollectingMetrics"
 
 // Opcode is stopCollectingMetrics.
 func (*StopCollectingMetrics) Opcode() string { return "stopCollectingMetrics" }
+
+// Opcode is startCollectingProfile.
+func (*StartCollectingProfile) Opcode() string { return "startCollectingProfile" }
+
+// Opcode is stopCollectingProfile.
+func (*StopCollectingProfile) Opcode() string { return "stopCollectingProfile" }
 
 // Opcode is createResourceClaims.
 func (*CreateResourceClaims) Opcode() string { return "createResourceClaims" }

@@ -11,7 +11,7 @@ import (
 
 // Param is the value that a workload gives to a parameter.
 type Param struct {
-	Value any // int, float64, bool or string
+	Value any // nil, int, float64, bool, string, or a list or a mapping of those, for templates
 	Line  int
 }
 
@@ -32,13 +32,47 @@ func (r *reading) argument(reference string, line int) (any, bool) {
 	if r.args == nil {
 		return nil, false
 	}
-	r.args.used[name] = true
-	p, given := r.args.workload.Params[name]
+	v, given := r.args.lookup(name)
 	if !given {
 		r.mistake(line, "parameter %s has no value in workload %s (line %d)", name, r.args.workload.Name, r.args.workload.Line)
+	}
+	return v, given
+}
+
+// lookup is the value of a parameter, which counts as used.
+func (a *arguments) lookup(name string) (any, bool) {
+	a.used[name] = true
+	p, given := a.workload.Params[name]
+	return p.Value, given
+}
+
+// argumentOr is argument for a reference such as $name|default. The default is YAML; empty means null.
+func (r *reading) argumentOr(reference string, line int) (any, bool) {
+	reference, text, has := strings.Cut(reference, "|")
+	if !has || reference == "$" {
+		return r.argument(reference, line)
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		_, what := yamlMistake(err)
+		r.mistake(line, "the default of parameter %s: %s", reference[1:], what)
 		return nil, false
 	}
-	return p.Value, true
+	var missing any
+	if len(doc.Content) > 0 {
+		doc.Content[0].Line = line
+		var ok bool
+		if missing, ok = r.anything(doc.Content[0]); !ok {
+			return nil, false
+		}
+	}
+	if r.args == nil {
+		return nil, false
+	}
+	if v, given := r.args.lookup(reference[1:]); given {
+		return v, true
+	}
+	return missing, true
 }
 
 // unused reports the parameters that no operation asked for: most are spelled wrong.
@@ -60,14 +94,15 @@ func (r *reading) unused() {
 func (m *mapping) params(name string) map[string]Param {
 	out := map[string]Param{} // name -> value
 	m.each(name, func(key string, line int, value *yaml.Node) {
-		if v, ok := m.in.scalar(value); ok {
+		if v, ok := m.in.anything(value); ok {
 			out[key] = Param{Value: v, Line: line}
 		}
 	})
 	return out
 }
 
-// templateParams reads what an operation hands to its template beside Index and Count; a value $name is a parameter.
+// templateParams reads what an operation hands to its template beside Index and Count. A value $name is a parameter;
+// $name|default is one that a workload may leave out.
 func (m *mapping) templateParams() map[string]any {
 	var out map[string]any // name in the template -> value
 	m.each("templateParams", func(key string, line int, value *yaml.Node) {
@@ -75,9 +110,9 @@ func (m *mapping) templateParams() map[string]any {
 			m.in.mistake(line, "templateParams: %s is always there", key)
 			return
 		}
-		v, ok := m.in.scalar(value)
+		v, ok := m.in.anything(value)
 		if text, isText := v.(string); ok && isText && strings.HasPrefix(text, "$") {
-			v, ok = m.in.argument(text, value.Line)
+			v, ok = m.in.argumentOr(text, value.Line)
 		}
 		if ok {
 			if out == nil {

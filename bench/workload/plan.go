@@ -13,6 +13,7 @@ import (
 // judgeOps reads the operations of a case without values, and what must hold between them.
 func (r *reading) judgeOps(c *Case) {
 	collects, since := false, 0 // since: line of the startCollectingMetrics that is not stopped yet
+	profile := 0                // line of the startCollectingProfile that is not stopped yet
 	for _, node := range c.ops {
 		switch op := r.op(node).(type) {
 		case *CreatePods:
@@ -40,7 +41,20 @@ func (r *reading) judgeOps(c *Case) {
 				r.mistake(node.Line, "stopCollectingMetrics: nothing is collected here")
 			}
 			collects, since = true, 0
+		case *StartCollectingProfile:
+			if profile > 0 {
+				r.mistake(node.Line, "startCollectingProfile: a profile is collected already (line %d)", profile)
+			}
+			profile = node.Line
+		case *StopCollectingProfile:
+			if profile == 0 {
+				r.mistake(node.Line, "stopCollectingProfile: no profile is collected here")
+			}
+			profile = 0
 		}
+	}
+	if profile > 0 {
+		r.mistake(profile, "startCollectingProfile: no stopCollectingProfile comes after it")
 	}
 	switch {
 	case since > 0:

@@ -41,7 +41,8 @@ const everything = `- name: All
     steadyStateParam: $steady
     durationParam: $long
     podTemplatePath: templates/gang.yaml
-    templateParams: {each: $each, cpu: 100m}
+    templateParams: {each: $each, cpu: 100m, rules: $rules, tries: $tries|5, none: $none|, "on": "$on|[a, b: 1]"}
+    signatureBatchSize: 4
     namespace: here
     collectMetrics: true
   - opcode: createPodSets
@@ -58,6 +59,8 @@ const everything = `- name: All
   - {opcode: sleep, durationParam: $long}
   - {opcode: startCollectingMetrics, name: second, namespaces: [here], labelSelector: {app: x}}
   - {opcode: stopCollectingMetrics}
+  - {opcode: startCollectingProfile, type: CPU, filePath: cpu.pprof}
+  - {opcode: stopCollectingProfile, type: CPU}
   - {opcode: createResourceClaims, count: 2, namespace: here, templatePath: templates/claim.yaml}
   - {opcode: createResourceDriver, driverName: driver.example.com, nodes: "node-*", maxClaimsPerNode: 8}
   - {opcode: allocResourceClaims, namespace: here}
@@ -68,7 +71,7 @@ const everything = `- name: All
     labels: [short]
     featureGates: {B: false}
     threshold: {dra: 40}
-    params: {groups: 5, each: 3, steady: true, long: 10s}
+    params: {groups: 5, each: 3, steady: true, long: 10s, tries: 6, rules: [{key: a < b}, null]}
 `
 
 var everyTemplate = map[string]string{
@@ -76,7 +79,7 @@ var everyTemplate = map[string]string{
 	"family/templates/node.yaml":  "apiVersion: v1\nkind: Node\nmetadata:\n  name: n-{{.Index}}\n",
 	"family/templates/gang.yaml":  "kind: Pod\nmetadata:\n  name: p-{{.Index}}\nspec:\n  schedulingGroup:\n    podGroupName: g-{{DivideInt .Index .each}}\n",
 	"family/templates/claim.yaml": "kind: ResourceClaim\nmetadata:\n  generateName: c-\n",
-	"family/templates/group.yaml": "apiVersion: scheduling.k8s.io/v1alpha2\nkind: PodGroup\nmetadata:\n  name: g-{{.Index}}\nspec:\n  schedulingPolicy:\n    gang:\n      minCount: {{.each}}\n",
+	"family/templates/group.yaml": "apiVersion: scheduling.k8s.io/v1beta1\nkind: PodGroup\nmetadata:\n  name: g-{{.Index}}\nspec:\n  schedulingPolicy:\n    gang:\n      minCount: {{.each}}\n",
 }
 
 // Catches: any field that is dropped, swapped, read from another one, or given the wrong default.
@@ -95,7 +98,8 @@ func TestAPlanHasEveryFieldOfEveryOperation(t *testing.T) {
 		return Template{Path: name, Text: text, Params: params}
 	}
 	node, pod, claim := file("node", nil), file("pod", nil), file("claim", nil)
-	gang := file("gang", map[string]any{"each": 3, "cpu": "100m"})
+	gang := file("gang", map[string]any{"each": 3, "cpu": "100m", "rules": []any{map[string]any{"key": "a < b"}, nil},
+		"tries": 6, "none": nil, "on": []any{"a", map[string]any{"b": 1}}})
 	group := file("group", map[string]any{"each": 3})
 	want := []Op{
 		&CreateNodes{Count: 3, Template: &node, Allocatable: &NodeAllocatable{
@@ -106,7 +110,7 @@ func TestAPlanHasEveryFieldOfEveryOperation(t *testing.T) {
 		&CreateNodes{Label: &NodeLabel{Key: "zone", Values: []string{"a", "b"}}},
 		&CreateNodes{Count: 1, UniqueLabel: &NodeUniqueLabel{Key: "unique"}},
 		&CreateNamespaces{Prefix: "ns", Count: 2},
-		&CreatePods{Count: 15, Steady: 10 * time.Second, CollectMetrics: true, Namespace: "here", Template: &gang},
+		&CreatePods{Count: 15, Steady: 10 * time.Second, CollectMetrics: true, Namespace: "here", Template: &gang, SignatureBatch: 4},
 		&CreatePodSets{Count: 4, NamespacePrefix: "ns", Pods: CreatePods{Count: 3, SkipWait: true}},
 		&DeletePods{Namespace: "ns-1", Labels: map[string]string{"app": "x"}, PerSecond: 50, SkipWait: true},
 		&Churn{Recreate: true, Number: 2, Interval: 100 * time.Millisecond, Templates: []Template{pod, node}},
@@ -118,6 +122,8 @@ func TestAPlanHasEveryFieldOfEveryOperation(t *testing.T) {
 		&Sleep{Duration: 10 * time.Second},
 		&StartCollectingMetrics{Name: "second", Namespaces: []string{"here"}, Labels: map[string]string{"app": "x"}},
 		&StopCollectingMetrics{},
+		&StartCollectingProfile{Path: "cpu.pprof"},
+		&StopCollectingProfile{},
 		&CreateResourceClaims{Count: 2, Namespace: "here", Template: claim},
 		&CreateResourceDriver{Driver: "driver.example.com", ClaimsPerNode: 8, Nodes: "node-*"},
 		&AllocResourceClaims{Namespace: "here"},
@@ -187,13 +193,14 @@ func TestATemplateThatDoesNotReadIsReportedWithItsLine(t *testing.T) {
 	for _, c := range []struct{ name, template, text, want string }{
 		{"field that pods lack", "pod", podYAML + "    imagee: x\n", "pod.yaml:9: unknown field \"spec.containers[0].imagee\" (named in family/config.yaml:5)"},
 		{"action that is cut off", "gang", "kind: Pod\nmetadata:\n  name: p-{{.Index\n", "gang.yaml:4: unclosed action"},
-		{"name without a value", "gang", "kind: Pod\nmetadata:\n  name: p-{{.Indx}}\n", "gang.yaml:3: executing"},
+		{"name without a value", "gang", "kind: Pod\nmetadata:\n  name: p-{{.Indx}}\n", "gang.yaml:3: a parameter has no value: name: p-<no value>"},
+		{"object without end", "gang", "kind: Pod\n{{range 100000000}}\n# more and more{{end}}\n", "gang.yaml: the object is larger than 4 MiB"},
 		{"division by zero", "gang", "kind: Pod\nmetadata:\n  name: p-{{DivideInt 1 0}}\n", "gang.yaml:3: executing"},
 		{"bad only for the last object", "gang", "kind: Pod\n{{if eq .Index 14}}spce: {}{{end}}\n", "gang.yaml:2: unknown field \"spce\""},
 		{"other kind", "gang", "kind: Node\n", "gang.yaml: a Node stands where a Pod must"},
 		{"no YAML", "gang", "kind: Pod\n  x: y\n", "gang.yaml:2: mapping values are not allowed"},
 		{"object without a kind", "group", "metadata: {}\n", "group.yaml: apiVersion and kind must both be there"},
-		{"field that groups lack", "group", "apiVersion: scheduling.k8s.io/v1alpha2\nkind: PodGroup\nspec:\n  minMember: 3\n", "group.yaml:4: unknown field \"spec.minMember\""},
+		{"field that groups lack", "group", "apiVersion: scheduling.k8s.io/v1beta1\nkind: PodGroup\nspec:\n  minMember: 3\n", "group.yaml:4: unknown field \"spec.minMember\""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			templates := map[string]string{}
@@ -225,8 +232,15 @@ func TestArithmeticOfTemplates(t *testing.T) {
 		"{{DivideInt 30000 .Count}}Mi":       "3000Mi",
 		"{{.cpu}} {{AddInt .priority 0}}":    "100m 9999999",
 		"{{.priority}} <{{.Index}}> & \"x\"": "9999999 <7> & \"x\"",
+		"{{or .missing 3}}":                  "3",
+		"{{if .missing}}a{{else}}b{{end}}":   "b",
+		"{{range Int \"3\"}}{{.}}{{end}}":    "012",
+		"{{Int 2.9}}":                        "2",
+		"{{.rules | JSON}}":                  `[{"key":"a < b"},null]`,
+		"{{or .missing nil | JSON}}":         "null",
 	} {
-		m, err := (&Template{Path: "t", Text: action, Params: map[string]any{"cpu": "100m", "priority": 9999999}}).Parse()
+		m, err := (&Template{Path: "t", Text: action, Params: map[string]any{
+			"cpu": "100m", "priority": 9999999, "rules": []any{map[string]any{"key": "a < b"}, nil}}}).Parse()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ package workload
 import (
 	"math"
 	"path"
+	"path/filepath"
 	"sort"
 	"strings"
 	"time"
@@ -32,6 +33,8 @@ func init() {
 		"sleep":                  func(m *mapping) Op { return &Sleep{Duration: m.duration("duration")} },
 		"startCollectingMetrics": readStart,
 		"stopCollectingMetrics":  func(*mapping) Op { return &StopCollectingMetrics{} },
+		"startCollectingProfile": readStartProfile,
+		"stopCollectingProfile":  readStopProfile,
 		"createResourceClaims":   readClaims,
 		"createResourceDriver":   readDriver,
 		"allocResourceClaims":    func(m *mapping) Op { return &AllocResourceClaims{Namespace: m.text("namespace")} },
@@ -70,15 +73,25 @@ func opcodes() []string {
 
 // needCount is a count that must be written.
 func (m *mapping) needCount(name string) int {
-	if !m.has(name) && !m.has(name+"Param") {
-		m.in.mistake(m.line, "%s needs %s or %sParam", m.what, name, name)
-	}
+	m.needValue(name)
 	return m.count(name, 0)
 }
 
-// objects is a count, times its multiplier if it has one (upstream's master).
+// needValue reports that neither a field nor the name of its parameter is written.
+func (m *mapping) needValue(name string) {
+	if !m.has(name) && !m.has(name+"Param") {
+		m.in.mistake(m.line, "%s needs %s or %sParam", m.what, name, name)
+	}
+}
+
+// objects is a count, times its multiplier if it has one.
 func (m *mapping) objects() int {
-	return m.needCount("count") * m.count("countMultiplier", 1)
+	n := m.needCount("count") * m.count("countMultiplier", 1) // each is at most maxCount
+	if n > maxCount {
+		m.in.mistake(m.line, "%s: %d objects are more than %d", m.what, n, maxCount)
+		return 0
+	}
+	return n
 }
 
 func readNodes(m *mapping) Op {
@@ -159,6 +172,10 @@ func readPods(m *mapping) *CreatePods {
 		CollectMetrics: m.flag("collectMetrics"),
 		Namespace:      m.text("namespace"),
 		SkipWait:       m.flag("skipWaitToCompletion"),
+		SignatureBatch: m.count("signatureBatchSize", 0),
+	}
+	if op.SignatureBatch == 0 && m.in.source.signs {
+		op.SignatureBatch = 1
 	}
 	op.Template = m.template("podTemplatePath", op.Count, kindPod)
 	op.Volume = m.template("persistentVolumeTemplatePath", op.Count, kindVolume)
@@ -187,15 +204,16 @@ func readPodSets(m *mapping) Op {
 		m.in.mistake(m.line, "%s needs createPodsOp", m.what)
 		return op
 	}
-	switch pods := m.in.op(f.value).(type) {
-	case *CreatePods:
-		op.Pods = *pods
-		if pods.Namespace != "" {
-			m.in.mistake(f.line, "%s: createPodsOp: the namespace comes from namespacePrefix", m.what)
-		}
-	case nil: // already reported
-	default:
+	inner := m.in.mapping(f.value, "createPods")
+	if inner.text("opcode") != "createPods" {
+		// Not read: an alias can make the operation its own createPodsOp.
 		m.in.mistake(f.line, "%s: createPodsOp must be a createPods", m.what)
+		return op
+	}
+	op.Pods = *readPods(inner)
+	inner.done()
+	if op.Pods.Namespace != "" {
+		m.in.mistake(f.line, "%s: createPodsOp: the namespace comes from namespacePrefix", m.what)
 	}
 	return op
 }
@@ -283,6 +301,30 @@ func readStart(m *mapping) Op {
 	return op
 }
 
+func readStartProfile(m *mapping) Op {
+	m.needCPU()
+	m.need("filePath")
+	op := &StartCollectingProfile{Path: m.text("filePath")}
+	if op.Path != "" && !filepath.IsLocal(op.Path) {
+		m.in.mistake(m.get("filePath").line, "%s: filePath must be relative and stay below its directory, not %s",
+			m.what, op.Path)
+	}
+	return op
+}
+
+func readStopProfile(m *mapping) Op {
+	m.needCPU()
+	return &StopCollectingProfile{}
+}
+
+// needCPU reports a profile of another type than CPU, which is the only one that scheduler_perf has.
+func (m *mapping) needCPU() {
+	m.need("type")
+	if of := m.text("type"); of != "" && !strings.EqualFold(of, "CPU") {
+		m.in.mistake(m.get("type").line, "%s: type must be CPU, not %s", m.what, of)
+	}
+}
+
 func readClaims(m *mapping) Op {
 	m.need("namespace")
 	op := &CreateResourceClaims{Count: m.needCount("count"), Namespace: m.text("namespace")}
@@ -307,6 +349,9 @@ func readDriver(m *mapping) Op {
 func readPodGroups(m *mapping) Op {
 	m.need("namespace")
 	op := &CreatePodGroups{Count: m.objects(), Namespace: m.text("namespace")}
+	if m.in.args != nil && op.Count == 0 {
+		m.in.mistake(m.line, "%s needs a count above 0", m.what)
+	}
 	op.Template = m.needTemplate("templatePath", op.Count, kindPodGroup)
 	return op
 }

@@ -4,6 +4,7 @@ package workload
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,12 +23,19 @@ func (r *reading) mistake(line int, format string, args ...any) {
 	r.found = append(r.found, Mistake{Path: r.source.path, Line: line, What: fmt.Sprintf(format, args...)})
 }
 
+// maxMerges is how many mappings one mapping can merge (<<), so that mappings that merge each other end.
+const maxMerges = 1000
+
+// maxCount is the largest count of a file: a typing error must not fill the memory of the machine.
+const maxCount = 10_000_000
+
 // mapping reads the fields of one YAML mapping. Each field must be asked for: done reports the others.
 type mapping struct {
 	in     *reading
 	what   string // names the mapping in messages
 	line   int
 	fields []*field
+	merges int // mappings that were merged so far
 }
 
 type field struct {
@@ -51,6 +59,15 @@ func (r *reading) mapping(node *yaml.Node, what string) *mapping {
 
 // add takes the fields of a node; those of a merged one (<<) yield to what stands there already.
 func (m *mapping) add(node *yaml.Node, merged bool) {
+	if merged {
+		m.merges++
+	}
+	if m.merges > maxMerges {
+		if m.merges == maxMerges+1 {
+			m.in.mistake(m.line, "%s merges more than %d mappings, or itself", m.what, maxMerges)
+		}
+		return
+	}
 	var merges []*yaml.Node
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], target(node.Content[i+1])
@@ -153,6 +170,39 @@ func (r *reading) scalar(node *yaml.Node) (any, bool) {
 	}
 	r.mistake(node.Line, "a number, a string, true or false must stand here")
 	return nil, false
+}
+
+// anything is the value of any node: nil, an int, a float64, a bool, a string, or a list or a mapping of those.
+func (r *reading) anything(node *yaml.Node) (any, bool) {
+	var v any
+	if err := node.Decode(&v); err != nil {
+		_, what := yamlMistake(err)
+		r.mistake(node.Line, "%s", what)
+		return nil, false
+	}
+	if !isPlain(v) {
+		r.mistake(node.Line, "only numbers, strings, true, false, null, and lists and mappings of them can stand here")
+		return nil, false
+	}
+	return v, true
+}
+
+// isPlain reports whether a value can be written as JSON.
+func isPlain(v any) bool {
+	switch v := v.(type) {
+	case nil, int, float64, bool, string:
+		return true
+	case []any:
+		return !slices.ContainsFunc(v, func(one any) bool { return !isPlain(one) })
+	case map[string]any:
+		for _, one := range v { // order: all must hold
+			if !isPlain(one) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 // word is a text that may look like a number, such as a name.
@@ -261,15 +311,25 @@ func (m *mapping) value(name string) (v any, line int, ok bool) {
 	return nil, 0, false
 }
 
-// count is a whole number, 0 or more.
-func (m *mapping) count(name string, missing int) int {
+// whole is a whole number, 0 or more.
+func (m *mapping) whole(name string, missing int) (n, line int) {
 	v, line, ok := m.value(name)
 	if !ok {
-		return missing
+		return missing, line
 	}
-	n, whole := v.(int)
-	if !whole || n < 0 {
+	n, is := v.(int)
+	if !is || n < 0 {
 		m.in.mistake(line, "%s: %s must be a whole number, 0 or more, not %v", m.what, name, v)
+		return missing, line
+	}
+	return n, line
+}
+
+// count is a number of something: whole, and at most maxCount.
+func (m *mapping) count(name string, missing int) int {
+	n, line := m.whole(name, missing)
+	if n > maxCount {
+		m.in.mistake(line, "%s: %s must be at most %d, not %d", m.what, name, maxCount, n)
 		return missing
 	}
 	return n

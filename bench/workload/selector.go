@@ -13,8 +13,7 @@ const Throughput = "SchedulingThroughput"
 // buckets are the figures of a metric that a threshold can be about.
 var buckets = []string{"Average", "Perc50", "Perc90", "Perc95", "Perc99"}
 
-// defaultMetrics are collected when a case names none (upstream: scheduler_perf.go, defaultMetricsCollectorConfig and
-// qHintMetrics).
+// defaultMetrics are collected when a case names none (upstream: scheduler_perf.go, defaultMetricsCollectorConfig).
 var defaultMetrics = []string{
 	"scheduler_framework_extension_point_duration_seconds",
 	"scheduler_scheduling_attempt_duration_seconds",
@@ -22,6 +21,8 @@ var defaultMetrics = []string{
 	"scheduler_plugin_execution_duration_seconds",
 	"scheduler_queueing_hint_execution_duration_seconds",
 	"scheduler_event_handling_duration_seconds",
+	"scheduler_podgroup_scheduling_attempt_duration_seconds",
+	"scheduler_podgroup_scheduling_algorithm_duration_seconds",
 }
 
 // selector reads which figure a threshold is about; collected are the metrics of the case.

@@ -4,9 +4,11 @@ package workload
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"text/template"
 )
 
@@ -16,10 +18,10 @@ type Manifest struct {
 	params map[string]any // name -> value, as in Template
 }
 
-// Parse reads the text of a template once for many objects.
+// Parse reads the text of a template once for many objects. As in scheduler_perf, a template can ask whether a
+// parameter is given: {{if .priority}}, {{or .size 3}}.
 func (t *Template) Parse() (*Manifest, error) {
-	// A name that the template spells wrong must not become <no value> in an object.
-	parsed, err := template.New(t.Path).Option("missingkey=error").Funcs(functions).Parse(t.Text)
+	parsed, err := template.New(t.Path).Funcs(functions).Parse(t.Text)
 	if err != nil {
 		return nil, err
 	}
@@ -31,15 +33,36 @@ func (m *Manifest) Render(index, count int) ([]byte, error) {
 	with := make(map[string]any, len(m.params)+2) // what the template may name -> value
 	maps.Copy(with, m.params)
 	with["Index"], with["Count"] = index, count
-	var out bytes.Buffer
+	var out manifestText
 	if err := m.parsed.Execute(&out, with); err != nil {
 		return nil, err
+	}
+	// A name that the template spells wrong must not become <no value> in an object.
+	for i, line := range strings.Split(out.String(), "\n") {
+		if strings.Contains(line, "<no value>") {
+			return nil, fmt.Errorf("template: %s:%d: a parameter has no value: %s",
+				m.parsed.Name(), i+1, strings.TrimSpace(line))
+		}
 	}
 	return out.Bytes(), nil
 }
 
+// maxObject is the size of the largest object that is rendered, in bytes; an API server accepts less.
+const maxObject = 4 << 20
+
+// manifestText receives a rendered object.
+type manifestText struct{ bytes.Buffer }
+
+// Write fails if the object becomes larger than maxObject, which ends the template.
+func (m *manifestText) Write(p []byte) (int, error) {
+	if m.Len()+len(p) > maxObject {
+		return 0, fmt.Errorf("the object is larger than %d MiB", maxObject>>20)
+	}
+	return m.Buffer.Write(p)
+}
+
 // functions are those of upstream's templates (scheduler_perf, operations.go): arithmetic over anything that reads as a
-// number; those that end in Int cut the fraction off.
+// number; those that end in Int cut the fraction off. JSON writes a list or a mapping into a manifest.
 var functions = template.FuncMap{
 	"AddFloat": func(terms ...any) (float64, error) {
 		return fold(0, func(a, b float64) float64 { return a + b }, terms)
@@ -57,6 +80,8 @@ var functions = template.FuncMap{
 	"SubtractInt":   func(a, b any) (int, error) { return whole(pair(a, b, minus)) },
 	"DivideFloat":   func(a, b any) (float64, error) { return pair(a, b, divide) },
 	"DivideInt":     func(a, b any) (int, error) { return whole(pair(a, b, divide)) },
+	"Int":           toInt,
+	"JSON":          toJSON,
 	"Mod":           func(a, b any) (int, error) { return whole(pair(a, b, modulo)) },
 }
 
@@ -100,6 +125,27 @@ func modulo(a, b float64) (float64, error) {
 }
 
 func whole(n float64, err error) (int, error) { return int(n), err }
+
+// toInt is a whole number; a string must be written as one.
+func toInt(v any) (int, error) {
+	if text, isText := v.(string); isText {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no whole number", text)
+		}
+		return n, nil
+	}
+	return whole(toNumber(v))
+}
+
+// toJSON is a value on one line of JSON, which is YAML too.
+func toJSON(v any) (string, error) {
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return strings.TrimSpace(out.String()), err
+}
 
 func toNumber(v any) (float64, error) {
 	switch n := v.(type) {

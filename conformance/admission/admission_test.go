@@ -34,7 +34,8 @@ type recorder struct {
 	reasons []lifecycle.PredicateFailureReason
 }
 
-func (r *recorder) HandleAdmissionFailure(_ context.Context, _ *v1.Pod, reasons []lifecycle.PredicateFailureReason) ([]lifecycle.PredicateFailureReason, error) {
+func (r *recorder) HandleAdmissionFailure(_ context.Context, _ *v1.Pod, reasons []lifecycle.PredicateFailureReason,
+	_ lifecycle.Operation) ([]lifecycle.PredicateFailureReason, error) {
 	r.reasons = reasons
 	return reasons, nil
 }
@@ -46,7 +47,7 @@ func upstream(node *v1.Node, others []*v1.Pod, pod *v1.Pod) verdict {
 	handler := lifecycle.NewPredicateAdmitHandler(
 		func(context.Context, bool) (*v1.Node, error) { return node, nil }, rec,
 		func(*schedulerframework.NodeInfo, *lifecycle.PodAdmitAttributes) error { return nil })
-	res := handler.Admit(&lifecycle.PodAdmitAttributes{Pod: pod, OtherPods: others})
+	res := handler.Admit(context.Background(), &lifecycle.PodAdmitAttributes{Pod: pod, OtherPods: others})
 	out := verdict{admitted: res.Admit, reason: res.Reason, message: res.Message}
 	for _, r := range rec.reasons {
 		switch r := r.(type) {

@@ -5,9 +5,12 @@ package config
 import (
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/kumiki-scheduler/kumiki/conformance/release"
 )
 
 // setting reads a number from the environment: KUMIKI_CASES and KUMIKI_SEED, as the Makefile's N and SEED.
@@ -94,5 +97,45 @@ func TestWhatIsShownStartsBoth(t *testing.T) {
 				t.Errorf("seed %d, case %d: %s\n%s", seed, n, d, text)
 			}
 		}
+	}
+}
+
+// TestConformanceEmulated puts generated files to both sides with feature gates set otherwise, as a whole release or
+// singly.
+func TestConformanceEmulated(t *testing.T) {
+	seed, cases := setting(t, 1, "KUMIKI_SEED"), min(setting(t, 6000, "KUMIKI_CASES"), 20_000)/6
+	for _, flags := range [][]string{
+		{"--emulated-version=1.36"},
+		{"--feature-gates=StorageCapacityScoring=false"},
+		release.NothingDeclared,
+		{"--emulated-version=1.35"},
+		{"--emulated-version=1.34"},
+		{"--feature-gates=DRADeviceBindingConditions=false"},
+		{"--feature-gates=GenericWorkload=true"},
+		{"--feature-gates=InPlacePodVerticalScalingSchedulerPreemption=true"},
+		{"--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true,PodGroupPreemptionPolicy=true," +
+			"InPlacePodVerticalScalingSchedulerPreemption=true"},
+	} {
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			release.Emulate(t, flags...)
+			var accepted, failed int
+			for n := range cases {
+				c := Generate(seed, n)
+				result := Compare(c.Text, len(c.Faults) == 1)
+				if result.Upstream.Accepted() {
+					accepted++
+				}
+				for _, d := range result.Unexplained {
+					if failed++; failed <= 5 {
+						t.Errorf("seed %d, case %d, faults %q: %s\nupstream: %s\nkumiki: %s\n%s", seed, n, c.Faults, d,
+							result.Upstream.Text, result.Kumiki.Text, c.Text)
+					}
+				}
+			}
+			t.Logf("seed %d: %d files, upstream accepts %d; %d unexplained differences", seed, cases, accepted, failed)
+			if accepted < int(cases)/4 {
+				t.Errorf("upstream accepts %d of %d files: the comparison says little", accepted, cases)
+			}
+		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	ours "github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/conformance/release"
 )
 
 // Effective is the effective configuration of a file, in a form that both sides can be converted to.
@@ -56,7 +57,7 @@ func process(c any) (map[string]any, error) {
 
 // Kumiki asks package config. Its effective configuration is read from what it would write as a file.
 func Kumiki(text []byte) (Answer, ours.Resolved) {
-	resolved, err := ours.Parse(text)
+	resolved, err := release.Catalog().Parse(text)
 	if err != nil {
 		a := Answer{Text: err.Error()}
 		var e *ours.Error

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	ours "github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/conformance/gen"
 )
 
@@ -195,7 +196,8 @@ func contradict(r *gen.Rand, tree object) string {
 		{"nobody binds", func() { plugins(object{"bind": object{"disabled": one("DefaultBinder")}}) }},
 		{"nothing at all", func() { plugins(object{"multiPoint": object{"disabled": one("*")}}) }},
 		{"wrong point", func() {
-			plugins(object{gen.Pick(r, "score", "bind", "permit", "placementGenerate"): object{"enabled": one("NodeName")}})
+			point := gen.Pick(r, "score", "bind", "permit", "placementGenerate", "podGroupPostFilter")
+			plugins(object{point: object{"enabled": one("NodeName")}})
 		}},
 		{"queues sorted in two ways", func() {
 			tree["profiles"] = list{object{"schedulerName": "a", "plugins": object{"queueSort": object{"enabled": one("PrioritySort")}}}, object{"schedulerName": "b"}}
@@ -219,8 +221,13 @@ func contradict(r *gen.Rand, tree object) string {
 				object{"certData": "aGVsbG8=", "keyData": "aGVsbG8="}, object{"certData": "aGVsbG8="}, object{"keyFile": "/k"}, object{"caFile": "/nowhere"})
 			tree["extenders"] = list{object{"urlPrefix": "https://a", "filterVerb": "f", "enableHTTPS": r.Chance(50), "tlsConfig": tls}}
 		}},
-		{"a plugin behind a gate", func() {
-			plugins(object{"multiPoint": object{"enabled": one(gen.Pick(r, "GangScheduling", "PodGroupPodsCount", "TopologyPlacementGenerator"))}})
+		{"a plugin of a gate, twice", func() {
+			name := gen.Pick(r, ours.GatedPlugins()...)
+			plugins(object{"multiPoint": object{"enabled": append(one(name), one(name)...)}})
+		}},
+		{"evictions for groups, twice", func() {
+			twice := append(one("DefaultPreemption"), one("DefaultPreemption")...)
+			plugins(object{"podGroupPostFilter": object{"enabled": twice}})
 		}},
 		{"arguments of nobody", func() { args("Nobody", object{"a": 1}) }},
 		{"wrong kind of arguments", func() {

@@ -150,9 +150,10 @@ func profiles(r *gen.Rand) list {
 
 // places: extension point -> default plugins that extend it.
 var places = map[string][]string{
-	"preEnqueue": {"SchedulingGates", "DynamicResources", "DefaultPreemption"},
+	"preEnqueue": {"SchedulingGates", "DynamicResources", "DefaultPreemption", "GangScheduling"},
 	"preFilter":  {"NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "VolumeBinding", "PodTopologySpread", "NodeDeclaredFeatures"},
-	"filter":     {"NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeVolumeLimits", "VolumeZone", "InterPodAffinity", "DynamicResources"},
+	"filter": {"NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeVolumeLimits", "VolumeZone", "InterPodAffinity",
+		"DynamicResources", "DeferredPodScheduling"},
 	"postFilter": {"DynamicResources", "DefaultPreemption"},
 	"preScore":   {"TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeBinding", "PodTopologySpread", "InterPodAffinity", "NodeResourcesBalancedAllocation"},
 	"score": {"TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeBinding", "PodTopologySpread", "InterPodAffinity", "DynamicResources",
@@ -160,15 +161,18 @@ var places = map[string][]string{
 	"reserve":        {"VolumeBinding", "DynamicResources"},
 	"preBind":        {"VolumeBinding", "DynamicResources"},
 	"bind":           {"DefaultBinder"},
-	"permit":         nil,
+	"permit":         {"GangScheduling", "DeferredPodScheduling"},
 	"postBind":       nil,
-	"placementScore": {"NodeResourcesFit"},
+	"placementScore": {"NodeResourcesFit", "PodGroupPodsCount"},
+
+	"placementGenerate":  {"TopologyPlacementGenerator"},
+	"podGroupPostFilter": {"DynamicResources", "DefaultPreemption"},
 }
 
 func pluginSets(r *gen.Rand) object {
 	out := object{}
 	for _, point := range []string{"preEnqueue", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit", "preBind", "bind",
-		"postBind", "placementScore"} {
+		"postBind", "placementGenerate", "placementScore", "podGroupPostFilter"} {
 		share := 12
 		if point == "score" || point == "filter" {
 			share = 40
@@ -206,7 +210,7 @@ func pluginSet(r *gen.Rand, point string, from []string) object {
 
 // multiPoint enables and disables for all points, and always leaves the queue sorted and pods bound.
 func multiPoint(r *gen.Rand) object {
-	all := ours.Plugins()
+	all := ours.Catalog{}.Plugins()
 	var enabled, disabled list
 	star := r.Chance(15)
 	if star {

@@ -100,8 +100,8 @@ func (g *generator) define(t reflect.Type) {
 func (g *generator) fields(t reflect.Type, properties object) {
 	for i := range t.NumField() {
 		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if strings.Contains(options, "inline") {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
 			g.fields(f.Type, properties)
 			continue
 		}
@@ -184,7 +184,7 @@ func (g *generator) points() {
 // arguments ties the arguments in pluginConfig to the name that they are for.
 func (g *generator) arguments() {
 	entry := g.definitions["PluginConfig"].(object)
-	entry["properties"].(object)["name"] = object{"enum": append(ours.Plugins(), ours.Kumiki)}
+	entry["properties"].(object)["name"] = object{"enum": append(ours.Catalog{}.Plugins(), ours.Kumiki)}
 	var ties list
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[configv1.DefaultPreemptionArgs](), reflect.TypeFor[configv1.DynamicResourcesArgs](), reflect.TypeFor[configv1.InterPodAffinityArgs](),

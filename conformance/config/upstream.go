@@ -179,6 +179,7 @@ func listed(p *internal.Plugins) map[string][]Plugin {
 		"preEnqueue": p.PreEnqueue, "queueSort": p.QueueSort, "preFilter": p.PreFilter, "filter": p.Filter, "postFilter": p.PostFilter,
 		"preScore": p.PreScore, "score": p.Score, "reserve": p.Reserve, "permit": p.Permit, "preBind": p.PreBind, "bind": p.Bind,
 		"postBind": p.PostBind, "placementGenerate": p.PlacementGenerate, "placementScore": p.PlacementScore,
+		"podGroupPostFilter": p.PodGroupPostFilter,
 	} {
 		for _, e := range set.Enabled {
 			entry := Plugin{Name: e.Name}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package corebench drives upstream's own scheduler through what bench/core measures: its informer handlers, its
-// queue and its scheduling cycle (snapshot, filter, score, assume, reserve, permit), as they are in 1.36.3, with
+// queue and its scheduling cycle (snapshot, filter, score, assume, reserve, permit), as they are in 1.37.1, with
 // its default profile, feature gates and parallelism.
 //
 // Left out is what has no place without an API server: its binding cycle, which runs in a goroutine of its own. The

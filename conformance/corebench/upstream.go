@@ -86,8 +86,9 @@ func (u *upstream) Take(pods []*v1.Pod) { u.taken = pods }
 func (u *upstream) Place(i int) (core.Placed, error) {
 	p := u.taken[i]
 	u.api.Set(p)
-	info, err := u.sched.NextPod(klog.FromContext(u.ctx))
-	if err != nil || info == nil || info.Pod.UID != p.UID {
+	entity, err := u.sched.NextEntity(klog.FromContext(u.ctx))
+	info, ok := entity.(*framework.QueuedPodInfo)
+	if err != nil || !ok || info.Pod.UID != p.UID {
 		return core.Placed{}, fmt.Errorf("upstream's queue does not give out pod %s: %v", p.Name, err)
 	}
 	state := framework.NewCycleState()

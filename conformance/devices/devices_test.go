@@ -8,15 +8,18 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/dynamic-resource-allocation/structured"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
+	"github.com/kumiki-scheduler/kumiki/conformance/release"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
@@ -46,6 +49,42 @@ func (a *question) fatalf(format string, args ...any) {
 // The whole way of a pod through the plugin is upstream's: what keeps it back, verdicts and scores, the devices
 // that are reserved, what is written, and what the next pod sees of all that.
 func TestPodsLikeUpstream(t *testing.T) {
+	seen := podsLikeUpstream(t, cases)
+	for _, must := range []string{"gated", "rejected", "failed", "fits", "never", "scored", "reserved", "written", "made", "mapped", "released", "freed", "deleted"} {
+		if seen[must] < 100 {
+			t.Errorf("%q happened %d times: the cases say too little", must, seen[must])
+		}
+	}
+}
+
+// The same for the release before, and with single features off. Extended resources are not turned off by kumiki.
+func TestPodsLikeUpstreamEmulated(t *testing.T) {
+	for _, flags := range []string{
+		"--emulated-version=1.36",
+		"--emulated-version=1.35 --feature-gates=DRAExtendedResource=true",
+		"--emulated-version=1.36 --feature-gates=DRAPrioritizedList=false",
+		"--emulated-version=1.36 --feature-gates=DRAResourceClaimDeviceStatus=false," +
+			"DRAResourceClaimGranularStatusAuthorization=false,DRADeviceBindingConditions=false",
+		"--emulated-version=1.35 --feature-gates=DRAExtendedResource=true,DRAAdminAccess=false",
+		"--feature-gates=DRADeviceTaints=false,DRADeviceTaintRules=false",
+		"--feature-gates=DRAConsumableCapacity=false",
+		"--min-compatibility-version=1.37",
+		"--feature-gates=DRAPartitionableDevices=false",
+	} {
+		t.Run(flags, func(t *testing.T) {
+			release.Emulate(t, strings.Fields(flags)...)
+			// For 1.35, upstream would pick its stable allocator, which goes through pools in map order.
+			structured.EnableAllocators("incubating")
+			t.Cleanup(func() { structured.EnableAllocators() })
+			if seen := podsLikeUpstream(t, cases/10); seen["reserved"] < 20 || seen["never"] < 20 {
+				t.Errorf("the cases say too little: %v", seen)
+			}
+		})
+	}
+}
+
+// podsLikeUpstream compares generated cases and counts the answers: kind of answer -> how often.
+func podsLikeUpstream(t *testing.T, cases int) map[string]int {
 	oracle.New().Close() // sets upstream's metrics up
 	seen := map[string]int{}
 	for i := range cases {
@@ -60,6 +99,12 @@ func TestPodsLikeUpstream(t *testing.T) {
 			}
 			if w.m.chance(4) {
 				w.api.put(w.m.stale(pod, fmt.Sprintf("stale%d", k)))
+			}
+			switch m := w.m; {
+			case m.chance(15):
+				w.api.put(m.rule(m.IntN(3)))
+			case m.chance(15):
+				w.api.removeRule(fmt.Sprintf("rule%d", m.IntN(3)))
 			}
 			a := &question{world: w, seen: seen, pod: pod, ours: w.in.Pod(pod)}
 			if a.gated() || a.rejected() {
@@ -80,11 +125,7 @@ func TestPodsLikeUpstream(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases of seed %d: %v", cases, seed, seen)
-	for _, must := range []string{"gated", "rejected", "failed", "fits", "never", "scored", "reserved", "written", "made", "mapped", "released", "freed", "deleted", "still not schedulable", "no new claims to deallocate"} {
-		if seen[must] < 100 {
-			t.Errorf("%q happened %d times: the cases say too little", must, seen[must])
-		}
-	}
+	return seen
 }
 
 func (a *question) gated() bool {
@@ -185,7 +226,7 @@ func (a *question) say(c plugin.Code) string {
 }
 
 func (a *question) score() {
-	if len(a.fit) < 2 {
+	if len(a.fit) < 2 || !release.Features().DRAPrioritizedList { // without it, kumiki's profile does not score by devices
 		return
 	}
 	s := a.store.Snapshot()
@@ -253,6 +294,40 @@ func (a *question) remedy() {
 // on its way.
 func (a *question) reserve(node string) {
 	ctx := context.Background()
+	got := a.take(node)
+	fate := a.m.IntN(3)
+	if fate == 0 {
+		a.up.Unreserve(ctx, a.state, a.pod, node)
+		a.release(got, false)
+		a.seen["released"]++
+		return
+	}
+	var writes []cluster.Write
+	if got.Hold != nil {
+		writes = got.Hold.Writes()
+	}
+	waits := a.samePending(writes)
+	if fate == 1 && !waits {
+		a.write(node, writes)
+	}
+}
+
+// release ends the attempt on kumiki's side. It returns what is to be undone of what was written.
+func (a *question) release(got plugin.Reserved, written bool) (undo []cluster.Write) {
+	a.txn(func() {
+		if got.Hold != nil {
+			t := a.store.Trial()
+			undo = got.Hold.Release(t, written)
+			t.Commit()
+		}
+		a.store.Forget(a.ours.UID)
+	})
+	return undo
+}
+
+// take reserves the devices on both sides.
+func (a *question) take(node string) plugin.Reserved {
+	ctx := context.Background()
 	if st := a.up.Reserve(ctx, a.state, a.pod, node); !st.IsSuccess() {
 		a.fatalf("upstream's Reserve: %v", st)
 	}
@@ -268,28 +343,7 @@ func (a *question) reserve(node string) {
 		a.fatalf("kumiki's Reserve: %q %v", got.Reject, got.Err)
 	}
 	a.seen["reserved"]++
-	fate := a.m.IntN(3)
-	if fate == 0 {
-		a.up.Unreserve(ctx, a.state, a.pod, node)
-		a.txn(func() {
-			if got.Hold != nil {
-				t := a.store.Trial()
-				got.Hold.Release(t, false)
-				t.Commit()
-			}
-			a.store.Forget(a.ours.UID)
-		})
-		a.seen["released"]++
-		return
-	}
-	var writes []cluster.Write
-	if got.Hold != nil {
-		writes = got.Hold.Writes()
-	}
-	waits := a.samePending(writes)
-	if fate == 1 && !waits {
-		a.write(node, writes)
-	}
+	return got
 }
 
 // samePending compares what upstream holds in memory with what is to be written. It reports whether the pod waits.

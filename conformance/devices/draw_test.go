@@ -44,6 +44,9 @@ func cel(expression string) resourceapi.DeviceSelector {
 
 func (m *maker) node(name string) *v1.Node {
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"zone": one(m, "z", "w")}}}
+	if m.chance(50) {
+		n.Status.DeclaredFeatures = []string{"A", "DRAOptionalNodeOperations"}
+	}
 	n.Status.Allocatable = v1.ResourceList{"pods": q("100"), "cpu": q(one(m, "3", "10", "10"))}
 	if m.chance(30) {
 		n.Status.Allocatable[gpuResource] = q(one(m, "0", "2"))
@@ -93,6 +96,9 @@ func (m *maker) device(i int, counted bool) resourceapi.Device {
 		d.Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: q("4Gi"),
 			RequestPolicy: &resourceapi.CapacityRequestPolicy{Default: &one1Gi, ValidRange: &resourceapi.CapacityRequestPolicyRange{Min: &one1Gi}}}}
 	}
+	if d.Capacity != nil && m.chance(30) {
+		d.Capacity["cores"] = resourceapi.DeviceCapacity{Value: q("3"), RequestPolicy: fractions()}
+	}
 	if m.chance(15) {
 		d.Taints = []resourceapi.DeviceTaint{{Key: "broken", Effect: resourceapi.DeviceTaintEffect(one(m, "NoSchedule", "NoExecute", "None"))}}
 	}
@@ -107,6 +113,12 @@ func (m *maker) device(i int, counted bool) resourceapi.Device {
 		d.ConsumesCounters = []resourceapi.DeviceCounterConsumption{{CounterSet: set, Counters: counter(one(m, "20Gi", "40Gi", "80Gi"))}}
 	}
 	return d
+}
+
+// fractions is a range of shared capacity in fractions of a unit.
+func fractions() *resourceapi.CapacityRequestPolicy {
+	least, most, step := q("300m"), q("2500m"), q("200m")
+	return &resourceapi.CapacityRequestPolicy{Default: &least, ValidRange: &resourceapi.CapacityRequestPolicyRange{Min: &least, Max: &most, Step: &step}}
 }
 
 func counter(memory string) map[string]resourceapi.Counter {
@@ -198,6 +210,34 @@ func (m *maker) publishShared(driver string) {
 	m.add(driver+"-fabric", spec)
 }
 
+// rule draws a version of a rule that taints devices.
+func (m *maker) rule(number int) *resourceapi.DeviceTaintRule {
+	r := &resourceapi.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("rule%d", number)}}
+	r.Spec.Taint = resourceapi.DeviceTaint{Key: one(m, "worn", "hot"), Value: one(m, "", "yes"),
+		Effect: resourceapi.DeviceTaintEffect(one(m, "NoSchedule", "NoExecute", "None"))}
+	if m.chance(30) {
+		r.Spec.Taint.TimeAdded = &metav1.Time{Time: m.now}
+	}
+	if m.chance(10) {
+		return r
+	}
+	sel := &resourceapi.DeviceTaintSelector{}
+	r.Spec.DeviceSelector = sel
+	driver := one(m, drivers...)
+	if m.chance(60) {
+		sel.Driver = &driver
+	}
+	if m.chance(60) {
+		pool := driver + "-" + one(m, append([]string{"common", "fabric"}, m.nodes...)...)
+		sel.Pool = &pool
+	}
+	if m.chance(40) {
+		device := fmt.Sprintf("d%d", m.IntN(3))
+		sel.Device = &device
+	}
+	return r
+}
+
 func (m *maker) exact() *resourceapi.ExactDeviceRequest {
 	yes := true
 	e := &resourceapi.ExactDeviceRequest{DeviceClassName: one(m, "gpu", "gpu", "gpu", "any", "any"), AllocationMode: resourceapi.DeviceAllocationModeExactCount,
@@ -227,7 +267,9 @@ func (m *maker) exact() *resourceapi.ExactDeviceRequest {
 	if m.chance(20) {
 		e.Tolerations = []resourceapi.DeviceToleration{{Operator: resourceapi.DeviceTolerationOpExists}}
 	}
-	if m.chance(30) {
+	if m.chance(8) {
+		e.Capacity = &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{"cores": q(one(m, "100m", "700m", "1", "1600m"))}}
+	} else if m.chance(30) {
 		e.Capacity = &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{"memory": q(one(m, "1Gi", "2Gi", "3Gi", "5Gi"))}}
 	}
 	return e
@@ -296,6 +338,9 @@ func (m *maker) allocate(c *resourceapi.ResourceClaim) {
 			share := types.UID(fmt.Sprintf("share-%d", m.shares))
 			r.ShareID = &share
 			r.ConsumedCapacity = map[resourceapi.QualifiedName]resource.Quantity{"memory": q(one(m, "1Gi", "2Gi"))}
+		}
+		if m.chance(10) {
+			r.SkipNodeOperations = []resourceapi.SkipNodeOperation{"*"}
 		}
 		if m.chance(10) {
 			r.AdminAccess = &yes
@@ -383,7 +428,21 @@ func (m *maker) pod(name string, number int) (*v1.Pod, []*resourceapi.ResourceCl
 func (m *maker) stale(p *v1.Pod, name string) *resourceapi.ResourceClaim {
 	c, controller := m.claim(name), true
 	c.Annotations = map[string]string{resourceapi.ExtendedResourceClaimAnnotation: "true"}
-	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID, Controller: &controller}}
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID, Controller: &controller}
+	for _, odd := range []func(){
+		func() { owner.Controller = nil },
+		func() { owner.Controller = new(bool) },
+		func() { owner.Name = "another" },
+		func() { owner.UID = "another" },
+	} {
+		if m.chance(5) {
+			odd()
+		}
+	}
+	c.OwnerReferences = []metav1.OwnerReference{owner}
+	if m.chance(5) {
+		c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "another", UID: "another"}, owner}
+	}
 	if m.chance(40) {
 		m.allocate(c)
 	}

@@ -31,7 +31,7 @@ func (w *world) change(number int, pod *v1.Pod) change {
 	if m.chance(20) {
 		after, _ := m.pod(one(m, "pending", "other"), number)
 		after.Spec = pod.Spec
-		return change{fwk.ClusterEvent{Resource: "UnschedulablePod", ActionType: fwk.UpdatePodGeneratedResourceClaim}, pod, after,
+		return change{fwk.ClusterEvent{Resource: fwk.TargetPod, ActionType: fwk.UpdatePodGeneratedResourceClaim}, pod, after,
 			plugin.Change{OldPod: w.in.Pod(pod), NewPod: w.in.Pod(after)}}
 	}
 	name := one(m, "c0-0", "c0-1", "taken0", "new")

@@ -57,7 +57,7 @@ func (w *world) fit(strategy config.ScoringStrategyType) (*resources.NodeResourc
 	for _, r := range scored {
 		args.ScoringStrategy.Resources = append(args.ScoringStrategy.Resources, config.ResourceSpec{Name: string(r.Name), Weight: r.Weight})
 	}
-	up, err := noderesources.NewFit(context.Background(), args, w.h, gates)
+	up, err := noderesources.NewFit(context.Background(), args, w.h, gates())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func (w *world) balanced() (*resources.NodeResourcesBalancedAllocation, *noderes
 			ours.Resources = append(ours.Resources, resources.WeightedResource{Name: r.Name, Weight: 1})
 		}
 	}
-	up, err := noderesources.NewBalancedAllocation(context.Background(), args, w.h, gates)
+	up, err := noderesources.NewBalancedAllocation(context.Background(), args, w.h, gates())
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package devices
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"testing"
@@ -12,9 +13,11 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -22,13 +25,16 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 
+	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
+	"github.com/kumiki-scheduler/kumiki/conformance/release"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
@@ -46,6 +52,7 @@ type world struct {
 	api     *server
 	up      *dynamicresources.DynamicResources
 	manager *dynamicresources.DefaultDRAManager
+	tracker *tracker.Tracker
 
 	store *cluster.Store
 	in    *convert.Intake
@@ -57,13 +64,16 @@ type world struct {
 type handle struct {
 	fwk.Handle
 	client   kubernetes.Interface
+	factory  informers.SharedInformerFactory
 	manager  fwk.SharedDRAManager
 	snapshot *internalcache.Snapshot
 }
 
-func (h *handle) ClientSet() kubernetes.Interface        { return h.client }
-func (h *handle) SharedDRAManager() fwk.SharedDRAManager { return h.manager }
-func (h *handle) SnapshotSharedLister() fwk.SharedLister { return h.snapshot }
+func (h *handle) ClientSet() kubernetes.Interface                        { return h.client }
+func (h *handle) SharedInformerFactory() informers.SharedInformerFactory { return h.factory }
+func (h *handle) ProfileName() string                                    { return oracle.SchedulerName }
+func (h *handle) SharedDRAManager() fwk.SharedDRAManager                 { return h.manager }
+func (h *handle) SnapshotSharedLister() fwk.SharedLister                 { return h.snapshot }
 
 // server answers upstream's calls about claims, and shows every change to both sides at once. What is patched into pods
 // is kept.
@@ -72,7 +82,10 @@ type server struct {
 	objects *oracle.Objects
 	version int
 	named   *v1.PodExtendedResourceClaimStatus // the last one patched into a pod
+	refuses string                             // the claim of which no update is accepted; empty for none
 }
+
+var errRefused = errors.New("the update is refused")
 
 func (s *server) ref(namespace, name string) scenario.ObjectRef {
 	return scenario.ObjectRef{Kind: "ResourceClaim", Namespace: namespace, Name: name}
@@ -99,6 +112,14 @@ func (s *server) react(action clienttesting.Action) (handled bool, ret runtime.O
 	case clienttesting.UpdateActionImpl:
 		sent := a.GetObject().(*resourceapi.ResourceClaim)
 		is := s.claim(sent.Namespace, sent.Name)
+		switch {
+		case s.refuses != "" && s.refuses == sent.Name:
+			return true, nil, errRefused
+		case is == nil:
+			return true, nil, apierrors.NewNotFound(resourceapi.Resource("resourceclaims"), sent.Name)
+		case sent.ResourceVersion != is.ResourceVersion:
+			return true, nil, apierrors.NewConflict(resourceapi.Resource("resourceclaims"), sent.Name, nil)
+		}
 		if a.Subresource == "status" {
 			is.Status = sent.DeepCopy().Status
 		} else {
@@ -114,11 +135,21 @@ func (s *server) react(action clienttesting.Action) (handled bool, ret runtime.O
 		return true, is.DeepCopy(), nil
 	case clienttesting.DeleteActionImpl:
 		s.remove(a.Namespace, a.Name)
+		if s.w.m.chance(30) { // another client was first
+			return true, nil, apierrors.NewNotFound(resourceapi.Resource("resourceclaims"), a.Name)
+		}
 		return true, nil, nil
+	case clienttesting.GetActionImpl:
+		return true, s.claim(a.Namespace, a.Name), nil
 	case clienttesting.PatchActionImpl:
 		return true, s.unreserve(a), nil
 	}
 	return true, nil, fmt.Errorf("nobody answers %s %s", action.GetVerb(), action.GetResource())
+}
+
+func (s *server) removeRule(name string) {
+	s.objects.Delete(scenario.ObjectRef{Kind: "DeviceTaintRule", Name: name})
+	s.w.txn(func() { s.w.store.DeleteObject(cluster.KindDeviceTaint, cluster.ObjectKey{Name: name}) })
 }
 
 func (s *server) remove(namespace, name string) {
@@ -159,10 +190,13 @@ func (s *server) reactToPods(action clienttesting.Action) (handled bool, ret run
 	return true, &v1.Pod{}, nil
 }
 
-var gates = feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
+// gates are those of upstream's plugins at present.
+func gates() feature.Features {
+	return feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
+}
 
 func newWorld(t *testing.T, m *maker) *world {
-	w := &world{t: t, m: m, store: cluster.NewStore(), in: convert.NewIntake(), inv: devices.NewInventory()}
+	w := &world{t: t, m: m, store: cluster.NewStore(), in: convert.NewIntake(), inv: devices.NewInventory(app.DeviceFeatures(release.Features()))}
 	m.now = time.Now()
 	w.store.SetNow(record.Time(m.now.UnixNano()))
 	for i := range 1 + m.IntN(5) {
@@ -186,6 +220,9 @@ func newWorld(t *testing.T, m *maker) *world {
 	for _, slice := range m.slices {
 		w.api.put(slice)
 	}
+	for i := range m.IntN(3) {
+		w.api.put(m.rule(i))
+	}
 	for i := range m.IntN(4) {
 		c := m.claim(fmt.Sprintf("taken%d", i))
 		m.allocate(c)
@@ -200,11 +237,13 @@ func (w *world) upstream() {
 	w.api = &server{w: w, objects: oracle.NewObjects()}
 	resources := w.api.objects.Factory.Resource().V1()
 	claims := assumecache.NewAssumeCache(klog.FromContext(ctx), resources.ResourceClaims().Informer(), "ResourceClaim", "", nil)
-	slices, err := tracker.StartTracker(ctx, tracker.Options{EnableConsumableCapacity: true, SliceInformer: resources.ResourceSlices(),
-		TaintInformer: w.api.objects.Factory.Resource().V1beta2().DeviceTaintRules(), ClassInformer: resources.DeviceClasses()})
+	slices, err := tracker.StartTracker(ctx, tracker.Options{EnableConsumableCapacity: gates().EnableDRAConsumableCapacity,
+		EnableDeviceTaintRules: utilfeature.DefaultFeatureGate.Enabled(features.DRADeviceTaintRules),
+		SliceInformer:          resources.ResourceSlices(), TaintInformer: resources.DeviceTaintRules()})
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.tracker = slices
 	w.manager = dynamicresources.NewDRAManager(ctx, claims, slices, w.api.objects.Factory)
 	if _, err := resources.DeviceClasses().Informer().AddEventHandler(w.manager.DeviceClassResolver().(*extendedresourcecache.ExtendedResourceCache)); err != nil {
 		w.t.Fatal(err)
@@ -212,9 +251,9 @@ func (w *world) upstream() {
 	client := &fake.Clientset{}
 	client.PrependReactor("*", "resourceclaims", w.api.react)
 	client.PrependReactor("patch", "pods", w.api.reactToPods)
-	w.h = &handle{client: client, manager: w.manager, snapshot: internalcache.NewSnapshot(nil, w.nodes)}
+	w.h = &handle{client: client, factory: w.api.objects.Factory, manager: w.manager, snapshot: internalcache.NewSnapshot(nil, w.nodes)}
 	args := &config.DynamicResourcesArgs{}
-	pl, err := dynamicresources.New(ctx, args, w.h, gates)
+	pl, err := dynamicresources.New(ctx, args, w.h, gates())
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -127,16 +127,17 @@ func scores(upAll, ourAll *outcome.Outcome) string {
 	return ""
 }
 
-// WithoutIdle leaves the scores of DynamicResources out that say nothing, see Framing.
+// WithoutIdle leaves the scores of DynamicResources and VolumeBinding out that say nothing, see Framing.
 func WithoutIdle(o *outcome.Outcome) *outcome.Outcome {
-	i := slices.IndexFunc(o.Scores, func(s outcome.Scores) bool {
-		return s.Plugin == "DynamicResources" && !slices.ContainsFunc(s.Raw, func(n int64) bool { return n != 0 })
-	})
-	if i < 0 {
+	idle := func(s outcome.Scores) bool {
+		return (s.Plugin == "DynamicResources" || s.Plugin == "VolumeBinding") &&
+			!slices.ContainsFunc(s.Raw, func(n int64) bool { return n != 0 })
+	}
+	if !slices.ContainsFunc(o.Scores, idle) {
 		return o
 	}
 	out := *o
-	out.Scores = slices.Delete(slices.Clone(o.Scores), i, i+1)
+	out.Scores = slices.DeleteFunc(slices.Clone(o.Scores), idle)
 	return &out
 }
 

@@ -83,8 +83,11 @@ var Framing = []string{
 	"ports are put anew when a pod leaves: upstream frees a port that another pod of the node holds too",
 	"no history takes a request of \"0\" away: upstream calls that a scale-down though it frees nothing, and the API server allows no removal",
 	"no device is allocated to two claims at once: upstream takes it for free when one of them goes",
-	"no profile balances by a resource that a device class backs: upstream 1.36.3 crashes on it (a cache that is nil)",
-	"raw scores of DynamicResources that are 0 everywhere are no scores: upstream also scores pods without claims",
+	"no storage states a maximal size of volumes without a capacity: upstream 1.37.1 crashes on its score",
+	"no node reaches two storages of one class: upstream scores by any of them",
+	"no profile balances by a resource that a device class backs: upstream 1.37.1 crashes on it (a cache that is nil)",
+	"raw scores of DynamicResources and VolumeBinding that are 0 everywhere are no scores: " +
+		"upstream also scores pods without claims",
 	"reasons of one node are sorted: upstream lists extended resources in map order",
 }
 

@@ -38,7 +38,7 @@ var verdictsOf = map[string][]string{
 
 // coveredPlugins in the order of the profile.
 var coveredPlugins = []string{
-	"SchedulingGates", "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions",
+	"SchedulingGates", "NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions",
 	"NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DynamicResources",
 	"NodeResourcesBalancedAllocation", "ImageLocality", "NodeDeclaredFeatures",
 }

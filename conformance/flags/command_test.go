@@ -93,16 +93,23 @@ func TestBothRefuseTheSame(t *testing.T) {
 		{"extra", `"kube-scheduler" does not take any arguments, got ["extra"]`},
 		{"--secure-port=-3", "--secure-port -3 must be between 0 and 65535, inclusive. 0 for turning off secure port"},
 		{"--feature-gates=Nope=true", "unrecognized feature gate: Nope"},
-		{"--feature-gates=GangScheduling", "missing bool value for GangScheduling"},
-		{"--feature-gates=GangScheduling=maybe", "invalid value of GangScheduling=maybe"},
+		{"--feature-gates=GenericWorkload", "missing bool value for GenericWorkload"},
+		{"--feature-gates=GenericWorkload=maybe", "invalid value of GenericWorkload=maybe"},
 		{"--feature-gates=DRAAdminAccess=false", "cannot set feature gate DRAAdminAccess to false, feature is locked to true"},
-		{"--feature-gates=GangScheduling=true", "GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]"},
-		{"--feature-gates=a:GangScheduling=true", "component not registered: a"},
+		{"--feature-gates=GangScheduling=true", "unrecognized feature gate: GangScheduling"},
+		{"--feature-gates=WorkloadAwarePreemption=true", "unrecognized feature gate: WorkloadAwarePreemption"},
+		{"--feature-gates=SchedulerQueueingHints=true", "unrecognized feature gate: SchedulerQueueingHints"},
+		{"--emulated-version=1.36 --feature-gates=SidecarContainers=true",
+			"unrecognized feature gate: SidecarContainers"},
+		{"--feature-gates=TopologyAwareWorkloadScheduling=true",
+			"TopologyAwareWorkloadScheduling is enabled, but depends on features that are disabled: [GenericWorkload]"},
+		{"--feature-gates=a:GenericWorkload=true", "component not registered: a"},
 		{"--feature-gates=DRADeviceTaints=true,kube:AllBeta=false", "prefix consistently, do not mix use"},
-		{"--emulated-version=1.30", "emulation version 1.30 is not between [1.33, 1.36"},
+		{"--emulated-version=1.30", "emulation version 1.30 is not between [1.34, 1.37"},
 		{"--emulated-version=1.35.2", "patch version not allowed, got: kube=1.35.2"},
-		{"--emulated-version=1.33 --feature-gates=GenericWorkload=true", "feature is PreAlpha at emulated version 1.33, min compatibility version 1.33"},
-		{"--min-compatibility-version=1.30", "minCompatibilityVersion version 1.30 is not between [1.33, 1.36]"},
+		{"--emulated-version=1.34 --feature-gates=GenericWorkload=true",
+			"feature is PreAlpha at emulated version 1.34, min compatibility version 1.34"},
+		{"--min-compatibility-version=1.30", "minCompatibilityVersion version 1.30 is not between [1.34, 1.37]"},
 		{"--logging-format=xml", `format: Invalid value: "xml": Unsupported log format`},
 		{"--vmodule=a=1 --logging-format=json", "vmodule: Forbidden: Only supported for text log format"},
 		{"--vmodule=a", `invalid argument "a" for "--vmodule" flag: "a" does not have the pattern=N format`},
@@ -160,19 +167,20 @@ func TestWhatOneWritesStartsTheOther(t *testing.T) {
 	if err := os.WriteFile(given, fmt.Appendf(nil, theFile, kubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, line := range map[string]string{ // order: each on its own
-		"flags": "--kubeconfig=" + kubeconfig + " --kube-api-qps=9 --kube-api-burst=11 --leader-elect-lease-duration=20s --leader-elect-resource-name=other --profiling=false --contention-profiling=false",
-		"file":  "--config=" + given,
+	for name, tt := range map[string]struct{ line, gates string }{ // order: each on its own
+		"flags": {"--kubeconfig=" + kubeconfig + " --kube-api-qps=9 --kube-api-burst=11 --leader-elect-lease-duration=20s --leader-elect-resource-name=other --profiling=false --contention-profiling=false", ""},
+		"file":  {"--config=" + given, ""},
+		"1.36":  {"--config=" + given, " --emulated-version=1.36"},
 	} {
 		// means are the effective configurations of both files: first their own, then as the other writes it again.
 		var means []config.Resolved
 		for i, s := range both {
 			first, again := filepath.Join(dir, name+s.name), filepath.Join(dir, name+s.name+"-again")
-			if said, code := s.run(t, line+" --secure-port=0 --write-config-to="+first); code != 0 {
+			if said, code := s.run(t, tt.line+tt.gates+" --secure-port=0 --write-config-to="+first); code != 0 {
 				t.Fatalf("%s writing %s: exit code %d:\n%s", s.name, name, code, last(said))
 			}
 			other := both[1-i]
-			if said, code := other.run(t, "--config="+first+" --secure-port=0 --write-config-to="+again); code != 0 {
+			if said, code := other.run(t, "--config="+first+tt.gates+" --secure-port=0 --write-config-to="+again); code != 0 {
 				t.Fatalf("%s reading what %s wrote of %s: exit code %d:\n%s", other.name, s.name, name, code, last(said))
 			}
 			for _, file := range []string{first, again} {
@@ -213,10 +221,10 @@ func TestGatesAreTakenAlike(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, version := range []string{"1.33", "1.36"} {
+	for _, version := range []string{"1.34", "1.35", "1.36", "1.37"} {
 		for _, value := range values {
 			gate, upstream := known.DeepCopy(), basecompatibility.NewComponentGlobalsRegistry()
-			if err := upstream.Register(basecompatibility.DefaultKubeComponent, basecompatibility.NewEffectiveVersionFromString("1.36.3", "1.33", "1.33"), gate); err != nil {
+			if err := upstream.Register(basecompatibility.DefaultKubeComponent, basecompatibility.NewEffectiveVersionFromString("1.37.1", "1.34", "1.34"), gate); err != nil {
 				t.Fatal(err)
 			}
 			take(upstream, value, version)

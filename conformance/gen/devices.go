@@ -53,6 +53,37 @@ func (m *maker) deviceObjects(s *scenario.Scenario, nodes []*v1.Node) {
 		m.deviceClaims[ns] = append(m.deviceClaims[ns], c.Name)
 		add(s, c)
 	}
+	// Rules have a stream of their own, so what is drawn after them is as without them.
+	rules := *m
+	rules.Rand = NewRand(m.Rand.state, 1)
+	for i := range rules.Intn(3) {
+		add(s, rules.taintRule(i, pools))
+	}
+}
+
+// taintRule taints few devices, mostly.
+func (m *maker) taintRule(i int, pools []string) *resourceapi.DeviceTaintRule {
+	r := &resourceapi.DeviceTaintRule{ObjectMeta: m.meta("", fmt.Sprintf("rule-%d", i))}
+	r.Spec.Taint = resourceapi.DeviceTaint{Key: Pick(m.Rand, "broken", "reserved"), Value: "yes",
+		Effect: Pick(m.Rand, resourceapi.DeviceTaintEffectNoSchedule, resourceapi.DeviceTaintEffectNoExecute, resourceapi.DeviceTaintEffectNone)}
+	if m.Rare(6) { // selects nothing
+		return r
+	}
+	sel := &resourceapi.DeviceTaintSelector{}
+	r.Spec.DeviceSelector = sel
+	if m.Chance(50) {
+		driver := Pick(m.Rand, gpuDriver, netDriver)
+		sel.Driver = &driver
+	}
+	if m.Chance(80) {
+		pool := Pick(m.Rand, append([]string{"nets-0"}, pools...)...)
+		sel.Pool = &pool
+	}
+	if m.Chance(60) {
+		device := Pick(m.Rand, "net-0", "gpu-0", "gpu-1")
+		sel.Device = &device
+	}
+	return r
 }
 
 func (m *maker) deviceClassObjects(s *scenario.Scenario) {
@@ -102,8 +133,10 @@ func (m *maker) nodePool(n *v1.Node) []*resourceapi.ResourceSlice {
 		out = append(out, counters)
 	}
 	switch {
-	case m.Rare(20): // a slice is missing
-		sl.Spec.Pool.ResourceSliceCount++
+	case m.Rare(20): // a slice is missing; all state the same count, of several upstream takes any
+		for _, part := range out {
+			part.Spec.Pool.ResourceSliceCount++
+		}
 	case m.Rare(25): // an old generation lies about
 		old := slice("-old")
 		old.Spec.Pool.Generation = 1

@@ -17,7 +17,7 @@ import (
 // but for preemption.
 func AllPlugins() []scenario.Plugin {
 	return []scenario.Plugin{
-		{Name: "SchedulingGates"}, {Name: "PrioritySort"}, {Name: "NodeUnschedulable"}, {Name: "NodeName"},
+		{Name: "SchedulingGates"}, {Name: "PrioritySort"}, {Name: "NodeName"}, {Name: "NodeUnschedulable"},
 		{Name: "TaintToleration", Weight: 3}, {Name: "NodeAffinity", Weight: 2}, {Name: "NodePorts"},
 		{Name: "NodeResourcesFit", Weight: 1}, {Name: "VolumeRestrictions"}, {Name: "NodeVolumeLimits"}, {Name: "VolumeBinding"},
 		{Name: "VolumeZone"}, {Name: "PodTopologySpread", Weight: 2}, {Name: "InterPodAffinity", Weight: 2}, {Name: "DynamicResources", Weight: 2},
@@ -73,7 +73,7 @@ func (m *maker) profile(plugins []scenario.Plugin) scenario.Profile {
 	if m.Chance(40) {
 		p.Balanced = &configv1.NodeResourcesBalancedAllocationArgs{Resources: m.scoredResources(1)}
 		if m.has["DynamicResources"] {
-			// Upstream 1.36.3 crashes when it balances by a resource that a class backs.
+			// Upstream 1.37.1 crashes when it balances by a resource that a class backs.
 			p.Balanced.Resources = slices.DeleteFunc(p.Balanced.Resources, func(r configv1.ResourceSpec) bool { return r.Name == "example.com/gpu" })
 			if len(p.Balanced.Resources) == 0 {
 				p.Balanced = nil

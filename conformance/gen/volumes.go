@@ -100,7 +100,8 @@ func (m *maker) allowed() []v1.TopologySelectorTerm {
 func (m *maker) drivers(s *scenario.Scenario, nodes []*v1.Node) {
 	yes, no := true, false
 	if m.Chance(80) {
-		add(s, &storagev1.CSIDriver{ObjectMeta: m.meta("", csiDriver), Spec: storagev1.CSIDriverSpec{StorageCapacity: Pick(m.Rand, nil, &no)}})
+		add(s, &storagev1.CSIDriver{ObjectMeta: m.meta("", csiDriver), Spec: storagev1.CSIDriverSpec{
+			StorageCapacity: Pick(m.Rand, nil, &no), PreventPodSchedulingIfMissing: Pick(m.Rand, nil, nil, &no, &yes)}})
 	}
 	if m.Chance(90) {
 		add(s, &storagev1.CSIDriver{ObjectMeta: m.meta("", capacityDriver), Spec: storagev1.CSIDriverSpec{StorageCapacity: Pick(m.Rand, &yes, &yes, &yes, &no, nil)}})
@@ -165,22 +166,36 @@ func (m *maker) attachment(node string) *storagev1.VolumeAttachment {
 }
 
 func (m *maker) capacity(name string) *storagev1.CSIStorageCapacity {
-	c := &storagev1.CSIStorageCapacity{ObjectMeta: m.meta("kube-system", name), StorageClassName: Pick(m.Rand, "sized", "sized", "sized", "wait")}
-	c.NodeTopology = Pick(m.Rand, nil,
-		&metav1.LabelSelector{},
-		&metav1.LabelSelector{MatchLabels: map[string]string{v1.LabelTopologyZone: "zone-a"}},
-		&metav1.LabelSelector{MatchLabels: map[string]string{v1.LabelTopologyZone: "zone-b"}},
-		&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "disk", Operator: metav1.LabelSelectorOpIn, Values: []string{"ssd"}}}},
-		&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "disk", Operator: metav1.LabelSelectorOpIn}}})
+	c := &storagev1.CSIStorageCapacity{ObjectMeta: m.meta("kube-system", name), StorageClassName: "sized"}
+	zone := func(op metav1.LabelSelectorOperator, more ...metav1.LabelSelectorRequirement) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchExpressions: append(more, metav1.LabelSelectorRequirement{
+			Key: v1.LabelTopologyZone, Operator: op, Values: []string{"zone-a"}})}
+	}
+	ssd := metav1.LabelSelectorRequirement{Key: "disk", Operator: metav1.LabelSelectorOpIn, Values: []string{"ssd"}}
+	// No node reaches two storages of a class that publishes capacity: upstream scores by any of them.
+	switch name {
+	case "cap-0":
+		c.NodeTopology = Pick(m.Rand, zone(metav1.LabelSelectorOpIn), zone(metav1.LabelSelectorOpIn, ssd),
+			&metav1.LabelSelector{MatchLabels: map[string]string{v1.LabelTopologyZone: "zone-a"}})
+	case "cap-1":
+		c.NodeTopology = Pick(m.Rand, zone(metav1.LabelSelectorOpNotIn), zone(metav1.LabelSelectorOpNotIn, ssd),
+			&metav1.LabelSelector{MatchLabels: map[string]string{v1.LabelTopologyZone: "zone-b"}})
+	case "cap-2":
+		c.NodeTopology = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "disk", Operator: metav1.LabelSelectorOpIn}}}
+	case "cap-3":
+	default:
+		c.StorageClassName, c.NodeTopology = "wait", &metav1.LabelSelector{}
+	}
 	quantity := func() *resource.Quantity {
 		q := resource.MustParse(Pick(m.Rand, "0", "1Gi", "5Gi", "10Gi", "100Gi", "1Ti"))
 		return &q
 	}
-	if m.Chance(85) {
+	if m.Chance(85) { // with a maximal size alone, upstream's score crashes
 		c.Capacity = quantity()
-	}
-	if m.Chance(40) {
-		c.MaximumVolumeSize = quantity()
+		if m.Chance(40) {
+			c.MaximumVolumeSize = quantity()
+		}
 	}
 	return c
 }

@@ -134,7 +134,10 @@ func (a *answer) read() {
 		a.out.Message, a.out.Rejectors = why.Message, why.Plugins
 	}
 	if why.PreFilter != "" {
-		a.out.PreFilter = &outcome.Verdict{Code: outcome.Unresolvable, Plugin: why.Plugins[0], Reasons: []string{why.PreFilter}}
+		a.out.PreFilter = &outcome.Verdict{Code: outcome.Unresolvable, Reasons: []string{why.PreFilter}}
+		if len(why.Plugins) == 1 { // a rejection that several plugins make together names none
+			a.out.PreFilter.Plugin = why.Plugins[0]
+		}
 		if why.Resolvable {
 			a.out.PreFilter.Code = outcome.Unschedulable
 		}

@@ -209,20 +209,14 @@ func changeOf(in *convert.Intake, c queue.Change) plugin.Change {
 	return ch
 }
 
-// wakes reports whether a plugin of ours wakes the pod. A plugin that registers for new nodes
-// and not for their taints is woken by changes of taints too, as in the queue.
+// wakes reports whether a plugin of ours wakes the pod.
 func wakes(wk plugin.Waker, p *cluster.Pod, ch plugin.Change) bool {
-	nodeAdd, nodeTaint := false, false
 	for _, reg := range wk.Wakes() {
-		if reg.Event.Resource == plugin.NodeObject {
-			nodeAdd = nodeAdd || reg.Event.Action&plugin.Add != 0
-			nodeTaint = nodeTaint || reg.Event.Action&plugin.UpdateNodeTaint != 0
-		}
 		if reg.Event.Matches(ch.Event) && (reg.Hint == nil || reg.Hint(p, ch) == plugin.QueueHint) {
 			return true
 		}
 	}
-	return nodeAdd && !nodeTaint && ch.Event.Resource == plugin.NodeObject && ch.Event.Action == plugin.UpdateNodeTaint
+	return false
 }
 
 // TestConformanceHints asks every plugin of both about the same changes.

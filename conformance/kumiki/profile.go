@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kumiki-scheduler/kumiki/app"
-	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
+	"github.com/kumiki-scheduler/kumiki/conformance/release"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 )
@@ -19,7 +19,7 @@ func Config(p *scenario.Profile) (engine.Config, error) {
 	if err != nil {
 		return engine.Config{}, err
 	}
-	resolved, err := config.Parse(text)
+	resolved, err := release.Catalog().Parse(text)
 	if err != nil {
 		return engine.Config{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	corequeue "github.com/kumiki-scheduler/kumiki/core/queue"
@@ -31,6 +32,7 @@ type waiting struct {
 	flying map[cluster.UID]*corequeue.Unit // UID -> what Pop returned
 	noted  map[*cluster.Node]bool          // version of a node -> it has the note that Outside waits for
 	open   bool                            // state of HoldGate
+	tally  counted
 }
 
 // NewQueue starts an empty queue with the default profile and upstream's times.
@@ -46,6 +48,7 @@ func NewQueue(start time.Time) queue.Queue {
 		pods:   map[cluster.UID]*cluster.Pod{},
 		flying: map[cluster.UID]*corequeue.Unit{},
 		noted:  map[*cluster.Node]bool{},
+		tally:  newCounted(),
 	}
 	gate := hold{&w.open}
 	wakes := corequeue.Profile{Gates: append(profile.Gates, gate)}
@@ -59,6 +62,7 @@ func NewQueue(start time.Time) queue.Queue {
 		PopFromBackoff:       true,
 		Less:                 basic.PrioritySort{},
 		State:                w.store.Snapshot(),
+		Meter:                w.tally.meter,
 		Profiles:             map[string]corequeue.Profile{profile.Name: wakes},
 	})
 	w.Advance(start)
@@ -73,6 +77,7 @@ func (w *waiting) NodeSet(_, node *v1.Node) {
 	w.noted[n] = node.Annotations[queue.NoteKey] == queue.OutsideNote
 	old := w.nodes[n.Name]
 	w.nodes[n.Name] = n
+	defer w.count(engine.NodeSet{Node: n})
 	w.change(func() { w.store.SetNode(n) })
 	if old == nil {
 		w.happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add}, NewNode: n})
@@ -87,6 +92,7 @@ func (w *waiting) NodeSet(_, node *v1.Node) {
 func (w *waiting) NodeGone(node *v1.Node) {
 	old := w.nodes[node.Name]
 	delete(w.nodes, node.Name)
+	defer w.count(engine.NodeGone{Name: node.Name})
 	w.change(func() { w.store.DeleteNode(node.Name) })
 	w.happened(plugin.Change{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Delete}, OldNode: old})
 }
@@ -96,6 +102,7 @@ func (w *waiting) PodSet(_, pod *v1.Pod) {
 	p := w.intake.Pod(pod)
 	old := w.pods[p.UID]
 	w.pods[p.UID] = p
+	defer w.count(engine.PodSet{Pod: p})
 	if p.NodeName != "" {
 		w.change(func() { w.store.SetPod(p) })
 	}
@@ -123,6 +130,7 @@ func (w *waiting) PodSet(_, pod *v1.Pod) {
 func (w *waiting) PodGone(pod *v1.Pod) {
 	old := w.pods[cluster.UID(pod.UID)]
 	delete(w.pods, old.UID)
+	defer w.count(engine.PodGone{Pod: old.Ref()})
 	if old.NodeName != "" {
 		w.change(func() { w.store.DeletePod(old.UID) })
 		w.roomFreed(old, nil)
@@ -150,6 +158,7 @@ func (w *waiting) ObjectGone(old scenario.APIObject) {
 }
 
 func (w *waiting) objectHappened(changes []queue.Change) {
+	defer w.count(engine.Tick{})
 	for _, c := range changes {
 		ch := plugin.Change{Event: plugin.Event{Resource: resourceOf(c.Event.Resource), Action: plugin.Action(c.Event.ActionType)}}
 		if c.OldObject != nil {
@@ -179,12 +188,20 @@ func (w *waiting) roomFreed(p *cluster.Pod, upTo *int32) {
 
 // Pop implements queue.Queue.
 func (w *waiting) Pop() string {
+	defer w.count(engine.Cycle{})
 	u, ok := w.q.Pop()
 	if !ok {
 		return ""
 	}
 	w.flying[u.UID()] = u
 	return string(u.UID())
+}
+
+// Size implements queue.Queue.
+func (w *waiting) Size(uid string) queue.Size {
+	s := w.flying[cluster.UID(uid)].Pod().Spec
+	return queue.Size{MilliCPU: s.Held.MilliCPU, Memory: s.Held.Memory, Ephemeral: s.Held.Ephemeral,
+		NonZeroCPU: s.HeldNonZero[0], NonZeroMemory: s.HeldNonZero[1]}
 }
 
 // Fail implements queue.Queue. The queue itself knows whether the pod has gone.
@@ -195,6 +212,11 @@ func (w *waiting) Fail(uid string, now *v1.Pod, why queue.Rejection) {
 	}
 	delete(w.flying, cluster.UID(uid))
 	w.q.Requeue(u, corequeue.Rejection{Plugins: why.Plugins, Pending: why.Pending})
+	if _, _, waits := w.q.Lookup(u.UID()); waits {
+		w.count(engine.Cycle{}, decided(u, why))
+	} else { // it is gone
+		w.count(engine.Cycle{})
+	}
 	if p := w.pods[cluster.UID(uid)]; why.Nominate != "" && p != nil && p.NodeName == "" {
 		w.q.Nominate(p, why.Nominate)
 		return
@@ -205,6 +227,7 @@ func (w *waiting) Fail(uid string, now *v1.Pod, why queue.Rejection) {
 // Done implements queue.Queue.
 func (w *waiting) Done(uid string, _ *v1.Pod) {
 	delete(w.flying, cluster.UID(uid))
+	defer w.count(engine.Cycle{})
 	w.q.Unnominate(cluster.UID(uid))
 	w.q.Done(cluster.UID(uid))
 }
@@ -229,10 +252,14 @@ func (w *waiting) Activate(pods []*v1.Pod) {
 		refs = append(refs, record.PodRef{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)})
 	}
 	w.q.Activate(refs)
+	w.count(engine.Activate{Pods: refs})
 }
 
 // Advance implements queue.Queue.
-func (w *waiting) Advance(now time.Time) { w.q.Tick(record.Time(now.UnixNano())) }
+func (w *waiting) Advance(now time.Time) {
+	w.q.Tick(record.Time(now.UnixNano()))
+	w.count(engine.Tick{})
+}
 
 // Places implements queue.Queue. It also holds the queue to its promise to forget
 // events that no pod in flight can need.

@@ -60,7 +60,7 @@ func newGround(t *testing.T) *ground {
 	g.must(err)
 	// Pods that a kubelet would refuse stay: the ledger judges them, and a node that is too full is not tidied up.
 	g.cluster = testcluster.Start(t, testcluster.Options{Nodes: 20, NoHeartbeats: true, NoKubeletAdmission: true})
-	built.kubectl, err = testcluster.Build(g.ctx, nil)
+	built.kubectl, err = testcluster.Build(g.ctx, testcluster.Matched, nil)
 	g.must(err)
 	g.programs = built
 	g.rest, err = clientcmd.BuildConfigFromFlags("", g.cluster.Kubeconfig)

@@ -74,7 +74,11 @@ func touch(m any) {
 // touchUpstream makes upstream's metrics with labels appear, also those that only functions can reach.
 func touchUpstream() {
 	for _, m := range []any{
-		upstream.EventHandlingLatency, upstream.InFlightEvents, upstream.Goroutines, upstream.BatchAttemptStats, upstream.BatchCacheFlushed,
+		upstream.EventHandlingLatency, upstream.InFlightEvents, upstream.Goroutines,
+		upstream.BatchAttemptStats, upstream.BatchCacheFlushed,
+		upstream.QueuedEntities, upstream.SchedulerQueueIncomingEntities, upstream.BatchRescoreAttempts,
+		upstream.BatchRescoreDuration,
+		upstream.PreQueueingHintEvaluations,
 		upstream.GetNodeHintDuration, upstream.StoreScheduleResultsDuration, upstream.PodSchedulingSLIDuration,
 		upstream.FrameworkExtensionPointDuration, upstream.PluginExecutionDuration, upstream.PermitWaitDuration, upstream.CacheSize,
 		upstream.PluginEvaluationTotal, upstream.SchedulerQueueIncomingPods, upstream.PreemptionGoroutinesDuration,
@@ -98,7 +102,7 @@ func touchUpstream() {
 // described is how a description reads in text.
 var described = regexp.MustCompile(`fqName: "(\w+)"`)
 
-// read says what a registry holds under the prefixes scheduler_ and kumiki_. A metric that has no value yet is an
+// read says what a registry holds under the prefixes scheduler_, kumiki_ and dynamic_resource_allocation_. A metric that has no value yet is an
 // error: nothing could be said of it.
 func read(registerer any, gatherer componentmetrics.Gatherer) ([]Metric, error) {
 	names := map[string]bool{} // name -> it has a value
@@ -144,7 +148,8 @@ func read(registerer any, gatherer componentmetrics.Gatherer) ([]Metric, error) 
 }
 
 func ours(name string) bool {
-	return strings.HasPrefix(name, "scheduler_") || strings.HasPrefix(name, "kumiki_")
+	return strings.HasPrefix(name, "scheduler_") || strings.HasPrefix(name, "kumiki_") ||
+		strings.HasPrefix(name, "dynamic_resource_allocation_")
 }
 
 // drain collects what is described.

@@ -28,8 +28,7 @@ func (o *Objects) devices(ctx context.Context) *dynamicresources.DefaultDRAManag
 		EnableDeviceTaintRules:   utilfeature.DefaultFeatureGate.Enabled(features.DRADeviceTaintRules),
 		EnableConsumableCapacity: utilfeature.DefaultFeatureGate.Enabled(features.DRAConsumableCapacity),
 		SliceInformer:            resources.ResourceSlices(),
-		TaintInformer:            o.Factory.Resource().V1beta2().DeviceTaintRules(),
-		ClassInformer:            resources.DeviceClasses(),
+		TaintInformer:            resources.DeviceTaintRules(),
 	})
 	if err != nil {
 		panic(fmt.Sprintf("upstream's tracker of resource slices: %v", err))

@@ -8,8 +8,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
@@ -39,7 +40,8 @@ var kinds = []scenario.APIObject{
 	&v1.Pod{}, &v1.Node{}, &v1.Namespace{}, &v1.Service{}, &v1.ReplicationController{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{},
 	&v1.PersistentVolumeClaim{}, &v1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSINode{}, &storagev1.CSIDriver{},
 	&storagev1.CSIStorageCapacity{}, &storagev1.VolumeAttachment{}, &resourceapi.ResourceClaim{}, &resourceapi.ResourceSlice{},
-	&resourceapi.DeviceClass{}, &resourcev1beta2.DeviceTaintRule{},
+	&resourceapi.DeviceClass{}, &resourceapi.DeviceTaintRule{}, &schedulingv1beta1.PodGroup{},
+	&policyv1.PodDisruptionBudget{},
 }
 
 // NewObjects makes an empty API server.

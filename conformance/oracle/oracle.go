@@ -35,14 +35,17 @@ import (
 // SchedulerName is the profile name of every scenario.
 const SchedulerName = "default-scheduler"
 
+// gates are those of the process; a test may replace utilfeature's for a time (conformance/release).
+var gates = utilfeature.DefaultMutableFeatureGate
+
 var setUp = sync.OnceFunc(func() {
 	metrics.Register()
 	// Upstream logs what it cannot parse; here that is the question, not news.
 	klog.SetLogger(logr.Discard())
 	// Reusing the previous pod's node list changes placements; kumiki looks at
 	// every node for each pod.
-	if err := utilfeature.DefaultMutableFeatureGate.Set("OpportunisticBatching=false"); err != nil {
-		panic(fmt.Sprintf("turn OpportunisticBatching off: %v", err))
+	if err := gates.Set("OpportunisticBatching=false"); err != nil {
+		panic(fmt.Sprintf("turn feature gates off: %v", err))
 	}
 })
 
@@ -101,7 +104,7 @@ func (o *Oracle) Cluster(s *scenario.Scenario) (*Cluster, error) {
 		ctx:       ctx,
 		snapshot:  internalcache.NewEmptySnapshot(),
 		nominator: newNominator(s.Nominated),
-		cache:     internalcache.New(ctx, nil, false),
+		cache:     internalcache.New(ctx, nil, false, false),
 		api:       NewObjects(),
 		objects:   make(map[string]*v1.Node, len(s.Nodes)),
 		scorers:   map[string]fwk.ScorePlugin{},
@@ -120,6 +123,7 @@ func (o *Oracle) Cluster(s *scenario.Scenario) (*Cluster, error) {
 	}
 	c.framework, err = frameworkruntime.NewFramework(ctx, o.capturing(c), profile,
 		frameworkruntime.WithSnapshotSharedLister(c.snapshot),
+		frameworkruntime.WithMutableSnapshotLister(c.snapshot),
 		frameworkruntime.WithPodNominator(c.nominator),
 		frameworkruntime.WithParallelism(1),
 		frameworkruntime.WithMetricsRecorder(o.recorder),

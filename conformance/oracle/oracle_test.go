@@ -66,7 +66,7 @@ func TestLeastAllocatedPrefersTheEmptyNode(t *testing.T) {
 	}
 	want := map[string][]int64{ // plugin -> raw score per node
 		"NodeResourcesFit": {75, 25}, "NodeResourcesBalancedAllocation": {75, 75}, "TaintToleration": {0, 0}, "ImageLocality": {0, 0},
-		"DynamicResources": {0, 0},
+		"DynamicResources": {0, 0}, "VolumeBinding": {0, 0},
 	}
 	for _, ps := range got.Scores {
 		if w, ok := want[ps.Plugin]; !ok || !slices.Equal(ps.Raw, w) {

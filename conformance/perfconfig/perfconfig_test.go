@@ -3,6 +3,8 @@
 package perfconfig
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,7 +47,20 @@ func upstreamFiles(t *testing.T) (dir string, names []string, files map[string]*
 	return dir, names, files
 }
 
-// Catches: anything that is stricter than upstream, or a construct of its files that is not read: 13 files with 242
+// incomplete are workloads that upstream cannot run either: they give measurePods no value.
+var incomplete = []string{
+	"SchedulingWithResourceClaimTemplate/empty_100nodes",
+	"SchedulingWithResourceClaimTemplate/empty_200nodes",
+}
+
+// isIncomplete reports whether a plan failed for the value that upstream left out, and for nothing else.
+func isIncomplete(name string, err error) bool {
+	var found workload.Mistakes
+	return slices.Contains(incomplete, name) && errors.As(err, &found) && len(found) == 1 &&
+		strings.HasPrefix(found[0].What, "parameter measurePods has no value in workload ")
+}
+
+// Catches: anything that is stricter than upstream, or a construct of its files that is not read: 23 files with 267
 // workloads must load and plan, each template tried.
 func TestEveryFileOfUpstreamLoadsAndEveryWorkloadPlans(t *testing.T) {
 	_, names, files := upstreamFiles(t)
@@ -55,8 +70,9 @@ func TestEveryFileOfUpstreamLoadsAndEveryWorkloadPlans(t *testing.T) {
 			for _, w := range c.Workloads {
 				workloads++
 				p, err := c.Plan(w)
-				if err != nil {
-					t.Errorf("%s, %s/%s does not plan:\n%v", name, c.Name, w.Name, err)
+				name := c.Name + "/" + w.Name
+				if slices.Contains(incomplete, name) != (err != nil) || err != nil && !isIncomplete(name, err) {
+					t.Errorf("%s does not plan:\n%v", name, err)
 				}
 				for _, op := range p.Ops {
 					if nodes, is := op.(*workload.CreateNodes); is && len(nodes.Features) > 0 {
@@ -69,8 +85,8 @@ func TestEveryFileOfUpstreamLoadsAndEveryWorkloadPlans(t *testing.T) {
 	if declaring != 4 {
 		t.Errorf("%d workloads have nodes that declare features, as a hook in Go makes them do; the release has 4", declaring)
 	}
-	if len(names) != 13 || workloads != 242 {
-		t.Errorf("%d files with %d workloads; the release has 13 with 242", len(names), workloads)
+	if len(names) != 23 || workloads != 267 {
+		t.Errorf("%d files with %d workloads; the release has 23 with 267", len(names), workloads)
 	}
 }
 
@@ -79,8 +95,9 @@ type raw struct {
 	Name             string
 	WorkloadTemplate []map[string]any
 	Workloads        []struct {
-		Name   string
-		Params map[string]any
+		Name      string
+		Params    map[string]any
+		Threshold any
 	}
 }
 
@@ -104,6 +121,9 @@ func TestValuesInPlansAreThoseOfThePlainFile(t *testing.T) {
 		for i, c := range files[name].Cases {
 			for j, w := range c.Workloads {
 				p, err := c.Plan(w)
+				if isIncomplete(c.Name+"/"+w.Name, err) {
+					continue
+				}
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
 					continue
@@ -113,6 +133,7 @@ func TestValuesInPlansAreThoseOfThePlainFile(t *testing.T) {
 					t.Errorf("%s: %d operations; plainly %s with %d", where, len(p.Ops), want, len(plain[i].WorkloadTemplate))
 					continue
 				}
+				compareThreshold(t, where, &p, plain[i].Workloads[j].Threshold)
 				for k, op := range p.Ops {
 					compared += compare(t, fmt.Sprintf("%s, operation %d", where, k), op, plain[i].WorkloadTemplate[k], plain[i].Workloads[j].Params)
 				}
@@ -124,6 +145,27 @@ func TestValuesInPlansAreThoseOfThePlainFile(t *testing.T) {
 	}
 }
 
+// compareThreshold compares the threshold of a workload, which is one number or one for each topic.
+func compareThreshold(t *testing.T, where string, p *workload.Plan, plain any) {
+	t.Helper()
+	switch plain := plain.(type) {
+	case nil:
+		if p.Threshold != 0 || len(p.TopicThresholds) > 0 {
+			t.Errorf("%s: threshold %g, %v; plainly none", where, p.Threshold, p.TopicThresholds)
+		}
+	case map[string]any:
+		for topic, want := range plain {
+			if p.ThresholdFor(topic) != want || p.ThresholdFor("") != 0 {
+				t.Errorf("%s: threshold %g for %s, plainly %v", where, p.ThresholdFor(topic), topic, want)
+			}
+		}
+	default:
+		if p.ThresholdFor("") != plain || p.ThresholdFor("dra") != plain {
+			t.Errorf("%s: threshold %g, plainly %v", where, p.Threshold, plain)
+		}
+	}
+}
+
 // inPlan: field in the file -> field in the operation, where the two differ in more than the first letter.
 var inPlan = map[string]string{
 	"driverName": "Driver", "maxClaimsPerNode": "ClaimsPerNode", "labelSelector": "Labels", "deletePodsPerSecond": "PerSecond",
@@ -131,7 +173,7 @@ var inPlan = map[string]string{
 	"intervalMilliseconds": "Interval", "nodeTemplatePath": "Template", "podTemplatePath": "Template", "templatePath": "Template",
 	"namespaceTemplatePath": "Template", "persistentVolumeTemplatePath": "Volume", "persistentVolumeClaimTemplatePath": "Claim",
 	"labelNodePrepareStrategy": "Label", "createPodsOp": "Pods", "nodeAllocatableStrategy": "Allocatable",
-	"steadyState": "Steady", "duration": "Steady", "templatePaths": "Templates",
+	"steadyState": "Steady", "duration": "Steady", "templatePaths": "Templates", "signatureBatchSize": "SignatureBatch",
 }
 
 // compare tells how many values of an operation it compared.
@@ -150,6 +192,17 @@ func compare(t *testing.T, where string, op workload.Op, plain map[string]any, p
 				t.Errorf("%s: %s, plainly %v", where, op.Opcode(), want)
 			}
 			continue
+		}
+		if name == "countMultiplier" {
+			continue // seen through the count
+		}
+		if name == "templateParams" {
+			compareParams(t, where, op, plain[key].(map[string]any), params)
+			n += len(plain[key].(map[string]any))
+			continue
+		}
+		if factor, has := lookup(plain, "countMultiplier", params); has && name == "count" {
+			want = want.(float64) * factor.(float64)
 		}
 		field := inPlan[name]
 		if field == "" {
@@ -200,6 +253,40 @@ func compare(t *testing.T, where string, op workload.Op, plain map[string]any, p
 		n++
 	}
 	return n
+}
+
+// compareParams compares what an operation hands to its template.
+func compareParams(t *testing.T, where string, op workload.Op, plain, params map[string]any) {
+	t.Helper()
+	template := reflect.Indirect(reflect.Indirect(reflect.ValueOf(op)).FieldByName("Template"))
+	got := template.FieldByName("Params").Interface().(map[string]any)
+	if len(got) != len(plain) {
+		t.Errorf("%s: %d parameters of the template, plainly %d", where, len(got), len(plain))
+	}
+	for name, want := range plain {
+		if text, _ := want.(string); strings.HasPrefix(text, "$") {
+			reference, missing, _ := strings.Cut(text[1:], "|")
+			var given bool
+			if want, given = params[reference]; !given {
+				if err := yaml.Unmarshal([]byte(missing), &want); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if asJSON(t, got[name]) != asJSON(t, want) {
+			t.Errorf("%s: parameter %s of the template is %v, plainly %v", where, name, got[name], want)
+		}
+	}
+}
+
+// asJSON is a value as JSON, which has one kind of number.
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // lookup is a field or the parameter that stands for it.
@@ -259,8 +346,8 @@ func TestEveryFieldOfUpstreamIsKnown(t *testing.T) {
 		}
 		refused(t, opcode, text.String())
 	}
-	if operations != 15 {
-		t.Errorf("upstream has %d operations; the release had 15", operations)
+	if operations != 17 {
+		t.Errorf("upstream has %d operations; the release had 17", operations)
 	}
 	for name, text := range map[string]string{
 		"testCase":                "- %s: null\n",
@@ -276,6 +363,14 @@ func TestEveryFieldOfUpstreamIsKnown(t *testing.T) {
 			refused(t, name, fmt.Sprintf(text, field))
 		}
 	}
+}
+
+// notOurs: family of upstream -> its feature gate, which kumiki does not support, so there is nothing to compare.
+var notOurs = map[string]string{
+	"CompatibilityGroups":                               "DRADeviceCompatibilityGroups",
+	"SchedulingWithResourceClaimTemplateListAttributes": "DRAListTypeAttributes",
+	"SharedPodGroupResourceClaim":                       "DRAWorkloadResourceClaims",
+	"SharedPodGroupResourceClaimTemplate":               "DRAWorkloadResourceClaims",
 }
 
 // Catches: a family of upstream's that our own files lack, and a label that names one that upstream does not have.
@@ -308,8 +403,8 @@ func TestOurOwnFilesHaveEveryFamilyOfUpstream(t *testing.T) {
 		}
 	}
 	for family, has := range families {
-		if !has {
-			t.Errorf("none of our cases is labelled upstream=%s", family)
+		if gate := notOurs[family]; has == (gate != "") {
+			t.Errorf("upstream=%s: one of our cases is labelled so: %v, gate that kumiki does not support: %q", family, has, gate)
 		}
 	}
 }

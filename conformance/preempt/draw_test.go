@@ -35,14 +35,13 @@ func draw(r *gen.Rand) *scene {
 	for i := range r.Range(1, 7) {
 		w.nodes = append(w.nodes, w.node(i))
 	}
+	unborn := r.Chance(20)
 	for _, n := range w.nodes {
-		unstarted := false
 		for range r.Range(0, 6) {
 			p := w.newPod("b", n.Name)
 			p.Spec.NodeName = n.Name
-			if !unstarted && r.Rare(12) {
-				unstarted = true // the order of two of them is that of upstream's clock
-			} else {
+			// A pod that has not started counts from the moment at which upstream lists it as a victim.
+			if !r.Rare(12) && !(unborn && r.Chance(70)) {
 				p.Status.StartTime = &metav1.Time{Time: metav1.Unix(int64(r.Range(1, 9)), 0).Time}
 				if w.alike {
 					p.Status.StartTime.Time = metav1.Unix(5, 0).Time

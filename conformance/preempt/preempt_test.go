@@ -231,6 +231,7 @@ func (o *ours) decide(t testing.TB, pod *v1.Pod) (c choice, ok bool) {
 	c.message, c.keeps = fast.Message, fast.Verdict == preempt.NotEligible || fast.Verdict == preempt.Failed
 	if fast.Verdict == preempt.Evict {
 		c.node = s.NodeName(fast.Best.Node)
+		c.message = preempt.Found(anyNode, len(fast.Best.Victims))
 	}
 	return c, true
 }

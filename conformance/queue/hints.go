@@ -48,7 +48,7 @@ func ObjectChanges(old, obj scenario.APIObject) []Change {
 }
 
 // Objects are what upstream's plugins see while they give hints.
-func Objects() *oracle.Objects { return shared().api }
+func Objects() *oracle.Objects { return sharedNow().api }
 
 // NodeChanges lists the events of a node's add, update or delete.
 func NodeChanges(old, node *v1.Node) []Change {
@@ -67,7 +67,7 @@ func NodeChanges(old, node *v1.Node) []Change {
 }
 
 // PodChanges lists the events of a bound pod's add, update or delete, and of a
-// pending pod's update. The delete of a pending pod is given as the delete of an
+// pending pod's own update. The delete of a pending pod is given as the delete of an
 // assigned one, as it is when the pod had a nomination.
 func PodChanges(old, pod *v1.Pod) []Change {
 	events := []fwk.ClusterEvent{framework.EventAssignedPodAdd}
@@ -75,7 +75,7 @@ func PodChanges(old, pod *v1.Pod) []Change {
 	case pod == nil:
 		events[0] = framework.EventAssignedPodDelete
 	case old != nil:
-		events = framework.PodSchedulingPropertiesChange(pod, old)
+		events = framework.PodSchedulingPropertiesChange(pod, old, pod.Spec.NodeName == "")
 	}
 	var out []Change
 	for _, ev := range events {
@@ -96,7 +96,7 @@ func UpstreamWakes(plugin string, pod *v1.Pod, c Change) bool {
 	default:
 		old, obj = whole(c.OldPod), whole(c.NewPod)
 	}
-	for registered, hints := range shared().hints { // order: any of them will do
+	for registered, hints := range sharedNow().hints { // order: any of them will do
 		if !framework.MatchClusterEvents(registered, c.Event) {
 			continue
 		}

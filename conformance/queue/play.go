@@ -36,7 +36,7 @@ type player struct {
 	// visits: sub-queue -> times a pod was seen to enter it.
 	visits map[SubQueue]int
 	before map[string]Place
-	// names of all nodes there ever were: a nomination can outlive its node.
+	// names of all nodes there ever were, and "": a nomination can outlive its node, and leaves nothing when it ends.
 	names []string
 	// nominated counts nominations seen, so that an empty comparison shows.
 	nominated int
@@ -44,7 +44,7 @@ type player struct {
 
 func newPlayer(our Make) *player {
 	p := &player{up: NewUpstream(Start), now: Start, nodes: map[string]*v1.Node{}, pods: map[string]*v1.Pod{}, objects: map[scenario.ObjectRef]scenario.APIObject{}, backed: map[string]bool{},
-		flying: map[string]string{}, visits: map[SubQueue]int{}}
+		flying: map[string]string{}, visits: map[SubQueue]int{}, names: []string{""}}
 	if our != nil {
 		p.our = our(Start)
 	}
@@ -173,6 +173,12 @@ func (p *player) pop() string {
 	if got := p.our.Pop(); got != uid {
 		return fmt.Sprintf("pop: upstream %q, kumiki %q", uid, got)
 	}
+	if uid == "" {
+		return ""
+	}
+	if up, our := p.up.Size(uid), p.our.Size(uid); up != our {
+		return fmt.Sprintf("the size of %s: upstream %v, kumiki %v", uid, up, our)
+	}
 	return ""
 }
 
@@ -243,7 +249,7 @@ func (p *player) compare() string {
 			return fmt.Sprintf("nominated to %s: upstream %v, kumiki %v", name, up, our)
 		}
 	}
-	return ""
+	return p.up.Series().differ(p.our.Series())
 }
 
 // Replay plays a history and returns the first difference with the step that

@@ -39,6 +39,9 @@ func (p Place) String() string {
 	return fmt.Sprintf("%s (attempts %d, rejected %d, errors %d)", p.In, p.Attempts, p.Rejected, p.Errors)
 }
 
+// Size is what a pod counts on a node. The last two are with defaults for containers without requests.
+type Size struct{ MilliCPU, Memory, Ephemeral, NonZeroCPU, NonZeroMemory int64 }
+
 // Rejection is how an attempt ended. Without Plugins and Pending it was an error.
 type Rejection struct {
 	Plugins, Pending []string
@@ -60,6 +63,8 @@ type Queue interface {
 	ObjectGone(old scenario.APIObject)
 	// Pop takes the next pod and returns its UID, or "" when none is ready.
 	Pop() string
+	// Size returns what a pod in flight will count on its node.
+	Size(uid string) Size
 	// Fail gives back a pod in flight. The pod is as the API has it now, or nil when
 	// it is gone.
 	Fail(uid string, now *v1.Pod, why Rejection)
@@ -75,5 +80,7 @@ type Queue interface {
 	Places() map[string]Place
 	// NominatedOn returns the UIDs of the pods nominated to a node, sorted.
 	NominatedOn(node string) []string
+	// Series returns the metrics of this queue since its start.
+	Series() Series
 	Close()
 }

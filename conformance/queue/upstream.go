@@ -13,8 +13,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
@@ -57,7 +59,7 @@ func buildQueueingHintMap(ctx context.Context, es []fwk.EnqueueExtensions) (inte
 //go:linkname flushBackoff k8s.io/kubernetes/pkg/scheduler/backend/queue.(*PriorityQueue).flushBackoffQCompleted
 func flushBackoff(p *internalqueue.PriorityQueue, logger klog.Logger)
 
-//go:linkname flushUnschedulable k8s.io/kubernetes/pkg/scheduler/backend/queue.(*PriorityQueue).flushUnschedulablePodsLeftover
+//go:linkname flushUnschedulable k8s.io/kubernetes/pkg/scheduler/backend/queue.(*PriorityQueue).flushUnschedulableEntitiesLeftover
 func flushUnschedulable(p *internalqueue.PriorityQueue, logger klog.Logger)
 
 // Upstream is upstream's PriorityQueue with the handlers that feed it.
@@ -72,12 +74,32 @@ type Upstream struct {
 	lister cache.Indexer
 	// popped: UID -> what Pop returned, until the attempt ends.
 	popped map[string]*framework.QueuedPodInfo
-	open   bool // state of HoldGate
+	open   bool   // state of HoldGate
+	before Series // when the queue was started
 }
 
-// shared holds what every queue can use: frameworks are slow to make and do not
+// shared has for the feature gates of the process what every queue can use: frameworks are slow to make and do not
 // change.
-var shared = sync.OnceValue(func() *sharedParts {
+var shared struct {
+	mu    sync.Mutex
+	parts map[featuregate.FeatureGate]*sharedParts
+}
+
+// sharedNow returns the parts for the gates of the process at present (conformance/release may replace them).
+func sharedNow() *sharedParts {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	now := utilfeature.DefaultFeatureGate
+	if shared.parts[now] == nil {
+		if shared.parts == nil {
+			shared.parts = map[featuregate.FeatureGate]*sharedParts{}
+		}
+		shared.parts[now] = newShared()
+	}
+	return shared.parts[now]
+}
+
+func newShared() *sharedParts {
 	// Never closed: it lives as long as the test binary or command that plays.
 	o := oracle.New()
 	f, api, err := o.Framework(&scenario.Profile{Plugins: gen.DefaultPlugins()})
@@ -93,7 +115,7 @@ var shared = sync.OnceValue(func() *sharedParts {
 		gates[p.Name()] = p
 	}
 	return &sharedParts{framework: f, api: api, hints: hints, gates: gates}
-})
+}
 
 type sharedParts struct {
 	framework framework.Framework
@@ -104,9 +126,10 @@ type sharedParts struct {
 
 // NewUpstream starts an empty queue at the given time.
 func NewUpstream(start time.Time) *Upstream {
-	parts := shared()
+	parts := sharedNow()
 	ctx, stop := context.WithCancel(context.Background())
-	u := &Upstream{stop: stop, ctx: ctx, logger: klog.FromContext(ctx), clock: clocktesting.NewFakeClock(start), popped: map[string]*framework.QueuedPodInfo{}}
+	u := &Upstream{stop: stop, ctx: ctx, logger: klog.FromContext(ctx), clock: clocktesting.NewFakeClock(start),
+		popped: map[string]*framework.QueuedPodInfo{}, before: upstreamSeries()}
 	gates := map[string]fwk.PreEnqueuePlugin{HoldGate: hold{&u.open}} // plugin name -> plugin
 	for name, g := range parts.gates {                                // order: fills another map, key by key
 		gates[name] = g
@@ -119,7 +142,7 @@ func NewUpstream(start time.Time) *Upstream {
 		internalqueue.WithQueueingHintMapPerProfile(internalqueue.QueueingHintMapPerProfile{oracle.SchedulerName: parts.hints}),
 		internalqueue.WithMetricsRecorder(metrics.NewMetricsAsyncRecorder(100, time.Hour, ctx.Done())),
 	)
-	u.cache = internalcache.New(ctx, nil, false)
+	u.cache = internalcache.New(ctx, nil, false, false)
 	u.sched = &scheduler.Scheduler{Cache: u.cache, SchedulingQueue: u.queue, Profiles: profile.Map{oracle.SchedulerName: parts.framework}}
 	return u
 }
@@ -159,13 +182,13 @@ func (u *Upstream) PodGone(pod *v1.Pod) {
 
 // ObjectSet implements Queue. All queues share the objects that plugins see.
 func (u *Upstream) ObjectSet(old, obj scenario.APIObject) {
-	shared().api.Set(obj)
+	sharedNow().api.Set(obj)
 	u.happened(ObjectChanges(old, obj))
 }
 
 // ObjectGone implements Queue.
 func (u *Upstream) ObjectGone(old scenario.APIObject) {
-	shared().api.Delete(scenario.Object{APIObject: old}.Key())
+	sharedNow().api.Delete(scenario.Object{APIObject: old}.Key())
 	u.happened(ObjectChanges(old, nil))
 }
 
@@ -193,13 +216,21 @@ func (u *Upstream) Pop() string {
 	if !ready {
 		return ""
 	}
-	info, err := u.queue.Pop(u.logger)
-	if err != nil || info == nil {
-		panic(fmt.Sprintf("upstream's Pop: %v, %v", info, err))
+	entity, err := u.queue.Pop(u.logger)
+	info, ok := entity.(*framework.QueuedPodInfo)
+	if err != nil || !ok {
+		panic(fmt.Sprintf("upstream's Pop: %v, %v", entity, err))
 	}
 	uid := string(info.Pod.UID)
 	u.popped[uid] = info
 	return uid
+}
+
+// Size implements Queue.
+func (u *Upstream) Size(uid string) Size {
+	r := u.popped[uid].CalculateResource()
+	return Size{r.Resource.GetMilliCPU(), r.Resource.GetMemory(), r.Resource.GetEphemeralStorage(),
+		r.Non0CPU, r.Non0Mem}
 }
 
 // Fail implements Queue in the way of upstream's handleSchedulingFailure, which
@@ -224,9 +255,10 @@ func (u *Upstream) Fail(uid string, now *v1.Pod, why Rejection) {
 			// Upstream goes on with what it could parse.
 			u.logger.V(4).Info("pod does not parse", "err", err)
 		}
-		if err := u.queue.AddUnschedulableIfNotPresent(u.logger, info, u.queue.SchedulingCycle()); err != nil {
+		if err := u.queue.AddUnschedulablePodIfNotPresent(u.logger, info, u.queue.SchedulingCycle()); err != nil {
 			panic(fmt.Sprintf("upstream's queue has %s already: %v", now.Name, err))
 		}
+		info.CalculateResource() // it is kept from here on, and must follow the pod
 	}
 	u.queue.AddNominatedPod(u.logger, info.PodInfo, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: why.Nominate})
 }
@@ -250,6 +282,9 @@ func (u *Upstream) NominatedOn(node string) []string {
 	slices.Sort(out)
 	return out
 }
+
+// Series implements Queue.
+func (u *Upstream) Series() Series { return upstreamSeries().since(u.before) }
 
 // Activate implements Queue.
 func (u *Upstream) Activate(pods []*v1.Pod) {
@@ -285,7 +320,7 @@ func (u *Upstream) Places() map[string]Place {
 	out := map[string]Place{}
 	put := func(pods []*v1.Pod, where func(*framework.QueuedPodInfo) SubQueue) {
 		for _, p := range pods {
-			info, ok := u.queue.GetPod(p.Name, p.Namespace)
+			info, ok := u.queue.GetPod(p.Name, p.Namespace, p.Spec.SchedulingGroup)
 			if !ok {
 				panic(fmt.Sprintf("upstream's queue lists %s and does not find it", p.Name))
 			}

@@ -68,6 +68,7 @@ func TestLikeUpstream(t *testing.T) {
 			d.scores(t)
 			for k := range 3 {
 				d.podHint(t, k)
+				d.targetHint(t)
 				d.nodeHint(t)
 			}
 		})
@@ -130,7 +131,7 @@ func newDuel(t *rapid.T, seen map[string]int) *duel {
 	return d
 }
 
-// plugins makes both plugins with the same arguments and the gates of 1.36.
+// plugins makes both plugins with the same arguments and the gates of 1.37.
 func (d *duel) plugins(t *rapid.T, h *handle) {
 	theirs, ours := &config.PodTopologySpreadArgs{DefaultingType: config.SystemDefaulting}, spread.DefaultPodTopologySpreadArgs()
 	if chance(t, 40, "list defaulting") {
@@ -139,7 +140,7 @@ func (d *duel) plugins(t *rapid.T, h *handle) {
 		ours.DefaultConstraints = theirs.DefaultConstraints
 	}
 	made, err := podtopologyspread.New(d.ctx, theirs, h, feature.Features{EnableNodeInclusionPolicyInPodTopologySpread: true,
-		EnableMatchLabelKeysInPodTopologySpread: true, EnableSchedulingQueueHint: true})
+		EnableMatchLabelKeysInPodTopologySpread: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,6 +289,19 @@ func (d *duel) podHint(t *rapid.T, k int) {
 	d.hint(t, 0, "pod", before, after, ch)
 }
 
+// targetHint asks about an update of the waiting pod itself.
+func (d *duel) targetHint(t *rapid.T) {
+	p := d.pending.DeepCopy()
+	if chance(t, 50, "other labels") {
+		p.Labels = drawPod(t, "relabelled").Labels
+	}
+	if chance(t, 50, "tolerates more") {
+		p.Spec.Tolerations = append(p.Spec.Tolerations, v1.Toleration{Key: "more"})
+	}
+	ch := plugin.Change{State: d.state, OldPod: d.pod, NewPod: d.intake.PendingPod(p)}
+	d.hint(t, 1, "pod itself", d.pending, p, ch)
+}
+
 func (d *duel) drawChanged(t *rapid.T, k int) *v1.Pod {
 	p := drawPod(t, fmt.Sprint("changed", k))
 	if chance(t, 20, "the pod itself") {
@@ -321,7 +335,7 @@ func (d *duel) nodeHint(t *rapid.T) {
 		n := drawNode(t, 0)
 		after, ch.NewNode = n, d.intake.Node(n)
 	}
-	d.hint(t, 1, "node", before, after, ch)
+	d.hint(t, 2, "node", before, after, ch)
 }
 
 func (d *duel) hint(t *rapid.T, registration int, what string, before, after any, ch plugin.Change) {

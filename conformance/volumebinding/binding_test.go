@@ -14,6 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/hints"
+	"github.com/kumiki-scheduler/kumiki/conformance/release"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
@@ -27,7 +28,26 @@ const (
 // Verdicts are upstream's on every node, to the letter; so is what other pods see of a decision, before and after the
 // API server shows something new, and after the decision is undone.
 func TestDecisionsLikeUpstream(t *testing.T) {
-	seen := map[string]int{}
+	seen := decisionsLikeUpstream(t, cases)
+	for _, must := range []string{"fits", "didn't match PersistentVolume's node affinity", "didn't find available persistent volumes to bind",
+		"did not have enough free storage", "unavailable due to one or more pvc(s) bound to non-existent pv(s)", "reserved", "nothing to reserve"} {
+		if seen[must] < 200 {
+			t.Errorf("%q happened %d times: the cases say too little", must, seen[must])
+		}
+	}
+}
+
+// The same for the release before, where no node is scored.
+func TestDecisionsLikeUpstreamEmulated(t *testing.T) {
+	release.Emulate(t, "--emulated-version=1.36")
+	if seen := decisionsLikeUpstream(t, cases/5); seen["reserved"] < 40 {
+		t.Errorf("the cases say too little: %v", seen)
+	}
+}
+
+// decisionsLikeUpstream compares generated cases and counts what happens in them.
+func decisionsLikeUpstream(t *testing.T, cases int) (seen map[string]int) {
+	seen = map[string]int{}
 	count := func(what string) { seen[what]++ }
 	for i := range cases {
 		w := newWorld(t, maker{rand.New(rand.NewPCG(seed, uint64(i)))}, nil)
@@ -42,12 +62,7 @@ func TestDecisionsLikeUpstream(t *testing.T) {
 		w.decide(t, i, p, one(w.m, fits...), state, count)
 	}
 	t.Logf("%d cases of seed %d:\n%s", cases, seed, tally(seen))
-	for _, must := range []string{"fits", "didn't match PersistentVolume's node affinity", "didn't find available persistent volumes to bind",
-		"did not have enough free storage", "unavailable due to one or more pvc(s) bound to non-existent pv(s)", "reserved", "nothing to reserve"} {
-		if seen[must] < 200 {
-			t.Errorf("%q happened %d times: the cases say too little", must, seen[must])
-		}
-	}
+	return seen
 }
 
 // decide reserves a node on both sides and takes it back again.

@@ -24,6 +24,7 @@ import (
 	upstream "k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
+	"github.com/kumiki-scheduler/kumiki/conformance/release"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
@@ -84,11 +85,16 @@ func (w *world) remove(kind cluster.Kind, namespace, name string) {
 func newWorld(t *testing.T, m maker, client kubernetes.Interface) *world {
 	w := &world{m: m, h: &handle{objects: oracle.NewObjects(), client: client}, store: cluster.NewStore(), in: convert.NewIntake()}
 	gates := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
-	up, err := upstream.New(context.Background(), &config.VolumeBindingArgs{BindTimeoutSeconds: 600}, w.h, gates)
+	args, oursArgs := &config.VolumeBindingArgs{BindTimeoutSeconds: 600,
+		Shape: []config.UtilizationShapePoint{{Utilization: 0, Score: 10}, {Utilization: 100, Score: 0}}}, volumes.DefaultVolumeBindingArgs()
+	if !release.Features().StorageCapacityScoring {
+		args.Shape, oursArgs.Shape = nil, nil
+	}
+	up, err := upstream.New(context.Background(), args, w.h, gates)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, err := volumes.NewVolumeBinding(volumes.DefaultVolumeBindingArgs())
+	ours, err := volumes.NewVolumeBinding(oursArgs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/conformance/hints"
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
+	"github.com/kumiki-scheduler/kumiki/conformance/release"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
@@ -140,6 +141,16 @@ type pair struct {
 	ours plugin.Filter
 }
 
+// limits makes NodeVolumeLimits for the features at present.
+func limits() plugin.Filter {
+	args := volumes.NodeVolumeLimitsArgs{NeedDrivers: release.Features().VolumeLimitScaling}
+	pl, err := volumes.MakeNodeVolumeLimits(args)
+	if err != nil {
+		panic(fmt.Sprintf("NodeVolumeLimits with %+v: %v", args, err))
+	}
+	return pl.WithMigration(migration{csitrans.New()}).(plugin.Filter)
+}
+
 func (w *world) plugins(t *testing.T) []pair {
 	ctx, gates := context.Background(), feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
 	must := func(pl fwk.Plugin, err error) fwk.Plugin {
@@ -150,7 +161,7 @@ func (w *world) plugins(t *testing.T) []pair {
 	}
 	return []pair{
 		{must(volumerestrictions.New(ctx, nil, w.h, gates)), volumes.VolumeRestrictions{}},
-		{must(nodevolumelimits.NewCSI(ctx, nil, w.h, gates)), volumes.NewNodeVolumeLimits(migration{csitrans.New()})},
+		{must(nodevolumelimits.NewCSI(ctx, nil, w.h, gates)), limits()},
 		{must(volumezone.New(ctx, nil, w.h, gates)), volumes.VolumeZone{}},
 		{must(nodedeclaredfeatures.New(ctx, nil, w.h, gates)), basic.NodeDeclaredFeatures{}},
 	}
@@ -260,7 +271,26 @@ func (p pair) kumiki(t *testing.T, w *world, pod *v1.Pod, come, gone []*v1.Pod) 
 
 // The four plugins say the same as upstream's of each node, to the letter.
 func TestFiltersLikeUpstream(t *testing.T) {
-	seen := map[string]int{} // plugin and kind of answer -> how often
+	seen := filtersLikeUpstream(t, cases)
+	for _, must := range []string{"VolumeRestrictions never", "VolumeRestrictions Unschedulable", "NodeVolumeLimits Unschedulable", "NodeVolumeLimits never",
+		"NodeVolumeLimits error", "NodeVolumeLimits fits", "VolumeZone never", "VolumeZone fits", "NodeDeclaredFeatures never", "NodeDeclaredFeatures fits"} {
+		if seen[must] < 200 {
+			t.Errorf("%q happened %d times: the cases say too little", must, seen[must])
+		}
+	}
+}
+
+// The same for the release before, where no driver is needed.
+func TestFiltersLikeUpstreamEmulated(t *testing.T) {
+	release.Emulate(t, "--emulated-version=1.36")
+	if seen := filtersLikeUpstream(t, cases/5); seen["NodeVolumeLimits Unschedulable"] < 20 {
+		t.Errorf("the cases say too little: %v", seen)
+	}
+}
+
+// filtersLikeUpstream compares generated cases and counts the answers: plugin and kind of answer -> how often.
+func filtersLikeUpstream(t *testing.T, cases int) map[string]int {
+	seen := map[string]int{}
 	for i := range cases {
 		w := newWorld(maker{rand.New(rand.NewPCG(seed, uint64(i)))})
 		plugins := w.plugins(t)
@@ -289,12 +319,7 @@ func TestFiltersLikeUpstream(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases of seed %d: %v", cases, seed, seen)
-	for _, must := range []string{"VolumeRestrictions never", "VolumeRestrictions Unschedulable", "NodeVolumeLimits Unschedulable", "NodeVolumeLimits never",
-		"NodeVolumeLimits error", "NodeVolumeLimits fits", "VolumeZone never", "VolumeZone fits", "NodeDeclaredFeatures never", "NodeDeclaredFeatures fits"} {
-		if seen[must] < 200 {
-			t.Errorf("%q happened %d times: the cases say too little", must, seen[must])
-		}
-	}
+	return seen
 }
 
 // change is one event on both sides.

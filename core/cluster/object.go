@@ -11,7 +11,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -78,7 +77,7 @@ func KindOf(obj Object) Kind {
 		return KindResourceSlice
 	case *resourceapi.DeviceClass:
 		return KindDeviceClass
-	case *resourcev1beta2.DeviceTaintRule:
+	case *resourceapi.DeviceTaintRule:
 		return KindDeviceTaint
 	case *policyv1.PodDisruptionBudget:
 		return KindBudget
@@ -122,7 +121,7 @@ func EmptyObject(k Kind) Object {
 	case KindDeviceClass:
 		return &resourceapi.DeviceClass{}
 	case KindDeviceTaint:
-		return &resourcev1beta2.DeviceTaintRule{}
+		return &resourceapi.DeviceTaintRule{}
 	case KindBudget:
 		return &policyv1.PodDisruptionBudget{}
 	case KindGang:

@@ -114,8 +114,6 @@ type PodSpec struct {
 	// Images are the normalised images of init containers, containers and image volumes, in that order, repeats
 	// kept: ImageLocality counts each container.
 	Images []string
-	// Containers counts containers and init containers.
-	Containers int
 	// Controller is the controlling owner, if it is of a kind whose selector default spreading reads
 	// (ReplicationController, ReplicaSet, StatefulSet); zero otherwise.
 	Controller Controller

@@ -3,6 +3,8 @@
 package engine
 
 import (
+	resourceapi "k8s.io/api/resource/v1"
+
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
@@ -63,5 +65,18 @@ func (e *Engine) roomFreed(p *cluster.Pod, upTo *int32) {
 func (e *Engine) objectHappened(kind cluster.Kind, action plugin.Action, old, obj cluster.Object) {
 	if about, wakes := plugin.ResourceOf(kind); wakes {
 		e.queue.Happened(plugin.Change{Event: plugin.Event{Resource: about, Action: action}, OldObject: old, NewObject: obj})
+	}
+	if kind == cluster.KindDeviceTaint {
+		e.taintRuleHappened(old, obj)
+	}
+}
+
+// taintRuleHappened wakes pods as if the slices had changed to whose devices a rule adds or added taints.
+// Either version may be nil.
+func (e *Engine) taintRuleHappened(old, obj cluster.Object) {
+	was, _ := old.(*resourceapi.DeviceTaintRule)
+	is, _ := obj.(*resourceapi.DeviceTaintRule)
+	for _, ch := range plugin.TaintRuleChanges(e.store.Snapshot(), was, is) {
+		e.queue.Happened(ch)
 	}
 }

@@ -184,10 +184,11 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 		d.Path = "" // no node was looked at
 	}
 	shown := e.evictions.ActForPod(p, victims, &d)
-	if victims.Verdict != preempt.Evict { // upstream drops what was said before when evictions help
-		for _, text := range texts {
-			d.Message = join(d.Message, why.Message, text)
-		}
+	if victims.Verdict == preempt.Evict { // upstream then drops the messages of the plugins before
+		texts = []string{victims.Found(e.store.Snapshot())}
+	}
+	for _, text := range texts {
+		d.Message = join(d.Message, why.Message, text)
 	}
 	e.decided(d)
 	e.tell(p, ReasonUnschedulable, d.Message, shown)

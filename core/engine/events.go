@@ -168,9 +168,11 @@ type (
 		Victims    []record.PodRef
 		Denominate []record.PodRef `json:",omitempty"`
 		// Gang is the gang of For, namespace/name, when it frees capacity for a gang; empty for a pod by itself.
+		// GangID identifies it in the events of the victims: the UID of its object, or Gang if it has none.
 		// Beside are the other pods of it that are nominated: the evictions are needless only when all of them are
 		// placed or gone.
 		Gang   string          `json:",omitempty"`
+		GangID string          `json:",omitempty"`
 		Beside []record.PodRef `json:",omitempty"`
 		// Whole tells that gangs are among the victims that only go whole: all victims get the condition before the
 		// first of them is deleted, so that a scheduler that starts after a crash can recognize it.
@@ -348,6 +350,7 @@ func (NoMeter) Ask() {}
 
 // Answered does nothing.
 func (NoMeter) Answered(string, plugin.Event, plugin.Hint, bool) {}
+func (NoMeter) StaysGated(record.QueueMove)                      {}
 
 // Answer is one answer of foreign code, as it stands in a recording.
 type Answer struct {

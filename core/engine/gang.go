@@ -330,17 +330,21 @@ func (e *Engine) gangLost(key cluster.GangKey) {
 }
 
 // emitGangStatus asks that the status of a gang's object show how it stands, if it does not. What was scheduled once
-// stays so (upstream: PodGroupScheduled never goes back).
+// stays so (upstream: the condition PodGroupInitiallyScheduled never goes back from True).
 func (e *Engine) emitGangStatus(key cluster.GangKey, want GangStatus) {
 	obj := e.gangObject(key)
-	if obj == nil || obj.Condition.Scheduled && !want.Admitted {
+	if obj == nil {
+		return
+	}
+	st := e.stateOf(key)
+	unseen := st.told.Scheduled && st.told.UID == cluster.UID(obj.UID) // the API server may not show it yet
+	if !want.Admitted && (obj.Condition.Scheduled || unseen && !want.Scheduled) {
 		return
 	}
 	want.Gang, want.UID, want.Generation = key, cluster.UID(obj.UID), obj.Generation
 	_, want.Bound = e.store.Snapshot().GangCounts(key)
 	want.Pending = len(e.waitingOf(key))
 	have := cluster.GangCondition{Scheduled: want.Scheduled, Reason: want.Reason, Message: want.Message, Generation: want.Generation}
-	st := e.stateOf(key)
 	if st.told == want || !want.Admitted && have == obj.Condition {
 		return
 	}

@@ -51,7 +51,7 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 	e.cfg.Meter.Enter(StepBind)
 	e.bindGang(a)
 	switch {
-	case left && (a.Answer.Cut > 0 || evict.SurplusEvicts(a.Gang) && prof.Preemption != nil):
+	case left && (a.Answer.Cut > 0 || evict.SurplusEvicts(a.Gang) && prof.evicts.EvictsForGangs()):
 		e.queue.Stay(unit)
 	case left:
 		e.leaveExtras(unit, a)
@@ -144,7 +144,7 @@ func (e *Engine) bindGang(a gang.Attempt) {
 // rejectGang puts a gang back into the queue whole, and shows each of its pods why.
 func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, a gang.Attempt) {
 	d := e.gangRejection(a)
-	message, reason := d.Message, ReasonUnschedulable
+	reason := ReasonUnschedulable
 	why := queue.Rejection{Plugins: a.Rejecting(a.Gates)}
 	if a.Answer.Verdict == gang.Failed {
 		reason, why = ReasonError, failed
@@ -164,9 +164,10 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, a gang.Attempt) {
 		e.gangs.spare(st, a)
 	}
 	e.tellMembers(a.Need.Members, reason, d.Message, shown)
-	if a.Held == 0 {
-		e.emitGangStatus(a.Gang, GangStatus{Reason: reason, Message: message})
-	} else if !waits && a.Answer.Verdict != gang.Failed && a.Held < a.Quorum {
+	if a.Held < a.Quorum {
+		e.emitGangStatus(a.Gang, GangStatus{Reason: reason, Message: d.Message})
+	}
+	if a.Held > 0 && a.Held < a.Quorum && !waits && a.Answer.Verdict != gang.Failed {
 		e.undo(a.Gang, a.First(), a.Number)
 	}
 }

@@ -141,7 +141,7 @@ func (b *binds) endRecall(f *flight) {
 	if p := b.e.pending[uid]; p != nil {
 		b.tryRecalled(f, p)
 	}
-	b.e.evictions.Gone(uid)
+	b.e.evictions.Returned(uid)
 }
 
 // tryRecalled puts a recalled pod back into the queue.

@@ -75,6 +75,8 @@ func group(args []string) *cluster.Gang {
 			g.Topology = []cluster.GangTopology{{Key: "rack", Required: true}}
 		case "whole":
 			g.EvictWhole = true
+		case "never":
+			g.NeverPreempts = true
 		case "deleting":
 			g.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		}

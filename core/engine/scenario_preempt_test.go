@@ -33,6 +33,7 @@ import (
 //	sync                                            starts anew, with evictions that no gate is for
 //	evict-done NAME DECISION [message]
 //	strict                                          starts anew: no pod is evicted against a disruption budget
+//	pods-only                                       starts anew: no pod is evicted for a gang
 //	patience SECONDS                                starts anew: for so long after that, victims in units are waited for
 func TestPreemption(t *testing.T) {
 	playStories(t, "testdata/preempt/*.txt", func(t *testing.T, script []byte) []byte { return newRobbing(t).play(script) })
@@ -80,6 +81,8 @@ func (s robbing) tell(verb string, args []string) {
 		s.stepped(engine.ObjectSet{Object: b})
 	case "strict":
 		s.engine = preemptingEngine(preempt.Config{Strict: true})
+	case "pods-only":
+		s.engine = preemptingEngine(preempt.Config{PodsOnly: true})
 	case "patience":
 		s.engine = preemptingEngine(preempt.Config{VictimTimeout: record.Time(s.number(args[0])) * record.Second})
 	case "sync":
@@ -165,6 +168,9 @@ func describeEviction(f engine.Effect) string {
 		line := fmt.Sprintf("evict %v from %s for %s (decision %d)", named(f.Victims), f.Node, f.For.Name, f.Decision)
 		if f.Gang != "" {
 			line = fmt.Sprintf("evict %v for gang %s: %s on %s beside %v (decision %d)", named(f.Victims), f.Gang, f.For.Name, f.Node, named(f.Beside), f.Decision)
+		}
+		if f.GangID != f.Gang {
+			line += ", named " + f.GangID
 		}
 		switch {
 		case f.Undo:

@@ -39,7 +39,7 @@ func (v PreemptionView) LimitsOfGang(
 	key cluster.GangKey, schedulerName string, need gang.Need,
 ) (l evict.Limits, ok bool) {
 	prof := v.e.profiles[schedulerName]
-	if prof.Preemption == nil {
+	if !prof.evicts.EvictsForGangs() {
 		return evict.Limits{}, false
 	}
 	return v.e.evictions.LimitsOfGang(&prof.evicts, key, need)

@@ -224,7 +224,10 @@ func (m *Manager) ActForGang(
 	if d.Preemption != nil {
 		d.Preemption.Wasted = m.pauses.wasted(OwnerOfGang(a.Gang))
 	}
-	if plan.Message != "" && plan.Verdict != preempt.Evict {
+	switch {
+	case plan.Verdict == preempt.Evict:
+		d.Message += " " + preempt.FoundForGroup(len(plan.Victims))
+	case plan.Message != "":
 		d.Message += " " + plan.Message
 	}
 	if plan.Verdict == preempt.Evict || plan.Verdict == preempt.NotEligible {
@@ -246,13 +249,13 @@ func (m *Manager) Shown(pods []*cluster.Pod) map[cluster.UID]Shown {
 // actForGang nominates the pods of a gang, withdraws decided pods and requests evictions.
 func (m *Manager) actForGang(prof *Profile, key cluster.GangKey, plan Plan, d *record.Decision) {
 	m.host.EndHold(key, "pods are evicted for it")
-	need, name := plan.Need, key.String()
+	need, id := plan.Need, m.preemptorID(key)
 	ev, priority := m.renewGang(key, plan, d.Number), m.preemptorPriority(key, need.Members)
 	for _, p := range plan.Revoked {
 		m.dropVictim(ev, p.UID)
 		ev.evicted--
 	}
-	r := Request{For: ev.asked, Decision: d.Number, Gang: name}
+	r := Request{For: ev.asked, Decision: d.Number, Gang: key.String(), GangID: id}
 	var nodes []string
 	s := m.store.Snapshot()
 	for i, p := range need.Members {
@@ -296,7 +299,7 @@ func (m *Manager) actForGang(prof *Profile, key cluster.GangKey, plan Plan, d *r
 	if len(r.Victims) == 0 {
 		ev.state = Draining
 	}
-	m.withdraw(back, "podgroup "+name, fmt.Sprintf("gang %s of priority %d", name, priority), r.Node)
+	m.withdraw(back, "podgroup "+id, fmt.Sprintf("gang %s of priority %d", key, priority), "cluster")
 	r.Denominate = m.denominate(priority, key, nodes)
 	d.Preemption.Denominated = r.Denominate
 	if !plan.same {
@@ -307,6 +310,15 @@ func (m *Manager) actForGang(prof *Profile, key cluster.GangKey, plan Plan, d *r
 	if len(ev.left) > 0 {
 		m.watchVictims(prof, ev.gaveUp, victimCheck{unit: ev.unit, decision: ev.decision})
 	}
+}
+
+// preemptorID identifies a gang in the events of its victims: by the UID of its object, as upstream does for a pod
+// group, or by namespace/name if no object declares the gang.
+func (m *Manager) preemptorID(key cluster.GangKey) string {
+	if obj := m.store.Snapshot().GangObject(key); obj != nil && obj.UID != "" {
+		return string(obj.UID)
+	}
+	return key.String()
 }
 
 // renewGang returns the eviction of a gang for another set of victims. The rest of the same set, and places that come

@@ -17,6 +17,7 @@ type (
 		Victims    []record.PodRef
 		Denominate []record.PodRef
 		Gang       string
+		GangID     string
 		Beside     []record.PodRef
 		Whole      bool
 		Finish     bool

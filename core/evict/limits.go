@@ -70,10 +70,8 @@ func (m *Manager) LimitsOfGang(prof *Profile, key cluster.GangKey, need gang.Nee
 	switch {
 	case len(l.Sets) == 0:
 		l.NotEligible = NeverMessage
-	case m.Remaining(prof, key):
+	case m.Remaining(prof, key), !m.Known(unit) && slices.ContainsFunc(need.Members, going):
 		l.NotEligible = RemainingMessage
-	case !m.Known(unit) && slices.ContainsFunc(need.Members, going):
-		l.NotEligible = "preemption: pods on the nominated nodes that were evicted are not gone yet."
 	}
 	return l, true
 }

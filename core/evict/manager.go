@@ -58,6 +58,9 @@ type Profile struct {
 	Foreign    place.Foreign // nil for none
 }
 
+// EvictsForGangs reports whether the profile evicts pods for gangs.
+func (p *Profile) EvictsForGangs() bool { return p.Preemption != nil && !p.Preemption.PodsOnly }
+
 // Config makes a Manager.
 type Config struct {
 	Store *cluster.Store

@@ -114,6 +114,20 @@ func (m *Manager) Terminates(uid cluster.UID) {
 	}
 }
 
+// Returned follows a decided pod that came back to the queue. A pod by itself that had it withdrawn is tried at once,
+// whatever its backoff, if none of its victims has a place any more: no delete follows that would wake it (upstream).
+// The end of a victim that was deleted wakes it as any free capacity does.
+func (m *Manager) Returned(uid cluster.UID) {
+	s := m.store.Snapshot()
+	remains := func(victim cluster.UID, _ leaving) bool { return there(s, victim) }
+	for _, ev := range m.byVictim[uid] {
+		if !ev.unit.isGang() && ev.left[uid] == withdrawn && !ev.any(remains) {
+			m.queue.Activate([]record.PodRef{ev.asked})
+		}
+	}
+	m.Gone(uid)
+}
+
 // Gone follows the end of a pod, or a decided pod that came back to the queue: a gang is tried at once when its last
 // victim is gone, because capacity that was freed for it must not stay empty.
 func (m *Manager) Gone(uid cluster.UID) {

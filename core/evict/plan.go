@@ -43,7 +43,7 @@ type Plan struct {
 // The messages of a unit that evicts no pods.
 const (
 	NeverMessage       = "preemption: not eligible due to preemptionPolicy=Never."
-	RemainingMessage   = "preemption: pods that make room for the gang are not gone yet."
+	RemainingMessage   = "preemption: ongoing preemption on nominated nodes"
 	TerminatingMessage = "preemption: not eligible due to a terminating pod on the nominated node."
 	noCandidateMessage = "preemption: no candidate node for preemption"
 	// notAgainMessage is for a dry run that does not find again what it found with the same state: foreign code has
@@ -65,6 +65,11 @@ func needOf(p *cluster.Pod) gang.Need { return gang.Need{Members: []*cluster.Pod
 // onNode is the plan of a pod by itself that fits on a node without some pods.
 func onNode(p *cluster.Pod, n cluster.NodeIdx, victims []*cluster.Pod) Plan {
 	return Plan{Verdict: preempt.Evict, Need: needOf(p), Rows: []cluster.NodeIdx{n}, Victims: victims}
+}
+
+// Found returns the message of a pod by itself for which pods are evicted. The plan's verdict must be Evict.
+func (p *Plan) Found(s cluster.Snapshot) string {
+	return preempt.Found(s.Node(p.Rows[0]).Name, len(p.Victims))
 }
 
 // ForPod looks for pods to evict so that p gets a place, and closes the gate behind p if there are any. The zero Plan
@@ -247,7 +252,13 @@ func (m *Manager) searchForPod(prof *Profile, p *cluster.Pod, noms place.Nominat
 // ForGang looks for units to evict so that a gang gets the placements that an attempt did not find. The zero Plan is
 // that of a gang that may not ask.
 func (m *Manager) ForGang(prof *Profile, a gang.Attempt) Plan {
-	if prof.Preemption == nil || a.Answer.Verdict != gang.Unschedulable && a.Answer.Verdict != gang.GaveUp {
+	plan := m.planForGang(prof, a)
+	plan.Message = preempt.ForGroup(plan.Message)
+	return plan
+}
+
+func (m *Manager) planForGang(prof *Profile, a gang.Attempt) Plan {
+	if !prof.EvictsForGangs() || a.Answer.Verdict != gang.Unschedulable && a.Answer.Verdict != gang.GaveUp {
 		return Plan{} // a gang that can never fit evicts no pods (rule R17)
 	}
 	if a.Held >= a.Quorum && !SurplusEvicts(a.Gang) {
@@ -368,25 +379,11 @@ func (m *Manager) planSame(prof *Profile, a gang.Attempt, ev *Eviction) (plan Pl
 	trial := m.store.Trial()
 	defer trial.Discard()
 	run := m.dryRun(prof, trial, a.Need, ev.draw, a.Nominations)
-	s := m.store.Snapshot()
-	begun := len(ev.left) < ev.evicted
-	var rest, going []*cluster.Pod
-	for uid, how := range ev.left { // order: sorted below
-		p, n, _, there := s.PodOn(uid)
-		switch {
-		case !there || how != deleted || s.Node(n) == nil:
-		case p.Terminating:
-			begun = true
-			going = append(going, p)
-		default:
-			rest = append(rest, p)
-		}
-	}
+	rest, going := m.restOfVictims(ev)
+	begun := len(ev.left) < ev.evicted || len(going) > 0
 	if len(rest) == 0 || !begun || m.protectedNow(rest, m.preemptorPriority(a.Gang, a.Need.Members)) {
 		return Plan{}, false
 	}
-	slices.SortFunc(rest, cluster.CompareKeys)
-	slices.SortFunc(going, cluster.CompareKeys)
 	if rows := run.Without(going); rows != nil {
 		return Plan{
 			Verdict: preempt.NotEligible, Message: RemainingMessage, Need: a.Need, Rows: rows, same: true,
@@ -397,4 +394,36 @@ func (m *Manager) planSame(prof *Profile, a gang.Attempt, ev *Eviction) (plan Pl
 		return Plan{Verdict: preempt.Evict, Victims: rest, Need: a.Need, Rows: rows, same: true}, true
 	}
 	return Plan{}, false
+}
+
+// restOfVictims returns the victims for a gang that are still to be evicted and those that terminate, each ordered by
+// name. A victim on a node that is gone frees no capacity. It is still evicted if its gang goes whole and another pod
+// of that gang is (rule R5).
+func (m *Manager) restOfVictims(ev *Eviction) (rest, going []*cluster.Pod) {
+	s := m.store.Snapshot()
+	var nodeless []*cluster.Pod
+	whole := map[cluster.GangKey]bool{} // gang that goes whole -> a pod of it is in rest
+	for uid, how := range ev.left {     // order: sorted below
+		p, n, _, there := s.PodOn(uid)
+		switch {
+		case !there || how != deleted:
+		case s.Node(n) == nil:
+			nodeless = append(nodeless, p)
+		case p.Terminating:
+			going = append(going, p)
+		default:
+			rest = append(rest, p)
+			if key, in := s.HeldGang(uid); in && GoesWhole(s, key) {
+				whole[key] = true
+			}
+		}
+	}
+	for _, p := range nodeless {
+		if key, _ := s.HeldGang(p.UID); whole[key] && !p.Terminating {
+			rest = append(rest, p)
+		}
+	}
+	slices.SortFunc(rest, cluster.CompareKeys)
+	slices.SortFunc(going, cluster.CompareKeys)
+	return rest, going
 }

@@ -14,11 +14,11 @@ import (
 
 // PodChanges names what an update of a pod changed, one event for each kind, in upstream's order (upstream:
 // framework.PodSchedulingPropertiesChange). An update that changed none of these gives one general update. The new
-// version decides whether the events are about an assigned or an unscheduled pod.
+// version decides whether the events are about an assigned pod, or about a waiting one, which is then their target.
 func PodChanges(before, after *cluster.Pod) []Event {
 	about := AssignedPod
 	if after.NodeName == "" {
-		about = UnscheduledPod
+		about = TargetPod
 	}
 	var events []Event
 	found := func(changed bool, a Action) {
@@ -28,7 +28,8 @@ func PodChanges(before, after *cluster.Pod) []Event {
 	}
 	was, is := before.Spec, after.Spec
 	found(!maps.Equal(was.Labels, is.Labels), UpdatePodLabel)
-	found(was != is && scaledDown(&was.Held, &is.Held), UpdatePodScaleDown)
+	found(was != is && lowered(&was.Held, &is.Held), UpdatePodScaleDown)
+	found(was != is && lowered(&is.Held, &was.Held), UpdatePodScaleUp)
 	found(len(was.Gates) != 0 && len(is.Gates) == 0, UpdatePodSchedulingGatesEliminated)
 	// The API allows tolerations to be added only, so their number tells.
 	found(len(was.Tolerations) != len(is.Tolerations), UpdatePodToleration)
@@ -39,8 +40,8 @@ func PodChanges(before, after *cluster.Pod) []Event {
 	return events
 }
 
-// scaledDown reports whether some amount became smaller or went away.
-func scaledDown(was, is *resource.Amounts) bool {
+// lowered reports whether some amount of was is smaller in is, or missing there.
+func lowered(was, is *resource.Amounts) bool {
 	if was.MilliCPU > is.MilliCPU || was.Memory > is.Memory || was.Ephemeral > is.Ephemeral {
 		return true
 	}

@@ -25,21 +25,21 @@ func TestPodChanges(t *testing.T) {
 		edit edit
 		want []string
 	}{
-		"nothing we read":         {func(_, _ *cluster.Pod) {}, []string{"UnschedulablePodUpdate"}},
+		"nothing we read":         {func(_, _ *cluster.Pod) {}, []string{"TargetPodUpdate"}},
 		"nothing, bound":          {func(b, a *cluster.Pod) { b.NodeName, a.NodeName = "n", "n" }, []string{"AssignedPodUpdate"}},
-		"labels":                  {func(_, a *cluster.Pod) { a.Spec.Labels = map[string]string{"k": "v"} }, []string{"UnschedulablePodUpdatePodLabel"}},
-		"no labels, empty labels": {func(_, a *cluster.Pod) { a.Spec.Labels = map[string]string{} }, []string{"UnschedulablePodUpdate"}},
-		"less CPU":                {held(resource.Amounts{MilliCPU: 2}, resource.Amounts{MilliCPU: 1}), []string{"UnschedulablePodUpdatePodScaleDown"}},
-		"more CPU, less memory":   {held(resource.Amounts{MilliCPU: 1, Memory: 2}, resource.Amounts{MilliCPU: 2, Memory: 1}), []string{"UnschedulablePodUpdatePodScaleDown"}},
-		"less ephemeral storage":  {held(resource.Amounts{Ephemeral: 2}, resource.Amounts{Ephemeral: 1}), []string{"UnschedulablePodUpdatePodScaleDown"}},
-		"more CPU":                {held(resource.Amounts{MilliCPU: 1}, resource.Amounts{MilliCPU: 2}), []string{"UnschedulablePodUpdate"}},
-		"fewer devices":           {held(gpu(2), gpu(1)), []string{"UnschedulablePodUpdatePodScaleDown"}},
-		"no device":               {held(gpu(0), resource.Amounts{}), []string{"UnschedulablePodUpdatePodScaleDown"}},
-		"more devices":            {held(gpu(1), gpu(2)), []string{"UnschedulablePodUpdate"}},
-		"last gate gone":          {func(b, _ *cluster.Pod) { b.Spec.Gates = []string{"g"} }, []string{"UnschedulablePodUpdatePodSchedulingGatesEliminated"}},
-		"one gate gone":           {func(b, a *cluster.Pod) { b.Spec.Gates, a.Spec.Gates = []string{"g", "h"}, []string{"h"} }, []string{"UnschedulablePodUpdate"}},
-		"toleration":              {func(_, a *cluster.Pod) { a.Spec.Tolerations = make([]v1.Toleration, 1) }, []string{"UnschedulablePodUpdatePodToleration"}},
-		"claims":                  {func(_, a *cluster.Pod) { a.ClaimsHash = 1 }, []string{"UnschedulablePodUpdatePodGeneratedResourceClaim"}},
+		"labels":                  {func(_, a *cluster.Pod) { a.Spec.Labels = map[string]string{"k": "v"} }, []string{"TargetPodUpdatePodLabel"}},
+		"no labels, empty labels": {func(_, a *cluster.Pod) { a.Spec.Labels = map[string]string{} }, []string{"TargetPodUpdate"}},
+		"less CPU":                {held(resource.Amounts{MilliCPU: 2}, resource.Amounts{MilliCPU: 1}), []string{"TargetPodUpdatePodScaleDown"}},
+		"more CPU, less memory":   {held(resource.Amounts{MilliCPU: 1, Memory: 2}, resource.Amounts{MilliCPU: 2, Memory: 1}), []string{"TargetPodUpdatePodScaleDown", "TargetPodUpdatePodScaleUp"}},
+		"less ephemeral storage":  {held(resource.Amounts{Ephemeral: 2}, resource.Amounts{Ephemeral: 1}), []string{"TargetPodUpdatePodScaleDown"}},
+		"more CPU":                {held(resource.Amounts{MilliCPU: 1}, resource.Amounts{MilliCPU: 2}), []string{"TargetPodUpdatePodScaleUp"}},
+		"fewer devices":           {held(gpu(2), gpu(1)), []string{"TargetPodUpdatePodScaleDown"}},
+		"no device":               {held(gpu(0), resource.Amounts{}), []string{"TargetPodUpdatePodScaleDown"}},
+		"more devices":            {held(gpu(1), gpu(2)), []string{"TargetPodUpdatePodScaleUp"}},
+		"last gate gone":          {func(b, _ *cluster.Pod) { b.Spec.Gates = []string{"g"} }, []string{"TargetPodUpdatePodSchedulingGatesEliminated"}},
+		"one gate gone":           {func(b, a *cluster.Pod) { b.Spec.Gates, a.Spec.Gates = []string{"g", "h"}, []string{"h"} }, []string{"TargetPodUpdate"}},
+		"toleration":              {func(_, a *cluster.Pod) { a.Spec.Tolerations = make([]v1.Toleration, 1) }, []string{"TargetPodUpdatePodToleration"}},
+		"claims":                  {func(_, a *cluster.Pod) { a.ClaimsHash = 1 }, []string{"TargetPodUpdatePodGeneratedResourceClaim"}},
 		"bound by the update, all at once": {func(b, a *cluster.Pod) {
 			a.NodeName, a.ClaimsHash, b.Spec.Gates = "n", 1, []string{"g"}
 			b.Spec.Labels = map[string]string{"k": "v"}

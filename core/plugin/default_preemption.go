@@ -34,6 +34,6 @@ func (DefaultPreemption) OpensItself() {}
 // Wakes registers for pods that go, so that the gate is asked again then. Whether that helps the pod is for the
 // plugins to say that rejected it.
 func (DefaultPreemption) Wakes() []Wake {
-	return []Wake{{Event: Event{Resource: Pod, Action: Delete},
+	return []Wake{{Event: Event{Resource: AssignedPod, Action: Delete},
 		Hint: func(*cluster.Pod, Change) Hint { return SkipHint }}}
 }

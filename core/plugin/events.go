@@ -7,13 +7,17 @@ import "github.com/kumiki-scheduler/kumiki/core/cluster"
 // Resource is a kind of object whose changes can wake pods.
 type Resource string
 
-// The kinds (upstream: k8s.io/kube-scheduler/framework, EventResource). AssignedPod and UnscheduledPod occur only in
-// events that happen; plugins register for Pod, which matches both.
+// The kinds (upstream: k8s.io/kube-scheduler/framework, EventResource).
 const (
-	Pod            Resource = "Pod"
-	AssignedPod    Resource = "AssignedPod"
-	UnscheduledPod Resource = "UnschedulablePod"
-	NodeObject     Resource = "Node"
+	// AssignedPod is a pod that is on a node, or holds a place there by its nomination.
+	AssignedPod Resource = "AssignedPod"
+	// UnscheduledPod is a pod that waits for a node, as other pods see it.
+	UnscheduledPod Resource = "UnscheduledPod"
+	// TargetPod is the waiting pod itself: its own update.
+	TargetPod Resource = "TargetPod"
+	// Pod occurs in registrations only; it matches the three above.
+	Pod        Resource = "Pod"
+	NodeObject Resource = "Node"
 
 	VolumeObject        Resource = "PersistentVolume"
 	ClaimObject         Resource = "PersistentVolumeClaim"
@@ -42,8 +46,10 @@ const (
 	UpdateNodeCondition
 	UpdateNodeAnnotation
 	UpdateNodeDeclaredFeature
+	UpdateNodePreemptionPolicy
 	UpdatePodLabel
 	UpdatePodScaleDown
+	UpdatePodScaleUp
 	UpdatePodToleration
 	UpdatePodSchedulingGatesEliminated
 	UpdatePodGeneratedResourceClaim
@@ -121,7 +127,8 @@ func (e Event) Matches(happened Event) bool {
 		return true
 	}
 	sameKind := e.Resource == Wildcard || e.Resource == happened.Resource ||
-		e.Resource == Pod && (happened.Resource == AssignedPod || happened.Resource == UnscheduledPod)
+		e.Resource == Pod && (happened.Resource == AssignedPod || happened.Resource == UnscheduledPod ||
+			happened.Resource == TargetPod)
 	return sameKind && e.Action&happened.Action != 0 && happened.Action <= e.Action
 }
 
@@ -152,10 +159,14 @@ func (a Action) String() string {
 		return "UpdateNodeAnnotation"
 	case UpdateNodeDeclaredFeature:
 		return "UpdateNodeDeclaredFeature"
+	case UpdateNodePreemptionPolicy:
+		return "UpdateNodePreemptionPolicy"
 	case UpdatePodLabel:
 		return "UpdatePodLabel"
 	case UpdatePodScaleDown:
 		return "UpdatePodScaleDown"
+	case UpdatePodScaleUp:
+		return "UpdatePodScaleUp"
 	case UpdatePodToleration:
 		return "UpdatePodToleration"
 	case UpdatePodSchedulingGatesEliminated:

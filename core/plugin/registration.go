@@ -55,9 +55,3 @@ type Enabled struct {
 	Name   string
 	Weight int64 // 0 where the plugin does not score
 }
-
-// ShapePoint is a corner of the function of RequestedToCapacityRatio: at Utilization percent the score is Score, from
-// 0 to 10; straight lines join the points.
-type ShapePoint struct {
-	Utilization, Score int64
-}

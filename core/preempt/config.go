@@ -9,6 +9,8 @@ type Config struct {
 	// Limit bounds how many candidates a search finds before it ends; nil means all nodes are searched. It is set if
 	// the configuration file states DefaultPreemptionArgs.
 	Limit *Limit
+	// PodsOnly forbids evictions for gangs (upstream: DefaultPreemption is off at PodGroupPostFilter).
+	PodsOnly bool
 	// Sync allows a pod to be tried again before its evictions are carried out (upstream without
 	// SchedulerAsyncPreemption).
 	Sync bool

@@ -3,6 +3,7 @@
 package preempt
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -117,5 +118,19 @@ func (f *Finder) spare(lower []victim.Entry, back func(i int) bool) {
 			}
 		}
 	}
-	slices.SortStableFunc(f.victims, victim.CompareImportance)
+	sortVictims(f.victims, lower)
+}
+
+// sortVictims sorts victims by importance. lower is the pods of the node in that order. Of two pods of one priority
+// that have not started, the first there is the more important one: upstream gives each the time at which it lists it.
+func sortVictims(victims, lower []victim.Entry) {
+	position := func(e victim.Entry) int {
+		return slices.IndexFunc(lower, func(l victim.Entry) bool { return l.Pod == e.Pod })
+	}
+	slices.SortStableFunc(victims, func(a, b victim.Entry) int {
+		if order := victim.CompareImportance(a, b); order != 0 || a.Start != victim.NotStarted {
+			return order
+		}
+		return cmp.Compare(position(a), position(b))
+	})
 }

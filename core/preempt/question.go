@@ -3,6 +3,8 @@
 package preempt
 
 import (
+	"fmt"
+
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/preempt/victim"
@@ -54,10 +56,31 @@ type Answer struct {
 	// Candidates are all candidates for Question.All, those found for a Limit, and the smallest losses for
 	// Question.Best. For All and Limit, those that violate no budget come first.
 	Candidates []Candidate
-	// Message is upstream's text, for every verdict but Evict.
+	// Message is upstream's text, for every verdict but Evict, for which it is Found.
 	Message string
 	// Nodes is the number of nodes on which evictions might have helped, Tried the number of those that were tried.
 	Nodes, Tried int
+}
+
+// FoundForGroup returns upstream's text for a gang for which victims are evicted (upstream: podgrouppreemption.go,
+// Preempt).
+func FoundForGroup(victims int) string {
+	return ForGroup(MessagePrefix + fmt.Sprintf("found a placement for podgroup, preempting %d victims", victims))
+}
+
+// ForGroup returns a message about preemption as upstream words it for a pod group (upstream:
+// default_preemption.go, PodGroupPostFilter). The message begins with MessagePrefix or is empty.
+func ForGroup(message string) string {
+	if message == "" {
+		return ""
+	}
+	return "pod group " + message
+}
+
+// Found returns upstream's text for a pod for which victims on a node are evicted (upstream: preemption.go, Preempt).
+func Found(node string, victims int) string {
+	return fmt.Sprintf("preemption: found a potential placement for pod on node %s, preempting %d victims", node,
+		victims)
 }
 
 // Candidate is a node on which the pod fits once the victims are gone.

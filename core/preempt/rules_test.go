@@ -49,6 +49,12 @@ var rules = []struct {
 		w.Bind("n0", simulated.Started(simulated.Pod("old", 1, 2), 100))
 		w.Bind("n1", simulated.Pod("own", 10, 4))
 	}, 2, nil, "n0 [new] 0"},
+	{"of pods that have not started, the first on its node counts as the oldest", func(w *world) {
+		w.SetBudget("web", 0, map[string]string{"app": "web"})
+		w.Bind("n0", simulated.Pod("first", 1, 2))
+		w.Bind("n0", simulated.Labelled(simulated.Pod("second", 1, 2), "web"))
+		w.Bind("n1", simulated.Pod("own", 10, 4))
+	}, 4, nil, "n0 [first second] 1"},
 	{"a violation weighs more than any priority", func(w *world) {
 		w.SetBudget("web", 0, map[string]string{"app": "web"})
 		w.Bind("n0", simulated.Started(simulated.Labelled(simulated.Pod("cheap", 1, 4), "web"), 1))

@@ -31,7 +31,9 @@ func (w *supposition) unitVictimsOfGang(
 	if !may {
 		return nil
 	}
-	return w.unitVictims(prof, limits, key.String())
+	r := w.unitVictims(prof, limits, key.String())
+	r.Message = preempt.ForGroup(r.Message)
+	return r
 }
 
 // unitVictims searches victims in units for each set of preemptors in turn, until one is found.

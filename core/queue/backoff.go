@@ -87,13 +87,13 @@ func (q *Queue) endBackoffs(h *heap) {
 	}
 }
 
-// wakeLeftover wakes the units that have waited longer than the timeout. A gated unit moves only if its gate
-// registered for any event.
+// wakeLeftover wakes the units that have waited longer than the timeout since they arrived or were last woken by it.
+// The gates of a gated unit run again.
 func (q *Queue) wakeLeftover() {
 	var old []*Unit
 	for _, u := range q.aging.units {
 		if q.tooOld(u) {
-			u.Flushed = true
+			u.Flushed, u.flushedAt = true, q.now
 			old = append(old, u)
 		}
 	}
@@ -103,18 +103,14 @@ func (q *Queue) wakeLeftover() {
 	ch := plugin.Change{Event: plugin.UnschedulableTimeout}
 	movers := q.movers[:0]
 	for _, u := range old {
-		m := u.group.of(ch.Event)
-		if m.closed {
-			continue
-		}
-		movers = append(movers, mover{u, verdict{how: afterBackoff, cause: m.cause}})
+		movers = append(movers, mover{u, verdict{how: afterBackoff, cause: u.group.of(ch.Event).cause}})
 	}
 	q.move(movers, ch)
 	q.flight.happened(ch)
 }
 
 func (q *Queue) tooOld(u *Unit) bool {
-	age := q.now - u.Since
+	age := q.now - max(u.Since, u.flushedAt)
 	return age > q.cfg.UnschedulableTimeout
 }
 
@@ -135,7 +131,7 @@ func (q *Queue) NextTick() (record.Time, bool) {
 		sooner(max(q.asks[0].at, q.now))
 	}
 	if u := q.aging.head(); u != nil {
-		// A gate may hold a unit that is past the timeout: then the next check counts.
+		// A gate may hold a unit that is past the timeout: then the next check counts, which may wake no unit.
 		sooner(floor(max(u.Since+q.cfg.UnschedulableTimeout, q.now), leftoverPeriod) + leftoverPeriod)
 	}
 	return next, next != 0

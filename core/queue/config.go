@@ -42,6 +42,8 @@ type Meter interface {
 	// value of plugin.Hint, because hints return that type and cannot return this.
 	Ask()
 	Answered(plugin string, ev plugin.Event, hint plugin.Hint, failed bool)
+	// StaysGated observes that an event woke a unit and that its gate is still shut: a move from Gated to Gated.
+	StaysGated(record.QueueMove)
 }
 
 // noMeter observes nothing.
@@ -50,6 +52,7 @@ type noMeter struct{}
 func (noMeter) Happened(plugin.Event)                            {}
 func (noMeter) Ask()                                             {}
 func (noMeter) Answered(string, plugin.Event, plugin.Hint, bool) {}
+func (noMeter) StaysGated(record.QueueMove)                      {}
 
 // Profile is the part of a profile that the queue uses, in plugin order.
 type Profile struct {
@@ -87,20 +90,8 @@ type registration struct {
 func newProfile(name string, p Profile) *profile {
 	ready := &profile{name: name, gates: p.Gates}
 	for _, pw := range p.Wakes {
-		nodeAdd, nodeTaint := false, false
 		for _, w := range pw.Wakes {
 			ready.wakes = append(ready.wakes, registration{pw.Plugin, w})
-			if w.Event.Resource == plugin.NodeObject {
-				nodeAdd = nodeAdd || w.Event.Action&plugin.Add != 0
-				nodeTaint = nodeTaint || w.Event.Action&plugin.UpdateNodeTaint != 0
-			}
-		}
-		// A node is often added with a taint that is removed later. Upstream registers the second event for a plugin
-		// that registered only for the first (pkg/scheduler/scheduler.go, buildQueueingHintMap).
-		if nodeAdd && !nodeTaint {
-			ready.wakes = append(ready.wakes, registration{pw.Plugin, plugin.Wake{
-				Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.UpdateNodeTaint},
-			}})
 		}
 	}
 	return ready

@@ -6,7 +6,7 @@
 // It is a plain data structure, driven by calls and ticks. A unit is in exactly one of these states: active, backoff
 // (after a rejection, after an error, which is ordered separately, or resting: returned from an attempt before its
 // backoff was over), waiting (shown as unschedulable or gated), set aside, or in flight between Pop and Requeue or
-// Done. The semantics are those of upstream's pkg/scheduler/backend/queue at 1.36.3 with queueing hints on.
+// Done. The semantics are those of upstream's pkg/scheduler/backend/queue at 1.37.1 with queueing hints on.
 //
 // Waiting units form groups: same profile, same rejecting plugins, same gate. The meaning of an event is computed
 // once for each group; a group without a plugin that registered for the event is skipped as a whole, with the same

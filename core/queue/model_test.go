@@ -33,6 +33,7 @@ type modelPod struct {
 	attempts         int
 	rejected, errors int
 	since            record.Time
+	flushed          record.Time // by the timeout, last
 	arrival          int
 	plugins, pending []string
 	gate             string
@@ -138,7 +139,7 @@ func (m *model) tick(to record.Time) {
 		m.now = s * record.Second
 		for _, x := range m.in(record.Backoff, m.firstInBackoff) {
 			if !m.backsOff(x) {
-				m.activate(x, "BackoffComplete", !m.cfg.PopFromBackoff || x.rests)
+				m.activate(x, !m.cfg.PopFromBackoff || x.rests)
 			}
 		}
 		if s%30 == 0 {
@@ -152,17 +153,15 @@ func (m *model) timeouts() {
 	ch := plugin.Change{Event: plugin.UnschedulableTimeout}
 	any := false
 	for _, x := range m.in(record.Unschedulable, byArrival) {
-		if !x.aside && m.now-x.since > m.cfg.UnschedulableTimeout {
-			any = true
-			m.requeue(x, afterBackoff, "UnschedulableTimeout")
+		if !x.aside && m.now-max(x.since, x.flushed) > m.cfg.UnschedulableTimeout {
+			any, x.flushed = true, m.now
+			m.requeue(x, afterBackoff)
 		}
 	}
 	for _, x := range m.in(record.Gated, byArrival) {
-		if m.now-x.since > m.cfg.UnschedulableTimeout {
-			any = true
-			if m.gateHears(x, ch.Event) {
-				m.requeue(x, afterBackoff, "UnschedulableTimeout")
-			}
+		if m.now-max(x.since, x.flushed) > m.cfg.UnschedulableTimeout {
+			any, x.flushed = true, m.now
+			m.requeue(x, afterBackoff)
 		}
 	}
 	if any {
@@ -172,30 +171,24 @@ func (m *model) timeouts() {
 
 func byArrival(x, y *modelPod) bool { return x.arrival < y.arrival }
 
-// registered are the events that a plugin asked for in a profile; a new node counts as a change of taints.
+// registered are the events that a plugin asked for in a profile.
 func registered(p Profile, name string) []plugin.Wake {
 	var wakes []plugin.Wake
 	for _, pw := range p.Wakes {
 		if pw.Plugin != name {
 			continue
 		}
-		add, taint := false, false
-		for _, w := range pw.Wakes {
-			wakes = append(wakes, w)
-			node := w.Event.Resource == plugin.NodeObject
-			add = add || node && w.Event.Action&plugin.Add != 0
-			taint = taint || node && w.Event.Action&plugin.UpdateNodeTaint != 0
-		}
-		if add && !taint {
-			wakes = append(wakes, plugin.Wake{Event: plugin.Event{Resource: plugin.NodeObject,
-				Action: plugin.UpdateNodeTaint}})
-		}
+		wakes = append(wakes, pw.Wakes...)
 	}
 	return wakes
 }
 
-// gateHears reports whether the gate's plugin asked for the event in any profile.
+// gateHears reports whether the gate runs again at the event: its plugin registered for it in any profile, or the event
+// stands for any change.
 func (m *model) gateHears(x *modelPod, ev plugin.Event) bool {
+	if ev.IsWildcard() {
+		return true
+	}
 	for _, p := range m.cfg.Profiles { // in any order, any will do
 		for _, w := range registered(p, x.gate) {
 			if w.Event.Matches(ev) {
@@ -240,7 +233,7 @@ func says(w plugin.Wake, p *cluster.Pod, ch plugin.Change) (queue bool) {
 	return w.Hint == nil || w.Hint(p, ch) == plugin.QueueHint
 }
 
-func (m *model) requeue(x *modelPod, how strategy, event string) {
+func (m *model) requeue(x *modelPod, how strategy) {
 	switch {
 	case how == stay && x.rests:
 	case how == stay && x.gate != "":
@@ -254,18 +247,15 @@ func (m *model) requeue(x *modelPod, how strategy, event string) {
 		x.afterError = len(x.plugins)+len(x.pending) == 0
 		m.hold(x, record.Backoff)
 	default:
-		m.activate(x, event, true)
+		m.activate(x, true)
 	}
 }
 
-func (m *model) activate(x *modelPod, event string, gates bool) {
+func (m *model) activate(x *modelPod, gates bool) {
 	if gates && !m.admit(x) {
 		return
 	}
 	m.hold(x, record.Active)
-	if event == podAdd || event == podUpdate {
-		m.nominate(x.pod, x.pod.Nominated)
-	}
 }
 
 func (m *model) admit(x *modelPod) bool {
@@ -293,16 +283,17 @@ func (m *model) admit(x *modelPod) bool {
 	return true
 }
 
-func (m *model) add(p *cluster.Pod, event string) {
+func (m *model) add(p *cluster.Pod) {
 	x := &modelPod{pod: p}
 	m.arrive(x)
-	m.activate(x, event, true)
+	m.activate(x, true)
+	m.nominate(p, p.Nominated)
 }
 
 func (m *model) update(old, p *cluster.Pod) {
 	x := m.find(p.UID)
 	if x == nil {
-		m.add(p, podUpdate)
+		m.add(p)
 		return
 	}
 	x.pod = p
@@ -322,11 +313,11 @@ func (m *model) update(old, p *cluster.Pod) {
 	case x.aside:
 		if concernsScheduling(old, p) {
 			x.aside = false
-			m.requeue(x, afterBackoff, podUpdate)
+			m.requeue(x, afterBackoff)
 		}
 	case x.sub == record.Unschedulable || x.sub == record.Gated || x.rests:
 		for _, ev := range plugin.PodChanges(old, p) {
-			m.requeue(x, m.judge(x, plugin.Change{Event: ev, OldPod: old, NewPod: p}), ev.String())
+			m.requeue(x, m.judge(x, plugin.Change{Event: ev, OldPod: old, NewPod: p}))
 			if x.sub == record.Active || x.sub == record.Backoff && !x.rests {
 				return
 			}
@@ -402,7 +393,7 @@ func (m *model) fail(x *modelPod, plugins, pending []string) {
 			how = max(how, m.judge(x, ch))
 		}
 	}
-	m.requeue(x, how, "ScheduleAttemptFailure")
+	m.requeue(x, how)
 }
 
 func (m *model) rest(x *modelPod, plugins []string) {
@@ -421,7 +412,7 @@ func (m *model) rest(x *modelPod, plugins []string) {
 		x.rests = true
 		return
 	}
-	m.requeue(x, max(how, afterBackoff), "")
+	m.requeue(x, max(how, afterBackoff))
 }
 
 func (m *model) comeBack(x *modelPod) {
@@ -429,7 +420,7 @@ func (m *model) comeBack(x *modelPod) {
 		return
 	}
 	x.plugins, x.pending = nil, nil
-	m.activate(x, "", true)
+	m.activate(x, true)
 }
 
 func (m *model) setAside(x *modelPod) {
@@ -454,7 +445,7 @@ func (m *model) happened(ch plugin.Change) {
 			continue
 		}
 		if how := m.judge(x, ch); how != stay {
-			m.requeue(x, how, ch.Event.String())
+			m.requeue(x, how)
 		}
 	}
 	// An event that no plugin of any profile asked for is not even kept.
@@ -478,9 +469,9 @@ func (m *model) force(uid cluster.UID) {
 	case x.sub == record.InFlight:
 		m.log = append(m.log, plugin.Change{Event: plugin.ForceActivate, NewPod: x.pod})
 	case x.sub == record.Backoff:
-		m.activate(x, "ForceActivate", !m.cfg.PopFromBackoff || x.rests)
+		m.activate(x, !m.cfg.PopFromBackoff || x.rests)
 	case x.sub == record.Unschedulable || x.sub == record.Gated:
-		m.activate(x, "ForceActivate", true)
+		m.activate(x, true)
 	}
 }
 

@@ -30,7 +30,11 @@ func (q *Queue) move(movers []mover, ch plugin.Change) {
 	})
 	label := ch.Event.String()
 	for _, m := range movers {
+		gated := m.u.sub == record.Gated
 		q.requeueAs(m.u, m.how, m.note(label))
+		if gated && m.u.sub == record.Gated {
+			q.cfg.Meter.StaysGated(q.moved(m.u, record.Gated, m.note(label)))
+		}
 	}
 	clear(movers)
 	q.movers = movers[:0]
@@ -70,11 +74,6 @@ func (q *Queue) activate(u *Unit, n note) {
 		u.FirstActive = q.now
 	}
 	q.put(u, active, n)
-	if n.event == podAdd || n.event == podUpdate {
-		for _, p := range u.Members {
-			q.NominateAsStatus(p)
-		}
-	}
 }
 
 // toBackoff makes a unit back off. With PopFromBackoff it could be popped from there, so the gates run here.
@@ -101,6 +100,7 @@ func (q *Queue) admit(u *Unit, n note) bool {
 		q.shut = append(q.shut, u.Gang)
 	}
 	u.Gate, u.GateReason = gate, reason
+	u.Flushed = false // the unit that the timeout woke is not tried
 	u.Plugins = insert(u.Plugins, gate)
 	for _, name := range u.memberGates {
 		u.Plugins = insert(u.Plugins, name)
@@ -155,11 +155,16 @@ func (q *Queue) put(u *Unit, to place, n note) {
 		q.know(u)
 	}
 	if sub := u.shown(); sub != u.sub {
-		q.moves = append(q.moves, record.QueueMove{
-			At: q.now, Pod: u.Pod().Ref(), Gang: u.gangName(), From: u.sub, To: sub, Event: n.event, Hint: n.hint,
-			Cause: n.cause,
-		})
+		q.moves = append(q.moves, q.moved(u, sub, n))
 		u.sub = sub
+	}
+}
+
+// moved returns the record of a move of a unit.
+func (q *Queue) moved(u *Unit, to record.SubQueue, n note) record.QueueMove {
+	return record.QueueMove{
+		At: q.now, Pod: u.Pod().Ref(), Gang: u.gangName(), From: u.sub, To: to, Event: n.event, Hint: n.hint,
+		Cause: n.cause,
 	}
 }
 

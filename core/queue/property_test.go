@@ -245,10 +245,10 @@ func (h *history) setPod(o op, name string) {
 	switch {
 	case old == nil:
 		h.q.Add(p)
-		h.m.add(p, podAdd)
+		h.m.add(p)
 	case o.Kind == "add" && h.m.find(uid) == nil:
 		h.q.Add(p)
-		h.m.add(p, podAdd)
+		h.m.add(p)
 	default:
 		h.q.Update(old, p)
 		h.m.update(old, p)

@@ -28,7 +28,7 @@ const (
 
 var (
 	podAdd    = plugin.Event{Resource: plugin.UnscheduledPod, Action: plugin.Add}.String()
-	podUpdate = plugin.Event{Resource: plugin.UnscheduledPod, Action: plugin.Update}.String()
+	podUpdate = plugin.Event{Resource: plugin.TargetPod, Action: plugin.Update}.String()
 	podDelete = plugin.Event{Resource: plugin.UnscheduledPod, Action: plugin.Delete}.String()
 )
 
@@ -177,10 +177,9 @@ func (q *Queue) enter(p *cluster.Pod, event, cause string) {
 	}
 	u := q.newUnit(p)
 	q.toActive(u, note{event: event, cause: cause})
-	if u.Gang != (cluster.GangKey{}) {
-		// capacity that was freed for the gang before a restart stays reserved while its other pods are listed
-		q.NominateAsStatus(p)
-	}
+	// A nomination counts for a gated pod also. Capacity that was freed for a gang before a restart thus stays reserved
+	// while the other pods of the gang are listed.
+	q.NominateAsStatus(p)
 }
 
 func (q *Queue) newUnit(p *cluster.Pod) *Unit {
@@ -218,7 +217,7 @@ func (q *Queue) Update(old, p *cluster.Pod) {
 	case old != nil && old.ResourceVersion == p.ResourceVersion && p.ResourceVersion != "":
 		return
 	case u == nil:
-		q.enter(p, podUpdate, "the pod was not known")
+		q.enter(p, podAdd, "the pod was not known")
 		return
 	}
 	if old == nil {

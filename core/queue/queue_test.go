@@ -4,6 +4,7 @@ package queue
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -311,3 +312,26 @@ func TestEventsDoNotAskAGateThatOpensItself(t *testing.T) {
 		t.Errorf("who brings the pod back does not ask the gate: %d questions", asked)
 	}
 }
+
+// TestAGateThatStaysShutIsObserved: an event that concerns a gate is observed even if the unit does not move.
+func TestAGateThatStaysShutIsObserved(t *testing.T) {
+	q := New(Config{Less: byPriority{}, Profiles: map[string]Profile{"": {
+		Gates: []plugin.Gate{namedGate("Hold")}, Wakes: []PluginWakes{wakesOf("Hold", "Node/Add", "")}}}})
+	seen := &stays{}
+	q.cfg.Meter = seen
+	q.Tick(epoch)
+	q.Add(attributes{"cpu": "1", "labels": "Hold:shut"}.pod("p", 1))
+	q.TakeMoves()
+	q.Happened(happened("Node/Add", 0))
+	if moves := q.TakeMoves(); len(moves) != 0 || !slices.Equal(seen.events, []string{"NodeAdd"}) {
+		t.Errorf("observed %v, moves %v; want one NodeAdd and no move", seen.events, moves)
+	}
+}
+
+// stays are the events after which a gate stayed shut.
+type stays struct {
+	noMeter
+	events []string
+}
+
+func (s *stays) StaysGated(m record.QueueMove) { s.events = append(s.events, m.Event) }

@@ -48,6 +48,8 @@ type Unit struct {
 	Aside string
 	// Flushed: since its last attempt the unit was found to have waited longer than the timeout.
 	Flushed bool
+	// flushedAt is when that was found last (upstream: FlushTimestamp); 0 for never.
+	flushedAt record.Time
 
 	profile *profile
 	seq     uint64 // of the last arrival; rises with Since

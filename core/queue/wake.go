@@ -186,7 +186,7 @@ func (g *group) of(ev plugin.Event) *meaning {
 		m.once = m.once && (r.Hint == nil || r.Alike)
 		m.asks = append(m.asks, ask{r.plugin, r.Hint, pending, label + " may help " + r.plugin})
 	}
-	if g.gate != "" {
+	if g.gate != "" && !ev.IsWildcard() {
 		m.closed = !slices.ContainsFunc(g.gateWakes, func(w plugin.Event) bool { return w.Matches(ev) })
 	}
 	g.meanings[ev] = m

@@ -17,6 +17,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
 // outcome is the allocator's result for a list of claims on a node. Immutable: it may be cached for other pods, and
@@ -139,13 +140,18 @@ func (pr *prepared) askRemembered(n cluster.NodeIdx, node *cluster.Node, v *vari
 // askWhole queries an allocator with the state of the whole cluster, without a cache.
 func (pr *prepared) askWhole(_ cluster.NodeIdx, node *cluster.Node, v *variant) (*outcome, error) {
 	if pr.whole == nil {
+		var rules []*resourceapi.DeviceTaintRule
+		if pr.pl.inv.features.TaintRules {
+			rules = plugin.DeviceTaintRules(pr.s)
+		}
 		var all []*resourceapi.ResourceSlice
 		cluster.Each(pr.s, func(slice *resourceapi.ResourceSlice) bool {
-			all = append(all, slice)
+			all = append(all, plugin.TaintedSlice(slice, rules))
 			return true
 		})
-		whole, err := structured.NewAllocator(context.Background(), Gates, pr.pl.inv.state, lister{pr.s}, all,
-			pr.pl.cel)
+		inv := pr.pl.inv
+		whole, err := structured.NewAllocator(context.Background(), inv.features.Allocator, inv.state, lister{pr.s},
+			all, pr.pl.cel)
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +163,7 @@ func (pr *prepared) askWhole(_ cluster.NodeIdx, node *cluster.Node, v *variant) 
 // askPools queries an allocator with the pools of one node and the shared ones only.
 func (pr *prepared) askPools(n cluster.NodeIdx, node *cluster.Node, pools []*pool, v *variant) (*outcome, error) {
 	pl, claims := pr.pl, pr.toAllocate(v)
-	a, err := structured.NewAllocator(context.Background(), Gates, pl.inv.state, lister{pr.s},
+	a, err := structured.NewAllocator(context.Background(), pl.inv.features.Allocator, pl.inv.state, lister{pr.s},
 		pl.inv.slicesFor(pools, pr.hides(v, claims)), pl.cel)
 	if err != nil {
 		return nil, err

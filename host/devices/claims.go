@@ -5,6 +5,7 @@ package devices
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -167,6 +168,13 @@ func statusOf(claim *resourceapi.ResourceClaim,
 		}
 	}
 	return nil
+}
+
+// skipsNodeOperations reports whether some device of an allocation skips operations on its node.
+func skipsNodeOperations(a *resourceapi.AllocationResult) bool {
+	return slices.ContainsFunc(a.Devices.Results, func(r resourceapi.DeviceRequestAllocationResult) bool {
+		return len(r.SkipNodeOperations) > 0
+	})
 }
 
 // waits reports whether some device of an allocated claim has binding conditions.

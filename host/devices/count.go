@@ -50,8 +50,7 @@ var _ plugin.DeviceCounts = (*Counter)(nil)
 
 // NewCounter returns a Counter over an inventory.
 func NewCounter(inv *Inventory) *Counter {
-	return &Counter{inv: inv, cel: cel.NewCache(celExpressions,
-		cel.Features{EnableConsumableCapacity: Gates.ConsumableCapacity})}
+	return &Counter{inv: inv, cel: inv.features.selectors()}
 }
 
 // Revision changes with slices, classes, and what is allocated.
@@ -104,14 +103,14 @@ func (c *Counter) inSlice(node *v1.Node, slice *resourceapi.ResourceSlice,
 	spec := &slice.Spec
 	perDevice := spec.PerDeviceNodeSelection != nil && *spec.PerDeviceNodeSelection
 	if !perDevice {
-		if ok, err := here(node, spec.NodeName, spec.AllNodes, spec.NodeSelector, true); !ok || err != nil {
+		if ok, err := c.here(node, spec.NodeName, spec.AllNodes, spec.NodeSelector, true); !ok || err != nil {
 			return count{}, err
 		}
 	}
 	for i := range spec.Devices {
 		d := &spec.Devices[i]
 		if perDevice {
-			if ok, err := here(node, d.NodeName, d.AllNodes, d.NodeSelector, false); err != nil {
+			if ok, err := c.here(node, d.NodeName, d.AllNodes, d.NodeSelector, false); err != nil {
 				return count{}, err
 			} else if !ok {
 				continue
@@ -135,14 +134,14 @@ func (c *Counter) inSlice(node *v1.Node, slice *resourceapi.ResourceSlice,
 
 // here reports whether a node can use a slice or a device. As in upstream, a slice without a node counts on every
 // node, and a device without a node on none.
-func here(node *v1.Node, name *string, all *bool, selector *v1.NodeSelector, silent bool) (bool, error) {
+func (c *Counter) here(node *v1.Node, name *string, all *bool, selector *v1.NodeSelector, silent bool) (bool, error) {
 	switch {
 	case all != nil && *all:
 		return true, nil
 	case name != nil && *name != "" && *name == node.Name:
 		return true, nil
 	case selector != nil:
-		return structured.NodeMatches(Gates, node, valueOf(name), false, selector)
+		return structured.NodeMatches(c.inv.features.Allocator, node, valueOf(name), false, selector)
 	}
 	return silent && valueOf(name) == "", nil
 }

@@ -25,7 +25,7 @@ func (w *world) counts(c *Counter) map[string][2]int64 {
 // count-taken-free, count-any-device, counts-stale
 func TestDevicesAreCountedForScores(t *testing.T) {
 	w := twoGPUs(t)
-	c := NewCounter(NewInventory())
+	c := NewCounter(NewInventory(DefaultFeatures()))
 	none := map[string][2]int64{"a": {0, 0}, "b": {0, 0}, "plain": {0, 0}}
 	expect(t, "without a class that backs it", w.counts(c), none)
 	w.class("gpu", backs(gpuResource), func(c *resourceapi.DeviceClass) {

@@ -3,14 +3,15 @@
 // Package devices owns the decision which devices a pod gets: it implements DynamicResources as a plugin of kumiki,
 // with upstream's public allocator (k8s.io/dynamic-resource-allocation/structured). The allocator with its CEL
 // expressions is the only part that is not our own; this package decides which claims a pod has, in which state they
-// may be, what is reserved for which pod and what must be written, as kube-scheduler 1.36.3 does with its default
+// may be, what is reserved for which pod and what must be written, as kube-scheduler 1.37.1 does with its default
 // feature gates (plugins/dynamicresources; the gates are listed at Gates).
 //
 // The store holds what is decided and not yet observed, as assumed versions of ResourceClaims; the claim that backs a
 // pod's extended resources is assumed there before it is created, under its future name. So all profiles, and every
 // decision of a burst, use the same state, and the store's journal undoes a decision.
 //
-// Inventory is the derived state: pools by node, and which devices are allocated, updated from the store's journal.
+// Inventory is the derived state: pools by node, with the taints of DeviceTaintRules (plugin.TaintedSlice), and which
+// devices are allocated, updated from the store's journal.
 // The plain form of the filter gives the allocator the whole cluster and caches nothing. The column form gives it the
 // pools of one node, and caches results by shape (a list of claim specs): by row, until a slice or a device of the
 // pools, a class or the node changes; and by kind of node (kinds.go), so that a cluster of equal nodes takes one

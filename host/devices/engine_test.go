@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -37,7 +38,7 @@ func newScheduler(t *testing.T) *scheduler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pl := w.plugin(DefaultArgs(), NewInventory())
+	pl := w.plugin(DefaultArgs(), NewInventory(DefaultFeatures()))
 	s := &scheduler{world: w, written: map[string][]cluster.Write{}, last: map[string]engine.Prepare{}}
 	s.e = engine.New(engine.Config{
 		Profiles: []engine.Profile{{
@@ -185,6 +186,27 @@ func TestAPodIsGatedUntilItsClaimComes(t *testing.T) {
 	s.claim("late", want("r", 1, model("new")))
 	s.tell()
 	expect(t, "then", s.run(), []string{"p gets b/d0"})
+}
+
+// A pod that a rule keeps from its device is tried again when the rule selects other devices.
+func TestARuleThatChangesWakes(t *testing.T) {
+	s := newTwoGPUs(t)
+	s.tell()
+	rule := func(sel *resourceapi.DeviceTaintSelector) {
+		s.step(engine.ObjectSet{Object: taintRule("worn", sel, resourceapi.DeviceTaintEffectNoSchedule)})
+	}
+	rule(&resourceapi.DeviceTaintSelector{})
+	s.claim("c", want("r", 1))
+	s.tell()
+	s.enter("p", uses("c"))
+	expect(t, "all devices are tainted", s.run(), []string{"p: 0/2 nodes are available: 2 cannot allocate all claims"})
+	rule(&resourceapi.DeviceTaintSelector{})
+	s.later(time.Minute)
+	expect(t, "a new version of the rule that taints the same", s.run(), []string{})
+	pool := "a"
+	rule(&resourceapi.DeviceTaintSelector{Pool: &pool})
+	s.later(time.Minute)
+	expect(t, "one that taints fewer", s.run(), []string{"p gets b/d0"})
 }
 
 func TestExtendedResourcesThroughTheEngine(t *testing.T) {

@@ -61,7 +61,7 @@ func (pl *Plugin) extendedOf(s cluster.Snapshot, p *cluster.Pod) *extended {
 	if !any {
 		return nil
 	}
-	if key, ok := pl.inv.madeFor[p.UID]; ok {
+	if key, ok := pl.inv.madeFor[podID{p.Name, p.UID}]; ok {
 		if claim, ok := cluster.Find[*resourceapi.ResourceClaim](s, key.Namespace, key.Name); ok {
 			e.claim = claim
 			e.stale = claim.Spec.Devices.Requests != nil

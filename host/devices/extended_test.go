@@ -118,6 +118,29 @@ func TestAClaimLeftFromAnEarlierAttemptIsDeletedFirst(t *testing.T) {
 	expect(t, "another pod was never affected", w.fits(w.pod("q", asks(gpuResource, "1"))), []string{"a", "b"})
 }
 
+// Only the pod that an owner reference names as its controller owns a claim.
+func TestClaimsWithOddOwners(t *testing.T) {
+	controller := true
+	for _, c := range []struct {
+		what  string
+		owner metav1.OwnerReference
+		want  []string
+	}{
+		{"the pod", metav1.OwnerReference{Name: "p", UID: "uid-p", Controller: &controller}, []string{}},
+		{"no controller", metav1.OwnerReference{Name: "p", UID: "uid-p"}, []string{"a", "b"}},
+		{"not as controller", metav1.OwnerReference{Name: "p", UID: "uid-p", Controller: new(bool)}, []string{"a", "b"}},
+		{"another name", metav1.OwnerReference{Name: "q", UID: "uid-p", Controller: &controller}, []string{"a", "b"}},
+		{"another UID", metav1.OwnerReference{Name: "p", UID: "uid-q", Controller: &controller}, []string{"a", "b"}},
+	} {
+		w := backed(t)
+		stale := newClaim("p-extended-resources-x", want("container-0-request-0", 1))
+		stale.Annotations = map[string]string{resourceapi.ExtendedResourceClaimAnnotation: "true"}
+		stale.OwnerReferences = []metav1.OwnerReference{c.owner}
+		w.set(stale)
+		expect(t, c.what, w.fits(w.pod("p", asks(gpuResource, "1"))), c.want)
+	}
+}
+
 func TestClaimsAndExtendedResourcesTogether(t *testing.T) {
 	w := backed(t)
 	w.claim("one", want("r", 1))

@@ -78,12 +78,16 @@ func (pr *prepared) judge(n cluster.NodeIdx, node *cluster.Node, ask asker) plug
 	return plugin.Fit
 }
 
+// optionalOperations is the feature that a node declares if devices may skip operations on it.
+const optionalOperations = "DRAOptionalNodeOperations"
+
 // outOfReach reports whether some allocated claim cannot be used on the node, and records which.
 func (pr *prepared) outOfReach(n cluster.NodeIdx, node *cluster.Node) bool {
 	any := false
 	for i := range pr.claims {
 		c := &pr.claims[i]
-		if c.reach != nil && !c.reach.Match(pr.pl.apiNode(n, node)) || c.stuck {
+		if c.reach != nil && !c.reach.Match(pr.pl.apiNode(n, node)) || c.stuck ||
+			c.skips && !slices.Contains(node.Features, optionalOperations) {
 			pr.unavailable[i] = true
 			any = true
 		}

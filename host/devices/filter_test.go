@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -321,7 +322,7 @@ func TestDevicesOfTheNetworkFollowLabels(t *testing.T) {
 // The only clock: a search that never ends is an error of the attempt.
 func TestTheSearchOnANodeIsBounded(t *testing.T) {
 	w := newWorld(t)
-	w.pl = w.plugin(Args{FilterTimeout: time.Nanosecond, BindingTimeout: time.Minute}, NewInventory())
+	w.pl = w.plugin(Args{FilterTimeout: time.Nanosecond, BindingTimeout: time.Minute}, NewInventory(DefaultFeatures()))
 	w.class("gpu")
 	w.node("a")
 	w.slice("a", device("d0", "x"))
@@ -333,13 +334,31 @@ func TestTheSearchOnANodeIsBounded(t *testing.T) {
 }
 
 func TestArgumentsAreChecked(t *testing.T) {
-	if _, err := New(Args{FilterTimeout: -1, BindingTimeout: time.Minute}, NewInventory()); err == nil {
+	if _, err := New(Args{FilterTimeout: -1, BindingTimeout: time.Minute}, NewInventory(DefaultFeatures())); err == nil {
 		t.Fatal("a negative filterTimeout")
 	}
-	if _, err := New(Args{BindingTimeout: time.Millisecond}, NewInventory()); err == nil {
+	if _, err := New(Args{BindingTimeout: time.Millisecond}, NewInventory(DefaultFeatures())); err == nil {
 		t.Fatal("a bindingTimeout below a second")
 	}
-	if _, err := New(DefaultArgs(), NewInventory()); err != nil {
+	if _, err := New(DefaultArgs(), NewInventory(DefaultFeatures())); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A claim whose device skips operations on its node can be used only where the kubelet declares that it supports this.
+func TestSkippedOperationsNeedAFeature(t *testing.T) {
+	w := twoGPUs(t)
+	w.node("b", func(n *v1.Node) { n.Status.DeclaredFeatures = []string{"A", "DRAOptionalNodeOperations"} })
+	c := allocated(newClaim("c", want("r", 1)), "a", "d0")
+	c.Status.Allocation.NodeSelector = nil // a device of the network
+	c.Status.Allocation.Devices.Results[0].SkipNodeOperations = []resourceapi.SkipNodeOperation{"*"}
+	w.set(c)
+	p := w.pod("p", uses("c"))
+	expect(t, "nodes", w.fits(p), []string{"b"})
+	byNode, _, _ := w.verdicts(p)
+	expect(t, "reason", byNode["a"], "resourceclaim not available on the node")
+	c = w.api("c")
+	c.Status.Allocation.Devices.Results[0].SkipNodeOperations = nil
+	w.set(c)
+	expect(t, "no operation is skipped", w.fits(p), []string{"a", "b", "plain"})
 }

@@ -196,7 +196,7 @@ func (h *history) happen() {
 	if h.dice("time passes", 4) {
 		h.now += leftFor
 	}
-	switch rapid.IntRange(0, 9).Draw(h.t, "happens") {
+	switch rapid.IntRange(0, 10).Draw(h.t, "happens") {
 	case 0, 8, 9:
 		h.plug(h.pick("node", h.nodes))
 	case 1:
@@ -237,6 +237,22 @@ func (h *history) happen() {
 			c.Status = resourceapi.ResourceClaimStatus{}
 			h.set(c)
 		}
+	case 10:
+		name := h.pick("rule", []string{"r0", "r1"})
+		if h.coin("ends") {
+			h.txn(func() { h.store.DeleteObject(cluster.KindDeviceTaint, cluster.ObjectKey{Name: name}) })
+			return
+		}
+		sel := &resourceapi.DeviceTaintSelector{}
+		if h.coin("one pool") {
+			pool := h.pick("pool", append([]string{"fabric"}, h.nodes...))
+			sel.Pool = &pool
+		}
+		if h.coin("one device") {
+			device := h.pick("device", []string{"d0", "d1"})
+			sel.Device = &device
+		}
+		h.rule(name, sel, resourceapi.DeviceTaintEffect(h.pick("effect", []string{"NoSchedule", "None"})))
 	case 7:
 		h.class("gpu", backs(h.pick("backs", []string{gpuResource, "example.com/other"})))
 	}
@@ -342,7 +358,7 @@ func TestFormsAgree(t *testing.T) {
 
 // counted compares the inventory with one that counts everything anew.
 func (h *history) counted() {
-	fresh := NewInventory()
+	fresh := NewInventory(DefaultFeatures())
 	fresh.sync(h.s())
 	h.pl.inv.sync(h.s())
 	text := func(inv *Inventory) string {

@@ -13,16 +13,20 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/resource"
 )
 
 // Inventory is the state derived of slices, claims and classes, and is kept between decisions: one for each
 // scheduler, updated (sync) before it is read.
 type Inventory struct {
+	features Features
+
 	seen    bool   // sync has run
 	clock   uint64 // counts changes of slices and of allocations
 	epoch   uint64 // counts changes of classes
 	classes uint64 // revision of the classes that are indexed
+	taints  uint64 // revision of the taint rules that are applied
 	// sliceSeq and claimSeq are the positions up to which the store's journals are applied.
 	sliceSeq, claimSeq uint64
 
@@ -39,7 +43,7 @@ type Inventory struct {
 	sharers map[structured.DeviceID]int // device -> shares
 
 	// madeFor are the claims that were created for extended resources.
-	madeFor map[cluster.UID]cluster.ObjectKey // pod -> claim
+	madeFor map[podID]cluster.ObjectKey // pod -> claim
 	// backing are the classes that back extended resources.
 	backing map[v1.ResourceName]*resourceapi.DeviceClass // resource -> class
 }
@@ -50,7 +54,7 @@ type holding struct {
 	shares   []structured.SharedDeviceID
 	capacity []structured.DeviceConsumedCapacity
 	pools    []poolID
-	madeFor  cluster.UID
+	madeFor  podID
 }
 
 // unseen is an assumed claim. Whether it counts can change although the claim does not: with its pod, or with time.
@@ -60,7 +64,9 @@ type unseen struct {
 }
 
 // NewInventory returns an empty inventory.
-func NewInventory() *Inventory { return &Inventory{} }
+func NewInventory(f Features) *Inventory {
+	return &Inventory{features: f.inOrder()}
+}
 
 // sync applies the changes of the store.
 func (inv *Inventory) sync(s cluster.Snapshot) {
@@ -68,6 +74,10 @@ func (inv *Inventory) sync(s cluster.Snapshot) {
 		inv.classes = r
 		inv.epoch++
 		inv.backing = backingClasses(s)
+	}
+	if r := s.KindRevision(cluster.KindDeviceTaint); inv.features.TaintRules && (!inv.seen || r != inv.taints) {
+		inv.taints = r
+		inv.applyRules(plugin.DeviceTaintRules(s))
 	}
 	slices, next, ok := s.KindChanges(cluster.KindResourceSlice, inv.sliceSeq)
 	inv.sliceSeq = next
@@ -100,7 +110,7 @@ func (inv *Inventory) sync(s cluster.Snapshot) {
 func (inv *Inventory) countAll(s cluster.Snapshot) {
 	inv.held = map[cluster.ObjectKey]*holding{}
 	inv.unseen = map[cluster.ObjectKey]unseen{}
-	inv.madeFor = map[cluster.UID]cluster.ObjectKey{}
+	inv.madeFor = map[podID]cluster.ObjectKey{}
 	inv.times, inv.sharers = map[structured.DeviceID]int{}, map[structured.DeviceID]int{}
 	inv.state = structured.AllocatedState{
 		AllocatedDevices:         sets.New[structured.DeviceID](),
@@ -129,7 +139,7 @@ func (inv *Inventory) recount(s cluster.Snapshot, key cluster.ObjectKey) {
 			inv.unseen[key] = unseen{claim, isVoid}
 		}
 		if !isVoid {
-			is = holds(claim)
+			is = inv.holds(claim)
 		}
 		is.madeFor = madeForPod(claim)
 	}
@@ -139,7 +149,7 @@ func (inv *Inventory) recount(s cluster.Snapshot, key cluster.ObjectKey) {
 	}
 	if was != nil {
 		inv.count(was, -1)
-		if was.madeFor != "" && inv.madeFor[was.madeFor] == key {
+		if was.madeFor != (podID{}) && inv.madeFor[was.madeFor] == key {
 			delete(inv.madeFor, was.madeFor)
 		}
 	}
@@ -147,7 +157,7 @@ func (inv *Inventory) recount(s cluster.Snapshot, key cluster.ObjectKey) {
 	if claim != nil {
 		inv.held[key] = is
 		inv.count(is, 1)
-		if is.madeFor != "" {
+		if is.madeFor != (podID{}) {
 			inv.madeFor[is.madeFor] = key
 		}
 	}
@@ -171,10 +181,10 @@ func (h *holding) equal(o *holding) bool {
 	return true
 }
 
-// holds returns the devices of a claim's allocation. Devices with admin access are not allocated (upstream:
-// foreachAllocatedDevice).
-func holds(claim *resourceapi.ResourceClaim) *holding {
-	h := &holding{}
+// holds returns the devices of a claim's allocation. Devices with admin access are not allocated, and shares of a
+// device are devices if no device can be shared (upstream: foreachAllocatedDevice).
+func (inv *Inventory) holds(claim *resourceapi.ResourceClaim) *holding {
+	h, sharing := &holding{}, inv.features.Allocator.ConsumableCapacity
 	if claim.Status.Allocation == nil {
 		return h
 	}
@@ -185,7 +195,7 @@ func holds(claim *resourceapi.ResourceClaim) *holding {
 		}
 		h.pools = append(h.pools, poolID{r.Driver, r.Pool})
 		id := structured.MakeDeviceID(r.Driver, r.Pool, r.Device)
-		if r.ShareID == nil {
+		if r.ShareID == nil || !sharing {
 			h.devices = append(h.devices, id)
 			continue
 		}
@@ -249,16 +259,23 @@ func (inv *Inventory) countDevice(id structured.DeviceID, sign int) {
 	}
 }
 
-// madeForPod returns the pod for whose extended resources a claim was created; empty for all other claims.
-func madeForPod(claim *resourceapi.ResourceClaim) cluster.UID {
+// podID identifies a pod that an owner reference names. The zero value is no pod.
+type podID struct {
+	name string
+	uid  cluster.UID
+}
+
+// madeForPod returns the pod for whose extended resources a claim was created; the zero value for all other claims. An
+// owner reference may have no field `controller`.
+func madeForPod(claim *resourceapi.ResourceClaim) podID {
 	if claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] != "true" {
-		return ""
+		return podID{}
 	}
 	owner := metav1.GetControllerOfNoCopy(claim)
 	if owner == nil {
-		return ""
+		return podID{}
 	}
-	return cluster.UID(owner.UID)
+	return podID{owner.Name, cluster.UID(owner.UID)}
 }
 
 // backingClasses returns the class that backs each extended resource: by its implicit name, or by the one it

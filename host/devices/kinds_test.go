@@ -153,8 +153,7 @@ func TestNodesThatReachTheSameAreAskedAboutOnce(t *testing.T) {
 	expect(t, "nothing is left", w.fits(w.pod("r", uses("e"))), []string(nil))
 }
 
-// unsound-local
-func TestCountersOfASoundPoolAreItsNodesBusiness(t *testing.T) {
+func TestCountersConcernTheNodesOfTheirPool(t *testing.T) {
 	w := newWorld(t)
 	w.class("gpu")
 	for _, n := range []string{"a", "b"} {
@@ -167,9 +166,10 @@ func TestCountersOfASoundPoolAreItsNodesBusiness(t *testing.T) {
 	p := w.pod("p", uses("all"))
 	expect(t, "all devices", w.fits(p), []string{"a", "b"})
 	expect(t, "asked", w.asked(), 1)
-	// Upstream's allocator sees the counters of an unfinished pool on every node, and stops at all of them; even
-	// where the node of the pool is not there.
+	// Upstream's allocator reads the counters of an unfinished pool on the node of the pool only.
 	w.counted("c", false)
+	expect(t, "with an unfinished pool elsewhere", w.fits(p), []string{"a", "b"})
+	w.node("c")
 	_, _, err := w.verdicts(p)
 	expect(t, "unfinished", fmt.Sprint(err),
 		"claim ns/all, request r: asks for all devices, but resource pool gpu.example.com/c is currently being updated")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 
@@ -29,14 +30,38 @@ func DefaultArgs() Args {
 	return Args{FilterTimeout: 10 * time.Second, BindingTimeout: 10 * time.Minute}
 }
 
-// Gates are the allocator's feature gates at the defaults of 1.36.3. Only DRAListTypeAttributes is off.
-var Gates = structured.Features{
-	AdminAccess:            true,
-	ConsumableCapacity:     true,
-	DeviceBindingAndStatus: true,
-	DeviceTaints:           true,
-	PartitionableDevices:   true,
-	PrioritizedList:        true,
+// Features are what depends on settings of the whole scheduler; see DefaultFeatures.
+type Features struct {
+	// Allocator are the features of upstream's allocator. Those of them that are about more than the allocator count
+	// here, too: without PrioritizedList, claims with alternatives are rejected; without DeviceBindingAndStatus, no pod
+	// waits for binding conditions; without ConsumableCapacity, a device that is shared is allocated.
+	Allocator structured.Features
+	// TaintRules applies the taints of DeviceTaintRules to devices (upstream: the gate DRADeviceTaintRules). Without
+	// it, the kind need not be watched.
+	TaintRules bool
+}
+
+// DefaultFeatures are those of kube-scheduler 1.37.1 with its default feature gates.
+func DefaultFeatures() Features {
+	return Features{TaintRules: true, Allocator: structured.Features{
+		AdminAccess:            true,
+		ConsumableCapacity:     true,
+		DeviceBindingAndStatus: true,
+		DeviceTaints:           true,
+		PartitionableDevices:   true,
+		PrioritizedList:        true,
+	}}
+}
+
+// inOrder returns features for which the library goes through pools by name. For few features it picks its oldest
+// allocator, which goes through them in map order. Ranges in fractions are not read where no capacity can be shared,
+// and only the allocator of the default features knows them.
+func (f Features) inOrder() Features {
+	a := &f.Allocator
+	if !a.ConsumableCapacity && !a.DeviceBindingAndStatus {
+		a.FractionalCapacityRange = true
+	}
+	return f
 }
 
 // Plugin is DynamicResources (upstream: plugins/dynamicresources).
@@ -44,6 +69,8 @@ type Plugin struct {
 	args Args
 	inv  *Inventory
 	cel  *cel.Cache
+	// unusable returns why a request cannot be allocated with the scheduler's features; empty if it can.
+	unusable func(c *podClaim, r *resourceapi.DeviceRequest) string
 
 	last    *prepared // the result of the last PrepareFilter, for the later steps
 	answers answers
@@ -68,14 +95,30 @@ func New(args Args, inv *Inventory) (*Plugin, error) {
 	switch {
 	case args.FilterTimeout < 0:
 		return nil, fmt.Errorf("%s: filterTimeout %v: must be zero or positive", Name, args.FilterTimeout)
-	case args.BindingTimeout < time.Second:
+	case inv.features.Allocator.DeviceBindingAndStatus && args.BindingTimeout < time.Second:
 		return nil, fmt.Errorf("%s: bindingTimeout %v: must be at least 1 second", Name, args.BindingTimeout)
 	}
-	return &Plugin{
-		args: args,
-		inv:  inv,
-		cel:  cel.NewCache(celExpressions, cel.Features{EnableConsumableCapacity: Gates.ConsumableCapacity}),
-	}, nil
+	pl := &Plugin{args: args, inv: inv, cel: inv.features.selectors(), unusable: anyUsable}
+	if !inv.features.Allocator.PrioritizedList {
+		pl.unusable = alternativesUnusable
+	}
+	return pl, nil
+}
+
+// selectors returns a cache of compiled selectors of devices.
+func (f Features) selectors() *cel.Cache {
+	return cel.NewCache(celExpressions, cel.Features{EnableConsumableCapacity: f.Allocator.ConsumableCapacity})
+}
+
+func anyUsable(*podClaim, *resourceapi.DeviceRequest) string { return "" }
+
+// alternativesUnusable rejects requests with alternatives.
+func alternativesUnusable(c *podClaim, r *resourceapi.DeviceRequest) string {
+	if r.Exactly != nil || len(r.FirstAvailable) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("resource claim %s, request %s: has subrequests, but the DRAPrioritizedList feature is disabled",
+		keyOf(c.ResourceClaim), r.Name)
 }
 
 // Name returns the plugin's name.

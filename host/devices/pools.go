@@ -9,13 +9,14 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
 // published is what drivers publish: slices, grouped in pools, by node.
 type published struct {
-	slices map[cluster.ObjectKey]*resourceapi.ResourceSlice // name -> as it is indexed
+	rules  []*resourceapi.DeviceTaintRule // sorted by name
+	slices map[cluster.ObjectKey]indexed  // name -> as it is indexed
 	pools  map[poolID]*pool
-	names  map[string]int // name of a pool -> pools that have it, of whatever driver
 	// poolsOf are the pools that have devices for one node; sharedPools are those that may have devices for any node.
 	// A pool can be both.
 	poolsOf     map[string][]*pool // node name -> pools, sorted
@@ -27,6 +28,9 @@ type published struct {
 	sharedSlices uint64
 	reach        *reaches
 }
+
+// indexed is a slice as the API server has it, and with the taints of rules.
+type indexed struct{ api, tainted *resourceapi.ResourceSlice }
 
 type poolID struct{ driver, name string }
 
@@ -50,9 +54,9 @@ type pool struct {
 
 func (inv *Inventory) indexAll(s cluster.Snapshot) {
 	inv.published = published{
-		slices:       map[cluster.ObjectKey]*resourceapi.ResourceSlice{},
+		rules:        inv.rules,
+		slices:       map[cluster.ObjectKey]indexed{},
 		pools:        map[poolID]*pool{},
-		names:        map[string]int{},
 		poolsOf:      map[string][]*pool{},
 		layout:       inv.layout + 1,
 		sharedAt:     inv.clock + 1,
@@ -61,9 +65,10 @@ func (inv *Inventory) indexAll(s cluster.Snapshot) {
 	inv.clock++
 	byPool := map[poolID][]*resourceapi.ResourceSlice{}
 	cluster.Each(s, func(slice *resourceapi.ResourceSlice) bool {
-		inv.published.slices[cluster.KeyOf(slice)] = slice
+		tainted := plugin.TaintedSlice(slice, inv.rules)
+		inv.published.slices[cluster.KeyOf(slice)] = indexed{slice, tainted}
 		id := poolOf(slice)
-		byPool[id] = append(byPool[id], slice)
+		byPool[id] = append(byPool[id], tainted)
 		return true
 	})
 	for id, list := range byPool { // order: each pool is set on its own
@@ -78,17 +83,18 @@ func poolOf(slice *resourceapi.ResourceSlice) poolID {
 // reindex replaces one slice.
 func (inv *Inventory) reindex(s cluster.Snapshot, key cluster.ObjectKey) {
 	was := inv.published.slices[key]
-	is, _ := cluster.Find[*resourceapi.ResourceSlice](s, key.Namespace, key.Name)
-	if was == is {
+	api, _ := cluster.Find[*resourceapi.ResourceSlice](s, key.Namespace, key.Name)
+	if was.api == api {
 		return
 	}
-	if was != nil {
+	if was.api != nil {
 		delete(inv.published.slices, key)
-		id := poolOf(was)
-		inv.setPool(id, without(inv.pools[id].slices, was))
+		id := poolOf(was.api)
+		inv.setPool(id, without(inv.pools[id].slices, was.tainted))
 	}
-	if is != nil {
-		inv.published.slices[key] = is
+	if api != nil {
+		is := plugin.TaintedSlice(api, inv.rules)
+		inv.published.slices[key] = indexed{api, is}
 		id := poolOf(is)
 		var list []*resourceapi.ResourceSlice
 		if p := inv.pools[id]; p != nil {
@@ -98,6 +104,30 @@ func (inv *Inventory) reindex(s cluster.Snapshot, key cluster.ObjectKey) {
 			return cmp.Compare(slice.Name, name)
 		})
 		inv.setPool(id, slices.Insert(slices.Clone(list), i, is))
+	}
+}
+
+// applyRules gives the indexed slices the taints of the current rules.
+func (inv *Inventory) applyRules(rules []*resourceapi.DeviceTaintRule) {
+	inv.rules = rules
+	replaced := map[*resourceapi.ResourceSlice]*resourceapi.ResourceSlice{}
+	pools := map[poolID]bool{}
+	for key, is := range inv.published.slices { // order: each slice is handled on its own
+		tainted := plugin.TaintedSlice(is.api, rules)
+		if !plugin.SameDeviceTaints(is.tainted, tainted) {
+			inv.published.slices[key] = indexed{is.api, tainted}
+			replaced[is.tainted] = tainted
+			pools[poolOf(is.api)] = true
+		}
+	}
+	for id := range pools { // order: each pool is set on its own
+		list := slices.Clone(inv.pools[id].slices)
+		for i, slice := range list {
+			if tainted := replaced[slice]; tainted != nil {
+				list[i] = tainted
+			}
+		}
+		inv.setPool(id, list)
 	}
 }
 
@@ -112,7 +142,6 @@ func (inv *Inventory) setPool(id poolID, list []*resourceapi.ResourceSlice) {
 	if p == nil {
 		p = &pool{id: id}
 		inv.pools[id] = p
-		inv.names[id.name]++
 	}
 	p.slices, p.changed, p.slicesAt, p.kinds = list, inv.clock, inv.clock, poolKinds{}
 	homes, shared := reach(list)
@@ -144,9 +173,6 @@ func (inv *Inventory) setPool(id poolID, list []*resourceapi.ResourceSlice) {
 	}
 	if len(list) == 0 {
 		delete(inv.pools, id)
-		if inv.names[id.name]--; inv.names[id.name] == 0 {
-			delete(inv.names, id.name)
-		}
 	}
 }
 
@@ -163,27 +189,22 @@ func withoutPool(list []*pool, p *pool) []*pool {
 	return slices.DeleteFunc(slices.Clone(list), func(q *pool) bool { return q == p })
 }
 
-// reach returns for which nodes a pool has devices, and whether it may have devices for any node.
-//
-// Upstream's allocator reads slices with counters whatever node they name. On a node for which a pool has no devices,
-// that yields a pool without devices, which has no effect unless it is incomplete or invalid: then it affects
-// requests for all devices, and error texts. So a sound pool is read only on the nodes of its devices.
+// reach returns the nodes that slices of a pool name, and whether another slice may be for any node. Upstream's
+// allocator reads a pool on the nodes for which one of its slices is; slices with counters are no exception.
 func reach(list []*resourceapi.ResourceSlice) (homes []string, shared bool) {
-	counters := false
 	for _, slice := range list {
 		if slice.Spec.NodeName == nil || *slice.Spec.NodeName == "" {
 			shared = true
 			continue
 		}
-		counters = counters || len(slice.Spec.SharedCounters) > 0
 		homes = append(homes, *slice.Spec.NodeName)
 	}
 	slices.Sort(homes)
-	return slices.Compact(homes), shared || counters && !sound(list)
+	return slices.Compact(homes), shared
 }
 
 // sound reports whether a pool is certainly neither incomplete nor invalid for the allocator (upstream:
-// structured/internal, GatherPools), on a node for which it has no devices.
+// structured/internal, GatherPools).
 func sound(list []*resourceapi.ResourceSlice) bool {
 	counters := map[string]map[string]resourceapi.Counter{} // counter set -> its counters
 	for _, slice := range list {

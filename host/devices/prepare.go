@@ -19,8 +19,8 @@ type prepared struct {
 	pl  *Plugin
 	s   cluster.Snapshot
 	pod *cluster.Pod
-	// at are the revisions on which it is based: of claims, slices and classes.
-	at [3]uint64
+	// at are the revisions on which it is based: of claims, slices, classes and taint rules.
+	at [4]uint64
 
 	// claims are those that the pod names, in its order; the one for its extended resources, if any, is last.
 	claims   []podClaim
@@ -44,6 +44,8 @@ type prepared struct {
 type podClaim struct {
 	*resourceapi.ResourceClaim
 	reach *nodeaffinity.NodeSelector // where its allocation can be used; nil for everywhere, or not allocated
+	// skips: some allocated device skips operations on its node, which the node must support.
+	skips bool
 	// stuck: the binding conditions of its allocation have failed or are overdue.
 	stuck bool
 }
@@ -77,9 +79,9 @@ func (pl *Plugin) blank(rows int) []answer {
 	return pl.space[:rows]
 }
 
-func revisions(s cluster.Snapshot) [3]uint64 {
-	return [3]uint64{s.KindRevision(cluster.KindDeviceClaim), s.KindRevision(cluster.KindResourceSlice),
-		s.KindRevision(cluster.KindDeviceClass)}
+func revisions(s cluster.Snapshot) [4]uint64 {
+	return [4]uint64{s.KindRevision(cluster.KindDeviceClaim), s.KindRevision(cluster.KindResourceSlice),
+		s.KindRevision(cluster.KindDeviceClass), s.KindRevision(cluster.KindDeviceTaint)}
 }
 
 // prepare determines what a pod needs, or why no node can have it.
@@ -136,6 +138,10 @@ func (pr *prepared) inspect(s cluster.Snapshot, c *podClaim) error {
 		}
 		c.reach = reach
 	}
+	c.skips = skipsNodeOperations(c.Status.Allocation)
+	if !pr.pl.inv.features.Allocator.DeviceBindingAndStatus {
+		return nil
+	}
 	ready, err := bindable(c.ResourceClaim)
 	c.stuck = err != nil || !ready && pr.pl.overdue(c.ResourceClaim, s.Now())
 	return nil
@@ -156,6 +162,9 @@ func (pr *prepared) classesExist(s cluster.Snapshot, c *podClaim) (reject string
 	}
 	for i := range c.Spec.Devices.Requests {
 		r := &c.Spec.Devices.Requests[i]
+		if reason := pr.pl.unusable(c, r); reason != "" {
+			return reason, nil
+		}
 		switch {
 		case r.Exactly != nil:
 			class(r.Exactly.DeviceClassName, r.Name)

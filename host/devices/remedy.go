@@ -7,11 +7,12 @@ import (
 )
 
 // Remedy frees a claim that is allocated where the pod cannot run, and that no other pod uses, so that it can be
-// allocated elsewhere (upstream: PostFilter). It frees one claim at a time: the first; upstream takes any.
+// allocated elsewhere (upstream: PostFilter). It frees one claim at a time: the first; upstream takes any. The message
+// is empty if there is none.
 func (pl *Plugin) Remedy(s cluster.Snapshot, p *cluster.Pod) (writes []cluster.Write, message string) {
 	pr := pl.last
 	if pr == nil || pr.pod.UID != p.UID || pr.at != revisions(s) {
-		return nil, "no new claims to deallocate"
+		return nil, ""
 	}
 	for i := range pr.claims {
 		c := &pr.claims[i]
@@ -29,5 +30,5 @@ func (pl *Plugin) Remedy(s cluster.Snapshot, p *cluster.Pod) (writes []cluster.W
 		return []cluster.Write{cluster.DeleteClaim{Target: targetOf(pr.extended.claim), Pod: p.Ref()}},
 			"deletion of ResourceClaim completed"
 	}
-	return nil, "still not schedulable"
+	return nil, ""
 }

@@ -187,6 +187,9 @@ func (h *hold) Announce() plugin.Notice {
 // Ready waits until all binding conditions of the pod's devices are met (KEP-5007). Upstream checks every five
 // seconds; this checks whenever a claim changes.
 func (h *hold) Ready(s cluster.Snapshot, now record.Time) plugin.Readiness {
+	if !h.pl.inv.features.Allocator.DeviceBindingAndStatus {
+		return plugin.Readiness{Ready: true}
+	}
 	if h.since == 0 {
 		h.since = now
 	}

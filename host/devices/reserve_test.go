@@ -44,7 +44,7 @@ func TestAnotherProfileSeesWhatIsHeld(t *testing.T) {
 	w.claim("p", want("r", 1))
 	w.claim("q", want("r", 1))
 	p, q := w.pod("p", uses("p")), w.pod("q", uses("q"))
-	other := w.plugin(DefaultArgs(), NewInventory())
+	other := w.plugin(DefaultArgs(), NewInventory(DefaultFeatures()))
 	w.pl, other = other, w.pl
 	expect(t, "q fits", w.fits(q), []string{"a", "b"})
 	w.pl, other = other, w.pl
@@ -292,4 +292,17 @@ func TestAClaimThatIsBeingAttachedIsShared(t *testing.T) {
 	if r := hold.Ready(w.s(), w.now); r.Ready || r.Err != nil {
 		t.Fatalf("%+v", r)
 	}
+}
+
+// An allocation that the API server shows replaces a decided one: the write of the decided one will fail.
+func TestAnAllocationMadeElsewhereCounts(t *testing.T) {
+	w := twoGPUs(t)
+	w.claim("c", want("r", 1, model("old")))
+	w.claim("other", want("r", 1, model("old")))
+	w.place(w.pod("p", uses("c")), "a")
+	q := w.pod("q", uses("other"))
+	expect(t, "while it is decided", w.fits(q), []string{})
+	w.set(allocated(w.api("c"), "b", "d0"))
+	expect(t, "its device is free", w.fits(q), []string{"a"})
+	expect(t, "the claim is where it was allocated", w.fits(w.pod("r", uses("c"))), []string{"b"})
 }

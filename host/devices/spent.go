@@ -26,12 +26,12 @@ type spentNow struct {
 }
 
 // spent reports whether no request for free devices can get anything of a pool. It reports false for a pool that is
-// not whole, or that shares its name with another one (by which the allocator keeps counters).
+// not whole.
 func (inv *Inventory) spent(p *pool) bool {
 	if p.spent.at != p.changed {
 		p.spent = spentNow{sound(p.slices) && hasNoPoolError(p.slices) && inv.nothingLeft(p), p.changed}
 	}
-	return p.spent.is && inv.names[p.id.name] == 1
+	return p.spent.is
 }
 
 // hasNoPoolError reports whether the allocator would find no error in a pool on any node, in addition to what makes it

@@ -19,8 +19,10 @@ func (pl *Plugin) Wakes() []plugin.Wake {
 	return []plugin.Wake{
 		{Event: plugin.Event{Resource: plugin.NodeObject,
 			Action: plugin.Add | plugin.UpdateNodeLabel | plugin.UpdateNodeAllocatable}},
-		{Event: plugin.Event{Resource: plugin.DeviceClaimObject, Action: plugin.Add | plugin.Update}, Hint: claimHint},
-		{Event: plugin.Event{Resource: plugin.Pod, Action: plugin.UpdatePodGeneratedResourceClaim}, Hint: podHint},
+		{Event: plugin.Event{Resource: plugin.DeviceClaimObject, Action: plugin.Add | plugin.Update | plugin.Delete},
+			Hint: claimHint},
+		{Event: plugin.Event{Resource: plugin.TargetPod, Action: plugin.UpdatePodGeneratedResourceClaim},
+			Hint: podHint},
 		{Event: plugin.Event{Resource: plugin.DeviceClassObject, Action: plugin.Add | plugin.Update}},
 		{Event: plugin.Event{Resource: plugin.ResourceSliceObject, Action: plugin.Add | plugin.Update}},
 	}
@@ -30,7 +32,15 @@ func (pl *Plugin) Wakes() []plugin.Wake {
 // The first observed version with an allocation differs from the assumed one by its timestamp, so that pods that wait
 // for the write wake. It is called for every waiting pod on every change of any claim, so a change that concerns
 // another pod is recognised by name.
+//
+// A claim that is deleted with its devices frees them; one without gives nothing.
 func claimHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
+	if gone, ok := ch.OldObject.(*resourceapi.ResourceClaim); ok && ch.NewObject == nil {
+		if gone.Status.Allocation == nil {
+			return plugin.SkipHint
+		}
+		return plugin.QueueHint
+	}
 	shown, ok := ch.NewObject.(*resourceapi.ResourceClaim)
 	if !ok {
 		return plugin.QueueHint
@@ -91,13 +101,8 @@ func names(p *cluster.Pod, claim *resourceapi.ResourceClaim) bool {
 }
 
 // podHint wakes a pod once all its claims have been generated.
-func podHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
-	switch {
-	case ch.NewPod == nil:
-		return plugin.QueueHint
-	case ch.NewPod.UID != p.UID:
-		return plugin.SkipHint
-	case ch.NewPod.Spec.Devices == nil:
+func podHint(_ *cluster.Pod, ch plugin.Change) plugin.Hint {
+	if ch.NewPod == nil || ch.NewPod.Spec.Devices == nil {
 		return plugin.QueueHint
 	}
 	if _, err := claimsOf(ch.State, ch.NewPod); err != nil {

@@ -29,12 +29,13 @@ func TestEventsThatAreRegistered(t *testing.T) {
 	}
 	expect(t, "events", got, []string{
 		"NodeAdd always", "NodeUpdateNodeLabel always", "NodeUpdateNodeAllocatable always",
-		"resource.k8s.io/ResourceClaimAdd hint", "resource.k8s.io/ResourceClaimUpdate hint",
+		"resource.k8s.io/ResourceClaimAdd hint", "resource.k8s.io/ResourceClaimDelete hint",
+		"resource.k8s.io/ResourceClaimUpdate hint",
 		"resource.k8s.io/ResourceClaimUpdateNodeLabel hint", "resource.k8s.io/ResourceClaimUpdateNodeTaint hint",
 		"resource.k8s.io/ResourceClaimUpdateNodeAllocatable hint",
 		"resource.k8s.io/ResourceClaimUpdatePodGeneratedResourceClaim hint",
 		"resource.k8s.io/ResourceClaimUpdatePodLabel hint",
-		"PodUpdatePodGeneratedResourceClaim hint",
+		"TargetPodUpdatePodGeneratedResourceClaim hint",
 		"resource.k8s.io/DeviceClassAdd always", "resource.k8s.io/DeviceClassUpdate always",
 		"resource.k8s.io/DeviceClassUpdateNodeLabel always", "resource.k8s.io/DeviceClassUpdateNodeTaint always",
 		"resource.k8s.io/DeviceClassUpdateNodeAllocatable always",
@@ -66,6 +67,11 @@ func TestWhichChangesOfClaimsWake(t *testing.T) {
 	labelled.Labels = map[string]string{"a": "b"}
 	expect(t, "mine gets a label", w.change(p, labelled), plugin.SkipHint)
 	expect(t, "mine is allocated", w.change(p, allocated(newClaim("mine"), "a", "d0")), plugin.QueueHint)
+	gone := func(c *resourceapi.ResourceClaim) plugin.Hint {
+		return claimHint(p, plugin.Change{OldObject: c, State: w.s()})
+	}
+	expect(t, "another is deleted", gone(newClaim("other")), plugin.SkipHint)
+	expect(t, "another is deleted with its device", gone(allocated(newClaim("other"), "a", "d0")), plugin.QueueHint)
 	going := newClaim("mine")
 	now := metav1.Now()
 	going.DeletionTimestamp = &now
@@ -85,11 +91,9 @@ func TestTheFinalizerWakesNoPod(t *testing.T) {
 	expect(t, "hint", w.change(w.pod("q", uses("other")), c), plugin.SkipHint)
 }
 
-// hint-any-pod
 func TestClaimsMadeForAPodWakeIt(t *testing.T) {
 	w := twoGPUs(t)
 	before, after := w.pod("p", generated("gpu", "")), w.pod("p", generated("gpu", "p-gpu"))
-	other := w.pod("q", generated("gpu", "p-gpu"))
 	hint := func(of, now *cluster.Pod) plugin.Hint {
 		return podHint(of, plugin.Change{OldPod: of, NewPod: now, State: w.s()})
 	}
@@ -100,5 +104,4 @@ func TestClaimsMadeForAPodWakeIt(t *testing.T) {
 		Controller: &controller}}
 	w.set(owned)
 	expect(t, "named and seen", hint(before, after), plugin.QueueHint)
-	expect(t, "named for another pod", hint(other, after), plugin.SkipHint)
 }

@@ -40,7 +40,7 @@ type world struct {
 func newWorld(t fataler) *world {
 	w := &world{t: t, store: cluster.NewStore(), intake: convert.NewIntake(), now: record.Time(time.Hour),
 		pods: map[string]*v1.Pod{}}
-	w.pl = w.plugin(DefaultArgs(), NewInventory())
+	w.pl = w.plugin(DefaultArgs(), NewInventory(DefaultFeatures()))
 	return w
 }
 
@@ -115,6 +115,18 @@ func (w *world) slice(node string, devices ...resourceapi.Device) {
 		Spec: resourceapi.ResourceSliceSpec{Driver: driver, NodeName: &node, Devices: devices,
 			Pool: resourceapi.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1}},
 	})
+}
+
+// taintRule adds a taint to the devices that a selector selects.
+func taintRule(name string, sel *resourceapi.DeviceTaintSelector,
+	effect resourceapi.DeviceTaintEffect) *resourceapi.DeviceTaintRule {
+	return &resourceapi.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: resourceapi.DeviceTaintRuleSpec{DeviceSelector: sel,
+			Taint: resourceapi.DeviceTaint{Key: "broken", Effect: effect}}}
+}
+
+func (w *world) rule(name string, sel *resourceapi.DeviceTaintSelector, effect resourceapi.DeviceTaintEffect) {
+	w.set(taintRule(name, sel, effect))
 }
 
 func (w *world) class(name string, options ...func(*resourceapi.DeviceClass)) {

@@ -115,7 +115,7 @@ func badInputScenarios(x *extenders) []scenario {
 				claimed("ResourceClaim", "no-class", `{name: r, exactly: {deviceClassName: nobody-SCENARIO}}`) +
 				claimed("ResourceClaim", "too-many", `{name: r, exactly: {deviceClassName: SCENARIO, count: 2}}`) +
 				uses("d", byName, "impossible", "") + uses("e", byName, "no-class", "") + uses("f", byName, "too-many", "") + "- {kind: Pod, name: late}",
-				want: map[string]string{"d": "!SchedulerError&claim bad-claims/impossible: number of requested devices 1000000 exceeds the claim limit of 32",
+				want: map[string]string{"d": "!SchedulerError&claim bad-claims/impossible, request r: adding 1000000 devices exceeds the claim limit of 32",
 					"e": "!Unschedulable&request r: device class nobody-bad-claims does not exist", "f": "!Unschedulable&cannot allocate all claims", "late": "a-0"}},
 		}},
 		// Volumes that no node can reach, each for another reason that the API server does not see.

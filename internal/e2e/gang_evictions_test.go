@@ -96,7 +96,7 @@ func gangEvictsGang(a *arena) {
 		}
 		named := 0
 		for _, e := range events.Items {
-			if strings.HasPrefix(e.Regarding.Name, "gang-low-") && e.Reason == "Preempted" && e.Note == "Preempted by gang default/gang-high" {
+			if strings.HasPrefix(e.Regarding.Name, "gang-low-") && e.Reason == "Preempted" && e.Note == "Preempted by podgroup default/gang-high on node cluster" {
 				named++
 			}
 		}

@@ -41,6 +41,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/examples/gangs"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/gangapi"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 )
 
@@ -62,7 +63,7 @@ type declared struct {
 // enough. Catches a declaration that is read in tests only, annotations that the API server does not copy, and a
 // status that it refuses.
 func TestDeclarationsOfGangsOnARealAPIServer(t *testing.T) {
-	cluster := testcluster.Start(t, testcluster.Options{Nodes: 8, NoHeartbeats: true, FeatureGates: testcluster.GangGates, RuntimeConfig: testcluster.GangAPIs,
+	cluster := testcluster.Start(t, testcluster.Options{Nodes: 8, NoHeartbeats: true, Gangs: true,
 		PodStages: "none"}) // members that end would leave their gangs
 	cfg, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig)
 	if err != nil {
@@ -84,14 +85,14 @@ func TestDeclarationsOfGangsOnARealAPIServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.apply(text)
+		d.apply(bytes.ReplaceAll(text, []byte("scheduling.k8s.io/v1beta1"), []byte("scheduling.k8s.io/"+native.Version)))
 	}
 	for job, key := range map[string]string{
 		"native": "podgroup/native", "annotated": "annotation/annotated", "coscheduled": "sigs/coscheduled", "batch": "volcano/batch", "together": "pfnet/together",
 	} {
 		d.eventually(job+" is placed", func() error { return d.isPlaced(job, key) })
 	}
-	d.shows(native, "native", "conditions", `"PodGroupScheduled"`, `"status":"True"`)
+	d.shows(native, "native", "conditions", `"`+gangapi.ScheduledCondition(native.Version)+`"`, `"status":"True"`)
 	d.shows(sigs, "coscheduled", `"phase":"Running"`, `"running":4`)
 	d.shows(volcano, "batch", `"phase":"Running"`, `"running":4`, `"Scheduled"`)
 
@@ -109,10 +110,19 @@ func TestDeclarationsOfGangsOnARealAPIServer(t *testing.T) {
 }
 
 var (
-	native  = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1alpha2", Resource: "podgroups"}
+	native  = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: release().GangVersion(), Resource: "podgroups"}
 	sigs    = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
 	volcano = schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"}
 )
+
+// release returns the release of the API servers of this run.
+func release() testcluster.Release {
+	r, err := testcluster.ParseRelease(os.Getenv(testcluster.ReleaseEnv))
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
 
 // apply makes objects; those of a kind that was just defined a little later.
 func (d *declared) apply(text []byte) {

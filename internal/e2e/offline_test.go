@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -43,7 +44,8 @@ func TestOffline(t *testing.T) {
 
 	reader := rest.CopyConfig(cfg)
 	reader.Impersonate.UserName = "onlooker"
-	events, err := app.Plugins{}.Snapshot(ctx, kubernetes.NewForConfigOrDie(reader), nil, config.Default())
+	events, err := app.Plugins{}.Snapshot(ctx, kubernetes.NewForConfigOrDie(reader), dynamic.NewForConfigOrDie(reader),
+		config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}

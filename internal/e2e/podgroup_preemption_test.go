@@ -10,7 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/internal/e2e/checker"
@@ -24,7 +24,7 @@ const preemptionLimit = 30 * time.Second
 // TestPodGroupsEvict: native pod groups preempt on a node that is full with pods of lower priority, and every pod
 // of a group that can fit is bound. Catches pods of a group that neither preempt nor are retried, and wait forever.
 func TestPodGroupsEvict(t *testing.T) {
-	cluster := testcluster.Start(t, testcluster.Options{NoHeartbeats: true, FeatureGates: testcluster.GangGates, RuntimeConfig: testcluster.GangAPIs, NodeSpec: `
+	cluster := testcluster.Start(t, testcluster.Options{NoHeartbeats: true, Gangs: true, NodeSpec: `
 shapes:
 - {name: basic, count: 1, labels: {part: basic}, capacity: {cpu: "3", memory: 8Gi}}
 - {name: oversized, count: 1, labels: {part: oversized}, capacity: {cpu: "3", memory: 8Gi}}
@@ -50,7 +50,7 @@ shapes:
 // first pod evicted and was bound, and the others waited forever.
 func basicGroupEvicts(a *arena) {
 	a.fill(3)
-	a.podGroup(schedulingv1alpha2.PodGroupSchedulingPolicy{Basic: &schedulingv1alpha2.BasicSchedulingPolicy{}})
+	a.podGroup(schedulingv1beta1.PodGroupSchedulingPolicy{Basic: &schedulingv1beta1.BasicSchedulingPolicy{}})
 	a.members(3)
 	a.standsSoon("all pods of the group are bound", map[string]stand{"low": {}, "member": {bound: 3}})
 }
@@ -59,7 +59,7 @@ func basicGroupEvicts(a *arena) {
 // pods wait for a pod that never fits.
 func oversizedPodDoesNotBlock(a *arena) {
 	a.fill(3)
-	a.podGroup(schedulingv1alpha2.PodGroupSchedulingPolicy{Basic: &schedulingv1alpha2.BasicSchedulingPolicy{}})
+	a.podGroup(schedulingv1beta1.PodGroupSchedulingPolicy{Basic: &schedulingv1beta1.BasicSchedulingPolicy{}})
 	a.pod("oversized", "high", "9", a.inPodGroup)
 	a.members(3)
 	a.standsSoon("the other pods of the group are bound", map[string]stand{"low": {}, "member": {bound: 3}, "oversized": {waiting: 1}})
@@ -70,7 +70,7 @@ func oversizedPodDoesNotBlock(a *arena) {
 func surplusPodEvicts(a *arena) {
 	a.fill(4)
 	a.members(4)
-	a.podGroup(schedulingv1alpha2.PodGroupSchedulingPolicy{Gang: &schedulingv1alpha2.GangSchedulingPolicy{MinCount: 3}})
+	a.podGroup(schedulingv1beta1.PodGroupSchedulingPolicy{Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: 3}})
 	a.standsSoon("all pods of the gang are bound", map[string]stand{"low": {}, "member": {bound: 4}})
 }
 
@@ -92,11 +92,11 @@ func (a *arena) fill(n int) {
 }
 
 // podGroup creates the part's PodGroup, which has high priority.
-func (a *arena) podGroup(policy schedulingv1alpha2.PodGroupSchedulingPolicy) {
+func (a *arena) podGroup(policy schedulingv1beta1.PodGroupSchedulingPolicy) {
 	a.t.Helper()
-	group := &schedulingv1alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: a.part},
-		Spec: schedulingv1alpha2.PodGroupSpec{SchedulingPolicy: policy, PriorityClassName: "high"}}
-	if _, err := a.client.SchedulingV1alpha2().PodGroups("default").Create(a.t.Context(), group, metav1.CreateOptions{}); err != nil {
+	group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: a.part},
+		Spec: schedulingv1beta1.PodGroupSpec{SchedulingPolicy: policy, PriorityClassName: "high"}}
+	if _, err := a.client.SchedulingV1beta1().PodGroups("default").Create(a.t.Context(), group, metav1.CreateOptions{}); err != nil {
 		a.t.Fatal(err)
 	}
 }

@@ -142,7 +142,8 @@ var graph = map[string]layer{
 
 	"localcluster/...": {[]string{"localcluster/..."}, "a module of its own: upstream's servers must not meet the scheduler in one binary"},
 	"tools/...":        {nil, "a module of its own: what builds and packs the others must not move their versions"},
-	"conformance/...": {below(upToEngine, plugins, partsOfKube, []string{"config", "host/...", "kube", "app", "bench/core", "conformance/...", "internal/testcluster"}),
+	"conformance/...": {below(upToEngine, plugins, partsOfKube, []string{"config", "host/...", "kube", "app", "app/command/gates", "bench/core", "conformance/...",
+		"internal/testcluster"}),
 		"a module of its own: the oracle is upstream's scheduler, which kumiki must not be linked with"},
 }
 

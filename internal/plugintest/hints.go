@@ -50,7 +50,7 @@ func CheckAlikeHints(t *testing.T, draw func(*rapid.T, string) *v1.Pod, plugins 
 						"where it is")
 					is.UID = was.UID
 					ch.OldPod = was
-					if w.Event.Action&^plugin.Delete != 0 && Chance(t, 50, "changed") {
+					if w.Event.Resource == plugin.TargetPod || w.Event.Action&^plugin.Delete != 0 && Chance(t, 50, "changed") {
 						ch.NewPod = is
 					}
 				}

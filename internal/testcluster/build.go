@@ -20,50 +20,50 @@ import (
 // BinaryName is the file name of the local cluster's program.
 const BinaryName = "kumiki-localcluster"
 
-// BinaryEnv names a ready-made binary that is used instead of building one.
+// BinaryEnv names a ready-made binary that is used instead of building one, for the matched release.
 const BinaryEnv = "KUMIKI_LOCALCLUSTER_BINARY"
 
 // moduleDir is the nested module below the root of the repository, and
-// ldflagsFile the file in it that holds the linker's flags for everyone who
-// builds it.
+// ldflagsFile the files in it, one for each release, that hold the linker's
+// flags for everyone who builds it.
 const (
 	moduleDir   = "localcluster"
-	ldflagsFile = "ldflags.txt"
+	ldflagsFile = "ldflags"
 )
 
 // ErrNoSource says that neither the source tree nor a binary was found.
 var ErrNoSource = errors.New("found neither the source of " + BinaryName + " nor a built one")
 
-// Build returns the path of an up-to-date binary, building it if needed: some minutes the first
+// Build returns the path of an up-to-date binary of a release, building it if needed: some minutes the first
 // time, a second when nothing changed. Lines about the progress go to progress, which may be
 // nil.
 //
 // The binary is taken from BinaryEnv; else built from the source tree around
 // the working directory or around this program into the tree's bin/; else
 // looked for beside this program and in PATH.
-func Build(ctx context.Context, progress io.Writer) (string, error) {
+func Build(ctx context.Context, r Release, progress io.Writer) (string, error) {
 	if progress == nil {
 		progress = io.Discard
 	}
-	if path := os.Getenv(BinaryEnv); path != "" {
+	if path := os.Getenv(BinaryEnv); path != "" && r == Matched {
 		if _, err := os.Stat(path); err != nil {
 			return "", fmt.Errorf("%s: %w", BinaryEnv, err)
 		}
 		return path, nil
 	}
 	if root, ok := sourceRoot(); ok {
-		return buildIn(ctx, root, progress)
+		return buildIn(ctx, root, r, progress)
 	}
 	if self, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(self), BinaryName)
+		beside := filepath.Join(filepath.Dir(self), r.binary())
 		if _, err := os.Stat(beside); err == nil {
 			return beside, nil
 		}
 	}
-	if path, err := exec.LookPath(BinaryName); err == nil {
+	if path, err := exec.LookPath(r.binary()); err == nil {
 		return path, nil
 	}
-	return "", fmt.Errorf("%w; set %s", ErrNoSource, BinaryEnv)
+	return "", fmt.Errorf("%w (%s); set %s", ErrNoSource, r.binary(), BinaryEnv)
 }
 
 // sourceRoot finds the repository above the working directory (tests run in
@@ -78,7 +78,7 @@ func sourceRoot() (string, bool) {
 	}
 	for _, dir := range starts {
 		for {
-			if _, err := os.Stat(filepath.Join(dir, moduleDir, ldflagsFile)); err == nil {
+			if _, err := os.Stat(filepath.Join(dir, moduleDir, ldflagsFile+".txt")); err == nil {
 				return dir, true
 			}
 			parent := filepath.Dir(dir)
@@ -93,7 +93,7 @@ func sourceRoot() (string, bool) {
 
 // buildIn builds into bin/ of the source tree, or into the user's cache when
 // the tree cannot be written.
-func buildIn(ctx context.Context, root string, progress io.Writer) (string, error) {
+func buildIn(ctx context.Context, root string, r Release, progress io.Writer) (string, error) {
 	out := filepath.Join(root, "bin")
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		cache, cacheErr := os.UserCacheDir()
@@ -105,24 +105,25 @@ func buildIn(ctx context.Context, root string, progress io.Writer) (string, erro
 			return "", fmt.Errorf("make directory for %s: %w", BinaryName, err)
 		}
 	}
-	unlock, err := lock(ctx, filepath.Join(out, "."+BinaryName+".lock"), nil)
+	unlock, err := lock(ctx, filepath.Join(out, "."+r.binary()+".lock"), nil)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	binary := filepath.Join(out, BinaryName)
-	return binary, compile(ctx, filepath.Join(root, moduleDir), binary, progress)
+	binary := filepath.Join(out, r.binary())
+	return binary, compile(ctx, filepath.Join(root, moduleDir), r, binary, progress)
 }
 
 // compile runs the go command. GOWORK is off so that the result depends on the
 // nested module alone; make build does the same.
-func compile(ctx context.Context, module, binary string, progress io.Writer) error {
-	ldflags, err := os.ReadFile(filepath.Join(module, ldflagsFile))
+func compile(ctx context.Context, module string, r Release, binary string, progress io.Writer) error {
+	ldflags, err := os.ReadFile(filepath.Join(module, ldflagsFile+r.suffix()+".txt"))
 	if err != nil {
 		return fmt.Errorf("build %s: %w", BinaryName, err)
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-buildvcs=false",
-		"-ldflags", strings.TrimSpace(string(ldflags)), "-o", binary, ".")
+	args := append([]string{"build", "-v", "-buildvcs=false"}, r.buildFlags()...)
+	args = append(args, "-ldflags", strings.TrimSpace(string(ldflags)), "-o", binary, ".")
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = module
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	// The go command's own children must stop with it.

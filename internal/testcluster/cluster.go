@@ -34,6 +34,8 @@ const (
 // Options say what cluster to start. The zero value is ten nodes of the default
 // shape, pods that start at once, and kubelet admission.
 type Options struct {
+	// Kubernetes is the release; empty means that of the environment (ReleaseEnv), or Matched.
+	Kubernetes Release
 	// Nodes of the default shape; 0 means the program's default, -1 none.
 	Nodes int
 	// NodeSpec describes the nodes in YAML (the text, not a file) and replaces Nodes.
@@ -43,9 +45,12 @@ type Options struct {
 	// PodStages is fast (also when empty), realistic or none.
 	PodStages string
 	// FeatureGates (A=true,B=false) and RuntimeConfig
-	// (scheduling.k8s.io/v1alpha2=true) of the control plane.
+	// (scheduling.k8s.io/v1beta1=true) of the control plane.
 	FeatureGates  string
 	RuntimeConfig string
+	// Gangs serves native pod groups, with all that may stand in one. It is not combined with FeatureGates or
+	// RuntimeConfig.
+	Gangs bool
 	// NoKubeletAdmission lets oversold pods run; NoHeartbeats saves the writes
 	// of node leases.
 	NoKubeletAdmission bool
@@ -123,7 +128,14 @@ func Launch(ctx context.Context, opts Options) (*Cluster, error) {
 	if opts.Progress == nil {
 		opts.Progress = io.Discard
 	}
-	binary, err := Build(ctx, opts.Progress)
+	r, err := opts.Kubernetes.orDefault()
+	if err != nil {
+		return nil, err
+	}
+	if opts.Gangs {
+		opts.FeatureGates, opts.RuntimeConfig = r.GangGates(), "scheduling.k8s.io/"+r.GangVersion()+"=true"
+	}
+	binary, err := Build(ctx, r, opts.Progress)
 	if err != nil {
 		return nil, err
 	}

@@ -4,13 +4,6 @@ package testcluster
 
 import _ "embed"
 
-// GangGates and GangAPIs switch the native pod groups on, with all that may stand in one (Options.FeatureGates and
-// RuntimeConfig).
-const (
-	GangGates = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true,WorkloadAwarePreemption=true"
-	GangAPIs  = "scheduling.k8s.io/v1alpha2=true"
-)
-
 // GangDefinitions are resource definitions for the PodGroups of scheduler-plugins and of Volcano: YAML, to be
 // applied. They have the fields that a scheduler reads and writes, and are served as those projects serve theirs:
 // the status of a Volcano PodGroup is part of the object, that of scheduler-plugins is a resource of its own.

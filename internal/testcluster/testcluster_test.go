@@ -33,7 +33,7 @@ func TestStartFaultsAndClose(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if version.GitVersion != "v1.36.3" || version.Major != "1" || version.Minor != "36" {
+		if version.GitVersion != "v1.37.1" || version.Major != "1" || version.Minor != "37" {
 			t.Errorf("version is %+v: the linker flags of %s/%s did not arrive", version, moduleDir, ldflagsFile)
 		}
 		if err := c.Kill(APIServer); err != nil {

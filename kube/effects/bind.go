@@ -30,8 +30,9 @@ const DefaultBindsInFlight = 100
 
 const (
 	// bindTries is how often a bind is sent when its outcome was unknown and the pod turned out to be unbound. The same
-	// bind again, to the same node, is also what makes a late arrival of the first one harmless.
-	bindTries = 3
+	// bind again, to the same node, is also what makes a late arrival of the first one harmless. Upstream sends it as
+	// often after errors that the API server may not have again (conformance/retry).
+	bindTries = 4
 	// lateness is how long after it was sent a bind may still be carried out that the API server did not say it had
 	// ended: it gives up a request after this time (upstream's flag --request-timeout). Until then the capacity stays
 	// with the pod and the bind is sent again, so that one that comes late is no surprise.

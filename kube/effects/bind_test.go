@@ -51,6 +51,13 @@ func TestEachBindIsAnsweredOnceAndTruly(t *testing.T) {
 		{name: "refused", prepare: func(a *kubetest.APIServer) {
 			a.Before = kubetest.Once("bind", apierrors.NewForbidden(kubetest.PodResource, "p", errors.New("quota")))
 		}, want: engine.BindFailed},
+		{name: "an error three times, then done", prepare: func(a *kubetest.APIServer) { a.Before = kubetest.Times(3, "bind", webhookDown) },
+			want: engine.Bound, applied: 1, unknown: true},
+		// An API server of 1.37 validates the name. The answer has no reason that clients know.
+		{name: "no name of a node", prepare: func(a *kubetest.APIServer) {
+			a.Before = kubetest.Times(100, "bind", &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500,
+				Message: `target.name: Invalid value: "a_": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters`}})
+		}, want: engine.BindFailed, unknown: true},
 		{name: "reply lost, was done", prepare: func(a *kubetest.APIServer) { a.After = kubetest.Once("bind", kubetest.ErrLost) },
 			want: engine.Bound, applied: 1, unknown: true},
 		{name: "reply lost, was not done, done again", prepare: func(a *kubetest.APIServer) { a.Before = kubetest.Once("bind", kubetest.ErrLost) },

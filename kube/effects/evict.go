@@ -98,9 +98,6 @@ func NewEvictor(ctx context.Context, client kubernetes.Interface, newest func(re
 // Evict queues one eviction. While evictions are held, it is answered as failed.
 func (e *Evictor) Evict(f engine.Evict) {
 	of := &eviction{Evict: f, began: time.Now(), open: len(f.Victims) - 1}
-	if !f.Undo && !f.Finish {
-		e.metrics.Victims.Observe(float64(len(f.Victims)))
-	}
 	for _, ref := range append([]record.PodRef{f.For}, f.Beside...) {
 		if p := e.newest(ref); p != nil && of.scheduler == "" {
 			of.scheduler = p.Spec.SchedulerName
@@ -273,7 +270,7 @@ func (of *eviction) event(pod record.PodRef) engine.WriteEvent {
 			Note: "Evicted with the rest of its gang, of which others were preempted"}
 	case of.Gang != "":
 		return engine.WriteEvent{Pod: pod, Type: v1.EventTypeNormal, Reason: "Preempted", Action: "Preempting",
-			Note: "Preempted by gang " + of.Gang}
+			Note: fmt.Sprintf("Preempted by podgroup %s on node cluster", of.GangID)}
 	}
 	return engine.WriteEvent{Pod: pod, Type: v1.EventTypeNormal, Reason: "Preempted", Action: "Preempting",
 		Note: fmt.Sprintf("Preempted by pod %s on node %s", of.For.UID, of.Node)}

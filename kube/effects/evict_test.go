@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,9 +147,6 @@ func TestAnEvictionMarksDeletesAndTells(t *testing.T) {
 			s.events[0].Note != "Preempted by pod high on node a" {
 			t.Errorf("events: %+v", s.events)
 		}
-		if n := kubetest.Value(t, s.reg, "scheduler_preemption_victims"); n != 1 {
-			t.Errorf("preemption_victims has %v samples", n)
-		}
 		if n := kubetest.Value(t, s.reg, "scheduler_preemption_goroutines_execution_total", "result=success"); n != 1 {
 			t.Errorf("%v successes counted", n)
 		}
@@ -164,11 +162,19 @@ func TestGangsAreMarkedBeforeOneIsDeleted(t *testing.T) {
 		other := kubetest.PendingPod("p2", "high2")
 		s.learn("high2", kubetest.NewRecord(other))
 		s.learn("high", nil)
+		s.request.GangID = "big-uid"
 		s.request.Gang, s.request.Beside, s.request.Whole = "ns/big", []record.PodRef{kubetest.Ref(other)}, true
 		s.api.Before = func(verb, _ string) error {
 			for i := range 3 {
-				if is := s.api.Pod(fmt.Sprint("ns/v", i)); verb == "delete" && is != nil && len(is.Status.Conditions) == 0 {
+				is := s.api.Pod(fmt.Sprint("ns/v", i))
+				if verb != "delete" || is == nil {
+					continue
+				}
+				if len(is.Status.Conditions) == 0 {
 					t.Errorf("a victim is deleted, and v%d is not marked", i)
+				} else if c := is.Status.Conditions[0]; c.Reason != "PreemptionByScheduler" ||
+					c.Message != "default-scheduler: preempting to accommodate a higher priority podgroup" {
+					t.Errorf("condition of v%d: %+v", i, c)
 				}
 			}
 			time.Sleep(time.Second)
@@ -179,7 +185,7 @@ func TestGangsAreMarkedBeforeOneIsDeleted(t *testing.T) {
 		if message := s.answered(); message != "" || len(s.deleted()) != 3 {
 			t.Errorf("deleted %v: %s", s.deleted(), message)
 		}
-		if len(s.events) != 3 || s.events[0].Note != "Preempted by gang ns/big" {
+		if len(s.events) != 3 || s.events[0].Note != "Preempted by podgroup big-uid on node cluster" {
 			t.Errorf("events: %+v", s.events)
 		}
 	})
@@ -279,10 +285,10 @@ func TestEachEvictionIsAnsweredOnceAndTruly(t *testing.T) {
 			s.api.Before = first(kubetest.Times(100, "delete", apierrors.NewInternalError(errors.New("webhook"))))
 		}, failed: "webhook", deleted: "[]"},
 		{name: "the API server is down for a while", prepare: func(s *evictions) {
-			down := true
-			time.AfterFunc(10*time.Minute, func() { down = false })
+			var restored atomic.Bool // written by a timer, read by the evictor's workers
+			time.AfterFunc(10*time.Minute, func() { restored.Store(true) })
 			s.api.Before = func(string, string) error {
-				if down {
+				if !restored.Load() {
 					return kubetest.ErrLost
 				}
 				return nil
@@ -338,7 +344,7 @@ func TestAGangThatIsTakenBackIsNoPreemption(t *testing.T) {
 		if len(s.events) != 1 || s.events[0].Reason != "GangUndone" || !strings.Contains(s.events[0].Note, "pod ns/p has no place") {
 			t.Errorf("events: %+v", s.events)
 		}
-		if n := kubetest.Value(t, s.reg, "scheduler_preemption_victims") + kubetest.Value(t, s.reg, "scheduler_preemption_goroutines_execution_total"); n != 0 {
+		if n := kubetest.Value(t, s.reg, "scheduler_preemption_goroutines_execution_total"); n != 0 {
 			t.Errorf("%v preemptions were counted", n)
 		}
 	})

@@ -34,6 +34,8 @@ type Known interface {
 	Pod(record.PodRef) *cluster.Pod
 	// Gang is nil when there is no object that declares the gang.
 	Gang(cluster.GangKey) *cluster.Gang
+	// GangVersion is the version in which the objects of an API that declares gangs are read.
+	GangVersion(cluster.GangSource) string
 	// Unwritten is the newest full version of an object that may yet be written; nil where there is none. It must not
 	// be changed.
 	Unwritten(cluster.Kind, cluster.Target) metav1.Object
@@ -44,7 +46,7 @@ type Config struct {
 	// Binds carries binds, the writes before them, evictions, and re-reads, Patches the rest of the writes to pods
 	// and the statuses of gangs, Events the events.
 	Binds, Patches, Events kubernetes.Interface
-	// Objects writes the objects of resource definitions that declare gangs; nil where none do.
+	// Objects writes the objects that declare gangs; nil where none do.
 	Objects dynamic.Interface
 	// BindsInFlight bounds the binds under way; 0 means DefaultBindsInFlight.
 	BindsInFlight int
@@ -66,7 +68,7 @@ func NewExecutor(ctx context.Context, c Config) *Executor {
 		Binder:  NewBinder(ctx, c.Binds, c.BindsInFlight, c.Metrics, func(done engine.BindDone) { c.Answer(done) }),
 		Writer:  NewWriter(ctx, c.Binds, 0, c.Metrics, func(done engine.WritesDone) { c.Answer(done) }),
 		Patcher: NewPatcher(ctx, c.Patches, c.Known.Pod, c.Metrics),
-		Gangs:   NewGangWriter(ctx, c.Patches, c.Objects, c.Known.Gang, c.Metrics),
+		Gangs:   NewGangWriter(ctx, c.Patches, c.Objects, c.Known.Gang, c.Known.GangVersion, c.Metrics),
 		Events:  NewEventWriter(ctx, c.Events, c.Known.Pod, c.Metrics, c.Reporter, c.Hostname),
 	}
 	w.Evictor = NewEvictor(ctx, c.Binds, c.Known.Pod, c.Metrics, w.Events.WriteAbout, func(done engine.EvictDone) {

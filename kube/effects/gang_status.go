@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,8 +39,10 @@ const (
 // Each write has the object's UID and resourceVersion as preconditions. After a conflict the object is read again.
 type GangWriter struct {
 	*workerPool[engine.GangStatus]
-	objects dynamic.Interface                   // nil where no objects of resource definitions declare gangs
+	objects dynamic.Interface                   // nil where no objects declare gangs
 	newest  func(cluster.GangKey) *cluster.Gang // from the watch; nil when the object is gone
+	// version returns the version in which the objects of an API are read.
+	version func(cluster.GangSource) string
 
 	mu sync.Mutex // also of what join does in several steps
 	// whole are the APIs whose status is part of the object and no resource of its own, as far as is known.
@@ -50,11 +51,10 @@ type GangWriter struct {
 
 // NewGangWriter returns a GangWriter. Calls end when ctx does.
 func NewGangWriter(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface,
-	newest func(cluster.GangKey) *cluster.Gang,
+	newest func(cluster.GangKey) *cluster.Gang, version func(cluster.GangSource) string,
 	metrics *metrics.Metrics) *GangWriter {
 	w := &GangWriter{workerPool: newWorkerPool[engine.GangStatus](ctx, client, metrics, "gangStatus", gangsInFlight),
-		objects: objects, newest: newest,
-		whole: map[cluster.GangSource]bool{}}
+		objects: objects, newest: newest, version: version, whole: map[cluster.GangSource]bool{}}
 	w.do = w.carryOut
 	return w
 }
@@ -143,20 +143,28 @@ const (
 
 // write sends a status once.
 func (w *GangWriter) write(s engine.GangStatus, fresh bool) (result string, err error) {
-	if s.Gang.Source == cluster.GangOfGroup {
-		return w.writeGroup(s, fresh)
-	}
 	for _, api := range gangapi.APIs {
-		if api.Source == s.Gang.Source {
-			return w.writeObject(s, api)
+		if api.Source != s.Gang.Source {
+			continue
 		}
+		version := w.version(api.Source)
+		objects := w.objects.Resource(api.Resource.WithVersion(version)).Namespace(s.Gang.Namespace)
+		if api.Status == nil {
+			result, err = w.writeGroup(s, fresh, objects, gangapi.ScheduledCondition(version))
+		} else {
+			result, err = w.writeObject(s, api, objects)
+		}
+		if result == gangObsolete && w.version(api.Source) != version {
+			return "", fmt.Errorf("writing the status of %s %s: %w", api.WatchName(), s.Gang, errOtherVersion)
+		}
+		return result, err
 	}
 	panic(fmt.Sprintf("kube: a status for gang %s, which %s declares without an object", s.Gang, s.Gang.Source))
 }
 
 // writeGroup sends the condition of a native pod group, on top of what the watch says.
-func (w *GangWriter) writeGroup(s engine.GangStatus, fresh bool) (string, error) {
-	groups := w.client.SchedulingV1alpha2().PodGroups(s.Gang.Namespace)
+func (w *GangWriter) writeGroup(s engine.GangStatus, fresh bool, groups dynamic.ResourceInterface,
+	conditionType string) (string, error) {
 	have := w.newest(s.Gang)
 	if fresh {
 		ctx, cancel := context.WithTimeout(w.ctx, call.RereadTimeout)
@@ -184,7 +192,7 @@ func (w *GangWriter) writeGroup(s engine.GangStatus, fresh bool) (string, error)
 	}
 	body, err := json.Marshal(map[string]any{
 		"metadata": unchangedSince(have),
-		"status":   map[string]any{"conditions": []any{groupCondition(was, want, s.Generation)}},
+		"status":   map[string]any{"conditions": []any{groupCondition(conditionType, was, want, s.Generation)}},
 	})
 	if err != nil {
 		panic(fmt.Sprintf("kube: condition of pod group %s: %v", s.Gang, err)) // plain data always marshals
@@ -206,13 +214,12 @@ func unchangedSince(o metav1.Object) map[string]any {
 }
 
 // groupCondition is the condition in a strategic merge patch; the list merges by type.
-func groupCondition(was, want cluster.GangCondition, generation int64) map[string]any {
+func groupCondition(conditionType string, was, want cluster.GangCondition, generation int64) map[string]any {
 	status := metav1.ConditionFalse
 	if want.Scheduled {
 		status = metav1.ConditionTrue
 	}
-	condition := map[string]any{"type": schedulingv1alpha2.PodGroupScheduled, "status": status, "reason": want.Reason,
-		"message": want.Message}
+	condition := map[string]any{"type": conditionType, "status": status, "reason": want.Reason, "message": want.Message}
 	if generation != 0 {
 		condition["observedGeneration"] = generation
 	}
@@ -222,13 +229,16 @@ func groupCondition(was, want cluster.GangCondition, generation int64) map[strin
 	return condition
 }
 
+// errOtherVersion says that the API server was upgraded while a status was written.
+var errOtherVersion = errors.New("the API is served in another version now")
+
 // errNoSubresource says that an API has no status of its own.
 var errNoSubresource = errors.New("the status is not a resource of its own")
 
 // writeObject sends the status of an object of a resource definition, which is read first: its lists have no keys by
 // which a patch could merge them.
-func (w *GangWriter) writeObject(s engine.GangStatus, api gangapi.API) (string, error) {
-	objects := w.objects.Resource(api.Resource).Namespace(s.Gang.Namespace)
+func (w *GangWriter) writeObject(s engine.GangStatus, api gangapi.API,
+	objects dynamic.ResourceInterface) (string, error) {
 	read := func() (*unstructured.Unstructured, error) {
 		ctx, cancel := context.WithTimeout(w.ctx, call.RereadTimeout)
 		defer cancel()

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -40,6 +39,8 @@ type statuses struct {
 
 	mu      sync.Mutex
 	source  cluster.GangSource
+	served  string                     // the version of the API
+	version string                     // the version in which the watch reads
 	object  *unstructured.Unstructured // nil when it is gone
 	seen    *cluster.Gang              // as the watch has it; nil: as it is
 	patches int                        // that were carried out
@@ -57,31 +58,22 @@ func writing(t *testing.T, source cluster.GangSource, scenario func(s *statuses)
 	synctest.Test(t, func(t *testing.T) {
 		s := &statuses{source: source, subresource: source != cluster.GangOfVolcano}
 		text := map[cluster.GangSource]string{
-			cluster.GangOfGroup:   "{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, spec: {schedulingPolicy: {gang: {minCount: 3}}}}",
+			cluster.GangOfGroup:   "{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, spec: {schedulingPolicy: {gang: {minCount: 3}}}}",
 			cluster.GangOfSigs:    "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, spec: {minMember: 3}}",
 			cluster.GangOfVolcano: "{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, spec: {minMember: 3}}",
 		}[source]
 		s.object = kubetest.GangObject(t, text)
 		s.object.SetResourceVersion("1")
-		typed, objects := fake.NewClientset(), dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
-		typed.PrependReactor("*", "podgroups", func(a clienttesting.Action) (bool, runtime.Object, error) {
-			o, err := s.answer(a)
-			if err != nil {
-				return true, nil, err
-			}
-			g := &schedulingv1alpha2.PodGroup{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, g); err != nil {
-				t.Error(err)
-			}
-			return true, g, nil
-		})
+		s.served = s.object.GroupVersionKind().Version
+		s.version = s.served
+		objects := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
 		objects.PrependReactor("*", "podgroups", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			o, err := s.answer(a)
 			return true, o, err
 		})
 		var m *metrics.Metrics
 		m, s.reg = counted()
-		s.GangWriter = NewGangWriter(t.Context(), typed, objects, s.watched, m)
+		s.GangWriter = NewGangWriter(t.Context(), fake.NewClientset(), objects, s.watched, s.versionOf, m)
 		scenario(s)
 		s.Drain(call.Expired())
 	})
@@ -96,12 +88,16 @@ func (s *statuses) watched(cluster.GangKey) *cluster.Gang {
 	return s.read()
 }
 
+// read converts the object as it is now. s.mu must be held.
 func (s *statuses) read() *cluster.Gang {
-	g := &schedulingv1alpha2.PodGroup{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(s.object.Object, g); err != nil {
-		panic(err)
-	}
-	return gangapi.PodGroup(g)
+	return gangapi.PodGroup(s.object)
+}
+
+// versionOf is the version of the API in which the object is read.
+func (s *statuses) versionOf(cluster.GangSource) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
 }
 
 // freeze leaves the watch where it is.
@@ -115,6 +111,10 @@ func (s *statuses) answer(a clienttesting.Action) (*unstructured.Unstructured, e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	gone := apierrors.NewNotFound(groupResource, "g")
+	if a.GetResource().Version != s.served {
+		s.version = s.served // the watch broke as well, and came back
+		return nil, gone
+	}
 	if a.GetVerb() == "get" {
 		if s.object == nil {
 			return nil, gone
@@ -249,25 +249,40 @@ func (s *statuses) expect(t *testing.T, patches int, want string) {
 func TestANativeGroupShowsHowItStands(t *testing.T) {
 	writing(t, cluster.GangOfGroup, func(s *statuses) {
 		s.waitsFor("no room")
-		s.expect(t, 1, "PodGroupScheduled=False(Unschedulable: no room)")
+		s.expect(t, 1, "PodGroupInitiallyScheduled=False(Unschedulable: no room)")
 		first, _, _ := unstructured.NestedSlice(s.object.Object, "status", "conditions")
 		s.waitsFor("no room")
-		s.expect(t, 1, "PodGroupScheduled=False(Unschedulable: no room)")
+		s.expect(t, 1, "PodGroupInitiallyScheduled=False(Unschedulable: no room)")
 		s.waitsFor("2 pods are missing")
-		s.expect(t, 2, "PodGroupScheduled=False(Unschedulable: 2 pods are missing)")
+		s.expect(t, 2, "PodGroupInitiallyScheduled=False(Unschedulable: 2 pods are missing)")
 		second, _, _ := unstructured.NestedSlice(s.object.Object, "status", "conditions")
 		if a, b := first[0].(map[string]any), second[0].(map[string]any); a["lastTransitionTime"] != b["lastTransitionTime"] || a["observedGeneration"] != int64(2) {
 			t.Errorf("first %v, then %v", a, b)
 		}
 		s.set(func(g *engine.GangStatus) { g.Admitted, g.Reason, g.Message = true, "", "" })
-		s.expect(t, 2, "PodGroupScheduled=False(Unschedulable: 2 pods are missing)")
+		s.expect(t, 2, "PodGroupInitiallyScheduled=False(Unschedulable: 2 pods are missing)")
 		s.placed(3)
-		s.expect(t, 3, "PodGroupScheduled=True(Scheduled: )")
+		s.expect(t, 3, "PodGroupInitiallyScheduled=True(Scheduled: )")
 		s.waitsFor("an extra has no room")
-		s.expect(t, 3, "PodGroupScheduled=True(Scheduled: )")
+		s.expect(t, 3, "PodGroupInitiallyScheduled=True(Scheduled: )")
 		if n := kubetest.Value(t, s.reg, "kumiki_gang_statuses_total", "source=podgroup", "result=written"); n != 3 {
 			t.Errorf("counted %v", n)
 		}
+	})
+}
+
+// TestAStatusIsWrittenAfterAnUpgrade of the API server, in the version that it serves then. Mutants: an API that is gone
+// is taken for an object that is gone; the condition has the name of the old version.
+func TestAStatusIsWrittenAfterAnUpgrade(t *testing.T) {
+	writing(t, cluster.GangOfGroup, func(s *statuses) {
+		s.served, s.version = "v1alpha2", "v1alpha2"
+		s.object.SetAPIVersion("scheduling.k8s.io/v1alpha2")
+		s.waitsFor("no room")
+		s.expect(t, 1, "PodGroupScheduled=False(Unschedulable: no room)")
+		s.served = "v1beta1"
+		s.object.SetAPIVersion("scheduling.k8s.io/v1beta1")
+		s.placed(3)
+		s.expect(t, 2, "PodGroupScheduled=False(Unschedulable: no room) PodGroupInitiallyScheduled=True(Scheduled: )")
 	})
 }
 
@@ -284,7 +299,7 @@ func TestTheNewestStatusOfAGangIsWritten(t *testing.T) {
 			s.expect(t, 0, "")
 			s.Hold(false)
 			s.expect(t, 1, map[cluster.GangSource]string{
-				cluster.GangOfGroup:   "PodGroupScheduled=False(Unschedulable: try 99)",
+				cluster.GangOfGroup:   "PodGroupInitiallyScheduled=False(Unschedulable: try 99)",
 				cluster.GangOfSigs:    "Pending",
 				cluster.GangOfVolcano: "Inqueue Unschedulable=True(Unschedulable: try 99)",
 			}[source])
@@ -341,7 +356,7 @@ func TestPhasesThatControllersWaitFor(t *testing.T) {
 // conflict ends it; the watch is believed although it lags; a status is given up.
 func TestAStatusIsWrittenWhateverHappens(t *testing.T) {
 	want := map[cluster.GangSource]string{
-		cluster.GangOfGroup: "PodGroupScheduled=True(Scheduled: )", cluster.GangOfSigs: "Running running=3",
+		cluster.GangOfGroup: "PodGroupInitiallyScheduled=True(Scheduled: )", cluster.GangOfSigs: "Running running=3",
 		cluster.GangOfVolcano: "Running running=3 Scheduled=True(Scheduled: )",
 	}
 	for source, shown := range want { // order: each for itself
@@ -458,12 +473,14 @@ func TestStatusesOfOtherGangsGoFirst(t *testing.T) {
 	writing(t, cluster.GangOfGroup, func(s *statuses) {
 		stuck := map[string]bool{}
 		s.newest = func(key cluster.GangKey) *cluster.Gang {
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			g := s.read()
 			g.Key = key
 			return g
 		}
 		s.fail = func(int) error { return nil }
-		s.client.(*fake.Clientset).PrependReactor("patch", "podgroups", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		s.objects.(*dynamicfake.FakeDynamicClient).PrependReactor("patch", "podgroups", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			name := a.(clienttesting.PatchAction).GetName()
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -479,7 +496,7 @@ func TestStatusesOfOtherGangsGoFirst(t *testing.T) {
 		s.placed(3)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := s.shows(); got != "PodGroupScheduled=True(Scheduled: )" || len(stuck) != 2*gangsInFlight {
+		if got := s.shows(); got != "PodGroupInitiallyScheduled=True(Scheduled: )" || len(stuck) != 2*gangsInFlight {
 			t.Errorf("after a minute %q; %d were tried", got, len(stuck))
 		}
 	})

@@ -154,7 +154,7 @@ func (w *objectWriter) makeClaim(c cluster.CreateClaim) (made *resourceapi.Resou
 	api := w.claims(c.Claim.Namespace)
 	create := func(ctx context.Context) (err error) {
 		made, err = api.Create(ctx, bare, metav1.CreateOptions{})
-		w.metrics.ClaimCreates.WithLabelValues(createLabel(err)).Inc()
+		w.metrics.ClaimCreates.WithLabelValues(createLabel(err), "false", "", "Pod").Inc()
 		return err
 	}
 	// A claim of that name is read like one that our own lost request has made: nil stands for none.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -21,15 +20,18 @@ func (in *Inbox) ReadGangs(r convert.GangRules) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.intake.DeclareGangs(r)
-	in.groupsIfRead, in.groupsRead = r.GroupIfRead, !r.GroupIfRead
+	in.groupsIfRead, in.groups, in.groupPolicy = r.GroupIfRead, groupsReadable, r.GroupPolicy
+	if r.GroupIfRead {
+		in.groups = groupsAbsent
+	}
 	for _, api := range gangapi.APIs {
 		if api.Source == cluster.GangOfGroup && !r.Group || api.Source == cluster.GangOfSigs && !r.Sigs ||
 			api.Source == cluster.GangOfVolcano && !r.Volcano {
 			continue
 		}
 		t := newRows(rank(len(in.objects)), sameObject, in.listedLocked)
-		t.kind, t.gangs = cluster.KindGang, api
-		if api.Source == cluster.GangOfGroup && r.GroupIfRead {
+		t.kind, t.gangs, t.version = cluster.KindGang, api, api.Versions[0]
+		if api.Source == cluster.GangOfGroup {
 			t.onList = func(came time.Time) {
 				in.readGroupsLocked()
 				in.listedLocked(came)
@@ -42,13 +44,54 @@ func (in *Inbox) ReadGangs(r convert.GangRules) {
 // readGroupsLocked lets pod groups count from the first list of them on, and for good: what was known of them stays
 // when the API goes. Pods that named a group before become events again.
 func (in *Inbox) readGroupsLocked() {
-	if in.groupsRead {
-		return
+	was := in.groups
+	in.groups = groupsReadable
+	clear(in.ungrouped)
+	if was == groupsAbsent {
+		in.enqueueMembersLocked()
 	}
-	in.groupsRead = true
+}
+
+// missGroups notes that the API server does not serve pod groups, or forbids them. If they count all the same, their
+// pods wait.
+func (in *Inbox) missGroups(t *rows[cluster.Object]) {
+	in.goOnWithout(t)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.groups != groupsAbsent {
+		in.failGroupsLocked()
+	}
+}
+
+// failGroups notes that the API server serves pod groups and cannot list them. Scheduling goes on: what is known of
+// groups stays, the pods of other groups wait for theirs, and pods without a node are reported.
+func (in *Inbox) failGroups(t *rows[cluster.Object]) {
+	in.goOnWithout(t)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.failGroupsLocked()
+}
+
+func (in *Inbox) failGroupsLocked() {
+	was := in.groups
+	in.groups = groupsFailing
+	switch was {
+	case groupsFailing:
+	case groupsAbsent: // reported when they become events again
+		in.enqueueMembersLocked()
+	case groupsReadable:
+		for key, r := range in.pods.rows { // order: TakeUngrouped sorts
+			in.noteUngroupedLocked(key, nil, r.newest)
+		}
+	}
+	in.signal()
+}
+
+// enqueueMembersLocked makes the pods that name a pod group events again.
+func (in *Inbox) enqueueMembersLocked() {
 	var members []objectKey
 	for key, r := range in.pods.rows { // order: sorted below
-		if p := r.newest; p != nil && p.Gang != nil && p.Gang.Key.Source == cluster.GangOfGroup {
+		if inGroup(r.newest) {
 			members = append(members, key)
 		}
 	}
@@ -72,18 +115,35 @@ func (in *Inbox) Gang(key cluster.GangKey) *cluster.Gang {
 	return nil
 }
 
-// newGroupStore feeds an Inbox from native pod groups, newGangStore from objects of resource definitions.
-func newGroupStore(in *Inbox, t *rows[cluster.Object]) store[*schedulingv1alpha2.PodGroup, cluster.Object] {
-	return store[*schedulingv1alpha2.PodGroup, cluster.Object]{in, t,
-		func(obj *schedulingv1alpha2.PodGroup) cluster.Object {
-			return in.convertGang(t, obj, func() *cluster.Gang { return gangapi.PodGroup(obj) })
-		}, string(t.gangs.Source) + "/"}
+// GangVersion returns the version in which the objects of an API that declares gangs are read, the preferred one as
+// long as none has been served.
+func (in *Inbox) GangVersion(source cluster.GangSource) string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, t := range in.objects {
+		if t.kind == cluster.KindGang && t.gangs.Source == source {
+			return t.version
+		}
+	}
+	panic("kube: objects of " + string(source) + " are not watched")
 }
 
+// setGangVersion takes the version in which the objects of an API are read from now on.
+func (in *Inbox) setGangVersion(t *rows[cluster.Object], version string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	t.version = version
+}
+
+// newGangStore feeds an Inbox from objects that declare gangs.
 func newGangStore(in *Inbox, t *rows[cluster.Object]) store[*unstructured.Unstructured, cluster.Object] {
 	return store[*unstructured.Unstructured, cluster.Object]{in, t,
 		func(obj *unstructured.Unstructured) cluster.Object {
-			return in.convertGang(t, obj, func() *cluster.Gang { return t.gangs.Convert(obj) })
+			return in.convertGang(t, obj, func() *cluster.Gang {
+				g := t.gangs.Convert(obj)
+				g.NeverPreempts = g.NeverPreempts && in.groupPolicy
+				return g
+			})
 		}, string(t.gangs.Source) + "/"}
 }
 

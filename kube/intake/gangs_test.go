@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery/fake"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -31,6 +33,38 @@ func member(name, of string) *v1.Pod {
 	p := kubetest.PendingPod(name, types.UID("uid-"+name))
 	p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &of}
 	return p
+}
+
+var groupKey = cluster.GangKey{Source: cluster.GangOfGroup, Namespace: "ns", Name: "g"}
+
+// gangObjects is a client of objects that declare gangs, in every version of each API.
+func gangObjects(objects ...runtime.Object) *dynamicfake.FakeDynamicClient {
+	kinds := map[schema.GroupVersionResource]string{}
+	for _, a := range gangapi.APIs {
+		for _, version := range a.Versions {
+			kinds[a.Resource.WithVersion(version)] = "PodGroupList"
+		}
+	}
+	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...)
+}
+
+// serveGroups makes discovery name the native API in the given versions only.
+func serveGroups(api *kubetest.APIServer, versions ...string) {
+	var served []*metav1.APIResourceList
+	for _, version := range versions {
+		served = append(served, &metav1.APIResourceList{GroupVersion: "scheduling.k8s.io/" + version,
+			APIResources: []metav1.APIResource{{Name: "workloads"}, {Name: "podgroups"}}})
+	}
+	api.Discovery().(*fake.FakeDiscovery).Resources = served
+}
+
+// addGroup creates a native pod group with a scheduling policy.
+func addGroup(t *testing.T, objects *dynamicfake.FakeDynamicClient, version, name, policy string) {
+	t.Helper()
+	resource := gangapi.APIs[0].Resource.WithVersion(version)
+	if err := objects.Tracker().Create(resource, kubetest.PodGroup(t, version, name, kubetest.PodGroupYAML(policy)), "ns"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // marks are the gangs of the pods in events, as pod:source/name, with a dash for none.
@@ -58,13 +92,15 @@ func TestPodGroupsCountOnceTheyCanBeRead(t *testing.T) {
 	for _, always := range []bool{false, true} {
 		var allowed atomic.Bool
 		api := kubetest.NewAPIServer(member("a", "g"), kubetest.PendingPod("solo", "u"))
-		api.PrependReactor("list", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {
+		objects := gangObjects()
+		objects.PrependReactor("list", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return !allowed.Load(), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "podgroups"}, "", nil)
 		})
 		synctest.Test(t, func(t *testing.T) {
 			in, _, _ := newTestInbox(t)
 			in.ReadGangs(convert.GangRules{Group: true, GroupIfRead: !always})
 			informers := NewInformers(api, in)
+			informers.Dynamic = objects
 			defer informers.Stop()
 			informers.Start(t.Context())
 			synctest.Wait() // nothing waits for what is not served
@@ -72,14 +108,14 @@ func TestPodGroupsCountOnceTheyCanBeRead(t *testing.T) {
 			if want := map[bool]string{true: "a:podgroup/g solo:-", false: "a:- solo:-"}[always]; marks(events) != want {
 				t.Errorf("always %v: took %q, want %q", always, marks(events), want)
 			}
-			api.Discovery().(*fake.FakeDiscovery).Resources = []*metav1.APIResourceList{{GroupVersion: "scheduling.k8s.io/v1alpha2",
-				APIResources: []metav1.APIResource{{Name: "workloads"}, {Name: "podgroups"}}}}
+			if pods, waits := in.TakeUngrouped(); len(pods) != 1 || pods[0].Name != "a" || waits != always {
+				t.Errorf("always %v: reported %v (waits: %v), want a", always, pods, waits)
+			}
+			serveGroups(api, "v1beta1")
 			time.Sleep(2 * longestAbsence)
 			synctest.Wait()
 			expectTaken(t, in, "")
-			if err := api.Tracker().Add(kubetest.PodGroup(t, "g", kubetest.PodGroupYAML("{gang: {minCount: 1}}"))); err != nil {
-				t.Fatal(err)
-			}
+			addGroup(t, objects, "v1beta1", "g", "{gang: {minCount: 1}}")
 			allowed.Store(true)
 			time.Sleep(2 * longestAbsence)
 			synctest.Wait()
@@ -88,11 +124,164 @@ func TestPodGroupsCountOnceTheyCanBeRead(t *testing.T) {
 			if want := map[bool]string{true: "", false: "a:podgroup/g"}[always]; marks(events) != want || !is || set.Object.GetName() != "podgroup/g" {
 				t.Errorf("always %v: then took %v, want the group and %q", always, events, want)
 			}
-			if g := in.Gang(cluster.GangKey{Source: cluster.GangOfGroup, Namespace: "ns", Name: "g"}); g == nil || g.MinCount != 1 {
+			if g := in.Gang(groupKey); g == nil || g.MinCount != 1 {
 				t.Errorf("known of the group is %+v", g)
 			}
 		})
 	}
+}
+
+// TestPodsWhoseGroupCannotBeReadAreReported: the owner of a pod that is scheduled without its group learns of it, once,
+// and only while that is so. Faults: a standby collects pods that are gone; each update of a pod reports it again; pods
+// of readable groups are reported.
+func TestPodsWhoseGroupCannotBeReadAreReported(t *testing.T) {
+	running := member("running", "g")
+	running.Spec.NodeName = "n1"
+	api := kubetest.NewAPIServer(member("a", "g"), member("gone", "g"), running, kubetest.PendingPod("solo", "u"))
+	objects := gangObjects()
+	synctest.Test(t, func(t *testing.T) {
+		in, _, _ := newTestInbox(t)
+		in.ReadGangs(convert.GangRules{Group: true, GroupIfRead: true})
+		informers := NewInformers(api, in)
+		informers.Dynamic = objects
+		defer informers.Stop()
+		informers.Start(t.Context())
+		synctest.Wait()
+		reported := func() (names string) {
+			in.Take(nil, 100)
+			pods, waits := in.TakeUngrouped()
+			if waits {
+				t.Error("pods without an API of groups are reported as waiting")
+			}
+			for _, p := range pods {
+				names += p.Name + " "
+			}
+			return names
+		}
+		expect := func(want string) {
+			t.Helper()
+			if got := reported(); got != want {
+				t.Errorf("reported %q, want %q", got, want)
+			}
+		}
+		in.Take(nil, 100)
+		api.Remove("ns/gone")
+		synctest.Wait()
+		expect("a ")
+		changed := member("a", "g")
+		changed.Labels = map[string]string{"x": "y"}
+		api.Put(changed)
+		synctest.Wait()
+		expect("")
+		api.Put(member("b", "g"))
+		synctest.Wait()
+		in.Take(nil, 100)
+		serveGroups(api, "v1beta1")
+		time.Sleep(2 * longestAbsence)
+		synctest.Wait()
+		api.Put(member("c", "g"))
+		synctest.Wait()
+		expect("")
+	})
+}
+
+// TestGroupsThatCannotBeListed: an API server that serves pod groups and cannot list them, since one object is damaged,
+// keeps no other pod from being scheduled. The pods of groups wait and are reported, each once; when the list
+// works, the group counts. Faults: scheduling waits for the list; the pods are scheduled without their group; nothing is
+// reported.
+func TestGroupsThatCannotBeListed(t *testing.T) {
+	// The second handler limits the rate of errors by the real time, which synctest does not have.
+	defer func(all []utilruntime.ErrorHandler) { utilruntime.ErrorHandlers = all }(utilruntime.ErrorHandlers)
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
+	for _, always := range []bool{false, true} {
+		api := kubetest.NewAPIServer(member("a", "g"), member("b", "g"), kubetest.PendingPod("solo", "u"))
+		serveGroups(api, "v1beta1")
+		objects := gangObjects()
+		var damaged atomic.Bool
+		damaged.Store(true)
+		corrupt := apierrors.NewTooManyRequests("storage is (re)initializing: object not decodable", 1)
+		objects.PrependReactor("list", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return damaged.Load(), nil, corrupt
+		})
+		synctest.Test(t, func(t *testing.T) {
+			in, _, _ := newTestInbox(t)
+			in.ReadGangs(convert.GangRules{Group: true, GroupIfRead: !always})
+			informers := NewInformers(api, in)
+			informers.Dynamic = objects
+			defer informers.Stop()
+			informers.Start(t.Context())
+			expect := func(when, wantMarks, wantReported string) {
+				t.Helper()
+				synctest.Wait()
+				events, _ := in.Take(nil, 100)
+				pods, waits := in.TakeUngrouped()
+				reported := ""
+				for _, p := range pods {
+					reported += p.Name + " "
+				}
+				if marks(events) != wantMarks || reported != wantReported || waits != (reported != "") {
+					t.Errorf("always %v, %s: took %q, reported %q (waits: %v), want %q and %q", always, when, marks(events),
+						reported, waits, wantMarks, wantReported)
+				}
+			}
+			expect("at the start", "", "")
+			time.Sleep(failingGrace + longestAbsence)
+			expect("after the grace", "a:podgroup/g b:podgroup/g solo:-", "a b ")
+			time.Sleep(2 * longestAbsence)
+			expect("still failing", "", "")
+			api.Put(member("c", "g"))
+			expect("a new pod", "c:podgroup/g", "c ")
+			damaged.Store(false)
+			addGroup(t, objects, "v1beta1", "g", "{gang: {minCount: 1}}")
+			time.Sleep(2 * longestAbsence)
+			expect("listed", "", "")
+			if g := in.Gang(groupKey); g == nil || g.MinCount != 1 {
+				t.Errorf("known of the group is %+v", g)
+			}
+			api.Put(member("d", "g"))
+			expect("readable", "d:podgroup/g", "")
+		})
+	}
+}
+
+// TestGroupsWithoutAnAnswer: the client repeats a list by itself as long as the API server is busy, so no answer may come
+// for minutes. Fault: scheduling waits for it.
+func TestGroupsWithoutAnAnswer(t *testing.T) {
+	api := kubetest.NewAPIServer(member("a", "g"), kubetest.PendingPod("solo", "u"))
+	serveGroups(api, "v1beta1")
+	objects := gangObjects()
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		objects.PrependReactor("list", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {
+			<-answer
+			return false, nil, nil
+		})
+		in, _, _ := newTestInbox(t)
+		in.ReadGangs(convert.GangRules{Group: true, GroupIfRead: true})
+		informers := NewInformers(api, in)
+		informers.Dynamic = objects
+		defer informers.Stop()
+		informers.Start(t.Context())
+		time.Sleep(answerGrace - time.Second)
+		synctest.Wait()
+		if events, _ := in.Take(nil, 100); len(events) > 0 {
+			t.Errorf("before the grace ended, took %q", marks(events))
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		events, _ := in.Take(nil, 100)
+		if pods, waits := in.TakeUngrouped(); marks(events) != "a:podgroup/g solo:-" || len(pods) != 1 || !waits {
+			t.Errorf("took %q, and %d pods are reported (waits: %v)", marks(events), len(pods), waits)
+		}
+		close(answer)
+		synctest.Wait()
+		api.Put(member("b", "g"))
+		synctest.Wait()
+		in.Take(nil, 100)
+		if pods, _ := in.TakeUngrouped(); len(pods) > 0 {
+			t.Errorf("%d pods are reported after the list", len(pods))
+		}
+	})
 }
 
 // TestPodsThatHaveEndedAreGone: a pod that succeeded or failed is no member of its gang and takes no capacity
@@ -108,6 +297,7 @@ func TestPodsThatHaveEndedAreGone(t *testing.T) {
 		in, _, _ := newTestInbox(t)
 		in.ReadGangs(convert.GangRules{Group: true, GroupIfRead: true})
 		informers := NewInformers(api, in)
+		informers.Dynamic = gangObjects()
 		defer informers.Stop()
 		informers.Start(t.Context())
 		synctest.Wait()
@@ -139,13 +329,11 @@ func TestSeveralAPIsDeclareGangs(t *testing.T) {
 	sigs := kubetest.GangObject(t, "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, spec: {minMember: 2}}")
 	volcano := kubetest.GangObject(t, "{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, spec: {minMember: 3}}")
 	resources := api.Discovery().(*fake.FakeDiscovery)
-	kinds := map[schema.GroupVersionResource]string{}
 	for _, a := range gangapi.APIs[1:] {
-		kinds[a.Resource] = "PodGroupList"
-		resources.Resources = append(resources.Resources, &metav1.APIResourceList{GroupVersion: a.Resource.GroupVersion().String(),
+		resources.Resources = append(resources.Resources, &metav1.APIResourceList{GroupVersion: schema.GroupVersion{Group: a.Resource.Group, Version: a.Versions[0]}.String(),
 			APIResources: []metav1.APIResource{{Name: "podgroups"}}})
 	}
-	objects := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, sigs, volcano)
+	objects := gangObjects(sigs, volcano)
 	synctest.Test(t, func(t *testing.T) {
 		in, _, _ := newTestInbox(t)
 		in.ReadGangs(convert.GangRules{Sigs: true, Volcano: true})
@@ -155,7 +343,7 @@ func TestSeveralAPIsDeclareGangs(t *testing.T) {
 		informers.Start(t.Context())
 		synctest.Wait()
 		expectTaken(t, in, "+Gang:sigs/g +Gang:volcano/g synced")
-		if err := objects.Resource(gangapi.APIs[1].Resource).Namespace("ns").Delete(t.Context(), "g", metav1.DeleteOptions{}); err != nil {
+		if err := objects.Resource(gangapi.APIs[1].Resource.WithVersion("v1alpha1")).Namespace("ns").Delete(t.Context(), "g", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -163,6 +351,85 @@ func TestSeveralAPIsDeclareGangs(t *testing.T) {
 		sigsKey, volcanoKey := cluster.GangKey{Source: cluster.GangOfSigs, Namespace: "ns", Name: "g"}, cluster.GangKey{Source: cluster.GangOfVolcano, Namespace: "ns", Name: "g"}
 		if in.Gang(sigsKey) != nil || in.Gang(volcanoKey).MinCount != 3 {
 			t.Error("the end of one gang is another's")
+		}
+	})
+}
+
+// TestPreemptionPolicyOfGroupsCountsWithItsGate: without the gate the policies of the pods count, as upstream has it.
+// Faults: policyAlways.
+func TestPreemptionPolicyOfGroupsCountsWithItsGate(t *testing.T) {
+	for _, gate := range []bool{false, true} {
+		objects := gangObjects()
+		group := kubetest.PodGroup(t, "v1beta1", "g",
+			"{spec: {schedulingPolicy: {gang: {minCount: 2}}, preemptionPolicy: Never}}")
+		if err := objects.Tracker().Create(gangapi.APIs[0].Resource.WithVersion("v1beta1"), group, "ns"); err != nil {
+			t.Fatal(err)
+		}
+		api := kubetest.NewAPIServer()
+		serveGroups(api, "v1beta1")
+		synctest.Test(t, func(t *testing.T) {
+			in, _, _ := newTestInbox(t)
+			in.ReadGangs(convert.GangRules{Group: true, GroupPolicy: gate})
+			informers := NewInformers(api, in)
+			informers.Dynamic = objects
+			defer informers.Stop()
+			informers.Start(t.Context())
+			synctest.Wait()
+			if g := in.Gang(groupKey); g == nil || g.NeverPreempts != gate {
+				t.Errorf("gate %v: the group is %+v", gate, g)
+			}
+		})
+	}
+}
+
+// TestGroupsAreReadInTheVersionThatIsServed: the best of several; and after an upgrade of the API server under a running
+// scheduler, which ends the old version, in the new one, with those that were created again there. Mutants: the version of the start stays for good; groups of a
+// version that is gone stay known; the last version is preferred.
+func TestGroupsAreReadInTheVersionThatIsServed(t *testing.T) {
+	api := kubetest.NewAPIServer()
+	objects := gangObjects()
+	addGroup(t, objects, "v1alpha2", "old", "{gang: {minCount: 2}}")
+	addGroup(t, objects, "v1alpha2", "g", "{gang: {minCount: 2}}")
+	addGroup(t, objects, "v1alpha2", "made-again", "{gang: {minCount: 2}}")
+	again := kubetest.PodGroup(t, "v1beta1", "made-again", kubetest.PodGroupYAML("{gang: {minCount: 5}}"))
+	again.SetUID("another")
+	again.SetResourceVersion("9")
+	if err := objects.Tracker().Create(gangapi.APIs[0].Resource.WithVersion("v1beta1"), again, "ns"); err != nil {
+		t.Fatal(err)
+	}
+	addGroup(t, objects, "v1alpha3", "between", "{gang: {minCount: 2}}")
+	addGroup(t, objects, "v1beta1", "g", "{gang: {minCount: 2}}")
+	addGroup(t, objects, "v1beta1", "new", "{gang: {minCount: 2}}")
+	serveGroups(api, "v1alpha2")
+	var watches []*watch.RaceFreeFakeWatcher
+	objects.PrependWatchReactor("podgroups", func(clienttesting.Action) (bool, watch.Interface, error) {
+		watches = append(watches, watch.NewRaceFreeFake())
+		return true, watches[len(watches)-1], nil
+	})
+	synctest.Test(t, func(t *testing.T) {
+		in, _, _ := newTestInbox(t)
+		in.ReadGangs(convert.GangRules{Group: true})
+		informers := NewInformers(api, in)
+		informers.Dynamic = objects
+		defer informers.Stop()
+		informers.Start(t.Context())
+		synctest.Wait()
+		expectTaken(t, in, "+Gang:podgroup/g +Gang:podgroup/made-again +Gang:podgroup/old synced")
+		if v, g := in.GangVersion(cluster.GangOfGroup), in.Gang(groupKey); v != "v1alpha2" || g.MinCount != 2 {
+			t.Errorf("read in %s: %+v", v, g)
+		}
+		serveGroups(api, "v1alpha3", "v1beta1")
+		watches[0].Stop()
+		time.Sleep(2 * longestAbsence)
+		synctest.Wait()
+		expectTaken(t, in, "-Gang:podgroup/old -Gang:podgroup/made-again +Gang:podgroup/made-again "+
+			"+Gang:podgroup/new")
+		if v := in.GangVersion(cluster.GangOfGroup); v != "v1beta1" {
+			t.Errorf("then read in %s", v)
+		}
+		key := cluster.GangKey{Source: cluster.GangOfGroup, Namespace: "ns", Name: "made-again"}
+		if g := in.Gang(key); g == nil || g.MinCount != 5 {
+			t.Errorf("a group that was deleted and created in the new version: %+v", g)
 		}
 	})
 }

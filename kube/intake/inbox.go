@@ -31,8 +31,14 @@ type Inbox struct {
 	// objects are the other kinds that are watched, by rank.
 	objects []*rows[cluster.Object]
 
-	// groupsRead tells that pod groups count: they always do, or, under groupsIfRead, their API could be read.
-	groupsIfRead, groupsRead bool
+	// groupsIfRead: pod groups count only if their API can be read. Otherwise groups is never groupsAbsent.
+	groupsIfRead bool
+	groups       groupAccess
+	groupPolicy  bool // preemptionPolicy of pod groups counts
+	// ungrouped are the pods without a node whose pod group cannot be read, until TakeUngrouped returns them:
+	// key -> pod.
+	// INV(ungrouped): empty while groups is groupsReadable.
+	ungrouped map[objectKey]*cluster.Pod
 
 	knownNodes, knownBound int       // nodes and bound pods that the engine knows
 	listedAt               time.Time // when the last of the lists came; zero while one is awaited
@@ -50,6 +56,7 @@ func NewInbox(trouble func(object string, problem any), kinds ...cluster.Kind) *
 	in := &Inbox{
 		intake:     convert.NewIntake(),
 		namespaces: map[string]string{},
+		ungrouped:  map[objectKey]*cluster.Pod{},
 		behind:     true,
 		backlog:    newBacklog(),
 		trouble:    trouble,
@@ -250,7 +257,10 @@ func (in *Inbox) Take(into []engine.Event, limit int) ([]engine.Event, int) {
 
 func (in *Inbox) podEvents(into []engine.Event, key objectKey) []engine.Event {
 	was, is := in.pods.tell(key)
-	if is != nil && !in.groupsRead {
+	if in.groups != groupsReadable {
+		in.noteUngroupedLocked(key, was, is)
+	}
+	if in.groups == groupsAbsent {
 		is = withoutGroup(is)
 	}
 	in.knownBound += bound(is) - bound(was)

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -27,7 +27,7 @@ const Unfinished = "status.phase!=" + string(v1.PodSucceeded) + ",status.phase!=
 
 // Informers keep an Inbox up to date from the watches of pods, nodes, and the further kinds that it holds.
 type Informers struct {
-	// Dynamic reads the objects of resource definitions; needed when such objects declare gangs.
+	// Dynamic reads the objects that declare gangs; needed if some do.
 	Dynamic dynamic.Interface
 
 	Client kubernetes.Interface
@@ -73,8 +73,12 @@ func (inf *Informers) Start(ctx context.Context) {
 			continue
 		}
 		lw, kind := source(inf.Client, t.kind)
-		inf.run(ctx, string(t.kind), kind, newObjectStore(inf.inbox, t),
-			inf.patient(ctx, lw, t, absence{kind: string(t.kind), so: consequence(t.kind)}))
+		missing := absence{kind: string(t.kind), so: consequence(t.kind)}
+		if r, recent := recentKinds[t.kind]; recent {
+			lw = ifServed(inf.Client.Discovery(), r, lw)
+			missing.recent = true
+		}
+		inf.run(ctx, string(t.kind), kind, newObjectStore(inf.inbox, t), inf.patient(ctx, lw, t, missing))
 	}
 }
 
@@ -88,24 +92,22 @@ func (inf *Informers) runGangs(ctx context.Context, t *rows[cluster.Object]) {
 	api := t.gangs
 	ifRead := api.Source == cluster.GangOfGroup && inf.inbox.groupsIfRead
 	missing := absence{kind: api.WatchName(), so: api.Consequence(ifRead), expected: ifRead}
-	if api.Convert == nil {
-		groups := inf.Client.SchedulingV1alpha2().PodGroups(metav1.NamespaceAll)
-		lw := ifServed(inf.Client.Discovery(), api.Resource, listWatch(groups.List, groups.Watch))
-		inf.run(ctx, api.WatchName(), &schedulingv1alpha2.PodGroup{}, newGroupStore(inf.inbox, t),
-			inf.patient(ctx, lw, t, missing))
-		return
-	}
 	if inf.Dynamic == nil {
 		panic("kube: " + api.WatchName() + " are to be watched, and there is no client for them")
 	}
-	objects := inf.Dynamic.Resource(api.Resource)
-	lw := ifServed(inf.Client.Discovery(), api.Resource, listWatch(
-		func(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	v := &gangVersion{discovery: inf.Client.Discovery(), api: api,
+		set: func(version string) { inf.inbox.setGangVersion(t, version) }}
+	lw := v.listWatch(func(r schema.GroupVersionResource) *cache.ListWatch {
+		objects := inf.Dynamic.Resource(r)
+		return listWatch(func(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 			return objects.List(ctx, o)
-		}, objects.Watch))
-	kind := &unstructured.Unstructured{}
-	kind.SetGroupVersionKind(api.Resource.GroupVersion().WithKind(api.Kind))
-	inf.run(ctx, api.WatchName(), kind, newGangStore(inf.inbox, t), inf.patient(ctx, lw, t, missing))
+		}, objects.Watch)
+	})
+	if api.Source == cluster.GangOfGroup {
+		missing.fails = func() { inf.inbox.failGroups(t) }
+	}
+	inf.run(ctx, api.WatchName(), &unstructured.Unstructured{}, newGangStore(inf.inbox, t),
+		inf.patient(ctx, lw, t, missing))
 }
 
 // patient is a source without which the scheduler can go on.
@@ -113,6 +115,10 @@ func (inf *Informers) patient(ctx context.Context, lw *cache.ListWatch, t *rows[
 	a absence) *cache.ListWatch {
 	return patient(ctx, lw, a, func() {
 		inf.ages.miss(a.kind)
+		if t.kind == cluster.KindGang && t.gangs.Source == cluster.GangOfGroup {
+			inf.inbox.missGroups(t)
+			return
+		}
 		inf.inbox.goOnWithout(t)
 	})
 }

@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -78,8 +77,8 @@ func source(c kubernetes.Interface, kind cluster.Kind) (*cache.ListWatch, runtim
 		api := c.ResourceV1().DeviceClasses()
 		return listWatch(api.List, api.Watch), &resourceapi.DeviceClass{}
 	case cluster.KindDeviceTaint:
-		api := c.ResourceV1beta2().DeviceTaintRules()
-		return listWatch(api.List, api.Watch), &resourcev1beta2.DeviceTaintRule{}
+		api := c.ResourceV1().DeviceTaintRules()
+		return listWatch(api.List, api.Watch), &resourceapi.DeviceTaintRule{}
 	case cluster.KindBudget:
 		api := c.PolicyV1().PodDisruptionBudgets(all)
 		return listWatch(api.List, api.Watch), &policyv1.PodDisruptionBudget{}

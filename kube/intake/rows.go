@@ -25,9 +25,11 @@ type rows[R comparable] struct {
 	kind cluster.Kind // empty for pods and nodes
 	// gangs is the API that a kind of several APIs comes from; zero for other kinds.
 	gangs gangapi.API
-	rows  map[objectKey]row[R] // namespace and name -> versions
-	same  func(a, b R) bool    // whether the engine would learn nothing from b; neither is zero
-	keep  func(rec R)          // called before a record is kept; may be nil
+	// version is the one of gangs.Versions in which the objects are read.
+	version string
+	rows    map[objectKey]row[R] // namespace and name -> versions
+	same    func(a, b R) bool    // whether the engine would learn nothing from b; neither is zero
+	keep    func(rec R)          // called before a record is kept; may be nil
 	// onList is called under the lock after each full list, with the time at which it came.
 	onList func(came time.Time)
 	// whole are the full objects, kept only when foreign code is to see them or they may be written; nil otherwise. An

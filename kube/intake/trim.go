@@ -10,7 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -75,8 +74,8 @@ func Trim(obj cluster.Object) cluster.Object {
 		return &resourceapi.ResourceSlice{ObjectMeta: unlabelled(&o.ObjectMeta), Spec: o.Spec}
 	case *resourceapi.DeviceClass:
 		return &resourceapi.DeviceClass{ObjectMeta: unlabelled(&o.ObjectMeta), Spec: o.Spec}
-	case *resourcev1beta2.DeviceTaintRule:
-		return &resourcev1beta2.DeviceTaintRule{ObjectMeta: unlabelled(&o.ObjectMeta), Spec: o.Spec}
+	case *resourceapi.DeviceTaintRule:
+		return &resourceapi.DeviceTaintRule{ObjectMeta: unlabelled(&o.ObjectMeta), Spec: o.Spec}
 	case *policyv1.PodDisruptionBudget:
 		return &policyv1.PodDisruptionBudget{ObjectMeta: unlabelled(&o.ObjectMeta),
 			Spec: policyv1.PodDisruptionBudgetSpec{Selector: o.Spec.Selector},

@@ -7,10 +7,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -58,15 +58,18 @@ func VolumeClaim(name, uid, rv string) *v1.PersistentVolumeClaim {
 		ResourceVersion: rv}}
 }
 
-// PodGroup is a native pod group in YAML, all but its name.
-func PodGroup(t testing.TB, name, text string) *schedulingv1alpha2.PodGroup {
+// PodGroup is a native pod group of a version of the API in YAML, all but its name.
+func PodGroup(t testing.TB, version, name, text string) *unstructured.Unstructured {
 	t.Helper()
-	g := &schedulingv1alpha2.PodGroup{}
-	if err := yaml.UnmarshalStrict([]byte(text), g); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	g.Namespace, g.Name, g.UID, g.ResourceVersion, g.Generation = "ns", name, types.UID("uid-of-"+name), "1", 4
-	return g
+	o := fromYAML(t, text)
+	o.SetAPIVersion("scheduling.k8s.io/" + version)
+	o.SetKind("PodGroup")
+	o.SetNamespace("ns")
+	o.SetName(name)
+	o.SetUID(types.UID("uid-of-" + name))
+	o.SetResourceVersion("1")
+	o.SetGeneration(4)
+	return o
 }
 
 // PodGroupYAML is a native pod group in YAML with a scheduling policy.
@@ -75,16 +78,23 @@ func PodGroupYAML(policy string) string { return "{spec: {schedulingPolicy: " + 
 // GangObject is an object of a resource definition in YAML.
 func GangObject(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
+	o := fromYAML(t, text)
+	o.SetNamespace("ns")
+	o.SetName("g")
+	o.SetUID("uid-of-g")
+	return o
+}
+
+func fromYAML(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := &unstructured.Unstructured{}
-	if err := o.UnmarshalJSON(raw); err != nil {
-		t.Fatal(err)
+	// Whole numbers become int64, as in an answer of an API server.
+	if err := utiljson.Unmarshal(raw, &o.Object); err != nil {
+		t.Fatalf("%s: %v", text, err)
 	}
-	o.SetNamespace("ns")
-	o.SetName("g")
-	o.SetUID("uid-of-g")
 	return o
 }

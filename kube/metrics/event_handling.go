@@ -49,6 +49,9 @@ func (h *eventHandling) observe(ev engine.Event, took time.Duration, waited, wai
 		return
 	}
 	for _, label := range labels {
+		if label.Resource == plugin.TargetPod {
+			label.Resource = plugin.UnscheduledPod // upstream's handlers look at it from outside
+		}
 		if label != pendingReset {
 			h.observeAs(label, took)
 		}

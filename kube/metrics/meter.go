@@ -43,7 +43,8 @@ type Meter struct {
 	asking   bool           // hints are measured
 	askBegan time.Time
 	asked    int
-	hints    []hinted // of the step
+	hints    []hinted           // of the step
+	stayed   []record.QueueMove // units that an event woke and that stay gated, of the step
 
 	series map[string]*profileSeries // profile -> its metrics
 }
@@ -251,7 +252,7 @@ func (m *Meter) flush(to *Metrics, d *record.Decision) {
 	}
 }
 
-// flushStep reports the hints of the step that just ended, and forgets its events.
+// flushStep reports the hints of the step that just ended and the units that stay gated, and forgets its events.
 func (m *Meter) flushStep(to *Metrics) {
 	if m == nil {
 		return
@@ -259,8 +260,15 @@ func (m *Meter) flushStep(to *Metrics) {
 	for _, h := range m.hints {
 		to.hints.WithLabelValues(h.plugin, h.event.String(), h.label).Observe(h.took.Seconds())
 	}
-	m.hints, m.events = m.hints[:0], m.events[:0]
+	for i := range m.stayed {
+		to.entered(&m.stayed[i])
+	}
+	m.hints, m.events, m.stayed = m.hints[:0], m.events[:0], m.stayed[:0]
 }
+
+// StaysGated counts a unit that an event woke and that its gate holds still: upstream takes it out of its sub-queue and
+// adds it again.
+func (m *Meter) StaysGated(move record.QueueMove) { m.stayed = append(m.stayed, move) }
 
 // stepEvents are what the engine made of the step's event.
 func (m *Meter) stepEvents() []plugin.Event {

@@ -104,7 +104,7 @@ func TestAPodThatFitsNowhereAndThenSomewhere(t *testing.T) {
 		count{1, "scheduler_plugin_evaluation_total", []string{"plugin=NodeResourcesFit", "extension_point=PreFilter", "profile=default-scheduler"}},
 		count{1, plugins, []string{"plugin=NodeResourcesFit", "extension_point=PreFilter", "status=Success"}},
 		count{1, "scheduler_event_handling_duration_seconds", []string{"event=NodeAdd"}},
-		count{1, "scheduler_event_handling_duration_seconds", []string{"event=UnschedulablePodAdd"}},
+		count{1, "scheduler_event_handling_duration_seconds", []string{"event=UnscheduledPodAdd"}},
 		count{1, "scheduler_unschedulable_pods", []string{"plugin=NodeResourcesFit"}},
 	)
 
@@ -143,7 +143,20 @@ func TestAttemptsToPreemptAreCounted(t *testing.T) {
 		count{2, "scheduler_preemption_attempts_total", nil},
 		count{1, points, []string{"extension_point=PostFilter", "status=Success"}},
 		count{1, points, []string{"extension_point=PostFilter", "status=Unschedulable"}},
+		count{1, "scheduler_preemption_victims", nil},
 	)
+}
+
+// TestVictimsThatTerminateAreCounted: the selected victims count when they are chosen, whether they must be deleted or
+// not.
+func TestVictimsThatTerminateAreCounted(t *testing.T) {
+	c := newCounting(func(p *engine.Profile) { p.Preemption = &preempt.Config{} })
+	low, high := kubetest.BoundPod("low", "1", "n"), kubetest.PendingPod("high", "2")
+	low.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	priority := int32(100)
+	high.Spec.Priority = &priority
+	c.step(c.node("n", "1"), c.pod(low), engine.Synced{}, c.pod(high), engine.Cycle{})
+	c.check(t, "its only victim terminates", count{1, "scheduler_preemption_victims", nil})
 }
 
 // TestHintsAreMeasured: those of the first event, and of one in ten from then on; not more than some of one event.

@@ -33,7 +33,7 @@ type Metrics struct {
 	unschedulable   *metrics.GaugeVec
 	inflightEvents  *metrics.GaugeVec
 	ClaimCreates    *metrics.CounterVec
-	Victims         *metrics.Histogram
+	victims         *metrics.Histogram
 	preemptions     *metrics.Counter
 	EvictionTime    *metrics.HistogramVec
 	Evictions       *metrics.CounterVec
@@ -52,6 +52,7 @@ type Metrics struct {
 	victimsStuck     *metrics.Counter
 	preemptionPauses *metrics.Counter
 	GangStatuses     *metrics.CounterVec
+	Ungrouped        *metrics.Counter
 	gangsPart        *metrics.Histogram
 	gangsPartNow     *metrics.Gauge
 	gangsPartLongest *metrics.Gauge
@@ -60,6 +61,8 @@ type Metrics struct {
 	gangHeldPods     *metrics.Gauge
 	oversold         *metrics.Gauge
 	oversells        *metrics.Counter
+	queuedEntities   *metrics.GaugeVec
+	incomingEntities *metrics.CounterVec
 	staleness        *metrics.GaugeVec
 	WatchGaps        *metrics.CounterVec
 	rechecked        *metrics.Counter
@@ -73,6 +76,7 @@ type Metrics struct {
 const (
 	subsystem       = "scheduler"
 	volumeSubsystem = "scheduler_volume"
+	deviceSubsystem = "dynamic_resource_allocation"
 	kumiki          = "kumiki"
 )
 
@@ -80,6 +84,7 @@ const (
 type what struct {
 	subsystem, name, help string
 	level                 metrics.StabilityLevel
+	deprecated            string // the release since when it is deprecated; empty if it is not
 }
 
 // buckets are n bounds, each factor times the one before.
@@ -118,7 +123,7 @@ func (m *Metrics) gauges(w what, labels ...string) *metrics.GaugeVec {
 
 func (w what) histogram(b buckets) *metrics.HistogramOpts {
 	return &metrics.HistogramOpts{Subsystem: w.subsystem, Name: w.name, Help: w.help, StabilityLevel: w.level,
-		Buckets: metrics.ExponentialBuckets(b.first, b.factor, b.n)}
+		DeprecatedVersion: w.deprecated, Buckets: metrics.ExponentialBuckets(b.first, b.factor, b.n)}
 }
 
 func (m *Metrics) histogram(w what, b buckets) *metrics.Histogram {

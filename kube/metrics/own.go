@@ -6,7 +6,7 @@ import "k8s.io/component-base/metrics"
 
 // own makes the metrics that only kumiki has.
 func (m *Metrics) own() {
-	a := func(name, help string) what { return what{kumiki, name, help, metrics.ALPHA} }
+	a := func(name, help string) what { return what{kumiki, name, help, metrics.ALPHA, ""} }
 	m.step = m.histograms(a("step_duration_seconds",
 		"Duration of a step of the scheduling cycle in seconds, measured in one of ten cycles."),
 		buckets{0.000001, 4, 12}, "step")
@@ -43,6 +43,9 @@ func (m *Metrics) own() {
 	m.GangStatuses = m.counters(a("gang_statuses_total",
 		"Number of statuses for the objects that declare gangs, by result: written, equal (not sent), moot (the "+
 			"object is gone), refused."), "source", "result")
+	m.Ungrouped = m.counter(a("pods_without_readable_group_total",
+		"Number of pods that name a pod group and are scheduled alone, because the API server does not serve pod "+
+			"groups or does not let the scheduler read them."))
 	m.gangsPart = m.histogram(a("gang_partially_bound_seconds",
 		"Seconds from the first bound pod of a gang to the pod that completes its minimum number, as seen by the "+
 			"watch."), buckets{0.001, 4, 11})

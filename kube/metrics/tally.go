@@ -3,10 +3,13 @@
 package metrics
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -21,7 +24,8 @@ type Tally struct {
 	// decided is set with the first decision.
 	decided  bool
 	pods     map[string]*tallied     // UID -> what is known of a pod that waits or is being bound
-	queues   map[record.SubQueue]int // sub-queue -> pods in it
+	queues   map[record.SubQueue]int // sub-queue -> units in it
+	entities map[queued]int          // sub-queue and type -> units in it
 	aside    int                     // pods set aside
 	handling eventHandling
 	periodic periodic
@@ -54,7 +58,8 @@ type tallied struct {
 // NewTally returns a Tally of an engine that started at the given time. meter is the one the engine was made with; nil
 // when it measures nothing.
 func NewTally(m *Metrics, meter *Meter, start time.Time) *Tally {
-	return &Tally{m: m, meter: meter, start: start, pods: map[string]*tallied{}, queues: map[record.SubQueue]int{},
+	return &Tally{m: m, meter: meter, start: start, pods: map[string]*tallied{},
+		queues: map[record.SubQueue]int{}, entities: map[queued]int{},
 		handling: newEventHandling(m), periodic: newPeriodic(m)}
 }
 
@@ -72,6 +77,11 @@ func (t *Tally) Step(ev engine.Event, effects []engine.Effect, began time.Time) 
 			p.preparing = false
 			t.touched = append(t.touched, ev.Pod.UID)
 		}
+	case engine.PodSet:
+		if ev.Pod.NodeName == "" { // it may be gated, which no decision precedes
+			t.pod(string(ev.Pod.UID)).profile = ev.Pod.Spec.SchedulerName
+			t.touched = append(t.touched, string(ev.Pod.UID))
+		}
 	}
 	for _, f := range effects {
 		if f, is := f.(engine.Moved); is {
@@ -88,6 +98,9 @@ func (t *Tally) Step(ev engine.Event, effects []engine.Effect, began time.Time) 
 			t.decision(&f.Decision, began, cycle)
 			if evicts := f.Decision.Preemption; evicts != nil {
 				t.m.victimsUnproved.Add(float64(evicts.Unproved))
+				if n := len(evicts.Victims); n > 0 {
+					t.m.victims.Observe(float64(n))
+				}
 			}
 		case engine.Bind:
 			p := t.pod(f.Pod.UID)
@@ -184,8 +197,9 @@ func attemptsLabel(n int) string {
 func (t *Tally) moved(m *record.QueueMove, began time.Time) {
 	p := t.pod(m.Pod.UID)
 	t.touched = append(t.touched, m.Pod.UID)
-	t.count(m.From, -1)
-	t.count(m.To, +1)
+	kind := entityType(m)
+	t.count(m.From, kind, -1)
+	t.count(m.To, kind, +1)
 	p.queued = m.To != record.Gone
 	t.setAside(p, false) // a decision says so after the move
 	switch {
@@ -210,13 +224,38 @@ func (t *Tally) moved(m *record.QueueMove, began time.Time) {
 		t.blame(p, nil)
 	case record.Gated:
 		if m.Hint != "" {
-			t.blame(p, []string{m.Hint})
+			t.blameAlso(p, m.Hint)
 		}
 	}
 	switch m.To {
 	case record.Active, record.Backoff, record.Unschedulable, record.Gated:
-		t.m.incoming.WithLabelValues(string(m.To), m.Event).Inc()
+		t.m.entered(m)
 	}
+}
+
+// entered counts a unit that has entered a sub-queue, as upstream does: those that are gated are unschedulable. A unit
+// that was unschedulable and is gated from now on was added again by an event, but not by a change of its own pod.
+// Of pods by themselves only those count as entities that are active, or that a gate holds: upstream compares where
+// they are with what the hint says.
+func (m *Metrics) entered(move *record.QueueMove) {
+	if unschedulable(move.From) && unschedulable(move.To) && ownChange(move.Event) {
+		return
+	}
+	to := string(move.To)
+	if unschedulable(move.To) {
+		to = string(record.Unschedulable)
+	}
+	m.incoming.WithLabelValues(to, move.Event).Inc()
+	if kind := entityType(move); kind != singlePod || move.To == record.Active || move.To == record.Gated {
+		m.incomingEntities.WithLabelValues(to, move.Event, kind).Inc()
+	}
+}
+
+func unschedulable(q record.SubQueue) bool { return q == record.Unschedulable || q == record.Gated }
+
+// ownChange reports whether a label is that of a change of the waiting pod itself, or of a request to activate it.
+func ownChange(event string) bool {
+	return event == plugin.ForceActivate.Label || strings.HasPrefix(event, string(plugin.TargetPod))
 }
 
 func (t *Tally) setAside(p *tallied, is bool) {
@@ -232,11 +271,30 @@ func (t *Tally) setAside(p *tallied, is bool) {
 	t.m.setAsideNow.Set(float64(t.aside))
 }
 
-func (t *Tally) count(q record.SubQueue, by int) {
+// queued is a sub-queue and a type of units.
+type queued struct {
+	in   record.SubQueue
+	kind string
+}
+
+// singlePod is the type of a pod by itself.
+const singlePod = "pod"
+
+// entityType labels a unit: a gang, or a pod by itself.
+func entityType(m *record.QueueMove) string {
+	if m.Gang != "" {
+		return "podgroup"
+	}
+	return singlePod
+}
+
+func (t *Tally) count(q record.SubQueue, kind string, by int) {
 	switch q {
 	case record.Active, record.Backoff, record.Unschedulable, record.Gated:
 		t.queues[q] += by
 		t.m.pending.WithLabelValues(string(q)).Set(float64(t.queues[q]))
+		t.entities[queued{q, kind}] += by
+		t.m.queuedEntities.WithLabelValues(string(q), kind).Set(float64(t.entities[queued{q, kind}]))
 	}
 }
 
@@ -251,11 +309,24 @@ func (t *Tally) blame(p *tallied, plugins []string) {
 	}
 }
 
+// blameAlso counts the pod under more plugins.
+func (t *Tally) blameAlso(p *tallied, plugins ...string) {
+	for _, name := range plugins {
+		if !slices.Contains(p.plugins, name) {
+			p.plugins = append(p.plugins, name)
+			t.m.unschedulable.WithLabelValues(name, p.profile).Inc()
+		}
+	}
+}
+
 func (t *Tally) decision(d *record.Decision, began time.Time, cycle bool) {
 	p := t.pod(d.Pod.UID)
 	t.touched = append(t.touched, d.Pod.UID)
-	t.blame(p, nil)
-	p.profile, p.attempt = d.Profile, d.Attempt
+	if p.profile != d.Profile {
+		t.blame(p, nil)
+		p.profile = d.Profile
+	}
+	p.attempt = d.Attempt
 	now := time.Now()
 	if !t.decided {
 		t.decided = true
@@ -276,9 +347,10 @@ func (t *Tally) decision(d *record.Decision, began time.Time, cycle bool) {
 	t.m.algorithm.Observe(now.Sub(began).Seconds())
 	switch d.Verdict {
 	case record.DoesNotFit:
-		t.blame(p, d.Plugins)
+		t.blameAlso(p, d.Plugins...) // besides the gate that holds it from now on
 		t.attempted("unschedulable", p, now)
 	case record.SetAside:
+		t.blame(p, nil)
 		t.m.setAside.Inc()
 		t.setAside(p, true)
 		t.attempted("error", p, now)

@@ -39,7 +39,7 @@ type Preemption struct {
 // Preempt decides about a pod that verdict refuses. Pods that are not critical
 // stay refused. For a critical pod a lack of resources alone is no reason to
 // refuse: pods of less importance are evicted, as few as possible, best effort
-// before burstable before guaranteed (pkg/kubelet/preemption, 1.36.3). Without
+// before burstable before guaranteed (pkg/kubelet/preemption, 1.37.1). Without
 // enough of them the pod is refused.
 func Preempt(pod *v1.Pod, others []*v1.Pod, verdict Verdict) Preemption {
 	if verdict.Admitted || !Critical(pod) {

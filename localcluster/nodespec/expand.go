@@ -16,11 +16,11 @@ import (
 // RackLabel is the label of Shape.Racks.
 const RackLabel = "topology.kumiki.dev/rack"
 
-const (
-	// KubeletVersion is what nodes report; the API server and clients compare
-	// it with their own.
-	KubeletVersion = "v1.36.3"
+// KubeletVersion is what nodes report; the API server and clients compare it with their own. Set when a program of
+// another release is linked, see ldflags-1.36.txt; nothing else changes it.
+var KubeletVersion = "v1.37.1"
 
+const (
 	defaultPods      = "110"
 	defaultEphemeral = "100Gi"
 )

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gates owns the feature gates of the command: it knows every gate of kube-scheduler 1.36.3 (table.json, made
+// Package gates owns the feature gates of the command: it knows every gate of kube-scheduler 1.37.1 (table.json, made
 // by conformance/flags), parses --feature-gates, --emulated-version and --min-compatibility-version, rejects what
 // upstream rejects, reports which of the configured gates have no effect here, and passes the rest to the libraries
 // that read them.

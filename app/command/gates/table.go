@@ -13,8 +13,8 @@ import (
 
 // binaryVersion is the version that kumiki replaces; it can emulate versions down to floor.
 const (
-	binaryVersion = "1.36.3"
-	floor         = "1.33"
+	binaryVersion = "1.37.1"
+	floor         = "1.34"
 )
 
 //go:embed table.json

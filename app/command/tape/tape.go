@@ -33,6 +33,8 @@ type header struct {
 	// Config is the configuration in its resolved form.
 	Config               *configv1.KubeSchedulerConfiguration `json:"config"`
 	UnschedulableTimeout time.Duration                        `json:"unschedulableTimeout"`
+	// Features are those with which the configuration was read. One that is left out has its default.
+	Features config.Features `json:"features"`
 }
 
 const format = "tape/v1"
@@ -58,7 +60,7 @@ func Create(path string, maxBytes int64, c config.Resolved, timeout time.Duratio
 	if err != nil {
 		return nil, err
 	}
-	first, err := json.Marshal(header{format, wire, timeout})
+	first, err := json.Marshal(header{format, wire, timeout, c.Features})
 	if err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
 	}
@@ -192,7 +194,7 @@ func start(lines *bufio.Reader, plugins app.Plugins) (*engine.Engine, *recording
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, fmt.Errorf("reading the recording: %w", err)
 	}
-	var h header
+	h := header{Features: config.DefaultFeatures()}
 	if err := json.Unmarshal(first, &h); err != nil || h.Kumiki != format || h.Config == nil {
 		return nil, nil, fmt.Errorf("not a recording: the first line does not say %q", format)
 	}
@@ -204,6 +206,7 @@ func start(lines *bufio.Reader, plugins app.Plugins) (*engine.Engine, *recording
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
 	}
+	plugins = plugins.With(h.Features)
 	resolved, err := plugins.ParseConfig(text)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)

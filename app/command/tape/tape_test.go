@@ -94,6 +94,30 @@ func playWith(text string, plugins app.Plugins) (events, different int, err erro
 	return events, different, err
 }
 
+// TestFeaturesAreRecorded: a recording is read with the features that it was made with, here those of a scheduler to
+// which shape is unknown. One without features is older than them. It catches featuresNotRecorded.
+func TestFeaturesAreRecorded(t *testing.T) {
+	f := config.DefaultFeatures()
+	f.StorageCapacityScoring = false
+	plugins := app.Plugins{}.With(f)
+	text := recordedWith(t, DefaultMaxBytes, plugins, plugins.DefaultConfig(), nil)
+	if _, different, err := play(text); err != nil || different > 0 {
+		t.Errorf("with a feature off: %d events differ, %v", different, err)
+	}
+	const on, off = `"StorageCapacityScoring":true`, `"StorageCapacityScoring":false`
+	if !strings.Contains(text, off) || strings.Contains(text, on) {
+		t.Errorf("the recording says %.200s", text)
+	}
+	if _, _, err := play(strings.Replace(recorded(t, DefaultMaxBytes), on, off, 1)); err == nil ||
+		!strings.Contains(err.Error(), "unexpected field `shape`") {
+		t.Errorf("a recording of a configuration that its features do not allow: %v", err)
+	}
+	old, _, _ := strings.Cut(recorded(t, DefaultMaxBytes), "\n")
+	if _, _, err := play(strings.Replace(old, `"features":`, `"unknown":`, 1) + "\n"); err != nil {
+		t.Errorf("a recording without features: %v", err)
+	}
+}
+
 // TestSameAgain: a recording that is played has the same effects, byte for byte.
 func TestSameAgain(t *testing.T) {
 	text := recorded(t, DefaultMaxBytes)

@@ -80,7 +80,7 @@ func were(n int, one, many string) string {
 
 // noVictims returns why no pod is evicted.
 func noVictims(r *record.Preemption) string {
-	why := strings.TrimPrefix(r.Message, "preemption: ")
+	why := strings.TrimPrefix(strings.TrimPrefix(r.Message, "pod group "), "preemption: ")
 	if why == "" {
 		return "Evicts no pod."
 	}

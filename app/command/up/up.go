@@ -30,9 +30,14 @@ import (
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
+// Releases are the releases of Kubernetes that a control plane can be of, the default first.
+var Releases = []string{string(testcluster.Matched), string(testcluster.Previous)}
+
 // Options are what to start.
 type Options struct {
 	Nodes int
+	// Kubernetes is the release of the control plane, one of Releases.
+	Kubernetes string
 	// File holds manifests to apply instead of the demonstration.
 	File string
 	// Gangs serves all APIs that declare gangs, enables all declarations, and applies an example of each unless there
@@ -92,7 +97,13 @@ func (o Options) objects() ([]*unstructured.Unstructured, error) {
 	case o.File != "":
 		return fileObjects(o.File)
 	case o.Gangs:
-		return embedded(gangs.Files)
+		all, err := embedded(gangs.Files)
+		for _, object := range all {
+			if group := object.GroupVersionKind().Group; group == "scheduling.k8s.io" {
+				object.SetAPIVersion(group + "/" + testcluster.Release(o.Kubernetes).GangVersion()) // a PodGroup
+			}
+		}
+		return all, err
 	}
 	return demoObjects(o.Nodes)
 }
@@ -105,11 +116,8 @@ func launch(ctx context.Context, o Options) (*testcluster.Cluster, error) {
 	begin := time.Now()
 	lifetime, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, end)
-	opts := testcluster.Options{NodeSpec: nodeSpec(o.Nodes), Progress: o.Err}
-	if o.Gangs {
-		opts.FeatureGates, opts.RuntimeConfig = testcluster.GangGates, testcluster.GangAPIs
-	}
-	cluster, err := testcluster.Launch(lifetime, opts)
+	cluster, err := testcluster.Launch(lifetime, testcluster.Options{Kubernetes: testcluster.Release(o.Kubernetes),
+		NodeSpec: nodeSpec(o.Nodes), Gangs: o.Gangs, Progress: o.Err})
 	stop()
 	if err != nil {
 		end()

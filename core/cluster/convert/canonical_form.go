@@ -146,7 +146,6 @@ func (f form) spec(s *cluster.PodSpec) form {
 	f = f.ports(s.Ports)
 	f = f.texts(s.Gates)
 	f = f.texts(s.Images)
-	f = f.number(int64(s.Containers))
 	f = f.text(s.Controller.APIVersion)
 	f = f.text(s.Controller.Kind)
 	f = f.text(s.Controller.Name)

@@ -45,6 +45,8 @@ type GangRules struct {
 	// GroupIfRead: Group counts only while the scheduler can read its API; the Unread field of each mark has what
 	// counts otherwise.
 	GroupIfRead bool
+	// GroupPolicy: preemptionPolicy of pod groups counts (upstream: gate PodGroupPreemptionPolicy).
+	GroupPolicy bool
 }
 
 // DeclareGangs sets which declarations of gangs count. Call it before the first pod.

@@ -224,7 +224,6 @@ func read(s *cluster.PodSpec, p *v1.Pod) {
 		Tolerations:   p.Spec.Tolerations,
 		Ports:         hostPorts(p),
 		Images:        images(p),
-		Containers:    len(p.Spec.Containers) + len(p.Spec.InitContainers),
 	}
 	s.Priority = priorityOf(p)
 	for _, g := range p.Spec.SchedulingGates {
@@ -309,16 +308,21 @@ func askedBy(p *v1.Pod) v1.ResourceList {
 	return resource.PodRequests(p, resource.PodResourcesOptions{})
 }
 
-// settled reports whether no container's status differs in amounts from its spec: no resize is in progress.
+// settled reports whether no status differs in amounts from the spec: no resize is in progress, and none was refused.
 func settled(p *v1.Pod) bool {
-	return sameAmounts(p.Spec.Containers, p.Status.ContainerStatuses) &&
+	return p.Status.Resources == nil && p.Status.AllocatedResources == nil && !resource.IsPodResizeInfeasible(p) &&
+		sameAmounts(p.Spec.Containers, p.Status.ContainerStatuses) &&
 		sameAmounts(p.Spec.InitContainers, p.Status.InitContainerStatuses)
 }
 
 func sameAmounts(containers []v1.Container, statuses []v1.ContainerStatus) bool {
 	for i := range statuses {
 		status := &statuses[i]
-		if status.Resources == nil {
+		var actuated v1.ResourceList
+		if status.Resources != nil {
+			actuated = status.Resources.Requests
+		}
+		if actuated == nil && status.AllocatedResources == nil {
 			continue
 		}
 		at := slices.IndexFunc(containers, func(c v1.Container) bool { return c.Name == status.Name })
@@ -326,7 +330,7 @@ func sameAmounts(containers []v1.Container, statuses []v1.ContainerStatus) bool 
 			return false
 		}
 		asked := containers[at].Resources.Requests
-		if !sameList(asked, status.Resources.Requests) || status.AllocatedResources != nil &&
+		if actuated != nil && !sameList(asked, actuated) || status.AllocatedResources != nil &&
 			!sameList(asked, status.AllocatedResources) {
 			return false
 		}

@@ -105,7 +105,7 @@ func trimmed(containers []v1.Container) []v1.Container {
 }
 
 // release is the version of Kubernetes whose features are queried.
-var release = version.MustParseSemantic("1.36.3")
+var release = version.MustParseSemantic("1.37.1")
 
 // neededFeatures returns the declared features that a node must have.
 func neededFeatures(p *v1.Pod) (names []string, problem string) {

@@ -18,7 +18,7 @@ type ImageLocality struct{}
 const ImageLocalityName = "ImageLocality"
 
 // The sum of a pod's images, in bytes, between which the score grows from 0 to MaxScore; the upper one is per
-// container.
+// container, init container and image volume.
 const (
 	imageFloor   int64 = 23 << 20
 	imageCeiling int64 = 1000 << 20
@@ -34,15 +34,14 @@ func (ImageLocality) Reads() plugin.Reads {
 
 // PrepareScore scores every pod.
 func (ImageLocality) PrepareScore(_ cluster.Snapshot, p *cluster.Pod) plugin.PodScore {
-	return &imageScore{images: p.Spec.Images, containers: int64(p.Spec.Containers)}
+	return &imageScore{images: p.Spec.Images}
 }
 
 // Normal leaves the scores alone.
 func (ImageLocality) Normal() plugin.Normal { return plugin.AsIs }
 
 type imageScore struct {
-	images     []string
-	containers int64
+	images []string
 }
 
 // imageWorth is what an image counts on a node that has it.
@@ -52,7 +51,7 @@ func imageWorth(size int64, holders, nodes int) int64 {
 }
 
 func (f *imageScore) of(sum int64) int64 {
-	floor, ceiling := imageFloor, imageCeiling*f.containers
+	floor, ceiling := imageFloor, imageCeiling*int64(len(f.images))
 	if sum < floor {
 		sum = floor
 	} else if sum > ceiling {

@@ -35,8 +35,8 @@ func TestImageLocality(t *testing.T) {
 		{"an image that both have counts in full", plugintest.Pod("p", plugintest.Image("shared:500")), 100 * (500 - 23) / (1000 - 23), 100 * (500 - 23) / (1000 - 23)},
 		{"the same image twice counts twice", plugintest.Pod("p", plugintest.Image("shared:500"), plugintest.Image("shared:500")), 100 * (1000 - 23) / (2000 - 23), 100 * (1000 - 23) / (2000 - 23)},
 		{"init containers count", plugintest.Pod("p", plugintest.Image("none:1"), initImage), 100 * (500 - 23) / (2000 - 23), 100 * (500 - 23) / (2000 - 23)},
-		// 300/2 = 150 of 23 to 1000: a volume is no container
-		{"image volumes count", plugintest.Pod("p", plugintest.Image("none:1"), volume), 100 * (150 - 23) / (1000 - 23), 0},
+		// 300/2 = 150 of 23 to 2000: a volume is a source of images, as a container is
+		{"image volumes count", plugintest.Pod("p", plugintest.Image("none:1"), volume), 100 * (150 - 23) / (2000 - 23), 0},
 		{"nobody has it", plugintest.Pod("p", plugintest.Image("none:1")), 0, 0},
 		{"no tag means latest", plugintest.Pod("p", plugintest.Image("red")), 0, 0},
 	} {

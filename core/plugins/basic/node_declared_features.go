@@ -87,11 +87,8 @@ func (NodeDeclaredFeatures) Wakes() []plugin.Wake {
 				}
 				return plugin.QueueHint
 			}},
-		{Event: plugin.Event{Resource: plugin.Pod, Action: plugin.Update},
-			Hint: func(p *cluster.Pod, ch plugin.Change) plugin.Hint {
-				if ch.NewPod.UID != p.UID {
-					return plugin.SkipHint
-				}
+		{Event: plugin.Event{Resource: plugin.TargetPod, Action: plugin.Update},
+			Hint: func(_ *cluster.Pod, ch plugin.Change) plugin.Hint {
 				was, is := ch.OldPod.Spec, ch.NewPod.Spec
 				if was.FeaturesErr == "" && is.FeaturesErr == "" && slices.Equal(was.Features, is.Features) {
 					return plugin.SkipHint

@@ -70,12 +70,12 @@ func TestNodeDeclaredFeaturesReadsThePod(t *testing.T) {
 	}
 }
 
-// Mutants: features-hint-any-node, features-hint-any-pod.
+// Mutant: features-hint-any-node.
 func TestNodeDeclaredFeaturesWakes(t *testing.T) {
 	in := convert.NewIntake()
-	waiting, other := plugintest.NeedsFeatures(in.Pod(plugintest.Pod("waiting")), "A"), plugintest.NeedsFeatures(in.Pod(plugintest.Pod("other")), "A")
+	waiting := plugintest.NeedsFeatures(in.Pod(plugintest.Pod("waiting")), "A")
 	before, after := in.Node(plugintest.Node("n")), in.Node(plugintest.Node("n", plugintest.Features("A")))
-	nodeUpdate, podUpdate := plugin.Event{Resource: plugin.NodeObject, Action: plugin.UpdateNodeDeclaredFeature}, plugin.Event{Resource: plugin.UnscheduledPod, Action: plugin.UpdatePodLabel}
+	nodeUpdate, podUpdate := plugin.Event{Resource: plugin.NodeObject, Action: plugin.UpdateNodeDeclaredFeature}, plugin.Event{Resource: plugin.TargetPod, Action: plugin.UpdatePodLabel}
 	plugintest.CheckHints(t, NodeDeclaredFeatures{}, waiting, []plugintest.HintCase{
 		{Name: "a node comes", Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add}, Change: plugin.Change{NewNode: before}, Want: plugin.QueueHint},
 		{Name: "a node's features change", Event: nodeUpdate, Change: plugin.Change{OldNode: before, NewNode: after}, Want: plugin.QueueHint},
@@ -83,7 +83,6 @@ func TestNodeDeclaredFeaturesWakes(t *testing.T) {
 		{Name: "the pod needs less", Event: podUpdate, Change: plugin.Change{OldPod: waiting, NewPod: plugintest.NeedsFeatures(waiting)}, Want: plugin.QueueHint},
 		{Name: "the pod needs the same", Event: podUpdate, Change: plugin.Change{OldPod: waiting, NewPod: waiting}, Want: plugin.SkipHint},
 		{Name: "what it needs cannot be told", Event: podUpdate, Change: plugin.Change{OldPod: waiting, NewPod: plugintest.NeedsFeatures(waiting, "!why")}, Want: plugin.QueueHint},
-		{Name: "another pod needs less", Event: podUpdate, Change: plugin.Change{OldPod: other, NewPod: plugintest.NeedsFeatures(other)}, Want: plugin.SkipHint},
 	})
-	plugintest.CheckEvents(t, NodeDeclaredFeatures{}, plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add | plugin.UpdateNodeDeclaredFeature}, plugin.Event{Resource: plugin.Pod, Action: plugin.Update})
+	plugintest.CheckEvents(t, NodeDeclaredFeatures{}, plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add | plugin.UpdateNodeDeclaredFeature}, plugin.Event{Resource: plugin.TargetPod, Action: plugin.Update})
 }

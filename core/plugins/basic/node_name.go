@@ -28,12 +28,15 @@ func (NodeName) Name() string { return NodeNameName }
 // Reads declares the name of the node.
 func (NodeName) Reads() plugin.Reads { return plugin.ReadsNode }
 
-// PrepareFilter has nothing to say about pods that do not insist.
+// PrepareFilter restricts a pod that insists on a node to that node. Other pods are not filtered.
 func (NodeName) PrepareFilter(_ cluster.Snapshot, p *cluster.Pod) plugin.FilterPlan {
 	if p.Spec.NodeName == "" {
 		return plugin.FilterPlan{}
 	}
-	return plugin.FilterPlan{Filter: nameFilter{p.Spec.NodeName}}
+	return plugin.FilterPlan{
+		Nodes:  map[string]struct{}{p.Spec.NodeName: {}},
+		Filter: nameFilter{p.Spec.NodeName},
+	}
 }
 
 type nameFilter struct{ node string }

@@ -82,7 +82,7 @@ func (portFilter) Reasons(plugin.Code) []string {
 // Wakes on new nodes and on pods that leave a node and its port.
 func (NodePorts) Wakes() []plugin.Wake {
 	return []plugin.Wake{
-		{Event: plugin.Event{Resource: plugin.Pod, Action: plugin.Delete}, Alike: true,
+		{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}, Alike: true,
 			Hint: func(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 				if plugin.FreesNothing(ch.OldPod) || len(ch.OldPod.Spec.Ports) == 0 {
 					return plugin.SkipHint

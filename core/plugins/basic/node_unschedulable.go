@@ -77,9 +77,9 @@ func (NodeUnschedulable) Wakes() []plugin.Wake {
 				}
 				return plugin.SkipHint
 			}},
-		{Event: plugin.Event{Resource: plugin.Pod, Action: plugin.UpdatePodToleration},
-			Hint: func(p *cluster.Pod, ch plugin.Change) plugin.Hint {
-				if ch.NewPod.UID == p.UID && toleratesCordon(ch.NewPod) {
+		{Event: plugin.Event{Resource: plugin.TargetPod, Action: plugin.UpdatePodToleration},
+			Hint: func(_ *cluster.Pod, ch plugin.Change) plugin.Hint {
+				if toleratesCordon(ch.NewPod) {
 					return plugin.QueueHint
 				}
 				return plugin.SkipHint

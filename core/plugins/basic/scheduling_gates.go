@@ -29,14 +29,6 @@ func (SchedulingGates) Gated(_ cluster.Snapshot, p *cluster.Pod) (reason string,
 
 // Wakes on the removal of the pod's own gates.
 func (SchedulingGates) Wakes() []plugin.Wake {
-	return []plugin.Wake{{Event: plugin.Event{Resource: plugin.Pod,
-		Action: plugin.UpdatePodSchedulingGatesEliminated}, Hint: ownUpdate}}
-}
-
-// ownUpdate says Queue when the pod that changed is the waiting one itself.
-func ownUpdate(p *cluster.Pod, ch plugin.Change) plugin.Hint {
-	if ch.NewPod.UID == p.UID {
-		return plugin.QueueHint
-	}
-	return plugin.SkipHint
+	return []plugin.Wake{{Event: plugin.Event{Resource: plugin.TargetPod,
+		Action: plugin.UpdatePodSchedulingGatesEliminated}}}
 }

@@ -26,7 +26,7 @@ func (TaintToleration) Advise(v *cluster.NodeView, p *cluster.Pod, r *record.Rem
 
 // TaintToleration keeps pods off nodes with NoSchedule and NoExecute taints that they do not tolerate, and prefers
 // nodes with few PreferNoSchedule taints that they do not tolerate (upstream: plugins/tainttoleration). Tolerations
-// that compare numbers (operators Gt and Lt, KEP-5471) are alpha in 1.36 and match nothing.
+// that compare numbers (operators Gt and Lt, KEP-5471) are alpha in 1.37 and match nothing.
 type TaintToleration struct{}
 
 // TaintTolerationName is its name in configurations.
@@ -154,6 +154,6 @@ func (TaintToleration) Wakes() []plugin.Wake {
 				}
 				return plugin.SkipHint
 			}},
-		{Event: plugin.Event{Resource: plugin.Pod, Action: plugin.UpdatePodToleration}, Hint: ownUpdate},
+		{Event: plugin.Event{Resource: plugin.TargetPod, Action: plugin.UpdatePodToleration}},
 	}
 }

@@ -9,13 +9,14 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// Wakes on pods that come, go or change their labels where that can matter to the terms, and on nodes that come or move
-// to other domains. Terms are read as they stand: a namespace selector wakes only where a namespace without labels
-// satisfies it, as upstream's hints have it (interpodaffinity/plugin.go).
+// Wakes on pods that come, go or change their labels where that can matter to the terms, on other labels of the pod
+// itself, and on nodes that come or move to other domains. Terms are read as they stand: a namespace selector wakes
+// only where a namespace without labels satisfies it, as upstream's hints have it (interpodaffinity/plugin.go).
 func (pl *InterPodAffinity) Wakes() []plugin.Wake {
 	return []plugin.Wake{
-		{Event: plugin.Event{Resource: plugin.Pod, Action: plugin.Add | plugin.UpdatePodLabel | plugin.Delete},
+		{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Add | plugin.UpdatePodLabel | plugin.Delete},
 			Hint: pl.podHint, Alike: true},
+		{Event: plugin.Event{Resource: plugin.TargetPod, Action: plugin.UpdatePodLabel}},
 		{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add | plugin.UpdateNodeLabel},
 			Hint: pl.nodeHint, Alike: true},
 	}
@@ -26,9 +27,6 @@ func placed(p *cluster.Pod) bool { return p.NodeName != "" || p.Nominated != "" 
 
 func (pl *InterPodAffinity) podHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 	was, is := ch.OldPod, ch.NewPod
-	if was != nil && is != nil && is.UID == p.UID {
-		return plugin.QueueHint
-	}
 	if was != nil && !placed(was) || is != nil && !placed(is) {
 		return plugin.SkipHint
 	}
@@ -43,11 +41,11 @@ func (pl *InterPodAffinity) podHint(p *cluster.Pod, ch plugin.Change) plugin.Hin
 		useful = coversAll(terms.attract, is)
 	case is == nil:
 		theirs := pl.own(was)
-		useful = coversAll(terms.repel, was) || theirs.errs[cluster.RequiredAntiAffinity] != nil ||
-			coversAll(theirs.repel, p)
+		useful = coversAny(terms.repel, was) || theirs.errs[cluster.RequiredAntiAffinity] != nil ||
+			coversAny(theirs.repel, p)
 	default:
 		useful = !coversAll(terms.attract, was) && coversAll(terms.attract, is) ||
-			coversAll(terms.repel, was) && !coversAll(terms.repel, is)
+			coversAny(terms.repel, was) && !coversAny(terms.repel, is)
 	}
 	if useful {
 		return plugin.QueueHint

@@ -43,10 +43,10 @@ func TestPodAffinityHintsOnPods(t *testing.T) {
 		"a pod it likes near comes":                   {plugintest.Pod("p", likesNear(1, web)), nil, bound(wears("app", "web")), plugin.SkipHint},
 		"a pod it wants near goes":                    {plugintest.Pod("p", wantsNear(web)), bound(wears("app", "web")), nil, plugin.SkipHint},
 		"a pod it wants far goes":                     {plugintest.Pod("p", wantsFar(web)), bound(wears("app", "web")), nil, plugin.QueueHint},
-		"one of two it wants far goes":                {plugintest.Pod("p", wantsFar(web, podsBy("zone", "app", "db"))), bound(wears("app", "web")), nil, plugin.SkipHint},
+		"one of two it wants far goes":                {plugintest.Pod("p", wantsFar(web, podsBy("zone", "app", "db"))), bound(wears("app", "web")), nil, plugin.QueueHint},
 		"it waited itself":                            {plugintest.Pod("p", wantsFar(web)), plugintest.Pod("other", wears("app", "web")), nil, plugin.SkipHint},
 		"a pod that wants it far goes":                {plain, bound(wantsFar(podsBy("zone"))), nil, plugin.QueueHint},
-		"a pod that wants both terms far":             {plain, bound(wantsFar(podsBy("zone"), web)), nil, plugin.SkipHint},
+		"a pod that wants it and others far":          {plain, bound(wantsFar(podsBy("zone"), web)), nil, plugin.QueueHint},
 		"a pod that wants others far":                 {plain, bound(wantsFar(web)), nil, plugin.SkipHint},
 		"a pod with broken terms goes":                {plain, bound(wantsFar(broken)), nil, plugin.QueueHint},
 		"a pod with broken affinity goes":             {plain, bound(wantsNear(broken)), nil, plugin.SkipHint},
@@ -73,6 +73,9 @@ func TestPodAffinityHintsOnPods(t *testing.T) {
 		}
 		if c.was != nil && c.is != nil {
 			ch.Event.Action = plugin.UpdatePodLabel
+			if c.is.Name == c.pod.Name {
+				ch.Event.Resource = plugin.TargetPod
+			}
 		}
 		if got, asked := plugintest.HintOf(interPod(), in.PendingPod(c.pod), ch); got != c.want || !asked {
 			t.Errorf("%s: hint %v, asked %v; want %v", name, got, asked, c.want)
@@ -125,7 +128,7 @@ func TestPodAffinityRegistersForNoOther(t *testing.T) {
 	p := in.PendingPod(plugintest.Pod("p", wantsFar(podsBy("zone"))))
 	for _, e := range []plugin.Event{{Resource: plugin.NodeObject, Action: plugin.UpdateNodeTaint}, {Resource: plugin.NodeObject, Action: plugin.UpdateNodeAllocatable},
 		{Resource: plugin.NodeObject, Action: plugin.Delete}, {Resource: plugin.AssignedPod, Action: plugin.UpdatePodScaleDown},
-		{Resource: plugin.UnscheduledPod, Action: plugin.UpdatePodToleration}, {Resource: plugin.VolumeObject, Action: plugin.Add}} {
+		{Resource: plugin.TargetPod, Action: plugin.UpdatePodToleration}, {Resource: plugin.UnscheduledPod, Action: plugin.UpdatePodLabel}, {Resource: plugin.VolumeObject, Action: plugin.Add}} {
 		if _, asked := plugintest.HintOf(interPod(), p, plugin.Change{Event: e}); asked {
 			t.Errorf("%s wakes", e)
 		}

@@ -3,6 +3,7 @@
 package podaffinity
 
 import (
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -15,7 +16,7 @@ import (
 // podAffinityScan is the filter by a scan of all pods: the specification, and the slow twin of podAffinityFilter.
 type podAffinityScan struct {
 	pod    *cluster.Pod
-	own    podTerms          // with resolved namespaces
+	own    podTerms          // namespaces by name
 	labels map[string]string // key -> value, of the pod's namespace
 
 	attracted tally // pods that all of the pod's affinity terms are about
@@ -28,7 +29,7 @@ func scanPodAffinity(s cluster.Snapshot, p *cluster.Pod) *podAffinityScan {
 	read := termsOf(p)
 	f := &podAffinityScan{pod: p, labels: namespaceLabels(s, p.Namespace), attracted: tally{}, repelled: tally{},
 		repelling: tally{}}
-	f.own = podTerms{attract: resolved(s, read.attract), repel: resolved(s, read.repel)}
+	f.own = podTerms{attract: byName(s, read.attract), repel: byName(s, read.repel)}
 	for n := range cluster.NodeIdx(s.Rows()) {
 		if node := s.Node(n); node != nil {
 			s.EachPod(n, func(other *cluster.Pod, _ bool) { f.count(other, node, 1) })
@@ -130,7 +131,7 @@ type podAffinityScanScore map[string]map[string]int64 // label key -> its value 
 // scanPodAffinityScore returns nil when no pod has a preference about another.
 func scanPodAffinityScore(s cluster.Snapshot, p *cluster.Pod, hard int32) podAffinityScanScore {
 	read := termsOf(p)
-	prefer, avoid := resolved(s, read.prefer), resolved(s, read.avoid)
+	prefer, avoid := byName(s, read.prefer), byName(s, read.avoid)
 	of := namespaceLabels(s, p.Namespace)
 	sums := podAffinityScanScore{}
 	for n := range cluster.NodeIdx(s.Rows()) {
@@ -199,20 +200,24 @@ func (podAffinityScanScore) Normalize(_ cluster.Snapshot, _ []cluster.NodeIdx, s
 	spread100(scores)
 }
 
-// resolved returns the terms with the names of the namespaces that their selectors select.
-func resolved(s cluster.Snapshot, terms []cluster.PodTerm) []cluster.PodTerm {
-	terms = slices.Clone(terms)
-	for i := range terms {
-		t := &terms[i]
-		names := slices.Clone(t.Namespaces)
-		cluster.Each(s, func(ns *v1.Namespace) bool {
-			if anySpace(t) || t.Matching.Matches(labels.Set(ns.Labels)) {
-				names = append(names, ns.Name)
+// byName returns the terms with the names of the namespaces that their selectors select, and without the selectors. An
+// empty selector stays.
+func byName(s cluster.Snapshot, terms []cluster.PodTerm) []cluster.PodTerm {
+	named := make([]cluster.PodTerm, len(terms))
+	for i, t := range terms {
+		if !t.Matching.Empty() {
+			names := map[string]bool{}
+			for _, name := range t.Namespaces {
+				names[name] = true
 			}
-			return true
-		})
-		slices.Sort(names)
-		t.Namespaces = slices.Compact(names)
+			cluster.Each(s, func(ns *v1.Namespace) bool {
+				names[ns.Name] = names[ns.Name] || t.Matching.Matches(labels.Set(ns.Labels))
+				return true
+			})
+			maps.DeleteFunc(names, func(_ string, selected bool) bool { return !selected })
+			t.Namespaces, t.Matching = slices.Sorted(maps.Keys(names)), labels.Nothing()
+		}
+		named[i] = t
 	}
-	return terms
+	return named
 }

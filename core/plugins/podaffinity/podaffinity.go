@@ -10,15 +10,15 @@ import (
 )
 
 // Apart are the keys of the required anti-affinity terms that are about p itself.
-func (pl *InterPodAffinity) Apart(_ cluster.Snapshot, p *cluster.Pod) []string {
+func (pl *InterPodAffinity) Apart(s cluster.Snapshot, p *cluster.Pod) []string {
 	own := pl.own(p)
 	if own.err != nil {
 		return nil
 	}
 	var keys []string
-	for i := range own.repel {
-		if own.repel[i].Matches(p.Namespace, nil, p.Spec.Labels) {
-			keys = append(keys, own.repel[i].TopologyKey)
+	for _, t := range resolved(s, own.repel) {
+		if t.Matches(p.Namespace, nil, p.Spec.Labels) {
+			keys = append(keys, t.TopologyKey)
 		}
 	}
 	return keys

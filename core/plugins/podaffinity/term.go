@@ -5,6 +5,7 @@ package podaffinity
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -75,14 +76,12 @@ func coversAll(terms []cluster.PodTerm, p *cluster.Pod) bool {
 	return len(terms) != 0
 }
 
-// anySpace reports whether a term of a waiting pod is about pods of all namespaces.
-//
-// Upstream 1.36 enters the namespaces that a selector selects by name, keeps the selector, and then asks it again about
-// each pod as if the pod's namespace had no labels. So an empty selector selects all namespaces, and so does one that a
-// namespace without labels satisfies (NotIn, DoesNotExist): but only in terms of the pod that waits. In terms of pods
-// that are on nodes the labels of the waiting pod's namespace count (interpodaffinity/plugin.go:
-// mergeAffinityTermNamespacesIfNotEmpty takes the term by value).
-func anySpace(t *cluster.PodTerm) bool { return t.Matching.Matches(labels.Set(nil)) }
+// coversAny reports whether one of the terms is about p, without reading the labels of its namespace.
+func coversAny(terms []cluster.PodTerm, p *cluster.Pod) bool {
+	return slices.ContainsFunc(terms, func(t cluster.PodTerm) bool {
+		return t.Matches(p.Namespace, nil, p.Spec.Labels)
+	})
+}
 
 // ownTerms are the terms of a pod and what they select while the pod waits.
 type ownTerms struct {
@@ -115,11 +114,33 @@ func readOwn(p *cluster.Pod) *ownTerms {
 
 // selects is the selection of a term of a pod that waits.
 func selects(t *cluster.PodTerm) cluster.Term {
-	sel := cluster.Term{Namespaces: t.Namespaces, Labels: t.Labels, Everywhere: anySpace(t)}
+	sel := cluster.Term{Namespaces: t.Namespaces, Labels: t.Labels, Everywhere: t.Matching.Empty()}
 	if _, some := t.Matching.Requirements(); some && !sel.Everywhere {
 		sel.Matching = t.Matching
 	}
 	return sel
+}
+
+// resolved returns the terms of a pod that waits with the names of the existing namespaces that their selectors select.
+// An empty selector stays: it selects all namespaces, whether they exist or not.
+func resolved(s cluster.Snapshot, terms []cluster.PodTerm) []cluster.PodTerm {
+	terms = slices.Clone(terms)
+	for i := range terms {
+		t := &terms[i]
+		if requirements, _ := t.Matching.Requirements(); len(requirements) == 0 {
+			continue // it selects all namespaces, or none
+		}
+		names := slices.Clone(t.Namespaces)
+		cluster.Each(s, func(ns *v1.Namespace) bool {
+			if t.Matching.Matches(labels.Set(ns.Labels)) {
+				names = append(names, ns.Name)
+			}
+			return true
+		})
+		slices.Sort(names)
+		t.Namespaces, t.Matching = slices.Compact(names), labels.Nothing()
+	}
+	return terms
 }
 
 // namespaceLabels are the labels of a namespace, none when it is not known.

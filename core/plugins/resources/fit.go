@@ -468,8 +468,9 @@ func (b *codebook) code(which []byte) plugin.Code {
 // something it asks for.
 func (pl *NodeResourcesFit) Wakes() []plugin.Wake {
 	return []plugin.Wake{
-		{Event: plugin.Event{Resource: plugin.Pod, Action: plugin.Delete | plugin.UpdatePodScaleDown},
+		{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete | plugin.UpdatePodScaleDown},
 			Hint: fitPodHint, Alike: true},
+		{Event: plugin.Event{Resource: plugin.TargetPod, Action: plugin.UpdatePodScaleDown}},
 		{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add | plugin.UpdateNodeAllocatable},
 			Hint: fitNodeHint, Alike: true},
 		{Event: plugin.Event{Resource: plugin.DeviceClassObject, Action: plugin.Add | plugin.Update},
@@ -483,12 +484,6 @@ func fitPodHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 			return plugin.SkipHint
 		}
 		return plugin.QueueHint
-	}
-	if ch.NewPod.UID == p.UID {
-		return plugin.QueueHint
-	}
-	if ch.NewPod.NodeName == "" {
-		return plugin.SkipHint
 	}
 	before, after := &ch.OldPod.Spec.Held, &ch.NewPod.Spec.Held
 	for _, name := range namesIn(&p.Spec.Held) {

@@ -245,11 +245,10 @@ func TestFitWakes(t *testing.T) {
 		{"a node that shrank", waiting, plugin.Event{Resource: plugin.NodeObject, Action: plugin.UpdateNodeAllocatable}, plugintest.Node("n", big, plugintest.Allocatable("cpu", "8")), plugintest.Node("n", big), DefaultFitArgs(), plugin.SkipHint},
 		{"a pod that leaves a node", waiting, plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}, bound("1", "1Gi"), nil, DefaultFitArgs(), plugin.QueueHint},
 		{"a nominated pod that goes", waiting, plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}, plugintest.Pod("other", plugintest.Nominated("n")), nil, DefaultFitArgs(), plugin.QueueHint},
-		{"a pending pod that goes", waiting, plugin.Event{Resource: plugin.UnscheduledPod, Action: plugin.Delete}, plugintest.Pod("other"), nil, DefaultFitArgs(), plugin.SkipHint},
+		{"a pending pod that goes", waiting, plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}, plugintest.Pod("other"), nil, DefaultFitArgs(), plugin.SkipHint},
 		{"a pod that gives back CPU", waiting, plugin.Event{Resource: plugin.AssignedPod, Action: plugin.UpdatePodScaleDown}, bound("2", "1Gi"), bound("1", "1Gi"), DefaultFitArgs(), plugin.QueueHint},
 		{"a pod that gives back memory", waiting, plugin.Event{Resource: plugin.AssignedPod, Action: plugin.UpdatePodScaleDown}, bound("2", "2Gi"), bound("2", "1Gi"), DefaultFitArgs(), plugin.SkipHint},
-		{"a pending pod that asks for less", waiting, plugin.Event{Resource: plugin.UnscheduledPod, Action: plugin.UpdatePodScaleDown}, plugintest.Pod("other", plugintest.Requests("cpu", "2")), plugintest.Pod("other", plugintest.Requests("cpu", "1")), DefaultFitArgs(), plugin.SkipHint},
-		{"the pod itself asks for less", waiting, plugin.Event{Resource: plugin.UnscheduledPod, Action: plugin.UpdatePodScaleDown}, plugintest.Pod("waiting", plugintest.Requests("cpu", "3")), plugintest.Pod("waiting", plugintest.Requests("cpu", "2")), DefaultFitArgs(), plugin.QueueHint},
+		{"the pod itself asks for less", waiting, plugin.Event{Resource: plugin.TargetPod, Action: plugin.UpdatePodScaleDown}, plugintest.Pod("waiting", plugintest.Requests("cpu", "3")), plugintest.Pod("waiting", plugintest.Requests("cpu", "2")), DefaultFitArgs(), plugin.QueueHint},
 	} {
 		t.Run(story.name, func(t *testing.T) {
 			got, asked := plugintest.HintOf(plugintest.Must(NewNodeResourcesFit(story.args)), story.pod, plugintest.ChangeOf(in, story.event, story.old, story.new))
@@ -260,6 +259,9 @@ func TestFitWakes(t *testing.T) {
 	}
 	if _, asked := plugintest.HintOf(defaultFit(), waiting, plugintest.ChangeOf(in, plugin.Event{Resource: plugin.NodeObject, Action: plugin.UpdateNodeTaint}, plugintest.Node("n"), plugintest.Node("n"))); asked {
 		t.Errorf("a change of taints asks NodeResourcesFit")
+	}
+	if _, asked := plugintest.HintOf(defaultFit(), waiting, plugintest.ChangeOf(in, plugin.Event{Resource: plugin.UnscheduledPod, Action: plugin.UpdatePodScaleDown}, plugintest.Pod("other"), plugintest.Pod("other"))); asked {
+		t.Errorf("a change of another pod that waits asks NodeResourcesFit")
 	}
 }
 
@@ -276,7 +278,7 @@ func TestFitArguments(t *testing.T) {
 		{"weight 0", func(a *FitArgs) { a.Resources = []WeightedResource{{"cpu", 0}} }, "resource weight of cpu not in valid range (0, 100]: 0"},
 		{"weight 101", func(a *FitArgs) { a.Resources = []WeightedResource{{"cpu", 101}} }, "not in valid range (0, 100]: 101"},
 		{"a shape for LeastAllocated", func(a *FitArgs) { a.Shape = []plugin.ShapePoint{{Utilization: 0, Score: 0}} }, "a shape goes with"},
-		{"no shape", func(a *FitArgs) { a.Strategy = RequestedToCapacityRatio }, "needs a shape"},
+		{"no shape", func(a *FitArgs) { a.Strategy = RequestedToCapacityRatio }, "at least one point"},
 		{"a shape out of order", func(a *FitArgs) {
 			a.Strategy, a.Shape = RequestedToCapacityRatio, []plugin.ShapePoint{{Utilization: 50, Score: 0}, {Utilization: 50, Score: 1}}
 		}, "sorted in increasing order"},

@@ -76,7 +76,7 @@ func (NodeSlots) Demands(cluster.Snapshot, *cluster.Pod) []plugin.Demand {
 // Wakes on new nodes and on pods that leave a node.
 func (NodeSlots) Wakes() []plugin.Wake {
 	return []plugin.Wake{
-		{Event: plugin.Event{Resource: plugin.Pod, Action: plugin.Delete}, Alike: true,
+		{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}, Alike: true,
 			Hint: func(_ *cluster.Pod, ch plugin.Change) plugin.Hint {
 				if plugin.FreesNothing(ch.OldPod) {
 					return plugin.SkipHint

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -73,48 +72,17 @@ func newAllocationScorer(args FitArgs) (allocationScorer, error) {
 				args.Strategy)
 		}
 	case RequestedToCapacityRatio:
-		if err := checkShape(args.Shape); err != nil {
-			return sc, err
+		if err := plugin.CheckShape(args.Shape); err != nil {
+			return sc, fmt.Errorf("type %s: %w", RequestedToCapacityRatio, err)
 		}
 		for p := range sc.ratio {
-			sc.ratio[p] = brokenLine(args.Shape, int64(p))
+			sc.ratio[p] = plugin.ScoreAt(args.Shape, int64(p))
 		}
 	default:
 		return sc, fmt.Errorf("unknown type %q, there are %s, %s and %s", args.Strategy, LeastAllocated,
 			MostAllocated, RequestedToCapacityRatio)
 	}
 	return sc, nil
-}
-
-func checkShape(shape []plugin.ShapePoint) error {
-	if len(shape) == 0 {
-		return fmt.Errorf("type %s needs a shape of at least one point", RequestedToCapacityRatio)
-	}
-	for i, p := range shape {
-		switch {
-		case i > 0 && shape[i-1].Utilization >= p.Utilization:
-			return fmt.Errorf("shape: utilization values must be sorted in increasing order: %d after %d",
-				p.Utilization, shape[i-1].Utilization)
-		case p.Utilization < 0 || p.Utilization > 100:
-			return fmt.Errorf("shape: utilization %d not in valid range [0, 100]", p.Utilization)
-		case p.Score < 0 || p.Score > 10:
-			return fmt.Errorf("shape: score %d not in valid range [0, 10]", p.Score)
-		}
-	}
-	return nil
-}
-
-// brokenLine evaluates a shape, in integers, on the scale to MaxScore (upstream: helper.BuildBrokenLinearFunction).
-func brokenLine(shape []plugin.ShapePoint, p int64) int64 {
-	i := slices.IndexFunc(shape, func(s plugin.ShapePoint) bool { return p <= s.Utilization })
-	switch i {
-	case -1:
-		return shape[len(shape)-1].Score * 10
-	case 0:
-		return shape[0].Score * 10
-	}
-	from, to := shape[i-1], shape[i]
-	return from.Score*10 + (to.Score-from.Score)*10*(p-from.Utilization)/(to.Utilization-from.Utilization)
 }
 
 // scored is one resource prepared for one pod.

@@ -20,25 +20,23 @@ import (
 // Wakes on pods that count, and on nodes that have the keys.
 func (pl *PodTopologySpread) Wakes() []plugin.Wake {
 	return []plugin.Wake{
-		{Event: plugin.Event{Resource: plugin.Pod,
-			Action: plugin.Add | plugin.UpdatePodLabel | plugin.UpdatePodToleration | plugin.Delete},
+		{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Add | plugin.UpdatePodLabel | plugin.Delete},
 			Hint: pl.podHint, Alike: true},
+		{Event: plugin.Event{Resource: plugin.TargetPod, Action: plugin.UpdatePodLabel | plugin.UpdatePodToleration},
+			Hint: pl.targetHint, Alike: true},
 		{Event: plugin.Event{Resource: plugin.NodeObject,
 			Action: plugin.Add | plugin.Delete | plugin.UpdateNodeLabel | plugin.UpdateNodeTaint},
 			Hint: pl.nodeHint, Alike: true},
 	}
 }
 
-// concerns reports whether a version of a pod could count for p: it is p, or it has a node in p's namespace.
+// concerns reports whether a version of another pod could count for p: it has a node in p's namespace.
 func concerns(p, other *cluster.Pod) bool {
-	if other == nil || other.UID == p.UID {
-		return true
-	}
-	return (other.NodeName != "" || other.Nominated != "") && other.Namespace == p.Namespace
+	return other == nil || (other.NodeName != "" || other.Nominated != "") && other.Namespace == p.Namespace
 }
 
-// podHint wakes p when a pod comes or goes that a constraint matches, when another's labels change which constraints
-// match it, and when p tolerates more while a constraint looks at taints.
+// podHint wakes p when a pod comes or goes that a constraint matches, or when its labels change which constraints match
+// it.
 func (pl *PodTopologySpread) podHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
 	was, is := ch.OldPod, ch.NewPod
 	if !concerns(p, was) || !concerns(p, is) {
@@ -48,20 +46,10 @@ func (pl *PodTopologySpread) podHint(p *cluster.Pod, ch plugin.Change) plugin.Hi
 	if plan.hardErr != nil {
 		return plugin.QueueHint // upstream wakes a pod when a hint fails
 	}
-	matches := func(c *spreadConstraint, other *cluster.Pod) bool {
-		return c.selector.Matches(labels.Set(other.Spec.Labels))
-	}
 	wake := false
 	switch {
 	case was != nil && is != nil:
-		if is.UID == p.UID && !equality.Semantic.DeepEqual(was.Spec.Tolerations, is.Spec.Tolerations) &&
-			slices.ContainsFunc(plan.hard, func(c spreadConstraint) bool { return c.honorsTaints }) {
-			return plugin.QueueHint
-		}
-		wake = !maps.Equal(was.Spec.Labels, is.Spec.Labels) &&
-			slices.ContainsFunc(plan.hard, func(c spreadConstraint) bool {
-				return matches(&c, was) != matches(&c, is)
-			})
+		wake = relabelled(plan.hard, was, is)
 	case is != nil:
 		wake = slices.ContainsFunc(plan.hard, func(c spreadConstraint) bool { return matches(&c, is) })
 	default:
@@ -71,6 +59,32 @@ func (pl *PodTopologySpread) podHint(p *cluster.Pod, ch plugin.Change) plugin.Hi
 		return plugin.QueueHint
 	}
 	return plugin.SkipHint
+}
+
+// targetHint wakes p when its labels change which constraints match it, and when it tolerates more while a constraint
+// looks at taints.
+func (pl *PodTopologySpread) targetHint(p *cluster.Pod, ch plugin.Change) plugin.Hint {
+	plan := pl.plan(ch.State, p)
+	if plan.hardErr != nil {
+		return plugin.QueueHint // upstream wakes a pod when a hint fails
+	}
+	was, is := ch.OldPod, ch.NewPod
+	tolerates := !equality.Semantic.DeepEqual(was.Spec.Tolerations, is.Spec.Tolerations) &&
+		slices.ContainsFunc(plan.hard, func(c spreadConstraint) bool { return c.honorsTaints })
+	if tolerates || relabelled(plan.hard, was, is) {
+		return plugin.QueueHint
+	}
+	return plugin.SkipHint
+}
+
+func matches(c *spreadConstraint, p *cluster.Pod) bool {
+	return c.selector.Matches(labels.Set(p.Spec.Labels))
+}
+
+// relabelled reports whether the labels of a pod changed so that another constraint matches it, or one no longer does.
+func relabelled(constraints []spreadConstraint, was, is *cluster.Pod) bool {
+	return !maps.Equal(was.Spec.Labels, is.Spec.Labels) &&
+		slices.ContainsFunc(constraints, func(c spreadConstraint) bool { return matches(&c, was) != matches(&c, is) })
 }
 
 // nodeHint wakes p when a node comes, goes, gains or loses a part in the constraints, or has one and changes its

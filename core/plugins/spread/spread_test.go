@@ -453,9 +453,11 @@ func TestSpreadWakesOnPods(t *testing.T) {
 		{"the pod's own labels change", p, plugin.UpdatePodLabel, p, w.Intake.PendingPod(plugintest.Pod("p", podLabels("app", "db"))), plugin.QueueHint},
 		{"the pod tolerates more, and taints do not matter", p, plugin.UpdatePodToleration, p, tolerant, plugin.SkipHint},
 		{"the pod tolerates more, and taints matter", honours, plugin.UpdatePodToleration, honours, tolerant, plugin.QueueHint},
-		{"another tolerates more", honours, plugin.UpdatePodToleration, webOn, other(podLabels("app", "web"), plugintest.OnNode("a"), plugintest.Toleration("k", v1.TolerationOpExists, "", "")), plugin.SkipHint},
 	} {
 		ch := plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: c.action}, OldPod: c.was, NewPod: c.is, State: w.Store.Snapshot()}
+		if c.is != nil && c.is.UID == c.p.UID {
+			ch.Event.Resource = plugin.TargetPod
+		}
 		if hint, asked := plugintest.HintOf(pl, c.p, ch); hint != c.expected || !asked {
 			t.Errorf("%s: hint %d, asked %v", c.what, hint, asked)
 		}

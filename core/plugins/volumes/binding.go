@@ -18,10 +18,11 @@ import (
 // VolumeBinding keeps pods on nodes that their bound volumes can reach, finds volumes for claims that wait for their
 // first consumer, and has them bound or made before the pod is bound (upstream: plugins/volumebinding).
 //
-// It does not score: upstream scores by free capacity only behind the feature gate StorageCapacityScoring, which is
-// off.
+// It scores nodes by the storage that the pod's claims would leave free there (binding_score.go).
 type VolumeBinding struct {
 	timeout record.Time
+	// shape is the score by utilization of the storage; empty for no score.
+	shape []plugin.ShapePoint
 	// migration knows the CSI form of volumes of in-tree kinds; nil when they have none.
 	migration plugin.Migration
 	// parsed are volume affinities that have been parsed already: parsing costs more than all else that is looked at of
@@ -42,13 +43,14 @@ type VolumeBindingArgs struct {
 	// BindTimeout, in nanoseconds, is how long volumes may take to be bound or made. With 0 a pod that needs that never
 	// gets there.
 	BindTimeout record.Time
-	// Shape is for scoring by free capacity, which is off; it must be empty.
+	// Shape is the score of a node by the utilization of its storage, in percent. If it is empty no pod is scored.
 	Shape []plugin.ShapePoint
 }
 
 // DefaultVolumeBindingArgs are upstream's.
 func DefaultVolumeBindingArgs() VolumeBindingArgs {
-	return VolumeBindingArgs{BindTimeout: 600 * record.Second}
+	return VolumeBindingArgs{BindTimeout: 600 * record.Second,
+		Shape: []plugin.ShapePoint{{Utilization: 0, Score: 10}, {Utilization: 100, Score: 0}}}
 }
 
 // NewVolumeBinding returns the plugin, or what is wrong with its arguments.
@@ -57,21 +59,22 @@ func NewVolumeBinding(args VolumeBindingArgs) (*VolumeBinding, error) {
 		return nil, fmt.Errorf("%s: bindTimeoutSeconds: should not be a negative value", VolumeBindingName)
 	}
 	if len(args.Shape) != 0 {
-		return nil, fmt.Errorf("%s: shape: unexpected field `shape`, remove it or turn on the feature gate "+
-			"StorageCapacityScoring", VolumeBindingName)
+		if err := plugin.CheckShape(args.Shape); err != nil {
+			return nil, fmt.Errorf("%s: %w", VolumeBindingName, err)
+		}
 	}
-	return newVolumeBinding(args.BindTimeout, nil), nil
+	return newVolumeBinding(args, nil), nil
 }
 
-func newVolumeBinding(timeout record.Time, m plugin.Migration) *VolumeBinding {
-	return &VolumeBinding{timeout: timeout, migration: m, parsed: map[*v1.NodeSelector]*volumeAffinity{},
-		places: map[*metav1.LabelSelector]*nodematch.Selector{}}
+func newVolumeBinding(args VolumeBindingArgs, m plugin.Migration) *VolumeBinding {
+	return &VolumeBinding{timeout: args.BindTimeout, shape: args.Shape, migration: m,
+		parsed: map[*v1.NodeSelector]*volumeAffinity{}, places: map[*metav1.LabelSelector]*nodematch.Selector{}}
 }
 
 // WithMigration returns a plugin that asks m. What it makes of volumes counts only on nodes that have handed their kind
 // over to CSI, and only for volumes that are bound: free ones are chosen by their in-tree form, as upstream does.
 func (pl *VolumeBinding) WithMigration(m plugin.Migration) plugin.Plugin {
-	return newVolumeBinding(pl.timeout, m)
+	return newVolumeBinding(VolumeBindingArgs{BindTimeout: pl.timeout, Shape: pl.shape}, m)
 }
 
 // Name is VolumeBindingName.

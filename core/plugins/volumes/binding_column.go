@@ -34,6 +34,7 @@ type volumeColumns struct {
 	take []taking                    // of the row in hand
 	left []*making                   // of the row in hand
 	made []*v1.PersistentVolumeClaim // of the row in hand
+	used storageUse                  // of the row in hand
 }
 
 // reachable is a volume that the pod has already.
@@ -68,9 +69,10 @@ type making struct {
 	never bool // its class makes no volumes
 	// topology are the terms of allowed topologies.
 	topology nodematch.Selector
-	// told is set if the driver publishes capacity; `room` has where, by labels.
-	told bool
-	room labelIndex
+	// told is set if the driver publishes capacity; `room` has where, by labels, and storage which, in the same order.
+	told    bool
+	room    labelIndex
+	storage []*storagev1.CSIStorageCapacity
 }
 
 // volumeAffinity is a node affinity of a volume, parsed for the plain form and for the column form.
@@ -213,7 +215,7 @@ func (f *volumeFilter) makingOf(s cluster.Snapshot, claim *v1.PersistentVolumeCl
 		cluster.Each(s, func(c *storagev1.CSIStorageCapacity) bool {
 			if holdsVolume(c, class.Name, size) {
 				if rules := f.pl.place(c.NodeTopology); rules != nil {
-					under = append(under, rules)
+					under, m.storage = append(under, rules), append(m.storage, c)
 				}
 			}
 			return true

@@ -102,7 +102,9 @@ func propertyVolumeBinding(t *rapid.T) {
 		}
 		s := w.Store.Snapshot()
 		lo := cluster.NodeIdx(rapid.IntRange(0, s.Rows()-1).Draw(t, "row"))
-		if f, ok := pl.PrepareFilter(s, w.Intake.PendingPod(plugintest.Pod("p", mountsClaims(names...)))).Filter.(*volumeFilter); ok {
+		p := w.Intake.PendingPod(plugintest.Pod("p", mountsClaims(names...)))
+		if f, ok := pl.PrepareFilter(s, p).Filter.(*volumeFilter); ok {
+			scoresOf(t, s, pl, p, fitting(s, f))
 			sameVolumeForms(t, s, f, 0, cluster.NodeIdx(s.Rows()))
 			sameVolumeForms(t, s, f, lo, lo+1)
 			sameVolumeForms(t, s, f, lo, cluster.NodeIdx(s.Rows()))
@@ -111,6 +113,16 @@ func propertyVolumeBinding(t *rapid.T) {
 			changeBinding(t, w)
 		}
 	}
+}
+
+// fitting lists the rows that fit by the plain form.
+func fitting(s cluster.Snapshot, f *volumeFilter) (rows []cluster.NodeIdx) {
+	for n := range cluster.NodeIdx(s.Rows()) {
+		if on, err := f.slowly(s, s.Node(n)); err == nil && on.code == plugin.Fit {
+			rows = append(rows, n)
+		}
+	}
+	return rows
 }
 
 // changeBinding does something small to a world.

@@ -20,7 +20,8 @@ func canMake(s cluster.Snapshot, claim *v1.PersistentVolumeClaim, node *cluster.
 	switch {
 	case class == nil, !allows(class.AllowedTopologies, node.Labels):
 		return volumeNoMatch | plugin.Unresolvable
-	case !hasCapacity(s, claim, class, node.Labels):
+	}
+	if storage, told := storageFor(s, claim, class, node.Labels); told && storage == nil {
 		return volumeNoRoom | plugin.Unresolvable
 	}
 	return plugin.Fit
@@ -52,23 +53,25 @@ func allows(terms []v1.TopologySelectorTerm, nodeLabels map[string]string) bool 
 	return len(terms) == 0
 }
 
-// hasCapacity reports whether the storage that a node with these labels reaches has capacity for a claim's volume, as
-// far as its driver says.
-func hasCapacity(s cluster.Snapshot, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass,
-	nodeLabels map[string]string) bool {
+// storageFor returns the first storage, by namespace and name, that a node with these labels reaches and that has
+// capacity for a claim's volume; nil if there is none. told is false if no capacity is published.
+func storageFor(s cluster.Snapshot, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass,
+	nodeLabels map[string]string) (storage *storagev1.CSIStorageCapacity, told bool) {
 	size, told := roomToCheck(s, claim, class)
 	if !told {
-		return true
+		return nil, false
 	}
-	found := false
 	cluster.Each(s, func(c *storagev1.CSIStorageCapacity) bool {
-		if holdsVolume(c, class.Name, size) && c.NodeTopology != nil {
-			sel, err := metav1.LabelSelectorAsSelector(c.NodeTopology)
-			found = err == nil && sel.Matches(labels.Set(nodeLabels))
+		if !holdsVolume(c, class.Name, size) || c.NodeTopology == nil {
+			return true
 		}
-		return !found
+		sel, err := metav1.LabelSelectorAsSelector(c.NodeTopology)
+		if err == nil && sel.Matches(labels.Set(nodeLabels)) {
+			storage = c
+		}
+		return storage == nil
 	})
-	return found
+	return storage, true
 }
 
 // roomToCheck is the size in bytes of the volume for a claim; told is false if no capacity is published for it:

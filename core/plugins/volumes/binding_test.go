@@ -288,7 +288,8 @@ func TestVolumeBindingBadSelector(t *testing.T) {
 
 // Arguments that upstream refuses are refused.
 func TestVolumeBindingArguments(t *testing.T) {
-	for _, args := range []VolumeBindingArgs{{BindTimeout: -record.Second}, {Shape: []plugin.ShapePoint{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 10}}}} {
+	for _, args := range []VolumeBindingArgs{{BindTimeout: -record.Second},
+		{Shape: []plugin.ShapePoint{{Utilization: 100, Score: 0}, {Utilization: 0, Score: 10}}}} {
 		if pl, err := NewVolumeBinding(args); err == nil || pl != nil {
 			t.Errorf("%+v: %v, %v", args, pl, err)
 		}

@@ -97,6 +97,11 @@ func randomVolumeWorld(t *rapid.T, most int) (w *plugintest.Cluster, nodes int) 
 	w, nodes = plugintest.NewCluster(), rapid.IntRange(1, most).Draw(t, "nodes")
 	w.With(storageClass("now", disk, storagev1.VolumeBindingImmediate), storageClass("later", net, storagev1.VolumeBindingWaitForFirstConsumer),
 		storageClass("ebs", ebsPlugin, storagev1.VolumeBindingWaitForFirstConsumer), storageClass("file", filePlugin, storagev1.VolumeBindingWaitForFirstConsumer))
+	for _, driver := range []string{disk, net} {
+		if plugintest.Chance(t, 20, "needed") {
+			w.With(needed(driver, true))
+		}
+	}
 	var kinds []*v1.Node
 	for range rapid.IntRange(1, 5).Draw(t, "kinds") {
 		n := plugintest.Node("")

@@ -5,6 +5,7 @@ package volumes
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -14,7 +15,7 @@ import (
 )
 
 // NodeVolumeLimits keeps a pod off nodes to which its volumes cannot be attached any more, because a CSI driver there
-// has as many as it can take (upstream: plugins/nodevolumelimits).
+// has as many as it can take, or is missing (upstream: plugins/nodevolumelimits).
 //
 // Volumes of in-tree kinds count for the CSI driver that took over from them. Which driver that is, and what such a
 // volume is called there, comes from a Migration, which the builder of the profile sets once by WithMigration:
@@ -22,7 +23,20 @@ import (
 // the store stay as the API server has them.
 type NodeVolumeLimits struct {
 	migration plugin.Migration
+	needed    neededDrivers
 	nodes     csiColumn
+}
+
+// NodeVolumeLimitsArgs are the arguments of NodeVolumeLimits.
+type NodeVolumeLimitsArgs struct {
+	// NeedDrivers rejects nodes without a driver whose CSIDriver has preventPodSchedulingIfMissing (upstream: the gate
+	// VolumeLimitScaling).
+	NeedDrivers bool
+}
+
+// DefaultNodeVolumeLimitsArgs are upstream's.
+func DefaultNodeVolumeLimitsArgs() NodeVolumeLimitsArgs {
+	return NodeVolumeLimitsArgs{NeedDrivers: true}
 }
 
 // NodeVolumeLimitsName is its name in configurations.
@@ -38,25 +52,31 @@ var countedPlugins = map[string]bool{ // plugin -> counts
 	"kubernetes.io/cinder":          true,
 }
 
-// NewNodeVolumeLimits returns the plugin; a nil Migration means that no volume has migrated.
+// NewNodeVolumeLimits returns the plugin with its default arguments; a nil Migration means that no volume has migrated.
 func NewNodeVolumeLimits(m plugin.Migration) *NodeVolumeLimits {
-	return &NodeVolumeLimits{migration: m}
+	pl, err := MakeNodeVolumeLimits(DefaultNodeVolumeLimitsArgs())
+	if err != nil {
+		panic(fmt.Sprintf("volumes: %s with its default arguments: %v", NodeVolumeLimitsName, err))
+	}
+	pl.migration = m
+	return pl
 }
 
-// MakeNodeVolumeLimits is Registration.New of NodeVolumeLimits.
-func MakeNodeVolumeLimits(args any) (plugin.Plugin, error) {
-	if args != nil {
-		return nil, fmt.Errorf("%s: takes no arguments, got %T", NodeVolumeLimitsName, args)
+// MakeNodeVolumeLimits returns the plugin without a Migration. The error is nil.
+func MakeNodeVolumeLimits(args NodeVolumeLimitsArgs) (*NodeVolumeLimits, error) {
+	pl := &NodeVolumeLimits{needed: noDriver}
+	if args.NeedDrivers {
+		pl.needed = driversThatPrevent
 	}
-	return NewNodeVolumeLimits(nil), nil
+	return pl, nil
 }
 
 // Name is NodeVolumeLimitsName.
 func (*NodeVolumeLimits) Name() string { return NodeVolumeLimitsName }
 
 // WithMigration returns a plugin that asks m.
-func (*NodeVolumeLimits) WithMigration(m plugin.Migration) plugin.Plugin {
-	return NewNodeVolumeLimits(m)
+func (pl *NodeVolumeLimits) WithMigration(m plugin.Migration) plugin.Plugin {
+	return &NodeVolumeLimits{migration: m, needed: pl.needed}
 }
 
 // Reads declares claims, volumes, attachments and what drivers allow.
@@ -113,6 +133,8 @@ type demand struct {
 	volumes map[attachable]struct{}
 	// perDriver counts the volumes; driver -> number.
 	perDriver map[string]int64
+	// needed are the drivers of the volumes that a node must have, by name: their CSIDriver objects say so.
+	needed []string
 	// missing, when not empty, is why no node can take the pod: a claim does not exist. err fails the attempt.
 	missing string
 	err     error
@@ -136,7 +158,37 @@ func (at attaching) demand(p *cluster.Pod) demand {
 	if err != nil && !errors.Is(err, errClaimMissing) {
 		d.err = err
 	}
+	d.needed = at.pl.needed(at.s, d.perDriver)
 	return d
+}
+
+// neededDrivers returns which of the drivers of a pod's volumes a node must have, by name.
+type neededDrivers func(s cluster.Snapshot, perDriver map[string]int64) []string
+
+// noDriver lets a pod on nodes without its drivers.
+func noDriver(cluster.Snapshot, map[string]int64) []string { return nil }
+
+// driversThatPrevent returns the drivers whose CSIDriver has preventPodSchedulingIfMissing.
+func driversThatPrevent(s cluster.Snapshot, perDriver map[string]int64) []string {
+	var needed []string
+	for driver := range perDriver { // order: sorted below
+		of, ok := cluster.FindAPI[*storagev1.CSIDriver](s, "", driver)
+		if ok && of.Spec.PreventPodSchedulingIfMissing != nil && *of.Spec.PreventPodSchedulingIfMissing {
+			needed = append(needed, driver)
+		}
+	}
+	slices.Sort(needed)
+	return needed
+}
+
+// absent returns the index of the first needed driver that a node with this CSINode object, nil for none, does not
+// have; -1 if it has all.
+func (d *demand) absent(csi *storagev1.CSINode) int {
+	return slices.IndexFunc(d.needed, func(needed string) bool {
+		return csi == nil || !slices.ContainsFunc(csi.Spec.Drivers, func(has storagev1.CSINodeDriver) bool {
+			return has.Name == needed
+		})
+	})
 }
 
 var errClaimMissing = errors.New("a claim does not exist")

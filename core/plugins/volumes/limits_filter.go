@@ -33,7 +33,12 @@ const (
 	volumesExceeded plugin.Code = 1 << iota
 	volumeClaimMissing
 	volumesBroken
+	volumeDriverMissing // with the number of the driver in the bits from driverBits on
 )
+
+// driverBits is where the number of a missing driver begins in a verdict: its index in demand.needed, doubled, and one
+// more on nodes with a CSINode object.
+const driverBits = 4
 
 // Plain counts from the pods of v.
 func (f *limitFilter) Plain(s cluster.Snapshot, v *cluster.NodeView) plugin.Code {
@@ -84,7 +89,8 @@ func (f *limitFilter) Quiet(s cluster.Snapshot) bool {
 // suspects calls look, in order, for the rows from lo to hi-1 that may be short of capacity or have something broken on
 // them, until it returns false. It returns what look returned last, true without a call.
 func (f *limitFilter) suspects(s cluster.Snapshot, lo, hi cluster.NodeIdx, look func(n cluster.NodeIdx) bool) bool {
-	sure := f.plain.missing == "" && f.plain.err == nil && f.csi.missing == "" && f.csi.err == nil
+	sure := f.plain.missing == "" && f.plain.err == nil && f.csi.missing == "" && f.csi.err == nil &&
+		len(f.plain.needed)+len(f.csi.needed) == 0
 	sets := append(f.sets[:0], s.SpecialVolumes())
 	for driver, wanted := range f.csi.perDriver { // order: a union of sets
 		sure = sure && wanted <= cluster.VolumeHeadroom
@@ -119,7 +125,7 @@ func (f *limitFilter) suspects(s cluster.Snapshot, lo, hi cluster.NodeIdx, look 
 // hasCapacity reports whether row n certainly has capacity and nothing broken on it.
 func (f *limitFilter) hasCapacity(s cluster.Snapshot, n cluster.NodeIdx, csi *storagev1.CSINode) bool {
 	d := f.on(csi)
-	if d.missing != "" || d.err != nil {
+	if d.missing != "" || d.err != nil || d.absent(csi) >= 0 {
 		return false
 	}
 	if len(d.volumes) == 0 || csi == nil || !hasLimits(csi) {
@@ -161,6 +167,12 @@ func (f *limitFilter) judge(s cluster.Snapshot, node string, csi *storagev1.CSIN
 		return volumeClaimMissing | plugin.Unresolvable, nil
 	case d.err != nil:
 		return volumesBroken, d.err
+	case d.absent(csi) >= 0:
+		number := 2 * d.absent(csi)
+		if csi != nil {
+			number++
+		}
+		return volumeDriverMissing | plugin.Code(number)<<driverBits, nil
 	case len(d.volumes) == 0 || csi == nil || !hasLimits(csi):
 		return plugin.Fit, nil
 	}
@@ -253,6 +265,12 @@ func (f *limitFilter) Reasons(c plugin.Code) []string {
 		return []string{f.plain.missing}
 	case c&volumesBroken != 0:
 		return []string{"a volume cannot be counted"}
+	case c&volumeDriverMissing != 0:
+		needed, number := f.plain.needed, int(c&plugin.CodeBits>>driverBits)
+		if number%2 == 1 {
+			needed = f.csi.needed
+		}
+		return []string{needed[number/2] + " CSI driver is not installed on the node"}
 	}
 	return []string{"node(s) exceed max volume count"}
 }

@@ -20,7 +20,7 @@ func (pl *NodeVolumeLimits) Wakes() []plugin.Wake {
 	return []plugin.Wake{
 		{Event: plugin.Event{Resource: plugin.CSINodeObject, Action: plugin.Add}},
 		{Event: plugin.Event{Resource: plugin.CSINodeObject, Action: plugin.Update}, Hint: limitRaised},
-		{Event: plugin.Event{Resource: plugin.Pod, Action: plugin.Delete},
+		{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete},
 			Hint: func(_ *cluster.Pod, ch plugin.Change) plugin.Hint {
 				if !plugin.FreesNothing(ch.OldPod) && pl.attaches(ch.OldPod) {
 					return plugin.QueueHint

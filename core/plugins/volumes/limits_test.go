@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
@@ -132,6 +133,57 @@ func TestNodeVolumeLimitsCountsPromises(t *testing.T) {
 	}
 }
 
+// TestNodeVolumeLimitsNeedTheDriver: a node without a driver whose CSIDriver asks for that does not get its volumes.
+func TestNodeVolumeLimitsNeedTheDriver(t *testing.T) {
+	const missing = " CSI driver is not installed on the node"
+	other := "other.csi"
+	world := func(more ...any) *plugintest.Cluster {
+		return limitWorld(2).With(storageClaim("o", "pv-o"), volume("pv-o", other)).With(more...)
+	}
+	for name, c := range map[string]struct {
+		world *plugintest.Cluster
+		claim string
+		node  string
+		want  string
+	}{
+		"no CSIDriver object":           {world(), "o", "n", ""},
+		"the driver does not ask":       {world(telling(other)), "o", "n", ""},
+		"the driver asks":               {world(needed(other, true)), "o", "n", other + missing},
+		"the driver says no":            {world(needed(other, false)), "o", "n", ""},
+		"the driver is there":           {world(needed(disk, true)), "c0", "n", ""},
+		"the node has no CSINode":       {world(needed(disk, true)), "c0", "bare", disk + missing},
+		"another driver asks":           {world(needed(other, true)), "c0", "n", ""},
+		"it is there, and it is full":   {world(needed(disk, true), plugintest.Pod("there", mountsClaims("c1", "c2"), plugintest.OnNode("n"))), "c0", "n", full},
+		"no CSINode, another one needs": {world(needed(other, true)), "c0", "bare", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := plugintest.Pod("p", mountsClaims(c.claim))
+			if got := c.world.Verdict(t, NewNodeVolumeLimits(nil), pod, c.node); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Without NeedDrivers a node may lack the driver, with a Migration or without. It catches driversAlwaysNeeded.
+func TestNodeVolumeLimitsNeedNoDriver(t *testing.T) {
+	w := limitWorld(2).With(storageClaim("o", "pv-o"), volume("pv-o", "other"), needed("other", true))
+	pl := plugintest.Must(MakeNodeVolumeLimits(NodeVolumeLimitsArgs{}))
+	for _, pl := range []plugin.Filter{pl, pl.WithMigration(fakeMigration{}).(plugin.Filter)} {
+		for _, node := range []string{"n", "bare"} {
+			if got := w.Verdict(t, pl, plugintest.Pod("p", mountsClaims("o")), node); got != "" {
+				t.Errorf("on %s: got %q", node, got)
+			}
+		}
+	}
+}
+
+// needed is a CSI driver that a node must have, or need not.
+func needed(name string, must bool) *storagev1.CSIDriver {
+	return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: storagev1.CSIDriverSpec{PreventPodSchedulingIfMissing: &must}}
+}
+
 // Volumes of in-tree kinds count for the drivers that took over. Mutant: limits-every-plugin.
 func TestNodeVolumeLimitsCountsMigratedVolumes(t *testing.T) {
 	base := func(there ...plugintest.PodOption) *plugintest.Cluster {
@@ -229,7 +281,7 @@ func TestNodeVolumeLimitsWakes(t *testing.T) {
 		{Name: "another claim", Event: added, Change: plugin.Change{NewObject: storageClaim("two", "")}, Want: plugin.SkipHint},
 		{Name: "a volume is detached", Event: detached, Change: plugin.Change{OldObject: attachment("a", "n", net, "pv")}, Want: plugin.QueueHint},
 	})
-	plugintest.CheckEvents(t, pl, plugin.Event{Resource: plugin.CSINodeObject, Action: plugin.Add}, plugin.Event{Resource: plugin.CSINodeObject, Action: plugin.Update}, plugin.Event{Resource: plugin.Pod, Action: plugin.Delete}, added, detached)
+	plugintest.CheckEvents(t, pl, plugin.Event{Resource: plugin.CSINodeObject, Action: plugin.Add}, plugin.Event{Resource: plugin.CSINodeObject, Action: plugin.Update}, plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}, added, detached)
 	plugintest.CheckHints(t, pl, in.Pod(plugintest.Pod("inline", mountsEBS("vol", false))), []plugintest.HintCase{
 		{Name: "its driver detaches", Event: detached, Change: plugin.Change{OldObject: attachment("a", "n", ebsDriver, "pv")}, Want: plugin.QueueHint},
 		{Name: "another driver detaches", Event: detached, Change: plugin.Change{OldObject: attachment("a", "n", net, "pv")}, Want: plugin.SkipHint},

@@ -182,7 +182,7 @@ func oneDisk(a, b *v1.Volume) bool {
 // Wakes on pods that leave a disk or a claim, on new nodes, and on the claims that were missing.
 func (VolumeRestrictions) Wakes() []plugin.Wake {
 	return []plugin.Wake{
-		{Event: plugin.Event{Resource: plugin.Pod, Action: plugin.Delete}, Hint: volumesFreed},
+		{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}, Hint: volumesFreed},
 		{Event: plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add}},
 		{Event: plugin.Event{Resource: plugin.ClaimObject, Action: plugin.Add},
 			Hint: func(p *cluster.Pod, ch plugin.Change) plugin.Hint {

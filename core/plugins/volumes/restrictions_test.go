@@ -157,5 +157,5 @@ func TestVolumeRestrictionsWakes(t *testing.T) {
 		{Name: "the claim of an ephemeral volume comes", Event: added, Change: plugin.Change{NewObject: storageClaim("waiting-v2", "")}, Want: plugin.SkipHint},
 		{Name: "a claim in another namespace comes", Event: added, Change: plugin.Change{NewObject: storageClaim("one", "", func(c *v1.PersistentVolumeClaim) { c.Namespace = "far" })}, Want: plugin.SkipHint},
 	})
-	plugintest.CheckEvents(t, VolumeRestrictions{}, plugin.Event{Resource: plugin.Pod, Action: plugin.Delete}, plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add}, plugin.Event{Resource: plugin.ClaimObject, Action: plugin.Add})
+	plugintest.CheckEvents(t, VolumeRestrictions{}, plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete}, plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add}, plugin.Event{Resource: plugin.ClaimObject, Action: plugin.Add})
 }

@@ -68,7 +68,7 @@ func (f *Finder) FindUnits(q Question) Answer {
 		comes = true
 		a.Verdict, a.Message = preempt.NotEligible, onceGone(us.terminating)
 	case len(us.all) == 0:
-		a.Message = preempt.MessagePrefix + "nobody of lower priority may be evicted."
+		a.Message = preempt.MessagePrefix + "No preemption victims found for incoming preemptor"
 	case q.Reference:
 		list, found = d.reference()
 	default:
@@ -164,7 +164,7 @@ func (f *Finder) findSinglePod(s cluster.Snapshot, q *Question) (a Answer, done 
 			a.Message = onceGone(o.terminating)
 		}
 	case a.Units == 0:
-		a.Message = preempt.MessagePrefix + "nobody of lower priority may be evicted."
+		a.Message = preempt.MessagePrefix + "No preemption victims found for incoming preemptor"
 	case !o.cheapest():
 		return a, false
 	case !o.found:

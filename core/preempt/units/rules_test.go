@@ -33,7 +33,7 @@ var unitRules = []struct {
 		for i := range 4 {
 			w.Bind(fmt.Sprint("n", i), of("g", simulated.Pod(fmt.Sprint("g", i), 10, 4)))
 		}
-	}, nil, "preemption: nobody of lower priority may be evicted."},
+	}, nil, "preemption: No preemption victims found for incoming preemptor"},
 	{"A3: the highest of its members protects a gang", func(w *gangWorld) {
 		w.Bind("n0", of("g", simulated.Pod("g0", 1, 4)))
 		w.Bind("n1", of("g", simulated.Pod("g1", 10, 4)))

@@ -72,7 +72,8 @@ func (b *Budgets) charge(o *policyv1.PodDisruptionBudget, pods map[cluster.UID]b
 }
 
 // Protect reports for each of the pods, ordered by importance, whether its eviction would violate a budget if all of
-// them were evicted. The result is appended to into[:0].
+// them were evicted. A pod that several budgets select is charged to them in the order of their names until one is
+// violated (upstream: preemption/util.go, FilterVictimsWithPDBViolation). The result is appended to into[:0].
 func (b *Budgets) Protect(pods []Entry, into []bool) []bool {
 	into = into[:0]
 	b.left = b.left[:0]
@@ -88,7 +89,9 @@ func (b *Budgets) Protect(pods []Entry, into []bool) []bool {
 				}
 			}
 			b.left[i]--
-			violated = violated || b.left[i] < 0
+			if violated = b.left[i] < 0; violated {
+				break
+			}
 		}
 		into = append(into, violated)
 	}
