@@ -67,6 +67,19 @@ func addGroup(t *testing.T, objects *dynamicfake.FakeDynamicClient, version, nam
 	}
 }
 
+// startGangs reads an API server with the given rules of gangs until the test ends. It must be called within a
+// synctest bubble.
+func startGangs(t *testing.T, api *kubetest.APIServer, objects *dynamicfake.FakeDynamicClient, rules convert.GangRules) *Inbox {
+	t.Helper()
+	in, _, _ := newTestInbox(t)
+	in.ReadGangs(rules)
+	informers := NewInformers(api, in)
+	informers.Dynamic = objects
+	t.Cleanup(informers.Stop)
+	informers.Start(t.Context())
+	return in
+}
+
 // marks are the gangs of the pods in events, as pod:source/name, with a dash for none.
 func marks(events []engine.Event) string {
 	var words []string
@@ -97,12 +110,7 @@ func TestPodGroupsCountOnceTheyCanBeRead(t *testing.T) {
 			return !allowed.Load(), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "podgroups"}, "", nil)
 		})
 		synctest.Test(t, func(t *testing.T) {
-			in, _, _ := newTestInbox(t)
-			in.ReadGangs(convert.GangRules{Group: true, GroupIfRead: !always})
-			informers := NewInformers(api, in)
-			informers.Dynamic = objects
-			defer informers.Stop()
-			informers.Start(t.Context())
+			in := startGangs(t, api, objects, convert.GangRules{Group: true, GroupIfRead: !always})
 			synctest.Wait() // nothing waits for what is not served
 			events, _ := in.Take(nil, 100)
 			if want := map[bool]string{true: "a:podgroup/g solo:-", false: "a:- solo:-"}[always]; marks(events) != want {
@@ -140,12 +148,7 @@ func TestPodsWhoseGroupCannotBeReadAreReported(t *testing.T) {
 	api := kubetest.NewAPIServer(member("a", "g"), member("gone", "g"), running, kubetest.PendingPod("solo", "u"))
 	objects := gangObjects()
 	synctest.Test(t, func(t *testing.T) {
-		in, _, _ := newTestInbox(t)
-		in.ReadGangs(convert.GangRules{Group: true, GroupIfRead: true})
-		informers := NewInformers(api, in)
-		informers.Dynamic = objects
-		defer informers.Stop()
-		informers.Start(t.Context())
+		in := startGangs(t, api, objects, convert.GangRules{Group: true, GroupIfRead: true})
 		synctest.Wait()
 		reported := func() (names string) {
 			in.Take(nil, 100)
@@ -204,12 +207,7 @@ func TestGroupsThatCannotBeListed(t *testing.T) {
 			return damaged.Load(), nil, corrupt
 		})
 		synctest.Test(t, func(t *testing.T) {
-			in, _, _ := newTestInbox(t)
-			in.ReadGangs(convert.GangRules{Group: true, GroupIfRead: !always})
-			informers := NewInformers(api, in)
-			informers.Dynamic = objects
-			defer informers.Stop()
-			informers.Start(t.Context())
+			in := startGangs(t, api, objects, convert.GangRules{Group: true, GroupIfRead: !always})
 			expect := func(when, wantMarks, wantReported string) {
 				t.Helper()
 				synctest.Wait()
@@ -256,12 +254,7 @@ func TestGroupsWithoutAnAnswer(t *testing.T) {
 			<-answer
 			return false, nil, nil
 		})
-		in, _, _ := newTestInbox(t)
-		in.ReadGangs(convert.GangRules{Group: true, GroupIfRead: true})
-		informers := NewInformers(api, in)
-		informers.Dynamic = objects
-		defer informers.Stop()
-		informers.Start(t.Context())
+		in := startGangs(t, api, objects, convert.GangRules{Group: true, GroupIfRead: true})
 		time.Sleep(answerGrace - time.Second)
 		synctest.Wait()
 		if events, _ := in.Take(nil, 100); len(events) > 0 {
@@ -294,12 +287,7 @@ func TestPodsThatHaveEndedAreGone(t *testing.T) {
 	}
 	api := kubetest.NewAPIServer(ended("a", v1.PodSucceeded), ended("b", v1.PodFailed), ended("c", v1.PodRunning), ended("d", v1.PodRunning))
 	synctest.Test(t, func(t *testing.T) {
-		in, _, _ := newTestInbox(t)
-		in.ReadGangs(convert.GangRules{Group: true, GroupIfRead: true})
-		informers := NewInformers(api, in)
-		informers.Dynamic = gangObjects()
-		defer informers.Stop()
-		informers.Start(t.Context())
+		in := startGangs(t, api, gangObjects(), convert.GangRules{Group: true, GroupIfRead: true})
 		synctest.Wait()
 		events, _ := in.Take(nil, 100)
 		if got := marks(events); got != "c:- d:-" {
@@ -335,12 +323,7 @@ func TestSeveralAPIsDeclareGangs(t *testing.T) {
 	}
 	objects := gangObjects(sigs, volcano)
 	synctest.Test(t, func(t *testing.T) {
-		in, _, _ := newTestInbox(t)
-		in.ReadGangs(convert.GangRules{Sigs: true, Volcano: true})
-		informers := NewInformers(api, in)
-		informers.Dynamic = objects
-		defer informers.Stop()
-		informers.Start(t.Context())
+		in := startGangs(t, api, objects, convert.GangRules{Sigs: true, Volcano: true})
 		synctest.Wait()
 		expectTaken(t, in, "+Gang:sigs/g +Gang:volcano/g synced")
 		if err := objects.Resource(gangapi.APIs[1].Resource.WithVersion("v1alpha1")).Namespace("ns").Delete(t.Context(), "g", metav1.DeleteOptions{}); err != nil {
@@ -368,12 +351,7 @@ func TestPreemptionPolicyOfGroupsCountsWithItsGate(t *testing.T) {
 		api := kubetest.NewAPIServer()
 		serveGroups(api, "v1beta1")
 		synctest.Test(t, func(t *testing.T) {
-			in, _, _ := newTestInbox(t)
-			in.ReadGangs(convert.GangRules{Group: true, GroupPolicy: gate})
-			informers := NewInformers(api, in)
-			informers.Dynamic = objects
-			defer informers.Stop()
-			informers.Start(t.Context())
+			in := startGangs(t, api, objects, convert.GangRules{Group: true, GroupPolicy: gate})
 			synctest.Wait()
 			if g := in.Gang(groupKey); g == nil || g.NeverPreempts != gate {
 				t.Errorf("gate %v: the group is %+v", gate, g)
@@ -407,12 +385,7 @@ func TestGroupsAreReadInTheVersionThatIsServed(t *testing.T) {
 		return true, watches[len(watches)-1], nil
 	})
 	synctest.Test(t, func(t *testing.T) {
-		in, _, _ := newTestInbox(t)
-		in.ReadGangs(convert.GangRules{Group: true})
-		informers := NewInformers(api, in)
-		informers.Dynamic = objects
-		defer informers.Stop()
-		informers.Start(t.Context())
+		in := startGangs(t, api, objects, convert.GangRules{Group: true})
 		synctest.Wait()
 		expectTaken(t, in, "+Gang:podgroup/g +Gang:podgroup/made-again +Gang:podgroup/old synced")
 		if v, g := in.GangVersion(cluster.GangOfGroup), in.Gang(groupKey); v != "v1alpha2" || g.MinCount != 2 {
