@@ -3,38 +3,23 @@
 package config
 
 import (
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/release"
+	"github.com/kumiki-scheduler/kumiki/conformance/sampling"
 )
-
-// setting reads a number from the environment: KUMIKI_CASES and KUMIKI_SEED, as the Makefile's N and SEED.
-func setting(t *testing.T, otherwise uint64, name string) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
-}
 
 // TestConformance puts generated files to both sides. It prints how often each difference by design was met; one
 // that is met never is out of date.
 func TestConformance(t *testing.T) {
-	seed, cases := setting(t, 1, "KUMIKI_SEED"), min(setting(t, 6000, "KUMIKI_CASES"), 20_000)
+	seed, cases := sampling.Seed(t), min(sampling.Cases(t, 6000), 20_000)
 	met := map[string]int{} // exception -> cases
 	var valid, faulty, accepted, failed int
 	for n := range cases {
-		c := Generate(seed, n)
+		c := Generate(seed, uint64(n))
 		result := Compare(c.Text, len(c.Faults) == 1)
 		if len(c.Faults) == 0 {
 			valid++
@@ -68,10 +53,10 @@ func TestConformance(t *testing.T) {
 // TestWhatIsShownStartsBoth: what `kumiki config show` and --write-config-to write is a file for both sides, and
 // means what was read.
 func TestWhatIsShownStartsBoth(t *testing.T) {
-	seed := setting(t, 1, "KUMIKI_SEED")
+	seed := sampling.Seed(t)
 	shown := 0
-	for n := uint64(0); shown < 500; n++ {
-		c := Generate(seed, n)
+	for n := 0; shown < 500; n++ {
+		c := Generate(seed, uint64(n))
 		answer, resolved := Kumiki(c.Text)
 		if !answer.Accepted() || len(c.Faults) > 0 {
 			continue
@@ -103,7 +88,7 @@ func TestWhatIsShownStartsBoth(t *testing.T) {
 // TestConformanceEmulated puts generated files to both sides with feature gates set otherwise, as a whole release or
 // singly.
 func TestConformanceEmulated(t *testing.T) {
-	seed, cases := setting(t, 1, "KUMIKI_SEED"), min(setting(t, 6000, "KUMIKI_CASES"), 20_000)/6
+	seed, cases := sampling.Seed(t), min(sampling.Cases(t, 6000), 20_000)/6
 	for _, flags := range [][]string{
 		{"--emulated-version=1.36"},
 		{"--feature-gates=StorageCapacityScoring=false"},
@@ -120,7 +105,7 @@ func TestConformanceEmulated(t *testing.T) {
 			release.Emulate(t, flags...)
 			var accepted, failed int
 			for n := range cases {
-				c := Generate(seed, n)
+				c := Generate(seed, uint64(n))
 				result := Compare(c.Text, len(c.Faults) == 1)
 				if result.Upstream.Accepted() {
 					accepted++

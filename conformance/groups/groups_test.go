@@ -6,9 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -19,22 +17,10 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/gen"
+	"github.com/kumiki-scheduler/kumiki/conformance/sampling"
 	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
-
-// setting reads a number from the environment: KUMIKI_CASES and KUMIKI_SEED, as the Makefile's N and SEED.
-func setting(t *testing.T, otherwise int, name string) int {
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		t.Fatalf("%s=%q is not a number", name, text)
-	}
-	return n
-}
 
 // TestConformanceGroupPreemption lets both schedulers find victims for a group, and plays the rounds after.
 func TestConformanceGroupPreemption(t *testing.T) {
@@ -42,11 +28,11 @@ func TestConformanceGroupPreemption(t *testing.T) {
 		features.GenericWorkload: true, features.TopologyAwareWorkloadScheduling: true,
 		features.SchedulerAsyncPreemption: false, // victims are known when an attempt returns
 	})
-	seed, cases := setting(t, 1, "KUMIKI_SEED"), min(setting(t, 2000, "KUMIKI_CASES"), 20_000)
+	seed, cases := sampling.Seed(t), min(sampling.Cases(t, 2000), 20_000)
 	seen := map[string]int{} // what was met, exceptions among it -> cases
 	failed := 0
 	for i := range cases {
-		w := draw(gen.NewRand(uint64(seed), uint64(i)))
+		w := draw(gen.NewRand(seed, uint64(i)))
 		g := &game{w: w, seen: seen, them: newTheirs(t, w), us: newOurs(t, w)}
 		difference := g.play()
 		g.them.close()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -14,32 +13,15 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/gen"
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
 	"github.com/kumiki-scheduler/kumiki/conformance/queue"
+	"github.com/kumiki-scheduler/kumiki/conformance/sampling"
 )
 
 // regressions is the directory of scenarios in which a difference was found once. They are
 // played in each run.
 const regressions = "../testdata/regressions"
 
-// setting reads a number from the environment: KUMIKI_CASES and KUMIKI_SEED, as
-// `make conformance N=… SEED=…` sets them, or plainly N and SEED.
-func setting(t *testing.T, otherwise int, names ...string) int {
-	t.Helper()
-	for _, name := range names {
-		text := os.Getenv(name)
-		if text == "" {
-			continue
-		}
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 {
-			t.Fatalf("%s=%q is not a number", name, text)
-		}
-		return n
-	}
-	return otherwise
-}
-
-func cases(t *testing.T) int { return setting(t, 10000, "KUMIKI_CASES", "N") }
-func seed(t *testing.T) int  { return setting(t, 1, "KUMIKI_SEED", "SEED") }
+// defaultCases is the number of cases that the oracle compares in a run of the tests.
+const defaultCases = 10_000
 
 func upstream(t *testing.T) diff.Upstream {
 	t.Helper()
@@ -51,11 +33,11 @@ func upstream(t *testing.T) diff.Upstream {
 // TestConformanceOracle asks upstream's framework and kumiki the same questions.
 // It detects faults of core/plugins (make mutants-conformance).
 func TestConformanceOracle(t *testing.T) {
-	up, want := upstream(t), cases(t)
+	up, want := upstream(t), sampling.Cases(t, defaultCases)
 	step := max(want/20, 1)
 	shown := 0
 	r, err := diff.Run(up, Subject{}, diff.Options{
-		Seed: uint64(seed(t)), Cases: want, Sizes: gen.DefaultSizes, MaxFailures: 4,
+		Seed: sampling.Seed(t), Cases: want, Sizes: gen.DefaultSizes, MaxFailures: 4,
 		Progress: func(r *diff.Report) {
 			if r.Cases/step > shown || r.Cases == want {
 				shown = r.Cases / step
@@ -86,10 +68,10 @@ func TestConformanceOracle(t *testing.T) {
 // TestConformanceQueue plays the same histories on both queues.
 // It detects faults of core/queue (make mutants-conformance FAULTS=core/queue).
 func TestConformanceQueue(t *testing.T) {
-	histories := max(cases(t)/60, 1)
+	histories := max(sampling.Cases(t, defaultCases)/60, 1)
 	step := max(histories/20, 1)
 	r := queue.Run(NewQueue, queue.Options{
-		Seed: uint64(seed(t)), Histories: histories, Steps: 300,
+		Seed: sampling.Seed(t), Histories: histories, Steps: 300,
 		Progress: func(r *queue.Report) {
 			if r.Histories%step == 0 {
 				fmt.Fprintf(os.Stderr, "queue: %d of %d histories, %d steps\n", r.Histories, histories, r.Steps)

@@ -11,6 +11,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
 	"github.com/kumiki-scheduler/kumiki/conformance/queue"
 	"github.com/kumiki-scheduler/kumiki/conformance/release"
+	"github.com/kumiki-scheduler/kumiki/conformance/sampling"
 )
 
 // emulations are the flags under which both sides are compared again. The emulated version has a fifth of the cases,
@@ -30,8 +31,8 @@ func TestConformanceEmulated(t *testing.T) {
 	for _, e := range emulations {
 		t.Run(strings.Join(e.flags, " "), func(t *testing.T) {
 			release.Emulate(t, e.flags...)
-			up, all := upstream(t), cases(t)/e.share
-			r, err := diff.Run(up, Subject{}, diff.Options{Seed: uint64(seed(t)), Cases: max(all, 50),
+			up, all := upstream(t), sampling.Cases(t, defaultCases)/e.share
+			r, err := diff.Run(up, Subject{}, diff.Options{Seed: sampling.Seed(t), Cases: max(all, 50),
 				Sizes: gen.DefaultSizes, MaxFailures: 4})
 			if err != nil {
 				t.Fatal(err)
@@ -40,16 +41,16 @@ func TestConformanceEmulated(t *testing.T) {
 			for _, f := range r.Failures {
 				t.Errorf("%s: %s", f.Scenario.Name, f.Difference)
 			}
-			if d := hints(uint64(seed(t)), max(all/60, 5), map[string]int{}); d != "" {
+			if d := hints(sampling.Seed(t), max(all/60, 5), map[string]int{}); d != "" {
 				t.Errorf("hints: %s", d)
 			}
-			q := queue.Run(NewQueue, queue.Options{Seed: uint64(seed(t)), Histories: max(all/120, 2), Steps: 300})
+			q := queue.Run(NewQueue, queue.Options{Seed: sampling.Seed(t), Histories: max(all/120, 2), Steps: 300})
 			if q.Failure != nil {
 				t.Errorf("queue: %s", q.Difference)
 			}
 			o := oracle.New()
 			defer o.Close()
-			if d := engineRuns(o, uint64(seed(t)), max(all/120, 2), &EngineRun{}); d != "" {
+			if d := engineRuns(o, sampling.Seed(t), max(all/120, 2), &EngineRun{}); d != "" {
 				t.Errorf("engine: %s", d)
 			}
 		})

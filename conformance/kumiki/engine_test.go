@@ -8,6 +8,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/conformance/gen"
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
+	"github.com/kumiki-scheduler/kumiki/conformance/sampling"
 )
 
 // engineRuns plays count scenarios and returns the first difference.
@@ -40,7 +41,7 @@ func TestConformanceEngine(t *testing.T) {
 	o := oracle.New()
 	defer o.Close()
 	var total EngineRun
-	if d := engineRuns(o, uint64(seed(t)), max(cases(t)/60, 5), &total); d != "" {
+	if d := engineRuns(o, sampling.Seed(t), max(sampling.Cases(t, defaultCases)/60, 5), &total); d != "" {
 		t.Fatal(d)
 	}
 	t.Logf("%d decisions: %d placed, %d fit nowhere, %d failed, %d with writes refused, %d with writes", total.Decisions, total.Placed, total.Unfit, total.Failed, total.Refused, total.Written)

@@ -13,6 +13,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/diff"
 	"github.com/kumiki-scheduler/kumiki/conformance/gen"
 	"github.com/kumiki-scheduler/kumiki/conformance/queue"
+	"github.com/kumiki-scheduler/kumiki/conformance/sampling"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
@@ -223,7 +224,7 @@ func wakes(wk plugin.Waker, p *cluster.Pod, ch plugin.Change) bool {
 // It detects faults of hints in core/plugins (make mutants-conformance).
 func TestConformanceHints(t *testing.T) {
 	counts := map[string]int{} // "plugin answer" -> times
-	if d := hints(uint64(seed(t)), max(cases(t)/100, 20), counts); d != "" {
+	if d := hints(sampling.Seed(t), max(sampling.Cases(t, defaultCases)/100, 20), counts); d != "" {
 		t.Fatal(d)
 	}
 	for _, key := range slices.Sorted(maps.Keys(counts)) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/conformance/gen"
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
+	"github.com/kumiki-scheduler/kumiki/conformance/sampling"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
@@ -258,7 +259,7 @@ func TestConformanceWindow(t *testing.T) {
 	o := oracle.New()
 	defer o.Close()
 	total := &march{}
-	if d := sequences(t, o, max(cases(t)/3000, 2), total); d != "" {
+	if d := sequences(t, o, max(sampling.Cases(t, defaultCases)/3000, 2), total); d != "" {
 		t.Fatal(d)
 	}
 	t.Logf("%d placed, %d fit nowhere, %d failed, %d searches that stopped before the last node, %d changes of nodes",

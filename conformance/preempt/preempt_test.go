@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -16,6 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/gen"
+	"github.com/kumiki-scheduler/kumiki/conformance/sampling"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/place"
@@ -27,26 +26,13 @@ import (
 
 var everything = labels.Everything()
 
-// setting reads a number from the environment: KUMIKI_CASES and KUMIKI_SEED, as the Makefile's N and SEED.
-func setting(t *testing.T, otherwise int, name string) int {
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		t.Fatalf("%s=%q is not a number", name, text)
-	}
-	return n
-}
-
 // TestConformancePreemption puts the same questions to both. It detects the faults of core/preempt that its own tests
 // detect, for the same reason.
 func TestConformancePreemption(t *testing.T) {
-	seed, cases := setting(t, 1, "KUMIKI_SEED"), setting(t, 2000, "KUMIKI_CASES")
+	seed, cases := sampling.Seed(t), sampling.Cases(t, 2000)
 	seen := map[string]int{}
 	for asked, i := 0, uint64(0); asked < cases && !t.Failed(); i++ {
-		w := draw(gen.NewRand(uint64(seed), i))
+		w := draw(gen.NewRand(seed, i))
 		them := newTheirs(t, w)
 		want, ok := them.decide(t, w.pod)
 		them.stop()

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sampling reads from the environment how many generated cases a comparison runs, and from which seed.
+// `make conformance N=… SEED=…` sets both.
+package sampling
+
+import (
+	"os"
+	"strconv"
+	"testing"
+)
+
+// Cases returns KUMIKI_CASES, or the given number if it is not set.
+func Cases(t testing.TB, otherwise int) int {
+	t.Helper()
+	return number(t, "KUMIKI_CASES", otherwise)
+}
+
+// Seed returns KUMIKI_SEED, or 1 if it is not set.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	return uint64(number(t, "KUMIKI_SEED", 1))
+}
+
+func number(t testing.TB, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		t.Fatalf("%s=%q is not a number of cases or a seed", name, text)
+	}
+	return n
+}
