@@ -16,13 +16,7 @@ import (
 
 // addFlags adds the flags of all commands that run workloads.
 func addFlags(fs *pflag.FlagSet, o *testbed.Options, runs int, schedulers []string, timeout time.Duration) {
-	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "schedulers" { // its name in the first version
-			name = "scheduler"
-		}
-		return pflag.NormalizedName(name)
-	})
-	fs.StringSliceVar(&o.Schedulers, "scheduler", schedulers, "measure these schedulers, in this order")
+	usage.Schedulers(fs, &o.Schedulers, schedulers, "measure these schedulers, in this order")
 	fs.IntVar(&o.Rounds, "runs", runs, "number of runs of each scheduler")
 	fs.Float32Var(&o.QPS, "qps", testbed.DefaultQPS, "maximum requests per second of each client of each scheduler")
 	fs.IntVar(&o.Burst, "burst", testbed.DefaultBurst, "maximum burst of requests of each client of each scheduler")

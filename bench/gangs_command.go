@@ -68,7 +68,7 @@ minutes for each, and the machine should be idle otherwise.`,
 	fs := cmd.Flags()
 	fs.BoolVar(&o.live, "live", false, "run on a local cluster, in real time")
 	fs.StringSliceVar(&o.scenarios, "scenario", nil, "run only the scenarios of these `names`")
-	fs.StringSliceVar(&o.Schedulers, "scheduler", []string{report.Upstream, report.Kumiki},
+	usage.Schedulers(fs, &o.Schedulers, []string{report.Upstream, report.Kumiki},
 		"with --live: measure these schedulers, in this order")
 	fs.DurationVar(&o.until, "until", 0, "with --live: end a workload after at most this time")
 	fs.StringVar(&o.KumikiBinary, "kumiki", "", "path of the kumiki `program` (default: this program)")

@@ -78,7 +78,7 @@ func TestRestartRefusesWhatItCannotMeasure(t *testing.T) {
 		args []string
 		want string
 	}{
-		"null":   {[]string{"--schedulers=null"}, "the null binder knows nothing of bound pods"},
+		"null":   {[]string{"--scheduler=null"}, "the null binder knows nothing of bound pods"},
 		"csv":    {[]string{"-o=csv"}, `output "csv" is unknown`},
 		"no pod": {[]string{"--pods=0"}, "must be at least 1"},
 	} {

@@ -81,9 +81,9 @@ plugin costs per decision and per node, and its share of the 99th percentile of 
 	fs.DurationVar(&o.Limit, "limit", 5*time.Second,
 		"end a run after this time, with the pods placed until then; 0 means never")
 	fs.IntVar(&o.Runs, "runs", 3, "number of runs of each scheduler")
-	fs.StringSliceVar(&schedulers, "schedulers", all,
+	usage.Schedulers(fs, &schedulers, all,
 		"measure these schedulers, in this order; ratios are to the first")
-	fs.StringSliceVar(&ablate, "ablate", nil, "measure the cost of these `plugins` instead of --schedulers")
+	fs.StringSliceVar(&ablate, "ablate", nil, "measure the cost of these `plugins` instead of --scheduler")
 	fs.IntVar(&classMiB, "class-memory", 0,
 		"memory limit of kumiki's caches of pod classes, in `MiB`; 0 means the limit of the scheduler")
 	fs.StringVarP(&format, "output", "o", "table",

@@ -289,7 +289,7 @@ func TestTheCommand(t *testing.T) {
 	}
 	for _, c := range []struct{ want, args string }{
 		{`output "xml" is unknown; there are table, json, svg`, "-o xml"},
-		{`scheduler "other" is unknown; there are kumiki`, "--schedulers other"},
+		{`scheduler "other" is unknown; there are kumiki`, "--scheduler other"},
 		{`scheduler kumiki is named twice`, "--schedulers kumiki,kumiki"},
 		{`99 nodes are too few, the families need 100`, "--nodes 99"},
 		{`no family matches "nothing"`, "--families nothing"},

@@ -78,7 +78,7 @@ than an API server beside the scheduler, and knows when it sent the last list.`,
 	fs.IntVar(&o.Pods, "pods", 50000, "number of bound pods")
 	fs.IntVar(&o.Rounds, "runs", 3, "number of rounds; each starts each scheduler twice")
 	fs.BoolVar(&fake, "fake", false, "use a simulated API server instead of a local cluster")
-	fs.StringSliceVar(&o.Schedulers, "schedulers", []string{report.Kumiki, report.Upstream},
+	usage.Schedulers(fs, &o.Schedulers, []string{report.Kumiki, report.Upstream},
 		"measure these schedulers, in this order")
 	fs.Float32Var(&o.QPS, "qps", testbed.DefaultQPS, "maximum requests per second of each client of each scheduler")
 	fs.IntVar(&o.Burst, "burst", testbed.DefaultBurst, "maximum burst of requests of each client of each scheduler")

@@ -53,7 +53,7 @@ Each scheduler is a process of its own against a simulated API server inside thi
 waiting pods, nodes change at a fixed rate, one after the other, and four times a second a pod is added that fits. Half
 of the waiting pods request more CPU than any node has, half a label that no node has.`,
 		Example: `  kumiki bench waiting
-  kumiki bench waiting --schedulers kumiki --changes room --rate 1000`,
+  kumiki bench waiting --scheduler kumiki --changes room --rate 1000`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "table" && format != "json" {
@@ -80,7 +80,7 @@ of the waiting pods request more CPU than any node has, half a label that no nod
 	fs.StringSliceVar(&o.Kinds, "changes", []string{"heartbeat", "label", "room"},
 		"measure these kinds of node changes: heartbeat, label, room (the memory of a node)")
 	fs.DurationVar(&o.Length, "for", 10*time.Second, "duration of each kind of change")
-	fs.StringSliceVar(&o.Schedulers, "schedulers", []string{report.Kumiki, report.Upstream},
+	usage.Schedulers(fs, &o.Schedulers, []string{report.Kumiki, report.Upstream},
 		"measure these schedulers, in this order")
 	fs.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "abort a scheduler after this time")
 	fs.StringVarP(&format, "output", "o", "table", "output format: table or json")

@@ -2,7 +2,7 @@
 
 // Command reliability puts bad inputs and faults to kumiki and to kube-scheduler and prints what held and what broke.
 //
-//	reliability --cases 'B.*' --schedulers kumiki,kube-scheduler --runs 3 -o markdown
+//	reliability --cases 'B.*' --scheduler kumiki,kube-scheduler --runs 3 -o markdown
 //
 // It exits with 1 when kumiki broke a case, or a case could not be put to it.
 package main
@@ -42,7 +42,7 @@ const (
 func run(ctx context.Context, args []string) (int, error) {
 	flags := flag.NewFlagSet("reliability", flag.ContinueOnError)
 	cases := flags.String("cases", ".*", "which cases: a regular expression that the whole of an ID must match")
-	names := flags.String("schedulers", "kumiki,kube-scheduler", "which schedulers, with commas between")
+	names := flags.String("scheduler", "kumiki,kube-scheduler", "which schedulers, with commas between")
 	runs := flags.Int("runs", 1, "how often each case is run")
 	format := flags.String("o", "table", "table, json or markdown")
 	from := flags.String("from", "", "print the results in this file, written with -o json, and run nothing")
