@@ -76,6 +76,11 @@ func TestProblems(t *testing.T) {
 			[]string{`line 4: leaderElection.resourceLock: must be "leases", got "endpoints"`}},
 		{"args of unknown", "profiles:\n- pluginConfig:\n  - name: NodeResourceFit\n    args: {}\n",
 			[]string{`line 5: profiles[0].pluginConfig[0].name: unknown plugin "NodeResourceFit", did you mean`}},
+		{"plugin of scheduler-plugins", "profiles:\n- plugins: {multiPoint: {enabled: [{name: Coscheduling}]}}\n",
+			[]string{`multiPoint.enabled[0].name: unknown plugin "Coscheduling": set gangs: {sigs: "On"} in`}},
+		{"args of a plugin of scheduler-plugins", "profiles:\n- pluginConfig:\n  - name: Coscheduling\n" +
+			"    args: {permitWaitingTimeSeconds: 9}\n",
+			[]string{`line 5: profiles[0].pluginConfig[0].name: unknown plugin "Coscheduling": set gangs: {sigs: "On"} in`}},
 		{"args twice", "profiles:\n- pluginConfig:\n  - name: NodeAffinity\n  - name: NodeAffinity\n",
 			[]string{`line 6: profiles[0].pluginConfig[1].name: the arguments of "NodeAffinity" are given twice`}},
 		{"args unknown field", "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      " +

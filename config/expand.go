@@ -76,6 +76,8 @@ func (c Catalog) unknown(name string) string {
 		why = "a plugin name is required"
 	case slices.Contains(removed, name):
 		why = fmt.Sprintf("plugin %q was removed from Kubernetes", name)
+	case elsewhere[name] != "":
+		return fmt.Sprintf("unknown plugin %q: %s", name, elsewhere[name])
 	default:
 		why = fmt.Sprintf("unknown plugin %q", name)
 		if near := c.nearest(name); near != "" {

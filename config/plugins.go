@@ -161,6 +161,12 @@ const notBuilt = "not built in this version"
 // removed are plugins that upstream's v1 rejects (upstream: invalidPluginsByVersion), sorted.
 var removed = []string{"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"}
 
+// elsewhere are plugins of other projects whose task needs no plugin here: name -> the setting to use instead.
+var elsewhere = map[string]string{
+	"Coscheduling": `set gangs: {sigs: "On"} in the arguments of Kumiki; kumiki then reads the pod groups of ` +
+		"scheduler-plugins without a plugin",
+}
+
 // Plugins returns the plugins of the default profile with the default features, in its order.
 func Plugins() []string {
 	var names []string
