@@ -5,10 +5,16 @@ package command
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kumiki-scheduler/kumiki/app"
 )
 
 // command runs a command line as main does.
@@ -85,6 +91,37 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("code %d, want %d\nstdout: %s\nstderr: %s", code, tt.code, out, errs)
 			}
 		})
+	}
+}
+
+// TestHelpNamesOneValuePerFlag: pflag prints the first words in backquotes as the value of a flag, so a command in
+// backquotes reads as if it were one (--record kumiki replay).
+func TestHelpNamesOneValuePerFlag(t *testing.T) {
+	flags := 0
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		c.InitDefaultHelpFlag()
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			flags++
+			value, _ := pflag.UnquoteUsage(f)
+			if strings.ContainsAny(value, " \t") {
+				t.Errorf("%s --help prints --%s %s", c.CommandPath(), f.Name, value)
+			}
+			if f.Name == "schedulers" {
+				t.Errorf("%s has --schedulers; the flag is --scheduler everywhere", c.CommandPath())
+			}
+		})
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	plugins, err := app.NewPlugins()
+	if err != nil {
+		t.Fatal(err)
+	}
+	visit(commandFor("kumiki", streams{Out: io.Discard, Err: io.Discard}, plugins))
+	if flags < 100 {
+		t.Errorf("saw only %d flags", flags)
 	}
 }
 
