@@ -112,13 +112,84 @@ func judgeLinks(f *File, pages map[string]*File, files, dirs map[string]bool) []
 	return found
 }
 
-// headings returns the anchors of a Markdown page, as GitHub forms them.
+var (
+	namedPath  = regexp.MustCompile("`([a-z]+)/([A-Za-z0-9_./-]+)`")
+	symbolSpan = regexp.MustCompile(`^(.*/[a-z]+)\.[A-Z]\w*$`)
+	aVariable  = regexp.MustCompile(`\bN{1,4}\b|_N\b|NNNN|NAME|[A-Z]{4,}`)
+)
+
+// Paths returns the files, packages and symbols that documents name in code spans and that do not exist. Design notes
+// and the changelog name what existed when they were written.
+func Paths(t *Tree) []Finding {
+	const why = "a reader looks for it; name what is there now"
+	exists := map[string]bool{"": true} // path of a file or directory -> it exists
+	top := map[string]bool{}            // directory at the root -> it exists
+	for _, f := range t.Files {
+		exists[f.Path] = true
+		for dir := f.Dir(); dir != "."; dir = path.Dir(dir) {
+			exists[dir] = true
+		}
+		if first, _, nested := strings.Cut(f.Path, "/"); nested {
+			top[first] = true
+		}
+	}
+	var found []Finding
+	for _, f := range t.Files {
+		if !strings.HasSuffix(f.Path, ".md") || f.In(designTree) || f.Path == "CHANGELOG.md" {
+			continue
+		}
+		for i, line := range strings.Split(f.Src, "\n") {
+			for _, m := range namedPath.FindAllStringSubmatch(line, -1) {
+				name := strings.TrimSuffix(strings.TrimSuffix(m[1]+"/"+m[2], "/..."), "/")
+				if symbol := symbolSpan.FindStringSubmatch(name); symbol != nil {
+					name = symbol[1]
+				}
+				if top[m[1]] && !exists[name] && !aVariable.MatchString(name) {
+					where := fmt.Sprintf("%s:%d", f.Path, i+1)
+					found = append(found, Finding{where, "names " + name + ", which does not exist", why})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// unimplementedPage is the only page with a list of what is missing.
+const unimplementedPage = "docs/compatibility.md"
+
+var notThereYet = regexp.MustCompile(`(?i)\bnot (?:yet )?(?:implemented|supported|built) yet\b|` +
+	`\bnot yet (?:implemented|supported|built)\b`)
+
+// Unimplemented returns pages that list what is not implemented yet, beside the one that does.
+func Unimplemented(t *Tree) []Finding {
+	const why = "lists of what is missing contradict each other; add it to " + unimplementedPage + " and link there"
+	var found []Finding
+	for _, f := range t.Files {
+		if !strings.HasSuffix(f.Path, ".md") || f.Path == unimplementedPage || f.Path == "CHANGELOG.md" ||
+			f.In(designTree) {
+			continue
+		}
+		for i, line := range strings.Split(f.Src, "\n") {
+			if m := notThereYet.FindString(markdownLink.ReplaceAllString(line, "")); m != "" {
+				found = append(found, Finding{fmt.Sprintf("%s:%d", f.Path, i+1), fmt.Sprintf("says %q", m), why})
+			}
+		}
+	}
+	return found
+}
+
+var anchorElement = regexp.MustCompile(`<a id="([^"]+)">`)
+
+// headings returns the anchors of a Markdown page: those of headings, as GitHub forms them, and those set by HTML.
 func headings(src string) map[string]bool {
 	anchors := map[string]bool{} // anchor -> exists
 	inFence := false
 	for line := range strings.SplitSeq(src, "\n") {
 		if strings.HasPrefix(strings.TrimSpace(line), "```") {
 			inFence = !inFence
+		}
+		for _, m := range anchorElement.FindAllStringSubmatch(line, -1) {
+			anchors[m[1]] = true
 		}
 		title, isHeading := strings.CutPrefix(strings.TrimLeft(line, "#"), " ")
 		if inFence || !isHeading || !strings.HasPrefix(line, "#") {

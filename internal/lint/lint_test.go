@@ -50,6 +50,10 @@ func TestCitedRulesAreDefined(t *testing.T) { report(t, Citations(load(t))) }
 
 func TestDocumentsAreListedDatedAndLinked(t *testing.T) { report(t, Documents(load(t))) }
 
+func TestPathsInDocumentsExist(t *testing.T) { report(t, Paths(load(t))) }
+
+func TestOnePageListsWhatIsNotImplemented(t *testing.T) { report(t, Unimplemented(load(t))) }
+
 func TestNoTestSkipsItself(t *testing.T) { report(t, Skips(load(t))) }
 
 func TestGoroutinesStartInFewPlaces(t *testing.T) {

@@ -256,6 +256,7 @@ func TestSampleDocuments(t *testing.T) {
 	expect(t, index("[a](a.md#two-words)\n", "docs/a.md", "# A\n\n## Two words!\n"))
 	expect(t, index("[a](a.md#b)\n", "docs/a.md", "# A\n"), "which has no such heading")
 	expect(t, index("[a](a.md#a-1)\n", "docs/a.md", "# A\n\n## A\n"))
+	expect(t, index("[a](a.md#b)\n", "docs/a.md", "# A\n\n| <a id=\"b\"></a>row |\n"))
 	expect(t, index("[a](../core) [b](https://example.org/x)\n", "core/a.go", "package core\n"))
 	expect(t, index("[a](gone.md)\n"), "docs/README.md:1 links to gone.md, which does not exist")
 	expect(t, index("```\n[a](gone.md)\n```\n"))
@@ -264,4 +265,22 @@ func TestSampleDocuments(t *testing.T) {
 	expect(t, index("[n](design/0001-a.md)\n", "docs/design/0001-a.md", "# 0001: Title\n"), "has no line `Status:")
 	expect(t, index("[n](design/a.md)\n", "docs/design/a.md", note), "is not named NNNN-title.md")
 	expect(t, Documents(sample(t, "README.md", "[x](docs/gone.md)\n")), "README.md:1 links to docs/gone.md")
+}
+
+func TestSamplePaths(t *testing.T) {
+	named := func(text string) []Finding {
+		return Paths(sample(t, "README.md", text+"\n", "core/queue/a.go", "package queue\n"))
+	}
+	expect(t, named("`core/queue/a.go`, `core/queue/`, `core/...`, `core/queue.Rest`"))
+	expect(t, named("`core/place`"), "README.md:1 names core/place, which does not exist")
+	expect(t, named("`core/queue/b.go`"), "README.md:1 names core/queue/b.go")
+	expect(t, named("`text/plain`, `core/NAME/a.go`"))
+}
+
+func TestSampleUnimplemented(t *testing.T) {
+	says := func(page string) []Finding {
+		return Unimplemented(sample(t, page, "## Not built yet\n\nsee [there](compatibility.md#not-implemented-yet)\n"))
+	}
+	expect(t, says("docs/gangs.md"), `docs/gangs.md:1 says "Not built yet"`)
+	expect(t, says(unimplementedPage))
 }
