@@ -139,6 +139,11 @@ next-release: ## what changed upstream between the release that is matched and V
 	@GOWORK=off $(GO) -C tools build -buildvcs=false -o ../bin/nextrelease ./nextrelease
 	@bin/nextrelease -from "$${FROM:-$$($(GO) -C conformance list -m -f '{{.Version}}' k8s.io/kubernetes)}" -to "$(VERSION)" $(ARGS)
 
+.PHONY: docs
+docs: ## out/site: the documentation as static pages with search, which open offline
+	@GOWORK=off $(GO) -C tools build -buildvcs=false -o ../bin/site ./site
+	@bin/site --out out/site
+
 .PHONY: bench
 bench: ## go benchmarks of the core and the edge, into out/bench.txt (BENCH=regexp COUNT=n)
 	@mkdir -p out
