@@ -130,6 +130,35 @@ func TestAPodThatFitsNowhereAndThenSomewhere(t *testing.T) {
 	c.check(t, "gone", count{1, "scheduler_event_handling_duration_seconds", []string{"event=AssignedPodDelete"}})
 }
 
+// TestTheFirstMemberOfAWaitingGangIsDeleted: a gang counts under its first member. Catches a gang that goes on counting
+// under a pod that does not exist any more.
+func TestTheFirstMemberOfAWaitingGangIsDeleted(t *testing.T) {
+	c := newCounting()
+	c.intake.DeclareGangs(convert.GangRules{Annotation: true})
+	member := func(name string) *v1.Pod {
+		p := kubetest.PendingPod(name, types.UID("uid-"+name))
+		p.Annotations = map[string]string{"pod_group": "g", "pod_group_size": "3", "pod_group_min_size": "2"}
+		return p
+	}
+	first, second, third := member("a"), member("b"), member("c")
+	c.step(c.node("small", "500m"), engine.Synced{}, c.pod(first), c.pod(second), c.pod(third), engine.Cycle{})
+	const unschedulable = "scheduler_unschedulable_pods"
+	c.check(t, "rejected", count{1, unschedulable, []string{"plugin=NodeResourcesFit"}})
+	c.step(engine.PodGone{Pod: kubetest.Ref(first)})
+	c.pass(2 * record.Second)
+	c.step(c.node("big", "8"))
+	c.pass(20 * record.Second)
+	c.step(engine.Cycle{})
+	for _, p := range []*v1.Pod{second, third} {
+		c.step(engine.BindDone{Pod: kubetest.Ref(p), Node: "big"})
+	}
+	c.check(t, "the others are bound", count{0, unschedulable, nil},
+		count{2, "scheduler_schedule_attempts_total", []string{"result=scheduled"}})
+	if n := c.tally.Pods(); n != 0 {
+		t.Errorf("%d pods are still known", n)
+	}
+}
+
 // TestAttemptsToPreemptAreCounted: attempts count whether they find victims or not; the status of the extension point
 // distinguishes them.
 func TestAttemptsToPreemptAreCounted(t *testing.T) {

@@ -73,8 +73,11 @@ func (t *Tally) Step(ev engine.Event, effects []engine.Effect, began time.Time) 
 	case engine.BindDone:
 		t.bindDone(ev)
 	case engine.PodGone:
+		// A waiting gang goes on under another member, so its queue reports no move of this one.
 		if p := t.pods[ev.Pod.UID]; p != nil {
-			p.preparing = false
+			p.queued, p.preparing = false, false
+			t.blame(p, nil)
+			t.setAside(p, false)
 			t.touched = append(t.touched, ev.Pod.UID)
 		}
 	case engine.PodSet:
