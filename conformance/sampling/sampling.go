@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sampling reads from the environment how many generated cases a comparison runs, and from which seed.
-// `make conformance N=… SEED=…` sets both.
+// Package sampling owns the settings of comparisons on generated cases: how many cases, and from which seed. It reads
+// them from the environment, where `make conformance N=… SEED=…` puts them.
 package sampling
 
 import (
