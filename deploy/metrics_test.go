@@ -18,11 +18,11 @@ import (
 
 var update = flag.Bool("update", false, "write monitoring/metrics.txt instead of comparing it")
 
-// listFile is what may be asked of kumiki by alerts and boards; the tests of those read it.
+// listFile is what may be asked of kumiki by alerts and dashboards; the tests of those read it.
 const listFile = "monitoring/metrics.txt"
 
 const listHead = `# What /metrics of kumiki serves: name, type, labels. Made by go test ./deploy -run MetricsList -update; alerts and the
-# board may ask for nothing else (a test of deploy/test). Those at the end come from libraries; there are more of them.
+# dashboard may ask for nothing else (a test of deploy/test). Those at the end come from libraries; there are more of them.
 `
 
 // metricsOfTheProcess are served beside those that package kube makes: libraries count them. Lines as in the list.

@@ -3,237 +3,252 @@
 package deploy
 
 import (
-	"fmt"
 	"maps"
 	"os"
-	"path"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"helm.sh/helm/v3/pkg/chart/loader"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kumiki-scheduler/kumiki/config"
 )
 
-// objects: kind/namespace/name -> object. The hash at the end of a ConfigMap's name is cut off, wherever it stands, and
-// files in it are objects too: two ways to write the same YAML are the same.
-type objects map[string]map[string]any
+// ofReleases are the labels that only objects of a chart have.
+var ofReleases = []string{"app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"}
 
-var hashed = regexp.MustCompile(`\b(kumiki-config|other-config)-[0-9a-z]{10}\b`)
-
-func read(t *testing.T, text string) objects {
+// comparable returns objects without what chart and overlay write differently: labels of releases, the hash at the end of a
+// ConfigMap's name, and the text of a file, of which the content counts.
+func comparable(t *testing.T, all objects) objects {
 	t.Helper()
-	all := objects{}
-	for part := range strings.SplitSeq(hashed.ReplaceAllString(text, "$1"), "\n---") {
-		var o map[string]any
-		if err := yaml.Unmarshal([]byte(part), &o); err != nil {
-			t.Fatalf("%v in\n%s", err, part)
+	hash := regexp.MustCompile(`(-config)-[0-9a-z]{10}\b`)
+	out := objects{}
+	for key, o := range all {
+		raw, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if len(o) == 0 {
-			continue
+		var copied map[string]any
+		if err := yaml.Unmarshal([]byte(hash.ReplaceAllString(string(raw), "$1")), &copied); err != nil {
+			t.Fatal(err)
 		}
-		data, _ := o["data"].(map[string]any)
-		for file := range data { // order: each for itself
-			var c map[string]any
-			if err := yaml.Unmarshal([]byte(data[file].(string)), &c); err != nil {
+		withoutLabels(copied)
+		data, _ := copied["data"].(map[string]any)
+		for file, text := range data { // order: each for itself
+			var content any
+			if err := yaml.Unmarshal([]byte(text.(string)), &content); err != nil {
 				t.Fatal(err)
 			}
-			data[file] = c
+			data[file] = content
 		}
-		meta := o["metadata"].(map[string]any)
-		namespace, _ := meta["namespace"].(string)
-		key := path.Join(o["kind"].(string), namespace, meta["name"].(string))
-		if all[key] != nil {
-			t.Errorf("%s is there twice", key)
-		}
-		all[key] = o
+		out[hash.ReplaceAllString(key, "$1")] = copied
 	}
-	return all
+	return out
 }
 
-// render renders the chart with Helm's own engine, after Helm has judged the values by their schema: file -> text.
-func render(release, values string) (map[string]string, error) {
-	c, err := loader.LoadDir("../helm/kumiki")
-	if err != nil {
-		return nil, err
-	}
-	given, err := chartutil.ReadValues([]byte(values))
-	if err != nil {
-		return nil, err
-	}
-	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: release, Namespace: "kube-system", IsInstall: true}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return engine.Engine{Strict: true}.Render(c, all)
-}
-
-// install is what would be applied.
-func install(release, values string) (string, error) {
-	files, err := render(release, values)
-	if err != nil {
-		return "", err
-	}
-	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if strings.HasSuffix(name, ".yaml") {
-			text.WriteString("\n---\n" + files[name])
+func withoutLabels(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, label := range ofReleases {
+			delete(value, label)
+		}
+		for _, child := range value { // order: each for itself
+			withoutLabels(child)
+		}
+	case []any:
+		for _, child := range value {
+			withoutLabels(child)
 		}
 	}
-	return text.String(), nil
 }
 
-// monitored makes an overlay as docs/deploy.md tells: the canary with the component on top.
-func monitored(t *testing.T) string { return canaryWith(t, "monitoring") }
-
-// canaryWith is the canary with components of this directory on top.
-func canaryWith(t *testing.T, components ...string) string {
-	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	here, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	up, err := filepath.Rel(dir, here)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := fmt.Sprintf("resources: [%s/kustomize/canary]\ncomponents:\n", filepath.ToSlash(up))
-	for _, c := range components {
-		text += fmt.Sprintf("- %s/%s\n", filepath.ToSlash(up), c)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// TestTheChartSaysWhatKustomizeSays: object by object, so that what the root module's tests show of the overlays on a
-// cluster holds for the chart.
-func TestTheChartSaysWhatKustomizeSays(t *testing.T) {
-	for overlay, values := range map[string]string{
-		"../kustomize/canary": "mode: canary", "../kustomize/replace": "mode: replace", monitored(t): "{mode: canary, monitoring: {enabled: true}}",
-		canaryWith(t, "kustomize/gangs/podgroup", "kustomize/gangs/sigs", "kustomize/gangs/volcano"): "{mode: canary, gangs: {podgroup: true, sigs: true, volcano: true}}",
-		canaryWith(t, "kustomize/gangs/sigs"):                                                        "{mode: canary, gangs: {sigs: true}}",
+// TestChartEqualsKustomize compares object by object, so that what the tests show of the overlays on a cluster holds for the
+// chart. Roles for users are files of their own for kustomize, see TestRolesNameTheLease.
+func TestChartEqualsKustomize(t *testing.T) {
+	for _, tt := range []struct {
+		release, values, overlay string
+		components               []string
+	}{
+		{"kumiki", "mode: canary", "canary", nil},
+		{"kumiki", "mode: replace", "replace", nil},
+		{"kumiki-shadow", "{mode: shadow, nameOverride: kumiki-shadow}", "shadow", nil},
+		{"kumiki", "{mode: canary, monitoring: {enabled: true}}", "canary", []string{"monitoring"}},
+		{"kumiki", "{mode: canary, clusterSize: 5k}", "canary", []string{"kustomize/sizes/5k"}},
+		{"kumiki", "{mode: replace, clusterSize: 150k}", "replace", []string{"kustomize/sizes/150k"}},
+		{"kumiki", "{gangs: {podgroup: true, sigs: true, volcano: true}}", "canary",
+			[]string{"kustomize/gangs/podgroup", "kustomize/gangs/sigs", "kustomize/gangs/volcano"}},
 	} {
-		made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), overlay)
-		if err != nil {
-			t.Fatal(err)
+		all, _ := rendered(t, tt.release, tt.values+"\n")
+		for key, o := range all {
+			if _, isRole := o["rules"]; isRole && (strings.HasSuffix(key, "-viewer") || strings.HasSuffix(key, "-operator")) {
+				delete(all, key)
+			}
 		}
-		text, err := made.AsYaml()
-		if err != nil {
-			t.Fatal(err)
-		}
-		chart, err := install("kumiki", values)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, want := read(t, chart), read(t, string(text))
+		got, want := comparable(t, all), comparable(t, kustomized(t, tt.overlay, tt.components...))
 		if a, b := slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)); !slices.Equal(a, b) {
-			t.Errorf("%s: the chart makes\n%v, the overlay\n%v", values, a, b)
+			t.Errorf("%s: the chart creates\n%v, the overlay\n%v", tt.values, a, b)
 			continue
 		}
-		if len(got) < 10 {
-			t.Fatalf("%s: only %d objects were compared", values, len(got))
+		if len(got) < 6 {
+			t.Fatalf("%s: only %d objects were compared", tt.values, len(got))
 		}
 		for name := range got {
+			if strings.HasPrefix(name, "ConfigMap") && strings.Contains(tt.values, "gangs") {
+				continue // the components grant rights and leave the configuration to the user
+			}
 			if !reflect.DeepEqual(got[name], want[name]) {
 				a, _ := yaml.Marshal(got[name])
 				b, _ := yaml.Marshal(want[name])
-				t.Errorf("%s: %s differs. The chart makes\n%s\nand the overlay\n%s", values, name, a, b)
+				t.Errorf("%s: %s differs. The chart creates\n%s\nand the overlay\n%s", tt.values, name, a, b)
 			}
 		}
 	}
 }
 
-// TestValuesReachTheObjects: a release of another name shares nothing with the first, and what is set is there.
-func TestValuesReachTheObjects(t *testing.T) {
-	text, err := install("other", `
-image: {repository: registry.example/kumiki, tag: "sha256:0123"}
-replicas: 2
-extraArgs: ["--v=4"]
-env: [{name: GOMEMLIMIT, value: 900MiB}]
-flowControl: {enabled: false}
-profiles: [{schedulerName: batch, percentageOfNodesToScore: 50}]
-configuration: {podMaxBackoffSeconds: 20}
-resources: {limits: {memory: 4Gi}}
-monitoring: {enabled: true, board: false, labels: {release: prometheus}, prometheus: {namespace: seen, serviceAccount: by}}
-`)
+// configured is what the release's pods read as their configuration.
+func configured(t *testing.T, all objects) config.Resolved {
+	t.Helper()
+	for key, o := range all {
+		if strings.HasPrefix(key, "ConfigMap/") && strings.Contains(key, "-config-") {
+			c, err := config.Parse([]byte(o["data"].(map[string]any)["config.yaml"].(string)))
+			if err != nil || len(c.Warnings) > 0 {
+				t.Fatalf("%v %q", err, c.Warnings)
+			}
+			return c
+		}
+	}
+	t.Fatal("there is no configuration")
+	panic("unreachable")
+}
+
+// TestGangsAreEnabledByOneValue: in the configuration of each profile and as a right to the objects, but none for annotations.
+// It catches a declaration that is enabled and that kumiki may not read, and a role without effect. A shadow may only read.
+func TestGangsAreEnabledByOneValue(t *testing.T) {
+	for _, mode := range []string{"canary", "replace", "shadow"} {
+		for _, source := range []string{"podgroup", "annotation", "sigs", "volcano", "pfnet"} {
+			all, _ := rendered(t, "kumiki", "{mode: "+mode+", gangs: {"+source+": true, hold: {after: 30s}}}")
+			on, want := configured(t, all).Kumiki.Gangs, config.DefaultGangs()
+			want.Hold.After = 30 * time.Second
+			switch source {
+			case "podgroup":
+				want.PodGroup = config.On
+			case "annotation":
+				want.Annotation = config.On
+			case "sigs":
+				want.Sigs = config.On
+			case "volcano":
+				want.Volcano = config.On
+			case "pfnet":
+				want.Pfnet = config.DefaultPfnetPrefix
+			}
+			if on != want {
+				t.Errorf("%s, gangs.%s: the configuration has %+v, want %+v", mode, source, on, want)
+			}
+			key := "ClusterRole/kumiki:gangs-" + source
+			if _, found := all[key]; found != !slices.Contains([]string{"annotation", "pfnet"}, source) {
+				t.Errorf("%s, gangs.%s: role %v", mode, source, found)
+			} else if found {
+				writes := strings.Contains(asText(t, all[key]), "patch")
+				if writes == (mode == "shadow") {
+					t.Errorf("%s, gangs.%s: the role may write: %v", mode, source, writes)
+				}
+			}
+		}
+	}
+	all, _ := rendered(t, "kumiki", `{gangs: {sigs: true, pfnet: true, pfnetPrefix: example.org/gang}, profiles: [
+		{schedulerName: a, pluginConfig: [{name: Kumiki, args: {seed: 7}}]}, {schedulerName: b}]}`)
+	if c := configured(t, all).Kumiki; c.Gangs.Sigs != config.On || c.Gangs.Pfnet != "example.org/gang" || c.Seed != 7 {
+		t.Errorf("beside settings of a profile, the configuration has %+v", c)
+	}
+}
+
+func asText(t *testing.T, o any) string {
+	t.Helper()
+	raw, err := yaml.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := read(t, text)
-	for name := range all {
-		if strings.Contains(name, "/kumiki") || strings.HasPrefix(name, "FlowSchema") {
-			t.Errorf("%s is there", name)
-		}
-	}
-	for _, want := range []string{
-		"image: \"registry.example/kumiki@sha256:0123\"", "replicas: 2", `- "--v=4"`, "- name: GOMEMLIMIT\n          value: 900MiB", "memory: 4Gi", "percentageOfNodesToScore: 50",
-		"podMaxBackoffSeconds: 20", "resourceName: other", "release: prometheus", "name: by\n  namespace: seen", `resourceNames: ["other"]`,
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %s in\n%s", want, text)
-		}
-	}
+	return string(raw)
 }
 
-// TestWhoeverInstallsIsToldWhatToDo: the notes name the lease and the profiles that were set. It catches notes that go on to
-// tell what the defaults are.
-func TestWhoeverInstallsIsToldWhatToDo(t *testing.T) {
-	for values, want := range map[string][]string{
-		"mode: canary":  {"get lease other", "schedulerName is one of its profiles: kumiki."},
-		"mode: replace": {"get lease kube-scheduler", "kumiki stands by"},
-		"{leaseName: mine, profiles: [{schedulerName: batch}, {schedulerName: web}]}": {"--scheduler-lease kube-system/mine", "profiles: batch web."},
-	} {
-		files, err := render("other", values)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, w := range want {
-			if notes := files["kumiki/templates/NOTES.txt"]; !strings.Contains(notes, w) {
-				t.Errorf("%s: no %q in\n%s", values, w, notes)
+// TestRolesNameTheLease: the chart's roles for users are those of viewer.yaml and operator.yaml with the lease of the release.
+// It catches a role that still names the lease of another release: `kumiki pause` would be rejected.
+func TestRolesNameTheLease(t *testing.T) {
+	const values = "{mode: %, roles: {viewers: [{kind: Group, name: engineers}], operators: [{kind: ServiceAccount, name: bot, namespace: ops}]}}"
+	for mode, lease := range map[string]string{"canary": "trial-kumiki", "replace": "kube-scheduler"} {
+		all, _ := rendered(t, "trial", strings.Replace(values, "%", mode, 1))
+		roles := 0
+		for user, subject := range map[string]string{"viewer": "engineers", "operator": "bot"} {
+			raw, err := os.ReadFile("../" + user + ".yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for key, plain := range read(t, string(raw)) {
+				key = strings.Replace(key, "kumiki", "trial-kumiki", 1)
+				role, want := into[rbacv1.Role](t, all, key), into[rbacv1.Role](t, objects{"o": plain}, "o")
+				for i, rule := range want.Rules {
+					if slices.Contains(rule.Resources, "leases") {
+						want.Rules[i].ResourceNames = []string{lease}
+					}
+				}
+				if !reflect.DeepEqual(role.Rules, want.Rules) {
+					t.Errorf("%s: %s has %+v, want %+v", mode, key, role.Rules, want.Rules)
+				}
+				bound := into[rbacv1.RoleBinding](t, all, strings.Replace(key, "Role", "RoleBinding", 1))
+				if bound.RoleRef.Name != role.Name || len(bound.Subjects) != 1 || bound.Subjects[0].Name != subject {
+					t.Errorf("%s: %s is bound as %+v", mode, key, bound)
+				}
+				roles++
 			}
 		}
+		if roles < 3 {
+			t.Errorf("only %d roles were compared", roles)
+		}
 	}
 }
 
-// TestANewConfigurationRollsThePods: by the name of the ConfigMap.
-func TestANewConfigurationRollsThePods(t *testing.T) {
-	names := map[string]bool{} // name of a ConfigMap -> seen
-	for _, values := range []string{"mode: canary", "mode: replace", "configuration: {podMaxBackoffSeconds: 20}", "leaseName: mine"} {
-		text, err := install("kumiki", values)
-		if err != nil {
-			t.Fatal(err)
+// TestObjectsHaveStandardLabels: those that the Kubernetes documentation recommends, and the chart; none of those that change
+// with a version are in a selector, which cannot be changed.
+func TestObjectsHaveStandardLabels(t *testing.T) {
+	all, r := rendered(t, "trial", "{monitoring: {enabled: true}, networkPolicy: {enabled: true}, nameOverride: sched, commonLabels: {team: a}, commonAnnotations: {b: c}}")
+	for _, hook := range r.Hooks {
+		maps.Copy(all, read(t, hook.Manifest))
+	}
+	want := map[string]string{
+		"app.kubernetes.io/name": "sched", "app.kubernetes.io/instance": "trial", "app.kubernetes.io/version": r.Chart.AppVersion(),
+		"app.kubernetes.io/managed-by": "Helm", "helm.sh/chart": "kumiki-" + r.Chart.Metadata.Version, "team": "a",
+	}
+	for key, o := range all {
+		meta := o["metadata"].(map[string]any)
+		for label, value := range want {
+			if labels, _ := meta["labels"].(map[string]any); labels[label] != value {
+				t.Errorf("%s has label %s=%v, want %s", key, label, labels[label], value)
+			}
 		}
-		name := hashed.FindString(text)
-		if names[name] || name == "" {
-			t.Errorf("with %s the ConfigMap is %q again", values, name)
+		if annotations, _ := meta["annotations"].(map[string]any); annotations["b"] != "c" {
+			t.Errorf("%s has annotations %v", key, annotations)
+		}
+	}
+	selector := into[appsv1.Deployment](t, all, "Deployment/kube-system/trial-sched").Spec.Selector.MatchLabels
+	if !maps.Equal(selector, map[string]string{"app.kubernetes.io/name": "sched", "app.kubernetes.io/instance": "trial"}) {
+		t.Errorf("the selector is %v", selector)
+	}
+}
+
+// TestConfigurationRollsPods: by the name of the ConfigMap.
+func TestConfigurationRollsPods(t *testing.T) {
+	names := map[string]bool{} // name of a ConfigMap -> seen
+	for _, values := range []string{"mode: canary", "mode: replace", "configuration: {podMaxBackoffSeconds: 20}", "leaseName: mine", "gangs: {sigs: true}"} {
+		all, _ := rendered(t, "kumiki", values)
+		name := into[appsv1.Deployment](t, all, "Deployment/kube-system/kumiki").Spec.Template.Spec.Volumes[0].ConfigMap.Name
+		if names[name] || all["ConfigMap/kube-system/"+name] == nil {
+			t.Errorf("with %s the ConfigMap is %q again, or missing", values, name)
 		}
 		names[name] = true
-	}
-}
-
-// TestWrongValuesAreRefused, by the schema, before anything is rendered.
-func TestWrongValuesAreRefused(t *testing.T) {
-	for values, field := range map[string]string{
-		"mode: shadow": "mode", "replicas: 0": "replicas", "replica: 3": "replica", "image: {tag: 1}": "tag",
-		"profiles: [{}]": "schedulerName", "configuration: {leaderElection: {}}": "leaderElection", "extraArgs: [v=4]": "extraArgs", "env: [{value: x}]": "name",
-		"flowControl: {matchingPrecedence: 0}": "matchingPrecedence", "resources: {cpu: 1}": "cpu",
-		"monitoring: {enable: true}": "enable", "monitoring: {interval: often}": "interval",
-	} {
-		if _, err := install("kumiki", values); err == nil || !strings.Contains(err.Error(), field) {
-			t.Errorf("%s: %v, want an error about %s", values, err, field)
-		}
 	}
 }

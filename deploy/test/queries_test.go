@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	boardFile = "../monitoring/board.json"
-	listFile  = "../monitoring/metrics.txt"
+	dashboardFile = "../monitoring/dashboard.json"
+	listFile      = "../monitoring/metrics.txt"
 )
 
 // metric is what the list says of one.
@@ -142,8 +142,8 @@ func TestWrongQueriesAreSeen(t *testing.T) {
 	}
 }
 
-// board is what of a Grafana board is looked at.
-type board struct {
+// dashboard is what the tests read of a Grafana dashboard.
+type dashboard struct {
 	Title, UID string
 	Templating struct {
 		List []struct{ Name, Definition string }
@@ -156,8 +156,16 @@ type panel struct {
 	Type, Title, Description string
 	GridPos                  struct{ X, Y, W, H int }
 	Datasource               struct{ UID string }
-	FieldConfig              struct{ Defaults struct{ Unit string } }
-	Targets                  []struct{ RefID, Expr, LegendFormat string }
+	FieldConfig              struct {
+		Defaults struct {
+			Unit     string
+			Mappings []struct {
+				Options map[string]struct{ Text string }
+			}
+			Custom struct{ Stacking struct{ Mode string } }
+		}
+	}
+	Targets []struct{ RefID, Expr, LegendFormat string }
 }
 
 var (
@@ -165,18 +173,23 @@ var (
 	inLegend = regexp.MustCompile(`\{\{(\w+)\}\}`)
 )
 
-// TestTheBoardAsksForWhatIsServed: every query parses and names metrics and labels of the list, with variables that the
-// board has; panels say what they show and in which unit, and do not cover each other. It catches a renamed metric (the
-// panel would be empty), a variable that was taken away, and a panel that was pasted with the id of another.
-func TestTheBoardAsksForWhatIsServed(t *testing.T) {
-	raw, err := os.ReadFile(boardFile)
+func readDashboard(t *testing.T) (d dashboard) {
+	t.Helper()
+	raw, err := os.ReadFile(dashboardFile)
+	if err == nil {
+		err = json.Unmarshal(raw, &d)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b board
-	if err := json.Unmarshal(raw, &b); err != nil {
-		t.Fatal(err)
-	}
+	return d
+}
+
+// TestDashboardQueriesWhatIsServed: every query parses and names metrics and labels of the list, with variables that the
+// dashboard has; panels have a description and a unit, and do not cover each other. It catches a renamed metric (the
+// panel would be empty), a removed variable, and a panel that was pasted with the id of another.
+func TestDashboardQueriesWhatIsServed(t *testing.T) {
+	b := readDashboard(t)
 	variables := []string{"__rate_interval"}
 	for _, v := range b.Templating.List {
 		variables = append(variables, v.Name)
@@ -187,7 +200,7 @@ func TestTheBoardAsksForWhatIsServed(t *testing.T) {
 		for _, other := range b.Panels[:i] {
 			g, h := p.GridPos, other.GridPos
 			if p.ID == other.ID || (g.X < h.X+h.W && h.X < g.X+g.W && g.Y < h.Y+h.H && h.Y < g.Y+g.H) {
-				t.Errorf("panels %q and %q have one id or one place", p.Title, other.Title)
+				t.Errorf("panels %q and %q have the same id or overlap", p.Title, other.Title)
 			}
 		}
 		if p.Type == "row" {
@@ -222,31 +235,31 @@ func TestTheBoardAsksForWhatIsServed(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range boardShows {
+	for _, name := range dashboardShows {
 		if !asked[name] {
 			t.Errorf("no panel shows %s", name)
 		}
 	}
 }
 
-// boardShows is what a board of a scheduler must have: throughput, latency, queue, results, time per plugin, writes,
-// oversell, staleness, memory.
-var boardShows = []string{
+// dashboardShows is what the dashboard of a scheduler must have: throughput, latency, queue, results, time per plugin, writes,
+// overcommitment, staleness, memory, gangs, preemption.
+var dashboardShows = []string{
 	"scheduler_schedule_attempts_total", "scheduler_pod_scheduling_sli_duration_seconds_bucket", "scheduler_pending_pods",
 	"scheduler_plugin_execution_duration_seconds_sum", "rest_client_requests_total", "kumiki_oversold_nodes",
 	"kumiki_watch_staleness_seconds", "process_resident_memory_bytes", "kumiki_paused", "leader_election_master_status",
 }
 
-var update = flag.Bool("update", false, "write the copies of monitoring/ instead of comparing them")
+var update = flag.Bool("update", false, "write the copies instead of comparing them")
 
-// TestCopiesAreCopies: the operator wants the rules as an object, and a chart may read only files of its own. It catches
-// an alert that was changed in one place alone. With -update it writes the copies.
+// TestCopiesAreCopies: the operator needs the rules as an object, and a chart may read only files of its own. It catches an
+// alert that was changed in one place alone. With -update it writes the copies.
 func TestCopiesAreCopies(t *testing.T) {
 	plain, err := os.ReadFile(rulesFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	board, err := os.ReadFile(boardFile)
+	board, err := os.ReadFile(dashboardFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,18 +276,26 @@ metadata:
 spec:
   groups:
 ` + regexp.MustCompile(`(?m)^(.)`).ReplaceAllString(groups, "  $1")
-	for file, want := range map[string]string{
-		"../monitoring/prometheusrule.yaml": object,
-		"../helm/kumiki/files/rules.yaml":   "groups:\n" + groups,
-		"../helm/kumiki/files/board.json":   string(board),
-	} {
+	copies := map[string]string{
+		"../monitoring/prometheusrule.yaml":   object,
+		"../helm/kumiki/files/rules.yaml":     "groups:\n" + groups,
+		"../helm/kumiki/files/dashboard.json": string(board),
+	}
+	for _, role := range []string{"viewer.yaml", "operator.yaml"} {
+		text, err := os.ReadFile("../" + role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copies["../helm/kumiki/files/"+role] = string(text)
+	}
+	for file, want := range copies {
 		if *update {
 			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if got, err := os.ReadFile(file); err != nil || string(got) != want {
-			t.Errorf("%s is not made of what stands in monitoring/ (%v): run the test with -update", file, err)
+			t.Errorf("%s is not a copy of its source (%v): run the test with -update", file, err)
 		}
 	}
 }

@@ -17,9 +17,15 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// storeOf is what Prometheus would have kept of series given in the notation of promtool's test files, one to a line,
-// scraped every 30 seconds from time 0 on. Prometheus' own store was not taken: it comes with the clients of three clouds.
+// storeOf is what Prometheus would have stored of series given in the notation of promtool's test files, one to a line,
+// scraped every 30 seconds from time 0 on. Prometheus' own store is not used: it comes with the clients of three clouds.
 func storeOf(t *testing.T, text string) storage.Queryable {
+	t.Helper()
+	return storeEvery(t, 30*time.Second, text)
+}
+
+// storeEvery is storeOf with another interval.
+func storeEvery(t *testing.T, interval time.Duration, text string) storage.Queryable {
 	t.Helper()
 	var all []storage.Series
 	for line := range strings.Lines(text) {
@@ -33,7 +39,7 @@ func storeOf(t *testing.T, text string) storage.Queryable {
 		var samples []chunks.Sample
 		for i, v := range values {
 			if !v.Omitted {
-				samples = append(samples, sample{time.Duration(i) * 30 * time.Second, v.Value})
+				samples = append(samples, sample{time.Duration(i) * interval, v.Value})
 			}
 		}
 		all = append(all, storage.NewListSeries(name, samples))
