@@ -315,7 +315,12 @@ func (m *maker) claim(ns, name string, nodes []*v1.Node) *v1.PersistentVolumeCla
 		c.Spec.StorageClassName = Pick(m.Rand, nil, new(string))
 	}
 	if m.Rare(30) {
-		c.Annotations[v1.BetaStorageClassAnnotation] = Pick(m.Rand, classNames...)
+		annotated := Pick(m.Rand, classNames...)
+		c.Annotations[v1.BetaStorageClassAnnotation] = annotated
+		if c.Spec.StorageClassName == nil && (annotated == "sized" || annotated == "wait") {
+			// Some storage publishes capacity for these, and upstream's score crashes without the field.
+			c.Spec.StorageClassName = new(string)
+		}
 	}
 	if m.Chance(15) {
 		mode := Pick(m.Rand, v1.PersistentVolumeBlock, v1.PersistentVolumeFilesystem)
