@@ -248,6 +248,8 @@ var dashboardShows = []string{
 	"scheduler_schedule_attempts_total", "scheduler_pod_scheduling_sli_duration_seconds_bucket", "scheduler_pending_pods",
 	"scheduler_plugin_execution_duration_seconds_sum", "rest_client_requests_total", "kumiki_oversold_nodes",
 	"kumiki_watch_staleness_seconds", "process_resident_memory_bytes", "kumiki_paused", "leader_election_master_status",
+	"kumiki_gangs_waiting", "kumiki_gangs_partially_bound", "kumiki_gang_held_pods", "kumiki_gang_partially_bound_seconds_bucket",
+	"scheduler_preemption_victims_sum", "kumiki_evictions_wasted_total", "kumiki_preemption_pauses_total",
 }
 
 var update = flag.Bool("update", false, "write the copies instead of comparing them")
