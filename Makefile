@@ -144,6 +144,11 @@ docs: ## out/site: the documentation as static pages with search, which open off
 	@GOWORK=off $(GO) -C tools build -buildvcs=false -o ../bin/site ./site
 	@bin/site --out out/site
 
+.PHONY: recordings-of-commands
+recordings-of-commands: build ## docs/img: record the commands of docs/img/*.script again, as cast and SVG
+	@GOWORK=off $(GO) -C tools build -buildvcs=false -o ../bin/cast ./cast
+	bin/cast --title "Why does my gang wait, and what would help?" --to docs/img/why-gang docs/img/why-gang.script
+
 .PHONY: bench
 bench: ## go benchmarks of the core and the edge, into out/bench.txt (BENCH=regexp COUNT=n)
 	@mkdir -p out
