@@ -5,6 +5,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/app/command/ask"
 	"github.com/kumiki-scheduler/kumiki/app/command/text"
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/question"
 )
 
@@ -216,7 +219,7 @@ func explainUnknown(ctx context.Context, find *finder, namespace, name string, o
 	return otherwise
 }
 
-// completeWhy completes pods of the namespace, or nodes.
+// completeWhy completes pods or gangs of the namespace, or nodes.
 func completeWhy(ctx context.Context, find *finder, a []string, toComplete string) []string {
 	cfg, err := find.rest()
 	if err != nil || len(a) > 1 {
@@ -228,10 +231,14 @@ func completeWhy(ctx context.Context, find *finder, a []string, toComplete strin
 	}
 	prefix, kind := "", "pod"
 	switch {
+	case len(a) == 1 && (strings.HasPrefix(a[0], "gang") || strings.HasPrefix(a[0], "podgroup") || a[0] == "pg"):
+		kind = "gang"
 	case len(a) == 1:
 		kind = a[0]
 	case strings.HasPrefix(toComplete, "node/"):
 		prefix, kind = "node/", "node"
+	case strings.HasPrefix(toComplete, "gang/"):
+		prefix, kind = "gang/", "gang"
 	case strings.HasPrefix(toComplete, "pod/"):
 		prefix = "pod/"
 	}
@@ -255,7 +262,20 @@ func completeWhy(ctx context.Context, find *finder, a []string, toComplete strin
 		return nil
 	}
 	for _, p := range pods.Items {
-		names = append(names, prefix+p.Name)
+		if kind != "gang" {
+			names = append(names, prefix+p.Name)
+			continue
+		}
+		for _, gang := range convert.DeclaredGangs(&p, everyDeclaration) {
+			if !slices.Contains(names, prefix+gang) {
+				names = append(names, prefix+gang)
+			}
+		}
 	}
 	return names
+}
+
+// everyDeclaration counts the gangs that a scheduler may read. Which ones it does read is not known here.
+var everyDeclaration = convert.GangRules{
+	Group: true, Annotation: true, Sigs: true, Volcano: true, Pfnet: config.DefaultPfnetPrefix,
 }

@@ -4,6 +4,7 @@ package convert
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"weak"
@@ -60,6 +61,18 @@ type claimed struct {
 	all    int // desired number of pods, if more than the minimum; 0: not declared
 	wait   record.Time
 	bad    string // why it is invalid
+}
+
+// DeclaredGangs returns the names of the gangs that a pod declares by the rules, in the order of the sources. Several
+// names are possible; such a pod waits.
+func DeclaredGangs(p *v1.Pod, rules GangRules) (names []string) {
+	in := Intake{gangs: rules}
+	for _, c := range in.claims(p) {
+		if c.name != "" && !slices.Contains(names, c.name) {
+			names = append(names, c.name)
+		}
+	}
+	return names
 }
 
 // gangMark returns a pod's declaration of its gang, nil if it has none that counts.
