@@ -46,10 +46,44 @@ func chapters(t *testing.T) []string {
 	return found
 }
 
-// played are the pages that promise what a chapter promises: the chapters, and the way from kube-scheduler to kumiki.
+// played are the pages that promise what a chapter promises: the chapters, the way from kube-scheduler to kumiki, and
+// the pages of docs/tasks that have commands to type.
 func played(t *testing.T) []string {
 	t.Helper()
-	return append(chapters(t), "docs/migration.md")
+	return append(append(chapters(t), "docs/migration.md"), tasks(t)...)
+}
+
+// untested begins a page of docs/tasks whose commands no test runs.
+const untested = "> **Untested.**"
+
+// tasks lists the pages of docs/tasks with blocks of a terminal. Any other page shows manifests of components that do
+// not run here, and says so at its top.
+func tasks(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(root, "docs/tasks/*.md"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no tasks found: %v", err)
+	}
+	var run []string
+	for _, f := range found {
+		path := "docs/tasks/" + filepath.Base(f)
+		page, text := readPage(t, path)
+		console, manifest := false, false
+		for _, block := range page.Blocks {
+			_, typed := block.Console()
+			console = console || typed
+			manifest = manifest || len(block.Info) > 0 && block.Info[0] == "yaml"
+		}
+		switch says := strings.Contains(text, untested); {
+		case console && says:
+			t.Errorf("%s says that it is untested, and has commands that are run", path)
+		case console:
+			run = append(run, path)
+		case manifest && !says:
+			t.Errorf("%s shows manifests that nothing runs, and does not say %q", path, untested)
+		}
+	}
+	return run
 }
 
 // The pages run one after the other, each with a cluster that it starts and stops itself.
@@ -87,13 +121,15 @@ func TestFilesThatAChapterShowsAreAsShown(t *testing.T) {
 			}
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(root, "docs/learn/files/*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		if name := "docs/learn/files/" + filepath.Base(f); !shown[name] {
-			t.Errorf("no chapter shows %s", name)
+	for _, dir := range []string{"docs/learn/files/", "docs/tasks/files/"} {
+		files, err := filepath.Glob(filepath.Join(root, dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if name := dir + filepath.Base(f); !shown[name] {
+				t.Errorf("no page shows %s", name)
+			}
 		}
 	}
 }
