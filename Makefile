@@ -99,6 +99,7 @@ lint: ## vet and staticcheck on all modules, the rules of internal/lint (formatt
 		(cd $$m && GOWORK=off "$(CURDIR)/bin/staticcheck" ./...) || bad=1; \
 	done; \
 	echo "==> vet the tests that need the release before"; $(GO) vet -tags previous ./internal/e2e || bad=1; \
+	echo "==> vet the recorder of the dashboard's metrics"; GOWORK=off $(GO) -C deploy/test vet -tags record . || bad=1; \
 	echo "==> rules"; $(GO) test ./internal/lint || bad=1; \
 	if [ $$bad = 0 ]; then echo "lint ok"; else echo "lint FAILED"; exit 1; fi
 
@@ -190,6 +191,15 @@ restart: build conformance-upstream ## kumiki and kube-scheduler started in a cl
 soak: build conformance-upstream ## a long run under load, churn and faults (DURATION=30m RATE=200 ARGS="--seed 7 --scheduler kube-scheduler")
 	@$(GOBUILD) -o bin/soak ./internal/reliability/cmd/soak
 	@bin/soak --duration $(DURATION) --rate $(RATE) $(ARGS)
+
+.PHONY: dashboard-record
+dashboard-record: localcluster ## run kumiki with gangs and preemption for four minutes and record its metrics for the images
+	GOWORK=off $(GO) -C deploy/test test -count 1 -timeout 20m -tags record -run RecordRun .
+
+.PHONY: dashboard-images
+dashboard-images: ## draw rows of the dashboard from the recorded metrics: docs/img/dashboard-*.svg
+	@mkdir -p docs/img
+	GOWORK=off $(GO) -C deploy/test test -count 1 -run ImagesAre . -update
 
 # make reliability CASES='B.*' ARGS="--runs 3 -o markdown"
 CASES ?= .*
