@@ -55,6 +55,10 @@ type GangReport struct {
 	// Estimate is when the gang may start, 0 if unknown, and Basis is the basis of the estimate.
 	Estimate Time   `json:"estimate,omitempty"`
 	Basis    string `json:"basis,omitempty"`
+
+	// Only is the namespace to which the answer is limited, because the reader may not see others; empty for a whole
+	// answer.
+	Only string `json:"only,omitempty"`
 }
 
 // GangPod is one pod of a gang.

@@ -48,6 +48,31 @@ type Preemption struct {
 	// PausedUntil is the end of a preemption pause, because other pods took the capacity that evictions freed; 0 for
 	// no pause.
 	PausedUntil Time `json:"pausedUntil,omitempty"`
+
+	// Elsewhere counts what was removed from the lists above because it is in namespaces that the reader may not see;
+	// nil if nothing was removed.
+	Elsewhere *Elsewhere `json:"elsewhere,omitempty"`
+}
+
+// Elsewhere counts, for each list of a Preemption, the items in namespaces that the reader may not see.
+type Elsewhere struct {
+	Victims     int `json:"victims,omitempty"`
+	Denominated int `json:"denominated,omitempty"`
+	Units       int `json:"units,omitempty"`
+	Considered  int `json:"considered,omitempty"`
+	Awaited     int `json:"awaited,omitempty"`
+	Stuck       int `json:"stuck,omitempty"`
+}
+
+// OtherNamespace stands for the name of an object in a namespace that the reader may not see. It is no valid name.
+const OtherNamespace = "(another namespace)"
+
+// VictimCount returns the number of victims, including those in namespaces that the reader may not see.
+func (p *Preemption) VictimCount() int {
+	if p.Elsewhere == nil {
+		return len(p.Victims)
+	}
+	return len(p.Victims) + p.Elsewhere.Victims
 }
 
 // VictimNode is another node on which evictions would free enough capacity, and why it is not chosen.

@@ -65,6 +65,10 @@ type PodReport struct {
 	WaitsFor []WaitsFor `json:"waitsFor,omitempty"`
 	// Moves are the latest moves of the pod in the queue, oldest first.
 	Moves []QueueMove `json:"moves,omitempty"`
+
+	// Only is the namespace to which the answer is limited, because the reader may not see others; empty for a whole
+	// answer.
+	Only string `json:"only,omitempty"`
 }
 
 // ResourceAmount is an amount of one resource: CPU in thousandths of a core, bytes, or a plain count.
@@ -185,6 +189,10 @@ type QueueReport struct {
 	Entries []QueueEntry `json:"entries,omitempty"`
 	// InFlightEvents is the number of events kept for the pods in flight; 0 if there are none.
 	InFlightEvents int `json:"inFlightEvents,omitempty"`
+
+	// Only is the namespace to which the entries are limited, because the reader may not see others; empty for a whole
+	// answer.
+	Only string `json:"only,omitempty"`
 }
 
 // QueueCounts counts pods per sub-queue.

@@ -19,6 +19,10 @@ type WhatIf struct {
 	Moved *Moved `json:"moved,omitempty"`
 	// Notes are what the answer leaves out.
 	Notes []string `json:"notes,omitempty"`
+
+	// Only is the namespace to which the answer is limited, because the reader may not see others; empty for a whole
+	// answer.
+	Only string `json:"only,omitempty"`
 }
 
 // Supposed is one condition and its effect.
@@ -81,6 +85,9 @@ type Moved struct {
 	Fit   int `json:"fit"`
 	// Blocked are pods that were not placed, with the reasons; not all of them if there are many.
 	Blocked []BlockedPod `json:"blocked,omitempty"`
+	// BlockedElsewhere is the number of pods that were removed from Blocked because they are in namespaces that the
+	// reader may not see.
+	BlockedElsewhere int `json:"blockedElsewhere,omitempty"`
 }
 
 // BlockedPod is a pod that was not placed.
@@ -92,9 +99,9 @@ type BlockedPod struct {
 // Refusal is why a question has no answer.
 type Refusal struct {
 	// Missing: an object that a condition names does not exist. About: the subject of the question does not exist.
-	// With neither the question itself is invalid.
-	Missing, About bool
-	Message        string
+	// Forbidden: the reader may not ask it. With none of them the question itself is invalid.
+	Missing, About, Forbidden bool
+	Message                   string
 }
 
 // Error returns the message.

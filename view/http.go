@@ -27,8 +27,14 @@ const (
 	keepAlive = 15 * time.Second
 )
 
-// Handler serves the API. All of it is read-only: it rejects all methods but GET and HEAD.
-func (v *View) Handler() http.Handler {
+// API serves the answers of a View. All of it is read-only: it rejects all methods but GET and HEAD.
+type API struct {
+	v     *View
+	whole *http.ServeMux
+}
+
+// Handler returns the API.
+func (v *View) Handler() *API {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Prefix+"why/pod/{namespace}/{name}", v.servePod)
 	mux.HandleFunc("GET "+Prefix+"why/node/{name}", v.serveNode)
@@ -37,13 +43,21 @@ func (v *View) Handler() http.Handler {
 	mux.HandleFunc("GET "+Prefix+"queue", v.serveQueue)
 	mux.HandleFunc("GET "+Prefix+"queue/watch", v.serveMoves)
 	mux.HandleFunc("GET "+Prefix+"decisions", v.serveDecisions)
-	return mux
+	return &API{v, mux}
+}
+
+// ServeHTTP answers an identity that may read all of Prefix.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.whole.ServeHTTP(w, r) }
+
+// missing is why there is no report on a pod or a gang.
+func missing(kind, namespace, name string) string {
+	return kind + " " + namespace + "/" + name + " is not known to the scheduler"
 }
 
 func (v *View) servePod(w http.ResponseWriter, r *http.Request) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
 	report, found, err := v.Pod(r.Context(), namespace, name)
-	answer(w, report, found, err, "pod "+namespace+"/"+name+" is not known to the scheduler")
+	answer(w, report, found, err, missing("pod", namespace, name))
 }
 
 func (v *View) serveNode(w http.ResponseWriter, r *http.Request) {
@@ -55,22 +69,32 @@ func (v *View) serveNode(w http.ResponseWriter, r *http.Request) {
 func (v *View) serveGang(w http.ResponseWriter, r *http.Request) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
 	report, found, err := v.Gang(r.Context(), namespace, name)
-	answer(w, report, found, err, "gang "+namespace+"/"+name+" is not known to the scheduler")
+	answer(w, report, found, err, missing("gang", namespace, name))
 }
 
-// serveWhatIf answers what would happen under each ?if, applied in the order given.
 func (v *View) serveWhatIf(w http.ResponseWriter, r *http.Request) {
-	kind, namespace, name := r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name")
+	namespace, name := r.PathValue("namespace"), r.PathValue("name")
+	answerWhatIf(w, r, func(gang bool, conditions []string) (record.WhatIf, error, error) {
+		return v.WhatIf(r.Context(), gang, namespace, name, conditions)
+	})
+}
+
+// answerWhatIf answers what would happen under each ?if, applied in the order given. ask returns what View.WhatIf does.
+func answerWhatIf(w http.ResponseWriter, r *http.Request,
+	ask func(gang bool, conditions []string) (report record.WhatIf, unanswered, err error)) {
+	kind := r.PathValue("kind")
 	if kind != "pod" && kind != "gang" {
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound,
 			"can suppose something about pods and gangs, not "+strconv.Quote(kind))
 		return
 	}
-	report, unanswered, err := v.WhatIf(r.Context(), kind == "gang", namespace, name, r.URL.Query()["if"])
+	report, unanswered, err := ask(kind == "gang", r.URL.Query()["if"])
 	var no *record.Refusal
 	switch {
 	case unanswered == nil:
 		answer(w, report, true, err, "")
+	case errors.As(unanswered, &no) && no.Forbidden:
+		forbid(w, no.Message)
 	case errors.As(unanswered, &no) && no.About:
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, no.Message)
 	case errors.As(unanswered, &no) && no.Missing:
@@ -82,8 +106,12 @@ func (v *View) serveWhatIf(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// serveQueue answers with the entries of ?namespace, or of all; the counts are of all.
 func (v *View) serveQueue(w http.ResponseWriter, r *http.Request) {
 	report, err := v.Queue(r.Context())
+	if namespace := r.FormValue("namespace"); namespace != "" {
+		report.Entries, _ = keep(report.Entries, func(e record.QueueEntry) bool { return e.Pod.Namespace == namespace })
+	}
 	answer(w, report, true, err, "")
 }
 
@@ -128,8 +156,25 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message
 	})
 }
 
-// serveMoves streams moves, one MoveLine per line, until the reader goes away: those after ?since, or only new ones.
+// serveMoves streams moves, those of ?namespace or all.
 func (v *View) serveMoves(w http.ResponseWriter, r *http.Request) {
+	namespace := r.FormValue("namespace")
+	v.streamMoves(w, r, reader{
+		line: func(l MoveLine) (MoveLine, bool) {
+			return l, namespace == "" || l.Move == nil || l.Move.Pod.Namespace == namespace
+		},
+		still: func() bool { return true },
+	})
+}
+
+// reader is the reader of a stream of moves.
+type reader struct {
+	line  func(MoveLine) (shown MoveLine, ok bool) // returns a line as the reader may see it; ok is false for no line
+	still func() bool                              // reports whether the reader may go on
+}
+
+// streamMoves streams moves, one MoveLine per line, until the reader goes away: those after ?since, or only new ones.
+func (v *View) streamMoves(w http.ResponseWriter, r *http.Request, s reader) {
 	since := uint64(0)
 	text := r.FormValue("since")
 	if text != "" {
@@ -164,14 +209,14 @@ func (v *View) serveMoves(w http.ResponseWriter, r *http.Request) {
 	if out.Encode(first) != nil || flush() != nil {
 		return
 	}
-	alive := time.NewTicker(keepAlive)
+	alive := time.NewTicker(v.keepAlive)
 	defer alive.Stop()
 	for {
 		for {
 			var lines []MoveLine
 			lines, since = v.movesAfter(since)
 			for _, line := range lines {
-				if out.Encode(line) != nil {
+				if shown, ok := s.line(line); ok && out.Encode(shown) != nil {
 					return
 				}
 			}
@@ -187,6 +232,9 @@ func (v *View) serveMoves(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-news:
 		case <-alive.C:
+			if !s.still() {
+				return
+			}
 			if _, err := w.Write([]byte("\n")); err != nil || flush() != nil {
 				return
 			}

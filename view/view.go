@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -26,6 +27,8 @@ type Explainer interface {
 	// *record.Refusal if the question is invalid.
 	WhatIfPod(namespace, name string, conditions []string) (record.WhatIf, error)
 	WhatIfGang(namespace, name string, conditions []string) (record.WhatIf, error)
+	// OtherNamespace returns a namespace other than the given one that conditions name an object of; empty for none.
+	OtherNamespace(namespace string, conditions []string) string
 }
 
 // Asker runs f on the goroutine that owns the engine, between two steps, and returns when f has run. f must not keep
@@ -64,8 +67,11 @@ type Options struct {
 type View struct {
 	asker  Asker
 	paused func() *record.Pause
+	narrow narrowGate
 	// epoch identifies this process, because the numbers of moves start again with each.
 	epoch string
+	// keepAlive is the period of empty lines in a stream of moves; tests shorten it.
+	keepAlive time.Duration
 
 	mu struct {
 		sync.Mutex
@@ -91,7 +97,8 @@ func New(o Options) *View {
 	if o.Paused == nil {
 		o.Paused = func() *record.Pause { return nil }
 	}
-	v := &View{asker: o.Asker, paused: o.Paused, epoch: hex.EncodeToString(id[:])}
+	v := &View{asker: o.Asker, paused: o.Paused, narrow: newNarrowGate(),
+		epoch: hex.EncodeToString(id[:]), keepAlive: keepAlive}
 	v.mu.moves = newRing[record.QueueMove](o.Moves)
 	v.mu.decisions = newRing[record.Decision](o.Decisions)
 	v.mu.lastOf, v.mu.evictedBy = map[string]uint64{}, map[string]uint64{}

@@ -42,6 +42,14 @@ func (e engineOf) WhatIfPod(_, name string, conditions []string) (record.WhatIf,
 	}
 	return e.WhatIfGang("", "", conditions)
 }
+func (engineOf) OtherNamespace(namespace string, conditions []string) string {
+	for _, c := range conditions {
+		if other, is := strings.CutPrefix(c, "of "); is && other != namespace {
+			return other
+		}
+	}
+	return ""
+}
 func (e engineOf) WhatIfGang(_, _ string, conditions []string) (r record.WhatIf, err error) {
 	for _, c := range conditions {
 		switch c {

@@ -4,7 +4,8 @@ package view
 
 import "github.com/kumiki-scheduler/kumiki/record"
 
-// Prefix is the path of the API. A client needs the verb get on the nonResourceURL /kumiki/*.
+// Prefix is the path of the API. A client with the verb get on the nonResourceURL /kumiki/* sees all namespaces, others
+// those whose pods they may see.
 const Prefix = "/kumiki/v1/"
 
 // MoveLine is one line of the stream of moves. A line holds a move, or reports that moves are missing.

@@ -52,6 +52,18 @@ func CheckConditions(conditions []string) error {
 	return nil
 }
 
+// OtherNamespace returns the first namespace other than the given one that conditions name a pod or a gang of; empty
+// for none, and for conditions that cannot be read.
+func (Inspector) OtherNamespace(namespace string, conditions []string) string {
+	list, _ := parseConditions(namespace, conditions)
+	for i := range list {
+		if c := &list[i]; c.namespace != "" && c.namespace != namespace {
+			return c.namespace
+		}
+	}
+	return ""
+}
+
 // parseConditions parses them all. Names without a namespace are of the one given.
 func parseConditions(namespace string, texts []string) ([]condition, *record.Refusal) {
 	if len(texts) > MaxConditions {

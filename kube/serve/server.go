@@ -137,7 +137,8 @@ func (s *Server) delegate() error {
 // Endpoint is where the server answers; its CA is empty when the certificate came from files.
 func (s *Server) Endpoint() Endpoint { return s.endpoint }
 
-// Serve begins to answer. extra are further handlers by path; a path that ends in a slash takes everything below.
+// Serve begins to answer. extra are further handlers by path; a path that ends in a slash takes everything below. A
+// handler that is Narrow also gets requests of identities that may not read its path.
 func (s *Server) Serve(h Health, extra map[string]http.Handler) error {
 	m := mux.NewPathRecorderMux(component)
 	health, live, ready := h.checks()
@@ -170,7 +171,7 @@ func (s *Server) Serve(h Health, extra map[string]http.Handler) error {
 		statusz.Install(m, component, statusz.NewRegistry(s.version(), statusz.WithListedPaths(m.ListedPaths())))
 	}
 	var err error
-	s.stopped, s.closed, err = s.info.Serve(s.guard(m), 5*time.Second, s.stop)
+	s.stopped, s.closed, err = s.info.Serve(s.guard(m, extra), 5*time.Second, s.stop)
 	if err != nil {
 		return fmt.Errorf("serving on %s: %w", s.endpoint.Address, err)
 	}
@@ -193,9 +194,9 @@ func versionOf(v compbasecompatibility.EffectiveVersion) http.Handler {
 }
 
 // guard puts authentication and authorization before a handler, in kube-scheduler's order.
-func (s *Server) guard(h http.Handler) http.Handler {
+func (s *Server) guard(h http.Handler, extra map[string]http.Handler) http.Handler {
 	resolver := &apirequest.RequestInfoFactory{}
-	h = genericapifilters.WithAuthorization(h, s.authz.Authorizer, scheme.Codecs)
+	h = s.authorize(h, extra)
 	h = genericapifilters.WithAuthentication(h, s.authn.Authenticator, genericapifilters.Unauthorized(scheme.Codecs),
 		nil, nil)
 	h = genericapifilters.WithRequestInfo(h, resolver)

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -37,7 +38,8 @@ type flags map[string]string
 func (f flags) GetFlagz() map[string]string { return f }
 
 // reviewer answers token and access reviews as an API server does: token "good" is user viewer, who may read all but
-// what is under /debug, token "admin" may do everything; no client may read the configuration of authentication.
+// what is under /debug, token "admin" may do everything, token "tenant" may get the pods of namespace ml; no client may
+// read the configuration of authentication.
 func reviewer(t *testing.T) (kubeconfig string, close func()) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -45,15 +47,22 @@ func reviewer(t *testing.T) (kubeconfig string, close func()) {
 		case strings.HasSuffix(r.URL.Path, "/tokenreviews"):
 			var review authenticationv1.TokenReview
 			json.NewDecoder(r.Body).Decode(&review)
-			if user := map[string]string{"good": "viewer", "admin": "admin"}[review.Spec.Token]; user != "" {
+			users := map[string]string{"good": "viewer", "admin": "admin", "tenant": "tenant"}
+			if user := users[review.Spec.Token]; user != "" {
 				review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: user}}
 			}
 			json.NewEncoder(w).Encode(review)
 		case strings.HasSuffix(r.URL.Path, "/subjectaccessreviews"):
 			var review authorizationv1.SubjectAccessReview
 			json.NewDecoder(r.Body).Decode(&review)
-			path := review.Spec.NonResourceAttributes.Path
-			review.Status.Allowed = review.Spec.User == "admin" || review.Spec.User == "viewer" && !strings.HasPrefix(path, "/debug/")
+			if about := review.Spec.ResourceAttributes; about != nil {
+				review.Status.Allowed = review.Spec.User == "tenant" && about.Namespace == "ml" && about.Verb == "get" &&
+					about.Group == "" && about.Resource == "pods" && about.Subresource == ""
+			} else {
+				path := review.Spec.NonResourceAttributes.Path
+				review.Status.Allowed = review.Spec.User == "admin" ||
+					review.Spec.User == "viewer" && !strings.HasPrefix(path, "/debug/")
+			}
 			json.NewEncoder(w).Encode(review)
 		default:
 			w.WriteHeader(http.StatusForbidden)
@@ -98,7 +107,8 @@ func TestHealthIsForAllAndTheRestForWhomTheAPIServerLetsIn(t *testing.T) {
 	health := Health{Leads: func() bool { return true }, Stalled: func() time.Duration { return 0 }, Synced: synced, Ending: ending,
 		Pods: func() []*cluster.Pod { return []*cluster.Pod{one} }}
 	err = s.Serve(health, map[string]http.Handler{
-		"/kumiki/": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "asked "+r.URL.Path) }),
+		"/kumiki/":       narrowHandler{},
+		"/kumiki/strict": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "strict") }),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -157,8 +167,18 @@ func TestHealthIsForAllAndTheRestForWhomTheAPIServerLetsIn(t *testing.T) {
 		{"/debug/pprof/", "", 403, "forbidden"},
 		{"/debug/flags/v", "good", 403, "forbidden"},
 		{"/debug/flags/v", "admin", 406, "unsupported http method"}, // let in, and only PUT is understood
-		{"/kumiki/v1/queue", "", 403, "forbidden"},
+		// An identity that may not read the path is asked for by verb and namespace. Below other paths that right does
+		// not count.
+		{"/kumiki/v1/queue", "", 200, "get ml: false"},
+		{"/kumiki/v1/queue", "bad", 401, "Unauthorized"},
 		{"/kumiki/v1/queue", "good", 200, "asked /kumiki/v1/queue"},
+		{"/kumiki/ml", "tenant", 200, "get ml: true"},
+		{"/kumiki/ml", "tenant", 200, "list ml: false"},
+		{"/kumiki/ml", "tenant", 200, "get shop: false"},
+		{"/kumiki/ml", "tenant", 200, `user "tenant" may not get pod "web" in namespace "shop"`},
+		{"/kumiki/strict", "tenant", 403, "forbidden"},
+		{"/kumiki/strict", "good", 200, "strict"},
+		{"/metrics", "tenant", 403, "forbidden"},
 	} {
 		if code, body := ask(c.path, c.token); code != c.code || !strings.Contains(body, c.body) {
 			t.Errorf("GET %s with token %q: %d %.300s, want %d and %q", c.path, c.token, code, body, c.code, c.body)
@@ -175,6 +195,21 @@ func TestHealthIsForAllAndTheRestForWhomTheAPIServerLetsIn(t *testing.T) {
 	transport.CloseIdleConnections()
 	s.Stop()
 	closeReviewer()
+}
+
+// narrowHandler shows the rights of identities that may not read its path.
+type narrowHandler struct{}
+
+func (narrowHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	io.WriteString(w, "asked "+r.URL.Path)
+}
+
+func (narrowHandler) ServeNarrow(w http.ResponseWriter, r *http.Request,
+	may func(ctx context.Context, verb, namespace, name string) (bool, string, error)) {
+	for _, about := range [][2]string{{"get", "ml"}, {"list", "ml"}, {"get", "shop"}} {
+		allowed, denied, err := may(r.Context(), about[0], about[1], "web")
+		fmt.Fprintf(w, "%s %s: %v %s %v\n", about[0], about[1], allowed, denied, err)
+	}
 }
 
 func TestServingCanBeSwitchedOff(t *testing.T) {

@@ -52,6 +52,7 @@ func (e engineOf) WhatIfPod(namespace, name string, conditions []string) (record
 func (e engineOf) WhatIfGang(string, string, []string) (record.WhatIf, error) {
 	return record.WhatIf{}, &record.Refusal{Message: "cannot be read"}
 }
+func (engineOf) OtherNamespace(string, []string) string { return "" }
 func (engineOf) QueueReport() record.QueueReport {
 	return record.QueueReport{Counts: record.QueueCounts{Gated: 7}}
 }

@@ -58,6 +58,7 @@ func Gang(w io.Writer, r record.GangReport, wide bool) error {
 	p.wouldEvict(nil, r.Preemption, r.At) // this page does not have the last try's text
 	p.gangHolds(r)
 	p.gangPods(r)
+	p.limited(r.Only)
 	return p.err
 }
 
@@ -117,8 +118,12 @@ func (p *page) gangHolds(r record.GangReport) {
 	}
 	if h := r.HeldByOther; h != nil {
 		p.section("")
-		p.printf("Capacity for %s is reserved for gang %s on %s, for %s more; this gang cannot use it.\n",
-			count(h.Pods, "pod"), h.Gang, list(h.Nodes), span(h.Until-r.At))
+		where := "gang " + h.Gang + " on " + list(h.Nodes)
+		if h.Gang == record.OtherNamespace {
+			where = "a gang of another namespace"
+		}
+		p.printf("Capacity for %s is reserved for %s, for %s more; this gang cannot use it.\n", count(h.Pods, "pod"),
+			where, span(h.Until-r.At))
 	}
 }
 

@@ -66,7 +66,16 @@ func Pod(w io.Writer, r record.PodReport, wide bool) error {
 	if wide {
 		p.details(r)
 	}
+	p.limited(r.Only)
 	return p.err
+}
+
+// limited writes that an answer is limited to a namespace, if it is.
+func (p *page) limited(namespace string) {
+	if namespace != "" {
+		p.section("")
+		p.printf("You may see namespace %s: what is in other namespaces is counted and not named.\n", namespace)
+	}
 }
 
 // Headline returns the answer in one line.

@@ -47,6 +47,7 @@ func (p *page) preemption(title string, r *record.Preemption, at record.Time) {
 		p.printf("  %s\n", noVictims(r))
 	} else {
 		p.units("  EVICTED TOGETHER", r.Units, func(u record.VictimUnit) string { return against(u.Violations) })
+		p.inOthers(elsewhere(r).Units, "unit", "")
 		p.victims(r)
 	}
 	if r.Unproved > 0 {
@@ -60,13 +61,14 @@ func (p *page) preemption(title string, r *record.Preemption, at record.Time) {
 	if r.Wasted > 0 {
 		p.printf("  %s evicted for it before without effect.\n", were(r.Wasted, "pod was", "pods were"))
 	}
-	if len(r.Stuck) > 0 {
-		p.printf("  Does not count on %s whose grace period ended long ago: %s\n", count(len(r.Stuck), "pod"),
-			keys(r.Stuck, p.wide))
+	other := elsewhere(r)
+	if n := len(r.Stuck) + other.Stuck; n > 0 {
+		p.printf("  Does not count on %s whose grace period ended long ago: %s\n", count(n, "pod"),
+			keys(r.Stuck, other.Stuck, p.wide))
 	}
-	if len(r.Awaited) > 0 {
-		p.printf("  Waits for the capacity of %s already being deleted: %s\n", count(len(r.Awaited), "pod"),
-			keys(r.Awaited, p.wide))
+	if n := len(r.Awaited) + other.Awaited; n > 0 {
+		p.printf("  Waits for the capacity of %s already being deleted: %s\n", count(n, "pod"),
+			keys(r.Awaited, other.Awaited, p.wide))
 	}
 	p.others(r)
 }
@@ -87,10 +89,25 @@ func noVictims(r *record.Preemption) string {
 	return "Evicts no pod: " + why
 }
 
+// elsewhere returns the counts of what is in namespaces that the reader may not see.
+func elsewhere(r *record.Preemption) record.Elsewhere {
+	if r.Elsewhere == nil {
+		return record.Elsewhere{}
+	}
+	return *r.Elsewhere
+}
+
+// inOthers writes how many items of a list are in namespaces that the reader may not see.
+func (p *page) inOthers(n int, noun, then string) {
+	if n > 0 {
+		p.printf("  and %s of other namespaces%s\n", count(n, noun), then)
+	}
+}
+
 // victims lists pods; of units, only on the wide page.
 func (p *page) victims(r *record.Preemption) {
 	rows := [][]string{{"  POD", "PRIORITY", "NOTE"}}
-	if len(r.Units) > 0 && !p.wide {
+	if len(r.Units)+elsewhere(r).Units > 0 && !p.wide {
 		p.victimsCost(r)
 		return
 	}
@@ -100,10 +117,13 @@ func (p *page) victims(r *record.Preemption) {
 		}
 		rows = append(rows, []string{"  " + v.Pod.Key(), fmt.Sprint(v.Priority), dash(victimNote(v))})
 	}
-	p.table(rows)
+	if len(rows) > 1 || r.VictimCount() == 0 {
+		p.table(rows)
+	}
 	if more := len(r.Victims) - len(rows) + 1; more > 0 {
 		p.printf("  and %s; -o wide lists all\n", count(more, "more pod"))
 	}
+	p.inOthers(elsewhere(r).Victims, "pod", "")
 	p.victimsCost(r)
 }
 
@@ -114,8 +134,8 @@ func (p *page) victimsCost(r *record.Preemption) {
 	if r.Nodes > 1 && len(r.Units) == 0 {
 		p.printf("  The cheapest choice; evictions might help on %d nodes.\n", r.Nodes)
 	}
-	if len(r.Denominated) > 0 {
-		p.printf("  Lose their nomination there: %s\n", keys(r.Denominated, p.wide))
+	if other := elsewhere(r).Denominated; len(r.Denominated)+other > 0 {
+		p.printf("  Lose their nomination there: %s\n", keys(r.Denominated, other, p.wide))
 	}
 }
 
@@ -160,6 +180,7 @@ func (p *page) others(r *record.Preemption) {
 		p.table(rows)
 	}
 	p.units("  STAYS", r.Considered, func(u record.VictimUnit) string { return u.Why })
+	p.inOthers(elsewhere(r).Considered, "unit", verb(elsewhere(r).Considered, " stays", " stay"))
 }
 
 func against(violations int) string {
@@ -191,15 +212,18 @@ func (p *page) units(head string, units []record.VictimUnit, note func(record.Vi
 	}
 }
 
-// keys lists pods by namespace/name.
-func keys(pods []record.PodRef, all bool) string {
-	names := make([]string, 0, len(pods))
+// keys lists pods by namespace/name, and counts those of namespaces that the reader may not see.
+func keys(pods []record.PodRef, others int, all bool) string {
+	names := make([]string, 0, len(pods)+1)
 	for i, ref := range pods {
 		if i == victimsShown && !all && len(pods) > victimsShown+1 {
 			names = append(names, fmt.Sprintf("and %d more", len(pods)-i))
 			break
 		}
 		names = append(names, ref.Key())
+	}
+	if others > 0 {
+		names = append(names, fmt.Sprintf("%d of other namespaces", others))
 	}
 	return strings.Join(names, ", ")
 }

@@ -24,6 +24,7 @@ func Queue(w io.Writer, r record.QueueReport, wide bool) error {
 			fmt.Sprint(c.Gated)},
 	})
 	if len(r.Entries) == 0 {
+		p.limited(r.Only)
 		return p.err
 	}
 	p.section("")
@@ -54,6 +55,7 @@ func Queue(w io.Writer, r record.QueueReport, wide bool) error {
 		rows = append(rows, row)
 	}
 	p.table(rows)
+	p.limited(r.Only)
 	return p.err
 }
 

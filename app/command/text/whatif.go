@@ -41,6 +41,7 @@ func WhatIf(w io.Writer, r record.WhatIf, wide bool) error {
 	}
 	p.section("")
 	p.printf("Nothing was changed. It is judged as if it were tried next.\n")
+	p.limited(r.Only)
 	return p.err
 }
 
@@ -59,7 +60,7 @@ func wouldBe(r record.WhatIf) string {
 		return "would be placed on " + where(then)
 	case record.FitsEvict:
 		return fmt.Sprintf("would be placed on %s once %s evicted", where(then),
-			were(len(then.Preemption.Victims), "pod is", "pods are"))
+			were(then.Preemption.VictimCount(), "pod is", "pods are"))
 	case record.HasPlace:
 		return "would keep its place"
 	case record.NoneLeft:
@@ -86,7 +87,7 @@ func is(now record.Prospect) string {
 	case record.Fits:
 		return "it fits"
 	case record.FitsEvict:
-		return fmt.Sprintf("it would evict %s", count(len(now.Preemption.Victims), "pod"))
+		return fmt.Sprintf("it would evict %s", count(now.Preemption.VictimCount(), "pod"))
 	case record.HasPlace:
 		if now.Node == "" {
 			return "it has its places"
@@ -145,8 +146,8 @@ func prospectRow(p record.Prospect) []string {
 	evicts := "-"
 	if v := p.Preemption; v != nil {
 		evicts = "no pod"
-		if len(v.Victims) > 0 {
-			evicts = count(len(v.Victims), "pod")
+		if v.VictimCount() > 0 {
+			evicts = count(v.VictimCount(), "pod")
 		}
 	}
 	return []string{fit, dash(where(p)), evicts}
@@ -238,7 +239,7 @@ func (p *page) moved(m *record.Moved) {
 	for _, b := range m.Blocked {
 		p.printf("  %s: %s\n", b.Pod.Key(), b.Message)
 	}
-	if more := m.Tried - m.Fit - len(m.Blocked); more > 0 && len(m.Blocked) > 0 {
+	if more := m.Tried - m.Fit - len(m.Blocked); more > 0 && len(m.Blocked)+m.BlockedElsewhere > 0 {
 		p.printf("  and %d more without a place\n", more)
 	}
 }

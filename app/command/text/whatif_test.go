@@ -141,8 +141,38 @@ func TestQuestions(t *testing.T) {
 		"evicts-nothing":  func(w io.Writer) error { return Gang(w, gangAlone, false) },
 		"evicts-crowd":    func(w io.Writer) error { return Pod(w, crowd, false) },
 		"evicts-gang":     func(w io.Writer) error { return Gang(w, gangWaits, false) },
+		"evicts-limited":  func(w io.Writer) error { return Pod(w, limited(waiting), false) },
+		"gang-limited":    func(w io.Writer) error { return Gang(w, limitedGang(gangWaits), false) },
+		"if-limited":      func(w io.Writer) error { return WhatIf(w, limitedIf(), false) },
 		"decision-evicts": func(w io.Writer) error { return Decision(w, *evicted.Last) },
 	} {
 		t.Run(name, func(t *testing.T) { holds(t, name, write) })
 	}
+}
+
+// limited is a report as a user of one namespace gets it: one victim is of another namespace.
+func limited(r record.PodReport) record.PodReport {
+	p := *r.Preemption
+	p.Victims, p.Elsewhere = p.Victims[:1], &record.Elsewhere{Victims: 1}
+	r.Preemption, r.Only = &p, "shop"
+	return r
+}
+
+// limitedGang is a report in which all victims are of other namespaces, and capacity is reserved for a gang of another.
+func limitedGang(r record.GangReport) record.GangReport {
+	p := *r.Preemption
+	p.Elsewhere = &record.Elsewhere{Victims: len(p.Victims), Units: len(p.Units), Considered: len(p.Considered),
+		Awaited: len(p.Awaited)}
+	p.Victims, p.Units, p.Considered, p.Awaited = nil, nil, nil, nil
+	r.Preemption, r.Only = &p, "shop"
+	r.HeldByOther = &record.GangHold{Gang: record.OtherNamespace, Pods: 2, Until: r.At + 30*record.Second}
+	return r
+}
+
+// limitedIf is an answer in which no blocked pod is named.
+func limitedIf() record.WhatIf {
+	ref := pod("web")
+	return record.WhatIf{At: now, Pod: &ref, If: []record.Supposed{{If: "drain node/n1", Does: "3 pods leave", Leave: 3}},
+		Now: record.Prospect{Outcome: record.FitsNot}, Then: record.Prospect{Outcome: record.Fits, Node: "n2"},
+		Moved: &record.Moved{Pods: 3, Tried: 3, Fit: 1, BlockedElsewhere: 2}, Only: "shop"}
 }

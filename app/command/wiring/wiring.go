@@ -11,9 +11,13 @@ import (
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/question"
+	"github.com/kumiki-scheduler/kumiki/kube/serve"
 	"github.com/kumiki-scheduler/kumiki/record"
 	"github.com/kumiki-scheduler/kumiki/view"
 )
+
+// The server hands requests of users who may see single namespaces to the view.
+var _ serve.Narrow = (*view.API)(nil)
 
 // View makes a scheduler serve /kumiki/v1/.
 func View(o *app.Options) {
