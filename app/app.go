@@ -3,10 +3,12 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -182,6 +184,7 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *i
 		}
 		if s.server != nil {
 			lease.Endpoint = s.server.Endpoint()
+			lease.Schedulers, lease.Pod = schedulerNames(s.opts.Config.Profiles), ownPod(hostname)
 		}
 		if s.opts.CoordinatedElection {
 			lease.Candidates, lease.Version = s.clients.Watches, s.opts.Version
@@ -244,6 +247,24 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	return s.Run(ctx)
+}
+
+// serviceAccountNamespace is where a pod finds its namespace.
+const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// ownPod returns namespace/name of this process's pod: as the environment (downward API) says, else its namespace with
+// the host name, which is the pod's name without hostNetwork. It returns an empty string for a static pod without
+// these variables, and outside of pods.
+func ownPod(hostname string) string {
+	namespace, name := os.Getenv("POD_NAMESPACE"), cmp.Or(os.Getenv("POD_NAME"), hostname)
+	if namespace == "" {
+		text, err := os.ReadFile(serviceAccountNamespace)
+		if err != nil {
+			return ""
+		}
+		namespace = strings.TrimSpace(string(text))
+	}
+	return namespace + "/" + name
 }
 
 // schedulerNames returns the scheduler names of profiles, in their order.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,11 @@ const (
 	// HolderAnnotation is the identity of the kumiki that wrote the others: another scheduler that takes the lease
 	// leaves them where they are.
 	HolderAnnotation = "kumiki.dev/holder"
+	// SchedulersAnnotation lists the scheduler names of the leader's profiles, separated by commas.
+	SchedulersAnnotation = "kumiki.dev/schedulers"
+	// PodAnnotation is namespace/name of the leader's pod; without it, the host name in the holder's identity is all
+	// that is known.
+	PodAnnotation = "kumiki.dev/pod"
 )
 
 // EndpointOf reads the endpoint from a lease.
@@ -58,6 +64,8 @@ type leaseLock struct {
 	namespace, name string
 	identity        string
 	endpoint        serve.Endpoint
+	schedulers      []string
+	pod             string
 	// patience bounds one request, so that one that hangs does not use up the time for renewing.
 	patience time.Duration
 	lease    *coordinationv1.Lease // as last read or written
@@ -164,6 +172,8 @@ func (l *leaseLock) annotate(lease *coordinationv1.Lease) (held bool) {
 		delete(lease.Annotations, EndpointAnnotation)
 		delete(lease.Annotations, CAAnnotation)
 		delete(lease.Annotations, HolderAnnotation)
+		delete(lease.Annotations, SchedulersAnnotation)
+		delete(lease.Annotations, PodAnnotation)
 		return held
 	}
 	if lease.Annotations == nil {
@@ -172,6 +182,10 @@ func (l *leaseLock) annotate(lease *coordinationv1.Lease) (held bool) {
 	lease.Annotations[HolderAnnotation] = l.identity
 	lease.Annotations[EndpointAnnotation] = l.endpoint.Address
 	lease.Annotations[CAAnnotation] = base64.StdEncoding.EncodeToString(l.endpoint.CA)
+	lease.Annotations[SchedulersAnnotation] = strings.Join(l.schedulers, ",")
+	if delete(lease.Annotations, PodAnnotation); l.pod != "" {
+		lease.Annotations[PodAnnotation] = l.pod
+	}
 	return held
 }
 
@@ -195,6 +209,10 @@ type LeaseConfig struct {
 	// The periods of client-go's leader election.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	Endpoint                                  serve.Endpoint
+	// Schedulers are the scheduler names of the profiles, and Pod is namespace/name of this process's pod, if known.
+	// The lease shows both with the Endpoint.
+	Schedulers []string
+	Pod        string
 	// Candidates, when set, is how this process tells the API server that it stands for the lease, which then chooses:
 	// the oldest Version leads (KEP-4355).
 	Candidates kubernetes.Interface
@@ -221,7 +239,8 @@ func NewElection(c LeaseConfig) (*Election, error) {
 		watch: leaderelection.NewLeaderHealthzAdaptor(20 * time.Second),
 	}
 	lock := &leaseLock{
-		client: c.Client, namespace: c.Namespace, name: c.Name, endpoint: c.Endpoint,
+		client: c.Client, namespace: c.Namespace, name: c.Name, endpoint: c.Endpoint, schedulers: c.Schedulers,
+		pod:      c.Pod,
 		identity: c.Hostname + "_" + string(uuid.NewUUID()),
 		patience: max(time.Second, c.RenewDeadline/2), firstRead: make(chan struct{}),
 	}

@@ -4,11 +4,14 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/kumiki-scheduler/kumiki/app/command/ask"
@@ -17,16 +20,24 @@ import (
 // finder is the flags by which a command finds the cluster and the scheduler in it.
 type finder struct {
 	kube     *genericclioptions.ConfigFlags
-	lease    string // namespace/name
+	lease    string // namespace/name, or empty
+	pod      string // namespace/name, or empty
 	endpoint string
 }
 
-func (f *finder) addFlags(c *cobra.Command) {
+// addLeaseFlags adds the flags of commands that read and write the lease alone.
+func (f *finder) addLeaseFlags(c *cobra.Command, otherwise string) {
 	f.kube = genericclioptions.NewConfigFlags(true)
 	f.kube.AddFlags(c.Flags())
-	d := ask.Default()
-	c.Flags().StringVar(&f.lease, "scheduler-lease", d.Namespace+"/"+d.Lease,
-		"lease of the running scheduler, as namespace/name")
+	c.Flags().StringVar(&f.lease, "scheduler-lease", "",
+		"lease of the running scheduler, as namespace/name (default: "+otherwise+")")
+}
+
+// addFlags adds the flags of commands that ask the scheduler.
+func (f *finder) addFlags(c *cobra.Command) {
+	f.addLeaseFlags(c, "kube-scheduler or kumiki in "+ask.Default().Namespace)
+	c.Flags().StringVar(&f.pod, "scheduler-pod", "",
+		"pod of the running scheduler, as namespace/name, for one with --leader-elect=false")
 	c.Flags().StringVar(&f.endpoint, "scheduler-endpoint", "",
 		"host:port to connect to instead of the address in the lease, such as a forwarded port")
 }
@@ -51,15 +62,32 @@ func (f *finder) namespace() (string, error) {
 
 // where reads the flags that name the scheduler.
 func (f *finder) where() (ask.Where, error) {
-	namespace, name, ok := strings.Cut(f.lease, "/")
-	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return ask.Where{}, usageError{fmt.Errorf("--scheduler-lease must be namespace/name, got %q", f.lease)}
+	w := ask.Default()
+	w.Endpoint = f.endpoint
+	for _, flag := range []struct{ name, value string }{{"lease", f.lease}, {"pod", f.pod}} {
+		namespace, name, ok := strings.Cut(flag.value, "/")
+		if flag.value != "" && (!ok || namespace == "" || name == "" || strings.Contains(name, "/")) {
+			return w, usageError{fmt.Errorf("--scheduler-%s must be namespace/name, got %q", flag.name, flag.value)}
+		}
 	}
-	return ask.Where{Namespace: namespace, Lease: name, Endpoint: f.endpoint}, nil
+	switch {
+	case f.lease != "" && f.pod != "":
+		return w, usageError{errors.New("--scheduler-lease and --scheduler-pod exclude each other")}
+	case f.pod != "" && f.endpoint != "":
+		return w, usageError{errors.New("--scheduler-pod and --scheduler-endpoint exclude each other: the " +
+			"certificate of an endpoint is in the lease")}
+	case f.lease != "":
+		w.Namespace, w.Lease, _ = strings.Cut(f.lease, "/")
+	}
+	w.Pod = f.pod
+	return w, nil
 }
 
-// client finds the running scheduler.
-func (f *finder) client(ctx context.Context) (*ask.Client, error) {
+// schedulers are the running schedulers that a command may ask.
+type schedulers []*ask.Instance
+
+// schedulers finds the running schedulers, those with a profile of a scheduler name first.
+func (f *finder) schedulers(ctx context.Context, name string) (schedulers, error) {
 	where, err := f.where()
 	if err != nil {
 		return nil, err
@@ -68,5 +96,41 @@ func (f *finder) client(ctx context.Context) (*ask.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ask.Find(ctx, cfg, where)
+	return ask.Find(ctx, cfg, where, name)
+}
+
+// ask asks one scheduler after the other until one knows the subject. The caller closes nothing.
+func (s schedulers) ask(ctx context.Context, question func(*ask.Client) error) error {
+	var first error
+	for _, instance := range s {
+		client, err := instance.Connect(ctx)
+		if err == nil {
+			err = question(client)
+			client.Close()
+			if err == nil || !unknown(err) {
+				return err
+			}
+		}
+		if first == nil || unknown(first) {
+			first = err
+		}
+	}
+	return first
+}
+
+// schedulerNameOf returns the scheduler name of a pod; empty if the user may not read the pod, or it does not exist.
+func (f *finder) schedulerNameOf(ctx context.Context, namespace, pod string) string {
+	cfg, err := f.rest()
+	if err != nil || f.lease != "" || f.pod != "" {
+		return ""
+	}
+	api, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return ""
+	}
+	p, err := api.CoreV1().Pods(namespace).Get(ctx, pod, metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	return p.Spec.SchedulerName
 }

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,7 +81,7 @@ rights to get and patch the lease.`,
 }
 
 func (p *pauser) addFlags(c *cobra.Command) {
-	p.find.addFlags(c)
+	p.find.addLeaseFlags(c, ask.Default().Namespace+"/"+ask.DefaultLease)
 	p.out.addFlag(c)
 	c.Flags().DurationVar(&p.timeout, "timeout", pauseTimeout,
 		"how long to wait for the scheduler's confirmation; 0 does not wait")
@@ -95,6 +96,7 @@ func (p *pauser) run(ctx context.Context, io streams, pause bool) error {
 	if p.where, err = p.find.where(); err != nil {
 		return err
 	}
+	p.where.Lease = cmp.Or(p.where.Lease, ask.DefaultLease)
 	cfg, err := p.find.rest()
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kumiki-scheduler/kumiki/app/command/ask"
 	"github.com/kumiki-scheduler/kumiki/app/command/text"
 	"github.com/kumiki-scheduler/kumiki/record"
 	"github.com/kumiki-scheduler/kumiki/view"
@@ -56,11 +57,20 @@ func newQueueCommand(io streams) *cobra.Command {
 }
 
 func showQueue(ctx context.Context, io streams, find *finder, out output, namespace string, watch bool) error {
-	client, err := find.client(ctx)
+	running, err := find.schedulers(ctx, "")
 	if err != nil {
 		return err
 	}
-	report, err := client.Queue(ctx)
+	if len(running) > 1 {
+		fmt.Fprintf(io.Err, "%d schedulers run; this is the queue of %s (choose one with --scheduler-lease)\n",
+			len(running), running[0])
+	}
+	var report record.QueueReport
+	err = running[:1].ask(ctx, func(client *ask.Client) error {
+		var err error
+		report, err = client.Queue(ctx, namespace)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -94,9 +104,12 @@ func followQueue(ctx context.Context, io streams, find *finder, out output, name
 	}
 	epoch, since := "", uint64(0)
 	for {
-		client, err := find.client(ctx)
+		running, err := find.schedulers(ctx, "")
 		if err == nil {
-			epoch, since, err = client.Moves(ctx, epoch, since, print)
+			err = running[:1].ask(ctx, func(client *ask.Client) (err error) {
+				epoch, since, err = client.Moves(ctx, namespace, epoch, since, print)
+				return err
+			})
 		}
 		if ctx.Err() != nil {
 			return nil

@@ -98,24 +98,7 @@ Pods and gangs are in the namespace of -n; pod/NAMESPACE/NAME is in another one.
 			if off.on || off.from != "" {
 				return off.why(c.Context(), io, &find, out, what, conditions)
 			}
-			client, err := find.client(c.Context())
-			if err != nil {
-				return err
-			}
-			if what.kind == "node" {
-				return whyNode(c.Context(), io, client, out, what.name)
-			}
-			namespace, err := find.namespace()
-			if err != nil {
-				return err
-			}
-			if len(conditions) > 0 {
-				return whatIf(c.Context(), io, client, &find, out, namespace, what, conditions)
-			}
-			if what.kind == "gang" {
-				return whyGang(c.Context(), io, client, out, namespace, what.name)
-			}
-			return whyPod(c.Context(), io, client, &find, out, namespace, what.name)
+			return whyRunning(c.Context(), io, &find, out, what, conditions)
 		},
 		ValidArgsFunction: func(c *cobra.Command, a []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 			return completeWhy(c.Context(), &find, a, toComplete), cobra.ShellCompDirectiveNoFileComp
@@ -143,58 +126,69 @@ func checkConditions(what subject, conditions []string) error {
 	return nil
 }
 
-// whatIf queries the running scheduler with conditions.
-func whatIf(ctx context.Context, io streams, client *ask.Client, find *finder, out output, namespace string,
-	what subject, conditions []string) error {
-	report, err := client.WhatIf(ctx, what.kind == "gang", namespace, what.name, conditions)
+// whyRunning asks the running scheduler, the one of the pod's scheduler name first.
+func whyRunning(ctx context.Context, io streams, find *finder, out output, what subject, conditions []string) error {
+	namespace, err := find.namespace()
+	if err != nil {
+		return err
+	}
+	schedulerName := ""
+	if what.kind == "pod" {
+		schedulerName = find.schedulerNameOf(ctx, namespace, what.name)
+	}
+	running, err := find.schedulers(ctx, schedulerName)
+	if err != nil {
+		return err
+	}
+	var show func() error
+	err = running.ask(ctx, func(client *ask.Client) (err error) {
+		show, err = askOne(ctx, io, client, out, namespace, what, conditions)
+		return err
+	})
 	switch {
 	case unknown(err) && what.kind == "gang":
 		return noGang(namespace, what.name)
-	case unknown(err):
-		return explainUnknown(ctx, find, namespace, what.name, err)
+	case unknown(err) && what.kind == "pod":
+		return explainUnknown(ctx, find, running, namespace, what.name, err)
 	case err != nil:
 		return err
 	}
-	return out.print(io.Out, report, func(wide bool) error { return text.WhatIf(io.Out, report, wide) })
+	return show()
+}
+
+// askOne asks one scheduler and returns how to print the answer.
+func askOne(ctx context.Context, io streams, client *ask.Client, out output, namespace string, what subject,
+	conditions []string) (show func() error, err error) {
+	switch {
+	case len(conditions) > 0:
+		report, err := client.WhatIf(ctx, what.kind == "gang", namespace, what.name, conditions)
+		return func() error {
+			return out.print(io.Out, report, func(wide bool) error { return text.WhatIf(io.Out, report, wide) })
+		}, err
+	case what.kind == "node":
+		report, err := client.Node(ctx, what.name)
+		return func() error {
+			return out.print(io.Out, report, func(wide bool) error { return text.Node(io.Out, report, wide) })
+		}, err
+	case what.kind == "gang":
+		report, err := client.Gang(ctx, namespace, what.name)
+		return func() error {
+			return out.print(io.Out, report, func(wide bool) error { return text.Gang(io.Out, report, wide) })
+		}, err
+	}
+	report, err := client.Pod(ctx, namespace, what.name)
+	return func() error {
+		return out.print(io.Out, report, func(wide bool) error { return text.Pod(io.Out, report, wide) })
+	}, err
 }
 
 func noGang(namespace, name string) error {
 	return fmt.Errorf("there is no gang %s/%s: no pod of this scheduler's, and no pod group, names it", namespace, name)
 }
 
-func whyNode(ctx context.Context, io streams, client *ask.Client, out output, name string) error {
-	report, err := client.Node(ctx, name)
-	if err != nil {
-		return err
-	}
-	return out.print(io.Out, report, func(wide bool) error { return text.Node(io.Out, report, wide) })
-}
-
-func whyGang(ctx context.Context, io streams, client *ask.Client, out output, namespace, name string) error {
-	report, err := client.Gang(ctx, namespace, name)
-	if unknown(err) {
-		return noGang(namespace, name)
-	}
-	if err != nil {
-		return err
-	}
-	return out.print(io.Out, report, func(wide bool) error { return text.Gang(io.Out, report, wide) })
-}
-
-func whyPod(ctx context.Context, io streams, client *ask.Client, find *finder, out output, namespace,
-	name string) error {
-	report, err := client.Pod(ctx, namespace, name)
-	if unknown(err) {
-		return explainUnknown(ctx, find, namespace, name, err)
-	}
-	if err != nil {
-		return err
-	}
-	return out.print(io.Out, report, func(wide bool) error { return text.Pod(io.Out, report, wide) })
-}
-
-// explainUnknown finds out why the scheduler does not know a pod.
-func explainUnknown(ctx context.Context, find *finder, namespace, name string, otherwise error) error {
+// explainUnknown finds out why no scheduler knows a pod.
+func explainUnknown(ctx context.Context, find *finder, running schedulers, namespace, name string,
+	otherwise error) error {
 	cfg, err := find.rest()
 	if err != nil {
 		return otherwise
@@ -213,8 +207,13 @@ func explainUnknown(ctx context.Context, find *finder, namespace, name string, o
 		return fmt.Errorf("pod %s/%s has ended (%s) and holds no capacity any more; it was on %q", namespace, name,
 			pod.Status.Phase, pod.Spec.NodeName)
 	case pod.Spec.NodeName == "":
-		return fmt.Errorf("pod %s/%s asks for scheduler %q, which this one is not", namespace, name,
-			pod.Spec.SchedulerName)
+		var names []string
+		for _, instance := range running {
+			names = append(names, instance.String())
+		}
+		return fmt.Errorf("pod %s/%s asks for scheduler %q, which is none of those that were asked: %s; "+
+			"`kumiki why --offline` answers with any scheduler", namespace, name, pod.Spec.SchedulerName,
+			strings.Join(names, "; "))
 	}
 	return otherwise
 }

@@ -135,6 +135,7 @@ var graph = map[string]layer{
 	"internal/e2e/checker":       {nil, "judges placements by the API server alone, so shares no code with what it judges"},
 	"internal/plugintest":        {upToPlugin, "builders and checks for tests of plugins"},
 	"internal/fault":             {nil, "stands between a scheduler and its API server; it knows neither"},
+	"internal/fakekubelet":       {nil, "stands behind an API server, for tests; it knows no scheduler"},
 	"internal/learntest":         {[]string{"internal/testcluster"}, "runs the commands of docs/learn; it knows only what a reader can type"},
 	"internal/reliability/...": {[]string{"internal/e2e/checker", "internal/fault", "internal/reliability/...", "internal/testcluster"},
 		"judges the programs from outside, and kube-scheduler by the same measure, so knows nothing of kumiki's inside"},

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -48,9 +49,13 @@ func (c *Client) WhatIf(ctx context.Context, gang bool, namespace, name string,
 	return r, c.get(ctx, path+"?"+url.Values{"if": conditions}.Encode(), &r)
 }
 
-// Queue returns the report on everything that waits.
-func (c *Client) Queue(ctx context.Context) (r record.QueueReport, err error) {
-	return r, c.get(ctx, "queue", &r)
+// Queue returns the report on everything that waits, with the entries of a namespace, or of all if it is empty.
+func (c *Client) Queue(ctx context.Context, namespace string) (r record.QueueReport, err error) {
+	path := "queue"
+	if namespace != "" {
+		path += "?" + url.Values{"namespace": {namespace}}.Encode()
+	}
+	return r, c.get(ctx, path, &r)
 }
 
 func (c *Client) get(ctx context.Context, path string, into any) error {
@@ -73,8 +78,7 @@ func (c *Client) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("scheduler %s does not answer: %w; if its address cannot be reached from here, "+
-			"forward a port and give --scheduler-endpoint", c.Holder, err)
+		return nil, fmt.Errorf("scheduler %s does not answer: %w", c.Holder, err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp.Body, nil
@@ -93,11 +97,12 @@ func refusal(resp *http.Response, path string) error {
 	}
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
-		return errors.New("the scheduler could not tell who you are: your kubeconfig holds neither a client " +
-			"certificate nor a token that the cluster accepts")
+		return errors.New("the scheduler does not accept your credentials: your kubeconfig has neither a client " +
+			"certificate nor a token that is valid in this cluster, or it has expired")
 	case resp.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("you may not ask the scheduler: a ClusterRole with nonResourceURLs [\"/kumiki/*\"], "+
-			"verbs [\"get\"] must be bound to you (%s)", message)
+		return fmt.Errorf("the scheduler does not answer you: %s. To ask about one namespace you need get and list on "+
+			"its pods, as the ClusterRole view gives; to ask about all, the ClusterRole kumiki-viewer "+
+			"(deploy/viewer.yaml: get on the nonResourceURL /kumiki/*)", strings.TrimSuffix(message, "."))
 	case resp.StatusCode == http.StatusNotFound && status.Kind != "Status":
 		return fmt.Errorf("the scheduler serves no %s: it is older than this command line, or started without the page",
 			path)
@@ -106,19 +111,26 @@ func refusal(resp *http.Response, path string) error {
 	case status.Message != "" && (resp.StatusCode == http.StatusUnprocessableEntity ||
 		resp.StatusCode == http.StatusBadRequest):
 		return errors.New(message)
+	case resp.StatusCode == http.StatusTooManyRequests:
+		return fmt.Errorf("the scheduler is busy with other questions: %s; try again in some seconds", message)
 	}
 	return fmt.Errorf("the scheduler answered %s: %s", resp.Status, message)
 }
 
-// Moves streams queue moves to f, those after since of the given epoch first; with an empty epoch only new ones. It
-// returns when ctx ends, when f fails, or when the stream breaks, with the position from which to continue.
-func (c *Client) Moves(ctx context.Context, epoch string, since uint64,
+// Moves streams queue moves of a namespace, or of all if it is empty, to f: those after since of the given epoch first;
+// with an empty epoch only new ones. It returns when ctx ends, when f fails, or when the stream breaks, with the
+// position from which to continue.
+func (c *Client) Moves(ctx context.Context, namespace, epoch string, since uint64,
 	f func(view.MoveLine) error) (string, uint64, error) {
-	path := "queue/watch"
-	if epoch != "" {
-		path += "?epoch=" + url.QueryEscape(epoch) + "&since=" + strconv.FormatUint(since, 10)
+	query := url.Values{}
+	if namespace != "" {
+		query.Set("namespace", namespace)
 	}
-	body, err := c.open(ctx, path)
+	if epoch != "" {
+		query.Set("epoch", epoch)
+		query.Set("since", strconv.FormatUint(since, 10))
+	}
+	body, err := c.open(ctx, "queue/watch?"+query.Encode())
 	if err != nil {
 		return epoch, since, err
 	}

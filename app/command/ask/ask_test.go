@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -25,7 +26,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
+		// it waits some seconds for the streams of a closed connection
+		goleak.IgnoreTopFunction("github.com/moby/spdystream.(*Connection).shutdown"))
 }
 
 // engineOf knows one pod.
@@ -49,19 +52,31 @@ func (e engineOf) WhatIfPod(namespace, name string, conditions []string) (record
 	}
 	return record.WhatIf{Priority: 7}, nil
 }
+func (engineOf) OtherNamespace(namespace string, conditions []string) string {
+	for _, c := range conditions {
+		if other, is := strings.CutPrefix(c, "of "); is && other != namespace {
+			return other
+		}
+	}
+	return ""
+}
 func (e engineOf) WhatIfGang(string, string, []string) (record.WhatIf, error) {
 	return record.WhatIf{}, &record.Refusal{Message: "cannot be read"}
 }
-func (engineOf) OtherNamespace(string, []string) string { return "" }
 func (engineOf) QueueReport() record.QueueReport {
 	return record.QueueReport{Counts: record.QueueCounts{Gated: 7}}
 }
 
-// world is an API server with one lease, and a scheduler that lets only a bearer of the token in.
+// world is an API server with one lease, and a scheduler that lets only a bearer of the token in. cluster_test.go has
+// the API server's handler.
 type world struct {
 	view      *view.View
 	scheduler *httptest.Server
 	lease     *coordinationv1.Lease
+	more      []*coordinationv1.Lease
+	pods      []*v1.Pod
+	denied    []string // verb resource, or verb resource/name, that the API server forbids
+	forward   http.Handler
 	cfg       *rest.Config
 }
 
@@ -98,16 +113,7 @@ func newWorld(t *testing.T) *world {
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds,
 			RenewTime: &metav1.MicroTime{Time: time.Now()}},
 	}
-	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		rw.Header().Set("Content-Type", "application/json")
-		if w.lease == nil || r.URL.Path != "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler" {
-			rw.WriteHeader(http.StatusNotFound)
-			json.NewEncoder(rw).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-				Status: "Failure", Code: 404, Reason: metav1.StatusReasonNotFound})
-			return
-		}
-		json.NewEncoder(rw).Encode(w.lease)
-	}))
+	api := httptest.NewServer(http.HandlerFunc(w.serveAPI))
 	t.Cleanup(api.Close)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	w.cfg = &rest.Config{Host: api.URL, BearerToken: token,
@@ -115,11 +121,17 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) find(t *testing.T) (*Client, error) {
+func (w *world) find(t *testing.T) (*Client, error) { return w.findIn(t, Default()) }
+
+func (w *world) findIn(t *testing.T, where Where) (*Client, error) {
 	t.Helper()
-	c, err := Find(context.Background(), w.cfg, Default())
+	found, err := Find(t.Context(), w.cfg, where, "")
+	if err != nil {
+		return nil, err
+	}
+	c, err := found[0].Connect(t.Context())
 	if c != nil {
-		t.Cleanup(c.http.CloseIdleConnections)
+		t.Cleanup(c.Close)
 	}
 	return c, err
 }
@@ -135,7 +147,7 @@ func TestFindAndAsk(t *testing.T) {
 	if err != nil || report.Pod.Key() != "shop/web" {
 		t.Fatalf("pod: %+v, %v", report, err)
 	}
-	queue, err := c.Queue(context.Background())
+	queue, err := c.Queue(context.Background(), "")
 	if err != nil || queue.Counts.Gated != 7 {
 		t.Fatalf("queue: %+v, %v", queue, err)
 	}
@@ -177,23 +189,20 @@ func TestForwardedPort(t *testing.T) {
 	w := newWorld(t)
 	address := w.lease.Annotations[kube.EndpointAnnotation]
 	w.lease.Annotations[kube.EndpointAnnotation] = "example.com:10259" // a name of httptest's certificate
-	c, err := Find(context.Background(), w.cfg, Where{Namespace: "kube-system", Lease: "kube-scheduler",
-		Endpoint: address})
+	where := Default()
+	where.Endpoint = address
+	c, err := w.findIn(t, where)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.http.CloseIdleConnections)
-	if _, err := c.Queue(context.Background()); err != nil {
+	if _, err := c.Queue(context.Background(), ""); err != nil {
 		t.Error(err)
 	}
 	w.lease.Annotations[kube.EndpointAnnotation] = "elsewhere.test:10259"
-	c, err = Find(context.Background(), w.cfg, Where{Namespace: "kube-system", Lease: "kube-scheduler",
-		Endpoint: address})
-	if err != nil {
+	if c, err = w.findIn(t, where); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.http.CloseIdleConnections)
-	if _, err := c.Queue(context.Background()); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if _, err := c.Queue(context.Background(), ""); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("a certificate for another name was taken: %v", err)
 	}
 }
@@ -205,7 +214,7 @@ func TestWhyNot(t *testing.T) {
 		want   string
 	}{
 		"no lease": {func(w *world) { w.lease = nil },
-			"no scheduler runs: there is no lease kube-system/kube-scheduler"},
+			"no scheduler runs: there is no lease of a kumiki in namespace kube-system"},
 		"no holder": {func(w *world) { w.lease.Spec.HolderIdentity = nil }, "no process holds lease"},
 		"upstream":  {func(w *world) { w.lease.Annotations = nil }, `is "host_1" and not kumiki`},
 		"upstream after us": {func(w *world) { w.lease.Annotations[kube.HolderAnnotation] = "host_0" },
@@ -217,20 +226,20 @@ func TestWhyNot(t *testing.T) {
 		"bad ca": {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "!" },
 			"annotation kumiki.dev/ca"},
 		"wrong ca":     {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "" }, "certificate"},
-		"forbidden":    {func(w *world) { w.cfg.BearerToken = "unauthorized" }, `nonResourceURLs ["/kumiki/*"]`},
-		"anonymous":    {func(w *world) { w.cfg.BearerToken = "" }, "could not tell who you are"},
+		"forbidden":    {func(w *world) { w.cfg.BearerToken = "unauthorized" }, "the ClusterRole kumiki-viewer"},
+		"anonymous":    {func(w *world) { w.cfg.BearerToken = "" }, "does not accept your credentials"},
 		"does not run": {func(w *world) { w.scheduler.Close() }, "does not answer"},
 		"api down": {func(w *world) { w.cfg.Host = "http://127.0.0.1:1" },
-			"reading lease kube-system/kube-scheduler"},
+			"the API server http://127.0.0.1:1 cannot be reached"},
 		"bad client ca": {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "bm9wZQ==" },
-			"client of the scheduler"},
+			"the certificate in the lease cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			tt.change(w)
 			c, err := w.find(t)
 			if err == nil {
-				_, err = c.Queue(context.Background())
+				_, err = c.Queue(context.Background(), "")
 			}
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
@@ -261,11 +270,11 @@ func TestMovesResume(t *testing.T) {
 		names = append(names, line.Move.Pod.Name)
 		return enough
 	}
-	epoch, since, err := c.Moves(context.Background(), "", 0, take)
+	epoch, since, err := c.Moves(context.Background(), "", "", 0, take)
 	if !errors.Is(err, enough) || since != 1 {
 		t.Fatalf("first: %v, since %d", err, since)
 	}
-	if _, since, err = c.Moves(context.Background(), epoch, since, take); !errors.Is(err, enough) || since != 2 {
+	if _, since, err = c.Moves(context.Background(), "", epoch, since, take); !errors.Is(err, enough) || since != 2 {
 		t.Fatalf("second: %v, since %d", err, since)
 	}
 	if got := strings.Join(names, ""); got != "ab" {

@@ -67,6 +67,7 @@ func (o Options) pending(ctx context.Context, cfg *rest.Config, s summary) (wron
 	if err != nil {
 		return []string{fmt.Sprintf("asking why pods wait: %v", err)}
 	}
+	defer client.Close()
 	for i, w := range s.pending {
 		report, err := client.Pod(ctx, w.namespace, w.name)
 		if err != nil {

@@ -324,5 +324,9 @@ func (o Options) settle(ctx context.Context, api kubernetes.Interface, pods *tra
 
 // find finds the scheduler as every user does.
 func find(ctx context.Context, cfg *rest.Config) (*ask.Client, error) {
-	return ask.Find(ctx, cfg, ask.Default())
+	found, err := ask.Find(ctx, cfg, ask.Default(), "")
+	if err != nil {
+		return nil, err
+	}
+	return found[0].Connect(ctx)
 }
