@@ -75,6 +75,7 @@ func TestWhatIsDeployedSchedules(t *testing.T) {
 	s.bound("default", "first")
 	s.showsMetricsToWhomeverMay(p)
 	s.pausesForWhomeverMay()
+	s.answersWhoSeesOneNamespace(p)
 	s.evicts()
 	p.end()
 
