@@ -199,14 +199,17 @@ func TestRolesNameTheLease(t *testing.T) {
 				if !reflect.DeepEqual(role.Rules, want.Rules) {
 					t.Errorf("%s: %s has %+v, want %+v", mode, key, role.Rules, want.Rules)
 				}
+				roles++
+				if strings.HasSuffix(key, "-namespace-viewer") {
+					continue // its users bind it in their namespaces
+				}
 				bound := into[rbacv1.RoleBinding](t, all, strings.Replace(key, "Role", "RoleBinding", 1))
 				if bound.RoleRef.Name != role.Name || len(bound.Subjects) != 1 || bound.Subjects[0].Name != subject {
 					t.Errorf("%s: %s is bound as %+v", mode, key, bound)
 				}
-				roles++
 			}
 		}
-		if roles < 3 {
+		if roles < 4 {
 			t.Errorf("only %d roles were compared", roles)
 		}
 	}
