@@ -172,6 +172,18 @@ func TestNamespacesAreWhereTheyBelong(t *testing.T) {
 	}
 }
 
+// TestDeploymentsSetTheUser: the image sets none, so that a static pod of kubeadm can run it as root. A Deployment that
+// says runAsNonRoot without a number is refused by the kubelet; one that says neither runs as root. It catches a
+// Deployment that relies on the image.
+func TestDeploymentsSetTheUser(t *testing.T) {
+	for _, name := range []string{"canary", "replace", "shadow"} {
+		s := only[appsv1.Deployment](t, overlay(t, name), "Deployment").Spec.Template.Spec.SecurityContext
+		if s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.RunAsUser == nil || *s.RunAsUser == 0 {
+			t.Errorf("%s: the pod's security context is %+v", name, s)
+		}
+	}
+}
+
 // TestGangsTakeRightsOfTheirOwn: each component adds one role to what kube-scheduler has, for the account, and lets it do no
 // more than read what declares gangs and show how they stand. The roles of the local cluster are the same.
 func TestGangsTakeRightsOfTheirOwn(t *testing.T) {

@@ -37,7 +37,9 @@ type binary struct {
 	File     string
 }
 
-// uid is the user of the image, `nobody` by convention. The deployment states the same number.
+// uid is the user "nonroot" in /etc/passwd of the image, which the Deployments name. The configuration of the image sets
+// no user, as that of kube-scheduler does not: kubeadm writes scheduler.conf for root with mode 0600, and a static pod
+// that sets no user must be able to read it.
 const uid = "65532"
 
 const sbomPath = "usr/share/doc/kumiki/kumiki.spdx.json"
@@ -101,7 +103,6 @@ func imageOf(w wanted, b binary, platform *v1.Platform, sbom []byte) (v1.Image, 
 		RootFS: v1.RootFS{Type: "layers"},
 		Config: v1.Config{
 			Entrypoint:   []string{"/kumiki"},
-			User:         uid + ":" + uid,
 			Env:          []string{"PATH=/usr/local/bin"},
 			WorkingDir:   "/",
 			ExposedPorts: map[string]struct{}{"10259/tcp": {}},
@@ -132,8 +133,8 @@ func labels(w wanted) map[string]string {
 	return l
 }
 
-// rootFiles is the whole root file system as a tar, in order of path. All is root's and nothing can be written by the
-// user of the image but /tmp, which a read-only root takes away, too.
+// rootFiles returns the whole root file system as a tar, in order of path. All of it belongs to root. Other users can
+// write to /tmp only, and not even there if the root file system is read-only.
 func rootFiles(w wanted, b binary, sbom []byte) ([]byte, error) {
 	program, err := os.ReadFile(b.File)
 	if err != nil {

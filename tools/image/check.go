@@ -25,37 +25,78 @@ import (
 // check reads a layout with nothing but a tar reader, so that it shares little with what wrote it: every blob must have
 // the digest of its name. Then it unpacks the image of this machine's architecture and runs its entry point with args.
 func check(file string, args []string, out, progress io.Writer) error {
-	blobs, err := readLayout(file)
+	all, err := readImages(file)
 	if err != nil {
 		return err
 	}
+	for _, img := range all {
+		fmt.Fprintf(progress, "%s: %s, %d bytes packed, %d unpacked\n", img.platform, img.digest, img.packed, len(img.layer))
+	}
+	own := ofThisMachine(all)
+	if own == nil {
+		fmt.Fprintf(progress, "no image for %s/%s, so nothing was run\n", runtime.GOOS, runtime.GOARCH)
+		return nil
+	}
+	if err := own.run(args, out, progress); err != nil {
+		return fmt.Errorf("image for %s: %w", own.platform, err)
+	}
+	return nil
+}
+
+// unpackTo writes the image of this machine's architecture as a container runtime does: its root file system to
+// DIR/rootfs and its configuration to DIR/config.json.
+func unpackTo(file, dir string) error {
+	all, err := readImages(file)
+	if err != nil {
+		return err
+	}
+	own := ofThisMachine(all)
+	if own == nil {
+		return fmt.Errorf("%s contains no image for %s/%s", file, runtime.GOOS, runtime.GOARCH)
+	}
+	rootfs := filepath.Join(dir, "rootfs")
+	if err := os.MkdirAll(rootfs, 0o755); err != nil {
+		return err
+	}
+	if err := own.unpack(rootfs); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "config.json"), own.rawConfig, 0o644)
+}
+
+// readImages reads all images of a layout, in the order of its index.
+func readImages(file string) ([]*unpacked, error) {
+	blobs, err := readLayout(file)
+	if err != nil {
+		return nil, err
+	}
 	var top, index v1.IndexManifest
 	if err := blobs.read("index.json", &top); err != nil {
-		return err
+		return nil, err
 	}
 	if len(top.Manifests) != 1 {
-		return fmt.Errorf("%s holds %d images, want one index", file, len(top.Manifests))
+		return nil, fmt.Errorf("%s holds %d images, want one index", file, len(top.Manifests))
 	}
 	if err := blobs.read(blobName(top.Manifests[0].Digest), &index); err != nil {
-		return err
+		return nil, err
 	}
-	ran := false
+	var all []*unpacked
 	for _, m := range index.Manifests {
 		img, err := blobs.image(m)
 		if err != nil {
-			return fmt.Errorf("image for %s: %w", m.Platform, err)
+			return nil, fmt.Errorf("image for %s: %w", m.Platform, err)
 		}
-		fmt.Fprintf(progress, "%s: %s, %d bytes packed, %d unpacked\n", m.Platform, m.Digest, img.packed, len(img.layer))
-		if m.Platform.OS != runtime.GOOS || m.Platform.Architecture != runtime.GOARCH {
-			continue
-		}
-		ran = true
-		if err := img.run(args, out, progress); err != nil {
-			return fmt.Errorf("image for %s: %w", m.Platform, err)
-		}
+		all = append(all, img)
 	}
-	if !ran {
-		fmt.Fprintf(progress, "no image for %s/%s, so nothing was run\n", runtime.GOOS, runtime.GOARCH)
+	return all, nil
+}
+
+// ofThisMachine returns the image that this machine can run, nil if there is none.
+func ofThisMachine(all []*unpacked) *unpacked {
+	for _, img := range all {
+		if img.platform.OS == runtime.GOOS && img.platform.Architecture == runtime.GOARCH {
+			return img
+		}
 	}
 	return nil
 }
@@ -113,9 +154,12 @@ func (f files) read(name string, into any) error {
 
 // unpacked is an image as it would be started.
 type unpacked struct {
-	config v1.ConfigFile
-	layer  []byte // the tar, not compressed
-	packed int64
+	platform  *v1.Platform
+	digest    v1.Hash // of its manifest
+	config    v1.ConfigFile
+	rawConfig []byte
+	layer     []byte // the tar, not compressed
+	packed    int64
 }
 
 // image reads one image of one layer and compares all sums on the way.
@@ -124,7 +168,7 @@ func (f files) image(of v1.Descriptor) (*unpacked, error) {
 	if err := f.read(blobName(of.Digest), &m); err != nil {
 		return nil, err
 	}
-	img := &unpacked{}
+	img := &unpacked{platform: of.Platform, digest: of.Digest, rawConfig: f[blobName(m.Config.Digest)]}
 	if err := f.read(blobName(m.Config.Digest), &img.config); err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func main() {
 // run is the whole program. Files that were made go to out, one to a line; what is going on goes to progress.
 func run(args []string, out, progress io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("want build or check; see the package comment")
+		return errors.New("want build, check or unpack; see the package comment")
 	}
 	switch args[0] {
 	case "build":
@@ -33,8 +33,13 @@ func run(args []string, out, progress io.Writer) error {
 			return errors.New("check wants the file of a layout, and what to run it with")
 		}
 		return check(args[1], args[2:], out, progress)
+	case "unpack":
+		if len(args) != 3 {
+			return errors.New("unpack wants the file of a layout and a directory")
+		}
+		return unpackTo(args[1], args[2])
 	}
-	return fmt.Errorf("no command %q; there are build and check", args[0])
+	return fmt.Errorf("no command %q; there are build, check and unpack", args[0])
 }
 
 func runBuild(args []string, out, progress io.Writer) error {
