@@ -143,7 +143,8 @@ var graph = map[string]layer{
 
 	"localcluster/...": {[]string{"localcluster/..."}, "a module of its own: upstream's servers must not meet the scheduler in one binary"},
 	"deploy/test/draw": {nil, "it gets evaluated series, and so needs neither Prometheus nor kumiki"},
-	"tools/...":        {nil, "a module of its own: what builds and packs the others must not move their versions"},
+	"tools/...": {[]string{"tools/..."},
+		"a module of its own: what builds and packs the others must not move their versions"},
 	"conformance/...": {below(upToEngine, plugins, partsOfKube, []string{"config", "host/...", "kube", "app", "app/command/gates", "bench/core", "conformance/...",
 		"internal/testcluster"}),
 		"a module of its own: the oracle is upstream's scheduler, which kumiki must not be linked with"},

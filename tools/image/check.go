@@ -8,7 +8,6 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,8 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/kumiki-scheduler/kumiki/tools/pack"
 )
 
 // check reads a layout with nothing but a tar reader, so that it shares little with what wrote it: every blob must have
@@ -30,7 +31,8 @@ func check(file string, args []string, out, progress io.Writer) error {
 		return err
 	}
 	for _, img := range all {
-		fmt.Fprintf(progress, "%s: %s, %d bytes packed, %d unpacked\n", img.platform, img.digest, img.packed, len(img.layer))
+		fmt.Fprintf(progress, "%s: %s, %d bytes packed, %d unpacked\n",
+			img.platform, img.digest, img.packed, len(img.layer))
 	}
 	own := ofThisMachine(all)
 	if own == nil {
@@ -66,23 +68,23 @@ func unpackTo(file, dir string) error {
 
 // readImages reads all images of a layout, in the order of its index.
 func readImages(file string) ([]*unpacked, error) {
-	blobs, err := readLayout(file)
+	blobs, err := pack.ReadLayout(file)
 	if err != nil {
 		return nil, err
 	}
 	var top, index v1.IndexManifest
-	if err := blobs.read("index.json", &top); err != nil {
+	if err := blobs.Read("index.json", &top); err != nil {
 		return nil, err
 	}
 	if len(top.Manifests) != 1 {
 		return nil, fmt.Errorf("%s holds %d images, want one index", file, len(top.Manifests))
 	}
-	if err := blobs.read(blobName(top.Manifests[0].Digest), &index); err != nil {
+	if err := blobs.Read(pack.BlobName(top.Manifests[0].Digest), &index); err != nil {
 		return nil, err
 	}
 	var all []*unpacked
 	for _, m := range index.Manifests {
-		img, err := blobs.image(m)
+		img, err := imageIn(blobs, m)
 		if err != nil {
 			return nil, fmt.Errorf("image for %s: %w", m.Platform, err)
 		}
@@ -101,57 +103,6 @@ func ofThisMachine(all []*unpacked) *unpacked {
 	return nil
 }
 
-// files: name -> content.
-type files map[string][]byte
-
-func blobName(h v1.Hash) string { return "blobs/" + h.Algorithm + "/" + h.Hex }
-
-// readLayout reads the tar and holds every blob against its name.
-func readLayout(file string) (files, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	all := files{}
-	for r := tar.NewReader(f); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		if h.Typeflag != tar.TypeReg {
-			continue
-		}
-		if all[h.Name], err = io.ReadAll(r); err != nil {
-			return nil, err
-		}
-		if want, is := strings.CutPrefix(h.Name, "blobs/sha256/"); is {
-			if sum := sha256.Sum256(all[h.Name]); hex.EncodeToString(sum[:]) != want {
-				return nil, fmt.Errorf("%s: blob %s has the sum %x", file, want, sum)
-			}
-		}
-	}
-	if all["oci-layout"] == nil {
-		return nil, fmt.Errorf("%s is no image layout: no oci-layout in it", file)
-	}
-	return all, nil
-}
-
-// read decodes one JSON file of the layout.
-func (f files) read(name string, into any) error {
-	content, ok := f[name]
-	if !ok {
-		return fmt.Errorf("no %s in the layout", name)
-	}
-	if err := json.Unmarshal(content, into); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
 // unpacked is an image as it would be started.
 type unpacked struct {
 	platform  *v1.Platform
@@ -162,20 +113,20 @@ type unpacked struct {
 	packed    int64
 }
 
-// image reads one image of one layer and compares all sums on the way.
-func (f files) image(of v1.Descriptor) (*unpacked, error) {
+// imageIn reads one image of one layer and compares all sums on the way.
+func imageIn(f pack.Files, of v1.Descriptor) (*unpacked, error) {
 	var m v1.Manifest
-	if err := f.read(blobName(of.Digest), &m); err != nil {
+	if err := f.Read(pack.BlobName(of.Digest), &m); err != nil {
 		return nil, err
 	}
-	img := &unpacked{platform: of.Platform, digest: of.Digest, rawConfig: f[blobName(m.Config.Digest)]}
-	if err := f.read(blobName(m.Config.Digest), &img.config); err != nil {
+	img := &unpacked{platform: of.Platform, digest: of.Digest, rawConfig: f[pack.BlobName(m.Config.Digest)]}
+	if err := f.Read(pack.BlobName(m.Config.Digest), &img.config); err != nil {
 		return nil, err
 	}
 	if len(m.Layers) != 1 || len(img.config.RootFS.DiffIDs) != 1 {
 		return nil, fmt.Errorf("%d layers, %d in its configuration, want one", len(m.Layers), len(img.config.RootFS.DiffIDs))
 	}
-	packed, ok := f[blobName(m.Layers[0].Digest)]
+	packed, ok := f[pack.BlobName(m.Layers[0].Digest)]
 	if !ok {
 		return nil, fmt.Errorf("no layer %s", m.Layers[0].Digest)
 	}

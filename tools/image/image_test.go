@@ -5,7 +5,6 @@ package main
 import (
 	"archive/tar"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"maps"
@@ -13,7 +12,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -21,6 +19,8 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/kumiki-scheduler/kumiki/tools/pack"
 )
 
 // source is a program that says under which name and with what it was started.
@@ -72,9 +72,9 @@ func packed(t *testing.T, binaries []binary) string {
 	return dir
 }
 
-func contents(t *testing.T, dir string) files {
+func contents(t *testing.T, dir string) pack.Files {
 	t.Helper()
-	all := files{}
+	all := pack.Files{}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func TestTheImageFitsBothUsers(t *testing.T) {
 func TestDockerLoadsTheSameImage(t *testing.T) {
 	dir := packed(t, tiny(t))
 	for platform, img := range images(t, filepath.Join(dir, "kumiki.oci.tar")) {
-		entries := files{}
+		entries := pack.Files{}
 		f, err := os.Open(filepath.Join(dir, "kumiki-"+strings.ReplaceAll(platform, "/", "-")+".tar"))
 		if err != nil {
 			t.Fatal(err)
@@ -228,10 +228,10 @@ func TestDockerLoadsTheSameImage(t *testing.T) {
 			RepoTags, Layers []string
 		}
 		var config v1.ConfigFile
-		if err := entries.read("manifest.json", &manifest); err != nil {
+		if err := entries.Read("manifest.json", &manifest); err != nil {
 			t.Fatal(err)
 		}
-		if err := entries.read(manifest[0].Config, &config); err != nil {
+		if err := entries.Read(manifest[0].Config, &config); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(manifest[0].RepoTags, []string{"registry.example/team/kumiki:v1"}) || len(entries[manifest[0].Layers[0]]) == 0 {
@@ -240,64 +240,6 @@ func TestDockerLoadsTheSameImage(t *testing.T) {
 		if config.RootFS.DiffIDs[0] != img.config.RootFS.DiffIDs[0] || config.Config.User != img.config.Config.User {
 			t.Errorf("%s: %+v, and in the layout %+v", platform, config.RootFS, img.config.RootFS)
 		}
-	}
-}
-
-// TestTheBillNamesEveryModule: this test's own binary is put in; its modules and their sums are known from the module's
-// go.sum. It catches a bill without sums, without the standard library, or with an id twice, which SPDX refuses.
-func TestTheBillNamesEveryModule(t *testing.T) {
-	self := filepath.Join(t.TempDir(), "image")
-	c := exec.Command("go", "build", "-buildvcs=false", "-o", self, ".")
-	c.Env = append(os.Environ(), "GOWORK=off")
-	if text, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	raw, err := billOfMaterials(wanted{Version: "v1", Revision: "0123abcd", Created: noon}, binary{"linux/amd64", self})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sums, err := os.ReadFile("../go.sum")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var doc spdxDocument
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&doc); err != nil {
-		t.Fatal(err)
-	}
-	byName := map[string]spdxPackage{} // module -> package
-	ids := map[string]bool{spdxSelf: true, spdxBinary: true}
-	for _, p := range doc.Packages {
-		byName[p.Name] = p
-		if ids[p.ID] || !regexp.MustCompile(`^SPDXRef-[a-zA-Z0-9.-]+$`).MatchString(p.ID) {
-			t.Errorf("id %q is there twice, or not one", p.ID)
-		}
-		ids[p.ID] = true
-		if p.Refs[0].Locator != "pkg:golang/"+p.Name+"@"+p.Version {
-			t.Errorf("%s %s has the purl %s", p.Name, p.Version, p.Refs[0].Locator)
-		}
-		sum, has := strings.CutPrefix(p.Source, "go.sum: ")
-		if has != (len(p.Checksums) == 1) || (has && !strings.Contains(string(sums), p.Name+" "+p.Version+" "+sum+"\n")) {
-			t.Errorf("%s %s: %q, %v", p.Name, p.Version, p.Source, p.Checksums)
-		}
-	}
-	if p := byName["github.com/google/go-containerregistry"]; len(p.Checksums) != 1 {
-		t.Errorf("a module that is in: %+v", p)
-	}
-	if p := byName["stdlib"]; "go"+p.Version != runtime.Version() {
-		t.Errorf("standard library: %+v, this is %s", p, runtime.Version())
-	}
-	if p := byName["github.com/kumiki-scheduler/kumiki/tools"]; p.Version != "v1" || p.Source != "commit 0123abcd" {
-		t.Errorf("itself: %+v", p)
-	}
-	for _, r := range doc.Relationships {
-		if !ids[r.From] || !ids[r.To] {
-			t.Errorf("%+v is about something that is not there", r)
-		}
-	}
-	if len(doc.Relationships) != len(doc.Packages)+1 {
-		t.Errorf("%d relationships of %d packages", len(doc.Relationships), len(doc.Packages))
 	}
 }
 

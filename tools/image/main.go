@@ -59,6 +59,7 @@ func runBuild(args []string, out, progress io.Writer) error {
 	flags.StringVar(&w.Name, "name", "kumiki", "repository of the image; what stands behind its last / names the files")
 	flags.StringVar(&w.Version, "version", "development", "version, and tag of the image")
 	flags.StringVar(&w.Revision, "revision", "", "commit")
+	flags.StringVar(&w.Source, "source", "", "address of the source, for the label org.opencontainers.image.source")
 	flags.Int64Var(&created, "created", 0, "Unix time that the image says it was made at; the commit's, so that it is the same again")
 	flags.StringVar(&w.Licence, "licence", "", "file with the licence")
 	flags.StringVar(&dir, "out", "out/image", "directory to write to")
