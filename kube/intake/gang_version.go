@@ -34,9 +34,9 @@ type gangVersion struct {
 }
 
 // choose returns the version to read; ok is false if the API server serves none.
-func (v *gangVersion) choose() (version string, ok bool) {
+func (v *gangVersion) choose(ctx context.Context) (version string, ok bool) {
 	for _, version := range v.api.Versions {
-		served, err := serves(v.discovery, v.api.Resource.WithVersion(version))
+		served, err := serves(ctx, v.discovery, v.api.Resource.WithVersion(version))
 		switch {
 		case err != nil:
 			// The answer of the list will be the better one.
@@ -69,7 +69,7 @@ func (v *gangVersion) listWatch(in func(schema.GroupVersionResource) *cache.List
 	notServed := apierrors.NewNotFound(v.api.Resource, "")
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			version, ok := v.choose()
+			version, ok := v.choose(ctx)
 			if !ok {
 				return nil, notServed
 			}
@@ -77,7 +77,7 @@ func (v *gangVersion) listWatch(in func(schema.GroupVersionResource) *cache.List
 			return in(v.api.Resource.WithVersion(version)).ListWithContextFunc(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			version, ok := v.choose()
+			version, ok := v.choose(ctx)
 			switch {
 			case !ok:
 				return nil, notServed

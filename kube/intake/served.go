@@ -24,9 +24,11 @@ var recentKinds = map[cluster.Kind]schema.GroupVersionResource{
 	cluster.KindDeviceTaint: resourceapi.SchemeGroupVersion.WithResource("devicetaintrules"), // since 1.37
 }
 
-// serves reports whether the API server serves a resource. An error means that discovery does not answer.
-func serves(d discovery.DiscoveryInterface, r schema.GroupVersionResource) (bool, error) {
-	list, err := d.ServerResourcesForGroupVersion(r.GroupVersion().String())
+// serves reports whether the API server serves a resource. An error means that discovery does not answer, or that ctx
+// ended before it did.
+func serves(ctx context.Context, d discovery.DiscoveryInterface, r schema.GroupVersionResource) (bool, error) {
+	asked := discovery.ToDiscoveryInterfaceWithContext(d)
+	list, err := asked.ServerResourcesForGroupVersionWithContext(ctx, r.GroupVersion().String())
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
@@ -39,8 +41,8 @@ func serves(d discovery.DiscoveryInterface, r schema.GroupVersionResource) (bool
 // ifServed asks discovery before each list and each watch of a resource, so that one that is not served is reported as
 // not found: to a user without the right to it, it would be forbidden, for which the start waits a moment.
 func ifServed(d discovery.DiscoveryInterface, r schema.GroupVersionResource, lw *cache.ListWatch) *cache.ListWatch {
-	check := func() error {
-		if served, err := serves(d, r); err == nil && !served {
+	check := func(ctx context.Context) error {
+		if served, err := serves(ctx, d, r); err == nil && !served {
 			return apierrors.NewNotFound(r.GroupResource(), "")
 		}
 		return nil // without an answer, that of the list is the better one
@@ -48,13 +50,13 @@ func ifServed(d discovery.DiscoveryInterface, r schema.GroupVersionResource, lw 
 	list, watches := lw.ListWithContextFunc, lw.WatchFuncWithContext
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			if err := check(); err != nil {
+			if err := check(ctx); err != nil {
 				return nil, err
 			}
 			return list(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			if err := check(); err != nil {
+			if err := check(ctx); err != nil {
 				return nil, err
 			}
 			return watches(ctx, o)
