@@ -86,6 +86,25 @@ image: ## out/image: images for amd64 and arm64 with bills of materials (IMAGE=r
 		--binary linux/amd64=out/image/linux-amd64/kumiki --binary linux/arm64=out/image/linux-arm64/kumiki
 	@bin/image check out/image/$(notdir $(IMAGE)).oci.tar version
 
+# make release VERSION=v0.1.0 RELEASE_URL=https://downloads.example/v0.1.0 PLATFORMS=linux/amd64
+RELEASE_URL ?=
+SOURCE_URL  ?=
+BUILDER     ?= pkg:generic/unidentified-builder
+PLATFORMS   ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+.PHONY: release
+release: ## out/release: all files of a release (VERSION=v0.1.0 RELEASE_URL=https://... PLATFORMS="linux/amd64"); see docs/contributing/release.md
+	GOWORK=off $(GO) -C tools build -buildvcs=false -o ../bin/image ./image
+	GOWORK=off $(GO) -C tools build -buildvcs=false -o ../bin/release ./release
+	@rm -rf out/release
+	@bin/release build --version "$(VERSION)" --revision "$$(git rev-parse HEAD 2>/dev/null)" \
+		--created "$$(git log -1 --format=%ct 2>/dev/null || echo 0)" --url "$(RELEASE_URL)" --source-url "$(SOURCE_URL)" \
+		--builder "$(BUILDER)" --platforms "$(PLATFORMS)" --out out/release
+	@bin/release verify out/release
+
+.PHONY: release-check
+release-check: ## build a release of the commit twice, in two directories, and compare all bytes (VERSION=v0.1.0 PLATFORMS="linux/amd64")
+	@GO="$(GO)" MAKE="$(MAKE)" sh tools/release-check.sh "$(VERSION)" "$(PLATFORMS)"
+
 .PHONY: lint
 lint: ## vet and staticcheck on all modules, the rules of internal/lint (formatting is one)
 	GOWORK=off $(GO) -C tools build -buildvcs=false -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
