@@ -210,6 +210,7 @@ func roleCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			supervise.FollowParent()
 			if args[0] == roles.Nodes {
 				return nodesRole(args[1:])
 			}

@@ -48,6 +48,8 @@ func newUpCommand(io streams) *cobra.Command {
 	c.Flags().IntVar(&o.Nodes, "nodes", 100, "number of nodes")
 	c.Flags().StringVar(&o.Kubernetes, "kubernetes", up.Releases[0], "release of the control plane: "+
 		strings.Join(up.Releases, ", ")+"; the first time, its parts are built, which takes some minutes")
+	c.Flags().StringVar(&o.BinaryDir, "localcluster-dir", "",
+		"directory of kumiki-localcluster; default: built in the source tree, or beside this program, or in PATH")
 	c.Flags().StringVarP(&o.File, "filename", "f", "", "manifests to apply instead of the demo workload")
 	c.Flags().BoolVar(&o.Gangs, "gangs", false,
 		"serve all APIs that declare gangs, enable all declarations, and apply an example of each unless "+

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/transport"
 
 	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
 // Scheduler is a scheduler's process.
@@ -123,7 +124,7 @@ func Start(ctx context.Context, o Options, name, kubeconfig, dir string) (*Sched
 	s.Cmd = exec.CommandContext(ctx, line[0], line[1:]...)
 	s.Cmd.Stderr = log
 	s.Cmd.Env = environment(report.DefaultGoLimits())
-	s.Cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	s.Cmd.SysProcAttr = testcluster.ChildAttributes(syscall.SIGTERM)
 	s.Cmd.Cancel = func() error { return s.Cmd.Process.Signal(syscall.SIGTERM) }
 	s.Cmd.WaitDelay = 20 * time.Second
 	stdout, err := s.Cmd.StdoutPipe()

@@ -31,16 +31,15 @@ const (
 	ldflagsFile = "ldflags"
 )
 
-// ErrNoSource says that neither the source tree nor a binary was found.
-var ErrNoSource = errors.New("found neither the source of " + BinaryName + " nor a built one")
+// ErrNotFound says that neither the source tree nor a binary was found.
+var ErrNotFound = errors.New("this command starts a local cluster with another program, which was not found")
 
-// Build returns the path of an up-to-date binary of a release, building it if needed: some minutes the first
-// time, a second when nothing changed. Lines about the progress go to progress, which may be
-// nil.
+// Build returns the path of an up-to-date binary of a release, building it if needed: some minutes the first time, a
+// second when nothing changed. Lines about the progress go to progress, which may be nil.
 //
-// The binary is taken from BinaryEnv; else built from the source tree around
-// the working directory or around this program into the tree's bin/; else
-// looked for beside this program and in PATH.
+// The binary is that of BinaryEnv; or it is built into bin/ of the source tree around this program; or it is beside
+// this program, as an installation has it; or it is built in the source tree around the working directory, as tests
+// need it; or it is in PATH.
 func Build(ctx context.Context, r Release, progress io.Writer) (string, error) {
 	if progress == nil {
 		progress = io.Discard
@@ -51,44 +50,44 @@ func Build(ctx context.Context, r Release, progress io.Writer) (string, error) {
 		}
 		return path, nil
 	}
-	if root, ok := sourceRoot(); ok {
-		return buildIn(ctx, root, r, progress)
-	}
-	if self, err := os.Executable(); err == nil {
+	self, err := os.Executable()
+	if err == nil {
+		if self, err = filepath.EvalSymlinks(self); err != nil {
+			return "", err
+		}
+		if root, ok := sourceRoot(filepath.Dir(self)); ok {
+			return buildIn(ctx, root, r, progress)
+		}
 		beside := filepath.Join(filepath.Dir(self), r.binary())
 		if _, err := os.Stat(beside); err == nil {
 			return beside, nil
 		}
 	}
+	if wd, err := os.Getwd(); err == nil {
+		if root, ok := sourceRoot(wd); ok {
+			return buildIn(ctx, root, r, progress)
+		}
+	}
 	if path, err := exec.LookPath(r.binary()); err == nil {
 		return path, nil
 	}
-	return "", fmt.Errorf("%w (%s); set %s", ErrNoSource, r.binary(), BinaryEnv)
+	return "", fmt.Errorf("%w: %s is neither in %s, where this program is, nor in PATH. Put it there from the "+
+		"archive of the same version, or give its directory with --localcluster-dir",
+		ErrNotFound, r.binary(), filepath.Dir(self))
 }
 
-// sourceRoot finds the repository above the working directory (tests run in
-// their package's directory) or above this program (bin/kumiki).
-func sourceRoot() (string, bool) {
-	var starts []string
-	if wd, err := os.Getwd(); err == nil {
-		starts = append(starts, wd)
-	}
-	if self, err := os.Executable(); err == nil {
-		starts = append(starts, filepath.Dir(self))
-	}
-	for _, dir := range starts {
-		for {
-			if _, err := os.Stat(filepath.Join(dir, moduleDir, ldflagsFile+".txt")); err == nil {
-				return dir, true
-			}
-			parent := filepath.Dir(dir)
-			if parent == dir {
-				break
-			}
-			dir = parent
+// sourceRoot finds the repository above a directory.
+func sourceRoot(dir string) (string, bool) {
+	for {
+		if _, err := os.Stat(filepath.Join(dir, moduleDir, ldflagsFile+".txt")); err == nil {
+			return dir, true
 		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", false
+		}
+		dir = parent
 	}
-	return "", false
 }
 
 // buildIn builds into bin/ of the source tree, or into the user's cache when

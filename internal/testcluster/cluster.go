@@ -36,6 +36,8 @@ const (
 type Options struct {
 	// Kubernetes is the release; empty means that of the environment (ReleaseEnv), or Matched.
 	Kubernetes Release
+	// BinaryDir is the directory of the program; empty means what Build finds.
+	BinaryDir string
 	// Nodes of the default shape; 0 means the program's default, -1 none.
 	Nodes int
 	// NodeSpec describes the nodes in YAML (the text, not a file) and replaces Nodes.
@@ -135,7 +137,12 @@ func Launch(ctx context.Context, opts Options) (*Cluster, error) {
 	if opts.Gangs {
 		opts.FeatureGates, opts.RuntimeConfig = r.GangGates(), "scheduling.k8s.io/"+r.GangVersion()+"=true"
 	}
-	binary, err := Build(ctx, r, opts.Progress)
+	binary := filepath.Join(opts.BinaryDir, r.binary())
+	if opts.BinaryDir == "" {
+		binary, err = Build(ctx, r, opts.Progress)
+	} else {
+		_, err = os.Stat(binary)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -207,13 +214,7 @@ func Spawn(cmd *exec.Cmd) error {
 
 func (c *Cluster) start(opts Options) (io.Reader, error) {
 	c.cmd = exec.Command(c.binary, opts.args(c.specFile)...)
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{
-		// Ctrl-C at the terminal reaches this process, which then closes the
-		// cluster.
-		Setpgid: true,
-		// SIGTERM and not SIGKILL, so that the program still cleans up.
-		Pdeathsig: syscall.SIGTERM,
-	}
+	c.cmd.SysProcAttr = ChildAttributes(syscall.SIGTERM) // not SIGKILL, so that the program still cleans up
 	stdout, err := c.cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", BinaryName, err)

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"syscall"
 
 	"github.com/kumiki-scheduler/kumiki/localcluster/roles"
 )
@@ -87,12 +86,7 @@ func command(dir, role string, args []string, stdout io.Writer) (*exec.Cmd, *os.
 	if stdout != nil {
 		cmd.Stdout = stdout
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		// A Ctrl-C at the terminal is for the supervisor, which ends the
-		// children in order.
-		Setpgid:   true,
-		Pdeathsig: syscall.SIGKILL,
-	}
+	cmd.SysProcAttr = attributes()
 	return cmd, log, nil
 }
 

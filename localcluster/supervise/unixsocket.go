@@ -6,21 +6,18 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
-	"strconv"
 )
 
-// The address of a unix socket holds about 100 bytes, less than many temporary
-// directories are long. So sockets are named through /proc/self/fd/N of the
-// open directory, which is always short.
-
+// withShortPath opens a directory and names the control socket in it. The address of a unix socket holds about 100
+// bytes, less than many temporary directories are long, so it is named through the open directory where that is
+// possible.
 func withShortPath(dir string, use func(path string) error) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return use(filepath.Join("/proc/self/fd", strconv.Itoa(int(f.Fd())), controlSock))
+	return use(shortName(dir, f.Fd(), controlSock))
 }
 
 func listenUnix(dir string) (net.Listener, error) {

@@ -38,6 +38,9 @@ type Options struct {
 	Nodes int
 	// Kubernetes is the release of the control plane, one of Releases.
 	Kubernetes string
+	// BinaryDir is the directory of the local cluster's program; empty means the source tree, or beside this program,
+	// or PATH.
+	BinaryDir string
 	// File holds manifests to apply instead of the demonstration.
 	File string
 	// Gangs serves all APIs that declare gangs, enables all declarations, and applies an example of each unless there
@@ -117,7 +120,7 @@ func launch(ctx context.Context, o Options) (*testcluster.Cluster, error) {
 	lifetime, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, end)
 	cluster, err := testcluster.Launch(lifetime, testcluster.Options{Kubernetes: testcluster.Release(o.Kubernetes),
-		NodeSpec: nodeSpec(o.Nodes), Gangs: o.Gangs, Progress: o.Err})
+		BinaryDir: o.BinaryDir, NodeSpec: nodeSpec(o.Nodes), Gangs: o.Gangs, Progress: o.Err})
 	stop()
 	if err != nil {
 		end()
