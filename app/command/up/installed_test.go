@@ -24,7 +24,7 @@ func TestUpFromAnInstallation(t *testing.T) {
 		t.Fatalf("building kumiki: %v\n%s", err, out)
 	}
 	run := func(args ...string) (string, int) {
-		c := exec.CommandContext(t.Context(), kumiki, append([]string{"up", "--nodes", "4", "--once"}, args...)...)
+		c := exec.CommandContext(t.Context(), kumiki, append([]string{"up", "--nodes", "5", "--once"}, args...)...)
 		c.Dir, c.Env = empty, []string{}
 		out, err := c.CombinedOutput()
 		var exit *exec.ExitError
