@@ -4,6 +4,7 @@ package gen
 
 import (
 	"fmt"
+	"hash/fnv"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -61,7 +62,22 @@ func (m *maker) cornerMatch(p *v1.Pod) {
 		case 4:
 			pv.Spec.StorageClassName = "other"
 			pv.Annotations = map[string]string{v1.BetaStorageClassAnnotation: class}
+			resizeByName(pv)
 		}
 		m.made = append(m.made, scenario.Object{APIObject: pv})
 	}
+}
+
+// resizeByName makes a volume with a class in its annotation a little larger than others. Upstream takes any of several
+// volumes of equal size, in map order, and its score groups them by the class in the field: it would differ from run to
+// run.
+func resizeByName(pv *v1.PersistentVolume) {
+	size, known := pv.Spec.Capacity[v1.ResourceStorage]
+	if !known {
+		return
+	}
+	h := fnv.New32a()
+	h.Write([]byte(pv.Name))
+	size.Add(*resource.NewQuantity(1024*(1+int64(h.Sum32()%1000)), resource.BinarySI))
+	pv.Spec.Capacity[v1.ResourceStorage] = size
 }

@@ -220,6 +220,7 @@ func (m *maker) volume(name string, nodes []*v1.Node) *v1.PersistentVolume {
 	pv.Status.Phase = v1.VolumeAvailable
 	if m.Rare(12) {
 		pv.Annotations = map[string]string{v1.BetaStorageClassAnnotation: Pick(m.Rand, classNames...)}
+		resizeByName(pv)
 	}
 	if m.Chance(25) {
 		mode := Pick(m.Rand, v1.PersistentVolumeBlock, v1.PersistentVolumeFilesystem)
