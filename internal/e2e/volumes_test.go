@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
 )
 
 const disk = "disk.csi.example.com"
@@ -48,13 +51,39 @@ func isBound(claim string) func(context.Context, *stage) error {
 	}
 }
 
+// areAvailable waits until every scheduler knows the volumes as available. Without it, a pod can be decided between the
+// updates of two volumes, whose phase a controller sets one after the other.
+func areAvailable(volumes ...string) func(context.Context, *stage) error {
+	return func(ctx context.Context, s *stage) error {
+		return until(ctx, func() string {
+			for _, scheduler := range s.schedulers {
+				missing := ""
+				if err := scheduler.Ask(ctx, func(e *engine.Engine) {
+					for _, name := range volumes {
+						pv, known := cluster.Find[*v1.PersistentVolume](e.View().Snapshot(), "", s.scenario+"-"+name)
+						if !known || pv.Status.Phase != v1.VolumeAvailable {
+							missing = name
+						}
+					}
+				}); err != nil {
+					return err.Error()
+				}
+				if missing != "" {
+					return "a scheduler does not know volume " + missing + " as available"
+				}
+			}
+			return ""
+		})
+	}
+}
+
 func volumeScenarios() []scenario {
 	two := [][2]string{{"a", "{count: 2}"}}
 	zonedDisks := [][2]string{{"a", "{count: 2, zones: [z0, z1], csi: {" + disk + ": 0}}"}}
 	return []scenario{
 		{"volume-static", two, []step{
-			{apply: storageClass(noProvisioner, late, "") + localVolume("v1", "a-0001", 5) + localVolume("v2", "a-0001", 2) + wantsVolume("c", "SCENARIO", 2, "") + mounts("p", "c", ""),
-				want: map[string]string{"p": "a-1"}, do: isBound("c")},
+			{apply: storageClass(noProvisioner, late, "") + localVolume("v1", "a-0001", 5) + localVolume("v2", "a-0001", 2), do: areAvailable("v1", "v2")},
+			{apply: wantsVolume("c", "SCENARIO", 2, "") + mounts("p", "c", ""), want: map[string]string{"p": "a-1"}, do: isBound("c")},
 			// The smaller of two that fit was taken.
 			{do: func(ctx context.Context, s *stage) error {
 				volume, err := s.phase(ctx, "c", v1.ClaimBound)
