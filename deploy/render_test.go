@@ -25,10 +25,16 @@ import (
 // objects are what an overlay comes to.
 type objects []*unstructured.Unstructured
 
-// overlay runs kustomize as `kubectl apply -k` does.
+// overlay returns the objects of an overlay of this directory.
 func overlay(t *testing.T, name string) objects {
 	t.Helper()
-	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "kustomize/"+name)
+	return kustomized(t, "kustomize/"+name)
+}
+
+// kustomized runs kustomize as `kubectl apply -k` does.
+func kustomized(t *testing.T, dir string) objects {
+	t.Helper()
+	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
 // TestThePatchOfTheRunbookRecordsToAVolume applies the patch that docs/runbook.md shows: the root file system is
@@ -72,17 +69,5 @@ func patched(t *testing.T, name, patch string) appsv1.Deployment {
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all objects
-	for _, r := range made.Resources() {
-		o, err := r.Map()
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, &unstructured.Unstructured{Object: o})
-	}
-	return only[appsv1.Deployment](t, all, "Deployment")
+	return only[appsv1.Deployment](t, kustomized(t, dir), "Deployment")
 }
