@@ -118,6 +118,7 @@ lint: ## vet and staticcheck on all modules, the rules of internal/lint (formatt
 		(cd $$m && GOWORK=off "$(CURDIR)/bin/staticcheck" ./...) || bad=1; \
 	done; \
 	echo "==> vet the tests that need the release before"; $(GO) vet -tags previous ./internal/e2e || bad=1; \
+	echo "==> vet the tests beside other components"; $(GO) vet -tags ecosystem ./internal/ecosystem ./internal/learntest || bad=1; \
 	echo "==> vet the recorder of the dashboard's metrics"; GOWORK=off $(GO) -C deploy/test vet -tags record . || bad=1; \
 	echo "==> rules"; $(GO) test ./internal/lint || bad=1; \
 	if [ $$bad = 0 ]; then echo "lint ok"; else echo "lint FAILED"; exit 1; fi
@@ -135,6 +136,21 @@ localcluster-previous: ## a control plane of the release before, for kumiki up -
 .PHONY: e2e-previous
 e2e-previous: localcluster-previous ## the core scenarios on an API server of the release before
 	KUMIKI_KUBERNETES=$(PREVIOUS) $(GO) test -count 1 -p 1 -timeout 30m -tags previous ./internal/e2e -run '^($(CORE_E2E))$$'
+
+# Controllers of other projects beside kumiki: make ecosystem COMPONENTS="jobset lws". Each is a module below ecosystem/,
+# outside go.work, so that its dependencies stay its own.
+COMPONENTS ?= $(notdir $(patsubst %/go.mod,%,$(wildcard ecosystem/*/go.mod)))
+SELECTED    = $(shell echo $(COMPONENTS) | tr ' ' '|')
+.PHONY: ecosystem
+ecosystem: build ## other projects' controllers beside kumiki, and the pages of docs/tasks that run them (COMPONENTS="jobset lws")
+	$(GO) test -count 1 -p 1 -timeout 60m -tags ecosystem ./internal/ecosystem -run '^Test(?i:$(SELECTED))'
+	$(GO) test -count 1 -p 1 -timeout 60m -tags ecosystem ./internal/learntest -run '^TestPagesWithComponents$$/^($(SELECTED))$$'
+
+.PHONY: component
+component: build ## bin/component, and the controller of another project that it runs beside a local cluster (COMPONENT=jobset)
+	@test -n "$(COMPONENT)" || { echo "make $@ COMPONENT=jobset" >&2; exit 2; }
+	$(GOBUILD) -o bin/component ./internal/ecosystem/cmd/component
+	bin/component build $(COMPONENT)
 
 .PHONY: architecture
 architecture: ## write the diagram of packages in docs/architecture.md

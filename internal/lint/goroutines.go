@@ -32,6 +32,7 @@ var goroutines = map[string]budget{
 	"internal/probe":       {1, "runs one test that may fail; waited for at once"},
 	"internal/mutation":    {1, "runs test processes side by side; waited for before it returns"},
 	"internal/e2e/checker": {2, "keeps the history of bindings; ends with the test"},
+	"internal/ecosystem":   {2, "wait for a child process; they end with it, or with the wait until it is ready"},
 	"internal/fault":       {4, "two for each watch, one for late requests, one that serves; they end with the watch, the request or the proxy"},
 	"internal/fakekubelet": {3, "both directions of a forwarded connection; they end with the connection"},
 	"internal/learntest":   {4, "commands in the background of a chapter; they end with the chapter"},
