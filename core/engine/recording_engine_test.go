@@ -65,6 +65,7 @@ type preemptionSetup struct {
 	Sync            bool        `json:"sync,omitempty"`
 	Strict          bool        `json:"strict,omitempty"`
 	VictimTimeout   record.Time `json:"victimTimeout,omitempty"`
+	After           record.Time `json:"after,omitempty"`
 	Runs            int         `json:"runs,omitempty"`
 }
 
@@ -104,7 +105,8 @@ func profileSetupOf(p engine.Profile) profileSetup {
 	}
 	if how := p.Preemption; how != nil {
 		s.Preemption = &preemptionSetup{
-			PodsOnly: how.PodsOnly, Sync: how.Sync, Strict: how.Strict, VictimTimeout: how.VictimTimeout, Runs: how.Runs,
+			PodsOnly: how.PodsOnly, Sync: how.Sync, Strict: how.Strict, VictimTimeout: how.VictimTimeout,
+			After: how.After, Runs: how.Runs,
 		}
 		if how.Limit != nil {
 			s.Preemption.Limited, s.Preemption.LimitPercentage, s.Preemption.LimitAbsolute = true, how.Limit.MinPercentage, how.Limit.MinAbsolute
@@ -214,7 +216,8 @@ func (s *profileSetup) profile(known map[string]plugin.Plugin, foreign *recorded
 	}
 	if how := s.Preemption; how != nil {
 		p.Preemption = &preempt.Config{
-			PodsOnly: how.PodsOnly, Sync: how.Sync, Strict: how.Strict, VictimTimeout: how.VictimTimeout, Runs: how.Runs,
+			PodsOnly: how.PodsOnly, Sync: how.Sync, Strict: how.Strict, VictimTimeout: how.VictimTimeout,
+			After: how.After, Runs: how.Runs,
 		}
 		if how.Limited {
 			p.Preemption.Limit = &preempt.Limit{MinPercentage: how.LimitPercentage, MinAbsolute: how.LimitAbsolute}
