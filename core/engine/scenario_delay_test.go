@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 
+	v1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -37,7 +41,7 @@ func (s robbing) delayingEngine(args []string) *engine.Engine {
 	p.Preemption = &how
 	return engine.New(engine.Config{
 		Seed: 1, Profiles: append(more, p), Less: basic.PrioritySort{},
-		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: noFlush,
+		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
 }
 
@@ -89,5 +93,22 @@ func (a *arena) checkDelay(f engine.Evict) {
 	since := record.Time(boss.Status.Conditions[at].LastTransitionTime.UnixNano())
 	if a.now < since+a.how.After {
 		a.t.Fatalf("pod %s evicts %v at %d, and is unschedulable since %d", boss.Name, named(f.Victims), a.now, since)
+	}
+}
+
+// TestAnExtenderIsNotAskedDuringADelay: an extender is asked which victims it allows when pods are evicted, and not
+// while that is delayed.
+func TestAnExtenderIsNotAskedDuringADelay(t *testing.T) {
+	extender := &chooser{answer: func(of []place.ForeignVictims) ([]place.ForeignVictims, error) { return of, nil }}
+	prof := locked()
+	prof.Preemption, prof.Foreign = &preempt.Config{After: 30 * record.Second}, extender
+	s := robbing{&story{t: t, engine: engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{prof}, Less: basic.PrioritySort{}}),
+		intake: convert.NewIntake(), pods: map[string]*v1.Pod{}}}
+	s.play([]byte("node n1 cpu=2\npod a cpu=2 priority=1 on=n1\nsynced\ntick 1000\npod boss cpu=2 priority=9\ncycle\n"))
+	if len(extender.asked) != 0 {
+		t.Fatalf("asked during the delay: %q", extender.asked)
+	}
+	if told := string(s.play([]byte("tick 1030\ncycle\n"))); len(extender.asked) != 1 || !strings.Contains(told, "evict [a] from n1") {
+		t.Fatalf("asked %q at the end of the delay:\n%s", extender.asked, told)
 	}
 }

@@ -76,7 +76,11 @@ func (s robbing) tell(verb string, args []string) {
 	case "node-gone":
 		s.stepped(engine.NodeGone{Name: args[0]})
 	case "tick":
-		s.stepped(engine.Tick{Now: record.Time(s.number(args[0])) * record.Second})
+		at, err := time.ParseDuration(args[0] + "s")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.stepped(engine.Tick{Now: record.Time(at)})
 	case "budget":
 		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: args[0]}}
 		key, value, _ := strings.Cut(args[2], "=")
