@@ -15,6 +15,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	res "github.com/kumiki-scheduler/kumiki/core/resource"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // The defaults for scores are added without a second look at a pod whose containers say all they want; the slow twin
@@ -184,6 +185,28 @@ func TestPreempted(t *testing.T) {
 		}
 		if got := in.Pod(p).Preempted; got != c.want {
 			t.Errorf("a pod that %s: preempted %v", c.name, got)
+		}
+	}
+}
+
+// TestUnschedulableSince: the time of the condition PodScheduled counts only with the reason Unschedulable.
+func TestUnschedulableSince(t *testing.T) {
+	at := metav1.Unix(1000, 0)
+	for _, c := range []struct {
+		condition v1.PodCondition
+		want      record.Time
+	}{
+		{v1.PodCondition{}, 0},
+		{v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: "Unschedulable", LastTransitionTime: at}, 1000 * record.Second},
+		{v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: "Unschedulable"}, 0},
+		{v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: "SchedulingGated", LastTransitionTime: at}, 0},
+		{v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: "SchedulerError", LastTransitionTime: at}, 0},
+		{v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue, Reason: "Unschedulable", LastTransitionTime: at}, 0},
+	} {
+		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"},
+			Status: v1.PodStatus{Conditions: []v1.PodCondition{c.condition}}}
+		if got := NewIntake().Pod(p).UnschedulableSince; got != c.want {
+			t.Errorf("with %+v: since %d, want %d", c.condition, got, c.want)
 		}
 	}
 }
