@@ -61,6 +61,59 @@ type GangReport struct {
 	Only string `json:"only,omitempty"`
 }
 
+// GangList is all gangs at one moment: those whose pods wait or have a node, and those that an object declares.
+type GangList struct {
+	At Time `json:"at"`
+	// Counts are of all gangs, whatever Gangs lists.
+	Counts GangCounts `json:"counts"`
+	// Paused is set while scheduling is paused.
+	Paused *Pause `json:"paused,omitempty"`
+	// Gangs are sorted by namespace, name and source.
+	Gangs []GangEntry `json:"gangs,omitempty"`
+
+	// Only is the namespace to which the gangs are limited, because the reader may not see others; empty for a whole
+	// answer.
+	Only string `json:"only,omitempty"`
+}
+
+// GangCounts counts gangs.
+type GangCounts struct {
+	Gangs int `json:"gangs"`
+	// Waiting gangs have pods without a node. Partial ones have some bound pods, but fewer than their minimum.
+	Waiting int `json:"waiting"`
+	Partial int `json:"partial"`
+}
+
+// GangEntry is the state of one gang, without a search for places. Fields mean what they mean in GangReport.
+type GangEntry struct {
+	Name         string   `json:"name"` // namespace/name
+	Source       string   `json:"source"`
+	Quorum       int      `json:"quorum"`
+	Stated       bool     `json:"stated"`
+	OneByOne     bool     `json:"oneByOne,omitempty"`
+	Desired      int      `json:"desired,omitempty"`
+	Bound        int      `json:"bound"`
+	Coming       int      `json:"coming,omitempty"`
+	Waiting      int      `json:"waiting,omitempty"`
+	Missing      int      `json:"missing,omitempty"`
+	Priority     int32    `json:"priority"`
+	Where        SubQueue `json:"where"`
+	Since        Time     `json:"since,omitempty"`
+	Attempts     int      `json:"attempts,omitempty"`
+	BackoffUntil Time     `json:"backoffUntil,omitempty"`
+	Gate         string   `json:"gate,omitempty"`
+	Reason       string   `json:"reason,omitempty"`
+	PartialSince Time     `json:"partialSince,omitempty"`
+	// Pod is the first of the waiting pods; nil if none waits, or they are scheduled one by one.
+	Pod *PodRef `json:"pod,omitempty"`
+	// Plugins are those that rejected the gang at its last attempt, or gate it; sorted.
+	Plugins []string `json:"plugins,omitempty"`
+	// Verdict is why the last attempt did not place the gang; empty if there was none, or the record is gone.
+	Verdict string `json:"verdict,omitempty"`
+	// Holds is the capacity reserved for the gang.
+	Holds *GangHold `json:"holds,omitempty"`
+}
+
 // GangPod is one pod of a gang.
 type GangPod struct {
 	Pod   PodRef `json:"pod"`

@@ -42,6 +42,7 @@ func (v *View) Handler() *API {
 	mux.HandleFunc("GET "+Prefix+"whatif/{kind}/{namespace}/{name}", v.serveWhatIf)
 	mux.HandleFunc("GET "+Prefix+"queue", v.serveQueue)
 	mux.HandleFunc("GET "+Prefix+"queue/watch", v.serveMoves)
+	mux.HandleFunc("GET "+Prefix+"gangs", v.serveGangs)
 	mux.HandleFunc("GET "+Prefix+"decisions", v.serveDecisions)
 	return &API{v, mux}
 }
@@ -113,6 +114,15 @@ func (v *View) serveQueue(w http.ResponseWriter, r *http.Request) {
 		report.Entries, _ = keep(report.Entries, func(e record.QueueEntry) bool { return e.Pod.Namespace == namespace })
 	}
 	answer(w, report, true, err, "")
+}
+
+// serveGangs answers with the gangs of ?namespace, or all; the counts are of all.
+func (v *View) serveGangs(w http.ResponseWriter, r *http.Request) {
+	list, err := v.Gangs(r.Context())
+	if namespace := r.FormValue("namespace"); namespace != "" {
+		list.Gangs, _ = keep(list.Gangs, func(e record.GangEntry) bool { return redactor{namespace}.oursKey(e.Name) })
+	}
+	answer(w, list, true, err, "")
 }
 
 func (v *View) serveDecisions(w http.ResponseWriter, r *http.Request) {

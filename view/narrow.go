@@ -71,7 +71,8 @@ type narrow struct {
 }
 
 // ServeNarrow answers an identity that may not read Prefix: about pods that it may get and their gangs, and about the
-// queue of a namespace whose pods it may list, without names of other namespaces. may is asked for each request.
+// queue and the gangs of a namespace whose pods it may list, without names of other namespaces. may is asked for each
+// request.
 func (a *API) ServeNarrow(w http.ResponseWriter, r *http.Request, may May) {
 	n := narrow{a.v, may}
 	mux := http.NewServeMux()
@@ -80,6 +81,7 @@ func (a *API) ServeNarrow(w http.ResponseWriter, r *http.Request, may May) {
 	mux.HandleFunc("GET "+Prefix+"whatif/{kind}/{namespace}/{name}", n.serveWhatIf)
 	mux.HandleFunc("GET "+Prefix+"queue", n.serveQueue)
 	mux.HandleFunc("GET "+Prefix+"queue/watch", n.serveMoves)
+	mux.HandleFunc("GET "+Prefix+"gangs", n.serveGangs)
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		forbid(w, "this path shows all namespaces: you need get on the nonResourceURL "+Prefix+"*")
 	})
@@ -164,17 +166,17 @@ func (n narrow) serveWhatIf(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// namespaceOf returns the namespace that a request is about, or answers the request itself.
-func namespaceOf(w http.ResponseWriter, r *http.Request) string {
+// namespaceOf returns the namespace that a request about a subject names, or answers the request itself.
+func namespaceOf(w http.ResponseWriter, r *http.Request, subject string) string {
 	namespace := r.FormValue("namespace")
 	if namespace == "" {
-		forbid(w, "you may not see the queue of all namespaces; name one with -n (namespace=NAME in the URL)")
+		forbid(w, "you may not see "+subject+" of all namespaces; name one with -n (namespace=NAME in the URL)")
 	}
 	return namespace
 }
 
 func (n narrow) serveQueue(w http.ResponseWriter, r *http.Request) {
-	namespace := namespaceOf(w, r)
+	namespace := namespaceOf(w, r, "the queue")
 	if namespace == "" || !n.allowed(w, r, "list", namespace, "") {
 		return
 	}
@@ -185,9 +187,21 @@ func (n narrow) serveQueue(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+func (n narrow) serveGangs(w http.ResponseWriter, r *http.Request) {
+	namespace := namespaceOf(w, r, "the gangs")
+	if namespace == "" || !n.allowed(w, r, "list", namespace, "") {
+		return
+	}
+	var list record.GangList
+	var err error
+	if n.ask(w, r, func() { list, err = n.v.Gangs(r.Context()) }) {
+		answer(w, redactor{namespace}.gangs(list), true, err, "")
+	}
+}
+
 // serveMoves streams the moves of one namespace. The right is checked again while the stream is open.
 func (n narrow) serveMoves(w http.ResponseWriter, r *http.Request) {
-	namespace := namespaceOf(w, r)
+	namespace := namespaceOf(w, r, "the queue")
 	if namespace == "" || !n.allowed(w, r, "watch", namespace, "") {
 		return
 	}

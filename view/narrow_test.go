@@ -88,6 +88,9 @@ func TestNarrowRights(t *testing.T) {
 		{"queue", all, 403},
 		{"queue?namespace=default", []string{"list default/"}, 200},
 		{"queue?namespace=default", []string{"get default/", "list shop/"}, 403},
+		{"gangs", all, 403},
+		{"gangs?namespace=default", []string{"list default/"}, 200},
+		{"gangs?namespace=default", []string{"get default/", "list shop/"}, 403},
 		{"queue/watch", all, 403},
 		{"queue/watch?namespace=default", []string{"get default/", "list default/"}, 403},
 		{"whatif/pod/default/a?if=drain+n1", []string{"get default/"}, 200},
@@ -108,7 +111,7 @@ func TestNarrowRights(t *testing.T) {
 	}
 }
 
-// TestNarrowAnswersAreRedacted. Fault: the queue of a namespace lists all namespaces.
+// TestNarrowAnswersAreRedacted. Faults: the queue, or the list of gangs, of a namespace lists all namespaces.
 func TestNarrowAnswersAreRedacted(t *testing.T) {
 	v := fast(New(Options{Asker: asks(twoNamespaces{engineOf{"a", "n1"}})}))
 	var pod record.PodReport
@@ -125,6 +128,15 @@ func TestNarrowAnswersAreRedacted(t *testing.T) {
 	}
 	if len(queue.Entries) != 1 || queue.Entries[0].Pod.Name != "a" || queue.Counts.Active != 2 {
 		t.Errorf("queue: %+v", queue)
+	}
+	var gangs record.GangList
+	w = ask(v, "gangs?namespace=default", rights("list default/"))
+	if err := json.Unmarshal(w.Body.Bytes(), &gangs); err != nil {
+		t.Fatal(err)
+	}
+	if len(gangs.Gangs) != 1 || gangs.Gangs[0].Name != "default/train" || gangs.Counts.Gangs != 2 ||
+		gangs.Only != "default" {
+		t.Errorf("gangs: %+v", gangs)
 	}
 }
 

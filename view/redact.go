@@ -59,6 +59,20 @@ func (n redactor) queue(r record.QueueReport) record.QueueReport {
 	return r
 }
 
+// gangs returns a list whose gangs are of the namespace; its counts are of all.
+func (n redactor) gangs(r record.GangList) record.GangList {
+	r.Only, r.Paused = n.namespace, n.pause(r.Paused)
+	r.Gangs, _ = keep(r.Gangs, func(e record.GangEntry) bool { return n.oursKey(e.Name) })
+	for i := range r.Gangs {
+		e := &r.Gangs[i]
+		e.Reason, e.Verdict, e.Holds = n.text(e.Reason), n.text(e.Verdict), n.hold(e.Holds)
+		if e.Pod != nil && !n.ours(*e.Pod) {
+			e.Pod = nil
+		}
+	}
+	return r
+}
+
 // whatIf returns an answer without names of other namespaces.
 func (n redactor) whatIf(r record.WhatIf) record.WhatIf {
 	r.Only, r.Gang = n.namespace, n.key(r.Gang)

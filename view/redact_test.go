@@ -29,7 +29,8 @@ var harmless = map[string]bool{
 	"Decision.Path": true, "Decision.Plugins": true, "Candidate.Node": true, "PluginScore.Plugin": true,
 	"GangPart.Source": true, "GangPart.Domains": true, "Preemption.Node": true, "VictimNode.Node": true,
 	"Nomination.Node": true, "GangReport.Source": true, "GangReport.Where": true, "GangReport.Gate": true,
-	"GangReport.Only": true, "GangPod.State": true, "GangPod.Node": true, "GangFit.Verdict": true,
+	"GangReport.Only": true, "GangEntry.Source": true, "GangEntry.Where": true, "GangEntry.Gate": true,
+	"GangEntry.Plugins": true, "GangList.Only": true, "GangPod.State": true, "GangPod.Node": true, "GangFit.Verdict": true,
 	"GangHold.Nodes": true, "GangFit.Blocked": true, "GangFit.Domains": true, "QueueReport.Only": true, "QueueEntry.Where": true,
 	"QueueEntry.Profile": true, "QueueEntry.Plugins": true, "WhatIf.Only": true, "Supposed.Nodes": true,
 	"Prospect.Outcome": true, "Prospect.Node": true,
@@ -40,13 +41,13 @@ var (
 	keyed = map[string]bool{
 		"PodReport.Gang": true, "PodReport.Group": true, "QueueMove.Gang": true, "GangPart.Name": true,
 		"VictimUnit.Name": true, "GangReport.SparedFor": true, "GangHold.Gang": true, "QueueEntry.Gang": true,
-		"WhatIf.Gang": true,
+		"WhatIf.Gang": true, "GangEntry.Name": true,
 	}
 	texts = map[string]bool{
 		"PodReport.Before": true, "Pause.Reason": true, "Fit.PreFilterReason": true, "Reason.Reason": true,
 		"Remedy.Do": true, "QueueMove.Cause": true, "Decision.PreFilter": true, "Decision.Message": true,
 		"GangPart.Verdict": true, "GangPart.Proof": true, "Preemption.Message": true, "VictimUnit.Why": true,
-		"VictimNode.Why": true, "GangReport.Reason": true, "GangReport.Basis": true, "GangPod.Note": true,
+		"VictimNode.Why": true, "GangReport.Reason": true, "GangEntry.Reason": true, "GangEntry.Verdict": true, "GangReport.Basis": true, "GangPod.Note": true,
 		"GangFit.Message": true, "GangFit.Proof": true, "Supposed.If": true, "Supposed.Does": true,
 		"WhatIf.Notes": true, "Prospect.Reason": true, "BlockedPod.Message": true,
 	}
@@ -180,6 +181,8 @@ func TestAnswersNameNoOtherNamespace(t *testing.T) {
 			}
 		}
 		checkRedacted(t, queue, n.queue, func(record.QueueReport) *record.Preemption { return nil })
+		gangs := drawn[record.GangList](d)
+		checkRedacted(t, gangs, n.gangs, func(record.GangList) *record.Preemption { return nil })
 		whatIf := drawn[record.WhatIf](d)
 		checkRedacted(t, whatIf, n.whatIf, func(record.WhatIf) *record.Preemption { return nil })
 	})

@@ -3,6 +3,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -23,6 +24,8 @@ type Explainer interface {
 	ExplainGang(namespace, name string) (record.GangReport, bool)
 	// QueueReport reports on everything that waits.
 	QueueReport() record.QueueReport
+	// GangList reports on all gangs.
+	GangList() record.GangList
 	// WhatIfPod and WhatIfGang answer what would happen to a pod or a gang under conditions. The error is a
 	// *record.Refusal if the question is invalid.
 	WhatIfPod(namespace, name string, conditions []string) (record.WhatIf, error)
@@ -254,6 +257,26 @@ func (v *View) Queue(ctx context.Context) (report record.QueueReport, err error)
 	})
 	report.Paused = v.paused()
 	return report, err
+}
+
+// Gangs reports on all gangs, with why the last attempt at each waiting one failed.
+func (v *View) Gangs(ctx context.Context) (list record.GangList, err error) {
+	err = v.asker.Ask(ctx, func(e Explainer) { list = e.GangList() })
+	list.Paused = v.paused()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i := range list.Gangs {
+		e := &list.Gangs[i]
+		if e.Pod == nil {
+			continue
+		}
+		if number, ok := v.mu.lastOf[e.Pod.UID]; ok {
+			if part := v.mu.decisions.at(number).Gang; part != nil {
+				e.Verdict = cmp.Or(part.Proof, part.Verdict)
+			}
+		}
+	}
+	return list, err
 }
 
 // Decisions lists the newest decisions, newest first: of one pod when key (namespace/name or UID) is not empty.

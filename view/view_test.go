@@ -64,6 +64,11 @@ func (e engineOf) WhatIfGang(_, _ string, conditions []string) (r record.WhatIf,
 	}
 	return r, nil
 }
+func (e engineOf) GangList() record.GangList {
+	waiting := ref("train-0")
+	return record.GangList{Counts: record.GangCounts{Gangs: 2, Waiting: 1}, Gangs: []record.GangEntry{
+		{Name: "default/train", Waiting: 4, Pod: &waiting}, {Name: "shop/serve", Bound: 2}}}
+}
 func (e engineOf) QueueReport() record.QueueReport {
 	return record.QueueReport{Counts: record.QueueCounts{Active: 1}}
 }

@@ -134,13 +134,14 @@ func newRootCommand(io streams, plugins app.Plugins) *cobra.Command {
 Try it on this machine:      kumiki up
 Explain a pending pod:       kumiki why pod/NAME -n NAMESPACE
 List waiting pods:           kumiki queue -A
+List gangs:                  kumiki gangs -A
 Pause scheduling:            kumiki pause
 Run it in a cluster:         kumiki scheduler --config FILE`,
 	}
 	root.AddCommand(
 		newUpCommand(io), newSchedulerCommand(io, "scheduler", plugins), newWhyCommand(io, plugins),
 		newCaptureCommand(io, plugins),
-		newShadowCommand(io), newQueueCommand(io), newReplayCommand(io, plugins),
+		newShadowCommand(io), newQueueCommand(io), newGangsCommand(io), newReplayCommand(io, plugins),
 		newPauseCommand(io), newResumeCommand(io),
 		bench.NewCommand(), newConfigCommand(io, plugins), newVersionCommand(io),
 	)

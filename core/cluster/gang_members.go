@@ -136,6 +136,13 @@ func (v Snapshot) EachHeld(n NodeIdx, f func(p *Pod, gang *GangKey)) {
 	}
 }
 
+// EachHeldGang calls f for each gang of which pods hold capacity, in no order.
+func (v Snapshot) EachHeldGang(f func(key GangKey)) {
+	for key := range v.s.gangs { // order: documented as none
+		f(key)
+	}
+}
+
 // AnyGang reports whether any pod that holds capacity is in a gang.
 func (v Snapshot) AnyGang() bool { return len(v.s.gangs) > 0 }
 

@@ -4,6 +4,7 @@ package engine_test
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -94,6 +95,26 @@ func names(pods []record.PodRef) []string {
 	return out
 }
 
+// checkListed: the list of gangs says of a gang what the report on it says.
+func (s *story) checkListed(r record.GangReport) {
+	list := inspect(s.engine).GangList()
+	for _, e := range list.Gangs {
+		if e.Name != r.Name || e.Source != r.Source {
+			continue
+		}
+		want := record.GangEntry{Name: r.Name, Source: r.Source, Quorum: r.Quorum, Stated: r.Stated,
+			OneByOne: r.OneByOne, Desired: r.Desired, Bound: r.Bound, Coming: r.Coming, Waiting: r.Waiting,
+			Missing: r.Missing, Where: r.Where, Since: r.Since, Attempts: r.Attempts, BackoffUntil: r.BackoffUntil,
+			Gate: r.Gate, Reason: r.Reason, PartialSince: r.PartialSince, Holds: r.Holds}
+		want.Pod, want.Plugins, want.Priority = e.Pod, e.Plugins, e.Priority // the report has them in other places
+		if !reflect.DeepEqual(e, want) {
+			s.t.Errorf("the list has %+v, the report %+v", e, want)
+		}
+		return
+	}
+	s.t.Errorf("gang %s of %s is not in the list %+v", r.Name, r.Source, list.Gangs)
+}
+
 // whyGang prints what kumiki why tells of a gang. Asking twice must give the same.
 func (s *story) whyGang(name string) {
 	r, ok := inspect(s.engine).ExplainGang("default", name)
@@ -104,6 +125,7 @@ func (s *story) whyGang(name string) {
 		fmt.Fprintf(&s.out, "  no gang %s\n", name)
 		return
 	}
+	s.checkListed(r)
 	fmt.Fprintf(&s.out, "  %s %s: needs %d of %d (stated %v)%s, %d bound, %d coming, %d waiting, %d missing; %s %s%s\n", r.Source, r.Name, r.Quorum, r.Desired, r.Stated, sparedFor(r.SparedFor), r.Bound, r.Coming,
 		r.Waiting, r.Missing, r.Where, r.Gate, r.Reason)
 	if f := r.Fit; f != nil {

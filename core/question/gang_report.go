@@ -73,11 +73,11 @@ func (i Inspector) desired(key cluster.GangKey, waiting []*cluster.Pod, live int
 	for _, p := range waiting {
 		most = max(most, p.Gang.Desired)
 	}
-	for _, m := range i.view.Snapshot().GangMembers(key) {
-		if m.Pod.Gang != nil && !m.Pod.Terminating {
-			most = max(most, m.Pod.Gang.Desired)
+	i.view.Snapshot().EachInGang(key, func(p *cluster.Pod, _ cluster.NodeIdx) {
+		if p.Gang != nil && !p.Terminating {
+			most = max(most, p.Gang.Desired)
 		}
-	}
+	})
 	return most
 }
 
@@ -103,20 +103,14 @@ func (i Inspector) addOneByOne(r *record.GangReport, key cluster.GangKey) {
 
 // addGangWaiting adds what the queue knows of a gang's unit and, if it may be tried, what a search finds now.
 func (i Inspector) addGangWaiting(r *record.GangReport, u *queue.Unit) {
-	_, r.Where, _ = i.view.Queue().Lookup(u.UID())
-	r.Since, r.Attempts, r.Priority = u.Since, u.Attempts, u.Priority()
-	r.Gate, r.Reason = u.Gate, u.GateReason
+	wait := i.gangWait(u)
+	r.Where, r.Since, r.Attempts, r.Priority = wait.where, u.Since, u.Attempts, u.Priority()
+	r.Gate, r.Reason, r.BackoffUntil = u.Gate, wait.reason, wait.backoffUntil
 	if first, ok := i.view.Gangs().KeptFrom(); u.Extra() && ok {
 		r.SparedFor = first.String()
 	}
-	if u.Aside != "" {
-		r.Reason = u.Aside
-	}
-	if r.Where == record.Backoff {
-		r.BackoffUntil = u.BackoffUntil
-	}
-	open, _ := i.view.Gangs().OpenMembers(u.Members)
-	r.Missing = max(0, r.Quorum-r.Bound-r.Coming-len(open))
+	open := wait.open
+	r.Missing = wait.missing(r.Quorum, r.Bound+r.Coming)
 	placed := len(r.Pods)
 	for _, p := range u.Members {
 		one := record.GangPod{Pod: p.Ref(), State: "waiting"}
@@ -133,6 +127,31 @@ func (i Inspector) addGangWaiting(r *record.GangReport, u *queue.Unit) {
 		i.addGangFit(r, u, r.Pods[placed:])
 	}
 }
+
+// gangWait is how the unit of a gang waits.
+type gangWait struct {
+	where record.SubQueue
+	// reason is why the gate is closed, or why the unit is set aside; empty if neither is the case.
+	reason       string
+	backoffUntil record.Time    // 0 if it does not back off
+	open         []*cluster.Pod // the members that may be tried
+}
+
+func (i Inspector) gangWait(u *queue.Unit) gangWait {
+	w := gangWait{reason: u.GateReason}
+	_, w.where, _ = i.view.Queue().Lookup(u.UID())
+	w.open, _ = i.view.Gangs().OpenMembers(u.Members)
+	if u.Aside != "" {
+		w.reason = u.Aside
+	}
+	if w.where == record.Backoff {
+		w.backoffUntil = u.BackoffUntil
+	}
+	return w
+}
+
+// missing returns the number of pods that must be created before a gang is tried, of which live have a node.
+func (w gangWait) missing(quorum, live int) int { return max(0, quorum-live-len(w.open)) }
 
 // addGangFit adds what a search for the places of a gang's unit finds now, also to its waiting pods.
 func (i Inspector) addGangFit(r *record.GangReport, u *queue.Unit, waiting []record.GangPod) {

@@ -4,6 +4,7 @@ package question_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,4 +154,44 @@ func BenchmarkWhatIf(b *testing.B) {
 			inspector.ExplainPod(waits.Namespace, waits.Name)
 		}
 	})
+}
+
+// TestGangListHasEveryGang: a gang whose pods wait, one whose pods are bound, and one of which some are; each once, by
+// name. A gang that is bound in part counts as such. Fault: gangs of which no pod waits are left out.
+func TestGangListHasEveryGang(t *testing.T) {
+	e, in := newEngine()
+	in.DeclareGangs(convert.GangRules{Annotation: true})
+	e.Step(engine.NodeSet{Node: in.Node(newNode("n1", "4"))})
+	e.Step(engine.Synced{})
+	add := func(gang, name, node string) {
+		p := newPod(name, node)
+		p.Annotations = map[string]string{"pod_group": gang, "pod_group_size": "2"}
+		e.Step(engine.PodSet{Pod: in.Pod(p)})
+	}
+	add("waits", "waits-0", "")
+	add("runs", "runs-0", "n1")
+	add("runs", "runs-1", "n1")
+	add("part", "part-0", "n1")
+	add("part", "part-1", "")
+	list := question.New(e.View()).GangList()
+	var got []string
+	for _, g := range list.Gangs {
+		first := "-"
+		if g.Pod != nil {
+			first = g.Pod.Name
+		}
+		got = append(got, fmt.Sprintf("%s %s %d of %d bound, %d waiting from %s, %d missing, %s", g.Name, g.Source,
+			g.Bound, g.Quorum, g.Waiting, first, g.Missing, g.Where))
+	}
+	want := []string{
+		"default/part annotation 1 of 2 bound, 1 waiting from part-1, 0 missing, active",
+		"default/runs annotation 2 of 2 bound, 0 waiting from -, 0 missing, gone",
+		"default/waits annotation 0 of 2 bound, 1 waiting from waits-0, 1 missing, gated",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("gangs:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if c := list.Counts; c.Gangs != 3 || c.Waiting != 2 || c.Partial != 1 {
+		t.Errorf("counts %+v", c)
+	}
 }

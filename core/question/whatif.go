@@ -113,11 +113,11 @@ func (i Inspector) gangPriority(key cluster.GangKey) int32 {
 		return *obj.Priority
 	}
 	least, first := int32(0), true
-	for _, m := range i.view.Snapshot().GangMembers(key) {
-		if first || m.Pod.Spec.Priority < least {
-			least, first = m.Pod.Spec.Priority, false
+	i.view.Snapshot().EachInGang(key, func(p *cluster.Pod, _ cluster.NodeIdx) {
+		if first || p.Spec.Priority < least {
+			least, first = p.Spec.Priority, false
 		}
-	}
+	})
 	return least
 }
 

@@ -58,6 +58,15 @@ func (c *Client) Queue(ctx context.Context, namespace string) (r record.QueueRep
 	return r, c.get(ctx, path, &r)
 }
 
+// Gangs returns the gangs of a namespace, or all if it is empty.
+func (c *Client) Gangs(ctx context.Context, namespace string) (r record.GangList, err error) {
+	path := "gangs"
+	if namespace != "" {
+		path += "?" + url.Values{"namespace": {namespace}}.Encode()
+	}
+	return r, c.get(ctx, path, &r)
+}
+
 func (c *Client) get(ctx context.Context, path string, into any) error {
 	body, err := c.open(ctx, path)
 	if err != nil {

@@ -63,6 +63,9 @@ func (engineOf) OtherNamespace(namespace string, conditions []string) string {
 func (e engineOf) WhatIfGang(string, string, []string) (record.WhatIf, error) {
 	return record.WhatIf{}, &record.Refusal{Message: "cannot be read"}
 }
+func (engineOf) GangList() record.GangList {
+	return record.GangList{Counts: record.GangCounts{Gangs: 3}}
+}
 func (engineOf) QueueReport() record.QueueReport {
 	return record.QueueReport{Counts: record.QueueCounts{Gated: 7}}
 }
@@ -150,6 +153,10 @@ func TestFindAndAsk(t *testing.T) {
 	queue, err := c.Queue(context.Background(), "")
 	if err != nil || queue.Counts.Gated != 7 {
 		t.Fatalf("queue: %+v, %v", queue, err)
+	}
+	gangs, err := c.Gangs(context.Background(), "")
+	if err != nil || gangs.Counts.Gangs != 3 {
+		t.Fatalf("gangs: %+v, %v", gangs, err)
 	}
 	if _, err := c.Node(context.Background(), "n"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("unknown node: %v", err)

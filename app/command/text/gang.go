@@ -63,21 +63,9 @@ func Gang(w io.Writer, r record.GangReport, wide bool) error {
 }
 
 func gangState(r record.GangReport) string {
-	switch {
-	case r.OneByOne && r.Waiting > 0:
-		return fmt.Sprintf("scheduled one by one; %s", count(r.Waiting, "pod")+" waiting")
-	case r.Waiting == 0 && r.Bound >= r.Quorum && r.Quorum > 0:
-		return "running"
-	case r.Where == record.Gated:
-		return "waits for its pods"
-	case r.Waiting == 0 && r.Coming > 0:
-		return "being bound"
-	case r.Waiting == 0:
-		return "has no pods that wait"
-	case r.Bound+r.Coming >= r.Quorum:
-		return "has what it needs; more of its pods wait"
-	}
-	return "waits for capacity (" + string(r.Where) + ")"
+	return stateOfGang(record.GangEntry{
+		OneByOne: r.OneByOne, Quorum: r.Quorum, Bound: r.Bound, Coming: r.Coming, Waiting: r.Waiting, Where: r.Where,
+	})
 }
 
 func (p *page) gangFit(r record.GangReport) {

@@ -147,7 +147,28 @@ func TestPages(t *testing.T) {
 			{Pod: pod("wide-1"), State: "bound", Node: "node-2"}, {Pod: pod("wide-2"), State: "waiting"}},
 		Fit: &record.GangFit{Verdict: "does not fit now", Needed: 1, Tried: 1, Blocked: "wide-2",
 			Message: "0/5 nodes are available: 5 Insufficient nvidia.com/gpu."}}
+	gangs := record.GangList{At: now, Counts: record.GangCounts{Gangs: 6, Waiting: 4, Partial: 1},
+		Gangs: []record.GangEntry{
+			{Name: "ml/plain", Source: "annotation", OneByOne: true, Waiting: 2, Where: record.Unschedulable},
+			{Name: "ml/serve", Source: "podgroup", Quorum: 2, Stated: true, Desired: 3, Bound: 3, Where: record.Gone},
+			{Name: "ml/slow", Source: "annotation", Quorum: 3, Waiting: 2, Missing: 1, Where: record.Gated,
+				Since: now - 5*record.Second, Gate: "GangScheduling", Reason: "gang ml/slow needs 3 pods, 2 are there",
+				Plugins: []string{"GangScheduling"}},
+			{Name: "ml/train", Source: "podgroup", Quorum: 4, Stated: true, Waiting: 4, Priority: 10,
+				Where: record.Backoff, Since: now - 12*record.Second, Attempts: 3, BackoffUntil: now + 4*record.Second,
+				Plugins: []string{"NodeResourcesFit"}, Verdict: "does not fit now",
+				Holds: &record.GangHold{Gang: "ml/train", Pods: 2, Nodes: []string{"node-3", "node-4"},
+					Until: now + 270*record.Second}},
+			{Name: "ml/worn", Source: "podgroup", Quorum: 2, Stated: true, Bound: 1, Waiting: 1,
+				Where: record.Unschedulable, Since: now - record.Second, Plugins: []string{"NodeAffinity"},
+				PartialSince: now - 60*record.Second}}}
+	limited := gangs
+	limited.Only, limited.Gangs = "ml", gangs.Gangs[1:2]
 	for name, write := range map[string]func(io.Writer) error{
+		"gangs":            func(w io.Writer) error { return Gangs(w, gangs, false) },
+		"gangs-wide":       func(w io.Writer) error { return Gangs(w, gangs, true) },
+		"gangs-limited":    func(w io.Writer) error { return Gangs(w, limited, false) },
+		"gangs-none":       func(w io.Writer) error { return Gangs(w, record.GangList{At: now, Paused: pause}, false) },
 		"gang-elastic":     func(w io.Writer) error { return Gang(w, elastic, false) },
 		"gang":             func(w io.Writer) error { return Gang(w, gang, false) },
 		"gang-gathering":   func(w io.Writer) error { return Gang(w, gathering, false) },
