@@ -10,4 +10,7 @@
 //     webhooks. Webhooks are rewritten from a service to a loopback address, because the local cluster has no service
 //     network. Deployments, services and the like are left out.
 //   - It authenticates as the service account of its manifests, so missing rights show here as in a cluster.
+//
+// To add a component, create ecosystem/NAME/go.mod with a tool directive for its main package (GOWORK=off go get -tool
+// PACKAGE@VERSION), a Component in a file of its own, its entry in All, and tests whose names begin with Test and NAME.
 package ecosystem
