@@ -7,9 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -130,6 +134,24 @@ func (c *Client) established(ctx context.Context, definition *unstructured.Unstr
 		}
 		return fmt.Errorf("%s is not established: %w", definition.GetName(), err)
 	})
+}
+
+// writeSecret writes the certificate of a directory into a Secret, as serving certificate and as authority.
+func (c *Client) writeSecret(ctx context.Context, namespace, name, dir string) error {
+	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Data: map[string][]byte{}}
+	files := map[string]string{"tls.crt": "tls.crt", "tls.key": "tls.key", "ca.crt": "ca.crt", "ca.key": "tls.key"}
+	for key, file := range files {
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			return err
+		}
+		secret.Data[key] = text
+	}
+	_, err := c.Kube.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) { // by an earlier run in this cluster
+		_, err = c.Kube.CoreV1().Secrets(namespace).Update(ctx, secret, metav1.UpdateOptions{})
+	}
+	return err
 }
 
 // tokenSeconds is how long a service account's token is valid: longer than any test.

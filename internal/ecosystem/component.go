@@ -28,6 +28,12 @@ type Component struct {
 	Kinds []string
 	// Edit changes an object before it is installed, and reports whether it is installed. It may be nil.
 	Edit func(o *unstructured.Unstructured) bool
+	// CertificateNames are DNS names that the component wants in its serving certificate.
+	CertificateNames []string
+	// CertificateSecret is a Secret of Namespace that gets the certificate and its key, as authority too. It is set for
+	// a component that manages the certificates of its webhooks itself: the component takes what it finds there,
+	// writes the bundle into its webhook configurations, and waits for those. So they are installed before it starts.
+	CertificateSecret string
 	// Config is the component's configuration, written to Values.ConfigFile; it may be empty.
 	Config string
 	// Args and Env are the flags and the variables (NAME=value) of the process. KUBECONFIG and TMPDIR are always set.
@@ -50,7 +56,7 @@ type Values struct {
 }
 
 // All lists the components.
-func All() []Component { return []Component{JobSet, LeaderWorkerSet, Trainer} }
+func All() []Component { return []Component{JobSet, Kueue, LeaderWorkerSet, Trainer} }
 
 // Named returns the component with a name.
 func Named(name string) (Component, error) {

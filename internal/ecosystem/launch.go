@@ -43,7 +43,7 @@ func Launch(ctx context.Context, c Component, kubeconfig, dir string, output io.
 	if err != nil {
 		return nil, err
 	}
-	bundle, err := writeCertificate(v.CertDir)
+	bundle, err := writeCertificate(v.CertDir, c.CertificateNames...)
 	if err != nil {
 		return nil, err
 	}
@@ -55,10 +55,20 @@ func Launch(ctx context.Context, c Component, kubeconfig, dir string, output io.
 	if err != nil {
 		return nil, err
 	}
-	// Webhooks are called as soon as they exist, so they are installed when the component answers.
+	// Webhooks are called as soon as they exist, so they are installed when the component answers, unless it waits for
+	// them.
 	hooks, err := client.install(ctx, objects)
 	if err != nil {
 		return nil, err
+	}
+	if c.CertificateSecret != "" {
+		if err := client.writeSecret(ctx, c.Namespace, c.CertificateSecret, v.CertDir); err != nil {
+			return nil, err
+		}
+		if _, err := client.installAll(ctx, hooks); err != nil {
+			return nil, err
+		}
+		hooks = nil
 	}
 	if c.ServiceAccount == "" {
 		v.Kubeconfig = kubeconfig
