@@ -181,10 +181,10 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *i
 		lease := kube.LeaseConfig{
 			Client: s.clients.Watches.CoordinationV1(), Namespace: c.Namespace, Name: c.Name, Hostname: hostname,
 			LeaseDuration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod,
+			Schedulers: schedulerNames(s.opts.Config.Profiles), Pod: ownPod(hostname),
 		}
 		if s.server != nil {
 			lease.Endpoint = s.server.Endpoint()
-			lease.Schedulers, lease.Pod = schedulerNames(s.opts.Config.Profiles), ownPod(hostname)
 		}
 		if s.opts.CoordinatedElection {
 			lease.Candidates, lease.Version = s.clients.Watches, s.opts.Version

@@ -58,6 +58,11 @@ func RestConfig(o ClientOptions) (*rest.Config, error) {
 	if o.QPS <= 0 {
 		cfg.QPS, cfg.Burst = -1, 0
 	}
+	from := o.Kubeconfig
+	if from == "" {
+		from = "the service account of the pod"
+	}
+	observeAccess(cfg, from)
 	return cfg, nil
 }
 

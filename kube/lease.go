@@ -69,6 +69,8 @@ type leaseLock struct {
 	// patience bounds one request, so that one that hangs does not use up the time for renewing.
 	patience time.Duration
 	lease    *coordinationv1.Lease // as last read or written
+	// other is the holder, not this process, that was logged last.
+	other string
 	// firstRead is closed when the lease was read for the first time, or could not be.
 	firstRead chan struct{}
 	looks     int // reads that were begun
@@ -104,12 +106,36 @@ func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 	rec := resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)
 	if rec.HolderIdentity != l.identity {
 		l.renewed.Store(nil) // whatever it took to get there: it is not ours
+		l.noteOther(lease, rec.HolderIdentity)
 	}
 	raw, err := json.Marshal(*rec)
 	if err != nil {
 		return nil, nil, fmt.Errorf("lease %s: %w", l.Describe(), err)
 	}
 	return rec, raw, nil
+}
+
+// noteOther logs, once for each holder, that another process holds the lease. A kumiki with other profiles may be of
+// another deployment, whose lease should have another name: one of the two schedules nothing, and is as ready as a
+// standby is. It may also be the version before, in a rollout that changes profiles, so this is no reason not to be
+// ready.
+func (l *leaseLock) noteOther(lease *coordinationv1.Lease, holder string) {
+	if holder == l.other {
+		return
+	}
+	l.other = holder
+	if holder == "" {
+		return
+	}
+	names, own := lease.Annotations[SchedulersAnnotation], strings.Join(l.schedulers, ",")
+	if lease.Annotations[HolderAnnotation] != holder || names == "" || own == "" || names == own {
+		klog.Background().Info("Another process holds the lease; standing by", "lease", l.Describe(), "holder", holder)
+		return
+	}
+	klog.Background().Error(nil, "A kumiki with other profiles holds the lease, so the pods of this one's profiles "+
+		"wait; unless this is a rollout, two deployments share the lease, and one of them needs another "+
+		"leaderElection.resourceName", "lease", l.Describe(), "holder", holder, "schedulersOfHolder", names,
+		"schedulers", own)
 }
 
 // Create makes the lease.

@@ -211,8 +211,9 @@ func explainUnknown(ctx context.Context, find *finder, running schedulers, names
 		for _, instance := range running {
 			names = append(names, instance.String())
 		}
-		return fmt.Errorf("pod %s/%s asks for scheduler %q, which is none of those that were asked: %s; "+
-			"`kumiki why --offline` answers with any scheduler", namespace, name, pod.Spec.SchedulerName,
+		return fmt.Errorf("pod %s/%s asks for scheduler %q, which is none of those that were asked: %s; a kumiki with "+
+			"that profile schedules nothing while another deployment holds its lease; `kumiki why --offline` answers "+
+			"with any scheduler", namespace, name, pod.Spec.SchedulerName,
 			strings.Join(names, "; "))
 	}
 	return otherwise

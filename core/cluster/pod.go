@@ -36,6 +36,9 @@ type Pod struct {
 	// GoneBy is when a terminating pod should be gone: the end of its grace period (metadata.deletionTimestamp); 0
 	// for a pod that does not terminate.
 	GoneBy record.Time `json:",omitempty"`
+	// DeletedAt is when its deletion was requested, GoneBy less the grace period. Both are times of the API server's
+	// clock. 0 if the API object does not say how long the grace period is.
+	DeletedAt record.Time `json:",omitempty"`
 	// Preempted: a terminating pod goes because a scheduler evicted it for another pod (condition DisruptionTarget,
 	// reason PreemptionByScheduler).
 	Preempted bool `json:",omitempty"`

@@ -440,7 +440,8 @@ func (e *Engine) wasWhole(key cluster.GangKey, members []cluster.GangMember) boo
 		return false
 	}
 	return !slices.ContainsFunc(members, func(m cluster.GangMember) bool {
-		return m.Pod.Start == 0 || m.Pod.Start > e.now-freshlyBound
+		age := e.now - m.Pod.Start // below 0 if the kubelet's clock is ahead; by far, it says nothing
+		return m.Pod.Start == 0 || -freshlyBound < age && age < freshlyBound
 	})
 }
 

@@ -145,6 +145,7 @@ func (e *Engine) stopWaiting(p *cluster.Pod) {
 func (e *Engine) observeEviction(ch boundChange) {
 	p, old := ch.pod, ch.seen.Old
 	if p.Terminating && (old == nil || !old.Terminating) {
+		e.evictions.TerminationSeen(p, old == nil)
 		e.evictions.Terminates(p.UID)
 	}
 	if p.Preempted && old != nil && !old.Preempted {

@@ -32,6 +32,7 @@ import (
 //	begin [hold=AFTER/FOR] [strict] [two] [status] [flush=SECONDS]   starts; "two" adds the profile "other", "status" prints what
 //	                         is written into the status of groups; flush is the unschedulable timeout
 //	grace SECONDS            the grace period of victims (0 at first); -1: they stay until pod-gone
+//	api-clock SECONDS        the API server's clock is ahead by so much; behind, if below 0
 //	pod … [label.claim=C]    a gate keeps the pod back until the lock C exists
 //	edit NAME WORD...        changes words of a pod; -KEY removes one
 //	refuse NAME, allow NAME  the API server refuses to delete the pod, or deletes it again
@@ -90,6 +91,7 @@ type simulation struct {
 	now         record.Time
 	options     []string
 	grace       record.Time // of victims; below 0 for no end
+	ahead       record.Time // how far the API server's clock is ahead of the scheduler's
 	refused     map[string]bool
 	failures    map[string]int // pod name -> binds that fail
 	words       map[string][]string
@@ -178,6 +180,8 @@ func (s *simulation) tell(verb string, args []string) {
 		s.feed(engine.Tick{Now: s.now})
 	case "grace":
 		s.grace = record.Time(s.number(args[0])) * record.Second
+	case "api-clock":
+		s.ahead = record.Time(s.number(args[0])) * record.Second
 	case "refuse", "allow":
 		s.refused[args[0]] = verb == "refuse"
 	case "failbind":
@@ -299,7 +303,7 @@ func (s *simulation) show(name string) {
 		}
 		p.Status.Conditions = old.Status.Conditions
 		if p.DeletionTimestamp == nil {
-			p.DeletionTimestamp = old.DeletionTimestamp
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = old.DeletionTimestamp, old.DeletionGracePeriodSeconds
 		}
 	}
 	s.pods[name] = p
@@ -449,7 +453,9 @@ func (s *simulation) evict(f engine.Evict) {
 			continue
 		}
 		p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler})
-		p.DeletionTimestamp = &metav1.Time{Time: time.Unix(int64((s.now+max(s.grace, 0))/record.Second), 0)}
+		grace := int64(max(s.grace, 0) / record.Second)
+		p.DeletionTimestamp = &metav1.Time{Time: time.Unix(int64((s.now+s.ahead)/record.Second)+grace, 0)}
+		p.DeletionGracePeriodSeconds = &grace
 		s.show(v.Name)
 		if s.grace >= 0 {
 			s.ends = append(s.ends, simulatedEnd{s.now + s.grace, v})

@@ -136,7 +136,7 @@ func (m *Manager) waitsFor(c victimCheck) (u *queue.Unit, prof *Profile) {
 func (m *Manager) firstOverdue(prof *Profile, u Unit) (first record.Time) {
 	s := m.store.Snapshot()
 	earlier := func(p *cluster.Pod, gaveUp int) {
-		if at := overdueAt(prof, p, gaveUp); at != 0 && (first == 0 || at < first) {
+		if at := m.overdueAt(prof, p, gaveUp); at != 0 && (first == 0 || at < first) {
 			first = at
 		}
 	}

@@ -102,6 +102,9 @@ type Manager struct {
 	// placedByPreemption are pods that got their placement by evictions, evictionRequested those that were to be
 	// evicted. Both as long as the pods are there.
 	placedByPreemption, evictionRequested map[cluster.UID]bool // pod -> true
+	// terminating are the bound pods that terminate, with the time at which that was first seen: by this scheduler's
+	// clock, or by the API server's if that is earlier and the pod was not known before.
+	terminating map[cluster.UID]record.Time // pod -> since when
 	// deferred are the wake-ups that wait a little for victims that terminate. Invariant: they are in the order of
 	// their times, and wakeDue is at the first of them.
 	deferred []deferredWakeup
@@ -128,6 +131,7 @@ func New(cfg Config) *Manager {
 		delays:             delays{deadlines: cfg.Deadlines, of: map[Unit]*delay{}, due: deadline.Entry{Phase: phaseDelays}},
 		placedByPreemption: map[cluster.UID]bool{},
 		evictionRequested:  map[cluster.UID]bool{},
+		terminating:        map[cluster.UID]record.Time{},
 		wakeDue:            deadline.Entry{Phase: phaseWakes},
 		checkDue:           deadline.Entry{Phase: phaseChecks},
 	}

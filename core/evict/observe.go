@@ -141,6 +141,7 @@ func (m *Manager) Gone(uid cluster.UID) {
 func (m *Manager) Deleted(uid cluster.UID) {
 	delete(m.placedByPreemption, uid)
 	delete(m.evictionRequested, uid)
+	delete(m.terminating, uid)
 }
 
 // gangsOfVictim returns the evictions for gangs that a pod leaves for, in the order of ofGangs.

@@ -20,6 +20,11 @@ import (
 // A preemptor that has given up on victims once waits twice as long for the next ones, so that a cause which is not
 // the node's does not empty a cluster.
 //
+// The grace period begins when the pod was first seen to terminate, by this scheduler's clock: the API server's clock
+// may be an hour off, and then every victim would be overdue at once, or none within the hour. Of a pod that terminated
+// before it was first seen, as after a restart, only the API server's time is known; it counts unless it is in the
+// future.
+//
 // Rejected: to count from the eviction, which gives up on pods that use the grace period which they were granted; to
 // remember what is stuck, which a restart forgets: the API's own time of the deletion says it.
 
@@ -35,16 +40,29 @@ func patience(prof *Profile, gaveUp int) record.Time {
 
 // overdue reports whether a pod that terminates has been there for too long after its grace period.
 func (m *Manager) overdue(prof *Profile, p *cluster.Pod, gaveUp int) bool {
-	at := overdueAt(prof, p, gaveUp)
+	at := m.overdueAt(prof, p, gaveUp)
 	return at != 0 && m.host.Now() >= at
 }
 
 // overdueAt returns from when on a pod that terminates is not counted on; 0 for never.
-func overdueAt(prof *Profile, p *cluster.Pod, gaveUp int) record.Time {
+func (m *Manager) overdueAt(prof *Profile, p *cluster.Pod, gaveUp int) record.Time {
 	if !p.Terminating || p.GoneBy == 0 || prof.Preemption.VictimTimeout == 0 {
 		return 0
 	}
-	return p.GoneBy + patience(prof, gaveUp)
+	by := p.GoneBy
+	if since, seen := m.terminating[p.UID]; seen && p.DeletedAt != 0 {
+		by = since + p.GoneBy - p.DeletedAt // a shortened grace period counts, too
+	}
+	return by + patience(prof, gaveUp)
+}
+
+// TerminationSeen follows a bound pod that is seen to terminate. first reports whether it was not known before.
+func (m *Manager) TerminationSeen(p *cluster.Pod, first bool) {
+	since := m.host.Now()
+	if first && p.DeletedAt != 0 {
+		since = min(since, p.DeletedAt)
+	}
+	m.terminating[p.UID] = since
 }
 
 // OverdueOn tells a search for victims which pods that terminate are no capacity to come.

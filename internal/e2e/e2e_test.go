@@ -37,6 +37,9 @@ const schedulerEnv = "KUMIKI_E2E_SCHEDULER"
 // coordinatedEnv makes that scheduler let the API server choose who leads.
 const coordinatedEnv = "KUMIKI_E2E_COORDINATED"
 
+// profileEnv is the scheduler name of that scheduler's profile.
+const profileEnv = "KUMIKI_E2E_PROFILE"
+
 func TestMain(m *testing.M) {
 	kubeconfig := os.Getenv(schedulerEnv)
 	if kubeconfig == "" {
@@ -56,6 +59,9 @@ func TestMain(m *testing.M) {
 	defer stop()
 	o := options(kubeconfig)
 	o.CoordinatedElection = os.Getenv(coordinatedEnv) != ""
+	if name := os.Getenv(profileEnv); name != "" {
+		o.Config.Profiles[0].SchedulerName = name
+	}
 	if err := app.Run(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "scheduler:", err)
 		os.Exit(1)
@@ -84,6 +90,7 @@ func options(kubeconfig string) app.Options {
 type process struct {
 	t          *testing.T
 	kubeconfig string
+	env        []string // besides that of this process
 	mu         sync.Mutex
 	cmd        *exec.Cmd
 	stopping   bool
@@ -131,8 +138,8 @@ func (l *lines) String() string {
 	return l.all.String()
 }
 
-func startProcess(t *testing.T, kubeconfig string) *process {
-	p := &process{t: t, kubeconfig: kubeconfig, ended: make(chan struct{})}
+func startProcess(t *testing.T, kubeconfig string, env ...string) *process {
+	p := &process{t: t, kubeconfig: kubeconfig, env: env, ended: make(chan struct{})}
 	p.start()
 	go func() {
 		defer close(p.ended)
@@ -164,7 +171,7 @@ func (p *process) start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cmd = exec.Command(os.Args[0])
-	p.cmd.Env = append(os.Environ(), schedulerEnv+"="+p.kubeconfig)
+	p.cmd.Env = append(append(os.Environ(), schedulerEnv+"="+p.kubeconfig), p.env...)
 	p.cmd.Stderr = &p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {

@@ -137,7 +137,7 @@ func goEnv(platform string) []string {
 	return append(append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch), fixedEnv...)
 }
 
-// archive compiles a program and packs it with the licence and the README.
+// archive compiles a program and packs it with the licence and a README of its own.
 func (r *release) archive(ctx context.Context, scratch, platform string, p program) error {
 	fmt.Fprintf(r.progress, "%s for %s\n", p.name, platform)
 	ldflags, err := os.ReadFile(filepath.Join(r.source, "localcluster", "ldflags.txt"))
@@ -161,11 +161,12 @@ func (r *release) archive(ctx context.Context, scratch, platform string, p progr
 	entries := []pack.Entry{
 		{Name: p.name, Mode: 0o755}, {Name: "LICENSE", Mode: 0o644}, {Name: "README.md", Mode: 0o644},
 	}
-	for n, file := range []string{binary, filepath.Join(r.source, "LICENSE"), filepath.Join(r.source, "README.md")} {
+	for n, file := range []string{binary, filepath.Join(r.source, "LICENSE")} {
 		if entries[n].Data, err = os.ReadFile(file); err != nil {
 			return err
 		}
 	}
+	entries[2].Data = r.readme(p)
 	var archive bytes.Buffer
 	if err := pack.WriteTarGz(&archive, r.created, entries); err != nil {
 		return err

@@ -35,7 +35,6 @@ var tree = map[string]string{
 	"localcluster/main.go":     "package main\n\nfunc main() { println(\"localcluster\") }\n",
 	"localcluster/ldflags.txt": "-s -w\n",
 	"LICENSE":                  "the licence\n",
-	"README.md":                "the readme\n",
 	"CHANGELOG.md":             "# Changelog\n\n## [Unreleased]\n\n- Next.\n\n## [0.2.0] - 2026-11-23\n\n### Added\n\n- A thing.\n\n## [0.1.0] - 2026-11-01\n\n- The first.\n",
 }
 
@@ -143,17 +142,30 @@ func TestTheSameSourceGivesTheSameRelease(t *testing.T) {
 	}
 }
 
-// TestWhatAReleaseContains checks the list of files, that every archive and image has a bill of materials, and that
-// archives contain the program, the licence and the README.
+// TestWhatAReleaseContains checks the list of files, that every archive and image has a bill of materials with a
+// namespace of its own, and that archives contain the program, the licence and a README that names the program and
+// links to no file beside it.
 func TestWhatAReleaseContains(t *testing.T) {
 	all := read(t, built(t))
+	namespaces := map[string]string{} // namespace of a bill of materials -> its file
+	for name, text := range all {
+		var d spdx.Document
+		if !strings.HasSuffix(name, ".spdx.json") {
+			continue
+		}
+		if err := json.Unmarshal(text, &d); err != nil || namespaces[d.Namespace] != "" {
+			t.Errorf("%s: %v, and %q has the same namespace", name, err, namespaces[d.Namespace])
+		}
+		namespaces[d.Namespace] = name
+	}
 	var want []string
 	for _, program := range []string{"kumiki", "kumiki-localcluster"} {
 		for _, platform := range []string{"darwin_arm64", "linux_amd64", "linux_arm64"} {
 			base := program + "_v0.2.0_" + platform
 			want = append(want, base+".tar.gz", base+".spdx.json")
 			got := entries(t, all[base+".tar.gz"])
-			if len(got) != 3 || got[program].mode != 0o755 || got["LICENSE"].mode != 0o644 || got["README.md"].text != "the readme\n" {
+			if len(got) != 3 || got[program].mode != 0o755 || got["LICENSE"].mode != 0o644 ||
+				!strings.HasPrefix(got["README.md"].text, "# "+program+" v0.2.0\n") || strings.Contains(got["README.md"].text, "](") {
 				t.Errorf("%s contains %v", base, slices.Sorted(maps.Keys(got)))
 			}
 			bill(t, base, all[base+".spdx.json"])

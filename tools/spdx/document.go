@@ -98,7 +98,7 @@ type About struct {
 func (a About) document(content []byte) Document {
 	return Document{
 		Version: "SPDX-2.3", License: "CC0-1.0", ID: Self,
-		Name: a.Name + " " + a.Version, Namespace: "urn:uuid:" + uuidOf(content),
+		Name: a.Name + " " + a.Version, Namespace: "urn:uuid:" + uuidOf(a.Name, content),
 		Creation: Creation{a.Created.UTC().Format(time.RFC3339), []string{"Tool: kumiki-tools-spdx"}},
 	}
 }
@@ -148,10 +148,13 @@ func sha256Of(data []byte) Checksum {
 	return Checksum{"SHA256", hex.EncodeToString(sum[:])}
 }
 
-// uuidOf returns a UUID of version 8 (RFC 9562) that depends on the content alone.
-func uuidOf(content []byte) string {
-	sum := sha256.Sum256(content)
-	u := sum[:16]
+// uuidOf returns a UUID of version 8 (RFC 9562) that depends on the name and the content alone. Two documents of one
+// binary, which is in an archive and in an image, need two.
+func uuidOf(name string, content []byte) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n", name)
+	h.Write(content)
+	u := h.Sum(nil)[:16]
 	u[6] = u[6]&0x0f | 0x80
 	u[8] = u[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])

@@ -80,6 +80,7 @@ type world struct {
 	pods      []*v1.Pod
 	denied    []string // verb resource, or verb resource/name, that the API server forbids
 	forward   http.Handler
+	renews    bool // the lease is renewed each time that it is read
 	cfg       *rest.Config
 }
 
@@ -214,6 +215,22 @@ func TestForwardedPort(t *testing.T) {
 	}
 }
 
+// TestAClockThatIsAhead: on a machine whose clock is an hour ahead, or behind, a lease that is renewed is not taken for
+// one that was left behind. Fault: the clock of this machine decides alone.
+func TestAClockThatIsAhead(t *testing.T) {
+	for _, off := range []time.Duration{-time.Hour, time.Hour} {
+		w := newWorld(t)
+		w.lease.Spec.RenewTime.Time, w.renews = time.Now().Add(off), true
+		c, err := w.find(t)
+		if err == nil {
+			_, err = c.Queue(t.Context(), "")
+		}
+		if err != nil {
+			t.Errorf("with a lease of %s from now: %v", off, err)
+		}
+	}
+}
+
 // TestWhyNot: every way in which the scheduler cannot be asked has its own sentence.
 func TestWhyNot(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -226,8 +243,9 @@ func TestWhyNot(t *testing.T) {
 		"upstream":  {func(w *world) { w.lease.Annotations = nil }, `is "host_1" and not kumiki`},
 		"upstream after us": {func(w *world) { w.lease.Annotations[kube.HolderAnnotation] = "host_0" },
 			`left there by "host_0"`},
-		"left behind": {func(w *world) { w.lease.Spec.RenewTime.Time = time.Now().Add(-time.Hour) },
-			"has not renewed it for 1h0m0s"},
+		"left behind": {func(w *world) {
+			w.lease.Spec.RenewTime.Time, *w.lease.Spec.LeaseDurationSeconds = time.Now().Add(-time.Hour), 3
+		}, "has not renewed it for 1h0m"},
 		"bad address": {func(w *world) { w.lease.Annotations[kube.EndpointAnnotation] = "nonsense" },
 			"missing port"},
 		"bad ca": {func(w *world) { w.lease.Annotations[kube.CAAnnotation] = "!" },

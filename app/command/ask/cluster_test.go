@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -66,6 +67,9 @@ func (w *world) serveAPI(rw http.ResponseWriter, r *http.Request) {
 		}
 		json.NewEncoder(rw).Encode(list)
 	case parts[at] == "leases":
+		if w.renews {
+			w.lease.Spec.RenewTime.Time = w.lease.Spec.RenewTime.Add(time.Second)
+		}
 		answerNamed(rw, leases, func(l *coordinationv1.Lease) bool { return l.Name == name })
 	default:
 		answerNamed(rw, w.pods, func(p *v1.Pod) bool { return p.Name == name })

@@ -3,7 +3,6 @@
 package ask
 
 import (
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -12,6 +11,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
+
+	"github.com/kumiki-scheduler/kumiki/kube"
 )
 
 // explain completes an error of the API server by what to do about the kubeconfig, if that is the cause.
@@ -40,18 +41,8 @@ func explain(cfg *rest.Config, err error) error {
 
 // expired reports whether the client certificate of a kubeconfig has expired, and when.
 func expired(cfg *rest.Config, now time.Time) (end time.Time, ok bool) {
-	var pair tls.Certificate
-	var err error
-	if c := cfg.TLSClientConfig; len(c.CertData) > 0 {
-		pair, err = tls.X509KeyPair(c.CertData, c.KeyData)
-	} else if c.CertFile != "" {
-		pair, err = tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
-	}
-	if err != nil || len(pair.Certificate) == 0 {
-		return time.Time{}, false
-	}
-	leaf, err := x509.ParseCertificate(pair.Certificate[0])
-	if err != nil {
+	leaf, has := kube.ClientCertificate(cfg)
+	if !has {
 		return time.Time{}, false
 	}
 	return leaf.NotAfter, now.After(leaf.NotAfter)

@@ -138,7 +138,7 @@ func (s *search) oneLease(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("reading lease %s/%s: %w", s.w.Namespace, s.w.Lease, err)
 	}
-	return s.holder(lease)
+	return s.holder(ctx, lease)
 }
 
 // all finds the holders of the known leases, or else the pods of schedulers without leader election.
@@ -147,7 +147,7 @@ func (s *search) all(ctx context.Context) error {
 	var why error // of the lease that says the most
 	foreign := false
 	for i := range leases {
-		err := s.holder(&leases[i])
+		err := s.holder(ctx, &leases[i])
 		foreign = foreign || leases[i].Name == DefaultLease && errors.Is(err, errNotKumiki)
 		if err != nil && (why == nil || leases[i].Name == DefaultLease) {
 			why = err
@@ -198,9 +198,13 @@ func (s *search) leases(ctx context.Context) ([]coordinationv1.Lease, error) {
 }
 
 // holder adds the kumiki that holds a lease.
-func (s *search) holder(lease *coordinationv1.Lease) error {
-	if err := usable(lease, time.Now()); err != nil {
+func (s *search) holder(ctx context.Context, lease *coordinationv1.Lease) error {
+	if err := usable(lease); err != nil {
 		return err
+	}
+	if late := overdue(lease, time.Now()); late > 0 && !s.renewed(ctx, lease) {
+		return fmt.Errorf("no scheduler runs: %q holds lease %s/%s, but has not renewed it for %s",
+			*lease.Spec.HolderIdentity, lease.Namespace, lease.Name, late.Round(time.Second))
 	}
 	endpoint, err := kube.EndpointOf(lease)
 	if err != nil {
@@ -240,8 +244,42 @@ func podsOfHolder(lease *coordinationv1.Lease, port int) (pods []podPort) {
 // errNotKumiki means that another scheduler holds the lease.
 var errNotKumiki = errors.New("not kumiki")
 
-// usable returns an error unless a live kumiki holds the lease.
-func usable(lease *coordinationv1.Lease, now time.Time) error {
+// overdue returns for how long a lease was not renewed, by the clock of this machine, if that is several times its
+// duration; else 0.
+func overdue(lease *coordinationv1.Lease, now time.Time) time.Duration {
+	s := lease.Spec
+	if s.RenewTime == nil || s.LeaseDurationSeconds == nil {
+		return 0
+	}
+	if late := now.Sub(s.RenewTime.Time); late > 4*time.Duration(*s.LeaseDurationSeconds)*time.Second {
+		return late
+	}
+	return 0
+}
+
+// longestRenewal and renewalPoll bound how long, and how often, renewed reads a lease.
+const longestRenewal, renewalPoll = 5 * time.Second, 500 * time.Millisecond
+
+// renewed reports whether a lease that seems to be overdue is renewed all the same: the clock of this machine may be an
+// hour ahead of the scheduler's. A holder renews its lease several times within its duration.
+func (s *search) renewed(ctx context.Context, lease *coordinationv1.Lease) bool {
+	watching := min(longestRenewal, time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second/3)
+	for began := time.Now(); time.Since(began) < watching; {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(renewalPoll):
+		}
+		now, err := s.api.CoordinationV1().Leases(lease.Namespace).Get(ctx, lease.Name, metav1.GetOptions{})
+		if err == nil && now.Spec.RenewTime != nil && !now.Spec.RenewTime.Equal(lease.Spec.RenewTime) {
+			return true
+		}
+	}
+	return false
+}
+
+// usable returns an error unless a kumiki holds the lease.
+func usable(lease *coordinationv1.Lease) error {
 	name := lease.Namespace + "/" + lease.Name
 	holder := ""
 	if lease.Spec.HolderIdentity != nil {
@@ -249,14 +287,6 @@ func usable(lease *coordinationv1.Lease, now time.Time) error {
 	}
 	if holder == "" {
 		return fmt.Errorf("no scheduler runs: no process holds lease %s", name)
-	}
-	// Clocks differ, so only a lease that is long overdue counts as abandoned.
-	s := lease.Spec
-	if s.RenewTime != nil && s.LeaseDurationSeconds != nil {
-		if late := now.Sub(s.RenewTime.Time); late > 4*time.Duration(*s.LeaseDurationSeconds)*time.Second {
-			return fmt.Errorf("no scheduler runs: %q holds lease %s, but has not renewed it for %s", holder, name,
-				late.Round(time.Second))
-		}
 	}
 	if lease.Annotations[kube.EndpointAnnotation] == "" {
 		return fmt.Errorf("the scheduler that holds lease %s is %q and %w, or serves no https: the lease has no "+

@@ -22,6 +22,15 @@ func pod(name string) record.PodRef {
 	return record.PodRef{Namespace: "shop", Name: name, UID: "uid-" + name}
 }
 
+// TestATimeInTheFutureIsNow: the clocks of the API server and of the scheduler may be an hour apart.
+func TestATimeInTheFutureIsNow(t *testing.T) {
+	for from, want := range map[record.Time]string{now + 3600*record.Second: "0s", now: "0s", now - 3600*record.Second: "60m"} {
+		if got := Ago(from, now); got != want {
+			t.Errorf("from %d to %d it is %s, want %s", from, now, got, want)
+		}
+	}
+}
+
 func tooBig() record.PodReport {
 	return record.PodReport{
 		At: now, Revision: 77, Pod: pod("big"), Profile: "default-scheduler", Created: now - 60*record.Second,

@@ -52,6 +52,7 @@ func (in *Intake) Pod(p *v1.Pod) *cluster.Pod {
 		Nominated:       p.Status.NominatedNodeName,
 		Terminating:     p.DeletionTimestamp != nil,
 		GoneBy:          timeOf(p.DeletionTimestamp),
+		DeletedAt:       deletedAt(p),
 		Created:         timeOf(&p.CreationTimestamp),
 		Start:           timeOf(p.Status.StartTime),
 		Owned:           metav1.GetControllerOfNoCopy(p) != nil,
@@ -78,6 +79,14 @@ func (in *Intake) Pod(p *v1.Pod) *cluster.Pod {
 		rec.Preempted, rec.EvictionPending = rec.Terminating, !rec.Terminating
 	}
 	return rec
+}
+
+// deletedAt returns when the deletion of a pod was requested, 0 if that is unknown.
+func deletedAt(p *v1.Pod) record.Time {
+	if p.DeletionTimestamp == nil || p.DeletionGracePeriodSeconds == nil {
+		return 0
+	}
+	return timeOf(p.DeletionTimestamp) - record.Time(*p.DeletionGracePeriodSeconds)*record.Second
 }
 
 // PendingPod records a pod that is not bound, whatever its spec.nodeName: that is the node that it requires. The API
