@@ -32,8 +32,7 @@ func (e *Engine) changesNothing(p *cluster.Pod, a evict.Plan) bool {
 func (e *Engine) rest(unit *queue.Unit, prof *profile, plugins []string, a evict.Plan) {
 	p := unit.Members[0]
 	// Others may be answered otherwise: by foreign code, from a sample of nodes, or for what the pod is promised.
-	// A pod that may not evict yet says nothing of one that may.
-	if prof.Foreign == nil && prof.Search.Strategy == place.AllNodes && e.hasNoNomination(p) && a.Delayed == 0 && !e.search.last.off {
+	if prof.Foreign == nil && prof.Search.Strategy == place.AllNodes && e.hasNoNomination(p) && !e.search.last.off {
 		e.search.last = negativeResult{
 			step: e.count.events, namespace: p.Namespace, spec: p.Spec, claims: p.ClaimsHash, plugins: plugins, message: a.Message}
 	}
@@ -47,7 +46,7 @@ func (r *negativeResult) covers(e *Engine, unit *queue.Unit) bool {
 		r.spec == p.Spec && r.namespace == p.Namespace && r.claims == p.ClaimsHash && e.hasNoNomination(p)
 }
 
-// hasNoNomination reports whether no node is nominated for a pod and no pods were evicted for it.
+// hasNoNomination reports whether no node is nominated for a pod, and no pods were or are to be evicted for it.
 func (e *Engine) hasNoNomination(p *cluster.Pod) bool {
-	return p.Nominated == "" && e.queue.NominationOf(p.UID) == "" && !e.evictions.HasEvicted(p.UID)
+	return p.Nominated == "" && e.queue.NominationOf(p.UID) == "" && !e.evictions.HasEvictions(p.UID)
 }

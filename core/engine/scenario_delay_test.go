@@ -77,7 +77,7 @@ func (s robbing) wouldEvict(name string) {
 
 // anyDelay is how long the units of a history wait for new nodes; 0 in half of them.
 func anyDelay(t *rapid.T) record.Time {
-	return rapid.SampledFrom([]record.Time{0, 0, 3 * record.Second, 20 * record.Second}).Draw(t, "delay")
+	return rapid.SampledFrom([]record.Time{0, 0, 3 * record.Second, 7 * record.Second}).Draw(t, "delay")
 }
 
 // checkDelay: no pod is evicted for a pod by itself before that has been unschedulable for the time of the delay.
@@ -102,13 +102,20 @@ func TestAnExtenderIsNotAskedDuringADelay(t *testing.T) {
 	extender := &chooser{answer: func(of []place.ForeignVictims) ([]place.ForeignVictims, error) { return of, nil }}
 	prof := locked()
 	prof.Preemption, prof.Foreign = &preempt.Config{After: 30 * record.Second}, extender
-	s := robbing{&story{t: t, engine: engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{prof}, Less: basic.PrioritySort{}}),
-		intake: convert.NewIntake(), pods: map[string]*v1.Pod{}}}
-	s.play([]byte("node n1 cpu=2\npod a cpu=2 priority=1 on=n1\nsynced\ntick 1000\npod boss cpu=2 priority=9\ncycle\n"))
+	e := engine.New(engine.Config{Seed: 1, Profiles: []engine.Profile{prof}, Less: basic.PrioritySort{}})
+	s := robbing{&story{t: t, engine: e, intake: convert.NewIntake(), pods: map[string]*v1.Pod{}}}
+	s.play([]byte(`node n1 cpu=2
+pod a cpu=2 priority=1 on=n1
+synced
+tick 1000
+pod boss cpu=2 priority=9
+cycle
+`))
 	if len(extender.asked) != 0 {
 		t.Fatalf("asked during the delay: %q", extender.asked)
 	}
-	if told := string(s.play([]byte("tick 1030\ncycle\n"))); len(extender.asked) != 1 || !strings.Contains(told, "evict [a] from n1") {
-		t.Fatalf("asked %q at the end of the delay:\n%s", extender.asked, told)
+	out := string(s.play([]byte("tick 1030\ncycle\n")))
+	if len(extender.asked) != 1 || !strings.Contains(out, "evict [a] from n1") {
+		t.Fatalf("asked %q at the end of the delay:\n%s", extender.asked, out)
 	}
 }

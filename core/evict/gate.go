@@ -52,8 +52,12 @@ func (m *Manager) CountsOn(p *cluster.Pod) string {
 	return p.Nominated
 }
 
-// HasEvicted reports whether evictions for a pod by itself are known.
-func (m *Manager) HasEvicted(uid cluster.UID) bool { return m.current(uid) != nil }
+// HasEvictions reports whether evictions for a pod by itself are known, or are delayed: what is found for it says
+// nothing of pods that are alike.
+func (m *Manager) HasEvictions(uid cluster.UID) bool {
+	d := m.delays.of[Unit{Pod: uid}]
+	return m.current(uid) != nil || d != nil && d.end != 0
+}
 
 // GangGate returns why the gate of a gang is shut while evictions for it are under way, and until when: it is shut
 // until the answer, or until every victim is seen to terminate. It is shut, too, between a failure and the time to

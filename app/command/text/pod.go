@@ -198,12 +198,15 @@ func waitRows(r record.PodReport) [][]string {
 		}
 		rows = append(rows, []string{"Attempts:", tries})
 	}
+	latest := r.FlushAt
+	if r.Last != nil && r.Last.Preemption != nil && r.Last.Preemption.DelayedUntil > r.At {
+		latest = min(latest, r.Last.Preemption.DelayedUntil)
+	}
 	switch {
 	case r.BackoffUntil > r.At:
 		rows = append(rows, []string{"Next try:", "in " + Ago(r.At, r.BackoffUntil) + ", when the backoff ends"})
-	case r.FlushAt > r.At:
-		rows = append(rows, []string{"Next try:", "on a change that helps, in " + Ago(r.At, r.FlushAt) +
-			" at the latest"})
+	case latest > r.At:
+		rows = append(rows, []string{"Next try:", "on a change that helps, in " + Ago(r.At, latest) + " at the latest"})
 	}
 	if r.Gate != "" && len(r.Gates) == 0 {
 		rows = append(rows, []string{"Held by:", r.Gate})

@@ -31,7 +31,7 @@ func (p *page) wouldEvict(last *record.Decision, now *record.Preemption, at reco
 	switch {
 	case now == nil:
 	case now.Node != "" && now.DelayedUntil > at:
-		p.preemption("If it fits nowhere until then, it evicts, "+freedOn(now)+":", now, at)
+		p.preemption("Evicts after a wait for new nodes, "+freedOn(now)+":", now, at)
 	case now.Node != "":
 		p.preemption("If tried now, it evicts, "+freedOn(now)+":", now, at)
 	case last == nil || now.Message == "" || len(now.Considered) > 0 ||

@@ -112,6 +112,18 @@ func TestQuestions(t *testing.T) {
 	for i := range 30 {
 		crowd.Preemption.Victims = append(crowd.Preemption.Victims, victim(fmt.Sprintf("batch-%d", i), 1))
 	}
+	// Evictions would help, and are delayed.
+	later := cheapest()
+	later.DelayedUntil = now + 18*record.Second
+	delayed := tooBig()
+	delayed.Preemption = later
+	const message = "preemption: no pod is evicted for it before it has waited for new nodes (preemption.after)."
+	delayed.Last = &record.Decision{Number: 12, At: now - 12*record.Second, Verdict: record.DoesNotFit,
+		Message:    "0/100 nodes are available: 100 Insufficient cpu. " + message,
+		Preemption: &record.Preemption{Message: message, DelayedUntil: later.DelayedUntil}}
+	ifDelayed := evicts
+	ifDelayed.Then.Preemption = later
+	ifDelayed.Now = ifDelayed.Then
 	gangWaits := record.GangReport{At: now, Name: "shop/train", Source: "annotation", Quorum: 3, Stated: true,
 		Waiting: 3, Priority: 5, Where: record.Unschedulable,
 		Fit: gang.Now.Gang, Preemption: together()}
@@ -134,6 +146,8 @@ func TestQuestions(t *testing.T) {
 		"if-gang-not":     func(w io.Writer) error { return WhatIf(w, gangNot, false) },
 		"if-gang-evicts":  func(w io.Writer) error { return WhatIf(w, gangEvicts, false) },
 		"evicts":          func(w io.Writer) error { return Pod(w, waiting, false) },
+		"evicts-delayed":  func(w io.Writer) error { return Pod(w, delayed, false) },
+		"if-delayed":      func(w io.Writer) error { return WhatIf(w, ifDelayed, false) },
 		"evicts-nobody":   func(w io.Writer) error { return Pod(w, never, false) },
 		"evicted":         func(w io.Writer) error { return Pod(w, evicted, false) },
 		"evicted-again":   func(w io.Writer) error { return Pod(w, again, false) },

@@ -191,22 +191,25 @@ func TestPreempted(t *testing.T) {
 
 // TestUnschedulableSince: the time of the condition PodScheduled counts only with the reason Unschedulable.
 func TestUnschedulableSince(t *testing.T) {
-	at := metav1.Unix(1000, 0)
+	at, none := metav1.Unix(1000, 0), metav1.Time{}
 	for _, c := range []struct {
-		condition v1.PodCondition
-		want      record.Time
+		status v1.ConditionStatus
+		reason string
+		since  metav1.Time
+		want   record.Time
 	}{
-		{v1.PodCondition{}, 0},
-		{v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: "Unschedulable", LastTransitionTime: at}, 1000 * record.Second},
-		{v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: "Unschedulable"}, 0},
-		{v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: "SchedulingGated", LastTransitionTime: at}, 0},
-		{v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: "SchedulerError", LastTransitionTime: at}, 0},
-		{v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue, Reason: "Unschedulable", LastTransitionTime: at}, 0},
+		{v1.ConditionFalse, v1.PodReasonUnschedulable, at, 1000 * record.Second},
+		{v1.ConditionFalse, v1.PodReasonUnschedulable, none, 0},
+		{v1.ConditionFalse, v1.PodReasonSchedulingGated, at, 0},
+		{v1.ConditionFalse, v1.PodReasonSchedulerError, at, 0},
+		{v1.ConditionTrue, v1.PodReasonUnschedulable, at, 0},
 	} {
-		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"},
-			Status: v1.PodStatus{Conditions: []v1.PodCondition{c.condition}}}
+		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
+		p.Status.Conditions = []v1.PodCondition{
+			{Type: v1.PodScheduled, Status: c.status, Reason: c.reason, LastTransitionTime: c.since},
+		}
 		if got := NewIntake().Pod(p).UnschedulableSince; got != c.want {
-			t.Errorf("with %+v: since %d, want %d", c.condition, got, c.want)
+			t.Errorf("%s %s at %v: since %d, want %d", c.status, c.reason, c.since, got, c.want)
 		}
 	}
 }
