@@ -37,6 +37,7 @@ var goroutines = map[string]budget{
 	"internal/fakekubelet": {3, "both directions of a forwarded connection; they end with the connection"},
 	"internal/learntest":   {4, "commands in the background of a chapter; they end with the chapter"},
 	"internal/reliability": {16, "processes that are watched, pods that are made side by side; they end with the case or with the soak"},
+	"internal/build/...":   {3, "links side by side, shows the progress, lists the packages; they end with the build"},
 	"internal/testcluster": {8, "watches the child process and its output; ends with the test"},
 	"localcluster/...":     {24, "supervises child processes; they end with the cluster"},
 }

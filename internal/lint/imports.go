@@ -143,7 +143,9 @@ var graph = map[string]layer{
 	"internal/learntest":   {[]string{"internal/testcluster"}, "runs the commands of docs/learn; it knows only what a reader can type"},
 	"internal/reliability/...": {[]string{"internal/e2e/checker", "internal/fault", "internal/reliability/...", "internal/testcluster"},
 		"judges the programs from outside, and kube-scheduler by the same measure, so knows nothing of kumiki's inside"},
-	"internal/testcluster": {nil, "starts a real cluster for tests of any layer"},
+	"internal/testcluster": {[]string{"internal/build"}, "starts a real cluster for tests of any layer"},
+	"internal/build":       {nil, "runs before anything is built, so it needs the standard library alone"},
+	"internal/build/first": {[]string{"internal/build"}, "runs before anything is built, so it needs the standard library alone"},
 
 	"localcluster/...": {[]string{"localcluster/..."}, "a module of its own: upstream's servers must not meet the scheduler in one binary"},
 	"deploy/test/draw": {nil, "it gets evaluated series, and so needs neither Prometheus nor kumiki"},

@@ -4,7 +4,6 @@ package testcluster
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
+
+	"github.com/kumiki-scheduler/kumiki/internal/build"
 )
 
 // BinaryName is the file name of the local cluster's program.
@@ -113,101 +113,17 @@ func buildIn(ctx context.Context, root string, r Release, progress io.Writer) (s
 	return binary, compile(ctx, filepath.Join(root, moduleDir), r, binary, progress)
 }
 
-// compile runs the go command. GOWORK is off so that the result depends on the
-// nested module alone; make build does the same.
+// compile runs the go command, as make build does.
 func compile(ctx context.Context, module string, r Release, binary string, progress io.Writer) error {
 	ldflags, err := os.ReadFile(filepath.Join(module, ldflagsFile+r.suffix()+".txt"))
 	if err != nil {
 		return fmt.Errorf("build %s: %w", BinaryName, err)
 	}
-	args := append([]string{"build", "-v", "-buildvcs=false"}, r.buildFlags()...)
-	args = append(args, "-ldflags", strings.TrimSpace(string(ldflags)), "-o", binary, ".")
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = module
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	// The go command's own children must stop with it.
-	cmd.WaitDelay = 5 * time.Second
-	report := newBuildReport(progress)
-	defer report.stop()
-	cmd.Stderr = report
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", BinaryName, err, report.complaints())
+	plan := build.Cluster(module, strings.TrimSpace(string(ldflags)), r.buildFlags(), binary)
+	if err := build.Run(ctx, plan, progress, false); err != nil {
+		return fmt.Errorf("build %s: %w", BinaryName, err)
 	}
 	return nil
-}
-
-// reportInterval is how often a long build reports its progress.
-const reportInterval = 5 * time.Second
-
-// aboutPackages is how many packages a build with an empty cache compiles.
-const aboutPackages = 1900
-
-// buildReport reads what `go build -v` prints: one line per compiled package,
-// and complaints. It is safe for concurrent use.
-type buildReport struct {
-	mu       sync.Mutex
-	rest     []byte
-	packages int
-	other    []string
-	done     chan struct{}
-}
-
-func newBuildReport(progress io.Writer) *buildReport {
-	r := &buildReport{done: make(chan struct{})}
-	go func() {
-		tick := time.NewTicker(reportInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-r.done:
-				return
-			case <-tick.C:
-				fmt.Fprintf(progress, "building the local control plane: %d packages compiled (about %d with an empty cache: some minutes)\n",
-					r.count(), aboutPackages)
-			}
-		}
-	}()
-	return r
-}
-
-func (r *buildReport) stop() { close(r.done) }
-
-func (r *buildReport) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.packages
-}
-
-// Write implements io.Writer.
-func (r *buildReport) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.rest = append(r.rest, p...)
-	for {
-		i := bytes.IndexByte(r.rest, '\n')
-		if i < 0 {
-			return len(p), nil
-		}
-		line := string(r.rest[:i])
-		r.rest = r.rest[i+1:]
-		// An import path has no spaces; everything else the go command says
-		// has.
-		if strings.ContainsAny(line, " #") {
-			r.other = append(r.other, line)
-		} else {
-			r.packages++
-		}
-	}
-}
-
-func (r *buildReport) complaints() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	lines := r.other
-	if len(r.rest) > 0 {
-		lines = append(lines, string(r.rest))
-	}
-	return strings.Join(lines, "\n")
 }
 
 // lastLines keeps the last lines of a program's output.

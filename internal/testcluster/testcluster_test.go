@@ -154,22 +154,6 @@ func TestOptionsBecomeFlags(t *testing.T) {
 	}
 }
 
-func TestBuildReportTellsPackagesFromComplaints(t *testing.T) {
-	r := newBuildReport(&bytes.Buffer{})
-	defer r.stop()
-	for _, part := range []string{"k8s.io/api/co", "re/v1\nk8s.io/api/apps/v1\n# broken\n./x.go:1:2: un", "defined: y\n"} {
-		if _, err := r.Write([]byte(part)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if r.count() != 2 {
-		t.Errorf("counted %d packages, want 2", r.count())
-	}
-	if want := "# broken\n./x.go:1:2: undefined: y"; r.complaints() != want {
-		t.Errorf("complaints are %q, want %q", r.complaints(), want)
-	}
-}
-
 func phaseOf(t *testing.T, c *Cluster, role Role) string {
 	t.Helper()
 	children, err := c.Status()
