@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// fakeGo makes a script the go command. It writes its arguments to a file in the working directory of the command, and
+// fakeGo makes a script the go command. It writes its arguments to a file beside itself, and
 // runs body with them.
 func fakeGo(t *testing.T, body string) (dir string) {
 	dir = t.TempDir()
 	script := filepath.Join(dir, "go")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"$@\" >> calls\n"+body), 0o755); err != nil {
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"$@\" >> \"${0%/*}/calls\"\n"+body), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("GO", script)
