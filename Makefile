@@ -42,8 +42,9 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-21s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: up
-up: kumiki ## a cluster with fake nodes on this machine, scheduled by kumiki (ARGS="--nodes 500")
-	bin/kumiki up $(ARGS)
+up: ## a cluster with fake nodes on this machine, scheduled by kumiki (ARGS="--nodes 500")
+	@GO="$(GO)" $(GO) run -buildvcs=false ./internal/build/first
+	@KUMIKI_LOCALCLUSTER_BINARY="$${KUMIKI_LOCALCLUSTER_BINARY:-$(CURDIR)/bin/kumiki-localcluster}" bin/kumiki up $(ARGS)
 
 .PHONY: test
 test: ## all tests of all modules, cheap ones first

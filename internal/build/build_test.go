@@ -146,7 +146,7 @@ func TestTheCompilerGetsMemoryThatIsThere(t *testing.T) {
 		want   string
 	}{
 		{0, 2, ""}, {4 * gib, 2, ""}, {16 * gib, 8, ""},
-		{8 * gib, 2, "GOGC=off GOMEMLIMIT=2048MiB"}, {256 * gib, 4, "GOGC=off GOMEMLIMIT=4096MiB"},
+		{8 * gib, 2, "GOGC=off GOMEMLIMIT=2048MiB"}, {256 * gib, 4, "GOGC=off GOMEMLIMIT=2048MiB"},
 	} {
 		if got := strings.Join(gcSettings(c.memory, c.cpus), " "); got != c.want {
 			t.Errorf("%d GiB, %d CPUs: %q, want %q", c.memory/gib, c.cpus, got, c.want)

@@ -20,7 +20,7 @@ func gcSettings(memory uint64, cpus int) []string {
 	if share < 3*gib {
 		return nil
 	}
-	return []string{"GOGC=off", fmt.Sprintf("GOMEMLIMIT=%dMiB", min(share/2, 4*gib)>>20)}
+	return []string{"GOGC=off", fmt.Sprintf("GOMEMLIMIT=%dMiB", min(share/2, 2*gib)>>20)}
 }
 
 // environment returns the environment of a go command. What the user has set stays.

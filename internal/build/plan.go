@@ -27,9 +27,9 @@ func Cluster(module, ldflags string, flags []string, binary string) Plan {
 	}
 }
 
-// Everything returns the plan of kumiki and the local control plane in a source tree. One command compiles the packages
-// of both, so that no core waits while another one compiles the last packages of the first program. The two programs
-// are linked at the same time.
+// Everything returns the plan of kumiki and the local control plane in a source tree, one after the other, so that a
+// package that both need is compiled once. Rejected: one command for both, since go build then links both programs once
+// more, and discards them.
 func Everything(root string) (Plan, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -45,8 +45,8 @@ func Everything(root string) (Plan, error) {
 	p := Cluster(module, ldflags, nil, filepath.Join(bin, "kumiki-localcluster"))
 	p.Packages = Command{Dir: root, Args: both}
 	p.Sums = append(p.Sums, filepath.Join(root, "go.sum"))
-	p.Compile = []Command{{Dir: root, Args: append([]string{"build", "-v", "-buildvcs=false"}, both...)}}
-	p.Link = append(p.Link, Command{Dir: root, Args: []string{
-		"build", "-v", "-buildvcs=false", "-ldflags", ldflags, "-o", filepath.Join(bin, "kumiki"), kumikiPackage}})
+	kumiki := Command{Dir: root, Args: []string{
+		"build", "-v", "-buildvcs=false", "-ldflags", ldflags, "-o", filepath.Join(bin, "kumiki"), kumikiPackage}}
+	p.Compile, p.Link = append([]Command{kumiki}, p.Link...), nil
 	return p, nil
 }
