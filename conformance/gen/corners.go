@@ -211,7 +211,8 @@ func (m *maker) cornerVolume(p *v1.Pod, nodes []*v1.Node) {
 			pv.Spec.NodeAffinity = nil
 			pv.Labels = map[string]string{Pick(m.Rand, v1.LabelTopologyZone, v1.LabelFailureDomainBetaZone): Pick(m.Rand, "zone-a", "zone-a__zone-b", "zone-b__zone-c")}
 			if m.Rare(4) {
-				pv.Labels = map[string]string{Pick(m.Rand, v1.LabelTopologyRegion, v1.LabelFailureDomainBetaRegion): Pick(m.Rand, "region-1", "region-2")}
+				key := Pick(m.Rand, v1.LabelTopologyRegion, v1.LabelFailureDomainBetaRegion)
+				pv.Labels = map[string]string{key: Pick(m.Rand, "region-1", "region-2")}
 			}
 		}
 		c.Spec.VolumeName, c.Status.Phase = pv.Name, v1.ClaimBound

@@ -63,14 +63,14 @@ func decisionsLikeUpstream(t *testing.T, cases int) (seen map[string]int) {
 		if _, st := w.up.PreFilter(context.Background(), framework.NewCycleState(), p, nil); len(fits) == 0 || st.IsSkip() {
 			continue
 		}
-		w.decide(t, which, p, one(w.m, fits...), state, count)
+		w.decide(t, p, which, one(w.m, fits...), state, count)
 	}
 	t.Logf("%d cases of seed %d:\n%s", cases, seed, tally(seen))
 	return seen
 }
 
 // decide reserves a node on both sides and takes it back again.
-func (w *world) decide(t *testing.T, which string, p *v1.Pod, nodeName string, state fwk.CycleState, count func(string)) {
+func (w *world) decide(t *testing.T, p *v1.Pod, which, nodeName string, state fwk.CycleState, count func(string)) {
 	ctx := context.Background()
 	if st := w.up.Reserve(ctx, state, p, nodeName); !st.IsSuccess() {
 		t.Fatalf("%s: upstream's Reserve: %v", which, st)
