@@ -20,13 +20,15 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
 	"github.com/kumiki-scheduler/kumiki/conformance/release"
+	"github.com/kumiki-scheduler/kumiki/conformance/sampling"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
+// What a run of the tests compares if the environment does not say otherwise.
 const (
-	cases = 4000
-	seed  = 20261121
+	defaultCases = 4000
+	defaultSeed  = 20261121
 )
 
 // question is one pod that is decided about on both sides.
@@ -49,7 +51,7 @@ func (a *question) fatalf(format string, args ...any) {
 // The whole way of a pod through the plugin is upstream's: what keeps it back, verdicts and scores, the devices
 // that are reserved, what is written, and what the next pod sees of all that.
 func TestPodsLikeUpstream(t *testing.T) {
-	seen := podsLikeUpstream(t, cases)
+	seen := podsLikeUpstream(t, sampling.Cases(t, defaultCases))
 	for _, must := range []string{"gated", "rejected", "failed", "fits", "never", "scored", "reserved", "written", "made", "mapped", "released", "freed", "deleted"} {
 		if seen[must] < 100 {
 			t.Errorf("%q happened %d times: the cases say too little", must, seen[must])
@@ -76,7 +78,7 @@ func TestPodsLikeUpstreamEmulated(t *testing.T) {
 			// For 1.35, upstream would pick its stable allocator, which goes through pools in map order.
 			structured.EnableAllocators("incubating")
 			t.Cleanup(func() { structured.EnableAllocators() })
-			if seen := podsLikeUpstream(t, cases/10); seen["reserved"] < 20 || seen["never"] < 20 {
+			if seen := podsLikeUpstream(t, sampling.Cases(t, defaultCases)/10); seen["reserved"] < 20 || seen["never"] < 20 {
 				t.Errorf("the cases say too little: %v", seen)
 			}
 		})
@@ -86,6 +88,7 @@ func TestPodsLikeUpstreamEmulated(t *testing.T) {
 // podsLikeUpstream compares generated cases and counts the answers: kind of answer -> how often.
 func podsLikeUpstream(t *testing.T, cases int) map[string]int {
 	oracle.New().Close() // sets upstream's metrics up
+	seed := sampling.SeedOr(t, defaultSeed)
 	seen := map[string]int{}
 	for i := range cases {
 		w := newWorld(t, &maker{Rand: rand.New(rand.NewPCG(seed, uint64(i))), taken: map[string]bool{}})

@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
+	"github.com/kumiki-scheduler/kumiki/conformance/sampling"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
@@ -64,6 +65,7 @@ func (w *world) change(number int, pod *v1.Pod) change {
 // The hints about random changes are upstream's, and so is what is registered.
 func TestHintsLikeUpstream(t *testing.T) {
 	oracle.New().Close()
+	seed, cases := sampling.SeedOr(t, defaultSeed), sampling.Cases(t, defaultCases)
 	seen := map[string]int{}
 	for i := range cases {
 		w := newWorld(t, &maker{Rand: rand.New(rand.NewPCG(seed+1, uint64(i))), taken: map[string]bool{}})

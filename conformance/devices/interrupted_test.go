@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
+	"github.com/kumiki-scheduler/kumiki/conformance/sampling"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -23,6 +24,7 @@ import (
 // attempt ends, and one that was made elsewhere is not replaced.
 func TestInterruptedWritesLikeUpstream(t *testing.T) {
 	oracle.New().Close()
+	seed, cases := sampling.SeedOr(t, defaultSeed), sampling.Cases(t, defaultCases)
 	seen := map[string]int{}
 	for i := range cases {
 		w := newWorld(t, &maker{Rand: rand.New(rand.NewPCG(seed+4, uint64(i))), taken: map[string]bool{}})

@@ -17,6 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
+	"github.com/kumiki-scheduler/kumiki/conformance/sampling"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
@@ -32,6 +33,7 @@ var scored = []resources.WeightedResource{{Name: "cpu", Weight: 1}, {Name: gpuRe
 // upstream's do.
 func TestResourcesLikeUpstream(t *testing.T) {
 	oracle.New().Close()
+	seed, cases := sampling.SeedOr(t, defaultSeed), sampling.Cases(t, defaultCases)
 	seen := map[string]int{}
 	for i := range cases {
 		w := newWorld(t, &maker{Rand: rand.New(rand.NewPCG(seed+2, uint64(i))), taken: map[string]bool{}})

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
+	"github.com/kumiki-scheduler/kumiki/conformance/sampling"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
@@ -50,6 +51,7 @@ func updates(w *world) map[string]bool {
 // slices that wake pods when a rule changes.
 func TestTaintRulesLikeUpstream(t *testing.T) {
 	oracle.New().Close()
+	seed, cases := sampling.SeedOr(t, defaultSeed), sampling.Cases(t, defaultCases)
 	seen := map[string]int{}
 	for i := range cases {
 		w := newWorld(t, &maker{Rand: rand.New(rand.NewPCG(seed+3, uint64(i))), taken: map[string]bool{}})

@@ -29,17 +29,20 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
+	"github.com/kumiki-scheduler/kumiki/conformance/sampling"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/host/extender"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
+// What a run of the tests compares if the environment does not say otherwise.
 const (
-	cases    = 1500
-	seed     = 20261121
-	resource = "example.com/a"
+	defaultCases = 1500
+	defaultSeed  = 20261121
 )
+
+const resource = "example.com/a"
 
 var nodeNames = []string{"n0", "n1", "n2", "n3", "n4"}
 
@@ -241,6 +244,7 @@ func TestExtendersLikeUpstream(t *testing.T) {
 	defer server.Close()
 	metrics.Register()
 	ctx, logger := context.Background(), klog.Background()
+	seed, cases := sampling.SeedOr(t, defaultSeed), sampling.Cases(t, defaultCases)
 	seen := map[string]int{} // what happened -> how often
 	for i := range cases {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))

@@ -17,20 +17,23 @@ func (m *maker) corner(p *v1.Pod, nodes []*v1.Node) {
 	shapes := []func(){
 		func() { m.cornerTerm(p, nodes) },
 		func() { m.cornerTerm(p, nodes) },
+		func() { m.cornerTerm(p, nodes) },
 		func() { m.cornerResource(p) },
 		func() { m.cornerResource(p) },
 		func() { m.cornerResource(p) },
 	}
 	if m.has["InterPodAffinity"] {
-		shapes = append(shapes, func() { m.cornerPodTerm(p) }, func() { m.cornerPodTerm(p) }, func() { m.cornerPodTerm(p) })
+		pods := func() { m.cornerPodTerm(p) }
+		shapes = append(shapes, pods, pods, pods, pods)
 	}
 	if m.has["PodTopologySpread"] {
-		shapes = append(shapes, func() { m.cornerSpread(p) }, func() { m.cornerSpread(p) })
+		spread := func() { m.cornerSpread(p) }
+		shapes = append(shapes, spread, spread, spread)
 	}
 	if m.volumed > 0 {
 		volume := func() { m.cornerVolume(p, nodes) }
 		match := func() { m.cornerMatch(p) }
-		shapes = append(shapes, volume, volume, volume, match, match)
+		shapes = append(shapes, volume, volume, volume, volume, match, match)
 	}
 	if m.devices > 0 {
 		shapes = append(shapes, func() { m.cornerDevice(p) }, func() { m.cornerDevice(p) }, func() { m.cornerDevice(p) }, func() { m.cornerDevice(p) })
@@ -42,10 +45,12 @@ func (m *maker) cornerTerm(p *v1.Pod, nodes []*v1.Node) {
 	wide := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpExists}}}
 	number := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{
 		Key: "generation", Operator: Pick(m.Rand, v1.NodeSelectorOpGt, v1.NodeSelectorOpLt), Values: []string{Pick(m.Rand, "1", "3", "7")}}}}
+	without := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{
+		Key: Pick(m.Rand, "dedicated", "disk", "generation"), Operator: v1.NodeSelectorOpDoesNotExist}}}
 	broken := m.term(nodes, true)
 	broken.MatchExpressions = []v1.NodeSelectorRequirement{{Key: "disk", Operator: "Near"}}
 	a := &v1.NodeAffinity{}
-	switch m.Intn(5) {
+	switch m.Intn(6) {
 	case 0: // a term that cannot be read beside one that can
 		a.RequiredDuringSchedulingIgnoredDuringExecution = &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{}, wide}}
 	case 1, 2:
@@ -54,6 +59,8 @@ func (m *maker) cornerTerm(p *v1.Pod, nodes []*v1.Node) {
 		a.PreferredDuringSchedulingIgnoredDuringExecution = []v1.PreferredSchedulingTerm{{Weight: 5}, {Weight: int32(m.Range(1, 50)), Preference: Pick(m.Rand, number, wide)}}
 	case 4:
 		a.PreferredDuringSchedulingIgnoredDuringExecution = []v1.PreferredSchedulingTerm{{Weight: 5, Preference: broken}}
+	case 5:
+		a.RequiredDuringSchedulingIgnoredDuringExecution = &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{without}}
 	}
 	if a.RequiredDuringSchedulingIgnoredDuringExecution != nil && m.Chance(50) {
 		weight := int32(m.Range(1, 50))
@@ -91,15 +98,17 @@ func (m *maker) cornerResource(p *v1.Pod) {
 
 func (m *maker) cornerPodTerm(p *v1.Pod) {
 	t := v1.PodAffinityTerm{TopologyKey: Pick(m.Rand, v1.LabelTopologyZone, v1.LabelHostname), LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}}
-	switch m.Intn(13) {
+	switch m.Intn(16) {
 	case 0, 5, 6:
 		t.TopologyKey = ""
 	case 1, 7, 8, 11, 12:
 		t.LabelSelector = nil
 	case 2, 9, 10:
 		t.LabelSelector = &metav1.LabelSelector{}
-	case 3:
+	case 3, 13:
 		t.NamespaceSelector = &metav1.LabelSelector{}
+	case 14, 15:
+		t.NamespaceSelector, t.LabelSelector = &metav1.LabelSelector{}, Pick(m.Rand, nil, &metav1.LabelSelector{})
 	case 4:
 		t.MismatchLabelKeys = []string{"tier"}
 		m.mergeKeys(p, &t)
@@ -120,7 +129,7 @@ func (m *maker) cornerPodTerm(p *v1.Pod) {
 	case 4:
 		a.PodAntiAffinity = &v1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: soft}
 	}
-	if m.Rare(8) {
+	if m.Rare(6) {
 		// Beside one that does not convert.
 		a.PodAffinity = &v1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{t, {TopologyKey: v1.LabelTopologyZone,
 			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "bad value!"}}}}}
@@ -133,12 +142,20 @@ func (m *maker) cornerSpread(p *v1.Pod) {
 	if m.Chance(70) {
 		c.LabelSelector = &metav1.LabelSelector{}
 	}
-	if c.LabelSelector == nil && c.WhenUnsatisfiable == v1.DoNotSchedule && m.Chance(60) {
-		// No pod counts, and there are too few domains: every node is one too many.
+	if c.WhenUnsatisfiable == v1.DoNotSchedule && m.Chance(20) {
 		domains := int32(50)
-		c.MinDomains, c.LabelSelector = &domains, Pick(m.Rand, nil, &metav1.LabelSelector{})
+		c.MinDomains = &domains
 	}
 	p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{c}
+	if app := p.Labels["app"]; app != "" && m.Chance(50) {
+		// A selector that is empty or absent counts no pod: only a second constraint rejects nodes or ranks them.
+		other := c
+		other.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+		if other.TopologyKey = v1.LabelHostname; c.TopologyKey == v1.LabelHostname {
+			other.TopologyKey = v1.LabelTopologyZone
+		}
+		p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, other)
+	}
 	if m.Chance(25) {
 		p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, v1.TopologySpreadConstraint{
 			MaxSkew: 1, TopologyKey: "nobody-has-this", WhenUnsatisfiable: v1.ScheduleAnyway, LabelSelector: m.selector()})
@@ -162,11 +179,17 @@ func (m *maker) cornerVolume(p *v1.Pod, nodes []*v1.Node) {
 	c.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}
 	class := Pick(m.Rand, "wait", "static", "zoned", "sized")
 	c.Spec.StorageClassName = &class
-	switch m.Intn(5) {
+	switch m.Intn(7) {
 	case 0, 4:
 		c.Annotations[annSelected] = m.nodeName(nodes)
 		c.Spec.StorageClassName = Pick(m.Rand, &class, ptr("wait"))
-	case 1:
+	case 5: // a volume is made where the class allows it
+		class = "zoned"
+		c.Spec.Selector, c.Spec.VolumeMode = nil, nil
+	case 1, 6:
+		if m.Chance(50) {
+			class = "static"
+		}
 		if class == "static" {
 			// One that will do, on most nodes.
 			pv := m.volume("for-"+p.Name, nil)
@@ -187,6 +210,10 @@ func (m *maker) cornerVolume(p *v1.Pod, nodes []*v1.Node) {
 		if m.Chance(50) {
 			pv.Spec.NodeAffinity = nil
 			pv.Labels = map[string]string{Pick(m.Rand, v1.LabelTopologyZone, v1.LabelFailureDomainBetaZone): Pick(m.Rand, "zone-a", "zone-a__zone-b", "zone-b__zone-c")}
+			if m.Rare(4) {
+				key := Pick(m.Rand, v1.LabelTopologyRegion, v1.LabelFailureDomainBetaRegion)
+				pv.Labels = map[string]string{key: Pick(m.Rand, "region-1", "region-2")}
+			}
 		}
 		c.Spec.VolumeName, c.Status.Phase = pv.Name, v1.ClaimBound
 		c.Annotations[annBound] = "yes"
@@ -212,7 +239,7 @@ func (m *maker) cornerDevice(p *v1.Pod) {
 	e := &resourceapi.ExactDeviceRequest{DeviceClassName: Pick(m.Rand, "gpu", "any", "net"), AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1}
 	r := resourceapi.DeviceRequest{Name: "req-0", Exactly: e}
 	yes := true
-	switch m.Intn(13) {
+	switch m.Intn(15) {
 	case 12:
 		e.AdminAccess, e.DeviceClassName = &yes, Pick(m.Rand, "wrong", "gpu")
 	case 11:
@@ -231,14 +258,20 @@ func (m *maker) cornerDevice(p *v1.Pod) {
 		e.DeviceClassName = "wrong"
 	case 4:
 		e.AllocationMode = "Most"
-	case 5:
+	case 5, 13:
 		e.Capacity = &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{"memory": resource.MustParse(Pick(m.Rand, "1Gi", "15Gi"))}}
+		if m.Rare(4) {
+			e.DeviceClassName = "wrong"
+		}
 	case 6, 7:
 		// Rarely had first, always had last: nodes differ in what they can give.
 		first := resourceapi.DeviceSubRequest{Name: "sub-0", DeviceClassName: "gpu", AllocationMode: e.AllocationMode, Count: int64(m.Range(2, 3))}
 		last := resourceapi.DeviceSubRequest{Name: "sub-1", DeviceClassName: Pick(m.Rand, "any", "gpu"), AllocationMode: e.AllocationMode, Count: 1}
 		r = resourceapi.DeviceRequest{Name: "req-0", FirstAvailable: []resourceapi.DeviceSubRequest{first, last}}
-	case 8:
+	case 8, 14:
+		if m.Rare(4) {
+			e.DeviceClassName = "wrong"
+		}
 		e.Tolerations = []resourceapi.DeviceToleration{{Operator: resourceapi.DeviceTolerationOpExists}}
 	}
 	c.Spec.Devices.Requests = []resourceapi.DeviceRequest{r}

@@ -143,7 +143,7 @@ func (m *maker) podLevel() *v1.ResourceRequirements {
 
 // incoming makes a pod to ask about.
 func (m *maker) incoming(nodes []*v1.Node) *v1.Pod {
-	if m.Chance(40) || m.uniform && m.Chance(50) {
+	if m.Chance(44) || m.uniform && m.Chance(50) {
 		return m.simple(nodes)
 	}
 	md := Pick(m.Rand, easy, easy, mixed, mixed, hard, hard, hard)
@@ -180,7 +180,8 @@ func (m *maker) incoming(nodes []*v1.Node) *v1.Pod {
 	if m.Rare(40) {
 		p.Spec.NodeName = m.nodeName(nodes)
 	}
-	if m.Rare(30) {
+	if m.Rare(30) || p.Spec.NodeName != "" && m.Rare(4) {
+		// NodeName leaves one node to filter, and a nominated node is filtered before: only there the filter can reject.
 		p.Status.NominatedNodeName = m.nodeName(nodes)
 	}
 	if m.Rare(50) {
@@ -234,6 +235,9 @@ func (m *maker) simple(nodes []*v1.Node) *v1.Pod {
 		m.wantFeatures(p)
 		if m.Chance(40) {
 			p.Spec.NodeName = m.nodeName(nodes)
+			if m.Rare(4) {
+				p.Status.NominatedNodeName = m.nodeName(nodes)
+			}
 		}
 		if m.Chance(40) {
 			p.Spec.Containers[0].Resources.Requests = m.requests(hard)

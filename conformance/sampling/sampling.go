@@ -19,7 +19,13 @@ func Cases(t testing.TB, otherwise int) int {
 // Seed returns KUMIKI_SEED, or 1 if it is not set.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
-	return uint64(number(t, "KUMIKI_SEED", 1))
+	return SeedOr(t, 1)
+}
+
+// SeedOr returns KUMIKI_SEED, or the given seed if it is not set.
+func SeedOr(t testing.TB, otherwise int) uint64 {
+	t.Helper()
+	return uint64(number(t, "KUMIKI_SEED", otherwise))
 }
 
 func number(t testing.TB, name string, otherwise int) int {

@@ -15,20 +15,22 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/conformance/hints"
 	"github.com/kumiki-scheduler/kumiki/conformance/release"
+	"github.com/kumiki-scheduler/kumiki/conformance/sampling"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
+// What a run of the tests compares if the environment does not say otherwise.
 const (
-	cases = 8000
-	seed  = 20261121
+	defaultCases = 8000
+	defaultSeed  = 20261121
 )
 
 // Verdicts are upstream's on every node, to the letter; so is what other pods see of a decision, before and after the
 // API server shows something new, and after the decision is undone.
 func TestDecisionsLikeUpstream(t *testing.T) {
-	seen := decisionsLikeUpstream(t, cases)
+	seen := decisionsLikeUpstream(t, sampling.Cases(t, defaultCases))
 	for _, must := range []string{"fits", "didn't match PersistentVolume's node affinity", "didn't find available persistent volumes to bind",
 		"did not have enough free storage", "unavailable due to one or more pvc(s) bound to non-existent pv(s)", "reserved", "nothing to reserve"} {
 		if seen[must] < 200 {
@@ -40,13 +42,14 @@ func TestDecisionsLikeUpstream(t *testing.T) {
 // The same for the release before, where no node is scored.
 func TestDecisionsLikeUpstreamEmulated(t *testing.T) {
 	release.Emulate(t, "--emulated-version=1.36")
-	if seen := decisionsLikeUpstream(t, cases/5); seen["reserved"] < 40 {
+	if seen := decisionsLikeUpstream(t, sampling.Cases(t, defaultCases)/5); seen["reserved"] < 40 {
 		t.Errorf("the cases say too little: %v", seen)
 	}
 }
 
 // decisionsLikeUpstream compares generated cases and counts what happens in them.
 func decisionsLikeUpstream(t *testing.T, cases int) (seen map[string]int) {
+	seed := sampling.SeedOr(t, defaultSeed)
 	seen = map[string]int{}
 	count := func(what string) { seen[what]++ }
 	for i := range cases {
@@ -55,26 +58,27 @@ func decisionsLikeUpstream(t *testing.T, cases int) (seen map[string]int) {
 		for _, c := range w.m.claimsOf(p) {
 			w.set(c)
 		}
-		state, fits := w.sameWords(t, fmt.Sprintf("case %d of seed %d", i, seed), w.store.Snapshot(), p, count)
+		which := fmt.Sprintf("case %d of seed %d", i, seed)
+		state, fits := w.sameWords(t, which, w.store.Snapshot(), p, count)
 		if _, st := w.up.PreFilter(context.Background(), framework.NewCycleState(), p, nil); len(fits) == 0 || st.IsSkip() {
 			continue
 		}
-		w.decide(t, i, p, one(w.m, fits...), state, count)
+		w.decide(t, p, which, one(w.m, fits...), state, count)
 	}
 	t.Logf("%d cases of seed %d:\n%s", cases, seed, tally(seen))
 	return seen
 }
 
 // decide reserves a node on both sides and takes it back again.
-func (w *world) decide(t *testing.T, i int, p *v1.Pod, nodeName string, state fwk.CycleState, count func(string)) {
+func (w *world) decide(t *testing.T, p *v1.Pod, which, nodeName string, state fwk.CycleState, count func(string)) {
 	ctx := context.Background()
 	if st := w.up.Reserve(ctx, state, p, nodeName); !st.IsSuccess() {
-		t.Fatalf("case %d: upstream's Reserve: %v", i, st)
+		t.Fatalf("%s: upstream's Reserve: %v", which, st)
 	}
 	hold := w.reserve(t, p, nodeName)
 	_, st := w.up.PreBindPreFlight(ctx, state, p, nodeName)
 	if (hold == nil) != st.IsSkip() {
-		t.Fatalf("case %d: kumiki holds %v, upstream would bind: %v", i, hold, st)
+		t.Fatalf("%s: kumiki holds %v, upstream would bind: %v", which, hold, st)
 	}
 	if hold == nil {
 		count("nothing to reserve")
@@ -85,7 +89,7 @@ func (w *world) decide(t *testing.T, i int, p *v1.Pod, nodeName string, state fw
 		for _, name := range claimNames {
 			q := &v1.Pod{ObjectMeta: w.m.meta(ns, "other")}
 			q.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
-			w.sameWords(t, fmt.Sprintf("case %d of seed %d, claim %s, %s", i, seed, name, when), w.store.Snapshot(), q, func(said string) { count("other: " + said) })
+			w.sameWords(t, fmt.Sprintf("%s, claim %s, %s", which, name, when), w.store.Snapshot(), q, func(said string) { count("other: " + said) })
 		}
 	}
 	others("after the decision")
@@ -198,6 +202,7 @@ func (w *world) change() change {
 
 // The hints about random events are upstream's, and so is what is registered.
 func TestHintsLikeUpstream(t *testing.T) {
+	seed, cases := sampling.SeedOr(t, defaultSeed), sampling.Cases(t, defaultCases)
 	seen := map[string]int{}
 	w := newWorld(t, maker{rand.New(rand.NewPCG(seed+1, 0))}, nil)
 	registered, err := w.up.EventsToRegister(context.Background())

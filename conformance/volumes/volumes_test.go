@@ -27,6 +27,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/hints"
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
 	"github.com/kumiki-scheduler/kumiki/conformance/release"
+	"github.com/kumiki-scheduler/kumiki/conformance/sampling"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
@@ -35,9 +36,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugins/volumes"
 )
 
+// What a run of the tests compares if the environment does not say otherwise.
 const (
-	cases = 3000
-	seed  = 20261121
+	defaultCases = 3000
+	defaultSeed  = 20261121
 )
 
 // migration is plugin.Migration by upstream's library.
@@ -271,7 +273,7 @@ func (p pair) kumiki(t *testing.T, w *world, pod *v1.Pod, come, gone []*v1.Pod) 
 
 // The four plugins say the same as upstream's of each node, to the letter.
 func TestFiltersLikeUpstream(t *testing.T) {
-	seen := filtersLikeUpstream(t, cases)
+	seen := filtersLikeUpstream(t, sampling.Cases(t, defaultCases))
 	for _, must := range []string{"VolumeRestrictions never", "VolumeRestrictions Unschedulable", "NodeVolumeLimits Unschedulable", "NodeVolumeLimits never",
 		"NodeVolumeLimits error", "NodeVolumeLimits fits", "VolumeZone never", "VolumeZone fits", "NodeDeclaredFeatures never", "NodeDeclaredFeatures fits"} {
 		if seen[must] < 200 {
@@ -283,14 +285,14 @@ func TestFiltersLikeUpstream(t *testing.T) {
 // The same for the release before, where no driver is needed.
 func TestFiltersLikeUpstreamEmulated(t *testing.T) {
 	release.Emulate(t, "--emulated-version=1.36")
-	if seen := filtersLikeUpstream(t, cases/5); seen["NodeVolumeLimits Unschedulable"] < 20 {
+	if seen := filtersLikeUpstream(t, sampling.Cases(t, defaultCases)/5); seen["NodeVolumeLimits Unschedulable"] < 20 {
 		t.Errorf("the cases say too little: %v", seen)
 	}
 }
 
 // filtersLikeUpstream compares generated cases and counts the answers: plugin and kind of answer -> how often.
 func filtersLikeUpstream(t *testing.T, cases int) map[string]int {
-	seen := map[string]int{}
+	seed, seen := sampling.SeedOr(t, defaultSeed), map[string]int{}
 	for i := range cases {
 		w := newWorld(maker{rand.New(rand.NewPCG(seed, uint64(i)))})
 		plugins := w.plugins(t)
@@ -407,6 +409,7 @@ func (w *world) change() change {
 
 // The hints about random events are upstream's, and so is what is registered.
 func TestHintsLikeUpstream(t *testing.T) {
+	seed, cases := sampling.SeedOr(t, defaultSeed), sampling.Cases(t, defaultCases)
 	ctx, seen := context.Background(), map[string]int{}
 	for i := range cases {
 		w := newWorld(maker{rand.New(rand.NewPCG(seed+1, uint64(i)))})
