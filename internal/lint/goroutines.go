@@ -33,7 +33,7 @@ var goroutines = map[string]budget{
 	"internal/mutation":    {1, "runs test processes side by side; waited for before it returns"},
 	"internal/e2e/checker": {2, "keeps the history of bindings; ends with the test"},
 	"internal/ecosystem":   {2, "wait for a child process; they end with it, or with the wait until it is ready"},
-	"internal/fault":       {4, "two for each watch, one for late requests, one that serves; they end with the watch, the request or the proxy"},
+	"internal/fault":       {10, "for each watch, late request, connection of a proxy and clock; they end with these, or with the proxy"},
 	"internal/fakekubelet": {3, "both directions of a forwarded connection; they end with the connection"},
 	"internal/learntest":   {4, "commands in the background of a chapter; they end with the chapter"},
 	"internal/reliability": {16, "processes that are watched, pods that are made side by side; they end with the case or with the soak"},
