@@ -50,7 +50,7 @@ type Values struct {
 }
 
 // All lists the components.
-func All() []Component { return []Component{JobSet, LeaderWorkerSet, Trainer} }
+func All() []Component { return []Component{JobSet, LeaderWorkerSet, Trainer, Karpenter, Descheduler} }
 
 // Named returns the component with a name.
 func Named(name string) (Component, error) {
