@@ -138,8 +138,8 @@ const tokenSeconds = 24 * 3600
 // writeKubeconfig writes a kubeconfig of a service account.
 func (c *Client) writeKubeconfig(ctx context.Context, namespace, account, file string) error {
 	seconds := int64(tokenSeconds)
-	reply, err := c.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	reply, err := c.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("get a token of service account %s/%s: %w", namespace, account, err)
 	}

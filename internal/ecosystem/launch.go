@@ -131,7 +131,8 @@ func (c *Component) values(ctx context.Context, root, dir string) (*Values, erro
 }
 
 // install installs objects except webhook configurations, which it returns.
-func (c *Client) install(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func (c *Client) install(ctx context.Context, objects []*unstructured.Unstructured) (
+	[]*unstructured.Unstructured, error) {
 	var now, later []*unstructured.Unstructured
 	for _, o := range objects {
 		if o.GetKind() == validatingKind || o.GetKind() == mutatingKind {
@@ -153,7 +154,8 @@ func (c *Client) install(ctx context.Context, objects []*unstructured.Unstructur
 }
 
 // installAll applies objects and returns the resource definitions among them.
-func (c *Client) installAll(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func (c *Client) installAll(ctx context.Context, objects []*unstructured.Unstructured) (
+	[]*unstructured.Unstructured, error) {
 	var definitions []*unstructured.Unstructured
 	for _, o := range objects {
 		if err := c.applyUntil(ctx, o); err != nil {
@@ -212,7 +214,8 @@ func (v *Values) fill(text string) (string, error) {
 func (c *Component) ready(ctx context.Context, p *Process, v *Values, bundle []byte, paths []string) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
-	web := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	web := &http.Client{Timeout: 5 * time.Second, Transport: transport}
 	defer web.CloseIdleConnections()
 	var addresses []string
 	if c.Ready != "" {

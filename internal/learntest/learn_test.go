@@ -89,11 +89,43 @@ func tasks(t *testing.T) []string {
 // The pages run one after the other, each with a cluster that it starts and stops itself.
 func TestEveryCommandOfTheChaptersShowsWhatTheChapterSays(t *testing.T) {
 	for _, path := range played(t) {
+		page, _ := readPage(t, path)
+		if len(page.components()) > 0 {
+			continue // TestPagesWithComponents
+		}
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".md"), func(t *testing.T) {
 			testcluster.Reserve(t)
-			page, _ := readPage(t, path)
 			play(t, page, readerEnv(t), patience)
 		})
+	}
+}
+
+// components lists the controllers of other projects that a page builds. `make ecosystem` plays such pages, because
+// the builds take minutes.
+func (p Page) components() []string {
+	var names []string
+	for _, block := range p.Blocks {
+		if _, console := block.Console(); !console {
+			continue
+		}
+		for _, step := range block.Steps() {
+			if name, ok := strings.CutPrefix(step.Command, "make component COMPONENT="); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// A page with a component that is not there would be played by no test.
+func TestComponentsOfPagesAreThere(t *testing.T) {
+	for _, path := range played(t) {
+		page, _ := readPage(t, path)
+		for _, name := range page.components() {
+			if _, err := os.Stat(filepath.Join(root, "ecosystem", name, "go.mod")); err != nil {
+				t.Errorf("%s runs component %q: %v", path, name, err)
+			}
+		}
 	}
 }
 
