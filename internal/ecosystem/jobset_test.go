@@ -80,3 +80,15 @@ func TestJobSetSimultaneousGangs(t *testing.T) {
 	s.apply(strings.ReplaceAll(jobSet, "NAME", "first") + "---" + strings.ReplaceAll(jobSet, "NAME", "second"))
 	s.oneOfTwo(map[string]string{"first-": "first", "second-": "second"}, 5)
 }
+
+// TestJobSetExclusivePlacement: JobSet's webhook rejects the other pods of a job until the first is scheduled, so with
+// exclusive placement the gang never has all of its pods, and none starts.
+func TestJobSetExclusivePlacement(t *testing.T) {
+	s := newCluster(t, testcluster.Options{Nodes: -1, NoHeartbeats: true})
+	s.addNodes("a", "b", "c", "d", "e")
+	s.schedule(allGangs)
+	s.start(JobSet)
+	exclusive := "namespace: default, annotations: {alpha.jobset.sigs.k8s.io/exclusive-topology: kubernetes.io/hostname}"
+	s.apply(strings.NewReplacer("NAME", "first", "namespace: default", exclusive).Replace(jobSet))
+	s.waits("default", "first-", "first", "waits for its pods", "3 waiting", "Missing:    2 pods")
+}

@@ -78,6 +78,11 @@ func (c *Component) objects(v *Values, bundle []byte) ([]*unstructured.Unstructu
 	})
 	var paths []string
 	for _, o := range all {
+		versions, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "versions")
+		if list, ok := versions.([]any); ok && o.GetKind() == definitionKind && len(list) == 1 {
+			// A webhook that converts between versions is often named and not served; with one version it is not called.
+			unstructured.RemoveNestedField(o.Object, "spec", "conversion")
+		}
 		for _, client := range webhookClients(o) {
 			path, _, err := unstructured.NestedString(client, "service", "path")
 			if err != nil {

@@ -32,12 +32,21 @@ kind: CustomResourceDefinition
 apiVersion: apiextensions.k8s.io/v1
 metadata: {name: things.example.com}
 spec:
+  versions: [{name: v1}, {name: v2}]
   conversion:
     webhook: {clientConfig: {service: {name: webhook, namespace: system, path: /convert}}}
+---
+kind: CustomResourceDefinition
+apiVersion: apiextensions.k8s.io/v1
+metadata: {name: parts.example.com}
+spec:
+  versions: [{name: v1}]
+  conversion:
+    webhook: {clientConfig: {service: {name: webhook, namespace: system, path: /not-served}}}
 `
 
 // What runs in the cluster is left out, definitions come before accounts and webhooks, webhooks are rewritten to the
-// process, and kustomizations get the namespace.
+// process, and kustomizations get the namespace. A definition of one version needs no conversion.
 func TestManifestsAreInstalledForAProcessOutsideOfTheCluster(t *testing.T) {
 	module := t.TempDir()
 	for name, text := range map[string]string{"all.yaml": shipped, "base/kustomization.yaml": "resources: [role.yaml]",
@@ -70,7 +79,8 @@ func TestManifestsAreInstalledForAProcessOutsideOfTheCluster(t *testing.T) {
 			t.Errorf("the role is in namespace %q", o.GetNamespace())
 		}
 	}
-	want := []string{"Namespace", definitionKind, "ServiceAccount", "ClusterRole", "Role", validatingKind}
+	want := []string{"Namespace", definitionKind, definitionKind, "ServiceAccount", "ClusterRole", "Role",
+		validatingKind}
 	if !slices.Equal(kinds, want) {
 		t.Errorf("installed: %v, want %v", kinds, want)
 	}
