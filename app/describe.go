@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
@@ -226,6 +227,9 @@ func preemptionText(c *preempt.Config) string {
 	}
 	if c.Strict {
 		out += "; never against a disruption budget"
+	}
+	if c.After > 0 {
+		out += fmt.Sprintf("; not before a pod or gang has waited %v for new nodes", time.Duration(c.After))
 	}
 	if c.PodsOnly {
 		out += "; not for gangs"

@@ -154,6 +154,7 @@ func preemption(p config.Profile) *preempt.Config {
 		Sync:          p.SyncPreemption || !p.Runs(config.PreEnqueue, config.DefaultPreemption),
 		Strict:        p.Preemption.Budgets == config.Strict,
 		VictimTimeout: record.Time(p.Preemption.VictimTimeout),
+		After:         record.Time(p.Preemption.After),
 	}
 	if a := p.Args.DefaultPreemption; *a.MinCandidateNodesPercentage < 100 {
 		out.Limit = &preempt.Limit{MinPercentage: *a.MinCandidateNodesPercentage,

@@ -238,6 +238,8 @@ func TestHowAProfilePreempts(t *testing.T) {
 		{args("minCandidateNodesPercentage: 100"), &preempt.Config{}, "all: the smallest loss on any node"},
 		{"pluginConfig: [{name: Kumiki, args: {preemption: {budgets: Strict}}}]", &preempt.Config{Strict: true},
 			"all: the smallest loss on any node; never against a disruption budget"},
+		{"pluginConfig: [{name: Kumiki, args: {preemption: {after: 30s}}}]", &preempt.Config{After: 30 * record.Second},
+			"all: the smallest loss on any node; not before a pod or gang has waited 30s for new nodes"},
 	} {
 		c, err := config.Parse([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: " +
 			"KubeSchedulerConfiguration\nprofiles: [{" + tt.profile + "}]"))

@@ -16,6 +16,9 @@ type Preemption struct {
 	// VictimTimeout is how long after the end of its grace period the capacity of a terminating pod is counted on, if
 	// gangs take part; 0 means as long as the pod exists, as in kube-scheduler.
 	VictimTimeout time.Duration
+	// After is how long a pod or gang must have been unschedulable before pods are evicted for it, so that an
+	// autoscaler can create nodes first; 0 means no time, as in kube-scheduler.
+	After time.Duration
 }
 
 // Budgets is how disruption budgets count.
@@ -36,6 +39,7 @@ const (
 	// DefaultVictimTimeout is the default time that pods stay on a node that does not respond.
 	DefaultVictimTimeout = 5 * time.Minute
 	longestVictimTimeout = 24 * time.Hour
+	longestAfter         = 24 * time.Hour
 )
 
 // UsualPreemption returns the defaults.
@@ -47,6 +51,7 @@ func UsualPreemption() Preemption {
 type PreemptionArgs struct {
 	Budgets       *Budgets         `json:"budgets,omitempty"`
 	VictimTimeout *metav1.Duration `json:"victimTimeout,omitempty"`
+	After         *metav1.Duration `json:"after,omitempty"`
 }
 
 // preemption resolves the preemption settings of a profile.
@@ -70,9 +75,17 @@ func (r *report) preemption(path string, args *PreemptionArgs) Preemption {
 	default:
 		out.VictimTimeout = args.VictimTimeout.Duration
 	}
+	switch {
+	case args.After == nil:
+	case args.After.Duration < 0 || args.After.Duration > longestAfter:
+		r.add(path+".after", "must be at least 0s and at most %v, got %v", longestAfter, args.After.Duration)
+	default:
+		out.After = args.After.Duration
+	}
 	return out
 }
 
 func (p Preemption) wire() *PreemptionArgs {
-	return &PreemptionArgs{Budgets: &p.Budgets, VictimTimeout: &metav1.Duration{Duration: p.VictimTimeout}}
+	return &PreemptionArgs{Budgets: &p.Budgets, VictimTimeout: &metav1.Duration{Duration: p.VictimTimeout},
+		After: &metav1.Duration{Duration: p.After}}
 }

@@ -193,10 +193,12 @@ func sessionRules(t tb) {
 		"profiles[1].pluginConfig[0].args.cycle: must be the same as in profiles[0]")
 
 	for body, want := range map[string]Preemption{
-		"":                                     {BestEffort, 5 * time.Minute},
-		own("{preemption: {}}"):                {BestEffort, 5 * time.Minute},
-		own("{preemption: {budgets: Strict}}"): {Strict, 5 * time.Minute},
-		own("{preemption: {budgets: BestEffort, victimTimeout: 0s}}"): {BestEffort, 0},
+		"":                                     {BestEffort, 5 * time.Minute, 0},
+		own("{preemption: {}}"):                {BestEffort, 5 * time.Minute, 0},
+		own("{preemption: {budgets: Strict}}"): {Strict, 5 * time.Minute, 0},
+		own("{preemption: {budgets: BestEffort, victimTimeout: 0s}}"): {BestEffort, 0, 0},
+		own("{preemption: {after: 30s}}"):                             {BestEffort, 5 * time.Minute, 30 * time.Second},
+		own("{preemption: {after: 24h}}"):                             {BestEffort, 5 * time.Minute, 24 * time.Hour},
 	} {
 		if got := parse(t, body).Profiles[0].Preemption; got != want {
 			t.Errorf("%s: %v, want %v", body, got, want)
@@ -207,6 +209,9 @@ func sessionRules(t tb) {
 	expect(t, own("{preemption: {victimTimeout: 25h}}"),
 		first+"preemption.victimTimeout: must be at least 0s and at most 24h0m0s, got 25h0m0s")
 	expect(t, own("{preemption: {victimTimeout: -1s}}"), first+"preemption.victimTimeout: must be at least 0s")
+	expect(t, own("{preemption: {after: 24h1s}}"),
+		first+"preemption.after: must be at least 0s and at most 24h0m0s, got 24h0m1s")
+	expect(t, own("{preemption: {after: -1s}}"), first+"preemption.after: must be at least 0s")
 
 	c := parse(t, "profiles:\n- schedulerName: a\n- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {fit: "+
 		"slots}}]\n")

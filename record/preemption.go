@@ -48,6 +48,9 @@ type Preemption struct {
 	// PausedUntil is the end of a preemption pause, because other pods took the capacity that evictions freed; 0 for
 	// no pause.
 	PausedUntil Time `json:"pausedUntil,omitempty"`
+	// DelayedUntil is the end of the time that the unit waits for new nodes before pods are evicted for it; 0 for no
+	// such time. A report shows all the same which pods would be evicted.
+	DelayedUntil Time `json:"delayedUntil,omitempty"`
 
 	// Elsewhere counts what was removed from the lists above because it is in namespaces that the reader may not see;
 	// nil if nothing was removed.

@@ -46,7 +46,8 @@ func kumikiArgs(r *gen.Rand, seed int) object {
 	maybe(r, o, "fitScoresReal", 30, func() any { return r.Chance(50) })
 	maybe(r, o, "syncPreemption", 30, func() any { return r.Chance(50) })
 	maybe(r, o, "preemption", 20, func() any {
-		return object{"budgets": gen.Pick(r, "BestEffort", "Strict"), "victimTimeout": gen.Pick(r, "0s", "90s")}
+		return object{"budgets": gen.Pick(r, "BestEffort", "Strict"), "victimTimeout": gen.Pick(r, "0s", "90s"),
+			"after": gen.Pick(r, "0s", "30s")}
 	})
 	maybe(r, o, "strategy", 60, func() any { return gen.Pick(r, "all", "window", "randomSubset", "powerOfTwo") })
 	maybe(r, o, "gangs", 20, func() any { // the same in all profiles of a file, too

@@ -140,6 +140,7 @@ var limits = map[string]object{
 	"KumikiArgs.preemption":                               {"description": "rules for evictions in addition to DefaultPreemptionArgs"},
 	"PreemptionArgs.budgets":                              {"enum": list{"BestEffort", "Strict", nil}, "description": "BestEffort evicts against a disruption budget if there is no other capacity, Strict never; default BestEffort"},
 	"PreemptionArgs.victimTimeout":                        {"description": "how long after its grace period the capacity of a terminating pod still counts as becoming free, in preemption with gangs; at most 24h, 0s without limit; default 5m"},
+	"PreemptionArgs.after":                                {"description": "how long a pod or gang waits for new nodes, since it was first rejected, before pods are evicted for it; at most 24h; default 0s"},
 	"KumikiArgs.fitScoresReal":                            {"description": "NodeResourcesFit scores what containers request, without assumptions about those that request nothing"},
 	"KumikiArgs.cycle":                                    {"description": "when pods are tried: continuous, as soon as an event may help them; sessions, all together on one snapshot of the cluster; the same in all profiles; default continuous"},
 	"KumikiArgs.sessionPeriod":                            {"description": "the time from the end of a session to the start of the next, 100ms to 1h; only with cycle sessions, the same in all profiles; default 5s"},

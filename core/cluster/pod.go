@@ -58,6 +58,8 @@ type Pod struct {
 	Claims *PodClaims
 	// Condition is the PodScheduled condition as last observed, so that an unchanged one is not written again.
 	Condition Condition
+	// UnschedulableSince is when the status of that condition became False, if its reason is Unschedulable; else 0.
+	UnschedulableSince record.Time `json:",omitempty"`
 	// Gang is the gang that the pod declares; nil for a pod in no gang.
 	Gang *GangMark `json:",omitempty"`
 	// Bound is the mark that the binding of a gang's member left on it; nil for other pods, and while pending.

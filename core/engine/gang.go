@@ -364,7 +364,7 @@ func (e *Engine) waitingOf(key cluster.GangKey) []*cluster.Pod {
 func (e *Engine) regroupGang(key cluster.GangKey) {
 	e.queue.Regroup(key, "whether the pods of the group are scheduled one by one has changed")
 	if e.queue.Gang(key) == nil {
-		e.evictions.EndGang(key, "its pods are scheduled one by one")
+		e.evictions.GangGone(key, "its pods are scheduled one by one")
 	}
 }
 

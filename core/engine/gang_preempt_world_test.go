@@ -326,7 +326,7 @@ func TestEvictionsInSessionsHoldTheRules(t *testing.T) {
 
 func gangEvictionEvery(t *rapid.T, period record.Time) {
 	holdAfter := rapid.SampledFrom([]record.Time{record.Second, 1_000_000 * record.Second}).Draw(t, "holds after")
-	a := newSessionArena(t, preempt.Config{Sync: rapid.IntRange(0, 4).Draw(t, "sync") == 0}, holdAfter, period)
+	a := newSessionArena(t, preempt.Config{Sync: rapid.IntRange(0, 4).Draw(t, "sync") == 0, After: anyDelay(t)}, holdAfter, period)
 	for range rapid.IntRange(1, 80).Draw(t, "moves") {
 		switch move := rapid.SampledFrom([]string{"gang", "gang", "pod", "watch", "watch", "watch", "watch", "watch", "cycle", "cycle", "cycle", "bind", "bind", "bind", "answer", "answer",
 			"work", "work", "work", "end", "tick", "tick", "delete", "node", "restart"}).Draw(t, "move"); move {

@@ -42,6 +42,7 @@ func newGroupArena(t *rapid.T) *arena {
 		Sync:          rapid.IntRange(0, 5).Draw(t, "sync") == 0,
 		Strict:        rapid.Bool().Draw(t, "strict"),
 		VictimTimeout: rapid.SampledFrom([]record.Time{0, 5 * record.Second}).Draw(t, "victim timeout"),
+		After:         anyDelay(t),
 	}
 	a := &arena{how: how, nodes: map[string]bool{}, last: map[string]*underWay{}, landed: map[string]bool{}}
 	a.groups = &groups{

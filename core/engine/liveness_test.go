@@ -19,6 +19,7 @@ import (
 //
 //	held capacity             ends at GangHold.Until; others see it as taken until then
 //	a pause of preemption     ends at Preemption.PausedUntil
+//	a delay of evictions      ends at Preemption.DelayedUntil
 //	a strict budget           ends when a budget, a label or a charge changes
 //	a gate                    is asked again when what it reads changes; its answer is asked anew here
 //	a refusal while reserving ends with an event of the plugin that refused (tests: the latch)
@@ -106,6 +107,12 @@ func wouldEvict(e *engine.Engine, p *record.Preemption) string {
 	}
 	if p.PausedUntil != 0 && p.PausedUntil <= e.Now() {
 		return "waits in a pause that is over"
+	}
+	if p.DelayedUntil != 0 {
+		if p.DelayedUntil <= e.Now() {
+			return "waits for new nodes though the time for them is over"
+		}
+		return ""
 	}
 	if p.Node != "" && slices.ContainsFunc(p.Victims, func(v record.Victim) bool { return !v.Going }) {
 		return fmt.Sprintf("waits and would evict %v from %s", victimNames(p), p.Node)

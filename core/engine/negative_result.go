@@ -32,7 +32,8 @@ func (e *Engine) changesNothing(p *cluster.Pod, a evict.Plan) bool {
 func (e *Engine) rest(unit *queue.Unit, prof *profile, plugins []string, a evict.Plan) {
 	p := unit.Members[0]
 	// Others may be answered otherwise: by foreign code, from a sample of nodes, or for what the pod is promised.
-	if prof.Foreign == nil && prof.Search.Strategy == place.AllNodes && e.hasNoNomination(p) && !e.search.last.off {
+	// A pod that may not evict yet says nothing of one that may.
+	if prof.Foreign == nil && prof.Search.Strategy == place.AllNodes && e.hasNoNomination(p) && a.Delayed == 0 && !e.search.last.off {
 		e.search.last = negativeResult{
 			step: e.count.events, namespace: p.Namespace, spec: p.Spec, claims: p.ClaimsHash, plugins: plugins, message: a.Message}
 	}

@@ -92,8 +92,13 @@ func (a *arena) send(ev engine.Event) {
 				if f.Nominate != "" {
 					p.Status.NominatedNodeName = f.Nominate
 				}
+				since := a.wallClock()
+				if at := slices.IndexFunc(p.Status.Conditions, isScheduled); at >= 0 {
+					since = p.Status.Conditions[at].LastTransitionTime // the status does not change
+				}
 				p.Status.Conditions = append(slices.DeleteFunc(p.Status.Conditions, isScheduled),
-					v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: f.Reason, Message: f.Message, ObservedGeneration: f.Generation})
+					v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: f.Reason, Message: f.Message,
+						ObservedGeneration: f.Generation, LastTransitionTime: since})
 				a.changed(p)
 			}
 		case engine.Wasted:
@@ -113,6 +118,7 @@ func isScheduled(c v1.PodCondition) bool { return c.Type == v1.PodScheduled }
 // evict takes an eviction in hand, and holds it against the rules: strictly lower priority (R4, R14), and nothing
 // more for the same pod while its victims are going (R12).
 func (a *arena) evict(f engine.Evict) {
+	a.checkDelay(f)
 	switch {
 	case a.groups != nil:
 		a.evictForGroups(f)
@@ -471,7 +477,7 @@ func (a *arena) checkNobodyStarves() {
 func TestEvictionsHoldTheRules(t *testing.T) { rapid.Check(t, eviction) }
 
 func eviction(t *rapid.T) {
-	a := newArena(t, preempt.Config{Sync: rapid.IntRange(0, 4).Draw(t, "sync") == 0})
+	a := newArena(t, preempt.Config{Sync: rapid.IntRange(0, 4).Draw(t, "sync") == 0, After: anyDelay(t)})
 	for range rapid.IntRange(1, 80).Draw(t, "moves") {
 		a.do(rapid.SampledFrom([]string{"pod", "pod", "watch", "watch", "watch", "watch", "cycle", "cycle", "cycle", "bind", "bind", "answer", "answer",
 			"work", "work", "end", "tick", "tick", "delete", "node", "restart"}).Draw(t, "move"))

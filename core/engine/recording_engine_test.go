@@ -61,9 +61,11 @@ type preemptionSetup struct {
 	LimitPercentage int32       `json:"limitPercentage,omitempty"`
 	LimitAbsolute   int32       `json:"limitAbsolute,omitempty"`
 	Limited         bool        `json:"limited,omitempty"`
+	PodsOnly        bool        `json:"podsOnly,omitempty"`
 	Sync            bool        `json:"sync,omitempty"`
 	Strict          bool        `json:"strict,omitempty"`
 	VictimTimeout   record.Time `json:"victimTimeout,omitempty"`
+	After           record.Time `json:"after,omitempty"`
 	Runs            int         `json:"runs,omitempty"`
 }
 
@@ -102,7 +104,10 @@ func profileSetupOf(p engine.Profile) profileSetup {
 		s.Scorers = append(s.Scorers, scorerSetup{sc.Name(), sc.Weight})
 	}
 	if how := p.Preemption; how != nil {
-		s.Preemption = &preemptionSetup{Sync: how.Sync, Strict: how.Strict, VictimTimeout: how.VictimTimeout, Runs: how.Runs}
+		s.Preemption = &preemptionSetup{
+			PodsOnly: how.PodsOnly, Sync: how.Sync, Strict: how.Strict, VictimTimeout: how.VictimTimeout,
+			After: how.After, Runs: how.Runs,
+		}
 		if how.Limit != nil {
 			s.Preemption.Limited, s.Preemption.LimitPercentage, s.Preemption.LimitAbsolute = true, how.Limit.MinPercentage, how.Limit.MinAbsolute
 		}
@@ -210,7 +215,10 @@ func (s *profileSetup) profile(known map[string]plugin.Plugin, foreign *recorded
 		p.Scorers = append(p.Scorers, place.Scorer{Scorer: found[0], Weight: sc.Weight})
 	}
 	if how := s.Preemption; how != nil {
-		p.Preemption = &preempt.Config{Sync: how.Sync, Strict: how.Strict, VictimTimeout: how.VictimTimeout, Runs: how.Runs}
+		p.Preemption = &preempt.Config{
+			PodsOnly: how.PodsOnly, Sync: how.Sync, Strict: how.Strict, VictimTimeout: how.VictimTimeout,
+			After: how.After, Runs: how.Runs,
+		}
 		if how.Limited {
 			p.Preemption.Limit = &preempt.Limit{MinPercentage: how.LimitPercentage, MinAbsolute: how.LimitAbsolute}
 		}

@@ -35,6 +35,10 @@ import (
 //	strict                                          starts anew: no pod is evicted against a disruption budget
 //	pods-only                                       starts anew: no pod is evicted for a gang
 //	patience SECONDS                                starts anew: for so long after that, victims in units are waited for
+//	pod … [unschedulable-since=SECONDS]             when its condition became so
+//	after SECONDS [other=SECONDS] [sync] [strict]   starts anew: no pod is evicted for a unit that has been unschedulable for a
+//	                                                shorter time; other is that of a second profile, for other-scheduler
+//	would POD | would gang/NAME                     prints which pods would be evicted for it
 func TestPreemption(t *testing.T) {
 	playStories(t, "testdata/preempt/*.txt", func(t *testing.T, script []byte) []byte { return newRobbing(t).play(script) })
 }
@@ -85,6 +89,10 @@ func (s robbing) tell(verb string, args []string) {
 		s.engine = preemptingEngine(preempt.Config{PodsOnly: true})
 	case "patience":
 		s.engine = preemptingEngine(preempt.Config{VictimTimeout: record.Time(s.number(args[0])) * record.Second})
+	case "after":
+		s.engine = s.delayingEngine(args)
+	case "would":
+		s.wouldEvict(args[0])
 	case "sync":
 		s.engine, s.intake, s.pods = preemptingEngine(preempt.Config{Sync: true}), convert.NewIntake(), map[string]*v1.Pod{}
 	case "evict-done":
@@ -110,10 +118,14 @@ func (s robbing) tell(verb string, args []string) {
 func (s robbing) victim(args []string) *v1.Pod {
 	var rest []string
 	var start *metav1.Time
-	var goneBy *metav1.Time
+	var goneBy, unschedulable *metav1.Time
 	never, preempted, doomed, daemon := false, false, false, false
 	for _, a := range args {
 		end, ends := strings.CutPrefix(a, "gone-by=")
+		if since, is := strings.CutPrefix(a, "unschedulable-since="); is {
+			unschedulable = &metav1.Time{Time: time.Unix(s.number(since), 0)}
+			continue
+		}
 		switch at, isStart := strings.CutPrefix(a, "start="); {
 		case ends:
 			goneBy = &metav1.Time{Time: time.Unix(s.number(end), 0)}
@@ -149,6 +161,11 @@ func (s robbing) victim(args []string) *v1.Pod {
 	}
 	if preempted || doomed {
 		p.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler}}
+	}
+	if unschedulable != nil {
+		p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{
+			Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: v1.PodReasonUnschedulable, LastTransitionTime: *unschedulable,
+		})
 	}
 	s.pods[p.Name] = p
 	return p

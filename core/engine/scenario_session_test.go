@@ -25,6 +25,7 @@ import (
 //	session                 cycles as long as there is something to do
 //	bound POD...            the binds of these pods succeed, and the watch shows it
 //	evicted POD DECISION VICTIM...   the victims of a preemptor are deleted and go
+//	after SECONDS           starts anew: no pod is evicted for a unit that has been unschedulable for a shorter time
 func TestSessions(t *testing.T) {
 	playStories(t, "testdata/sessions/*.txt", func(t *testing.T, script []byte) []byte { return newSitting(t).play(script) })
 }
@@ -41,6 +42,10 @@ func newSitting(t *testing.T) sitting {
 
 // sessionEngine works in sessions if period is above 0, on nodes of one slot each.
 func sessionEngine(period record.Time) *engine.Engine {
+	return preemptingSessionEngine(period, preempt.Config{})
+}
+
+func preemptingSessionEngine(period record.Time, how preempt.Config) *engine.Engine {
 	p := locked()
 	for i, f := range p.Filters {
 		if f.Name() == resources.NodeResourcesFitName {
@@ -48,7 +53,7 @@ func sessionEngine(period record.Time) *engine.Engine {
 		}
 	}
 	p.Wakers = append(p.Wakers, resources.NodeSlots{})
-	p.Preemption = &preempt.Config{}
+	p.Preemption = &how
 	return engine.New(engine.Config{
 		Seed: 1, Profiles: []engine.Profile{p}, Less: basic.PrioritySort{}, SessionPeriod: period,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
@@ -81,6 +86,8 @@ func (s sitting) tell(verb string, args []string) {
 			}
 			s.stepped(engine.Cycle{})
 		}
+	case "after":
+		s.engine = preemptingSessionEngine(5*record.Second, preempt.Config{After: record.Time(s.number(args[0])) * record.Second})
 	case "bound":
 		for _, name := range args {
 			s.bind(name)

@@ -80,7 +80,8 @@ func (m *Manager) ActForPod(p *cluster.Pod, plan Plan, d *record.Decision) Shown
 		if plan.units != nil {
 			RecordUnits(d.Preemption, plan.units)
 		}
-		d.Preemption.PausedUntil, d.Preemption.Wasted = plan.Paused, m.pauses.wasted(OwnerOf(m.store.Snapshot(), p))
+		d.Preemption.PausedUntil, d.Preemption.DelayedUntil = plan.Paused, plan.Delayed
+		d.Preemption.Wasted = m.pauses.wasted(OwnerOf(m.store.Snapshot(), p))
 	}
 	return shown
 }
@@ -190,7 +191,9 @@ func (m *Manager) ActForGang(
 ) (shown map[cluster.UID]Shown) {
 	members := a.Need.Members
 	if plan.Verdict != 0 {
-		d.Preemption = &record.Preemption{Message: plan.Message, PausedUntil: plan.Paused}
+		d.Preemption = &record.Preemption{
+			Message: plan.Message, PausedUntil: plan.Paused, DelayedUntil: plan.Delayed,
+		}
 		if plan.units != nil {
 			RecordUnits(d.Preemption, plan.units)
 		}

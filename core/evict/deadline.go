@@ -20,6 +20,7 @@ const (
 	phaseStalls                       // gangs that cannot be tried give up their capacity
 	phaseWakes                        // deferred wake-ups
 	phaseChecks                       // victims that do not terminate
+	phaseDelays                       // delays end
 	// Phases is how many there are.
 	Phases
 )
@@ -41,6 +42,9 @@ func (m *Manager) Tick(due uint64) {
 	}
 	if is(phaseChecks) {
 		m.checkVictims()
+	}
+	if is(phaseDelays) {
+		m.endDelays()
 	}
 }
 

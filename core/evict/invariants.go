@@ -55,7 +55,39 @@ func (m *Manager) CheckInvariants() error {
 			return fmt.Errorf("charge %v has no victims", by)
 		}
 	}
+	if err := m.checkDelays(); err != nil {
+		return err
+	}
 	return m.pauses.checkInvariants()
+}
+
+func (m *Manager) checkDelays() error {
+	ds, waiting := &m.delays, 0
+	for u, d := range ds.of { // order: any violation suffices
+		switch {
+		case u.isGang() && !m.queue.HasGang(u.Gang) && m.store.Snapshot().GangHolds(u.Gang) == 0,
+			!u.isGang() && !m.host.Pending(u.Pod):
+			return fmt.Errorf("%v does not wait, and is unschedulable since %d", u, d.since)
+		case d.end == 0:
+			continue
+		}
+		waiting++
+		if i, known := ds.find(d.end); !known || !ds.ends[i].units[u] {
+			return fmt.Errorf("%v does not wait for the end of its delay at %d", u, d.end)
+		}
+	}
+	for i, e := range ds.ends {
+		if waiting -= len(e.units); len(e.units) == 0 || i > 0 && ds.ends[i-1].at >= e.at {
+			return fmt.Errorf("%d units wait for %d, the end after %d", len(e.units), e.at, ds.ends[max(i, 1)-1].at)
+		}
+	}
+	if waiting != 0 {
+		return fmt.Errorf("%d units more wait for ends of delays than are known", -waiting)
+	}
+	if due := ds.due.At(); len(ds.ends) > 0 && due != ds.ends[0].at || len(ds.ends) == 0 && due != 0 {
+		return fmt.Errorf("the first of %d ends of delays is due at %d", len(ds.ends), due)
+	}
+	return nil
 }
 
 func (m *Manager) checkDeadlines() error {

@@ -19,6 +19,9 @@ type Limits struct {
 	NotEligible string
 	// Pause is the pause in which no pods are evicted, nil for none.
 	Pause *record.Preemption
+	// Delayed is until when no pods are evicted, so that an autoscaler can create nodes; 0 for no such time. Victims
+	// are sought all the same, to be shown.
+	Delayed record.Time
 	// Wasted is how many pods were evicted without use.
 	Wasted int
 	// VictimsStuck: pods that were evicted before do not go.
@@ -42,6 +45,7 @@ func (m *Manager) LimitsOfPod(prof *Profile, p *cluster.Pod) Limits {
 			Pod: p, Nominated: m.CountsOn(p), Awaited: m.Awaited(p.UID), Strict: prof.Preemption.Strict,
 		},
 	}
+	l.Delayed = m.delayedUntil(prof, Unit{Pod: p.UID}, []*cluster.Pod{p}, 1)
 	switch {
 	case p.Spec.NeverPreempts:
 		l.NotEligible = NeverMessage
@@ -64,6 +68,7 @@ func (m *Manager) LimitsOfGang(prof *Profile, key cluster.GangKey, need gang.Nee
 		Units: m.unitLimits(prof, m.NeverForGang, unit),
 	}
 	l.Units.Own = key
+	l.Delayed = m.delayedUntil(prof, unit, need.Members, need.Quorum)
 	going := func(p *cluster.Pod) bool {
 		return m.GoingFor(prof, m.queue.NominationOf(p.UID), l.Sets[0].Priority, 0)
 	}

@@ -97,6 +97,7 @@ type Manager struct {
 	whole   map[cluster.GangKey]*wholeEviction // victim -> how far it is
 	pending pendingEvictions
 	pauses  pauses
+	delays  delays
 	budgets budgets
 	// placedByPreemption are pods that got their placement by evictions, evictionRequested those that were to be
 	// evicted. Both as long as the pods are there.
@@ -124,6 +125,7 @@ func New(cfg Config) *Manager {
 		pending:  pendingEvictions{of: map[cluster.UID]pending{}, count: map[cluster.GangKey]int{}},
 		pauses: pauses{queue: cfg.Queue, emit: cfg.Host.Emit, deadlines: cfg.Deadlines,
 			of: map[Owner]*losses{}},
+		delays:             delays{deadlines: cfg.Deadlines, of: map[Unit]*delay{}, due: deadline.Entry{Phase: phaseDelays}},
 		placedByPreemption: map[cluster.UID]bool{},
 		evictionRequested:  map[cluster.UID]bool{},
 		wakeDue:            deadline.Entry{Phase: phaseWakes},

@@ -210,6 +210,7 @@ func (m *Manager) EvictedByOthers(p *cluster.Pod) {
 
 // NeedsNone follows a pod that is bound or gone.
 func (m *Manager) NeedsNone(uid cluster.UID) {
+	m.delays.remove(Unit{Pod: uid})
 	if m.of[Unit{Pod: uid}] == nil {
 		return
 	}
@@ -250,8 +251,14 @@ func (m *Manager) NodeGone(name string) {
 // GangLeft follows a pod of a gang that does not wait any more.
 func (m *Manager) GangLeft(p *cluster.Pod) {
 	if p.Gang != nil && !m.queue.HasGang(p.Gang.Key) {
-		m.EndGang(p.Gang.Key, "the gang is gone")
+		m.GangGone(p.Gang.Key, "the gang is gone")
 	}
+}
+
+// GangGone follows a gang of which no pod waits any more.
+func (m *Manager) GangGone(key cluster.GangKey, why string) {
+	m.delays.remove(Unit{Gang: key})
+	m.EndGang(key, why)
 }
 
 // EndGang forgets the eviction for a gang, if there is one, and accounts for it; requests that are under way have no

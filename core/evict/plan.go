@@ -23,6 +23,8 @@ type Plan struct {
 	Message string
 	// Paused is until when the unit may evict no pods, 0 for no such time.
 	Paused record.Time
+	// Delayed is until when the unit evicts no pods, so that an autoscaler can create nodes; 0 for no such time.
+	Delayed record.Time
 	// Need is what was asked for; some of a gang's members may not be in it. Rows are the rows of the placement, by
 	// member.
 	Need gang.Need
@@ -75,7 +77,11 @@ func (p *Plan) Found(s cluster.Snapshot) string {
 // ForPod looks for pods to evict so that p gets a place, and closes the gate behind p if there are any. The zero Plan
 // is that of a profile that evicts no pods.
 func (m *Manager) ForPod(prof *Profile, p *cluster.Pod, out place.Outcome, decision uint64) Plan {
-	if prof.Preemption == nil || out.Nodes == 0 {
+	if prof.Preemption == nil {
+		return Plan{}
+	}
+	delay := m.delayOf(prof, Unit{Pod: p.UID}, []*cluster.Pod{p}, 1)
+	if out.Nodes == 0 {
 		return Plan{}
 	}
 	m.meter.Plugin(plugin.AtPostFilter, plugin.DefaultPreemptionName)
@@ -95,9 +101,9 @@ func (m *Manager) ForPod(prof *Profile, p *cluster.Pod, out place.Outcome, decis
 	// 2. Plan.
 	var plan Plan
 	if m.hasRest(p.UID) || m.GoesByUnits(prof, &m.finder, p) {
-		plan = m.planByUnits(prof, p, decision)
+		plan = m.planByUnits(prof, p, delay, decision)
 	} else {
-		plan = m.planByNodes(prof, p, out, decision)
+		plan = m.planByNodes(prof, p, out, delay, decision)
 	}
 
 	// 3. Note what budgets bar, and close the gate.
@@ -116,16 +122,22 @@ func (m *Manager) GoesByUnits(prof *Profile, finder *units.Finder, p *cluster.Po
 	return prof.Preemption.Strict || finder.GoesByUnits(m.store.Snapshot(), p.Spec.Priority, m.RuleOf)
 }
 
-// planByNodes is the search of upstream: for the node on which the loss is smallest.
-func (m *Manager) planByNodes(prof *Profile, p *cluster.Pod, out place.Outcome, decision uint64) Plan {
+// planByNodes is the search of upstream: for the node on which the loss is smallest. During a delay it only finds out
+// whether there is such a node.
+func (m *Manager) planByNodes(
+	prof *Profile, p *cluster.Pod, out place.Outcome, delay record.Time, decision uint64,
+) Plan {
 	q := preempt.Question{
 		Pod: p, Nominated: m.CountsOn(p), Awaited: m.Awaited(p.UID),
 		WhatIf: prof.Placer.WhatIf(m.store.Snapshot(), out),
 		Limit:  prof.Preemption.Limit, Strict: prof.Preemption.Strict,
 		Draw: place.Draw(m.seed, math.MaxUint64-decision),
 	}
-	q.All = prof.Foreign != nil && prof.Foreign.Preempts(p)
+	q.All = prof.Foreign != nil && prof.Foreign.Preempts(p) && delay == 0
 	a := m.finder.Find(m.store.Snapshot(), q)
+	if a.Verdict == preempt.Evict && delay != 0 {
+		return m.delayed(Unit{Pod: p.UID}, delay)
+	}
 	if q.All && a.Verdict == preempt.Evict {
 		a = m.askAboutNodes(prof, p, a)
 	}
@@ -139,7 +151,7 @@ func (m *Manager) planByNodes(prof *Profile, p *cluster.Pod, out place.Outcome, 
 
 // planByUnits is the search for victims of a pod by itself where gangs are among those of lower priority (upstream's
 // own search would break them). It reports victims that do not terminate, which makes it search elsewhere.
-func (m *Manager) planByUnits(prof *Profile, p *cluster.Pod, decision uint64) Plan {
+func (m *Manager) planByUnits(prof *Profile, p *cluster.Pod, delay record.Time, decision uint64) Plan {
 	switch {
 	case p.Spec.NeverPreempts:
 		return Plan{Verdict: preempt.NotEligible, Message: NeverMessage}
@@ -148,6 +160,9 @@ func (m *Manager) planByUnits(prof *Profile, p *cluster.Pod, decision uint64) Pl
 	}
 	if plan, same := m.planRest(prof, p, m.takeRest(p.UID), decision); same {
 		return plan
+	}
+	if delay != 0 {
+		return m.delayed(Unit{Pod: p.UID}, delay)
 	}
 	late := m.giveUpForPod(prof, p)
 	ans, node := m.searchForPod(prof, p, m.queue, decision)
@@ -258,7 +273,11 @@ func (m *Manager) ForGang(prof *Profile, a gang.Attempt) Plan {
 }
 
 func (m *Manager) planForGang(prof *Profile, a gang.Attempt) Plan {
-	if !prof.EvictsForGangs() || a.Answer.Verdict != gang.Unschedulable && a.Answer.Verdict != gang.GaveUp {
+	if !prof.EvictsForGangs() {
+		return Plan{}
+	}
+	delay := m.delayOfGang(prof, a)
+	if a.Answer.Verdict != gang.Unschedulable && a.Answer.Verdict != gang.GaveUp {
 		return Plan{} // a gang that can never fit evicts no pods (rule R17)
 	}
 	if a.Held >= a.Quorum && !SurplusEvicts(a.Gang) {
@@ -290,6 +309,9 @@ func (m *Manager) planForGang(prof *Profile, a gang.Attempt) Plan {
 	if until := m.pauses.until(owner, m.host.Now()); until != 0 {
 		m.pauses.wait(owner, who)
 		return Plan{Verdict: preempt.NotHelpful, Paused: until, Message: PausedMessage}
+	}
+	if delay != 0 {
+		return m.delayed(Unit{Gang: a.Gang}, delay)
 	}
 	late := m.StuckOfGang(prof, a.Gang)
 	if len(late) > 0 {

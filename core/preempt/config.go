@@ -20,6 +20,9 @@ type Config struct {
 	// VictimTimeout is how long after the end of its grace period a terminating pod still counts as capacity to come,
 	// in a search by preemption units; 0 counts it for as long as it exists (upstream).
 	VictimTimeout record.Time
+	// After is how long a unit must have been unschedulable before pods are evicted for it, so that an autoscaler can
+	// create nodes first; 0 for no time (upstream).
+	After record.Time
 	// Runs bounds the dry runs of one pod in a search by preemption units, approximately; 0 stands for
 	// units.DefaultDryRuns.
 	Runs int

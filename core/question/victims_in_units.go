@@ -59,6 +59,9 @@ func (w *supposition) unitVictims(
 	if limits.VictimsStuck && r.Node == "" {
 		r.Message = evict.NoOther
 	}
+	if r.Node != "" {
+		r.DelayedUntil = limits.Delayed
+	}
 	r.Wasted = limits.Wasted
 	return r
 }

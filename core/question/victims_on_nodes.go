@@ -53,6 +53,7 @@ func (i Inspector) nodeVictims(check *place.WhatIf, finder *units.Finder, p *clu
 	a := finder.Find(i.view.Snapshot(), question)
 	r := &record.Preemption{Nodes: a.Nodes, Tried: a.Tried, Message: a.Message, Wasted: limits.Wasted}
 	if a.Verdict == preempt.Evict {
+		r.DelayedUntil = limits.Delayed
 		i.addCandidates(r, a)
 	}
 	return r

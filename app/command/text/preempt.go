@@ -5,6 +5,7 @@ package text
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -29,6 +30,8 @@ func (p *page) evictions(last, before *record.Decision, at record.Time) {
 func (p *page) wouldEvict(last *record.Decision, now *record.Preemption, at record.Time) {
 	switch {
 	case now == nil:
+	case now.Node != "" && now.DelayedUntil > at:
+		p.preemption("If it fits nowhere until then, it evicts, "+freedOn(now)+":", now, at)
 	case now.Node != "":
 		p.preemption("If tried now, it evicts, "+freedOn(now)+":", now, at)
 	case last == nil || now.Message == "" || len(now.Considered) > 0 ||
@@ -46,6 +49,10 @@ func (p *page) preemption(title string, r *record.Preemption, at record.Time) {
 	if r.Node == "" {
 		p.printf("  %s\n", noVictims(r))
 	} else {
+		if r.DelayedUntil > at {
+			p.printf("  Preemption is possible, but it waits until %s (%s more) for new nodes: preemption.after.\n",
+				clock(r.DelayedUntil), span(r.DelayedUntil-at))
+		}
 		p.units("  EVICTED TOGETHER", r.Units, func(u record.VictimUnit) string { return against(u.Violations) })
 		p.inOthers(elsewhere(r).Units, "unit", "")
 		p.victims(r)
@@ -71,6 +78,17 @@ func (p *page) preemption(title string, r *record.Preemption, at record.Time) {
 			keys(r.Awaited, other.Awaited, p.wide))
 	}
 	p.others(r)
+}
+
+// clock writes the time of day.
+func clock(t record.Time) string { return time.Unix(0, int64(t)).UTC().Format("15:04:05 UTC") }
+
+// earliest writes when pods are evicted at the earliest, if that is not now.
+func earliest(r *record.Preemption) string {
+	if r.DelayedUntil == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", at %s at the earliest (preemption.after)", clock(r.DelayedUntil))
 }
 
 func were(n int, one, many string) string {

@@ -60,7 +60,7 @@ func wouldBe(r record.WhatIf) string {
 		return "would be placed on " + where(then)
 	case record.FitsEvict:
 		return fmt.Sprintf("would be placed on %s once %s evicted", where(then),
-			were(then.Preemption.VictimCount(), "pod is", "pods are"))
+			were(then.Preemption.VictimCount(), "pod is", "pods are")) + earliest(then.Preemption)
 	case record.HasPlace:
 		return "would keep its place"
 	case record.NoneLeft:
@@ -87,7 +87,7 @@ func is(now record.Prospect) string {
 	case record.Fits:
 		return "it fits"
 	case record.FitsEvict:
-		return fmt.Sprintf("it would evict %s", count(now.Preemption.VictimCount(), "pod"))
+		return fmt.Sprintf("it would evict %s", count(now.Preemption.VictimCount(), "pod")) + earliest(now.Preemption)
 	case record.HasPlace:
 		if now.Node == "" {
 			return "it has its places"

@@ -69,6 +69,9 @@ func (in *Intake) Pod(p *v1.Pod) *cluster.Pod {
 	for i := range p.Status.Conditions {
 		if c := &p.Status.Conditions[i]; c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse {
 			rec.Condition = cluster.Condition{Reason: c.Reason, Message: c.Message, Generation: c.ObservedGeneration}
+			if c.Reason == v1.PodReasonUnschedulable {
+				rec.UnschedulableSince = timeOf(&c.LastTransitionTime)
+			}
 		}
 	}
 	if preempted(p) {
