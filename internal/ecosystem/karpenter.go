@@ -9,6 +9,8 @@ package ecosystem
 var Karpenter = Component{
 	Name: "karpenter", Package: "sigs.k8s.io/karpenter/kwok", Module: "sigs.k8s.io/karpenter",
 	Manifests: []string{"pkg/apis/crds/*.yaml", "kwok/apis/crds/*.yaml"},
-	Env:       []string{"HEALTH_PROBE_PORT={{.HealthPort}}", "METRICS_PORT={{.MetricsPort}}", "DISABLE_LEADER_ELECTION=true"},
-	Ready:     "/readyz",
+	// Karpenter removes no node for twice the batch duration (10 s by default) after it planned to use it for a pod.
+	Env: []string{"HEALTH_PROBE_PORT={{.HealthPort}}", "METRICS_PORT={{.MetricsPort}}", "DISABLE_LEADER_ELECTION=true",
+		"BATCH_MAX_DURATION=5s"},
+	Ready: "/readyz",
 }
