@@ -2,11 +2,10 @@
 
 package ecosystem
 
-// Descheduler is sigs.k8s.io/descheduler. A test or a reader runs its program once for each round, with a policy and
-// without an interval; it serves nothing then.
+// Descheduler is sigs.k8s.io/descheduler. It has no Args: tests and readers run its program once for each round, with a
+// policy and without an interval.
 var Descheduler = Component{
 	Name: "descheduler", Package: "sigs.k8s.io/descheduler/cmd/descheduler", Module: "sigs.k8s.io/descheduler",
 	Manifests: []string{"kubernetes/base/rbac.yaml"},
 	Namespace: "kube-system", ServiceAccount: "descheduler-sa",
-	Args: []string{"--kubeconfig={{.Kubeconfig}}", "--policy-config-file={{.ConfigFile}}", "--descheduling-interval=10s", "--secure-port=0", "--v=1"},
 }
