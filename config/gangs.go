@@ -173,7 +173,8 @@ func (r *report) scaleUp(path string, args *ScaleUpArgs, out *ScaleUp) {
 		switch {
 		case one.said == nil:
 		case one.said.Duration < one.least || one.said.Duration > longestHold:
-			r.add(path+"."+one.name, "must be at least %v and at most %v, got %v", one.least, longestHold, one.said.Duration)
+			r.add(path+"."+one.name, "must be at least %v and at most %v, got %v", one.least, longestHold,
+				one.said.Duration)
 		default:
 			*one.into = one.said.Duration
 		}
@@ -198,7 +199,7 @@ func (g Gangs) String() string {
 
 func (g Gangs) wire() *GangsArgs {
 	out := &GangsArgs{PodGroup: &g.PodGroup, Annotation: &g.Annotation, Sigs: &g.Sigs, Volcano: &g.Volcano,
-		Hold:    &HoldArgs{After: &metav1.Duration{Duration: g.Hold.After}, For: &metav1.Duration{Duration: g.Hold.For}},
+		Hold:    &HoldArgs{&metav1.Duration{Duration: g.Hold.After}, &metav1.Duration{Duration: g.Hold.For}},
 		ScaleUp: &ScaleUpArgs{&metav1.Duration{Duration: g.ScaleUp.For}, &metav1.Duration{Duration: g.ScaleUp.Pause}}}
 	if g.Pfnet != "" {
 		out.Pfnet = &PfnetArgs{&g.Pfnet}

@@ -166,7 +166,8 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, a gang.Attempt) {
 	}
 	shownReason, message := reason, d.Message
 	if reason == ReasonUnschedulable && !waits && !e.requestsNodes(st) {
-		shownReason, message = ReasonGated, message+" (no nodes are requested from autoscalers at present: gangs.scaleUp)"
+		shownReason = ReasonGated
+		message += " (no nodes are requested from autoscalers at present: gangs.scaleUp)"
 	}
 	e.tellMembers(a.Need.Members, shownReason, message, shown)
 	if a.Held < a.Quorum {
