@@ -37,6 +37,7 @@ func (p Plugins) EngineConfig(c config.Resolved) (engine.Config, error) {
 		MaxBackoff:     record.Time(c.PodMaxBackoff),
 		SessionPeriod:  record.Time(c.Kumiki.SessionPeriod),
 		Hold:           holdOf(c.Kumiki.Gangs.Hold),
+		ScaleUp:        scaleUpOf(c.Kumiki.Gangs.ScaleUp),
 	}
 	inventory := devices.NewInventory(DeviceFeatures(c.Features))
 	migration := intake.NewMigration(klog.Background())
@@ -54,6 +55,10 @@ func (p Plugins) EngineConfig(c config.Resolved) (engine.Config, error) {
 
 func holdOf(h config.Hold) *engine.Hold {
 	return &engine.Hold{After: record.Time(h.After), For: record.Time(h.For)}
+}
+
+func scaleUpOf(s config.ScaleUp) engine.ScaleUp {
+	return engine.ScaleUp{For: record.Time(s.For), Pause: record.Time(s.Pause)}
 }
 
 // builder makes the plugins of one profile, each once.

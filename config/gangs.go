@@ -49,24 +49,31 @@ type Gangs struct {
 	Pfnet string
 	// Hold defines when capacity is reserved for a blocked gang.
 	Hold Hold
+	// ScaleUp limits how long a blocked gang requests nodes from an autoscaler.
+	ScaleUp ScaleUp
 }
+
+// ScaleUp is how long a blocked gang requests nodes, and the pause before it does again; For is 0 if there is no limit.
+type ScaleUp struct{ For, Pause time.Duration }
 
 // Hold is how long a gang must have been blocked before capacity is reserved for it, and the maximum time of the
 // reservation; For is 0 if none is reserved.
 type Hold struct{ After, For time.Duration }
 
-// The default and the bounds of Hold.
+// The defaults and the bounds of Hold and ScaleUp.
 const (
 	DefaultHoldAfter = 10 * time.Second
 	DefaultHoldFor   = 5 * time.Minute
 	longestHold      = 24 * time.Hour
+
+	DefaultScaleUpPause = 30 * time.Minute
 )
 
 // DefaultGangs returns the default of a drop-in replacement: native pod groups if the API is served, and nothing
 // else.
 func DefaultGangs() Gangs {
 	return Gangs{PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off,
-		Hold: Hold{DefaultHoldAfter, DefaultHoldFor}}
+		Hold: Hold{DefaultHoldAfter, DefaultHoldFor}, ScaleUp: ScaleUp{0, DefaultScaleUpPause}}
 }
 
 // DefaultPfnetPrefix is the prefix in the documentation of pfnet's plugin, which itself has no default.
@@ -74,12 +81,19 @@ const DefaultPfnetPrefix = "gang-scheduling.preferred.jp/gang"
 
 // GangsArgs is the form of Gangs in a file.
 type GangsArgs struct {
-	PodGroup   *Switch    `json:"podgroup,omitempty"`
-	Annotation *Switch    `json:"annotation,omitempty"`
-	Sigs       *Switch    `json:"sigs,omitempty"`
-	Volcano    *Switch    `json:"volcano,omitempty"`
-	Pfnet      *PfnetArgs `json:"pfnet,omitempty"`
-	Hold       *HoldArgs  `json:"hold,omitempty"`
+	PodGroup   *Switch      `json:"podgroup,omitempty"`
+	Annotation *Switch      `json:"annotation,omitempty"`
+	Sigs       *Switch      `json:"sigs,omitempty"`
+	Volcano    *Switch      `json:"volcano,omitempty"`
+	Pfnet      *PfnetArgs   `json:"pfnet,omitempty"`
+	Hold       *HoldArgs    `json:"hold,omitempty"`
+	ScaleUp    *ScaleUpArgs `json:"scaleUp,omitempty"`
+}
+
+// ScaleUpArgs is the form of ScaleUp in a file.
+type ScaleUpArgs struct {
+	For   *metav1.Duration `json:"for,omitempty"`
+	Pause *metav1.Duration `json:"pause,omitempty"`
 }
 
 // HoldArgs is the form of Hold in a file.
@@ -125,6 +139,9 @@ func (r *report) gangs(path string, args *GangsArgs) Gangs {
 	if args.Hold != nil {
 		r.hold(path+".hold", args.Hold, &out.Hold)
 	}
+	if args.ScaleUp != nil {
+		r.scaleUp(path+".scaleUp", args.ScaleUp, &out.ScaleUp)
+	}
 	return out
 }
 
@@ -145,6 +162,25 @@ func (r *report) hold(path string, args *HoldArgs, out *Hold) {
 	}
 }
 
+// scaleUp resolves how long a blocked gang requests nodes.
+func (r *report) scaleUp(path string, args *ScaleUpArgs, out *ScaleUp) {
+	for _, one := range []struct {
+		name  string
+		said  *metav1.Duration
+		least time.Duration
+		into  *time.Duration
+	}{{"for", args.For, 0, &out.For}, {"pause", args.Pause, time.Second, &out.Pause}} {
+		switch {
+		case one.said == nil:
+		case one.said.Duration < one.least || one.said.Duration > longestHold:
+			r.add(path+"."+one.name, "must be at least %v and at most %v, got %v", one.least, longestHold,
+				one.said.Duration)
+		default:
+			*one.into = one.said.Duration
+		}
+	}
+}
+
 // String is how Gangs is written in a file, on one line.
 func (g Gangs) String() string {
 	text := fmt.Sprintf("podgroup: %s, annotation: %s, sigs: %s, volcano: %s", g.PodGroup, g.Annotation, g.Sigs,
@@ -155,12 +191,16 @@ func (g Gangs) String() string {
 	if g.Hold != DefaultGangs().Hold {
 		text += fmt.Sprintf(", hold: {after: %s, for: %s}", g.Hold.After, g.Hold.For)
 	}
+	if g.ScaleUp != DefaultGangs().ScaleUp {
+		text += fmt.Sprintf(", scaleUp: {for: %s, pause: %s}", g.ScaleUp.For, g.ScaleUp.Pause)
+	}
 	return "{" + text + "}"
 }
 
 func (g Gangs) wire() *GangsArgs {
 	out := &GangsArgs{PodGroup: &g.PodGroup, Annotation: &g.Annotation, Sigs: &g.Sigs, Volcano: &g.Volcano,
-		Hold: &HoldArgs{After: &metav1.Duration{Duration: g.Hold.After}, For: &metav1.Duration{Duration: g.Hold.For}}}
+		Hold:    &HoldArgs{&metav1.Duration{Duration: g.Hold.After}, &metav1.Duration{Duration: g.Hold.For}},
+		ScaleUp: &ScaleUpArgs{&metav1.Duration{Duration: g.ScaleUp.For}, &metav1.Duration{Duration: g.ScaleUp.Pause}}}
 	if g.Pfnet != "" {
 		out.Pfnet = &PfnetArgs{&g.Pfnet}
 	}

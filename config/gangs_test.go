@@ -21,7 +21,7 @@ func gangRules(t tb) {
 	}
 	for body, want := range map[string]Gangs{
 		"": {PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off,
-			Hold: Hold{10 * time.Second, 5 * time.Minute}},
+			Hold: Hold{10 * time.Second, 5 * time.Minute}, ScaleUp: ScaleUp{0, 30 * time.Minute}},
 		own("{gangs: {}}"):                       usual,
 		own("{gangs: {podgroup: Off}}"):          changed(func(g *Gangs) { g.PodGroup = Off }),
 		own("{gangs: {podgroup: 'On'}}"):         changed(func(g *Gangs) { g.PodGroup = On }),
@@ -33,6 +33,8 @@ func gangRules(t tb) {
 		own("{gangs: {pfnet: {prefix: a.b/c}}}"): changed(func(g *Gangs) { g.Pfnet = "a.b/c" }),
 		own("{gangs: {hold: {after: 1m}}}"):      changed(func(g *Gangs) { g.Hold.After = time.Minute }),
 		own("{gangs: {hold: {for: 0s}}}"):        changed(func(g *Gangs) { g.Hold.For = 0 }),
+		own("{gangs: {scaleUp: {for: 5m}}}"):     changed(func(g *Gangs) { g.ScaleUp.For = 5 * time.Minute }),
+		own("{gangs: {scaleUp: {pause: 1s}}}"):   changed(func(g *Gangs) { g.ScaleUp.Pause = time.Second }),
 	} {
 		if got := parse(t, body).Kumiki.Gangs; got != want {
 			t.Errorf("%s: got %v, want %v", body, got, want)
@@ -51,6 +53,12 @@ func gangRules(t tb) {
 	}
 	expect(t, own("{gangs: {hold: {for: 25h}}}"), at+"hold.for: must be at least 0s and at most 24h0m0s, got 25h0m0s")
 	expect(t, own("{gangs: {hold: {after: -1s}}}"), at+"hold.after: must be at least 0s and at most 24h0m0s, got -1s")
+	expect(t, own("{gangs: {scaleUp: {for: -1s}}}"),
+		at+"scaleUp.for: must be at least 0s and at most 24h0m0s, got -1s")
+	expect(t, own("{gangs: {scaleUp: {pause: 0s}}}"),
+		at+"scaleUp.pause: must be at least 1s and at most 24h0m0s, got 0s")
+	expect(t, own("{gangs: {scaleUp: {pause: 25h}}}"),
+		at+"scaleUp.pause: must be at least 1s and at most 24h0m0s, got 25h0m0s")
 	expect(t, own("{gangs: {lws: On}}"), at+"lws: unknown field")
 	expect(t, "profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {gangs: {sigs: On}}}]\n"+
 		"- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {gangs: {}}}]\n",

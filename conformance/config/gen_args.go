@@ -51,7 +51,8 @@ func kumikiArgs(r *gen.Rand, seed int) object {
 	})
 	maybe(r, o, "strategy", 60, func() any { return gen.Pick(r, "all", "window", "randomSubset", "powerOfTwo") })
 	maybe(r, o, "gangs", 20, func() any { // the same in all profiles of a file, too
-		return object{"podgroup": []string{"Auto", "On", "Off"}[seed%3], "sigs": true, "pfnet": object{"prefix": "example.com/gang"}}
+		return object{"podgroup": []string{"Auto", "On", "Off"}[seed%3], "sigs": true,
+			"pfnet": object{"prefix": "example.com/gang"}, "scaleUp": object{"for": "10m"}}
 	})
 	maybe(r, o, "fit", 20, func() any { return "resources" }) // slots want their filter
 	if seed%4 == 0 {                                          // the same in all profiles of a file, if only some of them say it

@@ -153,7 +153,15 @@ var limits = map[string]object{
 	"GangsArgs.hold":                                      {"description": "when capacity is reserved for a blocked gang; one gang at a time"},
 	"HoldArgs.after":                                      {"description": "how long a gang must have been blocked before capacity is reserved; default 10s"},
 	"HoldArgs.for":                                        {"description": "how long capacity is reserved at most, 0s for no reservation; default 5m"},
-	"PfnetArgs.prefix":                                    {"description": "prefix of the names of the annotations: PREFIX-name and PREFIX-size"},
+	"GangsArgs.scaleUp": {
+		"description": "how long a blocked gang requests nodes from an autoscaler"},
+	"ScaleUpArgs.for": {
+		"description": "how long its pods have the reason Unschedulable, since it was first blocked and after each " +
+			"pause; at most 24h, 0s without limit; default 0s"},
+	"ScaleUpArgs.pause": {
+		"description": "how long they then have the reason SchedulingGated, which autoscalers ignore; 1s to 24h; " +
+			"default 30m"},
+	"PfnetArgs.prefix": {"description": "prefix of the names of the annotations: PREFIX-name and PREFIX-size"},
 }
 
 // onOff is a switch; YAML reads On and Off as booleans unless they are quoted.

@@ -267,7 +267,7 @@ func (e *Engine) gangProgress(key cluster.GangKey) {
 	}
 	s := e.store.Snapshot()
 	if s.GangHolds(key) == 0 && !e.queue.HasGang(key) {
-		delete(e.gangs.of, key)
+		e.forgetState(key)
 		return
 	}
 	st := e.stateOf(key)

@@ -97,6 +97,7 @@ func (e *Engine) assumeGang(a gang.Attempt, trial *cluster.Trial) {
 	st.complete = st.complete || a.Held > 0 && e.wasWhole(a.Gang, e.store.Snapshot().GangMembers(a.Gang))
 	trial.Commit()
 	st.blocked, st.verdict, st.quorum = 0, gang.Placed, a.Quorum
+	e.deadlines.Stop(&st.scaleUp)
 	e.gangs.endSparing(a.Gang)
 }
 
@@ -163,7 +164,12 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, a gang.Attempt) {
 		e.held.holdFor(a)
 		e.gangs.spare(st, a)
 	}
-	e.tellMembers(a.Need.Members, reason, d.Message, shown)
+	shownReason, message := reason, d.Message
+	if reason == ReasonUnschedulable && !waits && !e.requestsNodes(st) {
+		shownReason = ReasonGated
+		message += " (no nodes are requested from autoscalers at present: gangs.scaleUp)"
+	}
+	e.tellMembers(a.Need.Members, shownReason, message, shown)
 	if a.Held < a.Quorum {
 		e.emitGangStatus(a.Gang, GangStatus{Reason: reason, Message: d.Message})
 	}

@@ -121,6 +121,6 @@ func (e *Engine) otherWaits(key cluster.GangKey) {
 func (e *Engine) forgetGang(key cluster.GangKey) {
 	e.otherWaits(key)
 	if e.store.Snapshot().GangHolds(key) == 0 && !e.queue.HasGang(key) {
-		delete(e.gangs.of, key)
+		e.forgetState(key)
 	}
 }

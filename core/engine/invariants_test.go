@@ -88,6 +88,8 @@ func gangsInvariants(e *Engine) string {
 			return fmt.Sprintf("gang %s keeps %d places from extras", key, len(st.spared))
 		case st.partialSince > e.now || st.blocked > e.now:
 			return fmt.Sprintf("gang %s is in part since %d and blocked since %d, at %d", key, st.partialSince, st.blocked, e.now)
+		case st.scaleUp.At() != 0 && st.scaleUp.At() <= e.now:
+			return fmt.Sprintf("gang %s requests nodes until %d, and it is %d", key, st.scaleUp.At(), e.now)
 		case e.store.Snapshot().GangHolds(key) == 0 && !e.queue.HasGang(key) && st.told == (GangStatus{}):
 			return fmt.Sprintf("gang %s has no pods and is remembered", key)
 		}

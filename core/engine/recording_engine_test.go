@@ -29,6 +29,8 @@ type engineSetup struct {
 	ClassBytes int         `json:"classBytes"`
 	HoldAfter  record.Time `json:"holdAfter"`
 	HoldFor    record.Time `json:"holdFor"`
+	ScaleUp    record.Time `json:"scaleUp,omitempty"`
+	Pause      record.Time `json:"scaleUpPause,omitempty"`
 	Period     record.Time `json:"sessionPeriod,omitempty"`
 	// Style names a model of another scheduler, which the engine had once: such an engine is left out of comparisons.
 	Style    string         `json:"style,omitempty"`
@@ -85,6 +87,7 @@ func setupOf(e *engine.Engine) engineSetup {
 	s := engineSetup{
 		Seed: cfg.Seed, Backoff: cfg.InitialBackoff, MaxBackoff: cfg.MaxBackoff, Flush: cfg.UnschedulableTimeout, ClassBytes: cfg.ClassBytes,
 		HoldAfter: cfg.Hold.After, HoldFor: cfg.Hold.For, Period: cfg.SessionPeriod, Plain: engine.IsPlain(e),
+		ScaleUp: cfg.ScaleUp.For, Pause: cfg.ScaleUp.Pause,
 	}
 	if cfg.Less != nil {
 		s.Order = cfg.Less.Name()
@@ -163,6 +166,7 @@ func (s *engineSetup) engine(foreign *recordedForeign) (*engine.Engine, error) {
 	cfg := engine.Config{
 		Seed: s.Seed, InitialBackoff: s.Backoff, MaxBackoff: s.MaxBackoff, UnschedulableTimeout: s.Flush, ClassBytes: s.ClassBytes,
 		Hold: &engine.Hold{After: s.HoldAfter, For: s.HoldFor}, SessionPeriod: s.Period,
+		ScaleUp: engine.ScaleUp{For: s.ScaleUp, Pause: s.Pause},
 	}
 	switch s.Order {
 	case "":

@@ -100,6 +100,8 @@ type story struct {
 	intake *convert.Intake
 	pods   map[string]*v1.Pod // name -> newest version
 	out    bytes.Buffer
+	// scaleUp is that of the next engine.
+	scaleUp engine.ScaleUp
 }
 
 func newStory(t *testing.T) *story {
@@ -111,10 +113,22 @@ func newStory(t *testing.T) *story {
 // begin starts anew, with times of holds if they are given.
 func (s *story) begin(hold *engine.Hold) {
 	s.engine = engine.New(engine.Config{
-		Seed: 1, Profiles: []engine.Profile{locked()}, Less: basic.PrioritySort{}, Hold: hold,
+		Seed: 1, Profiles: []engine.Profile{locked()}, Less: basic.PrioritySort{}, Hold: hold, ScaleUp: s.scaleUp,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
 	})
 	s.intake, s.pods = readingIntake(), map[string]*v1.Pod{}
+}
+
+// beginLimited begins anew with a limit of the time for which blocked gangs request nodes: scaleup=FOR/PAUSE.
+func (s *story) beginLimited(args []string) {
+	value, found := strings.CutPrefix(args[0], "scaleup=")
+	if !found {
+		s.t.Fatalf("begin %s: unknown", args[0])
+	}
+	long, pause, _ := strings.Cut(value, "/")
+	s.scaleUp.For = record.Time(s.number(long)) * record.Second
+	s.scaleUp.Pause = record.Time(s.number(pause)) * record.Second
+	s.begin(nil)
 }
 
 // readingIntake reads the annotations that declare gangs.
@@ -153,6 +167,8 @@ func (s *story) playBy(script []byte, tell func(verb string, args []string)) []b
 
 func (s *story) command(verb string, args []string) {
 	switch verb {
+	case "begin":
+		s.beginLimited(args)
 	case "node":
 		s.step(engine.NodeSet{Node: s.intake.Node(s.node(args))})
 	case "node-gone":

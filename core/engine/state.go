@@ -50,6 +50,8 @@ type Config struct {
 	ClassBytes int
 	// Hold says when capacity is held for a gang that is blocked; nil means the default.
 	Hold *Hold
+	// ScaleUp limits how long a blocked gang requests nodes from an autoscaler.
+	ScaleUp ScaleUp
 	// SessionPeriod is the time from the end of a session to the start of the next; 0 means that there are no
 	// sessions, and units are tried as soon as they are ready.
 	SessionPeriod record.Time
@@ -210,6 +212,9 @@ type gangState struct {
 	blocked, noHoldUntil record.Time
 	// firstMost is how many pods its best try placed then.
 	firstMost int
+	// scaleUp is when the gang begins or ceases to request nodes; not set if it never does. Invariant: between two
+	// steps it is later than now.
+	scaleUp deadline.Entry
 	// verdict is how its last search ended; Placed before the first.
 	verdict gang.Verdict
 	// told is what its status was last asked to show.
@@ -251,6 +256,7 @@ type pace interface {
 
 // The phases of a tick that handle deadlines; those of evictions come first.
 const (
-	phaseBinds = evict.Phases + iota // decided pods that wait for something
-	phaseHold                        // held capacity; endHold follows each event
+	phaseBinds   = evict.Phases + iota // decided pods that wait for something
+	phaseHold                          // held capacity; endHold follows each event
+	phaseScaleUp                       // gangs that request nodes for a limited time
 )

@@ -225,6 +225,9 @@ func (e *Engine) tick(now record.Time) {
 	if due&(1<<phaseBinds) != 0 {
 		e.binds.askAgain(e.binds.due(now))
 	}
+	if due&(1<<phaseScaleUp) != 0 {
+		e.turnScaleUps()
+	}
 }
 
 // Now is the time of the last tick, or that of the session under way.

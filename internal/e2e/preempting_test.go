@@ -79,16 +79,22 @@ func nominated(pod, node, victim string) func(context.Context, *stage) error {
 }
 
 // TestPreemptionOnARealAPIServer plays the preemption of single pods: which pods are evicted, and which keep their
-// capacity. Each scenario fails with a scheduler that evicts one pod more than it must.
+// capacity. Each scenario fails with a scheduler that evicts one pod more than it must. It also plays what
+// autoscalers read from pods.
 func TestPreemptionOnARealAPIServer(t *testing.T) {
-	playStaged(t, "realistic", []string{configuration("\n- schedulerName: default-scheduler\n"), configuration(`
+	playStaged(t, "realistic", []string{configuration(`
+- schedulerName: default-scheduler
+  pluginConfig: [{name: Kumiki, args: {gangs: {annotation: "On"}}}]
+`), configuration(`
+- schedulerName: scales-up-shortly
+  pluginConfig: [{name: Kumiki, args: {gangs: {annotation: "On", scaleUp: {for: 1s, pause: 1h}}}}]
 - schedulerName: spares-all
   plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}}
 - schedulerName: limited
   pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 1}}]
 - schedulerName: in-step
   pluginConfig: [{name: Kumiki, args: {syncPreemption: true}}]
-`)}, preemptionScenarios())
+`)}, slices.Concat(preemptionScenarios(), autoscalerScenarios()))
 }
 
 func preemptionScenarios() []scenario {

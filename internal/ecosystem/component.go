@@ -56,7 +56,7 @@ type Values struct {
 }
 
 // All lists the components.
-func All() []Component { return []Component{JobSet, Kueue, LeaderWorkerSet, Trainer} }
+func All() []Component { return []Component{JobSet, Kueue, LeaderWorkerSet, Trainer, Karpenter, Descheduler} }
 
 // Named returns the component with a name.
 func Named(name string) (Component, error) {
