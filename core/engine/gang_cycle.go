@@ -165,7 +165,7 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, a gang.Attempt) {
 		e.gangs.spare(st, a)
 	}
 	shownReason, message := reason, d.Message
-	if reason == ReasonUnschedulable && !waits && !e.requestsNodes(st) {
+	if reason == ReasonUnschedulable && !waits && !e.scheduleScaleUp(st) {
 		shownReason = ReasonGated
 		message += " (no nodes are requested from autoscalers at present: gangs.scaleUp)"
 	}

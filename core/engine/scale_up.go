@@ -23,16 +23,16 @@ type ScaleUp struct {
 	Pause record.Time
 }
 
-// requestsNodes reports whether the pods of a gang that has just been rejected show the reason for which autoscalers
-// create nodes, and sets the time at which that changes.
-func (e *Engine) requestsNodes(st *gangState) bool {
+// scheduleScaleUp reports whether the pods of a gang that has just been rejected are to show the reason for which
+// autoscalers create nodes. It sets the time at which that changes.
+func (e *Engine) scheduleScaleUp(st *gangState) (requests bool) {
 	s := e.cfg.ScaleUp
 	if s.For == 0 || st.blocked == 0 {
 		return true
 	}
 	period := s.For + s.Pause
 	since := (e.now - st.blocked) % period
-	requests := since < s.For
+	requests = since < s.For
 	left := period - since
 	if requests {
 		left = s.For - since

@@ -36,7 +36,7 @@ import (
 //	pods-only                                       starts anew: no pod is evicted for a gang
 //	patience SECONDS                                starts anew: for so long after that, victims in units are waited for
 //	pod … [unschedulable-since=SECONDS]             when its condition became so
-//	after SECONDS [other=SECONDS] [sync] [strict]   starts anew: no pod is evicted for a unit that has been unschedulable for a
+//	after SECONDS [other=SECONDS] [sync] [strict]   starts anew: no pod is evicted for a unit unschedulable for a
 //	                                                shorter time; other is that of a second profile, for other-scheduler
 //	would POD | would gang/NAME                     prints which pods would be evicted for it
 func TestPreemption(t *testing.T) {
@@ -168,7 +168,8 @@ func (s robbing) victim(args []string) *v1.Pod {
 	}
 	if unschedulable != nil {
 		p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{
-			Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: v1.PodReasonUnschedulable, LastTransitionTime: *unschedulable,
+			Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: v1.PodReasonUnschedulable,
+			LastTransitionTime: *unschedulable,
 		})
 	}
 	s.pods[p.Name] = p

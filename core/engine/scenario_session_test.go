@@ -87,7 +87,8 @@ func (s sitting) tell(verb string, args []string) {
 			s.stepped(engine.Cycle{})
 		}
 	case "after":
-		s.engine = preemptingSessionEngine(5*record.Second, preempt.Config{After: record.Time(s.number(args[0])) * record.Second})
+		after := record.Time(s.number(args[0])) * record.Second
+		s.engine = preemptingSessionEngine(5*record.Second, preempt.Config{After: after})
 	case "bound":
 		for _, name := range args {
 			s.bind(name)

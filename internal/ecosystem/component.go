@@ -56,7 +56,9 @@ type Values struct {
 }
 
 // All lists the components.
-func All() []Component { return []Component{JobSet, Kueue, LeaderWorkerSet, Trainer, Karpenter, Descheduler} }
+func All() []Component {
+	return []Component{JobSet, Kueue, LeaderWorkerSet, Trainer, Karpenter, Descheduler}
+}
 
 // Named returns the component with a name.
 func Named(name string) (Component, error) {

@@ -27,7 +27,7 @@ var plainWords = wordSet(`
 	notice object of opening option outcome owner partial path pause paused phase placement plan planned planner
 	plugin pod point port preemption prepare priority profile query question queue read reader readiness reason
 	recent recorded reference registration rejection release report request reservation reserve reserved reserver
-	resource restored restriction result rows rule scalar scheduler scheduling score scorer search seen select
+	resource restored restriction result rows rule scalar scale scheduler scheduling score scorer search seen select
 	selection selective selector self set shape shortage shown sort source spec spread stat state statistic status
 	strategy stuck synced table tag taint target term time timer total trouble type uid uncached unit value verdict
 	version victim view volume wait waiting warning waste watch weighted what whole write zone`)
