@@ -80,7 +80,7 @@ func (c *Component) objects(v *Values, bundle []byte) ([]*unstructured.Unstructu
 	for _, o := range all {
 		versions, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "versions")
 		if list, ok := versions.([]any); ok && o.GetKind() == definitionKind && len(list) == 1 {
-			// A webhook that converts between versions is often named and not served; with one version it is not called.
+			// With one version, a webhook that converts is never called, and often not served.
 			unstructured.RemoveNestedField(o.Object, "spec", "conversion")
 		}
 		for _, client := range webhookClients(o) {

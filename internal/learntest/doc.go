@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package learntest owns the test of docs/learn, docs/tasks and docs/migration.md: it runs every command of a chapter
-// and compares its output with the output in the chapter.
+// and compares its output with the output in the chapter. Pages that build controllers of other projects
+// (make component) are run under the build tag ecosystem alone.
 //
 // A chapter is Markdown. Its blocks ```console are commands with their output, typed one after the other into one
 // terminal. ```console NAME is another terminal, in which a command continues to run: a later block of the same name
