@@ -58,12 +58,12 @@ func logOf(t *testing.T) *klogText {
 func TestARefusedKubeconfigIsLoggedOnce(t *testing.T) {
 	said := logOf(t)
 	var code atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(int(code.Load()))
 		fmt.Fprint(w, "{}")
 	}))
 	file := clientcmdapi.NewConfig()
-	file.Clusters["c"] = &clientcmdapi.Cluster{Server: server.URL}
+	file.Clusters["c"] = &clientcmdapi.Cluster{Server: server.URL, InsecureSkipTLSVerify: true}
 	file.AuthInfos["c"] = &clientcmdapi.AuthInfo{Token: "old"}
 	file.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "c"}
 	file.CurrentContext = "c"

@@ -10,10 +10,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// How a difference begins when only one side refuses the file.
+// How a difference begins when only one side refuses the file, or only kumiki a field of it.
 const (
-	kumikiAlone   = "refused by kumiki alone: "
-	upstreamAlone = "refused by upstream alone: "
+	kumikiAlone    = "refused by kumiki alone: "
+	upstreamAlone  = "refused by upstream alone: "
+	upstreamSilent = "upstream says nothing about "
 )
 
 // Result is what a comparison came to.
@@ -84,7 +85,7 @@ func fields(up, us Answer, oneFault bool) []string {
 	for _, path := range us.Paths {
 		later := up.Stage == Decoding || up.Stage == Validating && strings.HasSuffix(path, ".name")
 		if oneFault && !unnamed && !later && !slices.ContainsFunc(up.Paths, func(theirs string) bool { return same(theirs, path) }) {
-			out = append(out, fmt.Sprintf("upstream says nothing about %s", path))
+			out = append(out, upstreamSilent+path)
 		}
 	}
 	return out

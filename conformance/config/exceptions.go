@@ -63,7 +63,8 @@ func alone(pattern string) func(string, map[string]string) bool {
 var entry = regexp.MustCompile(`profiles\[\d+\]\.pluginConfig\[\d+\]`)
 
 func ownSettings(difference string, plugins map[string]string) bool {
-	return strings.HasPrefix(difference, kumikiAlone) && plugins[entry.FindString(difference)] == "Kumiki"
+	own := strings.HasPrefix(difference, kumikiAlone) || strings.HasPrefix(difference, upstreamSilent)
+	return own && plugins[entry.FindString(difference)] == "Kumiki"
 }
 
 func fitArguments(difference string, plugins map[string]string) bool {
