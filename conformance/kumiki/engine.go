@@ -173,14 +173,23 @@ func (st *EngineRun) calm(end func()) string {
 // and ignores the node if it was satisfied before. Up to 1.36 each change of a taint woke such a
 // pod by a registration that 1.37 does not have.) Nor do they see that a changed node is no longer
 // in the topology domain of a pod whose anti-affinity rejects this one: upstream's hint for nodes
-// looks at the terms of the pod that waits only.
+// looks at the terms of the pod that waits only. Nor do they see that a pod of another namespace has left a disk, although
+// the filter counts it.
 func (st *EngineRun) sleepsOn(pod *v1.Pod) bool {
+	if slices.ContainsFunc(pod.Spec.Volumes, isDisk) {
+		return true
+	}
 	if at, repelled := st.repelled[string(pod.UID)]; repelled && st.relabelled > at {
 		return true
 	}
 	a := pod.Spec.Affinity
 	return requires(st.s.Profile.NodeAffinity) || a != nil && a.PodAffinity != nil &&
 		len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
+}
+
+// isDisk reports whether a volume is of a kind that VolumeRestrictions lets one pod at a time use.
+func isDisk(v v1.Volume) bool {
+	return v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil || v.RBD != nil || v.ISCSI != nil
 }
 
 // requires reports whether a profile adds a required affinity to nodes.

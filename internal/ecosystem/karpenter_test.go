@@ -211,12 +211,12 @@ func TestKarpenterAtItsLimit(t *testing.T) {
 // TestKarpenterAndReservedCapacity: at the limit of the pool, a gang waits for a running pod, and kumiki reserves the
 // capacity of two nodes for it. A pod for which Karpenter may create no node starts when the reservation ends.
 func TestKarpenterAndReservedCapacity(t *testing.T) {
-	s := karpenterCluster(t, 3, kumikiWith(", hold: {after: 0s, for: 20s}", ""))
+	s := karpenterCluster(t, 3, kumikiWith(", hold: {after: 0s, for: 40s}", ""))
 	s.apply(singlePod("filler", "7"))
 	s.runs("default", "filler", 1)
 	s.apply(trainingJob("train", 3, "7", ""))
 	s.has(3)
-	s.events("HoldingRoom", "room for 2 of 3 pods")
+	s.events("HoldingRoom", "of 3 pods")
 	s.apply(singlePod("late", "4"))
 	s.runs("default", "late", 1)
 	s.events("RoomReleased", "its time is over")
