@@ -77,7 +77,8 @@ func (s *suite) schedule(configuration string) {
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
 		s.Fatal(err)
 	}
-	cmd := exec.Command(s.kumiki(), "scheduler", "--config", file, "--kubeconfig", s.cluster.SchedulerKubeconfig)
+	cmd := exec.Command(s.kumiki(), "scheduler", "--config", file, "--kubeconfig", s.cluster.SchedulerKubeconfig,
+		"--bind-address", "127.0.0.1")
 	p, err := Spawn(cmd, io.Discard)
 	if err != nil {
 		s.Fatal(err)
