@@ -3,10 +3,12 @@
 package deploy
 
 import (
+	"errors"
 	"net"
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -176,6 +178,10 @@ func (s *stage) kubeletOf(p *process) *fakekubelet.Kubelet {
 		if err != nil {
 			return err
 		}
+		if !slices.ContainsFunc(now.Status.Conditions, isReady) {
+			// The first status that the local cluster writes replaces the addresses.
+			return errors.New("the local cluster has not initialized the node")
+		}
 		now.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
 		now.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(port)
 		_, err = s.client.CoreV1().Nodes().UpdateStatus(s.Context(), now, metav1.UpdateOptions{})
@@ -197,4 +203,8 @@ func (s *stage) kubeletOf(p *process) *fakekubelet.Kubelet {
 		return err
 	})
 	return kubelet
+}
+
+func isReady(c corev1.NodeCondition) bool {
+	return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 }
