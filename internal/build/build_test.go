@@ -19,7 +19,7 @@ func chain(t *testing.T) *Work {
 	return NewWork(list)
 }
 
-// TestLinesOfTheGoCommand: packages, downloads and complaints are told apart. Fault: an error counts as a package.
+// TestLinesOfTheGoCommand: packages, downloads and complaints are distinguished. Fault: an error counts as a package.
 func TestLinesOfTheGoCommand(t *testing.T) {
 	for text, want := range map[string]Line{
 		"k8s.io/api/core/v1":                      {Package: "k8s.io/api/core/v1"},

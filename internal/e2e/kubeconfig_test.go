@@ -42,8 +42,8 @@ func refusedKubeconfigs(t *testing.T, cluster *testcluster.Cluster) {
 			*user = clientcmdapi.AuthInfo{Token: "of-another-cluster"}
 		}, "its token is not accepted", true},
 		"no permissions": {func(t *testing.T, cluster *testcluster.Cluster, _ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) {
-			*user = *userOf(t, cluster, "stranger", time.Now().Add(time.Hour))
-		}, `User \"stranger\" cannot list resource \"pods\"`, false},
+			*user = *userOf(t, cluster, "without-rights", time.Now().Add(time.Hour))
+		}, `User \"without-rights\" cannot list resource \"pods\"`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
