@@ -20,8 +20,11 @@ type maker struct {
 	nodes  []string
 	slices []*resourceapi.ResourceSlice
 	shares int
-	taken  map[string]bool // device -> some claim has it for itself
-	now    time.Time
+	// sharing: claims can share a device. If they cannot, no device is in two claims: upstream frees it with the first
+	// of them, kumiki with the last (docs/compatibility.md).
+	sharing bool
+	taken   map[string]bool // device -> some claim has it for itself
+	now     time.Time
 }
 
 func (m *maker) chance(percent int) bool { return m.IntN(100) < percent }
@@ -344,7 +347,7 @@ func (m *maker) allocate(c *resourceapi.ResourceClaim) {
 		}
 		if m.chance(10) {
 			r.AdminAccess = &yes
-		} else if id := r.Pool + "/" + r.Device; r.ShareID == nil {
+		} else if id := r.Pool + "/" + r.Device; r.ShareID == nil || !m.sharing {
 			if m.taken[id] {
 				continue
 			}

@@ -197,7 +197,7 @@ func gates() feature.Features {
 
 func newWorld(t *testing.T, m *maker) *world {
 	w := &world{t: t, m: m, store: cluster.NewStore(), in: convert.NewIntake(), inv: devices.NewInventory(app.DeviceFeatures(release.Features()))}
-	m.now = time.Now()
+	m.now, m.sharing = time.Now(), gates().EnableDRAConsumableCapacity
 	w.store.SetNow(record.Time(m.now.UnixNano()))
 	for i := range 1 + m.IntN(5) {
 		name := fmt.Sprintf("n%d", i)

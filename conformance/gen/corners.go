@@ -18,6 +18,8 @@ func (m *maker) corner(p *v1.Pod, nodes []*v1.Node) {
 		func() { m.cornerTerm(p, nodes) },
 		func() { m.cornerTerm(p, nodes) },
 		func() { m.cornerTerm(p, nodes) },
+		func() { m.cornerTerm(p, nodes) },
+		func() { m.cornerResource(p) },
 		func() { m.cornerResource(p) },
 		func() { m.cornerResource(p) },
 		func() { m.cornerResource(p) },
@@ -239,10 +241,10 @@ func (m *maker) cornerDevice(p *v1.Pod) {
 	e := &resourceapi.ExactDeviceRequest{DeviceClassName: Pick(m.Rand, "gpu", "any", "net"), AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1}
 	r := resourceapi.DeviceRequest{Name: "req-0", Exactly: e}
 	yes := true
-	switch m.Intn(15) {
+	switch m.Intn(16) {
 	case 12:
 		e.AdminAccess, e.DeviceClassName = &yes, Pick(m.Rand, "wrong", "gpu")
-	case 11:
+	case 11, 15:
 		e.AllocationMode, e.Count, e.DeviceClassName = resourceapi.DeviceAllocationModeAll, 0, "any"
 	case 9:
 		e.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: `device.driver.endsWith("example.com")`}}}

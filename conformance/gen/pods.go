@@ -214,8 +214,8 @@ func (m *maker) simple(nodes []*v1.Node) *v1.Pod {
 	if m.Chance(60) {
 		p.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
 	}
-	switch m.Intn(20) {
-	case 12, 13, 14, 15, 16, 17, 18, 19:
+	switch m.Intn(21) {
+	case 12, 13, 14, 15, 16, 17, 18, 19, 20:
 		m.corner(p, nodes)
 	case 0, 1:
 		if m.has["PodTopologySpread"] {
