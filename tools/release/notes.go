@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"golang.org/x/mod/semver"
@@ -28,7 +29,19 @@ func (r *release) notes() ([]byte, error) {
 		return nil, fmt.Errorf("CHANGELOG.md has no section, or an empty one, with the heading "+
 			"\"## [%s] - YYYY-MM-DD\"; give Unreleased that heading", number)
 	}
-	return []byte(found), nil
+	return []byte(r.links(found)), nil
+}
+
+// relativeLink matches a link to a file of the source tree: its text and its target.
+var relativeLink = regexp.MustCompile(`\[([^\]]+)\]\(([^):]+)\)`)
+
+// links has links to files of the source tree point to the source of this version, or removes them if that is
+// published nowhere: beside the files of a release they would lead nowhere.
+func (r *release) links(text string) string {
+	if r.sourceURL == "" {
+		return relativeLink.ReplaceAllString(text, "$1")
+	}
+	return relativeLink.ReplaceAllString(text, "[$1]("+strings.TrimSuffix(r.sourceURL, "/")+"/blob/"+r.version+"/$2)")
 }
 
 // section returns the text below a heading of the second level, up to the next one; empty if there is none.

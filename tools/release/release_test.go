@@ -287,6 +287,21 @@ func TestNotesComeFromTheChangelog(t *testing.T) {
 	}
 }
 
+// TestLinksOfNotes checks that no link of the notes depends on files that lie beside CHANGELOG.md.
+func TestLinksOfNotes(t *testing.T) {
+	text := "- A thing ([its page](docs/a.md#part), [KEP](https://example.com/kep)).\n"
+	for source, want := range map[string]string{
+		"": "- A thing (its page, [KEP](https://example.com/kep)).\n",
+		"https://example.com/kumiki/": "- A thing ([its page](https://example.com/kumiki/blob/v0.2.0/docs/a.md#part), " +
+			"[KEP](https://example.com/kep)).\n",
+	} {
+		r := release{version: "v0.2.0", sourceURL: source}
+		if got := r.links(text); got != want {
+			t.Errorf("source %q: %q, want %q", source, got, want)
+		}
+	}
+}
+
 // TestWrongCommandLines checks that nothing is built from a request that is wrong.
 func TestWrongCommandLines(t *testing.T) {
 	for line, want := range map[string]string{
