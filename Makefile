@@ -33,6 +33,9 @@ FUZZTIME ?= 10s
 # make bench BENCH=Scan COUNT=5
 BENCH ?= .
 COUNT ?= 1
+# make scheduler-perf LABELS=performance FILES='^misc'
+LABELS ?= integration-test
+FILES  ?= .
 # make restart NODES=500 PODS=5000
 NODES ?= 5000
 PODS  ?= 50000
@@ -206,6 +209,10 @@ bench-table: build conformance-upstream ## the comparison table, families of wor
 bench-releases: build conformance-upstream kube-scheduler-previous ## five families: kumiki beside two releases of kube-scheduler (ARGS=--resume)
 	bin/kumiki bench table --to out/bench/releases.json --runs 3 --match '^(basic|spread|teams-anti-affinity|volumes|preemption-beside)/' \
 		--scheduler kumiki,kube-scheduler,./bin/kube-scheduler-$(PREVIOUS),null $(ARGS)
+
+.PHONY: scheduler-perf
+scheduler-perf: build ## upstream's workloads of scheduler_perf with LABELS, against kumiki (LABELS=performance FILES='^(dra|misc)')
+	@GO="$(GO)" sh tools/scheduler-perf.sh "$(LABELS)" "$(FILES)"
 
 .PHONY: bench-core
 bench-core: ## scheduling alone, without an API server: kumiki beside upstream's own cycle (ARGS="--nodes 1000,5000 --runs 5 -o json")
