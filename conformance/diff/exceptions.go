@@ -82,6 +82,7 @@ var Framing = []string{
 	"snapshots are taken anew: upstream counts the nodes that hold an image per node as of that node's last change",
 	"ports are put anew when a pod leaves: upstream frees a port that another pod of the node holds too",
 	"no history takes a request of \"0\" away: upstream calls that a scale-down though it frees nothing, and the API server allows no removal",
+	"no device class leaves an extended resource that another class states: upstream 1.37.1 then forgets the other class",
 	"no device is allocated to two claims at once: upstream takes it for free when one of them goes",
 	"no storage states a maximal size of volumes without a capacity: upstream 1.37.1 crashes on its score",
 	"no node reaches two storages of one class: upstream scores by any of them",

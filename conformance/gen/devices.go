@@ -25,7 +25,7 @@ var deviceClasses = []string{"gpu", "gpu", "gpu", "gpu", "net", "any", "any", "b
 
 // deviceObjects makes classes, slices and claims in every state.
 func (m *maker) deviceObjects(s *scenario.Scenario, nodes []*v1.Node) {
-	m.devices, m.deviceClaims, m.given = 0, nil, map[string]bool{}
+	m.devices, m.deviceClaims, m.given, m.resourceOf = 0, nil, map[string]bool{}, map[string]string{}
 	if !m.has["DynamicResources"] || !m.Chance(60) {
 		return
 	}
@@ -107,6 +107,7 @@ func (m *maker) deviceClassObjects(s *scenario.Scenario) {
 		}
 		if m.Chance(93) {
 			add(s, c)
+			m.resourceOf[c.Name] = stated(c)
 		}
 	}
 }
@@ -409,16 +410,7 @@ func (m *maker) changedDevices(o scenario.APIObject) scenario.APIObject {
 		next.ResourceVersion = old.ResourceVersion
 		return next
 	case *resourceapi.DeviceClass:
-		name := Pick(m.Rand, "example.com/gpu", "example.com/dra", "")
-		switch {
-		case m.Chance(40): // something else of it changes
-			old.Labels = map[string]string{"changed": "yes"}
-		case name == "":
-			old.Spec.ExtendedResourceName = nil
-		default:
-			old.Spec.ExtendedResourceName = &name
-		}
-		return old
+		return m.changedClass(old)
 	case *resourceapi.ResourceSlice:
 		for i := range old.Spec.Devices {
 			if old.Spec.Driver == gpuDriver {
@@ -428,4 +420,55 @@ func (m *maker) changedDevices(o scenario.APIObject) scenario.APIObject {
 		return old
 	}
 	return nil
+}
+
+// changedClass returns another version of a class, nil where upstream's cache of extended resources would become wrong:
+// see sharesResource.
+func (m *maker) changedClass(c *resourceapi.DeviceClass) scenario.APIObject {
+	name := Pick(m.Rand, "example.com/gpu", "example.com/dra", "")
+	switch {
+	case m.Chance(40): // something else of it changes
+		c.Labels = map[string]string{"changed": "yes"}
+	case name == "":
+		c.Spec.ExtendedResourceName = nil
+	default:
+		c.Spec.ExtendedResourceName = &name
+	}
+	had, next := m.resourceOf[c.Name], stated(c)
+	if had != "" && had != next && (m.sharesResource(c.Name) || next != "" && m.isStated(next)) {
+		return nil
+	}
+	m.resourceOf[c.Name] = next
+	return c
+}
+
+// sharesResource reports whether another class states the extended resource of the class, too. Such a class must not
+// leave the resource: upstream's cache forgets the other class with it, and pods that request the resource are
+// scheduled as if no class backed it.
+func (m *maker) sharesResource(class string) bool {
+	for other, name := range m.resourceOf { // order: any other class will do
+		if other != class && name != "" && name == m.resourceOf[class] {
+			return true
+		}
+	}
+	return false
+}
+
+// isStated reports whether a class states the extended resource. A class that states one must not change to such a
+// resource: if upstream's cache prefers the other class, it keeps the former resource of this one.
+func (m *maker) isStated(resource string) bool {
+	for _, name := range m.resourceOf { // order: any class will do
+		if name == resource {
+			return true
+		}
+	}
+	return false
+}
+
+// stated returns the extended resource that a class states, empty for none.
+func stated(c *resourceapi.DeviceClass) string {
+	if c.Spec.ExtendedResourceName == nil {
+		return ""
+	}
+	return *c.Spec.ExtendedResourceName
 }

@@ -51,6 +51,8 @@ type maker struct {
 	// percent of pods that ask for devices.
 	deviceClaims map[string][]string
 	devices      int
+	// resourceOf: device class -> the extended resource that it states, empty for none.
+	resourceOf map[string]string
 	// given: pool/device -> some claim has it.
 	given map[string]bool
 	// made are objects that came with the pods just made.

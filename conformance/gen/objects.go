@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -120,6 +121,12 @@ func (m *maker) changeObjects(s *scenario.Scenario, a *scenario.Ask) {
 	}
 	o := Pick(m.Rand, s.Objects...)
 	if m.Chance(20) {
+		if class, is := o.APIObject.(*resourceapi.DeviceClass); is {
+			if m.sharesResource(class.Name) {
+				return
+			}
+			delete(m.resourceOf, class.Name)
+		}
 		a.DeleteObjects = append(a.DeleteObjects, o.Key())
 		return
 	}
