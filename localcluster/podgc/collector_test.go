@@ -256,7 +256,7 @@ func TestWhatIsDeletedInOnePass(t *testing.T) {
 		{"the last of them by name", 2, []*v1.Node{node("n", v1.ConditionTrue)},
 			[]*v1.Pod{pod("c", "n", phase(v1.PodFailed)), pod("a", "n", phase(v1.PodFailed)),
 				pod("b", "n", phase(v1.PodFailed))}, []string{"delete a"}},
-		{"above the threshold, the oldest pods go", 1, []*v1.Node{node("n", v1.ConditionTrue)},
+		{"the oldest pods above the threshold go", 1, []*v1.Node{node("n", v1.ConditionTrue)},
 			[]*v1.Pod{pod("a-young", "n", phase(v1.PodFailed), createdAt(2)),
 				pod("old", "n", phase(v1.PodFailed), createdAt(1))}, []string{"delete old"}},
 		{"evicted before old", 1, []*v1.Node{node("n", v1.ConditionTrue)},
