@@ -134,7 +134,7 @@ CORE_E2E := $(CORE_E2E)|TestATakeOverLosesNothing|TestNothingIsLostWhenProcesses
 CORE_E2E := $(CORE_E2E)|TestTheClusterIsUpgradedUnderLoad|TestAPodGroupOfAnOldVersionIsLeftBehind
 .PHONY: localcluster-previous
 localcluster-previous: ## a control plane of the release before, for kumiki up --kubernetes 1.36; some minutes the first time
-	GOWORK=off $(GO) -C localcluster build -buildvcs=false -modfile=go-$(PREVIOUS).mod \
+	GOWORK=off $(GO) -C localcluster build -buildvcs=false -modfile=go-$(PREVIOUS).mod -tags=previous \
 		-ldflags "$(shell cat localcluster/ldflags-$(PREVIOUS).txt)" -o ../bin/kumiki-localcluster-$(PREVIOUS) .
 
 .PHONY: e2e-previous

@@ -506,13 +506,15 @@ func TestWrongUse(t *testing.T) {
 		args []string
 		code int
 	}{
-		"unknown flag":     {[]string{"--nodess=1"}, exitUsage},
-		"no such spec":     {[]string{"--node-spec=/does/not/exist"}, exitUsage},
-		"incomplete spec":  {[]string{"--node-spec=" + bad}, exitUsage},
-		"unknown stages":   {[]string{"--pod-stages=slow"}, exitUsage},
-		"negative nodes":   {[]string{"--nodes=-1"}, exitUsage},
-		"unknown role":     {[]string{"kill", "scheduler"}, exitUsage},
-		"no cluster there": {[]string{"kill", "etcd", "--data-dir=" + t.TempDir()}, exitNoCluster},
+		"unknown flag":                         {[]string{"--nodess=1"}, exitUsage},
+		"no such spec":                         {[]string{"--node-spec=/does/not/exist"}, exitUsage},
+		"incomplete spec":                      {[]string{"--node-spec=" + bad}, exitUsage},
+		"unknown stages":                       {[]string{"--pod-stages=slow"}, exitUsage},
+		"a controller that is not there":       {[]string{"--controllers-arg=--controllers=route"}, exitUsage},
+		"a flag of another controller manager": {[]string{"--controllers-arg=--leader-elect=true"}, exitUsage},
+		"negative nodes":                       {[]string{"--nodes=-1"}, exitUsage},
+		"unknown role":                         {[]string{"kill", "scheduler"}, exitUsage},
+		"no cluster there":                     {[]string{"kill", "etcd", "--data-dir=" + t.TempDir()}, exitNoCluster},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := command(t, test.args...)

@@ -234,7 +234,13 @@ const patience = time.Minute
 // eventually waits until check returns "".
 func eventually(t *testing.T, what string, check func() string) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	within(t, patience, what, check)
+}
+
+// within waits until check returns "", but no longer than an upper bound.
+func within(t *testing.T, bound time.Duration, what string, check func() string) {
+	t.Helper()
+	deadline := time.Now().Add(bound)
 	for {
 		problem := check()
 		if problem == "" {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kumiki-scheduler/kumiki/localcluster/controllers"
 	"github.com/kumiki-scheduler/kumiki/localcluster/fakenodes"
 	"github.com/kumiki-scheduler/kumiki/localcluster/nodespec"
 	"github.com/kumiki-scheduler/kumiki/localcluster/roles"
@@ -130,7 +131,7 @@ kubeconfig files; progress goes to standard error. There is no scheduler.`,
 	fs.StringVar(&f.featureGates, "feature-gates", "", "feature gates of API server and controllers: A=true,B=false")
 	fs.StringVar(&f.runtimeConfig, "runtime-config", "", "APIs to switch on or off: scheduling.k8s.io/v1beta1=true")
 	fs.StringArrayVar(&f.apiServerArgs, "apiserver-arg", nil, "one more `flag` for kube-apiserver, may be repeated")
-	fs.StringArrayVar(&f.controllersArgs, "controllers-arg", nil, "one more `flag` for kube-controller-manager, may be repeated")
+	fs.StringArrayVar(&f.controllersArgs, "controllers-arg", nil, "one more `flag` for the controllers, may be repeated")
 	fs.BoolVar(&f.fsync, "fsync", true, "let etcd wait for the disk; never done in a temporary directory")
 	fs.BoolVar(&f.restartChildren, "restart-children", false, "start a child again when it ends on its own")
 	fs.DurationVar(&f.readyTimeout, "ready-timeout", 2*time.Minute, "give up when a child is not ready after this time")
@@ -144,6 +145,9 @@ func start(f *startFlags) error {
 	}
 	if _, err := fakenodes.StagesByName(f.podStages); err != nil {
 		return coded(exitUsage, err)
+	}
+	if err := controllers.Check(f.controllersArgs); err != nil {
+		return coded(exitUsage, fmt.Errorf("--controllers-arg: %w", err))
 	}
 	if f.kubeconfigOut != "" {
 		if f.kubeconfigOut, err = filepath.Abs(f.kubeconfigOut); err != nil {

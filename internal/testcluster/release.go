@@ -54,12 +54,13 @@ func (r Release) suffix() string {
 
 func (r Release) binary() string { return BinaryName + r.suffix() }
 
-// buildFlags returns the flags of the go command that choose the modules of a release.
+// buildFlags returns the flags of the go command that choose the modules of a release, and the source that differs from
+// that of the matched one.
 func (r Release) buildFlags() []string {
 	if r == Matched {
 		return nil
 	}
-	return []string{"-modfile=go" + r.suffix() + ".mod"}
+	return []string{"-modfile=go" + r.suffix() + ".mod", "-tags=previous"}
 }
 
 const gangGates = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"

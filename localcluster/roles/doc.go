@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package roles owns what one child process of a local cluster runs: the names
-// of the roles, the flags each is started with, and the call of upstream's own
-// entry point.
+// Package roles owns what one child process of a local cluster runs: the names of the roles, the flags each is started
+// with, and the call of the entry point, which is upstream's own for etcd and the API server.
 //
 // Upstream's commands set up process-wide state (signal handler, feature gates, metrics, flags)
 // and panic or conflict if two of them share a process. So each role is one process. Rejected

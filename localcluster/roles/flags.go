@@ -4,7 +4,6 @@ package roles
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -21,8 +20,7 @@ type Settings struct {
 	Fsync bool
 	// NodeMonitorGrace is how long a node may be silent before it is NotReady.
 	NodeMonitorGrace time.Duration
-	// APIServerArgs and ControllersArgs are added at the end, so that they win. A --controllers= among them takes the place
-	// of the controllers that run otherwise.
+	// APIServerArgs and ControllersArgs are added at the end, so that they win.
 	APIServerArgs   []string
 	ControllersArgs []string
 }
@@ -105,47 +103,11 @@ func APIServerArgs(s Settings) []string {
 	return append(args, s.APIServerArgs...)
 }
 
-// controllerNames are the controllers that scheduling needs. Beyond the owners
-// of pods: node lifecycle takes off the not-ready taint that admission puts on
-// every new node, and cluster role aggregation fills the role view.
-var controllerNames = []string{
-	"namespace-controller",
-	"serviceaccount-controller",
-	"root-ca-certificate-publisher-controller",
-	"clusterrole-aggregation-controller",
-	"garbage-collector-controller",
-	"replicationcontroller-controller",
-	"replicaset-controller",
-	"deployment-controller",
-	"statefulset-controller",
-	"daemonset-controller",
-	"job-controller",
-	"cronjob-controller",
-	"disruption-controller",
-	"resourcequota-controller",
-	"pod-garbage-collector-controller",
-	"node-lifecycle-controller",
-	"taint-eviction-controller",
-	"device-taint-eviction-controller",
-	"resourceclaim-controller",
-	"podgroup-protection-controller",
-	"ephemeral-volume-controller",
-	"persistentvolume-binder-controller",
-	"persistentvolumeclaim-protection-controller",
-	"persistentvolume-protection-controller",
-}
-
-// ControllersArgs are the flags of kube-controller-manager.
+// ControllersArgs are the flags of the controllers.
 func ControllersArgs(s Settings) []string {
-	args := append(chosen(s),
-		"--kubeconfig="+ControllersKubeconfig,
-		// Each controller acts under its own default role, as in a cluster that
-		// kubeadm made.
-		"--use-service-account-credentials=true",
-		"--root-ca-file="+PKIDir+"/ca.crt",
-		"--leader-elect=false",
-		// No port: nothing asks it.
-		"--secure-port=0",
+	args := []string{
+		"--kubeconfig=" + ControllersKubeconfig,
+		"--root-ca-file=" + PKIDir + "/ca.crt",
 		"--kube-api-qps=1000",
 		"--kube-api-burst=2000",
 		"--concurrent-gc-syncs=10",
@@ -153,20 +115,9 @@ func ControllersArgs(s Settings) []string {
 		// nodes that start at once must not read as an outage.
 		"--node-eviction-rate=10",
 		fmt.Sprintf("--node-monitor-grace-period=%s", s.NodeMonitorGrace),
-	)
+	}
 	args = append(args, optional("--feature-gates", s.FeatureGates)...)
 	return append(args, s.ControllersArgs...)
-}
-
-// chosen are the controllers that run: ours, unless the settings say others. The flag adds up, so it must be given once.
-func chosen(s Settings) []string {
-	const flag = "--controllers="
-	for _, arg := range s.ControllersArgs {
-		if strings.HasPrefix(arg, flag) {
-			return nil
-		}
-	}
-	return []string{flag + strings.Join(controllerNames, ",")}
 }
 
 func optional(flag, value string) []string {

@@ -11,7 +11,8 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
-	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+
+	"github.com/kumiki-scheduler/kumiki/localcluster/controllers"
 )
 
 // The roles, in the order in which they are started. They are stopped in the
@@ -29,9 +30,9 @@ func All() []string { return []string{Etcd, APIServer, Controllers, Nodes} }
 // Known reports whether role is one of All.
 func Known(role string) bool { return slices.Contains(All(), role) }
 
-// Run turns this process into the given upstream role and returns its exit
-// code; args are that program's own flags. The role Nodes has no upstream
-// program and is run by package fakenodes.
+// Run turns this process into the given role and returns its exit code; args
+// are that program's own flags. Etcd and APIServer are upstream's programs. The
+// role Nodes is run by package fakenodes.
 func Run(role string, args []string) int {
 	switch role {
 	case Etcd:
@@ -42,8 +43,9 @@ func Run(role string, args []string) int {
 		os.Args = append([]string{"kube-apiserver"}, args...)
 		return cli.Run(apiserver.NewAPIServerCommand())
 	case Controllers:
+		// Clients name the program in each request, and the API server notes it on each field that they write.
 		os.Args = append([]string{"kube-controller-manager"}, args...)
-		return cli.Run(controllers.NewControllerManagerCommand())
+		return controllers.Run(args)
 	}
 	fmt.Fprintf(os.Stderr, "role %q: unknown; roles are %s\n", role, strings.Join(All(), ", "))
 	return 2
