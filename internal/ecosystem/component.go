@@ -57,7 +57,7 @@ type Values struct {
 
 // All lists the components.
 func All() []Component {
-	return []Component{JobSet, Kueue, LeaderWorkerSet, Trainer, Karpenter, Descheduler}
+	return []Component{JobSet, Kueue, LeaderWorkerSet, Trainer, Karpenter, Descheduler, Ray}
 }
 
 // Named returns the component with a name.

@@ -77,6 +77,27 @@ func TestTrainer(t *testing.T) {
 	s.runs("default", "second-", 3)
 }
 
+// TestTrainerVolcano: with the policy for Volcano, the pods of a TrainJob are one gang by a PodGroup of Volcano. The
+// gang starts whole, also after a restart by JobSet.
+func TestTrainerVolcano(t *testing.T) {
+	s := newCluster(t, testcluster.Options{Nodes: -1, NoHeartbeats: true})
+	s.apply(string(testcluster.GangDefinitions))
+	s.addNodes("a", "b")
+	s.schedule(allGangs)
+	s.start(JobSet, Trainer)
+
+	s.apply(strings.Replace(trainingRuntime, "{coscheduling: {scheduleTimeoutSeconds: 60}}", "{volcano: {}}", 1))
+	s.apply(strings.ReplaceAll(trainJob, "NAME", "first"))
+	s.waits("default", "first-", "first", "(volcano): waits for capacity", "Needs:      3 pods",
+		"3 waiting", "Insufficient cpu")
+	s.addNodes("c")
+	before := s.runs("default", "first-", 3)
+	s.explains("default", "first", "(volcano): running", "3 bound")
+
+	s.fail("default", "first-node-")
+	s.restarted("default", "first-", 3, before)
+}
+
 // TestTrainerWithoutPodGroups: while the cluster has no PodGroups of scheduler-plugins, Trainer creates no pods. When
 // their resource definition is installed, the job starts, with the controllers and kumiki as they run.
 func TestTrainerWithoutPodGroups(t *testing.T) {
