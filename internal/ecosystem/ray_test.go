@@ -103,6 +103,18 @@ func (s *suite) rayReady(name string) {
 	})
 }
 
+// cordon makes nodes unschedulable, or schedulable again.
+func (s *suite) cordon(unschedulable bool, nodes ...string) {
+	s.Helper()
+	for _, node := range nodes {
+		_, err := s.Kube.CoreV1().Nodes().Patch(s.Context(), node, types.MergePatchType,
+			fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, unschedulable), metav1.PatchOptions{})
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
 // prints waits until a process has printed a text.
 func (s *suite) prints(p *Process, text string) {
 	s.Helper()
@@ -168,6 +180,28 @@ func TestRayAutoscaler(t *testing.T) {
 	s.explains("default", "ray-tune-pg", "3 bound", "1 waiting")
 	s.addNodes("d")
 	s.runs("default", "tune-", 4)
+}
+
+// TestRayHead: the gang does not tell a head from a worker. A head of higher priority that failed gets the next free
+// place, before workers that have waited longer.
+func TestRayHead(t *testing.T) {
+	s, _ := newRay(t, "volcano", "a", "b")
+	s.apply("{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: ray-head}, value: 1000}")
+	manifest := func(workers int) string {
+		return strings.Replace(rayClusterOf("tune", "", true, workers), "containers:",
+			"priorityClassName: ray-head\n        containers:", 1)
+	}
+	s.apply(manifest(1))
+	s.runs("default", "tune-", 2)
+	s.apply(manifest(3))
+	s.explains("default", "ray-tune-pg", "2 bound", "2 waiting")
+
+	s.cordon(true, "a", "b")
+	s.fail("default", "tune-head-")
+	s.explains("default", "ray-tune-pg", "1 bound", "3 waiting")
+	s.cordon(false, "a", "b")
+	s.runs("default", "tune-head-", 1)
+	s.explains("default", "ray-tune-pg", "2 bound", "2 waiting")
 }
 
 // TestRaySimultaneousClusters: of two RayClusters that are created at once, with capacity for one, one runs whole and
