@@ -31,7 +31,7 @@ for config in $(cd "$source" && find . -name performance-config.yaml | sort); do
 		result="exit code $code, see out/scheduler-perf/$(basename "$report").txt"
 		failed=1
 	fi
-	printf '%-36s %9s  %s\n' "$name" "$(grep -c ', round 1' "$report.log")" "$result" >>"$summary"
+	printf '%-36s %9s  %s\n' "$name" "$(grep -c ', round 1: ' "$report.log")" "$result" >>"$summary"
 	tail -1 "$summary" >&2
 done
 cat "$summary"
