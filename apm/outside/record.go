@@ -82,14 +82,20 @@ type fetched struct {
 // recorder collects parts.
 type recorder struct {
 	from     Source
-	progress func(string)
 	mu       sync.Mutex
-	got      []fetched // guarded by mu
+	progress func(string) // called with mu held
+	got      []fetched    // guarded by mu
+}
+
+func (r *recorder) say(line string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.progress(line)
 }
 
 // record records the trace and both profiles at the same time, and the metrics directly before and after the trace.
 func (r *recorder) record(ctx context.Context, seconds int) {
-	r.progress(fmt.Sprintf("recording an execution trace and profiles for %d s", seconds))
+	r.say(fmt.Sprintf("recording an execution trace and profiles for %d s", seconds))
 	profiles := []request{
 		{kind: bundle.CPU, path: fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds+longer)},
 		{kind: bundle.Allocs, path: fmt.Sprintf("/debug/pprof/allocs?seconds=%d", seconds+longer)},
@@ -106,7 +112,7 @@ func (r *recorder) record(ctx context.Context, seconds int) {
 	}
 	r.fetch(ctx, request{kind: bundle.MetricsBefore, path: "/metrics"})
 	r.fetch(ctx, request{kind: bundle.Trace, path: fmt.Sprintf("/debug/pprof/trace?seconds=%d", seconds),
-		begun: func() { r.progress("the trace has begun") }})
+		begun: func() { r.say("the trace has begun") }})
 	r.fetch(ctx, request{kind: bundle.MetricsAfter, path: "/metrics"})
 }
 
@@ -116,7 +122,7 @@ func (r *recorder) fetch(ctx context.Context, q request) {
 	f.file, f.err = r.spool(ctx, q)
 	f.part.Ended = time.Now().UTC()
 	if f.err != nil && ctx.Err() == nil {
-		r.progress(fmt.Sprintf("no %s: %v", q.kind, f.err))
+		r.say(fmt.Sprintf("no %s: %v", q.kind, f.err))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
