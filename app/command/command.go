@@ -136,13 +136,14 @@ Explain a pending pod:       kumiki why pod/NAME -n NAMESPACE
 List waiting pods:           kumiki queue -A
 List gangs:                  kumiki gangs -A
 Pause scheduling:            kumiki pause
+Find what takes the CPU:     kumiki profile record
 Run it in a cluster:         kumiki scheduler --config FILE`,
 	}
 	root.AddCommand(
 		newUpCommand(io), newSchedulerCommand(io, "scheduler", plugins), newWhyCommand(io, plugins),
 		newCaptureCommand(io, plugins),
 		newShadowCommand(io), newQueueCommand(io), newGangsCommand(io), newReplayCommand(io, plugins),
-		newPauseCommand(io), newResumeCommand(io),
+		newPauseCommand(io), newResumeCommand(io), newProfileCommand(io),
 		bench.NewCommand(), newConfigCommand(io, plugins), newVersionCommand(io),
 	)
 	return root

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,10 @@ type finder struct {
 	lease    string // namespace/name, or empty
 	pod      string // namespace/name, or empty
 	endpoint string
+	// any, ca and insecure are those of commands that work with kube-scheduler too.
+	any      bool
+	ca       string // file
+	insecure bool
 }
 
 // addLeaseFlags adds the flags of commands that read and write the lease alone.
@@ -40,6 +45,20 @@ func (f *finder) addFlags(c *cobra.Command) {
 		"pod of the running scheduler, as namespace/name, for one with --leader-elect=false")
 	c.Flags().StringVar(&f.endpoint, "scheduler-endpoint", "",
 		"host:port to connect to instead of the address in the lease, such as a forwarded port")
+}
+
+// addAnyFlags adds the flags of commands that work with any scheduler.
+func (f *finder) addAnyFlags(c *cobra.Command) {
+	f.any = true
+	f.addFlags(c)
+	c.Flags().Lookup("scheduler-pod").Usage = "pod of the running scheduler, as namespace/name, " +
+		"for one without leader election"
+	c.Flags().Lookup("scheduler-endpoint").Usage = "host:port to connect to instead of the address in the lease, " +
+		"such as a forwarded port; kube-scheduler also needs --scheduler-ca or --scheduler-insecure"
+	c.Flags().StringVar(&f.ca, "scheduler-ca", "",
+		"file with the certificate of the scheduler at --scheduler-endpoint, or of its authority")
+	c.Flags().BoolVar(&f.insecure, "scheduler-insecure", false,
+		"do not verify the certificate at --scheduler-endpoint: the process there gets your token")
 }
 
 // rest is how the user reaches the API server.
@@ -63,7 +82,17 @@ func (f *finder) namespace() (string, error) {
 // where reads the flags that name the scheduler.
 func (f *finder) where() (ask.Where, error) {
 	w := ask.Default()
-	w.Endpoint = f.endpoint
+	w.Endpoint, w.Any, w.Insecure = strings.TrimPrefix(f.endpoint, "https://"), f.any, f.insecure
+	if (f.ca != "" || f.insecure) && f.endpoint == "" {
+		return w, usageError{errors.New("--scheduler-ca and --scheduler-insecure need --scheduler-endpoint")}
+	}
+	if f.ca != "" {
+		ca, err := os.ReadFile(f.ca)
+		if err != nil {
+			return w, fmt.Errorf("reading --scheduler-ca: %w", err)
+		}
+		w.CA = ca
+	}
 	for _, flag := range []struct{ name, value string }{{"lease", f.lease}, {"pod", f.pod}} {
 		namespace, name, ok := strings.Cut(flag.value, "/")
 		if flag.value != "" && (!ok || namespace == "" || name == "" || strings.Contains(name, "/")) {

@@ -35,6 +35,7 @@ var (
 	formsOfCounters = []string{"core/cluster/internal/labelindex", "core/cluster/internal/sparse"}
 	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve"}
 	benchmarks      = []string{"bench/usage", "bench/report", "bench/testbed"}
+	profiles        = []string{"apm", "apm/bundle", "apm/outside"}
 	edges           = below(upToAnswers, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "view"})
 )
 
@@ -85,6 +86,10 @@ var graph = map[string]layer{
 	"sim":      {below(upToEngine, []string{"config"}), "the edge to a virtual clock"},
 	"view":     {[]string{"record"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
 
+	"apm":         {[]string{"apm/bundle"}, "analyses files of any scheduler, so it knows none of kumiki's packages"},
+	"apm/bundle":  {nil, "the file format alone, for what writes and what reads it"},
+	"apm/outside": {[]string{"apm/bundle"}, "records any scheduler through the endpoints that it serves"},
+
 	"kube/call":     {[]string{"record"}, "limits and waits of calls to the API server; every part of kube has them"},
 	"kube/metrics":  {upToAnswers, "counts what the engine does; every part of kube counts in it"},
 	"kube/gangapi":  {upToEngine, "reads and writes declarations of gangs; intake and effects need the same formats"},
@@ -110,12 +115,12 @@ var graph = map[string]layer{
 	"app/apptest": {below(upToEngine, []string{"core/cluster/convert", "app", "config", "kube/intake",
 		"internal/plugintest"}),
 		"tests for programs with custom plugins; imports testing, so no program imports it"},
-	"app/command": {below(edges, []string{"app", "app/command/...", "bench"}),
+	"app/command": {below(edges, profiles, []string{"app", "app/command/...", "bench"}),
 		"the command line; programs with custom plugins are built from it"},
 	"app/command/...": {below(edges, []string{"app", "app/command/...", "internal/testcluster", "examples/demo", "examples/gangs"}),
 		"the parts of the command line"},
 	"app/command/ask":  {[]string{"record", "kube", "kube/serve", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
-	"app/command/text": {[]string{"record"}, "how records look at a terminal; depends on nothing else"},
+	"app/command/text": {[]string{"record", "apm"}, "how records and profiles look at a terminal; no more"},
 
 	"cmd/kumiki": {[]string{"app/command"}, "the entry of the process; nothing imports a command"},
 

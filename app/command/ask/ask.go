@@ -96,6 +96,45 @@ func (c *Client) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	return nil, refusal(resp, req.URL.Path)
 }
 
+// StatusError is an answer of the scheduler other than OK to Fetch.
+type StatusError struct {
+	Code          int
+	Path, Message string
+}
+
+// Error states what the answer means for the user.
+func (e *StatusError) Error() string {
+	switch e.Code {
+	case http.StatusUnauthorized:
+		return "the scheduler does not accept your credentials (401)"
+	case http.StatusForbidden:
+		return fmt.Sprintf("the scheduler denies it (403): you need get on the nonResourceURL %s", e.Path)
+	case http.StatusNotFound:
+		return fmt.Sprintf("the scheduler does not serve %s (404): is its configuration enableProfiling: false?",
+			e.Path)
+	}
+	return fmt.Sprintf("the scheduler answered %d to %s: %s", e.Code, e.Path, strings.TrimSpace(e.Message))
+}
+
+// Fetch returns the answer to a GET of a path that kube-scheduler serves too, such as /metrics, with a query. The error
+// is a *StatusError if the scheduler answers something else than OK. The caller closes the answer.
+func (c *Client) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("asking the scheduler: %w", err)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("scheduler %s does not answer: %w", c.Holder, err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<12))
+	return nil, &StatusError{Code: resp.StatusCode, Path: req.URL.Path, Message: string(text)}
+}
+
 // refusal converts a response that is not OK to an error for users.
 func refusal(resp *http.Response, path string) error {
 	var status metav1.Status

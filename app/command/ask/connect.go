@@ -105,7 +105,7 @@ func (i *Instance) client(address string, t *tunnel) (*Client, error) {
 	ours.Host, ours.APIPath = "https://"+address, ""
 	ours.Proxy = nil // the proxy in the kubeconfig is for the API server
 	ours.Timeout = 0
-	ours.TLSClientConfig.Insecure = t != nil && len(i.endpoint.CA) == 0
+	ours.TLSClientConfig.Insecure = i.insecure || t != nil && len(i.endpoint.CA) == 0
 	ours.TLSClientConfig.CAFile, ours.TLSClientConfig.CAData = "", i.endpoint.CA
 	ours.TLSClientConfig.ServerName = i.host()
 	if t != nil {

@@ -34,6 +34,12 @@ type Where struct {
 	// Endpoint, if set, is dialled instead of the address in the lease, for a forwarded port. The certificate is
 	// still verified for the address in the lease.
 	Endpoint string
+	// Any accepts schedulers other than kumiki, which write no address into their lease. They are found by their pods.
+	Any bool
+	// CA, in PEM, verifies the certificate at Endpoint, without a lease. Insecure accepts any certificate there, which
+	// gives the user's token to the process that serves at Endpoint.
+	CA       []byte
+	Insecure bool
 }
 
 // Default returns where a scheduler is by default.
@@ -61,6 +67,7 @@ type Instance struct {
 
 	endpoint serve.Endpoint // as in the lease; without an address if there is none
 	through  string         // Where.Endpoint
+	insecure bool           // Where.Insecure
 	pods     []podPort      // what the port can be forwarded from, the likeliest first
 	api      kubernetes.Interface
 	cfg      *rest.Config
@@ -81,6 +88,9 @@ func Find(ctx context.Context, cfg *rest.Config, w Where, schedulerName string) 
 	}
 	s := search{api: api, cfg: cfg, w: w}
 	switch {
+	case w.Endpoint != "" && (len(w.CA) > 0 || w.Insecure):
+		s.found = append(s.found, &Instance{Holder: w.Endpoint, api: api, cfg: cfg, through: w.Endpoint,
+			insecure: w.Insecure, endpoint: serve.Endpoint{Address: w.Endpoint, CA: w.CA}})
 	case w.Pod != "":
 		err = s.pod(ctx)
 	case w.Lease != "":
@@ -200,6 +210,11 @@ func (s *search) leases(ctx context.Context) ([]coordinationv1.Lease, error) {
 // holder adds the kumiki that holds a lease.
 func (s *search) holder(ctx context.Context, lease *coordinationv1.Lease) error {
 	if err := usable(lease); err != nil {
+		if s.w.Any && errors.Is(err, errNotKumiki) {
+			s.found = append(s.found, &Instance{Holder: *lease.Spec.HolderIdentity, through: s.w.Endpoint, api: s.api,
+				cfg: s.cfg, pods: podsOfHolder(lease, serve.DefaultPort)})
+			return nil
+		}
 		return err
 	}
 	if late := overdue(lease, time.Now()); late > 0 && !s.renewed(ctx, lease) {

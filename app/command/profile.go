@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kumiki-scheduler/kumiki/apm"
+	"github.com/kumiki-scheduler/kumiki/apm/bundle"
+	"github.com/kumiki-scheduler/kumiki/apm/outside"
+	"github.com/kumiki-scheduler/kumiki/app/command/text"
+)
+
+func newProfileCommand(io streams) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "profile",
+		Short: "Find what takes the CPU of a scheduler, and what it waits for",
+		Long: `Record a profile of a running scheduler, kumiki or an unmodified kube-scheduler, and show which lanes,
+functions and plugins use the CPU, inside the scheduling loop and outside of it, and what they wait for.`,
+		Example: `  kumiki profile record -f slow.kumiki
+  kumiki profile top slow.kumiki`,
+		Args: args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newProfileRecordCommand(io), newProfileTopCommand(io), newProfileExportCommand(io))
+	return c
+}
+
+func newProfileRecordCommand(io streams) *cobra.Command {
+	var find finder
+	var file string
+	seconds := 10
+	c := &cobra.Command{
+		Use:   "record",
+		Short: "Record a profile of the running scheduler into a file",
+		Long: `Record an execution trace, a CPU profile and an allocation profile of the running scheduler at the
+same time, and its metrics before and after, into one file. The name of the file is printed. The scheduler
+may be kumiki or kube-scheduler; it needs no restart and no flag. You need get on the nonResourceURLs
+/debug/pprof/* and /metrics. What the scheduler denies is missing in the file, with the reason.`,
+		Example: `  kumiki profile record
+  kumiki profile record --seconds 30 -f slow.kumiki
+  kumiki profile record --scheduler-pod kube-system/kube-scheduler-node-1
+  kumiki profile record --scheduler-endpoint 127.0.0.1:10259 --scheduler-insecure`,
+		Args: args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if seconds < 1 || seconds > outside.MaxSeconds {
+				return usageError{fmt.Errorf("--seconds must be from 1 to %d, got %d", outside.MaxSeconds, seconds)}
+			}
+			return recordProfile(c.Context(), io, &find, seconds, file)
+		},
+	}
+	find.addAnyFlags(c)
+	c.Flags().IntVar(&seconds, "seconds", seconds, "duration of the recording")
+	c.Flags().StringVarP(&file, "file", "f", "", "file to write (default: kumiki-profile-TIME.kumiki)")
+	return c
+}
+
+// recordProfile records the first of the running schedulers.
+func recordProfile(ctx context.Context, io streams, find *finder, seconds int, name string) error {
+	running, err := find.schedulers(ctx, "")
+	if err != nil {
+		return err
+	}
+	if len(running) > 1 {
+		fmt.Fprintf(io.Err, "%d schedulers run; this is the profile of %s (choose one with --scheduler-lease)\n",
+			len(running), running[0])
+	}
+	client, err := running[0].Connect(ctx)
+	if err != nil {
+		return fmt.Errorf("%w; if you can reach the scheduler's port, name it with --scheduler-endpoint", err)
+	}
+	defer client.Close()
+	if name == "" {
+		name = "kumiki-profile-" + time.Now().UTC().Format("20060102T150405Z") + ".kumiki"
+	}
+	err = writeFile(name, func(file *os.File) error {
+		w := bundle.NewWriter(file)
+		w.Manifest.Tool, w.Manifest.Scheduler = "kumiki "+version, running[0].String()
+		return outside.Record(ctx, client, w, outside.Options{Seconds: seconds,
+			Progress: func(line string) { fmt.Fprintln(io.Err, line) }})
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(io.Out, name)
+	return err
+}
+
+// writeFile writes a file that appears with its whole content or not at all.
+func writeFile(name string, write func(*os.File) error) error {
+	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+	if err != nil {
+		return fmt.Errorf("creating %s: %w", name, err)
+	}
+	err = write(file)
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), name)
+	}
+	if err != nil {
+		os.Remove(file.Name())
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	return nil
+}
+
+// orders are the values of --sort.
+var orders = []string{string(apm.ByCPU), string(apm.ByCumulative), string(apm.ByWait)}
+
+func newProfileTopCommand(io streams) *cobra.Command {
+	var out output
+	order, limit := string(apm.ByCPU), 25
+	c := &cobra.Command{
+		Use:   "top FILE",
+		Short: "Show what uses the CPU in a profile, and what waits",
+		Long: `Show the lanes, functions and plugins of a recorded profile: own and cumulative CPU time, time in
+which they were ready to run and did not, and time in which they waited, by component. The lanes and a
+residual add up to the CPU time of the process. A dash is a value that cannot be observed; the reason is
+below the tables.`,
+		Example: `  kumiki profile top slow.kumiki
+  kumiki profile top slow.kumiki --sort cum --limit 50
+  kumiki profile top slow.kumiki -o json`,
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, a []string) error {
+			if !slices.Contains(orders, order) {
+				return usageError{fmt.Errorf("--sort must be one of %s, got %q", strings.Join(orders, ", "), order)}
+			}
+			if limit < 0 {
+				return usageError{errors.New("--limit must not be negative")}
+			}
+			p, err := readProfile(a[0])
+			if err != nil {
+				return err
+			}
+			for _, rows := range [][]apm.Row{p.Functions, p.Goroutines, p.Plugins} {
+				apm.Sort(rows, apm.Order(order))
+			}
+			return out.print(io.Out, p, func(wide bool) error { return text.Profile(io.Out, p, limit, wide) })
+		},
+	}
+	out.addFlag(c)
+	c.Flags().StringVar(&order, "sort", order, "order of functions: "+strings.Join(orders, ", "))
+	c.Flags().IntVar(&limit, "limit", limit, "number of functions in the table; 0 shows all")
+	c.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(orders, cobra.ShellCompDirectiveNoFileComp))
+	c.ValidArgsFunction = completeBundle
+	return c
+}
+
+// completeBundle completes the file of a profile.
+func completeBundle(_ *cobra.Command, a []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(a) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []string{"kumiki"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+func readProfile(name string) (*apm.Profile, error) {
+	b, err := bundle.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	p, err := apm.Analyze(b)
+	if err != nil {
+		return nil, fmt.Errorf("analyzing %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// exportFormats are the values of --format.
+var exportFormats = []string{"pprof", "speedscope"}
+
+func newProfileExportCommand(io streams) *cobra.Command {
+	var format, to string
+	c := &cobra.Command{
+		Use:   "export FILE",
+		Short: "Convert a profile to the format of another tool",
+		Long: `Convert a recorded profile to the format of another tool. pprof: for go tool pprof, with the sample
+types cpu, runnable and blocked, and labels lane and goroutine. speedscope: a JSON file for
+https://www.speedscope.app, one profile per lane.`,
+		Example: `  kumiki profile export slow.kumiki --format pprof -f slow.pb.gz
+  kumiki profile export slow.kumiki --format speedscope -f slow.speedscope.json`,
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, a []string) error {
+			if !slices.Contains(exportFormats, format) {
+				return usageError{fmt.Errorf("--format must be one of %s, got %q", strings.Join(exportFormats, ", "),
+					format)}
+			}
+			if to == "" {
+				return usageError{errors.New("--file must name the file to write")}
+			}
+			return exportProfile(io, a[0], format, to)
+		},
+	}
+	c.Flags().StringVar(&format, "format", "", "format: "+strings.Join(exportFormats, ", "))
+	c.Flags().StringVarP(&to, "file", "f", "", "file to write")
+	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(exportFormats, cobra.ShellCompDirectiveNoFileComp))
+	c.ValidArgsFunction = completeBundle
+	return c
+}
+
+func exportProfile(s streams, from, format, to string) error {
+	b, err := bundle.Open(from)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	x, err := apm.ReadStacks(b)
+	if err != nil {
+		return fmt.Errorf("analyzing %s: %w", from, err)
+	}
+	write := map[string]func(io.Writer) error{"pprof": x.WritePprof, "speedscope": x.WriteSpeedscope}[format]
+	if err := writeFile(to, func(file *os.File) error { return write(file) }); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(s.Out, to)
+	return err
+}

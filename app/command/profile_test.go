@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/pprof"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kumiki-scheduler/kumiki/apm"
+)
+
+// profiled is a process with the endpoints of a scheduler: this one. It denies paths with a status.
+func profiled(t *testing.T, denied map[string]int) (endpoint, ca string) {
+	t.Helper()
+	mux := http.NewServeMux()
+	scrapes := 0
+	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
+		scrapes++
+		fmt.Fprintf(w, "process_start_time_seconds 5\nprocess_cpu_seconds_total %d\n", 10*scrapes)
+		fmt.Fprintf(w, "scheduler_schedule_attempts_total{profile=\"p\",result=\"scheduled\"} %d\n", 3*scrapes)
+	})
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("/debug/pprof/allocs", pprof.Handler("allocs").ServeHTTP)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if code := denied[r.URL.Path]; code != 0 {
+			http.Error(w, "no", code)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return server.Listener.Addr().String(), file(t, string(certificate))
+}
+
+// recordOf records a scheduler for a second, and returns the file.
+func recordOf(t *testing.T, endpoint string, more ...string) (name, progress string) {
+	t.Helper()
+	name = filepath.Join(t.TempDir(), "a.kumiki")
+	code, out, errs := command(t, append([]string{"kumiki", "profile", "record", "--seconds", "1", "-f", name,
+		"--kubeconfig", kubeconfigAt(t, "http://127.0.0.1:1"), "--scheduler-endpoint", endpoint}, more...)...)
+	if code != 0 || out != name+"\n" {
+		t.Fatalf("code %d, output %q\n%s", code, out, errs)
+	}
+	return name, errs
+}
+
+// TestProfileOfAScheduler: record, then each way to show it. The name of the file is on stdout, progress on stderr.
+func TestProfileOfAScheduler(t *testing.T) {
+	endpoint, ca := profiled(t, map[string]int{"/debug/pprof/allocs": http.StatusForbidden})
+	name, progress := recordOf(t, "https://"+endpoint, "--scheduler-ca", ca)
+	for _, want := range []string{"the trace has begun", "no allocs-profile: the scheduler denies it (403): you need " +
+		"get on the nonResourceURL /debug/pprof/allocs"} {
+		if !strings.Contains(progress, want) {
+			t.Errorf("progress %q does not contain %q", progress, want)
+		}
+	}
+	var p apm.Profile
+	code, out, errs := command(t, "kumiki", "profile", "top", name, "-o", "json")
+	if err := json.Unmarshal([]byte(out), &p); code != 0 || err != nil {
+		t.Fatalf("code %d: %v\n%s", code, err, errs)
+	}
+	if p.Scheduler != endpoint || *p.CPU.Process != 10e9 || p.Attempts[0] != (apm.Attempt{Result: "scheduled", Count: 3}) {
+		t.Errorf("profile of %q, CPU %+v, attempts %v", p.Scheduler, p.CPU, p.Attempts)
+	}
+	if !strings.Contains(p.Unknown["allocated"], "403") || !strings.Contains(p.Unknown["cycles"], "no scheduling loop") {
+		t.Errorf("not observed: %v", p.Unknown)
+	}
+	var same apm.Profile
+	if _, out, _ := command(t, "kumiki", "profile", "top", name, "-o", "yaml"); yaml.Unmarshal([]byte(out), &same) != nil ||
+		*same.Traced != *p.Traced {
+		t.Errorf("the YAML is not the same profile: %s", out)
+	}
+	for _, line := range []string{"--sort cpu", "--sort cum -o wide", "--sort wait --limit 3", "--limit 0"} {
+		code, out, errs := command(t, append([]string{"kumiki", "profile", "top", name}, strings.Fields(line)...)...)
+		for _, want := range []string{"LANE", "unattributed", "FUNCTION", "Not observed:", "  allocated: no allocs-profile"} {
+			if code != 0 || !strings.Contains(out, want) {
+				t.Errorf("%s: code %d, no %q in\n%s%s", line, code, want, out, errs)
+			}
+		}
+	}
+	more := fmt.Sprintf("%d more functions", len(p.Functions)-3)
+	if _, out, _ := command(t, "kumiki", "profile", "top", name, "--limit", "3"); !strings.Contains(out, more) {
+		t.Errorf("with --limit 3 there are not %s in\n%s", more, out)
+	}
+	if _, out, _ := command(t, "kumiki", "profile", "top", name, "--limit", "0"); strings.Contains(out, "more functions") {
+		t.Errorf("--limit 0 limits\n%s", out)
+	}
+	exported(t, name)
+}
+
+// exported converts a profile with both formats.
+func exported(t *testing.T, name string) {
+	t.Helper()
+	for _, format := range exportFormats {
+		to := filepath.Join(t.TempDir(), format)
+		code, out, errs := command(t, "kumiki", "profile", "export", name, "--format", format, "-f", to)
+		text, err := os.ReadFile(to)
+		if err != nil || code != 0 || out != to+"\n" {
+			t.Fatalf("%s: code %d, output %q: %v\n%s", format, code, out, err, errs)
+		}
+		if format == "pprof" {
+			_, err = profile.Parse(bytes.NewReader(text))
+		} else {
+			err = json.Unmarshal(text, &map[string]any{})
+		}
+		if err != nil {
+			t.Errorf("%s: %v", format, err)
+		}
+	}
+}
+
+// TestProfileIsRefusedWithAReason: no certificate, wrong flags, a scheduler without profiling, and files that are
+// no profiles. No file is written.
+func TestProfileIsRefusedWithAReason(t *testing.T) {
+	endpoint, ca := profiled(t, nil)
+	off, caOfOff := profiled(t, map[string]int{"/debug/pprof/trace": 404, "/debug/pprof/profile": 404})
+	dir := t.TempDir()
+	no := filepath.Join(dir, "no.kumiki")
+	at := func(line string) []string {
+		return append([]string{"kumiki", "profile", "record", "--seconds", "1", "-f", no, "--kubeconfig",
+			kubeconfigAt(t, "http://127.0.0.1:1")}, strings.Fields(line)...)
+	}
+	for _, c := range []struct {
+		line []string
+		code int
+		want string
+	}{
+		{at("--scheduler-endpoint " + off + " --scheduler-ca " + caOfOff), 1, "is its configuration enableProfiling: false?"},
+		{at("--scheduler-ca " + ca), 2, "need --scheduler-endpoint"},
+		{at("--scheduler-endpoint " + endpoint + " --scheduler-ca " + no), 1, "reading --scheduler-ca"},
+		{at("--scheduler-endpoint 127.0.0.1:1 --scheduler-insecure"), 1, "does not answer"},
+		{at("--seconds 0"), 2, "--seconds must be from 1 to"},
+		{[]string{"kumiki", "profile", "top", no}, 1, "opening the profile"},
+		{[]string{"kumiki", "profile", "top", ca}, 1, "not a bundle, or truncated"},
+		{[]string{"kumiki", "profile", "top", no, "--sort", "name"}, 2, "--sort must be one of cpu, cum, wait"},
+		{[]string{"kumiki", "profile", "export", no, "--format", "svg", "-f", no}, 2, "--format must be one of"},
+		{[]string{"kumiki", "profile", "export", no, "--format", "pprof"}, 2, "--file must name"},
+	} {
+		code, out, errs := command(t, c.line...)
+		if code != c.code || out != "" || !strings.Contains(errs, c.want) {
+			t.Errorf("%v: code %d, output %q, errors %q, want %d and %q", c.line, code, out, errs, c.code, c.want)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("files are left behind: %v (%v)", left, err)
+	}
+}
