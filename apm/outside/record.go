@@ -32,7 +32,7 @@ type Options struct {
 	Progress func(line string)
 }
 
-// lead is by how much the CPU profile begins before the trace, longer by how much it lasts longer, in seconds; grace
+// lead is by how much the CPU profile begins before the trace, and longer is by how many seconds it lasts longer; grace
 // is how long an answer may be late.
 const (
 	lead   = 250 * time.Millisecond

@@ -33,10 +33,13 @@ import (
 
 const (
 	nodes = 500
-	pods  = 200
+	pods  = 400
 	// seconds is the duration of the recording. The pods are created when the trace has begun, and must be bound before
 	// it ends.
 	seconds = 45
+	// most is the largest accepted ratio of the cycles to the scheduling algorithm in them. It was 1.03 to 1.05 in five
+	// runs on a busy machine with two processors.
+	most = 1.15
 	// patience ends a wait that hangs.
 	patience = 2 * time.Minute
 )
@@ -94,8 +97,9 @@ func judgeCycles(t *testing.T, p *apm.Profile) {
 		t.Errorf("%d cycles, %d measured, %d by its own count, for %d pods", c.Placed, c.Measured, *c.AlgorithmCount,
 			pods)
 	}
-	if ratio < 1 {
-		t.Errorf("the cycles take %v, less than the %v of the scheduling algorithm in them", c.Total, *c.Algorithm)
+	if ratio < 1 || ratio > most {
+		t.Errorf("the cycles take %v, the scheduling algorithm in them %v: the ratio is %.3f, want 1 to %v", c.Total,
+			*c.Algorithm, ratio, most)
 	}
 }
 
