@@ -5,6 +5,7 @@ package command
 import (
 	"fmt"
 	"io"
+	"reflect"
 	"time"
 
 	"github.com/kumiki-scheduler/kumiki/app/command/tape"
@@ -73,7 +74,7 @@ func show(w io.Writer, s tape.Step, now record.Time) error {
 		case engine.Wake:
 			fmt.Fprintf(w, "  wake at %s\n", clock(e.At))
 		default:
-			fmt.Fprintf(w, "  %T %+v\n", e, e)
+			fmt.Fprintf(w, "  engine.%s %+v\n", reflect.TypeOf(e).Name(), e)
 		}
 	}
 	return nil

@@ -142,8 +142,8 @@ func compareObjectKeys(a, b ObjectKey) int {
 
 // slot is one object: as the API server has it, and as it will be after the decided writes.
 type slot struct {
-	api     Object // nil while the object is yet to be created
-	assumed Object // nil if no write of it is decided
+	api     Object // kept; nil while the object is yet to be created
+	assumed Object // kept; nil if no write of it is decided
 }
 
 func (sl slot) now() Object {
@@ -155,14 +155,14 @@ func (sl slot) now() Object {
 
 // table holds the objects of one kind.
 type table struct {
-	slots map[ObjectKey]slot // key -> object
+	slots map[ObjectKey]slot // kept; key -> object
 	// rev counts changes, assumptions included; it never decreases.
-	rev uint64
+	rev uint64 // derived: only caches compare it
 	// sorted holds the current objects, by key; nil until it is requested.
-	sorted []Object
+	sorted []Object // derived: the slots in order
 	// journal lists the keys that changed, oldest first, from sequence number base on.
-	journal []ObjectKey
-	base    uint64
+	journal []ObjectKey // derived: caches that start anew read all objects
+	base    uint64      // derived: of the journal
 }
 
 func (s *Store) table(k Kind) *table {

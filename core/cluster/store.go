@@ -16,74 +16,79 @@ import (
 
 // Store is the cluster state of the engine, which is its only writer.
 type Store struct {
-	names *resource.Names
-	index map[string]NodeIdx // node name -> row, also for rows whose node object is missing
-	rows  []row
-	free  []NodeIdx // rows to reuse, last freed first
-	live  int       // rows with a node object
-	pods  map[UID]*entry
-	gangs map[GangKey][]*entry // gang -> its pods that hold capacity. Invariant: no list is empty.
+	names *resource.Names // kept; reports list resources in this order
+	// index: node name -> row, also for rows whose node object is missing.
+	index map[string]NodeIdx // derived: the names of the rows
+	rows  []row              // kept
+	free  []NodeIdx          // kept; rows to reuse, last freed first
+	live  int                // derived: the number of nodes. Rows with a node object
+	pods  map[UID]*entry     // derived: the entries of the rows
+	// gangs: gang -> its pods that hold capacity. Invariant: no list is empty.
+	gangs map[GangKey][]*entry // derived: the entries by gang, in no order
 	// objects holds the objects other than pods and nodes.
-	objects map[Kind]*table // kind -> its objects
-	volumes volumeUse
+	objects map[Kind]*table // kept; kind -> its objects
+	volumes volumeUse       // derived: from the entries and the objects
 
 	// Columns by resource.ID; those of resource.Fixed are as long as rows. Only the sum and the assumed part are
 	// stored. Invariant: requested = confirmed + assumed, and requested and assumed of a row are the sums over its
 	// entries.
-	allocatable []column
-	requested   []column
-	assumed     []column
-	nonZero     [2]column // requested CPU and memory with defaults for silent containers
+	allocatable []column // derived: from the nodes
+	requested   []column // derived: the sums over the entries
+	assumed     []column // derived: the sums over the assumed entries
+	// nonZero are requested CPU and memory with defaults for silent containers.
+	nonZero [2]column // derived: the sums over the entries
 
-	taintSet      []int32 // row -> id in taintSets
-	unschedulable []bool  // row -> spec.unschedulable
-	taintSets     [][]v1.Taint
-	taintIDs      map[string]int32 // canonical form -> index in taintSets
-	images        map[string]*imageState
-	labelSets     map[labelindex.Label]*Bitmap // built on demand, kept up to date from then on
-	labelKeys     map[string]*Bitmap           // the same for "has this label key"
+	taintSet      []int32      // derived: from the nodes. Row -> id in taintSets
+	unschedulable []bool       // derived: from the nodes. Row -> spec.unschedulable
+	taintSets     [][]v1.Taint // derived: from the nodes; caches compare its indexes
+	// taintIDs: canonical form -> index in taintSets.
+	taintIDs  map[string]int32             // derived: the indexes of taintSets
+	images    map[string]*imageState       // kept
+	labelSets map[labelindex.Label]*Bitmap // derived: from the nodes. Built on demand, kept up to date from then on
+	labelKeys map[string]*Bitmap           // derived: from the nodes. The same for "has this label key"
 
-	counters counters // sums over the pods that selectors ask for
+	counters counters // derived: from the entries and the nodes. Sums over the pods that selectors ask for
 
-	now     record.Time // as of the engine's last tick
-	rev     uint64      // counts changes of rows
-	journal journal
-	renewal journal // see Snapshot.Renewals
-	nodeLog journal // the subset of journal that concerns node objects
-	nodeSet uint64  // counts changes of which nodes exist and which images they hold
+	now     record.Time // derived: that of the engine, as of its last tick
+	rev     uint64      // kept; counts changes of rows
+	journal journal     // derived: caches that start anew read all rows
+	renewal journal     // derived: as journal. See Snapshot.Renewals
+	nodeLog journal     // derived: as journal. The subset of journal that concerns node objects
+	// nodeSet counts changes of which nodes exist and which images they hold.
+	nodeSet uint64 // derived: only caches compare it
 
-	undo  []func() // how to undo the steps of the open transaction, oldest first
-	inTxn bool
-	trial *Trial
+	undo  []func() // derived: empty outside a transaction. How to undo the steps of the open transaction, oldest first
+	inTxn bool     // derived: false outside a transaction
+	trial *Trial   // derived: nil outside a transaction
 	// supposed is the open transaction's, if it is one that End must undo.
-	supposed *Supposition
+	supposed *Supposition // derived: nil outside a transaction
 }
 
 // row is the state of a node that is not in a column.
 type row struct {
-	name  string
-	node  *Node // nil while the node object is missing
-	pods  []*entry
-	ports []HostPort // of all pods on the node; a port that two pods use occurs twice
+	name  string     // kept
+	node  *Node      // kept; nil while the node object is missing
+	pods  []*entry   // kept
+	ports []HostPort // derived: from the entries. Of all pods on the node; a port that two pods use occurs twice
 	// scalars has every resource beyond resource.Fixed of which the row is offered or holds an amount, once.
-	scalars []resource.ID
+	scalars []resource.ID // derived: from the node and the entries
 }
 
 // entry is one pod in the ledger.
 type entry struct {
-	pod     *Pod // the record whose amounts are in the columns
-	row     NodeIdx
-	pos     int // Invariant: rows[row].pods[pos] is this entry.
-	assumed bool
-	gang    *GangMark // in which it counts; nil for none
+	pod     *Pod      // kept; the record whose amounts are in the columns
+	row     NodeIdx   // derived: the row that has it
+	pos     int       // derived: its position there. Invariant: rows[row].pods[pos] is this entry.
+	assumed bool      // kept
+	gang    *GangMark // kept; in which it counts; nil for none
 }
 
 // imageState follows upstream's cache: an image keeps the size under which it was first observed while some node has
 // it.
 type imageState struct {
-	size int64
-	rows Bitmap
-	n    int
+	size int64  // kept
+	rows Bitmap // derived: from the nodes
+	n    int    // derived: the size of rows
 }
 
 // NewStore returns an empty store.

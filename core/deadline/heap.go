@@ -15,9 +15,9 @@ type Phase uint8
 // Entry is one deadline. Its owner keeps it in the value that it is about, and must not copy it while it is set. The
 // zero Entry with a Phase is ready to be set.
 type Entry struct {
-	Phase Phase
-	at    record.Time // 0 while it is not set. Invariant: it is not 0 in Heap.entries.
-	index int         // in Heap.entries while it is set
+	Phase Phase       // derived: set by its owner
+	at    record.Time // kept; 0 while it is not set. Invariant: it is not 0 in Heap.entries.
+	index int         // derived: its position in the heap. In Heap.entries while it is set
 }
 
 // At returns when the deadline is; 0 if it is not set.

@@ -15,7 +15,7 @@ func (b *binds) bindDone(ev BindDone) {
 	uid := cluster.UID(ev.Pod.UID)
 	f := b.of[uid]
 	if f == nil || f.stage != binding {
-		b.e.emit(Trouble{ev.Pod.Key(), "outcome of a bind that was not asked for", fmt.Sprintf("node %q, outcome %d", ev.Node, ev.Outcome)})
+		b.e.trouble(ev.Pod.Key(), "outcome of a bind that was not asked for", fmt.Sprintf("node %q, outcome %d", ev.Node, ev.Outcome))
 		return
 	}
 	b.remove(f)
@@ -26,8 +26,8 @@ func (b *binds) bindDone(ev BindDone) {
 	case confirmed && s.NodeName(n) != f.node:
 		b.letGo(f) // the watch was faster than the answer, and showed it elsewhere; Trouble was emitted then
 	case ev.Outcome == Bound, confirmed:
-		b.e.emit(WriteEvent{ev.Pod, "Normal", "Scheduled", "Binding",
-			fmt.Sprintf("Successfully assigned %s/%s to %s", ev.Pod.Namespace, ev.Pod.Name, f.node)})
+		b.e.writeEvent(ev.Pod, "Normal", "Scheduled", "Binding",
+			fmt.Sprintf("Successfully assigned %s/%s to %s", ev.Pod.Namespace, ev.Pod.Name, f.node))
 		if f.recalled != "" {
 			b.recheck(onNode(f.pod, f.node)) // the Recall came too late, and the pod takes capacity that was left to others
 		}
@@ -44,7 +44,7 @@ func (b *binds) bindDone(ev BindDone) {
 	case ev.Outcome == BoundElsewhere:
 		b.endFlight(f)
 		b.takeRoom(f.pod, ev.Node)
-		b.e.emit(Trouble{ev.Pod.Key(), "pod was bound by someone else", fmt.Sprintf("decided %q, API server %q", f.node, ev.Node)})
+		b.e.trouble(ev.Pod.Key(), "pod was bound by someone else", fmt.Sprintf("decided %q, API server %q", f.node, ev.Node))
 	case ev.Outcome == PodVanished:
 		b.endFlight(f)
 	}
@@ -91,6 +91,6 @@ func (b *binds) retryBind(f *flight, message string) {
 	f.before = []string{"the bind to be tried again: " + message}
 	b.add(f)
 	b.wait(f, b.e.now+wait)
-	b.e.emit(WriteEvent{f.pod.Ref(), "Warning", "FailedScheduling", "Binding",
-		fmt.Sprintf("gang %s: binding to %s failed and is tried again: %s", f.gang.Name, f.node, message)})
+	b.e.writeEvent(f.pod.Ref(), "Warning", "FailedScheduling", "Binding",
+		fmt.Sprintf("gang %s: binding to %s failed and is tried again: %s", f.gang.Name, f.node, message))
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -43,9 +44,14 @@ func (b *binds) due(now record.Time) []*flight {
 }
 
 // allWaiting returns the pods that wait, in the order of their decisions.
-func (b *binds) allWaiting() []*flight {
-	list := make([]*flight, 0, len(b.waiting))
-	for _, f := range b.waiting { // order: sorted below
+func (b *binds) allWaiting() []*flight { return inOrder(b.waiting) }
+
+// all returns the decided pods, in the order of their decisions.
+func (b *binds) all() []*flight { return inOrder(b.of) }
+
+func inOrder(flights map[cluster.UID]*flight) []*flight {
+	list := make([]*flight, 0, len(flights))
+	for _, f := range flights { // order: sorted below
 		list = append(list, f)
 	}
 	slices.SortFunc(list, func(a, b *flight) int { return cmp.Compare(a.decision, b.decision) })

@@ -134,7 +134,7 @@ func (e *Engine) refuse(unit *queue.Unit, d record.Decision, node string, why re
 // not in the queue; the ledger would panic.
 func (e *Engine) skip(p *cluster.Pod) bool {
 	if p.Terminating {
-		e.emit(WriteEvent{p.Ref(), "Warning", "FailedScheduling", "Scheduling", "skip schedule deleting pod: " + p.Key()})
+		e.writeEvent(p.Ref(), "Warning", "FailedScheduling", "Scheduling", "skip schedule deleting pod: "+p.Key())
 		return true
 	}
 	return false
@@ -214,7 +214,7 @@ func (e *Engine) remedy(prof *profile, p *cluster.Pod) (texts []string, done boo
 		writes, text := r.Remedy(e.store.Snapshot(), p)
 		texts = append(texts, text)
 		if len(writes) > 0 {
-			e.emit(Release{p.Ref(), writes})
+			e.emit(Release{Pod: p.Ref(), Writes: writes})
 			return texts, true
 		}
 	}

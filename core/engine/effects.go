@@ -23,11 +23,21 @@ func (e *Engine) emit(f Effect) {
 
 func (e *Engine) tellMoves() {
 	for _, m := range e.queue.TakeMoves() {
-		e.out.effects = append(e.out.effects, Moved{m})
+		e.out.effects = append(e.out.effects, Moved{Move: m})
 	}
 }
 
-func (e *Engine) decided(d record.Decision) { e.emit(Decided{d}) }
+// writeEvent asks for an event about a pod; see WriteEvent.
+func (e *Engine) writeEvent(pod record.PodRef, typ, reason, action, note string) {
+	e.emit(WriteEvent{Pod: pod, Type: typ, Reason: reason, Action: action, Note: note})
+}
+
+// trouble reports something that should not have happened.
+func (e *Engine) trouble(object, what, details string) {
+	e.emit(Trouble{Object: object, What: what, Details: details})
+}
+
+func (e *Engine) decided(d record.Decision) { e.emit(Decided{Decision: d}) }
 
 // notShown is the status of a pod for which no node is nominated any more.
 func notShown(p *cluster.Pod) evict.Shown { return evict.Shown{Cleared: p.Nominated != ""} }
@@ -41,7 +51,7 @@ func (f *flight) shownUntilNow(p *cluster.Pod) evict.Shown {
 // tell writes the event and the condition of a pod that was not placed; to is what its status shows as its nominated
 // node. The condition is not written if the API server has it already.
 func (e *Engine) tell(p *cluster.Pod, reason, message string, to evict.Shown) {
-	e.emit(WriteEvent{p.Ref(), "Warning", "FailedScheduling", "Scheduling", message})
+	e.writeEvent(p.Ref(), "Warning", "FailedScheduling", "Scheduling", message)
 	want := cluster.Condition{Reason: reason, Message: message, Generation: p.Generation}
 	renamed := to.Cleared || to.Node != "" && to.Node != p.Nominated
 	if p.Condition != want || renamed {

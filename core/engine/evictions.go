@@ -27,7 +27,7 @@ func (h evictHost) Emit(f evict.Effect) {
 	case evict.StuckVictims:
 		h.e.emit(VictimsStuck(f))
 	case evict.Warning:
-		h.e.emit(WriteEvent{f.Pod, "Warning", f.Reason, "Preempting", f.Note})
+		h.e.writeEvent(f.Pod, "Warning", f.Reason, "Preempting", f.Note)
 	default:
 		panic(fmt.Sprintf("engine: effect of type %T from core/evict", f))
 	}
@@ -91,7 +91,7 @@ func (h evictHost) Withdrawn(uid cluster.UID) bool {
 func (h evictHost) Withdraw(uid cluster.UID, by, to, node string) {
 	f := h.e.withdrawable(uid)
 	note := fmt.Sprintf("Preempted by %s on node %s (in kube-scheduler memory).", by, node)
-	h.e.emit(WriteEvent{f.pod.Ref(), "Normal", "Preempted", "Preempting", note})
+	h.e.writeEvent(f.pod.Ref(), "Normal", "Preempted", "Preempting", note)
 	if f.recalled == "" {
 		f.recalled = fmt.Sprintf("taken back from node %s: %s gets the room", f.node, to)
 	}

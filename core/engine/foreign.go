@@ -50,7 +50,7 @@ func (l *listener) Preempt(p *cluster.Pod, candidates []place.ForeignVictims, on
 // emitForeignAnswers emits the answers of foreign code as an effect.
 func (e *Engine) emitForeignAnswers() {
 	if len(e.out.foreignAnswers) > 0 {
-		e.emit(Heard{e.out.foreignAnswers})
+		e.emit(Heard{Answers: e.out.foreignAnswers})
 		e.out.foreignAnswers = nil
 	}
 }

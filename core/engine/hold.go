@@ -57,9 +57,9 @@ func (c *heldCapacity) holdFor(a gang.Attempt) {
 		c.hold = &hold{gang: a.Gang, since: c.e.now, until: deadline.Entry{Phase: phaseHold}}
 		c.e.deadlines.Set(&c.hold.until, c.e.now+long)
 		c.e.queue.SkipBackoff(a.Gang)
-		c.e.emit(WriteEvent{a.Waiting[0].Ref(), "Normal", "HoldingRoom", "Scheduling",
+		c.e.writeEvent(a.Waiting[0].Ref(), "Normal", "HoldingRoom", "Scheduling",
 			fmt.Sprintf("room for %d of %d pods of gang %s is held for it, for %d s at most",
-				ans.Most, a.Need.Quorum, a.Gang, long/record.Second)})
+				ans.Most, a.Need.Quorum, a.Gang, long/record.Second))
 	}
 	c.hold.pods = c.hold.pods[:0]
 	s := c.e.store.Snapshot()
@@ -114,7 +114,7 @@ func (c *heldCapacity) dropHold(why string) {
 		c.e.queue.Unnominate(p.UID)
 	}
 	if len(h.pods) > 0 {
-		c.e.emit(WriteEvent{h.pods[0].Ref(), "Normal", "RoomReleased", "Scheduling", fmt.Sprintf("room is not held any more for gang %s: %s", h.gang, why)})
+		c.e.writeEvent(h.pods[0].Ref(), "Normal", "RoomReleased", "Scheduling", fmt.Sprintf("room is not held any more for gang %s: %s", h.gang, why))
 	}
 }
 

@@ -104,6 +104,23 @@ func (h *lockHold) Ready(s cluster.Snapshot, now record.Time) plugin.Readiness {
 	return plugin.Readiness{Again: h.since + patience}
 }
 
+// lockFacts are the facts of a lockHold.
+type lockFacts struct {
+	Name, Version string
+	Pod           *cluster.Pod
+	Write         bool
+	Since         record.Time
+}
+
+func (h *lockHold) Facts() any { return &lockFacts{h.name, h.version, h.pod, h.write, h.since} }
+
+func (lock) NoFacts() any { return &lockFacts{} }
+
+func (lock) Resume(facts any) (plugin.Reservation, error) {
+	f := facts.(*lockFacts)
+	return &lockHold{f.Name, f.Version, f.Pod, f.Write, f.Since}, nil
+}
+
 func (h *lockHold) Announce() plugin.Notice {
 	return plugin.Notice{Reason: "LockWait", Action: "Scheduling", Note: "waits for lock " + h.name}
 }

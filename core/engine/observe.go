@@ -92,8 +92,8 @@ func (e *Engine) setBound(p *cluster.Pod) {
 
 	// 3. Report what the ledger did not expect, and follow evictions.
 	if ch.seen.Elsewhere != "" {
-		e.emit(Trouble{p.Key(), "pod is bound to another node than the ledger had it on",
-			fmt.Sprintf("ledger %q, API server %q, was assumed %v", ch.seen.Elsewhere, p.NodeName, ch.seen.WasAssumed)})
+		e.trouble(p.Key(), "pod is bound to another node than the ledger had it on",
+			fmt.Sprintf("ledger %q, API server %q, was assumed %v", ch.seen.Elsewhere, p.NodeName, ch.seen.WasAssumed))
 		e.roomFreed(onNode(ch.seen.Old, ch.seen.Elsewhere), nil)
 	}
 	e.observeEviction(ch)

@@ -108,7 +108,7 @@ func (b *binds) judgeAgain(f *flight) (no *place.NodeRejection) {
 		if broken, ok := r.(cluster.Broken); ok {
 			panic(broken)
 		}
-		b.e.emit(Trouble{f.pod.Key(), "panic while judging a decided pod again", fmt.Sprint(r)})
+		b.e.trouble(f.pod.Key(), "panic while judging a decided pod again", fmt.Sprint(r))
 		no = nil
 	}()
 	s := b.e.store.Snapshot()
@@ -127,7 +127,7 @@ func (f *flight) holdsBy(plugin string) bool {
 func (b *binds) recall(f *flight) {
 	switch f.stage {
 	case binding:
-		b.e.emit(Recall{f.pod.Ref(), f.node, f.decision})
+		b.e.emit(Recall{Pod: f.pod.Ref(), Node: f.node, Decision: f.decision})
 	case waiting:
 		b.endRecall(f)
 	}

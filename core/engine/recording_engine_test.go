@@ -160,8 +160,8 @@ func pluginsOf[P plugin.Plugin](known map[string]plugin.Plugin, list []string) (
 	return found, nil
 }
 
-// engine makes the engine that s describes. foreign answers in place of its foreign code.
-func (s *engineSetup) engine(foreign *recordedForeign) (*engine.Engine, error) {
+// config makes the configuration that s describes. foreign answers in place of its foreign code.
+func (s *engineSetup) config(foreign *recordedForeign) (engine.Config, error) {
 	known := recordedPlugins()
 	cfg := engine.Config{
 		Seed: s.Seed, InitialBackoff: s.Backoff, MaxBackoff: s.MaxBackoff, UnschedulableTimeout: s.Flush, ClassBytes: s.ClassBytes,
@@ -173,14 +173,23 @@ func (s *engineSetup) engine(foreign *recordedForeign) (*engine.Engine, error) {
 	case basic.PrioritySort{}.Name():
 		cfg.Less = basic.PrioritySort{}
 	default:
-		return nil, fmt.Errorf("no order %q", s.Order)
+		return cfg, fmt.Errorf("no order %q", s.Order)
 	}
 	for i := range s.Profiles {
 		p, err := s.Profiles[i].profile(known, foreign)
 		if err != nil {
-			return nil, err
+			return cfg, err
 		}
 		cfg.Profiles = append(cfg.Profiles, p)
+	}
+	return cfg, nil
+}
+
+// engine makes the engine that s describes.
+func (s *engineSetup) engine(foreign *recordedForeign) (*engine.Engine, error) {
+	cfg, err := s.config(foreign)
+	if err != nil {
+		return nil, err
 	}
 	e := engine.New(cfg)
 	if s.Plain {

@@ -52,7 +52,7 @@ func (b *binds) depart(f *flight) {
 	if len(writes) > 0 {
 		f.stage, f.wrote = preparing, true
 		f.before = []string{"writes of " + f.writer()}
-		b.e.emit(Prepare{f.pod.Ref(), f.node, f.decision, writes})
+		b.e.emit(Prepare{Pod: f.pod.Ref(), Node: f.node, Decision: f.decision, Writes: writes})
 		b.expect(f)
 		return
 	}
@@ -64,7 +64,7 @@ func (b *binds) depart(f *flight) {
 func (b *binds) writesDone(ev WritesDone) {
 	f := b.of[cluster.UID(ev.Pod.UID)]
 	if f == nil || f.stage != preparing || f.decision != ev.Decision {
-		b.e.emit(Trouble{ev.Pod.Key(), "outcome of writes that were not asked for", fmt.Sprintf("decision %d: %q", ev.Decision, ev.Message)})
+		b.e.trouble(ev.Pod.Key(), "outcome of writes that were not asked for", fmt.Sprintf("decision %d: %q", ev.Decision, ev.Message))
 		return
 	}
 	switch {
@@ -135,7 +135,7 @@ func (b *binds) proceed(f *flight) {
 // meanwhile. A bind that fails clears it, with the condition.
 func (b *binds) expect(f *flight) {
 	if !f.expected && f.pod.Nominated != f.node {
-		b.e.emit(Nominate{f.pod.Ref(), f.node})
+		b.e.emit(Nominate{Pod: f.pod.Ref(), Node: f.node})
 	}
 	f.expected = true
 }
@@ -148,7 +148,7 @@ func (b *binds) announce(f *flight, h *held) {
 	}
 	h.announced = true
 	n := a.Announce()
-	b.e.emit(WriteEvent{f.pod.Ref(), "Normal", n.Reason, n.Action, n.Note})
+	b.e.writeEvent(f.pod.Ref(), "Normal", n.Reason, n.Action, n.Note)
 }
 
 // askAgain asks decided pods that wait whether they can be bound now.
@@ -182,7 +182,7 @@ func (b *binds) letGo(f *flight) {
 		}
 	}
 	if len(writes) > 0 {
-		b.e.emit(Release{f.pod.Ref(), writes})
+		b.e.emit(Release{Pod: f.pod.Ref(), Writes: writes})
 	}
 }
 

@@ -37,18 +37,18 @@ const DefaultSessionPeriod = 5 * record.Second
 
 // sessions tries units in sessions.
 type sessions struct {
-	e      *Engine
-	period record.Time
+	e      *Engine     // derived: the owner
+	period record.Time // derived: in the configuration
 	// clock is the time of the last Tick, also of one that is kept.
-	clock record.Time
+	clock record.Time // kept
 	// due is when the next session may start.
-	due record.Time
+	due record.Time // kept
 	// open: a session is under way. left are the units that it has not tried yet, in order; kept are the events
 	// that came in since it started; tried is when the last cycle was.
-	open  bool
-	left  []*queue.Unit
-	kept  []Event
-	tried record.Time
+	open  bool          // kept
+	left  []*queue.Unit // kept
+	kept  []Event       // kept
+	tried record.Time   // kept
 }
 
 func (s *sessions) take(ev Event) {

@@ -61,64 +61,65 @@ type Config struct {
 
 // Engine is the scheduling loop as a state machine. It belongs to one goroutine.
 type Engine struct {
-	cfg       Config
-	store     *cluster.Store
-	queue     *queue.Queue
-	pace      pace
-	profiles  map[string]*profile // schedulerName -> profile
-	search    searches
-	evictions *evict.Manager
+	cfg       Config              // derived: given to Resume
+	store     *cluster.Store      // kept
+	queue     *queue.Queue        // kept
+	pace      pace                // kept; see SessionState
+	profiles  map[string]*profile // derived: made of the configuration. SchedulerName -> profile
+	search    searches            // kept
+	evictions *evict.Manager      // kept
 	// deadlines are all times at which something is to happen, but for those of the queue and of sessions.
-	deadlines deadline.Heap
+	deadlines deadline.Heap // derived: set by those whose times they are
 
 	// pending holds the newest version of each pod that waits, is in flight or is assumed; a pod leaves when it is seen
 	// bound or gone. Invariant: each pod of a unit in the queue and each assumed pod is in it; of the confirmed pods,
 	// at most those whose bind has no outcome.
-	pending map[cluster.UID]*cluster.Pod // pod -> its newest version
-	binds   binds
-	gangs   gangs
-	held    heldCapacity
-	now     record.Time
-	count   counters
-	out     output
+	pending map[cluster.UID]*cluster.Pod // kept; pod -> its newest version
+	binds   binds                        // kept
+	gangs   gangs                        // kept
+	held    heldCapacity                 // kept
+	now     record.Time                  // kept
+	count   counters                     // kept
+	out     output                       // kept
 }
 
 // counters are how far the engine is.
 type counters struct {
-	decisions, events uint64
-	synced            bool // the initial lists are complete
+	decisions uint64 // kept
+	events    uint64 // derived: only negative results compare it
+	synced    bool   // kept; the initial lists are complete
 }
 
 // output is what the engine has said.
 type output struct {
-	effects        []Effect    // of the event in hand
-	wake           record.Time // the last Wake asked for, 0 none
-	foreignAnswers []Answer    // what foreign code answered in this cycle
+	effects        []Effect    // derived: of one step. Of the event in hand
+	wake           record.Time // kept; the last Wake asked for, 0 none
+	foreignAnswers []Answer    // kept; a panic may have ended the cycle; what foreign code answered in this cycle
 }
 
 // searches is what searches for a node leave to the next ones.
 type searches struct {
 	// window is the order in which searches that do not scan all nodes go about them.
-	window *place.Window
-	last   negativeResult
+	window *place.Window  // kept
+	last   negativeResult // derived: a search has the same effects
 }
 
 // gangs is what is remembered of gangs.
 type gangs struct {
-	e *Engine
+	e *Engine // derived: the owner
 	// of holds the gangs with a place, and those whose object got a status. Invariant: a gang of which no pod waits or
 	// has a place is in it only if its object got a status.
-	of map[cluster.GangKey]*gangState // gang -> what is remembered of it
+	of map[cluster.GangKey]*gangState // kept; gang -> what is remembered of it
 	// edited holds those pending pods that name another gang than the one in which they are kept; see keepGang.
 	// Invariant: each is in pending, in a gang that it does not name.
-	edited map[cluster.UID]*cluster.Pod // pod -> its newest version, as it says
+	edited map[cluster.UID]*cluster.Pod // kept; pod -> its newest version, as it says
 }
 
 // heldCapacity is the capacity that is held for a blocked gang.
 type heldCapacity struct {
-	e *Engine
+	e *Engine // derived: the owner
 	// hold is nil for none. Invariant: between two steps its gang waits for capacity, behind no gate.
-	hold *hold
+	hold *hold // kept
 }
 
 // profile is a Profile at work.
@@ -139,52 +140,52 @@ const (
 
 // held is what one plugin holds for a pod.
 type held struct {
-	by        string
-	hold      plugin.Reservation
-	announced bool // that the pod must wait
+	by        string             // kept
+	hold      plugin.Reservation // kept; see plugin.Factual
+	announced bool               // kept; that the pod must wait
 }
 
 // flight is a decided pod on its way to its node.
 type flight struct {
-	unit     *queue.Unit  // Invariant: its only member is the pod.
-	pod      *cluster.Pod // as assumed
-	node     string
-	decision uint64
-	stage    stage
-	holds    []held
-	wrote    bool // Prepare was asked for
+	unit     *queue.Unit  // kept; Invariant: its only member is the pod.
+	pod      *cluster.Pod // kept; as assumed
+	node     string       // kept
+	decision uint64       // kept
+	stage    stage        // kept
+	holds    []held       // kept
+	wrote    bool         // kept; Prepare was asked for
 	// again is when to ask again whether it can be bound. Invariant: it is not set unless the stage is waiting.
-	again   deadline.Entry
-	gang    *GangBind // nil for a pod by itself
-	retries int       // of the bind of a gang's member
+	again   deadline.Entry // kept
+	gang    *GangBind      // kept; nil for a pod by itself
+	retries int            // kept; of the bind of a gang's member
 	// before are the plugins that the pod waits for.
-	before   []string
-	expected bool // its node was shown as the nominated one
+	before   []string // kept
+	expected bool     // kept; its node was shown as the nominated one
 	// cancelled is why the pod is not to be bound any more, though the answer to its writes is still to come.
-	cancelled string
+	cancelled string // kept
 	// recalled is why the pod does not fit its node any more, though the answer to its writes or its bind is still to
 	// come. A bind that is on its way decides; otherwise the pod is tried again.
-	recalled string
+	recalled string // kept
 }
 
 // binds are the decided pods whose bind has no outcome yet.
 type binds struct {
-	e *Engine
+	e *Engine // derived: the owner
 	// of holds all of them; the same UID may be in the store as assumed, as confirmed (the watch was faster) or not
 	// at all (the pod was deleted meanwhile).
-	of map[cluster.UID]*flight // pod -> its flight
+	of map[cluster.UID]*flight // kept; pod -> its flight
 	// waiting holds those that wait for something before they are bound. Invariant: these are the flights of of in the
 	// stage waiting.
-	waiting   map[cluster.UID]*flight // pod -> its flight
-	deadlines *deadline.Heap
+	waiting   map[cluster.UID]*flight // derived: those in the stage waiting. Pod -> its flight
+	deadlines *deadline.Heap          // derived: those of the engine
 }
 
 // hold is capacity that is held for a gang.
 type hold struct {
-	gang  cluster.GangKey
-	since record.Time
-	until deadline.Entry // Invariant: between two steps it is later than now.
-	pods  []*cluster.Pod // that are nominated for it
+	gang  cluster.GangKey // kept
+	since record.Time     // kept
+	until deadline.Entry  // kept; Invariant: between two steps it is later than now.
+	pods  []*cluster.Pod  // kept; that are nominated for it
 }
 
 // Hold says when capacity is held.
@@ -199,32 +200,32 @@ type Hold struct {
 // with its last pod.
 type gangState struct {
 	// quorum is how many pods had to have a place by the last decision.
-	quorum int
+	quorum int // kept
 	// partialSince is when the first of its pods was seen bound while fewer than the quorum were; 0 when none or enough
 	// are. It is set only while complete is not, and stays if a decision finds that an earlier process completed the gang.
-	partialSince record.Time
+	partialSince record.Time // kept
 	// complete tells that the quorum was bound once. A gang that loses pods after that is kept (answer A7).
-	complete bool
+	complete bool // kept
 	// spared is where the best try of a gang that is blocked put its pods. Invariant: at most mostSpared places.
-	spared []sparedPlace
+	spared []sparedPlace // kept
 	// blocked is when it was first rejected since it last had a place, 0 for never; noHoldUntil is when it may hold
 	// capacity again.
-	blocked, noHoldUntil record.Time
+	blocked, noHoldUntil record.Time // kept
 	// firstMost is how many pods its best try placed then.
-	firstMost int
+	firstMost int // kept
 	// scaleUp is when the gang begins or ceases to request nodes; not set if it never does. Invariant: between two
 	// steps it is later than now.
-	scaleUp deadline.Entry
+	scaleUp deadline.Entry // kept
 	// verdict is how its last search ended; Placed before the first.
-	verdict gang.Verdict
+	verdict gang.Verdict // kept
 	// told is what its status was last asked to show.
-	told GangStatus
+	told GangStatus // kept
 }
 
 // sparedPlace is a place that a blocked gang could use.
 type sparedPlace struct {
-	pod  *cluster.Pod
-	node string
+	pod  *cluster.Pod // kept
+	node string       // kept
 }
 
 // negativeResult is the kind of the pod that was searched for last without success, and the plugins that rejected

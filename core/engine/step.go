@@ -5,6 +5,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
@@ -100,7 +101,7 @@ func (e *Engine) Step(ev Event) []Effect {
 	at, _ := e.queue.NextTick()
 	if at = e.pace.wake(deadline.First(at, e.deadlines.Next())); at != 0 && at != e.out.wake {
 		e.out.wake = at
-		e.emit(Wake{at})
+		e.emit(Wake{At: at})
 	}
 	return e.out.effects
 }
@@ -163,7 +164,7 @@ func (e *Engine) step(ev Event) {
 // contain deals with a panic while an event was handled: the pod in hand waits until it changes, and the executor
 // of effects is notified.
 func (e *Engine) contain(ev Event, inHand *queue.Unit, cause string) {
-	e.emit(Trouble{Object: objectOf(ev, inHand), What: fmt.Sprintf("panic while handling %T", ev), Details: cause})
+	e.trouble(objectOf(ev, inHand), "panic while handling engine."+reflect.TypeOf(ev).Name(), cause)
 	if inHand == nil {
 		return
 	}

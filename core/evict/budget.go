@@ -25,19 +25,19 @@ import (
 
 // charge is an eviction that budgets were charged with and that has no answer yet.
 type charge struct {
-	preemptor cluster.UID
-	decision  uint64
+	preemptor cluster.UID // kept
+	decision  uint64      // kept
 }
 
 // budgets is what strict disruption budgets allow, and which preemptors they bar.
 type budgets struct {
-	queue  *queue.Queue
-	finder *units.Finder
+	queue  *queue.Queue  // derived: given to New
+	finder *units.Finder // derived: given to New
 	// barred are pods, or the first ones of gangs, that evict no pods because of strict budgets.
-	barred []record.PodRef
+	barred []record.PodRef // kept
 	// charges are the victims that budgets were charged with. An entry is there until the eviction has its answer.
 	// Invariant: no list is empty.
-	charges map[charge][]cluster.UID // eviction -> victims
+	charges map[charge][]cluster.UID // kept; eviction -> victims
 }
 
 // note notes a pod for which no pods are evicted because of budgets, or forgets it, by the message of its search.

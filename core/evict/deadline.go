@@ -50,12 +50,12 @@ func (m *Manager) Tick(due uint64) {
 
 // victimCheck is when the victims of a unit are checked, whether they terminate.
 type victimCheck struct {
-	at   record.Time
-	unit Unit
+	at   record.Time // kept
+	unit Unit        // kept
 	// decision requested the victims; a later one has a check of its own.
-	decision uint64
+	decision uint64 // kept
 	// refused tries the pod whatever its victims do: evictions for it were refused.
-	refused bool
+	refused bool // kept
 }
 
 // checkAt notes a check. The checks are in the order of their times.

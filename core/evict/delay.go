@@ -34,18 +34,18 @@ const DelayedMessage = "preemption: no pod is evicted for it before it has waite
 
 // delays knows since when units have been unschedulable, of profiles that delay evictions.
 type delays struct {
-	deadlines *deadline.Heap
-	of        map[Unit]*delay
+	deadlines *deadline.Heap  // derived: given to New
+	of        map[Unit]*delay // kept
 	// ends are the ends that a unit waits for. Invariant: they are in the order of their times, none is without a unit,
 	// u is in the one at of[u].end exactly if that is not 0, and due is at the first of them.
-	ends []*delayEnd
-	due  deadline.Entry
+	ends []*delayEnd    // derived: the units by the ends of their delays
+	due  deadline.Entry // derived: at the first of ends
 }
 
 // delay is that of one unit.
 type delay struct {
-	since record.Time
-	end   record.Time // when the unit is to be tried again, 0 for no time
+	since record.Time // kept
+	end   record.Time // kept; when the unit is to be tried again, 0 for no time
 }
 
 // delayEnd is a time at which delays end.

@@ -40,40 +40,40 @@ func (u Unit) isGang() bool { return u.Gang != (cluster.GangKey{}) }
 
 // Eviction is what is evicted for one unit.
 type Eviction struct {
-	unit  Unit
-	state State
+	unit  Unit  // kept
+	state State // kept
 	// asked is the pod in whose name the requests are, and decision the newest one that requested some.
-	asked    record.PodRef
-	decision uint64
+	asked    record.PodRef // kept
+	decision uint64        // kept
 	// draw keys the draws of the dry run of a gang: the search for places after it takes the same ones, and so finds
 	// the same.
-	draw uint64
+	draw uint64 // kept
 	// node is the nominated one of a pod by itself; owner is what losses and waste of it count for.
-	node  string
-	owner Owner
+	node  string // kept
+	owner Owner  // kept
 	// left are the victims, those of a gang only while they are not gone. order is the order in which those of a pod
 	// by itself were added, and after a failure the rest of them.
-	left  map[cluster.UID]leaving // victim -> how it goes
-	order []cluster.UID
+	left  map[cluster.UID]leaving // kept; victim -> how it goes
+	order []cluster.UID           // kept
 	// from are the nodes of all victims, evicted is how many of these were to be deleted and are not accounted for yet.
-	from    map[string]bool // node -> victims were there
-	evicted int
+	from    map[string]bool // kept; node -> victims were there
+	evicted int             // kept
 	// failures is how often in a row requests failed; a gang requests the rest at retry.
-	failures int
-	retry    record.Time
+	failures int         // kept
+	retry    record.Time // kept
 	// byUnits: the victims of a pod by itself were searched by preemption units.
-	byUnits bool
+	byUnits bool // kept
 	// wakeAt is when the deferred wake-up of a pod by itself is due, or was; 0 for none.
-	wakeAt record.Time
+	wakeAt record.Time // kept
 	// denominated: nominations of others took the capacity of a gang, and its own are gone.
-	denominated bool
+	denominated bool // kept
 	// taken: another scheduler bound a pod to a node of it meanwhile.
-	taken bool
-	stuck
+	taken bool // kept
+	stuck      // kept
 	// stalled is since when a gang cannot be tried because of its own pods, 0 for not so.
-	stalled record.Time
+	stalled record.Time // kept
 	// stallEnd is when a stalled gang gives its capacity up. Invariant: it is set exactly while stalled is.
-	stallEnd deadline.Entry
+	stallEnd deadline.Entry // derived: follows from stalled
 }
 
 // leaving is how a victim goes.

@@ -127,8 +127,8 @@ const wakePatience = record.Second
 
 // deferredWakeup is a pod to be tried if it still waits then.
 type deferredWakeup struct {
-	at  record.Time
-	pod record.PodRef
+	at  record.Time   // kept
+	pod record.PodRef // kept
 }
 
 // wakeDeferred tries the pods whose victims were waited for long enough.

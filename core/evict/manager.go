@@ -77,44 +77,44 @@ type Config struct {
 
 // Manager owns the evictions of one scheduler. It belongs to one goroutine.
 type Manager struct {
-	store     *cluster.Store
-	queue     *queue.Queue
-	host      Host
-	deadlines *deadline.Heap
-	meter     place.Meter
-	seed      uint64
-	stallTime record.Time
-	finder    units.Finder
+	store     *cluster.Store // derived: given to New
+	queue     *queue.Queue   // derived: given to New
+	host      Host           // derived: given to New
+	deadlines *deadline.Heap // derived: given to New
+	meter     place.Meter    // derived: given to New
+	seed      uint64         // derived: given to New
+	stallTime record.Time    // derived: given to New
+	finder    units.Finder   // kept; its budgets
 
 	// of are the evictions requested by units that wait, and those that have no answer yet; gangs is how many are of
 	// gangs. Invariant: of[u].unit == u.
-	of    map[Unit]*Eviction
-	gangs int
+	of    map[Unit]*Eviction // kept
+	gangs int                // derived: counts evictions of gangs
 	// byVictim are the evictions that a pod leaves for. Invariant: an entry is there exactly as long as that eviction
 	// is.
-	byVictim map[cluster.UID][]*Eviction // victim -> evictions
+	byVictim map[cluster.UID][]*Eviction // kept; the order of a list is that of wake-ups; victim -> evictions
 	// whole are gangs that go whole and whose eviction was requested, until all of it was carried out.
-	whole   map[cluster.GangKey]*wholeEviction // victim -> how far it is
-	pending pendingEvictions
-	pauses  pauses
-	delays  delays
-	budgets budgets
+	whole   map[cluster.GangKey]*wholeEviction // kept; victim -> how far it is
+	pending pendingEvictions                   // kept
+	pauses  pauses                             // kept
+	delays  delays                             // kept
+	budgets budgets                            // kept
 	// placedByPreemption are pods that got their placement by evictions, evictionRequested those that were to be
 	// evicted. Both as long as the pods are there.
-	placedByPreemption, evictionRequested map[cluster.UID]bool // pod -> true
+	placedByPreemption, evictionRequested map[cluster.UID]bool // kept; pod -> true
 	// terminating are the bound pods that terminate, with the time at which that was first seen: by this scheduler's
 	// clock, or by the API server's if that is earlier and the pod was not known before.
-	terminating map[cluster.UID]record.Time // pod -> since when
+	terminating map[cluster.UID]record.Time // kept; pod -> since when
 	// deferred are the wake-ups that wait a little for victims that terminate. Invariant: they are in the order of
 	// their times, and wakeDue is at the first of them.
-	deferred []deferredWakeup
-	wakeDue  deadline.Entry
+	deferred []deferredWakeup // kept
+	wakeDue  deadline.Entry   // derived: at the first of deferred
 	// checks are when victims in units are checked, whether they terminate. Invariant: they are in the order of their
 	// times, and checkDue is at the first of them.
-	checks   []victimCheck
-	checkDue deadline.Entry
+	checks   []victimCheck  // kept
+	checkDue deadline.Entry // derived: at the first of checks
 
-	synced bool
+	synced bool // kept
 }
 
 // New makes a manager that knows of no evictions.

@@ -95,11 +95,11 @@ func (m *Manager) SparingNodes(never func(*cluster.Pod) string, nodes map[string
 // stuck is what does not terminate of what was evicted for a unit.
 type stuck struct {
 	// gaveUp is how many sets of victims before were given up on.
-	gaveUp int
+	gaveUp int // kept
 	// told are the pods that were reported as stuck; spared are those of all sets of victims: no other pod is evicted
 	// from their nodes for as long as they are there.
-	told   map[cluster.UID]bool   // pod -> true
-	spared map[cluster.UID]string // pod -> its node
+	told   map[cluster.UID]bool   // kept; pod -> true
+	spared map[cluster.UID]string // kept; pod -> its node
 }
 
 // after returns the same for the next set of victims.

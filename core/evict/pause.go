@@ -36,22 +36,23 @@ var pauseBackoff = Backoff{First: 60 * record.Second, Most: 3600 * record.Second
 // PausedMessage has no time in it: a condition that changes with the time would be written each time.
 const PausedMessage = "preemption: no pod is evicted for it for a while, because other schedulers take the capacity."
 
-// Owner is what capacity is freed for repeatedly: a gang, the controller of pods that come and go, or a pod.
+// Owner is what capacity is freed for repeatedly: a gang, the controller of pods that come and go, or a pod. One of the
+// fields is set.
 type Owner struct {
-	gang       cluster.GangKey
-	controller uint64
-	pod        cluster.UID
+	Gang       cluster.GangKey
+	Controller uint64
+	Pod        cluster.UID
 }
 
 // OwnerOf returns the owner of a pod.
 func OwnerOf(s cluster.Snapshot, p *cluster.Pod) Owner {
 	switch {
 	case p.Gang != nil && p.Gang.Bad == "" && !oneByOne(s, p.Gang.Key):
-		return Owner{gang: p.Gang.Key}
+		return Owner{Gang: p.Gang.Key}
 	case p.Owner != 0:
-		return Owner{controller: p.Owner}
+		return Owner{Controller: p.Owner}
 	}
-	return Owner{pod: p.UID}
+	return Owner{Pod: p.UID}
 }
 
 func oneByOne(s cluster.Snapshot, key cluster.GangKey) bool {
@@ -60,30 +61,30 @@ func oneByOne(s cluster.Snapshot, key cluster.GangKey) bool {
 }
 
 // OwnerOfGang returns the owner that a gang is.
-func OwnerOfGang(key cluster.GangKey) Owner { return Owner{gang: key} }
+func OwnerOfGang(key cluster.GangKey) Owner { return Owner{Gang: key} }
 
 // losses is what became of the capacity that was freed for one owner.
 type losses struct {
-	times  []record.Time // when it was lost to other schedulers, within the window
-	pauses int           // in a row
-	until  record.Time   // of the pause
-	waits  []record.PodRef
-	wasted int         // useless evictions, in pods
-	last   record.Time // when anything of it was noted
+	times  []record.Time   // kept; when it was lost to other schedulers, within the window
+	pauses int             // kept; in a row
+	until  record.Time     // kept; of the pause
+	waits  []record.PodRef // kept
+	wasted int             // kept; useless evictions, in pods
+	last   record.Time     // kept; when anything of it was noted
 	// end is when a pod is tried again that waits for the end of the pause.
-	end deadline.Entry
+	end deadline.Entry // derived: at until while pods wait
 }
 
 // pauses knows the owners whose capacity went to other schedulers.
 type pauses struct {
-	queue     *queue.Queue
-	emit      func(Effect)
-	deadlines *deadline.Heap
-	of        map[Owner]*losses
+	queue     *queue.Queue      // derived: given to New
+	emit      func(Effect)      // derived: given to New
+	deadlines *deadline.Heap    // derived: given to New
+	of        map[Owner]*losses // kept
 	// waited are the owners for the end of whose pause a pod waits. Invariant: they are those of which of[o].waits is
 	// not empty and of[o].end is set, each once.
-	waited []Owner
-	swept  record.Time // when owners were last forgotten
+	waited []Owner     // kept
+	swept  record.Time // kept; when owners were last forgotten
 }
 
 func (ps *pauses) note(o Owner, now record.Time) *losses {
@@ -110,7 +111,7 @@ func (ps *pauses) lost(o Owner, who record.PodRef, now record.Time) {
 	if len(l.waits) > 0 {
 		ps.deadlines.Set(&l.end, l.until)
 	}
-	ps.emit(Pause{For: who, Gang: gangName(o.gang), Times: lossesToPause, Until: l.until})
+	ps.emit(Pause{For: who, Gang: gangName(o.Gang), Times: lossesToPause, Until: l.until})
 	ps.emit(Warning{who, "PreemptionPaused", fmt.Sprintf("capacity was freed for it %d times within %d s, and pods that "+
 		"other schedulers bound took it, or evicted it again: no pod is evicted for it for %d s",
 		lossesToPause, lossWindow/record.Second, pause/record.Second)})

@@ -6,17 +6,17 @@ import "github.com/kumiki-scheduler/kumiki/core/cluster"
 
 // pending is a pod of a gang whose eviction was requested, and that does not terminate yet.
 type pending struct {
-	gang     cluster.GangKey
-	by       string // UID of the pod in whose name it is evicted
-	decision uint64
+	gang     cluster.GangKey // kept
+	by       string          // kept; UID of the pod in whose name it is evicted
+	decision uint64          // kept
 }
 
 // pendingEvictions are those pods. They do not count any more where their gang is asked how many of it have a place:
 // otherwise a pod of it that waits would be placed beside them, and stay alone when they have gone (rule R5).
 type pendingEvictions struct {
-	of map[cluster.UID]pending // pod of a gang -> the eviction that was requested
+	of map[cluster.UID]pending // kept; pod of a gang -> the eviction that was requested
 	// count is how many of them each gang has. Invariant: no entry is 0, and their sum is len(of).
-	count map[cluster.GangKey]int
+	count map[cluster.GangKey]int // derived: counts of
 }
 
 // add notes the victims of a request. It returns their gangs, with repetitions.

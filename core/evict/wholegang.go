@@ -21,15 +21,15 @@ import (
 
 // wholeEviction is a gang that goes whole and whose eviction was requested.
 type wholeEviction struct {
-	gang     cluster.GangKey
-	asked    record.PodRef // in whose name
-	node     string
-	decision uint64
+	gang     cluster.GangKey // kept
+	asked    record.PodRef   // kept; in whose name
+	node     string          // kept
+	decision uint64          // kept
 	// state is requested until the answer, or failed: then the gang is checked again at retry.
-	state    State
-	failures int
+	state    State // kept
+	failures int   // kept
 	// retry is when it is checked again. Invariant: it is set while the state is failed, and not otherwise.
-	retry deadline.Entry
+	retry deadline.Entry // kept
 }
 
 // finishTries is how often a gang is checked whose eviction failed and of which enough pods seem to be there.

@@ -17,20 +17,20 @@ import (
 // The order takes a node of each zone in turn. It is made anew when nodes have come or gone since the last search; a
 // node that only changed its zone keeps its place until then, as upstream's snapshot has it.
 type Window struct {
-	zones []zone
-	nodes int // in zones
+	zones []zone // kept
+	nodes int    // derived: the size of zones. In zones
 
-	order []string            // as the last search saw it
-	known map[string]struct{} // the names in order
-	rows  []cluster.NodeIdx   // of order, at nodeSet
-	set   uint64              // Snapshot.NodeSet of rows
-	start int                 // where the next search begins
+	order []string            // kept; as the last search saw it
+	known map[string]struct{} // derived: the names in order. The names in order
+	rows  []cluster.NodeIdx   // derived: the rows of order. Of order, at nodeSet
+	set   uint64              // derived: of rows. Snapshot.NodeSet of rows
+	start int                 // kept; where the next search begins
 }
 
 // zone is the nodes of one zone, in the order in which they came.
 type zone struct {
-	key   string
-	names []string
+	key   string   // kept
+	names []string // kept
 }
 
 // NewWindow returns a window on no nodes.

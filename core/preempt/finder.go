@@ -17,24 +17,26 @@ import (
 // line with one store. It must not be used by two goroutines at a time.
 type Finder struct {
 	// Budgets are the disruption budgets and what was spent of them.
-	Budgets victim.Budgets
+	Budgets victim.Budgets // kept
 
-	index nodeIndex
+	index nodeIndex // derived: follows the store
 
 	// Of the search in progress.
-	state     cluster.Snapshot
-	question  Question
-	rows      []cluster.NodeIdx // nodes on which evictions may help
-	shortage  victim.Shortage
-	reasons   histogram
-	tried     int
-	bounds    victim.Bounds[Loss]
-	hopeless  []cluster.NodeIdx // rows on which no eviction helps, for reasons that try reports
-	protected []bool            // pod that may go from the current row -> its eviction violates a budget
+	state    cluster.Snapshot    // derived: of one search
+	question Question            // derived: of one search
+	rows     []cluster.NodeIdx   // derived: of one search. Nodes on which evictions may help
+	shortage victim.Shortage     // derived: of one search
+	reasons  histogram           // derived: of one search
+	tried    int                 // derived: of one search
+	bounds   victim.Bounds[Loss] // derived: of one search
+	// hopeless are rows on which no eviction helps, for reasons that try reports.
+	hopeless []cluster.NodeIdx // derived: of one search
+	// protected: pod that may go from the current row -> its eviction violates a budget.
+	protected []bool // derived: of one search
 
 	// The victims on the row that was searched last, and their loss.
-	victims []victim.Entry
-	loss    Loss
+	victims []victim.Entry // derived: of one search
+	loss    Loss           // derived: of one search
 }
 
 // try finds the victims on a row by removing pods from its view. ok is false if evictions do not help there

@@ -62,7 +62,7 @@ func (q *Queue) Requeue(u *Unit, why Rejection) {
 	if why.Err {
 		why.Plugins, why.Pending = nil, nil
 	}
-	u.Plugins, u.Pending, u.Message = setOf(u.Plugins, why.Plugins), setOf(u.Pending, why.Pending), why.Message
+	u.Plugins, u.Pending = setOf(u.Plugins, why.Plugins), setOf(u.Pending, why.Pending)
 	u.Gate, u.GateReason = "", ""
 	u.Flushed = false
 	switch {
@@ -207,7 +207,7 @@ func (q *Queue) Stay(u *Unit) {
 	if !q.refresh(u) {
 		return
 	}
-	u.Plugins, u.Pending, u.Message = u.Plugins[:0], u.Pending[:0], ""
+	u.Plugins, u.Pending = u.Plugins[:0], u.Pending[:0]
 	q.toActive(u, note{event: gangChanged,
 		cause: "its gang has what it needs; these are tried after what others need"})
 }
@@ -227,7 +227,7 @@ func (q *Queue) Return(u *Unit) {
 	if q.units[u.UID()] != nil || !q.refresh(u) {
 		return // its pod is in a newer unit, or deleted
 	}
-	u.Plugins, u.Pending, u.Message = u.Plugins[:0], u.Pending[:0], ""
+	u.Plugins, u.Pending = u.Plugins[:0], u.Pending[:0]
 	q.toActive(u, note{event: returned, cause: "its placement was taken back before it was bound"})
 }
 

@@ -68,9 +68,9 @@ type PluginWakes struct {
 
 // profile is a prepared Profile.
 type profile struct {
-	name  string
-	gates []plugin.Gate
-	wakes []registration // in plugin order
+	name  string         // kept
+	gates []plugin.Gate  // derived: from the configuration
+	wakes []registration // derived: from the configuration. In plugin order
 }
 
 // selfOpening reports whether the owner of the gate with this name activates the pods behind it.

@@ -272,8 +272,8 @@ func (q *Queue) TakeShut() []cluster.GangKey {
 
 // gangAsk is a scheduled check of a unit's gate. It is valid only while the unit still has that time.
 type gangAsk struct {
-	at   record.Time
-	unit *Unit
+	at   record.Time // kept
+	unit *Unit       // kept
 }
 
 // judgeUnit determines what a change means for a unit: a change that may help one of its members may help the unit.

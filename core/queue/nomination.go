@@ -10,21 +10,21 @@ import (
 
 // nominations are the nominated nodes of pending pods, possibly newer than what the API server holds.
 type nominations struct {
-	on map[string][]*cluster.Pod // node -> pods, in order of nomination. Invariant: no list is empty.
+	on map[string][]*cluster.Pod // kept; node -> pods, in order of nomination. Invariant: no list is empty.
 	// of maps a pod to its nomination. Invariant: on[of[uid].node] has the pod exactly once.
-	of map[cluster.UID]nominatedNode
+	of map[cluster.UID]nominatedNode // kept
 	// Invariant: nodes are the keys of on, sorted.
-	nodes []string
+	nodes []string // derived: the keys of on
 	// freed are the nominations that have ended since TakeFreed, made those that began since; both in order.
-	freed, made []Freed
+	freed, made []Freed // derived: empty after TakeFreed
 }
 
 // nominatedNode is the nominated node of a pod.
 type nominatedNode struct {
-	node string
+	node string // kept
 	// priority is the highest priority of other pods that leave the capacity to the pod: the pod's own, or that of
 	// its unit if that is higher.
-	priority int32
+	priority int32 // kept
 }
 
 // Freed is a nomination that has ended, or whose priority fell: pods up to Priority left capacity on the node to it.

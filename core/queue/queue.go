@@ -34,37 +34,40 @@ var (
 
 // Queue holds the units that wait.
 type Queue struct {
-	cfg      Config
-	profiles map[string]*profile // scheduler name -> profile
-	now      record.Time
-	seq      uint64 // of the last arrival
+	cfg      Config              // derived: given to New
+	profiles map[string]*profile // derived: made of the configuration. Scheduler name -> profile
+	now      record.Time         // kept
+	seq      uint64              // kept; of the last arrival
 
-	units map[cluster.UID]*Unit     // pod -> its unit. Invariant: no unit is in state nowhere.
-	gangs map[cluster.GangKey]*Unit // gang -> its unit; only units that are in a gang
-	apart apartUnits
-	asks  []gangAsk         // Invariant: sorted by time.
-	asked []*Unit           // see TakeAsked
-	shut  []cluster.GangKey // see TakeShut
+	units map[cluster.UID]*Unit     // kept; pod -> its unit. Invariant: no unit is in state nowhere.
+	gangs map[cluster.GangKey]*Unit // derived: the units of gangs. Gang -> its unit; only units that are in a gang
+	apart apartUnits                // derived: the units of pods that declare a gang
+	asks  []gangAsk                 // kept; Invariant: sorted by time.
+	asked []*Unit                   // kept; see TakeAsked
+	shut  []cluster.GangKey         // kept; see TakeShut
 
-	holders [inFlight + 1]holder  // state -> what holds the units in it; nil for nowhere
-	ties    func(a, b *Unit) bool // see before
-	active  heap
-	backoff heap // after a rejection
-	rests   heap // after a rejection that was not counted, see Rest; each is in its group, too
-	errors  heap // after an error
-	aging   heap // all waiting units, oldest first
+	holders [inFlight + 1]holder  // derived: fixed. State -> what holds the units in it; nil for nowhere
+	ties    func(a, b *Unit) bool // derived: from the configuration. See before
+	active  heap                  // derived: the units in this place, in order
+	backoff heap                  // derived: as active. After a rejection
+	// rests are after a rejection that was not counted, see Rest; each is in its group, too.
+	rests  heap // derived: as active
+	errors heap // derived: as active. After an error
+	aging  heap // derived: as active. All waiting units, oldest first
 
-	groups    []*group          // in the order in which they were created
-	groupOf   map[string]*group // see groupKey -> group
-	aside     group             // the units set aside
-	interest  map[plugin.Event]bool
-	gateWakes map[string][]plugin.Event // plugin -> events that may open its gate, over all profiles
+	// groups are in the order in which they were created.
+	groups   []*group              // derived: the waiting units by what rejected them
+	groupOf  map[string]*group     // derived: the groups by key. See groupKey -> group
+	aside    group                 // derived: the units in this place. The units set aside
+	interest map[plugin.Event]bool // derived: from the profiles
+	// gateWakes: plugin -> events that may open its gate, over all profiles.
+	gateWakes map[string][]plugin.Event // derived: from the profiles
 
-	flight    flight
-	nominated nominations
+	flight    flight      // derived: empty between attempts
+	nominated nominations // kept
 
-	moves, spare []record.QueueMove
-	movers       []mover // reused by each event
+	moves, spare []record.QueueMove // derived: empty after TakeMoves
+	movers       []mover            // derived: reused memory
 }
 
 // note is the reason of a move, for the record.

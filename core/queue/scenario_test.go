@@ -54,6 +54,16 @@ type story struct {
 
 // tell plays a story and returns its text with what the queue did.
 func tell(text string) (told string, err error) {
+	return tellWith(text, func(*story) error { return nil })
+}
+
+// tellResumed is tell with the queue restored after each line from its State, after a change of that.
+func tellResumed(text string, change func(*State)) (told string, err error) {
+	return tellWith(text, func(s *story) error { return s.resume(change) })
+}
+
+// tellWith is tell; after is called after each line.
+func tellWith(text string, after func(*story) error) (told string, err error) {
 	s := &story{
 		cfg: Config{
 			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
@@ -78,6 +88,9 @@ func tell(text string) (told string, err error) {
 			if err := s.q.checkInvariants(); err != nil {
 				return "", fmt.Errorf("line %d, %q: %w", i+1, line, err)
 			}
+		}
+		if err := after(s); err != nil {
+			return "", fmt.Errorf("after line %d, %q: %w", i+1, line, err)
 		}
 	}
 	return s.out.String(), nil

@@ -14,69 +14,71 @@ import (
 // one. Other packages only read its fields, except Members of a unit that Done removed and Requeue returns.
 type Unit struct {
 	// Key is namespace/name, of the gang or the pod.
-	Key string
+	Key string // derived: the name of the gang or the pod
 	// Gang is zero for a pod in no gang.
-	Gang cluster.GangKey
+	Gang cluster.GangKey // kept
 	// Members are the pods as they were popped, in the order of compareMembers; Requeue adopts newer versions that
 	// were observed in flight. Invariant: never empty.
-	Members []*cluster.Pod
+	Members []*cluster.Pod // kept
 	// First and Joined are when the first and the last of the pods arrived.
-	First, Joined record.Time
+	First, Joined record.Time // kept
 
 	// Attempts counts Pops.
-	Attempts int
+	Attempts int // kept
 	// UnschedulableCount counts rejections; it never decreases. ErrorCount counts errors since the last rejection.
 	// The backoff depends on ErrorCount unless that is 0.
-	UnschedulableCount, ErrorCount int
+	UnschedulableCount, ErrorCount int // kept
 	// Since is the time of the last arrival: Add or Requeue (upstream: Timestamp).
-	Since record.Time
+	Since record.Time // kept
 	// FirstActive is when the unit first entered the active queue, 0 before; time behind a gate is not in it.
-	FirstActive record.Time
+	FirstActive record.Time // kept
 	// BackoffUntil is when the backoff of the last failure ends, 0 for none.
-	BackoffUntil record.Time
+	BackoffUntil record.Time // kept
 
 	// Plugins are those that rejected or gated the unit, sorted; Pending those that wait for something outside the
 	// scheduler.
-	Plugins, Pending []string
+	Plugins, Pending []string // kept
 	// Gate is the plugin that keeps the unit out of the active queue, with its reason.
-	Gate, GateReason string
+	Gate, GateReason string // kept
 	// memberGates are the plugins that keep single members of a gang back, sorted; see Admission.
-	memberGates []string
-	// Message is that of the last rejection.
-	Message string
+	memberGates []string // kept
 	// Aside is why the unit is set aside; empty if it is not.
-	Aside string
+	Aside string // kept
 	// Flushed: since its last attempt the unit was found to have waited longer than the timeout.
-	Flushed bool
+	Flushed bool // kept
 	// flushedAt is when that was found last (upstream: FlushTimestamp); 0 for never.
-	flushedAt record.Time
+	flushedAt record.Time // kept
 
-	profile *profile
-	seq     uint64 // of the last arrival; rises with Since
-	turn    uint64 // order among equals: seq, or for a gang its first seq
-	urgent  bool   // see Queue.SkipBackoff
-	extra   bool   // see Gangs.Extra
+	profile *profile // kept
+	seq     uint64   // kept; of the last arrival; rises with Since
+	turn    uint64   // kept; order among equals: seq, or for a gang its first seq
+	urgent  bool     // kept; see Queue.SkipBackoff
+	extra   bool     // kept; see Gangs.Extra
 	// declared: see Gangs.Priority.
-	declared bool
-	early    bool // in flight: it was popped before its backoff was over
-	at       place
-	sub      record.SubQueue // as last reported in a move
-	pos      int             // in the heap of its place
-	group    *group          // in which it waits, or waited last
-	alike    *alike          // the indistinguishable units of its group; nil while it waits in no group
-	slot     int             // in alike.units
-	marker   entry           // in the in-flight list
+	declared bool            // kept
+	early    bool            // derived: set by each attempt. In flight: it was popped before its backoff was over
+	at       place           // kept
+	sub      record.SubQueue // derived: follows from the place between attempts. As last reported in a move
+	pos      int             // derived: its position in the heap of its place
+	group    *group          // derived: follows from what rejected it. In which it waits, or waited last
+	// alike are the indistinguishable units of its group; nil while it waits in no group.
+	alike *alike // derived: as group
+	slot  int    // derived: its position in alike.units
+	// stateIndex is where the State that was taken last has the unit, from 1 on.
+	stateIndex int   // derived: valid for one State
+	marker     entry // derived: in no list between attempts
 
-	rank *cluster.Pod // represents the unit in the order of the queue
+	rank *cluster.Pod // kept; its priority; represents the unit in the order of the queue
 	// oldest is when the oldest of the pods was created.
-	oldest record.Time
-	kinds  []*cluster.Pod // of a gang: a member of each spec; empty until oneOfEachSpec is called
-	ask    record.Time    // when its gate is to be checked again, 0 for no time
+	oldest record.Time // derived: from the members
+	// kinds are, of a gang, a member of each spec; empty until oneOfEachSpec is called.
+	kinds []*cluster.Pod // derived: from the members
+	ask   record.Time    // kept; when its gate is to be checked again, 0 for no time
 
 	// What happened in flight; nil if nothing did.
-	next    map[cluster.UID]*cluster.Pod // member -> its newer version
-	gone    map[cluster.UID]bool         // member -> it was deleted
-	joining []*cluster.Pod               // pods that joined the gang
+	next    map[cluster.UID]*cluster.Pod // derived: nil between attempts. Member -> its newer version
+	gone    map[cluster.UID]bool         // derived: nil between attempts. Member -> it was deleted
+	joining []*cluster.Pod               // derived: nil between attempts. Pods that joined the gang
 }
 
 // place is the state of a unit: the structure of the queue that holds it.
@@ -101,8 +103,6 @@ type Rejection struct {
 	Plugins, Pending []string
 	// Err marks an error regardless of the plugins.
 	Err bool
-	// Message is for users.
-	Message string
 }
 
 // Pod returns the unit's pod, the first one of a gang.

@@ -6,5 +6,8 @@
 // effect of its Step. Events hold what the scheduler reads of nodes and pods: no environment values, no secrets, no
 // annotations. The same events give the same effect lines, byte for byte.
 //
+// A recording may begin with the State of an engine: a line for each record, {"record":KIND,"data":{…}}, and then
+// {"state":{…}}.
+//
 // It knows neither files nor clocks; package app/command/tape writes and reads the files.
 package recording

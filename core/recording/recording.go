@@ -62,10 +62,11 @@ func appendLine(b []byte, l line, data any) []byte {
 // Reader reads the lines of a recording.
 type Reader struct {
 	intake *convert.Intake
+	state  *stateReader // of the State that is being read; nil for none
 }
 
 // NewReader returns a reader whose pods share specs as the recorded ones did.
-func NewReader() *Reader { return &Reader{convert.NewIntake()} }
+func NewReader() *Reader { return &Reader{intake: convert.NewIntake()} }
 
 // Event reads a line. ok is false for the line of an effect.
 func (r *Reader) Event(raw []byte) (ev engine.Event, ok bool, err error) {

@@ -2,7 +2,11 @@
 
 package resource
 
-import v1 "k8s.io/api/core/v1"
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+)
 
 // ID is the dense index of a resource name: the index of its column.
 type ID int
@@ -20,8 +24,8 @@ const (
 // Names maps resource names to columns. IDs are assigned in the order in which names are first seen. Invariant: an ID
 // keeps its name.
 type Names struct {
-	ids   map[v1.ResourceName]ID // name -> column
-	names []v1.ResourceName      // column -> name
+	ids   map[v1.ResourceName]ID // derived: the indexes of names. Name -> column
+	names []v1.ResourceName      // kept; column -> name
 }
 
 // NewNames returns the dictionary with the four fixed columns.
@@ -56,3 +60,6 @@ func (n *Names) Name(id ID) v1.ResourceName { return n.names[id] }
 
 // Len returns the number of columns.
 func (n *Names) Len() int { return len(n.names) }
+
+// Scalars returns the names beyond the fixed columns, by column.
+func (n *Names) Scalars() []v1.ResourceName { return slices.Clone(n.names[Fixed:]) }

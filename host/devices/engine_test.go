@@ -29,18 +29,18 @@ type scheduler struct {
 	written map[string][]cluster.Write // pod -> what the engine asked to be written, not yet done
 	last    map[string]engine.Prepare  // pod -> the newest Prepare
 	log     []string
-	strange int // rounds of another scheduler
+	strange int            // rounds of another scheduler
+	events  []engine.Event // all that the engine got
 }
 
-func newScheduler(t *testing.T) *scheduler {
-	w := newWorld(t)
+// config is the configuration of the engine, with plugins of its own.
+func (w *world) config() engine.Config {
 	fit, err := resources.NewNodeResourcesFit(resources.DefaultFitArgs())
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatalf("%v", err)
 	}
 	pl := w.plugin(DefaultArgs(), NewInventory(DefaultFeatures()))
-	s := &scheduler{world: w, written: map[string][]cluster.Write{}, last: map[string]engine.Prepare{}}
-	s.e = engine.New(engine.Config{
+	return engine.Config{
 		Profiles: []engine.Profile{{
 			Gates: []plugin.Gate{pl}, Filters: []plugin.Filter{fit, pl},
 			Scorers: []place.Scorer{{Scorer: pl, Weight: 2}},
@@ -49,7 +49,13 @@ func newScheduler(t *testing.T) *scheduler {
 		Less:           basic.PrioritySort{},
 		InitialBackoff: record.Time(time.Second), MaxBackoff: record.Time(10 * time.Second),
 		UnschedulableTimeout: record.Time(5 * time.Minute),
-	})
+	}
+}
+
+func newScheduler(t *testing.T) *scheduler {
+	w := newWorld(t)
+	s := &scheduler{world: w, written: map[string][]cluster.Write{}, last: map[string]engine.Prepare{}}
+	s.e = engine.New(w.config())
 	s.step(engine.Tick{Now: w.now})
 	s.step(engine.Synced{})
 	return s
@@ -57,6 +63,7 @@ func newScheduler(t *testing.T) *scheduler {
 
 // step notes what the engine asks for.
 func (s *scheduler) step(ev engine.Event) {
+	s.events = append(s.events, ev)
 	for _, effect := range s.e.Step(ev) {
 		switch effect := effect.(type) {
 		case engine.Prepare:

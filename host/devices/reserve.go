@@ -19,24 +19,25 @@ import (
 
 // hold is the decision about the claims of one pod, from its decision to its bind.
 type hold struct {
-	pl     *Plugin
-	pod    *cluster.Pod
-	node   string
-	claims []heldClaim
-	create *cluster.CreateClaim // the claim to be created for extended resources; nil if there is none
-	since  record.Time          // the first call of Ready; 0 before
-	asked  bool                 // the writes were returned, so some of them may have been done
+	pl     *Plugin              // derived: the plugin
+	pod    *cluster.Pod         // kept
+	node   string               // kept
+	claims []heldClaim          // kept
+	create *cluster.CreateClaim // kept; the claim to be created for extended resources; nil if there is none
+	since  record.Time          // kept; the first call of Ready; 0 before
+	// asked is set once the writes were returned, so that some of them may have been done.
+	asked bool // derived: true between two steps
 }
 
 // heldClaim is one claim of the pod.
 type heldClaim struct {
-	target cluster.Target
+	target cluster.Target // kept
 	// allocation is the decided one; nil for a claim that was allocated before.
-	allocation *resourceapi.AllocationResult
+	allocation *resourceapi.AllocationResult // kept
 	// reserved: the pod was among the consumers before.
-	reserved bool
+	reserved bool // kept
 	// create: the claim is to be created.
-	create bool
+	create bool // kept
 }
 
 func (h *heldClaim) key() cluster.ObjectKey {

@@ -29,7 +29,7 @@ var (
 	plugins     = below([]string{"core/plugins"}, subjects)
 	upToGang    = below(upToPlace, []string{"core/gang", "core/preempt", "core/preempt/victim", "core/preempt/units", "core/shard"})
 	upToEvict   = below(upToGang, []string{"core/deadline", "core/evict"})
-	upToEngine  = below(upToEvict, []string{"core/engine"})
+	upToEngine  = below(upToEvict, []string{"core/message", "core/state", "core/engine"})
 	upToAnswers = below(upToEngine, []string{"core/question", "core/recording"})
 	// formsOfCounters are forms of data that counters of pods use.
 	formsOfCounters = []string{"core/cluster/internal/labelindex", "core/cluster/internal/sparse"}
@@ -65,7 +65,12 @@ var graph = map[string]layer{
 	"core/deadline": {[]string{"record"}, "times alone; what happens at them is decided by those who set them"},
 	"core/evict": {below(upToGang, []string{"core/deadline"}),
 		"the life of an eviction; what it needs of the engine is an interface that it declares"},
-	"core/engine":                     {below(upToEvict, []string{"core/plugins"}), "joins the core; knows nothing of the world outside"},
+	"core/message": {[]string{"record", "core/cluster", "core/place"},
+		"what goes into the engine and comes out, as data; it knows nothing of what the engine does with it"},
+	"core/state": {below(upToPlace, []string{"core/gang", "core/evict", "core/message"}),
+		"the facts of an engine as data; it knows nothing of how the engine goes on from them"},
+	"core/engine": {below(upToEvict, []string{"core/plugins", "core/message", "core/state"}),
+		"joins the core; knows nothing of the world outside"},
 	"core/plugins":                    {below(upToPlugin, subjects), "the registry of the default plugins, for the engine and above; queue and place do not know it"},
 	"core/plugins/basic":              {upToPlugins, "plugins of one subject know no other subject"},
 	"core/plugins/podaffinity":        {upToPlugins, "as core/plugins/basic"},
@@ -139,6 +144,7 @@ var graph = map[string]layer{
 	"internal/mutation/mutants":  {[]string{"internal/mutation"}, "the command of internal/mutation"},
 	"internal/e2e/checker":       {nil, "judges placements by the API server alone, so shares no code with what it judges"},
 	"internal/plugintest":        {upToPlugin, "builders and checks for tests of plugins"},
+	"internal/resumetest":        {below(upToAnswers), "compares an engine with a resumed one, for tests of the engine and of plugins"},
 	"internal/fault":             {nil, "stands between a scheduler and its API server; it knows neither"},
 	"internal/ecosystem": {[]string{"internal/testcluster"},
 		"runs other projects' controllers; like them, it knows only the API server"},

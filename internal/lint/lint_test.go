@@ -56,6 +56,8 @@ func TestOnePageListsWhatIsNotImplemented(t *testing.T) { report(t, Unimplemente
 
 func TestNoTestSkipsItself(t *testing.T) { report(t, Skips(load(t))) }
 
+func TestFieldsOfStateAreKeptOrDerived(t *testing.T) { report(t, Facts(load(t))) }
+
 func TestGoroutinesStartInFewPlaces(t *testing.T) {
 	found, counts := Goroutines(load(t))
 	report(t, found)

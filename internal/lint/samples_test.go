@@ -3,6 +3,7 @@
 package lint
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -283,4 +284,31 @@ func TestSampleUnimplemented(t *testing.T) {
 	}
 	expect(t, says("docs/gangs.md"), `docs/gangs.md:1 says "Not built yet"`)
 	expect(t, says(unimplementedPage))
+}
+
+// TestSampleFacts: a field without a mark is found, also in a struct that a kept field holds, in another package, and
+// behind a pointer; one that a derived field holds is not.
+func TestSampleFacts(t *testing.T) {
+	saved := owners
+	owners = map[string][]string{"core/queue": {"Queue"}}
+	defer func() { owners = saved }()
+	const queue = "package queue\nimport \"" + Module + "/core/deadline\"\n" +
+		"type Queue struct {\n\tnow int // kept\n\tunits map[string]*unit // kept; name -> unit\n" +
+		"\tcache cache // derived: from units\n\tdue deadline.Entry // kept\n%s}\n" +
+		"type unit struct {\n\tname string // kept\n%s}\n" +
+		"type cache struct{ all []*unit }\ntype Value struct{ A, B int }\n"
+	const entry = "package deadline\ntype Entry struct {\n\tAt int // kept\n%s}\n"
+	tree := func(inQueue, inUnit, inEntry string) *Tree {
+		return sample(t, "core/queue/a.go", fmt.Sprintf(queue, inQueue, inUnit),
+			"core/deadline/a.go", fmt.Sprintf(entry, inEntry))
+	}
+	expect(t, Facts(tree("", "", "")))
+	expect(t, Facts(tree("\tnew int\n", "", "")), "field new of Queue")
+	expect(t, Facts(tree("\tnew int // a number\n", "", "")), "field new of Queue")
+	expect(t, Facts(tree("\tnew int // derived:\n", "", "")), "field new of Queue")
+	expect(t, Facts(tree("\tv Value // kept\n", "", "")))
+	expect(t, Facts(tree("", "\tnew int\n", "")), "field new of unit")
+	expect(t, Facts(tree("", "", "\tindex int\n")), "field index of Entry")
+	expect(t, Facts(tree("\tcache2 *cache // kept\n", "", "")), "field all of cache")
+	expect(t, Facts(sample(t, "core/queue/a.go", "package queue\n")), "has no struct Queue")
 }

@@ -37,7 +37,11 @@ type header struct {
 	Features config.Features `json:"features"`
 }
 
-const format = "tape/v1"
+// The formats. A recording of formatFromState has the lines of a State between the first line and the first event.
+const (
+	formatFromStart = "tape/v1"
+	formatFromState = "tape/v2"
+)
 
 // Recorder writes a recording. It is an observer of the loop, which is one goroutine, and so needs no lock. The first
 // call after flushEvery writes its buffer.
@@ -54,13 +58,28 @@ type Recorder struct {
 // flushEvery bounds how much of a recording a crash can lose, while there are events.
 const flushEvery = time.Second
 
-// Create starts a recording in a new file; an existing file is not overwritten.
+// Create starts a recording of a new engine in a new file; an existing file is not overwritten.
 func Create(path string, maxBytes int64, c config.Resolved, timeout time.Duration) (*Recorder, error) {
+	return create(path, maxBytes, header{Kumiki: formatFromStart, UnschedulableTimeout: timeout}, c)
+}
+
+// CreateFrom is Create for an engine that has a past. It sorts the lists of the State.
+func CreateFrom(path string, maxBytes int64, c config.Resolved, timeout time.Duration, st *engine.State) (
+	*Recorder, error) {
+	r, err := create(path, maxBytes, header{Kumiki: formatFromState, UnschedulableTimeout: timeout}, c)
+	if err == nil {
+		r.write(recording.AppendState(nil, st))
+	}
+	return r, err
+}
+
+func create(path string, maxBytes int64, h header, c config.Resolved) (*Recorder, error) {
 	wire, err := c.WithoutSecrets().Wire()
 	if err != nil {
 		return nil, err
 	}
-	first, err := json.Marshal(header{format, wire, timeout, c.Features})
+	h.Config, h.Features = wire, c.Features
+	first, err := json.Marshal(h)
 	if err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
 	}
@@ -136,15 +155,15 @@ func (s Step) Differs() bool {
 	return !bytes.Equal(bytes.Join(s.Then, []byte("\n")), bytes.Join(s.Now, []byte("\n")))
 }
 
-// Play feeds a recording to a new engine and calls f for each event, until f fails or the recording ends. It is an
-// error if the recording was made with a custom plugin that plugins do not have.
+// Play feeds a recording to a new engine, or to one that is resumed from the State with which the recording begins, and
+// calls f for each event, until f fails or the recording ends. It is an error if the recording was made with a custom
+// plugin that plugins do not have.
 func Play(in io.Reader, plugins app.Plugins, f func(*engine.Engine, Step) error) error {
-	lines := bufio.NewReaderSize(in, 1<<20)
-	e, foreign, err := start(lines, plugins)
+	lines, reader := bufio.NewReaderSize(in, 1<<20), recording.NewReader()
+	e, foreign, first, err := start(lines, reader, plugins)
 	if err != nil {
 		return err
 	}
-	reader := recording.NewReader()
 	var step *Step
 	play := func() error {
 		if step == nil {
@@ -163,7 +182,7 @@ func Play(in io.Reader, plugins app.Plugins, f func(*engine.Engine, Step) error)
 		}
 		return f(e, *step)
 	}
-	for at, events := 2, 0; ; at++ {
+	for at, events := first, 0; ; at++ {
 		raw, err := lines.ReadBytes('\n')
 		if err != nil { // a last line without an end was truncated by a crash
 			return play()
@@ -187,38 +206,69 @@ func Play(in io.Reader, plugins app.Plugins, f func(*engine.Engine, Step) error)
 	}
 }
 
-// start makes the engine that the first line describes. In place of foreign code, the recording answers; nil when there
-// is none.
-func start(lines *bufio.Reader, plugins app.Plugins) (*engine.Engine, *recording.Foreign, error) {
+// start makes the engine with which a recording begins, and returns the number of the first line of its events. In
+// place of foreign code, the recording answers; nil when there is none.
+func start(lines *bufio.Reader, reader *recording.Reader, plugins app.Plugins) (
+	e *engine.Engine, foreign *recording.Foreign, first int, err error) {
+	h, cfg, foreign, err := readHeader(lines, plugins)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	if h.Kumiki == formatFromStart {
+		return engine.New(cfg), foreign, 2, nil
+	}
+	for at := 2; ; at++ {
+		raw, err := lines.ReadBytes('\n')
+		if err != nil {
+			return nil, nil, 0, fmt.Errorf("line %d: the recording ends before the state with which it begins", at)
+		}
+		st, err := reader.State(raw, &cfg)
+		if err == nil && st != nil {
+			e, err = engine.Resume(cfg, *st)
+		}
+		if err != nil {
+			return nil, nil, 0, fmt.Errorf("line %d: %w", at, err)
+		}
+		if st != nil {
+			return e, foreign, at + 1, nil
+		}
+	}
+}
+
+// readHeader reads the first line, and makes the configuration that it describes.
+func readHeader(lines *bufio.Reader, plugins app.Plugins) (
+	h header, cfg engine.Config, foreign *recording.Foreign, err error) {
 	first, err := lines.ReadBytes('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, nil, fmt.Errorf("reading the recording: %w", err)
+		return h, cfg, nil, fmt.Errorf("reading the recording: %w", err)
 	}
-	h := header{Features: config.DefaultFeatures()}
-	if err := json.Unmarshal(first, &h); err != nil || h.Kumiki != format || h.Config == nil {
-		return nil, nil, fmt.Errorf("not a recording: the first line does not say %q", format)
+	h.Features = config.DefaultFeatures()
+	if err := json.Unmarshal(first, &h); err != nil || h.Kumiki != formatFromStart && h.Kumiki != formatFromState ||
+		h.Config == nil {
+		return h, cfg, nil, fmt.Errorf("not a recording: the first line does not say %q or %q", formatFromStart,
+			formatFromState)
 	}
 	if missing := plugins.Missing(h.Config); len(missing) > 0 {
-		return nil, nil, fmt.Errorf("the recording was made with custom plugins that this program does not have: %s; "+
-			"replay it with the program that recorded it", strings.Join(missing, ", "))
+		return h, cfg, nil, fmt.Errorf("the recording was made with custom plugins that this program does not have: "+
+			"%s; replay it with the program that recorded it", strings.Join(missing, ", "))
 	}
 	text, err := json.Marshal(h.Config)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
+		return h, cfg, nil, fmt.Errorf("reading the recording's configuration: %w", err)
 	}
 	plugins = plugins.With(h.Features)
 	resolved, err := plugins.ParseConfig(text)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
+		return h, cfg, nil, fmt.Errorf("reading the recording's configuration: %w", err)
 	}
-	cfg, err := plugins.EngineConfig(resolved)
+	cfg, err = plugins.EngineConfig(resolved)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
+		return h, cfg, nil, fmt.Errorf("reading the recording's configuration: %w", err)
 	}
 	cfg.UnschedulableTimeout = record.Time(h.UnschedulableTimeout)
-	foreign, err := app.Replayed(context.Background(), resolved, &cfg)
+	foreign, err = app.Replayed(context.Background(), resolved, &cfg)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
+		return h, cfg, nil, fmt.Errorf("reading the recording's configuration: %w", err)
 	}
-	return engine.New(cfg), foreign, nil
+	return h, cfg, foreign, nil
 }

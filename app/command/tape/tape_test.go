@@ -325,3 +325,67 @@ func TestCustomPluginInARecording(t *testing.T) {
 		t.Errorf("without the plugin: %v", err)
 	}
 }
+
+// TestBeginsWithAState: a recording may begin in the middle of the life of an engine. It has the same effects, and one
+// that ends within its State is no recording.
+func TestBeginsWithAState(t *testing.T) {
+	c := config.Default()
+	var plugins app.Plugins
+	cfg, err := plugins.EngineConfig(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.UnschedulableTimeout = record.Time(5 * time.Minute)
+	e := engine.New(cfg)
+	var r *Recorder
+	path := filepath.Join(t.TempDir(), "tape")
+	events := 0
+	err = Play(strings.NewReader(recorded(t, DefaultMaxBytes)), plugins, func(_ *engine.Engine, s Step) error {
+		if s.Number == 7 { // one of two pods is decided
+			st := e.State()
+			if r, err = CreateFrom(path, DefaultMaxBytes, c, 5*time.Minute, &st); err != nil {
+				return err
+			}
+		}
+		effects := e.Step(s.Event)
+		if r != nil {
+			r.Observe(s.Event, effects)
+			events++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(raw)
+	if played, different, err := play(text); err != nil || played != events || events == 0 || different != 0 {
+		t.Errorf("%d events of %d, %d different, %v", played, events, different, err)
+	}
+	state := strings.Index(text, `{"state":`)
+	for cut, want := range map[int]string{
+		state:      "the recording ends before the state with which it begins",
+		state + 40: "the recording ends before the state with which it begins",
+	} {
+		if _, _, err := play(text[:cut]); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("cut at %d: %v, want %s", cut, err, want)
+		}
+	}
+	for what, changed := range map[string]string{
+		"an unknown record":   strings.Replace(text, `{"record":"Pod"`, `{"record":"Prod"`, 1),
+		"a record too few":    strings.Replace(text, `"spec":0`, `"spec":9`, 1),
+		"a pod that is twice": strings.Replace(text, `"Pending":[0`, `"Pending":[99`, 1),
+	} {
+		if changed == text {
+			t.Errorf("%s: the recording has none of it:\n%s", what, text)
+		} else if _, _, err := play(changed); err == nil || !strings.Contains(err.Error(), "line ") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

@@ -57,30 +57,30 @@ func (pl *VolumeBinding) Reserve(t *cluster.Trial, p *cluster.Pod, n cluster.Nod
 
 // heldVolumes are the volumes and claims that are being prepared for a pod on a node.
 type heldVolumes struct {
-	pl   *VolumeBinding
-	node string
+	pl   *VolumeBinding // derived: the plugin
+	node string         // kept
 	// started is when the wait for the volume controller began; valid if waits.
-	started record.Time
-	waits   bool
+	started record.Time // kept
+	waits   bool        // kept
 
-	taken []heldVolume
-	made  []heldClaim
+	taken []heldVolume // kept
+	made  []heldClaim  // kept
 }
 
 // heldVolume is a volume that is given to a claim.
 type heldVolume struct {
-	claim *v1.PersistentVolumeClaim
-	is    *v1.PersistentVolume // as it will be
+	claim *v1.PersistentVolumeClaim // kept
+	is    *v1.PersistentVolume      // kept; as it will be
 	// written is set if the volume is not that already, so that a new version of it will be seen.
-	written bool
+	written bool // kept
 	// byController is set if the scheduler, not the user, chose the volume.
-	byController bool
+	byController bool // kept
 }
 
 // heldClaim is a claim that gets its selected node.
 type heldClaim struct {
-	is      *v1.PersistentVolumeClaim
-	written bool
+	is      *v1.PersistentVolumeClaim // kept
+	written bool                      // kept
 }
 
 func (h *heldVolumes) take(t *cluster.Trial, found taking) {

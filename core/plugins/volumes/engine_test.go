@@ -18,9 +18,6 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
-	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
-	"github.com/kumiki-scheduler/kumiki/core/plugins/volumes"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -44,20 +41,14 @@ type storage struct {
 	watch    []engine.Event   // on its way to the engine
 	prepares []engine.Prepare // asked for, not yet carried out
 	binds    []engine.Bind
+	events   []engine.Event // all that the engine got
 }
 
 const hosts = 3
 
 func newStorage(t *rapid.T) *storage {
-	vb, err := volumes.NewVolumeBinding(volumes.DefaultVolumeBindingArgs())
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := &storage{t: t, intake: convert.NewIntake(), volumes: map[string]*v1.PersistentVolume{}, claims: map[string]*v1.PersistentVolumeClaim{}, bound: map[string]string{}}
-	s.engine = engine.New(engine.Config{
-		Seed: 7, Less: basic.PrioritySort{}, InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second,
-		Profiles: []engine.Profile{{Filters: []plugin.Filter{vb}, Wakers: []plugin.Waker{vb}, Reservers: []plugin.Reserver{vb}}},
-	})
+	s.engine = engine.New(config())
 	later := storagev1.VolumeBindingWaitForFirstConsumer
 	for name, provisioner := range map[string]string{"local": "kubernetes.io/no-provisioner", "made": "disk.example.com"} { // order: two objects
 		s.send(engine.ObjectSet{Object: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, VolumeBindingMode: &later}})
@@ -72,6 +63,7 @@ func newStorage(t *rapid.T) *storage {
 }
 
 func (s *storage) send(ev engine.Event) {
+	s.events = append(s.events, ev)
 	for _, f := range s.engine.Step(ev) {
 		switch f := f.(type) {
 		case engine.Prepare:

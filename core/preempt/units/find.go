@@ -24,18 +24,18 @@ type limits struct {
 // with one store. It must not be used by two goroutines at a time.
 type Finder struct {
 	// Finder searches where all units are pods. Its budgets are those of both searches.
-	preempt.Finder
+	preempt.Finder // kept
 
-	index index
+	index index // derived: follows the store
 
 	// Of the search in progress.
-	candidates candidates
-	capacity   capacity
-	singlePod  singlePod
+	candidates candidates // derived: of one search
+	capacity   capacity   // derived: of one search
+	singlePod  singlePod  // derived: of one search
 	// wasSinglePod reports that the last search was the single-pod search; refuted, that a dry run once contradicted
 	// one. That is a fault, and the search for gangs takes its place. Tests read both.
-	wasSinglePod, refuted bool
-	limits                limits
+	wasSinglePod, refuted bool   // derived: read by tests only
+	limits                limits // derived: set by tests only
 }
 
 // Fork returns a Finder for the same budgets, with what was spent of them. What it finds and spends does not change f.

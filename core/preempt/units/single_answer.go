@@ -181,16 +181,20 @@ func (o *singlePod) excluded() (list []Considered) {
 			}
 		}
 	}
-	for id := range o.index.gangs {
-		g := &o.index.gangs[id]
-		if !g.goesWhole() || int32(id) == o.own || o.mayEvictGang(int32(id)) {
-			continue
-		}
-		pods := o.index.live(int32(id))
-		list = append(list, Considered{Gang: g.key, Pod: pods[0].pod, Pods: len(pods), Priority: g.priority,
-			Why: whyStays(o.q, g.priority, whyGangStays(o.q, pods))})
-		if len(list) == MaxConsidered {
-			break
+	seen := make([]bool, len(o.index.gangs)) // id -> it was visited
+	for n := range o.index.rows {
+		for i := range o.index.rows[n].parts { // in the order of the rows: ids depend on what was searched before
+			id := o.index.rows[n].parts[i].gang
+			if seen[id] || id == o.own || o.mayEvictGang(id) {
+				continue
+			}
+			seen[id] = true
+			g, pods := &o.index.gangs[id], o.index.live(id)
+			list = append(list, Considered{Gang: g.key, Pod: pods[0].pod, Pods: len(pods), Priority: g.priority,
+				Why: whyStays(o.q, g.priority, whyGangStays(o.q, pods))})
+			if len(list) == MaxConsidered {
+				return list
+			}
 		}
 	}
 	return list

@@ -15,14 +15,15 @@ import (
 // Budgets are the disruption budgets of the cluster, with what was spent of them: evictions that were requested
 // since.
 type Budgets struct {
-	revision uint64
-	known    bool
-	list     []budget
+	revision uint64   // derived: of what follows from the objects
+	known    bool     // derived: as revision
+	list     []budget // derived: from the objects
 	// covering: spec that pods share -> the budgets that select them.
-	covering map[*cluster.PodSpec]covered
-	left     []int32 // index in list -> what the budget still allows, in the current count
+	covering map[*cluster.PodSpec]covered // derived: from the objects
+	// left: index in list -> what the budget still allows, in the current count.
+	left []int32 // derived: of one count
 	// spent are the pods whose eviction was requested since the object changed last.
-	spent map[*policyv1.PodDisruptionBudget]map[cluster.UID]bool // budget -> pod -> true
+	spent map[*policyv1.PodDisruptionBudget]map[cluster.UID]bool // kept; for the present objects; budget -> pod -> true
 }
 
 type budget struct {

@@ -1,107 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package message
 
 import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
-	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
-
-// Event is an input of the engine.
-type Event interface{ event() }
-
-// The events.
-type (
-	// NodeSet says that a node exists in this version.
-	NodeSet struct{ Node *cluster.Node }
-
-	// NodeGone says that a node object was deleted.
-	NodeGone struct{ Name string }
-
-	// PodSet says that a pod exists in this version: pending or bound, of this scheduler or another. Pods that
-	// have ended (Succeeded, Failed) are PodGone.
-	PodSet struct{ Pod *cluster.Pod }
-
-	// PodGone says that a pod was deleted or has ended.
-	PodGone struct{ Pod record.PodRef }
-
-	// ObjectSet says that an object other than a pod or node exists in this version.
-	ObjectSet struct{ Object cluster.Object }
-
-	// ObjectGone says that such an object was deleted.
-	ObjectGone struct {
-		Kind cluster.Kind
-		Key  cluster.ObjectKey
-	}
-
-	// WritesDone answers a Prepare effect.
-	WritesDone struct {
-		Pod      record.PodRef
-		Decision uint64
-		Message  string // of the error, empty when all writes were carried out
-	}
-
-	// BindDone answers a Bind effect.
-	BindDone struct {
-		Pod     record.PodRef
-		Node    string
-		Outcome BindOutcome
-		Message string // of the error, empty when bound
-	}
-
-	// EvictDone answers an Evict effect.
-	EvictDone struct {
-		For      record.PodRef
-		Decision uint64
-		Message  string // of the first error, empty when all victims were deleted
-	}
-
-	// Activate asks that pods be tried at once, whatever they wait for.
-	Activate struct{ Pods []record.PodRef }
-
-	// Tick says what time it is.
-	Tick struct{ Now record.Time }
-
-	// Synced says that the initial lists are complete.
-	Synced struct{}
-
-	// Cycle runs one scheduling cycle if a unit is ready.
-	Cycle struct{}
-)
-
-// BindOutcome is what became of a bind.
-type BindOutcome uint8
-
-// The outcomes. An unknown outcome is not among them: kube re-reads the pod first.
-const (
-	// Bound: the API server has the pod on the node.
-	Bound BindOutcome = iota
-	// BindFailed: the API server does not have it on a node; the pod is tried again after an error backoff.
-	BindFailed
-	// BoundElsewhere: the pod is bound, to another node than asked.
-	BoundElsewhere
-	// PodVanished: the pod is gone, or another pod of the same name is in its place.
-	PodVanished
-	// BindRecalled: the bind was withdrawn before it was sent, as a Recall asked or because binds are held for a while.
-	BindRecalled
-)
-
-func (NodeSet) event()    {}
-func (NodeGone) event()   {}
-func (PodSet) event()     {}
-func (PodGone) event()    {}
-func (BindDone) event()   {}
-func (ObjectSet) event()  {}
-func (ObjectGone) event() {}
-func (WritesDone) event() {}
-func (EvictDone) event()  {}
-func (Activate) event()   {}
-func (Tick) event()       {}
-func (Synced) event()     {}
-func (Cycle) event()      {}
 
 // Effect is something the engine asks the world to do. Every effect is safe to repeat.
 type Effect interface{ effect() }
@@ -312,45 +217,6 @@ func (Wake) effect()             {}
 func (Moved) effect()            {}
 func (Decided) effect()          {}
 func (Trouble) effect()          {}
-
-// StepName numbers the steps of the cycle, for the Meter.
-type StepName uint8
-
-// Meter receives where the work is. The engine never reads time: kube's Meter does, replay's is empty, and effects
-// never depend on it.
-type Meter interface {
-	// Enter starts a numbered step of the cycle; it ends the step before.
-	Enter(step StepName)
-	// Plugin starts one plugin's work at a point, and ends what was started before in the step. An empty name
-	// stands for what several plugins do at once.
-	Plugin(at plugin.Point, name string)
-	// Leave ends the cycle.
-	Leave()
-	// Meter hears of events and hints, inside cycles and outside.
-	queue.Meter
-}
-
-// NoMeter measures nothing.
-type NoMeter struct{}
-
-// Enter does nothing.
-func (NoMeter) Enter(StepName) {}
-
-// Plugin does nothing.
-func (NoMeter) Plugin(plugin.Point, string) {}
-
-// Leave does nothing.
-func (NoMeter) Leave() {}
-
-// Happened does nothing.
-func (NoMeter) Happened(plugin.Event) {}
-
-// Ask does nothing.
-func (NoMeter) Ask() {}
-
-// Answered does nothing.
-func (NoMeter) Answered(string, plugin.Event, plugin.Hint, bool) {}
-func (NoMeter) StaysGated(record.QueueMove)                      {}
 
 // Answer is one answer of foreign code, as it stands in a recording.
 type Answer struct {
