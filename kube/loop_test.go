@@ -43,7 +43,7 @@ func (s *script) Step(ev engine.Event) []engine.Effect {
 		s.log = append(s.log, "cycle")
 		return []engine.Effect{engine.Bind{Pod: record.PodRef{Namespace: "ns", Name: "p", UID: fmt.Sprint(s.ready)}}}
 	default:
-		s.log = append(s.log, strings.TrimPrefix(fmt.Sprintf("%T", ev), "engine."))
+		s.log = append(s.log, strings.TrimPrefix(fmt.Sprintf("%T", ev), "message."))
 	}
 	if s.onAny != nil {
 		return s.onAny(ev)
