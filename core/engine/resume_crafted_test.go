@@ -129,8 +129,8 @@ func TestAnswersBeforeAPanicAreResumed(t *testing.T) {
 	checkCrafted(t, config, c.events, "Answers")
 }
 
-// TestGatesThatWereAskedBeforeAPanicAreResumed: a gang whose gate was asked before a panic in the same tick is told
-// with the next one.
+// TestGatesThatWereAskedBeforeAPanicAreResumed: if a gate was asked before a panic in the same tick, its gang is
+// reported with the next tick.
 func TestGatesThatWereAskedBeforeAPanicAreResumed(t *testing.T) {
 	c := &crafted{intake: convert.NewIntake()}
 	c.node("n0", func(*v1.Node) {})

@@ -81,7 +81,20 @@ func (c *Client) get(ctx context.Context, path string, into any) error {
 
 // open sends a request and returns the body of a successful response.
 func (c *Client) open(ctx context.Context, path string) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+view.Prefix+path, nil)
+	resp, err := c.send(ctx, view.Prefix+path)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	return nil, refusal(resp, resp.Request.URL.Path)
+}
+
+// send sends a GET of a path of the scheduler. The caller closes the body of the response.
+func (c *Client) send(ctx context.Context, path string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("asking the scheduler: %w", err)
 	}
@@ -89,11 +102,7 @@ func (c *Client) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scheduler %s does not answer: %w", c.Holder, err)
 	}
-	if resp.StatusCode == http.StatusOK {
-		return resp.Body, nil
-	}
-	defer resp.Body.Close()
-	return nil, refusal(resp, req.URL.Path)
+	return resp, nil
 }
 
 // StatusError is an answer of the scheduler other than OK to Fetch.
@@ -119,20 +128,16 @@ func (e *StatusError) Error() string {
 // Fetch returns the answer to a GET of a path that kube-scheduler serves too, such as /metrics, with a query. The error
 // is a *StatusError if the scheduler answers something else than OK. The caller closes the answer.
 func (c *Client) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	resp, err := c.send(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("asking the scheduler: %w", err)
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("scheduler %s does not answer: %w", c.Holder, err)
+		return nil, err
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<12))
-	return nil, &StatusError{Code: resp.StatusCode, Path: req.URL.Path, Message: string(text)}
+	return nil, &StatusError{Code: resp.StatusCode, Path: resp.Request.URL.Path, Message: string(text)}
 }
 
 // refusal converts a response that is not OK to an error for users.
