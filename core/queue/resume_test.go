@@ -60,8 +60,8 @@ func scenarios(t *testing.T) (texts []string) {
 	return texts
 }
 
-// TestStoriesResumed restores the queue after each line of each scenario, and nothing happens differently.
-func TestStoriesResumed(t *testing.T) {
+// TestResumedStories restores the queue after each line of each scenario, and nothing happens differently.
+func TestResumedStories(t *testing.T) {
 	for _, text := range scenarios(t) {
 		told, err := tellResumed(text, func(*State) {})
 		if err != nil || told != text {
