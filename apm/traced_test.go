@@ -131,16 +131,29 @@ func spin(amount time.Duration) {
 //go:noinline
 func waitForMessage(c chan int) { <-c }
 
-var kept [][]byte
+var kept []byte
 
-// allocateMiB allocates n MiB.
+// allocateMiBs allocates blocks of 1 MiB until its thread has used an amount of CPU time, so that the profiler has
+// samples of it however fast the machine is.
 //
 //go:noinline
-func allocateMiB(n int) {
-	for range n {
-		kept = append(kept, make([]byte, 1<<20))
+func allocateMiBs(amount time.Duration) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	end := threadCPU() + amount
+	for threadCPU() < end {
+		kept = make([]byte, 1<<20)
 	}
 	kept = nil
+}
+
+// threadCPU is the CPU time of the calling thread.
+func threadCPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_THREAD, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 const workers = 7
@@ -151,7 +164,7 @@ func threeKinds() {
 	message := make(chan int)
 	done.Go(func() { waitForMessage(message) })
 	done.Go(func() { spin(300 * time.Millisecond) })
-	done.Go(func() { allocateMiB(64) })
+	done.Go(func() { allocateMiBs(200 * time.Millisecond) })
 	workqueue.ParallelizeUntil(context.Background(), workers, 10*workers, func(int) { spin(time.Millisecond) })
 	close(message)
 	done.Wait()
@@ -253,9 +266,9 @@ func TestEachKindOfGoroutineShows(t *testing.T) {
 	if blocking.Samples > 0 || blocking.Blocked[Chan] == 0 || blocking.Blocked[Sync] > 0 {
 		t.Errorf("waitForMessage is %+v", blocking)
 	}
-	allocating := rowNamed(t, p.Functions, "apm.allocateMiB")
+	allocating := rowNamed(t, p.Functions, "apm.allocateMiBs")
 	if allocating.Allocated == nil || *allocating.Allocated < 32<<20 {
-		t.Errorf("allocateMiB allocated %v", allocating.Allocated)
+		t.Errorf("allocateMiBs allocated %v", allocating.Allocated)
 	}
 	pool := rowNamed(t, p.Goroutines, "workqueue.ParallelizeUntil.func1")
 	if pool.Lane != OtherWorkers || !pool.InLoop || *pool.Calls != workers || pool.AtOnce < 1 ||
