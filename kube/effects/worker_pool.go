@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -38,11 +39,12 @@ type workerPool[J any] struct {
 	limit int     // on the pods that are worked for at once
 	do    func(J) // carries out one job
 
+	busy atomic.Int32 // jobs begun that have not ended; any goroutine may read it without the mutex
+
 	mu      sync.Mutex
 	lanes   map[string]*lane[J] // UID of a pod -> its jobs; a lane without a worker and without jobs is not kept long
 	ready   []*lane[J]          // lanes without a worker, oldest first; those without a job are skipped
 	running int                 // workers
-	busy    int                 // jobs begun that have not ended
 	held    bool                // no job is begun for the moment
 	closed  bool                // no job is begun any more
 	workers sync.WaitGroup
@@ -105,11 +107,7 @@ func (c *workerPool[J]) Hold(on bool) {
 }
 
 // InFlight is how many jobs were begun and have not ended.
-func (c *workerPool[J]) InFlight() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.busy
-}
+func (c *workerPool[J]) InFlight() int { return int(c.busy.Load()) }
 
 // takeBack takes back the first job of a pod that is the one meant and that was not begun. It reports whether there was
 // one.
@@ -166,11 +164,11 @@ func (c *workerPool[J]) work() {
 		if len(l.jobs) > 0 {
 			next := l.jobs[0]
 			l.jobs = slices.Delete(l.jobs, 0, 1)
-			c.busy++
+			c.busy.Add(1)
 			c.mu.Unlock()
 			c.do(next)
 			c.mu.Lock()
-			c.busy--
+			c.busy.Add(-1)
 		}
 		if len(l.jobs) > 0 {
 			c.ready = append(c.ready, l)

@@ -217,8 +217,8 @@ func TestEachJobIsBegunOnceOrTakenBackOnce(t *testing.T) {
 					r.Fatalf("job %d ended %d times", i, ended[i])
 				}
 			}
-			if len(s.lanes) != 0 || s.running != 0 || s.busy != 0 {
-				r.Fatalf("%d lanes, %d workers and %d jobs are left", len(s.lanes), s.running, s.busy)
+			if len(s.lanes) != 0 || s.running != 0 || s.InFlight() != 0 {
+				r.Fatalf("%d lanes, %d workers and %d jobs are left", len(s.lanes), s.running, s.InFlight())
 			}
 		})
 	})
