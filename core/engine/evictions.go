@@ -57,14 +57,12 @@ func (h evictHost) DecidedQuorum(key cluster.GangKey) int {
 }
 
 func (h evictHost) Need(u *queue.Unit) gang.Need { return h.e.gangAttempt(u).Need }
-func (h evictHost) GangsBlocked() bool           { return len(h.e.blocked()) > 0 }
+func (h evictHost) GangsBlocked() bool           { return h.e.blocked.Any() }
 
 func (h evictHost) Reconsider(key cluster.GangKey, cause string) { h.e.reconsider(key, cause) }
 
 func (h evictHost) EndHold(key cluster.GangKey, why string) {
-	if h.e.held.hold != nil && h.e.held.hold.gang == key {
-		h.e.held.dropHold(why)
-	}
+	h.e.blocked.GiveUpHold(key, why)
 }
 
 func (h evictHost) Denominated(pods []*cluster.Pod, reason string) {

@@ -71,7 +71,8 @@ func WorksInSessions(e *Engine) bool { return !e.pace.wakes() }
 // have victims that are not gone, and how many preemptors budgets bar.
 func UnderWay(e *Engine) (holds bool, gangs, pods, barred int) {
 	gangs, pods, barred = e.evictions.UnderWay()
-	return e.held.hold != nil, gangs, pods, barred
+	_, holds = e.blocked.Held()
+	return holds, gangs, pods, barred
 }
 
 // InSession reports whether a session is under way.
@@ -89,7 +90,14 @@ func EndSessionWith(e, other *Engine) {
 }
 
 // GangsRemembered is how many gangs something is remembered of.
-func GangsRemembered(e *Engine) int { return len(e.gangs.of) }
+func GangsRemembered(e *Engine) int {
+	all := map[cluster.GangKey]bool{} // gang -> something is known of it
+	for key := range e.gangs.of {     // order: a set is made
+		all[key] = true
+	}
+	e.blocked.Each(func(key cluster.GangKey) { all[key] = true })
+	return len(all)
+}
 
 // Plain is an engine whose attempts all scan the nodes: the slow twin of the negative-result cache.
 func Plain(e *Engine) *Engine {
@@ -128,10 +136,8 @@ func Stale(e *Engine) string {
 		return ""
 	}
 	rules, stale := gangRules{e}, ""
-	for key, st := range e.gangs.of { // order: any message will do
-		if u := e.queue.Gang(key); len(st.spared) > 0 && (u == nil || u.Gate != "" || u.Aside != "" || u.Extra()) {
-			stale += fmt.Sprintf("room is kept from extras for gang %s, which does not wait for it; ", key)
-		}
+	if err := e.blocked.CheckWaiting(); err != nil {
+		stale = err.Error() + "; "
 	}
 	e.queue.EachGang(func(u *queue.Unit) {
 		_, where, _ := e.queue.Lookup(u.UID())

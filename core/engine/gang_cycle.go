@@ -96,9 +96,8 @@ func (e *Engine) assumeGang(a gang.Attempt, trial *cluster.Trial) {
 	st := e.stateOf(a.Gang)
 	st.complete = st.complete || a.Held > 0 && e.wasWhole(a.Gang, e.store.Snapshot().GangMembers(a.Gang))
 	trial.Commit()
-	st.blocked, st.verdict, st.quorum = 0, gang.Placed, a.Quorum
-	e.deadlines.Stop(&st.scaleUp)
-	e.gangs.endSparing(a.Gang)
+	st.quorum = a.Quorum
+	e.blocked.Placed(a.Gang)
 }
 
 // placedOf returns the members that have a place.
@@ -138,7 +137,7 @@ func (e *Engine) bindGang(a gang.Attempt) {
 		e.decided(d)
 		e.binds.depart(f)
 	}
-	e.held.useHold(a.Gang)
+	e.blocked.EndHold(a.Gang)
 	e.evictions.GangPlaced(a.Gang, a.Need.Members, a.Answer.Nodes)
 }
 
@@ -150,22 +149,18 @@ func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, a gang.Attempt) {
 	if a.Answer.Verdict == gang.Failed {
 		reason, why = ReasonError, failed
 	}
-	st := e.stateOf(a.Gang)
-	st.verdict = a.Answer.Verdict
 	plan := e.evictions.ForGang(&prof.evicts, a) // before the queue takes the unit back: a gate may close behind it
 	e.queue.Requeue(unit, why)
 	shown := e.evictions.ActForGang(&prof.evicts, a, plan, &d)
 	e.decided(d)
 	waits := plan.Verdict == preempt.Evict || plan.Verdict == preempt.NotEligible
 	if waits { // for the capacity that is freed for it
-		e.gangs.endSparing(a.Gang)
-	}
-	if !waits && !unit.Extra() {
-		e.held.holdFor(a)
-		e.gangs.spare(st, a)
+		e.blocked.Evicting(a)
+	} else {
+		e.blocked.Rejected(a, unit.Extra())
 	}
 	shownReason, message := reason, d.Message
-	if reason == ReasonUnschedulable && !waits && !e.scheduleScaleUp(st) {
+	if reason == ReasonUnschedulable && !waits && !e.blocked.RequestsNodes(a.Gang) {
 		shownReason = ReasonGated
 		message += " (no nodes are requested from autoscalers at present: gangs.scaleUp)"
 	}
@@ -190,11 +185,11 @@ func (e *Engine) gangRejection(a gang.Attempt) record.Decision {
 	if a.Answer.Verdict == gang.Failed {
 		d.Verdict = record.AttemptFailed
 	}
-	if h := e.held.hold; h != nil && len(h.pods) > 0 && h.gang != a.Gang && a.Answer.Verdict == gang.Unschedulable {
-		d.Message += fmt.Sprintf(" Room for %d pods is held for gang %s.", len(h.pods), h.gang)
+	if h, held := e.blocked.Held(); held && len(h.Pods) > 0 && h.Gang != a.Gang && a.Answer.Verdict == gang.Unschedulable {
+		d.Message += fmt.Sprintf(" Room for %d pods is held for gang %s.", len(h.Pods), h.Gang)
 	}
 	if a.Surplus {
-		if first := e.blocked(); len(first) > 0 {
+		if first := e.blocked.Units(); len(first) > 0 {
 			d.Message += fmt.Sprintf(" Places that gang %s could use are kept for it.", first[0].Gang)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 func (e *Engine) nominationsFor(unit *queue.Unit) place.Nominations {
 	view := gangView{Nominations: e.queue, gang: unit.Gang}
 	if unit.Extra() {
-		view.Nominations = e.gangs.sparing()
+		view.Nominations = e.blocked.Nominations()
 	}
 	if obj := e.gangObject(unit.Gang); obj != nil {
 		view.declared = obj.Priority
@@ -53,42 +53,4 @@ func (v gangView) NominatedOn(node string) []*cluster.Pod {
 		}
 	}
 	return pods
-}
-
-// spared are the nominations, with the placements that blocked gangs could use added. Immutable.
-type spared struct {
-	*queue.Queue
-	nodes []string                  // sorted
-	on    map[string][]*cluster.Pod // node -> pods that could use it, in the queue's order
-}
-
-// sparing returns the nominations that a search for placements of surplus members respects.
-func (g *gangs) sparing() spared {
-	s := spared{g.e.queue, slices.Clone(g.e.queue.NominatedNodes()), map[string][]*cluster.Pod{}}
-	count := 0
-	for _, u := range g.e.blocked() {
-		for _, place := range g.of[u.Gang].spared {
-			if g.e.pending[place.pod.UID] == nil || g.e.queue.NominationOf(place.pod.UID) != "" || count == mostSpared {
-				continue
-			}
-			count++
-			s.on[place.node] = append(s.on[place.node], place.pod)
-			s.nodes = append(s.nodes, place.node)
-		}
-	}
-	slices.Sort(s.nodes)
-	s.nodes = slices.Compact(s.nodes)
-	return s
-}
-
-// NominatedNodes returns the nodes with nominations, sorted.
-func (s spared) NominatedNodes() []string { return s.nodes }
-
-// NominatedOn returns the pods that count on a node, those that are nominated first.
-func (s spared) NominatedOn(node string) []*cluster.Pod {
-	pods, more := s.Queue.NominatedOn(node), s.on[node]
-	if len(more) == 0 {
-		return pods
-	}
-	return append(slices.Clone(pods), more...)
 }

@@ -12,13 +12,16 @@ import (
 // Invariants checks the invariants that are labelled on the fields of the engine's state. It must be called between
 // two steps, and panics with the first one that does not hold.
 func Invariants(e *Engine) {
-	for _, check := range []func(*Engine) string{pendingInvariants, bindsInvariants, gangsInvariants, holdInvariants} {
+	for _, check := range []func(*Engine) string{pendingInvariants, bindsInvariants, gangsInvariants} {
 		if broken := check(e); broken != "" {
 			panic(cluster.Broken("after " + fmt.Sprint(e.count.events) + " events: " + broken))
 		}
 	}
 	if err := e.evictions.CheckInvariants(); err != nil {
 		panic(cluster.Broken("after " + fmt.Sprint(e.count.events) + " events: evictions: " + err.Error()))
+	}
+	if err := e.blocked.CheckInvariants(); err != nil {
+		panic(cluster.Broken("after " + fmt.Sprint(e.count.events) + " events: blocked gangs: " + err.Error()))
 	}
 }
 
@@ -84,31 +87,11 @@ func gangsInvariants(e *Engine) string {
 		switch {
 		case key == (cluster.GangKey{}):
 			return "something is remembered of no gang"
-		case len(st.spared) > mostSpared:
-			return fmt.Sprintf("gang %s keeps %d places from extras", key, len(st.spared))
-		case st.partialSince > e.now || st.blocked > e.now:
-			return fmt.Sprintf("gang %s is in part since %d and blocked since %d, at %d", key, st.partialSince, st.blocked, e.now)
-		case st.scaleUp.At() != 0 && st.scaleUp.At() <= e.now:
-			return fmt.Sprintf("gang %s requests nodes until %d, and it is %d", key, st.scaleUp.At(), e.now)
+		case st.partialSince > e.now:
+			return fmt.Sprintf("gang %s is in part since %d, at %d", key, st.partialSince, e.now)
 		case e.store.Snapshot().GangHolds(key) == 0 && !e.queue.HasGang(key) && st.told == (GangStatus{}):
 			return fmt.Sprintf("gang %s has no pods and is remembered", key)
 		}
-	}
-	return ""
-}
-
-func holdInvariants(e *Engine) string {
-	h := e.held.hold
-	if h == nil {
-		return ""
-	}
-	switch u := e.queue.Gang(h.gang); {
-	case u == nil || u.Gate != "" || u.Extra():
-		return fmt.Sprintf("capacity is held for gang %s, which does not wait for it", h.gang)
-	case h.until.At() <= e.now:
-		return fmt.Sprintf("capacity is held for gang %s until %d, and it is %d", h.gang, h.until.At(), e.now)
-	case e.gangs.of[h.gang] == nil:
-		return fmt.Sprintf("capacity is held for gang %s, of which nothing is remembered", h.gang)
 	}
 	return ""
 }

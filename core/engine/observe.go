@@ -211,7 +211,7 @@ func (e *Engine) setPending(p *cluster.Pod) {
 	e.pending[p.UID] = p
 	e.queuePending(old, p)
 	if p.Gang != nil {
-		e.otherWaits(p.Gang.Key)
+		e.blocked.Changed(p.Gang.Key)
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
-	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/core/state"
@@ -24,7 +22,7 @@ func (e *Engine) State() State {
 	st := State{
 		Now: e.now, Decisions: e.count.decisions, Synced: e.count.synced, Wake: e.out.wake,
 		Answers: slices.Clone(e.out.foreignAnswers), Cluster: e.store.State(), Evictions: e.evictions.Facts(),
-		Window: e.search.window.State(),
+		Blocked: e.blocked.Facts(), Window: e.search.window.State(),
 	}
 	outside := make([]*queue.Unit, 0, len(e.binds.of))
 	for _, f := range e.binds.all() {
@@ -43,10 +41,8 @@ func (e *Engine) State() State {
 		st.Edited = append(st.Edited, p)
 	}
 	for key, g := range e.gangs.of { // order: Sort brings them in order
-		st.Gangs = append(st.Gangs, g.facts(key))
-	}
-	if h := e.held.hold; h != nil {
-		st.Hold = &state.Hold{Gang: h.gang, Since: h.since, Until: h.until.At(), Pods: slices.Clone(h.pods)}
+		st.Gangs = append(st.Gangs, state.Gang{
+			Gang: key, Quorum: g.quorum, PartialSince: g.partialSince, Complete: g.complete, Told: g.told})
 	}
 	if s, is := e.pace.(*sessions); is {
 		st.Session = &state.Session{Clock: s.clock, Due: s.due, Tried: s.tried, Open: s.open}
@@ -70,17 +66,6 @@ func (f *flight) facts() state.Flight {
 			reserved.Facts = hold.Facts()
 		}
 		st.Reserved = append(st.Reserved, reserved)
-	}
-	return st
-}
-
-func (g *gangState) facts(key cluster.GangKey) state.Gang {
-	st := state.Gang{
-		Gang: key, Quorum: g.quorum, PartialSince: g.partialSince, Complete: g.complete, Blocked: g.blocked,
-		NoHoldUntil: g.noHoldUntil, FirstMost: g.firstMost, ScaleUp: g.scaleUp.At(), Verdict: g.verdict, Told: g.told,
-	}
-	for _, s := range g.spared {
-		st.Spared = append(st.Spared, state.Placement{Pod: s.pod, Node: s.node})
 	}
 	return st
 }
@@ -121,14 +106,10 @@ func Resume(cfg Config, st State) (e *Engine, err error) {
 			return nil, err
 		}
 	}
-	for i := range st.Gangs {
-		e.gangs.restore(&st.Gangs[i])
+	for _, g := range st.Gangs {
+		e.gangs.of[g.Gang] = &gangState{quorum: g.Quorum, partialSince: g.PartialSince, complete: g.Complete, told: g.Told}
 	}
-	if h := st.Hold; h != nil {
-		e.held.hold = &hold{gang: h.Gang, since: h.Since, pods: slices.Clone(h.Pods)}
-		e.held.hold.until.Phase = phaseHold
-		e.deadlines.Set(&e.held.hold.until, h.Until)
-	}
+	e.blocked.Restore(st.Blocked)
 	if err := errors.Join(e.evictions.Restore(st.Evictions), e.restorePace(st.Session, units)); err != nil {
 		return nil, err
 	}
@@ -186,19 +167,6 @@ func (p *profile) resume(st state.Reserved) (plugin.Reservation, error) {
 		return nil, fmt.Errorf("the reservations of plugin %s have no form as data", st.By)
 	}
 	return nil, fmt.Errorf("profile %q has no plugin %s that reserves", p.Name, st.By)
-}
-
-func (g *gangs) restore(st *state.Gang) {
-	is := &gangState{
-		quorum: st.Quorum, partialSince: st.PartialSince, complete: st.Complete, blocked: st.Blocked,
-		noHoldUntil: st.NoHoldUntil, firstMost: st.FirstMost, verdict: st.Verdict, told: st.Told,
-		scaleUp: deadline.Entry{Phase: phaseScaleUp},
-	}
-	for _, s := range st.Spared {
-		is.spared = append(is.spared, sparedPlace{s.Pod, s.Node})
-	}
-	g.of[st.Gang] = is
-	g.e.deadlines.Set(&is.scaleUp, st.ScaleUp)
 }
 
 func (e *Engine) restorePace(st *state.Session, units []*queue.Unit) error {

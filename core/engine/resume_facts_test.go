@@ -41,7 +41,7 @@ var unneeded = map[string]string{
 var unproven = []string{
 	"Evictions.Charges", "Evictions.Charges[].Preemptor", "Evictions.Charges[].Decision", "Evictions.Charges[].Victims",
 	"Evictions.Evictions[].Denominated", "Evictions.Evictions[].Order", "Evictions.Evictions[].Retry",
-	"Evictions.Evictions[].WakeAt", "Evictions.Requested", "Flights[].Retries", "Gangs[].Verdict", "Queue.Shut",
+	"Evictions.Evictions[].WakeAt", "Evictions.Requested", "Flights[].Retries", "Blocked.Gangs[].Verdict", "Queue.Shut",
 	"Window", "Window.Zones", "Window.Zones[].Key", "Window.Zones[].Names", "Window.Order",
 }
 

@@ -3,10 +3,10 @@
 package engine
 
 import (
+	"github.com/kumiki-scheduler/kumiki/core/blocked"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/core/evict"
-	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
@@ -77,7 +77,7 @@ type Engine struct {
 	pending map[cluster.UID]*cluster.Pod // kept; pod -> its newest version
 	binds   binds                        // kept
 	gangs   gangs                        // kept
-	held    heldCapacity                 // kept
+	blocked *blocked.Gangs               // kept
 	now     record.Time                  // kept
 	count   counters                     // kept
 	out     output                       // kept
@@ -113,13 +113,6 @@ type gangs struct {
 	// edited holds those pending pods that name another gang than the one in which they are kept; see keepGang.
 	// Invariant: each is in pending, in a gang that it does not name.
 	edited map[cluster.UID]*cluster.Pod // kept; pod -> its newest version, as it says
-}
-
-// heldCapacity is the capacity that is held for a blocked gang.
-type heldCapacity struct {
-	e *Engine // derived: the owner
-	// hold is nil for none. Invariant: between two steps its gang waits for capacity, behind no gate.
-	hold *hold // kept
 }
 
 // profile is a Profile at work.
@@ -180,21 +173,11 @@ type binds struct {
 	deadlines *deadline.Heap          // derived: those of the engine
 }
 
-// hold is capacity that is held for a gang.
-type hold struct {
-	gang  cluster.GangKey // kept
-	since record.Time     // kept
-	until deadline.Entry  // kept; Invariant: between two steps it is later than now.
-	pods  []*cluster.Pod  // kept; that are nominated for it
-}
-
-// Hold says when capacity is held.
-type Hold struct {
-	// After is how long a gang must have been blocked.
-	After record.Time
-	// For is how long it is held at most; 0 where none ever is.
-	For record.Time
-}
+// What is configured of blocked gangs; package blocked describes it.
+type (
+	Hold    = blocked.Hold
+	ScaleUp = blocked.ScaleUp
+)
 
 // gangState is what the engine remembers of a gang with a place. It is made by the gang's first decision and goes
 // with its last pod.
@@ -206,26 +189,8 @@ type gangState struct {
 	partialSince record.Time // kept
 	// complete tells that the quorum was bound once. A gang that loses pods after that is kept (answer A7).
 	complete bool // kept
-	// spared is where the best try of a gang that is blocked put its pods. Invariant: at most mostSpared places.
-	spared []sparedPlace // kept
-	// blocked is when it was first rejected since it last had a place, 0 for never; noHoldUntil is when it may hold
-	// capacity again.
-	blocked, noHoldUntil record.Time // kept
-	// firstMost is how many pods its best try placed then.
-	firstMost int // kept
-	// scaleUp is when the gang begins or ceases to request nodes; not set if it never does. Invariant: between two
-	// steps it is later than now.
-	scaleUp deadline.Entry // kept
-	// verdict is how its last search ended; Placed before the first.
-	verdict gang.Verdict // kept
 	// told is what its status was last asked to show.
 	told GangStatus // kept
-}
-
-// sparedPlace is a place that a blocked gang could use.
-type sparedPlace struct {
-	pod  *cluster.Pod // kept
-	node string       // kept
 }
 
 // negativeResult is the kind of the pod that was searched for last without success, and the plugins that rejected
@@ -258,6 +223,5 @@ type pace interface {
 // The phases of a tick that handle deadlines; those of evictions come first.
 const (
 	phaseBinds   = evict.Phases + iota // decided pods that wait for something
-	phaseHold                          // held capacity; endHold follows each event
-	phaseScaleUp                       // gangs that request nodes for a limited time
+	phaseBlocked                       // the first of core/blocked
 )

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/kumiki-scheduler/kumiki/core/blocked"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/core/evict"
@@ -26,7 +27,7 @@ func New(cfg Config) *Engine {
 		cfg.ClassBytes = place.DefaultClassBytes
 	}
 	if cfg.Hold == nil {
-		cfg.Hold = &Hold{After: DefaultHoldAfter, For: DefaultHoldFor}
+		cfg.Hold = &Hold{After: blocked.DefaultHoldAfter, For: blocked.DefaultHoldFor}
 	}
 	e := &Engine{
 		cfg:      cfg,
@@ -36,7 +37,6 @@ func New(cfg Config) *Engine {
 	}
 	e.binds = binds{e, map[cluster.UID]*flight{}, map[cluster.UID]*flight{}, &e.deadlines}
 	e.gangs = gangs{e, map[cluster.GangKey]*gangState{}, map[cluster.UID]*cluster.Pod{}}
-	e.held.e = e
 	e.search.window = place.NewWindow()
 	waking := map[string]queue.Profile{}
 	for _, p := range cfg.Profiles {
@@ -73,7 +73,11 @@ func New(cfg Config) *Engine {
 	})
 	e.evictions = evict.New(evict.Config{
 		Store: e.store, Queue: e.queue, Host: evictHost{e}, Meter: e.cfg.Meter, Deadlines: &e.deadlines, Seed: cfg.Seed,
-		StallTime: cmp.Or(cfg.Hold.For, DefaultHoldFor), // as long as a hold, also where none is made
+		StallTime: cmp.Or(cfg.Hold.For, blocked.DefaultHoldFor), // as long as a hold, also where none is made
+	})
+	e.blocked = blocked.New(blocked.Config{
+		Cluster: e.store.Snapshot(), Queue: e.queue, Host: blockedHost{e}, Hold: *cfg.Hold, ScaleUp: cfg.ScaleUp,
+		Deadlines: &e.deadlines, FirstPhase: phaseBlocked,
 	})
 	e.pace = steady{e}
 	if cfg.SessionPeriod > 0 {
@@ -95,7 +99,7 @@ func (e *Engine) Step(ev Event) []Effect {
 	clear(e.out.effects)
 	e.out.effects = e.out.effects[:0]
 	e.pace.take(ev)
-	e.held.endHold()
+	e.blocked.Check()
 	e.reportFreed()
 	e.tellMoves()
 	at, _ := e.queue.NextTick()
@@ -156,7 +160,7 @@ func (e *Engine) step(ev Event) {
 		panic(fmt.Sprintf("engine: event of type %T", ev))
 	}
 	for _, key := range e.queue.TakeShut() {
-		e.otherWaits(key)
+		e.blocked.Changed(key)
 	}
 	e.reportFreed()
 }
@@ -176,7 +180,7 @@ func (e *Engine) contain(ev Event, inHand *queue.Unit, cause string) {
 	e.evictions.Abandon(evict.Unit{Pod: p.UID}) // what was requested was requested; nothing must hold the pod back
 	message := "set aside until the pod changes: handling it panicked: " + cause
 	e.queue.SetAside(inHand, message)
-	e.otherWaits(inHand.Gang)
+	e.blocked.Changed(inHand.Gang)
 	e.decided(record.Decision{
 		Number: e.count.decisions, At: e.now, Revision: e.store.Snapshot().Revision(), Pod: p.Ref(), Profile: p.Spec.SchedulerName,
 		Attempt: inHand.Attempts, Verdict: record.SetAside, Message: message,
@@ -226,9 +230,7 @@ func (e *Engine) tick(now record.Time) {
 	if due&(1<<phaseBinds) != 0 {
 		e.binds.askAgain(e.binds.due(now))
 	}
-	if due&(1<<phaseScaleUp) != 0 {
-		e.turnScaleUps()
-	}
+	e.blocked.Tick(due)
 }
 
 // Now is the time of the last tick, or that of the session under way.

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"github.com/kumiki-scheduler/kumiki/core/blocked"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/place"
@@ -56,13 +57,12 @@ type GangHistory struct {
 
 // History returns what is remembered of a gang; the zero value for nothing.
 func (v GangView) History(key cluster.GangKey) GangHistory {
-	st := v.e.gangs.of[key]
-	if st == nil {
-		return GangHistory{}
+	past := v.e.blocked.History(key)
+	h := GangHistory{BlockedSince: past.Since, FirstPlaced: past.FirstPlaced, Verdict: past.Verdict}
+	if st := v.e.gangs.of[key]; st != nil {
+		h.PartialSince = st.partialSince
 	}
-	return GangHistory{
-		PartialSince: st.partialSince, BlockedSince: st.blocked, FirstPlaced: st.firstMost, Verdict: st.verdict,
-	}
+	return h
 }
 
 // EachPartial visits, in no order, the gangs of which fewer pods than the quorum are bound and that never had their
@@ -77,24 +77,11 @@ func (v GangView) EachPartial(visit func(since record.Time)) {
 
 // KeptFrom returns the first blocked gang whose possible places are kept from the surplus members of others.
 func (v GangView) KeptFrom() (key cluster.GangKey, ok bool) {
-	if blocked := v.e.blocked(); len(blocked) > 0 {
-		return blocked[0].Gang, true
+	if units := v.e.blocked.Units(); len(units) > 0 {
+		return units[0].Gang, true
 	}
 	return cluster.GangKey{}, false
 }
 
-// HeldCapacity is the capacity that is held for a blocked gang.
-type HeldCapacity struct {
-	Gang         cluster.GangKey
-	Since, Until record.Time
-	Pods         []*cluster.Pod // that are nominated for it
-}
-
 // Held returns the capacity that is held now.
-func (v GangView) Held() (held HeldCapacity, ok bool) {
-	h := v.e.held.hold
-	if h == nil {
-		return HeldCapacity{}, false
-	}
-	return HeldCapacity{Gang: h.gang, Since: h.since, Until: h.until.At(), Pods: h.pods}, true
-}
+func (v GangView) Held() (held blocked.Held, ok bool) { return v.e.blocked.Held() }

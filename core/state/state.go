@@ -10,9 +10,9 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/kumiki-scheduler/kumiki/core/blocked"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/evict"
-	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/message"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
@@ -31,12 +31,12 @@ type State struct {
 	Cluster   cluster.State
 	Queue     queue.State
 	Evictions evict.ManagerState
+	Blocked   blocked.State
 	Window    place.WindowState
 	Pending   []*cluster.Pod
 	Edited    []*cluster.Pod // see gangs.edited
 	Flights   []Flight       // in the order of their decisions
 	Gangs     []Gang
-	Hold      *Hold    // nil for none
 	Session   *Session // nil if units are not tried in sessions
 }
 
@@ -67,29 +67,11 @@ type Reserved struct {
 
 // Gang is what is remembered of a gang.
 type Gang struct {
-	Gang                 cluster.GangKey
-	Quorum               int
-	PartialSince         record.Time
-	Complete             bool
-	Spared               []Placement
-	Blocked, NoHoldUntil record.Time
-	FirstMost            int
-	ScaleUp              record.Time
-	Verdict              gang.Verdict
-	Told                 message.GangStatus
-}
-
-// Placement is one that a blocked gang could use.
-type Placement struct {
-	Pod  *cluster.Pod
-	Node string
-}
-
-// Hold is capacity that is held for a gang.
-type Hold struct {
 	Gang         cluster.GangKey
-	Since, Until record.Time
-	Pods         []*cluster.Pod
+	Quorum       int
+	PartialSince record.Time
+	Complete     bool
+	Told         message.GangStatus
 }
 
 // Session is the pace of an engine that tries units in sessions.
@@ -105,6 +87,7 @@ func (st *State) Sort() {
 	byUID := func(a, b *cluster.Pod) int { return cmp.Compare(a.UID, b.UID) }
 	st.Cluster.Sort()
 	st.Evictions.Sort()
+	st.Blocked.Sort()
 	slices.SortFunc(st.Pending, byUID)
 	slices.SortFunc(st.Edited, byUID)
 	slices.SortFunc(st.Gangs, func(a, b Gang) int { return a.Gang.Compare(b.Gang) })

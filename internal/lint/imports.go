@@ -29,7 +29,7 @@ var (
 	plugins     = below([]string{"core/plugins"}, subjects)
 	upToGang    = below(upToPlace, []string{"core/gang", "core/preempt", "core/preempt/victim", "core/preempt/units", "core/shard"})
 	upToEvict   = below(upToGang, []string{"core/deadline", "core/evict"})
-	upToEngine  = below(upToEvict, []string{"core/message", "core/state", "core/engine"})
+	upToEngine  = below(upToEvict, []string{"core/message", "core/blocked", "core/state", "core/engine"})
 	upToAnswers = below(upToEngine, []string{"core/question", "core/recording"})
 	// formsOfCounters are forms of data that counters of pods use.
 	formsOfCounters = []string{"core/cluster/internal/labelindex", "core/cluster/internal/sparse"}
@@ -67,9 +67,11 @@ var graph = map[string]layer{
 		"the life of an eviction; what it needs of the engine is an interface that it declares"},
 	"core/message": {[]string{"record", "core/cluster", "core/place"},
 		"what goes into the engine and comes out, as data; it knows nothing of what the engine does with it"},
-	"core/state": {below(upToPlace, []string{"core/gang", "core/evict", "core/message"}),
+	"core/blocked": {below(upToPlace, []string{"core/gang", "core/deadline", "core/message"}),
+		"gangs that wait for capacity; it knows neither evictions nor the engine, which joins both"},
+	"core/state": {below(upToPlace, []string{"core/evict", "core/message", "core/blocked"}),
 		"the facts of an engine as data; it knows nothing of how the engine goes on from them"},
-	"core/engine": {below(upToEvict, []string{"core/plugins", "core/message", "core/state"}),
+	"core/engine": {below(upToEvict, []string{"core/plugins", "core/message", "core/blocked", "core/state"}),
 		"joins the core; knows nothing of the world outside"},
 	"core/plugins":                    {below(upToPlugin, subjects), "the registry of the default plugins, for the engine and above; queue and place do not know it"},
 	"core/plugins/basic":              {upToPlugins, "plugins of one subject know no other subject"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package blocked
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
+	"github.com/kumiki-scheduler/kumiki/core/message"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -33,54 +34,58 @@ const (
 )
 
 // holdFor considers a gang that has just been rejected: it gets the hold, keeps it, or loses it.
-func (c *heldCapacity) holdFor(a gang.Attempt) {
-	st, ans := c.e.stateOf(a.Gang), a.Answer
-	if st.blocked == 0 {
-		st.blocked, st.firstMost = c.e.now, ans.Most
+func (g *Gangs) holdFor(a gang.Attempt) {
+	h, ans, now := g.historyOf(a.Gang), a.Answer, g.cfg.Host.Now()
+	if h.since == 0 {
+		h.since, h.firstPlaced = now, ans.Most
 	}
-	mine := c.hold != nil && c.hold.gang == a.Gang
+	mine := g.hold != nil && g.hold.gang == a.Gang
 	if ans.Verdict != gang.Unschedulable && ans.Verdict != gang.GaveUp {
 		if mine {
-			c.dropHold("it cannot be placed by waiting")
+			g.dropHold("it cannot be placed by waiting")
 		}
 		return
 	}
 	if !mine {
-		if c.e.cfg.Hold.For == 0 || c.e.now < st.blocked+c.e.cfg.Hold.After || c.e.now < st.noHoldUntil {
+		if g.cfg.Hold.For == 0 || now < h.since+g.cfg.Hold.After || now < h.noHoldUntil {
 			return
 		}
-		if other := c.holder(); other != nil && !c.e.queue.Before(c.e.queue.Gang(a.Gang), other) {
+		if other := g.holder(); other != nil && !g.cfg.Queue.Before(g.cfg.Queue.Gang(a.Gang), other) {
 			return
 		}
-		c.dropHold("a gang goes before it")
-		long := c.holdTime(a)
-		c.hold = &hold{gang: a.Gang, since: c.e.now, until: deadline.Entry{Phase: phaseHold}}
-		c.e.deadlines.Set(&c.hold.until, c.e.now+long)
-		c.e.queue.SkipBackoff(a.Gang)
-		c.e.writeEvent(a.Waiting[0].Ref(), "Normal", "HoldingRoom", "Scheduling",
-			fmt.Sprintf("room for %d of %d pods of gang %s is held for it, for %d s at most",
-				ans.Most, a.Need.Quorum, a.Gang, long/record.Second))
+		g.dropHold("a gang goes before it")
+		g.beginHold(a)
 	}
-	c.hold.pods = c.hold.pods[:0]
-	s := c.e.store.Snapshot()
+	g.hold.pods = g.hold.pods[:0]
 	for i, p := range a.Need.Members {
 		if i < len(ans.Partial) && ans.Partial[i] != cluster.NoNode {
-			c.e.queue.Nominate(p, s.NodeName(ans.Partial[i]))
-			c.hold.pods = append(c.hold.pods, p)
+			g.cfg.Queue.Nominate(p, g.cfg.Cluster.NodeName(ans.Partial[i]))
+			g.hold.pods = append(g.hold.pods, p)
 		}
 	}
 }
 
+// beginHold gives the hold to a gang. No other gang may have it.
+func (g *Gangs) beginHold(a gang.Attempt) {
+	now, long := g.cfg.Host.Now(), g.holdTime(a)
+	g.hold = &hold{gang: a.Gang, since: now, until: deadline.Entry{Phase: g.cfg.FirstPhase + phaseHold}}
+	g.cfg.Deadlines.Set(&g.hold.until, now+long)
+	g.cfg.Queue.SkipBackoff(a.Gang)
+	g.writeEvent(a.Waiting[0], "HoldingRoom",
+		fmt.Sprintf("room for %d of %d pods of gang %s is held for it, for %d s at most",
+			a.Answer.Most, a.Need.Quorum, a.Gang, long/record.Second))
+}
+
 // holdTime returns how long capacity is held for a gang: not longer than its members may wait for each other. Other
 // schedulers let members wait for each other in placements that they have taken; a hold corresponds to that.
-func (c *heldCapacity) holdTime(a gang.Attempt) record.Time {
-	long := c.e.cfg.Hold.For
+func (g *Gangs) holdTime(a gang.Attempt) record.Time {
+	long := g.cfg.Hold.For
 	shorten := func(timeout record.Time) {
 		if timeout > 0 {
 			long = min(long, timeout)
 		}
 	}
-	if obj := c.e.gangObject(a.Gang); obj != nil {
+	if obj := g.cfg.Cluster.GangObject(a.Gang); obj != nil {
 		shorten(obj.Timeout)
 	}
 	for _, p := range a.Waiting {
@@ -89,53 +94,58 @@ func (c *heldCapacity) holdTime(a gang.Attempt) record.Time {
 	return long
 }
 
-// holder is the unit that holds capacity; nil when none does.
-func (c *heldCapacity) holder() *queue.Unit {
-	if c.hold == nil {
+// holder returns the unit that holds capacity; nil when none does.
+func (g *Gangs) holder() *queue.Unit {
+	if g.hold == nil {
 		return nil
 	}
-	return c.e.queue.Gang(c.hold.gang)
+	return g.cfg.Queue.Gang(g.hold.gang)
 }
 
 // dropHold gives held capacity up, and wakes the pods that may have it.
-func (c *heldCapacity) dropHold(why string) {
-	h := c.hold
+func (g *Gangs) dropHold(why string) {
+	h, now := g.hold, g.cfg.Host.Now()
 	if h == nil {
 		return
 	}
-	c.hold = nil
-	c.e.deadlines.Stop(&h.until)
-	c.e.queue.RestoreBackoff(h.gang)
-	c.e.emit(GangHeld{Gang: h.gang, Took: c.e.now - h.since})
-	if st := c.e.gangs.of[h.gang]; st != nil {
-		st.noHoldUntil = c.e.now + c.e.now - h.since
+	g.hold = nil
+	g.cfg.Deadlines.Stop(&h.until)
+	g.cfg.Queue.RestoreBackoff(h.gang)
+	g.cfg.Host.Emit(message.GangHeld{Gang: h.gang, Took: now - h.since})
+	if of := g.of[h.gang]; of != nil {
+		of.noHoldUntil = now + now - h.since
 	}
 	for _, p := range h.pods {
-		c.e.queue.Unnominate(p.UID)
+		g.cfg.Queue.Unnominate(p.UID)
 	}
 	if len(h.pods) > 0 {
-		c.e.writeEvent(h.pods[0].Ref(), "Normal", "RoomReleased", "Scheduling", fmt.Sprintf("room is not held any more for gang %s: %s", h.gang, why))
+		g.writeEvent(h.pods[0], "RoomReleased", fmt.Sprintf("room is not held any more for gang %s: %s", h.gang, why))
 	}
 }
 
 // useHold ends the hold of a gang that has its places: its pods are where they were nominated, or what was held is
 // free.
-func (c *heldCapacity) useHold(key cluster.GangKey) {
-	if c.hold != nil && c.hold.gang == key {
-		c.e.emit(GangHeld{Gang: key, Took: c.e.now - c.hold.since, Placed: true})
-		c.e.deadlines.Stop(&c.hold.until)
-		c.hold = nil
-		c.e.queue.RestoreBackoff(key)
+func (g *Gangs) useHold(key cluster.GangKey) {
+	if g.hold != nil && g.hold.gang == key {
+		g.cfg.Host.Emit(message.GangHeld{Gang: key, Took: g.cfg.Host.Now() - g.hold.since, Placed: true})
+		g.cfg.Deadlines.Stop(&g.hold.until)
+		g.hold = nil
+		g.cfg.Queue.RestoreBackoff(key)
 	}
 }
 
 // endHold ends a hold whose time has come or whose gang does not wait any more.
-func (c *heldCapacity) endHold() {
+func (g *Gangs) endHold() {
 	switch {
-	case c.hold == nil:
-	case c.holder() == nil || c.holder().Gate != "" || c.holder().Extra():
-		c.dropHold("it does not wait for room")
-	case c.e.now >= c.hold.until.At():
-		c.dropHold("its time is over")
+	case g.hold == nil:
+	case g.holder() == nil || g.holder().Gate != "" || g.holder().Extra():
+		g.dropHold("it does not wait for room")
+	case g.cfg.Host.Now() >= g.hold.until.At():
+		g.dropHold("its time is over")
 	}
+}
+
+func (g *Gangs) writeEvent(about *cluster.Pod, reason, note string) {
+	g.cfg.Host.Emit(message.WriteEvent{
+		Pod: about.Ref(), Type: "Normal", Reason: reason, Action: "Scheduling", Note: note})
 }
