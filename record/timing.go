@@ -97,10 +97,12 @@ type JourneyEnd string
 
 // The ends of a journey; empty while the pod is on its way.
 const (
-	EndBound JourneyEnd = "bound" // the watch showed the pod on a node
+	EndBound JourneyEnd = "bound" // the watch showed the pod on a node, after a bind by this scheduler
 	EndGone  JourneyEnd = "gone"  // the pod was deleted or has ended
 	// EndLeft: the pod left the queue without a decision: it is being deleted, or is not this scheduler's any more.
 	EndLeft JourneyEnd = "left"
+	// EndForeign: the watch showed the pod on a node, and this scheduler had not requested a bind.
+	EndForeign JourneyEnd = "bound-by-other"
 )
 
 // Journey is the way of one pod from its first observation to its observation as bound.
@@ -124,6 +126,11 @@ type Journey struct {
 	// the last span ends at Ended; so the sum of Took is Ended-Began to the nanosecond (Check).
 	Spans     []PhaseSpan `json:"spans"`
 	LostSpans int         `json:"lostSpans,omitempty"`
+	// BindRequest is the AuditID of the bind that was answered last; empty if it is not known.
+	BindRequest string `json:"bindRequest,omitempty"`
+	// WatchLag is the time from the first byte of the bind's answer to the watch event that showed the pod bound. It is
+	// negative if the watch was faster, and nil if either is not known.
+	WatchLag *Time `json:"watchLag,omitempty"`
 	// Arriving is the time from the commit of the pod to Began; nil if it is not known, for the reason in ArrivingWhy.
 	// It is not among Spans, because it is measured by two clocks.
 	Arriving    *Time  `json:"arriving,omitempty"`
@@ -168,8 +175,9 @@ func (j *Journey) Check() error {
 		return nil
 	case j.Ended < j.Began:
 		return fmt.Errorf("pod %s: it ends %d ns before it begins", j.Pod.Key(), j.Began-j.Ended)
-	case at != j.Ended:
-		return fmt.Errorf("pod %s: the phases end %d ns before the pod was observed as %s", j.Pod.Key(), j.Ended-at, j.End)
+	case at != j.Ended && (len(j.Spans) > 0 || j.LostSpans == 0):
+		return fmt.Errorf("pod %s: the phases end %d ns before the pod was observed as %s", j.Pod.Key(), j.Ended-at,
+			j.End)
 	}
 	return nil
 }
@@ -223,9 +231,6 @@ type RequestTiming struct {
 	// Status is the HTTP status; 0 without an answer, for the reason in Failed.
 	Status int    `json:"status,omitempty"`
 	Failed string `json:"failed,omitempty"`
-	// Lag is set for a bind: the time from its answer to the watch event that showed the pod bound. It is negative if
-	// the watch was faster.
-	Lag *Time `json:"lag,omitempty"`
 }
 
 // End is when the answer had been read.

@@ -65,4 +65,8 @@ func TestJourneyCheck(t *testing.T) {
 	if err := lost.Check(); err != nil {
 		t.Errorf("with a lost span at the beginning: %v", err)
 	}
+	lost.Spans, lost.LostSpans = nil, 3
+	if err := lost.Check(); err != nil {
+		t.Errorf("with all spans lost: %v", err)
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+
+	"github.com/kumiki-scheduler/kumiki/kube/call"
 )
 
 // objectKey names an object among those of its kind; namespace is empty for kinds without namespaces.
@@ -40,9 +42,10 @@ type backlog struct {
 	head   int           // Invariant: 0 <= head <= len(queue).
 	opened bool          // the initial lists were sorted into the queue
 	ready  chan struct{} // one slot: something may be taken
+	clock  call.Clock
 }
 
-func newBacklog() backlog { return backlog{ready: make(chan struct{}, 1)} }
+func newBacklog() backlog { return backlog{ready: make(chan struct{}, 1), clock: call.NewClock()} }
 
 func (b *backlog) signal() {
 	select {
